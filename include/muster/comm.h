@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm: who is who (roles, nodes), polite waiting, and memory for the flat arrays.
+ *
+ * Ranks of the given communicator are workers or servers. Servers are spread over the nodes in node order (nodes ordered
+ * by their lowest rank), round-robin, the last rank of a node first. Worker w is the w-th rank that is no server.
+ *
+ * Waiting is polite: ranks may outnumber cores, so no call here blocks inside MPI. mu_wait* poll, yield the core, and sleep
+ * in short naps when a wait grows long. The collectives below are non-blocking MPI collectives finished by mu_wait.
+ * MPI is called by one thread (MPI_THREAD_FUNNELED).
+ */
+#ifndef MUSTER_COMM_H
+#define MUSTER_COMM_H
+
+#include <mpi.h>
+#include <muster/base.h>
+
+/* MU_TRY for an MPI call: the message holds the call and MPI_Error_string. */
+#define MU_MPI(call) MU_TRY(mu_from_mpi((call), #call, __FILE__, __LINE__))
+enum mu_status mu_from_mpi(int mpi_error, const char *call, const char *file, int line);
+
+/* A count for MPI. Callers cut messages at MU_MESSAGE_MAX elements; more than INT_MAX is our own bug. */
+#define MU_MESSAGE_MAX ((size_t)1 << 28) /* floats: 1 GiB */
+int mu_count(size_t n);
+
+/* ---- the world: for programs that own MPI, such as trainer and tests ---- */
+
+/* Start MPI (funneled) and give a duplicate of the world communicator whose errors are returned. */
+enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
+void mu_world_close(MPI_Comm *world);
+/* End the whole job now with this exit status. Does not return. */
+void mu_world_abort(int exit_status) __attribute__((noreturn));
+
+/* ---- topology ---- */
+
+enum mu_role { MU_ROLE_WORKER, MU_ROLE_SERVER };
+const char *mu_role_name(enum mu_role role); /* "worker" */
+
+struct mu_topology {
+	MPI_Comm world;     /* a duplicate of the caller's communicator, errors returned */
+	MPI_Comm peers;     /* ranks of my role, in world order */
+	MPI_Comm node;      /* ranks of my node, in world order */
+	int rank, size;     /* in world */
+	enum mu_role role;
+	int index;          /* my number among the workers, or among the servers */
+	int num_workers, num_servers;
+	int *worker_ranks;  /* world rank of worker w */
+	int *server_ranks;  /* world rank of server s */
+	int num_nodes;
+	int *node_of;       /* node number of every world rank */
+	int node_rank, node_size;     /* in node */
+	int node_worker;              /* my number among the workers of my node */
+	int node_num_workers;
+	int node_cores;               /* cores that this node offers to the job (the union of its ranks' affinity) */
+	bool bound;                   /* my launcher bound me to fewer cores than the node has */
+	char host[64];
+};
+
+enum { MU_SERVERS_DEFAULT = -1 }; /* one per node */
+
+/*
+ * Collective over comm. num_servers: 0 for stores without servers, MU_SERVERS_DEFAULT or a number. MU_ERR_USAGE with the
+ * counts if fewer than one worker would remain. The caller's communicator is left as it was.
+ */
+enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers);
+void mu_topology_release(struct mu_topology *t);
+/* "worker 2 (rank 4, node17)" into text; returns text. */
+const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbytes);
+/*
+ * Threads for this rank: OMP_NUM_THREADS if set, else the node's cores shared fairly among its worker ranks, at least 1;
+ * servers get 1. Pins a worker's process to cores of its own when the launcher did not bind it and there are enough cores
+ * (ranks of a node take disjoint runs of cores in rank order); a server is not pinned. Call before any thread is made. Collective over node.
+ */
+enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads);
+
+/* ---- polite waiting ---- */
+
+/*
+ * Wait until all requests are complete. Inactive and null requests count as complete. what names the wait for messages
+ * ("bucket 4 from server 1").
+ */
+enum mu_status mu_wait_all(int n, MPI_Request *requests, const char *what);
+/*
+ * For loops of one's own: call _init once, then _nap after every poll that found nothing (it yields the core, and after
+ * MU_YIELD_SECONDS of finding nothing sleeps briefly), and _reset after a poll that found something.
+ */
+struct mu_waiter {
+	double since; /* when the present run of empty polls began, 0 = not yet */
+};
+void mu_waiter_reset(struct mu_waiter *w);
+void mu_waiter_nap(struct mu_waiter *w);
+
+/* ---- collectives, polite. Collective over comm. ---- */
+
+enum mu_status mu_barrier(MPI_Comm comm);
+enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm);
+enum mu_status mu_allreduce_double(double *values, size_t n, MPI_Op op, MPI_Comm comm);
+enum mu_status mu_allreduce_long(long *values, size_t n, MPI_Op op, MPI_Comm comm);
+enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI_Comm comm);
+/*
+ * All ranks return the same kind of answer: MU_OK if all passed MU_OK; otherwise a rank that failed keeps its own status and
+ * trace, the others get MU_ERR_PEER naming the lowest rank that failed.
+ */
+enum mu_status mu_agree(enum mu_status st, MPI_Comm comm);
+
+/* ---- flat arrays ---- */
+
+/*
+ * n zeroed floats for a flat array of weights or gradients. The one place that they come from, so that they can move into a
+ * node-shared window. Not collective.
+ */
+enum mu_status mu_comm_alloc(const struct mu_topology *t, float **out, size_t n, const char *what);
+void mu_comm_free(float *p);
+
+#endif
