@@ -69,6 +69,9 @@ void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *
 /* State array i over all pieces ("momentum"), n_local elements; NULL past the last. For checkpoints. */
 float *mu_optim_state(struct mu_optim *o, int i, const char **name, size_t *n);
 
+/* out = ((in[0] + in[1]) + in[2]) + ..., element by element; n_in >= 2, n a multiple of 16. Arrays do not overlap. */
+void mu_optim_sum(float *out, const float *const *in, size_t n_in, size_t n);
+
 /* ---- learning rate ---- */
 
 #define MU_MAX_LR_STEPS 32
