@@ -188,14 +188,18 @@ enum mu_random_purpose {
 
 struct mu_random {
 	uint64_t seed;
-	uint32_t purpose;
+	uint32_t purpose; /* < 128 */
 	uint32_t epoch;
-	uint64_t sample;
+	uint64_t sample;  /* < 2^56 */
 };
 
+/* The generator itself, a bijection of counters for each key. out may be counter. */
+void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /*
  * Draw number `element` for this key. Philox4x32-10: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC11.
  * Uniform in [0, 1) with 24 bits; normal by Box-Muller; integer in [0, n) without bias.
+ * element < 2^34, for mu_random_below < 2^32. bits, uniform and normal of one element come from the same bits; below is
+ * independent of them.
  */
 uint32_t mu_random_bits(const struct mu_random *key, uint64_t element);
 float mu_random_uniform(const struct mu_random *key, uint64_t element);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Aligned, zeroed memory. */
+#include <muster/base.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_BYTES = 4096, PAGE_ALIGNED_FROM = 1 << 20 };
+
+enum mu_status mu_alloc(void **out, size_t nbytes, const char *what)
+{
+	enum mu_status st = MU_OK;
+	size_t align = nbytes >= PAGE_ALIGNED_FROM ? PAGE_BYTES : MU_ALIGN;
+	size_t rounded = (nbytes + align - 1) / align * align;
+
+	*out = NULL;
+	if (rounded < nbytes)
+		MU_FAIL(MU_ERR_MEMORY, "%s: %zu bytes are more than an address can reach", what, nbytes);
+	/* Zero bytes still get an address of their own, so that NULL always means failure. */
+	if (rounded == 0)
+		rounded = align;
+	*out = aligned_alloc(align, rounded);
+	if (!*out)
+		MU_FAIL(MU_ERR_MEMORY, "%s: no memory for %zu bytes", what, nbytes);
+	memset(*out, 0, rounded);
+out:
+	return st;
+}
+
+void mu_free(void *p)
+{
+	free(p);
+}

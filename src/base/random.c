@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random numbers by counting: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+ * SC11 (figure 4 and table 2). A draw is a function of its key and its number alone, so ranks and threads that split the
+ * work in any way draw the same numbers.
+ */
+#include <muster/base.h>
+
+#include <assert.h>
+#include <math.h>
+
+enum { ROUNDS = 10 };
+
+/* Bit of the counter's last word that keeps the blocks of mu_random_below apart from those of mu_random_bits. */
+static const uint32_t below_mark = UINT32_C(1) << 31;
+
+void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+	uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+	uint32_t k0 = key[0], k1 = key[1];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t p0 = UINT64_C(0xD2511F53) * c0;
+		uint64_t p1 = UINT64_C(0xCD9E8D57) * c2;
+
+		c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+		c1 = (uint32_t)p1;
+		c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+		c3 = (uint32_t)p0;
+		k0 += UINT32_C(0x9E3779B9);
+		k1 += UINT32_C(0xBB67AE85);
+	}
+	out[0] = c0;
+	out[1] = c1;
+	out[2] = c2;
+	out[3] = c3;
+}
+
+/* Different (purpose, epoch, sample, block, mark) give different counters: each has bits of its own. */
+static void draw_block(const struct mu_random *key, uint64_t block, uint32_t mark, uint32_t out[4])
+{
+	const uint32_t seed[2] = {(uint32_t)key->seed, (uint32_t)(key->seed >> 32)};
+	const uint32_t counter[4] = {
+		(uint32_t)block,
+		key->epoch,
+		(uint32_t)key->sample,
+		(uint32_t)(key->sample >> 32) | key->purpose << 24 | mark,
+	};
+
+	assert(block >> 32 == 0 && key->sample >> 56 == 0 && key->purpose < 128);
+	mu_random_philox(counter, seed, out);
+}
+
+uint32_t mu_random_bits(const struct mu_random *key, uint64_t element)
+{
+	uint32_t words[4];
+
+	draw_block(key, element / 4, 0, words);
+	return words[element % 4];
+}
+
+float mu_random_uniform(const struct mu_random *key, uint64_t element)
+{
+	return (float)(mu_random_bits(key, element) >> 8) * 0x1p-24f;
+}
+
+/* Box and Muller, "A note on the generation of random normal deviates", 1958. Two draws make two normal numbers. */
+float mu_random_normal(const struct mu_random *key, uint64_t element)
+{
+	const double two_pi = 6.283185307179586;
+	uint32_t words[4];
+	size_t pair = element % 4 / 2 * 2;
+	double radius, angle;
+
+	draw_block(key, element / 4, 0, words);
+	radius = sqrt(-2 * log((words[pair] + 1.0) * 0x1p-32)); /* of (0, 1]: the logarithm is finite */
+	angle = two_pi * (words[pair + 1] * 0x1p-32);
+	return (float)(radius * (element % 2 ? sin(angle) : cos(angle)));
+}
+
+uint64_t mu_random_below(const struct mu_random *key, uint64_t element, uint64_t n)
+{
+	const uint32_t seed[2] = {(uint32_t)key->seed, (uint32_t)(key->seed >> 32)};
+	uint64_t unfair;
+	uint32_t words[4];
+
+	assert(n > 0);
+	unfair = (0 - n) % n; /* 2^64 mod n: without the first so many values every remainder is equally frequent */
+	draw_block(key, element, below_mark, words);
+	for (;;) {
+		for (int i = 0; i < 4; i += 2) {
+			uint64_t x = (uint64_t)words[i] << 32 | words[i + 1];
+
+			if (x >= unfair)
+				return x % n;
+		}
+		mu_random_philox(words, seed, words);
+	}
+}
+
+void mu_random_permutation(const struct mu_random *key, uint32_t *order, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint32_t)i;
+	for (size_t i = n; i-- > 1;) {
+		size_t j = (size_t)mu_random_below(key, i, i + 1);
+		uint32_t other = order[j];
+
+		order[j] = order[i];
+		order[i] = other;
+	}
+}

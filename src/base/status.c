@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Status names and the error trace: the message of the error that a thread met last and the places it climbed through.
+ * Each thread has its own trace, so no lock is needed.
+ */
+#include <muster/base.h>
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { MESSAGE_BYTES = 2048, PLACES_MAX = 32, PRINT_BYTES = 8192 };
+
+struct place {
+	const char *file;
+	int line;
+	const char *call; /* NULL for the place that detected the error */
+};
+
+struct trace {
+	enum mu_status st; /* MU_OK: there is no trace */
+	char message[MESSAGE_BYTES];
+	int n;             /* places met, of which the first PLACES_MAX are kept */
+	struct place places[PLACES_MAX];
+};
+
+static _Thread_local struct trace trace;
+
+static const char *const names[] = {
+	[MU_OK] = "ok",
+	[MU_ERR_USAGE] = "wrong use",
+	[MU_ERR_ARGUMENT] = "wrong argument",
+	[MU_ERR_MEMORY] = "out of memory",
+	[MU_ERR_IO] = "input/output error",
+	[MU_ERR_FORMAT] = "wrong file format",
+	[MU_ERR_MPI] = "MPI error",
+	[MU_ERR_DEVICE] = "device error",
+	[MU_ERR_NUMERIC] = "not a finite number",
+	[MU_ERR_UNSUPPORTED] = "not supported",
+	[MU_ERR_PEER] = "error on another rank",
+};
+
+const char *mu_status_name(enum mu_status st)
+{
+	size_t i = (size_t)st;
+
+	return i < sizeof names / sizeof *names ? names[i] : "unknown status";
+}
+
+static void add_place(const char *file, int line, const char *call)
+{
+	/* An out-of-tree build compiles "../src/base/log.c": the climb to the source folder says nothing. */
+	while (strncmp(file, "../", 3) == 0)
+		file += 3;
+	if (trace.n < PLACES_MAX)
+		trace.places[trace.n] = (struct place){file, line, call};
+	trace.n++;
+}
+
+enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, const char *format, ...)
+{
+	char message[MESSAGE_BYTES];
+	va_list args;
+
+	/* Not straight into the trace: an argument may be the message of the trace that this one replaces. */
+	va_start(args, format);
+	vsnprintf(message, sizeof message, format, args);
+	va_end(args);
+	memcpy(trace.message, message, sizeof message);
+	trace.st = st;
+	trace.n = 0;
+	add_place(file, line, NULL);
+	return st;
+}
+
+void mu_trace_add(enum mu_status st, const char *file, int line, const char *call)
+{
+	if (trace.st == MU_OK) {
+		trace.st = st;
+		snprintf(trace.message, sizeof trace.message, "%s", mu_status_name(st));
+	}
+	add_place(file, line, call);
+}
+
+const char *mu_trace_message(void)
+{
+	return trace.st == MU_OK ? "" : trace.message;
+}
+
+/* snprintf at text + used; returns the new length, at most nbytes - 1. */
+static size_t append(char *text, size_t nbytes, size_t used, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static size_t append(char *text, size_t nbytes, size_t used, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text + used, nbytes - used, format, args);
+	va_end(args);
+	if (n < 0)
+		return used;
+	return (size_t)n < nbytes - used ? used + (size_t)n : nbytes - 1;
+}
+
+void mu_trace_print(FILE *stream, const char *who)
+{
+	char text[PRINT_BYTES];
+	size_t used = 0;
+
+	if (trace.st == MU_OK)
+		return;
+	if (who && *who)
+		used = append(text, sizeof text, used, "%s: ", who);
+	used = append(text, sizeof text, used, "error: %s (%s)\n", trace.message, mu_status_name(trace.st));
+	for (int i = 0; i < trace.n && i < PLACES_MAX; i++) {
+		const struct place *p = &trace.places[i];
+
+		used = append(text, sizeof text, used, "    at %s:%d%s%s\n", p->file, p->line, p->call ? " in " : "",
+			      p->call ? p->call : "");
+	}
+	if (trace.n > PLACES_MAX)
+		used = append(text, sizeof text, used, "    and %d more places\n", trace.n - PLACES_MAX);
+	/* In one piece, so that the traces of several ranks do not mix. */
+	fflush(stream);
+	fwrite(text, 1, used, stream);
+	fflush(stream);
+}
+
+void mu_trace_clear(void)
+{
+	trace.st = MU_OK;
+	trace.n = 0;
+}
