@@ -134,6 +134,8 @@ enum mu_status cpu_plan_convolution(struct cpu_plan *p);
 enum mu_status cpu_plan_fully_connected(struct cpu_plan *p);
 enum mu_status cpu_plan_activation(struct cpu_plan *p);
 enum mu_status cpu_plan_pooling(struct cpu_plan *p);
+/* Our own maximum pooling; false where it does not fit, else *st says how planning went. */
+bool cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, enum mu_status *st);
 enum mu_status cpu_plan_flatten(struct cpu_plan *p);
 enum mu_status cpu_plan_dropout(struct cpu_plan *p);
 enum mu_status cpu_plan_batch_norm(struct cpu_plan *p);

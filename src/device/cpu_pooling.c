@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling on oneDNN, in the layout of the input. */
+/* Pooling on oneDNN, in the layout of the input, where cpu_max_pooling.c does not take it. */
 #include "cpu.h"
 
 #include <muster/base.h>
@@ -38,8 +38,10 @@ enum mu_status cpu_plan_pooling(struct cpu_plan *p)
 	struct cpu_arg args[3];
 	int n = 2, workspace = -1;
 
-	describe_window(op, &w);
 	cpu_tensor_md(&src, op->inputs[0]);
+	if (cpu_plan_max_pooling(p, &src, &st))
+		return st;
+	describe_window(op, &w);
 	cpu_tag(&dst, &op->outputs[0]->shape, dnnl_format_tag_any);
 	CPU_DNNL(dnnl_pooling_forward_desc_init(&desc, train ? dnnl_forward_training : dnnl_forward_inference, w.algorithm,
 						&src, &dst, w.stride, w.kernel, w.pad_left, w.pad_right));
