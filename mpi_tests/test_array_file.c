@@ -126,7 +126,8 @@ static void test_refused_reads(void)
 	check_message("holds no array", "\"nowhere/fc_bias\"");
 	CHECK(mu_array_file_get_text(f, "device", text, sizeof text) == MU_ERR_FORMAT);
 	check_message("holds no attribute", "\"device\"");
-	CHECK(mu_array_file_get_text(f, "network", text, sizeof text) == MU_ERR_FORMAT); /* "lenet" needs 6 */
+	CHECK(mu_array_file_get_text(f, "network", text, sizeof text) ==
+	      MU_ERR_FORMAT); /* "lenet" needs 6 */
 	check_message("\"network\" has 6 bytes", "at most 5");
 	CHECK(mu_array_file_close(f, false) == MU_OK);
 }

@@ -84,11 +84,13 @@ static void test_log(void)
 
 	if (!CHECK(stream))
 		return;
-	mu_log_configure(&(struct mu_log_config){.stream = stream, .level = MU_LOG_WARN, .prefix = "Node[7]"});
+	mu_log_configure(&(struct mu_log_config){
+		.stream = stream, .level = MU_LOG_WARN, .prefix = "Node[7]"});
 	CHECK(mu_log_level() == MU_LOG_WARN);
 	mu_log_info("dropped");
 	mu_log_warn("kept %d", 1);
-	mu_log_configure(&(struct mu_log_config){.stream = stream, .level = MU_LOG_INFO, .time = true});
+	mu_log_configure(
+		&(struct mu_log_config){.stream = stream, .level = MU_LOG_INFO, .time = true});
 	mu_log_info("timed");
 	big = malloc(12000);
 	if (CHECK(big)) {
@@ -100,7 +102,8 @@ static void test_log(void)
 	CHECK(fgets(line, sizeof line, stream));
 	CHECK_TEXT(line, "Node[7] warning: kept 1\n");
 	CHECK(fgets(line, sizeof line, stream));
-	CHECK(sscanf(line, "%4d-%2d-%2d %2d:%2d:%2d,%3d timed", &year, &month, &day, &hour, &minute, &second, &milli) == 7);
+	CHECK(sscanf(line, "%4d-%2d-%2d %2d:%2d:%2d,%3d timed", &year, &month, &day, &hour, &minute,
+		     &second, &milli) == 7);
 	CHECK(strlen(line) == strlen("2026-01-31 12:00:00,123 timed\n"));
 	CHECK(fgets(line, sizeof line, stream));
 	CHECK_HAS(line, "x ...\n"); /* too long: cut, and marked */

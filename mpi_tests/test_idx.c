@@ -100,7 +100,8 @@ static void test_bytes(void)
 }
 
 /* Must fail with this status and a message that holds the path and the parts. */
-static void check_bad(const char *name, int ndims, enum mu_status want, const char *part1, const char *part2)
+static void check_bad(const char *name, int ndims, enum mu_status want, const char *part1,
+		      const char *part2)
 {
 	struct mu_idx idx;
 
@@ -118,8 +119,10 @@ static void test_bad_plain(void)
 {
 	uint8_t file[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7};
 	static const uint8_t other_type[] = {0, 0, 0x0d, 2, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0};
-	static const uint8_t endless[] = {0, 0, 8, 4, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-					  255, 255, 255, 255};
+	static const uint8_t endless[] = {
+		0, 0, 8, 4, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+		255, 255,
+	};
 	static const uint8_t huge[] = {0, 0, 8, 2, 255, 255, 255, 255, 0, 0, 255, 255, 1};
 
 	check_bad("missing", 1, MU_ERR_IO, "no such file", "missing.gz");
@@ -136,7 +139,8 @@ static void test_bad_plain(void)
 	put_file("bad", file, 19);
 	check_bad("bad", 2, MU_ERR_FORMAT, "too long", "2 x 3 = 6");
 	put_file("bad", file, 18);
-	check_bad("bad", 3, MU_ERR_FORMAT, "wrong magic number: starts with 00 00 08 02", "00 00 08 03");
+	check_bad("bad", 3, MU_ERR_FORMAT, "wrong magic number: starts with 00 00 08 02",
+		  "00 00 08 03");
 	put_file("bad", other_type, sizeof other_type);
 	check_bad("bad", 2, MU_ERR_FORMAT, "00 00 0d 02", "expected 00 00 08 02");
 	put_file("bad", "hello, this is text", 19);
@@ -184,7 +188,8 @@ static void test_bad_gzip(void)
 static void test_bad_places(void)
 {
 	uint8_t data[1] = {1};
-	struct mu_idx idx = {.ndims = 1, .dims = {1}, .data = data}, wide = {.ndims = 5, .data = data};
+	struct mu_idx idx = {.ndims = 1, .dims = {1}, .data = data};
+	struct mu_idx wide = {.ndims = 5, .data = data};
 
 	CHECK(mkdir(path_of("sub"), 0700) == 0);
 	CHECK(mu_idx_read(&idx, path_of("sub"), 1) == MU_ERR_IO);

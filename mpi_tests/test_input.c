@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 */
 /*
- * Input: every record once in an epoch over any number of workers, equal steps, the short last step, shuffling, both readers
- * and their errors. The test is all workers one after another: they do not talk.
+ * Input: every record once in an epoch over any number of workers, equal steps, the short last
+ * step, shuffling, both readers and their errors. The test is all workers one after another: they
+ * do not talk.
  */
 #include <muster/input.h>
 
 #include "check.h"
 #include "scratch.h"
 
-enum { PATH_BYTES = 2 * SCRATCH_BYTES, RECORDS = 1003, TESTS = 13, H = 3, W = 6, SAMPLE = H * W, CLASSES = 10, BATCH_MAX = 256 };
+enum {
+	PATH_BYTES = 2 * SCRATCH_BYTES,
+	RECORDS = 1003,
+	TESTS = 13,
+	H = 3,
+	W = 6,
+	SAMPLE = H * W,
+	CLASSES = 10,
+	BATCH_MAX = 256,
+};
 
 static char folder[SCRATCH_BYTES];
 
@@ -58,12 +68,19 @@ static void write_labels(const char *name, size_t n, size_t bad)
 static struct mu_input_config base_config(void)
 {
 	return (struct mu_input_config){
-		.reader = "idx", .dir = folder, .classes = CLASSES, .batch = 16, .num_workers = 1, .shuffle = true, .seed = 7,
+		.reader = "idx",
+		.dir = folder,
+		.classes = CLASSES,
+		.batch = 16,
+		.num_workers = 1,
+		.shuffle = true,
+		.seed = 7,
 	};
 }
 
 /* Read a whole epoch of one worker; counts in seen, ids in order into ids, returns how many. */
-static size_t read_epoch(const struct mu_input_config *config, uint32_t epoch, int *seen, uint32_t *ids)
+static size_t read_epoch(const struct mu_input_config *config, uint32_t epoch, int *seen,
+			 uint32_t *ids)
 {
 	static float data[BATCH_MAX * SAMPLE], labels[BATCH_MAX];
 	struct mu_input in;
@@ -75,7 +92,8 @@ static size_t read_epoch(const struct mu_input_config *config, uint32_t epoch, i
 	CHECK(in.steps == (in.n + all - 1) / all);
 	mu_input_epoch(&in, epoch);
 	for (size_t t = 0; t < in.steps; t++) {
-		size_t left = in.n - t * all, m = left < all ? left : all, r = (size_t)config->worker;
+		size_t left = in.n - t * all, m = left < all ? left : all;
+		size_t r = (size_t)config->worker;
 		size_t count = mu_input_read(&in, t, data, labels, ids + n);
 
 		CHECK(count == mu_input_count(&in, t));
@@ -111,7 +129,8 @@ static void check_epoch(struct mu_input_config config, size_t n, uint32_t epoch)
 		wrong += seen[i] != (i < n);
 	CHECK(total == n && wrong == 0);
 	if (total != n || wrong)
-		fprintf(stderr, "    %d workers, batch %zu, %zu records: %zu seen\n", config.num_workers, config.batch, n, total);
+		fprintf(stderr, "    %d workers, batch %zu, %zu records: %zu seen\n",
+			config.num_workers, config.batch, n, total);
 }
 
 static void test_every_record_once(void)
@@ -136,7 +155,10 @@ static void test_every_record_once(void)
 	}
 }
 
-/* Validation may be smaller than one step; its parts differ by one at most, and a worker may get none. */
+/*
+ * Validation may be smaller than one step; its parts differ by one at most, and a worker may get
+ * none.
+ */
 static void test_validation(void)
 {
 	static const int workers[] = {1, 2, 3, 4, 7, 20};
@@ -171,13 +193,17 @@ static void test_order(void)
 	CHECK(memcmp(whole[0], other, sizeof other) != 0);
 	config.seed--;
 
-	/* Three workers of batch b take from each step what one worker of batch 3 b takes, in rank order. */
+	/*
+	 * Three workers of batch b take from each step what one worker of batch 3 b takes, in rank
+	 * order.
+	 */
 	config.num_workers = 3;
 	config.batch /= 3;
 	for (config.worker = 0; config.worker < 3; config.worker++) {
 		n = read_epoch(&config, 1, seen, part);
 		for (size_t i = 0; i < RECORDS / all * config.batch; i++)
-			CHECK(part[i] == whole[1][i / 16 * all + (size_t)config.worker * 16 + i % 16]);
+			CHECK(part[i] ==
+			      whole[1][i / 16 * all + (size_t)config.worker * 16 + i % 16]);
 		CHECK(n >= RECORDS / all * config.batch);
 	}
 	config.worker = 0;
@@ -189,7 +215,10 @@ static void test_order(void)
 
 static void test_all_pixels(void)
 {
-	/* In an image of 256 pixels, whose conversion is done in blocks, and in one of 255 with a rest. */
+	/*
+	 * In an image of 256 pixels, whose conversion is done in blocks, and in one of 255 with a
+	 * rest.
+	 */
 	static const size_t widths[] = {256, 255};
 	uint8_t pixels[256], label = 3;
 	float data[256], labels[1];
@@ -219,7 +248,8 @@ static void test_all_pixels(void)
 }
 
 /* Opening must fail with this status and a message that holds the parts. */
-static void check_refused(const struct mu_input_config *config, enum mu_status want, const char *part1, const char *part2)
+static void check_refused(const struct mu_input_config *config, enum mu_status want,
+			  const char *part1, const char *part2)
 {
 	struct mu_input in;
 
@@ -247,7 +277,9 @@ static void test_refused_options(void)
 	config.batch = 250;
 	check_epoch(config, RECORDS, 0); /* 4 x 250 of 1003 is the most */
 	config.batch = 251;
-	check_refused(&config, MU_ERR_USAGE, "batch larger than a worker's part: 1003 training records over 4 workers", "250");
+	check_refused(&config, MU_ERR_USAGE,
+		      "batch larger than a worker's part: 1003 training records over 4 workers",
+		      "250");
 	config.num_examples = 3;
 	check_refused(&config, MU_ERR_USAGE, "3 training records", "4 workers");
 	config = base_config();
@@ -263,7 +295,8 @@ static void test_refused_files(void)
 	struct mu_input_config config = base_config();
 
 	write_labels("train-labels-idx1-ubyte.gz", RECORDS, 77);
-	check_refused(&config, MU_ERR_FORMAT, "train-labels-idx1-ubyte", "record 77 has label 10; labels must be from 0 to 9");
+	check_refused(&config, MU_ERR_FORMAT, "train-labels-idx1-ubyte",
+		      "record 77 has label 10; labels must be from 0 to 9");
 	write_labels("train-labels-idx1-ubyte.gz", RECORDS - 1, RECORDS);
 	check_refused(&config, MU_ERR_FORMAT, "holds 1003 records", "holds 1002");
 	unlink(path_of("train-labels-idx1-ubyte.gz"));
@@ -279,7 +312,13 @@ static void test_refused_files(void)
 static struct mu_input_config synthetic_config(void)
 {
 	return (struct mu_input_config){
-		.reader = "synthetic", .shape = {2, 5, 5}, .classes = 4, .batch = 8, .num_workers = 3, .worker = 1, .seed = 1,
+		.reader = "synthetic",
+		.shape = {2, 5, 5},
+		.classes = 4,
+		.batch = 8,
+		.num_workers = 3,
+		.worker = 1,
+		.seed = 1,
 	};
 }
 
@@ -307,7 +346,8 @@ static void test_synthetic(void)
 	}
 	CHECK_NEAR(sum / (BATCH * PIXELS), 0, 0.15);
 	for (size_t i = 0; i < BATCH; i++)
-		CHECK(labels[0][i] >= 0 && labels[0][i] < 4 && labels[0][i] == floorf(labels[0][i]));
+		CHECK(labels[0][i] >= 0 && labels[0][i] < 4 &&
+		      labels[0][i] == floorf(labels[0][i]));
 	mu_input_close(&in);
 
 	config.num_examples = 100; /* 4 full steps of 24 and 4 left over for 3 workers */

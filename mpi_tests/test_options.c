@@ -15,28 +15,36 @@ struct values {
 #define AT(member) .offset = offsetof(struct values, member)
 
 static const struct mu_option table[] = {
-	{.name = "network", .type = MU_OPTION_STRING, AT(network), .initial = "mlp", .choices = "mlp|lenet", .group = "Model",
-	 .help = "NAME  network to train"},
-	{.name = "kv-store", .type = MU_OPTION_STRING, AT(store), .group = "Store", .help = "NAME  store"},
-	{.name = "batch-size", .type = MU_OPTION_INT, AT(batch), .initial = "64", .min = 1, .max = 1000000, .group = "Model",
-	 .help = "N  samples per worker and step, which is a long text made to be longer than one line of one hundred "
-		 "columns can be, so that it is wrapped twice at least when it is printed to the terminal"},
-	{.name = "num-epochs", .type = MU_OPTION_INT, AT(epochs), .initial = "10", .min = 0, .max = INFINITY, .group = "Model",
-	 .help = "N  epochs"},
-	{.name = "seed", .type = MU_OPTION_INT, AT(seed), .initial = "0", .group = "Store", .help = "N  seed"},
-	{.name = "lr", .type = MU_OPTION_REAL, AT(lr), .initial = "0.05", .min = 0, .max = 100, .group = "Model",
-	 .help = "X  learning rate"},
-	{.name = "lr-factor-of-a-very-long-name", .type = MU_OPTION_REAL, AT(factor), .initial = "0.1", .group = "Model",
-	 .help = "X  factor", .advanced = true},
-	{.name = "data-dir", .type = MU_OPTION_STRING, AT(data_dir), .group = "Store", .help = "DIR  folder"},
-	{.name = "info", .type = MU_OPTION_FLAG, AT(info), .group = "Other", .help = "show what is built in"},
-	{.name = "infer-shape", .type = MU_OPTION_FLAG, AT(infer), .group = "Other", .help = "flag", .advanced = true},
+	{.name = "network", .type = MU_OPTION_STRING, AT(network), .initial = "mlp",
+	 .choices = "mlp|lenet", .group = "Model", .help = "NAME  network to train"},
+	{.name = "kv-store", .type = MU_OPTION_STRING, AT(store), .group = "Store",
+	 .help = "NAME  store"},
+	{.name = "batch-size", .type = MU_OPTION_INT, AT(batch), .initial = "64", .min = 1,
+	 .max = 1000000, .group = "Model",
+	 .help = "N  samples per worker and step, which is a long text made to be longer than one "
+		 "line of one hundred columns can be, so that it is wrapped twice at least when it "
+		 "is printed to the terminal"},
+	{.name = "num-epochs", .type = MU_OPTION_INT, AT(epochs), .initial = "10", .min = 0,
+	 .max = INFINITY, .group = "Model", .help = "N  epochs"},
+	{.name = "seed", .type = MU_OPTION_INT, AT(seed), .initial = "0", .group = "Store",
+	 .help = "N  seed"},
+	{.name = "lr", .type = MU_OPTION_REAL, AT(lr), .initial = "0.05", .min = 0, .max = 100,
+	 .group = "Model", .help = "X  learning rate"},
+	{.name = "lr-factor-of-a-very-long-name", .type = MU_OPTION_REAL, AT(factor),
+	 .initial = "0.1", .group = "Model", .help = "X  factor", .advanced = true},
+	{.name = "data-dir", .type = MU_OPTION_STRING, AT(data_dir), .group = "Store",
+	 .help = "DIR  folder"},
+	{.name = "info", .type = MU_OPTION_FLAG, AT(info), .group = "Other",
+	 .help = "show what is built in"},
+	{.name = "infer-shape", .type = MU_OPTION_FLAG, AT(infer), .group = "Other", .help = "flag",
+	 .advanced = true},
 };
 
 enum { NUM_OPTIONS = sizeof table / sizeof *table, ARGS_MAX = 8 };
 
 /* Parse up to three words after the program's name; the caller releases. */
-static enum mu_status parse(struct mu_options *o, struct values *v, const char *a, const char *b, const char *c)
+static enum mu_status parse(struct mu_options *o, struct values *v, const char *a, const char *b,
+			    const char *c)
 {
 	static char words[ARGS_MAX][64]; /* values point into them */
 	char *argv[ARGS_MAX];
@@ -78,19 +86,22 @@ static void test_values(void)
 	CHECK(parse(&o, &v, "--network=lenet", "--batch-size", "128") == MU_OK);
 	CHECK_TEXT(v.network, "lenet");
 	CHECK(v.batch == 128);
-	CHECK(mu_options_given(&o, "network") && mu_options_given(&o, "batch-size") && !mu_options_given(&o, "lr"));
+	CHECK(mu_options_given(&o, "network") && mu_options_given(&o, "batch-size") &&
+	      !mu_options_given(&o, "lr"));
 	mu_options_release(&o);
 
 	CHECK(parse(&o, &v, "--info", "--seed", "-5") == MU_OK); /* a negative number is a value */
 	CHECK(v.info && !v.infer && v.seed == -5);
 	mu_options_release(&o);
 
-	CHECK(parse(&o, &v, "--kv_store", "dist_sync", "--lr=1e-3") == MU_OK); /* '_' only matters in names */
+	/* '_' is a dash in names only. */
+	CHECK(parse(&o, &v, "--kv_store", "dist_sync", "--lr=1e-3") == MU_OK);
 	CHECK_TEXT(v.store, "dist_sync");
 	CHECK(v.lr == 1e-3);
 	mu_options_release(&o);
 
-	CHECK(parse(&o, &v, "--lr=1", "--lr=2", "--data-dir=--a=b") == MU_OK); /* the last one wins */
+	/* The last one wins; after '=' anything is a value. */
+	CHECK(parse(&o, &v, "--lr=1", "--lr=2", "--data-dir=--a=b") == MU_OK);
 	CHECK(v.lr == 2);
 	CHECK_TEXT(v.data_dir, "--a=b");
 	mu_options_release(&o);
@@ -121,7 +132,8 @@ static void test_abbreviations(void)
 }
 
 /* These words must be refused with a message that holds all the parts. */
-static void check_refused(const char *a, const char *b, const char *part1, const char *part2, const char *part3)
+static void check_refused(const char *a, const char *b, const char *part1, const char *part2,
+			  const char *part3)
 {
 	struct mu_options o;
 	struct values v;
@@ -137,14 +149,16 @@ static void check_refused(const char *a, const char *b, const char *part1, const
 
 static void test_errors(void)
 {
-	check_refused("--batch-size", "0", "--batch-size", "0 is out of range", "from 1 to 1000000");
+	check_refused("--batch-size", "0", "--batch-size", "0 is out of range",
+		      "from 1 to 1000000");
 	check_refused("--batch-size=1000001", NULL, "--batch-size", "1000001", "from 1 to 1000000");
 	check_refused("--num-epochs", "-1", "--num-epochs", "-1", "at least 0");
 	check_refused("--lr", "100.5", "--lr", "100.5", "from 0 to 100");
 	check_refused("--batch-size", "12x", "--batch-size", "12x", "whole number");
 	check_refused("--batch-size", "1.5", "--batch-size", "1.5", "whole number");
 	check_refused("--batch-size", "", "--batch-size", "\"\"", "whole number");
-	check_refused("--seed", "99999999999999999999", "--seed", "99999999999999999999", "out of range");
+	check_refused("--seed", "99999999999999999999", "--seed", "99999999999999999999",
+		      "out of range");
 	check_refused("--lr", "0.1.2", "--lr", "0.1.2", "number");
 	check_refused("--lr", "nan", "--lr", "nan", "finite number");
 	check_refused("--lr", "inf", "--lr", "inf", "finite number");
@@ -171,7 +185,8 @@ static void test_errors(void)
 static void test_bad_table(void)
 {
 	static const struct mu_option bad[] = {
-		{.name = "batch-size", .type = MU_OPTION_INT, AT(batch), .initial = "0", .min = 1, .max = 2, .group = "", .help = ""},
+		{.name = "batch-size", .type = MU_OPTION_INT, AT(batch), .initial = "0", .min = 1,
+		 .max = 2, .group = "", .help = ""},
 	};
 	struct mu_options o;
 	struct values v;
@@ -217,14 +232,16 @@ static void test_help(void)
 	CHECK(strstr(text, "batch-size") < strstr(text, "kv-store")); /* groups stay together */
 	read_help(&o, true, text, sizeof text);
 	CHECK_HAS(text, "infer-shape");
-	CHECK_HAS(text, "  --lr-factor-of-a-very-long-name X\n                              factor (default 0.1)\n");
+	CHECK_HAS(text, "  --lr-factor-of-a-very-long-name X\n"
+			"                              factor (default 0.1)\n");
 	mu_options_release(&o);
 }
 
 static void test_describe(void)
 {
-	static const char want[] = "network=mlp, kv_store=none, batch_size=64, num_epochs=10, seed=0, lr=0.25, "
-				   "lr_factor_of_a_very_long_name=0.1, data_dir=none, info=true, infer_shape=false";
+	static const char want[] =
+		"network=mlp, kv_store=none, batch_size=64, num_epochs=10, seed=0, lr=0.25, "
+		"lr_factor_of_a_very_long_name=0.1, data_dir=none, info=true, infer_shape=false";
 	char text[512];
 	struct mu_options o;
 	struct values v;

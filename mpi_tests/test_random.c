@@ -106,7 +106,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Keys that differ in one part, and elements, give different numbers; the same key gives the same. */
+/* Keys that differ in one part, and elements, give different numbers; the same key gives the same.
+ */
 static void test_keys(void)
 {
 	static const struct mu_random keys[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images and labels from IDX files under their MNIST names. Both files are kept in memory as bytes. */
+/* Images and labels from IDX files under their MNIST names, kept in memory as bytes. */
 #include <string.h>
 
 #include "reader.h"
@@ -25,22 +25,26 @@ out:
 	return st;
 }
 
-static enum mu_status check_pair(const struct mu_input *in, const struct idx_pair *pair, const char *images,
-				 const char *labels)
+static enum mu_status check_pair(const struct mu_input *in, const struct idx_pair *pair,
+				 const char *images, const char *labels)
 {
 	enum mu_status st = MU_OK;
 	const char *dir = in->config.dir;
 	const size_t *dims = pair->images.dims;
 
 	if (pair->labels.dims[0] != dims[0])
-		MU_FAIL(MU_ERR_FORMAT, "%s: %s holds %zu records, but %s holds %zu; there must be one label for each image", dir,
-			images, dims[0], labels, pair->labels.dims[0]);
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: %s holds %zu records, but %s holds %zu; there must be one label for "
+			"each image",
+			dir, images, dims[0], labels, pair->labels.dims[0]);
 	if (dims[0] > 0 && dims[1] * dims[2] == 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s/%s: images of %zu x %zu pixels are empty", dir, images, dims[1], dims[2]);
+		MU_FAIL(MU_ERR_FORMAT, "%s/%s: images of %zu x %zu pixels are empty", dir, images,
+			dims[1], dims[2]);
 	for (size_t i = 0; i < dims[0]; i++) {
 		if (pair->labels.data[i] >= in->classes)
-			MU_FAIL(MU_ERR_FORMAT, "%s/%s: record %zu has label %d; labels must be from 0 to %zu", dir, labels, i,
-				pair->labels.data[i], in->classes - 1);
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s/%s: record %zu has label %d; labels must be from 0 to %zu", dir,
+				labels, i, pair->labels.data[i], in->classes - 1);
 	}
 out:
 	return st;
@@ -57,7 +61,9 @@ static enum mu_status open_idx(struct mu_input *in)
 	struct idx_pair *pair;
 
 	if (!in->config.dir || !*in->config.dir)
-		MU_FAIL(MU_ERR_USAGE, "no data folder given: the idx reader needs one that holds %s and %s", name[0], name[1]);
+		MU_FAIL(MU_ERR_USAGE,
+			"no data folder given: the idx reader needs one that holds %s and %s",
+			name[0], name[1]);
 	MU_TRY(MU_ALLOC(pair, 1, "idx reader"));
 	in->impl = pair;
 	MU_TRY(read_file(&pair->images, in->config.dir, name[0], 3));
