@@ -4,13 +4,15 @@ dnl Flags for our own files: optimisation, sanitizers, warnings. CFLAGS stays th
 dnl MU_BUILD_TYPE: default CFLAGS, before AC_PROG_CC sets its own.
 AC_DEFUN([MU_BUILD_TYPE], [
 AC_BEFORE([$0], [AC_PROG_CC])
-AC_ARG_ENABLE([debug], [AS_HELP_STRING([--enable-debug], [compile with -O0 -g instead of -O3 -g])], [], [enable_debug=no])
+AC_ARG_ENABLE([debug],
+	[AS_HELP_STRING([--enable-debug], [compile with -O0 -g instead of -O3 -g])],
+	[], [enable_debug=no])
 AS_IF([test "x$enable_debug" != xno], [mu_optimise="-O0 -g"], [mu_optimise="-O3 -g"])
 AS_IF([test "${CFLAGS+set}" != set], [CFLAGS=$mu_optimise])
 ])
 
-dnl MU_PARANOID: collective calls prove that all ranks passed the same values.
-AC_DEFUN([MU_PARANOID], [
+dnl MU_ENABLE_PARANOID: collective calls prove that all ranks passed the same values.
+AC_DEFUN([MU_ENABLE_PARANOID], [
 AC_ARG_ENABLE([paranoid],
 	[AS_HELP_STRING([--enable-paranoid], [check at every collective call that the ranks agree (slow)])],
 	[], [enable_paranoid=no])
@@ -31,7 +33,8 @@ SANITIZE_CFLAGS=
 mu_has_sanitize=none
 AS_IF([test "x$enable_sanitize" != xno], [
 	SANITIZE_CFLAGS="-fsanitize=$enable_sanitize -fno-omit-frame-pointer"
-	AS_CASE([$enable_sanitize], [*undefined*], [SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fno-sanitize-recover=undefined"])
+	AS_CASE([$enable_sanitize], [*undefined*],
+		[SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fno-sanitize-recover=undefined"])
 	mu_save_CFLAGS=$CFLAGS
 	CFLAGS="$CFLAGS $SANITIZE_CFLAGS"
 	AC_MSG_CHECKING([whether $CC links with -fsanitize=$enable_sanitize])
@@ -65,7 +68,8 @@ for mu_flag in -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing
 	MU_ADD_FLAG([WARN_CFLAGS], [$mu_flag])
 done
 AC_ARG_ENABLE([werror],
-	[AS_HELP_STRING([--enable-werror], [warnings are errors, in a git checkout only (default: only where CI is set)])],
+	[AS_HELP_STRING([--enable-werror],
+		[warnings are errors, in a git checkout only (default: only where CI is set)])],
 	[], [AS_IF([test "x$CI" != x], [enable_werror=yes], [enable_werror=no])])
 mu_has_werror=shown
 AS_IF([test "x$enable_werror" != xno], [

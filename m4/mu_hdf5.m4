@@ -16,12 +16,15 @@ AM_CONDITIONAL([HAVE_HDF5], [test $mu_hdf5_found = yes])
 ])
 
 AC_DEFUN([MU_LOOK_FOR_HDF5], [
-mu_has_hdf5="no (no HDF5 for this MPI; Debian: apt-get install libhdf5-mpich-dev or libhdf5-openmpi-dev; or --with-hdf5=DIR)"
+mu_has_hdf5="no (no HDF5 for this MPI; Debian: apt-get install libhdf5-mpich-dev; or --with-hdf5=DIR)"
+AS_CASE([$mu_hdf5_prefix], [/usr|/usr/], [mu_hdf5_prefix=])
 AS_IF([test "x$mu_hdf5_prefix" != x], [
+	MU_PREFIX_HAS([hdf5], [hdf5.h])
 	MU_PREFIX_FLAGS([hdf5], [HDF5])
 	HDF5_LIBS="$HDF5_LIBS -lhdf5"
 	MU_TRY_HDF5([$mu_hdf5_prefix])
-	AS_IF([test $mu_hdf5_found = no], [mu_has_hdf5="no (no usable hdf5.h and libhdf5 in $mu_hdf5_prefix, see config.log)"])],
+	AS_IF([test $mu_hdf5_found = no],
+		[mu_has_hdf5="no (no program can be linked with that of $mu_hdf5_prefix, see config.log)"])],
 	[MU_HDF5_PKG_CONFIG
 	MU_HDF5_H5PCC
 	AS_IF([test $mu_hdf5_found = no], [
@@ -44,8 +47,10 @@ AC_DEFUN([MU_HDF5_H5PCC], [
 for mu_h5cc in h5pcc.$mu_mpi_flavor h5pcc; do
 	AS_IF([test $mu_hdf5_found = no && command -v $mu_h5cc >/dev/null 2>&1], [
 		mu_show=`$mu_h5cc -show 2>/dev/null`
-		HDF5_CPPFLAGS=`for mu_word in $mu_show; do AS_CASE([$mu_word], [-I*], [AS_ECHO([" $mu_word"])]); done`
-		HDF5_CPPFLAGS=`echo $HDF5_CPPFLAGS`
+		HDF5_CPPFLAGS=
+		for mu_word in $mu_show; do
+			AS_CASE([$mu_word], [-I*], [HDF5_CPPFLAGS="$HDF5_CPPFLAGS $mu_word"])
+		done
 		MU_HDF5_OWN_LIBS([$mu_show])
 		MU_TRY_HDF5([$mu_h5cc])])
 done
@@ -70,7 +75,7 @@ HDF5_LIBS="$mu_folders ${HDF5_LIBS:--lhdf5}"
 dnl MU_TRY_HDF5(where): compile and link with HDF5_CPPFLAGS, HDF5_LIBS.
 AC_DEFUN([MU_TRY_HDF5], [
 AC_MSG_CHECKING([for HDF5 ($1)])
-MU_LINK_WITH([$HDF5_CPPFLAGS], [$HDF5_LIBS], [#include <hdf5.h>], [return H5open() < 0;], [
+MU_LINK_WITH([$HDF5_CPPFLAGS], [$HDF5_LIBS], [[#include <hdf5.h>]], [return H5open() < 0;], [
 	mu_hdf5_found=yes
 	MU_HEADER_TEXT([mu_hdf5_version], [$HDF5_CPPFLAGS], [hdf5.h], [H5_VERS_INFO])
 	MU_HEADER_TEXT([mu_hdf5_parallel], [$HDF5_CPPFLAGS], [hdf5.h], [H5_HAVE_PARALLEL])

@@ -16,12 +16,14 @@ AM_CONDITIONAL([HAVE_ONEDNN], [test $mu_onednn_found = yes])
 ])
 
 AC_DEFUN([MU_LOOK_FOR_ONEDNN], [
+MU_PREFIX_HAS([onednn], [dnnl.h])
 MU_PREFIX_FLAGS([onednn], [ONEDNN])
 ONEDNN_LIBS="$ONEDNN_LIBS -ldnnl"
-MU_HEADER_TEXT([mu_onednn_version], [$ONEDNN_CPPFLAGS], [dnnl_version.h], [DNNL_VERSION_MAJOR.DNNL_VERSION_MINOR.DNNL_VERSION_PATCH])
+MU_HEADER_TEXT([mu_onednn_version], [$ONEDNN_CPPFLAGS], [dnnl_version.h],
+	[DNNL_VERSION_MAJOR.DNNL_VERSION_MINOR.DNNL_VERSION_PATCH])
 AC_MSG_CHECKING([for oneDNN 2.x])
 AS_CASE([$mu_onednn_version],
-	[2.*], [MU_LINK_WITH([$ONEDNN_CPPFLAGS], [$ONEDNN_LIBS], [#include <dnnl.h>], [
+	[2.*], [MU_LINK_WITH([$ONEDNN_CPPFLAGS], [$ONEDNN_LIBS], [[#include <dnnl.h>]], [
 		dnnl_memory_desc_t md;
 		return dnnl_memory_desc_equal(&md, &md) + dnnl_version()->major;],
 		[mu_onednn_found=yes

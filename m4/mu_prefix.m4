@@ -26,6 +26,14 @@ AS_CASE([$mu_$1_prefix], [""|/usr|/usr/], [], [
 	done])
 ])
 
+dnl MU_PREFIX_HAS(name, header): a prefix that was given holds the header, so that the system's is not
+dnl taken in its place.
+AC_DEFUN([MU_PREFIX_HAS], [
+AS_CASE([$mu_$1_prefix], [""|/usr|/usr/], [],
+	[AS_IF([test ! -f "$mu_$1_prefix/include/$2"],
+		[AC_MSG_ERROR([--with-$1=$mu_$1_prefix: there is no $mu_$1_prefix/include/$2])])])
+])
+
 dnl MU_LINK_WITH(cppflags, libs, headers, body, if yes, if no)
 dnl Link a small program with flags that are put back afterwards.
 AC_DEFUN([MU_LINK_WITH], [
@@ -42,7 +50,7 @@ AS_IF([test $mu_linked = yes], [$5], [$6])
 dnl MU_HEADER_TEXT(variable, cppflags, header, macro) What a macro of a header expands to, quotes
 dnl and blanks removed; empty if the header or the macro is not there.
 AC_DEFUN([MU_HEADER_TEXT], [
-$1=`printf '#include <%s>\nmu_value %s\n' "$3" "$4" | $CC $CPPFLAGS $2 -E - 2>/dev/null |
-	sed -n 's/^mu_value//p' | tr -d ' "'`
+$1=`printf '#include <%s>\nmu_value %s\n' "$3" "$4" | $CC $CPPFLAGS $2 -E -P - 2>/dev/null |
+	sed -n '/^mu_value/,$p' | tr -d ' "\n' | sed 's/^mu_value//'`
 AS_IF([test "x$$1" = "x$4"], [$1=])
 ])

@@ -146,7 +146,8 @@ function check_function(code)
 		function_start = FNR
 	if (code ~ /^\}/ && function_start) {
 		if (FNR - function_start + 1 > max_function)
-			finding(function_start, "function " function_name " has " FNR - function_start + 1 " lines, more than " max_function)
+			finding(function_start, "function " function_name " has " \
+				FNR - function_start + 1 " lines, more than " max_function)
 		function_start = 0
 	}
 }
@@ -165,7 +166,8 @@ function check_calls(code)
 # One for every thousand lines begun; the tables of devices and stores are made of them.
 function check_feature(code)
 {
-	if (code ~ /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif)[ \t(!].*(HAVE_|MU_PARANOID|USE_)/ && FILENAME_NOW !~ /table[^\/]*$/)
+	if (code ~ /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif)[ \t(!].*(HAVE_|MU_PARANOID|USE_)/ && \
+	    FILENAME_NOW !~ /table[^\/]*$/)
 		feature_line[++n_features] = FNR
 }
 
@@ -225,12 +227,14 @@ function end_file(i)
 	if (last_line > max_file)
 		finding(last_line, last_line " lines, more than " max_file)
 	for (i = int((last_line + 999) / 1000) + 1; i <= n_features; i++)
-		finding(feature_line[i], "more than one feature #if per 1000 lines: put the choice into a table or the build list")
+		finding(feature_line[i], "more than one feature #if per 1000 lines: " \
+			"put the choice into a table or the build list")
 	if (is_script && !has_spdx)
 		finding(1, "no SPDX-License-Identifier: Apache-2.0 in the first three lines")
 	if (FILENAME_NOW ~ /^mpi_tests\/test_[^\/]*\.c$/ && !has_np)
 		finding(1, "the first 20 lines do not say  @np COUNTS")
-	if (FILENAME_NOW ~ /^(src|nets|data|include|mpi_tests)\/.*\.(c|h|cu)$/ || FILENAME_NOW ~ /^mpi_tests\/test_.*\.sh$/)
+	if (FILENAME_NOW ~ /^(src|nets|data|include|mpi_tests)\/.*\.(c|h|cu)$/ || \
+	    FILENAME_NOW ~ /^mpi_tests\/test_.*\.sh$/)
 		check_listed(FILENAME_NOW)
 }
 
