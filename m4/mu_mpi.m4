@@ -24,7 +24,8 @@ AC_CACHE_CHECK([whether $CC builds MPI programs], [mu_cv_mpi],
 ], [MPI_Request r; return MPI_Ibarrier(MPI_COMM_WORLD, &r);])], [mu_cv_mpi=yes], [mu_cv_mpi=no])])
 AS_IF([test $mu_cv_mpi = no],
 	[AC_MSG_ERROR(['$CC' cannot build a program of MPI 3.0 or later; see config.log.
-Is its development package there (Debian: libmpich-dev)? To choose the compiler behind mpicc: CC='env MPICH_CC=clang OMPI_CC=clang mpicc'])])
+Is its development package there (Debian: libmpich-dev)?
+To choose the compiler behind mpicc: CC='env MPICH_CC=clang OMPI_CC=clang mpicc'])])
 mu_mpi_flavor=other
 MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [MPICH_VERSION])
 AS_IF([test "x$mu_mpi_version" != x], [mu_mpi_flavor=mpich], [
