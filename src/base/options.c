@@ -140,8 +140,8 @@ static enum mu_status set(const struct mu_options *o, const struct mu_option *op
 /* ---- names ---- */
 
 /*
- * How unlike a known name is to what was typed: edit distance (Wagner and Fischer 1974), first to the
- * beginning of the name that fits best, because names may be abbreviated, then to the whole name.
+ * How unlike a known name is to what was typed: edit distance (Wagner and Fischer 1974), first to
+ * the beginning of the name that fits best, since names may be abbreviated, then to the whole name.
  */
 static size_t distance(const char *typed, const char *name)
 {
