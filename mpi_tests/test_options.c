@@ -172,6 +172,7 @@ static void test_errors(void)
 	check_refused("--info=1", NULL, "--info", "takes no value", "1");
 	check_refused("--batchsize", "3", "unknown option", "--batchsize", "--batch-size");
 	check_refused("--netwrok", "mlp", "unknown option", "--netwrok", "is --network");
+	check_refused("--bath=3", NULL, "unknown option", "--bath", "is --batch-size");
 	check_refused("--Lr", "3", "unknown option", "--Lr", "is --lr");
 	check_refused("--in", NULL, "ambiguous", "--info", "--infer-shape");
 	check_refused("stray", NULL, "\"stray\"", "belongs to no option", "--name");

@@ -139,20 +139,23 @@ static enum mu_status set(const struct mu_options *o, const struct mu_option *op
 
 /* ---- names ---- */
 
-/* Edit distance (Wagner and Fischer 1974): insertions, deletions and changes that turn a into b. */
-static size_t distance(const char *a, const char *b)
+/*
+ * How unlike a known name is to what was typed: edit distance (Wagner and Fischer 1974), first to
+ * the beginning of the name that fits best, since names may be abbreviated, then to the whole name.
+ */
+static size_t distance(const char *typed, const char *name)
 {
 	size_t row[NAME_BYTES + 1];
-	size_t n = strlen(b) < NAME_BYTES ? strlen(b) : NAME_BYTES;
+	size_t n = strlen(name) < NAME_BYTES ? strlen(name) : NAME_BYTES, least;
 
 	for (size_t j = 0; j <= n; j++)
 		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
+	for (size_t i = 1; typed[i - 1]; i++) {
 		size_t diagonal = row[0]; /* of the row before */
 
 		row[0] = i;
 		for (size_t j = 1; j <= n; j++) {
-			size_t best = diagonal + (a[i - 1] != b[j - 1]);
+			size_t best = diagonal + (typed[i - 1] != name[j - 1]);
 
 			diagonal = row[j];
 			if (row[j] + 1 < best)
@@ -162,7 +165,10 @@ static size_t distance(const char *a, const char *b)
 			row[j] = best;
 		}
 	}
-	return row[n];
+	least = row[0];
+	for (size_t j = 1; j <= n; j++)
+		least = row[j] < least ? row[j] : least;
+	return least * 2 * NAME_BYTES + row[n];
 }
 
 static const struct mu_option *nearest(const struct mu_options *o, const char *name)
