@@ -16,10 +16,9 @@ AM_CONDITIONAL([HAVE_ONEDNN], [test $mu_onednn_found = yes])
 ])
 
 dnl The OpenMP runtime that libdnnl itself was linked with: we set its number of threads, and a second
-dnl runtime in one process would start threads of its own. Looks at the test program just linked.
+dnl runtime in one process would start threads of its own. Looks at what the test program loads.
 AC_DEFUN([MU_ONEDNN_OPENMP], [
 mu_openmp=
-mu_loaded=`ldd ./conftest$EXEEXT 2>/dev/null`
 for mu_lib in gomp iomp5 omp; do
 	AS_CASE([$mu_openmp:$mu_loaded], [:*lib$mu_lib.so*], [mu_openmp=lib$mu_lib])
 done
