@@ -15,6 +15,16 @@ AC_SUBST([ONEDNN_LIBS])
 AM_CONDITIONAL([HAVE_ONEDNN], [test $mu_onednn_found = yes])
 ])
 
+dnl The OpenMP runtime that libdnnl itself was linked with: we set its number of threads, and a second
+dnl runtime in one process would start threads of its own. Looks at what the test program loads.
+AC_DEFUN([MU_ONEDNN_OPENMP], [
+mu_openmp=
+for mu_lib in gomp iomp5 omp; do
+	AS_CASE([$mu_openmp:$mu_loaded], [:*lib$mu_lib.so*], [mu_openmp=lib$mu_lib])
+done
+AS_IF([test "x$mu_openmp" != x], [ONEDNN_LIBS="$ONEDNN_LIBS -l${mu_openmp#lib}"])
+])
+
 AC_DEFUN([MU_LOOK_FOR_ONEDNN], [
 MU_PREFIX_HAS([onednn], [dnnl.h])
 MU_PREFIX_FLAGS([onednn], [ONEDNN])
@@ -26,8 +36,9 @@ AS_CASE([$mu_onednn_version],
 	[2.*], [MU_LINK_WITH([$ONEDNN_CPPFLAGS], [$ONEDNN_LIBS], [[#include <dnnl.h>]], [
 		dnnl_memory_desc_t md;
 		return dnnl_memory_desc_equal(&md, &md) + dnnl_version()->major;],
-		[mu_onednn_found=yes
-		mu_has_onednn="yes ($mu_onednn_version)"],
+		[MU_ONEDNN_OPENMP
+		mu_onednn_found=yes
+		mu_has_onednn="yes ($mu_onednn_version, threads by ${mu_openmp:-no OpenMP})"],
 		[mu_has_onednn="no (version $mu_onednn_version: no program can be linked with it, see config.log)"])],
 	[""|DNNL*], [mu_has_onednn="no (no dnnl.h; Debian: apt-get install libdnnl-dev; or --with-onednn=DIR)"],
 	[mu_has_onednn="no (found version $mu_onednn_version, whose C API is another one than 2.x)"])

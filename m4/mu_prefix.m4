@@ -35,13 +35,14 @@ AS_CASE([$mu_$1_prefix], [""|/usr|/usr/], [],
 ])
 
 dnl MU_LINK_WITH(cppflags, libs, headers, body, if yes, if no)
-dnl Link a small program with flags that are put back afterwards.
+dnl Link a small program with flags that are put back afterwards. mu_loaded: the libraries it loads.
 AC_DEFUN([MU_LINK_WITH], [
 mu_save_CPPFLAGS=$CPPFLAGS
 mu_save_LIBS=$LIBS
 CPPFLAGS="$1 $CPPFLAGS"
 LIBS="$2 $LIBS"
-AC_LINK_IFELSE([AC_LANG_PROGRAM([$3], [$4])], [mu_linked=yes], [mu_linked=no])
+AC_LINK_IFELSE([AC_LANG_PROGRAM([$3], [$4])], [mu_linked=yes
+	mu_loaded=`ldd ./conftest$EXEEXT 2>/dev/null`], [mu_linked=no])
 CPPFLAGS=$mu_save_CPPFLAGS
 LIBS=$mu_save_LIBS
 AS_IF([test $mu_linked = yes], [$5], [$6])
