@@ -110,7 +110,7 @@ static void draw_mask(struct mu_op *op)
 		struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch, b->ids ? b->ids[i] : i};
 
 		for (size_t k = 0; k < each; k++) {
-			uint64_t element = (uint64_t)op->index << 32 | k;
+			uint64_t element = (uint64_t)op->index << 24 | k;
 
 			mask[i * each + k] = mu_random_uniform(&key, element) < a->p ? 0 : scale;
 		}
