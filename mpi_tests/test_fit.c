@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 2 3 4 7 */
 /*
- * Whole training runs through mu_train on a small data set made here: N workers of batch b train the same model as one
- * worker of batch N b; the same run twice gives the same bits; so do other numbers of servers; dist_async learns.
+ * Whole training runs through mu_train on a small data set made here: N workers of batch b train
+ * the same model as one worker of batch N b; the same run twice gives the same bits; so do other
+ * numbers of servers; dist_async learns.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,7 +34,8 @@ static void draw(uint8_t *image, size_t i, size_t label)
 
 static void write_part(const char *folder, const char *part, size_t n)
 {
-	struct mu_idx images = {3, {n, SIDE, SIDE}, malloc(n * SIDE * SIDE)}, labels = {1, {n}, malloc(n)};
+	struct mu_idx images = {3, {n, SIDE, SIDE}, malloc(n * SIDE * SIDE)},
+		      labels = {1, {n}, malloc(n)};
 	char path[2 * SCRATCH_BYTES];
 
 	for (size_t i = 0; i < n; i++) {
@@ -57,9 +59,28 @@ struct job {
 static enum mu_status run(const struct job *job, const char *folder)
 {
 	char servers[16], batch[16], prefix[2 * SCRATCH_BYTES];
-	char *argv[] = {"trainer", "--network", "lenet", "--data-dir", (char *)folder, "--num-epochs", "2", "--lr", "0.01",
-			"--disp-batches", "1000", "--kv-store", (char *)job->store, "--optimizer", (char *)job->optimizer,
-			"--batch-size", batch, "--num-servers", servers, "--model-prefix", prefix, NULL};
+	char *argv[] = {"trainer",
+			"--network",
+			"lenet",
+			"--data-dir",
+			(char *)folder,
+			"--num-epochs",
+			"2",
+			"--lr",
+			"0.01",
+			"--disp-batches",
+			"1000",
+			"--kv-store",
+			(char *)job->store,
+			"--optimizer",
+			(char *)job->optimizer,
+			"--batch-size",
+			batch,
+			"--num-servers",
+			servers,
+			"--model-prefix",
+			prefix,
+			NULL};
 	bool agreed;
 
 	snprintf(servers, sizeof servers, "%d", job->servers ? job->servers : -1);
@@ -99,7 +120,8 @@ static double difference(const char *folder, const char *a, const char *b)
 			snprintf(path, sizeof path, "%s/%s-0002.h5", folder, names[f]);
 			if (!CHECK(mu_array_file_open(&file, path) == MU_OK))
 				return INFINITY;
-			CHECK(mu_array_file_read(file, arrays[i].name, arrays[i].ndims, arrays[i].dims, values[f]) == MU_OK);
+			CHECK(mu_array_file_read(file, arrays[i].name, arrays[i].ndims,
+						 arrays[i].dims, values[f]) == MU_OK);
 			mu_array_file_close(file, false);
 		}
 		for (size_t k = 0; k < n; k++)
@@ -122,8 +144,9 @@ static void test_one(MPI_Comm world, const char *folder)
 }
 
 /*
- * Tolerance: sums of gradients in another order differ in the last bits of float32, and a few steps carry that along.
- * (Many steps at a high rate do not stay close: where two values of a pooling window nearly tie, rounding decides.)
+ * Tolerance: sums of gradients in another order differ in the last bits of float32, and a few steps
+ * carry that along. (Many steps at a high rate do not stay close: where two values of a pooling
+ * window nearly tie, rounding decides.)
  */
 static void test_several(MPI_Comm world, const char *folder, int rank, int size)
 {

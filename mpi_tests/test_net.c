@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 */
 /*
- * Networks and plans: parameter counts and names against the reference's, bad shapes, ten training steps of lenet and
- * mlp on every device against ref, and that sharing memory by lifetime changes nothing.
+ * Networks and plans: parameter counts and names against the reference's, bad shapes, ten training
+ * steps of lenet and mlp on every device against ref, and that sharing memory by lifetime changes
+ * nothing.
  */
 #include <stdlib.h>
 
@@ -19,10 +20,16 @@ struct count {
 };
 
 static const struct count counts[] = {
-	{"mlp", 109386, 6, {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias", "fc3_weight", "fc3_bias"}},
-	{"lenet", 431080, 8,
-	 {"convolution0_weight", "convolution0_bias", "convolution1_weight", "convolution1_bias", "fullyconnected0_weight",
-	  "fullyconnected0_bias", "fullyconnected1_weight", "fullyconnected1_bias"}},
+	{"mlp",
+	 109386,
+	 6,
+	 {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias", "fc3_weight", "fc3_bias"}},
+	{"lenet",
+	 431080,
+	 8,
+	 {"convolution0_weight", "convolution0_bias", "convolution1_weight", "convolution1_bias",
+	  "fullyconnected0_weight", "fullyconnected0_bias", "fullyconnected1_weight",
+	  "fullyconnected1_bias"}},
 };
 
 static void test_counts(void)
@@ -87,7 +94,8 @@ static bool start(struct training *t, const char *network, const char *device, s
 	struct mu_net_config config = {network, {1, 28, 28}, 10, 0};
 
 	*t = (struct training){.net = NULL};
-	if (mu_device_open(&t->device, device, 1) != MU_OK || mu_net_new(&t->net, &config) != MU_OK ||
+	if (mu_device_open(&t->device, device, 1) != MU_OK ||
+	    mu_net_new(&t->net, &config) != MU_OK ||
 	    mu_plan_new(&t->plan, t->net, &t->device, batch, MU_PHASE_TRAIN, NULL) != MU_OK ||
 	    MU_ALLOC(t->weights, mu_plan_n(t->plan), "weights") != MU_OK ||
 	    MU_ALLOC(t->gradients, mu_plan_n(t->plan), "gradients") != MU_OK ||
@@ -169,14 +177,16 @@ static void test_slices(const char *device)
 	for (size_t k = 0; k < n; k++) {
 		CHECK(mu_plan_slice_to_plain(t.plan, k, t.weights, plain) == MU_OK);
 		CHECK(mu_plan_slice_from_plain(t.plan, k, plain, back) == MU_OK);
-		CHECK(memcmp(back + slices[k].at, t.weights + slices[k].at, slices[k].n_padded * sizeof(float)) == 0);
+		CHECK(memcmp(back + slices[k].at, t.weights + slices[k].at,
+			     slices[k].n_padded * sizeof(float)) == 0);
 	}
 	free(plain);
 	free(back);
 	stop(&t);
 }
 
-/* The short plan and the inference plan work on the arrays of the full one, and find the same probabilities. */
+/* The short plan and the inference plan work on the arrays of the full one, and find the same
+ * probabilities. */
 static void test_shared_arrays(const char *device)
 {
 	struct training t;
@@ -194,13 +204,15 @@ static void test_shared_arrays(const char *device)
 	plans[0] = infer;
 	plans[1] = tail;
 	for (int p = 0; p < 2; p++) {
-		memcpy(mu_plan_input(plans[p]), mu_plan_input(t.plan), mu_plan_batch_size(plans[p]) * 784 * sizeof(float));
+		memcpy(mu_plan_input(plans[p]), mu_plan_input(t.plan),
+		       mu_plan_batch_size(plans[p]) * 784 * sizeof(float));
 		mu_plan_batch(plans[p])->labels = t.labels;
 		mu_plan_batch(plans[p])->count = mu_plan_batch_size(plans[p]);
 		for (size_t l = 0; l < mu_plan_layers(plans[p]); l++)
 			CHECK(mu_plan_forward(plans[p], l) == MU_OK);
 		for (size_t i = 0; i < mu_plan_batch_size(plans[p]) * 10; i++)
-			CHECK_NEAR(mu_plan_probabilities(plans[p])[i], mu_plan_probabilities(t.plan)[i], 1e-5);
+			CHECK_NEAR(mu_plan_probabilities(plans[p])[i],
+				   mu_plan_probabilities(t.plan)[i], 1e-5);
 	}
 	mu_plan_free(infer);
 	mu_plan_free(tail);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maximum pooling of our own, for layouts in which the channels of a pixel lie together (nhwc, and blocks of 16
- * channels): with oneDNN's it takes a sixth of LeNet's step. Forward keeps the position of the maximum in its
- * window; backward writes every input gradient once where windows do not overlap.
+ * Maximum pooling of our own, for layouts in which the channels of a pixel lie together (nhwc, and
+ * blocks of 16 channels): with oneDNN's it takes a sixth of LeNet's step. Forward keeps the
+ * position of the maximum in its window; backward writes every input gradient once where windows do
+ * not overlap.
  */
 #include "cpu.h"
 
@@ -53,7 +54,8 @@ static size_t lane_start(size_t c, size_t width)
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t numbers __attribute__((vector_size(LANES * sizeof(int32_t))));
 
-static inline void forward_window(const struct max_pooling *m, int oy, int ox, const float *in, float *out, int32_t *where)
+static inline void forward_window(const struct max_pooling *m, int oy, int ox, const float *in,
+				  float *out, int32_t *where)
 {
 	struct span sy = inside(m, 0, oy), sx = inside(m, 1, ox);
 
@@ -78,7 +80,8 @@ static inline void forward_window(const struct max_pooling *m, int oy, int ox, c
 	}
 }
 
-static inline void write_lanes(float *to, const float *out, const int32_t *where, int position, size_t width)
+static inline void write_lanes(float *to, const float *out, const int32_t *where, int position,
+			       size_t width)
 {
 	for (size_t c = 0; c < width; c += LANES) {
 		size_t start = lane_start(c, width);
@@ -91,8 +94,8 @@ static inline void write_lanes(float *to, const float *out, const int32_t *where
 	}
 }
 
-static inline void backward_window(const struct max_pooling *m, int oy, int ox, const float *out, const int32_t *where,
-				   float *in)
+static inline void backward_window(const struct max_pooling *m, int oy, int ox, const float *out,
+				   const int32_t *where, float *in)
 {
 	struct span sy = inside(m, 0, oy), sx = inside(m, 1, ox);
 
@@ -119,7 +122,8 @@ static size_t out_plane(const struct max_pooling *m)
 	return (size_t)m->out[0] * (size_t)m->out[1] * m->width;
 }
 
-MU_LOOP static void forward_plane(const struct max_pooling *m, const float *in, float *out, int32_t *where)
+MU_LOOP static void forward_plane(const struct max_pooling *m, const float *in, float *out,
+				  int32_t *where)
 {
 	for (int oy = 0; oy < m->out[0]; oy++)
 		for (int ox = 0; ox < m->out[1]; ox++) {
@@ -129,7 +133,8 @@ MU_LOOP static void forward_plane(const struct max_pooling *m, const float *in, 
 		}
 }
 
-MU_LOOP static void backward_plane(const struct max_pooling *m, const float *out, const int32_t *where, float *in)
+MU_LOOP static void backward_plane(const struct max_pooling *m, const float *out,
+				   const int32_t *where, float *in)
 {
 	for (int oy = 0; oy < m->out[0]; oy++)
 		for (int ox = 0; ox < m->out[1]; ox++) {
@@ -144,7 +149,8 @@ static void forward(struct mu_op *op)
 	const struct max_pooling *m = ((struct cpu_op *)op->impl)->own;
 
 	for (size_t p = 0; p < m->planes; p++)
-		forward_plane(m, op->inputs[0]->data + p * in_plane(m), op->outputs[0]->data + p * out_plane(m),
+		forward_plane(m, op->inputs[0]->data + p * in_plane(m),
+			      op->outputs[0]->data + p * out_plane(m),
 			      (int32_t *)op->workspace + p * out_plane(m));
 }
 
@@ -157,18 +163,21 @@ static void backward(struct mu_op *op)
 
 		if (!m->disjoint)
 			memset(in, 0, in_plane(m) * sizeof(float));
-		backward_plane(m, op->outputs[0]->grad + p * out_plane(m), (int32_t *)op->workspace + p * out_plane(m), in);
+		backward_plane(m, op->outputs[0]->grad + p * out_plane(m),
+			       (int32_t *)op->workspace + p * out_plane(m), in);
 	}
 }
 
-/* Planes and width of a layout whose channels lie together; false if they do not, or are too few. */
-static bool find_planes(struct max_pooling *m, const struct mu_tensor *in, const dnnl_memory_desc_t *md)
+/* Planes and width of a layout whose channels lie together; false if they do not, or are too few.
+ */
+static bool find_planes(struct max_pooling *m, const struct mu_tensor *in,
+			const dnnl_memory_desc_t *md)
 {
 	dnnl_memory_desc_t nhwc, blocked;
 	size_t n = in->shape.dims[0], c = in->shape.dims[1];
 
-	cpu_tag(&nhwc, &in->shape, dnnl_nhwc);
-	cpu_tag(&blocked, &in->shape, dnnl_nChw16c);
+	mu_cpu_tag(&nhwc, &in->shape, dnnl_nhwc);
+	mu_cpu_tag(&blocked, &in->shape, dnnl_nChw16c);
 	if (dnnl_memory_desc_equal(md, &nhwc)) {
 		m->planes = n;
 		m->width = c;
@@ -191,7 +200,7 @@ static bool usable(const struct max_pooling *m)
 	return true;
 }
 
-bool cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, enum mu_status *st)
+bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, enum mu_status *st)
 {
 	struct mu_op *op = p->op;
 	const struct mu_pooling *a = op->attr;
@@ -206,23 +215,26 @@ bool cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, enu
 		m.kernel[i] = a->global ? m.in[i] : a->kernel[i];
 		m.stride[i] = a->global || a->stride[i] == 0 ? 1 : a->stride[i];
 		m.pad[i] = a->global ? 0 : a->pad[i];
-		m.disjoint &= m.kernel[i] == m.stride[i] && m.pad[i] == 0 && m.out[i] * m.stride[i] == m.in[i];
+		m.disjoint &= m.kernel[i] == m.stride[i] && m.pad[i] == 0 &&
+			      m.out[i] * m.stride[i] == m.in[i];
 	}
 	if (!usable(&m))
 		return false;
 	own = malloc(sizeof *own);
 	if (!own) {
-		*st = mu_trace_start(MU_ERR_MEMORY, __FILE__, __LINE__, "no memory for the plan of %s", op->name);
+		*st = mu_trace_start(MU_ERR_MEMORY, __FILE__, __LINE__,
+				     "no memory for the plan of %s", op->name);
 		return true;
 	}
 	*own = m;
 	p->impl->own = own;
-	cpu_tag(&dst, &op->outputs[0]->shape, m.width == op->inputs[0]->shape.dims[1] ? dnnl_nhwc : dnnl_nChw16c);
-	*st = cpu_set_tensor(op->outputs[0], &dst);
+	mu_cpu_tag(&dst, &op->outputs[0]->shape,
+		   m.width == op->inputs[0]->shape.dims[1] ? dnnl_nhwc : dnnl_nChw16c);
+	*st = mu_cpu_set_tensor(op->outputs[0], &dst);
 	op->workspace_nbytes = m.planes * out_plane(&m) * sizeof(int32_t);
-	cpu_call(p, forward);
+	mu_cpu_call(p, forward);
 	p->program = &p->impl->backward;
 	if (op->inputs[0]->needs_grad)
-		cpu_call(p, backward);
+		mu_cpu_call(p, backward);
 	return true;
 }
