@@ -77,10 +77,11 @@ static const char *dims_text(int ndims, const hsize_t *dims, char text[DIMS_TEXT
 {
 	int used = snprintf(text, DIMS_TEXT_BYTES, "(");
 
-	for (int i = 0; i < ndims; i++)
+	/* A file may hold more dimensions than we write; NDIMS_MAX of them fit. */
+	for (int i = 0; i < ndims && i < NDIMS_MAX; i++)
 		used += snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, "%s%llu", i ? ", " : "",
 				 (unsigned long long)dims[i]);
-	snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, ")");
+	snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, ndims > NDIMS_MAX ? ", ...)" : ")");
 	return text;
 }
 
@@ -408,7 +409,7 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 {
 	enum mu_status st = MU_OK;
 	struct quiet quiet;
-	hid_t type = -1, attr = -1;
+	hid_t type = -1, ours = -1, attr = -1;
 	htri_t found;
 	size_t stored;
 
@@ -421,15 +422,19 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 	stored = H5Tget_size(type);
 	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) > 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not a text of fixed length", f->path, attribute);
-	/* One more: a text that another program wrote may fill its bytes to the last. */
-	if (stored + 1 > nbytes)
+	/* A text of another program may have no zero at its end. */
+	if (H5Tget_strpad(type) != H5T_STR_NULLTERM)
+		stored++;
+	if (stored > nbytes)
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" has %zu bytes; at most %zu are expected", f->path, attribute,
-			stored, nbytes - 1);
-	MU_H5(H5Aread(attr, type, text));
-	text[stored] = '\0';
+			stored, nbytes);
+	MU_H5(ours = H5Tcopy(H5T_C_S1));
+	MU_H5(H5Tset_size(ours, nbytes));
+	MU_H5(H5Aread(attr, ours, text));
 out:
 	if (attr >= 0)
 		H5Aclose(attr);
+	close_type(ours);
 	close_type(type);
 	quiet_end(&quiet);
 	return st;
