@@ -27,8 +27,8 @@ const struct op_literal op_literals[] = {
 		.out_grad = {1, 2, 3, 4},
 		.out = {-3.5f, -3.5f, -3.5f, -3.5f}, /* x[0][0] - x[1][1] + 0.5, ... */
 		.in_grad = {1, 2, 0, 3, 4 - 1, -2, 0, -3, -4},
-		.param_grads = {{1 + 4 + 12 + 20, 2 + 6 + 15 + 24, 4 + 10 + 21 + 32, 5 + 12 + 24 + 36},
-				{1 + 2 + 3 + 4}},
+		.param_grads = {{1 + 4 + 12 + 20, 2 + 6 + 15 + 24, 4 + 10 + 21 + 32,
+				 5 + 12 + 24 + 36}, {1 + 2 + 3 + 4}},
 	},
 	{
 		.c = {"dense by hand", DENSE(2), IN(VECTOR(1, 2))},
@@ -49,7 +49,8 @@ const struct op_literal op_literals[] = {
 		/* windows [0, 3), [2, 4) */
 		.c = {"average with ceil: by the clipped area",
 		      AVERAGE(K(1, 3), S(1, 2), CEIL), IN(IMAGE(1, 1, 1, 4))},
-		.in = {1, 2, 3, 4}, .out_grad = {3, 2}, .out = {2, 3.5f}, .in_grad = {1, 1, 1 + 1, 1},
+		.in = {1, 2, 3, 4}, .out_grad = {3, 2}, .out = {2, 3.5f},
+		.in_grad = {1, 1, 1 + 1, 1},
 	},
 	{
 		/* windows [-1, 2), [1, 4), [3, 5): the padded image ends at 5 */
@@ -99,7 +100,8 @@ const struct op_refusal op_refusals[] = {
 	},
 	{
 		CONV(2, K(3, 3), NO_BIAS), .in = IMAGE(1, 1, 4, 9), .out = IMAGE(1, 2, 2, 7),
-		.n_params = 1, .weight = IMAGE(2, 2, 3, 3), .message = "weight has shape (2, 2, 3, 3)",
+		.n_params = 1, .weight = IMAGE(2, 2, 3, 3),
+		.message = "weight has shape (2, 2, 3, 3)",
 	},
 	{
 		CONV(4, K(1, 1), GROUPS(3), NO_BIAS), .in = IMAGE(1, 3, 4, 9),
@@ -131,8 +133,8 @@ const struct op_refusal op_refusals[] = {
 		.message = "does not fit",
 	},
 	{
-		.kind = MU_OP_DROPOUT, ATTR(dropout, .p = 1), .in = VECTOR(2, 3), .out = VECTOR(2, 3),
-		.message = "[0, 1)",
+		.kind = MU_OP_DROPOUT, ATTR(dropout, .p = 1), .in = VECTOR(2, 3),
+		.out = VECTOR(2, 3), .message = "[0, 1)",
 	},
 	{
 		.kind = MU_OP_FLATTEN, .in = IMAGE(2, 3, 4, 5), .out = VECTOR(2, 61),
