@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LeNet with tanh, as MXNet's example trains it: two convolutions, each followed by a maximum pooling, then two fully
- * connected layers. 431,080 parameters at (1, 28, 28) and 10 classes. (LeCun et al., 1998, in its Caffe sizes.)
+ * LeNet with tanh, as MXNet's example trains it: two convolutions, each followed by a maximum
+ * pooling, then two fully connected layers. 431,080 parameters at (1, 28, 28) and 10 classes.
+ * (LeCun et al., 1998, in its Caffe sizes.)
  *
- * This is also the example to copy for a network of your own: one function that calls one layer after the other, one
- * const table, one line in nets/table.c.
+ * This is also the example to copy for a network of your own: one function that calls one layer
+ * after the other, one const table, one line in nets/table.c.
  */
 #include <muster/net.h>
 
@@ -27,7 +28,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_flatten(net, x, NULL);
 	x = mu_net_fully_connected(net, x, &(struct mu_fully_connected){.units = 500}, NULL);
 	x = mu_net_activation(net, x, MU_ACTIVATION_TANH, NULL);
-	x = mu_net_fully_connected(net, x, &(struct mu_fully_connected){.units = (int)config->classes}, NULL);
+	x = mu_net_fully_connected(
+		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, NULL);
 	mu_net_softmax(net, x, "softmax");
 	return MU_OK;
 }

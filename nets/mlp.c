@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A perceptron with two hidden layers of 128 and 64 units. 109,386 parameters at (1, 28, 28) and 10 classes. */
+/* A perceptron with two hidden layers of 128 and 64 units. 109,386 parameters at (1, 28, 28) and 10
+ * classes. */
 #include <muster/net.h>
 
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
@@ -12,7 +13,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_activation(net, x, MU_ACTIVATION_RELU, "relu1");
 	x = mu_net_fully_connected(net, x, &(struct mu_fully_connected){.units = 64}, "fc2");
 	x = mu_net_activation(net, x, MU_ACTIVATION_RELU, "relu2");
-	x = mu_net_fully_connected(net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc3");
+	x = mu_net_fully_connected(
+		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc3");
 	mu_net_softmax(net, x, "softmax");
 	return MU_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The networks that --network knows. A new one: its file beside this one, and a line in each list here. */
+/* The networks that --network knows. A new one: its file beside this one, and a line in each list
+ * here. */
 #include <muster/net.h>
 
 extern const struct mu_network mu_network_lenet;

@@ -157,6 +157,22 @@ enum mu_status mu_alloc(void **out, size_t nbytes, const char *what);
 #define MU_ALLOC(pointer, n, what) mu_alloc((void **)&(pointer), (n) * sizeof *(pointer), (what))
 void mu_free(void *p);
 
+/*
+ * A function with this mark is compiled for several instruction sets, of which the loader takes the best that the machine
+ * has; its plain loops become vector loops. Not under sanitizers: the choice is made before they are ready.
+ */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define MU_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(MU_SANITIZED) || \
+	!defined(__x86_64__) || !defined(__GLIBC__)
+#define MU_LOOP
+#else
+#define MU_LOOP __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+
 /* ---- slices of a flat array ---- */
 
 enum mu_slice_rule {

@@ -3,7 +3,8 @@
  * comm: who is who (roles, nodes), polite waiting, and memory for the flat arrays.
  *
  * Ranks of the given communicator are workers or servers. Servers are spread over the nodes in node order (nodes ordered
- * by their lowest rank), round-robin, the last rank of a node first. Worker w is the w-th rank that is no server.
+ * by their lowest rank), round-robin, the last rank of a node first. Worker w is the w-th rank that is no server, server s
+ * the s-th rank that is one.
  *
  * Waiting is polite: ranks may outnumber cores, so no call here blocks inside MPI. mu_wait* poll, yield the core, and sleep
  * in short naps when a wait grows long. The collectives below are non-blocking MPI collectives finished by mu_wait.
@@ -30,6 +31,11 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
 void mu_world_close(MPI_Comm *world);
 /* End the whole job now with this exit status. Does not return. */
 void mu_world_abort(int exit_status) __attribute__((noreturn));
+
+/* My rank in comm, and its size. Not collective. */
+enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
+/* The first line of the MPI library's own version, e.g. "MPICH Version: 4.0.2". Not collective. */
+void mu_comm_version(char *text, size_t nbytes);
 
 /* ---- topology ---- */
 
@@ -86,9 +92,12 @@ enum mu_status mu_wait_all(int n, MPI_Request *requests, const char *what);
  */
 struct mu_waiter {
 	double since; /* when the present run of empty polls began, 0 = not yet */
+	double told;  /* seconds of waiting that mu_waiter_overdue has told of */
 };
 void mu_waiter_reset(struct mu_waiter *w);
 void mu_waiter_nap(struct mu_waiter *w);
+/* Seconds of the present wait once in every 30 s of it, so that its owner can log who is missing; else 0. */
+double mu_waiter_overdue(struct mu_waiter *w);
 
 /* ---- collectives, polite. Collective over comm. ---- */
 

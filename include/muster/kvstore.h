@@ -8,7 +8,7 @@
  *	... backward; for every key, in any order, each once: mu_kv_push_ready(kv, key);
  *	... next forward; for every key before its weights are read: mu_kv_pull_end(kv, key);
  *
- * or mu_kv_step_end(kv), which pulls all keys. Gradients are sums over samples; the update divides by the samples counted: all
+ * or mu_kv_step_end(kv), which pulls all keys; step_begin does so for a step that is still open. Gradients are sums over samples; the update divides by the samples counted: all
  * workers' of this round for synchronous stores, this push's for dist_async. push_ready begins a bucket's push when its
  * last key is ready; the array of gradients may be written again after the pull of the key has ended. The k-th step
  * of a worker belongs to round k; a synchronous round needs every worker's step k, once.
@@ -37,6 +37,7 @@ struct mu_kv_config {
 	struct mu_schedule schedule;   /* equal on all ranks */
 	double progress;               /* samples counted before this run (resume) */
 	size_t bucket_bytes;           /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
+	size_t message_bytes;          /* a server's part of a bucket is cut into messages of at most this; 0 = 1 GiB */
 };
 
 /* What a store is, without making one: does it need servers? Unknown type: MU_ERR_USAGE with the list. */

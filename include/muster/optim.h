@@ -11,7 +11,7 @@
 #include <muster/base.h>
 
 struct mu_optim_config {
-	const char *name;    /* "sgd", "nag", "adam", "test" */
+	const char *name;    /* "sgd", "nag", "adam", "test", "none" */
 	double mom;          /* sgd, nag */
 	double wd;           /* weight decay: only for names that end in _weight, or in _gamma if wd_gamma */
 	double beta1, beta2; /* adam */
@@ -28,7 +28,11 @@ struct mu_update {
 
 #define MU_MAX_STATES 2
 
-/* A rule is one exported const table. update: n elements; states[i] is the rule's i-th state array, zero at first. */
+/*
+ * A rule is one exported const table. update: n elements, a multiple of 16, so that the vector loop has no remainder and
+ * every element sees the same instructions wherever the arrays are cut. states[i] is the rule's i-th state array, zero at
+ * first. Arrays do not overlap.
+ */
 struct mu_rule {
 	const char *name;
 	const char *help;
@@ -46,7 +50,8 @@ struct mu_piece {
 
 /*
  * An optimiser over some pieces of the model (the whole model is one piece; a server's shard is several). Pieces start and
- * end anywhere; what rule, decay and momentum an element has comes from the slice it lies in.
+ * end on multiples of 16 elements; what rule, decay and momentum an element has comes from the slice it lies in. Elements
+ * between two slices are padding of the first.
  */
 struct mu_optim;
 
@@ -55,12 +60,17 @@ enum mu_status mu_optim_new(struct mu_optim **out, const struct mu_optim_config 
 			    size_t n_slices, const struct mu_piece *pieces, size_t n_pieces);
 void mu_optim_free(struct mu_optim *o);
 /*
- * Update piece p: weights and gradients point to the piece's first element. lr: see mu_schedule_lr. count: samples
- * behind the gradient (rescale = 1 / count; with count = 0 nothing is done and t does not advance). t counts per piece.
+ * One update of piece p: _begin, then _block for runs that cover the piece once, in any order, from and n multiples of 16.
+ * weights and gradients point to the run's first element. lr: see mu_schedule_lr. count: samples behind the gradient
+ * (rescale = 1 / count; with count = 0 nothing is done and t does not advance). t counts per piece.
  */
-void mu_optim_update(struct mu_optim *o, size_t p, float *weights, const float *gradients, double lr, double count);
+void mu_optim_begin(struct mu_optim *o, size_t p, double lr, double count);
+void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *weights, const float *gradients);
 /* State array i over all pieces ("momentum"), n_local elements; NULL past the last. For checkpoints. */
 float *mu_optim_state(struct mu_optim *o, int i, const char **name, size_t *n);
+
+/* out = ((in[0] + in[1]) + in[2]) + ..., element by element; n_in >= 2, n a multiple of 16. Arrays do not overlap. */
+void mu_optim_sum(float *out, const float *const *in, size_t n_in, size_t n);
 
 /* ---- learning rate ---- */
 

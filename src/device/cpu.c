@@ -8,17 +8,17 @@
 #include <muster/base.h>
 
 static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
-	[MU_OP_CONVOLUTION] = cpu_plan_convolution,
-	[MU_OP_FULLY_CONNECTED] = cpu_plan_fully_connected,
-	[MU_OP_ACTIVATION] = cpu_plan_activation,
-	[MU_OP_POOLING] = cpu_plan_pooling,
-	[MU_OP_FLATTEN] = cpu_plan_flatten,
-	[MU_OP_DROPOUT] = cpu_plan_dropout,
-	[MU_OP_BATCH_NORM] = cpu_plan_batch_norm,
-	[MU_OP_SUM] = cpu_plan_sum,
-	[MU_OP_CONCAT] = cpu_plan_concat,
-	[MU_OP_SPLIT] = cpu_plan_split,
-	[MU_OP_SOFTMAX] = cpu_plan_softmax,
+	[MU_OP_CONVOLUTION] = mu_cpu_plan_convolution,
+	[MU_OP_FULLY_CONNECTED] = mu_cpu_plan_fully_connected,
+	[MU_OP_ACTIVATION] = mu_cpu_plan_activation,
+	[MU_OP_POOLING] = mu_cpu_plan_pooling,
+	[MU_OP_FLATTEN] = mu_cpu_plan_flatten,
+	[MU_OP_DROPOUT] = mu_cpu_plan_dropout,
+	[MU_OP_BATCH_NORM] = mu_cpu_plan_batch_norm,
+	[MU_OP_SUM] = mu_cpu_plan_sum,
+	[MU_OP_CONCAT] = mu_cpu_plan_concat,
+	[MU_OP_SPLIT] = mu_cpu_plan_split,
+	[MU_OP_SOFTMAX] = mu_cpu_plan_softmax,
 };
 
 static enum mu_status open_cpu(struct mu_device *device)
@@ -65,45 +65,37 @@ out:
 
 static enum mu_status bind(struct mu_device *device, struct mu_op *op)
 {
-	return cpu_bind(device->impl, op);
+	return mu_cpu_bind(device->impl, op);
 }
 
 static enum mu_status forward(struct mu_device *device, struct mu_op *op)
 {
-	return cpu_run(device->impl, op, &((struct cpu_op *)op->impl)->forward);
+	return mu_cpu_run(device->impl, op, &((struct cpu_op *)op->impl)->forward);
 }
 
 static enum mu_status backward(struct mu_device *device, struct mu_op *op)
 {
-	return cpu_run(device->impl, op, &((struct cpu_op *)op->impl)->backward);
+	return mu_cpu_run(device->impl, op, &((struct cpu_op *)op->impl)->backward);
 }
 
 static void release(struct mu_device *device, struct mu_op *op)
 {
 	(void)device;
-	cpu_release(op);
+	mu_cpu_release(op);
 }
 
 static const char *isa_name(void)
 {
 	switch (dnnl_get_effective_cpu_isa()) {
-	case dnnl_cpu_isa_sse41:
-		return "sse4.1";
-	case dnnl_cpu_isa_avx:
-		return "avx";
+	case dnnl_cpu_isa_sse41: return "sse4.1";
+	case dnnl_cpu_isa_avx: return "avx";
 	case dnnl_cpu_isa_avx2:
-	case dnnl_cpu_isa_avx2_vnni:
-		return "avx2";
-	case dnnl_cpu_isa_avx512_core:
-		return "avx512";
-	case dnnl_cpu_isa_avx512_core_vnni:
-		return "avx512 vnni";
-	case dnnl_cpu_isa_avx512_core_bf16:
-		return "avx512 bf16";
-	case dnnl_cpu_isa_avx512_core_amx:
-		return "avx512 amx";
-	default:
-		return "baseline";
+	case dnnl_cpu_isa_avx2_vnni: return "avx2";
+	case dnnl_cpu_isa_avx512_core: return "avx512";
+	case dnnl_cpu_isa_avx512_core_vnni: return "avx512 vnni";
+	case dnnl_cpu_isa_avx512_core_bf16: return "avx512 bf16";
+	case dnnl_cpu_isa_avx512_core_amx: return "avx512 amx";
+	default: return "baseline";
 	}
 }
 
@@ -111,8 +103,8 @@ static void describe(const struct mu_device *device, char *text, size_t nbytes)
 {
 	const dnnl_version_t *v = dnnl_version();
 
-	snprintf(text, nbytes, "cpu: oneDNN %d.%d.%d, %s, %d thread%s", v->major, v->minor, v->patch, isa_name(),
-		 device->n_threads, device->n_threads == 1 ? "" : "s");
+	snprintf(text, nbytes, "cpu: oneDNN %d.%d.%d, %s, %d thread%s", v->major, v->minor,
+		 v->patch, isa_name(), device->n_threads, device->n_threads == 1 ? "" : "s");
 }
 
 const struct mu_device_ops mu_device_cpu = {
@@ -125,10 +117,10 @@ const struct mu_device_ops mu_device_cpu = {
 	.forward = forward,
 	.backward = backward,
 	.release = release,
-	.from_plain = cpu_from_plain,
-	.to_plain = cpu_to_plain,
-	.copy_layout = cpu_copy_layout,
-	.free_layout = cpu_free_layout,
-	.hash_layout = cpu_hash_layout,
+	.from_plain = mu_cpu_from_plain,
+	.to_plain = mu_cpu_to_plain,
+	.copy_layout = mu_cpu_copy_layout,
+	.free_layout = mu_cpu_free_layout,
+	.hash_layout = mu_cpu_hash_layout,
 	.describe = describe,
 };

@@ -7,15 +7,15 @@
 
 #include <muster/base.h>
 
-void cpu_plain(dnnl_memory_desc_t *md, const struct mu_shape *shape)
+void mu_cpu_plain(dnnl_memory_desc_t *md, const struct mu_shape *shape)
 {
 	static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd};
 
-	cpu_tag(md, shape, tags[shape->ndims - 1]);
+	mu_cpu_tag(md, shape, tags[shape->ndims - 1]);
 }
 
 /* Cannot fail: dimensions come from a checked shape. */
-void cpu_tag(dnnl_memory_desc_t *md, const struct mu_shape *shape, dnnl_format_tag_t tag)
+void mu_cpu_tag(dnnl_memory_desc_t *md, const struct mu_shape *shape, dnnl_format_tag_t tag)
 {
 	dnnl_dims_t dims;
 
@@ -24,12 +24,12 @@ void cpu_tag(dnnl_memory_desc_t *md, const struct mu_shape *shape, dnnl_format_t
 	dnnl_memory_desc_init_by_tag(md, shape->ndims, dims, dnnl_f32, tag);
 }
 
-void cpu_tensor_md(dnnl_memory_desc_t *md, const struct mu_tensor *t)
+void mu_cpu_tensor_md(dnnl_memory_desc_t *md, const struct mu_tensor *t)
 {
 	if (t->layout)
 		*md = *(const dnnl_memory_desc_t *)t->layout;
 	else
-		cpu_plain(md, &t->shape);
+		mu_cpu_plain(md, &t->shape);
 }
 
 static bool is_plain(const dnnl_memory_desc_t *md)
@@ -62,13 +62,13 @@ out:
 	return st;
 }
 
-enum mu_status cpu_set_tensor(struct mu_tensor *t, const dnnl_memory_desc_t *md)
+enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const dnnl_memory_desc_t *md)
 {
 	t->nbytes = dnnl_memory_desc_get_size(md);
 	return new_layout(md, &t->layout);
 }
 
-enum mu_status cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *md)
+enum mu_status mu_cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *md)
 {
 	if (param->n_padded != 0)
 		return MU_OK; /* fixed by an earlier plan */
@@ -76,7 +76,8 @@ enum mu_status cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *m
 	return new_layout(md, &param->layout);
 }
 
-void cpu_param_md(dnnl_memory_desc_t *md, const struct mu_param *param, int ndims, const dnnl_dim_t *dims)
+void mu_cpu_param_md(dnnl_memory_desc_t *md, const struct mu_param *param, int ndims,
+		     const dnnl_dim_t *dims)
 {
 	dnnl_dims_t strides;
 	dnnl_dim_t stride = 1;
@@ -92,14 +93,14 @@ void cpu_param_md(dnnl_memory_desc_t *md, const struct mu_param *param, int ndim
 	dnnl_memory_desc_init_by_strides(md, ndims, dims, dnnl_f32, strides);
 }
 
-enum mu_status cpu_copy_layout(struct mu_device *device, const void *layout, void **out)
+enum mu_status mu_cpu_copy_layout(struct mu_device *device, const void *layout, void **out)
 {
 	(void)device;
 	*out = NULL;
 	return layout ? new_layout(layout, out) : MU_OK;
 }
 
-void cpu_free_layout(struct mu_device *device, void *layout)
+void mu_cpu_free_layout(struct mu_device *device, void *layout)
 {
 	(void)device;
 	free(layout);
@@ -111,7 +112,7 @@ static uint64_t mix(uint64_t hash, int64_t word)
 }
 
 /* Fields one by one: the struct has unused tails that need not be equal. */
-uint64_t cpu_hash_layout(struct mu_device *device, const void *layout)
+uint64_t mu_cpu_hash_layout(struct mu_device *device, const void *layout)
 {
 	const dnnl_memory_desc_t *md = layout;
 	uint64_t hash = 14695981039346656037u;
@@ -142,7 +143,8 @@ static enum mu_status convert(struct cpu *cpu, const dnnl_memory_desc_t *from_md
 
 	CPU_DNNL(dnnl_memory_create(&a, from_md, cpu->engine, (void *)(uintptr_t)from));
 	CPU_DNNL(dnnl_memory_create(&b, to_md, cpu->engine, to));
-	CPU_DNNL(dnnl_reorder_primitive_desc_create(&pd, from_md, cpu->engine, to_md, cpu->engine, NULL));
+	CPU_DNNL(dnnl_reorder_primitive_desc_create(&pd, from_md, cpu->engine, to_md, cpu->engine,
+						    NULL));
 	CPU_DNNL(dnnl_primitive_create(&reorder, pd));
 	args[0] = (dnnl_exec_arg_t){DNNL_ARG_FROM, a};
 	args[1] = (dnnl_exec_arg_t){DNNL_ARG_TO, b};
@@ -156,16 +158,17 @@ out:
 	return st;
 }
 
-/* The plain description in the dimensions of the layout, which may have more of them (groups apart). */
+/* The plain description in the dimensions of the layout, which may have more of them (groups
+ * apart). */
 static void plain_like(dnnl_memory_desc_t *plain, const dnnl_memory_desc_t *md)
 {
 	struct mu_param none = {.layout = NULL};
 
-	cpu_param_md(plain, &none, md->ndims, md->dims);
+	mu_cpu_param_md(plain, &none, md->ndims, md->dims);
 }
 
-enum mu_status cpu_from_plain(struct mu_device *device, const struct mu_shape *shape, const void *layout,
-			      const float *plain, float *out)
+enum mu_status mu_cpu_from_plain(struct mu_device *device, const struct mu_shape *shape,
+				 const void *layout, const float *plain, float *out)
 {
 	dnnl_memory_desc_t plain_md;
 
@@ -177,8 +180,8 @@ enum mu_status cpu_from_plain(struct mu_device *device, const struct mu_shape *s
 	return convert(device->impl, &plain_md, plain, layout, out);
 }
 
-enum mu_status cpu_to_plain(struct mu_device *device, const struct mu_shape *shape, const void *layout, const float *in,
-			    float *plain)
+enum mu_status mu_cpu_to_plain(struct mu_device *device, const struct mu_shape *shape,
+			       const void *layout, const float *in, float *plain)
 {
 	dnnl_memory_desc_t plain_md;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling on oneDNN, in the layout of the input. */
+/* Pooling on oneDNN, in the layout of the input, where cpu_max_pooling.c does not take it. */
 #include "cpu.h"
 
 #include <muster/base.h>
@@ -19,14 +19,14 @@ static void describe_window(const struct mu_op *op, struct window *w)
 		w->kernel[i] = a->global ? (dnnl_dim_t)in[2 + i] : a->kernel[i];
 		w->stride[i] = a->global || a->stride[i] == 0 ? 1 : a->stride[i];
 		w->pad_left[i] = a->global ? 0 : a->pad[i];
-		w->pad_right[i] = ((dnnl_dim_t)out[2 + i] - 1) * w->stride[i] + w->kernel[i] - (dnnl_dim_t)in[2 + i] -
-				  w->pad_left[i];
+		w->pad_right[i] = ((dnnl_dim_t)out[2 + i] - 1) * w->stride[i] + w->kernel[i] -
+				  (dnnl_dim_t)in[2 + i] - w->pad_left[i];
 		if (w->pad_right[i] < 0)
 			w->pad_right[i] = 0; /* the last rows are not read */
 	}
 }
 
-enum mu_status cpu_plan_pooling(struct cpu_plan *p)
+enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
@@ -38,31 +38,34 @@ enum mu_status cpu_plan_pooling(struct cpu_plan *p)
 	struct cpu_arg args[3];
 	int n = 2, workspace = -1;
 
+	mu_cpu_tensor_md(&src, op->inputs[0]);
+	if (mu_cpu_plan_max_pooling(p, &src, &st))
+		return st;
 	describe_window(op, &w);
-	cpu_tensor_md(&src, op->inputs[0]);
-	cpu_tag(&dst, &op->outputs[0]->shape, dnnl_format_tag_any);
-	CPU_DNNL(dnnl_pooling_forward_desc_init(&desc, train ? dnnl_forward_training : dnnl_forward_inference, w.algorithm,
-						&src, &dst, w.stride, w.kernel, w.pad_left, w.pad_right));
-	MU_TRY(cpu_describe(p, &desc, NULL, NULL, &pd));
+	mu_cpu_tag(&dst, &op->outputs[0]->shape, dnnl_format_tag_any);
+	CPU_DNNL(dnnl_pooling_forward_desc_init(
+		&desc, train ? dnnl_forward_training : dnnl_forward_inference, w.algorithm, &src,
+		&dst, w.stride, w.kernel, w.pad_left, w.pad_right));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
 	CPU_DNNL(dnnl_primitive_desc_clone(&hint, pd));
-	dst = *cpu_query(pd, dnnl_query_dst_md);
-	MU_TRY(cpu_set_tensor(op->outputs[0], &dst));
-	args[0] = (struct cpu_arg){DNNL_ARG_SRC, cpu_memory(p, &src, CPU_IN_DATA, 0)};
-	args[1] = (struct cpu_arg){DNNL_ARG_DST, cpu_memory(p, &dst, CPU_OUT_DATA, 0)};
-	if (dnnl_memory_desc_get_size(cpu_query(pd, dnnl_query_workspace_md)) > 0) {
-		workspace = cpu_keep(p, cpu_query(pd, dnnl_query_workspace_md));
+	dst = *mu_cpu_query(pd, dnnl_query_dst_md);
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &dst));
+	args[0] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &src, CPU_IN_DATA, 0)};
+	args[1] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &dst, CPU_OUT_DATA, 0)};
+	if (dnnl_memory_desc_get_size(mu_cpu_query(pd, dnnl_query_workspace_md)) > 0) {
+		workspace = mu_cpu_keep(p, mu_cpu_query(pd, dnnl_query_workspace_md));
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
 	}
-	MU_TRY(cpu_step(p, pd, n, args));
+	MU_TRY(mu_cpu_step(p, pd, n, args));
 	p->program = &p->impl->backward;
 	if (!op->inputs[0]->needs_grad)
 		goto out;
-	CPU_DNNL(dnnl_pooling_backward_desc_init(&desc, w.algorithm, &src, &dst, w.stride, w.kernel, w.pad_left,
-						 w.pad_right));
-	MU_TRY(cpu_describe(p, &desc, NULL, hint, &pd));
-	args[0] = (struct cpu_arg){DNNL_ARG_DIFF_SRC, cpu_memory(p, &src, CPU_IN_GRAD, 0)};
-	args[1] = (struct cpu_arg){DNNL_ARG_DIFF_DST, cpu_memory(p, &dst, CPU_OUT_GRAD, 0)};
-	MU_TRY(cpu_step(p, pd, n, args));
+	CPU_DNNL(dnnl_pooling_backward_desc_init(&desc, w.algorithm, &src, &dst, w.stride, w.kernel,
+						 w.pad_left, w.pad_right));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	args[0] = (struct cpu_arg){DNNL_ARG_DIFF_SRC, mu_cpu_memory(p, &src, CPU_IN_GRAD, 0)};
+	args[1] = (struct cpu_arg){DNNL_ARG_DIFF_DST, mu_cpu_memory(p, &dst, CPU_OUT_GRAD, 0)};
+	MU_TRY(mu_cpu_step(p, pd, n, args));
 out:
 	dnnl_primitive_desc_destroy(hint);
 	return st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images and labels from IDX files under their MNIST names. Both files are kept in memory as bytes. */
+/* Images and labels from IDX files under their MNIST names, kept in memory as bytes. */
 #include <string.h>
 
 #include "reader.h"
@@ -7,8 +7,9 @@
 struct idx_pair {
 	struct mu_idx images; /* (n, h, w) */
 	struct mu_idx labels; /* (n) */
-	float scale[256];     /* pixel -> pixel / 255 */
 };
+
+enum { BLOCK = 16 };
 
 static enum mu_status read_file(struct mu_idx *idx, const char *dir, const char *name, int ndims)
 {
@@ -24,22 +25,26 @@ out:
 	return st;
 }
 
-static enum mu_status check_pair(const struct mu_input *in, const struct idx_pair *pair, const char *images,
-				 const char *labels)
+static enum mu_status check_pair(const struct mu_input *in, const struct idx_pair *pair,
+				 const char *images, const char *labels)
 {
 	enum mu_status st = MU_OK;
 	const char *dir = in->config.dir;
 	const size_t *dims = pair->images.dims;
 
 	if (pair->labels.dims[0] != dims[0])
-		MU_FAIL(MU_ERR_FORMAT, "%s: %s holds %zu records, but %s holds %zu; there must be one label for each image", dir,
-			images, dims[0], labels, pair->labels.dims[0]);
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: %s holds %zu records, but %s holds %zu; there must be one label for "
+			"each image",
+			dir, images, dims[0], labels, pair->labels.dims[0]);
 	if (dims[0] > 0 && dims[1] * dims[2] == 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s/%s: images of %zu x %zu pixels are empty", dir, images, dims[1], dims[2]);
+		MU_FAIL(MU_ERR_FORMAT, "%s/%s: images of %zu x %zu pixels are empty", dir, images,
+			dims[1], dims[2]);
 	for (size_t i = 0; i < dims[0]; i++) {
 		if (pair->labels.data[i] >= in->classes)
-			MU_FAIL(MU_ERR_FORMAT, "%s/%s: record %zu has label %d; labels must be from 0 to %zu", dir, labels, i,
-				pair->labels.data[i], in->classes - 1);
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s/%s: record %zu has label %d; labels must be from 0 to %zu", dir,
+				labels, i, pair->labels.data[i], in->classes - 1);
 	}
 out:
 	return st;
@@ -56,15 +61,15 @@ static enum mu_status open_idx(struct mu_input *in)
 	struct idx_pair *pair;
 
 	if (!in->config.dir || !*in->config.dir)
-		MU_FAIL(MU_ERR_USAGE, "no data folder given: the idx reader needs one that holds %s and %s", name[0], name[1]);
+		MU_FAIL(MU_ERR_USAGE,
+			"no data folder given: the idx reader needs one that holds %s and %s",
+			name[0], name[1]);
 	MU_TRY(MU_ALLOC(pair, 1, "idx reader"));
 	in->impl = pair;
 	MU_TRY(read_file(&pair->images, in->config.dir, name[0], 3));
 	MU_TRY(read_file(&pair->labels, in->config.dir, name[1], 1));
 	in->classes = in->config.classes;
 	MU_TRY(check_pair(in, pair, name[0], name[1]));
-	for (int i = 0; i < 256; i++)
-		pair->scale[i] = (float)i / 255;
 	in->n = pair->images.dims[0];
 	in->shape[0] = 1;
 	in->shape[1] = pair->images.dims[1];
@@ -85,14 +90,25 @@ static void close_idx(struct mu_input *in)
 	in->impl = NULL;
 }
 
+/* In blocks of a fixed size, which compilers turn into vector code also at -O2. */
+static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n)
+{
+	size_t i = 0;
+
+	for (; i + BLOCK <= n; i += BLOCK) {
+		for (size_t j = 0; j < BLOCK; j++)
+			out[i + j] = (float)pixels[i + j] / 255;
+	}
+	for (; i < n; i++)
+		out[i] = (float)pixels[i] / 255;
+}
+
 static void read_idx(const struct mu_input *in, size_t record, float *data, float *label)
 {
 	const struct idx_pair *pair = in->impl;
 	size_t n = in->shape[1] * in->shape[2];
-	const uint8_t *pixels = pair->images.data + record * n;
 
-	for (size_t i = 0; i < n; i++)
-		data[i] = pair->scale[pixels[i]];
+	scale(data, pair->images.data + record * n, n);
 	*label = pair->labels.data[record];
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partition, shuffle and batch. Which records a step takes is a function of seed, epoch, step and worker alone. */
+/*
+ * Partition, shuffle and batch. Which records a step takes is a function of seed, epoch, step and
+ * worker alone.
+ */
 #include <muster/input.h>
 
 #include <string.h>
@@ -25,7 +28,8 @@ static enum mu_status find_reader(const char *name, const struct mu_reader **out
 	for (int i = 0; i < NUM_READERS && used < sizeof list; i++) {
 		if (strcmp(readers[i]->name, name) == 0)
 			*out = readers[i];
-		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", readers[i]->name);
+		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
+					 readers[i]->name);
 	}
 	if (!*out)
 		MU_FAIL(MU_ERR_USAGE, "unknown reader \"%s\"; choose one of: %s", name, list);
@@ -38,10 +42,13 @@ static enum mu_status check_config(const struct mu_input_config *c)
 	enum mu_status st = MU_OK;
 
 	if (c->batch == 0 || c->classes == 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "input: batch %zu and %zu classes; both must be at least 1", c->batch, c->classes);
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"input: batch %zu and %zu classes; both must be at least 1", c->batch,
+			c->classes);
 	if (c->num_workers < 1 || c->worker < 0 || c->worker >= c->num_workers)
-		MU_FAIL(MU_ERR_ARGUMENT, "input: worker %d of %d; it must be from 0 to one less than their number", c->worker,
-			c->num_workers);
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"input: worker %d of %d; it must be from 0 to one less than their number",
+			c->worker, c->num_workers);
 out:
 	return st;
 }
@@ -56,14 +63,16 @@ static enum mu_status check_records(const struct mu_input *in)
 	if (in->n == 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s input: there are no records", in->ops->name);
 	if (in->n > UINT32_MAX)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "%s input: %zu records; at most %lu are possible", in->ops->name, in->n,
-			(unsigned long)UINT32_MAX);
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s input: %zu records; at most %lu are possible",
+			in->ops->name, in->n, (unsigned long)UINT32_MAX);
 	if (c->part == MU_INPUT_VALIDATE || c->batch <= in->n / workers)
 		goto out;
 	if (in->n < workers)
-		MU_FAIL(MU_ERR_USAGE, "%zu training records are too few for %zu workers", in->n, workers);
+		MU_FAIL(MU_ERR_USAGE, "%zu training records are too few for %zu workers", in->n,
+			workers);
 	MU_FAIL(MU_ERR_USAGE,
-		"batch larger than a worker's part: %zu training records over %zu workers; a batch of %zu for each worker "
+		"batch larger than a worker's part: %zu training records over %zu workers; "
+		"a batch of %zu for each worker "
 		"was asked for, the largest possible is %zu",
 		in->n, workers, c->batch, in->n / workers);
 out:
@@ -103,7 +112,8 @@ void mu_input_close(struct mu_input *in)
 
 void mu_input_epoch(struct mu_input *in, uint32_t epoch)
 {
-	struct mu_random key = {.seed = in->config.seed, .purpose = MU_RANDOM_SHUFFLE, .epoch = epoch};
+	struct mu_random key = {
+		.seed = in->config.seed, .purpose = MU_RANDOM_SHUFFLE, .epoch = epoch};
 
 	in->epoch = epoch;
 	if (in->order)
@@ -111,8 +121,9 @@ void mu_input_epoch(struct mu_input *in, uint32_t epoch)
 }
 
 /*
- * The run of this worker in a step: *first is its place in the epoch's order. With m samples in the step, worker r of N has
- * [m r / N, m (r + 1) / N); in a full step, m = N b, that is the r-th run of b.
+ * The run of this worker in a step: *first is its place in the epoch's order. With m samples in the
+ * step, worker r of N has [m r / N, m (r + 1) / N); in a full step, m = N b, that is the r-th run
+ * of b.
  */
 static size_t find_run(const struct mu_input *in, size_t step, size_t *first)
 {

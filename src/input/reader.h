@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The readers that there are. A new one is a file with one const table, a line here and a line in the list in input.c. */
+/*
+ * The readers that there are. A new one is a file with one const table, a line here and a line in
+ * the list in input.c.
+ */
 #ifndef MUSTER_INPUT_READER_H
 #define MUSTER_INPUT_READER_H
 

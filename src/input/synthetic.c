@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random data for benchmarks: one batch, uniform in [-1, 1) with labels at random, is made at the start and given again and
- * again. Record i is sample i modulo b of it.
+ * Random data for benchmarks: one batch, uniform in [-1, 1) with labels at random, is made at the
+ * start and given again and again. Record i is sample i modulo b of it.
  */
 #include <string.h>
 
@@ -23,8 +23,9 @@ static enum mu_status open_synthetic(struct mu_input *in)
 	struct synthetic *s;
 
 	if (sample == 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "synthetic input: shape (%zu, %zu, %zu); every part must be at least 1", c->shape[0],
-			c->shape[1], c->shape[2]);
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"synthetic input: shape (%zu, %zu, %zu); every part must be at least 1",
+			c->shape[0], c->shape[1], c->shape[2]);
 	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
 	in->impl = s;
 	MU_TRY(MU_ALLOC(s->data, c->batch * sample, "synthetic samples"));
@@ -35,7 +36,8 @@ static enum mu_status open_synthetic(struct mu_input *in)
 			s->data[i * sample + j] = 2 * mu_random_uniform(&key, j) - 1;
 		s->labels[i] = (float)mu_random_below(&key, 0, c->classes);
 	}
-	in->n = c->num_examples ? c->num_examples : DEFAULT_STEPS * (size_t)c->num_workers * c->batch;
+	in->n = c->num_examples ? c->num_examples
+				: DEFAULT_STEPS * (size_t)c->num_workers * c->batch;
 	memcpy(in->shape, c->shape, sizeof in->shape);
 	in->classes = c->classes;
 out:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory plan. Time runs 0 .. 2n-1: operation i works forward at time i and backward at time 2n-1-i. Every buffer
- * (a tensor's data, its gradient, a workspace) has a first and a last time; two buffers may share memory when their
- * times do not meet. Buffers are placed from the largest to the smallest, each at the lowest offset that is free during
- * its time. (Greedy by size: Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020.)
+ * The memory plan. Time runs 0 .. 2n-1: operation i works forward at time i and backward at time
+ * 2n-1-i. Every buffer (a tensor's data, its gradient, a workspace) has a first and a last time;
+ * two buffers may share memory when their times do not meet. Buffers are placed from the largest to
+ * the smallest, each at the lowest offset that is free during its time. (Greedy by size: Pisarchyk
+ * and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020.)
  */
 #include "plan.h"
 
@@ -23,8 +24,8 @@ struct layout {
 	struct mu_plan *plan;
 	struct buffer *buffers;
 	size_t n_buffers;
-	size_t *data, *grad;    /* per tensor: its buffer; aliases share one */
-	size_t *workspace;      /* per operation */
+	size_t *data, *grad; /* per tensor: its buffer; aliases share one */
+	size_t *workspace;   /* per operation */
 	size_t scratch;
 	size_t *order, *placed; /* used while placing */
 };
@@ -46,7 +47,8 @@ static size_t tensor_number(const struct mu_plan *plan, const struct mu_tensor *
 
 static size_t add_buffer(struct layout *m, size_t nbytes)
 {
-	m->buffers[m->n_buffers] = (struct buffer){.nbytes = (nbytes + 63) / 64 * 64, .first = LONG_MAX, .last = -1};
+	m->buffers[m->n_buffers] =
+		(struct buffer){.nbytes = (nbytes + 63) / 64 * 64, .first = LONG_MAX, .last = -1};
 	return m->n_buffers++;
 }
 
@@ -63,7 +65,8 @@ static void use(struct layout *m, size_t b, long time)
 /* Does backward of this kind read its inputs' values, or its outputs'? */
 static bool reads_input(const struct mu_op *op)
 {
-	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED || op->kind == MU_OP_BATCH_NORM;
+	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
+	       op->kind == MU_OP_BATCH_NORM;
 }
 
 static bool reads_output(const struct mu_op *op)
@@ -84,9 +87,11 @@ static void assign_buffers(struct layout *m)
 			size_t t = tensor_number(plan, op->outputs[o]);
 			bool alias_grad = op->in_place && op->kind != MU_OP_SPLIT;
 
-			m->data[t] = op->in_place ? m->data[in] : add_buffer(m, op->outputs[o]->nbytes);
+			m->data[t] =
+				op->in_place ? m->data[in] : add_buffer(m, op->outputs[o]->nbytes);
 			if (op->outputs[o]->needs_grad)
-				m->grad[t] = alias_grad ? m->grad[in] : add_buffer(m, op->outputs[o]->nbytes);
+				m->grad[t] = alias_grad ? m->grad[in]
+							: add_buffer(m, op->outputs[o]->nbytes);
 		}
 		m->workspace[i] = add_buffer(m, op->workspace_nbytes);
 	}
@@ -108,7 +113,8 @@ static void find_lifetimes(struct layout *m)
 			use(m, m->workspace[i], backward);
 		for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
 			bool input = k < op->n_inputs;
-			size_t t = tensor_number(plan, input ? op->inputs[k] : op->outputs[k - op->n_inputs]);
+			size_t t = tensor_number(plan, input ? op->inputs[k]
+							     : op->outputs[k - op->n_inputs]);
 
 			use(m, m->data[t], forward);
 			if (train && (input ? reads_input(op) : reads_output(op)))
@@ -132,7 +138,8 @@ static bool meet(const struct buffer *a, const struct buffer *b)
 	return a->first <= b->last && b->first <= a->last;
 }
 
-/* Lowest offset at which buffer b is clear of all placed buffers that it meets; placed is sorted by offset. */
+/* Lowest offset at which buffer b is clear of all placed buffers that it meets; placed is sorted by
+ * offset. */
 static size_t lowest_offset(const struct layout *m, const struct buffer *b, size_t n_placed)
 {
 	size_t at = 0;
@@ -190,15 +197,17 @@ static void set_pointers(struct layout *m)
 		op->workspace = op->workspace_nbytes ? pointer(m, m->workspace[i]) : NULL;
 		op->scratch = op->scratch_nbytes ? pointer(m, m->scratch) : NULL;
 		for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
-			struct mu_tensor *t = k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
+			struct mu_tensor *t =
+				k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
 
 			t->data = pointer(m, m->data[tensor_number(plan, t)]);
-			t->grad = t->needs_grad ? pointer(m, m->grad[tensor_number(plan, t)]) : NULL;
+			t->grad =
+				t->needs_grad ? pointer(m, m->grad[tensor_number(plan, t)]) : NULL;
 		}
 	}
 }
 
-enum mu_status plan_memory(struct mu_plan *plan)
+enum mu_status mu_plan_memory(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 	size_t nt = plan->n_tensors, n_max = 2 * nt + plan->n_ops + 1;

@@ -9,7 +9,7 @@
 #include <muster/base.h>
 
 /* Remember the first error; every later call sees it and does nothing. */
-int net_fail(struct mu_net *net, const char *format, ...)
+int mu_net_fail(struct mu_net *net, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -19,21 +19,23 @@ int net_fail(struct mu_net *net, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	net->st = mu_trace_start(MU_ERR_USAGE, __FILE__, __LINE__, "network %s: %s", net->config.network, text);
+	net->st = mu_trace_start(MU_ERR_USAGE, __FILE__, __LINE__, "network %s: %s",
+				 net->config.network, text);
 	return -1;
 }
 
 static int out_of_memory(struct mu_net *net)
 {
 	if (net->st == MU_OK)
-		net->st = mu_trace_start(MU_ERR_MEMORY, __FILE__, __LINE__, "no memory for network %s",
-					 net->config.network);
+		net->st = mu_trace_start(MU_ERR_MEMORY, __FILE__, __LINE__,
+					 "no memory for network %s", net->config.network);
 	return -1;
 }
 
 static int add_tensor(struct mu_net *net, const struct mu_shape *shape, int producer)
 {
-	struct net_tensor *grown = realloc(net->tensors, ((size_t)net->n_tensors + 1) * sizeof *grown);
+	struct net_tensor *grown =
+		realloc(net->tensors, ((size_t)net->n_tensors + 1) * sizeof *grown);
 
 	if (!grown)
 		return out_of_memory(net);
@@ -52,7 +54,7 @@ static char *layer_name(struct mu_net *net, const struct net_spec *spec)
 	return strdup(text);
 }
 
-int net_add(struct mu_net *net, const struct net_spec *spec)
+int mu_net_add(struct mu_net *net, const struct net_spec *spec)
 {
 	struct net_layer *grown, *layer;
 	size_t nbytes = (size_t)spec->n_inputs * sizeof(int);
@@ -79,7 +81,8 @@ int net_add(struct mu_net *net, const struct net_spec *spec)
 }
 
 /* Add a parameter, or with aux_momentum > 0 an auxiliary array, to the layer added last. */
-enum mu_status net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape, float aux_momentum)
+enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
+				float aux_momentum)
 {
 	struct net_layer *layer = &net->layers[net->n_layers - 1];
 	struct net_param *param = &layer->params[layer->n_params];
@@ -106,7 +109,7 @@ int mu_net_input(struct mu_net *net)
 	if (net->st != MU_OK)
 		return -1;
 	if (net->n_tensors > 0)
-		return net_fail(net, "the input must come first, and once");
+		return mu_net_fail(net, "the input must come first, and once");
 	return add_tensor(net, &shape, -1);
 }
 
@@ -134,11 +137,15 @@ static enum mu_status check_complete(const struct mu_net *net)
 	enum mu_status st = MU_OK;
 
 	if (net->n_layers == 0 || net->layers[net->n_layers - 1].kind != MU_OP_SOFTMAX)
-		MU_FAIL(MU_ERR_USAGE, "network %s: the last layer must be softmax", net->config.network);
+		MU_FAIL(MU_ERR_USAGE, "network %s: the last layer must be softmax",
+			net->config.network);
 	for (int t = 0; t < net->n_tensors - 1; t++)
 		if (net->tensors[t].n_consumers == 0)
-			MU_FAIL(MU_ERR_USAGE, "network %s: nobody uses the output of %s", net->config.network,
-				net->tensors[t].producer < 0 ? "the input" : net->layers[net->tensors[t].producer].name);
+			MU_FAIL(MU_ERR_USAGE, "network %s: nobody uses the output of %s",
+				net->config.network,
+				net->tensors[t].producer < 0
+					? "the input"
+					: net->layers[net->tensors[t].producer].name);
 out:
 	return st;
 }
@@ -152,7 +159,8 @@ enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *confi
 	*out = NULL;
 	MU_TRY(mu_network_find(&network, config->network));
 	if (config->classes < 2)
-		MU_FAIL(MU_ERR_USAGE, "network %s: %zu classes; at least 2 are needed", config->network, config->classes);
+		MU_FAIL(MU_ERR_USAGE, "network %s: %zu classes; at least 2 are needed",
+			config->network, config->classes);
 	net = calloc(1, sizeof *net);
 	if (!net)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for network %s", config->network);
@@ -160,9 +168,9 @@ enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *confi
 	net->config.network = network->name;
 	MU_TRY(network->build(net, &net->config));
 	MU_TRY(net->st);
-	net_count_consumers(net);
+	mu_net_count_consumers(net);
 	MU_TRY(check_complete(net));
-	MU_TRY(net_rewrite(net));
+	MU_TRY(mu_net_rewrite(net));
 	*out = net;
 	net = NULL;
 out:
@@ -180,7 +188,8 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name)
 			*out = mu_network_table[i];
 			return MU_OK;
 		}
-		snprintf(list + strlen(list), sizeof list - strlen(list), " %s", mu_network_table[i]->name);
+		snprintf(list + strlen(list), sizeof list - strlen(list), " %s",
+			 mu_network_table[i]->name);
 	}
 	MU_FAIL(MU_ERR_USAGE, "--network %s: unknown; known networks are:%s", name, list);
 out:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From layers to operations. An activation behind a convolution or a fully connected layer becomes part of that
- * operation; another activation works in place where its producer's backward does not read the output.
+ * From layers to operations. An activation behind a convolution or a fully connected layer becomes
+ * part of that operation; another activation works in place where its producer's backward does not
+ * read the output.
  */
 #include "plan.h"
 
@@ -16,7 +17,8 @@ static bool takes_activation(enum mu_op_kind kind)
 
 static bool may_be_overwritten(enum mu_op_kind kind)
 {
-	return kind == MU_OP_POOLING || kind == MU_OP_BATCH_NORM || kind == MU_OP_SUM || kind == MU_OP_CONCAT;
+	return kind == MU_OP_POOLING || kind == MU_OP_BATCH_NORM || kind == MU_OP_SUM ||
+	       kind == MU_OP_CONCAT;
 }
 
 /* The operation that makes tensor t, or NULL. */
@@ -40,17 +42,26 @@ static enum mu_status add_operation(struct mu_plan *plan, int l)
 	enum mu_status st = MU_OK;
 	const struct net_layer *layer = &plan->net->layers[l];
 	struct mu_op *op = &plan->ops[plan->n_ops];
-	struct mu_tensor **links = calloc((size_t)(layer->n_inputs + layer->n_outputs), sizeof *links);
+	struct mu_tensor **links =
+		calloc((size_t)(layer->n_inputs + layer->n_outputs), sizeof *links);
 
 	if (!links)
-		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s", plan->net->config.network);
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
+			plan->net->config.network);
 	plan->links[plan->n_ops] = links;
 	plan->op_layer[plan->n_ops] = l;
 	plan->n_ops++;
 	*op = (struct mu_op){
-		.kind = layer->kind, .name = layer->name, .index = l, .attr = layer->attr, .phase = plan->phase,
-		.n_inputs = layer->n_inputs, .n_outputs = layer->n_outputs, .inputs = links,
-		.outputs = links + layer->n_inputs, .batch = &plan->batch,
+		.kind = layer->kind,
+		.name = layer->name,
+		.index = l,
+		.attr = layer->attr,
+		.phase = plan->phase,
+		.n_inputs = layer->n_inputs,
+		.n_outputs = layer->n_outputs,
+		.inputs = links,
+		.outputs = links + layer->n_inputs,
+		.batch = &plan->batch,
 	};
 	for (int i = 0; i < layer->n_inputs; i++)
 		op->inputs[i] = &plan->tensors[layer->inputs[i]];
@@ -79,7 +90,7 @@ static void mark_gradients(struct mu_plan *plan)
 	}
 }
 
-enum mu_status plan_operations(struct mu_plan *plan)
+enum mu_status mu_plan_operations(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_net *net = plan->net;
@@ -93,13 +104,15 @@ enum mu_status plan_operations(struct mu_plan *plan)
 		struct mu_op *before = producer(plan, &plan->tensors[layer->inputs[0]]);
 		bool activation = layer->kind == MU_OP_ACTIVATION;
 
-		if (activation && before && takes_activation(before->kind) && !before->fused_activation) {
+		if (activation && before && takes_activation(before->kind) &&
+		    !before->fused_activation) {
 			before->fused_activation = layer->attr;
 			before->outputs[0] = &plan->tensors[layer->outputs[0]];
 			continue;
 		}
 		MU_TRY(add_operation(plan, l));
-		plan->ops[plan->n_ops - 1].in_place = activation && before && may_be_overwritten(before->kind);
+		plan->ops[plan->n_ops - 1].in_place =
+			activation && before && may_be_overwritten(before->kind);
 		if (layer->kind == MU_OP_SPLIT)
 			plan->ops[plan->n_ops - 1].in_place = true;
 	}

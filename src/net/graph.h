@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph: the inside of a net, known to src/net only. Layers in order of execution, tensors by number; the batch dimension
- * of every shape is 0 here and is set by the plan.
+ * graph: the inside of a net, known to src/net only. Layers in order of execution, tensors by
+ * number; the batch dimension of every shape is 0 here and is set by the plan.
  */
 #ifndef NET_GRAPH_H
 #define NET_GRAPH_H
@@ -29,7 +29,7 @@ struct net_layer {
 
 struct net_tensor {
 	struct mu_shape shape;
-	int producer;    /* layer, -1 for the input */
+	int producer; /* layer, -1 for the input */
 	int n_consumers;
 };
 
@@ -43,7 +43,8 @@ struct mu_net {
 	int named[MU_OP_N]; /* automatic names given so far, by kind */
 };
 
-/* src/net/build.c: add a layer with one output; copies attr and inputs. Returns the output tensor or -1. */
+/* src/net/build.c: add a layer with one output; copies attr and inputs. Returns the output tensor
+ * or -1. */
 struct net_spec {
 	enum mu_op_kind kind;
 	const char *name;
@@ -53,12 +54,14 @@ struct net_spec {
 	const int *inputs;
 	struct mu_shape out;
 };
-int net_add(struct mu_net *net, const struct net_spec *spec);
-enum mu_status net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape, float aux_momentum);
-int net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int mu_net_add(struct mu_net *net, const struct net_spec *spec);
+enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
+				float aux_momentum);
+int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* src/net/rewrite.c: make the graph cheaper without changing what it computes; then give every tensor one consumer. */
-enum mu_status net_rewrite(struct mu_net *net);
-void net_count_consumers(struct mu_net *net);
+/* src/net/rewrite.c: make the graph cheaper without changing what it computes; then give every
+ * tensor one consumer. */
+enum mu_status mu_net_rewrite(struct mu_net *net);
+void mu_net_count_consumers(struct mu_net *net);
 
 #endif

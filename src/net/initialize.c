@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Initial weights, by name suffix and initializer, in MXNet's ways. fan_in = dim 1 x window, fan_out = dim 0 x window.
- * xavier here is gaussian with standard deviation sqrt(2 / fan_in) (He et al., Delving Deep into Rectifiers, 2015);
- * msra is gaussian with sqrt(2 / (1 + 0.25^2) / ((fan_in + fan_out) / 2)).
- * orthogonal: rows (or columns) orthonormal times 1.414 (Saxe et al., 2013), by Gram and Schmidt.
+ * Initial weights, by name suffix and initializer, in MXNet's ways. fan_in = dim 1 x window,
+ * fan_out = dim 0 x window. xavier here is gaussian with standard deviation sqrt(2 / fan_in) (He et
+ * al., Delving Deep into Rectifiers, 2015); msra is gaussian with sqrt(2 / (1 + 0.25^2) / ((fan_in
+ * + fan_out) / 2)). orthogonal: rows (or columns) orthonormal times 1.414 (Saxe et al., 2013), by
+ * Gram and Schmidt.
  */
 #include "plan.h"
 
@@ -101,8 +102,10 @@ static const struct {
 	const char *name;
 	void (*init)(struct weight *w);
 } initializers[] = {
-	{"default", init_xavier}, {"xavier", init_xavier},   {"msra", init_msra}, {"orthogonal", init_orthogonal},
-	{"normal", init_normal},  {"uniform", init_uniform}, {"one", init_one},	  {"zero", init_zero},
+	{"default", init_xavier}, {"xavier", init_xavier},
+	{"msra", init_msra},      {"orthogonal", init_orthogonal},
+	{"normal", init_normal},  {"uniform", init_uniform},
+	{"one", init_one},        {"zero", init_zero},
 };
 
 static bool ends_with(const char *name, const char *suffix)
@@ -112,7 +115,8 @@ static bool ends_with(const char *name, const char *suffix)
 	return n >= m && strcmp(name + n - m, suffix) == 0;
 }
 
-static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct weight *), struct weight *w)
+static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct weight *),
+		       struct weight *w)
 {
 	const struct mu_shape *shape = mu_plan_slice_shape(plan, k);
 	const char *name = plan->slices[k].name;
@@ -131,7 +135,8 @@ static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct
 		fill(w, ends_with(name, "_gamma") || ends_with(name, "_moving_var") ? 1 : 0);
 }
 
-enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer, uint64_t seed, float *flat)
+enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer,
+				    uint64_t seed, float *flat)
 {
 	enum mu_status st = MU_OK;
 	struct weight w = {.random = {.seed = seed, .purpose = MU_RANDOM_INIT}};
@@ -142,8 +147,11 @@ enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *init
 		if (strcmp(initializers[i].name, initializer) == 0)
 			init = initializers[i].init;
 	if (!init)
-		MU_FAIL(MU_ERR_USAGE, "--initializer %s: unknown; known are default, xavier, msra, orthogonal, normal, "
-				      "uniform, one, zero", initializer);
+		MU_FAIL(MU_ERR_USAGE,
+			"--initializer %s: unknown; known are default, xavier, msra, orthogonal, "
+			"normal, "
+			"uniform, one, zero",
+			initializer);
 	for (size_t k = 0; k < plan->n_slices; k++)
 		if (plan->slices[k].n > largest)
 			largest = plan->slices[k].n;

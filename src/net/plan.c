@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A net compiled for one device, batch size and phase; slices of the flat arrays; execution layer by layer. */
+/* A net compiled for one device, batch size and phase; slices of the flat arrays; execution layer
+ * by layer. */
 #include "plan.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ static struct mu_param *op_param(struct mu_op *op, int param)
 	return param < op->n_params ? &op->params[param] : &op->aux[param - op->n_params];
 }
 
-struct mu_param *plan_param(const struct mu_plan *plan, size_t k)
+struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k)
 {
 	return op_param(&plan->ops[plan->keys[k].op], plan->keys[k].param);
 }
@@ -32,9 +33,10 @@ static enum mu_status allocate(struct mu_plan *plan)
 	plan->op_keys = calloc(n_layers, sizeof *plan->op_keys);
 	plan->slices = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->slices);
 	plan->keys = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->keys);
-	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_layer || !plan->op_keys || !plan->slices ||
-	    !plan->keys)
-		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s", plan->net->config.network);
+	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_layer || !plan->op_keys ||
+	    !plan->slices || !plan->keys)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
+			plan->net->config.network);
 out:
 	return st;
 }
@@ -70,7 +72,10 @@ static void add_slice(struct mu_plan *plan, size_t i, int p, bool aux)
 	struct mu_slice *slice = &plan->slices[plan->n_slices];
 
 	*slice = (struct mu_slice){
-		.name = param->name, .at = plan->n, .n = mu_shape_n(&param->shape), .n_padded = param->n_padded,
+		.name = param->name,
+		.at = plan->n,
+		.n = mu_shape_n(&param->shape),
+		.n_padded = param->n_padded,
 		.rule = aux ? MU_SLICE_AVERAGE : MU_SLICE_LEARN,
 	};
 	if (aux)
@@ -98,8 +103,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device, size_t batch,
-			   enum mu_phase phase, const struct mu_plan *like)
+enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
+			   size_t batch, enum mu_phase phase, const struct mu_plan *like)
 {
 	enum mu_status st = MU_OK;
 	struct mu_plan *plan = calloc(1, sizeof *plan);
@@ -111,10 +116,10 @@ enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struc
 	if (batch == 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "a plan needs a batch of at least 1");
 	MU_TRY(allocate(plan));
-	MU_TRY(plan_operations(plan));
+	MU_TRY(mu_plan_operations(plan));
 	MU_TRY(plan_device(plan, like));
 	MU_TRY(make_slices(plan));
-	MU_TRY(plan_memory(plan));
+	MU_TRY(mu_plan_memory(plan));
 	MU_TRY(MU_ALLOC(plan->probabilities, batch * net->config.classes, "probabilities"));
 	*out = plan;
 	plan = NULL;
@@ -156,7 +161,7 @@ enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradien
 	enum mu_status st = MU_OK;
 
 	for (size_t k = 0; k < plan->n_slices; k++) {
-		struct mu_param *param = plan_param(plan, k);
+		struct mu_param *param = mu_plan_param(plan, k);
 
 		param->data = weights + plan->slices[k].at;
 		param->grad = plan->phase == MU_PHASE_TRAIN ? gradients + plan->slices[k].at : NULL;
@@ -185,7 +190,8 @@ const float *mu_plan_probabilities(struct mu_plan *plan)
 
 	if (!out->layout)
 		return out->data;
-	if (plan->device->ops->to_plain(plan->device, &out->shape, out->layout, out->data, plan->probabilities) != MU_OK)
+	if (plan->device->ops->to_plain(plan->device, &out->shape, out->layout, out->data,
+					plan->probabilities) != MU_OK)
 		return NULL;
 	return plan->probabilities;
 }
@@ -198,7 +204,8 @@ static bool all_finite(const float *v, size_t n)
 	return true;
 }
 
-/* Activations share memory, so the step's forward is run again and every output looked at while it is fresh. */
+/* Activations share memory, so the step's forward is run again and every output looked at while it
+ * is fresh. */
 const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 {
 	if (!all_finite(plan->tensors[0].data, plan->tensors[0].nbytes / sizeof(float)))
@@ -212,7 +219,8 @@ const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 		if (mu_plan_forward(plan, i) != MU_OK)
 			return op->name;
 		for (int o = 0; o < op->n_outputs; o++)
-			if (!all_finite(op->outputs[o]->data, op->outputs[o]->nbytes / sizeof(float)))
+			if (!all_finite(op->outputs[o]->data,
+					op->outputs[o]->nbytes / sizeof(float)))
 				return op->name;
 	}
 	return NULL;

@@ -17,7 +17,8 @@ struct mu_plan {
 	enum mu_phase phase;
 	size_t batch_size;
 	struct mu_batch batch;
-	struct mu_tensor *tensors; /* as many as the net has; those that fusion removed stay empty */
+	struct mu_tensor
+		*tensors; /* as many as the net has; those that fusion removed stay empty */
 	size_t n_tensors;
 	struct mu_op *ops;
 	struct mu_tensor ***links; /* per operation: its inputs, then its outputs */
@@ -26,19 +27,20 @@ struct mu_plan {
 	struct mu_slice *slices;
 	struct plan_key *keys;
 	size_t n_slices, n;
-	size_t **op_keys;          /* per operation: its n_params + n_aux keys */
+	size_t **op_keys; /* per operation: its n_params + n_aux keys */
 	void *arena;
 	size_t arena_bytes;
-	float *probabilities;      /* plain copy where the device lays its output out otherwise */
+	float *probabilities; /* plain copy where the device lays its output out otherwise */
 };
 
 /* The parameter behind slice k. */
-struct mu_param *plan_param(const struct mu_plan *plan, size_t k);
+struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
 
 /* src/net/fuse.c: fill ops and links from the net's layers, fusing activations. */
-enum mu_status plan_operations(struct mu_plan *plan);
+enum mu_status mu_plan_operations(struct mu_plan *plan);
 
-/* src/net/arena.c: place all activations, gradients, workspaces and scratch in one arena by lifetime, and set pointers. */
-enum mu_status plan_memory(struct mu_plan *plan);
+/* src/net/arena.c: place all activations, gradients, workspaces and scratch in one arena by
+ * lifetime, and set pointers. */
+enum mu_status mu_plan_memory(struct mu_plan *plan);
 
 #endif

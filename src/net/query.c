@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan is made of: slices, layers, sizes; and slices between plain order and the device's layout. */
+/* What a plan is made of: slices, layers, sizes; and slices between plain order and the device's
+ * layout. */
 #include "plan.h"
 
 #include <muster/base.h>
@@ -30,7 +31,8 @@ uint64_t mu_plan_hash(const struct mu_plan *plan)
 		const struct mu_slice *s = &plan->slices[k];
 		uint64_t words[4] = {s->at, s->n, s->n_padded, 0};
 
-		words[3] = plan->device->ops->hash_layout(plan->device, plan_param(plan, k)->layout);
+		words[3] = plan->device->ops->hash_layout(plan->device,
+							  mu_plan_param(plan, k)->layout);
 		for (size_t i = 0; i < sizeof words; i++)
 			hash = (hash ^ ((const unsigned char *)words)[i]) * 1099511628211u;
 	}
@@ -68,21 +70,25 @@ size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **k
 	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux);
 }
 
-enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, const float *plain, float *flat)
+enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
+					float *flat)
 {
-	const struct mu_param *param = plan_param(plan, k);
+	const struct mu_param *param = mu_plan_param(plan, k);
 
-	return plan->device->ops->from_plain(plan->device, &param->shape, param->layout, plain, flat + plan->slices[k].at);
+	return plan->device->ops->from_plain(plan->device, &param->shape, param->layout, plain,
+					     flat + plan->slices[k].at);
 }
 
-enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat, float *plain)
+enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat,
+				      float *plain)
 {
-	const struct mu_param *param = plan_param(plan, k);
+	const struct mu_param *param = mu_plan_param(plan, k);
 
-	return plan->device->ops->to_plain(plan->device, &param->shape, param->layout, flat + plan->slices[k].at, plain);
+	return plan->device->ops->to_plain(plan->device, &param->shape, param->layout,
+					   flat + plan->slices[k].at, plain);
 }
 
 const struct mu_shape *mu_plan_slice_shape(const struct mu_plan *plan, size_t k)
 {
-	return &plan_param(plan, k)->shape;
+	return &mu_plan_param(plan, k)->shape;
 }

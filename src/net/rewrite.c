@@ -2,10 +2,12 @@
 /*
  * Rewriting a finished net, for every device alike:
  *  1. A flatten in front of a fully connected layer goes: that layer reads (n, c, h, w) as it is.
- *  2. activation, then maximum pooling -> maximum pooling, then activation: all activations here grow monotonically, so
- *     the result is the same to the bit, and there are fewer elements to activate. (Where two values differ before the
- *     activation and not after, the gradient goes to the larger one instead of the first one.)
- *  3. A tensor with several readers gets a split layer, so that every tensor has one reader and one gradient.
+ *  2. activation, then maximum pooling -> maximum pooling, then activation: all activations here
+ * grow monotonically, so the result is the same to the bit, and there are fewer elements to
+ * activate. (Where two values differ before the activation and not after, the gradient goes to the
+ * larger one instead of the first one.)
+ *  3. A tensor with several readers gets a split layer, so that every tensor has one reader and one
+ * gradient.
  */
 #include "graph.h"
 
@@ -14,7 +16,7 @@
 
 #include <muster/base.h>
 
-void net_count_consumers(struct mu_net *net)
+void mu_net_count_consumers(struct mu_net *net)
 {
 	for (int t = 0; t < net->n_tensors; t++)
 		net->tensors[t].n_consumers = 0;
@@ -36,7 +38,7 @@ static void remove_layer(struct mu_net *net, int l)
 	free(layer->outputs);
 	memmove(layer, layer + 1, (size_t)(net->n_layers - l - 1) * sizeof *layer);
 	net->n_layers--;
-	net_count_consumers(net);
+	mu_net_count_consumers(net);
 }
 
 /* Does every reader of tensor t have this kind? */
@@ -88,7 +90,7 @@ static void pool_first(struct mu_net *net)
 		net->layers[l] = pool;
 		net->layers[l + 1] = act;
 	}
-	net_count_consumers(net);
+	mu_net_count_consumers(net);
 }
 
 /* Make room for a layer at position l. */
@@ -137,12 +139,12 @@ static enum mu_status split_tensor(struct mu_net *net, int t)
 		for (int i = 0; i < net->layers[l].n_inputs; i++)
 			if (net->layers[l].inputs[i] == t)
 				net->layers[l].inputs[i] = split->outputs[reader++];
-	net_count_consumers(net);
+	mu_net_count_consumers(net);
 out:
 	return st;
 }
 
-enum mu_status net_rewrite(struct mu_net *net)
+enum mu_status mu_net_rewrite(struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
 	int n_tensors;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of named float32 arrays over HDF5, used by one rank alone. Equal contents give equal bytes: no times are stored.
- * HDF5's own error printing is off inside these functions; its innermost message goes into ours.
+ * Files of named float32 arrays over HDF5, used by one rank alone. Equal contents give equal bytes:
+ * no times are stored. HDF5's own error printing is off inside these functions; its innermost
+ * message goes into ours.
  */
 #include <muster/storage.h>
 
@@ -65,7 +66,8 @@ static enum mu_status from_h5(long long answer, const char *path, const char *ca
 	char message[MESSAGE_BYTES];
 
 	if (answer < 0)
-		MU_FAIL(MU_ERR_IO, "%s: %.*s failed: %s", path, (int)strcspn(call, "("), call, h5_message(message));
+		MU_FAIL(MU_ERR_IO, "%s: %.*s failed: %s", path, (int)strcspn(call, "("), call,
+			h5_message(message));
 out:
 	return st;
 }
@@ -79,18 +81,20 @@ static const char *dims_text(int ndims, const hsize_t *dims, char text[DIMS_TEXT
 
 	/* A file may hold more dimensions than we write; NDIMS_MAX of them fit. */
 	for (int i = 0; i < ndims && i < NDIMS_MAX; i++)
-		used += snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, "%s%llu", i ? ", " : "",
-				 (unsigned long long)dims[i]);
+		used += snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, "%s%llu",
+				 i ? ", " : "", (unsigned long long)dims[i]);
 	snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, ndims > NDIMS_MAX ? ", ...)" : ")");
 	return text;
 }
 
-static enum mu_status take_dims(const char *name, int ndims, const size_t *dims, hsize_t out[NDIMS_MAX])
+static enum mu_status take_dims(const char *name, int ndims, const size_t *dims,
+				hsize_t out[NDIMS_MAX])
 {
 	enum mu_status st = MU_OK;
 
 	if (ndims < 0 || ndims > NDIMS_MAX)
-		MU_FAIL(MU_ERR_ARGUMENT, "array \"%s\": %d dimensions; at most %d are possible", name, ndims, NDIMS_MAX);
+		MU_FAIL(MU_ERR_ARGUMENT, "array \"%s\": %d dimensions; at most %d are possible",
+			name, ndims, NDIMS_MAX);
 	for (int i = 0; i < ndims; i++)
 		out[i] = dims[i];
 out:
@@ -143,8 +147,8 @@ static void free_file(struct mu_array_file *f)
 }
 
 /*
- * Properties of an access. Locks are off where HDF5 lets us say so: a file is written under a name of its own and never
- * changed afterwards, and parallel file systems often refuse locks.
+ * Properties of an access. Locks are off where HDF5 lets us say so: a file is written under a name
+ * of its own and never changed afterwards, and parallel file systems often refuse locks.
  */
 static enum mu_status access_list(struct mu_array_file *f, hid_t *list)
 {
@@ -258,7 +262,10 @@ out:
 
 /* ---- arrays ---- */
 
-/* Is there a link of this name? HDF5 answers only where all groups on the way exist, so each is asked for. */
+/*
+ * Is there a link of this name? HDF5 answers only where all groups on the way exist, so each is
+ * asked for.
+ */
 static enum mu_status find_link(struct mu_array_file *f, const char *name, bool *found)
 {
 	enum mu_status st = MU_OK;
@@ -266,7 +273,8 @@ static enum mu_status find_link(struct mu_array_file *f, const char *name, bool 
 	htri_t answer = 1;
 
 	if (strlen(name) >= sizeof part || !*name)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s: array name \"%s\" must have 1 to %d letters", f->path, name, NAME_BYTES - 1);
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: array name \"%s\" must have 1 to %d letters", f->path,
+			name, NAME_BYTES - 1);
 	for (size_t n = 0; answer > 0 && name[n]; n += name[n] == '/') {
 		n += strcspn(name + n, "/");
 		memcpy(part, name, n);
@@ -302,8 +310,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, int ndims, const size_t *dims,
-				   const float *data)
+enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, int ndims,
+				   const size_t *dims, const float *data)
 {
 	enum mu_status st = MU_OK;
 	struct quiet quiet;
@@ -321,7 +329,8 @@ enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, in
 	MU_H5(H5Pset_obj_track_times(list, false));
 	MU_H5(H5Pset_layout(list, H5D_CONTIGUOUS));
 	MU_H5(space = H5Screate_simple(ndims, extent, NULL));
-	MU_H5(set = H5Dcreate2(f->file, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
+	MU_H5(set = H5Dcreate2(f->file, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, list,
+			       H5P_DEFAULT));
 	MU_H5(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
 out:
 	if (set >= 0)
@@ -333,7 +342,8 @@ out:
 }
 
 /* The array in the file must be float32 with these dimensions. */
-static enum mu_status check_array(struct mu_array_file *f, hid_t set, const char *name, int ndims, const hsize_t *dims)
+static enum mu_status check_array(struct mu_array_file *f, hid_t set, const char *name, int ndims,
+				  const hsize_t *dims)
 {
 	enum mu_status st = MU_OK;
 	char text[2][DIMS_TEXT_BYTES];
@@ -347,15 +357,16 @@ static enum mu_status check_array(struct mu_array_file *f, hid_t set, const char
 	MU_H5(space = H5Dget_space(set));
 	MU_H5(n = H5Sget_simple_extent_dims(space, found, NULL));
 	if (n != ndims || memcmp(found, dims, (size_t)n * sizeof *dims) != 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" has dimensions %s; expected %s", f->path, name,
-			dims_text(n, found, text[0]), dims_text(ndims, dims, text[1]));
+		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" has dimensions %s; expected %s", f->path,
+			name, dims_text(n, found, text[0]), dims_text(ndims, dims, text[1]));
 out:
 	close_space(space);
 	close_type(type);
 	return st;
 }
 
-enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int ndims, const size_t *dims, float *data)
+enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int ndims,
+				  const size_t *dims, float *data)
 {
 	enum mu_status st = MU_OK;
 	struct quiet quiet;
@@ -380,7 +391,8 @@ out:
 
 /* ---- texts ---- */
 
-enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attribute, const char *text)
+enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attribute,
+				      const char *text)
 {
 	enum mu_status st = MU_OK;
 	struct quiet quiet;
@@ -405,7 +417,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text, size_t nbytes)
+enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text,
+				      size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	struct quiet quiet;
@@ -421,13 +434,15 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 	MU_H5(type = H5Aget_type(attr));
 	stored = H5Tget_size(type);
 	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) > 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not a text of fixed length", f->path, attribute);
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not a text of fixed length",
+			f->path, attribute);
 	/* A text of another program may have no zero at its end. */
 	if (H5Tget_strpad(type) != H5T_STR_NULLTERM)
 		stored++;
 	if (stored > nbytes)
-		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" has %zu bytes; at most %zu are expected", f->path, attribute,
-			stored, nbytes);
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: attribute \"%s\" has %zu bytes; at most %zu are expected", f->path,
+			attribute, stored, nbytes);
 	MU_H5(ours = H5Tcopy(H5T_C_S1));
 	MU_H5(H5Tset_size(ours, nbytes));
 	MU_H5(H5Aread(attr, ours, text));

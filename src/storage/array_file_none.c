@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of named arrays in a build without HDF5: every function says so. Built in the place of array_file.c. */
+/*
+ * Files of named arrays in a build without HDF5: every function says so. Built in the place of
+ * array_file.c.
+ */
 #include <muster/storage.h>
 
 static enum mu_status refuse(const char *what)
 {
 	enum mu_status st = MU_OK;
 
-	MU_FAIL(MU_ERR_UNSUPPORTED, "%s: this build has no HDF5; configure with --with-hdf5=DIR, or install parallel HDF5", what);
+	MU_FAIL(MU_ERR_UNSUPPORTED,
+		"%s: this build has no HDF5; configure with --with-hdf5=DIR, or install parallel "
+		"HDF5",
+		what);
 out:
 	return st;
 }
@@ -33,8 +39,8 @@ enum mu_status mu_array_file_open(struct mu_array_file **out, const char *path)
 	return refuse(path);
 }
 
-enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, int ndims, const size_t *dims,
-				   const float *data)
+enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, int ndims,
+				   const size_t *dims, const float *data)
 {
 	(void)f;
 	(void)ndims;
@@ -43,7 +49,8 @@ enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, in
 	return refuse(name);
 }
 
-enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int ndims, const size_t *dims, float *data)
+enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int ndims,
+				  const size_t *dims, float *data)
 {
 	(void)f;
 	(void)ndims;
@@ -52,14 +59,16 @@ enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int
 	return refuse(name);
 }
 
-enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attribute, const char *text)
+enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attribute,
+				      const char *text)
 {
 	(void)f;
 	(void)text;
 	return refuse(attribute);
 }
 
-enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text, size_t nbytes)
+enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text,
+				      size_t nbytes)
 {
 	(void)f;
 	if (nbytes > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IDX files, the format of MNIST (Y. LeCun, C. Cortes, C. Burges, "The MNIST database", section "File formats"), read and
- * written through zlib, which takes plain files as they are.
+ * IDX files, the format of MNIST (Y. LeCun, C. Cortes, C. Burges, "The MNIST database", section
+ * "File formats"), read and written through zlib, which takes plain files as they are.
  */
 #include <muster/storage.h>
 
@@ -42,7 +42,8 @@ static const char *dims_text(const struct mu_idx *idx, char text[DIMS_TEXT_BYTES
 	int used = 0;
 
 	for (int i = 0; i < idx->ndims; i++)
-		used += snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, "%s%zu", i ? " x " : "", idx->dims[i]);
+		used += snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, "%s%zu",
+				 i ? " x " : "", idx->dims[i]);
 	return text;
 }
 
@@ -67,12 +68,14 @@ static enum mu_status open_source(struct source *s, const char *path, const char
 	if (S_ISREG(status.st_mode)) {
 		s->nbytes = (size_t)status.st_size;
 		if (s->nbytes == 0)
-			MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an IDX header", s->path);
+			MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an IDX header",
+				s->path);
 	}
 	errno = 0;
 	s->gz = gzopen(s->path, "rbe");
 	if (!s->gz)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", s->path, errno ? strerror(errno) : "no memory");
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", s->path,
+			errno ? strerror(errno) : "no memory");
 	gzbuffer(s->gz, BUFFER_BYTES);
 out:
 	return st;
@@ -94,7 +97,8 @@ static enum mu_status read_some(struct source *s, void *out, size_t nbytes, size
 		if (n < 0) {
 			message = gzerror(s->gz, &error);
 			if (error == Z_ERRNO)
-				MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", s->path, strerror(errno));
+				MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", s->path,
+					strerror(errno));
 			MU_FAIL(MU_ERR_FORMAT, "%s: corrupt gzip data: %s", s->path, message);
 		}
 		*got += (size_t)n;
@@ -112,11 +116,14 @@ static enum mu_status read_header(struct source *s, struct mu_idx *idx, int ndim
 	MU_TRY(read_some(s, header, nbytes, &got));
 	if (got >= 4 && (header[0] || header[1] || header[2] != TYPE_BYTE || header[3] != ndims))
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: wrong magic number: starts with %02x %02x %02x %02x; expected 00 00 08 %02x "
+			"%s: wrong magic number: starts with %02x %02x %02x %02x; "
+			"expected 00 00 08 %02x "
 			"(IDX, unsigned bytes, %d dimensions)",
-			s->path, header[0], header[1], header[2], header[3], (unsigned)ndims, ndims);
+			s->path, header[0], header[1], header[2], header[3], (unsigned)ndims,
+			ndims);
 	if (got < nbytes)
-		MU_FAIL(MU_ERR_FORMAT, "%s: truncated: %zu bytes; the IDX header alone has %zu", s->path, got, nbytes);
+		MU_FAIL(MU_ERR_FORMAT, "%s: truncated: %zu bytes; the IDX header alone has %zu",
+			s->path, got, nbytes);
 	idx->ndims = ndims;
 	for (int i = 0; i < ndims; i++) {
 		const uint8_t *b = header + 4 + 4 * i;
@@ -137,14 +144,17 @@ static enum mu_status count_data(const struct source *s, const struct mu_idx *id
 	*nbytes = 1;
 	for (int i = 0; i < idx->ndims; i++) {
 		if (__builtin_mul_overflow(*nbytes, idx->dims[i], nbytes))
-			MU_FAIL(MU_ERR_FORMAT, "%s: corrupt header: %s bytes are more than any file holds", s->path,
-				dims_text(idx, text));
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s: corrupt header: %s bytes are more than any file holds",
+				s->path, dims_text(idx, text));
 	}
 	/* Before any memory is asked for: a corrupt header may promise far more than there is. */
 	if (!gzdirect(s->gz) && __builtin_mul_overflow(most, DEFLATE_RATIO_MAX, &most))
 		most = SIZE_MAX;
 	if (s->nbytes && *nbytes > most)
-		MU_FAIL(MU_ERR_FORMAT, "%s: truncated: the header promises %s = %zu bytes of data; the file has %zu bytes",
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: truncated: the header promises %s = %zu bytes of data; the file has "
+			"%zu bytes",
 			s->path, dims_text(idx, text), *nbytes, s->nbytes);
 out:
 	return st;
@@ -161,13 +171,15 @@ static enum mu_status read_data(struct source *s, struct mu_idx *idx)
 	MU_TRY(MU_ALLOC(idx->data, nbytes, s->path));
 	MU_TRY(read_some(s, idx->data, nbytes, &got));
 	if (got < nbytes)
-		MU_FAIL(MU_ERR_FORMAT, "%s: truncated: %zu bytes of data; the header promises %s = %zu", s->path, got,
-			dims_text(idx, text), nbytes);
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: truncated: %zu bytes of data; the header promises %s = %zu", s->path,
+			got, dims_text(idx, text), nbytes);
 	/* One byte more, which must not be there; zlib also checks the sum of a gzip file here. */
 	MU_TRY(read_some(s, &extra, 1, &got));
 	if (got > 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: too long: more bytes follow the %s = %zu that the header promises", s->path,
-			dims_text(idx, text), nbytes);
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: too long: more bytes follow the %s = %zu that the header promises",
+			s->path, dims_text(idx, text), nbytes);
 out:
 	return st;
 }
@@ -182,7 +194,8 @@ enum mu_status mu_idx_read(struct mu_idx *idx, const char *path, int ndims)
 
 	*idx = (struct mu_idx){0};
 	if (ndims < 1 || ndims > NDIMS_MAX)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s: %d dimensions asked for; 1 to %d are possible", path, ndims, NDIMS_MAX);
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: %d dimensions asked for; 1 to %d are possible", path,
+			ndims, NDIMS_MAX);
 	MU_TRY(MU_ALLOC(zipped, nbytes, "file name"));
 	snprintf(zipped, nbytes, "%s.gz", path);
 	MU_TRY(open_source(&s, path, zipped));
@@ -190,9 +203,10 @@ enum mu_status mu_idx_read(struct mu_idx *idx, const char *path, int ndims)
 	MU_TRY(read_data(&s, idx));
 	error = gzclose_r(s.gz);
 	s.gz = NULL;
-	/* All bytes were there, so what is missing is the end of the gzip file with its check sum. */
+	/* All bytes were there: what is missing is the end of the gzip file with its check sum. */
 	if (error == Z_BUF_ERROR)
-		MU_FAIL(MU_ERR_FORMAT, "%s: truncated: the end of the gzip data is missing", s.path);
+		MU_FAIL(MU_ERR_FORMAT, "%s: truncated: the end of the gzip data is missing",
+			s.path);
 out:
 	if (s.gz)
 		gzclose_r(s.gz);
@@ -239,8 +253,11 @@ static enum mu_status write_idx(gzFile gz, const struct mu_idx *idx, const char 
 	for (int i = 0; i < idx->ndims; i++) {
 		uint8_t *b = header + 4 + 4 * i;
 
-		if (idx->dims[i] > UINT32_MAX || __builtin_mul_overflow(nbytes, idx->dims[i], &nbytes))
-			MU_FAIL(MU_ERR_ARGUMENT, "%s: dimension %d of %zu is too large for an IDX file", path, i, idx->dims[i]);
+		if (idx->dims[i] > UINT32_MAX ||
+		    __builtin_mul_overflow(nbytes, idx->dims[i], &nbytes))
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"%s: dimension %d of %zu is too large for an IDX file", path, i,
+				idx->dims[i]);
 		b[0] = (uint8_t)(idx->dims[i] >> 24);
 		b[1] = (uint8_t)(idx->dims[i] >> 16);
 		b[2] = (uint8_t)(idx->dims[i] >> 8);
@@ -260,20 +277,23 @@ enum mu_status mu_idx_write(const char *path, const struct mu_idx *idx)
 	int error;
 
 	if (idx->ndims < 1 || idx->ndims > NDIMS_MAX)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s: %d dimensions; an IDX file here has 1 to %d", path, idx->ndims, NDIMS_MAX);
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: %d dimensions; an IDX file here has 1 to %d", path,
+			idx->ndims, NDIMS_MAX);
 	MU_TRY(mu_replace_begin(&replace, path));
 	errno = 0;
 	/* T: as it is. The gzip header that zlib writes holds no time and no name. */
 	gz = gzopen(replace.temporary, ends_with_gz(path) ? "wbe6" : "wbeT");
 	if (!gz)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", replace.temporary, errno ? strerror(errno) : "no memory");
+		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", replace.temporary,
+			errno ? strerror(errno) : "no memory");
 	gzbuffer(gz, BUFFER_BYTES);
 	MU_TRY(write_idx(gz, idx, path));
 	errno = 0;
 	error = gzclose_w(gz);
 	gz = NULL;
 	if (error != Z_OK)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, errno ? strerror(errno) : "zlib cannot finish");
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path,
+			errno ? strerror(errno) : "zlib cannot finish");
 	MU_TRY(mu_replace_commit(&replace));
 out:
 	if (gz)

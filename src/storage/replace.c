@@ -30,8 +30,12 @@ static enum mu_status sync_path(const char *path, int flags)
 	int fd = open(path, flags | O_CLOEXEC);
 
 	if (fd < 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened to bring it to the disk: %s", path, strerror(errno));
-	/* EINVAL: the file system cannot sync such a thing (some cannot sync folders); there is nothing to wait for. */
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened to bring it to the disk: %s", path,
+			strerror(errno));
+	/*
+	 * EINVAL: the file system cannot sync such a thing (some cannot sync folders); there is
+	 * nothing to wait for.
+	 */
 	if (fsync(fd) != 0 && errno != EINVAL)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be brought to the disk: %s", path, strerror(errno));
 out:
@@ -68,7 +72,8 @@ enum mu_status mu_replace_commit(struct mu_replace *r)
 	/* Contents first: after a crash the new name must not lead to a file without them. */
 	MU_TRY(sync_path(r->temporary, O_RDONLY));
 	if (rename(r->temporary, r->path) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", r->temporary, r->path, strerror(errno));
+		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", r->temporary, r->path,
+			strerror(errno));
 	mu_free(r->temporary);
 	r->temporary = NULL;
 	MU_TRY(sync_folder(r->path));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Atomic replacement of a file: write under a temporary name in the same folder, then rename. A reader, or a job that is
- * killed at any time, meets the old file or the new one, never a part.
+ * Atomic replacement of a file: write under a temporary name in the same folder, then rename. A
+ * reader, or a job that is killed at any time, meets the old file or the new one, never a part.
  */
 #ifndef MUSTER_STORAGE_REPLACE_H
 #define MUSTER_STORAGE_REPLACE_H

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Polite collectives: MPI's non-blocking ones, finished by mu_wait_all. For agreement and set-up, never for gradients, whose
+ * order of summation must not be MPI's.
+ */
+#include <limits.h>
+
+#include <muster/comm.h>
+
+#define PIECE_BYTES ((size_t)1 << 30)
+
+enum mu_status mu_barrier(MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	MU_MPI(MPI_Ibarrier(comm, &request));
+	MU_TRY(mu_wait_all(1, &request, "a barrier"));
+out:
+	return st;
+}
+
+enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	char *p = data;
+
+	while (nbytes > 0) {
+		size_t n = nbytes < PIECE_BYTES ? nbytes : PIECE_BYTES;
+		MPI_Request request = MPI_REQUEST_NULL;
+
+		MU_MPI(MPI_Ibcast(p, mu_count(n), MPI_BYTE, root, comm, &request));
+		MU_TRY(mu_wait_all(1, &request, "a broadcast"));
+		p += n;
+		nbytes -= n;
+	}
+out:
+	return st;
+}
+
+static enum mu_status allreduce(void *values, size_t n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, mu_count(n), type, op, comm, &request));
+	MU_TRY(mu_wait_all(1, &request, "an all-reduce"));
+out:
+	return st;
+}
+
+enum mu_status mu_allreduce_double(double *values, size_t n, MPI_Op op, MPI_Comm comm)
+{
+	return allreduce(values, n, MPI_DOUBLE, op, comm);
+}
+
+enum mu_status mu_allreduce_long(long *values, size_t n, MPI_Op op, MPI_Comm comm)
+{
+	return allreduce(values, n, MPI_LONG, op, comm);
+}
+
+enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes_each), MPI_BYTE, all, mu_count(nbytes_each), MPI_BYTE, comm,
+			      &request));
+	MU_TRY(mu_wait_all(1, &request, "an all-gather"));
+out:
+	return st;
+}
+
+enum mu_status mu_agree(enum mu_status mine, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	long failed = LONG_MAX; /* the lowest rank that failed */
+	int rank = 0;
+
+	MU_MPI(MPI_Comm_rank(comm, &rank));
+	if (mine != MU_OK)
+		failed = rank;
+	MU_TRY(mu_allreduce_long(&failed, 1, MPI_MIN, comm));
+	if (mine == MU_OK && failed != LONG_MAX)
+		MU_FAIL(MU_ERR_PEER, "rank %ld reported an error", failed);
+out:
+	return mine != MU_OK ? mine : st;
+}

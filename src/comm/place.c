@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cores: how many threads a rank gets, and which cores they run on.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_setaffinity */
+#endif
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cores.h"
+
+enum mu_status mu_cores_mine(struct cores *mine)
+{
+	enum mu_status st = MU_OK;
+
+	memset(mine, 0, sizeof *mine);
+	if (sched_getaffinity(0, sizeof *mine, (cpu_set_t *)(void *)mine) != 0)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "sched_getaffinity: %s", strerror(errno));
+out:
+	return st;
+}
+
+enum mu_status mu_cores_bind(const struct cores *mine)
+{
+	enum mu_status st = MU_OK;
+
+	if (sched_setaffinity(0, sizeof *mine, (const cpu_set_t *)(const void *)mine) != 0)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "sched_setaffinity: %s", strerror(errno));
+out:
+	return st;
+}
+
+int mu_cores_count(const struct cores *c)
+{
+	int n = 0;
+
+	for (int i = 0; i < CORES_LONGS; i++)
+		n += __builtin_popcountl((unsigned long)c->bits[i]);
+	return n;
+}
+
+enum mu_status mu_cores_union(struct cores *c, MPI_Comm comm)
+{
+	return mu_allreduce_long(c->bits, CORES_LONGS, MPI_BOR, comm);
+}
+
+struct cores mu_cores_run(const struct cores *c, int skip, int n)
+{
+	struct cores run = {{0}};
+
+	for (int i = 0; i < CORES_MAX && n > 0; i++) {
+		unsigned long bit = 1UL << (i % 64);
+
+		if (!((unsigned long)c->bits[i / 64] & bit))
+			continue;
+		if (skip > 0) {
+			skip--;
+		} else {
+			run.bits[i / 64] |= (long)bit;
+			n--;
+		}
+	}
+	return run;
+}
+
+/* OMP_NUM_THREADS, of whose list the first number counts; 0 if it is not set. */
+static enum mu_status threads_asked(int *n)
+{
+	enum mu_status st = MU_OK;
+	const char *text = getenv("OMP_NUM_THREADS");
+	char *end = NULL;
+	long value;
+
+	*n = 0;
+	if (!text || !*text)
+		goto out;
+	value = strtol(text, &end, 10);
+	if (end == text || (*end != '\0' && *end != ',') || value < 1 || value > CORES_MAX)
+		MU_FAIL(MU_ERR_USAGE, "OMP_NUM_THREADS is '%s': a number from 1 to %d is needed", text, CORES_MAX);
+	*n = (int)value;
+out:
+	return st;
+}
+
+enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads)
+{
+	enum mu_status st = MU_OK;
+	struct cores mine;
+	struct cores all;
+	long wish[2]; /* most threads of a worker of this node; is anybody bound by the launcher? */
+	int asked = 0;
+
+	*n_threads = 1;
+	MU_TRY(threads_asked(&asked));
+	MU_TRY(mu_cores_mine(&mine));
+	if (t->role == MU_ROLE_WORKER) {
+		*n_threads = t->bound ? mu_cores_count(&mine) : t->node_cores / t->node_num_workers;
+		if (asked > 0)
+			*n_threads = asked;
+		if (*n_threads < 1)
+			*n_threads = 1;
+	}
+	all = mine;
+	wish[0] = t->role == MU_ROLE_WORKER ? *n_threads : 0;
+	wish[1] = t->bound;
+	MU_TRY(mu_cores_union(&all, t->node));
+	MU_TRY(mu_allreduce_long(wish, 2, MPI_MAX, t->node));
+	if (t->role == MU_ROLE_WORKER && !wish[1] && wish[0] * t->node_num_workers <= mu_cores_count(&all)) {
+		struct cores run = mu_cores_run(&all, (int)wish[0] * t->node_worker, (int)wish[0]);
+
+		MU_TRY(mu_cores_bind(&run));
+	}
+out:
+	return st;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MPI's answers as ours, and counts for MPI.
+ */
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <muster/comm.h>
+
+enum mu_status mu_from_mpi(int mpi_error, const char *call, const char *file, int line)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int n = 0;
+
+	if (mpi_error == MPI_SUCCESS)
+		return MU_OK;
+	if (MPI_Error_string(mpi_error, text, &n) != MPI_SUCCESS)
+		n = 0;
+	return mu_trace_start(MU_ERR_MPI, file, line, "%s: %s", call,
+			      n > 0 ? text : "an error that MPI has no text for");
+}
+
+int mu_count(size_t n)
+{
+	assert(n <= INT_MAX);
+	return (int)n;
+}
+
+enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size)
+{
+	enum mu_status st = MU_OK;
+
+	MU_MPI(MPI_Comm_rank(comm, rank));
+	MU_MPI(MPI_Comm_size(comm, size));
+out:
+	return st;
+}
+
+void mu_comm_version(char *text, size_t nbytes)
+{
+	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "unknown";
+	int n = 0;
+
+	if (MPI_Get_library_version(version, &n) == MPI_SUCCESS)
+		version[strcspn(version, "\n")] = '\0';
+	for (char *c = version; *c; c++)
+		*c = *c == '\t' ? ' ' : *c;
+	snprintf(text, nbytes, "%s", version);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Topology: which rank is on which node, which ranks are servers, and the communicators of each group.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cores.h"
+
+const char *mu_role_name(enum mu_role role)
+{
+	return role == MU_ROLE_WORKER ? "worker" : "server";
+}
+
+const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes, "%s %d (rank %d, %s)", mu_role_name(t->role), t->index, t->rank, t->host);
+	return text;
+}
+
+static enum mu_status dup_world(struct mu_topology *t, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	MU_MPI(MPI_Comm_idup(comm, &t->world, &request));
+	MU_TRY(mu_wait_all(1, &request, "the other ranks at start"));
+	MU_MPI(MPI_Comm_set_errhandler(t->world, MPI_ERRORS_RETURN));
+	MU_MPI(MPI_Comm_rank(t->world, &t->rank));
+	MU_MPI(MPI_Comm_size(t->world, &t->size));
+out:
+	return st;
+}
+
+/* A node is named by its lowest rank; nodes are numbered in the order of these. */
+static void number_nodes(struct mu_topology *t, const int *lowest)
+{
+	for (int r = 0; r < t->size; r++) {
+		if (lowest[r] == r)
+			t->node_of[r] = t->num_nodes++;
+		else
+			t->node_of[r] = t->node_of[lowest[r]];
+	}
+}
+
+static enum mu_status find_nodes(struct mu_topology *t)
+{
+	enum mu_status st = MU_OK;
+	int *lowest = NULL;
+	int mine = t->rank;
+
+	/*
+	 * MPI has no non-blocking split; this and that of the roles block inside MPI, once, at start. The collective
+	 * before each lets the ranks come together politely, so that the split itself is short.
+	 */
+	MU_TRY(mu_barrier(t->world));
+	MU_MPI(MPI_Comm_split_type(t->world, MPI_COMM_TYPE_SHARED, t->rank, MPI_INFO_NULL, &t->node));
+	MU_MPI(MPI_Comm_set_errhandler(t->node, MPI_ERRORS_RETURN));
+	MU_MPI(MPI_Comm_rank(t->node, &t->node_rank));
+	MU_MPI(MPI_Comm_size(t->node, &t->node_size));
+	MU_TRY(mu_bcast(&mine, sizeof mine, 0, t->node));
+	MU_TRY(MU_ALLOC(lowest, (size_t)t->size, "lowest rank of every rank's node"));
+	MU_TRY(MU_ALLOC(t->node_of, (size_t)t->size, "node of every rank"));
+	MU_TRY(mu_allgather(&mine, lowest, sizeof mine, t->world));
+	number_nodes(t, lowest);
+out:
+	mu_free(lowest);
+	return st;
+}
+
+/* The highest rank of a node that is not yet a server, -1 if there is none. */
+static int last_free_rank(const struct mu_topology *t, int node, const bool *is_server)
+{
+	for (int r = t->size; r-- > 0;) {
+		if (t->node_of[r] == node && !is_server[r])
+			return r;
+	}
+	return -1;
+}
+
+static enum mu_status choose_servers(struct mu_topology *t, bool *is_server)
+{
+	enum mu_status st = MU_OK;
+	int workers = 0;
+	int servers = 0;
+
+	for (int dealt = 0, node = 0; dealt < t->num_servers; node = (node + 1) % t->num_nodes) {
+		int r = last_free_rank(t, node, is_server);
+
+		if (r < 0)
+			continue;
+		is_server[r] = true;
+		dealt++;
+	}
+	MU_TRY(MU_ALLOC(t->worker_ranks, (size_t)t->num_workers, "ranks of the workers"));
+	MU_TRY(MU_ALLOC(t->server_ranks, (size_t)t->num_servers + 1, "ranks of the servers"));
+	for (int r = 0; r < t->size; r++) {
+		if (r == t->rank) {
+			t->role = is_server[r] ? MU_ROLE_SERVER : MU_ROLE_WORKER;
+			t->index = is_server[r] ? servers : workers;
+			t->node_worker = 0;
+		}
+		if (t->node_of[r] == t->node_of[t->rank] && !is_server[r]) {
+			t->node_worker += r < t->rank;
+			t->node_num_workers++;
+		}
+		if (is_server[r])
+			t->server_ranks[servers++] = r;
+		else
+			t->worker_ranks[workers++] = r;
+	}
+out:
+	return st;
+}
+
+static enum mu_status make_roles(struct mu_topology *t, int num_servers)
+{
+	enum mu_status st = MU_OK;
+	bool *is_server = NULL;
+
+	t->num_servers = num_servers == MU_SERVERS_DEFAULT ? t->num_nodes : num_servers;
+	t->num_workers = t->size - t->num_servers;
+	if (num_servers < MU_SERVERS_DEFAULT || t->num_workers < 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"%d servers of %d ranks leave no worker: start at least %d ranks, or ask for 0 to %d servers",
+			t->num_servers, t->size, t->num_servers + 1, t->size - 1);
+	MU_TRY(MU_ALLOC(is_server, (size_t)t->size, "roles"));
+	MU_TRY(choose_servers(t, is_server));
+	MU_TRY(mu_barrier(t->world));
+	MU_MPI(MPI_Comm_split(t->world, (int)t->role, t->rank, &t->peers));
+	MU_MPI(MPI_Comm_set_errhandler(t->peers, MPI_ERRORS_RETURN));
+out:
+	mu_free(is_server);
+	return st;
+}
+
+static enum mu_status count_cores(struct mu_topology *t)
+{
+	enum mu_status st = MU_OK;
+	struct cores cores;
+	int mine;
+
+	MU_TRY(mu_cores_mine(&cores));
+	mine = mu_cores_count(&cores);
+	MU_TRY(mu_cores_union(&cores, t->node));
+	t->node_cores = mu_cores_count(&cores);
+	t->bound = mine < t->node_cores;
+out:
+	return st;
+}
+
+enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers)
+{
+	enum mu_status st = MU_OK;
+
+	memset(t, 0, sizeof *t);
+	t->world = t->peers = t->node = MPI_COMM_NULL;
+	if (gethostname(t->host, sizeof t->host) != 0)
+		snprintf(t->host, sizeof t->host, "unknown host");
+	t->host[sizeof t->host - 1] = '\0';
+	MU_TRY(dup_world(t, comm));
+	MU_TRY(find_nodes(t));
+	MU_TRY(make_roles(t, num_servers));
+	MU_TRY(count_cores(t));
+out:
+	if (st != MU_OK)
+		mu_topology_release(t);
+	return st;
+}
+
+static void free_comm(MPI_Comm *comm)
+{
+	if (*comm != MPI_COMM_NULL)
+		MPI_Comm_free(comm);
+}
+
+void mu_topology_release(struct mu_topology *t)
+{
+	free_comm(&t->peers);
+	free_comm(&t->node);
+	free_comm(&t->world);
+	mu_free(t->worker_ranks);
+	mu_free(t->server_ranks);
+	mu_free(t->node_of);
+	t->worker_ranks = t->server_ranks = t->node_of = NULL;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dist_async on a server. Each part of a push updates the weights at once and is answered to its worker only. The answer
+ * leaves from a copy: other workers change the weights while it is under way. Samples are counted once per step, when its
+ * order comes; the learning rate follows from them.
+ */
+#include <string.h>
+
+#include "dist.h"
+
+/* Update by worker w's gradients (if any) and copy, block by block, so that the copy reads the cache. */
+static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool update)
+{
+	const struct mu_kv_part *part = &s->parts[p];
+	const float *gradients = mu_kv_inbox(s, p, w);
+	float *weights = s->weights + part->local;
+	float *copy = s->outbox + w * s->n + part->local;
+
+	mu_clock_start(MU_CLOCK_UPDATE);
+	if (update)
+		mu_optim_begin(s->optim, p, s->peers[w].lr, s->peers[w].count);
+	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
+		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
+
+		if (update)
+			mu_optim_block(s->optim, p, from, n, weights + from, gradients + from);
+		memcpy(copy + from, weights + from, n * sizeof *copy);
+	}
+	mu_clock_stop(MU_CLOCK_UPDATE);
+}
+
+/* Send part p to worker w, after its own update if it is in a step. */
+static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_peer *peer = &s->peers[w];
+	MPI_Request *send = &s->pulls[p * s->n_workers + w];
+
+	/* The worker has the last answer, or it would not ask again; this only lets MPI forget the send. */
+	MU_TRY(mu_wait_all(1, send, "a worker to take weights"));
+	update_and_copy(s, p, w, peer->doing == WIRE_STEP);
+	if (peer->doing == WIRE_STEP)
+		MU_TRY(mu_kv_server_reuse(s, p, w));
+	MU_MPI(MPI_Start(send));
+	if (--peer->parts_left == 0) {
+		s->pushes_done += peer->doing == WIRE_STEP;
+		peer->seen = s->pushes_done;
+	}
+out:
+	return st;
+}
+
+static enum mu_status part_arrived(struct mu_kv_server *s, size_t p, size_t w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_peer *peer = &s->peers[w];
+
+	if (peer->parts_left == 0 || !s->arrived[p * s->n_workers + w])
+		goto out;
+	if (peer->parts_left == s->n_parts) { /* the first of this push */
+		double stale = s->pushes_done - peer->seen;
+
+		s->stale_sum += stale;
+		if (stale > s->stale_max)
+			s->stale_max = stale;
+	}
+	MU_TRY(reply(s, p, w));
+out:
+	return st;
+}
+
+static enum mu_status step(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_peer *peer = &s->peers[w];
+
+	peer->lr = mu_schedule_lr(&s->kv->schedule, s->kv->progress);
+	s->kv->progress += peer->count;
+	peer->parts_left = s->n_parts;
+	MU_TRY(mu_kv_server_answer(s, w, peer->lr));
+	for (size_t p = 0; p < s->n_parts; p++)
+		MU_TRY(part_arrived(s, p, w));
+out:
+	return st;
+}
+
+static enum mu_status pull(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+
+	s->peers[w].parts_left = s->n_parts;
+	for (size_t p = 0; p < s->n_parts; p++)
+		MU_TRY(reply(s, p, w));
+	MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
+out:
+	return st;
+}
+
+static enum mu_status finish(struct mu_kv_server *s, size_t w)
+{
+	(void)s;
+	(void)w;
+	return MU_OK;
+}
+
+const struct mu_kv_policy mu_kv_policy_async = {
+	.needs_outbox = true,
+	.step = step,
+	.part = part_arrived,
+	.pull = pull,
+	.finish = finish,
+};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Layout: keys into buckets, buckets into parts.
+ *
+ * Keys are taken from the last to the first, as backward makes their gradients, and a bucket is closed before it would grow
+ * over its size (a key is never divided between buckets). The first keys get a bucket of their own, at most a quarter
+ * as large: the next forward waits for it first, and nothing is left to hide that wait behind.
+ *
+ * A bucket is cut into as many runs as there are servers, equal to within 64 elements, whatever its keys. The first run goes to
+ * another server with every bucket, so that the longer runs do too. A run is cut into messages.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "kv.h"
+
+#define BUCKET_MIN ((size_t)64 << 10)
+#define BUCKET_MAX ((size_t)4 << 20)
+#define FRONT_SHARE 4
+#define GRAIN ((size_t)64) /* elements */
+
+/* Where key k ends: keys own the gap behind them, so that buckets cover the array. */
+static size_t key_end(const struct mu_slice *slices, size_t n_slices, size_t k)
+{
+	return k + 1 < n_slices ? slices[k + 1].at : mu_pad(slices[k].at + slices[k].n_padded);
+}
+
+static size_t default_bucket_bytes(size_t nbytes)
+{
+	size_t b = nbytes / 16;
+
+	return b < BUCKET_MIN ? BUCKET_MIN : b > BUCKET_MAX ? BUCKET_MAX : b;
+}
+
+static void add_bucket(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices, size_t first, size_t end)
+{
+	struct mu_kv_bucket *b = &plan->buckets[plan->n_buckets];
+
+	b->at = slices[first].at;
+	b->n = key_end(slices, n_slices, end - 1) - b->at;
+	b->first_key = first;
+	b->n_keys = end - first;
+	snprintf(b->what, sizeof b->what, "bucket %zu from its servers", plan->n_buckets);
+	for (size_t k = first; k < end; k++)
+		plan->bucket_of[k] = plan->n_buckets;
+	plan->n_buckets++;
+}
+
+static void make_buckets(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices, size_t n_max)
+{
+	size_t n_front = 1; /* keys of the front bucket */
+	size_t end = n_slices;
+
+	while (n_front < n_slices && key_end(slices, n_slices, n_front) <= n_max / FRONT_SHARE)
+		n_front++;
+	while (end > n_front) {
+		size_t first = end - 1;
+		size_t stop = key_end(slices, n_slices, end - 1);
+
+		while (first > n_front && stop - slices[first - 1].at <= n_max)
+			first--;
+		add_bucket(plan, slices, n_slices, first, end);
+		end = first;
+	}
+	add_bucket(plan, slices, n_slices, 0, n_front);
+}
+
+/* Server s's run of bucket b: [*at, *at + *n) of the bucket. */
+static void cut_run(const struct mu_kv_plan *plan, size_t b, int server, int n_servers, size_t *at, size_t *n)
+{
+	size_t grains = (plan->buckets[b].n + GRAIN - 1) / GRAIN;
+	size_t servers = (size_t)n_servers;
+	size_t turn = ((size_t)server + b) % servers;
+	size_t from = grains * turn / servers * GRAIN;
+	size_t to = grains * (turn + 1) / servers * GRAIN;
+
+	if (to > plan->buckets[b].n)
+		to = plan->buckets[b].n;
+	*at = from;
+	*n = to - from;
+}
+
+/* Parts into plan->parts, or only counted while that is NULL; returns their number. */
+static size_t cut_parts(struct mu_kv_plan *plan, int n_servers, size_t n_max, size_t *local)
+{
+	size_t n_parts = 0;
+
+	memset(local, 0, (size_t)n_servers * sizeof *local);
+	for (size_t b = 0; b < plan->n_buckets; b++) {
+		plan->buckets[b].first_part = n_parts;
+		for (int s = 0; s < n_servers; s++) {
+			size_t at, n;
+
+			cut_run(plan, b, s, n_servers, &at, &n);
+			for (size_t end = at + n; at < end; at += n) {
+				n = end - at < n_max ? end - at : n_max;
+				if (plan->parts)
+					plan->parts[n_parts] = (struct mu_kv_part){
+						.at = plan->buckets[b].at + at,
+						.n = n,
+						.local = local[s],
+						.server = s,
+					};
+				local[s] += n;
+				n_parts++;
+			}
+		}
+		plan->buckets[b].n_parts = n_parts - plan->buckets[b].first_part;
+	}
+	return n_parts;
+}
+
+static enum mu_status check_slices(const struct mu_slice *slices, size_t n_slices)
+{
+	enum mu_status st = MU_OK;
+
+	if (n_slices == 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "a model of no keys");
+	for (size_t k = 0; k < n_slices; k++) {
+		size_t before = k > 0 ? slices[k - 1].at + slices[k - 1].n_padded : 0;
+
+		if (slices[k].at % 16 || slices[k].at < before || slices[k].n_padded < slices[k].n || !slices[k].n_padded)
+			MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) lies at %zu with %zu of %zu elements: multiples of 16 "
+				"in rising order, not overlapping and not empty are needed", k, slices[k].name,
+				slices[k].at, slices[k].n, slices[k].n_padded);
+	}
+	if (slices[0].at != 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "key 0 (%s) lies at %zu, not at 0", slices[0].name, slices[0].at);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices,
+			       const struct mu_kv_cut *cut)
+{
+	enum mu_status st = MU_OK;
+	size_t message = cut->message_bytes / sizeof(float) / GRAIN * GRAIN;
+	size_t bucket = cut->bucket_bytes / sizeof(float);
+	size_t *local = NULL;
+
+	memset(plan, 0, sizeof *plan);
+	MU_TRY(check_slices(slices, n_slices));
+	plan->n = key_end(slices, n_slices, n_slices - 1);
+	if (cut->bucket_bytes == 0)
+		bucket = default_bucket_bytes(plan->n * sizeof(float)) / sizeof(float);
+	if (cut->message_bytes == 0 || message > MU_MESSAGE_MAX)
+		message = MU_MESSAGE_MAX;
+	if (message == 0)
+		message = GRAIN;
+	MU_TRY(MU_ALLOC(plan->buckets, n_slices, "buckets"));
+	MU_TRY(MU_ALLOC(plan->bucket_of, n_slices, "bucket of every key"));
+	make_buckets(plan, slices, n_slices, bucket);
+	MU_TRY(MU_ALLOC(local, (size_t)cut->n_servers, "load of the servers"));
+	plan->n_parts = cut_parts(plan, cut->n_servers, message, local);
+	MU_TRY(MU_ALLOC(plan->parts, plan->n_parts, "parts of buckets"));
+	cut_parts(plan, cut->n_servers, message, local);
+out:
+	mu_free(local);
+	if (st != MU_OK)
+		mu_kv_plan_release(plan);
+	return st;
+}
+
+void mu_kv_plan_release(struct mu_kv_plan *plan)
+{
+	mu_free(plan->buckets);
+	mu_free(plan->parts);
+	mu_free(plan->bucket_of);
+	memset(plan, 0, sizeof *plan);
+}
+
+size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_parts; i++)
+		n += plan->parts[i].server == server ? plan->parts[i].n : 0;
+	return n;
+}

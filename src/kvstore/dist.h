@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to kvstore: the two ends of a store with servers.
+ */
+#ifndef MUSTER_KVSTORE_DIST_H
+#define MUSTER_KVSTORE_DIST_H
+
+#include "kv.h"
+#include "wire.h"
+
+/* n requests, all MPI_REQUEST_NULL. */
+enum mu_status mu_kv_requests_new(MPI_Request **out, size_t n);
+/* Free the requests and the array. */
+void mu_kv_requests_free(MPI_Request *requests, size_t n);
+int mu_kv_part_tag(size_t part);
+
+/* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
+
+enum mu_status mu_kv_worker_open(struct mu_kv *kv);
+void mu_kv_worker_close(struct mu_kv *kv);
+enum mu_status mu_kv_worker_init(struct mu_kv *kv);
+enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv);
+enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket);
+enum mu_status mu_kv_worker_poll(struct mu_kv *kv);
+enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket);
+enum mu_status mu_kv_worker_step_end(struct mu_kv *kv);
+enum mu_status mu_kv_worker_fetch(struct mu_kv *kv);
+enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
+
+/* ---- server end (server.c) ---- */
+
+/* Elements that are summed, updated and copied at a time, so that they stay in the first cache. */
+#define MU_KV_BLOCK ((size_t)2048)
+
+/* What a server knows of a worker. */
+struct mu_kv_peer {
+	struct wire_order order;   /* buffer of the receive */
+	struct wire_answer answer; /* buffer of the send */
+	enum wire_kind doing;
+	size_t parts_left; /* of what it is doing; 0 = nothing */
+	uint64_t step;
+	double count, lr;  /* of its step */
+	double seen;       /* dist_async: pushes by all workers that its weights hold */
+	bool waiting;      /* dist_sync: its order is here, the round is not yet complete */
+	bool finished;
+};
+
+struct mu_kv_server {
+	struct mu_kv *kv;
+	const struct mu_kv_policy *policy;
+	size_t n_workers, n_parts, n; /* parts and elements that this server holds */
+	struct mu_kv_part *parts;     /* its own, in the order of the plan */
+	struct mu_optim *optim;       /* piece p is part p */
+	float *weights;               /* n */
+	float *inbox;                 /* n per worker: gradients */
+	float *outbox;                /* n per worker: weights under way, dist_async only */
+	float *sum;                   /* one block of MU_KV_BLOCK */
+	const float **sources;        /* one per worker: what is summed */
+	struct mu_kv_peer *peers;
+
+	/*
+	 * Persistent requests. Those polled: orders by worker, then gradients by part and worker. The others are waited
+	 * for just before they are needed again, when they are long complete.
+	 */
+	MPI_Request *orders, *pushes;
+	MPI_Request *answers, *pulls;
+	int *completed;  /* indices from MPI_Testsome */
+	bool *arrived;   /* by part and worker: gradients are in the inbox, not yet used */
+	size_t *n_arrived; /* by part */
+
+	size_t n_finished;
+	double pushes_done, stale_sum, stale_max;
+
+	/* dist_sync: the round. */
+	size_t n_waiting;  /* workers whose order is here */
+	size_t round_left; /* parts of the round still to be updated; 0 = no round is open */
+	double round_count, round_lr;
+};
+
+/* What the kinds of server do differently. */
+struct mu_kv_policy {
+	bool needs_outbox;
+	/* Worker w's order of a step is here. */
+	enum mu_status (*step)(struct mu_kv_server *s, size_t w);
+	/* Worker w's gradients of part p are here, maybe before its order. */
+	enum mu_status (*part)(struct mu_kv_server *s, size_t p, size_t w);
+	/* Worker w wants the newest weights. */
+	enum mu_status (*pull)(struct mu_kv_server *s, size_t w);
+	/* Worker w is done for good. */
+	enum mu_status (*finish)(struct mu_kv_server *s, size_t w);
+};
+
+extern const struct mu_kv_policy mu_kv_policy_sync;
+extern const struct mu_kv_policy mu_kv_policy_async;
+
+enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config, const struct mu_kv_policy *policy);
+void mu_kv_server_close(struct mu_kv *kv);
+enum mu_status mu_kv_server_serve(struct mu_kv *kv);
+
+/* For policies. */
+
+/* Worker w's gradients of part p. */
+static inline float *mu_kv_inbox(const struct mu_kv_server *s, size_t p, size_t w)
+{
+	return s->inbox + w * s->n + s->parts[p].local;
+}
+
+/* The gradients of part p of this worker are used: forget that they are here and receive the next. */
+enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w);
+/* Tell worker w what the samples and the learning rate are. */
+enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public face of the store: it checks the order of calls, keeps the step's books, takes the time, and hands on to the
+ * kind of store.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "kv.h"
+
+static const struct mu_kv_ops *const table[] = {&mu_kv_local, &mu_kv_dist_sync, &mu_kv_dist_async, NULL};
+
+/* Kinds that have a name and a meaning, but no code in this version. */
+static const char *const later[] = {
+	"device", "nccl", "nccl_allreduce", "dist_device_sync", "dist_sync_device", "dist_device_async",
+	"dist_async_device", "dist_allreduce", "dist_sharded", NULL,
+};
+
+static const struct mu_kv_ops *lookup(const char *type)
+{
+	for (size_t i = 0; type && table[i]; i++) {
+		if (strcmp(type, table[i]->name) == 0)
+			return table[i];
+	}
+	return NULL;
+}
+
+/* "local, dist_sync, ..." */
+static void list_types(char *text, size_t nbytes)
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; table[i] && n < nbytes; i++)
+		n += (size_t)snprintf(text + n, nbytes - n, "%s%s", i ? ", " : "", table[i]->name);
+}
+
+enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distributed)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_ops *ops = lookup(type);
+	char known[256];
+
+	*has_servers = *distributed = false;
+	if (ops) {
+		*has_servers = ops->has_servers;
+		*distributed = ops != &mu_kv_local;
+		goto out;
+	}
+	list_types(known, sizeof known);
+	for (size_t i = 0; type && later[i]; i++) {
+		if (strcmp(type, later[i]) == 0)
+			MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not in this version: %s are", type, known);
+	}
+	MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not known: %s are", type ? type : "", known);
+out:
+	return st;
+}
+
+/* The same on every rank, so all of them fail or none. */
+static enum mu_status check_config(const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = config->topology;
+	bool has_servers, distributed;
+
+	MU_TRY(mu_kv_type_check(config->type, &has_servers, &distributed));
+	if (!distributed && t->num_workers > 1)
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is for one worker, and there are %d: use dist_sync or dist_async",
+			config->type, t->num_workers);
+	if (has_servers && t->num_servers == 0)
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", config->type);
+	if (!has_servers && t->num_servers > 0)
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for", config->type,
+			t->num_servers);
+out:
+	return st;
+}
+
+static enum mu_status own_comm(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	MU_MPI(MPI_Comm_idup(kv->topology->world, &kv->comm, &request));
+	MU_TRY(mu_wait_all(1, &request, "the other ranks' stores"));
+	MU_MPI(MPI_Comm_set_errhandler(kv->comm, MPI_ERRORS_RETURN));
+out:
+	return st;
+}
+
+static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_cut cut = {
+		.bucket_bytes = config->bucket_bytes,
+		.message_bytes = config->message_bytes,
+		.n_servers = config->topology->num_servers > 0 ? config->topology->num_servers : 1,
+	};
+
+	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
+	if (kv->topology->role == MU_ROLE_WORKER) {
+		MU_TRY(mu_comm_alloc(kv->topology, &kv->weights, kv->plan.n, "weights"));
+		MU_TRY(mu_comm_alloc(kv->topology, &kv->gradients, kv->plan.n, "gradients"));
+		MU_TRY(MU_ALLOC(kv->ready, kv->n_slices, "keys pushed"));
+		MU_TRY(MU_ALLOC(kv->keys_left, kv->plan.n_buckets, "keys to push"));
+		MU_TRY(MU_ALLOC(kv->pulled, kv->plan.n_buckets, "buckets pulled"));
+	}
+	MU_TRY(kv->ops->open(kv, config));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv *kv = NULL;
+
+	*out = NULL;
+	MU_TRY(check_config(config));
+	MU_TRY(MU_ALLOC(kv, 1, "store"));
+	kv->ops = lookup(config->type);
+	kv->topology = config->topology;
+	kv->comm = MPI_COMM_NULL;
+	kv->schedule = config->schedule;
+	kv->progress = config->progress;
+	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress);
+	MU_TRY(own_comm(kv));
+	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
+	MU_TRY(mu_agree(build(kv, config), kv->comm));
+	*out = kv;
+	kv = NULL;
+out:
+	mu_kv_free(kv);
+	return st;
+}
+
+void mu_kv_free(struct mu_kv *kv)
+{
+	if (!kv)
+		return;
+	if (kv->end)
+		kv->ops->close(kv);
+	mu_comm_free(kv->weights);
+	mu_comm_free(kv->gradients);
+	mu_free(kv->ready);
+	mu_free(kv->keys_left);
+	mu_free(kv->pulled);
+	mu_kv_plan_release(&kv->plan);
+	mu_free(kv->slices);
+	mu_free(kv->names);
+	if (kv->comm != MPI_COMM_NULL)
+		MPI_Comm_free(&kv->comm);
+	mu_free(kv);
+}
+
+float *mu_kv_weights(struct mu_kv *kv)
+{
+	return kv->weights;
+}
+
+float *mu_kv_gradients(struct mu_kv *kv)
+{
+	return kv->gradients;
+}
+
+size_t mu_kv_n(const struct mu_kv *kv)
+{
+	return kv->plan.n;
+}
+
+static enum mu_status check_worker(const struct mu_kv *kv, const char *what)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->topology->role != MU_ROLE_WORKER)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_kv_serve", what);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_init(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_worker(kv, "mu_kv_init"));
+	if (kv->ops->init)
+		MU_TRY(kv->ops->init(kv));
+out:
+	return st;
+}
+
+static enum mu_status begin(struct mu_kv *kv, size_t count)
+{
+	enum mu_status st = MU_OK;
+
+	kv->open = true;
+	kv->step++;
+	kv->count = (double)count;
+	memset(kv->ready, 0, kv->n_slices * sizeof *kv->ready);
+	memset(kv->pulled, 0, kv->plan.n_buckets * sizeof *kv->pulled);
+	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+		kv->keys_left[b] = kv->plan.buckets[b].n_keys;
+	MU_TRY(kv->ops->step_begin(kv));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_worker(kv, "mu_kv_step_begin"));
+	if (kv->open)
+		MU_TRY(mu_kv_step_end(kv));
+	mu_clock_start(kv->ops->push_clock);
+	st = begin(kv, count);
+	mu_clock_stop(kv->ops->push_clock);
+	MU_TRY(st);
+out:
+	return st;
+}
+
+static enum mu_status push_ready(struct mu_kv *kv, size_t key)
+{
+	enum mu_status st = MU_OK;
+	size_t bucket = kv->plan.bucket_of[key];
+
+	kv->ready[key] = true;
+	if (--kv->keys_left[bucket] == 0)
+		MU_TRY(kv->ops->push(kv, bucket));
+	if (kv->ops->poll)
+		MU_TRY(kv->ops->poll(kv));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
+{
+	enum mu_status st = MU_OK;
+
+	if (!kv->open)
+		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu outside a step: mu_kv_step_begin comes first", key);
+	if (key >= kv->n_slices)
+		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu, and there are %zu keys", key, kv->n_slices);
+	if (kv->ready[key])
+		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu", key, kv->slices[key].name,
+			(unsigned long long)kv->step);
+	mu_clock_start(kv->ops->push_clock);
+	st = push_ready(kv, key);
+	mu_clock_stop(kv->ops->push_clock);
+	MU_TRY(st);
+out:
+	return st;
+}
+
+static enum mu_status pull_bucket(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->pulled[bucket])
+		goto out;
+	if (kv->keys_left[bucket] > 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s is pulled in step %llu before all of its keys are pushed: %zu of keys "
+			"%zu to %zu are missing", kv->plan.buckets[bucket].what, (unsigned long long)kv->step,
+			kv->keys_left[bucket], kv->plan.buckets[bucket].first_key,
+			kv->plan.buckets[bucket].first_key + kv->plan.buckets[bucket].n_keys - 1);
+	if (kv->ops->pull)
+		MU_TRY(kv->ops->pull(kv, bucket));
+	kv->pulled[bucket] = true;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key)
+{
+	enum mu_status st = MU_OK;
+
+	if (key >= kv->n_slices)
+		MU_FAIL(MU_ERR_ARGUMENT, "pull of key %zu, and there are %zu keys", key, kv->n_slices);
+	if (!kv->open)
+		goto out;
+	mu_clock_start(MU_CLOCK_PULL);
+	st = pull_bucket(kv, kv->plan.bucket_of[key]);
+	mu_clock_stop(MU_CLOCK_PULL);
+	MU_TRY(st);
+out:
+	return st;
+}
+
+static enum mu_status end(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t b = kv->plan.n_buckets; b-- > 0;)
+		MU_TRY(pull_bucket(kv, b));
+	if (kv->ops->step_end)
+		MU_TRY(kv->ops->step_end(kv));
+	kv->open = false;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_step_end(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	if (!kv->open)
+		goto out;
+	mu_clock_start(MU_CLOCK_PULL);
+	st = end(kv);
+	mu_clock_stop(MU_CLOCK_PULL);
+	MU_TRY(st);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_pull(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_worker(kv, "mu_kv_pull"));
+	MU_TRY(mu_kv_step_end(kv));
+	if (kv->ops->fetch) {
+		mu_clock_start(MU_CLOCK_PULL);
+		st = kv->ops->fetch(kv);
+		mu_clock_stop(MU_CLOCK_PULL);
+		MU_TRY(st);
+	}
+out:
+	return st;
+}
+
+double mu_kv_lr(const struct mu_kv *kv)
+{
+	return kv->lr;
+}
+
+double mu_kv_progress(const struct mu_kv *kv)
+{
+	return kv->progress;
+}
+
+enum mu_status mu_kv_serve(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->topology->role != MU_ROLE_SERVER)
+		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_serve is for servers");
+	MU_TRY(kv->ops->serve(kv));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_finish(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_worker(kv, "mu_kv_finish"));
+	MU_TRY(mu_kv_step_end(kv));
+	if (kv->ops->finish)
+		MU_TRY(kv->ops->finish(kv));
+out:
+	return st;
+}
+
+void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
+{
+	*layout = (struct mu_kv_layout){
+		.n_keys = kv->n_slices,
+		.n_buckets = kv->plan.n_buckets,
+		.bytes = kv->plan.n * sizeof(float),
+	};
+	for (int s = 0; s < kv->topology->num_servers; s++) {
+		size_t nbytes = mu_kv_plan_load(&kv->plan, s) * sizeof(float);
+
+		if (s == 0 || nbytes < layout->bytes_per_server_min)
+			layout->bytes_per_server_min = nbytes;
+		if (nbytes > layout->bytes_per_server_max)
+			layout->bytes_per_server_max = nbytes;
+	}
+}
+
+void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness)
+{
+	*staleness = kv->staleness;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The model of a job: worker 0's table of slices, known to every rank.
+ */
+#include <string.h>
+
+#include "kv.h"
+
+/* A slice as it travels; names follow one another in a text of their own. */
+struct wire_slice {
+	uint64_t at, n, n_padded, name, rule;
+	double momentum;
+};
+
+/* What a rank says about its model. Servers have none. */
+struct summary {
+	uint64_t is_worker, hash, n_slices, n;
+};
+
+/* FNV-1a, 64 bits: Fowler, Noll, Vo. */
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t nbytes)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < nbytes; i++)
+		h = (h ^ p[i]) * 1099511628211u;
+	return h;
+}
+
+static struct summary summarise(const struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices)
+{
+	struct summary s = {0};
+	uint64_t h = 14695981039346656037u;
+
+	if (kv->topology->role != MU_ROLE_WORKER)
+		return s;
+	for (size_t k = 0; k < n_slices; k++) {
+		const struct mu_slice *slice = &slices[k];
+		uint64_t sizes[4] = {slice->at, slice->n, slice->n_padded, (uint64_t)slice->rule};
+
+		h = hash_bytes(h, slice->name, strlen(slice->name) + 1);
+		h = hash_bytes(h, sizes, sizeof sizes);
+		h = hash_bytes(h, &slice->momentum, sizeof slice->momentum);
+		s.n += slice->n;
+	}
+	s.is_worker = 1;
+	s.hash = h;
+	s.n_slices = n_slices;
+	return s;
+}
+
+/* Every rank looks at every summary, so all of them come to the same answer. */
+static enum mu_status compare(const struct mu_kv *kv, const struct summary *mine)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	const struct summary *first;
+	struct summary *all = NULL;
+
+	MU_TRY(MU_ALLOC(all, (size_t)t->size, "summaries of the model"));
+	MU_TRY(mu_allgather(mine, all, sizeof *mine, kv->comm));
+	first = &all[t->worker_ranks[0]];
+	for (int w = 1; w < t->num_workers; w++) {
+		const struct summary *other = &all[t->worker_ranks[w]];
+
+		if (other->hash != first->hash)
+			MU_FAIL(MU_ERR_USAGE, "worker %d (rank %d) has another model than worker 0 (rank %d): %llu keys "
+				"with %llu elements, there %llu keys with %llu; start every rank with the same options",
+				w, t->worker_ranks[w], t->worker_ranks[0], (unsigned long long)other->n_slices,
+				(unsigned long long)other->n, (unsigned long long)first->n_slices,
+				(unsigned long long)first->n);
+	}
+out:
+	mu_free(all);
+	return st;
+}
+
+static void pack(struct wire_slice *table, char *names, const struct mu_slice *slices, size_t n_slices)
+{
+	uint64_t at = 0;
+
+	for (size_t k = 0; k < n_slices; k++) {
+		size_t n = strlen(slices[k].name) + 1;
+
+		table[k] = (struct wire_slice){slices[k].at, slices[k].n, slices[k].n_padded, at,
+					       (uint64_t)slices[k].rule, (double)slices[k].momentum};
+		memcpy(names + at, slices[k].name, n);
+		at += n;
+	}
+}
+
+static void unpack(struct mu_kv *kv, const struct wire_slice *table)
+{
+	for (size_t k = 0; k < kv->n_slices; k++)
+		kv->slices[k] = (struct mu_slice){
+			.name = kv->names + table[k].name,
+			.at = table[k].at,
+			.n = table[k].n,
+			.n_padded = table[k].n_padded,
+			.rule = (enum mu_slice_rule)table[k].rule,
+			.momentum = (float)table[k].momentum,
+		};
+}
+
+enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices)
+{
+	enum mu_status st = MU_OK;
+	const int root = kv->topology->worker_ranks[0];
+	struct summary mine = summarise(kv, slices, n_slices);
+	uint64_t sizes[2] = {n_slices, 0};
+	struct wire_slice *table = NULL;
+
+	MU_TRY(compare(kv, &mine));
+	if (kv->topology->rank == root) {
+		for (size_t k = 0; k < n_slices; k++)
+			sizes[1] += strlen(slices[k].name) + 1;
+	}
+	MU_TRY(mu_bcast(sizes, sizeof sizes, root, kv->comm));
+	kv->n_slices = sizes[0];
+	MU_TRY(MU_ALLOC(table, sizes[0] + 1, "table of keys"));
+	MU_TRY(MU_ALLOC(kv->slices, sizes[0] + 1, "keys"));
+	MU_TRY(MU_ALLOC(kv->names, sizes[1] + 1, "names of keys"));
+	if (kv->topology->rank == root)
+		pack(table, kv->names, slices, n_slices);
+	MU_TRY(mu_bcast(table, sizes[0] * sizeof *table, root, kv->comm));
+	MU_TRY(mu_bcast(kv->names, sizes[1], root, kv->comm));
+	unpack(kv, table);
+out:
+	mu_free(table);
+	return st;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server end of a store with servers: its memory, its requests and its loop. When to update is the policy's (sync.c,
+ * async.c). See wire.h.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "dist.h"
+
+static enum mu_status copy_parts(struct mu_kv_server *s, struct mu_piece **pieces)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_plan *plan = &s->kv->plan;
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_parts; i++)
+		n += plan->parts[i].server == s->kv->topology->index;
+	MU_TRY(MU_ALLOC(s->parts, n + 1, "parts of a server"));
+	MU_TRY(MU_ALLOC(*pieces, n + 1, "pieces of the optimizer"));
+	for (size_t i = 0; i < plan->n_parts; i++) {
+		const struct mu_kv_part *part = &plan->parts[i];
+
+		if (part->server != s->kv->topology->index)
+			continue;
+		s->parts[s->n_parts] = *part;
+		(*pieces)[s->n_parts] = (struct mu_piece){part->at, part->n, part->local};
+		s->n += part->n;
+		s->n_parts++;
+	}
+out:
+	return st;
+}
+
+static enum mu_status make_memory(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+	size_t n_all = s->n_workers * s->n_parts;
+
+	MU_TRY(mu_comm_alloc(s->kv->topology, &s->weights, s->n + 1, "weights of a server"));
+	MU_TRY(mu_comm_alloc(s->kv->topology, &s->inbox, s->n_workers * s->n + 1, "gradients on a server"));
+	if (s->policy->needs_outbox)
+		MU_TRY(mu_comm_alloc(s->kv->topology, &s->outbox, s->n_workers * s->n + 1, "answers of a server"));
+	MU_TRY(MU_ALLOC(s->sum, MU_KV_BLOCK, "block of a sum"));
+	MU_TRY(MU_ALLOC(s->sources, s->n_workers, "gradients to sum"));
+	MU_TRY(MU_ALLOC(s->peers, s->n_workers, "workers of a server"));
+	MU_TRY(MU_ALLOC(s->completed, s->n_workers + n_all, "completed requests"));
+	MU_TRY(MU_ALLOC(s->arrived, n_all + 1, "parts that are here"));
+	MU_TRY(MU_ALLOC(s->n_arrived, s->n_parts + 1, "workers of every part"));
+	MU_TRY(mu_kv_requests_new(&s->orders, s->n_workers + n_all));
+	MU_TRY(mu_kv_requests_new(&s->answers, s->n_workers + n_all));
+	s->pushes = s->orders + s->n_workers;
+	s->pulls = s->answers + s->n_workers;
+out:
+	return st;
+}
+
+/* Part p's place in the plan gives its tag, for this server counts its own parts only. */
+static enum mu_status make_part_requests(struct mu_kv_server *s, size_t p, int tag)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_part *part = &s->parts[p];
+	int n = mu_count(part->n);
+
+	for (size_t w = 0; w < s->n_workers; w++) {
+		size_t i = p * s->n_workers + w;
+		int rank = s->kv->topology->worker_ranks[w];
+		float *out = s->outbox ? s->outbox + w * s->n : s->weights;
+
+		MU_MPI(MPI_Recv_init(mu_kv_inbox(s, p, w), n, MPI_FLOAT, rank, tag, s->kv->comm, &s->pushes[i]));
+		MU_MPI(MPI_Send_init(out + part->local, n, MPI_FLOAT, rank, tag, s->kv->comm, &s->pulls[i]));
+	}
+out:
+	return st;
+}
+
+static enum mu_status make_requests(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_plan *plan = &s->kv->plan;
+	size_t p = 0;
+
+	for (size_t w = 0; w < s->n_workers; w++) {
+		struct mu_kv_peer *peer = &s->peers[w];
+		int rank = s->kv->topology->worker_ranks[w];
+
+		MU_MPI(MPI_Recv_init(&peer->order, sizeof peer->order, MPI_BYTE, rank, WIRE_TAG_ORDER, s->kv->comm,
+				     &s->orders[w]));
+		MU_MPI(MPI_Send_init(&peer->answer, sizeof peer->answer, MPI_BYTE, rank, WIRE_TAG_ANSWER, s->kv->comm,
+				     &s->answers[w]));
+	}
+	for (size_t i = 0; i < plan->n_parts; i++) {
+		if (plan->parts[i].server == s->kv->topology->index)
+			MU_TRY(make_part_requests(s, p++, mu_kv_part_tag(i)));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config, const struct mu_kv_policy *policy)
+{
+	enum mu_status st = MU_OK;
+	struct mu_piece *pieces = NULL;
+	struct mu_kv_server *s = NULL;
+
+	MU_TRY(MU_ALLOC(s, 1, "server end of the store"));
+	kv->end = s;
+	s->kv = kv;
+	s->policy = policy;
+	s->n_workers = (size_t)kv->topology->num_workers;
+	MU_TRY(copy_parts(s, &pieces));
+	MU_TRY(mu_optim_new(&s->optim, &config->optim, kv->slices, kv->n_slices, pieces, s->n_parts));
+	MU_TRY(make_memory(s));
+	MU_TRY(make_requests(s));
+out:
+	mu_free(pieces);
+	return st;
+}
+
+void mu_kv_server_close(struct mu_kv *kv)
+{
+	struct mu_kv_server *s = kv->end;
+	size_t n_requests = s->n_workers + s->n_workers * s->n_parts;
+
+	mu_kv_requests_free(s->orders, n_requests);
+	mu_kv_requests_free(s->answers, n_requests);
+	mu_optim_free(s->optim);
+	mu_comm_free(s->weights);
+	mu_comm_free(s->inbox);
+	mu_comm_free(s->outbox);
+	mu_free(s->sum);
+	mu_free(s->sources);
+	mu_free(s->parts);
+	mu_free(s->peers);
+	mu_free(s->completed);
+	mu_free(s->arrived);
+	mu_free(s->n_arrived);
+	mu_free(s);
+}
+
+enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w)
+{
+	enum mu_status st = MU_OK;
+	size_t i = p * s->n_workers + w;
+
+	s->arrived[i] = false;
+	s->n_arrived[p]--;
+	MU_MPI(MPI_Start(&s->pushes[i]));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_wait_all(1, &s->answers[w], "a worker to take an answer"));
+	s->kv->lr = lr;
+	s->peers[w].answer = (struct wire_answer){
+		.progress = s->kv->progress,
+		.lr = lr,
+		.pushes = s->pushes_done,
+		.stale_sum = s->stale_sum,
+		.stale_max = s->stale_max,
+	};
+	MU_MPI(MPI_Start(&s->answers[w]));
+out:
+	return st;
+}
+
+/* Worker 0's weights of part p are in the inbox. */
+static enum mu_status take_weights(struct mu_kv_server *s, size_t p)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_part *part = &s->parts[p];
+
+	memcpy(s->weights + part->local, mu_kv_inbox(s, p, 0), part->n * sizeof *s->weights);
+	MU_TRY(mu_kv_server_reuse(s, p, 0));
+	if (--s->peers[0].parts_left == 0)
+		MU_TRY(mu_kv_server_answer(s, 0, s->kv->lr));
+out:
+	return st;
+}
+
+static enum mu_status begin_init(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+
+	if (w != 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu sends first weights: only worker 0 may", w);
+	s->peers[0].parts_left = s->n_parts;
+	if (s->n_parts == 0)
+		MU_TRY(mu_kv_server_answer(s, 0, s->kv->lr));
+	for (size_t p = 0; p < s->n_parts; p++) {
+		if (s->arrived[p * s->n_workers])
+			MU_TRY(take_weights(s, p));
+	}
+out:
+	return st;
+}
+
+static enum mu_status take_order(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_peer *peer = &s->peers[w];
+	uint64_t step = peer->order.step;
+
+	if (peer->parts_left > 0 || peer->waiting)
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order before its step %llu is done", w,
+			(unsigned long long)peer->step);
+	peer->doing = (enum wire_kind)peer->order.kind;
+	peer->count = peer->order.count;
+	if (peer->doing != WIRE_FINISH)
+		MU_MPI(MPI_Start(&s->orders[w]));
+	switch (peer->doing) {
+	case WIRE_STEP:
+		if (step != peer->step + 1)
+			MU_FAIL(MU_ERR_ARGUMENT, "worker %zu begins step %llu after step %llu", w,
+				(unsigned long long)step, (unsigned long long)peer->step);
+		peer->step = step;
+		MU_TRY(s->policy->step(s, w));
+		break;
+	case WIRE_PULL:
+		MU_TRY(s->policy->pull(s, w));
+		break;
+	case WIRE_INIT:
+		MU_TRY(begin_init(s, w));
+		break;
+	case WIRE_FINISH:
+		peer->finished = true;
+		s->n_finished++;
+		MU_TRY(s->policy->finish(s, w));
+		break;
+	default:
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order of kind %d, which there is not", w,
+			(int)peer->doing);
+	}
+out:
+	return st;
+}
+
+static enum mu_status take_part(struct mu_kv_server *s, size_t p, size_t w)
+{
+	s->arrived[p * s->n_workers + w] = true;
+	s->n_arrived[p]++;
+	if (s->peers[w].doing == WIRE_INIT && s->peers[w].parts_left > 0)
+		return take_weights(s, p);
+	return s->policy->part(s, p, w);
+}
+
+/* Handle what has come; *n is how many messages that was. */
+static enum mu_status poll_once(struct mu_kv_server *s, int *n)
+{
+	enum mu_status st = MU_OK;
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	int n_polled = mu_count(s->n_workers + s->n_workers * s->n_parts);
+
+	MU_MPI(MPI_Testsome(n_polled, s->orders, n, s->completed, ignore));
+	if (*n == MPI_UNDEFINED)
+		*n = 0;
+	for (int i = 0; i < *n; i++) {
+		size_t at = (size_t)s->completed[i];
+
+		if (at < s->n_workers)
+			MU_TRY(take_order(s, at));
+		else
+			MU_TRY(take_part(s, (at - s->n_workers) / s->n_workers, (at - s->n_workers) % s->n_workers));
+	}
+out:
+	return st;
+}
+
+/* Is worker w what others are kept waiting by? */
+static bool is_late(const struct mu_kv_server *s, size_t w)
+{
+	if (s->n_waiting > 0)
+		return !s->peers[w].waiting;
+	for (size_t p = 0; s->round_left > 0 && p < s->n_parts; p++) {
+		if (s->n_arrived[p] > 0 && !s->arrived[p * s->n_workers + w])
+			return true;
+	}
+	return false;
+}
+
+static void tell_late(const struct mu_kv_server *s, double seconds)
+{
+	char text[512] = "";
+	size_t n = 0;
+
+	for (size_t w = 0; w < s->n_workers && n < sizeof text; w++) {
+		if (is_late(s, w))
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s worker %zu (rank %d)", n ? "," : "", w,
+					      s->kv->topology->worker_ranks[w]);
+	}
+	if (n > 0)
+		mu_log_warn("server %d has waited %.0f s: nothing from%s", s->kv->topology->index, seconds, text);
+}
+
+/* All workers are done: take the receives back that were posted for a next step. */
+static enum mu_status stop(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+	size_t n_all = s->n_workers * s->n_parts;
+
+	for (size_t i = 0; i < n_all; i++)
+		MU_MPI(MPI_Cancel(&s->pushes[i]));
+	MU_TRY(mu_wait_all(mu_count(n_all), s->pushes, "receives to be cancelled"));
+	for (size_t w = 0; w < s->n_workers; w++)
+		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
+	MU_TRY(mu_wait_all(mu_count(s->n_workers + n_all), s->answers, "the workers to take the last answers"));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_serve(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_server *s = kv->end;
+	struct mu_waiter waiter = {0};
+	int n = 0;
+
+	MU_MPI(MPI_Startall(mu_count(s->n_workers + s->n_workers * s->n_parts), s->orders));
+	while (s->n_finished < s->n_workers) {
+		double seconds;
+
+		MU_TRY(poll_once(s, &n));
+		if (n > 0) {
+			mu_waiter_reset(&waiter);
+			continue;
+		}
+		mu_waiter_nap(&waiter);
+		seconds = mu_waiter_overdue(&waiter);
+		if (seconds > 0)
+			tell_late(s, seconds);
+	}
+	MU_TRY(stop(s));
+out:
+	return st;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to kvstore: what travels between a worker and a server.
+ *
+ * A step of a worker, to every server: one order (tag ORDER), then each part of the gradients that the server holds (tag
+ * PART + the part's number). Back: one answer (tag ANSWER), and each part of the weights under the same tag as the gradients.
+ * Both sides make these messages once, as persistent requests with named ranks, and post receives ahead: a worker starts
+ * the receive of a part before it sends the part, a server starts the next receive before it answers. All ranks are of
+ * one machine type, so structs travel as bytes.
+ */
+#ifndef MUSTER_KVSTORE_WIRE_H
+#define MUSTER_KVSTORE_WIRE_H
+
+#include <stdint.h>
+
+enum { WIRE_TAG_ORDER = 1, WIRE_TAG_ANSWER = 2, WIRE_TAG_PART = 3 };
+
+enum wire_kind {
+	WIRE_STEP,   /* gradients follow; weights are wanted */
+	WIRE_PULL,   /* nothing follows; weights are wanted */
+	WIRE_INIT,   /* weights follow, from worker 0 */
+	WIRE_FINISH, /* nothing follows; the answer comes when all workers have finished */
+};
+
+struct wire_order {
+	uint64_t kind;
+	uint64_t step;  /* of this worker: 1, 2, ... */
+	double count;   /* samples behind the gradients */
+};
+
+struct wire_answer {
+	double progress; /* samples counted, this update's included */
+	double lr;       /* of this update */
+	/* With WIRE_FINISH: staleness of all pushes to this server. */
+	double pushes, stale_sum, stale_max;
+};
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sgd: stochastic gradient descent, with momentum if mom is not 0. As MXNet 1.9 (src/operator/optimizer_op-inl.h,
+ * SGDKernel and SGDMomKernel), weight decay outside the clipping and the learning rate inside the momentum:
+ *
+ *	mom = 0:  w <- (1 - lr wd) w - lr clip(g')
+ *	mom > 0:  m <- mom m - lr wd w - lr clip(g');  w <- w + m
+ */
+#include "rule.h"
+
+MU_LOOP
+static void plain(const struct mu_update *u, size_t n, float *restrict w, const float *restrict g)
+{
+	const float lr = u->lr, keep = 1.0f - u->lr * u->wd, rescale = u->rescale, limit = u->clip;
+
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		w[i] = keep * w[i] - lr * mu_clip(rescale * g[i], limit);
+}
+
+MU_LOOP
+static void momentum(const struct mu_update *u, size_t n, float *restrict w, const float *restrict g,
+		     float *restrict m)
+{
+	const float lr = u->lr, decay = u->lr * u->wd, mom = u->mom, rescale = u->rescale, limit = u->clip;
+
+	for (size_t i = 0; i < mu_lanes(n); i++) {
+		m[i] = mom * m[i] - decay * w[i] - lr * mu_clip(rescale * g[i], limit);
+		w[i] += m[i];
+	}
+}
+
+static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients, float *const *states)
+{
+	if (u->mom == 0.0f)
+		plain(u, n, weights, gradients);
+	else
+		momentum(u, n, weights, gradients, states[0]);
+}
+
+const struct mu_rule mu_rule_sgd = {
+	.name = "sgd",
+	.help = "stochastic gradient descent, with momentum",
+	.n_states = 1,
+	.state_names = {"momentum"},
+	.update = update,
+};
