@@ -43,6 +43,18 @@ static enum mu_status push(struct mu_kv *kv, size_t bucket)
 
 const struct mu_kv_ops mu_kv_local = {
 	.name = "local",
+	.one_worker = true,
+	.push_clock = MU_CLOCK_UPDATE,
+	.open = open_local,
+	.close = close_local,
+	.step_begin = step_begin,
+	.push = push,
+};
+
+/* Gradients of a rank's devices are summed on the devices; with one device a rank that is local. */
+const struct mu_kv_ops mu_kv_device = {
+	.name = "device",
+	.one_worker = true,
 	.push_clock = MU_CLOCK_UPDATE,
 	.open = open_local,
 	.close = close_local,
