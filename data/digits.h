@@ -2,9 +2,10 @@
 /*
  * digits, inside: how one image of the embedded data set comes about. A glyph (strokes written down
  * in digits_glyphs.c) becomes the path of a pen (digits_path.c), and the path becomes pixels
- * (digits_image.c). Everything about image number i follows from the seed and i. Only additions,
+ * (digits_image.c). Everything about image number i follows from the seed and i. Only sums,
  * products, divisions and square roots are used, which IEEE 754 rounds alike everywhere, and no
- * function whose last bit depends on the library.
+ * function whose last bit depends on the library. A compiler that fuses products with sums needs
+ * -ffp-contract=off to give the same bytes as others.
  */
 #ifndef MUSTER_DIGITS_H
 #define MUSTER_DIGITS_H

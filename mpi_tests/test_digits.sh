@@ -99,9 +99,9 @@ for file in "$work"/a/*; do
 done
 check_set train 400
 check_set t10k 100
-# No image twice, in the two sets together.
-for set in train t10k; do
-	gzip -cd "$work/a/$set-images-idx3-ubyte.gz" | tail -c +17 | od -An -v -tu1 -w784
+# No image twice, neither in the two sets nor in those of another seed.
+for file in "$work"/[ac]/*-images-*; do
+	gzip -cd "$file" | tail -c +17 | od -An -v -tu1 -w784
 done | sort | uniq -d | grep -q . && fail "an image is there twice"
 
 # Replaced files are complete and nothing else is left in the folder; missing folders are made.
