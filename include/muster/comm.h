@@ -32,6 +32,11 @@ void mu_world_close(MPI_Comm *world);
 /* End the whole job now with this exit status. Does not return. */
 void mu_world_abort(int exit_status) __attribute__((noreturn));
 
+/* My rank in comm, and its size. Not collective. */
+enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
+/* The first line of the MPI library's own version, e.g. "MPICH Version: 4.0.2". Not collective. */
+void mu_comm_version(char *text, size_t nbytes);
+
 /* ---- topology ---- */
 
 enum mu_role { MU_ROLE_WORKER, MU_ROLE_SERVER };

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainer: starts MPI, calls mu_train, prints what went wrong, and ends the job with the right status. */
+/* trainer: starts MPI, calls mu_train, prints what went wrong, and ends the job with the right
+ * status. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <muster/base.h>
 #include <muster/comm.h>
@@ -24,12 +28,28 @@ static void tell(MPI_Comm world)
 	mu_trace_print(stderr, who);
 }
 
+/*
+ * libgomp's threads spin for long after each primitive and so keep a server on the same cores from
+ * running. libgomp reads the limit when it is loaded, which is before main: set it and start again.
+ */
+static void limit_spinning(char **argv)
+{
+	const char *threads = getenv("OMP_NUM_THREADS");
+
+	if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY") ||
+	    (threads && strcmp(threads, "1") == 0))
+		return;
+	if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0)
+		execv("/proc/self/exe", argv); /* where that fails, the threads spin */
+}
+
 int main(int argc, char **argv)
 {
 	enum mu_status st;
 	MPI_Comm world = MPI_COMM_NULL;
 	bool agreed = false;
 
+	limit_spinning(argv);
 	st = mu_world_open(&argc, &argv, &world);
 	if (st != MU_OK) {
 		mu_trace_print(stderr, "trainer");

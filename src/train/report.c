@@ -160,11 +160,9 @@ void train_report_end(const struct train_run *run)
 
 void train_report_info(FILE *stream)
 {
-	char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
-	int n;
+	char mpi[128];
 
-	MPI_Get_library_version(mpi, &n);
-	mpi[strcspn(mpi, "\n")] = '\0';
+	mu_comm_version(mpi, sizeof mpi);
 	fprintf(stream, "Muster %s\n", PACKAGE_VERSION);
 	fprintf(stream, "MPI:     %s\n", mpi);
 	fprintf(stream, "HDF5:    %s\n", mu_array_file_version());

@@ -23,9 +23,9 @@ static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int ar
 	enum mu_status st = MU_OK;
 	long sizes[2] = {argc, 0};
 	char *at;
-	int rank;
+	int rank, size;
 
-	MU_MPI(MPI_Comm_rank(comm, &rank));
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	for (int i = 0; i < argc; i++)
 		sizes[1] += (long)strlen(argv[i]) + 1;
 	MU_TRY(mu_bcast(sizes, sizeof sizes, 0, comm));
@@ -155,8 +155,7 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], bool *agree
 	*agreed = true;
 	if (!run)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
-	MU_MPI(MPI_Comm_rank(comm, &rank));
-	MU_MPI(MPI_Comm_size(comm, &size));
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	MU_TRY(share_arguments(&arguments, comm, argc, argv));
 	MU_TRY(told_once(parse(&options, run, &arguments), rank));
 	if (answer(&options, &run->options, rank))
