@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters and auxiliary values to and from P-0001.h5: datasets arg/<name> and aux/<name>, plain order. */
+/* Parameters and auxiliary values to and from P-0001.h5: datasets arg/<name> and aux/<name>, plain
+ * order. */
 #include "train.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ static void file_name(char *text, size_t nbytes, const struct train_run *run, si
 
 static void dataset_name(char *text, size_t nbytes, const struct mu_slice *slice)
 {
-	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg", slice->name);
+	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg",
+		 slice->name);
 }
 
 /* Room for the largest array in plain order. */
@@ -72,7 +74,8 @@ enum mu_status train_checkpoint_load(const struct train_run *run, size_t epoch)
 	MU_TRY(mu_array_file_open(&file, path));
 	MU_TRY(mu_array_file_get_text(file, "network", network, sizeof network));
 	if (strcmp(network, run->options.network) != 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, network, run->options.network);
+		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, network,
+			run->options.network);
 	for (size_t k = 0; k < n_slices; k++) {
 		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, k);
 

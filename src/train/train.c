@@ -18,7 +18,8 @@ struct arguments {
 	long argc, nbytes;
 };
 
-static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int argc, char *const argv[])
+static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int argc,
+				      char *const argv[])
 {
 	enum mu_status st = MU_OK;
 	long sizes[2] = {argc, 0};
@@ -81,7 +82,8 @@ static bool answer(const struct mu_options *o, const struct train_options *v, in
 	if (v->info)
 		train_report_info(stdout);
 	if (v->help || v->help_all) {
-		printf("usage: mpirun -np N trainer --network NAME --data-dir DIR [--kv-store NAME] [options]\n");
+		printf("usage: mpirun -np N trainer --network NAME --data-dir DIR [--kv-store "
+		       "NAME] [options]\n");
 		mu_options_help(o, stdout, v->help_all);
 	}
 	return true;
@@ -104,12 +106,15 @@ static enum mu_status check_roles(struct train_run *run, int size)
 
 	MU_TRY(mu_kv_type_check(v->kv_store, &run->has_servers, &run->distributed));
 	if (!run->has_servers && v->num_servers > 0)
-		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers", v->num_servers, v->kv_store);
+		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
+			v->num_servers, v->kv_store);
 	if (run->has_servers && v->num_servers == 0)
-		MU_FAIL(MU_ERR_USAGE, "--num-servers 0: --kv-store %s needs at least one server", v->kv_store);
+		MU_FAIL(MU_ERR_USAGE, "--num-servers 0: --kv-store %s needs at least one server",
+			v->kv_store);
 	if (!run->distributed && size > 1)
-		MU_FAIL(MU_ERR_USAGE, "--kv-store %s is for one rank, not %d; use dist_sync or dist_async", v->kv_store,
-			size);
+		MU_FAIL(MU_ERR_USAGE,
+			"--kv-store %s is for one rank, not %d; use dist_sync or dist_async",
+			v->kv_store, size);
 out:
 	return st;
 }
@@ -123,7 +128,9 @@ static enum mu_status find_roles(struct train_run *run, MPI_Comm comm, int rank,
 		v->kv_store = size > 1 ? "dist_sync" : "device";
 	MU_TRY(told_once(check_roles(run, size), rank));
 	run->synchronous = strcmp(v->kv_store, "dist_async") != 0;
-	MU_TRY(told_once(mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0), rank));
+	MU_TRY(told_once(
+		mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0),
+		rank));
 out:
 	return st;
 }
@@ -161,7 +168,8 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], bool *agree
 	if (answer(&options, &run->options, rank))
 		goto out;
 	MU_TRY(find_roles(run, comm, rank, size));
-	snprintf(prefix, sizeof prefix, run->topology.role == MU_ROLE_SERVER ? "Server[%d]" : "Node[%d]",
+	snprintf(prefix, sizeof prefix,
+		 run->topology.role == MU_ROLE_SERVER ? "Server[%d]" : "Node[%d]",
 		 run->topology.index);
 	start_log(run, prefix);
 	mu_options_describe(&options, line, sizeof line);
