@@ -70,6 +70,7 @@ struct mu_kv_ops {
 };
 
 extern const struct mu_kv_ops mu_kv_local;
+extern const struct mu_kv_ops mu_kv_device;
 extern const struct mu_kv_ops mu_kv_dist_sync;
 extern const struct mu_kv_ops mu_kv_dist_async;
 

@@ -8,11 +8,13 @@
 
 #include "kv.h"
 
-static const struct mu_kv_ops *const table[] = {&mu_kv_local, &mu_kv_dist_sync, &mu_kv_dist_async, NULL};
+static const struct mu_kv_ops *const table[] = {
+	&mu_kv_local, &mu_kv_device, &mu_kv_dist_sync, &mu_kv_dist_async, NULL,
+};
 
 /* Kinds that have a name and a meaning, but no code in this version. */
 static const char *const later[] = {
-	"device", "nccl", "nccl_allreduce", "dist_device_sync", "dist_sync_device", "dist_device_async",
+	"nccl", "nccl_allreduce", "dist_device_sync", "dist_sync_device", "dist_device_async",
 	"dist_async_device", "dist_allreduce", "dist_sharded", NULL,
 };
 
@@ -44,7 +46,7 @@ enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distr
 	*has_servers = *distributed = false;
 	if (ops) {
 		*has_servers = ops->has_servers;
-		*distributed = ops != &mu_kv_local;
+		*distributed = ops != &mu_kv_local && ops != &mu_kv_device;
 		goto out;
 	}
 	list_types(known, sizeof known);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * local: one worker, no messages. A bucket is updated as soon as its last gradient is there.
+ * local and device: one worker, no messages. A bucket is updated as soon as its last gradient is
+ * there. The two differ in where several devices of a rank are summed; a rank has one.
  */
 #include "kv.h"
 
@@ -41,11 +42,15 @@ static enum mu_status push(struct mu_kv *kv, size_t bucket)
 	return MU_OK;
 }
 
-const struct mu_kv_ops mu_kv_local = {
-	.name = "local",
-	.push_clock = MU_CLOCK_UPDATE,
-	.open = open_local,
-	.close = close_local,
-	.step_begin = step_begin,
-	.push = push,
-};
+#define OPS(store) \
+	{ \
+		.name = store, \
+		.push_clock = MU_CLOCK_UPDATE, \
+		.open = open_local, \
+		.close = close_local, \
+		.step_begin = step_begin, \
+		.push = push, \
+	}
+
+const struct mu_kv_ops mu_kv_local = OPS("local");
+const struct mu_kv_ops mu_kv_device = OPS("device");
