@@ -212,6 +212,29 @@ enum mu_status train_evaluate(struct train_run *run, struct train_metrics *m)
 				      mu_plan_batch(run->infer), (size_t)run->options.top_k);
 	}
 	MU_TRY(train_metrics_reduce(m, run->topology.peers));
+	if (!isfinite(m->loss))
+		MU_FAIL(MU_ERR_NUMERIC,
+			"validation: the loss is not finite; a lower --lr may help");
+out:
+	return st;
+}
+
+/* Validate after epoch f->epoch. */
+static enum mu_status validate(struct fit *f, bool *reached)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+	double target = run->options.target_accuracy;
+	struct train_metrics m;
+
+	if (!run->has_validation)
+		goto out;
+	MU_TRY(train_evaluate(run, &m));
+	if (run->topology.index == 0)
+		train_report_validation(run, f->epoch, &m);
+	*reached = target > 0 && m.correct / m.samples >= target;
+	if (*reached && run->topology.index == 0)
+		mu_log_info("target accuracy %g reached: training ends", target);
 out:
 	return st;
 }
@@ -233,21 +256,19 @@ out:
 enum mu_status train_fit(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct fit f = {.run = run};
+	size_t end = (size_t)run->options.num_epochs;
+	struct fit f = {.run = run, .epoch = run->begin_epoch};
+	bool reached = false;
 
-	for (f.epoch = run->begin_epoch; f.epoch < (size_t)run->options.num_epochs; f.epoch++) {
-		struct train_metrics m;
-
+	if (f.epoch == end) { /* nothing to train: tell what the loaded file is worth */
+		f.epoch--;
+		MU_TRY(validate(&f, &reached));
+		goto out;
+	}
+	for (; f.epoch < end && !reached; f.epoch++) {
 		MU_TRY(train_epoch(&f));
 		MU_TRY(save(&f));
-		if (!run->has_validation)
-			continue;
-		MU_TRY(train_evaluate(run, &m));
-		if (run->topology.index == 0)
-			train_report_validation(run, f.epoch, &m);
-		if (run->options.target_accuracy > 0 &&
-		    m.correct / m.samples >= run->options.target_accuracy)
-			break;
+		MU_TRY(validate(&f, &reached));
 	}
 out:
 	return st;
