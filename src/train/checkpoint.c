@@ -3,11 +3,15 @@
  * order. */
 #include "train.h"
 
-#include <stdlib.h>
+#include <errno.h>
+#include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <muster/base.h>
 #include <muster/storage.h>
+
+enum { PATH_BYTES = 1024 };
 
 static void file_name(char *text, size_t nbytes, const struct train_run *run, size_t epoch)
 {
@@ -18,6 +22,42 @@ static void dataset_name(char *text, size_t nbytes, const struct mu_slice *slice
 {
 	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg",
 		 slice->name);
+}
+
+enum mu_status train_checkpoint_check(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const char *prefix = run->options.model_prefix, *slash = strrchr(prefix, '/');
+	char folder[PATH_BYTES] = ".";
+
+	if (!mu_array_file_supported())
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"--model-prefix %s: this build writes no files, for it is without HDF5",
+			prefix);
+	if (strlen(prefix) + sizeof "-0001.h5" + 16 > sizeof folder)
+		MU_FAIL(MU_ERR_USAGE, "--model-prefix %s: too long a name", prefix);
+	if (slash) /* "/P" is in "/" */
+		snprintf(folder, sizeof folder, "%.*s", (int)(slash - prefix) + 1, prefix);
+	if (access(folder, W_OK | X_OK) != 0)
+		MU_FAIL(MU_ERR_IO, "--model-prefix %s: cannot write to the folder %s: %s", prefix,
+			folder, strerror(errno));
+out:
+	return st;
+}
+
+/* A file of such values could only do harm: to whoever resumes from it. */
+static enum mu_status check_finite(const struct mu_slice *slice, const float *values, size_t epoch)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; i < slice->n; i++)
+		if (!isfinite(values[i]))
+			MU_FAIL(MU_ERR_NUMERIC,
+				"after epoch %zu a value of %s is not finite, and no checkpoint is "
+				"written; a lower --lr may help",
+				epoch - 1, slice->name);
+out:
+	return st;
 }
 
 /* Room for the largest array in plain order. */
@@ -39,7 +79,7 @@ enum mu_status train_checkpoint_save(const struct train_run *run, size_t epoch)
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
 	struct mu_array_file *file = NULL;
 	float *plain = NULL;
-	char path[1024], name[256];
+	char path[PATH_BYTES], name[256];
 
 	file_name(path, sizeof path, run, epoch);
 	MU_TRY(plain_buffer(run, &plain));
@@ -50,6 +90,7 @@ enum mu_status train_checkpoint_save(const struct train_run *run, size_t epoch)
 
 		dataset_name(name, sizeof name, &slices[k]);
 		MU_TRY(mu_plan_slice_to_plain(run->plan, k, mu_kv_weights(run->kv), plain));
+		MU_TRY(check_finite(&slices[k], plain, epoch));
 		MU_TRY(mu_array_file_write(file, name, shape->ndims, shape->dims, plain));
 	}
 out:
@@ -67,7 +108,7 @@ enum mu_status train_checkpoint_load(const struct train_run *run, size_t epoch)
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
 	struct mu_array_file *file = NULL;
 	float *plain = NULL;
-	char path[1024], name[256], network[64];
+	char path[PATH_BYTES], name[256], network[64];
 
 	file_name(path, sizeof path, run, epoch);
 	MU_TRY(plain_buffer(run, &plain));

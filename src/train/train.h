@@ -103,6 +103,8 @@ void train_report_info(FILE *stream);
 
 /* checkpoint.c: P-0001.h5 after epoch 0 and so on. Worker 0 only; weights from and to the store's
  * flat array. */
+/* Can files be written there? Asked before the training. Not collective. */
+enum mu_status train_checkpoint_check(const struct train_run *run);
 enum mu_status train_checkpoint_save(const struct train_run *run, size_t epoch);
 enum mu_status train_checkpoint_load(const struct train_run *run, size_t epoch);
 
