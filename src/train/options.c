@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of options: names, defaults and meanings are those of MXNet's fit.py where it has them.
- */
+/* The table of options: names, defaults, meanings are those of MXNet's fit.py where it has them. */
 #include "train.h"
 
 #include <string.h>
@@ -29,7 +28,8 @@ const struct mu_option train_option_table[] = {
 	 "TYPE  arithmetic; this version has float32", true},
 
 	{"kv-store", MU_OPTION_STRING, AT(kv_store), NULL, 0, 0, NULL, job,
-	 "NAME  local, dist_sync, dist_async (default: device for one rank, dist_sync for several)",
+	 "NAME  local or device for one rank (default device); dist_sync or dist_async for several "
+	 "(default dist_sync)",
 	 false},
 	{"num-servers", MU_OPTION_INT, AT(num_servers), "-1", -1, 1e6, NULL, job,
 	 "S  ranks that serve parameters (-1: one per node)", false},
@@ -46,7 +46,7 @@ const struct mu_option train_option_table[] = {
 	 "N  samples per step over all workers, instead of --batch-size", true},
 	{"batch-per-device", MU_OPTION_INT, AT(batch_per_device), "0", 0, 1e7, NULL, rule,
 	 "N  samples per device and step, instead of --batch-size", true},
-	{"num-epochs", MU_OPTION_INT, AT(num_epochs), "100", 0, 1e9, NULL, rule,
+	{"num-epochs", MU_OPTION_INT, AT(num_epochs), "100", 1, 1e9, NULL, rule,
 	 "N  epochs to train, earlier runs included", false},
 	{"optimizer", MU_OPTION_STRING, AT(optimizer), "sgd", 0, 0, NULL, rule,
 	 "NAME  sgd, nag, adam", false},
@@ -119,6 +119,45 @@ static int count_given(const struct mu_options *o, const char *const *names)
 	return n;
 }
 
+/* Names that are in tables elsewhere, asked for before anything is read. */
+static enum mu_status check_names(const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_optim_config optimizer = {.name = v->optimizer};
+	const struct mu_network *network;
+	struct mu_optim *optim = NULL;
+
+	if (!v->network)
+		MU_FAIL(MU_ERR_USAGE,
+			"--network NAME is missing; trainer --help lists the options");
+	MU_TRY(mu_network_find(&network, v->network));
+	MU_TRY(mu_optim_new(&optim, &optimizer, NULL, 0, NULL, 0));
+out:
+	mu_optim_free(optim);
+	return st;
+}
+
+/* Settings that the chosen optimiser does not have. */
+static enum mu_status check_optimizer(const struct mu_options *o, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	static const char *const adam[] = {"beta1", "beta2", "epsilon", NULL};
+
+	if (strcmp(v->optimizer, "adam") == 0) {
+		if (mu_options_given(o, "mom"))
+			MU_FAIL(MU_ERR_USAGE,
+				"--mom %g with --optimizer adam: adam has no momentum; it has "
+				"--beta1",
+				v->mom);
+	} else if (count_given(o, adam) > 0) {
+		MU_FAIL(MU_ERR_USAGE,
+			"--beta1, --beta2 and --epsilon with --optimizer %s: only adam has them",
+			v->optimizer);
+	}
+out:
+	return st;
+}
+
 static enum mu_status check_data(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
@@ -151,9 +190,8 @@ enum mu_status train_options_check(const struct mu_options *o, const struct trai
 	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device",
 					      NULL};
 
-	if (!v->network)
-		MU_FAIL(MU_ERR_USAGE,
-			"--network NAME is missing; trainer --help lists the options");
+	MU_TRY(check_names(v));
+	MU_TRY(check_optimizer(o, v));
 	if (count_given(o, batches) > 1)
 		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
 				      "give one of them");
@@ -167,10 +205,6 @@ enum mu_status train_options_check(const struct mu_options *o, const struct trai
 	if (v->devices && strchr(v->devices, ','))
 		MU_FAIL(MU_ERR_USAGE, "--devices %s: this version takes one device per worker",
 			v->devices);
-	if (mu_options_given(o, "mom") && strcmp(v->optimizer, "adam") == 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--mom %g with --optimizer adam: adam has no momentum; it has --beta1",
-			v->mom);
 	if (v->load_epoch > v->num_epochs)
 		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch,
 			v->num_epochs);
