@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: MXNet's lines (1.4 and later), and at the start what the job is. Speed and metrics are
- * those of the whole job. */
+/*
+ * The log: MXNet's lines (1.4 and later), and at the start what the job is. Speed and metrics are
+ * those of the whole job.
+ */
 #include "train.h"
 
 #include <stdlib.h>
@@ -31,6 +33,8 @@ static void print_node(const struct train_run *run, const struct card *cards, in
 		if (n == 0)
 			n += (size_t)snprintf(line, sizeof line, "node %d (%s):", node,
 					      cards[r].host);
+		else
+			line[n++] = ',';
 		if (n + 64 > sizeof line) {
 			snprintf(line + n, sizeof line - n, " ...");
 			break;
@@ -56,7 +60,7 @@ enum mu_status train_report_ranks(const struct train_run *run)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
 	snprintf(mine.host, sizeof mine.host, "%s", t->host);
 	MU_TRY(mu_allgather(&mine, cards, sizeof mine, t->world));
-	for (int node = 0; t->rank == 0 && node < t->num_nodes; node++)
+	for (int node = 0; t->rank == t->worker_ranks[0] && node < t->num_nodes; node++)
 		print_node(run, cards, node);
 out:
 	free(cards);
@@ -86,10 +90,11 @@ static void report_store(const struct train_run *run)
 
 	mu_kv_layout(run->kv, &layout);
 	if (run->has_servers)
-		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d servers with %.3f "
-			    "to %.3f MB each",
+		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
+			    "%.3f to %.3f MB",
 			    run->options.kv_store, layout.n_keys, (double)layout.bytes / 1e6,
 			    layout.n_buckets, run->topology.num_servers,
+			    run->topology.num_servers == 1 ? "" : "s",
 			    (double)layout.bytes_per_server_min / 1e6,
 			    (double)layout.bytes_per_server_max / 1e6);
 	else
@@ -164,6 +169,8 @@ void train_report_end(const struct train_run *run)
 {
 	struct mu_kv_staleness s;
 
+	if (run->speed_samples == 0)
+		return;
 	mu_log_info("trained %.0f samples in %.3f s: %.2f samples/sec", run->speed_samples,
 		    run->speed_seconds, mean(run->speed_samples, run->speed_seconds));
 	mu_log_info("worker 0's seconds: data %.3f, forward %.3f, backward %.3f, push %.3f, pull "

@@ -34,15 +34,18 @@ static enum mu_status find_shape(const struct train_options *v, const struct mu_
 				 size_t *shape)
 {
 	enum mu_status st = MU_OK;
-	unsigned long c, h, w;
+	unsigned c, h, w; /* of at most 5 digits: their product fits */
 	char rest;
 
 	memcpy(shape, network->shape, sizeof network->shape);
 	if (!v->image_shape)
 		return MU_OK;
-	if (sscanf(v->image_shape, "%lu,%lu,%lu%c", &c, &h, &w, &rest) != 3 || c * h * w == 0)
+	if (strchr(v->image_shape, '-') ||
+	    sscanf(v->image_shape, "%5u,%5u,%5u%c", &c, &h, &w, &rest) != 3 || c == 0 || h == 0 ||
+	    w == 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"--image-shape %s: three numbers above 0 are needed, such as 1,28,28",
+			"--image-shape %s: three numbers from 1 to 99999 are needed, such as "
+			"1,28,28",
 			v->image_shape);
 	shape[0] = c;
 	shape[1] = h;
@@ -88,6 +91,11 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	config.num_examples = 0;
 	config.shuffle = false;
 	MU_TRY(mu_input_open(&run->validate, &config));
+	if (memcmp(run->validate.shape, run->train.shape, sizeof run->train.shape) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: images for validation are %zu x %zu, those for training %zu x %zu",
+			v->data_dir, run->validate.shape[1], run->validate.shape[2],
+			run->train.shape[1], run->train.shape[2]);
 	run->has_validation = true;
 out:
 	return st;
@@ -123,8 +131,27 @@ static enum mu_status setup_worker(struct train_run *run)
 	enum mu_status st = MU_OK;
 	struct mu_net_config model;
 
+	if (run->options.model_prefix && run->topology.index == 0)
+		MU_TRY(train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
 	MU_TRY(make_plans(run, &model));
+out:
+	return st;
+}
+
+/* Workers may read other disks; they must find data of one size, or they would wait for ever. */
+static enum mu_status check_sizes(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	long n = (long)run->train.n, m = run->has_validation ? (long)run->validate.n : 0;
+	long least[4] = {n, -n, m, -m};
+
+	MU_TRY(mu_allreduce_long(least, 4, MPI_MIN, run->topology.peers));
+	if (least[0] != -least[1] || least[2] != -least[3])
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: workers find %ld to %ld records for training, %ld to %ld for "
+			"validation; there must be the same files on every node",
+			run->options.data_dir, least[0], -least[1], least[2], -least[3]);
 out:
 	return st;
 }
@@ -171,8 +198,9 @@ static enum mu_status make_store(struct train_run *run)
 		.schedule = {.lr = v->lr, .factor = v->lr_factor},
 	};
 
-	MU_TRY(mu_bcast(&examples, sizeof examples, 0,
-			run->topology.world)); /* servers read no data; rank 0 is a worker */
+	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
+	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
+			run->topology.world));
 	run->begin_epoch = (size_t)v->load_epoch;
 	config.progress = (double)run->begin_epoch * examples;
 	if (v->lr_step_epochs)
@@ -213,8 +241,11 @@ enum mu_status train_setup(struct train_run *run)
 
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(mu_agree(worker ? setup_worker(run) : MU_OK, t->world));
-	if (run->options.test_io)
-		return mu_agree(worker ? train_test_io(run) : MU_OK, t->world);
+	if (run->options.test_io) {
+		MU_TRY(mu_agree(worker ? train_test_io(run) : MU_OK, t->world));
+		goto out;
+	}
+	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_agree(worker ? fill_weights(run) : MU_OK, t->world));
@@ -235,7 +266,8 @@ void train_release(struct train_run *run)
 	mu_device_close(&run->device);
 	mu_input_close(&run->train);
 	mu_input_close(&run->validate);
-	mu_topology_release(&run->topology);
+	if (run->topology.size > 0) /* else it was never made */
+		mu_topology_release(&run->topology);
 	mu_free(run->labels);
 	mu_free(run->ids);
 }
