@@ -129,9 +129,10 @@ out:
 static enum mu_status setup_worker(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
 	struct mu_net_config model;
 
-	if (run->options.model_prefix && run->topology.index == 0)
+	if (v->model_prefix && v->load_epoch < v->num_epochs && run->topology.index == 0)
 		MU_TRY(train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
 	MU_TRY(make_plans(run, &model));
