@@ -4,7 +4,6 @@
 #include "train.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,21 +44,6 @@ out:
 	return st;
 }
 
-/* A file of such values could only do harm: to whoever resumes from it. */
-static enum mu_status check_finite(const struct mu_slice *slice, const float *values, size_t epoch)
-{
-	enum mu_status st = MU_OK;
-
-	for (size_t i = 0; i < slice->n; i++)
-		if (!isfinite(values[i]))
-			MU_FAIL(MU_ERR_NUMERIC,
-				"after epoch %zu a value of %s is not finite, and no checkpoint is "
-				"written; a lower --lr may help",
-				epoch - 1, slice->name);
-out:
-	return st;
-}
-
 /* Room for the largest array in plain order. */
 static enum mu_status plain_buffer(const struct train_run *run, float **out)
 {
@@ -90,7 +74,6 @@ enum mu_status train_checkpoint_save(const struct train_run *run, size_t epoch)
 
 		dataset_name(name, sizeof name, &slices[k]);
 		MU_TRY(mu_plan_slice_to_plain(run->plan, k, mu_kv_weights(run->kv), plain));
-		MU_TRY(check_finite(&slices[k], plain, epoch));
 		MU_TRY(mu_array_file_write(file, name, shape->ndims, shape->dims, plain));
 	}
 out:
