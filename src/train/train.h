@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train: the parts of a run, known to src/train only. The order of the files to read: train.c, fit.c, then the others. */
+/* train: the parts of a run, known to src/train only. The order of the files to read: train.c,
+ * fit.c, then the others. */
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
@@ -14,7 +15,8 @@
 
 struct train_options {
 	const char *network, *kv_store, *devices, *gpus, *dtype, *initializer;
-	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size, batch_per_device;
+	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
+		batch_per_device;
 	const char *image_shape;
 	double lr, lr_factor, mom, wd, beta1, beta2, epsilon, clip_gradient;
 	const char *lr_step_epochs, *optimizer;
@@ -40,7 +42,8 @@ struct train_metrics {
 };
 
 void train_metrics_add(struct train_metrics *m, const struct train_metrics *more);
-/* Sums of one step, from the probabilities (n, classes) of the first `count` samples. k = 0: no top-k. */
+/* Sums of one step, from the probabilities (n, classes) of the first `count` samples. k = 0: no
+ * top-k. */
 void train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
 			   const struct mu_batch *batch, size_t k);
 /* Collective over comm. */
@@ -55,22 +58,24 @@ struct train_run {
 	int n_threads;
 	struct mu_device device;
 	struct mu_net *net;
-	struct mu_plan *plan;       /* of a full batch */
-	struct mu_plan *tail;       /* of this worker's part of the short last step, NULL if it has none */
+	struct mu_plan *plan; /* of a full batch */
+	struct mu_plan
+		*tail; /* of this worker's part of the short last step, NULL if it has none */
 	struct mu_plan *infer;
 	struct mu_input train, validate;
 	bool has_validation;
 	struct mu_kv *kv;
-	float *labels;              /* of one batch */
+	float *labels; /* of one batch */
 	uint32_t *ids;
-	size_t steps;               /* per epoch */
-	size_t examples;            /* per epoch, of the whole job */
+	size_t steps;    /* per epoch */
+	size_t examples; /* per epoch, of the whole job */
 	size_t begin_epoch;
-	double speed_seconds;       /* training time of all epochs, without validation */
+	double speed_seconds; /* training time of all epochs, without validation */
 	double speed_samples;
 };
 
-/* setup.c: from options to a run that can train; collective over topology->world, agreed on all ranks. */
+/* setup.c: from options to a run that can train; collective over topology->world, agreed on all
+ * ranks. */
 enum mu_status train_setup(struct train_run *run);
 void train_release(struct train_run *run);
 
@@ -88,13 +93,18 @@ struct train_window {
 	struct train_metrics metrics;
 };
 void train_report_speed(const struct train_run *run, const struct train_window *w);
-void train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m, double seconds);
-void train_report_validation(const struct train_run *run, size_t epoch, const struct train_metrics *m);
+void train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m,
+			double seconds);
+void train_report_validation(const struct train_run *run, size_t epoch,
+			     const struct train_metrics *m);
 void train_report_end(const struct train_run *run);
 /* --info */
 void train_report_info(FILE *stream);
 
-/* checkpoint.c: P-0001.h5 after epoch 0 and so on. Worker 0 only; weights from and to the store's flat array. */
+/* checkpoint.c: P-0001.h5 after epoch 0 and so on. Worker 0 only; weights from and to the store's
+ * flat array. */
+/* Can files be written there? Asked before the training. Not collective. */
+enum mu_status train_checkpoint_check(const struct train_run *run);
 enum mu_status train_checkpoint_save(const struct train_run *run, size_t epoch);
 enum mu_status train_checkpoint_load(const struct train_run *run, size_t epoch);
 
