@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks for the test programs. A failed check prints its file, its line and what it saw, and the test goes on.
- * A test ends with `return check_failures() ? 1 : 0;`, over all ranks where it uses MPI; 77 is a skip, with the reason printed.
+ * Checks for the test programs. A failed check prints its file, its line and what it saw, and the
+ * test goes on. A test ends with `return check_failures() ? 1 : 0;`, over all ranks where it uses
+ * MPI; 77 is a skip, with the reason printed.
  */
 #ifndef MUSTER_CHECK_H
 #define MUSTER_CHECK_H
@@ -29,38 +30,41 @@ static inline bool check_true(bool ok, const char *file, int line, const char *t
 	return ok;
 }
 
-static inline bool check_text(const char *a, const char *b, const char *file, int line, const char *text)
+static inline bool check_text(const char *a, const char *b, const char *file, int line,
+			      const char *text)
 {
 	bool ok = a && b && strcmp(a, b) == 0;
 
 	if (!ok) {
 		check_failed++;
-		fprintf(stderr, "%s:%d: failed: %s: \"%s\" is not \"%s\"\n", file, line, text, a ? a : "(null)",
-			b ? b : "(null)");
+		fprintf(stderr, "%s:%d: failed: %s: \"%s\" is not \"%s\"\n", file, line, text,
+			a ? a : "(null)", b ? b : "(null)");
 	}
 	return ok;
 }
 
-static inline bool check_has(const char *a, const char *part, const char *file, int line, const char *text)
+static inline bool check_has(const char *a, const char *part, const char *file, int line,
+			     const char *text)
 {
 	bool ok = a && part && strstr(a, part);
 
 	if (!ok) {
 		check_failed++;
-		fprintf(stderr, "%s:%d: failed: %s: \"%s\" does not hold \"%s\"\n", file, line, text, a ? a : "(null)",
-			part ? part : "(null)");
+		fprintf(stderr, "%s:%d: failed: %s: \"%s\" does not hold \"%s\"\n", file, line,
+			text, a ? a : "(null)", part ? part : "(null)");
 	}
 	return ok;
 }
 
-static inline bool check_near(double a, double b, double tolerance, const char *file, int line, const char *text)
+static inline bool check_near(double a, double b, double tolerance, const char *file, int line,
+			      const char *text)
 {
 	bool ok = fabs(a - b) <= tolerance; /* false for NaN */
 
 	if (!ok) {
 		check_failed++;
-		fprintf(stderr, "%s:%d: failed: %s: %.9g and %.9g differ by more than %g\n", file, line, text, a, b,
-			tolerance);
+		fprintf(stderr, "%s:%d: failed: %s: %.9g and %.9g differ by more than %g\n", file,
+			line, text, a, b, tolerance);
 	}
 	return ok;
 }

@@ -32,6 +32,11 @@ void mu_world_close(MPI_Comm *world);
 /* End the whole job now with this exit status. Does not return. */
 void mu_world_abort(int exit_status) __attribute__((noreturn));
 
+/* My rank in comm, and its size. Not collective. */
+enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
+/* The first line of the MPI library's own version, e.g. "MPICH Version: 4.0.2". Not collective. */
+void mu_comm_version(char *text, size_t nbytes);
+
 /* ---- topology ---- */
 
 enum mu_role { MU_ROLE_WORKER, MU_ROLE_SERVER };
@@ -115,6 +120,17 @@ enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI
  * trace, the others get MU_ERR_PEER naming the lowest rank that failed.
  */
 enum mu_status mu_agree(enum mu_status st, MPI_Comm comm);
+
+/*
+ * Proof that all ranks of comm passed the same value, in builds with --enable-paranoid; else nothing. Fails, on all ranks,
+ * with MU_ERR_ARGUMENT that names the value and this rank's. Collective over comm.
+ */
+#ifdef MU_PARANOID
+#define MU_SAME(comm, value) MU_TRY(mu_comm_same((comm), (long)(value), #value, __FILE__, __LINE__))
+#else
+#define MU_SAME(comm, value) ((void)0)
+#endif
+enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const char *file, int line);
 
 /* ---- flat arrays ---- */
 

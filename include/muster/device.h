@@ -132,7 +132,7 @@ struct mu_device;
 struct mu_op {
 	enum mu_op_kind kind;
 	const char *name;
-	int index;        /* position in the net; part of dropout's random key (element = index << 32 | element of sample) */
+	int index;        /* position in the net; part of dropout's random key (element = index << 24 | element of sample) */
 	const void *attr; /* struct mu_convolution, ... by kind; NULL for those without */
 	enum mu_phase phase;
 	int n_inputs, n_outputs;

@@ -29,7 +29,7 @@
 struct mu_kv;
 
 struct mu_kv_config {
-	const char *type; /* "local", "dist_sync", "dist_async"; whole words */
+	const char *type; /* "local", "device", "dist_sync", "dist_async"; whole words */
 	const struct mu_topology *topology;
 	const struct mu_slice *slices; /* of worker 0: the model. Servers pass NULL: they get it from worker 0 */
 	size_t n_slices;

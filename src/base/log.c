@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log. A line is put together in memory and handed to the system with one write call: ranks share a terminal or a pipe,
- * and the pieces of buffered output would mix.
+ * The log. A line is put together in memory and handed to the system with one write call: ranks
+ * share a terminal or a pipe, and the pieces of buffered output would mix.
  */
 #include <muster/base.h>
 
@@ -73,7 +73,10 @@ static void write_line(FILE *stream, const char *line, size_t nbytes)
 void mu_log(enum mu_log_level level, const char *format, ...)
 {
 	static const char *const marks[] = {
-		[MU_LOG_ERROR] = "error: ", [MU_LOG_WARN] = "warning: ", [MU_LOG_INFO] = "", [MU_LOG_DEBUG] = "",
+		[MU_LOG_ERROR] = "error: ",
+		[MU_LOG_WARN] = "warning: ",
+		[MU_LOG_INFO] = "",
+		[MU_LOG_DEBUG] = "",
 	};
 	static const char cut[] = " ...";
 	char line[LINE_BYTES];
@@ -85,7 +88,8 @@ void mu_log(enum mu_log_level level, const char *format, ...)
 		return;
 	if (state.time)
 		used += put_time(line, sizeof line);
-	n = snprintf(line + used, sizeof line - used, "%s%s%s", state.prefix, *state.prefix ? " " : "", marks[level]);
+	n = snprintf(line + used, sizeof line - used, "%s%s%s", state.prefix,
+		     *state.prefix ? " " : "", marks[level]);
 	used += n > 0 ? (size_t)n : 0;
 	room = sizeof line - used - 1; /* the newline takes the place of the terminating zero */
 	va_start(args, format);

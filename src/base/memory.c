@@ -15,7 +15,8 @@ enum mu_status mu_alloc(void **out, size_t nbytes, const char *what)
 
 	*out = NULL;
 	if (rounded < nbytes)
-		MU_FAIL(MU_ERR_MEMORY, "%s: %zu bytes are more than an address can reach", what, nbytes);
+		MU_FAIL(MU_ERR_MEMORY, "%s: %zu bytes are more than an address can reach", what,
+			nbytes);
 	/* Zero bytes still get an address of their own, so that NULL always means failure. */
 	if (rounded == 0)
 		rounded = align;

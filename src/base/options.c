@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of the options table: defaults, command line, errors. The help text is made in options_help.c. */
+/* The parser of the options table: defaults, command line, errors. options_help.c makes --help. */
 #include <muster/base.h>
 
 #include <errno.h>
@@ -21,14 +21,17 @@ static enum mu_status check_range(const struct mu_option *option, double value, 
 {
 	enum mu_status st = MU_OK;
 
-	if ((option->min == 0 && option->max == 0) || (value >= option->min && value <= option->max))
+	if ((option->min == 0 && option->max == 0) ||
+	    (value >= option->min && value <= option->max))
 		goto out;
 	if (isinf(option->max))
-		MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be at least %.15g", option->name, text, option->min);
+		MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be at least %.15g",
+			option->name, text, option->min);
 	if (isinf(option->min))
-		MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be at most %.15g", option->name, text, option->max);
-	MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be from %.15g to %.15g", option->name, text, option->min,
-		option->max);
+		MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be at most %.15g",
+			option->name, text, option->max);
+	MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be from %.15g to %.15g",
+		option->name, text, option->min, option->max);
 out:
 	return st;
 }
@@ -44,8 +47,8 @@ static enum mu_status set_int(const struct mu_option *option, const char *text, 
 	if (end == text || *end)
 		MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is not a whole number", option->name, text);
 	if (errno == ERANGE)
-		MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be from %ld to %ld", option->name, text, LONG_MIN,
-			LONG_MAX);
+		MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be from %ld to %ld",
+			option->name, text, LONG_MIN, LONG_MAX);
 	MU_TRY(check_range(option, (double)number, text));
 	*value = number;
 out:
@@ -95,14 +98,16 @@ static void list_choices(const char *choices, char *text, size_t nbytes)
 	text[used] = '\0';
 }
 
-static enum mu_status set_string(const struct mu_option *option, const char *text, const char **value)
+static enum mu_status set_string(const struct mu_option *option, const char *text,
+				 const char **value)
 {
 	enum mu_status st = MU_OK;
 	char list[LIST_BYTES];
 
 	if (option->choices && !is_choice(option->choices, text)) {
 		list_choices(option->choices, list, sizeof list);
-		MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is not known; choose one of: %s", option->name, text, list);
+		MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is not known; choose one of: %s", option->name,
+			text, list);
 	}
 	*value = text;
 out:
@@ -110,17 +115,14 @@ out:
 }
 
 /* text: NULL for the empty value of the type */
-static enum mu_status set(const struct mu_options *o, const struct mu_option *option, const char *text)
+static enum mu_status set(const struct mu_options *o, const struct mu_option *option,
+			  const char *text)
 {
 	void *value = member(o, option);
 
 	switch (option->type) {
-	case MU_OPTION_FLAG:
-		*(bool *)value = text && strcmp(text, "true") == 0;
-		return MU_OK;
-	case MU_OPTION_INT:
-		*(long *)value = 0;
-		return text ? set_int(option, text, value) : MU_OK;
+	case MU_OPTION_FLAG: *(bool *)value = text && strcmp(text, "true") == 0; return MU_OK;
+	case MU_OPTION_INT: *(long *)value = 0; return text ? set_int(option, text, value) : MU_OK;
 	case MU_OPTION_REAL:
 		*(double *)value = 0;
 		return text ? set_real(option, text, value) : MU_OK;
@@ -133,20 +135,23 @@ static enum mu_status set(const struct mu_options *o, const struct mu_option *op
 
 /* ---- names ---- */
 
-/* Edit distance (Wagner and Fischer 1974): insertions, deletions and changes that turn a into b. */
-static size_t distance(const char *a, const char *b)
+/*
+ * How unlike a known name is to what was typed: edit distance (Wagner and Fischer 1974), first to
+ * the beginning of the name that fits best, since names may be abbreviated, then to the whole name.
+ */
+static size_t distance(const char *typed, const char *name)
 {
 	size_t row[NAME_BYTES + 1];
-	size_t n = strlen(b) < NAME_BYTES ? strlen(b) : NAME_BYTES;
+	size_t n = strlen(name) < NAME_BYTES ? strlen(name) : NAME_BYTES, least;
 
 	for (size_t j = 0; j <= n; j++)
 		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
+	for (size_t i = 1; typed[i - 1]; i++) {
 		size_t diagonal = row[0]; /* of the row before */
 
 		row[0] = i;
 		for (size_t j = 1; j <= n; j++) {
-			size_t best = diagonal + (a[i - 1] != b[j - 1]);
+			size_t best = diagonal + (typed[i - 1] != name[j - 1]);
 
 			diagonal = row[j];
 			if (row[j] + 1 < best)
@@ -156,7 +161,10 @@ static size_t distance(const char *a, const char *b)
 			row[j] = best;
 		}
 	}
-	return row[n];
+	least = row[0];
+	for (size_t j = 1; j <= n; j++)
+		least = row[j] < least ? row[j] : least;
+	return least * 2 * NAME_BYTES + row[n];
 }
 
 static const struct mu_option *nearest(const struct mu_options *o, const char *name)
@@ -183,12 +191,14 @@ static void list_matches(const struct mu_options *o, const char *name, char *tex
 	for (size_t i = 0; i < o->n && used < nbytes; i++) {
 		if (strncmp(o->table[i].name, name, strlen(name)) != 0)
 			continue;
-		used += (size_t)snprintf(text + used, nbytes - used, "%s--%s", used ? ", " : "", o->table[i].name);
+		used += (size_t)snprintf(text + used, nbytes - used, "%s--%s", used ? ", " : "",
+					 o->table[i].name);
 	}
 }
 
 /* name: as typed, with '_' already turned into '-'. */
-static enum mu_status find(const struct mu_options *o, const char *name, const struct mu_option **out)
+static enum mu_status find(const struct mu_options *o, const char *name,
+			   const struct mu_option **out)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_option *match = NULL;
@@ -213,8 +223,9 @@ static enum mu_status find(const struct mu_options *o, const char *name, const s
 	}
 	if (matches == 0) {
 		match = nearest(o, name);
-		MU_FAIL(MU_ERR_USAGE, "unknown option --%s; the nearest known one is --%s (--help lists them)", name,
-			match ? match->name : "");
+		MU_FAIL(MU_ERR_USAGE,
+			"unknown option --%s; the nearest known one is --%s (--help lists them)",
+			name, match ? match->name : "");
 	}
 	*out = match;
 out:
@@ -230,7 +241,8 @@ static enum mu_status split(const char *text, char name[NAME_BYTES], const char 
 	size_t n = strcspn(text, "=");
 
 	if (n == 0 || n >= NAME_BYTES)
-		MU_FAIL(MU_ERR_USAGE, "unknown option --%.100s (--help lists the known ones)", text);
+		MU_FAIL(MU_ERR_USAGE, "unknown option --%.100s (--help lists the known ones)",
+			text);
 	for (size_t i = 0; i < n; i++)
 		name[i] = text[i];
 	name[n] = '\0';
@@ -252,13 +264,16 @@ static enum mu_status parse_one(struct mu_options *o, int argc, char *const argv
 	const char *value = NULL;
 
 	if (strncmp(argv[*i], "--", 2) != 0)
-		MU_FAIL(MU_ERR_USAGE, "\"%s\" belongs to no option: options are written --name value or --name=value",
+		MU_FAIL(MU_ERR_USAGE,
+			"\"%s\" belongs to no option: options are written --name value or "
+			"--name=value",
 			argv[*i]);
 	MU_TRY(split(argv[*i] + 2, name, &value));
 	MU_TRY(find(o, name, &option));
 	if (option->type == MU_OPTION_FLAG) {
 		if (value)
-			MU_FAIL(MU_ERR_USAGE, "--%s takes no value, but \"%s\" was given", option->name, value);
+			MU_FAIL(MU_ERR_USAGE, "--%s takes no value, but \"%s\" was given",
+				option->name, value);
 		value = "true";
 	} else if (!value) {
 		/* A value that starts with two dashes is written --name=value. */
@@ -282,7 +297,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_options_init(struct mu_options *o, const struct mu_option *table, size_t n, void *values)
+enum mu_status mu_options_init(struct mu_options *o, const struct mu_option *table, size_t n,
+			       void *values)
 {
 	enum mu_status st = MU_OK;
 

@@ -56,12 +56,14 @@ static void print_option(FILE *stream, const struct mu_option *option)
 	char left[NAME_BYTES], text[HELP_BYTES], choices[HELP_BYTES / 2] = "";
 	size_t metavar = metavar_length(option);
 	bool show_default = option->initial && option->type != MU_OPTION_FLAG;
-	int n = snprintf(left, sizeof left, "  --%s%s%.*s", option->name, metavar ? " " : "", (int)metavar, option->help);
+	int n = snprintf(left, sizeof left, "  --%s%s%.*s", option->name, metavar ? " " : "",
+			 (int)metavar, option->help);
 
 	if (option->choices)
 		describe_choices(option->choices, choices, sizeof choices);
-	snprintf(text, sizeof text, "%s%s%s%s%s", option->help + metavar, choices, show_default ? " (default " : "",
-		 show_default ? option->initial : "", show_default ? ")" : "");
+	snprintf(text, sizeof text, "%s%s%s%s%s", option->help + metavar, choices,
+		 show_default ? " (default " : "", show_default ? option->initial : "",
+		 show_default ? ")" : "");
 	if (n < HELP_COLUMN - 1)
 		fprintf(stream, "%-*s", HELP_COLUMN, left);
 	else /* no room beside a long name */
@@ -73,7 +75,8 @@ static void print_option(FILE *stream, const struct mu_option *option)
 static bool group_done(const struct mu_options *o, size_t i, bool all)
 {
 	for (size_t j = 0; j < i; j++) {
-		if ((all || !o->table[j].advanced) && strcmp(o->table[j].group, o->table[i].group) == 0)
+		if ((all || !o->table[j].advanced) &&
+		    strcmp(o->table[j].group, o->table[i].group) == 0)
 			return true;
 	}
 	return false;
@@ -98,19 +101,15 @@ void mu_options_help(const struct mu_options *o, FILE *stream, bool all)
 }
 
 /* The value as text, into text or in place. */
-static const char *value_text(const struct mu_options *o, const struct mu_option *option, char *text, size_t nbytes)
+static const char *value_text(const struct mu_options *o, const struct mu_option *option,
+			      char *text, size_t nbytes)
 {
 	const void *value = (const char *)o->values + option->offset;
 
 	switch (option->type) {
-	case MU_OPTION_FLAG:
-		return *(const bool *)value ? "true" : "false";
-	case MU_OPTION_INT:
-		snprintf(text, nbytes, "%ld", *(const long *)value);
-		return text;
-	case MU_OPTION_REAL:
-		snprintf(text, nbytes, "%.10g", *(const double *)value);
-		return text;
+	case MU_OPTION_FLAG: return *(const bool *)value ? "true" : "false";
+	case MU_OPTION_INT: snprintf(text, nbytes, "%ld", *(const long *)value); return text;
+	case MU_OPTION_REAL: snprintf(text, nbytes, "%.10g", *(const double *)value); return text;
 	case MU_OPTION_STRING:
 		return *(const char *const *)value ? *(const char *const *)value : "none";
 	}
@@ -132,6 +131,7 @@ void mu_options_describe(const struct mu_options *o, char *text, size_t nbytes)
 			if (*c == '-')
 				*c = '_';
 		}
-		used += (size_t)snprintf(text + used, nbytes - used, "%s%s=%s", i ? ", " : "", name, value);
+		used += (size_t)snprintf(text + used, nbytes - used, "%s%s=%s", i ? ", " : "", name,
+					 value);
 	}
 }

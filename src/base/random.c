@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random numbers by counting: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
- * SC11 (figure 4 and table 2). A draw is a function of its key and its number alone, so ranks and threads that split the
- * work in any way draw the same numbers.
+ * Random numbers by counting: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random
+ * numbers: as easy as 1, 2, 3", SC11 (figure 4 and table 2). A draw is a function of its key and
+ * its number alone, so ranks and threads that split the work in any way draw the same numbers.
  */
 #include <muster/base.h>
 
@@ -11,7 +11,10 @@
 
 enum { ROUNDS = 10 };
 
-/* Bit of the counter's last word that keeps the blocks of mu_random_below apart from those of mu_random_bits. */
+/*
+ * Bit of the counter's last word that keeps the blocks of mu_random_below apart from those of
+ * mu_random_bits.
+ */
 static const uint32_t below_mark = UINT32_C(1) << 31;
 
 void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
@@ -36,7 +39,10 @@ void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t
 	out[3] = c3;
 }
 
-/* Different (purpose, epoch, sample, block, mark) give different counters: each has bits of its own. */
+/*
+ * Different (purpose, epoch, sample, block, mark) give different counters: each has bits of its
+ * own.
+ */
 static void draw_block(const struct mu_random *key, uint64_t block, uint32_t mark, uint32_t out[4])
 {
 	const uint32_t seed[2] = {(uint32_t)key->seed, (uint32_t)(key->seed >> 32)};
@@ -64,7 +70,10 @@ float mu_random_uniform(const struct mu_random *key, uint64_t element)
 	return (float)(mu_random_bits(key, element) >> 8) * 0x1p-24f;
 }
 
-/* Box and Muller, "A note on the generation of random normal deviates", 1958. Two draws make two normal numbers. */
+/*
+ * Box and Muller, "A note on the generation of random normal deviates", 1958. Two draws make two
+ * normal numbers.
+ */
 float mu_random_normal(const struct mu_random *key, uint64_t element)
 {
 	const double two_pi = 6.283185307179586;
@@ -73,7 +82,8 @@ float mu_random_normal(const struct mu_random *key, uint64_t element)
 	double radius, angle;
 
 	draw_block(key, element / 4, 0, words);
-	radius = sqrt(-2 * log((words[pair] + 1.0) * 0x1p-32)); /* of (0, 1]: the logarithm is finite */
+	/* A draw from (0, 1]: the logarithm is finite. */
+	radius = sqrt(-2 * log((words[pair] + 1.0) * 0x1p-32));
 	angle = two_pi * (words[pair + 1] * 0x1p-32);
 	return (float)(radius * (element % 2 ? sin(angle) : cos(angle)));
 }
@@ -85,7 +95,8 @@ uint64_t mu_random_below(const struct mu_random *key, uint64_t element, uint64_t
 	uint32_t words[4];
 
 	assert(n > 0);
-	unfair = (0 - n) % n; /* 2^64 mod n: without the first so many values every remainder is equally frequent */
+	/* 2^64 mod n: without the first so many values every remainder is equally frequent. */
+	unfair = (0 - n) % n;
 	draw_block(key, element, below_mark, words);
 	for (;;) {
 		for (int i = 0; i < 4; i += 2) {

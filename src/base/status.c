@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status names and the error trace: the message of the error that a thread met last and the places it climbed through.
- * Each thread has its own trace, so no lock is needed.
+ * Status names and the error trace: the message of the error that a thread met last and the places
+ * it climbed through. Each thread has its own trace, so no lock is needed.
  */
 #include <muster/base.h>
 
@@ -19,7 +19,7 @@ struct place {
 struct trace {
 	enum mu_status st; /* MU_OK: there is no trace */
 	char message[MESSAGE_BYTES];
-	int n;             /* places met, of which the first PLACES_MAX are kept */
+	int n; /* places met, of which the first PLACES_MAX are kept */
 	struct place places[PLACES_MAX];
 };
 
@@ -48,7 +48,10 @@ const char *mu_status_name(enum mu_status st)
 
 static void add_place(const char *file, int line, const char *call)
 {
-	/* An out-of-tree build compiles "../src/base/log.c": the climb to the source folder says nothing. */
+	/*
+	 * An out-of-tree build compiles "../src/base/log.c": the climb to the source folder says
+	 * nothing.
+	 */
 	while (strncmp(file, "../", 3) == 0)
 		file += 3;
 	if (trace.n < PLACES_MAX)
@@ -56,12 +59,16 @@ static void add_place(const char *file, int line, const char *call)
 	trace.n++;
 }
 
-enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, const char *format, ...)
+enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, const char *format,
+			      ...)
 {
 	char message[MESSAGE_BYTES];
 	va_list args;
 
-	/* Not straight into the trace: an argument may be the message of the trace that this one replaces. */
+	/*
+	 * Not straight into the trace: an argument may be the message of the trace that this one
+	 * replaces.
+	 */
 	va_start(args, format);
 	vsnprintf(message, sizeof message, format, args);
 	va_end(args);
@@ -112,15 +119,17 @@ void mu_trace_print(FILE *stream, const char *who)
 		return;
 	if (who && *who)
 		used = append(text, sizeof text, used, "%s: ", who);
-	used = append(text, sizeof text, used, "error: %s (%s)\n", trace.message, mu_status_name(trace.st));
+	used = append(text, sizeof text, used, "error: %s (%s)\n", trace.message,
+		      mu_status_name(trace.st));
 	for (int i = 0; i < trace.n && i < PLACES_MAX; i++) {
 		const struct place *p = &trace.places[i];
 
-		used = append(text, sizeof text, used, "    at %s:%d%s%s\n", p->file, p->line, p->call ? " in " : "",
-			      p->call ? p->call : "");
+		used = append(text, sizeof text, used, "    at %s:%d%s%s\n", p->file, p->line,
+			      p->call ? " in " : "", p->call ? p->call : "");
 	}
 	if (trace.n > PLACES_MAX)
-		used = append(text, sizeof text, used, "    and %d more places\n", trace.n - PLACES_MAX);
+		used = append(text, sizeof text, used, "    and %d more places\n",
+			      trace.n - PLACES_MAX);
 	/* In one piece, so that the traces of several ranks do not mix. */
 	fflush(stream);
 	fwrite(text, 1, used, stream);

@@ -4,6 +4,8 @@
  */
 #include <assert.h>
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <muster/comm.h>
 
@@ -24,4 +26,26 @@ int mu_count(size_t n)
 {
 	assert(n <= INT_MAX);
 	return (int)n;
+}
+
+enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size)
+{
+	enum mu_status st = MU_OK;
+
+	MU_MPI(MPI_Comm_rank(comm, rank));
+	MU_MPI(MPI_Comm_size(comm, size));
+out:
+	return st;
+}
+
+void mu_comm_version(char *text, size_t nbytes)
+{
+	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "unknown";
+	int n = 0;
+
+	if (MPI_Get_library_version(version, &n) == MPI_SUCCESS)
+		version[strcspn(version, "\n")] = '\0';
+	for (char *c = version; *c; c++)
+		*c = *c == '\t' ? ' ' : *c;
+	snprintf(text, nbytes, "%s", version);
 }

@@ -41,11 +41,12 @@ static enum mu_status push(struct mu_kv *kv, size_t bucket)
 	return MU_OK;
 }
 
-const struct mu_kv_ops mu_kv_local = {
-	.name = "local",
-	.push_clock = MU_CLOCK_UPDATE,
-	.open = open_local,
-	.close = close_local,
-	.step_begin = step_begin,
-	.push = push,
-};
+/* Gradients of a rank's devices are summed on the devices; with one device a rank that is local. */
+#define OPS(store) \
+	{ \
+		.name = (store), .one_worker = true, .push_clock = MU_CLOCK_UPDATE, .open = open_local, \
+		.close = close_local, .step_begin = step_begin, .push = push, \
+	}
+
+const struct mu_kv_ops mu_kv_local = OPS("local");
+const struct mu_kv_ops mu_kv_device = OPS("device");

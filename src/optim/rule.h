@@ -8,25 +8,6 @@
 #include <muster/optim.h>
 
 /*
- * A loop with this mark becomes vectors at any -O of gcc, for several instruction sets, of which the loader takes the best that
- * the machine has. Not under sanitizers: the choice is made before they are ready. (adam's square root becomes a vector
- * only with -fno-math-errno.)
- */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define MU_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(MU_SANITIZED) || \
-	!defined(__x86_64__) || !defined(__GLIBC__)
-#define MU_LOOP
-#elif defined(__clang__)
-#define MU_LOOP __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define MU_LOOP __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#endif
-
-/*
  * Elements come in whole runs of this many, and a loop up to mu_lanes(n) shows the compiler so: then it makes no loop for a
  * remainder, in which multiplications and additions might be joined in another way.
  */

@@ -12,7 +12,7 @@
 #include "rule.h"
 
 MU_LOOP
-static void add(size_t n, float *restrict w, const float *restrict g)
+static void add_gradients(size_t n, float *restrict w, const float *restrict g)
 {
 	for (size_t i = 0; i < mu_lanes(n); i++)
 		w[i] += g[i];
@@ -23,7 +23,7 @@ static void update_test(const struct mu_update *u, size_t n, float *weights, con
 {
 	(void)u;
 	(void)states;
-	add(n, weights, gradients);
+	add_gradients(n, weights, gradients);
 }
 
 static void update_none(const struct mu_update *u, size_t n, float *weights, const float *gradients,

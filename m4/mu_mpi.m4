@@ -1,0 +1,55 @@
+dnl SPDX-License-Identifier: Apache-2.0
+dnl MU_MPI_COMPILER: CC is mpicc when the user gave none. Before AC_PROG_CC.
+AC_DEFUN([MU_MPI_COMPILER], [
+AC_BEFORE([$0], [AC_PROG_CC])
+AC_ARG_VAR([MPIRUN], [program that starts MPI jobs])
+mu_mpicc_missing="no mpicc on the PATH. Debian, Ubuntu: apt-get install mpich libmpich-dev; \
+Fedora, Rocky: dnf install mpich-devel, then module load mpi/mpich-x86_64; \
+a cluster: module load mpich (or openmpi, cray-mpich, impi); or configure with CC=/path/to/mpicc"
+AS_IF([test "x$CC" = x], [
+	AC_PATH_PROGS([MPICC], [mpicc mpicc.mpich mpicc.openmpi mpiicc])
+	AS_IF([test "x$MPICC" = x], [AC_MSG_ERROR([$mu_mpicc_missing])])
+	CC=$MPICC])
+])
+
+dnl MU_CHECK_MPI: an MPI program must compile and link; sets mu_mpi_flavor (mpich, openmpi,
+dnl other), MPIRUN, mu_has_mpi.
+AC_DEFUN([MU_CHECK_MPI], [
+AC_CACHE_CHECK([whether $CC builds MPI programs], [mu_cv_mpi],
+	[AC_LINK_IFELSE([AC_LANG_PROGRAM([
+#include <mpi.h>
+#if MPI_VERSION < 3
+#error MPI is too old
+#endif
+], [MPI_Request r; return MPI_Ibarrier(MPI_COMM_WORLD, &r);])], [mu_cv_mpi=yes], [mu_cv_mpi=no])])
+AS_IF([test $mu_cv_mpi = no],
+	[AC_MSG_ERROR(['$CC' cannot build a program of MPI 3.0 or later; see config.log.
+Is its development package there (Debian: libmpich-dev)?
+To choose the compiler behind mpicc: CC='env MPICH_CC=clang OMPI_CC=clang mpicc'])])
+mu_mpi_flavor=other
+MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [MPICH_VERSION])
+AS_IF([test "x$mu_mpi_version" != x], [mu_mpi_flavor=mpich], [
+	MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION])
+	AS_CASE([$mu_mpi_version], [""|*OMPI*], [mu_mpi_version=], [mu_mpi_flavor=openmpi])])
+AS_CASE([$mu_mpi_flavor],
+	[mpich], [mu_has_mpi="yes (MPICH $mu_mpi_version or a relative of it)"],
+	[openmpi], [mu_has_mpi="yes (Open MPI $mu_mpi_version)"],
+	[mu_has_mpi="yes (neither MPICH nor Open MPI)"])
+MU_FIND_MPIRUN
+])
+
+dnl The launcher beside the compiler that is used (mpicc.mpich: mpirun.mpich), else the first on
+dnl the PATH.
+AC_DEFUN([MU_FIND_MPIRUN], [
+AS_IF([test "x$MPIRUN" = x], [
+	for mu_word in $CC; do
+		AS_CASE([$mu_word], [*mpicc*], [
+			mu_path=`command -v "$mu_word" 2>/dev/null`
+			mu_path=`AS_ECHO(["$mu_path"]) | sed 's/mpicc\(@<:@^/@:>@*\)$/mpirun\1/'`
+			AS_IF([test -x "$mu_path"], [MPIRUN=$mu_path])])
+	done])
+AS_IF([test "x$MPIRUN" = x], [AC_PATH_PROGS([MPIRUN], [mpirun mpiexec])])
+AS_IF([test "x$MPIRUN" = x], [
+	MPIRUN=mpirun
+	AC_MSG_WARN([no mpirun found: make check will need one])])
+])

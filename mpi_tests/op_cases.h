@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cases of test_ops: operations with the shapes and attributes that kernels get wrong. */
+#ifndef MUSTER_OP_CASES_H
+#define MUSTER_OP_CASES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <muster/device.h>
+
+#define OP_MAX_TENSORS 3
+
+struct op_case {
+	const char *name;
+	enum mu_op_kind kind;
+	const void *attr;
+	struct mu_shape in[OP_MAX_TENSORS]; /* ndims 0 = no such input */
+	int n_outputs;                      /* of a split; 0 = 1 */
+	const struct mu_activation *fused;
+	bool in_place;
+	bool ref_only;    /* a use that nets do not make at present */
+	unsigned frozen;  /* bit i: nobody reads the gradient of input i */
+	size_t count;     /* softmax: rows that count; 0 = all */
+	int index;        /* position in the net */
+	double tolerance; /* against ref; 0 = OP_TOLERANCE */
+};
+
+/* A value v of a device may differ from ref's w by this much times (1 + |w|). */
+#define OP_TOLERANCE 1e-5
+
+extern const struct op_case op_cases[];
+extern const size_t op_n_cases;
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers worked out by hand, and refusals. A new one: an entry here. */
+#include "op_literals.h"
+
+/* clang-format off */
+#define ATTR(kind, ...) .attr = &(const struct mu_##kind){__VA_ARGS__}
+#define CONV(...) .kind = MU_OP_CONVOLUTION, ATTR(convolution, .filters = __VA_ARGS__)
+#define DENSE(...) .kind = MU_OP_FULLY_CONNECTED, ATTR(fully_connected, .units = __VA_ARGS__)
+#define RELU .kind = MU_OP_ACTIVATION, ATTR(activation, MU_ACTIVATION_RELU)
+#define MAXIMUM(...) .kind = MU_OP_POOLING, ATTR(pooling, __VA_ARGS__)
+#define AVERAGE(...) .kind = MU_OP_POOLING, ATTR(pooling, .average = true, __VA_ARGS__)
+#define NORM(...) .kind = MU_OP_BATCH_NORM, ATTR(batch_norm, .momentum = 0.5f, .eps = __VA_ARGS__)
+#define K(height, width) .kernel = {height, width}
+#define S(height, width) .stride = {height, width}
+#define P(height, width) .pad = {height, width}
+#define GROUPS(n) .groups = n
+#define NO_BIAS .no_bias = true
+#define CEIL .ceil = true
+#define IMAGE(n, c, h, w) {4, {n, c, h, w}}
+#define VECTOR(n, c) {2, {n, c}}
+#define IN(...) .in = {__VA_ARGS__}
+
+const struct op_literal op_literals[] = {
+	{
+		.c = {"conv by hand", CONV(1, K(2, 2)), IN(IMAGE(1, 1, 3, 3))},
+		.in = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .params = {{1, 0, 0, -1}, {0.5f}},
+		.out_grad = {1, 2, 3, 4},
+		.out = {-3.5f, -3.5f, -3.5f, -3.5f}, /* x[0][0] - x[1][1] + 0.5, ... */
+		.in_grad = {1, 2, 0, 3, 4 - 1, -2, 0, -3, -4},
+		.param_grads = {{1 + 4 + 12 + 20, 2 + 6 + 15 + 24, 4 + 10 + 21 + 32,
+				 5 + 12 + 24 + 36}, {1 + 2 + 3 + 4}},
+	},
+	{
+		/* out[x] = w00 in[0][2x-1] + w01 in[0][2x] + w10 in[2][2x-1] + w11 in[2][2x] */
+		.c = {"conv with dilation, padding and stride",
+		      CONV(1, K(2, 2), .dilate = {2, 1}, S(1, 2), P(0, 1), NO_BIAS),
+		      IN(IMAGE(1, 1, 3, 3))},
+		.in = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .params = {{1, 10, 100, 1000}},
+		.out_grad = {1, 2},
+		.out = {10 * 1 + 1000 * 7, 1 * 2 + 10 * 3 + 100 * 8 + 1000 * 9},
+		.in_grad = {10, 2, 20, 0, 0, 0, 1000, 200, 2000},
+		.param_grads = {{2 * 2, 1 * 1 + 2 * 3, 2 * 8, 1 * 7 + 2 * 9}},
+	},
+	{
+		.c = {"conv, order of weights", CONV(2, K(1, 1), NO_BIAS), IN(IMAGE(1, 2, 1, 1))},
+		.in = {1, 2}, .params = {{1, 2, 3, 4}}, .out_grad = {1, 10}, .out = {5, 11},
+		.in_grad = {1 + 30, 2 + 40}, .param_grads = {{1, 2, 10, 20}},
+	},
+	{
+		.c = {"conv in two groups", CONV(2, K(1, 1), GROUPS(2), NO_BIAS),
+		      IN(IMAGE(1, 2, 1, 2))},
+		.in = {1, 2, 3, 4}, .params = {{2, 3}}, .out_grad = {1, 1, 1, 1},
+		.out = {2, 4, 9, 12},
+		.in_grad = {2, 2, 3, 3}, .param_grads = {{1 + 2, 3 + 4}},
+	},
+	{
+		.c = {"dense by hand", DENSE(2), IN(VECTOR(1, 2))},
+		.in = {1, 2}, .params = {{3, 4, 5, 6}, {0.5f, -0.5f}}, .out_grad = {1, -1},
+		.out = {11.5f, 16.5f}, .in_grad = {3 - 5, 4 - 6},
+		.param_grads = {{1, 2, -1, -2}, {1, -1}},
+	},
+	{
+		.c = {"relu by hand", RELU, IN(VECTOR(1, 3))},
+		.in = {-1, 0, 2}, .out_grad = {1, 1, 1}, .out = {0, 0, 2}, .in_grad = {0, 0, 1},
+	},
+	{
+		.c = {"tanh by hand", .kind = MU_OP_ACTIVATION,
+		      ATTR(activation, MU_ACTIVATION_TANH), IN(VECTOR(1, 1))},
+		.in = {0.5f}, .out_grad = {1}, .out = {0.462117157f}, .in_grad = {0.786447733f},
+	},
+	{
+		.c = {"sigmoid by hand", .kind = MU_OP_ACTIVATION,
+		      ATTR(activation, MU_ACTIVATION_SIGMOID), IN(VECTOR(1, 1))},
+		.in = {0.5f}, .out_grad = {1}, .out = {0.622459331f}, .in_grad = {0.235003712f},
+	},
+	{
+		.c = {"average with padding: by the kernel's area",
+		      AVERAGE(K(3, 3), S(2, 2), P(1, 1)), IN(IMAGE(1, 1, 2, 2))},
+		.in = {1, 2, 3, 4}, .out_grad = {9}, .out = {10.0f / 9}, .in_grad = {1, 1, 1, 1},
+	},
+	{
+		/* windows [0, 3), [2, 4) */
+		.c = {"average with ceil: by the clipped area",
+		      AVERAGE(K(1, 3), S(1, 2), CEIL), IN(IMAGE(1, 1, 1, 4))},
+		.in = {1, 2, 3, 4}, .out_grad = {3, 2}, .out = {2, 3.5f},
+		.in_grad = {1, 1, 1 + 1, 1},
+	},
+	{
+		/* windows [-1, 2), [1, 4), [3, 5): the padded image ends at 5 */
+		.c = {"average with ceil and padding",
+		      AVERAGE(K(1, 3), S(1, 2), P(0, 1), CEIL), IN(IMAGE(1, 1, 1, 4))},
+		.in = {1, 2, 3, 4}, .out_grad = {3, 3, 2}, .out = {1, 3, 2},
+		.in_grad = {1, 1 + 1, 1, 1 + 1},
+	},
+	{
+		.c = {"maximum, the first of equal ones", MAXIMUM(K(1, 2)), IN(IMAGE(1, 1, 1, 3))},
+		.in = {5, 5, 1}, .out_grad = {1, 2}, .out = {5, 5}, .in_grad = {1, 2, 0},
+	},
+	{
+		.c = {"maximum of negative ones beside padding",
+		      MAXIMUM(K(1, 2), P(0, 1)), IN(IMAGE(1, 1, 1, 2))},
+		.in = {-5, -3}, .out_grad = {1, 2, 4}, .out = {-5, -3, -3}, .in_grad = {1, 2 + 4},
+	},
+	{
+		/* mean 2, variance 1, sqrt(1 + 3) = 2, normal -0.5, 0.5 */
+		.c = {"norm by hand", NORM(3), IN(VECTOR(2, 1))},
+		.in = {1, 3}, .params = {{2}, {1}}, .aux = {{100}, {100}}, .out_grad = {1, 0},
+		.out = {0, 2}, .in_grad = {1 - 0.5f - 0.125f, 0 - 0.5f + 0.125f},
+		.param_grads = {{-0.5f}, {1}}, .aux_grads = {{2 * 2}, {2 * 1}},
+	},
+	{
+		/* both channels: variance 1, normal -0.5, 0.5; gammas 2 and 4 */
+		.c = {"norm of two channels", NORM(3), IN(IMAGE(1, 2, 1, 2))},
+		.in = {1, 3, 5, 7}, .params = {{2, 4}, {1, 0}}, .aux = {{100, 100}, {100, 100}},
+		.out_grad = {1, 0, 0, 0}, .out = {0, 2, -2, 2}, .in_grad = {0.375f, -0.375f, 0, 0},
+		.param_grads = {{-0.5f, 0}, {1, 0}}, .aux_grads = {{2, 6}, {1, 1}},
+	},
+	{
+		.c = {"norm with moving statistics", NORM(3), IN(VECTOR(2, 1))},
+		.phase = MU_PHASE_INFER,
+		.in = {1, 3}, .params = {{2}, {1}}, .aux = {{1}, {13}}, .out = {1, 2},
+	},
+	{
+		.c = {"flatten by hand", .kind = MU_OP_FLATTEN, IN(IMAGE(1, 2, 1, 2))},
+		.in = {1, 2, 3, 4}, .out_grad = {5, 6, 7, 8}, .out = {1, 2, 3, 4},
+		.in_grad = {5, 6, 7, 8},
+	},
+	{
+		.c = {"sum by hand", .kind = MU_OP_SUM, IN(VECTOR(1, 2), VECTOR(1, 2))},
+		.in = {1, 2}, .second = {30, 40}, .out_grad = {5, 6}, .out = {31, 42},
+		.in_grad = {5, 6}, .second_grad = {5, 6},
+	},
+	{
+		.c = {"concat by hand", .kind = MU_OP_CONCAT, IN(VECTOR(2, 1), VECTOR(2, 2))},
+		.in = {1, 4}, .second = {2, 3, 5, 6}, .out_grad = {1, 2, 3, 4, 5, 6},
+		.out = {1, 2, 3, 4, 5, 6}, .in_grad = {1, 4}, .second_grad = {2, 3, 5, 6},
+	},
+	{
+		.c = {"split by hand", .kind = MU_OP_SPLIT, IN(VECTOR(1, 2)), .n_outputs = 2},
+		.in = {1, 2}, .out_grad = {3, 4}, .out = {1, 2}, .in_grad = {3 + 3, 4 + 4},
+	},
+	{
+		/* exp(0) : exp(ln 3) = 1 : 3; the second row does not count */
+		.c = {"softmax by hand", .kind = MU_OP_SOFTMAX, IN(VECTOR(2, 2)), .count = 1},
+		.in = {0, 1.09861229f, 7, 7}, .labels = {0, 1}, .out = {0.25f, 0.75f, 0.5f, 0.5f},
+		.in_grad = {-0.75f, 0.75f, 0, 0}, .loss = 1.38629436112, /* ln 4 */
+	},
+};
+
+const struct op_refusal op_refusals[] = {
+	{
+		CONV(2, K(5, 5), NO_BIAS), .in = IMAGE(1, 1, 4, 9), .out = IMAGE(1, 2, 1, 5),
+		.n_params = 1, .weight = IMAGE(2, 1, 5, 5), .message = "(1, 1, 4, 9)",
+	},
+	{
+		CONV(2, K(3, 3), NO_BIAS), .in = IMAGE(1, 1, 4, 9), .out = IMAGE(1, 2, 2, 6),
+		.n_params = 1, .weight = IMAGE(2, 1, 3, 3),
+		.message = "(1, 2, 2, 6); it must be (1, 2, 2, 7)",
+	},
+	{
+		CONV(2, K(3, 3), NO_BIAS), .in = IMAGE(1, 1, 4, 9), .out = IMAGE(1, 2, 2, 7),
+		.n_params = 1, .weight = IMAGE(2, 2, 3, 3),
+		.message = "weight has shape (2, 2, 3, 3)",
+	},
+	{
+		CONV(4, K(1, 1), GROUPS(3), NO_BIAS), .in = IMAGE(1, 3, 4, 9),
+		.out = IMAGE(1, 4, 4, 9), .n_params = 1, .weight = IMAGE(4, 1, 1, 1),
+		.message = "3 groups",
+	},
+	{
+		CONV(4, K(1, 1)), .in = VECTOR(1, 3), .out = IMAGE(1, 4, 1, 1), .n_params = 2,
+		.weight = IMAGE(4, 3, 1, 1), .bias = {1, {4}}, .message = "(n, c, h, w)",
+	},
+	{
+		DENSE(4), .in = VECTOR(2, 3), .out = VECTOR(2, 4), .n_params = 2,
+		.weight = VECTOR(4, 3), .bias = {1, {3}}, .message = "bias has shape (3)",
+	},
+	{
+		DENSE(4), .in = VECTOR(2, 3), .out = VECTOR(2, 4), .n_params = 1,
+		.weight = VECTOR(4, 3), .message = "weight and bias",
+	},
+	{
+		MAXIMUM(K(2, 2), P(2, 2)), .in = IMAGE(1, 1, 4, 4), .out = IMAGE(1, 1, 7, 7),
+		.message = "window without an element",
+	},
+	{
+		MAXIMUM(K(1, 1), S(3, 3), CEIL), .in = IMAGE(1, 1, 5, 5), .out = IMAGE(1, 1, 3, 3),
+		.message = "(1, 1, 5, 5)",
+	},
+	{
+		MAXIMUM(K(5, 1)), .in = IMAGE(1, 1, 4, 4), .out = IMAGE(1, 1, 1, 4),
+		.message = "does not fit",
+	},
+	{
+		.kind = MU_OP_DROPOUT, ATTR(dropout, .p = 1), .in = VECTOR(2, 3),
+		.out = VECTOR(2, 3), .message = "[0, 1)",
+	},
+	{
+		.kind = MU_OP_FLATTEN, .in = IMAGE(2, 3, 4, 5), .out = VECTOR(2, 61),
+		.message = "it must be (2, 60)",
+	},
+	{
+		.kind = MU_OP_SOFTMAX, .in = IMAGE(2, 3, 1, 1), .out = IMAGE(2, 3, 1, 1),
+		.message = "(n, classes)",
+	},
+	{.kind = MU_OP_SUM, .in = VECTOR(2, 3), .out = VECTOR(2, 3), .message = "1 inputs"},
+	{RELU, .in = {3, {2, 3, 4}}, .out = {3, {2, 3, 4}}, .message = "(2, 3, 4)"},
+};
+/* clang-format on */
+
+const size_t op_n_literals = sizeof op_literals / sizeof *op_literals;
+const size_t op_n_refusals = sizeof op_refusals / sizeof *op_refusals;

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running one operation on one device. */
+#include "op_rig.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+/* ---- memory ---- */
+
+/* The rig's own memory, full of NaN. */
+static enum mu_status own(struct op_rig *rig, void **out, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+
+	assert(rig->n_owned < OP_MAX_OWNED);
+	MU_TRY(mu_alloc(out, nbytes, "test memory"));
+	rig->owned[rig->n_owned++] = *out;
+	memset(*out, 0xff, nbytes);
+out:
+	return st;
+}
+
+static enum mu_status own_floats(struct op_rig *rig, float **out, size_t n)
+{
+	return own(rig, (void **)out, n * sizeof **out);
+}
+
+static void spoil(void *p, size_t nbytes)
+{
+	if (p)
+		memset(p, 0xff, nbytes);
+}
+
+/* ---- plan ---- */
+
+static void describe_operation(struct op_rig *rig, const struct op_rig_config *config)
+{
+	static const char *const names[] = {"first", "second"};
+	const struct op_case *c = config->c;
+	struct mu_op *op = &rig->op;
+	struct mu_shape out = op_output_shape(c), shapes[MU_MAX_PARAMS];
+	bool train = config->phase == MU_PHASE_TRAIN;
+
+	*op = (struct mu_op){
+		.kind = c->kind,
+		.name = c->name,
+		.index = c->index,
+		.attr = c->attr,
+		.phase = config->phase,
+		.n_outputs = c->n_outputs ? c->n_outputs : 1,
+		.inputs = rig->links,
+		.outputs = rig->links + OP_MAX_TENSORS,
+		.batch = &rig->batch,
+		.in_place = c->in_place,
+		.fused_activation = c->fused,
+	};
+	op->n_params = op_n_params(c, shapes);
+	op->n_aux = c->kind == MU_OP_BATCH_NORM ? 2 : 0;
+	for (int i = 0; i < op->n_params; i++)
+		op->params[i] = (struct mu_param){.name = names[i], .shape = shapes[i]};
+	for (int i = 0; i < op->n_aux; i++)
+		op->aux[i] = (struct mu_param){.name = names[i], .shape = shapes[i]};
+	for (int i = 0; i < OP_MAX_TENSORS; i++) {
+		rig->links[i] = &rig->in[i];
+		rig->links[OP_MAX_TENSORS + i] = &rig->out[i];
+		op->n_inputs += c->in[i].ndims > 0;
+		rig->in[i].shape = c->in[i];
+		rig->in[i].needs_grad = train && !(c->frozen >> i & 1);
+		rig->in[i].nbytes = c->in[i].ndims ? mu_shape_n(&c->in[i]) * sizeof(float) : 0;
+		rig->out[i].shape = out;
+		rig->out[i].needs_grad = train && (op->n_params > 0 || c->frozen != 1);
+	}
+}
+
+/* Give tensor t the layout that a 1x1 convolution of this device makes. */
+static enum mu_status take_layout(struct mu_device *device, enum mu_phase phase,
+				  struct mu_tensor *t)
+{
+	enum mu_status st = MU_OK;
+	size_t c = t->shape.dims[1];
+	struct mu_tensor in = {.shape = t->shape, .nbytes = t->nbytes}, out = {.shape = t->shape};
+	struct mu_tensor *links[2] = {&in, &out};
+	struct mu_convolution attr = {.filters = (int)c, .kernel = {1, 1}, .no_bias = true};
+	struct mu_op op = {
+		.kind = MU_OP_CONVOLUTION,
+		.name = "layout",
+		.attr = &attr,
+		.phase = phase,
+		.n_inputs = 1,
+		.n_outputs = 1,
+		.inputs = links,
+		.outputs = links + 1,
+		.n_params = 1,
+		.params = {{.name = "weight", .shape = {4, {c, c, 1, 1}}}},
+	};
+
+	MU_TRY(device->ops->plan(device, &op));
+	MU_TRY(device->ops->copy_layout(device, out.layout, &t->layout));
+	t->nbytes = out.nbytes;
+out:
+	device->ops->release(device, &op);
+	device->ops->free_layout(device, out.layout);
+	device->ops->free_layout(device, op.params[0].layout);
+	return st;
+}
+
+static enum mu_status keep_layout(struct mu_device *device, const struct mu_param *from,
+				  struct mu_param *to)
+{
+	to->n_padded = from->n_padded;
+	return device->ops->copy_layout(device, from->layout, &to->layout);
+}
+
+static enum mu_status plan(struct op_rig *rig, const struct op_rig_config *config)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = &rig->op;
+	int n_foreign = config->layouts == OP_LAYOUT_ALL ? op->n_inputs
+							 : config->layouts == OP_LAYOUT_FIRST;
+
+	for (int i = 0; i < n_foreign; i++)
+		if (rig->in[i].shape.ndims == 4)
+			MU_TRY(take_layout(rig->device, config->phase, &rig->in[i]));
+	for (int i = 0; config->like && i < op->n_params; i++)
+		MU_TRY(keep_layout(rig->device, &config->like->op.params[i], &op->params[i]));
+	for (int i = 0; config->like && i < op->n_aux; i++)
+		MU_TRY(keep_layout(rig->device, &config->like->op.aux[i], &op->aux[i]));
+	rig->planned = true;
+	MU_TRY(rig->device->ops->plan(rig->device, op));
+out:
+	return st;
+}
+
+static enum mu_status allocate_params(struct op_rig *rig, struct mu_param *params, int n)
+{
+	enum mu_status st = MU_OK;
+
+	for (int i = 0; i < n; i++) {
+		MU_TRY(own_floats(rig, &params[i].data, params[i].n_padded));
+		if (rig->op.phase == MU_PHASE_TRAIN)
+			MU_TRY(own_floats(rig, &params[i].grad, params[i].n_padded));
+	}
+out:
+	return st;
+}
+
+/* In place: data and gradient are the input's; of a split the data only. */
+static enum mu_status allocate(struct op_rig *rig)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = &rig->op;
+
+	for (int i = 0; i < op->n_inputs; i++) {
+		MU_TRY(own(rig, (void **)&rig->in[i].data, rig->in[i].nbytes));
+		if (rig->in[i].needs_grad)
+			MU_TRY(own(rig, (void **)&rig->in[i].grad, rig->in[i].nbytes));
+	}
+	for (int i = 0; i < op->n_outputs; i++) {
+		struct mu_tensor *t = &rig->out[i];
+
+		if (op->in_place && t->nbytes != rig->in[0].nbytes)
+			MU_FAIL(MU_ERR_ARGUMENT, "%s: in place, but of another size", op->name);
+		if (op->in_place)
+			t->data = rig->in[0].data;
+		else
+			MU_TRY(own(rig, (void **)&t->data, t->nbytes));
+		if (op->in_place && op->kind != MU_OP_SPLIT)
+			t->grad = rig->in[0].grad;
+		else if (t->needs_grad)
+			MU_TRY(own(rig, (void **)&t->grad, t->nbytes));
+	}
+	MU_TRY(allocate_params(rig, op->params, op->n_params));
+	MU_TRY(allocate_params(rig, op->aux, op->n_aux));
+	MU_TRY(own(rig, &op->workspace, op->workspace_nbytes));
+	MU_TRY(own(rig, &op->scratch, op->scratch_nbytes));
+out:
+	return st;
+}
+
+static enum mu_status add_block(struct op_rig *rig, enum op_what what, int index,
+				const struct mu_shape *shape)
+{
+	struct op_block *b = &rig->blocks[rig->n_blocks++];
+
+	*b = (struct op_block){.what = what, .index = index, .n = mu_shape_n(shape)};
+	return own_floats(rig, &b->v, b->n);
+}
+
+static enum mu_status make_blocks(struct op_rig *rig)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = &rig->op;
+
+	for (int i = 0; i < op->n_outputs; i++)
+		MU_TRY(add_block(rig, OP_OUTPUT, i, &rig->out[i].shape));
+	if (op->phase != MU_PHASE_TRAIN)
+		goto out;
+	for (int i = 0; i < op->n_inputs; i++)
+		if (rig->in[i].needs_grad)
+			MU_TRY(add_block(rig, OP_INPUT_GRAD, i, &rig->in[i].shape));
+	for (int i = 0; i < op->n_params; i++)
+		MU_TRY(add_block(rig, OP_PARAM_GRAD, i, &op->params[i].shape));
+	for (int i = 0; i < op->n_aux; i++)
+		MU_TRY(add_block(rig, OP_AUX_GRAD, i, &op->aux[i].shape));
+out:
+	return st;
+}
+
+enum mu_status op_rig_init(struct op_rig *rig, const struct op_rig_config *config)
+{
+	enum mu_status st = MU_OK;
+
+	*rig = (struct op_rig){.c = config->c, .device = config->device};
+	describe_operation(rig, config);
+	MU_TRY(plan(rig, config));
+	MU_TRY(allocate(rig));
+	MU_TRY(make_blocks(rig));
+	MU_TRY(rig->device->ops->bind(rig->device, &rig->op));
+out:
+	return st;
+}
+
+void op_rig_release(struct op_rig *rig)
+{
+	const struct mu_device_ops *ops = rig->device->ops;
+
+	if (rig->planned)
+		ops->release(rig->device, &rig->op);
+	for (int i = 0; i < OP_MAX_TENSORS; i++) {
+		ops->free_layout(rig->device, rig->in[i].layout);
+		ops->free_layout(rig->device, rig->out[i].layout);
+	}
+	for (int i = 0; i < MU_MAX_PARAMS; i++) {
+		ops->free_layout(rig->device, rig->op.params[i].layout);
+		ops->free_layout(rig->device, rig->op.aux[i].layout);
+	}
+	for (int i = 0; i < rig->n_owned; i++)
+		mu_free(rig->owned[i]);
+}
+
+/* ---- run ---- */
+
+/* An array of the device: a tensor's or a parameter's data or gradient. */
+struct array {
+	const struct mu_shape *shape;
+	const void *layout;
+	float *v;
+	size_t nbytes;
+};
+
+static struct array data_of(const struct mu_tensor *t)
+{
+	return (struct array){&t->shape, t->layout, t->data, t->nbytes};
+}
+
+static struct array grad_of(const struct mu_tensor *t)
+{
+	return (struct array){&t->shape, t->layout, t->grad, t->nbytes};
+}
+
+static struct array param_of(const struct mu_param *p, float *v)
+{
+	return (struct array){&p->shape, p->layout, v, p->n_padded * sizeof(float)};
+}
+
+static enum mu_status put(struct op_rig *rig, struct array a, const float *plain)
+{
+	return rig->device->ops->from_plain(rig->device, a.shape, a.layout, plain, a.v);
+}
+
+/* Fetch an array and check that its padding is zero: from_plain makes the same bytes of it. */
+static enum mu_status get(struct op_rig *rig, struct array a, float *plain)
+{
+	enum mu_status st = MU_OK;
+	float *again = NULL;
+
+	MU_TRY(mu_alloc((void **)&again, a.nbytes, "test memory"));
+	spoil(again, a.nbytes);
+	MU_TRY(rig->device->ops->to_plain(rig->device, a.shape, a.layout, a.v, plain));
+	MU_TRY(put(rig, (struct array){a.shape, a.layout, again, a.nbytes}, plain));
+	if (memcmp(again, a.v, a.nbytes) != 0)
+		MU_FAIL(MU_ERR_NUMERIC, "%s: the padding is not zero", rig->op.name);
+out:
+	mu_free(again);
+	return st;
+}
+
+/* NaN everywhere but in the padding. */
+static enum mu_status spoil_param(struct op_rig *rig, struct mu_param *p)
+{
+	enum mu_status st = MU_OK;
+	size_t n = mu_shape_n(&p->shape);
+	float *plain = NULL;
+
+	MU_TRY(MU_ALLOC(plain, n, "test memory"));
+	spoil(plain, n * sizeof *plain);
+	MU_TRY(put(rig, param_of(p, p->grad), plain));
+out:
+	mu_free(plain);
+	return st;
+}
+
+static enum mu_status get_block(struct op_rig *rig, struct op_block *b)
+{
+	struct mu_op *op = &rig->op;
+
+	switch (b->what) {
+	case OP_OUTPUT: return get(rig, data_of(&rig->out[b->index]), b->v);
+	case OP_INPUT_GRAD: return get(rig, grad_of(&rig->in[b->index]), b->v);
+	case OP_PARAM_GRAD:
+		return get(rig, param_of(&op->params[b->index], op->params[b->index].grad), b->v);
+	default: return get(rig, param_of(&op->aux[b->index], op->aux[b->index].grad), b->v);
+	}
+}
+
+static enum mu_status get_blocks(struct op_rig *rig, bool outputs)
+{
+	enum mu_status st = MU_OK;
+
+	for (int i = 0; i < rig->n_blocks; i++)
+		if ((rig->blocks[i].what == OP_OUTPUT) == outputs)
+			MU_TRY(get_block(rig, &rig->blocks[i]));
+out:
+	return st;
+}
+
+enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = &rig->op;
+	size_t n = rig->in[0].shape.dims[0];
+
+	rig->batch = (struct mu_batch){
+		.labels = values->labels,
+		.count = rig->c->count ? rig->c->count : n,
+		.seed = 11,
+		.epoch = 5,
+		.step = 3,
+		.ids = values->ids,
+	};
+	for (int i = 0; i < op->n_outputs && !op->in_place; i++)
+		spoil(rig->out[i].data, rig->out[i].nbytes);
+	for (int i = 0; i < op->n_inputs; i++)
+		MU_TRY(put(rig, data_of(&rig->in[i]), values->in[i]));
+	for (int i = 0; i < op->n_params; i++)
+		MU_TRY(put(rig, param_of(&op->params[i], op->params[i].data), values->params[i]));
+	for (int i = 0; i < op->n_aux; i++) {
+		MU_TRY(put(rig, param_of(&op->aux[i], op->aux[i].data), values->aux[i]));
+		if (op->phase == MU_PHASE_TRAIN)
+			MU_TRY(spoil_param(rig, &op->aux[i]));
+	}
+	spoil(op->workspace, op->workspace_nbytes);
+	spoil(op->scratch, op->scratch_nbytes);
+	MU_TRY(rig->device->ops->forward(rig->device, op));
+	MU_TRY(get_blocks(rig, true));
+out:
+	return st;
+}
+
+enum mu_status op_rig_backward(struct op_rig *rig, const struct op_values *values)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = &rig->op;
+
+	for (int i = 0; i < op->n_inputs; i++)
+		spoil(rig->in[i].grad, rig->in[i].nbytes);
+	for (int i = 0; i < op->n_outputs; i++)
+		if (rig->out[i].grad && op->kind != MU_OP_SOFTMAX)
+			MU_TRY(put(rig, grad_of(&rig->out[i]), values->out_grad[i]));
+	for (int i = 0; i < op->n_params; i++)
+		MU_TRY(spoil_param(rig, &op->params[i]));
+	spoil(op->scratch, op->scratch_nbytes);
+	MU_TRY(rig->device->ops->backward(rig->device, op));
+	MU_TRY(get_blocks(rig, false));
+out:
+	return st;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes and input values of a case. */
+#include "op_rig.h"
+
+#include <muster/base.h>
+
+static size_t one_or(int value)
+{
+	return value ? (size_t)value : 1;
+}
+
+static size_t features(const struct mu_shape *s)
+{
+	return mu_shape_n(s) / s->dims[0];
+}
+
+static struct mu_shape convolution_shape(const struct op_case *c)
+{
+	const struct mu_convolution *a = c->attr;
+	struct mu_shape out = {4, {c->in[0].dims[0], (size_t)a->filters, 0, 0}};
+
+	for (int d = 0; d < 2; d++) {
+		size_t reach = one_or(a->dilate[d]) * (size_t)(a->kernel[d] - 1) + 1;
+		size_t padded = c->in[0].dims[2 + d] + 2 * (size_t)a->pad[d];
+
+		out.dims[2 + d] = (padded - reach) / one_or(a->stride[d]) + 1;
+	}
+	return out;
+}
+
+static struct mu_shape pooling_shape(const struct op_case *c)
+{
+	const struct mu_pooling *a = c->attr;
+	struct mu_shape out = c->in[0];
+
+	for (int d = 0; d < 2; d++) {
+		size_t stride = one_or(a->stride[d]), rest;
+
+		if (a->global) {
+			out.dims[2 + d] = 1;
+			continue;
+		}
+		rest = out.dims[2 + d] + 2 * (size_t)a->pad[d] - (size_t)a->kernel[d];
+		out.dims[2 + d] = (a->ceil ? rest + stride - 1 : rest) / stride + 1;
+	}
+	return out;
+}
+
+struct mu_shape op_output_shape(const struct op_case *c)
+{
+	struct mu_shape out = c->in[0];
+
+	switch (c->kind) {
+	case MU_OP_CONVOLUTION: return convolution_shape(c);
+	case MU_OP_POOLING: return pooling_shape(c);
+	case MU_OP_FULLY_CONNECTED:
+		return (struct mu_shape){
+			2,
+			{out.dims[0], (size_t)((const struct mu_fully_connected *)c->attr)->units}};
+	case MU_OP_FLATTEN: return (struct mu_shape){2, {out.dims[0], features(&out)}};
+	case MU_OP_CONCAT:
+		for (int i = 1; i < OP_MAX_TENSORS; i++)
+			if (c->in[i].ndims)
+				out.dims[1] += c->in[i].dims[1];
+		return out;
+	default: return out;
+	}
+}
+
+int op_n_params(const struct op_case *c, struct mu_shape *shapes)
+{
+	if (c->kind == MU_OP_CONVOLUTION) {
+		const struct mu_convolution *a = c->attr;
+		size_t filters = (size_t)a->filters;
+
+		shapes[0] = (struct mu_shape){4,
+					      {filters, c->in[0].dims[1] / one_or(a->groups),
+					       (size_t)a->kernel[0], (size_t)a->kernel[1]}};
+		shapes[1] = (struct mu_shape){1, {filters}};
+		return a->no_bias ? 1 : 2;
+	}
+	if (c->kind == MU_OP_FULLY_CONNECTED) {
+		const struct mu_fully_connected *a = c->attr;
+
+		shapes[0] = (struct mu_shape){2, {(size_t)a->units, features(&c->in[0])}};
+		shapes[1] = (struct mu_shape){1, {(size_t)a->units}};
+		return a->no_bias ? 1 : 2;
+	}
+	if (c->kind == MU_OP_BATCH_NORM) {
+		shapes[0] = shapes[1] = (struct mu_shape){1, {c->in[0].dims[1]}};
+		return 2;
+	}
+	return 0;
+}
+
+/* ---- values ---- */
+
+enum kind_of_values {
+	UNIFORM,  /* in [-1, 1) */
+	POSITIVE, /* in [0.5, 1.5) */
+	NOT_ZERO, /* size in [0.1, 1.1), any sign */
+	DISTINCT, /* any two differ by at least 1/20 */
+	QUARTERS, /* multiples of 1/4 in [-1, 1] */
+	ODD,      /* 1/32 + a multiple of 1/16, near [-1, 1] */
+};
+
+static float draw(const struct mu_random *key, enum kind_of_values kind, size_t k)
+{
+	float u = mu_random_uniform(key, k);
+
+	switch (kind) {
+	case POSITIVE: return 0.5f + u;
+	case NOT_ZERO: return u < 0.5f ? -0.1f - 2 * u : 2 * u - 0.9f;
+	case QUARTERS: return 0.25f * (float)((int)(9 * u) - 4);
+	case ODD: return 0.03125f + 0.0625f * (float)((int)(32 * u) - 16);
+	default: return 2 * u - 1;
+	}
+}
+
+/* which: a number of its own for every array of a case. */
+static enum mu_status fill(float **out, size_t n, enum kind_of_values kind, unsigned which)
+{
+	enum mu_status st = MU_OK;
+	struct mu_random key = {.seed = 7, .purpose = MU_RANDOM_TEST, .sample = which};
+	uint32_t *order = NULL;
+
+	MU_TRY(MU_ALLOC(*out, n, "values"));
+	for (size_t k = 0; k < n; k++)
+		(*out)[k] = draw(&key, kind, k);
+	if (kind == DISTINCT) {
+		MU_TRY(MU_ALLOC(order, n, "values"));
+		mu_random_permutation(&key, order, n);
+		for (size_t k = 0; k < n; k++)
+			(*out)[k] = 0.05f * ((float)order[k] - 0.5f * (float)n);
+	}
+out:
+	mu_free(order);
+	return st;
+}
+
+/*
+ * Behind a fused relu: inputs and weights are multiples of 1/4 of size <= 1, the bias an odd
+ * multiple of 1/32. So every sum has size >= 1/32, and one value moved by 1/64 does not change its
+ * sign. All sums are exact in float.
+ */
+static enum kind_of_values input_kind(const struct op_case *c)
+{
+	if (c->fused && c->fused->kind == MU_ACTIVATION_RELU)
+		return QUARTERS;
+	if (c->kind == MU_OP_POOLING && !((const struct mu_pooling *)c->attr)->average)
+		return DISTINCT;
+	if (c->kind == MU_OP_ACTIVATION)
+		return NOT_ZERO;
+	return UNIFORM;
+}
+
+static enum mu_status fill_params(struct op_values *values, const struct op_case *c)
+{
+	enum mu_status st = MU_OK;
+	bool exact = input_kind(c) == QUARTERS;
+	struct mu_shape shapes[MU_MAX_PARAMS];
+	int n = op_n_params(c, shapes);
+
+	for (int i = 0; i < n; i++) {
+		enum kind_of_values kind = exact ? (i == 0 ? QUARTERS : ODD) : UNIFORM;
+
+		MU_TRY(fill(&values->params[i], mu_shape_n(&shapes[i]), kind, 20 + (unsigned)i));
+	}
+	for (int i = 0; c->kind == MU_OP_BATCH_NORM && i < 2; i++)
+		MU_TRY(fill(&values->aux[i], mu_shape_n(&shapes[i]), i ? POSITIVE : UNIFORM,
+			    30 + (unsigned)i));
+out:
+	return st;
+}
+
+static enum mu_status fill_batch(struct op_values *values, const struct op_case *c)
+{
+	enum mu_status st = MU_OK;
+	size_t n = c->in[0].dims[0];
+
+	MU_TRY(MU_ALLOC(values->labels, n, "labels"));
+	MU_TRY(MU_ALLOC(values->ids, n, "ids"));
+	for (size_t s = 0; s < n; s++) {
+		values->labels[s] = (float)((7 * s + 1) % c->in[0].dims[1]);
+		values->ids[s] = (uint32_t)(1000 + 3 * s);
+	}
+out:
+	return st;
+}
+
+enum mu_status op_values_init(struct op_values *values, const struct op_case *c)
+{
+	enum mu_status st = MU_OK;
+	struct mu_shape out = op_output_shape(c);
+	int n_outputs = c->n_outputs ? c->n_outputs : 1;
+
+	*values = (struct op_values){.labels = NULL};
+	for (int i = 0; i < OP_MAX_TENSORS && c->in[i].ndims; i++)
+		MU_TRY(fill(&values->in[i], mu_shape_n(&c->in[i]), input_kind(c), (unsigned)i));
+	for (int i = 0; i < n_outputs; i++)
+		MU_TRY(fill(&values->out_grad[i], mu_shape_n(&out), UNIFORM, 10 + (unsigned)i));
+	MU_TRY(fill_params(values, c));
+	MU_TRY(fill_batch(values, c));
+out:
+	return st;
+}
+
+void op_values_release(struct op_values *values)
+{
+	for (int i = 0; i < OP_MAX_TENSORS; i++) {
+		mu_free(values->in[i]);
+		mu_free(values->out_grad[i]);
+	}
+	for (int i = 0; i < MU_MAX_PARAMS; i++) {
+		mu_free(values->params[i]);
+		mu_free(values->aux[i]);
+	}
+	mu_free(values->labels);
+	mu_free(values->ids);
+}

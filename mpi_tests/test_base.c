@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 */
+/* Status and trace, log, clocks, memory. */
+#include <muster/base.h>
+
+#include <stdlib.h>
+
+#include "check.h"
+
+static enum mu_status inner(int value)
+{
+	enum mu_status st = MU_OK;
+
+	if (value > 3)
+		MU_FAIL(MU_ERR_FORMAT, "value %d is above %d", value, 3);
+out:
+	return st;
+}
+
+static enum mu_status outer(int value)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(inner(value));
+out:
+	return st;
+}
+
+static enum mu_status deep(int n)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(n > 0 ? deep(n - 1) : inner(4));
+out:
+	return st;
+}
+
+static void test_trace(void)
+{
+	char text[16384] = "";
+	FILE *stream = fmemopen(text, sizeof text, "w");
+
+	mu_trace_clear();
+	CHECK_TEXT(mu_trace_message(), "");
+	CHECK(outer(3) == MU_OK);
+	CHECK_TEXT(mu_trace_message(), "");
+	CHECK(outer(5) == MU_ERR_FORMAT);
+	CHECK_TEXT(mu_trace_message(), "value 5 is above 3");
+	mu_trace_print(stream, "worker 1 (rank 2, host)");
+	CHECK_HAS(text, "worker 1 (rank 2, host): error: value 5 is above 3 (wrong file format)\n");
+	CHECK_HAS(text, "test_base.c:");
+	CHECK_HAS(text, " in inner(value)\n");
+	fclose(stream);
+
+	/* A message may be made from the one that it replaces. */
+	mu_trace_start(MU_ERR_IO, __FILE__, __LINE__, "file x: %s", mu_trace_message());
+	CHECK_TEXT(mu_trace_message(), "file x: value 5 is above 3");
+	mu_trace_clear();
+	CHECK_TEXT(mu_trace_message(), "");
+
+	/* More places than are kept. */
+	stream = fmemopen(text, sizeof text, "w");
+	CHECK(deep(100) == MU_ERR_FORMAT);
+	mu_trace_print(stream, NULL);
+	CHECK(strncmp(text, "error: value 4", 14) == 0);
+	CHECK_HAS(text, "more places");
+	fclose(stream);
+	mu_trace_clear();
+
+	/* A place without a message. */
+	mu_trace_add(MU_ERR_PEER, "x.c", 1, "f()");
+	CHECK_TEXT(mu_trace_message(), mu_status_name(MU_ERR_PEER));
+	mu_trace_clear();
+	for (int st = MU_OK; st <= MU_ERR_PEER; st++)
+		CHECK(strlen(mu_status_name((enum mu_status)st)) > 1);
+	CHECK_TEXT(mu_status_name((enum mu_status)1000), "unknown status");
+}
+
+static void test_log(void)
+{
+	char line[20000] = "", *big;
+	FILE *stream = tmpfile();
+	int year, month, day, hour, minute, second, milli;
+
+	if (!CHECK(stream))
+		return;
+	mu_log_configure(&(struct mu_log_config){
+		.stream = stream, .level = MU_LOG_WARN, .prefix = "Node[7]"});
+	CHECK(mu_log_level() == MU_LOG_WARN);
+	mu_log_info("dropped");
+	mu_log_warn("kept %d", 1);
+	mu_log_configure(
+		&(struct mu_log_config){.stream = stream, .level = MU_LOG_INFO, .time = true});
+	mu_log_info("timed");
+	big = malloc(12000);
+	if (CHECK(big)) {
+		memset(big, 'x', 11999);
+		big[11999] = '\0';
+		mu_log_info("%s", big);
+	}
+	rewind(stream);
+	CHECK(fgets(line, sizeof line, stream));
+	CHECK_TEXT(line, "Node[7] warning: kept 1\n");
+	CHECK(fgets(line, sizeof line, stream));
+	CHECK(sscanf(line, "%4d-%2d-%2d %2d:%2d:%2d,%3d timed", &year, &month, &day, &hour, &minute,
+		     &second, &milli) == 7);
+	CHECK(strlen(line) == strlen("2026-01-31 12:00:00,123 timed\n"));
+	CHECK(fgets(line, sizeof line, stream));
+	CHECK_HAS(line, "x ...\n"); /* too long: cut, and marked */
+	CHECK(!fgets(line, sizeof line, stream));
+	free(big);
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_INFO});
+	fclose(stream);
+}
+
+static void test_clock(void)
+{
+	double t = mu_now();
+
+	mu_clock_reset();
+	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) == 0);
+	for (int i = 0; i < 2; i++) {
+		mu_clock_start(MU_CLOCK_PUSH);
+		for (double start = mu_now(); mu_now() - start < 0.01;)
+			;
+		mu_clock_stop(MU_CLOCK_PUSH);
+	}
+	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) >= 0.02);
+	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) <= mu_now() - t);
+	CHECK(mu_clock_seconds(MU_CLOCK_PULL) == 0);
+	mu_clock_reset();
+	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) == 0);
+	for (int i = 0; i < MU_CLOCK_N; i++)
+		CHECK(mu_clock_name((enum mu_clock)i) != NULL);
+}
+
+static void test_memory(void)
+{
+	static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 300000};
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		float *x;
+		size_t align = sizes[i] * sizeof *x >= 1 << 20 ? 4096 : MU_ALIGN, bad = 0;
+
+		if (!CHECK(MU_ALLOC(x, sizes[i], "test") == MU_OK))
+			continue;
+		CHECK((uintptr_t)x % align == 0);
+		for (size_t j = 0; j < sizes[i]; j++)
+			bad += x[j] != 0;
+		CHECK(bad == 0);
+		mu_free(x);
+	}
+	CHECK(mu_pad(0) == 0 && mu_pad(1) == 16 && mu_pad(16) == 16 && mu_pad(17) == 32);
+}
+
+static void test_memory_refused(void)
+{
+	void *p = &p;
+
+	CHECK(mu_alloc(&p, SIZE_MAX, "weights") == MU_ERR_MEMORY);
+	CHECK(p == NULL);
+	CHECK_HAS(mu_trace_message(), "weights");
+	mu_trace_clear();
+	mu_free(NULL);
+}
+
+int main(void)
+{
+	test_trace();
+	test_log();
+	test_clock();
+	test_memory();
+	test_memory_refused();
+	return check_failures() ? 1 : 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu device: oneDNN. This file is its table; see cpu.h for how it works. */
+#include "cpu.h"
+
+#include <stdlib.h>
+
+#include <muster/base.h>
+
+/* As omp.h has it; clang's omp.h comes with clang's own runtime, and this one must be oneDNN's. */
+void omp_set_num_threads(int n);
+
+static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
+	[MU_OP_CONVOLUTION] = mu_cpu_plan_convolution,
+	[MU_OP_FULLY_CONNECTED] = mu_cpu_plan_fully_connected,
+	[MU_OP_ACTIVATION] = mu_cpu_plan_activation,
+	[MU_OP_POOLING] = mu_cpu_plan_pooling,
+	[MU_OP_FLATTEN] = mu_cpu_plan_flatten,
+	[MU_OP_DROPOUT] = mu_cpu_plan_dropout,
+	[MU_OP_BATCH_NORM] = mu_cpu_plan_batch_norm,
+	[MU_OP_SUM] = mu_cpu_plan_sum,
+	[MU_OP_CONCAT] = mu_cpu_plan_concat,
+	[MU_OP_SPLIT] = mu_cpu_plan_split,
+	[MU_OP_SOFTMAX] = mu_cpu_plan_softmax,
+};
+
+static enum mu_status open_cpu(struct mu_device *device)
+{
+	enum mu_status st = MU_OK;
+	struct cpu *cpu = calloc(1, sizeof *cpu);
+
+	if (!cpu)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for device cpu");
+	device->impl = cpu;
+	omp_set_num_threads(device->n_threads);
+	CPU_DNNL(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0));
+	CPU_DNNL(dnnl_stream_create(&cpu->stream, cpu->engine, dnnl_stream_default_flags));
+out:
+	return st;
+}
+
+static void close_cpu(struct mu_device *device)
+{
+	struct cpu *cpu = device->impl;
+
+	if (!cpu)
+		return;
+	dnnl_stream_destroy(cpu->stream);
+	dnnl_engine_destroy(cpu->engine);
+	free(cpu);
+	device->impl = NULL;
+}
+
+static enum mu_status plan(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	struct cpu_op *impl = calloc(1, sizeof *impl);
+	struct cpu_plan p = {.cpu = device->impl, .op = op, .impl = impl};
+
+	if (!impl)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
+	op->impl = impl;
+	p.program = &impl->forward;
+	MU_TRY(planners[op->kind](&p));
+out:
+	return st;
+}
+
+static enum mu_status bind(struct mu_device *device, struct mu_op *op)
+{
+	return mu_cpu_bind(device->impl, op);
+}
+
+static enum mu_status forward(struct mu_device *device, struct mu_op *op)
+{
+	return mu_cpu_run(device->impl, op, &((struct cpu_op *)op->impl)->forward);
+}
+
+static enum mu_status backward(struct mu_device *device, struct mu_op *op)
+{
+	return mu_cpu_run(device->impl, op, &((struct cpu_op *)op->impl)->backward);
+}
+
+static void release(struct mu_device *device, struct mu_op *op)
+{
+	(void)device;
+	mu_cpu_release(op);
+}
+
+static const char *isa_name(void)
+{
+	switch (dnnl_get_effective_cpu_isa()) {
+	case dnnl_cpu_isa_sse41: return "sse4.1";
+	case dnnl_cpu_isa_avx: return "avx";
+	case dnnl_cpu_isa_avx2:
+	case dnnl_cpu_isa_avx2_vnni: return "avx2";
+	case dnnl_cpu_isa_avx512_core: return "avx512";
+	case dnnl_cpu_isa_avx512_core_vnni: return "avx512 vnni";
+	case dnnl_cpu_isa_avx512_core_bf16: return "avx512 bf16";
+	case dnnl_cpu_isa_avx512_core_amx: return "avx512 amx";
+	default: return "baseline";
+	}
+}
+
+static void describe(const struct mu_device *device, char *text, size_t nbytes)
+{
+	const dnnl_version_t *v = dnnl_version();
+
+	snprintf(text, nbytes, "cpu: oneDNN %d.%d.%d, %s, %d thread%s", v->major, v->minor,
+		 v->patch, isa_name(), device->n_threads, device->n_threads == 1 ? "" : "s");
+}
+
+const struct mu_device_ops mu_device_cpu = {
+	.name = "cpu",
+	.help = "oneDNN",
+	.open = open_cpu,
+	.close = close_cpu,
+	.plan = plan,
+	.bind = bind,
+	.forward = forward,
+	.backward = backward,
+	.release = release,
+	.from_plain = mu_cpu_from_plain,
+	.to_plain = mu_cpu_to_plain,
+	.copy_layout = mu_cpu_copy_layout,
+	.free_layout = mu_cpu_free_layout,
+	.hash_layout = mu_cpu_hash_layout,
+	.describe = describe,
+};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu: the oneDNN device, known to src/device/cpu*.c only.
+ *
+ * An operation is planned into two programs, forward and backward: lists of steps, each a oneDNN
+ * primitive with its memories, or a function of our own. A memory is a description and a place (a
+ * tensor, a parameter, the operation's workspace, the shared scratch); bind gives it its pointer.
+ * Execution walks the list.
+ *
+ * Layouts: convolutions whose channel counts are multiples of 16 let oneDNN choose (blocked
+ * layouts); others would be padded to the next multiple there and work in nhwc instead. Every other
+ * operation takes its input's layout. Parameters lie in the layout that forward wants; where
+ * backward wants another one, the parameter (never an activation if it can be helped) is reordered
+ * in the step.
+ *
+ * oneDNN's scratchpads are ours: the largest one of all operations is allocated once, in the plan's
+ * arena.
+ */
+#ifndef DEVICE_CPU_H
+#define DEVICE_CPU_H
+
+#include <muster/device.h>
+#include <oneapi/dnnl/dnnl.h>
+
+/* MU_TRY for a oneDNN call. */
+#define CPU_DNNL(call) MU_TRY(mu_cpu_from_dnnl((call), #call, __FILE__, __LINE__))
+enum mu_status mu_cpu_from_dnnl(dnnl_status_t status, const char *call, const char *file, int line);
+
+struct cpu {
+	dnnl_engine_t engine;
+	dnnl_stream_t stream;
+};
+
+enum cpu_place {
+	CPU_IN_DATA,
+	CPU_IN_GRAD,
+	CPU_OUT_DATA,
+	CPU_OUT_GRAD,
+	CPU_PARAM_DATA,
+	CPU_PARAM_GRAD,
+	CPU_AUX_DATA,
+	CPU_AUX_GRAD,
+	CPU_WORKSPACE, /* index = offset in bytes */
+	CPU_SCRATCH,   /* index = offset in bytes */
+};
+
+struct cpu_memory {
+	dnnl_memory_desc_t md;
+	enum cpu_place place;
+	size_t index;
+	dnnl_memory_t memory;
+};
+
+#define CPU_MAX_ARGS 16
+#define CPU_MAX_STEPS 16
+#define CPU_MAX_MEMORIES 64
+
+typedef void mu_cpu_step_fn(struct mu_op *op);
+
+struct cpu_step {
+	dnnl_primitive_t primitive; /* or, if NULL, call */
+	mu_cpu_step_fn *call;
+	int n_args;
+	int memories[CPU_MAX_ARGS];
+	dnnl_exec_arg_t args[CPU_MAX_ARGS];
+};
+
+struct cpu_program {
+	struct cpu_step steps[CPU_MAX_STEPS];
+	int n_steps;
+	size_t scratch_nbytes; /* given out in this program so far */
+};
+
+struct cpu_op {
+	struct cpu_memory memories[CPU_MAX_MEMORIES];
+	int n_memories;
+	struct cpu_program forward, backward;
+	void *own; /* of the kind's file; freed with free() */
+};
+
+/* What an op's plan function works with. program: the one that steps are added to at present. */
+struct cpu_plan {
+	struct cpu *cpu;
+	struct mu_op *op;
+	struct cpu_op *impl;
+	struct cpu_program *program;
+};
+
+/* ---- cpu_program.c ---- */
+
+/* A memory at a place; returns its number. More than CPU_MAX_MEMORIES is our own bug. */
+int mu_cpu_memory(struct cpu_plan *p, const dnnl_memory_desc_t *md, enum cpu_place place,
+		  size_t index);
+/* New memory kept from forward to backward, or for the present program only. */
+int mu_cpu_keep(struct cpu_plan *p, const dnnl_memory_desc_t *md);
+int mu_cpu_temporary(struct cpu_plan *p, const dnnl_memory_desc_t *md);
+const dnnl_memory_desc_t *mu_cpu_md(const struct cpu_plan *p, int memory);
+/* Make the primitive of pd the next step, add its scratchpad, and destroy pd. */
+struct cpu_arg {
+	int arg; /* DNNL_ARG_SRC, ... */
+	int memory;
+};
+enum mu_status mu_cpu_step(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
+			   const struct cpu_arg *args);
+void mu_cpu_call(struct cpu_plan *p, mu_cpu_step_fn *call);
+enum mu_status mu_cpu_reorder(struct cpu_plan *p, int from, int to);
+/* The values of `memory` laid out as md: itself, or a reordered copy (kept, or temporary). */
+enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *md, bool keep,
+			 int *out);
+/* A primitive descriptor with user-managed scratchpad; activation: fused behind it, or NULL. */
+enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
+			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
+			       dnnl_primitive_desc_t *pd);
+/* to = a x b, element by element; dimensions of b may be 1. */
+enum mu_status mu_cpu_multiply(struct cpu_plan *p, int a, int b, int to);
+const dnnl_memory_desc_t *mu_cpu_query(const_dnnl_primitive_desc_t pd, dnnl_query_t what);
+enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op);
+enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program *program);
+void mu_cpu_release(struct mu_op *op);
+
+/* ---- cpu_layout.c ---- */
+
+/* Descriptions: plain of a shape; the layout a tensor or a parameter has. */
+void mu_cpu_plain(dnnl_memory_desc_t *md, const struct mu_shape *shape);
+void mu_cpu_tag(dnnl_memory_desc_t *md, const struct mu_shape *shape, dnnl_format_tag_t tag);
+void mu_cpu_tensor_md(dnnl_memory_desc_t *md, const struct mu_tensor *t);
+/* Set the layout of an output tensor, of a parameter. */
+enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const dnnl_memory_desc_t *md);
+enum mu_status mu_cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *md);
+/* The layout of a parameter, or plain in these dimensions when it has none. */
+void mu_cpu_param_md(dnnl_memory_desc_t *md, const struct mu_param *param, int ndims,
+		     const dnnl_dim_t *dims);
+enum mu_status mu_cpu_copy_layout(struct mu_device *device, const void *layout, void **out);
+void mu_cpu_free_layout(struct mu_device *device, void *layout);
+uint64_t mu_cpu_hash_layout(struct mu_device *device, const void *layout);
+enum mu_status mu_cpu_from_plain(struct mu_device *device, const struct mu_shape *shape,
+				 const void *layout, const float *plain, float *out);
+enum mu_status mu_cpu_to_plain(struct mu_device *device, const struct mu_shape *shape,
+			       const void *layout, const float *in, float *plain);
+
+/* ---- one planner per kind ---- */
+
+enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_fully_connected(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_activation(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p);
+/* Our own maximum pooling; false where it does not fit, else *st says how planning went. */
+bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, enum mu_status *st);
+enum mu_status mu_cpu_plan_flatten(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_sum(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_concat(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_split(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p);
+/* Adds the step that undoes op->fused_activation on the output's gradient, in place. */
+enum mu_status mu_cpu_plan_activation_backward(struct cpu_plan *p,
+					       const struct mu_activation *activation);
+
+#endif

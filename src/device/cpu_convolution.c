@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution on oneDNN: forward with fused activation, data and weight gradients. */
+#include "cpu.h"
+
+#include <muster/base.h>
+
+struct shape {
+	dnnl_memory_desc_t src, weights, bias,
+		dst; /* as asked for: src and dst fixed or any, weights any */
+	dnnl_dims_t stride, dilate, pad_left, pad_right;
+	bool has_bias;
+	int ndims; /* of the weights: 4, or 5 with groups */
+	dnnl_dims_t weight_dims;
+};
+
+/* Channels that are no multiple of 16 would be padded in oneDNN's blocked layouts: nhwc instead. */
+static bool prefers_nhwc(const struct mu_op *op, const struct mu_convolution *a)
+{
+	return a->filters % 16 != 0 ||
+	       (op->inputs[0]->shape.dims[1] > 3 && op->inputs[0]->shape.dims[1] % 16 != 0);
+}
+
+static void describe_shape(const struct mu_op *op, struct shape *s)
+{
+	const struct mu_convolution *a = op->attr;
+	const size_t *w = op->params[0].shape.dims, *in = op->inputs[0]->shape.dims,
+		     *out = op->outputs[0]->shape.dims;
+	dnnl_format_tag_t tag = prefers_nhwc(op, a) ? dnnl_nhwc : dnnl_format_tag_any;
+	dnnl_dim_t groups = a->groups > 1 ? a->groups : 1;
+	int k = 0;
+
+	if (groups > 1)
+		s->weight_dims[k++] = groups;
+	s->weight_dims[k++] = (dnnl_dim_t)w[0] / groups;
+	for (int i = 1; i < 4; i++)
+		s->weight_dims[k++] = (dnnl_dim_t)w[i];
+	s->ndims = k;
+	s->has_bias = !a->no_bias;
+	for (int i = 0; i < 2; i++) {
+		s->stride[i] = a->stride[i] > 0 ? a->stride[i] : 1;
+		s->dilate[i] = a->dilate[i] > 0 ? a->dilate[i] - 1 : 0;
+		s->pad_left[i] = a->pad[i];
+		s->pad_right[i] = ((dnnl_dim_t)out[2 + i] - 1) * s->stride[i] +
+				  (a->kernel[i] - 1) * (s->dilate[i] + 1) + 1 -
+				  (dnnl_dim_t)in[2 + i] - a->pad[i];
+	}
+	mu_cpu_tag(&s->src, &op->inputs[0]->shape, tag);
+	mu_cpu_tag(&s->dst, &op->outputs[0]->shape, tag);
+	dnnl_memory_desc_init_by_tag(&s->weights, s->ndims, s->weight_dims, dnnl_f32,
+				     dnnl_format_tag_any);
+	if (s->has_bias)
+		mu_cpu_plain(&s->bias, &op->params[1].shape);
+}
+
+/* The input in the layout that the primitive wants. One channel: plain and nhwc are the same bytes.
+ */
+static enum mu_status input_as(struct cpu_plan *p, const dnnl_memory_desc_t *md, int *out)
+{
+	const struct mu_tensor *in = p->op->inputs[0];
+	dnnl_memory_desc_t have;
+
+	mu_cpu_tensor_md(&have, in);
+	if (!in->layout && in->shape.dims[1] == 1)
+		mu_cpu_tag(&have, &in->shape, dnnl_nhwc);
+	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), md,
+			 p->op->phase == MU_PHASE_TRAIN, out);
+}
+
+static enum mu_status weights_as(struct cpu_plan *p, const struct shape *s,
+				 const dnnl_memory_desc_t *md, int *out)
+{
+	dnnl_memory_desc_t have;
+
+	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
+	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, 0), md, false, out);
+}
+
+static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
+				   dnnl_primitive_desc_t *pd, int *src)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	dnnl_convolution_desc_t desc;
+	struct cpu_arg args[4];
+	int n = 3;
+
+	CPU_DNNL(dnnl_dilated_convolution_forward_desc_init(
+		&desc, op->phase == MU_PHASE_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
+		dnnl_convolution_auto, &s->src, &s->weights, s->has_bias ? &s->bias : NULL, &s->dst,
+		s->stride, s->dilate, s->pad_left, s->pad_right));
+	MU_TRY(mu_cpu_describe(p, &desc, op->fused_activation, NULL, pd));
+	MU_TRY(mu_cpu_set_param(&op->params[0], mu_cpu_query(*pd, dnnl_query_weights_md)));
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], mu_cpu_query(*pd, dnnl_query_dst_md)));
+	MU_TRY(input_as(p, mu_cpu_query(*pd, dnnl_query_src_md), src));
+	args[0] = (struct cpu_arg){DNNL_ARG_SRC, *src};
+	args[1].arg = DNNL_ARG_WEIGHTS;
+	MU_TRY(weights_as(p, s, mu_cpu_query(*pd, dnnl_query_weights_md), &args[1].memory));
+	args[2] = (struct cpu_arg){
+		DNNL_ARG_DST,
+		mu_cpu_memory(p, mu_cpu_query(*pd, dnnl_query_dst_md), CPU_OUT_DATA, 0)};
+	if (s->has_bias) {
+		MU_TRY(mu_cpu_set_param(&op->params[1], &s->bias));
+		args[n++] = (struct cpu_arg){DNNL_ARG_BIAS,
+					     mu_cpu_memory(p, &s->bias, CPU_PARAM_DATA, 1)};
+	}
+	{
+		dnnl_primitive_desc_t copy;
+
+		CPU_DNNL(dnnl_primitive_desc_clone(&copy, *pd));
+		MU_TRY(mu_cpu_step(p, copy, n, args));
+	}
+out:
+	return st;
+}
+
+static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
+				   dnnl_primitive_desc_t hint, int src, int diff_dst)
+{
+	enum mu_status st = MU_OK;
+	dnnl_convolution_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_memory_desc_t have;
+	const dnnl_memory_desc_t *want;
+	struct cpu_arg args[4] = {
+		{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_DIFF_WEIGHTS, 0}};
+	int grad, n = 3;
+
+	CPU_DNNL(dnnl_dilated_convolution_backward_weights_desc_init(
+		&desc, dnnl_convolution_auto, &s->src, &s->weights, s->has_bias ? &s->bias : NULL,
+		&s->dst, s->stride, s->dilate, s->pad_left, s->pad_right));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	want = mu_cpu_query(pd, dnnl_query_diff_weights_md);
+	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
+	grad = mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0);
+	args[2].memory = dnnl_memory_desc_equal(want, &have) ? grad : mu_cpu_temporary(p, want);
+	MU_TRY(mu_cpu_as(p, src, mu_cpu_query(pd, dnnl_query_src_md), false, &args[0].memory));
+	MU_TRY(mu_cpu_as(p, diff_dst, mu_cpu_query(pd, dnnl_query_diff_dst_md), false,
+			 &args[1].memory));
+	if (s->has_bias)
+		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_BIAS,
+					     mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1)};
+	MU_TRY(mu_cpu_step(p, pd, n, args));
+	if (args[2].memory != grad)
+		MU_TRY(mu_cpu_reorder(p, args[2].memory, grad));
+out:
+	return st;
+}
+
+static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
+				dnnl_primitive_desc_t hint, int diff_dst)
+{
+	enum mu_status st = MU_OK;
+	dnnl_convolution_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_memory_desc_t have;
+	struct cpu_arg args[3] = {
+		{DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
+	int grad;
+
+	CPU_DNNL(dnnl_dilated_convolution_backward_data_desc_init(
+		&desc, dnnl_convolution_auto, &s->src, &s->weights, &s->dst, s->stride, s->dilate,
+		s->pad_left, s->pad_right));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	mu_cpu_tensor_md(&have, p->op->inputs[0]);
+	grad = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
+	args[2].memory = grad;
+	if (!dnnl_memory_desc_equal(mu_cpu_query(pd, dnnl_query_diff_src_md), &have))
+		args[2].memory = mu_cpu_temporary(p, mu_cpu_query(pd, dnnl_query_diff_src_md));
+	MU_TRY(mu_cpu_as(p, diff_dst, mu_cpu_query(pd, dnnl_query_diff_dst_md), false,
+			 &args[0].memory));
+	MU_TRY(weights_as(p, s, mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
+	MU_TRY(mu_cpu_step(p, pd, 3, args));
+	if (args[2].memory != grad)
+		MU_TRY(mu_cpu_reorder(p, args[2].memory, grad));
+out:
+	return st;
+}
+
+enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	dnnl_primitive_desc_t forward = NULL;
+	dnnl_memory_desc_t dst;
+	struct shape s;
+	int src, diff_dst;
+
+	describe_shape(op, &s);
+	MU_TRY(plan_forward(p, &s, &forward, &src));
+	if (op->phase != MU_PHASE_TRAIN)
+		goto out;
+	p->program = &p->impl->backward;
+	mu_cpu_tensor_md(&dst, op->outputs[0]);
+	diff_dst = mu_cpu_memory(p, &dst, CPU_OUT_GRAD, 0);
+	if (op->fused_activation)
+		MU_TRY(mu_cpu_plan_activation_backward(p, op->fused_activation));
+	MU_TRY(plan_weights(p, &s, forward, src, diff_dst));
+	if (op->inputs[0]->needs_grad)
+		MU_TRY(plan_data(p, &s, forward, diff_dst));
+out:
+	dnnl_primitive_desc_destroy(forward);
+	return st;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fully connected layers on oneDNN's inner product. The input may be (n, c, h, w) in any layout. */
+#include "cpu.h"
+
+#include <muster/base.h>
+
+struct shape {
+	dnnl_memory_desc_t src, weights, bias, dst; /* src fixed, weights any, dst plain */
+	dnnl_dims_t weight_dims;                    /* (units, c, h, w) or (units, features) */
+	int ndims;
+	bool has_bias;
+};
+
+static void describe_shape(const struct mu_op *op, struct shape *s)
+{
+	const struct mu_fully_connected *a = op->attr;
+	const struct mu_shape *in = &op->inputs[0]->shape;
+
+	s->ndims = in->ndims;
+	s->weight_dims[0] = a->units;
+	for (int i = 1; i < in->ndims; i++)
+		s->weight_dims[i] = (dnnl_dim_t)in->dims[i];
+	s->has_bias = !a->no_bias;
+	mu_cpu_tensor_md(&s->src, op->inputs[0]);
+	mu_cpu_plain(&s->dst, &op->outputs[0]->shape);
+	dnnl_memory_desc_init_by_tag(&s->weights, s->ndims, s->weight_dims, dnnl_f32,
+				     dnnl_format_tag_any);
+	if (s->has_bias)
+		mu_cpu_plain(&s->bias, &op->params[1].shape);
+}
+
+static enum mu_status weights_as(struct cpu_plan *p, const struct shape *s,
+				 const dnnl_memory_desc_t *md, int *out)
+{
+	dnnl_memory_desc_t have;
+
+	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
+	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, 0), md, false, out);
+}
+
+static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
+				   dnnl_primitive_desc_t *hint)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	dnnl_inner_product_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[4];
+	int n = 3;
+
+	CPU_DNNL(dnnl_inner_product_forward_desc_init(
+		&desc, op->phase == MU_PHASE_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
+		&s->src, &s->weights, s->has_bias ? &s->bias : NULL, &s->dst));
+	MU_TRY(mu_cpu_describe(p, &desc, op->fused_activation, NULL, &pd));
+	CPU_DNNL(dnnl_primitive_desc_clone(hint, pd));
+	MU_TRY(mu_cpu_set_param(&op->params[0], mu_cpu_query(pd, dnnl_query_weights_md)));
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &s->dst));
+	args[0] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &s->src, CPU_IN_DATA, 0)};
+	args[1].arg = DNNL_ARG_WEIGHTS;
+	MU_TRY(weights_as(p, s, mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
+	args[2] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &s->dst, CPU_OUT_DATA, 0)};
+	if (s->has_bias) {
+		MU_TRY(mu_cpu_set_param(&op->params[1], &s->bias));
+		args[n++] = (struct cpu_arg){DNNL_ARG_BIAS,
+					     mu_cpu_memory(p, &s->bias, CPU_PARAM_DATA, 1)};
+	}
+	MU_TRY(mu_cpu_step(p, pd, n, args));
+out:
+	return st;
+}
+
+static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
+				   dnnl_primitive_desc_t hint)
+{
+	enum mu_status st = MU_OK;
+	dnnl_inner_product_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_memory_desc_t have;
+	struct cpu_arg args[4] = {
+		{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_DIFF_WEIGHTS, 0}};
+	int grad, n = 3;
+
+	CPU_DNNL(dnnl_inner_product_backward_weights_desc_init(
+		&desc, &s->src, &s->weights, s->has_bias ? &s->bias : NULL, &s->dst));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
+	grad = mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0);
+	args[0].memory = mu_cpu_memory(p, &s->src, CPU_IN_DATA, 0);
+	args[1].memory = mu_cpu_memory(p, &s->dst, CPU_OUT_GRAD, 0);
+	args[2].memory = grad;
+	if (!dnnl_memory_desc_equal(mu_cpu_query(pd, dnnl_query_diff_weights_md), &have))
+		args[2].memory = mu_cpu_temporary(p, mu_cpu_query(pd, dnnl_query_diff_weights_md));
+	if (s->has_bias)
+		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_BIAS,
+					     mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1)};
+	MU_TRY(mu_cpu_step(p, pd, n, args));
+	if (args[2].memory != grad)
+		MU_TRY(mu_cpu_reorder(p, args[2].memory, grad));
+out:
+	return st;
+}
+
+static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
+				dnnl_primitive_desc_t hint)
+{
+	enum mu_status st = MU_OK;
+	dnnl_inner_product_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[3] = {
+		{DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
+
+	CPU_DNNL(dnnl_inner_product_backward_data_desc_init(&desc, &s->src, &s->weights, &s->dst));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	args[0].memory = mu_cpu_memory(p, &s->dst, CPU_OUT_GRAD, 0);
+	MU_TRY(weights_as(p, s, mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
+	args[2].memory = mu_cpu_memory(p, &s->src, CPU_IN_GRAD, 0);
+	MU_TRY(mu_cpu_step(p, pd, 3, args));
+out:
+	return st;
+}
+
+enum mu_status mu_cpu_plan_fully_connected(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	dnnl_primitive_desc_t hint = NULL;
+	struct shape s;
+
+	describe_shape(op, &s);
+	MU_TRY(plan_forward(p, &s, &hint));
+	if (op->phase != MU_PHASE_TRAIN)
+		goto out;
+	p->program = &p->impl->backward;
+	if (op->fused_activation)
+		MU_TRY(mu_cpu_plan_activation_backward(p, op->fused_activation));
+	MU_TRY(plan_weights(p, &s, hint));
+	if (op->inputs[0]->needs_grad)
+		MU_TRY(plan_data(p, &s, hint));
+out:
+	dnnl_primitive_desc_destroy(hint);
+	return st;
+}

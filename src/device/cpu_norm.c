@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batch-norm on oneDNN, with scale and shift as two arrays. fix_gamma: no scale at all. */
+#include "cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+/* Where the batch statistics lie in the workspace, in bytes. */
+struct statistics {
+	size_t mean, variance;
+};
+
+/* Gradient arrays of the moving statistics receive n times the batch's. */
+static void publish_statistics(struct mu_op *op)
+{
+	const struct statistics *s = ((struct cpu_op *)op->impl)->own;
+	const float *mean = (const float *)((const char *)op->workspace + s->mean);
+	const float *variance = (const float *)((const char *)op->workspace + s->variance);
+	size_t c = op->aux[0].shape.dims[0];
+	float n = (float)op->inputs[0]->shape.dims[0];
+
+	for (size_t i = 0; i < c; i++) {
+		op->aux[0].grad[i] = n * mean[i];
+		op->aux[1].grad[i] = n * variance[i];
+	}
+}
+
+static void clear_gamma_gradient(struct mu_op *op)
+{
+	memset(op->params[0].grad, 0, op->params[0].n_padded * sizeof(float));
+}
+
+struct norm {
+	dnnl_memory_desc_t data, vector;
+	unsigned flags;
+	int mean, variance;
+};
+
+static int statistics_args(const struct norm *b, struct cpu_arg *args, int n)
+{
+	args[n++] = (struct cpu_arg){DNNL_ARG_MEAN, b->mean};
+	args[n++] = (struct cpu_arg){DNNL_ARG_VARIANCE, b->variance};
+	return n;
+}
+
+static enum mu_status plan_forward(struct cpu_plan *p, struct norm *b, dnnl_primitive_desc_t *hint)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	const struct mu_batch_norm *a = op->attr;
+	bool train = op->phase == MU_PHASE_TRAIN;
+	dnnl_batch_normalization_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[6];
+	int n = 0;
+
+	CPU_DNNL(dnnl_batch_normalization_forward_desc_init(
+		&desc, train ? dnnl_forward_training : dnnl_forward_inference, &b->data, a->eps,
+		b->flags | (train ? 0 : (unsigned)dnnl_use_global_stats)));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
+	CPU_DNNL(dnnl_primitive_desc_clone(hint, pd));
+	args[n++] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &b->data, CPU_IN_DATA, 0)};
+	args[n++] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &b->data, CPU_OUT_DATA, 0)};
+	n = statistics_args(b, args, n);
+	args[n++] =
+		(struct cpu_arg){DNNL_ARG_SHIFT, mu_cpu_memory(p, &b->vector, CPU_PARAM_DATA, 1)};
+	if (!a->fix_gamma)
+		args[n++] = (struct cpu_arg){DNNL_ARG_SCALE,
+					     mu_cpu_memory(p, &b->vector, CPU_PARAM_DATA, 0)};
+	MU_TRY(mu_cpu_step(p, pd, n, args));
+	if (train)
+		mu_cpu_call(p, publish_statistics);
+out:
+	return st;
+}
+
+static enum mu_status plan_backward(struct cpu_plan *p, struct norm *b, dnnl_primitive_desc_t hint)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_batch_norm *a = p->op->attr;
+	dnnl_batch_normalization_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[9];
+	int n = 0;
+
+	CPU_DNNL(dnnl_batch_normalization_backward_desc_init(&desc, dnnl_backward, &b->data,
+							     &b->data, a->eps, b->flags));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	args[n++] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &b->data, CPU_IN_DATA, 0)};
+	args[n++] =
+		(struct cpu_arg){DNNL_ARG_DIFF_DST, mu_cpu_memory(p, &b->data, CPU_OUT_GRAD, 0)};
+	args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_SRC,
+				     p->op->inputs[0]->needs_grad
+					     ? mu_cpu_memory(p, &b->data, CPU_IN_GRAD, 0)
+					     : mu_cpu_temporary(p, &b->data)};
+	n = statistics_args(b, args, n);
+	args[n++] =
+		(struct cpu_arg){DNNL_ARG_SHIFT, mu_cpu_memory(p, &b->vector, CPU_PARAM_DATA, 1)};
+	args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_SHIFT,
+				     mu_cpu_memory(p, &b->vector, CPU_PARAM_GRAD, 1)};
+	if (!a->fix_gamma) {
+		args[n++] = (struct cpu_arg){DNNL_ARG_SCALE,
+					     mu_cpu_memory(p, &b->vector, CPU_PARAM_DATA, 0)};
+		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_SCALE,
+					     mu_cpu_memory(p, &b->vector, CPU_PARAM_GRAD, 0)};
+	}
+	MU_TRY(mu_cpu_step(p, pd, n, args));
+	if (a->fix_gamma)
+		mu_cpu_call(p, clear_gamma_gradient);
+out:
+	return st;
+}
+
+enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	const struct mu_batch_norm *a = op->attr;
+	struct norm b = {.flags = (unsigned)dnnl_use_shift |
+				  (a->fix_gamma ? 0 : (unsigned)dnnl_use_scale)};
+	dnnl_primitive_desc_t hint = NULL;
+	struct statistics *s = calloc(1, sizeof *s);
+
+	p->impl->own = s;
+	if (!s)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
+	mu_cpu_tensor_md(&b.data, op->inputs[0]);
+	mu_cpu_plain(&b.vector, &op->params[0].shape);
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &b.data));
+	for (int i = 0; i < 2; i++) {
+		MU_TRY(mu_cpu_set_param(&op->params[i], &b.vector));
+		MU_TRY(mu_cpu_set_param(&op->aux[i], &b.vector));
+	}
+	if (op->phase == MU_PHASE_TRAIN) {
+		b.mean = mu_cpu_keep(p, &b.vector);
+		b.variance = mu_cpu_keep(p, &b.vector);
+		s->mean = p->impl->memories[b.mean].index;
+		s->variance = p->impl->memories[b.variance].index;
+	} else {
+		b.mean = mu_cpu_memory(p, &b.vector, CPU_AUX_DATA, 0);
+		b.variance = mu_cpu_memory(p, &b.vector, CPU_AUX_DATA, 1);
+	}
+	MU_TRY(plan_forward(p, &b, &hint));
+	p->program = &p->impl->backward;
+	if (op->phase == MU_PHASE_TRAIN)
+		MU_TRY(plan_backward(p, &b, hint));
+out:
+	dnnl_primitive_desc_destroy(hint);
+	return st;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activation (from its output's value, so that it can work in place), dropout, softmax
+ * cross-entropy. */
+#include "cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+static dnnl_alg_kind_t forward_algorithm(const struct mu_activation *a)
+{
+	switch (a->kind) {
+	case MU_ACTIVATION_RELU: return dnnl_eltwise_relu;
+	case MU_ACTIVATION_TANH: return dnnl_eltwise_tanh;
+	default: return dnnl_eltwise_logistic;
+	}
+}
+
+static dnnl_alg_kind_t training_algorithm(const struct mu_activation *a)
+{
+	switch (a->kind) {
+	case MU_ACTIVATION_RELU: return dnnl_eltwise_relu_use_dst_for_bwd;
+	case MU_ACTIVATION_TANH: return dnnl_eltwise_tanh_use_dst_for_bwd;
+	default: return dnnl_eltwise_logistic_use_dst_for_bwd;
+	}
+}
+
+static enum mu_status describe_forward(struct cpu_plan *p, const struct mu_activation *a,
+				       const dnnl_memory_desc_t *md, dnnl_primitive_desc_t *pd)
+{
+	enum mu_status st = MU_OK;
+	dnnl_eltwise_desc_t desc;
+	bool train = p->op->phase == MU_PHASE_TRAIN;
+
+	CPU_DNNL(dnnl_eltwise_forward_desc_init(
+		&desc, train ? dnnl_forward_training : dnnl_forward_inference,
+		train ? training_algorithm(a) : forward_algorithm(a), md, 0, 0));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
+out:
+	return st;
+}
+
+static enum mu_status plan_backward(struct cpu_plan *p, const struct mu_activation *a,
+				    const dnnl_memory_desc_t *md, int diff_src)
+{
+	enum mu_status st = MU_OK;
+	dnnl_eltwise_desc_t desc;
+	dnnl_primitive_desc_t hint = NULL, pd = NULL;
+	struct cpu_arg args[3] = {{DNNL_ARG_DST, mu_cpu_memory(p, md, CPU_OUT_DATA, 0)},
+				  {DNNL_ARG_DIFF_DST, mu_cpu_memory(p, md, CPU_OUT_GRAD, 0)},
+				  {DNNL_ARG_DIFF_SRC, diff_src}};
+
+	MU_TRY(describe_forward(p, a, md, &hint));
+	CPU_DNNL(dnnl_eltwise_backward_desc_init(&desc, training_algorithm(a), md, md, 0, 0));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	MU_TRY(mu_cpu_step(p, pd, 3, args));
+out:
+	dnnl_primitive_desc_destroy(hint);
+	return st;
+}
+
+enum mu_status mu_cpu_plan_activation_backward(struct cpu_plan *p,
+					       const struct mu_activation *activation)
+{
+	dnnl_memory_desc_t md;
+
+	mu_cpu_tensor_md(&md, p->op->outputs[0]);
+	return plan_backward(p, activation, &md, mu_cpu_memory(p, &md, CPU_OUT_GRAD, 0));
+}
+
+enum mu_status mu_cpu_plan_activation(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	dnnl_memory_desc_t md;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[2];
+
+	mu_cpu_tensor_md(&md, op->inputs[0]);
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
+	MU_TRY(describe_forward(p, op->attr, &md, &pd));
+	args[0] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &md, CPU_IN_DATA, 0)};
+	args[1] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &md, CPU_OUT_DATA, 0)};
+	MU_TRY(mu_cpu_step(p, pd, 2, args));
+	p->program = &p->impl->backward;
+	if (op->inputs[0]->needs_grad)
+		MU_TRY(plan_backward(p, op->attr, &md, mu_cpu_memory(p, &md, CPU_IN_GRAD, 0)));
+out:
+	return st;
+}
+
+/* ---- dropout ---- */
+
+/*
+ * The mask is drawn in plain order of the elements, so that it does not depend on the layout: the
+ * operation works on plain tensors, reordering where it must. The mask (0 or 1 / (1 - p)) is kept
+ * in the workspace.
+ */
+static void draw_mask(struct mu_op *op)
+{
+	const struct mu_dropout *a = op->attr;
+	const struct mu_batch *b = op->batch;
+	size_t n = op->inputs[0]->shape.dims[0], each = mu_shape_n(&op->inputs[0]->shape) / n;
+	float *mask = op->workspace, scale = 1 / (1 - a->p);
+
+	for (size_t i = 0; i < n; i++) {
+		struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
+					b->ids ? b->ids[i] : i};
+
+		for (size_t k = 0; k < each; k++) {
+			uint64_t element = (uint64_t)op->index << 24 | k;
+
+			mask[i * each + k] = mu_random_uniform(&key, element) < a->p ? 0 : scale;
+		}
+	}
+}
+
+/* Out = in x mask for the data, and the other way for the gradients. */
+enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	dnnl_memory_desc_t have, plain;
+	int mask, in, out;
+
+	mu_cpu_tensor_md(&have, op->inputs[0]);
+	mu_cpu_plain(&plain, &op->inputs[0]->shape);
+	if (op->phase != MU_PHASE_TRAIN) {
+		MU_TRY(mu_cpu_set_tensor(op->outputs[0], &have));
+		in = mu_cpu_memory(p, &have, CPU_IN_DATA, 0);
+		MU_TRY(mu_cpu_reorder(p, in, mu_cpu_memory(p, &have, CPU_OUT_DATA, 0)));
+		goto out;
+	}
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &plain));
+	mask = mu_cpu_keep(p, &plain);
+	mu_cpu_call(p, draw_mask);
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &plain, false, &in));
+	MU_TRY(mu_cpu_multiply(p, in, mask, mu_cpu_memory(p, &plain, CPU_OUT_DATA, 0)));
+	p->program = &p->impl->backward;
+	if (!op->inputs[0]->needs_grad)
+		goto out;
+	in = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
+	out = dnnl_memory_desc_equal(&have, &plain) ? in : mu_cpu_temporary(p, &plain);
+	MU_TRY(mu_cpu_multiply(p, mu_cpu_memory(p, &plain, CPU_OUT_GRAD, 0), mask, out));
+	if (out != in)
+		MU_TRY(mu_cpu_reorder(p, out, in));
+out:
+	return st;
+}
+
+/* ---- softmax cross-entropy: small, plain loops ---- */
+
+static void softmax_forward(struct mu_op *op)
+{
+	struct mu_batch *batch = op->batch;
+	size_t n = op->inputs[0]->shape.dims[0], c = op->inputs[0]->shape.dims[1];
+
+	batch->loss = 0;
+	for (size_t i = 0; i < n; i++) {
+		const float *x = op->inputs[0]->data + i * c;
+		float *y = op->outputs[0]->data + i * c, largest = x[0], sum = 0;
+
+		for (size_t k = 1; k < c; k++)
+			largest = x[k] > largest ? x[k] : largest;
+		for (size_t k = 0; k < c; k++) {
+			y[k] = expf(x[k] - largest);
+			sum += y[k];
+		}
+		for (size_t k = 0; k < c; k++)
+			y[k] /= sum;
+		if (i < batch->count)
+			batch->loss -= log((double)y[(size_t)batch->labels[i]] + 1e-12);
+	}
+}
+
+static void softmax_backward(struct mu_op *op)
+{
+	const struct mu_batch *batch = op->batch;
+	size_t n = op->inputs[0]->shape.dims[0], c = op->inputs[0]->shape.dims[1];
+
+	memcpy(op->inputs[0]->grad, op->outputs[0]->data, batch->count * c * sizeof(float));
+	for (size_t i = 0; i < batch->count; i++)
+		op->inputs[0]->grad[i * c + (size_t)batch->labels[i]] -= 1;
+	memset(op->inputs[0]->grad + batch->count * c, 0, (n - batch->count) * c * sizeof(float));
+}
+
+enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	dnnl_memory_desc_t plain;
+
+	if (p->op->inputs[0]->layout)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: softmax needs a plain input", p->op->name);
+	mu_cpu_plain(&plain, &p->op->inputs[0]->shape);
+	MU_TRY(mu_cpu_set_tensor(p->op->outputs[0], &plain));
+	mu_cpu_call(p, softmax_forward);
+	p->program = &p->impl->backward;
+	if (p->op->inputs[0]->needs_grad)
+		mu_cpu_call(p, softmax_backward);
+out:
+	return st;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ref: the reference device, known to src/device/ref*.c only. Plain loops that a reader can check
+ * against the formulas; every other device must give the same numbers.
+ *
+ * All tensors and parameters are plain: dense float32 in the order of their shape. Sums are made in
+ * double and rounded once. Every kind of operation has one struct mu_ref_kind; ref.c holds the
+ * table of them and checks what all kinds share (numbers of tensors and parameters, plain inputs,
+ * who may work in place), the kind's plan checks its own shapes.
+ */
+#ifndef DEVICE_REF_H
+#define DEVICE_REF_H
+
+#include <muster/device.h>
+
+struct mu_ref_kind {
+	int n_inputs, n_outputs; /* -1: two or more */
+	int min_params, max_params;
+	int n_aux;
+	bool in_place; /* may the output share the input's memory? */
+	/* Checks shapes; sets workspace_nbytes and scratch_nbytes where they are not 0. */
+	enum mu_status (*plan)(struct mu_op *op);
+	enum mu_status (*forward)(struct mu_op *op);
+	void (*backward)(struct mu_op *op);
+};
+
+extern const struct mu_ref_kind mu_ref_convolution;
+extern const struct mu_ref_kind mu_ref_fully_connected;
+extern const struct mu_ref_kind mu_ref_activation;
+extern const struct mu_ref_kind mu_ref_pooling;
+extern const struct mu_ref_kind mu_ref_flatten;
+extern const struct mu_ref_kind mu_ref_dropout;
+extern const struct mu_ref_kind mu_ref_batch_norm;
+extern const struct mu_ref_kind mu_ref_sum;
+extern const struct mu_ref_kind mu_ref_concat;
+extern const struct mu_ref_kind mu_ref_split;
+extern const struct mu_ref_kind mu_ref_softmax;
+
+/* An error if `have`, the shape of `what` of this operation ("output", "weight"), is not `want`. */
+enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,
+				 const struct mu_shape *have, const struct mu_shape *want);
+/* An error if the first input has not ndims dimensions, described by `form`: "(n, c, h, w)". */
+enum mu_status mu_ref_need_ndims(const struct mu_op *op, int ndims, const char *form);
+
+/* Elements of one sample. */
+size_t mu_ref_features(const struct mu_shape *shape);
+/* Elements of one channel of one sample: h * w, or 1. */
+size_t mu_ref_area(const struct mu_shape *shape);
+
+/* y = f(y), element by element. */
+void mu_ref_activate(const struct mu_activation *activation, float *y, size_t n);
+/* dx = dy f'(x), from the value y = f(x). dx may be dy. */
+void mu_ref_activate_backward(const struct mu_activation *activation, const float *y,
+			      const float *dy, float *dx, size_t n);
+
+#endif

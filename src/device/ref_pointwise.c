@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element by element: activation and dropout. */
+#include "ref.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+/* ---- activation: its derivative is taken from its value, so that it can work in place ---- */
+
+static double value(enum mu_activation_kind kind, double x)
+{
+	switch (kind) {
+	case MU_ACTIVATION_RELU: return x <= 0 ? 0 : x; /* NaN stays NaN */
+	case MU_ACTIVATION_TANH: return tanh(x);
+	case MU_ACTIVATION_SIGMOID: return 1 / (1 + exp(-x));
+	}
+	return NAN;
+}
+
+static double slope(enum mu_activation_kind kind, double y)
+{
+	switch (kind) {
+	case MU_ACTIVATION_RELU: return y > 0 ? 1 : 0;
+	case MU_ACTIVATION_TANH: return 1 - y * y;
+	case MU_ACTIVATION_SIGMOID: return y * (1 - y);
+	}
+	return NAN;
+}
+
+void mu_ref_activate(const struct mu_activation *activation, float *y, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		y[k] = (float)value(activation->kind, (double)y[k]);
+}
+
+void mu_ref_activate_backward(const struct mu_activation *activation, const float *y,
+			      const float *dy, float *dx, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		dx[k] = (float)((double)dy[k] * slope(activation->kind, (double)y[k]));
+}
+
+static enum mu_status plan_same_shape(struct mu_op *op)
+{
+	return mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &op->inputs[0]->shape);
+}
+
+static enum mu_status forward_activation(struct mu_op *op)
+{
+	size_t n = mu_shape_n(&op->inputs[0]->shape);
+
+	if (op->outputs[0]->data != op->inputs[0]->data)
+		memcpy(op->outputs[0]->data, op->inputs[0]->data, n * sizeof(float));
+	mu_ref_activate(op->attr, op->outputs[0]->data, n);
+	return MU_OK;
+}
+
+static void backward_activation(struct mu_op *op)
+{
+	const struct mu_tensor *out = op->outputs[0];
+
+	if (op->inputs[0]->needs_grad)
+		mu_ref_activate_backward(op->attr, out->data, out->grad, op->inputs[0]->grad,
+					 mu_shape_n(&out->shape));
+}
+
+const struct mu_ref_kind mu_ref_activation = {
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.in_place = true,
+	.plan = plan_same_shape,
+	.forward = forward_activation,
+	.backward = backward_activation,
+};
+
+/* ---- dropout: the mask (0 or 1 / (1 - p)) is kept in the workspace ---- */
+
+/* The random key of an element is its place in its sample and the operation's index above it: 34
+ * bits. */
+enum { ELEMENT_BITS = 24, INDEX_BITS = 10 };
+
+static enum mu_status plan_dropout(struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_dropout *a = op->attr;
+
+	if (!(a->p >= 0 && a->p < 1))
+		MU_FAIL(MU_ERR_ARGUMENT, "%s (dropout): probability %g; it must be in [0, 1)",
+			op->name, (double)a->p);
+	if (op->index >> INDEX_BITS != 0 ||
+	    mu_ref_features(&op->inputs[0]->shape) >> ELEMENT_BITS != 0)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s (dropout): operation %d, %zu elements a sample; the random numbers "
+			"reach for "
+			"%d operations and %d elements",
+			op->name, op->index, mu_ref_features(&op->inputs[0]->shape),
+			1 << INDEX_BITS, 1 << ELEMENT_BITS);
+	MU_TRY(plan_same_shape(op));
+	if (op->phase == MU_PHASE_TRAIN)
+		op->workspace_nbytes = mu_shape_n(&op->inputs[0]->shape) * sizeof(float);
+out:
+	return st;
+}
+
+/* A draw depends on the sample's id and the element's place in it, not on the batch it came with.
+ */
+static void draw_mask(struct mu_op *op)
+{
+	const struct mu_dropout *a = op->attr;
+	const struct mu_batch *b = op->batch;
+	size_t n = op->inputs[0]->shape.dims[0], features = mu_ref_features(&op->inputs[0]->shape);
+	float *mask = op->workspace;
+
+	for (size_t s = 0; s < n; s++) {
+		struct mu_random key = {.seed = b->seed,
+					.purpose = MU_RANDOM_DROPOUT,
+					.epoch = b->epoch,
+					.sample = b->ids ? b->ids[s] : s};
+
+		for (size_t k = 0; k < features; k++) {
+			uint64_t element = (uint64_t)op->index << ELEMENT_BITS | k;
+			bool drop = mu_random_uniform(&key, element) < a->p;
+
+			mask[s * features + k] = drop ? 0 : 1 / (1 - a->p);
+		}
+	}
+}
+
+static void multiply(const float *x, const float *mask, float *y, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		y[k] = x[k] * mask[k];
+}
+
+static enum mu_status forward_dropout(struct mu_op *op)
+{
+	const float *x = op->inputs[0]->data;
+	float *y = op->outputs[0]->data;
+	size_t n = mu_shape_n(&op->inputs[0]->shape);
+
+	if (op->phase == MU_PHASE_TRAIN) {
+		draw_mask(op);
+		multiply(x, op->workspace, y, n);
+	} else if (y != x) {
+		memcpy(y, x, n * sizeof *y);
+	}
+	return MU_OK;
+}
+
+static void backward_dropout(struct mu_op *op)
+{
+	if (op->inputs[0]->needs_grad)
+		multiply(op->outputs[0]->grad, op->workspace, op->inputs[0]->grad,
+			 mu_shape_n(&op->inputs[0]->shape));
+}
+
+const struct mu_ref_kind mu_ref_dropout = {
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.in_place = true,
+	.plan = plan_dropout,
+	.forward = forward_dropout,
+	.backward = backward_dropout,
+};

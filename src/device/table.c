@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The devices of this build, the preferred one first. A new one: a line in each list here. */
+#include "config.h"
+
+#include <muster/device.h>
+
+#ifdef HAVE_ONEDNN
+extern const struct mu_device_ops mu_device_cpu;
+#endif
+extern const struct mu_device_ops mu_device_ref;
+
+const struct mu_device_ops *const mu_device_table[] = {
+#ifdef HAVE_ONEDNN
+	&mu_device_cpu,
+#endif
+	&mu_device_ref,
+	NULL,
+};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random data for benchmarks: one batch, uniform in [-1, 1) with labels at random, is made at the
+ * start and given again and again. Record i is sample i modulo b of it.
+ */
+#include <string.h>
+
+#include "reader.h"
+
+enum { DEFAULT_STEPS = 500 };
+
+struct synthetic {
+	float *data;   /* (b, c, h, w) */
+	float *labels; /* (b) */
+};
+
+static enum mu_status open_synthetic(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *c = &in->config;
+	size_t sample = c->shape[0] * c->shape[1] * c->shape[2];
+	struct mu_random key = {.seed = c->seed, .purpose = MU_RANDOM_SYNTHETIC};
+	struct synthetic *s;
+
+	if (sample == 0)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"synthetic input: shape (%zu, %zu, %zu); every part must be at least 1",
+			c->shape[0], c->shape[1], c->shape[2]);
+	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
+	in->impl = s;
+	MU_TRY(MU_ALLOC(s->data, c->batch * sample, "synthetic samples"));
+	MU_TRY(MU_ALLOC(s->labels, c->batch, "synthetic labels"));
+	for (size_t i = 0; i < c->batch; i++) {
+		key.sample = i;
+		for (size_t j = 0; j < sample; j++)
+			s->data[i * sample + j] = 2 * mu_random_uniform(&key, j) - 1;
+		s->labels[i] = (float)mu_random_below(&key, 0, c->classes);
+	}
+	in->n = c->num_examples ? c->num_examples
+				: DEFAULT_STEPS * (size_t)c->num_workers * c->batch;
+	memcpy(in->shape, c->shape, sizeof in->shape);
+	in->classes = c->classes;
+out:
+	return st;
+}
+
+static void close_synthetic(struct mu_input *in)
+{
+	struct synthetic *s = in->impl;
+
+	if (!s)
+		return;
+	mu_free(s->data);
+	mu_free(s->labels);
+	mu_free(s);
+	in->impl = NULL;
+}
+
+static void read_synthetic(const struct mu_input *in, size_t record, float *data, float *label)
+{
+	const struct synthetic *s = in->impl;
+	size_t sample = in->shape[0] * in->shape[1] * in->shape[2];
+	size_t i = record % in->config.batch;
+
+	memcpy(data, s->data + i * sample, sample * sizeof *data);
+	*label = s->labels[i];
+}
+
+const struct mu_reader mu_reader_synthetic = {
+	.name = "synthetic",
+	.help = "one batch of random data, given again and again",
+	.open = open_synthetic,
+	.close = close_synthetic,
+	.read = read_synthetic,
+};

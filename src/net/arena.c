@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory plan. Time runs 0 .. 2n-1: operation i works forward at time i and backward at time
+ * 2n-1-i. Every buffer (a tensor's data, its gradient, a workspace) has a first and a last time;
+ * two buffers may share memory when their times do not meet. Buffers are placed from the largest to
+ * the smallest, each at the lowest offset that is free during its time. (Greedy by size: Pisarchyk
+ * and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020.)
+ */
+#include "plan.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <muster/base.h>
+
+struct buffer {
+	size_t nbytes, at;
+	long first, last;
+};
+
+/* Buffer numbers: data of tensor t, gradient of tensor t, workspace of operation i. */
+struct layout {
+	struct mu_plan *plan;
+	struct buffer *buffers;
+	size_t n_buffers;
+	size_t *data, *grad; /* per tensor: its buffer; aliases share one */
+	size_t *workspace;   /* per operation */
+	size_t scratch;
+	size_t *order, *placed; /* used while placing */
+};
+
+static long forward_time(size_t i)
+{
+	return (long)i;
+}
+
+static long backward_time(const struct mu_plan *plan, size_t i)
+{
+	return 2 * (long)plan->n_ops - 1 - (long)i;
+}
+
+static size_t tensor_number(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	return (size_t)(t - plan->tensors);
+}
+
+static size_t add_buffer(struct layout *m, size_t nbytes)
+{
+	m->buffers[m->n_buffers] =
+		(struct buffer){.nbytes = (nbytes + 63) / 64 * 64, .first = LONG_MAX, .last = -1};
+	return m->n_buffers++;
+}
+
+static void use(struct layout *m, size_t b, long time)
+{
+	struct buffer *buffer = &m->buffers[b];
+
+	if (time < buffer->first)
+		buffer->first = time;
+	if (time > buffer->last)
+		buffer->last = time;
+}
+
+/* Does backward of this kind read its inputs' values, or its outputs'? */
+static bool reads_input(const struct mu_op *op)
+{
+	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
+	       op->kind == MU_OP_BATCH_NORM;
+}
+
+static bool reads_output(const struct mu_op *op)
+{
+	return op->fused_activation || op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_SOFTMAX;
+}
+
+static void assign_buffers(struct layout *m)
+{
+	struct mu_plan *plan = m->plan;
+
+	m->data[0] = add_buffer(m, plan->tensors[0].nbytes);
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		struct mu_op *op = &plan->ops[i];
+		size_t in = tensor_number(plan, op->inputs[0]);
+
+		for (int o = 0; o < op->n_outputs; o++) {
+			size_t t = tensor_number(plan, op->outputs[o]);
+			bool alias_grad = op->in_place && op->kind != MU_OP_SPLIT;
+
+			m->data[t] =
+				op->in_place ? m->data[in] : add_buffer(m, op->outputs[o]->nbytes);
+			if (op->outputs[o]->needs_grad)
+				m->grad[t] = alias_grad ? m->grad[in]
+							: add_buffer(m, op->outputs[o]->nbytes);
+		}
+		m->workspace[i] = add_buffer(m, op->workspace_nbytes);
+	}
+	m->scratch = add_buffer(m, 0);
+}
+
+static void find_lifetimes(struct layout *m)
+{
+	struct mu_plan *plan = m->plan;
+	bool train = plan->phase == MU_PHASE_TRAIN;
+	long end = 2 * (long)plan->n_ops;
+
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		struct mu_op *op = &plan->ops[i];
+		long forward = forward_time(i), backward = backward_time(plan, i);
+
+		use(m, m->workspace[i], forward);
+		if (train)
+			use(m, m->workspace[i], backward);
+		for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
+			bool input = k < op->n_inputs;
+			size_t t = tensor_number(plan, input ? op->inputs[k]
+							     : op->outputs[k - op->n_inputs]);
+
+			use(m, m->data[t], forward);
+			if (train && (input ? reads_input(op) : reads_output(op)))
+				use(m, m->data[t], backward);
+			if (plan->tensors[t].needs_grad)
+				use(m, m->grad[t], backward);
+		}
+		if (op->scratch_nbytes > m->buffers[m->scratch].nbytes)
+			m->buffers[m->scratch].nbytes = (op->scratch_nbytes + 63) / 64 * 64;
+	}
+	/* The caller fills the input and reads the probabilities at times of its own. */
+	use(m, m->data[0], -1);
+	use(m, m->data[0], end);
+	use(m, m->data[tensor_number(plan, plan->ops[plan->n_ops - 1].outputs[0])], end);
+	use(m, m->scratch, 0);
+	use(m, m->scratch, end);
+}
+
+static bool meet(const struct buffer *a, const struct buffer *b)
+{
+	return a->first <= b->last && b->first <= a->last;
+}
+
+/* Lowest offset at which buffer b is clear of all placed buffers that it meets; placed is sorted by
+ * offset. */
+static size_t lowest_offset(const struct layout *m, const struct buffer *b, size_t n_placed)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < n_placed; i++) {
+		const struct buffer *p = &m->buffers[m->placed[i]];
+
+		if (!meet(b, p) || p->nbytes == 0)
+			continue;
+		if (p->at >= at + b->nbytes)
+			break;
+		if (p->at + p->nbytes > at)
+			at = p->at + p->nbytes;
+	}
+	return at;
+}
+
+static void place(struct layout *m)
+{
+	size_t n = m->n_buffers, *order = m->order, total = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = i;
+
+		for (; k > 0 && m->buffers[order[k - 1]].nbytes < m->buffers[i].nbytes; k--)
+			order[k] = order[k - 1];
+		order[k] = i;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct buffer *b = &m->buffers[order[i]];
+		size_t k = i;
+
+		b->at = lowest_offset(m, b, i);
+		for (; k > 0 && m->buffers[m->placed[k - 1]].at > b->at; k--)
+			m->placed[k] = m->placed[k - 1];
+		m->placed[k] = order[i];
+		if (b->at + b->nbytes > total)
+			total = b->at + b->nbytes;
+	}
+	m->plan->arena_bytes = total;
+}
+
+static void *pointer(const struct layout *m, size_t b)
+{
+	return (char *)m->plan->arena + m->buffers[b].at;
+}
+
+static void set_pointers(struct layout *m)
+{
+	struct mu_plan *plan = m->plan;
+
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		struct mu_op *op = &plan->ops[i];
+
+		op->workspace = op->workspace_nbytes ? pointer(m, m->workspace[i]) : NULL;
+		op->scratch = op->scratch_nbytes ? pointer(m, m->scratch) : NULL;
+		for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
+			struct mu_tensor *t =
+				k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
+
+			t->data = pointer(m, m->data[tensor_number(plan, t)]);
+			t->grad =
+				t->needs_grad ? pointer(m, m->grad[tensor_number(plan, t)]) : NULL;
+		}
+	}
+}
+
+enum mu_status mu_plan_memory(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	size_t nt = plan->n_tensors, n_max = 2 * nt + plan->n_ops + 1;
+	struct layout m = {.plan = plan};
+
+	m.buffers = calloc(n_max, sizeof *m.buffers);
+	m.data = calloc(2 * nt + plan->n_ops + 2 * n_max, sizeof *m.data);
+	if (!m.buffers || !m.data)
+		MU_FAIL(MU_ERR_MEMORY, "no memory to plan network %s", plan->net->config.network);
+	m.grad = m.data + nt;
+	m.workspace = m.grad + nt;
+	m.order = m.workspace + plan->n_ops;
+	m.placed = m.order + n_max;
+	assign_buffers(&m);
+	find_lifetimes(&m);
+	place(&m);
+	MU_TRY(mu_alloc(&plan->arena, plan->arena_bytes, "activations"));
+	set_pointers(&m);
+out:
+	free(m.buffers);
+	free(m.data);
+	return st;
+}

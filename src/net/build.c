@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and freeing a net; adding a layer. What each layer is stands in layers.c. */
+#include "graph.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+/* Remember the first error; every later call sees it and does nothing. */
+int mu_net_fail(struct mu_net *net, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (net->st != MU_OK)
+		return -1;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	net->st = mu_trace_start(MU_ERR_USAGE, __FILE__, __LINE__, "network %s: %s",
+				 net->config.network, text);
+	return -1;
+}
+
+static int out_of_memory(struct mu_net *net)
+{
+	if (net->st == MU_OK)
+		net->st = mu_trace_start(MU_ERR_MEMORY, __FILE__, __LINE__,
+					 "no memory for network %s", net->config.network);
+	return -1;
+}
+
+static int add_tensor(struct mu_net *net, const struct mu_shape *shape, int producer)
+{
+	struct net_tensor *grown =
+		realloc(net->tensors, ((size_t)net->n_tensors + 1) * sizeof *grown);
+
+	if (!grown)
+		return out_of_memory(net);
+	net->tensors = grown;
+	net->tensors[net->n_tensors] = (struct net_tensor){.shape = *shape, .producer = producer};
+	return net->n_tensors++;
+}
+
+static char *layer_name(struct mu_net *net, const struct net_spec *spec)
+{
+	char text[64];
+
+	if (spec->name)
+		return strdup(spec->name);
+	snprintf(text, sizeof text, "%s%d", mu_op_kind_name(spec->kind), net->named[spec->kind]++);
+	return strdup(text);
+}
+
+int mu_net_add(struct mu_net *net, const struct net_spec *spec)
+{
+	struct net_layer *grown, *layer;
+	size_t nbytes = (size_t)spec->n_inputs * sizeof(int);
+	int out;
+
+	grown = realloc(net->layers, ((size_t)net->n_layers + 1) * sizeof *grown);
+	if (!grown)
+		return out_of_memory(net);
+	net->layers = grown;
+	layer = &net->layers[net->n_layers++];
+	*layer = (struct net_layer){.kind = spec->kind, .n_inputs = spec->n_inputs, .n_outputs = 1};
+	layer->name = layer_name(net, spec);
+	layer->inputs = malloc(nbytes);
+	layer->outputs = malloc(sizeof(int));
+	layer->attr = spec->attr ? malloc(spec->attr_nbytes) : NULL;
+	if (!layer->name || !layer->inputs || !layer->outputs || (spec->attr && !layer->attr))
+		return out_of_memory(net);
+	memcpy(layer->inputs, spec->inputs, nbytes);
+	if (spec->attr)
+		memcpy(layer->attr, spec->attr, spec->attr_nbytes);
+	out = add_tensor(net, &spec->out, net->n_layers - 1);
+	layer->outputs[0] = out;
+	return out;
+}
+
+/* Add a parameter, or with aux_momentum > 0 an auxiliary array, to the layer added last. */
+enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
+				float aux_momentum)
+{
+	struct net_layer *layer = &net->layers[net->n_layers - 1];
+	struct net_param *param = &layer->params[layer->n_params];
+	size_t nbytes = strlen(layer->name) + strlen(suffix) + 2;
+
+	param->name = malloc(nbytes);
+	if (!param->name) {
+		out_of_memory(net);
+		return net->st;
+	}
+	snprintf(param->name, nbytes, "%s_%s", layer->name, suffix);
+	param->shape = shape;
+	param->aux = aux_momentum > 0;
+	param->momentum = aux_momentum;
+	layer->n_params++;
+	return MU_OK;
+}
+
+int mu_net_input(struct mu_net *net)
+{
+	const size_t *s = net->config.shape;
+	struct mu_shape shape = {4, {0, s[0], s[1], s[2]}};
+
+	if (net->st != MU_OK)
+		return -1;
+	if (net->n_tensors > 0)
+		return mu_net_fail(net, "the input must come first, and once");
+	return add_tensor(net, &shape, -1);
+}
+
+void mu_net_free(struct mu_net *net)
+{
+	if (!net)
+		return;
+	for (int l = 0; l < net->n_layers; l++) {
+		struct net_layer *layer = &net->layers[l];
+
+		for (int p = 0; p < layer->n_params; p++)
+			free(layer->params[p].name);
+		free(layer->name);
+		free(layer->attr);
+		free(layer->inputs);
+		free(layer->outputs);
+	}
+	free(net->layers);
+	free(net->tensors);
+	free(net);
+}
+
+static enum mu_status check_complete(const struct mu_net *net)
+{
+	enum mu_status st = MU_OK;
+
+	if (net->n_layers == 0 || net->layers[net->n_layers - 1].kind != MU_OP_SOFTMAX)
+		MU_FAIL(MU_ERR_USAGE, "network %s: the last layer must be softmax",
+			net->config.network);
+	for (int t = 0; t < net->n_tensors - 1; t++)
+		if (net->tensors[t].n_consumers == 0)
+			MU_FAIL(MU_ERR_USAGE, "network %s: nobody uses the output of %s",
+				net->config.network,
+				net->tensors[t].producer < 0
+					? "the input"
+					: net->layers[net->tensors[t].producer].name);
+out:
+	return st;
+}
+
+enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_network *network;
+	struct mu_net *net = NULL;
+
+	*out = NULL;
+	MU_TRY(mu_network_find(&network, config->network));
+	if (config->classes < 2)
+		MU_FAIL(MU_ERR_USAGE, "network %s: %zu classes; at least 2 are needed",
+			config->network, config->classes);
+	net = calloc(1, sizeof *net);
+	if (!net)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for network %s", config->network);
+	net->config = *config;
+	net->config.network = network->name;
+	MU_TRY(network->build(net, &net->config));
+	MU_TRY(net->st);
+	mu_net_count_consumers(net);
+	MU_TRY(check_complete(net));
+	MU_TRY(mu_net_rewrite(net));
+	*out = net;
+	net = NULL;
+out:
+	mu_net_free(net);
+	return st;
+}
+
+enum mu_status mu_network_find(const struct mu_network **out, const char *name)
+{
+	enum mu_status st = MU_OK;
+	char list[1024] = "";
+
+	for (size_t i = 0; mu_network_table[i]; i++) {
+		if (strcmp(mu_network_table[i]->name, name) == 0) {
+			*out = mu_network_table[i];
+			return MU_OK;
+		}
+		snprintf(list + strlen(list), sizeof list - strlen(list), " %s",
+			 mu_network_table[i]->name);
+	}
+	MU_FAIL(MU_ERR_USAGE, "--network %s: unknown; known networks are:%s", name, list);
+out:
+	return st;
+}
+
+void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts)
+{
+	*counts = (struct mu_net_counts){.layers = (size_t)net->n_layers};
+	for (int l = 0; l < net->n_layers; l++) {
+		const struct net_layer *layer = &net->layers[l];
+
+		for (int p = 0; p < layer->n_params; p++) {
+			size_t n = mu_shape_n(&layer->params[p].shape);
+
+			if (layer->params[p].aux) {
+				counts->aux += n;
+			} else {
+				counts->params += n;
+				counts->arrays++;
+			}
+		}
+	}
+}

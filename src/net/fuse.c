@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From layers to operations. An activation behind a convolution or a fully connected layer becomes
+ * part of that operation; another activation works in place where its producer's backward does not
+ * read the output.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+
+#include <muster/base.h>
+
+static bool takes_activation(enum mu_op_kind kind)
+{
+	return kind == MU_OP_CONVOLUTION || kind == MU_OP_FULLY_CONNECTED;
+}
+
+static bool may_be_overwritten(enum mu_op_kind kind)
+{
+	return kind == MU_OP_POOLING || kind == MU_OP_BATCH_NORM || kind == MU_OP_SUM ||
+	       kind == MU_OP_CONCAT;
+}
+
+/* The operation that makes tensor t, or NULL. */
+static struct mu_op *producer(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	for (size_t i = plan->n_ops; i-- > 0;)
+		for (int o = 0; o < plan->ops[i].n_outputs; o++)
+			if (plan->ops[i].outputs[o] == t)
+				return &plan->ops[i];
+	return NULL;
+}
+
+static void set_param(struct mu_param *to, const struct net_param *from)
+{
+	to->name = from->name;
+	to->shape = from->shape;
+}
+
+static enum mu_status add_operation(struct mu_plan *plan, int l)
+{
+	enum mu_status st = MU_OK;
+	const struct net_layer *layer = &plan->net->layers[l];
+	struct mu_op *op = &plan->ops[plan->n_ops];
+	struct mu_tensor **links =
+		calloc((size_t)(layer->n_inputs + layer->n_outputs), sizeof *links);
+
+	if (!links)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
+			plan->net->config.network);
+	plan->links[plan->n_ops] = links;
+	plan->op_layer[plan->n_ops] = l;
+	plan->n_ops++;
+	*op = (struct mu_op){
+		.kind = layer->kind,
+		.name = layer->name,
+		.index = l,
+		.attr = layer->attr,
+		.phase = plan->phase,
+		.n_inputs = layer->n_inputs,
+		.n_outputs = layer->n_outputs,
+		.inputs = links,
+		.outputs = links + layer->n_inputs,
+		.batch = &plan->batch,
+	};
+	for (int i = 0; i < layer->n_inputs; i++)
+		op->inputs[i] = &plan->tensors[layer->inputs[i]];
+	for (int i = 0; i < layer->n_outputs; i++)
+		op->outputs[i] = &plan->tensors[layer->outputs[i]];
+	for (int p = 0; p < layer->n_params; p++) {
+		if (layer->params[p].aux)
+			set_param(&op->aux[op->n_aux++], &layer->params[p]);
+		else
+			set_param(&op->params[op->n_params++], &layer->params[p]);
+	}
+out:
+	return st;
+}
+
+static void mark_gradients(struct mu_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		const struct mu_op *op = &plan->ops[i];
+		bool needs = op->n_params > 0;
+
+		for (int t = 0; t < op->n_inputs; t++)
+			needs |= op->inputs[t]->needs_grad;
+		for (int t = 0; t < op->n_outputs; t++)
+			op->outputs[t]->needs_grad = needs && plan->phase == MU_PHASE_TRAIN;
+	}
+}
+
+enum mu_status mu_plan_operations(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_net *net = plan->net;
+
+	for (int t = 0; t < net->n_tensors; t++) {
+		plan->tensors[t].shape = net->tensors[t].shape;
+		plan->tensors[t].shape.dims[0] = plan->batch_size;
+	}
+	for (int l = 0; l < net->n_layers; l++) {
+		const struct net_layer *layer = &net->layers[l];
+		struct mu_op *before = producer(plan, &plan->tensors[layer->inputs[0]]);
+		bool activation = layer->kind == MU_OP_ACTIVATION;
+
+		if (activation && before && takes_activation(before->kind) &&
+		    !before->fused_activation) {
+			before->fused_activation = layer->attr;
+			before->outputs[0] = &plan->tensors[layer->outputs[0]];
+			continue;
+		}
+		MU_TRY(add_operation(plan, l));
+		plan->ops[plan->n_ops - 1].in_place =
+			activation && before && may_be_overwritten(before->kind);
+		if (layer->kind == MU_OP_SPLIT)
+			plan->ops[plan->n_ops - 1].in_place = true;
+	}
+	mark_gradients(plan);
+out:
+	return st;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public layer calls: each checks its input's shape, infers the output's, and names its
+ * parameters. */
+#include "graph.h"
+
+#include <muster/base.h>
+
+static bool usable(const struct mu_net *net, int in)
+{
+	return net->st == MU_OK && in >= 0 && in < net->n_tensors;
+}
+
+static const struct mu_shape *shape_of(const struct mu_net *net, int t)
+{
+	return &net->tensors[t].shape;
+}
+
+static size_t features(const struct mu_shape *s)
+{
+	size_t n = 1;
+
+	for (int i = 1; i < s->ndims; i++)
+		n *= s->dims[i];
+	return n;
+}
+
+static int one_or(int value)
+{
+	return value ? value : 1;
+}
+
+static struct mu_shape vector(size_t n)
+{
+	return (struct mu_shape){1, {n}};
+}
+
+/* Output size of a window along one dimension; 0 if the window does not fit. */
+static size_t window(size_t size, int kernel, int stride, int pad, bool ceil)
+{
+	long span = (long)size + 2L * pad - kernel;
+
+	if (span < 0 || kernel < 1 || stride < 1)
+		return 0;
+	return (size_t)((span + (ceil ? stride - 1 : 0)) / stride) + 1;
+}
+
+static int need_image(struct mu_net *net, const char *kind, const struct mu_shape *in)
+{
+	char text[96];
+
+	return mu_net_fail(net, "%s needs an input (n, c, h, w), not %s", kind,
+			   mu_shape_text(in, text, sizeof text));
+}
+
+static int need_larger(struct mu_net *net, const char *kind, const int *kernel,
+		       const struct mu_shape *in)
+{
+	return mu_net_fail(
+		net,
+		"%s with kernel %dx%d does not fit its input of %zux%zu: a larger image is needed",
+		kind, kernel[0], kernel[1], in->dims[2], in->dims[3]);
+}
+
+int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
+		       const char *name)
+{
+	struct mu_convolution a = *attr;
+	const struct mu_shape *s;
+	struct mu_shape out, weight;
+	int t;
+
+	if (!usable(net, in))
+		return -1;
+	s = shape_of(net, in);
+	if (s->ndims != 4)
+		return need_image(net, "convolution", s);
+	a.groups = one_or(a.groups);
+	out = (struct mu_shape){4, {0, (size_t)a.filters, 0, 0}};
+	weight = (struct mu_shape){4, {(size_t)a.filters, s->dims[1] / (size_t)a.groups, 0, 0}};
+	for (int i = 0; i < 2; i++) {
+		a.stride[i] = one_or(a.stride[i]);
+		a.dilate[i] = one_or(a.dilate[i]);
+		out.dims[2 + i] = window(s->dims[2 + i], a.dilate[i] * (a.kernel[i] - 1) + 1,
+					 a.stride[i], a.pad[i], false);
+		weight.dims[2 + i] = (size_t)a.kernel[i];
+		if (out.dims[2 + i] == 0)
+			return need_larger(net, "convolution", a.kernel, s);
+	}
+	if (a.filters < 1 || a.filters % a.groups != 0 || s->dims[1] % (size_t)a.groups != 0)
+		return mu_net_fail(
+			net,
+			"convolution: %zu channels and %d filters cannot be cut into %d groups",
+			s->dims[1], a.filters, a.groups);
+	t = mu_net_add(net, &(struct net_spec){MU_OP_CONVOLUTION, name, &a, sizeof a, 1, &in, out});
+	if (t < 0 || mu_net_add_param(net, "weight", weight, 0) != MU_OK)
+		return -1;
+	if (!a.no_bias && mu_net_add_param(net, "bias", vector((size_t)a.filters), 0) != MU_OK)
+		return -1;
+	return t;
+}
+
+int mu_net_fully_connected(struct mu_net *net, int in, const struct mu_fully_connected *attr,
+			   const char *name)
+{
+	struct mu_shape out, weight;
+	int t;
+
+	if (!usable(net, in))
+		return -1;
+	if (attr->units < 1)
+		return mu_net_fail(net, "fully connected: %d units; at least 1 is needed",
+				   attr->units);
+	out = (struct mu_shape){2, {0, (size_t)attr->units}};
+	weight = (struct mu_shape){2, {(size_t)attr->units, features(shape_of(net, in))}};
+	t = mu_net_add(net, &(struct net_spec){MU_OP_FULLY_CONNECTED, name, attr, sizeof *attr, 1,
+					       &in, out});
+	if (t < 0 || mu_net_add_param(net, "weight", weight, 0) != MU_OK)
+		return -1;
+	if (!attr->no_bias &&
+	    mu_net_add_param(net, "bias", vector((size_t)attr->units), 0) != MU_OK)
+		return -1;
+	return t;
+}
+
+int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, const char *name)
+{
+	struct mu_activation a = {kind};
+
+	if (!usable(net, in))
+		return -1;
+	return mu_net_add(net, &(struct net_spec){MU_OP_ACTIVATION, name, &a, sizeof a, 1, &in,
+						  *shape_of(net, in)});
+}
+
+int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, const char *name)
+{
+	struct mu_pooling a = *attr;
+	const struct mu_shape *s;
+	struct mu_shape out;
+
+	if (!usable(net, in))
+		return -1;
+	s = shape_of(net, in);
+	if (s->ndims != 4)
+		return need_image(net, "pooling", s);
+	out = *s;
+	for (int i = 0; i < 2; i++) {
+		if (a.global) {
+			a.kernel[i] = (int)s->dims[2 + i];
+			a.stride[i] = 1;
+			a.pad[i] = 0;
+		}
+		a.stride[i] = one_or(a.stride[i]);
+		out.dims[2 + i] =
+			window(s->dims[2 + i], a.kernel[i], a.stride[i], a.pad[i], a.ceil);
+		if (out.dims[2 + i] == 0)
+			return need_larger(net, "pooling", a.kernel, s);
+	}
+	return mu_net_add(net, &(struct net_spec){MU_OP_POOLING, name, &a, sizeof a, 1, &in, out});
+}
+
+int mu_net_flatten(struct mu_net *net, int in, const char *name)
+{
+	struct mu_shape out;
+
+	if (!usable(net, in))
+		return -1;
+	out = (struct mu_shape){2, {0, features(shape_of(net, in))}};
+	return mu_net_add(net, &(struct net_spec){MU_OP_FLATTEN, name, NULL, 0, 1, &in, out});
+}
+
+int mu_net_dropout(struct mu_net *net, int in, float p, const char *name)
+{
+	struct mu_dropout a = {p};
+
+	if (!usable(net, in))
+		return -1;
+	if (!(p >= 0 && p < 1))
+		return mu_net_fail(net, "dropout: probability %g is not in [0, 1)", (double)p);
+	return mu_net_add(net, &(struct net_spec){MU_OP_DROPOUT, name, &a, sizeof a, 1, &in,
+						  *shape_of(net, in)});
+}
+
+int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *attr,
+		      const char *name)
+{
+	struct mu_batch_norm a = *attr;
+	struct mu_shape c;
+	int t;
+
+	if (!usable(net, in))
+		return -1;
+	if (!(a.eps > 0 && a.momentum > 0 && a.momentum < 1))
+		return mu_net_fail(
+			net, "batch-norm: eps %g must be above 0 and momentum %g between 0 and 1",
+			(double)a.eps, (double)a.momentum);
+	c = vector(shape_of(net, in)->dims[1]);
+	t = mu_net_add(net, &(struct net_spec){MU_OP_BATCH_NORM, name, &a, sizeof a, 1, &in,
+					       *shape_of(net, in)});
+	if (t < 0 || mu_net_add_param(net, "gamma", c, 0) != MU_OK ||
+	    mu_net_add_param(net, "beta", c, 0) != MU_OK ||
+	    mu_net_add_param(net, "moving_mean", c, a.momentum) != MU_OK ||
+	    mu_net_add_param(net, "moving_var", c, a.momentum) != MU_OK)
+		return -1;
+	return t;
+}
+
+int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)
+{
+	char a[96], b[96];
+
+	for (int i = 0; i < n; i++) {
+		if (!usable(net, ins[i]))
+			return -1;
+		if (!mu_shape_equal(shape_of(net, ins[0]), shape_of(net, ins[i])))
+			return mu_net_fail(net, "sum of shapes %s and %s",
+					   mu_shape_text(shape_of(net, ins[0]), a, sizeof a),
+					   mu_shape_text(shape_of(net, ins[i]), b, sizeof b));
+	}
+	if (n < 2)
+		return mu_net_fail(net, "sum needs at least two inputs, not %d", n);
+	return mu_net_add(
+		net, &(struct net_spec){MU_OP_SUM, name, NULL, 0, n, ins, *shape_of(net, ins[0])});
+}
+
+int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
+{
+	struct mu_shape out = {0, {0}};
+	char a[96], b[96];
+
+	for (int i = 0; i < n; i++) {
+		struct mu_shape s;
+
+		if (!usable(net, ins[i]))
+			return -1;
+		s = *shape_of(net, ins[i]);
+		if (i == 0) {
+			out = s;
+			continue;
+		}
+		s.dims[1] = out.dims[1];
+		if (!mu_shape_equal(&out, &s))
+			return mu_net_fail(net, "concat of shapes %s and %s",
+					   mu_shape_text(&out, a, sizeof a),
+					   mu_shape_text(shape_of(net, ins[i]), b, sizeof b));
+		out.dims[1] += shape_of(net, ins[i])->dims[1];
+	}
+	if (n < 2)
+		return mu_net_fail(net, "concat needs at least two inputs, not %d", n);
+	return mu_net_add(net, &(struct net_spec){MU_OP_CONCAT, name, NULL, 0, n, ins, out});
+}
+
+void mu_net_softmax(struct mu_net *net, int in, const char *name)
+{
+	const struct mu_shape *s;
+
+	if (!usable(net, in))
+		return;
+	s = shape_of(net, in);
+	if (s->ndims != 2 || s->dims[1] != net->config.classes) {
+		mu_net_fail(net, "softmax needs an input (n, %zu classes)", net->config.classes);
+		return;
+	}
+	mu_net_add(net, &(struct net_spec){MU_OP_SOFTMAX, name, NULL, 0, 1, &in, *s});
+}

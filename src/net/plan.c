@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A net compiled for one device, batch size and phase; slices of the flat arrays; execution layer
+ * by layer. */
+#include "plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+#include <muster/device.h>
+
+static struct mu_param *op_param(struct mu_op *op, int param)
+{
+	return param < op->n_params ? &op->params[param] : &op->aux[param - op->n_params];
+}
+
+struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k)
+{
+	return op_param(&plan->ops[plan->keys[k].op], plan->keys[k].param);
+}
+
+static enum mu_status allocate(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	size_t n_layers = (size_t)plan->net->n_layers;
+
+	plan->n_tensors = (size_t)plan->net->n_tensors;
+	plan->tensors = calloc(plan->n_tensors, sizeof *plan->tensors);
+	plan->ops = calloc(n_layers, sizeof *plan->ops);
+	plan->links = calloc(n_layers, sizeof *plan->links);
+	plan->op_layer = calloc(n_layers, sizeof *plan->op_layer);
+	plan->op_keys = calloc(n_layers, sizeof *plan->op_keys);
+	plan->slices = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->slices);
+	plan->keys = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->keys);
+	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_layer || !plan->op_keys ||
+	    !plan->slices || !plan->keys)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
+			plan->net->config.network);
+out:
+	return st;
+}
+
+/* Let the device choose kernels and layouts; parameters keep the layouts of `like`. */
+static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *like)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_ops *device = plan->device->ops;
+
+	plan->tensors[0].nbytes = mu_shape_n(&plan->tensors[0].shape) * sizeof(float);
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		struct mu_op *op = &plan->ops[i];
+
+		for (int p = 0; like && p < op->n_params + op->n_aux; p++) {
+			const struct mu_param *from = op_param(&like->ops[i], p);
+			struct mu_param *to = op_param(op, p);
+
+			to->n_padded = from->n_padded;
+			MU_TRY(device->copy_layout(plan->device, from->layout, &to->layout));
+		}
+		plan->n_planned++;
+		MU_TRY(device->plan(plan->device, op));
+	}
+out:
+	return st;
+}
+
+static void add_slice(struct mu_plan *plan, size_t i, int p, bool aux)
+{
+	struct mu_op *op = &plan->ops[i];
+	const struct mu_param *param = op_param(op, p);
+	struct mu_slice *slice = &plan->slices[plan->n_slices];
+
+	*slice = (struct mu_slice){
+		.name = param->name,
+		.at = plan->n,
+		.n = mu_shape_n(&param->shape),
+		.n_padded = param->n_padded,
+		.rule = aux ? MU_SLICE_AVERAGE : MU_SLICE_LEARN,
+	};
+	if (aux)
+		slice->momentum = ((const struct mu_batch_norm *)op->attr)->momentum;
+	plan->keys[plan->n_slices] = (struct plan_key){i, p};
+	plan->op_keys[i][p] = plan->n_slices++;
+	plan->n += mu_pad(param->n_padded);
+}
+
+static enum mu_status make_slices(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		plan->op_keys[i] = calloc(NET_MAX_PARAMS, sizeof **plan->op_keys);
+		if (!plan->op_keys[i])
+			MU_FAIL(MU_ERR_MEMORY, "no memory for the keys of %s", plan->ops[i].name);
+		for (int p = 0; p < plan->ops[i].n_params; p++)
+			add_slice(plan, i, p, false);
+	}
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int p = 0; p < plan->ops[i].n_aux; p++)
+			add_slice(plan, i, plan->ops[i].n_params + p, true);
+out:
+	return st;
+}
+
+enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
+			   size_t batch, enum mu_phase phase, const struct mu_plan *like)
+{
+	enum mu_status st = MU_OK;
+	struct mu_plan *plan = calloc(1, sizeof *plan);
+
+	*out = NULL;
+	if (!plan)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s", net->config.network);
+	*plan = (struct mu_plan){.net = net, .device = device, .phase = phase, .batch_size = batch};
+	if (batch == 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "a plan needs a batch of at least 1");
+	MU_TRY(allocate(plan));
+	MU_TRY(mu_plan_operations(plan));
+	MU_TRY(plan_device(plan, like));
+	MU_TRY(make_slices(plan));
+	MU_TRY(mu_plan_memory(plan));
+	MU_TRY(MU_ALLOC(plan->probabilities, batch * net->config.classes, "probabilities"));
+	*out = plan;
+	plan = NULL;
+out:
+	mu_plan_free(plan);
+	return st;
+}
+
+void mu_plan_free(struct mu_plan *plan)
+{
+	if (!plan)
+		return;
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		struct mu_op *op = &plan->ops[i];
+
+		if (i < plan->n_planned)
+			plan->device->ops->release(plan->device, op);
+		for (int p = 0; p < op->n_params + op->n_aux; p++)
+			plan->device->ops->free_layout(plan->device, op_param(op, p)->layout);
+		for (int o = 0; o < op->n_outputs; o++)
+			plan->device->ops->free_layout(plan->device, op->outputs[o]->layout);
+		free(plan->links[i]);
+		free(plan->op_keys[i]);
+	}
+	mu_free(plan->arena);
+	mu_free(plan->probabilities);
+	free(plan->tensors);
+	free(plan->ops);
+	free(plan->links);
+	free(plan->op_layer);
+	free(plan->op_keys);
+	free(plan->slices);
+	free(plan->keys);
+	free(plan);
+}
+
+enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t k = 0; k < plan->n_slices; k++) {
+		struct mu_param *param = mu_plan_param(plan, k);
+
+		param->data = weights + plan->slices[k].at;
+		param->grad = plan->phase == MU_PHASE_TRAIN ? gradients + plan->slices[k].at : NULL;
+	}
+	for (size_t i = 0; i < plan->n_ops; i++)
+		MU_TRY(plan->device->ops->bind(plan->device, &plan->ops[i]));
+out:
+	return st;
+}
+
+enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l)
+{
+	return plan->device->ops->forward(plan->device, &plan->ops[l]);
+}
+
+enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l)
+{
+	if (!plan->ops[l].outputs[0]->needs_grad)
+		return MU_OK;
+	return plan->device->ops->backward(plan->device, &plan->ops[l]);
+}
+
+const float *mu_plan_probabilities(struct mu_plan *plan)
+{
+	const struct mu_tensor *out = plan->ops[plan->n_ops - 1].outputs[0];
+
+	if (!out->layout)
+		return out->data;
+	if (plan->device->ops->to_plain(plan->device, &out->shape, out->layout, out->data,
+					plan->probabilities) != MU_OK)
+		return NULL;
+	return plan->probabilities;
+}
+
+static bool all_finite(const float *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!isfinite(v[i]))
+			return false;
+	return true;
+}
+
+/* Activations share memory, so the step's forward is run again and every output looked at while it
+ * is fresh. */
+const char *mu_plan_find_nonfinite(struct mu_plan *plan)
+{
+	if (!all_finite(plan->tensors[0].data, plan->tensors[0].nbytes / sizeof(float)))
+		return "the input";
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		struct mu_op *op = &plan->ops[i];
+
+		for (int p = 0; p < op->n_params; p++)
+			if (!all_finite(op->params[p].data, op->params[p].n_padded))
+				return op->params[p].name;
+		if (mu_plan_forward(plan, i) != MU_OK)
+			return op->name;
+		for (int o = 0; o < op->n_outputs; o++)
+			if (!all_finite(op->outputs[o]->data,
+					op->outputs[o]->nbytes / sizeof(float)))
+				return op->name;
+	}
+	return NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan: the inside of a plan, known to src/net only. */
+#ifndef NET_PLAN_H
+#define NET_PLAN_H
+
+#include "graph.h"
+
+/* Slice k of the flat arrays is parameter `param` (net_layer's count) of operation `op`. */
+struct plan_key {
+	size_t op;
+	int param;
+};
+
+struct mu_plan {
+	const struct mu_net *net;
+	struct mu_device *device;
+	enum mu_phase phase;
+	size_t batch_size;
+	struct mu_batch batch;
+	struct mu_tensor
+		*tensors; /* as many as the net has; those that fusion removed stay empty */
+	size_t n_tensors;
+	struct mu_op *ops;
+	struct mu_tensor ***links; /* per operation: its inputs, then its outputs */
+	size_t n_ops, n_planned;   /* n_planned: operations that the device has to release */
+	int *op_layer;             /* layer of the net behind every operation */
+	struct mu_slice *slices;
+	struct plan_key *keys;
+	size_t n_slices, n;
+	size_t **op_keys; /* per operation: its n_params + n_aux keys */
+	void *arena;
+	size_t arena_bytes;
+	float *probabilities; /* plain copy where the device lays its output out otherwise */
+};
+
+/* The parameter behind slice k. */
+struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
+
+/* src/net/fuse.c: fill ops and links from the net's layers, fusing activations. */
+enum mu_status mu_plan_operations(struct mu_plan *plan);
+
+/* src/net/arena.c: place all activations, gradients, workspaces and scratch in one arena by
+ * lifetime, and set pointers. */
+enum mu_status mu_plan_memory(struct mu_plan *plan);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan is made of: slices, layers, sizes; and slices between plain order and the device's
+ * layout. */
+#include "plan.h"
+
+#include <muster/base.h>
+#include <muster/device.h>
+
+const struct mu_slice *mu_plan_slices(const struct mu_plan *plan, size_t *n_slices)
+{
+	*n_slices = plan->n_slices;
+	return plan->slices;
+}
+
+size_t mu_plan_n(const struct mu_plan *plan)
+{
+	return plan->n;
+}
+
+size_t mu_plan_arena_bytes(const struct mu_plan *plan)
+{
+	return plan->arena_bytes;
+}
+
+/* FNV-1a over everything that decides where an element lies. */
+uint64_t mu_plan_hash(const struct mu_plan *plan)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (size_t k = 0; k < plan->n_slices; k++) {
+		const struct mu_slice *s = &plan->slices[k];
+		uint64_t words[4] = {s->at, s->n, s->n_padded, 0};
+
+		words[3] = plan->device->ops->hash_layout(plan->device,
+							  mu_plan_param(plan, k)->layout);
+		for (size_t i = 0; i < sizeof words; i++)
+			hash = (hash ^ ((const unsigned char *)words)[i]) * 1099511628211u;
+	}
+	return hash;
+}
+
+float *mu_plan_input(struct mu_plan *plan)
+{
+	return plan->tensors[0].data;
+}
+
+struct mu_batch *mu_plan_batch(struct mu_plan *plan)
+{
+	return &plan->batch;
+}
+
+size_t mu_plan_batch_size(const struct mu_plan *plan)
+{
+	return plan->batch_size;
+}
+
+size_t mu_plan_layers(const struct mu_plan *plan)
+{
+	return plan->n_ops;
+}
+
+const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l)
+{
+	return plan->ops[l].name;
+}
+
+size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **keys)
+{
+	*keys = plan->op_keys[l];
+	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux);
+}
+
+enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
+					float *flat)
+{
+	const struct mu_param *param = mu_plan_param(plan, k);
+
+	return plan->device->ops->from_plain(plan->device, &param->shape, param->layout, plain,
+					     flat + plan->slices[k].at);
+}
+
+enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat,
+				      float *plain)
+{
+	const struct mu_param *param = mu_plan_param(plan, k);
+
+	return plan->device->ops->to_plain(plan->device, &param->shape, param->layout,
+					   flat + plan->slices[k].at, plain);
+}
+
+const struct mu_shape *mu_plan_slice_shape(const struct mu_plan *plan, size_t k)
+{
+	return &mu_plan_param(plan, k)->shape;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of named arrays in a build without HDF5: every function says so. Built in the place of
+ * array_file.c.
+ */
+#include <muster/storage.h>
+
+static enum mu_status refuse(const char *what)
+{
+	enum mu_status st = MU_OK;
+
+	MU_FAIL(MU_ERR_UNSUPPORTED,
+		"%s: this build has no HDF5; configure with --with-hdf5=DIR, or install parallel "
+		"HDF5",
+		what);
+out:
+	return st;
+}
+
+bool mu_array_file_supported(void)
+{
+	return false;
+}
+
+const char *mu_array_file_version(void)
+{
+	return "not built in";
+}
+
+enum mu_status mu_array_file_create(struct mu_array_file **out, const char *path)
+{
+	*out = NULL;
+	return refuse(path);
+}
+
+enum mu_status mu_array_file_open(struct mu_array_file **out, const char *path)
+{
+	*out = NULL;
+	return refuse(path);
+}
+
+enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, int ndims,
+				   const size_t *dims, const float *data)
+{
+	(void)f;
+	(void)ndims;
+	(void)dims;
+	(void)data;
+	return refuse(name);
+}
+
+enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int ndims,
+				  const size_t *dims, float *data)
+{
+	(void)f;
+	(void)ndims;
+	(void)dims;
+	(void)data;
+	return refuse(name);
+}
+
+enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attribute,
+				      const char *text)
+{
+	(void)f;
+	(void)text;
+	return refuse(attribute);
+}
+
+enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text,
+				      size_t nbytes)
+{
+	(void)f;
+	if (nbytes > 0)
+		*text = '\0';
+	return refuse(attribute);
+}
+
+enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit)
+{
+	(void)f;
+	(void)commit;
+	return MU_OK; /* there is none: neither create nor open gave one */
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Atomic replacement of a file: see replace.h. */
+#include "replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUFFIX_BYTES = 32 };
+
+enum mu_status mu_replace_begin(struct mu_replace *r, const char *path)
+{
+	enum mu_status st = MU_OK;
+	size_t nbytes = strlen(path) + 1;
+
+	*r = (struct mu_replace){0};
+	MU_TRY(MU_ALLOC(r->path, nbytes, "file name"));
+	memcpy(r->path, path, nbytes);
+	MU_TRY(MU_ALLOC(r->temporary, nbytes + SUFFIX_BYTES, "temporary file name"));
+	/* The process number keeps two jobs apart that write to the same path. */
+	snprintf(r->temporary, nbytes + SUFFIX_BYTES, "%s.tmp-%ld", path, (long)getpid());
+out:
+	return st;
+}
+
+static enum mu_status sync_path(const char *path, int flags)
+{
+	enum mu_status st = MU_OK;
+	int fd = open(path, flags | O_CLOEXEC);
+
+	if (fd < 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened to bring it to the disk: %s", path,
+			strerror(errno));
+	/*
+	 * EINVAL: the file system cannot sync such a thing (some cannot sync folders); there is
+	 * nothing to wait for.
+	 */
+	if (fsync(fd) != 0 && errno != EINVAL)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be brought to the disk: %s", path, strerror(errno));
+out:
+	if (fd >= 0)
+		close(fd);
+	return st;
+}
+
+static enum mu_status sync_folder(const char *path)
+{
+	enum mu_status st = MU_OK;
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 0;
+	char *folder = NULL;
+
+	if (!slash) {
+		MU_TRY(sync_path(".", O_RDONLY | O_DIRECTORY));
+		goto out;
+	}
+	if (n == 0)
+		n = 1; /* "/file" lies in "/" */
+	MU_TRY(MU_ALLOC(folder, n + 1, "folder name"));
+	memcpy(folder, path, n);
+	MU_TRY(sync_path(folder, O_RDONLY | O_DIRECTORY));
+out:
+	mu_free(folder);
+	return st;
+}
+
+enum mu_status mu_replace_commit(struct mu_replace *r)
+{
+	enum mu_status st = MU_OK;
+
+	/* Contents first: after a crash the new name must not lead to a file without them. */
+	MU_TRY(sync_path(r->temporary, O_RDONLY));
+	if (rename(r->temporary, r->path) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", r->temporary, r->path,
+			strerror(errno));
+	mu_free(r->temporary);
+	r->temporary = NULL;
+	MU_TRY(sync_folder(r->path));
+out:
+	return st;
+}
+
+void mu_replace_release(struct mu_replace *r)
+{
+	if (r->temporary)
+		unlink(r->temporary);
+	mu_free(r->temporary);
+	mu_free(r->path);
+	*r = (struct mu_replace){0};
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The training loop. One step: read samples, forward (each layer waits for its weights first),
+ * backward (each layer's gradients leave as soon as they are there). This is the only file that
+ * knows nets and stores.
+ */
+#include "train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+struct fit {
+	struct train_run *run;
+	size_t epoch;
+	struct train_metrics total, window; /* of the epoch, since the last line; this worker's */
+	double window_start, window_progress;
+	size_t window_first;
+};
+
+static enum mu_status pull_layer(struct mu_kv *kv, const struct mu_plan *plan, size_t l)
+{
+	enum mu_status st = MU_OK;
+	const size_t *keys;
+	size_t n = mu_plan_layer_keys(plan, l, &keys);
+
+	for (size_t i = 0; i < n; i++)
+		MU_TRY(mu_kv_pull_end(kv, keys[i]));
+out:
+	return st;
+}
+
+static enum mu_status push_layer(struct mu_kv *kv, const struct mu_plan *plan, size_t l)
+{
+	enum mu_status st = MU_OK;
+	const size_t *keys;
+	size_t n = mu_plan_layer_keys(plan, l, &keys);
+
+	for (size_t i = n; i-- > 0;)
+		MU_TRY(mu_kv_push_ready(kv, keys[i]));
+out:
+	return st;
+}
+
+static enum mu_status forward(struct train_run *run, struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t l = 0; l < mu_plan_layers(plan); l++) {
+		MU_TRY(pull_layer(run->kv, plan, l));
+		mu_clock_start(MU_CLOCK_FORWARD);
+		st = mu_plan_forward(plan, l);
+		mu_clock_stop(MU_CLOCK_FORWARD);
+		MU_TRY(st);
+	}
+out:
+	return st;
+}
+
+static enum mu_status backward(struct train_run *run, struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t l = mu_plan_layers(plan); l-- > 0;) {
+		mu_clock_start(MU_CLOCK_BACKWARD);
+		st = mu_plan_backward(plan, l);
+		mu_clock_stop(MU_CLOCK_BACKWARD);
+		MU_TRY(st);
+		MU_TRY(push_layer(run->kv, plan, l));
+	}
+out:
+	return st;
+}
+
+/* The short last step can leave a worker without samples; it takes part all the same. */
+static enum mu_status empty_step(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_kv_step_end(run->kv));
+	MU_TRY(mu_kv_step_begin(run->kv, 0));
+	memset(mu_kv_gradients(run->kv), 0, mu_kv_n(run->kv) * sizeof(float));
+	for (size_t l = mu_plan_layers(run->plan); l-- > 0;)
+		MU_TRY(push_layer(run->kv, run->plan, l));
+out:
+	return st;
+}
+
+static void load(struct train_run *run, struct mu_input *in, struct mu_plan *plan, size_t step)
+{
+	struct mu_batch *batch = mu_plan_batch(plan);
+
+	mu_clock_start(MU_CLOCK_DATA);
+	batch->count = mu_input_read(in, step, mu_plan_input(plan), run->labels, run->ids);
+	batch->labels = run->labels;
+	batch->ids = run->ids;
+	batch->seed = (uint64_t)run->options.seed;
+	batch->epoch = in->epoch;
+	batch->step = step;
+	mu_clock_stop(MU_CLOCK_DATA);
+}
+
+static enum mu_status check_loss(const struct fit *f, struct mu_plan *plan, size_t step)
+{
+	enum mu_status st = MU_OK;
+	const char *place;
+
+	if (isfinite(mu_plan_batch(plan)->loss))
+		return MU_OK;
+	place = mu_plan_find_nonfinite(plan);
+	MU_FAIL(MU_ERR_NUMERIC,
+		"epoch %zu, step %zu: the loss is not finite; the first value that is not finite "
+		"is in %s; "
+		"a lower --lr may help",
+		f->epoch, step, place ? place : "the loss itself");
+out:
+	return st;
+}
+
+static enum mu_status train_step(struct fit *f, size_t step)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+	size_t count = mu_input_count(&run->train, step);
+	struct mu_plan *plan = count == run->train.config.batch ? run->plan : run->tail;
+
+	if (count == 0)
+		return empty_step(run);
+	load(run, &run->train, plan, step);
+	MU_TRY(forward(run, plan));
+	MU_TRY(check_loss(f, plan, step));
+	MU_TRY(mu_kv_step_begin(run->kv, count));
+	mu_train_metrics_measure(&f->window, mu_plan_probabilities(plan), run->train.classes,
+				 mu_plan_batch(plan), (size_t)run->options.top_k);
+	MU_TRY(backward(run, plan));
+out:
+	return st;
+}
+
+/*
+ * A line for steps (first, last]. Synchronous stores sum the metrics over the workers; dist_async
+ * must not meet inside an epoch, so its lines have the speed of the whole job (the servers count
+ * samples) and the metrics of worker 0.
+ */
+static enum mu_status show_window(struct fit *f, size_t last)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+	struct train_window w = {
+		.epoch = f->epoch, .first = f->window_first, .last = last, .metrics = f->window};
+	double progress = mu_kv_progress(run->kv);
+
+	mu_train_metrics_add(&f->total, &f->window);
+	f->window = (struct train_metrics){0};
+	if (run->synchronous)
+		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
+	w.samples = run->synchronous ? w.metrics.samples : progress - f->window_progress;
+	w.seconds = mu_now() - f->window_start;
+	if (run->topology.index == 0)
+		mu_train_report_speed(run, &w);
+	f->window_first = last;
+	f->window_start = mu_now();
+	f->window_progress = progress;
+out:
+	return st;
+}
+
+static enum mu_status train_epoch(struct fit *f)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+	double start = mu_now(), seconds;
+
+	f->total = f->window = (struct train_metrics){0};
+	f->window_first = 0;
+	f->window_start = start;
+	f->window_progress = mu_kv_progress(run->kv);
+	mu_input_epoch(&run->train, (uint32_t)f->epoch);
+	for (size_t step = 0; step < run->steps; step++) {
+		MU_TRY(train_step(f, step));
+		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
+			MU_TRY(show_window(f, step));
+	}
+	MU_TRY(mu_kv_step_end(run->kv));
+	MU_TRY(mu_barrier(run->topology.peers));
+	MU_TRY(mu_kv_pull(run->kv));
+	seconds = mu_now() - start;
+	mu_train_metrics_add(&f->total, &f->window);
+	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
+	run->speed_seconds += seconds;
+	run->speed_samples += f->total.samples;
+	if (run->topology.index == 0)
+		mu_train_report_epoch(run, f->epoch, &f->total, seconds);
+out:
+	return st;
+}
+
+enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m)
+{
+	enum mu_status st = MU_OK;
+
+	*m = (struct train_metrics){0};
+	mu_input_epoch(&run->validate, 0);
+	for (size_t step = 0; step < run->validate.steps; step++) {
+		if (mu_input_count(&run->validate, step) == 0)
+			continue;
+		load(run, &run->validate, run->infer, step);
+		for (size_t l = 0; l < mu_plan_layers(run->infer); l++)
+			MU_TRY(mu_plan_forward(run->infer, l));
+		mu_train_metrics_measure(m, mu_plan_probabilities(run->infer),
+					 run->validate.classes, mu_plan_batch(run->infer),
+					 (size_t)run->options.top_k);
+	}
+	MU_TRY(mu_train_metrics_reduce(m, run->topology.peers));
+	if (!isfinite(m->loss))
+		MU_FAIL(MU_ERR_NUMERIC,
+			"validation: the loss is not finite; a lower --lr may help");
+out:
+	return st;
+}
+
+/* Validate after epoch f->epoch. */
+static enum mu_status validate(struct fit *f, bool *reached)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+	double target = run->options.target_accuracy;
+	struct train_metrics m;
+
+	if (!run->has_validation)
+		goto out;
+	MU_TRY(mu_train_evaluate(run, &m));
+	if (run->topology.index == 0)
+		mu_train_report_validation(run, f->epoch, &m);
+	*reached = target > 0 && m.correct / m.samples >= target;
+	if (*reached && run->topology.index == 0)
+		mu_log_info("target accuracy %g reached: training ends", target);
+out:
+	return st;
+}
+
+/* Worker 0 saves; all learn whether it could. */
+static enum mu_status save(struct fit *f)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+
+	if (!run->options.model_prefix || (f->epoch + 1) % (size_t)run->options.save_period != 0)
+		return MU_OK;
+	st = run->topology.index == 0 ? mu_train_checkpoint_save(run, f->epoch + 1) : MU_OK;
+	MU_TRY(mu_agree(st, run->topology.peers));
+out:
+	return st;
+}
+
+enum mu_status mu_train_fit(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	size_t end = (size_t)run->options.num_epochs;
+	struct fit f = {.run = run, .epoch = run->begin_epoch};
+	bool reached = false;
+
+	if (f.epoch == end) { /* nothing to train: tell what the loaded file is worth */
+		f.epoch--;
+		MU_TRY(validate(&f, &reached));
+		goto out;
+	}
+	for (; f.epoch < end && !reached; f.epoch++) {
+		MU_TRY(train_epoch(&f));
+		MU_TRY(save(&f));
+		MU_TRY(validate(&f, &reached));
+	}
+out:
+	return st;
+}

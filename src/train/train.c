@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mu_train: arguments, then set-up, then training or serving, then the end. */
+#include "train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <muster/base.h>
+
+/* Rank 0's arguments on every rank: argv of pointers into text. */
+struct arguments {
+	char *text;
+	char **argv;
+	long argc, nbytes;
+};
+
+static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int argc,
+				      char *const argv[])
+{
+	enum mu_status st = MU_OK;
+	long sizes[2] = {argc, 0};
+	char *at;
+	int rank, size;
+
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	for (int i = 0; i < argc; i++)
+		sizes[1] += (long)strlen(argv[i]) + 1;
+	MU_TRY(mu_bcast(sizes, sizeof sizes, 0, comm));
+	a->argc = sizes[0];
+	a->text = malloc((size_t)sizes[1]);
+	a->argv = calloc((size_t)a->argc + 1, sizeof *a->argv);
+	if (!a->text || !a->argv)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the arguments");
+	at = a->text;
+	for (int i = 0; rank == 0 && i < argc; i++)
+		at = stpcpy(at, argv[i]) + 1;
+	MU_TRY(mu_bcast(a->text, (size_t)sizes[1], 0, comm));
+	at = a->text;
+	for (long i = 0; i < a->argc; i++) {
+		a->argv[i] = at;
+		at += strlen(at) + 1;
+	}
+out:
+	return st;
+}
+
+/*
+ * The end of an error that all ranks know of: the lowest rank with an error of its own keeps its
+ * trace, for it is to tell, and all return its status, so that the launcher sees one. Collective.
+ */
+static enum mu_status settle(enum mu_status mine, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	long teller, status = mine;
+	int rank, size;
+
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	teller = mine == MU_OK || mine == MU_ERR_PEER ? size : rank;
+	MU_TRY(mu_allreduce_long(&teller, 1, MPI_MIN, comm));
+	if (teller == size)
+		goto out;
+	MU_TRY(mu_bcast(&status, sizeof status, (int)teller, comm));
+	if (teller != rank)
+		mu_trace_clear();
+out:
+	return st == MU_OK ? (enum mu_status)status : mine;
+}
+
+static enum mu_status parse(struct mu_options *o, struct train_run *run, const struct arguments *a)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+
+	MU_TRY(mu_options_init(o, mu_train_option_table, mu_train_option_count, &run->options));
+	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
+	if (!v->help && !v->help_all && !v->version && !v->info)
+		MU_TRY(mu_train_options_check(o, v));
+out:
+	return st;
+}
+
+/* --help and the like; true if one was asked for. */
+static bool answer(const struct mu_options *o, const struct train_options *v, int rank)
+{
+	if (!v->help && !v->help_all && !v->version && !v->info)
+		return false;
+	if (rank != 0)
+		return true;
+	if (v->version)
+		printf("Muster trainer %s\n", PACKAGE_VERSION);
+	if (v->info)
+		mu_train_report_info(stdout);
+	if (v->help || v->help_all) {
+		printf("usage: mpirun -np N trainer --network NAME --data-dir DIR [--kv-store "
+		       "NAME] [options]\n");
+		mu_options_help(o, stdout, v->help_all);
+	}
+	return true;
+}
+
+static bool is_worker_0(const struct mu_topology *t)
+{
+	return t->role == MU_ROLE_WORKER && t->index == 0;
+}
+
+static void start_log(const struct train_run *run, const struct mu_options *options)
+{
+	const struct train_options *v = &run->options;
+	bool server = run->topology.role == MU_ROLE_SERVER;
+	char prefix[32] = "", line[4096];
+
+	if (strcmp(v->log_prefix, "none") != 0)
+		snprintf(prefix, sizeof prefix, "%s[%d]", server ? "Server" : "Node",
+			 run->topology.index);
+	mu_log_configure(&(struct mu_log_config){
+		.level = MU_LOG_INFO, .time = v->log_time != 0, .prefix = prefix});
+	mu_options_describe(options, line, sizeof line);
+	if (is_worker_0(&run->topology))
+		mu_log_info("start with arguments %s", line);
+}
+
+/* Rules about store, servers and ranks; the same on every rank. */
+static enum mu_status check_roles(struct train_run *run, int size)
+{
+	enum mu_status st = MU_OK;
+	struct train_options *v = &run->options;
+
+	if (!v->kv_store)
+		v->kv_store = size > 1 ? "dist_sync" : "device";
+	MU_TRY(mu_kv_type_check(v->kv_store, &run->has_servers, &run->distributed));
+	run->synchronous = strcmp(v->kv_store, "dist_async") != 0;
+	if (!run->has_servers && v->num_servers > 0)
+		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
+			v->num_servers, v->kv_store);
+	if (run->has_servers && v->num_servers == 0)
+		MU_FAIL(MU_ERR_USAGE, "--num-servers 0: --kv-store %s needs at least one server",
+			v->kv_store);
+	if (run->has_servers && size == 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--kv-store %s needs a worker and a server, and there is one rank: start "
+			"more with mpirun -np N, or use --kv-store local",
+			v->kv_store);
+	if (run->has_servers && v->num_servers >= size)
+		MU_FAIL(MU_ERR_USAGE,
+			"--num-servers %ld leaves no worker of %d ranks: at most %d servers, or at "
+			"least mpirun -np %ld",
+			v->num_servers, size, size - 1, v->num_servers + 1);
+	if (!run->distributed && size > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--kv-store %s is for one rank, not %d; use dist_sync or dist_async",
+			v->kv_store, size);
+out:
+	return st;
+}
+
+static enum mu_status work(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+
+	if (run->topology.role == MU_ROLE_SERVER) {
+		MU_TRY(mu_kv_serve(run->kv));
+		goto out;
+	}
+	MU_TRY(mu_kv_init(run->kv));
+	MU_TRY(mu_train_fit(run));
+	MU_TRY(mu_kv_finish(run->kv));
+	if (run->topology.index == 0)
+		mu_train_report_end(run);
+out:
+	return st;
+}
+
+/* *agreed: would an error from here on be known to all ranks? See mu_train. */
+static enum mu_status run_job(struct train_run *run, struct mu_options *options,
+			      const struct arguments *arguments, MPI_Comm comm, bool *agreed)
+{
+	enum mu_status st = MU_OK;
+	struct train_options *v = &run->options;
+	int rank, size;
+
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	*agreed = true;
+	MU_TRY(parse(options, run, arguments));
+	if (answer(options, v, rank))
+		goto out;
+	MU_TRY(check_roles(run, size));
+	*agreed = false;
+	MU_TRY(mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0));
+	start_log(run, options);
+	*agreed = true;
+	MU_TRY(mu_train_setup(run));
+	if (v->check && is_worker_0(&run->topology))
+		mu_log_info("check: options, data and layout are good");
+	if (v->check || v->test_io)
+		goto out;
+	*agreed = false;
+	MU_TRY(work(run));
+	*agreed = true;
+out:
+	return st;
+}
+
+enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], bool *agreed)
+{
+	enum mu_status st = MU_OK;
+	struct arguments arguments = {0};
+	struct mu_options options = {0};
+	struct train_run *run = NULL;
+
+	*agreed = false;
+	MU_TRY(MU_ALLOC(run, 1, "run"));
+	MU_TRY(share_arguments(&arguments, comm, argc, argv));
+	MU_TRY(run_job(run, &options, &arguments, comm, agreed));
+out:
+	if (st != MU_OK && *agreed)
+		st = settle(st, comm);
+	if (run)
+		mu_train_release(run);
+	mu_free(run);
+	mu_options_release(&options);
+	free(arguments.argv);
+	free(arguments.text);
+	return st;
+}
