@@ -411,7 +411,7 @@ static void test_types(void)
 	CHECK(mu_kv_type_check("dist_sync", &servers, &distributed) == MU_OK && servers && distributed);
 	CHECK(mu_kv_type_check("local", &servers, &distributed) == MU_OK && !servers && !distributed);
 	CHECK(mu_kv_type_check("dist_syn", &servers, &distributed) == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), "'dist_syn' is not known: local, dist_sync, dist_async are");
+	CHECK_HAS(mu_trace_message(), "'dist_syn' is not known: local, device, dist_sync, dist_async are");
 	mu_trace_clear();
 	CHECK(mu_kv_type_check("dist_allreduce", &servers, &distributed) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "not in this version");
