@@ -17,9 +17,11 @@ AC_ARG_ENABLE([paranoid],
 	[AS_HELP_STRING([--enable-paranoid], [check at every collective call that the ranks agree (slow)])],
 	[], [enable_paranoid=no])
 mu_has_paranoid=no
+PARANOID_CPPFLAGS=
 AS_IF([test "x$enable_paranoid" != xno], [
 	mu_has_paranoid=yes
-	AC_DEFINE([MU_PARANOID], [1], [Define to 1 to check that ranks agree at collective calls])])
+	PARANOID_CPPFLAGS=-DMU_PARANOID])
+AC_SUBST([PARANOID_CPPFLAGS])
 ])
 
 dnl MU_SANITIZE: --enable-sanitize=address,undefined. Sets SANITIZE_CFLAGS, used to compile and to

@@ -58,35 +58,21 @@ struct job {
 
 static enum mu_status run(const struct job *job, const char *folder)
 {
-	char servers[16], batch[16], prefix[2 * SCRATCH_BYTES];
-	char *argv[] = {"trainer",
-			"--network",
-			"lenet",
-			"--data-dir",
-			(char *)folder,
-			"--num-epochs",
-			"2",
-			"--lr",
-			"0.01",
-			"--disp-batches",
-			"1000",
-			"--kv-store",
-			(char *)job->store,
-			"--optimizer",
-			(char *)job->optimizer,
-			"--batch-size",
-			batch,
-			"--num-servers",
-			servers,
-			"--model-prefix",
-			prefix,
-			NULL};
+	char line[4 * SCRATCH_BYTES], *argv[32], *rest = line;
 	bool agreed;
+	int argc = 0;
 
-	snprintf(servers, sizeof servers, "%d", job->servers ? job->servers : -1);
-	snprintf(batch, sizeof batch, "%d", job->batch);
-	snprintf(prefix, sizeof prefix, "%s/%s", folder, job->model);
-	return mu_train(job->comm, (int)(sizeof argv / sizeof *argv) - 1, argv, &agreed);
+	snprintf(
+		line, sizeof line,
+		"trainer --network lenet --data-dir %s --model-prefix %s/%s --num-epochs 2 --lr "
+		"0.01 "
+		"--disp-batches 1000 --kv-store %s --optimizer %s --batch-size %d --num-servers %d",
+		folder, folder, job->model, job->store, job->optimizer, job->batch,
+		job->servers ? job->servers : -1);
+	for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	return mu_train(job->comm, argc, argv, &agreed);
 }
 
 /* Largest difference between arrays of two models; they are in plain order in the files. */

@@ -112,6 +112,17 @@ enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI
  */
 enum mu_status mu_agree(enum mu_status st, MPI_Comm comm);
 
+/*
+ * Proof that all ranks of comm passed the same value, in builds with --enable-paranoid; else nothing. Fails, on all ranks,
+ * with MU_ERR_ARGUMENT that names the value and this rank's. Collective over comm.
+ */
+#ifdef MU_PARANOID
+#define MU_SAME(comm, value) MU_TRY(mu_comm_same((comm), (long)(value), #value, __FILE__, __LINE__))
+#else
+#define MU_SAME(comm, value) ((void)0)
+#endif
+enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const char *file, int line);
+
 /* ---- flat arrays ---- */
 
 /*

@@ -25,6 +25,8 @@ enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm)
 	enum mu_status st = MU_OK;
 	char *p = data;
 
+	MU_SAME(comm, nbytes);
+	MU_SAME(comm, root);
 	while (nbytes > 0) {
 		size_t n = nbytes < PIECE_BYTES ? nbytes : PIECE_BYTES;
 		MPI_Request request = MPI_REQUEST_NULL;
@@ -43,6 +45,7 @@ static enum mu_status allreduce(void *values, size_t n, MPI_Datatype type, MPI_O
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
 
+	MU_SAME(comm, n);
 	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, mu_count(n), type, op, comm, &request));
 	MU_TRY(mu_wait_all(1, &request, "an all-reduce"));
 out:
@@ -64,6 +67,7 @@ enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
 
+	MU_SAME(comm, nbytes_each);
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes_each), MPI_BYTE, all, mu_count(nbytes_each), MPI_BYTE, comm,
 			      &request));
 	MU_TRY(mu_wait_all(1, &request, "an all-gather"));
@@ -85,4 +89,20 @@ enum mu_status mu_agree(enum mu_status mine, MPI_Comm comm)
 		MU_FAIL(MU_ERR_PEER, "rank %ld reported an error", failed);
 out:
 	return mine != MU_OK ? mine : st;
+}
+
+/* One maximum over (value, -value) tells whether all passed the same. */
+enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const char *file, int line)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+	long ends[2] = {value, -value};
+
+	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, ends, 2, MPI_LONG, MPI_MAX, comm, &request));
+	MU_TRY(mu_wait_all(1, &request, "the ranks to compare a value"));
+	if (ends[0] != -ends[1])
+		st = mu_trace_start(MU_ERR_ARGUMENT, file, line, "%s is %ld here, and from %ld to %ld on the ranks", name,
+				    value, -ends[1], ends[0]);
+out:
+	return st;
 }

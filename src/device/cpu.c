@@ -2,10 +2,12 @@
 /* The cpu device: oneDNN. This file is its table; see cpu.h for how it works. */
 #include "cpu.h"
 
-#include <omp.h>
 #include <stdlib.h>
 
 #include <muster/base.h>
+
+/* As omp.h has it; clang's omp.h comes with clang's own runtime, and this one must be oneDNN's. */
+void omp_set_num_threads(int n);
 
 static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
 	[MU_OP_CONVOLUTION] = mu_cpu_plan_convolution,

@@ -111,6 +111,8 @@ enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_
 enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
 			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
 			       dnnl_primitive_desc_t *pd);
+/* to = a x b, element by element; dimensions of b may be 1. */
+enum mu_status mu_cpu_multiply(struct cpu_plan *p, int a, int b, int to);
 const dnnl_memory_desc_t *mu_cpu_query(const_dnnl_primitive_desc_t pd, dnnl_query_t what);
 enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op);
 enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program *program);

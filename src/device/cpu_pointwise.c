@@ -116,21 +116,6 @@ static void draw_mask(struct mu_op *op)
 	}
 }
 
-static enum mu_status multiply(struct cpu_plan *p, int a, int b, int to)
-{
-	enum mu_status st = MU_OK;
-	dnnl_binary_desc_t desc;
-	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[3] = {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}, {DNNL_ARG_DST, to}};
-
-	CPU_DNNL(dnnl_binary_desc_init(&desc, dnnl_binary_mul, mu_cpu_md(p, a), mu_cpu_md(p, b),
-				       mu_cpu_md(p, to)));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
-	MU_TRY(mu_cpu_step(p, pd, 3, args));
-out:
-	return st;
-}
-
 /* Out = in x mask for the data, and the other way for the gradients. */
 enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p)
 {
@@ -151,13 +136,13 @@ enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p)
 	mask = mu_cpu_keep(p, &plain);
 	mu_cpu_call(p, draw_mask);
 	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &plain, false, &in));
-	MU_TRY(multiply(p, in, mask, mu_cpu_memory(p, &plain, CPU_OUT_DATA, 0)));
+	MU_TRY(mu_cpu_multiply(p, in, mask, mu_cpu_memory(p, &plain, CPU_OUT_DATA, 0)));
 	p->program = &p->impl->backward;
 	if (!op->inputs[0]->needs_grad)
 		goto out;
 	in = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
 	out = dnnl_memory_desc_equal(&have, &plain) ? in : mu_cpu_temporary(p, &plain);
-	MU_TRY(multiply(p, mu_cpu_memory(p, &plain, CPU_OUT_GRAD, 0), mask, out));
+	MU_TRY(mu_cpu_multiply(p, mu_cpu_memory(p, &plain, CPU_OUT_GRAD, 0), mask, out));
 	if (out != in)
 		MU_TRY(mu_cpu_reorder(p, out, in));
 out:

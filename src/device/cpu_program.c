@@ -174,6 +174,21 @@ out:
 	return st;
 }
 
+enum mu_status mu_cpu_multiply(struct cpu_plan *p, int a, int b, int to)
+{
+	enum mu_status st = MU_OK;
+	dnnl_binary_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[3] = {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}, {DNNL_ARG_DST, to}};
+
+	CPU_DNNL(dnnl_binary_desc_init(&desc, dnnl_binary_mul, mu_cpu_md(p, a), mu_cpu_md(p, b),
+				       mu_cpu_md(p, to)));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
+	MU_TRY(mu_cpu_step(p, pd, 3, args));
+out:
+	return st;
+}
+
 const dnnl_memory_desc_t *mu_cpu_query(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
 	return dnnl_primitive_desc_query_md(pd, what, 0);

@@ -55,6 +55,7 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices
 struct mu_kv_ops {
 	const char *name;
 	bool has_servers;
+	bool one_worker; /* nothing goes between ranks */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	void (*close)(struct mu_kv *kv);

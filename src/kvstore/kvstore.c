@@ -9,8 +9,7 @@
 #include "kv.h"
 
 static const struct mu_kv_ops *const table[] = {
-	&mu_kv_local, &mu_kv_device, &mu_kv_dist_sync, &mu_kv_dist_async, NULL,
-};
+	&mu_kv_local, &mu_kv_device, &mu_kv_dist_sync, &mu_kv_dist_async, NULL};
 
 /* Kinds that have a name and a meaning, but no code in this version. */
 static const char *const later[] = {
@@ -46,7 +45,7 @@ enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distr
 	*has_servers = *distributed = false;
 	if (ops) {
 		*has_servers = ops->has_servers;
-		*distributed = ops != &mu_kv_local && ops != &mu_kv_device;
+		*distributed = !ops->one_worker;
 		goto out;
 	}
 	list_types(known, sizeof known);
@@ -128,6 +127,9 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->progress = config->progress;
 	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress);
 	MU_TRY(own_comm(kv));
+	MU_SAME(kv->comm, config->bucket_bytes);
+	MU_SAME(kv->comm, config->progress);
+	MU_SAME(kv->comm, config->schedule.lr * 1e12);
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
 	MU_TRY(mu_agree(build(kv, config), kv->comm));
 	*out = kv;
@@ -186,6 +188,7 @@ enum mu_status mu_kv_init(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(check_worker(kv, "mu_kv_init"));
+	MU_SAME(kv->topology->peers, kv->plan.n);
 	if (kv->ops->init)
 		MU_TRY(kv->ops->init(kv));
 out:

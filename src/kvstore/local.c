@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * local and device: one worker, no messages. A bucket is updated as soon as its last gradient is
- * there. The two differ in where several devices of a rank are summed; a rank has one.
+ * local: one worker, no messages. A bucket is updated as soon as its last gradient is there.
  */
 #include "kv.h"
 
@@ -42,14 +41,11 @@ static enum mu_status push(struct mu_kv *kv, size_t bucket)
 	return MU_OK;
 }
 
+/* Gradients of a rank's devices are summed on the devices; with one device a rank that is local. */
 #define OPS(store) \
 	{ \
-		.name = store, \
-		.push_clock = MU_CLOCK_UPDATE, \
-		.open = open_local, \
-		.close = close_local, \
-		.step_begin = step_begin, \
-		.push = push, \
+		.name = (store), .one_worker = true, .push_clock = MU_CLOCK_UPDATE, .open = open_local, \
+		.close = close_local, .step_begin = step_begin, .push = push, \
 	}
 
 const struct mu_kv_ops mu_kv_local = OPS("local");

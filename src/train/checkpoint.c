@@ -23,7 +23,7 @@ static void dataset_name(char *text, size_t nbytes, const struct mu_slice *slice
 		 slice->name);
 }
 
-enum mu_status train_checkpoint_check(const struct train_run *run)
+enum mu_status mu_train_checkpoint_check(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const char *prefix = run->options.model_prefix, *slash = strrchr(prefix, '/');
@@ -56,7 +56,7 @@ static enum mu_status plain_buffer(const struct train_run *run, float **out)
 	return mu_alloc((void **)out, largest * sizeof **out, "a checkpoint's arrays");
 }
 
-enum mu_status train_checkpoint_save(const struct train_run *run, size_t epoch)
+enum mu_status mu_train_checkpoint_save(const struct train_run *run, size_t epoch)
 {
 	enum mu_status st = MU_OK, closed;
 	size_t n_slices;
@@ -84,7 +84,7 @@ out:
 	return st != MU_OK ? st : closed;
 }
 
-enum mu_status train_checkpoint_load(const struct train_run *run, size_t epoch)
+enum mu_status mu_train_checkpoint_load(const struct train_run *run, size_t epoch)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices;

@@ -131,8 +131,8 @@ static enum mu_status train_step(struct fit *f, size_t step)
 	MU_TRY(forward(run, plan));
 	MU_TRY(check_loss(f, plan, step));
 	MU_TRY(mu_kv_step_begin(run->kv, count));
-	train_metrics_measure(&f->window, mu_plan_probabilities(plan), run->train.classes,
-			      mu_plan_batch(plan), (size_t)run->options.top_k);
+	mu_train_metrics_measure(&f->window, mu_plan_probabilities(plan), run->train.classes,
+				 mu_plan_batch(plan), (size_t)run->options.top_k);
 	MU_TRY(backward(run, plan));
 out:
 	return st;
@@ -151,14 +151,14 @@ static enum mu_status show_window(struct fit *f, size_t last)
 		.epoch = f->epoch, .first = f->window_first, .last = last, .metrics = f->window};
 	double progress = mu_kv_progress(run->kv);
 
-	train_metrics_add(&f->total, &f->window);
+	mu_train_metrics_add(&f->total, &f->window);
 	f->window = (struct train_metrics){0};
 	if (run->synchronous)
-		MU_TRY(train_metrics_reduce(&w.metrics, run->topology.peers));
+		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
 	w.samples = run->synchronous ? w.metrics.samples : progress - f->window_progress;
 	w.seconds = mu_now() - f->window_start;
 	if (run->topology.index == 0)
-		train_report_speed(run, &w);
+		mu_train_report_speed(run, &w);
 	f->window_first = last;
 	f->window_start = mu_now();
 	f->window_progress = progress;
@@ -186,17 +186,17 @@ static enum mu_status train_epoch(struct fit *f)
 	MU_TRY(mu_barrier(run->topology.peers));
 	MU_TRY(mu_kv_pull(run->kv));
 	seconds = mu_now() - start;
-	train_metrics_add(&f->total, &f->window);
-	MU_TRY(train_metrics_reduce(&f->total, run->topology.peers));
+	mu_train_metrics_add(&f->total, &f->window);
+	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
 	run->speed_seconds += seconds;
 	run->speed_samples += f->total.samples;
 	if (run->topology.index == 0)
-		train_report_epoch(run, f->epoch, &f->total, seconds);
+		mu_train_report_epoch(run, f->epoch, &f->total, seconds);
 out:
 	return st;
 }
 
-enum mu_status train_evaluate(struct train_run *run, struct train_metrics *m)
+enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m)
 {
 	enum mu_status st = MU_OK;
 
@@ -208,10 +208,11 @@ enum mu_status train_evaluate(struct train_run *run, struct train_metrics *m)
 		load(run, &run->validate, run->infer, step);
 		for (size_t l = 0; l < mu_plan_layers(run->infer); l++)
 			MU_TRY(mu_plan_forward(run->infer, l));
-		train_metrics_measure(m, mu_plan_probabilities(run->infer), run->validate.classes,
-				      mu_plan_batch(run->infer), (size_t)run->options.top_k);
+		mu_train_metrics_measure(m, mu_plan_probabilities(run->infer),
+					 run->validate.classes, mu_plan_batch(run->infer),
+					 (size_t)run->options.top_k);
 	}
-	MU_TRY(train_metrics_reduce(m, run->topology.peers));
+	MU_TRY(mu_train_metrics_reduce(m, run->topology.peers));
 	if (!isfinite(m->loss))
 		MU_FAIL(MU_ERR_NUMERIC,
 			"validation: the loss is not finite; a lower --lr may help");
@@ -229,9 +230,9 @@ static enum mu_status validate(struct fit *f, bool *reached)
 
 	if (!run->has_validation)
 		goto out;
-	MU_TRY(train_evaluate(run, &m));
+	MU_TRY(mu_train_evaluate(run, &m));
 	if (run->topology.index == 0)
-		train_report_validation(run, f->epoch, &m);
+		mu_train_report_validation(run, f->epoch, &m);
 	*reached = target > 0 && m.correct / m.samples >= target;
 	if (*reached && run->topology.index == 0)
 		mu_log_info("target accuracy %g reached: training ends", target);
@@ -247,13 +248,13 @@ static enum mu_status save(struct fit *f)
 
 	if (!run->options.model_prefix || (f->epoch + 1) % (size_t)run->options.save_period != 0)
 		return MU_OK;
-	st = run->topology.index == 0 ? train_checkpoint_save(run, f->epoch + 1) : MU_OK;
+	st = run->topology.index == 0 ? mu_train_checkpoint_save(run, f->epoch + 1) : MU_OK;
 	MU_TRY(mu_agree(st, run->topology.peers));
 out:
 	return st;
 }
 
-enum mu_status train_fit(struct train_run *run)
+enum mu_status mu_train_fit(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t end = (size_t)run->options.num_epochs;

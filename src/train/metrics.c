@@ -5,7 +5,7 @@
 
 #include <muster/base.h>
 
-void train_metrics_add(struct train_metrics *m, const struct train_metrics *more)
+void mu_train_metrics_add(struct train_metrics *m, const struct train_metrics *more)
 {
 	m->samples += more->samples;
 	m->correct += more->correct;
@@ -24,8 +24,8 @@ static size_t place_of(const float *p, size_t classes, size_t label)
 	return before;
 }
 
-void train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
-			   const struct mu_batch *batch, size_t k)
+void mu_train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
+			      const struct mu_batch *batch, size_t k)
 {
 	for (size_t i = 0; i < batch->count; i++) {
 		size_t place =
@@ -38,7 +38,7 @@ void train_metrics_measure(struct train_metrics *m, const float *probabilities, 
 	m->loss += batch->loss;
 }
 
-enum mu_status train_metrics_reduce(struct train_metrics *m, MPI_Comm comm)
+enum mu_status mu_train_metrics_reduce(struct train_metrics *m, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 	double sums[4] = {m->samples, m->correct, m->top_k, m->loss};

@@ -12,7 +12,7 @@
 static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",
 		  data[] = "data", logs[] = "log and files", about[] = "about";
 
-const struct mu_option train_option_table[] = {
+const struct mu_option mu_train_option_table[] = {
 	{"network", MU_OPTION_STRING, AT(network), NULL, 0, 0, NULL, model,
 	 "NAME  network to train: lenet, mlp", false},
 	{"num-layers", MU_OPTION_INT, AT(num_layers), "0", 0, 10000, NULL, model,
@@ -108,7 +108,7 @@ const struct mu_option train_option_table[] = {
 	 "what this program was built with", false},
 };
 
-const size_t train_option_count = sizeof train_option_table / sizeof *train_option_table;
+const size_t mu_train_option_count = sizeof mu_train_option_table / sizeof *mu_train_option_table;
 
 static int count_given(const struct mu_options *o, const char *const *names)
 {
@@ -184,7 +184,7 @@ out:
 	return st;
 }
 
-enum mu_status train_options_check(const struct mu_options *o, const struct train_options *v)
+enum mu_status mu_train_options_check(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
 	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device",

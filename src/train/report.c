@@ -46,7 +46,7 @@ static void print_node(const struct train_run *run, const struct card *cards, in
 	mu_log_info("%s", line);
 }
 
-enum mu_status train_report_ranks(const struct train_run *run)
+enum mu_status mu_train_report_ranks(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
@@ -102,7 +102,7 @@ static void report_store(const struct train_run *run)
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
 }
 
-void train_report_start(const struct train_run *run)
+void mu_train_report_start(const struct train_run *run)
 {
 	size_t batch = run->train.config.batch, all = batch * (size_t)run->topology.num_workers;
 
@@ -125,7 +125,7 @@ static double mean(double sum, double n)
 	return n > 0 ? sum / n : 0;
 }
 
-void train_report_speed(const struct train_run *run, const struct train_window *w)
+void mu_train_report_speed(const struct train_run *run, const struct train_window *w)
 {
 	char text[256];
 	int n;
@@ -152,20 +152,20 @@ static void report_metrics(const struct train_run *run, const char *what, size_t
 	mu_log_info("Epoch[%zu] %s-cross-entropy=%f", epoch, what, mean(m->loss, m->samples));
 }
 
-void train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m,
-			double seconds)
+void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m,
+			   double seconds)
 {
 	report_metrics(run, "Train", epoch, m);
 	mu_log_info("Epoch[%zu] Time cost=%.3f", epoch, seconds);
 }
 
-void train_report_validation(const struct train_run *run, size_t epoch,
-			     const struct train_metrics *m)
+void mu_train_report_validation(const struct train_run *run, size_t epoch,
+				const struct train_metrics *m)
 {
 	report_metrics(run, "Validation", epoch, m);
 }
 
-void train_report_end(const struct train_run *run)
+void mu_train_report_end(const struct train_run *run)
 {
 	struct mu_kv_staleness s;
 
@@ -185,7 +185,7 @@ void train_report_end(const struct train_run *run)
 			    s.mean, s.max, s.pushes);
 }
 
-void train_report_info(FILE *stream)
+void mu_train_report_info(FILE *stream)
 {
 	char mpi[128];
 

@@ -133,7 +133,7 @@ static enum mu_status setup_worker(struct train_run *run)
 	struct mu_net_config model;
 
 	if (v->model_prefix && v->load_epoch < v->num_epochs && run->topology.index == 0)
-		MU_TRY(train_checkpoint_check(run));
+		MU_TRY(mu_train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
 	MU_TRY(make_plans(run, &model));
 out:
@@ -226,7 +226,7 @@ static enum mu_status fill_weights(struct train_run *run)
 	if (run->topology.index != 0)
 		goto out;
 	if (run->begin_epoch > 0)
-		MU_TRY(train_checkpoint_load(run, run->begin_epoch));
+		MU_TRY(mu_train_checkpoint_load(run, run->begin_epoch));
 	else
 		MU_TRY(mu_plan_init_weights(run->plan, run->options.initializer,
 					    (uint64_t)run->options.seed, weights));
@@ -234,7 +234,7 @@ out:
 	return st;
 }
 
-enum mu_status train_setup(struct train_run *run)
+enum mu_status mu_train_setup(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
@@ -243,21 +243,21 @@ enum mu_status train_setup(struct train_run *run)
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(mu_agree(worker ? setup_worker(run) : MU_OK, t->world));
 	if (run->options.test_io) {
-		MU_TRY(mu_agree(worker ? train_test_io(run) : MU_OK, t->world));
+		MU_TRY(mu_agree(worker ? mu_train_test_io(run) : MU_OK, t->world));
 		goto out;
 	}
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_agree(worker ? fill_weights(run) : MU_OK, t->world));
-	MU_TRY(train_report_ranks(run));
+	MU_TRY(mu_train_report_ranks(run));
 	if (worker && t->index == 0)
-		train_report_start(run);
+		mu_train_report_start(run);
 out:
 	return st;
 }
 
-void train_release(struct train_run *run)
+void mu_train_release(struct train_run *run)
 {
 	mu_kv_free(run->kv);
 	mu_plan_free(run->plan);

@@ -5,7 +5,7 @@
 
 #include <muster/base.h>
 
-enum mu_status train_test_io(struct train_run *run)
+enum mu_status mu_train_test_io(struct train_run *run)
 {
 	struct mu_input *in = &run->train;
 	double start, window, samples = 0;

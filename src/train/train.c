@@ -75,10 +75,10 @@ static enum mu_status parse(struct mu_options *o, struct train_run *run, const s
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 
-	MU_TRY(mu_options_init(o, train_option_table, train_option_count, &run->options));
+	MU_TRY(mu_options_init(o, mu_train_option_table, mu_train_option_count, &run->options));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 	if (!v->help && !v->help_all && !v->version && !v->info)
-		MU_TRY(train_options_check(o, v));
+		MU_TRY(mu_train_options_check(o, v));
 out:
 	return st;
 }
@@ -93,7 +93,7 @@ static bool answer(const struct mu_options *o, const struct train_options *v, in
 	if (v->version)
 		printf("Muster trainer %s\n", PACKAGE_VERSION);
 	if (v->info)
-		train_report_info(stdout);
+		mu_train_report_info(stdout);
 	if (v->help || v->help_all) {
 		printf("usage: mpirun -np N trainer --network NAME --data-dir DIR [--kv-store "
 		       "NAME] [options]\n");
@@ -166,10 +166,10 @@ static enum mu_status work(struct train_run *run)
 		goto out;
 	}
 	MU_TRY(mu_kv_init(run->kv));
-	MU_TRY(train_fit(run));
+	MU_TRY(mu_train_fit(run));
 	MU_TRY(mu_kv_finish(run->kv));
 	if (run->topology.index == 0)
-		train_report_end(run);
+		mu_train_report_end(run);
 out:
 	return st;
 }
@@ -192,7 +192,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0));
 	start_log(run, options);
 	*agreed = true;
-	MU_TRY(train_setup(run));
+	MU_TRY(mu_train_setup(run));
 	if (v->check && is_worker_0(&run->topology))
 		mu_log_info("check: options, data and layout are good");
 	if (v->check || v->test_io)
@@ -219,7 +219,7 @@ out:
 	if (st != MU_OK && *agreed)
 		st = settle(st, comm);
 	if (run)
-		train_release(run);
+		mu_train_release(run);
 	mu_free(run);
 	mu_options_release(&options);
 	free(arguments.argv);
