@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 2 3 4 7 */
 /*
- * Stores: exact sums, equal bits over servers and bucket sizes, dist against local, schedules, staleness, errors. Loops over
- * the numbers of servers itself, from one start.
+ * Stores: exact sums, equal bits over servers and bucket sizes, dist against local, schedules,
+ * staleness, errors. Loops over the numbers of servers itself, from one start.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,8 @@ static void model_add(struct model *m, size_t n)
 	struct mu_slice *s = &m->slices[m->n_keys];
 	const struct mu_slice *before = m->n_keys > 0 ? s - 1 : NULL;
 
-	snprintf(m->names[m->n_keys], sizeof m->names[0], "layer%zu_%s", m->n_keys, m->n_keys % 2 ? "bias" : "weight");
+	snprintf(m->names[m->n_keys], sizeof m->names[0], "layer%zu_%s", m->n_keys,
+		 m->n_keys % 2 ? "bias" : "weight");
 	*s = (struct mu_slice){
 		.name = m->names[m->n_keys],
 		.at = before ? before->at + before->n_padded : 0,
@@ -85,7 +86,8 @@ static void must(enum mu_status st)
 	}
 }
 
-static void job_open(struct job *j, const struct model *m, const char *type, const struct mu_topology *t)
+static void job_open(struct job *j, const struct model *m, const char *type,
+		     const struct mu_topology *t)
 {
 	j->is_worker = t->role == MU_ROLE_WORKER;
 	j->worker = t->index;
@@ -98,7 +100,8 @@ static void job_open(struct job *j, const struct model *m, const char *type, con
 }
 
 /* Run a store to its end: the worker's part is given, servers serve. */
-static void job_run(struct job *j, const struct model *m, void (*worker)(struct job *, const struct model *))
+static void job_run(struct job *j, const struct model *m,
+		    void (*worker)(struct job *, const struct model *))
 {
 	job_open(j, m, j->config.type, &topology);
 	if (j->is_worker)
@@ -113,7 +116,8 @@ static void push_pull(struct job *j, size_t n_keys, size_t count, size_t step)
 {
 	must(mu_kv_step_begin(j->kv, count));
 	for (size_t i = 0; i < n_keys; i++)
-		must(mu_kv_push_ready(j->kv, step % 3 == 2 ? (i * 7 + step) % n_keys : n_keys - 1 - i));
+		must(mu_kv_push_ready(j->kv,
+				      step % 3 == 2 ? (i * 7 + step) % n_keys : n_keys - 1 - i));
 	for (size_t i = 0; i < n_keys; i++)
 		must(mu_kv_pull_end(j->kv, i));
 	if (step % 2)
@@ -140,7 +144,8 @@ static void sums_worker(struct job *j, const struct model *m)
 		for (size_t i = 0; i < n; i++)
 			g[i] = (float)(i % 13) + (float)j->worker + (float)step;
 		/* One worker has no samples in some steps, and is counted all the same. */
-		push_pull(j, m->n_keys, step % 2 && j->worker == 0 && j->n_workers > 1 ? 0 : 8, step);
+		push_pull(j, m->n_keys, step % 2 && j->worker == 0 && j->n_workers > 1 ? 0 : 8,
+			  step);
 		for (size_t i = 0; i < n; i++) {
 			float steps = (float)step;
 			float each = (float)(i % 13) * steps + steps * (steps + 1) / 2;
@@ -154,14 +159,17 @@ static void sums_worker(struct job *j, const struct model *m)
 
 static void test_sums(const struct model *m, const char *type, size_t bucket, size_t message)
 {
-	struct job j = {.config = {.type = type, .optim = {.name = "test"}, .schedule = {.lr = 1, .factor = 1},
-				   .bucket_bytes = bucket, .message_bytes = message}};
+	struct job j = {.config = {.type = type,
+				   .optim = {.name = "test"},
+				   .schedule = {.lr = 1, .factor = 1},
+				   .bucket_bytes = bucket,
+				   .message_bytes = message}};
 	int before = check_failures();
 
 	job_run(&j, m, sums_worker);
 	if (check_failures() > before)
-		fprintf(stderr, "... rank %d of %d: %s, %s, %d servers, bucket %zu, message %zu\n", rank, size, m->name,
-			type, topology.num_servers, bucket, message);
+		fprintf(stderr, "... rank %d of %d: %s, %s, %d servers, bucket %zu, message %zu\n",
+			rank, size, m->name, type, topology.num_servers, bucket, message);
 }
 
 /* ---- bits ---- */
@@ -178,7 +186,8 @@ static uint64_t hash_floats(const float *w, size_t n)
 
 static float draw(uint64_t step, int worker, size_t i)
 {
-	const struct mu_random key = {.seed = 7, .purpose = MU_RANDOM_TEST, .epoch = (uint32_t)worker, .sample = step};
+	const struct mu_random key = {
+		.seed = 7, .purpose = MU_RANDOM_TEST, .epoch = (uint32_t)worker, .sample = step};
 
 	return mu_random_normal(&key, i); /* sums of three depend on their order */
 }
@@ -199,7 +208,10 @@ static void fill(const struct model *m, float *g, uint64_t step, int worker)
 	}
 }
 
-/* The hash of the weights after some steps; n_sum workers' gradients are summed here in worker order before each push. */
+/*
+ * The hash of the weights after some steps; n_sum workers' gradients are summed here in worker
+ * order before each push.
+ */
 static uint64_t train(struct job *j, const struct model *m, int n_sum)
 {
 	float *w = mu_kv_weights(j->kv);
@@ -232,8 +244,8 @@ static uint64_t train(struct job *j, const struct model *m, int n_sum)
 }
 
 /* The hash on workers, 0 on servers. */
-static uint64_t hash_of_store(const struct model *m, const struct mu_kv_config *config, const char *type,
-			      const struct mu_topology *t, int n_sum)
+static uint64_t hash_of_store(const struct model *m, const struct mu_kv_config *config,
+			      const char *type, const struct mu_topology *t, int n_sum)
 {
 	struct job j = {.config = *config};
 	uint64_t hash = 0;
@@ -247,7 +259,10 @@ static uint64_t hash_of_store(const struct model *m, const struct mu_kv_config *
 	return hash;
 }
 
-/* dist_sync gives the bits of local with the workers' gradients summed in their order, however the model is cut. */
+/*
+ * dist_sync gives the bits of local with the workers' gradients summed in their order, however the
+ * model is cut.
+ */
 static void test_bits(const struct model *m)
 {
 	static const size_t buckets[] = {0, 1, 1000, 1 << 30};
@@ -274,7 +289,8 @@ static void test_async_alone(const struct model *m)
 		struct mu_kv_config config = exact;
 		uint64_t hash, expected;
 
-		config.optim = (struct mu_optim_config){rules[i], 0.9, 0.01, 0.9, 0.999, 1e-8, 0, true};
+		config.optim =
+			(struct mu_optim_config){rules[i], 0.9, 0.01, 0.9, 0.999, 1e-8, 0, true};
 		expected = hash_of_store(m, &config, "local", &alone, 1);
 		hash = hash_of_store(m, &config, "dist_async", &topology, 1);
 		CHECK(hash == 0 || hash == expected);
@@ -321,7 +337,9 @@ static void async_worker(struct job *j, const struct model *m)
 
 static void test_async(const struct model *m)
 {
-	struct job j = {.config = {.type = "dist_async", .optim = {.name = "test"}, .schedule = {.lr = 1, .factor = 1}}};
+	struct job j = {.config = {.type = "dist_async",
+				   .optim = {.name = "test"},
+				   .schedule = {.lr = 1, .factor = 1}}};
 
 	job_run(&j, m, async_worker);
 }
@@ -347,7 +365,9 @@ static void staleness_worker(struct job *j, const struct model *m)
 
 static void test_staleness(const struct model *m)
 {
-	struct job j = {.config = {.type = "dist_async", .optim = {.name = "test"}, .schedule = {.lr = 1, .factor = 1}}};
+	struct job j = {.config = {.type = "dist_async",
+				   .optim = {.name = "test"},
+				   .schedule = {.lr = 1, .factor = 1}}};
 
 	job_run(&j, m, staleness_worker);
 }
@@ -361,7 +381,10 @@ static void schedule_worker(struct job *j, const struct model *m)
 	must(mu_kv_init(j->kv));
 	for (int step = 0; step < 4; step++) {
 		push_pull(j, m->n_keys, 10, 1);
-		/* The boundary lies at two rounds' samples: the third round is the first with the lower rate. */
+		/*
+		 * The boundary lies at two rounds' samples: the third round is the first with the
+		 * lower rate.
+		 */
 		CHECK(mu_kv_lr(j->kv) == (step < 2 ? 0.5 : 0.5 * 0.1));
 		CHECK(mu_kv_progress(j->kv) == (step + 1) * 10.0 * n);
 	}
@@ -370,7 +393,8 @@ static void schedule_worker(struct job *j, const struct model *m)
 
 static void test_schedule(const struct model *m, const char *type)
 {
-	struct job j = {.config = {.type = type, .optim = {.name = "sgd"},
+	struct job j = {.config = {.type = type,
+				   .optim = {.name = "sgd"},
 				   .schedule = {.lr = 0.5, .factor = 0.1, .n_steps = 1}}};
 
 	j.config.schedule.steps[0] = 20.0 * topology.num_workers;
@@ -391,7 +415,8 @@ static void none_worker(struct job *j, const struct model *m)
 			g[i] = (float)(step * (j->worker + 1));
 		push_pull(j, m->n_keys, step == 3 ? 0 : 1, 1);
 		for (size_t i = 0; i < n; i++)
-			wrong += w[i] != (float)((step == 3 ? 2 : step) * j->n_workers * (j->n_workers + 1) / 2);
+			wrong += w[i] != (float)((step == 3 ? 2 : step) * j->n_workers *
+						 (j->n_workers + 1) / 2);
 	}
 	CHECK(wrong == 0);
 	must(mu_kv_finish(j->kv));
@@ -399,7 +424,9 @@ static void none_worker(struct job *j, const struct model *m)
 
 static void test_none(const struct model *m)
 {
-	struct job j = {.config = {.type = "dist_sync", .optim = {.name = "none"}, .schedule = {.lr = 1, .factor = 1}}};
+	struct job j = {.config = {.type = "dist_sync",
+				   .optim = {.name = "none"},
+				   .schedule = {.lr = 1, .factor = 1}}};
 
 	job_run(&j, m, none_worker);
 }
@@ -408,10 +435,13 @@ static void test_types(void)
 {
 	bool servers, distributed;
 
-	CHECK(mu_kv_type_check("dist_sync", &servers, &distributed) == MU_OK && servers && distributed);
-	CHECK(mu_kv_type_check("local", &servers, &distributed) == MU_OK && !servers && !distributed);
+	CHECK(mu_kv_type_check("dist_sync", &servers, &distributed) == MU_OK && servers &&
+	      distributed);
+	CHECK(mu_kv_type_check("local", &servers, &distributed) == MU_OK && !servers &&
+	      !distributed);
 	CHECK(mu_kv_type_check("dist_syn", &servers, &distributed) == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), "'dist_syn' is not known: local, device, dist_sync, dist_async are");
+	CHECK_HAS(mu_trace_message(),
+		  "'dist_syn' is not known: local, device, dist_sync, dist_async are");
 	mu_trace_clear();
 	CHECK(mu_kv_type_check("dist_allreduce", &servers, &distributed) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "not in this version");
@@ -422,7 +452,8 @@ static void test_types(void)
 
 static void test_errors(const struct model *m)
 {
-	struct mu_kv_config config = {.type = "dist_sync", .topology = &topology, .optim = {.name = "sgd"}};
+	struct mu_kv_config config = {
+		.type = "dist_sync", .topology = &topology, .optim = {.name = "sgd"}};
 	struct mu_kv *kv = NULL;
 	struct model other = *m;
 	bool last = topology.role == MU_ROLE_WORKER && topology.index == topology.num_workers - 1;
@@ -438,7 +469,8 @@ static void test_errors(const struct model *m)
 	/* An unknown rule: the server says so, the workers hear that it did. */
 	config.slices = m->slices;
 	config.optim.name = "sgdd";
-	CHECK(mu_kv_new(&kv, &config) == (topology.role == MU_ROLE_SERVER ? MU_ERR_USAGE : MU_ERR_PEER));
+	CHECK(mu_kv_new(&kv, &config) ==
+	      (topology.role == MU_ROLE_SERVER ? MU_ERR_USAGE : MU_ERR_PEER));
 	mu_trace_clear();
 	config.type = "local";
 	CHECK(mu_kv_new(&kv, &config) == MU_ERR_USAGE);
