@@ -74,7 +74,8 @@ static void test_roles(void)
 	for (int servers = 0; servers < size && servers <= 3; servers++) {
 		must(mu_topology_init(&t, world, servers));
 		check_roles(&t, servers);
-		snprintf(expected, sizeof expected, "%s %d (rank %d, %s)", mu_role_name(t.role), t.index, rank, t.host);
+		snprintf(expected, sizeof expected, "%s %d (rank %d, %s)", mu_role_name(t.role),
+			 t.index, rank, t.host);
 		CHECK_TEXT(mu_topology_who(&t, text, sizeof text), expected);
 		mu_topology_release(&t);
 	}
@@ -108,10 +109,12 @@ static void test_place(void)
 	else if (asked)
 		CHECK(n == atoi(asked));
 	else if (!t.bound)
-		CHECK(n == (t.node_cores >= t.node_num_workers ? t.node_cores / t.node_num_workers : 1));
+		CHECK(n ==
+		      (t.node_cores >= t.node_num_workers ? t.node_cores / t.node_num_workers : 1));
 	CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
 	must(mu_allgather(&mine, all, sizeof mine, world));
-	for (int w = 0; all && !t.bound && w < t.num_workers && n * t.node_num_workers <= t.node_cores; w++) {
+	for (int w = 0;
+	     all && !t.bound && w < t.num_workers && n * t.node_num_workers <= t.node_cores; w++) {
 		cpu_set_t both;
 		int r = t.worker_ranks[w];
 
@@ -182,7 +185,10 @@ out:
 	mu_trace_clear();
 }
 
-/* Ranks hand a token round; with more ranks than cores this takes minutes when a waiting rank keeps its core. */
+/*
+ * Ranks hand a token round; with more ranks than cores this takes minutes when a waiting rank keeps
+ * its core.
+ */
 static void test_ring(bool woken)
 {
 	struct mu_topology t;

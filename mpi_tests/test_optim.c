@@ -9,8 +9,12 @@
 
 enum { N = 6, STEPS = 5, LANES = 16 };
 
-/* First weights and gradients, and the weights after each step with rescale_grad 0.25 and wd 0.01: MXNet 1.9.1. */
-static const float w0[N] = {1.69052565f, -0.465937376f, 0.0328201652f, 0.407516271f, -0.788923025f, 0.00206557289f};
+/*
+ * First weights and gradients, and the weights after each step with rescale_grad 0.25 and wd 0.01:
+ * MXNet 1.9.1.
+ */
+static const float w0[N] = {1.69052565f,  -0.465937376f, 0.0328201652f,
+			    0.407516271f, -0.788923025f, 0.00206557289f};
 static const float pushed[STEPS][N] = {
 	{-0.000890385883f, -1.75472426f, 1.017658f, 0.600498497f, -0.625428975f, -0.171548262f},
 	{0.505299389f, -0.261356413f, -0.24274908f, -1.45324147f, 0.554580331f, 0.123880908f},
@@ -30,44 +34,64 @@ static const struct trajectory trajectories[] = {
 		{.name = "sgd", .wd = 0.01},
 		0.1,
 		{
-			{1.68885744f, -0.421603322f, 0.00734589435f, 0.392096281f, -0.772498369f, 0.00635221368f},
-			{1.67453611f, -0.414647818f, 0.0134072751f, 0.428035229f, -0.785590351f, 0.00324883871f},
-			{1.66600013f, -0.376070052f, -0.0278736278f, 0.423748791f, -0.775126278f, -0.0474812165f},
-			{1.66546881f, -0.339427024f, -0.0177150574f, 0.480532914f, -0.800586045f, -0.0370218754f},
-			{1.68236721f, -0.365899354f, 0.0235795472f, 0.466666639f, -0.748175085f, -0.0204308704f},
+			{1.68885744f, -0.421603322f, 0.00734589435f, 0.392096281f, -0.772498369f,
+			 0.00635221368f},
+			{1.67453611f, -0.414647818f, 0.0134072751f, 0.428035229f, -0.785590351f,
+			 0.00324883871f},
+			{1.66600013f, -0.376070052f, -0.0278736278f, 0.423748791f, -0.775126278f,
+			 -0.0474812165f},
+			{1.66546881f, -0.339427024f, -0.0177150574f, 0.480532914f, -0.800586045f,
+			 -0.0370218754f},
+			{1.68236721f, -0.365899354f, 0.0235795472f, 0.466666639f, -0.748175085f,
+			 -0.0204308704f},
 		},
 	},
 	{
 		{.name = "sgd", .wd = 0.01, .mom = 0.9},
 		0.1,
 		{
-			{1.68885744f, -0.421603322f, 0.00734589435f, 0.392096281f, -0.772498369f, 0.00635221368f},
-			{1.67303467f, -0.374747157f, -0.00951956771f, 0.414157242f, -0.77080822f, 0.00710681546f},
-			{1.65025961f, -0.294038773f, -0.0659564584f, 0.429739565f, -0.758837759f, -0.0429479592f},
-			{1.62924647f, -0.184840202f, -0.106553003f, 0.500541806f, -0.773540437f, -0.0775424466f},
-			{1.62726927f, -0.113188416f, -0.101706445f, 0.550377548f, -0.734388947f, -0.0920459628f},
+			{1.68885744f, -0.421603322f, 0.00734589435f, 0.392096281f, -0.772498369f,
+			 0.00635221368f},
+			{1.67303467f, -0.374747157f, -0.00951956771f, 0.414157242f, -0.77080822f,
+			 0.00710681546f},
+			{1.65025961f, -0.294038773f, -0.0659564584f, 0.429739565f, -0.758837759f,
+			 -0.0429479592f},
+			{1.62924647f, -0.184840202f, -0.106553003f, 0.500541806f, -0.773540437f,
+			 -0.0775424466f},
+			{1.62726927f, -0.113188416f, -0.101706445f, 0.550377548f, -0.734388947f,
+			 -0.0920459628f},
 		},
 	},
 	{
 		{.name = "nag", .wd = 0.01, .mom = 0.9},
 		0.1,
 		{
-			{1.687356f, -0.381702691f, -0.0155809484f, 0.378218323f, -0.757716179f, 0.01021019f},
-			{1.65879953f, -0.332720667f, -0.0246157181f, 0.434062213f, -0.769340396f, 0.00777202938f},
-			{1.62982118f, -0.221758515f, -0.116577037f, 0.443763286f, -0.748145759f, -0.0880195275f},
-			{1.61049163f, -0.0873001218f, -0.142679319f, 0.564201415f, -0.78691566f, -0.108543456f},
-			{1.62576771f, -0.0500127971f, -0.0966756046f, 0.594905615f, -0.699284256f, -0.104789451f},
+			{1.687356f, -0.381702691f, -0.0155809484f, 0.378218323f, -0.757716179f,
+			 0.01021019f},
+			{1.65879953f, -0.332720667f, -0.0246157181f, 0.434062213f, -0.769340396f,
+			 0.00777202938f},
+			{1.62982118f, -0.221758515f, -0.116577037f, 0.443763286f, -0.748145759f,
+			 -0.0880195275f},
+			{1.61049163f, -0.0873001218f, -0.142679319f, 0.564201415f, -0.78691566f,
+			 -0.108543456f},
+			{1.62576771f, -0.0500127971f, -0.0966756046f, 0.594905615f, -0.699284256f,
+			 -0.104789451f},
 		},
 	},
 	{
 		{.name = "adam", .wd = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
 		0.01,
 		{
-			{1.68052578f, -0.455937326f, 0.0228201114f, 0.397516221f, -0.778922975f, 0.0120655652f},
-			{1.67235899f, -0.448159069f, 0.0180199444f, 0.401713848f, -0.778321624f, 0.0131182782f},
-			{1.66367149f, -0.439434439f, 0.0106378021f, 0.404247254f, -0.775056243f, 0.00684895413f},
-			{1.65637505f, -0.430297673f, 0.00589542277f, 0.410207152f, -0.777520776f, 0.0029791235f},
-			{1.65591419f, -0.42501086f, 0.00628575869f, 0.414077967f, -0.774116039f, 0.00151626964f},
+			{1.68052578f, -0.455937326f, 0.0228201114f, 0.397516221f, -0.778922975f,
+			 0.0120655652f},
+			{1.67235899f, -0.448159069f, 0.0180199444f, 0.401713848f, -0.778321624f,
+			 0.0131182782f},
+			{1.66367149f, -0.439434439f, 0.0106378021f, 0.404247254f, -0.775056243f,
+			 0.00684895413f},
+			{1.65637505f, -0.430297673f, 0.00589542277f, 0.410207152f, -0.777520776f,
+			 0.0029791235f},
+			{1.65591419f, -0.42501086f, 0.00628575869f, 0.414077967f, -0.774116039f,
+			 0.00151626964f},
 		},
 	},
 };
@@ -126,13 +150,14 @@ static void test_decay_and_clip(void)
 		bool wd_gamma;
 		float expected;
 	} cases[] = {
-		{"a_weight", false, 0.5f}, {"a_bias", true, 1}, {"a_gamma", true, 0.5f}, {"a_gamma", false, 1},
-		{"weight", true, 1},
+		{"a_weight", false, 0.5f}, {"a_bias", true, 1}, {"a_gamma", true, 0.5f},
+		{"a_gamma", false, 1},     {"weight", true, 1},
 	};
 	float g[LANES];
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct mu_optim_config config = {.name = "sgd", .wd = 0.5, .wd_gamma = cases[i].wd_gamma};
+		struct mu_optim_config config = {
+			.name = "sgd", .wd = 0.5, .wd_gamma = cases[i].wd_gamma};
 		struct mu_optim *o = make(&config, cases[i].name, LANES);
 		float w[LANES];
 
@@ -187,7 +212,12 @@ static void test_average(void)
 {
 	struct mu_slice slices[2] = {
 		{.name = "a_weight", .n = 20, .n_padded = 32},
-		{.name = "a_moving_mean", .at = 32, .n = 7, .n_padded = 16, .rule = MU_SLICE_AVERAGE, .momentum = 0.75f},
+		{.name = "a_moving_mean",
+		 .at = 32,
+		 .n = 7,
+		 .n_padded = 16,
+		 .rule = MU_SLICE_AVERAGE,
+		 .momentum = 0.75f},
 	};
 	struct mu_piece piece = {0, 48, 0};
 	struct mu_optim_config config = {.name = "sgd", .mom = 0.5};
@@ -229,7 +259,8 @@ static void run_cut(const char *rule, size_t piece_n, size_t block, float *w)
 	size_t n_pieces = 0;
 
 	for (size_t at = 0; at < BIG; at += piece_n)
-		pieces[n_pieces++] = (struct mu_piece){at, BIG - at < piece_n ? BIG - at : piece_n, at};
+		pieces[n_pieces++] =
+			(struct mu_piece){at, BIG - at < piece_n ? BIG - at : piece_n, at};
 	must(mu_optim_new(&o, &config, slices, 3, pieces, n_pieces));
 	for (size_t i = 0; i < BIG; i++)
 		w[i] = mu_random_normal(&key, i);
@@ -240,7 +271,8 @@ static void run_cut(const char *rule, size_t piece_n, size_t block, float *w)
 		for (size_t p = n_pieces; p-- > 0;) {
 			mu_optim_begin(o, p, 0.1, 3);
 			for (size_t at = 0; at < pieces[p].n; at += block)
-				mu_optim_block(o, p, at, pieces[p].n - at < block ? pieces[p].n - at : block,
+				mu_optim_block(o, p, at,
+					       pieces[p].n - at < block ? pieces[p].n - at : block,
 					       w + pieces[p].at + at, g + pieces[p].at + at);
 		}
 	}
@@ -249,12 +281,14 @@ static void run_cut(const char *rule, size_t piece_n, size_t block, float *w)
 
 static void test_cuts(void)
 {
-	static const size_t cuts[CUTS][2] = {{BIG, BIG}, {BIG, 16}, {64, 64}, {1008, 48}, {272, 160}};
+	static const size_t cuts[CUTS][2] = {
+		{BIG, BIG}, {BIG, 16}, {64, 64}, {1008, 48}, {272, 160}};
 	static float expected[BIG], w[BIG];
 
 	for (size_t r = 0; mu_rule_table[r]; r++) {
 		for (size_t c = 0; c < CUTS; c++) {
-			run_cut(mu_rule_table[r]->name, cuts[c][0], cuts[c][1], c == 0 ? expected : w);
+			run_cut(mu_rule_table[r]->name, cuts[c][0], cuts[c][1],
+				c == 0 ? expected : w);
 			CHECK(c == 0 || memcmp(w, expected, sizeof w) == 0);
 		}
 	}
@@ -283,7 +317,8 @@ static void test_sum(void)
 /* MXNet 1.9: MultiFactorScheduler(step=[4, 7], factor=0.1, base_lr=0.05), updates 1 to 10. */
 static void test_schedule(void)
 {
-	static const double expected[10] = {0.05, 0.05, 0.05, 0.05, 0.005, 0.005, 0.005, 0.0005, 0.0005, 0.0005};
+	static const double expected[10] = {0.05,  0.05,  0.05,   0.05,   0.005,
+					    0.005, 0.005, 0.0005, 0.0005, 0.0005};
 	struct mu_schedule s = {.lr = 0.05, .factor = 0.1};
 
 	must(mu_schedule_parse(&s, "4,7", 100));
@@ -301,7 +336,8 @@ static void test_schedule(void)
 
 static void test_errors(void)
 {
-	static const char *const bad[] = {"a", "1,", ",1", "2,1", "1,1", "0", "-1", "1;2", "nan", "1,x", "1 2"};
+	static const char *const bad[] = {"a",  "1,",  ",1",  "2,1", "1,1", "0",
+					  "-1", "1;2", "nan", "1,x", "1 2"};
 	struct mu_schedule s = {.lr = 1};
 	const struct mu_optim_config config = {.name = "sgdd"};
 	struct mu_optim_config fine = {.name = "sgd"};

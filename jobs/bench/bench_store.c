@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time of a step of the store alone: push, sum, update, pull, beside some work that stands for forward and backward.
- * Prints one JSON line per run, from worker 0.
+ * Time of a step of the store alone: push, sum, update, pull, beside some work that stands for
+ * forward and backward. Prints one JSON line per run, from worker 0.
  *
  *	mpirun -np 3 bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES [MESSAGE_BYTES]]
  *
- * MODEL: mlp, lenet, or a number of elements. "work" in the answer is how long the work took beside the store, "alone"
- * how long it takes when nobody else runs: their ratio is what an idle server costs.
+ * MODEL: mlp, lenet, or a number of elements. "work" in the answer is how long the work took beside
+ * the store, "alone" how long it takes when nobody else runs: their ratio is what an idle server
+ * costs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,8 @@ static size_t make_model(struct mu_slice *slices, const char *name)
 		n = 1;
 	}
 	for (size_t k = 0; k < n; k++) {
-		slices[k] = (struct mu_slice){.name = "a_weight", .at = at, .n = sizes[k], .n_padded = mu_pad(sizes[k])};
+		slices[k] = (struct mu_slice){
+			.name = "a_weight", .at = at, .n = sizes[k], .n_padded = mu_pad(sizes[k])};
 		at += slices[k].n_padded;
 	}
 	return n;
@@ -90,7 +92,8 @@ static size_t calibrate(double seconds)
 	return (size_t)(seconds / best * 1000000);
 }
 
-static void run_worker(struct mu_kv *kv, struct times *t, size_t n_keys, size_t n_steps, size_t n_work)
+static void run_worker(struct mu_kv *kv, struct times *t, size_t n_keys, size_t n_steps,
+		       size_t n_work)
 {
 	must(mu_kv_init(kv));
 	for (size_t i = 0; i < n_steps; i++) {
@@ -121,7 +124,8 @@ int main(int argc, char **argv)
 
 	must(mu_world_open(&argc, &argv, &world));
 	if (argc < 6) {
-		fprintf(stderr, "usage: bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES [MESSAGE_BYTES]]\n");
+		fprintf(stderr, "usage: bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES "
+				"[MESSAGE_BYTES]]\n");
 		mu_world_abort(2);
 	}
 	must(mu_topology_init(&t, world, atoi(argv[2])));
@@ -130,11 +134,17 @@ int main(int argc, char **argv)
 	size_t n_keys = make_model(slices, argv[3]);
 	size_t n_steps = (size_t)atoi(argv[4]) < MAX_STEPS ? (size_t)atoi(argv[4]) : MAX_STEPS;
 	double work_ms = atof(argv[5]);
-	size_t n_work = t.rank == 0 ? calibrate(work_ms * 1e-3) : 0; /* by one rank, while the others wait politely */
+	size_t n_work = t.rank == 0 ? calibrate(work_ms * 1e-3)
+				    : 0; /* by one rank, while the others wait politely */
 	struct mu_kv_config config = {
-		.type = argv[1], .topology = &t, .slices = slices, .n_slices = n_keys,
-		.optim = {.name = "sgd", .mom = 0.9, .wd = 1e-4}, .schedule = {.lr = 0.1, .factor = 1},
-		.bucket_bytes = argc > 6 ? (size_t)atol(argv[6]) : 0, .message_bytes = argc > 7 ? (size_t)atol(argv[7]) : 0,
+		.type = argv[1],
+		.topology = &t,
+		.slices = slices,
+		.n_slices = n_keys,
+		.optim = {.name = "sgd", .mom = 0.9, .wd = 1e-4},
+		.schedule = {.lr = 0.1, .factor = 1},
+		.bucket_bytes = argc > 6 ? (size_t)atol(argv[6]) : 0,
+		.message_bytes = argc > 7 ? (size_t)atol(argv[7]) : 0,
 	};
 
 	must(mu_bcast(&n_work, sizeof n_work, 0, t.world));
@@ -148,12 +158,15 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < n_steps; i++)
 			seconds += times.step[i];
 		if (t.index == 0)
-			printf("{\"store\":\"%s\",\"workers\":%d,\"servers\":%d,\"model\":\"%s\",\"steps\":%zu,"
-			       "\"step_ms\":%.4f,\"step_mean_ms\":%.4f,\"wait_ms\":%.4f,\"work_ms\":%.4f,"
+			printf("{\"store\":\"%s\",\"workers\":%d,\"servers\":%d,\"model\":\"%s\","
+			       "\"steps\":%zu,"
+			       "\"step_ms\":%.4f,\"step_mean_ms\":%.4f,\"wait_ms\":%.4f,\"work_"
+			       "ms\":%.4f,"
 			       "\"alone_ms\":%.4f}\n",
-			       argv[1], t.num_workers, t.num_servers, argv[3], n_steps, 1e3 * median(times.step, n_steps),
-			       1e3 * seconds / (double)n_steps, 1e3 * median(times.wait, n_steps),
-			       1e3 * median(times.work, n_steps), work_ms);
+			       argv[1], t.num_workers, t.num_servers, argv[3], n_steps,
+			       1e3 * median(times.step, n_steps), 1e3 * seconds / (double)n_steps,
+			       1e3 * median(times.wait, n_steps), 1e3 * median(times.work, n_steps),
+			       work_ms);
 	}
 	mu_kv_free(kv);
 	mu_topology_release(&t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Topology: which rank is on which node, which ranks are servers, and the communicators of each group.
+ * Topology: which rank is on which node, which ranks are servers, and the communicators of each
+ * group.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ const char *mu_role_name(enum mu_role role)
 
 const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbytes)
 {
-	snprintf(text, nbytes, "%s %d (rank %d, %s)", mu_role_name(t->role), t->index, t->rank, t->host);
+	snprintf(text, nbytes, "%s %d (rank %d, %s)", mu_role_name(t->role), t->index, t->rank,
+		 t->host);
 	return text;
 }
 
@@ -53,11 +55,13 @@ static enum mu_status find_nodes(struct mu_topology *t)
 	int mine = t->rank;
 
 	/*
-	 * MPI has no non-blocking split; this and that of the roles block inside MPI, once, at start. The collective
-	 * before each lets the ranks come together politely, so that the split itself is short.
+	 * MPI has no non-blocking split; this and that of the roles block inside MPI, once, at
+	 * start. The collective before each lets the ranks come together politely, so that the
+	 * split itself is short.
 	 */
 	MU_TRY(mu_barrier(t->world));
-	MU_MPI(MPI_Comm_split_type(t->world, MPI_COMM_TYPE_SHARED, t->rank, MPI_INFO_NULL, &t->node));
+	MU_MPI(MPI_Comm_split_type(t->world, MPI_COMM_TYPE_SHARED, t->rank, MPI_INFO_NULL,
+				   &t->node));
 	MU_MPI(MPI_Comm_set_errhandler(t->node, MPI_ERRORS_RETURN));
 	MU_MPI(MPI_Comm_rank(t->node, &t->node_rank));
 	MU_MPI(MPI_Comm_size(t->node, &t->node_size));
@@ -127,7 +131,8 @@ static enum mu_status make_roles(struct mu_topology *t, int num_servers)
 	t->num_workers = t->size - t->num_servers;
 	if (num_servers < MU_SERVERS_DEFAULT || t->num_workers < 1)
 		MU_FAIL(MU_ERR_USAGE,
-			"%d servers of %d ranks leave no worker: start at least %d ranks, or ask for 0 to %d servers",
+			"%d servers of %d ranks leave no worker: start at least %d ranks, or ask "
+			"for 0 to %d servers",
 			t->num_servers, t->size, t->num_servers + 1, t->size - 1);
 	MU_TRY(MU_ALLOC(is_server, (size_t)t->size, "roles"));
 	MU_TRY(choose_servers(t, is_server));

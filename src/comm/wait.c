@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polite waiting. Ranks may outnumber cores, so a rank that waits gives its core away: a worker first by sched_yield, which
- * reacts at once, then by sleeping; a server by sleeping at once, because one that yields to a computing worker gets the
- * core back only when that worker's time slice is over (milliseconds), while one that is woken gets it now.
+ * Polite waiting. Ranks may outnumber cores, so a rank that waits gives its core away: a worker
+ * first by sched_yield, which reacts at once, then by sleeping; a server by sleeping at once,
+ * because one that yields to a computing worker gets the core back only when that worker's time
+ * slice is over (milliseconds), while one that is woken gets it now.
  *
- * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are naps, a part of the time waited so far: what
- * they add to a wait is in proportion to the wait.
+ * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are naps, a part of
+ * the time waited so far: what they add to a wait is in proportion to the wait.
  */
 #include <sched.h>
 #include <sys/prctl.h>
@@ -17,7 +18,10 @@
 #define NAP_SHARE 0.05 /* of the time waited so far */
 #define NAP_MIN 20e-6
 #define NAP_MAX 250e-6
-/* A sleep with a wake ends by itself too: the wake may come before the message, which then needs us to move on. */
+/*
+ * A sleep with a wake ends by itself too: the wake may come before the message, which then needs us
+ * to move on.
+ */
 #define SLEEP_SHARE 0.5
 #define SLEEP_MIN 200e-6
 #define SLEEP_MAX 5e-3
@@ -45,7 +49,10 @@ static void nap(double seconds)
 {
 	struct timespec t = {0, (long)(seconds * 1e9)};
 
-	/* Without this the kernel rounds every nap up by 50 us. It is a setting of the calling thread. */
+	/*
+	 * Without this the kernel rounds every nap up by 50 us. It is a setting of the calling
+	 * thread.
+	 */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	nanosleep(&t, NULL);
 }
@@ -82,10 +89,12 @@ double mu_waiter_overdue(struct mu_waiter *w)
 	return waited;
 }
 
-enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests, const char *what)
+enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests,
+			     const char *what)
 {
 	enum mu_status st = MU_OK;
-	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: gcc 12 takes MPICH's marker for an array */
+	/* volatile: gcc 12 takes MPICH's marker for an array that is too short. */
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE;
 	struct mu_waiter waiter;
 	int done = 0;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waking a sleeping rank of the same node. A nap that ends by itself must be short to notice a message in time, and every
- * end of a nap takes the core from whoever computes there (measured: 30 us on a virtual machine). So ranks of a node share
- * a page with one counter each: a rank sleeps on its counter (futex), and who sends it something counts it up and
- * wakes it. The message itself travels by MPI; a wake says only that it is worth to look. Without the page (no
- * /dev/shm) there are only naps.
+ * Waking a sleeping rank of the same node. A nap that ends by itself must be short to notice a
+ * message in time, and every end of a nap takes the core from whoever computes there (measured: 30
+ * us on a virtual machine). So ranks of a node share a page with one counter each: a rank sleeps on
+ * its counter (futex), and who sends it something counts it up and wakes it. The message itself
+ * travels by MPI; a wake says only that it is worth to look. Without the page (no /dev/shm) there
+ * are only naps.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -34,7 +35,10 @@ static struct mu_wake_slot *map(const struct mu_topology *t, const char *name, i
 	int fd = shm_open(name, flags | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd >= 0) {
-		/* Allocated here and now: a full /dev/shm is an error of this call, not a signal later. */
+		/*
+		 * Allocated here and now: a full /dev/shm is an error of this call, not a signal
+		 * later.
+		 */
 		if (!(flags & O_CREAT) || posix_fallocate(fd, 0, (off_t)page_bytes(t)) == 0)
 			p = mmap(NULL, page_bytes(t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		close(fd);
@@ -49,7 +53,8 @@ enum mu_status mu_wake_open(struct mu_topology *t)
 	long ok;
 
 	if (t->node_rank == 0) {
-		snprintf(name, sizeof name, "/muster-%ld-%llx", (long)getpid(), (unsigned long long)(mu_now() * 1e9));
+		snprintf(name, sizeof name, "/muster-%ld-%llx", (long)getpid(),
+			 (unsigned long long)(mu_now() * 1e9));
 		t->wake = map(t, name, O_CREAT | O_EXCL);
 	}
 	MU_TRY(mu_bcast(name, sizeof name, 0, t->node));
@@ -94,7 +99,10 @@ void mu_wake_sleep(const struct mu_topology *t, uint32_t count, double seconds)
 	struct mu_wake_slot *slot = &t->wake[t->node_rank];
 	struct timespec timeout = {0, (long)(seconds * 1e9)};
 
-	/* Sequentially consistent on both sides: either the waker sees `asleep`, or the futex sees the new count. */
+	/*
+	 * Sequentially consistent on both sides: either the waker sees `asleep`, or the futex sees
+	 * the new count.
+	 */
 	atomic_store(&slot->asleep, 1);
 	syscall(SYS_futex, &slot->count, FUTEX_WAIT, count, &timeout, NULL, 0);
 	atomic_store(&slot->asleep, 0);

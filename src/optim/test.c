@@ -2,10 +2,11 @@
 /*
  * Rules without hyper-parameters.
  *
- *	test:  w <- w + g   the sum of all gradients ever pushed; exact for small integers, so lost messages show
- *	none:  w <- g       the sum of this round: the store is an all-reduce
+ *	test:  w <- w + g   the sum of all gradients ever pushed; exact for small integers, so lost
+ *messages show none:  w <- g       the sum of this round: the store is an all-reduce
  *
- * Both take the plain sum: no division by the samples (MXNet's `test` with rescale_grad 1), no decay, no clipping.
+ * Both take the plain sum: no division by the samples (MXNet's `test` with rescale_grad 1), no
+ * decay, no clipping.
  */
 #include <string.h>
 
