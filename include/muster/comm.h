@@ -54,12 +54,14 @@ struct mu_topology {
 	int *server_ranks;  /* world rank of server s */
 	int num_nodes;
 	int *node_of;       /* node number of every world rank */
+	int *slot_of;       /* place of every world rank in my node, -1 if it is on another */
 	int node_rank, node_size;     /* in node */
 	int node_worker;              /* my number among the workers of my node */
 	int node_num_workers;
 	int node_cores;               /* cores that this node offers to the job (the union of its ranks' affinity) */
 	bool bound;                   /* my launcher bound me to fewer cores than the node has */
 	char host[64];
+	struct mu_wake_slot *wake;    /* see mu_wake; private */
 };
 
 enum { MU_SERVERS_DEFAULT = -1 }; /* one per node */
@@ -86,14 +88,21 @@ enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads);
  * ("bucket 4 from server 1").
  */
 enum mu_status mu_wait_all(int n, MPI_Request *requests, const char *what);
+/* The same when whoever completes the requests calls mu_wake for this rank afterwards: sleeps are longer. */
+enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests, const char *what);
+/* A rank of world, if it is on my node and sleeps in a wait, should look again: I have sent it something. Cheap. */
+void mu_wake(const struct mu_topology *t, int rank);
 /*
- * For loops of one's own: call _init once, then _nap after every poll that found nothing (it yields the core, and after
- * MU_YIELD_SECONDS of finding nothing sleeps briefly), and _reset after a poll that found something.
+ * For loops of one's own: _init, then _nap after every poll that found nothing, and _reset after a poll that found
+ * something. topology: NULL, or what is waited for comes with mu_wake.
  */
 struct mu_waiter {
-	double since; /* when the present run of empty polls began, 0 = not yet */
-	double told;  /* seconds of waiting that mu_waiter_overdue has told of */
+	const struct mu_topology *topology;
+	double since;   /* when the present run of empty polls began, 0 = not yet */
+	double told;    /* seconds of waiting that mu_waiter_overdue has told of */
+	uint32_t count; /* wakes before the last poll */
 };
+void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t);
 void mu_waiter_reset(struct mu_waiter *w);
 void mu_waiter_nap(struct mu_waiter *w);
 /* Seconds of the present wait once in every 30 s of it, so that its owner can log who is missing; else 0. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cores.h"
+#include "wake.h"
 
 const char *mu_role_name(enum mu_role role)
 {
@@ -63,8 +64,11 @@ static enum mu_status find_nodes(struct mu_topology *t)
 	MU_TRY(mu_bcast(&mine, sizeof mine, 0, t->node));
 	MU_TRY(MU_ALLOC(lowest, (size_t)t->size, "lowest rank of every rank's node"));
 	MU_TRY(MU_ALLOC(t->node_of, (size_t)t->size, "node of every rank"));
+	MU_TRY(MU_ALLOC(t->slot_of, (size_t)t->size, "places in the node"));
 	MU_TRY(mu_allgather(&mine, lowest, sizeof mine, t->world));
 	number_nodes(t, lowest);
+	for (int r = 0, n = 0; r < t->size; r++)
+		t->slot_of[r] = t->node_of[r] == t->node_of[t->rank] ? n++ : -1;
 out:
 	mu_free(lowest);
 	return st;
@@ -100,7 +104,6 @@ static enum mu_status choose_servers(struct mu_topology *t, bool *is_server)
 		if (r == t->rank) {
 			t->role = is_server[r] ? MU_ROLE_SERVER : MU_ROLE_WORKER;
 			t->index = is_server[r] ? servers : workers;
-			t->node_worker = 0;
 		}
 		if (t->node_of[r] == t->node_of[t->rank] && !is_server[r]) {
 			t->node_worker += r < t->rank;
@@ -164,6 +167,7 @@ enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_se
 	MU_TRY(find_nodes(t));
 	MU_TRY(make_roles(t, num_servers));
 	MU_TRY(count_cores(t));
+	MU_TRY(mu_wake_open(t));
 out:
 	if (st != MU_OK)
 		mu_topology_release(t);
@@ -178,11 +182,13 @@ static void free_comm(MPI_Comm *comm)
 
 void mu_topology_release(struct mu_topology *t)
 {
+	mu_wake_close(t);
 	free_comm(&t->peers);
 	free_comm(&t->node);
 	free_comm(&t->world);
 	mu_free(t->worker_ranks);
 	mu_free(t->server_ranks);
 	mu_free(t->node_of);
-	t->worker_ranks = t->server_ranks = t->node_of = NULL;
+	mu_free(t->slot_of);
+	t->worker_ranks = t->server_ranks = t->node_of = t->slot_of = NULL;
 }

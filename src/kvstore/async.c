@@ -42,6 +42,7 @@ static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w)
 	if (peer->doing == WIRE_STEP)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
 	MU_MPI(MPI_Start(send));
+	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 	if (--peer->parts_left == 0) {
 		s->pushes_done += peer->doing == WIRE_STEP;
 		peer->seen = s->pushes_done;

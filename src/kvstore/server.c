@@ -164,6 +164,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		.stale_max = s->stale_max,
 	};
 	MU_MPI(MPI_Start(&s->answers[w]));
+	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
 }
@@ -316,10 +317,11 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_server *s = kv->end;
-	struct mu_waiter waiter = {0};
+	struct mu_waiter waiter;
 	int n = 0;
 
 	MU_MPI(MPI_Startall(mu_count(s->n_workers + s->n_workers * s->n_parts), s->orders));
+	mu_waiter_init(&waiter, kv->topology);
 	while (s->n_finished < s->n_workers) {
 		double seconds;
 

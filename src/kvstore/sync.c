@@ -44,6 +44,8 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
 	s->round_left--;
 	MU_MPI(MPI_Startall(mu_count(s->n_workers), pulls));
+	for (size_t w = 0; w < s->n_workers; w++)
+		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
 }

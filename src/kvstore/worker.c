@@ -67,6 +67,12 @@ void mu_kv_worker_close(struct mu_kv *kv)
 	mu_free(w);
 }
 
+static void wake_servers(const struct mu_kv *kv)
+{
+	for (int s = 0; s < kv->topology->num_servers; s++)
+		mu_wake(kv->topology, kv->topology->server_ranks[s]);
+}
+
 static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 {
 	enum mu_status st = MU_OK;
@@ -75,6 +81,8 @@ static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 	w->order = (struct wire_order){.kind = kind, .step = kv->step, .count = kv->count};
 	MU_MPI(MPI_Startall(w->n_servers, w->answers));
 	MU_MPI(MPI_Startall(w->n_servers, w->orders));
+	if (kind != WIRE_STEP) /* the gradients that follow wake them */
+		wake_servers(kv);
 out:
 	return st;
 }
@@ -85,7 +93,7 @@ static enum mu_status take_answers(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	struct worker *w = kv->end;
 
-	MU_TRY(mu_wait_all(w->n_servers, w->answers, "the servers' answers"));
+	MU_TRY(mu_wait_woken(kv->topology, w->n_servers, w->answers, "the servers' answers"));
 	MU_TRY(mu_wait_all(w->n_servers, w->orders, "the servers to take an order"));
 	kv->progress = w->received[0].progress;
 	kv->lr = w->received[0].lr;
@@ -107,6 +115,7 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	/* The weights are not read any more in this step: their receive may start. */
 	MU_MPI(MPI_Startall(mu_count(b->n_parts), w->pulls + b->first_part));
 	MU_MPI(MPI_Startall(mu_count(b->n_parts), w->pushes + b->first_part));
+	wake_servers(kv);
 out:
 	return st;
 }
@@ -129,7 +138,7 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 	struct worker *w = kv->end;
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
-	MU_TRY(mu_wait_all(mu_count(b->n_parts), w->pulls + b->first_part, b->what));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(b->n_parts), w->pulls + b->first_part, b->what));
 	MU_TRY(mu_wait_all(mu_count(b->n_parts), w->pushes + b->first_part, b->what));
 out:
 	return st;
@@ -147,7 +156,7 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 
 	MU_MPI(MPI_Startall(mu_count(kv->plan.n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
-	MU_TRY(mu_wait_all(mu_count(kv->plan.n_parts), w->pulls, "the weights from the servers"));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(kv->plan.n_parts), w->pulls, "the weights from the servers"));
 	MU_TRY(take_answers(kv));
 out:
 	return st;
@@ -168,6 +177,7 @@ static enum mu_status send_weights(struct mu_kv *kv)
 		MU_MPI(MPI_Isend(kv->weights + part->at, mu_count(part->n), MPI_FLOAT,
 				 kv->topology->server_ranks[part->server], mu_kv_part_tag(i), kv->comm, &requests[i]));
 	}
+	wake_servers(kv);
 	MU_TRY(mu_wait_all(mu_count(plan->n_parts), requests, "the servers to take the first weights"));
 	MU_TRY(take_answers(kv));
 out:
