@@ -35,6 +35,13 @@ static void tell(enum mu_status st, int rank)
 	mu_trace_print(stderr, who);
 }
 
+static void rest(int tenths_of_second)
+{
+	struct timespec time = {tenths_of_second / 10, tenths_of_second % 10 * 100000000L};
+
+	nanosleep(&time, NULL);
+}
+
 /*
  * An abort ends the other ranks, too, and so can keep the one that knows the reason from telling
  * it. A rank that only knows of another's error leaves the abort to that one, for a while. Of
@@ -43,10 +50,14 @@ static void tell(enum mu_status st, int rank)
  */
 static void wait_for_others(enum mu_status st, int rank)
 {
-	int tenths = st == MU_ERR_PEER ? 50 : rank == 0 ? 0 : 10 + (rank < 20 ? rank : 20);
-	struct timespec rest = {tenths / 10, tenths % 10 * 100000000L};
+	rest(st == MU_ERR_PEER ? 50 : rank == 0 ? 0 : 20 + (rank < 20 ? rank : 20));
+}
 
-	nanosleep(&rest, NULL);
+/* An abort that follows at once can end the launcher before it has passed on what we told. */
+static void abort_job(enum mu_status st)
+{
+	rest(5);
+	mu_world_abort(exit_status(st));
 }
 
 /*
@@ -56,12 +67,18 @@ static void wait_for_others(enum mu_status st, int rank)
 static void limit_spinning(char **argv)
 {
 	const char *threads = getenv("OMP_NUM_THREADS");
+	char path[4096];
+	ssize_t n;
 
 	if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY") ||
 	    (threads && strcmp(threads, "1") == 0))
 		return;
-	if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0)
-		execv("/proc/self/exe", argv); /* where that fails, the threads spin */
+	/* By its own name, or ps and top would show "exe". */
+	n = readlink("/proc/self/exe", path, sizeof path - 1);
+	if (n <= 0 || setenv("GOMP_SPINCOUNT", "1000", 1) != 0)
+		return;
+	path[n] = '\0';
+	execv(path, argv); /* where that fails, the threads spin */
 }
 
 int main(int argc, char **argv)
@@ -85,7 +102,7 @@ int main(int argc, char **argv)
 	if (st != MU_OK)
 		tell(st, rank);
 	if (st != MU_OK && !agreed)
-		mu_world_abort(exit_status(st));
+		abort_job(st);
 	mu_world_close(&world);
 	return exit_status(st);
 }

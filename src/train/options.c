@@ -137,6 +137,17 @@ out:
 	return st;
 }
 
+static enum mu_status check_steps(const char *epochs)
+{
+	enum mu_status st = MU_OK;
+	struct mu_schedule schedule = {.lr = 1, .factor = 1};
+
+	if (epochs && mu_schedule_parse(&schedule, epochs, 1) != MU_OK)
+		MU_FAIL(MU_ERR_USAGE, "--lr-step-epochs: %s", mu_trace_message());
+out:
+	return st;
+}
+
 /* Settings that the chosen optimiser does not have. */
 static enum mu_status check_optimizer(const struct mu_options *o, const struct train_options *v)
 {
@@ -192,6 +203,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, const struct t
 
 	MU_TRY(check_names(v));
 	MU_TRY(check_optimizer(o, v));
+	MU_TRY(check_steps(v->lr_step_epochs));
 	if (count_given(o, batches) > 1)
 		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
 				      "give one of them");
