@@ -3,7 +3,9 @@
 # @timeout 400
 # What a user can do wrong: the trainer ends within seconds with an exit status that is not 0, and
 # tells once, whatever the number of ranks, what is wrong.
+# shellcheck disable=SC2086 # lists of options are words
 set -u
+# shellcheck source=mpi_tests/lib.sh
 . "$SRCDIR/mpi_tests/lib.sh"
 
 small_set set 300 100
@@ -81,7 +83,6 @@ misused 1 'network' --network
 for range in "batch-size 0" "batch-size -3" "lr -1" "lr 1e20" "mom 2" "num-epochs 0" "shuffle 2" \
 	"disp-batches 0" "top-k -1" "seed -1" "num-servers -2" "num-examples -1" "target-accuracy 1.5" \
 	"batch-size 99999999999999999999"; do
-	# shellcheck disable=SC2086 # an option and its value
 	misused 1 "${range% *}.*${range#* }.*out of range.* from " $mlp --${range% *}=${range#* }
 done
 misused 3 'lr: -1 is out of range' $mlp --lr -1
@@ -172,7 +173,9 @@ fresh
 cp whole/t10k-images-idx3-ubyte $images
 refused 1 'holds 100 records.*holds 300' $bad
 fresh
-{ printf '\0\0\10\3\0\0\0\144\0\0\0\16\0\0\0\16' && tail -c +17 whole/t10k-images-idx3-ubyte | head -c 19600; } >$test_images
+# 100 images of 14 x 14
+printf '\0\0\10\3\0\0\0\144\0\0\0\16\0\0\0\16' >$test_images
+tail -c +17 whole/t10k-images-idx3-ubyte | head -c 19600 >>$test_images
 both refused '14 x 14.*28 x 28' $bad
 
 part "packed data files"
@@ -209,10 +212,11 @@ if has_files; then
 	expect_none '^Epoch'
 	mkdir D-0001.h5
 	both refused 'D-0001.h5' $mlp --model-prefix D
-	! ls D* | grep -v '^D-0001.h5$' || fail "files are left"
+	for file in D-*; do [ "$file" = D-0001.h5 ] || fail "left behind: $file"; done
 	both refused 'P-0002.h5' $mlp --model-prefix P --load-epoch 2
 	train 1 $mlp --model-prefix P --num-epochs 1
-	both refused 'P-0001.h5.*mlp.*lenet' --network lenet --data-dir set --batch-size 20 --model-prefix P --load-epoch 1 $plain
+	both refused 'P-0001.h5.*mlp.*lenet' --network lenet --data-dir set --batch-size 20 \
+		--model-prefix P --load-epoch 1 $plain
 	head -c 20000 P-0001.h5 >Q-0001.h5
 	both refused 'Q-0001.h5' $mlp --model-prefix Q --load-epoch 1
 	echo 'no HDF5' >R-0001.h5

@@ -3,7 +3,9 @@
 # @timeout 300
 # Processes that die or stop in the middle of a run: the job ends within seconds and leaves nothing
 # running; a process that was only stopped for a while does no harm.
+# shellcheck disable=SC2086 # lists of options are words
 set -u
+# shellcheck source=mpi_tests/lib.sh
 . "$SRCDIR/mpi_tests/lib.sh"
 
 endless="--network mlp --benchmark 1 --batch-size 20 --lr 0.0001 --num-epochs 1000000 --disp-batches 10"
@@ -126,7 +128,8 @@ if has_files; then
 	ends "kill -9 of rank 0"
 	last=$(ls S-*.h5 | tail -n 1)
 	last=$((10#$(echo "$last" | tr -dc 0-9 | cut -c 1-4)))
-	train 3 ${endless/--num-epochs 1000000/--num-epochs $((last + 1))} --num-batches 11 --model-prefix S --load-epoch $last
+	train 3 ${endless/--num-epochs 1000000/--num-epochs $((last + 1))} --num-batches 11 \
+		--model-prefix S --load-epoch $last
 	expect '^Loaded model S-'
 fi
 finish
