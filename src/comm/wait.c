@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polite waiting. Ranks may outnumber cores, so a rank that waits gives its core away. A worker
- * does so first by sched_yield, which reacts at once, then by sleeping; a server by sleeping at
- * once: a yield gives the core to nobody where launchers put every rank in a session and the kernel
- * schedules sessions (autogroup), and where it does give it, to a worker that computes, the core
- * comes back only with the end of that worker's time slice, milliseconds later, while a sleeper
- * that is woken gets it now.
+ * Polite waiting. Ranks may outnumber cores, so a rank that waits polls for a while, yielding the
+ * core between polls, and then sleeps. A server polls only as long as a message needs to show after
+ * its wake (one poll is not enough: large messages take several): a yield gives the core to nobody
+ * where launchers put every rank in a session and the kernel schedules sessions (autogroup), and
+ * where it does give it, to a worker that computes, the core comes back only with the end of that
+ * worker's time slice, milliseconds later, while a sleeper that is woken gets it now.
  *
  * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are a part of the
  * time waited so far: what they add to a wait is in proportion to the wait.
@@ -17,6 +17,7 @@
 #include "wake.h"
 
 #define YIELD_SECONDS 200e-6
+#define SERVER_POLL_SECONDS 20e-6
 #define NAP_SHARE 0.05 /* of the time waited so far */
 #define NAP_MIN 20e-6
 #define NAP_MAX 250e-6
@@ -26,7 +27,7 @@
  */
 #define SLEEP_SHARE 0.5
 #define SLEEP_MIN 200e-6
-#define SLEEP_MAX 5e-3
+#define SLEEP_MAX 1e-3
 #define OVERDUE_SECONDS 30.0
 
 void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t)
@@ -67,23 +68,29 @@ static double sleep_seconds(const struct mu_topology *t, double waited)
 	return clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX);
 }
 
+/* How long to poll, after the wait began and after every wake, before sleeping. */
+static double poll_seconds(const struct mu_topology *t)
+{
+	return t && t->role == MU_ROLE_SERVER ? SERVER_POLL_SECONDS : YIELD_SECONDS;
+}
+
 void mu_waiter_nap(struct mu_waiter *w)
 {
 	const struct mu_topology *t = w->topology;
 	double now = mu_now();
-	double waited;
 
 	if (w->since == 0)
-		w->since = now;
-	waited = now - w->since;
-	if (waited < YIELD_SECONDS && !(t && t->role == MU_ROLE_SERVER))
+		w->since = w->stirred = now;
+	if (t && mu_wake_count(t) != w->count) {
+		w->count = mu_wake_count(t);
+		w->stirred = now;
+	}
+	if (now - w->stirred < poll_seconds(t))
 		sched_yield();
 	else if (t)
-		mu_wake_sleep(t, w->count, sleep_seconds(t, waited));
+		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->since));
 	else
-		nap(sleep_seconds(t, waited));
-	if (t)
-		w->count = mu_wake_count(t);
+		nap(sleep_seconds(t, now - w->since));
 }
 
 double mu_waiter_overdue(struct mu_waiter *w)
