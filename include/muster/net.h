@@ -60,6 +60,7 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 int mu_net_flatten(struct mu_net *net, int in, const char *name);
 int mu_net_dropout(struct mu_net *net, int in, float p, const char *name);
 int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *attr, const char *name);
+int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name);
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name);
 int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name);
 void mu_net_softmax(struct mu_net *net, int in, const char *name);

@@ -66,7 +66,7 @@ static void use(struct layout *m, size_t b, long time)
 static bool reads_input(const struct mu_op *op)
 {
 	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
-	       op->kind == MU_OP_BATCH_NORM;
+	       op->kind == MU_OP_BATCH_NORM || op->kind == MU_OP_LRN;
 }
 
 static bool reads_output(const struct mu_op *op)

@@ -205,6 +205,23 @@ int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *at
 	return t;
 }
 
+int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name)
+{
+	const struct mu_shape *s;
+
+	if (!usable(net, in))
+		return -1;
+	s = shape_of(net, in);
+	if (s->ndims != 4)
+		return need_image(net, "LRN", s);
+	if (attr->size < 1 || attr->size % 2 == 0 || !(attr->k > 0) || !(attr->alpha >= 0))
+		return mu_net_fail(
+			net, "LRN: size %d must be odd, k %g above 0 and alpha %g not below 0",
+			attr->size, (double)attr->k, (double)attr->alpha);
+	return mu_net_add(net,
+			  &(struct net_spec){MU_OP_LRN, name, attr, sizeof *attr, 1, &in, *s});
+}
+
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)
 {
 	char a[96], b[96];
