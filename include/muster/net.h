@@ -38,17 +38,27 @@ struct mu_network {
 	const char *help;
 	size_t shape[3]; /* usual input shape (c, h, w), used when the data does not say */
 	size_t classes;
+	bool has_depths; /* takes num_layers */
 	enum mu_status (*build)(struct mu_net *net, const struct mu_net_config *config);
 };
 
 extern const struct mu_network *const mu_network_table[]; /* NULL-terminated; nets/table.c */
 
-/* MU_ERR_USAGE with the list for an unknown name. */
+/* '_' reads as '-'. MU_ERR_USAGE with the list for an unknown name. */
 enum mu_status mu_network_find(const struct mu_network **out, const char *name);
 
 /* Build the network that config names. */
 enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config);
 void mu_net_free(struct mu_net *net);
+
+/* ---- for those who define networks ---- */
+
+/* Names given to layers from now on start with this text: "stage1_unit2_". Automatic names do not. */
+void mu_net_prefix(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Say what build chose: "stem for images of height <= 32". One line, replaces an earlier one. */
+void mu_net_note(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Which of the n depths config->num_layers is; 0 is depths[0]. MU_ERR_USAGE with the list if it is none of them. */
+enum mu_status mu_net_find_depth(const struct mu_net_config *config, const int *depths, size_t n, size_t *found);
 
 /* ---- layers: each returns the number of its output tensor, or -1 after an error ---- */
 
@@ -67,11 +77,14 @@ void mu_net_softmax(struct mu_net *net, int in, const char *name);
 
 /* ---- what a net is ---- */
 
-/* Learnable parameters, and arrays of them; auxiliary values. */
+/* Learnable parameters, and arrays of them; auxiliary values; multiply-adds of convolutions and fully connected layers. */
 struct mu_net_counts {
 	size_t params, arrays, aux, layers;
+	double macs; /* per sample, forward */
 };
 void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts);
+/* What mu_net_note said, "" if nothing. */
+const char *mu_net_notes(const struct mu_net *net);
 
 /* ---- plan ---- */
 
