@@ -128,7 +128,11 @@ static void test_stems(void)
 
 /* ---- training steps ---- */
 
-/* Every device trains a network for some steps; the losses agree with ref's to the tolerance. */
+/*
+ * Every device trains a network for some steps; the losses agree with ref's to the tolerance:
+ * float32 sums in another order. The seed is one for which no relu's input comes so close to zero
+ * that devices see different signs; where that happens, losses part by 1e-3 within some steps.
+ */
 struct course {
 	const char *network;
 	long depth;
@@ -140,8 +144,14 @@ struct course {
 enum { MAX_STEPS = 10, CLASSES = 10 };
 
 static const struct course courses[] = {
-	{"resnet", 20, 28, 2, 10, 0.01, 1e-3},
-	{"inception-bn-28-small", 0, 28, 2, 10, 0.01, 1e-3},
+	{"resnet", 20, 28, 2, 10, 0.01, 1e-5},
+	{"inception-bn-28-small", 0, 28, 2, 10, 0.01, 1e-5},
+	{"resnet-v1", 20, 28, 2, 3, 0.01, 1e-5},
+	{"googlenet", 0, 64, 2, 2, 0.001, 1e-5},
+	{"alexnet", 0, 67, 1, 2, 0.0005, 1e-5},
+	/* So deep, of few pixels, that ref parts from itself when weights change by one bit. */
+	{"mobilenet-0.25", 0, 64, 3, 1, 0, 1e-3},
+	{"resnext", 50, 33, 2, 1, 0, 1e-3},
 };
 
 struct training {
@@ -162,7 +172,7 @@ static enum mu_status start(struct training *t, const struct course *c, const ch
 	MU_TRY(mu_plan_new(&t->plan, t->net, &t->device, c->batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(MU_ALLOC(t->weights, mu_plan_n(t->plan), "weights"));
 	MU_TRY(MU_ALLOC(t->gradients, mu_plan_n(t->plan), "gradients"));
-	MU_TRY(mu_plan_init_weights(t->plan, "default", 7, t->weights));
+	MU_TRY(mu_plan_init_weights(t->plan, "default", 9, t->weights));
 	MU_TRY(mu_plan_bind(t->plan, t->weights, t->gradients));
 out:
 	return st;
@@ -244,8 +254,8 @@ static void test_course(const struct course *c)
 
 	if (!train(c, "ref", expected))
 		return;
-	if (c->steps > 1)
-		CHECK(expected[c->steps - 1] < 0.9 * expected[0]);
+	if (c->steps == MAX_STEPS)
+		CHECK(expected[c->steps - 1] < 0.7 * expected[0]);
 	for (size_t d = 0; mu_device_table[d]; d++) {
 		const char *device = mu_device_table[d]->name;
 
@@ -262,6 +272,33 @@ static void test_course(const struct course *c)
 	}
 }
 
+/* The device plans every network, in its usual shape, for training and for inference on the same
+ * arrays. */
+static void test_plans(const struct mu_network *network, const char *name)
+{
+	enum mu_status st = MU_OK;
+	struct mu_net_config config = {.network = network->name, .classes = network->classes};
+	struct mu_device device = {.ops = NULL};
+	struct mu_net *net = NULL;
+	struct mu_plan *plan = NULL, *infer = NULL;
+
+	memcpy(config.shape, network->shape, sizeof config.shape);
+	MU_TRY(mu_device_open(&device, name, 1));
+	MU_TRY(mu_net_new(&net, &config));
+	MU_TRY(mu_plan_new(&plan, net, &device, 1, MU_PHASE_TRAIN, NULL));
+	MU_TRY(mu_plan_new(&infer, net, &device, 2, MU_PHASE_INFER, plan));
+	CHECK(mu_plan_hash(plan) == mu_plan_hash(infer));
+out:
+	if (!CHECK(st == MU_OK)) {
+		mu_trace_print(stderr, network->name);
+		mu_trace_clear();
+	}
+	mu_plan_free(infer);
+	mu_plan_free(plan);
+	mu_net_free(net);
+	mu_device_close(&device);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < zoo_n_rows; i++)
@@ -270,6 +307,9 @@ int main(void)
 		test_names(&zoo_names[i]);
 	test_errors();
 	test_stems();
+	for (size_t d = 0; mu_device_table[d]; d++)
+		for (size_t i = 0; mu_network_table[i]; i++)
+			test_plans(mu_network_table[i], mu_device_table[d]->name);
 	for (size_t i = 0; i < sizeof courses / sizeof *courses; i++)
 		test_course(&courses[i]);
 	return check_failures() ? 1 : 0;
