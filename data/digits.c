@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * digits: writes the embedded data set, images of digits as if written by hand, under the file names
- * and in the format of MNIST. Nothing is read or copied: every image is drawn from strokes (digits.h
- * says how). Runs without MPI.
+ * digits: writes the embedded data set, images of digits as if written by hand, under the file
+ * names and in the format of MNIST. Nothing is read or copied: every image is drawn from strokes
+ * (digits.h says how). Runs without MPI.
  */
 #include "digits.h"
 
@@ -25,16 +25,41 @@ struct values {
 #define AT(member) .offset = offsetof(struct values, member)
 
 static const struct mu_option table[] = {
-	{.name = "output", .type = MU_OPTION_STRING, AT(output), .group = "Data set",
+	{.name = "output",
+	 .type = MU_OPTION_STRING,
+	 AT(output),
+	 .group = "Data set",
 	 .help = "DIR  folder for the four files, made if it is not there; --out for short"},
-	{.name = "train", .type = MU_OPTION_INT, AT(train), .initial = "60000", .min = 1,
-	 .max = IMAGES_MAX, .group = "Data set", .help = "N  images for training"},
-	{.name = "test", .type = MU_OPTION_INT, AT(test), .initial = "10000", .min = 1,
-	 .max = IMAGES_MAX, .group = "Data set", .help = "N  images for testing"},
-	{.name = "seed", .type = MU_OPTION_INT, AT(seed), .initial = "0", .min = 0, .max = INFINITY,
-	 .group = "Data set", .help = "N  same seed: same images; another seed: others"},
-	{.name = "preview", .type = MU_OPTION_STRING, AT(preview), .group = "Other",
-	 .help = "FILE.pgm  write a sheet of the first training images, one row per digit; the data "
+	{.name = "train",
+	 .type = MU_OPTION_INT,
+	 AT(train),
+	 .initial = "60000",
+	 .min = 1,
+	 .max = IMAGES_MAX,
+	 .group = "Data set",
+	 .help = "N  images for training"},
+	{.name = "test",
+	 .type = MU_OPTION_INT,
+	 AT(test),
+	 .initial = "10000",
+	 .min = 1,
+	 .max = IMAGES_MAX,
+	 .group = "Data set",
+	 .help = "N  images for testing"},
+	{.name = "seed",
+	 .type = MU_OPTION_INT,
+	 AT(seed),
+	 .initial = "0",
+	 .min = 0,
+	 .max = INFINITY,
+	 .group = "Data set",
+	 .help = "N  same seed: same images; another seed: others"},
+	{.name = "preview",
+	 .type = MU_OPTION_STRING,
+	 AT(preview),
+	 .group = "Other",
+	 .help = "FILE.pgm  write a sheet of the first training images, one row per digit; the "
+		 "data "
 		 "set itself only if --output is given, too"},
 	{.name = "help", .type = MU_OPTION_FLAG, AT(help), .group = "Other", .help = "this text"},
 };
@@ -42,7 +67,8 @@ static const struct mu_option table[] = {
 static void print_help(const struct mu_options *options)
 {
 	printf("usage: digits --output DIR [options]\n\n"
-	       "Draw images of digits as if written by hand, 28 x 28 pixels, and write them to DIR:\n"
+	       "Draw images of digits as if written by hand, 28 x 28 pixels, and write them to "
+	       "DIR:\n"
 	       "  train-images-idx3-ubyte.gz  train-labels-idx1-ubyte.gz\n"
 	       "  t10k-images-idx3-ubyte.gz   t10k-labels-idx1-ubyte.gz\n\n");
 	mu_options_help(options, stdout, true);
@@ -62,11 +88,13 @@ static enum mu_status check_values(const struct values *v)
 	if (v->output && !*v->output)
 		MU_FAIL(MU_ERR_USAGE, "--output: the name of the folder is empty");
 	if (v->preview && !ends_with(v->preview, ".pgm"))
-		MU_FAIL(MU_ERR_USAGE, "--preview: \"%s\" does not end in .pgm, the format that is "
-			"written", v->preview);
+		MU_FAIL(MU_ERR_USAGE,
+			"--preview: \"%s\" does not end in .pgm, the format that is "
+			"written",
+			v->preview);
 	if (!v->output && !v->preview)
 		MU_FAIL(MU_ERR_USAGE, "nothing to do: give --output DIR, the folder to write to "
-			"(see --help)");
+				      "(see --help)");
 out:
 	return st;
 }
@@ -88,7 +116,7 @@ out:
 	return st;
 }
 
-/* The folder with all that it lies in, ready to be written to: known before the work, not after it. */
+/* The folder and those that it lies in. That it cannot be written to is told before the work. */
 static enum mu_status make_folder(const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -106,7 +134,8 @@ static enum mu_status make_folder(const char *path)
 	}
 	MU_TRY(make_one_folder(path));
 	if (access(path, W_OK | X_OK) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be written to: %s", path, strerror(errno));
+		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be written to: %s", path,
+			strerror(errno));
 out:
 	return st;
 }

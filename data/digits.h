@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * digits, inside: how one image of the embedded data set comes about. A glyph (strokes written down in
- * digits_glyphs.c) becomes the path of a pen (digits_path.c), and the path becomes pixels (digits_image.c).
- * Everything about image number i follows from the seed and i. Only additions, products, divisions and square
- * roots are used, which IEEE 754 rounds alike everywhere, and no function whose last bit depends on the library.
+ * digits, inside: how one image of the embedded data set comes about. A glyph (strokes written down
+ * in digits_glyphs.c) becomes the path of a pen (digits_path.c), and the path becomes pixels
+ * (digits_image.c). Everything about image number i follows from the seed and i. Only sums,
+ * products, divisions and square roots are used, which IEEE 754 rounds alike everywhere, and no
+ * function whose last bit depends on the library. A compiler that fuses products with sums needs
+ * -ffp-contract=off to give the same bytes as others.
  */
 #ifndef MUSTER_DIGITS_H
 #define MUSTER_DIGITS_H
@@ -14,7 +16,7 @@ enum {
 	DIGITS_SIDE = 28,
 	DIGITS_PIXELS = DIGITS_SIDE * DIGITS_SIDE,
 	DIGITS_CLASSES = 10,
-	DIGITS_NODES_MAX = 16,  /* of one glyph */
+	DIGITS_NODES_MAX = 16,   /* of one glyph */
 	DIGITS_POINTS_MAX = 160, /* of one path */
 };
 
@@ -49,7 +51,7 @@ struct digits_draws {
 
 /* Uniform in [low, high). */
 float digits_uniform(struct digits_draws *d, float low, float high);
-/* About normal, with this standard deviation, never beyond three of them: a sum of three uniform draws. */
+/* A sum of three uniform draws: about normal, never beyond three standard deviations. */
 float digits_normal(struct digits_draws *d, float deviation);
 
 /* ---- path ---- */
@@ -70,7 +72,7 @@ void digits_path(struct digits_path *path, struct digits_draws *d, int label);
 
 /* ---- image ---- */
 
-/* Image number `sample` of the set that belongs to the seed: DIGITS_PIXELS bytes, row by row, background 0. */
+/* Draw image number `sample` for this seed: DIGITS_PIXELS bytes, row by row, background 0. */
 void digits_image(uint8_t *pixels, uint64_t seed, uint64_t sample, int label);
 
 /* ---- a whole set ---- */
@@ -93,7 +95,7 @@ void digits_set_release(struct digits_set *set);
 void digits_set_image(const struct digits_set *set, size_t i, uint8_t *pixels);
 /* folder/<name>-images-idx3-ubyte.gz and folder/<name>-labels-idx1-ubyte.gz, the labels last. */
 enum mu_status digits_set_write(const struct digits_set *set, const char *folder);
-/* A sheet of the first images of each class as a PGM file, one row per class. Needs the labels only. */
+/* A PGM file with the first images of each class, a row per class. The images need not be drawn. */
 enum mu_status digits_set_preview(const struct digits_set *set, const char *path);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ways to write each digit, as places that a pen passes: drawn up for Muster, by looking at our own
- * handwriting. A curve is laid through the nodes of a stroke (digits_path.c), so nodes are few and the
- * distance between neighbours changes slowly within a curve.
+ * The ways to write each digit, as places that a pen passes, written for Muster. A curve is laid
+ * through the nodes of a stroke (digits_path.c), so nodes are few and the distance between
+ * neighbours changes slowly within a curve.
  */
 #include "digits.h"
 
 #include <assert.h>
+
+/* A table that is read by eye. */
+/* clang-format off */
 
 /* Nodes of a glyph: start, smooth, corner. */
 #define S(x, y) {x, y, DIGITS_START}
@@ -35,7 +38,7 @@ static const struct digit digits[DIGITS_CLASSES] = {
 	{3, {
 		{2, {S(51, 2), O(49, 98)}},
 		/* with an upstroke */
-		{3, {S(31, 26), C(54, 2), O(53, 98)}},
+		{3, {S(37, 25), C(53, 2), O(52, 98)}},
 		/* with upstroke and foot */
 		{5, {S(34, 20), C(52, 3), O(52, 97), S(28, 97), O(76, 96)}},
 	}},
@@ -122,6 +125,8 @@ static const struct digit digits[DIGITS_CLASSES] = {
 		     O(72, 52), O(58, 98)}},
 	}},
 };
+
+/* clang-format on */
 
 const struct digits_glyph *digits_glyphs(int label, int *n)
 {

@@ -53,7 +53,7 @@ static void draw_path(struct field *f, const struct digits_path *path)
 	}
 }
 
-/* Share of each pixel that is covered, in place of the distance; the edge of the ink is `soft` pixels wide. */
+/* From the distance to the share of each pixel that is covered; an edge is `soft` pixels wide. */
 static void distance_to_ink(struct field *f, float soft)
 {
 	for (int i = 0; i < DIGITS_SIDE; i++) {
@@ -73,7 +73,7 @@ static float row_mean(const struct field *f, int i, int j, float side)
 	return (1 - 2 * side) * f->at[i][j] + side * (left + right);
 }
 
-/* Mean of each pixel with its neighbours, across and then down; side: the weight of one neighbour. */
+/* Mean of each pixel with its neighbours, across, then down. side: the weight of one neighbour */
 static void blur(struct field *f, float side)
 {
 	struct field across;

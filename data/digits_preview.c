@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sheet of images for people to look at, as PGM (netpbm's binary grey format, "P5"): see digits.h. */
+/* A sheet of images for people to look at, as PGM (netpbm's grey format "P5"): see digits.h. */
 #include "digits.h"
 
 #include <errno.h>

@@ -123,6 +123,7 @@ const struct op_case op_cases[] = {
 	{"dropout 0.5", DROP(0.5f), IN(VECTOR(4, 50)), .index = 2},
 	{"dropout 0.9", DROP(0.9f), IN(IMAGE(2, 3, 5, 4)), .index = 1},
 	{"dropout 0.5, 16", DROP(0.5f), IN(IMAGE(2, 16, 3, 4)), .index = 3},
+	{"dropout, last index", DROP(0.5f), IN(VECTOR(2, 33)), .index = 1023},
 	{"dropout in place", DROP(0.5f), IN(VECTOR(3, 20)), .in_place = true, .ref_only = true},
 	{"dropout frozen", DROP(0.5f), IN(VECTOR(3, 20)), .frozen = 1},
 

@@ -28,8 +28,31 @@ const struct op_literal op_literals[] = {
 		.out_grad = {1, 2, 3, 4},
 		.out = {-3.5f, -3.5f, -3.5f, -3.5f}, /* x[0][0] - x[1][1] + 0.5, ... */
 		.in_grad = {1, 2, 0, 3, 4 - 1, -2, 0, -3, -4},
-		.param_grads = {{1 + 4 + 12 + 20, 2 + 6 + 15 + 24, 4 + 10 + 21 + 32, 5 + 12 + 24 + 36},
-				{1 + 2 + 3 + 4}},
+		.param_grads = {{1 + 4 + 12 + 20, 2 + 6 + 15 + 24, 4 + 10 + 21 + 32,
+				 5 + 12 + 24 + 36}, {1 + 2 + 3 + 4}},
+	},
+	{
+		/* out[x] = w00 in[0][2x-1] + w01 in[0][2x] + w10 in[2][2x-1] + w11 in[2][2x] */
+		.c = {"conv with dilation, padding and stride",
+		      CONV(1, K(2, 2), .dilate = {2, 1}, S(1, 2), P(0, 1), NO_BIAS),
+		      IN(IMAGE(1, 1, 3, 3))},
+		.in = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .params = {{1, 10, 100, 1000}},
+		.out_grad = {1, 2},
+		.out = {10 * 1 + 1000 * 7, 1 * 2 + 10 * 3 + 100 * 8 + 1000 * 9},
+		.in_grad = {10, 2, 20, 0, 0, 0, 1000, 200, 2000},
+		.param_grads = {{2 * 2, 1 * 1 + 2 * 3, 2 * 8, 1 * 7 + 2 * 9}},
+	},
+	{
+		.c = {"conv, order of weights", CONV(2, K(1, 1), NO_BIAS), IN(IMAGE(1, 2, 1, 1))},
+		.in = {1, 2}, .params = {{1, 2, 3, 4}}, .out_grad = {1, 10}, .out = {5, 11},
+		.in_grad = {1 + 30, 2 + 40}, .param_grads = {{1, 2, 10, 20}},
+	},
+	{
+		.c = {"conv in two groups", CONV(2, K(1, 1), GROUPS(2), NO_BIAS),
+		      IN(IMAGE(1, 2, 1, 2))},
+		.in = {1, 2, 3, 4}, .params = {{2, 3}}, .out_grad = {1, 1, 1, 1},
+		.out = {2, 4, 9, 12},
+		.in_grad = {2, 2, 3, 3}, .param_grads = {{1 + 2, 3 + 4}},
 	},
 	{
 		.c = {"dense by hand", DENSE(2), IN(VECTOR(1, 2))},
@@ -42,6 +65,16 @@ const struct op_literal op_literals[] = {
 		.in = {-1, 0, 2}, .out_grad = {1, 1, 1}, .out = {0, 0, 2}, .in_grad = {0, 0, 1},
 	},
 	{
+		.c = {"tanh by hand", .kind = MU_OP_ACTIVATION,
+		      ATTR(activation, MU_ACTIVATION_TANH), IN(VECTOR(1, 1))},
+		.in = {0.5f}, .out_grad = {1}, .out = {0.462117157f}, .in_grad = {0.786447733f},
+	},
+	{
+		.c = {"sigmoid by hand", .kind = MU_OP_ACTIVATION,
+		      ATTR(activation, MU_ACTIVATION_SIGMOID), IN(VECTOR(1, 1))},
+		.in = {0.5f}, .out_grad = {1}, .out = {0.622459331f}, .in_grad = {0.235003712f},
+	},
+	{
 		.c = {"average with padding: by the kernel's area",
 		      AVERAGE(K(3, 3), S(2, 2), P(1, 1)), IN(IMAGE(1, 1, 2, 2))},
 		.in = {1, 2, 3, 4}, .out_grad = {9}, .out = {10.0f / 9}, .in_grad = {1, 1, 1, 1},
@@ -50,7 +83,8 @@ const struct op_literal op_literals[] = {
 		/* windows [0, 3), [2, 4) */
 		.c = {"average with ceil: by the clipped area",
 		      AVERAGE(K(1, 3), S(1, 2), CEIL), IN(IMAGE(1, 1, 1, 4))},
-		.in = {1, 2, 3, 4}, .out_grad = {3, 2}, .out = {2, 3.5f}, .in_grad = {1, 1, 1 + 1, 1},
+		.in = {1, 2, 3, 4}, .out_grad = {3, 2}, .out = {2, 3.5f},
+		.in_grad = {1, 1, 1 + 1, 1},
 	},
 	{
 		/* windows [-1, 2), [1, 4), [3, 5): the padded image ends at 5 */
@@ -76,9 +110,35 @@ const struct op_literal op_literals[] = {
 		.param_grads = {{-0.5f}, {1}}, .aux_grads = {{2 * 2}, {2 * 1}},
 	},
 	{
+		/* both channels: variance 1, normal -0.5, 0.5; gammas 2 and 4 */
+		.c = {"norm of two channels", NORM(3), IN(IMAGE(1, 2, 1, 2))},
+		.in = {1, 3, 5, 7}, .params = {{2, 4}, {1, 0}}, .aux = {{100, 100}, {100, 100}},
+		.out_grad = {1, 0, 0, 0}, .out = {0, 2, -2, 2}, .in_grad = {0.375f, -0.375f, 0, 0},
+		.param_grads = {{-0.5f, 0}, {1, 0}}, .aux_grads = {{2, 6}, {1, 1}},
+	},
+	{
 		.c = {"norm with moving statistics", NORM(3), IN(VECTOR(2, 1))},
 		.phase = MU_PHASE_INFER,
 		.in = {1, 3}, .params = {{2}, {1}}, .aux = {{1}, {13}}, .out = {1, 2},
+	},
+	{
+		.c = {"flatten by hand", .kind = MU_OP_FLATTEN, IN(IMAGE(1, 2, 1, 2))},
+		.in = {1, 2, 3, 4}, .out_grad = {5, 6, 7, 8}, .out = {1, 2, 3, 4},
+		.in_grad = {5, 6, 7, 8},
+	},
+	{
+		.c = {"sum by hand", .kind = MU_OP_SUM, IN(VECTOR(1, 2), VECTOR(1, 2))},
+		.in = {1, 2}, .second = {30, 40}, .out_grad = {5, 6}, .out = {31, 42},
+		.in_grad = {5, 6}, .second_grad = {5, 6},
+	},
+	{
+		.c = {"concat by hand", .kind = MU_OP_CONCAT, IN(VECTOR(2, 1), VECTOR(2, 2))},
+		.in = {1, 4}, .second = {2, 3, 5, 6}, .out_grad = {1, 2, 3, 4, 5, 6},
+		.out = {1, 2, 3, 4, 5, 6}, .in_grad = {1, 4}, .second_grad = {2, 3, 5, 6},
+	},
+	{
+		.c = {"split by hand", .kind = MU_OP_SPLIT, IN(VECTOR(1, 2)), .n_outputs = 2},
+		.in = {1, 2}, .out_grad = {3, 4}, .out = {1, 2}, .in_grad = {3 + 3, 4 + 4},
 	},
 	{
 		/*
@@ -109,7 +169,8 @@ const struct op_refusal op_refusals[] = {
 	},
 	{
 		CONV(2, K(3, 3), NO_BIAS), .in = IMAGE(1, 1, 4, 9), .out = IMAGE(1, 2, 2, 7),
-		.n_params = 1, .weight = IMAGE(2, 2, 3, 3), .message = "weight has shape (2, 2, 3, 3)",
+		.n_params = 1, .weight = IMAGE(2, 2, 3, 3),
+		.message = "weight has shape (2, 2, 3, 3)",
 	},
 	{
 		CONV(4, K(1, 1), GROUPS(3), NO_BIAS), .in = IMAGE(1, 3, 4, 9),
@@ -141,8 +202,8 @@ const struct op_refusal op_refusals[] = {
 		.message = "does not fit",
 	},
 	{
-		.kind = MU_OP_DROPOUT, ATTR(dropout, .p = 1), .in = VECTOR(2, 3), .out = VECTOR(2, 3),
-		.message = "[0, 1)",
+		.kind = MU_OP_DROPOUT, ATTR(dropout, .p = 1), .in = VECTOR(2, 3),
+		.out = VECTOR(2, 3), .message = "[0, 1)",
 	},
 	{
 		.kind = MU_OP_FLATTEN, .in = IMAGE(2, 3, 4, 5), .out = VECTOR(2, 61),

@@ -5,12 +5,16 @@
 
 #include "op_cases.h"
 
-/* One input, one output; arrays are as long as the case's shapes say. */
+/*
+ * Arrays are as long as the case's shapes say. Two outputs get the same gradient and must have the
+ * same values.
+ */
 struct op_literal {
 	struct op_case c;
 	enum mu_phase phase;
-	float in[9], params[2][4], aux[2][1], out_grad[4], labels[2];
-	float out[4], in_grad[9], param_grads[2][4], aux_grads[2][1];
+	float in[9], second[4]; /* the inputs */
+	float params[2][4], aux[2][2], out_grad[6], labels[2];
+	float out[6], in_grad[9], second_grad[4], param_grads[2][4], aux_grads[2][2];
 	double loss;
 };
 

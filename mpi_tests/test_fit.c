@@ -62,11 +62,13 @@ static enum mu_status run(const struct job *job, const char *folder)
 	bool agreed;
 	int argc = 0;
 
-	snprintf(line, sizeof line,
-		 "trainer --network lenet --data-dir %s --model-prefix %s/%s --num-epochs 2 --lr 0.01 "
-		 "--disp-batches 1000 --kv-store %s --optimizer %s --batch-size %d --num-servers %d",
-		 folder, folder, job->model, job->store, job->optimizer, job->batch,
-		 job->servers ? job->servers : -1);
+	snprintf(
+		line, sizeof line,
+		"trainer --network lenet --data-dir %s --model-prefix %s/%s --num-epochs 2 --lr "
+		"0.01 "
+		"--disp-batches 1000 --kv-store %s --optimizer %s --batch-size %d --num-servers %d",
+		folder, folder, job->model, job->store, job->optimizer, job->batch,
+		job->servers ? job->servers : -1);
 	for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 		argv[argc++] = word;
 	argv[argc] = NULL;

@@ -304,7 +304,9 @@ static void compare_literal(const struct op_rig *rig, const struct op_literal *l
 
 		switch (b->what) {
 		case OP_OUTPUT: compare_block(&at, b, l->out); break;
-		case OP_INPUT_GRAD: compare_block(&at, b, l->in_grad); break;
+		case OP_INPUT_GRAD:
+			compare_block(&at, b, b->index ? l->second_grad : l->in_grad);
+			break;
 		case OP_PARAM_GRAD: compare_block(&at, b, l->param_grads[b->index]); break;
 		case OP_AUX_GRAD: compare_block(&at, b, l->aux_grads[b->index]); break;
 		}
@@ -317,8 +319,8 @@ static void test_literal(const struct op_literal *l, struct mu_device *device)
 {
 	struct op_rig_config config = {.c = &l->c, .device = device, .phase = l->phase};
 	struct op_literal copy = *l;
-	struct op_values values = {.in = {copy.in},
-				   .out_grad = {copy.out_grad},
+	struct op_values values = {.in = {copy.in, copy.second},
+				   .out_grad = {copy.out_grad, copy.out_grad},
 				   .params = {copy.params[0], copy.params[1]},
 				   .aux = {copy.aux[0], copy.aux[1]},
 				   .labels = copy.labels};

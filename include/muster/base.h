@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base: what every folder stands on. Status and error trace, log, options table, clocks, memory, random numbers.
+ * base: what every folder stands on. Status and error trace, log, options table, clocks, memory,
+ * random numbers.
  *
  * Errors climb and collect places. A function that can fail returns enum mu_status, starts with
- * `enum mu_status st = MU_OK;`, has one label `out:` and frees below it. The place that detects an error
- * calls MU_FAIL with a message that names the thing and says what would be right; every caller passes it on
- * with MU_TRY. Only main prints the trace and ends the job.
+ * `enum mu_status st = MU_OK;`, has one label `out:` and frees below it. The place that detects an
+ * error calls MU_FAIL with a message that names the thing and says what would be right; every
+ * caller passes it on with MU_TRY. Only main prints the trace and ends the job.
  *
- * Nothing here knows MPI. The only mutable globals of the library are the trace, the log and the clocks.
+ * Nothing here knows MPI. The only mutable globals of the library are the trace, the log and the
+ * clocks.
  */
 #ifndef MUSTER_BASE_H
 #define MUSTER_BASE_H
@@ -21,14 +23,14 @@
 
 enum mu_status {
 	MU_OK = 0,
-	MU_ERR_USAGE,       /* an option or a combination of options that cannot be: exit status 2 */
-	MU_ERR_ARGUMENT,    /* a caller broke a function's contract */
-	MU_ERR_MEMORY,      /* memory could not be had */
-	MU_ERR_IO,          /* a file could not be opened, read or written */
-	MU_ERR_FORMAT,      /* a file's contents are not what they should be */
-	MU_ERR_MPI,         /* an MPI call failed */
-	MU_ERR_DEVICE,      /* a device library (oneDNN, CUDA, ...) failed */
-	MU_ERR_NUMERIC,     /* a loss or a gradient is not finite */
+	MU_ERR_USAGE,    /* an option or a combination of options that cannot be: exit status 2 */
+	MU_ERR_ARGUMENT, /* a caller broke a function's contract */
+	MU_ERR_MEMORY,   /* memory could not be had */
+	MU_ERR_IO,       /* a file could not be opened, read or written */
+	MU_ERR_FORMAT,   /* a file's contents are not what they should be */
+	MU_ERR_MPI,      /* an MPI call failed */
+	MU_ERR_DEVICE,   /* a device library (oneDNN, CUDA, ...) failed */
+	MU_ERR_NUMERIC,  /* a loss or a gradient is not finite */
 	MU_ERR_UNSUPPORTED, /* known, but not in this build or not for these sizes */
 	MU_ERR_PEER,        /* another rank reported an error */
 };
@@ -36,8 +38,8 @@ enum mu_status {
 const char *mu_status_name(enum mu_status st);
 
 /* Start a trace with a message and the place it happened at; returns st. Used through MU_FAIL. */
-enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, const char *format,
+			      ...) __attribute__((format(printf, 4, 5)));
 /* Add a place to the trace. Used through MU_TRY. */
 void mu_trace_add(enum mu_status st, const char *file, int line, const char *call);
 /* The message of the current trace ("" if none), and the whole trace, several lines. */
@@ -67,13 +69,14 @@ enum mu_log_level { MU_LOG_ERROR, MU_LOG_WARN, MU_LOG_INFO, MU_LOG_DEBUG };
 struct mu_log_config {
 	FILE *stream;            /* where lines go, NULL = stderr */
 	enum mu_log_level level; /* lines above this level are dropped */
-	bool time;               /* start each line with date and time, as "2026-01-31 12:00:00,123" */
-	const char *prefix;      /* then this, e.g. "Node[0]"; NULL or "" = nothing. Copied. */
+	bool time;          /* start each line with date and time, as "2026-01-31 12:00:00,123" */
+	const char *prefix; /* then this, e.g. "Node[0]"; NULL or "" = nothing. Copied. */
 };
 
 void mu_log_configure(const struct mu_log_config *config);
 enum mu_log_level mu_log_level(void);
-/* One line, written with one write call so that lines of several ranks do not mix. No newline in the format. */
+/* One line, written with one write call so that lines of several ranks do not mix. No newline in
+ * the format. */
 void mu_log(enum mu_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define mu_log_info(...) mu_log(MU_LOG_INFO, __VA_ARGS__)
 #define mu_log_warn(...) mu_log(MU_LOG_WARN, __VA_ARGS__)
@@ -84,19 +87,21 @@ enum mu_option_type {
 	MU_OPTION_FLAG,   /* bool member; on the command line without a value: --info */
 	MU_OPTION_INT,    /* long member */
 	MU_OPTION_REAL,   /* double member */
-	MU_OPTION_STRING, /* const char * member, NULL when there is no default; points into argv or the table */
+	MU_OPTION_STRING, /* const char * member, NULL when there is no default; points into argv or
+			     the table */
 };
 
 struct mu_option {
-	const char *name;    /* "batch-size", without dashes */
+	const char *name; /* "batch-size", without dashes */
 	enum mu_option_type type;
 	size_t offset;       /* of the member in the values struct */
 	const char *initial; /* default as text, NULL = none (0, NULL, false) */
 	double min, max;     /* allowed range of numbers, both 0 = no limits */
 	const char *choices; /* words allowed for a string, "a|b|c"; NULL = anything */
 	const char *group;   /* heading in --help */
-	const char *help;    /* one line; METAVAR first in capitals: "N  samples per worker and step" */
-	bool advanced;       /* shown by --help-all only */
+	const char
+		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
+	bool advanced; /* shown by --help-all only */
 };
 
 struct mu_options {
@@ -107,11 +112,13 @@ struct mu_options {
 };
 
 /* Fill values with the defaults. */
-enum mu_status mu_options_init(struct mu_options *o, const struct mu_option *table, size_t n, void *values);
+enum mu_status mu_options_init(struct mu_options *o, const struct mu_option *table, size_t n,
+			       void *values);
 void mu_options_release(struct mu_options *o);
 /*
- * Parse argv[1..argc). "--name value", "--name=value"; a name may be abbreviated while unambiguous, '_' reads as '-'.
- * Errors (MU_ERR_USAGE) name the option, the value and what is allowed; an unknown option names the nearest known one.
+ * Parse argv[1..argc). "--name value", "--name=value"; a name may be abbreviated while unambiguous,
+ * '_' reads as '-'. Errors (MU_ERR_USAGE) name the option, the value and what is allowed; an
+ * unknown option names the nearest known one.
  */
 enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv[]);
 bool mu_options_given(const struct mu_options *o, const char *name);
@@ -152,17 +159,20 @@ static inline size_t mu_pad(size_t n)
 	return (n + 15) / 16 * 16;
 }
 
-/* Zeroed memory aligned to MU_ALIGN (page-aligned from 1 MiB on); *out is NULL on failure. Freed by mu_free. */
+/* Zeroed memory aligned to MU_ALIGN (page-aligned from 1 MiB on); *out is NULL on failure. Freed by
+ * mu_free. */
 enum mu_status mu_alloc(void **out, size_t nbytes, const char *what);
 #define MU_ALLOC(pointer, n, what) mu_alloc((void **)&(pointer), (n) * sizeof *(pointer), (what))
 void mu_free(void *p);
 
 /*
- * A function with this mark is compiled for several instruction sets, of which the loader takes the best that the machine
- * has; its plain loops become vector loops. Not under sanitizers: the choice is made before they are ready.
+ * A function with this mark is compiled for several instruction sets, of which the loader takes the
+ * best that the machine has; its plain loops become vector loops. Not under sanitizers: the choice
+ * is made before they are ready.
  */
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+	__has_feature(memory_sanitizer)
 #define MU_SANITIZED
 #endif
 #endif
@@ -177,7 +187,8 @@ void mu_free(void *p);
 
 enum mu_slice_rule {
 	MU_SLICE_LEARN,   /* the optimiser's rule */
-	MU_SLICE_AVERAGE, /* w <- momentum w + (1 - momentum) g / count: running statistics of batch-norm */
+	MU_SLICE_AVERAGE, /* w <- momentum w + (1 - momentum) g / count: running statistics of
+			     batch-norm */
 };
 
 /* Key k of a model is slice k of the flat arrays of weights and of gradients. */
@@ -187,7 +198,7 @@ struct mu_slice {
 	size_t n;         /* elements in plain order (as files hold them) */
 	size_t n_padded;  /* elements in the device's layout, >= n; the padding is zero */
 	enum mu_slice_rule rule;
-	float momentum;   /* for MU_SLICE_AVERAGE */
+	float momentum; /* for MU_SLICE_AVERAGE */
 };
 
 /* ---- random numbers: a counter generator, so a draw depends on its key and nothing else ---- */
@@ -206,16 +217,16 @@ struct mu_random {
 	uint64_t seed;
 	uint32_t purpose; /* < 128 */
 	uint32_t epoch;
-	uint64_t sample;  /* < 2^56 */
+	uint64_t sample; /* < 2^56 */
 };
 
 /* The generator itself, a bijection of counters for each key. out may be counter. */
 void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /*
- * Draw number `element` for this key. Philox4x32-10: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC11.
- * Uniform in [0, 1) with 24 bits; normal by Box-Muller; integer in [0, n) without bias.
- * element < 2^34, for mu_random_below < 2^32. bits, uniform and normal of one element come from the same bits; below is
- * independent of them.
+ * Draw number `element` for this key. Philox4x32-10: Salmon et al., Parallel random numbers: as
+ * easy as 1, 2, 3, SC11. Uniform in [0, 1) with 24 bits; normal by Box-Muller; integer in [0, n)
+ * without bias. element < 2^34, for mu_random_below < 2^32. bits, uniform and normal of one element
+ * come from the same bits; below is independent of them.
  */
 uint32_t mu_random_bits(const struct mu_random *key, uint64_t element);
 float mu_random_uniform(const struct mu_random *key, uint64_t element);

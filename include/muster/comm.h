@@ -2,13 +2,14 @@
 /*
  * comm: who is who (roles, nodes), polite waiting, and memory for the flat arrays.
  *
- * Ranks of the given communicator are workers or servers. Servers are spread over the nodes in node order (nodes ordered
- * by their lowest rank), round-robin, the last rank of a node first. Worker w is the w-th rank that is no server, server s
- * the s-th rank that is one.
+ * Ranks of the given communicator are workers or servers. Servers are spread over the nodes in node
+ * order (nodes ordered by their lowest rank), round-robin, the last rank of a node first. Worker w
+ * is the w-th rank that is no server, server s the s-th rank that is one.
  *
- * Waiting is polite: ranks may outnumber cores, so no call here blocks inside MPI. mu_wait* poll, yield the core, and sleep
- * in short naps when a wait grows long. The collectives below are non-blocking MPI collectives finished by mu_wait.
- * MPI is called by one thread (MPI_THREAD_FUNNELED).
+ * Waiting is polite: ranks may outnumber cores, so no call here blocks inside MPI. mu_wait* poll,
+ * yield the core, and sleep in short naps when a wait grows long. The collectives below are
+ * non-blocking MPI collectives finished by mu_wait. MPI is called by one thread
+ * (MPI_THREAD_FUNNELED).
  */
 #ifndef MUSTER_COMM_H
 #define MUSTER_COMM_H
@@ -20,7 +21,10 @@
 #define MU_MPI(call) MU_TRY(mu_from_mpi((call), #call, __FILE__, __LINE__))
 enum mu_status mu_from_mpi(int mpi_error, const char *call, const char *file, int line);
 
-/* A count for MPI. Callers cut messages at MU_MESSAGE_MAX elements; more than INT_MAX is our own bug. */
+/*
+ * A count for MPI. Callers cut messages at MU_MESSAGE_MAX elements; more than INT_MAX is our own
+ * bug.
+ */
 #define MU_MESSAGE_MAX ((size_t)1 << 28) /* floats: 1 GiB */
 int mu_count(size_t n);
 
@@ -43,60 +47,81 @@ enum mu_role { MU_ROLE_WORKER, MU_ROLE_SERVER };
 const char *mu_role_name(enum mu_role role); /* "worker" */
 
 struct mu_topology {
-	MPI_Comm world;     /* a duplicate of the caller's communicator, errors returned */
-	MPI_Comm peers;     /* ranks of my role, in world order */
-	MPI_Comm node;      /* ranks of my node, in world order */
-	int rank, size;     /* in world */
+	MPI_Comm world; /* a duplicate of the caller's communicator, errors returned */
+	MPI_Comm peers; /* ranks of my role, in world order */
+	MPI_Comm node;  /* ranks of my node, in world order */
+	int rank, size; /* in world */
 	enum mu_role role;
-	int index;          /* my number among the workers, or among the servers */
+	int index; /* my number among the workers, or among the servers */
 	int num_workers, num_servers;
-	int *worker_ranks;  /* world rank of worker w */
-	int *server_ranks;  /* world rank of server s */
+	int *worker_ranks; /* world rank of worker w */
+	int *server_ranks; /* world rank of server s */
 	int num_nodes;
-	int *node_of;       /* node number of every world rank */
-	int node_rank, node_size;     /* in node */
-	int node_worker;              /* my number among the workers of my node */
+	int *node_of;             /* node number of every world rank */
+	int *slot_of;             /* place of every world rank in my node, -1 if it is on another */
+	int node_rank, node_size; /* in node */
+	int node_worker;          /* my number among the workers of my node */
 	int node_num_workers;
-	int node_cores;               /* cores that this node offers to the job (the union of its ranks' affinity) */
-	bool bound;                   /* my launcher bound me to fewer cores than the node has */
+	int node_cores; /* cores that this node offers: the union of its ranks' affinities */
+	bool bound;     /* my launcher bound me to fewer cores than the node has */
 	char host[64];
+	struct mu_wake_slot *wake; /* see mu_wake; private */
 };
 
 enum { MU_SERVERS_DEFAULT = -1 }; /* one per node */
 
 /*
- * Collective over comm. num_servers: 0 for stores without servers, MU_SERVERS_DEFAULT or a number. MU_ERR_USAGE with the
- * counts if fewer than one worker would remain. The caller's communicator is left as it was.
+ * Collective over comm. num_servers: 0 for stores without servers, MU_SERVERS_DEFAULT or a number.
+ * MU_ERR_USAGE with the counts if fewer than one worker would remain. The caller's communicator is
+ * left as it was.
  */
 enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers);
 void mu_topology_release(struct mu_topology *t);
 /* "worker 2 (rank 4, node17)" into text; returns text. */
 const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbytes);
 /*
- * Threads for this rank: OMP_NUM_THREADS if set, else the node's cores shared fairly among its worker ranks, at least 1;
- * servers get 1. Pins a worker's process to cores of its own when the launcher did not bind it and there are enough cores
- * (ranks of a node take disjoint runs of cores in rank order); a server is not pinned. Call before any thread is made. Collective over node.
+ * Threads for this rank: OMP_NUM_THREADS if set, else the node's cores shared fairly among its
+ * worker ranks, at least 1; servers get 1. Pins a worker's process to cores of its own when the
+ * launcher did not bind it and there are enough cores (ranks of a node take disjoint runs of cores
+ * in rank order); a server is not pinned. Call before any thread is made. Collective over node.
  */
 enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads);
 
 /* ---- polite waiting ---- */
 
 /*
- * Wait until all requests are complete. Inactive and null requests count as complete. what names the wait for messages
- * ("bucket 4 from server 1").
+ * Wait until all requests are complete. Inactive and null requests count as complete. what names
+ * the wait for messages ("bucket 4 from server 1").
  */
 enum mu_status mu_wait_all(int n, MPI_Request *requests, const char *what);
 /*
- * For loops of one's own: call _init once, then _nap after every poll that found nothing (it yields the core, and after
- * MU_YIELD_SECONDS of finding nothing sleeps briefly), and _reset after a poll that found something.
+ * The same when whoever completes the requests calls mu_wake for this rank afterwards: sleeps are
+ * longer.
+ */
+enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests,
+			     const char *what);
+/*
+ * A rank of world, if it is on my node and sleeps in a wait, should look again: I have sent it
+ * something. Cheap.
+ */
+void mu_wake(const struct mu_topology *t, int rank);
+/*
+ * For loops of one's own: _init, then _nap after every poll that found nothing, and _reset after a
+ * poll that found something. topology: NULL, or what is waited for comes with mu_wake.
  */
 struct mu_waiter {
-	double since; /* when the present run of empty polls began, 0 = not yet */
-	double told;  /* seconds of waiting that mu_waiter_overdue has told of */
+	const struct mu_topology *topology;
+	double since;   /* when the present run of empty polls began, 0 = not yet */
+	double told;    /* seconds of waiting that mu_waiter_overdue has told of */
+	uint32_t count; /* wakes before the last poll */
 };
+void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t);
 void mu_waiter_reset(struct mu_waiter *w);
 void mu_waiter_nap(struct mu_waiter *w);
-/* Seconds of the present wait once in every 30 s of it, so that its owner can log who is missing; else 0. */
+/*
+ * Seconds of the present wait once in every 30 s of it, so that its owner can log who is missing;
+ * else 0.
+ */
 double mu_waiter_overdue(struct mu_waiter *w);
 
 /* ---- collectives, polite. Collective over comm. ---- */
@@ -107,27 +132,29 @@ enum mu_status mu_allreduce_double(double *values, size_t n, MPI_Op op, MPI_Comm
 enum mu_status mu_allreduce_long(long *values, size_t n, MPI_Op op, MPI_Comm comm);
 enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI_Comm comm);
 /*
- * All ranks return the same kind of answer: MU_OK if all passed MU_OK; otherwise a rank that failed keeps its own status and
- * trace, the others get MU_ERR_PEER naming the lowest rank that failed.
+ * All ranks return the same kind of answer: MU_OK if all passed MU_OK; otherwise a rank that failed
+ * keeps its own status and trace, the others get MU_ERR_PEER naming the lowest rank that failed.
  */
 enum mu_status mu_agree(enum mu_status st, MPI_Comm comm);
 
 /*
- * Proof that all ranks of comm passed the same value, in builds with --enable-paranoid; else nothing. Fails, on all ranks,
- * with MU_ERR_ARGUMENT that names the value and this rank's. Collective over comm.
+ * Proof that all ranks of comm passed the same value, in builds with --enable-paranoid; else
+ * nothing. Fails, on all ranks, with MU_ERR_ARGUMENT that names the value and this rank's.
+ * Collective over comm.
  */
 #ifdef MU_PARANOID
 #define MU_SAME(comm, value) MU_TRY(mu_comm_same((comm), (long)(value), #value, __FILE__, __LINE__))
 #else
 #define MU_SAME(comm, value) ((void)0)
 #endif
-enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const char *file, int line);
+enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const char *file,
+			    int line);
 
 /* ---- flat arrays ---- */
 
 /*
- * n zeroed floats for a flat array of weights or gradients. The one place that they come from, so that they can move into a
- * node-shared window. Not collective.
+ * n zeroed floats for a flat array of weights or gradients. The one place that they come from, so
+ * that they can move into a node-shared window. Not collective.
  */
 enum mu_status mu_comm_alloc(const struct mu_topology *t, float **out, size_t n, const char *what);
 void mu_comm_free(float *p);

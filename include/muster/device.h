@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device: what computes. A device is one exported const table (mu_device_ref, mu_device_cpu); it runs operations (struct
- * mu_op) on tensors. `ref` is plain loops, the truth; every other device must match it, case by case.
+ * device: what computes. A device is one exported const table (mu_device_ref, mu_device_cpu); it
+ * runs operations (struct mu_op) on tensors. `ref` is plain loops, the truth; every other device
+ * must match it, case by case.
  *
- * Life of an operation: plan once (choose kernels and layouts, say how much memory), bind once (pointers are set), then
- * forward and backward many times; these allocate nothing and plan nothing. src/net owns the graph and all memory.
+ * Life of an operation: plan once (choose kernels and layouts, say how much memory), bind once
+ * (pointers are set), then forward and backward many times; these allocate nothing and plan
+ * nothing. src/net owns the graph and all memory.
  *
- * Shapes are (n, c, h, w) or (n, c); n is the batch. Convolution weights are (filters, c / groups, kh, kw), those of a
- * fully connected layer (units, features), y = x W' + b. "Plain" means this order, dense, float32. A device may lay
- * tensors and parameters out in its own way and pad them; padding is zero and stays zero.
+ * Shapes are (n, c, h, w) or (n, c); n is the batch. Convolution weights are (filters, c / groups,
+ * kh, kw), those of a fully connected layer (units, features), y = x W' + b. "Plain" means this
+ * order, dense, float32. A device may lay tensors and parameters out in its own way and pad them;
+ * padding is zero and stays zero.
  *
- * Gradients are those of the sum of the samples' losses, never of the mean. backward overwrites the gradients of inputs and
- * parameters.
+ * Gradients are those of the sum of the samples' losses, never of the mean. backward overwrites the
+ * gradients of inputs and parameters.
  */
 #ifndef MUSTER_DEVICE_H
 #define MUSTER_DEVICE_H
@@ -44,14 +47,18 @@ enum mu_op_kind {
 	MU_OP_LRN,
 	MU_OP_SUM,     /* element-wise, two or more inputs */
 	MU_OP_CONCAT,  /* along c */
-	MU_OP_SPLIT,   /* one input, several outputs, all the same values; gradients are summed in order */
-	MU_OP_SOFTMAX, /* softmax cross-entropy over (n, c) and integer labels; the last operation of a net */
+	MU_OP_SPLIT,   /* one input, several outputs, all the same values; gradients are summed in
+			  order */
+	MU_OP_SOFTMAX, /* softmax cross-entropy over (n, c) and integer labels; the last operation
+			  of a net */
 	MU_OP_N,
 };
 
-const char *mu_op_kind_name(enum mu_op_kind kind); /* "convolution", as array names use it: "fullyconnected", "batchnorm" */
+const char *mu_op_kind_name(enum mu_op_kind kind); /* "convolution", as array names use it:
+						      "fullyconnected", "batchnorm" */
 
-/* Pairs are (height, width). Output size: floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */
+/* Pairs are (height, width). Output size: floor((size + 2 pad - dilate (kernel - 1) - 1) / stride)
+ * + 1. */
 struct mu_convolution {
 	int filters;
 	int kernel[2], stride[2], pad[2], dilate[2]; /* stride, dilate 0 mean 1 */
@@ -70,7 +77,8 @@ struct mu_activation {
 	enum mu_activation_kind kind;
 };
 
-/* Average divides by kernel area, zero padding included; a window that ceil pushes past the padding is clipped to it. */
+/* Average divides by kernel area, zero padding included; a window that ceil pushes past the padding
+ * is clipped to it. */
 struct mu_pooling {
 	bool average; /* else maximum; padding never wins */
 	bool global;  /* kernel = input, stride 1, pad 0 */
@@ -79,13 +87,15 @@ struct mu_pooling {
 };
 
 struct mu_dropout {
-	float p; /* probability of zero; the others are scaled by 1 / (1 - p). Identity when not training. */
+	float p; /* probability of zero; the others are scaled by 1 / (1 - p). Identity when not
+		    training. */
 };
 
 /*
- * Training normalises with the biased variance of this device's batch; otherwise with the moving statistics.
- * Parameters gamma, beta (c); aux moving_mean, moving_var (c). In training, aux gradients receive n * batch statistic.
- * fix_gamma: gamma counts as 1 and its gradient is 0. (Ioffe and Szegedy, 2015)
+ * Training normalises with the biased variance of this device's batch; otherwise with the moving
+ * statistics. Parameters gamma, beta (c); aux moving_mean, moving_var (c). In training, aux
+ * gradients receive n * batch statistic. fix_gamma: gamma counts as 1 and its gradient is 0. (Ioffe
+ * and Szegedy, 2015)
  */
 struct mu_batch_norm {
 	float eps;
@@ -94,8 +104,9 @@ struct mu_batch_norm {
 };
 
 /*
- * Local response normalisation across channels: y = x / (k + alpha / size * sum of x^2)^beta, the sum over the `size`
- * channels around x's own (size is odd; channels outside count as 0). (Krizhevsky et al., 2012, section 3.3)
+ * Local response normalisation across channels: y = x / (k + alpha / size * sum of x^2)^beta, the
+ * sum over the `size` channels around x's own (size is odd; channels outside count as 0).
+ * (Krizhevsky et al., 2012, section 3.3)
  */
 struct mu_lrn {
 	int size;
@@ -106,11 +117,12 @@ struct mu_lrn {
 
 struct mu_tensor {
 	struct mu_shape shape;
-	bool needs_grad;  /* somebody reads its gradient */
-	size_t nbytes;    /* of data, and of grad, in this layout; set by plan of the producing operation */
-	void *layout;     /* private to the device, NULL = plain */
-	float *data;      /* set before bind */
-	float *grad;      /* set before bind; NULL if !needs_grad */
+	bool needs_grad; /* somebody reads its gradient */
+	size_t nbytes;   /* of data, and of grad, in this layout; set by plan of the producing
+			    operation */
+	void *layout;    /* private to the device, NULL = plain */
+	float *data;     /* set before bind */
+	float *grad;     /* set before bind; NULL if !needs_grad */
 };
 
 struct mu_param {
@@ -119,20 +131,20 @@ struct mu_param {
 	size_t n_padded;       /* set by plan */
 	void *layout;          /* set by plan, private to the device, NULL = plain */
 	float *data;           /* in the flat array of weights, set before bind */
-	float *grad;           /* in the flat array of gradients, set before bind; NULL when not training */
+	float *grad; /* in the flat array of gradients, set before bind; NULL when not training */
 };
 
 enum mu_phase { MU_PHASE_TRAIN, MU_PHASE_INFER };
 
 /* What changes from step to step, filled by the caller before forward. */
 struct mu_batch {
-	const float *labels;       /* one per sample: class index 0..c-1 */
-	size_t count;              /* samples that count: rows from count on have no loss and no gradient */
-	uint64_t seed;             /* for dropout */
+	const float *labels; /* one per sample: class index 0..c-1 */
+	size_t count;  /* samples that count: rows from count on have no loss and no gradient */
+	uint64_t seed; /* for dropout */
 	uint32_t epoch;
 	uint64_t step;
-	const uint32_t *ids;       /* sample ids, one per sample, for dropout; NULL: 0, 1, 2, ... */
-	double loss;               /* out, softmax forward: sum over the counted samples of -ln(p + 1e-12) */
+	const uint32_t *ids; /* sample ids, one per sample, for dropout; NULL: 0, 1, 2, ... */
+	double loss; /* out, softmax forward: sum over the counted samples of -ln(p + 1e-12) */
 };
 
 #define MU_MAX_PARAMS 2
@@ -142,7 +154,8 @@ struct mu_device;
 struct mu_op {
 	enum mu_op_kind kind;
 	const char *name;
-	int index;        /* position in the net; part of dropout's random key (element = index << 24 | element of sample) */
+	int index; /* position in the net; part of dropout's random key (element = index << 24 |
+		      element of sample) */
 	const void *attr; /* struct mu_convolution, ... by kind; NULL for those without */
 	enum mu_phase phase;
 	int n_inputs, n_outputs;
@@ -153,18 +166,20 @@ struct mu_op {
 	struct mu_batch *batch;                /* shared by all operations of a plan */
 
 	/*
-	 * In place: the output shares the input's memory (data and grad). Set by the net before plan where it is allowed;
-	 * an operation with fused_activation applies it to its output in forward, and its backward receives the gradient
-	 * behind the activation and undoes it first.
+	 * In place: the output shares the input's memory (data and grad). Set by the net before
+	 * plan where it is allowed; an operation with fused_activation applies it to its output in
+	 * forward, and its backward receives the gradient behind the activation and undoes it
+	 * first.
 	 */
 	bool in_place;
-	const struct mu_activation *fused_activation; /* NULL = none; convolution and fully connected only */
+	const struct mu_activation
+		*fused_activation; /* NULL = none; convolution and fully connected only */
 
 	/* Set by plan. */
-	size_t workspace_nbytes; /* own memory, kept from forward to backward */
-	size_t scratch_nbytes;   /* memory during a call only, shared by all operations */
+	size_t workspace_nbytes;   /* own memory, kept from forward to backward */
+	size_t scratch_nbytes;     /* memory during a call only, shared by all operations */
 	void *workspace, *scratch; /* set before bind, aligned to 64 bytes */
-	void *impl;              /* private to the device */
+	void *impl;                /* private to the device */
 };
 
 /* ---- devices ---- */
@@ -175,8 +190,9 @@ struct mu_device_ops {
 	enum mu_status (*open)(struct mu_device *device);
 	void (*close)(struct mu_device *device);
 	/*
-	 * Choose kernels; set outputs' layout and nbytes, params' n_padded and layout, workspace_nbytes, scratch_nbytes.
-	 * Inputs' layouts are already set. A parameter whose layout was set before (n_padded != 0) keeps it.
+	 * Choose kernels; set outputs' layout and nbytes, params' n_padded and layout,
+	 * workspace_nbytes, scratch_nbytes. Inputs' layouts are already set. A parameter whose
+	 * layout was set before (n_padded != 0) keeps it.
 	 */
 	enum mu_status (*plan)(struct mu_device *device, struct mu_op *op);
 	enum mu_status (*bind)(struct mu_device *device, struct mu_op *op);
@@ -184,13 +200,14 @@ struct mu_device_ops {
 	enum mu_status (*backward)(struct mu_device *device, struct mu_op *op);
 	void (*release)(struct mu_device *device, struct mu_op *op);
 	/*
-	 * Between plain order and a layout (of a tensor or a parameter; NULL is plain, then both are copies). to_plain drops
-	 * padding, from_plain zeroes it. n_padded is the number of elements in the layout.
+	 * Between plain order and a layout (of a tensor or a parameter; NULL is plain, then both
+	 * are copies). to_plain drops padding, from_plain zeroes it. n_padded is the number of
+	 * elements in the layout.
 	 */
-	enum mu_status (*from_plain)(struct mu_device *device, const struct mu_shape *shape, const void *layout,
-				     const float *plain, float *out);
-	enum mu_status (*to_plain)(struct mu_device *device, const struct mu_shape *shape, const void *layout,
-				   const float *in, float *plain);
+	enum mu_status (*from_plain)(struct mu_device *device, const struct mu_shape *shape,
+				     const void *layout, const float *plain, float *out);
+	enum mu_status (*to_plain)(struct mu_device *device, const struct mu_shape *shape,
+				   const void *layout, const float *in, float *plain);
 	enum mu_status (*copy_layout)(struct mu_device *device, const void *layout, void **out);
 	void (*free_layout)(struct mu_device *device, void *layout);
 	/* Equal numbers = equal layouts; 0 for plain. */
@@ -209,7 +226,8 @@ struct mu_device {
 /* NULL-terminated list of the devices in this build, in order of preference. */
 extern const struct mu_device_ops *const mu_device_table[];
 
-/* name: "cpu", "cpu:0", "ref"; NULL = the first of the table. Unknown: MU_ERR_USAGE with the list. Not collective. */
+/* name: "cpu", "cpu:0", "ref"; NULL = the first of the table. Unknown: MU_ERR_USAGE with the list.
+ * Not collective. */
 enum mu_status mu_device_open(struct mu_device *device, const char *name, int n_threads);
 void mu_device_close(struct mu_device *device);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * input: samples for the net. A reader (one const table each) gives records by index; mu_input partitions, shuffles and
- * batches them.
+ * input: samples for the net. A reader (one const table each) gives records by index; mu_input
+ * partitions, shuffles and batches them.
  *
- * An epoch has T = ceil(n / (N b)) steps, the same on all workers. One permutation of all n records per (seed, epoch)
- * when shuffling; step t is its slice [t N b, (t + 1) N b), worker r takes the r-th run of b. The short last step is cut
- * evenly in rank order: with m samples left, worker r gets samples [m r / N, m (r + 1) / N) of them (integer division); it may get none.
+ * An epoch has T = ceil(n / (N b)) steps, the same on all workers. One permutation of all n records
+ * per (seed, epoch) when shuffling; step t is its slice [t N b, (t + 1) N b), worker r takes the
+ * r-th run of b. The short last step is cut evenly in rank order: with m samples left, worker r
+ * gets samples [m r / N, m (r + 1) / N) of them (integer division); it may get none.
  */
 #ifndef MUSTER_INPUT_H
 #define MUSTER_INPUT_H
@@ -29,14 +30,14 @@ struct mu_reader {
 enum mu_input_part { MU_INPUT_TRAIN, MU_INPUT_VALIDATE };
 
 struct mu_input_config {
-	const char *reader;        /* "idx" or "synthetic" */
+	const char *reader; /* "idx" or "synthetic" */
 	enum mu_input_part part;
-	const char *dir;           /* idx: folder with train-images-idx3-ubyte and so on, plain or .gz */
-	size_t num_examples;       /* the first so many records only; 0 = all */
-	size_t shape[3];           /* synthetic: c, h, w */
-	size_t classes;            /* labels must be below */
-	size_t batch;              /* b */
-	int worker, num_workers;   /* r, N */
+	const char *dir;     /* idx: folder with train-images-idx3-ubyte and so on, plain or .gz */
+	size_t num_examples; /* the first so many records only; 0 = all */
+	size_t shape[3];     /* synthetic: c, h, w */
+	size_t classes;      /* labels must be below */
+	size_t batch;        /* b */
+	int worker, num_workers; /* r, N */
 	bool shuffle;
 	uint64_t seed;
 };
@@ -45,17 +46,18 @@ struct mu_input {
 	struct mu_input_config config;
 	const struct mu_reader *ops;
 	void *impl;
-	size_t n;         /* records */
+	size_t n; /* records */
 	size_t shape[3];
 	size_t classes;
-	size_t steps;     /* T */
-	uint32_t *order;  /* permutation of the present epoch */
+	size_t steps;    /* T */
+	uint32_t *order; /* permutation of the present epoch */
 	uint32_t epoch;
 };
 
 /*
- * Errors: missing, truncated or corrupt files, a label out of range (file, record, label), fewer records than N b ("batch
- * larger than a worker's part"). Not collective: every worker reads for itself.
+ * Errors: missing, truncated or corrupt files, a label out of range (file, record, label), fewer
+ * records than N b ("batch larger than a worker's part"). Not collective: every worker reads for
+ * itself.
  */
 enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *config);
 void mu_input_close(struct mu_input *in);
@@ -63,7 +65,8 @@ void mu_input_close(struct mu_input *in);
 void mu_input_epoch(struct mu_input *in, uint32_t epoch);
 /* Samples of this worker in step t. */
 size_t mu_input_count(const struct mu_input *in, size_t step);
-/* Fill data (count samples, plain), labels and ids of this worker's part of step t; returns count. */
+/* Fill data (count samples, plain), labels and ids of this worker's part of step t; returns count.
+ */
 size_t mu_input_read(struct mu_input *in, size_t step, float *data, float *labels, uint32_t *ids);
 
 #endif

@@ -2,20 +2,22 @@
 /*
  * net: a network as a list of layers, and its plan for one device.
  *
- * Building is one call per layer; every call takes and returns tensor numbers. The first error is remembered, later calls
- * do nothing, mu_net_finish returns it: so a model reads without error handling. See nets/lenet.c.
+ * Building is one call per layer; every call takes and returns tensor numbers. The first error is
+ *remembered, later calls do nothing, mu_net_finish returns it: so a model reads without error
+ *handling. See nets/lenet.c.
  *
  *	int x = mu_net_input(net);
- *	x = mu_net_convolution(net, x, &(struct mu_convolution){.filters = 20, .kernel = {5, 5}}, NULL);
- *	x = mu_net_activation(net, x, MU_ACTIVATION_TANH, NULL);
+ *	x = mu_net_convolution(net, x, &(struct mu_convolution){.filters = 20, .kernel = {5, 5}},
+ *NULL); x = mu_net_activation(net, x, MU_ACTIVATION_TANH, NULL);
  *	...
  *	mu_net_softmax(net, x, "softmax");
  *
- * name NULL gives MXNet's automatic name, "convolution0". Parameters are <name>_weight, _bias, _gamma, _beta; auxiliary
- * values <name>_moving_mean, _moving_var. Keys count parameters in order of first use, then the auxiliary arrays.
+ * name NULL gives MXNet's automatic name, "convolution0". Parameters are <name>_weight, _bias,
+ *_gamma, _beta; auxiliary values <name>_moving_mean, _moving_var. Keys count parameters in order of
+ *first use, then the auxiliary arrays.
  *
- * A plan is a net compiled for a device, a batch size and a phase: layouts, kernels, fusions and one arena in which
- * activations reuse memory by lifetime. Executing it allocates nothing.
+ * A plan is a net compiled for a device, a batch size and a phase: layouts, kernels, fusions and
+ *one arena in which activations reuse memory by lifetime. Executing it allocates nothing.
  */
 #ifndef MUSTER_NET_H
 #define MUSTER_NET_H
@@ -26,10 +28,10 @@
 struct mu_net;
 
 struct mu_net_config {
-	const char *network;  /* "lenet" */
-	size_t shape[3];      /* of one sample: c, h, w */
+	const char *network; /* "lenet" */
+	size_t shape[3];     /* of one sample: c, h, w */
 	size_t classes;
-	long num_layers;      /* 0 = the network's default */
+	long num_layers; /* 0 = the network's default */
 };
 
 /* A network is one file with one exported const table. */
@@ -53,23 +55,29 @@ void mu_net_free(struct mu_net *net);
 
 /* ---- for those who define networks ---- */
 
-/* Names given to layers from now on start with this text: "stage1_unit2_". Automatic names do not. */
+/* Names given to layers from now on start with this text: "stage1_unit2_". Automatic names do not.
+ */
 void mu_net_prefix(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Say what build chose: "stem for images of height <= 32". One line, replaces an earlier one. */
 void mu_net_note(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Which of the n depths config->num_layers is; 0 is depths[0]. MU_ERR_USAGE with the list if it is none of them. */
-enum mu_status mu_net_find_depth(const struct mu_net_config *config, const int *depths, size_t n, size_t *found);
+/* Which of the n depths config->num_layers is; 0 is depths[0]. MU_ERR_USAGE with the list if it is
+ * none of them. */
+enum mu_status mu_net_find_depth(const struct mu_net_config *config, const int *depths, size_t n,
+				 size_t *found);
 
 /* ---- layers: each returns the number of its output tensor, or -1 after an error ---- */
 
 int mu_net_input(struct mu_net *net);
-int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr, const char *name);
-int mu_net_fully_connected(struct mu_net *net, int in, const struct mu_fully_connected *attr, const char *name);
+int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
+		       const char *name);
+int mu_net_fully_connected(struct mu_net *net, int in, const struct mu_fully_connected *attr,
+			   const char *name);
 int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, const char *name);
 int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, const char *name);
 int mu_net_flatten(struct mu_net *net, int in, const char *name);
 int mu_net_dropout(struct mu_net *net, int in, float p, const char *name);
-int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *attr, const char *name);
+int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *attr,
+		      const char *name);
 int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name);
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name);
 int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name);
@@ -77,7 +85,8 @@ void mu_net_softmax(struct mu_net *net, int in, const char *name);
 
 /* ---- what a net is ---- */
 
-/* Learnable parameters, and arrays of them; auxiliary values; multiply-adds of convolutions and fully connected layers. */
+/* Learnable parameters, and arrays of them; auxiliary values; multiply-adds of convolutions and
+ * fully connected layers. */
 struct mu_net_counts {
 	size_t params, arrays, aux, layers;
 	double macs; /* per sample, forward */
@@ -91,17 +100,18 @@ const char *mu_net_notes(const struct mu_net *net);
 struct mu_plan;
 
 /*
- * like: a plan of the same net and device whose parameter layouts this one shall keep (so that both work on the same flat
- * arrays), or NULL.
+ * like: a plan of the same net and device whose parameter layouts this one shall keep (so that both
+ * work on the same flat arrays), or NULL.
  */
-enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device, size_t batch,
-			   enum mu_phase phase, const struct mu_plan *like);
+enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
+			   size_t batch, enum mu_phase phase, const struct mu_plan *like);
 void mu_plan_free(struct mu_plan *plan);
 
 /* Slices of the flat arrays, parameters then auxiliary values, and the elements of a flat array. */
 const struct mu_slice *mu_plan_slices(const struct mu_plan *plan, size_t *n_slices);
 size_t mu_plan_n(const struct mu_plan *plan);
-/* A number that is equal on two ranks if and only if (nearly) their flat arrays have the same layout. */
+/* A number that is equal on two ranks if and only if (nearly) their flat arrays have the same
+ * layout. */
 uint64_t mu_plan_hash(const struct mu_plan *plan);
 size_t mu_plan_arena_bytes(const struct mu_plan *plan);
 
@@ -113,7 +123,8 @@ float *mu_plan_input(struct mu_plan *plan);
 struct mu_batch *mu_plan_batch(struct mu_plan *plan);
 size_t mu_plan_batch_size(const struct mu_plan *plan);
 
-/* Layers in order of execution; keys [first, first + n) belong to layer l (learnable and auxiliary ones alike are listed). */
+/* Layers in order of execution; keys [first, first + n) belong to layer l (learnable and auxiliary
+ * ones alike are listed). */
 size_t mu_plan_layers(const struct mu_plan *plan);
 const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l);
 size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **keys);
@@ -122,20 +133,25 @@ enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
 
 /* Results of the last forward: probabilities, plain (batch, classes). */
 const float *mu_plan_probabilities(struct mu_plan *plan);
-/* The first layer whose output (or parameter gradient) is not finite; NULL if none. For the error message. */
+/* The first layer whose output (or parameter gradient) is not finite; NULL if none. For the error
+ * message. */
 const char *mu_plan_find_nonfinite(struct mu_plan *plan);
 
 /* Slice k between plain order and its place in a flat array. */
-enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, const float *plain, float *flat);
-enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat, float *plain);
+enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
+					float *flat);
+enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat,
+				      float *plain);
 const struct mu_shape *mu_plan_slice_shape(const struct mu_plan *plan, size_t k);
 
 /* ---- initial weights ---- */
 
 /*
- * By name suffix: bias 0, gamma 1, beta 0, moving_mean 0, moving_var 1, weight by the initializer: "default" and "xavier"
- * (gaussian, in, 2), "msra", "orthogonal", "normal" (0.01), "uniform" (0.07), "one", "zero". Depends on seed and key, not on rank.
+ * By name suffix: bias 0, gamma 1, beta 0, moving_mean 0, moving_var 1, weight by the initializer:
+ * "default" and "xavier" (gaussian, in, 2), "msra", "orthogonal", "normal" (0.01), "uniform"
+ * (0.07), "one", "zero". Depends on seed and key, not on rank.
  */
-enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer, uint64_t seed, float *flat);
+enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer,
+				    uint64_t seed, float *flat);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * storage: files. IDX (the MNIST format), HDF5 files of named arrays, atomic replacement. Errors name the file, what was
- * found and what was expected. Not collective.
+ * storage: files. IDX (the MNIST format), HDF5 files of named arrays, atomic replacement. Errors
+ * name the file, what was found and what was expected. Not collective.
  */
 #ifndef MUSTER_STORAGE_H
 #define MUSTER_STORAGE_H
 
 #include <muster/base.h>
 
-/* ---- IDX: big-endian magic 0 0 type ndims, ndims sizes, data. Only type 0x08 (unsigned byte). Plain or gzip. ---- */
+/* ---- IDX: big-endian magic 0 0 type ndims, ndims sizes, data. Only type 0x08 (unsigned byte).
+ * Plain or gzip. ---- */
 
 struct mu_idx {
 	int ndims;
@@ -16,10 +17,12 @@ struct mu_idx {
 	uint8_t *data; /* dims[0] * dims[1] * ... bytes; owned */
 };
 
-/* path as given, or path with ".gz" appended. MU_ERR_IO, MU_ERR_FORMAT. ndims: what it must have. */
+/* path as given, or path with ".gz" appended. MU_ERR_IO, MU_ERR_FORMAT. ndims: what it must have.
+ */
 enum mu_status mu_idx_read(struct mu_idx *idx, const char *path, int ndims);
 void mu_idx_release(struct mu_idx *idx);
-/* Written to a temporary name and renamed; gzip if path ends in ".gz" (same bytes for the same data: no time stamp). */
+/* Written to a temporary name and renamed; gzip if path ends in ".gz" (same bytes for the same
+ * data: no time stamp). */
 enum mu_status mu_idx_write(const char *path, const struct mu_idx *idx);
 
 /* ---- HDF5: a file of named float32 arrays, in order ---- */
@@ -30,16 +33,20 @@ struct mu_array_file;
 bool mu_array_file_supported(void);
 /* "1.10.8 (parallel)" or "not built in" */
 const char *mu_array_file_version(void);
-/* Created under a temporary name in the same folder; mu_array_file_close with commit = true syncs and renames it. */
+/* Created under a temporary name in the same folder; mu_array_file_close with commit = true syncs
+ * and renames it. */
 enum mu_status mu_array_file_create(struct mu_array_file **out, const char *path);
 enum mu_status mu_array_file_open(struct mu_array_file **out, const char *path);
 /* group/name, e.g. "arg/convolution0_weight"; dims as given. Contiguous, float32. */
-enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, int ndims, const size_t *dims,
-				   const float *data);
+enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, int ndims,
+				   const size_t *dims, const float *data);
 /* dims must be what the file has: MU_ERR_FORMAT names both. */
-enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int ndims, const size_t *dims, float *data);
-enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attribute, const char *text);
-enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text, size_t nbytes);
+enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int ndims,
+				  const size_t *dims, float *data);
+enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attribute,
+				      const char *text);
+enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text,
+				      size_t nbytes);
 enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit);
 
 #endif

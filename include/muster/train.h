@@ -9,9 +9,10 @@
 #include <muster/base.h>
 
 /*
- * Run a whole training job: argv of rank 0 counts, the other ranks' is ignored. Collective over comm. *agreed tells the
- * caller how to end after an error: true, all ranks return an error and may finalize; false, the others may be waiting
- * for this rank and the job must be aborted. --help and the like return MU_OK.
+ * Run a whole training job: argv of rank 0 counts, the other ranks' is ignored. Collective over
+ * comm. *agreed tells the caller how to end after an error: true, all ranks return the same status
+ * and may finalize, and only the rank that is to tell of the error has a trace; false, the others
+ * may be waiting for this rank and the job must be aborted. --help and the like return MU_OK.
  */
 enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], bool *agreed);
 

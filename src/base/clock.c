@@ -23,12 +23,9 @@ double mu_now(void)
 const char *mu_clock_name(enum mu_clock clock)
 {
 	static const char *const names[MU_CLOCK_N] = {
-		[MU_CLOCK_DATA] = "data",
-		[MU_CLOCK_FORWARD] = "forward",
-		[MU_CLOCK_BACKWARD] = "backward",
-		[MU_CLOCK_PUSH] = "push",
-		[MU_CLOCK_PULL] = "pull",
-		[MU_CLOCK_UPDATE] = "update",
+		[MU_CLOCK_DATA] = "data",         [MU_CLOCK_FORWARD] = "forward",
+		[MU_CLOCK_BACKWARD] = "backward", [MU_CLOCK_PUSH] = "push",
+		[MU_CLOCK_PULL] = "pull",         [MU_CLOCK_UPDATE] = "update",
 	};
 
 	return names[clock];

@@ -121,12 +121,8 @@ static enum mu_status set(const struct mu_options *o, const struct mu_option *op
 	void *value = member(o, option);
 
 	switch (option->type) {
-	case MU_OPTION_FLAG:
-		*(bool *)value = text && strcmp(text, "true") == 0;
-		return MU_OK;
-	case MU_OPTION_INT:
-		*(long *)value = 0;
-		return text ? set_int(option, text, value) : MU_OK;
+	case MU_OPTION_FLAG: *(bool *)value = text && strcmp(text, "true") == 0; return MU_OK;
+	case MU_OPTION_INT: *(long *)value = 0; return text ? set_int(option, text, value) : MU_OK;
 	case MU_OPTION_REAL:
 		*(double *)value = 0;
 		return text ? set_real(option, text, value) : MU_OK;

@@ -107,14 +107,9 @@ static const char *value_text(const struct mu_options *o, const struct mu_option
 	const void *value = (const char *)o->values + option->offset;
 
 	switch (option->type) {
-	case MU_OPTION_FLAG:
-		return *(const bool *)value ? "true" : "false";
-	case MU_OPTION_INT:
-		snprintf(text, nbytes, "%ld", *(const long *)value);
-		return text;
-	case MU_OPTION_REAL:
-		snprintf(text, nbytes, "%.10g", *(const double *)value);
-		return text;
+	case MU_OPTION_FLAG: return *(const bool *)value ? "true" : "false";
+	case MU_OPTION_INT: snprintf(text, nbytes, "%ld", *(const long *)value); return text;
+	case MU_OPTION_REAL: snprintf(text, nbytes, "%.10g", *(const double *)value); return text;
 	case MU_OPTION_STRING:
 		return *(const char *const *)value ? *(const char *const *)value : "none";
 	}

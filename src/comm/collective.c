@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polite collectives: MPI's non-blocking ones, finished by mu_wait_all. For agreement and set-up, never for gradients, whose
- * order of summation must not be MPI's.
+ * Polite collectives: MPI's non-blocking ones, finished by mu_wait_all. For agreement and set-up,
+ * never for gradients, whose order of summation must not be MPI's.
  */
 #include <limits.h>
 
@@ -68,8 +68,8 @@ enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_SAME(comm, nbytes_each);
-	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes_each), MPI_BYTE, all, mu_count(nbytes_each), MPI_BYTE, comm,
-			      &request));
+	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes_each), MPI_BYTE, all, mu_count(nbytes_each),
+			      MPI_BYTE, comm, &request));
 	MU_TRY(mu_wait_all(1, &request, "an all-gather"));
 out:
 	return st;
@@ -101,8 +101,9 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
 	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, ends, 2, MPI_LONG, MPI_MAX, comm, &request));
 	MU_TRY(mu_wait_all(1, &request, "the ranks to compare a value"));
 	if (ends[0] != -ends[1])
-		st = mu_trace_start(MU_ERR_ARGUMENT, file, line, "%s is %ld here, and from %ld to %ld on the ranks", name,
-				    value, -ends[1], ends[0]);
+		st = mu_trace_start(MU_ERR_ARGUMENT, file, line,
+				    "%s is %ld here, and from %ld to %ld on the ranks", name, value,
+				    -ends[1], ends[0]);
 out:
 	return st;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flat arrays. All of them are made here, so that those of a node can later lie in one shared window.
+ * Flat arrays. All of them are made here, so that those of a node can later lie in one shared
+ * window.
  */
 #include <muster/comm.h>
 

@@ -79,7 +79,8 @@ static enum mu_status threads_asked(int *n)
 		goto out;
 	value = strtol(text, &end, 10);
 	if (end == text || (*end != '\0' && *end != ',') || value < 1 || value > CORES_MAX)
-		MU_FAIL(MU_ERR_USAGE, "OMP_NUM_THREADS is '%s': a number from 1 to %d is needed", text, CORES_MAX);
+		MU_FAIL(MU_ERR_USAGE, "OMP_NUM_THREADS is '%s': a number from 1 to %d is needed",
+			text, CORES_MAX);
 	*n = (int)value;
 out:
 	return st;
@@ -108,7 +109,8 @@ enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads)
 	wish[1] = t->bound;
 	MU_TRY(mu_cores_union(&all, t->node));
 	MU_TRY(mu_allreduce_long(wish, 2, MPI_MAX, t->node));
-	if (t->role == MU_ROLE_WORKER && !wish[1] && wish[0] * t->node_num_workers <= mu_cores_count(&all)) {
+	if (t->role == MU_ROLE_WORKER && !wish[1] &&
+	    wish[0] * t->node_num_workers <= mu_cores_count(&all)) {
 		struct cores run = mu_cores_run(&all, (int)wish[0] * t->node_worker, (int)wish[0]);
 
 		MU_TRY(mu_cores_bind(&run));

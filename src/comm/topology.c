@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Topology: which rank is on which node, which ranks are servers, and the communicators of each group.
+ * Topology: which rank is on which node, which ranks are servers, and the communicators of each
+ * group.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "cores.h"
+#include "wake.h"
 
 const char *mu_role_name(enum mu_role role)
 {
@@ -16,7 +18,8 @@ const char *mu_role_name(enum mu_role role)
 
 const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbytes)
 {
-	snprintf(text, nbytes, "%s %d (rank %d, %s)", mu_role_name(t->role), t->index, t->rank, t->host);
+	snprintf(text, nbytes, "%s %d (rank %d, %s)", mu_role_name(t->role), t->index, t->rank,
+		 t->host);
 	return text;
 }
 
@@ -52,19 +55,24 @@ static enum mu_status find_nodes(struct mu_topology *t)
 	int mine = t->rank;
 
 	/*
-	 * MPI has no non-blocking split; this and that of the roles block inside MPI, once, at start. The collective
-	 * before each lets the ranks come together politely, so that the split itself is short.
+	 * MPI has no non-blocking split; this and that of the roles block inside MPI, once, at
+	 * start. The collective before each lets the ranks come together politely, so that the
+	 * split itself is short.
 	 */
 	MU_TRY(mu_barrier(t->world));
-	MU_MPI(MPI_Comm_split_type(t->world, MPI_COMM_TYPE_SHARED, t->rank, MPI_INFO_NULL, &t->node));
+	MU_MPI(MPI_Comm_split_type(t->world, MPI_COMM_TYPE_SHARED, t->rank, MPI_INFO_NULL,
+				   &t->node));
 	MU_MPI(MPI_Comm_set_errhandler(t->node, MPI_ERRORS_RETURN));
 	MU_MPI(MPI_Comm_rank(t->node, &t->node_rank));
 	MU_MPI(MPI_Comm_size(t->node, &t->node_size));
 	MU_TRY(mu_bcast(&mine, sizeof mine, 0, t->node));
 	MU_TRY(MU_ALLOC(lowest, (size_t)t->size, "lowest rank of every rank's node"));
 	MU_TRY(MU_ALLOC(t->node_of, (size_t)t->size, "node of every rank"));
+	MU_TRY(MU_ALLOC(t->slot_of, (size_t)t->size, "places in the node"));
 	MU_TRY(mu_allgather(&mine, lowest, sizeof mine, t->world));
 	number_nodes(t, lowest);
+	for (int r = 0, n = 0; r < t->size; r++)
+		t->slot_of[r] = t->node_of[r] == t->node_of[t->rank] ? n++ : -1;
 out:
 	mu_free(lowest);
 	return st;
@@ -100,7 +108,6 @@ static enum mu_status choose_servers(struct mu_topology *t, bool *is_server)
 		if (r == t->rank) {
 			t->role = is_server[r] ? MU_ROLE_SERVER : MU_ROLE_WORKER;
 			t->index = is_server[r] ? servers : workers;
-			t->node_worker = 0;
 		}
 		if (t->node_of[r] == t->node_of[t->rank] && !is_server[r]) {
 			t->node_worker += r < t->rank;
@@ -124,7 +131,8 @@ static enum mu_status make_roles(struct mu_topology *t, int num_servers)
 	t->num_workers = t->size - t->num_servers;
 	if (num_servers < MU_SERVERS_DEFAULT || t->num_workers < 1)
 		MU_FAIL(MU_ERR_USAGE,
-			"%d servers of %d ranks leave no worker: start at least %d ranks, or ask for 0 to %d servers",
+			"%d servers of %d ranks leave no worker: start at least %d ranks, or ask "
+			"for 0 to %d servers",
 			t->num_servers, t->size, t->num_servers + 1, t->size - 1);
 	MU_TRY(MU_ALLOC(is_server, (size_t)t->size, "roles"));
 	MU_TRY(choose_servers(t, is_server));
@@ -164,6 +172,7 @@ enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_se
 	MU_TRY(find_nodes(t));
 	MU_TRY(make_roles(t, num_servers));
 	MU_TRY(count_cores(t));
+	MU_TRY(mu_wake_open(t));
 out:
 	if (st != MU_OK)
 		mu_topology_release(t);
@@ -178,11 +187,13 @@ static void free_comm(MPI_Comm *comm)
 
 void mu_topology_release(struct mu_topology *t)
 {
+	mu_wake_close(t);
 	free_comm(&t->peers);
 	free_comm(&t->node);
 	free_comm(&t->world);
 	mu_free(t->worker_ranks);
 	mu_free(t->server_ranks);
 	mu_free(t->node_of);
-	t->worker_ranks = t->server_ranks = t->node_of = NULL;
+	mu_free(t->slot_of);
+	t->worker_ranks = t->server_ranks = t->node_of = t->slot_of = NULL;
 }

@@ -1,20 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polite waiting. Ranks may outnumber cores, so a rank that waits gives its core away: first by sched_yield, which costs a
- * running neighbour little and reacts at once, then by naps, so that a server beside computing workers costs them next to
- * nothing. A nap is a part of the time waited so far: what it adds to a wait is in proportion to the wait.
+ * Polite waiting. Ranks may outnumber cores, so a rank that waits gives its core away: a worker
+ * first by sched_yield, which reacts at once, then by sleeping; a server by sleeping at once,
+ * because one that yields to a computing worker gets the core back only when that worker's time
+ * slice is over (milliseconds), while one that is woken gets it now.
+ *
+ * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are naps, a part of
+ * the time waited so far: what they add to a wait is in proportion to the wait.
  */
 #include <sched.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-#include <muster/comm.h>
+#include "wake.h"
 
 #define YIELD_SECONDS 200e-6
-#define NAP_SHARE 0.05   /* of the time waited so far */
+#define NAP_SHARE 0.05 /* of the time waited so far */
 #define NAP_MIN 20e-6
 #define NAP_MAX 250e-6
+/*
+ * A sleep with a wake ends by itself too: the wake may come before the message, which then needs us
+ * to move on.
+ */
+#define SLEEP_SHARE 0.5
+#define SLEEP_MIN 200e-6
+#define SLEEP_MAX 5e-3
 #define OVERDUE_SECONDS 30.0
+
+void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t)
+{
+	*w = (struct mu_waiter){.topology = t && t->wake ? t : NULL};
+	if (w->topology)
+		w->count = mu_wake_count(t);
+}
 
 void mu_waiter_reset(struct mu_waiter *w)
 {
@@ -22,27 +40,40 @@ void mu_waiter_reset(struct mu_waiter *w)
 	w->told = 0;
 }
 
+static double clamp(double x, double least, double most)
+{
+	return x < least ? least : x > most ? most : x;
+}
+
 static void nap(double seconds)
 {
 	struct timespec t = {0, (long)(seconds * 1e9)};
 
-	/* Without this the kernel rounds every nap up by 50 us. It is a setting of the calling thread. */
+	/*
+	 * Without this the kernel rounds every nap up by 50 us. It is a setting of the calling
+	 * thread.
+	 */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	nanosleep(&t, NULL);
 }
 
 void mu_waiter_nap(struct mu_waiter *w)
 {
+	const struct mu_topology *t = w->topology;
 	double now = mu_now();
-	double seconds;
+	double waited;
 
 	if (w->since == 0)
 		w->since = now;
-	seconds = (now - w->since) * NAP_SHARE;
-	if (now - w->since < YIELD_SECONDS)
+	waited = now - w->since;
+	if (waited < YIELD_SECONDS && !(t && t->role == MU_ROLE_SERVER))
 		sched_yield();
+	else if (!t || t->num_nodes > 1) /* ranks of other nodes cannot wake us */
+		nap(clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX));
 	else
-		nap(seconds < NAP_MIN ? NAP_MIN : seconds > NAP_MAX ? NAP_MAX : seconds);
+		mu_wake_sleep(t, w->count, clamp(waited * SLEEP_SHARE, SLEEP_MIN, SLEEP_MAX));
+	if (t)
+		w->count = mu_wake_count(t);
 }
 
 double mu_waiter_overdue(struct mu_waiter *w)
@@ -58,13 +89,16 @@ double mu_waiter_overdue(struct mu_waiter *w)
 	return waited;
 }
 
-enum mu_status mu_wait_all(int n, MPI_Request *requests, const char *what)
+enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests,
+			     const char *what)
 {
 	enum mu_status st = MU_OK;
-	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: gcc 12 takes MPICH's marker for an array */
-	struct mu_waiter waiter = {0};
+	/* volatile: gcc 12 takes MPICH's marker for an array that is too short. */
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE;
+	struct mu_waiter waiter;
 	int done = 0;
 
+	mu_waiter_init(&waiter, t);
 	for (;;) {
 		double seconds;
 
@@ -80,4 +114,9 @@ out:
 	if (st != MU_OK)
 		mu_trace_add(st, __FILE__, __LINE__, what);
 	return st;
+}
+
+enum mu_status mu_wait_all(int n, MPI_Request *requests, const char *what)
+{
+	return mu_wait_woken(NULL, n, requests, what);
 }

@@ -16,7 +16,8 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world)
 	MU_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
 	MU_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 	if (provided < MPI_THREAD_FUNNELED)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "this MPI gives thread level %d, MPI_THREAD_FUNNELED (%d) is needed",
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"this MPI gives thread level %d, MPI_THREAD_FUNNELED (%d) is needed",
 			provided, MPI_THREAD_FUNNELED);
 	MU_MPI(MPI_Comm_idup(MPI_COMM_WORLD, world, &request));
 	MU_TRY(mu_wait_all(1, &request, "the other ranks at start"));

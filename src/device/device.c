@@ -44,10 +44,10 @@ const char *mu_op_kind_name(enum mu_op_kind kind)
 	static const char *const names[MU_OP_N] = {
 		[MU_OP_CONVOLUTION] = "convolution", [MU_OP_FULLY_CONNECTED] = "fullyconnected",
 		[MU_OP_ACTIVATION] = "activation",   [MU_OP_POOLING] = "pooling",
-		[MU_OP_FLATTEN] = "flatten",	     [MU_OP_DROPOUT] = "dropout",
+		[MU_OP_FLATTEN] = "flatten",         [MU_OP_DROPOUT] = "dropout",
 		[MU_OP_BATCH_NORM] = "batchnorm",    [MU_OP_SUM] = "sum",
-		[MU_OP_CONCAT] = "concat",	     [MU_OP_SPLIT] = "split",
-		[MU_OP_SOFTMAX] = "softmax",	     [MU_OP_LRN] = "lrn",
+		[MU_OP_CONCAT] = "concat",           [MU_OP_SPLIT] = "split",
+		[MU_OP_SOFTMAX] = "softmax",         [MU_OP_LRN] = "lrn",
 	};
 
 	return (unsigned)kind < MU_OP_N ? names[kind] : "unknown";

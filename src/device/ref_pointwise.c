@@ -77,6 +77,10 @@ const struct mu_ref_kind mu_ref_activation = {
 
 /* ---- dropout: the mask (0 or 1 / (1 - p)) is kept in the workspace ---- */
 
+/* The random key of an element is its place in its sample and the operation's index above it: 34
+ * bits. */
+enum { ELEMENT_BITS = 24, INDEX_BITS = 10 };
+
 static enum mu_status plan_dropout(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -85,6 +89,14 @@ static enum mu_status plan_dropout(struct mu_op *op)
 	if (!(a->p >= 0 && a->p < 1))
 		MU_FAIL(MU_ERR_ARGUMENT, "%s (dropout): probability %g; it must be in [0, 1)",
 			op->name, (double)a->p);
+	if (op->index >> INDEX_BITS != 0 ||
+	    mu_ref_features(&op->inputs[0]->shape) >> ELEMENT_BITS != 0)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s (dropout): operation %d, %zu elements a sample; the random numbers "
+			"reach for "
+			"%d operations and %d elements",
+			op->name, op->index, mu_ref_features(&op->inputs[0]->shape),
+			1 << INDEX_BITS, 1 << ELEMENT_BITS);
 	MU_TRY(plan_same_shape(op));
 	if (op->phase == MU_PHASE_TRAIN)
 		op->workspace_nbytes = mu_shape_n(&op->inputs[0]->shape) * sizeof(float);
@@ -108,7 +120,7 @@ static void draw_mask(struct mu_op *op)
 					.sample = b->ids ? b->ids[s] : s};
 
 		for (size_t k = 0; k < features; k++) {
-			uint64_t element = (uint64_t)op->index << 24 | k;
+			uint64_t element = (uint64_t)op->index << ELEMENT_BITS | k;
 			bool drop = mu_random_uniform(&key, element) < a->p;
 
 			mask[s * features + k] = drop ? 0 : 1 / (1 - a->p);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dist_async on a server. Each part of a push updates the weights at once and is answered to its worker only. The answer
- * leaves from a copy: other workers change the weights while it is under way. Samples are counted once per step, when its
- * order comes; the learning rate follows from them.
+ * dist_async on a server. Each part of a push updates the weights at once and is answered to its
+ * worker only. The answer leaves from a copy: other workers change the weights while it is under
+ * way. Samples are counted once per step, when its order comes; the learning rate follows from
+ * them.
  */
 #include <string.h>
 
 #include "dist.h"
 
-/* Update by worker w's gradients (if any) and copy, block by block, so that the copy reads the cache. */
+/*
+ * Update by worker w's gradients (if any) and copy, block by block, so that the copy reads the
+ * cache.
+ */
 static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool update)
 {
 	const struct mu_kv_part *part = &s->parts[p];
@@ -36,12 +40,16 @@ static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w)
 	struct mu_kv_peer *peer = &s->peers[w];
 	MPI_Request *send = &s->pulls[p * s->n_workers + w];
 
-	/* The worker has the last answer, or it would not ask again; this only lets MPI forget the send. */
+	/*
+	 * The worker has the last answer, or it would not ask again; this only lets MPI forget the
+	 * send.
+	 */
 	MU_TRY(mu_wait_all(1, send, "a worker to take weights"));
 	update_and_copy(s, p, w, peer->doing == WIRE_STEP);
 	if (peer->doing == WIRE_STEP)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
 	MU_MPI(MPI_Start(send));
+	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 	if (--peer->parts_left == 0) {
 		s->pushes_done += peer->doing == WIRE_STEP;
 		peer->seen = s->pushes_done;

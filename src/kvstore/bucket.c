@@ -2,12 +2,14 @@
 /*
  * Layout: keys into buckets, buckets into parts.
  *
- * Keys are taken from the last to the first, as backward makes their gradients, and a bucket is closed before it would grow
- * over its size (a key is never divided between buckets). The first keys get a bucket of their own, at most a quarter
- * as large: the next forward waits for it first, and nothing is left to hide that wait behind.
+ * Keys are taken from the last to the first, as backward makes their gradients, and a bucket is
+ * closed before it would grow over its size (a key is never divided between buckets). The first
+ * keys get a bucket of their own, at most a quarter as large: the next forward waits for it first,
+ * and nothing is left to hide that wait behind.
  *
- * A bucket is cut into as many runs as there are servers, equal to within 64 elements, whatever its keys. The first run goes to
- * another server with every bucket, so that the longer runs do too. A run is cut into messages.
+ * A bucket is cut into as many runs as there are servers, equal to within 64 elements, whatever its
+ * keys. The first run goes to another server with every bucket, so that the longer runs do too. A
+ * run is cut into messages.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +34,8 @@ static size_t default_bucket_bytes(size_t nbytes)
 	return b < BUCKET_MIN ? BUCKET_MIN : b > BUCKET_MAX ? BUCKET_MAX : b;
 }
 
-static void add_bucket(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices, size_t first, size_t end)
+static void add_bucket(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices,
+		       size_t first, size_t end)
 {
 	struct mu_kv_bucket *b = &plan->buckets[plan->n_buckets];
 
@@ -46,7 +49,8 @@ static void add_bucket(struct mu_kv_plan *plan, const struct mu_slice *slices, s
 	plan->n_buckets++;
 }
 
-static void make_buckets(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices, size_t n_max)
+static void make_buckets(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices,
+			 size_t n_max)
 {
 	size_t n_front = 1; /* keys of the front bucket */
 	size_t end = n_slices;
@@ -66,7 +70,8 @@ static void make_buckets(struct mu_kv_plan *plan, const struct mu_slice *slices,
 }
 
 /* Server s's run of bucket b: [*at, *at + *n) of the bucket. */
-static void cut_run(const struct mu_kv_plan *plan, size_t b, int server, int n_servers, size_t *at, size_t *n)
+static void cut_run(const struct mu_kv_plan *plan, size_t b, int server, int n_servers, size_t *at,
+		    size_t *n)
 {
 	size_t grains = (plan->buckets[b].n + GRAIN - 1) / GRAIN;
 	size_t servers = (size_t)n_servers;
@@ -119,19 +124,22 @@ static enum mu_status check_slices(const struct mu_slice *slices, size_t n_slice
 	for (size_t k = 0; k < n_slices; k++) {
 		size_t before = k > 0 ? slices[k - 1].at + slices[k - 1].n_padded : 0;
 
-		if (slices[k].at % 16 || slices[k].at < before || slices[k].n_padded < slices[k].n || !slices[k].n_padded)
-			MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) lies at %zu with %zu of %zu elements: multiples of 16 "
-				"in rising order, not overlapping and not empty are needed", k, slices[k].name,
-				slices[k].at, slices[k].n, slices[k].n_padded);
+		if (slices[k].at % 16 || slices[k].at < before ||
+		    slices[k].n_padded < slices[k].n || !slices[k].n_padded)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"key %zu (%s) lies at %zu with %zu of %zu elements: multiples of "
+				"16 in rising order, not overlapping and not empty are needed",
+				k, slices[k].name, slices[k].at, slices[k].n, slices[k].n_padded);
 	}
 	if (slices[0].at != 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "key 0 (%s) lies at %zu, not at 0", slices[0].name, slices[0].at);
+		MU_FAIL(MU_ERR_ARGUMENT, "key 0 (%s) lies at %zu, not at 0", slices[0].name,
+			slices[0].at);
 out:
 	return st;
 }
 
-enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices,
-			       const struct mu_kv_cut *cut)
+enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices,
+			       size_t n_slices, const struct mu_kv_cut *cut)
 {
 	enum mu_status st = MU_OK;
 	size_t message = cut->message_bytes / sizeof(float) / GRAIN * GRAIN;

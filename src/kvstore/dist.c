@@ -37,13 +37,16 @@ static enum mu_status check_tags(const struct mu_kv *kv)
 
 	MU_MPI(MPI_Comm_get_attr(kv->comm, MPI_TAG_UB, &highest, &found));
 	if (found && kv->plan.n_parts > (size_t)*highest - WIRE_TAG_PART)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "the model makes %zu messages a step, and this MPI tells %d apart: "
-			"larger buckets or messages are needed", kv->plan.n_parts, *highest - WIRE_TAG_PART);
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"the model makes %zu messages a step, and this MPI tells %d apart: larger "
+			"buckets or messages are needed",
+			kv->plan.n_parts, *highest - WIRE_TAG_PART);
 out:
 	return st;
 }
 
-static enum mu_status open_end(struct mu_kv *kv, const struct mu_kv_config *config, const struct mu_kv_policy *policy)
+static enum mu_status open_end(struct mu_kv *kv, const struct mu_kv_config *config,
+			       const struct mu_kv_policy *policy)
 {
 	enum mu_status st = MU_OK;
 

@@ -39,9 +39,9 @@ struct mu_kv_peer {
 	enum wire_kind doing;
 	size_t parts_left; /* of what it is doing; 0 = nothing */
 	uint64_t step;
-	double count, lr;  /* of its step */
-	double seen;       /* dist_async: pushes by all workers that its weights hold */
-	bool waiting;      /* dist_sync: its order is here, the round is not yet complete */
+	double count, lr; /* of its step */
+	double seen;      /* dist_async: pushes by all workers that its weights hold */
+	bool waiting;     /* dist_sync: its order is here, the round is not yet complete */
 	bool finished;
 };
 
@@ -59,13 +59,13 @@ struct mu_kv_server {
 	struct mu_kv_peer *peers;
 
 	/*
-	 * Persistent requests. Those polled: orders by worker, then gradients by part and worker. The others are waited
-	 * for just before they are needed again, when they are long complete.
+	 * Persistent requests. Those polled: orders by worker, then gradients by part and worker.
+	 * The others are waited for just before they are needed again, when they are long complete.
 	 */
 	MPI_Request *orders, *pushes;
 	MPI_Request *answers, *pulls;
-	int *completed;  /* indices from MPI_Testsome */
-	bool *arrived;   /* by part and worker: gradients are in the inbox, not yet used */
+	int *completed;    /* indices from MPI_Testsome */
+	bool *arrived;     /* by part and worker: gradients are in the inbox, not yet used */
 	size_t *n_arrived; /* by part */
 
 	size_t n_finished;
@@ -93,7 +93,8 @@ struct mu_kv_policy {
 extern const struct mu_kv_policy mu_kv_policy_sync;
 extern const struct mu_kv_policy mu_kv_policy_async;
 
-enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config, const struct mu_kv_policy *policy);
+enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
+				 const struct mu_kv_policy *policy);
 void mu_kv_server_close(struct mu_kv *kv);
 enum mu_status mu_kv_server_serve(struct mu_kv *kv);
 
@@ -105,7 +106,9 @@ static inline float *mu_kv_inbox(const struct mu_kv_server *s, size_t p, size_t 
 	return s->inbox + w * s->n + s->parts[p].local;
 }
 
-/* The gradients of part p of this worker are used: forget that they are here and receive the next. */
+/*
+ * The gradients of part p of this worker are used: forget that they are here and receive the next.
+ */
 enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w);
 /* Tell worker w what the samples and the learning rate are. */
 enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr);

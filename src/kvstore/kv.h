@@ -24,7 +24,10 @@ struct mu_kv_part {
 	int server;
 };
 
-/* Buckets are in the order of backward: bucket 0 holds the last keys. Parts are in the order of buckets. */
+/*
+ * Buckets are in the order of backward: bucket 0 holds the last keys. Parts are in the order of
+ * buckets.
+ */
 struct mu_kv_plan {
 	size_t n; /* elements of a flat array */
 	size_t n_buckets, n_parts;
@@ -38,24 +41,29 @@ struct mu_kv_cut {
 	int n_servers;                      /* 1 for a store without servers */
 };
 
-enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices, size_t n_slices,
-			       const struct mu_kv_cut *cut);
+enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices,
+			       size_t n_slices, const struct mu_kv_cut *cut);
 void mu_kv_plan_release(struct mu_kv_plan *plan);
 /* Elements that server s holds. */
 size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
 
 /* ---- the model (model.c) ---- */
 
-/* Worker 0's slices to every rank, after a check that all workers have the same. Collective over kv->comm. */
+/*
+ * Worker 0's slices to every rank, after a check that all workers have the same. Collective over
+ * kv->comm.
+ */
 enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
 
 /* ---- the store (kvstore.c) ---- */
 
-/* A kind of store. Slots that a kind without servers, or of which a role, has no use for are NULL. */
+/*
+ * A kind of store. Slots that a kind without servers, or of which a role, has no use for are NULL.
+ */
 struct mu_kv_ops {
 	const char *name;
 	bool has_servers;
-	bool one_worker; /* nothing goes between ranks */
+	bool one_worker;          /* nothing goes between ranks */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	void (*close)(struct mu_kv *kv);

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public face of the store: it checks the order of calls, keeps the step's books, takes the time, and hands on to the
- * kind of store.
+ * The public face of the store: it checks the order of calls, keeps the step's books, takes the
+ * time, and hands on to the kind of store.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "kv.h"
 
-static const struct mu_kv_ops *const table[] = {
-	&mu_kv_local, &mu_kv_device, &mu_kv_dist_sync, &mu_kv_dist_async, NULL};
+static const struct mu_kv_ops *const table[] = {&mu_kv_local, &mu_kv_device, &mu_kv_dist_sync,
+						&mu_kv_dist_async, NULL};
 
 /* Kinds that have a name and a meaning, but no code in this version. */
 static const char *const later[] = {
-	"nccl", "nccl_allreduce", "dist_device_sync", "dist_sync_device", "dist_device_async",
-	"dist_async_device", "dist_allreduce", "dist_sharded", NULL,
+	"nccl",
+	"nccl_allreduce",
+	"dist_device_sync",
+	"dist_sync_device",
+	"dist_device_async",
+	"dist_async_device",
+	"dist_allreduce",
+	"dist_sharded",
+	NULL,
 };
 
 static const struct mu_kv_ops *lookup(const char *type)
@@ -51,7 +58,8 @@ enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distr
 	list_types(known, sizeof known);
 	for (size_t i = 0; type && later[i]; i++) {
 		if (strcmp(type, later[i]) == 0)
-			MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not in this version: %s are", type, known);
+			MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not in this version: %s are", type,
+				known);
 	}
 	MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not known: %s are", type ? type : "", known);
 out:
@@ -67,13 +75,15 @@ static enum mu_status check_config(const struct mu_kv_config *config)
 
 	MU_TRY(mu_kv_type_check(config->type, &has_servers, &distributed));
 	if (!distributed && t->num_workers > 1)
-		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is for one worker, and there are %d: use dist_sync or dist_async",
+		MU_FAIL(MU_ERR_USAGE,
+			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
+			"dist_async",
 			config->type, t->num_workers);
 	if (has_servers && t->num_servers == 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", config->type);
 	if (!has_servers && t->num_servers > 0)
-		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for", config->type,
-			t->num_servers);
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
+			config->type, t->num_servers);
 out:
 	return st;
 }
@@ -245,12 +255,14 @@ enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
 	enum mu_status st = MU_OK;
 
 	if (!kv->open)
-		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu outside a step: mu_kv_step_begin comes first", key);
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"push of key %zu outside a step: mu_kv_step_begin comes first", key);
 	if (key >= kv->n_slices)
-		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu, and there are %zu keys", key, kv->n_slices);
+		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu, and there are %zu keys", key,
+			kv->n_slices);
 	if (kv->ready[key])
-		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu", key, kv->slices[key].name,
-			(unsigned long long)kv->step);
+		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu", key,
+			kv->slices[key].name, (unsigned long long)kv->step);
 	mu_clock_start(kv->ops->push_clock);
 	st = push_ready(kv, key);
 	mu_clock_stop(kv->ops->push_clock);
@@ -266,8 +278,10 @@ static enum mu_status pull_bucket(struct mu_kv *kv, size_t bucket)
 	if (kv->pulled[bucket])
 		goto out;
 	if (kv->keys_left[bucket] > 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s is pulled in step %llu before all of its keys are pushed: %zu of keys "
-			"%zu to %zu are missing", kv->plan.buckets[bucket].what, (unsigned long long)kv->step,
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s is pulled in step %llu before all of its keys are pushed: %zu of keys "
+			"%zu to %zu are missing",
+			kv->plan.buckets[bucket].what, (unsigned long long)kv->step,
 			kv->keys_left[bucket], kv->plan.buckets[bucket].first_key,
 			kv->plan.buckets[bucket].first_key + kv->plan.buckets[bucket].n_keys - 1);
 	if (kv->ops->pull)
@@ -282,7 +296,8 @@ enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key)
 	enum mu_status st = MU_OK;
 
 	if (key >= kv->n_slices)
-		MU_FAIL(MU_ERR_ARGUMENT, "pull of key %zu, and there are %zu keys", key, kv->n_slices);
+		MU_FAIL(MU_ERR_ARGUMENT, "pull of key %zu, and there are %zu keys", key,
+			kv->n_slices);
 	if (!kv->open)
 		goto out;
 	mu_clock_start(MU_CLOCK_PULL);

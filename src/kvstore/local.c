@@ -12,8 +12,10 @@ static enum mu_status open_local(struct mu_kv *kv, const struct mu_kv_config *co
 
 	MU_TRY(MU_ALLOC(pieces, kv->plan.n_buckets, "pieces of the optimizer"));
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		pieces[b] = (struct mu_piece){kv->plan.buckets[b].at, kv->plan.buckets[b].n, kv->plan.buckets[b].at};
-	MU_TRY(mu_optim_new(&optim, &config->optim, kv->slices, kv->n_slices, pieces, kv->plan.n_buckets));
+		pieces[b] = (struct mu_piece){kv->plan.buckets[b].at, kv->plan.buckets[b].n,
+					      kv->plan.buckets[b].at};
+	MU_TRY(mu_optim_new(&optim, &config->optim, kv->slices, kv->n_slices, pieces,
+			    kv->plan.n_buckets));
 	kv->end = optim;
 out:
 	mu_free(pieces);
@@ -41,23 +43,12 @@ static enum mu_status push(struct mu_kv *kv, size_t bucket)
 	return MU_OK;
 }
 
-const struct mu_kv_ops mu_kv_local = {
-	.name = "local",
-	.one_worker = true,
-	.push_clock = MU_CLOCK_UPDATE,
-	.open = open_local,
-	.close = close_local,
-	.step_begin = step_begin,
-	.push = push,
-};
-
 /* Gradients of a rank's devices are summed on the devices; with one device a rank that is local. */
-const struct mu_kv_ops mu_kv_device = {
-	.name = "device",
-	.one_worker = true,
-	.push_clock = MU_CLOCK_UPDATE,
-	.open = open_local,
-	.close = close_local,
-	.step_begin = step_begin,
-	.push = push,
-};
+#define OPS(store) \
+	{ \
+		.name = (store), .one_worker = true, .push_clock = MU_CLOCK_UPDATE, \
+		.open = open_local, .close = close_local, .step_begin = step_begin, .push = push, \
+	}
+
+const struct mu_kv_ops mu_kv_local = OPS("local");
+const struct mu_kv_ops mu_kv_device = OPS("device");

@@ -27,7 +27,8 @@ static uint64_t hash_bytes(uint64_t h, const void *data, size_t nbytes)
 	return h;
 }
 
-static struct summary summarise(const struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices)
+static struct summary summarise(const struct mu_kv *kv, const struct mu_slice *slices,
+				size_t n_slices)
 {
 	struct summary s = {0};
 	uint64_t h = 14695981039346656037u;
@@ -64,26 +65,33 @@ static enum mu_status compare(const struct mu_kv *kv, const struct summary *mine
 		const struct summary *other = &all[t->worker_ranks[w]];
 
 		if (other->hash != first->hash)
-			MU_FAIL(MU_ERR_USAGE, "worker %d (rank %d) has another model than worker 0 (rank %d): %llu keys "
-				"with %llu elements, there %llu keys with %llu; start every rank with the same options",
-				w, t->worker_ranks[w], t->worker_ranks[0], (unsigned long long)other->n_slices,
-				(unsigned long long)other->n, (unsigned long long)first->n_slices,
-				(unsigned long long)first->n);
+			MU_FAIL(MU_ERR_USAGE,
+				"worker %d (rank %d) has another model than worker 0 (rank %d): "
+				"%llu keys with %llu elements, there %llu keys with %llu; start "
+				"every rank with the same options",
+				w, t->worker_ranks[w], t->worker_ranks[0],
+				(unsigned long long)other->n_slices, (unsigned long long)other->n,
+				(unsigned long long)first->n_slices, (unsigned long long)first->n);
 	}
 out:
 	mu_free(all);
 	return st;
 }
 
-static void pack(struct wire_slice *table, char *names, const struct mu_slice *slices, size_t n_slices)
+static void pack(struct wire_slice *table, char *names, const struct mu_slice *slices,
+		 size_t n_slices)
 {
 	uint64_t at = 0;
 
 	for (size_t k = 0; k < n_slices; k++) {
 		size_t n = strlen(slices[k].name) + 1;
 
-		table[k] = (struct wire_slice){slices[k].at, slices[k].n, slices[k].n_padded, at,
-					       (uint64_t)slices[k].rule, (double)slices[k].momentum};
+		table[k] = (struct wire_slice){slices[k].at,
+					       slices[k].n,
+					       slices[k].n_padded,
+					       at,
+					       (uint64_t)slices[k].rule,
+					       (double)slices[k].momentum};
 		memcpy(names + at, slices[k].name, n);
 		at += n;
 	}

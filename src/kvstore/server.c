@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server end of a store with servers: its memory, its requests and its loop. When to update is the policy's (sync.c,
- * async.c). See wire.h.
+ * The server end of a store with servers: its memory, its requests and its loop. When to update is
+ * the policy's (sync.c, async.c). See wire.h.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,9 +38,11 @@ static enum mu_status make_memory(struct mu_kv_server *s)
 	size_t n_all = s->n_workers * s->n_parts;
 
 	MU_TRY(mu_comm_alloc(s->kv->topology, &s->weights, s->n + 1, "weights of a server"));
-	MU_TRY(mu_comm_alloc(s->kv->topology, &s->inbox, s->n_workers * s->n + 1, "gradients on a server"));
+	MU_TRY(mu_comm_alloc(s->kv->topology, &s->inbox, s->n_workers * s->n + 1,
+			     "gradients on a server"));
 	if (s->policy->needs_outbox)
-		MU_TRY(mu_comm_alloc(s->kv->topology, &s->outbox, s->n_workers * s->n + 1, "answers of a server"));
+		MU_TRY(mu_comm_alloc(s->kv->topology, &s->outbox, s->n_workers * s->n + 1,
+				     "answers of a server"));
 	MU_TRY(MU_ALLOC(s->sum, MU_KV_BLOCK, "block of a sum"));
 	MU_TRY(MU_ALLOC(s->sources, s->n_workers, "gradients to sum"));
 	MU_TRY(MU_ALLOC(s->peers, s->n_workers, "workers of a server"));
@@ -67,8 +69,10 @@ static enum mu_status make_part_requests(struct mu_kv_server *s, size_t p, int t
 		int rank = s->kv->topology->worker_ranks[w];
 		float *out = s->outbox ? s->outbox + w * s->n : s->weights;
 
-		MU_MPI(MPI_Recv_init(mu_kv_inbox(s, p, w), n, MPI_FLOAT, rank, tag, s->kv->comm, &s->pushes[i]));
-		MU_MPI(MPI_Send_init(out + part->local, n, MPI_FLOAT, rank, tag, s->kv->comm, &s->pulls[i]));
+		MU_MPI(MPI_Recv_init(mu_kv_inbox(s, p, w), n, MPI_FLOAT, rank, tag, s->kv->comm,
+				     &s->pushes[i]));
+		MU_MPI(MPI_Send_init(out + part->local, n, MPI_FLOAT, rank, tag, s->kv->comm,
+				     &s->pulls[i]));
 	}
 out:
 	return st;
@@ -84,10 +88,10 @@ static enum mu_status make_requests(struct mu_kv_server *s)
 		struct mu_kv_peer *peer = &s->peers[w];
 		int rank = s->kv->topology->worker_ranks[w];
 
-		MU_MPI(MPI_Recv_init(&peer->order, sizeof peer->order, MPI_BYTE, rank, WIRE_TAG_ORDER, s->kv->comm,
-				     &s->orders[w]));
-		MU_MPI(MPI_Send_init(&peer->answer, sizeof peer->answer, MPI_BYTE, rank, WIRE_TAG_ANSWER, s->kv->comm,
-				     &s->answers[w]));
+		MU_MPI(MPI_Recv_init(&peer->order, sizeof peer->order, MPI_BYTE, rank,
+				     WIRE_TAG_ORDER, s->kv->comm, &s->orders[w]));
+		MU_MPI(MPI_Send_init(&peer->answer, sizeof peer->answer, MPI_BYTE, rank,
+				     WIRE_TAG_ANSWER, s->kv->comm, &s->answers[w]));
 	}
 	for (size_t i = 0; i < plan->n_parts; i++) {
 		if (plan->parts[i].server == s->kv->topology->index)
@@ -97,7 +101,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config, const struct mu_kv_policy *policy)
+enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
+				 const struct mu_kv_policy *policy)
 {
 	enum mu_status st = MU_OK;
 	struct mu_piece *pieces = NULL;
@@ -109,7 +114,8 @@ enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *co
 	s->policy = policy;
 	s->n_workers = (size_t)kv->topology->num_workers;
 	MU_TRY(copy_parts(s, &pieces));
-	MU_TRY(mu_optim_new(&s->optim, &config->optim, kv->slices, kv->n_slices, pieces, s->n_parts));
+	MU_TRY(mu_optim_new(&s->optim, &config->optim, kv->slices, kv->n_slices, pieces,
+			    s->n_parts));
 	MU_TRY(make_memory(s));
 	MU_TRY(make_requests(s));
 out:
@@ -164,6 +170,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		.stale_max = s->stale_max,
 	};
 	MU_MPI(MPI_Start(&s->answers[w]));
+	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
 }
@@ -206,8 +213,8 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 	uint64_t step = peer->order.step;
 
 	if (peer->parts_left > 0 || peer->waiting)
-		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order before its step %llu is done", w,
-			(unsigned long long)peer->step);
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order before its step %llu is done",
+			w, (unsigned long long)peer->step);
 	peer->doing = (enum wire_kind)peer->order.kind;
 	peer->count = peer->order.count;
 	if (peer->doing != WIRE_FINISH)
@@ -220,20 +227,16 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 		peer->step = step;
 		MU_TRY(s->policy->step(s, w));
 		break;
-	case WIRE_PULL:
-		MU_TRY(s->policy->pull(s, w));
-		break;
-	case WIRE_INIT:
-		MU_TRY(begin_init(s, w));
-		break;
+	case WIRE_PULL: MU_TRY(s->policy->pull(s, w)); break;
+	case WIRE_INIT: MU_TRY(begin_init(s, w)); break;
 	case WIRE_FINISH:
 		peer->finished = true;
 		s->n_finished++;
 		MU_TRY(s->policy->finish(s, w));
 		break;
 	default:
-		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order of kind %d, which there is not", w,
-			(int)peer->doing);
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order of kind %d, which there is not",
+			w, (int)peer->doing);
 	}
 out:
 	return st;
@@ -264,7 +267,8 @@ static enum mu_status poll_once(struct mu_kv_server *s, int *n)
 		if (at < s->n_workers)
 			MU_TRY(take_order(s, at));
 		else
-			MU_TRY(take_part(s, (at - s->n_workers) / s->n_workers, (at - s->n_workers) % s->n_workers));
+			MU_TRY(take_part(s, (at - s->n_workers) / s->n_workers,
+					 (at - s->n_workers) % s->n_workers));
 	}
 out:
 	return st;
@@ -289,11 +293,12 @@ static void tell_late(const struct mu_kv_server *s, double seconds)
 
 	for (size_t w = 0; w < s->n_workers && n < sizeof text; w++) {
 		if (is_late(s, w))
-			n += (size_t)snprintf(text + n, sizeof text - n, "%s worker %zu (rank %d)", n ? "," : "", w,
-					      s->kv->topology->worker_ranks[w]);
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s worker %zu (rank %d)",
+					      n ? "," : "", w, s->kv->topology->worker_ranks[w]);
 	}
 	if (n > 0)
-		mu_log_warn("server %d has waited %.0f s: nothing from%s", s->kv->topology->index, seconds, text);
+		mu_log_warn("server %d has waited %.0f s: nothing from%s", s->kv->topology->index,
+			    seconds, text);
 }
 
 /* All workers are done: take the receives back that were posted for a next step. */
@@ -307,7 +312,8 @@ static enum mu_status stop(struct mu_kv_server *s)
 	MU_TRY(mu_wait_all(mu_count(n_all), s->pushes, "receives to be cancelled"));
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
-	MU_TRY(mu_wait_all(mu_count(s->n_workers + n_all), s->answers, "the workers to take the last answers"));
+	MU_TRY(mu_wait_all(mu_count(s->n_workers + n_all), s->answers,
+			   "the workers to take the last answers"));
 out:
 	return st;
 }
@@ -316,10 +322,11 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_server *s = kv->end;
-	struct mu_waiter waiter = {0};
+	struct mu_waiter waiter;
 	int n = 0;
 
 	MU_MPI(MPI_Startall(mu_count(s->n_workers + s->n_workers * s->n_parts), s->orders));
+	mu_waiter_init(&waiter, kv->topology);
 	while (s->n_finished < s->n_workers) {
 		double seconds;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dist_sync on a server. A round opens when every worker's order is here, which fixes the samples and the learning rate; then
- * each part is summed, in worker order, and updated as soon as all workers' gradients of it are here. Workers are counted,
- * not messages: a worker has one place per part, and refills it only after its answer.
+ * dist_sync on a server. A round opens when every worker's order is here, which fixes the samples
+ * and the learning rate; then each part is summed, in worker order, and updated as soon as all
+ * workers' gradients of it are here. Workers are counted, not messages: a worker has one place per
+ * part, and refills it only after its answer.
  */
 #include "dist.h"
 
@@ -37,13 +38,18 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 
 	if (s->round_left == 0 || s->n_arrived[p] < s->n_workers)
 		goto out;
-	/* The workers have the last weights, or they could not have pushed; this only lets MPI forget the sends. */
+	/*
+	 * The workers have the last weights, or they could not have pushed; this only lets MPI
+	 * forget the sends.
+	 */
 	MU_TRY(mu_wait_all(mu_count(s->n_workers), pulls, "the workers to take weights"));
 	sum_and_update(s, p);
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
 	s->round_left--;
 	MU_MPI(MPI_Startall(mu_count(s->n_workers), pulls));
+	for (size_t w = 0; w < s->n_workers; w++)
+		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
 }
@@ -74,8 +80,10 @@ static enum mu_status step(struct mu_kv_server *s, size_t w)
 	enum mu_status st = MU_OK;
 
 	if (s->n_finished > 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu begins step %llu, and another has finished: every worker of dist_sync "
-			"must take the same number of steps", w, (unsigned long long)s->peers[w].step);
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"worker %zu begins step %llu, and another has finished: every worker of "
+			"dist_sync must take the same number of steps",
+			w, (unsigned long long)s->peers[w].step);
 	s->peers[w].waiting = true;
 	if (++s->n_waiting == s->n_workers)
 		MU_TRY(open_round(s));
@@ -104,8 +112,10 @@ static enum mu_status finish(struct mu_kv_server *s, size_t w)
 	enum mu_status st = MU_OK;
 
 	if (s->n_waiting > 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu has finished, and others have begun another step: every worker of "
-			"dist_sync must take the same number of steps", w);
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"worker %zu has finished, and others have begun another step: every "
+			"worker of dist_sync must take the same number of steps",
+			w);
 out:
 	return st;
 }

@@ -2,11 +2,12 @@
 /*
  * Private to kvstore: what travels between a worker and a server.
  *
- * A step of a worker, to every server: one order (tag ORDER), then each part of the gradients that the server holds (tag
- * PART + the part's number). Back: one answer (tag ANSWER), and each part of the weights under the same tag as the gradients.
- * Both sides make these messages once, as persistent requests with named ranks, and post receives ahead: a worker starts
- * the receive of a part before it sends the part, a server starts the next receive before it answers. All ranks are of
- * one machine type, so structs travel as bytes.
+ * A step of a worker, to every server: one order (tag ORDER), then each part of the gradients that
+ * the server holds (tag PART + the part's number). Back: one answer (tag ANSWER), and each part of
+ * the weights under the same tag as the gradients. Both sides make these messages once, as
+ * persistent requests with named ranks, and post receives ahead: a worker starts the receive of a
+ * part before it sends the part, a server starts the next receive before it answers. All ranks are
+ * of one machine type, so structs travel as bytes.
  */
 #ifndef MUSTER_KVSTORE_WIRE_H
 #define MUSTER_KVSTORE_WIRE_H
@@ -24,8 +25,8 @@ enum wire_kind {
 
 struct wire_order {
 	uint64_t kind;
-	uint64_t step;  /* of this worker: 1, 2, ... */
-	double count;   /* samples behind the gradients */
+	uint64_t step; /* of this worker: 1, 2, ... */
+	double count;  /* samples behind the gradients */
 };
 
 struct wire_answer {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker end of a store with servers. Gradients leave from the flat array and weights arrive in it. See wire.h.
+ * The worker end of a store with servers. Gradients leave from the flat array and weights arrive in
+ * it. See wire.h.
  */
 #include "dist.h"
 
 struct worker {
-	MPI_Request *pushes, *pulls; /* one per part */
+	MPI_Request *pushes, *pulls;   /* one per part */
 	MPI_Request *orders, *answers; /* one per server */
-	struct wire_order order; /* of this step, the same for all servers */
-	struct wire_answer *received; /* one per server */
+	struct wire_order order;       /* of this step, the same for all servers */
+	struct wire_answer *received;  /* one per server */
 	int n_servers;
 };
 
@@ -18,20 +19,20 @@ static enum mu_status make_requests(struct mu_kv *kv, struct worker *w)
 	const int *ranks = kv->topology->server_ranks;
 
 	for (int s = 0; s < w->n_servers; s++) {
-		MU_MPI(MPI_Send_init(&w->order, sizeof w->order, MPI_BYTE, ranks[s], WIRE_TAG_ORDER, kv->comm,
-				     &w->orders[s]));
-		MU_MPI(MPI_Recv_init(&w->received[s], sizeof w->received[s], MPI_BYTE, ranks[s], WIRE_TAG_ANSWER,
-				     kv->comm, &w->answers[s]));
+		MU_MPI(MPI_Send_init(&w->order, sizeof w->order, MPI_BYTE, ranks[s], WIRE_TAG_ORDER,
+				     kv->comm, &w->orders[s]));
+		MU_MPI(MPI_Recv_init(&w->received[s], sizeof w->received[s], MPI_BYTE, ranks[s],
+				     WIRE_TAG_ANSWER, kv->comm, &w->answers[s]));
 	}
 	for (size_t i = 0; i < kv->plan.n_parts; i++) {
 		const struct mu_kv_part *part = &kv->plan.parts[i];
 		int n = mu_count(part->n);
 		int tag = mu_kv_part_tag(i);
 
-		MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, ranks[part->server], tag, kv->comm,
-				     &w->pushes[i]));
-		MU_MPI(MPI_Recv_init(kv->weights + part->at, n, MPI_FLOAT, ranks[part->server], tag, kv->comm,
-				     &w->pulls[i]));
+		MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, ranks[part->server],
+				     tag, kv->comm, &w->pushes[i]));
+		MU_MPI(MPI_Recv_init(kv->weights + part->at, n, MPI_FLOAT, ranks[part->server], tag,
+				     kv->comm, &w->pulls[i]));
 	}
 out:
 	return st;
@@ -67,6 +68,12 @@ void mu_kv_worker_close(struct mu_kv *kv)
 	mu_free(w);
 }
 
+static void wake_servers(const struct mu_kv *kv)
+{
+	for (int s = 0; s < kv->topology->num_servers; s++)
+		mu_wake(kv->topology, kv->topology->server_ranks[s]);
+}
+
 static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 {
 	enum mu_status st = MU_OK;
@@ -75,17 +82,22 @@ static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 	w->order = (struct wire_order){.kind = kind, .step = kv->step, .count = kv->count};
 	MU_MPI(MPI_Startall(w->n_servers, w->answers));
 	MU_MPI(MPI_Startall(w->n_servers, w->orders));
+	if (kind != WIRE_STEP) /* the gradients that follow wake them */
+		wake_servers(kv);
 out:
 	return st;
 }
 
-/* Every server counts the same samples; for dist_async each in its own order, and server 0 speaks for all. */
+/*
+ * Every server counts the same samples; for dist_async each in its own order, and server 0 speaks
+ * for all.
+ */
 static enum mu_status take_answers(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct worker *w = kv->end;
 
-	MU_TRY(mu_wait_all(w->n_servers, w->answers, "the servers' answers"));
+	MU_TRY(mu_wait_woken(kv->topology, w->n_servers, w->answers, "the servers' answers"));
 	MU_TRY(mu_wait_all(w->n_servers, w->orders, "the servers to take an order"));
 	kv->progress = w->received[0].progress;
 	kv->lr = w->received[0].lr;
@@ -107,6 +119,7 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	/* The weights are not read any more in this step: their receive may start. */
 	MU_MPI(MPI_Startall(mu_count(b->n_parts), w->pulls + b->first_part));
 	MU_MPI(MPI_Startall(mu_count(b->n_parts), w->pushes + b->first_part));
+	wake_servers(kv);
 out:
 	return st;
 }
@@ -117,7 +130,9 @@ enum mu_status mu_kv_worker_poll(struct mu_kv *kv)
 	struct worker *w = kv->end;
 	int done;
 
-	/* Large messages move on inside MPI calls only, whatever the request that is asked about. */
+	/*
+	 * Large messages move on inside MPI calls only, whatever the request that is asked about.
+	 */
 	MU_MPI(MPI_Test(&w->answers[0], &done, MPI_STATUS_IGNORE));
 out:
 	return st;
@@ -129,7 +144,8 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 	struct worker *w = kv->end;
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
-	MU_TRY(mu_wait_all(mu_count(b->n_parts), w->pulls + b->first_part, b->what));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(b->n_parts), w->pulls + b->first_part,
+			     b->what));
 	MU_TRY(mu_wait_all(mu_count(b->n_parts), w->pushes + b->first_part, b->what));
 out:
 	return st;
@@ -147,7 +163,8 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 
 	MU_MPI(MPI_Startall(mu_count(kv->plan.n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
-	MU_TRY(mu_wait_all(mu_count(kv->plan.n_parts), w->pulls, "the weights from the servers"));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(kv->plan.n_parts), w->pulls,
+			     "the weights from the servers"));
 	MU_TRY(take_answers(kv));
 out:
 	return st;
@@ -166,9 +183,12 @@ static enum mu_status send_weights(struct mu_kv *kv)
 		const struct mu_kv_part *part = &plan->parts[i];
 
 		MU_MPI(MPI_Isend(kv->weights + part->at, mu_count(part->n), MPI_FLOAT,
-				 kv->topology->server_ranks[part->server], mu_kv_part_tag(i), kv->comm, &requests[i]));
+				 kv->topology->server_ranks[part->server], mu_kv_part_tag(i),
+				 kv->comm, &requests[i]));
 	}
-	MU_TRY(mu_wait_all(mu_count(plan->n_parts), requests, "the servers to take the first weights"));
+	wake_servers(kv);
+	MU_TRY(mu_wait_all(mu_count(plan->n_parts), requests,
+			   "the servers to take the first weights"));
 	MU_TRY(take_answers(kv));
 out:
 	mu_free(requests);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adam: Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015, algorithm 1 in the order of section 2's last
- * paragraph, with weight decay added to the gradient before clipping, as MXNet 1.9 (AdamUpdateKernel):
+ * adam: Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015, algorithm 1 in the
+ * order of section 2's last paragraph, with weight decay added to the gradient before clipping, as
+ * MXNet 1.9 (AdamUpdateKernel):
  *
  *	g = clip(g' + wd w);  m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
  *	w <- w - lr_t m / (sqrt(v) + eps),  lr_t = lr sqrt(1 - beta2^t) / (1 - beta1^t)
@@ -28,7 +29,8 @@ static void moments(const struct mu_update *u, size_t n, float *restrict w, cons
 	}
 }
 
-static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients, float *const *states)
+static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
+		   float *const *states)
 {
 	struct mu_update corrected = *u;
 	double t = (double)u->t;

@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nag: Nesterov's accelerated gradient, as MXNet 1.9 (NAGMomKernel), which keeps the learning rate inside the state:
+ * nag: Nesterov's accelerated gradient, as MXNet 1.9.1 computes it (NAGMomKernel), which keeps the
+ * learning rate inside the state:
  *
- *	d = lr (clip(g') + wd w)
- *	m <- mom m - d;  w <- w + mom m - d
+ *	d = lr (clip(g') + wd w);  w <- w + mom (mom m - d) - d
+ *	m <- mom m - lr (clip(g') + wd w), with the new w
+ *
+ * The state takes its decay from the new weights because MXNet's kernel updates in place and reads
+ * them again. The textbook has the old ones; the difference is of the order lr wd.
  */
 #include "rule.h"
 
 MU_LOOP
-static void nesterov(const struct mu_update *u, size_t n, float *restrict w, const float *restrict g,
-		     float *restrict m)
+static void nesterov(const struct mu_update *u, size_t n, float *restrict w,
+		     const float *restrict g, float *restrict m)
 {
 	const float lr = u->lr, wd = u->wd, mom = u->mom, rescale = u->rescale, limit = u->clip;
 
 	for (size_t i = 0; i < mu_lanes(n); i++) {
-		float d = lr * (mu_clip(rescale * g[i], limit) + wd * w[i]);
+		float c = mu_clip(rescale * g[i], limit);
+		float d = lr * (c + wd * w[i]);
 
-		m[i] = mom * m[i] - d;
-		w[i] += mom * m[i] - d;
+		w[i] += mom * (mom * m[i] - d) - d;
+		m[i] = mom * m[i] - lr * (c + wd * w[i]);
 	}
 }
 
-static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients, float *const *states)
+static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
+		   float *const *states)
 {
 	nesterov(u, n, weights, gradients, states[0]);
 }

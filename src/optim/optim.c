@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An optimiser: its pieces, cut by the slices into segments of one rule and one decay, and their states.
+ * An optimiser: its pieces, cut by the slices into segments of one rule and one decay, and their
+ * states.
  */
 #include <assert.h>
 #include <math.h>
@@ -115,7 +116,9 @@ static enum mu_status cut_pieces(struct mu_optim *o, const struct mu_slice *slic
 
 	for (size_t p = 0; p < o->n_pieces; p++) {
 		if (pieces[p].at % MU_LANES || pieces[p].n % MU_LANES || pieces[p].local % MU_LANES)
-			MU_FAIL(MU_ERR_ARGUMENT, "piece %zu (at %zu, %zu elements, stored at %zu): multiples of %d are needed",
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"piece %zu (at %zu, %zu elements, stored at %zu): multiples of %d "
+				"are needed",
 				p, pieces[p].at, pieces[p].n, pieces[p].local, MU_LANES);
 		n += cut_piece(o, slices, n_slices, &pieces[p], NULL);
 	}
@@ -136,8 +139,9 @@ out:
 	return st;
 }
 
-enum mu_status mu_optim_new(struct mu_optim **out, const struct mu_optim_config *config, const struct mu_slice *slices,
-			    size_t n_slices, const struct mu_piece *pieces, size_t n_pieces)
+enum mu_status mu_optim_new(struct mu_optim **out, const struct mu_optim_config *config,
+			    const struct mu_slice *slices, size_t n_slices,
+			    const struct mu_piece *pieces, size_t n_pieces)
 {
 	enum mu_status st = MU_OK;
 	struct mu_optim *o = NULL;
@@ -192,8 +196,9 @@ void mu_optim_begin(struct mu_optim *o, size_t p, double lr, double count)
 	};
 }
 
-static void update_run(const struct mu_optim *o, const struct piece *piece, const struct segment *segment, size_t at,
-		       size_t n, float *weights, const float *gradients)
+static void update_run(const struct mu_optim *o, const struct piece *piece,
+		       const struct segment *segment, size_t at, size_t n, float *weights,
+		       const float *gradients)
 {
 	struct mu_update u = piece->update;
 	float *states[MU_MAX_STATES] = {NULL};
@@ -209,7 +214,8 @@ static void update_run(const struct mu_optim *o, const struct piece *piece, cons
 	o->rule->update(&u, n, weights, gradients, states);
 }
 
-void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *weights, const float *gradients)
+void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *weights,
+		    const float *gradients)
 {
 	const struct piece *piece = &o->pieces[p];
 
@@ -222,7 +228,8 @@ void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *
 		size_t b = segment->to < from + n ? segment->to : from + n;
 
 		if (a < b)
-			update_run(o, piece, segment, a, b - a, weights + (a - from), gradients + (a - from));
+			update_run(o, piece, segment, a, b - a, weights + (a - from),
+				   gradients + (a - from));
 	}
 }
 

@@ -8,8 +8,9 @@
 #include <muster/optim.h>
 
 /*
- * Elements come in whole runs of this many, and a loop up to mu_lanes(n) shows the compiler so: then it makes no loop for a
- * remainder, in which multiplications and additions might be joined in another way.
+ * Elements come in whole runs of this many, and a loop up to mu_lanes(n) shows the compiler so:
+ * then it makes no loop for a remainder, in which multiplications and additions might be joined in
+ * another way.
  */
 #define MU_LANES 16
 

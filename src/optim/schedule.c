@@ -17,7 +17,8 @@ double mu_schedule_lr(const struct mu_schedule *s, double progress)
 	return lr;
 }
 
-enum mu_status mu_schedule_parse(struct mu_schedule *s, const char *epochs, double samples_per_epoch)
+enum mu_status mu_schedule_parse(struct mu_schedule *s, const char *epochs,
+				 double samples_per_epoch)
 {
 	enum mu_status st = MU_OK;
 	const char *p = epochs ? epochs : "";
@@ -29,11 +30,15 @@ enum mu_status mu_schedule_parse(struct mu_schedule *s, const char *epochs, doub
 		double epoch = strtod(p, &end);
 
 		/* The comparison is written so that NaN fails it. */
-		if (end == p || !(epoch > last) || epoch > 1e9 || (*end != '\0' && (*end != ',' || end[1] == '\0')))
-			MU_FAIL(MU_ERR_USAGE, "learning rate steps '%s': cannot read '%s', "
-				"a rising list of epochs such as 10,20 is needed", epochs, p);
+		if (end == p || !(epoch > last) || epoch > 1e9 ||
+		    (*end != '\0' && (*end != ',' || end[1] == '\0')))
+			MU_FAIL(MU_ERR_USAGE,
+				"learning rate steps '%s': cannot read '%s', a rising list of "
+				"epochs such as 10,20 is needed",
+				epochs, p);
 		if (s->n_steps == MU_MAX_LR_STEPS)
-			MU_FAIL(MU_ERR_USAGE, "learning rate steps '%s': more than %d", epochs, MU_MAX_LR_STEPS);
+			MU_FAIL(MU_ERR_USAGE, "learning rate steps '%s': more than %d", epochs,
+				MU_MAX_LR_STEPS);
 		s->steps[s->n_steps++] = epoch * samples_per_epoch;
 		last = epoch;
 		p = *end == ',' ? end + 1 : end;

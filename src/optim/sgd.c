@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sgd: stochastic gradient descent, with momentum if mom is not 0. As MXNet 1.9 (src/operator/optimizer_op-inl.h,
- * SGDKernel and SGDMomKernel), weight decay outside the clipping and the learning rate inside the momentum:
+ * sgd: stochastic gradient descent, with momentum if mom is not 0. As MXNet 1.9
+ * (src/operator/optimizer_op-inl.h, SGDKernel and SGDMomKernel), weight decay outside the clipping
+ * and the learning rate inside the momentum:
  *
  *	mom = 0:  w <- (1 - lr wd) w - lr clip(g')
  *	mom > 0:  m <- mom m - lr wd w - lr clip(g');  w <- w + m
@@ -18,10 +19,11 @@ static void plain(const struct mu_update *u, size_t n, float *restrict w, const 
 }
 
 MU_LOOP
-static void momentum(const struct mu_update *u, size_t n, float *restrict w, const float *restrict g,
-		     float *restrict m)
+static void momentum(const struct mu_update *u, size_t n, float *restrict w,
+		     const float *restrict g, float *restrict m)
 {
-	const float lr = u->lr, decay = u->lr * u->wd, mom = u->mom, rescale = u->rescale, limit = u->clip;
+	const float lr = u->lr, decay = u->lr * u->wd, mom = u->mom, rescale = u->rescale,
+		    limit = u->clip;
 
 	for (size_t i = 0; i < mu_lanes(n); i++) {
 		m[i] = mom * m[i] - decay * w[i] - lr * mu_clip(rescale * g[i], limit);
@@ -29,7 +31,8 @@ static void momentum(const struct mu_update *u, size_t n, float *restrict w, con
 	}
 }
 
-static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients, float *const *states)
+static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
+		   float *const *states)
 {
 	if (u->mom == 0.0f)
 		plain(u, n, weights, gradients);

@@ -2,17 +2,18 @@
 /*
  * Rules without hyper-parameters.
  *
- *	test:  w <- w + g   the sum of all gradients ever pushed; exact for small integers, so lost messages show
- *	none:  w <- g       the sum of this round: the store is an all-reduce
+ *	test:  w <- w + g   the sum of all gradients ever pushed; exact for small integers, so lost
+ *messages show none:  w <- g       the sum of this round: the store is an all-reduce
  *
- * Both take the plain sum: no division by the samples (MXNet's `test` with rescale_grad 1), no decay, no clipping.
+ * Both take the plain sum: no division by the samples (MXNet's `test` with rescale_grad 1), no
+ * decay, no clipping.
  */
 #include <string.h>
 
 #include "rule.h"
 
 MU_LOOP
-static void add(size_t n, float *restrict w, const float *restrict g)
+static void add_gradients(size_t n, float *restrict w, const float *restrict g)
 {
 	for (size_t i = 0; i < mu_lanes(n); i++)
 		w[i] += g[i];
@@ -23,7 +24,7 @@ static void update_test(const struct mu_update *u, size_t n, float *weights, con
 {
 	(void)u;
 	(void)states;
-	add(n, weights, gradients);
+	add_gradients(n, weights, gradients);
 }
 
 static void update_none(const struct mu_update *u, size_t n, float *weights, const float *gradients,

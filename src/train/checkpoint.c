@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters and auxiliary values to and from P-0001.h5: datasets arg/<name> and aux/<name>, plain order. */
+/* Parameters and auxiliary values to and from P-0001.h5: datasets arg/<name> and aux/<name>, plain
+ * order. */
 #include "train.h"
 
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <muster/base.h>
 #include <muster/storage.h>
+
+enum { PATH_BYTES = 1024 };
 
 static void file_name(char *text, size_t nbytes, const struct train_run *run, size_t epoch)
 {
@@ -15,7 +19,29 @@ static void file_name(char *text, size_t nbytes, const struct train_run *run, si
 
 static void dataset_name(char *text, size_t nbytes, const struct mu_slice *slice)
 {
-	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg", slice->name);
+	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg",
+		 slice->name);
+}
+
+enum mu_status mu_train_checkpoint_check(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const char *prefix = run->options.model_prefix, *slash = strrchr(prefix, '/');
+	char folder[PATH_BYTES] = ".";
+
+	if (!mu_array_file_supported())
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"--model-prefix %s: this build writes no files, for it is without HDF5",
+			prefix);
+	if (strlen(prefix) + sizeof "-0001.h5" + 16 > sizeof folder)
+		MU_FAIL(MU_ERR_USAGE, "--model-prefix %s: too long a name", prefix);
+	if (slash) /* "/P" is in "/" */
+		snprintf(folder, sizeof folder, "%.*s", (int)(slash - prefix) + 1, prefix);
+	if (access(folder, W_OK | X_OK) != 0)
+		MU_FAIL(MU_ERR_IO, "--model-prefix %s: cannot write to the folder %s: %s", prefix,
+			folder, strerror(errno));
+out:
+	return st;
 }
 
 /* Room for the largest array in plain order. */
@@ -30,14 +56,14 @@ static enum mu_status plain_buffer(const struct train_run *run, float **out)
 	return mu_alloc((void **)out, largest * sizeof **out, "a checkpoint's arrays");
 }
 
-enum mu_status train_checkpoint_save(const struct train_run *run, size_t epoch)
+enum mu_status mu_train_checkpoint_save(const struct train_run *run, size_t epoch)
 {
 	enum mu_status st = MU_OK, closed;
 	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
 	struct mu_array_file *file = NULL;
 	float *plain = NULL;
-	char path[1024], name[256];
+	char path[PATH_BYTES], name[256];
 
 	file_name(path, sizeof path, run, epoch);
 	MU_TRY(plain_buffer(run, &plain));
@@ -58,21 +84,22 @@ out:
 	return st != MU_OK ? st : closed;
 }
 
-enum mu_status train_checkpoint_load(const struct train_run *run, size_t epoch)
+enum mu_status mu_train_checkpoint_load(const struct train_run *run, size_t epoch)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
 	struct mu_array_file *file = NULL;
 	float *plain = NULL;
-	char path[1024], name[256], network[64];
+	char path[PATH_BYTES], name[256], network[64];
 
 	file_name(path, sizeof path, run, epoch);
 	MU_TRY(plain_buffer(run, &plain));
 	MU_TRY(mu_array_file_open(&file, path));
 	MU_TRY(mu_array_file_get_text(file, "network", network, sizeof network));
 	if (strcmp(network, run->options.network) != 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, network, run->options.network);
+		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, network,
+			run->options.network);
 	for (size_t k = 0; k < n_slices; k++) {
 		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, k);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The training loop. One step: read samples, forward (each layer waits for its weights first), backward (each layer's
- * gradients leave as soon as they are there). This is the only file that knows nets and stores.
+ * The training loop. One step: read samples, forward (each layer waits for its weights first),
+ * backward (each layer's gradients leave as soon as they are there). This is the only file that
+ * knows nets and stores.
  */
 #include "train.h"
 
@@ -108,8 +109,11 @@ static enum mu_status check_loss(const struct fit *f, struct mu_plan *plan, size
 	if (isfinite(mu_plan_batch(plan)->loss))
 		return MU_OK;
 	place = mu_plan_find_nonfinite(plan);
-	MU_FAIL(MU_ERR_NUMERIC, "epoch %zu, step %zu: the loss is not finite; the first value that is not finite is in %s; "
-				"a lower --lr may help", f->epoch, step, place ? place : "the loss itself");
+	MU_FAIL(MU_ERR_NUMERIC,
+		"epoch %zu, step %zu: the loss is not finite; the first value that is not finite "
+		"is in %s; "
+		"a lower --lr may help",
+		f->epoch, step, place ? place : "the loss itself");
 out:
 	return st;
 }
@@ -127,32 +131,34 @@ static enum mu_status train_step(struct fit *f, size_t step)
 	MU_TRY(forward(run, plan));
 	MU_TRY(check_loss(f, plan, step));
 	MU_TRY(mu_kv_step_begin(run->kv, count));
-	train_metrics_measure(&f->window, mu_plan_probabilities(plan), run->train.classes, mu_plan_batch(plan),
-			      (size_t)run->options.top_k);
+	mu_train_metrics_measure(&f->window, mu_plan_probabilities(plan), run->train.classes,
+				 mu_plan_batch(plan), (size_t)run->options.top_k);
 	MU_TRY(backward(run, plan));
 out:
 	return st;
 }
 
 /*
- * A line for steps (first, last]. Synchronous stores sum the metrics over the workers; dist_async must not meet inside
- * an epoch, so its lines have the speed of the whole job (the servers count samples) and the metrics of worker 0.
+ * A line for steps (first, last]. Synchronous stores sum the metrics over the workers; dist_async
+ * must not meet inside an epoch, so its lines have the speed of the whole job (the servers count
+ * samples) and the metrics of worker 0.
  */
 static enum mu_status show_window(struct fit *f, size_t last)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	struct train_window w = {.epoch = f->epoch, .first = f->window_first, .last = last, .metrics = f->window};
+	struct train_window w = {
+		.epoch = f->epoch, .first = f->window_first, .last = last, .metrics = f->window};
 	double progress = mu_kv_progress(run->kv);
 
-	train_metrics_add(&f->total, &f->window);
+	mu_train_metrics_add(&f->total, &f->window);
 	f->window = (struct train_metrics){0};
 	if (run->synchronous)
-		MU_TRY(train_metrics_reduce(&w.metrics, run->topology.peers));
+		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
 	w.samples = run->synchronous ? w.metrics.samples : progress - f->window_progress;
 	w.seconds = mu_now() - f->window_start;
 	if (run->topology.index == 0)
-		train_report_speed(run, &w);
+		mu_train_report_speed(run, &w);
 	f->window_first = last;
 	f->window_start = mu_now();
 	f->window_progress = progress;
@@ -180,17 +186,17 @@ static enum mu_status train_epoch(struct fit *f)
 	MU_TRY(mu_barrier(run->topology.peers));
 	MU_TRY(mu_kv_pull(run->kv));
 	seconds = mu_now() - start;
-	train_metrics_add(&f->total, &f->window);
-	MU_TRY(train_metrics_reduce(&f->total, run->topology.peers));
+	mu_train_metrics_add(&f->total, &f->window);
+	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
 	run->speed_seconds += seconds;
 	run->speed_samples += f->total.samples;
 	if (run->topology.index == 0)
-		train_report_epoch(run, f->epoch, &f->total, seconds);
+		mu_train_report_epoch(run, f->epoch, &f->total, seconds);
 out:
 	return st;
 }
 
-enum mu_status train_evaluate(struct train_run *run, struct train_metrics *m)
+enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m)
 {
 	enum mu_status st = MU_OK;
 
@@ -202,10 +208,34 @@ enum mu_status train_evaluate(struct train_run *run, struct train_metrics *m)
 		load(run, &run->validate, run->infer, step);
 		for (size_t l = 0; l < mu_plan_layers(run->infer); l++)
 			MU_TRY(mu_plan_forward(run->infer, l));
-		train_metrics_measure(m, mu_plan_probabilities(run->infer), run->validate.classes,
-				      mu_plan_batch(run->infer), (size_t)run->options.top_k);
+		mu_train_metrics_measure(m, mu_plan_probabilities(run->infer),
+					 run->validate.classes, mu_plan_batch(run->infer),
+					 (size_t)run->options.top_k);
 	}
-	MU_TRY(train_metrics_reduce(m, run->topology.peers));
+	MU_TRY(mu_train_metrics_reduce(m, run->topology.peers));
+	if (!isfinite(m->loss))
+		MU_FAIL(MU_ERR_NUMERIC,
+			"validation: the loss is not finite; a lower --lr may help");
+out:
+	return st;
+}
+
+/* Validate after epoch f->epoch. */
+static enum mu_status validate(struct fit *f, bool *reached)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+	double target = run->options.target_accuracy;
+	struct train_metrics m;
+
+	if (!run->has_validation)
+		goto out;
+	MU_TRY(mu_train_evaluate(run, &m));
+	if (run->topology.index == 0)
+		mu_train_report_validation(run, f->epoch, &m);
+	*reached = target > 0 && m.correct / m.samples >= target;
+	if (*reached && run->topology.index == 0)
+		mu_log_info("target accuracy %g reached: training ends", target);
 out:
 	return st;
 }
@@ -218,29 +248,28 @@ static enum mu_status save(struct fit *f)
 
 	if (!run->options.model_prefix || (f->epoch + 1) % (size_t)run->options.save_period != 0)
 		return MU_OK;
-	st = run->topology.index == 0 ? train_checkpoint_save(run, f->epoch + 1) : MU_OK;
+	st = run->topology.index == 0 ? mu_train_checkpoint_save(run, f->epoch + 1) : MU_OK;
 	MU_TRY(mu_agree(st, run->topology.peers));
 out:
 	return st;
 }
 
-enum mu_status train_fit(struct train_run *run)
+enum mu_status mu_train_fit(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct fit f = {.run = run};
+	size_t end = (size_t)run->options.num_epochs;
+	struct fit f = {.run = run, .epoch = run->begin_epoch};
+	bool reached = false;
 
-	for (f.epoch = run->begin_epoch; f.epoch < (size_t)run->options.num_epochs; f.epoch++) {
-		struct train_metrics m;
-
+	if (f.epoch == end) { /* nothing to train: tell what the loaded file is worth */
+		f.epoch--;
+		MU_TRY(validate(&f, &reached));
+		goto out;
+	}
+	for (; f.epoch < end && !reached; f.epoch++) {
 		MU_TRY(train_epoch(&f));
 		MU_TRY(save(&f));
-		if (!run->has_validation)
-			continue;
-		MU_TRY(train_evaluate(run, &m));
-		if (run->topology.index == 0)
-			train_report_validation(run, f.epoch, &m);
-		if (run->options.target_accuracy > 0 && m.correct / m.samples >= run->options.target_accuracy)
-			break;
+		MU_TRY(validate(&f, &reached));
 	}
 out:
 	return st;

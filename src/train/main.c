@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainer: starts MPI, calls mu_train, prints what went wrong, and ends the job with the right
- * status. */
+/*
+ * trainer: starts MPI, calls mu_train, prints what went wrong, and ends the job with the right
+ * status.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <muster/base.h>
@@ -17,15 +20,44 @@ static int exit_status(enum mu_status st)
 	return st == MU_ERR_USAGE ? 2 : 1;
 }
 
-static void tell(MPI_Comm world)
+/* Wrong use is the user's to mend: the message says all, whichever rank and line found it. */
+static void tell(enum mu_status st, int rank)
 {
-	char who[64], host[MPI_MAX_PROCESSOR_NAME] = "?";
-	int rank = -1, n;
+	char who[96], host[64] = "unknown host";
 
-	MPI_Comm_rank(world, &rank);
-	MPI_Get_processor_name(host, &n);
-	snprintf(who, sizeof who, "trainer: rank %d on %.32s", rank, host);
+	if (st == MU_ERR_USAGE) {
+		if (*mu_trace_message())
+			fprintf(stderr, "trainer: error: %s\n", mu_trace_message());
+		return;
+	}
+	gethostname(host, sizeof host - 1);
+	snprintf(who, sizeof who, "trainer: rank %d on %s", rank, host);
 	mu_trace_print(stderr, who);
+}
+
+static void rest(int tenths_of_second)
+{
+	struct timespec time = {tenths_of_second / 10, tenths_of_second % 10 * 100000000L};
+
+	nanosleep(&time, NULL);
+}
+
+/*
+ * An abort ends the other ranks, too, and so can keep the one that knows the reason from telling
+ * it. A rank that only knows of another's error leaves the abort to that one, for a while. Of
+ * ranks that met the same error (a loss that is not finite is every worker's) the lowest is to
+ * tell: the others give it a start, in the course of which it ends them.
+ */
+static void wait_for_others(enum mu_status st, int rank)
+{
+	rest(st == MU_ERR_PEER ? 50 : rank == 0 ? 0 : 20 + (rank < 20 ? rank : 20));
+}
+
+/* An abort that follows at once can end the launcher before it has passed on what we told. */
+static void abort_job(enum mu_status st)
+{
+	rest(5);
+	mu_world_abort(exit_status(st));
 }
 
 /*
@@ -35,12 +67,18 @@ static void tell(MPI_Comm world)
 static void limit_spinning(char **argv)
 {
 	const char *threads = getenv("OMP_NUM_THREADS");
+	char path[4096];
+	ssize_t n;
 
 	if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY") ||
 	    (threads && strcmp(threads, "1") == 0))
 		return;
-	if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0)
-		execv("/proc/self/exe", argv); /* where that fails, the threads spin */
+	/* By its own name, or ps and top would show "exe". */
+	n = readlink("/proc/self/exe", path, sizeof path - 1);
+	if (n <= 0 || setenv("GOMP_SPINCOUNT", "1000", 1) != 0)
+		return;
+	path[n] = '\0';
+	execv(path, argv); /* where that fails, the threads spin */
 }
 
 int main(int argc, char **argv)
@@ -48,6 +86,7 @@ int main(int argc, char **argv)
 	enum mu_status st;
 	MPI_Comm world = MPI_COMM_NULL;
 	bool agreed = false;
+	int rank = 0, size = 1;
 
 	limit_spinning(argv);
 	st = mu_world_open(&argc, &argv, &world);
@@ -55,11 +94,15 @@ int main(int argc, char **argv)
 		mu_trace_print(stderr, "trainer");
 		return 1;
 	}
-	st = mu_train(world, argc, argv, &agreed);
-	if (st != MU_OK && st != MU_ERR_PEER)
-		tell(world);
+	st = mu_comm_rank(world, &rank, &size);
+	if (st == MU_OK)
+		st = mu_train(world, argc, argv, &agreed);
 	if (st != MU_OK && !agreed)
-		mu_world_abort(exit_status(st));
+		wait_for_others(st, rank);
+	if (st != MU_OK)
+		tell(st, rank);
+	if (st != MU_OK && !agreed)
+		abort_job(st);
 	mu_world_close(&world);
 	return exit_status(st);
 }

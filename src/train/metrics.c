@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accuracy, top-k accuracy and cross-entropy as sums over samples. Padded samples are never counted. */
+/* Accuracy, top-k accuracy and cross-entropy as sums over samples. Padded samples are never
+ * counted. */
 #include "train.h"
 
 #include <muster/base.h>
 
-void train_metrics_add(struct train_metrics *m, const struct train_metrics *more)
+void mu_train_metrics_add(struct train_metrics *m, const struct train_metrics *more)
 {
 	m->samples += more->samples;
 	m->correct += more->correct;
@@ -12,7 +13,8 @@ void train_metrics_add(struct train_metrics *m, const struct train_metrics *more
 	m->loss += more->loss;
 }
 
-/* How many classes come before the label: those with a higher probability, and equal ones with a lower number. */
+/* How many classes come before the label: those with a higher probability, and equal ones with a
+ * lower number. */
 static size_t place_of(const float *p, size_t classes, size_t label)
 {
 	size_t before = 0;
@@ -22,11 +24,12 @@ static size_t place_of(const float *p, size_t classes, size_t label)
 	return before;
 }
 
-void train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
-			   const struct mu_batch *batch, size_t k)
+void mu_train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
+			      const struct mu_batch *batch, size_t k)
 {
 	for (size_t i = 0; i < batch->count; i++) {
-		size_t place = place_of(probabilities + i * classes, classes, (size_t)batch->labels[i]);
+		size_t place =
+			place_of(probabilities + i * classes, classes, (size_t)batch->labels[i]);
 
 		m->correct += place == 0;
 		m->top_k += place < k;
@@ -35,7 +38,7 @@ void train_metrics_measure(struct train_metrics *m, const float *probabilities, 
 	m->loss += batch->loss;
 }
 
-enum mu_status train_metrics_reduce(struct train_metrics *m, MPI_Comm comm)
+enum mu_status mu_train_metrics_reduce(struct train_metrics *m, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 	double sums[4] = {m->samples, m->correct, m->top_k, m->loss};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of options: names, defaults and meanings are those of MXNet's fit.py where it has them. */
+/* The table of options: names, defaults, meanings are those of MXNet's fit.py where it has them. */
 #include "train.h"
 
 #include <string.h>
@@ -9,43 +9,55 @@
 #define AT(member) offsetof(struct train_options, member)
 #define WHOLE 2147483647.0
 
-static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser", data[] = "data", logs[] = "log and files",
-		  about[] = "about";
+static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",
+		  data[] = "data", logs[] = "log and files", about[] = "about";
 
-const struct mu_option train_option_table[] = {
-	{"network", MU_OPTION_STRING, AT(network), NULL, 0, 0, NULL, model, "NAME  network to train: lenet, mlp", false},
+const struct mu_option mu_train_option_table[] = {
+	{"network", MU_OPTION_STRING, AT(network), NULL, 0, 0, NULL, model,
+	 "NAME  network to train: lenet, mlp", false},
 	{"num-layers", MU_OPTION_INT, AT(num_layers), "0", 0, 10000, NULL, model,
 	 "N  depth, for networks that come in several (0: the network's own)", true},
-	{"num-classes", MU_OPTION_INT, AT(num_classes), "0", 0, 1e7, NULL, model, "N  classes (0: the network's own)", true},
+	{"num-classes", MU_OPTION_INT, AT(num_classes), "0", 0, 1e7, NULL, model,
+	 "N  classes (0: the network's own)", true},
 	{"image-shape", MU_OPTION_STRING, AT(image_shape), NULL, 0, 0, NULL, model,
 	 "C,H,W  shape of one sample, with --benchmark 1", true},
 	{"initializer", MU_OPTION_STRING, AT(initializer), "default", 0, 0,
-	 "default|xavier|msra|orthogonal|normal|uniform|one|zero", model, "NAME  initial weights", true},
+	 "default|xavier|msra|orthogonal|normal|uniform|one|zero", model, "NAME  initial weights",
+	 true},
 	{"dtype", MU_OPTION_STRING, AT(dtype), "float32", 0, 0, "float32|float16|bfloat16", model,
 	 "TYPE  arithmetic; this version has float32", true},
 
 	{"kv-store", MU_OPTION_STRING, AT(kv_store), NULL, 0, 0, NULL, job,
-	 "NAME  local, dist_sync, dist_async (default: device for one rank, dist_sync for several)", false},
+	 "NAME  local or device for one rank (default device); dist_sync or dist_async for several "
+	 "(default dist_sync)",
+	 false},
 	{"num-servers", MU_OPTION_INT, AT(num_servers), "-1", -1, 1e6, NULL, job,
 	 "S  ranks that serve parameters (-1: one per node)", false},
-	{"devices", MU_OPTION_STRING, AT(devices), NULL, 0, 0, NULL, job, "NAME  device of each worker: cpu or ref", false},
-	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job, "LIST  GPUs of each worker; this version has none", true},
+	{"devices", MU_OPTION_STRING, AT(devices), NULL, 0, 0, NULL, job,
+	 "NAME  device of each worker: cpu or ref", false},
+	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,
+	 "LIST  GPUs of each worker; this version has none", true},
 	{"bucket-bytes", MU_OPTION_INT, AT(bucket_bytes), "0", 0, 1e12, NULL, job,
 	 "N  size of the pieces that gradients travel in (0: model / 16, 64 KiB to 4 MiB)", true},
 
-	{"batch-size", MU_OPTION_INT, AT(batch_size), "128", 1, 1e7, NULL, rule, "N  samples per worker and step", false},
+	{"batch-size", MU_OPTION_INT, AT(batch_size), "128", 1, 1e7, NULL, rule,
+	 "N  samples per worker and step", false},
 	{"global-batch-size", MU_OPTION_INT, AT(global_batch_size), "0", 0, 1e9, NULL, rule,
 	 "N  samples per step over all workers, instead of --batch-size", true},
 	{"batch-per-device", MU_OPTION_INT, AT(batch_per_device), "0", 0, 1e7, NULL, rule,
 	 "N  samples per device and step, instead of --batch-size", true},
-	{"num-epochs", MU_OPTION_INT, AT(num_epochs), "100", 0, 1e9, NULL, rule, "N  epochs to train, earlier runs included", false},
-	{"optimizer", MU_OPTION_STRING, AT(optimizer), "sgd", 0, 0, NULL, rule, "NAME  sgd, nag, adam", false},
-	{"lr", MU_OPTION_REAL, AT(lr), "0.1", 0, 1e6, NULL, rule, "X  learning rate at the start", false},
+	{"num-epochs", MU_OPTION_INT, AT(num_epochs), "100", 1, 1e9, NULL, rule,
+	 "N  epochs to train, earlier runs included", false},
+	{"optimizer", MU_OPTION_STRING, AT(optimizer), "sgd", 0, 0, NULL, rule,
+	 "NAME  sgd, nag, adam", false},
+	{"lr", MU_OPTION_REAL, AT(lr), "0.1", 0, 1e6, NULL, rule, "X  learning rate at the start",
+	 false},
 	{"lr-factor", MU_OPTION_REAL, AT(lr_factor), "0.1", 0, 1e6, NULL, rule,
 	 "X  multiplies the learning rate at every epoch of --lr-step-epochs", false},
 	{"lr-step-epochs", MU_OPTION_STRING, AT(lr_step_epochs), NULL, 0, 0, NULL, rule,
 	 "LIST  epochs at which the learning rate drops, such as 30,60", false},
-	{"mom", MU_OPTION_REAL, AT(mom), "0.9", 0, 1, NULL, rule, "X  momentum of sgd and nag", false},
+	{"mom", MU_OPTION_REAL, AT(mom), "0.9", 0, 1, NULL, rule, "X  momentum of sgd and nag",
+	 false},
 	{"wd", MU_OPTION_REAL, AT(wd), "0.0001", 0, 1e6, NULL, rule, "X  weight decay", false},
 	{"wd-gamma", MU_OPTION_INT, AT(wd_gamma), "1", 0, 1, NULL, rule,
 	 "0|1  decay batch-norm's gammas too, as MXNet does", true},
@@ -56,36 +68,47 @@ const struct mu_option train_option_table[] = {
 	 "X  clip every element of the mean gradient to +-X (0: no)", true},
 	{"target-accuracy", MU_OPTION_REAL, AT(target_accuracy), "0", 0, 1, NULL, rule,
 	 "X  stop when the validation accuracy reaches X (0: no)", false},
-	{"seed", MU_OPTION_INT, AT(seed), "0", 0, WHOLE, NULL, rule, "N  of all random draws", false},
+	{"seed", MU_OPTION_INT, AT(seed), "0", 0, WHOLE, NULL, rule, "N  of all random draws",
+	 false},
 
 	{"data-dir", MU_OPTION_STRING, AT(data_dir), NULL, 0, 0, NULL, data,
 	 "DIR  folder with the four MNIST IDX files, plain or .gz", false},
 	{"num-examples", MU_OPTION_INT, AT(num_examples), "0", 0, WHOLE, NULL, data,
 	 "N  train on the first N samples only (0: all)", false},
-	{"shuffle", MU_OPTION_INT, AT(shuffle), "1", 0, 1, NULL, data, "0|1  a new permutation of all samples every epoch", true},
-	{"benchmark", MU_OPTION_INT, AT(benchmark), "0", 0, 1, NULL, data, "0|1  random data made in memory, no validation", false},
+	{"shuffle", MU_OPTION_INT, AT(shuffle), "1", 0, 1, NULL, data,
+	 "0|1  a new permutation of all samples every epoch", true},
+	{"benchmark", MU_OPTION_INT, AT(benchmark), "0", 0, 1, NULL, data,
+	 "0|1  random data made in memory, no validation", false},
 	{"num-batches", MU_OPTION_INT, AT(num_batches), "0", 0, WHOLE, NULL, data,
 	 "N  stop every epoch after N steps (0: the whole epoch)", false},
-	{"test-io", MU_OPTION_INT, AT(test_io), "0", 0, 1, NULL, data, "0|1  read the data only, and say how fast", true},
+	{"test-io", MU_OPTION_INT, AT(test_io), "0", 0, 1, NULL, data,
+	 "0|1  read the data only, and say how fast", true},
 
-	{"disp-batches", MU_OPTION_INT, AT(disp_batches), "20", 1, WHOLE, NULL, logs, "N  a line every N steps", false},
-	{"top-k", MU_OPTION_INT, AT(top_k), "0", 0, 1e6, NULL, logs, "K  report also the accuracy within the K best classes", false},
+	{"disp-batches", MU_OPTION_INT, AT(disp_batches), "20", 1, WHOLE, NULL, logs,
+	 "N  a line every N steps", false},
+	{"top-k", MU_OPTION_INT, AT(top_k), "0", 0, 1e6, NULL, logs,
+	 "K  report also the accuracy within the K best classes", false},
 	{"model-prefix", MU_OPTION_STRING, AT(model_prefix), NULL, 0, 0, NULL, logs,
 	 "P  write parameters to P-0001.h5 and so on", false},
-	{"save-period", MU_OPTION_INT, AT(save_period), "1", 1, WHOLE, NULL, logs, "N  epochs between two files", true},
+	{"save-period", MU_OPTION_INT, AT(save_period), "1", 1, WHOLE, NULL, logs,
+	 "N  epochs between two files", true},
 	{"load-epoch", MU_OPTION_INT, AT(load_epoch), "0", 0, 9999, NULL, logs,
 	 "K  begin with the parameters of P-<K>.h5 (0: no)", false},
-	{"log-prefix", MU_OPTION_STRING, AT(log_prefix), "node", 0, 0, "node|none", logs, "node|none  start lines with Node[0]", true},
-	{"log-time", MU_OPTION_INT, AT(log_time), "1", 0, 1, NULL, logs, "0|1  start lines with date and time", true},
+	{"log-prefix", MU_OPTION_STRING, AT(log_prefix), "node", 0, 0, "node|none", logs,
+	 "node|none  start lines with Node[0]", true},
+	{"log-time", MU_OPTION_INT, AT(log_time), "1", 0, 1, NULL, logs,
+	 "0|1  start lines with date and time", true},
 
-	{"check", MU_OPTION_FLAG, AT(check), NULL, 0, 0, NULL, about, "check options, data and layout of the job, and stop", false},
+	{"check", MU_OPTION_FLAG, AT(check), NULL, 0, 0, NULL, about,
+	 "check options, data and layout of the job, and stop", false},
 	{"help", MU_OPTION_FLAG, AT(help), NULL, 0, 0, NULL, about, "this text", false},
 	{"help-all", MU_OPTION_FLAG, AT(help_all), NULL, 0, 0, NULL, about, "all options", false},
 	{"version", MU_OPTION_FLAG, AT(version), NULL, 0, 0, NULL, about, "the version", false},
-	{"info", MU_OPTION_FLAG, AT(info), NULL, 0, 0, NULL, about, "what this program was built with", false},
+	{"info", MU_OPTION_FLAG, AT(info), NULL, 0, 0, NULL, about,
+	 "what this program was built with", false},
 };
 
-const size_t train_option_count = sizeof train_option_table / sizeof *train_option_table;
+const size_t mu_train_option_count = sizeof mu_train_option_table / sizeof *mu_train_option_table;
 
 static int count_given(const struct mu_options *o, const char *const *names)
 {
@@ -96,44 +119,107 @@ static int count_given(const struct mu_options *o, const char *const *names)
 	return n;
 }
 
+/* Names that are in tables elsewhere, asked for before anything is read. */
+static enum mu_status check_names(const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_optim_config optimizer = {.name = v->optimizer};
+	const struct mu_network *network;
+	struct mu_optim *optim = NULL;
+
+	if (!v->network)
+		MU_FAIL(MU_ERR_USAGE,
+			"--network NAME is missing; trainer --help lists the options");
+	MU_TRY(mu_network_find(&network, v->network));
+	MU_TRY(mu_optim_new(&optim, &optimizer, NULL, 0, NULL, 0));
+out:
+	mu_optim_free(optim);
+	return st;
+}
+
+static enum mu_status check_steps(const char *epochs)
+{
+	enum mu_status st = MU_OK;
+	struct mu_schedule schedule = {.lr = 1, .factor = 1};
+
+	if (epochs && mu_schedule_parse(&schedule, epochs, 1) != MU_OK)
+		MU_FAIL(MU_ERR_USAGE, "--lr-step-epochs: %s", mu_trace_message());
+out:
+	return st;
+}
+
+/* Settings that the chosen optimiser does not have. */
+static enum mu_status check_optimizer(const struct mu_options *o, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	static const char *const adam[] = {"beta1", "beta2", "epsilon", NULL};
+
+	if (strcmp(v->optimizer, "adam") == 0) {
+		if (mu_options_given(o, "mom"))
+			MU_FAIL(MU_ERR_USAGE,
+				"--mom %g with --optimizer adam: adam has no momentum; it has "
+				"--beta1",
+				v->mom);
+	} else if (count_given(o, adam) > 0) {
+		MU_FAIL(MU_ERR_USAGE,
+			"--beta1, --beta2 and --epsilon with --optimizer %s: only adam has them",
+			v->optimizer);
+	}
+out:
+	return st;
+}
+
 static enum mu_status check_data(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
 
 	if (v->benchmark && v->data_dir)
-		MU_FAIL(MU_ERR_USAGE, "--benchmark 1 and --data-dir %s contradict each other: random data or files?",
+		MU_FAIL(MU_ERR_USAGE,
+			"--benchmark 1 and --data-dir %s contradict each other: random data or "
+			"files?",
 			v->data_dir);
 	if (!v->benchmark && !v->data_dir)
-		MU_FAIL(MU_ERR_USAGE, "no data: give --data-dir DIR with the MNIST IDX files, or --benchmark 1");
+		MU_FAIL(MU_ERR_USAGE,
+			"no data: give --data-dir DIR with the MNIST IDX files, or --benchmark 1");
 	if (v->image_shape && !v->benchmark)
-		MU_FAIL(MU_ERR_USAGE, "--image-shape %s without --benchmark 1: files bring their own shape", v->image_shape);
+		MU_FAIL(MU_ERR_USAGE,
+			"--image-shape %s without --benchmark 1: files bring their own shape",
+			v->image_shape);
 	if (v->benchmark && v->target_accuracy > 0)
-		MU_FAIL(MU_ERR_USAGE, "--target-accuracy needs validation data; --benchmark 1 has none");
+		MU_FAIL(MU_ERR_USAGE,
+			"--target-accuracy needs validation data; --benchmark 1 has none");
 	if (mu_options_given(o, "load-epoch") && !v->model_prefix)
-		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld needs --model-prefix P: which files?", v->load_epoch);
+		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld needs --model-prefix P: which files?",
+			v->load_epoch);
 out:
 	return st;
 }
 
-enum mu_status train_options_check(const struct mu_options *o, const struct train_options *v)
+enum mu_status mu_train_options_check(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
-	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device", NULL};
+	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device",
+					      NULL};
 
-	if (!v->network)
-		MU_FAIL(MU_ERR_USAGE, "--network NAME is missing; trainer --help lists the options");
+	MU_TRY(check_names(v));
+	MU_TRY(check_optimizer(o, v));
+	MU_TRY(check_steps(v->lr_step_epochs));
 	if (count_given(o, batches) > 1)
-		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: give one of them");
+		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
+				      "give one of them");
 	if (strcmp(v->dtype, "float32") != 0)
 		MU_FAIL(MU_ERR_USAGE, "--dtype %s: this version trains in float32 only", v->dtype);
 	if (v->gpus && *v->gpus)
-		MU_FAIL(MU_ERR_USAGE, "--gpus %s: this version has no GPU device; leave it out to train on the CPU", v->gpus);
+		MU_FAIL(MU_ERR_USAGE,
+			"--gpus %s: this version has no GPU device; leave it out to train on the "
+			"CPU",
+			v->gpus);
 	if (v->devices && strchr(v->devices, ','))
-		MU_FAIL(MU_ERR_USAGE, "--devices %s: this version takes one device per worker", v->devices);
-	if (mu_options_given(o, "mom") && strcmp(v->optimizer, "adam") == 0)
-		MU_FAIL(MU_ERR_USAGE, "--mom %g with --optimizer adam: adam has no momentum; it has --beta1", v->mom);
+		MU_FAIL(MU_ERR_USAGE, "--devices %s: this version takes one device per worker",
+			v->devices);
 	if (v->load_epoch > v->num_epochs)
-		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch, v->num_epochs);
+		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch,
+			v->num_epochs);
 	MU_TRY(check_data(o, v));
 out:
 	return st;

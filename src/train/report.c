@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: MXNet's lines (1.4 and later), and at the start what the job is. Speed and metrics are those of the whole job. */
+/*
+ * The log: MXNet's lines (1.4 and later), and at the start what the job is. Speed and metrics are
+ * those of the whole job.
+ */
 #include "train.h"
 
 #include <stdlib.h>
@@ -28,29 +31,36 @@ static void print_node(const struct train_run *run, const struct card *cards, in
 		if (run->topology.node_of[r] != node)
 			continue;
 		if (n == 0)
-			n += (size_t)snprintf(line, sizeof line, "node %d (%s):", node, cards[r].host);
+			n += (size_t)snprintf(line, sizeof line, "node %d (%s):", node,
+					      cards[r].host);
+		else
+			line[n++] = ',';
 		if (n + 64 > sizeof line) {
 			snprintf(line + n, sizeof line - n, " ...");
 			break;
 		}
 		n += (size_t)snprintf(line + n, sizeof line - n, " %s %d (rank %d, pid %d)",
-				      mu_role_name((enum mu_role)cards[r].role), cards[r].index, r, cards[r].pid);
+				      mu_role_name((enum mu_role)cards[r].role), cards[r].index, r,
+				      cards[r].pid);
 	}
 	mu_log_info("%s", line);
 }
 
-enum mu_status train_report_ranks(const struct train_run *run)
+enum mu_status mu_train_report_ranks(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
-	struct card mine = {.role = (int)t->role, .index = t->index, .pid = (int)getpid(), .n_threads = run->n_threads};
+	struct card mine = {.role = (int)t->role,
+			    .index = t->index,
+			    .pid = (int)getpid(),
+			    .n_threads = run->n_threads};
 	struct card *cards = calloc((size_t)t->size, sizeof *cards);
 
 	if (!cards)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
 	snprintf(mine.host, sizeof mine.host, "%s", t->host);
 	MU_TRY(mu_allgather(&mine, cards, sizeof mine, t->world));
-	for (int node = 0; t->rank == 0 && node < t->num_nodes; node++)
+	for (int node = 0; t->rank == t->worker_ranks[0] && node < t->num_nodes; node++)
 		print_node(run, cards, node);
 out:
 	free(cards);
@@ -64,12 +74,14 @@ static void report_model(const struct train_run *run)
 
 	mu_net_counts(run->net, &counts);
 	run->device.ops->describe(&run->device, device, sizeof device);
-	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of activations",
+	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
+		    "activations",
 		    run->options.network, counts.params, counts.arrays, counts.aux,
 		    (double)mu_plan_arena_bytes(run->plan) / 1e6);
 	mu_log_info("device %s", device);
 	if (strcmp(run->device.ops->name, "ref") == 0)
-		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the device cpu");
+		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "
+			    "device cpu");
 }
 
 static void report_store(const struct train_run *run)
@@ -78,29 +90,34 @@ static void report_store(const struct train_run *run)
 
 	mu_kv_layout(run->kv, &layout);
 	if (run->has_servers)
-		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d servers with %.3f to %.3f MB each",
-			    run->options.kv_store, layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets,
-			    run->topology.num_servers, (double)layout.bytes_per_server_min / 1e6,
+		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
+			    "%.3f to %.3f MB",
+			    run->options.kv_store, layout.n_keys, (double)layout.bytes / 1e6,
+			    layout.n_buckets, run->topology.num_servers,
+			    run->topology.num_servers == 1 ? "" : "s",
+			    (double)layout.bytes_per_server_min / 1e6,
 			    (double)layout.bytes_per_server_max / 1e6);
 	else
-		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", run->options.kv_store, layout.n_keys,
-			    (double)layout.bytes / 1e6, layout.n_buckets);
+		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", run->options.kv_store,
+			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
 }
 
-void train_report_start(const struct train_run *run)
+void mu_train_report_start(const struct train_run *run)
 {
 	size_t batch = run->train.config.batch, all = batch * (size_t)run->topology.num_workers;
 
 	report_model(run);
 	report_store(run);
-	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are those of the whole job%s",
-		    run->topology.num_workers, run->topology.num_workers == 1 ? "" : "s", run->topology.num_servers,
-		    run->topology.num_servers == 1 ? "" : "s", run->n_threads, run->n_threads == 1 ? "" : "s",
+	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
+		    "those of the whole job%s",
+		    run->topology.num_workers, run->topology.num_workers == 1 ? "" : "s",
+		    run->topology.num_servers, run->topology.num_servers == 1 ? "" : "s",
+		    run->n_threads, run->n_threads == 1 ? "" : "s",
 		    run->synchronous ? "" : " (inside an epoch the metrics are those of worker 0)");
-	mu_log_info("batch size %zu per worker, %zu global; %zu samples in %zu steps an epoch", batch, all, run->examples,
-		    run->steps);
-	mu_log_info("optimizer %s: lr %g, gradients rescaled by 1/%zu", run->options.optimizer, run->options.lr,
-		    run->synchronous ? all : batch);
+	mu_log_info("batch size %zu per worker, %zu global; %zu samples in %zu steps an epoch",
+		    batch, all, run->examples, run->steps);
+	mu_log_info("optimizer %s: lr %g, gradients rescaled by 1/%zu", run->options.optimizer,
+		    run->options.lr, run->synchronous ? all : batch);
 }
 
 static double mean(double sum, double n)
@@ -108,21 +125,25 @@ static double mean(double sum, double n)
 	return n > 0 ? sum / n : 0;
 }
 
-void train_report_speed(const struct train_run *run, const struct train_window *w)
+void mu_train_report_speed(const struct train_run *run, const struct train_window *w)
 {
 	char text[256];
 	int n;
 
-	n = snprintf(text, sizeof text, "Epoch[%zu] Batch [%zu-%zu]\tSpeed: %.2f samples/sec\taccuracy=%f", w->epoch,
-		     w->first, w->last, mean(w->samples, w->seconds), mean(w->metrics.correct, w->metrics.samples));
+	n = snprintf(text, sizeof text,
+		     "Epoch[%zu] Batch [%zu-%zu]\tSpeed: %.2f samples/sec\taccuracy=%f", w->epoch,
+		     w->first, w->last, mean(w->samples, w->seconds),
+		     mean(w->metrics.correct, w->metrics.samples));
 	if (run->options.top_k > 1)
-		n += snprintf(text + n, sizeof text - (size_t)n, "\ttop_k_accuracy_%ld=%f", run->options.top_k,
-			      mean(w->metrics.top_k, w->metrics.samples));
-	snprintf(text + n, sizeof text - (size_t)n, "\tcross-entropy=%f", mean(w->metrics.loss, w->metrics.samples));
+		n += snprintf(text + n, sizeof text - (size_t)n, "\ttop_k_accuracy_%ld=%f",
+			      run->options.top_k, mean(w->metrics.top_k, w->metrics.samples));
+	snprintf(text + n, sizeof text - (size_t)n, "\tcross-entropy=%f",
+		 mean(w->metrics.loss, w->metrics.samples));
 	mu_log_info("%s", text);
 }
 
-static void report_metrics(const struct train_run *run, const char *what, size_t epoch, const struct train_metrics *m)
+static void report_metrics(const struct train_run *run, const char *what, size_t epoch,
+			   const struct train_metrics *m)
 {
 	mu_log_info("Epoch[%zu] %s-accuracy=%f", epoch, what, mean(m->correct, m->samples));
 	if (run->options.top_k > 1)
@@ -131,34 +152,40 @@ static void report_metrics(const struct train_run *run, const char *what, size_t
 	mu_log_info("Epoch[%zu] %s-cross-entropy=%f", epoch, what, mean(m->loss, m->samples));
 }
 
-void train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m, double seconds)
+void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m,
+			   double seconds)
 {
 	report_metrics(run, "Train", epoch, m);
 	mu_log_info("Epoch[%zu] Time cost=%.3f", epoch, seconds);
 }
 
-void train_report_validation(const struct train_run *run, size_t epoch, const struct train_metrics *m)
+void mu_train_report_validation(const struct train_run *run, size_t epoch,
+				const struct train_metrics *m)
 {
 	report_metrics(run, "Validation", epoch, m);
 }
 
-void train_report_end(const struct train_run *run)
+void mu_train_report_end(const struct train_run *run)
 {
 	struct mu_kv_staleness s;
 
-	mu_log_info("trained %.0f samples in %.3f s: %.2f samples/sec", run->speed_samples, run->speed_seconds,
-		    mean(run->speed_samples, run->speed_seconds));
-	mu_log_info("worker 0's seconds: data %.3f, forward %.3f, backward %.3f, push %.3f, pull %.3f, update %.3f",
+	if (run->speed_samples == 0)
+		return;
+	mu_log_info("trained %.0f samples in %.3f s: %.2f samples/sec", run->speed_samples,
+		    run->speed_seconds, mean(run->speed_samples, run->speed_seconds));
+	mu_log_info("worker 0's seconds: data %.3f, forward %.3f, backward %.3f, push %.3f, pull "
+		    "%.3f, update %.3f",
 		    mu_clock_seconds(MU_CLOCK_DATA), mu_clock_seconds(MU_CLOCK_FORWARD),
 		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
 		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
 	mu_kv_staleness(run->kv, &s);
 	if (!run->synchronous)
-		mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and the next push (%.0f pushes)",
+		mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and "
+			    "the next push (%.0f pushes)",
 			    s.mean, s.max, s.pushes);
 }
 
-void train_report_info(FILE *stream)
+void mu_train_report_info(FILE *stream)
 {
 	char mpi[128];
 
@@ -178,5 +205,6 @@ void train_report_info(FILE *stream)
 	}
 	fprintf(stream, "CUDA:    not built in\n");
 	fprintf(stream, "cores:   %ld online\n", sysconf(_SC_NPROCESSORS_ONLN));
-	fprintf(stream, "threads: OMP_NUM_THREADS if set, else the node's cores shared among its workers\n");
+	fprintf(stream, "threads: OMP_NUM_THREADS if set, else the node's cores shared among its "
+			"workers\n");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From options to a run that can train. What a worker can find wrong (files, shapes, memory) is agreed on by all
- * ranks before the store is made, so that a bad file ends the job with one message and no hang.
+ * From options to a run that can train. What a worker can find wrong (files, shapes, memory) is
+ * agreed on by all ranks before the store is made, so that a bad file ends the job with one message
+ * and no hang.
  */
 #include "train.h"
 
@@ -21,24 +22,31 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 	if (!v->global_batch_size)
 		return MU_OK;
 	if (v->global_batch_size % workers != 0)
-		MU_FAIL(MU_ERR_USAGE, "--global-batch-size %ld is not a multiple of the %ld workers", v->global_batch_size,
-			workers);
+		MU_FAIL(MU_ERR_USAGE,
+			"--global-batch-size %ld is not a multiple of the %ld workers",
+			v->global_batch_size, workers);
 	*batch = (size_t)(v->global_batch_size / workers);
 out:
 	return st;
 }
 
-static enum mu_status find_shape(const struct train_options *v, const struct mu_network *network, size_t *shape)
+static enum mu_status find_shape(const struct train_options *v, const struct mu_network *network,
+				 size_t *shape)
 {
 	enum mu_status st = MU_OK;
-	unsigned long c, h, w;
+	unsigned c, h, w; /* of at most 5 digits: their product fits */
 	char rest;
 
 	memcpy(shape, network->shape, sizeof network->shape);
 	if (!v->image_shape)
 		return MU_OK;
-	if (sscanf(v->image_shape, "%lu,%lu,%lu%c", &c, &h, &w, &rest) != 3 || c * h * w == 0)
-		MU_FAIL(MU_ERR_USAGE, "--image-shape %s: three numbers above 0 are needed, such as 1,28,28", v->image_shape);
+	if (strchr(v->image_shape, '-') ||
+	    sscanf(v->image_shape, "%5u,%5u,%5u%c", &c, &h, &w, &rest) != 3 || c == 0 || h == 0 ||
+	    w == 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--image-shape %s: three numbers from 1 to 99999 are needed, such as "
+			"1,28,28",
+			v->image_shape);
 	shape[0] = c;
 	shape[1] = h;
 	shape[2] = w;
@@ -52,9 +60,14 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 	struct mu_input_config config = {
-		.reader = v->benchmark ? "synthetic" : "idx", .part = MU_INPUT_TRAIN, .dir = v->data_dir,
-		.num_examples = (size_t)v->num_examples, .worker = run->topology.index,
-		.num_workers = run->topology.num_workers, .shuffle = v->shuffle != 0, .seed = (uint64_t)v->seed,
+		.reader = v->benchmark ? "synthetic" : "idx",
+		.part = MU_INPUT_TRAIN,
+		.dir = v->data_dir,
+		.num_examples = (size_t)v->num_examples,
+		.worker = run->topology.index,
+		.num_workers = run->topology.num_workers,
+		.shuffle = v->shuffle != 0,
+		.seed = (uint64_t)v->seed,
 	};
 	const struct mu_network *network;
 
@@ -63,7 +76,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	MU_TRY(find_shape(v, network, config.shape));
 	config.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
 	MU_TRY(mu_input_open(&run->train, &config));
-	*model = (struct mu_net_config){.network = v->network, .classes = config.classes, .num_layers = v->num_layers};
+	*model = (struct mu_net_config){
+		.network = v->network, .classes = config.classes, .num_layers = v->num_layers};
 	memcpy(model->shape, run->train.shape, sizeof model->shape);
 	run->steps = run->train.steps;
 	run->examples = run->train.n;
@@ -77,12 +91,18 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	config.num_examples = 0;
 	config.shuffle = false;
 	MU_TRY(mu_input_open(&run->validate, &config));
+	if (memcmp(run->validate.shape, run->train.shape, sizeof run->train.shape) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: images for validation are %zu x %zu, those for training %zu x %zu",
+			v->data_dir, run->validate.shape[1], run->validate.shape[2],
+			run->train.shape[1], run->train.shape[2]);
 	run->has_validation = true;
 out:
 	return st;
 }
 
-/* Plans of a full batch, of this worker's part of the last step, and for validation; all on the same flat arrays. */
+/* Plans of a full batch, of this worker's part of the last step, and for validation; all on the
+ * same flat arrays. */
 static enum mu_status make_plans(struct train_run *run, const struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
@@ -95,9 +115,11 @@ static enum mu_status make_plans(struct train_run *run, const struct mu_net_conf
 	MU_TRY(mu_net_new(&run->net, model));
 	MU_TRY(mu_plan_new(&run->plan, run->net, &run->device, batch, MU_PHASE_TRAIN, NULL));
 	if (last > 0 && last < batch)
-		MU_TRY(mu_plan_new(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN, run->plan));
+		MU_TRY(mu_plan_new(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,
+				   run->plan));
 	if (run->has_validation)
-		MU_TRY(mu_plan_new(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER, run->plan));
+		MU_TRY(mu_plan_new(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER,
+				   run->plan));
 	MU_TRY(MU_ALLOC(run->labels, batch, "labels"));
 	MU_TRY(MU_ALLOC(run->ids, batch, "sample ids"));
 out:
@@ -107,10 +129,30 @@ out:
 static enum mu_status setup_worker(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
 	struct mu_net_config model;
 
+	if (v->model_prefix && v->load_epoch < v->num_epochs && run->topology.index == 0)
+		MU_TRY(mu_train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
 	MU_TRY(make_plans(run, &model));
+out:
+	return st;
+}
+
+/* Workers may read other disks; they must find data of one size, or they would wait for ever. */
+static enum mu_status check_sizes(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	long n = (long)run->train.n, m = run->has_validation ? (long)run->validate.n : 0;
+	long least[4] = {n, -n, m, -m};
+
+	MU_TRY(mu_allreduce_long(least, 4, MPI_MIN, run->topology.peers));
+	if (least[0] != -least[1] || least[2] != -least[3])
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: workers find %ld to %ld records for training, %ld to %ld for "
+			"validation; there must be the same files on every node",
+			run->options.data_dir, least[0], -least[1], least[2], -least[3]);
 out:
 	return st;
 }
@@ -127,9 +169,11 @@ static enum mu_status check_layouts(const struct train_run *run)
 	MU_TRY(mu_allgather(&mine, all, sizeof mine, run->topology.peers));
 	for (size_t w = 0; w < n; w++)
 		if (all[w] != all[0])
-			MU_FAIL(MU_ERR_UNSUPPORTED, "worker %zu (rank %d) lays its parameters out otherwise than worker 0: "
-						    "run on CPUs of one kind, or with --devices ref", w,
-				run->topology.worker_ranks[w]);
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"worker %zu (rank %d) lays its parameters out otherwise than "
+				"worker 0: "
+				"run on CPUs of one kind, or with --devices ref",
+				w, run->topology.worker_ranks[w]);
 out:
 	free(all);
 	return st;
@@ -141,13 +185,23 @@ static enum mu_status make_store(struct train_run *run)
 	const struct train_options *v = &run->options;
 	double examples = (double)run->examples;
 	struct mu_kv_config config = {
-		.type = v->kv_store, .topology = &run->topology, .bucket_bytes = (size_t)v->bucket_bytes,
-		.optim = {.name = v->optimizer, .mom = v->mom, .wd = v->wd, .beta1 = v->beta1, .beta2 = v->beta2,
-			  .eps = v->epsilon, .clip_gradient = v->clip_gradient, .wd_gamma = v->wd_gamma != 0},
+		.type = v->kv_store,
+		.topology = &run->topology,
+		.bucket_bytes = (size_t)v->bucket_bytes,
+		.optim = {.name = v->optimizer,
+			  .mom = v->mom,
+			  .wd = v->wd,
+			  .beta1 = v->beta1,
+			  .beta2 = v->beta2,
+			  .eps = v->epsilon,
+			  .clip_gradient = v->clip_gradient,
+			  .wd_gamma = v->wd_gamma != 0},
 		.schedule = {.lr = v->lr, .factor = v->lr_factor},
 	};
 
-	MU_TRY(mu_bcast(&examples, sizeof examples, 0, run->topology.world)); /* servers read no data; rank 0 is a worker */
+	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
+	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
+			run->topology.world));
 	run->begin_epoch = (size_t)v->load_epoch;
 	config.progress = (double)run->begin_epoch * examples;
 	if (v->lr_step_epochs)
@@ -172,14 +226,15 @@ static enum mu_status fill_weights(struct train_run *run)
 	if (run->topology.index != 0)
 		goto out;
 	if (run->begin_epoch > 0)
-		MU_TRY(train_checkpoint_load(run, run->begin_epoch));
+		MU_TRY(mu_train_checkpoint_load(run, run->begin_epoch));
 	else
-		MU_TRY(mu_plan_init_weights(run->plan, run->options.initializer, (uint64_t)run->options.seed, weights));
+		MU_TRY(mu_plan_init_weights(run->plan, run->options.initializer,
+					    (uint64_t)run->options.seed, weights));
 out:
 	return st;
 }
 
-enum mu_status train_setup(struct train_run *run)
+enum mu_status mu_train_setup(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
@@ -187,19 +242,22 @@ enum mu_status train_setup(struct train_run *run)
 
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(mu_agree(worker ? setup_worker(run) : MU_OK, t->world));
-	if (run->options.test_io)
-		return mu_agree(worker ? train_test_io(run) : MU_OK, t->world);
+	if (run->options.test_io) {
+		MU_TRY(mu_agree(worker ? mu_train_test_io(run) : MU_OK, t->world));
+		goto out;
+	}
+	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_agree(worker ? fill_weights(run) : MU_OK, t->world));
-	MU_TRY(train_report_ranks(run));
+	MU_TRY(mu_train_report_ranks(run));
 	if (worker && t->index == 0)
-		train_report_start(run);
+		mu_train_report_start(run);
 out:
 	return st;
 }
 
-void train_release(struct train_run *run)
+void mu_train_release(struct train_run *run)
 {
 	mu_kv_free(run->kv);
 	mu_plan_free(run->plan);
@@ -209,7 +267,8 @@ void train_release(struct train_run *run)
 	mu_device_close(&run->device);
 	mu_input_close(&run->train);
 	mu_input_close(&run->validate);
-	mu_topology_release(&run->topology);
+	if (run->topology.size > 0) /* else it was never made */
+		mu_topology_release(&run->topology);
 	mu_free(run->labels);
 	mu_free(run->ids);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --test-io 1: go through the training data without training, and say how fast, as MXNet's trainer does. */
+/* --test-io 1: go through the training data without training, and say how fast, as MXNet's trainer
+ * does. */
 #include "train.h"
 
 #include <muster/base.h>
 
-enum mu_status train_test_io(struct train_run *run)
+enum mu_status mu_train_test_io(struct train_run *run)
 {
 	struct mu_input *in = &run->train;
 	double start, window, samples = 0;
@@ -13,7 +14,8 @@ enum mu_status train_test_io(struct train_run *run)
 	mu_input_epoch(in, 0);
 	start = window = mu_now();
 	for (size_t step = 0; step < run->steps; step++) {
-		samples += (double)mu_input_read(in, step, mu_plan_input(run->plan), run->labels, run->ids);
+		samples += (double)mu_input_read(in, step, mu_plan_input(run->plan), run->labels,
+						 run->ids);
 		if (run->topology.index == 0 && (step + 1) % period == 0) {
 			mu_log_info("Batch [%zu]\tSpeed: %.2f samples/sec", step,
 				    (double)(period * in->config.batch) / (mu_now() - window));
@@ -21,7 +23,7 @@ enum mu_status train_test_io(struct train_run *run)
 		}
 	}
 	if (run->topology.index == 0)
-		mu_log_info("worker 0 read %.0f samples in %.3f s: %.2f samples/sec", samples, mu_now() - start,
-			    samples / (mu_now() - start));
+		mu_log_info("worker 0 read %.0f samples in %.3f s: %.2f samples/sec", samples,
+			    mu_now() - start, samples / (mu_now() - start));
 	return MU_OK;
 }

@@ -18,7 +18,8 @@ struct arguments {
 	long argc, nbytes;
 };
 
-static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int argc, char *const argv[])
+static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int argc,
+				      char *const argv[])
 {
 	enum mu_status st = MU_OK;
 	long sizes[2] = {argc, 0};
@@ -47,13 +48,26 @@ out:
 	return st;
 }
 
-/* An error that every rank has for the same reason is rank 0's to tell. */
-static enum mu_status told_once(enum mu_status st, int rank)
+/*
+ * The end of an error that all ranks know of: the lowest rank with an error of its own keeps its
+ * trace, for it is to tell, and all return its status, so that the launcher sees one. Collective.
+ */
+static enum mu_status settle(enum mu_status mine, MPI_Comm comm)
 {
-	if (st == MU_OK || rank == 0)
-		return st;
-	mu_trace_clear();
-	return MU_ERR_PEER;
+	enum mu_status st = MU_OK;
+	long teller, status = mine;
+	int rank, size;
+
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	teller = mine == MU_OK || mine == MU_ERR_PEER ? size : rank;
+	MU_TRY(mu_allreduce_long(&teller, 1, MPI_MIN, comm));
+	if (teller == size)
+		goto out;
+	MU_TRY(mu_bcast(&status, sizeof status, (int)teller, comm));
+	if (teller != rank)
+		mu_trace_clear();
+out:
+	return st == MU_OK ? (enum mu_status)status : mine;
 }
 
 static enum mu_status parse(struct mu_options *o, struct train_run *run, const struct arguments *a)
@@ -61,10 +75,10 @@ static enum mu_status parse(struct mu_options *o, struct train_run *run, const s
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 
-	MU_TRY(mu_options_init(o, train_option_table, train_option_count, &run->options));
+	MU_TRY(mu_options_init(o, mu_train_option_table, mu_train_option_count, &run->options));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 	if (!v->help && !v->help_all && !v->version && !v->info)
-		MU_TRY(train_options_check(o, v));
+		MU_TRY(mu_train_options_check(o, v));
 out:
 	return st;
 }
@@ -79,51 +93,66 @@ static bool answer(const struct mu_options *o, const struct train_options *v, in
 	if (v->version)
 		printf("Muster trainer %s\n", PACKAGE_VERSION);
 	if (v->info)
-		train_report_info(stdout);
+		mu_train_report_info(stdout);
 	if (v->help || v->help_all) {
-		printf("usage: mpirun -np N trainer --network NAME --data-dir DIR [--kv-store NAME] [options]\n");
+		printf("usage: mpirun -np N trainer --network NAME --data-dir DIR [--kv-store "
+		       "NAME] [options]\n");
 		mu_options_help(o, stdout, v->help_all);
 	}
 	return true;
 }
 
-static void start_log(const struct train_run *run, const char *prefix)
+static bool is_worker_0(const struct mu_topology *t)
 {
+	return t->role == MU_ROLE_WORKER && t->index == 0;
+}
+
+static void start_log(const struct train_run *run, const struct mu_options *options)
+{
+	const struct train_options *v = &run->options;
+	bool server = run->topology.role == MU_ROLE_SERVER;
+	char prefix[32] = "", line[4096];
+
+	if (strcmp(v->log_prefix, "none") != 0)
+		snprintf(prefix, sizeof prefix, "%s[%d]", server ? "Server" : "Node",
+			 run->topology.index);
 	mu_log_configure(&(struct mu_log_config){
-		.level = MU_LOG_INFO,
-		.time = run->options.log_time != 0,
-		.prefix = strcmp(run->options.log_prefix, "none") == 0 ? NULL : prefix,
-	});
+		.level = MU_LOG_INFO, .time = v->log_time != 0, .prefix = prefix});
+	mu_options_describe(options, line, sizeof line);
+	if (is_worker_0(&run->topology))
+		mu_log_info("start with arguments %s", line);
 }
 
 /* Rules about store, servers and ranks; the same on every rank. */
 static enum mu_status check_roles(struct train_run *run, int size)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-
-	MU_TRY(mu_kv_type_check(v->kv_store, &run->has_servers, &run->distributed));
-	if (!run->has_servers && v->num_servers > 0)
-		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers", v->num_servers, v->kv_store);
-	if (run->has_servers && v->num_servers == 0)
-		MU_FAIL(MU_ERR_USAGE, "--num-servers 0: --kv-store %s needs at least one server", v->kv_store);
-	if (!run->distributed && size > 1)
-		MU_FAIL(MU_ERR_USAGE, "--kv-store %s is for one rank, not %d; use dist_sync or dist_async", v->kv_store,
-			size);
-out:
-	return st;
-}
-
-static enum mu_status find_roles(struct train_run *run, MPI_Comm comm, int rank, int size)
-{
-	enum mu_status st = MU_OK;
 	struct train_options *v = &run->options;
 
 	if (!v->kv_store)
 		v->kv_store = size > 1 ? "dist_sync" : "device";
-	MU_TRY(told_once(check_roles(run, size), rank));
+	MU_TRY(mu_kv_type_check(v->kv_store, &run->has_servers, &run->distributed));
 	run->synchronous = strcmp(v->kv_store, "dist_async") != 0;
-	MU_TRY(told_once(mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0), rank));
+	if (!run->has_servers && v->num_servers > 0)
+		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
+			v->num_servers, v->kv_store);
+	if (run->has_servers && v->num_servers == 0)
+		MU_FAIL(MU_ERR_USAGE, "--num-servers 0: --kv-store %s needs at least one server",
+			v->kv_store);
+	if (run->has_servers && size == 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--kv-store %s needs a worker and a server, and there is one rank: start "
+			"more with mpirun -np N, or use --kv-store local",
+			v->kv_store);
+	if (run->has_servers && v->num_servers >= size)
+		MU_FAIL(MU_ERR_USAGE,
+			"--num-servers %ld leaves no worker of %d ranks: at most %d servers, or at "
+			"least mpirun -np %ld",
+			v->num_servers, size, size - 1, v->num_servers + 1);
+	if (!run->distributed && size > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--kv-store %s is for one rank, not %d; use dist_sync or dist_async",
+			v->kv_store, size);
 out:
 	return st;
 }
@@ -132,13 +161,45 @@ static enum mu_status work(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
-	if (run->topology.role == MU_ROLE_SERVER)
-		return mu_kv_serve(run->kv);
+	if (run->topology.role == MU_ROLE_SERVER) {
+		MU_TRY(mu_kv_serve(run->kv));
+		goto out;
+	}
 	MU_TRY(mu_kv_init(run->kv));
-	MU_TRY(train_fit(run));
+	MU_TRY(mu_train_fit(run));
 	MU_TRY(mu_kv_finish(run->kv));
 	if (run->topology.index == 0)
-		train_report_end(run);
+		mu_train_report_end(run);
+out:
+	return st;
+}
+
+/* *agreed: would an error from here on be known to all ranks? See mu_train. */
+static enum mu_status run_job(struct train_run *run, struct mu_options *options,
+			      const struct arguments *arguments, MPI_Comm comm, bool *agreed)
+{
+	enum mu_status st = MU_OK;
+	struct train_options *v = &run->options;
+	int rank, size;
+
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	*agreed = true;
+	MU_TRY(parse(options, run, arguments));
+	if (answer(options, v, rank))
+		goto out;
+	MU_TRY(check_roles(run, size));
+	*agreed = false;
+	MU_TRY(mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0));
+	start_log(run, options);
+	*agreed = true;
+	MU_TRY(mu_train_setup(run));
+	if (v->check && is_worker_0(&run->topology))
+		mu_log_info("check: options, data and layout are good");
+	if (v->check || v->test_io)
+		goto out;
+	*agreed = false;
+	MU_TRY(work(run));
+	*agreed = true;
 out:
 	return st;
 }
@@ -148,35 +209,18 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], bool *agree
 	enum mu_status st = MU_OK;
 	struct arguments arguments = {0};
 	struct mu_options options = {0};
-	struct train_run *run = calloc(1, sizeof *run);
-	char prefix[32], line[4096];
-	int rank = 0, size = 1;
+	struct train_run *run = NULL;
 
-	*agreed = true;
-	if (!run)
-		MU_FAIL(MU_ERR_MEMORY, "no memory");
-	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	MU_TRY(share_arguments(&arguments, comm, argc, argv));
-	MU_TRY(told_once(parse(&options, run, &arguments), rank));
-	if (answer(&options, &run->options, rank))
-		goto out;
-	MU_TRY(find_roles(run, comm, rank, size));
-	snprintf(prefix, sizeof prefix, run->topology.role == MU_ROLE_SERVER ? "Server[%d]" : "Node[%d]",
-		 run->topology.index);
-	start_log(run, prefix);
-	mu_options_describe(&options, line, sizeof line);
-	if (rank == 0)
-		mu_log_info("start with arguments %s", line);
-	MU_TRY(train_setup(run));
-	if (run->options.check || run->options.test_io)
-		goto out;
 	*agreed = false;
-	MU_TRY(work(run));
-	*agreed = true;
+	MU_TRY(MU_ALLOC(run, 1, "run"));
+	MU_TRY(share_arguments(&arguments, comm, argc, argv));
+	MU_TRY(run_job(run, &options, &arguments, comm, agreed));
 out:
+	if (st != MU_OK && *agreed)
+		st = settle(st, comm);
 	if (run)
-		train_release(run);
-	free(run);
+		mu_train_release(run);
+	mu_free(run);
 	mu_options_release(&options);
 	free(arguments.argv);
 	free(arguments.text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train: the parts of a run, known to src/train only. The order of the files to read: train.c, fit.c, then the others. */
+/* train: the parts of a run, known to src/train only. The order of the files to read: train.c,
+ * fit.c, then the others. */
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
@@ -14,7 +15,8 @@
 
 struct train_options {
 	const char *network, *kv_store, *devices, *gpus, *dtype, *initializer;
-	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size, batch_per_device;
+	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
+		batch_per_device;
 	const char *image_shape;
 	double lr, lr_factor, mom, wd, beta1, beta2, epsilon, clip_gradient;
 	const char *lr_step_epochs, *optimizer;
@@ -27,10 +29,10 @@ struct train_options {
 	bool check, help, help_all, version, info;
 };
 
-extern const struct mu_option train_option_table[];
-extern const size_t train_option_count;
+extern const struct mu_option mu_train_option_table[];
+extern const size_t mu_train_option_count;
 /* Rules that no single option knows: contradictions, values of this version. */
-enum mu_status train_options_check(const struct mu_options *o, const struct train_options *v);
+enum mu_status mu_train_options_check(const struct mu_options *o, const struct train_options *v);
 
 /* ---- metrics.c ---- */
 
@@ -39,12 +41,13 @@ struct train_metrics {
 	double samples, correct, top_k, loss;
 };
 
-void train_metrics_add(struct train_metrics *m, const struct train_metrics *more);
-/* Sums of one step, from the probabilities (n, classes) of the first `count` samples. k = 0: no top-k. */
-void train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
-			   const struct mu_batch *batch, size_t k);
+void mu_train_metrics_add(struct train_metrics *m, const struct train_metrics *more);
+/* Sums of one step, from the probabilities (n, classes) of the first `count` samples. k = 0: no
+ * top-k. */
+void mu_train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
+			      const struct mu_batch *batch, size_t k);
 /* Collective over comm. */
-enum mu_status train_metrics_reduce(struct train_metrics *m, MPI_Comm comm);
+enum mu_status mu_train_metrics_reduce(struct train_metrics *m, MPI_Comm comm);
 
 /* ---- run: everything a rank holds ---- */
 
@@ -55,50 +58,57 @@ struct train_run {
 	int n_threads;
 	struct mu_device device;
 	struct mu_net *net;
-	struct mu_plan *plan;       /* of a full batch */
-	struct mu_plan *tail;       /* of this worker's part of the short last step, NULL if it has none */
+	struct mu_plan *plan; /* of a full batch */
+	struct mu_plan
+		*tail; /* of this worker's part of the short last step, NULL if it has none */
 	struct mu_plan *infer;
 	struct mu_input train, validate;
 	bool has_validation;
 	struct mu_kv *kv;
-	float *labels;              /* of one batch */
+	float *labels; /* of one batch */
 	uint32_t *ids;
-	size_t steps;               /* per epoch */
-	size_t examples;            /* per epoch, of the whole job */
+	size_t steps;    /* per epoch */
+	size_t examples; /* per epoch, of the whole job */
 	size_t begin_epoch;
-	double speed_seconds;       /* training time of all epochs, without validation */
+	double speed_seconds; /* training time of all epochs, without validation */
 	double speed_samples;
 };
 
-/* setup.c: from options to a run that can train; collective over topology->world, agreed on all ranks. */
-enum mu_status train_setup(struct train_run *run);
-void train_release(struct train_run *run);
+/* setup.c: from options to a run that can train; collective over topology->world, agreed on all
+ * ranks. */
+enum mu_status mu_train_setup(struct train_run *run);
+void mu_train_release(struct train_run *run);
 
 /* fit.c: the training loop of a worker. */
-enum mu_status train_fit(struct train_run *run);
+enum mu_status mu_train_fit(struct train_run *run);
 /* Validation over all workers' shares; the result is the same on all. Collective over workers. */
-enum mu_status train_evaluate(struct train_run *run, struct train_metrics *m);
+enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m);
 
 /* report.c: what the log says. Lines come from worker 0 only; they speak of the whole job. */
-void train_report_start(const struct train_run *run);
-enum mu_status train_report_ranks(const struct train_run *run);
+void mu_train_report_start(const struct train_run *run);
+enum mu_status mu_train_report_ranks(const struct train_run *run);
 struct train_window {
 	size_t epoch, first, last; /* steps (first, last] */
 	double samples, seconds;   /* of the whole job */
 	struct train_metrics metrics;
 };
-void train_report_speed(const struct train_run *run, const struct train_window *w);
-void train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m, double seconds);
-void train_report_validation(const struct train_run *run, size_t epoch, const struct train_metrics *m);
-void train_report_end(const struct train_run *run);
+void mu_train_report_speed(const struct train_run *run, const struct train_window *w);
+void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m,
+			   double seconds);
+void mu_train_report_validation(const struct train_run *run, size_t epoch,
+				const struct train_metrics *m);
+void mu_train_report_end(const struct train_run *run);
 /* --info */
-void train_report_info(FILE *stream);
+void mu_train_report_info(FILE *stream);
 
-/* checkpoint.c: P-0001.h5 after epoch 0 and so on. Worker 0 only; weights from and to the store's flat array. */
-enum mu_status train_checkpoint_save(const struct train_run *run, size_t epoch);
-enum mu_status train_checkpoint_load(const struct train_run *run, size_t epoch);
+/* checkpoint.c: P-0001.h5 after epoch 0 and so on. Worker 0 only; weights from and to the store's
+ * flat array. */
+/* Can files be written there? Asked before the training. Not collective. */
+enum mu_status mu_train_checkpoint_check(const struct train_run *run);
+enum mu_status mu_train_checkpoint_save(const struct train_run *run, size_t epoch);
+enum mu_status mu_train_checkpoint_load(const struct train_run *run, size_t epoch);
 
 /* test_io.c: --test-io 1, the input alone. */
-enum mu_status train_test_io(struct train_run *run);
+enum mu_status mu_train_test_io(struct train_run *run);
 
 #endif

@@ -1,0 +1,228 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 400
+# What a user can do wrong: the trainer ends within seconds with an exit status that is not 0, and
+# tells once, whatever the number of ranks, what is wrong.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib.sh
+. "$SRCDIR/mpi_tests/lib.sh"
+
+small_set set 300 100
+ulimit -c unlimited 2>/dev/null
+plain="--log-prefix none --log-time 0"
+mlp="--network mlp --data-dir set --batch-size 20 $plain"
+
+# refused NP REGEX ARGUMENT...: exactly one message, which matches, and nothing else of note.
+refused() {
+	local np=$1 regex=$2 told
+	shift 2
+	run_limited 10 "$np" "$@"
+	if [ $status = 0 ] || [ $status -ge 124 ]; then
+		fail "exit status $status of -n $np $*"
+		show_log
+	fi
+	told=$(grep -c 'error: ' "$log")
+	[ "$told" = 1 ] || fail "$told messages of -n $np $*"
+	expect "error: .*$regex"
+	expect_none 'BAD TERMINATION|Sanitizer|Segmentation|core dumped|runtime error|MPIR_|double free'
+	! ls core* >/dev/null 2>&1 || fail "a core file of -n $np $*"
+	[ "$told" = 1 ] && [ "$(grep -Pc "error: .*$regex" "$log")" = 1 ] || show_log
+}
+
+# misused NP REGEX ARGUMENT...: wrong use: status 2, nothing read or trained, no source lines.
+misused() {
+	refused "$@"
+	[ $status = 2 ] || fail "exit status $status, not 2, of -n $1 ${*:3}"
+	expect_none '^    at |^Epoch|^Abort'
+}
+
+# both KIND REGEX ARGUMENT...: with one rank and with three
+both() {
+	local kind=$1
+	shift
+	$kind 1 "$@"
+	$kind 3 "$@"
+}
+
+part "names"
+both misused 'lenett.*lenet' --network lenett --data-dir set
+both misused 'network' --data-dir set
+both misused "dist_asink.*local.*dist_sync.*dist_async" $mlp --kv-store dist_asink
+misused 3 'nccl.*not in this version.*dist_sync' $mlp --kv-store nccl
+both misused "sdg.*sgd.*nag.*adam" $mlp --optimizer sdg
+both misused 'device.*tpu' $mlp --devices tpu
+misused 1 'initializer.*zeros.*zero' $mlp --initializer zeros
+misused 1 'dtype float16.*float32' $mlp --dtype float16
+misused 1 'gpus 0' $mlp --gpus 0
+
+part "ranks and servers"
+misused 3 'num-servers 3 .*3 ranks' $mlp --num-servers 3
+misused 3 'num-servers 7 .*3 ranks' $mlp --num-servers 7
+misused 3 'num-servers 0.*dist_sync' $mlp --num-servers 0
+misused 3 'num-servers 0.*dist_async' $mlp --num-servers 0 --kv-store dist_async
+misused 1 'dist_sync.*one rank' $mlp --kv-store dist_sync
+misused 3 'kv-store local.*not 3' $mlp --kv-store local
+misused 3 'kv-store device.*not 3' $mlp --kv-store device
+misused 1 'num-servers 1.*local' $mlp --kv-store local --num-servers 1
+misused 3 'batch of 301.*largest possible is 150' --network mlp --data-dir set --batch-size 301 $plain
+misused 1 '301' --network mlp --data-dir set --batch-size 301 $plain
+misused 3 'batch of 20.*largest possible is 15' $mlp --num-examples 30
+misused 3 'global-batch-size 31.*2 workers' --network mlp --data-dir set --global-batch-size 31 $plain
+OMP_NUM_THREADS=many misused 3 'OMP_NUM_THREADS.*many' $mlp
+
+part "options"
+both misused 'lr needs a value' $mlp --lr
+misused 3 'lr needs a value' $mlp --lr --mom 0.9
+both misused 'num is ambiguous.*num-servers.*num-epochs' $mlp --num 3
+misused 1 'num-e is ambiguous.*num-epochs.*num-examples' $mlp --num-e 3
+both misused 'bacth-size.*batch-size' $mlp --bacth-size 3
+misused 1 '"lenet"' lenet $mlp
+misused 1 'check.*no value' $mlp --check=1
+misused 1 'network' --network
+for range in "batch-size 0" "batch-size -3" "lr -1" "lr 1e20" "mom 2" "num-epochs 0" "shuffle 2" \
+	"disp-batches 0" "top-k -1" "seed -1" "num-servers -2" "num-examples -1" "target-accuracy 1.5" \
+	"batch-size 99999999999999999999"; do
+	misused 1 "${range% *}.*${range#* }.*out of range.* from " $mlp --${range% *}=${range#* }
+done
+misused 3 'lr: -1 is out of range' $mlp --lr -1
+for value in "batch-size 1.5" "batch-size ten" "lr fast" "lr nan" "lr 0.1x" "num-epochs 3x" "seed 0x10"; do
+	misused 1 "${value% *}.*\"${value#* }\"" $mlp --${value% *}=${value#* }
+done
+both misused 'lr-step-epochs.*ten' $mlp --lr-step-epochs 10,ten
+both misused 'image-shape 1,28' --network mlp --benchmark 1 --image-shape 1,28
+misused 1 'image-shape 1,-28,28' --network mlp --benchmark 1 --image-shape 1,-28,28
+
+part "contradictions"
+both misused 'batch-size.*global-batch-size' $mlp --global-batch-size 40
+misused 1 'batch-size.*batch-per-device' $mlp --batch-per-device 40
+both misused 'benchmark 1.*data-dir' $mlp --benchmark 1
+misused 1 'no data.*data-dir' --network mlp
+misused 1 'mom .*adam' $mlp --optimizer adam --mom 0.5
+misused 1 'beta1.*sgd' $mlp --beta1 0.5
+misused 1 'image-shape' $mlp --image-shape 1,28,28
+misused 1 'target-accuracy.*benchmark' --network mlp --benchmark 1 --target-accuracy 0.9
+both misused 'load-epoch 1.*model-prefix' $mlp --load-epoch 1
+misused 1 'load-epoch 3.*num-epochs 2' $mlp --model-prefix P --load-epoch 3 --num-epochs 2
+
+part "data files"
+# Each damage starts from a fresh copy, unpacked.
+for file in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do
+	mkdir -p whole
+	gzip -dc "set/$file-ubyte.gz" >"whole/$file-ubyte"
+done
+images=bad/train-images-idx3-ubyte labels=bad/train-labels-idx1-ubyte
+test_images=bad/t10k-images-idx3-ubyte
+fresh() {
+	rm -rf bad
+	cp -R whole bad
+}
+# poke FILE OFFSET BYTES: as printf writes them
+poke() {
+	printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+bad="--network mlp --data-dir bad --batch-size 20 $plain"
+
+fresh
+train 1 $bad --num-epochs 1 # plain files are as good as packed ones
+both refused 'nowhere/train-images' --network mlp --data-dir nowhere $plain
+both refused 'LICENSE' --network mlp --data-dir "$SRCDIR/LICENSE" $plain
+for file in $images $labels $test_images bad/t10k-labels-idx1-ubyte; do
+	fresh
+	rm $file
+	both refused "$file" $bad
+	fresh
+	head -c 1001 whole/${file#bad/} >$file
+	[ "$(wc -c <"$file")" -lt 1001 ] && head -c 50 whole/${file#bad/} >$file
+	both refused "$file" $bad
+done
+fresh
+: >$images
+refused 1 "$images" $bad
+fresh
+head -c 10 whole/train-images-idx3-ubyte >$images
+refused 1 "$images" $bad
+fresh
+poke $images 2 '\r'
+both refused "$images" $bad
+fresh
+poke $images 0 'GIF8'
+refused 1 "$images" $bad
+fresh
+cp $labels $images
+both refused "$images" $bad
+fresh
+poke $images 4 '\377\377\377\377'
+refused 1 "$images" $bad
+fresh
+poke $images 8 '\377\377\377\377\377\377\377\377'
+refused 1 "$images" $bad
+fresh
+poke $images 8 '\0\0\0\0'
+refused 1 "$images" $bad
+fresh
+echo more >>$labels
+refused 1 "$labels" $bad
+fresh
+poke $labels 25 '\n'
+both refused "$labels: record 17 has label 10" $bad
+fresh
+poke bad/t10k-labels-idx1-ubyte 8 '\377'
+refused 3 't10k-labels-idx1-ubyte: record 0 has label 255' $bad
+fresh
+cp whole/t10k-images-idx3-ubyte $images
+refused 1 'holds 100 records.*holds 300' $bad
+fresh
+# 100 images of 14 x 14
+printf '\0\0\10\3\0\0\0\144\0\0\0\16\0\0\0\16' >$test_images
+tail -c +17 whole/t10k-images-idx3-ubyte | head -c 19600 >>$test_images
+both refused '14 x 14.*28 x 28' $bad
+
+part "packed data files"
+zipped() {
+	rm -rf bad
+	cp -R set bad
+}
+zipped
+head -c 3000 set/train-images-idx3-ubyte.gz >$images.gz
+both refused "$images.gz" $bad
+zipped
+poke $images.gz 3000 'bad bytes in the middle of it'
+both refused "$images.gz" $bad
+zipped
+echo 'no gzip' >$labels.gz
+refused 1 "$labels.gz" $bad
+zipped
+: >$labels.gz
+refused 1 "$labels.gz" $bad
+
+part "losses that are not finite"
+for np in 1 3 7; do
+	refused $np 'epoch 0, step \d+: the loss is not finite; .* in fc\d' $mlp --lr 1e6
+	expect_none '^Epoch.*Validation'
+done
+refused 3 'step \d+: the loss is not finite; .* in fc\d' $mlp --lr 1e6 --kv-store dist_async
+refused 3 'validation: the loss is not finite' $mlp --lr 1e6 --num-batches 2 --num-epochs 1
+
+if has_files; then
+	part "checkpoints"
+	both refused 'model-prefix nowhere/P.*nowhere' $mlp --model-prefix nowhere/P
+	expect_none '^Epoch'
+	refused 3 'model-prefix set/t10k-labels-idx1-ubyte.gz/P' $mlp --model-prefix set/t10k-labels-idx1-ubyte.gz/P
+	expect_none '^Epoch'
+	mkdir D-0001.h5
+	both refused 'D-0001.h5' $mlp --model-prefix D
+	for file in D-*; do [ "$file" = D-0001.h5 ] || fail "left behind: $file"; done
+	both refused 'P-0002.h5' $mlp --model-prefix P --load-epoch 2
+	train 1 $mlp --model-prefix P --num-epochs 1
+	both refused 'P-0001.h5.*mlp.*lenet' --network lenet --data-dir set --batch-size 20 \
+		--model-prefix P --load-epoch 1 $plain
+	head -c 20000 P-0001.h5 >Q-0001.h5
+	both refused 'Q-0001.h5' $mlp --model-prefix Q --load-epoch 1
+	echo 'no HDF5' >R-0001.h5
+	refused 1 'R-0001.h5' $mlp --model-prefix R --load-epoch 1
+else
+	part "checkpoints in a build without HDF5"
+	both refused 'model-prefix P.*HDF5' $mlp --model-prefix P
+fi
+finish
