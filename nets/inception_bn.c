@@ -10,7 +10,7 @@ struct conv {
 	int filters, kernel, stride, pad;
 };
 
-/* Convolution, batch-norm, relu: conv_<name>, bn_<name>, relu_<name>; suffix is part of the name. */
+/* Convolution, batch-norm, relu: conv_<name><suffix>, bn_<name><suffix> and so on. */
 static int conv(struct mu_net *net, int x, struct conv c, const char *name, const char *suffix)
 {
 	const struct mu_convolution attr = {
@@ -132,16 +132,11 @@ static int halve(struct mu_net *net, int in, const struct block *b)
 }
 
 static const struct block blocks[] = {
-	{"3a", 64, 64, 64, 64, 96, false, 32},
-	{"3b", 64, 64, 96, 64, 96, false, 64},
-	{"3c", 0, 128, 160, 64, 96, true, 0},
-	{"4a", 224, 64, 96, 96, 128, false, 128},
-	{"4b", 192, 96, 128, 96, 128, false, 128},
-	{"4c", 160, 128, 160, 128, 160, false, 128},
-	{"4d", 96, 128, 192, 160, 192, false, 128},
-	{"4e", 0, 128, 192, 192, 256, true, 0},
-	{"5a", 352, 192, 320, 160, 224, false, 128},
-	{"5b", 352, 192, 320, 192, 224, true, 128},
+	{"3a", 64, 64, 64, 64, 96, false, 32},       {"3b", 64, 64, 96, 64, 96, false, 64},
+	{"3c", 0, 128, 160, 64, 96, true, 0},        {"4a", 224, 64, 96, 96, 128, false, 128},
+	{"4b", 192, 96, 128, 96, 128, false, 128},   {"4c", 160, 128, 160, 128, 160, false, 128},
+	{"4d", 96, 128, 192, 160, 192, false, 128},  {"4e", 0, 128, 192, 192, 256, true, 0},
+	{"5a", 352, 192, 320, 160, 224, false, 128}, {"5b", 352, 192, 320, 192, 224, true, 128},
 };
 
 static enum mu_status build_full(struct mu_net *net, const struct mu_net_config *config)

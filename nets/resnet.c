@@ -8,8 +8,8 @@
 
 static int norm_relu(struct mu_net *net, int x, const char *norm, const char *relu)
 {
-	x = mu_net_batch_norm(
-		net, x, &(struct mu_batch_norm){.eps = 2e-5f, .momentum = 0.9f}, norm);
+	x = mu_net_batch_norm(net, x, &(struct mu_batch_norm){.eps = 2e-5f, .momentum = 0.9f},
+			      norm);
 	return mu_net_activation(net, x, MU_ACTIVATION_RELU, relu);
 }
 

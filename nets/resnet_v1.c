@@ -22,8 +22,8 @@ static int conv_norm(struct mu_net *net, int x, struct conv c, const char *conv,
 	};
 
 	x = mu_net_convolution(net, x, &attr, conv);
-	return mu_net_batch_norm(
-		net, x, &(struct mu_batch_norm){.eps = 2e-5f, .momentum = 0.9f}, norm);
+	return mu_net_batch_norm(net, x, &(struct mu_batch_norm){.eps = 2e-5f, .momentum = 0.9f},
+				 norm);
 }
 
 static int relu(struct mu_net *net, int x, const char *name)
@@ -54,8 +54,8 @@ static int stage(struct mu_net *net, int x, const struct resnet *r, int s)
 
 		mu_net_prefix(net, "stage%d_unit%d_", s + 1, u + 1);
 		both[0] = r->bottleneck ? bottleneck(net, x, f, stride) : basic(net, x, f, stride);
-		both[1] = u > 0 ? x
-				: conv_norm(net, x, (struct conv){f, 1, stride}, "conv1sc", "sc");
+		both[1] =
+			u > 0 ? x : conv_norm(net, x, (struct conv){f, 1, stride}, "conv1sc", "sc");
 		x = mu_net_sum(net, 2, both, "plus");
 		x = relu(net, x, "relu");
 	}

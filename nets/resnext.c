@@ -25,8 +25,8 @@ static int conv_norm(struct mu_net *net, int x, struct conv c, const char *conv,
 	};
 
 	x = mu_net_convolution(net, x, &attr, conv);
-	return mu_net_batch_norm(
-		net, x, &(struct mu_batch_norm){.eps = 2e-5f, .momentum = 0.9f}, norm);
+	return mu_net_batch_norm(net, x, &(struct mu_batch_norm){.eps = 2e-5f, .momentum = 0.9f},
+				 norm);
 }
 
 static int relu(struct mu_net *net, int x, const char *name)

@@ -7,15 +7,13 @@
 #include <muster/net.h>
 
 static const int depths[] = {11, 13, 16, 19};
-static const int groups[][5] = {
-	{1, 1, 2, 2, 2}, {2, 2, 2, 2, 2}, {2, 2, 3, 3, 3}, {2, 2, 4, 4, 4}};
+static const int groups[][5] = {{1, 1, 2, 2, 2}, {2, 2, 2, 2, 2}, {2, 2, 3, 3, 3}, {2, 2, 4, 4, 4}};
 static const int filters[5] = {64, 128, 256, 512, 512};
 
 /* Layer number i of group g. */
 static int conv(struct mu_net *net, int x, int g, int i, bool norm)
 {
-	const struct mu_convolution attr = {
-		.filters = filters[g], .kernel = {3, 3}, .pad = {1, 1}};
+	const struct mu_convolution attr = {.filters = filters[g], .kernel = {3, 3}, .pad = {1, 1}};
 	char name[32];
 
 	snprintf(name, sizeof name, "conv%d_%d", g + 1, i + 1);

@@ -16,10 +16,9 @@ static enum mu_status describe_forward(struct cpu_plan *p, const dnnl_memory_des
 	bool train = p->op->phase == MU_PHASE_TRAIN;
 	dnnl_lrn_desc_t desc;
 
-	CPU_DNNL(dnnl_lrn_forward_desc_init(&desc,
-					    train ? dnnl_forward_training : dnnl_forward_inference,
-					    dnnl_lrn_across_channels, md, a->size, a->alpha,
-					    a->beta, a->k));
+	CPU_DNNL(dnnl_lrn_forward_desc_init(
+		&desc, train ? dnnl_forward_training : dnnl_forward_inference,
+		dnnl_lrn_across_channels, md, a->size, a->alpha, a->beta, a->k));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
 out:
 	return st;

@@ -6,7 +6,8 @@
  *
  *	s_c = k + alpha / size * sum over W(c) of x^2      y_c = x_c s_c^-beta
  *
- *	dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * sum over i in W(c) of dy_i x_i s_i^(-beta-1)
+ *	dx_c = dy_c s_c^-beta
+ *	       - 2 alpha beta / size x_c * sum over i in W(c) of dy_i x_i s_i^(-beta-1)
  */
 #include "ref.h"
 
