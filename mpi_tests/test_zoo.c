@@ -98,7 +98,8 @@ static void test_errors(void)
 	check_error("vgg", 12, 224, "11, 13, 16, 19");
 	check_error("vgg_bn", 12, 224, "vgg-bn");
 	check_error("alexnet", 8, 224, "one depth");
-	check_error("alexnet", 0, 64, "larger image");
+	check_error("alexnet", 0, 64, "pooling2 with kernel 3x3 does not fit its input of 2x2");
+	check_error("inception-v3", 0, 70, "convolution mixed_8_tower_conv_1_conv2d with kernel");
 	check_error("inception-v3", 0, 224, "larger image");
 	check_error("inception-bn", 0, 24, "larger image");
 	check_error("mobilenet-0.3", 0, 224, "mobilenet-0.25");
@@ -124,6 +125,74 @@ static void test_stems(void)
 	check_stem(32, 0, "resnet-110");
 	check_stem(32, 164, "3 stages of bottleneck units from 64");
 	check_stem(33, 0, "resnet-50: 7x7 stem");
+}
+
+/* ---- summaries ---- */
+
+static enum mu_status print_to(char *text, size_t nbytes, const struct mu_plan *plan,
+			       enum mu_status (*print)(const struct mu_plan *, FILE *))
+{
+	enum mu_status st = MU_OK;
+	FILE *stream = fmemopen(text, nbytes, "w");
+
+	if (!CHECK(stream != NULL))
+		return MU_ERR_IO;
+	MU_TRY(print(plan, stream));
+out:
+	fclose(stream);
+	return st;
+}
+
+/* Of a plan without memory; its arena is as large as that of the real one. */
+static void test_summary(const char *name)
+{
+	struct mu_net_config config = {"resnet", {3, 28, 28}, 10, 8};
+	struct mu_device device;
+	struct mu_net *net = NULL;
+	struct mu_plan *dry = NULL, *real = NULL;
+	char text[16384];
+
+	if (!CHECK(mu_device_open(&device, name, 1) == MU_OK))
+		return;
+	if (CHECK(mu_net_new(&net, &config) == MU_OK) &&
+	    CHECK(mu_plan_new_dry(&dry, net, &device, 4, MU_PHASE_TRAIN) == MU_OK) &&
+	    CHECK(mu_plan_new(&real, net, &device, 4, MU_PHASE_TRAIN, NULL) == MU_OK)) {
+		CHECK(mu_plan_arena_bytes(dry) == mu_plan_arena_bytes(real));
+		CHECK(print_to(text, sizeof text, dry, mu_plan_summary) == MU_OK);
+		CHECK_HAS(text, "resnet, input (3, 28, 28), batch 4, training");
+		CHECK_HAS(text, "stage2_unit1_sc                      convolution            "
+				"(32, 14, 14)              512   0.00010      0.100");
+		CHECK_HAS(text,
+			  "parameters 78112 in 28 arrays, auxiliary values 486, 0.009772 GMAC");
+		CHECK(print_to(text, sizeof text, dry, mu_plan_dot) == MU_OK);
+		CHECK_HAS(text, "digraph \"resnet\" {");
+		CHECK_HAS(text, "\"conv0\\nconvolution\\n(16, 28, 28)\\n432 parameters\"");
+		CHECK_HAS(text, "\tn0 -> n1;\n");
+	}
+	mu_plan_free(dry);
+	mu_plan_free(real);
+	mu_net_free(net);
+	mu_device_close(&device);
+}
+
+/* An estimate instead of a killed process. */
+static void test_too_large(void)
+{
+	struct mu_net_config config = {"vgg", {3, 224, 224}, 10, 11};
+	struct mu_device device;
+	struct mu_net *net = NULL;
+	struct mu_plan *plan = NULL;
+
+	if (!CHECK(mu_device_open(&device, "ref", 1) == MU_OK))
+		return;
+	if (CHECK(mu_net_new(&net, &config) == MU_OK) &&
+	    CHECK(mu_plan_new(&plan, net, &device, 10000000, MU_PHASE_INFER, NULL) ==
+		  MU_ERR_MEMORY))
+		CHECK_HAS(mu_trace_message(), "would fit");
+	CHECK(plan == NULL);
+	mu_trace_clear();
+	mu_net_free(net);
+	mu_device_close(&device);
 }
 
 /* ---- training steps ---- */
@@ -307,6 +376,9 @@ int main(void)
 		test_names(&zoo_names[i]);
 	test_errors();
 	test_stems();
+	test_too_large();
+	for (size_t d = 0; mu_device_table[d]; d++)
+		test_summary(mu_device_table[d]->name);
 	for (size_t d = 0; mu_device_table[d]; d++)
 		for (size_t i = 0; mu_network_table[i]; i++)
 			test_plans(mu_network_table[i], mu_device_table[d]->name);

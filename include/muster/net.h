@@ -57,7 +57,8 @@ void mu_net_free(struct mu_net *net);
 
 /* Names given to layers from now on start with this text: "stage1_unit2_". Automatic names do not.
  */
-void mu_net_prefix(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mu_net_prefix(struct mu_net *net, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Say what build chose: "stem for images of height <= 32". One line, replaces an earlier one. */
 void mu_net_note(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Which of the n depths config->num_layers is; 0 is depths[0]. MU_ERR_USAGE with the list if it is
@@ -105,6 +106,10 @@ struct mu_plan;
  */
 enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
 			   size_t batch, enum mu_phase phase, const struct mu_plan *like);
+/* The same without memory for activations, to be looked at: for the summaries and
+ * mu_plan_arena_bytes. */
+enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
+			       struct mu_device *device, size_t batch, enum mu_phase phase);
 void mu_plan_free(struct mu_plan *plan);
 
 /* Slices of the flat arrays, parameters then auxiliary values, and the elements of a flat array. */
@@ -143,6 +148,13 @@ enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, co
 enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat,
 				      float *plain);
 const struct mu_shape *mu_plan_slice_shape(const struct mu_plan *plan, size_t k);
+
+/* ---- what a plan is, for people ---- */
+
+/* The table of layers: output shape, parameters, multiply-adds, memory; and the totals. */
+enum mu_status mu_plan_summary(const struct mu_plan *plan, FILE *stream);
+/* The same as a graph in Graphviz's language. */
+enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream);
 
 /* ---- initial weights ---- */
 
