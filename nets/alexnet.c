@@ -61,5 +61,6 @@ const struct mu_network mu_network_alexnet = {
 	.help = "AlexNet: five convolutions, three fully connected layers, LRN",
 	.shape = {3, 224, 224},
 	.classes = 1000,
+	.initializer = "normal",
 	.build = build,
 };

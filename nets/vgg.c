@@ -74,6 +74,7 @@ const struct mu_network mu_network_vgg = {
 	.help = "VGG of 11, 13, 16 or 19 layers",
 	.shape = {3, 224, 224},
 	.classes = 1000,
+	.initializer = "xavier",
 	.has_depths = true,
 	.build = build_plain,
 };
@@ -83,6 +84,7 @@ const struct mu_network mu_network_vgg_bn = {
 	.help = "VGG with batch-norm",
 	.shape = {3, 224, 224},
 	.classes = 1000,
+	.initializer = "xavier",
 	.has_depths = true,
 	.build = build_norm,
 };

@@ -40,7 +40,8 @@ struct mu_network {
 	const char *help;
 	size_t shape[3]; /* usual input shape (c, h, w), used when the data does not say */
 	size_t classes;
-	bool has_depths; /* takes num_layers */
+	bool has_depths;         /* takes num_layers */
+	const char *initializer; /* what "default" means for it; NULL = gaussian, in, 2 */
 	enum mu_status (*build)(struct mu_net *net, const struct mu_net_config *config);
 };
 
@@ -160,8 +161,9 @@ enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream);
 
 /*
  * By name suffix: bias 0, gamma 1, beta 0, moving_mean 0, moving_var 1, weight by the initializer:
- * "default" and "xavier" (gaussian, in, 2), "msra", "orthogonal", "normal" (0.01), "uniform"
- * (0.07), "one", "zero". Depends on seed and key, not on rank.
+ * "default" (what the network says, else gaussian, in, 2), "xavier" (uniform, avg, 3), "msra",
+ * "orthogonal", "normal" (0.01), "uniform" (0.07), "one", "zero". Depends on seed and key, not on
+ * rank.
  */
 enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer,
 				    uint64_t seed, float *flat);

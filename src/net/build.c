@@ -194,6 +194,7 @@ enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *confi
 		MU_FAIL(MU_ERR_MEMORY, "no memory for network %s", config->network);
 	net->config = *config;
 	net->config.network = network->name;
+	net->initializer = network->initializer;
 	MU_TRY(network->build(net, &net->config));
 	MU_TRY(net->st);
 	mu_net_count_consumers(net);

@@ -35,7 +35,8 @@ struct net_tensor {
 
 struct mu_net {
 	struct mu_net_config config;
-	enum mu_status st; /* first error of the builder */
+	const char *initializer; /* what "default" means; NULL = gaussian, in, 2 */
+	enum mu_status st;       /* first error of the builder */
 	struct net_layer *layers;
 	int n_layers;
 	struct net_tensor *tensors;
