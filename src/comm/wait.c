@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polite waiting. Ranks may outnumber cores, so a rank that waits gives its core away: a worker
- * first by sched_yield, which reacts at once, then by sleeping; a server by sleeping at once,
- * because one that yields to a computing worker gets the core back only when that worker's time
- * slice is over (milliseconds), while one that is woken gets it now.
+ * Polite waiting. Ranks may outnumber cores, so a rank that waits gives its core away. A worker
+ * does so first by sched_yield, which reacts at once, then by sleeping; a server by sleeping at
+ * once: a yield gives the core to nobody where launchers put every rank in a session and the kernel
+ * schedules sessions (autogroup), and where it does give it, to a worker that computes, the core
+ * comes back only with the end of that worker's time slice, milliseconds later, while a sleeper
+ * that is woken gets it now.
  *
- * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are naps, a part of
- * the time waited so far: what they add to a wait is in proportion to the wait.
+ * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are a part of the
+ * time waited so far: what they add to a wait is in proportion to the wait.
  */
 #include <sched.h>
 #include <sys/prctl.h>
@@ -57,6 +59,14 @@ static void nap(double seconds)
 	nanosleep(&t, NULL);
 }
 
+/* How long to sleep at most after so much waiting. Ranks of other nodes cannot wake us. */
+static double sleep_seconds(const struct mu_topology *t, double waited)
+{
+	if (t && t->num_nodes == 1)
+		return clamp(waited * SLEEP_SHARE, SLEEP_MIN, SLEEP_MAX);
+	return clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX);
+}
+
 void mu_waiter_nap(struct mu_waiter *w)
 {
 	const struct mu_topology *t = w->topology;
@@ -68,10 +78,10 @@ void mu_waiter_nap(struct mu_waiter *w)
 	waited = now - w->since;
 	if (waited < YIELD_SECONDS && !(t && t->role == MU_ROLE_SERVER))
 		sched_yield();
-	else if (!t || t->num_nodes > 1) /* ranks of other nodes cannot wake us */
-		nap(clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX));
+	else if (t)
+		mu_wake_sleep(t, w->count, sleep_seconds(t, waited));
 	else
-		mu_wake_sleep(t, w->count, clamp(waited * SLEEP_SHARE, SLEEP_MIN, SLEEP_MAX));
+		nap(sleep_seconds(t, waited));
 	if (t)
 		w->count = mu_wake_count(t);
 }
