@@ -188,6 +188,11 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(parse(options, run, arguments));
 	if (answer(options, v, rank))
 		goto out;
+	if (v->summary) {
+		if (rank == 0)
+			MU_TRY(mu_train_summary(v));
+		goto out;
+	}
 	MU_TRY(check_roles(run, size));
 	end->agreed = false;
 	MU_TRY(mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0));
