@@ -102,6 +102,12 @@ struct cpu_arg {
 };
 enum mu_status mu_cpu_step(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
 			   const struct cpu_arg *args);
+/*
+ * The same for a primitive whose output (the last of args, its memory not set yet) has the layout
+ * md, and whose values go to the memory `to`: directly, or through a temporary and a reorder.
+ */
+enum mu_status mu_cpu_step_to(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
+			      struct cpu_arg *args, const dnnl_memory_desc_t *md, int to);
 void mu_cpu_call(struct cpu_plan *p, mu_cpu_step_fn *call);
 enum mu_status mu_cpu_reorder(struct cpu_plan *p, int from, int to);
 /* The values of `memory` laid out as md: itself, or a reordered copy (kept, or temporary). */

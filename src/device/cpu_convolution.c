@@ -126,28 +126,23 @@ static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
 	dnnl_convolution_desc_t desc;
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_memory_desc_t have;
-	const dnnl_memory_desc_t *want;
-	struct cpu_arg args[4] = {
-		{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_DIFF_WEIGHTS, 0}};
-	int grad, n = 3;
+	struct cpu_arg args[4] = {{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}};
+	int n = 2;
 
 	CPU_DNNL(dnnl_dilated_convolution_backward_weights_desc_init(
 		&desc, algorithm(s), &s->src, &s->weights, s->has_bias ? &s->bias : NULL, &s->dst,
 		s->stride, s->dilate, s->pad_left, s->pad_right));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
-	want = mu_cpu_query(pd, dnnl_query_diff_weights_md);
 	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
-	grad = mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0);
-	args[2].memory = dnnl_memory_desc_equal(want, &have) ? grad : mu_cpu_temporary(p, want);
 	MU_TRY(mu_cpu_as(p, src, mu_cpu_query(pd, dnnl_query_src_md), false, &args[0].memory));
 	MU_TRY(mu_cpu_as(p, diff_dst, mu_cpu_query(pd, dnnl_query_diff_dst_md), false,
 			 &args[1].memory));
 	if (s->has_bias)
 		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_BIAS,
 					     mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1)};
-	MU_TRY(mu_cpu_step(p, pd, n, args));
-	if (args[2].memory != grad)
-		MU_TRY(mu_cpu_reorder(p, args[2].memory, grad));
+	args[n++].arg = DNNL_ARG_DIFF_WEIGHTS;
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, mu_cpu_query(pd, dnnl_query_diff_weights_md),
+			      mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0)));
 out:
 	return st;
 }
@@ -161,23 +156,17 @@ static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
 	dnnl_memory_desc_t have;
 	struct cpu_arg args[3] = {
 		{DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
-	int grad;
 
 	CPU_DNNL(dnnl_dilated_convolution_backward_data_desc_init(
 		&desc, algorithm(s), &s->src, &s->weights, &s->dst, s->stride, s->dilate,
 		s->pad_left, s->pad_right));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
 	mu_cpu_tensor_md(&have, p->op->inputs[0]);
-	grad = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
-	args[2].memory = grad;
-	if (!dnnl_memory_desc_equal(mu_cpu_query(pd, dnnl_query_diff_src_md), &have))
-		args[2].memory = mu_cpu_temporary(p, mu_cpu_query(pd, dnnl_query_diff_src_md));
 	MU_TRY(mu_cpu_as(p, diff_dst, mu_cpu_query(pd, dnnl_query_diff_dst_md), false,
 			 &args[0].memory));
 	MU_TRY(weights_as(p, s, mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
-	MU_TRY(mu_cpu_step(p, pd, 3, args));
-	if (args[2].memory != grad)
-		MU_TRY(mu_cpu_reorder(p, args[2].memory, grad));
+	MU_TRY(mu_cpu_step_to(p, pd, 3, args, mu_cpu_query(pd, dnnl_query_diff_src_md),
+			      mu_cpu_memory(p, &have, CPU_IN_GRAD, 0)));
 out:
 	return st;
 }

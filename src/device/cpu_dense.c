@@ -76,26 +76,21 @@ static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
 	dnnl_inner_product_desc_t desc;
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_memory_desc_t have;
-	struct cpu_arg args[4] = {
-		{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_DIFF_WEIGHTS, 0}};
-	int grad, n = 3;
+	struct cpu_arg args[4] = {{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}};
+	int n = 2;
 
 	CPU_DNNL(dnnl_inner_product_backward_weights_desc_init(
 		&desc, &s->src, &s->weights, s->has_bias ? &s->bias : NULL, &s->dst));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
 	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
-	grad = mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0);
 	args[0].memory = mu_cpu_memory(p, &s->src, CPU_IN_DATA, 0);
 	args[1].memory = mu_cpu_memory(p, &s->dst, CPU_OUT_GRAD, 0);
-	args[2].memory = grad;
-	if (!dnnl_memory_desc_equal(mu_cpu_query(pd, dnnl_query_diff_weights_md), &have))
-		args[2].memory = mu_cpu_temporary(p, mu_cpu_query(pd, dnnl_query_diff_weights_md));
 	if (s->has_bias)
 		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_BIAS,
 					     mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1)};
-	MU_TRY(mu_cpu_step(p, pd, n, args));
-	if (args[2].memory != grad)
-		MU_TRY(mu_cpu_reorder(p, args[2].memory, grad));
+	args[n++].arg = DNNL_ARG_DIFF_WEIGHTS;
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, mu_cpu_query(pd, dnnl_query_diff_weights_md),
+			      mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0)));
 out:
 	return st;
 }

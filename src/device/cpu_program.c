@@ -130,6 +130,20 @@ out:
 	return st;
 }
 
+enum mu_status mu_cpu_step_to(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
+			      struct cpu_arg *args, const dnnl_memory_desc_t *md, int to)
+{
+	enum mu_status st = MU_OK;
+	int *out = &args[n_args - 1].memory;
+
+	*out = dnnl_memory_desc_equal(md, mu_cpu_md(p, to)) ? to : mu_cpu_temporary(p, md);
+	MU_TRY(mu_cpu_step(p, pd, n_args, args));
+	if (*out != to)
+		MU_TRY(mu_cpu_reorder(p, *out, to));
+out:
+	return st;
+}
+
 enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *md, bool keep,
 			 int *out)
 {
