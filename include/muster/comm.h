@@ -113,6 +113,7 @@ struct mu_waiter {
 	const struct mu_topology *topology;
 	double since;   /* when the present run of empty polls began, 0 = not yet */
 	double told;    /* seconds of waiting that mu_waiter_overdue has told of */
+	double awake;   /* when it began, or the last wake came */
 	uint32_t count; /* wakes before the last poll */
 };
 void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t);
