@@ -11,6 +11,7 @@
 #define AVERAGE(...) .kind = MU_OP_POOLING, ATTR(pooling, .average = true, __VA_ARGS__)
 #define DROP(probability) .kind = MU_OP_DROPOUT, ATTR(dropout, .p = probability)
 #define NORM(...) .kind = MU_OP_BATCH_NORM, ATTR(batch_norm, .momentum = 0.9f, .eps = __VA_ARGS__)
+#define LRN(...) .kind = MU_OP_LRN, ATTR(lrn, .size = __VA_ARGS__)
 #define K(height, width) .kernel = {height, width}
 #define S(height, width) .stride = {height, width}
 #define P(height, width) .pad = {height, width}
@@ -133,6 +134,21 @@ const struct op_case op_cases[] = {
 	{"norm fix_gamma", NORM(1e-3f, .fix_gamma = true), IN(IMAGE(3, 4, 3, 3))},
 	{"norm fix_gamma 32", NORM(1e-3f, .fix_gamma = true), IN(IMAGE(2, 32, 3, 3))},
 	{"norm frozen", NORM(1e-3f), IN(IMAGE(3, 3, 4, 4)), .frozen = 1},
+
+	{"lrn", LRN(5, .alpha = 0.5f, .beta = 0.75f, .k = 2), IN(IMAGE(2, 7, 4, 3))},
+	{"lrn 3 of 2", LRN(3, .alpha = 1, .beta = 0.5f, .k = 1), IN(IMAGE(2, 2, 3, 3))},
+	{"lrn 1", LRN(1, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(1, 3, 2, 2))},
+	{"lrn 7 of 3", LRN(7, .alpha = 0.5f, .beta = 1, .k = 1), IN(IMAGE(1, 3, 5, 2))},
+	{"lrn 96", LRN(5, .alpha = 1e-4f, .beta = 0.75f, .k = 2), IN(IMAGE(2, 96, 6, 5))},
+	{"lrn 3 of 3", LRN(3, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(1, 3, 2, 2))},
+	{"lrn 5 of 17", LRN(5, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 17, 3, 3))},
+	{"lrn 5 of 3", LRN(5, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 3, 5, 7))},
+	{"lrn 5 of 40", LRN(5, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(2, 40, 3, 5))},
+	{"lrn 7 of 48", LRN(7, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(2, 48, 3, 5))},
+	{"lrn 9 of 17", LRN(9, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 17, 3, 3))},
+	{"lrn 32", LRN(5, .alpha = 2, .beta = 0.75f, .k = 1), IN(IMAGE(1, 32, 4, 3))},
+	{"lrn 20 frozen", LRN(3, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 20, 3, 3)),
+	 .frozen = 1},
 
 	{"sum of 2", .kind = MU_OP_SUM, IN(IMAGE(2, 3, 4, 5), IMAGE(2, 3, 4, 5))},
 	{"sum of 3", .kind = MU_OP_SUM, IN(VECTOR(2, 9), VECTOR(2, 9), VECTOR(2, 9))},

@@ -10,6 +10,7 @@
 #define MAXIMUM(...) .kind = MU_OP_POOLING, ATTR(pooling, __VA_ARGS__)
 #define AVERAGE(...) .kind = MU_OP_POOLING, ATTR(pooling, .average = true, __VA_ARGS__)
 #define NORM(...) .kind = MU_OP_BATCH_NORM, ATTR(batch_norm, .momentum = 0.5f, .eps = __VA_ARGS__)
+#define LRN(...) .kind = MU_OP_LRN, ATTR(lrn, .size = __VA_ARGS__)
 #define K(height, width) .kernel = {height, width}
 #define S(height, width) .stride = {height, width}
 #define P(height, width) .pad = {height, width}
@@ -140,6 +141,15 @@ const struct op_literal op_literals[] = {
 		.in = {1, 2}, .out_grad = {3, 4}, .out = {1, 2}, .in_grad = {3 + 3, 4 + 4},
 	},
 	{
+		/*
+		 * s = 1 + 3 / 3 * (1 + 4, 1 + 4 + 4, 4 + 4) = 6, 10, 9; y = x / s;
+		 * dx = dy / s - 2 * 3 / 3 * x * sum of dy x / s^2
+		 */
+		.c = {"lrn by hand", LRN(3, .alpha = 3, .beta = 1, .k = 1), IN(IMAGE(1, 3, 1, 1))},
+		.in = {1, -2, 2}, .out_grad = {6, 0, 0}, .out = {1.0f / 6, -0.2f, 2.0f / 9},
+		.in_grad = {1 - 2 * 1 / 6.0f, 4 / 6.0f, 0},
+	},
+	{
 		/* exp(0) : exp(ln 3) = 1 : 3; the second row does not count */
 		.c = {"softmax by hand", .kind = MU_OP_SOFTMAX, IN(VECTOR(2, 2)), .count = 1},
 		.in = {0, 1.09861229f, 7, 7}, .labels = {0, 1}, .out = {0.25f, 0.75f, 0.5f, 0.5f},
@@ -203,6 +213,8 @@ const struct op_refusal op_refusals[] = {
 		.kind = MU_OP_SOFTMAX, .in = IMAGE(2, 3, 1, 1), .out = IMAGE(2, 3, 1, 1),
 		.message = "(n, classes)",
 	},
+	{LRN(4, .alpha = 1, .beta = 1, .k = 1), .in = IMAGE(1, 3, 1, 1), .out = IMAGE(1, 3, 1, 1),
+	 .message = "size 4"},
 	{.kind = MU_OP_SUM, .in = VECTOR(2, 3), .out = VECTOR(2, 3), .message = "1 inputs"},
 	{RELU, .in = {3, {2, 3, 4}}, .out = {3, {2, 3, 4}}, .message = "(2, 3, 4)"},
 };

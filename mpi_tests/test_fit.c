@@ -59,7 +59,7 @@ struct job {
 static enum mu_status run(const struct job *job, const char *folder)
 {
 	char line[4 * SCRATCH_BYTES], *argv[32], *rest = line;
-	bool agreed;
+	struct mu_train_end end;
 	int argc = 0;
 
 	snprintf(
@@ -72,7 +72,7 @@ static enum mu_status run(const struct job *job, const char *folder)
 	for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 		argv[argc++] = word;
 	argv[argc] = NULL;
-	return mu_train(job->comm, argc, argv, &agreed);
+	return mu_train(job->comm, argc, argv, &end);
 }
 
 /* Largest difference between arrays of two models; they are in plain order in the files. */

@@ -234,10 +234,52 @@ static void test_nonfinite(const char *device)
 	stop(&t);
 }
 
+/* Deviation and largest size of lenet's second convolution, (50, 20, 5, 5): fan in 500, out 1250.
+ */
+static void check_initializer(const struct training *t, const char *name, double deviation,
+			      double largest)
+{
+	size_t n;
+	const struct mu_slice *s = &mu_plan_slices(t->plan, &n)[2];
+	float *plain = malloc(s->n * sizeof *plain);
+	double squares = 0, most = 0;
+
+	CHECK(mu_plan_init_weights(t->plan, name, 5, t->weights) == MU_OK);
+	CHECK(mu_plan_slice_to_plain(t->plan, 2, t->weights, plain) == MU_OK);
+	for (size_t i = 0; i < s->n; i++) {
+		squares += (double)plain[i] * (double)plain[i];
+		most = fmax(most, fabs((double)plain[i]));
+	}
+	CHECK_NEAR(sqrt(squares / (double)s->n), deviation, 0.03 * deviation);
+	CHECK(most <= largest);
+	free(plain);
+}
+
+static void test_initializers(void)
+{
+	struct training t;
+
+	if (!CHECK(start(&t, "lenet", "ref", 1)))
+		return;
+	check_initializer(&t, "default", sqrt(2.0 / 500), 1);
+	check_initializer(&t, "xavier", sqrt(1.0 / 875), sqrt(3.0 / 875));
+	check_initializer(&t, "msra", sqrt(2.0 / (1 + 0.0625) / 875), 1);
+	check_initializer(&t, "normal", 0.01, 0.1);
+	check_initializer(&t, "uniform", 0.07 / sqrt(3.0), 0.07001);
+	check_initializer(&t, "orthogonal", 1.414 / sqrt(500.0), 1);
+	check_initializer(&t, "one", 1, 1);
+	check_initializer(&t, "zero", 0, 0);
+	CHECK(mu_plan_init_weights(t.plan, "xavia", 5, t.weights) == MU_ERR_USAGE);
+	CHECK_HAS(mu_trace_message(), "orthogonal");
+	mu_trace_clear();
+	stop(&t);
+}
+
 int main(void)
 {
 	test_counts();
 	test_errors();
+	test_initializers();
 	for (size_t d = 0; mu_device_table[d]; d++) {
 		const char *device = mu_device_table[d]->name;
 

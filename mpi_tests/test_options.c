@@ -307,10 +307,60 @@ static void test_describe(void)
 	mu_options_release(&o);
 }
 
+/* An empty word among the choices: the option may stand without one. */
+static void test_optional_word(void)
+{
+	static const struct mu_option both[] = {
+		{.name = "summary",
+		 .type = MU_OPTION_STRING,
+		 AT(network),
+		 .choices = "|dot",
+		 .group = "Other",
+		 .help = "[dot]  show it"},
+		{.name = "info",
+		 .type = MU_OPTION_FLAG,
+		 AT(info),
+		 .group = "Other",
+		 .help = "flag"},
+	};
+	char name[] = "trainer", summary[] = "--summary", info[] = "--info", dot[] = "dot",
+	     svg[] = "svg";
+	struct {
+		char *argv[3];
+		int argc;
+		enum mu_status st;
+		const char *value;
+	} const cases[] = {
+		{{name, summary, dot}, 3, MU_OK, "dot"},
+		{{name, summary, info}, 3, MU_OK, ""},
+		{{name, info, summary}, 3, MU_OK, ""},
+		{{name, summary, svg}, 3, MU_ERR_USAGE, NULL},
+		{{name, info}, 2, MU_OK, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct mu_options o;
+		struct values v;
+
+		if (!CHECK(mu_options_init(&o, both, 2, &v) == MU_OK))
+			return;
+		CHECK(mu_options_parse(&o, cases[i].argc, cases[i].argv) == cases[i].st);
+		if (cases[i].value)
+			CHECK_TEXT(v.network, cases[i].value);
+		else if (cases[i].st != MU_OK)
+			CHECK_HAS(mu_trace_message(), "choose one of: dot");
+		else
+			CHECK(v.network == NULL);
+		mu_trace_clear();
+		mu_options_release(&o);
+	}
+}
+
 int main(void)
 {
 	test_defaults();
 	test_values();
+	test_optional_word();
 	test_abbreviations();
 	test_errors();
 	test_bad_table();

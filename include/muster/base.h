@@ -97,7 +97,8 @@ struct mu_option {
 	size_t offset;       /* of the member in the values struct */
 	const char *initial; /* default as text, NULL = none (0, NULL, false) */
 	double min, max;     /* allowed range of numbers, both 0 = no limits */
-	const char *choices; /* words allowed for a string, "a|b|c"; NULL = anything */
+	const char *choices; /* words allowed for a string, "a|b|c"; NULL = anything.
+	                        "|a|b": the option may stand without a word, which is "" */
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */

@@ -113,8 +113,8 @@ struct mu_waiter {
 	const struct mu_topology *topology;
 	double since;   /* when the present run of empty polls began, 0 = not yet */
 	double told;    /* seconds of waiting that mu_waiter_overdue has told of */
-	double awake;   /* when it began, or the last wake came */
-	uint32_t count; /* wakes before the last poll */
+	double stirred; /* when that run began, or a wake was last seen in it */
+	uint32_t count; /* wakes seen so far */
 };
 void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t);
 void mu_waiter_reset(struct mu_waiter *w);

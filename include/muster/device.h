@@ -44,6 +44,7 @@ enum mu_op_kind {
 	MU_OP_FLATTEN,
 	MU_OP_DROPOUT,
 	MU_OP_BATCH_NORM,
+	MU_OP_LRN,
 	MU_OP_SUM,     /* element-wise, two or more inputs */
 	MU_OP_CONCAT,  /* along c */
 	MU_OP_SPLIT,   /* one input, several outputs, all the same values; gradients are summed in
@@ -100,6 +101,16 @@ struct mu_batch_norm {
 	float eps;
 	float momentum;
 	bool fix_gamma;
+};
+
+/*
+ * Local response normalisation across channels: y = x / (k + alpha / size * sum of x^2)^beta, the
+ * sum over the `size` channels around x's own (size is odd; channels outside count as 0).
+ * (Krizhevsky et al., 2012, section 3.3)
+ */
+struct mu_lrn {
+	int size;
+	float alpha, beta, k;
 };
 
 /* ---- tensors and parameters ---- */

@@ -40,17 +40,32 @@ struct mu_network {
 	const char *help;
 	size_t shape[3]; /* usual input shape (c, h, w), used when the data does not say */
 	size_t classes;
+	bool has_depths;         /* takes num_layers */
+	const char *initializer; /* what "default" means for it; NULL = gaussian, in, 2 */
 	enum mu_status (*build)(struct mu_net *net, const struct mu_net_config *config);
 };
 
 extern const struct mu_network *const mu_network_table[]; /* NULL-terminated; nets/table.c */
 
-/* MU_ERR_USAGE with the list for an unknown name. */
+/* '_' reads as '-'. MU_ERR_USAGE with the list for an unknown name. */
 enum mu_status mu_network_find(const struct mu_network **out, const char *name);
 
 /* Build the network that config names. */
 enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config);
 void mu_net_free(struct mu_net *net);
+
+/* ---- for those who define networks ---- */
+
+/* Names given to layers from now on start with this text: "stage1_unit2_". Automatic names do not.
+ */
+void mu_net_prefix(struct mu_net *net, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Say what build chose: "stem for images of height <= 32". One line, replaces an earlier one. */
+void mu_net_note(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Which of the n depths config->num_layers is; 0 is depths[0]. MU_ERR_USAGE with the list if it is
+ * none of them. */
+enum mu_status mu_net_find_depth(const struct mu_net_config *config, const int *depths, size_t n,
+				 size_t *found);
 
 /* ---- layers: each returns the number of its output tensor, or -1 after an error ---- */
 
@@ -65,17 +80,22 @@ int mu_net_flatten(struct mu_net *net, int in, const char *name);
 int mu_net_dropout(struct mu_net *net, int in, float p, const char *name);
 int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *attr,
 		      const char *name);
+int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name);
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name);
 int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name);
 void mu_net_softmax(struct mu_net *net, int in, const char *name);
 
 /* ---- what a net is ---- */
 
-/* Learnable parameters, and arrays of them; auxiliary values. */
+/* Learnable parameters, and arrays of them; auxiliary values; multiply-adds of convolutions and
+ * fully connected layers. */
 struct mu_net_counts {
 	size_t params, arrays, aux, layers;
+	double macs; /* per sample, forward */
 };
 void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts);
+/* What mu_net_note said, "" if nothing. */
+const char *mu_net_notes(const struct mu_net *net);
 
 /* ---- plan ---- */
 
@@ -87,6 +107,10 @@ struct mu_plan;
  */
 enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
 			   size_t batch, enum mu_phase phase, const struct mu_plan *like);
+/* The same without memory for activations, to be looked at: for the summaries and
+ * mu_plan_arena_bytes. */
+enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
+			       struct mu_device *device, size_t batch, enum mu_phase phase);
 void mu_plan_free(struct mu_plan *plan);
 
 /* Slices of the flat arrays, parameters then auxiliary values, and the elements of a flat array. */
@@ -126,12 +150,20 @@ enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, cons
 				      float *plain);
 const struct mu_shape *mu_plan_slice_shape(const struct mu_plan *plan, size_t k);
 
+/* ---- what a plan is, for people ---- */
+
+/* The table of layers: output shape, parameters, multiply-adds, memory; and the totals. */
+enum mu_status mu_plan_summary(const struct mu_plan *plan, FILE *stream);
+/* The same as a graph in Graphviz's language. */
+enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream);
+
 /* ---- initial weights ---- */
 
 /*
  * By name suffix: bias 0, gamma 1, beta 0, moving_mean 0, moving_var 1, weight by the initializer:
- * "default" and "xavier" (gaussian, in, 2), "msra", "orthogonal", "normal" (0.01), "uniform"
- * (0.07), "one", "zero". Depends on seed and key, not on rank.
+ * "default" (what the network says, else gaussian, in, 2), "xavier" (uniform, avg, 3), "msra",
+ * "orthogonal", "normal" (0.01), "uniform" (0.07), "one", "zero". Depends on seed and key, not on
+ * rank.
  */
 enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer,
 				    uint64_t seed, float *flat);

@@ -9,11 +9,20 @@
 #include <muster/base.h>
 
 /*
- * Run a whole training job: argv of rank 0 counts, the other ranks' is ignored. Collective over
- * comm. *agreed tells the caller how to end after an error: true, all ranks return the same status
- * and may finalize, and only the rank that is to tell of the error has a trace; false, the others
- * may be waiting for this rank and the job must be aborted. --help and the like return MU_OK.
+ * How a job ended. agreed: all ranks return the same status and may finalize, and only the rank
+ * that is to tell of an error has a trace; else the others may be waiting for this rank, and the
+ * job must be aborted. who: what this rank was, such as "worker 2", or "" if that was not known
+ * yet.
  */
-enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], bool *agreed);
+struct mu_train_end {
+	bool agreed;
+	char who[32];
+};
+
+/*
+ * Run a whole training job: argv of rank 0 counts, the other ranks' is ignored. --help and the like
+ * return MU_OK. Collective over comm.
+ */
+enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end);
 
 #endif

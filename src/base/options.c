@@ -90,6 +90,7 @@ static void list_choices(const char *choices, char *text, size_t nbytes)
 {
 	size_t used = 0;
 
+	choices += *choices == '|';
 	for (const char *c = choices; *c && used + 3 < nbytes; c++) {
 		if (*c == '|')
 			text[used++] = ',';
@@ -277,9 +278,12 @@ static enum mu_status parse_one(struct mu_options *o, int argc, char *const argv
 		value = "true";
 	} else if (!value) {
 		/* A value that starts with two dashes is written --name=value. */
-		if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
+		if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0)
+			value = argv[++*i];
+		else if (option->choices && is_choice(option->choices, ""))
+			value = "";
+		else
 			MU_FAIL(MU_ERR_USAGE, "--%s needs a value", option->name);
-		value = argv[++*i];
 	}
 	MU_TRY(set(o, option, value));
 	o->given[option - o->table] = true;

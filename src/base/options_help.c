@@ -43,6 +43,7 @@ static void describe_choices(const char *choices, char *text, size_t nbytes)
 {
 	size_t used = (size_t)snprintf(text, nbytes, ": ");
 
+	choices += *choices == '|';
 	for (const char *c = choices; *c && used + 3 < nbytes; c++) {
 		if (*c == '|')
 			text[used++] = ',';

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polite waiting. Ranks may outnumber cores, so a rank that waits gives its core away: it polls for
- * a moment, then sleeps. A worker yields between polls. A server does not, and polls for a shorter
- * time: where a yield works at all (launchers put every rank in a session of its own, and kernels
- * that schedule by session, with autogroup, do not yield between them), it gives the core to a
- * worker that computes, until that worker's time slice ends, milliseconds later; a sleeper that is
- * woken gets the core now.
+ * Polite waiting. Ranks may outnumber cores, so a rank that waits polls for a while, yielding the
+ * core between polls, and then sleeps. A server polls only as long as a message needs to show after
+ * its wake (one poll is not enough: large messages take several): a yield gives the core to nobody
+ * where launchers put every rank in a session and the kernel schedules sessions (autogroup), and
+ * where it does give it, to a worker that computes, the core comes back only with the end of that
+ * worker's time slice, milliseconds later, while a sleeper that is woken gets it now.
  *
- * Sleeps end by mu_wake where the sender calls it, so they may be long. A wake comes with the first
- * sign of a message, and MPI needs several polls to take it in: after a wake polling begins anew.
- * Other sleeps are a part of the time waited so far: what they add is in proportion to the wait.
+ * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are a part of the
+ * time waited so far: what they add to a wait is in proportion to the wait.
  */
 #include <sched.h>
 #include <sys/prctl.h>
@@ -17,12 +16,15 @@
 
 #include "wake.h"
 
-#define WORKER_POLL_SECONDS 200e-6
-#define SERVER_POLL_SECONDS 30e-6
+#define YIELD_SECONDS 200e-6
+#define SERVER_POLL_SECONDS 20e-6
 #define NAP_SHARE 0.05 /* of the time waited so far */
 #define NAP_MIN 20e-6
 #define NAP_MAX 250e-6
-/* A sleep with a wake ends by itself too, for the steps of a transfer that MPI makes unseen. */
+/*
+ * A sleep with a wake ends by itself too: the wake may come before the message, which then needs us
+ * to move on.
+ */
 #define SLEEP_SHARE 0.5
 #define SLEEP_MIN 200e-6
 #define SLEEP_MAX 1e-3
@@ -66,33 +68,29 @@ static double sleep_seconds(const struct mu_topology *t, double waited)
 	return clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX);
 }
 
-/* Has a wake come since the last look? */
-static bool woken(struct mu_waiter *w)
+/* How long to poll, after the wait began and after every wake, before sleeping. */
+static double poll_seconds(const struct mu_topology *t)
 {
-	uint32_t before = w->count;
-
-	w->count = mu_wake_count(w->topology);
-	return w->count != before;
+	return t && t->role == MU_ROLE_SERVER ? SERVER_POLL_SECONDS : YIELD_SECONDS;
 }
 
 void mu_waiter_nap(struct mu_waiter *w)
 {
 	const struct mu_topology *t = w->topology;
-	bool is_server = t && t->role == MU_ROLE_SERVER;
 	double now = mu_now();
 
 	if (w->since == 0)
-		w->since = w->awake = now;
-	if (now - w->awake < (is_server ? SERVER_POLL_SECONDS : WORKER_POLL_SECONDS)) {
-		if (!is_server)
-			sched_yield();
-	} else if (t) {
-		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->since));
-	} else {
-		nap(sleep_seconds(t, now - w->since));
+		w->since = w->stirred = now;
+	if (t && mu_wake_count(t) != w->count) {
+		w->count = mu_wake_count(t);
+		w->stirred = now;
 	}
-	if (t && woken(w))
-		w->awake = mu_now();
+	if (now - w->stirred < poll_seconds(t))
+		sched_yield();
+	else if (t)
+		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->since));
+	else
+		nap(sleep_seconds(t, now - w->since));
 }
 
 double mu_waiter_overdue(struct mu_waiter *w)

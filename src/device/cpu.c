@@ -17,6 +17,7 @@ static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
 	[MU_OP_FLATTEN] = mu_cpu_plan_flatten,
 	[MU_OP_DROPOUT] = mu_cpu_plan_dropout,
 	[MU_OP_BATCH_NORM] = mu_cpu_plan_batch_norm,
+	[MU_OP_LRN] = mu_cpu_plan_lrn,
 	[MU_OP_SUM] = mu_cpu_plan_sum,
 	[MU_OP_CONCAT] = mu_cpu_plan_concat,
 	[MU_OP_SPLIT] = mu_cpu_plan_split,

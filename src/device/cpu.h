@@ -149,6 +149,7 @@ bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, 
 enum mu_status mu_cpu_plan_flatten(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_lrn(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_sum(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_concat(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_split(struct cpu_plan *p);

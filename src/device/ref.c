@@ -17,6 +17,7 @@ static const struct mu_ref_kind *const kinds[MU_OP_N] = {
 	[MU_OP_FLATTEN] = &mu_ref_flatten,
 	[MU_OP_DROPOUT] = &mu_ref_dropout,
 	[MU_OP_BATCH_NORM] = &mu_ref_batch_norm,
+	[MU_OP_LRN] = &mu_ref_lrn,
 	[MU_OP_SUM] = &mu_ref_sum,
 	[MU_OP_CONCAT] = &mu_ref_concat,
 	[MU_OP_SPLIT] = &mu_ref_split,

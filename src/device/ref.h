@@ -31,6 +31,7 @@ extern const struct mu_ref_kind mu_ref_pooling;
 extern const struct mu_ref_kind mu_ref_flatten;
 extern const struct mu_ref_kind mu_ref_dropout;
 extern const struct mu_ref_kind mu_ref_batch_norm;
+extern const struct mu_ref_kind mu_ref_lrn;
 extern const struct mu_ref_kind mu_ref_sum;
 extern const struct mu_ref_kind mu_ref_concat;
 extern const struct mu_ref_kind mu_ref_split;

@@ -9,8 +9,10 @@
 #include "plan.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <muster/base.h>
 
@@ -66,7 +68,7 @@ static void use(struct layout *m, size_t b, long time)
 static bool reads_input(const struct mu_op *op)
 {
 	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
-	       op->kind == MU_OP_BATCH_NORM;
+	       op->kind == MU_OP_BATCH_NORM || op->kind == MU_OP_LRN;
 }
 
 static bool reads_output(const struct mu_op *op)
@@ -207,6 +209,26 @@ static void set_pointers(struct layout *m)
 	}
 }
 
+/*
+ * Memory is zeroed when it is allocated, so the system would end the process rather than refuse.
+ * Memory grows about in proportion to the batch.
+ */
+static enum mu_status check_fits(const struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	double have = (double)pages * (double)page_bytes, need = (double)plan->arena_bytes;
+
+	if (pages > 0 && page_bytes > 0 && need > have)
+		MU_FAIL(MU_ERR_MEMORY,
+			"network %s with a batch of %zu needs %.1f GB for activations; this "
+			"machine has %.1f GB: a batch of about %.0f would fit",
+			plan->net->config.network, plan->batch_size, need / 1e9, have / 1e9,
+			floor((double)plan->batch_size * 0.8 * have / need));
+out:
+	return st;
+}
+
 enum mu_status mu_plan_memory(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
@@ -224,6 +246,9 @@ enum mu_status mu_plan_memory(struct mu_plan *plan)
 	assign_buffers(&m);
 	find_lifetimes(&m);
 	place(&m);
+	if (plan->dry)
+		goto out;
+	MU_TRY(check_fits(plan));
 	MU_TRY(mu_alloc(&plan->arena, plan->arena_bytes, "activations"));
 	set_pointers(&m);
 out:

@@ -46,11 +46,13 @@ static int add_tensor(struct mu_net *net, const struct mu_shape *shape, int prod
 
 static char *layer_name(struct mu_net *net, const struct net_spec *spec)
 {
-	char text[64];
+	char text[192];
 
 	if (spec->name)
-		return strdup(spec->name);
-	snprintf(text, sizeof text, "%s%d", mu_op_kind_name(spec->kind), net->named[spec->kind]++);
+		snprintf(text, sizeof text, "%s%s", net->prefix, spec->name);
+	else
+		snprintf(text, sizeof text, "%s%d", mu_op_kind_name(spec->kind),
+			 net->named[spec->kind]++);
 	return strdup(text);
 }
 
@@ -99,6 +101,29 @@ enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct m
 	param->momentum = aux_momentum;
 	layer->n_params++;
 	return MU_OK;
+}
+
+void mu_net_prefix(struct mu_net *net, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(net->prefix, sizeof net->prefix, format, args);
+	va_end(args);
+}
+
+void mu_net_note(struct mu_net *net, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(net->note, sizeof net->note, format, args);
+	va_end(args);
+}
+
+const char *mu_net_notes(const struct mu_net *net)
+{
+	return net->note;
 }
 
 int mu_net_input(struct mu_net *net)
@@ -161,11 +186,15 @@ enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *confi
 	if (config->classes < 2)
 		MU_FAIL(MU_ERR_USAGE, "network %s: %zu classes; at least 2 are needed",
 			config->network, config->classes);
+	if (config->num_layers != 0 && !network->has_depths)
+		MU_FAIL(MU_ERR_USAGE, "--num-layers %ld: network %s comes in one depth",
+			config->num_layers, network->name);
 	net = calloc(1, sizeof *net);
 	if (!net)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for network %s", config->network);
 	net->config = *config;
 	net->config.network = network->name;
+	net->initializer = network->initializer;
 	MU_TRY(network->build(net, &net->config));
 	MU_TRY(net->st);
 	mu_net_count_consumers(net);
@@ -176,41 +205,4 @@ enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *confi
 out:
 	mu_net_free(net);
 	return st;
-}
-
-enum mu_status mu_network_find(const struct mu_network **out, const char *name)
-{
-	enum mu_status st = MU_OK;
-	char list[1024] = "";
-
-	for (size_t i = 0; mu_network_table[i]; i++) {
-		if (strcmp(mu_network_table[i]->name, name) == 0) {
-			*out = mu_network_table[i];
-			return MU_OK;
-		}
-		snprintf(list + strlen(list), sizeof list - strlen(list), " %s",
-			 mu_network_table[i]->name);
-	}
-	MU_FAIL(MU_ERR_USAGE, "--network %s: unknown; known networks are:%s", name, list);
-out:
-	return st;
-}
-
-void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts)
-{
-	*counts = (struct mu_net_counts){.layers = (size_t)net->n_layers};
-	for (int l = 0; l < net->n_layers; l++) {
-		const struct net_layer *layer = &net->layers[l];
-
-		for (int p = 0; p < layer->n_params; p++) {
-			size_t n = mu_shape_n(&layer->params[p].shape);
-
-			if (layer->params[p].aux) {
-				counts->aux += n;
-			} else {
-				counts->params += n;
-				counts->arrays++;
-			}
-		}
-	}
 }

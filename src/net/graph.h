@@ -35,12 +35,15 @@ struct net_tensor {
 
 struct mu_net {
 	struct mu_net_config config;
-	enum mu_status st; /* first error of the builder */
+	const char *initializer; /* what "default" means; NULL = gaussian, in, 2 */
+	enum mu_status st;       /* first error of the builder */
 	struct net_layer *layers;
 	int n_layers;
 	struct net_tensor *tensors;
 	int n_tensors;
 	int named[MU_OP_N]; /* automatic names given so far, by kind */
+	char prefix[64];    /* of names that the builder gives */
+	char note[256];
 };
 
 /* src/net/build.c: add a layer with one output; copies attr and inputs. Returns the output tensor
@@ -58,6 +61,10 @@ int mu_net_add(struct mu_net *net, const struct net_spec *spec);
 enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
 				float aux_momentum);
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* src/net/count.c: multiply-adds of one sample's forward pass; 0 but for convolutions and fully
+ * connected layers. */
+double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer);
 
 /* src/net/rewrite.c: make the graph cheaper without changing what it computes; then give every
  * tensor one consumer. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Initial weights, by name suffix and initializer, in MXNet's ways. fan_in = dim 1 x window,
- * fan_out = dim 0 x window. xavier here is gaussian with standard deviation sqrt(2 / fan_in) (He et
- * al., Delving Deep into Rectifiers, 2015); msra is gaussian with sqrt(2 / (1 + 0.25^2) / ((fan_in
- * + fan_out) / 2)). orthogonal: rows (or columns) orthonormal times 1.414 (Saxe et al., 2013), by
- * Gram and Schmidt.
+ * fan_out = dim 0 x window.
+ *
+ *	default     what the network wants, else gaussian with standard deviation sqrt(2 / fan_in)
+ *		    (He et al., Delving Deep into Rectifiers, 2015)
+ *	xavier      uniform in +-sqrt(3 / ((fan_in + fan_out) / 2)) (Glorot and Bengio, 2010)
+ *	msra        gaussian with sqrt(2 / (1 + 0.25^2) / ((fan_in + fan_out) / 2))
+ *	orthogonal  rows (or columns) orthonormal times 1.414 (Saxe et al., 2013), by Gram and
+ *		    Schmidt
  */
 #include "plan.h"
 
@@ -33,9 +37,20 @@ static void fill(struct weight *w, float value)
 		w->values[i] = value;
 }
 
-static void init_xavier(struct weight *w)
+static void init_he(struct weight *w)
 {
 	gaussian(w, sqrt(2.0 / (double)w->fan_in));
+}
+
+static void uniform(struct weight *w, double bound)
+{
+	for (size_t i = 0; i < w->rows * w->columns; i++)
+		w->values[i] = (float)bound * (2 * mu_random_uniform(&w->random, i) - 1);
+}
+
+static void init_xavier(struct weight *w)
+{
+	uniform(w, sqrt(3.0 / ((double)(w->fan_in + w->fan_out) / 2)));
 }
 
 static void init_msra(struct weight *w)
@@ -50,8 +65,7 @@ static void init_normal(struct weight *w)
 
 static void init_uniform(struct weight *w)
 {
-	for (size_t i = 0; i < w->rows * w->columns; i++)
-		w->values[i] = 0.07f * (2 * mu_random_uniform(&w->random, i) - 1);
+	uniform(w, 0.07);
 }
 
 static void init_one(struct weight *w)
@@ -102,7 +116,7 @@ static const struct {
 	const char *name;
 	void (*init)(struct weight *w);
 } initializers[] = {
-	{"default", init_xavier}, {"xavier", init_xavier},
+	{"default", init_he},     {"xavier", init_xavier},
 	{"msra", init_msra},      {"orthogonal", init_orthogonal},
 	{"normal", init_normal},  {"uniform", init_uniform},
 	{"one", init_one},        {"zero", init_zero},
@@ -143,6 +157,8 @@ enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *init
 	void (*init)(struct weight *) = NULL;
 	size_t largest = 0;
 
+	if (strcmp(initializer, "default") == 0 && plan->net->initializer)
+		initializer = plan->net->initializer;
 	for (size_t i = 0; i < sizeof initializers / sizeof *initializers; i++)
 		if (strcmp(initializers[i].name, initializer) == 0)
 			init = initializers[i].init;

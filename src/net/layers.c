@@ -44,21 +44,44 @@ static size_t window(size_t size, int kernel, int stride, int pad, bool ceil)
 	return (size_t)((span + (ceil ? stride - 1 : 0)) / stride) + 1;
 }
 
-static int need_image(struct mu_net *net, const char *kind, const struct mu_shape *in)
-{
-	char text[96];
+/* A layer whose shapes are being checked. */
+struct place {
+	struct mu_net *net;
+	enum mu_op_kind kind;
+	const char *name; /* NULL: automatic */
+	const struct mu_shape *in;
+};
 
-	return mu_net_fail(net, "%s needs an input (n, c, h, w), not %s", kind,
-			   mu_shape_text(in, text, sizeof text));
+/* "convolution stage1_unit1_conv1" */
+static const char *place_text(const struct place *at, char *text, size_t nbytes)
+{
+	const char *kind = mu_op_kind_name(at->kind);
+
+	if (at->name)
+		snprintf(text, nbytes, "%s %s%s", kind, at->net->prefix, at->name);
+	else
+		snprintf(text, nbytes, "%s%d", kind, at->net->named[at->kind]);
+	return text;
 }
 
-static int need_larger(struct mu_net *net, const char *kind, const int *kernel,
-		       const struct mu_shape *in)
+static int need_image(const struct place *at)
 {
-	return mu_net_fail(
-		net,
-		"%s with kernel %dx%d does not fit its input of %zux%zu: a larger image is needed",
-		kind, kernel[0], kernel[1], in->dims[2], in->dims[3]);
+	char layer[160], shape[96];
+
+	return mu_net_fail(at->net, "%s needs an input (n, c, h, w), not %s",
+			   place_text(at, layer, sizeof layer),
+			   mu_shape_text(at->in, shape, sizeof shape));
+}
+
+static int need_larger(const struct place *at, const int *kernel)
+{
+	char layer[160];
+
+	return mu_net_fail(at->net,
+			   "%s with kernel %dx%d does not fit its input of %zux%zu: a larger image "
+			   "is needed",
+			   place_text(at, layer, sizeof layer), kernel[0], kernel[1],
+			   at->in->dims[2], at->in->dims[3]);
 }
 
 int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
@@ -73,7 +96,7 @@ int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *
 		return -1;
 	s = shape_of(net, in);
 	if (s->ndims != 4)
-		return need_image(net, "convolution", s);
+		return need_image(&(struct place){net, MU_OP_CONVOLUTION, name, s});
 	a.groups = one_or(a.groups);
 	out = (struct mu_shape){4, {0, (size_t)a.filters, 0, 0}};
 	weight = (struct mu_shape){4, {(size_t)a.filters, s->dims[1] / (size_t)a.groups, 0, 0}};
@@ -84,7 +107,8 @@ int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *
 					 a.stride[i], a.pad[i], false);
 		weight.dims[2 + i] = (size_t)a.kernel[i];
 		if (out.dims[2 + i] == 0)
-			return need_larger(net, "convolution", a.kernel, s);
+			return need_larger(&(struct place){net, MU_OP_CONVOLUTION, name, s},
+					   a.kernel);
 	}
 	if (a.filters < 1 || a.filters % a.groups != 0 || s->dims[1] % (size_t)a.groups != 0)
 		return mu_net_fail(
@@ -142,7 +166,7 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 		return -1;
 	s = shape_of(net, in);
 	if (s->ndims != 4)
-		return need_image(net, "pooling", s);
+		return need_image(&(struct place){net, MU_OP_POOLING, name, s});
 	out = *s;
 	for (int i = 0; i < 2; i++) {
 		if (a.global) {
@@ -154,7 +178,7 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 		out.dims[2 + i] =
 			window(s->dims[2 + i], a.kernel[i], a.stride[i], a.pad[i], a.ceil);
 		if (out.dims[2 + i] == 0)
-			return need_larger(net, "pooling", a.kernel, s);
+			return need_larger(&(struct place){net, MU_OP_POOLING, name, s}, a.kernel);
 	}
 	return mu_net_add(net, &(struct net_spec){MU_OP_POOLING, name, &a, sizeof a, 1, &in, out});
 }
@@ -203,6 +227,22 @@ int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *at
 	    mu_net_add_param(net, "moving_var", c, a.momentum) != MU_OK)
 		return -1;
 	return t;
+}
+
+int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name)
+{
+	const struct mu_shape *s;
+
+	if (!usable(net, in))
+		return -1;
+	s = shape_of(net, in);
+	if (s->ndims != 4)
+		return need_image(&(struct place){net, MU_OP_LRN, name, s});
+	if (attr->size < 1 || attr->size % 2 == 0 || !(attr->k > 0) || !(attr->alpha >= 0))
+		return mu_net_fail(
+			net, "LRN: size %d must be odd, k %g above 0 and alpha %g not below 0",
+			attr->size, (double)attr->k, (double)attr->alpha);
+	return mu_net_add(net, &(struct net_spec){MU_OP_LRN, name, attr, sizeof *attr, 1, &in, *s});
 }
 
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)

@@ -30,6 +30,7 @@ struct mu_plan {
 	size_t **op_keys; /* per operation: its n_params + n_aux keys */
 	void *arena;
 	size_t arena_bytes;
+	bool dry; /* without arena: only to be looked at */
 	float *probabilities; /* plain copy where the device lays its output out otherwise */
 };
 
@@ -40,7 +41,7 @@ struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
 enum mu_status mu_plan_operations(struct mu_plan *plan);
 
 /* src/net/arena.c: place all activations, gradients, workspaces and scratch in one arena by
- * lifetime, and set pointers. */
+ * lifetime, and set pointers. Of a dry plan only arena_bytes. */
 enum mu_status mu_plan_memory(struct mu_plan *plan);
 
 #endif

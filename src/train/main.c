@@ -21,9 +21,9 @@ static int exit_status(enum mu_status st)
 }
 
 /* Wrong use is the user's to mend: the message says all, whichever rank and line found it. */
-static void tell(enum mu_status st, int rank)
+static void tell(enum mu_status st, int rank, const char *role)
 {
-	char who[96], host[64] = "unknown host";
+	char who[128], host[64] = "unknown host";
 
 	if (st == MU_ERR_USAGE) {
 		if (*mu_trace_message())
@@ -31,7 +31,8 @@ static void tell(enum mu_status st, int rank)
 		return;
 	}
 	gethostname(host, sizeof host - 1);
-	snprintf(who, sizeof who, "trainer: rank %d on %s", rank, host);
+	snprintf(who, sizeof who, "trainer: rank %d%s%s on %s", rank, *role ? ", " : "", role,
+		 host);
 	mu_trace_print(stderr, who);
 }
 
@@ -85,7 +86,7 @@ int main(int argc, char **argv)
 {
 	enum mu_status st;
 	MPI_Comm world = MPI_COMM_NULL;
-	bool agreed = false;
+	struct mu_train_end end = {.agreed = false};
 	int rank = 0, size = 1;
 
 	limit_spinning(argv);
@@ -96,12 +97,12 @@ int main(int argc, char **argv)
 	}
 	st = mu_comm_rank(world, &rank, &size);
 	if (st == MU_OK)
-		st = mu_train(world, argc, argv, &agreed);
-	if (st != MU_OK && !agreed)
+		st = mu_train(world, argc, argv, &end);
+	if (st != MU_OK && !end.agreed)
 		wait_for_others(st, rank);
 	if (st != MU_OK)
-		tell(st, rank);
-	if (st != MU_OK && !agreed)
+		tell(st, rank, end.who);
+	if (st != MU_OK && !end.agreed)
 		abort_job(st);
 	mu_world_close(&world);
 	return exit_status(st);

@@ -14,13 +14,13 @@ static const char model[] = "model", job[] = "job and stores", rule[] = "optimis
 
 const struct mu_option mu_train_option_table[] = {
 	{"network", MU_OPTION_STRING, AT(network), NULL, 0, 0, NULL, model,
-	 "NAME  network to train: lenet, mlp", false},
+	 "NAME  network to train, such as lenet or resnet; a wrong name lists them", false},
 	{"num-layers", MU_OPTION_INT, AT(num_layers), "0", 0, 10000, NULL, model,
 	 "N  depth, for networks that come in several (0: the network's own)", true},
 	{"num-classes", MU_OPTION_INT, AT(num_classes), "0", 0, 1e7, NULL, model,
 	 "N  classes (0: the network's own)", true},
 	{"image-shape", MU_OPTION_STRING, AT(image_shape), NULL, 0, 0, NULL, model,
-	 "C,H,W  shape of one sample, with --benchmark 1", true},
+	 "C,H,W  shape of one sample, with --benchmark 1 or --summary", true},
 	{"initializer", MU_OPTION_STRING, AT(initializer), "default", 0, 0,
 	 "default|xavier|msra|orthogonal|normal|uniform|one|zero", model, "NAME  initial weights",
 	 true},
@@ -101,6 +101,8 @@ const struct mu_option mu_train_option_table[] = {
 
 	{"check", MU_OPTION_FLAG, AT(check), NULL, 0, 0, NULL, about,
 	 "check options, data and layout of the job, and stop", false},
+	{"summary", MU_OPTION_STRING, AT(summary), NULL, 0, 0, "|dot", about,
+	 "[dot]  print the network's layers, or a graph for Graphviz, and stop", false},
 	{"help", MU_OPTION_FLAG, AT(help), NULL, 0, 0, NULL, about, "this text", false},
 	{"help-all", MU_OPTION_FLAG, AT(help_all), NULL, 0, 0, NULL, about, "all options", false},
 	{"version", MU_OPTION_FLAG, AT(version), NULL, 0, 0, NULL, about, "the version", false},
@@ -178,10 +180,10 @@ static enum mu_status check_data(const struct mu_options *o, const struct train_
 			"--benchmark 1 and --data-dir %s contradict each other: random data or "
 			"files?",
 			v->data_dir);
-	if (!v->benchmark && !v->data_dir)
+	if (!v->benchmark && !v->data_dir && !v->summary)
 		MU_FAIL(MU_ERR_USAGE,
 			"no data: give --data-dir DIR with the MNIST IDX files, or --benchmark 1");
-	if (v->image_shape && !v->benchmark)
+	if (v->image_shape && !v->benchmark && !v->summary)
 		MU_FAIL(MU_ERR_USAGE,
 			"--image-shape %s without --benchmark 1: files bring their own shape",
 			v->image_shape);

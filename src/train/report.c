@@ -78,6 +78,8 @@ static void report_model(const struct train_run *run)
 		    "activations",
 		    run->options.network, counts.params, counts.arrays, counts.aux,
 		    (double)mu_plan_arena_bytes(run->plan) / 1e6);
+	if (*mu_net_notes(run->net))
+		mu_log_info("%s", mu_net_notes(run->net));
 	mu_log_info("device %s", device);
 	if (strcmp(run->device.ops->name, "ref") == 0)
 		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "

@@ -257,6 +257,30 @@ out:
 	return st;
 }
 
+enum mu_status mu_train_summary(const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	struct mu_net_config model = {.network = v->network, .num_layers = v->num_layers};
+	size_t batch = (size_t)(v->batch_per_device ? v->batch_per_device : v->batch_size);
+	const struct mu_network *network;
+	struct mu_device device = {.ops = NULL};
+	struct mu_net *net = NULL;
+	struct mu_plan *plan = NULL;
+
+	MU_TRY(mu_network_find(&network, v->network));
+	MU_TRY(find_shape(v, network, model.shape));
+	model.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
+	MU_TRY(mu_device_open(&device, v->devices, 1));
+	MU_TRY(mu_net_new(&net, &model));
+	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN));
+	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
+out:
+	mu_plan_free(plan);
+	mu_net_free(net);
+	mu_device_close(&device);
+	return st;
+}
+
 void mu_train_release(struct train_run *run)
 {
 	mu_kv_free(run->kv);

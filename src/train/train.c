@@ -174,49 +174,57 @@ out:
 	return st;
 }
 
-/* *agreed: would an error from here on be known to all ranks? See mu_train. */
+/* end->agreed: would an error from here on be known to all ranks? */
 static enum mu_status run_job(struct train_run *run, struct mu_options *options,
-			      const struct arguments *arguments, MPI_Comm comm, bool *agreed)
+			      const struct arguments *arguments, MPI_Comm comm,
+			      struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
 	struct train_options *v = &run->options;
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	*agreed = true;
+	end->agreed = true;
 	MU_TRY(parse(options, run, arguments));
 	if (answer(options, v, rank))
 		goto out;
+	if (v->summary) {
+		if (rank == 0)
+			MU_TRY(mu_train_summary(v));
+		goto out;
+	}
 	MU_TRY(check_roles(run, size));
-	*agreed = false;
+	end->agreed = false;
 	MU_TRY(mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0));
+	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
+		 run->topology.index);
 	start_log(run, options);
-	*agreed = true;
+	end->agreed = true;
 	MU_TRY(mu_train_setup(run));
 	if (v->check && is_worker_0(&run->topology))
 		mu_log_info("check: options, data and layout are good");
 	if (v->check || v->test_io)
 		goto out;
-	*agreed = false;
+	end->agreed = false;
 	MU_TRY(work(run));
-	*agreed = true;
+	end->agreed = true;
 out:
 	return st;
 }
 
-enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], bool *agreed)
+enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
 	struct arguments arguments = {0};
 	struct mu_options options = {0};
 	struct train_run *run = NULL;
 
-	*agreed = false;
+	*end = (struct mu_train_end){.agreed = false};
 	MU_TRY(MU_ALLOC(run, 1, "run"));
 	MU_TRY(share_arguments(&arguments, comm, argc, argv));
-	MU_TRY(run_job(run, &options, &arguments, comm, agreed));
+	MU_TRY(run_job(run, &options, &arguments, comm, end));
 out:
-	if (st != MU_OK && *agreed)
+	if (st != MU_OK && end->agreed)
 		st = settle(st, comm);
 	if (run)
 		mu_train_release(run);

@@ -26,6 +26,7 @@ struct train_options {
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
 	double target_accuracy;
+	const char *summary; /* "" or "dot"; NULL: none */
 	bool check, help, help_all, version, info;
 };
 
@@ -77,6 +78,8 @@ struct train_run {
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all
  * ranks. */
 enum mu_status mu_train_setup(struct train_run *run);
+/* --summary: the network of the options on standard output. No data, no roles. Not collective. */
+enum mu_status mu_train_summary(const struct train_options *v);
 void mu_train_release(struct train_run *run);
 
 /* fit.c: the training loop of a worker. */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Local response normalisation on oneDNN, whose formula across channels is ours. oneDNN 2.6.3's
+ * kernel for layouts with channels last is right for windows of 5 channels, the size that networks
+ * use; planning others crashes or gives wrong gradients. Those work on plain tensors.
+ */
+#include "cpu.h"
+
+#include <muster/base.h>
+
+static enum mu_status describe_forward(struct cpu_plan *p, const dnnl_memory_desc_t *md,
+				       dnnl_primitive_desc_t *pd)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_lrn *a = p->op->attr;
+	bool train = p->op->phase == MU_PHASE_TRAIN;
+	dnnl_lrn_desc_t desc;
+
+	CPU_DNNL(dnnl_lrn_forward_desc_init(
+		&desc, train ? dnnl_forward_training : dnnl_forward_inference,
+		dnnl_lrn_across_channels, md, a->size, a->alpha, a->beta, a->k));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
+out:
+	return st;
+}
+
+/* in: the input's values as md; workspace: what forward keeps for backward, -1 if nothing. */
+static enum mu_status plan_backward(struct cpu_plan *p, const dnnl_memory_desc_t *md,
+				    dnnl_primitive_desc_t hint, int in, int workspace)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_lrn *a = p->op->attr;
+	dnnl_lrn_desc_t desc;
+	dnnl_memory_desc_t have;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[4];
+	int n = 0, grad, to;
+
+	CPU_DNNL(dnnl_lrn_backward_desc_init(&desc, dnnl_lrn_across_channels, md, md, a->size,
+					     a->alpha, a->beta, a->k));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	mu_cpu_tensor_md(&have, p->op->inputs[0]);
+	grad = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
+	to = dnnl_memory_desc_equal(&have, md) ? grad : mu_cpu_temporary(p, md);
+	args[n++] = (struct cpu_arg){DNNL_ARG_SRC, in};
+	args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_DST, mu_cpu_memory(p, md, CPU_OUT_GRAD, 0)};
+	args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_SRC, to};
+	if (workspace >= 0)
+		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
+	MU_TRY(mu_cpu_step(p, pd, n, args));
+	if (to != grad)
+		MU_TRY(mu_cpu_reorder(p, to, grad));
+out:
+	return st;
+}
+
+static bool channels_last(const dnnl_memory_desc_t *md)
+{
+	return md->format_desc.blocking.inner_nblks == 0 &&
+	       md->format_desc.blocking.strides[1] == 1;
+}
+
+enum mu_status mu_cpu_plan_lrn(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	bool train = op->phase == MU_PHASE_TRAIN;
+	dnnl_memory_desc_t have, md, kept;
+	dnnl_primitive_desc_t pd = NULL, hint = NULL;
+	struct cpu_arg args[3];
+	int n = 0, workspace = -1, in;
+
+	mu_cpu_tensor_md(&have, op->inputs[0]);
+	md = have;
+	if (channels_last(&have) && ((const struct mu_lrn *)op->attr)->size != 5)
+		mu_cpu_plain(&md, &op->inputs[0]->shape);
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
+	MU_TRY(describe_forward(p, &md, &pd));
+	CPU_DNNL(dnnl_primitive_desc_clone(&hint, pd));
+	kept = *mu_cpu_query(pd, dnnl_query_workspace_md);
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &md, train, &in));
+	args[n++] = (struct cpu_arg){DNNL_ARG_SRC, in};
+	args[n++] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &md, CPU_OUT_DATA, 0)};
+	if (dnnl_memory_desc_get_size(&kept) > 0) {
+		workspace = mu_cpu_keep(p, &kept);
+		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
+	}
+	MU_TRY(mu_cpu_step(p, pd, n, args));
+	p->program = &p->impl->backward;
+	if (op->inputs[0]->needs_grad)
+		MU_TRY(plan_backward(p, &md, hint, in, workspace));
+out:
+	dnnl_primitive_desc_destroy(hint);
+	return st;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How large a net is: parameters and multiply-adds. */
+#include "graph.h"
+
+/* Every weight of a convolution is used once per output pixel, that of a fully connected layer
+ * once. */
+double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer)
+{
+	const struct mu_shape *out = &net->tensors[layer->outputs[0]].shape;
+
+	if (layer->kind == MU_OP_FULLY_CONNECTED)
+		return (double)mu_shape_n(&layer->params[0].shape);
+	if (layer->kind == MU_OP_CONVOLUTION)
+		return (double)mu_shape_n(&layer->params[0].shape) *
+		       (double)(out->dims[2] * out->dims[3]);
+	return 0;
+}
+
+void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts)
+{
+	*counts = (struct mu_net_counts){.layers = (size_t)net->n_layers};
+	for (int l = 0; l < net->n_layers; l++) {
+		const struct net_layer *layer = &net->layers[l];
+
+		counts->macs += mu_net_layer_macs(net, layer);
+		for (int p = 0; p < layer->n_params; p++) {
+			size_t n = mu_shape_n(&layer->params[p].shape);
+
+			if (layer->params[p].aux) {
+				counts->aux += n;
+			} else {
+				counts->params += n;
+				counts->arrays++;
+			}
+		}
+	}
+}

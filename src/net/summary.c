@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan as a table of its operations, or as a graph for Graphviz. */
+#include "plan.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+#include <muster/device.h>
+
+/* One sample's shape: "(64, 56, 56)" */
+static const char *sample_shape(const struct mu_tensor *t, char *text, size_t nbytes)
+{
+	struct mu_shape shape = {.ndims = t->shape.ndims - 1};
+
+	for (int i = 0; i < shape.ndims; i++)
+		shape.dims[i] = t->shape.dims[i + 1];
+	return mu_shape_text(&shape, text, nbytes);
+}
+
+static const char *activation_name(const struct mu_activation *a)
+{
+	switch (a->kind) {
+	case MU_ACTIVATION_RELU: return "relu";
+	case MU_ACTIVATION_TANH: return "tanh";
+	case MU_ACTIVATION_SIGMOID: return "sigmoid";
+	}
+	return "?";
+}
+
+/* "convolution + relu", "relu" */
+static const char *kind_text(const struct mu_op *op, char *text, size_t nbytes)
+{
+	if (op->kind == MU_OP_ACTIVATION)
+		snprintf(text, nbytes, "%s", activation_name(op->attr));
+	else
+		snprintf(text, nbytes, "%s%s%s", mu_op_kind_name(op->kind),
+			 op->fused_activation ? " + " : "",
+			 op->fused_activation ? activation_name(op->fused_activation) : "");
+	return text;
+}
+
+static size_t params_of(const struct mu_op *op)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < op->n_params; i++)
+		n += mu_shape_n(&op->params[i].shape);
+	return n;
+}
+
+static double macs_of(const struct mu_plan *plan, size_t i)
+{
+	return mu_net_layer_macs(plan->net, &plan->net->layers[plan->op_layer[i]]);
+}
+
+/* Bytes of the outputs that have memory of their own. */
+static size_t output_bytes(const struct mu_op *op)
+{
+	size_t n = 0;
+
+	for (int o = 0; o < op->n_outputs && !op->in_place; o++)
+		n += op->outputs[o]->nbytes;
+	return n;
+}
+
+static void print_line(const struct mu_plan *plan, size_t i, FILE *stream)
+{
+	const struct mu_op *op = &plan->ops[i];
+	char shape[96], kind[64];
+
+	fprintf(stream, "%-36s %-22s %-17s %11zu %9.5f %10.3f %10.3f\n", op->name,
+		kind_text(op, kind, sizeof kind), sample_shape(op->outputs[0], shape, sizeof shape),
+		params_of(op), macs_of(plan, i) / 1e9, (double)output_bytes(op) / 1e6,
+		(double)op->workspace_nbytes / 1e6);
+}
+
+static void print_totals(const struct mu_plan *plan, FILE *stream)
+{
+	struct mu_net_counts counts;
+	double outputs = 0, workspaces = 0, scratch = 0;
+
+	mu_net_counts(plan->net, &counts);
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		const struct mu_op *op = &plan->ops[i];
+
+		outputs += (double)output_bytes(op);
+		workspaces += (double)op->workspace_nbytes;
+		if ((double)op->scratch_nbytes > scratch)
+			scratch = (double)op->scratch_nbytes;
+	}
+	fprintf(stream, "%-36s %-22s %-17s %11zu %9.5f %10.3f %10.3f\n", "total", "", "",
+		counts.params, counts.macs / 1e9, outputs / 1e6, workspaces / 1e6);
+	fprintf(stream,
+		"\nparameters %zu in %zu arrays, auxiliary values %zu, %.6f GMAC per sample\n",
+		counts.params, counts.arrays, counts.aux, counts.macs / 1e9);
+	fprintf(stream,
+		"memory: weights %.1f MB%s; activations, %sworkspace and %.1f MB of scratch, "
+		"shared by lifetime: %.1f MB\n",
+		(double)plan->n * sizeof(float) / 1e6,
+		plan->phase == MU_PHASE_TRAIN ? ", gradients as much" : "",
+		plan->phase == MU_PHASE_TRAIN ? "their gradients, " : "", scratch / 1e6,
+		(double)plan->arena_bytes / 1e6);
+}
+
+static enum mu_status check_stream(const struct mu_plan *plan, FILE *stream)
+{
+	enum mu_status st = MU_OK;
+
+	if (fflush(stream) != 0 || ferror(stream))
+		MU_FAIL(MU_ERR_IO, "the summary of network %s could not be written",
+			plan->net->config.network);
+out:
+	return st;
+}
+
+enum mu_status mu_plan_summary(const struct mu_plan *plan, FILE *stream)
+{
+	char device[128], shape[96];
+
+	plan->device->ops->describe(plan->device, device, sizeof device);
+	fprintf(stream, "%s, input %s, batch %zu, %s, %s\n", plan->net->config.network,
+		sample_shape(&plan->tensors[0], shape, sizeof shape), plan->batch_size,
+		plan->phase == MU_PHASE_TRAIN ? "training" : "inference", device);
+	if (*plan->net->note)
+		fprintf(stream, "%s\n", plan->net->note);
+	fprintf(stream, "\n%-36s %-22s %-17s %11s %9s %10s %10s\n", "layer", "kind",
+		"output (c, h, w)", "parameters", "GMAC", "output MB", "workspace");
+	for (size_t i = 0; i < plan->n_ops; i++)
+		print_line(plan, i, stream);
+	print_totals(plan, stream);
+	return check_stream(plan, stream);
+}
+
+/* ---- graph ---- */
+
+static void print_node(const struct mu_plan *plan, size_t i, FILE *stream)
+{
+	const struct mu_op *op = &plan->ops[i];
+	char shape[96], kind[64];
+
+	fprintf(stream, "\tn%zu [label=\"%s\\n%s\\n%s", i, op->name,
+		kind_text(op, kind, sizeof kind),
+		sample_shape(op->outputs[0], shape, sizeof shape));
+	if (op->n_params > 0)
+		fprintf(stream, "\\n%zu parameters", params_of(op));
+	fprintf(stream, "\"];\n");
+}
+
+/* The operation that makes tensor t; plan->n_ops if it is the input. */
+static size_t producer_of(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int o = 0; o < plan->ops[i].n_outputs; o++)
+			if (plan->ops[i].outputs[o] == t)
+				return i;
+	return plan->n_ops;
+}
+
+enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream)
+{
+	char shape[96];
+
+	fprintf(stream, "digraph \"%s\" {\n\tnode [shape=box];\n\tn%zu [label=\"input\\n%s\"];\n",
+		plan->net->config.network, plan->n_ops,
+		sample_shape(&plan->tensors[0], shape, sizeof shape));
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		print_node(plan, i, stream);
+		for (int k = 0; k < plan->ops[i].n_inputs; k++)
+			fprintf(stream, "\tn%zu -> n%zu;\n",
+				producer_of(plan, plan->ops[i].inputs[k]), i);
+	}
+	fprintf(stream, "}\n");
+	return check_stream(plan, stream);
+}
