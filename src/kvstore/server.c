@@ -170,7 +170,9 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		.stale_max = s->stale_max,
 	};
 	MU_MPI(MPI_Start(&s->answers[w]));
-	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+	/* In a step the weights that follow wake the worker: it waits for those. */
+	if (s->peers[w].doing != WIRE_STEP || s->n_parts == 0)
+		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
 }
