@@ -65,6 +65,7 @@ AC_DEFUN([MU_WARNINGS], [
 STD_CFLAGS=
 WARN_CFLAGS=
 MU_ADD_FLAG([STD_CFLAGS], [-std=gnu11])
+MU_ADD_FLAG([STD_CFLAGS], [-fno-math-errno]) dnl errno of sqrtf keeps loops from becoming vectors
 for mu_flag in -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
 	-Wvla -Wpointer-arith -Wwrite-strings -Wundef -Wformat=2 -Wcast-qual -Wduplicated-cond -Wlogical-op; do
 	MU_ADD_FLAG([WARN_CFLAGS], [$mu_flag])
