@@ -56,6 +56,17 @@ misused 1 'initializer.*zeros.*zero' $mlp --initializer zeros
 misused 1 'dtype float16.*float32' $mlp --dtype float16
 misused 1 'gpus 0' $mlp --gpus 0
 
+both misused 'num-layers 7' --network lenet --num-layers 7 --summary
+both misused 'device.*tpu' --network lenet --devices tpu --summary
+
+part "an environment that differs between ranks"
+# shellcheck disable=SC2086 # lists of options
+timeout -k 5 $((10 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN -n 1 env OMP_NUM_THREADS=abc "$TRAINER" $mlp : \
+	-n 2 "$TRAINER" $mlp >"$log" 2>&1 </dev/null
+status=$?
+[ $status = 2 ] || fail "exit status $status, not 2, of a bad OMP_NUM_THREADS on one rank"
+expect_count 1 'error: .*OMP_NUM_THREADS'
+
 part "ranks and servers"
 misused 3 'num-servers 3 .*3 ranks' $mlp --num-servers 3
 misused 3 'num-servers 7 .*3 ranks' $mlp --num-servers 7

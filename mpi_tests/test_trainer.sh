@@ -70,7 +70,7 @@ cmp -s expected found || fail "other lines than expected: $(diff expected found)
 expect '^start with arguments network=mlp, .*batch_size=20,'
 expect '^node 0 \(.+\): worker 0 \(rank 0, pid \d+\), worker 1 \(rank 1, pid \d+\), server 0 \(rank 2, pid \d+\)$'
 expect '^2 workers, 1 server, \d+ threads? per worker; '
-expect '^batch size 20 per worker, 40 global; 600 samples in 15 steps an epoch$'
+expect '^batch size 20 per device, 20 per worker, 40 global; 600 samples in 15 steps an epoch$'
 expect '^optimizer sgd: lr 0.1, gradients rescaled by 1/40$'
 train 2 --network mlp --data-dir set --num-epochs 1 --batch-size 100 --disp-batches 2
 stamp='\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} Node\[0\] '
@@ -97,7 +97,7 @@ done
 train 1 $mlp --num-epochs 1 --num-examples 59
 expect '^trained 59 samples'
 train 3 --network mlp --data-dir set --num-epochs 1 --global-batch-size 30 $plain
-expect '^batch size 15 per worker, 30 global'
+expect '^batch size 15 per device, 15 per worker, 30 global'
 
 part "without data, without training"
 train 3 --network mlp --benchmark 1 --num-batches 30 --num-epochs 1 --batch-size 10 $plain

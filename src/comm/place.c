@@ -95,8 +95,10 @@ enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads)
 	int asked = 0;
 
 	*n_threads = 1;
-	MU_TRY(threads_asked(&asked));
-	MU_TRY(mu_cores_mine(&mine));
+	st = threads_asked(&asked);
+	if (st == MU_OK)
+		st = mu_cores_mine(&mine);
+	MU_TRY(mu_agree(st, t->node)); /* the environment may be wrong on one rank only */
 	if (t->role == MU_ROLE_WORKER) {
 		*n_threads = t->bound ? mu_cores_count(&mine) : t->node_cores / t->node_num_workers;
 		if (asked > 0)

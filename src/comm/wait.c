@@ -68,10 +68,15 @@ static double sleep_seconds(const struct mu_topology *t, double waited)
 	return clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX);
 }
 
-/* How long to poll, after the wait began and after every wake, before sleeping. */
+/*
+ * How long to poll, after the wait began and after every wake, before sleeping. A server with
+ * workers on other nodes, who cannot wake it, polls as long as a worker.
+ */
 static double poll_seconds(const struct mu_topology *t)
 {
-	return t && t->role == MU_ROLE_SERVER ? SERVER_POLL_SECONDS : YIELD_SECONDS;
+	if (t && t->role == MU_ROLE_SERVER && t->num_nodes == 1)
+		return SERVER_POLL_SECONDS;
+	return YIELD_SECONDS;
 }
 
 void mu_waiter_nap(struct mu_waiter *w)
@@ -124,7 +129,8 @@ enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *re
 			break;
 		mu_waiter_nap(&waiter);
 		seconds = mu_waiter_overdue(&waiter);
-		if (seconds > 0)
+		/* Of the workers, who all wait for the same servers, the first one tells. */
+		if (seconds > 0 && (!t || t->role == MU_ROLE_SERVER || t->index == 0))
 			mu_log_warn("waiting %.0f s for %s", seconds, what);
 	}
 out:

@@ -61,7 +61,10 @@ static void make_buckets(struct mu_kv_plan *plan, const struct mu_slice *slices,
 		size_t first = end - 1;
 		size_t stop = key_end(slices, n_slices, end - 1);
 
-		while (first > n_front && stop - slices[first - 1].at <= n_max)
+		/* Running statistics are complete last in backward: they must not keep back others.
+		 */
+		while (first > n_front && stop - slices[first - 1].at <= n_max &&
+		       slices[first - 1].rule == slices[end - 1].rule)
 			first--;
 		add_bucket(plan, slices, n_slices, first, end);
 		end = first;

@@ -11,6 +11,7 @@ struct worker {
 	struct wire_order order;       /* of this step, the same for all servers */
 	struct wire_answer *received;  /* one per server */
 	int n_servers;
+	size_t last; /* part whose push began last */
 };
 
 static enum mu_status make_requests(struct mu_kv *kv, struct worker *w)
@@ -119,6 +120,7 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	/* The weights are not read any more in this step: their receive may start. */
 	MU_MPI(MPI_Startall(mu_count(b->n_parts), w->pulls + b->first_part));
 	MU_MPI(MPI_Startall(mu_count(b->n_parts), w->pushes + b->first_part));
+	w->last = b->first_part + b->n_parts - 1;
 	wake_servers(kv);
 out:
 	return st;
@@ -130,10 +132,8 @@ enum mu_status mu_kv_worker_poll(struct mu_kv *kv)
 	struct worker *w = kv->end;
 	int done;
 
-	/*
-	 * Large messages move on inside MPI calls only, whatever the request that is asked about.
-	 */
-	MU_MPI(MPI_Test(&w->answers[0], &done, MPI_STATUS_IGNORE));
+	/* Large messages move on inside MPI calls only: ask about the push that began last. */
+	MU_MPI(MPI_Test(&w->pushes[w->last], &done, MPI_STATUS_IGNORE));
 out:
 	return st;
 }

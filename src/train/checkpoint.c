@@ -4,6 +4,7 @@
 #include "train.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,6 +70,8 @@ enum mu_status mu_train_checkpoint_save(const struct train_run *run, size_t epoc
 	MU_TRY(plain_buffer(run, &plain));
 	MU_TRY(mu_array_file_create(&file, path));
 	MU_TRY(mu_array_file_set_text(file, "network", run->options.network));
+	snprintf(name, sizeof name, "%ld", run->options.num_layers);
+	MU_TRY(mu_array_file_set_text(file, "num_layers", name));
 	for (size_t k = 0; k < n_slices; k++) {
 		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, k);
 
@@ -100,6 +103,10 @@ enum mu_status mu_train_checkpoint_load(const struct train_run *run, size_t epoc
 	if (strcmp(network, run->options.network) != 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, network,
 			run->options.network);
+	MU_TRY(mu_array_file_get_text(file, "num_layers", name, sizeof name));
+	if (strtol(name, NULL, 10) != run->options.num_layers)
+		MU_FAIL(MU_ERR_FORMAT, "%s was saved with --num-layers %s, not %ld", path, name,
+			run->options.num_layers);
 	for (size_t k = 0; k < n_slices; k++) {
 		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, k);
 

@@ -166,6 +166,27 @@ out:
 	return st;
 }
 
+/*
+ * A loss can hide values that are not finite (relu of oneDNN makes 0 of NaN), weights cannot. All
+ * workers hold the same ones here.
+ */
+static enum mu_status check_weights(const struct fit *f)
+{
+	enum mu_status st = MU_OK;
+	const float *weights = mu_kv_weights(f->run->kv);
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(f->run->plan, &n_slices);
+
+	for (size_t k = 0; k < n_slices; k++)
+		for (size_t i = 0; i < slices[k].n_padded; i++)
+			if (!isfinite(weights[slices[k].at + i]))
+				MU_FAIL(MU_ERR_NUMERIC,
+					"epoch %zu: %s is not finite; a lower --lr may help",
+					f->epoch, slices[k].name);
+out:
+	return st;
+}
+
 static enum mu_status train_epoch(struct fit *f)
 {
 	enum mu_status st = MU_OK;
@@ -186,6 +207,7 @@ static enum mu_status train_epoch(struct fit *f)
 	MU_TRY(mu_barrier(run->topology.peers));
 	MU_TRY(mu_kv_pull(run->kv));
 	seconds = mu_now() - start;
+	MU_TRY(check_weights(f));
 	mu_train_metrics_add(&f->total, &f->window);
 	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
 	run->speed_seconds += seconds;

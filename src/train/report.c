@@ -116,8 +116,10 @@ void mu_train_report_start(const struct train_run *run)
 		    run->topology.num_servers, run->topology.num_servers == 1 ? "" : "s",
 		    run->n_threads, run->n_threads == 1 ? "" : "s",
 		    run->synchronous ? "" : " (inside an epoch the metrics are those of worker 0)");
-	mu_log_info("batch size %zu per worker, %zu global; %zu samples in %zu steps an epoch",
-		    batch, all, run->examples, run->steps);
+	mu_log_info(
+		"batch size %zu per device, %zu per worker, %zu global; %zu samples in %zu steps "
+		"an epoch",
+		batch, batch, all, run->examples, run->steps);
 	mu_log_info("optimizer %s: lr %g, gradients rescaled by 1/%zu", run->options.optimizer,
 		    run->options.lr, run->synchronous ? all : batch);
 }

@@ -72,6 +72,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	const struct mu_network *network;
 
 	MU_TRY(mu_network_find(&network, v->network));
+	run->options.network = network->name; /* as the table spells it */
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(find_shape(v, network, config.shape));
 	config.classes = v->num_classes ? (size_t)v->num_classes : network->classes;

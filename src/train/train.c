@@ -189,8 +189,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	if (answer(options, v, rank))
 		goto out;
 	if (v->summary) {
-		if (rank == 0)
-			MU_TRY(mu_train_summary(v));
+		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v) : MU_OK, comm));
 		goto out;
 	}
 	MU_TRY(check_roles(run, size));
