@@ -56,23 +56,30 @@ struct job {
 	int servers, batch;
 };
 
-static enum mu_status run(const struct job *job, const char *folder)
+/* mu_train with the words of a line. */
+static enum mu_status run_line(MPI_Comm comm, char *line)
 {
-	char line[4 * SCRATCH_BYTES], *argv[32], *rest = line;
+	char *argv[32], *rest = line;
 	struct mu_train_end end;
 	int argc = 0;
 
-	snprintf(
-		line, sizeof line,
-		"trainer --network lenet --data-dir %s --model-prefix %s/%s --num-epochs 2 --lr "
-		"0.01 "
-		"--disp-batches 1000 --kv-store %s --optimizer %s --batch-size %d --num-servers %d",
-		folder, folder, job->model, job->store, job->optimizer, job->batch,
-		job->servers ? job->servers : -1);
 	for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 		argv[argc++] = word;
 	argv[argc] = NULL;
-	return mu_train(job->comm, argc, argv, &end);
+	return mu_train(comm, argc, argv, &end);
+}
+
+static enum mu_status run(const struct job *job, const char *folder)
+{
+	char line[4 * SCRATCH_BYTES];
+
+	snprintf(line, sizeof line,
+		 "trainer --network lenet --data-dir %s --model-prefix %s/%s --num-epochs 2 "
+		 "--lr 0.01 --disp-batches 1000 --kv-store %s --optimizer %s --batch-size %d "
+		 "--num-servers %d",
+		 folder, folder, job->model, job->store, job->optimizer, job->batch,
+		 job->servers ? job->servers : -1);
+	return run_line(job->comm, line);
 }
 
 /* Largest difference between arrays of two models; they are in plain order in the files. */
@@ -116,6 +123,49 @@ static double difference(const char *folder, const char *a, const char *b)
 	return worst;
 }
 
+/* A model file for mlp in which one bias is NaN; everything else is zero. */
+static void write_spoilt(const char *folder)
+{
+	static const struct {
+		const char *name;
+		int ndims;
+		size_t dims[2];
+	} arrays[] = {
+		{"arg/fc1_weight", 2, {128, 784}}, {"arg/fc1_bias", 1, {128}},
+		{"arg/fc2_weight", 2, {64, 128}},  {"arg/fc2_bias", 1, {64}},
+		{"arg/fc3_weight", 2, {10, 64}},   {"arg/fc3_bias", 1, {10}},
+	};
+	static float values[128 * 784];
+	struct mu_array_file *file = NULL;
+	char path[2 * SCRATCH_BYTES];
+
+	snprintf(path, sizeof path, "%s/spoilt-0001.h5", folder);
+	CHECK(mu_array_file_create(&file, path) == MU_OK);
+	CHECK(mu_array_file_set_text(file, "network", "mlp") == MU_OK);
+	CHECK(mu_array_file_set_text(file, "num_layers", "0") == MU_OK);
+	for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+		values[0] = i == 1 ? NAN : 0;
+		CHECK(mu_array_file_write(file, arrays[i].name, arrays[i].ndims, arrays[i].dims,
+					  values) == MU_OK);
+	}
+	CHECK(mu_array_file_close(file, true) == MU_OK);
+}
+
+/* relu on oneDNN makes 0 of NaN, so the loss does not show it; the end of the epoch must. */
+static void test_hidden(MPI_Comm world, const char *folder)
+{
+	char line[4 * SCRATCH_BYTES];
+
+	write_spoilt(folder);
+	snprintf(line, sizeof line,
+		 "trainer --network mlp --data-dir %s --model-prefix %s/spoilt --load-epoch 1 "
+		 "--num-epochs 2 --lr 0.01 --batch-size 20",
+		 folder, folder);
+	CHECK(run_line(world, line) == MU_ERR_NUMERIC);
+	CHECK_HAS(mu_trace_message(), "not finite");
+	mu_trace_clear();
+}
+
 static void test_one(MPI_Comm world, const char *folder)
 {
 	struct job job = {world, "local", "sgd", "a", 0, 12};
@@ -127,6 +177,7 @@ static void test_one(MPI_Comm world, const char *folder)
 	job.batch = 13;
 	CHECK(run(&job, folder) == MU_OK);
 	CHECK(difference(folder, "a", "b") > 1e-6);
+	test_hidden(world, folder);
 }
 
 /*
