@@ -208,19 +208,20 @@ struct course {
 	size_t height, batch;
 	int steps;
 	double lr, tolerance;
+	bool takes_long; /* make check-long only */
 };
 
 enum { MAX_STEPS = 10, CLASSES = 10 };
 
 static const struct course courses[] = {
-	{"resnet", 20, 28, 2, 10, 0.01, 1e-5},
-	{"inception-bn-28-small", 0, 28, 2, 10, 0.01, 1e-5},
-	{"resnet-v1", 20, 28, 2, 3, 0.01, 1e-5},
-	{"googlenet", 0, 64, 2, 2, 0.001, 1e-5},
-	{"alexnet", 0, 67, 1, 2, 0.0005, 1e-5},
+	{"resnet", 20, 28, 2, 10, 0.01, 1e-5, false},
+	{"inception-bn-28-small", 0, 28, 2, 10, 0.01, 1e-5, true},
+	{"resnet-v1", 20, 28, 2, 3, 0.01, 1e-5, false},
+	{"googlenet", 0, 64, 2, 2, 0.001, 1e-5, true},
+	{"alexnet", 0, 67, 1, 2, 0.0005, 1e-5, true},
 	/* So deep, of few pixels, that ref parts from itself when weights change by one bit. */
-	{"mobilenet-0.25", 0, 64, 3, 1, 0, 1e-3},
-	{"resnext", 50, 33, 2, 1, 0, 1e-3},
+	{"mobilenet-0.25", 0, 64, 3, 1, 0, 1e-3, true},
+	{"resnext", 50, 33, 2, 1, 0, 1e-3, true},
 };
 
 struct training {
@@ -370,6 +371,8 @@ out:
 
 int main(void)
 {
+	bool all = getenv("MUSTER_LONG") != NULL; /* set by make check-long */
+
 	for (size_t i = 0; i < zoo_n_rows; i++)
 		test_row(&zoo_rows[i]);
 	for (size_t i = 0; i < zoo_n_names; i++)
@@ -380,9 +383,10 @@ int main(void)
 	for (size_t d = 0; mu_device_table[d]; d++)
 		test_summary(mu_device_table[d]->name);
 	for (size_t d = 0; mu_device_table[d]; d++)
-		for (size_t i = 0; mu_network_table[i]; i++)
+		for (size_t i = 0; all && mu_network_table[i]; i++)
 			test_plans(mu_network_table[i], mu_device_table[d]->name);
 	for (size_t i = 0; i < sizeof courses / sizeof *courses; i++)
-		test_course(&courses[i]);
+		if (all || !courses[i].takes_long)
+			test_course(&courses[i]);
 	return check_failures() ? 1 : 0;
 }
