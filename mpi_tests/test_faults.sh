@@ -42,9 +42,9 @@ strike() {
 	fi
 }
 
-# The launcher: what timeout started.
+# The launcher: what timeout started. (A small system has no ps.)
 launcher() {
-	ps -o pid= --ppid $job | tr -d ' '
+	grep -ls "^PPid:[[:space:]]*$job\$" /proc/[0-9]*/status | cut -d / -f 3
 }
 
 # ends WHAT: the run ends in time and leaves nothing; $status is its exit status.
