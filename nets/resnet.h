@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resnet: what the two versions of the residual networks share: depths, widths and the stem. */
+/* resnet: what the residual networks share: depths, widths, the stem and the end. */
 #ifndef NETS_RESNET_H
 #define NETS_RESNET_H
 
@@ -24,5 +24,8 @@ struct resnet {
  */
 enum mu_status mu_resnet_choose(struct mu_net *net, const struct mu_net_config *config,
 				struct resnet *r);
+
+/* The end of all of them: global average pooling, a fully connected layer, softmax. */
+void mu_resnet_head(struct mu_net *net, int in, const struct mu_net_config *config);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depths of residual networks. */
+/* The depths of residual networks, and their end. */
 #include "resnet.h"
 
 #include <stdio.h>
@@ -80,4 +80,16 @@ enum mu_status mu_resnet_choose(struct mu_net *net, const struct mu_net_config *
 		    r->bottleneck ? "bottleneck" : "basic", r->filters[0]);
 out:
 	return st;
+}
+
+void mu_resnet_head(struct mu_net *net, int in, const struct mu_net_config *config)
+{
+	const struct mu_pooling pool = {.average = true, .global = true};
+	const struct mu_fully_connected fc = {.units = (int)config->classes};
+	int x;
+
+	x = mu_net_pooling(net, in, &pool, "pool1");
+	x = mu_net_flatten(net, x, NULL);
+	x = mu_net_fully_connected(net, x, &fc, "fc1");
+	mu_net_softmax(net, x, "softmax");
 }

@@ -81,11 +81,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	}
 	for (int s = 0; s < r.n_stages; s++)
 		x = stage(net, x, &r, s);
-	x = mu_net_pooling(net, x, &(struct mu_pooling){.average = true, .global = true}, "pool1");
-	x = mu_net_flatten(net, x, NULL);
-	x = mu_net_fully_connected(
-		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc1");
-	mu_net_softmax(net, x, "softmax");
+	mu_resnet_head(net, x, config);
 out:
 	return st;
 }

@@ -4,7 +4,7 @@
  * Residual Transformations for Deep Neural Networks, 2017.) As MXNet builds it: a normalisation of
  * the input, the unit's inner width is half its output, the stride is in the grouped convolution.
  */
-#include <muster/net.h>
+#include "resnet.h"
 
 static const int depths[] = {50, 101, 152};
 static const int units[][4] = {{3, 4, 6, 3}, {3, 4, 23, 3}, {3, 8, 36, 3}};
@@ -69,11 +69,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 			x = unit(net, x, 256 << s, u == 0 && s > 0 ? 2 : 1, u == 0);
 		}
 	mu_net_prefix(net, "%s", "");
-	x = mu_net_pooling(net, x, &(struct mu_pooling){.average = true, .global = true}, "pool1");
-	x = mu_net_flatten(net, x, NULL);
-	x = mu_net_fully_connected(
-		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc1");
-	mu_net_softmax(net, x, "softmax");
+	mu_resnet_head(net, x, config);
 out:
 	return st;
 }
