@@ -113,6 +113,11 @@ enum mu_status mu_cpu_reorder(struct cpu_plan *p, int from, int to);
 /* The values of `memory` laid out as md: itself, or a reordered copy (kept, or temporary). */
 enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *md, bool keep,
 			 int *out);
+/* The first parameter, of these dimensions, laid out as md: itself, or a temporary copy. */
+enum mu_status mu_cpu_weights_as(struct cpu_plan *p, int ndims, const dnnl_dim_t *dims,
+				 const dnnl_memory_desc_t *md, int *out);
+/* What oneDNN calls an activation. */
+dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation);
 /* A primitive descriptor with user-managed scratchpad; activation: fused behind it, or NULL. */
 enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
 			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,

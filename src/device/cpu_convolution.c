@@ -72,15 +72,6 @@ static enum mu_status input_as(struct cpu_plan *p, const dnnl_memory_desc_t *md,
 			 p->op->phase == MU_PHASE_TRAIN, out);
 }
 
-static enum mu_status weights_as(struct cpu_plan *p, const struct shape *s,
-				 const dnnl_memory_desc_t *md, int *out)
-{
-	dnnl_memory_desc_t have;
-
-	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
-	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, 0), md, false, out);
-}
-
 static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 				   dnnl_primitive_desc_t *pd, int *src)
 {
@@ -100,7 +91,8 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 	MU_TRY(input_as(p, mu_cpu_query(*pd, dnnl_query_src_md), src));
 	args[0] = (struct cpu_arg){DNNL_ARG_SRC, *src};
 	args[1].arg = DNNL_ARG_WEIGHTS;
-	MU_TRY(weights_as(p, s, mu_cpu_query(*pd, dnnl_query_weights_md), &args[1].memory));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
+				 mu_cpu_query(*pd, dnnl_query_weights_md), &args[1].memory));
 	args[2] = (struct cpu_arg){
 		DNNL_ARG_DST,
 		mu_cpu_memory(p, mu_cpu_query(*pd, dnnl_query_dst_md), CPU_OUT_DATA, 0)};
@@ -164,7 +156,8 @@ static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
 	mu_cpu_tensor_md(&have, p->op->inputs[0]);
 	MU_TRY(mu_cpu_as(p, diff_dst, mu_cpu_query(pd, dnnl_query_diff_dst_md), false,
 			 &args[0].memory));
-	MU_TRY(weights_as(p, s, mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
+				 mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
 	MU_TRY(mu_cpu_step_to(p, pd, 3, args, mu_cpu_query(pd, dnnl_query_diff_src_md),
 			      mu_cpu_memory(p, &have, CPU_IN_GRAD, 0)));
 out:

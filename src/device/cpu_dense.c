@@ -29,15 +29,6 @@ static void describe_shape(const struct mu_op *op, struct shape *s)
 		mu_cpu_plain(&s->bias, &op->params[1].shape);
 }
 
-static enum mu_status weights_as(struct cpu_plan *p, const struct shape *s,
-				 const dnnl_memory_desc_t *md, int *out)
-{
-	dnnl_memory_desc_t have;
-
-	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
-	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, 0), md, false, out);
-}
-
 static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 				   dnnl_primitive_desc_t *hint)
 {
@@ -57,7 +48,8 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &s->dst));
 	args[0] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &s->src, CPU_IN_DATA, 0)};
 	args[1].arg = DNNL_ARG_WEIGHTS;
-	MU_TRY(weights_as(p, s, mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
+				 mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
 	args[2] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &s->dst, CPU_OUT_DATA, 0)};
 	if (s->has_bias) {
 		MU_TRY(mu_cpu_set_param(&op->params[1], &s->bias));
@@ -107,7 +99,8 @@ static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
 	CPU_DNNL(dnnl_inner_product_backward_data_desc_init(&desc, &s->src, &s->weights, &s->dst));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
 	args[0].memory = mu_cpu_memory(p, &s->dst, CPU_OUT_GRAD, 0);
-	MU_TRY(weights_as(p, s, mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
+				 mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
 	args[2].memory = mu_cpu_memory(p, &s->src, CPU_IN_GRAD, 0);
 	MU_TRY(mu_cpu_step(p, pd, 3, args));
 out:

@@ -8,15 +8,6 @@
 
 #include <muster/base.h>
 
-static dnnl_alg_kind_t forward_algorithm(const struct mu_activation *a)
-{
-	switch (a->kind) {
-	case MU_ACTIVATION_RELU: return dnnl_eltwise_relu;
-	case MU_ACTIVATION_TANH: return dnnl_eltwise_tanh;
-	default: return dnnl_eltwise_logistic;
-	}
-}
-
 static dnnl_alg_kind_t training_algorithm(const struct mu_activation *a)
 {
 	switch (a->kind) {
@@ -35,7 +26,7 @@ static enum mu_status describe_forward(struct cpu_plan *p, const struct mu_activ
 
 	CPU_DNNL(dnnl_eltwise_forward_desc_init(
 		&desc, train ? dnnl_forward_training : dnnl_forward_inference,
-		train ? training_algorithm(a) : forward_algorithm(a), md, 0, 0));
+		train ? training_algorithm(a) : mu_cpu_eltwise(a), md, 0, 0));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
 out:
 	return st;

@@ -158,7 +158,16 @@ out:
 	return st;
 }
 
-static dnnl_alg_kind_t eltwise(const struct mu_activation *activation)
+enum mu_status mu_cpu_weights_as(struct cpu_plan *p, int ndims, const dnnl_dim_t *dims,
+				 const dnnl_memory_desc_t *md, int *out)
+{
+	dnnl_memory_desc_t have;
+
+	mu_cpu_param_md(&have, &p->op->params[0], ndims, dims);
+	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, 0), md, false, out);
+}
+
+dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation)
 {
 	switch (activation->kind) {
 	case MU_ACTIVATION_RELU: return dnnl_eltwise_relu;
@@ -178,7 +187,7 @@ enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
 	MU_TRY(user_scratchpad(&attr));
 	if (activation) {
 		CPU_DNNL(dnnl_post_ops_create(&post));
-		CPU_DNNL(dnnl_post_ops_append_eltwise(post, 1, eltwise(activation), 0, 0));
+		CPU_DNNL(dnnl_post_ops_append_eltwise(post, 1, mu_cpu_eltwise(activation), 0, 0));
 		CPU_DNNL(dnnl_primitive_attr_set_post_ops(attr, post));
 	}
 	CPU_DNNL(dnnl_primitive_desc_create(pd, desc, attr, p->cpu->engine, hint));

@@ -49,7 +49,6 @@ static enum mu_status add_operation(struct mu_plan *plan, int l)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
 			plan->net->config.network);
 	plan->links[plan->n_ops] = links;
-	plan->op_layer[plan->n_ops] = l;
 	plan->n_ops++;
 	*op = (struct mu_op){
 		.kind = layer->kind,

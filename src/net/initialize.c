@@ -116,10 +116,10 @@ static const struct {
 	const char *name;
 	void (*init)(struct weight *w);
 } initializers[] = {
-	{"default", init_he},     {"xavier", init_xavier},
-	{"msra", init_msra},      {"orthogonal", init_orthogonal},
-	{"normal", init_normal},  {"uniform", init_uniform},
-	{"one", init_one},        {"zero", init_zero},
+	{"default", init_he},    {"xavier", init_xavier},
+	{"msra", init_msra},     {"orthogonal", init_orthogonal},
+	{"normal", init_normal}, {"uniform", init_uniform},
+	{"one", init_one},       {"zero", init_zero},
 };
 
 static bool ends_with(const char *name, const char *suffix)

@@ -29,12 +29,11 @@ static enum mu_status allocate(struct mu_plan *plan)
 	plan->tensors = calloc(plan->n_tensors, sizeof *plan->tensors);
 	plan->ops = calloc(n_layers, sizeof *plan->ops);
 	plan->links = calloc(n_layers, sizeof *plan->links);
-	plan->op_layer = calloc(n_layers, sizeof *plan->op_layer);
 	plan->op_keys = calloc(n_layers, sizeof *plan->op_keys);
 	plan->slices = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->slices);
 	plan->keys = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->keys);
-	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_layer || !plan->op_keys ||
-	    !plan->slices || !plan->keys)
+	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_keys || !plan->slices ||
+	    !plan->keys)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
 			plan->net->config.network);
 out:
@@ -179,7 +178,6 @@ void mu_plan_free(struct mu_plan *plan)
 	free(plan->tensors);
 	free(plan->ops);
 	free(plan->links);
-	free(plan->op_layer);
 	free(plan->op_keys);
 	free(plan->slices);
 	free(plan->keys);

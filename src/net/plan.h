@@ -23,14 +23,13 @@ struct mu_plan {
 	struct mu_op *ops;
 	struct mu_tensor ***links; /* per operation: its inputs, then its outputs */
 	size_t n_ops, n_planned;   /* n_planned: operations that the device has to release */
-	int *op_layer;             /* layer of the net behind every operation */
 	struct mu_slice *slices;
 	struct plan_key *keys;
 	size_t n_slices, n;
 	size_t **op_keys; /* per operation: its n_params + n_aux keys */
 	void *arena;
 	size_t arena_bytes;
-	bool dry; /* without arena: only to be looked at */
+	bool dry;             /* without arena: only to be looked at */
 	float *probabilities; /* plain copy where the device lays its output out otherwise */
 };
 

@@ -50,7 +50,7 @@ static size_t params_of(const struct mu_op *op)
 
 static double macs_of(const struct mu_plan *plan, size_t i)
 {
-	return mu_net_layer_macs(plan->net, &plan->net->layers[plan->op_layer[i]]);
+	return mu_net_layer_macs(plan->net, &plan->net->layers[plan->ops[i].index]);
 }
 
 /* Bytes of the outputs that have memory of their own. */

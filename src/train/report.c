@@ -18,7 +18,7 @@
 /* What every rank tells of itself. */
 struct card {
 	char host[64];
-	int role, index, pid, n_threads;
+	int role, index, pid;
 };
 
 /* "node 0 (host): worker 0 (rank 0, pid 17), server 0 (rank 2, pid 19)", one line a node. */
@@ -50,10 +50,7 @@ enum mu_status mu_train_report_ranks(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
-	struct card mine = {.role = (int)t->role,
-			    .index = t->index,
-			    .pid = (int)getpid(),
-			    .n_threads = run->n_threads};
+	struct card mine = {.role = (int)t->role, .index = t->index, .pid = (int)getpid()};
 	struct card *cards = calloc((size_t)t->size, sizeof *cards);
 
 	if (!cards)

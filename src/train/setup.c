@@ -108,11 +108,8 @@ static enum mu_status make_plans(struct train_run *run, const struct mu_net_conf
 {
 	enum mu_status st = MU_OK;
 	size_t batch = run->train.config.batch, last = mu_input_count(&run->train, run->steps - 1);
-	char device[64];
 
-	if (run->options.devices)
-		snprintf(device, sizeof device, "%s", run->options.devices);
-	MU_TRY(mu_device_open(&run->device, run->options.devices ? device : NULL, run->n_threads));
+	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
 	MU_TRY(mu_net_new(&run->net, model));
 	MU_TRY(mu_plan_new(&run->plan, run->net, &run->device, batch, MU_PHASE_TRAIN, NULL));
 	if (last > 0 && last < batch)

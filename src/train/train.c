@@ -15,7 +15,7 @@
 struct arguments {
 	char *text;
 	char **argv;
-	long argc, nbytes;
+	long argc;
 };
 
 static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int argc,
