@@ -118,7 +118,7 @@ static size_t wrong_values(const struct mu_input *in, size_t i, const float *dat
  */
 static size_t read_epoch(const struct mu_input_config *config, size_t first, int *seen)
 {
-	static float data[BATCH * IMAGE];
+	static float data[BATCH * IMAGE + 1];
 	float labels[BATCH];
 	uint32_t ids[BATCH];
 	struct mu_input in;
@@ -127,8 +127,12 @@ static size_t read_epoch(const struct mu_input_config *config, size_t first, int
 	if (!CHECK(mu_input_open(&in, config) == MU_OK))
 		return 0;
 	for (size_t t = 0; t < in.steps; t++) {
-		size_t count = mu_input_read(&in, t, data, labels, ids);
+		size_t sample = 3 * in.shape[1] * in.shape[2];
+		size_t count = mu_input_count(&in, t);
 
+		data[count * sample] = -7; /* nothing is written beyond the last sample */
+		CHECK(mu_input_read(&in, t, data, labels, ids) == count);
+		CHECK(data[count * sample] == -7);
 		for (size_t i = 0; i < count; i++) {
 			size_t record = first + ids[i];
 

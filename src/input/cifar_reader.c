@@ -239,8 +239,6 @@ static enum mu_status set_shape(struct mu_input *in, struct cifar *c)
 			"image shape %zu,%zu,%zu with %s files: their images are 3,32,32; a shape "
 			"must be 3,H,W with H and W from 1 to 32",
 			shape[0], shape[1], shape[2], c->kind->name);
-	c->top = (SIDE - in->shape[1]) / 2;
-	c->left = (SIDE - in->shape[2]) / 2;
 	for (size_t i = 0; i < CHANNELS; i++)
 		if (!isfinite(in->config.mean[i]) || !isfinite(in->config.std[i]) ||
 		    in->config.std[i] <= 0)
@@ -314,30 +312,30 @@ static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n,
 	}
 }
 
-/* One channel of the window that begins at row `top` and column `left`. */
-static void cut(const struct mu_input *in, const uint8_t *plane, size_t channel, float *out)
+/* One channel of a window, from the pixel in its upper left corner on. */
+static void cut(const struct mu_input *in, const uint8_t *corner, size_t channel, float *out)
 {
-	const struct cifar *c = in->impl;
 	size_t h = in->shape[1], w = in->shape[2];
 	float mean = in->config.mean[channel], std = in->config.std[channel];
 
 	if (w == SIDE) {
-		scale(out, plane + c->top * SIDE, h * SIDE, mean, std);
+		scale(out, corner, h * SIDE, mean, std);
 		return;
 	}
 	for (size_t y = 0; y < h; y++)
-		scale(out + y * w, plane + (c->top + y) * SIDE + c->left, w, mean, std);
+		scale(out + y * w, corner + y * SIDE, w, mean, std);
 }
 
 static void read_cifar(const struct mu_input *in, size_t record, float *data, float *label)
 {
 	const struct cifar *c = in->impl;
-	const uint8_t *bytes = c->bytes + record * c->record;
-	size_t n = in->shape[1] * in->shape[2];
+	const uint8_t *bytes = c->bytes + record * c->record, *image = bytes + c->kind->labels;
+	size_t h = in->shape[1], w = in->shape[2];
+	size_t top = (SIDE - h) / 2, left = (SIDE - w) / 2;
 
 	for (size_t i = 0; i < CHANNELS; i++)
-		cut(in, bytes + c->kind->labels + i * PLANE, i, data + i * n);
-	*label = bytes[c->kind->labels - 1];
+		cut(in, image + i * PLANE + top * SIDE + left, i, data + i * h * w);
+	*label = image[-1];
 }
 
 static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
