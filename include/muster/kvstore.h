@@ -34,7 +34,7 @@
 struct mu_kv;
 
 struct mu_kv_config {
-	const char *type; /* "local", "device", "dist_sync", "dist_async"; whole words */
+	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
 	const struct mu_slice
 		*slices; /* of worker 0: the model. Servers pass NULL: they get it from worker 0 */
@@ -101,7 +101,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 /*
  * Seconds that a step takes at least if links of this many bytes/s, in both directions at once, are
  * all that counts. M bytes, n workers, k servers: max(M / B, n M / (k B)), for a worker moves M
- * each way and a server n M / k. 0 for one worker alone.
+ * each way and a server n M / k; without servers 2 (n - 1) M / (n B). 0 for a store of one worker.
  */
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second);
 

@@ -17,7 +17,7 @@ static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool upd
 {
 	const struct mu_kv_part *part = &s->parts[p];
 	const float *gradients = mu_kv_inbox(s, p, w);
-	float *weights = s->weights + part->local;
+	float *weights = mu_kv_held(s, p);
 	float *copy = s->outbox + w * s->n + part->local;
 
 	mu_clock_start(MU_CLOCK_UPDATE);
@@ -38,7 +38,7 @@ static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
-	MPI_Request *send = &s->pulls[p * s->n_workers + w];
+	MPI_Request *send = &s->pulls[p * s->n_others + mu_kv_slot(s, w)];
 
 	/*
 	 * The worker has the last answer, or it would not ask again; this only lets MPI forget the

@@ -20,7 +20,8 @@ struct mu_kv_bucket {
 /* One message each way: a run of a bucket that one server holds. */
 struct mu_kv_part {
 	size_t at, n;
-	size_t local; /* first element in the server's own arrays */
+	size_t local;  /* first element in the server's own arrays */
+	size_t number; /* among the parts of its server */
 	int server;
 };
 
@@ -63,10 +64,10 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices
 struct mu_kv_ops {
 	const char *name;
 	bool has_servers;
+	bool hosted;              /* without server ranks: every worker holds a server end */
 	bool one_worker;          /* nothing goes between ranks */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
-	void (*close)(struct mu_kv *kv);
 	enum mu_status (*init)(struct mu_kv *kv);
 	enum mu_status (*step_begin)(struct mu_kv *kv);
 	enum mu_status (*push)(struct mu_kv *kv, size_t bucket);
@@ -78,10 +79,15 @@ struct mu_kv_ops {
 	enum mu_status (*serve)(struct mu_kv *kv);
 };
 
+/* kv->optim, for kinds whose workers update by themselves. */
+enum mu_status mu_kv_bucket_optim(struct mu_kv *kv, const struct mu_optim_config *config);
+
 extern const struct mu_kv_ops mu_kv_local;
 extern const struct mu_kv_ops mu_kv_device;
 extern const struct mu_kv_ops mu_kv_dist_sync;
 extern const struct mu_kv_ops mu_kv_dist_async;
+extern const struct mu_kv_ops mu_kv_dist_sharded;
+extern const struct mu_kv_ops mu_kv_dist_allreduce;
 
 struct mu_kv {
 	const struct mu_kv_ops *ops;
@@ -92,7 +98,10 @@ struct mu_kv {
 	char *names; /* of the slices */
 	size_t n_slices;
 	struct mu_kv_plan plan;
+	int n_servers;              /* server ends: server ranks, or workers that hold one */
+	const int *server_ranks;    /* where they are */
 	float *weights, *gradients; /* NULL on servers */
+	float *sums;                /* dist_allreduce: of all workers' gradients */
 
 	/* The step of a worker. */
 	bool open;
@@ -104,7 +113,9 @@ struct mu_kv {
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;
-	void *end; /* the kind's own: local, worker end or server end */
+	struct mu_optim *optim;      /* of a worker that updates by itself: piece b is bucket b */
+	struct mu_kv_worker *worker; /* the two ends of this rank in a store between ranks */
+	struct mu_kv_server *server;
 };
 
 #endif

@@ -6,10 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kv.h"
+#include "dist.h"
 
-static const struct mu_kv_ops *const table[] = {&mu_kv_local, &mu_kv_device, &mu_kv_dist_sync,
-						&mu_kv_dist_async, NULL};
+static const struct mu_kv_ops *const table[] = {&mu_kv_local,
+						&mu_kv_device,
+						&mu_kv_dist_sync,
+						&mu_kv_dist_async,
+						&mu_kv_dist_allreduce,
+						&mu_kv_dist_sharded,
+						NULL};
 
 /* Kinds that have a name and a meaning, but no code in this version. */
 static const char *const later[] = {
@@ -19,8 +24,6 @@ static const char *const later[] = {
 	"dist_sync_device",
 	"dist_device_async",
 	"dist_async_device",
-	"dist_allreduce",
-	"dist_sharded",
 	NULL,
 };
 
@@ -106,7 +109,7 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	struct mu_kv_cut cut = {
 		.bucket_bytes = config->bucket_bytes,
 		.message_bytes = config->message_bytes,
-		.n_servers = config->topology->num_servers > 0 ? config->topology->num_servers : 1,
+		.n_servers = kv->n_servers > 0 ? kv->n_servers : 1,
 	};
 
 	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
@@ -122,6 +125,14 @@ out:
 	return st;
 }
 
+static void find_servers(struct mu_kv *kv)
+{
+	const struct mu_topology *t = kv->topology;
+
+	kv->n_servers = kv->ops->hosted ? t->num_workers : t->num_servers;
+	kv->server_ranks = kv->ops->hosted ? t->worker_ranks : t->server_ranks;
+}
+
 enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
@@ -133,6 +144,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->ops = lookup(config->type);
 	kv->topology = config->topology;
 	kv->comm = MPI_COMM_NULL;
+	find_servers(kv);
 	kv->schedule = config->schedule;
 	kv->progress = config->progress;
 	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress);
@@ -153,10 +165,12 @@ void mu_kv_free(struct mu_kv *kv)
 {
 	if (!kv)
 		return;
-	if (kv->end)
-		kv->ops->close(kv);
+	mu_optim_free(kv->optim);
+	mu_kv_worker_close(kv->worker);
+	mu_kv_server_close(kv->server);
 	mu_comm_free(kv->weights);
 	mu_comm_free(kv->gradients);
+	mu_comm_free(kv->sums);
 	mu_free(kv->ready);
 	mu_free(kv->keys_left);
 	mu_free(kv->pulled);
@@ -391,7 +405,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.n_buckets = kv->plan.n_buckets,
 		.bytes = kv->plan.n * sizeof(float),
 	};
-	for (int s = 0; s < kv->topology->num_servers; s++) {
+	for (int s = 0; s < kv->n_servers; s++) {
 		size_t nbytes = mu_kv_plan_load(&kv->plan, s) * sizeof(float);
 
 		if (s == 0 || nbytes < layout->bytes_per_server_min)
@@ -403,12 +417,16 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 {
-	double per_server = (double)kv->topology->num_workers / kv->topology->num_servers;
+	double n = kv->topology->num_workers, k = kv->n_servers;
+	double models; /* that the busiest link moves each way */
 
-	if (!kv->ops->has_servers)
+	if (kv->ops->one_worker)
 		return 0;
-	return (double)(kv->plan.n * sizeof(float)) / bytes_per_second *
-	       (per_server > 1 ? per_server : 1);
+	if (kv->ops->hosted)
+		models = 2 * (n - 1) / n;
+	else
+		models = n > k ? n / k : 1;
+	return models * (double)(kv->plan.n * sizeof(float)) / bytes_per_second;
 }
 
 void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness)

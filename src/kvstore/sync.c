@@ -5,28 +5,36 @@
  * workers' gradients of it are here. Workers are counted, not messages: a worker has one place per
  * part, and refills it only after its answer.
  */
+#include <string.h>
+
 #include "dist.h"
 
 /* Sum, update, block by block: a block's sum is still in the cache when the update reads it. */
 static void sum_and_update(struct mu_kv_server *s, size_t p)
 {
 	const struct mu_kv_part *part = &s->parts[p];
+	float *held = mu_kv_held(s, p);
 
 	if (s->round_count <= 0)
 		return;
 	mu_clock_start(MU_CLOCK_UPDATE);
-	mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
+	if (s->optim)
+		mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
-		const float *sum = s->sum;
+		float *out = s->optim ? s->sum : held + from;
+		const float *sum = out;
 
 		for (size_t w = 0; w < s->n_workers; w++)
 			s->sources[w] = mu_kv_inbox(s, p, w) + from;
-		if (s->n_workers == 1)
+		if (s->n_workers > 1)
+			mu_optim_sum(out, s->sources, s->n_workers, n);
+		else if (s->optim)
 			sum = s->sources[0];
 		else
-			mu_optim_sum(s->sum, s->sources, s->n_workers, n);
-		mu_optim_block(s->optim, p, from, n, s->weights + part->local + from, sum);
+			memcpy(out, s->sources[0], n * sizeof *out);
+		if (s->optim)
+			mu_optim_block(s->optim, p, from, n, held + from, sum);
 	}
 	mu_clock_stop(MU_CLOCK_UPDATE);
 }
@@ -34,7 +42,7 @@ static void sum_and_update(struct mu_kv_server *s, size_t p)
 static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
-	MPI_Request *pulls = s->pulls + p * s->n_workers;
+	MPI_Request *pulls = s->pulls + p * s->n_others;
 
 	if (s->round_left == 0 || s->n_arrived[p] < s->n_workers)
 		goto out;
@@ -42,12 +50,13 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 	 * The workers have the last weights, or they could not have pushed; this only lets MPI
 	 * forget the sends.
 	 */
-	MU_TRY(mu_wait_all(mu_count(s->n_workers), pulls, "the workers to take weights"));
+	MU_TRY(mu_wait_all(mu_count(s->n_others), pulls, "the workers to take weights"));
 	sum_and_update(s, p);
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
 	s->round_left--;
-	MU_MPI(MPI_Startall(mu_count(s->n_workers), pulls));
+	s->updates[p]++;
+	MU_MPI(MPI_Startall(mu_count(s->n_others), pulls));
 	for (size_t w = 0; w < s->n_workers; w++)
 		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
