@@ -113,23 +113,21 @@ static void test_none(const struct model *m, const char *type)
 
 static void test_types(void)
 {
-	bool servers, distributed;
+	struct mu_kv_type is;
 
-	CHECK(mu_kv_type_check("dist_sync", &servers, &distributed) == MU_OK && servers &&
-	      distributed);
-	CHECK(mu_kv_type_check("local", &servers, &distributed) == MU_OK && !servers &&
-	      !distributed);
-	CHECK(mu_kv_type_check("dist_syn", &servers, &distributed) == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(),
-		  "'dist_syn' is not known: local, device, dist_sync, dist_async, dist_allreduce, "
-		  "dist_sharded are");
+	CHECK(mu_kv_type_check("dist_sync", &is) == MU_OK && is.has_servers && is.distributed &&
+	      is.synchronous);
+	CHECK(mu_kv_type_check("local", &is) == MU_OK && !is.has_servers && !is.distributed);
+	CHECK(mu_kv_type_check("dist_async_device", &is) == MU_OK && !is.synchronous);
+	CHECK(mu_kv_type_check("dist_sharded", &is) == MU_OK && !is.has_servers && is.distributed &&
+	      is.synchronous);
+	CHECK(mu_kv_type_check("dist_syn", &is) == MU_ERR_USAGE);
+	CHECK_HAS(mu_trace_message(), "'dist_syn' is not known: local, device, dist_sync, ");
 	mu_trace_clear();
-	CHECK(mu_kv_type_check("dist_sharded", &servers, &distributed) == MU_OK && !servers &&
-	      distributed);
-	CHECK(mu_kv_type_check("nccl", &servers, &distributed) == MU_ERR_USAGE);
+	CHECK(mu_kv_type_check("nccl", &is) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "not in this version");
 	mu_trace_clear();
-	CHECK(mu_kv_type_check(NULL, &servers, &distributed) == MU_ERR_USAGE);
+	CHECK(mu_kv_type_check(NULL, &is) == MU_ERR_USAGE);
 	mu_trace_clear();
 }
 
@@ -157,7 +155,7 @@ static void test_errors(const struct model *m)
 	mu_trace_clear();
 	config.type = "local";
 	CHECK(mu_kv_new(&kv, &config) == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), "use dist_sync or dist_async");
+	CHECK_HAS(mu_trace_message(), "use dist_sync or another dist_ store");
 	mu_trace_clear();
 }
 

@@ -47,11 +47,23 @@ struct mu_kv_config {
 				 = 1 GiB */
 };
 
+/* What a kind of store is. */
+struct mu_kv_type {
+	bool has_servers; /* some ranks serve parameters */
+	bool distributed; /* for several workers */
+	bool synchronous; /* one update of all workers' gradients */
+};
+
 /*
- * What a store is, without making one: does it need servers? Unknown type: MU_ERR_USAGE with the
- * list.
+ * The same without making a store. Unknown type: MU_ERR_USAGE with the list. Not collective.
+ *
+ * local, device: one worker. dist_sync: servers sum and update. dist_async: servers update by each
+ * push. dist_device_sync, dist_sync_device and dist_device_async, dist_async_device: the same, the
+ * gradients of a rank's devices summed on the devices. dist_sharded: no servers, every worker sums
+ * and updates a part of the model, and holds that part's optimiser states alone. dist_allreduce: no
+ * servers, every worker sums a part, and all update the whole model.
  */
-enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distributed);
+enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is);
 
 /*
  * Collective over topology->world. Workers and servers check that the model is the same on every

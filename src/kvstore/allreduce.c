@@ -35,6 +35,6 @@ out:
 }
 
 const struct mu_kv_ops mu_kv_dist_allreduce = {
-	MU_KV_WORKER_OPS, .name = "dist_allreduce", .hosted = true, .open = open_allreduce,
-	.pull = pull,
+	MU_KV_WORKER_OPS,    .name = "dist_allreduce", .hosted = true,
+	.synchronous = true, .open = open_allreduce,   .pull = pull,
 };

@@ -66,6 +66,7 @@ struct mu_kv_ops {
 	bool has_servers;
 	bool hosted;              /* without server ranks: every worker holds a server end */
 	bool one_worker;          /* nothing goes between ranks */
+	bool synchronous;         /* all workers' gradients make one update */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	enum mu_status (*init)(struct mu_kv *kv);
@@ -85,7 +86,11 @@ enum mu_status mu_kv_bucket_optim(struct mu_kv *kv, const struct mu_optim_config
 extern const struct mu_kv_ops mu_kv_local;
 extern const struct mu_kv_ops mu_kv_device;
 extern const struct mu_kv_ops mu_kv_dist_sync;
+extern const struct mu_kv_ops mu_kv_dist_device_sync;
+extern const struct mu_kv_ops mu_kv_dist_sync_device;
 extern const struct mu_kv_ops mu_kv_dist_async;
+extern const struct mu_kv_ops mu_kv_dist_device_async;
+extern const struct mu_kv_ops mu_kv_dist_async_device;
 extern const struct mu_kv_ops mu_kv_dist_sharded;
 extern const struct mu_kv_ops mu_kv_dist_allreduce;
 

@@ -8,22 +8,24 @@
 
 #include "dist.h"
 
-static const struct mu_kv_ops *const table[] = {&mu_kv_local,
-						&mu_kv_device,
-						&mu_kv_dist_sync,
-						&mu_kv_dist_async,
-						&mu_kv_dist_allreduce,
-						&mu_kv_dist_sharded,
-						NULL};
+static const struct mu_kv_ops *const table[] = {
+	&mu_kv_local,
+	&mu_kv_device,
+	&mu_kv_dist_sync,
+	&mu_kv_dist_device_sync,
+	&mu_kv_dist_sync_device,
+	&mu_kv_dist_async,
+	&mu_kv_dist_device_async,
+	&mu_kv_dist_async_device,
+	&mu_kv_dist_allreduce,
+	&mu_kv_dist_sharded,
+	NULL,
+};
 
 /* Kinds that have a name and a meaning, but no code in this version. */
 static const char *const later[] = {
 	"nccl",
 	"nccl_allreduce",
-	"dist_device_sync",
-	"dist_sync_device",
-	"dist_device_async",
-	"dist_async_device",
 	NULL,
 };
 
@@ -46,16 +48,19 @@ static void list_types(char *text, size_t nbytes)
 		n += (size_t)snprintf(text + n, nbytes - n, "%s%s", i ? ", " : "", table[i]->name);
 }
 
-enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distributed)
+enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_kv_ops *ops = lookup(type);
-	char known[256];
+	char known[320];
 
-	*has_servers = *distributed = false;
+	*is = (struct mu_kv_type){.has_servers = false};
 	if (ops) {
-		*has_servers = ops->has_servers;
-		*distributed = !ops->one_worker;
+		*is = (struct mu_kv_type){
+			.has_servers = ops->has_servers,
+			.distributed = !ops->one_worker,
+			.synchronous = ops->synchronous,
+		};
 		goto out;
 	}
 	list_types(known, sizeof known);
@@ -74,17 +79,18 @@ static enum mu_status check_config(const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = config->topology;
-	bool has_servers, distributed;
+	struct mu_kv_type is;
 
-	MU_TRY(mu_kv_type_check(config->type, &has_servers, &distributed));
-	if (!distributed && t->num_workers > 1)
+	MU_TRY(mu_kv_type_check(config->type, &is));
+	if (!is.distributed && t->num_workers > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
-			"dist_async",
+			"another "
+			"dist_ store",
 			config->type, t->num_workers);
-	if (has_servers && t->num_servers == 0)
+	if (is.has_servers && t->num_servers == 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", config->type);
-	if (!has_servers && t->num_servers > 0)
+	if (!is.has_servers && t->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
 			config->type, t->num_servers);
 out:

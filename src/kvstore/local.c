@@ -28,8 +28,9 @@ static enum mu_status push(struct mu_kv *kv, size_t bucket)
 /* Gradients of a rank's devices are summed on the devices; with one device a rank that is local. */
 #define OPS(store) \
 	{ \
-		.name = (store), .one_worker = true, .push_clock = MU_CLOCK_UPDATE, \
-		.open = open_local, .step_begin = step_begin, .push = push, \
+		.name = (store), .one_worker = true, .synchronous = true, \
+		.push_clock = MU_CLOCK_UPDATE, .open = open_local, .step_begin = step_begin, \
+		.push = push, \
 	}
 
 const struct mu_kv_ops mu_kv_local = OPS("local");

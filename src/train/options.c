@@ -34,8 +34,9 @@ const struct mu_option mu_train_option_table[] = {
 	 "TYPE  arithmetic; this version has float32", true},
 
 	{"kv-store", MU_OPTION_STRING, AT(kv_store), NULL, 0, 0, NULL, job,
-	 "NAME  local or device for one rank (default device); dist_sync or dist_async for several "
-	 "(default dist_sync)",
+	 "NAME  local or device for one rank (default device); for several dist_sync (the default) "
+	 "or "
+	 "dist_async with servers, dist_allreduce or dist_sharded without",
 	 false},
 	{"num-servers", MU_OPTION_INT, AT(num_servers), "-1", -1, 1e6, NULL, job,
 	 "S  ranks that serve parameters (-1: one per node)", false},

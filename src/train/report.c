@@ -101,7 +101,7 @@ static void report_store(const struct train_run *run)
 	struct mu_kv_layout layout;
 
 	mu_kv_layout(run->kv, &layout);
-	if (run->has_servers)
+	if (run->store.has_servers)
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
 			    "%.3f to %.3f MB",
 			    run->options.kv_store, layout.n_keys, (double)layout.bytes / 1e6,
@@ -126,13 +126,15 @@ void mu_train_report_start(const struct train_run *run)
 		    run->topology.num_workers, run->topology.num_workers == 1 ? "" : "s",
 		    run->topology.num_servers, run->topology.num_servers == 1 ? "" : "s",
 		    run->n_threads, run->n_threads == 1 ? "" : "s",
-		    run->synchronous ? "" : " (inside an epoch the metrics are those of worker 0)");
+		    run->store.synchronous
+			    ? ""
+			    : " (inside an epoch the metrics are those of worker 0)");
 	mu_log_info(
 		"batch size %zu per device, %zu per worker, %zu global; %zu samples in %zu steps "
 		"an epoch",
 		batch, batch, all, run->examples, run->steps);
 	mu_log_info("optimizer %s: lr %g, gradients rescaled by 1/%zu", run->options.optimizer,
-		    run->options.lr, run->synchronous ? all : batch);
+		    run->options.lr, run->store.synchronous ? all : batch);
 }
 
 static double mean(double sum, double n)
@@ -194,7 +196,7 @@ void mu_train_report_end(const struct train_run *run)
 		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
 		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
 	mu_kv_staleness(run->kv, &s);
-	if (!run->synchronous)
+	if (!run->store.synchronous)
 		mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and "
 			    "the next push (%.0f pushes)",
 			    s.mean, s.max, s.pushes);

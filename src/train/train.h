@@ -58,7 +58,7 @@ enum mu_status mu_train_metrics_reduce(struct train_metrics *m, MPI_Comm comm);
 struct train_run {
 	struct train_options options;
 	struct mu_topology topology;
-	bool distributed, has_servers, synchronous;
+	struct mu_kv_type store;
 	int n_threads;
 	struct mu_device device;
 	struct mu_net *net;
