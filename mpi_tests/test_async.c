@@ -66,7 +66,7 @@ static void async_worker(struct job *j, const struct model *m)
 static void test_async(const struct model *m)
 {
 	struct job j = {.config = {.type = "dist_async",
-				   .optim = {.name = "test"},
+				   .optim = {.name = "sum"},
 				   .schedule = {.lr = 1, .factor = 1}}};
 
 	job_run(&j, m, async_worker);
@@ -94,7 +94,7 @@ static void staleness_worker(struct job *j, const struct model *m)
 static void test_staleness(const struct model *m)
 {
 	struct job j = {.config = {.type = "dist_async",
-				   .optim = {.name = "test"},
+				   .optim = {.name = "sum"},
 				   .schedule = {.lr = 1, .factor = 1}}};
 
 	job_run(&j, m, staleness_worker);

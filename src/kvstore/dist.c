@@ -96,6 +96,7 @@ const struct mu_kv_ops mu_kv_dist_sync = {
 const struct mu_kv_ops mu_kv_dist_async = {
 	.name = "dist_async",
 	.has_servers = true,
+	.each_alone = true,
 	.push_clock = MU_CLOCK_PUSH,
 	.open = open_async,
 	.close = close_end,

@@ -39,9 +39,10 @@ struct mu_kv_peer {
 	enum wire_kind doing;
 	size_t parts_left; /* of what it is doing; 0 = nothing */
 	uint64_t step;
-	double count, lr; /* of its step */
-	double seen;      /* dist_async: pushes by all workers that its weights hold */
-	bool waiting;     /* dist_sync: its order is here, the round is not yet complete */
+	double count, lr;  /* of its step */
+	double seen;       /* dist_async: pushes by all workers that its weights hold */
+	size_t parts_here; /* dist_async: of its step, when all are needed before an update */
+	bool waiting;      /* dist_sync: its order is here, the round is not yet complete */
 	bool finished;
 };
 
@@ -51,6 +52,7 @@ struct mu_kv_server {
 	size_t n_workers, n_parts, n; /* parts and elements that this server holds */
 	struct mu_kv_part *parts;     /* its own, in the order of the plan */
 	struct mu_optim *optim;       /* piece p is part p */
+	struct mu_kv_norms norms;     /* among the servers for dist_sync */
 	float *weights;               /* n */
 	float *inbox;                 /* n per worker: gradients */
 	float *outbox;                /* n per worker: weights under way, dist_async only */

@@ -55,6 +55,28 @@ size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
  */
 enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
 
+/* ---- norms (norm.c) ---- */
+
+/* What an owner of pieces needs to measure norms with the other owners. rounds 0: none are needed.
+ */
+struct mu_kv_norms {
+	int rounds, n_owners;
+	MPI_Comm owners;
+	size_t n_words;
+	uint64_t *sums, *all; /* of this owner, then of all together; of each */
+};
+
+/* owners: not used if n_owners is 1. */
+enum mu_status mu_kv_norms_init(struct mu_kv_norms *norms, const struct mu_optim *optim,
+				MPI_Comm owners, int n_owners);
+void mu_kv_norms_release(struct mu_kv_norms *norms);
+/*
+ * All rounds, between mu_optim_begin and mu_optim_block of all pieces. weights and gradients: each
+ * piece at its `local`. Collective over owners.
+ */
+enum mu_status mu_kv_norms_measure(struct mu_kv_norms *norms, struct mu_optim *optim,
+				   const float *weights, const float *gradients);
+
 /* ---- the store (kvstore.c) ---- */
 
 /*
@@ -64,6 +86,7 @@ struct mu_kv_ops {
 	const char *name;
 	bool has_servers;
 	bool one_worker;          /* nothing goes between ranks */
+	bool each_alone;          /* servers update without one another */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	void (*close)(struct mu_kv *kv);
@@ -98,9 +121,11 @@ struct mu_kv {
 	bool open;
 	uint64_t step; /* its number: 1, 2, ... */
 	double count;
-	bool *ready;       /* per key: its gradient was pushed in this step */
-	size_t *keys_left; /* per bucket: keys still to be pushed */
-	bool *pulled;      /* per bucket */
+	bool *ready;         /* per key: its gradient was pushed in this step */
+	size_t *keys_left;   /* per bucket: keys still to be pushed */
+	bool *pulled;        /* per bucket */
+	size_t buckets_left; /* buckets still to be pushed */
+	bool whole_steps;    /* nothing is updated before all of a step is pushed: norms */
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;

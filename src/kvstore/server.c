@@ -107,15 +107,18 @@ enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *co
 	enum mu_status st = MU_OK;
 	struct mu_piece *pieces = NULL;
 	struct mu_kv_server *s = NULL;
+	struct mu_optim_config optim = config->optim;
 
+	optim.prior = policy->needs_outbox; /* it holds what each worker has pulled */
 	MU_TRY(MU_ALLOC(s, 1, "server end of the store"));
 	kv->end = s;
 	s->kv = kv;
 	s->policy = policy;
 	s->n_workers = (size_t)kv->topology->num_workers;
 	MU_TRY(copy_parts(s, &pieces));
-	MU_TRY(mu_optim_new(&s->optim, &config->optim, kv->slices, kv->n_slices, pieces,
-			    s->n_parts));
+	MU_TRY(mu_optim_new(&s->optim, &optim, kv->slices, kv->n_slices, pieces, s->n_parts));
+	MU_TRY(mu_kv_norms_init(&s->norms, s->optim, kv->topology->peers,
+				kv->topology->num_servers));
 	MU_TRY(make_memory(s));
 	MU_TRY(make_requests(s));
 out:
@@ -130,6 +133,7 @@ void mu_kv_server_close(struct mu_kv *kv)
 
 	mu_kv_requests_free(s->orders, n_requests);
 	mu_kv_requests_free(s->answers, n_requests);
+	mu_kv_norms_release(&s->norms);
 	mu_optim_free(s->optim);
 	mu_comm_free(s->weights);
 	mu_comm_free(s->inbox);
@@ -184,6 +188,10 @@ static enum mu_status take_weights(struct mu_kv_server *s, size_t p)
 	const struct mu_kv_part *part = &s->parts[p];
 
 	memcpy(s->weights + part->local, mu_kv_inbox(s, p, 0), part->n * sizeof *s->weights);
+	/* The workers get these weights from worker 0. */
+	for (size_t w = 0; s->outbox && w < s->n_workers; w++)
+		memcpy(s->outbox + w * s->n + part->local, mu_kv_inbox(s, p, 0),
+		       part->n * sizeof *s->outbox);
 	MU_TRY(mu_kv_server_reuse(s, p, 0));
 	if (--s->peers[0].parts_left == 0)
 		MU_TRY(mu_kv_server_answer(s, 0, s->kv->lr));
