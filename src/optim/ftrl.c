@@ -6,8 +6,9 @@
  *	c = clip(g');  z <- z + c - (sqrt(n + c^2) - sqrt(n)) w / lr;  n <- n + c^2
  *	w <- 0 if |z| <= lamda1, else (sign(z) lamda1 - z) / ((beta + sqrt(n)) / lr + wd)
  *
- * Weights follow from z, to which each update adds in units of 1 / lr: the learning rate has to be
- * constant. It may not be 0: such an update does nothing.
+ * The first update forgets the first weights, which z knows nothing of: this is for models that are
+ * linear in their weights. Weights follow from z, to which each update adds in units of 1 / lr: the
+ *learning rate has to be constant. It may not be 0: such an update does nothing.
  */
 #include <math.h>
 
@@ -52,7 +53,7 @@ static const struct mu_setting settings[] = {
 
 const struct mu_rule mu_rule_ftrl = {
 	.name = "ftrl",
-	.help = "follow the regularised leader: sparse weights",
+	.help = "follow the regularised leader: sparse weights of linear models",
 	.settings = settings,
 	.n_states = 2,
 	.state_names = {"sum", "squares"},
