@@ -44,7 +44,7 @@ static void sums_worker(struct job *j, const struct model *m)
 static void test_sums(const struct model *m, const char *type, size_t bucket, size_t message)
 {
 	struct job j = {.config = {.type = type,
-				   .optim = {.name = "test"},
+				   .optim = {.name = "sum"},
 				   .schedule = {.lr = 1, .factor = 1},
 				   .bucket_bytes = bucket,
 				   .message_bytes = message}};

@@ -17,6 +17,10 @@
  * ended. The k-th step of a worker belongs to round k; a synchronous round needs every worker's
  * step k, once.
  *
+ * With a rule that needs norms over the whole model (mu_optim_needs_norms) nothing is updated
+ *before all keys of a step are pushed; a pull before that is an error. dist_async then takes one
+ *server.
+ *
  * Keys are grouped, last key first, into buckets of about bucket_bytes; the bucket of the first
  * keys is the smallest. Every bucket is cut evenly over the servers, on multiples of 64 elements.
  * Sums are taken in worker order: the bits do not depend on timing, on the number of servers or on

@@ -11,9 +11,26 @@ static enum mu_status open_allreduce(struct mu_kv *kv, const struct mu_kv_config
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_comm_alloc(kv->topology, &kv->sums, kv->plan.n, "sums of gradients"));
-	MU_TRY(mu_kv_bucket_optim(kv, &config->optim));
+	MU_TRY(mu_kv_update_open(kv, &config->optim));
 	MU_TRY(mu_kv_server_open(kv, config, &mu_kv_policy_sync, kv->sums));
 	MU_TRY(mu_kv_worker_open(kv, kv->sums));
+out:
+	return st;
+}
+
+/* A rule that needs norms waits for all sums of the step, once. */
+static enum mu_status pull_all(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	double count;
+
+	if (kv->step_updated == kv->step)
+		goto out;
+	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+		MU_TRY(mu_kv_worker_pull(kv, b));
+	MU_TRY(mu_kv_worker_answers(kv, &count));
+	MU_TRY(mu_kv_update_all(kv, count, kv->sums));
+	kv->step_updated = kv->step;
 out:
 	return st;
 }
@@ -21,14 +38,14 @@ out:
 static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 	double count;
 
+	if (kv->whole_steps)
+		return pull_all(kv);
 	MU_TRY(mu_kv_worker_pull(kv, bucket));
 	MU_TRY(mu_kv_worker_answers(kv, &count));
 	mu_clock_start(MU_CLOCK_UPDATE);
-	mu_optim_begin(kv->optim, bucket, kv->lr, count);
-	mu_optim_block(kv->optim, bucket, 0, b->n, kv->weights + b->at, kv->sums + b->at);
+	mu_kv_update_bucket(kv, bucket, count, kv->sums);
 	mu_clock_stop(MU_CLOCK_UPDATE);
 out:
 	return st;

@@ -31,22 +31,6 @@ int mu_kv_part_tag(size_t part)
 	return WIRE_TAG_PART + mu_count(part);
 }
 
-enum mu_status mu_kv_bucket_optim(struct mu_kv *kv, const struct mu_optim_config *config)
-{
-	enum mu_status st = MU_OK;
-	struct mu_piece *pieces = NULL;
-
-	MU_TRY(MU_ALLOC(pieces, kv->plan.n_buckets, "pieces of the optimizer"));
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		pieces[b] = (struct mu_piece){kv->plan.buckets[b].at, kv->plan.buckets[b].n,
-					      kv->plan.buckets[b].at};
-	MU_TRY(mu_optim_new(&kv->optim, config, kv->slices, kv->n_slices, pieces,
-			    kv->plan.n_buckets));
-out:
-	mu_free(pieces);
-	return st;
-}
-
 static enum mu_status open_ranks(struct mu_kv *kv, const struct mu_kv_config *config,
 				 const struct mu_kv_policy *policy)
 {

@@ -50,10 +50,11 @@ struct mu_kv_peer {
 	enum wire_kind doing;
 	size_t parts_left; /* of what it is doing; 0 = nothing */
 	uint64_t step;
-	double count, lr; /* of its step */
-	double seen;      /* dist_async: pushes by all workers that its weights hold */
-	bool waiting;     /* dist_sync: its order is here, the round is not yet complete */
-	bool answered;    /* its order is answered */
+	double count, lr;  /* of its step */
+	double seen;       /* dist_async: pushes by all workers that its weights hold */
+	size_t parts_here; /* dist_async: of its step, when all are needed before an update */
+	bool waiting;      /* dist_sync: its order is here, the round is not yet complete */
+	bool answered;     /* its order is answered */
 	bool finished;
 };
 
@@ -70,6 +71,7 @@ struct mu_kv_server {
 	size_t n_workers, n_parts, n; /* parts and elements that this server holds */
 	struct mu_kv_part *parts;     /* its own, in the order of the plan */
 	struct mu_optim *optim;       /* piece p is part p; NULL: the sums are all that is wanted */
+	struct mu_kv_norms norms;     /* among the servers of a synchronous store */
 	float *flat;                  /* hosted: the worker's flat array of results */
 	float *weights;               /* n; else */
 	float *inbox;                 /* n per worker, but for self: gradients */
@@ -98,6 +100,7 @@ struct mu_kv_server {
 	/* dist_sync: the round. */
 	size_t n_waiting;  /* workers whose order is here */
 	size_t round_left; /* parts of the round still to be updated; 0 = no round is open */
+	bool whole_due;    /* all are summed, and to be updated together */
 	double round_count, round_lr;
 };
 
@@ -112,6 +115,8 @@ struct mu_kv_policy {
 	enum mu_status (*pull)(struct mu_kv_server *s, size_t w);
 	/* Worker w is done for good. */
 	enum mu_status (*finish)(struct mu_kv_server *s, size_t w);
+	/* Do what had to wait for the worker of this rank. */
+	enum mu_status (*settle)(struct mu_kv_server *s);
 };
 
 extern const struct mu_kv_policy mu_kv_policy_sync;

@@ -93,6 +93,13 @@ static enum mu_status check_config(const struct mu_kv_config *config)
 	if (!is.has_servers && t->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
 			config->type, t->num_servers);
+	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
+		MU_FAIL(MU_ERR_USAGE,
+			"optimizer %s needs norms over whole keys%s; with kv-store '%s' and %d "
+			"servers no server has them: use dist_sync, or --num-servers 1",
+			config->optim.name,
+			config->optim.clip_global_norm > 0 ? " (--clip-global-norm)" : "",
+			config->type, t->num_servers);
 out:
 	return st;
 }
@@ -153,7 +160,8 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	find_servers(kv);
 	kv->schedule = config->schedule;
 	kv->progress = config->progress;
-	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress);
+	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress, 0);
+	kv->whole_steps = mu_optim_needs_norms(&config->optim);
 	MU_TRY(own_comm(kv));
 	MU_SAME(kv->comm, config->bucket_bytes);
 	MU_SAME(kv->comm, config->progress);
@@ -171,6 +179,7 @@ void mu_kv_free(struct mu_kv *kv)
 {
 	if (!kv)
 		return;
+	mu_kv_norms_release(&kv->norms);
 	mu_optim_free(kv->optim);
 	mu_kv_worker_close(kv->worker);
 	mu_kv_server_close(kv->server);
@@ -236,6 +245,7 @@ static enum mu_status begin(struct mu_kv *kv, size_t count)
 	memset(kv->pulled, 0, kv->plan.n_buckets * sizeof *kv->pulled);
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
 		kv->keys_left[b] = kv->plan.buckets[b].n_keys;
+	kv->buckets_left = kv->plan.n_buckets;
 	MU_TRY(kv->ops->step_begin(kv));
 out:
 	return st;
@@ -262,8 +272,10 @@ static enum mu_status push_ready(struct mu_kv *kv, size_t key)
 	size_t bucket = kv->plan.bucket_of[key];
 
 	kv->ready[key] = true;
-	if (--kv->keys_left[bucket] == 0)
+	if (--kv->keys_left[bucket] == 0) {
+		kv->buckets_left--;
 		MU_TRY(kv->ops->push(kv, bucket));
+	}
 	if (kv->ops->poll)
 		MU_TRY(kv->ops->poll(kv));
 out:
@@ -304,6 +316,11 @@ static enum mu_status pull_bucket(struct mu_kv *kv, size_t bucket)
 			kv->plan.buckets[bucket].what, (unsigned long long)kv->step,
 			kv->keys_left[bucket], kv->plan.buckets[bucket].first_key,
 			kv->plan.buckets[bucket].first_key + kv->plan.buckets[bucket].n_keys - 1);
+	if (kv->whole_steps && kv->buckets_left > 0)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s is pulled in step %llu before all keys of the step are pushed: this "
+			"optimizer updates none before",
+			kv->plan.buckets[bucket].what, (unsigned long long)kv->step);
 	if (kv->ops->pull)
 		MU_TRY(kv->ops->pull(kv, bucket));
 	kv->pulled[bucket] = true;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * local: one worker, no messages. A bucket is updated as soon as its last gradient is there.
+ * local: one worker, no messages. A bucket is updated as soon as its last gradient is there; with a
+ * rule that needs norms, all are when the last one is.
  */
 #include "kv.h"
 
 static enum mu_status open_local(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	return mu_kv_bucket_optim(kv, &config->optim);
+	return mu_kv_update_open(kv, &config->optim);
 }
 
 static enum mu_status step_begin(struct mu_kv *kv)
 {
-	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress);
+	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress, kv->count);
 	kv->progress += kv->count;
 	return MU_OK;
 }
 
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
-
-	mu_optim_begin(kv->optim, bucket, kv->lr, kv->count);
-	mu_optim_block(kv->optim, bucket, 0, b->n, kv->weights + b->at, kv->gradients + b->at);
+	if (!kv->whole_steps)
+		mu_kv_update_bucket(kv, bucket, kv->count, kv->gradients);
+	else if (kv->buckets_left == 0)
+		return mu_kv_update_all(kv, kv->count, kv->gradients);
 	return MU_OK;
 }
 

@@ -119,7 +119,9 @@ enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *co
 	enum mu_status st = MU_OK;
 	struct mu_piece *pieces = NULL;
 	struct mu_kv_server *s = NULL;
+	struct mu_optim_config optim = config->optim;
 
+	optim.prior = policy->needs_outbox; /* it holds what each worker has pulled */
 	MU_TRY(MU_ALLOC(s, 1, "server end of the store"));
 	kv->server = s;
 	s->kv = kv;
@@ -130,9 +132,11 @@ enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *co
 	s->self = flat ? (size_t)s->index : s->n_workers;
 	s->n_others = s->n_workers - (flat != NULL);
 	MU_TRY(copy_parts(s, &pieces));
-	if (!kv->sums)
-		MU_TRY(mu_optim_new(&s->optim, &config->optim, kv->slices, kv->n_slices, pieces,
+	if (!kv->sums) {
+		MU_TRY(mu_optim_new(&s->optim, &optim, kv->slices, kv->n_slices, pieces,
 				    s->n_parts));
+		MU_TRY(mu_kv_norms_init(&s->norms, s->optim, kv->topology->peers, kv->n_servers));
+	}
 	MU_TRY(make_memory(s));
 	MU_TRY(make_requests(s));
 out:
@@ -146,6 +150,7 @@ void mu_kv_server_close(struct mu_kv_server *s)
 		return;
 	mu_kv_requests_free(s->orders, n_requests(s));
 	mu_kv_requests_free(s->answers, n_requests(s));
+	mu_kv_norms_release(&s->norms);
 	mu_optim_free(s->optim);
 	mu_comm_free(s->weights);
 	mu_comm_free(s->inbox);
@@ -207,6 +212,10 @@ static enum mu_status take_weights(struct mu_kv_server *s, size_t p)
 	const struct mu_kv_part *part = &s->parts[p];
 
 	memcpy(mu_kv_held(s, p), mu_kv_inbox(s, p, 0), part->n * sizeof *s->weights);
+	/* The workers get these weights from worker 0. */
+	for (size_t w = 0; s->outbox && w < s->n_workers; w++)
+		memcpy(s->outbox + w * s->n + part->local, mu_kv_inbox(s, p, 0),
+		       part->n * sizeof *s->outbox);
 	MU_TRY(mu_kv_server_reuse(s, p, 0));
 	if (--s->peers[0].parts_left == 0)
 		MU_TRY(mu_kv_server_answer(s, 0, s->kv->lr));
@@ -374,6 +383,8 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n)
 	if (s->stopped)
 		goto out;
 	MU_TRY(handle_messages(s, n));
+	if (s->flat)
+		MU_TRY(s->policy->settle(s));
 	if (s->n_finished == s->n_workers) {
 		MU_TRY(stop(s));
 		s->stopped = true;

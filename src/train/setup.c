@@ -214,15 +214,7 @@ static enum mu_status make_store(struct train_run *run)
 		.type = v->kv_store,
 		.topology = &run->topology,
 		.bucket_bytes = (size_t)v->bucket_bytes,
-		.optim = {.name = v->optimizer,
-			  .mom = v->mom,
-			  .wd = v->wd,
-			  .beta1 = v->beta1,
-			  .beta2 = v->beta2,
-			  .eps = v->epsilon,
-			  .clip_gradient = v->clip_gradient,
-			  .wd_gamma = v->wd_gamma != 0},
-		.schedule = {.lr = v->lr, .factor = v->lr_factor},
+		.optim = v->optim,
 	};
 
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
@@ -230,8 +222,8 @@ static enum mu_status make_store(struct train_run *run)
 			run->topology.world));
 	run->begin_epoch = (size_t)v->load_epoch;
 	config.progress = (double)run->begin_epoch * examples;
-	if (v->lr_step_epochs)
-		MU_TRY(mu_schedule_parse(&config.schedule, v->lr_step_epochs, examples));
+	run->lr = v->lr * (v->schedule.scale_with_workers ? run->topology.num_workers : 1);
+	MU_TRY(mu_train_schedule(v, run->lr, examples, &config.schedule));
 	if (run->topology.role == MU_ROLE_WORKER)
 		config.slices = mu_plan_slices(run->plan, &config.n_slices);
 	MU_TRY(mu_kv_new(&run->kv, &config));

@@ -73,7 +73,7 @@ out:
 static enum mu_status parse(struct mu_options *o, struct train_run *run, const struct arguments *a)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	struct train_options *v = &run->options;
 
 	MU_TRY(mu_options_init(o, mu_train_option_table, mu_train_option_count, &run->options));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
@@ -132,6 +132,11 @@ static enum mu_status check_roles(struct train_run *run, int size)
 	if (!v->kv_store)
 		v->kv_store = size > 1 ? "dist_sync" : "device";
 	MU_TRY(mu_kv_type_check(v->kv_store, &run->store));
+	if (v->schedule.scale_with_workers && !run->store.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"--lr-scale-with-workers 1 with --kv-store %s: each push is an update of "
+			"its own there, of one worker's batch; it is for the synchronous stores",
+			v->kv_store);
 	if (!run->store.has_servers && v->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			v->num_servers, v->kv_store);
