@@ -175,11 +175,13 @@ static enum mu_status read_input(struct pack_job *job, const char *input)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", input, strerror(errno));
 	job->progress.start = job->progress.last = mu_now();
 	job->progress.terminal = isatty(STDERR_FILENO) == 1;
-	st = S_ISDIR(status.st_mode) ? pack_read_folder(job, input) : pack_read_tar(job, input);
-	end_progress(&job->progress);
-	MU_TRY(st);
+	if (S_ISDIR(status.st_mode))
+		MU_TRY(pack_read_folder(job, input));
+	else
+		MU_TRY(pack_read_tar(job, input));
 	MU_TRY(pack_set_sort(&job->set));
 out:
+	end_progress(&job->progress);
 	return st;
 }
 
