@@ -139,6 +139,7 @@ else
 	mkdir bad
 	head -c 5000 set.tgz >bad/short.tgz
 	head -c 5000 set.tar >bad/short.tar
+	head -c 700 set.tar >bad/header.tar
 	inputs="set.tar set.tgz names.tar"
 	if command -v xz >/dev/null; then
 		xz -k set.tar
@@ -279,6 +280,7 @@ if [ $has_tar = yes ]; then
 	}
 	damaged 'bad/short.tgz' bad/short.tgz
 	damaged 'bad/short.tar' bad/short.tar
+	damaged 'bad/header.tar: .*damaged' bad/header.tar
 	damaged 'plain.txt: is n' plain.txt
 	: >empty.tar
 	damaged 'no image train/CLASS/|empty.tar' empty.tar
