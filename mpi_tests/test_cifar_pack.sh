@@ -130,7 +130,7 @@ echo 'no tar' >plain.txt
 "$PACK" --input plain.txt --output out 2>&1 | grep -q 'no libarchive' && has_tar=no
 if [ $has_tar = no ]; then
 	part "a build without libarchive, which it says"
-	refused 1 'set.tar: is not a folder.*no libarchive' --input plain.txt --output out
+	refused 1 'plain.txt: is not a folder.*no libarchive' --input plain.txt --output out
 else
 	part "tar files"
 	(cd set && tar -cf ../set.tar test train)
