@@ -366,7 +366,7 @@ static void test_no_variance(void)
 	for (int t = 0; t < 300; t++)
 		rule_step(o, w, g, 1e-6);
 	for (size_t i = 0; i < N; i++)
-		wrong += !isfinite(w[i]);
+		wrong += isfinite(w[i]) ? 0 : 1;
 	CHECK(wrong == 0);
 	mu_optim_free(o);
 }
