@@ -72,13 +72,15 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	const struct mu_network *network;
 
 	MU_TRY(mu_network_find(&network, v->network));
-	run->options.network = network->name; /* as the table spells it */
+	run->options.network = network->name; /* its own name, as checkpoints hold it */
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(find_shape(v, network, config.shape));
 	config.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
 	MU_TRY(mu_input_open(&run->train, &config));
-	*model = (struct mu_net_config){
-		.network = v->network, .classes = config.classes, .num_layers = v->num_layers};
+	*model = (struct mu_net_config){.network = v->network,
+					.classes = config.classes,
+					.num_layers = v->num_layers,
+					.definition = network};
 	memcpy(model->shape, run->train.shape, sizeof model->shape);
 	run->steps = run->train.steps;
 	run->examples = run->train.n;
@@ -267,6 +269,7 @@ enum mu_status mu_train_summary(const struct train_options *v)
 
 	MU_TRY(mu_network_find(&network, v->network));
 	MU_TRY(find_shape(v, network, model.shape));
+	model.definition = network;
 	model.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
 	MU_TRY(mu_device_open(&device, v->devices, 1));
 	MU_TRY(mu_net_new(&net, &model));
