@@ -31,8 +31,7 @@ struct mu_net_config {
 	const char *network; /* "lenet" */
 	size_t shape[3];     /* of one sample: c, h, w */
 	size_t classes;
-	long num_layers;                     /* 0 = the network's default */
-	const struct mu_network *definition; /* NULL: the one that mu_network_find gives */
+	long num_layers; /* 0 = the network's default */
 };
 
 /* A network is one file with one exported const table. */
@@ -96,6 +95,9 @@ enum mu_status mu_network_load(const struct mu_network **out, const char *path);
 
 /* Build the network that config names. */
 enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config);
+/* The same of a network that need not be in the table; config->network is not looked at. */
+enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *network,
+			       const struct mu_net_config *config);
 void mu_net_free(struct mu_net *net);
 
 /* ---- for those who define networks ---- */

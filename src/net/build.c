@@ -209,17 +209,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config)
+enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *network,
+			       const struct mu_net_config *config)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_network *network;
 	struct mu_net *net = NULL;
 
 	*out = NULL;
-	if (config->definition)
-		network = config->definition;
-	else
-		MU_TRY(mu_network_find(&network, config->network));
 	if (config->classes < 2)
 		MU_FAIL(MU_ERR_USAGE, "network %s: %zu classes; at least 2 are needed",
 			network->name, config->classes);
@@ -241,5 +237,17 @@ enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *confi
 	net = NULL;
 out:
 	mu_net_free(net);
+	return st;
+}
+
+enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_network *network;
+
+	*out = NULL;
+	MU_TRY(mu_network_find(&network, config->network));
+	MU_TRY(mu_net_new_from(out, network, config));
+out:
 	return st;
 }
