@@ -144,7 +144,7 @@ small='static enum mu_status build(struct mu_net *net, const struct mu_net_confi
 	return MU_OK;
 }
 static const struct mu_network network = {.name = NAME, .shape = {SHAPE}, .classes = 10, .build = build};
-MU_NETWORK_EXPORT(network)'
+MU_NETWORK_EXPORT(network);'
 
 part "not a file that can be loaded"
 refused 1 'nowhere/mynet.so: No such file' nowhere/mynet.so

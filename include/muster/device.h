@@ -245,7 +245,7 @@ struct mu_layer_ops {
 	 * From output.grad: inputs[].grad, where it is not NULL, and params[].grad, of the sum over
 	 * the batch. All are overwritten, not added to: every element must be written.
 	 * inputs[].data, output.data, params[].data and the workspace are as forward left them.
-	 * Rows from batch->count on have no loss: their output.grad is 0. Training only.
+	 * Training only.
 	 */
 	enum mu_status (*backward)(struct mu_layer *layer);
 };

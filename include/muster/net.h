@@ -59,7 +59,7 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name);
  * A model of a user's own is one C file: a build function and a struct mu_network like those of
  * nets/, and at the end
  *
- *	MU_NETWORK_EXPORT(network)
+ *	MU_NETWORK_EXPORT(network);
  *
  * which makes the file's one exported symbol. Compiled to a shared object, outside of our source,
  *
@@ -83,7 +83,7 @@ struct mu_network_export {
 #define MU_NETWORK_EXPORT(network) \
 	extern const struct mu_network_export mu_network_export \
 		__attribute__((visibility("default"))); \
-	const struct mu_network_export mu_network_export = {MU_ABI, &(network)};
+	const struct mu_network_export mu_network_export = {MU_ABI, &(network)}
 
 /*
  * Load such a file; it stays loaded until the process ends. A path without '/' is in the working

@@ -48,4 +48,4 @@ static const struct mu_network mynet = {
 	.build = build,
 };
 
-MU_NETWORK_EXPORT(mynet)
+MU_NETWORK_EXPORT(mynet);

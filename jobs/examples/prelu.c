@@ -105,4 +105,4 @@ static const struct mu_network prelu_net = {
 	.build = build,
 };
 
-MU_NETWORK_EXPORT(prelu_net)
+MU_NETWORK_EXPORT(prelu_net);
