@@ -98,7 +98,7 @@ struct mu_option {
 	const char *initial; /* default as text, NULL = none (0, NULL, false) */
 	double min, max;     /* allowed range of numbers, both 0 = no limits */
 	const char *choices; /* words allowed for a string, "a|b|c"; NULL = anything.
-				"|a|b": the option may stand without a word, which is "" */
+	                        "|a|b": the option may stand without a word, which is "" */
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
