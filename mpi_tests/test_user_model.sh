@@ -149,7 +149,7 @@ MU_NETWORK_EXPORT(network);'
 part "not a file that can be loaded"
 refused 1 'nowhere/mynet.so: No such file' nowhere/mynet.so
 refused 1 'nothing.so: No such file' nothing.so
-refused 1 'elsewhere: not a file' ./elsewhere
+refused 1 'root: not a file' ./root
 mkfifo pipe.so
 refused 1 'pipe.so: not a file' ./pipe.so
 refused 1 'mynet.c: cannot be loaded: .*shared object' ./mynet.c
