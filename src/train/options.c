@@ -17,7 +17,9 @@ static const char model[] = "model", job[] = "job and stores", rule[] = "optimis
 
 const struct mu_option mu_train_option_table[] = {
 	{"network", MU_OPTION_STRING, AT(network), NULL, 0, 0, NULL, model,
-	 "NAME  network to train, such as lenet or resnet; a wrong name lists them", false},
+	 "NAME|FILE  network to train, such as lenet or resnet (a wrong name lists them), or a "
+	 "model of your own: ./mynet.so",
+	 false},
 	{"num-layers", MU_OPTION_INT, AT(num_layers), "0", 0, 10000, NULL, model,
 	 "N  depth, for networks that come in several (0: the network's own)", true},
 	{"num-classes", MU_OPTION_INT, AT(num_classes), "0", 0, 1e7, NULL, model,

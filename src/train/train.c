@@ -190,7 +190,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	end->agreed = true;
-	MU_TRY(parse(options, run, arguments));
+	/* Alike on all ranks but for a network's file, which a node may lack. */
+	MU_TRY(mu_agree(parse(options, run, arguments), comm));
 	if (answer(options, v, rank))
 		goto out;
 	if (v->summary) {

@@ -81,6 +81,7 @@ struct train_run {
 	struct mu_kv_type store;
 	int n_threads;
 	struct mu_device device;
+	const struct mu_network *network;
 	struct mu_net *net;
 	struct mu_plan *plan; /* of a full batch */
 	struct mu_plan
