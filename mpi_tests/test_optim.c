@@ -180,7 +180,9 @@ static void update_pieces(struct mu_optim *o, const struct mu_piece *pieces, siz
 	for (size_t p = 0; p < n_pieces; p++)
 		mu_optim_begin(o, p, 0.1, 3);
 	for (int r = 0; r < mu_optim_rounds(o) && sums; r++) {
-		mu_optim_measure(o, r, w, g, sums);
+		memset(sums, 0, mu_optim_words(o) * sizeof *sums);
+		for (size_t p = 0; p < n_pieces; p++)
+			mu_optim_measure(o, r, p, w + pieces[p].local, g + pieces[p].local, sums);
 		mu_optim_norms_set(o, r, sums);
 	}
 	for (size_t p = n_pieces; p-- > 0;)

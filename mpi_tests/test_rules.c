@@ -287,7 +287,8 @@ static void rule_step(struct mu_optim *o, float *w, const float *g, double lr)
 
 	mu_optim_begin(o, 0, lr, COUNT);
 	for (int r = 0; r < mu_optim_rounds(o) && sums; r++) {
-		mu_optim_measure(o, r, w, g, sums);
+		memset(sums, 0, mu_optim_words(o) * sizeof *sums);
+		mu_optim_measure(o, r, 0, w, g, sums);
 		mu_optim_norms_set(o, r, sums);
 	}
 	mu_optim_block(o, 0, 0, N, w, g);

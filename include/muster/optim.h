@@ -155,11 +155,12 @@ bool mu_optim_needs_norms(const struct mu_optim_config *config);
 int mu_optim_rounds(const struct mu_optim *o);   /* 0: no norms are needed */
 size_t mu_optim_words(const struct mu_optim *o); /* of the sums of a round */
 /*
- * sums is overwritten. weights and gradients: all pieces, each at its `local`. Once in a round: it
- * may advance states.
+ * Add those of piece p to sums, which are 0 at first. weights and gradients point to the piece's
+ * first element. Once in a round for each piece: it may advance states.
  */
-void mu_optim_measure(struct mu_optim *o, int round, const float *weights, const float *gradients,
-		      uint64_t *sums);
+void mu_optim_measure(struct mu_optim *o, int round, size_t p, const float *weights,
+		      const float *gradients, uint64_t *sums);
+size_t mu_optim_pieces(const struct mu_optim *o);
 void mu_optim_norms_set(struct mu_optim *o, int round, const uint64_t *sums);
 
 /*

@@ -18,7 +18,7 @@ static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool upd
 {
 	const struct mu_kv_part *part = &s->parts[p];
 	const float *gradients = mu_kv_inbox(s, p, w);
-	float *weights = s->weights + part->local;
+	float *weights = mu_kv_held(s, p);
 	float *copy = s->outbox + w * s->n + part->local;
 
 	mu_clock_start(MU_CLOCK_UPDATE);
@@ -43,7 +43,7 @@ static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
-	MPI_Request *send = &s->pulls[p * s->n_workers + w];
+	MPI_Request *send = &s->pulls[p * s->n_others + mu_kv_slot(s, w)];
 
 	/*
 	 * The worker has the last answer, or it would not ask again; this only lets MPI forget the
@@ -72,16 +72,30 @@ static void count_staleness(struct mu_kv_server *s, size_t w)
 		s->stale_max = stale;
 }
 
+struct push {
+	const struct mu_kv_server *s;
+	size_t w;
+};
+
+static void find(const void *context, size_t p, const float **weights, const float **gradients)
+{
+	const struct push *push = context;
+
+	*weights = mu_kv_held(push->s, p);
+	*gradients = mu_kv_inbox(push->s, p, push->w);
+}
+
 /* All parts of worker w's push are here: the norms are those of this push. */
 static enum mu_status update_whole(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
+	const struct push push = {.s = s, .w = w};
 
 	count_staleness(s, w);
 	for (size_t p = 0; p < s->n_parts; p++)
 		begin_update(s, p, w);
 	if (s->peers[w].count > 0)
-		MU_TRY(mu_kv_norms_measure(&s->norms, s->optim, s->weights, s->inbox + w * s->n));
+		MU_TRY(mu_kv_norms_measure(&s->norms, s->optim, find, &push));
 	for (size_t p = s->n_parts; p-- > 0;) /* the first keys are needed first */
 		MU_TRY(reply(s, p, w));
 out:

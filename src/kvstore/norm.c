@@ -3,6 +3,8 @@
  * Norms over whole keys for rules that need them, joined among the ranks that own pieces of the
  * model. Sums are integers, so the order of the owners does not matter.
  */
+#include <string.h>
+
 #include "kv.h"
 
 enum mu_status mu_kv_norms_init(struct mu_kv_norms *norms, const struct mu_optim *optim,
@@ -12,6 +14,7 @@ enum mu_status mu_kv_norms_init(struct mu_kv_norms *norms, const struct mu_optim
 
 	*norms = (struct mu_kv_norms){.rounds = mu_optim_rounds(optim),
 				      .n_words = mu_optim_words(optim),
+				      .n_pieces = mu_optim_pieces(optim),
 				      .owners = owners,
 				      .n_owners = n_owners};
 	if (norms->rounds == 0)
@@ -49,12 +52,18 @@ out:
 }
 
 enum mu_status mu_kv_norms_measure(struct mu_kv_norms *norms, struct mu_optim *optim,
-				   const float *weights, const float *gradients)
+				   mu_kv_find_fn *find, const void *context)
 {
 	enum mu_status st = MU_OK;
 
 	for (int round = 0; round < norms->rounds; round++) {
-		mu_optim_measure(optim, round, weights, gradients, norms->sums);
+		memset(norms->sums, 0, norms->n_words * sizeof *norms->sums);
+		for (size_t p = 0; p < norms->n_pieces; p++) {
+			const float *weights, *gradients;
+
+			find(context, p, &weights, &gradients);
+			mu_optim_measure(optim, round, p, weights, gradients, norms->sums);
+		}
 		MU_TRY(join(norms));
 		mu_optim_norms_set(optim, round, norms->sums);
 	}

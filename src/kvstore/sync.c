@@ -28,6 +28,7 @@ static const float *sum_block(struct mu_kv_server *s, size_t p, size_t from, siz
 static void sum_and_update(struct mu_kv_server *s, size_t p)
 {
 	const struct mu_kv_part *part = &s->parts[p];
+	float *held = mu_kv_held(s, p);
 
 	if (s->round_count <= 0)
 		return;
@@ -36,8 +37,7 @@ static void sum_and_update(struct mu_kv_server *s, size_t p)
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
 
-		mu_optim_block(s->optim, p, from, n, s->weights + part->local + from,
-			       sum_block(s, p, from, n));
+		mu_optim_block(s->optim, p, from, n, held + from, sum_block(s, p, from, n));
 	}
 	mu_clock_stop(MU_CLOCK_UPDATE);
 }
@@ -49,7 +49,8 @@ static enum mu_status give_back(struct mu_kv_server *s, size_t p)
 
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
-	MU_MPI(MPI_Startall(mu_count(s->n_workers), s->pulls + p * s->n_workers));
+	s->updates[p]++;
+	MU_MPI(MPI_Startall(mu_count(s->n_others), s->pulls + p * s->n_others));
 	for (size_t w = 0; w < s->n_workers; w++)
 		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
@@ -62,20 +63,30 @@ out:
  */
 static enum mu_status forget_sends(struct mu_kv_server *s, size_t p)
 {
-	return mu_wait_all(mu_count(s->n_workers), s->pulls + p * s->n_workers,
+	return mu_wait_all(mu_count(s->n_others), s->pulls + p * s->n_others,
 			   "the workers to take weights");
 }
 
-static void sum_in_place(struct mu_kv_server *s, size_t p)
+/* out may be the place of one of the workers' gradients. */
+static void sum_to(struct mu_kv_server *s, size_t p, float *out)
 {
 	const struct mu_kv_part *part = &s->parts[p];
 
-	for (size_t from = 0; s->n_workers > 1 && from < part->n; from += MU_KV_BLOCK) {
+	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
 		const float *sum = sum_block(s, p, from, n);
 
-		memcpy(mu_kv_inbox(s, p, 0) + from, sum, n * sizeof *sum);
+		if (sum != out + from)
+			memcpy(out + from, sum, n * sizeof *sum);
 	}
+}
+
+static void find(const void *context, size_t p, const float **weights, const float **gradients)
+{
+	const struct mu_kv_server *s = context;
+
+	*weights = mu_kv_held(s, p);
+	*gradients = mu_kv_inbox(s, p, 0);
 }
 
 /* All parts of the round are summed. Collective over the servers. */
@@ -88,9 +99,9 @@ static enum mu_status measure_and_update(struct mu_kv_server *s)
 	mu_clock_start(MU_CLOCK_UPDATE);
 	for (size_t p = 0; p < s->n_parts; p++)
 		mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
-	st = mu_kv_norms_measure(&s->norms, s->optim, s->weights, s->inbox);
+	st = mu_kv_norms_measure(&s->norms, s->optim, find, s);
 	for (size_t p = 0; st == MU_OK && p < s->n_parts; p++)
-		mu_optim_block(s->optim, p, 0, s->parts[p].n, s->weights + s->parts[p].local,
+		mu_optim_block(s->optim, p, 0, s->parts[p].n, mu_kv_held(s, p),
 			       mu_kv_inbox(s, p, 0));
 	mu_clock_stop(MU_CLOCK_UPDATE);
 	MU_TRY(st);
@@ -111,6 +122,18 @@ out:
 	return st;
 }
 
+/*
+ * A hosted end must not wait for the others' sums before its own worker has pushed all: others may
+ * need just that for theirs.
+ */
+static enum mu_status settle(struct mu_kv_server *s)
+{
+	if (!s->whole_due || (s->flat && s->kv->buckets_left > 0))
+		return MU_OK;
+	s->whole_due = false;
+	return update_whole(s);
+}
+
 static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
@@ -118,14 +141,17 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 	if (s->round_left == 0 || s->n_arrived[p] < s->n_workers)
 		goto out;
 	s->round_left--;
-	if (s->kv->whole_steps) {
-		sum_in_place(s, p);
-		if (s->round_left == 0)
-			MU_TRY(update_whole(s));
+	if (s->optim && s->kv->whole_steps) {
+		sum_to(s, p, mu_kv_inbox(s, p, 0));
+		s->whole_due = s->round_left == 0;
+		MU_TRY(settle(s));
 		goto out;
 	}
 	MU_TRY(forget_sends(s, p));
-	sum_and_update(s, p);
+	if (s->optim)
+		sum_and_update(s, p);
+	else
+		sum_to(s, p, mu_kv_held(s, p));
 	MU_TRY(give_back(s, p));
 out:
 	return st;
@@ -148,8 +174,10 @@ static enum mu_status open_round(struct mu_kv_server *s)
 		MU_TRY(mu_kv_server_answer(s, w, s->round_lr));
 	for (size_t p = 0; p < s->n_parts; p++)
 		MU_TRY(update_if_complete(s, p));
-	if (s->kv->whole_steps && s->n_parts == 0) /* the others wait for its sums */
-		MU_TRY(measure_and_update(s));
+	if (s->optim && s->kv->whole_steps && s->n_parts == 0) { /* the others wait for its sums */
+		s->whole_due = true;
+		MU_TRY(settle(s));
+	}
 out:
 	return st;
 }
@@ -204,4 +232,5 @@ const struct mu_kv_policy mu_kv_policy_sync = {
 	.part = part_arrived,
 	.pull = pull,
 	.finish = finish,
+	.settle = settle,
 };

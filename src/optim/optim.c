@@ -328,7 +328,7 @@ static void measure_segment(const struct mu_optim *o, int round, const struct pi
 	const struct key *key = &o->keys[segment->key];
 	uint64_t *const two[2] = {sums + 2 * segment->key * MU_NORM_WORDS,
 				  sums + (2 * segment->key + 1) * MU_NORM_WORDS};
-	size_t at = piece->local + segment->from, n = segment->to - segment->from;
+	size_t at = segment->from, n = segment->to - at;
 	float *states[MU_MAX_STATES] = {NULL};
 	struct mu_update u;
 
@@ -342,17 +342,19 @@ static void measure_segment(const struct mu_optim *o, int round, const struct pi
 	o->rule->measure(&u, n, weights + at, gradients + at, states, two);
 }
 
-void mu_optim_measure(struct mu_optim *o, int round, const float *weights, const float *gradients,
-		      uint64_t *sums)
+void mu_optim_measure(struct mu_optim *o, int round, size_t p, const float *weights,
+		      const float *gradients, uint64_t *sums)
 {
-	memset(sums, 0, mu_optim_words(o) * sizeof *sums);
-	for (size_t p = 0; p < o->n_pieces; p++) {
-		const struct piece *piece = &o->pieces[p];
+	const struct piece *piece = &o->pieces[p];
 
-		for (size_t i = 0; piece->active && i < piece->n_segments; i++)
-			measure_segment(o, round, piece, &o->segments[piece->first_segment + i],
-					weights, gradients, sums);
-	}
+	for (size_t i = 0; piece->active && i < piece->n_segments; i++)
+		measure_segment(o, round, piece, &o->segments[piece->first_segment + i], weights,
+				gradients, sums);
+}
+
+size_t mu_optim_pieces(const struct mu_optim *o)
+{
+	return o->n_pieces;
 }
 
 /* Pascanu, Mikolov, Bengio, On the difficulty of training recurrent networks, 2013, algorithm 1. */

@@ -83,12 +83,25 @@ static void report_model(const struct train_run *run)
 			    "device cpu");
 }
 
+void mu_train_report_data(const struct train_run *run)
+{
+	const struct mu_input *in = &run->train;
+	char what[1024], more[64] = "";
+
+	in->ops->describe(in, what, sizeof what);
+	if (run->has_validation)
+		snprintf(more, sizeof more, ", %zu for validation", run->validate.n);
+	mu_log_info("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
+		    in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
+		    in->classes, what);
+}
+
 static void report_store(const struct train_run *run)
 {
 	struct mu_kv_layout layout;
 
 	mu_kv_layout(run->kv, &layout);
-	if (run->has_servers)
+	if (run->store.has_servers)
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
 			    "%.3f to %.3f MB",
 			    run->options.kv_store, layout.n_keys, (double)layout.bytes / 1e6,
@@ -111,7 +124,7 @@ static void report_states(const struct train_run *run)
 	size_t used = 0;
 	int n;
 
-	config.prior = !run->synchronous;
+	config.prior = !run->store.synchronous;
 	n = mu_optim_states(&config, names);
 	for (int i = 0; i < n; i++)
 		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "",
@@ -151,6 +164,7 @@ void mu_train_report_start(const struct train_run *run)
 {
 	size_t batch = run->train.config.batch, all = batch * (size_t)run->topology.num_workers;
 
+	mu_train_report_data(run);
 	report_model(run);
 	report_store(run);
 	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
@@ -158,12 +172,14 @@ void mu_train_report_start(const struct train_run *run)
 		    run->topology.num_workers, run->topology.num_workers == 1 ? "" : "s",
 		    run->topology.num_servers, run->topology.num_servers == 1 ? "" : "s",
 		    run->n_threads, run->n_threads == 1 ? "" : "s",
-		    run->synchronous ? "" : " (inside an epoch the metrics are those of worker 0)");
+		    run->store.synchronous
+			    ? ""
+			    : " (inside an epoch the metrics are those of worker 0)");
 	mu_log_info(
 		"batch size %zu per device, %zu per worker, %zu global; %zu samples in %zu steps "
 		"an epoch",
 		batch, batch, all, run->examples, run->steps);
-	report_optimizer(run, run->synchronous ? all : batch);
+	report_optimizer(run, run->store.synchronous ? all : batch);
 }
 
 static double mean(double sum, double n)
@@ -225,7 +241,7 @@ void mu_train_report_end(const struct train_run *run)
 		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
 		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
 	mu_kv_staleness(run->kv, &s);
-	if (!run->synchronous)
+	if (!run->store.synchronous)
 		mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and "
 			    "the next push (%.0f pushes)",
 			    s.mean, s.max, s.pushes);

@@ -31,6 +31,7 @@ struct train_options {
 	struct mu_optim_config optim; /* complete after mu_train_optimizer_settle */
 	long wd_gamma, centered;
 	const char *data_dir, *model_prefix;
+	const char *rgb_mean, *rgb_std; /* NULL: not given */
 	long num_examples, shuffle, benchmark, num_batches, test_io, load_epoch, save_period;
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
@@ -46,6 +47,8 @@ extern const size_t mu_train_option_count;
  * given and have no default of their own get the one that follows from others.
  */
 enum mu_status mu_train_options_check(const struct mu_options *o, struct train_options *v);
+/* Values of --rgb-mean and --rgb-std, their defaults where they are not given. */
+enum mu_status mu_train_options_rgb(const struct train_options *v, float mean[3], float std[3]);
 
 /* ---- optimizer.c ---- */
 
@@ -75,9 +78,10 @@ enum mu_status mu_train_metrics_reduce(struct train_metrics *m, MPI_Comm comm);
 struct train_run {
 	struct train_options options;
 	struct mu_topology topology;
-	bool distributed, has_servers, synchronous;
+	struct mu_kv_type store;
 	int n_threads;
 	struct mu_device device;
+	const struct mu_network *network;
 	struct mu_net *net;
 	struct mu_plan *plan; /* of a full batch */
 	struct mu_plan
@@ -110,6 +114,8 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m)
 
 /* report.c: what the log says. Lines come from worker 0 only; they speak of the whole job. */
 void mu_train_report_start(const struct train_run *run);
+/* What the data is: one line. */
+void mu_train_report_data(const struct train_run *run);
 enum mu_status mu_train_report_ranks(const struct train_run *run);
 struct train_window {
 	size_t epoch, first, last; /* steps (first, last] */
