@@ -293,12 +293,17 @@ int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
 void mu_net_softmax(struct mu_net *net, int in, const char *name)
 {
 	const struct mu_shape *s;
+	char layer[160], shape[96];
 
 	if (!usable(net, in))
 		return;
 	s = shape_of(net, in);
-	if (s->ndims != 2 || s->dims[1] != net->config.classes) {
-		mu_net_fail(net, "softmax needs an input (n, %zu classes)", net->config.classes);
+	if ((s->ndims != 2 && s->ndims != 4) || s->dims[1] != net->config.classes) {
+		mu_net_fail(net, "%s needs an input (n, %zu) or (n, %zu, h, w), not %s",
+			    place_text(&(struct place){net, MU_OP_SOFTMAX, name, s}, layer,
+				       sizeof layer),
+			    net->config.classes, net->config.classes,
+			    mu_shape_text(s, shape, sizeof shape));
 		return;
 	}
 	mu_net_add(net, &(struct net_spec){MU_OP_SOFTMAX, name, NULL, 0, 1, &in, *s});

@@ -108,13 +108,15 @@ static enum mu_status compile(struct mu_plan *plan, const struct mu_plan *like)
 
 	if (plan->batch_size == 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "a plan needs a batch of at least 1");
+	plan->batch.use_ignore = plan->net->use_ignore;
+	plan->batch.ignore_label = plan->net->ignore_label;
 	MU_TRY(allocate(plan));
 	MU_TRY(mu_plan_operations(plan));
 	MU_TRY(plan_device(plan, like));
 	MU_TRY(make_slices(plan));
 	MU_TRY(mu_plan_memory(plan));
 	if (!plan->dry)
-		MU_TRY(MU_ALLOC(plan->probabilities, plan->batch_size * plan->net->config.classes,
+		MU_TRY(MU_ALLOC(plan->probabilities, mu_shape_n(mu_plan_probabilities_shape(plan)),
 				"probabilities"));
 out:
 	return st;
