@@ -155,7 +155,7 @@ static void test_summary(const char *name)
 	if (!CHECK(mu_device_open(&device, name, 1) == MU_OK))
 		return;
 	if (CHECK(mu_net_new(&net, &config) == MU_OK) &&
-	    CHECK(mu_plan_new_dry(&dry, net, &device, 4, MU_PHASE_TRAIN) == MU_OK) &&
+	    CHECK(mu_plan_new_dry(&dry, net, &device, 4, MU_PHASE_TRAIN, NULL) == MU_OK) &&
 	    CHECK(mu_plan_new(&real, net, &device, 4, MU_PHASE_TRAIN, NULL) == MU_OK)) {
 		CHECK(mu_plan_arena_bytes(dry) == mu_plan_arena_bytes(real));
 		CHECK(print_to(text, sizeof text, dry, mu_plan_summary) == MU_OK);

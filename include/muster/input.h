@@ -23,8 +23,8 @@ struct mu_reader {
 	/* fills in->n, in->shape (c, h, w), in->classes */
 	enum mu_status (*open)(struct mu_input *in);
 	void (*close)(struct mu_input *in);
-	/* one sample, float32, plain (c, h, w), and its label */
-	void (*read)(const struct mu_input *in, size_t record, float *data, float *label);
+	/* one sample, float32, plain (c, h, w), and its labels: label_width of them */
+	void (*read)(const struct mu_input *in, size_t record, float *data, float *labels);
 };
 
 enum mu_input_part { MU_INPUT_TRAIN, MU_INPUT_VALIDATE };
@@ -36,6 +36,7 @@ struct mu_input_config {
 	size_t num_examples; /* the first so many records only; 0 = all */
 	size_t shape[3];     /* synthetic: c, h, w */
 	size_t classes;      /* labels must be below */
+	size_t label_width;  /* labels per sample, 0 = 1; only synthetic data have more than one */
 	size_t batch;        /* b */
 	int worker, num_workers; /* r, N */
 	bool shuffle;
@@ -65,8 +66,8 @@ void mu_input_close(struct mu_input *in);
 void mu_input_epoch(struct mu_input *in, uint32_t epoch);
 /* Samples of this worker in step t. */
 size_t mu_input_count(const struct mu_input *in, size_t step);
-/* Fill data (count samples, plain), labels and ids of this worker's part of step t; returns count.
- */
+/* Fill data (count samples, plain), labels (label_width per sample) and ids of this worker's part
+ * of step t; returns count. */
 size_t mu_input_read(struct mu_input *in, size_t step, float *data, float *labels, uint32_t *ids);
 
 #endif

@@ -114,10 +114,12 @@ struct mu_plan;
  */
 enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
 			   size_t batch, enum mu_phase phase, const struct mu_plan *like);
-/* The same without memory for activations, to be looked at: for the summaries and
- * mu_plan_arena_bytes. */
+/* The same without memory for activations, to be looked at (summaries, mu_plan_arena_bytes) until
+ * mu_plan_allocate makes it a plan like any other. */
 enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
-			       struct mu_device *device, size_t batch, enum mu_phase phase);
+			       struct mu_device *device, size_t batch, enum mu_phase phase,
+			       const struct mu_plan *like);
+enum mu_status mu_plan_allocate(struct mu_plan *plan);
 void mu_plan_free(struct mu_plan *plan);
 
 /* Slices of the flat arrays, parameters then auxiliary values, and the elements of a flat array. */

@@ -43,8 +43,9 @@ static enum mu_status check_pair(const struct mu_input *in, const struct idx_pai
 	for (size_t i = 0; i < dims[0]; i++) {
 		if (pair->labels.data[i] >= in->classes)
 			MU_FAIL(MU_ERR_FORMAT,
-				"%s/%s: record %zu has label %d; labels must be from 0 to %zu", dir,
-				labels, i, pair->labels.data[i], in->classes - 1);
+				"%s/%s: record %zu has label %d; labels must be from 0 to %zu, for "
+				"the network has %zu classes (--num-classes)",
+				dir, labels, i, pair->labels.data[i], in->classes - 1, in->classes);
 	}
 out:
 	return st;
@@ -60,6 +61,10 @@ static enum mu_status open_idx(struct mu_input *in)
 	const char *const *name = names[in->config.part];
 	struct idx_pair *pair;
 
+	if (in->config.label_width != 1)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"the idx reader has one label a sample, and %zu are asked for",
+			in->config.label_width);
 	if (!in->config.dir || !*in->config.dir)
 		MU_FAIL(MU_ERR_USAGE,
 			"no data folder given: the idx reader needs one that holds %s and %s",
@@ -103,13 +108,13 @@ static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n)
 		out[i] = (float)pixels[i] / 255;
 }
 
-static void read_idx(const struct mu_input *in, size_t record, float *data, float *label)
+static void read_idx(const struct mu_input *in, size_t record, float *data, float *labels)
 {
 	const struct idx_pair *pair = in->impl;
 	size_t n = in->shape[1] * in->shape[2];
 
 	scale(data, pair->images.data + record * n, n);
-	*label = pair->labels.data[record];
+	labels[0] = pair->labels.data[record];
 }
 
 const struct mu_reader mu_reader_idx = {

@@ -85,6 +85,8 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	size_t all;
 
 	*in = (struct mu_input){.config = *config};
+	if (in->config.label_width == 0)
+		in->config.label_width = 1;
 	MU_TRY(check_config(config));
 	MU_TRY(find_reader(config->reader, &in->ops));
 	MU_TRY(in->ops->open(in));
@@ -154,7 +156,7 @@ size_t mu_input_read(struct mu_input *in, size_t step, float *data, float *label
 
 	for (size_t i = 0; i < count; i++) {
 		ids[i] = in->order ? in->order[first + i] : (uint32_t)(first + i);
-		in->ops->read(in, ids[i], data + i * sample, labels + i);
+		in->ops->read(in, ids[i], data + i * sample, labels + i * in->config.label_width);
 	}
 	return count;
 }

@@ -7,6 +7,7 @@
 #include "train.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +17,17 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
-	long workers = run->topology.num_workers;
+	long workers = run->topology.num_workers, parts = workers * v->update_period;
 
 	*batch = (size_t)(v->batch_per_device ? v->batch_per_device : v->batch_size);
 	if (!v->global_batch_size)
 		return MU_OK;
-	if (v->global_batch_size % workers != 0)
+	if (v->global_batch_size % parts != 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"--global-batch-size %ld is not a multiple of the %ld workers",
-			v->global_batch_size, workers);
-	*batch = (size_t)(v->global_batch_size / workers);
+			"--global-batch-size %ld is not a multiple of the %ld workers%s",
+			v->global_batch_size, workers,
+			v->update_period > 1 ? " times --update-period" : "");
+	*batch = (size_t)(v->global_batch_size / parts);
 out:
 	return st;
 }
@@ -54,6 +56,71 @@ out:
 	return st;
 }
 
+static struct mu_net_config describe_model(const struct train_options *v, const size_t *shape,
+					   size_t classes)
+{
+	return (struct mu_net_config){.network = v->network,
+				      .shape = {shape[0], shape[1], shape[2]},
+				      .classes = classes,
+				      .num_layers = v->num_layers};
+}
+
+/* Bytes of a plan, 0 for none. */
+static double arena(const struct mu_plan *plan)
+{
+	return plan ? (double)mu_plan_arena_bytes(plan) : 0;
+}
+
+/*
+ * Memory is written when it is allocated, so the system would end the process rather than refuse:
+ * what the workers of this node need is estimated from the plans that there are, before they get
+ * memory. Activations and random data grow with the batch; weights, gradients, their sum and one
+ * array of the optimiser do not.
+ */
+static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data)
+{
+	enum mu_status st = MU_OK;
+	double have = mu_memory_bytes() / run->topology.node_num_workers;
+	double batches = arena(run->plan) + arena(run->tail) + arena(run->infer);
+	double models = 3 + (run->options.update_period > 1);
+	double fixed = models * (double)mu_plan_n(run->plan) * sizeof(float), fits;
+
+	if (run->options.benchmark)
+		batches += (double)(data->shape[0] * data->shape[1] * data->shape[2]) *
+			   (double)data->batch * sizeof(float);
+	if (have <= 0 || batches + fixed <= have)
+		return MU_OK;
+	fits = floor((double)data->batch * (0.9 * have - fixed) / batches);
+	if (fits < 1)
+		MU_FAIL(MU_ERR_MEMORY,
+			"network %s needs about %.1f GB for weights and %.1f GB for the "
+			"activations "
+			"of a batch of %zu; a worker has %.1f GB here: no batch fits",
+			run->options.network, fixed / 1e9, batches / 1e9, data->batch, have / 1e9);
+	MU_FAIL(MU_ERR_MEMORY,
+		"network %s with a batch of %zu needs about %.1f GB, %.1f GB of it for "
+		"activations; a worker has %.1f GB here: a batch of about %.0f would fit",
+		run->options.network, data->batch, (fixed + batches) / 1e9, batches / 1e9,
+		have / 1e9, fits);
+out:
+	return st;
+}
+
+/* The network and its plan for training, which has no memory yet. */
+static enum mu_status make_model(struct train_run *run, const struct mu_net_config *model,
+				 const struct mu_input_config *data)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
+	MU_TRY(mu_net_new(&run->net, model));
+	MU_TRY(mu_plan_new_dry(&run->plan, run->net, &run->device, data->batch, MU_PHASE_TRAIN,
+			       NULL));
+	MU_TRY(check_memory(run, data));
+out:
+	return st;
+}
+
 /* Training and validation data; what the network must know of it. */
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
@@ -76,10 +143,13 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(find_shape(v, network, config.shape));
 	config.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
+	if (v->benchmark) { /* random data are made for the network, and take memory */
+		*model = describe_model(v, config.shape, config.classes);
+		MU_TRY(make_model(run, model, &config));
+		config.label_width = mu_net_labels(run->net);
+	}
 	MU_TRY(mu_input_open(&run->train, &config));
-	*model = (struct mu_net_config){
-		.network = v->network, .classes = config.classes, .num_layers = v->num_layers};
-	memcpy(model->shape, run->train.shape, sizeof model->shape);
+	*model = describe_model(v, run->train.shape, config.classes);
 	run->steps = run->train.steps;
 	run->examples = run->train.n;
 	if (v->num_batches && (size_t)v->num_batches < run->steps) {
@@ -107,18 +177,30 @@ out:
 static enum mu_status make_plans(struct train_run *run, const struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
-	size_t batch = run->train.config.batch, last = mu_input_count(&run->train, run->steps - 1);
+	const struct mu_input_config *data = &run->train.config;
+	size_t batch = data->batch, last = mu_input_count(&run->train, run->steps - 1);
 
-	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
-	MU_TRY(mu_net_new(&run->net, model));
-	MU_TRY(mu_plan_new(&run->plan, run->net, &run->device, batch, MU_PHASE_TRAIN, NULL));
+	if (!run->net)
+		MU_TRY(make_model(run, model, data));
+	if (mu_net_labels(run->net) != data->label_width)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s needs %zu labels a sample, one for each position of its last "
+			"layer; %s has %zu",
+			model->network, mu_net_labels(run->net), run->options.data_dir,
+			data->label_width);
 	if (last > 0 && last < batch)
-		MU_TRY(mu_plan_new(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,
-				   run->plan));
+		MU_TRY(mu_plan_new_dry(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,
+				       run->plan));
 	if (run->has_validation)
-		MU_TRY(mu_plan_new(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER,
-				   run->plan));
-	MU_TRY(MU_ALLOC(run->labels, batch, "labels"));
+		MU_TRY(mu_plan_new_dry(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER,
+				       run->plan));
+	MU_TRY(check_memory(run, data));
+	MU_TRY(mu_plan_allocate(run->plan));
+	if (run->tail)
+		MU_TRY(mu_plan_allocate(run->tail));
+	if (run->infer)
+		MU_TRY(mu_plan_allocate(run->infer));
+	MU_TRY(MU_ALLOC(run->labels, batch * data->label_width, "labels"));
 	MU_TRY(MU_ALLOC(run->ids, batch, "sample ids"));
 out:
 	return st;
@@ -216,6 +298,8 @@ static enum mu_status fill_weights(struct train_run *run)
 	enum mu_status st = MU_OK;
 	float *weights = mu_kv_weights(run->kv), *gradients = mu_kv_gradients(run->kv);
 
+	if (run->options.update_period > 1)
+		MU_TRY(mu_train_sum_init(&run->sum, mu_kv_n(run->kv)));
 	MU_TRY(mu_plan_bind(run->plan, weights, gradients));
 	if (run->tail)
 		MU_TRY(mu_plan_bind(run->tail, weights, gradients));
@@ -238,6 +322,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	const struct mu_topology *t = &run->topology;
 	bool worker = t->role == MU_ROLE_WORKER;
 
+	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(mu_agree(worker ? setup_worker(run) : MU_OK, t->world));
 	if (run->options.test_io) {
@@ -270,7 +355,7 @@ enum mu_status mu_train_summary(const struct train_options *v)
 	model.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
 	MU_TRY(mu_device_open(&device, v->devices, 1));
 	MU_TRY(mu_net_new(&net, &model));
-	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN));
+	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
 out:
 	mu_plan_free(plan);
@@ -291,6 +376,7 @@ void mu_train_release(struct train_run *run)
 	mu_input_close(&run->validate);
 	if (run->topology.size > 0) /* else it was never made */
 		mu_topology_release(&run->topology);
+	mu_train_sum_release(&run->sum);
 	mu_free(run->labels);
 	mu_free(run->ids);
 }
