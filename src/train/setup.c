@@ -7,7 +7,6 @@
 #include "train.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +55,36 @@ out:
 	return st;
 }
 
+/* What is read, and how: random data, or the files that are in the folder. */
+static enum mu_status choose_reader(const struct train_options *v, const struct mu_network *network,
+				    struct mu_input_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_reader *reader;
+
+	config->classes = (size_t)v->num_classes;
+	MU_TRY(find_shape(v, network, config->shape));
+	MU_TRY(mu_train_options_rgb(v, config->mean, config->std));
+	config->reader = "synthetic";
+	if (!v->benchmark) {
+		MU_TRY(mu_input_detect(v->data_dir, &reader));
+		config->reader = reader->name;
+		if (!v->image_shape)
+			memset(config->shape, 0, sizeof config->shape);
+		if (!reader->colour_images && (v->image_shape || v->rgb_mean || v->rgb_std))
+			MU_FAIL(MU_ERR_USAGE,
+				"--image-shape, --rgb-mean and --rgb-std are for colour images; %s "
+				"holds %s files, which bring their own shape",
+				v->data_dir, reader->name);
+		if (reader->knows_classes)
+			goto out;
+	}
+	if (config->classes == 0)
+		config->classes = network->classes;
+out:
+	return st;
+}
+
 static struct mu_net_config describe_model(const struct train_options *v, const size_t *shape,
 					   size_t classes)
 {
@@ -65,69 +94,12 @@ static struct mu_net_config describe_model(const struct train_options *v, const 
 				      .num_layers = v->num_layers};
 }
 
-/* Bytes of a plan, 0 for none. */
-static double arena(const struct mu_plan *plan)
-{
-	return plan ? (double)mu_plan_arena_bytes(plan) : 0;
-}
-
-/*
- * Memory is written when it is allocated, so the system would end the process rather than refuse:
- * what the workers of this node need is estimated from the plans that there are, before they get
- * memory. Activations and random data grow with the batch; weights, gradients, their sum and one
- * array of the optimiser do not.
- */
-static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data)
-{
-	enum mu_status st = MU_OK;
-	double have = mu_memory_bytes() / run->topology.node_num_workers;
-	double batches = arena(run->plan) + arena(run->tail) + arena(run->infer);
-	double models = 3 + (run->options.update_period > 1);
-	double fixed = models * (double)mu_plan_n(run->plan) * sizeof(float), fits;
-
-	if (run->options.benchmark)
-		batches += (double)(data->shape[0] * data->shape[1] * data->shape[2]) *
-			   (double)data->batch * sizeof(float);
-	if (have <= 0 || batches + fixed <= have)
-		return MU_OK;
-	fits = floor((double)data->batch * (0.9 * have - fixed) / batches);
-	if (fits < 1)
-		MU_FAIL(MU_ERR_MEMORY,
-			"network %s needs about %.1f GB for weights and %.1f GB for the "
-			"activations "
-			"of a batch of %zu; a worker has %.1f GB here: no batch fits",
-			run->options.network, fixed / 1e9, batches / 1e9, data->batch, have / 1e9);
-	MU_FAIL(MU_ERR_MEMORY,
-		"network %s with a batch of %zu needs about %.1f GB, %.1f GB of it for "
-		"activations; a worker has %.1f GB here: a batch of about %.0f would fit",
-		run->options.network, data->batch, (fixed + batches) / 1e9, batches / 1e9,
-		have / 1e9, fits);
-out:
-	return st;
-}
-
-/* The network and its plan for training, which has no memory yet. */
-static enum mu_status make_model(struct train_run *run, const struct mu_net_config *model,
-				 const struct mu_input_config *data)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
-	MU_TRY(mu_net_new(&run->net, model));
-	MU_TRY(mu_plan_new_dry(&run->plan, run->net, &run->device, data->batch, MU_PHASE_TRAIN,
-			       NULL));
-	MU_TRY(check_memory(run, data));
-out:
-	return st;
-}
-
 /* Training and validation data; what the network must know of it. */
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 	struct mu_input_config config = {
-		.reader = v->benchmark ? "synthetic" : "idx",
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
 		.num_examples = (size_t)v->num_examples,
@@ -141,15 +113,14 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	MU_TRY(mu_network_find(&network, v->network));
 	run->options.network = network->name; /* as the table spells it */
 	MU_TRY(find_batch(run, &config.batch));
-	MU_TRY(find_shape(v, network, config.shape));
-	config.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
+	MU_TRY(choose_reader(v, network, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
 		*model = describe_model(v, config.shape, config.classes);
-		MU_TRY(make_model(run, model, &config));
+		MU_TRY(mu_train_model_new(run, model, &config));
 		config.label_width = mu_net_labels(run->net);
 	}
 	MU_TRY(mu_input_open(&run->train, &config));
-	*model = describe_model(v, run->train.shape, config.classes);
+	*model = describe_model(v, run->train.shape, run->train.classes);
 	run->steps = run->train.steps;
 	run->examples = run->train.n;
 	if (v->num_batches && (size_t)v->num_batches < run->steps) {
@@ -172,40 +143,6 @@ out:
 	return st;
 }
 
-/* Plans of a full batch, of this worker's part of the last step, and for validation; all on the
- * same flat arrays. */
-static enum mu_status make_plans(struct train_run *run, const struct mu_net_config *model)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_input_config *data = &run->train.config;
-	size_t batch = data->batch, last = mu_input_count(&run->train, run->steps - 1);
-
-	if (!run->net)
-		MU_TRY(make_model(run, model, data));
-	if (mu_net_labels(run->net) != data->label_width)
-		MU_FAIL(MU_ERR_USAGE,
-			"network %s needs %zu labels a sample, one for each position of its last "
-			"layer; %s has %zu",
-			model->network, mu_net_labels(run->net), run->options.data_dir,
-			data->label_width);
-	if (last > 0 && last < batch)
-		MU_TRY(mu_plan_new_dry(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,
-				       run->plan));
-	if (run->has_validation)
-		MU_TRY(mu_plan_new_dry(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER,
-				       run->plan));
-	MU_TRY(check_memory(run, data));
-	MU_TRY(mu_plan_allocate(run->plan));
-	if (run->tail)
-		MU_TRY(mu_plan_allocate(run->tail));
-	if (run->infer)
-		MU_TRY(mu_plan_allocate(run->infer));
-	MU_TRY(MU_ALLOC(run->labels, batch * data->label_width, "labels"));
-	MU_TRY(MU_ALLOC(run->ids, batch, "sample ids"));
-out:
-	return st;
-}
-
 static enum mu_status setup_worker(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -215,7 +152,9 @@ static enum mu_status setup_worker(struct train_run *run)
 	if (v->model_prefix && v->load_epoch < v->num_epochs && run->topology.index == 0)
 		MU_TRY(mu_train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
-	MU_TRY(make_plans(run, &model));
+	if (!run->net)
+		MU_TRY(mu_train_model_new(run, &model, &run->train.config));
+	MU_TRY(mu_train_model_plan(run));
 out:
 	return st;
 }

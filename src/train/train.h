@@ -22,6 +22,7 @@ struct train_options {
 	const char *lr_step_epochs, *optimizer;
 	long wd_gamma;
 	const char *data_dir, *model_prefix;
+	const char *rgb_mean, *rgb_std; /* NULL: not given */
 	long num_examples, shuffle, benchmark, num_batches, test_io, load_epoch, save_period;
 	const char *loss;
 	double label_smoothing;
@@ -37,6 +38,8 @@ extern const struct mu_option mu_train_option_table[];
 extern const size_t mu_train_option_count;
 /* Rules that no single option knows: contradictions, values of this version. */
 enum mu_status mu_train_options_check(const struct mu_options *o, const struct train_options *v);
+/* Values of --rgb-mean and --rgb-std, their defaults where they are not given. */
+enum mu_status mu_train_options_rgb(const struct train_options *v, float mean[3], float std[3]);
 
 /* ---- metrics.c ---- */
 
@@ -105,6 +108,17 @@ struct train_run {
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all
  * ranks. */
 enum mu_status mu_train_setup(struct train_run *run);
+/*
+ * model.c: the network and its plans. _new: the network and its plan for training, without memory.
+ * _plan, once the data are open: also the plans of this worker's part of the last step and for
+ * validation, all on the same flat arrays; then they get memory. Both estimate what the workers of
+ * this node need before it is allocated: MU_ERR_MEMORY with the batch that would fit. Not
+ * collective.
+ */
+enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_config *model,
+				  const struct mu_input_config *data);
+enum mu_status mu_train_model_plan(struct train_run *run);
+
 /* --summary: the network of the options on standard output. No data, no roles. Not collective. */
 enum mu_status mu_train_summary(const struct train_options *v);
 void mu_train_release(struct train_run *run);
@@ -116,6 +130,8 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m);
 
 /* report.c: what the log says. Lines come from worker 0 only; they speak of the whole job. */
 void mu_train_report_start(const struct train_run *run);
+/* What the data is: one line. */
+void mu_train_report_data(const struct train_run *run);
 enum mu_status mu_train_report_ranks(const struct train_run *run);
 struct train_window {
 	size_t epoch, first, last; /* steps (first, last] */
