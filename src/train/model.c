@@ -6,6 +6,9 @@
 
 #include <muster/base.h>
 
+/* Batches above this are looked at from a plan for so many samples first. */
+enum { SMALL_BATCH = 64 };
+
 /* Bytes of a plan, 0 for none. */
 static double arena(const struct mu_plan *plan)
 {
@@ -14,36 +17,50 @@ static double arena(const struct mu_plan *plan)
 
 /*
  * Memory is written when it is allocated, so the system would end the process rather than refuse:
- * what the workers of this node need is estimated from the plans that there are, before they get
- * memory. Activations and random data grow with the batch; weights, gradients, their sum and one
- * array of the optimiser do not.
+ * what the workers of this node need is estimated before. Activations and random data grow with the
+ * batch; weights, gradients, their sum and one array of the optimiser do not.
  */
-static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data)
+static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data,
+				   double activations, size_t n)
 {
 	enum mu_status st = MU_OK;
 	double have = mu_memory_bytes() / run->topology.node_num_workers;
-	double batches = arena(run->plan) + arena(run->tail) + arena(run->infer);
-	double models = 3 + (run->options.update_period > 1);
-	double fixed = models * (double)mu_plan_n(run->plan) * sizeof(float), fits;
+	double models = 3 + (run->options.update_period > 1), fits;
+	double fixed = models * (double)n * sizeof(float), growing = activations;
 
 	if (run->options.benchmark)
-		batches += (double)(data->shape[0] * data->shape[1] * data->shape[2]) *
-			   (double)data->batch * sizeof(float);
-	if (have <= 0 || batches + fixed <= have)
+		growing += (double)data->shape[0] * (double)data->shape[1] *
+			   (double)data->shape[2] * (double)data->batch * sizeof(float);
+	if (have <= 0 || fixed + growing <= have)
 		return MU_OK;
-	fits = floor((double)data->batch * (0.9 * have - fixed) / batches);
+	fits = floor((double)data->batch * (0.9 * have - fixed) / growing);
 	if (fits < 1)
 		MU_FAIL(MU_ERR_MEMORY,
-			"network %s needs about %.1f GB for weights and %.1f GB for the "
-			"activations "
-			"of a batch of %zu; a worker has %.1f GB here: no batch fits",
-			run->options.network, fixed / 1e9, batches / 1e9, data->batch, have / 1e9);
+			"network %s needs about %.1f GB for weights and %.1f GB for a batch of "
+			"%zu; "
+			"a worker has %.1f GB here: no batch fits",
+			run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9);
 	MU_FAIL(MU_ERR_MEMORY,
-		"network %s with a batch of %zu needs about %.1f GB, %.1f GB of it for "
-		"activations; a worker has %.1f GB here: a batch of about %.0f would fit",
-		run->options.network, data->batch, (fixed + batches) / 1e9, batches / 1e9,
-		have / 1e9, fits);
+		"network %s needs about %.1f GB for weights and %.1f GB for a batch of %zu; a "
+		"worker has %.1f GB here: a batch of about %.0f would fit",
+		run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9, fits);
 out:
+	return st;
+}
+
+/* For tensors beyond all memory oneDNN may not even find kernels. */
+static enum mu_status check_large_batch(struct train_run *run, const struct mu_input_config *data)
+{
+	enum mu_status st = MU_OK;
+	struct mu_plan *small = NULL;
+
+	if (data->batch <= SMALL_BATCH)
+		return MU_OK;
+	MU_TRY(mu_plan_new_dry(&small, run->net, &run->device, SMALL_BATCH, MU_PHASE_TRAIN, NULL));
+	MU_TRY(check_memory(run, data, arena(small) * (double)data->batch / SMALL_BATCH,
+			    mu_plan_n(small)));
+out:
+	mu_plan_free(small);
 	return st;
 }
 
@@ -54,9 +71,10 @@ enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_con
 
 	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
 	MU_TRY(mu_net_new(&run->net, model));
+	MU_TRY(check_large_batch(run, data));
 	MU_TRY(mu_plan_new_dry(&run->plan, run->net, &run->device, data->batch, MU_PHASE_TRAIN,
 			       NULL));
-	MU_TRY(check_memory(run, data));
+	MU_TRY(check_memory(run, data, arena(run->plan), mu_plan_n(run->plan)));
 out:
 	return st;
 }
@@ -79,7 +97,8 @@ enum mu_status mu_train_model_plan(struct train_run *run)
 	if (run->has_validation)
 		MU_TRY(mu_plan_new_dry(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER,
 				       run->plan));
-	MU_TRY(check_memory(run, data));
+	MU_TRY(check_memory(run, data, arena(run->plan) + arena(run->tail) + arena(run->infer),
+			    mu_plan_n(run->plan)));
 	MU_TRY(mu_plan_allocate(run->plan));
 	if (run->tail)
 		MU_TRY(mu_plan_allocate(run->tail));
