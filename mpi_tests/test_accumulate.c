@@ -15,18 +15,19 @@
 struct job {
 	MPI_Comm comm;
 	const char *folder, *network, *model, *more;
-	int workers, batch, period;
+	int workers, batch, period, epochs;
 };
 
 static void run(const struct job *job)
 {
 	char line[4 * SCRATCH_BYTES];
 
-	snprintf(line, sizeof line,
-		 "trainer --network %s --data-dir %s --model-prefix %s/%s --num-epochs 1 --lr 0.01 "
-		 "--disp-batches 1000 --batch-size %d --update-period %d %s",
-		 job->network, job->folder, job->folder, job->model, job->batch, job->period,
-		 job->more);
+	snprintf(
+		line, sizeof line,
+		"trainer --network %s --data-dir %s --model-prefix %s/%s --num-epochs %d --lr 0.01 "
+		"--disp-batches 1000 --batch-size %d --update-period %d %s",
+		job->network, job->folder, job->folder, job->model, job->epochs, job->batch,
+		job->period, job->more);
 	CHECK(fit_run(job->comm, line) == MU_OK);
 }
 
@@ -34,7 +35,7 @@ static bool read_model(const struct job *job, const struct fit_array *array, flo
 {
 	char path[2 * SCRATCH_BYTES];
 
-	snprintf(path, sizeof path, "%s/%s-0001.h5", job->folder, job->model);
+	snprintf(path, sizeof path, "%s/%s-%04d.h5", job->folder, job->model, job->epochs);
 	return fit_read_array(path, array, out);
 }
 
@@ -157,6 +158,7 @@ static void test_statistics(const struct job *like, int rank, int period)
 	job.network = "resnet --num-layers 8 --shuffle 0";
 	job.model = "norm";
 	job.period = period;
+	job.epochs = 1;
 	run(&job);
 	if (rank != 0 || !read_model(&job, &mean, &found[0]) ||
 	    !read_model(&job, &variance, &found[1]))
@@ -192,7 +194,7 @@ int main(int argc, char **argv)
 	/* Batches that leave one sample for the last one. */
 	static const int batches[] = {0, 5, 5, 7};
 	char folder[SCRATCH_BYTES] = "";
-	struct job job = {.folder = folder, .network = "lenet", .period = 1};
+	struct job job = {.folder = folder, .network = "lenet", .period = 1, .epochs = 2};
 	MPI_Comm world;
 	long failures;
 	int rank, size;
