@@ -18,15 +18,17 @@ static double arena(const struct mu_plan *plan)
 /*
  * Memory is written when it is allocated, so the system would end the process rather than refuse:
  * what the workers of this node need is estimated before. Activations and random data grow with the
- * batch; weights, gradients, their sum and one array of the optimiser do not.
+ * batch; weights, gradients, their sum and the optimiser's arrays do not.
  */
 static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data,
 				   double activations, size_t n)
 {
 	enum mu_status st = MU_OK;
 	double have = mu_memory_bytes() / run->topology.node_num_workers;
-	double models = 3 + (run->options.update_period > 1), fits;
-	double fixed = models * (double)n * sizeof(float), growing = activations;
+	const char *states[MU_MAX_STATES];
+	double models =
+		2 + mu_optim_states(&run->options.optim, states) + (run->options.update_period > 1);
+	double fixed = models * (double)n * sizeof(float), growing = activations, fits;
 
 	if (run->options.benchmark)
 		growing += (double)data->shape[0] * (double)data->shape[1] *
@@ -70,7 +72,7 @@ enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_con
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
-	MU_TRY(mu_net_new(&run->net, model));
+	MU_TRY(mu_net_new_from(&run->net, run->network, model));
 	MU_TRY(check_large_batch(run, data));
 	MU_TRY(mu_plan_new_dry(&run->plan, run->net, &run->device, data->batch, MU_PHASE_TRAIN,
 			       NULL));
