@@ -98,7 +98,7 @@ struct mu_option {
 	const char *initial; /* default as text, NULL = none (0, NULL, false) */
 	double min, max;     /* allowed range of numbers, both 0 = no limits */
 	const char *choices; /* words allowed for a string, "a|b|c"; NULL = anything.
-	                        "|a|b": the option may stand without a word, which is "" */
+				"|a|b": the option may stand without a word, which is "" */
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
@@ -165,6 +165,8 @@ static inline size_t mu_pad(size_t n)
 enum mu_status mu_alloc(void **out, size_t nbytes, const char *what);
 #define MU_ALLOC(pointer, n, what) mu_alloc((void **)&(pointer), (n) * sizeof *(pointer), (what))
 void mu_free(void *p);
+/* Bytes of memory that this machine has, 0 if that cannot be told. */
+double mu_memory_bytes(void);
 
 /*
  * A function with this mark is compiled for several instruction sets, of which the loader takes the
