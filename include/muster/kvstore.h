@@ -69,7 +69,7 @@ size_t mu_kv_n(const struct mu_kv *kv);
  * Worker 0's weights become everybody's, the servers' too. Collective over workers (servers are in
  * mu_kv_serve).
  */
-enum mu_status mu_kv_init(struct mu_kv *kv);
+enum mu_status mu_kv_weights_init(struct mu_kv *kv);
 
 enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count);
 enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key);
@@ -79,7 +79,7 @@ enum mu_status mu_kv_step_end(struct mu_kv *kv);
  * Fetch the newest weights without pushing (dist_async at the end of an epoch; elsewhere it does
  * nothing). Not collective.
  */
-enum mu_status mu_kv_pull(struct mu_kv *kv);
+enum mu_status mu_kv_fetch(struct mu_kv *kv);
 
 /* Learning rate that the last pulled update used, and samples counted by the store so far. */
 double mu_kv_lr(const struct mu_kv *kv);

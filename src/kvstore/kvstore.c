@@ -193,11 +193,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_init(struct mu_kv *kv)
+enum mu_status mu_kv_weights_init(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_worker(kv, "mu_kv_init"));
+	MU_TRY(check_worker(kv, "mu_kv_weights_init"));
 	MU_SAME(kv->topology->peers, kv->plan.n);
 	if (kv->ops->init)
 		MU_TRY(kv->ops->init(kv));
@@ -335,11 +335,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_pull(struct mu_kv *kv)
+enum mu_status mu_kv_fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_worker(kv, "mu_kv_pull"));
+	MU_TRY(check_worker(kv, "mu_kv_fetch"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->ops->fetch) {
 		mu_clock_start(MU_CLOCK_PULL);
