@@ -77,6 +77,8 @@ void mu_optim_free(struct mu_optim *o);
 void mu_optim_begin(struct mu_optim *o, size_t p, double lr, double count);
 void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *weights,
 		    const float *gradients);
+/* Updates of piece p from now on count from here: the next one has t = updates + 1. */
+void mu_optim_set_updates(struct mu_optim *o, size_t p, uint64_t updates);
 /*
  * State array i over all pieces ("momentum"), n_local elements; NULL past the last. For
  * checkpoints.

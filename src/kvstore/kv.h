@@ -64,6 +64,7 @@ struct mu_kv_ops {
 	const char *name;
 	bool has_servers;
 	bool one_worker;          /* nothing goes between ranks */
+	bool async;               /* every push updates at once */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	void (*close)(struct mu_kv *kv);
@@ -82,6 +83,8 @@ extern const struct mu_kv_ops mu_kv_local;
 extern const struct mu_kv_ops mu_kv_device;
 extern const struct mu_kv_ops mu_kv_dist_sync;
 extern const struct mu_kv_ops mu_kv_dist_async;
+
+struct mu_keys;
 
 struct mu_kv {
 	const struct mu_kv_ops *ops;
@@ -104,7 +107,8 @@ struct mu_kv {
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;
-	void *end; /* the kind's own: local, worker end or server end */
+	void *end;            /* the kind's own: local, worker end or server end */
+	struct mu_keys *keys; /* a store of keys; else NULL */
 };
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kv.h"
+#include "keys.h"
 
 static const struct mu_kv_ops *const table[] = {&mu_kv_local, &mu_kv_device, &mu_kv_dist_sync,
 						&mu_kv_dist_async, NULL};
@@ -141,7 +141,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	MU_SAME(kv->comm, config->progress);
 	MU_SAME(kv->comm, config->schedule.lr * 1e12);
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
-	MU_TRY(mu_agree(build(kv, config), kv->comm));
+	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_keys_open(kv, config), kv->comm));
 	*out = kv;
 	kv = NULL;
 out:
@@ -155,6 +155,8 @@ void mu_kv_free(struct mu_kv *kv)
 		return;
 	if (kv->end)
 		kv->ops->close(kv);
+	if (kv->keys)
+		mu_keys_close(kv);
 	mu_comm_free(kv->weights);
 	mu_comm_free(kv->gradients);
 	mu_free(kv->ready);
@@ -189,6 +191,11 @@ static enum mu_status check_worker(const struct mu_kv *kv, const char *what)
 
 	if (kv->topology->role != MU_ROLE_WORKER)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_kv_serve", what);
+	if (kv->keys)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s is for the store of a model, and this is a store of keys: use "
+			"mu_kv_init, mu_kv_push, mu_kv_pull",
+			what);
 out:
 	return st;
 }
@@ -367,7 +374,7 @@ enum mu_status mu_kv_serve(struct mu_kv *kv)
 
 	if (kv->topology->role != MU_ROLE_SERVER)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_serve is for servers");
-	MU_TRY(kv->ops->serve(kv));
+	MU_TRY(kv->keys ? mu_keys_serve(kv) : kv->ops->serve(kv));
 out:
 	return st;
 }
@@ -376,6 +383,11 @@ enum mu_status mu_kv_finish(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
+	if (kv->keys) {
+		MU_TRY(mu_keys_check_store(kv, "mu_kv_finish"));
+		MU_TRY(mu_keys_finish(kv));
+		goto out;
+	}
 	MU_TRY(check_worker(kv, "mu_kv_finish"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->ops->finish)

@@ -233,6 +233,11 @@ void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *
 	}
 }
 
+void mu_optim_set_updates(struct mu_optim *o, size_t p, uint64_t updates)
+{
+	o->pieces[p].t = updates;
+}
+
 float *mu_optim_state(struct mu_optim *o, int i, const char **name, size_t *n)
 {
 	if (i < 0 || i >= o->rule->n_states)
