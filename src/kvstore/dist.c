@@ -95,6 +95,7 @@ const struct mu_kv_ops mu_kv_dist_sync = {
 
 const struct mu_kv_ops mu_kv_dist_async = {
 	.name = "dist_async",
+	.async = true,
 	.has_servers = true,
 	.push_clock = MU_CLOCK_PUSH,
 	.open = open_async,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keys.h"
+#include "keys_server.h"
 
 #define BOUND_DEFAULT ((size_t)1000000)
 
@@ -40,17 +40,16 @@ out:
 static enum mu_status open_worker(struct mu_keys *keys, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = keys->kv->topology;
 	size_t bound;
 
-	keys->ops = &mu_keys_local;
+	keys->ops = keys->kv->ops->one_worker ? &mu_keys_local : &mu_keys_remote;
 	keys->compression = MU_CODING_DENSE;
 	keys->updaters = config->updaters;
 	keys->n_updaters = config->n_updaters;
 	MU_TRY(mu_owner_init(&keys->summer, config, &keys->pool, 1));
 	MU_TRY(keys->ops->open(keys, config));
 	MU_TRY(read_bound(keys, &bound));
-	MU_TRY(mu_key_table_init(&keys->table, t->num_servers > 0 ? t->num_servers : 1, bound));
+	MU_TRY(mu_key_table_init(&keys->table, keys->n_owners, bound));
 out:
 	return st;
 }
@@ -58,11 +57,18 @@ out:
 enum mu_status mu_keys_open(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	struct mu_keys *keys = NULL;
 
-	MU_TRY(MU_ALLOC(kv->keys, 1, "store of keys"));
-	kv->keys->kv = kv;
-	if (kv->topology->role == MU_ROLE_WORKER)
-		MU_TRY(open_worker(kv->keys, config));
+	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
+	kv->keys = keys;
+	keys->kv = kv;
+	keys->owner_ranks = t->server_ranks;
+	keys->n_owners = t->num_servers > 0 ? t->num_servers : 1;
+	if (t->role == MU_ROLE_SERVER)
+		MU_TRY(mu_keys_server_open(keys, config));
+	else
+		MU_TRY(open_worker(keys, config));
 out:
 	return st;
 }
@@ -71,8 +77,9 @@ void mu_keys_close(struct mu_kv *kv)
 {
 	struct mu_keys *keys = kv->keys;
 
-	if (keys->ops && keys->end)
+	if (keys->end)
 		keys->ops->close(keys);
+	mu_keys_server_close(keys);
 	mu_owner_release(&keys->summer);
 	mu_key_table_release(&keys->table);
 	mu_pool_release(&keys->pool);
@@ -270,7 +277,9 @@ static enum mu_status send_first(struct mu_keys *keys, size_t n, const struct mu
 		one.n_arrays = 1; /* devices start from the same values */
 		MU_TRY(mu_keys_add_dense(keys, &one, MU_PUSH));
 	}
-	MU_TRY(keys->ops->first(keys, keys->n_transfers, keys->transfers));
+	for (size_t i = 0; i < keys->n_transfers; i++)
+		keys->transfers[i].coding = MU_CODING_VALUE_PUT;
+	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
 out:
 	mu_keys_end(keys);
 	return st;
@@ -280,14 +289,18 @@ enum mu_status mu_kv_init(struct mu_kv *kv, size_t n, const struct mu_kv_item *i
 {
 	enum mu_status st = MU_OK;
 	struct mu_keys *keys = kv->keys;
+	size_t first;
 
 	MU_TRY(mu_keys_check_store(kv, "mu_kv_init"));
 	MU_TRY(mu_keys_check_new(keys, n, items));
+	first = keys->table.n_parts;
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(mu_key_add(&keys->table, items[i].key, items[i].arrays[0].n,
 				  items[i].arrays[0].dtype));
-	if (kv->topology->index == 0)
+	if (kv->topology->index == 0) {
+		MU_TRY(keys->ops->make(keys, first));
 		MU_TRY(send_first(keys, n, items));
+	}
 	MU_TRY(mu_kv_barrier(kv));
 out:
 	return st;
@@ -300,15 +313,6 @@ enum mu_status mu_kv_broadcast(struct mu_kv *kv, size_t n, const struct mu_kv_it
 
 	MU_TRY(mu_kv_init(kv, n, items));
 	MU_TRY(mu_kv_pull(kv, n, items, priority));
-out:
-	return st;
-}
-
-enum mu_status mu_keys_serve(struct mu_kv *kv)
-{
-	enum mu_status st = MU_OK;
-
-	MU_FAIL(MU_ERR_UNSUPPORTED, "a store of keys of type %s has no servers yet", kv->ops->name);
 out:
 	return st;
 }

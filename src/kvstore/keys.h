@@ -55,11 +55,14 @@ enum mu_status mu_keys_grow(void **array, size_t n, size_t *max, size_t nbytes, 
 struct mu_keys_ops {
 	enum mu_status (*open)(struct mu_keys *keys, const struct mu_kv_config *config);
 	void (*close)(struct mu_keys *keys);
-	/* First values, from worker 0 alone: every owner has them when it returns. */
-	enum mu_status (*first)(struct mu_keys *keys, size_t n,
-				const struct mu_transfer *transfers);
+	/* Parts of the table from this one on are new: owners make them. On worker 0 alone. */
+	enum mu_status (*make)(struct mu_keys *keys, size_t first_part);
+	/* When it returns the data may be written again and what was wanted is there. */
 	enum mu_status (*call)(struct mu_keys *keys, size_t n, const struct mu_transfer *transfers);
-	/* Collective over workers: when it returns every owner has obeyed. */
+	/*
+	 * Collective over workers: when it returns every owner has all that workers pushed before,
+	 * and has obeyed.
+	 */
 	enum mu_status (*rule)(struct mu_keys *keys, const struct mu_rule_order *order);
 	/* Non-blocking collectives among the workers. */
 	enum mu_status (*gather)(struct mu_keys *keys, const void *mine, void *all, size_t nbytes);
@@ -68,6 +71,7 @@ struct mu_keys_ops {
 };
 
 extern const struct mu_keys_ops mu_keys_local;
+extern const struct mu_keys_ops mu_keys_remote;
 
 struct mu_keys {
 	struct mu_kv *kv;
@@ -85,7 +89,11 @@ struct mu_keys {
 	size_t n_transfers, max_transfers;
 	void **scratch; /* buffers of the pool that they use */
 	size_t n_scratch, max_scratch;
-	void *end;
+	void *end; /* of the worker */
+	/* Who owns keys, as ranks of kv->comm; they may be workers. */
+	const int *owner_ranks;
+	int n_owners;
+	struct mu_keys_server *server; /* on an owner; NULL elsewhere and for local */
 };
 
 /* The store's own memory and its end. Collective over kv->comm. */

@@ -95,7 +95,9 @@ enum mu_status mu_coding_put(struct mu_owned *p, const struct mu_transfer *x)
 	uint64_t updates;
 	float *state;
 
-	if (x->coding == MU_CODING_STATE_PUT) {
+	if (x->coding == MU_CODING_VALUE_PUT) {
+		mu_dtype_to_float(p->dtype, p->weights, x->data, p->n);
+	} else if (x->coding == MU_CODING_STATE_PUT) {
 		MU_TRY(find_state(p, x->n_rows, &state));
 		memcpy(state, x->data, p->n * sizeof *state);
 	} else if (x->coding == MU_CODING_UPDATES_PUT) {

@@ -35,21 +35,20 @@ static void close_local(struct mu_keys *keys)
 	mu_free(l);
 }
 
-static enum mu_status first(struct mu_keys *keys, size_t n, const struct mu_transfer *transfers)
+static enum mu_status make(struct mu_keys *keys, size_t first_part)
 {
 	enum mu_status st = MU_OK;
 	struct local *l = keys->end;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct mu_key_part *part = &keys->table.parts[transfers[i].part];
+	for (size_t i = first_part; i < keys->table.n_parts; i++) {
+		const struct mu_key_part *part = &keys->table.parts[i];
 		const struct mu_key *key = &keys->table.keys[part->key];
-		struct mu_source values = {transfers[i].data, MU_CODING_DENSE, key->dtype, 0};
 
 		MU_TRY(mu_keys_grow((void **)&l->parts, l->n_parts, &l->max_parts, sizeof *l->parts,
 				    "runs of keys"));
 		l->parts[l->n_parts] = (struct mu_owned){
 			.key = key->number, .from = part->from, .n = part->n, .dtype = key->dtype};
-		MU_TRY(mu_owner_add(&l->owner, &l->parts[l->n_parts++], &values));
+		MU_TRY(mu_owner_add(&l->owner, &l->parts[l->n_parts++]));
 	}
 out:
 	return st;
@@ -137,7 +136,7 @@ static enum mu_status finish(struct mu_keys *keys)
 const struct mu_keys_ops mu_keys_local = {
 	.open = open_local,
 	.close = close_local,
-	.first = first,
+	.make = make,
 	.call = call,
 	.rule = rule,
 	.gather = gather,

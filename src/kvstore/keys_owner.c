@@ -90,12 +90,11 @@ static void round_block(const struct mu_owner *o, const struct mu_owned *p, floa
 	mu_dtype_to_float(p->dtype, weights, rounded, n);
 }
 
-enum mu_status mu_owner_add(struct mu_owner *o, struct mu_owned *p, const struct mu_source *first)
+enum mu_status mu_owner_add(struct mu_owner *o, struct mu_owned *p)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(MU_ALLOC(p->weights, mu_pad(p->n), "values of a key"));
-	mu_dtype_to_float(p->dtype, p->weights, first->data, p->n);
 	MU_TRY(mu_owner_renew(o, p));
 out:
 	return st;

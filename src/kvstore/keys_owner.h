@@ -21,13 +21,14 @@ enum mu_coding {
 	MU_CODING_1BIT,
 	MU_CODING_ROWS,        /* numbers of rows (uint64_t), then what of them lies in the run */
 	MU_CODING_ROW_IDS,     /* numbers of rows whose values are wanted */
+	MU_CODING_VALUE_PUT,   /* first values, in the key's type */
 	MU_CODING_STATE_GET,   /* a state of the optimiser is wanted */
 	MU_CODING_STATE_PUT,   /* a state of the optimiser, float32 */
 	MU_CODING_UPDATES_GET, /* the count of updates, uint64_t */
 	MU_CODING_UPDATES_PUT,
 };
 
-/* A gradient, or first values. */
+/* A gradient. */
 struct mu_source {
 	const void *data;
 	enum mu_coding coding; /* DENSE, 2BIT, 1BIT */
@@ -66,8 +67,8 @@ struct mu_owner {
 enum mu_status mu_owner_init(struct mu_owner *o, const struct mu_kv_config *config,
 			     struct mu_pool *pool, size_t max_sources);
 void mu_owner_release(struct mu_owner *o);
-/* A new run; p->key, from, n and dtype are set, first has values. */
-enum mu_status mu_owner_add(struct mu_owner *o, struct mu_owned *p, const struct mu_source *first);
+/* A new run of zeros; p->key, from, n and dtype are set. */
+enum mu_status mu_owner_add(struct mu_owner *o, struct mu_owned *p);
 void mu_owner_drop(struct mu_owned *p);
 /* One update of a run by the sum of sources, in their order. n_sources <= max_sources. */
 enum mu_status mu_owner_update(struct mu_owner *o, struct mu_owned *p,
@@ -111,7 +112,7 @@ size_t mu_row_in_run(uint64_t row, size_t row_length, size_t from, size_t n, siz
 /* Rows as they came with CODING_ROWS, added up into float32; out has n elements, all written. */
 void mu_coding_expand(const struct mu_owned *p, const void *data, size_t n_rows, size_t row_length,
 		      float *out);
-/* A state or a count of updates is set; other codings do nothing. */
+/* Values, a state or a count of updates are set; other codings do nothing. */
 enum mu_status mu_coding_put(struct mu_owned *p, const struct mu_transfer *x);
 /* What x wants of a run: its bytes, and itself. out may be any memory. */
 size_t mu_coding_answer_bytes(const struct mu_owned *p, const struct mu_transfer *x);
