@@ -26,13 +26,18 @@ static inline void must(enum mu_status st)
 }
 
 /* The call fails, and its message has this part. */
-static inline bool fails(enum mu_status st, enum mu_status expected, const char *part)
+static inline bool check_fails(enum mu_status st, enum mu_status expected, const char *part,
+			       int line)
 {
-	bool ok = CHECK(st == expected) && CHECK_HAS(mu_trace_message(), part);
+	bool ok =
+		check_text(mu_status_name(st), mu_status_name(expected), "status", line, "call") &&
+		check_has(mu_trace_message(), part, "message", line, "call");
 
 	mu_trace_clear();
 	return ok;
 }
+
+#define fails(call, expected, part) check_fails((call), (expected), (part), __LINE__)
 
 /* Run a store: the worker's part is given, servers serve. */
 static inline void keys_run(const char *type, const struct mu_topology *t,

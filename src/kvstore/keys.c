@@ -162,7 +162,7 @@ enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *
 	enum mu_status st = MU_OK;
 	const struct mu_key *key = mu_key_find(&keys->table, item->key);
 	const size_t nbytes = mu_dtype_bytes(key->dtype);
-	const bool push = direction != MU_PULL;
+	const bool push = direction != MU_PULL, first = direction == MU_FIRST;
 	void *data = item->arrays[0].data;
 
 	if (push && item->n_arrays > 1) {
@@ -176,11 +176,13 @@ enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *
 		MU_TRY(mu_keys_transfer(keys, &x));
 		x->part = i;
 		if (push) {
-			x->coding = MU_CODING_DENSE;
+			x->coding = first ? MU_CODING_VALUE_PUT : MU_CODING_DENSE;
 			x->data = (char *)data + part->from * nbytes;
 			x->nbytes = part->n * nbytes;
+			if (!first && mu_keys_compresses(keys, key))
+				MU_TRY(mu_keys_compress(keys, x));
 		}
-		if (direction != MU_PUSH) {
+		if (direction == MU_PULL || direction == MU_PUSHPULL) {
 			x->out = (char *)item->arrays[0].data + part->from * nbytes;
 			x->out_nbytes = part->n * nbytes;
 		}
@@ -275,10 +277,8 @@ static enum mu_status send_first(struct mu_keys *keys, size_t n, const struct mu
 		struct mu_kv_item one = items[i];
 
 		one.n_arrays = 1; /* devices start from the same values */
-		MU_TRY(mu_keys_add_dense(keys, &one, MU_PUSH));
+		MU_TRY(mu_keys_add_dense(keys, &one, MU_FIRST));
 	}
-	for (size_t i = 0; i < keys->n_transfers; i++)
-		keys->transfers[i].coding = MU_CODING_VALUE_PUT;
 	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
 out:
 	mu_keys_end(keys);

@@ -119,9 +119,12 @@ enum mu_status mu_keys_transfer(struct mu_keys *keys, struct mu_transfer **out);
 enum mu_status mu_keys_scratch(struct mu_keys *keys, void **out, size_t nbytes);
 void mu_keys_end(struct mu_keys *keys);
 
-enum mu_direction { MU_PUSH, MU_PULL, MU_PUSHPULL };
+enum mu_direction { MU_PUSH, MU_PULL, MU_PUSHPULL, MU_FIRST };
 enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *item,
 				 enum mu_direction direction);
+/* Is what this key pushes compressed? Then a transfer's data become codes: keys_compress.c. */
+bool mu_keys_compresses(const struct mu_keys *keys, const struct mu_key *key);
+enum mu_status mu_keys_compress(struct mu_keys *keys, struct mu_transfer *x);
 /* A push of rows. */
 enum mu_status mu_keys_add_rows(struct mu_keys *keys, const struct mu_kv_item *item);
 
