@@ -111,7 +111,10 @@ both misused 'benchmark 1.*data-dir' $mlp --benchmark 1
 misused 1 'no data.*data-dir' --network mlp
 misused 1 'mom .*adam' $mlp --optimizer adam --mom 0.5
 misused 1 'beta1.*sgd' $mlp --beta1 0.5
-misused 1 'image-shape' $mlp --image-shape 1,28,28
+misused 1 'image-shape.*set holds idx files' $mlp --image-shape 1,28,28
+both misused 'rgb-mean.*set holds idx files' $mlp --rgb-mean 0,0,0
+misused 1 'rgb-std.*set holds idx files' $mlp --rgb-std 1,1,1
+misused 3 'rgb-mean.*benchmark' --network mlp --benchmark 1 --rgb-mean 0,0,0
 misused 1 'target-accuracy.*benchmark' --network mlp --benchmark 1 --target-accuracy 0.9
 both misused 'load-epoch 1.*model-prefix' $mlp --load-epoch 1
 misused 1 'load-epoch 3.*num-epochs 2' $mlp --model-prefix P --load-epoch 3 --num-epochs 2
@@ -136,7 +139,7 @@ bad="--network mlp --data-dir bad --batch-size 20 $plain"
 
 fresh
 train 1 $bad --num-epochs 1 # plain files are as good as packed ones
-both refused 'nowhere/train-images' --network mlp --data-dir nowhere $plain
+both refused 'nowhere: .*train-images' --network mlp --data-dir nowhere $plain
 both refused 'LICENSE' --network mlp --data-dir "$SRCDIR/LICENSE" $plain
 for file in $images $labels $test_images bad/t10k-labels-idx1-ubyte; do
 	fresh
@@ -206,6 +209,52 @@ refused 1 "$labels.gz" $bad
 zipped
 : >$labels.gz
 refused 1 "$labels.gz" $bad
+
+part "CIFAR files"
+# records FILE N: images of zeros with label 0
+records() {
+	head -c $(($2 * 3073)) /dev/zero >"$1"
+}
+cifar() {
+	rm -rf bad
+	mkdir bad
+	records bad/data_batch_1.bin 30
+	records bad/data_batch_2.bin 31
+	records bad/test_batch.bin 29
+}
+cifar
+train 3 $bad --num-epochs 1
+expect 'data cifar: 61 samples for training, 29 for validation, shape \(3, 32, 32\), 10 classes'
+expect_count 1 '^Epoch\[0\] Validation-accuracy'
+train 1 $bad --num-epochs 1 --image-shape 3,28,30 --rgb-mean 0,0,0 --rgb-std 255,255,255 --num-classes 20
+expect 'shape \(3, 28, 30\), 20 classes: .* the middle .* mean 0,0,0, std 255,255,255'
+train 1 $bad --test-io 1
+expect 'data cifar: 61 samples for training'
+both misused 'image shape 1,28,28 .*3,H,W' $bad --image-shape 1,28,28
+misused 1 'image shape 3,33,32 .*1 to 32' $bad --image-shape 3,33,32
+misused 1 'rgb-mean 1,2: three numbers' $bad --rgb-mean 1,2
+misused 1 'rgb-mean 1,2,x: three numbers' $bad --rgb-mean 1,2,x
+misused 1 'rgb-std 1,2,nan: three numbers' $bad --rgb-std 1,2,nan
+both misused 'rgb-std 1,0,1: .* above 0' $bad --rgb-std 1,0,1
+poke bad/data_batch_2.bin 3073 '\12'
+both refused 'bad/data_batch_2.bin: record 1 has label 10; labels must be from 0 to 9' $bad
+misused 3 'largest possible is 30' --network mlp --data-dir bad --batch-size 31 $plain --num-classes 11
+mv bad/data_batch_2.bin bad/data_batch_3.bin
+both refused 'bad/data_batch_2.bin: cannot be read: No such file' $bad
+cifar
+rm bad/test_batch.bin
+both refused 'bad/test_batch.bin: cannot be read: No such file' $bad
+cifar
+echo more >>bad/test_batch.bin
+both refused 'bad/test_batch.bin: truncated.*89122 bytes.*3073' $bad
+: >bad/data_batch_1.bin
+refused 3 'bad/data_batch_1.bin: the file is empty' $bad
+cifar
+cp set/t10k-images-idx3-ubyte.gz bad
+both misused 'bad: holds 2 data sets .*data_batch_2.bin.*t10k-images' $bad
+rm -rf bad
+mkdir bad
+both refused 'bad: holds no data files; looked for .*data_batch_1.bin.*train-images-idx3-ubyte' $bad
 
 part "losses that are not finite"
 for np in 1 3 7; do

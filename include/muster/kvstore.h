@@ -126,6 +126,13 @@ struct mu_kv_layout {
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 
 /*
+ * Seconds that a step takes at least if links of this many bytes/s, in both directions at once, are
+ * all that counts. M bytes, n workers, k servers: max(M / B, n M / (k B)), for a worker moves M
+ * each way and a server n M / k. 0 for one worker alone.
+ */
+double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second);
+
+/*
  * Staleness of dist_async: updates by others between a worker's pull and its next push, over all
  * pushes and servers. Valid on workers after mu_kv_finish; all zero for synchronous stores.
  */

@@ -413,6 +413,16 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 	}
 }
 
+double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
+{
+	double per_server = (double)kv->topology->num_workers / kv->topology->num_servers;
+
+	if (!kv->ops->has_servers)
+		return 0;
+	return (double)(kv->plan.n * sizeof(float)) / bytes_per_second *
+	       (per_server > 1 ? per_server : 1);
+}
+
 void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness)
 {
 	*staleness = kv->staleness;

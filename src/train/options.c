@@ -2,12 +2,15 @@
 /* The table of options: names, defaults, meanings are those of MXNet's fit.py where it has them. */
 #include "train.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <muster/base.h>
 
 #define AT(member) offsetof(struct train_options, member)
 #define WHOLE 2147483647.0
+#define RGB_MEAN "123.68,116.779,103.939"
+#define RGB_STD "1,1,1"
 
 static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",
 		  data[] = "data", logs[] = "log and files", about[] = "about";
@@ -18,9 +21,12 @@ const struct mu_option mu_train_option_table[] = {
 	{"num-layers", MU_OPTION_INT, AT(num_layers), "0", 0, 10000, NULL, model,
 	 "N  depth, for networks that come in several (0: the network's own)", true},
 	{"num-classes", MU_OPTION_INT, AT(num_classes), "0", 0, 1e7, NULL, model,
-	 "N  classes (0: the network's own)", true},
+	 "N  classes (0: the data's own where the files tell, else the network's)", true},
 	{"image-shape", MU_OPTION_STRING, AT(image_shape), NULL, 0, 0, NULL, model,
-	 "C,H,W  shape of one sample, with --benchmark 1 or --summary", true},
+	 "C,H,W  shape of one sample: with --benchmark 1 or --summary; of CIFAR's images the "
+	 "middle "
+	 "is cut out, such as 3,28,28",
+	 true},
 	{"initializer", MU_OPTION_STRING, AT(initializer), "default", 0, 0,
 	 "default|xavier|msra|orthogonal|normal|uniform|one|zero", model, "NAME  initial weights",
 	 true},
@@ -72,7 +78,13 @@ const struct mu_option mu_train_option_table[] = {
 	 false},
 
 	{"data-dir", MU_OPTION_STRING, AT(data_dir), NULL, 0, 0, NULL, data,
-	 "DIR  folder with the four MNIST IDX files, plain or .gz", false},
+	 "DIR  folder with the four MNIST IDX files, plain or .gz, or with the binary files of "
+	 "CIFAR-10 or CIFAR-100",
+	 false},
+	{"rgb-mean", MU_OPTION_STRING, AT(rgb_mean), NULL, 0, 0, NULL, data,
+	 "R,G,B  subtracted from the pixels of colour images (" RGB_MEAN ")", true},
+	{"rgb-std", MU_OPTION_STRING, AT(rgb_std), NULL, 0, 0, NULL, data,
+	 "R,G,B  the difference is divided by (" RGB_STD ")", true},
 	{"num-examples", MU_OPTION_INT, AT(num_examples), "0", 0, WHOLE, NULL, data,
 	 "N  train on the first N samples only (0: all)", false},
 	{"shuffle", MU_OPTION_INT, AT(shuffle), "1", 0, 1, NULL, data,
@@ -171,9 +183,40 @@ out:
 	return st;
 }
 
+/* "123.68,116.779,103.939"; sets nothing else than three finite numbers. */
+static enum mu_status parse_rgb(const char *option, const char *text, float *out)
+{
+	enum mu_status st = MU_OK;
+	char rest;
+	float v[3];
+
+	if (sscanf(text, "%f,%f,%f%c", &v[0], &v[1], &v[2], &rest) != 3 || !isfinite(v[0]) ||
+	    !isfinite(v[1]) || !isfinite(v[2]))
+		MU_FAIL(MU_ERR_USAGE, "--%s %s: three numbers are needed, such as %s", option, text,
+			RGB_MEAN);
+	memcpy(out, v, sizeof v);
+out:
+	return st;
+}
+
+enum mu_status mu_train_options_rgb(const struct train_options *v, float mean[3], float std[3])
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(parse_rgb("rgb-mean", v->rgb_mean ? v->rgb_mean : RGB_MEAN, mean));
+	MU_TRY(parse_rgb("rgb-std", v->rgb_std ? v->rgb_std : RGB_STD, std));
+	for (int i = 0; i < 3; i++)
+		if (std[i] <= 0)
+			MU_FAIL(MU_ERR_USAGE, "--rgb-std %s: the numbers must be above 0",
+				v->rgb_std);
+out:
+	return st;
+}
+
 static enum mu_status check_data(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
+	float mean[3], std[3];
 
 	if (v->benchmark && v->data_dir)
 		MU_FAIL(MU_ERR_USAGE,
@@ -181,12 +224,12 @@ static enum mu_status check_data(const struct mu_options *o, const struct train_
 			"files?",
 			v->data_dir);
 	if (!v->benchmark && !v->data_dir && !v->summary)
-		MU_FAIL(MU_ERR_USAGE,
-			"no data: give --data-dir DIR with the MNIST IDX files, or --benchmark 1");
-	if (v->image_shape && !v->benchmark && !v->summary)
-		MU_FAIL(MU_ERR_USAGE,
-			"--image-shape %s without --benchmark 1: files bring their own shape",
-			v->image_shape);
+		MU_FAIL(MU_ERR_USAGE, "no data: give --data-dir DIR with files of MNIST or CIFAR, "
+				      "or --benchmark 1");
+	MU_TRY(mu_train_options_rgb(v, mean, std));
+	if (v->benchmark && (v->rgb_mean || v->rgb_std))
+		MU_FAIL(MU_ERR_USAGE, "--rgb-mean and --rgb-std are for colour images from files, "
+				      "not for --benchmark 1");
 	if (v->benchmark && v->target_accuracy > 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--target-accuracy needs validation data; --benchmark 1 has none");

@@ -83,6 +83,19 @@ static void report_model(const struct train_run *run)
 			    "device cpu");
 }
 
+void mu_train_report_data(const struct train_run *run)
+{
+	const struct mu_input *in = &run->train;
+	char what[1024], more[64] = "";
+
+	in->ops->describe(in, what, sizeof what);
+	if (run->has_validation)
+		snprintf(more, sizeof more, ", %zu for validation", run->validate.n);
+	mu_log_info("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
+		    in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
+		    in->classes, what);
+}
+
 static void report_store(const struct train_run *run)
 {
 	struct mu_kv_layout layout;
@@ -105,6 +118,7 @@ void mu_train_report_start(const struct train_run *run)
 {
 	size_t batch = run->train.config.batch, all = batch * (size_t)run->topology.num_workers;
 
+	mu_train_report_data(run);
 	report_model(run);
 	report_store(run);
 	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "

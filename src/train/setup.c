@@ -54,13 +54,42 @@ out:
 	return st;
 }
 
+/* What is read, and how: random data, or the files that are in the folder. */
+static enum mu_status choose_reader(const struct train_options *v, const struct mu_network *network,
+				    struct mu_input_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_reader *reader;
+
+	config->classes = (size_t)v->num_classes;
+	MU_TRY(find_shape(v, network, config->shape));
+	MU_TRY(mu_train_options_rgb(v, config->mean, config->std));
+	config->reader = "synthetic";
+	if (!v->benchmark) {
+		MU_TRY(mu_input_detect(v->data_dir, &reader));
+		config->reader = reader->name;
+		if (!v->image_shape)
+			memset(config->shape, 0, sizeof config->shape);
+		if (!reader->colour_images && (v->image_shape || v->rgb_mean || v->rgb_std))
+			MU_FAIL(MU_ERR_USAGE,
+				"--image-shape, --rgb-mean and --rgb-std are for colour images; %s "
+				"holds %s files, which bring their own shape",
+				v->data_dir, reader->name);
+		if (reader->knows_classes)
+			goto out;
+	}
+	if (config->classes == 0)
+		config->classes = network->classes;
+out:
+	return st;
+}
+
 /* Training and validation data; what the network must know of it. */
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 	struct mu_input_config config = {
-		.reader = v->benchmark ? "synthetic" : "idx",
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
 		.num_examples = (size_t)v->num_examples,
@@ -74,11 +103,10 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	MU_TRY(mu_network_find(&network, v->network));
 	run->options.network = network->name; /* as the table spells it */
 	MU_TRY(find_batch(run, &config.batch));
-	MU_TRY(find_shape(v, network, config.shape));
-	config.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
+	MU_TRY(choose_reader(v, network, &config));
 	MU_TRY(mu_input_open(&run->train, &config));
 	*model = (struct mu_net_config){
-		.network = v->network, .classes = config.classes, .num_layers = v->num_layers};
+		.network = v->network, .classes = run->train.classes, .num_layers = v->num_layers};
 	memcpy(model->shape, run->train.shape, sizeof model->shape);
 	run->steps = run->train.steps;
 	run->examples = run->train.n;

@@ -22,6 +22,7 @@ struct train_options {
 	const char *lr_step_epochs, *optimizer;
 	long wd_gamma;
 	const char *data_dir, *model_prefix;
+	const char *rgb_mean, *rgb_std; /* NULL: not given */
 	long num_examples, shuffle, benchmark, num_batches, test_io, load_epoch, save_period;
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
@@ -34,6 +35,8 @@ extern const struct mu_option mu_train_option_table[];
 extern const size_t mu_train_option_count;
 /* Rules that no single option knows: contradictions, values of this version. */
 enum mu_status mu_train_options_check(const struct mu_options *o, const struct train_options *v);
+/* Values of --rgb-mean and --rgb-std, their defaults where they are not given. */
+enum mu_status mu_train_options_rgb(const struct train_options *v, float mean[3], float std[3]);
 
 /* ---- metrics.c ---- */
 
@@ -89,6 +92,8 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m)
 
 /* report.c: what the log says. Lines come from worker 0 only; they speak of the whole job. */
 void mu_train_report_start(const struct train_run *run);
+/* What the data is: one line. */
+void mu_train_report_data(const struct train_run *run);
 enum mu_status mu_train_report_ranks(const struct train_run *run);
 struct train_window {
 	size_t epoch, first, last; /* steps (first, last] */
