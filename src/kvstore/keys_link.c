@@ -31,7 +31,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_link_wait(struct mu_keys *keys, size_t n, MPI_Request *requests, const char *what)
+enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *requests,
+				 const char *what)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
@@ -51,11 +52,11 @@ out:
 
 /* ---- requests of a call ---- */
 
-enum mu_status mu_link_send(struct mu_keys *keys, const void *data, size_t nbytes, int rank,
-			    int tag)
+enum mu_status mu_keys_link_send(struct mu_keys *keys, const void *data, size_t nbytes, int rank,
+				 int tag)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 	const char *p = data;
 
 	for (size_t n; nbytes > 0; nbytes -= n, p += n) {
@@ -70,11 +71,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_link_receive(struct mu_keys *keys, void *data, size_t nbytes,
-			       struct mu_link_note note)
+enum mu_status mu_keys_link_receive(struct mu_keys *keys, void *data, size_t nbytes,
+				    struct mu_keys_link_note note)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 	const int tag =
 		note.item == KEYS_MAX_ITEMS ? KEYS_TAG_BODY : KEYS_TAG_ITEM + (int)note.item;
 	char *p = data;
@@ -93,11 +94,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_link_receive_head(struct mu_keys *keys, size_t owner)
+enum mu_status mu_keys_link_receive_head(struct mu_keys *keys, size_t owner)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
-	struct mu_link *l = &w->links[owner];
+	struct mu_keys_links *w = keys->end;
+	struct mu_keys_link *l = &w->links[owner];
 
 	l->answered = true;
 	MU_MPI(MPI_Irecv(l->answer, mu_count(KEYS_HEAD_BYTES), MPI_BYTE, l->rank, KEYS_TAG_ANSWER,
@@ -109,26 +110,27 @@ out:
 /* ---- answers ---- */
 
 /* The store has failed: this owner needs to know. */
-static enum mu_status pass_on(struct mu_keys *keys, struct mu_link *l)
+static enum mu_status pass_on(struct mu_keys *keys, struct mu_keys_link *l)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 	struct keys_head *head = (struct keys_head *)(void *)l->head;
 
 	*head = (struct keys_head){
 		.op = KEYS_FAIL, .status = (uint32_t)w->status, .body_bytes = sizeof w->failure};
 	memcpy(head + 1, w->failure, sizeof w->failure);
-	MU_TRY(mu_link_send(keys, head, sizeof *head + sizeof w->failure, l->rank, KEYS_TAG_HEAD));
+	MU_TRY(mu_keys_link_send(keys, head, sizeof *head + sizeof w->failure, l->rank,
+				 KEYS_TAG_HEAD));
 	mu_wake(keys->kv->topology, l->rank);
 out:
 	return st;
 }
 
 /* An owner's answer is an error. The others have to answer too, or somebody waits for ever. */
-static enum mu_status take_failure(struct mu_keys *keys, struct mu_link *from)
+static enum mu_status take_failure(struct mu_keys *keys, struct mu_keys_link *from)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 	const struct keys_answer *answer = (const struct keys_answer *)(void *)from->answer;
 
 	if (w->status != MU_OK)
@@ -143,10 +145,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_link_wait_heads(struct mu_keys *keys, int n, const char *what)
+enum mu_status mu_keys_link_wait_heads(struct mu_keys *keys, int n, const char *what)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
 	struct mu_waiter waiter;
 
@@ -156,7 +158,7 @@ enum mu_status mu_link_wait_heads(struct mu_keys *keys, int n, const char *what)
 
 		MU_MPI(MPI_Testsome(keys->n_owners, w->heads, &found, w->completed, ignore));
 		for (int i = 0; i < found; i++) {
-			struct mu_link *l = &w->links[w->completed[i]];
+			struct mu_keys_link *l = &w->links[w->completed[i]];
 
 			n--;
 			if (((struct keys_answer *)(void *)l->answer)->status != MU_OK)
@@ -172,7 +174,7 @@ out:
 }
 
 /* Does this owner still send, or has it sent, item i of the call as a message of its own? */
-static bool is_sent(const struct mu_link *l, size_t i)
+static bool is_sent(const struct mu_keys_link *l, size_t i)
 {
 	const struct keys_answer *answer = (const struct keys_answer *)(void *)l->answer;
 	const char *sent = (const char *)(answer + 1) + KEYS_TEXT_BYTES;
@@ -180,7 +182,7 @@ static bool is_sent(const struct mu_link *l, size_t i)
 	return answer->status == MU_OK || sent[i];
 }
 
-enum mu_status mu_link_take_back(struct mu_links *w)
+enum mu_status mu_keys_link_take_back(struct mu_keys_links *w)
 {
 	enum mu_status st = MU_OK;
 

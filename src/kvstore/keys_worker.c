@@ -22,8 +22,8 @@ static bool needs_answer(const struct mu_transfer *x)
 /* What goes to one owner: the head with its table, and how large everything is. */
 static void make_head(struct mu_keys *keys, size_t owner, size_t n, const struct mu_transfer *x)
 {
-	struct mu_links *w = keys->end;
-	struct mu_link *l = &w->links[owner];
+	struct mu_keys_links *w = keys->end;
+	struct mu_keys_link *l = &w->links[owner];
 	struct keys_head *head = (struct keys_head *)(void *)l->head;
 	struct keys_item *items = (struct keys_item *)(head + 1);
 
@@ -58,8 +58,8 @@ static enum mu_status pack(struct mu_keys *keys, size_t owner, size_t n,
 			   const struct mu_transfer *x)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
-	struct mu_link *l = &w->links[owner];
+	struct mu_keys_links *w = keys->end;
+	struct mu_keys_link *l = &w->links[owner];
 	char *to = l->head + l->head_bytes;
 
 	if (l->head_bytes + l->body_bytes > KEYS_HEAD_BYTES) {
@@ -88,23 +88,23 @@ static enum mu_status expect(struct mu_keys *keys, size_t owner, size_t n,
 			     const struct mu_transfer *x)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
-	struct mu_link *l = &w->links[owner];
+	struct mu_keys_links *w = keys->end;
+	struct mu_keys_link *l = &w->links[owner];
 	size_t item = 0;
 
-	MU_TRY(mu_link_receive_head(keys, owner));
+	MU_TRY(mu_keys_link_receive_head(keys, owner));
 	if (!fits_answer(l->answer_bytes)) {
 		MU_TRY(mu_pool_take(&keys->pool, &l->answer_body, l->answer_bytes,
 				    "small keys of an answer"));
-		MU_TRY(mu_link_receive(keys, l->answer_body, l->answer_bytes,
-				       (struct mu_link_note){owner, KEYS_MAX_ITEMS}));
+		MU_TRY(mu_keys_link_receive(keys, l->answer_body, l->answer_bytes,
+					    (struct mu_keys_link_note){owner, KEYS_MAX_ITEMS}));
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (!is_for(keys, &x[i], owner))
 			continue;
 		if (x[i].out && x[i].out_nbytes >= KEYS_LARGE_BYTES)
-			MU_TRY(mu_link_receive(keys, x[i].out, x[i].out_nbytes,
-					       (struct mu_link_note){owner, item}));
+			MU_TRY(mu_keys_link_receive(keys, x[i].out, x[i].out_nbytes,
+						    (struct mu_keys_link_note){owner, item}));
 		item++;
 	}
 out:
@@ -115,18 +115,18 @@ static enum mu_status send_call(struct mu_keys *keys, size_t owner, size_t n,
 				const struct mu_transfer *x)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
-	struct mu_link *l = &w->links[owner];
+	struct mu_keys_links *w = keys->end;
+	struct mu_keys_link *l = &w->links[owner];
 	int tag = KEYS_TAG_ITEM;
 
-	MU_TRY(mu_link_send(keys, l->head, l->head_bytes, l->rank, KEYS_TAG_HEAD));
+	MU_TRY(mu_keys_link_send(keys, l->head, l->head_bytes, l->rank, KEYS_TAG_HEAD));
 	if (l->body)
-		MU_TRY(mu_link_send(keys, l->body, l->body_bytes, l->rank, KEYS_TAG_BODY));
+		MU_TRY(mu_keys_link_send(keys, l->body, l->body_bytes, l->rank, KEYS_TAG_BODY));
 	for (size_t i = 0; i < n; i++) {
 		if (!is_for(keys, &x[i], owner))
 			continue;
 		if (x[i].nbytes >= KEYS_LARGE_BYTES)
-			MU_TRY(mu_link_send(keys, x[i].data, x[i].nbytes, l->rank, tag));
+			MU_TRY(mu_keys_link_send(keys, x[i].data, x[i].nbytes, l->rank, tag));
 		tag++;
 	}
 	mu_wake(keys->kv->topology, l->rank);
@@ -136,8 +136,8 @@ out:
 
 static void unpack(struct mu_keys *keys, size_t owner, size_t n, const struct mu_transfer *x)
 {
-	struct mu_links *w = keys->end;
-	struct mu_link *l = &w->links[owner];
+	struct mu_keys_links *w = keys->end;
+	struct mu_keys_link *l = &w->links[owner];
 	const char *from = l->answer_body ? l->answer_body : l->answer + sizeof(struct keys_answer);
 
 	for (size_t i = 0; i < n; i++) {
@@ -150,7 +150,7 @@ static void unpack(struct mu_keys *keys, size_t owner, size_t n, const struct mu
 
 /* ---- calls ---- */
 
-static enum mu_status check_failure(const struct mu_links *w)
+static enum mu_status check_failure(const struct mu_keys_links *w)
 {
 	enum mu_status st = MU_OK;
 
@@ -164,7 +164,7 @@ static enum mu_status prepare(struct mu_keys *keys, size_t n, const struct mu_tr
 			      int *n_answers)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 
 	w->n_sends = w->n_receives = 0;
 	*n_answers = 0;
@@ -184,13 +184,13 @@ static enum mu_status finish_answers(struct mu_keys *keys, size_t n, const struc
 				     int n_answers)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 
-	MU_TRY(mu_link_wait_heads(keys, n_answers, "values from the owners of keys"));
+	MU_TRY(mu_keys_link_wait_heads(keys, n_answers, "values from the owners of keys"));
 	if (w->status != MU_OK)
-		MU_TRY(mu_link_take_back(w));
-	MU_TRY(mu_link_wait(keys, w->n_receives, w->receives, "large keys from their owners"));
-	MU_TRY(mu_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
+		MU_TRY(mu_keys_link_take_back(w));
+	MU_TRY(mu_keys_link_wait(keys, w->n_receives, w->receives, "large keys from their owners"));
+	MU_TRY(mu_keys_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
 	MU_TRY(check_failure(w));
 	for (size_t o = 0; o < (size_t)keys->n_owners; o++) {
 		if (w->links[o].answered)
@@ -204,7 +204,7 @@ out:
 static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_transfer *x)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 	int n_answers;
 
 	MU_TRY(check_failure(w));
@@ -213,7 +213,7 @@ static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_t
 		if (w->links[o].used)
 			MU_TRY(send_call(keys, o, n, x));
 	}
-	MU_TRY(mu_link_wait(keys, w->n_sends, w->sends, "the owners to take a push"));
+	MU_TRY(mu_keys_link_wait(keys, w->n_sends, w->sends, "the owners to take a push"));
 	w->n_sends = 0;
 	if (n_answers > 0)
 		MU_TRY(finish_answers(keys, n, x, n_answers));
@@ -276,28 +276,28 @@ static enum mu_status tell_all(struct mu_keys *keys, enum keys_op op, const void
 			       size_t nbytes)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 
 	w->n_sends = 0;
 	for (int o = 0; o < keys->n_owners; o++) {
-		struct mu_link *l = &w->links[o];
+		struct mu_keys_link *l = &w->links[o];
 		struct keys_head *head = (struct keys_head *)(void *)l->head;
 		const bool fits = sizeof *head + nbytes <= KEYS_HEAD_BYTES;
 
 		*head = (struct keys_head){.op = op, .answered = 1, .body_bytes = nbytes};
 		if (fits && nbytes > 0)
 			memcpy(head + 1, body, nbytes);
-		MU_TRY(mu_link_receive_head(keys, (size_t)o));
-		MU_TRY(mu_link_send(keys, head, sizeof *head + (fits ? nbytes : 0), l->rank,
-				    KEYS_TAG_HEAD));
+		MU_TRY(mu_keys_link_receive_head(keys, (size_t)o));
+		MU_TRY(mu_keys_link_send(keys, head, sizeof *head + (fits ? nbytes : 0), l->rank,
+					 KEYS_TAG_HEAD));
 		if (!fits)
-			MU_TRY(mu_link_send(keys, body, nbytes, l->rank, KEYS_TAG_BODY));
+			MU_TRY(mu_keys_link_send(keys, body, nbytes, l->rank, KEYS_TAG_BODY));
 		mu_wake(keys->kv->topology, l->rank);
 	}
-	MU_TRY(mu_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
+	MU_TRY(mu_keys_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
 	w->n_sends = 0;
-	MU_TRY(mu_link_wait_heads(keys, keys->n_owners, "the owners of keys"));
-	MU_TRY(mu_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
+	MU_TRY(mu_keys_link_wait_heads(keys, keys->n_owners, "the owners of keys"));
+	MU_TRY(mu_keys_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
 out:
 	return st;
 }
@@ -307,7 +307,7 @@ static enum mu_status make(struct mu_keys *keys, size_t first_part)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_key_table *t = &keys->table;
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 	struct keys_new *list = NULL;
 	size_t n = t->n_parts - first_part;
 
@@ -346,7 +346,7 @@ static enum mu_status finish(struct mu_keys *keys)
 	enum mu_status st = MU_OK;
 
 	/* Every owner answers this, whatever happens: no need to pass an error on. */
-	((struct mu_links *)keys->end)->finishing = true;
+	((struct mu_keys_links *)keys->end)->finishing = true;
 	MU_TRY(tell_all(keys, KEYS_FINISH, NULL, 0));
 	MU_TRY(check_failure(keys->end));
 out:
@@ -360,7 +360,7 @@ static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, 
 
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes), MPI_BYTE, all, mu_count(nbytes), MPI_BYTE,
 			      keys->kv->topology->peers, &request));
-	MU_TRY(mu_link_wait(keys, 1, &request, "the other workers"));
+	MU_TRY(mu_keys_link_wait(keys, 1, &request, "the other workers"));
 out:
 	return st;
 }
@@ -372,7 +372,7 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 
 	MU_MPI(MPI_Ibcast(data, mu_count(nbytes), MPI_BYTE, 0, keys->kv->topology->peers,
 			  &request));
-	MU_TRY(mu_link_wait(keys, 1, &request, "worker 0"));
+	MU_TRY(mu_keys_link_wait(keys, 1, &request, "worker 0"));
 out:
 	return st;
 }
@@ -380,7 +380,7 @@ out:
 static enum mu_status open_worker(struct mu_keys *keys, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
-	struct mu_links *w = NULL;
+	struct mu_keys_links *w = NULL;
 	size_t n = (size_t)keys->n_owners;
 
 	(void)config;
@@ -400,7 +400,7 @@ out:
 
 static void close_worker(struct mu_keys *keys)
 {
-	struct mu_links *w = keys->end;
+	struct mu_keys_links *w = keys->end;
 
 	for (int o = 0; w->links && o < keys->n_owners; o++) {
 		mu_free(w->links[o].head);
