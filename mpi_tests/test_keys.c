@@ -344,6 +344,64 @@ static void async_worker(struct mu_kv *kv, void *context)
 	CHECK(wrong == 0);
 }
 
+/* ---- one key of 100 MiB, and keys that make more than one message of their table ---- */
+
+static void large(struct mu_kv *kv, void *context)
+{
+	enum { N = 26214400 + 3 };
+	const float sum = (float)(mu_kv_num_workers(kv) * (mu_kv_num_workers(kv) + 1) / 2);
+	struct mu_array a = {NULL, N, MU_FLOAT32};
+	const struct mu_kv_item item = item_of(1, &a);
+	size_t wrong = 0;
+	float *w;
+
+	(void)context;
+	must(mu_alloc(&a.data, N * sizeof(float), "large key"));
+	w = a.data;
+	must(mu_kv_init(kv, 1, &item));
+	for (size_t i = 0; i < N; i++)
+		w[i] = (float)(i % 1001) * (float)(mu_kv_rank(kv) + 1);
+	must(mu_kv_pushpull(kv, 1, &item, 0));
+	for (size_t i = 0; i < N; i++)
+		wrong += w[i] != (float)(i % 1001) * sum;
+	CHECK(wrong == 0);
+	mu_free(a.data);
+}
+
+/* Workers name the keys in different orders, and all of them in one pushpull. */
+static void many(struct mu_kv *kv, void *context)
+{
+	enum { KEYS = 3000, EACH = 9 };
+	static struct mu_array arrays[KEYS];
+	static struct mu_kv_item items[KEYS];
+	static float data[KEYS][EACH];
+	const size_t first = (size_t)mu_kv_rank(kv) * 997;
+	const float n = (float)mu_kv_num_workers(kv);
+	size_t wrong = 0;
+
+	(void)context;
+	for (size_t k = 0; k < KEYS; k++) {
+		arrays[k] = floats(data[k], EACH);
+		items[k] = item_of((int)k, &arrays[k]);
+	}
+	must(mu_kv_init(kv, KEYS, items));
+	for (size_t round = 1; round < 4; round++) {
+		for (size_t k = 0; k < KEYS; k++) {
+			const size_t key = (k * 7 + first) % KEYS;
+
+			items[k] = item_of((int)key, &arrays[key]);
+			for (size_t i = 0; i < EACH; i++)
+				data[key][i] = (float)(key + round + i);
+		}
+		must(mu_kv_pushpull(kv, KEYS, items, 0));
+		for (size_t k = 0; k < KEYS; k++) {
+			for (size_t i = 0; i < EACH; i++)
+				wrong += data[k][i] != n * (float)(k + round + i);
+		}
+	}
+	CHECK(wrong == 0);
+}
+
 static const struct mu_kv_config plain;
 
 static void once(void)
@@ -360,7 +418,10 @@ static void each(void)
 {
 	for (size_t i = 0; i < 2; i++)
 		keys_run("dist_sync", &topology, &plain, run_program, &rules[i]);
+	keys_run("dist_sync", &topology, &plain, many, NULL);
 	keys_run("dist_async", &topology, &plain, async_worker, NULL);
+	if (size == 3)
+		keys_run("dist_sync", &topology, &plain, large, NULL);
 }
 
 int main(int argc, char **argv)
