@@ -63,11 +63,12 @@ enum mu_status mu_keys_open(struct mu_kv *kv, const struct mu_kv_config *config)
 	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
 	kv->keys = keys;
 	keys->kv = kv;
-	keys->owner_ranks = t->server_ranks;
-	keys->n_owners = t->num_servers > 0 ? t->num_servers : 1;
-	if (t->role == MU_ROLE_SERVER)
+	/* Without servers every worker owns keys. */
+	keys->owner_ranks = kv->ops->has_servers ? t->server_ranks : t->worker_ranks;
+	keys->n_owners = kv->ops->has_servers ? t->num_servers : t->num_workers;
+	if (t->role == MU_ROLE_SERVER || !(kv->ops->has_servers || kv->ops->one_worker))
 		MU_TRY(mu_keys_server_open(keys, config));
-	else
+	if (t->role == MU_ROLE_WORKER)
 		MU_TRY(open_worker(keys, config));
 out:
 	return st;

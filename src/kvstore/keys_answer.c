@@ -182,7 +182,7 @@ enum mu_status mu_keys_answer(struct mu_keys_server *s, struct mu_keys_conn *c)
 		goto out;
 	}
 	if (body)
-		MU_TRY(send(s, c->rank, KEYS_TAG_BODY, body, nbytes,
+		MU_TRY(send(s, c->rank, KEYS_TAG_VALUES, body, nbytes,
 			    (struct mu_keys_send){body, NULL}));
 	else
 		head += nbytes;
@@ -219,7 +219,7 @@ static enum mu_status send_large(struct mu_keys_server *s, struct mu_keys_conn *
 		goto out;
 	}
 	c->sent[i] = 1;
-	MU_TRY(send(s, c->rank, KEYS_TAG_ITEM + (int)i, data, nbytes, note));
+	MU_TRY(send(s, c->rank, KEYS_TAG_VALUE + (int)i, data, nbytes, note));
 	mu_wake(s->keys->kv->topology, c->rank);
 out:
 	return st;

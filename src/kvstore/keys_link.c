@@ -50,6 +50,19 @@ out:
 	return st;
 }
 
+enum mu_status mu_keys_link_serve(struct mu_keys *keys)
+{
+	enum mu_status st = MU_OK;
+	struct mu_waiter waiter;
+
+	mu_waiter_init(&waiter, keys->kv->topology);
+	while (!mu_keys_server_is_done(keys->server))
+		MU_TRY(idle(keys, &waiter, "the other workers to finish"));
+	MU_TRY(mu_keys_server_end(keys->server));
+out:
+	return st;
+}
+
 /* ---- requests of a call ---- */
 
 enum mu_status mu_keys_link_send(struct mu_keys *keys, const void *data, size_t nbytes, int rank,
@@ -77,7 +90,7 @@ enum mu_status mu_keys_link_receive(struct mu_keys *keys, void *data, size_t nby
 	enum mu_status st = MU_OK;
 	struct mu_keys_links *w = keys->end;
 	const int tag =
-		note.item == KEYS_MAX_ITEMS ? KEYS_TAG_BODY : KEYS_TAG_ITEM + (int)note.item;
+		note.item == KEYS_MAX_ITEMS ? KEYS_TAG_VALUES : KEYS_TAG_VALUE + (int)note.item;
 	char *p = data;
 
 	for (size_t n; nbytes > 0; nbytes -= n, p += n) {

@@ -40,6 +40,8 @@ struct mu_keys_links {
  */
 enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *requests,
 				 const char *what);
+/* A worker that owns keys: answer until all workers have finished. */
+enum mu_status mu_keys_link_serve(struct mu_keys *keys);
 /* Begin a message of the present call, in pieces if it is large. Zero bytes: nothing is sent. */
 enum mu_status mu_keys_link_send(struct mu_keys *keys, const void *data, size_t nbytes, int rank,
 				 int tag);

@@ -88,6 +88,11 @@ bool mu_keys_server_is_done(const struct mu_keys_server *s)
 	return s->n_finished == s->n_workers && s->n_sends == 0;
 }
 
+enum mu_status mu_keys_server_end(struct mu_keys_server *s)
+{
+	return mu_wait_all(mu_count(s->n_workers), s->answers, "the workers to take answers");
+}
+
 /* ---- messages ---- */
 
 static enum mu_status receive(struct mu_keys_server *s, struct mu_keys_conn *c, size_t item,
@@ -420,7 +425,7 @@ enum mu_status mu_keys_serve(struct mu_kv *kv)
 		if (seconds > 0)
 			tell_late(s, seconds);
 	}
-	MU_TRY(mu_wait_all(mu_count(s->n_workers), s->answers, "the workers to take answers"));
+	MU_TRY(mu_keys_server_end(s));
 	if (s->status != MU_OK)
 		MU_FAIL(s->status, "%s", s->failure);
 out:

@@ -19,6 +19,8 @@ void mu_keys_server_close(struct mu_keys *keys);
 enum mu_status mu_keys_server_poll(struct mu_keys_server *s, int *n);
 /* All workers have finished and have their answers. */
 bool mu_keys_server_is_done(const struct mu_keys_server *s);
+/* Then: the last answers have left. */
+enum mu_status mu_keys_server_end(struct mu_keys_server *s);
 
 /* ---- between the owner's files ---- */
 

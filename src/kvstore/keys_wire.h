@@ -25,7 +25,18 @@
 #define KEYS_TEXT_BYTES 1024
 #define KEYS_MESSAGE_BYTES ((size_t)1 << 30)
 
-enum { KEYS_TAG_HEAD = 1, KEYS_TAG_ANSWER = 2, KEYS_TAG_BODY = 3, KEYS_TAG_ITEM = 4 };
+/*
+ * Each direction has tags of its own: a rank may be a worker and an owner. An item's tag is the
+ * first one + its place in the table.
+ */
+enum {
+	KEYS_TAG_HEAD = 1,
+	KEYS_TAG_BODY = 2,
+	KEYS_TAG_ANSWER = 3,
+	KEYS_TAG_VALUES = 4, /* the body of an answer */
+	KEYS_TAG_ITEM = 5,
+	KEYS_TAG_VALUE = KEYS_TAG_ITEM + (int)KEYS_MAX_ITEMS,
+};
 
 enum keys_op {
 	KEYS_CALL,   /* a table of items */

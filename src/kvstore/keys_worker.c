@@ -348,6 +348,8 @@ static enum mu_status finish(struct mu_keys *keys)
 	/* Every owner answers this, whatever happens: no need to pass an error on. */
 	((struct mu_keys_links *)keys->end)->finishing = true;
 	MU_TRY(tell_all(keys, KEYS_FINISH, NULL, 0));
+	if (keys->server) /* others may still wait for what I own */
+		MU_TRY(mu_keys_link_serve(keys));
 	MU_TRY(check_failure(keys->end));
 out:
 	return st;
