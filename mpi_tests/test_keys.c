@@ -9,7 +9,7 @@
 
 #define N_KEYS 40
 #define ROW 7
-#define N_MAX ((size_t)70000)
+#define N_MAX ((size_t)100000)
 
 static const char *rules[] = {NULL, "test"}; /* replace, add */
 
@@ -22,7 +22,10 @@ static int number_of(size_t k)
 
 static size_t size_of(size_t k)
 {
-	size_t n = k == 7 ? N_MAX : k == 11 ? 20011 : 1 + k * k * 37 % 4099;
+	/* Of every type, and of rows, one that is large on each of two servers. */
+	size_t n = k == 7 || k == 10 || k == 12 || k == 14 ? N_MAX - 7
+		   : k == 11                               ? 20011
+							   : 1 + k * k * 37 % 4099;
 
 	return k % 5 == 4 ? (n / ROW + 1) * ROW : n;
 }
@@ -251,6 +254,7 @@ static void phase(struct program *p, size_t lead)
 static void program_init(struct program *p, struct mu_kv *kv)
 {
 	struct mu_kv_item items[N_KEYS];
+	struct mu_kv_layout layout;
 
 	p->kv = kv;
 	must(mu_alloc((void **)&p->values, N_MAX * sizeof(float), "values of a test"));
@@ -268,6 +272,10 @@ static void program_init(struct program *p, struct mu_kv *kv)
 	/* In two calls: keys may come later. */
 	must(mu_kv_init(kv, 10, items));
 	must(mu_kv_init(kv, N_KEYS - 10, items + 10));
+	mu_kv_layout(kv, &layout);
+	CHECK(layout.n_keys == N_KEYS && layout.bytes_per_server_min > 0);
+	/* Balanced to within the largest key that is not cut. */
+	CHECK(layout.bytes_per_server_max - layout.bytes_per_server_min <= 3000 * sizeof(float));
 }
 
 static void program_release(struct program *p)

@@ -117,7 +117,7 @@ enum mu_status mu_kv_serve(struct mu_kv *kv);
 /* Workers: done, no step is open. Collective over workers. Servers then return from mu_kv_serve. */
 enum mu_status mu_kv_finish(struct mu_kv *kv);
 
-/* How the model lies in the store: for the start log. */
+/* How the model, or the keys so far, lie in the store: for the start log. On workers. */
 struct mu_kv_layout {
 	size_t n_keys, n_buckets;
 	size_t bytes;                                      /* of the weights */
@@ -185,6 +185,9 @@ void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness);
  * Placement. A key of fewer elements than a bound (1e6; MXNET_KVSTORE_BIGARRAY_BOUND in worker 0's
  * environment changes it) lies on the server that holds the fewest bytes, a larger one is cut
  *evenly over all servers, on multiples of 64 elements. Bits of the results do not depend on it.
+ *
+ * Stores without servers: every worker owns keys, and answers for them inside calls of the store
+ * only. So workers wait for one another in mu_kv_barrier, not in a barrier of their own.
  *
  * Two things differ from the calls of MXNet: calls take several keys at once, each with the arrays
  *of this rank's devices; and they return when they are done (priority, larger = more urgent, is

@@ -46,6 +46,7 @@ struct mu_key *mu_key_find(const struct mu_key_table *t, int number);
 /* A new number; the size is not 0. */
 enum mu_status mu_key_add(struct mu_key_table *t, int number, size_t n, enum mu_dtype dtype);
 
+void mu_key_table_layout(const struct mu_key_table *t, struct mu_kv_layout *layout);
 /* Room for one more element; *array keeps the n that it has. */
 enum mu_status mu_keys_grow(void **array, size_t n, size_t *max, size_t nbytes, const char *what);
 

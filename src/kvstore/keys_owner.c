@@ -150,7 +150,6 @@ enum mu_status mu_owner_update(struct mu_owner *o, struct mu_owned *p,
 {
 	enum mu_status st = MU_OK;
 
-	mu_clock_start(MU_CLOCK_UPDATE);
 	if (o->kind == MU_RULE_UPDATER) {
 		st = call_updater(o, p, sources, n_sources);
 	} else {
@@ -161,7 +160,6 @@ enum mu_status mu_owner_update(struct mu_owner *o, struct mu_owned *p,
 		update_blocks(o, p, sources, n_sources);
 	}
 	p->updates++;
-	mu_clock_stop(MU_CLOCK_UPDATE);
 	return st;
 }
 

@@ -93,7 +93,9 @@ static enum mu_status update(struct mu_keys_server *s, struct mu_keys_run *run, 
 	for (size_t w = from; w < to; w++)
 		s->sources[w - from] = run->queues[w].first->source;
 	MU_TRY(mu_keys_sends_end(s, run));
+	mu_clock_start(MU_CLOCK_UPDATE);
 	result = mu_owner_update(&s->owner, &run->owned, s->sources, to - from);
+	mu_clock_stop(MU_CLOCK_UPDATE);
 	for (size_t w = from; w < to; w++)
 		mu_pool_give(&s->keys->pool, pop(run, w));
 	if (result != MU_OK) {

@@ -157,3 +157,15 @@ enum mu_status mu_key_add(struct mu_key_table *t, int number, size_t n, enum mu_
 out:
 	return st;
 }
+
+void mu_key_table_layout(const struct mu_key_table *t, struct mu_kv_layout *layout)
+{
+	*layout = (struct mu_kv_layout){.n_keys = t->n_keys};
+	for (int o = 0; o < t->n_owners; o++) {
+		layout->bytes += t->loads[o];
+		if (o == 0 || t->loads[o] < layout->bytes_per_server_min)
+			layout->bytes_per_server_min = t->loads[o];
+		if (t->loads[o] > layout->bytes_per_server_max)
+			layout->bytes_per_server_max = t->loads[o];
+	}
+}

@@ -398,6 +398,10 @@ out:
 
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 {
+	if (kv->keys) {
+		mu_key_table_layout(&kv->keys->table, layout);
+		return;
+	}
 	*layout = (struct mu_kv_layout){
 		.n_keys = kv->n_slices,
 		.n_buckets = kv->plan.n_buckets,
