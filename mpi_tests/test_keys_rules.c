@@ -29,7 +29,7 @@ static const struct mu_kv_optimizer sgd = {
 };
 static const struct mu_kv_optimizer adam = {
 	.optim = {.name = "adam", .wd = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
-	.schedule = {.lr = 0.01, .factor = 1},
+	.schedule = {.lr = 0.01, .factor = 0.5, .n_steps = 1, .steps = {4}},
 	.rescale = 0.5,
 };
 
