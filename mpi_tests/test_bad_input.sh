@@ -115,6 +115,34 @@ misused 1 'image-shape.*set holds idx files' $mlp --image-shape 1,28,28
 both misused 'rgb-mean.*set holds idx files' $mlp --rgb-mean 0,0,0
 misused 1 'rgb-std.*set holds idx files' $mlp --rgb-std 1,1,1
 misused 3 'rgb-mean.*benchmark' --network mlp --benchmark 1 --rgb-mean 0,0,0
+misused 1 'rho with --optimizer sgd.*: adadelta$' $mlp --rho 0.5
+both misused 'lars-eta with --optimizer lamb.*: lars$' $mlp --optimizer lamb --lars-eta 0.1
+misused 1 'lr with --optimizer adadelta.*sgd, nag' $mlp --optimizer adadelta --lr 0.1
+misused 1 'wd-gamma with --optimizer lars' $mlp --optimizer lars --wd-gamma 1
+misused 1 'gamma2 0.5 without --centered 1' $mlp --optimizer rmsprop --gamma2 0.5
+misused 1 'adagrad: epsilon 0: more than 0' $mlp --optimizer adagrad --epsilon 0
+misused 1 'adam: beta1 1' $mlp --optimizer adam --beta1 1
+misused 1 'lower-bound 2 is above upper-bound 1' $mlp --optimizer lamb --lower-bound 2 --upper-bound 1
+misused 1 "optimizer 'none' is for programs" $mlp --optimizer none
+misused 1 'ftrl.*changes.*needs a constant one' $mlp --optimizer ftrl --lr-step-epochs 10
+misused 1 'adadelta.*changes.*has none' $mlp --optimizer adadelta --warmup-epochs 1
+both misused 'lr-power with --lr-schedule cosine.*: poly$' $mlp --lr-schedule cosine --lr-power 3
+misused 1 'lr-factor with --lr-schedule constant.*: multifactor, factor$' $mlp --lr-factor 0.5
+misused 1 'lr-step-epochs with --lr-schedule factor.*: multifactor$' $mlp --lr-schedule factor --lr-step-epochs 3
+misused 1 'multifactor needs --lr-step-epochs' $mlp --lr-schedule multifactor
+misused 1 'lr-step-epochs pow2.*another schedule' $mlp --lr-step-epochs pow2 --lr-schedule cosine
+misused 1 'lr-step-epochs pow2.*another --lr-power' $mlp --lr-step-epochs pow2 --lr-power 3
+misused 1 'lr-step-epochs powx.*such as pow2' $mlp --lr-step-epochs powx
+misused 1 'lr-factor-epoch 0: more than 0' $mlp --lr-schedule factor --lr-factor-epoch 0
+misused 1 'final-lr 0.2 is above --lr 0.1' $mlp --lr-schedule poly --final-lr 0.2
+misused 1 'need --warmup-epochs' $mlp --warmup-begin-lr 0.01
+misused 1 'constant needs --warmup-begin-lr' $mlp --warmup-epochs 1 --warmup-strategy constant
+misused 1 'warmup-begin-lr 0.2 is above --lr 0.1' $mlp --warmup-epochs 1 --warmup-begin-lr 0.2
+misused 1 'warmup-epochs 3 leaves nothing of --num-epochs 3' $mlp --lr-schedule poly --warmup-epochs 3 --num-epochs 3
+misused 3 'lr-scale-with-workers 1 with --kv-store dist_async' $mlp --lr-scale-with-workers 1 --kv-store dist_async
+refused 4 'lamb needs norms.*dist_async.*2 servers.*--num-servers 1' $mlp --optimizer lamb \
+	--kv-store dist_async --num-servers 2
+refused 4 'sgd needs norms.*clip-global-norm' $mlp --clip-global-norm 1 --kv-store dist_async --num-servers 2
 misused 1 'target-accuracy.*benchmark' --network mlp --benchmark 1 --target-accuracy 0.9
 both misused 'load-epoch 1.*model-prefix' $mlp --load-epoch 1
 misused 1 'load-epoch 3.*num-epochs 2' $mlp --model-prefix P --load-epoch 3 --num-epochs 2

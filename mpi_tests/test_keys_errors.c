@@ -23,6 +23,7 @@ static void refused(struct mu_kv *kv, void *context)
 	struct mu_array half = {w, 100, MU_FLOAT16};
 	uint64_t rows[2] = {3, 10};
 	const struct mu_kv_optimizer bad = {.optim = {.name = "magic"}, .rescale = 1};
+	const struct mu_kv_optimizer lars = {.optim = {.name = "lars"}, .rescale = 1};
 	const struct mu_kv_optimizer zero = {.optim = {.name = "sgd"}};
 
 	(void)context;
@@ -61,6 +62,7 @@ static void refused(struct mu_kv *kv, void *context)
 	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_kv_push and mu_kv_pull_rows");
 	fails(mu_kv_set_optimizer(kv, &bad), MU_ERR_ARGUMENT, "no optimizer 'magic'");
 	fails(mu_kv_set_optimizer(kv, &zero), MU_ERR_ARGUMENT, "rescale");
+	fails(mu_kv_set_optimizer(kv, &lars), MU_ERR_ARGUMENT, "norms over whole keys");
 	fails(mu_kv_set_updater(kv, "mine"), MU_ERR_ARGUMENT, "no updater 'mine'");
 	fails(mu_kv_states_save(kv, NULL, NULL), MU_ERR_ARGUMENT, "without mu_kv_set_optimizer");
 	fails(mu_kv_step_begin(kv, 1), MU_ERR_ARGUMENT, "use mu_kv_init");

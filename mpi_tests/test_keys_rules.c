@@ -59,7 +59,7 @@ static void serial_round(struct serial *s, int n_workers)
 		for (int worker = 1; worker < n_workers; worker++)
 			total[i] += draw(worker, s->rounds, i);
 	}
-	mu_optim_begin(s->optim, 0, mu_schedule_lr(&s->how->schedule, (double)s->rounds),
+	mu_optim_begin(s->optim, 0, mu_schedule_lr(&s->how->schedule, (double)s->rounds, 1),
 		       1 / s->how->rescale);
 	mu_optim_block(s->optim, 0, 0, N_PAD, expected, total);
 	s->rounds++;

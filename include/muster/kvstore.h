@@ -23,6 +23,10 @@
  * ended. The k-th step of a worker belongs to round k; a synchronous round needs every worker's
  * step k, once.
  *
+ * With a rule that needs norms over the whole model (mu_optim_needs_norms) nothing is updated
+ *before all keys of a step are pushed; a pull before that is an error. dist_async then takes one
+ *server.
+ *
  * Keys are grouped, last key first, into buckets of about bucket_bytes; the bucket of the first
  * keys is the smallest. Every bucket is cut evenly over the servers, on multiples of 64 elements.
  * Sums are taken in worker order: the bits do not depend on timing, on the number of servers or on
@@ -54,7 +58,7 @@ struct mu_kv_updater {
 };
 
 struct mu_kv_config {
-	const char *type; /* "local", "device", "dist_sync", "dist_async"; whole words */
+	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
 	/*
 	 * Of worker 0: the model. Servers pass NULL: they get it from worker 0. No slices on all
@@ -74,11 +78,23 @@ struct mu_kv_config {
 	size_t n_updaters;
 };
 
+/* What a kind of store is. */
+struct mu_kv_type {
+	bool has_servers; /* some ranks serve parameters */
+	bool distributed; /* for several workers */
+	bool synchronous; /* one update of all workers' gradients */
+};
+
 /*
- * What a store is, without making one: does it need servers? Unknown type: MU_ERR_USAGE with the
- * list.
+ * The same without making a store. Unknown type: MU_ERR_USAGE with the list. Not collective.
+ *
+ * local, device: one worker. dist_sync: servers sum and update. dist_async: servers update by each
+ * push. dist_device_sync, dist_sync_device and dist_device_async, dist_async_device: the same, the
+ * gradients of a rank's devices summed on the devices. dist_sharded: no servers, every worker sums
+ * and updates a part of the model, and holds that part's optimiser states alone. dist_allreduce: no
+ * servers, every worker sums a part, and all update the whole model.
  */
-enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distributed);
+enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is);
 
 /*
  * Collective over topology->world. Workers and servers check that the model is the same on every
@@ -128,7 +144,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 /*
  * Seconds that a step takes at least if links of this many bytes/s, in both directions at once, are
  * all that counts. M bytes, n workers, k servers: max(M / B, n M / (k B)), for a worker moves M
- * each way and a server n M / k. 0 for one worker alone.
+ * each way and a server n M / k; without servers 2 (n - 1) M / (n B). 0 for a store of one worker.
  */
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second);
 
@@ -246,7 +262,8 @@ struct mu_kv_optimizer {
 /*
  * How values are updated, from each worker's next push on. Collective over workers: all must name
  * the same rule, and of the rest worker 0's values count. Keys keep states and counts of updates if
- * the rule is the one they had, else begin anew.
+ * the rule is the one they had, else begin anew. Rules that need norms over whole keys or over all
+ * keys (mu_optim_needs_norms) are refused: a key may be cut, and keys are updated one by one.
  */
 enum mu_status mu_kv_set_optimizer(struct mu_kv *kv, const struct mu_kv_optimizer *optimizer);
 /* The updater of this name in the config's table; NULL: neither updater nor optimiser. Collective

@@ -113,7 +113,7 @@ static const struct mu_option table[] = {
 struct job {
 	struct values v;
 	struct mu_topology t;
-	bool has_servers, distributed;
+	struct mu_kv_type store;
 	struct mu_device device;
 	struct mu_net *net;
 	struct mu_plan *plan;
@@ -190,11 +190,11 @@ static enum mu_status setup(struct job *j, MPI_Comm world)
 	MU_TRY(mu_comm_rank(world, &rank, &size));
 	if (!j->v.kv_store)
 		j->v.kv_store = size > 1 ? "dist_sync" : "device";
-	MU_TRY(mu_kv_type_check(j->v.kv_store, &j->has_servers, &j->distributed));
-	if (!j->has_servers && servers > 0)
+	MU_TRY(mu_kv_type_check(j->v.kv_store, &j->store));
+	if (!j->store.has_servers && servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers", servers,
 			j->v.kv_store);
-	MU_TRY(mu_topology_init(&j->t, world, j->has_servers ? (int)servers : 0));
+	MU_TRY(mu_topology_init(&j->t, world, j->store.has_servers ? (int)servers : 0));
 	MU_TRY(mu_topology_place(&j->t, &threads));
 	MU_TRY(mu_agree(make_model(j), world));
 	MU_TRY(make_store(j));
@@ -216,7 +216,7 @@ static double error_of(const struct job *j)
 	const float *got = mu_kv_weights(j->kv);
 	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(j->plan, &n_slices);
-	int n = strcmp(j->v.kv_store, "dist_async") == 0 ? 0 : j->t.num_workers;
+	int n = j->store.synchronous ? j->t.num_workers : 0;
 	double wrong = 0, all = 0;
 
 	for (size_t k = 0; k < n_slices; k++) {
@@ -231,7 +231,7 @@ static double error_of(const struct job *j)
 			all += fabs(expected);
 		}
 	}
-	return n ? wrong / all : 0; /* dist_async has no sum over workers */
+	return n ? wrong / all : 0; /* an asynchronous store has no sum over workers */
 }
 
 static enum mu_status push_pull(struct job *j, size_t n_keys)

@@ -87,6 +87,7 @@ struct job {
 	struct mu_topology t;
 	struct mu_kv *kv;
 	float *gradients, *values, *copy; /* of the largest call */
+	bool synchronous;
 	int next_key;
 };
 
@@ -218,7 +219,7 @@ static enum mu_status prepare(struct job *j, struct load *l)
 
 	fill(j, l);
 	MU_TRY(by_store(j, l));
-	if (strcmp(mu_kv_type(j->kv), "dist_async") != 0)
+	if (j->synchronous)
 		MU_TRY(check_sums(j, l, (float)j->t.num_workers));
 	fill(j, l);
 	MU_TRY(by_allreduce(j, l));
@@ -298,7 +299,7 @@ static enum mu_status run_worker(struct job *j)
 	MU_TRY(mu_alloc((void **)&j->gradients, most, "gradients"));
 	MU_TRY(mu_alloc((void **)&j->values, most, "values"));
 	MU_TRY(mu_alloc((void **)&j->copy, most, "copies"));
-	if (strcmp(mu_kv_type(j->kv), "dist_async") == 0)
+	if (!j->synchronous)
 		MU_TRY(mu_kv_set_optimizer(j->kv, &add));
 	if (j->t.index == 0 && !j->v.json)
 		printf("%s, %d workers, %d servers\n%6s %11s %12s %8s %12s %12s %8s\n",
@@ -319,17 +320,18 @@ static enum mu_status run(struct job *j, MPI_Comm world)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_config config = {.type = j->v.kv_store, .topology = &j->t};
-	bool has_servers, distributed;
+	struct mu_kv_type is;
 	int rank, size, threads;
 
 	MU_TRY(mu_comm_rank(world, &rank, &size));
 	if (!config.type)
 		config.type = size > 1 ? "dist_sync" : "local";
-	MU_TRY(mu_kv_type_check(config.type, &has_servers, &distributed));
-	if (!has_servers && j->v.num_servers > 0)
+	MU_TRY(mu_kv_type_check(config.type, &is));
+	if (!is.has_servers && j->v.num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			j->v.num_servers, config.type);
-	MU_TRY(mu_topology_init(&j->t, world, has_servers ? (int)j->v.num_servers : 0));
+	j->synchronous = is.synchronous;
+	MU_TRY(mu_topology_init(&j->t, world, is.has_servers ? (int)j->v.num_servers : 0));
 	MU_TRY(mu_topology_place(&j->t, &threads));
 	MU_TRY(mu_kv_new(&j->kv, &config));
 	if (j->t.role == MU_ROLE_SERVER)

@@ -61,8 +61,10 @@ static size_t find_idx(const char *dir, char *found, size_t nbytes)
 	static const char *const endings[] = {"", ".gz"};
 
 	for (size_t i = 0; i < 8; i++) {
-		snprintf(found, nbytes, "%s/%s%s", dir, names[i / 4][i / 2 % 2], endings[i % 2]);
-		if (access(found, F_OK) == 0)
+		int n = snprintf(found, nbytes, "%s/%s%s", dir, names[i / 4][i / 2 % 2],
+				 endings[i % 2]);
+
+		if (n > 0 && (size_t)n < nbytes && access(found, F_OK) == 0)
 			return 1;
 	}
 	*found = '\0';

@@ -206,7 +206,7 @@ static enum mu_status send_large(struct mu_keys_server *s, struct mu_keys_conn *
 	const void *data = run->owned.weights;
 	enum mu_status result = MU_OK;
 
-	if (s->keys->kv->ops->async || run->owned.dtype != MU_FLOAT32 ||
+	if (!s->keys->kv->ops->synchronous || run->owned.dtype != MU_FLOAT32 ||
 	    !(x.coding == MU_CODING_NONE || mu_coding_is_push(x.coding))) {
 		note.run = NULL;
 		MU_TRY(mu_pool_take(&s->keys->pool, &note.buffer, nbytes, "value of a key"));

@@ -118,7 +118,7 @@ enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct 
 {
 	enum mu_status st = MU_OK;
 
-	if ((use == MU_USE_PUSH || use == MU_USE_PUSHPULL) && keys->kv->ops->async &&
+	if ((use == MU_USE_PUSH || use == MU_USE_PUSHPULL) && !keys->kv->ops->synchronous &&
 	    keys->rule.kind == MU_RULE_REPLACE)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"%s on rank %d: a store of type %s updates at every push, and has neither "

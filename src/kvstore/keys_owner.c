@@ -154,9 +154,10 @@ enum mu_status mu_owner_update(struct mu_owner *o, struct mu_owned *p,
 		st = call_updater(o, p, sources, n_sources);
 	} else {
 		if (o->kind == MU_RULE_OPTIM)
-			mu_optim_begin(p->optim, 0,
-				       mu_schedule_lr(&o->optimizer.schedule, (double)p->updates),
-				       1 / o->optimizer.rescale);
+			mu_optim_begin(
+				p->optim, 0,
+				mu_schedule_lr(&o->optimizer.schedule, (double)p->updates, 1),
+				1 / o->optimizer.rescale);
 		update_blocks(o, p, sources, n_sources);
 	}
 	p->updates++;

@@ -153,7 +153,7 @@ static enum mu_status take_gradient(struct mu_keys_server *s, struct mu_keys_run
 					       run->owned.dtype, item->threshold};
 	}
 	append(run, w, g);
-	if (s->keys->kv->ops->async) {
+	if (!s->keys->kv->ops->synchronous) {
 		MU_TRY(update(s, run, w, w + 1));
 		run->rounds++;
 	}
@@ -210,8 +210,8 @@ static enum mu_status want(struct mu_keys_server *s, struct mu_keys_conn *c, siz
 	const enum mu_coding coding = (enum mu_coding)c->items[i].coding;
 	struct mu_keys_queue *q = &run->queues[c->worker];
 
-	if (s->keys->kv->ops->async || q->pushed == run->rounds || coding == MU_CODING_STATE_GET ||
-	    coding == MU_CODING_UPDATES_GET) {
+	if (!s->keys->kv->ops->synchronous || q->pushed == run->rounds ||
+	    coding == MU_CODING_STATE_GET || coding == MU_CODING_UPDATES_GET) {
 		MU_TRY(mu_keys_ready(s, c, i));
 		goto out;
 	}
@@ -247,7 +247,7 @@ enum mu_status mu_keys_accept(struct mu_keys_server *s, struct mu_keys_conn *c, 
 	}
 	if (item->wanted && s->status == MU_OK)
 		MU_TRY(want(s, c, i));
-	if (mu_coding_is_push(coding) && !s->keys->kv->ops->async)
+	if (mu_coding_is_push(coding) && s->keys->kv->ops->synchronous)
 		MU_TRY(close_rounds(s, run));
 out:
 	if (!keep)

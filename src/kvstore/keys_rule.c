@@ -55,29 +55,28 @@ static void refuse(struct mu_rule_order *order, const char *why, const char *nam
 	snprintf(order->name, sizeof order->name, "%s '%.64s'", why, name ? name : "");
 }
 
-static const struct mu_rule *find_rule(const char *name)
-{
-	for (size_t i = 0; name && mu_rule_table[i]; i++) {
-		if (strcmp(mu_rule_table[i]->name, name) == 0)
-			return mu_rule_table[i];
-	}
-	return NULL;
-}
-
 static void fill_optimizer(struct mu_rule_order *order, const struct mu_kv_optimizer *optimizer)
 {
 	const char *name = optimizer->optim.name;
+	const struct mu_rule *rule;
 
 	memset(order, 0, sizeof *order);
 	order->kind = MU_RULE_OPTIM;
 	order->optimizer = *optimizer;
 	order->optimizer.optim.name = NULL;
-	if (!find_rule(name))
+	if (mu_rule_find(&rule, name) != MU_OK)
 		refuse(order, "there is no optimizer", name);
+	else if (mu_optim_check(&optimizer->optim) != MU_OK)
+		refuse(order, mu_trace_message(), name);
+	else if (mu_optim_needs_norms(&optimizer->optim))
+		refuse(order,
+		       "norms over whole keys are for the store of a model: not with optimizer",
+		       name);
 	else if (!(optimizer->rescale > 0))
 		refuse(order, "rescale must be above 0, and it is not for optimizer", name);
 	else
 		snprintf(order->name, sizeof order->name, "%s", name);
+	mu_trace_clear();
 }
 
 enum mu_status mu_kv_set_optimizer(struct mu_kv *kv, const struct mu_kv_optimizer *optimizer)
@@ -185,14 +184,18 @@ out:
 static enum mu_status visit_all(struct mu_keys *keys, const struct visit *v)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_rule *rule = find_rule(keys->rule.name);
+	struct mu_optim_config config = keys->rule.optimizer.optim;
+	const char *names[MU_MAX_STATES];
+	int n;
 
+	config.name = keys->rule.name;
+	n = mu_optim_states(&config, names);
 	for (size_t k = 0; k < keys->table.n_keys; k++) {
 		const struct mu_key *key = &keys->table.keys[k];
 
-		for (int i = 0; i < rule->n_states; i++)
-			MU_TRY(visit_state(keys, key, i, rule->state_names[i], v));
-		if (rule->n_states == 0)
+		for (int i = 0; i < n; i++)
+			MU_TRY(visit_state(keys, key, i, names[i], v));
+		if (n == 0)
 			MU_TRY(visit_state(keys, key, -1, "", v));
 	}
 out:

@@ -148,7 +148,7 @@ static enum mu_status finish_one(struct mu_keys_server *s, struct mu_keys_conn *
 
 	c->finished = true;
 	s->n_finished++;
-	if (!s->keys->kv->ops->async && s->status == MU_OK)
+	if (s->keys->kv->ops->synchronous && s->status == MU_OK)
 		MU_TRY(mu_keys_finished(s));
 	for (size_t w = 0; s->n_finished == s->n_workers && w < s->n_workers; w++) {
 		if (s->status == MU_OK)
