@@ -212,7 +212,8 @@ static void deserted(struct mu_kv *kv, void *context)
 }
 
 /* A store that fails: finish tells so on workers, and serve on servers. */
-static void run_failing(void (*worker)(struct mu_kv *, void *), enum mu_status expected,
+static void run_failing(const char *type, const struct mu_topology *t,
+			void (*worker)(struct mu_kv *, void *), enum mu_status expected,
 			const char *message)
 {
 	char context[64];
@@ -221,10 +222,10 @@ static void run_failing(void (*worker)(struct mu_kv *, void *), enum mu_status e
 	enum mu_status st;
 
 	snprintf(context, sizeof context, "%s", message);
-	config.type = "dist_sync";
-	config.topology = &topology;
+	config.type = type;
+	config.topology = t;
 	must(mu_kv_new(&kv, &config));
-	if (topology.role == MU_ROLE_SERVER) {
+	if (t->role == MU_ROLE_SERVER) {
 		st = mu_kv_serve(kv);
 	} else {
 		worker(kv, context);
@@ -258,8 +259,24 @@ static void other_kind(void)
 
 static const struct mu_kv_config plain;
 
+/* Every worker owns keys, and is told of other owners' failures. */
+static void without_servers(void)
+{
+	struct mu_topology flat;
+
+	must(mu_topology_init(&flat, world, 0));
+	keys_run("dist_sharded", &flat, &plain, refused, NULL);
+	keys_run("dist_sharded", &flat, &updated, halving, NULL);
+	run_failing("dist_sharded", &flat, failing, MU_ERR_NUMERIC, "update of key 4");
+	if (size > 1)
+		run_failing("dist_allreduce", &flat, deserted, MU_ERR_ARGUMENT,
+			    "has finished after 0 pushes");
+	mu_topology_release(&flat);
+}
+
 static void once(void)
 {
+	without_servers();
 	if (rank > 0)
 		return;
 	other_kind();
@@ -273,9 +290,10 @@ static void each(void)
 	keys_run("dist_sync", &topology, &plain, refused, NULL);
 	keys_run("dist_sync", &topology, &plain, differing, NULL);
 	keys_run("dist_sync", &topology, &updated, halving, NULL);
-	run_failing(failing, MU_ERR_NUMERIC, "update of key 4");
+	run_failing("dist_sync", &topology, failing, MU_ERR_NUMERIC, "update of key 4");
 	if (topology.num_workers > 1)
-		run_failing(deserted, MU_ERR_ARGUMENT, "has finished after 0 pushes");
+		run_failing("dist_sync", &topology, deserted, MU_ERR_ARGUMENT,
+			    "has finished after 0 pushes");
 }
 
 int main(int argc, char **argv)
