@@ -186,6 +186,23 @@ double mu_memory_bytes(void);
 #define MU_LOOP __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 
+/* ---- types of numbers ---- */
+
+/*
+ * How an array's numbers lie in memory. float16: IEEE 754 binary16; bfloat16: the upper half of a
+ * float32.
+ */
+enum mu_dtype { MU_FLOAT32, MU_FLOAT16, MU_BFLOAT16, MU_DTYPE_N };
+
+const char *mu_dtype_name(enum mu_dtype dtype); /* "float16" */
+size_t mu_dtype_bytes(enum mu_dtype dtype);     /* of one number */
+/*
+ * n numbers to and from float32. Towards the smaller type they are rounded to the nearest, ties to
+ * even; what is too large becomes infinite, NaN stays NaN. in and out do not overlap.
+ */
+void mu_dtype_to_float(enum mu_dtype dtype, float *out, const void *in, size_t n);
+void mu_dtype_from_float(enum mu_dtype dtype, void *out, const float *in, size_t n);
+
 /* ---- slices of a flat array ---- */
 
 enum mu_slice_rule {

@@ -309,7 +309,7 @@ static enum mu_status run_worker(struct job *j)
 	}
 	if (text)
 		printf("num of arrays = %zu, total size = %f MB\n", n_keys, nbytes / 1e6);
-	MU_TRY(mu_kv_init(j->kv));
+	MU_TRY(mu_kv_weights_init(j->kv));
 	MU_TRY(step(j, n_keys, &seconds));
 	for (long i = 0; i < j->v.num_batches; i++) {
 		double error = 0;

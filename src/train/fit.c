@@ -234,7 +234,7 @@ static enum mu_status train_epoch(struct fit *f)
 	}
 	MU_TRY(mu_kv_step_end(run->kv));
 	MU_TRY(mu_barrier(run->topology.peers));
-	MU_TRY(mu_kv_pull(run->kv));
+	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
 	MU_TRY(check_weights(f));
 	mu_metrics_add(&f->total, &f->window);
