@@ -80,10 +80,10 @@ static inline int run_tests(int argc, char **argv, void (*once)(void), void (*ea
 	MPI_Comm_rank(world, &rank);
 	MPI_Comm_size(world, &size);
 	MPI_Comm_dup(MPI_COMM_SELF, &self);
-	must(mu_topology_init(&alone, self, 0));
+	must(mu_topology_init(&alone, self, 0, MU_PLACEMENT_SPREAD));
 	once();
 	for (int servers = 1; servers <= 3 && servers < size; servers++) {
-		must(mu_topology_init(&topology, world, servers));
+		must(mu_topology_init(&topology, world, servers, MU_PLACEMENT_SPREAD));
 		each();
 		mu_topology_release(&topology);
 	}

@@ -72,23 +72,45 @@ static void test_roles(void)
 	char text[128], expected[128];
 
 	for (int servers = 0; servers < size && servers <= 3; servers++) {
-		must(mu_topology_init(&t, world, servers));
+		must(mu_topology_init(&t, world, servers, MU_PLACEMENT_SPREAD));
 		check_roles(&t, servers);
 		snprintf(expected, sizeof expected, "%s %d (rank %d, %s)", mu_role_name(t.role),
 			 t.index, rank, t.host);
 		CHECK_TEXT(mu_topology_who(&t, text, sizeof text), expected);
 		mu_topology_release(&t);
 	}
-	CHECK(mu_topology_init(&t, world, size) == MU_ERR_USAGE);
+	CHECK(mu_topology_init(&t, world, size, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "leave no worker");
-	CHECK(mu_topology_init(&t, world, -2) == MU_ERR_USAGE);
+	CHECK(mu_topology_init(&t, world, -2, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
 	mu_trace_clear();
 	if (size == 1) {
-		CHECK(mu_topology_init(&t, world, MU_SERVERS_DEFAULT) == MU_ERR_USAGE);
+		CHECK(mu_topology_init(&t, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD) ==
+		      MU_ERR_USAGE);
 		mu_trace_clear();
 	} else {
-		must(mu_topology_init(&t, world, MU_SERVERS_DEFAULT));
+		must(mu_topology_init(&t, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD));
 		CHECK(t.num_servers == t.num_nodes);
+		mu_topology_release(&t);
+	}
+}
+
+/* Packed servers leave the first nodes to the workers. */
+static void test_packed(void)
+{
+	struct mu_topology t;
+
+	for (int servers = 1; servers < size; servers++) {
+		int first_node = 1 << 30, worker_node = 0;
+
+		must(mu_topology_init(&t, world, servers, MU_PLACEMENT_PACKED));
+		CHECK(t.num_servers == servers);
+		for (int s = 0; s < servers; s++)
+			if (t.node_of[t.server_ranks[s]] < first_node)
+				first_node = t.node_of[t.server_ranks[s]];
+		for (int w = 0; w < t.num_workers; w++)
+			if (t.node_of[t.worker_ranks[w]] > worker_node)
+				worker_node = t.node_of[t.worker_ranks[w]];
+		CHECK(worker_node <= first_node);
 		mu_topology_release(&t);
 	}
 }
@@ -102,7 +124,7 @@ static void test_place(void)
 	int n = 0;
 	const char *asked = getenv("OMP_NUM_THREADS");
 
-	must(mu_topology_init(&t, world, size > 1));
+	must(mu_topology_init(&t, world, size > 1, MU_PLACEMENT_SPREAD));
 	must(mu_topology_place(&t, &n));
 	if (t.role == MU_ROLE_SERVER)
 		CHECK(n == 1);
@@ -197,7 +219,7 @@ static void test_ring(bool woken)
 	int to = (rank + 1) % size;
 	double start;
 
-	must(mu_topology_init(&t, world, 0));
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
 	start = mu_now();
 	for (int turn = 0; turn < 50; turn++) {
 		MPI_Request receive, send;
@@ -229,7 +251,7 @@ static void test_wake(void)
 
 	if (size < 2)
 		return;
-	must(mu_topology_init(&t, world, 0));
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
 	if (rank == 0) {
 		MPI_Request request;
 
@@ -280,6 +302,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(world, &rank);
 	MPI_Comm_size(world, &size);
 	test_roles();
+	test_packed();
 	test_collectives();
 	test_agree();
 	test_errors();

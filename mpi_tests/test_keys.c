@@ -417,7 +417,7 @@ static void without_servers(const char *type)
 {
 	struct mu_topology flat;
 
-	must(mu_topology_init(&flat, world, 0));
+	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	for (size_t i = 0; i < 2; i++)
 		keys_run(type, &flat, &plain, run_program, &rules[i]);
 	keys_run(type, &flat, &plain, many, NULL);

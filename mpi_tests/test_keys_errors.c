@@ -264,7 +264,7 @@ static void without_servers(void)
 {
 	struct mu_topology flat;
 
-	must(mu_topology_init(&flat, world, 0));
+	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	keys_run("dist_sharded", &flat, &plain, refused, NULL);
 	keys_run("dist_sharded", &flat, &updated, halving, NULL);
 	run_failing("dist_sharded", &flat, failing, MU_ERR_NUMERIC, "update of key 4");

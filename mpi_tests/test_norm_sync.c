@@ -229,7 +229,8 @@ int main(int argc, char **argv)
 
 	if (mu_world_open(&argc, &argv, &world) != MU_OK)
 		return 1;
-	if (mu_topology_init(&topology, world, 1) != MU_OK || run(&topology) != MU_OK) {
+	if (mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD) != MU_OK ||
+	    run(&topology) != MU_OK) {
 		mu_trace_print(stderr, "test_norm_sync");
 		mu_world_abort(1);
 	}

@@ -193,4 +193,19 @@ if ls "$mnist"/train-images-idx3-ubyte* >/dev/null 2>&1; then
 else
 	echo "real MNIST: skipped, there is no $mnist/train-images-idx3-ubyte.gz; MUSTER_MNIST may name a folder"
 fi
+part "placement of servers, on two nodes that MPICH pretends"
+MPIR_CVAR_NUM_CLIQUES=2
+export MPIR_CVAR_NUM_CLIQUES
+for job in "spread 2" "packed 1" "colocated 0"; do
+	set -- $job
+	train 5 $mlp --kv-store dist_sync --server-placement "$1" --num-epochs 1
+	expect_count "$2" 'server \d \(rank \d, pid'
+	expect '^a link of \d.* bounds a step'
+	expect '^push and pull: .* ms a step, .* of the bound'
+	[ "$1" != spread ] || expect '^node 0 .*server 1'
+	[ "$1" != packed ] || expect_none '^node 0 .*server'
+	[ "$1" != colocated ] || expect '^kv-store dist_sharded'
+done
+unset MPIR_CVAR_NUM_CLIQUES
+
 finish

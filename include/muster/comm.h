@@ -3,8 +3,9 @@
  * comm: who is who (roles, nodes), polite waiting, and memory for the flat arrays.
  *
  * Ranks of the given communicator are workers or servers. Servers are spread over the nodes in node
- * order (nodes ordered by their lowest rank), round-robin, the last rank of a node first. Worker w
- * is the w-th rank that is no server, server s the s-th rank that is one.
+ * order (nodes ordered by their lowest rank), round-robin, the last rank of a node first; or
+ * packed: they fill the last node, then the one before it. Worker w is the w-th rank that is no
+ * server, server s the s-th rank that is one.
  *
  * Waiting is polite: ranks may outnumber cores, so no call here blocks inside MPI. mu_wait* poll,
  * yield the core, and sleep in short naps when a wait grows long. The collectives below are
@@ -76,13 +77,15 @@ struct mu_topology {
 };
 
 enum { MU_SERVERS_DEFAULT = -1 }; /* one per node */
+enum mu_placement { MU_PLACEMENT_SPREAD, MU_PLACEMENT_PACKED };
 
 /*
  * Collective over comm. num_servers: 0 for stores without servers, MU_SERVERS_DEFAULT or a number.
  * MU_ERR_USAGE with the counts if fewer than one worker would remain. The caller's communicator is
  * left as it was.
  */
-enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers);
+enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers,
+				enum mu_placement placement);
 void mu_topology_release(struct mu_topology *t);
 /* "worker 2 (rank 4, node17)" into text; returns text. */
 const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbytes);

@@ -147,6 +147,12 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
  * each way and a server n M / k; without servers 2 (n - 1) M / (n B). 0 for a store of one worker.
  */
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second);
+/*
+ * The same if the workers held parts of the model beside the k servers, in the best split: 2 n (n -
+ * 1) M / ((n^2 + k n - 2 k) B) (Jiang et al., A unified architecture for accelerating distributed
+ * DNN training in heterogeneous GPU/CPU clusters, OSDI 2020). 0 for one worker.
+ */
+double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second);
 
 /*
  * Staleness of dist_async: updates by others between a worker's pull and its next push, over all

@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 				"[MESSAGE_BYTES]]\n");
 		mu_world_abort(2);
 	}
-	must(mu_topology_init(&t, world, atoi(argv[2])));
+	must(mu_topology_init(&t, world, atoi(argv[2]), MU_PLACEMENT_SPREAD));
 	must(mu_topology_place(&t, &n_threads));
 
 	size_t n_keys = make_model(slices, argv[3]);

@@ -194,7 +194,8 @@ static enum mu_status setup(struct job *j, MPI_Comm world)
 	if (!j->store.has_servers && servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers", servers,
 			j->v.kv_store);
-	MU_TRY(mu_topology_init(&j->t, world, j->store.has_servers ? (int)servers : 0));
+	MU_TRY(mu_topology_init(&j->t, world, j->store.has_servers ? (int)servers : 0,
+				MU_PLACEMENT_SPREAD));
 	MU_TRY(mu_topology_place(&j->t, &threads));
 	MU_TRY(mu_agree(make_model(j), world));
 	MU_TRY(make_store(j));

@@ -331,7 +331,8 @@ static enum mu_status run(struct job *j, MPI_Comm world)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			j->v.num_servers, config.type);
 	j->synchronous = is.synchronous;
-	MU_TRY(mu_topology_init(&j->t, world, is.has_servers ? (int)j->v.num_servers : 0));
+	MU_TRY(mu_topology_init(&j->t, world, is.has_servers ? (int)j->v.num_servers : 0,
+				MU_PLACEMENT_SPREAD));
 	MU_TRY(mu_topology_place(&j->t, &threads));
 	MU_TRY(mu_kv_new(&j->kv, &config));
 	if (j->t.role == MU_ROLE_SERVER)

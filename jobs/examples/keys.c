@@ -16,7 +16,7 @@ static enum mu_status run(MPI_Comm world)
 	struct mu_array array = {&value, 1, MU_FLOAT32};
 	struct mu_kv_item item = {.key = 0, .n_arrays = 1, .arrays = &array};
 
-	MU_TRY(mu_topology_init(&t, world, 1));
+	MU_TRY(mu_topology_init(&t, world, 1, MU_PLACEMENT_SPREAD));
 	MU_TRY(mu_kv_new(&kv, &config));
 	if (t.role == MU_ROLE_SERVER) {
 		MU_TRY(mu_kv_serve(kv));

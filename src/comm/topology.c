@@ -88,12 +88,8 @@ static int last_free_rank(const struct mu_topology *t, int node, const bool *is_
 	return -1;
 }
 
-static enum mu_status choose_servers(struct mu_topology *t, bool *is_server)
+static void spread_servers(const struct mu_topology *t, bool *is_server)
 {
-	enum mu_status st = MU_OK;
-	int workers = 0;
-	int servers = 0;
-
 	for (int dealt = 0, node = 0; dealt < t->num_servers; node = (node + 1) % t->num_nodes) {
 		int r = last_free_rank(t, node, is_server);
 
@@ -102,6 +98,28 @@ static enum mu_status choose_servers(struct mu_topology *t, bool *is_server)
 		is_server[r] = true;
 		dealt++;
 	}
+}
+
+static void pack_servers(const struct mu_topology *t, bool *is_server)
+{
+	for (int dealt = 0, node = t->num_nodes - 1; dealt < t->num_servers;) {
+		int r = last_free_rank(t, node, is_server);
+
+		if (r < 0) {
+			node--;
+			continue;
+		}
+		is_server[r] = true;
+		dealt++;
+	}
+}
+
+static enum mu_status set_roles(struct mu_topology *t, const bool *is_server)
+{
+	enum mu_status st = MU_OK;
+	int workers = 0;
+	int servers = 0;
+
 	MU_TRY(MU_ALLOC(t->worker_ranks, (size_t)t->num_workers, "ranks of the workers"));
 	MU_TRY(MU_ALLOC(t->server_ranks, (size_t)t->num_servers + 1, "ranks of the servers"));
 	for (int r = 0; r < t->size; r++) {
@@ -122,7 +140,8 @@ out:
 	return st;
 }
 
-static enum mu_status make_roles(struct mu_topology *t, int num_servers)
+static enum mu_status make_roles(struct mu_topology *t, int num_servers,
+				 enum mu_placement placement)
 {
 	enum mu_status st = MU_OK;
 	bool *is_server = NULL;
@@ -135,7 +154,11 @@ static enum mu_status make_roles(struct mu_topology *t, int num_servers)
 			"for 0 to %d servers",
 			t->num_servers, t->size, t->num_servers + 1, t->size - 1);
 	MU_TRY(MU_ALLOC(is_server, (size_t)t->size, "roles"));
-	MU_TRY(choose_servers(t, is_server));
+	if (placement == MU_PLACEMENT_PACKED)
+		pack_servers(t, is_server);
+	else
+		spread_servers(t, is_server);
+	MU_TRY(set_roles(t, is_server));
 	MU_TRY(mu_barrier(t->world));
 	MU_MPI(MPI_Comm_split(t->world, (int)t->role, t->rank, &t->peers));
 	MU_MPI(MPI_Comm_set_errhandler(t->peers, MPI_ERRORS_RETURN));
@@ -159,7 +182,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers)
+enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers,
+				enum mu_placement placement)
 {
 	enum mu_status st = MU_OK;
 
@@ -170,7 +194,7 @@ enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_se
 	t->host[sizeof t->host - 1] = '\0';
 	MU_TRY(dup_world(t, comm));
 	MU_TRY(find_nodes(t));
-	MU_TRY(make_roles(t, num_servers));
+	MU_TRY(make_roles(t, num_servers, placement));
 	MU_TRY(count_cores(t));
 	MU_TRY(mu_wake_open(t));
 out:

@@ -455,20 +455,6 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 	}
 }
 
-double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
-{
-	double n = kv->topology->num_workers, k = kv->n_servers;
-	double models; /* that the busiest link moves each way */
-
-	if (kv->ops->one_worker)
-		return 0;
-	if (kv->ops->hosted)
-		models = 2 * (n - 1) / n;
-	else
-		models = n > k ? n / k : 1;
-	return models * (double)(kv->plan.n * sizeof(float)) / bytes_per_second;
-}
-
 void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness)
 {
 	*staleness = kv->staleness;

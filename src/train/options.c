@@ -43,6 +43,11 @@ const struct mu_option mu_train_option_table[] = {
 	 false},
 	{"num-servers", MU_OPTION_INT, AT(num_servers), "-1", -1, 1e6, NULL, job,
 	 "S  ranks that serve parameters (-1: one per node)", false},
+	{"server-placement", MU_OPTION_STRING, AT(server_placement), "spread", 0, 0,
+	 "spread|packed|colocated", job,
+	 "NAME  servers on all nodes in turn, on the last ones, or inside the workers (dist_sync "
+	 "becomes dist_sharded)",
+	 true},
 	{"devices", MU_OPTION_STRING, AT(devices), NULL, 0, 0, NULL, job,
 	 "NAME  device of each worker: cpu or ref", false},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,

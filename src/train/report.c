@@ -112,6 +112,12 @@ static void report_store(const struct train_run *run)
 	else
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", run->options.kv_store,
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
+	if (run->store.distributed && run->topology.num_workers > 1)
+		mu_log_info(
+			"a link of %.3f GB/s bounds a step's push and pull to %.3f ms; the best "
+			"split of servers over all ranks: %.3f ms",
+			run->link / 1e9, 1e3 * mu_kv_bound(run->kv, run->link),
+			1e3 * mu_kv_bound_split(run->kv, run->link));
 }
 
 /* "momentum, previous: 3.448 MB" */
@@ -244,6 +250,17 @@ void mu_train_report_validation(const struct train_run *run, size_t epoch,
 	report_metrics(run, "Validation", epoch, m);
 }
 
+/* More than 1: what was moved was hidden behind computation. */
+static void report_bound(const struct train_run *run)
+{
+	double bound = mu_kv_bound(run->kv, run->link) * run->updates;
+	double spent = mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_PULL);
+
+	if (run->link > 0 && bound > 0 && spent > 0)
+		mu_log_info("push and pull: %.3f ms a step, %.2f of the bound's speed",
+			    1e3 * spent / run->updates, bound / spent);
+}
+
 void mu_train_report_end(const struct train_run *run)
 {
 	struct mu_kv_staleness s;
@@ -257,6 +274,7 @@ void mu_train_report_end(const struct train_run *run)
 		    mu_clock_seconds(MU_CLOCK_DATA), mu_clock_seconds(MU_CLOCK_FORWARD),
 		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
 		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
+	report_bound(run);
 	mu_kv_staleness(run->kv, &s);
 	if (!run->store.synchronous)
 		mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and "

@@ -264,6 +264,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	MU_TRY(make_store(run));
+	MU_TRY(mu_comm_link(t->world, &run->link));
 	MU_TRY(mu_agree(worker ? fill_weights(run) : MU_OK, t->world));
 	MU_TRY(mu_train_report_ranks(run));
 	if (worker && t->index == 0)

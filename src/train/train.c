@@ -123,6 +123,33 @@ static void start_log(const struct train_run *run, const struct mu_options *opti
 		mu_log_info("start with arguments %s", line);
 }
 
+/*
+ * Servers inside the workers: what dist_sharded does with the same sums, bits and updates as
+ * dist_sync.
+ */
+static enum mu_status colocate(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_options *v = &run->options;
+
+	if (strcmp(v->server_placement, "colocated") != 0 || !run->store.has_servers)
+		goto out;
+	if (!run->store.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"--server-placement colocated with --kv-store %s: a worker that computes "
+			"cannot answer pushes at once; it is for dist_sync",
+			v->kv_store);
+	if (v->num_servers > 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--num-servers %ld with --server-placement colocated: every worker serves "
+			"a part",
+			v->num_servers);
+	v->kv_store = "dist_sharded";
+	MU_TRY(mu_kv_type_check(v->kv_store, &run->store));
+out:
+	return st;
+}
+
 /* Rules about store, servers and ranks; the same on every rank. */
 static enum mu_status check_roles(struct train_run *run, int size)
 {
@@ -137,6 +164,7 @@ static enum mu_status check_roles(struct train_run *run, int size)
 			"--lr-scale-with-workers 1 with --kv-store %s: each push is an update of "
 			"its own there, of one worker's batch; it is for the synchronous stores",
 			v->kv_store);
+	MU_TRY(colocate(run));
 	if (!run->store.has_servers && v->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			v->num_servers, v->kv_store);
@@ -201,7 +229,9 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(check_roles(run, size));
 	end->agreed = false;
 	MU_TRY(mu_topology_init(&run->topology, comm,
-				run->store.has_servers ? (int)v->num_servers : 0));
+				run->store.has_servers ? (int)v->num_servers : 0,
+				strcmp(v->server_placement, "packed") == 0 ? MU_PLACEMENT_PACKED
+									   : MU_PLACEMENT_SPREAD));
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
 		 run->topology.index);
 	start_log(run, options);

@@ -25,6 +25,7 @@ struct train_options {
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
 		batch_per_device;
 	const char *image_shape;
+	const char *server_placement;
 	const char *optimizer, *adam_decay;
 	double lr;
 	struct train_schedule schedule;
@@ -122,9 +123,11 @@ struct train_run {
 	size_t steps;    /* batches of a worker per epoch */
 	size_t examples; /* per epoch, of the whole job */
 	size_t begin_epoch;
+	double link;          /* bytes/s between ranks, 0 for one rank */
 	double lr;            /* base, scaled with the workers if that was asked for */
 	double speed_seconds; /* training time of all epochs, without validation */
 	double speed_samples;
+	double updates; /* steps of the store in that time */
 };
 
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all
