@@ -2,6 +2,7 @@
 /* The files of a tar file, packed or not, one after another, through libarchive. */
 #include "cifar_pack.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 #include <archive.h>
@@ -42,6 +43,14 @@ out:
 	return st;
 }
 
+/* As in a folder: of a Mac's tar files, "._0001.jpg" beside each image. */
+static bool is_hidden(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return *(slash ? slash + 1 : name) == '.';
+}
+
 static enum mu_status take_entry(struct pack_job *job, struct tar *tar, struct archive_entry *entry)
 {
 	enum mu_status st = MU_OK;
@@ -54,7 +63,7 @@ static enum mu_status take_entry(struct pack_job *job, struct tar *tar, struct a
 	if (!name)
 		MU_FAIL(MU_ERR_FORMAT, "%s: the name of an entry cannot be read: %s", tar->path,
 			reason(tar->archive));
-	if (archive_entry_filetype(entry) == AE_IFDIR)
+	if (archive_entry_filetype(entry) == AE_IFDIR || is_hidden(name))
 		goto out;
 	if (!pack_is_image(name)) {
 		job->n_others++;

@@ -136,11 +136,14 @@ else
 	(cd set && tar -cf ../set.tar test train)
 	tar --sort=name -czf set.tgz set
 	(cd set && find . -type f | sort -r | tar -cf ../names.tar -T -)
+	cp -r set mac # a Mac's tar has a hidden file beside each image
+	echo 'no image' >mac/train/ant/._1.jpeg
+	tar -cf mac.tar mac
 	mkdir bad
 	head -c 5000 set.tgz >bad/short.tgz
 	head -c 5000 set.tar >bad/short.tar
 	head -c 700 set.tar >bad/header.tar
-	inputs="set.tar set.tgz names.tar"
+	inputs="set.tar set.tgz names.tar mac.tar"
 	if command -v xz >/dev/null; then
 		xz -k set.tar
 		inputs="$inputs set.tar.xz"

@@ -45,5 +45,8 @@ part "the example of the store alone"
 program keys 4
 [ $status = 0 ] || fail "exit status $status, not 0"
 expect_count 3 '^sum 6$'
+program keys 1
+[ $status = 2 ] || fail "exit status $status, not 2"
+expect_count 1 'error'
 
 finish

@@ -184,6 +184,12 @@ refused 1 'flat.so: the shape of network flat, 1,28,0, has a 0' flat.so
 model wrong.so "$small" -DNAME='"wrong"' -DSHAPE=1,28,28 \
 	-DBODY='x = mu_net_activation(net, 5, MU_ACTIVATION_RELU, NULL);'
 refused 2 'network wrong: a layer reads tensor 5; there are 0 to 0 so far' wrong.so
+model kernel.so "$small" -DNAME='"kernel"' -DSHAPE=1,28,28 \
+	-DBODY='x = mu_net_convolution(net, x, &(struct mu_convolution){.filters = 4}, NULL);'
+refused 2 'network kernel: convolution0 has kernel 0 x 0, stride 1 x 1, padding 0 x 0; kernel and stride' kernel.so
+model empty.so "$small" -DNAME='"empty"' -DSHAPE=1,28,28 \
+	-DBODY='x = mu_net_pooling(net, x, &(struct mu_pooling){.kernel = {2, 2}, .pad = {2, 2}}, NULL);'
+refused 2 'network empty: pooling0 has windows of 2 x 2 with nothing but padding' empty.so
 layer='static enum mu_status same(struct mu_layer *layer)
 {
 	layer->output.shape = layer->inputs[0].shape;

@@ -3,18 +3,20 @@
  * net: a network as a list of layers, and its plan for one device.
  *
  * Building is one call per layer; every call takes and returns tensor numbers. The first error is
- *remembered, later calls do nothing, mu_net_finish returns it: so a model reads without error
- *handling. See nets/lenet.c.
+ * remembered, later calls do nothing, mu_net_new returns it: so a model reads without error
+ * handling. See nets/lenet.c.
+ *
+ *	const struct mu_convolution conv = {.filters = 20, .kernel = {5, 5}};
  *
  *	int x = mu_net_input(net);
- *	x = mu_net_convolution(net, x, &(struct mu_convolution){.filters = 20, .kernel = {5, 5}},
- *NULL); x = mu_net_activation(net, x, MU_ACTIVATION_TANH, NULL);
+ *	x = mu_net_convolution(net, x, &conv, NULL);
+ *	x = mu_net_activation(net, x, MU_ACTIVATION_TANH, NULL);
  *	...
  *	mu_net_softmax(net, x, "softmax");
  *
  * name NULL gives MXNet's automatic name, "convolution0". Parameters are <name>_weight, _bias,
- *_gamma, _beta; auxiliary values <name>_moving_mean, _moving_var. Keys count parameters in order of
- *first use, then the auxiliary arrays.
+ * _gamma, _beta; auxiliary values <name>_moving_mean, _moving_var. Keys count parameters in order
+ * of first use, then the auxiliary arrays.
  *
  * A plan is a net compiled for a device, a batch size and a phase: layouts, kernels, fusions and
  *one arena in which activations reuse memory by lifetime. Executing it allocates nothing.

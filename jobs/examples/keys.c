@@ -39,11 +39,14 @@ int main(int argc, char **argv)
 {
 	MPI_Comm world = MPI_COMM_NULL;
 	enum mu_status st = mu_world_open(&argc, &argv, &world);
+	int rank = 0, size;
 
+	if (st == MU_OK)
+		st = mu_comm_rank(world, &rank, &size);
 	if (st == MU_OK)
 		st = run(world);
 	if (st != MU_OK)
-		mu_world_fail(st, "keys", 0, "");
+		mu_world_fail(st, "keys", rank, "");
 	mu_world_close(&world);
 	return 0;
 }

@@ -43,7 +43,6 @@ struct cifar {
 	const struct kind *kind;
 	char dir[PATH_BYTES]; /* that holds the files themselves */
 	size_t record;        /* bytes of one */
-	size_t top, left;     /* of what is cut out of every image */
 	uint8_t *bytes;       /* all records; owned */
 };
 

@@ -89,6 +89,21 @@ static int need_larger(const struct place *at, const int *kernel, const int *pad
 			   kernel[1] - 2 * pad[1]);
 }
 
+/* Sizes of a window that mean nothing, such as a kernel that was left out. */
+static int need_window(const struct place *at, const int *kernel, const int *stride, const int *pad)
+{
+	char layer[160];
+
+	for (int i = 0; i < 2; i++)
+		if (kernel[i] < 1 || stride[i] < 1 || pad[i] < 0)
+			return mu_net_fail(at->net,
+					   "%s has kernel %d x %d, stride %d x %d, padding %d x "
+					   "%d; kernel and stride must be at least 1, padding 0",
+					   place_text(at, layer, sizeof layer), kernel[0],
+					   kernel[1], stride[0], stride[1], pad[0], pad[1]);
+	return 0;
+}
+
 int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
 		       const char *name)
 {
@@ -114,6 +129,8 @@ int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *
 		out.dims[2 + i] = window(s->dims[2 + i], reach[i], a.stride[i], a.pad[i], false);
 		weight.dims[2 + i] = (size_t)a.kernel[i];
 	}
+	if (need_window(&at, a.kernel, a.stride, a.pad) != 0)
+		return -1;
 	if (out.dims[2] == 0 || out.dims[3] == 0)
 		return need_larger(&at, reach, a.pad);
 	if (a.filters < 1 || a.filters % a.groups != 0 || s->dims[1] % (size_t)a.groups != 0)
@@ -157,8 +174,20 @@ int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, 
 
 	if (!usable(net, in))
 		return -1;
+	if ((unsigned)kind > MU_ACTIVATION_SIGMOID)
+		return mu_net_fail(net, "activation: there is no kind %d", (int)kind);
 	return mu_net_add(net, &(struct net_spec){MU_OP_ACTIVATION, name, &a, sizeof a, 1, &in,
 						  *shape_of(net, in)});
+}
+
+/* Is there padding only in the first window along dimension i, or in the last one? Of nothing there
+ * is neither a mean nor a largest value. */
+static bool is_empty(const struct mu_pooling *a, const struct mu_shape *in,
+		     const struct mu_shape *out, int i)
+{
+	long last = ((long)out->dims[2 + i] - 1) * a->stride[i] - a->pad[i];
+
+	return a->pad[i] >= a->kernel[i] || last >= (long)in->dims[2 + i];
 }
 
 int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, const char *name)
@@ -166,12 +195,14 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 	struct mu_pooling a = *attr;
 	const struct mu_shape *s;
 	struct mu_shape out;
+	struct place at = {net, MU_OP_POOLING, name, NULL};
+	char layer[160];
 
 	if (!usable(net, in))
 		return -1;
-	s = shape_of(net, in);
+	s = at.in = shape_of(net, in);
 	if (s->ndims != 4)
-		return need_image(&(struct place){net, MU_OP_POOLING, name, s});
+		return need_image(&at);
 	out = *s;
 	for (int i = 0; i < 2; i++) {
 		if (a.global) {
@@ -183,8 +214,16 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 		out.dims[2 + i] =
 			window(s->dims[2 + i], a.kernel[i], a.stride[i], a.pad[i], a.ceil);
 	}
+	if (need_window(&at, a.kernel, a.stride, a.pad) != 0)
+		return -1;
 	if (out.dims[2] == 0 || out.dims[3] == 0)
-		return need_larger(&(struct place){net, MU_OP_POOLING, name, s}, a.kernel, a.pad);
+		return need_larger(&at, a.kernel, a.pad);
+	if (is_empty(&a, s, &out, 0) || is_empty(&a, s, &out, 1))
+		return mu_net_fail(net,
+				   "%s has windows of %d x %d with nothing but padding in them: a "
+				   "kernel larger than the padding is needed, and with ceil than "
+				   "what the stride leaves out",
+				   place_text(&at, layer, sizeof layer), a.kernel[0], a.kernel[1]);
 	return mu_net_add(net, &(struct net_spec){MU_OP_POOLING, name, &a, sizeof a, 1, &in, out});
 }
 
