@@ -30,8 +30,19 @@ struct op_block {
 
 enum { OP_MAX_BLOCKS = 2 * OP_MAX_TENSORS + 2 * MU_MAX_PARAMS, OP_MAX_OWNED = 48 };
 
-/* Which inputs come in the layout that a convolution of the device makes; the others are plain. */
-enum op_layouts { OP_LAYOUT_PLAIN, OP_LAYOUT_FIRST, OP_LAYOUT_ALL, OP_LAYOUT_N };
+/*
+ * Which inputs come in a layout that a convolution of the device makes; the others are plain. What
+ * layout that is depends on the channels of the convolution's own input: as many as its filters, or
+ * 5. MIXED: the one for inputs 0 and 2, the other for 1 and 3.
+ */
+enum op_layouts {
+	OP_LAYOUT_PLAIN,
+	OP_LAYOUT_FIRST,
+	OP_LAYOUT_ALL,
+	OP_LAYOUT_ALL_OF_5,
+	OP_LAYOUT_MIXED,
+	OP_LAYOUT_N
+};
 
 struct op_rig {
 	const struct op_case *c;
