@@ -237,6 +237,11 @@ const struct op_case op_cases[] = {
 	{"lrn 15 of 16", LRN(15, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(1, 16, 3, 2))},
 	{"lrn 33 of 16", LRN(33, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(1, 16, 3, 2))},
 	{"lrn 5, 1 channel", LRN(5, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(2, 1, 3, 2))},
+	{"lrn 1 of 1x1x1", LRN(1, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(3, 1, 1, 1))},
+	{"lrn 3, 1 channel", LRN(3, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(2, 1, 3, 2))},
+	{"lrn 3 of 20, 1x1", LRN(3, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(3, 20, 1, 1))},
+	{"lrn 7 of 32, 1x1", LRN(7, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 32, 1, 1))},
+	{"lrn 5 of 7, 1x1", LRN(5, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 7, 1, 1))},
 	{"lrn 20 frozen", LRN(3, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 20, 3, 3)),
 	 .frozen = 1},
 

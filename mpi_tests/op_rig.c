@@ -70,8 +70,10 @@ static void describe_operation(struct op_rig *rig, const struct op_rig_config *c
 		rig->in[i].needs_grad = train && !(c->frozen >> i & 1);
 		rig->in[i].nbytes = c->in[i].ndims ? mu_shape_n(&c->in[i]) * sizeof(float) : 0;
 		rig->out[i].shape = out;
-		rig->out[i].needs_grad = train && (op->n_params > 0 || c->frozen != 1);
 	}
+	for (int i = 0; i < OP_MAX_TENSORS; i++)
+		rig->out[i].needs_grad =
+			train && (op->n_params > 0 || c->frozen + 1 < 1u << op->n_inputs);
 }
 
 /* Give tensor t the layout that a 1x1 convolution of `from` channels makes on this device. */
