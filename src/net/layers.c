@@ -84,6 +84,31 @@ static int need_larger(const struct place *at, const int *kernel)
 			   at->in->dims[2], at->in->dims[3]);
 }
 
+/* Does every window hold an element of the image? The first and the last are those that may not. */
+static bool windows_meet(const struct mu_pooling *a, const struct mu_shape *in,
+			 const struct mu_shape *out)
+{
+	for (int i = 0; i < 2; i++) {
+		long last = (long)(out->dims[2 + i] - 1) * a->stride[i] - a->pad[i];
+
+		if (a->pad[i] < 0 || a->pad[i] >= a->kernel[i] || last >= (long)in->dims[2 + i])
+			return false;
+	}
+	return true;
+}
+
+static int need_smaller_pad(const struct place *at, const struct mu_pooling *a)
+{
+	char layer[160];
+
+	return mu_net_fail(at->net,
+			   "%s with kernel %dx%d, stride %dx%d and pad %dx%d has a window outside "
+			   "its input of %zux%zu: a smaller pad or stride is needed",
+			   place_text(at, layer, sizeof layer), a->kernel[0], a->kernel[1],
+			   a->stride[0], a->stride[1], a->pad[0], a->pad[1], at->in->dims[2],
+			   at->in->dims[3]);
+}
+
 int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
 		       const char *name)
 {
@@ -180,6 +205,8 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 		if (out.dims[2 + i] == 0)
 			return need_larger(&(struct place){net, MU_OP_POOLING, name, s}, a.kernel);
 	}
+	if (!windows_meet(&a, s, &out))
+		return need_smaller_pad(&(struct place){net, MU_OP_POOLING, name, s}, &a);
 	return mu_net_add(net, &(struct net_spec){MU_OP_POOLING, name, &a, sizeof a, 1, &in, out});
 }
 
