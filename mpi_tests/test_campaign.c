@@ -299,7 +299,9 @@ static double compare_nets(const struct trained *t, const struct trained *ref, s
 static const double net_tolerance = 1e-3;
 enum { TRIES = 4 };
 
-static double try_net(const struct job *job, struct mu_device *device, struct mu_device *ref)
+/* tell: print the layers of a network that differs. */
+static double try_net(const struct job *job, struct mu_device *device, struct mu_device *ref,
+		      bool tell)
 {
 	struct trained t, truth;
 	double error = INFINITY;
@@ -308,6 +310,8 @@ static double try_net(const struct job *job, struct mu_device *device, struct mu
 		error = compare_nets(&t, &truth, job->batch);
 	else
 		fail_case("the network failed");
+	if (tell && error > net_tolerance && truth.plan)
+		mu_plan_summary(truth.plan, stderr);
 	stop(&t);
 	stop(&truth);
 	return error;
@@ -327,7 +331,7 @@ static void test_net(struct draw *d, struct mu_device *device, struct mu_device 
 	job.count = draw_chance(d, 30) ? (size_t)draw_int(d, 0, (int)job.batch) : job.batch;
 	for (int i = 0; i < TRIES && error > net_tolerance; i++) {
 		job.seed = 1 + (uint64_t)i;
-		error = try_net(&job, device, ref);
+		error = try_net(&job, device, ref, i == TRIES - 1);
 	}
 	if (error <= net_tolerance)
 		return;
