@@ -272,6 +272,8 @@ const struct op_case op_cases[] = {
 	 IN(IMAGE(2, 7, 3, 3), IMAGE(2, 1, 3, 3), IMAGE(2, 13, 3, 3), IMAGE(2, 11, 3, 3))},
 	{"concat of 4, 16 and odd", .kind = MU_OP_CONCAT,
 	 IN(IMAGE(1, 16, 3, 2), IMAGE(1, 5, 3, 2), IMAGE(1, 32, 3, 2), IMAGE(1, 16, 3, 2))},
+	{"concat of 16, 8 and 16", .kind = MU_OP_CONCAT,
+	 IN(IMAGE(2, 16, 3, 2), IMAGE(2, 8, 3, 2), IMAGE(2, 16, 3, 2))},
 	{"concat of 1x1", .kind = MU_OP_CONCAT, IN(IMAGE(3, 16, 1, 1), IMAGE(3, 16, 1, 1))},
 	{"concat of vectors", .kind = MU_OP_CONCAT, IN(VECTOR(3, 4), VECTOR(3, 1), VECTOR(3, 6))},
 
