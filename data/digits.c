@@ -6,13 +6,11 @@
  */
 #include "digits.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096 };
+#include "folder.h"
 
 #define IMAGES_MAX 10e6 /* a set is held in memory: 8 GB */
 
@@ -99,47 +97,6 @@ out:
 	return st;
 }
 
-static enum mu_status make_one_folder(const char *path)
-{
-	enum mu_status st = MU_OK;
-	struct stat status;
-
-	if (mkdir(path, 0777) == 0)
-		goto out;
-	if (errno != EEXIST)
-		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be made: %s", path, strerror(errno));
-	if (stat(path, &status) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be used: %s", path, strerror(errno));
-	if (!S_ISDIR(status.st_mode))
-		MU_FAIL(MU_ERR_IO, "%s: is there, but is not a folder", path);
-out:
-	return st;
-}
-
-/* The folder and those that it lies in. That it cannot be written to is told before the work. */
-static enum mu_status make_folder(const char *path)
-{
-	enum mu_status st = MU_OK;
-	char part[PATH_BYTES];
-
-	if (strlen(path) >= sizeof part)
-		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %zu bytes", path,
-			sizeof part - 1);
-	for (const char *c = path; *c; c++) {
-		if (c > path && *c == '/' && c[-1] != '/') {
-			memcpy(part, path, (size_t)(c - path));
-			part[c - path] = '\0';
-			MU_TRY(make_one_folder(part));
-		}
-	}
-	MU_TRY(make_one_folder(path));
-	if (access(path, W_OK | X_OK) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be written to: %s", path,
-			strerror(errno));
-out:
-	return st;
-}
-
 static enum mu_status write_set(struct digits_set *set, const char *folder)
 {
 	enum mu_status st = MU_OK;
@@ -161,7 +118,7 @@ static enum mu_status make_data(const struct values *v)
 	train.n = (size_t)v->train;
 	test.n = (size_t)v->test;
 	if (v->output)
-		MU_TRY(make_folder(v->output));
+		MU_TRY(data_folder_make(v->output));
 	MU_TRY(digits_set_init(&train));
 	if (v->preview)
 		MU_TRY(digits_set_preview(&train, v->preview));

@@ -110,6 +110,20 @@ out:
 	return st;
 }
 
+bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts)
+{
+	bool sixteen = false;
+
+	for (int i = 0; i < OP_MAX_TENSORS && c->in[i].ndims; i++)
+		sixteen |= c->in[i].dims[1] % 16 == 0;
+	switch (layouts) {
+	case OP_LAYOUT_PLAIN: return true;
+	case OP_LAYOUT_ALL: return c->in[0].ndims == 4;
+	case OP_LAYOUT_ALL_OF_5: return c->in[0].ndims == 4 && sixteen;
+	default: return c->in[0].ndims == 4 && c->in[1].ndims > 0;
+	}
+}
+
 static enum mu_status choose_layout(struct op_rig *rig, const struct op_rig_config *config, int i)
 {
 	struct mu_tensor *t = &rig->in[i];

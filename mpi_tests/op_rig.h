@@ -70,6 +70,13 @@ struct op_rig_config {
 struct mu_shape op_output_shape(const struct op_case *c);
 int op_n_params(const struct op_case *c, struct mu_shape *shapes);
 
+/*
+ * Can these layouts be others than those before them? Vectors are plain on every device; mixtures
+ * need two inputs; for channels that are no multiple of 16, what convolves them makes no difference
+ * on the devices so far.
+ */
+bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts);
+
 /* Random values, away from ties and kinks by more than 1/64. */
 enum mu_status op_values_init(struct op_values *values, const struct op_case *c);
 void op_values_release(struct op_values *values);

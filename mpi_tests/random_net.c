@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network drawn at random, as the only one of this program's table: blocks of layers with
- * branches, sums, readers in several places, small enough for ref. config->num_layers is the case.
+ * A network drawn at random: blocks of layers with branches, sums, readers in several places, small
+ * enough for ref.
  */
-#include <muster/net.h>
+#include "random_net.h"
 
 #include "random_draw.h"
-#include "random_net.h"
 
 /* A tensor while the network is drawn. */
 struct piece {
@@ -174,8 +173,5 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	return MU_OK;
 }
 
-static const struct mu_network network = {
-	.name = RANDOM_NET, .shape = {3, 8, 8}, .classes = 4, .has_depths = true, .build = build};
-
-/* In place of the library's. */
-const struct mu_network *const mu_network_table[] = {&network, NULL};
+const struct mu_network random_network = {
+	.name = "random", .shape = {3, 8, 8}, .classes = 4, .has_depths = true, .build = build};

@@ -111,7 +111,38 @@ both misused 'benchmark 1.*data-dir' $mlp --benchmark 1
 misused 1 'no data.*data-dir' --network mlp
 misused 1 'mom .*adam' $mlp --optimizer adam --mom 0.5
 misused 1 'beta1.*sgd' $mlp --beta1 0.5
-misused 1 'image-shape' $mlp --image-shape 1,28,28
+misused 1 'image-shape.*set holds idx files' $mlp --image-shape 1,28,28
+both misused 'rgb-mean.*set holds idx files' $mlp --rgb-mean 0,0,0
+misused 1 'rgb-std.*set holds idx files' $mlp --rgb-std 1,1,1
+misused 3 'rgb-mean.*benchmark' --network mlp --benchmark 1 --rgb-mean 0,0,0
+misused 1 'rho with --optimizer sgd.*: adadelta$' $mlp --rho 0.5
+both misused 'lars-eta with --optimizer lamb.*: lars$' $mlp --optimizer lamb --lars-eta 0.1
+misused 1 'lr with --optimizer adadelta.*sgd, nag' $mlp --optimizer adadelta --lr 0.1
+misused 1 'wd-gamma with --optimizer lars' $mlp --optimizer lars --wd-gamma 1
+misused 1 'gamma2 0.5 without --centered 1' $mlp --optimizer rmsprop --gamma2 0.5
+misused 1 'adagrad: epsilon 0: more than 0' $mlp --optimizer adagrad --epsilon 0
+misused 1 'adam: beta1 1' $mlp --optimizer adam --beta1 1
+misused 1 'lower-bound 2 is above upper-bound 1' $mlp --optimizer lamb --lower-bound 2 --upper-bound 1
+misused 1 "optimizer 'none' is for programs" $mlp --optimizer none
+misused 1 'ftrl.*changes.*needs a constant one' $mlp --optimizer ftrl --lr-step-epochs 10
+misused 1 'adadelta.*changes.*has none' $mlp --optimizer adadelta --warmup-epochs 1
+both misused 'lr-power with --lr-schedule cosine.*: poly$' $mlp --lr-schedule cosine --lr-power 3
+misused 1 'lr-factor with --lr-schedule constant.*: multifactor, factor$' $mlp --lr-factor 0.5
+misused 1 'lr-step-epochs with --lr-schedule factor.*: multifactor$' $mlp --lr-schedule factor --lr-step-epochs 3
+misused 1 'multifactor needs --lr-step-epochs' $mlp --lr-schedule multifactor
+misused 1 'lr-step-epochs pow2.*another schedule' $mlp --lr-step-epochs pow2 --lr-schedule cosine
+misused 1 'lr-step-epochs pow2.*another --lr-power' $mlp --lr-step-epochs pow2 --lr-power 3
+misused 1 'lr-step-epochs powx.*such as pow2' $mlp --lr-step-epochs powx
+misused 1 'lr-factor-epoch 0: more than 0' $mlp --lr-schedule factor --lr-factor-epoch 0
+misused 1 'final-lr 0.2 is above --lr 0.1' $mlp --lr-schedule poly --final-lr 0.2
+misused 1 'need --warmup-epochs' $mlp --warmup-begin-lr 0.01
+misused 1 'constant needs --warmup-begin-lr' $mlp --warmup-epochs 1 --warmup-strategy constant
+misused 1 'warmup-begin-lr 0.2 is above --lr 0.1' $mlp --warmup-epochs 1 --warmup-begin-lr 0.2
+misused 1 'warmup-epochs 3 leaves nothing of --num-epochs 3' $mlp --lr-schedule poly --warmup-epochs 3 --num-epochs 3
+misused 3 'lr-scale-with-workers 1 with --kv-store dist_async' $mlp --lr-scale-with-workers 1 --kv-store dist_async
+refused 4 'lamb needs norms.*dist_async.*2 servers.*--num-servers 1' $mlp --optimizer lamb \
+	--kv-store dist_async --num-servers 2
+refused 4 'sgd needs norms.*clip-global-norm' $mlp --clip-global-norm 1 --kv-store dist_async --num-servers 2
 misused 1 'target-accuracy.*benchmark' --network mlp --benchmark 1 --target-accuracy 0.9
 both misused 'load-epoch 1.*model-prefix' $mlp --load-epoch 1
 misused 1 'load-epoch 3.*num-epochs 2' $mlp --model-prefix P --load-epoch 3 --num-epochs 2
@@ -136,7 +167,7 @@ bad="--network mlp --data-dir bad --batch-size 20 $plain"
 
 fresh
 train 1 $bad --num-epochs 1 # plain files are as good as packed ones
-both refused 'nowhere/train-images' --network mlp --data-dir nowhere $plain
+both refused 'nowhere: .*train-images' --network mlp --data-dir nowhere $plain
 both refused 'LICENSE' --network mlp --data-dir "$SRCDIR/LICENSE" $plain
 for file in $images $labels $test_images bad/t10k-labels-idx1-ubyte; do
 	fresh
@@ -206,6 +237,52 @@ refused 1 "$labels.gz" $bad
 zipped
 : >$labels.gz
 refused 1 "$labels.gz" $bad
+
+part "CIFAR files"
+# records FILE N: images of zeros with label 0
+records() {
+	head -c $(($2 * 3073)) /dev/zero >"$1"
+}
+cifar() {
+	rm -rf bad
+	mkdir bad
+	records bad/data_batch_1.bin 30
+	records bad/data_batch_2.bin 31
+	records bad/test_batch.bin 29
+}
+cifar
+train 3 $bad --num-epochs 1
+expect 'data cifar: 61 samples for training, 29 for validation, shape \(3, 32, 32\), 10 classes'
+expect_count 1 '^Epoch\[0\] Validation-accuracy'
+train 1 $bad --num-epochs 1 --image-shape 3,28,30 --rgb-mean 0,0,0 --rgb-std 255,255,255 --num-classes 20
+expect 'shape \(3, 28, 30\), 20 classes: .* the middle .* mean 0,0,0, std 255,255,255'
+train 1 $bad --test-io 1
+expect 'data cifar: 61 samples for training'
+both misused 'image shape 1,28,28 .*3,H,W' $bad --image-shape 1,28,28
+misused 1 'image shape 3,33,32 .*1 to 32' $bad --image-shape 3,33,32
+misused 1 'rgb-mean 1,2: three numbers' $bad --rgb-mean 1,2
+misused 1 'rgb-mean 1,2,x: three numbers' $bad --rgb-mean 1,2,x
+misused 1 'rgb-std 1,2,nan: three numbers' $bad --rgb-std 1,2,nan
+both misused 'rgb-std 1,0,1: .* above 0' $bad --rgb-std 1,0,1
+poke bad/data_batch_2.bin 3073 '\12'
+both refused 'bad/data_batch_2.bin: record 1 has label 10; labels must be from 0 to 9' $bad
+misused 3 'largest possible is 30' --network mlp --data-dir bad --batch-size 31 $plain --num-classes 11
+mv bad/data_batch_2.bin bad/data_batch_3.bin
+both refused 'bad/data_batch_2.bin: cannot be read: No such file' $bad
+cifar
+rm bad/test_batch.bin
+both refused 'bad/test_batch.bin: cannot be read: No such file' $bad
+cifar
+echo more >>bad/test_batch.bin
+both refused 'bad/test_batch.bin: truncated.*89122 bytes.*3073' $bad
+: >bad/data_batch_1.bin
+refused 3 'bad/data_batch_1.bin: the file is empty' $bad
+cifar
+cp set/t10k-images-idx3-ubyte.gz bad
+both misused 'bad: holds 2 data sets .*data_batch_2.bin.*t10k-images' $bad
+rm -rf bad
+mkdir bad
+both refused 'bad: holds no data files; looked for .*data_batch_1.bin.*train-images-idx3-ubyte' $bad
 
 part "losses that are not finite"
 for np in 1 3 7; do

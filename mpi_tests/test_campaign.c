@@ -189,7 +189,7 @@ static enum mu_status start(struct trained *t, const struct job *job, struct mu_
 	enum mu_status st = MU_OK;
 	size_t n;
 
-	MU_TRY(mu_net_new(&t->net, &job->net));
+	MU_TRY(mu_net_new_from(&t->net, &random_network, &job->net));
 	MU_TRY(mu_plan_new(&t->plan, t->net, device, job->batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(mu_plan_new(&t->infer, t->net, device, job->batch, MU_PHASE_INFER, t->plan));
 	n = mu_plan_n(t->plan);
@@ -319,7 +319,7 @@ static double try_net(const struct job *job, struct mu_device *device, struct mu
 
 static void test_net(struct draw *d, struct mu_device *device, struct mu_device *ref)
 {
-	struct job job = {.net = {.network = RANDOM_NET, .classes = CLASSES},
+	struct job job = {.net = {.network = "random", .classes = CLASSES},
 			  .batch = (size_t)draw_int(d, 1, MAX_BATCH)};
 	double error = INFINITY;
 	char text[80];

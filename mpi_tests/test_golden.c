@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */ /* @timeout 300 */
+/* @np 1 */ /* @timeout 600 */
 /*
  * Whole networks against PyTorch: golden/NET.json (made by golden/make_golden, which defines all)
  * holds the losses of ten training steps in float64 and float32. Every device trains the same
@@ -216,12 +216,13 @@ static enum mu_status start(struct training *t, const struct mu_topology *topolo
 	enum mu_status st = MU_OK;
 	const struct golden *g = t->golden;
 	struct mu_kv_config config = {
-		.type = "local",
-		.topology = topology,
-		.optim = {.name = "sgd", .mom = g->momentum, .wd = g->wd, .wd_gamma = true},
-		.schedule = {.lr = g->lr, .factor = 1}};
+		.type = "local", .topology = topology, .schedule = {.lr = g->lr, .factor = 1}};
 	struct mu_net_counts counts;
 
+	MU_TRY(mu_optim_defaults(&config.optim, "sgd"));
+	config.optim.mom = g->momentum;
+	config.optim.wd = g->wd;
+	config.optim.wd_gamma = true;
 	MU_TRY(mu_device_open(&t->device, device, 1));
 	MU_TRY(mu_net_new(&t->net, &g->net));
 	mu_net_counts(t->net, &counts);

@@ -2,8 +2,7 @@
 /* @np 1 */
 /*
  * Layers that a network's author may not ask for: the error names the layer, its input and what it
- * needs, on every device, since the net says so and not the device. This program has its own table
- * of networks.
+ * needs, on every device, since the net says so and not the device.
  */
 #include <muster/base.h>
 #include <muster/net.h>
@@ -37,14 +36,13 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 }
 
 static const struct mu_network network = {.name = "wrong", .has_depths = true, .build = build};
-const struct mu_network *const mu_network_table[] = {&network, NULL};
 
 static void check_case(long number, enum mu_status expected, const char *words)
 {
 	struct mu_net_config config = {"wrong", {2, 5, 4}, 3, number};
 	struct mu_net *net = NULL;
 
-	CHECK(mu_net_new(&net, &config) == expected);
+	CHECK(mu_net_new_from(&net, &network, &config) == expected);
 	CHECK_HAS(mu_trace_message(), words);
 	mu_trace_clear();
 	mu_net_free(net);

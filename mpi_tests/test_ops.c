@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */ /* @timeout 300 */
+/* @np 1 */ /* @timeout 600 */
 /*
  * Every operation of every device. ref against central finite differences and against numbers
  * worked out by hand, the other devices against ref, case by case (op_cases.c): outputs, gradients
@@ -274,24 +274,6 @@ static void match_ref(const struct op_rig_config *config, struct mu_device *ref,
 	op_rig_release(&rig);
 }
 
-/*
- * Vectors are plain on every device; mixtures need two inputs. For channels that are no multiple of
- * 16, what convolves them and how makes no difference on the devices so far.
- */
-static bool is_of_use(const struct op_case *c, enum op_layouts layouts)
-{
-	bool sixteen = false;
-
-	for (int i = 0; i < OP_MAX_TENSORS && c->in[i].ndims; i++)
-		sixteen |= c->in[i].dims[1] % 16 == 0;
-	switch (layouts) {
-	case OP_LAYOUT_PLAIN: return true;
-	case OP_LAYOUT_ALL: return c->in[0].ndims == 4;
-	case OP_LAYOUT_ALL_OF_5: return c->in[0].ndims == 4 && sixteen;
-	default: return c->in[0].ndims == 4 && c->in[1].ndims > 0;
-	}
-}
-
 static void test_device(const struct op_case *c, struct mu_device *device, struct mu_device *ref)
 {
 	struct op_values values;
@@ -304,7 +286,7 @@ static void test_device(const struct op_case *c, struct mu_device *device, struc
 					       .phase = MU_PHASE_TRAIN,
 					       .layouts = (enum op_layouts)l};
 
-		if (is_of_use(c, config.layouts))
+		if (op_layouts_differ(c, config.layouts))
 			match_ref(&config, ref, &values);
 	}
 	op_values_release(&values);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 2 3 4 7 */
 /*
- * local and dist_sync: exact sums, equal bits over servers and bucket sizes and against local,
+ * Synchronous stores: exact sums, equal bits over servers and bucket sizes and against local,
  * layout, errors.
  */
 #include "store_job.h"
@@ -44,7 +44,7 @@ static void sums_worker(struct job *j, const struct model *m)
 static void test_sums(const struct model *m, const char *type, size_t bucket, size_t message)
 {
 	struct job j = {.config = {.type = type,
-				   .optim = {.name = "test"},
+				   .optim = {.name = "sum"},
 				   .schedule = {.lr = 1, .factor = 1},
 				   .bucket_bytes = bucket,
 				   .message_bytes = message}};
@@ -59,10 +59,10 @@ static void test_sums(const struct model *m, const char *type, size_t bucket, si
 /* ---- bits ---- */
 
 /*
- * dist_sync gives the bits of local with the workers' gradients summed in their order, however the
- * model is cut.
+ * A synchronous store gives the bits of local with the workers' gradients summed in their order,
+ * however the model is cut.
  */
-static void test_bits(const struct model *m)
+static void test_bits(const struct model *m, const char *type)
 {
 	static const size_t buckets[] = {0, 1, 1000, 1 << 30};
 	struct mu_kv_config config = exact;
@@ -74,8 +74,8 @@ static void test_bits(const struct model *m)
 
 		config.bucket_bytes = buckets[b];
 		config.message_bytes = b == 2 ? 10000 : 0;
-		hash = hash_of_store(m, &config, "dist_sync", &topology, 1);
-		CHECK(hash == 0 || hash == expected);
+		hash = hash_of_store(m, &config, type, &topology, 1);
+		CHECK(topology.role == MU_ROLE_SERVER || hash == expected);
 	}
 }
 
@@ -102,9 +102,9 @@ static void none_worker(struct job *j, const struct model *m)
 	must(mu_kv_finish(j->kv));
 }
 
-static void test_none(const struct model *m)
+static void test_none(const struct model *m, const char *type)
 {
-	struct job j = {.config = {.type = "dist_sync",
+	struct job j = {.config = {.type = type,
 				   .optim = {.name = "none"},
 				   .schedule = {.lr = 1, .factor = 1}}};
 
@@ -113,20 +113,21 @@ static void test_none(const struct model *m)
 
 static void test_types(void)
 {
-	bool servers, distributed;
+	struct mu_kv_type is;
 
-	CHECK(mu_kv_type_check("dist_sync", &servers, &distributed) == MU_OK && servers &&
-	      distributed);
-	CHECK(mu_kv_type_check("local", &servers, &distributed) == MU_OK && !servers &&
-	      !distributed);
-	CHECK(mu_kv_type_check("dist_syn", &servers, &distributed) == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(),
-		  "'dist_syn' is not known: local, device, dist_sync, dist_async are");
+	CHECK(mu_kv_type_check("dist_sync", &is) == MU_OK && is.has_servers && is.distributed &&
+	      is.synchronous);
+	CHECK(mu_kv_type_check("local", &is) == MU_OK && !is.has_servers && !is.distributed);
+	CHECK(mu_kv_type_check("dist_async_device", &is) == MU_OK && !is.synchronous);
+	CHECK(mu_kv_type_check("dist_sharded", &is) == MU_OK && !is.has_servers && is.distributed &&
+	      is.synchronous);
+	CHECK(mu_kv_type_check("dist_syn", &is) == MU_ERR_USAGE);
+	CHECK_HAS(mu_trace_message(), "'dist_syn' is not known: local, device, dist_sync, ");
 	mu_trace_clear();
-	CHECK(mu_kv_type_check("dist_allreduce", &servers, &distributed) == MU_ERR_USAGE);
+	CHECK(mu_kv_type_check("nccl", &is) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "not in this version");
 	mu_trace_clear();
-	CHECK(mu_kv_type_check(NULL, &servers, &distributed) == MU_ERR_USAGE);
+	CHECK(mu_kv_type_check(NULL, &is) == MU_ERR_USAGE);
 	mu_trace_clear();
 }
 
@@ -154,7 +155,7 @@ static void test_errors(const struct model *m)
 	mu_trace_clear();
 	config.type = "local";
 	CHECK(mu_kv_new(&kv, &config) == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), "use dist_sync or dist_async");
+	CHECK_HAS(mu_trace_message(), "use dist_sync or another dist_ store");
 	mu_trace_clear();
 }
 
@@ -178,13 +179,13 @@ static void test_order(const struct model *m)
 	mu_kv_free(j.kv);
 }
 
-static void test_layout(const struct model *m)
+static void test_layout(const struct model *m, const char *type)
 {
 	struct mu_kv_layout layout;
 	struct job j = {.config = exact};
-	size_t servers = (size_t)topology.num_servers;
+	size_t servers = (size_t)(topology.num_servers ? topology.num_servers : size);
 
-	job_open(&j, m, "dist_sync", &topology);
+	job_open(&j, m, type, &topology);
 	mu_kv_layout(j.kv, &layout);
 	CHECK(layout.n_keys == m->n_keys && layout.n_buckets >= 2);
 	CHECK(layout.bytes_per_server_max - layout.bytes_per_server_min <= layout.n_buckets * 256);
@@ -213,18 +214,36 @@ static void once(void)
 	}
 }
 
+static void test_without_servers(const char *type)
+{
+	test_sums(&lenet, type, 0, 0);
+	test_sums(&one, type, 0, 100000);
+	test_sums(&odd, type, 1, 0);
+	test_sums(&odd, type, 1 << 30, 1);
+	test_sums(&tiny, type, 0, 0);
+	test_bits(&odd, type);
+	test_bits(&tiny, type);
+	test_none(&odd, type);
+	test_layout(&lenet, type);
+}
+
 static void each(void)
 {
+	if (topology.num_servers == 0) {
+		test_without_servers("dist_sharded");
+		test_without_servers("dist_allreduce");
+		return;
+	}
 	test_sums(&lenet, "dist_sync", 0, 0);
 	test_sums(&lenet, "dist_sync", 0, 40000);
 	test_sums(&one, "dist_sync", 0, 100000);
 	test_sums(&odd, "dist_sync", 1, 0);
 	test_sums(&odd, "dist_sync", 1 << 30, 1);
 	test_sums(&tiny, "dist_sync", 0, 0);
-	test_bits(&odd);
-	test_bits(&tiny);
-	test_none(&odd);
-	test_layout(&lenet);
+	test_bits(&odd, "dist_sync");
+	test_bits(&tiny, "dist_sync");
+	test_none(&odd, "dist_sync");
+	test_layout(&lenet, "dist_sync");
 	if (topology.num_workers > 1)
 		test_errors(&odd);
 	else

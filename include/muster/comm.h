@@ -35,6 +35,13 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
 void mu_world_close(MPI_Comm *world);
 /* End the whole job now with this exit status. Does not return. */
 void mu_world_abort(int exit_status) __attribute__((noreturn));
+/* 0, 2 for wrong use, 1 for all other errors. */
+int mu_world_exit_status(enum mu_status st);
+/* The error on stderr: its message alone if it is wrong use, else who met it, and the trace. */
+void mu_world_tell(enum mu_status st, const char *program, int rank, const char *role);
+/* The end of a job by an error that the other ranks may not know of: told once, then an abort. */
+void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
+	__attribute__((noreturn));
 
 /* My rank in comm, and its size. Not collective. */
 enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
@@ -150,6 +157,13 @@ enum mu_status mu_agree(enum mu_status st, MPI_Comm comm);
 #endif
 enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const char *file,
 			    int line);
+
+/*
+ * Bytes/s in one direction of large messages that the first and the last rank of comm exchange,
+ * both ways at once: the best of some, in a few hundredths of a second. 0 for one rank. Collective
+ * over comm.
+ */
+enum mu_status mu_comm_link(MPI_Comm comm, double *bytes_per_second);
 
 /* ---- flat arrays ---- */
 

@@ -51,6 +51,7 @@ enum mu_op_kind {
 			  order */
 	MU_OP_SOFTMAX, /* softmax cross-entropy over (n, c) and integer labels; the last operation
 			  of a net */
+	MU_OP_CUSTOM,  /* a layer of the user's own: struct mu_layer_ops */
 	MU_OP_N,
 };
 
@@ -147,7 +148,7 @@ struct mu_batch {
 	double loss; /* out, softmax forward: sum over the counted samples of -ln(p + 1e-12) */
 };
 
-#define MU_MAX_PARAMS 2
+#define MU_MAX_PARAMS 4 /* of one layer; its auxiliary arrays are counted apart */
 
 struct mu_device;
 
@@ -181,6 +182,83 @@ struct mu_op {
 	void *workspace, *scratch; /* set before bind, aligned to 64 bytes */
 	void *impl;                /* private to the device */
 };
+
+/* ---- layers of a user's own ---- */
+
+/*
+ * A layer that the library does not have: three functions in a const struct mu_layer_ops, put into
+ * a net by mu_net_custom (net.h), from a program or from a model file. jobs/examples/prelu.c is a
+ * whole one. It runs on every device. Whatever layouts the device works in, the layer's arrays are
+ * plain: the device converts them, before forward and backward and after, in steps that it plans
+ * once. Such a layer is never fused with its neighbours, moved, or made to work in place.
+ *
+ * Who owns what: all arrays, and the workspace, are the library's; a layer allocates nothing and
+ * keeps nothing from call to call but in its workspace. The struct mu_layer is valid during the
+ * call. Calls for one device come one at a time and from one thread; forward and backward may use
+ * threads of their own.
+ */
+#define MU_MAX_LAYER_INPUTS 4
+
+struct mu_layer_array {
+	struct mu_shape shape; /* inputs and output: (n, c, h, w) or (n, c), n the batch */
+	float *data;           /* 64-byte aligned; NULL in shape */
+	float *grad;           /* NULL where nobody wants it: in shape and forward always */
+
+	/* Of parameters only, set by shape: the key is called <layer>_<suffix>. */
+	const char *suffix; /* a string literal, or one that lies in attr */
+	float initial; /* every element at the start, unless the suffix has a rule: see below */
+};
+
+struct mu_layer {
+	const char *name; /* "prelu0" */
+	const void *attr; /* the net's copy of what mu_net_custom was given; NULL if nothing */
+	enum mu_phase phase;
+	int n_inputs, n_params;
+	struct mu_layer_array inputs[MU_MAX_LAYER_INPUTS];
+	struct mu_layer_array output;
+	struct mu_layer_array params[MU_MAX_PARAMS];
+	size_t workspace_nbytes;
+	void *workspace; /* 64-byte aligned; kept from forward to the backward of the same step */
+	const struct mu_batch *batch; /* NULL in shape */
+};
+
+/*
+ * Each function returns MU_OK, or an error, best by MU_FAIL with a message (base.h): it climbs to
+ * the caller and ends the job with that message.
+ */
+struct mu_layer_ops {
+	const char *name; /* "prelu": in automatic names (prelu0, prelu1) and in the summary */
+	/*
+	 * Given n_inputs, inputs[].shape, attr and phase, check them and set output.shape,
+	 * n_params, params[].suffix, shape (of 1 to 4 dimensions) and initial, and
+	 * workspace_nbytes. Called when the net is built, with n = 1, and again for every plan,
+	 * with its batch; only n of the output (which is the inputs') and the workspace may differ.
+	 *
+	 * Suffixes with a rule: "weight" starts by --initializer (fan-in is dimension 1 times those
+	 * behind it) and is decayed by --wd; "gamma" starts at 1 and is decayed unless --wd-gamma
+	 * 0; "bias" and "beta" start at 0. All others start at `initial` and are not decayed.
+	 */
+	enum mu_status (*shape)(struct mu_layer *layer);
+	/* output.data from inputs[].data and params[].data. Every element must be written. */
+	enum mu_status (*forward)(struct mu_layer *layer);
+	/*
+	 * From output.grad: inputs[].grad, where it is not NULL, and params[].grad, of the sum over
+	 * the batch. All are overwritten, not added to: every element must be written.
+	 * inputs[].data, output.data, params[].data and the workspace are as forward left them.
+	 * Training only.
+	 */
+	enum mu_status (*backward)(struct mu_layer *layer);
+};
+
+/* The attributes of MU_OP_CUSTOM. */
+struct mu_custom {
+	const struct mu_layer_ops *ops; /* must outlive the net */
+	const void *attr;               /* settings of this layer, or NULL */
+	size_t attr_nbytes;
+};
+
+/* Call ops->shape and check what it says. MU_ERR_ARGUMENT with the reason. */
+enum mu_status mu_layer_shape(struct mu_layer *layer, const struct mu_layer_ops *ops);
 
 /* ---- devices ---- */
 

@@ -18,11 +18,18 @@ struct mu_input;
 
 /* A source of records. */
 struct mu_reader {
-	const char *name; /* "idx", "synthetic" */
+	const char *name; /* "idx", "cifar", "synthetic" */
 	const char *help;
+	const char *files;  /* the names that find looks for; NULL: reads no files */
+	bool colour_images; /* takes shape, mean and std from the config */
+	bool knows_classes; /* config.classes may be 0 */
+	/* Number of data sets of this kind in a folder; names one file of each, as "a, b". */
+	size_t (*find)(const char *dir, char *found, size_t nbytes);
 	/* fills in->n, in->shape (c, h, w), in->classes */
 	enum mu_status (*open)(struct mu_input *in);
 	void (*close)(struct mu_input *in);
+	/* What the data is, where it lies, what its values mean: for the log. */
+	void (*describe)(const struct mu_input *in, char *text, size_t nbytes);
 	/* one sample, float32, plain (c, h, w), and its label */
 	void (*read)(const struct mu_input *in, size_t record, float *data, float *label);
 };
@@ -30,13 +37,16 @@ struct mu_reader {
 enum mu_input_part { MU_INPUT_TRAIN, MU_INPUT_VALIDATE };
 
 struct mu_input_config {
-	const char *reader; /* "idx" or "synthetic" */
+	const char *reader; /* "idx", "cifar" or "synthetic" */
 	enum mu_input_part part;
-	const char *dir;     /* idx: folder with train-images-idx3-ubyte and so on, plain or .gz */
-	size_t num_examples; /* the first so many records only; 0 = all */
-	size_t shape[3];     /* synthetic: c, h, w */
-	size_t classes;      /* labels must be below */
-	size_t batch;        /* b */
+	const char *dir;       /* of the files that the reader's `files` names */
+	size_t num_examples;   /* the first so many records only; 0 = all */
+	size_t shape[3];       /* c, h, w. synthetic: of a sample. Colour images: this much is cut
+				  from the middle; all 0 = the whole image */
+	float mean[3], std[3]; /* colour images: a value is (pixel - mean) / std, per channel;
+				  std > 0 */
+	size_t classes; /* labels must be below; 0: as many as files of this kind have (cifar) */
+	size_t batch;   /* b */
 	int worker, num_workers; /* r, N */
 	bool shuffle;
 	uint64_t seed;
@@ -54,6 +64,11 @@ struct mu_input {
 	uint32_t epoch;
 };
 
+/*
+ * The reader for the files that a folder holds. Errors, which list what was looked for: no such
+ * folder, no such files (MU_ERR_IO), files of more than one kind (MU_ERR_USAGE). Not collective.
+ */
+enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader);
 /*
  * Errors: missing, truncated or corrupt files, a label out of range (file, record, label), fewer
  * records than N b ("batch larger than a worker's part"). Not collective: every worker reads for

@@ -17,6 +17,10 @@
  * ended. The k-th step of a worker belongs to round k; a synchronous round needs every worker's
  * step k, once.
  *
+ * With a rule that needs norms over the whole model (mu_optim_needs_norms) nothing is updated
+ *before all keys of a step are pushed; a pull before that is an error. dist_async then takes one
+ *server.
+ *
  * Keys are grouped, last key first, into buckets of about bucket_bytes; the bucket of the first
  * keys is the smallest. Every bucket is cut evenly over the servers, on multiples of 64 elements.
  * Sums are taken in worker order: the bits do not depend on timing, on the number of servers or on
@@ -34,7 +38,7 @@
 struct mu_kv;
 
 struct mu_kv_config {
-	const char *type; /* "local", "device", "dist_sync", "dist_async"; whole words */
+	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
 	const struct mu_slice
 		*slices; /* of worker 0: the model. Servers pass NULL: they get it from worker 0 */
@@ -47,11 +51,23 @@ struct mu_kv_config {
 				 = 1 GiB */
 };
 
+/* What a kind of store is. */
+struct mu_kv_type {
+	bool has_servers; /* some ranks serve parameters */
+	bool distributed; /* for several workers */
+	bool synchronous; /* one update of all workers' gradients */
+};
+
 /*
- * What a store is, without making one: does it need servers? Unknown type: MU_ERR_USAGE with the
- * list.
+ * The same without making a store. Unknown type: MU_ERR_USAGE with the list. Not collective.
+ *
+ * local, device: one worker. dist_sync: servers sum and update. dist_async: servers update by each
+ * push. dist_device_sync, dist_sync_device and dist_device_async, dist_async_device: the same, the
+ * gradients of a rank's devices summed on the devices. dist_sharded: no servers, every worker sums
+ * and updates a part of the model, and holds that part's optimiser states alone. dist_allreduce: no
+ * servers, every worker sums a part, and all update the whole model.
  */
-enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distributed);
+enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is);
 
 /*
  * Collective over topology->world. Workers and servers check that the model is the same on every
@@ -97,6 +113,13 @@ struct mu_kv_layout {
 	size_t bytes_per_server_min, bytes_per_server_max; /* 0 without servers */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
+
+/*
+ * Seconds that a step takes at least if links of this many bytes/s, in both directions at once, are
+ * all that counts. M bytes, n workers, k servers: max(M / B, n M / (k B)), for a worker moves M
+ * each way and a server n M / k; without servers 2 (n - 1) M / (n B). 0 for a store of one worker.
+ */
+double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second);
 
 /*
  * Staleness of dist_async: updates by others between a worker's pull and its next push, over all

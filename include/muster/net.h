@@ -47,11 +47,57 @@ struct mu_network {
 
 extern const struct mu_network *const mu_network_table[]; /* NULL-terminated; nets/table.c */
 
-/* '_' reads as '-'. MU_ERR_USAGE with the list for an unknown name. */
+/*
+ * '_' reads as '-'. MU_ERR_USAGE with the list for an unknown name. A name that contains '/' or
+ * ends in ".so" is a file: see mu_network_load.
+ */
 enum mu_status mu_network_find(const struct mu_network **out, const char *name);
+
+/* ---- a network in a file of its own ---- */
+
+/*
+ * A model of a user's own is one C file: a build function and a struct mu_network like those of
+ * nets/, and at the end
+ *
+ *	MU_NETWORK_EXPORT(network);
+ *
+ * which makes the file's one exported symbol. Compiled to a shared object, outside of our source,
+ *
+ *	cc -shared -fPIC $(pkg-config --cflags muster) mynet.c -o mynet.so
+ *
+ * it is what `trainer --network ./mynet.so` takes. All functions of base.h, device.h and net.h can
+ * be called from it, a struct mu_layer_ops (device.h) adds layers. jobs/examples/mynet.c and
+ * prelu.c are whole examples. Every rank loads the file, so that every node must have it; a
+ * checkpoint holds the network's name, never the file's.
+ *
+ * The number of the binary interface goes with it: raised by us whenever a struct or a function
+ * that such a file uses changes, and checked before anything else of the file is looked at.
+ */
+#define MU_ABI 1
+
+struct mu_network_export {
+	int abi; /* first, and an int, in all versions */
+	const struct mu_network *network;
+};
+
+#define MU_NETWORK_EXPORT(network) \
+	extern const struct mu_network_export mu_network_export \
+		__attribute__((visibility("default"))); \
+	const struct mu_network_export mu_network_export = {MU_ABI, &(network)}
+
+/*
+ * Load such a file; it stays loaded until the process ends. A path without '/' is in the working
+ * directory. MU_ERR_IO: no file that can be read. MU_ERR_FORMAT: not a shared object, a symbol that
+ * this library does not have, not a model, made for another MU_ABI, or a struct mu_network that is
+ * not filled in. Not collective.
+ */
+enum mu_status mu_network_load(const struct mu_network **out, const char *path);
 
 /* Build the network that config names. */
 enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config);
+/* The same of a network that need not be in the table; config->network is not looked at. */
+enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *network,
+			       const struct mu_net_config *config);
 void mu_net_free(struct mu_net *net);
 
 /* ---- for those who define networks ---- */
@@ -83,6 +129,14 @@ int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *at
 int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name);
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name);
 int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name);
+/*
+ * A layer of the user's own, with n inputs: see struct mu_layer_ops in device.h. attr is copied.
+ * name NULL: the kind's name and a number, "prelu0".
+ *
+ *	x = mu_net_custom(net, 1, &x, &(struct mu_custom){.ops = &prelu}, NULL);
+ */
+int mu_net_custom(struct mu_net *net, int n, const int *ins, const struct mu_custom *custom,
+		  const char *name);
 void mu_net_softmax(struct mu_net *net, int in, const char *name);
 
 /* ---- what a net is ---- */
@@ -160,7 +214,8 @@ enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream);
 /* ---- initial weights ---- */
 
 /*
- * By name suffix: bias 0, gamma 1, beta 0, moving_mean 0, moving_var 1, weight by the initializer:
+ * By name suffix: bias 0, gamma 1, beta 0, moving_mean 0, moving_var 1, others (of layers of a
+ * user's own) what the layer says; weight by the initializer:
  * "default" (what the network says, else gaussian, in, 2), "xavier" (uniform, avg, 3), "msra",
  * "orthogonal", "normal" (0.01), "uniform" (0.07), "one", "zero". Depends on seed and key, not on
  * rank.

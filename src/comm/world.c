@@ -2,6 +2,8 @@
 /*
  * Start and end of MPI for programs that own it. The only file that names MPI_COMM_WORLD.
  */
+#include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <muster/comm.h>
@@ -46,4 +48,49 @@ void mu_world_abort(int exit_status)
 	    MPI_Finalized(&ended) == MPI_SUCCESS && !ended)
 		MPI_Abort(MPI_COMM_WORLD, exit_status);
 	_exit(exit_status);
+}
+
+int mu_world_exit_status(enum mu_status st)
+{
+	if (st == MU_OK)
+		return 0;
+	return st == MU_ERR_USAGE ? 2 : 1;
+}
+
+/* Wrong use is the user's to mend: the message says all, whichever rank and line found it. */
+void mu_world_tell(enum mu_status st, const char *program, int rank, const char *role)
+{
+	char who[192], host[64] = "unknown host";
+
+	if (st == MU_ERR_USAGE) {
+		if (*mu_trace_message())
+			fprintf(stderr, "%s: error: %s\n", program, mu_trace_message());
+		return;
+	}
+	gethostname(host, sizeof host - 1);
+	snprintf(who, sizeof who, "%s: rank %d%s%s on %s", program, rank, *role ? ", " : "", role,
+		 host);
+	mu_trace_print(stderr, who);
+}
+
+static void rest(int tenths_of_second)
+{
+	struct timespec time = {tenths_of_second / 10, tenths_of_second % 10 * 100000000L};
+
+	nanosleep(&time, NULL);
+}
+
+/*
+ * An abort ends the other ranks, too, and so can keep the one that knows the reason from telling
+ * it. A rank that only knows of another's error leaves the abort to that one, for a while. Of
+ * ranks that met the same error (a loss that is not finite is every worker's) the lowest is to
+ * tell: the others give it a start, in the course of which it ends them. And an abort that follows
+ * at once can end the launcher before it has passed on what was told.
+ */
+void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
+{
+	rest(st == MU_ERR_PEER ? 50 : rank == 0 ? 0 : 20 + (rank < 20 ? rank : 20));
+	mu_world_tell(st, program, rank, role);
+	rest(5);
+	mu_world_abort(mu_world_exit_status(st));
 }

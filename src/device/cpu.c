@@ -22,6 +22,7 @@ static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
 	[MU_OP_CONCAT] = mu_cpu_plan_concat,
 	[MU_OP_SPLIT] = mu_cpu_plan_split,
 	[MU_OP_SOFTMAX] = mu_cpu_plan_softmax,
+	[MU_OP_CUSTOM] = mu_cpu_plan_custom,
 };
 
 static enum mu_status open_cpu(struct mu_device *device)

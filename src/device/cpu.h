@@ -56,10 +56,13 @@ struct cpu_memory {
 #define CPU_MAX_MEMORIES 64
 
 typedef void mu_cpu_step_fn(struct mu_op *op);
+typedef enum mu_status mu_cpu_try_fn(struct mu_op *op);
 
+/* One of the first three is set. */
 struct cpu_step {
-	dnnl_primitive_t primitive; /* or, if NULL, call */
+	dnnl_primitive_t primitive;
 	mu_cpu_step_fn *call;
+	mu_cpu_try_fn *try_call;
 	int n_args;
 	int memories[CPU_MAX_ARGS];
 	dnnl_exec_arg_t args[CPU_MAX_ARGS];
@@ -109,6 +112,8 @@ enum mu_status mu_cpu_step(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_a
 enum mu_status mu_cpu_step_to(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
 			      struct cpu_arg *args, const dnnl_memory_desc_t *md, int to);
 void mu_cpu_call(struct cpu_plan *p, mu_cpu_step_fn *call);
+/* The same for a function that can fail. */
+void mu_cpu_try_call(struct cpu_plan *p, mu_cpu_try_fn *call);
 enum mu_status mu_cpu_reorder(struct cpu_plan *p, int from, int to);
 /* The values of `memory` laid out as md: itself, or a reordered copy (kept, or temporary). */
 enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *md, bool keep,
@@ -125,6 +130,8 @@ enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
 /* to = a x b, element by element; dimensions of b may be 1. */
 enum mu_status mu_cpu_multiply(struct cpu_plan *p, int a, int b, int to);
 const dnnl_memory_desc_t *mu_cpu_query(const_dnnl_primitive_desc_t pd, dnnl_query_t what);
+/* Where a memory lies; once the operation's arrays are set. */
+void *mu_cpu_pointer(const struct mu_op *op, int memory);
 enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op);
 enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program *program);
 void mu_cpu_release(struct mu_op *op);
@@ -165,6 +172,7 @@ enum mu_status mu_cpu_plan_sum(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_concat(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_split(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_custom(struct cpu_plan *p);
 /* Adds the step that undoes op->fused_activation on the output's gradient, in place. */
 enum mu_status mu_cpu_plan_activation_backward(struct cpu_plan *p,
 					       const struct mu_activation *activation);

@@ -105,6 +105,11 @@ void mu_cpu_call(struct cpu_plan *p, mu_cpu_step_fn *call)
 	next_step(p)->call = call;
 }
 
+void mu_cpu_try_call(struct cpu_plan *p, mu_cpu_try_fn *call)
+{
+	next_step(p)->try_call = call;
+}
+
 static enum mu_status user_scratchpad(dnnl_primitive_attr_t *attr)
 {
 	enum mu_status st = MU_OK;
@@ -233,6 +238,11 @@ static void *pointer(const struct mu_op *op, const struct cpu_memory *m)
 	}
 }
 
+void *mu_cpu_pointer(const struct mu_op *op, int memory)
+{
+	return pointer(op, &((const struct cpu_op *)op->impl)->memories[memory]);
+}
+
 static void bind_program(struct cpu_op *impl, struct cpu_program *program)
 {
 	for (int s = 0; s < program->n_steps; s++)
@@ -270,6 +280,8 @@ enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program 
 
 		if (step->call)
 			step->call(op);
+		else if (step->try_call)
+			MU_TRY(step->try_call(op));
 		else
 			CPU_DNNL(dnnl_primitive_execute(step->primitive, cpu->stream, step->n_args,
 							step->args));

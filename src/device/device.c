@@ -48,6 +48,7 @@ const char *mu_op_kind_name(enum mu_op_kind kind)
 		[MU_OP_BATCH_NORM] = "batchnorm",    [MU_OP_SUM] = "sum",
 		[MU_OP_CONCAT] = "concat",           [MU_OP_SPLIT] = "split",
 		[MU_OP_SOFTMAX] = "softmax",         [MU_OP_LRN] = "lrn",
+		[MU_OP_CUSTOM] = "custom",
 	};
 
 	return (unsigned)kind < MU_OP_N ? names[kind] : "unknown";

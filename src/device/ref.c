@@ -22,6 +22,7 @@ static const struct mu_ref_kind *const kinds[MU_OP_N] = {
 	[MU_OP_CONCAT] = &mu_ref_concat,
 	[MU_OP_SPLIT] = &mu_ref_split,
 	[MU_OP_SOFTMAX] = &mu_ref_softmax,
+	[MU_OP_CUSTOM] = &mu_ref_custom,
 };
 
 enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,
@@ -63,7 +64,7 @@ size_t mu_ref_area(const struct mu_shape *shape)
 
 static bool fits(int n, int wanted)
 {
-	return wanted < 0 ? n >= 2 : n == wanted;
+	return wanted < 0 ? n >= -wanted : n == wanted;
 }
 
 static enum mu_status check_counts(const struct mu_op *op, const struct mu_ref_kind *kind)
@@ -163,8 +164,12 @@ static enum mu_status forward(struct mu_device *device, struct mu_op *op)
 
 static enum mu_status backward(struct mu_device *device, struct mu_op *op)
 {
+	const struct mu_ref_kind *kind = kinds[op->kind];
+
 	(void)device;
-	kinds[op->kind]->backward(op);
+	if (kind->try_backward)
+		return kind->try_backward(op);
+	kind->backward(op);
 	return MU_OK;
 }
 

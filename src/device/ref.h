@@ -14,7 +14,7 @@
 #include <muster/device.h>
 
 struct mu_ref_kind {
-	int n_inputs, n_outputs; /* -1: two or more */
+	int n_inputs, n_outputs; /* -k: k or more */
 	int min_params, max_params;
 	int n_aux;
 	bool in_place; /* may the output share the input's memory? */
@@ -22,6 +22,8 @@ struct mu_ref_kind {
 	enum mu_status (*plan)(struct mu_op *op);
 	enum mu_status (*forward)(struct mu_op *op);
 	void (*backward)(struct mu_op *op);
+	/* In its place, where backward can fail. */
+	enum mu_status (*try_backward)(struct mu_op *op);
 };
 
 extern const struct mu_ref_kind mu_ref_convolution;
@@ -36,6 +38,7 @@ extern const struct mu_ref_kind mu_ref_sum;
 extern const struct mu_ref_kind mu_ref_concat;
 extern const struct mu_ref_kind mu_ref_split;
 extern const struct mu_ref_kind mu_ref_softmax;
+extern const struct mu_ref_kind mu_ref_custom;
 
 /* An error if `have`, the shape of `what` of this operation ("output", "weight"), is not `want`. */
 enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,

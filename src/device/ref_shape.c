@@ -79,7 +79,7 @@ static void backward_sum(struct mu_op *op)
 }
 
 const struct mu_ref_kind mu_ref_sum = {
-	.n_inputs = -1,
+	.n_inputs = -2,
 	.n_outputs = 1,
 	.in_place = true,
 	.plan = plan_sum,
@@ -138,7 +138,7 @@ static void backward_concat(struct mu_op *op)
 }
 
 const struct mu_ref_kind mu_ref_concat = {
-	.n_inputs = -1,
+	.n_inputs = -2,
 	.n_outputs = 1,
 	.plan = plan_concat,
 	.forward = forward_concat,
@@ -180,7 +180,7 @@ static void backward_split(struct mu_op *op)
 
 const struct mu_ref_kind mu_ref_split = {
 	.n_inputs = 1,
-	.n_outputs = -1,
+	.n_outputs = -2,
 	.in_place = true,
 	.plan = plan_split,
 	.forward = forward_split,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images and labels from IDX files under their MNIST names, kept in memory as bytes. */
 #include <string.h>
+#include <unistd.h>
 
 #include "reader.h"
 
@@ -50,12 +51,28 @@ out:
 	return st;
 }
 
+static const char *const names[2][2] = {
+	[MU_INPUT_TRAIN] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+	[MU_INPUT_VALIDATE] = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+};
+
+static size_t find_idx(const char *dir, char *found, size_t nbytes)
+{
+	static const char *const endings[] = {"", ".gz"};
+
+	for (size_t i = 0; i < 8; i++) {
+		int n = snprintf(found, nbytes, "%s/%s%s", dir, names[i / 4][i / 2 % 2],
+				 endings[i % 2]);
+
+		if (n > 0 && (size_t)n < nbytes && access(found, F_OK) == 0)
+			return 1;
+	}
+	*found = '\0';
+	return 0;
+}
+
 static enum mu_status open_idx(struct mu_input *in)
 {
-	static const char *const names[2][2] = {
-		[MU_INPUT_TRAIN] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
-		[MU_INPUT_VALIDATE] = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
-	};
 	enum mu_status st = MU_OK;
 	const char *const *name = names[in->config.part];
 	struct idx_pair *pair;
@@ -112,10 +129,18 @@ static void read_idx(const struct mu_input *in, size_t record, float *data, floa
 	*label = pair->labels.data[record];
 }
 
+static void describe_idx(const struct mu_input *in, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes, "IDX files in %s; a value is pixel / 255", in->config.dir);
+}
+
 const struct mu_reader mu_reader_idx = {
 	.name = "idx",
 	.help = "images and labels in IDX files (the MNIST format), plain or gzip",
+	.files = "train-images-idx3-ubyte and MNIST's three others, plain or .gz",
+	.find = find_idx,
 	.open = open_idx,
 	.close = close_idx,
+	.describe = describe_idx,
 	.read = read_idx,
 };

@@ -5,13 +5,16 @@
  */
 #include <muster/input.h>
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "reader.h"
 
-enum { LIST_BYTES = 256 };
+enum { LIST_BYTES = 256, FILES_BYTES = 1024 };
 
 static const struct mu_reader *const readers[] = {
+	&mu_reader_cifar,
 	&mu_reader_idx,
 	&mu_reader_synthetic,
 };
@@ -37,14 +40,63 @@ out:
 	return st;
 }
 
-static enum mu_status check_config(const struct mu_input_config *c)
+/* "cifar: data_batch_1.bin ...; idx: ..." */
+static const char *list_files(char text[FILES_BYTES])
+{
+	int used = 0;
+
+	for (int i = 0; i < NUM_READERS && used < FILES_BYTES; i++) {
+		if (readers[i]->files)
+			used += snprintf(text + used, FILES_BYTES - (size_t)used, "%s%s (%s)",
+					 used ? "; " : "", readers[i]->files, readers[i]->name);
+	}
+	return text;
+}
+
+enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader)
 {
 	enum mu_status st = MU_OK;
+	char list[FILES_BYTES], found[FILES_BYTES], all[2 * FILES_BYTES] = "";
+	size_t n = 0, used = 0;
+	struct stat status;
 
-	if (c->batch == 0 || c->classes == 0)
-		MU_FAIL(MU_ERR_ARGUMENT,
-			"input: batch %zu and %zu classes; both must be at least 1", c->batch,
-			c->classes);
+	*reader = NULL;
+	if (stat(dir, &status) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s; it must be a folder with %s", dir,
+			strerror(errno), list_files(list));
+	if (!S_ISDIR(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: is not a folder; it must be one with %s", dir,
+			list_files(list));
+	for (int i = 0; i < NUM_READERS; i++) {
+		size_t sets = readers[i]->find ? readers[i]->find(dir, found, sizeof found) : 0;
+
+		if (sets == 0)
+			continue;
+		*reader = readers[i];
+		if (used < sizeof all)
+			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s",
+						 n ? ", " : "", found);
+		n += sets;
+	}
+	if (n == 0)
+		MU_FAIL(MU_ERR_IO, "%s: holds no data files; looked for %s", dir, list_files(list));
+	if (n > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: holds %zu data sets (%s), and only one can be meant; looked for %s",
+			dir, n, all, list_files(list));
+out:
+	return st;
+}
+
+static enum mu_status check_config(const struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *c = &in->config;
+
+	if (c->batch == 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "input: batch 0; it must be at least 1");
+	if (c->classes == 0 && !in->ops->knows_classes)
+		MU_FAIL(MU_ERR_ARGUMENT, "input: 0 classes; there must be at least 1");
 	if (c->num_workers < 1 || c->worker < 0 || c->worker >= c->num_workers)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"input: worker %d of %d; it must be from 0 to one less than their number",
@@ -85,8 +137,8 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	size_t all;
 
 	*in = (struct mu_input){.config = *config};
-	MU_TRY(check_config(config));
 	MU_TRY(find_reader(config->reader, &in->ops));
+	MU_TRY(check_config(in));
 	MU_TRY(in->ops->open(in));
 	if (config->num_examples && config->num_examples < in->n)
 		in->n = config->num_examples;

@@ -8,6 +8,7 @@
 
 #include <muster/input.h>
 
+extern const struct mu_reader mu_reader_cifar;
 extern const struct mu_reader mu_reader_idx;
 extern const struct mu_reader mu_reader_synthetic;
 

@@ -66,10 +66,17 @@ static void read_synthetic(const struct mu_input *in, size_t record, float *data
 	*label = s->labels[i];
 }
 
+static void describe_synthetic(const struct mu_input *in, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes, "one batch of %zu random samples, given again and again",
+		 in->config.batch);
+}
+
 const struct mu_reader mu_reader_synthetic = {
 	.name = "synthetic",
 	.help = "one batch of random data, given again and again",
 	.open = open_synthetic,
 	.close = close_synthetic,
+	.describe = describe_synthetic,
 	.read = read_synthetic,
 };

@@ -88,12 +88,17 @@ static void cut_run(const struct mu_kv_plan *plan, size_t b, int server, int n_s
 	*n = to - from;
 }
 
+/* What a server holds so far. */
+struct load {
+	size_t n, n_parts;
+};
+
 /* Parts into plan->parts, or only counted while that is NULL; returns their number. */
-static size_t cut_parts(struct mu_kv_plan *plan, int n_servers, size_t n_max, size_t *local)
+static size_t cut_parts(struct mu_kv_plan *plan, int n_servers, size_t n_max, struct load *loads)
 {
 	size_t n_parts = 0;
 
-	memset(local, 0, (size_t)n_servers * sizeof *local);
+	memset(loads, 0, (size_t)n_servers * sizeof *loads);
 	for (size_t b = 0; b < plan->n_buckets; b++) {
 		plan->buckets[b].first_part = n_parts;
 		for (int s = 0; s < n_servers; s++) {
@@ -106,10 +111,12 @@ static size_t cut_parts(struct mu_kv_plan *plan, int n_servers, size_t n_max, si
 					plan->parts[n_parts] = (struct mu_kv_part){
 						.at = plan->buckets[b].at + at,
 						.n = n,
-						.local = local[s],
+						.local = loads[s].n,
+						.number = loads[s].n_parts,
 						.server = s,
 					};
-				local[s] += n;
+				loads[s].n += n;
+				loads[s].n_parts++;
 				n_parts++;
 			}
 		}
@@ -147,7 +154,7 @@ enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *s
 	enum mu_status st = MU_OK;
 	size_t message = cut->message_bytes / sizeof(float) / GRAIN * GRAIN;
 	size_t bucket = cut->bucket_bytes / sizeof(float);
-	size_t *local = NULL;
+	struct load *loads = NULL;
 
 	memset(plan, 0, sizeof *plan);
 	MU_TRY(check_slices(slices, n_slices));
@@ -161,12 +168,12 @@ enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *s
 	MU_TRY(MU_ALLOC(plan->buckets, n_slices, "buckets"));
 	MU_TRY(MU_ALLOC(plan->bucket_of, n_slices, "bucket of every key"));
 	make_buckets(plan, slices, n_slices, bucket);
-	MU_TRY(MU_ALLOC(local, (size_t)cut->n_servers, "load of the servers"));
-	plan->n_parts = cut_parts(plan, cut->n_servers, message, local);
+	MU_TRY(MU_ALLOC(loads, (size_t)cut->n_servers, "load of the servers"));
+	plan->n_parts = cut_parts(plan, cut->n_servers, message, loads);
 	MU_TRY(MU_ALLOC(plan->parts, plan->n_parts, "parts of buckets"));
-	cut_parts(plan, cut->n_servers, message, local);
+	cut_parts(plan, cut->n_servers, message, loads);
 out:
-	mu_free(local);
+	mu_free(loads);
 	if (st != MU_OK)
 		mu_kv_plan_release(plan);
 	return st;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dist_sync and dist_async: the tables, and what both ends share.
+ * Stores between ranks: the tables, and what both ends share. With server ranks: dist_sync and
+ * dist_async. With a server end in every worker: dist_sharded, where each worker updates its part
+ * of the model, and dist_allreduce, where it only sums, and all workers update the whole model.
  */
 #include "dist.h"
 
@@ -29,83 +31,61 @@ int mu_kv_part_tag(size_t part)
 	return WIRE_TAG_PART + mu_count(part);
 }
 
-static enum mu_status check_tags(const struct mu_kv *kv)
-{
-	enum mu_status st = MU_OK;
-	int *highest = NULL;
-	int found = 0;
-
-	MU_MPI(MPI_Comm_get_attr(kv->comm, MPI_TAG_UB, &highest, &found));
-	if (found && kv->plan.n_parts > (size_t)*highest - WIRE_TAG_PART)
-		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"the model makes %zu messages a step, and this MPI tells %d apart: larger "
-			"buckets or messages are needed",
-			kv->plan.n_parts, *highest - WIRE_TAG_PART);
-out:
-	return st;
-}
-
-static enum mu_status open_end(struct mu_kv *kv, const struct mu_kv_config *config,
-			       const struct mu_kv_policy *policy)
+static enum mu_status open_ranks(struct mu_kv *kv, const struct mu_kv_config *config,
+				 const struct mu_kv_policy *policy)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_tags(kv));
 	if (kv->topology->role == MU_ROLE_WORKER)
-		MU_TRY(mu_kv_worker_open(kv));
+		MU_TRY(mu_kv_worker_open(kv, kv->weights));
 	else
-		MU_TRY(mu_kv_server_open(kv, config, policy));
+		MU_TRY(mu_kv_server_open(kv, config, policy, NULL));
 out:
 	return st;
 }
 
 static enum mu_status open_sync(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	return open_end(kv, config, &mu_kv_policy_sync);
+	return open_ranks(kv, config, &mu_kv_policy_sync);
 }
 
 static enum mu_status open_async(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	return open_end(kv, config, &mu_kv_policy_async);
+	return open_ranks(kv, config, &mu_kv_policy_async);
 }
 
-static void close_end(struct mu_kv *kv)
+static enum mu_status open_sharded(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	if (kv->topology->role == MU_ROLE_WORKER)
-		mu_kv_worker_close(kv);
-	else
-		mu_kv_server_close(kv);
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_kv_server_open(kv, config, &mu_kv_policy_sync, kv->weights));
+	MU_TRY(mu_kv_worker_open(kv, kv->weights));
+out:
+	return st;
 }
 
-const struct mu_kv_ops mu_kv_dist_sync = {
-	.name = "dist_sync",
-	.has_servers = true,
-	.push_clock = MU_CLOCK_PUSH,
-	.open = open_sync,
-	.close = close_end,
-	.init = mu_kv_worker_init,
-	.step_begin = mu_kv_worker_step_begin,
-	.push = mu_kv_worker_push,
-	.poll = mu_kv_worker_poll,
-	.pull = mu_kv_worker_pull,
-	.step_end = mu_kv_worker_step_end,
-	.finish = mu_kv_worker_finish,
-	.serve = mu_kv_server_serve,
-};
+/* Where a rank's devices are summed makes no difference to what goes between ranks. */
+#define SYNC_OPS(store) \
+	{ \
+		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .synchronous = true, \
+				  .open = open_sync, .pull = mu_kv_worker_pull, \
+				  .serve = mu_kv_server_serve, \
+	}
+#define ASYNC_OPS(store) \
+	{ \
+		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .open = open_async, \
+				  .pull = mu_kv_worker_pull, .fetch = mu_kv_worker_fetch, \
+				  .serve = mu_kv_server_serve, \
+	}
 
-const struct mu_kv_ops mu_kv_dist_async = {
-	.name = "dist_async",
-	.has_servers = true,
-	.push_clock = MU_CLOCK_PUSH,
-	.open = open_async,
-	.close = close_end,
-	.init = mu_kv_worker_init,
-	.step_begin = mu_kv_worker_step_begin,
-	.push = mu_kv_worker_push,
-	.poll = mu_kv_worker_poll,
-	.pull = mu_kv_worker_pull,
-	.step_end = mu_kv_worker_step_end,
-	.fetch = mu_kv_worker_fetch,
-	.finish = mu_kv_worker_finish,
-	.serve = mu_kv_server_serve,
+const struct mu_kv_ops mu_kv_dist_sync = SYNC_OPS("dist_sync");
+const struct mu_kv_ops mu_kv_dist_device_sync = SYNC_OPS("dist_device_sync");
+const struct mu_kv_ops mu_kv_dist_sync_device = SYNC_OPS("dist_sync_device");
+const struct mu_kv_ops mu_kv_dist_async = ASYNC_OPS("dist_async");
+const struct mu_kv_ops mu_kv_dist_device_async = ASYNC_OPS("dist_device_async");
+const struct mu_kv_ops mu_kv_dist_async_device = ASYNC_OPS("dist_async_device");
+
+const struct mu_kv_ops mu_kv_dist_sharded = {
+	MU_KV_WORKER_OPS,    .name = "dist_sharded", .hosted = true,
+	.synchronous = true, .open = open_sharded,   .pull = mu_kv_worker_pull,
 };

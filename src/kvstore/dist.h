@@ -16,16 +16,27 @@ int mu_kv_part_tag(size_t part);
 
 /* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
 
-enum mu_status mu_kv_worker_open(struct mu_kv *kv);
-void mu_kv_worker_close(struct mu_kv *kv);
+/* results: where the parts that come back go: kv->weights, or an array of sums. */
+enum mu_status mu_kv_worker_open(struct mu_kv *kv, float *results);
+void mu_kv_worker_close(struct mu_kv_worker *w);
 enum mu_status mu_kv_worker_init(struct mu_kv *kv);
 enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv);
 enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket);
 enum mu_status mu_kv_worker_poll(struct mu_kv *kv);
 enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket);
 enum mu_status mu_kv_worker_step_end(struct mu_kv *kv);
+/* Wait for the answers to this step's order, if they are not yet here; then the samples behind its
+ * update, over all workers, are *count. */
+enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count);
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
+
+/* Slots of struct mu_kv_ops that all stores between ranks share. */
+#define MU_KV_WORKER_OPS \
+	.push_clock = MU_CLOCK_PUSH, .init = mu_kv_worker_init, \
+	.step_begin = mu_kv_worker_step_begin, .push = mu_kv_worker_push, \
+	.poll = mu_kv_worker_poll, .step_end = mu_kv_worker_step_end, \
+	.finish = mu_kv_worker_finish
 
 /* ---- server end (server.c) ---- */
 
@@ -39,27 +50,40 @@ struct mu_kv_peer {
 	enum wire_kind doing;
 	size_t parts_left; /* of what it is doing; 0 = nothing */
 	uint64_t step;
-	double count, lr; /* of its step */
-	double seen;      /* dist_async: pushes by all workers that its weights hold */
-	bool waiting;     /* dist_sync: its order is here, the round is not yet complete */
+	double count, lr;  /* of its step */
+	double seen;       /* dist_async: pushes by all workers that its weights hold */
+	size_t parts_here; /* dist_async: of its step, when all are needed before an update */
+	bool waiting;      /* dist_sync: its order is here, the round is not yet complete */
+	bool answered;     /* its order is answered */
 	bool finished;
 };
 
+/*
+ * The server end of a rank. That of a worker (a hosted one) takes this worker's gradients where
+ * they lie, and works in the worker's own flat array; the worker calls it, nothing is sent.
+ */
 struct mu_kv_server {
 	struct mu_kv *kv;
 	const struct mu_kv_policy *policy;
+	int index;                    /* which server this is */
+	size_t self;                  /* the worker of this rank; n_workers if there is none */
+	size_t n_others;              /* the other workers, whose messages have requests */
 	size_t n_workers, n_parts, n; /* parts and elements that this server holds */
 	struct mu_kv_part *parts;     /* its own, in the order of the plan */
-	struct mu_optim *optim;       /* piece p is part p */
-	float *weights;               /* n */
-	float *inbox;                 /* n per worker: gradients */
+	struct mu_optim *optim;       /* piece p is part p; NULL: the sums are all that is wanted */
+	struct mu_kv_norms norms;     /* among the servers of a synchronous store */
+	float *flat;                  /* hosted: the worker's flat array of results */
+	float *weights;               /* n; else */
+	float *inbox;                 /* n per worker, but for self: gradients */
 	float *outbox;                /* n per worker: weights under way, dist_async only */
 	float *sum;                   /* one block of MU_KV_BLOCK */
 	const float **sources;        /* one per worker: what is summed */
 	struct mu_kv_peer *peers;
 
 	/*
-	 * Persistent requests. Those polled: orders by worker, then gradients by part and worker.
+	 * Persistent requests. Those polled: orders by worker, then gradients by part and worker;
+	 * mu_kv_slot is a worker's place among the others. (None of these arrays holds a null
+	 * request: MPICH 4.0.2 fails where some in more than 64 are.)
 	 * The others are waited for just before they are needed again, when they are long complete.
 	 */
 	MPI_Request *orders, *pushes;
@@ -67,13 +91,16 @@ struct mu_kv_server {
 	int *completed;    /* indices from MPI_Testsome */
 	bool *arrived;     /* by part and worker: gradients are in the inbox, not yet used */
 	size_t *n_arrived; /* by part */
+	uint64_t *updates; /* by part: how many there were */
 
+	bool started, stopped;
 	size_t n_finished;
 	double pushes_done, stale_sum, stale_max;
 
 	/* dist_sync: the round. */
 	size_t n_waiting;  /* workers whose order is here */
 	size_t round_left; /* parts of the round still to be updated; 0 = no round is open */
+	bool whole_due;    /* all are summed, and to be updated together */
 	double round_count, round_lr;
 };
 
@@ -88,22 +115,50 @@ struct mu_kv_policy {
 	enum mu_status (*pull)(struct mu_kv_server *s, size_t w);
 	/* Worker w is done for good. */
 	enum mu_status (*finish)(struct mu_kv_server *s, size_t w);
+	/* Do what had to wait for the worker of this rank. */
+	enum mu_status (*settle)(struct mu_kv_server *s);
 };
 
 extern const struct mu_kv_policy mu_kv_policy_sync;
 extern const struct mu_kv_policy mu_kv_policy_async;
 
+/* flat: NULL on a rank of its own, else the array that a hosted end works in. */
 enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
-				 const struct mu_kv_policy *policy);
-void mu_kv_server_close(struct mu_kv *kv);
+				 const struct mu_kv_policy *policy, float *flat);
+void mu_kv_server_close(struct mu_kv_server *s);
 enum mu_status mu_kv_server_serve(struct mu_kv *kv);
 
+/* The same for a hosted end, by its worker: begin, then as often as possible, until all finished.
+ */
+enum mu_status mu_kv_server_start(struct mu_kv_server *s);
+/* Handle what has come; *n is how many messages that was. */
+enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n);
+/* An order of the worker of this rank, and its gradients of the p-th part here. */
+enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order);
+enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
+/* Tell of workers that others wait for, if there are any. */
+void mu_kv_server_tell_late(const struct mu_kv_server *s, double seconds);
+
 /* For policies. */
+
+/* Worker w's place among those that send messages. */
+static inline size_t mu_kv_slot(const struct mu_kv_server *s, size_t w)
+{
+	return w - (w > s->self);
+}
 
 /* Worker w's gradients of part p. */
 static inline float *mu_kv_inbox(const struct mu_kv_server *s, size_t p, size_t w)
 {
-	return s->inbox + w * s->n + s->parts[p].local;
+	if (w == s->self)
+		return s->kv->gradients + s->parts[p].at;
+	return s->inbox + mu_kv_slot(s, w) * s->n + s->parts[p].local;
+}
+
+/* What this server holds of part p. */
+static inline float *mu_kv_held(const struct mu_kv_server *s, size_t p)
+{
+	return s->flat ? s->flat + s->parts[p].at : s->weights + s->parts[p].local;
 }
 
 /*

@@ -20,7 +20,8 @@ struct mu_kv_bucket {
 /* One message each way: a run of a bucket that one server holds. */
 struct mu_kv_part {
 	size_t at, n;
-	size_t local; /* first element in the server's own arrays */
+	size_t local;  /* first element in the server's own arrays */
+	size_t number; /* among the parts of its server */
 	int server;
 };
 
@@ -55,6 +56,28 @@ size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
  */
 enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
 
+/* ---- norms (norm.c) ---- */
+
+/* What an owner of pieces needs to measure norms with the other owners. rounds 0: none are needed.
+ */
+struct mu_kv_norms {
+	int rounds, n_owners;
+	MPI_Comm owners;
+	size_t n_words, n_pieces;
+	uint64_t *sums, *all; /* of this owner, then of all together; of each */
+};
+
+/* owners: not used if n_owners is 1. */
+enum mu_status mu_kv_norms_init(struct mu_kv_norms *norms, const struct mu_optim *optim,
+				MPI_Comm owners, int n_owners);
+void mu_kv_norms_release(struct mu_kv_norms *norms);
+/* Where piece p's weights and gradients lie now. */
+typedef void mu_kv_find_fn(const void *context, size_t p, const float **weights,
+			   const float **gradients);
+/* All rounds, between mu_optim_begin and mu_optim_block of all pieces. Collective over owners. */
+enum mu_status mu_kv_norms_measure(struct mu_kv_norms *norms, struct mu_optim *optim,
+				   mu_kv_find_fn *find, const void *context);
+
 /* ---- the store (kvstore.c) ---- */
 
 /*
@@ -63,10 +86,11 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices
 struct mu_kv_ops {
 	const char *name;
 	bool has_servers;
+	bool hosted;              /* without server ranks: every worker holds a server end */
 	bool one_worker;          /* nothing goes between ranks */
+	bool synchronous;         /* all workers' gradients make one update */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
-	void (*close)(struct mu_kv *kv);
 	enum mu_status (*init)(struct mu_kv *kv);
 	enum mu_status (*step_begin)(struct mu_kv *kv);
 	enum mu_status (*push)(struct mu_kv *kv, size_t bucket);
@@ -78,10 +102,25 @@ struct mu_kv_ops {
 	enum mu_status (*serve)(struct mu_kv *kv);
 };
 
+/* ---- updates by a worker (update.c) ---- */
+
+/* Make kv->optim and kv->norms. */
+enum mu_status mu_kv_update_open(struct mu_kv *kv, const struct mu_optim_config *config);
+/* Update a bucket with kv->lr, or with a rule that needs norms all buckets together. gradients: a
+ * flat array of sums over count samples. */
+void mu_kv_update_bucket(struct mu_kv *kv, size_t bucket, double count, const float *gradients);
+enum mu_status mu_kv_update_all(struct mu_kv *kv, double count, const float *gradients);
+
 extern const struct mu_kv_ops mu_kv_local;
 extern const struct mu_kv_ops mu_kv_device;
 extern const struct mu_kv_ops mu_kv_dist_sync;
+extern const struct mu_kv_ops mu_kv_dist_device_sync;
+extern const struct mu_kv_ops mu_kv_dist_sync_device;
 extern const struct mu_kv_ops mu_kv_dist_async;
+extern const struct mu_kv_ops mu_kv_dist_device_async;
+extern const struct mu_kv_ops mu_kv_dist_async_device;
+extern const struct mu_kv_ops mu_kv_dist_sharded;
+extern const struct mu_kv_ops mu_kv_dist_allreduce;
 
 struct mu_kv {
 	const struct mu_kv_ops *ops;
@@ -92,19 +131,28 @@ struct mu_kv {
 	char *names; /* of the slices */
 	size_t n_slices;
 	struct mu_kv_plan plan;
+	int n_servers;              /* server ends: server ranks, or workers that hold one */
+	const int *server_ranks;    /* where they are */
 	float *weights, *gradients; /* NULL on servers */
+	float *sums;                /* dist_allreduce: of all workers' gradients */
 
 	/* The step of a worker. */
 	bool open;
-	uint64_t step; /* its number: 1, 2, ... */
+	uint64_t step;         /* its number: 1, 2, ... */
+	uint64_t step_updated; /* dist_allreduce: the last one whose update was whole */
 	double count;
-	bool *ready;       /* per key: its gradient was pushed in this step */
-	size_t *keys_left; /* per bucket: keys still to be pushed */
-	bool *pulled;      /* per bucket */
+	bool *ready;         /* per key: its gradient was pushed in this step */
+	size_t *keys_left;   /* per bucket: keys still to be pushed */
+	bool *pulled;        /* per bucket */
+	size_t buckets_left; /* buckets still to be pushed */
+	bool whole_steps;    /* nothing is updated before all of a step is pushed: norms */
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;
-	void *end; /* the kind's own: local, worker end or server end */
+	struct mu_optim *optim;      /* of a worker that updates by itself: piece b is bucket b */
+	struct mu_kv_norms norms;    /* the same */
+	struct mu_kv_worker *worker; /* the two ends of this rank in a store between ranks */
+	struct mu_kv_server *server;
 };
 
 #endif

@@ -6,21 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kv.h"
+#include "dist.h"
 
-static const struct mu_kv_ops *const table[] = {&mu_kv_local, &mu_kv_device, &mu_kv_dist_sync,
-						&mu_kv_dist_async, NULL};
+static const struct mu_kv_ops *const table[] = {
+	&mu_kv_local,
+	&mu_kv_device,
+	&mu_kv_dist_sync,
+	&mu_kv_dist_device_sync,
+	&mu_kv_dist_sync_device,
+	&mu_kv_dist_async,
+	&mu_kv_dist_device_async,
+	&mu_kv_dist_async_device,
+	&mu_kv_dist_allreduce,
+	&mu_kv_dist_sharded,
+	NULL,
+};
 
 /* Kinds that have a name and a meaning, but no code in this version. */
 static const char *const later[] = {
 	"nccl",
 	"nccl_allreduce",
-	"dist_device_sync",
-	"dist_sync_device",
-	"dist_device_async",
-	"dist_async_device",
-	"dist_allreduce",
-	"dist_sharded",
 	NULL,
 };
 
@@ -43,16 +48,19 @@ static void list_types(char *text, size_t nbytes)
 		n += (size_t)snprintf(text + n, nbytes - n, "%s%s", i ? ", " : "", table[i]->name);
 }
 
-enum mu_status mu_kv_type_check(const char *type, bool *has_servers, bool *distributed)
+enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_kv_ops *ops = lookup(type);
-	char known[256];
+	char known[320];
 
-	*has_servers = *distributed = false;
+	*is = (struct mu_kv_type){.has_servers = false};
 	if (ops) {
-		*has_servers = ops->has_servers;
-		*distributed = !ops->one_worker;
+		*is = (struct mu_kv_type){
+			.has_servers = ops->has_servers,
+			.distributed = !ops->one_worker,
+			.synchronous = ops->synchronous,
+		};
 		goto out;
 	}
 	list_types(known, sizeof known);
@@ -71,18 +79,26 @@ static enum mu_status check_config(const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = config->topology;
-	bool has_servers, distributed;
+	struct mu_kv_type is;
 
-	MU_TRY(mu_kv_type_check(config->type, &has_servers, &distributed));
-	if (!distributed && t->num_workers > 1)
+	MU_TRY(mu_kv_type_check(config->type, &is));
+	if (!is.distributed && t->num_workers > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
-			"dist_async",
+			"another "
+			"dist_ store",
 			config->type, t->num_workers);
-	if (has_servers && t->num_servers == 0)
+	if (is.has_servers && t->num_servers == 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", config->type);
-	if (!has_servers && t->num_servers > 0)
+	if (!is.has_servers && t->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
+			config->type, t->num_servers);
+	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
+		MU_FAIL(MU_ERR_USAGE,
+			"optimizer %s needs norms over whole keys%s; with kv-store '%s' and %d "
+			"servers no server has them: use dist_sync, or --num-servers 1",
+			config->optim.name,
+			config->optim.clip_global_norm > 0 ? " (--clip-global-norm)" : "",
 			config->type, t->num_servers);
 out:
 	return st;
@@ -106,7 +122,7 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	struct mu_kv_cut cut = {
 		.bucket_bytes = config->bucket_bytes,
 		.message_bytes = config->message_bytes,
-		.n_servers = config->topology->num_servers > 0 ? config->topology->num_servers : 1,
+		.n_servers = kv->n_servers > 0 ? kv->n_servers : 1,
 	};
 
 	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
@@ -122,6 +138,14 @@ out:
 	return st;
 }
 
+static void find_servers(struct mu_kv *kv)
+{
+	const struct mu_topology *t = kv->topology;
+
+	kv->n_servers = kv->ops->hosted ? t->num_workers : t->num_servers;
+	kv->server_ranks = kv->ops->hosted ? t->worker_ranks : t->server_ranks;
+}
+
 enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
@@ -133,9 +157,11 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->ops = lookup(config->type);
 	kv->topology = config->topology;
 	kv->comm = MPI_COMM_NULL;
+	find_servers(kv);
 	kv->schedule = config->schedule;
 	kv->progress = config->progress;
-	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress);
+	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress, 0);
+	kv->whole_steps = mu_optim_needs_norms(&config->optim);
 	MU_TRY(own_comm(kv));
 	MU_SAME(kv->comm, config->bucket_bytes);
 	MU_SAME(kv->comm, config->progress);
@@ -153,10 +179,13 @@ void mu_kv_free(struct mu_kv *kv)
 {
 	if (!kv)
 		return;
-	if (kv->end)
-		kv->ops->close(kv);
+	mu_kv_norms_release(&kv->norms);
+	mu_optim_free(kv->optim);
+	mu_kv_worker_close(kv->worker);
+	mu_kv_server_close(kv->server);
 	mu_comm_free(kv->weights);
 	mu_comm_free(kv->gradients);
+	mu_comm_free(kv->sums);
 	mu_free(kv->ready);
 	mu_free(kv->keys_left);
 	mu_free(kv->pulled);
@@ -216,6 +245,7 @@ static enum mu_status begin(struct mu_kv *kv, size_t count)
 	memset(kv->pulled, 0, kv->plan.n_buckets * sizeof *kv->pulled);
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
 		kv->keys_left[b] = kv->plan.buckets[b].n_keys;
+	kv->buckets_left = kv->plan.n_buckets;
 	MU_TRY(kv->ops->step_begin(kv));
 out:
 	return st;
@@ -242,8 +272,10 @@ static enum mu_status push_ready(struct mu_kv *kv, size_t key)
 	size_t bucket = kv->plan.bucket_of[key];
 
 	kv->ready[key] = true;
-	if (--kv->keys_left[bucket] == 0)
+	if (--kv->keys_left[bucket] == 0) {
+		kv->buckets_left--;
 		MU_TRY(kv->ops->push(kv, bucket));
+	}
 	if (kv->ops->poll)
 		MU_TRY(kv->ops->poll(kv));
 out:
@@ -284,6 +316,11 @@ static enum mu_status pull_bucket(struct mu_kv *kv, size_t bucket)
 			kv->plan.buckets[bucket].what, (unsigned long long)kv->step,
 			kv->keys_left[bucket], kv->plan.buckets[bucket].first_key,
 			kv->plan.buckets[bucket].first_key + kv->plan.buckets[bucket].n_keys - 1);
+	if (kv->whole_steps && kv->buckets_left > 0)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s is pulled in step %llu before all keys of the step are pushed: this "
+			"optimizer updates none before",
+			kv->plan.buckets[bucket].what, (unsigned long long)kv->step);
 	if (kv->ops->pull)
 		MU_TRY(kv->ops->pull(kv, bucket));
 	kv->pulled[bucket] = true;
@@ -391,7 +428,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.n_buckets = kv->plan.n_buckets,
 		.bytes = kv->plan.n * sizeof(float),
 	};
-	for (int s = 0; s < kv->topology->num_servers; s++) {
+	for (int s = 0; s < kv->n_servers; s++) {
 		size_t nbytes = mu_kv_plan_load(&kv->plan, s) * sizeof(float);
 
 		if (s == 0 || nbytes < layout->bytes_per_server_min)
@@ -399,6 +436,20 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		if (nbytes > layout->bytes_per_server_max)
 			layout->bytes_per_server_max = nbytes;
 	}
+}
+
+double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
+{
+	double n = kv->topology->num_workers, k = kv->n_servers;
+	double models; /* that the busiest link moves each way */
+
+	if (kv->ops->one_worker)
+		return 0;
+	if (kv->ops->hosted)
+		models = 2 * (n - 1) / n;
+	else
+		models = n > k ? n / k : 1;
+	return models * (double)(kv->plan.n * sizeof(float)) / bytes_per_second;
 }
 
 void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness)

@@ -1,53 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * local: one worker, no messages. A bucket is updated as soon as its last gradient is there.
+ * local: one worker, no messages. A bucket is updated as soon as its last gradient is there; with a
+ * rule that needs norms, all are when the last one is.
  */
 #include "kv.h"
 
 static enum mu_status open_local(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	enum mu_status st = MU_OK;
-	struct mu_piece *pieces = NULL;
-	struct mu_optim *optim = NULL;
-
-	MU_TRY(MU_ALLOC(pieces, kv->plan.n_buckets, "pieces of the optimizer"));
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		pieces[b] = (struct mu_piece){kv->plan.buckets[b].at, kv->plan.buckets[b].n,
-					      kv->plan.buckets[b].at};
-	MU_TRY(mu_optim_new(&optim, &config->optim, kv->slices, kv->n_slices, pieces,
-			    kv->plan.n_buckets));
-	kv->end = optim;
-out:
-	mu_free(pieces);
-	return st;
-}
-
-static void close_local(struct mu_kv *kv)
-{
-	mu_optim_free(kv->end);
+	return mu_kv_update_open(kv, &config->optim);
 }
 
 static enum mu_status step_begin(struct mu_kv *kv)
 {
-	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress);
+	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress, kv->count);
 	kv->progress += kv->count;
 	return MU_OK;
 }
 
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
-
-	mu_optim_begin(kv->end, bucket, kv->lr, kv->count);
-	mu_optim_block(kv->end, bucket, 0, b->n, kv->weights + b->at, kv->gradients + b->at);
+	if (!kv->whole_steps)
+		mu_kv_update_bucket(kv, bucket, kv->count, kv->gradients);
+	else if (kv->buckets_left == 0)
+		return mu_kv_update_all(kv, kv->count, kv->gradients);
 	return MU_OK;
 }
 
 /* Gradients of a rank's devices are summed on the devices; with one device a rank that is local. */
 #define OPS(store) \
 	{ \
-		.name = (store), .one_worker = true, .push_clock = MU_CLOCK_UPDATE, \
-		.open = open_local, .close = close_local, .step_begin = step_begin, .push = push, \
+		.name = (store), .one_worker = true, .synchronous = true, \
+		.push_clock = MU_CLOCK_UPDATE, .open = open_local, .step_begin = step_begin, \
+		.push = push, \
 	}
 
 const struct mu_kv_ops mu_kv_local = OPS("local");

@@ -15,13 +15,13 @@ static enum mu_status copy_parts(struct mu_kv_server *s, struct mu_piece **piece
 	size_t n = 0;
 
 	for (size_t i = 0; i < plan->n_parts; i++)
-		n += plan->parts[i].server == s->kv->topology->index;
+		n += plan->parts[i].server == s->index;
 	MU_TRY(MU_ALLOC(s->parts, n + 1, "parts of a server"));
 	MU_TRY(MU_ALLOC(*pieces, n + 1, "pieces of the optimizer"));
 	for (size_t i = 0; i < plan->n_parts; i++) {
 		const struct mu_kv_part *part = &plan->parts[i];
 
-		if (part->server != s->kv->topology->index)
+		if (part->server != s->index)
 			continue;
 		s->parts[s->n_parts] = *part;
 		(*pieces)[s->n_parts] = (struct mu_piece){part->at, part->n, part->local};
@@ -32,13 +32,21 @@ out:
 	return st;
 }
 
+/* Orders, or answers, and one for every part and worker. */
+static size_t n_requests(const struct mu_kv_server *s)
+{
+	return s->n_others + s->n_others * s->n_parts;
+}
+
 static enum mu_status make_memory(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
-	size_t n_all = s->n_workers * s->n_parts;
+	size_t n_all = s->n_workers * s->n_parts, n = n_requests(s);
 
-	MU_TRY(mu_comm_alloc(s->kv->topology, &s->weights, s->n + 1, "weights of a server"));
-	MU_TRY(mu_comm_alloc(s->kv->topology, &s->inbox, s->n_workers * s->n + 1,
+	if (!s->flat)
+		MU_TRY(mu_comm_alloc(s->kv->topology, &s->weights, s->n + 1,
+				     "weights of a server"));
+	MU_TRY(mu_comm_alloc(s->kv->topology, &s->inbox, s->n_others * s->n + 1,
 			     "gradients on a server"));
 	if (s->policy->needs_outbox)
 		MU_TRY(mu_comm_alloc(s->kv->topology, &s->outbox, s->n_workers * s->n + 1,
@@ -46,13 +54,14 @@ static enum mu_status make_memory(struct mu_kv_server *s)
 	MU_TRY(MU_ALLOC(s->sum, MU_KV_BLOCK, "block of a sum"));
 	MU_TRY(MU_ALLOC(s->sources, s->n_workers, "gradients to sum"));
 	MU_TRY(MU_ALLOC(s->peers, s->n_workers, "workers of a server"));
-	MU_TRY(MU_ALLOC(s->completed, s->n_workers + n_all, "completed requests"));
+	MU_TRY(MU_ALLOC(s->completed, n + 1, "completed requests"));
 	MU_TRY(MU_ALLOC(s->arrived, n_all + 1, "parts that are here"));
 	MU_TRY(MU_ALLOC(s->n_arrived, s->n_parts + 1, "workers of every part"));
-	MU_TRY(mu_kv_requests_new(&s->orders, s->n_workers + n_all));
-	MU_TRY(mu_kv_requests_new(&s->answers, s->n_workers + n_all));
-	s->pushes = s->orders + s->n_workers;
-	s->pulls = s->answers + s->n_workers;
+	MU_TRY(MU_ALLOC(s->updates, s->n_parts + 1, "updates of every part"));
+	MU_TRY(mu_kv_requests_new(&s->orders, n));
+	MU_TRY(mu_kv_requests_new(&s->answers, n));
+	s->pushes = s->orders + s->n_others;
+	s->pulls = s->answers + s->n_others;
 out:
 	return st;
 }
@@ -65,14 +74,15 @@ static enum mu_status make_part_requests(struct mu_kv_server *s, size_t p, int t
 	int n = mu_count(part->n);
 
 	for (size_t w = 0; w < s->n_workers; w++) {
-		size_t i = p * s->n_workers + w;
+		size_t i = p * s->n_others + mu_kv_slot(s, w);
 		int rank = s->kv->topology->worker_ranks[w];
-		float *out = s->outbox ? s->outbox + w * s->n : s->weights;
+		float *out = s->outbox ? s->outbox + w * s->n + part->local : mu_kv_held(s, p);
 
+		if (w == s->self)
+			continue;
 		MU_MPI(MPI_Recv_init(mu_kv_inbox(s, p, w), n, MPI_FLOAT, rank, tag, s->kv->comm,
 				     &s->pushes[i]));
-		MU_MPI(MPI_Send_init(out + part->local, n, MPI_FLOAT, rank, tag, s->kv->comm,
-				     &s->pulls[i]));
+		MU_MPI(MPI_Send_init(out, n, MPI_FLOAT, rank, tag, s->kv->comm, &s->pulls[i]));
 	}
 out:
 	return st;
@@ -88,13 +98,15 @@ static enum mu_status make_requests(struct mu_kv_server *s)
 		struct mu_kv_peer *peer = &s->peers[w];
 		int rank = s->kv->topology->worker_ranks[w];
 
+		if (w == s->self)
+			continue;
 		MU_MPI(MPI_Recv_init(&peer->order, sizeof peer->order, MPI_BYTE, rank,
-				     WIRE_TAG_ORDER, s->kv->comm, &s->orders[w]));
+				     WIRE_TAG_ORDER, s->kv->comm, &s->orders[mu_kv_slot(s, w)]));
 		MU_MPI(MPI_Send_init(&peer->answer, sizeof peer->answer, MPI_BYTE, rank,
-				     WIRE_TAG_ANSWER, s->kv->comm, &s->answers[w]));
+				     WIRE_TAG_ANSWER, s->kv->comm, &s->answers[mu_kv_slot(s, w)]));
 	}
 	for (size_t i = 0; i < plan->n_parts; i++) {
-		if (plan->parts[i].server == s->kv->topology->index)
+		if (plan->parts[i].server == s->index)
 			MU_TRY(make_part_requests(s, p++, mu_kv_part_tag(i)));
 	}
 out:
@@ -102,20 +114,29 @@ out:
 }
 
 enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
-				 const struct mu_kv_policy *policy)
+				 const struct mu_kv_policy *policy, float *flat)
 {
 	enum mu_status st = MU_OK;
 	struct mu_piece *pieces = NULL;
 	struct mu_kv_server *s = NULL;
+	struct mu_optim_config optim = config->optim;
 
+	optim.prior = policy->needs_outbox; /* it holds what each worker has pulled */
 	MU_TRY(MU_ALLOC(s, 1, "server end of the store"));
-	kv->end = s;
+	kv->server = s;
 	s->kv = kv;
 	s->policy = policy;
+	s->flat = flat;
+	s->index = kv->topology->index;
 	s->n_workers = (size_t)kv->topology->num_workers;
+	s->self = flat ? (size_t)s->index : s->n_workers;
+	s->n_others = s->n_workers - (flat != NULL);
 	MU_TRY(copy_parts(s, &pieces));
-	MU_TRY(mu_optim_new(&s->optim, &config->optim, kv->slices, kv->n_slices, pieces,
-			    s->n_parts));
+	if (!kv->sums) {
+		MU_TRY(mu_optim_new(&s->optim, &optim, kv->slices, kv->n_slices, pieces,
+				    s->n_parts));
+		MU_TRY(mu_kv_norms_init(&s->norms, s->optim, kv->topology->peers, kv->n_servers));
+	}
 	MU_TRY(make_memory(s));
 	MU_TRY(make_requests(s));
 out:
@@ -123,13 +144,13 @@ out:
 	return st;
 }
 
-void mu_kv_server_close(struct mu_kv *kv)
+void mu_kv_server_close(struct mu_kv_server *s)
 {
-	struct mu_kv_server *s = kv->end;
-	size_t n_requests = s->n_workers + s->n_workers * s->n_parts;
-
-	mu_kv_requests_free(s->orders, n_requests);
-	mu_kv_requests_free(s->answers, n_requests);
+	if (!s)
+		return;
+	mu_kv_requests_free(s->orders, n_requests(s));
+	mu_kv_requests_free(s->answers, n_requests(s));
+	mu_kv_norms_release(&s->norms);
 	mu_optim_free(s->optim);
 	mu_comm_free(s->weights);
 	mu_comm_free(s->inbox);
@@ -141,17 +162,18 @@ void mu_kv_server_close(struct mu_kv *kv)
 	mu_free(s->completed);
 	mu_free(s->arrived);
 	mu_free(s->n_arrived);
+	mu_free(s->updates);
 	mu_free(s);
 }
 
 enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
-	size_t i = p * s->n_workers + w;
 
-	s->arrived[i] = false;
+	s->arrived[p * s->n_workers + w] = false;
 	s->n_arrived[p]--;
-	MU_MPI(MPI_Start(&s->pushes[i]));
+	if (w != s->self)
+		MU_MPI(MPI_Start(&s->pushes[p * s->n_others + mu_kv_slot(s, w)]));
 out:
 	return st;
 }
@@ -160,16 +182,22 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_wait_all(1, &s->answers[w], "a worker to take an answer"));
+	MPI_Request *send = w == s->self ? NULL : &s->answers[mu_kv_slot(s, w)];
+
+	if (send)
+		MU_TRY(mu_wait_all(1, send, "a worker to take an answer"));
 	s->kv->lr = lr;
 	s->peers[w].answer = (struct wire_answer){
 		.progress = s->kv->progress,
 		.lr = lr,
+		.count = s->round_count,
 		.pushes = s->pushes_done,
 		.stale_sum = s->stale_sum,
 		.stale_max = s->stale_max,
 	};
-	MU_MPI(MPI_Start(&s->answers[w]));
+	s->peers[w].answered = true;
+	if (send)
+		MU_MPI(MPI_Start(send));
 	/* In a step the weights that follow wake the worker: it waits for those. */
 	if (s->peers[w].doing != WIRE_STEP || s->n_parts == 0)
 		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
@@ -183,7 +211,11 @@ static enum mu_status take_weights(struct mu_kv_server *s, size_t p)
 	enum mu_status st = MU_OK;
 	const struct mu_kv_part *part = &s->parts[p];
 
-	memcpy(s->weights + part->local, mu_kv_inbox(s, p, 0), part->n * sizeof *s->weights);
+	memcpy(mu_kv_held(s, p), mu_kv_inbox(s, p, 0), part->n * sizeof *s->weights);
+	/* The workers get these weights from worker 0. */
+	for (size_t w = 0; s->outbox && w < s->n_workers; w++)
+		memcpy(s->outbox + w * s->n + part->local, mu_kv_inbox(s, p, 0),
+		       part->n * sizeof *s->outbox);
 	MU_TRY(mu_kv_server_reuse(s, p, 0));
 	if (--s->peers[0].parts_left == 0)
 		MU_TRY(mu_kv_server_answer(s, 0, s->kv->lr));
@@ -219,8 +251,9 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 			w, (unsigned long long)peer->step);
 	peer->doing = (enum wire_kind)peer->order.kind;
 	peer->count = peer->order.count;
-	if (peer->doing != WIRE_FINISH)
-		MU_MPI(MPI_Start(&s->orders[w]));
+	peer->answered = false;
+	if (peer->doing != WIRE_FINISH && w != s->self)
+		MU_MPI(MPI_Start(&s->orders[mu_kv_slot(s, w)]));
 	switch (peer->doing) {
 	case WIRE_STEP:
 		if (step != peer->step + 1)
@@ -253,24 +286,35 @@ static enum mu_status take_part(struct mu_kv_server *s, size_t p, size_t w)
 	return s->policy->part(s, p, w);
 }
 
-/* Handle what has come; *n is how many messages that was. */
-static enum mu_status poll_once(struct mu_kv_server *s, int *n)
+enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order)
+{
+	s->peers[s->self].order = *order;
+	return take_order(s, s->self);
+}
+
+enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p)
+{
+	return take_part(s, p, s->self);
+}
+
+static enum mu_status handle_messages(struct mu_kv_server *s, int *n)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	int n_polled = mu_count(s->n_workers + s->n_workers * s->n_parts);
+	int n_polled = mu_count(n_requests(s));
 
 	MU_MPI(MPI_Testsome(n_polled, s->orders, n, s->completed, ignore));
 	if (*n == MPI_UNDEFINED)
 		*n = 0;
 	for (int i = 0; i < *n; i++) {
 		size_t at = (size_t)s->completed[i];
+		size_t slot = at % s->n_others; /* orders are as many as workers */
+		size_t w = slot + (slot >= s->self);
 
-		if (at < s->n_workers)
-			MU_TRY(take_order(s, at));
+		if (at < s->n_others)
+			MU_TRY(take_order(s, w));
 		else
-			MU_TRY(take_part(s, (at - s->n_workers) / s->n_workers,
-					 (at - s->n_workers) % s->n_workers));
+			MU_TRY(take_part(s, at / s->n_others - 1, w));
 	}
 out:
 	return st;
@@ -288,7 +332,7 @@ static bool is_late(const struct mu_kv_server *s, size_t w)
 	return false;
 }
 
-static void tell_late(const struct mu_kv_server *s, double seconds)
+void mu_kv_server_tell_late(const struct mu_kv_server *s, double seconds)
 {
 	char text[512] = "";
 	size_t n = 0;
@@ -307,15 +351,44 @@ static void tell_late(const struct mu_kv_server *s, double seconds)
 static enum mu_status stop(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
-	size_t n_all = s->n_workers * s->n_parts;
+	size_t n_all = s->n_others * s->n_parts;
 
 	for (size_t i = 0; i < n_all; i++)
 		MU_MPI(MPI_Cancel(&s->pushes[i]));
 	MU_TRY(mu_wait_all(mu_count(n_all), s->pushes, "receives to be cancelled"));
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
-	MU_TRY(mu_wait_all(mu_count(s->n_workers + n_all), s->answers,
+	MU_TRY(mu_wait_all(mu_count(n_requests(s)), s->answers,
 			   "the workers to take the last answers"));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_start(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+
+	if (!s->started)
+		MU_MPI(MPI_Startall(mu_count(n_requests(s)), s->orders));
+	s->started = true;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n)
+{
+	enum mu_status st = MU_OK;
+
+	*n = 0;
+	if (s->stopped)
+		goto out;
+	MU_TRY(handle_messages(s, n));
+	if (s->flat)
+		MU_TRY(s->policy->settle(s));
+	if (s->n_finished == s->n_workers) {
+		MU_TRY(stop(s));
+		s->stopped = true;
+	}
 out:
 	return st;
 }
@@ -323,16 +396,16 @@ out:
 enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_server *s = kv->end;
+	struct mu_kv_server *s = kv->server;
 	struct mu_waiter waiter;
 	int n = 0;
 
-	MU_MPI(MPI_Startall(mu_count(s->n_workers + s->n_workers * s->n_parts), s->orders));
+	MU_TRY(mu_kv_server_start(s));
 	mu_waiter_init(&waiter, kv->topology);
-	while (s->n_finished < s->n_workers) {
+	while (!s->stopped) {
 		double seconds;
 
-		MU_TRY(poll_once(s, &n));
+		MU_TRY(mu_kv_server_poll(s, &n));
 		if (n > 0) {
 			mu_waiter_reset(&waiter);
 			continue;
@@ -340,9 +413,8 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 		mu_waiter_nap(&waiter);
 		seconds = mu_waiter_overdue(&waiter);
 		if (seconds > 0)
-			tell_late(s, seconds);
+			mu_kv_server_tell_late(s, seconds);
 	}
-	MU_TRY(stop(s));
 out:
 	return st;
 }

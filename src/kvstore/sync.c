@@ -4,13 +4,31 @@
  * and the learning rate; then each part is summed, in worker order, and updated as soon as all
  * workers' gradients of it are here. Workers are counted, not messages: a worker has one place per
  * part, and refills it only after its answer.
+ *
+ * With a rule that needs norms a complete part is only summed, into the place of worker 0; when the
+ * last one of the round is, the servers measure and exchange their sums, and update all parts.
+ * Every server has all it needs by then, so none of them waits for a worker that waits for another.
  */
+#include <string.h>
+
 #include "dist.h"
+
+/* The sum of a block of all workers' gradients; in s->sum unless there is but one worker. */
+static const float *sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n)
+{
+	for (size_t w = 0; w < s->n_workers; w++)
+		s->sources[w] = mu_kv_inbox(s, p, w) + from;
+	if (s->n_workers == 1)
+		return s->sources[0];
+	mu_optim_sum(s->sum, s->sources, s->n_workers, n);
+	return s->sum;
+}
 
 /* Sum, update, block by block: a block's sum is still in the cache when the update reads it. */
 static void sum_and_update(struct mu_kv_server *s, size_t p)
 {
 	const struct mu_kv_part *part = &s->parts[p];
+	float *held = mu_kv_held(s, p);
 
 	if (s->round_count <= 0)
 		return;
@@ -18,38 +36,123 @@ static void sum_and_update(struct mu_kv_server *s, size_t p)
 	mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
-		const float *sum = s->sum;
 
-		for (size_t w = 0; w < s->n_workers; w++)
-			s->sources[w] = mu_kv_inbox(s, p, w) + from;
-		if (s->n_workers == 1)
-			sum = s->sources[0];
-		else
-			mu_optim_sum(s->sum, s->sources, s->n_workers, n);
-		mu_optim_block(s->optim, p, from, n, s->weights + part->local + from, sum);
+		mu_optim_block(s->optim, p, from, n, held + from, sum_block(s, p, from, n));
 	}
 	mu_clock_stop(MU_CLOCK_UPDATE);
+}
+
+/* Answer part p: it is updated. */
+static enum mu_status give_back(struct mu_kv_server *s, size_t p)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t w = 0; w < s->n_workers; w++)
+		MU_TRY(mu_kv_server_reuse(s, p, w));
+	s->updates[p]++;
+	MU_MPI(MPI_Startall(mu_count(s->n_others), s->pulls + p * s->n_others));
+	for (size_t w = 0; w < s->n_workers; w++)
+		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+out:
+	return st;
+}
+
+/*
+ * The workers have the last weights, or they could not have pushed; this only lets MPI forget the
+ * sends.
+ */
+static enum mu_status forget_sends(struct mu_kv_server *s, size_t p)
+{
+	return mu_wait_all(mu_count(s->n_others), s->pulls + p * s->n_others,
+			   "the workers to take weights");
+}
+
+/* out may be the place of one of the workers' gradients. */
+static void sum_to(struct mu_kv_server *s, size_t p, float *out)
+{
+	const struct mu_kv_part *part = &s->parts[p];
+
+	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
+		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
+		const float *sum = sum_block(s, p, from, n);
+
+		if (sum != out + from)
+			memcpy(out + from, sum, n * sizeof *sum);
+	}
+}
+
+static void find(const void *context, size_t p, const float **weights, const float **gradients)
+{
+	const struct mu_kv_server *s = context;
+
+	*weights = mu_kv_held(s, p);
+	*gradients = mu_kv_inbox(s, p, 0);
+}
+
+/* All parts of the round are summed. Collective over the servers. */
+static enum mu_status measure_and_update(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+
+	if (s->round_count <= 0)
+		goto out;
+	mu_clock_start(MU_CLOCK_UPDATE);
+	for (size_t p = 0; p < s->n_parts; p++)
+		mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
+	st = mu_kv_norms_measure(&s->norms, s->optim, find, s);
+	for (size_t p = 0; st == MU_OK && p < s->n_parts; p++)
+		mu_optim_block(s->optim, p, 0, s->parts[p].n, mu_kv_held(s, p),
+			       mu_kv_inbox(s, p, 0));
+	mu_clock_stop(MU_CLOCK_UPDATE);
+	MU_TRY(st);
+out:
+	return st;
+}
+
+static enum mu_status update_whole(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t p = 0; p < s->n_parts; p++)
+		MU_TRY(forget_sends(s, p));
+	MU_TRY(measure_and_update(s));
+	for (size_t p = s->n_parts; p-- > 0;) /* the first keys are needed first */
+		MU_TRY(give_back(s, p));
+out:
+	return st;
+}
+
+/*
+ * A hosted end must not wait for the others' sums before its own worker has pushed all: others may
+ * need just that for theirs.
+ */
+static enum mu_status settle(struct mu_kv_server *s)
+{
+	if (!s->whole_due || (s->flat && s->kv->buckets_left > 0))
+		return MU_OK;
+	s->whole_due = false;
+	return update_whole(s);
 }
 
 static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
-	MPI_Request *pulls = s->pulls + p * s->n_workers;
 
 	if (s->round_left == 0 || s->n_arrived[p] < s->n_workers)
 		goto out;
-	/*
-	 * The workers have the last weights, or they could not have pushed; this only lets MPI
-	 * forget the sends.
-	 */
-	MU_TRY(mu_wait_all(mu_count(s->n_workers), pulls, "the workers to take weights"));
-	sum_and_update(s, p);
-	for (size_t w = 0; w < s->n_workers; w++)
-		MU_TRY(mu_kv_server_reuse(s, p, w));
 	s->round_left--;
-	MU_MPI(MPI_Startall(mu_count(s->n_workers), pulls));
-	for (size_t w = 0; w < s->n_workers; w++)
-		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+	if (s->optim && s->kv->whole_steps) {
+		sum_to(s, p, mu_kv_inbox(s, p, 0));
+		s->whole_due = s->round_left == 0;
+		MU_TRY(settle(s));
+		goto out;
+	}
+	MU_TRY(forget_sends(s, p));
+	if (s->optim)
+		sum_and_update(s, p);
+	else
+		sum_to(s, p, mu_kv_held(s, p));
+	MU_TRY(give_back(s, p));
 out:
 	return st;
 }
@@ -64,13 +167,17 @@ static enum mu_status open_round(struct mu_kv_server *s)
 		s->peers[w].waiting = false;
 		s->round_count += s->peers[w].count;
 	}
-	s->round_lr = mu_schedule_lr(&s->kv->schedule, s->kv->progress);
+	s->round_lr = mu_schedule_lr(&s->kv->schedule, s->kv->progress, s->round_count);
 	s->kv->progress += s->round_count;
 	s->round_left = s->n_parts;
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_answer(s, w, s->round_lr));
 	for (size_t p = 0; p < s->n_parts; p++)
 		MU_TRY(update_if_complete(s, p));
+	if (s->optim && s->kv->whole_steps && s->n_parts == 0) { /* the others wait for its sums */
+		s->whole_due = true;
+		MU_TRY(settle(s));
+	}
 out:
 	return st;
 }
@@ -125,4 +232,5 @@ const struct mu_kv_policy mu_kv_policy_sync = {
 	.part = part_arrived,
 	.pull = pull,
 	.finish = finish,
+	.settle = settle,
 };

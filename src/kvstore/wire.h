@@ -32,6 +32,7 @@ struct wire_order {
 struct wire_answer {
 	double progress; /* samples counted, this update's included */
 	double lr;       /* of this update */
+	double count;    /* synchronous stores: samples behind this update, of all workers */
 	/* With WIRE_FINISH: staleness of all pushes to this server. */
 	double pushes, stale_sum, stale_max;
 };

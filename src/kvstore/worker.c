@@ -5,86 +5,215 @@
  */
 #include "dist.h"
 
-struct worker {
-	MPI_Request *pushes, *pulls;   /* one per part */
+/* Requests exist for the servers of other ranks only; see struct mu_kv_server. */
+struct mu_kv_worker {
+	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
+	size_t *first;                 /* by bucket: its first of these; and their number at last */
 	MPI_Request *orders, *answers; /* one per server */
+	size_t n_parts, n_others;      /* of these: parts, servers */
 	struct wire_order order;       /* of this step, the same for all servers */
-	struct wire_answer *received;  /* one per server */
-	int n_servers;
-	size_t last; /* part whose push began last */
+	struct wire_answer *received;  /* one per server, the own one too */
+	float *results;                /* flat array that the parts come back to */
+	bool asked;                    /* orders are sent, the answers not yet taken */
+	size_t last;                   /* push that began last */
 };
 
-static enum mu_status make_requests(struct mu_kv *kv, struct worker *w)
+static enum mu_status check_tags(const struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const int *ranks = kv->topology->server_ranks;
+	int *highest = NULL;
+	int found = 0;
 
-	for (int s = 0; s < w->n_servers; s++) {
-		MU_MPI(MPI_Send_init(&w->order, sizeof w->order, MPI_BYTE, ranks[s], WIRE_TAG_ORDER,
-				     kv->comm, &w->orders[s]));
-		MU_MPI(MPI_Recv_init(&w->received[s], sizeof w->received[s], MPI_BYTE, ranks[s],
-				     WIRE_TAG_ANSWER, kv->comm, &w->answers[s]));
-	}
-	for (size_t i = 0; i < kv->plan.n_parts; i++) {
-		const struct mu_kv_part *part = &kv->plan.parts[i];
-		int n = mu_count(part->n);
-		int tag = mu_kv_part_tag(i);
+	MU_MPI(MPI_Comm_get_attr(kv->comm, MPI_TAG_UB, &highest, &found));
+	if (found && kv->plan.n_parts > (size_t)*highest - WIRE_TAG_PART)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"the model makes %zu messages a step, and this MPI tells %d apart: larger "
+			"buckets or messages are needed",
+			kv->plan.n_parts, *highest - WIRE_TAG_PART);
+out:
+	return st;
+}
 
-		MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, ranks[part->server],
-				     tag, kv->comm, &w->pushes[i]));
-		MU_MPI(MPI_Recv_init(kv->weights + part->at, n, MPI_FLOAT, ranks[part->server], tag,
-				     kv->comm, &w->pulls[i]));
+/* Is server s the one of this rank? Between the two ends of a rank nothing is sent. */
+static bool is_own(const struct mu_kv *kv, int s)
+{
+	return kv->server && kv->server->index == s;
+}
+
+static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker *w)
+{
+	enum mu_status st = MU_OK;
+	size_t i = 0;
+
+	for (int s = 0; s < kv->n_servers; s++) {
+		int rank = kv->server_ranks[s];
+
+		if (is_own(kv, s))
+			continue;
+		MU_MPI(MPI_Send_init(&w->order, sizeof w->order, MPI_BYTE, rank, WIRE_TAG_ORDER,
+				     kv->comm, &w->orders[i]));
+		MU_MPI(MPI_Recv_init(&w->received[s], sizeof w->received[s], MPI_BYTE, rank,
+				     WIRE_TAG_ANSWER, kv->comm, &w->answers[i]));
+		i++;
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_kv_worker_open(struct mu_kv *kv)
+static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *w, size_t p,
+					 size_t i)
 {
 	enum mu_status st = MU_OK;
-	struct worker *w = NULL;
+	const struct mu_kv_part *part = &kv->plan.parts[p];
+	int n = mu_count(part->n), tag = mu_kv_part_tag(p), rank = kv->server_ranks[part->server];
 
+	MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
+			     &w->pushes[i]));
+	MU_MPI(MPI_Recv_init(w->results + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
+			     &w->pulls[i]));
+out:
+	return st;
+}
+
+static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_worker *w)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(make_order_requests(kv, w));
+	for (size_t b = 0; b < kv->plan.n_buckets; b++) {
+		const struct mu_kv_bucket *bucket = &kv->plan.buckets[b];
+
+		w->first[b] = w->n_parts;
+		for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++)
+			if (!is_own(kv, kv->plan.parts[p].server))
+				MU_TRY(make_part_requests(kv, w, p, w->n_parts++));
+	}
+	w->first[kv->plan.n_buckets] = w->n_parts;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_worker_open(struct mu_kv *kv, float *results)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = NULL;
+
+	MU_TRY(check_tags(kv));
 	MU_TRY(MU_ALLOC(w, 1, "worker end of the store"));
-	kv->end = w;
-	w->n_servers = kv->topology->num_servers;
+	kv->worker = w;
+	w->n_others = (size_t)kv->n_servers - (kv->server != NULL);
+	w->results = results;
+	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
 	MU_TRY(mu_kv_requests_new(&w->pushes, kv->plan.n_parts));
 	MU_TRY(mu_kv_requests_new(&w->pulls, kv->plan.n_parts));
-	MU_TRY(mu_kv_requests_new(&w->orders, (size_t)w->n_servers));
-	MU_TRY(mu_kv_requests_new(&w->answers, (size_t)w->n_servers));
-	MU_TRY(MU_ALLOC(w->received, (size_t)w->n_servers, "answers of the servers"));
+	MU_TRY(mu_kv_requests_new(&w->orders, w->n_others));
+	MU_TRY(mu_kv_requests_new(&w->answers, w->n_others));
+	MU_TRY(MU_ALLOC(w->received, (size_t)kv->n_servers, "answers of the servers"));
 	MU_TRY(make_requests(kv, w));
 out:
 	return st;
 }
 
-void mu_kv_worker_close(struct mu_kv *kv)
+void mu_kv_worker_close(struct mu_kv_worker *w)
 {
-	struct worker *w = kv->end;
-
-	mu_kv_requests_free(w->pushes, kv->plan.n_parts);
-	mu_kv_requests_free(w->pulls, kv->plan.n_parts);
-	mu_kv_requests_free(w->orders, (size_t)w->n_servers);
-	mu_kv_requests_free(w->answers, (size_t)w->n_servers);
+	if (!w)
+		return;
+	mu_kv_requests_free(w->pushes, w->n_parts);
+	mu_kv_requests_free(w->pulls, w->n_parts);
+	mu_kv_requests_free(w->orders, w->n_others);
+	mu_kv_requests_free(w->answers, w->n_others);
+	mu_free(w->first);
 	mu_free(w->received);
 	mu_free(w);
 }
 
+/* ---- waiting: meanwhile the server end of this rank, if there is one, goes on ---- */
+
+/* What is waited for: requests, and that the own server end has done its part of the same. */
+struct wait {
+	size_t n;
+	MPI_Request *requests;
+	bool (*own)(const struct mu_kv *kv, size_t bucket);
+	size_t bucket;
+	const char *what;
+};
+
+static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
+{
+	enum mu_status st = MU_OK;
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	struct mu_waiter waiter;
+	int done = 0, n = 0;
+
+	mu_waiter_init(&waiter, kv->topology);
+	for (;;) {
+		double seconds;
+
+		MU_TRY(mu_kv_server_poll(kv->server, &n));
+		MU_MPI(MPI_Testall(mu_count(wait->n), wait->requests, &done, ignore));
+		if (done && wait->own(kv, wait->bucket))
+			break;
+		if (n > 0) {
+			mu_waiter_reset(&waiter);
+			continue;
+		}
+		mu_waiter_nap(&waiter);
+		seconds = mu_waiter_overdue(&waiter);
+		if (seconds > 0)
+			mu_kv_server_tell_late(kv->server, seconds);
+	}
+out:
+	return st;
+}
+
+static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
+{
+	if (kv->server)
+		return wait_hosting(kv, wait);
+	return mu_wait_woken(kv->topology, mu_count(wait->n), wait->requests, wait->what);
+}
+
+static bool own_parts_done(const struct mu_kv *kv, size_t bucket)
+{
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+
+	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++) {
+		const struct mu_kv_part *part = &kv->plan.parts[i];
+
+		if (is_own(kv, part->server) && kv->server->updates[part->number] < kv->step)
+			return false;
+	}
+	return true;
+}
+
+static bool own_answer_here(const struct mu_kv *kv, size_t bucket)
+{
+	(void)bucket;
+	return kv->server->peers[kv->server->self].answered;
+}
+
+/* ---- orders and answers ---- */
+
 static void wake_servers(const struct mu_kv *kv)
 {
-	for (int s = 0; s < kv->topology->num_servers; s++)
-		mu_wake(kv->topology, kv->topology->server_ranks[s]);
+	for (int s = 0; s < kv->n_servers; s++)
+		if (!is_own(kv, s))
+			mu_wake(kv->topology, kv->server_ranks[s]);
 }
 
 static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 {
 	enum mu_status st = MU_OK;
-	struct worker *w = kv->end;
+	struct mu_kv_worker *w = kv->worker;
 
 	w->order = (struct wire_order){.kind = kind, .step = kv->step, .count = kv->count};
-	MU_MPI(MPI_Startall(w->n_servers, w->answers));
-	MU_MPI(MPI_Startall(w->n_servers, w->orders));
+	w->asked = true;
+	MU_MPI(MPI_Startall(mu_count(w->n_others), w->answers));
+	MU_MPI(MPI_Startall(mu_count(w->n_others), w->orders));
 	if (kind != WIRE_STEP) /* the gradients that follow wake them */
 		wake_servers(kv);
+	if (kv->server)
+		MU_TRY(mu_kv_server_order(kv->server, &w->order));
 out:
 	return st;
 }
@@ -96,32 +225,67 @@ out:
 static enum mu_status take_answers(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct worker *w = kv->end;
+	struct mu_kv_worker *w = kv->worker;
+	const struct wait wait = {
+		.n = w->n_others,
+		.requests = w->answers,
+		.own = own_answer_here,
+		.what = "the servers' answers",
+	};
 
-	MU_TRY(mu_wait_woken(kv->topology, w->n_servers, w->answers, "the servers' answers"));
-	MU_TRY(mu_wait_all(w->n_servers, w->orders, "the servers to take an order"));
+	MU_TRY(wait_for(kv, &wait));
+	MU_TRY(mu_wait_all(mu_count(w->n_others), w->orders, "the servers to take an order"));
+	if (kv->server)
+		w->received[kv->server->index] = kv->server->peers[kv->server->self].answer;
+	w->asked = false;
 	kv->progress = w->received[0].progress;
 	kv->lr = w->received[0].lr;
 out:
 	return st;
 }
 
+enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->worker->asked)
+		MU_TRY(take_answers(kv));
+	*count = kv->worker->received[0].count;
+out:
+	return st;
+}
+
+/* ---- a step ---- */
+
 enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv)
 {
 	return send_orders(kv, WIRE_STEP);
 }
 
+static enum mu_status push_own(struct mu_kv *kv, const struct mu_kv_bucket *b)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++)
+		if (is_own(kv, kv->plan.parts[i].server))
+			MU_TRY(mu_kv_server_part(kv->server, kv->plan.parts[i].number));
+out:
+	return st;
+}
+
 enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct worker *w = kv->end;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	struct mu_kv_worker *w = kv->worker;
+	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
 
 	/* The weights are not read any more in this step: their receive may start. */
-	MU_MPI(MPI_Startall(mu_count(b->n_parts), w->pulls + b->first_part));
-	MU_MPI(MPI_Startall(mu_count(b->n_parts), w->pushes + b->first_part));
-	w->last = b->first_part + b->n_parts - 1;
+	MU_MPI(MPI_Startall(mu_count(n), w->pulls + first));
+	MU_MPI(MPI_Startall(mu_count(n), w->pushes + first));
+	w->last = first + n - 1;
 	wake_servers(kv);
+	if (kv->server)
+		MU_TRY(push_own(kv, &kv->plan.buckets[bucket]));
 out:
 	return st;
 }
@@ -129,9 +293,13 @@ out:
 enum mu_status mu_kv_worker_poll(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct worker *w = kv->end;
+	struct mu_kv_worker *w = kv->worker;
 	int done;
 
+	if (kv->server) {
+		MU_TRY(mu_kv_server_poll(kv->server, &done));
+		goto out;
+	}
 	/* Large messages move on inside MPI calls only: ask about the push that began last. */
 	MU_MPI(MPI_Test(&w->pushes[w->last], &done, MPI_STATUS_IGNORE));
 out:
@@ -141,29 +309,37 @@ out:
 enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct worker *w = kv->end;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	struct mu_kv_worker *w = kv->worker;
+	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
+	const struct wait wait = {
+		.n = n,
+		.requests = w->pulls + first,
+		.own = own_parts_done,
+		.bucket = bucket,
+		.what = kv->plan.buckets[bucket].what,
+	};
 
-	MU_TRY(mu_wait_woken(kv->topology, mu_count(b->n_parts), w->pulls + b->first_part,
-			     b->what));
-	MU_TRY(mu_wait_all(mu_count(b->n_parts), w->pushes + b->first_part, b->what));
+	MU_TRY(wait_for(kv, &wait));
+	MU_TRY(mu_wait_all(mu_count(n), w->pushes + first, wait.what));
 out:
 	return st;
 }
 
 enum mu_status mu_kv_worker_step_end(struct mu_kv *kv)
 {
-	return take_answers(kv);
+	double count;
+
+	return mu_kv_worker_answers(kv, &count);
 }
 
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct worker *w = kv->end;
+	struct mu_kv_worker *w = kv->worker;
 
-	MU_MPI(MPI_Startall(mu_count(kv->plan.n_parts), w->pulls));
+	MU_MPI(MPI_Startall(mu_count(w->n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
-	MU_TRY(mu_wait_woken(kv->topology, mu_count(kv->plan.n_parts), w->pulls,
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_parts), w->pulls,
 			     "the weights from the servers"));
 	MU_TRY(take_answers(kv));
 out:
@@ -183,8 +359,8 @@ static enum mu_status send_weights(struct mu_kv *kv)
 		const struct mu_kv_part *part = &plan->parts[i];
 
 		MU_MPI(MPI_Isend(kv->weights + part->at, mu_count(part->n), MPI_FLOAT,
-				 kv->topology->server_ranks[part->server], mu_kv_part_tag(i),
-				 kv->comm, &requests[i]));
+				 kv->server_ranks[part->server], mu_kv_part_tag(i), kv->comm,
+				 &requests[i]));
 	}
 	wake_servers(kv);
 	MU_TRY(mu_wait_all(mu_count(plan->n_parts), requests,
@@ -199,8 +375,10 @@ enum mu_status mu_kv_worker_init(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	/* The servers have the weights before any worker goes on. */
-	if (kv->topology->index == 0)
+	/* The servers have the weights before any worker goes on; hosted ends use the worker's. */
+	if (kv->server)
+		MU_TRY(mu_kv_server_start(kv->server));
+	else if (kv->topology->index == 0)
 		MU_TRY(send_weights(kv));
 	MU_TRY(mu_bcast(kv->weights, kv->plan.n * sizeof *kv->weights, 0, kv->topology->peers));
 out:
@@ -210,14 +388,14 @@ out:
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct worker *w = kv->end;
+	struct mu_kv_worker *w = kv->worker;
 	struct mu_kv_staleness *total = &kv->staleness;
 	double sum = 0;
 
 	MU_TRY(send_orders(kv, WIRE_FINISH));
 	MU_TRY(take_answers(kv));
 	*total = (struct mu_kv_staleness){0};
-	for (int s = 0; s < w->n_servers; s++) {
+	for (int s = 0; s < kv->n_servers; s++) {
 		total->pushes += w->received[s].pushes;
 		sum += w->received[s].stale_sum;
 		if (w->received[s].stale_max > total->max)

@@ -68,12 +68,13 @@ static void use(struct layout *m, size_t b, long time)
 static bool reads_input(const struct mu_op *op)
 {
 	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
-	       op->kind == MU_OP_BATCH_NORM || op->kind == MU_OP_LRN;
+	       op->kind == MU_OP_BATCH_NORM || op->kind == MU_OP_LRN || op->kind == MU_OP_CUSTOM;
 }
 
 static bool reads_output(const struct mu_op *op)
 {
-	return op->fused_activation || op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_SOFTMAX;
+	return op->fused_activation || op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_SOFTMAX ||
+	       op->kind == MU_OP_CUSTOM;
 }
 
 static void assign_buffers(struct layout *m)

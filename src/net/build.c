@@ -44,15 +44,32 @@ static int add_tensor(struct mu_net *net, const struct mu_shape *shape, int prod
 	return net->n_tensors++;
 }
 
+/* Layers of this user's kind so far. */
+static int count_custom(const struct mu_net *net, const char *kind)
+{
+	int n = 0;
+
+	for (int l = 0; l < net->n_layers; l++)
+		if (net->layers[l].kind == MU_OP_CUSTOM && net->layers[l].attr)
+			n += strcmp(((const struct mu_custom *)net->layers[l].attr)->ops->name,
+				    kind) == 0;
+	return n;
+}
+
 static char *layer_name(struct mu_net *net, const struct net_spec *spec)
 {
 	char text[192];
+	const char *kind;
 
-	if (spec->name)
+	if (spec->name) {
 		snprintf(text, sizeof text, "%s%s", net->prefix, spec->name);
-	else
+	} else if (spec->kind == MU_OP_CUSTOM) {
+		kind = ((const struct mu_custom *)spec->attr)->ops->name;
+		snprintf(text, sizeof text, "%s%d", kind, count_custom(net, kind));
+	} else {
 		snprintf(text, sizeof text, "%s%d", mu_op_kind_name(spec->kind),
 			 net->named[spec->kind]++);
+	}
 	return strdup(text);
 }
 
@@ -157,6 +174,22 @@ void mu_net_free(struct mu_net *net)
 	free(net);
 }
 
+/* Files hold arrays by name. */
+static enum mu_status check_names(const struct mu_net *net)
+{
+	enum mu_status st = MU_OK;
+
+	for (int l = 0; l < net->n_layers; l++)
+		for (int k = 0; k < l && net->layers[l].n_params > 0; k++)
+			if (net->layers[k].n_params > 0 &&
+			    strcmp(net->layers[k].name, net->layers[l].name) == 0)
+				MU_FAIL(MU_ERR_USAGE,
+					"network %s: two layers with parameters are called %s",
+					net->config.network, net->layers[l].name);
+out:
+	return st;
+}
+
 static enum mu_status check_complete(const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
@@ -164,6 +197,7 @@ static enum mu_status check_complete(const struct mu_net *net)
 	if (net->n_layers == 0 || net->layers[net->n_layers - 1].kind != MU_OP_SOFTMAX)
 		MU_FAIL(MU_ERR_USAGE, "network %s: the last layer must be softmax",
 			net->config.network);
+	MU_TRY(check_names(net));
 	for (int t = 0; t < net->n_tensors - 1; t++)
 		if (net->tensors[t].n_consumers == 0)
 			MU_FAIL(MU_ERR_USAGE, "network %s: nobody uses the output of %s",
@@ -175,23 +209,22 @@ out:
 	return st;
 }
 
-enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config)
+enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *network,
+			       const struct mu_net_config *config)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_network *network;
 	struct mu_net *net = NULL;
 
 	*out = NULL;
-	MU_TRY(mu_network_find(&network, config->network));
 	if (config->classes < 2)
 		MU_FAIL(MU_ERR_USAGE, "network %s: %zu classes; at least 2 are needed",
-			config->network, config->classes);
+			network->name, config->classes);
 	if (config->num_layers != 0 && !network->has_depths)
 		MU_FAIL(MU_ERR_USAGE, "--num-layers %ld: network %s comes in one depth",
 			config->num_layers, network->name);
 	net = calloc(1, sizeof *net);
 	if (!net)
-		MU_FAIL(MU_ERR_MEMORY, "no memory for network %s", config->network);
+		MU_FAIL(MU_ERR_MEMORY, "no memory for network %s", network->name);
 	net->config = *config;
 	net->config.network = network->name;
 	net->initializer = network->initializer;
@@ -204,5 +237,17 @@ enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *confi
 	net = NULL;
 out:
 	mu_net_free(net);
+	return st;
+}
+
+enum mu_status mu_net_new(struct mu_net **out, const struct mu_net_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_network *network;
+
+	*out = NULL;
+	MU_TRY(mu_network_find(&network, config->network));
+	MU_TRY(mu_net_new_from(out, network, config));
+out:
 	return st;
 }

@@ -6,6 +6,13 @@
 
 #include <muster/base.h>
 
+static bool is_file(const char *name)
+{
+	size_t n = strlen(name);
+
+	return strchr(name, '/') || (n > 3 && strcmp(name + n - 3, ".so") == 0);
+}
+
 static bool same_name(const char *known, const char *typed)
 {
 	size_t i;
@@ -21,6 +28,8 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name)
 	enum mu_status st = MU_OK;
 	char list[1024] = "";
 
+	if (is_file(name))
+		return mu_network_load(out, name);
 	for (size_t i = 0; mu_network_table[i]; i++) {
 		if (same_name(mu_network_table[i]->name, name)) {
 			*out = mu_network_table[i];

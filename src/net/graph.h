@@ -15,6 +15,7 @@ struct net_param {
 	struct mu_shape shape;
 	bool aux;
 	float momentum; /* of an aux array's running average */
+	float initial;  /* at the start, where the name's suffix has no rule */
 };
 
 struct net_layer {

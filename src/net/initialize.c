@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Initial weights, by name suffix and initializer, in MXNet's ways. fan_in = dim 1 x window,
- * fan_out = dim 0 x window.
+ * fan_out = dim 0 x window. Suffixes that have no rule are of users' layers, which say a value.
  *
  *	default     what the network wants, else gaussian with standard deviation sqrt(2 / fan_in)
  *		    (He et al., Delving Deep into Rectifiers, 2015)
@@ -129,6 +129,18 @@ static bool ends_with(const char *name, const char *suffix)
 	return n >= m && strcmp(name + n - m, suffix) == 0;
 }
 
+static float initial_value(const struct mu_plan *plan, size_t k)
+{
+	const struct plan_key *key = &plan->keys[k];
+	const char *name = plan->slices[k].name;
+
+	if (ends_with(name, "_gamma") || ends_with(name, "_moving_var"))
+		return 1;
+	if (ends_with(name, "_bias") || ends_with(name, "_beta"))
+		return 0;
+	return plan->net->layers[plan->ops[key->op].index].params[key->param].initial;
+}
+
 static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct weight *),
 		       struct weight *w)
 {
@@ -146,7 +158,7 @@ static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct
 	if (ends_with(name, "_weight"))
 		init(w);
 	else
-		fill(w, ends_with(name, "_gamma") || ends_with(name, "_moving_var") ? 1 : 0);
+		fill(w, initial_value(plan, k));
 }
 
 enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer,

@@ -5,9 +5,12 @@
 
 #include <muster/base.h>
 
-static bool usable(const struct mu_net *net, int in)
+static bool usable(struct mu_net *net, int in)
 {
-	return net->st == MU_OK && in >= 0 && in < net->n_tensors;
+	if (net->st == MU_OK && (in < 0 || in >= net->n_tensors))
+		mu_net_fail(net, "a layer reads tensor %d; there are 0 to %d so far", in,
+			    net->n_tensors - 1);
+	return net->st == MU_OK;
 }
 
 static const struct mu_shape *shape_of(const struct mu_net *net, int t)

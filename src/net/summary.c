@@ -32,6 +32,8 @@ static const char *kind_text(const struct mu_op *op, char *text, size_t nbytes)
 {
 	if (op->kind == MU_OP_ACTIVATION)
 		snprintf(text, nbytes, "%s", activation_name(op->attr));
+	else if (op->kind == MU_OP_CUSTOM)
+		snprintf(text, nbytes, "%s", ((const struct mu_custom *)op->attr)->ops->name);
 	else
 		snprintf(text, nbytes, "%s%s%s", mu_op_kind_name(op->kind),
 			 op->fused_activation ? " + " : "",

@@ -1,47 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adam: Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015, algorithm 1 in the
- * order of section 2's last paragraph, with weight decay added to the gradient before clipping, as
- * MXNet 1.9 (AdamUpdateKernel):
+ * adam: Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015, algorithm 1. Weight
+ * decay in one of two ways.
  *
- *	g = clip(g' + wd w);  m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
+ * l2: in the order of section 2's last paragraph, with weight decay added to the gradient before
+ * clipping, as MXNet 1.9 (AdamUpdateKernel):
+ *
+ *	c = clip(g' + wd w);  m <- beta1 m + (1 - beta1) c;  v <- beta2 v + (1 - beta2) c^2
  *	w <- w - lr_t m / (sqrt(v) + eps),  lr_t = lr sqrt(1 - beta2^t) / (1 - beta1^t)
+ *
+ * decoupled: Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019, algorithm 2:
+ *
+ *	c = clip(g');  m, v as above
+ *	w <- (1 - lr wd) w - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)
+ *
+ * MXNet 0.9 decays with lr_t wd in the place of lr wd, and adds eps as in l2; the difference goes
+ * as beta2^t does.
  */
 #include <math.h>
 
 #include "rule.h"
 
+/* decay is added to the gradient, keep multiplies the weight: one of them is without effect. */
+struct step {
+	float rate, eps, decay, keep;
+};
+
 MU_LOOP
-static void moments(const struct mu_update *u, size_t n, float *restrict w, const float *restrict g,
-		    float *const *states)
+static void moments(const struct mu_update *u, const struct step *step, size_t n, float *restrict w,
+		    const float *restrict g, float *restrict m, float *restrict v)
 {
-	const float lr = u->lr, wd = u->wd, rescale = u->rescale, limit = u->clip, eps = u->eps;
-	const float beta1 = u->beta1, beta2 = u->beta2, rest1 = 1.0f - beta1, rest2 = 1.0f - beta2;
-	float *restrict m = states[0];
-	float *restrict v = states[1];
+	const float rescale = u->rescale, limit = u->clip;
+	const float rate = step->rate, eps = step->eps, decay = step->decay, keep = step->keep;
+	const float beta1 = (float)u->config->beta1, rest1 = 1.0f - beta1;
+	const float beta2 = (float)u->config->beta2, rest2 = 1.0f - beta2;
 
 	for (size_t i = 0; i < mu_lanes(n); i++) {
-		float d = mu_clip(rescale * g[i] + wd * w[i], limit);
+		float c = mu_clip(rescale * g[i] + decay * w[i], limit);
 
-		m[i] = beta1 * m[i] + rest1 * d;
-		v[i] = beta2 * v[i] + rest2 * d * d;
-		w[i] -= lr * m[i] / (sqrtf(v[i]) + eps);
+		m[i] = beta1 * m[i] + rest1 * c;
+		v[i] = beta2 * v[i] + rest2 * c * c;
+		w[i] = keep * w[i] - rate * m[i] / (sqrtf(v[i]) + eps);
 	}
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
 		   float *const *states)
 {
-	struct mu_update corrected = *u;
+	const struct mu_optim_config *config = u->config;
 	double t = (double)u->t;
+	double root = sqrt(1 - pow(config->beta2, t));
+	struct step step = {
+		.rate = (float)((double)u->lr * root / (1 - pow(config->beta1, t))),
+		.eps = (float)config->eps,
+		.decay = u->wd,
+		.keep = 1,
+	};
 
-	corrected.lr = (float)(u->lr * sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t)));
-	moments(&corrected, n, weights, gradients, states);
+	if (config->decoupled) {
+		step.eps = (float)(config->eps * root);
+		step.decay = 0;
+		step.keep = 1.0f - u->lr * u->wd;
+	}
+	moments(u, &step, n, weights, gradients, states[0], states[1]);
 }
+
+static const struct mu_setting settings[] = {
+	MU_SETTINGS_COMMON,
+	MU_SETTING("beta1", beta1, 0.9),
+	MU_SETTING("beta2", beta2, 0.999),
+	MU_SETTING("epsilon", eps, 1e-8),
+	MU_SETTING_SHARED("adam-decay"),
+	MU_SETTINGS_END,
+};
 
 const struct mu_rule mu_rule_adam = {
 	.name = "adam",
 	.help = "Adam: first and second moments of the gradient",
+	.settings = settings,
 	.n_states = 2,
 	.state_names = {"mean", "variance"},
 	.update = update,

@@ -32,9 +32,16 @@ static void update(const struct mu_update *u, size_t n, float *weights, const fl
 	nesterov(u, n, weights, gradients, states[0]);
 }
 
+static const struct mu_setting settings[] = {
+	MU_SETTINGS_COMMON,
+	MU_SETTING("mom", mom, 0.9),
+	MU_SETTINGS_END,
+};
+
 const struct mu_rule mu_rule_nag = {
 	.name = "nag",
 	.help = "Nesterov's accelerated gradient",
+	.settings = settings,
 	.n_states = 1,
 	.state_names = {"momentum"},
 	.update = update,

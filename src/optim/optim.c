@@ -5,21 +5,22 @@
  */
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "rule.h"
 
-const struct mu_rule *const mu_rule_table[] = {
-	&mu_rule_sgd, &mu_rule_nag, &mu_rule_adam, &mu_rule_test, &mu_rule_none, NULL,
+/* What the update of a key depends on. */
+struct key {
+	enum mu_slice_rule rule;
+	float wd;
+	float momentum; /* of MU_SLICE_AVERAGE */
+	bool trusted;   /* its step is scaled by norms */
+	float trust;
 };
 
 /* [from, to) of a piece, all of it in one slice. */
 struct segment {
-	size_t from, to;
-	enum mu_slice_rule rule;
-	float wd;
-	float momentum;
+	size_t from, to, key;
 };
 
 struct piece {
@@ -27,37 +28,24 @@ struct piece {
 	size_t first_segment, n_segments;
 	bool active; /* the update that is under way does something */
 	uint64_t t;
+	double last_lr;
 	struct mu_update update;
 };
 
 struct mu_optim {
 	const struct mu_rule *rule;
 	struct mu_optim_config config;
+	int n_states, n_rounds;
+	bool clips_norm; /* in round 0; a rule's own round is the last */
+	struct key *keys;
+	size_t n_keys;
 	struct piece *pieces;
 	size_t n_pieces;
 	struct segment *segments;
 	size_t n_local;
 	float *states[MU_MAX_STATES];
+	double scale; /* of the gradients, so that their norm is within the limit */
 };
-
-static enum mu_status find_rule(const struct mu_rule **rule, const char *name)
-{
-	enum mu_status st = MU_OK;
-	char known[256] = "";
-
-	for (size_t i = 0; mu_rule_table[i]; i++) {
-		size_t n = strlen(known);
-
-		*rule = mu_rule_table[i];
-		if (name && strcmp(name, (*rule)->name) == 0)
-			goto out;
-		snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", (*rule)->name);
-	}
-	*rule = NULL;
-	MU_FAIL(MU_ERR_USAGE, "optimizer '%s' is not known: %s are", name ? name : "", known);
-out:
-	return st;
-}
 
 static bool ends_in(const char *name, const char *end)
 {
@@ -68,11 +56,40 @@ static bool ends_in(const char *name, const char *end)
 }
 
 /* MXNet decays weights and gammas, and nothing else. */
-static float decay_of(const struct mu_optim_config *config, const struct mu_slice *slice)
+static float decay_of(const struct mu_optim *o, const struct mu_slice *slice)
 {
-	if (ends_in(slice->name, "_weight") || (config->wd_gamma && ends_in(slice->name, "_gamma")))
-		return (float)config->wd;
+	bool gammas = o->config.wd_gamma && mu_rule_setting(o->rule, "wd-gamma");
+
+	if (ends_in(slice->name, "_weight") || (gammas && ends_in(slice->name, "_gamma")))
+		return (float)o->config.wd;
 	return 0;
+}
+
+static bool is_trusted(const struct mu_optim *o, const struct mu_slice *slice)
+{
+	if (slice->rule != MU_SLICE_LEARN || !o->rule->trust)
+		return false;
+	return !o->rule->trusts_weights_only ||
+	       !(ends_in(slice->name, "_bias") || ends_in(slice->name, "_gamma") ||
+		 ends_in(slice->name, "_beta"));
+}
+
+static enum mu_status make_keys(struct mu_optim *o, const struct mu_slice *slices, size_t n_slices)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(o->keys, n_slices + 1, "keys of the optimizer"));
+	o->n_keys = n_slices;
+	for (size_t k = 0; k < n_slices; k++)
+		o->keys[k] = (struct key){
+			.rule = slices[k].rule,
+			.wd = decay_of(o, &slices[k]),
+			.momentum = slices[k].momentum,
+			.trusted = is_trusted(o, &slices[k]),
+			.trust = 1,
+		};
+out:
+	return st;
 }
 
 /* Where slice k ends, its padding and the gap before the next slice included. */
@@ -82,7 +99,7 @@ static size_t slice_end(const struct mu_slice *slices, size_t n_slices, size_t k
 }
 
 /* Segments of a piece into out (NULL: only count them); returns their number. */
-static size_t cut_piece(const struct mu_optim *o, const struct mu_slice *slices, size_t n_slices,
+static size_t cut_piece(const struct mu_slice *slices, size_t n_slices,
 			const struct mu_piece *piece, struct segment *out)
 {
 	size_t n = 0;
@@ -96,13 +113,7 @@ static size_t cut_piece(const struct mu_optim *o, const struct mu_slice *slices,
 		if (from >= to)
 			continue;
 		if (out)
-			out[n] = (struct segment){
-				.from = from - piece->at,
-				.to = to - piece->at,
-				.rule = slices[k].rule,
-				.wd = decay_of(&o->config, &slices[k]),
-				.momentum = slices[k].momentum,
-			};
+			out[n] = (struct segment){from - piece->at, to - piece->at, k};
 		n++;
 	}
 	return n;
@@ -120,7 +131,7 @@ static enum mu_status cut_pieces(struct mu_optim *o, const struct mu_slice *slic
 				"piece %zu (at %zu, %zu elements, stored at %zu): multiples of %d "
 				"are needed",
 				p, pieces[p].at, pieces[p].n, pieces[p].local, MU_LANES);
-		n += cut_piece(o, slices, n_slices, &pieces[p], NULL);
+		n += cut_piece(slices, n_slices, &pieces[p], NULL);
 	}
 	MU_TRY(MU_ALLOC(o->segments, n + 1, "segments of the optimizer"));
 	n = 0;
@@ -130,11 +141,36 @@ static enum mu_status cut_pieces(struct mu_optim *o, const struct mu_slice *slic
 		piece->n = pieces[p].n;
 		piece->local = pieces[p].local;
 		piece->first_segment = n;
-		piece->n_segments = cut_piece(o, slices, n_slices, &pieces[p], o->segments + n);
+		piece->n_segments = cut_piece(slices, n_slices, &pieces[p], o->segments + n);
 		n += piece->n_segments;
 		if (o->n_local < piece->local + piece->n)
 			o->n_local = piece->local + piece->n;
 	}
+out:
+	return st;
+}
+
+enum mu_status mu_optim_check(const struct mu_optim_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_rule *rule;
+	const struct mu_setting *eps;
+
+	MU_TRY(mu_rule_find(&rule, config->name));
+	eps = mu_rule_setting(rule, "epsilon");
+	if (eps && eps->initial > 0 && !((float)config->eps > 0))
+		MU_FAIL(MU_ERR_USAGE,
+			"optimizer %s: epsilon %g: more than 0 is needed, it keeps a divisor above "
+			"0 (default %g)",
+			rule->name, config->eps, eps->initial);
+	if (mu_rule_setting(rule, "beta2") && (config->beta1 >= 1 || config->beta2 >= 1))
+		MU_FAIL(MU_ERR_USAGE,
+			"optimizer %s: beta1 %g, beta2 %g: less than 1 is needed, or no gradient "
+			"counts",
+			rule->name, config->beta1, config->beta2);
+	if (config->upper_bound > 0 && config->upper_bound < config->lower_bound)
+		MU_FAIL(MU_ERR_USAGE, "optimizer %s: lower-bound %g is above upper-bound %g",
+			rule->name, config->lower_bound, config->upper_bound);
 out:
 	return st;
 }
@@ -147,14 +183,20 @@ enum mu_status mu_optim_new(struct mu_optim **out, const struct mu_optim_config 
 	struct mu_optim *o = NULL;
 
 	*out = NULL;
+	MU_TRY(mu_optim_check(config));
 	MU_TRY(MU_ALLOC(o, 1, "optimizer"));
+	MU_TRY(mu_rule_find(&o->rule, config->name));
 	o->config = *config;
-	o->config.name = NULL; /* the caller's string may go */
-	MU_TRY(find_rule(&o->rule, config->name));
+	o->config.name = o->rule->name; /* the caller's string may go */
+	o->n_states = mu_rule_states(o->rule, config);
+	o->clips_norm = mu_rule_clips_norm(o->rule, config);
+	o->n_rounds = o->clips_norm + (o->rule->measure != NULL);
+	o->scale = 1;
 	MU_TRY(MU_ALLOC(o->pieces, n_pieces + 1, "pieces of the optimizer"));
 	o->n_pieces = n_pieces;
+	MU_TRY(make_keys(o, slices, n_slices));
 	MU_TRY(cut_pieces(o, slices, n_slices, pieces));
-	for (int i = 0; i < o->rule->n_states; i++)
+	for (int i = 0; i < o->n_states; i++)
 		MU_TRY(MU_ALLOC(o->states[i], o->n_local + 1, "state of the optimizer"));
 	*out = o;
 	o = NULL;
@@ -171,13 +213,22 @@ void mu_optim_free(struct mu_optim *o)
 		mu_free(o->states[i]);
 	mu_free(o->segments);
 	mu_free(o->pieces);
+	mu_free(o->keys);
 	mu_free(o);
+}
+
+/* With a constant rate the momentum is that of the config. */
+static double momentum_of(const struct mu_optim *o, const struct piece *piece, double lr)
+{
+	if (o->rule->corrects_momentum && piece->last_lr > 0)
+		return o->config.mom * (lr / piece->last_lr);
+	return o->config.mom;
 }
 
 void mu_optim_begin(struct mu_optim *o, size_t p, double lr, double count)
 {
-	const struct mu_optim_config *config = &o->config;
 	struct piece *piece = &o->pieces[p];
+	double limit = o->config.clip_gradient;
 
 	assert(p < o->n_pieces);
 	piece->active = count > 0;
@@ -187,30 +238,50 @@ void mu_optim_begin(struct mu_optim *o, size_t p, double lr, double count)
 	piece->update = (struct mu_update){
 		.lr = (float)lr,
 		.rescale = (float)(1 / count),
-		.clip = config->clip_gradient > 0 ? (float)config->clip_gradient : INFINITY,
-		.mom = (float)config->mom,
-		.beta1 = (float)config->beta1,
-		.beta2 = (float)config->beta2,
-		.eps = (float)config->eps,
+		.clip = limit > 0 ? (float)limit : INFINITY,
+		.mom = (float)momentum_of(o, piece, lr),
+		.trust = 1,
 		.t = piece->t,
+		.config = &o->config,
 	};
+	piece->last_lr = lr;
 }
 
-static void update_run(const struct mu_optim *o, const struct piece *piece,
-		       const struct segment *segment, size_t at, size_t n, float *weights,
-		       const float *gradients)
+void mu_optim_prior(struct mu_optim *o, size_t p, const float *prior)
+{
+	o->pieces[p].update.prior = prior;
+}
+
+/* The update of a key's elements at `at` of a piece, and the states there. */
+static struct mu_update update_of(const struct mu_optim *o, const struct piece *piece,
+				  const struct key *key, size_t at, float **states)
 {
 	struct mu_update u = piece->update;
-	float *states[MU_MAX_STATES] = {NULL};
 
-	if (segment->rule == MU_SLICE_AVERAGE) {
-		u.mom = segment->momentum;
+	u.wd = key->wd;
+	u.trust = key->trust;
+	if (o->clips_norm)
+		u.rescale = (float)((double)u.rescale * o->scale);
+	if (u.prior)
+		u.prior += at;
+	for (int i = 0; i < o->n_states; i++)
+		states[i] = o->states[i] + piece->local + at;
+	return u;
+}
+
+static void update_run(const struct mu_optim *o, const struct piece *piece, const struct key *key,
+		       size_t at, size_t n, float *weights, const float *gradients)
+{
+	float *states[MU_MAX_STATES] = {NULL};
+	struct mu_update u;
+
+	if (key->rule == MU_SLICE_AVERAGE) {
+		u = piece->update;
+		u.mom = key->momentum;
 		mu_rule_average(&u, n, weights, gradients);
 		return;
 	}
-	u.wd = segment->wd;
-	for (int i = 0; i < o->rule->n_states; i++)
-		states[i] = o->states[i] + piece->local + at;
+	u = update_of(o, piece, key, at, states);
 	o->rule->update(&u, n, weights, gradients, states);
 }
 
@@ -228,14 +299,103 @@ void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *
 		size_t b = segment->to < from + n ? segment->to : from + n;
 
 		if (a < b)
-			update_run(o, piece, segment, a, b - a, weights + (a - from),
+			update_run(o, piece, &o->keys[segment->key], a, b - a, weights + (a - from),
 				   gradients + (a - from));
 	}
 }
 
+/* ---- norms ---- */
+
+int mu_optim_rounds(const struct mu_optim *o)
+{
+	return o->n_rounds;
+}
+
+size_t mu_optim_words(const struct mu_optim *o)
+{
+	return o->n_keys * 2 * MU_NORM_WORDS;
+}
+
+static bool clips_in(const struct mu_optim *o, int round)
+{
+	return o->clips_norm && round == 0;
+}
+
+static void measure_segment(const struct mu_optim *o, int round, const struct piece *piece,
+			    const struct segment *segment, const float *weights,
+			    const float *gradients, uint64_t *sums)
+{
+	const struct key *key = &o->keys[segment->key];
+	uint64_t *const two[2] = {sums + 2 * segment->key * MU_NORM_WORDS,
+				  sums + (2 * segment->key + 1) * MU_NORM_WORDS};
+	size_t at = segment->from, n = segment->to - at;
+	float *states[MU_MAX_STATES] = {NULL};
+	struct mu_update u;
+
+	if (key->rule != MU_SLICE_LEARN)
+		return;
+	if (clips_in(o, round)) {
+		mu_norm_squares(two[0], n, gradients + at);
+		return;
+	}
+	u = update_of(o, piece, key, segment->from, states);
+	o->rule->measure(&u, n, weights + at, gradients + at, states, two);
+}
+
+void mu_optim_measure(struct mu_optim *o, int round, size_t p, const float *weights,
+		      const float *gradients, uint64_t *sums)
+{
+	const struct piece *piece = &o->pieces[p];
+
+	for (size_t i = 0; piece->active && i < piece->n_segments; i++)
+		measure_segment(o, round, piece, &o->segments[piece->first_segment + i], weights,
+				gradients, sums);
+}
+
+size_t mu_optim_pieces(const struct mu_optim *o)
+{
+	return o->n_pieces;
+}
+
+/* Pascanu, Mikolov, Bengio, On the difficulty of training recurrent networks, 2013, algorithm 1. */
+static void set_scale(struct mu_optim *o, const uint64_t *sums)
+{
+	uint64_t total[MU_NORM_WORDS] = {0};
+	double norm;
+
+	for (size_t k = 0; k < o->n_keys; k++)
+		for (size_t i = 0; i < MU_NORM_WORDS; i++)
+			total[i] += sums[2 * k * MU_NORM_WORDS + i];
+	norm = sqrt(mu_norm_value(total)) * (double)o->pieces[0].update.rescale;
+	o->scale = norm > o->config.clip_global_norm ? o->config.clip_global_norm / norm : 1;
+}
+
+static void set_trust(struct mu_optim *o, size_t k, const uint64_t *sums)
+{
+	float *none[MU_MAX_STATES] = {NULL};
+	struct key *key = &o->keys[k];
+	struct mu_update u = update_of(o, &o->pieces[0], key, 0, none);
+	double squares[2] = {mu_norm_value(sums), mu_norm_value(sums + MU_NORM_WORDS)};
+
+	key->trust = (float)o->rule->trust(&u, squares);
+}
+
+void mu_optim_norms_set(struct mu_optim *o, int round, const uint64_t *sums)
+{
+	if (o->n_pieces == 0)
+		return;
+	if (clips_in(o, round)) {
+		set_scale(o, sums);
+		return;
+	}
+	for (size_t k = 0; k < o->n_keys; k++)
+		if (o->keys[k].trusted)
+			set_trust(o, k, sums + 2 * k * MU_NORM_WORDS);
+}
+
 float *mu_optim_state(struct mu_optim *o, int i, const char **name, size_t *n)
 {
-	if (i < 0 || i >= o->rule->n_states)
+	if (i < 0 || i >= o->n_states)
 		return NULL;
 	*name = o->rule->state_names[i];
 	*n = o->n_local;

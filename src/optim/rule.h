@@ -25,11 +25,50 @@ static inline float mu_clip(float g, float limit)
 	return g > limit ? limit : g < -limit ? -limit : g;
 }
 
+/* -1, 0 or 1. */
+static inline float mu_sign(float x)
+{
+	return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
+}
+
+/* For lists of settings: one with a default of the rule's own, and those that most rules have. */
+#define MU_SETTING(name, member, initial) \
+	{ \
+		(name), offsetof(struct mu_optim_config, member), (initial) \
+	}
+#define MU_SETTING_SHARED(name) \
+	{ \
+		(name), 0, 0 \
+	}
+#define MU_SETTINGS_CLIP MU_SETTING_SHARED("clip-gradient"), MU_SETTING_SHARED("clip-global-norm")
+#define MU_SETTINGS_DECAY MU_SETTING_SHARED("wd"), MU_SETTING_SHARED("wd-gamma")
+#define MU_SETTINGS_RATE MU_SETTING_SHARED("lr"), MU_SETTING_SHARED("lr-schedule")
+#define MU_SETTINGS_COMMON MU_SETTINGS_RATE, MU_SETTINGS_DECAY, MU_SETTINGS_CLIP
+#define MU_SETTINGS_END \
+	{ \
+		NULL, 0, 0 \
+	}
+
 extern const struct mu_rule mu_rule_sgd;
 extern const struct mu_rule mu_rule_nag;
 extern const struct mu_rule mu_rule_adam;
+extern const struct mu_rule mu_rule_adagrad;
+extern const struct mu_rule mu_rule_adadelta;
+extern const struct mu_rule mu_rule_rmsprop;
+extern const struct mu_rule mu_rule_ftrl;
+extern const struct mu_rule mu_rule_signum;
+extern const struct mu_rule mu_rule_lars;
+extern const struct mu_rule mu_rule_lamb;
+extern const struct mu_rule mu_rule_dcasgd;
 extern const struct mu_rule mu_rule_test;
+extern const struct mu_rule mu_rule_sum;
 extern const struct mu_rule mu_rule_none;
+
+/* For mu_rule.states: none without momentum. */
+int mu_states_of_momentum(const struct mu_optim_config *config);
+/* State arrays that this config needs. */
+int mu_rule_states(const struct mu_rule *rule, const struct mu_optim_config *config);
+bool mu_rule_clips_norm(const struct mu_rule *rule, const struct mu_optim_config *config);
 
 /* The rule of MU_SLICE_AVERAGE slices, whatever the optimiser: u->mom is the slice's. */
 void mu_rule_average(const struct mu_update *u, size_t n, float *weights, const float *gradients);

@@ -2,11 +2,14 @@
 /*
  * Learning rate as a function of the samples counted so far.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include <muster/optim.h>
 
-double mu_schedule_lr(const struct mu_schedule *s, double progress)
+#define PI 3.14159265358979323846
+
+static double multifactor(const struct mu_schedule *s, double progress)
 {
 	double lr = s->lr;
 
@@ -15,6 +18,42 @@ double mu_schedule_lr(const struct mu_schedule *s, double progress)
 	for (size_t i = 0; i < s->n_steps && s->steps[i] <= progress; i++)
 		lr *= s->factor;
 	return lr;
+}
+
+static double factor(const struct mu_schedule *s, double progress)
+{
+	double lr;
+
+	if (s->factor >= 1)
+		return s->lr;
+	lr = s->lr * pow(s->factor, floor(progress / s->step));
+	return lr > s->final_lr ? lr : s->final_lr;
+}
+
+/* From 1 at the end of the warm-up to 0 at the end of training. */
+static double rest(const struct mu_schedule *s, double progress)
+{
+	double x = (progress - s->warmup) / (s->length - s->warmup);
+
+	return x > 1 ? 0 : x < 0 ? 1 : 1 - x;
+}
+
+double mu_schedule_lr(const struct mu_schedule *s, double progress, double count)
+{
+	double range = s->lr - s->final_lr, after = progress + count;
+
+	if (s->warmup_constant && progress < s->warmup)
+		return s->warmup_begin_lr;
+	if (after < s->warmup)
+		return s->warmup_begin_lr + (s->lr - s->warmup_begin_lr) * (after / s->warmup);
+	switch (s->kind) {
+	case MU_SCHEDULE_MULTIFACTOR: return multifactor(s, progress);
+	case MU_SCHEDULE_FACTOR: return factor(s, progress);
+	case MU_SCHEDULE_POLY: return s->final_lr + range * pow(rest(s, after), s->power);
+	case MU_SCHEDULE_COSINE:
+		return s->final_lr + range * (1 + cos(PI * (1 - rest(s, after)))) / 2;
+	}
+	return s->lr;
 }
 
 enum mu_status mu_schedule_parse(struct mu_schedule *s, const char *epochs,

@@ -40,10 +40,23 @@ static void update(const struct mu_update *u, size_t n, float *weights, const fl
 		momentum(u, n, weights, gradients, states[0]);
 }
 
+static const struct mu_setting settings[] = {
+	MU_SETTINGS_COMMON,
+	MU_SETTING("mom", mom, 0.9),
+	MU_SETTINGS_END,
+};
+
+int mu_states_of_momentum(const struct mu_optim_config *config)
+{
+	return config->mom != 0;
+}
+
 const struct mu_rule mu_rule_sgd = {
 	.name = "sgd",
 	.help = "stochastic gradient descent, with momentum",
+	.settings = settings,
 	.n_states = 1,
 	.state_names = {"momentum"},
+	.states = mu_states_of_momentum,
 	.update = update,
 };

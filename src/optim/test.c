@@ -1,30 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules without hyper-parameters.
+ * Rules without states.
  *
- *	test:  w <- w + g   the sum of all gradients ever pushed; exact for small integers, so lost
- *messages show none:  w <- g       the sum of this round: the store is an all-reduce
+ *	test:  w <- w + g'   MXNet's rule for tests
+ *	sum:   w <- w + g    the sum of all gradients ever pushed; exact for small integers, so
+ *	                     lost messages show
+ *	none:  w <- g        the sum of this round: the store is an all-reduce
  *
- * Both take the plain sum: no division by the samples (MXNet's `test` with rescale_grad 1), no
- * decay, no clipping.
+ * No decay, no clipping, no learning rate. sum and none take the plain sum: they do not divide by
+ * the samples.
  */
 #include <string.h>
 
 #include "rule.h"
 
 MU_LOOP
-static void add_gradients(size_t n, float *restrict w, const float *restrict g)
+static void add_scaled(float scale, size_t n, float *restrict w, const float *restrict g)
 {
 	for (size_t i = 0; i < mu_lanes(n); i++)
-		w[i] += g[i];
+		w[i] += scale * g[i];
 }
 
 static void update_test(const struct mu_update *u, size_t n, float *weights, const float *gradients,
 			float *const *states)
 {
+	(void)states;
+	add_scaled(u->rescale, n, weights, gradients);
+}
+
+static void update_sum(const struct mu_update *u, size_t n, float *weights, const float *gradients,
+		       float *const *states)
+{
 	(void)u;
 	(void)states;
-	add_gradients(n, weights, gradients);
+	add_scaled(1, n, weights, gradients);
 }
 
 static void update_none(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -35,14 +44,27 @@ static void update_none(const struct mu_update *u, size_t n, float *weights, con
 	memcpy(weights, gradients, n * sizeof *weights);
 }
 
+static const struct mu_setting no_settings[] = {MU_SETTINGS_END};
+
 const struct mu_rule mu_rule_test = {
 	.name = "test",
-	.help = "add the gradients to the weights",
+	.help = "add the mean gradients to the weights",
+	.settings = no_settings,
 	.update = update_test,
+};
+
+const struct mu_rule mu_rule_sum = {
+	.name = "sum",
+	.help = "add the summed gradients to the weights",
+	.internal = true,
+	.settings = no_settings,
+	.update = update_sum,
 };
 
 const struct mu_rule mu_rule_none = {
 	.name = "none",
 	.help = "replace the weights by the gradients: all-reduce",
+	.internal = true,
+	.settings = no_settings,
 	.update = update_none,
 };

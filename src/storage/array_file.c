@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "replace.h"
-
 enum { NDIMS_MAX = 8, NAME_BYTES = 256, DIMS_TEXT_BYTES = 200, MESSAGE_BYTES = 512 };
 
 struct mu_array_file {

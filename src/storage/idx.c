@@ -11,8 +11,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "replace.h"
-
 enum {
 	TYPE_BYTE = 0x08,
 	NDIMS_MAX = 4,

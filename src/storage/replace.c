@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomic replacement of a file: see replace.h. */
-#include "replace.h"
+/* Atomic replacement of a file: see storage.h. */
+#include <muster/storage.h>
 
 #include <errno.h>
 #include <fcntl.h>

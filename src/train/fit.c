@@ -153,9 +153,9 @@ static enum mu_status show_window(struct fit *f, size_t last)
 
 	mu_train_metrics_add(&f->total, &f->window);
 	f->window = (struct train_metrics){0};
-	if (run->synchronous)
+	if (run->store.synchronous)
 		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
-	w.samples = run->synchronous ? w.metrics.samples : progress - f->window_progress;
+	w.samples = run->store.synchronous ? w.metrics.samples : progress - f->window_progress;
 	w.seconds = mu_now() - f->window_start;
 	if (run->topology.index == 0)
 		mu_train_report_speed(run, &w);

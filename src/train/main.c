@@ -6,60 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <muster/base.h>
 #include <muster/comm.h>
 #include <muster/train.h>
-
-static int exit_status(enum mu_status st)
-{
-	if (st == MU_OK)
-		return 0;
-	return st == MU_ERR_USAGE ? 2 : 1;
-}
-
-/* Wrong use is the user's to mend: the message says all, whichever rank and line found it. */
-static void tell(enum mu_status st, int rank, const char *role)
-{
-	char who[128], host[64] = "unknown host";
-
-	if (st == MU_ERR_USAGE) {
-		if (*mu_trace_message())
-			fprintf(stderr, "trainer: error: %s\n", mu_trace_message());
-		return;
-	}
-	gethostname(host, sizeof host - 1);
-	snprintf(who, sizeof who, "trainer: rank %d%s%s on %s", rank, *role ? ", " : "", role,
-		 host);
-	mu_trace_print(stderr, who);
-}
-
-static void rest(int tenths_of_second)
-{
-	struct timespec time = {tenths_of_second / 10, tenths_of_second % 10 * 100000000L};
-
-	nanosleep(&time, NULL);
-}
-
-/*
- * An abort ends the other ranks, too, and so can keep the one that knows the reason from telling
- * it. A rank that only knows of another's error leaves the abort to that one, for a while. Of
- * ranks that met the same error (a loss that is not finite is every worker's) the lowest is to
- * tell: the others give it a start, in the course of which it ends them.
- */
-static void wait_for_others(enum mu_status st, int rank)
-{
-	rest(st == MU_ERR_PEER ? 50 : rank == 0 ? 0 : 20 + (rank < 20 ? rank : 20));
-}
-
-/* An abort that follows at once can end the launcher before it has passed on what we told. */
-static void abort_job(enum mu_status st)
-{
-	rest(5);
-	mu_world_abort(exit_status(st));
-}
 
 /*
  * libgomp's threads spin for long after each primitive and so keep a server on the same cores from
@@ -99,11 +50,9 @@ int main(int argc, char **argv)
 	if (st == MU_OK)
 		st = mu_train(world, argc, argv, &end);
 	if (st != MU_OK && !end.agreed)
-		wait_for_others(st, rank);
+		mu_world_fail(st, "trainer", rank, end.who);
 	if (st != MU_OK)
-		tell(st, rank, end.who);
-	if (st != MU_OK && !end.agreed)
-		abort_job(st);
+		mu_world_tell(st, "trainer", rank, end.who);
 	mu_world_close(&world);
-	return exit_status(st);
+	return mu_world_exit_status(st);
 }

@@ -2,25 +2,33 @@
 /* The table of options: names, defaults, meanings are those of MXNet's fit.py where it has them. */
 #include "train.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <muster/base.h>
 
 #define AT(member) offsetof(struct train_options, member)
 #define WHOLE 2147483647.0
+#define RGB_MEAN "123.68,116.779,103.939"
+#define RGB_STD "1,1,1"
 
 static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",
 		  data[] = "data", logs[] = "log and files", about[] = "about";
 
 const struct mu_option mu_train_option_table[] = {
 	{"network", MU_OPTION_STRING, AT(network), NULL, 0, 0, NULL, model,
-	 "NAME  network to train, such as lenet or resnet; a wrong name lists them", false},
+	 "NAME|FILE  network to train, such as lenet or resnet (a wrong name lists them), or a "
+	 "model of your own: ./mynet.so",
+	 false},
 	{"num-layers", MU_OPTION_INT, AT(num_layers), "0", 0, 10000, NULL, model,
 	 "N  depth, for networks that come in several (0: the network's own)", true},
 	{"num-classes", MU_OPTION_INT, AT(num_classes), "0", 0, 1e7, NULL, model,
-	 "N  classes (0: the network's own)", true},
+	 "N  classes (0: the data's own where the files tell, else the network's)", true},
 	{"image-shape", MU_OPTION_STRING, AT(image_shape), NULL, 0, 0, NULL, model,
-	 "C,H,W  shape of one sample, with --benchmark 1 or --summary", true},
+	 "C,H,W  shape of one sample: with --benchmark 1 or --summary; of CIFAR's images the "
+	 "middle "
+	 "is cut out, such as 3,28,28",
+	 true},
 	{"initializer", MU_OPTION_STRING, AT(initializer), "default", 0, 0,
 	 "default|xavier|msra|orthogonal|normal|uniform|one|zero", model, "NAME  initial weights",
 	 true},
@@ -28,8 +36,9 @@ const struct mu_option mu_train_option_table[] = {
 	 "TYPE  arithmetic; this version has float32", true},
 
 	{"kv-store", MU_OPTION_STRING, AT(kv_store), NULL, 0, 0, NULL, job,
-	 "NAME  local or device for one rank (default device); dist_sync or dist_async for several "
-	 "(default dist_sync)",
+	 "NAME  local or device for one rank (default device); for several dist_sync (the default) "
+	 "or "
+	 "dist_async with servers, dist_allreduce or dist_sharded without",
 	 false},
 	{"num-servers", MU_OPTION_INT, AT(num_servers), "-1", -1, 1e6, NULL, job,
 	 "S  ranks that serve parameters (-1: one per node)", false},
@@ -49,30 +58,88 @@ const struct mu_option mu_train_option_table[] = {
 	{"num-epochs", MU_OPTION_INT, AT(num_epochs), "100", 1, 1e9, NULL, rule,
 	 "N  epochs to train, earlier runs included", false},
 	{"optimizer", MU_OPTION_STRING, AT(optimizer), "sgd", 0, 0, NULL, rule,
-	 "NAME  sgd, nag, adam", false},
-	{"lr", MU_OPTION_REAL, AT(lr), "0.1", 0, 1e6, NULL, rule, "X  learning rate at the start",
+	 "NAME  sgd, nag, adam, adagrad, ftrl, signum, adadelta, rmsprop, lars, lamb, dcasgd, test",
 	 false},
-	{"lr-factor", MU_OPTION_REAL, AT(lr_factor), "0.1", 0, 1e6, NULL, rule,
+	{"lr", MU_OPTION_REAL, AT(lr), "0.1", 0, 1e6, NULL, rule,
+	 "X  learning rate, the same default for every optimiser (adam, lamb, rmsprop want less)",
+	 false},
+	{"lr-schedule", MU_OPTION_STRING, AT(schedule.name), NULL, 0, 0,
+	 "constant|multifactor|factor|poly|cosine", rule,
+	 "NAME  how it changes; multifactor if --lr-step-epochs is given, else constant", false},
+	{"lr-factor", MU_OPTION_REAL, AT(schedule.factor), "0.1", 0, 1e6, NULL, rule,
 	 "X  multiplies the learning rate at every epoch of --lr-step-epochs", false},
-	{"lr-step-epochs", MU_OPTION_STRING, AT(lr_step_epochs), NULL, 0, 0, NULL, rule,
-	 "LIST  epochs at which the learning rate drops, such as 30,60", false},
-	{"mom", MU_OPTION_REAL, AT(mom), "0.9", 0, 1, NULL, rule, "X  momentum of sgd and nag",
+	{"lr-step-epochs", MU_OPTION_STRING, AT(schedule.step_epochs), NULL, 0, 0, NULL, rule,
+	 "LIST  epochs at which the learning rate drops, such as 30,60; pow2: poly of power 2",
 	 false},
-	{"wd", MU_OPTION_REAL, AT(wd), "0.0001", 0, 1e6, NULL, rule, "X  weight decay", false},
+	{"lr-factor-epoch", MU_OPTION_REAL, AT(schedule.factor_epoch), "1", 0, 1e9, NULL, rule,
+	 "X  epochs from drop to drop with --lr-schedule factor", true},
+	{"lr-power", MU_OPTION_REAL, AT(schedule.power), "2", 0, 1000, NULL, rule,
+	 "X  of --lr-schedule poly", true},
+	{"final-lr", MU_OPTION_REAL, AT(schedule.final_lr), NULL, 0, 1e6, NULL, rule,
+	 "X  where poly and cosine end (0) and where factor stops (1e-8)", true},
+	{"warmup-epochs", MU_OPTION_REAL, AT(schedule.warmup_epochs), "0", 0, 1e9, NULL, rule,
+	 "X  epochs before the schedule, with a lower learning rate", false},
+	{"warmup-strategy", MU_OPTION_STRING, AT(schedule.warmup_strategy), "linear", 0, 0,
+	 "linear|constant", rule, "NAME  a line up to --lr, or --warmup-begin-lr all the time",
+	 true},
+	{"warmup-begin-lr", MU_OPTION_REAL, AT(schedule.warmup_begin_lr), "0", 0, 1e6, NULL, rule,
+	 "X  where the warm-up begins", true},
+	{"lr-scale-with-workers", MU_OPTION_INT, AT(schedule.scale_with_workers), "0", 0, 1, NULL,
+	 rule, "0|1  multiply --lr by the number of workers (synchronous stores)", true},
+	{"mom", MU_OPTION_REAL, AT(optim.mom), NULL, 0, 1, NULL, rule,
+	 "X  momentum of sgd, nag, signum, lars, dcasgd (0.9)", false},
+	{"wd", MU_OPTION_REAL, AT(optim.wd), "0.0001", 0, 1e6, NULL, rule, "X  weight decay",
+	 false},
 	{"wd-gamma", MU_OPTION_INT, AT(wd_gamma), "1", 0, 1, NULL, rule,
 	 "0|1  decay batch-norm's gammas too, as MXNet does", true},
-	{"beta1", MU_OPTION_REAL, AT(beta1), "0.9", 0, 1, NULL, rule, "X  of adam", true},
-	{"beta2", MU_OPTION_REAL, AT(beta2), "0.999", 0, 1, NULL, rule, "X  of adam", true},
-	{"epsilon", MU_OPTION_REAL, AT(epsilon), "1e-8", 0, 1, NULL, rule, "X  of adam", true},
-	{"clip-gradient", MU_OPTION_REAL, AT(clip_gradient), "0", 0, 1e30, NULL, rule,
+	{"beta1", MU_OPTION_REAL, AT(optim.beta1), NULL, 0, 1, NULL, rule,
+	 "X  of adam, lamb (0.9): decay of the mean", true},
+	{"beta2", MU_OPTION_REAL, AT(optim.beta2), NULL, 0, 1, NULL, rule,
+	 "X  of adam, lamb (0.999): decay of the squares", true},
+	{"epsilon", MU_OPTION_REAL, AT(optim.eps), NULL, 0, 1, NULL, rule,
+	 "X  of adam, rmsprop (1e-8), adagrad (1e-7), lamb (1e-6), adadelta (1e-5), lars (0)",
+	 true},
+	{"adam-decay", MU_OPTION_STRING, AT(adam_decay), "l2", 0, 0, "l2|decoupled", rule,
+	 "NAME  weight decay of adam: within the gradient, or beside it (AdamW)", true},
+	{"rho", MU_OPTION_REAL, AT(optim.rho), NULL, 0, 1, NULL, rule,
+	 "X  of adadelta (0.9): decay of the squares", true},
+	{"gamma1", MU_OPTION_REAL, AT(optim.gamma1), NULL, 0, 1, NULL, rule,
+	 "X  of rmsprop (0.9): decay of the squares", true},
+	{"gamma2", MU_OPTION_REAL, AT(optim.gamma2), NULL, 0, 1, NULL, rule,
+	 "X  of rmsprop with --centered 1 (0.9): momentum", true},
+	{"centered", MU_OPTION_INT, AT(centered), "0", 0, 1, NULL, rule,
+	 "0|1  rmsprop by the variance of the gradients, not by their squares", true},
+	{"lamda1", MU_OPTION_REAL, AT(optim.lamda1), NULL, 0, 1e6, NULL, rule,
+	 "X  of ftrl (0.01): weight of the 1-norm", true},
+	{"beta", MU_OPTION_REAL, AT(optim.beta), NULL, 0, 1e6, NULL, rule,
+	 "X  of ftrl (1): divisor of the learning rate at the start", true},
+	{"wd-lh", MU_OPTION_REAL, AT(optim.wd_lh), NULL, 0, 1e6, NULL, rule,
+	 "X  of signum (0): weight decay beside the momentum", true},
+	{"lars-eta", MU_OPTION_REAL, AT(optim.lars_eta), NULL, 0, 1e6, NULL, rule,
+	 "X  of lars (0.001): trust coefficient", true},
+	{"lower-bound", MU_OPTION_REAL, AT(optim.lower_bound), NULL, 0, 1e30, NULL, rule,
+	 "X  of lamb (0): least norm of a key's weights", true},
+	{"upper-bound", MU_OPTION_REAL, AT(optim.upper_bound), NULL, 0, 1e30, NULL, rule,
+	 "X  of lamb: greatest norm of a key's weights (0: no limit)", true},
+	{"lamda", MU_OPTION_REAL, AT(optim.lamda), NULL, 0, 1e6, NULL, rule,
+	 "X  of dcasgd (0.04): how much of the delay is made up for", true},
+	{"clip-gradient", MU_OPTION_REAL, AT(optim.clip_gradient), "0", 0, 1e30, NULL, rule,
 	 "X  clip every element of the mean gradient to +-X (0: no)", true},
+	{"clip-global-norm", MU_OPTION_REAL, AT(optim.clip_global_norm), "0", 0, 1e30, NULL, rule,
+	 "X  scale the mean gradient down to the norm X over all keys (0: no)", true},
 	{"target-accuracy", MU_OPTION_REAL, AT(target_accuracy), "0", 0, 1, NULL, rule,
 	 "X  stop when the validation accuracy reaches X (0: no)", false},
 	{"seed", MU_OPTION_INT, AT(seed), "0", 0, WHOLE, NULL, rule, "N  of all random draws",
 	 false},
 
 	{"data-dir", MU_OPTION_STRING, AT(data_dir), NULL, 0, 0, NULL, data,
-	 "DIR  folder with the four MNIST IDX files, plain or .gz", false},
+	 "DIR  folder with the four MNIST IDX files, plain or .gz, or with the binary files of "
+	 "CIFAR-10 or CIFAR-100",
+	 false},
+	{"rgb-mean", MU_OPTION_STRING, AT(rgb_mean), NULL, 0, 0, NULL, data,
+	 "R,G,B  subtracted from the pixels of colour images (" RGB_MEAN ")", true},
+	{"rgb-std", MU_OPTION_STRING, AT(rgb_std), NULL, 0, 0, NULL, data,
+	 "R,G,B  the difference is divided by (" RGB_STD ")", true},
 	{"num-examples", MU_OPTION_INT, AT(num_examples), "0", 0, WHOLE, NULL, data,
 	 "N  train on the first N samples only (0: all)", false},
 	{"shuffle", MU_OPTION_INT, AT(shuffle), "1", 0, 1, NULL, data,
@@ -125,48 +192,42 @@ static int count_given(const struct mu_options *o, const char *const *names)
 static enum mu_status check_names(const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_optim_config optimizer = {.name = v->optimizer};
 	const struct mu_network *network;
-	struct mu_optim *optim = NULL;
 
 	if (!v->network)
 		MU_FAIL(MU_ERR_USAGE,
 			"--network NAME is missing; trainer --help lists the options");
 	MU_TRY(mu_network_find(&network, v->network));
-	MU_TRY(mu_optim_new(&optim, &optimizer, NULL, 0, NULL, 0));
-out:
-	mu_optim_free(optim);
-	return st;
-}
-
-static enum mu_status check_steps(const char *epochs)
-{
-	enum mu_status st = MU_OK;
-	struct mu_schedule schedule = {.lr = 1, .factor = 1};
-
-	if (epochs && mu_schedule_parse(&schedule, epochs, 1) != MU_OK)
-		MU_FAIL(MU_ERR_USAGE, "--lr-step-epochs: %s", mu_trace_message());
 out:
 	return st;
 }
 
-/* Settings that the chosen optimiser does not have. */
-static enum mu_status check_optimizer(const struct mu_options *o, const struct train_options *v)
+/* "123.68,116.779,103.939"; sets nothing else than three finite numbers. */
+static enum mu_status parse_rgb(const char *option, const char *text, float *out)
 {
 	enum mu_status st = MU_OK;
-	static const char *const adam[] = {"beta1", "beta2", "epsilon", NULL};
+	char rest;
+	float v[3];
 
-	if (strcmp(v->optimizer, "adam") == 0) {
-		if (mu_options_given(o, "mom"))
-			MU_FAIL(MU_ERR_USAGE,
-				"--mom %g with --optimizer adam: adam has no momentum; it has "
-				"--beta1",
-				v->mom);
-	} else if (count_given(o, adam) > 0) {
-		MU_FAIL(MU_ERR_USAGE,
-			"--beta1, --beta2 and --epsilon with --optimizer %s: only adam has them",
-			v->optimizer);
-	}
+	if (sscanf(text, "%f,%f,%f%c", &v[0], &v[1], &v[2], &rest) != 3 || !isfinite(v[0]) ||
+	    !isfinite(v[1]) || !isfinite(v[2]))
+		MU_FAIL(MU_ERR_USAGE, "--%s %s: three numbers are needed, such as %s", option, text,
+			RGB_MEAN);
+	memcpy(out, v, sizeof v);
+out:
+	return st;
+}
+
+enum mu_status mu_train_options_rgb(const struct train_options *v, float mean[3], float std[3])
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(parse_rgb("rgb-mean", v->rgb_mean ? v->rgb_mean : RGB_MEAN, mean));
+	MU_TRY(parse_rgb("rgb-std", v->rgb_std ? v->rgb_std : RGB_STD, std));
+	for (int i = 0; i < 3; i++)
+		if (std[i] <= 0)
+			MU_FAIL(MU_ERR_USAGE, "--rgb-std %s: the numbers must be above 0",
+				v->rgb_std);
 out:
 	return st;
 }
@@ -174,6 +235,7 @@ out:
 static enum mu_status check_data(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
+	float mean[3], std[3];
 
 	if (v->benchmark && v->data_dir)
 		MU_FAIL(MU_ERR_USAGE,
@@ -181,12 +243,12 @@ static enum mu_status check_data(const struct mu_options *o, const struct train_
 			"files?",
 			v->data_dir);
 	if (!v->benchmark && !v->data_dir && !v->summary)
-		MU_FAIL(MU_ERR_USAGE,
-			"no data: give --data-dir DIR with the MNIST IDX files, or --benchmark 1");
-	if (v->image_shape && !v->benchmark && !v->summary)
-		MU_FAIL(MU_ERR_USAGE,
-			"--image-shape %s without --benchmark 1: files bring their own shape",
-			v->image_shape);
+		MU_FAIL(MU_ERR_USAGE, "no data: give --data-dir DIR with files of MNIST or CIFAR, "
+				      "or --benchmark 1");
+	MU_TRY(mu_train_options_rgb(v, mean, std));
+	if (v->benchmark && (v->rgb_mean || v->rgb_std))
+		MU_FAIL(MU_ERR_USAGE, "--rgb-mean and --rgb-std are for colour images from files, "
+				      "not for --benchmark 1");
 	if (v->benchmark && v->target_accuracy > 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--target-accuracy needs validation data; --benchmark 1 has none");
@@ -197,15 +259,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_options_check(const struct mu_options *o, const struct train_options *v)
+enum mu_status mu_train_options_check(const struct mu_options *o, struct train_options *v)
 {
 	enum mu_status st = MU_OK;
 	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device",
 					      NULL};
 
 	MU_TRY(check_names(v));
-	MU_TRY(check_optimizer(o, v));
-	MU_TRY(check_steps(v->lr_step_epochs));
+	MU_TRY(mu_train_optimizer_settle(o, v));
 	if (count_given(o, batches) > 1)
 		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
 				      "give one of them");

@@ -83,12 +83,25 @@ static void report_model(const struct train_run *run)
 			    "device cpu");
 }
 
+void mu_train_report_data(const struct train_run *run)
+{
+	const struct mu_input *in = &run->train;
+	char what[1024], more[64] = "";
+
+	in->ops->describe(in, what, sizeof what);
+	if (run->has_validation)
+		snprintf(more, sizeof more, ", %zu for validation", run->validate.n);
+	mu_log_info("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
+		    in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
+		    in->classes, what);
+}
+
 static void report_store(const struct train_run *run)
 {
 	struct mu_kv_layout layout;
 
 	mu_kv_layout(run->kv, &layout);
-	if (run->has_servers)
+	if (run->store.has_servers)
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
 			    "%.3f to %.3f MB",
 			    run->options.kv_store, layout.n_keys, (double)layout.bytes / 1e6,
@@ -101,10 +114,57 @@ static void report_store(const struct train_run *run)
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
 }
 
+/* "momentum, previous: 3.448 MB" */
+static void report_states(const struct train_run *run)
+{
+	struct mu_optim_config config = run->options.optim;
+	const char *names[MU_MAX_STATES];
+	struct mu_kv_layout layout;
+	char text[128] = "";
+	size_t used = 0;
+	int n;
+
+	config.prior = !run->store.synchronous;
+	n = mu_optim_states(&config, names);
+	for (int i = 0; i < n; i++)
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "",
+					 names[i]);
+	mu_kv_layout(run->kv, &layout);
+	if (n > 0)
+		mu_log_info("state of %s: %s: %.3f MB", config.name, text,
+			    (double)layout.bytes * n / 1e6);
+}
+
+static void report_optimizer(const struct train_run *run, size_t count)
+{
+	const struct train_options *v = &run->options;
+	const struct train_schedule *s = &v->schedule;
+	const struct mu_rule *rule;
+	bool has_rate = mu_rule_find(&rule, v->optimizer) == MU_OK && mu_rule_setting(rule, "lr");
+	char rate[32] = "";
+
+	if (has_rate)
+		snprintf(rate, sizeof rate, "lr %g, ", run->lr);
+	mu_log_info("optimizer %s: %sgradients rescaled by 1/%zu", v->optimizer, rate, count);
+	if (s->scale_with_workers)
+		mu_log_info("lr %g is multiplied by the %d workers", v->lr,
+			    run->topology.num_workers);
+	if (has_rate && strcmp(s->name, "constant") != 0)
+		mu_log_info("learning rate: schedule %s", s->name);
+	if (s->warmup_epochs > 0)
+		mu_log_info("learning rate: %s warm-up of %g epochs from %g", s->warmup_strategy,
+			    s->warmup_epochs, s->warmup_begin_lr);
+	report_states(run);
+	if (mu_optim_needs_norms(&v->optim))
+		mu_log_info("norms over whole keys: nothing is updated before the last gradient of "
+			    "a step is there");
+}
+
 void mu_train_report_start(const struct train_run *run)
 {
 	size_t batch = run->train.config.batch, all = batch * (size_t)run->topology.num_workers;
 
+	mu_train_report_data(run);
 	report_model(run);
 	report_store(run);
 	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
@@ -112,13 +172,14 @@ void mu_train_report_start(const struct train_run *run)
 		    run->topology.num_workers, run->topology.num_workers == 1 ? "" : "s",
 		    run->topology.num_servers, run->topology.num_servers == 1 ? "" : "s",
 		    run->n_threads, run->n_threads == 1 ? "" : "s",
-		    run->synchronous ? "" : " (inside an epoch the metrics are those of worker 0)");
+		    run->store.synchronous
+			    ? ""
+			    : " (inside an epoch the metrics are those of worker 0)");
 	mu_log_info(
 		"batch size %zu per device, %zu per worker, %zu global; %zu samples in %zu steps "
 		"an epoch",
 		batch, batch, all, run->examples, run->steps);
-	mu_log_info("optimizer %s: lr %g, gradients rescaled by 1/%zu", run->options.optimizer,
-		    run->options.lr, run->synchronous ? all : batch);
+	report_optimizer(run, run->store.synchronous ? all : batch);
 }
 
 static double mean(double sum, double n)
@@ -180,7 +241,7 @@ void mu_train_report_end(const struct train_run *run)
 		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
 		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
 	mu_kv_staleness(run->kv, &s);
-	if (!run->synchronous)
+	if (!run->store.synchronous)
 		mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and "
 			    "the next push (%.0f pushes)",
 			    s.mean, s.max, s.pushes);

@@ -54,13 +54,42 @@ out:
 	return st;
 }
 
+/* What is read, and how: random data, or the files that are in the folder. */
+static enum mu_status choose_reader(const struct train_options *v, const struct mu_network *network,
+				    struct mu_input_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_reader *reader;
+
+	config->classes = (size_t)v->num_classes;
+	MU_TRY(find_shape(v, network, config->shape));
+	MU_TRY(mu_train_options_rgb(v, config->mean, config->std));
+	config->reader = "synthetic";
+	if (!v->benchmark) {
+		MU_TRY(mu_input_detect(v->data_dir, &reader));
+		config->reader = reader->name;
+		if (!v->image_shape)
+			memset(config->shape, 0, sizeof config->shape);
+		if (!reader->colour_images && (v->image_shape || v->rgb_mean || v->rgb_std))
+			MU_FAIL(MU_ERR_USAGE,
+				"--image-shape, --rgb-mean and --rgb-std are for colour images; %s "
+				"holds %s files, which bring their own shape",
+				v->data_dir, reader->name);
+		if (reader->knows_classes)
+			goto out;
+	}
+	if (config->classes == 0)
+		config->classes = network->classes;
+out:
+	return st;
+}
+
 /* Training and validation data; what the network must know of it. */
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 	struct mu_input_config config = {
-		.reader = v->benchmark ? "synthetic" : "idx",
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
 		.num_examples = (size_t)v->num_examples,
@@ -72,13 +101,13 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	const struct mu_network *network;
 
 	MU_TRY(mu_network_find(&network, v->network));
-	run->options.network = network->name; /* as the table spells it */
+	run->network = network;
+	run->options.network = network->name; /* not as it was typed, nor a file's path */
 	MU_TRY(find_batch(run, &config.batch));
-	MU_TRY(find_shape(v, network, config.shape));
-	config.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
+	MU_TRY(choose_reader(v, network, &config));
 	MU_TRY(mu_input_open(&run->train, &config));
 	*model = (struct mu_net_config){
-		.network = v->network, .classes = config.classes, .num_layers = v->num_layers};
+		.network = v->network, .classes = run->train.classes, .num_layers = v->num_layers};
 	memcpy(model->shape, run->train.shape, sizeof model->shape);
 	run->steps = run->train.steps;
 	run->examples = run->train.n;
@@ -110,7 +139,7 @@ static enum mu_status make_plans(struct train_run *run, const struct mu_net_conf
 	size_t batch = run->train.config.batch, last = mu_input_count(&run->train, run->steps - 1);
 
 	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
-	MU_TRY(mu_net_new(&run->net, model));
+	MU_TRY(mu_net_new_from(&run->net, run->network, model));
 	MU_TRY(mu_plan_new(&run->plan, run->net, &run->device, batch, MU_PHASE_TRAIN, NULL));
 	if (last > 0 && last < batch)
 		MU_TRY(mu_plan_new(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,
@@ -186,15 +215,7 @@ static enum mu_status make_store(struct train_run *run)
 		.type = v->kv_store,
 		.topology = &run->topology,
 		.bucket_bytes = (size_t)v->bucket_bytes,
-		.optim = {.name = v->optimizer,
-			  .mom = v->mom,
-			  .wd = v->wd,
-			  .beta1 = v->beta1,
-			  .beta2 = v->beta2,
-			  .eps = v->epsilon,
-			  .clip_gradient = v->clip_gradient,
-			  .wd_gamma = v->wd_gamma != 0},
-		.schedule = {.lr = v->lr, .factor = v->lr_factor},
+		.optim = v->optim,
 	};
 
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
@@ -202,8 +223,8 @@ static enum mu_status make_store(struct train_run *run)
 			run->topology.world));
 	run->begin_epoch = (size_t)v->load_epoch;
 	config.progress = (double)run->begin_epoch * examples;
-	if (v->lr_step_epochs)
-		MU_TRY(mu_schedule_parse(&config.schedule, v->lr_step_epochs, examples));
+	run->lr = v->lr * (v->schedule.scale_with_workers ? run->topology.num_workers : 1);
+	MU_TRY(mu_train_schedule(v, run->lr, examples, &config.schedule));
 	if (run->topology.role == MU_ROLE_WORKER)
 		config.slices = mu_plan_slices(run->plan, &config.n_slices);
 	MU_TRY(mu_kv_new(&run->kv, &config));
@@ -269,7 +290,7 @@ enum mu_status mu_train_summary(const struct train_options *v)
 	MU_TRY(find_shape(v, network, model.shape));
 	model.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
 	MU_TRY(mu_device_open(&device, v->devices, 1));
-	MU_TRY(mu_net_new(&net, &model));
+	MU_TRY(mu_net_new_from(&net, network, &model));
 	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN));
 	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
 out:

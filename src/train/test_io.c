@@ -11,6 +11,8 @@ enum mu_status mu_train_test_io(struct train_run *run)
 	double start, window, samples = 0;
 	size_t period = (size_t)run->options.disp_batches;
 
+	if (run->topology.index == 0)
+		mu_train_report_data(run);
 	mu_input_epoch(in, 0);
 	start = window = mu_now();
 	for (size_t step = 0; step < run->steps; step++) {

@@ -73,7 +73,7 @@ out:
 static enum mu_status parse(struct mu_options *o, struct train_run *run, const struct arguments *a)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	struct train_options *v = &run->options;
 
 	MU_TRY(mu_options_init(o, mu_train_option_table, mu_train_option_count, &run->options));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
@@ -131,27 +131,32 @@ static enum mu_status check_roles(struct train_run *run, int size)
 
 	if (!v->kv_store)
 		v->kv_store = size > 1 ? "dist_sync" : "device";
-	MU_TRY(mu_kv_type_check(v->kv_store, &run->has_servers, &run->distributed));
-	run->synchronous = strcmp(v->kv_store, "dist_async") != 0;
-	if (!run->has_servers && v->num_servers > 0)
+	MU_TRY(mu_kv_type_check(v->kv_store, &run->store));
+	if (v->schedule.scale_with_workers && !run->store.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"--lr-scale-with-workers 1 with --kv-store %s: each push is an update of "
+			"its own there, of one worker's batch; it is for the synchronous stores",
+			v->kv_store);
+	if (!run->store.has_servers && v->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			v->num_servers, v->kv_store);
-	if (run->has_servers && v->num_servers == 0)
+	if (run->store.has_servers && v->num_servers == 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers 0: --kv-store %s needs at least one server",
 			v->kv_store);
-	if (run->has_servers && size == 1)
+	if (run->store.has_servers && size == 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"--kv-store %s needs a worker and a server, and there is one rank: start "
 			"more with mpirun -np N, or use --kv-store local",
 			v->kv_store);
-	if (run->has_servers && v->num_servers >= size)
+	if (run->store.has_servers && v->num_servers >= size)
 		MU_FAIL(MU_ERR_USAGE,
 			"--num-servers %ld leaves no worker of %d ranks: at most %d servers, or at "
 			"least mpirun -np %ld",
 			v->num_servers, size, size - 1, v->num_servers + 1);
-	if (!run->distributed && size > 1)
+	if (!run->store.distributed && size > 1)
 		MU_FAIL(MU_ERR_USAGE,
-			"--kv-store %s is for one rank, not %d; use dist_sync or dist_async",
+			"--kv-store %s is for one rank, not %d; use dist_sync or another dist_ "
+			"store",
 			v->kv_store, size);
 out:
 	return st;
@@ -185,7 +190,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	end->agreed = true;
-	MU_TRY(parse(options, run, arguments));
+	/* Alike on all ranks but for a network's file, which a node may lack. */
+	MU_TRY(mu_agree(parse(options, run, arguments), comm));
 	if (answer(options, v, rank))
 		goto out;
 	if (v->summary) {
@@ -194,7 +200,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	}
 	MU_TRY(check_roles(run, size));
 	end->agreed = false;
-	MU_TRY(mu_topology_init(&run->topology, comm, run->has_servers ? (int)v->num_servers : 0));
+	MU_TRY(mu_topology_init(&run->topology, comm,
+				run->store.has_servers ? (int)v->num_servers : 0));
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
 		 run->topology.index);
 	start_log(run, options);

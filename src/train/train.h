@@ -13,15 +13,25 @@
 
 /* ---- options.c: the values of the options table ---- */
 
+/* How the learning rate changes; lengths in epochs. */
+struct train_schedule {
+	const char *name, *step_epochs, *warmup_strategy;
+	double factor, factor_epoch, power, final_lr, warmup_epochs, warmup_begin_lr;
+	long scale_with_workers;
+};
+
 struct train_options {
 	const char *network, *kv_store, *devices, *gpus, *dtype, *initializer;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
 		batch_per_device;
 	const char *image_shape;
-	double lr, lr_factor, mom, wd, beta1, beta2, epsilon, clip_gradient;
-	const char *lr_step_epochs, *optimizer;
-	long wd_gamma;
+	const char *optimizer, *adam_decay;
+	double lr;
+	struct train_schedule schedule;
+	struct mu_optim_config optim; /* complete after mu_train_optimizer_settle */
+	long wd_gamma, centered;
 	const char *data_dir, *model_prefix;
+	const char *rgb_mean, *rgb_std; /* NULL: not given */
 	long num_examples, shuffle, benchmark, num_batches, test_io, load_epoch, save_period;
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
@@ -32,8 +42,21 @@ struct train_options {
 
 extern const struct mu_option mu_train_option_table[];
 extern const size_t mu_train_option_count;
-/* Rules that no single option knows: contradictions, values of this version. */
-enum mu_status mu_train_options_check(const struct mu_options *o, const struct train_options *v);
+/*
+ * Rules that no single option knows: contradictions, values of this version. Options that were not
+ * given and have no default of their own get the one that follows from others.
+ */
+enum mu_status mu_train_options_check(const struct mu_options *o, struct train_options *v);
+/* Values of --rgb-mean and --rgb-std, their defaults where they are not given. */
+enum mu_status mu_train_options_rgb(const struct train_options *v, float mean[3], float std[3]);
+
+/* ---- optimizer.c ---- */
+
+/* The part of mu_train_options_check about the optimiser and the learning rate. */
+enum mu_status mu_train_optimizer_settle(const struct mu_options *o, struct train_options *v);
+/* The schedule of settled options; lr: at its start, after scaling. */
+enum mu_status mu_train_schedule(const struct train_options *v, double lr, double samples_per_epoch,
+				 struct mu_schedule *s);
 
 /* ---- metrics.c ---- */
 
@@ -55,9 +78,10 @@ enum mu_status mu_train_metrics_reduce(struct train_metrics *m, MPI_Comm comm);
 struct train_run {
 	struct train_options options;
 	struct mu_topology topology;
-	bool distributed, has_servers, synchronous;
+	struct mu_kv_type store;
 	int n_threads;
 	struct mu_device device;
+	const struct mu_network *network;
 	struct mu_net *net;
 	struct mu_plan *plan; /* of a full batch */
 	struct mu_plan
@@ -71,6 +95,7 @@ struct train_run {
 	size_t steps;    /* per epoch */
 	size_t examples; /* per epoch, of the whole job */
 	size_t begin_epoch;
+	double lr;            /* base, scaled with the workers if that was asked for */
 	double speed_seconds; /* training time of all epochs, without validation */
 	double speed_samples;
 };
@@ -89,6 +114,8 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m)
 
 /* report.c: what the log says. Lines come from worker 0 only; they speak of the whole job. */
 void mu_train_report_start(const struct train_run *run);
+/* What the data is: one line. */
+void mu_train_report_data(const struct train_run *run);
 enum mu_status mu_train_report_ranks(const struct train_run *run);
 struct train_window {
 	size_t epoch, first, last; /* steps (first, last] */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model of your own from ready layers: a small convolutional network with a shortcut.
+ *
+ *	cc -shared -fPIC $(pkg-config --cflags muster) mynet.c -o mynet.so
+ *	mpirun -np 3 trainer --network ./mynet.so --kv-store dist_sync --data-dir DIR --lr 0.05
+ *
+ * All layers stand in <muster/net.h>, their settings in <muster/device.h>.
+ */
+#include <muster/net.h>
+
+static int unit(struct mu_net *net, int x, int filters)
+{
+	const struct mu_convolution conv = {
+		.filters = filters, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = true};
+	const struct mu_batch_norm norm = {.eps = 1e-5f, .momentum = 0.9f};
+
+	x = mu_net_convolution(net, x, &conv, NULL);
+	x = mu_net_batch_norm(net, x, &norm, NULL);
+	return mu_net_activation(net, x, MU_ACTIVATION_RELU, NULL);
+}
+
+static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
+{
+	const struct mu_pooling half = {.kernel = {2, 2}, .stride = {2, 2}};
+	const struct mu_pooling all = {.average = true, .global = true};
+	const struct mu_fully_connected scores = {.units = (int)config->classes};
+	int x, y;
+
+	x = mu_net_input(net);
+	x = unit(net, x, 16);
+	x = mu_net_pooling(net, x, &half, NULL);
+	y = unit(net, x, 16);
+	x = mu_net_sum(net, 2, (int[]){x, y}, NULL);
+	x = mu_net_pooling(net, x, &half, NULL);
+	x = unit(net, x, 32);
+	x = mu_net_pooling(net, x, &all, NULL);
+	x = mu_net_fully_connected(net, x, &scores, "scores");
+	mu_net_softmax(net, x, "softmax");
+	return MU_OK;
+}
+
+static const struct mu_network mynet = {
+	.name = "mynet",
+	.help = "three convolutions and a shortcut",
+	.shape = {1, 28, 28},
+	.classes = 10,
+	.build = build,
+};
+
+MU_NETWORK_EXPORT(mynet);

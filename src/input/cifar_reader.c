@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CIFAR's binary files (A. Krizhevsky, "The CIFAR-10 dataset", section "Binary version"), kept in
+ * memory as they are. A record is its labels, one byte each, and a colour image of 3072 bytes,
+ * (3, 32, 32). CIFAR-10 has one label; CIFAR-100 a coarse one, which is not used, and a fine one.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "reader.h"
+
+enum {
+	CHANNELS = 3,
+	SIDE = 32,
+	PLANE = SIDE * SIDE,
+	IMAGE = CHANNELS * PLANE,
+	BLOCK = 16,
+	PATH_BYTES = 4096,
+};
+
+struct kind {
+	const char *name;
+	const char *folder; /* that the published archive makes */
+	const char *train;  /* NULL: data_batch_1.bin and so on */
+	const char *validate;
+	size_t labels; /* bytes before the image; the last one counts */
+	size_t classes;
+};
+
+static const struct kind kinds[] = {
+	{"CIFAR-10", "cifar-10-batches-bin", NULL, "test_batch.bin", 1, 10},
+	{"CIFAR-100", "cifar-100-binary", "train.bin", "test.bin", 2, 100},
+};
+
+enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
+
+struct cifar {
+	const struct kind *kind;
+	char dir[PATH_BYTES]; /* that holds the files themselves */
+	size_t record;        /* bytes of one */
+	size_t top, left;     /* of what is cut out of every image */
+	uint8_t *bytes;       /* all records; owned */
+};
+
+/* ---- finding the files ---- */
+
+/* The largest N of the files data_batch_N.bin in a folder, 0 if there is none. */
+static int last_batch(const char *dir)
+{
+	DIR *stream = opendir(dir);
+	int last = 0;
+
+	if (!stream)
+		return 0;
+	for (struct dirent *entry = readdir(stream); entry; entry = readdir(stream)) {
+		char name[32];
+		int number;
+
+		if (sscanf(entry->d_name, "data_batch_%6d.bin", &number) != 1 || number <= last)
+			continue;
+		snprintf(name, sizeof name, "data_batch_%d.bin", number);
+		if (strcmp(name, entry->d_name) == 0)
+			last = number;
+	}
+	closedir(stream);
+	return last;
+}
+
+/* File i = 1, 2, ... of a part. A path that is too long is that of no file. */
+static void name_file(char path[PATH_BYTES], const struct kind *kind, const char *dir,
+		      enum mu_input_part part, int i)
+{
+	const char *name = part == MU_INPUT_VALIDATE ? kind->validate : kind->train;
+	int n;
+
+	if (name)
+		n = snprintf(path, PATH_BYTES, "%s/%s", dir, name);
+	else
+		n = snprintf(path, PATH_BYTES, "%s/data_batch_%d.bin", dir, i);
+	if (n >= PATH_BYTES)
+		*path = '\0';
+}
+
+/* Path of a file of this kind in the folder; false if it holds none. */
+static bool find_file(char path[PATH_BYTES], const struct kind *kind, const char *dir)
+{
+	name_file(path, kind, dir, MU_INPUT_TRAIN, kind->train ? 1 : last_batch(dir));
+	if (access(path, F_OK) == 0)
+		return true;
+	name_file(path, kind, dir, MU_INPUT_VALIDATE, 1);
+	return access(path, F_OK) == 0;
+}
+
+/* All kinds, in the folder and in those that the archives make; returns how many, keeps the last.
+ */
+static size_t find_sets(const char *dir, struct cifar *c, char *found, size_t nbytes)
+{
+	size_t n = 0, used = 0;
+	char path[PATH_BYTES], place[PATH_BYTES];
+
+	*found = '\0';
+	for (int i = 0; i < 2 * NUM_KINDS; i++) {
+		const struct kind *kind = &kinds[i / 2];
+
+		int length = snprintf(place, sizeof place, "%s%s%s", dir, i % 2 ? "/" : "",
+				      i % 2 ? kind->folder : "");
+
+		if (length >= PATH_BYTES || !find_file(path, kind, place))
+			continue;
+		if (used < nbytes)
+			used += (size_t)snprintf(found + used, nbytes - used, "%s%s", n ? ", " : "",
+						 path);
+		c->kind = kind;
+		memcpy(c->dir, place, sizeof place);
+		n++;
+	}
+	return n;
+}
+
+static size_t find_cifar(const char *dir, char *found, size_t nbytes)
+{
+	struct cifar c;
+
+	return find_sets(dir, &c, found, nbytes);
+}
+
+/* ---- reading them ---- */
+
+/* Bytes of a file, which must be whole records. */
+static enum mu_status measure(const struct cifar *c, const char *path, size_t *nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", path);
+	*nbytes = (size_t)status.st_size;
+	if (*nbytes == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected %s records of %zu bytes",
+			path, c->kind->name, c->record);
+	if (*nbytes % c->record != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: truncated, or no %s file: %zu bytes are not a multiple of the %zu "
+			"bytes of a record",
+			path, c->kind->name, *nbytes, c->record);
+out:
+	return st;
+}
+
+static enum mu_status read_file(uint8_t *out, const char *path, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	for (size_t done = 0; done < nbytes;) {
+		ssize_t n = read(fd, out + done, nbytes - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+		if (n == 0)
+			MU_FAIL(MU_ERR_IO, "%s: became shorter while it was read", path);
+		done += (size_t)n;
+	}
+out:
+	if (fd >= 0)
+		close(fd);
+	return st;
+}
+
+static enum mu_status check_labels(const struct cifar *c, const uint8_t *bytes, size_t n,
+				   const char *path, size_t classes)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		int label = bytes[i * c->record + c->kind->labels - 1];
+
+		if ((size_t)label >= classes)
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s: record %zu has label %d; labels must be from 0 to %zu", path,
+				i, label, classes - 1);
+	}
+out:
+	return st;
+}
+
+/* Every file, one behind the other; their sizes first, so that there is one allocation. */
+static enum mu_status read_files(struct mu_input *in, struct cifar *c, int n_files)
+{
+	enum mu_status st = MU_OK;
+	char path[PATH_BYTES];
+	size_t nbytes, total = 0, at = 0;
+
+	for (int i = 1; i <= n_files; i++) {
+		name_file(path, c->kind, c->dir, in->config.part, i);
+		MU_TRY(measure(c, path, &nbytes));
+		total += nbytes;
+	}
+	MU_TRY(MU_ALLOC(c->bytes, total, "CIFAR records"));
+	for (int i = 1; i <= n_files; i++) {
+		name_file(path, c->kind, c->dir, in->config.part, i);
+		MU_TRY(measure(c, path, &nbytes));
+		if (nbytes > total - at)
+			MU_FAIL(MU_ERR_IO, "%s: became longer while it was read", path);
+		MU_TRY(read_file(c->bytes + at, path, nbytes));
+		MU_TRY(check_labels(c, c->bytes + at, nbytes / c->record, path, in->classes));
+		at += nbytes;
+	}
+	in->n = at / c->record;
+out:
+	return st;
+}
+
+/* ---- the reader ---- */
+
+/* All 0 is the whole image. */
+static enum mu_status set_shape(struct mu_input *in, struct cifar *c)
+{
+	enum mu_status st = MU_OK;
+	const size_t *shape = in->config.shape;
+	bool whole = shape[0] + shape[1] + shape[2] == 0;
+
+	in->shape[0] = whole ? CHANNELS : shape[0];
+	in->shape[1] = whole ? SIDE : shape[1];
+	in->shape[2] = whole ? SIDE : shape[2];
+	if (in->shape[0] != CHANNELS || in->shape[1] - 1 >= SIDE || in->shape[2] - 1 >= SIDE)
+		MU_FAIL(MU_ERR_USAGE,
+			"image shape %zu,%zu,%zu with %s files: their images are 3,32,32; a shape "
+			"must be 3,H,W with H and W from 1 to 32",
+			shape[0], shape[1], shape[2], c->kind->name);
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (!isfinite(in->config.mean[i]) || !isfinite(in->config.std[i]) ||
+		    in->config.std[i] <= 0)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"cifar input: mean %g and std %g of channel %zu; both must be "
+				"finite and std above 0",
+				(double)in->config.mean[i], (double)in->config.std[i], i);
+out:
+	return st;
+}
+
+static enum mu_status open_cifar(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const char *dir = in->config.dir;
+	char found[2 * PATH_BYTES];
+	struct cifar *c;
+	size_t n;
+	int n_files = 1;
+
+	if (!dir || !*dir)
+		MU_FAIL(MU_ERR_USAGE, "no data folder given: the cifar reader needs one with %s",
+			mu_reader_cifar.files);
+	MU_TRY(MU_ALLOC(c, 1, "cifar reader"));
+	in->impl = c;
+	n = find_sets(dir, c, found, sizeof found);
+	if (n != 1)
+		MU_FAIL(MU_ERR_IO,
+			"%s: must hold one CIFAR data set, and there are %zu%s%s; "
+			"looked for %s",
+			dir, n, n ? ": " : "", found, mu_reader_cifar.files);
+	c->record = c->kind->labels + IMAGE;
+	in->classes = in->config.classes ? in->config.classes : c->kind->classes;
+	MU_TRY(set_shape(in, c));
+	/* If number 1 is missing, its name is told. */
+	if (in->config.part == MU_INPUT_TRAIN && !c->kind->train && last_batch(c->dir) > 1)
+		n_files = last_batch(c->dir);
+	MU_TRY(read_files(in, c, n_files));
+out:
+	return st;
+}
+
+static void close_cifar(struct mu_input *in)
+{
+	struct cifar *c = in->impl;
+
+	if (!c)
+		return;
+	mu_free(c->bytes);
+	mu_free(c);
+	in->impl = NULL;
+}
+
+/*
+ * In blocks of a fixed size, which compilers turn into vector code also at -O2. The last block
+ * begins early enough to be a whole one.
+ */
+static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n, float mean,
+		  float std)
+{
+	if (n < BLOCK) {
+		for (size_t i = 0; i < n; i++)
+			out[i] = ((float)pixels[i] - mean) / std;
+		return;
+	}
+	for (size_t i = 0; i < n; i += BLOCK) {
+		size_t at = i + BLOCK <= n ? i : n - BLOCK;
+
+		for (size_t j = 0; j < BLOCK; j++)
+			out[at + j] = ((float)pixels[at + j] - mean) / std;
+	}
+}
+
+/* One channel of a window, from the pixel in its upper left corner on. */
+static void cut(const struct mu_input *in, const uint8_t *corner, size_t channel, float *out)
+{
+	size_t h = in->shape[1], w = in->shape[2];
+	float mean = in->config.mean[channel], std = in->config.std[channel];
+
+	if (w == SIDE) {
+		scale(out, corner, h * SIDE, mean, std);
+		return;
+	}
+	for (size_t y = 0; y < h; y++)
+		scale(out + y * w, corner + y * SIDE, w, mean, std);
+}
+
+static void read_cifar(const struct mu_input *in, size_t record, float *data, float *label)
+{
+	const struct cifar *c = in->impl;
+	const uint8_t *bytes = c->bytes + record * c->record, *image = bytes + c->kind->labels;
+	size_t h = in->shape[1], w = in->shape[2];
+	size_t top = (SIDE - h) / 2, left = (SIDE - w) / 2;
+
+	for (size_t i = 0; i < CHANNELS; i++)
+		cut(in, image + i * PLANE + top * SIDE + left, i, data + i * h * w);
+	*label = image[-1];
+}
+
+static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
+{
+	const struct cifar *c = in->impl;
+	const float *mean = in->config.mean, *std = in->config.std;
+
+	snprintf(text, nbytes,
+		 "%s files in %s%s; a value is (pixel - mean) / std, mean %g,%g,%g, std %g,%g,%g",
+		 c->kind->name, c->dir,
+		 in->shape[1] * in->shape[2] < PLANE ? ", the middle of every image" : "",
+		 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0], (double)std[1],
+		 (double)std[2]);
+}
+
+const struct mu_reader mu_reader_cifar = {
+	.name = "cifar",
+	.help = "colour images of 32 x 32 pixels in CIFAR-10's or CIFAR-100's binary files",
+	.files = "data_batch_1.bin, ... and test_batch.bin, also in cifar-10-batches-bin, or "
+		 "train.bin and test.bin, also in cifar-100-binary",
+	.colour_images = true,
+	.knows_classes = true,
+	.find = find_cifar,
+	.open = open_cifar,
+	.close = close_cifar,
+	.describe = describe_cifar,
+	.read = read_cifar,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dist_allreduce: every worker sums its part of the gradients of all (the server end that it
+ * hosts), all get the sums, and each updates the whole model, so that all have the same states of
+ * the optimiser.
+ */
+#include "dist.h"
+
+static enum mu_status open_allreduce(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_comm_alloc(kv->topology, &kv->sums, kv->plan.n, "sums of gradients"));
+	MU_TRY(mu_kv_update_open(kv, &config->optim));
+	MU_TRY(mu_kv_server_open(kv, config, &mu_kv_policy_sync, kv->sums));
+	MU_TRY(mu_kv_worker_open(kv, kv->sums));
+out:
+	return st;
+}
+
+/* A rule that needs norms waits for all sums of the step, once. */
+static enum mu_status pull_all(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	double count;
+
+	if (kv->step_updated == kv->step)
+		goto out;
+	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+		MU_TRY(mu_kv_worker_pull(kv, b));
+	MU_TRY(mu_kv_worker_answers(kv, &count));
+	MU_TRY(mu_kv_update_all(kv, count, kv->sums));
+	kv->step_updated = kv->step;
+out:
+	return st;
+}
+
+static enum mu_status pull(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	double count;
+
+	if (kv->whole_steps)
+		return pull_all(kv);
+	MU_TRY(mu_kv_worker_pull(kv, bucket));
+	MU_TRY(mu_kv_worker_answers(kv, &count));
+	mu_clock_start(MU_CLOCK_UPDATE);
+	mu_kv_update_bucket(kv, bucket, count, kv->sums);
+	mu_clock_stop(MU_CLOCK_UPDATE);
+out:
+	return st;
+}
+
+const struct mu_kv_ops mu_kv_dist_allreduce = {
+	MU_KV_WORKER_OPS,    .name = "dist_allreduce", .hosted = true,
+	.synchronous = true, .open = open_allreduce,   .pull = pull,
+};

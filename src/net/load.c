@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A network from a shared object that a user compiled: see net.h. */
+#include <muster/net.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <muster/base.h>
+
+enum { NAME_BYTES = 64 }; /* of a network, as files hold it */
+
+#define COMPILE_AGAIN \
+	"compile it again with the headers of this version (pkg-config --cflags muster)"
+
+/* To open anything but a file could wait for ever, or try to run what is none. */
+static enum mu_status check_file(const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		MU_FAIL(MU_ERR_IO, "--network %s: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "--network %s: not a file", path);
+out:
+	return st;
+}
+
+/*
+ * The object is never unloaded, for the net and its layers point into it; the handle is given back
+ * at once, so that nobody need keep it.
+ */
+static enum mu_status find_export(const struct mu_network_export **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	char place[PATH_MAX];
+	const char *reason;
+	void *handle = NULL;
+
+	/* A name without a slash would be looked for in the system's folders of libraries. */
+	if ((size_t)snprintf(place, sizeof place, "%s%s", strchr(path, '/') ? "" : "./", path) >=
+	    sizeof place)
+		MU_FAIL(MU_ERR_IO, "--network %s: %s", path, strerror(ENAMETOOLONG));
+	handle = dlopen(place, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!handle) {
+		reason = dlerror();
+		MU_FAIL(MU_ERR_FORMAT,
+			"--network %s: cannot be loaded: %s; a model is a shared "
+			"object: " COMPILE_AGAIN " and cc -shared -fPIC",
+			path, reason ? reason : "no reason given");
+	}
+	*out = dlsym(handle, "mu_network_export");
+	if (!*out)
+		MU_FAIL(MU_ERR_FORMAT,
+			"--network %s: a shared object, but not a model: it has no symbol "
+			"mu_network_export, which MU_NETWORK_EXPORT(network) at the end of its "
+			"source makes",
+			path);
+out:
+	if (handle)
+		dlclose(handle);
+	return st;
+}
+
+static enum mu_status check_network(const struct mu_network *network, const char *path)
+{
+	enum mu_status st = MU_OK;
+
+	if (!network || !network->name || !*network->name || !network->build)
+		MU_FAIL(MU_ERR_FORMAT,
+			"--network %s: its struct mu_network needs a name and a build function",
+			path);
+	if (strlen(network->name) >= NAME_BYTES)
+		MU_FAIL(MU_ERR_FORMAT, "--network %s: the name %s has more than %d characters",
+			path, network->name, NAME_BYTES - 1);
+	for (int i = 0; i < 3; i++)
+		if (network->shape[i] == 0)
+			MU_FAIL(MU_ERR_FORMAT,
+				"--network %s: the shape of network %s, %zu,%zu,%zu, has a 0; "
+				"it is c,h,w of its usual input",
+				path, network->name, network->shape[0], network->shape[1],
+				network->shape[2]);
+out:
+	return st;
+}
+
+enum mu_status mu_network_load(const struct mu_network **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_network_export *model;
+
+	*out = NULL;
+	MU_TRY(check_file(path));
+	MU_TRY(find_export(&model, path));
+	if (model->abi != MU_ABI)
+		MU_FAIL(MU_ERR_FORMAT,
+			"--network %s: compiled for binary interface %d of Muster, and this is "
+			"%d: " COMPILE_AGAIN,
+			path, model->abi, MU_ABI);
+	MU_TRY(check_network(model->network, path));
+	*out = model->network;
+out:
+	return st;
+}
