@@ -8,7 +8,8 @@
 
 #include <muster/device.h>
 
-#define OP_MAX_TENSORS 3
+#define OP_MAX_TENSORS 4
+#define OP_NO_ROWS ((size_t)-1)
 
 struct op_case {
 	const char *name;
@@ -20,7 +21,7 @@ struct op_case {
 	bool in_place;
 	bool ref_only;    /* a use that nets do not make at present */
 	unsigned frozen;  /* bit i: nobody reads the gradient of input i */
-	size_t count;     /* softmax: rows that count; 0 = all */
+	size_t count;     /* softmax: rows that count; 0 = all, OP_NO_ROWS = none */
 	float smoothing;  /* softmax */
 	bool use_ignore;  /* softmax: predictions with label 1 are ignored */
 	int index;        /* position in the net */

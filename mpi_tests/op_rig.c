@@ -70,17 +70,19 @@ static void describe_operation(struct op_rig *rig, const struct op_rig_config *c
 		rig->in[i].needs_grad = train && !(c->frozen >> i & 1);
 		rig->in[i].nbytes = c->in[i].ndims ? mu_shape_n(&c->in[i]) * sizeof(float) : 0;
 		rig->out[i].shape = out;
-		rig->out[i].needs_grad = train && (op->n_params > 0 || c->frozen != 1);
 	}
+	for (int i = 0; i < OP_MAX_TENSORS; i++)
+		rig->out[i].needs_grad =
+			train && (op->n_params > 0 || c->frozen + 1 < 1u << op->n_inputs);
 }
 
-/* Give tensor t the layout that a 1x1 convolution of this device makes. */
-static enum mu_status take_layout(struct mu_device *device, enum mu_phase phase,
+/* Give tensor t the layout that a 1x1 convolution of `from` channels makes on this device. */
+static enum mu_status take_layout(struct mu_device *device, enum mu_phase phase, size_t from,
 				  struct mu_tensor *t)
 {
 	enum mu_status st = MU_OK;
 	size_t c = t->shape.dims[1];
-	struct mu_tensor in = {.shape = t->shape, .nbytes = t->nbytes}, out = {.shape = t->shape};
+	struct mu_tensor in = {.shape = t->shape}, out = {.shape = t->shape};
 	struct mu_tensor *links[2] = {&in, &out};
 	struct mu_convolution attr = {.filters = (int)c, .kernel = {1, 1}, .no_bias = true};
 	struct mu_op op = {
@@ -93,9 +95,11 @@ static enum mu_status take_layout(struct mu_device *device, enum mu_phase phase,
 		.inputs = links,
 		.outputs = links + 1,
 		.n_params = 1,
-		.params = {{.name = "weight", .shape = {4, {c, c, 1, 1}}}},
+		.params = {{.name = "weight", .shape = {4, {c, from, 1, 1}}}},
 	};
 
+	in.shape.dims[1] = from;
+	in.nbytes = mu_shape_n(&in.shape) * sizeof(float);
 	MU_TRY(device->ops->plan(device, &op));
 	MU_TRY(device->ops->copy_layout(device, out.layout, &t->layout));
 	t->nbytes = out.nbytes;
@@ -104,6 +108,32 @@ out:
 	device->ops->free_layout(device, out.layout);
 	device->ops->free_layout(device, op.params[0].layout);
 	return st;
+}
+
+bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts)
+{
+	bool sixteen = false;
+
+	for (int i = 0; i < OP_MAX_TENSORS && c->in[i].ndims; i++)
+		sixteen |= c->in[i].dims[1] % 16 == 0;
+	switch (layouts) {
+	case OP_LAYOUT_PLAIN: return true;
+	case OP_LAYOUT_ALL: return c->in[0].ndims == 4;
+	case OP_LAYOUT_ALL_OF_5: return c->in[0].ndims == 4 && sixteen;
+	default: return c->in[0].ndims == 4 && c->in[1].ndims > 0;
+	}
+}
+
+static enum mu_status choose_layout(struct op_rig *rig, const struct op_rig_config *config, int i)
+{
+	struct mu_tensor *t = &rig->in[i];
+	bool odd = i % 2 > 0, foreign[OP_LAYOUT_N] = {false, i == 0, true, true, true};
+
+	if (t->shape.ndims != 4 || !foreign[config->layouts])
+		return MU_OK;
+	if (config->layouts == OP_LAYOUT_ALL_OF_5 || (config->layouts == OP_LAYOUT_MIXED && odd))
+		return take_layout(rig->device, config->phase, 5, t);
+	return take_layout(rig->device, config->phase, t->shape.dims[1], t);
 }
 
 static enum mu_status keep_layout(struct mu_device *device, const struct mu_param *from,
@@ -117,12 +147,9 @@ static enum mu_status plan(struct op_rig *rig, const struct op_rig_config *confi
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = &rig->op;
-	int n_foreign = config->layouts == OP_LAYOUT_ALL ? op->n_inputs
-							 : config->layouts == OP_LAYOUT_FIRST;
 
-	for (int i = 0; i < n_foreign; i++)
-		if (rig->in[i].shape.ndims == 4)
-			MU_TRY(take_layout(rig->device, config->phase, &rig->in[i]));
+	for (int i = 0; i < op->n_inputs; i++)
+		MU_TRY(choose_layout(rig, config, i));
 	for (int i = 0; config->like && i < op->n_params; i++)
 		MU_TRY(keep_layout(rig->device, &config->like->op.params[i], &op->params[i]));
 	for (int i = 0; config->like && i < op->n_aux; i++)
@@ -334,7 +361,9 @@ enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values
 
 	rig->batch = (struct mu_batch){
 		.labels = values->labels,
-		.count = rig->c->count ? rig->c->count : n,
+		.count = rig->c->count == OP_NO_ROWS ? 0
+			 : rig->c->count             ? rig->c->count
+						     : n,
 		.use_ignore = rig->c->use_ignore,
 		.ignore_label = 1,
 		.label_smoothing = rig->c->smoothing,

@@ -30,8 +30,19 @@ struct op_block {
 
 enum { OP_MAX_BLOCKS = 2 * OP_MAX_TENSORS + 2 * MU_MAX_PARAMS, OP_MAX_OWNED = 48 };
 
-/* Which inputs come in the layout that a convolution of the device makes; the others are plain. */
-enum op_layouts { OP_LAYOUT_PLAIN, OP_LAYOUT_FIRST, OP_LAYOUT_ALL, OP_LAYOUT_N };
+/*
+ * Which inputs come in a layout that a convolution of the device makes; the others are plain. What
+ * layout that is depends on the channels of the convolution's own input: as many as its filters, or
+ * 5. MIXED: the one for inputs 0 and 2, the other for 1 and 3.
+ */
+enum op_layouts {
+	OP_LAYOUT_PLAIN,
+	OP_LAYOUT_FIRST,
+	OP_LAYOUT_ALL,
+	OP_LAYOUT_ALL_OF_5,
+	OP_LAYOUT_MIXED,
+	OP_LAYOUT_N
+};
 
 struct op_rig {
 	const struct op_case *c;
@@ -58,6 +69,13 @@ struct op_rig_config {
 /* Shapes that the case's operation has. Written independently of the devices. */
 struct mu_shape op_output_shape(const struct op_case *c);
 int op_n_params(const struct op_case *c, struct mu_shape *shapes);
+
+/*
+ * Can these layouts be others than those before them? Vectors are plain on every device; mixtures
+ * need two inputs; for channels that are no multiple of 16, what convolves them makes no difference
+ * on the devices so far.
+ */
+bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts);
 
 /* Random values, away from ties and kinks by more than 1/64. */
 enum mu_status op_values_init(struct op_values *values, const struct op_case *c);

@@ -199,8 +199,9 @@ static void test_too_large(void)
 
 /*
  * Every device trains a network for some steps; the losses agree with ref's to the tolerance:
- * float32 sums in another order. The seed is one for which no relu's input comes so close to zero
- * that devices see different signs; where that happens, losses part by 1e-3 within some steps.
+ * float32 sums in another order. (lenet, inception-bn-28-small and resnet: test_golden.) The seed
+ * is one for which no relu's input comes so close to zero that devices see different signs; where
+ * that happens, losses part by 1e-3 within some steps.
  */
 struct course {
 	const char *network;
@@ -214,8 +215,6 @@ struct course {
 enum { MAX_STEPS = 10, CLASSES = 10 };
 
 static const struct course courses[] = {
-	{"resnet", 20, 28, 2, 10, 0.01, 1e-5, false},
-	{"inception-bn-28-small", 0, 28, 2, 10, 0.01, 1e-5, true},
 	{"resnet-v1", 20, 28, 2, 3, 0.01, 1e-5, false},
 	{"googlenet", 0, 64, 2, 2, 0.001, 1e-5, true},
 	{"alexnet", 0, 67, 1, 2, 0.0005, 1e-5, true},

@@ -2,7 +2,8 @@
 /*
  * Local response normalisation on oneDNN, whose formula across channels is ours. oneDNN 2.6.3's
  * kernel for layouts with channels last is right for windows of 5 channels, the size that networks
- * use; planning others crashes or gives wrong gradients. Those work on plain tensors.
+ * use; planning others crashes or gives wrong gradients. Those work on plain tensors, or, where
+ * plain is channels last too (one channel, or images of one pixel), on blocks of 16 channels.
  */
 #include "cpu.h"
 
@@ -33,23 +34,18 @@ static enum mu_status plan_backward(struct cpu_plan *p, const dnnl_memory_desc_t
 	dnnl_lrn_desc_t desc;
 	dnnl_memory_desc_t have;
 	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[4];
-	int n = 0, grad, to;
+	struct cpu_arg args[4] = {{DNNL_ARG_SRC, in}, {DNNL_ARG_DIFF_DST, 0}};
+	int n = 2;
 
+	mu_cpu_tensor_md(&have, p->op->inputs[0]);
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_OUT_GRAD, 0), md, false, &args[1].memory));
 	CPU_DNNL(dnnl_lrn_backward_desc_init(&desc, dnnl_lrn_across_channels, md, md, a->size,
 					     a->alpha, a->beta, a->k));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
-	mu_cpu_tensor_md(&have, p->op->inputs[0]);
-	grad = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
-	to = dnnl_memory_desc_equal(&have, md) ? grad : mu_cpu_temporary(p, md);
-	args[n++] = (struct cpu_arg){DNNL_ARG_SRC, in};
-	args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_DST, mu_cpu_memory(p, md, CPU_OUT_GRAD, 0)};
-	args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_SRC, to};
 	if (workspace >= 0)
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
-	MU_TRY(mu_cpu_step(p, pd, n, args));
-	if (to != grad)
-		MU_TRY(mu_cpu_reorder(p, to, grad));
+	args[n++].arg = DNNL_ARG_DIFF_SRC;
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, md, mu_cpu_memory(p, &have, CPU_IN_GRAD, 0)));
 out:
 	return st;
 }
@@ -60,6 +56,22 @@ static bool channels_last(const dnnl_memory_desc_t *md)
 	       md->format_desc.blocking.strides[1] == 1;
 }
 
+/* The layout to work in, where the tensors have the layout `have`. */
+static void choose_layout(const struct mu_op *op, const dnnl_memory_desc_t *have,
+			  dnnl_memory_desc_t *md)
+{
+	const struct mu_lrn *a = op->attr;
+	const struct mu_shape *shape = &op->inputs[0]->shape;
+
+	*md = *have;
+	if (!channels_last(have) || a->size == 5)
+		return;
+	if (shape->dims[1] == 1 || shape->dims[2] * shape->dims[3] == 1)
+		mu_cpu_tag(md, shape, dnnl_nChw16c);
+	else
+		mu_cpu_plain(md, shape);
+}
+
 enum mu_status mu_cpu_plan_lrn(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
@@ -68,27 +80,25 @@ enum mu_status mu_cpu_plan_lrn(struct cpu_plan *p)
 	dnnl_memory_desc_t have, md, kept;
 	dnnl_primitive_desc_t pd = NULL, hint = NULL;
 	struct cpu_arg args[3];
-	int n = 0, workspace = -1, in;
+	int n = 1, workspace = -1;
 
 	mu_cpu_tensor_md(&have, op->inputs[0]);
-	md = have;
-	if (channels_last(&have) && ((const struct mu_lrn *)op->attr)->size != 5)
-		mu_cpu_plain(&md, &op->inputs[0]->shape);
-	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &have));
+	choose_layout(op, &have, &md);
 	MU_TRY(describe_forward(p, &md, &pd));
 	CPU_DNNL(dnnl_primitive_desc_clone(&hint, pd));
 	kept = *mu_cpu_query(pd, dnnl_query_workspace_md);
-	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &md, train, &in));
-	args[n++] = (struct cpu_arg){DNNL_ARG_SRC, in};
-	args[n++] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &md, CPU_OUT_DATA, 0)};
+	args[0].arg = DNNL_ARG_SRC;
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &md, train, &args[0].memory));
 	if (dnnl_memory_desc_get_size(&kept) > 0) {
 		workspace = mu_cpu_keep(p, &kept);
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
 	}
-	MU_TRY(mu_cpu_step(p, pd, n, args));
+	args[n++].arg = DNNL_ARG_DST;
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, &md, mu_cpu_memory(p, &have, CPU_OUT_DATA, 0)));
 	p->program = &p->impl->backward;
 	if (op->inputs[0]->needs_grad)
-		MU_TRY(plan_backward(p, &md, hint, in, workspace));
+		MU_TRY(plan_backward(p, &md, hint, args[0].memory, workspace));
 out:
 	dnnl_primitive_desc_destroy(hint);
 	return st;
