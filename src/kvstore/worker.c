@@ -150,6 +150,7 @@ static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
 		double seconds;
 
 		MU_TRY(mu_kv_server_poll(kv->server, &n));
+		MU_TRY(kv->server->policy->settle(kv->server));
 		MU_MPI(MPI_Testall(mu_count(wait->n), wait->requests, &done, ignore));
 		if (done && wait->own(kv, wait->bucket))
 			break;
