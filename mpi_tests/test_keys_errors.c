@@ -200,6 +200,8 @@ static void failing(struct mu_kv *kv, void *context)
 	}
 	fails(mu_kv_pull(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
 	fails(mu_kv_push(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
+	keys[0].key = 7;
+	fails(mu_kv_init(kv, 1, keys), mu_kv_rank(kv) == 0 ? MU_ERR_NUMERIC : MU_ERR_PEER, message);
 }
 
 /* A worker that has finished leaves others waiting. */
