@@ -160,8 +160,11 @@ static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
 		}
 		mu_waiter_nap(&waiter);
 		seconds = mu_waiter_overdue(&waiter);
-		if (seconds > 0)
-			mu_kv_server_tell_late(kv->server, seconds);
+		if (seconds <= 0)
+			continue;
+		mu_log_warn("worker %d has waited %.0f s for %s", kv->topology->index, seconds,
+			    wait->what);
+		mu_kv_server_tell_late(kv->server, seconds);
 	}
 out:
 	return st;
