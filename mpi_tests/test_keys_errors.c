@@ -138,6 +138,7 @@ static const struct mu_kv_config updated = {.updaters = updaters, .n_updaters = 
 static void halving(struct mu_kv *kv, void *context)
 {
 	struct mu_kv_item value = with(3, &values, 10000), push = with(3, &gradients, 10000);
+	const struct mu_kv_item nothing = {.key = 3, .row_length = 10};
 	float expected = 8;
 	size_t wrong = 0;
 
@@ -160,6 +161,10 @@ static void halving(struct mu_kv *kv, void *context)
 	for (size_t i = 0; i < 10000; i++)
 		wrong += w[i] != expected;
 	CHECK(wrong == 0);
+	/* Rows of no number need no array, and are a push all the same. */
+	must(mu_kv_push(kv, 1, &nothing, 0));
+	must(mu_kv_pull(kv, 1, &value, 0));
+	CHECK(w[0] == expected / 2);
 	/* Back to sums: none of the rounds before is touched. */
 	must(mu_kv_set_updater(kv, NULL));
 	must(mu_kv_push(kv, 1, &push, 0));
@@ -195,6 +200,8 @@ static void failing(struct mu_kv *kv, void *context)
 	}
 	fails(mu_kv_pull(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
 	fails(mu_kv_push(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
+	keys[0].key = 7;
+	fails(mu_kv_init(kv, 1, keys), mu_kv_rank(kv) == 0 ? MU_ERR_NUMERIC : MU_ERR_PEER, message);
 }
 
 /* A worker that has finished leaves others waiting. */

@@ -193,15 +193,39 @@ static void once(void)
 	test_order();
 }
 
+/* Between a step's pushes and its pulls workers may meet in a collective of their own. */
+static void meeting_workers(struct job *j, const struct model *m)
+{
+	long wrong = 0;
+
+	fill(m, mu_kv_weights(j->kv), 999, 0);
+	must(mu_kv_weights_init(j->kv));
+	fill(m, mu_kv_gradients(j->kv), 1, 0);
+	for (int step = 0; step < 8; step++) {
+		long n = 1;
+
+		must(mu_kv_step_begin(j->kv, 1));
+		for (size_t k = m->n_keys; k-- > 0;)
+			must(mu_kv_push_ready(j->kv, k));
+		must(mu_allreduce_long(&n, 1, MPI_SUM, topology.peers));
+		wrong += n != j->n_workers;
+	}
+	CHECK(wrong == 0);
+	must(mu_kv_finish(j->kv));
+}
+
 static void test_type(const char *type)
 {
 	for (size_t i = 0; i < CASES; i++) {
 		struct job empty = {.config = config_of(i)};
+		struct job meeting = {.config = config_of(i)};
 
 		test_bits(&odd, i, type);
 		test_bits(&tiny, i, type);
 		empty.config.type = type;
 		job_run(&empty, &odd, empty_worker);
+		meeting.config.type = type;
+		job_run(&meeting, &odd, meeting_workers);
 	}
 }
 

@@ -172,6 +172,7 @@ static enum mu_status time_one(struct job *j, struct load *l, way_fn way, double
 	start = mu_now();
 	MU_TRY(way(j, l));
 	*seconds = mu_now() - start;
+	MU_TRY(mu_kv_barrier(j->kv)); /* others may still pull what this worker owns */
 	MU_TRY(mu_allreduce_double(seconds, 1, MPI_MAX, j->t.peers));
 out:
 	return st;
@@ -221,6 +222,7 @@ static enum mu_status prepare(struct job *j, struct load *l)
 	MU_TRY(by_store(j, l));
 	if (j->synchronous)
 		MU_TRY(check_sums(j, l, (float)j->t.num_workers));
+	MU_TRY(mu_kv_barrier(j->kv));
 	fill(j, l);
 	MU_TRY(by_allreduce(j, l));
 	MU_TRY(time_one(j, l, by_store, &once));

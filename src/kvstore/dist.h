@@ -100,7 +100,7 @@ struct mu_kv_server {
 	/* dist_sync: the round. */
 	size_t n_waiting;  /* workers whose order is here */
 	size_t round_left; /* parts of the round still to be updated; 0 = no round is open */
-	bool whole_due;    /* all are summed, and to be updated together */
+	bool whole_due;    /* all are summed, and to be updated together: see settle */
 	double round_count, round_lr;
 };
 
@@ -115,7 +115,7 @@ struct mu_kv_policy {
 	enum mu_status (*pull)(struct mu_kv_server *s, size_t w);
 	/* Worker w is done for good. */
 	enum mu_status (*finish)(struct mu_kv_server *s, size_t w);
-	/* Do what had to wait for the worker of this rank. */
+	/* The worker of a hosted end waits for weights: do what had to wait for that. */
 	enum mu_status (*settle)(struct mu_kv_server *s);
 };
 

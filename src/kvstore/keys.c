@@ -286,6 +286,18 @@ out:
 	return st;
 }
 
+/* Owners make the keys, from this part on, and get their values: worker 0's part of an init. */
+static enum mu_status make_first(struct mu_keys *keys, size_t first_part, size_t n,
+				 const struct mu_kv_item *items)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(keys->ops->make(keys, first_part));
+	MU_TRY(send_first(keys, n, items));
+out:
+	return st;
+}
+
 enum mu_status mu_kv_init(struct mu_kv *kv, size_t n, const struct mu_kv_item *items)
 {
 	enum mu_status st = MU_OK;
@@ -298,11 +310,9 @@ enum mu_status mu_kv_init(struct mu_kv *kv, size_t n, const struct mu_kv_item *i
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(mu_key_add(&keys->table, items[i].key, items[i].arrays[0].n,
 				  items[i].arrays[0].dtype));
-	if (kv->topology->index == 0) {
-		MU_TRY(keys->ops->make(keys, first));
-		MU_TRY(send_first(keys, n, items));
-	}
-	MU_TRY(mu_kv_barrier(kv));
+	if (kv->topology->index == 0)
+		st = make_first(keys, first, n, items);
+	MU_TRY(mu_keys_agree_first(keys, st, "mu_kv_init"));
 out:
 	return st;
 }

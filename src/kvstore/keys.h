@@ -107,6 +107,11 @@ enum mu_status mu_keys_serve(struct mu_kv *kv);
 
 /* Is this a worker of a store of keys? */
 enum mu_status mu_keys_check_store(const struct mu_kv *kv, const char *call);
+/*
+ * How worker 0 fared with what it did for all; the others pass MU_OK. MU_OK everywhere, or its
+ * error there and MU_ERR_PEER with its message on the others. Collective over workers.
+ */
+enum mu_status mu_keys_agree_first(struct mu_keys *keys, enum mu_status mine, const char *call);
 /* What an item says, against the table: keys_check.c. */
 enum mu_use { MU_USE_PUSH, MU_USE_PULL, MU_USE_PUSHPULL, MU_USE_ROWS };
 enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,

@@ -2,6 +2,7 @@
 /*
  * What the caller says, against the table of keys, before anything is sent.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,26 @@ enum mu_status mu_keys_check_store(const struct mu_kv *kv, const char *call)
 			call, kv->n_slices);
 	if (kv->topology->role != MU_ROLE_WORKER)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_kv_serve", call);
+out:
+	return st;
+}
+
+enum mu_status mu_keys_agree_first(struct mu_keys *keys, enum mu_status mine, const char *call)
+{
+	enum mu_status st = MU_OK;
+	struct {
+		uint64_t failed;
+		char text[248];
+	} verdict = {0};
+
+	if (mine != MU_OK) {
+		verdict.failed = 1;
+		snprintf(verdict.text, sizeof verdict.text, "%s", mu_trace_message());
+	}
+	MU_TRY(keys->ops->bcast(keys, &verdict, sizeof verdict));
+	MU_TRY(mine);
+	if (verdict.failed)
+		MU_FAIL(MU_ERR_PEER, "%s failed on worker 0: %s", call, verdict.text);
 out:
 	return st;
 }

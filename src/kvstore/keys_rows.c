@@ -27,9 +27,8 @@ static size_t count_rows(const struct mu_kv_item *item, const struct mu_key_part
 static void copy_rows(const struct mu_kv_item *item, const struct mu_key_part *part, size_t nbytes,
 		      char *packed, bool pack)
 {
-	char *rows = item->arrays[0].data;
-
 	for (size_t i = 0; i < item->n_rows; i++) {
+		char *rows = item->arrays[0].data; /* without rows there may be no array */
 		size_t at;
 		size_t n = mu_row_in_run(item->rows[i], item->row_length, part->from, part->n, &at);
 		size_t start = (size_t)item->rows[i] * item->row_length;

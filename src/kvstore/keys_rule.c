@@ -206,11 +206,6 @@ static enum mu_status visit_states(struct mu_kv *kv, const char *call, const str
 {
 	enum mu_status st = MU_OK;
 	struct mu_keys *keys = kv->keys;
-	struct {
-		uint64_t failed;
-		char text[248];
-	} verdict = {0};
-	enum mu_status mine = MU_OK;
 
 	MU_TRY(mu_keys_check_store(kv, call));
 	if (keys->rule.kind != MU_RULE_OPTIM)
@@ -219,16 +214,9 @@ static enum mu_status visit_states(struct mu_kv *kv, const char *call, const str
 	/* The rule in force, told again, is obeyed when all earlier pushes are in: no more is
 	 * meant. */
 	MU_TRY(keys->ops->rule(keys, &keys->rule));
-	if (kv->topology->index == 0) {
-		mine = visit_all(keys, v);
-		verdict.failed = mine != MU_OK;
-		snprintf(verdict.text, sizeof verdict.text, "%s",
-			 mine != MU_OK ? mu_trace_message() : "");
-	}
-	MU_TRY(keys->ops->bcast(keys, &verdict, sizeof verdict));
-	MU_TRY(mine);
-	if (verdict.failed)
-		MU_FAIL(MU_ERR_PEER, "%s failed on worker 0: %s", call, verdict.text);
+	if (kv->topology->index == 0)
+		st = visit_all(keys, v);
+	MU_TRY(mu_keys_agree_first(keys, st, call));
 out:
 	return st;
 }

@@ -383,8 +383,6 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n)
 	if (s->stopped)
 		goto out;
 	MU_TRY(handle_messages(s, n));
-	if (s->flat)
-		MU_TRY(s->policy->settle(s));
 	if (s->n_finished == s->n_workers) {
 		MU_TRY(stop(s));
 		s->stopped = true;

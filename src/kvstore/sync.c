@@ -123,15 +123,23 @@ out:
 }
 
 /*
- * A hosted end must not wait for the others' sums before its own worker has pushed all: others may
- * need just that for theirs.
+ * A hosted end does this only when its worker waits for weights. Before that others may need the
+ * worker's own pushes for their sums, or may meet it in a collective of its program: all workers
+ * reach that and their pulls in one order, but see their last gradients come at different times.
  */
 static enum mu_status settle(struct mu_kv_server *s)
 {
-	if (!s->whole_due || (s->flat && s->kv->buckets_left > 0))
+	if (!s->whole_due)
 		return MU_OK;
 	s->whole_due = false;
 	return update_whole(s);
+}
+
+/* The last part of the round is summed. */
+static enum mu_status whole_due(struct mu_kv_server *s)
+{
+	s->whole_due = true;
+	return s->flat ? MU_OK : settle(s);
 }
 
 static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
@@ -143,8 +151,8 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 	s->round_left--;
 	if (s->optim && s->kv->whole_steps) {
 		sum_to(s, p, mu_kv_inbox(s, p, 0));
-		s->whole_due = s->round_left == 0;
-		MU_TRY(settle(s));
+		if (s->round_left == 0)
+			MU_TRY(whole_due(s));
 		goto out;
 	}
 	MU_TRY(forget_sends(s, p));
@@ -174,10 +182,8 @@ static enum mu_status open_round(struct mu_kv_server *s)
 		MU_TRY(mu_kv_server_answer(s, w, s->round_lr));
 	for (size_t p = 0; p < s->n_parts; p++)
 		MU_TRY(update_if_complete(s, p));
-	if (s->optim && s->kv->whole_steps && s->n_parts == 0) { /* the others wait for its sums */
-		s->whole_due = true;
-		MU_TRY(settle(s));
-	}
+	if (s->optim && s->kv->whole_steps && s->n_parts == 0) /* the others wait for its sums */
+		MU_TRY(whole_due(s));
 out:
 	return st;
 }

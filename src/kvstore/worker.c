@@ -150,6 +150,7 @@ static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
 		double seconds;
 
 		MU_TRY(mu_kv_server_poll(kv->server, &n));
+		MU_TRY(kv->server->policy->settle(kv->server));
 		MU_MPI(MPI_Testall(mu_count(wait->n), wait->requests, &done, ignore));
 		if (done && wait->own(kv, wait->bucket))
 			break;
@@ -159,8 +160,11 @@ static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
 		}
 		mu_waiter_nap(&waiter);
 		seconds = mu_waiter_overdue(&waiter);
-		if (seconds > 0)
-			mu_kv_server_tell_late(kv->server, seconds);
+		if (seconds <= 0)
+			continue;
+		mu_log_warn("worker %d has waited %.0f s for %s", kv->topology->index, seconds,
+			    wait->what);
+		mu_kv_server_tell_late(kv->server, seconds);
 	}
 out:
 	return st;
