@@ -117,6 +117,8 @@ enum mu_status mu_kv_weights_init(struct mu_kv *kv);
 enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count);
 enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key);
 enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key);
+/* Let messages under way move on; for long work between steps. mu_kv_push_ready does the same. */
+enum mu_status mu_kv_poll(struct mu_kv *kv);
 enum mu_status mu_kv_step_end(struct mu_kv *kv);
 /*
  * Fetch the newest weights without pushing (dist_async at the end of an epoch; elsewhere it does

@@ -274,6 +274,11 @@ out:
 	return st;
 }
 
+enum mu_status mu_kv_poll(struct mu_kv *kv)
+{
+	return kv->ops->poll ? kv->ops->poll(kv) : MU_OK;
+}
+
 static enum mu_status push_ready(struct mu_kv *kv, size_t key)
 {
 	enum mu_status st = MU_OK;
@@ -284,8 +289,7 @@ static enum mu_status push_ready(struct mu_kv *kv, size_t key)
 		kv->buckets_left--;
 		MU_TRY(kv->ops->push(kv, bucket));
 	}
-	if (kv->ops->poll)
-		MU_TRY(kv->ops->poll(kv));
+	MU_TRY(mu_kv_poll(kv));
 out:
 	return st;
 }

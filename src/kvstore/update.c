@@ -8,13 +8,15 @@ enum mu_status mu_kv_update_open(struct mu_kv *kv, const struct mu_optim_config 
 {
 	enum mu_status st = MU_OK;
 	const size_t n = kv->plan.n_buckets;
+	struct mu_optim_config optim = *config;
 	struct mu_piece *pieces = NULL;
 
+	optim.prior = false; /* this worker's weights are never older than its gradients */
 	MU_TRY(MU_ALLOC(pieces, n, "pieces of the optimizer"));
 	for (size_t b = 0; b < n; b++)
 		pieces[b] = (struct mu_piece){kv->plan.buckets[b].at, kv->plan.buckets[b].n,
 					      kv->plan.buckets[b].at};
-	MU_TRY(mu_optim_new(&kv->optim, config, kv->slices, kv->n_slices, pieces, n));
+	MU_TRY(mu_optim_new(&kv->optim, &optim, kv->slices, kv->n_slices, pieces, n));
 	MU_TRY(mu_kv_norms_init(&kv->norms, kv->optim, MPI_COMM_NULL, 1));
 out:
 	mu_free(pieces);

@@ -75,6 +75,8 @@ static enum mu_status backward(struct train_run *run, struct mu_plan *plan, bool
 		MU_TRY(st);
 		if (push)
 			MU_TRY(push_layer(run, l));
+		else
+			MU_TRY(mu_kv_poll(run->kv)); /* others may need what is under way here */
 	}
 out:
 	return st;

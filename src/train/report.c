@@ -170,7 +170,8 @@ static void report_optimizer(const struct train_run *run, size_t count)
 static void report_batch(const struct train_run *run)
 {
 	const struct train_options *v = &run->options;
-	size_t batch = run->train.config.batch, period = (size_t)v->update_period;
+	size_t batch = run->train.config.batch, asked = (size_t)v->update_period;
+	size_t period = asked < run->steps ? asked : run->steps; /* an epoch ends an update */
 	size_t mine = batch * period, all = mine * (size_t)run->topology.num_workers;
 	char updates[96] = "", steps[64] = "steps";
 

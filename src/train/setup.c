@@ -283,6 +283,11 @@ enum mu_status mu_train_summary(const struct train_options *v)
 	struct mu_net *net = NULL;
 	struct mu_plan *plan = NULL;
 
+	if (v->global_batch_size)
+		MU_FAIL(MU_ERR_USAGE,
+			"--summary with --global-batch-size %ld: how many workers share it is not "
+			"known here; give --batch-size, of one worker",
+			v->global_batch_size);
 	MU_TRY(mu_network_find(&network, v->network));
 	MU_TRY(find_shape(v, network, model.shape));
 	model.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
