@@ -294,6 +294,15 @@ const struct op_case op_cases[] = {
 	{"softmax 1 of 4 counts", .kind = MU_OP_SOFTMAX, IN(VECTOR(4, 7)), .count = 1},
 	{"softmax batch 1", .kind = MU_OP_SOFTMAX, IN(VECTOR(1, 2))},
 	{"softmax 1000 classes", .kind = MU_OP_SOFTMAX, IN(VECTOR(3, 1000)), .count = 2},
+	{"softmax smooth", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 7)), .count = 4, .smoothing = 0.3f},
+	{"softmax ignore", .kind = MU_OP_SOFTMAX, IN(VECTOR(9, 3)), .use_ignore = true},
+	{"softmax steps", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 5, 4, 3))},
+	{"softmax steps, 16", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 16, 2, 5)), .count = 2},
+	{"softmax steps, ignore", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 17, 6, 1)), .count = 2,
+	 .smoothing = 0.1f, .use_ignore = true},
+	{"softmax steps, 32", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 3, 3)), .smoothing = 0.9f},
+	{"softmax one step", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 3, 1, 1)), .use_ignore = true},
+	{"softmax steps frozen", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 2, 2)), .frozen = 1},
 };
 /* clang-format on */
 

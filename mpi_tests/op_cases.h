@@ -22,6 +22,8 @@ struct op_case {
 	bool ref_only;    /* a use that nets do not make at present */
 	unsigned frozen;  /* bit i: nobody reads the gradient of input i */
 	size_t count;     /* softmax: rows that count; 0 = all, OP_NO_ROWS = none */
+	float smoothing;  /* softmax */
+	bool use_ignore;  /* softmax: predictions with label 1 are ignored */
 	int index;        /* position in the net */
 	double tolerance; /* against ref; 0 = OP_TOLERANCE */
 };

@@ -155,6 +155,18 @@ const struct op_literal op_literals[] = {
 		.in = {0, 1.09861229f, 7, 7}, .labels = {0, 1}, .out = {0.25f, 0.75f, 0.5f, 0.5f},
 		.in_grad = {-0.75f, 0.75f, 0, 0}, .loss = 1.38629436112, /* ln 4 */
 	},
+	{
+		/*
+		 * Three positions: 1 : 3 and 1 : 1, both with label 0, and one that is ignored.
+		 * Targets are 3/4 for the label, 1/4 for the other class.
+		 */
+		.c = {"softmax of steps by hand", .kind = MU_OP_SOFTMAX, IN(IMAGE(1, 2, 1, 3)),
+		      .smoothing = 0.5f, .use_ignore = true},
+		.in = {-1.09861229f, 5, 7, 0, 5, 7}, .labels = {0, 0, 1},
+		.out = {0.25f, 0.5f, 0.5f, 0.75f, 0.5f, 0.5f},
+		.in_grad = {0.25f - 0.75f, 0.5f - 0.75f, 0, 0.75f - 0.25f, 0.5f - 0.25f, 0},
+		.loss = 1.80478846950, /* 3/4 ln 4 + 1/4 ln(4/3) + ln 2 */
+	},
 };
 
 const struct op_refusal op_refusals[] = {
@@ -210,8 +222,8 @@ const struct op_refusal op_refusals[] = {
 		.message = "it must be (2, 60)",
 	},
 	{
-		.kind = MU_OP_SOFTMAX, .in = IMAGE(2, 3, 1, 1), .out = IMAGE(2, 3, 1, 1),
-		.message = "(n, classes)",
+		.kind = MU_OP_SOFTMAX, .in = IMAGE(2, 3, 1, 2), .out = IMAGE(2, 3, 2, 1),
+		.message = "(2, 3, 2, 1); it must be (2, 3, 1, 2)",
 	},
 	{LRN(4, .alpha = 1, .beta = 1, .k = 1), .in = IMAGE(1, 3, 1, 1), .out = IMAGE(1, 3, 1, 1),
 	 .message = "size 4"},

@@ -13,7 +13,7 @@ struct op_literal {
 	struct op_case c;
 	enum mu_phase phase;
 	float in[9], second[4]; /* the inputs */
-	float params[2][4], aux[2][2], out_grad[6], labels[2];
+	float params[2][4], aux[2][2], out_grad[6], labels[3];
 	float out[6], in_grad[9], second_grad[4], param_grads[2][4], aux_grads[2][2];
 	double loss;
 };

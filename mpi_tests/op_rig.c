@@ -364,6 +364,9 @@ enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values
 		.count = rig->c->count == OP_NO_ROWS ? 0
 			 : rig->c->count             ? rig->c->count
 						     : n,
+		.use_ignore = rig->c->use_ignore,
+		.ignore_label = 1,
+		.label_smoothing = rig->c->smoothing,
 		.seed = 11,
 		.epoch = 5,
 		.step = 3,

@@ -177,13 +177,14 @@ static enum mu_status fill_batch(struct op_values *values, const struct op_case 
 {
 	enum mu_status st = MU_OK;
 	size_t n = c->in[0].dims[0];
+	size_t predictions = features(&c->in[0]) / c->in[0].dims[1] * n;
 
-	MU_TRY(MU_ALLOC(values->labels, n, "labels"));
+	MU_TRY(MU_ALLOC(values->labels, predictions, "labels"));
 	MU_TRY(MU_ALLOC(values->ids, n, "ids"));
-	for (size_t s = 0; s < n; s++) {
-		values->labels[s] = (float)((7 * s + 1) % c->in[0].dims[1]);
+	for (size_t i = 0; i < predictions; i++)
+		values->labels[i] = (float)((7 * i + 1) % c->in[0].dims[1]);
+	for (size_t s = 0; s < n; s++)
 		values->ids[s] = (uint32_t)(1000 + 3 * s);
-	}
 out:
 	return st;
 }

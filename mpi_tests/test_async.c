@@ -39,7 +39,7 @@ static void async_worker(struct job *j, const struct model *m)
 	struct mu_kv_staleness stale;
 
 	memset(w, 0, n * sizeof *w);
-	must(mu_kv_init(j->kv));
+	must(mu_kv_weights_init(j->kv));
 	for (int step = 1; step <= 3 + j->worker; step++) {
 		for (size_t i = 0; i < n; i++)
 			g[i] = (float)(1 + j->worker);
@@ -47,7 +47,7 @@ static void async_worker(struct job *j, const struct model *m)
 	}
 	must(mu_kv_step_end(j->kv));
 	must(mu_barrier(topology.peers));
-	must(mu_kv_pull(j->kv));
+	must(mu_kv_fetch(j->kv));
 	for (int i = 0; i < j->n_workers; i++) {
 		total += (float)((3 + i) * (1 + i));
 		pushes += 3 + i;
@@ -77,7 +77,7 @@ static void staleness_worker(struct job *j, const struct model *m)
 {
 	struct mu_kv_staleness stale = {0};
 
-	must(mu_kv_init(j->kv));
+	must(mu_kv_weights_init(j->kv));
 	for (int turn = 0; turn < 8; turn++) {
 		if (turn % 2 == j->worker) {
 			push_pull(j, m->n_keys, 1, 1);
@@ -106,7 +106,7 @@ static void schedule_worker(struct job *j, const struct model *m)
 {
 	int n = j->n_workers;
 
-	must(mu_kv_init(j->kv));
+	must(mu_kv_weights_init(j->kv));
 	for (int step = 0; step < 4; step++) {
 		push_pull(j, m->n_keys, 10, 1);
 		/*

@@ -100,9 +100,46 @@ misused 3 'lr: -1 is out of range' $mlp --lr -1
 for value in "batch-size 1.5" "batch-size ten" "lr fast" "lr nan" "lr 0.1x" "num-epochs 3x" "seed 0x10"; do
 	misused 1 "${value% *}.*\"${value#* }\"" $mlp --${value% *}=${value#* }
 done
+both misused 'loss: unknown metric "foo".*: ce, nll, perplexity' $mlp --loss ce,foo
+misused 1 'loss: unknown metric "".*: ce, nll, perplexity' $mlp --loss ce,
+misused 1 'loss: unknown metric "accuracy".*: ce, nll, perplexity' $mlp --loss accuracy
+both misused 'label-smoothing 1: it must be below 1' $mlp --label-smoothing 1
+misused 1 'label-smoothing: -0.1 is out of range' $mlp --label-smoothing -0.1
+misused 1 'update-period: 0 is out of range' $mlp --update-period 0
+misused 3 'global-batch-size 30 .*2 workers times --update-period' \
+	--network mlp --data-dir set --global-batch-size 30 --update-period 2 $plain
 both misused 'lr-step-epochs.*ten' $mlp --lr-step-epochs 10,ten
 both misused 'image-shape 1,28' --network mlp --benchmark 1 --image-shape 1,28
 misused 1 'image-shape 1,-28,28' --network mlp --benchmark 1 --image-shape 1,-28,28
+
+part "networks"
+net="--benchmark 1 --batch-size 2 $plain"
+both misused 'num-classes: -1 is out of range' --network mlp --num-classes -1 $net
+both misused 'num-classes 1: at least 2 .*0 for the network' --network mlp --num-classes 1 $net
+train 1 --network mlp --num-classes 0 --num-batches 1 --num-epochs 1 $net # 0: the network's own, 10
+expect 'network mlp: 109386 parameters'
+misused 1 'lenet: convolution1 has an input of 1 x 12, and its window of 5 x 5 .* at least 5 x 5: a larger image' \
+	--network lenet --image-shape 1,6,28 $net
+both misused 'mixed_8_tower_conv_1_conv2d has an input of 2 x 2, .* at least 3 x 3' \
+	--network inception-v3 --image-shape 3,60,60 $net
+misused 3 'pooling4 has an input of 1 x 1, .* at least 2 x 2' --network vgg --image-shape 3,31,31 $net
+misused 1 'pooling4 has an input' --network vgg --image-shape 3,31,31 --summary
+both misused 'num-layers 15: network vgg .*11, 13, 16, 19' --network vgg --num-layers 15 $net
+misused 1 'num-layers 51: network resnext .*50, 101, 152' --network resnext --num-layers 51 $net
+both misused 'num-layers 19: network resnet .*height 224; .*18, 34, 50, 101, 152' \
+	--network resnet --num-layers 19 --image-shape 3,224,224 $net
+misused 1 'num-layers 51: network resnet-v1 .*height 20; .*8, 14, 20' \
+	--network resnet-v1 --num-layers 51 --image-shape 3,20,20 $net
+misused 1 'num-layers 16: network alexnet comes in one depth' --network alexnet --num-layers 16 $net
+
+part "memory"
+# Refused before anything large is allocated, or the machine would suffer.
+memory="--network resnet --num-layers 50 --image-shape 3,224,224 --benchmark 1 $plain"
+both refused 'network resnet needs about .* GB for a batch of 1000000; .*a batch of about \d+ would fit' \
+	$memory --batch-size 1000000
+refused 1 'for a batch of 10000000; .*a batch of about \d+ would fit' $memory --batch-size 10000000
+refused 1 'network mlp needs about .* GB for weights .*: no batch fits' \
+	--network mlp --image-shape 3,90000,90000 --benchmark 1 --batch-size 1 $plain
 
 part "contradictions"
 both misused 'batch-size.*global-batch-size' $mlp --global-batch-size 40
@@ -207,10 +244,13 @@ echo more >>$labels
 refused 1 "$labels" $bad
 fresh
 poke $labels 25 '\n'
-both refused "$labels: record 17 has label 10" $bad
+both refused "$labels: record 17 has label 10; .* 0 to 9, for a network of 10 classes .--num-classes" $bad
+train 1 $bad --num-epochs 1 --num-classes 11
 fresh
 poke bad/t10k-labels-idx1-ubyte 8 '\377'
 refused 3 't10k-labels-idx1-ubyte: record 0 has label 255' $bad
+fresh
+both refused "$labels: record \d+ has label [4-9]; labels must be from 0 to 3" $bad --num-classes 4
 fresh
 cp whole/t10k-images-idx3-ubyte $images
 refused 1 'holds 100 records.*holds 300' $bad

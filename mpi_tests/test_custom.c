@@ -386,7 +386,7 @@ static void test_abi(void)
 		{"mu_pooling", sizeof(struct mu_pooling), 28},
 		{"mu_batch_norm", sizeof(struct mu_batch_norm), 12},
 		{"mu_lrn", sizeof(struct mu_lrn), 16},
-		{"mu_batch", sizeof(struct mu_batch), 56},
+		{"mu_batch", sizeof(struct mu_batch), 72},
 		{"mu_layer_array", sizeof(struct mu_layer_array), 72},
 		{"mu_layer", sizeof(struct mu_layer), 704},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},

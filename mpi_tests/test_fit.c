@@ -5,69 +5,18 @@
  * the same model as one worker of batch N b; the same run twice gives the same bits; so do other
  * numbers of servers; dist_async learns.
  */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <muster/base.h>
 #include <muster/comm.h>
-#include <muster/net.h>
 #include <muster/storage.h>
-#include <muster/train.h>
 
 #include "check.h"
-#include "scratch.h"
-
-enum { N_TRAIN = 211, N_VALIDATE = 50, SIDE = 28 };
-
-/* Class c is a bright square at a place of its own, in noise. */
-static void draw(uint8_t *image, size_t i, size_t label)
-{
-	struct mu_random random = {.seed = 5, .purpose = MU_RANDOM_TEST, .sample = i};
-	size_t row = 3 + label / 4 * 8, column = 2 + label % 4 * 7;
-
-	for (size_t k = 0; k < SIDE * SIDE; k++) {
-		bool inside = k / SIDE - row < 5 && k % SIDE - column < 5;
-
-		image[k] = (uint8_t)(mu_random_below(&random, k, 120) + (inside ? 100 : 0));
-	}
-}
-
-static void write_part(const char *folder, const char *part, size_t n)
-{
-	struct mu_idx images = {3, {n, SIDE, SIDE}, malloc(n * SIDE * SIDE)},
-		      labels = {1, {n}, malloc(n)};
-	char path[2 * SCRATCH_BYTES];
-
-	for (size_t i = 0; i < n; i++) {
-		labels.data[i] = (uint8_t)(i * 7 % 10);
-		draw(images.data + i * SIDE * SIDE, i, labels.data[i]);
-	}
-	snprintf(path, sizeof path, "%s/%s-images-idx3-ubyte", folder, part);
-	CHECK(mu_idx_write(path, &images) == MU_OK);
-	snprintf(path, sizeof path, "%s/%s-labels-idx1-ubyte", folder, part);
-	CHECK(mu_idx_write(path, &labels) == MU_OK);
-	mu_idx_release(&images);
-	mu_idx_release(&labels);
-}
+#include "fit_data.h"
 
 struct job {
 	MPI_Comm comm;
 	const char *store, *optimizer, *model;
 	int servers, batch;
 };
-
-/* mu_train with the words of a line. */
-static enum mu_status run_line(MPI_Comm comm, char *line)
-{
-	char *argv[32], *rest = line;
-	struct mu_train_end end;
-	int argc = 0;
-
-	for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-		argv[argc++] = word;
-	argv[argc] = NULL;
-	return mu_train(comm, argc, argv, &end);
-}
 
 static enum mu_status run(const struct job *job, const char *folder)
 {
@@ -79,17 +28,13 @@ static enum mu_status run(const struct job *job, const char *folder)
 		 "--num-servers %d",
 		 folder, folder, job->model, job->store, job->optimizer, job->batch,
 		 job->servers ? job->servers : -1);
-	return run_line(job->comm, line);
+	return fit_run(job->comm, line);
 }
 
 /* Largest difference between arrays of two models; they are in plain order in the files. */
 static double difference(const char *folder, const char *a, const char *b)
 {
-	static const struct {
-		const char *name;
-		int ndims;
-		size_t dims[4];
-	} arrays[] = {
+	static const struct fit_array arrays[] = {
 		{"arg/convolution0_weight", 4, {20, 1, 5, 5}},
 		{"arg/convolution1_weight", 4, {50, 20, 5, 5}},
 		{"arg/convolution1_bias", 1, {50}},
@@ -107,15 +52,11 @@ static double difference(const char *folder, const char *a, const char *b)
 		for (int d = 0; d < arrays[i].ndims; d++)
 			n *= arrays[i].dims[d];
 		for (int f = 0; f < 2; f++) {
-			struct mu_array_file *file = NULL;
 			char path[2 * SCRATCH_BYTES];
 
 			snprintf(path, sizeof path, "%s/%s-0002.h5", folder, names[f]);
-			if (!CHECK(mu_array_file_open(&file, path) == MU_OK))
+			if (!fit_read_array(path, &arrays[i], values[f]))
 				return INFINITY;
-			CHECK(mu_array_file_read(file, arrays[i].name, arrays[i].ndims,
-						 arrays[i].dims, values[f]) == MU_OK);
-			mu_array_file_close(file, false);
 		}
 		for (size_t k = 0; k < n; k++)
 			worst = fmax(worst, fabs((double)x[k] - (double)y[k]));
@@ -161,7 +102,7 @@ static void test_hidden(MPI_Comm world, const char *folder)
 		 "trainer --network mlp --data-dir %s --model-prefix %s/spoilt --load-epoch 1 "
 		 "--num-epochs 2 --lr 0.01 --batch-size 20",
 		 folder, folder);
-	CHECK(run_line(world, line) == MU_ERR_NUMERIC);
+	CHECK(fit_run(world, line) == MU_ERR_NUMERIC);
 	CHECK_HAS(mu_trace_message(), "not finite");
 	mu_trace_clear();
 }
@@ -228,8 +169,7 @@ int main(int argc, char **argv)
 	}
 	if (rank == 0) {
 		CHECK(scratch_make(folder));
-		write_part(folder, "train", N_TRAIN);
-		write_part(folder, "t10k", N_VALIDATE);
+		fit_write_data(folder);
 	}
 	CHECK(mu_bcast(folder, sizeof folder, 0, world) == MU_OK);
 	if (size == 1)

@@ -55,6 +55,6 @@ int main(void)
 		   "pooling pool1 with kernel 1x1, stride 3x3 and pad 0x0 has a "
 		   "window outside its input of 5x4");
 	check_case(2, MU_ERR_USAGE, "pad 2x1 has a window outside its input of 5x4");
-	check_case(3, MU_ERR_USAGE, "kernel 3x7 does not fit its input of 5x4");
+	check_case(3, MU_ERR_USAGE, "pooling pool1 has an input of 5 x 4, and its window of 3 x 7");
 	return check_failures() ? 1 : 0;
 }

@@ -183,7 +183,7 @@ static enum mu_status train(struct worker *w)
 
 	MU_TRY(mu_plan_bind(w->plan, weights, mu_kv_gradients(w->kv)));
 	MU_TRY(mu_plan_init_weights(w->plan, "default", (uint64_t)w->topology->index, weights));
-	MU_TRY(mu_kv_init(w->kv));
+	MU_TRY(mu_kv_weights_init(w->kv));
 	for (size_t i = 0; i < STEPS; i++) {
 		MU_TRY(step(w, i));
 		MU_TRY(check_averages(w, samples));

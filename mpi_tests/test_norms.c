@@ -100,9 +100,30 @@ static void test_cuts(void)
 	}
 }
 
+/* Words that were filled by many sums carry into one another. */
+static void test_carry(void)
+{
+	uint64_t sum[MU_NORM_WORDS] = {0};
+	float x[16] = {1};
+	size_t unit = 0; /* the word that 1 stands in */
+
+	mu_norm_squares(sum, 16, x);
+	while (unit < MU_NORM_WORDS && sum[unit] == 0)
+		unit++;
+	if (!CHECK(unit > 0 && unit + 2 < MU_NORM_WORDS && sum[unit] == 1))
+		return;
+	sum[unit] = 0xffffffff;
+	sum[unit - 1] = (uint64_t)1 << 32;
+	CHECK(mu_norm_value(sum) == 0x1p32);
+	sum[unit] = UINT64_MAX - 1;
+	sum[unit - 1] = (uint64_t)2 << 32;
+	CHECK(mu_norm_value(sum) == 0x1p64);
+}
+
 int main(void)
 {
 	test_value();
+	test_carry();
 	test_cuts();
 	return check_failures() ? 1 : 0;
 }

@@ -443,7 +443,7 @@ static void test_labels(struct mu_device *ref)
 	    worked(op_rig_init(&rig, &config), &c, "ref")) {
 		values.labels[1] = 3;
 		CHECK(op_rig_forward(&rig, &values) == MU_ERR_ARGUMENT);
-		CHECK_HAS(mu_trace_message(), "label of sample 1 is 3; it must be 0 to 2");
+		CHECK_HAS(mu_trace_message(), "label of sample 1, position 0 is 3; it must be 0");
 		mu_trace_clear();
 		op_rig_release(&rig);
 	}

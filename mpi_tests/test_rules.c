@@ -348,24 +348,28 @@ static void compare(size_t k, const struct mu_optim_config *config)
 	mu_optim_free(o);
 }
 
-/* One and the same large gradient: its variance goes to 0, and rounding must not take it below. */
-static void test_no_variance(void)
+/*
+ * A large gradient that stays after five steps of another size: its variance goes to 0, and
+ * rounding must not take it below.
+ */
+static void test_no_variance(float before)
 {
 	struct mu_optim_config config;
 	const struct mu_piece piece = {0, N, 0};
 	struct mu_optim *o = NULL;
-	float w[N] = {0}, g[N] = {0};
+	float w[N] = {0}, drawn[N] = {0}, g[N];
 	size_t wrong = 0;
 
 	CHECK(mu_optim_defaults(&config, "rmsprop") == MU_OK);
 	config.centered = true;
 	if (!CHECK(mu_optim_new(&o, &config, slices, KEYS, &piece, 1) == MU_OK))
 		return;
-	draw(g, 1);
-	for (size_t i = 0; i < N; i++)
-		g[i] *= 1e4f;
-	for (int t = 0; t < 300; t++)
+	draw(drawn, 1);
+	for (int t = 0; t < 300; t++) {
+		for (size_t i = 0; i < N; i++)
+			g[i] = drawn[i] * 1e4f * (t < 5 ? before : 1);
 		rule_step(o, w, g, 1e-6);
+	}
 	for (size_t i = 0; i < N; i++)
 		wrong += isfinite(w[i]) ? 0 : 1;
 	CHECK(wrong == 0);
@@ -448,7 +452,8 @@ int main(void)
 	for (size_t i = 0; mu_rule_table[i]; i++)
 		if (!mu_rule_table[i]->internal && strcmp(mu_rule_table[i]->name, "test") != 0)
 			test_downhill(mu_rule_table[i]->name);
-	test_no_variance();
+	for (int i = -2; i <= 7; i++)
+		test_no_variance((float)i);
 	test_prior();
 	return check_failures() ? 1 : 0;
 }

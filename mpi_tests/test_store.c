@@ -21,7 +21,7 @@ static void sums_worker(struct job *j, const struct model *m)
 
 	for (size_t i = 0; i < n; i++)
 		w[i] = j->worker == 0 ? (float)(i % 17) : -1.0f;
-	must(mu_kv_init(j->kv));
+	must(mu_kv_weights_init(j->kv));
 	for (size_t i = 0; i < n; i++)
 		wrong += w[i] != (float)(i % 17);
 	for (size_t step = 1; step <= 5; step++) {
@@ -89,7 +89,7 @@ static void none_worker(struct job *j, const struct model *m)
 	size_t n = mu_kv_n(j->kv);
 	size_t wrong = 0;
 
-	must(mu_kv_init(j->kv));
+	must(mu_kv_weights_init(j->kv));
 	for (int step = 1; step <= 3; step++) {
 		for (size_t i = 0; i < n; i++)
 			g[i] = (float)(step * (j->worker + 1));
@@ -165,7 +165,7 @@ static void test_order(const struct model *m)
 	struct job j = {.config = exact};
 
 	job_open(&j, m, "local", &alone);
-	must(mu_kv_init(j.kv));
+	must(mu_kv_weights_init(j.kv));
 	CHECK(mu_kv_push_ready(j.kv, 0) == MU_ERR_ARGUMENT);
 	CHECK(mu_kv_pull_end(j.kv, 0) == MU_OK);
 	must(mu_kv_step_begin(j.kv, 1));

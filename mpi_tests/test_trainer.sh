@@ -72,6 +72,24 @@ expect '^node 0 \(.+\): worker 0 \(rank 0, pid \d+\), worker 1 \(rank 1, pid \d+
 expect '^2 workers, 1 server, \d+ threads? per worker; '
 expect '^batch size 20 per device, 20 per worker, 40 global; 600 samples in 15 steps an epoch$'
 expect '^optimizer sgd: lr 0.1, gradients rescaled by 1/40$'
+train 3 $mlp --disp-batches 5 --loss perplexity,nll,ce,nll_loss --num-epochs 1
+{
+	for batches in 0-5 5-10; do
+		printf 'Epoch[0] Batch [%s]\tSpeed: F2 samples/sec\t' "$batches"
+		printf 'accuracy=F6\tcross-entropy=F6\tperplexity=F6\tnll-loss=F6\n'
+	done
+	for what in Train Validation; do
+		for name in accuracy cross-entropy perplexity nll-loss; do echo "Epoch[0] $what-$name=F6"; done
+		[ $what = Validation ] || echo 'Epoch[0] Time cost=F3'
+	done
+} >expected
+shape_of_log >found
+cmp -s expected found || fail "other lines than expected: $(diff expected found)"
+train 3 $mlp --num-epochs 1 --update-period 4 --label-smoothing 0.1
+expect '^batch size 20 per device, 20 per worker, 160 global \(4 batches of each worker make an update\);'
+expect ' 600 samples in 15 batches and 4 updates an epoch$'
+expect '^optimizer sgd: lr 0.1, gradients rescaled by 1/160$'
+expect '^label smoothing 0.1 in training'
 train 2 --network mlp --data-dir set --num-epochs 1 --batch-size 100 --disp-batches 2
 stamp='\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} Node\[0\] '
 expect "^${stamp}Epoch\[0\] Batch \[0-2\]\tSpeed: \d+\.\d\d samples/sec\taccuracy=\d\.\d{6}\t"

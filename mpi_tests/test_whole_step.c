@@ -68,7 +68,7 @@ static void test_order(void)
 
 	j.config.bucket_bytes = 1000;
 	job_open(&j, &odd, "local", &alone);
-	must(mu_kv_init(j.kv));
+	must(mu_kv_weights_init(j.kv));
 	must(mu_kv_step_begin(j.kv, 1));
 	must(mu_kv_push_ready(j.kv, odd.n_keys - 1));
 	CHECK(mu_kv_pull_end(j.kv, odd.n_keys - 1) == MU_ERR_ARGUMENT);
@@ -85,7 +85,7 @@ static void empty_worker(struct job *j, const struct model *m)
 	uint64_t before;
 
 	fill(m, w, 999, 0);
-	must(mu_kv_init(j->kv));
+	must(mu_kv_weights_init(j->kv));
 	before = hash_floats(w, n);
 	fill(m, mu_kv_gradients(j->kv), 1, 0);
 	push_pull(j, m->n_keys, 0, 1);
@@ -121,7 +121,7 @@ static void clip_worker(struct job *j, const struct model *m)
 	size_t n = mu_kv_n(j->kv);
 	double change = 0;
 
-	must(mu_kv_init(j->kv));
+	must(mu_kv_weights_init(j->kv));
 	for (size_t i = 0; i < n; i++)
 		g[i] = 0;
 	for (int turn = 0; turn < TURNS; turn++) {
@@ -147,7 +147,7 @@ static void delay_worker(struct job *j, const struct model *m)
 
 	for (size_t i = 0; i < n; i++)
 		w[i] = 1;
-	must(mu_kv_init(j->kv));
+	must(mu_kv_weights_init(j->kv));
 	for (int i = 0; i < 8; i++)
 		pulled[i] = 1;
 	for (int turn = 0; turn < TURNS; turn++) {

@@ -98,7 +98,7 @@ struct mu_option {
 	const char *initial; /* default as text, NULL = none (0, NULL, false) */
 	double min, max;     /* allowed range of numbers, both 0 = no limits */
 	const char *choices; /* words allowed for a string, "a|b|c"; NULL = anything.
-	                        "|a|b": the option may stand without a word, which is "" */
+				"|a|b": the option may stand without a word, which is "" */
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
@@ -165,6 +165,8 @@ static inline size_t mu_pad(size_t n)
 enum mu_status mu_alloc(void **out, size_t nbytes, const char *what);
 #define MU_ALLOC(pointer, n, what) mu_alloc((void **)&(pointer), (n) * sizeof *(pointer), (what))
 void mu_free(void *p);
+/* Bytes of memory that this machine has, 0 if that cannot be told. */
+double mu_memory_bytes(void);
 
 /*
  * A function with this mark is compiled for several instruction sets, of which the loader takes the
@@ -183,6 +185,23 @@ void mu_free(void *p);
 #else
 #define MU_LOOP __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
+
+/* ---- types of numbers ---- */
+
+/*
+ * How an array's numbers lie in memory. float16: IEEE 754 binary16; bfloat16: the upper half of a
+ * float32.
+ */
+enum mu_dtype { MU_FLOAT32, MU_FLOAT16, MU_BFLOAT16, MU_DTYPE_N };
+
+const char *mu_dtype_name(enum mu_dtype dtype); /* "float16" */
+size_t mu_dtype_bytes(enum mu_dtype dtype);     /* of one number */
+/*
+ * n numbers to and from float32. Towards the smaller type they are rounded to the nearest, ties to
+ * even; what is too large becomes infinite, NaN stays NaN. in and out do not overlap.
+ */
+void mu_dtype_to_float(enum mu_dtype dtype, float *out, const void *in, size_t n);
+void mu_dtype_from_float(enum mu_dtype dtype, void *out, const float *in, size_t n);
 
 /* ---- slices of a flat array ---- */
 

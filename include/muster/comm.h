@@ -138,6 +138,8 @@ enum mu_status mu_barrier(MPI_Comm comm);
 enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm);
 enum mu_status mu_allreduce_double(double *values, size_t n, MPI_Op op, MPI_Comm comm);
 enum mu_status mu_allreduce_long(long *values, size_t n, MPI_Op op, MPI_Comm comm);
+/* MPI's own sum, whose order is MPI's: for comparisons. n is at most INT_MAX. */
+enum mu_status mu_allreduce_float(const float *in, float *out, size_t n, MPI_Comm comm);
 enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI_Comm comm);
 /*
  * All ranks return the same kind of answer: MU_OK if all passed MU_OK; otherwise a rank that failed

@@ -49,8 +49,8 @@ enum mu_op_kind {
 	MU_OP_CONCAT,  /* along c */
 	MU_OP_SPLIT,   /* one input, several outputs, all the same values; gradients are summed in
 			  order */
-	MU_OP_SOFTMAX, /* softmax cross-entropy over (n, c) and integer labels; the last operation
-			  of a net */
+	MU_OP_SOFTMAX, /* softmax cross-entropy along c of (n, c) or (n, c, h, w) and integer
+			  labels, see struct mu_batch; the last operation of a net */
 	MU_OP_CUSTOM,  /* a layer of the user's own: struct mu_layer_ops */
 	MU_OP_N,
 };
@@ -137,15 +137,39 @@ struct mu_param {
 
 enum mu_phase { MU_PHASE_TRAIN, MU_PHASE_INFER };
 
-/* What changes from step to step, filled by the caller before forward. */
+/*
+ * What changes from step to step, filled by the caller before forward.
+ *
+ * Softmax makes one prediction per sample of (n, c), and one per position of (n, c, h, w): h * w
+ * per sample, the "steps" of a sequence or the pixels of an image (MXNet's multi_output). Labels
+ * are plain (n) or (n, h * w): class index 0..c-1 each. A prediction is counted if its sample is
+ * one of the first `count` and its label is not the ignored one; the others have no loss and no
+ * gradient, and metrics leave them out.
+ *
+ * Loss and gradient are sums over the counted predictions. An update divides by samples, so with
+ * (n, c, h, w) by neither h * w nor the number of counted predictions. (MXNet divides the gradient
+ * of multi_output by h * w: lr / (h * w) here is lr there.)
+ *
+ * Label smoothing E: the target is (1 - E) onehot + E / c instead of onehot (Szegedy et al.,
+ * Rethinking the inception architecture, 2016, section 7). MXNet's smooth_alpha A spreads over the
+ * other classes only, 1 - A and A / (c - 1): E = A c / (c - 1).
+ */
 struct mu_batch {
-	const float *labels; /* one per sample: class index 0..c-1 */
-	size_t count;  /* samples that count: rows from count on have no loss and no gradient */
-	uint64_t seed; /* for dropout */
+	const float *labels;
+	size_t count; /* samples that count: rows from count on have no loss and no gradient */
+	bool use_ignore;
+	float ignore_label;    /* with use_ignore: predictions with this label are not counted */
+	float label_smoothing; /* E, 0 <= E < 1; 0 in validation */
+	uint64_t seed;         /* for dropout */
 	uint32_t epoch;
 	uint64_t step;
 	const uint32_t *ids; /* sample ids, one per sample, for dropout; NULL: 0, 1, 2, ... */
-	double loss; /* out, softmax forward: sum over the counted samples of -ln(p + 1e-12) */
+	/*
+	 * Out, softmax forward: what training minimises, the sum over the counted predictions of
+	 * -sum over k of target[k] ln(p[k] + 1e-12). Without smoothing that is the cross-entropy of
+	 * the labels, -ln(p[label] + 1e-12).
+	 */
+	double loss;
 };
 
 #define MU_MAX_PARAMS 4 /* of one layer; its auxiliary arrays are counted apart */

@@ -30,8 +30,8 @@ struct mu_reader {
 	void (*close)(struct mu_input *in);
 	/* What the data is, where it lies, what its values mean: for the log. */
 	void (*describe)(const struct mu_input *in, char *text, size_t nbytes);
-	/* one sample, float32, plain (c, h, w), and its label */
-	void (*read)(const struct mu_input *in, size_t record, float *data, float *label);
+	/* one sample, float32, plain (c, h, w), and its labels: label_width of them */
+	void (*read)(const struct mu_input *in, size_t record, float *data, float *labels);
 };
 
 enum mu_input_part { MU_INPUT_TRAIN, MU_INPUT_VALIDATE };
@@ -46,7 +46,8 @@ struct mu_input_config {
 	float mean[3], std[3]; /* colour images: a value is (pixel - mean) / std, per channel;
 				  std > 0 */
 	size_t classes; /* labels must be below; 0: as many as files of this kind have (cifar) */
-	size_t batch;   /* b */
+	size_t label_width; /* labels per sample, 0 = 1; only synthetic data have more than one */
+	size_t batch;       /* b */
 	int worker, num_workers; /* r, N */
 	bool shuffle;
 	uint64_t seed;
@@ -80,8 +81,8 @@ void mu_input_close(struct mu_input *in);
 void mu_input_epoch(struct mu_input *in, uint32_t epoch);
 /* Samples of this worker in step t. */
 size_t mu_input_count(const struct mu_input *in, size_t step);
-/* Fill data (count samples, plain), labels and ids of this worker's part of step t; returns count.
- */
+/* Fill data (count samples, plain), labels (label_width per sample) and ids of this worker's part
+ * of step t; returns count. */
 size_t mu_input_read(struct mu_input *in, size_t step, float *data, float *labels, uint32_t *ids);
 
 #endif

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kvstore: holds the weights, takes gradients, applies the optimiser, gives weights back. Key k is
- * slice k.
+ * kvstore: holds the weights, takes gradients, applies the optimiser, gives weights back.
  *
- * A step of a worker:
+ * There are two ways to use a store. The store of a model, which the trainer uses, has the keys
+ *that mu_kv_new is given: flat arrays, and steps in which every key is pushed and pulled once. The
+ *store of keys (second half of this page) begins empty: mu_kv_init adds arrays under numbers of the
+ * caller's choice, which are pushed and pulled in any order. A call for the one kind on a store of
+ * the other is MU_ERR_ARGUMENT.
  *
- *	mu_kv_step_begin(kv, count);              count samples are behind this step's gradients (0
- *is allowed)
+ * ---- the store of a model ----
+ *
+ * Key k is slice k. A step of a worker:
+ *
+ *	mu_kv_step_begin(kv, count);    count samples are behind this step's gradients, 0 allowed
  *	... backward; for every key, in any order, each once: mu_kv_push_ready(kv, key);
  *	... next forward; for every key before its weights are read: mu_kv_pull_end(kv, key);
  *
@@ -37,11 +43,28 @@
 
 struct mu_kv;
 
+/*
+ * An update of the caller's own: weights[i] <- f(weights[i], gradient[i]) for the elements [from,
+ * from + n) of a key. It runs on the rank that holds them (a server, or this rank for stores
+ * without servers), for every run of a key that this rank holds once per update. The gradient is
+ * the sum of a round, or of one push for dist_async; both arrays are float32. An error (MU_FAIL)
+ * ends the call of every worker that waits, with its message.
+ */
+struct mu_kv_updater {
+	const char *name;
+	enum mu_status (*fn)(void *context, int key, size_t from, size_t n, const float *gradient,
+			     float *weights);
+	void *context;
+};
+
 struct mu_kv_config {
 	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
-	const struct mu_slice
-		*slices; /* of worker 0: the model. Servers pass NULL: they get it from worker 0 */
+	/*
+	 * Of worker 0: the model. Servers pass NULL: they get it from worker 0. No slices on all
+	 * workers: a store of keys, for which the members from optim to message_bytes do not count.
+	 */
+	const struct mu_slice *slices;
 	size_t n_slices;
 	struct mu_optim_config optim; /* equal on all ranks */
 	struct mu_schedule schedule;  /* equal on all ranks */
@@ -49,6 +72,10 @@ struct mu_kv_config {
 	size_t bucket_bytes;          /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
 	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
 				 = 1 GiB */
+	/* Store of keys: what mu_kv_set_updater may name; the same names on all ranks. Not copied.
+	 */
+	const struct mu_kv_updater *updaters;
+	size_t n_updaters;
 };
 
 /* What a kind of store is. */
@@ -85,7 +112,7 @@ size_t mu_kv_n(const struct mu_kv *kv);
  * Worker 0's weights become everybody's, the servers' too. Collective over workers (servers are in
  * mu_kv_serve).
  */
-enum mu_status mu_kv_init(struct mu_kv *kv);
+enum mu_status mu_kv_weights_init(struct mu_kv *kv);
 
 enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count);
 enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key);
@@ -95,7 +122,7 @@ enum mu_status mu_kv_step_end(struct mu_kv *kv);
  * Fetch the newest weights without pushing (dist_async at the end of an epoch; elsewhere it does
  * nothing). Not collective.
  */
-enum mu_status mu_kv_pull(struct mu_kv *kv);
+enum mu_status mu_kv_fetch(struct mu_kv *kv);
 
 /* Learning rate that the last pulled update used, and samples counted by the store so far. */
 double mu_kv_lr(const struct mu_kv *kv);
@@ -106,7 +133,7 @@ enum mu_status mu_kv_serve(struct mu_kv *kv);
 /* Workers: done, no step is open. Collective over workers. Servers then return from mu_kv_serve. */
 enum mu_status mu_kv_finish(struct mu_kv *kv);
 
-/* How the model lies in the store: for the start log. */
+/* How the model, or the keys so far, lie in the store: for the start log. On workers. */
 struct mu_kv_layout {
 	size_t n_keys, n_buckets;
 	size_t bytes;                                      /* of the weights */
@@ -129,5 +156,152 @@ struct mu_kv_staleness {
 	double pushes, mean, max;
 };
 void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness);
+
+/*
+ * ---- the store of keys ----
+ *
+ * MXNet's kvstore for C programs: the names and their meaning are MXNet's where it defines one. A
+ * key is a number >= 0 of the caller's choice with an array whose size and type never change. On
+ * workers:
+ *
+ *	mu_kv_init(kv, n, items);           once per key: worker 0's values
+ *	mu_kv_push(kv, n, items, 0);        gradients
+ *	mu_kv_pull(kv, n, items, 0);        values
+ *	mu_kv_finish(kv);                   at the end; servers are in mu_kv_serve
+ *
+ * What a push does to the stored value: the optimiser's rule (mu_kv_set_optimizer), a function of
+ * the caller's (mu_kv_set_updater), or, with neither, the value becomes the sum: an all-reduce.
+ *
+ * Rounds. In the synchronous stores (local, device, dist_sync) the k-th push of a key by a worker
+ * belongs to round k of that key. A round closes when every worker's k-th push is there: its arrays
+ * are summed in worker order (a worker's devices first, in their order) in float32, and the value
+ *is updated once. Workers are counted, not messages. A pull waits for the caller's own last round
+ *of the key and gives exactly the value after it: the next round cannot close before the caller
+ *pushes again. So these are all defined, with keys in any order that differs between workers: push
+ *without pull, several pushes before a pull (the value after the last), pull without push (the
+ *value as it is), pulls by some workers only. Servers never stop reading: pushes that come early
+ *are kept, and the server's memory grows with the lead of the fastest worker. Rounds that are not
+ *complete when the workers finish are dropped; a pull that waits for a worker that has finished is
+ *an error.
+ *
+ * dist_async: every push updates the value at once, in the order of arrival; a pull gives the
+ *newest value, which holds all of the caller's pushes. It needs an optimiser or an updater: a push
+ *without one is an error.
+ *
+ * Types. A float16 or bfloat16 key travels in its type, is summed and updated in float32, and
+ *rounded to its type after every update; with multi_precision it is held in float32 and only what
+ *is pulled is rounded. The sum of several devices is rounded to the type before it travels.
+ *
+ * Errors. A key that is not initialised, or is so twice, another size or type, a buffer too small,
+ *a key twice in one call: MU_ERR_ARGUMENT with key, rank and both values, before anything is sent.
+ *What only the owner of a key can find (a failing updater) ends the calls of all workers that wait,
+ *and every later call, with the same message; the store is then good for mu_kv_finish and
+ *mu_kv_free only.
+ *
+ * Placement. A key of fewer elements than a bound (1e6; MXNET_KVSTORE_BIGARRAY_BOUND in worker 0's
+ * environment changes it) lies on the server that holds the fewest bytes, a larger one is cut
+ *evenly over all servers, on multiples of 64 elements. Bits of the results do not depend on it.
+ *
+ * Stores without servers: every worker owns keys, and answers for them inside calls of the store
+ * only. So workers wait for one another in mu_kv_barrier, not in a barrier of their own.
+ *
+ * Two things differ from the calls of MXNet: calls take several keys at once, each with the arrays
+ *of this rank's devices; and they return when they are done (priority, larger = more urgent, is
+ *taken and has no effect yet).
+ */
+struct mu_array {
+	void *data;
+	size_t n; /* elements */
+	enum mu_dtype dtype;
+};
+
+struct mu_kv_item {
+	int key;
+	/* One array per device of this rank: a push takes their sum, a pull fills all of them. */
+	size_t n_arrays;
+	const struct mu_array *arrays;
+	/*
+	 * Push of rows and mu_kv_pull_rows: the key is a matrix of rows of row_length elements, and
+	 * the one array holds the rows of these numbers, one after another, in this order. Any
+	 * order, repeated numbers allowed (a push adds them up). row_length = 0: the whole key.
+	 */
+	size_t row_length;
+	size_t n_rows;
+	const uint64_t *rows;
+};
+
+/*
+ * New keys. Collective over workers: same keys, sizes and types in the same order (checked); worker
+ * 0's values count. When it returns every worker may push and pull.
+ */
+enum mu_status mu_kv_init(struct mu_kv *kv, size_t n, const struct mu_kv_item *items);
+/*
+ * Not collective. Returns when the arrays may be written again. With rows, those that are absent
+ * count as zero; a push of no rows is this worker's part of the round all the same.
+ */
+enum mu_status mu_kv_push(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority);
+/* Not collective. Returns when the arrays are filled; they may be larger than the key. */
+enum mu_status mu_kv_pull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority);
+/* Push, then pull into the same arrays, in one exchange. Not for rows. */
+enum mu_status mu_kv_pushpull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
+			      int priority);
+/* The rows of the items, as of mu_kv_pull. Not collective. */
+enum mu_status mu_kv_pull_rows(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
+			       int priority);
+/* mu_kv_init, then mu_kv_pull into the same arrays. Collective over workers. */
+enum mu_status mu_kv_broadcast(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
+			       int priority);
+
+struct mu_kv_optimizer {
+	struct mu_optim_config optim; /* decay applies to every key, whatever its name */
+	struct mu_schedule schedule;  /* progress is the number of updates of the key */
+	double rescale;               /* of the gradients, > 0: 1 / (samples of a round) */
+	bool multi_precision;         /* 16-bit keys: hold the weights in float32 */
+};
+
+/*
+ * How values are updated, from each worker's next push on. Collective over workers: all must name
+ * the same rule, and of the rest worker 0's values count. Keys keep states and counts of updates if
+ * the rule is the one they had, else begin anew. Rules that need norms over whole keys or over all
+ * keys (mu_optim_needs_norms) are refused: a key may be cut, and keys are updated one by one.
+ */
+enum mu_status mu_kv_set_optimizer(struct mu_kv *kv, const struct mu_kv_optimizer *optimizer);
+/* The updater of this name in the config's table; NULL: neither updater nor optimiser. Collective
+ * over workers. */
+enum mu_status mu_kv_set_updater(struct mu_kv *kv, const char *name);
+/*
+ * Compress what float32 keys push from now on. "none"; "2bit": an element becomes +threshold,
+ * -threshold or 0 and what is left is kept for the next push; "1bit": +1 where it is above
+ * threshold, else -1. Rows and 16-bit keys are pushed as they are. Same on all workers. Not
+ * collective.
+ */
+enum mu_status mu_kv_set_compression(struct mu_kv *kv, const char *type, double threshold);
+
+enum mu_status mu_kv_barrier(struct mu_kv *kv); /* collective over workers */
+int mu_kv_rank(const struct mu_kv *kv);         /* number of this worker, or of this server */
+int mu_kv_num_workers(const struct mu_kv *kv);
+int mu_kv_num_servers(const struct mu_kv *kv);
+const char *mu_kv_type(const struct mu_kv *kv);
+
+/*
+ * A state of the optimiser for one key. Every key has at least one, so that its updates are kept;
+ * where the rule has no states its name is "" and n is 0.
+ */
+struct mu_kv_state {
+	int key;
+	const char *name; /* "momentum" */
+	uint64_t updates; /* of this key */
+	size_t n;         /* elements: those of the key, in its order */
+	float *data;
+};
+typedef enum mu_status (*mu_kv_state_fn)(void *context, struct mu_kv_state *state);
+
+/*
+ * Save: fn is called on worker 0 for every state, keys in the order of their init. Load: fn fills
+ * in data and updates. Collective over workers, whose pushes before the call count, complete rounds
+ * only. Needs an optimiser. The file format is the caller's.
+ */
+enum mu_status mu_kv_states_save(struct mu_kv *kv, mu_kv_state_fn fn, void *context);
+enum mu_status mu_kv_states_load(struct mu_kv *kv, mu_kv_state_fn fn, void *context);
 
 #endif

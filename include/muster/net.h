@@ -137,7 +137,12 @@ int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name);
  */
 int mu_net_custom(struct mu_net *net, int n, const int *ins, const struct mu_custom *custom,
 		  const char *name);
+/* The last layer: (n, classes), or (n, classes, h, w) with a label for each of the h * w positions.
+ */
 void mu_net_softmax(struct mu_net *net, int in, const char *name);
+/* Labels equal to this one mark what is not there (padding of sequences): no loss, no gradient, not
+ * counted. MXNet's use_ignore and ignore_label. */
+void mu_net_ignore_label(struct mu_net *net, float label);
 
 /* ---- what a net is ---- */
 
@@ -148,6 +153,8 @@ struct mu_net_counts {
 	double macs; /* per sample, forward */
 };
 void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts);
+/* Labels that the net needs per sample: 1, or h * w of softmax's input (n, classes, h, w). */
+size_t mu_net_labels(const struct mu_net *net);
 /* What mu_net_note said, "" if nothing. */
 const char *mu_net_notes(const struct mu_net *net);
 
@@ -161,10 +168,12 @@ struct mu_plan;
  */
 enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
 			   size_t batch, enum mu_phase phase, const struct mu_plan *like);
-/* The same without memory for activations, to be looked at: for the summaries and
- * mu_plan_arena_bytes. */
+/* The same without memory for activations, to be looked at (summaries, mu_plan_arena_bytes) until
+ * mu_plan_allocate makes it a plan like any other. */
 enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
-			       struct mu_device *device, size_t batch, enum mu_phase phase);
+			       struct mu_device *device, size_t batch, enum mu_phase phase,
+			       const struct mu_plan *like);
+enum mu_status mu_plan_allocate(struct mu_plan *plan);
 void mu_plan_free(struct mu_plan *plan);
 
 /* Slices of the flat arrays, parameters then auxiliary values, and the elements of a flat array. */
@@ -178,7 +187,8 @@ size_t mu_plan_arena_bytes(const struct mu_plan *plan);
 /* Set the flat arrays (gradients NULL for MU_PHASE_INFER). Once, before execution. */
 enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients);
 
-/* Where the caller puts samples: plain (batch, c, h, w); and labels, count and so on. */
+/* Where the caller puts samples: plain (batch, c, h, w); and labels, count and so on. use_ignore
+ * and ignore_label are set already, as the net has them. */
 float *mu_plan_input(struct mu_plan *plan);
 struct mu_batch *mu_plan_batch(struct mu_plan *plan);
 size_t mu_plan_batch_size(const struct mu_plan *plan);
@@ -191,8 +201,10 @@ size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **k
 enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
 
-/* Results of the last forward: probabilities, plain (batch, classes). */
+/* Results of the last forward: probabilities, plain, of shape (batch, classes) or
+ * (batch, classes, h, w). */
 const float *mu_plan_probabilities(struct mu_plan *plan);
+const struct mu_shape *mu_plan_probabilities_shape(const struct mu_plan *plan);
 /* The first layer whose output (or parameter gradient) is not finite; NULL if none. For the error
  * message. */
 const char *mu_plan_find_nonfinite(struct mu_plan *plan);

@@ -129,6 +129,8 @@ void mu_optim_free(struct mu_optim *o);
 void mu_optim_begin(struct mu_optim *o, size_t p, double lr, double count);
 void mu_optim_block(struct mu_optim *o, size_t p, size_t from, size_t n, float *weights,
 		    const float *gradients);
+/* Updates of piece p from now on count from here: the next one has t = updates + 1. */
+void mu_optim_set_updates(struct mu_optim *o, size_t p, uint64_t updates);
 /*
  * After _begin, for rules that compensate delay (dcasgd): the weights that piece p's gradients were
  * computed with, from its first element on; they stay as they are until the last _block. Without

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * train: options to a finished run. trainer(1) is a thin main over mu_train.
+ * train: options to a finished run, and metrics. trainer(1) is a thin main over mu_train.
  */
 #ifndef MUSTER_TRAIN_H
 #define MUSTER_TRAIN_H
 
 #include <mpi.h>
 #include <muster/base.h>
+#include <muster/device.h>
 
 /*
  * How a job ended. agreed: all ranks return the same status and may finalize, and only the rank
@@ -24,5 +25,42 @@ struct mu_train_end {
  * return MU_OK. Collective over comm.
  */
 enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end);
+
+/* ---- metrics ---- */
+
+/*
+ * Sums over the counted predictions (see struct mu_batch), zero at first; those of several workers
+ * add up. p is the probability that a prediction gives to its label, also where training smooths
+ * its targets: batch->loss is then something else.
+ */
+struct mu_metrics {
+	double samples;        /* whatever their labels: for speeds */
+	double predictions;    /* one per sample, or one per position; the ignored are left out */
+	double correct, top_k; /* the label has the largest p, one of the k largest p */
+	double cross_entropy;  /* -ln(p + 1e-12) */
+	double log_loss;       /* -ln max(p, 1e-10) */
+};
+
+void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more);
+/*
+ * Add the counted predictions of a batch. probabilities: plain, of this shape, (n, c) or
+ * (n, c, h, w). Of classes with equal probability the first comes first. k = 0: no top-k.
+ */
+void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
+			const struct mu_shape *shape, const struct mu_batch *batch, size_t k);
+
+/* A number that the log shows, made of the sums. MXNet's names and definitions. */
+struct mu_metric {
+	const char *name;                            /* in --loss: "ce" */
+	const char *other;                           /* another name for it, or NULL */
+	const char *printed;                         /* in the log: "cross-entropy" */
+	double (*value)(const struct mu_metrics *m); /* 0 predictions: 0, perplexity 1 */
+	bool always;                                 /* shown without being asked for */
+	bool loss;                                   /* --loss may ask for it */
+	bool takes_k; /* --top-k K asks for it; K is printed behind its name */
+};
+
+/* Up to the one whose name is NULL. */
+extern const struct mu_metric mu_metric_table[];
 
 #endif

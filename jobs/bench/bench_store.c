@@ -95,7 +95,7 @@ static size_t calibrate(double seconds)
 static void run_worker(struct mu_kv *kv, struct times *t, size_t n_keys, size_t n_steps,
 		       size_t n_work)
 {
-	must(mu_kv_init(kv));
+	must(mu_kv_weights_init(kv));
 	for (size_t i = 0; i < n_steps; i++) {
 		double start = mu_now();
 		double pushed;

@@ -157,7 +157,7 @@ static enum mu_status make_model(struct job *j)
 	MU_TRY(find_model(&j->v, &model));
 	MU_TRY(mu_device_open(&j->device, "ref", 1));
 	MU_TRY(mu_net_new(&j->net, &model));
-	MU_TRY(mu_plan_new_dry(&j->plan, j->net, &j->device, 1, MU_PHASE_TRAIN));
+	MU_TRY(mu_plan_new_dry(&j->plan, j->net, &j->device, 1, MU_PHASE_TRAIN, NULL));
 	MU_TRY(MU_ALLOC(j->seconds, (size_t)j->v.num_batches, "times"));
 out:
 	return st;
@@ -309,7 +309,7 @@ static enum mu_status run_worker(struct job *j)
 	}
 	if (text)
 		printf("num of arrays = %zu, total size = %f MB\n", n_keys, nbytes / 1e6);
-	MU_TRY(mu_kv_init(j->kv));
+	MU_TRY(mu_kv_weights_init(j->kv));
 	MU_TRY(step(j, n_keys, &seconds));
 	for (long i = 0; i < j->v.num_batches; i++) {
 		double error = 0;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PAGE_BYTES = 4096, PAGE_ALIGNED_FROM = 1 << 20 };
 
@@ -31,4 +32,11 @@ out:
 void mu_free(void *p)
 {
 	free(p);
+}
+
+double mu_memory_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && page_bytes > 0 ? (double)pages * (double)page_bytes : 0;
 }

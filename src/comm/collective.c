@@ -62,6 +62,17 @@ enum mu_status mu_allreduce_long(long *values, size_t n, MPI_Op op, MPI_Comm com
 	return allreduce(values, n, MPI_LONG, op, comm);
 }
 
+enum mu_status mu_allreduce_float(const float *in, float *out, size_t n, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	MU_MPI(MPI_Iallreduce(in, out, mu_count(n), MPI_FLOAT, MPI_SUM, comm, &request));
+	MU_TRY(mu_wait_all(1, &request, "an all-reduce"));
+out:
+	return st;
+}
+
 enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activation (from its output's value, so that it can work in place), dropout, softmax
- * cross-entropy. */
+/* Activation (from its output's value, so that it can work in place) and dropout. */
 #include "cpu.h"
-
-#include <math.h>
-#include <string.h>
 
 #include <muster/base.h>
 
@@ -136,59 +132,6 @@ enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p)
 	MU_TRY(mu_cpu_multiply(p, mu_cpu_memory(p, &plain, CPU_OUT_GRAD, 0), mask, out));
 	if (out != in)
 		MU_TRY(mu_cpu_reorder(p, out, in));
-out:
-	return st;
-}
-
-/* ---- softmax cross-entropy: small, plain loops ---- */
-
-static void softmax_forward(struct mu_op *op)
-{
-	struct mu_batch *batch = op->batch;
-	size_t n = op->inputs[0]->shape.dims[0], c = op->inputs[0]->shape.dims[1];
-
-	batch->loss = 0;
-	for (size_t i = 0; i < n; i++) {
-		const float *x = op->inputs[0]->data + i * c;
-		float *y = op->outputs[0]->data + i * c, largest = x[0], sum = 0;
-
-		for (size_t k = 1; k < c; k++)
-			largest = x[k] > largest ? x[k] : largest;
-		for (size_t k = 0; k < c; k++) {
-			y[k] = expf(x[k] - largest);
-			sum += y[k];
-		}
-		for (size_t k = 0; k < c; k++)
-			y[k] /= sum;
-		if (i < batch->count)
-			batch->loss -= log((double)y[(size_t)batch->labels[i]] + 1e-12);
-	}
-}
-
-static void softmax_backward(struct mu_op *op)
-{
-	const struct mu_batch *batch = op->batch;
-	size_t n = op->inputs[0]->shape.dims[0], c = op->inputs[0]->shape.dims[1];
-
-	memcpy(op->inputs[0]->grad, op->outputs[0]->data, batch->count * c * sizeof(float));
-	for (size_t i = 0; i < batch->count; i++)
-		op->inputs[0]->grad[i * c + (size_t)batch->labels[i]] -= 1;
-	memset(op->inputs[0]->grad + batch->count * c, 0, (n - batch->count) * c * sizeof(float));
-}
-
-enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
-{
-	enum mu_status st = MU_OK;
-	dnnl_memory_desc_t plain;
-
-	if (p->op->inputs[0]->layout)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: softmax needs a plain input", p->op->name);
-	mu_cpu_plain(&plain, &p->op->inputs[0]->shape);
-	MU_TRY(mu_cpu_set_tensor(p->op->outputs[0], &plain));
-	mu_cpu_call(p, softmax_forward);
-	p->program = &p->impl->backward;
-	if (p->op->inputs[0]->needs_grad)
-		mu_cpu_call(p, softmax_backward);
 out:
 	return st;
 }

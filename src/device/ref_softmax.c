@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax cross-entropy. p = exp(x) / sum exp(x); loss = -ln(p[label] + 1e-12), summed over the
- * rows that count; dx = p - onehot(label), and 0 in the other rows. (MXNet's SoftmaxOutput, not
- * divided by the batch.)
+ * Softmax cross-entropy along c, at every position of (n, c, h, w) or once per sample of (n, c).
+ * p = exp(x) / sum exp(x); loss = -sum over k of q[k] ln(p[k] + 1e-12), dx = p - q with the target
+ * q = (1 - E) onehot(label) + E / c, both summed over the predictions that are counted; dx is 0 in
+ * the others. (struct mu_batch; MXNet's SoftmaxOutput, divided by nothing.)
  */
 #include "ref.h"
 
@@ -14,56 +15,115 @@ static enum mu_status plan(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_ref_need_ndims(op, 2, "(n, classes)"));
+	if (op->inputs[0]->shape.ndims != 4)
+		MU_TRY(mu_ref_need_ndims(op, 2, "(n, classes) or (n, classes, h, w)"));
 	MU_TRY(mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &op->inputs[0]->shape));
 out:
 	return st;
 }
 
-/* The largest x is subtracted first, so that no exponential overflows. */
-static void softmax(const float *x, float *p, size_t classes)
-{
-	double largest = (double)x[0], sum = 0;
+/* One prediction: elements at + k * stride, k < classes, of the tensor. */
+struct prediction {
+	size_t at, stride, classes, sample;
+	float label;
+};
 
-	for (size_t k = 1; k < classes; k++)
-		largest = fmax(largest, (double)x[k]);
-	for (size_t k = 0; k < classes; k++)
-		sum += exp((double)x[k] - largest);
-	for (size_t k = 0; k < classes; k++)
-		p[k] = (float)(exp((double)x[k] - largest) / sum);
+/* i counts positions of all samples. */
+static struct prediction prediction(const struct mu_op *op, size_t i)
+{
+	const struct mu_shape *shape = &op->inputs[0]->shape;
+	size_t area = mu_ref_area(shape), classes = shape->dims[1], sample = i / area;
+
+	return (struct prediction){
+		.at = sample * classes * area + i % area,
+		.stride = area,
+		.classes = classes,
+		.sample = sample,
+		.label = sample < op->batch->count ? op->batch->labels[i] : 0,
+	};
+}
+
+static size_t count_predictions(const struct mu_op *op)
+{
+	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
+}
+
+static bool counts(const struct mu_batch *b, const struct prediction *r)
+{
+	return r->sample < b->count && !(b->use_ignore && r->label == b->ignore_label);
+}
+
+static double target(const struct mu_batch *b, const struct prediction *r, size_t k)
+{
+	double smoothing = (double)b->label_smoothing;
+
+	return (k == (size_t)r->label ? 1 - smoothing : 0) + smoothing / (double)r->classes;
+}
+
+/* The largest x is subtracted first, so that no exponential overflows. */
+static void softmax(const float *x, float *p, const struct prediction *r)
+{
+	double largest = (double)x[r->at], sum = 0;
+
+	for (size_t k = 1; k < r->classes; k++)
+		largest = fmax(largest, (double)x[r->at + k * r->stride]);
+	for (size_t k = 0; k < r->classes; k++)
+		sum += exp((double)x[r->at + k * r->stride] - largest);
+	for (size_t k = 0; k < r->classes; k++)
+		p[r->at + k * r->stride] =
+			(float)(exp((double)x[r->at + k * r->stride] - largest) / sum);
 }
 
 static enum mu_status check_batch(const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_batch *b = op->batch;
-	size_t n = op->inputs[0]->shape.dims[0], classes = op->inputs[0]->shape.dims[1];
+	size_t n = op->inputs[0]->shape.dims[0];
 
 	if (b->count > n)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s (softmax): %zu samples count in a batch of %zu",
 			op->name, b->count, n);
-	for (size_t s = 0; s < b->count; s++)
-		if (!(b->labels[s] >= 0 && b->labels[s] < (float)classes))
+	if (!(b->label_smoothing >= 0 && b->label_smoothing < 1))
+		MU_FAIL(MU_ERR_ARGUMENT, "%s (softmax): label smoothing %g is not in [0, 1)",
+			op->name, (double)b->label_smoothing);
+	for (size_t i = 0; i < count_predictions(op); i++) {
+		struct prediction r = prediction(op, i);
+
+		if (counts(b, &r) && !(r.label >= 0 && r.label < (float)r.classes))
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s (softmax): the label of sample %zu is %g; it must be 0 to %zu",
-				op->name, s, (double)b->labels[s], classes - 1);
+				"%s (softmax): the label of sample %zu, position %zu is %g; it "
+				"must be 0 to %zu",
+				op->name, r.sample, i % r.stride, (double)r.label, r.classes - 1);
+	}
 out:
 	return st;
+}
+
+static double loss(const struct mu_batch *b, const float *p, const struct prediction *r)
+{
+	double sum = 0;
+
+	for (size_t k = 0; k < r->classes; k++)
+		if (target(b, r, k) > 0)
+			sum -= target(b, r, k) * log((double)p[r->at + k * r->stride] + 1e-12);
+	return sum;
 }
 
 static enum mu_status forward(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	struct mu_batch *b = op->batch;
-	size_t n = op->inputs[0]->shape.dims[0], classes = op->inputs[0]->shape.dims[1];
 	float *p = op->outputs[0]->data;
 
-	for (size_t s = 0; s < n; s++)
-		softmax(op->inputs[0]->data + s * classes, p + s * classes, classes);
 	b->loss = 0;
 	MU_TRY(check_batch(op));
-	for (size_t s = 0; s < b->count; s++)
-		b->loss -= log((double)p[s * classes + (size_t)b->labels[s]] + 1e-12);
+	for (size_t i = 0; i < count_predictions(op); i++) {
+		struct prediction r = prediction(op, i);
+
+		softmax(op->inputs[0]->data, p, &r);
+		if (counts(b, &r))
+			b->loss += loss(b, p, &r);
+	}
 out:
 	return st;
 }
@@ -71,21 +131,20 @@ out:
 static void backward(struct mu_op *op)
 {
 	const struct mu_batch *b = op->batch;
-	size_t n = op->inputs[0]->shape.dims[0], classes = op->inputs[0]->shape.dims[1];
 	const float *p = op->outputs[0]->data;
 	float *dx = op->inputs[0]->grad;
 
 	if (!op->inputs[0]->needs_grad)
 		return;
-	for (size_t s = 0; s < n; s++)
-		for (size_t k = 0; k < classes; k++) {
-			size_t e = s * classes + k;
+	for (size_t i = 0; i < count_predictions(op); i++) {
+		struct prediction r = prediction(op, i);
 
-			if (s >= b->count)
-				dx[e] = 0;
-			else
-				dx[e] = k == (size_t)b->labels[s] ? p[e] - 1 : p[e];
+		for (size_t k = 0; k < r.classes; k++) {
+			size_t e = r.at + k * r.stride;
+
+			dx[e] = counts(b, &r) ? (float)((double)p[e] - target(b, &r, k)) : 0;
 		}
+	}
 }
 
 const struct mu_ref_kind mu_ref_softmax = {

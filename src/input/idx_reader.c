@@ -44,8 +44,10 @@ static enum mu_status check_pair(const struct mu_input *in, const struct idx_pai
 	for (size_t i = 0; i < dims[0]; i++) {
 		if (pair->labels.data[i] >= in->classes)
 			MU_FAIL(MU_ERR_FORMAT,
-				"%s/%s: record %zu has label %d; labels must be from 0 to %zu", dir,
-				labels, i, pair->labels.data[i], in->classes - 1);
+				"%s/%s: record %zu has label %d; labels must be from 0 to %zu, for "
+				"a "
+				"network of %zu classes (--num-classes)",
+				dir, labels, i, pair->labels.data[i], in->classes - 1, in->classes);
 	}
 out:
 	return st;
@@ -120,13 +122,13 @@ static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n)
 		out[i] = (float)pixels[i] / 255;
 }
 
-static void read_idx(const struct mu_input *in, size_t record, float *data, float *label)
+static void read_idx(const struct mu_input *in, size_t record, float *data, float *labels)
 {
 	const struct idx_pair *pair = in->impl;
 	size_t n = in->shape[1] * in->shape[2];
 
 	scale(data, pair->images.data + record * n, n);
-	*label = pair->labels.data[record];
+	labels[0] = pair->labels.data[record];
 }
 
 static void describe_idx(const struct mu_input *in, char *text, size_t nbytes)

@@ -97,6 +97,10 @@ static enum mu_status check_config(const struct mu_input *in)
 		MU_FAIL(MU_ERR_ARGUMENT, "input: batch 0; it must be at least 1");
 	if (c->classes == 0 && !in->ops->knows_classes)
 		MU_FAIL(MU_ERR_ARGUMENT, "input: 0 classes; there must be at least 1");
+	if (c->label_width > 1 && in->ops->files)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"input: %s files have one label per sample, and %zu are asked for",
+			in->ops->name, c->label_width);
 	if (c->num_workers < 1 || c->worker < 0 || c->worker >= c->num_workers)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"input: worker %d of %d; it must be from 0 to one less than their number",
@@ -137,6 +141,8 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	size_t all;
 
 	*in = (struct mu_input){.config = *config};
+	if (in->config.label_width == 0)
+		in->config.label_width = 1;
 	MU_TRY(find_reader(config->reader, &in->ops));
 	MU_TRY(check_config(in));
 	MU_TRY(in->ops->open(in));
@@ -206,7 +212,7 @@ size_t mu_input_read(struct mu_input *in, size_t step, float *data, float *label
 
 	for (size_t i = 0; i < count; i++) {
 		ids[i] = in->order ? in->order[first + i] : (uint32_t)(first + i);
-		in->ops->read(in, ids[i], data + i * sample, labels + i);
+		in->ops->read(in, ids[i], data + i * sample, labels + i * in->config.label_width);
 	}
 	return count;
 }

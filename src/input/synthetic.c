@@ -11,7 +11,7 @@ enum { DEFAULT_STEPS = 500 };
 
 struct synthetic {
 	float *data;   /* (b, c, h, w) */
-	float *labels; /* (b) */
+	float *labels; /* (b, label_width) */
 };
 
 static enum mu_status open_synthetic(struct mu_input *in)
@@ -29,12 +29,14 @@ static enum mu_status open_synthetic(struct mu_input *in)
 	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
 	in->impl = s;
 	MU_TRY(MU_ALLOC(s->data, c->batch * sample, "synthetic samples"));
-	MU_TRY(MU_ALLOC(s->labels, c->batch, "synthetic labels"));
+	MU_TRY(MU_ALLOC(s->labels, c->batch * c->label_width, "synthetic labels"));
 	for (size_t i = 0; i < c->batch; i++) {
 		key.sample = i;
 		for (size_t j = 0; j < sample; j++)
 			s->data[i * sample + j] = 2 * mu_random_uniform(&key, j) - 1;
-		s->labels[i] = (float)mu_random_below(&key, 0, c->classes);
+		for (size_t j = 0; j < c->label_width; j++)
+			s->labels[i * c->label_width + j] =
+				(float)mu_random_below(&key, j, c->classes);
 	}
 	in->n = c->num_examples ? c->num_examples
 				: DEFAULT_STEPS * (size_t)c->num_workers * c->batch;
@@ -56,14 +58,15 @@ static void close_synthetic(struct mu_input *in)
 	in->impl = NULL;
 }
 
-static void read_synthetic(const struct mu_input *in, size_t record, float *data, float *label)
+static void read_synthetic(const struct mu_input *in, size_t record, float *data, float *labels)
 {
 	const struct synthetic *s = in->impl;
 	size_t sample = in->shape[0] * in->shape[1] * in->shape[2];
 	size_t i = record % in->config.batch;
 
 	memcpy(data, s->data + i * sample, sample * sizeof *data);
-	*label = s->labels[i];
+	memcpy(labels, s->labels + i * in->config.label_width,
+	       in->config.label_width * sizeof *labels);
 }
 
 static void describe_synthetic(const struct mu_input *in, char *text, size_t nbytes)

@@ -122,6 +122,8 @@ extern const struct mu_kv_ops mu_kv_dist_async_device;
 extern const struct mu_kv_ops mu_kv_dist_sharded;
 extern const struct mu_kv_ops mu_kv_dist_allreduce;
 
+struct mu_keys;
+
 struct mu_kv {
 	const struct mu_kv_ops *ops;
 	const struct mu_topology *topology;
@@ -149,6 +151,7 @@ struct mu_kv {
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;
+	struct mu_keys *keys;        /* a store of keys; else NULL */
 	struct mu_optim *optim;      /* of a worker that updates by itself: piece b is bucket b */
 	struct mu_kv_norms norms;    /* the same */
 	struct mu_kv_worker *worker; /* the two ends of this rank in a store between ranks */

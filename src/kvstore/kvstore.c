@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dist.h"
+#include "keys.h"
 
 static const struct mu_kv_ops *const table[] = {
 	&mu_kv_local,
@@ -167,7 +168,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	MU_SAME(kv->comm, config->progress);
 	MU_SAME(kv->comm, config->schedule.lr * 1e12);
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
-	MU_TRY(mu_agree(build(kv, config), kv->comm));
+	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_keys_open(kv, config), kv->comm));
 	*out = kv;
 	kv = NULL;
 out:
@@ -179,6 +180,8 @@ void mu_kv_free(struct mu_kv *kv)
 {
 	if (!kv)
 		return;
+	if (kv->keys)
+		mu_keys_close(kv);
 	mu_kv_norms_release(&kv->norms);
 	mu_optim_free(kv->optim);
 	mu_kv_worker_close(kv->worker);
@@ -218,15 +221,20 @@ static enum mu_status check_worker(const struct mu_kv *kv, const char *what)
 
 	if (kv->topology->role != MU_ROLE_WORKER)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_kv_serve", what);
+	if (kv->keys)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s is for the store of a model, and this is a store of keys: use "
+			"mu_kv_init, mu_kv_push, mu_kv_pull",
+			what);
 out:
 	return st;
 }
 
-enum mu_status mu_kv_init(struct mu_kv *kv)
+enum mu_status mu_kv_weights_init(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_worker(kv, "mu_kv_init"));
+	MU_TRY(check_worker(kv, "mu_kv_weights_init"));
 	MU_SAME(kv->topology->peers, kv->plan.n);
 	if (kv->ops->init)
 		MU_TRY(kv->ops->init(kv));
@@ -372,11 +380,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_pull(struct mu_kv *kv)
+enum mu_status mu_kv_fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_worker(kv, "mu_kv_pull"));
+	MU_TRY(check_worker(kv, "mu_kv_fetch"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->ops->fetch) {
 		mu_clock_start(MU_CLOCK_PULL);
@@ -404,7 +412,7 @@ enum mu_status mu_kv_serve(struct mu_kv *kv)
 
 	if (kv->topology->role != MU_ROLE_SERVER)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_serve is for servers");
-	MU_TRY(kv->ops->serve(kv));
+	MU_TRY(kv->keys ? mu_keys_serve(kv) : kv->ops->serve(kv));
 out:
 	return st;
 }
@@ -413,6 +421,11 @@ enum mu_status mu_kv_finish(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
+	if (kv->keys) {
+		MU_TRY(mu_keys_check_store(kv, "mu_kv_finish"));
+		MU_TRY(mu_keys_finish(kv));
+		goto out;
+	}
 	MU_TRY(check_worker(kv, "mu_kv_finish"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->ops->finish)
@@ -423,6 +436,10 @@ out:
 
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 {
+	if (kv->keys) {
+		mu_key_table_layout(&kv->keys->table, layout);
+		return;
+	}
 	*layout = (struct mu_kv_layout){
 		.n_keys = kv->n_slices,
 		.n_buckets = kv->plan.n_buckets,

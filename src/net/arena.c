@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <muster/base.h>
 
@@ -217,10 +216,9 @@ static void set_pointers(struct layout *m)
 static enum mu_status check_fits(const struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
-	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-	double have = (double)pages * (double)page_bytes, need = (double)plan->arena_bytes;
+	double have = mu_memory_bytes(), need = (double)plan->arena_bytes;
 
-	if (pages > 0 && page_bytes > 0 && need > have)
+	if (have > 0 && need > have)
 		MU_FAIL(MU_ERR_MEMORY,
 			"network %s with a batch of %zu needs %.1f GB for activations; this "
 			"machine has %.1f GB: a batch of about %.0f would fit",

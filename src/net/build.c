@@ -143,6 +143,20 @@ const char *mu_net_notes(const struct mu_net *net)
 	return net->note;
 }
 
+void mu_net_ignore_label(struct mu_net *net, float label)
+{
+	net->use_ignore = true;
+	net->ignore_label = label;
+}
+
+size_t mu_net_labels(const struct mu_net *net)
+{
+	const struct net_layer *last = &net->layers[net->n_layers - 1];
+	const struct mu_shape *s = &net->tensors[last->inputs[0]].shape;
+
+	return s->ndims == 4 ? s->dims[2] * s->dims[3] : 1;
+}
+
 int mu_net_input(struct mu_net *net)
 {
 	const size_t *s = net->config.shape;

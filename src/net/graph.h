@@ -44,6 +44,8 @@ struct mu_net {
 	int n_tensors;
 	int named[MU_OP_N]; /* automatic names given so far, by kind */
 	char prefix[64];    /* of names that the builder gives */
+	bool use_ignore;
+	float ignore_label;
 	char note[256];
 };
 

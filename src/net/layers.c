@@ -76,15 +76,17 @@ static int need_image(const struct place *at)
 			   mu_shape_text(at->in, shape, sizeof shape));
 }
 
-static int need_larger(const struct place *at, const int *kernel)
+/* kernel, dilation included, and pad: (height, width) */
+static int need_larger(const struct place *at, const int *kernel, const int *pad)
 {
 	char layer[160];
 
 	return mu_net_fail(at->net,
-			   "%s with kernel %dx%d does not fit its input of %zux%zu: a larger image "
-			   "is needed",
-			   place_text(at, layer, sizeof layer), kernel[0], kernel[1],
-			   at->in->dims[2], at->in->dims[3]);
+			   "%s has an input of %zu x %zu, and its window of %d x %d with padding "
+			   "%d x %d needs at least %d x %d: a larger image is needed",
+			   place_text(at, layer, sizeof layer), at->in->dims[2], at->in->dims[3],
+			   kernel[0], kernel[1], pad[0], pad[1], kernel[0] - 2 * pad[0],
+			   kernel[1] - 2 * pad[1]);
 }
 
 /* Does every window hold an element of the image? The first and the last are those that may not. */
@@ -118,31 +120,31 @@ int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *
 	struct mu_convolution a = *attr;
 	const struct mu_shape *s;
 	struct mu_shape out, weight;
-	int t;
+	struct place at = {net, MU_OP_CONVOLUTION, name, NULL};
+	char layer[160];
+	int t, reach[2];
 
 	if (!usable(net, in))
 		return -1;
-	s = shape_of(net, in);
+	s = at.in = shape_of(net, in);
 	if (s->ndims != 4)
-		return need_image(&(struct place){net, MU_OP_CONVOLUTION, name, s});
+		return need_image(&at);
 	a.groups = one_or(a.groups);
 	out = (struct mu_shape){4, {0, (size_t)a.filters, 0, 0}};
 	weight = (struct mu_shape){4, {(size_t)a.filters, s->dims[1] / (size_t)a.groups, 0, 0}};
 	for (int i = 0; i < 2; i++) {
 		a.stride[i] = one_or(a.stride[i]);
 		a.dilate[i] = one_or(a.dilate[i]);
-		out.dims[2 + i] = window(s->dims[2 + i], a.dilate[i] * (a.kernel[i] - 1) + 1,
-					 a.stride[i], a.pad[i], false);
+		reach[i] = a.dilate[i] * (a.kernel[i] - 1) + 1;
+		out.dims[2 + i] = window(s->dims[2 + i], reach[i], a.stride[i], a.pad[i], false);
 		weight.dims[2 + i] = (size_t)a.kernel[i];
-		if (out.dims[2 + i] == 0)
-			return need_larger(&(struct place){net, MU_OP_CONVOLUTION, name, s},
-					   a.kernel);
 	}
+	if (out.dims[2] == 0 || out.dims[3] == 0)
+		return need_larger(&at, reach, a.pad);
 	if (a.filters < 1 || a.filters % a.groups != 0 || s->dims[1] % (size_t)a.groups != 0)
 		return mu_net_fail(
-			net,
-			"convolution: %zu channels and %d filters cannot be cut into %d groups",
-			s->dims[1], a.filters, a.groups);
+			net, "%s: %zu channels and %d filters cannot be cut into %d groups",
+			place_text(&at, layer, sizeof layer), s->dims[1], a.filters, a.groups);
 	t = mu_net_add(net, &(struct net_spec){MU_OP_CONVOLUTION, name, &a, sizeof a, 1, &in, out});
 	if (t < 0 || mu_net_add_param(net, "weight", weight, 0) != MU_OK)
 		return -1;
@@ -205,9 +207,9 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 		a.stride[i] = one_or(a.stride[i]);
 		out.dims[2 + i] =
 			window(s->dims[2 + i], a.kernel[i], a.stride[i], a.pad[i], a.ceil);
-		if (out.dims[2 + i] == 0)
-			return need_larger(&(struct place){net, MU_OP_POOLING, name, s}, a.kernel);
 	}
+	if (out.dims[2] == 0 || out.dims[3] == 0)
+		return need_larger(&(struct place){net, MU_OP_POOLING, name, s}, a.kernel, a.pad);
 	if (!windows_meet(&a, s, &out))
 		return need_smaller_pad(&(struct place){net, MU_OP_POOLING, name, s}, &a);
 	return mu_net_add(net, &(struct net_spec){MU_OP_POOLING, name, &a, sizeof a, 1, &in, out});
@@ -277,13 +279,15 @@ int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char
 
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)
 {
-	char a[96], b[96];
+	char layer[160], a[96], b[96];
 
 	for (int i = 0; i < n; i++) {
 		if (!usable(net, ins[i]))
 			return -1;
 		if (!mu_shape_equal(shape_of(net, ins[0]), shape_of(net, ins[i])))
-			return mu_net_fail(net, "sum of shapes %s and %s",
+			return mu_net_fail(net, "%s needs inputs of one shape, not %s and %s",
+					   place_text(&(struct place){net, MU_OP_SUM, name, NULL},
+						      layer, sizeof layer),
 					   mu_shape_text(shape_of(net, ins[0]), a, sizeof a),
 					   mu_shape_text(shape_of(net, ins[i]), b, sizeof b));
 	}
@@ -296,7 +300,7 @@ int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)
 int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
 {
 	struct mu_shape out = {0, {0}};
-	char a[96], b[96];
+	char layer[160], a[96], b[96];
 
 	for (int i = 0; i < n; i++) {
 		struct mu_shape s;
@@ -310,9 +314,14 @@ int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
 		}
 		s.dims[1] = out.dims[1];
 		if (!mu_shape_equal(&out, &s))
-			return mu_net_fail(net, "concat of shapes %s and %s",
-					   mu_shape_text(&out, a, sizeof a),
-					   mu_shape_text(shape_of(net, ins[i]), b, sizeof b));
+			return mu_net_fail(
+				net,
+				"%s needs inputs that differ in channels only, not %s "
+				"and %s",
+				place_text(&(struct place){net, MU_OP_CONCAT, name, NULL}, layer,
+					   sizeof layer),
+				mu_shape_text(&out, a, sizeof a),
+				mu_shape_text(shape_of(net, ins[i]), b, sizeof b));
 		out.dims[1] += shape_of(net, ins[i])->dims[1];
 	}
 	if (n < 2)
@@ -323,12 +332,17 @@ int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
 void mu_net_softmax(struct mu_net *net, int in, const char *name)
 {
 	const struct mu_shape *s;
+	char layer[160], shape[96];
 
 	if (!usable(net, in))
 		return;
 	s = shape_of(net, in);
-	if (s->ndims != 2 || s->dims[1] != net->config.classes) {
-		mu_net_fail(net, "softmax needs an input (n, %zu classes)", net->config.classes);
+	if ((s->ndims != 2 && s->ndims != 4) || s->dims[1] != net->config.classes) {
+		mu_net_fail(net, "%s needs an input (n, %zu) or (n, %zu, h, w), not %s",
+			    place_text(&(struct place){net, MU_OP_SOFTMAX, name, s}, layer,
+				       sizeof layer),
+			    net->config.classes, net->config.classes,
+			    mu_shape_text(s, shape, sizeof shape));
 		return;
 	}
 	mu_net_add(net, &(struct net_spec){MU_OP_SOFTMAX, name, NULL, 0, 1, &in, *s});

@@ -108,38 +108,20 @@ static enum mu_status compile(struct mu_plan *plan, const struct mu_plan *like)
 
 	if (plan->batch_size == 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "a plan needs a batch of at least 1");
+	plan->batch.use_ignore = plan->net->use_ignore;
+	plan->batch.ignore_label = plan->net->ignore_label;
 	MU_TRY(allocate(plan));
 	MU_TRY(mu_plan_operations(plan));
 	MU_TRY(plan_device(plan, like));
 	MU_TRY(make_slices(plan));
 	MU_TRY(mu_plan_memory(plan));
-	if (!plan->dry)
-		MU_TRY(MU_ALLOC(plan->probabilities, plan->batch_size * plan->net->config.classes,
-				"probabilities"));
 out:
-	return st;
-}
-
-enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
-			   size_t batch, enum mu_phase phase, const struct mu_plan *like)
-{
-	enum mu_status st = MU_OK;
-	struct mu_plan *plan = calloc(1, sizeof *plan);
-
-	*out = NULL;
-	if (!plan)
-		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s", net->config.network);
-	*plan = (struct mu_plan){.net = net, .device = device, .phase = phase, .batch_size = batch};
-	MU_TRY(compile(plan, like));
-	*out = plan;
-	plan = NULL;
-out:
-	mu_plan_free(plan);
 	return st;
 }
 
 enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
-			       struct mu_device *device, size_t batch, enum mu_phase phase)
+			       struct mu_device *device, size_t batch, enum mu_phase phase,
+			       const struct mu_plan *like)
 {
 	enum mu_status st = MU_OK;
 	struct mu_plan *plan = calloc(1, sizeof *plan);
@@ -149,7 +131,37 @@ enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s", net->config.network);
 	*plan = (struct mu_plan){
 		.net = net, .device = device, .phase = phase, .batch_size = batch, .dry = true};
-	MU_TRY(compile(plan, NULL));
+	MU_TRY(compile(plan, like));
+	*out = plan;
+	plan = NULL;
+out:
+	mu_plan_free(plan);
+	return st;
+}
+
+enum mu_status mu_plan_allocate(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+
+	if (!plan->dry)
+		goto out;
+	plan->dry = false;
+	MU_TRY(mu_plan_memory(plan));
+	MU_TRY(MU_ALLOC(plan->probabilities, mu_shape_n(mu_plan_probabilities_shape(plan)),
+			"probabilities"));
+out:
+	return st;
+}
+
+enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
+			   size_t batch, enum mu_phase phase, const struct mu_plan *like)
+{
+	enum mu_status st = MU_OK;
+	struct mu_plan *plan = NULL;
+
+	*out = NULL;
+	MU_TRY(mu_plan_new_dry(&plan, net, device, batch, phase, like));
+	MU_TRY(mu_plan_allocate(plan));
 	*out = plan;
 	plan = NULL;
 out:

@@ -49,6 +49,11 @@ struct mu_batch *mu_plan_batch(struct mu_plan *plan)
 	return &plan->batch;
 }
 
+const struct mu_shape *mu_plan_probabilities_shape(const struct mu_plan *plan)
+{
+	return &plan->ops[plan->n_ops - 1].outputs[0]->shape;
+}
+
 size_t mu_plan_batch_size(const struct mu_plan *plan)
 {
 	return plan->batch_size;

@@ -393,6 +393,11 @@ void mu_optim_norms_set(struct mu_optim *o, int round, const uint64_t *sums)
 			set_trust(o, k, sums + 2 * k * MU_NORM_WORDS);
 }
 
+void mu_optim_set_updates(struct mu_optim *o, size_t p, uint64_t updates)
+{
+	o->pieces[p].t = updates;
+}
+
 float *mu_optim_state(struct mu_optim *o, int i, const char **name, size_t *n)
 {
 	if (i < 0 || i >= o->n_states)

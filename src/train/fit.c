@@ -14,7 +14,7 @@
 struct fit {
 	struct train_run *run;
 	size_t epoch;
-	struct train_metrics total, window; /* of the epoch, since the last line; this worker's */
+	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
 	double window_start, window_progress;
 	size_t window_first;
 };
@@ -31,14 +31,20 @@ out:
 	return st;
 }
 
-static enum mu_status push_layer(struct mu_kv *kv, const struct mu_plan *plan, size_t l)
+/* With the gradients of earlier batches of this update added. */
+static enum mu_status push_layer(struct train_run *run, size_t l)
 {
 	enum mu_status st = MU_OK;
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
 	const size_t *keys;
-	size_t n = mu_plan_layer_keys(plan, l, &keys);
 
-	for (size_t i = n; i-- > 0;)
-		MU_TRY(mu_kv_push_ready(kv, keys[i]));
+	for (size_t i = mu_plan_layer_keys(run->plan, l, &keys); i-- > 0;) {
+		const struct mu_slice *s = &slices[keys[i]];
+
+		mu_train_sum_give(&run->sum, mu_kv_gradients(run->kv), s->at, s->n_padded);
+		MU_TRY(mu_kv_push_ready(run->kv, keys[i]));
+	}
 out:
 	return st;
 }
@@ -58,7 +64,7 @@ out:
 	return st;
 }
 
-static enum mu_status backward(struct train_run *run, struct mu_plan *plan)
+static enum mu_status backward(struct train_run *run, struct mu_plan *plan, bool push)
 {
 	enum mu_status st = MU_OK;
 
@@ -67,22 +73,33 @@ static enum mu_status backward(struct train_run *run, struct mu_plan *plan)
 		st = mu_plan_backward(plan, l);
 		mu_clock_stop(MU_CLOCK_BACKWARD);
 		MU_TRY(st);
-		MU_TRY(push_layer(run->kv, plan, l));
+		if (push)
+			MU_TRY(push_layer(run, l));
 	}
 out:
 	return st;
 }
 
+/* --update-period: is this batch the last of an update? The rest of an epoch makes a shorter one.
+ */
+static bool ends_update(const struct train_run *run, size_t step)
+{
+	return (step + 1) % (size_t)run->options.update_period == 0 || step + 1 == run->steps;
+}
+
 /* The short last step can leave a worker without samples; it takes part all the same. */
-static enum mu_status empty_step(struct train_run *run)
+static enum mu_status empty_step(struct train_run *run, size_t step)
 {
 	enum mu_status st = MU_OK;
 
+	if (!ends_update(run, step))
+		return MU_OK;
 	MU_TRY(mu_kv_step_end(run->kv));
-	MU_TRY(mu_kv_step_begin(run->kv, 0));
+	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count));
 	memset(mu_kv_gradients(run->kv), 0, mu_kv_n(run->kv) * sizeof(float));
 	for (size_t l = mu_plan_layers(run->plan); l-- > 0;)
-		MU_TRY(push_layer(run->kv, run->plan, l));
+		MU_TRY(push_layer(run, l));
+	mu_train_sum_clear(&run->sum);
 out:
 	return st;
 }
@@ -95,6 +112,7 @@ static void load(struct train_run *run, struct mu_input *in, struct mu_plan *pla
 	batch->count = mu_input_read(in, step, mu_plan_input(plan), run->labels, run->ids);
 	batch->labels = run->labels;
 	batch->ids = run->ids;
+	batch->label_smoothing = in == &run->train ? (float)run->options.label_smoothing : 0;
 	batch->seed = (uint64_t)run->options.seed;
 	batch->epoch = in->epoch;
 	batch->step = step;
@@ -118,22 +136,33 @@ out:
 	return st;
 }
 
+static void measure(const struct train_run *run, struct mu_plan *plan, struct mu_metrics *m)
+{
+	mu_metrics_measure(m, mu_plan_probabilities(plan), mu_plan_probabilities_shape(plan),
+			   mu_plan_batch(plan), (size_t)run->options.top_k);
+}
+
 static enum mu_status train_step(struct fit *f, size_t step)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
 	size_t count = mu_input_count(&run->train, step);
 	struct mu_plan *plan = count == run->train.config.batch ? run->plan : run->tail;
+	bool push = ends_update(run, step);
 
 	if (count == 0)
-		return empty_step(run);
+		return empty_step(run, step);
 	load(run, &run->train, plan, step);
 	MU_TRY(forward(run, plan));
 	MU_TRY(check_loss(f, plan, step));
-	MU_TRY(mu_kv_step_begin(run->kv, count));
-	mu_train_metrics_measure(&f->window, mu_plan_probabilities(plan), run->train.classes,
-				 mu_plan_batch(plan), (size_t)run->options.top_k);
-	MU_TRY(backward(run, plan));
+	if (push)
+		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
+	measure(run, plan, &f->window);
+	MU_TRY(backward(run, plan, push));
+	if (push)
+		mu_train_sum_clear(&run->sum);
+	else
+		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), count);
 out:
 	return st;
 }
@@ -151,8 +180,8 @@ static enum mu_status show_window(struct fit *f, size_t last)
 		.epoch = f->epoch, .first = f->window_first, .last = last, .metrics = f->window};
 	double progress = mu_kv_progress(run->kv);
 
-	mu_train_metrics_add(&f->total, &f->window);
-	f->window = (struct train_metrics){0};
+	mu_metrics_add(&f->total, &f->window);
+	f->window = (struct mu_metrics){0};
 	if (run->store.synchronous)
 		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
 	w.samples = run->store.synchronous ? w.metrics.samples : progress - f->window_progress;
@@ -193,7 +222,7 @@ static enum mu_status train_epoch(struct fit *f)
 	struct train_run *run = f->run;
 	double start = mu_now(), seconds;
 
-	f->total = f->window = (struct train_metrics){0};
+	f->total = f->window = (struct mu_metrics){0};
 	f->window_first = 0;
 	f->window_start = start;
 	f->window_progress = mu_kv_progress(run->kv);
@@ -205,10 +234,10 @@ static enum mu_status train_epoch(struct fit *f)
 	}
 	MU_TRY(mu_kv_step_end(run->kv));
 	MU_TRY(mu_barrier(run->topology.peers));
-	MU_TRY(mu_kv_pull(run->kv));
+	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
 	MU_TRY(check_weights(f));
-	mu_train_metrics_add(&f->total, &f->window);
+	mu_metrics_add(&f->total, &f->window);
 	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
 	run->speed_seconds += seconds;
 	run->speed_samples += f->total.samples;
@@ -218,11 +247,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m)
+enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 {
 	enum mu_status st = MU_OK;
 
-	*m = (struct train_metrics){0};
+	*m = (struct mu_metrics){0};
 	mu_input_epoch(&run->validate, 0);
 	for (size_t step = 0; step < run->validate.steps; step++) {
 		if (mu_input_count(&run->validate, step) == 0)
@@ -230,12 +259,10 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m)
 		load(run, &run->validate, run->infer, step);
 		for (size_t l = 0; l < mu_plan_layers(run->infer); l++)
 			MU_TRY(mu_plan_forward(run->infer, l));
-		mu_train_metrics_measure(m, mu_plan_probabilities(run->infer),
-					 run->validate.classes, mu_plan_batch(run->infer),
-					 (size_t)run->options.top_k);
+		measure(run, run->infer, m);
 	}
 	MU_TRY(mu_train_metrics_reduce(m, run->topology.peers));
-	if (!isfinite(m->loss))
+	if (!isfinite(m->cross_entropy))
 		MU_FAIL(MU_ERR_NUMERIC,
 			"validation: the loss is not finite; a lower --lr may help");
 out:
@@ -248,14 +275,14 @@ static enum mu_status validate(struct fit *f, bool *reached)
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
 	double target = run->options.target_accuracy;
-	struct train_metrics m;
+	struct mu_metrics m;
 
 	if (!run->has_validation)
 		goto out;
 	MU_TRY(mu_train_evaluate(run, &m));
 	if (run->topology.index == 0)
 		mu_train_report_validation(run, f->epoch, &m);
-	*reached = target > 0 && m.correct / m.samples >= target;
+	*reached = target > 0 && m.correct / m.predictions >= target;
 	if (*reached && run->topology.index == 0)
 		mu_log_info("target accuracy %g reached: training ends", target);
 out:

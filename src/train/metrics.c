@@ -1,50 +1,178 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accuracy, top-k accuracy and cross-entropy as sums over samples. Padded samples are never
- * counted. */
+/* Metrics: sums over predictions, and the table of the numbers that are made of them. */
 #include "train.h"
+
+#include <math.h>
+#include <string.h>
 
 #include <muster/base.h>
 
-void mu_train_metrics_add(struct train_metrics *m, const struct train_metrics *more)
+void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
 {
 	m->samples += more->samples;
+	m->predictions += more->predictions;
 	m->correct += more->correct;
 	m->top_k += more->top_k;
-	m->loss += more->loss;
+	m->cross_entropy += more->cross_entropy;
+	m->log_loss += more->log_loss;
 }
+
+/* One prediction: the probability of class c is p[c * stride]. */
+struct prediction {
+	const float *p;
+	size_t stride, classes, label;
+};
 
 /* How many classes come before the label: those with a higher probability, and equal ones with a
  * lower number. */
-static size_t place_of(const float *p, size_t classes, size_t label)
+static size_t place_of(const struct prediction *r)
 {
+	float own = r->p[r->label * r->stride];
 	size_t before = 0;
 
-	for (size_t c = 0; c < classes; c++)
-		before += p[c] > p[label] || (c < label && !(p[c] < p[label]));
+	for (size_t c = 0; c < r->classes; c++) {
+		float other = r->p[c * r->stride];
+
+		before += other > own || (c < r->label && !(other < own));
+	}
 	return before;
 }
 
-void mu_train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
-			      const struct mu_batch *batch, size_t k)
+static void add_prediction(struct mu_metrics *m, const struct prediction *r, size_t k)
 {
-	for (size_t i = 0; i < batch->count; i++) {
-		size_t place =
-			place_of(probabilities + i * classes, classes, (size_t)batch->labels[i]);
+	double p = (double)r->p[r->label * r->stride];
+	size_t place = place_of(r);
 
-		m->correct += place == 0;
-		m->top_k += place < k;
-	}
-	m->samples += (double)batch->count;
-	m->loss += batch->loss;
+	m->predictions++;
+	m->correct += place == 0;
+	m->top_k += place < k;
+	m->cross_entropy -= log(p + 1e-12);
+	m->log_loss -= log(p < 1e-10 ? 1e-10 : p); /* NaN stays NaN */
 }
 
-enum mu_status mu_train_metrics_reduce(struct train_metrics *m, MPI_Comm comm)
+void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
+			const struct mu_shape *shape, const struct mu_batch *batch, size_t k)
+{
+	size_t classes = shape->dims[1];
+	size_t area = shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
+
+	for (size_t i = 0; i < batch->count * area; i++) {
+		struct prediction r = {probabilities + i / area * classes * area + i % area, area,
+				       classes, 0};
+
+		if (batch->use_ignore && batch->labels[i] == batch->ignore_label)
+			continue;
+		r.label = (size_t)batch->labels[i];
+		add_prediction(m, &r, k);
+	}
+	m->samples += (double)batch->count;
+}
+
+static double mean(const struct mu_metrics *m, double sum)
+{
+	return m->predictions > 0 ? sum / m->predictions : 0;
+}
+
+static double accuracy(const struct mu_metrics *m)
+{
+	return mean(m, m->correct);
+}
+
+static double top_k(const struct mu_metrics *m)
+{
+	return mean(m, m->top_k);
+}
+
+static double cross_entropy(const struct mu_metrics *m)
+{
+	return mean(m, m->cross_entropy);
+}
+
+static double perplexity(const struct mu_metrics *m)
+{
+	return exp(mean(m, m->log_loss));
+}
+
+const struct mu_metric mu_metric_table[] = {
+	{"accuracy", NULL, "accuracy", accuracy, .always = true},
+	{"top-k", NULL, "top_k_accuracy_", top_k, .takes_k = true},
+	{"ce", "cross-entropy", "cross-entropy", cross_entropy, .always = true, .loss = true},
+	{"nll", "nll_loss", "nll-loss", cross_entropy, .loss = true},
+	{"perplexity", NULL, "perplexity", perplexity, .loss = true},
+	{NULL},
+};
+
+static void add(struct train_metrics *metrics, const struct mu_metric *metric, long k)
+{
+	size_t n = metrics->n;
+
+	for (size_t i = 0; i < n; i++)
+		if (metrics->of[i] == metric)
+			return;
+	metrics->of[n] = metric;
+	if (metric->takes_k)
+		snprintf(metrics->printed[n], sizeof metrics->printed[n], "%s%ld", metric->printed,
+			 k);
+	else
+		snprintf(metrics->printed[n], sizeof metrics->printed[n], "%s", metric->printed);
+	metrics->n++;
+}
+
+static bool has_name(const char *name, const char *word, size_t n)
+{
+	return name && strlen(name) == n && strncmp(name, word, n) == 0;
+}
+
+/* The loss of this name, of n characters. */
+static enum mu_status find(const char *word, size_t n, const struct mu_metric **out)
 {
 	enum mu_status st = MU_OK;
-	double sums[4] = {m->samples, m->correct, m->top_k, m->loss};
+	char list[128] = "";
 
-	MU_TRY(mu_allreduce_double(sums, 4, MPI_SUM, comm));
-	*m = (struct train_metrics){sums[0], sums[1], sums[2], sums[3]};
+	for (const struct mu_metric *m = mu_metric_table; m->name; m++) {
+		if (!m->loss)
+			continue;
+		*out = m;
+		if (has_name(m->name, word, n) || has_name(m->other, word, n))
+			goto out;
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "",
+			 m->name);
+	}
+	MU_FAIL(MU_ERR_USAGE, "--loss: unknown metric \"%.*s\"; a list of these is needed: %s",
+		(int)n, word, list);
+out:
+	return st;
+}
+
+enum mu_status mu_train_metrics_choose(struct train_metrics *metrics, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const char *word = v->loss && *v->loss ? v->loss : NULL;
+
+	*metrics = (struct train_metrics){.n = 0};
+	for (const struct mu_metric *m = mu_metric_table; m->name; m++)
+		if (m->always || (m->takes_k && v->top_k > 1))
+			add(metrics, m, v->top_k);
+	while (word) {
+		size_t n = strcspn(word, ",");
+		const struct mu_metric *metric = NULL;
+
+		MU_TRY(find(word, n, &metric));
+		add(metrics, metric, 0);
+		word = word[n] ? word + n + 1 : NULL;
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_metrics_reduce(struct mu_metrics *m, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	double sums[6] = {m->samples, m->predictions,   m->correct,
+			  m->top_k,   m->cross_entropy, m->log_loss};
+
+	MU_TRY(mu_allreduce_double(sums, 6, MPI_SUM, comm));
+	*m = (struct mu_metrics){sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]};
 out:
 	return st;
 }

@@ -23,7 +23,8 @@ const struct mu_option mu_train_option_table[] = {
 	{"num-layers", MU_OPTION_INT, AT(num_layers), "0", 0, 10000, NULL, model,
 	 "N  depth, for networks that come in several (0: the network's own)", true},
 	{"num-classes", MU_OPTION_INT, AT(num_classes), "0", 0, 1e7, NULL, model,
-	 "N  classes (0: the data's own where the files tell, else the network's)", true},
+	 "N  classes, at least 2 (0: the data's own where the files tell, else the network's)",
+	 true},
 	{"image-shape", MU_OPTION_STRING, AT(image_shape), NULL, 0, 0, NULL, model,
 	 "C,H,W  shape of one sample: with --benchmark 1 or --summary; of CIFAR's images the "
 	 "middle "
@@ -52,9 +53,11 @@ const struct mu_option mu_train_option_table[] = {
 	{"batch-size", MU_OPTION_INT, AT(batch_size), "128", 1, 1e7, NULL, rule,
 	 "N  samples per worker and step", false},
 	{"global-batch-size", MU_OPTION_INT, AT(global_batch_size), "0", 0, 1e9, NULL, rule,
-	 "N  samples per step over all workers, instead of --batch-size", true},
+	 "N  samples behind an update over all workers, instead of --batch-size", true},
 	{"batch-per-device", MU_OPTION_INT, AT(batch_per_device), "0", 0, 1e7, NULL, rule,
 	 "N  samples per device and step, instead of --batch-size", true},
+	{"update-period", MU_OPTION_INT, AT(update_period), "1", 1, 1e6, NULL, rule,
+	 "K  sum the gradients of K batches, then update once", true},
 	{"num-epochs", MU_OPTION_INT, AT(num_epochs), "100", 1, 1e9, NULL, rule,
 	 "N  epochs to train, earlier runs included", false},
 	{"optimizer", MU_OPTION_STRING, AT(optimizer), "sgd", 0, 0, NULL, rule,
@@ -127,6 +130,8 @@ const struct mu_option mu_train_option_table[] = {
 	 "X  clip every element of the mean gradient to +-X (0: no)", true},
 	{"clip-global-norm", MU_OPTION_REAL, AT(optim.clip_global_norm), "0", 0, 1e30, NULL, rule,
 	 "X  scale the mean gradient down to the norm X over all keys (0: no)", true},
+	{"label-smoothing", MU_OPTION_REAL, AT(label_smoothing), "0", 0, 1, NULL, rule,
+	 "E  train towards (1 - E) of the label + E / classes of every class", true},
 	{"target-accuracy", MU_OPTION_REAL, AT(target_accuracy), "0", 0, 1, NULL, rule,
 	 "X  stop when the validation accuracy reaches X (0: no)", false},
 	{"seed", MU_OPTION_INT, AT(seed), "0", 0, WHOLE, NULL, rule, "N  of all random draws",
@@ -155,6 +160,8 @@ const struct mu_option mu_train_option_table[] = {
 	 "N  a line every N steps", false},
 	{"top-k", MU_OPTION_INT, AT(top_k), "0", 0, 1e6, NULL, logs,
 	 "K  report also the accuracy within the K best classes", false},
+	{"loss", MU_OPTION_STRING, AT(loss), NULL, 0, 0, NULL, logs,
+	 "LIST  report also these metrics: ce, nll, perplexity", true},
 	{"model-prefix", MU_OPTION_STRING, AT(model_prefix), NULL, 0, 0, NULL, logs,
 	 "P  write parameters to P-0001.h5 and so on", false},
 	{"save-period", MU_OPTION_INT, AT(save_period), "1", 1, WHOLE, NULL, logs,
@@ -193,11 +200,13 @@ static enum mu_status check_names(const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *network;
+	struct train_metrics metrics;
 
 	if (!v->network)
 		MU_FAIL(MU_ERR_USAGE,
 			"--network NAME is missing; trainer --help lists the options");
 	MU_TRY(mu_network_find(&network, v->network));
+	MU_TRY(mu_train_metrics_choose(&metrics, v));
 out:
 	return st;
 }
@@ -270,6 +279,12 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 	if (count_given(o, batches) > 1)
 		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
 				      "give one of them");
+	if (v->num_classes == 1)
+		MU_FAIL(MU_ERR_USAGE, "--num-classes 1: at least 2 are needed, or 0 for the "
+				      "network's own number");
+	if (v->label_smoothing >= 1)
+		MU_FAIL(MU_ERR_USAGE, "--label-smoothing %g: it must be below 1",
+			v->label_smoothing);
 	if (strcmp(v->dtype, "float32") != 0)
 		MU_FAIL(MU_ERR_USAGE, "--dtype %s: this version trains in float32 only", v->dtype);
 	if (v->gpus && *v->gpus)

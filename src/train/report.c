@@ -160,10 +160,32 @@ static void report_optimizer(const struct train_run *run, size_t count)
 			    "a step is there");
 }
 
+/* What an update is made of. */
+static void report_batch(const struct train_run *run)
+{
+	const struct train_options *v = &run->options;
+	size_t batch = run->train.config.batch, period = (size_t)v->update_period;
+	size_t mine = batch * period, all = mine * (size_t)run->topology.num_workers;
+	char updates[96] = "", steps[64] = "steps";
+
+	if (period > 1) {
+		snprintf(updates, sizeof updates, " (%zu batches of each worker make an update)",
+			 period);
+		snprintf(steps, sizeof steps, "batches and %zu updates",
+			 (run->steps + period - 1) / period);
+	}
+	mu_log_info("batch size %zu per device, %zu per worker, %zu global%s; %zu samples in %zu "
+		    "%s an epoch",
+		    batch, batch, all, updates, run->examples, run->steps, steps);
+	report_optimizer(run, run->store.synchronous ? all : mine);
+	if (v->label_smoothing > 0)
+		mu_log_info("label smoothing %g in training; metrics are those of the labels "
+			    "themselves",
+			    v->label_smoothing);
+}
+
 void mu_train_report_start(const struct train_run *run)
 {
-	size_t batch = run->train.config.batch, all = batch * (size_t)run->topology.num_workers;
-
 	mu_train_report_data(run);
 	report_model(run);
 	report_store(run);
@@ -175,11 +197,7 @@ void mu_train_report_start(const struct train_run *run)
 		    run->store.synchronous
 			    ? ""
 			    : " (inside an epoch the metrics are those of worker 0)");
-	mu_log_info(
-		"batch size %zu per device, %zu per worker, %zu global; %zu samples in %zu steps "
-		"an epoch",
-		batch, batch, all, run->examples, run->steps);
-	report_optimizer(run, run->store.synchronous ? all : batch);
+	report_batch(run);
 }
 
 static double mean(double sum, double n)
@@ -189,32 +207,31 @@ static double mean(double sum, double n)
 
 void mu_train_report_speed(const struct train_run *run, const struct train_window *w)
 {
-	char text[256];
-	int n;
+	const struct train_metrics *shown = &run->metrics;
+	char text[512];
+	size_t n;
 
-	n = snprintf(text, sizeof text,
-		     "Epoch[%zu] Batch [%zu-%zu]\tSpeed: %.2f samples/sec\taccuracy=%f", w->epoch,
-		     w->first, w->last, mean(w->samples, w->seconds),
-		     mean(w->metrics.correct, w->metrics.samples));
-	if (run->options.top_k > 1)
-		n += snprintf(text + n, sizeof text - (size_t)n, "\ttop_k_accuracy_%ld=%f",
-			      run->options.top_k, mean(w->metrics.top_k, w->metrics.samples));
-	snprintf(text + n, sizeof text - (size_t)n, "\tcross-entropy=%f",
-		 mean(w->metrics.loss, w->metrics.samples));
+	snprintf(text, sizeof text, "Epoch[%zu] Batch [%zu-%zu]\tSpeed: %.2f samples/sec", w->epoch,
+		 w->first, w->last, mean(w->samples, w->seconds));
+	for (size_t i = 0; i < shown->n; i++) {
+		n = strlen(text);
+		snprintf(text + n, sizeof text - n, "\t%s=%f", shown->printed[i],
+			 shown->of[i]->value(&w->metrics));
+	}
 	mu_log_info("%s", text);
 }
 
 static void report_metrics(const struct train_run *run, const char *what, size_t epoch,
-			   const struct train_metrics *m)
+			   const struct mu_metrics *m)
 {
-	mu_log_info("Epoch[%zu] %s-accuracy=%f", epoch, what, mean(m->correct, m->samples));
-	if (run->options.top_k > 1)
-		mu_log_info("Epoch[%zu] %s-top_k_accuracy_%ld=%f", epoch, what, run->options.top_k,
-			    mean(m->top_k, m->samples));
-	mu_log_info("Epoch[%zu] %s-cross-entropy=%f", epoch, what, mean(m->loss, m->samples));
+	const struct train_metrics *shown = &run->metrics;
+
+	for (size_t i = 0; i < shown->n; i++)
+		mu_log_info("Epoch[%zu] %s-%s=%f", epoch, what, shown->printed[i],
+			    shown->of[i]->value(m));
 }
 
-void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m,
+void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct mu_metrics *m,
 			   double seconds)
 {
 	report_metrics(run, "Train", epoch, m);
@@ -222,7 +239,7 @@ void mu_train_report_epoch(const struct train_run *run, size_t epoch, const stru
 }
 
 void mu_train_report_validation(const struct train_run *run, size_t epoch,
-				const struct train_metrics *m)
+				const struct mu_metrics *m)
 {
 	report_metrics(run, "Validation", epoch, m);
 }

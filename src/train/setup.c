@@ -16,16 +16,17 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
-	long workers = run->topology.num_workers;
+	long workers = run->topology.num_workers, parts = workers * v->update_period;
 
 	*batch = (size_t)(v->batch_per_device ? v->batch_per_device : v->batch_size);
 	if (!v->global_batch_size)
 		return MU_OK;
-	if (v->global_batch_size % workers != 0)
+	if (v->global_batch_size % parts != 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"--global-batch-size %ld is not a multiple of the %ld workers",
-			v->global_batch_size, workers);
-	*batch = (size_t)(v->global_batch_size / workers);
+			"--global-batch-size %ld is not a multiple of the %ld workers%s",
+			v->global_batch_size, workers,
+			v->update_period > 1 ? " times --update-period" : "");
+	*batch = (size_t)(v->global_batch_size / parts);
 out:
 	return st;
 }
@@ -84,6 +85,15 @@ out:
 	return st;
 }
 
+static struct mu_net_config describe_model(const struct train_options *v, const size_t *shape,
+					   size_t classes)
+{
+	return (struct mu_net_config){.network = v->network,
+				      .shape = {shape[0], shape[1], shape[2]},
+				      .classes = classes,
+				      .num_layers = v->num_layers};
+}
+
 /* Training and validation data; what the network must know of it. */
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
@@ -105,10 +115,13 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	run->options.network = network->name; /* not as it was typed, nor a file's path */
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(choose_reader(v, network, &config));
+	if (v->benchmark) { /* random data are made for the network, and take memory */
+		*model = describe_model(v, config.shape, config.classes);
+		MU_TRY(mu_train_model_new(run, model, &config));
+		config.label_width = mu_net_labels(run->net);
+	}
 	MU_TRY(mu_input_open(&run->train, &config));
-	*model = (struct mu_net_config){
-		.network = v->network, .classes = run->train.classes, .num_layers = v->num_layers};
-	memcpy(model->shape, run->train.shape, sizeof model->shape);
+	*model = describe_model(v, run->train.shape, run->train.classes);
 	run->steps = run->train.steps;
 	run->examples = run->train.n;
 	if (v->num_batches && (size_t)v->num_batches < run->steps) {
@@ -131,28 +144,6 @@ out:
 	return st;
 }
 
-/* Plans of a full batch, of this worker's part of the last step, and for validation; all on the
- * same flat arrays. */
-static enum mu_status make_plans(struct train_run *run, const struct mu_net_config *model)
-{
-	enum mu_status st = MU_OK;
-	size_t batch = run->train.config.batch, last = mu_input_count(&run->train, run->steps - 1);
-
-	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
-	MU_TRY(mu_net_new_from(&run->net, run->network, model));
-	MU_TRY(mu_plan_new(&run->plan, run->net, &run->device, batch, MU_PHASE_TRAIN, NULL));
-	if (last > 0 && last < batch)
-		MU_TRY(mu_plan_new(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,
-				   run->plan));
-	if (run->has_validation)
-		MU_TRY(mu_plan_new(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER,
-				   run->plan));
-	MU_TRY(MU_ALLOC(run->labels, batch, "labels"));
-	MU_TRY(MU_ALLOC(run->ids, batch, "sample ids"));
-out:
-	return st;
-}
-
 static enum mu_status setup_worker(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -162,7 +153,9 @@ static enum mu_status setup_worker(struct train_run *run)
 	if (v->model_prefix && v->load_epoch < v->num_epochs && run->topology.index == 0)
 		MU_TRY(mu_train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
-	MU_TRY(make_plans(run, &model));
+	if (!run->net)
+		MU_TRY(mu_train_model_new(run, &model, &run->train.config));
+	MU_TRY(mu_train_model_plan(run));
 out:
 	return st;
 }
@@ -237,6 +230,8 @@ static enum mu_status fill_weights(struct train_run *run)
 	enum mu_status st = MU_OK;
 	float *weights = mu_kv_weights(run->kv), *gradients = mu_kv_gradients(run->kv);
 
+	if (run->options.update_period > 1)
+		MU_TRY(mu_train_sum_init(&run->sum, mu_kv_n(run->kv)));
 	MU_TRY(mu_plan_bind(run->plan, weights, gradients));
 	if (run->tail)
 		MU_TRY(mu_plan_bind(run->tail, weights, gradients));
@@ -259,6 +254,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	const struct mu_topology *t = &run->topology;
 	bool worker = t->role == MU_ROLE_WORKER;
 
+	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(mu_agree(worker ? setup_worker(run) : MU_OK, t->world));
 	if (run->options.test_io) {
@@ -291,7 +287,7 @@ enum mu_status mu_train_summary(const struct train_options *v)
 	model.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
 	MU_TRY(mu_device_open(&device, v->devices, 1));
 	MU_TRY(mu_net_new_from(&net, network, &model));
-	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN));
+	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
 out:
 	mu_plan_free(plan);
@@ -312,6 +308,7 @@ void mu_train_release(struct train_run *run)
 	mu_input_close(&run->validate);
 	if (run->topology.size > 0) /* else it was never made */
 		mu_topology_release(&run->topology);
+	mu_train_sum_release(&run->sum);
 	mu_free(run->labels);
 	mu_free(run->ids);
 }

@@ -170,7 +170,7 @@ static enum mu_status work(struct train_run *run)
 		MU_TRY(mu_kv_serve(run->kv));
 		goto out;
 	}
-	MU_TRY(mu_kv_init(run->kv));
+	MU_TRY(mu_kv_weights_init(run->kv));
 	MU_TRY(mu_train_fit(run));
 	MU_TRY(mu_kv_finish(run->kv));
 	if (run->topology.index == 0)

@@ -33,6 +33,9 @@ struct train_options {
 	const char *data_dir, *model_prefix;
 	const char *rgb_mean, *rgb_std; /* NULL: not given */
 	long num_examples, shuffle, benchmark, num_batches, test_io, load_epoch, save_period;
+	const char *loss;
+	double label_smoothing;
+	long update_period;
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
 	double target_accuracy;
@@ -60,18 +63,40 @@ enum mu_status mu_train_schedule(const struct train_options *v, double lr, doubl
 
 /* ---- metrics.c ---- */
 
-/* Sums over samples; of one worker until train_metrics_reduce. */
+#define TRAIN_MAX_METRICS 8
+
+/* The metrics of a run, in the order of the log. */
 struct train_metrics {
-	double samples, correct, top_k, loss;
+	size_t n;
+	const struct mu_metric *of[TRAIN_MAX_METRICS];
+	char printed[TRAIN_MAX_METRICS][32];
 };
 
-void mu_train_metrics_add(struct train_metrics *m, const struct train_metrics *more);
-/* Sums of one step, from the probabilities (n, classes) of the first `count` samples. k = 0: no
- * top-k. */
-void mu_train_metrics_measure(struct train_metrics *m, const float *probabilities, size_t classes,
-			      const struct mu_batch *batch, size_t k);
+/* Those of --top-k and --loss and the usual ones. MU_ERR_USAGE with the list for an unknown name.
+ */
+enum mu_status mu_train_metrics_choose(struct train_metrics *metrics,
+				       const struct train_options *v);
 /* Collective over comm. */
-enum mu_status mu_train_metrics_reduce(struct train_metrics *m, MPI_Comm comm);
+enum mu_status mu_train_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
+
+/* ---- accumulate.c ---- */
+
+/* Gradients of the batches since the last update, with --update-period above 1. */
+struct train_sum {
+	float *gradients; /* NULL with --update-period 1 */
+	size_t n;
+	size_t batches; /* that are in it */
+	size_t count;   /* samples behind them */
+};
+
+enum mu_status mu_train_sum_init(struct train_sum *sum, size_t n);
+void mu_train_sum_release(struct train_sum *sum);
+/* Add a batch's gradients, n elements. */
+void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t count);
+/* gradients[at..at + n) += those of the sum; gradients is the whole array. */
+void mu_train_sum_give(const struct train_sum *sum, float *gradients, size_t at, size_t n);
+/* The update has them all. */
+void mu_train_sum_clear(struct train_sum *sum);
 
 /* ---- run: everything a rank holds ---- */
 
@@ -90,9 +115,11 @@ struct train_run {
 	struct mu_input train, validate;
 	bool has_validation;
 	struct mu_kv *kv;
+	struct train_metrics metrics;
+	struct train_sum sum;
 	float *labels; /* of one batch */
 	uint32_t *ids;
-	size_t steps;    /* per epoch */
+	size_t steps;    /* batches of a worker per epoch */
 	size_t examples; /* per epoch, of the whole job */
 	size_t begin_epoch;
 	double lr;            /* base, scaled with the workers if that was asked for */
@@ -103,6 +130,17 @@ struct train_run {
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all
  * ranks. */
 enum mu_status mu_train_setup(struct train_run *run);
+/*
+ * model.c: the network and its plans. _new: the network and its plan for training, without memory.
+ * _plan, once the data are open: also the plans of this worker's part of the last step and for
+ * validation, all on the same flat arrays; then they get memory. Both estimate what the workers of
+ * this node need before it is allocated: MU_ERR_MEMORY with the batch that would fit. Not
+ * collective.
+ */
+enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_config *model,
+				  const struct mu_input_config *data);
+enum mu_status mu_train_model_plan(struct train_run *run);
+
 /* --summary: the network of the options on standard output. No data, no roles. Not collective. */
 enum mu_status mu_train_summary(const struct train_options *v);
 void mu_train_release(struct train_run *run);
@@ -110,7 +148,7 @@ void mu_train_release(struct train_run *run);
 /* fit.c: the training loop of a worker. */
 enum mu_status mu_train_fit(struct train_run *run);
 /* Validation over all workers' shares; the result is the same on all. Collective over workers. */
-enum mu_status mu_train_evaluate(struct train_run *run, struct train_metrics *m);
+enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m);
 
 /* report.c: what the log says. Lines come from worker 0 only; they speak of the whole job. */
 void mu_train_report_start(const struct train_run *run);
@@ -120,13 +158,13 @@ enum mu_status mu_train_report_ranks(const struct train_run *run);
 struct train_window {
 	size_t epoch, first, last; /* steps (first, last] */
 	double samples, seconds;   /* of the whole job */
-	struct train_metrics metrics;
+	struct mu_metrics metrics;
 };
 void mu_train_report_speed(const struct train_run *run, const struct train_window *w);
-void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct train_metrics *m,
+void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct mu_metrics *m,
 			   double seconds);
 void mu_train_report_validation(const struct train_run *run, size_t epoch,
-				const struct train_metrics *m);
+				const struct mu_metrics *m);
 void mu_train_report_end(const struct train_run *run);
 /* --info */
 void mu_train_report_info(FILE *stream);

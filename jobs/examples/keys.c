@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store alone: every worker pushes its number under key 0, and pulls the sum over all workers.
+ *
+ *	mpirun -np 4 keys           three workers and one server: prints "sum 6" three times
+ */
+#include <muster/kvstore.h>
+
+static enum mu_status run(MPI_Comm world)
+{
+	enum mu_status st = MU_OK;
+	struct mu_topology t = {0};
+	struct mu_kv_config config = {.type = "dist_sync", .topology = &t};
+	struct mu_kv *kv = NULL;
+	float value = 0;
+	struct mu_array array = {&value, 1, MU_FLOAT32};
+	struct mu_kv_item item = {.key = 0, .n_arrays = 1, .arrays = &array};
+
+	MU_TRY(mu_topology_init(&t, world, 1));
+	MU_TRY(mu_kv_new(&kv, &config));
+	if (t.role == MU_ROLE_SERVER) {
+		MU_TRY(mu_kv_serve(kv));
+		goto out;
+	}
+	MU_TRY(mu_kv_init(kv, 1, &item));
+	value = (float)(mu_kv_rank(kv) + 1);
+	MU_TRY(mu_kv_push(kv, 1, &item, 0));
+	MU_TRY(mu_kv_pull(kv, 1, &item, 0));
+	printf("sum %g\n", (double)value);
+	MU_TRY(mu_kv_finish(kv));
+out:
+	mu_kv_free(kv);
+	if (t.size > 0)
+		mu_topology_release(&t);
+	return st;
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Comm world = MPI_COMM_NULL;
+	enum mu_status st = mu_world_open(&argc, &argv, &world);
+
+	if (st == MU_OK)
+		st = run(world);
+	if (st != MU_OK)
+		mu_world_fail(st, "keys", 0, "");
+	mu_world_close(&world);
+	return 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 2 3 4 5 */
+/*
+ * The store of keys: what a caller does wrong is an error that names key, rank and values, on every
+ * worker that it concerns, and nobody hangs. Updaters, and what they do when they fail.
+ */
+#include "keys_job.h"
+
+static float w[200000], g[200000];
+static struct mu_array values = {w, 100, MU_FLOAT32}, gradients = {g, 100, MU_FLOAT32};
+
+static struct mu_kv_item with(int key, struct mu_array *a, size_t n)
+{
+	a->n = n;
+	return item_of(key, a);
+}
+
+/* ---- calls that a worker refuses by itself ---- */
+
+static void refused(struct mu_kv *kv, void *context)
+{
+	struct mu_kv_item one = with(7, &values, 100), two[2];
+	struct mu_array half = {w, 100, MU_FLOAT16};
+	uint64_t rows[2] = {3, 10};
+	const struct mu_kv_optimizer bad = {.optim = {.name = "magic"}, .rescale = 1};
+	const struct mu_kv_optimizer lars = {.optim = {.name = "lars"}, .rescale = 1};
+	const struct mu_kv_optimizer zero = {.optim = {.name = "sgd"}};
+
+	(void)context;
+	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "push of key 7");
+	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "has not made this key");
+	must(mu_kv_init(kv, 1, &one));
+	fails(mu_kv_init(kv, 1, &one), MU_ERR_ARGUMENT, "makes key 7 twice");
+	one.key = -4;
+	fails(mu_kv_init(kv, 1, &one), MU_ERR_ARGUMENT, "key -4");
+	two[0] = two[1] = with(9, &values, 100);
+	fails(mu_kv_init(kv, 2, two), MU_ERR_ARGUMENT, "makes key 9 twice");
+	one = with(10, &values, 0);
+	fails(mu_kv_init(kv, 1, &one), MU_ERR_ARGUMENT, "without elements");
+	one = with(7, &values, 99);
+	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "has 99 elements, and 100 are needed");
+	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "99 elements, and at least 100");
+	fails(mu_kv_pushpull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "mu_kv_pushpull of key 7 on rank");
+	one = item_of(7, &half);
+	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "the array is float16, the key float32");
+	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "the array is float16, the key float32");
+	two[0] = two[1] = with(7, &values, 100);
+	fails(mu_kv_push(kv, 2, two, 0), MU_ERR_ARGUMENT, "names key 7 twice");
+	two[0].n_arrays = 0;
+	fails(mu_kv_pull(kv, 1, two, 0), MU_ERR_ARGUMENT, "no array");
+	one = with(7, &values, 100);
+	one.row_length = 10;
+	one.n_rows = 2;
+	one.rows = rows;
+	values.n = 20;
+	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "row 10, and it has 10 rows");
+	rows[1] = 4;
+	values.n = 19;
+	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "19 elements, and at least 20");
+	one.row_length = 33;
+	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "are not rows of 33");
+	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_kv_push and mu_kv_pull_rows");
+	fails(mu_kv_set_optimizer(kv, &bad), MU_ERR_ARGUMENT, "no optimizer 'magic'");
+	fails(mu_kv_set_optimizer(kv, &zero), MU_ERR_ARGUMENT, "rescale");
+	fails(mu_kv_set_optimizer(kv, &lars), MU_ERR_ARGUMENT, "norms over whole keys");
+	fails(mu_kv_set_updater(kv, "mine"), MU_ERR_ARGUMENT, "no updater 'mine'");
+	fails(mu_kv_states_save(kv, NULL, NULL), MU_ERR_ARGUMENT, "without mu_kv_set_optimizer");
+	fails(mu_kv_step_begin(kv, 1), MU_ERR_ARGUMENT, "use mu_kv_init");
+	/* After all that the store works. */
+	one = with(7, &values, 100);
+	must(mu_kv_pull(kv, 1, &one, 0));
+}
+
+/* ---- workers that do not do the same ---- */
+
+static void differing(struct mu_kv *kv, void *context)
+{
+	const int last = mu_kv_num_workers(kv) - 1;
+	const bool odd = mu_kv_rank(kv) == last && last > 0;
+	struct mu_kv_item items[2] = {with(1, &values, 50), item_of(2, &values)};
+	char text[128];
+	const struct mu_kv_optimizer one = {.optim = {.name = odd ? "test" : "none"}, .rescale = 1};
+
+	(void)context;
+	if (last == 0)
+		return;
+	values.n = odd ? 51 : 50;
+	fails(mu_kv_init(kv, 2, items), MU_ERR_ARGUMENT, "makes key 1 of 51 float32, and worker 0");
+	values.n = 50;
+	fails(mu_kv_init(kv, odd ? 1 : 2, items), MU_ERR_ARGUMENT, "makes 1 keys, worker 0 2");
+	items[1].key = odd ? 3 : 2;
+	fails(mu_kv_init(kv, 2, items), MU_ERR_ARGUMENT, "makes key 3 of 50 float32");
+	items[1].key = odd ? -1 : 2;
+	fails(mu_kv_init(kv, 2, items), MU_ERR_ARGUMENT, "key -1");
+	snprintf(text, sizeof text, "worker %d (rank %d) sets the optimizer 'test'", last,
+		 topology.worker_ranks[last]);
+	fails(mu_kv_set_optimizer(kv, &one), MU_ERR_ARGUMENT, text);
+	/* Nothing of this was kept. */
+	items[1].key = 2;
+	must(mu_kv_init(kv, 2, items));
+}
+
+/* ---- updaters ---- */
+
+static enum mu_status halve(void *context, int key, size_t from, size_t n, const float *gradient,
+			    float *weights)
+{
+	int *calls = context;
+
+	(void)key;
+	(void)from;
+	++*calls;
+	for (size_t i = 0; i < n; i++)
+		weights[i] = weights[i] / 2 + gradient[i];
+	return MU_OK;
+}
+
+/* Fails in the run that has element 5 of key 4, when the gradient is 13 there. */
+static enum mu_status moody(void *context, int key, size_t from, size_t n, const float *gradient,
+			    float *weights)
+{
+	enum mu_status st = MU_OK;
+
+	(void)context;
+	memcpy(weights, gradient, n * sizeof *weights);
+	for (size_t i = 0; i < n; i++) {
+		if (key == 4 && from + i == 5 && gradient[i] >= 13)
+			MU_FAIL(MU_ERR_NUMERIC, "I do not like %.0f", (double)gradient[i]);
+	}
+out:
+	return st;
+}
+
+static int calls;
+static const struct mu_kv_updater updaters[] = {{"halve", halve, &calls}, {"moody", moody, NULL}};
+static const struct mu_kv_config updated = {.updaters = updaters, .n_updaters = 2};
+
+static void halving(struct mu_kv *kv, void *context)
+{
+	struct mu_kv_item value = with(3, &values, 10000), push = with(3, &gradients, 10000);
+	float expected = 8;
+	size_t wrong = 0;
+
+	(void)context;
+	for (size_t i = 0; i < 10000; i++) {
+		w[i] = 8;
+		g[i] = (float)(mu_kv_rank(kv) + 1);
+	}
+	must(mu_kv_init(kv, 1, &value));
+	must(mu_kv_set_updater(kv, "halve"));
+	for (int round = 0; round < 3; round++) {
+		float sum = 0;
+
+		for (int i = 1; i <= mu_kv_num_workers(kv); i++)
+			sum += (float)i;
+		expected = expected / 2 + sum;
+		must(mu_kv_push(kv, 1, &push, 0));
+	}
+	must(mu_kv_pull(kv, 1, &value, 0));
+	for (size_t i = 0; i < 10000; i++)
+		wrong += w[i] != expected;
+	CHECK(wrong == 0);
+	/* Back to sums: none of the rounds before is touched. */
+	must(mu_kv_set_updater(kv, NULL));
+	must(mu_kv_push(kv, 1, &push, 0));
+	must(mu_kv_pull(kv, 1, &value, 0));
+	CHECK(w[0] == (float)(mu_kv_num_workers(kv) * (mu_kv_num_workers(kv) + 1) / 2));
+}
+
+/* The store fails: every worker is told, whatever it does, on whatever server it waits. */
+static void failing(struct mu_kv *kv, void *context)
+{
+	enum { N = 180000 };
+	struct mu_kv_item keys[3] = {with(4, &values, N), item_of(5, &gradients),
+				     item_of(6, &gradients)};
+	const bool waits = mu_kv_rank(kv) % 2 == 0;
+	const char *message = context;
+
+	gradients.n = N;
+	for (size_t i = 0; i < N; i++)
+		w[i] = g[i] = 13;
+	must(mu_kv_init(kv, 3, keys));
+	must(mu_kv_set_updater(kv, "moody"));
+	if (waits) {
+		fails(mu_kv_pushpull(kv, 3, keys, 0), MU_ERR_NUMERIC, message);
+	} else {
+		/* A push does not wait; who pulls another key is told. Key 6 misses this worker. */
+		must(mu_kv_push(kv, 2, keys, 0));
+		for (int i = 0; i < 1000; i++) {
+			if (mu_kv_pull(kv, 1, &keys[1], 0) != MU_OK)
+				break;
+		}
+		CHECK_HAS(mu_trace_message(), message);
+		mu_trace_clear();
+	}
+	fails(mu_kv_pull(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
+	fails(mu_kv_push(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
+}
+
+/* A worker that has finished leaves others waiting. */
+static void deserted(struct mu_kv *kv, void *context)
+{
+	struct mu_kv_item key = with(4, &values, 200000);
+
+	(void)context;
+	must(mu_kv_init(kv, 1, &key));
+	if (mu_kv_rank(kv) == 0)
+		return;
+	must(mu_kv_push(kv, 1, &key, 0));
+	fails(mu_kv_pull(kv, 1, &key, 0), MU_ERR_ARGUMENT,
+	      "worker 0 (rank 0) has finished after 0 pushes of it");
+}
+
+/* A store that fails: finish tells so on workers, and serve on servers. */
+static void run_failing(const char *type, const struct mu_topology *t,
+			void (*worker)(struct mu_kv *, void *), enum mu_status expected,
+			const char *message)
+{
+	char context[64];
+	struct mu_kv_config config = updated;
+	struct mu_kv *kv = NULL;
+	enum mu_status st;
+
+	snprintf(context, sizeof context, "%s", message);
+	config.type = type;
+	config.topology = t;
+	must(mu_kv_new(&kv, &config));
+	if (t->role == MU_ROLE_SERVER) {
+		st = mu_kv_serve(kv);
+	} else {
+		worker(kv, context);
+		st = mu_kv_finish(kv);
+	}
+	CHECK(st == expected);
+	CHECK_HAS(mu_trace_message(), message);
+	mu_trace_clear();
+	mu_kv_free(kv);
+}
+
+/* ---- the two kinds of store ---- */
+
+static void other_kind(void)
+{
+	const struct mu_slice slice = {.name = "a_weight", .n = 16, .n_padded = 16};
+	struct mu_kv_config config = {.type = "local",
+				      .topology = &alone,
+				      .slices = &slice,
+				      .n_slices = 1,
+				      .optim = {.name = "sgd"}};
+	struct mu_kv_item item = with(0, &values, 16);
+	struct mu_kv *kv = NULL;
+
+	must(mu_kv_new(&kv, &config));
+	fails(mu_kv_init(kv, 1, &item), MU_ERR_ARGUMENT, "the 1 keys of a model");
+	fails(mu_kv_push(kv, 1, &item, 0), MU_ERR_ARGUMENT, "use mu_kv_step_begin");
+	must(mu_kv_finish(kv));
+	mu_kv_free(kv);
+}
+
+static const struct mu_kv_config plain;
+
+/* Every worker owns keys, and is told of other owners' failures. */
+static void without_servers(void)
+{
+	struct mu_topology flat;
+
+	must(mu_topology_init(&flat, world, 0));
+	keys_run("dist_sharded", &flat, &plain, refused, NULL);
+	keys_run("dist_sharded", &flat, &updated, halving, NULL);
+	run_failing("dist_sharded", &flat, failing, MU_ERR_NUMERIC, "update of key 4");
+	if (size > 1)
+		run_failing("dist_allreduce", &flat, deserted, MU_ERR_ARGUMENT,
+			    "has finished after 0 pushes");
+	mu_topology_release(&flat);
+}
+
+static void once(void)
+{
+	without_servers();
+	if (rank > 0)
+		return;
+	other_kind();
+	keys_run("local", &alone, &plain, refused, NULL);
+	keys_run("local", &alone, &updated, halving, NULL);
+	CHECK(calls > 0);
+}
+
+static void each(void)
+{
+	keys_run("dist_sync", &topology, &plain, refused, NULL);
+	keys_run("dist_sync", &topology, &plain, differing, NULL);
+	keys_run("dist_sync", &topology, &updated, halving, NULL);
+	run_failing("dist_sync", &topology, failing, MU_ERR_NUMERIC, "update of key 4");
+	if (topology.num_workers > 1)
+		run_failing("dist_sync", &topology, deserted, MU_ERR_ARGUMENT,
+			    "has finished after 0 pushes");
+}
+
+int main(int argc, char **argv)
+{
+	setenv("MXNET_KVSTORE_BIGARRAY_BOUND", "100000", 1);
+	return run_tests(argc, argv, once, each);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the caller says, against the table of keys, before anything is sent.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "keys.h"
+
+enum mu_status mu_keys_check_store(const struct mu_kv *kv, const char *call)
+{
+	enum mu_status st = MU_OK;
+
+	if (!kv->keys)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s is for a store of keys, and this one has the %zu keys of a model: use "
+			"mu_kv_step_begin, mu_kv_push_ready, mu_kv_pull_end",
+			call, kv->n_slices);
+	if (kv->topology->role != MU_ROLE_WORKER)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_kv_serve", call);
+out:
+	return st;
+}
+
+/* ---- keys that are there ---- */
+
+static enum mu_status check_array(const struct mu_keys *keys, const struct mu_key *key, size_t need,
+				  const struct mu_array *a, const char *call, enum mu_use use)
+{
+	enum mu_status st = MU_OK;
+	const int rank = keys->kv->topology->rank;
+	const bool exact = use == MU_USE_PUSH || use == MU_USE_PUSHPULL;
+
+	if (!a->data)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: an array without data", call,
+			key->number, rank);
+	if (a->dtype != key->dtype)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: the array is %s, the key %s",
+			call, key->number, rank, mu_dtype_name(a->dtype),
+			mu_dtype_name(key->dtype));
+	if (exact ? a->n != need : a->n < need)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s of key %d on rank %d: the array has %zu elements, and %s%zu are needed",
+			call, key->number, rank, a->n, exact ? "" : "at least ", need);
+out:
+	return st;
+}
+
+/* Rows: numbers in range, a length that divides the key. *need is elements. */
+static enum mu_status check_rows(const struct mu_keys *keys, const struct mu_key *key,
+				 const struct mu_kv_item *item, const char *call, size_t *need)
+{
+	enum mu_status st = MU_OK;
+	const int rank = keys->kv->topology->rank;
+
+	*need = item->n_rows * item->row_length;
+	if (key->n % item->row_length || item->row_length > UINT32_MAX)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s of key %d on rank %d: its %zu elements are not rows of %zu", call,
+			key->number, rank, key->n, item->row_length);
+	if (item->n_arrays != 1 && item->n_rows > 0)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s of rows of key %d on rank %d: %zu arrays, and one is needed", call,
+			key->number, rank, item->n_arrays);
+	if (item->n_rows > 0 && !item->rows)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: %zu rows without numbers", call,
+			key->number, rank, item->n_rows);
+	for (size_t i = 0; i < item->n_rows; i++) {
+		if (item->rows[i] >= key->n / item->row_length)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"%s of key %d on rank %d: row %llu, and it has %zu rows", call,
+				key->number, rank, (unsigned long long)item->rows[i],
+				key->n / item->row_length);
+	}
+out:
+	return st;
+}
+
+static enum mu_status check_item(struct mu_keys *keys, const struct mu_kv_item *item,
+				 const char *call, enum mu_use use)
+{
+	enum mu_status st = MU_OK;
+	struct mu_key *key = mu_key_find(&keys->table, item->key);
+	const int rank = keys->kv->topology->rank;
+	size_t need;
+
+	if (!key)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s of key %d on rank %d, and mu_kv_init has not made this key (it made "
+			"%zu)",
+			call, item->key, rank, keys->table.n_keys);
+	if (key->call == keys->calls)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s on rank %d names key %d twice: give all its arrays in one item", call,
+			rank, item->key);
+	key->call = keys->calls;
+	need = key->n;
+	if (item->row_length > 0 && (use == MU_USE_PULL || use == MU_USE_PUSHPULL))
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s of rows of key %d on rank %d: use mu_kv_push and mu_kv_pull_rows", call,
+			item->key, rank);
+	if (item->row_length == 0 && use == MU_USE_ROWS)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: row_length is 0", call,
+			item->key, rank);
+	if (item->row_length > 0)
+		MU_TRY(check_rows(keys, key, item, call, &need));
+	if ((item->n_arrays == 0 || !item->arrays) && need > 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: no array", call, item->key,
+			rank);
+	for (size_t i = 0; i < item->n_arrays && need > 0; i++)
+		MU_TRY(check_array(keys, key, need, &item->arrays[i], call, use));
+out:
+	return st;
+}
+
+enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				   const char *call, enum mu_use use)
+{
+	enum mu_status st = MU_OK;
+
+	if ((use == MU_USE_PUSH || use == MU_USE_PUSHPULL) && !keys->kv->ops->synchronous &&
+	    keys->rule.kind == MU_RULE_REPLACE)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s on rank %d: a store of type %s updates at every push, and has neither "
+			"optimizer nor updater: mu_kv_set_optimizer or mu_kv_set_updater comes "
+			"first",
+			call, keys->kv->topology->rank, keys->kv->ops->name);
+	keys->calls++;
+	for (size_t i = 0; i < n; i++)
+		MU_TRY(check_item(keys, &items[i], call, use));
+out:
+	return st;
+}
+
+/* ---- new keys ---- */
+
+enum fault {
+	FINE,
+	COUNT,    /* another number of keys than worker 0 */
+	OTHER,    /* another key, size or type than worker 0 */
+	NEGATIVE, /* the number is below 0 */
+	TWICE,    /* the key is there already, or is twice in the call */
+	NO_ARRAY, /* nothing to take the size from */
+};
+
+/* A new key as workers compare it, and what is wrong with it. */
+struct new_key {
+	uint64_t fault, n_items;
+	int64_t number;
+	uint64_t n, dtype;
+};
+
+static struct new_key describe(const struct mu_kv_item *item)
+{
+	struct new_key k = {.number = item->key};
+
+	if (item->n_arrays > 0 && item->arrays) {
+		k.n = item->arrays[0].n;
+		k.dtype = (uint64_t)item->arrays[0].dtype;
+	}
+	return k;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	int x = *(const int *)a;
+	int y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Is number twice in a sorted list? */
+static bool is_twice(const int *sorted, size_t n, int number)
+{
+	const int *found = bsearch(&number, sorted, n, sizeof *sorted, compare_numbers);
+
+	return found && ((found > sorted && found[-1] == number) ||
+			 (found < sorted + n - 1 && found[1] == number));
+}
+
+static enum fault look(const struct mu_keys *keys, const struct mu_kv_item *item, const int *sorted,
+		       size_t n)
+{
+	if (item->key < 0)
+		return NEGATIVE;
+	if (mu_key_find(&keys->table, item->key) || is_twice(sorted, n, item->key))
+		return TWICE;
+	if (item->n_arrays == 0 || !item->arrays || item->arrays[0].n == 0 ||
+	    !item->arrays[0].data || (unsigned)item->arrays[0].dtype >= MU_DTYPE_N)
+		return NO_ARRAY;
+	return FINE;
+}
+
+/* The first key of mine that is wrong by itself or is not worker 0's. */
+static struct new_key judge(const struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+			    const struct new_key *theirs, const int *sorted)
+{
+	struct new_key mine = {.fault = FINE};
+
+	for (size_t i = 0; i < n && mine.fault == FINE; i++) {
+		mine = describe(&items[i]);
+		mine.fault = look(keys, &items[i], sorted, n);
+		if (mine.fault == FINE && theirs &&
+		    (mine.number != theirs[i].number || mine.n != theirs[i].n ||
+		     mine.dtype != theirs[i].dtype)) {
+			mine.fault = OTHER;
+			mine.n_items = i; /* where worker 0's is */
+		}
+	}
+	return mine;
+}
+
+static enum mu_status tell(const struct mu_topology *t, int w, const struct new_key *k,
+			   const struct new_key *theirs, size_t n_theirs)
+{
+	enum mu_status st = MU_OK;
+	const struct new_key *first = k->fault == OTHER ? &theirs[k->n_items] : k;
+	const int rank = t->worker_ranks[w];
+
+	switch ((enum fault)k->fault) {
+	case FINE: break;
+	case COUNT:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_kv_init: worker %d (rank %d) makes %llu keys, worker 0 %zu", w, rank,
+			(unsigned long long)k->n_items, n_theirs);
+	case OTHER:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_kv_init: worker %d (rank %d) makes key %lld of %llu %s, and worker 0 "
+			"in its place key %lld of %llu %s",
+			w, rank, (long long)k->number, (unsigned long long)k->n,
+			mu_dtype_name((enum mu_dtype)k->dtype), (long long)first->number,
+			(unsigned long long)first->n, mu_dtype_name((enum mu_dtype)first->dtype));
+	case NEGATIVE:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_kv_init: key %lld on worker %d (rank %d): keys are 0 or more",
+			(long long)k->number, w, rank);
+	case TWICE:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_kv_init: worker %d (rank %d) makes key %lld twice: its size and type "
+			"are fixed by the first time",
+			w, rank, (long long)k->number);
+	case NO_ARRAY:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_kv_init: key %lld on worker %d (rank %d) has no array, or one without "
+			"elements, data or a known type",
+			(long long)k->number, w, rank);
+	}
+out:
+	return st;
+}
+
+/* Worker 0's keys, on every worker. */
+static enum mu_status share_first(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				  struct new_key **theirs, size_t *n_theirs)
+{
+	enum mu_status st = MU_OK;
+	uint64_t count = n;
+
+	MU_TRY(keys->ops->bcast(keys, &count, sizeof count));
+	*n_theirs = count;
+	MU_TRY(MU_ALLOC(*theirs, *n_theirs + 1, "keys of worker 0"));
+	for (size_t i = 0; keys->kv->topology->index == 0 && i < n; i++)
+		(*theirs)[i] = describe(&items[i]);
+	MU_TRY(keys->ops->bcast(keys, *theirs, *n_theirs * sizeof **theirs));
+out:
+	return st;
+}
+
+enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = keys->kv->topology;
+	struct new_key *theirs = NULL, *all = NULL;
+	struct new_key mine;
+	size_t n_theirs = 0;
+	int *sorted = NULL;
+
+	MU_TRY(share_first(keys, n, items, &theirs, &n_theirs));
+	MU_TRY(MU_ALLOC(sorted, n + 1, "numbers of keys"));
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = items[i].key;
+	qsort(sorted, n, sizeof *sorted, compare_numbers);
+	mine = judge(keys, n, items, n == n_theirs ? theirs : NULL, sorted);
+	if (mine.fault == FINE && n != n_theirs)
+		mine = (struct new_key){.fault = COUNT, .n_items = n};
+	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "answers about new keys"));
+	MU_TRY(keys->ops->gather(keys, &mine, all, sizeof mine));
+	for (int w = 0; w < t->num_workers; w++)
+		MU_TRY(tell(t, w, &all[w], theirs, n_theirs));
+out:
+	mu_free(sorted);
+	mu_free(theirs);
+	mu_free(all);
+	return st;
+}

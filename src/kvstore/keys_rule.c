@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the values of keys are updated: optimiser, updater, and the optimiser's states.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "keys.h"
+
+/* Same rule on all workers: its kind and name. */
+static enum mu_status check_same(struct mu_keys *keys, const struct mu_rule_order *mine)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = keys->kv->topology;
+	struct mu_rule_order *all = NULL;
+
+	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "rules of all workers"));
+	MU_TRY(keys->ops->gather(keys, mine, all, sizeof *mine));
+	for (int w = 0; w < t->num_workers; w++) {
+		if (all[w].kind == MU_RULE_BAD)
+			MU_FAIL(MU_ERR_ARGUMENT, "worker %d (rank %d): %s", w, t->worker_ranks[w],
+				all[w].name);
+		if (all[w].kind != all[0].kind || strcmp(all[w].name, all[0].name) != 0)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"worker %d (rank %d) sets the %s '%s', worker 0 the %s '%s'", w,
+				t->worker_ranks[w],
+				all[w].kind == MU_RULE_OPTIM ? "optimizer" : "updater", all[w].name,
+				all[0].kind == MU_RULE_OPTIM ? "optimizer" : "updater",
+				all[0].name);
+	}
+out:
+	mu_free(all);
+	return st;
+}
+
+static enum mu_status set_rule(struct mu_keys *keys, struct mu_rule_order *order)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_same(keys, order));
+	MU_TRY(keys->ops->bcast(keys, order, sizeof *order));
+	MU_TRY(keys->ops->rule(keys, order));
+	keys->rule = *order;
+out:
+	return st;
+}
+
+/*
+ * What is wrong with the caller's rule travels in place of its name, so that all workers tell of
+ * it.
+ */
+static void refuse(struct mu_rule_order *order, const char *why, const char *name)
+{
+	order->kind = MU_RULE_BAD;
+	snprintf(order->name, sizeof order->name, "%s '%.64s'", why, name ? name : "");
+}
+
+static void fill_optimizer(struct mu_rule_order *order, const struct mu_kv_optimizer *optimizer)
+{
+	const char *name = optimizer->optim.name;
+	const struct mu_rule *rule;
+
+	memset(order, 0, sizeof *order);
+	order->kind = MU_RULE_OPTIM;
+	order->optimizer = *optimizer;
+	order->optimizer.optim.name = NULL;
+	if (mu_rule_find(&rule, name) != MU_OK)
+		refuse(order, "there is no optimizer", name);
+	else if (mu_optim_check(&optimizer->optim) != MU_OK)
+		refuse(order, mu_trace_message(), name);
+	else if (mu_optim_needs_norms(&optimizer->optim))
+		refuse(order,
+		       "norms over whole keys are for the store of a model: not with optimizer",
+		       name);
+	else if (!(optimizer->rescale > 0))
+		refuse(order, "rescale must be above 0, and it is not for optimizer", name);
+	else
+		snprintf(order->name, sizeof order->name, "%s", name);
+	mu_trace_clear();
+}
+
+enum mu_status mu_kv_set_optimizer(struct mu_kv *kv, const struct mu_kv_optimizer *optimizer)
+{
+	enum mu_status st = MU_OK;
+	struct mu_rule_order order;
+
+	MU_TRY(mu_keys_check_store(kv, "mu_kv_set_optimizer"));
+	fill_optimizer(&order, optimizer);
+	MU_TRY(set_rule(kv->keys, &order));
+out:
+	return st;
+}
+
+static bool has_updater(const struct mu_keys *keys, const char *name)
+{
+	for (size_t i = 0; i < keys->n_updaters; i++) {
+		if (strcmp(keys->updaters[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+enum mu_status mu_kv_set_updater(struct mu_kv *kv, const char *name)
+{
+	enum mu_status st = MU_OK;
+	struct mu_rule_order order;
+
+	MU_TRY(mu_keys_check_store(kv, "mu_kv_set_updater"));
+	memset(&order, 0, sizeof order);
+	order.kind = name ? MU_RULE_UPDATER : MU_RULE_REPLACE;
+	if (name && !has_updater(kv->keys, name))
+		refuse(&order, "mu_kv_new was given no updater", name);
+	else
+		snprintf(order.name, sizeof order.name, "%s", name ? name : "");
+	MU_TRY(set_rule(kv->keys, &order));
+out:
+	return st;
+}
+
+/* ---- states of the optimiser ---- */
+
+/* Move one state, or the count of updates (state < 0), of all parts of a key. On worker 0. */
+static enum mu_status move(struct mu_keys *keys, const struct mu_key *key, int state, void *data,
+			   bool put)
+{
+	enum mu_status st = MU_OK;
+
+	mu_keys_begin(keys);
+	for (size_t i = 0; i < key->n_parts; i++) {
+		const struct mu_key_part *part = &keys->table.parts[key->first_part + i];
+		const size_t nbytes = state < 0 ? sizeof(uint64_t) : part->n * sizeof(float);
+		char *p = state < 0 ? data : (char *)data + part->from * sizeof(float);
+		struct mu_transfer *x;
+
+		MU_TRY(mu_keys_transfer(keys, &x));
+		x->part = key->first_part + i;
+		x->n_rows = state < 0 ? 0 : (size_t)state;
+		if (put) {
+			x->coding = state < 0 ? MU_CODING_UPDATES_PUT : MU_CODING_STATE_PUT;
+			x->data = p;
+			x->nbytes = nbytes;
+		} else {
+			x->coding = state < 0 ? MU_CODING_UPDATES_GET : MU_CODING_STATE_GET;
+			x->out = p;
+			x->out_nbytes = nbytes;
+		}
+	}
+	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+out:
+	mu_keys_end(keys);
+	return st;
+}
+
+struct visit {
+	mu_kv_state_fn fn;
+	void *context;
+	bool put;
+};
+
+/* One state through the caller's function; i = -1: a rule without states has its count alone. */
+static enum mu_status visit_state(struct mu_keys *keys, const struct mu_key *key, int i,
+				  const char *name, const struct visit *v)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_state state = {.key = key->number, .name = name, .n = i < 0 ? 0 : key->n};
+
+	MU_TRY(MU_ALLOC(state.data, key->n, "state of a key"));
+	if (!v->put) {
+		MU_TRY(move(keys, key, -1, &state.updates, false));
+		if (i >= 0)
+			MU_TRY(move(keys, key, i, state.data, false));
+	}
+	MU_TRY(v->fn(v->context, &state));
+	if (v->put) {
+		MU_TRY(move(keys, key, -1, &state.updates, true));
+		if (i >= 0)
+			MU_TRY(move(keys, key, i, state.data, true));
+	}
+out:
+	mu_free(state.data);
+	return st;
+}
+
+static enum mu_status visit_all(struct mu_keys *keys, const struct visit *v)
+{
+	enum mu_status st = MU_OK;
+	struct mu_optim_config config = keys->rule.optimizer.optim;
+	const char *names[MU_MAX_STATES];
+	int n;
+
+	config.name = keys->rule.name;
+	n = mu_optim_states(&config, names);
+	for (size_t k = 0; k < keys->table.n_keys; k++) {
+		const struct mu_key *key = &keys->table.keys[k];
+
+		for (int i = 0; i < n; i++)
+			MU_TRY(visit_state(keys, key, i, names[i], v));
+		if (n == 0)
+			MU_TRY(visit_state(keys, key, -1, "", v));
+	}
+out:
+	return st;
+}
+
+static enum mu_status visit_states(struct mu_kv *kv, const char *call, const struct visit *v)
+{
+	enum mu_status st = MU_OK;
+	struct mu_keys *keys = kv->keys;
+	struct {
+		uint64_t failed;
+		char text[248];
+	} verdict = {0};
+	enum mu_status mine = MU_OK;
+
+	MU_TRY(mu_keys_check_store(kv, call));
+	if (keys->rule.kind != MU_RULE_OPTIM)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: there are no states without mu_kv_set_optimizer",
+			call);
+	/* The rule in force, told again, is obeyed when all earlier pushes are in: no more is
+	 * meant. */
+	MU_TRY(keys->ops->rule(keys, &keys->rule));
+	if (kv->topology->index == 0) {
+		mine = visit_all(keys, v);
+		verdict.failed = mine != MU_OK;
+		snprintf(verdict.text, sizeof verdict.text, "%s",
+			 mine != MU_OK ? mu_trace_message() : "");
+	}
+	MU_TRY(keys->ops->bcast(keys, &verdict, sizeof verdict));
+	MU_TRY(mine);
+	if (verdict.failed)
+		MU_FAIL(MU_ERR_PEER, "%s failed on worker 0: %s", call, verdict.text);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_states_save(struct mu_kv *kv, mu_kv_state_fn fn, void *context)
+{
+	const struct visit v = {fn, context, false};
+
+	return visit_states(kv, "mu_kv_states_save", &v);
+}
+
+enum mu_status mu_kv_states_load(struct mu_kv *kv, mu_kv_state_fn fn, void *context)
+{
+	const struct visit v = {fn, context, true};
+
+	return visit_states(kv, "mu_kv_states_load", &v);
+}

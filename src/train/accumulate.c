@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gradient accumulation: gradients of the batches before the last of an update are summed here; the
+ * last one's get the sum added layer by layer, just before each is pushed. Gradients are sums over
+ * samples, and those of auxiliary arrays n times a statistic, so adding is all there is to do.
+ */
+#include "train.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+MU_LOOP static void add_gradients(size_t n, float *restrict to, const float *restrict from)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+enum mu_status mu_train_sum_init(struct train_sum *sum, size_t n)
+{
+	*sum = (struct train_sum){.n = n};
+	return MU_ALLOC(sum->gradients, n, "gradients of --update-period");
+}
+
+void mu_train_sum_release(struct train_sum *sum)
+{
+	mu_free(sum->gradients);
+	*sum = (struct train_sum){.n = 0};
+}
+
+void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t count)
+{
+	mu_clock_start(MU_CLOCK_BACKWARD);
+	if (sum->batches == 0)
+		memcpy(sum->gradients, gradients, sum->n * sizeof *gradients);
+	else
+		add_gradients(sum->n, sum->gradients, gradients);
+	mu_clock_stop(MU_CLOCK_BACKWARD);
+	sum->batches++;
+	sum->count += count;
+}
+
+void mu_train_sum_give(const struct train_sum *sum, float *gradients, size_t at, size_t n)
+{
+	if (sum->batches > 0)
+		add_gradients(n, gradients + at, sum->gradients + at);
+}
+
+void mu_train_sum_clear(struct train_sum *sum)
+{
+	sum->batches = 0;
+	sum->count = 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network of a run, its plans, and the estimate whether they fit into memory. */
+#include "train.h"
+
+#include <math.h>
+
+#include <muster/base.h>
+
+/* Batches above this are looked at from a plan for so many samples first. */
+enum { SMALL_BATCH = 64 };
+
+/* Bytes of a plan, 0 for none. */
+static double arena(const struct mu_plan *plan)
+{
+	return plan ? (double)mu_plan_arena_bytes(plan) : 0;
+}
+
+/*
+ * Memory is written when it is allocated, so the system would end the process rather than refuse:
+ * what the workers of this node need is estimated before. Activations and random data grow with the
+ * batch; weights, gradients, their sum and the optimiser's arrays do not.
+ */
+static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data,
+				   double activations, size_t n)
+{
+	enum mu_status st = MU_OK;
+	double have = mu_memory_bytes() / run->topology.node_num_workers;
+	const char *states[MU_MAX_STATES];
+	double models =
+		2 + mu_optim_states(&run->options.optim, states) + (run->options.update_period > 1);
+	double fixed = models * (double)n * sizeof(float), growing = activations, fits;
+
+	if (run->options.benchmark)
+		growing += (double)data->shape[0] * (double)data->shape[1] *
+			   (double)data->shape[2] * (double)data->batch * sizeof(float);
+	if (have <= 0 || fixed + growing <= have)
+		return MU_OK;
+	fits = floor((double)data->batch * (0.9 * have - fixed) / growing);
+	if (fits < 1)
+		MU_FAIL(MU_ERR_MEMORY,
+			"network %s needs about %.1f GB for weights and %.1f GB for a batch of "
+			"%zu; "
+			"a worker has %.1f GB here: no batch fits",
+			run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9);
+	MU_FAIL(MU_ERR_MEMORY,
+		"network %s needs about %.1f GB for weights and %.1f GB for a batch of %zu; a "
+		"worker has %.1f GB here: a batch of about %.0f would fit",
+		run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9, fits);
+out:
+	return st;
+}
+
+/* For tensors beyond all memory oneDNN may not even find kernels. */
+static enum mu_status check_large_batch(struct train_run *run, const struct mu_input_config *data)
+{
+	enum mu_status st = MU_OK;
+	struct mu_plan *small = NULL;
+
+	if (data->batch <= SMALL_BATCH)
+		return MU_OK;
+	MU_TRY(mu_plan_new_dry(&small, run->net, &run->device, SMALL_BATCH, MU_PHASE_TRAIN, NULL));
+	MU_TRY(check_memory(run, data, arena(small) * (double)data->batch / SMALL_BATCH,
+			    mu_plan_n(small)));
+out:
+	mu_plan_free(small);
+	return st;
+}
+
+enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_config *model,
+				  const struct mu_input_config *data)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
+	MU_TRY(mu_net_new_from(&run->net, run->network, model));
+	MU_TRY(check_large_batch(run, data));
+	MU_TRY(mu_plan_new_dry(&run->plan, run->net, &run->device, data->batch, MU_PHASE_TRAIN,
+			       NULL));
+	MU_TRY(check_memory(run, data, arena(run->plan), mu_plan_n(run->plan)));
+out:
+	return st;
+}
+
+enum mu_status mu_train_model_plan(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *data = &run->train.config;
+	size_t batch = data->batch, last = mu_input_count(&run->train, run->steps - 1);
+
+	if (mu_net_labels(run->net) != data->label_width)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s needs %zu labels a sample, one for each position of its last "
+			"layer; %s has %zu",
+			run->options.network, mu_net_labels(run->net), run->options.data_dir,
+			data->label_width);
+	if (last > 0 && last < batch)
+		MU_TRY(mu_plan_new_dry(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,
+				       run->plan));
+	if (run->has_validation)
+		MU_TRY(mu_plan_new_dry(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER,
+				       run->plan));
+	MU_TRY(check_memory(run, data, arena(run->plan) + arena(run->tail) + arena(run->infer),
+			    mu_plan_n(run->plan)));
+	MU_TRY(mu_plan_allocate(run->plan));
+	if (run->tail)
+		MU_TRY(mu_plan_allocate(run->tail));
+	if (run->infer)
+		MU_TRY(mu_plan_allocate(run->infer));
+	MU_TRY(MU_ALLOC(run->labels, batch * data->label_width, "labels"));
+	MU_TRY(MU_ALLOC(run->ids, batch, "sample ids"));
+out:
+	return st;
+}
