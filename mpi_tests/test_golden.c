@@ -232,7 +232,7 @@ static enum mu_status start(struct training *t, const struct mu_topology *topolo
 	config.slices = mu_plan_slices(t->plan, &config.n_slices);
 	MU_TRY(mu_kv_new(&t->kv, &config));
 	MU_TRY(fill_weights(t->plan, g->seed, mu_kv_weights(t->kv)));
-	MU_TRY(mu_kv_init(t->kv));
+	MU_TRY(mu_kv_weights_init(t->kv));
 	MU_TRY(mu_plan_bind(t->plan, mu_kv_weights(t->kv), mu_kv_gradients(t->kv)));
 	MU_TRY(mu_plan_bind(t->infer, mu_kv_weights(t->kv), NULL));
 out:
