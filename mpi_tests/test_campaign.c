@@ -356,7 +356,7 @@ static void test_case(uint64_t seed, uint64_t number, const struct mu_device_ops
 	int n_threads;
 
 	draw_init(&d, seed, number);
-	n_threads = draw_int(&d, 1, 2);
+	n_threads = draw_chance(&d, 10) ? 2 : 1;
 	snprintf(running, sizeof running,
 		 "MUSTER_SEED=%llu MUSTER_CASE=%llu %s: ", (unsigned long long)seed,
 		 (unsigned long long)number, ops->name);
