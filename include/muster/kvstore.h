@@ -3,10 +3,10 @@
  * kvstore: holds the weights, takes gradients, applies the optimiser, gives weights back.
  *
  * There are two ways to use a store. The store of a model, which the trainer uses, has the keys
- *that mu_kv_new is given: flat arrays, and steps in which every key is pushed and pulled once. The
- *store of keys (second half of this page) begins empty: mu_kv_init adds arrays under numbers of the
- * caller's choice, which are pushed and pulled in any order. A call for the one kind on a store of
- * the other is MU_ERR_ARGUMENT.
+ * that mu_kv_new is given: flat arrays, and steps in which every key is pushed and pulled once. The
+ * store of keys (second half of this page) begins empty: mu_kv_init adds arrays under numbers of
+ * the caller's choice, which are pushed and pulled in any order. A call for the one kind on a store
+ * of the other is MU_ERR_ARGUMENT.
  *
  * ---- the store of a model ----
  *
@@ -24,8 +24,8 @@
  * step k, once.
  *
  * With a rule that needs norms over the whole model (mu_optim_needs_norms) nothing is updated
- *before all keys of a step are pushed; a pull before that is an error. dist_async then takes one
- *server.
+ * before all keys of a step are pushed; a pull before that is an error. dist_async then takes one
+ * server.
  *
  * Keys are grouped, last key first, into buckets of about bucket_bytes; the bucket of the first
  * keys is the smallest. Every bucket is cut evenly over the servers, on multiples of 64 elements.
@@ -183,39 +183,39 @@ void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness);
  * Rounds. In the synchronous stores (local, device, dist_sync) the k-th push of a key by a worker
  * belongs to round k of that key. A round closes when every worker's k-th push is there: its arrays
  * are summed in worker order (a worker's devices first, in their order) in float32, and the value
- *is updated once. Workers are counted, not messages. A pull waits for the caller's own last round
- *of the key and gives exactly the value after it: the next round cannot close before the caller
- *pushes again. So these are all defined, with keys in any order that differs between workers: push
- *without pull, several pushes before a pull (the value after the last), pull without push (the
- *value as it is), pulls by some workers only. Servers never stop reading: pushes that come early
- *are kept, and the server's memory grows with the lead of the fastest worker. Rounds that are not
- *complete when the workers finish are dropped; a pull that waits for a worker that has finished is
- *an error.
+ * is updated once. Workers are counted, not messages. A pull waits for the caller's own last round
+ * of the key and gives exactly the value after it: the next round cannot close before the caller
+ * pushes again. So these are all defined, with keys in any order that differs between workers: push
+ * without pull, several pushes before a pull (the value after the last), pull without push (the
+ * value as it is), pulls by some workers only. Servers never stop reading: pushes that come early
+ * are kept, and the server's memory grows with the lead of the fastest worker. Rounds that are not
+ * complete when the workers finish are dropped; a pull that waits for a worker that has finished is
+ * an error.
  *
  * dist_async: every push updates the value at once, in the order of arrival; a pull gives the
- *newest value, which holds all of the caller's pushes. It needs an optimiser or an updater: a push
- *without one is an error.
+ * newest value, which holds all of the caller's pushes. It needs an optimiser or an updater: a push
+ * without one is an error.
  *
  * Types. A float16 or bfloat16 key travels in its type, is summed and updated in float32, and
- *rounded to its type after every update; with multi_precision it is held in float32 and only what
- *is pulled is rounded. The sum of several devices is rounded to the type before it travels.
+ * rounded to its type after every update; with multi_precision it is held in float32 and only what
+ * is pulled is rounded. The sum of several devices is rounded to the type before it travels.
  *
  * Errors. A key that is not initialised, or is so twice, another size or type, a buffer too small,
- *a key twice in one call: MU_ERR_ARGUMENT with key, rank and both values, before anything is sent.
- *What only the owner of a key can find (a failing updater) ends the calls of all workers that wait,
- *and every later call, with the same message; the store is then good for mu_kv_finish and
- *mu_kv_free only.
+ * a key twice in one call: MU_ERR_ARGUMENT with key, rank and both values, before anything is sent.
+ * What only the owner of a key can find (a failing updater) ends the calls of all workers that
+ * wait, and every later call, with the same message; the store is then good for mu_kv_finish and
+ * mu_kv_free only.
  *
  * Placement. A key of fewer elements than a bound (1e6; MXNET_KVSTORE_BIGARRAY_BOUND in worker 0's
  * environment changes it) lies on the server that holds the fewest bytes, a larger one is cut
- *evenly over all servers, on multiples of 64 elements. Bits of the results do not depend on it.
+ * evenly over all servers, on multiples of 64 elements. Bits of the results do not depend on it.
  *
  * Stores without servers: every worker owns keys, and answers for them inside calls of the store
  * only. So workers wait for one another in mu_kv_barrier, not in a barrier of their own.
  *
  * Two things differ from the calls of MXNet: calls take several keys at once, each with the arrays
- *of this rank's devices; and they return when they are done (priority, larger = more urgent, is
- *taken and has no effect yet).
+ * of this rank's devices; and they return when they are done (priority, larger = more urgent, is
+ * taken and has no effect yet).
  */
 struct mu_array {
 	void *data;

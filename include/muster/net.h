@@ -19,7 +19,7 @@
  * of first use, then the auxiliary arrays.
  *
  * A plan is a net compiled for a device, a batch size and a phase: layouts, kernels, fusions and
- *one arena in which activations reuse memory by lifetime. Executing it allocates nothing.
+ * one arena in which activations reuse memory by lifetime. Executing it allocates nothing.
  */
 #ifndef MUSTER_NET_H
 #define MUSTER_NET_H

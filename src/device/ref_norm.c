@@ -9,7 +9,7 @@
  *	dx = gamma / sqrt(variance + eps) * (dy - d_beta / m - normal * d_gamma / m)
  *
  * In training mean and variance are the batch's (biased) and are kept in the workspace for
- *backward, which also writes them, times n, to the auxiliary gradients.
+ * backward, which also writes them, times n, to the auxiliary gradients.
  */
 #include "ref.h"
 

@@ -8,7 +8,7 @@
  *
  * The first update forgets the first weights, which z knows nothing of: this is for models that are
  * linear in their weights. Weights follow from z, to which each update adds in units of 1 / lr: the
- *learning rate has to be constant. It may not be 0: such an update does nothing.
+ * learning rate has to be constant. It may not be 0: such an update does nothing.
  */
 #include <math.h>
 
