@@ -99,7 +99,7 @@ const struct mu_metric mu_metric_table[] = {
 	{"ce", "cross-entropy", "cross-entropy", cross_entropy, .always = true, .loss = true},
 	{"nll", "nll_loss", "nll-loss", cross_entropy, .loss = true},
 	{"perplexity", NULL, "perplexity", perplexity, .loss = true},
-	{NULL},
+	{.name = NULL},
 };
 
 static void add(struct train_metrics *metrics, const struct mu_metric *metric, long k)
