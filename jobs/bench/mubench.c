@@ -351,7 +351,7 @@ out:
 	return st;
 }
 
-/* Options; *help if the help was asked for. */
+/* Options; answers --help. */
 static enum mu_status read_options(struct values *v, int argc, char **argv, int rank)
 {
 	enum mu_status st = MU_OK;
