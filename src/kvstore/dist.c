@@ -54,6 +54,19 @@ static enum mu_status open_async(struct mu_kv *kv, const struct mu_kv_config *co
 	return open_ranks(kv, config, &mu_kv_policy_async);
 }
 
+/* With a bound nothing of the next step is there before all servers let it begin. */
+static enum mu_status pull_async(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	double count;
+
+	if (kv->bounded)
+		MU_TRY(mu_kv_worker_answers(kv, &count));
+	MU_TRY(mu_kv_worker_pull(kv, bucket));
+out:
+	return st;
+}
+
 static enum mu_status open_sharded(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
@@ -74,7 +87,7 @@ out:
 #define ASYNC_OPS(store) \
 	{ \
 		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .open = open_async, \
-				  .pull = mu_kv_worker_pull, .fetch = mu_kv_worker_fetch, \
+				  .pull = pull_async, .fetch = mu_kv_worker_fetch, \
 				  .serve = mu_kv_server_serve, \
 	}
 
