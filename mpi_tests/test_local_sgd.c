@@ -192,9 +192,9 @@ static void exact_worker(struct job *j, const struct model *m)
 	size_t n = mu_kv_n(j->kv);
 	struct simulation s;
 
-	for (size_t k = 0; k < m->n_keys; k++)
+	for (size_t k = 0; j->worker == 0 && k < m->n_keys; k++)
 		for (size_t i = m->slices[k].at; i < m->slices[k].at + m->slices[k].n; i++)
-			w[i] = j->worker == 0 ? (float)(i % 5) : -1.0f;
+			w[i] = (float)(i % 5);
 	must(mu_kv_weights_init(j->kv));
 	simulation_init(&s, j, w, n);
 	for (size_t step = 1; step <= EXACT_STEPS; step++) {
@@ -238,6 +238,7 @@ static void test_exact(const char *type)
 				.local_sgd = variants[i].local_sgd,
 				.bucket_bytes = 20000}};
 
+		j.config.messages_only = i % 2 != 0;
 		job_run(&j, &odd, exact_worker);
 	}
 }
@@ -251,10 +252,11 @@ static void single_worker(struct job *j, const struct model *m)
 	double *sum = calloc(n, sizeof *sum), *expected = calloc(n, sizeof *expected);
 	float *one = calloc(n, sizeof *one);
 
-	fill(m, w, 999, 0);
+	if (j->worker == 0)
+		fill(m, w, 999, 0);
+	must(mu_kv_weights_init(j->kv));
 	for (size_t i = 0; i < n; i++)
 		expected[i] = (double)w[i];
-	must(mu_kv_weights_init(j->kv));
 	for (size_t step = 1; step <= 3; step++) {
 		double total = 0;
 
@@ -306,9 +308,11 @@ static uint64_t hash_of(const char *type, const struct mu_topology *t, size_t bu
 	uint64_t hash = 0;
 
 	j.config.bucket_bytes = bucket_bytes;
+	j.config.messages_only = bucket_bytes > 0;
 	job_open(&j, &odd, type, t);
 	if (j.is_worker) {
-		fill(&odd, mu_kv_weights(j.kv), 999, j.worker);
+		if (j.worker == 0)
+			fill(&odd, mu_kv_weights(j.kv), 999, 0);
 		must(mu_kv_weights_init(j.kv));
 		for (size_t step = 1; step <= RANDOM_STEPS; step++) {
 			fill(&odd, mu_kv_gradients(j.kv), step, j.worker);
@@ -350,7 +354,8 @@ static void test_bits(void)
 
 static uint64_t steps_alone(struct job *j, int worker)
 {
-	fill(&odd, mu_kv_weights(j->kv), 999, 0);
+	if (j->worker == 0)
+		fill(&odd, mu_kv_weights(j->kv), 999, 0);
 	must(mu_kv_weights_init(j->kv));
 	for (size_t step = 1; step <= 4; step++) {
 		fill(&odd, mu_kv_gradients(j->kv), step, worker);

@@ -5,7 +5,8 @@
  * its weights, kv->weights, are the last average, its gradients the way back that the replica has
  * gone, times its samples, and its rule is sgd with the block momentum. So it has the sums, bits
  * and messages of that store, which knows nothing of the steps between. The replica's weights are
- * an array of their own: others may still read the average when the next steps change them.
+ * an array of their own: workers of a node may have the average in common, and others may still
+ * read it.
  */
 #include <string.h>
 
@@ -229,7 +230,7 @@ static enum mu_status open_replica(struct mu_kv *kv, const struct mu_kv_config *
 	r->lr = kv->lr;
 	r->whole_steps = kv->whole_steps;
 	r->period = config->local_sgd.period;
-	MU_TRY(mu_comm_alloc(kv->topology, &r->weights, kv->plan.n, "weights of local SGD"));
+	MU_TRY(MU_ALLOC(r->weights, kv->plan.n, "weights of local SGD"));
 	MU_TRY(mu_kv_update_open(kv, &r->update, &config->optim));
 	r->update.weights = r->weights;
 	r->ops = *kv->ops;
@@ -268,6 +269,6 @@ void mu_kv_replica_close(struct mu_kv_replica *r)
 	if (!r)
 		return;
 	mu_kv_update_close(&r->update);
-	mu_comm_free(r->weights);
+	mu_free(r->weights);
 	mu_free(r);
 }
