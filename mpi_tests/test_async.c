@@ -64,6 +64,33 @@ static void async_worker(struct job *j, const struct model *m)
 	CHECK(j->n_workers > 1 || stale.max == 0);
 }
 
+/* What the start log says of copies on the servers. */
+static void copies_worker(struct job *j, const struct model *m)
+{
+	struct mu_kv_layout layout;
+
+	(void)m;
+	mu_kv_layout(j->kv, &layout);
+	if (j->config.messages_only)
+		CHECK(layout.bytes_copies == layout.bytes * (size_t)j->n_workers);
+	else
+		CHECK(topology.num_nodes > 1 || layout.bytes_copies == 0);
+	must(mu_kv_weights_init(j->kv));
+	must(mu_kv_finish(j->kv));
+}
+
+static void test_copies(const struct model *m)
+{
+	for (int i = 0; i < 2; i++) {
+		struct job j = {.config = {.type = "dist_async",
+					   .optim = {.name = "dcasgd"},
+					   .schedule = {.lr = 1, .factor = 1},
+					   .messages_only = i == 0}};
+
+		job_run(&j, m, copies_worker);
+	}
+}
+
 static void test_async(const struct model *m)
 {
 	struct job j = {.config = {.type = "dist_async",
@@ -163,6 +190,7 @@ static void each(void)
 		return;
 	test_async(&odd);
 	test_async(&tiny);
+	test_copies(&odd);
 	test_schedule(&odd, "dist_sync");
 	if (topology.num_workers == 1) {
 		test_alone(&odd);

@@ -192,6 +192,11 @@ struct mu_kv_layout {
 	size_t n_keys, n_buckets;
 	size_t bytes;                                      /* of the weights */
 	size_t bytes_per_server_min, bytes_per_server_max; /* 0 without servers */
+	/*
+	 * dist_async: weights as each worker has pulled them, on all servers together; what a
+	 * worker shares memory with its server for is not copied.
+	 */
+	size_t bytes_copies;
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 

@@ -31,6 +31,19 @@ int mu_kv_part_tag(size_t part)
 	return WIRE_TAG_PART + mu_count(part);
 }
 
+size_t mu_kv_copies(const struct mu_kv *kv)
+{
+	const struct mu_topology *t = kv->topology;
+	size_t n = 0;
+
+	for (int s = 0; !kv->ops->synchronous && s < kv->n_servers; s++)
+		for (int w = 0; w < t->num_workers; w++)
+			if (!kv->window ||
+			    t->node_of[t->worker_ranks[w]] != t->node_of[t->server_ranks[s]])
+				n += mu_kv_plan_load(&kv->plan, s);
+	return n * sizeof(float);
+}
+
 static enum mu_status open_ranks(struct mu_kv *kv, const struct mu_kv_config *config,
 				 const struct mu_kv_policy *policy)
 {

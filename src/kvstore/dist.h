@@ -14,6 +14,8 @@ enum mu_status mu_kv_requests_new(MPI_Request **out, size_t n);
 /* Free the requests and the array. */
 void mu_kv_requests_free(MPI_Request *requests, size_t n);
 int mu_kv_part_tag(size_t part);
+/* Bytes of the weights that servers keep for workers, on all servers. */
+size_t mu_kv_copies(const struct mu_kv *kv);
 
 /* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
 

@@ -469,6 +469,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.n_keys = kv->n_slices,
 		.n_buckets = kv->plan.n_buckets,
 		.bytes = kv->plan.n * sizeof(float),
+		.bytes_copies = mu_kv_copies(kv),
 	};
 	for (int s = 0; s < kv->n_servers; s++) {
 		size_t nbytes = mu_kv_plan_load(&kv->plan, s) * sizeof(float);
