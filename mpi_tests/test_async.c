@@ -71,7 +71,8 @@ static void copies_worker(struct job *j, const struct model *m)
 
 	(void)m;
 	mu_kv_layout(j->kv, &layout);
-	if (j->config.messages_only)
+	CHECK(!layout.shares_memory || j->config.node_reduce == MU_KV_NODE_AUTO);
+	if (!layout.shares_memory)
 		CHECK(layout.bytes_copies == layout.bytes * (size_t)j->n_workers);
 	else
 		CHECK(topology.num_nodes > 1 || layout.bytes_copies == 0);
@@ -82,10 +83,11 @@ static void copies_worker(struct job *j, const struct model *m)
 static void test_copies(const struct model *m)
 {
 	for (int i = 0; i < 2; i++) {
-		struct job j = {.config = {.type = "dist_async",
-					   .optim = {.name = "dcasgd"},
-					   .schedule = {.lr = 1, .factor = 1},
-					   .messages_only = i == 0}};
+		struct job j = {
+			.config = {.type = "dist_async",
+				   .optim = {.name = "dcasgd"},
+				   .schedule = {.lr = 1, .factor = 1},
+				   .node_reduce = i == 0 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO}};
 
 		job_run(&j, m, copies_worker);
 	}

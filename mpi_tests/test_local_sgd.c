@@ -238,7 +238,7 @@ static void test_exact(const char *type)
 				.local_sgd = variants[i].local_sgd,
 				.bucket_bytes = 20000}};
 
-		j.config.messages_only = i % 2 != 0;
+		j.config.node_reduce = i % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
 		job_run(&j, &odd, exact_worker);
 	}
 }
@@ -308,7 +308,7 @@ static uint64_t hash_of(const char *type, const struct mu_topology *t, size_t bu
 	uint64_t hash = 0;
 
 	j.config.bucket_bytes = bucket_bytes;
-	j.config.messages_only = bucket_bytes > 0;
+	j.config.node_reduce = bucket_bytes > 0 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
 	job_open(&j, &odd, type, t);
 	if (j.is_worker) {
 		if (j.worker == 0)

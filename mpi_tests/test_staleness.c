@@ -148,7 +148,7 @@ static void test_bound(const struct model *m, const char *type)
 		bound = bounds[i / 2];
 		ends_soon = i % 2;
 		j = job_of(type, "sum");
-		j.config.messages_only = (i + i / 2) % 2 != 0;
+		j.config.node_reduce = (i + i / 2) % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
 		job_run(&j, m, bound_worker);
 	}
 }

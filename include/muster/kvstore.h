@@ -97,6 +97,19 @@ struct mu_kv_local_sgd {
 	bool nesterov;
 };
 
+/*
+ * Between ranks of one node: memory that they share, of which an array of gradients per worker, and
+ * one of weights (dist_async: one per worker), take a place in /dev/shm; or messages, as between
+ * nodes. The bits are the same.
+ */
+enum mu_kv_node {
+	MU_KV_NODE_AUTO, /* shared memory where there is room for it */
+	MU_KV_NODE_SHM,  /* shared memory; no room is an error */
+	MU_KV_NODE_NONE, /* messages */
+};
+/* "auto", "shm", "none"; another name is MU_ERR_USAGE with the list. Not collective. */
+enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name);
+
 struct mu_kv_config {
 	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
@@ -116,8 +129,8 @@ struct mu_kv_config {
 	bool bounded;
 	size_t max_staleness;
 	struct mu_kv_local_sgd local_sgd;
-	size_t bucket_bytes;  /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
-	bool messages_only;   /* ranks of a node share no memory, but send messages */
+	size_t bucket_bytes; /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
+	enum mu_kv_node node_reduce;
 	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
 				 = 1 GiB */
 	/* Store of keys: what mu_kv_set_updater may name; the same names on all ranks. Not copied.
@@ -197,6 +210,7 @@ struct mu_kv_layout {
 	 * worker shares memory with its server for is not copied.
 	 */
 	size_t bytes_copies;
+	bool shares_memory; /* with the other ranks of this node */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 
