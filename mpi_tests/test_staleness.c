@@ -48,19 +48,20 @@ static void dawdle(const struct job *j, int s)
 static void push(const struct job *j, const struct model *m, int s)
 {
 	must(mu_kv_step_begin(j->kv, 2));
-	if (j->worker == 0)
-		dawdle(j, s);
 	for (size_t k = m->n_keys; k-- > 0;) {
-		if (k == 0)
+		if (k == 0) {
+			if (j->worker == 0)
+				dawdle(j, s);
 			board->pushing[j->worker] = s;
+		}
 		must(mu_kv_push_ready(j->kv, k));
 	}
 }
 
-/* Step s + 1 starts with the first key. */
-static void check_start(const struct job *j, int s)
+/* Step s + 1 starts with any key, also with one whose server has all pushes of it. */
+static void check_start(const struct job *j, const struct model *m, int s)
 {
-	must(mu_kv_pull_end(j->kv, 0));
+	must(mu_kv_pull_end(j->kv, s % 2 ? 0 : m->n_keys - 1));
 	for (int v = 0; v < j->n_workers; v++)
 		CHECK(board->pushing[v] >=
 		      (s - bound < steps_of(j, v) ? s - bound : steps_of(j, v)));
@@ -92,7 +93,8 @@ static void check_figures(const struct job *j)
 {
 	struct mu_kv_staleness stale;
 	double sum = 0, pushes = 0;
-	bool waits = false; /* some worker takes more steps than it may beside worker 0's none */
+	/* For worker 0, who takes more steps than k; or worker 0 for the one that finishes late. */
+	bool waits = ends_soon && j->n_workers == 2;
 
 	mu_kv_staleness(j->kv, &stale);
 	for (size_t i = 0; i < MU_KV_STALENESS_BINS; i++)
@@ -107,6 +109,19 @@ static void check_figures(const struct job *j)
 	CHECK(waits == (stale.held_back > 0) && waits == (stale.held_back_seconds > 0));
 }
 
+/* Of two workers, the one that ends soon finishes when the other waits for it and nothing else. */
+static void finish_late(const struct job *j)
+{
+	double start = mu_now();
+
+	if (j->n_workers != 2 || steps_of(j, j->worker) == STEPS)
+		return;
+	while (board->pushing[0] < 2 + bound + 1 && mu_now() - start < PATIENCE)
+		sched_yield();
+	CHECK(board->pushing[0] >= 2 + bound + 1);
+	usleep(10000);
+}
+
 static void bound_worker(struct job *j, const struct model *m)
 {
 	size_t n = mu_kv_n(j->kv);
@@ -119,11 +134,12 @@ static void bound_worker(struct job *j, const struct model *m)
 		mu_kv_gradients(j->kv)[i] = 1;
 	for (int s = 1; s <= steps_of(j, j->worker); s++) {
 		push(j, m, s);
-		check_start(j, s);
+		check_start(j, m, s);
 		check_weights(j, m, s);
 		if (s % 2)
 			must(mu_kv_step_end(j->kv));
 	}
+	finish_late(j);
 	must(mu_kv_finish(j->kv));
 	check_figures(j);
 }
@@ -134,11 +150,10 @@ static struct job job_of(const char *type, const char *rule)
 				       .optim = {.name = rule},
 				       .schedule = {.lr = 1, .factor = 1},
 				       .bounded = true,
-				       .max_staleness = (size_t)bound,
-				       .bucket_bytes = 16384}};
+				       .max_staleness = (size_t)bound}};
 }
 
-static void test_bound(const struct model *m, const char *type)
+static void test_bound(const struct model *m, const char *type, size_t bucket_bytes)
 {
 	static const int bounds[] = {0, 1, 3};
 
@@ -148,6 +163,7 @@ static void test_bound(const struct model *m, const char *type)
 		bound = bounds[i / 2];
 		ends_soon = i % 2;
 		j = job_of(type, "sum");
+		j.config.bucket_bytes = bucket_bytes;
 		j.config.node_reduce = (i + i / 2) % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
 		job_run(&j, m, bound_worker);
 	}
@@ -242,8 +258,9 @@ static void each(void)
 		job_run(&norms, &odd, norms_worker);
 	early = job_of("dist_async", "sum");
 	job_run(&early, &odd, early_worker);
-	test_bound(&odd, "dist_async");
-	test_bound(&tiny, "dist_device_async"); /* a second server holds nothing */
+	test_bound(&odd, "dist_async", 16384);
+	test_bound(&tiny, "dist_device_async", 16384); /* a second server holds nothing */
+	test_bound(&tiny, "dist_async", 64);           /* two servers hold a key each */
 }
 
 int main(int argc, char **argv)
