@@ -93,7 +93,7 @@ static void check_figures(const struct job *j)
 {
 	struct mu_kv_staleness stale;
 	double sum = 0, pushes = 0;
-	/* For worker 0, who takes more steps than k; or worker 0 for the one that finishes late. */
+	/* Worker 0 for the one that finishes late; who takes more steps than k for worker 0. */
 	bool waits = ends_soon && j->n_workers == 2;
 
 	mu_kv_staleness(j->kv, &stale);
