@@ -22,6 +22,7 @@
 struct mu_wake_slot {
 	_Alignas(MU_ALIGN) _Atomic uint32_t count; /* wakes so far */
 	_Atomic uint32_t asleep;
+	struct mu_note note;
 };
 
 static size_t page_bytes(const struct mu_topology *t)
@@ -62,7 +63,9 @@ enum mu_status mu_wake_open(struct mu_topology *t)
 		t->wake = map(t, name, 0);
 	ok = t->wake != NULL;
 	MU_TRY(mu_allreduce_long(&ok, 1, MPI_MIN, t->node));
-	if (!ok)
+	if (ok)
+		mu_alive_begin(mu_wake_note(t, t->node_rank));
+	else
 		mu_wake_close(t);
 out:
 	if (t->node_rank == 0 && name[0])
@@ -106,4 +109,9 @@ void mu_wake_sleep(const struct mu_topology *t, uint32_t count, double seconds)
 	atomic_store(&slot->asleep, 1);
 	syscall(SYS_futex, &slot->count, FUTEX_WAIT, count, &timeout, NULL, 0);
 	atomic_store(&slot->asleep, 0);
+}
+
+struct mu_note *mu_wake_note(const struct mu_topology *t, int node_rank)
+{
+	return t->wake ? &t->wake[node_rank].note : NULL;
 }

@@ -49,7 +49,7 @@ static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w)
 	 * The worker has the last answer, or it would not ask again; this only lets MPI forget the
 	 * send.
 	 */
-	MU_TRY(mu_wait_all(1, send, "a worker to take weights"));
+	MU_TRY(mu_wait_woken(s->kv->topology, 1, send, "a worker to take weights"));
 	update_and_copy(s, p, w, peer->doing == WIRE_STEP);
 	if (peer->doing == WIRE_STEP)
 		MU_TRY(mu_kv_server_reuse(s, p, w));

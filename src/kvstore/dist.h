@@ -136,8 +136,6 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n);
 /* An order of the worker of this rank, and its gradients of the p-th part here. */
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order);
 enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
-/* Tell of workers that others wait for, if there are any. */
-void mu_kv_server_tell_late(const struct mu_kv_server *s, double seconds);
 
 /* For policies. */
 

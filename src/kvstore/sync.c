@@ -63,8 +63,8 @@ out:
  */
 static enum mu_status forget_sends(struct mu_kv_server *s, size_t p)
 {
-	return mu_wait_all(mu_count(s->n_others), s->pulls + p * s->n_others,
-			   "the workers to take weights");
+	return mu_wait_woken(s->kv->topology, mu_count(s->n_others), s->pulls + p * s->n_others,
+			     "the workers to take weights");
 }
 
 /* out may be the place of one of the workers' gradients. */

@@ -3,13 +3,14 @@
  * The worker end of a store with servers. Gradients leave from the flat array and weights arrive in
  * it. See wire.h.
  */
-#include "dist.h"
+#include "late.h"
 
 /* Requests exist for the servers of other ranks only; see struct mu_kv_server. */
 struct mu_kv_worker {
 	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
 	size_t *first;                 /* by bucket: its first of these; and their number at last */
 	MPI_Request *orders, *answers; /* one per server */
+	int *part_ranks, *order_ranks; /* who these are exchanged with */
 	size_t n_parts, n_others;      /* of these: parts, servers */
 	struct wire_order order;       /* of this step, the same for all servers */
 	struct wire_answer *received;  /* one per server, the own one too */
@@ -50,6 +51,7 @@ static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker 
 
 		if (is_own(kv, s))
 			continue;
+		w->order_ranks[i] = rank;
 		MU_MPI(MPI_Send_init(&w->order, sizeof w->order, MPI_BYTE, rank, WIRE_TAG_ORDER,
 				     kv->comm, &w->orders[i]));
 		MU_MPI(MPI_Recv_init(&w->received[s], sizeof w->received[s], MPI_BYTE, rank,
@@ -67,6 +69,7 @@ static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *
 	const struct mu_kv_part *part = &kv->plan.parts[p];
 	int n = mu_count(part->n), tag = mu_kv_part_tag(p), rank = kv->server_ranks[part->server];
 
+	w->part_ranks[i] = rank;
 	MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
 			     &w->pushes[i]));
 	MU_MPI(MPI_Recv_init(w->results + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
@@ -104,6 +107,8 @@ enum mu_status mu_kv_worker_open(struct mu_kv *kv, float *results)
 	w->n_others = (size_t)kv->n_servers - (kv->server != NULL);
 	w->results = results;
 	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
+	MU_TRY(MU_ALLOC(w->part_ranks, kv->plan.n_parts + 1, "ranks of parts"));
+	MU_TRY(MU_ALLOC(w->order_ranks, w->n_others + 1, "ranks of servers"));
 	MU_TRY(mu_kv_requests_new(&w->pushes, kv->plan.n_parts));
 	MU_TRY(mu_kv_requests_new(&w->pulls, kv->plan.n_parts));
 	MU_TRY(mu_kv_requests_new(&w->orders, w->n_others));
@@ -122,6 +127,8 @@ void mu_kv_worker_close(struct mu_kv_worker *w)
 	mu_kv_requests_free(w->pulls, w->n_parts);
 	mu_kv_requests_free(w->orders, w->n_others);
 	mu_kv_requests_free(w->answers, w->n_others);
+	mu_free(w->part_ranks);
+	mu_free(w->order_ranks);
 	mu_free(w->first);
 	mu_free(w->received);
 	mu_free(w);
@@ -129,16 +136,14 @@ void mu_kv_worker_close(struct mu_kv_worker *w)
 
 /* ---- waiting: meanwhile the server end of this rank, if there is one, goes on ---- */
 
-/* What is waited for: requests, and that the own server end has done its part of the same. */
+/* What is waited for: messages, and that the own server end has done its part of the same. */
 struct wait {
-	size_t n;
-	MPI_Request *requests;
+	struct mu_kv_lateness late;
 	bool (*own)(const struct mu_kv *kv, size_t bucket);
 	size_t bucket;
-	const char *what;
 };
 
-static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
+static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
@@ -147,34 +152,22 @@ static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
 
 	mu_waiter_init(&waiter, kv->topology);
 	for (;;) {
-		double seconds;
-
-		MU_TRY(mu_kv_server_poll(kv->server, &n));
-		MU_TRY(kv->server->policy->settle(kv->server));
-		MU_MPI(MPI_Testall(mu_count(wait->n), wait->requests, &done, ignore));
-		if (done && wait->own(kv, wait->bucket))
+		if (kv->server) {
+			MU_TRY(mu_kv_server_poll(kv->server, &n));
+			MU_TRY(kv->server->policy->settle(kv->server));
+		}
+		MU_MPI(MPI_Testall(mu_count(wait->late.n), wait->late.requests, &done, ignore));
+		if (done && (!kv->server || wait->own(kv, wait->bucket)))
 			break;
 		if (n > 0) {
 			mu_waiter_reset(&waiter);
 			continue;
 		}
 		mu_waiter_nap(&waiter);
-		seconds = mu_waiter_overdue(&waiter);
-		if (seconds <= 0)
-			continue;
-		mu_log_warn("worker %d has waited %.0f s for %s", kv->topology->index, seconds,
-			    wait->what);
-		mu_kv_server_tell_late(kv->server, seconds);
+		MU_TRY(mu_waiter_check(&waiter, mu_kv_late_servers, &wait->late));
 	}
 out:
 	return st;
-}
-
-static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
-{
-	if (kv->server)
-		return wait_hosting(kv, wait);
-	return mu_wait_woken(kv->topology, mu_count(wait->n), wait->requests, wait->what);
 }
 
 static bool own_parts_done(const struct mu_kv *kv, size_t bucket)
@@ -231,14 +224,13 @@ static enum mu_status take_answers(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 	const struct wait wait = {
-		.n = w->n_others,
-		.requests = w->answers,
+		.late = {kv, "the servers' answers", w->n_others, w->answers, w->order_ranks},
 		.own = own_answer_here,
-		.what = "the servers' answers",
 	};
 
 	MU_TRY(wait_for(kv, &wait));
-	MU_TRY(mu_wait_all(mu_count(w->n_others), w->orders, "the servers to take an order"));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_others), w->orders,
+			     "the servers to take an order"));
 	if (kv->server)
 		w->received[kv->server->index] = kv->server->peers[kv->server->self].answer;
 	w->asked = false;
@@ -316,15 +308,14 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 	struct mu_kv_worker *w = kv->worker;
 	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
 	const struct wait wait = {
-		.n = n,
-		.requests = w->pulls + first,
+		.late = {kv, kv->plan.buckets[bucket].what, n, w->pulls + first,
+			 w->part_ranks + first},
 		.own = own_parts_done,
 		.bucket = bucket,
-		.what = kv->plan.buckets[bucket].what,
 	};
 
 	MU_TRY(wait_for(kv, &wait));
-	MU_TRY(mu_wait_all(mu_count(n), w->pushes + first, wait.what));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.late.what));
 out:
 	return st;
 }
@@ -340,11 +331,13 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
+	const struct wait wait = {
+		.late = {kv, "the weights from the servers", w->n_parts, w->pulls, w->part_ranks},
+	};
 
 	MU_MPI(MPI_Startall(mu_count(w->n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
-	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_parts), w->pulls,
-			     "the weights from the servers"));
+	MU_TRY(wait_for(kv, &wait));
 	MU_TRY(take_answers(kv));
 out:
 	return st;
@@ -367,8 +360,8 @@ static enum mu_status send_weights(struct mu_kv *kv)
 				 &requests[i]));
 	}
 	wake_servers(kv);
-	MU_TRY(mu_wait_all(mu_count(plan->n_parts), requests,
-			   "the servers to take the first weights"));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(plan->n_parts), requests,
+			     "the servers to take the first weights"));
 	MU_TRY(take_answers(kv));
 out:
 	mu_free(requests);
