@@ -8,6 +8,23 @@
 
 #include "alive.h"
 
+/* What is known of the members of a communicator. */
+struct mu_group {
+	struct mu_watch *watch;
+	enum mu_group_kind kind; /* MU_GROUP_N: nothing */
+};
+
+struct mu_watch {
+	int refs; /* the topology and communicators */
+	struct mu_limits limits;
+	const struct mu_topology *topology; /* NULL: none */
+	struct mu_topology copy;            /* that is it: the caller may move its own */
+	struct mu_note *mine;               /* NULL: there is no page */
+	struct mu_sight *sights;            /* of the ranks of the node */
+	enum mu_alive *states;
+	struct mu_group groups[MU_GROUP_N + 1];
+};
+
 /* With the limits of the communicator that the topology is made from. After mu_wake_open. */
 enum mu_status mu_watch_open(struct mu_topology *t);
 /* Before the communicators are freed. */
