@@ -51,7 +51,7 @@ void mu_kv_late_workers(const void *context, struct mu_awaited *a)
 	}
 }
 
-static bool is_here(MPI_Request request)
+static bool is_complete(MPI_Request request)
 {
 	int done = 0;
 
@@ -59,13 +59,57 @@ static bool is_here(MPI_Request request)
 	return MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
 }
 
+static bool is_own(const struct mu_kv *kv, int s)
+{
+	return kv->server && kv->server->index == s;
+}
+
+/* Servers of parts of a bucket. Far ones have a request, in the order of parts. */
+static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	size_t request = w->first[bucket];
+
+	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
+		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const struct mu_kv_near *near = &w->near[part->server];
+		bool here = true; /* if it is its own, the workers below are late */
+
+		if (near->pipe)
+			here = mu_kv_near_returned(near, part->number, w->rounds);
+		else if (!is_own(kv, part->server))
+			here = is_complete(w->pulls[request++]);
+		if (!here)
+			mu_awaited_add(a, kv->server_ranks[part->server]);
+	}
+}
+
+static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	size_t request = 0;
+
+	for (int s = 0; s < kv->n_servers; s++) {
+		bool here = true;
+
+		if (w->near[s].pipe)
+			here = mu_kv_near_answered(&w->near[s]);
+		else if (!is_own(kv, s))
+			here = is_complete(w->answers[request++]);
+		if (!here)
+			mu_awaited_add(a, kv->server_ranks[s]);
+	}
+}
+
 void mu_kv_late_servers(const void *context, struct mu_awaited *a)
 {
 	const struct mu_kv_lateness *l = context;
 
-	for (size_t i = 0; i < l->n; i++)
-		if (!is_here(l->requests[i]))
-			mu_awaited_add(a, l->ranks[i]);
+	for (size_t b = l->bucket; b < l->bucket + l->n_buckets; b++)
+		add_bucket(l->kv, b, a);
+	if (l->n_buckets == 0)
+		add_answers(l->kv, a);
 	if (l->kv->server)
 		mu_kv_late_workers(l->kv->server, a);
 	snprintf(a->what, sizeof a->what, "%s", l->what);

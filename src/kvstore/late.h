@@ -14,11 +14,9 @@ mu_awaited_fn mu_kv_late_workers;
 struct mu_kv_lateness {
 	const struct mu_kv *kv;
 	const char *what;
-	size_t n; /* messages */
-	MPI_Request *requests;
-	const int *ranks; /* world ranks that they are of */
+	size_t bucket, n_buckets; /* that are to come back; none: the answers to its order */
 };
-/* The context is a struct mu_kv_lateness: servers whose messages are not here. */
+/* The context is a struct mu_kv_lateness: servers that have not done it. */
 mu_awaited_fn mu_kv_late_servers;
 
 #endif
