@@ -169,6 +169,9 @@ void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t);
 void mu_waiter_reset(struct mu_waiter *w);
 void mu_waiter_nap(struct mu_waiter *w);
 
+/* Waits between begin and end are a part of this one: for others this rank stays where it is. */
+void mu_waiter_nest(struct mu_waiter *w, bool begin);
+
 #define MU_AWAITED_MAX 64
 /* What a rank waits for, and whom. */
 struct mu_awaited {

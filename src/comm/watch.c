@@ -152,8 +152,14 @@ void mu_watch_close(struct mu_topology *t)
 
 void mu_watch_begin(const struct mu_watch *watch)
 {
-	if (watch && watch->mine)
+	if (watch && watch->mine && watch->nested == 0)
 		atomic_fetch_add_explicit(&watch->mine->waits, 1, memory_order_relaxed);
+}
+
+void mu_waiter_nest(struct mu_waiter *w, bool begin)
+{
+	if (w->watch)
+		w->watch->nested += begin ? 1 : -1;
 }
 
 void mu_watch_polled(const struct mu_watch *watch, double now)

@@ -15,7 +15,8 @@ struct mu_group {
 };
 
 struct mu_watch {
-	int refs; /* the topology and communicators */
+	int refs;   /* the topology and communicators */
+	int nested; /* waits that begin now are a part of one that lasts */
 	struct mu_limits limits;
 	const struct mu_topology *topology; /* NULL: none */
 	struct mu_topology copy;            /* that is it: the caller may move its own */

@@ -43,6 +43,10 @@ enum mu_status mu_kv_worker_step_end(struct mu_kv *kv);
  * update, over all workers, are *count. */
 enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count);
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv);
+/* Ask the servers for the samples that they have counted: kv->progress. Outside a step. */
+enum mu_status mu_kv_worker_ask(struct mu_kv *kv);
+/* dist_async: see mu_kv_meet (meet.c). */
+enum mu_status mu_kv_worker_meet(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 
 /* Slots of struct mu_kv_ops that all stores between ranks share. */

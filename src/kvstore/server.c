@@ -307,6 +307,7 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 		MU_TRY(s->policy->step(s, w));
 		break;
 	case WIRE_PULL: MU_TRY(s->policy->pull(s, w)); break;
+	case WIRE_ASK: MU_TRY(mu_kv_server_answer(s, w, s->kv->lr)); break;
 	case WIRE_INIT: MU_TRY(begin_init(s, w)); break;
 	case WIRE_FINISH:
 		peer->finished = true;

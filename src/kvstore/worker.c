@@ -300,6 +300,16 @@ out:
 	return st;
 }
 
+enum mu_status mu_kv_worker_ask(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(send_orders(kv, WIRE_ASK));
+	MU_TRY(take_answers(kv));
+out:
+	return st;
+}
+
 /* ---- a step ---- */
 
 enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv)

@@ -234,10 +234,7 @@ static enum mu_status train_epoch(struct fit *f)
 		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
 			MU_TRY(show_window(f, step));
 	}
-	MU_TRY(mu_kv_step_end(run->kv));
-	/* Workers of dist_async come here when they are done, whenever that is. */
-	MU_TRY(run->store.synchronous ? mu_barrier(run->topology.peers)
-				      : mu_meet(run->topology.peers));
+	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
 	MU_TRY(check_weights(f));
