@@ -57,6 +57,19 @@ struct mu_kv_updater {
 	void *context;
 };
 
+/*
+ * Connections: every rank's role, how it reaches each of the others, and what lies on it. Messages:
+ * also a line for each of them (notes in memory that a node shares, too), with the time since the
+ * store was made, direction, rank, what it is and its bytes; on workers a bucket that comes back
+ * has the seconds since it left. ENVIRONMENT: PS_VERBOSE of rank 0, which is 0, 1 or 2 as in MXNet.
+ */
+enum mu_verbose {
+	MU_VERBOSE_ENVIRONMENT,
+	MU_VERBOSE_NO,
+	MU_VERBOSE_CONNECTIONS,
+	MU_VERBOSE_MESSAGES,
+};
+
 struct mu_kv_config {
 	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
@@ -70,9 +83,10 @@ struct mu_kv_config {
 	struct mu_schedule schedule;  /* equal on all ranks */
 	double progress;              /* samples counted before this run (resume) */
 	size_t bucket_bytes;          /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
-	bool messages_only;   /* ranks of a node share no memory, but send messages */
+	bool messages_only;           /* ranks of a node share no memory, but send messages */
 	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
 				 = 1 GiB */
+	enum mu_verbose verbose; /* of rank 0 */
 	/* Store of keys: what mu_kv_set_updater may name; the same names on all ranks. Not copied.
 	 */
 	const struct mu_kv_updater *updaters;

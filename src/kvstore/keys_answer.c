@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "keys_server.h"
+#include "keys_traffic.h"
 
 enum mu_status mu_keys_need_completed(struct mu_keys_server *s, size_t n)
 {
@@ -236,6 +237,8 @@ enum mu_status mu_keys_ready(struct mu_keys_server *s, struct mu_keys_conn *c, s
 	const struct mu_transfer x = transfer_of(c, i);
 	size_t nbytes = mu_coding_answer_bytes(&s->runs[c->items[i].part]->owned, &x);
 
+	if (mu_traffic_messages(s->keys->kv))
+		mu_keys_traffic_item(s, c, i, MU_TRAFFIC_OUT, nbytes);
 	if (nbytes >= KEYS_LARGE_BYTES)
 		MU_TRY(send_large(s, c, i, nbytes));
 	if (--c->n_unready == 0 && c->received && c->busy && c->answered)

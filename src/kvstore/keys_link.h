@@ -29,6 +29,7 @@ struct mu_keys_links {
 	MPI_Request *sends, *receives;   /* of the present call */
 	struct mu_keys_link_note *notes; /* of the receives */
 	size_t n_sends, max_sends, n_receives, max_receives, max_notes;
+	double began; /* the present call; for the log */
 	bool finishing;
 	enum mu_status status; /* of the store */
 	char failure[KEYS_TEXT_BYTES];

@@ -8,6 +8,7 @@
 
 #include "dist.h"
 #include "keys_server.h"
+#include "keys_traffic.h"
 
 /* ---- memory ---- */
 
@@ -289,6 +290,9 @@ static enum mu_status take_head(struct mu_keys_server *s, struct mu_keys_conn *c
 	enum mu_status st = MU_OK;
 	const struct keys_head *head = (const struct keys_head *)(const void *)c->head;
 
+	if (mu_traffic_messages(s->keys->kv) && head->op != KEYS_CALL)
+		mu_keys_traffic_order(s->keys, MU_TRAFFIC_IN, c->rank, (enum keys_op)head->op,
+				      sizeof *head + head->body_bytes);
 	if (head->op == KEYS_FAIL) {
 		MU_TRY(mu_keys_fail(s, (enum mu_status)head->status, (const char *)(head + 1)));
 		MU_MPI(MPI_Start(&s->heads[c->worker]));

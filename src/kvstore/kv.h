@@ -45,6 +45,8 @@ struct mu_kv_cut {
 enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices,
 			       size_t n_slices, const struct mu_kv_cut *cut);
 void mu_kv_plan_release(struct mu_kv_plan *plan);
+/* The bucket of an element. */
+size_t mu_kv_plan_bucket(const struct mu_kv_plan *plan, size_t at);
 /* Elements that server s holds. */
 size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
 
@@ -158,6 +160,10 @@ struct mu_kv {
 	bool *pulled;        /* per bucket */
 	size_t buckets_left; /* buckets still to be pushed */
 	bool whole_steps;    /* nothing is updated before all of a step is pushed: norms */
+
+	enum mu_verbose verbose; /* see traffic.h */
+	double opened;           /* when the store was made */
+	double *pushed_at;       /* per bucket; NULL before it is needed */
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;

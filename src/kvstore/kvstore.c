@@ -8,6 +8,7 @@
 
 #include "dist.h"
 #include "keys.h"
+#include "traffic.h"
 
 static const struct mu_kv_ops *const table[] = {
 	&mu_kv_local,
@@ -167,7 +168,9 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	MU_SAME(kv->comm, config->progress);
 	MU_SAME(kv->comm, config->schedule.lr * 1e12);
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
+	MU_TRY(mu_traffic_open(kv, config));
 	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_keys_open(kv, config), kv->comm));
+	mu_traffic_tell(kv);
 	*out = kv;
 	kv = NULL;
 out:
@@ -181,6 +184,7 @@ void mu_kv_free(struct mu_kv *kv)
 		return;
 	if (kv->keys)
 		mu_keys_close(kv);
+	mu_traffic_close(kv);
 	mu_kv_norms_release(&kv->norms);
 	mu_optim_free(kv->optim);
 	mu_kv_worker_close(kv->worker);

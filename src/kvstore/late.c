@@ -4,19 +4,6 @@
 
 #include "late.h"
 
-/* The bucket of part p of a server. */
-static size_t bucket_of(const struct mu_kv_server *s, size_t p)
-{
-	const struct mu_kv_plan *plan = &s->kv->plan;
-	size_t b = 0;
-
-	while (b + 1 < plan->n_buckets &&
-	       (s->parts[p].at < plan->buckets[b].at ||
-		s->parts[p].at >= plan->buckets[b].at + plan->buckets[b].n))
-		b++;
-	return b;
-}
-
 /* Some workers' gradients of a part are here, and others' are not. */
 static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
 {
@@ -28,7 +15,7 @@ static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
 				continue;
 			if (a->n == 0)
 				snprintf(a->what, sizeof a->what, "the gradients of bucket %zu",
-					 bucket_of(s, p));
+					 mu_kv_plan_bucket(&s->kv->plan, s->parts[p].at));
 			mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
 		}
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "late.h"
+#include "traffic.h"
 
 static enum mu_status copy_parts(struct mu_kv_server *s, struct mu_piece **pieces)
 {
@@ -208,6 +209,8 @@ enum mu_status mu_kv_server_return(struct mu_kv_server *s, size_t p, size_t w)
 		MU_MPI(MPI_Start(&s->pulls[mu_kv_request(s, p, w)]));
 	else if (w != s->self)
 		mu_kv_near_return(&s->peers[w].near, p);
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_part(s, p, w, MU_TRAFFIC_OUT);
 	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
@@ -235,6 +238,8 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		MU_MPI(MPI_Start(send));
 	else if (w != s->self)
 		mu_kv_near_answer(&s->peers[w].near, &s->peers[w].answer);
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_answer(s, w);
 	/* In a step the weights that follow wake the worker: it waits for those. */
 	if (s->peers[w].doing != WIRE_STEP || s->n_parts == 0)
 		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
@@ -296,6 +301,8 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 	peer->doing = (enum wire_kind)peer->order.kind;
 	peer->count = peer->order.count;
 	peer->answered = false;
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_order(s, w);
 	if (peer->doing != WIRE_FINISH && mu_kv_is_far(s, w))
 		MU_MPI(MPI_Start(&s->orders[peer->slot]));
 	switch (peer->doing) {
@@ -326,6 +333,8 @@ static enum mu_status take_part(struct mu_kv_server *s, size_t p, size_t w)
 {
 	s->arrived[p * s->n_workers + w] = true;
 	s->n_arrived[p]++;
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_part(s, p, w, MU_TRAFFIC_IN);
 	if (s->peers[w].doing == WIRE_INIT && s->peers[w].parts_left > 0)
 		return take_sent_weights(s, p);
 	return s->policy->part(s, p, w);

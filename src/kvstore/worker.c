@@ -4,6 +4,7 @@
  * it. See wire.h.
  */
 #include "late.h"
+#include "traffic.h"
 
 static enum mu_status check_tags(const struct mu_kv *kv)
 {
@@ -251,6 +252,8 @@ static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 	for (int s = 0; s < kv->n_servers; s++)
 		if (w->near[s].pipe)
 			mu_kv_near_order(&w->near[s], &w->order);
+	if (mu_traffic_messages(kv))
+		mu_traffic_order(kv, kind);
 	if (kind != WIRE_STEP) /* the gradients that follow wake them */
 		wake_servers(kv);
 	if (kv->server)
@@ -282,6 +285,8 @@ static enum mu_status take_answers(struct mu_kv *kv)
 			w->received[s] = w->near[s].pipe->answer;
 	if (kv->server)
 		w->received[kv->server->index] = kv->server->peers[kv->server->self].answer;
+	if (mu_traffic_messages(kv))
+		mu_traffic_answers(kv);
 	w->asked = false;
 	kv->progress = w->received[0].progress;
 	kv->lr = w->received[0].lr;
@@ -340,6 +345,8 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	struct mu_kv_worker *w = kv->worker;
 	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
 
+	if (mu_traffic_messages(kv))
+		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_OUT);
 	/* The weights are not read any more in this step: their receive may start. */
 	MU_MPI(MPI_Startall(mu_count(n), w->pulls + first));
 	MU_MPI(MPI_Startall(mu_count(n), w->pushes + first));
@@ -373,6 +380,8 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 
 	MU_TRY(wait_for(kv, &wait));
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.what));
+	if (mu_traffic_messages(kv))
+		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_IN);
 out:
 	return st;
 }
@@ -399,6 +408,8 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 	MU_MPI(MPI_Startall(mu_count(w->n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
 	MU_TRY(wait_for(kv, &wait));
+	for (size_t b = 0; mu_traffic_messages(kv) && b < kv->plan.n_buckets; b++)
+		mu_traffic_bucket(kv, b, MU_TRAFFIC_IN);
 	MU_TRY(take_answers(kv));
 out:
 	return st;

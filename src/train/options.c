@@ -179,6 +179,11 @@ const struct mu_option mu_train_option_table[] = {
 	 "N  epochs between two files", true},
 	{"load-epoch", MU_OPTION_INT, AT(load_epoch), "0", 0, 9999, NULL, logs,
 	 "K  begin with the parameters of P-<K>.h5 (0: no)", false},
+	{"verbose", MU_OPTION_INT, AT(verbose), "0", 0, 2, NULL, logs,
+	 "0|1|2  tell of connections, roles and placement (1), and of every message (2); where it "
+	 "is "
+	 "not given the environment's PS_VERBOSE counts",
+	 true},
 	{"log-prefix", MU_OPTION_STRING, AT(log_prefix), "node", 0, 0, "node|none", logs,
 	 "node|none  start lines with Node[0]", true},
 	{"log-time", MU_OPTION_INT, AT(log_time), "1", 0, 1, NULL, logs,
@@ -287,6 +292,9 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 
 	MU_TRY(check_names(v));
 	MU_TRY(mu_train_optimizer_settle(o, v));
+	v->traffic = MU_VERBOSE_ENVIRONMENT;
+	if (mu_options_given(o, "verbose"))
+		v->traffic = (enum mu_verbose)(MU_VERBOSE_NO + v->verbose);
 	if (count_given(o, batches) > 1)
 		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
 				      "give one of them");

@@ -208,6 +208,7 @@ static enum mu_status make_store(struct train_run *run)
 		.type = v->kv_store,
 		.topology = &run->topology,
 		.bucket_bytes = (size_t)v->bucket_bytes,
+		.verbose = v->traffic,
 		.optim = v->optim,
 	};
 

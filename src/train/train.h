@@ -39,6 +39,8 @@ struct train_options {
 	long update_period;
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
+	long verbose;
+	enum mu_verbose traffic; /* the same, or that of the environment if it was not given */
 	struct mu_limits limits;
 	double target_accuracy;
 	const char *summary; /* "" or "dot"; NULL: none */
