@@ -113,8 +113,8 @@ enum mu_placement { MU_PLACEMENT_SPREAD, MU_PLACEMENT_PACKED };
 
 /*
  * Collective over comm. num_servers: 0 for stores without servers, MU_SERVERS_DEFAULT or a number.
- * MU_ERR_USAGE with the counts if fewer than one worker would remain. The caller's communicator is
- * left as it was.
+ * MU_ERR_USAGE with the counts if fewer than one worker would remain, MU_ERR_ARGUMENT if ranks ask
+ * for different numbers or placements. The caller's communicator is left as it was.
  */
 enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers,
 				enum mu_placement placement);
@@ -179,6 +179,7 @@ struct mu_awaited {
 	size_t n;                  /* ranks, of which the first MU_AWAITED_MAX are kept */
 	int ranks[MU_AWAITED_MAX]; /* of the topology's world */
 	bool somebody; /* n = 0, and yet others have to do something: it is not known who */
+	bool direct;   /* what they owe is their own: they wait for nobody with it */
 	bool patient;  /* only what can be seen not to move counts: no end for ranks of other nodes
 			*/
 };

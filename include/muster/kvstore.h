@@ -113,7 +113,8 @@ enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is);
 
 /*
  * Collective over topology->world. Workers and servers check that the model is the same on every
- * worker.
+ * worker, and type and settings on every rank: else MU_ERR_USAGE or MU_ERR_ARGUMENT on all ranks,
+ * with the rank that differs and its value.
  */
 enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config);
 void mu_kv_free(struct mu_kv *kv);

@@ -10,7 +10,7 @@
 #include "alive.h"
 
 /* A rank that polled so long ago is in no wait, or cannot run. */
-#define POLL_SECONDS 1.0
+#define POLL_SECONDS 0.25
 
 struct process {
 	char state;
@@ -72,9 +72,13 @@ enum mu_alive mu_alive_look(const struct mu_note *note, struct mu_sight *sight, 
 		return MU_ALIVE_STOPPED;
 	}
 	sight->stopped_from = 0;
-	/* A rank that polls uses time, too: that is no movement. */
+	/*
+	 * A rank that polls uses time, too: that is no movement. One that could run, and does not
+	 * get a core, is not to blame.
+	 */
 	if (before.looked > 0 && now - before.looked < recent &&
-	    (sight->waits != before.waits || (!polls && sight->ticks > before.ticks))) {
+	    (sight->waits != before.waits ||
+	     (!polls && (p.state == 'R' || sight->ticks > before.ticks)))) {
 		sight->moved = now;
 		return MU_ALIVE_MOVES;
 	}

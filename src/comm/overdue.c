@@ -162,8 +162,7 @@ static void judge_unseen(struct verdict *v, struct mu_waiter *w, const struct mu
 	v->seconds = now - w->still;
 	if (a->n > 0)
 		name_awaited(v, w->watch, a, false);
-	/* What a server waits for are the workers' own pushes; a worker waits for sums of all. */
-	v->sure = a->n > 0 && w->watch->topology->role == MU_ROLE_SERVER;
+	v->sure = a->direct;
 }
 
 static struct verdict judge(struct mu_waiter *w, const struct mu_awaited *a, double now)

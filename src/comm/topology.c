@@ -215,6 +215,8 @@ enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_se
 		snprintf(t->host, sizeof t->host, "unknown host");
 	t->host[sizeof t->host - 1] = '\0';
 	MU_TRY(dup_world(t, comm));
+	MU_TRY(mu_comm_same(t->world, num_servers, "num_servers", __FILE__, __LINE__));
+	MU_TRY(mu_comm_same(t->world, (long)placement, "placement", __FILE__, __LINE__));
 	MU_TRY(find_nodes(t));
 	MU_TRY(make_roles(t, num_servers, placement));
 	MU_TRY(count_cores(t));

@@ -388,6 +388,7 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 {
 	const struct mu_keys_server *s = context;
 
+	a->direct = s->keys->kv->topology->role == MU_ROLE_SERVER;
 	for (size_t i = 0; i < s->n_runs; i++) {
 		const struct mu_keys_run *run = s->runs[i];
 

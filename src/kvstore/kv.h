@@ -58,6 +58,14 @@ size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
  */
 enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
 
+/* ---- settings (agree.c) ---- */
+
+/*
+ * What must be equal on all ranks is. After mu_kv_model_share, as it depends on the kind of store.
+ * Collective over kv->comm; all ranks return the same.
+ */
+enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *config);
+
 /* ---- norms (norm.c) ---- */
 
 /* What an owner of pieces needs to measure norms with the other owners. rounds 0: none are needed.
@@ -151,6 +159,7 @@ struct mu_kv {
 	size_t n_owned;
 
 	/* The step of a worker. */
+	bool has_weights; /* mu_kv_weights_init is done */
 	bool open;
 	uint64_t step;         /* its number: 1, 2, ... */
 	uint64_t step_updated; /* dist_allreduce: the last one whose update was whole */

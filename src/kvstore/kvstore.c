@@ -153,21 +153,19 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	struct mu_kv *kv = NULL;
 
 	*out = NULL;
-	MU_TRY(check_config(config));
 	MU_TRY(MU_ALLOC(kv, 1, "store"));
-	kv->ops = lookup(config->type);
 	kv->topology = config->topology;
 	kv->comm = MPI_COMM_NULL;
+	MU_TRY(own_comm(kv));
+	MU_TRY(mu_agree(check_config(config), kv->comm));
+	kv->ops = lookup(config->type);
 	find_servers(kv);
 	kv->schedule = config->schedule;
 	kv->progress = config->progress;
 	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress, 0);
 	kv->whole_steps = mu_optim_needs_norms(&config->optim);
-	MU_TRY(own_comm(kv));
-	MU_SAME(kv->comm, config->bucket_bytes);
-	MU_SAME(kv->comm, config->progress);
-	MU_SAME(kv->comm, config->schedule.lr * 1e12);
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
+	MU_TRY(mu_kv_config_agree(kv, config));
 	MU_TRY(mu_traffic_open(kv, config));
 	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_keys_open(kv, config), kv->comm));
 	mu_traffic_tell(kv);
@@ -239,6 +237,7 @@ enum mu_status mu_kv_weights_init(struct mu_kv *kv)
 	MU_SAME(kv->topology->peers, kv->plan.n);
 	if (kv->ops->init)
 		MU_TRY(kv->ops->init(kv));
+	kv->has_weights = true;
 out:
 	return st;
 }
@@ -265,6 +264,11 @@ enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(check_worker(kv, "mu_kv_step_begin"));
+	if (!kv->has_weights)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_kv_step_begin on rank %d before mu_kv_weights_init: the store has no "
+			"weights",
+			kv->topology->rank);
 	if (kv->open)
 		MU_TRY(mu_kv_step_end(kv));
 	mu_clock_start(kv->ops->push_clock);
@@ -301,13 +305,15 @@ enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
 
 	if (!kv->open)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"push of key %zu outside a step: mu_kv_step_begin comes first", key);
+			"push of key %zu on rank %d outside a step: mu_kv_step_begin comes first",
+			key, kv->topology->rank);
 	if (key >= kv->n_slices)
-		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu, and there are %zu keys", key,
-			kv->n_slices);
+		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu on rank %d, and there are %zu keys", key,
+			kv->topology->rank, kv->n_slices);
 	if (kv->ready[key])
-		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu", key,
-			kv->slices[key].name, (unsigned long long)kv->step);
+		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu on rank %d",
+			key, kv->slices[key].name, (unsigned long long)kv->step,
+			kv->topology->rank);
 	mu_clock_start(kv->ops->push_clock);
 	st = push_ready(kv, key);
 	mu_clock_stop(kv->ops->push_clock);
@@ -324,10 +330,11 @@ static enum mu_status pull_bucket(struct mu_kv *kv, size_t bucket)
 		goto out;
 	if (kv->keys_left[bucket] > 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s is pulled in step %llu before all of its keys are pushed: %zu of keys "
-			"%zu to %zu are missing",
+			"%s is pulled in step %llu on rank %d before all of its keys are pushed: "
+			"%zu of keys %zu to %zu are missing",
 			kv->plan.buckets[bucket].what, (unsigned long long)kv->step,
-			kv->keys_left[bucket], kv->plan.buckets[bucket].first_key,
+			kv->topology->rank, kv->keys_left[bucket],
+			kv->plan.buckets[bucket].first_key,
 			kv->plan.buckets[bucket].first_key + kv->plan.buckets[bucket].n_keys - 1);
 	if (kv->whole_steps && kv->buckets_left > 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
@@ -346,8 +353,8 @@ enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key)
 	enum mu_status st = MU_OK;
 
 	if (key >= kv->n_slices)
-		MU_FAIL(MU_ERR_ARGUMENT, "pull of key %zu, and there are %zu keys", key,
-			kv->n_slices);
+		MU_FAIL(MU_ERR_ARGUMENT, "pull of key %zu on rank %d, and there are %zu keys", key,
+			kv->topology->rank, kv->n_slices);
 	if (!kv->open)
 		goto out;
 	mu_clock_start(MU_CLOCK_PULL);

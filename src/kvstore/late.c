@@ -26,6 +26,7 @@ void mu_kv_late_workers(const void *context, struct mu_awaited *a)
 {
 	const struct mu_kv_server *s = context;
 
+	a->direct = s->self == s->n_workers; /* a worker waits for other servers, too */
 	if (s->round_left > 0)
 		add_missing(s, a);
 	for (size_t w = 0; s->n_waiting > 0 && w < s->n_workers; w++) {
