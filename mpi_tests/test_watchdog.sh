@@ -72,7 +72,7 @@ train 3 $net --num-epochs 1 --num-batches 2
 expect 'PS_VERBOSE=2: as --verbose 2'
 expect 'MXNET_KVSTORE_BIGARRAY_BOUND=10 has no effect'
 # Two steps of two workers: a worker and the server tell of every push, and of every pull.
-line="$line"''
+line='^\d+\.\d{6} s: '
 buckets=$(sed -n 's/.* in \([0-9]*\) buckets, .*/\1/p' "$log")
 expect_count $((4 * buckets)) "$line"'worker \d to server 0 .*: push of bucket \d+, part 0, \d+ bytes$'
 expect_count $((4 * buckets)) "$line"'server 0 from worker \d .*: push of bucket \d+, part 0, \d+ bytes$'
