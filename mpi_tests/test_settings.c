@@ -56,8 +56,8 @@ static void test_settings(const struct mu_topology *t)
 	config.schedule.steps[0] = odd ? 200 : 100;
 	differs(&config, "schedule is kind 0, 200 on rank %d, and kind 0, 100 on rank 0");
 	config = config_of(t);
-	config.messages_only = odd;
-	differs(&config, "messages_only is 1 on rank %d");
+	config.node_reduce = odd ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
+	differs(&config, "node_reduce is 2 on rank %d");
 	config = config_of(t);
 	config.progress = odd ? 1e-300 : 0;
 	differs(&config, "progress is 1");

@@ -26,8 +26,8 @@
  * A sleep with a wake ends by itself too: the wake may come before the message, which then needs us
  * to move on.
  */
-#define SLEEP_SHARE 0.5
-#define SLEEP_MIN 200e-6
+#define SLEEP_SHARE 0.25
+#define SLEEP_MIN 50e-6
 #define SLEEP_MAX 1e-3
 /* A rank that did not poll for so long could not run: stopped, or the machine slept. */
 #define GAP_SECONDS 0.5
@@ -101,9 +101,9 @@ void mu_waiter_nap(struct mu_waiter *w)
 	if (now - w->stirred < poll_seconds(t))
 		sched_yield();
 	else if (t)
-		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->since));
+		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->stirred));
 	else
-		nap(sleep_seconds(t, now - w->since));
+		nap(sleep_seconds(t, now - w->stirred));
 }
 
 enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests,

@@ -12,7 +12,7 @@
 
 #define VALUE_BYTES 32
 
-enum type { TEXT, REAL, SIZE, FLAG, SCHEDULE };
+enum type { TEXT, REAL, SIZE, FLAG, NODE, SCHEDULE };
 
 struct setting {
 	const char *name;
@@ -28,7 +28,7 @@ static const struct setting settings[] = {
 	{"n_updaters", SIZE, AT(n_updaters), true},
 	{"bucket_bytes", SIZE, AT(bucket_bytes), false},
 	{"message_bytes", SIZE, AT(message_bytes), false},
-	{"messages_only", FLAG, AT(messages_only), false},
+	{"node_reduce", NODE, AT(node_reduce), false},
 	{"progress", REAL, AT(progress), false},
 	{"optim.name", TEXT, AT(optim.name), false},
 	{"optim.mom", REAL, AT(optim.mom), false},
@@ -90,6 +90,7 @@ static void describe(char *text, const struct setting *s, const struct mu_kv_con
 	case REAL: snprintf(text, VALUE_BYTES, "%.17g", *(const double *)p); break;
 	case SIZE: snprintf(text, VALUE_BYTES, "%zu", *(const size_t *)p); break;
 	case FLAG: snprintf(text, VALUE_BYTES, "%d", *(const bool *)p); break;
+	case NODE: snprintf(text, VALUE_BYTES, "%d", (int)*(const enum mu_kv_node *)p); break;
 	case SCHEDULE: describe_schedule(text, p); break;
 	}
 }
