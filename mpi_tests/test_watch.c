@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 */
+/* @np 1 3 */
 /*
  * The watch over waits: a rank that sleeps is named, one that computes is not taken for lost, and
  * one rank tells. With the argument "keys": a store of keys whose worker 1 stops itself for ever,
@@ -83,7 +83,7 @@ static void test_timeout(void)
 	/* Without an end. */
 	CHECK(give_up(sleep_seconds, 0.2, 0, part) == 0);
 	/* A rank that computes moves. */
-	CHECK(give_up(compute, 1.2, 0.3, part) == 0);
+	CHECK(give_up(compute, 0.8, 0.3, part) == 0);
 }
 
 /* Others and a server wait for a worker that computes. */
@@ -108,7 +108,7 @@ static void test_slow_worker(void)
 		for (int step = 0; step < 2; step++) {
 			must(mu_kv_step_begin(kv, 1));
 			if (topology.index == topology.num_workers - 1)
-				compute(1.2);
+				compute(0.8);
 			must(mu_kv_push_ready(kv, 0));
 			must(mu_kv_step_end(kv));
 		}
