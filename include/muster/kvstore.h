@@ -143,6 +143,12 @@ enum mu_status mu_kv_step_end(struct mu_kv *kv);
  * nothing). Not collective.
  */
 enum mu_status mu_kv_fetch(struct mu_kv *kv);
+/*
+ * Wait until all workers are here, at the end of an epoch. Workers of dist_async may come at very
+ * different times: as long as the servers count samples of others, the limits of waits (struct
+ * mu_limits) do not run. Collective over workers.
+ */
+enum mu_status mu_kv_meet(struct mu_kv *kv);
 
 /* Learning rate that the last pulled update used, and samples counted by the store so far. */
 double mu_kv_lr(const struct mu_kv *kv);

@@ -28,17 +28,6 @@ out:
 	return st;
 }
 
-void mu_world_close(MPI_Comm *world)
-{
-	if (*world != MPI_COMM_NULL) {
-		/* MPI_Finalize waits inside MPI: let every rank come here first, politely. */
-		if (mu_barrier(*world) != MU_OK)
-			mu_trace_clear();
-		MPI_Comm_free(world);
-	}
-	MPI_Finalize();
-}
-
 void mu_world_abort(int exit_status)
 {
 	int started = 0;
@@ -84,13 +73,43 @@ static void rest(int tenths_of_second)
  * An abort ends the other ranks, too, and so can keep the one that knows the reason from telling
  * it. A rank that only knows of another's error leaves the abort to that one, for a while. Of
  * ranks that met the same error (a loss that is not finite is every worker's) the lowest is to
- * tell: the others give it a start, in the course of which it ends them. And an abort that follows
- * at once can end the launcher before it has passed on what was told.
+ * tell: the others give it a start, in the course of which it ends them. Of a wait that is too long
+ * one rank of a node tells in the first place (watch.c).
  */
+static int tenths_before_telling(enum mu_status st, int rank)
+{
+	const int turn = rank < 20 ? rank : 20;
+
+	if (st == MU_ERR_PEER)
+		return 50;
+	if (st == MU_ERR_TIMEOUT)
+		return turn;
+	return rank == 0 ? 0 : 20 + turn;
+}
+
+/* An abort that follows at once can end the launcher before it has passed on what was told. */
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 {
-	rest(st == MU_ERR_PEER ? 50 : rank == 0 ? 0 : 20 + (rank < 20 ? rank : 20));
+	rest(tenths_before_telling(st, rank));
 	mu_world_tell(st, program, rank, role);
 	rest(5);
 	mu_world_abort(mu_world_exit_status(st));
+}
+
+void mu_world_close(MPI_Comm *world)
+{
+	enum mu_status st;
+	int rank = 0;
+
+	if (*world != MPI_COMM_NULL) {
+		/* MPI_Finalize waits inside MPI: let every rank come here first, politely. */
+		st = mu_barrier(*world);
+		if (st == MU_ERR_TIMEOUT) { /* it would wait for ever */
+			MPI_Comm_rank(*world, &rank);
+			mu_world_fail(st, "the end of MPI", rank, "");
+		}
+		mu_trace_clear();
+		MPI_Comm_free(world);
+	}
+	MPI_Finalize();
 }

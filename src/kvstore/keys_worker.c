@@ -362,7 +362,7 @@ static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, 
 
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes), MPI_BYTE, all, mu_count(nbytes), MPI_BYTE,
 			      keys->kv->topology->peers, &request));
-	MU_TRY(mu_keys_link_wait(keys, 1, &request, "the other workers"));
+	MU_TRY(mu_keys_link_meet(keys, &request, "the other workers"));
 out:
 	return st;
 }
@@ -374,7 +374,7 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 
 	MU_MPI(MPI_Ibcast(data, mu_count(nbytes), MPI_BYTE, 0, keys->kv->topology->peers,
 			  &request));
-	MU_TRY(mu_keys_link_wait(keys, 1, &request, "worker 0"));
+	MU_TRY(mu_keys_link_meet(keys, &request, "worker 0"));
 out:
 	return st;
 }

@@ -100,6 +100,7 @@ struct mu_kv_ops {
 	enum mu_status (*pull)(struct mu_kv *kv, size_t bucket);
 	enum mu_status (*step_end)(struct mu_kv *kv);
 	enum mu_status (*fetch)(struct mu_kv *kv);
+	enum mu_status (*meet)(struct mu_kv *kv); /* NULL: a barrier */
 	enum mu_status (*finish)(struct mu_kv *kv);
 	enum mu_status (*serve)(struct mu_kv *kv);
 };

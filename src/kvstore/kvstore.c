@@ -398,6 +398,17 @@ out:
 	return st;
 }
 
+enum mu_status mu_kv_meet(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_worker(kv, "mu_kv_meet"));
+	MU_TRY(mu_kv_step_end(kv));
+	MU_TRY(kv->ops->meet ? kv->ops->meet(kv) : mu_barrier(kv->topology->peers));
+out:
+	return st;
+}
+
 double mu_kv_lr(const struct mu_kv *kv)
 {
 	return kv->lr;

@@ -3,21 +3,7 @@
  * The worker end of a store with servers. Gradients leave from the flat array and weights arrive in
  * it. See wire.h.
  */
-#include "dist.h"
-
-/* Requests exist for far servers only, which are on other nodes; see struct mu_kv_server. */
-struct mu_kv_worker {
-	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
-	size_t *first;                 /* by bucket: its first of these; and their number at last */
-	MPI_Request *orders, *answers; /* one per server */
-	size_t n_parts, n_far;         /* of these: parts, servers */
-	struct mu_kv_near *near;       /* one per server */
-	struct wire_order order;       /* of this step, the same for all servers */
-	struct wire_answer *received;  /* one per server */
-	uint64_t rounds;               /* times that all parts came, or will come, back */
-	bool asked;                    /* orders are sent, the answers not yet taken */
-	size_t last;                   /* push that began last */
-};
+#include "late.h"
 
 static enum mu_status check_tags(const struct mu_kv *kv)
 {
@@ -144,7 +130,7 @@ struct wait {
 	size_t n;
 	MPI_Request *requests;
 	bool (*here)(const struct mu_kv *kv, size_t bucket);
-	size_t bucket;
+	size_t bucket, n_buckets; /* 0: the answers to orders */
 	const char *what;
 };
 
@@ -177,13 +163,12 @@ static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	const struct mu_kv_lateness late = {kv, wait->what, wait->bucket, wait->n_buckets};
 	struct mu_waiter waiter;
 	int done = 0, n = 0;
 
 	mu_waiter_init(&waiter, kv->topology);
 	for (;;) {
-		double seconds;
-
 		MU_TRY(host(kv, &n));
 		done = wait->here(kv, wait->bucket);
 		if (done && wait->n > 0)
@@ -196,13 +181,7 @@ static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 			continue;
 		}
 		mu_waiter_nap(&waiter);
-		seconds = mu_waiter_overdue(&waiter);
-		if (seconds <= 0)
-			continue;
-		mu_log_warn("worker %d has waited %.0f s for %s", kv->topology->index, seconds,
-			    wait->what);
-		if (kv->server)
-			mu_kv_server_tell_late(kv->server, seconds);
+		MU_TRY(mu_waiter_check(&waiter, mu_kv_late_servers, &late));
 	}
 out:
 	return st;
@@ -296,7 +275,8 @@ static enum mu_status take_answers(struct mu_kv *kv)
 	};
 
 	MU_TRY(wait_for(kv, &wait));
-	MU_TRY(mu_wait_all(mu_count(w->n_far), w->orders, "the servers to take an order"));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_far), w->orders,
+			     "the servers to take an order"));
 	for (int s = 0; s < kv->n_servers; s++)
 		if (w->near[s].pipe)
 			w->received[s] = w->near[s].pipe->answer;
@@ -316,6 +296,16 @@ enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count)
 	if (kv->worker->asked)
 		MU_TRY(take_answers(kv));
 	*count = kv->worker->received[0].count;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_worker_ask(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(send_orders(kv, WIRE_ASK));
+	MU_TRY(take_answers(kv));
 out:
 	return st;
 }
@@ -377,11 +367,12 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 		.requests = w->pulls + first,
 		.here = bucket_here,
 		.bucket = bucket,
+		.n_buckets = 1,
 		.what = kv->plan.buckets[bucket].what,
 	};
 
 	MU_TRY(wait_for(kv, &wait));
-	MU_TRY(mu_wait_all(mu_count(n), w->pushes + first, wait.what));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.what));
 out:
 	return st;
 }
@@ -401,6 +392,7 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 		.n = w->n_parts,
 		.requests = w->pulls,
 		.here = all_here,
+		.n_buckets = kv->plan.n_buckets,
 		.what = "the weights from the servers",
 	};
 
@@ -432,7 +424,8 @@ static enum mu_status send_weights(struct mu_kv *kv)
 				 &requests[n++]));
 	}
 	wake_servers(kv);
-	MU_TRY(mu_wait_all(mu_count(n), requests, "the servers to take the first weights"));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), requests,
+			     "the servers to take the first weights"));
 	MU_TRY(take_answers(kv));
 out:
 	mu_free(requests);

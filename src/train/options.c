@@ -59,6 +59,12 @@ const struct mu_option mu_train_option_table[] = {
 	{"bucket-bytes", MU_OPTION_INT, AT(bucket_bytes), "0", 0, 1e12, NULL, job,
 	 "N  size of the pieces that gradients travel in (0: model / 16, 64 KiB to 4 MiB)", true},
 
+	{"comm-timeout", MU_OPTION_REAL, AT(limits.timeout), "300", 0, 1e9, NULL, job,
+	 "S  end the job when a rank has waited so long for others that do not move (0: never)",
+	 true},
+	{"comm-warn", MU_OPTION_REAL, AT(limits.warn), "30", 0, 1e9, NULL, job,
+	 "S  tell of such a wait, again and again after so many seconds (0: never)", true},
+
 	{"batch-size", MU_OPTION_INT, AT(batch_size), "128", 1, 1e7, NULL, rule,
 	 "N  samples per worker and step", false},
 	{"global-batch-size", MU_OPTION_INT, AT(global_batch_size), "0", 0, 1e9, NULL, rule,

@@ -39,6 +39,7 @@ struct train_options {
 	long update_period;
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
+	struct mu_limits limits;
 	double target_accuracy;
 	const char *summary; /* "" or "dot"; NULL: none */
 	bool check, help, help_all, version, info;
