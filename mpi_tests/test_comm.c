@@ -309,6 +309,5 @@ int main(int argc, char **argv)
 	test_place(); /* last: it pins the ranks */
 	failed = check_failures();
 	must(mu_allreduce_long(&failed, 1, MPI_SUM, world));
-	mu_world_close(&world);
-	return failed ? 1 : 0;
+	return mu_world_close(&world, failed ? 1 : 0);
 }

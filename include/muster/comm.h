@@ -33,7 +33,11 @@ int mu_count(size_t n);
 
 /* Start MPI (funneled) and give a duplicate of the world communicator whose errors are returned. */
 enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
-void mu_world_close(MPI_Comm *world);
+/*
+ * The end of a program: returns exit_status, once all ranks are here and MPI has ended. Where this
+ * MPI may not end (world.c) the process exits at once with that status, and MPI is left as it is.
+ */
+int mu_world_close(MPI_Comm *world, int exit_status);
 /* End the whole job now with this exit status. Does not return. */
 void mu_world_abort(int exit_status) __attribute__((noreturn));
 /* 0, 2 for wrong use, 1 for all other errors. */
