@@ -14,8 +14,24 @@ enum mu_status mu_kv_requests_new(MPI_Request **out, size_t n);
 /* Free the requests and the array. */
 void mu_kv_requests_free(MPI_Request *requests, size_t n);
 int mu_kv_part_tag(size_t part);
+/* Bytes of the weights that servers keep for workers, on all servers. */
+size_t mu_kv_copies(const struct mu_kv *kv);
 
 /* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
+
+/* Requests exist for far servers only, which are on other nodes; see struct mu_kv_server. */
+struct mu_kv_worker {
+	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
+	size_t *first;                 /* by bucket: its first of these; and their number at last */
+	MPI_Request *orders, *answers; /* one per server */
+	size_t n_parts, n_far;         /* of these: parts, servers */
+	struct mu_kv_near *near;       /* one per server */
+	struct wire_order order;       /* of this step, the same for all servers */
+	struct wire_answer *received;  /* one per server */
+	uint64_t rounds;               /* times that all parts came, or will come, back */
+	bool asked;                    /* orders are sent, the answers not yet taken */
+	size_t last;                   /* push that began last */
+};
 
 enum mu_status mu_kv_worker_open(struct mu_kv *kv);
 void mu_kv_worker_close(struct mu_kv_worker *w);
@@ -29,6 +45,10 @@ enum mu_status mu_kv_worker_step_end(struct mu_kv *kv);
  * update, over all workers, are *count. */
 enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count);
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv);
+/* Ask the servers for the samples that they have counted: kv->progress. Outside a step. */
+enum mu_status mu_kv_worker_ask(struct mu_kv *kv);
+/* dist_async: see mu_kv_meet (meet.c). */
+enum mu_status mu_kv_worker_meet(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 
 /* Slots of struct mu_kv_ops that all stores between ranks share. */
@@ -52,11 +72,13 @@ struct mu_kv_peer {
 	struct mu_kv_near near; /* on this node; near.gradients: also those of self */
 	size_t slot;            /* its place among the far workers, if it is one */
 	uint64_t step;
-	double count, lr;  /* of its step */
-	double seen;       /* dist_async: pushes by all workers that its weights hold */
-	size_t parts_here; /* dist_async: of its step, when all are needed before an update */
-	bool waiting;      /* dist_sync: its order is here, the round is not yet complete */
-	bool answered;     /* its order is answered */
+	double count, lr;   /* of its step */
+	double seen;        /* dist_async: pushes by all workers that its weights hold */
+	size_t parts_here;  /* dist_async: of its step */
+	uint64_t pushed;    /* dist_async: steps whose gradients have all come */
+	double waits_since; /* when the last of them came, and its answer waits for others */
+	bool waiting;       /* its order is here, the answer must wait for others */
+	bool answered;      /* its order is answered */
 	bool finished;
 };
 
@@ -99,7 +121,8 @@ struct mu_kv_server {
 
 	bool started, stopped;
 	size_t n_finished;
-	double pushes_done, stale_sum, stale_max;
+	struct wire_staleness stale; /* dist_async */
+	bool *withheld; /* dist_async with a bound, by part and worker: used, not yet answered */
 
 	/* dist_sync: the round. */
 	size_t n_waiting;  /* workers whose order is here */
@@ -107,6 +130,17 @@ struct mu_kv_server {
 	bool whole_due;    /* all are summed, and to be updated together: see settle */
 	double round_count, round_lr;
 };
+
+/* ---- staleness of dist_async (staleness.c) ---- */
+
+/* Is worker w's step so far ahead of another worker that it must not be answered yet? */
+bool mu_kv_staleness_is_ahead(const struct mu_kv_server *s, size_t w);
+/* Are there workers that must wait for worker w? */
+bool mu_kv_staleness_is_late(const struct mu_kv_server *s, size_t w);
+/* Worker w's next push begins to arrive. */
+void mu_kv_staleness_count(struct mu_kv_server *s, size_t w);
+/* kv->staleness from the servers' last answers. */
+void mu_kv_staleness_gather(struct mu_kv *kv, const struct wire_answer *answers);
 
 /* What the kinds of server do differently. */
 struct mu_kv_policy {
@@ -140,8 +174,6 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n);
 /* An order of the worker of this rank, and its gradients of the p-th part here. */
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order);
 enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
-/* Tell of workers that others wait for, if there are any. */
-void mu_kv_server_tell_late(const struct mu_kv_server *s, double seconds);
 
 /* For policies. */
 

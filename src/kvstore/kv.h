@@ -45,6 +45,8 @@ struct mu_kv_cut {
 enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices,
 			       size_t n_slices, const struct mu_kv_cut *cut);
 void mu_kv_plan_release(struct mu_kv_plan *plan);
+/* The bucket of an element. */
+size_t mu_kv_plan_bucket(const struct mu_kv_plan *plan, size_t at);
 /* Elements that server s holds. */
 size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
 
@@ -55,6 +57,14 @@ size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
  * kv->comm.
  */
 enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
+
+/* ---- settings (agree.c) ---- */
+
+/*
+ * What must be equal on all ranks is. After mu_kv_model_share, as it depends on the kind of store.
+ * Collective over kv->comm; all ranks return the same.
+ */
+enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *config);
 
 /* ---- norms (norm.c) ---- */
 
@@ -100,18 +110,54 @@ struct mu_kv_ops {
 	enum mu_status (*pull)(struct mu_kv *kv, size_t bucket);
 	enum mu_status (*step_end)(struct mu_kv *kv);
 	enum mu_status (*fetch)(struct mu_kv *kv);
+	enum mu_status (*meet)(struct mu_kv *kv); /* NULL: a barrier */
 	enum mu_status (*finish)(struct mu_kv *kv);
 	enum mu_status (*serve)(struct mu_kv *kv);
 };
 
 /* ---- updates by a worker (update.c) ---- */
 
-/* Make kv->optim and kv->norms. */
-enum mu_status mu_kv_update_open(struct mu_kv *kv, const struct mu_optim_config *config);
+/* The optimiser of a worker: piece b is bucket b. */
+struct mu_kv_update {
+	float *weights; /* flat array that it updates: kv->weights, if nobody sets another */
+	struct mu_optim *optim;
+	struct mu_kv_norms norms;
+};
+
+enum mu_status mu_kv_update_open(struct mu_kv *kv, struct mu_kv_update *u,
+				 const struct mu_optim_config *config);
+void mu_kv_update_close(struct mu_kv_update *u);
 /* Update a bucket with kv->lr, or with a rule that needs norms all buckets together. gradients: a
  * flat array of sums over count samples. */
-void mu_kv_update_bucket(struct mu_kv *kv, size_t bucket, double count, const float *gradients);
-enum mu_status mu_kv_update_all(struct mu_kv *kv, double count, const float *gradients);
+void mu_kv_update_bucket(struct mu_kv *kv, struct mu_kv_update *u, size_t bucket, double count,
+			 const float *gradients);
+enum mu_status mu_kv_update_all(struct mu_kv *kv, struct mu_kv_update *u, double count,
+				const float *gradients);
+
+/* ---- local SGD (local_sgd.c) ---- */
+
+/* The same on every rank. */
+enum mu_status mu_kv_local_sgd_check(const struct mu_kv_config *config,
+				     const struct mu_kv_type *type);
+struct mu_kv_replica;
+
+/*
+ * A worker's replica, whose slots take the place of kv->ops; config becomes that of the averages,
+ * which the store is then opened with. Before kv->ops->open, on every rank.
+ */
+enum mu_status mu_kv_replica_open(struct mu_kv *kv, struct mu_kv_config *config);
+void mu_kv_replica_close(struct mu_kv_replica *r);
+/* For mu_kv_weights, mu_kv_lr and mu_kv_progress. */
+float *mu_kv_replica_weights(const struct mu_kv *kv);
+double mu_kv_replica_lr(const struct mu_kv *kv);
+double mu_kv_replica_progress(const struct mu_kv *kv);
+
+/* ---- kinds (table.c) ---- */
+
+/* NULL for an unknown name. */
+const struct mu_kv_ops *mu_kv_ops_find(const char *type);
+/* What mu_kv_new asks of the settings. Not collective, and the same on every rank. */
+enum mu_status mu_kv_config_check(const struct mu_kv_config *config);
 
 extern const struct mu_kv_ops mu_kv_local;
 extern const struct mu_kv_ops mu_kv_device;
@@ -140,7 +186,7 @@ struct mu_kv {
 	/*
 	 * Flat arrays. results is what comes back to a worker: the weights, or sums of gradients.
 	 * In shared memory all workers of a node have one array of results, unless each has weights
-	 * of its own.
+	 * of its own. With local SGD weights are the last average.
 	 */
 	float *weights, *gradients, *results;
 	struct mu_window *window; /* that they lie in; NULL if they are this rank's own */
@@ -148,22 +194,31 @@ struct mu_kv {
 	size_t n_owned;
 
 	/* The step of a worker. */
+	bool has_weights; /* mu_kv_weights_init is done */
 	bool open;
-	uint64_t step;         /* its number: 1, 2, ... */
+	uint64_t step;         /* its number: 1, 2, ...; with local SGD averages count */
+	uint64_t begun;        /* steps that the caller has begun */
 	uint64_t step_updated; /* dist_allreduce: the last one whose update was whole */
 	double count;
-	bool *ready;         /* per key: its gradient was pushed in this step */
-	size_t *keys_left;   /* per bucket: keys still to be pushed */
-	bool *pulled;        /* per bucket */
-	size_t buckets_left; /* buckets still to be pushed */
-	bool whole_steps;    /* nothing is updated before all of a step is pushed: norms */
+	bool *ready;             /* per key: its gradient was pushed in this step */
+	size_t *keys_left;       /* per bucket: keys still to be pushed */
+	bool *pulled;            /* per bucket */
+	size_t buckets_left;     /* buckets still to be pushed */
+	bool whole_steps;        /* nothing is updated before all of a step is pushed: norms */
+	const char *whole_pulls; /* why no pull may come before that; NULL: it may */
+	bool bounded;            /* dist_async: see mu_kv_config */
+	uint64_t max_staleness;
+
+	enum mu_verbose verbose; /* see traffic.h */
+	double opened;           /* when the store was made */
+	double *pushed_at;       /* per bucket; NULL before it is needed */
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;
-	struct mu_keys *keys;        /* a store of keys; else NULL */
-	struct mu_optim *optim;      /* of a worker that updates by itself: piece b is bucket b */
-	struct mu_kv_norms norms;    /* the same */
-	struct mu_kv_worker *worker; /* the two ends of this rank in a store between ranks */
+	struct mu_keys *keys;          /* a store of keys; else NULL */
+	struct mu_kv_update update;    /* of a worker that updates by itself */
+	struct mu_kv_replica *replica; /* local SGD, on workers; else NULL */
+	struct mu_kv_worker *worker;   /* the two ends of this rank in a store between ranks */
 	struct mu_kv_server *server;
 };
 

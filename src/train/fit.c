@@ -234,8 +234,7 @@ static enum mu_status train_epoch(struct fit *f)
 		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
 			MU_TRY(show_window(f, step));
 	}
-	MU_TRY(mu_kv_step_end(run->kv));
-	MU_TRY(mu_barrier(run->topology.peers));
+	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
 	MU_TRY(check_weights(f));
@@ -243,7 +242,8 @@ static enum mu_status train_epoch(struct fit *f)
 	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
 	run->speed_seconds += seconds;
 	run->speed_samples += f->total.samples;
-	run->updates += ceil((double)run->steps / (double)run->options.update_period);
+	run->exchanges += ceil(ceil((double)run->steps / (double)run->options.update_period) /
+			       (double)run->options.sync_period);
 	if (run->topology.index == 0)
 		mu_train_report_epoch(run, f->epoch, &f->total, seconds);
 out:
