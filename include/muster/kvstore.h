@@ -70,6 +70,7 @@ struct mu_kv_config {
 	struct mu_schedule schedule;  /* equal on all ranks */
 	double progress;              /* samples counted before this run (resume) */
 	size_t bucket_bytes;          /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
+	bool messages_only;   /* ranks of a node share no memory, but send messages */
 	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
 				 = 1 GiB */
 	/* Store of keys: what mu_kv_set_updater may name; the same names on all ranks. Not copied.
@@ -103,7 +104,11 @@ enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is);
 enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config);
 void mu_kv_free(struct mu_kv *kv);
 
-/* The flat arrays of this worker; mu_kv_n elements. Not collective. */
+/*
+ * The flat arrays of this worker; mu_kv_n elements. Workers of one node may have one array of
+ * weights in common: before mu_kv_weights_init worker 0 alone writes weights, later nobody but the
+ * store. Not collective.
+ */
 float *mu_kv_weights(struct mu_kv *kv);
 float *mu_kv_gradients(struct mu_kv *kv);
 size_t mu_kv_n(const struct mu_kv *kv);

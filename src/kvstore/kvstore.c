@@ -127,9 +127,8 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	};
 
 	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
+	MU_TRY(mu_kv_near_open(kv, config->messages_only));
 	if (kv->topology->role == MU_ROLE_WORKER) {
-		MU_TRY(mu_comm_alloc(kv->topology, &kv->weights, kv->plan.n, "weights"));
-		MU_TRY(mu_comm_alloc(kv->topology, &kv->gradients, kv->plan.n, "gradients"));
 		MU_TRY(MU_ALLOC(kv->ready, kv->n_slices, "keys pushed"));
 		MU_TRY(MU_ALLOC(kv->keys_left, kv->plan.n_buckets, "keys to push"));
 		MU_TRY(MU_ALLOC(kv->pulled, kv->plan.n_buckets, "buckets pulled"));
@@ -186,9 +185,7 @@ void mu_kv_free(struct mu_kv *kv)
 	mu_optim_free(kv->optim);
 	mu_kv_worker_close(kv->worker);
 	mu_kv_server_close(kv->server);
-	mu_comm_free(kv->weights);
-	mu_comm_free(kv->gradients);
-	mu_comm_free(kv->sums);
+	mu_kv_near_close(kv);
 	mu_free(kv->ready);
 	mu_free(kv->keys_left);
 	mu_free(kv->pulled);
