@@ -22,7 +22,14 @@ function arrows_init()
 	arrows["optim"] = "optim base device"
 	arrows["kvstore"] = "kvstore base comm device optim"
 	arrows["parallel"] = "parallel base comm device net"
+	part_of["records"] = "storage" # a second public header of a folder
 	calls_mpi = " comm kvstore parallel storage "
+}
+
+# The folder of src that a public header belongs to.
+function owner_of(name)
+{
+	return (name in part_of) ? part_of[name] : name
 }
 
 # The folder of src that a file belongs to; public headers belong to the folder of their name.
@@ -33,7 +40,7 @@ function folder_of(path, parts)
 		return parts[2]
 	if (path ~ /^include\/muster\//) {
 		sub(/\.h$/, "", parts[3])
-		return parts[3]
+		return owner_of(parts[3])
 	}
 	return parts[1]
 }
@@ -55,6 +62,7 @@ function check_public_include(header, name)
 	name = header
 	sub(/^muster\//, "", name)
 	sub(/\.h$/, "", name)
+	name = owner_of(name)
 	if ((folder in arrows) && !index(" " arrows[folder] " ", " " name " "))
 		finding(FNR, "include against the arrows: " folder " may include only: " arrows[folder])
 }
