@@ -20,7 +20,7 @@ enum {
 	DRAW_CONTRAST,
 	DRAW_SATURATION,
 	DRAW_ORDER,
-	DRAW_HUE, /* and 5 more, two for each */
+	DRAW_HUE,      /* and 5 more, two for each */
 	DRAW_PCA = 20, /* and 2 more */
 	DRAW_TRY = 32, /* 8 for each try of random_resized_crop */
 	TRIES = 10,
@@ -57,8 +57,9 @@ static enum mu_status check_sizes(const struct mu_augment *a, const size_t shape
 		MU_FAIL(MU_ERR_USAGE, "--image-shape %zu,%zu,%zu: images have 1 channel or 3",
 			shape[0], shape[1], shape[2]);
 	if (shape[1] == 0 || shape[2] == 0 || shape[1] > MU_IMAGE_MAX_PIXELS / shape[2])
-		MU_FAIL(MU_ERR_USAGE, "--image-shape %zu,%zu,%zu: from 1 to %zu pixels are possible",
-			shape[0], shape[1], shape[2], MU_IMAGE_MAX_PIXELS);
+		MU_FAIL(MU_ERR_USAGE,
+			"--image-shape %zu,%zu,%zu: from 1 to %zu pixels are possible", shape[0],
+			shape[1], shape[2], MU_IMAGE_MAX_PIXELS);
 	if (a->min_crop > a->max_crop)
 		MU_FAIL(MU_ERR_USAGE, "--min-crop-size %zu is more than --max-crop-size %zu",
 			a->min_crop, a->max_crop);
@@ -262,7 +263,8 @@ void mu_augment_colour(const struct mu_augment *a, const struct mu_random *key, 
 		jitter(a, key, rgb, n);
 	if (a->max_h + a->max_s + a->max_l > 0)
 		mu_image_hsl(rgb, n, shift(key, DRAW_HUE, a->max_h),
-			     shift(key, DRAW_HUE + 2, a->max_s), shift(key, DRAW_HUE + 4, a->max_l));
+			     shift(key, DRAW_HUE + 2, a->max_s),
+			     shift(key, DRAW_HUE + 4, a->max_l));
 	if (a->pca_noise > 0) {
 		float weight[3];
 
@@ -317,8 +319,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_augment_image(const struct mu_augment_task *task,
-				struct mu_image_worker *worker, float *out)
+enum mu_status mu_augment_image(const struct mu_augment_task *task, struct mu_image_worker *worker,
+				float *out)
 {
 	enum mu_status st = MU_OK;
 	struct mu_geometry g;

@@ -51,8 +51,8 @@ MU_LOOP static void saturate(float *restrict red, float *restrict green, float *
 			     size_t n, float amount)
 {
 	for (size_t i = 0; i < n; i++) {
-		float rest = (1 - amount) * (grey_of[0] * red[i] + grey_of[1] * green[i] +
-					     grey_of[2] * blue[i]);
+		float rest = (1 - amount) *
+			     (grey_of[0] * red[i] + grey_of[1] * green[i] + grey_of[2] * blue[i]);
 
 		red[i] = amount * red[i] + rest;
 		green[i] = amount * green[i] + rest;

@@ -164,7 +164,8 @@ static void colour_of_ink(struct jpeg *j)
 static void crop_columns(struct jpeg *j)
 {
 	const struct mu_image_window *window = &j->window;
-	JDIMENSION all = j->d.output_width, left = 0, right = (JDIMENSION)(window->left + window->w);
+	JDIMENSION all = j->d.output_width, left = 0,
+		   right = (JDIMENSION)(window->left + window->w);
 	JDIMENSION width;
 
 	if (window->left > MARGIN)

@@ -19,9 +19,9 @@ struct sampling {
 	double y[3], x[3]; /* places in image: pixel (i, j) of the result is at y[0] (i + 0.5) +
 			      y[1] (j + 0.5) + y[2] */
 	size_t top, bottom, left, right; /* of the result: the rest is fill */
-	int32_t *index;  /* per column of the result: the pixel left of it */
-	float *weight;   /* of the pixel right of it */
-	float *row;      /* a row of image, three planes */
+	int32_t *index;                  /* per column of the result: the pixel left of it */
+	float *weight;                   /* of the pixel right of it */
+	float *row;                      /* a row of image, three planes */
 };
 
 void mu_image_scratch_release(struct mu_image_scratch *scratch)
@@ -101,8 +101,10 @@ MU_LOOP static void blend_rows(float *restrict out, const uint32_t *restrict abo
 	for (size_t i = 0; i < n; i++) {
 		uint32_t a = above[i], b = below[i];
 		float red = (float)(int32_t)(a & 255), red2 = (float)(int32_t)(b & 255);
-		float green = (float)(int32_t)(a >> 8 & 255), green2 = (float)(int32_t)(b >> 8 & 255);
-		float blue = (float)(int32_t)(a >> 16 & 255), blue2 = (float)(int32_t)(b >> 16 & 255);
+		float green = (float)(int32_t)(a >> 8 & 255),
+		      green2 = (float)(int32_t)(b >> 8 & 255);
+		float blue = (float)(int32_t)(a >> 16 & 255),
+		      blue2 = (float)(int32_t)(b >> 16 & 255);
 
 		out[i] = red + weight * (red2 - red);
 		out[i + n] = green + weight * (green2 - green);
@@ -215,7 +217,8 @@ static void sample_pixel(const struct sampling *s, double y, double x, float rgb
 
 	for (int c = 0; c < CHANNELS; c++) {
 		float a = (float)(above[0] >> 8 * c & 255), b = (float)(above[next] >> 8 * c & 255);
-		float a2 = (float)(below[0] >> 8 * c & 255), b2 = (float)(below[next] >> 8 * c & 255);
+		float a2 = (float)(below[0] >> 8 * c & 255),
+		      b2 = (float)(below[next] >> 8 * c & 255);
 
 		a += down * (a2 - a);
 		b += down * (b2 - b);
@@ -236,8 +239,7 @@ static void sample_turned(const struct sampling *s, size_t i, float *out)
 		if (y >= 0 && x >= 0 && y <= (double)g->source_h && x <= (double)g->source_w)
 			sample_pixel(s, place_of(s->y, i, j), place_of(s->x, i, j), rgb);
 		for (size_t c = 0; c < CHANNELS; c++)
-			out[c * plane + j - s->left] =
-				(rgb[c] - values->mean[c]) / values->std[c];
+			out[c * plane + j - s->left] = (rgb[c] - values->mean[c]) / values->std[c];
 	}
 }
 
