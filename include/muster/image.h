@@ -209,8 +209,8 @@ struct mu_augment {
 
 /* MU_ERR_USAGE: what contradicts itself, with option names. shape: (c, h, w) that the net takes. */
 enum mu_status mu_augment_check(const struct mu_augment *a, const size_t shape[3]);
-/* Is nothing drawn at random? */
-bool mu_augment_is_fixed(const struct mu_augment *a);
+/* Is nothing done but the middle taken? */
+bool mu_augment_is_none(const struct mu_augment *a);
 /* From a picture of (h, w) to (shape[1], shape[2]). MU_ERR_FORMAT: max_crop pixels are not there.
  */
 enum mu_status mu_augment_geometry(const struct mu_augment *a, const struct mu_random *key,

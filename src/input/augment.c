@@ -39,6 +39,12 @@ static bool has_affine(const struct mu_augment *a)
 	       or_one(a->max_scale) != 1 || (!a->random_resized_crop && a->max_aspect > 0);
 }
 
+static bool has_colour(const struct mu_augment *a)
+{
+	return a->brightness > 0 || a->contrast > 0 || a->saturation > 0 ||
+	       a->max_h + a->max_s + a->max_l > 0 || a->pca_noise > 0;
+}
+
 static double least_aspect(const struct mu_augment *a)
 {
 	return a->min_aspect > 0 ? a->min_aspect : 1 - a->max_aspect;
@@ -96,12 +102,10 @@ out:
 	return st;
 }
 
-bool mu_augment_is_fixed(const struct mu_augment *a)
+bool mu_augment_is_none(const struct mu_augment *a)
 {
-	return !has_affine(a) && !a->random_resized_crop && !a->random_crop &&
-	       a->min_crop == a->max_crop && a->brightness <= 0 && a->contrast <= 0 &&
-	       a->saturation <= 0 && a->max_h + a->max_s + a->max_l == 0 && a->pca_noise <= 0 &&
-	       !a->random_mirror;
+	return a->resize == 0 && !has_affine(a) && a->pad == 0 && !a->random_resized_crop &&
+	       a->max_crop == 0 && !a->random_crop && !has_colour(a) && !a->random_mirror;
 }
 
 /* ---- draws ---- */
@@ -223,12 +227,6 @@ out:
 }
 
 /* ---- colour ---- */
-
-static bool has_colour(const struct mu_augment *a)
-{
-	return a->brightness > 0 || a->contrast > 0 || a->saturation > 0 ||
-	       a->max_h + a->max_s + a->max_l > 0 || a->pca_noise > 0;
-}
 
 static void jitter(const struct mu_augment *a, const struct mu_random *key, float *rgb, size_t n)
 {

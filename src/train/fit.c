@@ -11,6 +11,9 @@
 
 #include <muster/base.h>
 
+/* How long to wait for samples before looking at messages. */
+#define POLL_SECONDS 1e-3
+
 struct fit {
 	struct train_run *run;
 	size_t epoch;
@@ -106,19 +109,29 @@ out:
 	return st;
 }
 
-static void load(struct train_run *run, struct mu_input *in, struct mu_plan *plan, size_t step)
+/* Others may need what is under way here while samples are not ready. */
+static enum mu_status load(struct train_run *run, struct mu_input *in, struct mu_plan *plan,
+			   size_t step)
 {
+	enum mu_status st = MU_OK;
 	struct mu_batch *batch = mu_plan_batch(plan);
+	struct mu_input_batch samples = {
+		.data = mu_plan_input(plan), .labels = run->labels, .ids = run->ids};
 
 	mu_clock_start(MU_CLOCK_DATA);
-	batch->count = mu_input_read(in, step, mu_plan_input(plan), run->labels, run->ids);
+	while (!mu_input_wait(in, step, POLL_SECONDS))
+		MU_TRY(mu_kv_poll(run->kv));
+	MU_TRY(mu_input_read(in, step, &samples));
+	batch->count = samples.count;
 	batch->labels = run->labels;
 	batch->ids = run->ids;
 	batch->label_smoothing = in == &run->train ? (float)run->options.label_smoothing : 0;
 	batch->seed = (uint64_t)run->options.seed;
 	batch->epoch = in->epoch;
 	batch->step = step;
+out:
 	mu_clock_stop(MU_CLOCK_DATA);
+	return st;
 }
 
 static enum mu_status check_loss(const struct fit *f, struct mu_plan *plan, size_t step)
@@ -154,7 +167,7 @@ static enum mu_status train_step(struct fit *f, size_t step)
 
 	if (count == 0)
 		return empty_step(run, step);
-	load(run, &run->train, plan, step);
+	MU_TRY(load(run, &run->train, plan, step));
 	MU_TRY(forward(run, plan));
 	MU_TRY(check_loss(f, plan, step));
 	if (push)
@@ -228,7 +241,7 @@ static enum mu_status train_epoch(struct fit *f)
 	f->window_first = 0;
 	f->window_start = start;
 	f->window_progress = mu_kv_progress(run->kv);
-	mu_input_epoch(&run->train, (uint32_t)f->epoch);
+	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
 	for (size_t step = 0; step < run->steps; step++) {
 		MU_TRY(train_step(f, step));
 		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
@@ -255,11 +268,11 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 	enum mu_status st = MU_OK;
 
 	*m = (struct mu_metrics){0};
-	mu_input_epoch(&run->validate, 0);
+	MU_TRY(mu_input_epoch(&run->validate, 0));
 	for (size_t step = 0; step < run->validate.steps; step++) {
 		if (mu_input_count(&run->validate, step) == 0)
 			continue;
-		load(run, &run->validate, run->infer, step);
+		MU_TRY(load(run, &run->validate, run->infer, step));
 		for (size_t l = 0; l < mu_plan_layers(run->infer); l++)
 			MU_TRY(mu_plan_forward(run->infer, l));
 		measure(run, run->infer, m);

@@ -7,17 +7,20 @@
 
 enum mu_status mu_train_test_io(struct train_run *run)
 {
+	enum mu_status st = MU_OK;
 	struct mu_input *in = &run->train;
+	struct mu_input_batch batch = {
+		.data = mu_plan_input(run->plan), .labels = run->labels, .ids = run->ids};
 	double start, window, samples = 0;
 	size_t period = (size_t)run->options.disp_batches;
 
 	if (run->topology.index == 0)
 		mu_train_report_data(run);
-	mu_input_epoch(in, 0);
 	start = window = mu_now();
+	MU_TRY(mu_input_epoch(in, 0));
 	for (size_t step = 0; step < run->steps; step++) {
-		samples += (double)mu_input_read(in, step, mu_plan_input(run->plan), run->labels,
-						 run->ids);
+		MU_TRY(mu_input_read(in, step, &batch));
+		samples += (double)batch.count;
 		if (run->topology.index == 0 && (step + 1) % period == 0) {
 			mu_log_info("Batch [%zu]\tSpeed: %.2f samples/sec", step,
 				    (double)(period * in->config.batch) / (mu_now() - window));
@@ -27,5 +30,6 @@ enum mu_status mu_train_test_io(struct train_run *run)
 	if (run->topology.index == 0)
 		mu_log_info("worker 0 read %.0f samples in %.3f s: %.2f samples/sec", samples,
 			    mu_now() - start, samples / (mu_now() - start));
-	return MU_OK;
+out:
+	return st;
 }
