@@ -144,4 +144,43 @@ enum mu_status mu_record_unpack(const uint8_t *payload, size_t n, struct mu_reco
 enum mu_status mu_record_pack(const struct mu_record *record, struct mu_record_buffer *buffer,
 			      const uint8_t **payload, size_t *n);
 
+/*
+ * ---- HDF5 data files. ----
+ *
+ *	/images   uint8: encoded images behind one another, (bytes), or raw pixels, (n, h, w, c)
+ *	/offsets  uint64 (n + 1), of encoded images: image i is bytes [offsets[i], offsets[i + 1])
+ *	/labels   float32 (n, label_width)
+ *	/ids      uint64 (n)
+ *	/classes  texts of fixed length (classes); may be missing
+ *
+ * Attributes of the file: format = "muster-data", version = 1, kind = "encoded" or "raw", creator,
+ * count = n, checksum = "CRC-32 (zlib) of the bytes of each array, little-endian". Of each array:
+ * units, checksum = "crc32:89abcdef". Readers need format, version and the arrays; a checksum that
+ * is there must be right (that of images is checked by recinfo alone, the others at each opening).
+ *
+ * All arrays are contiguous, and those of 1 MiB and more begin at a multiple of 1 MiB, the usual
+ * stripe of a parallel file system. So HDF5 only says where the images lie; records are then read
+ *by position, by any thread, in one read each. HDF5 itself is called by the thread that opens,
+ *writes or finishes a file alone. Equal records give equal bytes: no times are stored.
+ */
+
+struct mu_data_file_config {
+	enum mu_record_kind kind;
+	size_t shape[3];                /* c, h, w of raw images */
+	const char *const *class_names; /* NULL: none */
+	size_t classes;                 /* of class_names */
+	const char *creator;            /* the program, "im2rec" */
+};
+
+struct mu_data_writer;
+
+/* Written under a temporary name; MU_ERR_UNSUPPORTED in a build without HDF5. Until finish the
+ * images lie in a file of their own without a name, in the same folder: their size is not known. */
+enum mu_status mu_data_file_create(struct mu_data_writer **out, const char *path,
+				   const struct mu_data_file_config *config);
+/* MU_ERR_ARGUMENT: another number of labels than the first record has, raw images of another size
+ * than the shape's. id2 is not kept. */
+enum mu_status mu_data_file_write(struct mu_data_writer *w, const struct mu_record *record);
+enum mu_status mu_data_file_finish(struct mu_data_writer *w, bool commit);
+
 #endif
