@@ -78,6 +78,15 @@ static struct mu_input_config base_config(void)
 	};
 }
 
+/* How many samples there are in a step. */
+static size_t read_step(struct mu_input *in, size_t step, float *data, float *labels, uint32_t *ids)
+{
+	struct mu_input_batch batch = {.data = data, .labels = labels, .ids = ids};
+
+	CHECK(mu_input_read(in, step, &batch) == MU_OK);
+	return batch.count;
+}
+
 /* Read a whole epoch of one worker; counts in seen, ids in order into ids, returns how many. */
 static size_t read_epoch(const struct mu_input_config *config, uint32_t epoch, int *seen,
 			 uint32_t *ids)

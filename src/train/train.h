@@ -20,6 +20,15 @@ struct train_schedule {
 	long scale_with_workers;
 };
 
+/* How training images are changed; negative: not given. */
+struct train_images {
+	long resize, pad, fill, level, imagenet, random_crop, random_mirror, random_resized_crop,
+		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l;
+	double min_area, max_area, min_aspect, max_aspect, max_shear, min_scale, max_scale,
+		brightness, contrast, saturation, pca_noise;
+	const char *given; /* one that was, for messages; NULL: none */
+};
+
 struct train_options {
 	const char *network, *kv_store, *devices, *gpus, *dtype, *initializer;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
@@ -31,9 +40,13 @@ struct train_options {
 	struct train_schedule schedule;
 	struct mu_optim_config optim; /* complete after mu_train_optimizer_settle */
 	long wd_gamma, centered;
-	const char *data_dir, *model_prefix;
+	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
+	const char *model_prefix;
+	const char *shuffle, *dump_batch; /* dump_batch NULL: not given */
+	long shuffle_chunk, data_nthreads, prefetch_buffer, skip_bad_records;
+	struct train_images images;
 	const char *rgb_mean, *rgb_std; /* NULL: not given */
-	long num_examples, shuffle, benchmark, num_batches, test_io, load_epoch, save_period;
+	long num_examples, benchmark, num_batches, test_io, load_epoch, save_period;
 	const char *loss;
 	double label_smoothing;
 	long update_period;
@@ -61,6 +74,14 @@ enum mu_status mu_train_optimizer_settle(const struct mu_options *o, struct trai
 /* The schedule of settled options; lr: at its start, after scaling. */
 enum mu_status mu_train_schedule(const struct train_options *v, double lr, double samples_per_epoch,
 				 struct mu_schedule *s);
+
+/* ---- images.c ---- */
+
+/* The part of mu_train_options_check about images: levels and presets become settings. */
+enum mu_status mu_train_images_settle(const struct mu_options *o, struct train_options *v);
+/* Settled options as the input takes them. Validation: resize alone. */
+struct mu_augment mu_train_images_augment(const struct train_images *images,
+					  enum mu_input_part part);
 
 /* ---- metrics.c ---- */
 
