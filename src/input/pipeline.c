@@ -41,6 +41,7 @@ struct mu_pipeline {
 	size_t taken; /* step that the caller takes next */
 	size_t end;   /* no step is begun from here on; hand when paused */
 	int busy;     /* threads with samples */
+	bool pausing; /* the caller waits until there are none */
 	bool stop;
 	enum mu_status st; /* of the first error */
 	char message[MESSAGE_BYTES];
@@ -64,7 +65,7 @@ static struct slot *take_run(struct mu_pipeline *p, struct mu_input_run *run)
 	}
 	left = s->batch.count - s->given;
 	fair = left / (size_t)p->n_threads / 2 + 1; /* the last runs are short: all end together */
-	if (fair > RUN_MAX)
+	if (fair > RUN_MAX || p->n_threads == 1)
 		fair = RUN_MAX;
 	run->first = s->first;
 	run->from = s->given;
@@ -101,7 +102,7 @@ static void *run_thread(void *argument)
 			p->st = st;
 			snprintf(p->message, sizeof p->message, "%s", mu_trace_message());
 		}
-		if (s->done == s->batch.count || p->busy == 0 || st != MU_OK)
+		if (s->done == s->batch.count || st != MU_OK || (p->pausing && p->busy == 0))
 			pthread_cond_signal(&p->ready);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -204,8 +205,10 @@ void mu_pipeline_free(struct mu_pipeline *p)
 static void pause_threads(struct mu_pipeline *p)
 {
 	p->end = p->hand;
+	p->pausing = true;
 	while (p->busy > 0)
 		pthread_cond_wait(&p->ready, &p->lock);
+	p->pausing = false;
 	p->end = p->hand = p->taken = 0;
 	for (size_t i = 0; i < p->n_slots; i++)
 		p->slots[i].step = SIZE_MAX;

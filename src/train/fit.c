@@ -18,7 +18,7 @@ struct fit {
 	struct train_run *run;
 	size_t epoch;
 	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
-	double window_start, window_progress;
+	double window_start, window_progress, window_data;
 	size_t window_first;
 };
 
@@ -201,10 +201,12 @@ static enum mu_status show_window(struct fit *f, size_t last)
 		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
 	w.samples = run->store.synchronous ? w.metrics.samples : progress - f->window_progress;
 	w.seconds = mu_now() - f->window_start;
+	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
 	if (run->topology.index == 0)
 		mu_train_report_speed(run, &w);
 	f->window_first = last;
 	f->window_start = mu_now();
+	f->window_data += w.data_seconds;
 	f->window_progress = progress;
 out:
 	return st;
@@ -240,6 +242,7 @@ static enum mu_status train_epoch(struct fit *f)
 	f->total = f->window = (struct mu_metrics){0};
 	f->window_first = 0;
 	f->window_start = start;
+	f->window_data = mu_clock_seconds(MU_CLOCK_DATA);
 	f->window_progress = mu_kv_progress(run->kv);
 	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
 	for (size_t step = 0; step < run->steps; step++) {
@@ -247,6 +250,9 @@ static enum mu_status train_epoch(struct fit *f)
 		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
 			MU_TRY(show_window(f, step));
 	}
+	if (run->train.n_bad > 0)
+		mu_log_warn("Epoch[%zu] %zu records were skipped by worker %d", f->epoch,
+			    run->train.n_bad, run->topology.index);
 	MU_TRY(mu_kv_step_end(run->kv));
 	MU_TRY(mu_barrier(run->topology.peers));
 	MU_TRY(mu_kv_fetch(run->kv));

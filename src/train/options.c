@@ -174,6 +174,8 @@ const struct mu_option mu_train_option_table[] = {
 	 "N  stop every epoch after N steps (0: the whole epoch)", false},
 	{"test-io", MU_OPTION_INT, AT(test_io), "0", 0, 1, NULL, data,
 	 "0|1  read the data only, and say how fast", true},
+	{"dump-batch", MU_OPTION_STRING, AT(dump_batch), NULL, 0, 0, NULL, data,
+	 "FILE.png  write the first batch of images as a sheet, and stop", true},
 	{"data-nthreads", MU_OPTION_INT, AT(data_nthreads), "-1", -1, 1024, NULL, data,
 	 "N  threads of a worker that read and decode images (-1: 4, at most its cores; 0: the "
 	 "training thread)",

@@ -196,6 +196,8 @@ static enum mu_status setup_worker(struct train_run *run)
 	if (v->model_prefix && v->load_epoch < v->num_epochs && run->topology.index == 0)
 		MU_TRY(mu_train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
+	if (v->test_io || v->dump_batch)
+		goto out;
 	if (!run->net)
 		MU_TRY(mu_train_model_new(run, &model, &run->train.config));
 	MU_TRY(mu_train_model_plan(run));
@@ -301,11 +303,14 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(mu_agree(worker ? setup_worker(run) : MU_OK, t->world));
-	if (run->options.test_io) {
-		MU_TRY(mu_agree(worker ? mu_train_test_io(run) : MU_OK, t->world));
-		goto out;
-	}
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
+	if (run->options.dump_batch)
+		MU_TRY(mu_agree(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,
+				t->world));
+	if (run->options.test_io)
+		MU_TRY(mu_agree(worker ? mu_train_test_io(run) : MU_OK, t->world));
+	if (run->options.dump_batch || run->options.test_io)
+		goto out;
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));

@@ -182,6 +182,7 @@ enum mu_status mu_train_report_ranks(const struct train_run *run);
 struct train_window {
 	size_t epoch, first, last; /* steps (first, last] */
 	double samples, seconds;   /* of the whole job */
+	double data_seconds;       /* that worker 0 waited for samples */
 	struct mu_metrics metrics;
 };
 void mu_train_report_speed(const struct train_run *run, const struct train_window *w);
@@ -200,7 +201,12 @@ enum mu_status mu_train_checkpoint_check(const struct train_run *run);
 enum mu_status mu_train_checkpoint_save(const struct train_run *run, size_t epoch);
 enum mu_status mu_train_checkpoint_load(const struct train_run *run, size_t epoch);
 
-/* test_io.c: --test-io 1, the input alone. */
+/* test_io.c: --test-io 1, the input alone; memory for a batch. */
+enum mu_status mu_train_batch_new(struct mu_input_batch *batch, const struct mu_input *in);
+void mu_train_batch_free(struct mu_input_batch *batch);
 enum mu_status mu_train_test_io(struct train_run *run);
+
+/* dump.c: --dump-batch, the first batch of worker 0 as a sheet of images. */
+enum mu_status mu_train_dump_batch(struct train_run *run);
 
 #endif
