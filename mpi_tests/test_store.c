@@ -42,28 +42,29 @@ static void sums_worker(struct job *j, const struct model *m)
 }
 
 static void test_sums_by(const struct model *m, const char *type, size_t bucket, size_t message,
-			 bool messages_only)
+			 enum mu_kv_node node)
 {
 	struct job j = {.config = {.type = type,
 				   .optim = {.name = "sum"},
 				   .schedule = {.lr = 1, .factor = 1},
 				   .bucket_bytes = bucket,
 				   .message_bytes = message,
-				   .messages_only = messages_only}};
+				   .node_reduce = node}};
 	int before = check_failures();
 
 	job_run(&j, m, sums_worker);
 	if (check_failures() > before)
-		fprintf(stderr, "... rank %d of %d: %s, %s, %d servers, bucket %zu, message %zu, "
-				"messages only: %d\n",
+		fprintf(stderr,
+			"... rank %d of %d: %s, %s, %d servers, bucket %zu, message %zu, "
+			"node %d\n",
 			rank, size, m->name, type, topology.num_servers, bucket, message,
-			messages_only);
+			(int)node);
 }
 
 static void test_sums(const struct model *m, const char *type, size_t bucket, size_t message)
 {
-	test_sums_by(m, type, bucket, message, false);
-	test_sums_by(m, type, bucket, message, true);
+	test_sums_by(m, type, bucket, message, MU_KV_NODE_AUTO);
+	test_sums_by(m, type, bucket, message, MU_KV_NODE_NONE);
 }
 
 /* ---- bits ---- */
@@ -84,7 +85,7 @@ static void test_bits(const struct model *m, const char *type)
 
 		config.bucket_bytes = buckets[b];
 		config.message_bytes = b == 2 ? 10000 : 0;
-		config.messages_only = b % 2 != 0;
+		config.node_reduce = b % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
 		hash = hash_of_store(m, &config, type, &topology, 1);
 		CHECK(topology.role == MU_ROLE_SERVER || hash == expected);
 	}

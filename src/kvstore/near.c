@@ -6,7 +6,29 @@
  * node that is not its own. Results that are equal for all workers are those of the node's first
  * worker.
  */
+#include <string.h>
+
 #include "near.h"
+
+enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name)
+{
+	static const char *const names[] = {
+		[MU_KV_NODE_AUTO] = "auto",
+		[MU_KV_NODE_SHM] = "shm",
+		[MU_KV_NODE_NONE] = "none",
+	};
+	enum mu_status st = MU_OK;
+	size_t i = 0;
+
+	while (i < sizeof names / sizeof *names && strcmp(name, names[i]) != 0)
+		i++;
+	if (i == sizeof names / sizeof *names)
+		MU_FAIL(MU_ERR_USAGE, "node-reduce '%s' is not known: auto, shm and none are",
+			name);
+	*node = (enum mu_kv_node)i;
+out:
+	return st;
+}
 
 /* Where things lie in the memory of a worker, in bytes. */
 struct segment {
@@ -121,34 +143,57 @@ out:
 	return st;
 }
 
-static bool is_wanted(const struct mu_kv *kv, bool messages_only)
-{
-	return !messages_only && !kv->ops->one_worker;
-}
-
-enum mu_status mu_kv_near_open(struct mu_kv *kv, bool messages_only)
+/* The node's workers could not get memory for so many bytes each. Told by one rank of the node. */
+static enum mu_status tell_no_room(const struct mu_kv *kv, enum mu_kv_node node, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
+
+	if (node == MU_KV_NODE_SHM)
+		MU_FAIL(MU_ERR_IO,
+			"/dev/shm of %s has no room for %.1f MB of every worker; make it larger, "
+			"or "
+			"let the ranks send messages (--node-reduce auto or none)",
+			t->host, (double)nbytes * 1e-6);
+	if (t->node_rank == 0)
+		mu_log_warn("/dev/shm of %s has no room for %.1f MB of every worker: the ranks of "
+			    "this node send messages, which is slower",
+			    t->host, (double)nbytes * 1e-6);
+out:
+	return st;
+}
+
+static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	const int first = first_worker(kv);
 	const bool worker = t->role == MU_ROLE_WORKER;
 	size_t nbytes = 0;
 
+	if (node == MU_KV_NODE_NONE || kv->ops->one_worker || first < 0)
+		goto out;
 	if (worker)
 		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers);
-	if (is_wanted(kv, messages_only))
-		MU_TRY(mu_window_open(&kv->window, t, nbytes));
-	if (is_wanted(kv, messages_only) && !kv->window && t->node_rank == 0 &&
-	    first_worker(kv) >= 0)
-		mu_log_warn("node of rank %d (%s): no room in /dev/shm for the %zu bytes of every "
-			    "worker: its ranks use messages, which are slower",
-			    t->rank, t->host, nbytes);
-	if (kv->window && worker) {
-		kv->gradients = gradients_of(kv, t->index);
-		kv->results = results_of(kv, t->index);
-	} else if (kv->window && !kv->ops->own_weights && first_worker(kv) >= 0) {
-		kv->results = results_of(kv, first_worker(kv));
+	MU_TRY(mu_window_open(&kv->window, t, nbytes));
+	if (!kv->window) {
+		MU_TRY(tell_no_room(kv, node, lay_out(kv, first).pipes));
+		goto out;
 	}
 	if (worker)
+		kv->gradients = gradients_of(kv, t->index);
+	if (worker || !kv->ops->own_weights)
+		kv->results = results_of(kv, worker ? t->index : first);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_near_open(struct mu_kv *kv, enum mu_kv_node node)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(open_window(kv, node));
+	if (kv->topology->role == MU_ROLE_WORKER)
 		MU_TRY(take_rest(kv));
 out:
 	return st;

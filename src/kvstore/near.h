@@ -44,7 +44,7 @@ struct mu_kv_near {
  * The flat arrays of this rank: in the node's shared memory if there is room for them. On a server
  * kv->results is what the workers of its node share, or NULL. Collective over topology->node.
  */
-enum mu_status mu_kv_near_open(struct mu_kv *kv, bool messages_only);
+enum mu_status mu_kv_near_open(struct mu_kv *kv, enum mu_kv_node node);
 void mu_kv_near_close(struct mu_kv *kv);
 /* Worker w and server end s, of which one is of this rank. */
 void mu_kv_near_find(const struct mu_kv *kv, int w, int s, struct mu_kv_near *near);
