@@ -1,22 +1,19 @@
 dnl SPDX-License-Identifier: Apache-2.0
-dnl MU_CHECK_PNG: libpng 1.6, for PNG images. Optional, used when found. Sets PNG_CPPFLAGS, PNG_LIBS,
-dnl HAVE_PNG (conditional), mu_has_png.
+dnl MU_CHECK_PNG: libpng 1.6 for PNG images.
+dnl Optional, used when found. Sets PNG_CPPFLAGS, PNG_LIBS, HAVE_PNG (conditional),
+dnl mu_has_png.
 AC_DEFUN([MU_CHECK_PNG], [
 MU_ARG_PREFIX([png], [use libpng of this prefix (default: used when found)], [auto])
 mu_png_found=no
 AS_IF([test $mu_png_want = no], [mu_has_png="no (--without-png)"], [
 	MU_PREFIX_HAS([png], [png.h])
 	MU_PREFIX_FLAGS([png], [PNG])
-	PNG_LIBS="$PNG_LIBS -lpng"
-	mu_has_png="no (no libpng 1.6; Debian: apt-get install libpng-dev; or --with-png=DIR)"
+	PNG_LIBS="$PNG_LIBS -lpng -lz"
+	mu_has_png="no (no libpng; Debian: apt-get install libpng-dev; or --with-png=DIR)"
 	AC_MSG_CHECKING([for libpng])
-	MU_LINK_WITH([$PNG_CPPFLAGS], [$PNG_LIBS], [[
-#include <png.h>
-#if PNG_LIBPNG_VER < 10600
-#error too old
-#endif]], [
-		png_structp p = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
-		png_destroy_read_struct(&p, NULL, NULL);], [
+	MU_LINK_WITH([$PNG_CPPFLAGS], [$PNG_LIBS], [[#include <png.h>]], [
+		png_image image = {.version = PNG_IMAGE_VERSION};
+		png_image_begin_read_from_memory(&image, "", 0);], [
 		mu_png_found=yes
 		MU_HEADER_TEXT([mu_png_version], [$PNG_CPPFLAGS], [png.h], [PNG_LIBPNG_VER_STRING])
 		mu_has_png="yes ($mu_png_version)"])
