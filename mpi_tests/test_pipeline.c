@@ -361,6 +361,13 @@ static void test_changed_file(void)
 
 	write_rec("short.rec", 50, false);
 	CHECK(mu_input_open(&in, &config) == MU_OK);
+	CHECK(truncate(path_of("short.rec"), 1 << 20) == 0); /* all records are still there */
+	CHECK(mu_input_epoch(&in, 1) == MU_ERR_IO);
+	mu_trace_clear();
+	mu_input_close(&in);
+	write_rec("short.rec", 50, false);
+	CHECK(mu_input_open(&in, &config) == MU_OK);
+	CHECK(mu_input_epoch(&in, 0) == MU_OK);
 	CHECK(truncate(path_of("short.rec"), 5000) == 0);
 	CHECK(read_all(&in, &n_bad) == MU_ERR_IO);
 	CHECK_HAS(mu_trace_message(), "short.rec");
