@@ -145,6 +145,28 @@ enum mu_status mu_record_pack(const struct mu_record *record, struct mu_record_b
 			      const uint8_t **payload, size_t *n);
 
 /*
+ * ---- .lst: a text of lines "id <tab> label ... <tab> path", at least one label each. ----
+ */
+
+struct mu_image_list_line {
+	uint64_t id;
+	size_t n_labels;
+	const float *labels;
+	const char *path; /* relative to a folder that the list does not name */
+};
+
+struct mu_image_list {
+	size_t n;
+	struct mu_image_list_line *line; /* owned, as what it points to */
+	char *text;
+	float *labels;
+};
+
+/* Errors name the line. An empty list is one. */
+enum mu_status mu_image_list_read(struct mu_image_list *list, const char *path);
+void mu_image_list_release(struct mu_image_list *list);
+
+/*
  * ---- HDF5 data files. ----
  *
  *	/images   uint8: encoded images behind one another, (bytes), or raw pixels, (n, h, w, c)
