@@ -69,7 +69,7 @@ static enum mu_status join(char out[PATH_BYTES], const char *a, const char *b)
 {
 	enum mu_status st = MU_OK;
 
-	if (snprintf(out, PATH_BYTES, "%s%s%s", a, *a ? "/" : "", b) >= PATH_BYTES)
+	if (snprintf(out, PATH_BYTES, "%s%s%s", a, *a && *b ? "/" : "", b) >= PATH_BYTES)
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", a, PATH_BYTES - 1);
 out:
 	return st;

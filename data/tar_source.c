@@ -48,6 +48,9 @@ static struct name cut(char *path, size_t end)
 
 	while (at > 0 && path[at - 1] != '/')
 		at--;
+	/* "./1.jpg" lies in no folder. */
+	if (end - at == 1 && path[at] == '.')
+		at = end;
 	return (struct name){path, at, end - at};
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The rules of mpi_tests/lint about text. Arguments: Makefile.am, then the other files, named from
+# The rules of mpi_tests/lint about text. Arguments: the makefiles, then the other files, named from
 # the top of the source tree. Prints "file:line: what" for each finding. Plain POSIX awk, without
 # repetition counts: mawk has none.
 
@@ -273,7 +273,7 @@ FNR == 1 {
 
 {
 	last_line = FNR
-	if (FILENAME == "Makefile.am")
+	if (FILENAME ~ /\.am$/)
 		for (i = 1; i <= NF; i++)
 			listed[$i] = 1
 	check_text_line()
