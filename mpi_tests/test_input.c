@@ -275,7 +275,8 @@ static void test_refused_options(void)
 	struct mu_input_config config = base_config();
 
 	config.reader = "id";
-	check_refused(&config, MU_ERR_USAGE, "unknown reader \"id\"", "cifar, idx, synthetic");
+	check_refused(&config, MU_ERR_USAGE, "unknown reader \"id\"",
+		      "cifar, idx, records, synthetic");
 	config = base_config();
 	config.dir = NULL;
 	check_refused(&config, MU_ERR_USAGE, "no data folder", "train-images-idx3-ubyte");

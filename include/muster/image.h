@@ -211,6 +211,8 @@ struct mu_augment {
 enum mu_status mu_augment_check(const struct mu_augment *a, const size_t shape[3]);
 /* Is nothing done but the middle taken? */
 bool mu_augment_is_none(const struct mu_augment *a);
+/* "shorter edge to 256, cut at random, mirrored at random" */
+void mu_augment_describe(const struct mu_augment *a, char *text, size_t nbytes);
 /* From a picture of (h, w) to (shape[1], shape[2]). MU_ERR_FORMAT: max_crop pixels are not there.
  */
 enum mu_status mu_augment_geometry(const struct mu_augment *a, const struct mu_random *key,

@@ -356,7 +356,9 @@ static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
 	snprintf(text, nbytes,
 		 "%s files in %s%s; a value is (pixel - mean) / std, mean %g,%g,%g, std %g,%g,%g",
 		 c->kind->name, c->dir,
-		 in->shape[1] * in->shape[2] < PLANE ? ", the middle of every image" : "",
+		 in->shape[1] * in->shape[2] < PLANE && mu_augment_is_none(&in->config.augment)
+			 ? ", the middle of every image"
+			 : "",
 		 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0], (double)std[1],
 		 (double)std[2]);
 }

@@ -183,7 +183,7 @@ const struct mu_option mu_train_option_table[] = {
 	{"data-nthreads", MU_OPTION_INT, AT(data_nthreads), "-1", -1, 1024, NULL, data,
 	 "N  threads of a worker that read and decode images (-1: 4, at most its cores; 0: the "
 	 "training thread)",
-	 false},
+	 true},
 	{"prefetch-buffer", MU_OPTION_INT, AT(prefetch_buffer), "4", 1, 1e6, NULL, data,
 	 "N  batches that these threads keep ready", true},
 	{"skip-bad-records", MU_OPTION_INT, AT(skip_bad_records), "0", 0, 1, NULL, data,
@@ -196,13 +196,13 @@ const struct mu_option mu_train_option_table[] = {
 	{"fill-value", MU_OPTION_INT, AT(images.fill), "127", 0, 255, NULL, images,
 	 "N  what is outside of an image", true},
 	{"random-crop", MU_OPTION_INT, AT(images.random_crop), "-1", -1, 1, NULL, images,
-	 "0|1  cut from a random place, not the middle (-1: as --data-aug-level says)", false},
+	 "0|1  cut from a random place, not the middle (-1: as --data-aug-level says)", true},
 	{"random-mirror", MU_OPTION_INT, AT(images.random_mirror), "-1", -1, 1, NULL, images,
-	 "0|1  mirror every other image (-1: as --data-aug-level says)", false},
+	 "0|1  mirror every other image (-1: as --data-aug-level says)", true},
 	{"data-aug-level", MU_OPTION_INT, AT(images.level), "1", 0, 3, NULL, images,
 	 "N  0: none; 1: random crop and mirror; 2: also h, s, l by 36, 50, 50; 3: also rotate, "
 	 "shear, aspect by 10, 0.1, 0.25",
-	 false},
+	 true},
 	{"use-imagenet-data-augmentation", MU_OPTION_INT, AT(images.imagenet), "0", 0, 1, NULL,
 	 images,
 	 "0|1  random area from 0.08 on and aspect 3/4 to 4/3, mirror, jitter of 0.4, PCA noise of "

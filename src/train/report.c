@@ -94,6 +94,10 @@ void mu_train_report_data(const struct train_run *run)
 	mu_log_info("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
 		    in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
 		    in->classes, what);
+	if (in->ops->colour_images) {
+		mu_augment_describe(&in->config.augment, what, sizeof what);
+		mu_log_info("data %s: training images: %s", in->ops->name, what);
+	}
 	if (in->config.shuffle_chunk)
 		mu_log_info("data %s: shuffled in runs of %zu samples", in->ops->name,
 			    in->config.shuffle_chunk);
