@@ -42,7 +42,8 @@ results() {
 
 part "kinds of files, one and more workers"
 train 1 $net $images --data-val all.rec
-expect 'data records: 27 samples for training, 27 for validation, shape \(3, 20, 20\), 3 classes: encoded images of all.rec'
+expect 'data records: 27 samples for training, 27 for validation, shape \(3, 20, 20\), 3 classes:'
+expect '3 classes: encoded images of all.rec; a value is'
 expect 'training images: cut at random, mirrored at random$'
 expect 'threads? per worker decodes?, at most 4 batches ahead: 0.1 MB, and as much for validation$'
 expect 'Speed: .*\tdata=\d+\.\d%$'
