@@ -2,9 +2,8 @@
 /* @np 1 */
 /* HDF5 data files that are damaged: each array, each attribute, and every byte of a small file. */
 #include <muster/records.h>
-#include <muster/storage.h>
 
-#include <zlib.h>
+#include <hdf5.h>
 
 #include "record_data.h"
 
@@ -37,36 +36,40 @@ static void make_good(void)
 	unlink(data_path("good.h5"));
 }
 
-/* The only place in the file that holds these bytes. */
-static uint8_t *find(const void *bytes, size_t n)
-{
-	uint8_t *found = NULL;
-	int count = 0;
+/* ---- damage, by HDF5 itself ---- */
 
-	for (size_t i = 0; i + n <= nbytes; i++)
-		if (memcmp(bad + i, bytes, n) == 0) {
-			found = bad + i;
-			count++;
-		}
-	if (!CHECK(count == 1))
-		return bad;
-	return found;
+/* The good file again, open to be changed. */
+static hid_t change(void)
+{
+	hid_t file;
+
+	data_put("bad.h5", good, nbytes);
+	file = H5Fopen(data_path("bad.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+	CHECK(file >= 0);
+	return file;
 }
 
-static void replace(const void *from, const void *to, size_t n)
-{
-	memcpy(find(from, n), to, n);
-}
+/* An array: numbers of a type, in memory and in the file. */
+struct array {
+	const char *name;
+	hid_t type;
+	int ndims;
+	hsize_t dims[3];
+	const void *data;
+};
 
-/* As if the array had been written with these contents: its checksum too. */
-static void rewrite(const void *from, const void *to, size_t n)
+/* In place of the array of this name, without a checksum. */
+static void put_array(hid_t file, const struct array *a)
 {
-	char old[20], new[20];
+	hid_t space = H5Screate_simple(a->ndims, a->dims, NULL), set;
 
-	snprintf(old, sizeof old, "crc32:%08lx", crc32(0, from, (uInt)n));
-	snprintf(new, sizeof new, "crc32:%08lx", crc32(0, to, (uInt)n));
-	replace(from, to, n);
-	replace(old, new, strlen(old));
+	CHECK(H5Ldelete(file, a->name, H5P_DEFAULT) >= 0);
+	set = H5Dcreate2(file, a->name, a->type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	CHECK(set >= 0);
+	if (a->data)
+		CHECK(H5Dwrite(set, a->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, a->data) >= 0);
+	H5Dclose(set);
+	H5Sclose(space);
 }
 
 static enum mu_status read_all(const struct mu_records *r)
@@ -83,111 +86,176 @@ static enum mu_status read_all(const struct mu_records *r)
 	return st;
 }
 
-/* Open what is in `bad` and read every record. */
-static enum mu_status try_bad(void)
+/* Open bad.h5 and read every record. */
+static enum mu_status try_file(void)
 {
 	struct mu_records *r;
-	enum mu_status st;
+	enum mu_status st = mu_records_open(&r, data_path("bad.h5"), NULL);
 
-	data_put("bad.h5", bad, nbytes);
-	st = mu_records_open(&r, data_path("bad.h5"), NULL);
 	if (st == MU_OK)
 		st = read_all(r);
 	mu_records_close(r);
-	memcpy(bad, good, nbytes);
+	/* Nothing of HDF5 stays open, whatever went wrong. */
+	CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
 	return st;
+}
+
+/* The same with what is in `bad`, which becomes good again. */
+static enum mu_status try_bad(void)
+{
+	data_put("bad.h5", bad, nbytes);
+	memcpy(bad, good, nbytes);
+	return try_file();
+}
+
+/* A file with this array in place of the good one. */
+static enum mu_status try_array(const struct array *a)
+{
+	hid_t file = change();
+
+	put_array(file, a);
+	H5Fclose(file);
+	return try_file();
+}
+
+static void put_text(hid_t place, const char *name, const char *text)
+{
+	hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attribute;
+
+	H5Tset_size(type, strlen(text) + 1);
+	CHECK(H5Adelete(place, name) >= 0);
+	attribute = H5Acreate2(place, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	CHECK(H5Awrite(attribute, type, text) >= 0);
+	H5Aclose(attribute);
+	H5Sclose(space);
+	H5Tclose(type);
 }
 
 static void test_attributes(void)
 {
+	hid_t file;
+
 	CHECK(try_bad() == MU_OK);
-	replace("muster-data", "muster-dart", 11);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "bad.h5: is an HDF5 file, but no data file",
+	file = change();
+	put_text(file, "format", "muster-dart");
+	H5Fclose(file);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "bad.h5: is an HDF5 file, but no data file",
 		    "\"format\" is muster-dart; expected muster-data");
-	replace("format", "farmot", 6);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "\"format\" is missing", "expected muster-data");
-	replace("version", "vorsien", 7);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "no attribute \"version\"", "expected 1");
+	file = change();
+	CHECK(H5Adelete(file, "format") >= 0);
+	H5Fclose(file);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "\"format\" is missing", "expected muster-data");
+	file = change();
+	put_text(file, "version", "one");
+	H5Fclose(file);
+	CHECK_FAILS(try_file(), MU_ERR_IO, "bad.h5: H5Aread failed", "");
+	file = change();
+	CHECK(H5Adelete(file, "version") >= 0);
+	H5Fclose(file);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "no attribute \"version\"", "expected 1");
+}
+
+static void test_checksums(void)
+{
+	hid_t file = change(), set = H5Dopen2(file, "ids", H5P_DEFAULT);
+
+	put_text(set, "checksum", "crc32:00000000");
+	H5Dclose(set);
+	H5Fclose(file);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "array \"ids\" is damaged", "expected 00000000");
+	file = change();
+	set = H5Dopen2(file, "images", H5P_DEFAULT);
+	put_text(set, "checksum", "md5:00");
+	H5Dclose(set);
+	H5Fclose(file);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "checksum of array \"images\" is \"md5:00\"",
+		    "expected crc32:");
 }
 
 static void test_missing_arrays(void)
 {
 	static const char *const arrays[] = {"images", "offsets", "labels", "ids"};
+	hid_t file;
 
 	for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-		char name[10], other[10], message[40];
+		char message[40];
 
-		snprintf(name, sizeof name, "%s", arrays[i]);
-		snprintf(other, sizeof other, "%s", arrays[i]);
-		other[strlen(other) - 1] = 'r';
-		replace(name, other, strlen(name) + 1);
-		snprintf(message, sizeof message, "has no array \"%s\"", name);
-		CHECK_FAILS(try_bad(), MU_ERR_FORMAT, message, "expected");
+		file = change();
+		CHECK(H5Ldelete(file, arrays[i], H5P_DEFAULT) >= 0);
+		H5Fclose(file);
+		snprintf(message, sizeof message, "has no array \"%s\"", arrays[i]);
+		CHECK_FAILS(try_file(), MU_ERR_FORMAT, message, "expected");
 	}
 	/* Class names may be missing. */
-	replace("classes\0", "classer\0", 8);
-	CHECK(try_bad() == MU_OK);
+	file = change();
+	CHECK(H5Ldelete(file, "classes", H5P_DEFAULT) >= 0);
+	H5Fclose(file);
+	CHECK(try_file() == MU_OK);
 }
 
 static void test_types(void)
 {
-	/* HDF5's message of the type: class, bit fields, bytes. */
-	static const uint8_t float32[] = {0x11, 0x20, 0x1f, 0, 4, 0, 0, 0};
-	static const uint8_t int32[] = {0x10, 0x20, 0x1f, 0, 4, 0, 0, 0};
-	static const uint8_t uint8[] = {0x10, 0, 0, 0, 1, 0, 0, 0};
-	static const uint8_t uint16[] = {0x10, 0, 0, 0, 2, 0, 0, 0};
+	static const double doubles[N];
+	static const int32_t ints[N + 1];
+	static const uint8_t bytes[400];
+	struct array labels = {"labels", H5T_NATIVE_DOUBLE, 2, {N, 1}, doubles};
+	struct array offsets = {"offsets", H5T_NATIVE_INT32, 1, {N + 1}, ints};
+	struct array images = {"images", H5T_NATIVE_UINT16, 1, {190}, bytes};
+	struct array plane = {"images", H5T_NATIVE_UINT8, 2, {19, 10}, bytes};
+	struct array never = {"images", H5T_NATIVE_UINT8, 1, {190}, NULL};
+	struct array ids = {"ids", H5T_NATIVE_FLOAT, 1, {N}, ints};
+	struct array classes = {"classes", H5T_NATIVE_INT32, 1, {2}, ints};
+	struct array few = {"ids", H5T_NATIVE_UINT64, 1, {N - 1}, doubles};
+	struct array one = {"offsets", H5T_NATIVE_UINT64, 1, {1}, doubles};
 
-	replace(float32, int32, sizeof int32);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "array \"labels\" has 2 dimensions",
-		    "expected float32, (n, label_width)");
-	replace(uint8, uint16, sizeof uint8);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "array \"images\"", "numbers of 2 bytes");
+	CHECK_FAILS(try_array(&labels), MU_ERR_FORMAT, "array \"labels\" has 2 dimensions",
+		    "numbers of 8 bytes; expected float32, (n, label_width)");
+	CHECK_FAILS(try_array(&offsets), MU_ERR_FORMAT, "array \"offsets\"", "expected uint64");
+	CHECK_FAILS(try_array(&images), MU_ERR_FORMAT, "array \"images\"", "numbers of 2 bytes");
+	CHECK_FAILS(try_array(&plane), MU_ERR_FORMAT, "array \"images\" has 2 dimensions",
+		    "(bytes) or (n, h, w, c)");
+	CHECK_FAILS(try_array(&never), MU_ERR_FORMAT, "array \"images\" claims 190",
+		    "never written");
+	CHECK_FAILS(try_array(&ids), MU_ERR_FORMAT, "array \"ids\"", "expected uint64, (n)");
+	CHECK_FAILS(try_array(&classes), MU_ERR_FORMAT, "array \"classes\"", "texts of fixed");
+	CHECK_FAILS(try_array(&few), MU_ERR_FORMAT, "5 images, but 5 rows of 1 labels and 4 ids",
+		    "as many");
+	CHECK_FAILS(try_array(&one), MU_ERR_FORMAT, "\"offsets\" has 1 numbers", "at least 2");
 }
 
 static void test_offsets(void)
 {
-	uint64_t offsets[N + 1] = {0}, changed[N + 1];
+	uint64_t offsets[N + 1] = {0};
+	struct array array = {"offsets", H5T_NATIVE_UINT64, 1, {N + 1}, offsets};
 
 	for (size_t i = 0; i < N; i++)
 		offsets[i + 1] = offsets[i] + SIZE - i;
-	memcpy(changed, offsets, sizeof offsets);
-	changed[2] = 1000;
-	rewrite(offsets, changed, sizeof offsets);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "record 2 begins at offset 1000",
+	CHECK(try_array(&array) == MU_OK);
+	offsets[2] = 1000;
+	CHECK_FAILS(try_array(&array), MU_ERR_FORMAT, "record 2 begins at offset 1000",
 		    "the next at 117; offsets must not fall");
-	memcpy(changed, offsets, sizeof offsets);
-	changed[N] = 191;
-	rewrite(offsets, changed, sizeof offsets);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "offsets run from 0 to 191", "bytes 0 to 190");
-	changed[N] = UINT64_MAX;
-	rewrite(offsets, changed, sizeof offsets);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "offsets run from 0 to", "bytes 0 to 190");
-	memcpy(changed, offsets, sizeof offsets);
-	changed[0] = 1;
-	rewrite(offsets, changed, sizeof offsets);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "offsets run from 1", "bytes 0 to 190");
-	/* One bit without a new checksum. */
-	memcpy(changed, offsets, sizeof offsets);
-	changed[3]++;
-	replace(offsets, changed, sizeof offsets);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "array \"offsets\" is damaged", "checksum");
+	offsets[2] = 79;
+	offsets[N] = 191;
+	CHECK_FAILS(try_array(&array), MU_ERR_FORMAT, "offsets run from 0 to 191",
+		    "bytes 0 to 190");
+	offsets[N] = UINT64_MAX;
+	CHECK_FAILS(try_array(&array), MU_ERR_FORMAT, "offsets run from 0 to", "bytes 0 to 190");
+	offsets[N] = 190;
+	offsets[0] = 1;
+	CHECK_FAILS(try_array(&array), MU_ERR_FORMAT, "offsets run from 1", "bytes 0 to 190");
 }
 
 static void test_labels(void)
 {
-	static const float labels[N] = {0, 1, 0, 1, 0};
-	float changed[N] = {0, 1, 0, 2, 0};
+	float labels[N] = {0, 1, 0, 1, 0};
+	struct array array = {"labels", H5T_NATIVE_FLOAT, 2, {N, 1}, labels};
 
-	rewrite(labels, changed, sizeof labels);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "bad.h5: record 3 (id 21) has label 2",
+	CHECK(try_array(&array) == MU_OK);
+	labels[3] = 2;
+	CHECK_FAILS(try_array(&array), MU_ERR_FORMAT, "bad.h5: record 3 (id 21) has label 2",
 		    "the file names 2 classes");
-	changed[3] = NAN;
-	rewrite(labels, changed, sizeof labels);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "record 3 (id 21) has label nan", "");
-	changed[3] = 1;
-	changed[0] = 1;
-	replace(labels, changed, sizeof labels);
-	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "array \"labels\" is damaged", "checksum");
+	labels[3] = NAN;
+	CHECK_FAILS(try_array(&array), MU_ERR_FORMAT, "record 3 (id 21) has label nan", "");
 }
 
 static void test_sizes(void)
@@ -226,15 +294,12 @@ static void test_every_byte(void)
 
 int main(void)
 {
-	if (!mu_array_file_supported()) {
-		printf("skip: this build has no HDF5\n");
-		return CHECK_SKIPPED;
-	}
 	if (!scratch_make(data_folder))
 		return 1;
 	make_good();
 	memcpy(bad, good, nbytes);
 	test_attributes();
+	test_checksums();
 	test_missing_arrays();
 	test_types();
 	test_offsets();

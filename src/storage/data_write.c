@@ -346,6 +346,8 @@ static enum mu_status put_arrays(struct mu_data_writer *w, haddr_t *at)
 	hid_t list = -1, file = -1, done;
 
 	MU_TRY(mu_h5_access_list(w->path, &list));
+	/* From this format on all of HDF5's own data has checksums, which its reader tests first. */
+	MU_H5_TRY(w->path, H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_LATEST));
 	MU_H5_TRY(w->path, H5Pset_alignment(list, ALIGN_FROM, MU_DATA_ALIGN));
 	MU_H5_TRY(w->path,
 		  file = H5Fcreate(w->replace.temporary, H5F_ACC_TRUNC, H5P_DEFAULT, list));
