@@ -273,6 +273,60 @@ static void test_jumps(void)
 	mu_input_close(&threaded);
 }
 
+/* Bytes of memory that this process uses now. */
+static double resident(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long all = 0, pages = 0;
+
+	if (f) {
+		CHECK(fscanf(f, "%lu %lu", &all, &pages) == 2);
+		fclose(f);
+	}
+	return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* A file of many times the batches that are kept ready takes no more memory than they do. */
+static void test_memory(void)
+{
+	enum { LARGE = 64, MANY = 2000, MEGABYTES = 4 };
+	static uint8_t pixels[3 * LARGE * LARGE];
+	const struct mu_data_file_config file = {
+		.kind = MU_RECORD_RAW, .shape = {3, LARGE, LARGE}, .creator = "test"};
+	struct mu_input_config config = base_config("large.h5");
+	static float data[BATCH * 3 * LARGE * LARGE], labels[BATCH];
+	uint32_t ids[BATCH];
+	struct mu_input_batch batch = {.data = data, .labels = labels, .ids = ids};
+	struct mu_data_writer *w;
+	struct mu_input in;
+	double before;
+
+	if (!CHECK(mu_data_file_create(&w, path_of("large.h5"), &file) == MU_OK))
+		return;
+	for (size_t i = 0; i < MANY; i++) {
+		struct mu_record record = {
+			.data = pixels, .n = sizeof pixels, .n_labels = 1, .labels = &(float){0}};
+
+		pixels[i] = 1;
+		CHECK(mu_data_file_write(w, &record) == MU_OK);
+	}
+	CHECK(mu_data_file_finish(w, true) == MU_OK);
+	memset(data, 0, sizeof data);
+	config.shape[1] = config.shape[2] = LARGE;
+	before = resident();
+	CHECK(mu_input_open(&in, &config) == MU_OK);
+	CHECK(mu_input_prefetch_bytes(&in) < MEGABYTES << 20);
+	for (size_t t = 0; t < in.steps; t++)
+		CHECK(mu_input_read(&in, t, &batch) == MU_OK);
+#ifndef MU_SANITIZED /* which keeps what is freed */
+	CHECK(MANY * sizeof pixels > 5 * (MEGABYTES << 20));
+	CHECK(resident() - before < MEGABYTES << 20);
+#endif
+	(void)before;
+	mu_input_close(&in);
+	unlink(path_of("large.h5"));
+}
+
 /* ---- what is wrong ---- */
 
 static enum mu_status read_all(struct mu_input *in, size_t *n_bad)
@@ -388,6 +442,7 @@ int main(void)
 		test_epochs("raw.h5");
 		test_values();
 		test_chunks();
+		test_memory();
 	}
 	test_bad_record();
 	test_refused();
