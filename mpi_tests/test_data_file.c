@@ -95,7 +95,7 @@ static enum mu_status try_file(void)
 	if (st == MU_OK)
 		st = read_all(r);
 	mu_records_close(r);
-	/* Nothing of HDF5 stays open, whatever went wrong. */
+	/* The file is closed, and with it what was open in it, whatever went wrong. */
 	CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
 	return st;
 }
@@ -274,6 +274,16 @@ static void test_sizes(void)
 	CHECK_FAILS(try_bad(), MU_ERR_FORMAT, "bad.h5: is not an HDF5 file", "");
 }
 
+/* Made with HDF5's defaults. */
+static void test_old_format(void)
+{
+	hid_t file = H5Fcreate(data_path("bad.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+
+	CHECK(H5Fclose(file) >= 0);
+	CHECK_FAILS(try_file(), MU_ERR_UNSUPPORTED, "bad.h5: is in HDF5's old file format",
+		    "h5repack -j 1");
+}
+
 /* Every byte once: an error or not, but no crash, and errors have a message. */
 static void test_every_byte(void)
 {
@@ -305,6 +315,7 @@ int main(void)
 	test_offsets();
 	test_labels();
 	test_sizes();
+	test_old_format();
 	test_every_byte();
 	scratch_remove(data_folder);
 	return check_failures() ? 1 : 0;

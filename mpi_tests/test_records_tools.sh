@@ -148,9 +148,13 @@ if [ $h5 = yes ]; then
 		h5dump -d ids -y a.h5 | grep -q '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11' || fail "h5dump shows other ids"
 	fi
 	if command -v h5repack >/dev/null; then
-		h5repack -l images:CHUNK=100 a.h5 chunks.h5
+		h5repack -j 1 -l images:CHUNK=100 a.h5 chunks.h5
 		refused 1 'chunks.h5: array "images" is not contiguous.*h5repack' recinfo chunks.h5
-		h5repack -l labels:CHUNK=4x1 -f labels:GZIP=9 a.h5 zip.h5
+		h5repack -j 0 a.h5 old.h5
+		refused 1 'old.h5: is in HDF5.s old file format.*h5repack -j 1' recinfo old.h5
+		h5repack -j 1 old.h5 new.h5
+		tool recinfo new.h5
+		h5repack -j 1 -l labels:CHUNK=4x1 -f labels:GZIP=9 a.h5 zip.h5
 		refused 1 'zip.h5: array "labels" claims.*compressed' recinfo zip.h5
 	fi
 	if python3 -c 'import h5py' 2>/dev/null; then
@@ -262,6 +266,12 @@ tool im2rec wide wide --resize 60
 tool recinfo wide.rec
 expect '^width +100 to 100'
 expect '^height +60 to 60'
+"$JPEG" write wide/tall.jpg 30 50 rgb 8
+printf '0\t0\ttall.jpg\n' >tall.lst
+tool im2rec tall wide --resize 60
+tool recinfo tall.rec
+expect '^width +60 to 60'
+expect '^height +100 to 100'
 tool im2rec wide wide --center-crop
 tool recinfo wide.rec
 expect '^width +30 to 30'

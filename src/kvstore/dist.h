@@ -19,6 +19,20 @@ size_t mu_kv_copies(const struct mu_kv *kv);
 
 /* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
 
+/* Requests exist for far servers only, which are on other nodes; see struct mu_kv_server. */
+struct mu_kv_worker {
+	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
+	size_t *first;                 /* by bucket: its first of these; and their number at last */
+	MPI_Request *orders, *answers; /* one per server */
+	size_t n_parts, n_far;         /* of these: parts, servers */
+	struct mu_kv_near *near;       /* one per server */
+	struct wire_order order;       /* of this step, the same for all servers */
+	struct wire_answer *received;  /* one per server */
+	uint64_t rounds;               /* times that all parts came, or will come, back */
+	bool asked;                    /* orders are sent, the answers not yet taken */
+	size_t last;                   /* push that began last */
+};
+
 enum mu_status mu_kv_worker_open(struct mu_kv *kv);
 void mu_kv_worker_close(struct mu_kv_worker *w);
 enum mu_status mu_kv_worker_init(struct mu_kv *kv);
@@ -31,6 +45,10 @@ enum mu_status mu_kv_worker_step_end(struct mu_kv *kv);
  * update, over all workers, are *count. */
 enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count);
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv);
+/* Ask the servers for the samples that they have counted: kv->progress. Outside a step. */
+enum mu_status mu_kv_worker_ask(struct mu_kv *kv);
+/* dist_async: see mu_kv_meet (meet.c). */
+enum mu_status mu_kv_worker_meet(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 
 /* Slots of struct mu_kv_ops that all stores between ranks share. */
@@ -156,8 +174,6 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n);
 /* An order of the worker of this rank, and its gradients of the p-th part here. */
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order);
 enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
-/* Tell of workers that others wait for, if there are any. */
-void mu_kv_server_tell_late(const struct mu_kv_server *s, double seconds);
 
 /* For policies. */
 

@@ -6,15 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "data_file.h"
-#include "file.h"
-#include "h5.h"
 #include "record_io.h"
 #include "records.h"
 
-enum { TEXT_BYTES = 256, NAME_BYTES = 4096, CRC_PIECE = 1 << 30 };
+enum { NAME_BYTES = 4096 };
+
+static const uint8_t magic[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 struct data_file {
 	struct mu_file file;
@@ -27,206 +26,15 @@ struct data_file {
 	const char **class_names;       /* into names; owned */
 };
 
-/* An array of the file: what HDF5 says of it. */
-struct array {
-	const char *name;
-	hid_t set, type;
-	int ndims;
-	hsize_t dims[H5S_MAX_RANK];
-	size_t n;    /* numbers */
-	size_t item; /* bytes of one */
-};
-
-/* What an array must be. */
-struct wanted {
-	const char *name, *text; /* text: for messages */
-	H5T_class_t class;
-	size_t item;  /* bytes; 0: any */
-	int ndims[2]; /* one of these */
-};
-
-static const struct wanted want_images = {
+static const struct mu_data_wanted want_images = {
 	"images", "uint8, (bytes) or (n, h, w, c)", H5T_INTEGER, 1, {1, 4}};
-static const struct wanted want_offsets = {"offsets", "uint64, (n + 1)", H5T_INTEGER, 8, {1, 1}};
-static const struct wanted want_labels = {
+static const struct mu_data_wanted want_offsets = {
+	"offsets", "uint64, (n + 1)", H5T_INTEGER, 8, {1, 1}};
+static const struct mu_data_wanted want_labels = {
 	"labels", "float32, (n, label_width)", H5T_FLOAT, 4, {2, 1}};
-static const struct wanted want_ids = {"ids", "uint64, (n)", H5T_INTEGER, 8, {1, 1}};
-static const struct wanted want_classes = {
+static const struct mu_data_wanted want_ids = {"ids", "uint64, (n)", H5T_INTEGER, 8, {1, 1}};
+static const struct mu_data_wanted want_classes = {
 	"classes", "texts of fixed length, (classes)", H5T_STRING, 0, {1, 1}};
-
-/* ---- attributes ---- */
-
-/* A text attribute of a file or an array; *found = false if there is none. */
-static enum mu_status get_text(const struct data_file *d, hid_t place, const char *name,
-			       char text[TEXT_BYTES], bool *found)
-{
-	enum mu_status st = MU_OK;
-	const char *path = d->file.path;
-	hid_t attribute = -1, type = -1, ours = -1, space = -1;
-	htri_t there;
-
-	MU_H5_TRY(path, there = H5Aexists(place, name));
-	*found = there > 0;
-	if (!there)
-		goto out;
-	MU_H5_TRY(path, attribute = H5Aopen(place, name, H5P_DEFAULT));
-	MU_H5_TRY(path, type = H5Aget_type(attribute));
-	MU_H5_TRY(path, space = H5Aget_space(attribute));
-	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
-	    H5Tget_size(type) >= TEXT_BYTES || H5Sget_simple_extent_npoints(space) != 1)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: attribute \"%s\" is not one text of fixed length below %d bytes", path,
-			name, TEXT_BYTES);
-	MU_H5_TRY(path, ours = H5Tcopy(H5T_C_S1));
-	MU_H5_TRY(path, H5Tset_size(ours, TEXT_BYTES));
-	MU_H5_TRY(path, H5Tset_cset(ours, H5Tget_cset(type)));
-	MU_H5_TRY(path, H5Aread(attribute, ours, text));
-	text[TEXT_BYTES - 1] = '\0';
-out:
-	mu_h5_close_space(space);
-	mu_h5_close_type(ours);
-	mu_h5_close_type(type);
-	mu_h5_close_attribute(attribute);
-	return st;
-}
-
-static enum mu_status check_format(const struct data_file *d, hid_t file)
-{
-	enum mu_status st = MU_OK;
-	const char *path = d->file.path;
-	char text[TEXT_BYTES] = "";
-	hid_t attribute = -1, space = -1;
-	bool found;
-	int version = 0;
-
-	MU_TRY(get_text(d, file, "format", text, &found));
-	if (!found || strcmp(text, MU_DATA_FORMAT) != 0)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: is an HDF5 file, but no data file: its attribute \"format\" is %s%s; "
-			"expected " MU_DATA_FORMAT,
-			path, found ? "" : "missing", text);
-	if (H5Aexists(file, "version") <= 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: has no attribute \"version\"; expected %d", path,
-			MU_DATA_VERSION);
-	MU_H5_TRY(path, attribute = H5Aopen(file, "version", H5P_DEFAULT));
-	MU_H5_TRY(path, space = H5Aget_space(attribute));
-	if (H5Sget_simple_extent_npoints(space) != 1)
-		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"version\" is not one number", path);
-	MU_H5_TRY(path, H5Aread(attribute, H5T_NATIVE_INT, &version));
-	if (version != MU_DATA_VERSION)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: is of version %d; this program reads version %d",
-			path, version, MU_DATA_VERSION);
-out:
-	mu_h5_close_space(space);
-	mu_h5_close_attribute(attribute);
-	return st;
-}
-
-/* ---- arrays ---- */
-
-static void close_array(struct array *a)
-{
-	mu_h5_close_type(a->type);
-	mu_h5_close_set(a->set);
-	a->set = a->type = -1;
-}
-
-/* All its bytes lie in the file, which is checked before memory is asked for. */
-static enum mu_status check_stored(const struct data_file *d, const struct array *a)
-{
-	enum mu_status st = MU_OK;
-	size_t nbytes;
-
-	if (__builtin_mul_overflow(a->n, a->item, &nbytes) || nbytes > d->file.nbytes ||
-	    H5Dget_storage_size(a->set) < nbytes)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: array \"%s\" claims %zu numbers of %zu bytes, which are not all in "
-			"the file of %zu bytes (truncated, never written, or compressed)",
-			d->file.path, a->name, a->n, a->item, d->file.nbytes);
-out:
-	return st;
-}
-
-static enum mu_status open_array(const struct data_file *d, hid_t file, struct array *a,
-				 const struct wanted *want)
-{
-	enum mu_status st = MU_OK;
-	const char *path = d->file.path;
-	hid_t space = -1;
-
-	*a = (struct array){.name = want->name, .set = -1, .type = -1, .n = 1};
-	if (H5Lexists(file, want->name, H5P_DEFAULT) <= 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: has no array \"%s\"; expected %s", path, want->name,
-			want->text);
-	MU_H5_TRY(path, a->set = H5Dopen2(file, want->name, H5P_DEFAULT));
-	MU_H5_TRY(path, a->type = H5Dget_type(a->set));
-	MU_H5_TRY(path, space = H5Dget_space(a->set));
-	MU_H5_TRY(path, a->ndims = H5Sget_simple_extent_dims(space, a->dims, NULL));
-	a->item = H5Tget_size(a->type);
-	if (H5Tget_class(a->type) != want->class || (want->item && a->item != want->item) ||
-	    (a->ndims != want->ndims[0] && a->ndims != want->ndims[1]))
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: array \"%s\" has %d dimensions and numbers of %zu bytes; expected %s",
-			path, want->name, a->ndims, a->item, want->text);
-	for (int i = 0; i < a->ndims; i++)
-		if (__builtin_mul_overflow(a->n, a->dims[i], &a->n))
-			MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" is larger than any file", path,
-				want->name);
-	MU_TRY(check_stored(d, a));
-out:
-	mu_h5_close_space(space);
-	return st;
-}
-
-static uint32_t crc_of(uint32_t crc, const void *data, size_t nbytes)
-{
-	for (size_t at = 0; at < nbytes; at += CRC_PIECE) {
-		size_t piece = nbytes - at < CRC_PIECE ? nbytes - at : CRC_PIECE;
-
-		crc = (uint32_t)crc32(crc, (const Bytef *)data + at, (uInt)piece);
-	}
-	return crc;
-}
-
-/* The checksum that an array has for an attribute. */
-static enum mu_status get_checksum(const struct data_file *d, const struct array *a, bool *found,
-				   uint32_t *out)
-{
-	enum mu_status st = MU_OK;
-	char text[TEXT_BYTES] = "";
-	unsigned crc = 0;
-	char after;
-
-	MU_TRY(get_text(d, a->set, "checksum", text, found));
-	if (*found && sscanf(text, "crc32:%8x%c", &crc, &after) != 1)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: the checksum of array \"%s\" is \"%.40s\"; expected crc32: and 8 "
-			"hexadecimal digits",
-			d->file.path, a->name, text);
-	*out = crc;
-out:
-	return st;
-}
-
-/* Read an array whole, as `type` has it in memory. */
-static enum mu_status read_array(const struct data_file *d, struct array *a, hid_t type, void **out)
-{
-	enum mu_status st = MU_OK;
-	bool found;
-	uint32_t want, crc;
-
-	MU_TRY(mu_alloc(out, a->n * a->item, a->name));
-	if (a->n)
-		MU_H5_TRY(d->file.path, H5Dread(a->set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out));
-	MU_TRY(get_checksum(d, a, &found, &want));
-	crc = crc_of(0, *out, a->n * a->item);
-	if (found && crc != want)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: array \"%s\" is damaged: its checksum is %08x; expected %08x",
-			d->file.path, a->name, crc, want);
-out:
-	return st;
-}
 
 /* ---- the arrays of a data file ---- */
 
@@ -234,11 +42,11 @@ static enum mu_status take_images(struct mu_records *r, struct data_file *d, hid
 {
 	enum mu_status st = MU_OK;
 	const char *path = d->file.path;
-	struct array a = {.set = -1, .type = -1};
+	struct mu_data_array a = {.set = -1, .type = -1};
 	hid_t list = -1;
 	haddr_t at;
 
-	MU_TRY(open_array(d, file, &a, &want_images));
+	MU_TRY(mu_data_array_open(&d->file, file, &a, &want_images));
 	MU_H5_TRY(path, list = H5Dget_create_plist(a.set));
 	if (H5Pget_layout(list) != H5D_CONTIGUOUS || H5Pget_external_count(list) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
@@ -253,7 +61,7 @@ static enum mu_status take_images(struct mu_records *r, struct data_file *d, hid
 			path, a.n, d->file.nbytes);
 	d->images_at = at;
 	d->images_bytes = a.n;
-	MU_TRY(get_checksum(d, &a, &r->info.has_checksum, &r->info.checksum));
+	MU_TRY(mu_data_array_checksum(&d->file, &a, &r->info.has_checksum, &r->info.checksum));
 	if (a.ndims == 1)
 		goto out;
 	d->n = a.dims[0];
@@ -262,23 +70,23 @@ static enum mu_status take_images(struct mu_records *r, struct data_file *d, hid
 	memcpy(r->info.shape, (size_t[3]){a.dims[3], a.dims[1], a.dims[2]}, sizeof r->info.shape);
 out:
 	mu_h5_close_list(list);
-	close_array(&a);
+	mu_data_array_close(&a);
 	return st;
 }
 
 static enum mu_status take_offsets(struct data_file *d, hid_t file)
 {
 	enum mu_status st = MU_OK;
-	struct array a = {.set = -1, .type = -1};
+	struct mu_data_array a = {.set = -1, .type = -1};
 
-	MU_TRY(open_array(d, file, &a, &want_offsets));
+	MU_TRY(mu_data_array_open(&d->file, file, &a, &want_offsets));
 	if (a.n < 2)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: array \"offsets\" has %zu numbers; one more than there are images is "
 			"expected, at least 2",
 			d->file.path, a.n);
 	d->n = a.n - 1;
-	MU_TRY(read_array(d, &a, H5T_NATIVE_UINT64, (void **)&d->offsets));
+	MU_TRY(mu_data_array_read(&d->file, &a, H5T_NATIVE_UINT64, (void **)&d->offsets));
 	for (size_t i = 0; i < d->n; i++)
 		if (d->offsets[i] > d->offsets[i + 1])
 			MU_FAIL(MU_ERR_FORMAT,
@@ -292,30 +100,30 @@ static enum mu_status take_offsets(struct data_file *d, hid_t file)
 			d->file.path, (unsigned long long)d->offsets[0],
 			(unsigned long long)d->offsets[d->n], d->images_bytes);
 out:
-	close_array(&a);
+	mu_data_array_close(&a);
 	return st;
 }
 
 static enum mu_status take_labels(struct mu_records *r, struct data_file *d, hid_t file)
 {
 	enum mu_status st = MU_OK;
-	struct array labels = {.set = -1, .type = -1}, ids = labels;
+	struct mu_data_array labels = {.set = -1, .type = -1}, ids = labels;
 
-	MU_TRY(open_array(d, file, &labels, &want_labels));
-	MU_TRY(open_array(d, file, &ids, &want_ids));
+	MU_TRY(mu_data_array_open(&d->file, file, &labels, &want_labels));
+	MU_TRY(mu_data_array_open(&d->file, file, &ids, &want_ids));
 	d->label_width = labels.ndims == 2 ? labels.dims[1] : 1;
 	if (labels.dims[0] != d->n || ids.n != d->n || d->label_width == 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: %zu images, but %zu rows of %zu labels and %zu ids; all must be as "
 			"many, with at least one label each",
 			d->file.path, d->n, (size_t)labels.dims[0], d->label_width, ids.n);
-	MU_TRY(read_array(d, &labels, H5T_NATIVE_FLOAT, (void **)&d->labels));
-	MU_TRY(read_array(d, &ids, H5T_NATIVE_UINT64, (void **)&d->ids));
+	MU_TRY(mu_data_array_read(&d->file, &labels, H5T_NATIVE_FLOAT, (void **)&d->labels));
+	MU_TRY(mu_data_array_read(&d->file, &ids, H5T_NATIVE_UINT64, (void **)&d->ids));
 	r->info.n = d->n;
 	r->info.label_width = d->label_width;
 out:
-	close_array(&labels);
-	close_array(&ids);
+	mu_data_array_close(&labels);
+	mu_data_array_close(&ids);
 	return st;
 }
 
@@ -323,12 +131,12 @@ static enum mu_status take_classes(struct mu_records *r, struct data_file *d, hi
 {
 	enum mu_status st = MU_OK;
 	const char *path = d->file.path;
-	struct array a = {.set = -1, .type = -1};
+	struct mu_data_array a = {.set = -1, .type = -1};
 	hid_t ours = -1;
 
 	if (H5Lexists(file, "classes", H5P_DEFAULT) <= 0)
 		goto out;
-	MU_TRY(open_array(d, file, &a, &want_classes));
+	MU_TRY(mu_data_array_open(&d->file, file, &a, &want_classes));
 	if (H5Tis_variable_str(a.type) != 0 || a.item > NAME_BYTES)
 		MU_FAIL(MU_ERR_FORMAT, "%s: array \"classes\" is not %s", path, want_classes.text);
 	a.item++; /* a zero behind names that fill their room */
@@ -347,7 +155,7 @@ static enum mu_status take_classes(struct mu_records *r, struct data_file *d, hi
 	r->info.class_names = d->class_names;
 out:
 	mu_h5_close_type(ours);
-	close_array(&a);
+	mu_data_array_close(&a);
 	return st;
 }
 
@@ -375,7 +183,6 @@ out:
 
 static bool holds(const struct mu_records_probe *probe)
 {
-	static const uint8_t magic[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 	size_t n = strlen(probe->path);
 
 	return (probe->n >= sizeof magic && memcmp(probe->head, magic, sizeof magic) == 0) ||
@@ -386,13 +193,34 @@ static enum mu_status take_arrays(struct mu_records *r, struct data_file *d, hid
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_format(d, file));
+	MU_TRY(mu_data_check_format(&d->file, file));
 	MU_TRY(take_images(r, d, file));
 	if (!d->sample)
 		MU_TRY(take_offsets(d, file));
 	MU_TRY(take_labels(r, d, file));
 	MU_TRY(take_classes(r, d, file));
 	MU_TRY(check_labels(r, d));
+out:
+	return st;
+}
+
+/*
+ * HDF5 1.10 reads beyond its memory where metadata without checksums are damaged: only formats that
+ * have checksums go to it. Byte 8 is the version of the superblock; from 2 on it has one.
+ */
+static enum mu_status check_superblock(const struct data_file *d)
+{
+	enum mu_status st = MU_OK;
+	uint8_t head[9] = {0};
+
+	MU_TRY(mu_file_read(&d->file, 0, head, d->file.nbytes < 9 ? d->file.nbytes : 9));
+	if (memcmp(head, magic, sizeof magic) != 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file", d->file.path);
+	if (head[8] < 2)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s: is in HDF5's old file format (superblock %u), which has no checksums; "
+			"h5repack -j 1 makes a new one",
+			d->file.path, head[8]);
 out:
 	return st;
 }
@@ -411,8 +239,7 @@ static enum mu_status open_file(struct mu_records *r, const char *path)
 	r->impl = d;
 	r->info.format = "HDF5";
 	MU_TRY(mu_file_open(&d->file, path));
-	if (H5Fis_hdf5(path) <= 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file", path);
+	MU_TRY(check_superblock(d));
 	MU_TRY(mu_h5_access_list(path, &list));
 	file = H5Fopen(path, H5F_ACC_RDONLY, list);
 	if (file < 0)

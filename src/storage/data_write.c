@@ -343,14 +343,15 @@ out:
 static enum mu_status put_arrays(struct mu_data_writer *w, haddr_t *at)
 {
 	enum mu_status st = MU_OK;
-	hid_t list = -1, file = -1, done;
+	hid_t list = -1, create = -1, file = -1, done;
 
 	MU_TRY(mu_h5_access_list(w->path, &list));
-	/* From this format on all of HDF5's own data has checksums, which its reader tests first. */
+	/* From this format on HDF5's own data have checksums, which its reader tests first. */
 	MU_H5_TRY(w->path, H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_LATEST));
 	MU_H5_TRY(w->path, H5Pset_alignment(list, ALIGN_FROM, MU_DATA_ALIGN));
-	MU_H5_TRY(w->path,
-		  file = H5Fcreate(w->replace.temporary, H5F_ACC_TRUNC, H5P_DEFAULT, list));
+	MU_H5_TRY(w->path, create = H5Pcreate(H5P_FILE_CREATE));
+	MU_H5_TRY(w->path, H5Pset_obj_track_times(create, false));
+	MU_H5_TRY(w->path, file = H5Fcreate(w->replace.temporary, H5F_ACC_TRUNC, create, list));
 	MU_TRY(set_file_attributes(w, file));
 	if (!w->sample)
 		MU_TRY(put_offsets(w, file));
@@ -365,6 +366,7 @@ static enum mu_status put_arrays(struct mu_data_writer *w, haddr_t *at)
 out:
 	if (file >= 0)
 		H5Fclose(file);
+	mu_h5_close_list(create);
 	mu_h5_close_list(list);
 	return st;
 }

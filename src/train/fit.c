@@ -253,8 +253,7 @@ static enum mu_status train_epoch(struct fit *f)
 	if (run->train.n_bad > 0)
 		mu_log_warn("Epoch[%zu] %zu records were skipped by worker %d", f->epoch,
 			    run->train.n_bad, run->topology.index);
-	MU_TRY(mu_kv_step_end(run->kv));
-	MU_TRY(mu_barrier(run->topology.peers));
+	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
 	MU_TRY(check_weights(f));
