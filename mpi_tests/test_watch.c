@@ -202,6 +202,5 @@ int main(int argc, char **argv)
 	}
 	set_limits(MU_WARN_SECONDS, MU_TIMEOUT_SECONDS);
 	failed = total(check_failures());
-	mu_world_close(&world);
-	return failed ? 1 : 0;
+	return mu_world_close(&world, failed ? 1 : 0);
 }

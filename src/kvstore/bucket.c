@@ -191,8 +191,8 @@ size_t mu_kv_plan_bucket(const struct mu_kv_plan *plan, size_t at)
 {
 	size_t b = 0;
 
-	while (b + 1 < plan->n_buckets && (at < plan->buckets[b].at ||
-					   at >= plan->buckets[b].at + plan->buckets[b].n))
+	while (b + 1 < plan->n_buckets &&
+	       (at < plan->buckets[b].at || at >= plan->buckets[b].at + plan->buckets[b].n))
 		b++;
 	return b;
 }
