@@ -1,5 +1,5 @@
 dnl SPDX-License-Identifier: Apache-2.0
-dnl MU_CHECK_PNG: libpng 1.6 (its simplified interface), for the tools that read or write PNG images.
+dnl MU_CHECK_PNG: libpng 1.6 for PNG images.
 dnl Optional, used when found. Sets PNG_CPPFLAGS, PNG_LIBS, HAVE_PNG (conditional),
 dnl mu_has_png.
 AC_DEFUN([MU_CHECK_PNG], [

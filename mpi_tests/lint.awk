@@ -23,6 +23,7 @@ function arrows_init()
 	arrows["kvstore"] = "kvstore base comm device optim"
 	arrows["parallel"] = "parallel base comm device net"
 	part_of["records"] = "storage" # a second public header of a folder
+	part_of["image"] = "input"
 	calls_mpi = " comm kvstore parallel storage "
 }
 
