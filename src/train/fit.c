@@ -320,7 +320,7 @@ static enum mu_status save(struct fit *f)
 	if (!run->options.model_prefix || (f->epoch + 1) % (size_t)run->options.save_period != 0)
 		return MU_OK;
 	st = run->topology.index == 0 ? mu_train_checkpoint_save(run, f->epoch + 1) : MU_OK;
-	MU_TRY(mu_agree(st, run->topology.peers));
+	MU_TRY(mu_train_agree_late(st, run->topology.peers));
 out:
 	return st;
 }

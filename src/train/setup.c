@@ -297,8 +297,7 @@ out:
 	return st;
 }
 
-/* mu_agree after work that only some ranks have, for as long as it takes. */
-static enum mu_status agree_late(enum mu_status mine, MPI_Comm comm)
+enum mu_status mu_train_agree_late(enum mu_status mine, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 
@@ -316,19 +315,19 @@ enum mu_status mu_train_setup(struct train_run *run)
 
 	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
-	MU_TRY(agree_late(worker ? setup_worker(run) : MU_OK, t->world));
+	MU_TRY(mu_train_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	if (run->options.dump_batch)
-		MU_TRY(agree_late(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,
-				  t->world));
+		MU_TRY(mu_train_agree_late(
+			worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK, t->world));
 	if (run->options.test_io)
-		MU_TRY(agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
+		MU_TRY(mu_train_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));
-	MU_TRY(mu_agree(worker ? fill_weights(run) : MU_OK, t->world));
+	MU_TRY(mu_train_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
 	MU_TRY(mu_train_report_ranks(run));
 	if (worker && t->index == 0)
 		mu_train_report_start(run);
