@@ -109,7 +109,29 @@ out:
 	return st;
 }
 
-/* Others may need what is under way here while samples are not ready. */
+/*
+ * Others may need what is under way here while samples are not ready. Polling looks like work to
+ * them, so this worker itself tells how long it takes.
+ */
+static enum mu_status wait_for_samples(const struct train_run *run, struct mu_input *in,
+				       size_t step)
+{
+	enum mu_status st = MU_OK;
+	const double start = mu_now(), warn = run->options.limits.warn;
+	double told = start;
+
+	while (!mu_input_wait(in, step, POLL_SECONDS)) {
+		MU_TRY(mu_kv_poll(run->kv));
+		if (warn == 0 || mu_now() - told < warn)
+			continue;
+		told = mu_now();
+		mu_log_warn("worker %d has waited %.1f s for the samples of step %zu",
+			    run->topology.index, told - start, step);
+	}
+out:
+	return st;
+}
+
 static enum mu_status load(struct train_run *run, struct mu_input *in, struct mu_plan *plan,
 			   size_t step)
 {
@@ -119,8 +141,7 @@ static enum mu_status load(struct train_run *run, struct mu_input *in, struct mu
 		.data = mu_plan_input(plan), .labels = run->labels, .ids = run->ids};
 
 	mu_clock_start(MU_CLOCK_DATA);
-	while (!mu_input_wait(in, step, POLL_SECONDS))
-		MU_TRY(mu_kv_poll(run->kv));
+	MU_TRY(wait_for_samples(run, in, step));
 	MU_TRY(mu_input_read(in, step, &samples));
 	batch->count = samples.count;
 	batch->labels = run->labels;
