@@ -52,6 +52,7 @@ out:
 }
 
 const struct mu_kv_ops mu_kv_dist_allreduce = {
-	MU_KV_WORKER_OPS,    .name = "dist_allreduce", .hosted = true,
-	.synchronous = true, .open = open_allreduce,   .pull = pull,
+	MU_KV_WORKER_OPS,        .name = "dist_allreduce", .hosted = true,
+	.synchronous = true,     .open = open_allreduce,   .pull = pull,
+	.sums_on_devices = true,
 };

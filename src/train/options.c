@@ -49,7 +49,12 @@ const struct mu_option mu_train_option_table[] = {
 	 "becomes dist_sharded)",
 	 true},
 	{"devices", MU_OPTION_STRING, AT(devices), NULL, 0, 0, NULL, job,
-	 "NAME  device of each worker: cpu or ref", false},
+	 "LIST  devices of each worker: cpu (the default), ref, or several such as cpu:0,cpu:1, "
+	 "which "
+	 "share its batch and its threads",
+	 false},
+	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
+	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,
 	 "LIST  GPUs of each worker; this version has none", true},
 	{"bucket-bytes", MU_OPTION_INT, AT(bucket_bytes), "0", 0, 1e12, NULL, job,
@@ -278,6 +283,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 	enum mu_status st = MU_OK;
 	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device",
 					      NULL};
+	struct train_device_list devices;
 
 	MU_TRY(check_names(v));
 	MU_TRY(mu_train_optimizer_settle(o, v));
@@ -297,9 +303,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 			"--gpus %s: this version has no GPU device; leave it out to train on the "
 			"CPU",
 			v->gpus);
-	if (v->devices && strchr(v->devices, ','))
-		MU_FAIL(MU_ERR_USAGE, "--devices %s: this version takes one device per worker",
-			v->devices);
+	MU_TRY(mu_train_device_list_read(&devices, v));
 	if (v->load_epoch > v->num_epochs)
 		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch,
 			v->num_epochs);

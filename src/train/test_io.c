@@ -8,6 +8,7 @@
 enum mu_status mu_train_test_io(struct train_run *run)
 {
 	struct mu_input *in = &run->train;
+	float *to = run->devices.samples ? run->devices.samples : mu_plan_input(run->plan);
 	double start, window, samples = 0;
 	size_t period = (size_t)run->options.disp_batches;
 
@@ -16,8 +17,7 @@ enum mu_status mu_train_test_io(struct train_run *run)
 	mu_input_epoch(in, 0);
 	start = window = mu_now();
 	for (size_t step = 0; step < run->steps; step++) {
-		samples += (double)mu_input_read(in, step, mu_plan_input(run->plan), run->labels,
-						 run->ids);
+		samples += (double)mu_input_read(in, step, to, run->labels, run->ids);
 		if (run->topology.index == 0 && (step + 1) % period == 0) {
 			mu_log_info("Batch [%zu]\tSpeed: %.2f samples/sec", step,
 				    (double)(period * in->config.batch) / (mu_now() - window));
