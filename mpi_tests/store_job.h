@@ -172,7 +172,8 @@ static inline uint64_t train(struct job *j, const struct model *m, int n_sum)
 	float *more = calloc(n, sizeof *more);
 	size_t dirty = 0;
 
-	fill(m, w, 999, j->worker == 0 ? 0 : 5);
+	if (j->worker == 0)
+		fill(m, w, 999, 0);
 	must(mu_kv_weights_init(j->kv));
 	for (size_t step = 1; step <= BIT_STEPS && more; step++) {
 		size_t count = 0;

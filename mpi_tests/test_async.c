@@ -38,7 +38,8 @@ static void async_worker(struct job *j, const struct model *m)
 	double pushes = 0;
 	struct mu_kv_staleness stale;
 
-	memset(w, 0, n * sizeof *w);
+	if (j->worker == 0)
+		memset(w, 0, n * sizeof *w);
 	must(mu_kv_weights_init(j->kv));
 	for (int step = 1; step <= 3 + j->worker; step++) {
 		for (size_t i = 0; i < n; i++)

@@ -19,8 +19,8 @@ static void sums_worker(struct job *j, const struct model *m)
 	float workers = (float)j->n_workers;
 	float ranks = workers * (workers - 1) / 2;
 
-	for (size_t i = 0; i < n; i++)
-		w[i] = j->worker == 0 ? (float)(i % 17) : -1.0f;
+	for (size_t i = 0; j->worker == 0 && i < n; i++)
+		w[i] = (float)(i % 17);
 	must(mu_kv_weights_init(j->kv));
 	for (size_t i = 0; i < n; i++)
 		wrong += w[i] != (float)(i % 17);
@@ -41,19 +41,30 @@ static void sums_worker(struct job *j, const struct model *m)
 	must(mu_kv_finish(j->kv));
 }
 
-static void test_sums(const struct model *m, const char *type, size_t bucket, size_t message)
+static void test_sums_by(const struct model *m, const char *type, size_t bucket, size_t message,
+			 enum mu_kv_node node)
 {
 	struct job j = {.config = {.type = type,
 				   .optim = {.name = "sum"},
 				   .schedule = {.lr = 1, .factor = 1},
 				   .bucket_bytes = bucket,
-				   .message_bytes = message}};
+				   .message_bytes = message,
+				   .node_reduce = node}};
 	int before = check_failures();
 
 	job_run(&j, m, sums_worker);
 	if (check_failures() > before)
-		fprintf(stderr, "... rank %d of %d: %s, %s, %d servers, bucket %zu, message %zu\n",
-			rank, size, m->name, type, topology.num_servers, bucket, message);
+		fprintf(stderr,
+			"... rank %d of %d: %s, %s, %d servers, bucket %zu, message %zu, "
+			"node %d\n",
+			rank, size, m->name, type, topology.num_servers, bucket, message,
+			(int)node);
+}
+
+static void test_sums(const struct model *m, const char *type, size_t bucket, size_t message)
+{
+	test_sums_by(m, type, bucket, message, MU_KV_NODE_AUTO);
+	test_sums_by(m, type, bucket, message, MU_KV_NODE_NONE);
 }
 
 /* ---- bits ---- */
@@ -74,6 +85,7 @@ static void test_bits(const struct model *m, const char *type)
 
 		config.bucket_bytes = buckets[b];
 		config.message_bytes = b == 2 ? 10000 : 0;
+		config.node_reduce = b % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
 		hash = hash_of_store(m, &config, type, &topology, 1);
 		CHECK(topology.role == MU_ROLE_SERVER || hash == expected);
 	}

@@ -84,7 +84,8 @@ static void empty_worker(struct job *j, const struct model *m)
 	size_t n = mu_kv_n(j->kv);
 	uint64_t before;
 
-	fill(m, w, 999, 0);
+	if (j->worker == 0)
+		fill(m, w, 999, 0);
 	must(mu_kv_weights_init(j->kv));
 	before = hash_floats(w, n);
 	fill(m, mu_kv_gradients(j->kv), 1, 0);
@@ -145,7 +146,7 @@ static void delay_worker(struct job *j, const struct model *m)
 	size_t n = mu_kv_n(j->kv);
 	double pulled[8], weight = 1, momentum = 0;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; j->worker == 0 && i < n; i++)
 		w[i] = 1;
 	must(mu_kv_weights_init(j->kv));
 	for (int i = 0; i < 8; i++)
@@ -198,7 +199,8 @@ static void meeting_workers(struct job *j, const struct model *m)
 {
 	long wrong = 0;
 
-	fill(m, mu_kv_weights(j->kv), 999, 0);
+	if (j->worker == 0)
+		fill(m, mu_kv_weights(j->kv), 999, 0);
 	must(mu_kv_weights_init(j->kv));
 	fill(m, mu_kv_gradients(j->kv), 1, 0);
 	for (int step = 0; step < 8; step++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm: who is who (roles, nodes), polite waiting, and memory for the flat arrays.
+ * comm: who is who (roles, nodes), polite waiting, and memory that ranks of a node share.
  *
  * Ranks of the given communicator are workers or servers. Servers are spread over the nodes in node
  * order (nodes ordered by their lowest rank), round-robin, the last rank of a node first; or
@@ -73,7 +73,7 @@ struct mu_topology {
 	int node_cores; /* cores that this node offers: the union of its ranks' affinities */
 	bool bound;     /* my launcher bound me to fewer cores than the node has */
 	char host[64];
-	struct mu_wake_slot *wake; /* see mu_wake; private */
+	struct mu_window *wake; /* see mu_wake; private */
 };
 
 enum { MU_SERVERS_DEFAULT = -1 }; /* one per node */
@@ -181,13 +181,19 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
  */
 enum mu_status mu_comm_link(MPI_Comm comm, double *bytes_per_second);
 
-/* ---- flat arrays ---- */
+/* ---- memory that the ranks of a node share ---- */
+
+struct mu_window;
 
 /*
- * n zeroed floats for a flat array of weights or gradients. The one place that they come from, so
- * that they can move into a node-shared window. Not collective.
+ * nbytes of this rank's own (0 allowed), beside those of the others, zeroed and aligned to pages.
+ * Where a node has no room for it (/dev/shm), *out is NULL on all of its ranks, and the status is
+ * MU_OK. Collective over t->node.
  */
-enum mu_status mu_comm_alloc(const struct mu_topology *t, float **out, size_t n, const char *what);
-void mu_comm_free(float *p);
+enum mu_status mu_window_open(struct mu_window **out, const struct mu_topology *t, size_t nbytes);
+/* NULL is allowed. Not collective: the others keep what they see. */
+void mu_window_close(struct mu_window *w);
+/* Where the memory of a rank of the node begins. */
+void *mu_window_of(const struct mu_window *w, int node_rank);
 
 #endif

@@ -57,6 +57,19 @@ struct mu_kv_updater {
 	void *context;
 };
 
+/*
+ * Between ranks of one node: memory that they share, of which an array of gradients per worker, and
+ * one of weights (dist_async: one per worker), take a place in /dev/shm; or messages, as between
+ * nodes. The bits are the same.
+ */
+enum mu_kv_node {
+	MU_KV_NODE_AUTO, /* shared memory where there is room for it */
+	MU_KV_NODE_SHM,  /* shared memory; no room is an error */
+	MU_KV_NODE_NONE, /* messages */
+};
+/* "auto", "shm", "none"; another name is MU_ERR_USAGE with the list. Not collective. */
+enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name);
+
 struct mu_kv_config {
 	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
@@ -70,6 +83,7 @@ struct mu_kv_config {
 	struct mu_schedule schedule;  /* equal on all ranks */
 	double progress;              /* samples counted before this run (resume) */
 	size_t bucket_bytes;          /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
+	enum mu_kv_node node_reduce;
 	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
 				 = 1 GiB */
 	/* Store of keys: what mu_kv_set_updater may name; the same names on all ranks. Not copied.
@@ -104,7 +118,11 @@ enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is);
 enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config);
 void mu_kv_free(struct mu_kv *kv);
 
-/* The flat arrays of this worker; mu_kv_n elements. Not collective. */
+/*
+ * The flat arrays of this worker; mu_kv_n elements. Workers of one node may have one array of
+ * weights in common: before mu_kv_weights_init worker 0 alone writes weights, later nobody but the
+ * store. Not collective.
+ */
 float *mu_kv_weights(struct mu_kv *kv);
 float *mu_kv_gradients(struct mu_kv *kv);
 size_t mu_kv_n(const struct mu_kv *kv);
@@ -141,6 +159,7 @@ struct mu_kv_layout {
 	size_t n_keys, n_buckets;
 	size_t bytes;                                      /* of the weights */
 	size_t bytes_per_server_min, bytes_per_server_max; /* 0 without servers */
+	bool shares_memory; /* with the other ranks of this node */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 

@@ -3,7 +3,9 @@
  * Time of a step of the store alone: push, sum, update, pull, beside some work that stands for
  * forward and backward. Prints one JSON line per run, from worker 0.
  *
- *	mpirun -np 3 bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES [MESSAGE_BYTES]]
+ *	mpirun -np 3 bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES [NODE]]
+ *
+ * NODE: auto, shm or none, as --node-reduce.
  *
  * MODEL: mlp, lenet, or a number of elements. "work" in the answer is how long the work took beside
  * the store, "alone" how long it takes when nobody else runs: their ratio is what an idle server
@@ -125,7 +127,7 @@ int main(int argc, char **argv)
 	must(mu_world_open(&argc, &argv, &world));
 	if (argc < 6) {
 		fprintf(stderr, "usage: bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES "
-				"[MESSAGE_BYTES]]\n");
+				"[NODE]]\n");
 		mu_world_abort(2);
 	}
 	must(mu_topology_init(&t, world, atoi(argv[2]), MU_PLACEMENT_SPREAD));
@@ -144,10 +146,10 @@ int main(int argc, char **argv)
 		.optim = {.name = "sgd", .mom = 0.9, .wd = 1e-4},
 		.schedule = {.lr = 0.1, .factor = 1},
 		.bucket_bytes = argc > 6 ? (size_t)atol(argv[6]) : 0,
-		.message_bytes = argc > 7 ? (size_t)atol(argv[7]) : 0,
 	};
 
 	must(mu_bcast(&n_work, sizeof n_work, 0, t.world));
+	must(mu_kv_node_find(&config.node_reduce, argc > 7 ? argv[7] : "auto"));
 	must(mu_kv_new(&kv, &config));
 	if (t.role == MU_ROLE_SERVER) {
 		must(mu_kv_serve(kv));

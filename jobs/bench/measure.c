@@ -19,6 +19,7 @@
 struct values {
 	const char *network, *image_shape, *kv_store, *gc_type;
 	long num_layers, num_classes, num_servers, num_batches, disp_batches, test_results;
+	const char *node_reduce;
 	long bucket_bytes;
 	bool json, help;
 };
@@ -72,6 +73,13 @@ static const struct mu_option table[] = {
 	 .max = 1e12,
 	 .group = "store",
 	 .help = "N  size of the pieces that gradients travel in (0: the store's choice)"},
+	{.name = "node-reduce",
+	 .type = MU_OPTION_STRING,
+	 AT(node_reduce),
+	 .initial = "auto",
+	 .choices = "auto|shm|none",
+	 .group = "store",
+	 .help = "NAME  shared memory inside a node where there is room, always, or messages"},
 	{.name = "gc-type",
 	 .type = MU_OPTION_STRING,
 	 AT(gc_type),
@@ -174,6 +182,7 @@ static enum mu_status make_store(struct job *j)
 		.schedule = {.lr = 1, .factor = 1},
 	};
 
+	MU_TRY(mu_kv_node_find(&config.node_reduce, j->v.node_reduce));
 	if (j->t.role == MU_ROLE_WORKER)
 		config.slices = mu_plan_slices(j->plan, &config.n_slices);
 	MU_TRY(mu_kv_new(&j->kv, &config));

@@ -25,8 +25,8 @@
  * A sleep with a wake ends by itself too: the wake may come before the message, which then needs us
  * to move on.
  */
-#define SLEEP_SHARE 0.5
-#define SLEEP_MIN 200e-6
+#define SLEEP_SHARE 0.25
+#define SLEEP_MIN 50e-6
 #define SLEEP_MAX 1e-3
 #define OVERDUE_SECONDS 30.0
 
@@ -93,9 +93,9 @@ void mu_waiter_nap(struct mu_waiter *w)
 	if (now - w->stirred < poll_seconds(t))
 		sched_yield();
 	else if (t)
-		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->since));
+		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->stirred));
 	else
-		nap(sleep_seconds(t, now - w->since));
+		nap(sleep_seconds(t, now - w->stirred));
 }
 
 double mu_waiter_overdue(struct mu_waiter *w)

@@ -19,7 +19,7 @@ static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool upd
 	const struct mu_kv_part *part = &s->parts[p];
 	const float *gradients = mu_kv_inbox(s, p, w);
 	float *weights = mu_kv_held(s, p);
-	float *copy = s->outbox + w * s->n + part->local;
+	float *copy = mu_kv_outbox(s, p, w);
 
 	mu_clock_start(MU_CLOCK_UPDATE);
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
@@ -35,7 +35,7 @@ static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool upd
 static void begin_update(struct mu_kv_server *s, size_t p, size_t w)
 {
 	mu_optim_begin(s->optim, p, s->peers[w].lr, s->peers[w].count);
-	mu_optim_prior(s->optim, p, s->outbox + w * s->n + s->parts[p].local);
+	mu_optim_prior(s->optim, p, mu_kv_outbox(s, p, w));
 }
 
 /* Send part p to worker w, after its own update if it is in a step. */
@@ -43,18 +43,12 @@ static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
-	MPI_Request *send = &s->pulls[p * s->n_others + mu_kv_slot(s, w)];
 
-	/*
-	 * The worker has the last answer, or it would not ask again; this only lets MPI forget the
-	 * send.
-	 */
-	MU_TRY(mu_wait_all(1, send, "a worker to take weights"));
+	MU_TRY(mu_kv_server_forget(s, p, w));
 	update_and_copy(s, p, w, peer->doing == WIRE_STEP);
 	if (peer->doing == WIRE_STEP)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
-	MU_MPI(MPI_Start(send));
-	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+	MU_TRY(mu_kv_server_return(s, p, w));
 	if (--peer->parts_left == 0) {
 		s->pushes_done += peer->doing == WIRE_STEP;
 		peer->seen = s->pushes_done;

@@ -37,9 +37,9 @@ static enum mu_status open_ranks(struct mu_kv *kv, const struct mu_kv_config *co
 	enum mu_status st = MU_OK;
 
 	if (kv->topology->role == MU_ROLE_WORKER)
-		MU_TRY(mu_kv_worker_open(kv, kv->weights));
+		MU_TRY(mu_kv_worker_open(kv));
 	else
-		MU_TRY(mu_kv_server_open(kv, config, policy, NULL));
+		MU_TRY(mu_kv_server_open(kv, config, policy, false));
 out:
 	return st;
 }
@@ -58,8 +58,8 @@ static enum mu_status open_sharded(struct mu_kv *kv, const struct mu_kv_config *
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_kv_server_open(kv, config, &mu_kv_policy_sync, kv->weights));
-	MU_TRY(mu_kv_worker_open(kv, kv->weights));
+	MU_TRY(mu_kv_server_open(kv, config, &mu_kv_policy_sync, true));
+	MU_TRY(mu_kv_worker_open(kv));
 out:
 	return st;
 }
@@ -73,9 +73,10 @@ out:
 	}
 #define ASYNC_OPS(store, on_devices) \
 	{ \
-		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .open = open_async, \
-				  .pull = mu_kv_worker_pull, .fetch = mu_kv_worker_fetch, \
-				  .serve = mu_kv_server_serve, .sums_on_devices = (on_devices), \
+		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .own_weights = true, \
+				  .open = open_async, .pull = mu_kv_worker_pull, \
+				  .fetch = mu_kv_worker_fetch, .serve = mu_kv_server_serve, \
+				  .sums_on_devices = (on_devices), \
 	}
 
 const struct mu_kv_ops mu_kv_dist_sync = SYNC_OPS("dist_sync", false);

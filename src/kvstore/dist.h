@@ -6,6 +6,7 @@
 #define MUSTER_KVSTORE_DIST_H
 
 #include "kv.h"
+#include "near.h"
 #include "wire.h"
 
 /* n requests, all MPI_REQUEST_NULL. */
@@ -16,8 +17,7 @@ int mu_kv_part_tag(size_t part);
 
 /* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
 
-/* results: where the parts that come back go: kv->weights, or an array of sums. */
-enum mu_status mu_kv_worker_open(struct mu_kv *kv, float *results);
+enum mu_status mu_kv_worker_open(struct mu_kv *kv);
 void mu_kv_worker_close(struct mu_kv_worker *w);
 enum mu_status mu_kv_worker_init(struct mu_kv *kv);
 enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv);
@@ -48,7 +48,9 @@ struct mu_kv_peer {
 	struct wire_order order;   /* buffer of the receive */
 	struct wire_answer answer; /* buffer of the send */
 	enum wire_kind doing;
-	size_t parts_left; /* of what it is doing; 0 = nothing */
+	size_t parts_left;      /* of what it is doing; 0 = nothing */
+	struct mu_kv_near near; /* on this node; near.gradients: also those of self */
+	size_t slot;            /* its place among the far workers, if it is one */
 	uint64_t step;
 	double count, lr;  /* of its step */
 	double seen;       /* dist_async: pushes by all workers that its weights hold */
@@ -59,30 +61,32 @@ struct mu_kv_peer {
 };
 
 /*
- * The server end of a rank. That of a worker (a hosted one) takes this worker's gradients where
- * they lie, and works in the worker's own flat array; the worker calls it, nothing is sent.
+ * The server end of a rank. That of a worker (a hosted one) is called by this worker; nothing is
+ * sent. With near workers (near.h), those of its node, it shares memory: their gradients are used
+ * where they lie. Far workers send messages.
  */
 struct mu_kv_server {
 	struct mu_kv *kv;
 	const struct mu_kv_policy *policy;
 	int index;                    /* which server this is */
 	size_t self;                  /* the worker of this rank; n_workers if there is none */
-	size_t n_others;              /* the other workers, whose messages have requests */
+	size_t n_far;                 /* far workers, whose messages have requests */
+	size_t *far;                  /* which they are */
 	size_t n_workers, n_parts, n; /* parts and elements that this server holds */
 	struct mu_kv_part *parts;     /* its own, in the order of the plan */
 	struct mu_optim *optim;       /* piece p is part p; NULL: the sums are all that is wanted */
 	struct mu_kv_norms norms;     /* among the servers of a synchronous store */
-	float *flat;                  /* hosted: the worker's flat array of results */
-	float *weights;               /* n; else */
-	float *inbox;                 /* n per worker, but for self: gradients */
-	float *outbox;                /* n per worker: weights under way, dist_async only */
+	float *flat;                  /* the results that the workers of its node share; or NULL: */
+	float *weights;               /* n of its own */
+	float *inbox;                 /* n per far worker: gradients */
+	float *outbox;                /* n per far worker: weights under way, dist_async only */
 	float *sum;                   /* one block of MU_KV_BLOCK */
 	const float **sources;        /* one per worker: what is summed */
 	struct mu_kv_peer *peers;
 
 	/*
 	 * Persistent requests. Those polled: orders by worker, then gradients by part and worker;
-	 * mu_kv_slot is a worker's place among the others. (None of these arrays holds a null
+	 * far workers only. (None of these arrays holds a null
 	 * request: MPICH 4.0.2 fails where some in more than 64 are.)
 	 * The others are waited for just before they are needed again, when they are long complete.
 	 */
@@ -122,9 +126,9 @@ struct mu_kv_policy {
 extern const struct mu_kv_policy mu_kv_policy_sync;
 extern const struct mu_kv_policy mu_kv_policy_async;
 
-/* flat: NULL on a rank of its own, else the array that a hosted end works in. */
+/* hosted: this rank is a worker. */
 enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
-				 const struct mu_kv_policy *policy, float *flat);
+				 const struct mu_kv_policy *policy, bool hosted);
 void mu_kv_server_close(struct mu_kv_server *s);
 enum mu_status mu_kv_server_serve(struct mu_kv *kv);
 
@@ -141,18 +145,32 @@ void mu_kv_server_tell_late(const struct mu_kv_server *s, double seconds);
 
 /* For policies. */
 
-/* Worker w's place among those that send messages. */
-static inline size_t mu_kv_slot(const struct mu_kv_server *s, size_t w)
+/* Does worker w send messages? */
+static inline bool mu_kv_is_far(const struct mu_kv_server *s, size_t w)
 {
-	return w - (w > s->self);
+	return !s->peers[w].near.gradients;
+}
+
+/* The request of part p and far worker w, in pushes and pulls. */
+static inline size_t mu_kv_request(const struct mu_kv_server *s, size_t p, size_t w)
+{
+	return p * s->n_far + s->peers[w].slot;
 }
 
 /* Worker w's gradients of part p. */
 static inline float *mu_kv_inbox(const struct mu_kv_server *s, size_t p, size_t w)
 {
-	if (w == s->self)
-		return s->kv->gradients + s->parts[p].at;
-	return s->inbox + mu_kv_slot(s, w) * s->n + s->parts[p].local;
+	if (!mu_kv_is_far(s, w))
+		return s->peers[w].near.gradients + s->parts[p].at;
+	return s->inbox + s->peers[w].slot * s->n + s->parts[p].local;
+}
+
+/* dist_async: what worker w has, or gets next, of part p. */
+static inline float *mu_kv_outbox(const struct mu_kv_server *s, size_t p, size_t w)
+{
+	if (!mu_kv_is_far(s, w))
+		return s->peers[w].near.results + s->parts[p].at;
+	return s->outbox + s->peers[w].slot * s->n + s->parts[p].local;
 }
 
 /* What this server holds of part p. */
@@ -165,6 +183,10 @@ static inline float *mu_kv_held(const struct mu_kv_server *s, size_t p)
  * The gradients of part p of this worker are used: forget that they are here and receive the next.
  */
 enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w);
+/* Part p is back for worker w: let it go, and wake the worker. forget waits until MPI has done
+ * with the last time, which is long ago: the worker could not have pushed else. */
+enum mu_status mu_kv_server_return(struct mu_kv_server *s, size_t p, size_t w);
+enum mu_status mu_kv_server_forget(struct mu_kv_server *s, size_t p, size_t w);
 /* Tell worker w what the samples and the learning rate are. */
 enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr);
 

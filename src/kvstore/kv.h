@@ -88,6 +88,8 @@ struct mu_kv_ops {
 	bool has_servers;
 	bool hosted;              /* without server ranks: every worker holds a server end */
 	bool one_worker;          /* nothing goes between ranks */
+	bool own_weights;         /* every worker has weights that differ from the others' */
+	bool returns_sums;        /* sums of gradients come back, and every worker updates */
 	bool synchronous;         /* all workers' gradients make one update */
 	bool sums_on_devices;     /* the gradients of a rank's devices; else on the CPU */
 	enum mu_clock push_clock; /* what a worker's push counts as */
@@ -134,10 +136,17 @@ struct mu_kv {
 	char *names; /* of the slices */
 	size_t n_slices;
 	struct mu_kv_plan plan;
-	int n_servers;              /* server ends: server ranks, or workers that hold one */
-	const int *server_ranks;    /* where they are */
-	float *weights, *gradients; /* NULL on servers */
-	float *sums;                /* dist_allreduce: of all workers' gradients */
+	int n_servers;           /* server ends: server ranks, or workers that hold one */
+	const int *server_ranks; /* where they are */
+	/*
+	 * Flat arrays. results is what comes back to a worker: the weights, or sums of gradients.
+	 * In shared memory all workers of a node have one array of results, unless each has weights
+	 * of its own.
+	 */
+	float *weights, *gradients, *results;
+	struct mu_window *window; /* that they lie in; NULL if they are this rank's own */
+	float *owned[3];          /* those that are */
+	size_t n_owned;
 
 	/* The step of a worker. */
 	bool open;

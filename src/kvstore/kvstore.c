@@ -128,9 +128,8 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	};
 
 	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
+	MU_TRY(mu_kv_near_open(kv, config->node_reduce));
 	if (kv->topology->role == MU_ROLE_WORKER) {
-		MU_TRY(mu_comm_alloc(kv->topology, &kv->weights, kv->plan.n, "weights"));
-		MU_TRY(mu_comm_alloc(kv->topology, &kv->gradients, kv->plan.n, "gradients"));
 		MU_TRY(MU_ALLOC(kv->ready, kv->n_slices, "keys pushed"));
 		MU_TRY(MU_ALLOC(kv->keys_left, kv->plan.n_buckets, "keys to push"));
 		MU_TRY(MU_ALLOC(kv->pulled, kv->plan.n_buckets, "buckets pulled"));
@@ -166,6 +165,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->whole_steps = mu_optim_needs_norms(&config->optim);
 	MU_TRY(own_comm(kv));
 	MU_SAME(kv->comm, config->bucket_bytes);
+	MU_SAME(kv->comm, config->node_reduce);
 	MU_SAME(kv->comm, config->progress);
 	MU_SAME(kv->comm, config->schedule.lr * 1e12);
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
@@ -187,9 +187,7 @@ void mu_kv_free(struct mu_kv *kv)
 	mu_optim_free(kv->optim);
 	mu_kv_worker_close(kv->worker);
 	mu_kv_server_close(kv->server);
-	mu_comm_free(kv->weights);
-	mu_comm_free(kv->gradients);
-	mu_comm_free(kv->sums);
+	mu_kv_near_close(kv);
 	mu_free(kv->ready);
 	mu_free(kv->keys_left);
 	mu_free(kv->pulled);
@@ -449,6 +447,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.n_keys = kv->n_slices,
 		.n_buckets = kv->plan.n_buckets,
 		.bytes = kv->plan.n * sizeof(float),
+		.shares_memory = kv->window != NULL,
 	};
 	for (int s = 0; s < kv->n_servers; s++) {
 		size_t nbytes = mu_kv_plan_load(&kv->plan, s) * sizeof(float);

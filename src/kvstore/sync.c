@@ -50,21 +50,20 @@ static enum mu_status give_back(struct mu_kv_server *s, size_t p)
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
 	s->updates[p]++;
-	MU_MPI(MPI_Startall(mu_count(s->n_others), s->pulls + p * s->n_others));
 	for (size_t w = 0; w < s->n_workers; w++)
-		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+		MU_TRY(mu_kv_server_return(s, p, w));
 out:
 	return st;
 }
 
-/*
- * The workers have the last weights, or they could not have pushed; this only lets MPI forget the
- * sends.
- */
 static enum mu_status forget_sends(struct mu_kv_server *s, size_t p)
 {
-	return mu_wait_all(mu_count(s->n_others), s->pulls + p * s->n_others,
-			   "the workers to take weights");
+	enum mu_status st = MU_OK;
+
+	for (size_t f = 0; f < s->n_far; f++)
+		MU_TRY(mu_kv_server_forget(s, p, s->far[f]));
+out:
+	return st;
 }
 
 /* out may be the place of one of the workers' gradients. */
@@ -139,7 +138,7 @@ static enum mu_status settle(struct mu_kv_server *s)
 static enum mu_status whole_due(struct mu_kv_server *s)
 {
 	s->whole_due = true;
-	return s->flat ? MU_OK : settle(s);
+	return s->self < s->n_workers ? MU_OK : settle(s);
 }
 
 static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)

@@ -5,15 +5,16 @@
  */
 #include "dist.h"
 
-/* Requests exist for the servers of other ranks only; see struct mu_kv_server. */
+/* Requests exist for far servers only, which are on other nodes; see struct mu_kv_server. */
 struct mu_kv_worker {
 	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
 	size_t *first;                 /* by bucket: its first of these; and their number at last */
 	MPI_Request *orders, *answers; /* one per server */
-	size_t n_parts, n_others;      /* of these: parts, servers */
+	size_t n_parts, n_far;         /* of these: parts, servers */
+	struct mu_kv_near *near;       /* one per server */
 	struct wire_order order;       /* of this step, the same for all servers */
-	struct wire_answer *received;  /* one per server, the own one too */
-	float *results;                /* flat array that the parts come back to */
+	struct wire_answer *received;  /* one per server */
+	uint64_t rounds;               /* times that all parts came, or will come, back */
 	bool asked;                    /* orders are sent, the answers not yet taken */
 	size_t last;                   /* push that began last */
 };
@@ -34,10 +35,15 @@ out:
 	return st;
 }
 
-/* Is server s the one of this rank? Between the two ends of a rank nothing is sent. */
+/* Is server s the one of this rank? Its end is called. */
 static bool is_own(const struct mu_kv *kv, int s)
 {
 	return kv->server && kv->server->index == s;
+}
+
+static bool is_far(const struct mu_kv *kv, int s)
+{
+	return !is_own(kv, s) && !kv->worker->near[s].pipe;
 }
 
 static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker *w)
@@ -48,7 +54,7 @@ static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker 
 	for (int s = 0; s < kv->n_servers; s++) {
 		int rank = kv->server_ranks[s];
 
-		if (is_own(kv, s))
+		if (!is_far(kv, s))
 			continue;
 		MU_MPI(MPI_Send_init(&w->order, sizeof w->order, MPI_BYTE, rank, WIRE_TAG_ORDER,
 				     kv->comm, &w->orders[i]));
@@ -69,7 +75,7 @@ static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *
 
 	MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
 			     &w->pushes[i]));
-	MU_MPI(MPI_Recv_init(w->results + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
+	MU_MPI(MPI_Recv_init(kv->results + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
 			     &w->pulls[i]));
 out:
 	return st;
@@ -85,7 +91,7 @@ static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_worker *w)
 
 		w->first[b] = w->n_parts;
 		for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++)
-			if (!is_own(kv, kv->plan.parts[p].server))
+			if (is_far(kv, kv->plan.parts[p].server))
 				MU_TRY(make_part_requests(kv, w, p, w->n_parts++));
 	}
 	w->first[kv->plan.n_buckets] = w->n_parts;
@@ -93,7 +99,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_worker_open(struct mu_kv *kv, float *results)
+enum mu_status mu_kv_worker_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = NULL;
@@ -101,13 +107,16 @@ enum mu_status mu_kv_worker_open(struct mu_kv *kv, float *results)
 	MU_TRY(check_tags(kv));
 	MU_TRY(MU_ALLOC(w, 1, "worker end of the store"));
 	kv->worker = w;
-	w->n_others = (size_t)kv->n_servers - (kv->server != NULL);
-	w->results = results;
+	MU_TRY(MU_ALLOC(w->near, (size_t)kv->n_servers, "servers of this node"));
+	for (int s = 0; s < kv->n_servers; s++) {
+		mu_kv_near_find(kv, kv->topology->index, s, &w->near[s]);
+		w->n_far += is_far(kv, s);
+	}
 	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
 	MU_TRY(mu_kv_requests_new(&w->pushes, kv->plan.n_parts));
 	MU_TRY(mu_kv_requests_new(&w->pulls, kv->plan.n_parts));
-	MU_TRY(mu_kv_requests_new(&w->orders, w->n_others));
-	MU_TRY(mu_kv_requests_new(&w->answers, w->n_others));
+	MU_TRY(mu_kv_requests_new(&w->orders, w->n_far));
+	MU_TRY(mu_kv_requests_new(&w->answers, w->n_far));
 	MU_TRY(MU_ALLOC(w->received, (size_t)kv->n_servers, "answers of the servers"));
 	MU_TRY(make_requests(kv, w));
 out:
@@ -120,8 +129,9 @@ void mu_kv_worker_close(struct mu_kv_worker *w)
 		return;
 	mu_kv_requests_free(w->pushes, w->n_parts);
 	mu_kv_requests_free(w->pulls, w->n_parts);
-	mu_kv_requests_free(w->orders, w->n_others);
-	mu_kv_requests_free(w->answers, w->n_others);
+	mu_kv_requests_free(w->orders, w->n_far);
+	mu_kv_requests_free(w->answers, w->n_far);
+	mu_free(w->near);
 	mu_free(w->first);
 	mu_free(w->received);
 	mu_free(w);
@@ -129,16 +139,41 @@ void mu_kv_worker_close(struct mu_kv_worker *w)
 
 /* ---- waiting: meanwhile the server end of this rank, if there is one, goes on ---- */
 
-/* What is waited for: requests, and that the own server end has done its part of the same. */
+/* What is waited for: requests, and that the server ends of this node have done the same. */
 struct wait {
 	size_t n;
 	MPI_Request *requests;
-	bool (*own)(const struct mu_kv *kv, size_t bucket);
+	bool (*here)(const struct mu_kv *kv, size_t bucket);
 	size_t bucket;
 	const char *what;
 };
 
-static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
+/* Large messages move on inside MPI calls only: ask about the push that began last. */
+static enum mu_status move_messages(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	int done;
+
+	if (kv->worker->n_parts > 0)
+		MU_MPI(MPI_Test(&kv->worker->pushes[kv->worker->last], &done, MPI_STATUS_IGNORE));
+out:
+	return st;
+}
+
+static enum mu_status host(struct mu_kv *kv, int *n)
+{
+	enum mu_status st = MU_OK;
+
+	*n = 0;
+	if (!kv->server)
+		goto out;
+	MU_TRY(mu_kv_server_poll(kv->server, n));
+	MU_TRY(kv->server->policy->settle(kv->server));
+out:
+	return st;
+}
+
+static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
@@ -149,11 +184,13 @@ static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
 	for (;;) {
 		double seconds;
 
-		MU_TRY(mu_kv_server_poll(kv->server, &n));
-		MU_TRY(kv->server->policy->settle(kv->server));
-		MU_MPI(MPI_Testall(mu_count(wait->n), wait->requests, &done, ignore));
-		if (done && wait->own(kv, wait->bucket))
+		MU_TRY(host(kv, &n));
+		done = wait->here(kv, wait->bucket);
+		if (done && wait->n > 0)
+			MU_MPI(MPI_Testall(mu_count(wait->n), wait->requests, &done, ignore));
+		if (done)
 			break;
+		MU_TRY(move_messages(kv));
 		if (n > 0) {
 			mu_waiter_reset(&waiter);
 			continue;
@@ -164,36 +201,53 @@ static enum mu_status wait_hosting(struct mu_kv *kv, const struct wait *wait)
 			continue;
 		mu_log_warn("worker %d has waited %.0f s for %s", kv->topology->index, seconds,
 			    wait->what);
-		mu_kv_server_tell_late(kv->server, seconds);
+		if (kv->server)
+			mu_kv_server_tell_late(kv->server, seconds);
 	}
 out:
 	return st;
 }
 
-static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
+static bool part_here(const struct mu_kv *kv, const struct mu_kv_part *part)
 {
-	if (kv->server)
-		return wait_hosting(kv, wait);
-	return mu_wait_woken(kv->topology, mu_count(wait->n), wait->requests, wait->what);
+	const struct mu_kv_worker *w = kv->worker;
+
+	if (is_own(kv, part->server))
+		return kv->server->updates[part->number] >= kv->step;
+	if (is_far(kv, part->server))
+		return true; /* a request tells */
+	return mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
 }
 
-static bool own_parts_done(const struct mu_kv *kv, size_t bucket)
+static bool bucket_here(const struct mu_kv *kv, size_t bucket)
 {
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
-	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++) {
-		const struct mu_kv_part *part = &kv->plan.parts[i];
-
-		if (is_own(kv, part->server) && kv->server->updates[part->number] < kv->step)
+	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++)
+		if (!part_here(kv, &kv->plan.parts[i]))
 			return false;
-	}
 	return true;
 }
 
-static bool own_answer_here(const struct mu_kv *kv, size_t bucket)
+static bool all_here(const struct mu_kv *kv, size_t bucket)
 {
 	(void)bucket;
-	return kv->server->peers[kv->server->self].answered;
+	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+		if (!bucket_here(kv, b))
+			return false;
+	return true;
+}
+
+static bool answers_here(const struct mu_kv *kv, size_t bucket)
+{
+	(void)bucket;
+	for (int s = 0; s < kv->n_servers; s++) {
+		if (is_own(kv, s) && !kv->server->peers[kv->server->self].answered)
+			return false;
+		if (kv->worker->near[s].pipe && !mu_kv_near_answered(&kv->worker->near[s]))
+			return false;
+	}
+	return true;
 }
 
 /* ---- orders and answers ---- */
@@ -212,8 +266,12 @@ static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 
 	w->order = (struct wire_order){.kind = kind, .step = kv->step, .count = kv->count};
 	w->asked = true;
-	MU_MPI(MPI_Startall(mu_count(w->n_others), w->answers));
-	MU_MPI(MPI_Startall(mu_count(w->n_others), w->orders));
+	MU_MPI(MPI_Startall(mu_count(w->n_far), w->answers));
+	MU_MPI(MPI_Startall(mu_count(w->n_far), w->orders));
+	w->rounds += kind == WIRE_STEP || kind == WIRE_PULL;
+	for (int s = 0; s < kv->n_servers; s++)
+		if (w->near[s].pipe)
+			mu_kv_near_order(&w->near[s], &w->order);
 	if (kind != WIRE_STEP) /* the gradients that follow wake them */
 		wake_servers(kv);
 	if (kv->server)
@@ -231,14 +289,17 @@ static enum mu_status take_answers(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 	const struct wait wait = {
-		.n = w->n_others,
+		.n = w->n_far,
 		.requests = w->answers,
-		.own = own_answer_here,
+		.here = answers_here,
 		.what = "the servers' answers",
 	};
 
 	MU_TRY(wait_for(kv, &wait));
-	MU_TRY(mu_wait_all(mu_count(w->n_others), w->orders, "the servers to take an order"));
+	MU_TRY(mu_wait_all(mu_count(w->n_far), w->orders, "the servers to take an order"));
+	for (int s = 0; s < kv->n_servers; s++)
+		if (w->near[s].pipe)
+			w->received[s] = w->near[s].pipe->answer;
 	if (kv->server)
 		w->received[kv->server->index] = kv->server->peers[kv->server->self].answer;
 	w->asked = false;
@@ -266,13 +327,19 @@ enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv)
 	return send_orders(kv, WIRE_STEP);
 }
 
-static enum mu_status push_own(struct mu_kv *kv, const struct mu_kv_bucket *b)
+/* Parts for the server ends of this node. The own one comes last: it may begin to work. */
+static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_kv_part *parts = kv->plan.parts + b->first_part;
 
-	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++)
-		if (is_own(kv, kv->plan.parts[i].server))
-			MU_TRY(mu_kv_server_part(kv->server, kv->plan.parts[i].number));
+	for (size_t i = 0; i < b->n_parts; i++)
+		if (kv->worker->near[parts[i].server].pipe)
+			mu_kv_near_push(&kv->worker->near[parts[i].server], parts[i].number);
+	wake_servers(kv);
+	for (size_t i = 0; i < b->n_parts; i++)
+		if (is_own(kv, parts[i].server))
+			MU_TRY(mu_kv_server_part(kv->server, parts[i].number));
 out:
 	return st;
 }
@@ -286,28 +353,18 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	/* The weights are not read any more in this step: their receive may start. */
 	MU_MPI(MPI_Startall(mu_count(n), w->pulls + first));
 	MU_MPI(MPI_Startall(mu_count(n), w->pushes + first));
-	w->last = first + n - 1;
-	wake_servers(kv);
-	if (kv->server)
-		MU_TRY(push_own(kv, &kv->plan.buckets[bucket]));
+	if (n > 0)
+		w->last = first + n - 1;
+	MU_TRY(push_here(kv, &kv->plan.buckets[bucket]));
 out:
 	return st;
 }
 
 enum mu_status mu_kv_worker_poll(struct mu_kv *kv)
 {
-	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
-	int done;
+	int n;
 
-	if (kv->server) {
-		MU_TRY(mu_kv_server_poll(kv->server, &done));
-		goto out;
-	}
-	/* Large messages move on inside MPI calls only: ask about the push that began last. */
-	MU_MPI(MPI_Test(&w->pushes[w->last], &done, MPI_STATUS_IGNORE));
-out:
-	return st;
+	return kv->server ? mu_kv_server_poll(kv->server, &n) : move_messages(kv);
 }
 
 enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
@@ -318,7 +375,7 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 	const struct wait wait = {
 		.n = n,
 		.requests = w->pulls + first,
-		.own = own_parts_done,
+		.here = bucket_here,
 		.bucket = bucket,
 		.what = kv->plan.buckets[bucket].what,
 	};
@@ -340,11 +397,16 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
+	const struct wait wait = {
+		.n = w->n_parts,
+		.requests = w->pulls,
+		.here = all_here,
+		.what = "the weights from the servers",
+	};
 
 	MU_MPI(MPI_Startall(mu_count(w->n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
-	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_parts), w->pulls,
-			     "the weights from the servers"));
+	MU_TRY(wait_for(kv, &wait));
 	MU_TRY(take_answers(kv));
 out:
 	return st;
@@ -356,22 +418,44 @@ static enum mu_status send_weights(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	MPI_Request *requests = NULL;
 	const struct mu_kv_plan *plan = &kv->plan;
+	size_t n = 0;
 
 	MU_TRY(mu_kv_requests_new(&requests, plan->n_parts));
 	MU_TRY(send_orders(kv, WIRE_INIT));
 	for (size_t i = 0; i < plan->n_parts; i++) {
 		const struct mu_kv_part *part = &plan->parts[i];
 
+		if (!is_far(kv, part->server))
+			continue;
 		MU_MPI(MPI_Isend(kv->weights + part->at, mu_count(part->n), MPI_FLOAT,
 				 kv->server_ranks[part->server], mu_kv_part_tag(i), kv->comm,
-				 &requests[i]));
+				 &requests[n++]));
 	}
 	wake_servers(kv);
-	MU_TRY(mu_wait_all(mu_count(plan->n_parts), requests,
-			   "the servers to take the first weights"));
+	MU_TRY(mu_wait_all(mu_count(n), requests, "the servers to take the first weights"));
 	MU_TRY(take_answers(kv));
 out:
 	mu_free(requests);
+	return st;
+}
+
+/* Worker 0's weights to every worker, or, where a node's workers share them, to the first one. */
+static enum mu_status spread_weights(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	const bool shared = kv->window && kv->results == kv->weights && !kv->ops->own_weights;
+	float *unused = NULL, *to = kv->weights;
+
+	if (shared && t->num_nodes > 1 && t->node_worker > 0) {
+		MU_TRY(MU_ALLOC(unused, kv->plan.n, "weights to leave aside"));
+		to = unused;
+	}
+	if (!shared || t->num_nodes > 1)
+		MU_TRY(mu_bcast(to, kv->plan.n * sizeof *to, 0, t->peers));
+	MU_TRY(mu_barrier(t->peers));
+out:
+	mu_free(unused);
 	return st;
 }
 
@@ -384,7 +468,7 @@ enum mu_status mu_kv_worker_init(struct mu_kv *kv)
 		MU_TRY(mu_kv_server_start(kv->server));
 	else if (kv->topology->index == 0)
 		MU_TRY(send_weights(kv));
-	MU_TRY(mu_bcast(kv->weights, kv->plan.n * sizeof *kv->weights, 0, kv->topology->peers));
+	MU_TRY(spread_weights(kv));
 out:
 	return st;
 }

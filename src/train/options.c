@@ -57,6 +57,10 @@ const struct mu_option mu_train_option_table[] = {
 	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,
 	 "LIST  GPUs of each worker; this version has none", true},
+	{"node-reduce", MU_OPTION_STRING, AT(node_reduce), "auto", 0, 0, "auto|shm|none", job,
+	 "NAME  ranks of a node share memory where /dev/shm has room (auto), must (shm), or send "
+	 "messages (none)",
+	 true},
 	{"bucket-bytes", MU_OPTION_INT, AT(bucket_bytes), "0", 0, 1e12, NULL, job,
 	 "N  size of the pieces that gradients travel in (0: model / 16, 64 KiB to 4 MiB)", true},
 

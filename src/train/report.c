@@ -139,12 +139,18 @@ static void report_store(const struct train_run *run)
 	else
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", run->options.kv_store,
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
-	if (run->store.distributed && run->topology.num_workers > 1)
-		mu_log_info(
-			"a link of %.3f GB/s bounds a step's push and pull to %.3f ms; the best "
-			"split of servers over all ranks: %.3f ms",
-			run->link / 1e9, 1e3 * mu_kv_bound(run->kv, run->link),
-			1e3 * mu_kv_bound_split(run->kv, run->link));
+	if (!run->store.distributed)
+		return;
+	mu_log_info("ranks of a node %s",
+		    layout.shares_memory
+			    ? "share memory: inside it gradients and weights do not travel"
+			    : "send messages");
+	if (run->topology.num_workers > 1)
+		mu_log_info("a link of %.3f GB/s bounds a step's push and pull by messages to %.3f "
+			    "ms; the best "
+			    "split of servers over all ranks: %.3f ms",
+			    run->link / 1e9, 1e3 * mu_kv_bound(run->kv, run->link),
+			    1e3 * mu_kv_bound_split(run->kv, run->link));
 }
 
 /* "momentum, previous: 3.448 MB" */

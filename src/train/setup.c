@@ -214,6 +214,7 @@ static enum mu_status make_store(struct train_run *run)
 		.optim = v->optim,
 	};
 
+	MU_TRY(mu_kv_node_find(&config.node_reduce, v->node_reduce));
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
 	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
 			run->topology.world));

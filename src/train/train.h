@@ -25,7 +25,7 @@ struct train_options {
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
 		batch_per_device;
 	const char *image_shape;
-	const char *server_placement;
+	const char *server_placement, *node_reduce;
 	const char *optimizer, *adam_decay;
 	double lr;
 	struct train_schedule schedule;
