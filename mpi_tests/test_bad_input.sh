@@ -85,7 +85,8 @@ misused 1 'batch-per-device 4 with --work-load-list 3,1' --network mlp --data-di
 misused 1 'ref:1 is named twice' --network mlp --devices ref:1,ref:1 --summary
 train 1 --network mlp --devices ref:0,ref:1 --batch-size 9 --work-load-list 2,1 --summary
 expect '^mlp, input \(1, 28, 28\), batch 6, training, ref: '
-train 1 --network mlp --data-dir set --batch-per-device 7 --devices ref:0,ref:1,ref:2 --num-batches 1 --num-epochs 1 $plain
+train 1 --network mlp --data-dir set --batch-per-device 7 --devices ref:0,ref:1,ref:2 --num-batches 1 \
+	--num-epochs 1 $plain
 expect '^batch size 7 per device, 21 per worker, 21 global'
 train 1 $two --test-io 1
 expect 'worker 0 read 300 samples'

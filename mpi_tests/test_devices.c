@@ -301,12 +301,16 @@ static void test_workers(MPI_Comm world, const char *folder, int size)
 {
 	struct job job = {world,    folder, "lenet", "cpu", "dist_sync", "--num-servers 1",
 			  size - 1, 15,     2};
-	struct job flat = {world, folder, "mlp", "cpu", "dist_allreduce", "", size, 15, 2};
+	struct job flat = {world, folder, "lenet", "cpu", "dist_allreduce", "", size, 15, 2};
 
 	compare(&job, "cpu:0,cpu:1", "--work-load-list 2,1");
 	compare_stores(&job, "cpu:0,cpu:1,cpu:2", "dist_device_sync");
-	compare(&flat, "cpu:0,cpu:1,cpu:2", "");
-	compare_stores(&flat, "cpu:0,cpu:1", "dist_sharded");
+	/*
+	 * There a worker updates a layer's weights just before it needs them, and the second
+	 * device, with little to do, waits for them at every layer.
+	 */
+	compare(&flat, "cpu:0,cpu:1", "--work-load-list 14,1");
+	compare_stores(&flat, "cpu:0,cpu:1,cpu:2", "dist_sharded");
 	job.store = "dist_async";
 	if (job.workers == 1) { /* more would differ from run to run */
 		compare(&job, "cpu:0,cpu:1", "");
