@@ -64,6 +64,35 @@ static void async_worker(struct job *j, const struct model *m)
 	CHECK(j->n_workers > 1 || stale.max == 0);
 }
 
+/* What the start log says of copies on the servers. */
+static void copies_worker(struct job *j, const struct model *m)
+{
+	struct mu_kv_layout layout;
+
+	(void)m;
+	mu_kv_layout(j->kv, &layout);
+	CHECK(!layout.shares_memory || j->config.node_reduce == MU_KV_NODE_AUTO);
+	if (!layout.shares_memory)
+		CHECK(layout.bytes_copies == layout.bytes * (size_t)j->n_workers);
+	else
+		CHECK(topology.num_nodes > 1 || layout.bytes_copies == 0);
+	must(mu_kv_weights_init(j->kv));
+	must(mu_kv_finish(j->kv));
+}
+
+static void test_copies(const struct model *m)
+{
+	for (int i = 0; i < 2; i++) {
+		struct job j = {
+			.config = {.type = "dist_async",
+				   .optim = {.name = "dcasgd"},
+				   .schedule = {.lr = 1, .factor = 1},
+				   .node_reduce = i == 0 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO}};
+
+		job_run(&j, m, copies_worker);
+	}
+}
+
 static void test_async(const struct model *m)
 {
 	struct job j = {.config = {.type = "dist_async",
@@ -90,6 +119,25 @@ static void staleness_worker(struct job *j, const struct model *m)
 	mu_kv_staleness(j->kv, &stale);
 	CHECK(stale.pushes == 8 && stale.max == 1);
 	CHECK_NEAR(stale.mean, 7.0 / 8, 1e-12);
+	CHECK(stale.counts[0] == 1 && stale.counts[1] == 7 && stale.held_back == 0);
+}
+
+/* Worker 1 pushes more often than there are figures for, then worker 0 for the first time. */
+static void bins_worker(struct job *j, const struct model *m)
+{
+	const int pushes = MU_KV_STALENESS_BINS + 5;
+	struct mu_kv_staleness stale = {0};
+
+	must(mu_kv_weights_init(j->kv));
+	for (int i = 0; j->worker == 1 && i < pushes; i++)
+		push_pull(j, m->n_keys, 1, 1);
+	must(mu_barrier(topology.peers));
+	if (j->worker == 0)
+		push_pull(j, m->n_keys, 1, 1);
+	must(mu_kv_finish(j->kv));
+	mu_kv_staleness(j->kv, &stale);
+	CHECK(stale.counts[0] == pushes && stale.counts[MU_KV_STALENESS_BINS - 1] == 1);
+	CHECK(stale.max == pushes && stale.pushes == pushes + 1);
 }
 
 static void test_staleness(const struct model *m)
@@ -97,8 +145,10 @@ static void test_staleness(const struct model *m)
 	struct job j = {.config = {.type = "dist_async",
 				   .optim = {.name = "sum"},
 				   .schedule = {.lr = 1, .factor = 1}}};
+	struct job bins = j;
 
 	job_run(&j, m, staleness_worker);
+	job_run(&bins, m, bins_worker);
 }
 
 /* ---- schedules ---- */
@@ -142,6 +192,7 @@ static void each(void)
 		return;
 	test_async(&odd);
 	test_async(&tiny);
+	test_copies(&odd);
 	test_schedule(&odd, "dist_sync");
 	if (topology.num_workers == 1) {
 		test_alone(&odd);

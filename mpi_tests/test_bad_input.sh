@@ -214,6 +214,16 @@ misused 1 'constant needs --warmup-begin-lr' $mlp --warmup-epochs 1 --warmup-str
 misused 1 'warmup-begin-lr 0.2 is above --lr 0.1' $mlp --warmup-epochs 1 --warmup-begin-lr 0.2
 misused 1 'warmup-epochs 3 leaves nothing of --num-epochs 3' $mlp --lr-schedule poly --warmup-epochs 3 --num-epochs 3
 misused 3 'lr-scale-with-workers 1 with --kv-store dist_async' $mlp --lr-scale-with-workers 1 --kv-store dist_async
+misused 3 'max-staleness 2 with --kv-store dist_sync.*dist_async' $mlp --max-staleness 2
+misused 1 'max-staleness 0 with --kv-store device' $mlp --max-staleness 0
+misused 3 'sync-period 4 with --kv-store dist_async.*dist_sync.*dist_allreduce' $mlp --sync-period 4 \
+	--kv-store dist_async
+misused 1 'sync-period 4 with --kv-store local.*dist_sync' $mlp --sync-period 4 --kv-store local
+misused 3 'block-momentum needs --sync-period' $mlp --block-momentum 0.5
+misused 3 'block-momentum 1: it must be below 1' $mlp --sync-period 2 --block-momentum 1
+misused 3 'block-lr 0: more than 0' $mlp --sync-period 2 --block-lr 0
+misused 3 'block-nesterov 1 needs --block-momentum' $mlp --sync-period 2 --block-nesterov 1
+misused 3 'lr-scale-with-workers 1 with --sync-period 2' $mlp --sync-period 2 --lr-scale-with-workers 1
 refused 4 'lamb needs norms.*dist_async.*2 servers.*--num-servers 1' $mlp --optimizer lamb \
 	--kv-store dist_async --num-servers 2
 refused 4 'sgd needs norms.*clip-global-norm' $mlp --clip-global-norm 1 --kv-store dist_async --num-servers 2

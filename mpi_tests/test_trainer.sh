@@ -29,7 +29,7 @@ for job in "1 local" "1 device" "2 dist_sync" "3 dist_sync" "4 dist_sync --num-s
 	if [ "$store" = dist_async ]; then
 		expect '^staleness: mean \d+\.\d+, max \d+ updates'
 	else
-		expect_none staleness
+		expect_none '^staleness'
 	fi
 done
 train 3 --network lenet --data-dir set --batch-size 20 --num-epochs 2

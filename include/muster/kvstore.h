@@ -32,6 +32,38 @@
  * Sums are taken in worker order: the bits do not depend on timing, on the number of servers or on
  * the size of buckets.
  *
+ * Bound of staleness (dist_async; stale synchronous parallel: Ho et al., More effective distributed
+ * ML via a stale synchronous parallel parameter server, NIPS 2013). Each push still updates at
+ * once, but a worker that is ahead waits in its pull: no worker starts step t + k + 1 before all
+ * workers have pushed step t, and the weights that it then has hold those pushes. k = 0 is
+ * lock-step, not dist_sync: n pushes are n updates. Workers that have finished are not waited for.
+ * All keys of a step are pushed before the first is pulled, else MU_ERR_ARGUMENT. Workers that meet
+ * between steps (a barrier of their own) have taken numbers of steps that differ by k at most, or
+ * they would wait for ever.
+ *
+ * Local SGD (synchronous stores between ranks; Stich, Local SGD converges fast and communicates
+ * little, ICLR 2019): with a period k > 1 every worker updates weights w_i of its own, by its own
+ * gradients and with an optimiser of its own, whose states stay its own. After every k-th step the
+ * weights are averaged: with c_i the samples of worker i since the last average and G what that
+ * gave,
+ *
+ *	D = sum_i c_i (w_i - G) / sum_i c_i
+ *	V <- eta V + zeta D;  G <- G + V;  w_i <- G
+ *
+ * V is the block momentum (Chen and Huo, Scalable training of deep learning machines by incremental
+ * block training with intra-block parallel optimization and blockwise model-update filtering,
+ * ICASSP 2016; V begins at 0). With nesterov G <- G + zeta D + eta V, with the new V: their
+ *Nesterov form, in the weights that workers start from. Samples are the weights of the average so
+ *that one step and an average are dist_sync's step, up to rounding, for sgd without momentum; a
+ *worker without samples counts nothing, and if all have none nothing changes. Running statistics
+ *are averaged likewise, without V; between averages each worker has its own. Sums are taken in
+ *worker order: all stores give the same bits. mu_kv_fetch and mu_kv_finish average what was stepped
+ *since the last average; they are collective over workers, which take the same number of steps.
+ * Between averages a worker takes the others to have as many samples as itself for the learning
+ * rate and mu_kv_progress, which are exact after each average. Norms are those of the worker's own
+ * gradients and weights. All keys of a step are pushed before the first is pulled, and gradients
+ * are not kept. Period 1 is no local SGD: gradients of every step are summed.
+ *
  * Server ranks call mu_kv_serve, which returns when all workers have called mu_kv_finish.
  */
 #ifndef MUSTER_KVSTORE_H
@@ -55,6 +87,14 @@ struct mu_kv_updater {
 	enum mu_status (*fn)(void *context, int key, size_t from, size_t n, const float *gradient,
 			     float *weights);
 	void *context;
+};
+
+/* See "local SGD" above. All zero: none. */
+struct mu_kv_local_sgd {
+	size_t period;         /* k: steps from average to average; more than 1 */
+	double block_momentum; /* eta, from 0 to less than 1 */
+	double block_lr;       /* zeta; 0 = 1 */
+	bool nesterov;
 };
 
 /*
@@ -82,7 +122,14 @@ struct mu_kv_config {
 	struct mu_optim_config optim; /* equal on all ranks */
 	struct mu_schedule schedule;  /* equal on all ranks */
 	double progress;              /* samples counted before this run (resume) */
-	size_t bucket_bytes;          /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
+	/*
+	 * dist_async: bound the staleness by max_staleness = k. No worker starts step t + k + 1
+	 * before all workers have pushed step t; see below.
+	 */
+	bool bounded;
+	size_t max_staleness;
+	struct mu_kv_local_sgd local_sgd;
+	size_t bucket_bytes; /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
 	enum mu_kv_node node_reduce;
 	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
 				 = 1 GiB */
@@ -140,8 +187,8 @@ enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key);
 enum mu_status mu_kv_poll(struct mu_kv *kv);
 enum mu_status mu_kv_step_end(struct mu_kv *kv);
 /*
- * Fetch the newest weights without pushing (dist_async at the end of an epoch; elsewhere it does
- * nothing). Not collective.
+ * Fetch the newest weights without pushing (dist_async at the end of an epoch); local SGD: average
+ * now, collective over workers. Elsewhere it does nothing. Not collective.
  */
 enum mu_status mu_kv_fetch(struct mu_kv *kv);
 
@@ -159,6 +206,11 @@ struct mu_kv_layout {
 	size_t n_keys, n_buckets;
 	size_t bytes;                                      /* of the weights */
 	size_t bytes_per_server_min, bytes_per_server_max; /* 0 without servers */
+	/*
+	 * dist_async: weights as each worker has pulled them, on all servers together; what a
+	 * worker shares memory with its server for is not copied.
+	 */
+	size_t bytes_copies;
 	bool shares_memory; /* with the other ranks of this node */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
@@ -178,10 +230,18 @@ double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second);
 
 /*
  * Staleness of dist_async: updates by others between a worker's pull and its next push, over all
- * pushes and servers. Valid on workers after mu_kv_finish; all zero for synchronous stores.
+ * pushes and servers. Valid on workers after mu_kv_finish; all zero for synchronous stores. The
+ * store of keys does not count it: its workers need not pull before they push.
  */
+#define MU_KV_STALENESS_BINS 12
 struct mu_kv_staleness {
 	double pushes, mean, max;
+	double counts[MU_KV_STALENESS_BINS]; /* pushes of staleness 0, 1, ...; the last: or more */
+	/*
+	 * With a bound: pushes whose answer waited for other workers, and for how many seconds in
+	 * all, of all workers, on the server where that was most.
+	 */
+	double held_back, held_back_seconds;
 };
 void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness);
 

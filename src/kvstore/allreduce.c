@@ -10,7 +10,7 @@ static enum mu_status open_allreduce(struct mu_kv *kv, const struct mu_kv_config
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_kv_update_open(kv, &config->optim));
+	MU_TRY(mu_kv_update_open(kv, &kv->update, &config->optim));
 	MU_TRY(mu_kv_server_open(kv, config, &mu_kv_policy_sync, true));
 	MU_TRY(mu_kv_worker_open(kv));
 out:
@@ -28,7 +28,7 @@ static enum mu_status pull_all(struct mu_kv *kv)
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
 		MU_TRY(mu_kv_worker_pull(kv, b));
 	MU_TRY(mu_kv_worker_answers(kv, &count));
-	MU_TRY(mu_kv_update_all(kv, count, kv->results));
+	MU_TRY(mu_kv_update_all(kv, &kv->update, count, kv->results));
 	kv->step_updated = kv->step;
 out:
 	return st;
@@ -44,7 +44,7 @@ static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 	MU_TRY(mu_kv_worker_pull(kv, bucket));
 	MU_TRY(mu_kv_worker_answers(kv, &count));
 	mu_clock_start(MU_CLOCK_UPDATE);
-	mu_kv_update_bucket(kv, bucket, count, kv->results);
+	mu_kv_update_bucket(kv, &kv->update, bucket, count, kv->results);
 	mu_clock_stop(MU_CLOCK_UPDATE);
 out:
 	return st;

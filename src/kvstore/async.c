@@ -4,22 +4,23 @@
  * worker only. The answer leaves from a copy: other workers change the weights while it is under
  * way. Samples are counted once per step, when its order comes; the learning rate follows from
  * them. With a rule that needs norms the update waits for all parts of the push, and there is one
- * server.
+ * server. With a bound of staleness (staleness.c) pushes update all the same, and the answer to a
+ * worker that is too far ahead waits.
  */
 #include <string.h>
 
 #include "dist.h"
 
 /*
- * Update by worker w's gradients (if any) and copy, block by block, so that the copy reads the
- * cache.
+ * Update by worker w's gradients (if any) and copy (if it is answered now), block by block, so that
+ * the copy reads the cache.
  */
-static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool update)
+static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool update, bool copy)
 {
 	const struct mu_kv_part *part = &s->parts[p];
 	const float *gradients = mu_kv_inbox(s, p, w);
 	float *weights = mu_kv_held(s, p);
-	float *copy = mu_kv_outbox(s, p, w);
+	float *out = mu_kv_outbox(s, p, w);
 
 	mu_clock_start(MU_CLOCK_UPDATE);
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
@@ -27,7 +28,8 @@ static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool upd
 
 		if (update)
 			mu_optim_block(s->optim, p, from, n, weights + from, gradients + from);
-		memcpy(copy + from, weights + from, n * sizeof *copy);
+		if (copy)
+			memcpy(out + from, weights + from, n * sizeof *out);
 	}
 	mu_clock_stop(MU_CLOCK_UPDATE);
 }
@@ -38,32 +40,82 @@ static void begin_update(struct mu_kv_server *s, size_t p, size_t w)
 	mu_optim_prior(s->optim, p, mu_kv_outbox(s, p, w));
 }
 
-/* Send part p to worker w, after its own update if it is in a step. */
-static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w)
+/* Send part p to worker w, after its own update if that is still due. */
+static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w, bool update)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
 
 	MU_TRY(mu_kv_server_forget(s, p, w));
-	update_and_copy(s, p, w, peer->doing == WIRE_STEP);
-	if (peer->doing == WIRE_STEP)
+	update_and_copy(s, p, w, update, true);
+	if (update)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
 	MU_TRY(mu_kv_server_return(s, p, w));
-	if (--peer->parts_left == 0) {
-		s->pushes_done += peer->doing == WIRE_STEP;
-		peer->seen = s->pushes_done;
+	if (--peer->parts_left == 0)
+		peer->seen = s->stale.pushes;
+out:
+	return st;
+}
+
+/* Worker w's gradients of part p are used now; who is too far ahead is answered later. */
+static enum mu_status update_part(struct mu_kv_server *s, size_t p, size_t w)
+{
+	enum mu_status st = MU_OK;
+
+	if (!s->peers[w].waiting) {
+		MU_TRY(reply(s, p, w, true));
+		goto out;
+	}
+	update_and_copy(s, p, w, true, false);
+	s->withheld[p * s->n_workers + w] = true;
+	MU_TRY(mu_kv_server_reuse(s, p, w));
+out:
+	return st;
+}
+
+/* Answer worker w's step, which had to wait: the weights are those of now. */
+static enum mu_status release(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_peer *peer = &s->peers[w];
+
+	if (peer->pushed == peer->step) { /* else it has not waited */
+		s->stale.held_back++;
+		s->stale.held_back_seconds += mu_now() - peer->waits_since;
+	}
+	peer->waiting = false;
+	MU_TRY(mu_kv_server_answer(s, w, peer->lr));
+	for (size_t p = s->n_parts; p-- > 0;) { /* the first keys are needed first */
+		bool *withheld = &s->withheld[p * s->n_workers + w];
+
+		if (*withheld)
+			MU_TRY(reply(s, p, w, false));
+		*withheld = false;
 	}
 out:
 	return st;
 }
 
-static void count_staleness(struct mu_kv_server *s, size_t w)
+static enum mu_status release_all(struct mu_kv_server *s)
 {
-	double stale = s->pushes_done - s->peers[w].seen;
+	enum mu_status st = MU_OK;
 
-	s->stale_sum += stale;
-	if (stale > s->stale_max)
-		s->stale_max = stale;
+	for (size_t w = 0; w < s->n_workers; w++)
+		if (s->peers[w].waiting && !mu_kv_staleness_is_ahead(s, w))
+			MU_TRY(release(s, w));
+out:
+	return st;
+}
+
+/* All of worker w's step is here. Before the last part is answered: a worker has seen its own. */
+static void count_push(struct mu_kv_server *s, size_t w)
+{
+	struct mu_kv_peer *peer = &s->peers[w];
+
+	s->stale.pushes += s->n_parts > 0;
+	peer->pushed = peer->step;
+	if (peer->waiting)
+		peer->waits_since = mu_now();
 }
 
 struct push {
@@ -85,13 +137,12 @@ static enum mu_status update_whole(struct mu_kv_server *s, size_t w)
 	enum mu_status st = MU_OK;
 	const struct push push = {.s = s, .w = w};
 
-	count_staleness(s, w);
 	for (size_t p = 0; p < s->n_parts; p++)
 		begin_update(s, p, w);
 	if (s->peers[w].count > 0)
 		MU_TRY(mu_kv_norms_measure(&s->norms, s->optim, find, &push));
 	for (size_t p = s->n_parts; p-- > 0;) /* the first keys are needed first */
-		MU_TRY(reply(s, p, w));
+		MU_TRY(update_part(s, p, w));
 out:
 	return st;
 }
@@ -100,18 +151,23 @@ static enum mu_status part_arrived(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
+	bool whole = s->kv->whole_steps, last;
 
 	if (peer->parts_left == 0 || !s->arrived[p * s->n_workers + w])
 		goto out;
-	if (s->kv->whole_steps) {
-		if (++peer->parts_here == s->n_parts)
-			MU_TRY(update_whole(s, w));
-		goto out;
+	last = ++peer->parts_here == s->n_parts;
+	if (whole ? last : peer->parts_here == 1)
+		mu_kv_staleness_count(s, w);
+	if (last)
+		count_push(s, w);
+	if (whole && last) {
+		MU_TRY(update_whole(s, w));
+	} else if (!whole) {
+		begin_update(s, p, w);
+		MU_TRY(update_part(s, p, w));
 	}
-	if (peer->parts_left == s->n_parts) /* the first of this push */
-		count_staleness(s, w);
-	begin_update(s, p, w);
-	MU_TRY(reply(s, p, w));
+	if (last)
+		MU_TRY(release_all(s));
 out:
 	return st;
 }
@@ -125,9 +181,15 @@ static enum mu_status step(struct mu_kv_server *s, size_t w)
 	s->kv->progress += peer->count;
 	peer->parts_left = s->n_parts;
 	peer->parts_here = 0;
-	MU_TRY(mu_kv_server_answer(s, w, peer->lr));
+	peer->waiting = mu_kv_staleness_is_ahead(s, w);
+	if (!peer->waiting)
+		MU_TRY(mu_kv_server_answer(s, w, peer->lr));
 	for (size_t p = 0; p < s->n_parts; p++)
 		MU_TRY(part_arrived(s, p, w));
+	if (s->n_parts == 0) {
+		count_push(s, w);
+		MU_TRY(release_all(s));
+	}
 out:
 	return st;
 }
@@ -138,17 +200,17 @@ static enum mu_status pull(struct mu_kv_server *s, size_t w)
 
 	s->peers[w].parts_left = s->n_parts;
 	for (size_t p = 0; p < s->n_parts; p++)
-		MU_TRY(reply(s, p, w));
+		MU_TRY(reply(s, p, w, false));
 	MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
 out:
 	return st;
 }
 
+/* Nobody waits for a worker that has finished. */
 static enum mu_status finish(struct mu_kv_server *s, size_t w)
 {
-	(void)s;
 	(void)w;
-	return MU_OK;
+	return release_all(s);
 }
 
 const struct mu_kv_policy mu_kv_policy_async = {

@@ -31,6 +31,19 @@ int mu_kv_part_tag(size_t part)
 	return WIRE_TAG_PART + mu_count(part);
 }
 
+size_t mu_kv_copies(const struct mu_kv *kv)
+{
+	const struct mu_topology *t = kv->topology;
+	size_t n = 0;
+
+	for (int s = 0; !kv->ops->synchronous && s < kv->n_servers; s++)
+		for (int w = 0; w < t->num_workers; w++)
+			if (!kv->window ||
+			    t->node_of[t->worker_ranks[w]] != t->node_of[t->server_ranks[s]])
+				n += mu_kv_plan_load(&kv->plan, s);
+	return n * sizeof(float);
+}
+
 static enum mu_status open_ranks(struct mu_kv *kv, const struct mu_kv_config *config,
 				 const struct mu_kv_policy *policy)
 {
@@ -54,6 +67,19 @@ static enum mu_status open_async(struct mu_kv *kv, const struct mu_kv_config *co
 	return open_ranks(kv, config, &mu_kv_policy_async);
 }
 
+/* With a bound nothing of the next step is there before all servers let it begin. */
+static enum mu_status pull_async(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	double count;
+
+	if (kv->bounded)
+		MU_TRY(mu_kv_worker_answers(kv, &count));
+	MU_TRY(mu_kv_worker_pull(kv, bucket));
+out:
+	return st;
+}
+
 static enum mu_status open_sharded(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
@@ -74,7 +100,7 @@ out:
 #define ASYNC_OPS(store, on_devices) \
 	{ \
 		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .own_weights = true, \
-				  .open = open_async, .pull = mu_kv_worker_pull, \
+				  .open = open_async, .pull = pull_async, \
 				  .fetch = mu_kv_worker_fetch, .serve = mu_kv_server_serve, \
 				  .sums_on_devices = (on_devices), \
 	}

@@ -14,6 +14,8 @@ enum mu_status mu_kv_requests_new(MPI_Request **out, size_t n);
 /* Free the requests and the array. */
 void mu_kv_requests_free(MPI_Request *requests, size_t n);
 int mu_kv_part_tag(size_t part);
+/* Bytes of the weights that servers keep for workers, on all servers. */
+size_t mu_kv_copies(const struct mu_kv *kv);
 
 /* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
 
@@ -52,11 +54,13 @@ struct mu_kv_peer {
 	struct mu_kv_near near; /* on this node; near.gradients: also those of self */
 	size_t slot;            /* its place among the far workers, if it is one */
 	uint64_t step;
-	double count, lr;  /* of its step */
-	double seen;       /* dist_async: pushes by all workers that its weights hold */
-	size_t parts_here; /* dist_async: of its step, when all are needed before an update */
-	bool waiting;      /* dist_sync: its order is here, the round is not yet complete */
-	bool answered;     /* its order is answered */
+	double count, lr;   /* of its step */
+	double seen;        /* dist_async: pushes by all workers that its weights hold */
+	size_t parts_here;  /* dist_async: of its step */
+	uint64_t pushed;    /* dist_async: steps whose gradients have all come */
+	double waits_since; /* when the last of them came, and its answer waits for others */
+	bool waiting;       /* its order is here, the answer must wait for others */
+	bool answered;      /* its order is answered */
 	bool finished;
 };
 
@@ -99,7 +103,8 @@ struct mu_kv_server {
 
 	bool started, stopped;
 	size_t n_finished;
-	double pushes_done, stale_sum, stale_max;
+	struct wire_staleness stale; /* dist_async */
+	bool *withheld; /* dist_async with a bound, by part and worker: used, not yet answered */
 
 	/* dist_sync: the round. */
 	size_t n_waiting;  /* workers whose order is here */
@@ -107,6 +112,17 @@ struct mu_kv_server {
 	bool whole_due;    /* all are summed, and to be updated together: see settle */
 	double round_count, round_lr;
 };
+
+/* ---- staleness of dist_async (staleness.c) ---- */
+
+/* Is worker w's step so far ahead of another worker that it must not be answered yet? */
+bool mu_kv_staleness_is_ahead(const struct mu_kv_server *s, size_t w);
+/* Are there workers that must wait for worker w? */
+bool mu_kv_staleness_is_late(const struct mu_kv_server *s, size_t w);
+/* Worker w's next push begins to arrive. */
+void mu_kv_staleness_count(struct mu_kv_server *s, size_t w);
+/* kv->staleness from the servers' last answers. */
+void mu_kv_staleness_gather(struct mu_kv *kv, const struct wire_answer *answers);
 
 /* What the kinds of server do differently. */
 struct mu_kv_policy {

@@ -107,12 +107,40 @@ struct mu_kv_ops {
 
 /* ---- updates by a worker (update.c) ---- */
 
-/* Make kv->optim and kv->norms. */
-enum mu_status mu_kv_update_open(struct mu_kv *kv, const struct mu_optim_config *config);
+/* The optimiser of a worker: piece b is bucket b. */
+struct mu_kv_update {
+	float *weights; /* flat array that it updates: kv->weights, if nobody sets another */
+	struct mu_optim *optim;
+	struct mu_kv_norms norms;
+};
+
+enum mu_status mu_kv_update_open(struct mu_kv *kv, struct mu_kv_update *u,
+				 const struct mu_optim_config *config);
+void mu_kv_update_close(struct mu_kv_update *u);
 /* Update a bucket with kv->lr, or with a rule that needs norms all buckets together. gradients: a
  * flat array of sums over count samples. */
-void mu_kv_update_bucket(struct mu_kv *kv, size_t bucket, double count, const float *gradients);
-enum mu_status mu_kv_update_all(struct mu_kv *kv, double count, const float *gradients);
+void mu_kv_update_bucket(struct mu_kv *kv, struct mu_kv_update *u, size_t bucket, double count,
+			 const float *gradients);
+enum mu_status mu_kv_update_all(struct mu_kv *kv, struct mu_kv_update *u, double count,
+				const float *gradients);
+
+/* ---- local SGD (local_sgd.c) ---- */
+
+/* The same on every rank. */
+enum mu_status mu_kv_local_sgd_check(const struct mu_kv_config *config,
+				     const struct mu_kv_type *type);
+struct mu_kv_replica;
+
+/*
+ * A worker's replica, whose slots take the place of kv->ops; config becomes that of the averages,
+ * which the store is then opened with. Before kv->ops->open, on every rank.
+ */
+enum mu_status mu_kv_replica_open(struct mu_kv *kv, struct mu_kv_config *config);
+void mu_kv_replica_close(struct mu_kv_replica *r);
+/* For mu_kv_weights, mu_kv_lr and mu_kv_progress. */
+float *mu_kv_replica_weights(const struct mu_kv *kv);
+double mu_kv_replica_lr(const struct mu_kv *kv);
+double mu_kv_replica_progress(const struct mu_kv *kv);
 
 extern const struct mu_kv_ops mu_kv_local;
 extern const struct mu_kv_ops mu_kv_device;
@@ -141,7 +169,7 @@ struct mu_kv {
 	/*
 	 * Flat arrays. results is what comes back to a worker: the weights, or sums of gradients.
 	 * In shared memory all workers of a node have one array of results, unless each has weights
-	 * of its own.
+	 * of its own. With local SGD weights are the last average.
 	 */
 	float *weights, *gradients, *results;
 	struct mu_window *window; /* that they lie in; NULL if they are this rank's own */
@@ -150,21 +178,25 @@ struct mu_kv {
 
 	/* The step of a worker. */
 	bool open;
-	uint64_t step;         /* its number: 1, 2, ... */
+	uint64_t step;         /* its number: 1, 2, ...; with local SGD averages count */
+	uint64_t begun;        /* steps that the caller has begun */
 	uint64_t step_updated; /* dist_allreduce: the last one whose update was whole */
 	double count;
-	bool *ready;         /* per key: its gradient was pushed in this step */
-	size_t *keys_left;   /* per bucket: keys still to be pushed */
-	bool *pulled;        /* per bucket */
-	size_t buckets_left; /* buckets still to be pushed */
-	bool whole_steps;    /* nothing is updated before all of a step is pushed: norms */
+	bool *ready;             /* per key: its gradient was pushed in this step */
+	size_t *keys_left;       /* per bucket: keys still to be pushed */
+	bool *pulled;            /* per bucket */
+	size_t buckets_left;     /* buckets still to be pushed */
+	bool whole_steps;        /* nothing is updated before all of a step is pushed: norms */
+	const char *whole_pulls; /* why no pull may come before that; NULL: it may */
+	bool bounded;            /* dist_async: see mu_kv_config */
+	uint64_t max_staleness;
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;
-	struct mu_keys *keys;        /* a store of keys; else NULL */
-	struct mu_optim *optim;      /* of a worker that updates by itself: piece b is bucket b */
-	struct mu_kv_norms norms;    /* the same */
-	struct mu_kv_worker *worker; /* the two ends of this rank in a store between ranks */
+	struct mu_keys *keys;          /* a store of keys; else NULL */
+	struct mu_kv_update update;    /* of a worker that updates by itself */
+	struct mu_kv_replica *replica; /* local SGD, on workers; else NULL */
+	struct mu_kv_worker *worker;   /* the two ends of this rank in a store between ranks */
 	struct mu_kv_server *server;
 };
 

@@ -95,6 +95,12 @@ static enum mu_status check_config(const struct mu_kv_config *config)
 	if (!is.has_servers && t->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
 			config->type, t->num_servers);
+	if (config->bounded && is.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"a bound of staleness with kv-store '%s', where all workers keep step: it "
+			"is for dist_async and dist_device_async",
+			config->type);
+	MU_TRY(mu_kv_local_sgd_check(config, &is));
 	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
 		MU_FAIL(MU_ERR_USAGE,
 			"optimizer %s needs norms over whole keys%s; with kv-store '%s' and %d "
@@ -121,6 +127,7 @@ out:
 static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
+	struct mu_kv_config inner = *config;
 	struct mu_kv_cut cut = {
 		.bucket_bytes = config->bucket_bytes,
 		.message_bytes = config->message_bytes,
@@ -134,7 +141,9 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 		MU_TRY(MU_ALLOC(kv->keys_left, kv->plan.n_buckets, "keys to push"));
 		MU_TRY(MU_ALLOC(kv->pulled, kv->plan.n_buckets, "buckets pulled"));
 	}
-	MU_TRY(kv->ops->open(kv, config));
+	if (inner.local_sgd.period > 1)
+		MU_TRY(mu_kv_replica_open(kv, &inner));
+	MU_TRY(kv->ops->open(kv, &inner));
 out:
 	return st;
 }
@@ -163,12 +172,25 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->progress = config->progress;
 	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress, 0);
 	kv->whole_steps = mu_optim_needs_norms(&config->optim);
+	kv->bounded = config->bounded;
+	kv->max_staleness = config->max_staleness;
+	kv->whole_pulls = config->local_sgd.period > 1 ? "local SGD"
+			  : kv->bounded                ? "a bound of staleness"
+			  : kv->whole_steps            ? "an optimizer that needs norms"
+						       : NULL;
 	MU_TRY(own_comm(kv));
 	MU_SAME(kv->comm, config->bucket_bytes);
 	MU_SAME(kv->comm, config->node_reduce);
 	MU_SAME(kv->comm, config->progress);
 	MU_SAME(kv->comm, config->schedule.lr * 1e12);
+	MU_SAME(kv->comm, config->bounded ? config->max_staleness : SIZE_MAX);
+	MU_SAME(kv->comm, config->local_sgd.period);
+	MU_SAME(kv->comm, config->local_sgd.block_momentum * 1e12);
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
+	if (kv->n_slices == 0 && (kv->bounded || config->local_sgd.period > 1))
+		MU_FAIL(MU_ERR_USAGE,
+			"a bound of staleness and local SGD are for the store of a model, and this "
+			"is a store of keys");
 	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_keys_open(kv, config), kv->comm));
 	*out = kv;
 	kv = NULL;
@@ -183,8 +205,8 @@ void mu_kv_free(struct mu_kv *kv)
 		return;
 	if (kv->keys)
 		mu_keys_close(kv);
-	mu_kv_norms_release(&kv->norms);
-	mu_optim_free(kv->optim);
+	mu_kv_update_close(&kv->update);
+	mu_kv_replica_close(kv->replica);
 	mu_kv_worker_close(kv->worker);
 	mu_kv_server_close(kv->server);
 	mu_kv_near_close(kv);
@@ -201,7 +223,7 @@ void mu_kv_free(struct mu_kv *kv)
 
 float *mu_kv_weights(struct mu_kv *kv)
 {
-	return kv->weights;
+	return kv->replica ? mu_kv_replica_weights(kv) : kv->weights;
 }
 
 float *mu_kv_gradients(struct mu_kv *kv)
@@ -247,6 +269,7 @@ static enum mu_status begin(struct mu_kv *kv, size_t count)
 
 	kv->open = true;
 	kv->step++;
+	kv->begun++;
 	kv->count = (double)count;
 	memset(kv->ready, 0, kv->n_slices * sizeof *kv->ready);
 	memset(kv->pulled, 0, kv->plan.n_buckets * sizeof *kv->pulled);
@@ -305,7 +328,7 @@ enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
 			kv->n_slices);
 	if (kv->ready[key])
 		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu", key,
-			kv->slices[key].name, (unsigned long long)kv->step);
+			kv->slices[key].name, (unsigned long long)kv->begun);
 	mu_clock_start(kv->ops->push_clock);
 	st = push_ready(kv, key);
 	mu_clock_stop(kv->ops->push_clock);
@@ -324,14 +347,15 @@ static enum mu_status pull_bucket(struct mu_kv *kv, size_t bucket)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"%s is pulled in step %llu before all of its keys are pushed: %zu of keys "
 			"%zu to %zu are missing",
-			kv->plan.buckets[bucket].what, (unsigned long long)kv->step,
+			kv->plan.buckets[bucket].what, (unsigned long long)kv->begun,
 			kv->keys_left[bucket], kv->plan.buckets[bucket].first_key,
 			kv->plan.buckets[bucket].first_key + kv->plan.buckets[bucket].n_keys - 1);
-	if (kv->whole_steps && kv->buckets_left > 0)
+	if (kv->whole_pulls && kv->buckets_left > 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s is pulled in step %llu before all keys of the step are pushed: this "
-			"optimizer updates none before",
-			kv->plan.buckets[bucket].what, (unsigned long long)kv->step);
+			"%s is pulled in step %llu before all keys of the step are pushed: with %s "
+			"there is nothing to pull before",
+			kv->plan.buckets[bucket].what, (unsigned long long)kv->begun,
+			kv->whole_pulls);
 	if (kv->ops->pull)
 		MU_TRY(kv->ops->pull(kv, bucket));
 	kv->pulled[bucket] = true;
@@ -401,12 +425,12 @@ out:
 
 double mu_kv_lr(const struct mu_kv *kv)
 {
-	return kv->lr;
+	return kv->replica ? mu_kv_replica_lr(kv) : kv->lr;
 }
 
 double mu_kv_progress(const struct mu_kv *kv)
 {
-	return kv->progress;
+	return kv->replica ? mu_kv_replica_progress(kv) : kv->progress;
 }
 
 enum mu_status mu_kv_serve(struct mu_kv *kv)
@@ -447,6 +471,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.n_keys = kv->n_slices,
 		.n_buckets = kv->plan.n_buckets,
 		.bytes = kv->plan.n * sizeof(float),
+		.bytes_copies = mu_kv_copies(kv),
 		.shares_memory = kv->window != NULL,
 	};
 	for (int s = 0; s < kv->n_servers; s++) {
@@ -457,9 +482,4 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		if (nbytes > layout->bytes_per_server_max)
 			layout->bytes_per_server_max = nbytes;
 	}
-}
-
-void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness)
-{
-	*staleness = kv->staleness;
 }

@@ -7,7 +7,7 @@
 
 static enum mu_status open_local(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	return mu_kv_update_open(kv, &config->optim);
+	return mu_kv_update_open(kv, &kv->update, &config->optim);
 }
 
 static enum mu_status step_begin(struct mu_kv *kv)
@@ -20,9 +20,9 @@ static enum mu_status step_begin(struct mu_kv *kv)
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
 	if (!kv->whole_steps)
-		mu_kv_update_bucket(kv, bucket, kv->count, kv->gradients);
+		mu_kv_update_bucket(kv, &kv->update, bucket, kv->count, kv->gradients);
 	else if (kv->buckets_left == 0)
-		return mu_kv_update_all(kv, kv->count, kv->gradients);
+		return mu_kv_update_all(kv, &kv->update, kv->count, kv->gradients);
 	return MU_OK;
 }
 

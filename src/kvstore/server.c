@@ -52,6 +52,7 @@ static enum mu_status make_memory(struct mu_kv_server *s)
 	MU_TRY(MU_ALLOC(s->sources, s->n_workers, "gradients to sum"));
 	MU_TRY(MU_ALLOC(s->completed, n + 1, "completed requests"));
 	MU_TRY(MU_ALLOC(s->arrived, n_all + 1, "parts that are here"));
+	MU_TRY(MU_ALLOC(s->withheld, n_all + 1, "parts that wait for other workers"));
 	MU_TRY(MU_ALLOC(s->n_arrived, s->n_parts + 1, "workers of every part"));
 	MU_TRY(MU_ALLOC(s->updates, s->n_parts + 1, "updates of every part"));
 	MU_TRY(mu_kv_requests_new(&s->orders, n));
@@ -176,6 +177,7 @@ void mu_kv_server_close(struct mu_kv_server *s)
 	mu_free(s->peers);
 	mu_free(s->completed);
 	mu_free(s->arrived);
+	mu_free(s->withheld);
 	mu_free(s->n_arrived);
 	mu_free(s->updates);
 	mu_free(s);
@@ -226,9 +228,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		.progress = s->kv->progress,
 		.lr = lr,
 		.count = s->round_count,
-		.pushes = s->pushes_done,
-		.stale_sum = s->stale_sum,
-		.stale_max = s->stale_max,
+		.stale = s->stale,
 	};
 	s->peers[w].answered = true;
 	if (send)
@@ -391,6 +391,8 @@ out:
 /* Is worker w what others are kept waiting by? */
 static bool is_late(const struct mu_kv_server *s, size_t w)
 {
+	if (mu_kv_staleness_is_late(s, w))
+		return true;
 	if (s->n_waiting > 0)
 		return !s->peers[w].waiting;
 	for (size_t p = 0; s->round_left > 0 && p < s->n_parts; p++) {

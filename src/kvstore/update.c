@@ -4,7 +4,8 @@
  */
 #include "kv.h"
 
-enum mu_status mu_kv_update_open(struct mu_kv *kv, const struct mu_optim_config *config)
+enum mu_status mu_kv_update_open(struct mu_kv *kv, struct mu_kv_update *u,
+				 const struct mu_optim_config *config)
 {
 	enum mu_status st = MU_OK;
 	const size_t n = kv->plan.n_buckets;
@@ -12,33 +13,41 @@ enum mu_status mu_kv_update_open(struct mu_kv *kv, const struct mu_optim_config 
 	struct mu_piece *pieces = NULL;
 
 	optim.prior = false; /* this worker's weights are never older than its gradients */
+	u->weights = kv->weights;
 	MU_TRY(MU_ALLOC(pieces, n, "pieces of the optimizer"));
 	for (size_t b = 0; b < n; b++)
 		pieces[b] = (struct mu_piece){kv->plan.buckets[b].at, kv->plan.buckets[b].n,
 					      kv->plan.buckets[b].at};
-	MU_TRY(mu_optim_new(&kv->optim, &optim, kv->slices, kv->n_slices, pieces, n));
-	MU_TRY(mu_kv_norms_init(&kv->norms, kv->optim, MPI_COMM_NULL, 1));
+	MU_TRY(mu_optim_new(&u->optim, &optim, kv->slices, kv->n_slices, pieces, n));
+	MU_TRY(mu_kv_norms_init(&u->norms, u->optim, MPI_COMM_NULL, 1));
 out:
 	mu_free(pieces);
 	return st;
 }
 
-static void update(struct mu_kv *kv, size_t bucket, const float *gradients)
+void mu_kv_update_close(struct mu_kv_update *u)
+{
+	mu_kv_norms_release(&u->norms);
+	mu_optim_free(u->optim);
+}
+
+static void update(struct mu_kv *kv, struct mu_kv_update *u, size_t bucket, const float *gradients)
 {
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
-	mu_optim_block(kv->optim, bucket, 0, b->n, kv->weights + b->at, gradients + b->at);
+	mu_optim_block(u->optim, bucket, 0, b->n, u->weights + b->at, gradients + b->at);
 }
 
-void mu_kv_update_bucket(struct mu_kv *kv, size_t bucket, double count, const float *gradients)
+void mu_kv_update_bucket(struct mu_kv *kv, struct mu_kv_update *u, size_t bucket, double count,
+			 const float *gradients)
 {
-	mu_optim_begin(kv->optim, bucket, kv->lr, count);
-	update(kv, bucket, gradients);
+	mu_optim_begin(u->optim, bucket, kv->lr, count);
+	update(kv, u, bucket, gradients);
 }
 
 struct arrays {
 	const struct mu_kv *kv;
-	const float *gradients;
+	const float *weights, *gradients;
 };
 
 static void find(const void *context, size_t p, const float **weights, const float **gradients)
@@ -46,22 +55,23 @@ static void find(const void *context, size_t p, const float **weights, const flo
 	const struct arrays *a = context;
 	size_t at = a->kv->plan.buckets[p].at;
 
-	*weights = a->kv->weights + at;
+	*weights = a->weights + at;
 	*gradients = a->gradients + at;
 }
 
-enum mu_status mu_kv_update_all(struct mu_kv *kv, double count, const float *gradients)
+enum mu_status mu_kv_update_all(struct mu_kv *kv, struct mu_kv_update *u, double count,
+				const float *gradients)
 {
 	enum mu_status st = MU_OK;
-	const struct arrays arrays = {.kv = kv, .gradients = gradients};
+	const struct arrays arrays = {.kv = kv, .weights = u->weights, .gradients = gradients};
 
 	if (count <= 0)
 		goto out;
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		mu_optim_begin(kv->optim, b, kv->lr, count);
-	MU_TRY(mu_kv_norms_measure(&kv->norms, kv->optim, find, &arrays));
+		mu_optim_begin(u->optim, b, kv->lr, count);
+	MU_TRY(mu_kv_norms_measure(&u->norms, u->optim, find, &arrays));
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		update(kv, b, gradients);
+		update(kv, u, b, gradients);
 out:
 	return st;
 }

@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include <muster/kvstore.h>
+
 enum { WIRE_TAG_ORDER = 1, WIRE_TAG_ANSWER = 2, WIRE_TAG_PART = 3 };
 
 enum wire_kind {
@@ -29,12 +31,18 @@ struct wire_order {
 	double count;  /* samples behind the gradients */
 };
 
+/* dist_async: of all pushes to this server so far. See struct mu_kv_staleness. */
+struct wire_staleness {
+	double pushes, sum, max;
+	double counts[MU_KV_STALENESS_BINS];
+	double held_back, held_back_seconds;
+};
+
 struct wire_answer {
 	double progress; /* samples counted, this update's included */
 	double lr;       /* of this update */
 	double count;    /* synchronous stores: samples behind this update, of all workers */
-	/* With WIRE_FINISH: staleness of all pushes to this server. */
-	double pushes, stale_sum, stale_max;
+	struct wire_staleness stale;
 };
 
 #endif

@@ -476,20 +476,10 @@ out:
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
-	struct mu_kv_staleness *total = &kv->staleness;
-	double sum = 0;
 
 	MU_TRY(send_orders(kv, WIRE_FINISH));
 	MU_TRY(take_answers(kv));
-	*total = (struct mu_kv_staleness){0};
-	for (int s = 0; s < kv->n_servers; s++) {
-		total->pushes += w->received[s].pushes;
-		sum += w->received[s].stale_sum;
-		if (w->received[s].stale_max > total->max)
-			total->max = w->received[s].stale_max;
-	}
-	total->mean = total->pushes > 0 ? sum / total->pushes : 0;
+	mu_kv_staleness_gather(kv, kv->worker->received);
 out:
 	return st;
 }

@@ -240,7 +240,8 @@ static enum mu_status train_epoch(struct fit *f)
 	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
 	run->speed_seconds += seconds;
 	run->speed_samples += f->total.samples;
-	run->updates += ceil((double)run->steps / (double)run->options.update_period);
+	run->exchanges += ceil(ceil((double)run->steps / (double)run->options.update_period) /
+			       (double)run->options.sync_period);
 	if (run->topology.index == 0)
 		mu_train_report_epoch(run, f->epoch, &f->total, seconds);
 out:

@@ -48,6 +48,20 @@ const struct mu_option mu_train_option_table[] = {
 	 "NAME  servers on all nodes in turn, on the last ones, or inside the workers (dist_sync "
 	 "becomes dist_sharded)",
 	 true},
+	{"max-staleness", MU_OPTION_INT, AT(max_staleness), "-1", -1, 1e9, NULL, job,
+	 "K  dist_async: no worker starts step t + K + 1 before all have pushed step t (-1: no "
+	 "bound)",
+	 true},
+	{"sync-period", MU_OPTION_INT, AT(sync_period), "1", 1, 1e9, NULL, job,
+	 "K  local SGD: workers update by themselves, and average their weights after every K "
+	 "updates (1: sum the gradients of every update)",
+	 true},
+	{"block-momentum", MU_OPTION_REAL, AT(block_momentum), "0", 0, 1, NULL, job,
+	 "X  momentum of these averages, such as 1 - 1 / workers", true},
+	{"block-lr", MU_OPTION_REAL, AT(block_lr), "1", 0, 1e6, NULL, job,
+	 "X  how far the weights go towards the average", true},
+	{"block-nesterov", MU_OPTION_INT, AT(block_nesterov), "0", 0, 1, NULL, job,
+	 "0|1  block momentum in Nesterov's form", true},
 	{"devices", MU_OPTION_STRING, AT(devices), NULL, 0, 0, NULL, job,
 	 "LIST  devices of each worker: cpu (the default), ref, or several such as cpu:0,cpu:1, "
 	 "which "
@@ -291,6 +305,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 
 	MU_TRY(check_names(v));
 	MU_TRY(mu_train_optimizer_settle(o, v));
+	MU_TRY(mu_train_store_settle(o, v));
 	if (count_given(o, batches) > 1)
 		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
 				      "give one of them");

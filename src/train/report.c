@@ -170,8 +170,9 @@ static void report_states(const struct train_run *run)
 					 names[i]);
 	mu_kv_layout(run->kv, &layout);
 	if (n > 0)
-		mu_log_info("state of %s: %s: %.3f MB", config.name, text,
-			    (double)layout.bytes * n / 1e6);
+		mu_log_info("state of %s: %s: %.3f MB%s", config.name, text,
+			    (double)layout.bytes * n / 1e6,
+			    run->options.sync_period > 1 ? " on every worker" : "");
 }
 
 static void report_optimizer(const struct train_run *run, size_t count)
@@ -232,7 +233,8 @@ static void report_batch(const struct train_run *run)
 		    "%s an epoch",
 		    device_batches(&run->devices, device, sizeof device), batch, all, updates,
 		    run->examples, run->steps, steps);
-	report_optimizer(run, run->store.synchronous ? all : mine);
+	report_optimizer(run, run->store.synchronous && v->sync_period == 1 ? all : mine);
+	mu_train_store_report(run);
 	if (v->label_smoothing > 0)
 		mu_log_info("label smoothing %g in training; metrics are those of the labels "
 			    "themselves",
@@ -302,18 +304,16 @@ void mu_train_report_validation(const struct train_run *run, size_t epoch,
 /* More than 1: what was moved was hidden behind computation. */
 static void report_bound(const struct train_run *run)
 {
-	double bound = mu_kv_bound(run->kv, run->link) * run->updates;
+	double bound = mu_kv_bound(run->kv, run->link) * run->exchanges;
 	double spent = mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_PULL);
 
 	if (run->link > 0 && bound > 0 && spent > 0)
 		mu_log_info("push and pull: %.3f ms a step, %.2f of the bound's speed",
-			    1e3 * spent / run->updates, bound / spent);
+			    1e3 * spent / run->exchanges, bound / spent);
 }
 
 void mu_train_report_end(const struct train_run *run)
 {
-	struct mu_kv_staleness s;
-
 	if (run->speed_samples == 0)
 		return;
 	mu_log_info("trained %.0f samples in %.3f s: %.2f samples/sec", run->speed_samples,
@@ -324,11 +324,7 @@ void mu_train_report_end(const struct train_run *run)
 		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
 		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
 	report_bound(run);
-	mu_kv_staleness(run->kv, &s);
-	if (!run->store.synchronous)
-		mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and "
-			    "the next push (%.0f pushes)",
-			    s.mean, s.max, s.pushes);
+	mu_train_store_report_end(run);
 }
 
 void mu_train_report_info(FILE *stream)

@@ -222,6 +222,7 @@ static enum mu_status make_store(struct train_run *run)
 	config.progress = (double)run->begin_epoch * examples;
 	run->lr = v->lr * (v->schedule.scale_with_workers ? run->topology.num_workers : 1);
 	MU_TRY(mu_train_schedule(v, run->lr, examples, &config.schedule));
+	mu_train_store_config(v, &config);
 	if (run->topology.role == MU_ROLE_WORKER)
 		config.slices = mu_plan_slices(run->plan, &config.n_slices);
 	MU_TRY(mu_kv_new(&run->kv, &config));

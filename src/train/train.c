@@ -165,6 +165,7 @@ static enum mu_status check_roles(struct train_run *run, int size)
 			"its own there, of one worker's batch; it is for the synchronous stores",
 			v->kv_store);
 	MU_TRY(colocate(run));
+	MU_TRY(mu_train_store_check(run));
 	if (!run->store.has_servers && v->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			v->num_servers, v->kv_store);

@@ -11,6 +11,8 @@
 #include <muster/net.h>
 #include <muster/train.h>
 
+struct train_run;
+
 /* ---- options.c: the values of the options table ---- */
 
 /* How the learning rate changes; lengths in epochs. */
@@ -37,6 +39,8 @@ struct train_options {
 	const char *loss;
 	double label_smoothing;
 	long update_period;
+	long max_staleness, sync_period, block_nesterov;
+	double block_momentum, block_lr;
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
 	double target_accuracy;
@@ -61,6 +65,17 @@ enum mu_status mu_train_optimizer_settle(const struct mu_options *o, struct trai
 /* The schedule of settled options; lr: at its start, after scaling. */
 enum mu_status mu_train_schedule(const struct train_options *v, double lr, double samples_per_epoch,
 				 struct mu_schedule *s);
+
+/* ---- store.c: how workers keep step ---- */
+
+/* The part of mu_train_options_check about it. */
+enum mu_status mu_train_store_settle(const struct mu_options *o, const struct train_options *v);
+/* What does not go with the chosen store; the same on every rank. */
+enum mu_status mu_train_store_check(const struct train_run *run);
+void mu_train_store_config(const struct train_options *v, struct mu_kv_config *config);
+/* Lines of the start log and of the end log. */
+void mu_train_store_report(const struct train_run *run);
+void mu_train_store_report_end(const struct train_run *run);
 
 /* ---- metrics.c ---- */
 
@@ -229,7 +244,7 @@ struct train_run {
 	double lr;            /* base, scaled with the workers if that was asked for */
 	double speed_seconds; /* training time of all epochs, without validation */
 	double speed_samples;
-	double updates; /* steps of the store in that time */
+	double exchanges; /* between workers and store in that time */
 };
 
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all

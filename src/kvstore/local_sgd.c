@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Local SGD (see kvstore.h): a worker's replica of the model, which it updates by itself, and the
+ * average of all replicas from time to time. The average is one step of the store that lies below:
+ * its weights, kv->weights, are the last average, its gradients the way back that the replica has
+ * gone, times its samples, and its rule is sgd with the block momentum. So it has the sums, bits
+ * and messages of that store, which knows nothing of the steps between. The replica's weights are
+ * an array of their own: workers of a node may have the average in common, and others may still
+ * read it.
+ */
+#include <string.h>
+
+#include "kv.h"
+
+struct mu_kv_replica {
+	struct mu_kv_ops ops;          /* the store's, with the slots of this file */
+	const struct mu_kv_ops *store; /* the store below */
+	struct mu_schedule schedule;   /* of the worker's own updates */
+	struct mu_kv_update update;
+	bool whole_steps;
+	size_t period, steps; /* steps since the last average */
+	double count;         /* this worker's samples in them */
+	double lr;            /* of the last of them */
+	bool averaging;       /* an average is under way */
+	float *weights;       /* the replica's; the last average is in kv->weights */
+};
+
+enum mu_status mu_kv_local_sgd_check(const struct mu_kv_config *config,
+				     const struct mu_kv_type *type)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_local_sgd *l = &config->local_sgd;
+
+	if (l->period > 1 && !(type->distributed && type->synchronous))
+		MU_FAIL(MU_ERR_USAGE,
+			"local SGD with kv-store '%s': it is for the synchronous stores between "
+			"ranks: dist_sync, dist_device_sync, dist_sharded, dist_allreduce",
+			config->type);
+	if (l->period <= 1 && (l->block_momentum != 0 || l->block_lr != 0 || l->nesterov))
+		MU_FAIL(MU_ERR_USAGE,
+			"block momentum %g without local SGD: it needs a period of more than 1 "
+			"step",
+			l->block_momentum);
+	if (!(l->block_momentum >= 0 && l->block_momentum < 1) || !(l->block_lr >= 0))
+		MU_FAIL(MU_ERR_USAGE,
+			"local SGD with block momentum %g and block learning rate %g: a momentum "
+			"from 0 to less than 1 and a positive rate are needed",
+			l->block_momentum, l->block_lr);
+out:
+	return st;
+}
+
+/* ---- the average ---- */
+
+MU_LOOP
+static void take_way_back(size_t n, float count, float *restrict out, const float *restrict from,
+			  const float *restrict to)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = count * (from[i] - to[i]);
+}
+
+MU_LOOP
+static void take_multiple(size_t n, float count, float *restrict out, const float *restrict in)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = count * in[i];
+}
+
+/* What the replica gives to the average, in place of gradients. */
+static void fill_gradients(struct mu_kv *kv, float count)
+{
+	const float *weights = kv->replica->weights;
+
+	for (size_t k = 0; k < kv->n_slices; k++) {
+		const struct mu_slice *s = &kv->slices[k];
+		size_t end = k + 1 < kv->n_slices ? s[1].at : kv->plan.n;
+
+		if (s->rule == MU_SLICE_AVERAGE)
+			take_multiple(end - s->at, count, kv->gradients + s->at, weights + s->at);
+		else
+			take_way_back(end - s->at, count, kv->gradients + s->at,
+				      kv->weights + s->at, weights + s->at);
+	}
+}
+
+static enum mu_status begin_average(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_replica *r = kv->replica;
+
+	fill_gradients(kv, (float)r->count);
+	kv->step++;
+	kv->count = r->count;
+	r->steps = 0;
+	r->count = 0;
+	r->averaging = true;
+	mu_clock_start(MU_CLOCK_PUSH);
+	st = r->store->step_begin(kv);
+	for (size_t b = 0; st == MU_OK && b < kv->plan.n_buckets; b++)
+		st = r->store->push(kv, b);
+	mu_clock_stop(MU_CLOCK_PUSH);
+	MU_TRY(st);
+out:
+	return st;
+}
+
+/* ---- the slots ---- */
+
+static enum mu_status init_replica(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_replica *r = kv->replica;
+
+	if (kv->topology->index == 0)
+		memcpy(kv->weights, r->weights, kv->plan.n * sizeof *kv->weights);
+	MU_TRY(r->store->init(kv));
+	memcpy(r->weights, kv->weights, kv->plan.n * sizeof *kv->weights);
+out:
+	return st;
+}
+
+static enum mu_status step_begin(struct mu_kv *kv)
+{
+	struct mu_kv_replica *r = kv->replica;
+
+	kv->step--; /* the store below counts averages */
+	r->lr = mu_schedule_lr(&r->schedule, mu_kv_replica_progress(kv),
+			       kv->topology->num_workers * kv->count);
+	kv->lr = r->lr;
+	r->count += kv->count;
+	return MU_OK;
+}
+
+static enum mu_status push(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_replica *r = kv->replica;
+
+	if (!r->whole_steps)
+		mu_kv_update_bucket(kv, &r->update, bucket, kv->count, kv->gradients);
+	if (kv->buckets_left > 0)
+		goto out;
+	if (r->whole_steps)
+		MU_TRY(mu_kv_update_all(kv, &r->update, kv->count, kv->gradients));
+	if (++r->steps == r->period)
+		MU_TRY(begin_average(kv));
+out:
+	return st;
+}
+
+static enum mu_status pull(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	struct mu_kv_replica *r = kv->replica;
+
+	if (!r->averaging)
+		goto out;
+	MU_TRY(r->store->pull(kv, bucket));
+	memcpy(r->weights + b->at, kv->weights + b->at, b->n * sizeof *kv->weights);
+out:
+	return st;
+}
+
+static enum mu_status step_end(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_replica *r = kv->replica;
+
+	if (!r->averaging)
+		goto out;
+	MU_TRY(r->store->step_end(kv));
+	r->averaging = false;
+out:
+	return st;
+}
+
+/* An average now, unless there were no steps since the last. */
+static enum mu_status fetch(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->replica->steps == 0)
+		goto out;
+	MU_TRY(begin_average(kv));
+	for (size_t b = kv->plan.n_buckets; b-- > 0;)
+		MU_TRY(pull(kv, b));
+	MU_TRY(step_end(kv));
+out:
+	return st;
+}
+
+static enum mu_status finish(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(fetch(kv));
+	MU_TRY(kv->replica->store->finish(kv));
+out:
+	return st;
+}
+
+float *mu_kv_replica_weights(const struct mu_kv *kv)
+{
+	return kv->replica->weights;
+}
+
+double mu_kv_replica_lr(const struct mu_kv *kv)
+{
+	return kv->replica->lr;
+}
+
+double mu_kv_replica_progress(const struct mu_kv *kv)
+{
+	return kv->progress + kv->topology->num_workers * kv->replica->count;
+}
+
+/* ---- open, close ---- */
+
+static enum mu_status open_replica(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_replica *r = NULL;
+
+	MU_TRY(MU_ALLOC(r, 1, "replica of the model"));
+	kv->replica = r;
+	r->store = kv->ops;
+	r->schedule = config->schedule;
+	r->lr = kv->lr;
+	r->whole_steps = kv->whole_steps;
+	r->period = config->local_sgd.period;
+	MU_TRY(MU_ALLOC(r->weights, kv->plan.n, "weights of local SGD"));
+	MU_TRY(mu_kv_update_open(kv, &r->update, &config->optim));
+	r->update.weights = r->weights;
+	r->ops = *kv->ops;
+	r->ops.push_clock = MU_CLOCK_UPDATE;
+	r->ops.init = init_replica;
+	r->ops.step_begin = step_begin;
+	r->ops.push = push;
+	r->ops.pull = pull;
+	r->ops.step_end = step_end;
+	r->ops.fetch = fetch;
+	r->ops.finish = finish;
+	kv->ops = &r->ops;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_replica_open(struct mu_kv *kv, struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_local_sgd *l = &config->local_sgd;
+
+	if (kv->topology->role == MU_ROLE_WORKER)
+		MU_TRY(open_replica(kv, config));
+	MU_TRY(mu_optim_defaults(&config->optim, l->nesterov ? "nag" : "sgd"));
+	config->optim.mom = l->block_momentum;
+	kv->schedule = (struct mu_schedule){.lr = l->block_lr > 0 ? l->block_lr : 1, .factor = 1};
+	kv->whole_steps = false;
+	for (size_t k = 0; k < kv->n_slices; k++)
+		kv->slices[k].momentum = 0; /* their average is all there is to take */
+out:
+	return st;
+}
+
+void mu_kv_replica_close(struct mu_kv_replica *r)
+{
+	if (!r)
+		return;
+	mu_kv_update_close(&r->update);
+	mu_free(r->weights);
+	mu_free(r);
+}
