@@ -113,7 +113,8 @@ static bool is_first(const struct job *job)
 
 /*
  * Tolerance: gradients are summed in another order, which changes the last bits of float32, and the
- * steps of two epochs carry that along.
+ * steps carry that along: 1.2e-7 was seen. Few steps: after many, two values of a pooling window
+ * nearly tie once, and rounding decides.
  */
 static void compare(const struct job *job, const char *devices, const char *more)
 {
@@ -131,7 +132,7 @@ static void compare(const struct job *job, const char *devices, const char *more
 	run(&several, "again");
 	if (!is_first(job))
 		return;
-	CHECK_NEAR(difference(job, "one", "several"), 0, 2e-5);
+	CHECK_NEAR(difference(job, "one", "several"), 0, 2e-6);
 	CHECK(difference(job, "several", "again") == 0);
 	for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
 		CHECK_NEAR(logged(job, "one", losses[i]), logged(job, "several", losses[i]), 1e-5);
@@ -278,30 +279,46 @@ static void test_log(const struct job *like)
 	}
 }
 
+#define FEW "--num-examples 106 " /* the last step has one sample for one worker */
+
 static void test_one_worker(MPI_Comm world, const char *folder)
 {
-	struct job job = {world, folder, "lenet", "cpu", "local", "", 1, 15, 2};
-	struct job ref = {world, folder, "mlp", "ref", "device", "", 1, 15, 2};
+	struct job job = {world, folder, "lenet", "cpu", "local", FEW, 1, 15, 2};
+	struct job ref = {world, folder, "mlp", "ref", "device", FEW, 1, 15, 2};
 
 	compare(&job, "cpu:0,cpu:1", "");
 	compare(&job, "cpu:0,cpu:1,cpu:2", "--work-load-list 2,1,4");
 	compare_stores(&job, "cpu:0,cpu:1,cpu:2", "device");
-	job.more = "--update-period 4 --label-smoothing 0.1 --optimizer adam --epsilon 0.01";
+	job.more = FEW "--update-period 4 --label-smoothing 0.1 --optimizer adam --epsilon 0.01";
 	compare(&job, "cpu:3,cpu:1", "--work-load-list 1,2");
 	compare(&ref, "ref:0,ref:1", "--work-load-list 1,4");
 	compare(&ref, "ref:0,ref:1,ref:2", "");
 	compare_stores(&ref, "ref:0,ref:1,ref:2", "local");
-	job.more = "";
 	job.store = "device";
 	test_log(&job);
+	job.more = "";
 	test_statistics(&job); /* last: it changes the images */
+}
+
+static void test_async(const struct job *like)
+{
+	struct job job = *like;
+
+	job.store = "dist_async";
+	if (job.workers == 1) { /* more would differ from run to run */
+		compare(&job, "cpu:0,cpu:1", "");
+		compare_stores(&job, "cpu:0,cpu:1", "dist_device_async");
+	} else {
+		job.devices = "cpu:0,cpu:1";
+		run(&job, "async");
+	}
 }
 
 static void test_workers(MPI_Comm world, const char *folder, int size)
 {
-	struct job job = {world,    folder, "lenet", "cpu", "dist_sync", "--num-servers 1",
+	struct job job = {world,    folder, "lenet", "cpu", "dist_sync", FEW "--num-servers 1",
 			  size - 1, 15,     2};
-	struct job flat = {world, folder, "lenet", "cpu", "dist_allreduce", "", size, 15, 2};
+	struct job flat = {world, folder, "lenet", "cpu", "dist_allreduce", FEW, size, 15, 2};
 
 	compare(&job, "cpu:0,cpu:1", "--work-load-list 2,1");
 	compare_stores(&job, "cpu:0,cpu:1,cpu:2", "dist_device_sync");
@@ -311,15 +328,10 @@ static void test_workers(MPI_Comm world, const char *folder, int size)
 	 */
 	compare(&flat, "cpu:0,cpu:1", "--work-load-list 14,1");
 	compare_stores(&flat, "cpu:0,cpu:1,cpu:2", "dist_sharded");
-	job.store = "dist_async";
-	if (job.workers == 1) { /* more would differ from run to run */
-		compare(&job, "cpu:0,cpu:1", "");
-		compare_stores(&job, "cpu:0,cpu:1", "dist_device_async");
-	} else {
-		job.devices = "cpu:0,cpu:1";
-		run(&job, "async");
-	}
-	job.store = "dist_sync";
+	flat.more = FEW "--sync-period 3";
+	compare(&flat, "cpu:0,cpu:1", "");
+	test_async(&job);
+	job.more = "--num-servers 1";
 	test_statistics(&job); /* last: it changes the images */
 }
 
