@@ -91,8 +91,7 @@ static inline int run_tests(int argc, char **argv, void (*once)(void), void (*ea
 	MPI_Comm_free(&self);
 	failed = check_failures();
 	must(mu_allreduce_long(&failed, 1, MPI_SUM, world));
-	mu_world_close(&world);
-	return failed ? 1 : 0;
+	return mu_world_close(&world, failed ? 1 : 0);
 }
 
 #endif

@@ -164,8 +164,7 @@ int main(int argc, char **argv)
 	if (!mu_array_file_supported()) {
 		if (rank == 0)
 			printf("skipped: this build has no HDF5\n");
-		mu_world_close(&world);
-		return CHECK_SKIPPED;
+		return mu_world_close(&world, CHECK_SKIPPED);
 	}
 	if (rank == 0) {
 		CHECK(scratch_make(folder));
@@ -180,6 +179,5 @@ int main(int argc, char **argv)
 	CHECK(mu_allreduce_long(&failures, 1, MPI_SUM, world) == MU_OK);
 	if (rank == 0)
 		scratch_remove(folder);
-	mu_world_close(&world);
-	return failures ? 1 : 0;
+	return mu_world_close(&world, failures ? 1 : 0);
 }

@@ -383,6 +383,5 @@ int main(int argc, char **argv)
 	for (size_t d = 0; mu_device_table[d]; d++)
 		test_device(&topology, mu_device_table[d]->name);
 	mu_topology_release(&topology);
-	mu_world_close(&world);
-	return check_failures() ? 1 : 0;
+	return mu_world_close(&world, check_failures() ? 1 : 0);
 }

@@ -267,6 +267,5 @@ int main(int argc, char **argv)
 	CHECK(mu_allreduce_long(&failures, 1, MPI_SUM, world) == MU_OK);
 	if (job.rank == 0)
 		scratch_remove(folder);
-	mu_world_close(&world);
-	return failures ? 1 : 0;
+	return mu_world_close(&world, failures ? 1 : 0);
 }

@@ -238,6 +238,5 @@ int main(int argc, char **argv)
 	if (mu_allreduce_long(&failures, 1, MPI_SUM, world) != MU_OK)
 		failures = 1;
 	mu_topology_release(&topology);
-	mu_world_close(&world);
-	return failures ? 1 : 0;
+	return mu_world_close(&world, failures ? 1 : 0);
 }

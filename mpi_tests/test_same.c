@@ -26,6 +26,5 @@ int main(int argc, char **argv)
 	}
 	failures = check_failures();
 	CHECK(mu_allreduce_long(&failures, 1, MPI_SUM, world) == MU_OK);
-	mu_world_close(&world);
-	return failures ? 1 : 0;
+	return mu_world_close(&world, failures ? 1 : 0);
 }

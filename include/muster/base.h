@@ -33,6 +33,7 @@ enum mu_status {
 	MU_ERR_NUMERIC,  /* a loss or a gradient is not finite */
 	MU_ERR_UNSUPPORTED, /* known, but not in this build or not for these sizes */
 	MU_ERR_PEER,        /* another rank reported an error */
+	MU_ERR_TIMEOUT,     /* another rank did not do its part in time */
 };
 
 const char *mu_status_name(enum mu_status st);

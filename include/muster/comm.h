@@ -33,7 +33,11 @@ int mu_count(size_t n);
 
 /* Start MPI (funneled) and give a duplicate of the world communicator whose errors are returned. */
 enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
-void mu_world_close(MPI_Comm *world);
+/*
+ * The end of a program: returns exit_status, once all ranks are here and MPI has ended. Where this
+ * MPI may not end (world.c) the process exits at once with that status, and MPI is left as it is.
+ */
+int mu_world_close(MPI_Comm *world, int exit_status);
 /* End the whole job now with this exit status. Does not return. */
 void mu_world_abort(int exit_status) __attribute__((noreturn));
 /* 0, 2 for wrong use, 1 for all other errors. */
@@ -48,6 +52,36 @@ void mu_world_fail(enum mu_status st, const char *program, int rank, const char 
 enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
 /* The first line of the MPI library's own version, e.g. "MPICH Version: 4.0.2". Not collective. */
 void mu_comm_version(char *text, size_t nbytes);
+
+/* ---- how long a wait may be ---- */
+
+/*
+ * Seconds; 0 = never. A wait in which nothing moves for `warn` is told of on stderr, again and
+ * again after as long; one in which nothing moves for `timeout` is MU_ERR_TIMEOUT, with what is
+ * waited for and the ranks it is waited for. After such an error other ranks may wait for this one
+ * for ever, so a program has to end the job (mu_world_fail).
+ *
+ * What moves: anything that arrives; and a rank of the same node that computes, or comes from one
+ * wait to the next. Ranks of other nodes cannot be seen: the limit must be longer than they may
+ * need from one message to the next. A rank that a signal has stopped for `timeout` ends the job
+ * whether it is waited for or not, as soon as a rank of its node waits for anything. Time in which
+ * the waiting rank itself could not run does not count.
+ *
+ * One rank of a node tells. The one to end the job is, where that can be seen, one that waits for a
+ * rank that is in no wait itself; others do so a few seconds later.
+ */
+struct mu_limits {
+	double warn, timeout;
+};
+#define MU_WARN_SECONDS 30.0
+#define MU_TIMEOUT_SECONDS 300.0
+
+/*
+ * Limits of the collective calls below on comm, and of waits for ranks of a topology made from it
+ * afterwards. Without this call they are those above. Not collective, but all ranks should have
+ * the same.
+ */
+enum mu_status mu_comm_set_limits(MPI_Comm comm, const struct mu_limits *limits);
 
 /* ---- topology ---- */
 
@@ -73,7 +107,9 @@ struct mu_topology {
 	int node_cores; /* cores that this node offers: the union of its ranks' affinities */
 	bool bound;     /* my launcher bound me to fewer cores than the node has */
 	char host[64];
+	char (*hosts)[64];      /* of every world rank */
 	struct mu_window *wake; /* see mu_wake; private */
+	struct mu_watch *watch; /* see struct mu_limits; private */
 };
 
 enum { MU_SERVERS_DEFAULT = -1 }; /* one per node */
@@ -81,14 +117,16 @@ enum mu_placement { MU_PLACEMENT_SPREAD, MU_PLACEMENT_PACKED };
 
 /*
  * Collective over comm. num_servers: 0 for stores without servers, MU_SERVERS_DEFAULT or a number.
- * MU_ERR_USAGE with the counts if fewer than one worker would remain. The caller's communicator is
- * left as it was.
+ * MU_ERR_USAGE with the counts if fewer than one worker would remain, MU_ERR_ARGUMENT if ranks ask
+ * for different numbers or placements. The caller's communicator is left as it was.
  */
 enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers,
 				enum mu_placement placement);
 void mu_topology_release(struct mu_topology *t);
 /* "worker 2 (rank 4, node17)" into text; returns text. */
 const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbytes);
+/* The same of any rank of world. */
+const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, size_t nbytes);
 /*
  * Threads for this rank: OMP_NUM_THREADS if set, else the node's cores shared fairly among its
  * worker ranks, at least 1; servers get 1. Pins a worker's process to cores of its own when the
@@ -127,28 +165,65 @@ enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *re
  */
 void mu_wake(const struct mu_topology *t, int rank);
 /*
- * For loops of one's own: _init, then _nap after every poll that found nothing, and _reset after a
- * poll that found something. topology: NULL, or what is waited for comes with mu_wake.
+ * For loops of one's own: _init, then _nap and _check after every poll that found nothing, and
+ * _reset after a poll that found something. topology: NULL, or what is waited for comes with
+ * mu_wake.
  */
 struct mu_waiter {
 	const struct mu_topology *topology;
-	double since;   /* when the present run of empty polls began, 0 = not yet */
-	double told;    /* seconds of waiting that mu_waiter_overdue has told of */
-	double stirred; /* when that run began, or a wake was last seen in it */
-	uint32_t count; /* wakes seen so far */
+	struct mu_watch *watch; /* whose limits count; NULL = those of nobody in particular */
+	double since;           /* when the present run of empty polls began, 0 = not yet */
+	double stirred;         /* when that run began, or a wake was last seen in it */
+	double still;           /* when anything last moved */
+	double last;            /* the last nap */
+	double next;            /* when to look again how long it takes */
+	double told;            /* seconds of waiting that are told of */
+	uint32_t count;         /* wakes seen so far */
 };
 void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t);
 void mu_waiter_reset(struct mu_waiter *w);
 void mu_waiter_nap(struct mu_waiter *w);
+
+/* Waits between begin and end are a part of this one: for others this rank stays where it is. */
+void mu_waiter_nest(struct mu_waiter *w, bool begin);
+
+#define MU_AWAITED_MAX 64
+/* What a rank waits for, and whom. */
+struct mu_awaited {
+	char what[128];            /* "bucket 4" */
+	size_t n;                  /* ranks, of which the first MU_AWAITED_MAX are kept */
+	int ranks[MU_AWAITED_MAX]; /* of the topology's world */
+	bool somebody; /* n = 0, and yet others have to do something: it is not known who */
+	bool direct;   /* what they owe is their own: they wait for nobody with it */
+	bool patient;  /* only what can be seen not to move counts: no end for ranks of other nodes
+			*/
+};
+void mu_awaited_add(struct mu_awaited *a, int rank);
+/* Fill in *a, which is zero. No ranks and not somebody: nobody owes anything. */
+typedef void mu_awaited_fn(const void *context, struct mu_awaited *a);
+/* See struct mu_limits. fn NULL: somebody, for what is in the context, a text. */
+enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const void *context);
+
 /*
- * Seconds of the present wait once in every 30 s of it, so that its owner can log who is missing;
- * else 0.
+ * For loops around non-blocking collectives of one's own: _enter when one begins; then w->watch is
+ * set, and mu_awaited_meeting, with the meeting, says who has not come.
  */
-double mu_waiter_overdue(struct mu_waiter *w);
+struct mu_meeting {
+	MPI_Comm comm;
+	const char *what;
+	bool patient;
+};
+void mu_meeting_enter(const struct mu_meeting *meeting, struct mu_waiter *w);
+mu_awaited_fn mu_awaited_meeting;
 
 /* ---- collectives, polite. Collective over comm. ---- */
 
 enum mu_status mu_barrier(MPI_Comm comm);
+/*
+ * A barrier for ranks that come at times of their own, some much later than others: limits count
+ * for ranks of this node only, those of other nodes are waited for without an end.
+ */
+enum mu_status mu_meet(MPI_Comm comm);
 enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm);
 enum mu_status mu_allreduce_double(double *values, size_t n, MPI_Op op, MPI_Comm comm);
 enum mu_status mu_allreduce_long(long *values, size_t n, MPI_Op op, MPI_Comm comm);

@@ -98,6 +98,19 @@ struct mu_kv_local_sgd {
 };
 
 /*
+ * Connections: every rank's role, how it reaches each of the others, and what lies on it. Messages:
+ * also a line for each of them (notes in memory that a node shares, too), with the time since the
+ * store was made, direction, rank, what it is and its bytes; on workers a bucket that comes back
+ * has the seconds since it left. ENVIRONMENT: PS_VERBOSE of rank 0, which is 0, 1 or 2 as in MXNet.
+ */
+enum mu_verbose {
+	MU_VERBOSE_ENVIRONMENT,
+	MU_VERBOSE_NO,
+	MU_VERBOSE_CONNECTIONS,
+	MU_VERBOSE_MESSAGES,
+};
+
+/*
  * Between ranks of one node: memory that they share, of which an array of gradients per worker, and
  * one of weights (dist_async: one per worker), take a place in /dev/shm; or messages, as between
  * nodes. The bits are the same.
@@ -133,6 +146,7 @@ struct mu_kv_config {
 	enum mu_kv_node node_reduce;
 	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
 				 = 1 GiB */
+	enum mu_verbose verbose; /* of rank 0 */
 	/* Store of keys: what mu_kv_set_updater may name; the same names on all ranks. Not copied.
 	 */
 	const struct mu_kv_updater *updaters;
@@ -160,7 +174,8 @@ enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is);
 
 /*
  * Collective over topology->world. Workers and servers check that the model is the same on every
- * worker.
+ * worker, and type and settings on every rank: else MU_ERR_USAGE or MU_ERR_ARGUMENT on all ranks,
+ * with the rank that differs and its value.
  */
 enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config);
 void mu_kv_free(struct mu_kv *kv);
@@ -191,6 +206,12 @@ enum mu_status mu_kv_step_end(struct mu_kv *kv);
  * now, collective over workers. Elsewhere it does nothing. Not collective.
  */
 enum mu_status mu_kv_fetch(struct mu_kv *kv);
+/*
+ * Wait until all workers are here, at the end of an epoch. Workers of dist_async may come at very
+ * different times: as long as the servers count samples of others, the limits of waits (struct
+ * mu_limits) do not run. Collective over workers.
+ */
+enum mu_status mu_kv_meet(struct mu_kv *kv);
 
 /* Learning rate that the last pulled update used, and samples counted by the store so far. */
 double mu_kv_lr(const struct mu_kv *kv);

@@ -172,6 +172,5 @@ int main(int argc, char **argv)
 	}
 	mu_kv_free(kv);
 	mu_topology_release(&t);
-	mu_world_close(&world);
-	return 0;
+	return mu_world_close(&world, 0);
 }

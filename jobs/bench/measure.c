@@ -398,6 +398,5 @@ int main(int argc, char **argv)
 		st = run(&j, world);
 	if (st != MU_OK)
 		mu_world_fail(st, "measure", rank, j.t.size > 0 ? mu_role_name(j.t.role) : "");
-	mu_world_close(&world);
-	return 0;
+	return mu_world_close(&world, 0);
 }

@@ -47,6 +47,5 @@ int main(int argc, char **argv)
 		st = run(world);
 	if (st != MU_OK)
 		mu_world_fail(st, "keys", rank, "");
-	mu_world_close(&world);
-	return 0;
+	return mu_world_close(&world, 0);
 }

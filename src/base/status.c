@@ -38,6 +38,7 @@ static const char *const names[] = {
 	[MU_ERR_NUMERIC] = "not a finite number",
 	[MU_ERR_UNSUPPORTED] = "not supported",
 	[MU_ERR_PEER] = "error on another rank",
+	[MU_ERR_TIMEOUT] = "waited too long",
 };
 
 const char *mu_status_name(enum mu_status st)

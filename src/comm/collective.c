@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polite collectives: MPI's non-blocking ones, finished by mu_wait_all. For agreement and set-up,
+ * Polite collectives: MPI's non-blocking ones, waited for politely. For agreement and set-up,
  * never for gradients, whose order of summation must not be MPI's.
  */
 #include <limits.h>
 
-#include <muster/comm.h>
+#include "watch.h"
 
 #define PIECE_BYTES ((size_t)1 << 30)
+
+static enum mu_status finish(MPI_Comm comm, MPI_Request *request, const char *what)
+{
+	return mu_watch_collective(&(struct mu_meeting){.comm = comm, .what = what}, request);
+}
 
 enum mu_status mu_barrier(MPI_Comm comm)
 {
@@ -15,7 +20,19 @@ enum mu_status mu_barrier(MPI_Comm comm)
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Ibarrier(comm, &request));
-	MU_TRY(mu_wait_all(1, &request, "a barrier"));
+	MU_TRY(finish(comm, &request, "a barrier"));
+out:
+	return st;
+}
+
+enum mu_status mu_meet(MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_meeting meeting = {.comm = comm, .what = "all to come", .patient = true};
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	MU_MPI(MPI_Ibarrier(comm, &request));
+	MU_TRY(mu_watch_collective(&meeting, &request));
 out:
 	return st;
 }
@@ -32,7 +49,7 @@ enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm)
 		MPI_Request request = MPI_REQUEST_NULL;
 
 		MU_MPI(MPI_Ibcast(p, mu_count(n), MPI_BYTE, root, comm, &request));
-		MU_TRY(mu_wait_all(1, &request, "a broadcast"));
+		MU_TRY(finish(comm, &request, "a broadcast"));
 		p += n;
 		nbytes -= n;
 	}
@@ -47,7 +64,7 @@ static enum mu_status allreduce(void *values, size_t n, MPI_Datatype type, MPI_O
 
 	MU_SAME(comm, n);
 	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, mu_count(n), type, op, comm, &request));
-	MU_TRY(mu_wait_all(1, &request, "an all-reduce"));
+	MU_TRY(finish(comm, &request, "an all-reduce"));
 out:
 	return st;
 }
@@ -68,7 +85,7 @@ enum mu_status mu_allreduce_float(const float *in, float *out, size_t n, MPI_Com
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Iallreduce(in, out, mu_count(n), MPI_FLOAT, MPI_SUM, comm, &request));
-	MU_TRY(mu_wait_all(1, &request, "an all-reduce"));
+	MU_TRY(finish(comm, &request, "an all-reduce"));
 out:
 	return st;
 }
@@ -81,7 +98,7 @@ enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI
 	MU_SAME(comm, nbytes_each);
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes_each), MPI_BYTE, all, mu_count(nbytes_each),
 			      MPI_BYTE, comm, &request));
-	MU_TRY(mu_wait_all(1, &request, "an all-gather"));
+	MU_TRY(finish(comm, &request, "an all-gather"));
 out:
 	return st;
 }
@@ -110,7 +127,7 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
 	long ends[2] = {value, -value};
 
 	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, ends, 2, MPI_LONG, MPI_MAX, comm, &request));
-	MU_TRY(mu_wait_all(1, &request, "the ranks to compare a value"));
+	MU_TRY(finish(comm, &request, "the ranks to compare a value"));
 	if (ends[0] != -ends[1])
 		st = mu_trace_start(MU_ERR_ARGUMENT, file, line,
 				    "%s is %ld here, and from %ld to %ld on the ranks", name, value,

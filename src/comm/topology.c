@@ -10,6 +10,7 @@
 
 #include "cores.h"
 #include "wake.h"
+#include "watch.h"
 
 const char *mu_role_name(enum mu_role role)
 {
@@ -20,6 +21,17 @@ const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbyt
 {
 	snprintf(text, nbytes, "%s %d (rank %d, %s)", mu_role_name(t->role), t->index, t->rank,
 		 t->host);
+	return text;
+}
+
+const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, size_t nbytes)
+{
+	for (int w = 0; w < t->num_workers; w++)
+		if (t->worker_ranks[w] == rank)
+			snprintf(text, nbytes, "worker %d (rank %d, %s)", w, rank, t->hosts[rank]);
+	for (int s = 0; s < t->num_servers; s++)
+		if (t->server_ranks[s] == rank)
+			snprintf(text, nbytes, "server %d (rank %d, %s)", s, rank, t->hosts[rank]);
 	return text;
 }
 
@@ -182,6 +194,16 @@ out:
 	return st;
 }
 
+static enum mu_status find_hosts(struct mu_topology *t)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(t->hosts, (size_t)t->size, "hosts of the ranks"));
+	MU_TRY(mu_allgather(t->host, t->hosts, sizeof *t->hosts, t->world));
+out:
+	return st;
+}
+
 enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers,
 				enum mu_placement placement)
 {
@@ -193,10 +215,14 @@ enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_se
 		snprintf(t->host, sizeof t->host, "unknown host");
 	t->host[sizeof t->host - 1] = '\0';
 	MU_TRY(dup_world(t, comm));
+	MU_TRY(mu_comm_same(t->world, num_servers, "num_servers", __FILE__, __LINE__));
+	MU_TRY(mu_comm_same(t->world, (long)placement, "placement", __FILE__, __LINE__));
 	MU_TRY(find_nodes(t));
 	MU_TRY(make_roles(t, num_servers, placement));
 	MU_TRY(count_cores(t));
+	MU_TRY(find_hosts(t));
 	MU_TRY(mu_wake_open(t));
+	MU_TRY(mu_watch_open(t));
 out:
 	if (st != MU_OK)
 		mu_topology_release(t);
@@ -211,6 +237,7 @@ static void free_comm(MPI_Comm *comm)
 
 void mu_topology_release(struct mu_topology *t)
 {
+	mu_watch_close(t);
 	mu_wake_close(t);
 	free_comm(&t->peers);
 	free_comm(&t->node);
@@ -219,5 +246,7 @@ void mu_topology_release(struct mu_topology *t)
 	mu_free(t->server_ranks);
 	mu_free(t->node_of);
 	mu_free(t->slot_of);
+	mu_free(t->hosts);
+	t->hosts = NULL;
 	t->worker_ranks = t->server_ranks = t->node_of = t->slot_of = NULL;
 }

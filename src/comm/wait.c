@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "wake.h"
+#include "watch.h"
 
 #define YIELD_SECONDS 200e-6
 #define SERVER_POLL_SECONDS 20e-6
@@ -28,19 +29,22 @@
 #define SLEEP_SHARE 0.25
 #define SLEEP_MIN 50e-6
 #define SLEEP_MAX 1e-3
-#define OVERDUE_SECONDS 30.0
+/* A rank that did not poll for so long could not run: stopped, or the machine slept. */
+#define GAP_SECONDS 0.5
 
 void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t)
 {
-	*w = (struct mu_waiter){.topology = t && t->wake ? t : NULL};
+	*w = (struct mu_waiter){.topology = t && t->wake ? t : NULL, .watch = t ? t->watch : NULL};
 	if (w->topology)
 		w->count = mu_wake_count(t);
+	mu_watch_begin(w->watch);
 }
 
 void mu_waiter_reset(struct mu_waiter *w)
 {
 	w->since = 0;
 	w->told = 0;
+	w->last = 0;
 }
 
 static double clamp(double x, double least, double most)
@@ -85,7 +89,11 @@ void mu_waiter_nap(struct mu_waiter *w)
 	double now = mu_now();
 
 	if (w->since == 0)
-		w->since = w->stirred = now;
+		w->since = w->stirred = w->still = now;
+	else if (now - w->last > GAP_SECONDS)
+		w->still += now - w->last;
+	w->last = now;
+	mu_watch_polled(w->watch, now);
 	if (t && mu_wake_count(t) != w->count) {
 		w->count = mu_wake_count(t);
 		w->stirred = now;
@@ -96,19 +104,6 @@ void mu_waiter_nap(struct mu_waiter *w)
 		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->stirred));
 	else
 		nap(sleep_seconds(t, now - w->stirred));
-}
-
-double mu_waiter_overdue(struct mu_waiter *w)
-{
-	double waited;
-
-	if (w->since == 0)
-		return 0;
-	waited = mu_now() - w->since;
-	if (waited < w->told + OVERDUE_SECONDS)
-		return 0;
-	w->told = waited;
-	return waited;
 }
 
 enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests,
@@ -122,16 +117,11 @@ enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *re
 
 	mu_waiter_init(&waiter, t);
 	for (;;) {
-		double seconds;
-
 		MU_MPI(MPI_Testall(n, requests, &done, ignore));
 		if (done)
 			break;
 		mu_waiter_nap(&waiter);
-		seconds = mu_waiter_overdue(&waiter);
-		/* Of the workers, who all wait for the same servers, the first one tells. */
-		if (seconds > 0 && (!t || t->role == MU_ROLE_SERVER || t->index == 0))
-			mu_log_warn("waiting %.0f s for %s", seconds, what);
+		MU_TRY(mu_waiter_check(&waiter, NULL, what));
 	}
 out:
 	if (st != MU_OK)

@@ -18,11 +18,18 @@
 struct mu_wake_slot {
 	_Atomic uint32_t count; /* wakes so far */
 	_Atomic uint32_t asleep;
+	struct mu_note note;
 };
 
 enum mu_status mu_wake_open(struct mu_topology *t)
 {
-	return mu_window_open(&t->wake, t, sizeof(struct mu_wake_slot));
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_window_open(&t->wake, t, sizeof(struct mu_wake_slot)));
+	if (t->wake)
+		mu_alive_begin(mu_wake_note(t, t->node_rank));
+out:
+	return st;
 }
 
 void mu_wake_close(struct mu_topology *t)
@@ -65,4 +72,9 @@ void mu_wake_sleep(const struct mu_topology *t, uint32_t count, double seconds)
 	atomic_store(&slot->asleep, 1);
 	syscall(SYS_futex, &slot->count, FUTEX_WAIT, count, &timeout, NULL, 0);
 	atomic_store(&slot->asleep, 0);
+}
+
+struct mu_note *mu_wake_note(const struct mu_topology *t, int node_rank)
+{
+	return t->wake ? &slot_of(t, node_rank)->note : NULL;
 }

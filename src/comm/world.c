@@ -28,17 +28,6 @@ out:
 	return st;
 }
 
-void mu_world_close(MPI_Comm *world)
-{
-	if (*world != MPI_COMM_NULL) {
-		/* MPI_Finalize waits inside MPI: let every rank come here first, politely. */
-		if (mu_barrier(*world) != MU_OK)
-			mu_trace_clear();
-		MPI_Comm_free(world);
-	}
-	MPI_Finalize();
-}
-
 void mu_world_abort(int exit_status)
 {
 	int started = 0;
@@ -84,13 +73,83 @@ static void rest(int tenths_of_second)
  * An abort ends the other ranks, too, and so can keep the one that knows the reason from telling
  * it. A rank that only knows of another's error leaves the abort to that one, for a while. Of
  * ranks that met the same error (a loss that is not finite is every worker's) the lowest is to
- * tell: the others give it a start, in the course of which it ends them. And an abort that follows
- * at once can end the launcher before it has passed on what was told.
+ * tell: the others give it a start, in the course of which it ends them. Of a wait that is too long
+ * one rank of a node tells in the first place (watch.c).
  */
+static int tenths_before_telling(enum mu_status st, int rank)
+{
+	const int turn = rank < 20 ? rank : 20;
+
+	if (st == MU_ERR_PEER)
+		return 50;
+	if (st == MU_ERR_TIMEOUT)
+		return turn;
+	return rank == 0 ? 0 : 20 + turn;
+}
+
+/* An abort that follows at once can end the launcher before it has passed on what was told. */
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 {
-	rest(st == MU_ERR_PEER ? 50 : rank == 0 ? 0 : 20 + (rank < 20 ? rank : 20));
+	rest(tenths_before_telling(st, rank));
 	mu_world_tell(st, program, rank, role);
 	rest(5);
 	mu_world_abort(mu_world_exit_status(st));
+}
+
+/*
+ * MPICH before 4.2, over a network: a rank can wait in MPI_Finalize for ranks that already wait,
+ * deaf, in a barrier of the launcher, and then nobody ever ends (pmodels/mpich pull request 6596).
+ */
+static bool may_hang(void)
+{
+	char text[MPI_MAX_LIBRARY_VERSION_STRING];
+	int length = 0, major = 0, minor = 0;
+
+	if (MPI_Get_library_version(text, &length) != MPI_SUCCESS ||
+	    sscanf(text, "MPICH Version: %d.%d", &major, &minor) != 2)
+		return false;
+	return major < 4 || (major == 4 && minor < 2);
+}
+
+static enum mu_status count_hosts(MPI_Comm comm, bool *several)
+{
+	enum mu_status st = MU_OK;
+	char host[64] = "";
+	long hash = 0, ends[2];
+
+	gethostname(host, sizeof host - 1);
+	for (const char *c = host; *c; c++)
+		hash = (hash * 31 + *c) % 1000003;
+	ends[0] = hash;
+	ends[1] = -hash;
+	MU_TRY(mu_allreduce_long(ends, 2, MPI_MAX, comm));
+	*several = ends[0] != -ends[1];
+out:
+	return st;
+}
+
+int mu_world_close(MPI_Comm *world, int exit_status)
+{
+	enum mu_status st;
+	bool several = false;
+	int rank = 0;
+
+	if (*world != MPI_COMM_NULL) {
+		/* MPI_Finalize waits inside MPI: let every rank come here first, politely. */
+		st = count_hosts(*world, &several);
+		if (st == MU_OK)
+			st = mu_barrier(*world);
+		if (st == MU_ERR_TIMEOUT) { /* it would wait for ever */
+			MPI_Comm_rank(*world, &rank);
+			mu_world_fail(st, "the end of MPI", rank, "");
+		}
+		mu_trace_clear();
+		MPI_Comm_free(world);
+	}
+	if (several && may_hang()) {
+		fflush(NULL);
+		_exit(exit_status);
+	}
+	MPI_Finalize();
+	return exit_status;
 }

@@ -187,6 +187,16 @@ void mu_kv_plan_release(struct mu_kv_plan *plan)
 	memset(plan, 0, sizeof *plan);
 }
 
+size_t mu_kv_plan_bucket(const struct mu_kv_plan *plan, size_t at)
+{
+	size_t b = 0;
+
+	while (b + 1 < plan->n_buckets &&
+	       (at < plan->buckets[b].at || at >= plan->buckets[b].at + plan->buckets[b].n))
+		b++;
+	return b;
+}
+
 size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server)
 {
 	size_t n = 0;

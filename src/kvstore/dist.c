@@ -101,8 +101,8 @@ out:
 	{ \
 		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .own_weights = true, \
 				  .open = open_async, .pull = pull_async, \
-				  .fetch = mu_kv_worker_fetch, .serve = mu_kv_server_serve, \
-				  .sums_on_devices = (on_devices), \
+				  .fetch = mu_kv_worker_fetch, .meet = mu_kv_worker_meet, \
+				  .serve = mu_kv_server_serve, .sums_on_devices = (on_devices), \
 	}
 
 const struct mu_kv_ops mu_kv_dist_sync = SYNC_OPS("dist_sync", false);

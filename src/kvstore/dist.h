@@ -19,6 +19,20 @@ size_t mu_kv_copies(const struct mu_kv *kv);
 
 /* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
 
+/* Requests exist for far servers only, which are on other nodes; see struct mu_kv_server. */
+struct mu_kv_worker {
+	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
+	size_t *first;                 /* by bucket: its first of these; and their number at last */
+	MPI_Request *orders, *answers; /* one per server */
+	size_t n_parts, n_far;         /* of these: parts, servers */
+	struct mu_kv_near *near;       /* one per server */
+	struct wire_order order;       /* of this step, the same for all servers */
+	struct wire_answer *received;  /* one per server */
+	uint64_t rounds;               /* times that all parts came, or will come, back */
+	bool asked;                    /* orders are sent, the answers not yet taken */
+	size_t last;                   /* push that began last */
+};
+
 enum mu_status mu_kv_worker_open(struct mu_kv *kv);
 void mu_kv_worker_close(struct mu_kv_worker *w);
 enum mu_status mu_kv_worker_init(struct mu_kv *kv);
@@ -31,6 +45,10 @@ enum mu_status mu_kv_worker_step_end(struct mu_kv *kv);
  * update, over all workers, are *count. */
 enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count);
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv);
+/* Ask the servers for the samples that they have counted: kv->progress. Outside a step. */
+enum mu_status mu_kv_worker_ask(struct mu_kv *kv);
+/* dist_async: see mu_kv_meet (meet.c). */
+enum mu_status mu_kv_worker_meet(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 
 /* Slots of struct mu_kv_ops that all stores between ranks share. */
@@ -44,6 +62,14 @@ enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 
 /* Elements that are summed, updated and copied at a time, so that they stay in the first cache. */
 #define MU_KV_BLOCK ((size_t)2048)
+
+/* What a sum over workers needs (sum.c). */
+struct mu_kv_sum {
+	size_t n_nodes; /* that have workers */
+	size_t *workers, *first;
+	const float **sources, **partials;
+	float *blocks;
+};
 
 /* What a server knows of a worker. */
 struct mu_kv_peer {
@@ -84,8 +110,7 @@ struct mu_kv_server {
 	float *weights;               /* n of its own */
 	float *inbox;                 /* n per far worker: gradients */
 	float *outbox;                /* n per far worker: weights under way, dist_async only */
-	float *sum;                   /* one block of MU_KV_BLOCK */
-	const float **sources;        /* one per worker: what is summed */
+	struct mu_kv_sum sum;
 	struct mu_kv_peer *peers;
 
 	/*
@@ -156,8 +181,16 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n);
 /* An order of the worker of this rank, and its gradients of the p-th part here. */
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order);
 enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
-/* Tell of workers that others wait for, if there are any. */
-void mu_kv_server_tell_late(const struct mu_kv_server *s, double seconds);
+
+/* ---- sums (sum.c) ---- */
+
+enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_topology *t);
+void mu_kv_sum_release(struct mu_kv_sum *sum);
+/*
+ * The sum of all workers' gradients: n elements of part p, at most MU_KV_BLOCK, the first of them
+ * at from. Valid until the next call.
+ */
+const float *mu_kv_sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n);
 
 /* For policies. */
 

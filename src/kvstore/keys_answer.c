@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "keys_server.h"
+#include "keys_traffic.h"
 
 enum mu_status mu_keys_need_completed(struct mu_keys_server *s, size_t n)
 {
@@ -77,11 +78,13 @@ enum mu_status mu_keys_sends_end(struct mu_keys_server *s, const struct mu_keys_
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, NULL);
+	mu_waiter_init(&waiter, s->keys->kv->topology);
 	while (run->n_sends > 0) {
 		MU_TRY(mu_keys_poll_sends(s));
-		if (run->n_sends > 0)
-			mu_waiter_nap(&waiter);
+		if (run->n_sends == 0)
+			break;
+		mu_waiter_nap(&waiter);
+		MU_TRY(mu_waiter_check(&waiter, NULL, "workers to take a value"));
 	}
 out:
 	return st;
@@ -92,7 +95,8 @@ static enum mu_status answer_head(struct mu_keys_server *s, struct mu_keys_conn 
 	enum mu_status st = MU_OK;
 
 	/* The worker has the last one, or it would not ask again. */
-	MU_TRY(mu_wait_all(1, &s->answers[c->worker], "a worker to take an answer"));
+	MU_TRY(mu_wait_woken(s->keys->kv->topology, 1, &s->answers[c->worker],
+			     "a worker to take an answer"));
 	MU_MPI(MPI_Isend(c->answer, mu_count(nbytes), MPI_BYTE, c->rank, KEYS_TAG_ANSWER,
 			 s->keys->kv->comm, &s->answers[c->worker]));
 	mu_wake(s->keys->kv->topology, c->rank);
@@ -120,7 +124,8 @@ enum mu_status mu_keys_answer_failure(struct mu_keys_server *s, struct mu_keys_c
 	struct keys_answer *answer = (struct keys_answer *)(void *)c->answer;
 	char *text = (char *)(answer + 1);
 
-	MU_TRY(mu_wait_all(1, &s->answers[c->worker], "a worker to take an answer"));
+	MU_TRY(mu_wait_woken(s->keys->kv->topology, 1, &s->answers[c->worker],
+			     "a worker to take an answer"));
 	*answer = (struct keys_answer){.status = (uint64_t)s->status};
 	memcpy(text, s->failure, KEYS_TEXT_BYTES);
 	memcpy(text + KEYS_TEXT_BYTES, c->sent, KEYS_MAX_ITEMS + 1);
@@ -170,7 +175,8 @@ enum mu_status mu_keys_answer(struct mu_keys_server *s, struct mu_keys_conn *c)
 	char *body = NULL;
 	size_t nbytes, head = sizeof *answer;
 
-	MU_TRY(mu_wait_all(1, &s->answers[c->worker], "a worker to take an answer"));
+	MU_TRY(mu_wait_woken(s->keys->kv->topology, 1, &s->answers[c->worker],
+			     "a worker to take an answer"));
 	MU_TRY(small_values(s, c, NULL, &nbytes));
 	*answer = (struct keys_answer){.status = MU_OK, .body_bytes = nbytes};
 	if (head + nbytes > KEYS_HEAD_BYTES)
@@ -231,6 +237,8 @@ enum mu_status mu_keys_ready(struct mu_keys_server *s, struct mu_keys_conn *c, s
 	const struct mu_transfer x = transfer_of(c, i);
 	size_t nbytes = mu_coding_answer_bytes(&s->runs[c->items[i].part]->owned, &x);
 
+	if (mu_traffic_messages(s->keys->kv))
+		mu_keys_traffic_item(s, c, i, MU_TRAFFIC_OUT, nbytes);
 	if (nbytes >= KEYS_LARGE_BYTES)
 		MU_TRY(send_large(s, c, i, nbytes));
 	if (--c->n_unready == 0 && c->received && c->busy && c->answered)

@@ -9,11 +9,60 @@
 
 /* ---- waiting ---- */
 
+/* What a worker waits for: context of the functions below. */
+struct waiting {
+	struct mu_keys *keys;
+	const char *what;
+};
+
+/* Whoever completes some requests; and workers, if this rank owns what they wait for. */
+static void await_somebody(const void *context, struct mu_awaited *a)
+{
+	const struct waiting *x = context;
+
+	snprintf(a->what, sizeof a->what, "%s", x->what);
+	a->somebody = true;
+}
+
+/* The first key of the present call on an owner; -1 if it has none there. */
+static int key_on(const struct mu_keys *keys, size_t owner)
+{
+	for (size_t i = 0; i < keys->n_transfers; i++) {
+		const struct mu_key_part *part = &keys->table.parts[keys->transfers[i].part];
+
+		if ((size_t)part->owner == owner)
+			return keys->table.keys[part->key].number;
+	}
+	return -1;
+}
+
+/* Owners that have not answered. */
+static void await_heads(const void *context, struct mu_awaited *a)
+{
+	const struct waiting *x = context;
+	const struct mu_keys_links *w = x->keys->end;
+
+	snprintf(a->what, sizeof a->what, "%s", x->what);
+	a->patient = w->finishing; /* until the last worker is done, whenever that is */
+	for (size_t o = 0; o < (size_t)x->keys->n_owners; o++) {
+		const int key = key_on(x->keys, o);
+
+		if (w->heads[o] == MPI_REQUEST_NULL)
+			continue;
+		if (a->n == 0 && key >= 0)
+			snprintf(a->what, sizeof a->what, "%s (key %d)", x->what, key);
+		mu_awaited_add(a, w->links[o].rank);
+	}
+	/* An owner waits for all pushes of a key. */
+	if (x->keys->server)
+		mu_keys_late_workers(x->keys->server, a);
+}
+
 /* After a poll that found nothing. A rank that owns keys serves while it waits. */
-static enum mu_status idle(struct mu_keys *keys, struct mu_waiter *waiter, const char *what)
+static enum mu_status idle(struct mu_keys *keys, struct mu_waiter *waiter, mu_awaited_fn *fn,
+			   const void *context)
 {
 	enum mu_status st = MU_OK;
-	double seconds;
 	int n = 0;
 
 	if (keys->server)
@@ -23,10 +72,7 @@ static enum mu_status idle(struct mu_keys *keys, struct mu_waiter *waiter, const
 		goto out;
 	}
 	mu_waiter_nap(waiter);
-	seconds = mu_waiter_overdue(waiter);
-	if (seconds > 0)
-		mu_log_warn("worker %d has waited %.0f s for %s", keys->kv->topology->index,
-			    seconds, what);
+	MU_TRY(mu_waiter_check(waiter, fn, context));
 out:
 	return st;
 }
@@ -36,6 +82,7 @@ enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *re
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	const struct waiting waiting = {keys, what};
 	struct mu_waiter waiter;
 	int done = 0;
 
@@ -44,7 +91,26 @@ enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *re
 		MU_MPI(MPI_Testall(mu_count(n), requests, &done, ignore));
 		if (done)
 			break;
-		MU_TRY(idle(keys, &waiter, what));
+		MU_TRY(idle(keys, &waiter, await_somebody, &waiting));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_meeting meeting = {.comm = keys->kv->topology->peers, .what = what};
+	struct mu_waiter waiter;
+	int done = 0;
+
+	mu_waiter_init(&waiter, keys->kv->topology);
+	mu_meeting_enter(&meeting, &waiter);
+	for (;;) {
+		MU_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
+		if (done)
+			break;
+		MU_TRY(idle(keys, &waiter, mu_awaited_meeting, &meeting));
 	}
 out:
 	return st;
@@ -57,7 +123,7 @@ enum mu_status mu_keys_link_serve(struct mu_keys *keys)
 
 	mu_waiter_init(&waiter, keys->kv->topology);
 	while (!mu_keys_server_is_done(keys->server))
-		MU_TRY(idle(keys, &waiter, "the other workers to finish"));
+		MU_TRY(idle(keys, &waiter, mu_keys_late_workers, keys->server));
 	MU_TRY(mu_keys_server_end(keys->server));
 out:
 	return st;
@@ -163,6 +229,7 @@ enum mu_status mu_keys_link_wait_heads(struct mu_keys *keys, int n, const char *
 	enum mu_status st = MU_OK;
 	struct mu_keys_links *w = keys->end;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	const struct waiting waiting = {keys, what};
 	struct mu_waiter waiter;
 
 	mu_waiter_init(&waiter, keys->kv->topology);
@@ -180,7 +247,7 @@ enum mu_status mu_keys_link_wait_heads(struct mu_keys *keys, int n, const char *
 		if (found > 0)
 			mu_waiter_reset(&waiter);
 		else
-			MU_TRY(idle(keys, &waiter, what));
+			MU_TRY(idle(keys, &waiter, await_heads, &waiting));
 	}
 out:
 	return st;

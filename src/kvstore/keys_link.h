@@ -29,17 +29,20 @@ struct mu_keys_links {
 	MPI_Request *sends, *receives;   /* of the present call */
 	struct mu_keys_link_note *notes; /* of the receives */
 	size_t n_sends, max_sends, n_receives, max_receives, max_notes;
+	double began; /* the present call; for the log */
 	bool finishing;
 	enum mu_status status; /* of the store */
 	char failure[KEYS_TEXT_BYTES];
 };
 
 /*
- * Every wait of a worker of a store of keys ends here or in mu_keys_link_wait_heads: a rank that
- * owns keys serves meanwhile.
+ * Every wait of a worker of a store of keys ends here, in mu_keys_link_meet or in
+ * mu_keys_link_wait_heads: a rank that owns keys serves meanwhile.
  */
 enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *requests,
 				 const char *what);
+/* The same for a collective of all workers that has begun. */
+enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what);
 /* A worker that owns keys: answer until all workers have finished. */
 enum mu_status mu_keys_link_serve(struct mu_keys *keys);
 /* Begin a message of the present call, in pieces if it is large. Zero bytes: nothing is sent. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "keys_server.h"
+#include "keys_traffic.h"
 
 enum mu_status mu_keys_runs_make(struct mu_keys_server *s, const struct keys_new *list, size_t n)
 {
@@ -30,6 +31,11 @@ enum mu_status mu_keys_runs_make(struct mu_keys_server *s, const struct keys_new
 					       .n = list[i].n,
 					       .dtype = (enum mu_dtype)list[i].dtype};
 		MU_TRY(mu_owner_add(&s->owner, &run->owned));
+		if (mu_traffic_connections(s->keys->kv))
+			mu_log_info("placement: %s %d has elements %zu to %zu of key %d, %s",
+				    mu_role_name(s->keys->kv->topology->role), me, run->owned.from,
+				    run->owned.from + run->owned.n - 1, run->owned.key,
+				    mu_dtype_name(run->owned.dtype));
 	}
 out:
 	return st;
@@ -230,6 +236,8 @@ enum mu_status mu_keys_accept(struct mu_keys_server *s, struct mu_keys_conn *c, 
 	struct mu_keys_run *run = s->runs[item->part];
 	bool keep = false;
 
+	if (mu_traffic_messages(s->keys->kv))
+		mu_keys_traffic_item(s, c, i, MU_TRAFFIC_IN, item->nbytes);
 	if (s->status != MU_OK)
 		goto out;
 	if (mu_coding_is_push(coding)) {

@@ -8,6 +8,7 @@
 
 #include "dist.h"
 #include "keys_server.h"
+#include "keys_traffic.h"
 
 /* ---- memory ---- */
 
@@ -90,7 +91,8 @@ bool mu_keys_server_is_done(const struct mu_keys_server *s)
 
 enum mu_status mu_keys_server_end(struct mu_keys_server *s)
 {
-	return mu_wait_all(mu_count(s->n_workers), s->answers, "the workers to take answers");
+	return mu_wait_woken(s->keys->kv->topology, mu_count(s->n_workers), s->answers,
+			     "the workers to take answers");
 }
 
 /* ---- messages ---- */
@@ -288,6 +290,9 @@ static enum mu_status take_head(struct mu_keys_server *s, struct mu_keys_conn *c
 	enum mu_status st = MU_OK;
 	const struct keys_head *head = (const struct keys_head *)(const void *)c->head;
 
+	if (mu_traffic_messages(s->keys->kv) && head->op != KEYS_CALL)
+		mu_keys_traffic_order(s->keys, MU_TRAFFIC_IN, c->rank, (enum keys_op)head->op,
+				      sizeof *head + head->body_bytes);
 	if (head->op == KEYS_FAIL) {
 		MU_TRY(mu_keys_fail(s, (enum mu_status)head->status, (const char *)(head + 1)));
 		MU_MPI(MPI_Start(&s->heads[c->worker]));
@@ -371,37 +376,34 @@ out:
 
 /* ---- a server, which does nothing else ---- */
 
-/* Which workers does somebody wait for? */
-static bool is_late(const struct mu_keys_server *s, size_t v, int *key)
+static bool is_wanted(const struct mu_keys_server *s, const struct mu_keys_run *run)
 {
-	for (size_t i = 0; i < s->n_runs; i++) {
-		const struct mu_keys_run *run = s->runs[i];
-
-		for (size_t w = 0; run && w < s->n_workers; w++) {
-			if (run->queues[w].waiting && run->queues[v].pushed == run->rounds) {
-				*key = run->owned.key;
-				return true;
-			}
-		}
-	}
+	for (size_t w = 0; w < s->n_workers; w++)
+		if (run->queues[w].waiting)
+			return true;
 	return false;
 }
 
-static void tell_late(const struct mu_keys_server *s, double seconds)
+void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 {
-	char text[512] = "";
-	size_t n = 0;
-	int key = 0;
+	const struct mu_keys_server *s = context;
 
-	for (size_t v = 0; v < s->n_workers && n < sizeof text; v++) {
-		if (is_late(s, v, &key))
-			n += (size_t)snprintf(text + n, sizeof text - n,
-					      "%s worker %zu (rank %d: key %d)", n ? "," : "", v,
-					      s->conns[v].rank, key);
+	a->direct = s->keys->kv->topology->role == MU_ROLE_SERVER;
+	for (size_t i = 0; i < s->n_runs; i++) {
+		const struct mu_keys_run *run = s->runs[i];
+
+		if (!run || !is_wanted(s, run))
+			continue;
+		for (size_t w = 0; w < s->n_workers; w++) {
+			if (run->queues[w].pushed > run->rounds ||
+			    s->conns[w].rank == s->keys->kv->topology->rank)
+				continue;
+			if (a->n == 0)
+				snprintf(a->what, sizeof a->what, "pushes of key %d",
+					 run->owned.key);
+			mu_awaited_add(a, s->conns[w].rank);
+		}
 	}
-	if (n > 0)
-		mu_log_warn("server %d has waited %.0f s: no push from%s",
-			    s->keys->kv->topology->index, seconds, text);
 }
 
 enum mu_status mu_keys_serve(struct mu_kv *kv)
@@ -413,17 +415,13 @@ enum mu_status mu_keys_serve(struct mu_kv *kv)
 
 	mu_waiter_init(&waiter, kv->topology);
 	while (!mu_keys_server_is_done(s)) {
-		double seconds;
-
 		MU_TRY(mu_keys_server_poll(s, &n));
 		if (n > 0) {
 			mu_waiter_reset(&waiter);
 			continue;
 		}
 		mu_waiter_nap(&waiter);
-		seconds = mu_waiter_overdue(&waiter);
-		if (seconds > 0)
-			tell_late(s, seconds);
+		MU_TRY(mu_waiter_check(&waiter, mu_keys_late_workers, s));
 	}
 	MU_TRY(mu_keys_server_end(s));
 	if (s->status != MU_OK)

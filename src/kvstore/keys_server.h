@@ -17,6 +17,8 @@ enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_kv_conf
 void mu_keys_server_close(struct mu_keys *keys);
 /* Handle what has come; *n: how many messages that was. An error is one of MPI or memory. */
 enum mu_status mu_keys_server_poll(struct mu_keys_server *s, int *n);
+/* The context is a struct mu_keys_server: workers whose pushes others wait for. */
+mu_awaited_fn mu_keys_late_workers;
 /* All workers have finished and have their answers. */
 bool mu_keys_server_is_done(const struct mu_keys_server *s);
 /* Then: the last answers have left. */

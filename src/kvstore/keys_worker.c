@@ -6,6 +6,7 @@
 
 #include "dist.h"
 #include "keys_link.h"
+#include "keys_traffic.h"
 
 /* ---- a call's messages ---- */
 
@@ -130,6 +131,8 @@ static enum mu_status send_call(struct mu_keys *keys, size_t owner, size_t n,
 		tag++;
 	}
 	mu_wake(keys->kv->topology, l->rank);
+	if (mu_traffic_messages(keys->kv))
+		mu_keys_traffic_call(keys, owner, n, x, MU_TRAFFIC_OUT, -1);
 out:
 	return st;
 }
@@ -193,8 +196,11 @@ static enum mu_status finish_answers(struct mu_keys *keys, size_t n, const struc
 	MU_TRY(mu_keys_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
 	MU_TRY(check_failure(w));
 	for (size_t o = 0; o < (size_t)keys->n_owners; o++) {
-		if (w->links[o].answered)
-			unpack(keys, o, n, x);
+		if (!w->links[o].answered)
+			continue;
+		unpack(keys, o, n, x);
+		if (mu_traffic_messages(keys->kv))
+			mu_keys_traffic_call(keys, o, n, x, MU_TRAFFIC_IN, mu_now() - w->began);
 	}
 out:
 	return st;
@@ -209,6 +215,8 @@ static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_t
 
 	MU_TRY(check_failure(w));
 	MU_TRY(prepare(keys, n, x, &n_answers));
+	if (mu_traffic_messages(keys->kv))
+		w->began = mu_now();
 	for (size_t o = 0; o < (size_t)keys->n_owners; o++) {
 		if (w->links[o].used)
 			MU_TRY(send_call(keys, o, n, x));
@@ -293,6 +301,9 @@ static enum mu_status tell_all(struct mu_keys *keys, enum keys_op op, const void
 		if (!fits)
 			MU_TRY(mu_keys_link_send(keys, body, nbytes, l->rank, KEYS_TAG_BODY));
 		mu_wake(keys->kv->topology, l->rank);
+		if (mu_traffic_messages(keys->kv))
+			mu_keys_traffic_order(keys, MU_TRAFFIC_OUT, l->rank, op,
+					      sizeof *head + nbytes);
 	}
 	MU_TRY(mu_keys_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
 	w->n_sends = 0;
@@ -362,7 +373,7 @@ static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, 
 
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes), MPI_BYTE, all, mu_count(nbytes), MPI_BYTE,
 			      keys->kv->topology->peers, &request));
-	MU_TRY(mu_keys_link_wait(keys, 1, &request, "the other workers"));
+	MU_TRY(mu_keys_link_meet(keys, &request, "the other workers"));
 out:
 	return st;
 }
@@ -374,7 +385,7 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 
 	MU_MPI(MPI_Ibcast(data, mu_count(nbytes), MPI_BYTE, 0, keys->kv->topology->peers,
 			  &request));
-	MU_TRY(mu_keys_link_wait(keys, 1, &request, "worker 0"));
+	MU_TRY(mu_keys_link_meet(keys, &request, "worker 0"));
 out:
 	return st;
 }

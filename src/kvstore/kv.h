@@ -45,6 +45,8 @@ struct mu_kv_cut {
 enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices,
 			       size_t n_slices, const struct mu_kv_cut *cut);
 void mu_kv_plan_release(struct mu_kv_plan *plan);
+/* The bucket of an element. */
+size_t mu_kv_plan_bucket(const struct mu_kv_plan *plan, size_t at);
 /* Elements that server s holds. */
 size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
 
@@ -55,6 +57,14 @@ size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
  * kv->comm.
  */
 enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
+
+/* ---- settings (agree.c) ---- */
+
+/*
+ * What must be equal on all ranks is. After mu_kv_model_share, as it depends on the kind of store.
+ * Collective over kv->comm; all ranks return the same.
+ */
+enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *config);
 
 /* ---- norms (norm.c) ---- */
 
@@ -101,6 +111,7 @@ struct mu_kv_ops {
 	enum mu_status (*pull)(struct mu_kv *kv, size_t bucket);
 	enum mu_status (*step_end)(struct mu_kv *kv);
 	enum mu_status (*fetch)(struct mu_kv *kv);
+	enum mu_status (*meet)(struct mu_kv *kv); /* NULL: a barrier */
 	enum mu_status (*finish)(struct mu_kv *kv);
 	enum mu_status (*serve)(struct mu_kv *kv);
 };
@@ -142,6 +153,13 @@ float *mu_kv_replica_weights(const struct mu_kv *kv);
 double mu_kv_replica_lr(const struct mu_kv *kv);
 double mu_kv_replica_progress(const struct mu_kv *kv);
 
+/* ---- kinds (table.c) ---- */
+
+/* NULL for an unknown name. */
+const struct mu_kv_ops *mu_kv_ops_find(const char *type);
+/* What mu_kv_new asks of the settings. Not collective, and the same on every rank. */
+enum mu_status mu_kv_config_check(const struct mu_kv_config *config);
+
 extern const struct mu_kv_ops mu_kv_local;
 extern const struct mu_kv_ops mu_kv_device;
 extern const struct mu_kv_ops mu_kv_dist_sync;
@@ -177,6 +195,7 @@ struct mu_kv {
 	size_t n_owned;
 
 	/* The step of a worker. */
+	bool has_weights; /* mu_kv_weights_init is done */
 	bool open;
 	uint64_t step;         /* its number: 1, 2, ...; with local SGD averages count */
 	uint64_t begun;        /* steps that the caller has begun */
@@ -190,6 +209,10 @@ struct mu_kv {
 	const char *whole_pulls; /* why no pull may come before that; NULL: it may */
 	bool bounded;            /* dist_async: see mu_kv_config */
 	uint64_t max_staleness;
+
+	enum mu_verbose verbose; /* see traffic.h */
+	double opened;           /* when the store was made */
+	double *pushed_at;       /* per bucket; NULL before it is needed */
 
 	double progress, lr;
 	struct mu_kv_staleness staleness;

@@ -8,109 +8,7 @@
 
 #include "dist.h"
 #include "keys.h"
-
-static const struct mu_kv_ops *const table[] = {
-	&mu_kv_local,
-	&mu_kv_device,
-	&mu_kv_dist_sync,
-	&mu_kv_dist_device_sync,
-	&mu_kv_dist_sync_device,
-	&mu_kv_dist_async,
-	&mu_kv_dist_device_async,
-	&mu_kv_dist_async_device,
-	&mu_kv_dist_allreduce,
-	&mu_kv_dist_sharded,
-	NULL,
-};
-
-/* Kinds that have a name and a meaning, but no code in this version. */
-static const char *const later[] = {
-	"nccl",
-	"nccl_allreduce",
-	NULL,
-};
-
-static const struct mu_kv_ops *lookup(const char *type)
-{
-	for (size_t i = 0; type && table[i]; i++) {
-		if (strcmp(type, table[i]->name) == 0)
-			return table[i];
-	}
-	return NULL;
-}
-
-/* "local, dist_sync, ..." */
-static void list_types(char *text, size_t nbytes)
-{
-	size_t n = 0;
-
-	text[0] = '\0';
-	for (size_t i = 0; table[i] && n < nbytes; i++)
-		n += (size_t)snprintf(text + n, nbytes - n, "%s%s", i ? ", " : "", table[i]->name);
-}
-
-enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_kv_ops *ops = lookup(type);
-	char known[320];
-
-	*is = (struct mu_kv_type){.has_servers = false};
-	if (ops) {
-		*is = (struct mu_kv_type){
-			.has_servers = ops->has_servers,
-			.distributed = !ops->one_worker,
-			.synchronous = ops->synchronous,
-			.sums_on_devices = ops->sums_on_devices,
-		};
-		goto out;
-	}
-	list_types(known, sizeof known);
-	for (size_t i = 0; type && later[i]; i++) {
-		if (strcmp(type, later[i]) == 0)
-			MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not in this version: %s are", type,
-				known);
-	}
-	MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not known: %s are", type ? type : "", known);
-out:
-	return st;
-}
-
-/* The same on every rank, so all of them fail or none. */
-static enum mu_status check_config(const struct mu_kv_config *config)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_topology *t = config->topology;
-	struct mu_kv_type is;
-
-	MU_TRY(mu_kv_type_check(config->type, &is));
-	if (!is.distributed && t->num_workers > 1)
-		MU_FAIL(MU_ERR_USAGE,
-			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
-			"another "
-			"dist_ store",
-			config->type, t->num_workers);
-	if (is.has_servers && t->num_servers == 0)
-		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", config->type);
-	if (!is.has_servers && t->num_servers > 0)
-		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
-			config->type, t->num_servers);
-	if (config->bounded && is.synchronous)
-		MU_FAIL(MU_ERR_USAGE,
-			"a bound of staleness with kv-store '%s', where all workers keep step: it "
-			"is for dist_async and dist_device_async",
-			config->type);
-	MU_TRY(mu_kv_local_sgd_check(config, &is));
-	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
-		MU_FAIL(MU_ERR_USAGE,
-			"optimizer %s needs norms over whole keys%s; with kv-store '%s' and %d "
-			"servers no server has them: use dist_sync, or --num-servers 1",
-			config->optim.name,
-			config->optim.clip_global_norm > 0 ? " (--clip-global-norm)" : "",
-			config->type, t->num_servers);
-out:
-	return st;
-}
+#include "traffic.h"
 
 static enum mu_status own_comm(struct mu_kv *kv)
 {
@@ -162,11 +60,12 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	struct mu_kv *kv = NULL;
 
 	*out = NULL;
-	MU_TRY(check_config(config));
 	MU_TRY(MU_ALLOC(kv, 1, "store"));
-	kv->ops = lookup(config->type);
 	kv->topology = config->topology;
 	kv->comm = MPI_COMM_NULL;
+	MU_TRY(own_comm(kv));
+	MU_TRY(mu_agree(mu_kv_config_check(config), kv->comm));
+	kv->ops = mu_kv_ops_find(config->type);
 	find_servers(kv);
 	kv->schedule = config->schedule;
 	kv->progress = config->progress;
@@ -178,20 +77,15 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 			  : kv->bounded                ? "a bound of staleness"
 			  : kv->whole_steps            ? "an optimizer that needs norms"
 						       : NULL;
-	MU_TRY(own_comm(kv));
-	MU_SAME(kv->comm, config->bucket_bytes);
-	MU_SAME(kv->comm, config->node_reduce);
-	MU_SAME(kv->comm, config->progress);
-	MU_SAME(kv->comm, config->schedule.lr * 1e12);
-	MU_SAME(kv->comm, config->bounded ? config->max_staleness : SIZE_MAX);
-	MU_SAME(kv->comm, config->local_sgd.period);
-	MU_SAME(kv->comm, config->local_sgd.block_momentum * 1e12);
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
+	MU_TRY(mu_kv_config_agree(kv, config));
 	if (kv->n_slices == 0 && (kv->bounded || config->local_sgd.period > 1))
 		MU_FAIL(MU_ERR_USAGE,
 			"a bound of staleness and local SGD are for the store of a model, and this "
 			"is a store of keys");
+	MU_TRY(mu_traffic_open(kv, config));
 	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_keys_open(kv, config), kv->comm));
+	mu_traffic_tell(kv);
 	*out = kv;
 	kv = NULL;
 out:
@@ -205,6 +99,7 @@ void mu_kv_free(struct mu_kv *kv)
 		return;
 	if (kv->keys)
 		mu_keys_close(kv);
+	mu_traffic_close(kv);
 	mu_kv_update_close(&kv->update);
 	mu_kv_replica_close(kv->replica);
 	mu_kv_worker_close(kv->worker);
@@ -259,6 +154,7 @@ enum mu_status mu_kv_weights_init(struct mu_kv *kv)
 	MU_SAME(kv->topology->peers, kv->plan.n);
 	if (kv->ops->init)
 		MU_TRY(kv->ops->init(kv));
+	kv->has_weights = true;
 out:
 	return st;
 }
@@ -286,6 +182,11 @@ enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(check_worker(kv, "mu_kv_step_begin"));
+	if (!kv->has_weights)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_kv_step_begin on rank %d before mu_kv_weights_init: the store has no "
+			"weights",
+			kv->topology->rank);
 	if (kv->open)
 		MU_TRY(mu_kv_step_end(kv));
 	mu_clock_start(kv->ops->push_clock);
@@ -322,13 +223,15 @@ enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
 
 	if (!kv->open)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"push of key %zu outside a step: mu_kv_step_begin comes first", key);
+			"push of key %zu on rank %d outside a step: mu_kv_step_begin comes first",
+			key, kv->topology->rank);
 	if (key >= kv->n_slices)
-		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu, and there are %zu keys", key,
-			kv->n_slices);
+		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu on rank %d, and there are %zu keys", key,
+			kv->topology->rank, kv->n_slices);
 	if (kv->ready[key])
-		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu", key,
-			kv->slices[key].name, (unsigned long long)kv->begun);
+		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu on rank %d",
+			key, kv->slices[key].name, (unsigned long long)kv->begun,
+			kv->topology->rank);
 	mu_clock_start(kv->ops->push_clock);
 	st = push_ready(kv, key);
 	mu_clock_stop(kv->ops->push_clock);
@@ -345,10 +248,11 @@ static enum mu_status pull_bucket(struct mu_kv *kv, size_t bucket)
 		goto out;
 	if (kv->keys_left[bucket] > 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s is pulled in step %llu before all of its keys are pushed: %zu of keys "
-			"%zu to %zu are missing",
+			"%s is pulled in step %llu on rank %d before all of its keys are pushed: "
+			"%zu of keys %zu to %zu are missing",
 			kv->plan.buckets[bucket].what, (unsigned long long)kv->begun,
-			kv->keys_left[bucket], kv->plan.buckets[bucket].first_key,
+			kv->topology->rank, kv->keys_left[bucket],
+			kv->plan.buckets[bucket].first_key,
 			kv->plan.buckets[bucket].first_key + kv->plan.buckets[bucket].n_keys - 1);
 	if (kv->whole_pulls && kv->buckets_left > 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
@@ -368,8 +272,8 @@ enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key)
 	enum mu_status st = MU_OK;
 
 	if (key >= kv->n_slices)
-		MU_FAIL(MU_ERR_ARGUMENT, "pull of key %zu, and there are %zu keys", key,
-			kv->n_slices);
+		MU_FAIL(MU_ERR_ARGUMENT, "pull of key %zu on rank %d, and there are %zu keys", key,
+			kv->topology->rank, kv->n_slices);
 	if (!kv->open)
 		goto out;
 	mu_clock_start(MU_CLOCK_PULL);
@@ -419,6 +323,17 @@ enum mu_status mu_kv_fetch(struct mu_kv *kv)
 		mu_clock_stop(MU_CLOCK_PULL);
 		MU_TRY(st);
 	}
+out:
+	return st;
+}
+
+enum mu_status mu_kv_meet(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_worker(kv, "mu_kv_meet"));
+	MU_TRY(mu_kv_step_end(kv));
+	MU_TRY(kv->ops->meet ? kv->ops->meet(kv) : mu_barrier(kv->topology->peers));
 out:
 	return st;
 }

@@ -3,10 +3,10 @@
  * The server end of a store with servers: its memory, its requests and its loop. When to update is
  * the policy's (sync.c, async.c). See wire.h.
  */
-#include <stdio.h>
 #include <string.h>
 
-#include "dist.h"
+#include "late.h"
+#include "traffic.h"
 
 static enum mu_status copy_parts(struct mu_kv_server *s, struct mu_piece **pieces)
 {
@@ -48,8 +48,7 @@ static enum mu_status make_memory(struct mu_kv_server *s)
 	MU_TRY(MU_ALLOC(s->inbox, s->n_far * s->n + 1, "gradients on a server"));
 	if (s->policy->needs_outbox)
 		MU_TRY(MU_ALLOC(s->outbox, s->n_far * s->n + 1, "answers of a server"));
-	MU_TRY(MU_ALLOC(s->sum, MU_KV_BLOCK, "block of a sum"));
-	MU_TRY(MU_ALLOC(s->sources, s->n_workers, "gradients to sum"));
+	MU_TRY(mu_kv_sum_init(&s->sum, s->kv->topology));
 	MU_TRY(MU_ALLOC(s->completed, n + 1, "completed requests"));
 	MU_TRY(MU_ALLOC(s->arrived, n_all + 1, "parts that are here"));
 	MU_TRY(MU_ALLOC(s->withheld, n_all + 1, "parts that wait for other workers"));
@@ -171,8 +170,7 @@ void mu_kv_server_close(struct mu_kv_server *s)
 	mu_free(s->inbox);
 	mu_free(s->outbox);
 	mu_free(s->far);
-	mu_free(s->sum);
-	mu_free(s->sources);
+	mu_kv_sum_release(&s->sum);
 	mu_free(s->parts);
 	mu_free(s->peers);
 	mu_free(s->completed);
@@ -199,7 +197,8 @@ enum mu_status mu_kv_server_forget(struct mu_kv_server *s, size_t p, size_t w)
 {
 	if (!mu_kv_is_far(s, w))
 		return MU_OK;
-	return mu_wait_all(1, &s->pulls[mu_kv_request(s, p, w)], "a worker to take weights");
+	return mu_wait_woken(s->kv->topology, 1, &s->pulls[mu_kv_request(s, p, w)],
+			     "a worker to take weights");
 }
 
 enum mu_status mu_kv_server_return(struct mu_kv_server *s, size_t p, size_t w)
@@ -210,6 +209,8 @@ enum mu_status mu_kv_server_return(struct mu_kv_server *s, size_t p, size_t w)
 		MU_MPI(MPI_Start(&s->pulls[mu_kv_request(s, p, w)]));
 	else if (w != s->self)
 		mu_kv_near_return(&s->peers[w].near, p);
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_part(s, p, w, MU_TRAFFIC_OUT);
 	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
@@ -222,7 +223,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 	MPI_Request *send = mu_kv_is_far(s, w) ? &s->answers[s->peers[w].slot] : NULL;
 
 	if (send)
-		MU_TRY(mu_wait_all(1, send, "a worker to take an answer"));
+		MU_TRY(mu_wait_woken(s->kv->topology, 1, send, "a worker to take an answer"));
 	s->kv->lr = lr;
 	s->peers[w].answer = (struct wire_answer){
 		.progress = s->kv->progress,
@@ -235,6 +236,8 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		MU_MPI(MPI_Start(send));
 	else if (w != s->self)
 		mu_kv_near_answer(&s->peers[w].near, &s->peers[w].answer);
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_answer(s, w);
 	/* In a step the weights that follow wake the worker: it waits for those. */
 	if (s->peers[w].doing != WIRE_STEP || s->n_parts == 0)
 		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
@@ -296,6 +299,8 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 	peer->doing = (enum wire_kind)peer->order.kind;
 	peer->count = peer->order.count;
 	peer->answered = false;
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_order(s, w);
 	if (peer->doing != WIRE_FINISH && mu_kv_is_far(s, w))
 		MU_MPI(MPI_Start(&s->orders[peer->slot]));
 	switch (peer->doing) {
@@ -307,6 +312,7 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 		MU_TRY(s->policy->step(s, w));
 		break;
 	case WIRE_PULL: MU_TRY(s->policy->pull(s, w)); break;
+	case WIRE_ASK: MU_TRY(mu_kv_server_answer(s, w, s->kv->lr)); break;
 	case WIRE_INIT: MU_TRY(begin_init(s, w)); break;
 	case WIRE_FINISH:
 		peer->finished = true;
@@ -325,6 +331,8 @@ static enum mu_status take_part(struct mu_kv_server *s, size_t p, size_t w)
 {
 	s->arrived[p * s->n_workers + w] = true;
 	s->n_arrived[p]++;
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_part(s, p, w, MU_TRAFFIC_IN);
 	if (s->peers[w].doing == WIRE_INIT && s->peers[w].parts_left > 0)
 		return take_sent_weights(s, p);
 	return s->policy->part(s, p, w);
@@ -388,35 +396,6 @@ out:
 	return st;
 }
 
-/* Is worker w what others are kept waiting by? */
-static bool is_late(const struct mu_kv_server *s, size_t w)
-{
-	if (mu_kv_staleness_is_late(s, w))
-		return true;
-	if (s->n_waiting > 0)
-		return !s->peers[w].waiting;
-	for (size_t p = 0; s->round_left > 0 && p < s->n_parts; p++) {
-		if (s->n_arrived[p] > 0 && !s->arrived[p * s->n_workers + w])
-			return true;
-	}
-	return false;
-}
-
-void mu_kv_server_tell_late(const struct mu_kv_server *s, double seconds)
-{
-	char text[512] = "";
-	size_t n = 0;
-
-	for (size_t w = 0; w < s->n_workers && n < sizeof text; w++) {
-		if (is_late(s, w))
-			n += (size_t)snprintf(text + n, sizeof text - n, "%s worker %zu (rank %d)",
-					      n ? "," : "", w, s->kv->topology->worker_ranks[w]);
-	}
-	if (n > 0)
-		mu_log_warn("server %d has waited %.0f s: nothing from%s", s->kv->topology->index,
-			    seconds, text);
-}
-
 /* All workers are done: take the receives back that were posted for a next step. */
 static enum mu_status stop(struct mu_kv_server *s)
 {
@@ -425,11 +404,12 @@ static enum mu_status stop(struct mu_kv_server *s)
 
 	for (size_t i = 0; i < n_all; i++)
 		MU_MPI(MPI_Cancel(&s->pushes[i]));
-	MU_TRY(mu_wait_all(mu_count(n_all), s->pushes, "receives to be cancelled"));
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(n_all), s->pushes,
+			     "receives to be cancelled"));
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
-	MU_TRY(mu_wait_all(mu_count(n_requests(s)), s->answers,
-			   "the workers to take the last answers"));
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(n_requests(s)), s->answers,
+			     "the workers to take the last answers"));
 out:
 	return st;
 }
@@ -472,17 +452,13 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 	MU_TRY(mu_kv_server_start(s));
 	mu_waiter_init(&waiter, kv->topology);
 	while (!s->stopped) {
-		double seconds;
-
 		MU_TRY(mu_kv_server_poll(s, &n));
 		if (n > 0) {
 			mu_waiter_reset(&waiter);
 			continue;
 		}
 		mu_waiter_nap(&waiter);
-		seconds = mu_waiter_overdue(&waiter);
-		if (seconds > 0)
-			mu_kv_server_tell_late(s, seconds);
+		MU_TRY(mu_waiter_check(&waiter, mu_kv_late_workers, s));
 	}
 out:
 	return st;

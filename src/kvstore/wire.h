@@ -21,6 +21,7 @@ enum { WIRE_TAG_ORDER = 1, WIRE_TAG_ANSWER = 2, WIRE_TAG_PART = 3 };
 enum wire_kind {
 	WIRE_STEP,   /* gradients follow; weights are wanted */
 	WIRE_PULL,   /* nothing follows; weights are wanted */
+	WIRE_ASK,    /* nothing follows; the answer is all that is wanted */
 	WIRE_INIT,   /* weights follow, from worker 0 */
 	WIRE_FINISH, /* nothing follows; the answer comes when all workers have finished */
 };

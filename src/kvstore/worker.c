@@ -3,21 +3,8 @@
  * The worker end of a store with servers. Gradients leave from the flat array and weights arrive in
  * it. See wire.h.
  */
-#include "dist.h"
-
-/* Requests exist for far servers only, which are on other nodes; see struct mu_kv_server. */
-struct mu_kv_worker {
-	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
-	size_t *first;                 /* by bucket: its first of these; and their number at last */
-	MPI_Request *orders, *answers; /* one per server */
-	size_t n_parts, n_far;         /* of these: parts, servers */
-	struct mu_kv_near *near;       /* one per server */
-	struct wire_order order;       /* of this step, the same for all servers */
-	struct wire_answer *received;  /* one per server */
-	uint64_t rounds;               /* times that all parts came, or will come, back */
-	bool asked;                    /* orders are sent, the answers not yet taken */
-	size_t last;                   /* push that began last */
-};
+#include "late.h"
+#include "traffic.h"
 
 static enum mu_status check_tags(const struct mu_kv *kv)
 {
@@ -144,7 +131,7 @@ struct wait {
 	size_t n;
 	MPI_Request *requests;
 	bool (*here)(const struct mu_kv *kv, size_t bucket);
-	size_t bucket;
+	size_t bucket, n_buckets; /* 0: the answers to orders */
 	const char *what;
 };
 
@@ -177,13 +164,12 @@ static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	const struct mu_kv_lateness late = {kv, wait->what, wait->bucket, wait->n_buckets};
 	struct mu_waiter waiter;
 	int done = 0, n = 0;
 
 	mu_waiter_init(&waiter, kv->topology);
 	for (;;) {
-		double seconds;
-
 		MU_TRY(host(kv, &n));
 		done = wait->here(kv, wait->bucket);
 		if (done && wait->n > 0)
@@ -196,13 +182,7 @@ static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 			continue;
 		}
 		mu_waiter_nap(&waiter);
-		seconds = mu_waiter_overdue(&waiter);
-		if (seconds <= 0)
-			continue;
-		mu_log_warn("worker %d has waited %.0f s for %s", kv->topology->index, seconds,
-			    wait->what);
-		if (kv->server)
-			mu_kv_server_tell_late(kv->server, seconds);
+		MU_TRY(mu_waiter_check(&waiter, mu_kv_late_servers, &late));
 	}
 out:
 	return st;
@@ -272,6 +252,8 @@ static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 	for (int s = 0; s < kv->n_servers; s++)
 		if (w->near[s].pipe)
 			mu_kv_near_order(&w->near[s], &w->order);
+	if (mu_traffic_messages(kv))
+		mu_traffic_order(kv, kind);
 	if (kind != WIRE_STEP) /* the gradients that follow wake them */
 		wake_servers(kv);
 	if (kv->server)
@@ -296,12 +278,15 @@ static enum mu_status take_answers(struct mu_kv *kv)
 	};
 
 	MU_TRY(wait_for(kv, &wait));
-	MU_TRY(mu_wait_all(mu_count(w->n_far), w->orders, "the servers to take an order"));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_far), w->orders,
+			     "the servers to take an order"));
 	for (int s = 0; s < kv->n_servers; s++)
 		if (w->near[s].pipe)
 			w->received[s] = w->near[s].pipe->answer;
 	if (kv->server)
 		w->received[kv->server->index] = kv->server->peers[kv->server->self].answer;
+	if (mu_traffic_messages(kv))
+		mu_traffic_answers(kv);
 	w->asked = false;
 	kv->progress = w->received[0].progress;
 	kv->lr = w->received[0].lr;
@@ -316,6 +301,16 @@ enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count)
 	if (kv->worker->asked)
 		MU_TRY(take_answers(kv));
 	*count = kv->worker->received[0].count;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_worker_ask(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(send_orders(kv, WIRE_ASK));
+	MU_TRY(take_answers(kv));
 out:
 	return st;
 }
@@ -350,6 +345,8 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	struct mu_kv_worker *w = kv->worker;
 	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
 
+	if (mu_traffic_messages(kv))
+		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_OUT);
 	/* The weights are not read any more in this step: their receive may start. */
 	MU_MPI(MPI_Startall(mu_count(n), w->pulls + first));
 	MU_MPI(MPI_Startall(mu_count(n), w->pushes + first));
@@ -377,11 +374,14 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 		.requests = w->pulls + first,
 		.here = bucket_here,
 		.bucket = bucket,
+		.n_buckets = 1,
 		.what = kv->plan.buckets[bucket].what,
 	};
 
 	MU_TRY(wait_for(kv, &wait));
-	MU_TRY(mu_wait_all(mu_count(n), w->pushes + first, wait.what));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.what));
+	if (mu_traffic_messages(kv))
+		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_IN);
 out:
 	return st;
 }
@@ -401,12 +401,15 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 		.n = w->n_parts,
 		.requests = w->pulls,
 		.here = all_here,
+		.n_buckets = kv->plan.n_buckets,
 		.what = "the weights from the servers",
 	};
 
 	MU_MPI(MPI_Startall(mu_count(w->n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
 	MU_TRY(wait_for(kv, &wait));
+	for (size_t b = 0; mu_traffic_messages(kv) && b < kv->plan.n_buckets; b++)
+		mu_traffic_bucket(kv, b, MU_TRAFFIC_IN);
 	MU_TRY(take_answers(kv));
 out:
 	return st;
@@ -432,7 +435,8 @@ static enum mu_status send_weights(struct mu_kv *kv)
 				 &requests[n++]));
 	}
 	wake_servers(kv);
-	MU_TRY(mu_wait_all(mu_count(n), requests, "the servers to take the first weights"));
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), requests,
+			     "the servers to take the first weights"));
 	MU_TRY(take_answers(kv));
 out:
 	mu_free(requests);

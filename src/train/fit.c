@@ -231,8 +231,7 @@ static enum mu_status train_epoch(struct fit *f)
 		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
 			MU_TRY(show_window(f, step));
 	}
-	MU_TRY(mu_kv_step_end(run->kv));
-	MU_TRY(mu_barrier(run->topology.peers));
+	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
 	MU_TRY(check_weights(f));

@@ -53,6 +53,5 @@ int main(int argc, char **argv)
 		mu_world_fail(st, "trainer", rank, end.who);
 	if (st != MU_OK)
 		mu_world_tell(st, "trainer", rank, end.who);
-	mu_world_close(&world);
-	return mu_world_exit_status(st);
+	return mu_world_close(&world, mu_world_exit_status(st));
 }

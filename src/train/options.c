@@ -78,6 +78,12 @@ const struct mu_option mu_train_option_table[] = {
 	{"bucket-bytes", MU_OPTION_INT, AT(bucket_bytes), "0", 0, 1e12, NULL, job,
 	 "N  size of the pieces that gradients travel in (0: model / 16, 64 KiB to 4 MiB)", true},
 
+	{"comm-timeout", MU_OPTION_REAL, AT(limits.timeout), "300", 0, 1e9, NULL, job,
+	 "S  end the job when a rank has waited so long for others that do not move (0: never)",
+	 true},
+	{"comm-warn", MU_OPTION_REAL, AT(limits.warn), "30", 0, 1e9, NULL, job,
+	 "S  tell of such a wait, again and again after so many seconds (0: never)", true},
+
 	{"batch-size", MU_OPTION_INT, AT(batch_size), "128", 1, 1e7, NULL, rule,
 	 "N  samples per worker and step", false},
 	{"global-batch-size", MU_OPTION_INT, AT(global_batch_size), "0", 0, 1e9, NULL, rule,
@@ -196,6 +202,11 @@ const struct mu_option mu_train_option_table[] = {
 	 "N  epochs between two files", true},
 	{"load-epoch", MU_OPTION_INT, AT(load_epoch), "0", 0, 9999, NULL, logs,
 	 "K  begin with the parameters of P-<K>.h5 (0: no)", false},
+	{"verbose", MU_OPTION_INT, AT(verbose), "0", 0, 2, NULL, logs,
+	 "0|1|2  tell of connections, roles and placement (1), and of every message (2); where it "
+	 "is "
+	 "not given the environment's PS_VERBOSE counts",
+	 true},
 	{"log-prefix", MU_OPTION_STRING, AT(log_prefix), "node", 0, 0, "node|none", logs,
 	 "node|none  start lines with Node[0]", true},
 	{"log-time", MU_OPTION_INT, AT(log_time), "1", 0, 1, NULL, logs,
@@ -306,6 +317,9 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 	MU_TRY(check_names(v));
 	MU_TRY(mu_train_optimizer_settle(o, v));
 	MU_TRY(mu_train_store_settle(o, v));
+	v->traffic = MU_VERBOSE_ENVIRONMENT;
+	if (mu_options_given(o, "verbose"))
+		v->traffic = (enum mu_verbose)(MU_VERBOSE_NO + v->verbose);
 	if (count_given(o, batches) > 1)
 		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
 				      "give one of them");

@@ -211,6 +211,7 @@ static enum mu_status make_store(struct train_run *run)
 		.type = v->kv_store,
 		.topology = &run->topology,
 		.bucket_bytes = (size_t)v->bucket_bytes,
+		.verbose = v->traffic,
 		.optim = v->optim,
 	};
 
@@ -249,6 +250,17 @@ out:
 	return st;
 }
 
+/* mu_agree after work that only some ranks have, for as long as it takes. */
+static enum mu_status agree_late(enum mu_status mine, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_meet(comm));
+	MU_TRY(mu_agree(mine, comm));
+out:
+	return mine != MU_OK ? mine : st;
+}
+
 enum mu_status mu_train_setup(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -257,9 +269,9 @@ enum mu_status mu_train_setup(struct train_run *run)
 
 	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
-	MU_TRY(mu_agree(worker ? setup_worker(run) : MU_OK, t->world));
+	MU_TRY(agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	if (run->options.test_io) {
-		MU_TRY(mu_agree(worker ? mu_train_test_io(run) : MU_OK, t->world));
+		MU_TRY(agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
 		goto out;
 	}
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));

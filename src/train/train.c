@@ -229,6 +229,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	}
 	MU_TRY(check_roles(run, size));
 	end->agreed = false;
+	MU_TRY(mu_comm_set_limits(comm, &v->limits));
 	MU_TRY(mu_topology_init(&run->topology, comm,
 				run->store.has_servers ? (int)v->num_servers : 0,
 				strcmp(v->server_placement, "packed") == 0 ? MU_PLACEMENT_PACKED
@@ -261,6 +262,8 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 	MU_TRY(share_arguments(&arguments, comm, argc, argv));
 	MU_TRY(run_job(run, &options, &arguments, comm, end));
 out:
+	if (st == MU_ERR_TIMEOUT) /* who does not move cannot agree */
+		end->agreed = false;
 	if (st != MU_OK && end->agreed)
 		st = settle(st, comm);
 	if (run)

@@ -43,6 +43,9 @@ struct train_options {
 	double block_momentum, block_lr;
 	long disp_batches, top_k, seed, log_time, bucket_bytes;
 	const char *log_prefix;
+	long verbose;
+	enum mu_verbose traffic; /* the same, or that of the environment if it was not given */
+	struct mu_limits limits;
 	double target_accuracy;
 	const char *summary; /* "" or "dot"; NULL: none */
 	bool check, help, help_all, version, info;

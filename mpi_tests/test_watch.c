@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 3 */
+/*
+ * The watch over waits: a rank that sleeps is named, one that computes is not taken for lost, and
+ * one rank tells. With the argument "keys": a store of keys whose worker 1 stops itself for ever,
+ * for test_watchdog.sh.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "keys_job.h"
+
+static void sleep_seconds(double seconds)
+{
+	struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+
+	nanosleep(&t, NULL);
+}
+
+static void compute(double seconds)
+{
+	const double end = mu_now() + seconds;
+	volatile double x = 1;
+
+	while (mu_now() < end)
+		x = x * 1.0000001;
+}
+
+static void set_limits(double warn, double timeout)
+{
+	must(mu_comm_set_limits(world, &(struct mu_limits){warn, timeout}));
+}
+
+/* Sums over the ranks, for checks that need all of them. */
+static long total(long mine)
+{
+	must(mu_allreduce_long(&mine, 1, MPI_SUM, world));
+	return mine;
+}
+
+static void test_limits(void)
+{
+	fails(mu_comm_set_limits(world, &(struct mu_limits){-1, 3}), MU_ERR_ARGUMENT, "0 or more");
+	fails(mu_comm_set_limits(world, &(struct mu_limits){1, 0.0 / 0.0}), MU_ERR_ARGUMENT,
+	      "0 or more");
+}
+
+/* The last rank keeps the others waiting at a barrier, as `work` does; who gives up? */
+static long give_up(void (*work)(double), double seconds, double timeout, const char *part)
+{
+	struct mu_topology t;
+	enum mu_status st = MU_OK;
+	long n;
+
+	set_limits(0, timeout);
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	if (rank == size - 1)
+		work(seconds);
+	else
+		st = mu_barrier(t.peers);
+	if (rank == size - 1) /* the others have begun it: it ends for who still waits */
+		st = mu_barrier(t.peers);
+	CHECK(st == MU_OK || (st == MU_ERR_TIMEOUT && rank != size - 1));
+	if (st != MU_OK) {
+		CHECK_HAS(mu_trace_message(), part);
+		CHECK_HAS(mu_trace_message(), "--comm-timeout");
+	}
+	mu_trace_clear();
+	set_limits(0, 0);
+	n = total(st == MU_ERR_TIMEOUT);
+	mu_topology_release(&t);
+	return n;
+}
+
+static void test_timeout(void)
+{
+	char part[128];
+
+	snprintf(part, sizeof part, "a barrier: nothing from worker %d (rank %d, ", size - 1,
+		 size - 1);
+	CHECK(give_up(sleep_seconds, 1, 0.3, part) == 1);
+	/* Without an end. */
+	CHECK(give_up(sleep_seconds, 0.2, 0, part) == 0);
+	/* A rank that computes moves. */
+	CHECK(give_up(compute, 0.8, 0.3, part) == 0);
+}
+
+/* Others and a server wait for a worker that computes. */
+static void test_slow_worker(void)
+{
+	static const struct mu_slice slice = {.name = "a_weight", .n = 640, .n_padded = 640};
+	struct mu_kv_config config = {.type = "dist_sync",
+				      .topology = &topology,
+				      .slices = &slice,
+				      .n_slices = 1,
+				      .optim = {.name = "sgd"}};
+	struct mu_kv *kv = NULL;
+
+	set_limits(0, 0.3);
+	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	set_limits(0, 0);
+	if (topology.role == MU_ROLE_SERVER)
+		config.n_slices = 0;
+	must(mu_kv_new(&kv, &config));
+	if (topology.role == MU_ROLE_WORKER) {
+		must(mu_kv_weights_init(kv));
+		for (int step = 0; step < 2; step++) {
+			must(mu_kv_step_begin(kv, 1));
+			if (topology.index == topology.num_workers - 1)
+				compute(0.8);
+			must(mu_kv_push_ready(kv, 0));
+			must(mu_kv_step_end(kv));
+		}
+		must(mu_kv_finish(kv));
+	} else {
+		must(mu_kv_serve(kv));
+	}
+	mu_kv_free(kv);
+	mu_topology_release(&topology);
+}
+
+static void test_warning(void)
+{
+	struct mu_topology t;
+	FILE *stream = tmpfile();
+	char text[4096] = "", part[128];
+	long n;
+
+	set_limits(0.3, 0);
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	mu_log_configure(&(struct mu_log_config){.stream = stream, .level = MU_LOG_INFO});
+	if (rank == size - 1)
+		sleep_seconds(0.9);
+	must(mu_barrier(t.world));
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_INFO});
+	set_limits(0, 0);
+	rewind(stream);
+	n = fread(text, 1, sizeof text - 1, stream) > 0;
+	fclose(stream);
+	if (n > 0) {
+		snprintf(part, sizeof part, "warning: worker %d has waited 0.", rank);
+		CHECK_HAS(text, part);
+		snprintf(part, sizeof part, " s for a barrier: nothing from worker %d (rank %d, ",
+			 size - 1, size - 1);
+		CHECK_HAS(text, part);
+	}
+	CHECK(total(n) >= 1);
+	mu_topology_release(&t);
+}
+
+/* ---- for test_watchdog.sh ---- */
+
+static float values[16];
+
+static void stop_one(struct mu_kv *kv, void *context)
+{
+	struct mu_array array = floats(values, 16);
+	const struct mu_kv_item item = item_of(7, &array);
+	enum mu_status st;
+
+	(void)context;
+	must(mu_kv_init(kv, 1, &item));
+	if (mu_kv_rank(kv) == 1)
+		raise(SIGSTOP);
+	st = mu_kv_push(kv, 1, &item, 0);
+	if (st == MU_OK)
+		st = mu_kv_pull(kv, 1, &item, 0);
+	mu_world_fail(st, "test_watch", rank, "a worker");
+}
+
+static int run_keys(void)
+{
+	struct mu_kv_config config = {.type = "dist_sync", .topology = &topology};
+	struct mu_kv *kv = NULL;
+	enum mu_status st;
+
+	set_limits(0.3, 1);
+	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	must(mu_kv_new(&kv, &config));
+	if (topology.role == MU_ROLE_WORKER)
+		stop_one(kv, NULL);
+	st = mu_kv_serve(kv);
+	mu_world_fail(st, "test_watch", rank, "a server");
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	long failed;
+
+	must(mu_world_open(&argc, &argv, &world));
+	MPI_Comm_rank(world, &rank);
+	MPI_Comm_size(world, &size);
+	if (argc > 1 && strcmp(argv[1], "keys") == 0)
+		return run_keys();
+	test_limits();
+	if (size > 1) {
+		test_timeout();
+		test_warning();
+		test_slow_worker();
+	}
+	set_limits(MU_WARN_SECONDS, MU_TIMEOUT_SECONDS);
+	failed = total(check_failures());
+	return mu_world_close(&world, failed ? 1 : 0);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Has a wait taken too long, and who is to blame? See struct mu_limits.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "wake.h"
+#include "watch.h"
+
+/*
+ * Later by this are ranks to tell that do not see who is to blame: those who do have told by then.
+ */
+#define UNSURE_SECONDS 2.0
+/* Who has told of the end ends the job; if it does not, the next one tells. */
+#define END_SECONDS 5.0
+
+static const struct mu_limits defaults = {MU_WARN_SECONDS, MU_TIMEOUT_SECONDS};
+
+void mu_awaited_add(struct mu_awaited *a, int rank)
+{
+	for (size_t i = 0; i < a->n && i < MU_AWAITED_MAX; i++)
+		if (a->ranks[i] == rank)
+			return;
+	if (a->n < MU_AWAITED_MAX)
+		a->ranks[a->n] = rank;
+	a->n++;
+}
+
+static void await_somebody(const void *context, struct mu_awaited *a)
+{
+	const char *what = context;
+
+	snprintf(a->what, sizeof a->what, "%s", what);
+	a->somebody = true;
+}
+
+struct verdict {
+	double seconds;   /* since when nothing moves */
+	bool sure;        /* who is named is in no wait itself */
+	bool by_the_way;  /* nobody waits for who is named */
+	size_t n;         /* named */
+	char names[1024]; /* of them */
+};
+
+static double look_period(const struct mu_limits *l)
+{
+	double least = l->timeout;
+
+	if (least == 0 || (l->warn > 0 && l->warn < least))
+		least = l->warn;
+	return least > 16 ? 2 : least < 0.4 ? 0.05 : least / 8;
+}
+
+static void look_around(struct mu_watch *watch, double now)
+{
+	const struct mu_topology *t = watch->topology;
+	const double recent = 4 * look_period(&watch->limits);
+
+	for (int i = 0; watch->mine && i < t->node_size; i++)
+		if (i != t->node_rank)
+			watch->states[i] =
+				mu_alive_look(mu_wake_note(t, i), &watch->sights[i], now, recent);
+}
+
+static enum mu_alive state_of(const struct mu_watch *watch, int rank)
+{
+	const int slot = watch->topology->slot_of[rank];
+
+	return watch->mine && slot >= 0 ? watch->states[slot] : MU_ALIVE_UNKNOWN;
+}
+
+static void name(struct verdict *v, const struct mu_watch *watch, int rank)
+{
+	char who[128];
+	size_t used = strlen(v->names), n;
+
+	mu_topology_name(watch->topology, rank, who, sizeof who);
+	n = strlen(who);
+	if (n > 0 && state_of(watch, rank) == MU_ALIVE_STOPPED)
+		snprintf(who + n - 1, sizeof who - n, "; stopped)");
+	if (n > 0 && state_of(watch, rank) == MU_ALIVE_WAITS)
+		snprintf(who + n - 1, sizeof who - n, "; waits, too)");
+	if (used + n + 32 < sizeof v->names)
+		snprintf(v->names + used, sizeof v->names - used, "%s%s", v->n > 0 ? ", " : "",
+			 who);
+	else if (strcmp(v->names + used - 3, "...") != 0)
+		snprintf(v->names + used, sizeof v->names - used, ", ...");
+	v->n++;
+}
+
+/* Those that are awaited, as world ranks; for somebody all of the node. */
+static int awaited(const struct mu_watch *watch, const struct mu_awaited *a, size_t i)
+{
+	const struct mu_topology *t = watch->topology;
+
+	if (a->n > 0)
+		return i < a->n && i < MU_AWAITED_MAX ? a->ranks[i] : -1;
+	for (int r = 0; a->somebody && r < t->size; r++)
+		if (t->slot_of[r] == (int)i)
+			return r;
+	return -1;
+}
+
+static void name_awaited(struct verdict *v, const struct mu_watch *watch,
+			 const struct mu_awaited *a, bool guilty)
+{
+	int rank;
+
+	for (size_t i = 0; (rank = awaited(watch, a, i)) >= 0; i++) {
+		const enum mu_alive state = state_of(watch, rank);
+		const bool still = state == MU_ALIVE_STILL || state == MU_ALIVE_STOPPED;
+
+		if (rank != watch->topology->rank && still == guilty)
+			name(v, watch, rank);
+	}
+}
+
+/* Ranks of the node that a signal has stopped. */
+static void name_stopped(struct verdict *v, const struct mu_watch *watch, double now)
+{
+	const struct mu_topology *t = watch->topology;
+	double from = now;
+
+	for (int r = 0; watch->mine && r < t->size; r++) {
+		if (r == t->rank || state_of(watch, r) != MU_ALIVE_STOPPED)
+			continue;
+		name(v, watch, r);
+		if (watch->sights[t->slot_of[r]].stopped_from < from)
+			from = watch->sights[t->slot_of[r]].stopped_from;
+	}
+	v->by_the_way = v->sure = v->n > 0;
+	v->seconds = v->n > 0 ? now - from : 0;
+}
+
+/* What moved since the clock of the wait began starts it anew. */
+static void restart(struct mu_waiter *w, const struct mu_awaited *a)
+{
+	const struct mu_watch *watch = w->watch;
+	int rank;
+
+	for (size_t i = 0; watch->mine && (rank = awaited(watch, a, i)) >= 0; i++) {
+		const int slot = watch->topology->slot_of[rank];
+
+		if (slot >= 0 && watch->sights[slot].moved > w->still)
+			w->still = watch->sights[slot].moved;
+	}
+}
+
+/* Nobody of those awaited is known to be still. */
+static void judge_unseen(struct verdict *v, struct mu_waiter *w, const struct mu_awaited *a,
+			 double now)
+{
+	const struct mu_awaited all = {.somebody = true};
+
+	name_stopped(v, w->watch, now);
+	if (v->n > 0 || (a->n == 0 && !a->somebody))
+		return;
+	/* Who waits, too, may wait for somebody else of the node, and will tell if that is still.
+	 */
+	restart(w, &all);
+	v->seconds = now - w->still;
+	if (a->n > 0)
+		name_awaited(v, w->watch, a, false);
+	v->sure = a->direct;
+}
+
+static struct verdict judge(struct mu_waiter *w, const struct mu_awaited *a, double now)
+{
+	struct verdict v = {.seconds = 0};
+
+	if (!w->watch || !w->watch->topology) {
+		v.seconds = a->n > 0 || a->somebody ? now - w->still : 0;
+		return v;
+	}
+	look_around(w->watch, now);
+	restart(w, a);
+	name_awaited(&v, w->watch, a, true);
+	v.sure = v.n > 0;
+	v.seconds = now - w->still;
+	if (v.n == 0)
+		judge_unseen(&v, w, a, now);
+	return v;
+}
+
+/* ---- telling ---- */
+
+/* One rank of a node warns. */
+static bool may_warn(const struct mu_watch *watch, double now, double warn)
+{
+	struct mu_note *first;
+	uint64_t before;
+
+	if (!watch || !watch->mine)
+		return true;
+	first = mu_wake_note(watch->topology, 0);
+	before = atomic_load(&first->warned);
+	return atomic_load(&first->ended) == 0 && now - (double)before * 1e-9 >= 0.9 * warn &&
+	       atomic_compare_exchange_strong(&first->warned, &before, mu_nanoseconds(now));
+}
+
+/* One rank of a node ends the job. */
+static bool may_end(const struct mu_watch *watch, double now)
+{
+	struct mu_note *first;
+	uint64_t before = 0;
+
+	if (!watch || !watch->mine)
+		return true;
+	first = mu_wake_note(watch->topology, 0);
+	return atomic_compare_exchange_strong(&first->ended, &before, mu_nanoseconds(now)) ||
+	       now - (double)before * 1e-9 > END_SECONDS;
+}
+
+static void put_text(char *text, size_t nbytes, const struct mu_watch *watch,
+		     const struct mu_awaited *a, const struct verdict *v)
+{
+	char me[32] = "this rank";
+
+	if (watch && watch->topology)
+		snprintf(me, sizeof me, "%s %d", mu_role_name(watch->topology->role),
+			 watch->topology->index);
+	if (v->by_the_way && *a->what)
+		snprintf(text, nbytes, "%s waits for %s, and %s did not move for %.1f s", me,
+			 a->what, v->names, v->seconds);
+	else if (v->by_the_way)
+		snprintf(text, nbytes, "%s did not move for %.1f s", v->names, v->seconds);
+	else
+		snprintf(text, nbytes, "%s has waited %.1f s for %s%s%s", me, v->seconds, a->what,
+			 v->n > 0 ? ": nothing from " : "", v->names);
+}
+
+enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const void *context)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_limits l = w->watch ? w->watch->limits : defaults;
+	const double now = w->last;
+	struct mu_awaited a = {.n = 0};
+	struct verdict v;
+	double seconds;
+	char text[1280];
+
+	if (now < w->next || (l.warn == 0 && l.timeout == 0))
+		goto out;
+	w->next = now + look_period(&l);
+	(fn ? fn : await_somebody)(context, &a);
+	v = judge(w, &a, now);
+	seconds = v.sure ? v.seconds : v.seconds - UNSURE_SECONDS;
+	if (seconds < w->told)
+		w->told = 0;
+	if (l.timeout > 0 && seconds >= l.timeout && (v.sure || !a.patient) &&
+	    may_end(w->watch, now)) {
+		put_text(text, sizeof text, w->watch, &a, &v);
+		MU_FAIL(MU_ERR_TIMEOUT, "%s; the limit is %g s (--comm-timeout)", text, l.timeout);
+	}
+	if (l.warn == 0 || seconds < w->told + l.warn)
+		goto out;
+	w->told = seconds;
+	if (may_warn(w->watch, now, l.warn)) {
+		put_text(text, sizeof text, w->watch, &a, &v);
+		mu_log_warn("%s", text);
+	}
+out:
+	return st;
+}

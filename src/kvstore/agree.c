@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings of a store that must be the same on all ranks: each is compared with that of rank 0, as
+ * text. Two small collectives per store; a third one only if a rank differs, so that all ranks can
+ * tell which, and how.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kv.h"
+
+#define VALUE_BYTES 32
+
+enum type { TEXT, REAL, SIZE, FLAG, NODE, SCHEDULE };
+
+struct setting {
+	const char *name;
+	enum type type;
+	size_t offset;
+	bool of_keys; /* does it count for a store of keys, too? */
+};
+
+#define AT(member) offsetof(struct mu_kv_config, member)
+
+static const struct setting settings[] = {
+	{"type", TEXT, AT(type), true},
+	{"n_updaters", SIZE, AT(n_updaters), true},
+	{"bucket_bytes", SIZE, AT(bucket_bytes), false},
+	{"message_bytes", SIZE, AT(message_bytes), false},
+	{"node_reduce", NODE, AT(node_reduce), false},
+	{"bounded", FLAG, AT(bounded), false},
+	{"max_staleness", SIZE, AT(max_staleness), false},
+	{"local_sgd.period", SIZE, AT(local_sgd.period), false},
+	{"local_sgd.block_momentum", REAL, AT(local_sgd.block_momentum), false},
+	{"local_sgd.block_lr", REAL, AT(local_sgd.block_lr), false},
+	{"local_sgd.nesterov", FLAG, AT(local_sgd.nesterov), false},
+	{"progress", REAL, AT(progress), false},
+	{"optim.name", TEXT, AT(optim.name), false},
+	{"optim.mom", REAL, AT(optim.mom), false},
+	{"optim.wd", REAL, AT(optim.wd), false},
+	{"optim.beta1", REAL, AT(optim.beta1), false},
+	{"optim.beta2", REAL, AT(optim.beta2), false},
+	{"optim.eps", REAL, AT(optim.eps), false},
+	{"optim.clip_gradient", REAL, AT(optim.clip_gradient), false},
+	{"optim.wd_gamma", FLAG, AT(optim.wd_gamma), false},
+	{"optim.clip_global_norm", REAL, AT(optim.clip_global_norm), false},
+	{"optim.rho", REAL, AT(optim.rho), false},
+	{"optim.gamma1", REAL, AT(optim.gamma1), false},
+	{"optim.gamma2", REAL, AT(optim.gamma2), false},
+	{"optim.centered", FLAG, AT(optim.centered), false},
+	{"optim.decoupled", FLAG, AT(optim.decoupled), false},
+	{"optim.lamda1", REAL, AT(optim.lamda1), false},
+	{"optim.beta", REAL, AT(optim.beta), false},
+	{"optim.wd_lh", REAL, AT(optim.wd_lh), false},
+	{"optim.lars_eta", REAL, AT(optim.lars_eta), false},
+	{"optim.lamda", REAL, AT(optim.lamda), false},
+	{"optim.lower_bound", REAL, AT(optim.lower_bound), false},
+	{"optim.upper_bound", REAL, AT(optim.upper_bound), false},
+	{"schedule", SCHEDULE, AT(schedule), false},
+	{"schedule.lr", REAL, AT(schedule.lr), false},
+	{"schedule.factor", REAL, AT(schedule.factor), false},
+	{"schedule.n_steps", SIZE, AT(schedule.n_steps), false},
+	{"schedule.step", REAL, AT(schedule.step), false},
+	{"schedule.length", REAL, AT(schedule.length), false},
+	{"schedule.power", REAL, AT(schedule.power), false},
+	{"schedule.final_lr", REAL, AT(schedule.final_lr), false},
+	{"schedule.warmup", REAL, AT(schedule.warmup), false},
+	{"schedule.warmup_begin_lr", REAL, AT(schedule.warmup_begin_lr), false},
+	{"schedule.warmup_constant", FLAG, AT(schedule.warmup_constant), false},
+};
+
+enum { N_SETTINGS = sizeof settings / sizeof *settings };
+
+/* Kind and boundaries, for what has a line of its own is not in it. */
+static void describe_schedule(char *text, const struct mu_schedule *s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->n_steps && i < MU_MAX_LR_STEPS; i++)
+		sum = sum * 3 + s->steps[i];
+	snprintf(text, VALUE_BYTES, "kind %d, %.15g", (int)s->kind, sum);
+}
+
+static void describe(char *text, const struct setting *s, const struct mu_kv_config *config)
+{
+	const void *p = (const char *)config + s->offset;
+
+	switch (s->type) {
+	case TEXT: {
+		const char *const *word = p;
+
+		snprintf(text, VALUE_BYTES, "%s", *word ? *word : "none");
+		break;
+	}
+	case REAL: snprintf(text, VALUE_BYTES, "%.17g", *(const double *)p); break;
+	case SIZE: snprintf(text, VALUE_BYTES, "%zu", *(const size_t *)p); break;
+	case FLAG: snprintf(text, VALUE_BYTES, "%d", *(const bool *)p); break;
+	case NODE: snprintf(text, VALUE_BYTES, "%d", (int)*(const enum mu_kv_node *)p); break;
+	case SCHEDULE: describe_schedule(text, p); break;
+	}
+}
+
+/* A rank that differs, its value, and rank 0's. */
+struct difference {
+	int rank, setting;
+	char value[VALUE_BYTES];
+};
+
+/* The first setting that differs from rank 0's; its rank is INT_MAX if there is none. */
+static struct difference find(const struct mu_kv *kv, const struct mu_kv_config *config,
+			      char (*first)[VALUE_BYTES])
+{
+	struct difference d = {.rank = INT_MAX};
+
+	for (int i = 0; i < N_SETTINGS; i++) {
+		if (kv->n_slices == 0 && !settings[i].of_keys)
+			continue;
+		memset(d.value, 0, sizeof d.value);
+		describe(d.value, &settings[i], config);
+		if (strcmp(d.value, first[i]) != 0) {
+			d.rank = kv->topology->rank;
+			d.setting = i;
+			break;
+		}
+	}
+	return d;
+}
+
+enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	char first[N_SETTINGS][VALUE_BYTES] = {{0}};
+	struct difference d;
+	long lowest;
+
+	for (int i = 0; kv->topology->rank == 0 && i < N_SETTINGS; i++)
+		describe(first[i], &settings[i], config);
+	MU_TRY(mu_bcast(first, sizeof first, 0, kv->comm));
+	d = find(kv, config, first);
+	lowest = d.rank;
+	MU_TRY(mu_allreduce_long(&lowest, 1, MPI_MIN, kv->comm));
+	if (lowest == INT_MAX)
+		goto out;
+	MU_TRY(mu_bcast(&d, sizeof d, (int)lowest, kv->comm));
+	MU_FAIL(MU_ERR_ARGUMENT,
+		"mu_kv_new: %s is %s on rank %d, and %s on rank 0: it must be the same on all "
+		"ranks",
+		settings[d.setting].name, d.value, d.rank, first[d.setting]);
+out:
+	return st;
+}

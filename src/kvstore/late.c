@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whom the two ends of a store of a model wait for. See late.h. */
+#include <stdio.h>
+
+#include "late.h"
+
+/* Some workers' gradients of a part are here, and others' are not. */
+static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
+{
+	for (size_t p = 0; p < s->n_parts; p++) {
+		if (s->n_arrived[p] == 0)
+			continue;
+		for (size_t w = 0; w < s->n_workers; w++) {
+			if (w == s->self || s->arrived[p * s->n_workers + w])
+				continue;
+			if (a->n == 0)
+				snprintf(a->what, sizeof a->what, "the gradients of bucket %zu",
+					 mu_kv_plan_bucket(&s->kv->plan, s->parts[p].at));
+			mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
+		}
+	}
+}
+
+/* A synchronous round waits for all workers; with dist_async one may wait for another by the bound
+ * of staleness only. */
+void mu_kv_late_workers(const void *context, struct mu_awaited *a)
+{
+	const struct mu_kv_server *s = context;
+
+	a->direct = s->self == s->n_workers; /* a worker waits for other servers, too */
+	if (s->round_left > 0)
+		add_missing(s, a);
+	for (size_t w = 0; s->n_waiting > 0 && w < s->n_workers; w++) {
+		if (w == s->self || s->peers[w].waiting)
+			continue;
+		if (a->n == 0)
+			snprintf(a->what, sizeof a->what, "all workers to begin step %llu",
+				 (unsigned long long)s->peers[w].step + 1);
+		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
+	}
+	for (size_t w = 0; w < s->n_workers; w++) {
+		if (!mu_kv_staleness_is_late(s, w))
+			continue;
+		if (a->n == 0)
+			snprintf(a->what, sizeof a->what, "step %llu of workers that are behind",
+				 (unsigned long long)s->peers[w].pushed + 1);
+		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
+	}
+}
+
+static bool is_complete(MPI_Request request)
+{
+	int done = 0;
+
+	/* It says of an inactive one that it is complete. */
+	return MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
+}
+
+static bool is_own(const struct mu_kv *kv, int s)
+{
+	return kv->server && kv->server->index == s;
+}
+
+/* Servers of parts of a bucket. Far ones have a request, in the order of parts. */
+static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	size_t request = w->first[bucket];
+
+	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
+		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const struct mu_kv_near *near = &w->near[part->server];
+		bool here = true; /* if it is its own, the workers below are late */
+
+		if (near->pipe)
+			here = mu_kv_near_returned(near, part->number, w->rounds);
+		else if (!is_own(kv, part->server))
+			here = is_complete(w->pulls[request++]);
+		if (!here)
+			mu_awaited_add(a, kv->server_ranks[part->server]);
+	}
+}
+
+static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	size_t request = 0;
+
+	for (int s = 0; s < kv->n_servers; s++) {
+		bool here = true;
+
+		if (w->near[s].pipe)
+			here = mu_kv_near_answered(&w->near[s]);
+		else if (!is_own(kv, s))
+			here = is_complete(w->answers[request++]);
+		if (!here)
+			mu_awaited_add(a, kv->server_ranks[s]);
+	}
+}
+
+void mu_kv_late_servers(const void *context, struct mu_awaited *a)
+{
+	const struct mu_kv_lateness *l = context;
+
+	for (size_t b = l->bucket; b < l->bucket + l->n_buckets; b++)
+		add_bucket(l->kv, b, a);
+	if (l->n_buckets == 0)
+		add_answers(l->kv, a);
+	if (l->kv->server)
+		mu_kv_late_workers(l->kv->server, a);
+	snprintf(a->what, sizeof a->what, "%s", l->what);
+	a->somebody = true;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of store by their names, and what a kind asks of the other settings. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kv.h"
+
+static const struct mu_kv_ops *const table[] = {
+	&mu_kv_local,
+	&mu_kv_device,
+	&mu_kv_dist_sync,
+	&mu_kv_dist_device_sync,
+	&mu_kv_dist_sync_device,
+	&mu_kv_dist_async,
+	&mu_kv_dist_device_async,
+	&mu_kv_dist_async_device,
+	&mu_kv_dist_allreduce,
+	&mu_kv_dist_sharded,
+	NULL,
+};
+
+/* Kinds that have a name and a meaning, but no code in this version. */
+static const char *const later[] = {
+	"nccl",
+	"nccl_allreduce",
+	NULL,
+};
+
+const struct mu_kv_ops *mu_kv_ops_find(const char *type)
+{
+	for (size_t i = 0; type && table[i]; i++) {
+		if (strcmp(type, table[i]->name) == 0)
+			return table[i];
+	}
+	return NULL;
+}
+
+/* "local, dist_sync, ..." */
+static void list_types(char *text, size_t nbytes)
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; table[i] && n < nbytes; i++)
+		n += (size_t)snprintf(text + n, nbytes - n, "%s%s", i ? ", " : "", table[i]->name);
+}
+
+enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_ops *ops = mu_kv_ops_find(type);
+	char known[320];
+
+	*is = (struct mu_kv_type){.has_servers = false};
+	if (ops) {
+		*is = (struct mu_kv_type){
+			.has_servers = ops->has_servers,
+			.distributed = !ops->one_worker,
+			.synchronous = ops->synchronous,
+			.sums_on_devices = ops->sums_on_devices,
+		};
+		goto out;
+	}
+	list_types(known, sizeof known);
+	for (size_t i = 0; type && later[i]; i++) {
+		if (strcmp(type, later[i]) == 0)
+			MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not in this version: %s are", type,
+				known);
+	}
+	MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not known: %s are", type ? type : "", known);
+out:
+	return st;
+}
+
+/* The same on every rank, so all of them fail or none. */
+enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = config->topology;
+	struct mu_kv_type is;
+
+	MU_TRY(mu_kv_type_check(config->type, &is));
+	if (!is.distributed && t->num_workers > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
+			"another "
+			"dist_ store",
+			config->type, t->num_workers);
+	if (is.has_servers && t->num_servers == 0)
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", config->type);
+	if (!is.has_servers && t->num_servers > 0)
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
+			config->type, t->num_servers);
+	if (config->bounded && is.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"a bound of staleness with kv-store '%s', where all workers keep step: it "
+			"is for dist_async and dist_device_async",
+			config->type);
+	MU_TRY(mu_kv_local_sgd_check(config, &is));
+	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
+		MU_FAIL(MU_ERR_USAGE,
+			"optimizer %s needs norms over whole keys%s; with kv-store '%s' and %d "
+			"servers no server has them: use dist_sync, or --num-servers 1",
+			config->optim.name,
+			config->optim.clip_global_norm > 0 ? " (--clip-global-norm)" : "",
+			config->type, t->num_servers);
+out:
+	return st;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log of connections, placement and messages. See traffic.h. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "traffic.h"
+
+/* PS_VERBOSE is MXNet's name for it. */
+static enum mu_verbose from_environment(void)
+{
+	const char *text = getenv("PS_VERBOSE");
+
+	if (!text || !*text)
+		return MU_VERBOSE_NO;
+	if (strlen(text) > 1 || *text < '0' || *text > '2') {
+		mu_log_warn("PS_VERBOSE=%s is not 0, 1 or 2: it has no effect", text);
+		return MU_VERBOSE_NO;
+	}
+	mu_log_info("PS_VERBOSE=%s: as --verbose %s", text, text);
+	return (enum mu_verbose)(MU_VERBOSE_NO + (*text - '0'));
+}
+
+enum mu_status mu_traffic_open(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	const char *bound = getenv("MXNET_KVSTORE_BIGARRAY_BOUND");
+
+	kv->opened = mu_now();
+	kv->verbose = config->verbose;
+	if (kv->verbose == MU_VERBOSE_ENVIRONMENT && kv->topology->rank == 0)
+		kv->verbose = from_environment();
+	MU_TRY(mu_bcast(&kv->verbose, sizeof kv->verbose, 0, kv->comm));
+	if (kv->n_slices > 0 && kv->topology->rank == 0 && bound && *bound)
+		mu_log_info("MXNET_KVSTORE_BIGARRAY_BOUND=%s has no effect on a model: every "
+			    "bucket of keys is cut evenly over all servers, whatever its size",
+			    bound);
+out:
+	return st;
+}
+
+void mu_traffic_close(struct mu_kv *kv)
+{
+	mu_free(kv->pushed_at);
+}
+
+/* ---- connections ---- */
+
+/* "worker 0 (rank 0, node17) and server 1 (rank 3, node17): shared memory" */
+static void tell_connection(const struct mu_kv *kv, int rank, bool near)
+{
+	char mine[128], other[128];
+
+	mu_topology_who(kv->topology, mine, sizeof mine);
+	mu_topology_name(kv->topology, rank, other, sizeof other);
+	mu_log_info("connection: %s and %s: %s", mine, other,
+		    rank == kv->topology->rank ? "calls, for it is the same rank"
+		    : near                     ? "memory that the node shares"
+					       : "messages");
+}
+
+static void tell_placement(const struct mu_kv_server *s)
+{
+	char mine[128];
+	size_t buckets = 0;
+
+	for (size_t b = 0; b < s->kv->plan.n_buckets; b++) {
+		const struct mu_kv_bucket *bucket = &s->kv->plan.buckets[b];
+		bool any = false;
+
+		for (size_t p = 0; p < bucket->n_parts && !any; p++)
+			any = s->kv->plan.parts[bucket->first_part + p].server == s->index;
+		buckets += any;
+	}
+	mu_topology_who(s->kv->topology, mine, sizeof mine);
+	mu_log_info("placement: %s serves %zu of %zu bytes, %zu parts of %zu buckets", mine,
+		    s->n * sizeof(float), s->kv->plan.n * sizeof(float), s->n_parts, buckets);
+}
+
+void mu_traffic_tell(const struct mu_kv *kv)
+{
+	char mine[128];
+
+	if (!mu_traffic_connections(kv))
+		return;
+	mu_topology_who(kv->topology, mine, sizeof mine);
+	mu_log_info("role: %s", mine);
+	for (int s = 0; kv->worker && s < kv->n_servers; s++)
+		tell_connection(kv, kv->server_ranks[s], kv->worker->near[s].pipe != NULL);
+	if (kv->server)
+		tell_placement(kv->server);
+}
+
+/* ---- messages ---- */
+
+void mu_traffic_write(const struct mu_kv *kv, enum mu_traffic_direction direction, int rank,
+		      size_t nbytes, double seconds, const char *what, ...)
+{
+	const struct mu_topology *t = kv->topology;
+	char text[128], other[128], took[48] = "";
+	va_list args;
+
+	va_start(args, what);
+	vsnprintf(text, sizeof text, what, args);
+	va_end(args);
+	if (seconds >= 0)
+		snprintf(took, sizeof took, ", %.6f s", seconds);
+	mu_topology_name(t, rank, other, sizeof other);
+	mu_log_info("%.6f s: %s %d %s %s: %s, %zu bytes%s", mu_now() - kv->opened,
+		    mu_role_name(t->role), t->index, direction == MU_TRAFFIC_OUT ? "to" : "from",
+		    other, text, nbytes, took);
+}
+
+static const char *const kinds[] = {
+	[WIRE_STEP] = "step",          [WIRE_PULL] = "pull",     [WIRE_ASK] = "ask",
+	[WIRE_INIT] = "first weights", [WIRE_FINISH] = "finish",
+};
+
+static const char *kind_name(enum wire_kind kind)
+{
+	const size_t i = kind;
+
+	return i < sizeof kinds / sizeof *kinds ? kinds[i] : "unknown";
+}
+
+static bool is_own(const struct mu_kv *kv, int s)
+{
+	return kv->server_ranks[s] == kv->topology->rank;
+}
+
+void mu_traffic_order(const struct mu_kv *kv, enum wire_kind kind)
+{
+	for (int s = 0; s < kv->n_servers; s++)
+		if (!is_own(kv, s))
+			mu_traffic_write(kv, MU_TRAFFIC_OUT, kv->server_ranks[s],
+					 sizeof(struct wire_order), -1, "order %s of step %llu",
+					 kind_name(kind), (unsigned long long)kv->step);
+}
+
+void mu_traffic_answers(const struct mu_kv *kv)
+{
+	for (int s = 0; s < kv->n_servers; s++)
+		if (!is_own(kv, s))
+			mu_traffic_write(kv, MU_TRAFFIC_IN, kv->server_ranks[s],
+					 sizeof(struct wire_answer), -1, "answer to step %llu",
+					 (unsigned long long)kv->step);
+}
+
+/* When a bucket left; 0 if it did not. There is no room for it before the first one. */
+static double *pushed_at(struct mu_kv *kv, size_t bucket)
+{
+	if (!kv->pushed_at &&
+	    MU_ALLOC(kv->pushed_at, kv->plan.n_buckets, "times of pushes") != MU_OK) {
+		mu_trace_clear();
+		return NULL;
+	}
+	return &kv->pushed_at[bucket];
+}
+
+void mu_traffic_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
+{
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const char *what = direction == MU_TRAFFIC_OUT ? "push of" : "pull of";
+	double *at = pushed_at(kv, bucket), seconds = -1;
+
+	if (at && direction == MU_TRAFFIC_OUT)
+		*at = mu_now();
+	else if (at && *at > 0)
+		seconds = mu_now() - *at;
+	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
+		const struct mu_kv_part *part = &kv->plan.parts[p];
+
+		if (!is_own(kv, part->server))
+			mu_traffic_write(kv, direction, kv->server_ranks[part->server],
+					 part->n * sizeof(float), seconds,
+					 "%s bucket %zu, part %zu", what, bucket,
+					 p - b->first_part);
+	}
+}
+
+void mu_traffic_server_order(const struct mu_kv_server *s, size_t w)
+{
+	if (w != s->self)
+		mu_traffic_write(s->kv, MU_TRAFFIC_IN, s->kv->topology->worker_ranks[w],
+				 sizeof(struct wire_order), -1, "order %s of step %llu",
+				 kind_name(s->peers[w].doing),
+				 (unsigned long long)s->peers[w].order.step);
+}
+
+void mu_traffic_server_answer(const struct mu_kv_server *s, size_t w)
+{
+	if (w != s->self)
+		mu_traffic_write(s->kv, MU_TRAFFIC_OUT, s->kv->topology->worker_ranks[w],
+				 sizeof(struct wire_answer), -1, "answer to step %llu",
+				 (unsigned long long)s->peers[w].step);
+}
+
+void mu_traffic_server_part(const struct mu_kv_server *s, size_t p, size_t w,
+			    enum mu_traffic_direction direction)
+{
+	const struct mu_kv_plan *plan = &s->kv->plan;
+	const size_t at = s->parts[p].at;
+	const size_t b = mu_kv_plan_bucket(plan, at);
+
+	if (w == s->self)
+		return;
+	for (size_t i = 0; i < plan->buckets[b].n_parts; i++)
+		if (plan->parts[plan->buckets[b].first_part + i].at == at)
+			mu_traffic_write(s->kv, direction, s->kv->topology->worker_ranks[w],
+					 s->parts[p].n * sizeof(float), -1,
+					 "%s bucket %zu, part %zu",
+					 direction == MU_TRAFFIC_IN ? "push of" : "pull of", b, i);
+}
