@@ -350,8 +350,7 @@ int main(int argc, char **argv)
 	if (!mu_array_file_supported() || mu_device_find(&device, "cpu") != MU_OK) {
 		if (rank == 0)
 			printf("skipped: this build has no HDF5, or no device cpu\n");
-		mu_world_close(&world);
-		return CHECK_SKIPPED;
+		return mu_world_close(&world, CHECK_SKIPPED);
 	}
 	if (rank == 0 && CHECK(scratch_make(folder)))
 		fit_write_data(folder);
@@ -364,6 +363,5 @@ int main(int argc, char **argv)
 	CHECK(mu_allreduce_long(&failures, 1, MPI_SUM, world) == MU_OK);
 	if (rank == 0)
 		scratch_remove(folder);
-	mu_world_close(&world);
-	return failures ? 1 : 0;
+	return mu_world_close(&world, failures ? 1 : 0);
 }

@@ -10,11 +10,14 @@
 
 #include <muster/base.h>
 
+/* How long to wait for samples before looking at messages. */
+#define POLL_SECONDS 1e-3
+
 struct fit {
 	struct train_run *run;
 	size_t epoch;
 	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
-	double window_start, window_progress;
+	double window_start, window_progress, window_data;
 	size_t window_first;
 };
 
@@ -105,8 +108,10 @@ out:
 	return st;
 }
 
-static void load(struct train_run *run, struct mu_input *in, size_t step)
+/* Others may need what is under way here while samples are not ready. */
+static enum mu_status load(struct train_run *run, struct mu_input *in, size_t step)
 {
+	enum mu_status st = MU_OK;
 	bool train = in == &run->train;
 	struct mu_batch batch = {
 		.count = mu_input_count(in, step),
@@ -117,12 +122,16 @@ static void load(struct train_run *run, struct mu_input *in, size_t step)
 		.epoch = in->epoch,
 		.step = step,
 	};
-	float *samples;
+	struct mu_input_batch samples = {.labels = run->labels, .ids = run->ids};
 
 	mu_clock_start(MU_CLOCK_DATA);
-	samples = mu_train_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER, &batch);
-	mu_input_read(in, step, samples, run->labels, run->ids);
+	while (!mu_input_wait(in, step, POLL_SECONDS))
+		MU_TRY(mu_kv_poll(run->kv));
+	samples.data = mu_train_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER, &batch);
+	MU_TRY(mu_input_read(in, step, &samples));
+out:
 	mu_clock_stop(MU_CLOCK_DATA);
+	return st;
 }
 
 static enum mu_status check_loss(const struct fit *f, size_t step)
@@ -151,7 +160,7 @@ static enum mu_status train_step(struct fit *f, size_t step)
 
 	if (count == 0)
 		return empty_step(run, step);
-	load(run, &run->train, step);
+	MU_TRY(load(run, &run->train, step));
 	MU_TRY(forward(run));
 	MU_TRY(check_loss(f, step));
 	if (push)
@@ -185,10 +194,12 @@ static enum mu_status show_window(struct fit *f, size_t last)
 		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
 	w.samples = run->store.synchronous ? w.metrics.samples : progress - f->window_progress;
 	w.seconds = mu_now() - f->window_start;
+	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
 	if (run->topology.index == 0)
 		mu_train_report_speed(run, &w);
 	f->window_first = last;
 	f->window_start = mu_now();
+	f->window_data += w.data_seconds;
 	f->window_progress = progress;
 out:
 	return st;
@@ -224,13 +235,17 @@ static enum mu_status train_epoch(struct fit *f)
 	f->total = f->window = (struct mu_metrics){0};
 	f->window_first = 0;
 	f->window_start = start;
+	f->window_data = mu_clock_seconds(MU_CLOCK_DATA);
 	f->window_progress = mu_kv_progress(run->kv);
-	mu_input_epoch(&run->train, (uint32_t)f->epoch);
+	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
 	for (size_t step = 0; step < run->steps; step++) {
 		MU_TRY(train_step(f, step));
 		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
 			MU_TRY(show_window(f, step));
 	}
+	if (run->train.n_bad > 0)
+		mu_log_warn("Epoch[%zu] %zu records were skipped by worker %d", f->epoch,
+			    run->train.n_bad, run->topology.index);
 	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
@@ -252,11 +267,11 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 	enum mu_status st = MU_OK;
 
 	*m = (struct mu_metrics){0};
-	mu_input_epoch(&run->validate, 0);
+	MU_TRY(mu_input_epoch(&run->validate, 0));
 	for (size_t step = 0; step < run->validate.steps; step++) {
 		if (mu_input_count(&run->validate, step) == 0)
 			continue;
-		load(run, &run->validate, step);
+		MU_TRY(load(run, &run->validate, step));
 		for (size_t l = 0; l < mu_plan_layers(run->plan); l++)
 			MU_TRY(mu_train_devices_forward(run, l));
 		mu_train_devices_measure(run, m);

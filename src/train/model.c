@@ -141,7 +141,8 @@ enum mu_status mu_train_model_plan(struct train_run *run)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s needs %zu labels a sample, one for each position of its last "
 			"layer; %s has %zu",
-			run->options.network, mu_net_labels(run->net), run->options.data_dir,
+			run->options.network, mu_net_labels(run->net),
+			run->options.data_dir ? run->options.data_dir : run->options.data_train,
 			data->label_width);
 	MU_TRY(mu_train_devices_run(run, plan_others));
 	MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
