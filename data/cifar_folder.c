@@ -95,7 +95,7 @@ out:
 	return st;
 }
 
-static enum mu_status read_file(struct pack_buffer *file, const char *path, size_t *nbytes)
+static enum mu_status read_file(struct data_buffer *file, const char *path, size_t *nbytes)
 {
 	enum mu_status st = MU_OK;
 	struct stat status;
@@ -107,7 +107,7 @@ static enum mu_status read_file(struct pack_buffer *file, const char *path, size
 	if (!S_ISREG(status.st_mode))
 		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", path);
 	*nbytes = (size_t)status.st_size;
-	MU_TRY(pack_buffer_grow(file, 0, *nbytes));
+	MU_TRY(data_buffer_grow(file, 0, *nbytes));
 	if (fread(file->bytes, 1, *nbytes, f) != *nbytes)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path,
 			ferror(f) ? strerror(errno) : "became shorter while it was read");
@@ -120,7 +120,7 @@ out:
 enum mu_status pack_read_folder(struct pack_job *job, const char *path)
 {
 	enum mu_status st = MU_OK;
-	struct pack_buffer file = {0};
+	struct data_buffer file = {0};
 	struct list list = {0};
 	char part[PATH_BYTES];
 	size_t nbytes;
@@ -135,7 +135,7 @@ enum mu_status pack_read_folder(struct pack_job *job, const char *path)
 				    (double)(i + 1) / (double)list.n));
 	}
 out:
-	pack_buffer_release(&file);
+	data_buffer_release(&file);
 	release(&list);
 	return st;
 }

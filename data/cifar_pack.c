@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "folder.h"
 
@@ -94,27 +93,6 @@ out:
 	return st;
 }
 
-/* ---- progress ---- */
-
-static void tell_progress(struct pack_job *job, double done)
-{
-	struct pack_progress *p = &job->progress;
-	double now = mu_now(), seconds = now - p->start;
-
-	if (now - p->last < (p->terminal ? 0.2 : 5) || done <= 0)
-		return;
-	p->last = now;
-	fprintf(stderr, "%scifar_pack: %zu images, %.0f images/s, %.0f %% done, %.0f s left%s",
-		p->terminal ? "\r" : "", job->set.n, (double)job->set.n / seconds, 100 * done,
-		seconds * (1 - done) / done, p->terminal ? "    " : "\n");
-}
-
-static void end_progress(const struct pack_progress *p)
-{
-	if (p->terminal && p->last > p->start)
-		fprintf(stderr, "\r%72s\r", "");
-}
-
 /* ---- the job ---- */
 
 bool pack_is_image(const char *path)
@@ -124,7 +102,7 @@ bool pack_is_image(const char *path)
 	return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
 }
 
-static void planes(uint8_t *out, const struct pack_pixels *in)
+static void planes(uint8_t *out, const struct data_pixels *in)
 {
 	size_t n = in->w * in->h;
 
@@ -138,10 +116,10 @@ enum mu_status pack_job_add(struct pack_job *job, const char *path, const uint8_
 			    size_t nbytes, double done)
 {
 	enum mu_status st = MU_OK;
-	struct pack_pixels pixels;
+	struct data_pixels pixels;
 	uint8_t *out;
 
-	MU_TRY(pack_jpeg_decode(job->jpeg, path, bytes, nbytes, &pixels));
+	MU_TRY(data_jpeg_decode(job->jpeg, path, bytes, nbytes, &pixels));
 	MU_TRY(pack_set_add(&job->set, path, &out));
 	if (pixels.w == job->size && pixels.h == job->size)
 		planes(out, &pixels);
@@ -151,7 +129,7 @@ enum mu_status pack_job_add(struct pack_job *job, const char *path, const uint8_
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: the image has %zu x %zu pixels, not %zu x %zu; --resize scales images",
 			path, pixels.w, pixels.h, job->size, job->size);
-	tell_progress(job, done);
+	data_progress_tell(&job->progress, job->set.n, done);
 out:
 	return st;
 }
@@ -173,15 +151,14 @@ static enum mu_status read_input(struct pack_job *job, const char *input)
 
 	if (stat(input, &status) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", input, strerror(errno));
-	job->progress.start = job->progress.last = mu_now();
-	job->progress.terminal = isatty(STDERR_FILENO) == 1;
+	data_progress_begin(&job->progress, "cifar_pack");
 	if (S_ISDIR(status.st_mode))
 		MU_TRY(pack_read_folder(job, input));
 	else
 		MU_TRY(pack_read_tar(job, input));
 	MU_TRY(pack_set_sort(&job->set));
 out:
-	end_progress(&job->progress);
+	data_progress_end(&job->progress);
 	return st;
 }
 
@@ -194,7 +171,7 @@ static enum mu_status pack(const struct values *v)
 	double start = mu_now();
 
 	job.set.sample = 3 * job.size * job.size;
-	MU_TRY(pack_jpeg_new(&job.jpeg));
+	MU_TRY(data_jpeg_new(&job.jpeg));
 	MU_TRY(data_folder_make(v->output));
 	MU_TRY(read_input(&job, v->input));
 	MU_TRY(pack_set_write(set, v->output, (size_t)v->per_file, v->shuffle, &n_files));
@@ -212,7 +189,7 @@ static enum mu_status pack(const struct values *v)
 	       v->output, mu_now() - start);
 out:
 	pack_set_release(&job.set);
-	pack_jpeg_free(job.jpeg);
+	data_jpeg_free(job.jpeg);
 	return st;
 }
 

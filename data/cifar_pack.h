@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cifar_pack, inside: how images become the records of CIFAR's binary files. A source (a folder,
- * cifar_folder.c, or a tar file, cifar_tar.c) hands over one file after another; each is decoded
- * (cifar_jpeg.c), brought to size (cifar_scale.c) and kept in the set (cifar_set.c), which is
+ * cifar_folder.c, or a tar file, cifar_archive.c) hands over one file after another; each is
+ * decoded (jpeg.c), brought to size (cifar_scale.c) and kept in the set (cifar_set.c), which is
  * written when all are there. So nothing is written if one of them is bad, and what is written
  * depends on the images and their names alone, not on the order in which they came.
  */
@@ -11,40 +11,15 @@
 
 #include <muster/base.h>
 
+#include "image.h"
+#include "progress.h"
+
 enum { PACK_CLASSES_MAX = 256 };
-
-/* ---- memory that grows ---- */
-
-struct pack_buffer {
-	uint8_t *bytes; /* owned */
-	size_t capacity;
-};
-
-/* Room for nbytes; the first `used` bytes stay. */
-enum mu_status pack_buffer_grow(struct pack_buffer *b, size_t used, size_t nbytes);
-void pack_buffer_release(struct pack_buffer *b);
-
-/* ---- JPEG ---- */
-
-struct pack_jpeg;
-
-/* MU_ERR_UNSUPPORTED in a build without libjpeg. */
-enum mu_status pack_jpeg_new(struct pack_jpeg **out);
-void pack_jpeg_free(struct pack_jpeg *jpeg);
-
-struct pack_pixels {
-	const uint8_t *rgb; /* (h, w, 3), valid until the next image is decoded */
-	size_t w, h;
-};
-
-/* Grey images become colour images. Errors name the path: corrupt, truncated, CMYK, too large. */
-enum mu_status pack_jpeg_decode(struct pack_jpeg *jpeg, const char *path, const uint8_t *bytes,
-				size_t nbytes, struct pack_pixels *out);
 
 /* ---- scaling ---- */
 
 /* The middle square of an image, scaled to (3, size, size). */
-enum mu_status pack_scale(uint8_t *out, size_t size, const struct pack_pixels *in);
+enum mu_status pack_scale(uint8_t *out, size_t size, const struct data_pixels *in);
 
 /* ---- the set ---- */
 
@@ -65,8 +40,8 @@ struct pack_set {
 	size_t counts[PACK_PARTS];
 	size_t class_counts[PACK_CLASSES_MAX][PACK_PARTS];
 	char *classes[PACK_CLASSES_MAX]; /* owned */
-	struct pack_buffer records;      /* of struct pack_record */
-	struct pack_buffer pixels;       /* n images (3, size, size) */
+	struct data_buffer records;      /* of struct pack_record */
+	struct data_buffer pixels;       /* n images (3, size, size) */
 };
 
 /*
@@ -88,16 +63,10 @@ void pack_set_release(struct pack_set *set);
 
 /* ---- the job ---- */
 
-/* Lines about how far it is, on a terminal one that changes. */
-struct pack_progress {
-	double start, last; /* mu_now */
-	bool terminal;
-};
-
 struct pack_job {
-	struct pack_jpeg *jpeg;
+	struct data_jpeg *jpeg;
 	struct pack_set set;
-	struct pack_progress progress;
+	struct data_progress progress;
 	size_t size;
 	bool resize;
 	size_t n_others; /* files that are no JPEG files by their names */

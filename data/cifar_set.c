@@ -15,30 +15,6 @@ const char *const pack_part_names[PACK_PARTS] = {[PACK_TRAIN] = "train", [PACK_T
 
 /* ---- memory that grows ---- */
 
-enum mu_status pack_buffer_grow(struct pack_buffer *b, size_t used, size_t nbytes)
-{
-	enum mu_status st = MU_OK;
-	uint8_t *bytes;
-	size_t capacity = b->capacity > nbytes / 2 ? 2 * b->capacity : nbytes;
-
-	if (nbytes <= b->capacity)
-		goto out;
-	MU_TRY(MU_ALLOC(bytes, capacity, "images"));
-	if (used)
-		memcpy(bytes, b->bytes, used);
-	mu_free(b->bytes);
-	b->bytes = bytes;
-	b->capacity = capacity;
-out:
-	return st;
-}
-
-void pack_buffer_release(struct pack_buffer *b)
-{
-	mu_free(b->bytes);
-	*b = (struct pack_buffer){0};
-}
-
 static struct pack_record *records_of(const struct pack_set *set)
 {
 	return (void *)set->records.bytes;
@@ -50,8 +26,8 @@ void pack_set_release(struct pack_set *set)
 		mu_free(records_of(set)[i].file);
 	for (size_t i = 0; i < set->n_classes; i++)
 		mu_free(set->classes[i]);
-	pack_buffer_release(&set->records);
-	pack_buffer_release(&set->pixels);
+	data_buffer_release(&set->records);
+	data_buffer_release(&set->pixels);
 }
 
 /* ---- taking up images ---- */
@@ -125,8 +101,8 @@ enum mu_status pack_set_add(struct pack_set *set, const char *path, uint8_t **pi
 	enum mu_status st = MU_OK;
 	struct pack_record *r;
 
-	MU_TRY(pack_buffer_grow(&set->records, set->n * sizeof *r, (set->n + 1) * sizeof *r));
-	MU_TRY(pack_buffer_grow(&set->pixels, set->n * set->sample, (set->n + 1) * set->sample));
+	MU_TRY(data_buffer_grow(&set->records, set->n * sizeof *r, (set->n + 1) * sizeof *r));
+	MU_TRY(data_buffer_grow(&set->pixels, set->n * set->sample, (set->n + 1) * set->sample));
 	r = records_of(set) + set->n;
 	MU_TRY(name_record(set, path, r));
 	r->at = set->n;

@@ -161,29 +161,56 @@ static inline void fill(const struct model *m, float *g, uint64_t step, int work
 }
 
 /*
- * The hash of the weights after some steps; n_sum workers' gradients are summed here in worker
- * order before each push.
+ * Gradients of all workers, summed as a synchronous store does: those of a node in the order of
+ * workers, then the nodes. more, node: scratch of n elements each. Returns the samples behind it.
+ */
+static inline size_t fill_sum(const struct model *m, float *g, float *more, float *node, size_t n,
+			      uint64_t step)
+{
+	bool first_node = true;
+	size_t count = 0;
+
+	for (int k = 0; k < topology.num_nodes; k++) {
+		bool first = true;
+
+		for (int i = 0; i < topology.num_workers; i++) {
+			if (topology.node_of[topology.worker_ranks[i]] != k)
+				continue;
+			fill(m, more, step, i);
+			for (size_t e = 0; e < n; e++)
+				node[e] = first ? more[e] : node[e] + more[e];
+			first = false;
+			count += 3 + (size_t)i;
+		}
+		for (size_t e = 0; !first && e < n; e++)
+			g[e] = first_node ? node[e] : g[e] + node[e];
+		first_node = first_node && first;
+	}
+	return count;
+}
+
+/*
+ * The hash of the weights after some steps; if n_sum is more than 1, all workers' gradients are
+ * summed here before each push.
  */
 static inline uint64_t train(struct job *j, const struct model *m, int n_sum)
 {
 	float *w = mu_kv_weights(j->kv);
 	float *g = mu_kv_gradients(j->kv);
 	size_t n = mu_kv_n(j->kv);
-	float *more = calloc(n, sizeof *more);
+	float *more = calloc(n, sizeof *more), *node = calloc(n, sizeof *node);
 	size_t dirty = 0;
 
 	if (j->worker == 0)
 		fill(m, w, 999, 0);
 	must(mu_kv_weights_init(j->kv));
-	for (size_t step = 1; step <= BIT_STEPS && more; step++) {
-		size_t count = 0;
+	for (size_t step = 1; step <= BIT_STEPS && more && node; step++) {
+		size_t count = 3 + (size_t)j->worker;
 
-		for (int i = 0; i < n_sum; i++) {
-			fill(m, more, step, j->worker + i);
-			for (size_t e = 0; e < n; e++)
-				g[e] = i == 0 ? more[e] : g[e] + more[e];
-			count += 3 + (size_t)(j->worker + i);
-		}
+		if (n_sum > 1)
+			count = fill_sum(m, g, more, node, n, step);
+		else
+			fill(m, g, step, j->worker);
 		push_pull(j, m->n_keys, count, step);
 	}
 	for (size_t k = 0; k < m->n_keys; k++) {
@@ -193,6 +220,7 @@ static inline uint64_t train(struct job *j, const struct model *m, int n_sum)
 	CHECK(dirty == 0);
 	must(mu_kv_finish(j->kv));
 	free(more);
+	free(node);
 	return hash_floats(w, n);
 }
 

@@ -91,12 +91,13 @@ both misused 'bacth-size.*batch-size' $mlp --bacth-size 3
 misused 1 '"lenet"' lenet $mlp
 misused 1 'check.*no value' $mlp --check=1
 misused 1 'network' --network
-for range in "batch-size 0" "batch-size -3" "lr -1" "lr 1e20" "mom 2" "num-epochs 0" "shuffle 2" \
+for range in "batch-size 0" "batch-size -3" "lr -1" "lr 1e20" "mom 2" "num-epochs 0" "test-io 2" \
 	"disp-batches 0" "top-k -1" "seed -1" "num-servers -2" "num-examples -1" "target-accuracy 1.5" \
 	"batch-size 99999999999999999999"; do
 	misused 1 "${range% *}.*${range#* }.*out of range.* from " $mlp --${range% *}=${range#* }
 done
 misused 3 'lr: -1 is out of range' $mlp --lr -1
+misused 1 'shuffle: "2" is not known; choose one of: 0, 1, chunk' $mlp --shuffle 2
 for value in "batch-size 1.5" "batch-size ten" "lr fast" "lr nan" "lr 0.1x" "num-epochs 3x" "seed 0x10"; do
 	misused 1 "${value% *}.*\"${value#* }\"" $mlp --${value% *}=${value#* }
 done
@@ -304,7 +305,8 @@ cifar
 train 3 $bad --num-epochs 1
 expect 'data cifar: 61 samples for training, 29 for validation, shape \(3, 32, 32\), 10 classes'
 expect_count 1 '^Epoch\[0\] Validation-accuracy'
-train 1 $bad --num-epochs 1 --image-shape 3,28,30 --rgb-mean 0,0,0 --rgb-std 255,255,255 --num-classes 20
+train 1 $bad --num-epochs 1 --image-shape 3,28,30 --rgb-mean 0,0,0 --rgb-std 255,255,255 --num-classes 20 \
+	--data-aug-level 0
 expect 'shape \(3, 28, 30\), 20 classes: .* the middle .* mean 0,0,0, std 255,255,255'
 train 1 $bad --test-io 1
 expect 'data cifar: 61 samples for training'

@@ -121,6 +121,7 @@ static size_t read_epoch(const struct mu_input_config *config, size_t first, int
 	static float data[BATCH * IMAGE + 1];
 	float labels[BATCH];
 	uint32_t ids[BATCH];
+	struct mu_input_batch batch = {.data = data, .labels = labels, .ids = ids};
 	struct mu_input in;
 	size_t n = 0, bad = 0;
 
@@ -131,7 +132,7 @@ static size_t read_epoch(const struct mu_input_config *config, size_t first, int
 		size_t count = mu_input_count(&in, t);
 
 		data[count * sample] = -7; /* nothing is written beyond the last sample */
-		CHECK(mu_input_read(&in, t, data, labels, ids) == count);
+		CHECK(mu_input_read(&in, t, &batch) == MU_OK && batch.count == count);
 		CHECK(data[count * sample] == -7);
 		for (size_t i = 0; i < count; i++) {
 			size_t record = first + ids[i];

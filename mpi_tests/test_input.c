@@ -78,6 +78,15 @@ static struct mu_input_config base_config(void)
 	};
 }
 
+/* How many samples there are in a step. */
+static size_t read_step(struct mu_input *in, size_t step, float *data, float *labels, uint32_t *ids)
+{
+	struct mu_input_batch batch = {.data = data, .labels = labels, .ids = ids};
+
+	CHECK(mu_input_read(in, step, &batch) == MU_OK);
+	return batch.count;
+}
+
 /* Read a whole epoch of one worker; counts in seen, ids in order into ids, returns how many. */
 static size_t read_epoch(const struct mu_input_config *config, uint32_t epoch, int *seen,
 			 uint32_t *ids)
@@ -90,11 +99,11 @@ static size_t read_epoch(const struct mu_input_config *config, uint32_t epoch, i
 		return 0;
 	CHECK(in.shape[0] == 1 && in.shape[1] == H && in.shape[2] == W && in.classes == CLASSES);
 	CHECK(in.steps == (in.n + all - 1) / all);
-	mu_input_epoch(&in, epoch);
+	CHECK(mu_input_epoch(&in, epoch) == MU_OK);
 	for (size_t t = 0; t < in.steps; t++) {
 		size_t left = in.n - t * all, m = left < all ? left : all;
 		size_t r = (size_t)config->worker;
-		size_t count = mu_input_read(&in, t, data, labels, ids + n);
+		size_t count = read_step(&in, t, data, labels, ids + n);
 
 		CHECK(count == mu_input_count(&in, t));
 		CHECK(count == m * (r + 1) / workers - m * r / workers);
@@ -237,7 +246,7 @@ static void test_all_pixels(void)
 		CHECK(mu_idx_write(path_of("train-labels-idx1-ubyte"), &one) == MU_OK);
 		if (!CHECK(mu_input_open(&in, &config) == MU_OK))
 			continue;
-		CHECK(mu_input_read(&in, 0, data, labels, ids) == 1);
+		CHECK(read_step(&in, 0, data, labels, ids) == 1);
 		for (size_t i = 0; i < widths[k]; i++)
 			CHECK(data[i] == (float)i / 255.0f);
 		CHECK(labels[0] == 3 && ids[0] == 0);
@@ -266,7 +275,8 @@ static void test_refused_options(void)
 	struct mu_input_config config = base_config();
 
 	config.reader = "id";
-	check_refused(&config, MU_ERR_USAGE, "unknown reader \"id\"", "cifar, idx, synthetic");
+	check_refused(&config, MU_ERR_USAGE, "unknown reader \"id\"",
+		      "cifar, idx, records, synthetic");
 	config = base_config();
 	config.dir = NULL;
 	check_refused(&config, MU_ERR_USAGE, "no data folder", "train-images-idx3-ubyte");
@@ -335,9 +345,9 @@ static void test_synthetic(void)
 	if (!CHECK(mu_input_open(&in, &config) == MU_OK))
 		return;
 	CHECK(in.steps == 500 && in.n == 500 * 3 * BATCH);
-	CHECK(mu_input_read(&in, 0, data[0], labels[0], ids) == BATCH);
+	CHECK(read_step(&in, 0, data[0], labels[0], ids) == BATCH);
 	CHECK(ids[0] == BATCH); /* worker 1 */
-	CHECK(mu_input_read(&in, 499, data[1], labels[1], ids) == BATCH);
+	CHECK(read_step(&in, 499, data[1], labels[1], ids) == BATCH);
 	CHECK(memcmp(data[0], data[1], sizeof data[0]) == 0); /* the same batch in every step */
 	CHECK(memcmp(labels[0], labels[1], sizeof labels[0]) == 0);
 	for (size_t i = 0; i < BATCH * PIXELS; i++) {

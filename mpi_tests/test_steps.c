@@ -238,7 +238,7 @@ static bool put_record(struct model *m, struct mu_input *data, size_t i)
 {
 	const size_t sample = (size_t)2 * AREA;
 
-	data->ops->read(data, i, mu_plan_input(m->plan), m->labels);
+	CHECK(data->ops->read(data, NULL, i, mu_plan_input(m->plan), m->labels) == MU_OK);
 	mu_plan_batch(m->plan)->count = 1;
 	memset(mu_plan_input(m->plan) + sample, 0, (BATCH - 1) * sample * sizeof(float));
 	return CHECK(run(m) == MU_OK);

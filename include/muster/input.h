@@ -1,56 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * input: samples for the net. A reader (one const table each) gives records by index; mu_input
- * partitions, shuffles and batches them.
+ * partitions, shuffles and batches them. Files whose records must be decoded are read by threads,
+ * some batches ahead (mu_pipeline); all others when a batch is asked for.
  *
  * An epoch has T = ceil(n / (N b)) steps, the same on all workers. One permutation of all n records
  * per (seed, epoch) when shuffling; step t is its slice [t N b, (t + 1) N b), worker r takes the
  * r-th run of b. The short last step is cut evenly in rank order: with m samples left, worker r
- * gets samples [m r / N, m (r + 1) / N) of them (integer division); it may get none.
+ * gets samples [m r / N, m (r + 1) / N) of them (integer division); it may get none. So there is
+ * nothing to round: batches are never filled up with samples of another epoch (MXNet's
+ * round_batch), and every record counts once per epoch.
+ *
+ * Shuffling by chunks keeps runs of records together, for disks that are slow to seek: chunks of
+ * shuffle_chunk records that follow each other in the file come in random order, and so do the
+ * records within each.
+ *
+ * Not collective: every worker reads for itself.
  */
 #ifndef MUSTER_INPUT_H
 #define MUSTER_INPUT_H
 
 #include <muster/base.h>
+#include <muster/image.h>
 #include <muster/storage.h>
 
 struct mu_input;
+struct mu_input_thread;
+struct mu_pipeline;
 
 /* A source of records. */
 struct mu_reader {
-	const char *name; /* "idx", "cifar", "synthetic" */
+	const char *name; /* "idx", "cifar", "records", "synthetic" */
 	const char *help;
 	const char *files;  /* the names that find looks for; NULL: reads no files */
-	bool colour_images; /* takes shape, mean and std from the config */
+	bool colour_images; /* takes shape, mean, std and augmentation from the config */
 	bool knows_classes; /* config.classes may be 0 */
+	bool threads;       /* reading takes long enough for threads */
 	/* Number of data sets of this kind in a folder; names one file of each, as "a, b". */
 	size_t (*find)(const char *dir, char *found, size_t nbytes);
 	/* fills in->n, in->shape (c, h, w), in->classes */
 	enum mu_status (*open)(struct mu_input *in);
 	void (*close)(struct mu_input *in);
+	/* Are the files still those that were opened? NULL: they are in memory. */
+	enum mu_status (*check)(const struct mu_input *in);
 	/* What the data is, where it lies, what its values mean: for the log. */
 	void (*describe)(const struct mu_input *in, char *text, size_t nbytes);
-	/* one sample, float32, plain (c, h, w), and its labels: label_width of them */
-	void (*read)(const struct mu_input *in, size_t record, float *data, float *labels);
+	/* one sample, float32, plain (c, h, w), and its labels: label_width of them. Any thread. */
+	enum mu_status (*read)(const struct mu_input *in, struct mu_input_thread *thread,
+			       size_t record, float *data, float *labels);
 };
 
 enum mu_input_part { MU_INPUT_TRAIN, MU_INPUT_VALIDATE };
 
 struct mu_input_config {
-	const char *reader; /* "idx", "cifar" or "synthetic" */
+	const char *reader; /* "idx", "cifar", "records" or "synthetic" */
 	enum mu_input_part part;
-	const char *dir;       /* of the files that the reader's `files` names */
+	const char *dir;       /* idx, cifar: of the files that the reader's `files` names */
+	const char *paths;     /* records: as mu_records_open takes them */
+	const char *indexes;   /* records: .idx files, NULL = those beside the .rec files */
 	size_t num_examples;   /* the first so many records only; 0 = all */
-	size_t shape[3];       /* c, h, w. synthetic: of a sample. Colour images: this much is cut
-				  from the middle; all 0 = the whole image */
+	size_t shape[3];       /* c, h, w. synthetic: of a sample. Colour images: what they become;
+				  all 0 = the whole image */
+	size_t net_shape[3];   /* the same for encoded images if shape is all 0, for these have all
+				  sizes */
 	float mean[3], std[3]; /* colour images: a value is (pixel - mean) / std, per channel;
 				  std > 0 */
-	size_t classes; /* labels must be below; 0: as many as files of this kind have (cifar) */
-	size_t label_width; /* labels per sample, 0 = 1; only synthetic data have more than one */
+	struct mu_augment augment; /* colour images; {0}: the middle is taken, no more */
+	size_t classes;     /* labels must be below; 0: as many as files of this kind have (cifar,
+			       records) */
+	size_t label_width; /* labels per sample, 0 = 1 */
 	size_t batch;       /* b */
 	int worker, num_workers; /* r, N */
 	bool shuffle;
+	size_t shuffle_chunk; /* records that stay together, 0 = none do */
 	uint64_t seed;
+	int threads;           /* that read and decode; 0: the caller of mu_input_read */
+	size_t prefetch;       /* batches that are kept ready, >= 1 with threads */
+	bool skip_bad_records; /* in the place of one comes another of the same batch */
 };
 
 struct mu_input {
@@ -63,26 +89,45 @@ struct mu_input {
 	size_t steps;    /* T */
 	uint32_t *order; /* permutation of the present epoch */
 	uint32_t epoch;
+	size_t n_bad; /* records of this worker that could not be read, this epoch */
+	struct mu_pipeline *pipeline;   /* NULL without threads */
+	struct mu_input_thread *thread; /* of the caller */
+	uint8_t *bad;
+};
+
+/* What one worker gets in one step. */
+struct mu_input_batch {
+	float *data;   /* (count, c, h, w) */
+	float *labels; /* (count, label_width) */
+	uint32_t *ids; /* (count): numbers of the records */
+	size_t count;
 };
 
 /*
  * The reader for the files that a folder holds. Errors, which list what was looked for: no such
- * folder, no such files (MU_ERR_IO), files of more than one kind (MU_ERR_USAGE). Not collective.
+ * folder, no such files (MU_ERR_IO), files of more than one kind (MU_ERR_USAGE).
  */
 enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader);
 /*
  * Errors: missing, truncated or corrupt files, a label out of range (file, record, label), fewer
- * records than N b ("batch larger than a worker's part"). Not collective: every worker reads for
- * itself.
+ * records than N b ("batch larger than a worker's part").
  */
 enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *config);
 void mu_input_close(struct mu_input *in);
-/* Make the epoch's permutation. */
-void mu_input_epoch(struct mu_input *in, uint32_t epoch);
+/* Bytes of the batches that are kept ready, 0 without threads. */
+size_t mu_input_prefetch_bytes(const struct mu_input *in);
+/* Make the epoch's permutation, and begin to read ahead. MU_ERR_IO: the files are no longer those
+ * that were opened. */
+enum mu_status mu_input_epoch(struct mu_input *in, uint32_t epoch);
 /* Samples of this worker in step t. */
 size_t mu_input_count(const struct mu_input *in, size_t step);
-/* Fill data (count samples, plain), labels (label_width per sample) and ids of this worker's part
- * of step t; returns count. */
-size_t mu_input_read(struct mu_input *in, size_t step, float *data, float *labels, uint32_t *ids);
+/* Can mu_input_read return at once? Waits for that for so many seconds at most. */
+bool mu_input_wait(struct mu_input *in, size_t step, double seconds);
+/*
+ * Fill this worker's part of step t into the arrays of batch, which have room for config.batch
+ * samples, and set count. Steps in order are fastest. Errors: those of the reader, with file and
+ * record.
+ */
+enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_batch *batch);
 
 #endif

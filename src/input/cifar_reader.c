@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -239,13 +238,7 @@ static enum mu_status set_shape(struct mu_input *in, struct cifar *c)
 			"image shape %zu,%zu,%zu with %s files: their images are 3,32,32; a shape "
 			"must be 3,H,W with H and W from 1 to 32",
 			shape[0], shape[1], shape[2], c->kind->name);
-	for (size_t i = 0; i < CHANNELS; i++)
-		if (!isfinite(in->config.mean[i]) || !isfinite(in->config.std[i]) ||
-		    in->config.std[i] <= 0)
-			MU_FAIL(MU_ERR_ARGUMENT,
-				"cifar input: mean %g and std %g of channel %zu; both must be "
-				"finite and std above 0",
-				(double)in->config.mean[i], (double)in->config.std[i], i);
+	MU_TRY(mu_input_check_images(in));
 out:
 	return st;
 }
@@ -326,16 +319,33 @@ static void cut(const struct mu_input *in, const uint8_t *corner, size_t channel
 		scale(out + y * w, corner + y * SIDE, w, mean, std);
 }
 
-static void read_cifar(const struct mu_input *in, size_t record, float *data, float *label)
+static void cut_middle(const struct mu_input *in, const uint8_t *image, float *data)
 {
-	const struct cifar *c = in->impl;
-	const uint8_t *bytes = c->bytes + record * c->record, *image = bytes + c->kind->labels;
 	size_t h = in->shape[1], w = in->shape[2];
 	size_t top = (SIDE - h) / 2, left = (SIDE - w) / 2;
 
 	for (size_t i = 0; i < CHANNELS; i++)
 		cut(in, image + i * PLANE + top * SIDE + left, i, data + i * h * w);
+}
+
+static enum mu_status read_cifar(const struct mu_input *in, struct mu_input_thread *thread,
+				 size_t record, float *data, float *label)
+{
+	enum mu_status st = MU_OK;
+	const struct cifar *c = in->impl;
+	const uint8_t *image = c->bytes + record * c->record + c->kind->labels;
+	const size_t shape[3] = {CHANNELS, SIDE, SIDE};
+	struct mu_augment_task task = mu_input_task(in, record);
+
 	*label = image[-1];
+	if (mu_augment_is_none(&in->config.augment)) {
+		cut_middle(in, image, data);
+		return MU_OK;
+	}
+	MU_TRY(mu_image_from_bytes(&thread->image.image, image, shape, false));
+	MU_TRY(mu_augment_image(&task, &thread->image, data));
+out:
+	return st;
 }
 
 static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
@@ -346,7 +356,9 @@ static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
 	snprintf(text, nbytes,
 		 "%s files in %s%s; a value is (pixel - mean) / std, mean %g,%g,%g, std %g,%g,%g",
 		 c->kind->name, c->dir,
-		 in->shape[1] * in->shape[2] < PLANE ? ", the middle of every image" : "",
+		 in->shape[1] * in->shape[2] < PLANE && mu_augment_is_none(&in->config.augment)
+			 ? ", the middle of every image"
+			 : "",
 		 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0], (double)std[1],
 		 (double)std[2]);
 }

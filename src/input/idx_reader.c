@@ -122,13 +122,16 @@ static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n)
 		out[i] = (float)pixels[i] / 255;
 }
 
-static void read_idx(const struct mu_input *in, size_t record, float *data, float *labels)
+static enum mu_status read_idx(const struct mu_input *in, struct mu_input_thread *thread,
+			       size_t record, float *data, float *labels)
 {
 	const struct idx_pair *pair = in->impl;
 	size_t n = in->shape[1] * in->shape[2];
 
+	(void)thread;
 	scale(data, pair->images.data + record * n, n);
 	labels[0] = pair->labels.data[record];
+	return MU_OK;
 }
 
 static void describe_idx(const struct mu_input *in, char *text, size_t nbytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Partition, shuffle and batch. Which records a step takes is a function of seed, epoch, step and
+ * Readers, partition and order. Which records a step takes is a function of seed, epoch, step and
  * worker alone.
  */
 #include <muster/input.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "pipeline.h"
 #include "reader.h"
 
 enum { LIST_BYTES = 256, FILES_BYTES = 1024 };
@@ -16,6 +17,7 @@ enum { LIST_BYTES = 256, FILES_BYTES = 1024 };
 static const struct mu_reader *const readers[] = {
 	&mu_reader_cifar,
 	&mu_reader_idx,
+	&mu_reader_records,
 	&mu_reader_synthetic,
 };
 
@@ -97,6 +99,8 @@ static enum mu_status check_config(const struct mu_input *in)
 		MU_FAIL(MU_ERR_ARGUMENT, "input: batch 0; it must be at least 1");
 	if (c->classes == 0 && !in->ops->knows_classes)
 		MU_FAIL(MU_ERR_ARGUMENT, "input: 0 classes; there must be at least 1");
+	if (c->threads > 0 && c->prefetch == 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "input: threads without batches to prefetch");
 	if (c->label_width > 1 && in->ops->files)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"input: %s files have one label per sample, and %zu are asked for",
@@ -153,7 +157,11 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	in->steps = (in->n + all - 1) / all;
 	if (config->shuffle)
 		MU_TRY(MU_ALLOC(in->order, in->n, "order of the training records"));
-	mu_input_epoch(in, 0);
+	mu_input_order(in, 0);
+	MU_TRY(MU_ALLOC(in->thread, 1, "input"));
+	MU_TRY(MU_ALLOC(in->bad, config->batch, "marks of samples"));
+	if (config->threads > 0 && in->ops->threads)
+		MU_TRY(mu_pipeline_new(&in->pipeline, in));
 out:
 	if (st != MU_OK)
 		mu_input_close(in);
@@ -162,57 +170,13 @@ out:
 
 void mu_input_close(struct mu_input *in)
 {
+	mu_pipeline_free(in->pipeline);
 	if (in->ops)
 		in->ops->close(in);
+	if (in->thread)
+		mu_input_thread_release(in->thread);
+	mu_free(in->thread);
+	mu_free(in->bad);
 	mu_free(in->order);
 	*in = (struct mu_input){0};
-}
-
-void mu_input_epoch(struct mu_input *in, uint32_t epoch)
-{
-	struct mu_random key = {
-		.seed = in->config.seed, .purpose = MU_RANDOM_SHUFFLE, .epoch = epoch};
-
-	in->epoch = epoch;
-	if (in->order)
-		mu_random_permutation(&key, in->order, in->n);
-}
-
-/*
- * The run of this worker in a step: *first is its place in the epoch's order. With m samples in the
- * step, worker r of N has [m r / N, m (r + 1) / N); in a full step, m = N b, that is the r-th run
- * of b.
- */
-static size_t find_run(const struct mu_input *in, size_t step, size_t *first)
-{
-	size_t worker = (size_t)in->config.worker, workers = (size_t)in->config.num_workers;
-	size_t all = workers * in->config.batch;
-	size_t start = step * all, m, from;
-
-	*first = 0;
-	if (step >= in->steps)
-		return 0;
-	m = in->n - start < all ? in->n - start : all;
-	from = m * worker / workers;
-	*first = start + from;
-	return m * (worker + 1) / workers - from;
-}
-
-size_t mu_input_count(const struct mu_input *in, size_t step)
-{
-	size_t first;
-
-	return find_run(in, step, &first);
-}
-
-size_t mu_input_read(struct mu_input *in, size_t step, float *data, float *labels, uint32_t *ids)
-{
-	size_t sample = in->shape[0] * in->shape[1] * in->shape[2];
-	size_t first, count = find_run(in, step, &first);
-
-	for (size_t i = 0; i < count; i++) {
-		ids[i] = in->order ? in->order[first + i] : (uint32_t)(first + i);
-		in->ops->read(in, ids[i], data + i * sample, labels + i * in->config.label_width);
-	}
-	return count;
 }

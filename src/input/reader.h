@@ -1,15 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The readers that there are. A new one is a file with one const table, a line here and a line in
- * the list in input.c.
+ * The readers that there are, and what they share. A new one is a file with one const table, a line
+ * here and a line in the list in input.c.
  */
 #ifndef MUSTER_INPUT_READER_H
 #define MUSTER_INPUT_READER_H
 
 #include <muster/input.h>
+#include <muster/records.h>
 
 extern const struct mu_reader mu_reader_cifar;
 extern const struct mu_reader mu_reader_idx;
+extern const struct mu_reader mu_reader_records;
 extern const struct mu_reader mu_reader_synthetic;
+
+/* What one thread needs to read. {0} is empty. */
+struct mu_input_thread {
+	struct mu_image_worker image;
+	struct mu_record_buffer record;
+};
+
+void mu_input_thread_release(struct mu_input_thread *thread);
+
+/* For readers of images. What becomes of record i. */
+struct mu_augment_task mu_input_task(const struct mu_input *in, size_t record);
+/* Mean, std, shape and augmentation of the config must be possible. */
+enum mu_status mu_input_check_images(const struct mu_input *in);
+
+/* Part of a batch: samples [from, to) of it are those at places [first + from, first + to) of the
+ * epoch's order. */
+struct mu_input_run {
+	size_t first, from, to;
+};
+
+/*
+ * Read them. A record that cannot be read is an error, or, with skip_bad_records, is told of in the
+ * log and marked in bad (one per sample, all 0 before).
+ */
+enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *thread,
+			     const struct mu_input_run *run, const struct mu_input_batch *batch,
+			     uint8_t *bad);
+/* Each sample that is marked becomes a copy of a good one; *n_bad counts them. MU_ERR_FORMAT: there
+ * is no good one. */
+enum mu_status mu_input_repair(const struct mu_input *in, struct mu_input_batch *batch,
+			       uint8_t *bad, size_t *n_bad);
+/* The order of an epoch's records. */
+void mu_input_order(struct mu_input *in, uint32_t epoch);
+/* This worker's samples of a step; *first is the place of the first one in the epoch's order. */
+size_t mu_input_find(const struct mu_input *in, size_t step, size_t *first);
 
 #endif

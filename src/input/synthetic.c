@@ -58,15 +58,18 @@ static void close_synthetic(struct mu_input *in)
 	in->impl = NULL;
 }
 
-static void read_synthetic(const struct mu_input *in, size_t record, float *data, float *labels)
+static enum mu_status read_synthetic(const struct mu_input *in, struct mu_input_thread *thread,
+				     size_t record, float *data, float *labels)
 {
 	const struct synthetic *s = in->impl;
 	size_t sample = in->shape[0] * in->shape[1] * in->shape[2];
 	size_t i = record % in->config.batch;
 
+	(void)thread;
 	memcpy(data, s->data + i * sample, sample * sizeof *data);
 	memcpy(labels, s->labels + i * in->config.label_width,
 	       in->config.label_width * sizeof *labels);
+	return MU_OK;
 }
 
 static void describe_synthetic(const struct mu_input *in, char *text, size_t nbytes)

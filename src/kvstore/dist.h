@@ -63,6 +63,14 @@ enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 /* Elements that are summed, updated and copied at a time, so that they stay in the first cache. */
 #define MU_KV_BLOCK ((size_t)2048)
 
+/* What a sum over workers needs (sum.c). */
+struct mu_kv_sum {
+	size_t n_nodes; /* that have workers */
+	size_t *workers, *first;
+	const float **sources, **partials;
+	float *blocks;
+};
+
 /* What a server knows of a worker. */
 struct mu_kv_peer {
 	struct wire_order order;   /* buffer of the receive */
@@ -102,8 +110,7 @@ struct mu_kv_server {
 	float *weights;               /* n of its own */
 	float *inbox;                 /* n per far worker: gradients */
 	float *outbox;                /* n per far worker: weights under way, dist_async only */
-	float *sum;                   /* one block of MU_KV_BLOCK */
-	const float **sources;        /* one per worker: what is summed */
+	struct mu_kv_sum sum;
 	struct mu_kv_peer *peers;
 
 	/*
@@ -174,6 +181,16 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n);
 /* An order of the worker of this rank, and its gradients of the p-th part here. */
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order);
 enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
+
+/* ---- sums (sum.c) ---- */
+
+enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_topology *t);
+void mu_kv_sum_release(struct mu_kv_sum *sum);
+/*
+ * The sum of all workers' gradients: n elements of part p, at most MU_KV_BLOCK, the first of them
+ * at from. Valid until the next call.
+ */
+const float *mu_kv_sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n);
 
 /* For policies. */
 

@@ -48,8 +48,7 @@ static enum mu_status make_memory(struct mu_kv_server *s)
 	MU_TRY(MU_ALLOC(s->inbox, s->n_far * s->n + 1, "gradients on a server"));
 	if (s->policy->needs_outbox)
 		MU_TRY(MU_ALLOC(s->outbox, s->n_far * s->n + 1, "answers of a server"));
-	MU_TRY(MU_ALLOC(s->sum, MU_KV_BLOCK, "block of a sum"));
-	MU_TRY(MU_ALLOC(s->sources, s->n_workers, "gradients to sum"));
+	MU_TRY(mu_kv_sum_init(&s->sum, s->kv->topology));
 	MU_TRY(MU_ALLOC(s->completed, n + 1, "completed requests"));
 	MU_TRY(MU_ALLOC(s->arrived, n_all + 1, "parts that are here"));
 	MU_TRY(MU_ALLOC(s->withheld, n_all + 1, "parts that wait for other workers"));
@@ -171,8 +170,7 @@ void mu_kv_server_close(struct mu_kv_server *s)
 	mu_free(s->inbox);
 	mu_free(s->outbox);
 	mu_free(s->far);
-	mu_free(s->sum);
-	mu_free(s->sources);
+	mu_kv_sum_release(&s->sum);
 	mu_free(s->parts);
 	mu_free(s->peers);
 	mu_free(s->completed);

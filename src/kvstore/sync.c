@@ -13,17 +13,6 @@
 
 #include "dist.h"
 
-/* The sum of a block of all workers' gradients; in s->sum unless there is but one worker. */
-static const float *sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n)
-{
-	for (size_t w = 0; w < s->n_workers; w++)
-		s->sources[w] = mu_kv_inbox(s, p, w) + from;
-	if (s->n_workers == 1)
-		return s->sources[0];
-	mu_optim_sum(s->sum, s->sources, s->n_workers, n);
-	return s->sum;
-}
-
 /* Sum, update, block by block: a block's sum is still in the cache when the update reads it. */
 static void sum_and_update(struct mu_kv_server *s, size_t p)
 {
@@ -37,7 +26,7 @@ static void sum_and_update(struct mu_kv_server *s, size_t p)
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
 
-		mu_optim_block(s->optim, p, from, n, held + from, sum_block(s, p, from, n));
+		mu_optim_block(s->optim, p, from, n, held + from, mu_kv_sum_block(s, p, from, n));
 	}
 	mu_clock_stop(MU_CLOCK_UPDATE);
 }
@@ -73,7 +62,7 @@ static void sum_to(struct mu_kv_server *s, size_t p, float *out)
 
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
-		const float *sum = sum_block(s, p, from, n);
+		const float *sum = mu_kv_sum_block(s, p, from, n);
 
 		if (sum != out + from)
 			memcpy(out + from, sum, n * sizeof *sum);

@@ -7,11 +7,12 @@
 #include <muster/storage.h>
 
 #include <errno.h>
-#include <hdf5.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { NDIMS_MAX = 8, NAME_BYTES = 256, DIMS_TEXT_BYTES = 200, MESSAGE_BYTES = 512 };
+#include "h5.h"
+
+enum { NDIMS_MAX = 8, NAME_BYTES = 256, DIMS_TEXT_BYTES = 200 };
 
 struct mu_array_file {
 	hid_t file;
@@ -21,54 +22,7 @@ struct mu_array_file {
 };
 
 /* MU_TRY for an HDF5 call; needs f. A negative answer is an error. */
-#define MU_H5(call) MU_TRY(from_h5((long long)(call), f->path, #call))
-
-/* ---- errors ---- */
-
-/* The caller's error printing, put aside. */
-struct quiet {
-	H5E_auto2_t print;
-	void *data;
-};
-
-static void quiet_begin(struct quiet *q)
-{
-	*q = (struct quiet){0};
-	H5Eget_auto2(H5E_DEFAULT, &q->print, &q->data);
-	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-}
-
-static void quiet_end(const struct quiet *q)
-{
-	H5Eset_auto2(H5E_DEFAULT, q->print, q->data);
-}
-
-static herr_t take_first(unsigned n, const H5E_error2_t *error, void *text)
-{
-	if (n == 0)
-		snprintf(text, MESSAGE_BYTES, "%s", error->desc ? error->desc : "");
-	return 0;
-}
-
-/* HDF5's innermost message; the outer ones only say that an inner one failed. */
-static const char *h5_message(char text[MESSAGE_BYTES])
-{
-	snprintf(text, MESSAGE_BYTES, "no message from HDF5");
-	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, text);
-	return text;
-}
-
-static enum mu_status from_h5(long long answer, const char *path, const char *call)
-{
-	enum mu_status st = MU_OK;
-	char message[MESSAGE_BYTES];
-
-	if (answer < 0)
-		MU_FAIL(MU_ERR_IO, "%s: %.*s failed: %s", path, (int)strcspn(call, "("), call,
-			h5_message(message));
-out:
-	return st;
-}
+#define MU_H5(call) MU_H5_TRY(f->path, call)
 
 /* ---- small helpers ---- */
 
@@ -99,24 +53,6 @@ out:
 	return st;
 }
 
-static void close_type(hid_t type)
-{
-	if (type >= 0)
-		H5Tclose(type);
-}
-
-static void close_space(hid_t space)
-{
-	if (space >= 0)
-		H5Sclose(space);
-}
-
-static void close_list(hid_t list)
-{
-	if (list >= 0)
-		H5Pclose(list);
-}
-
 static enum mu_status new_file(struct mu_array_file **out, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -144,23 +80,6 @@ static void free_file(struct mu_array_file *f)
 	mu_free(f);
 }
 
-/*
- * Properties of an access. Locks are off where HDF5 lets us say so: a file is written under a name
- * of its own and never changed afterwards, and parallel file systems often refuse locks.
- */
-static enum mu_status access_list(struct mu_array_file *f, hid_t *list)
-{
-	enum mu_status st = MU_OK;
-
-	MU_H5(*list = H5Pcreate(H5P_FILE_ACCESS));
-	MU_H5(H5Pset_fclose_degree(*list, H5F_CLOSE_STRONG));
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-	MU_H5(H5Pset_file_locking(*list, false, true));
-#endif
-out:
-	return st;
-}
-
 /* ---- life ---- */
 
 bool mu_array_file_supported(void)
@@ -183,26 +102,26 @@ const char *mu_array_file_version(void)
 enum mu_status mu_array_file_create(struct mu_array_file **out, const char *path)
 {
 	enum mu_status st = MU_OK;
-	struct quiet quiet;
+	struct mu_h5_quiet quiet;
 	struct mu_array_file *f = NULL;
 	hid_t create = -1, access = -1;
 
-	quiet_begin(&quiet);
+	mu_h5_quiet_begin(&quiet);
 	MU_TRY(new_file(&f, path));
 	f->writing = true;
 	MU_TRY(mu_replace_begin(&f->replace, path));
-	MU_TRY(access_list(f, &access));
+	MU_TRY(mu_h5_access_list(f->path, &access));
 	MU_H5(create = H5Pcreate(H5P_FILE_CREATE));
 	MU_H5(H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
 	MU_H5(f->file = H5Fcreate(f->replace.temporary, H5F_ACC_TRUNC, create, access));
 out:
-	close_list(create);
-	close_list(access);
+	mu_h5_close_list(create);
+	mu_h5_close_list(access);
 	if (st != MU_OK) {
 		free_file(f);
 		f = NULL;
 	}
-	quiet_end(&quiet);
+	mu_h5_quiet_end(&quiet);
 	*out = f;
 	return st;
 }
@@ -210,28 +129,28 @@ out:
 enum mu_status mu_array_file_open(struct mu_array_file **out, const char *path)
 {
 	enum mu_status st = MU_OK;
-	struct quiet quiet;
+	struct mu_h5_quiet quiet;
 	struct mu_array_file *f = NULL;
-	char message[MESSAGE_BYTES];
+	char message[MU_H5_MESSAGE];
 	hid_t list = -1;
 
-	quiet_begin(&quiet);
+	mu_h5_quiet_begin(&quiet);
 	MU_TRY(new_file(&f, path));
 	if (access(path, R_OK) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
 	if (H5Fis_hdf5(path) <= 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file", path);
-	MU_TRY(access_list(f, &list));
+	MU_TRY(mu_h5_access_list(f->path, &list));
 	f->file = H5Fopen(path, H5F_ACC_RDONLY, list);
 	if (f->file < 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: damaged HDF5 file: %s", path, h5_message(message));
+		MU_FAIL(MU_ERR_FORMAT, "%s: damaged HDF5 file: %s", path, mu_h5_message(message));
 out:
-	close_list(list);
+	mu_h5_close_list(list);
 	if (st != MU_OK) {
 		free_file(f);
 		f = NULL;
 	}
-	quiet_end(&quiet);
+	mu_h5_quiet_end(&quiet);
 	*out = f;
 	return st;
 }
@@ -239,12 +158,12 @@ out:
 enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit)
 {
 	enum mu_status st = MU_OK;
-	struct quiet quiet;
+	struct mu_h5_quiet quiet;
 	hid_t file;
 
 	if (!f)
 		return MU_OK;
-	quiet_begin(&quiet);
+	mu_h5_quiet_begin(&quiet);
 	if (!f->writing || !commit)
 		goto out;
 	MU_H5(H5Fflush(f->file, H5F_SCOPE_GLOBAL));
@@ -254,7 +173,7 @@ enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit)
 	MU_TRY(mu_replace_commit(&f->replace));
 out:
 	free_file(f);
-	quiet_end(&quiet);
+	mu_h5_quiet_end(&quiet);
 	return st;
 }
 
@@ -304,7 +223,7 @@ static enum mu_status make_groups(struct mu_array_file *f, const char *name)
 		MU_H5(H5Gclose(group));
 	}
 out:
-	close_list(list);
+	mu_h5_close_list(list);
 	return st;
 }
 
@@ -312,12 +231,12 @@ enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, in
 				   const size_t *dims, const float *data)
 {
 	enum mu_status st = MU_OK;
-	struct quiet quiet;
+	struct mu_h5_quiet quiet;
 	hsize_t extent[NDIMS_MAX];
 	hid_t list = -1, space = -1, set = -1;
 	bool found;
 
-	quiet_begin(&quiet);
+	mu_h5_quiet_begin(&quiet);
 	MU_TRY(take_dims(name, ndims, dims, extent));
 	MU_TRY(find_link(f, name, &found));
 	if (found)
@@ -331,11 +250,10 @@ enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, in
 			       H5P_DEFAULT));
 	MU_H5(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
 out:
-	if (set >= 0)
-		H5Dclose(set);
-	close_space(space);
-	close_list(list);
-	quiet_end(&quiet);
+	mu_h5_close_set(set);
+	mu_h5_close_space(space);
+	mu_h5_close_list(list);
+	mu_h5_quiet_end(&quiet);
 	return st;
 }
 
@@ -358,8 +276,8 @@ static enum mu_status check_array(struct mu_array_file *f, hid_t set, const char
 		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" has dimensions %s; expected %s", f->path,
 			name, dims_text(n, found, text[0]), dims_text(ndims, dims, text[1]));
 out:
-	close_space(space);
-	close_type(type);
+	mu_h5_close_space(space);
+	mu_h5_close_type(type);
 	return st;
 }
 
@@ -367,12 +285,12 @@ enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int
 				  const size_t *dims, float *data)
 {
 	enum mu_status st = MU_OK;
-	struct quiet quiet;
+	struct mu_h5_quiet quiet;
 	hsize_t extent[NDIMS_MAX];
 	hid_t set = -1;
 	bool found;
 
-	quiet_begin(&quiet);
+	mu_h5_quiet_begin(&quiet);
 	MU_TRY(take_dims(name, ndims, dims, extent));
 	MU_TRY(find_link(f, name, &found));
 	if (!found)
@@ -381,9 +299,8 @@ enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int
 	MU_TRY(check_array(f, set, name, ndims, extent));
 	MU_H5(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
 out:
-	if (set >= 0)
-		H5Dclose(set);
-	quiet_end(&quiet);
+	mu_h5_close_set(set);
+	mu_h5_quiet_end(&quiet);
 	return st;
 }
 
@@ -393,11 +310,11 @@ enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attri
 				      const char *text)
 {
 	enum mu_status st = MU_OK;
-	struct quiet quiet;
+	struct mu_h5_quiet quiet;
 	hid_t type = -1, space = -1, attr = -1;
 	htri_t found;
 
-	quiet_begin(&quiet);
+	mu_h5_quiet_begin(&quiet);
 	MU_H5(found = H5Aexists(f->file, attribute));
 	if (found)
 		MU_H5(H5Adelete(f->file, attribute));
@@ -407,11 +324,10 @@ enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attri
 	MU_H5(attr = H5Acreate2(f->file, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT));
 	MU_H5(H5Awrite(attr, type, text));
 out:
-	if (attr >= 0)
-		H5Aclose(attr);
-	close_space(space);
-	close_type(type);
-	quiet_end(&quiet);
+	mu_h5_close_attribute(attr);
+	mu_h5_close_space(space);
+	mu_h5_close_type(type);
+	mu_h5_quiet_end(&quiet);
 	return st;
 }
 
@@ -419,12 +335,12 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 				      size_t nbytes)
 {
 	enum mu_status st = MU_OK;
-	struct quiet quiet;
+	struct mu_h5_quiet quiet;
 	hid_t type = -1, ours = -1, attr = -1;
 	htri_t found;
 	size_t stored;
 
-	quiet_begin(&quiet);
+	mu_h5_quiet_begin(&quiet);
 	MU_H5(found = H5Aexists(f->file, attribute));
 	if (!found)
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no attribute \"%s\"", f->path, attribute);
@@ -445,10 +361,9 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 	MU_H5(H5Tset_size(ours, nbytes));
 	MU_H5(H5Aread(attr, ours, text));
 out:
-	if (attr >= 0)
-		H5Aclose(attr);
-	close_type(ours);
-	close_type(type);
-	quiet_end(&quiet);
+	mu_h5_close_attribute(attr);
+	mu_h5_close_type(ours);
+	mu_h5_close_type(type);
+	mu_h5_quiet_end(&quiet);
 	return st;
 }

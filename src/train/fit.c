@@ -11,11 +11,14 @@
 
 #include <muster/base.h>
 
+/* How long to wait for samples before looking at messages. */
+#define POLL_SECONDS 1e-3
+
 struct fit {
 	struct train_run *run;
 	size_t epoch;
 	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
-	double window_start, window_progress;
+	double window_start, window_progress, window_data;
 	size_t window_first;
 };
 
@@ -106,19 +109,29 @@ out:
 	return st;
 }
 
-static void load(struct train_run *run, struct mu_input *in, struct mu_plan *plan, size_t step)
+/* Others may need what is under way here while samples are not ready. */
+static enum mu_status load(struct train_run *run, struct mu_input *in, struct mu_plan *plan,
+			   size_t step)
 {
+	enum mu_status st = MU_OK;
 	struct mu_batch *batch = mu_plan_batch(plan);
+	struct mu_input_batch samples = {
+		.data = mu_plan_input(plan), .labels = run->labels, .ids = run->ids};
 
 	mu_clock_start(MU_CLOCK_DATA);
-	batch->count = mu_input_read(in, step, mu_plan_input(plan), run->labels, run->ids);
+	while (!mu_input_wait(in, step, POLL_SECONDS))
+		MU_TRY(mu_kv_poll(run->kv));
+	MU_TRY(mu_input_read(in, step, &samples));
+	batch->count = samples.count;
 	batch->labels = run->labels;
 	batch->ids = run->ids;
 	batch->label_smoothing = in == &run->train ? (float)run->options.label_smoothing : 0;
 	batch->seed = (uint64_t)run->options.seed;
 	batch->epoch = in->epoch;
 	batch->step = step;
+out:
 	mu_clock_stop(MU_CLOCK_DATA);
+	return st;
 }
 
 static enum mu_status check_loss(const struct fit *f, struct mu_plan *plan, size_t step)
@@ -154,7 +167,7 @@ static enum mu_status train_step(struct fit *f, size_t step)
 
 	if (count == 0)
 		return empty_step(run, step);
-	load(run, &run->train, plan, step);
+	MU_TRY(load(run, &run->train, plan, step));
 	MU_TRY(forward(run, plan));
 	MU_TRY(check_loss(f, plan, step));
 	if (push)
@@ -188,10 +201,12 @@ static enum mu_status show_window(struct fit *f, size_t last)
 		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
 	w.samples = run->store.synchronous ? w.metrics.samples : progress - f->window_progress;
 	w.seconds = mu_now() - f->window_start;
+	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
 	if (run->topology.index == 0)
 		mu_train_report_speed(run, &w);
 	f->window_first = last;
 	f->window_start = mu_now();
+	f->window_data += w.data_seconds;
 	f->window_progress = progress;
 out:
 	return st;
@@ -227,13 +242,17 @@ static enum mu_status train_epoch(struct fit *f)
 	f->total = f->window = (struct mu_metrics){0};
 	f->window_first = 0;
 	f->window_start = start;
+	f->window_data = mu_clock_seconds(MU_CLOCK_DATA);
 	f->window_progress = mu_kv_progress(run->kv);
-	mu_input_epoch(&run->train, (uint32_t)f->epoch);
+	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
 	for (size_t step = 0; step < run->steps; step++) {
 		MU_TRY(train_step(f, step));
 		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
 			MU_TRY(show_window(f, step));
 	}
+	if (run->train.n_bad > 0)
+		mu_log_warn("Epoch[%zu] %zu records were skipped by worker %d", f->epoch,
+			    run->train.n_bad, run->topology.index);
 	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
@@ -255,11 +274,11 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 	enum mu_status st = MU_OK;
 
 	*m = (struct mu_metrics){0};
-	mu_input_epoch(&run->validate, 0);
+	MU_TRY(mu_input_epoch(&run->validate, 0));
 	for (size_t step = 0; step < run->validate.steps; step++) {
 		if (mu_input_count(&run->validate, step) == 0)
 			continue;
-		load(run, &run->validate, run->infer, step);
+		MU_TRY(load(run, &run->validate, run->infer, step));
 		for (size_t l = 0; l < mu_plan_layers(run->infer); l++)
 			MU_TRY(mu_plan_forward(run->infer, l));
 		measure(run, run->infer, m);

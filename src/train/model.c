@@ -91,7 +91,8 @@ enum mu_status mu_train_model_plan(struct train_run *run)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s needs %zu labels a sample, one for each position of its last "
 			"layer; %s has %zu",
-			run->options.network, mu_net_labels(run->net), run->options.data_dir,
+			run->options.network, mu_net_labels(run->net),
+			run->options.data_dir ? run->options.data_dir : run->options.data_train,
 			data->label_width);
 	if (last > 0 && last < batch)
 		MU_TRY(mu_plan_new_dry(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,

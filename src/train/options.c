@@ -13,7 +13,8 @@
 #define RGB_STD "1,1,1"
 
 static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",
-		  data[] = "data", logs[] = "log and files", about[] = "about";
+		  data[] = "data", images[] = "training images", logs[] = "log and files",
+		  about[] = "about";
 
 const struct mu_option mu_train_option_table[] = {
 	{"network", MU_OPTION_STRING, AT(network), NULL, 0, 0, NULL, model,
@@ -26,9 +27,8 @@ const struct mu_option mu_train_option_table[] = {
 	 "N  classes, at least 2 (0: the data's own where the files tell, else the network's)",
 	 true},
 	{"image-shape", MU_OPTION_STRING, AT(image_shape), NULL, 0, 0, NULL, model,
-	 "C,H,W  shape of one sample: with --benchmark 1 or --summary; of CIFAR's images the "
-	 "middle "
-	 "is cut out, such as 3,28,28",
+	 "C,H,W  shape of one sample: with --benchmark 1 or --summary, and what is cut out of "
+	 "images, such as 3,28,28",
 	 true},
 	{"initializer", MU_OPTION_STRING, AT(initializer), "default", 0, 0,
 	 "default|xavier|msra|orthogonal|normal|uniform|one|zero", model, "NAME  initial weights",
@@ -170,20 +170,100 @@ const struct mu_option mu_train_option_table[] = {
 	 "DIR  folder with the four MNIST IDX files, plain or .gz, or with the binary files of "
 	 "CIFAR-10 or CIFAR-100",
 	 false},
+	{"data-train", MU_OPTION_STRING, AT(data_train), NULL, 0, 0, NULL, data,
+	 "FILE  training images instead: a.rec, several as a.rec;b.rec, x.h5, or a folder with a "
+	 "folder of images per class",
+	 false},
+	{"data-val", MU_OPTION_STRING, AT(data_val), NULL, 0, 0, NULL, data,
+	 "FILE  images for validation, as --data-train (none: no validation)", false},
+	{"data-train-idx", MU_OPTION_STRING, AT(data_train_idx), NULL, 0, 0, NULL, data,
+	 "FILE  index of the .rec file (the .idx beside it)", true},
+	{"data-val-idx", MU_OPTION_STRING, AT(data_val_idx), NULL, 0, 0, NULL, data,
+	 "FILE  index of the .rec file for validation", true},
 	{"rgb-mean", MU_OPTION_STRING, AT(rgb_mean), NULL, 0, 0, NULL, data,
 	 "R,G,B  subtracted from the pixels of colour images (" RGB_MEAN ")", true},
 	{"rgb-std", MU_OPTION_STRING, AT(rgb_std), NULL, 0, 0, NULL, data,
 	 "R,G,B  the difference is divided by (" RGB_STD ")", true},
 	{"num-examples", MU_OPTION_INT, AT(num_examples), "0", 0, WHOLE, NULL, data,
 	 "N  train on the first N samples only (0: all)", false},
-	{"shuffle", MU_OPTION_INT, AT(shuffle), "1", 0, 1, NULL, data,
-	 "0|1  a new permutation of all samples every epoch", true},
+	{"shuffle", MU_OPTION_STRING, AT(shuffle), "1", 0, 0, "0|1|chunk", data,
+	 "0|1|chunk  a new permutation of all samples every epoch; chunk: of runs of samples, and "
+	 "within each",
+	 true},
+	{"shuffle-chunk", MU_OPTION_INT, AT(shuffle_chunk), "1024", 2, WHOLE, NULL, data,
+	 "N  samples in a run of --shuffle chunk", true},
 	{"benchmark", MU_OPTION_INT, AT(benchmark), "0", 0, 1, NULL, data,
 	 "0|1  random data made in memory, no validation", false},
 	{"num-batches", MU_OPTION_INT, AT(num_batches), "0", 0, WHOLE, NULL, data,
 	 "N  stop every epoch after N steps (0: the whole epoch)", false},
 	{"test-io", MU_OPTION_INT, AT(test_io), "0", 0, 1, NULL, data,
 	 "0|1  read the data only, and say how fast", true},
+	{"dump-batch", MU_OPTION_STRING, AT(dump_batch), NULL, 0, 0, NULL, data,
+	 "FILE.png  write the first batch of images as a sheet, and stop", true},
+	{"data-nthreads", MU_OPTION_INT, AT(data_nthreads), "-1", -1, 1024, NULL, data,
+	 "N  threads of a worker that read and decode images (-1: 4, at most its cores; 0: the "
+	 "training thread)",
+	 true},
+	{"prefetch-buffer", MU_OPTION_INT, AT(prefetch_buffer), "4", 1, 1e6, NULL, data,
+	 "N  batches that these threads keep ready", true},
+	{"skip-bad-records", MU_OPTION_INT, AT(skip_bad_records), "0", 0, 1, NULL, data,
+	 "0|1  images that cannot be decoded: take another of the batch, and say so", true},
+
+	{"resize", MU_OPTION_INT, AT(images.resize), "0", 0, 1e5, NULL, images,
+	 "N  shorter edge of images becomes N pixels, before all else (0: stays)", false},
+	{"pad-size", MU_OPTION_INT, AT(images.pad), "0", 0, 1e5, NULL, images,
+	 "N  pixels of --fill-value on each side of training images", false},
+	{"fill-value", MU_OPTION_INT, AT(images.fill), "127", 0, 255, NULL, images,
+	 "N  what is outside of an image", true},
+	{"random-crop", MU_OPTION_INT, AT(images.random_crop), "-1", -1, 1, NULL, images,
+	 "0|1  cut from a random place, not the middle (-1: as --data-aug-level says)", true},
+	{"random-mirror", MU_OPTION_INT, AT(images.random_mirror), "-1", -1, 1, NULL, images,
+	 "0|1  mirror every other image (-1: as --data-aug-level says)", true},
+	{"data-aug-level", MU_OPTION_INT, AT(images.level), "1", 0, 3, NULL, images,
+	 "N  0: none; 1: random crop and mirror; 2: also h, s, l by 36, 50, 50; 3: also rotate, "
+	 "shear, aspect by 10, 0.1, 0.25",
+	 true},
+	{"use-imagenet-data-augmentation", MU_OPTION_INT, AT(images.imagenet), "0", 0, 1, NULL,
+	 images,
+	 "0|1  random area from 0.08 on and aspect 3/4 to 4/3, mirror, jitter of 0.4, PCA noise of "
+	 "0.1",
+	 true},
+	{"random-resized-crop", MU_OPTION_INT, AT(images.random_resized_crop), "-1", -1, 1, NULL,
+	 images, "0|1  cut a random area and aspect, stretched to the shape", true},
+	{"min-random-area", MU_OPTION_REAL, AT(images.min_area), NULL, 0, 1, NULL, images,
+	 "X  of --random-resized-crop, part of the image (1)", true},
+	{"max-random-area", MU_OPTION_REAL, AT(images.max_area), NULL, 0, 1, NULL, images,
+	 "X  of --random-resized-crop (1)", true},
+	{"min-random-aspect-ratio", MU_OPTION_REAL, AT(images.min_aspect), NULL, 0, 1000, NULL,
+	 images, "X  width to height; without it 1 - max to 1 + max", true},
+	{"max-random-aspect-ratio", MU_OPTION_REAL, AT(images.max_aspect), NULL, 0, 1000, NULL,
+	 images, "X  width to height (0: stays)", true},
+	{"min-crop-size", MU_OPTION_INT, AT(images.min_crop), "-1", -1, 1e5, NULL, images,
+	 "N  pixels of a square to cut and stretch to the shape (-1: none)", true},
+	{"max-crop-size", MU_OPTION_INT, AT(images.max_crop), "-1", -1, 1e5, NULL, images,
+	 "N  its largest side", true},
+	{"max-random-rotate-angle", MU_OPTION_INT, AT(images.max_rotate_angle), "-1", -1, 180, NULL,
+	 images, "N  degrees to turn by, either way", true},
+	{"max-random-shear-ratio", MU_OPTION_REAL, AT(images.max_shear), NULL, 0, 100, NULL, images,
+	 "X  shear, either way", true},
+	{"min-random-scale", MU_OPTION_REAL, AT(images.min_scale), NULL, 0, 1000, NULL, images,
+	 "X  scale of an image (1)", true},
+	{"max-random-scale", MU_OPTION_REAL, AT(images.max_scale), NULL, 0, 1000, NULL, images,
+	 "X  scale of an image (1)", true},
+	{"brightness", MU_OPTION_REAL, AT(images.brightness), NULL, 0, 1, NULL, images,
+	 "X  factor of 1 - X to 1 + X", true},
+	{"contrast", MU_OPTION_REAL, AT(images.contrast), NULL, 0, 1, NULL, images,
+	 "X  towards the mean grey of the image, likewise", true},
+	{"saturation", MU_OPTION_REAL, AT(images.saturation), NULL, 0, 1, NULL, images,
+	 "X  towards the grey of each pixel, likewise", true},
+	{"max-random-h", MU_OPTION_INT, AT(images.max_h), "-1", -1, 180, NULL, images,
+	 "N  added to the hue (of 180), either way", true},
+	{"max-random-s", MU_OPTION_INT, AT(images.max_s), "-1", -1, 255, NULL, images,
+	 "N  added to the saturation (of 255)", true},
+	{"max-random-l", MU_OPTION_INT, AT(images.max_l), "-1", -1, 255, NULL, images,
+	 "N  added to the lightness (of 255)", true},
+	{"pca-noise", MU_OPTION_REAL, AT(images.pca_noise), NULL, 0, 100, NULL, images,
+	 "X  standard deviation of noise along the main colours", true},
 
 	{"disp-batches", MU_OPTION_INT, AT(disp_batches), "20", 1, WHOLE, NULL, logs,
 	 "N  a line every N steps", false},
@@ -280,14 +360,25 @@ static enum mu_status check_data(const struct mu_options *o, const struct train_
 	enum mu_status st = MU_OK;
 	float mean[3], std[3];
 
-	if (v->benchmark && v->data_dir)
+	if (v->benchmark && (v->data_dir || v->data_train))
 		MU_FAIL(MU_ERR_USAGE,
-			"--benchmark 1 and --data-dir %s contradict each other: random data or "
+			"--benchmark 1 and --data-%s %s contradict each other: random data or "
 			"files?",
-			v->data_dir);
-	if (!v->benchmark && !v->data_dir && !v->summary)
+			v->data_dir ? "dir" : "train", v->data_dir ? v->data_dir : v->data_train);
+	if (v->data_dir && v->data_train)
+		MU_FAIL(MU_ERR_USAGE,
+			"--data-dir %s and --data-train %s contradict each other: give one of them",
+			v->data_dir, v->data_train);
+	if (!v->data_train && (v->data_val || v->data_train_idx))
+		MU_FAIL(MU_ERR_USAGE, "--%s needs --data-train FILE",
+			v->data_val ? "data-val" : "data-train-idx");
+	if (!v->data_val && v->data_val_idx)
+		MU_FAIL(MU_ERR_USAGE, "--data-val-idx %s needs --data-val FILE", v->data_val_idx);
+	if (!v->benchmark && !v->data_dir && !v->data_train && !v->summary)
 		MU_FAIL(MU_ERR_USAGE, "no data: give --data-dir DIR with files of MNIST or CIFAR, "
-				      "or --benchmark 1");
+				      "--data-train FILE with images, or --benchmark 1");
+	if (v->data_train && !v->data_val && v->target_accuracy > 0)
+		MU_FAIL(MU_ERR_USAGE, "--target-accuracy needs validation data: give --data-val");
 	MU_TRY(mu_train_options_rgb(v, mean, std));
 	if (v->benchmark && (v->rgb_mean || v->rgb_std))
 		MU_FAIL(MU_ERR_USAGE, "--rgb-mean and --rgb-std are for colour images from files, "
@@ -337,6 +428,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch,
 			v->num_epochs);
 	MU_TRY(check_data(o, v));
+	MU_TRY(mu_train_images_settle(o, v));
 out:
 	return st;
 }

@@ -94,6 +94,20 @@ void mu_train_report_data(const struct train_run *run)
 	mu_log_info("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
 		    in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
 		    in->classes, what);
+	if (in->ops->colour_images) {
+		mu_augment_describe(&in->config.augment, what, sizeof what);
+		mu_log_info("data %s: training images: %s", in->ops->name, what);
+	}
+	if (in->config.shuffle_chunk)
+		mu_log_info("data %s: shuffled in runs of %zu samples", in->ops->name,
+			    in->config.shuffle_chunk);
+	if (in->pipeline)
+		mu_log_info("data %s: %d thread%s per worker decode%s, at most %zu batches ahead: "
+			    "%.1f MB%s",
+			    in->ops->name, in->config.threads, in->config.threads == 1 ? "" : "s",
+			    in->config.threads == 1 ? "s" : "", in->config.prefetch,
+			    (double)mu_input_prefetch_bytes(in) / 1e6,
+			    run->has_validation ? ", and as much for validation" : "");
 }
 
 static void report_store(const struct train_run *run)
@@ -233,6 +247,10 @@ void mu_train_report_speed(const struct train_run *run, const struct train_windo
 		snprintf(text + n, sizeof text - n, "\t%s=%f", shown->printed[i],
 			 shown->of[i]->value(&w->metrics));
 	}
+	n = strlen(text);
+	if (run->train.pipeline)
+		snprintf(text + n, sizeof text - n, "\tdata=%.1f%%",
+			 100 * mean(w->data_seconds, w->seconds));
 	mu_log_info("%s", text);
 }
 

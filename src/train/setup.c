@@ -66,6 +66,13 @@ static enum mu_status choose_reader(const struct train_options *v, const struct 
 	MU_TRY(find_shape(v, network, config->shape));
 	MU_TRY(mu_train_options_rgb(v, config->mean, config->std));
 	config->reader = "synthetic";
+	if (v->data_train) {
+		config->reader = "records";
+		memcpy(config->net_shape, config->shape, sizeof config->shape);
+		if (!v->image_shape)
+			memset(config->shape, 0, sizeof config->shape);
+		return MU_OK;
+	}
 	if (!v->benchmark) {
 		MU_TRY(mu_input_detect(v->data_dir, &reader));
 		config->reader = reader->name;
@@ -76,6 +83,11 @@ static enum mu_status choose_reader(const struct train_options *v, const struct 
 				"--image-shape, --rgb-mean and --rgb-std are for colour images; %s "
 				"holds %s files, which bring their own shape",
 				v->data_dir, reader->name);
+		if (!reader->colour_images && v->images.given)
+			MU_FAIL(MU_ERR_USAGE,
+				"--%s is for colour images; %s holds %s files, which are taken as "
+				"they are",
+				v->images.given, v->data_dir, reader->name);
 		if (reader->knows_classes)
 			goto out;
 	}
@@ -94,6 +106,40 @@ static struct mu_net_config describe_model(const struct train_options *v, const 
 				      .num_layers = v->num_layers};
 }
 
+/* Threads that decode: as asked, else 4 but no more than there are cores for this worker. */
+static int count_threads(const struct train_run *run)
+{
+	enum { USUAL = 4 };
+	long asked = run->options.data_nthreads;
+
+	if (asked >= 0)
+		return (int)asked;
+	return run->n_threads < USUAL ? run->n_threads : USUAL;
+}
+
+static enum mu_status open_validation(struct train_run *run, struct mu_input_config config)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+
+	config.part = MU_INPUT_VALIDATE;
+	config.num_examples = 0;
+	config.shuffle = false;
+	config.paths = v->data_val;
+	config.indexes = v->data_val_idx;
+	config.classes = run->train.classes;
+	config.augment = mu_train_images_augment(&v->images, MU_INPUT_VALIDATE);
+	MU_TRY(mu_input_open(&run->validate, &config));
+	if (memcmp(run->validate.shape, run->train.shape, sizeof run->train.shape) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: images for validation are %zu x %zu, those for training %zu x %zu",
+			v->data_val ? v->data_val : v->data_dir, run->validate.shape[1],
+			run->validate.shape[2], run->train.shape[1], run->train.shape[2]);
+	run->has_validation = true;
+out:
+	return st;
+}
+
 /* Training and validation data; what the network must know of it. */
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
@@ -105,8 +151,15 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.num_examples = (size_t)v->num_examples,
 		.worker = run->topology.index,
 		.num_workers = run->topology.num_workers,
-		.shuffle = v->shuffle != 0,
+		.paths = v->data_train,
+		.indexes = v->data_train_idx,
+		.augment = mu_train_images_augment(&v->images, MU_INPUT_TRAIN),
+		.shuffle = strcmp(v->shuffle, "0") != 0,
+		.shuffle_chunk = strcmp(v->shuffle, "chunk") == 0 ? (size_t)v->shuffle_chunk : 0,
 		.seed = (uint64_t)v->seed,
+		.threads = count_threads(run),
+		.prefetch = (size_t)v->prefetch_buffer,
+		.skip_bad_records = v->skip_bad_records != 0,
 	};
 	const struct mu_network *network;
 
@@ -128,18 +181,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		run->steps = (size_t)v->num_batches;
 		run->examples = run->steps * config.batch * (size_t)config.num_workers;
 	}
-	if (v->benchmark)
-		goto out;
-	config.part = MU_INPUT_VALIDATE;
-	config.num_examples = 0;
-	config.shuffle = false;
-	MU_TRY(mu_input_open(&run->validate, &config));
-	if (memcmp(run->validate.shape, run->train.shape, sizeof run->train.shape) != 0)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: images for validation are %zu x %zu, those for training %zu x %zu",
-			v->data_dir, run->validate.shape[1], run->validate.shape[2],
-			run->train.shape[1], run->train.shape[2]);
-	run->has_validation = true;
+	if (!v->benchmark && (!v->data_train || v->data_val))
+		MU_TRY(open_validation(run, config));
 out:
 	return st;
 }
@@ -153,6 +196,8 @@ static enum mu_status setup_worker(struct train_run *run)
 	if (v->model_prefix && v->load_epoch < v->num_epochs && run->topology.index == 0)
 		MU_TRY(mu_train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
+	if (v->test_io || v->dump_batch)
+		goto out;
 	if (!run->net)
 		MU_TRY(mu_train_model_new(run, &model, &run->train.config));
 	MU_TRY(mu_train_model_plan(run));
@@ -172,7 +217,8 @@ static enum mu_status check_sizes(const struct train_run *run)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: workers find %ld to %ld records for training, %ld to %ld for "
 			"validation; there must be the same files on every node",
-			run->options.data_dir, least[0], -least[1], least[2], -least[3]);
+			run->options.data_dir ? run->options.data_dir : run->options.data_train,
+			least[0], -least[1], least[2], -least[3]);
 out:
 	return st;
 }
@@ -271,11 +317,14 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(agree_late(worker ? setup_worker(run) : MU_OK, t->world));
-	if (run->options.test_io) {
-		MU_TRY(agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
-		goto out;
-	}
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
+	if (run->options.dump_batch)
+		MU_TRY(agree_late(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,
+				  t->world));
+	if (run->options.test_io)
+		MU_TRY(agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
+	if (run->options.dump_batch || run->options.test_io)
+		goto out;
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));

@@ -241,7 +241,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_train_setup(run));
 	if (v->check && is_worker_0(&run->topology))
 		mu_log_info("check: options, data and layout are good");
-	if (v->check || v->test_io)
+	if (v->check || v->test_io || v->dump_batch)
 		goto out;
 	end->agreed = false;
 	MU_TRY(work(run));

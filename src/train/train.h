@@ -22,6 +22,15 @@ struct train_schedule {
 	long scale_with_workers;
 };
 
+/* How training images are changed; negative: not given. */
+struct train_images {
+	long resize, pad, fill, level, imagenet, random_crop, random_mirror, random_resized_crop,
+		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l;
+	double min_area, max_area, min_aspect, max_aspect, max_shear, min_scale, max_scale,
+		brightness, contrast, saturation, pca_noise;
+	const char *given; /* one that was, for messages; NULL: none */
+};
+
 struct train_options {
 	const char *network, *kv_store, *devices, *gpus, *dtype, *initializer;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
@@ -33,9 +42,13 @@ struct train_options {
 	struct train_schedule schedule;
 	struct mu_optim_config optim; /* complete after mu_train_optimizer_settle */
 	long wd_gamma, centered;
-	const char *data_dir, *model_prefix;
+	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
+	const char *model_prefix;
+	const char *shuffle, *dump_batch; /* dump_batch NULL: not given */
+	long shuffle_chunk, data_nthreads, prefetch_buffer, skip_bad_records;
+	struct train_images images;
 	const char *rgb_mean, *rgb_std; /* NULL: not given */
-	long num_examples, shuffle, benchmark, num_batches, test_io, load_epoch, save_period;
+	long num_examples, benchmark, num_batches, test_io, load_epoch, save_period;
 	const char *loss;
 	double label_smoothing;
 	long update_period;
@@ -68,6 +81,14 @@ enum mu_status mu_train_optimizer_settle(const struct mu_options *o, struct trai
 /* The schedule of settled options; lr: at its start, after scaling. */
 enum mu_status mu_train_schedule(const struct train_options *v, double lr, double samples_per_epoch,
 				 struct mu_schedule *s);
+
+/* ---- images.c ---- */
+
+/* The part of mu_train_options_check about images: levels and presets become settings. */
+enum mu_status mu_train_images_settle(const struct mu_options *o, struct train_options *v);
+/* Settled options as the input takes them. Validation: resize alone. */
+struct mu_augment mu_train_images_augment(const struct train_images *images,
+					  enum mu_input_part part);
 
 /* ---- store.c: how workers keep step ---- */
 
@@ -179,6 +200,7 @@ enum mu_status mu_train_report_ranks(const struct train_run *run);
 struct train_window {
 	size_t epoch, first, last; /* steps (first, last] */
 	double samples, seconds;   /* of the whole job */
+	double data_seconds;       /* that worker 0 waited for samples */
 	struct mu_metrics metrics;
 };
 void mu_train_report_speed(const struct train_run *run, const struct train_window *w);
@@ -197,7 +219,12 @@ enum mu_status mu_train_checkpoint_check(const struct train_run *run);
 enum mu_status mu_train_checkpoint_save(const struct train_run *run, size_t epoch);
 enum mu_status mu_train_checkpoint_load(const struct train_run *run, size_t epoch);
 
-/* test_io.c: --test-io 1, the input alone. */
+/* test_io.c: --test-io 1, the input alone; memory for a batch. */
+enum mu_status mu_train_batch_new(struct mu_input_batch *batch, const struct mu_input *in);
+void mu_train_batch_free(struct mu_input_batch *batch);
 enum mu_status mu_train_test_io(struct train_run *run);
+
+/* dump.c: --dump-batch, the first batch of worker 0 as a sheet of images. */
+enum mu_status mu_train_dump_batch(struct train_run *run);
 
 #endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Images for the tools of data/: JPEG through libjpeg (jpeg.c), PNG through libpng (png.c), scaling
+ * (scale.c), memory that grows (buffer.c). A build without one of the libraries has a file *_none.c
+ * in its place, whose functions say so (MU_ERR_UNSUPPORTED).
+ */
+#ifndef MUSTER_DATA_IMAGE_H
+#define MUSTER_DATA_IMAGE_H
+
+#include <muster/base.h>
+
+/* ---- memory that grows ---- */
+
+struct data_buffer {
+	uint8_t *bytes; /* owned */
+	size_t capacity;
+};
+
+/* Room for nbytes; the first `used` bytes stay. */
+enum mu_status data_buffer_grow(struct data_buffer *b, size_t used, size_t nbytes);
+void data_buffer_release(struct data_buffer *b);
+
+/* ---- pixels ---- */
+
+enum { DATA_SIDE_MAX = 16384 };
+
+struct data_pixels {
+	const uint8_t *rgb; /* (h, w, 3) */
+	size_t w, h;
+};
+
+/* Are red, green and blue the same everywhere? */
+bool data_is_grey(const struct data_pixels *in);
+
+/* ---- JPEG ---- */
+
+struct data_jpeg;
+
+enum mu_status data_jpeg_new(struct data_jpeg **out);
+void data_jpeg_free(struct data_jpeg *jpeg);
+/* Grey images become colour images. Errors name the path: corrupt, truncated, CMYK, too large. The
+ * pixels are valid until the next image is decoded. */
+enum mu_status data_jpeg_decode(struct data_jpeg *jpeg, const char *path, const uint8_t *bytes,
+				size_t nbytes, struct data_pixels *out);
+
+/* How pixels become a file. */
+struct data_encoding {
+	bool png;    /* else JPEG */
+	bool grey;   /* one channel, the luma of Rec. 601 */
+	int quality; /* of JPEG, 1 to 100 */
+};
+
+enum mu_status data_jpeg_encode(const struct data_pixels *in, const struct data_encoding *how,
+				struct data_buffer *out, size_t *nbytes);
+
+/* ---- PNG ---- */
+
+/* Any PNG image, with 8 bits; what is transparent is put on black. */
+enum mu_status data_png_decode(const char *path, const uint8_t *bytes, size_t nbytes,
+			       struct data_buffer *pixels, struct data_pixels *out);
+enum mu_status data_png_encode(const struct data_pixels *in, const struct data_encoding *how,
+			       struct data_buffer *out, size_t *nbytes);
+
+/* ---- both ---- */
+
+struct data_codec {
+	struct data_jpeg *jpeg; /* made when the first JPEG image comes */
+	struct data_buffer pixels;
+};
+
+/* {0} is a codec without images. The kind is told by the first bytes. */
+enum mu_status data_decode(struct data_codec *codec, const char *path, const uint8_t *bytes,
+			   size_t nbytes, struct data_pixels *out);
+enum mu_status data_encode(const struct data_pixels *in, const struct data_encoding *how,
+			   struct data_buffer *out, size_t *nbytes);
+void data_codec_release(struct data_codec *codec);
+
+/* ---- scaling ---- */
+
+/*
+ * A part of an image, from (top, left) of h x w pixels, scaled to height x width, (height, width,
+ * 3).
+ */
+struct data_window {
+	const struct data_pixels *in;
+	size_t top, left, h, w;
+};
+
+enum mu_status data_scale(uint8_t *out, size_t height, size_t width,
+			  const struct data_window *window);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records as a folder of images per class, also inside a tar file. Images are named by their ids.
+ * Every class up to the largest label has a folder, so that labels stay what they are when the
+ * folder is read.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "folder.h"
+#include "sink.h"
+#include "tar.h"
+
+enum { PATH_BYTES = 4096, CLASSES_MAX = 100000 };
+
+struct tree {
+	struct data_tar_writer *tar; /* NULL: a folder */
+	char *path, *temporary;      /* of the folder; owned */
+	bool made[CLASSES_MAX];      /* the folders that there are */
+	size_t classes;
+};
+
+/* ---- one entry, in either ---- */
+
+static enum mu_status write_file(const char *path, const uint8_t *bytes, size_t n)
+{
+	enum mu_status st = MU_OK;
+	FILE *f = fopen(path, "wbxe"); /* x: an id that came twice */
+
+	if (!f || fwrite(bytes, 1, n, f) != n)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+out:
+	if (f && fclose(f) != 0 && st == MU_OK)
+		st = mu_trace_start(MU_ERR_IO, __FILE__, __LINE__, "%s: cannot be written: %s",
+				    path, strerror(errno));
+	return st;
+}
+
+/* bytes NULL: a folder. */
+static enum mu_status put(struct tree *tree, const char *name, const uint8_t *bytes, size_t n)
+{
+	enum mu_status st = MU_OK;
+	char path[PATH_BYTES];
+
+	if (tree->tar) {
+		MU_TRY(data_tar_write(tree->tar, name, bytes, n));
+		goto out;
+	}
+	if (snprintf(path, sizeof path, "%s/%s", tree->temporary, name) >= PATH_BYTES)
+		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", path,
+			PATH_BYTES - 1);
+	if (bytes)
+		MU_TRY(write_file(path, bytes, n));
+	else if (mkdir(path, 0777) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be made: %s", path, strerror(errno));
+out:
+	return st;
+}
+
+static enum mu_status put_class(struct data_sink *sink, struct tree *tree, size_t label)
+{
+	enum mu_status st = MU_OK;
+	char text[16];
+	const char *name = data_class_name(sink, label, text);
+
+	if (tree->made[label])
+		goto out;
+	if (!*name || *name == '.' || strchr(name, '/'))
+		MU_FAIL(MU_ERR_FORMAT, "class %zu is named \"%s\", which cannot be a folder's name",
+			label, name);
+	MU_TRY(put(tree, name, NULL, 0));
+	tree->made[label] = true;
+	if (label >= tree->classes)
+		tree->classes = label + 1;
+out:
+	return st;
+}
+
+static enum mu_status add(struct data_sink *sink, const struct data_sample *s)
+{
+	enum mu_status st = MU_OK;
+	char text[16], name[PATH_BYTES];
+	size_t label = (size_t)s->label;
+
+	MU_TRY(put_class(sink, sink->impl, label));
+	if (snprintf(name, sizeof name, "%s/%09llu%s", data_class_name(sink, label, text),
+		     (unsigned long long)s->record->id,
+		     data_image_end(s->bytes, s->n)) >= PATH_BYTES)
+		MU_FAIL(MU_ERR_IO, "%.60s...: the name is longer than %d bytes", name,
+			PATH_BYTES - 1);
+	MU_TRY(put(sink->impl, name, s->bytes, s->n));
+out:
+	return st;
+}
+
+/* The folders of classes without images. */
+static enum mu_status put_classes(struct data_sink *sink, struct tree *tree)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_records_info *source = &sink->config.source;
+
+	if (source->class_names && source->classes > tree->classes &&
+	    source->classes <= CLASSES_MAX)
+		tree->classes = source->classes;
+	for (size_t i = 0; i < tree->classes; i++)
+		MU_TRY(put_class(sink, tree, i));
+out:
+	return st;
+}
+
+/* ---- the folder ---- */
+
+/* What is in a folder that we made, and it. Errors leave something behind, no more. */
+static void remove_folder(const char *path)
+{
+	char inside[PATH_BYTES];
+	DIR *stream = opendir(path);
+
+	if (!stream)
+		return;
+	for (struct dirent *entry = readdir(stream); entry; entry = readdir(stream)) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name) < PATH_BYTES &&
+		    unlink(inside) != 0)
+			remove_folder(inside);
+	}
+	closedir(stream);
+	rmdir(path);
+}
+
+static enum mu_status open_folder(struct data_sink *sink, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct tree *tree;
+	size_t n = strlen(path);
+
+	MU_TRY(MU_ALLOC(tree, 1, "folder of images"));
+	sink->impl = tree;
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	tree->path = strndup(path, n);
+	MU_TRY(mu_alloc((void **)&tree->temporary, n + 32, "folder name"));
+	if (!tree->path)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for a path");
+	/* A folder that is there must be empty: it is replaced by the new one. */
+	MU_TRY(data_folder_make(tree->path));
+	if (rmdir(tree->path) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be replaced by a new folder: %s", tree->path,
+			strerror(errno));
+	snprintf(tree->temporary, n + 32, "%s.tmp-%ld", tree->path, (long)getpid());
+	MU_TRY(data_folder_make(tree->temporary));
+out:
+	return st;
+}
+
+static enum mu_status finish_folder(struct data_sink *sink, bool commit)
+{
+	enum mu_status st = MU_OK;
+	struct tree *tree = sink->impl;
+
+	if (!commit)
+		goto out;
+	MU_TRY(put_classes(sink, tree));
+	if (rename(tree->temporary, tree->path) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", tree->temporary, tree->path,
+			strerror(errno));
+	*tree->temporary = '\0';
+out:
+	if (tree->temporary && *tree->temporary)
+		remove_folder(tree->temporary);
+	free(tree->path);
+	mu_free(tree->temporary);
+	mu_free(tree);
+	return st;
+}
+
+const struct data_sink_ops data_sink_folder = {
+	.classes = true,
+	.open = open_folder,
+	.add = add,
+	.finish = finish_folder,
+};
+
+/* ---- the tar file ---- */
+
+static enum mu_status open_tar(struct data_sink *sink, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct tree *tree;
+
+	MU_TRY(MU_ALLOC(tree, 1, "tar file of images"));
+	sink->impl = tree;
+	MU_TRY(data_tar_create(&tree->tar, path));
+out:
+	return st;
+}
+
+static enum mu_status finish_tar(struct data_sink *sink, bool commit)
+{
+	enum mu_status st = MU_OK;
+	struct tree *tree = sink->impl;
+
+	if (commit)
+		MU_TRY(put_classes(sink, tree));
+	st = data_tar_finish(tree->tar, commit);
+	tree->tar = NULL;
+out:
+	data_tar_finish(tree->tar, false);
+	mu_free(tree);
+	return st;
+}
+
+const struct data_sink_ops data_sink_tar = {
+	.classes = true,
+	.open = open_tar,
+	.add = add,
+	.finish = finish_tar,
+};

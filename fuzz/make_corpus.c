@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes the corpus that the fuzzers start from: small files of every kind, right ones and some
+ * that are wrong. make_corpus FOLDER, e.g. fuzz/corpus; the folders in it must be there. Built by
+ * make check-programs, run by hand when a format changes.
+ */
+#include <muster/records.h>
+#include <muster/storage.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096, H5_MAX = 1 << 16, N = 3 };
+
+static const char *folder;
+static int failed;
+
+static const char *path_of(const char *name)
+{
+	static char path[PATH_BYTES];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	return path;
+}
+
+static void need(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	mu_trace_print(stderr, what);
+	failed = 1;
+}
+
+static void put(const char *name, const void *data, size_t n)
+{
+	FILE *f = fopen(path_of(name), "wb");
+
+	need(f && (n == 0 || fwrite(data, 1, n, f) == n), name);
+	need(f && fclose(f) == 0, name);
+}
+
+static void put_text(const char *name, const char *text)
+{
+	put(name, text, strlen(text));
+}
+
+static const uint8_t image[] = {0xff, 0xd8, 0xff, 0xe0, 0x0a, 0x23, 0xd7, 0xce, 0x0a, 0x23,
+				0xd7, 0xce, 1,    2,    3,    4,    5,    0xff, 0xd9};
+
+static struct mu_record make_record(size_t i, size_t n_labels)
+{
+	static const float labels[] = {0, 1, 2, 3, 4};
+
+	return (struct mu_record){.data = image + i,
+				  .n = sizeof image - i,
+				  .id = 5 * i,
+				  .n_labels = n_labels,
+				  .labels = labels + i};
+}
+
+static void make_rec(const char *name, size_t n_labels)
+{
+	struct mu_recordio_writer *w;
+	struct mu_record_buffer buffer = {0};
+	const uint8_t *payload;
+	size_t n;
+
+	if (mu_recordio_create(&w, path_of(name), NULL) != MU_OK) {
+		need(false, name);
+		return;
+	}
+	for (size_t i = 0; i < N; i++) {
+		struct mu_record record = make_record(i, n_labels);
+
+		need(mu_record_pack(&record, &buffer, &payload, &n) == MU_OK, name);
+		need(mu_recordio_write(w, i, payload, n) == MU_OK, name);
+	}
+	need(mu_recordio_finish(w, true) == MU_OK, name);
+	mu_record_buffer_release(&buffer);
+}
+
+/* Without checksums a fuzzer comes further. */
+static void forget_checksums(const char *name)
+{
+	static uint8_t bytes[H5_MAX];
+	FILE *f = fopen(path_of(name), "rb");
+	size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+
+	if (f)
+		fclose(f);
+	for (size_t i = 0; i + 8 < n; i++)
+		if (memcmp(bytes + i, "checksum", 8) == 0)
+			bytes[i] = 'x';
+	put(name, bytes, n);
+}
+
+static void make_h5(const char *name, bool raw, size_t n_labels)
+{
+	static const char *const names[] = {"ant", "bee", "cow", "dog", "eel"};
+	struct mu_data_file_config config = {.kind = raw ? MU_RECORD_RAW : MU_RECORD_ENCODED,
+					     .shape = {1, 2, 3},
+					     .class_names = n_labels == 1 ? names : NULL,
+					     .classes = 5,
+					     .creator = "make_corpus"};
+	struct mu_data_writer *w;
+
+	if (mu_data_file_create(&w, path_of(name), &config) != MU_OK) {
+		need(false, name);
+		return;
+	}
+	for (size_t i = 0; i < N; i++) {
+		struct mu_record record = make_record(i, n_labels);
+
+		if (raw)
+			record.n = 6;
+		need(mu_data_file_write(w, &record) == MU_OK, name);
+	}
+	need(mu_data_file_finish(w, true) == MU_OK, name);
+}
+
+static void make_index(void)
+{
+	char text[1000] = "", *at = text;
+
+	for (int i = 0; i < 24; i++)
+		at += snprintf(at, sizeof text - (size_t)(at - text), "%d\t%d\n", i, 64 * i);
+	put_text("index/all", text);
+	put_text("index/wrong-line", "0\t0\nx\t64\n");
+	put_text("index/one", "0 0\r\n\n");
+	put_text("index/twice", "0\t0\n1\t0\n");
+	put_text("index/large", "18446744073709551615\t18446744073709551612\n");
+}
+
+static void make_list(void)
+{
+	put_text("list/one", "0\t0.000000\tant/1.jpg\n");
+	put_text("list/more", "7\t1\t2.5\t-3e1\ta b/c.png\r\n\n18446744073709551615\t0x1p3\tx");
+	put_text("list/no-label", "0\tant/1.jpg\n");
+	put_text("list/no-number", "x\t1\tant/1.jpg\n1\t1\t\n");
+}
+
+static void make_idx(void)
+{
+	static const uint8_t plain[] = {3, 0, 0, 8, 3, 0, 0, 0, 1, 0, 0,
+					0, 2, 0, 0, 0, 2, 1, 2, 3, 4};
+	static const uint8_t huge[] = {2, 0, 0, 8, 2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0xff, 0xff, 9};
+	static const uint8_t labels[] = {1, 0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9};
+	/* The same labels by gzip -n. */
+	static const uint8_t zip[] = {1,    0x1f, 0x8b, 8,    0,    0,    0,    0,    0,    0, 3,
+				      0x63, 0x60, 0xe0, 0x60, 0x64, 0x60, 0x60, 0x60, 0x66, 0, 0};
+
+	put("idx/plain", plain, sizeof plain);
+	put("idx/huge", huge, sizeof huge);
+	put("idx/labels", labels, sizeof labels);
+	put("idx/gzip", zip, sizeof zip);
+}
+
+static void make_cifar(void)
+{
+	static uint8_t bytes[2 * 3074];
+
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = i % 3073 == 0 ? (uint8_t)(i / 3073) : (uint8_t)(i * i / 999);
+	put("cifar/ten", bytes, 2 * 3073);
+	put("cifar/hundred", bytes, 3074);
+	put("cifar/short", bytes, 100);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: make_corpus FOLDER\n");
+		return 2;
+	}
+	folder = argv[1];
+	make_rec("rec/one-label", 1);
+	make_rec("rec/two-labels", 2);
+	put_text("rec/text", "this is no file of records..");
+	make_index();
+	make_list();
+	make_idx();
+	make_cifar();
+	make_h5("data_file/encoded", false, 1);
+	make_h5("data_file/free", false, 1);
+	forget_checksums("data_file/free");
+	make_h5("data_file/raw", true, 2);
+	forget_checksums("data_file/raw");
+	return failed;
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 300
+# Training from image files: a .rec file, an .h5 file and a folder with one, two and three workers, the
+# same bits for any number of threads, --dump-batch, --test-io, and what is wrong with images.
+set -u
+# shellcheck source=mpi_tests/lib.sh
+. "$SRCDIR/mpi_tests/lib.sh"
+export LC_ALL=C
+JPEG=$BUILDDIR/mpi_tests/make_jpeg
+
+if [ ! -x "$JPEG" ]; then
+	echo "skip: this build has no libjpeg, of which the test makes its images"
+	exit 77
+fi
+
+# misused REGEX ARGUMENT...: exit status 2 and one error
+misused() {
+	local regex=$1
+	shift
+	run_limited 60 1 "$@"
+	[ $status = 2 ] || fail "exit status $status, not 2, of $*"
+	expect "error: .*$regex"
+}
+
+mkdir -p set/ant set/bee set/cow
+for i in 1 2 3 4 5 6 7 8 9; do
+	"$JPEG" write set/ant/$i.jpg $((30 + i)) 26 rgb $i
+	"$JPEG" write set/bee/$i.jpg 25 $((25 + i)) grey 1$i
+	"$JPEG" write set/cow/$i.jpg 40 30 cmyk 2$i
+done
+"$BUILDDIR/h5rec" set all.rec >/dev/null || fail "no all.rec"
+net="--network mlp --batch-size 4 --num-epochs 2 --image-shape 3,20,20 --lr 0.001 --disp-batches 2 --log-time 0
+	--devices ref --log-prefix none"
+images="--data-train all.rec --num-classes 3"
+
+# results NAME: the metrics of a run, without times
+results() {
+	grep -E '^Epoch.*(Train|Validation)-' "$log" >"$1"
+	[ -s "$1" ] || fail "no metrics"
+}
+
+part "kinds of files, one and more workers"
+train 1 $net $images --data-val all.rec
+expect 'data records: 27 samples for training, 27 for validation, shape \(3, 20, 20\), 3 classes:'
+expect '3 classes: encoded images of all.rec; a value is'
+expect 'training images: cut at random, mirrored at random$'
+expect 'threads? per worker decodes?, at most 4 batches ahead: 0.1 MB, and as much for validation$'
+expect 'Speed: .*\tdata=\d+\.\d%$'
+results rec
+train 1 $net --data-train set --data-val set
+results folder
+cmp rec folder || fail "a folder and its .rec file train differently"
+for threads in 0 1 3; do
+	train 1 $net $images --data-val all.rec --data-nthreads $threads --prefetch-buffer 1
+	results threads
+	cmp rec threads || fail "$threads threads train differently"
+done
+for workers in 2 3; do
+	train $workers $net $images --data-val all.rec --kv-store dist_sharded
+	expect_count 2 'Validation-accuracy'
+done
+train 3 $net $images --kv-store dist_async --num-servers 1 --skip-bad-records 1
+expect_none 'Validation|skipped'
+if has_files; then
+	"$BUILDDIR/h5rec" set all.h5 >/dev/null || fail "no all.h5"
+	train 3 $net --data-train all.h5 --data-val all.rec --num-servers 1 --shuffle chunk \
+		--shuffle-chunk 5
+	expect 'shape \(3, 20, 20\), 3 classes: encoded images of all.h5'
+	expect 'shuffled in runs of 5 samples'
+fi
+
+part "without training"
+train 2 $net $images --test-io 1 --kv-store dist_sharded
+expect '^worker 0 read 13 samples in .*samples/sec$'
+expect_none '^network'
+train 1 $net $images --dump-batch sheet.png --pad-size 3 --resize 24 --data-aug-level 3
+expect '^sheet.png: the first 4 samples of epoch 0, 46 x 46 pixels$'
+expect 'training images: shorter edge to 24, turned by up to 10 degrees, .*3 pixels of 127 around'
+[ "$(od -An -tx1 -N 24 sheet.png | tr -d ' \n')" = 89504e470d0a1a0a0000000d494844520000002e0000002e ] ||
+	fail "sheet.png does not begin as a PNG file of 46 x 46 pixels"
+train 1 $net $images --test-io 1 --use-imagenet-data-augmentation 1
+expect 'aspect 0.75 to 1.33333, random areas of 0.08 to 1, brightness, .*0.4.*PCA noise of 0.1, mirrored'
+expect 'std 58.393,57.12,57.375'
+
+part "options"
+misused 'data-dir set and --data-train all.rec contradict' $net $images --data-dir set
+misused 'benchmark 1 and --data-train all.rec contradict' $net $images --benchmark 1
+misused 'data-val needs --data-train' $net --data-dir set --data-val all.rec
+misused 'pad-size is for images from files' $net --benchmark 1 --pad-size 4
+misused 'target-accuracy needs validation data' $net $images --target-accuracy 0.5
+misused 'imagenet-data-augmentation 1 and --data-aug-level 2' $net $images --use-imagenet 1 --data-aug-level 2
+misused 'random-resized-crop 1 takes the place of --random-crop 1' $net $images --random-resized-crop 1 --random-crop 1
+misused 'max-random-aspect-ratio 1 without' $net $images --max-random-aspect-ratio 1
+misused 'batch larger than a worker' $net $images --batch-size 28
+misused 'image-shape 2,20,20: images have 1 channel or 3' $net $images --image-shape 2,20,20
+misused 'give --num-classes' $net --data-train all.rec
+
+part "bad images"
+head -c 700 set/cow/5.jpg >set/cow/cut && mv set/cow/cut set/cow/5.jpg
+run_limited 60 1 $net --data-train set
+[ $status = 1 ] || fail "exit status $status, not 1, with a bad image"
+expect 'error: .*set/cow/5.jpg.*JPEG image of 30 x 40 pixels in 700 bytes'
+run_limited 60 3 $net --data-train set --kv-store dist_sharded
+[ $status = 1 ] || fail "exit status $status, not 1, with a bad image and 3 workers"
+expect 'error: .*set/cow/5.jpg'
+train 1 $net --data-train set --skip-bad-records 1
+expect_count 2 '^warning: skipped: set/cow/5.jpg'
+expect 'Epoch\[1\] 1 records were skipped by worker 0'
+finish

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Order and batches of an epoch. Which records a step takes is a function of seed, epoch, step and
+ * worker alone.
+ */
+#include <string.h>
+
+#include "pipeline.h"
+#include "reader.h"
+
+void mu_input_thread_release(struct mu_input_thread *thread)
+{
+	mu_image_worker_release(&thread->image);
+	mu_record_buffer_release(&thread->record);
+}
+
+/* ---- order ---- */
+
+/*
+ * Chunks first, then the records of each. order holds the permutation of the chunks in its last
+ * places while the first are filled from it: there are no more chunks than records.
+ */
+static void shuffle_chunks(const struct mu_random *key, uint32_t *order, size_t n, size_t chunk)
+{
+	size_t n_chunks = (n + chunk - 1) / chunk, at = 0;
+	uint32_t *chunks = order + n - n_chunks;
+
+	mu_random_permutation(key, chunks, n_chunks);
+	for (size_t i = 0; i < n_chunks; i++) {
+		size_t start = chunks[i] * chunk, m = n - start < chunk ? n - start : chunk;
+		struct mu_random inner = *key;
+
+		inner.sample = 1 + start / chunk;
+		mu_random_permutation(&inner, order + at, m);
+		for (size_t j = 0; j < m; j++)
+			order[at + j] += (uint32_t)start;
+		at += m;
+	}
+}
+
+void mu_input_order(struct mu_input *in, uint32_t epoch)
+{
+	struct mu_random key = {
+		.seed = in->config.seed, .purpose = MU_RANDOM_SHUFFLE, .epoch = epoch};
+
+	in->epoch = epoch;
+	in->n_bad = 0;
+	if (in->order && in->config.shuffle_chunk > 1)
+		shuffle_chunks(&key, in->order, in->n, in->config.shuffle_chunk);
+	else if (in->order)
+		mu_random_permutation(&key, in->order, in->n);
+}
+
+enum mu_status mu_input_epoch(struct mu_input *in, uint32_t epoch)
+{
+	enum mu_status st = MU_OK;
+
+	if (in->pipeline)
+		mu_pipeline_pause(in->pipeline);
+	mu_input_order(in, epoch);
+	if (in->ops->check)
+		MU_TRY(in->ops->check(in));
+	if (in->pipeline)
+		mu_pipeline_start(in->pipeline, 0);
+out:
+	return st;
+}
+
+/*
+ * With m samples in the step, worker r of N has [m r / N, m (r + 1) / N); in a full step, m = N b,
+ * that is the r-th run of b.
+ */
+size_t mu_input_find(const struct mu_input *in, size_t step, size_t *first)
+{
+	size_t worker = (size_t)in->config.worker, workers = (size_t)in->config.num_workers;
+	size_t all = workers * in->config.batch;
+	size_t start = step * all, m, from;
+
+	*first = 0;
+	if (step >= in->steps)
+		return 0;
+	m = in->n - start < all ? in->n - start : all;
+	from = m * worker / workers;
+	*first = start + from;
+	return m * (worker + 1) / workers - from;
+}
+
+size_t mu_input_count(const struct mu_input *in, size_t step)
+{
+	size_t first;
+
+	return mu_input_find(in, step, &first);
+}
+
+/* ---- batches ---- */
+
+size_t mu_input_prefetch_bytes(const struct mu_input *in)
+{
+	size_t sample = in->shape[0] * in->shape[1] * in->shape[2] + in->config.label_width;
+
+	return in->pipeline ? in->config.prefetch * in->config.batch *
+				      (sample * sizeof(float) + sizeof(uint32_t))
+			    : 0;
+}
+
+enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *thread,
+			     const struct mu_input_run *run, const struct mu_input_batch *batch,
+			     uint8_t *bad)
+{
+	enum mu_status st = MU_OK;
+	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], width = in->config.label_width;
+
+	for (size_t i = run->from; i < run->to; i++) {
+		size_t place = run->first + i;
+
+		batch->ids[i] = in->order ? in->order[place] : (uint32_t)place;
+		st = in->ops->read(in, thread, batch->ids[i], batch->data + i * sample,
+				   batch->labels + i * width);
+		bad[i] = st == MU_ERR_FORMAT && in->config.skip_bad_records;
+		if (bad[i]) {
+			mu_log_warn("skipped: %s", mu_trace_message());
+			mu_trace_clear();
+			st = MU_OK;
+		}
+		MU_TRY(st);
+	}
+out:
+	return st;
+}
+
+/* The nearest sample before this one that is good, else after it; count if there is none. */
+static size_t find_good(const uint8_t *bad, size_t i, size_t count)
+{
+	size_t j = i;
+
+	while (j > 0 && bad[j])
+		j--;
+	while (j < count && bad[j])
+		j++;
+	return j;
+}
+
+enum mu_status mu_input_repair(const struct mu_input *in, struct mu_input_batch *batch,
+			       uint8_t *bad, size_t *n_bad)
+{
+	enum mu_status st = MU_OK;
+	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], width = in->config.label_width;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		size_t j = bad[i] ? find_good(bad, i, batch->count) : i;
+
+		if (j == i)
+			continue;
+		if (j == batch->count)
+			MU_FAIL(MU_ERR_FORMAT,
+				"none of the %zu records of a batch can be read; the first is "
+				"record %lu",
+				batch->count, (unsigned long)batch->ids[0]);
+		memcpy(batch->data + i * sample, batch->data + j * sample,
+		       sample * sizeof *batch->data);
+		memcpy(batch->labels + i * width, batch->labels + j * width,
+		       width * sizeof *batch->labels);
+		batch->ids[i] = batch->ids[j];
+		++*n_bad;
+	}
+out:
+	return st;
+}
+
+bool mu_input_wait(struct mu_input *in, size_t step, double seconds)
+{
+	if (!in->pipeline)
+		return true;
+	mu_pipeline_start(in->pipeline, step);
+	return mu_pipeline_wait(in->pipeline, step, seconds);
+}
+
+enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_batch *batch)
+{
+	enum mu_status st = MU_OK;
+	struct mu_input_run run = {0};
+
+	if (in->pipeline) {
+		mu_pipeline_start(in->pipeline, step);
+		MU_TRY(mu_pipeline_take(in->pipeline, step, batch));
+		goto out;
+	}
+	run.to = batch->count = mu_input_find(in, step, &run.first);
+	MU_TRY(mu_input_fill(in, in->thread, &run, batch, in->bad));
+	MU_TRY(mu_input_repair(in, batch, in->bad, &in->n_bad));
+out:
+	return st;
+}

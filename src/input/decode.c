@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding of pictures: which format it is, and what every format must refuse. */
+#include <string.h>
+
+#include "decode.h"
+
+static const struct mu_image_format *const formats[] = {
+	&mu_image_format_jpeg,
+	&mu_image_format_png,
+};
+
+enum { NUM_FORMATS = sizeof formats / sizeof *formats };
+
+struct mu_image_decoder {
+	void *states[NUM_FORMATS];
+	int format; /* of the present picture */
+	size_t h, w;
+};
+
+enum mu_status mu_image_decoder_new(struct mu_image_decoder **out)
+{
+	enum mu_status st = MU_OK;
+	struct mu_image_decoder *d;
+
+	*out = NULL;
+	MU_TRY(MU_ALLOC(d, 1, "decoder"));
+	*out = d;
+	for (int i = 0; i < NUM_FORMATS; i++) {
+		if (formats[i]->open)
+			MU_TRY(formats[i]->open(&d->states[i]));
+	}
+out:
+	if (st != MU_OK) {
+		mu_image_decoder_free(*out);
+		*out = NULL;
+	}
+	return st;
+}
+
+void mu_image_decoder_free(struct mu_image_decoder *decoder)
+{
+	if (!decoder)
+		return;
+	for (int i = 0; i < NUM_FORMATS; i++) {
+		if (decoder->states[i])
+			formats[i]->close(decoder->states[i]);
+	}
+	mu_free(decoder);
+}
+
+void mu_image_decoder_version(char *text, size_t nbytes)
+{
+	size_t used = 0;
+
+	for (int i = 0; i < NUM_FORMATS && used < nbytes; i++)
+		used += (size_t)snprintf(text + used, nbytes - used, "%s%s", i ? ", " : "",
+					 formats[i]->library);
+}
+
+static enum mu_status find_format(const uint8_t *data, size_t n, int *format)
+{
+	enum mu_status st = MU_OK;
+
+	for (*format = 0; *format < NUM_FORMATS; ++*format) {
+		const struct mu_image_format *f = formats[*format];
+
+		if (n >= f->n_magic && memcmp(data, f->magic, f->n_magic) == 0)
+			break;
+	}
+	if (*format == NUM_FORMATS && n >= 4)
+		MU_FAIL(MU_ERR_FORMAT,
+			"neither a JPEG nor a PNG image: %zu bytes, the first %02x %02x %02x %02x",
+			n, data[0], data[1], data[2], data[3]);
+	if (*format == NUM_FORMATS)
+		MU_FAIL(MU_ERR_FORMAT, "neither a JPEG nor a PNG image: %zu bytes", n);
+	if (!formats[*format]->open)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "a %s image, and this build has %s",
+			formats[*format]->name, formats[*format]->library);
+out:
+	return st;
+}
+
+enum mu_status mu_image_begin(struct mu_image_decoder *decoder, const uint8_t *data, size_t n,
+			      size_t *h, size_t *w)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_image_format *format;
+
+	MU_TRY(find_format(data, n, &decoder->format));
+	format = formats[decoder->format];
+	MU_TRY(format->begin(decoder->states[decoder->format], data, n, h, w));
+	if (*h == 0 || *w == 0 || *h > MU_IMAGE_MAX_PIXELS / *w)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s image of %zu x %zu pixels (height x width); from 1 to %zu pixels are "
+			"read",
+			format->name, *h, *w, MU_IMAGE_MAX_PIXELS);
+	decoder->h = *h;
+	decoder->w = *w;
+out:
+	return st;
+}
+
+static size_t shrunk(size_t n, size_t shrink)
+{
+	return (n + shrink - 1) / shrink;
+}
+
+/* Half the size: the mean of two by two pixels, of those that there are at the end of odd sizes. */
+static void halve(struct mu_image *image)
+{
+	size_t h = shrunk(image->h, 2), w = shrunk(image->w, 2);
+
+	for (size_t y = 0; y < h; y++) {
+		const uint32_t *above = image->pixels + 2 * y * image->w;
+		const uint32_t *below = 2 * y + 1 < image->h ? above + image->w : above;
+
+		for (size_t x = 0; x < w; x++) {
+			size_t right = 2 * x + 1 < image->w ? 2 * x + 1 : 2 * x;
+			uint32_t all[4] = {above[2 * x], above[right], below[2 * x], below[right]};
+			uint32_t pixel = 0;
+
+			for (int c = 0; c < 24; c += 8) {
+				uint32_t sum = 2;
+
+				for (int i = 0; i < 4; i++)
+					sum += all[i] >> c & 255;
+				pixel |= sum / 4 << c;
+			}
+			image->pixels[y * w + x] = pixel;
+		}
+	}
+	image->h = h;
+	image->w = w;
+	image->shrink *= 2;
+}
+
+enum mu_status mu_image_decode(struct mu_image_decoder *decoder,
+			       const struct mu_image_window *window, struct mu_image *image)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_image_format *format = formats[decoder->format];
+	const struct mu_image_window whole = {.h = decoder->h, .w = decoder->w, .shrink = 1};
+	size_t s = window->shrink;
+
+	if ((s != 1 && s != 2 && s != 4 && s != 8) || window->h == 0 || window->w == 0 ||
+	    window->top + window->h > shrunk(decoder->h, s) ||
+	    window->left + window->w > shrunk(decoder->w, s))
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"window of %zu x %zu pixels at (%zu, %zu), shrunk by %zu, of an image of "
+			"%zu x %zu",
+			window->h, window->w, window->top, window->left, s, decoder->h, decoder->w);
+	MU_TRY(format->decode(decoder->states[decoder->format],
+			      s <= format->max_shrink ? window : &whole, image));
+	while (image->shrink < s)
+		halve(image);
+out:
+	return st;
+}

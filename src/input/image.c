@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures in memory. */
+#include <muster/image.h>
+
+enum mu_status mu_image_resize(struct mu_image *image, size_t h, size_t w)
+{
+	enum mu_status st = MU_OK;
+
+	if (h * w > image->capacity) {
+		mu_free(image->pixels);
+		image->pixels = NULL;
+		image->capacity = 0;
+		MU_TRY(MU_ALLOC(image->pixels, h * w, "picture"));
+		image->capacity = h * w;
+	}
+	image->h = h;
+	image->w = w;
+	image->top = image->left = 0;
+	image->shrink = 1;
+out:
+	return st;
+}
+
+void mu_image_release(struct mu_image *image)
+{
+	mu_free(image->pixels);
+	*image = (struct mu_image){0};
+}
+
+MU_LOOP static void join_planes(uint32_t *restrict out, const uint8_t *red, const uint8_t *green,
+				const uint8_t *blue, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = red[i] | (uint32_t)green[i] << 8 | (uint32_t)blue[i] << 16;
+}
+
+enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
+				   const size_t shape[3], bool interleaved)
+{
+	enum mu_status st = MU_OK;
+	size_t c = shape[0], n = shape[1] * shape[2];
+
+	if ((c != 1 && c != 3) || n == 0)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"raw images of shape (%zu, %zu, %zu); there must be 1 or 3 channels", c,
+			shape[1], shape[2]);
+	MU_TRY(mu_image_resize(image, shape[1], shape[2]));
+	if (c == 1)
+		join_planes(image->pixels, bytes, bytes, bytes, n);
+	else if (!interleaved)
+		join_planes(image->pixels, bytes, bytes + n, bytes + 2 * n, n);
+	for (size_t i = 0; c == 3 && interleaved && i < n; i++)
+		image->pixels[i] = bytes[3 * i] | (uint32_t)bytes[3 * i + 1] << 8 |
+				   (uint32_t)bytes[3 * i + 2] << 16;
+out:
+	return st;
+}

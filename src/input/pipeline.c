@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads of the input. Step s uses slot s modulo the number of slots; a slot is free when the
+ * step that used it has been taken. All fields of struct mu_pipeline and of slots are changed under
+ * the lock; the arrays of a slot belong to the threads until its step is complete, then to the
+ * caller until it has taken them. Waits are condition variables: who waits uses no core.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "pipeline.h"
+#include "reader.h"
+
+enum {
+	RUN_MAX = 16, /* samples that a thread takes at once */
+	MESSAGE_BYTES = 1024,
+};
+
+struct slot {
+	struct mu_input_batch batch;
+	uint8_t *bad;
+	size_t step, first; /* first: place of the first sample in the order */
+	size_t given, done; /* samples */
+};
+
+struct mu_pipeline {
+	struct mu_input *in;
+	pthread_mutex_t lock;
+	pthread_cond_t work, ready; /* for the threads; for the caller */
+	bool has_lock;
+	pthread_t *threads;
+	int n_threads;
+	struct slot *slots;
+	size_t n_slots;
+	float *data, *labels; /* of all slots */
+	uint32_t *ids;
+	uint8_t *bad;
+	size_t hand;  /* step whose samples are dealt out */
+	size_t taken; /* step that the caller takes next */
+	size_t end;   /* no step is begun from here on; hand when paused */
+	int busy;     /* threads with samples */
+	bool pausing; /* the caller waits until there are none */
+	bool stop;
+	enum mu_status st; /* of the first error */
+	char message[MESSAGE_BYTES];
+};
+
+static bool has_work(const struct mu_pipeline *p)
+{
+	return p->st == MU_OK && p->hand < p->end && p->hand < p->taken + p->n_slots;
+}
+
+/* The next samples, of a slot that is free. With the lock. */
+static struct slot *take_run(struct mu_pipeline *p, struct mu_input_run *run)
+{
+	struct slot *s = &p->slots[p->hand % p->n_slots];
+	size_t left, fair;
+
+	if (s->step != p->hand) {
+		s->step = p->hand;
+		s->given = s->done = 0;
+		s->batch.count = mu_input_find(p->in, p->hand, &s->first);
+	}
+	left = s->batch.count - s->given;
+	fair = left / (size_t)p->n_threads / 2 + 1; /* the last runs are short: all end together */
+	if (fair > RUN_MAX || p->n_threads == 1)
+		fair = RUN_MAX;
+	run->first = s->first;
+	run->from = s->given;
+	run->to = s->given + (left < fair ? left : fair);
+	s->given = run->to;
+	if (s->given == s->batch.count)
+		p->hand++;
+	return s;
+}
+
+static void *run_thread(void *argument)
+{
+	struct mu_pipeline *p = argument;
+	struct mu_input_thread thread = {0};
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		struct mu_input_run run;
+		enum mu_status st;
+		struct slot *s;
+
+		if (!has_work(p)) {
+			pthread_cond_wait(&p->work, &p->lock);
+			continue;
+		}
+		s = take_run(p, &run);
+		p->busy++;
+		pthread_mutex_unlock(&p->lock);
+		st = mu_input_fill(p->in, &thread, &run, &s->batch, s->bad);
+		pthread_mutex_lock(&p->lock);
+		p->busy--;
+		s->done += run.to - run.from;
+		if (st != MU_OK && p->st == MU_OK) {
+			p->st = st;
+			snprintf(p->message, sizeof p->message, "%s", mu_trace_message());
+		}
+		if (s->done == s->batch.count || st != MU_OK || (p->pausing && p->busy == 0))
+			pthread_cond_signal(&p->ready);
+	}
+	pthread_mutex_unlock(&p->lock);
+	mu_input_thread_release(&thread);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+static enum mu_status make_slots(struct mu_pipeline *p)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input *in = p->in;
+	size_t n = p->n_slots * in->config.batch, width = in->config.label_width;
+	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], batch = in->config.batch;
+
+	MU_TRY(MU_ALLOC(p->slots, p->n_slots, "prefetched batches"));
+	MU_TRY(MU_ALLOC(p->data, n * sample, "prefetched samples (--prefetch-buffer)"));
+	MU_TRY(MU_ALLOC(p->labels, n * width, "prefetched labels"));
+	MU_TRY(MU_ALLOC(p->ids, n, "prefetched numbers of records"));
+	MU_TRY(MU_ALLOC(p->bad, n, "prefetched marks"));
+	for (size_t i = 0; i < p->n_slots; i++)
+		p->slots[i] = (struct slot){
+			.batch = {.data = p->data + i * batch * sample,
+				  .labels = p->labels + i * batch * width,
+				  .ids = p->ids + i * batch},
+			.bad = p->bad + i * batch,
+			.step = SIZE_MAX,
+		};
+out:
+	return st;
+}
+
+static enum mu_status make_lock(struct mu_pipeline *p)
+{
+	enum mu_status st = MU_OK;
+	pthread_condattr_t monotonic;
+
+	if (pthread_condattr_init(&monotonic) != 0 ||
+	    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) != 0 ||
+	    pthread_mutex_init(&p->lock, NULL) != 0 || pthread_cond_init(&p->work, NULL) != 0 ||
+	    pthread_cond_init(&p->ready, &monotonic) != 0)
+		MU_FAIL(MU_ERR_MEMORY, "threads of the input: no lock");
+	pthread_condattr_destroy(&monotonic);
+	p->has_lock = true;
+out:
+	return st;
+}
+
+enum mu_status mu_pipeline_new(struct mu_pipeline **out, struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	struct mu_pipeline *p;
+
+	MU_TRY(MU_ALLOC(p, 1, "input pipeline"));
+	*out = p;
+	p->in = in;
+	p->n_slots = in->config.prefetch;
+	MU_TRY(make_slots(p));
+	MU_TRY(make_lock(p));
+	MU_TRY(MU_ALLOC(p->threads, (size_t)in->config.threads, "threads of the input"));
+	for (int i = 0; i < in->config.threads; i++) {
+		int error = pthread_create(&p->threads[i], NULL, run_thread, p);
+
+		if (error)
+			MU_FAIL(MU_ERR_MEMORY, "thread %d of the input: %s", i, strerror(error));
+		p->n_threads++;
+	}
+out:
+	return st;
+}
+
+void mu_pipeline_free(struct mu_pipeline *p)
+{
+	if (!p)
+		return;
+	if (p->has_lock) {
+		pthread_mutex_lock(&p->lock);
+		p->stop = true;
+		pthread_cond_broadcast(&p->work);
+		pthread_mutex_unlock(&p->lock);
+		for (int i = 0; i < p->n_threads; i++)
+			pthread_join(p->threads[i], NULL);
+		pthread_cond_destroy(&p->ready);
+		pthread_cond_destroy(&p->work);
+		pthread_mutex_destroy(&p->lock);
+	}
+	mu_free(p->threads);
+	mu_free(p->slots);
+	mu_free(p->data);
+	mu_free(p->labels);
+	mu_free(p->ids);
+	mu_free(p->bad);
+	mu_free(p);
+}
+
+/* ---- the caller's side ---- */
+
+/* With the lock. */
+static void pause_threads(struct mu_pipeline *p)
+{
+	p->end = p->hand;
+	p->pausing = true;
+	while (p->busy > 0)
+		pthread_cond_wait(&p->ready, &p->lock);
+	p->pausing = false;
+	p->end = p->hand = p->taken = 0;
+	for (size_t i = 0; i < p->n_slots; i++)
+		p->slots[i].step = SIZE_MAX;
+}
+
+void mu_pipeline_pause(struct mu_pipeline *p)
+{
+	pthread_mutex_lock(&p->lock);
+	pause_threads(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void mu_pipeline_start(struct mu_pipeline *p, size_t step)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->end == 0 || step != p->taken) {
+		pause_threads(p);
+		p->hand = p->taken = step;
+		p->end = p->in->steps;
+		pthread_cond_broadcast(&p->work);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* With the lock. A step past the end has nothing to wait for. */
+static bool is_ready(const struct mu_pipeline *p, size_t step)
+{
+	const struct slot *s = &p->slots[step % p->n_slots];
+
+	return p->st != MU_OK || step >= p->in->steps ||
+	       (p->hand > step && s->step == step && s->done == s->batch.count);
+}
+
+bool mu_pipeline_wait(struct mu_pipeline *p, size_t step, double seconds)
+{
+	struct timespec until;
+	double end = mu_now() + seconds;
+	bool ready;
+
+	until.tv_sec = (time_t)end;
+	until.tv_nsec = (long)((end - (double)until.tv_sec) * 1e9);
+	pthread_mutex_lock(&p->lock);
+	while (!(ready = is_ready(p, step)) &&
+	       pthread_cond_timedwait(&p->ready, &p->lock, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&p->lock);
+	return ready;
+}
+
+static void copy_batch(const struct mu_input *in, struct mu_input_batch *out,
+		       const struct mu_input_batch *batch)
+{
+	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], n = batch->count;
+
+	memcpy(out->data, batch->data, n * sample * sizeof *out->data);
+	memcpy(out->labels, batch->labels, n * in->config.label_width * sizeof *out->labels);
+	memcpy(out->ids, batch->ids, n * sizeof *out->ids);
+	out->count = n;
+}
+
+enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch)
+{
+	enum mu_status st = MU_OK;
+	struct slot *s = &p->slots[step % p->n_slots];
+
+	batch->count = 0;
+	pthread_mutex_lock(&p->lock);
+	while (!is_ready(p, step))
+		pthread_cond_wait(&p->ready, &p->lock);
+	st = p->st;
+	pthread_mutex_unlock(&p->lock);
+	if (st != MU_OK) /* the message does not change any more */
+		MU_FAIL(st, "%s", p->message);
+	if (step >= p->in->steps)
+		goto out;
+	MU_TRY(mu_input_repair(p->in, &s->batch, s->bad, &p->in->n_bad));
+	copy_batch(p->in, batch, &s->batch);
+	pthread_mutex_lock(&p->lock);
+	p->taken = step + 1;
+	pthread_cond_broadcast(&p->work);
+	pthread_mutex_unlock(&p->lock);
+out:
+	return st;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Images of any file that mu_records_open knows: encoded ones are decoded, raw ones taken as they
+ * are; both are augmented.
+ */
+#include <string.h>
+
+#include "reader.h"
+
+enum { TEXT_BYTES = 512 };
+
+struct records {
+	struct mu_records *records;
+	struct mu_records_info info;
+};
+
+static enum mu_status open_records(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *c = &in->config;
+	struct mu_records_config config = {
+		.classes = c->classes, .label_width = c->label_width, .indexes = c->indexes};
+	const size_t *shape = c->shape;
+	struct records *r;
+
+	if (!c->paths || !*c->paths)
+		MU_FAIL(MU_ERR_USAGE, "no data files given");
+	MU_TRY(MU_ALLOC(r, 1, "records"));
+	in->impl = r;
+	MU_TRY(mu_records_open(&r->records, c->paths, &config));
+	mu_records_info(r->records, &r->info);
+	in->n = r->info.n;
+	in->classes = c->classes ? c->classes : r->info.classes;
+	if (in->classes == 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: the file does not tell how many classes there are: "
+			"give --num-classes",
+			c->paths);
+	if (shape[0] + shape[1] + shape[2] == 0)
+		shape = r->info.kind == MU_RECORD_RAW ? r->info.shape : c->net_shape;
+	memcpy(in->shape, shape, sizeof in->shape);
+	MU_TRY(mu_input_check_images(in));
+out:
+	return st;
+}
+
+static void close_records(struct mu_input *in)
+{
+	struct records *r = in->impl;
+
+	if (!r)
+		return;
+	mu_records_close(r->records);
+	mu_free(r);
+	in->impl = NULL;
+}
+
+static enum mu_status check_records(const struct mu_input *in)
+{
+	const struct records *r = in->impl;
+
+	return mu_records_unchanged(r->records);
+}
+
+static enum mu_status make_sample(const struct mu_input *in, struct mu_input_thread *thread,
+				  size_t i, const struct mu_record *record, float *data)
+{
+	enum mu_status st = MU_OK;
+	const struct records *r = in->impl;
+	struct mu_augment_task task = mu_input_task(in, i);
+
+	if (r->info.kind == MU_RECORD_ENCODED)
+		return mu_augment_file(&task, record->data, record->n, &thread->image, data);
+	MU_TRY(mu_image_from_bytes(&thread->image.image, record->data, r->info.shape, true));
+	MU_TRY(mu_augment_image(&task, &thread->image, data));
+out:
+	return st;
+}
+
+static enum mu_status read_record(const struct mu_input *in, struct mu_input_thread *thread,
+				  size_t i, float *data, float *labels)
+{
+	enum mu_status st = MU_OK;
+	const struct records *r = in->impl;
+	char where[TEXT_BYTES], what[TEXT_BYTES];
+	struct mu_record record;
+
+	MU_TRY(mu_records_read(r->records, i, &thread->record, &record));
+	memcpy(labels, record.labels, in->config.label_width * sizeof *labels);
+	st = make_sample(in, thread, i, &record, data);
+	if (st == MU_OK)
+		goto out;
+	snprintf(what, sizeof what, "%s", mu_trace_message());
+	MU_FAIL(st, "%s (id %llu): %s", mu_records_where(r->records, i, where, sizeof where),
+		(unsigned long long)record.id, what);
+out:
+	return st;
+}
+
+static void describe_records(const struct mu_input *in, char *text, size_t nbytes)
+{
+	const struct records *r = in->impl;
+	const float *mean = in->config.mean, *std = in->config.std;
+
+	snprintf(text, nbytes,
+		 "%s images of %s; a value is (pixel - mean) / std, mean %g,%g,%g, std %g,%g,%g",
+		 r->info.kind == MU_RECORD_RAW ? "raw" : "encoded", in->config.paths,
+		 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0], (double)std[1],
+		 (double)std[2]);
+}
+
+const struct mu_reader mu_reader_records = {
+	.name = "records",
+	.help = "images in RecordIO or HDF5 files or in folders",
+	.colour_images = true,
+	.knows_classes = true,
+	.threads = true,
+	.open = open_records,
+	.close = close_records,
+	.check = check_records,
+	.describe = describe_records,
+	.read = read_record,
+};

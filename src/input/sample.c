@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From pixels to planes of values. Three ways with the same results where they overlap: pixels that
+ * are only moved are copied; upright pictures are interpolated first between two rows, then along
+ * the row; others pixel by pixel. A row of all three planes lies together while it is worked on.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <muster/image.h>
+
+enum { CHANNELS = 3 };
+
+/* What the loops below share. */
+struct sampling {
+	const struct mu_image *image;
+	const struct mu_geometry *g;
+	const struct mu_image_values *values;
+	double y[3], x[3]; /* places in image: pixel (i, j) of the result is at y[0] (i + 0.5) +
+			      y[1] (j + 0.5) + y[2] */
+	size_t top, bottom, left, right; /* of the result: the rest is fill */
+	int32_t *index;                  /* per column of the result: the pixel left of it */
+	float *weight;                   /* of the pixel right of it */
+	float *row;                      /* a row of image, three planes */
+};
+
+void mu_image_scratch_release(struct mu_image_scratch *scratch)
+{
+	mu_free(scratch->floats);
+	mu_free(scratch->index);
+	*scratch = (struct mu_image_scratch){0};
+}
+
+static enum mu_status take_scratch(struct sampling *s, struct mu_image_scratch *scratch)
+{
+	enum mu_status st = MU_OK;
+	size_t weights = mu_pad(s->g->w), floats = weights + CHANNELS * s->image->w + 1;
+
+	if (floats > scratch->floats_capacity) {
+		mu_free(scratch->floats);
+		scratch->floats_capacity = 0;
+		MU_TRY(MU_ALLOC(scratch->floats, floats, "row of a picture"));
+		scratch->floats_capacity = floats;
+	}
+	if (s->g->w > scratch->index_capacity) {
+		mu_free(scratch->index);
+		scratch->index_capacity = 0;
+		MU_TRY(MU_ALLOC(scratch->index, s->g->w, "columns of a picture"));
+		scratch->index_capacity = s->g->w;
+	}
+	s->index = scratch->index;
+	s->weight = scratch->floats;
+	s->row = scratch->floats + weights;
+out:
+	return st;
+}
+
+/* ---- loops over a row ---- */
+
+/* Centres within [low, high) are those of pixels [*from, *to). */
+static void find_inside(double low, double high, size_t n, size_t *from, size_t *to)
+{
+	double first = ceil(low - 0.5), end = ceil(high - 0.5), all = (double)n;
+
+	first = first < 0 ? 0 : first > all ? all : first;
+	end = end < first ? first : end > all ? all : end;
+	*from = (size_t)first;
+	*to = (size_t)end;
+}
+
+static void fill_values(float *out, size_t n, float value)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = value;
+}
+
+MU_LOOP static void copy_pixels(float *restrict out, const uint32_t *restrict pixels, size_t n,
+				int bit, const float rule[2])
+{
+	float mean = rule[0], std = rule[1];
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = ((float)(int32_t)(pixels[i] >> bit & 255) - mean) / std;
+}
+
+/* pixels[0], pixels[-1], ... */
+MU_LOOP static void copy_backwards(float *restrict out, const uint32_t *restrict pixels, size_t n,
+				   int bit, const float rule[2])
+{
+	float mean = rule[0], std = rule[1];
+	const uint32_t *first = pixels - (n - 1);
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = ((float)(int32_t)(first[n - 1 - i] >> bit & 255) - mean) / std;
+}
+
+/* Between two rows of pixels; three planes of n. */
+MU_LOOP static void blend_rows(float *restrict out, const uint32_t *restrict above,
+			       const uint32_t *restrict below, size_t n, float weight)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t a = above[i], b = below[i];
+		float red = (float)(int32_t)(a & 255), red2 = (float)(int32_t)(b & 255);
+		float green = (float)(int32_t)(a >> 8 & 255),
+		      green2 = (float)(int32_t)(b >> 8 & 255);
+		float blue = (float)(int32_t)(a >> 16 & 255),
+		      blue2 = (float)(int32_t)(b >> 16 & 255);
+
+		out[i] = red + weight * (red2 - red);
+		out[i + n] = green + weight * (green2 - green);
+		out[i + 2 * n] = blue + weight * (blue2 - blue);
+	}
+}
+
+/* Along a row of one plane. */
+MU_LOOP static void blend_columns(float *restrict out, const float *restrict row,
+				  const int32_t *restrict index, const float *restrict weight,
+				  size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		float a = row[index[i]], b = row[index[i] + 1];
+
+		out[i] = a + weight[i] * (b - a);
+	}
+}
+
+MU_LOOP static void normalise_row(float *values, size_t n, float mean, float std)
+{
+	for (size_t i = 0; i < n; i++)
+		values[i] = (values[i] - mean) / std;
+}
+
+/* ---- upright pictures ---- */
+
+/* The pixel before a place, the last but one at most, and the weight of the next one. */
+static size_t find_pixel(double place, size_t n, float *weight)
+{
+	double at = place - 0.5, before = floor(at);
+
+	if (n < 2 || at <= 0) {
+		*weight = 0;
+		return 0;
+	}
+	if (before >= (double)(n - 1)) {
+		*weight = 1;
+		return n - 2;
+	}
+	*weight = (float)(at - before);
+	return (size_t)before;
+}
+
+static double place_of(const double m[3], size_t i, size_t j)
+{
+	return m[0] * ((double)i + 0.5) + m[1] * ((double)j + 0.5) + m[2];
+}
+
+/* Is a pixel of the result a pixel of the image? */
+static bool only_moves(const struct sampling *s)
+{
+	double x = place_of(s->x, s->top, s->left) - 0.5, y = place_of(s->y, s->top, s->left) - 0.5;
+	double x2 = place_of(s->x, s->bottom - 1, s->right - 1) - 0.5;
+	double y2 = place_of(s->y, s->bottom - 1, s->right - 1) - 0.5;
+
+	return s->y[0] == 1 && fabs(s->x[1]) == 1 && x == floor(x) && y == floor(y) && x >= 0 &&
+	       y >= 0 && x2 >= 0 && x < (double)s->image->w && x2 < (double)s->image->w &&
+	       y2 < (double)s->image->h;
+}
+
+static void sample_moved(const struct sampling *s, size_t i, float *out)
+{
+	size_t plane = s->g->h * s->g->w, n = s->right - s->left;
+	size_t y = (size_t)place_of(s->y, i, s->left), x = (size_t)place_of(s->x, i, s->left);
+	const uint32_t *pixels = s->image->pixels + y * s->image->w + x;
+
+	for (int c = 0; c < CHANNELS; c++) {
+		const float rule[2] = {s->values->mean[c], s->values->std[c]};
+
+		if (s->x[1] > 0)
+			copy_pixels(out + (size_t)c * plane, pixels, n, 8 * c, rule);
+		else
+			copy_backwards(out + (size_t)c * plane, pixels, n, 8 * c, rule);
+	}
+}
+
+static void sample_upright(const struct sampling *s, size_t i, float *out)
+{
+	size_t plane = s->g->h * s->g->w, w = s->image->w, h = s->image->h, n = s->right - s->left;
+	float weight;
+	size_t y = find_pixel(place_of(s->y, i, 0), h, &weight);
+	const uint32_t *above = s->image->pixels + y * w;
+
+	blend_rows(s->row, above, h > 1 ? above + w : above, w, weight);
+	for (size_t c = 0; c < CHANNELS; c++) {
+		float *values = out + c * plane;
+
+		blend_columns(values, s->row + c * w, s->index + s->left, s->weight + s->left, n);
+		normalise_row(values, n, s->values->mean[c], s->values->std[c]);
+	}
+}
+
+static void find_columns(struct sampling *s)
+{
+	for (size_t j = s->left; j < s->right; j++)
+		s->index[j] = (int32_t)find_pixel(place_of(s->x, 0, j), s->image->w, &s->weight[j]);
+}
+
+/* ---- all others ---- */
+
+static void sample_pixel(const struct sampling *s, double y, double x, float rgb[CHANNELS])
+{
+	const struct mu_image *image = s->image;
+	float down, across;
+	size_t i = find_pixel(y, image->h, &down), j = find_pixel(x, image->w, &across);
+	const uint32_t *above = image->pixels + i * image->w + j;
+	const uint32_t *below = image->h > 1 ? above + image->w : above;
+	size_t next = image->w > 1;
+
+	for (int c = 0; c < CHANNELS; c++) {
+		float a = (float)(above[0] >> 8 * c & 255), b = (float)(above[next] >> 8 * c & 255);
+		float a2 = (float)(below[0] >> 8 * c & 255),
+		      b2 = (float)(below[next] >> 8 * c & 255);
+
+		a += down * (a2 - a);
+		b += down * (b2 - b);
+		rgb[c] = a + across * (b - a);
+	}
+}
+
+static void sample_turned(const struct sampling *s, size_t i, float *out)
+{
+	const struct mu_geometry *g = s->g;
+	const struct mu_image_values *values = s->values;
+	size_t plane = g->h * g->w;
+
+	for (size_t j = s->left; j < s->right; j++) {
+		double y = place_of(g->m[0], i, j), x = place_of(g->m[1], i, j);
+		float rgb[CHANNELS] = {values->fill, values->fill, values->fill};
+
+		if (y >= 0 && x >= 0 && y <= (double)g->source_h && x <= (double)g->source_w)
+			sample_pixel(s, place_of(s->y, i, j), place_of(s->x, i, j), rgb);
+		for (size_t c = 0; c < CHANNELS; c++)
+			out[c * plane + j - s->left] = (rgb[c] - values->mean[c]) / values->std[c];
+	}
+}
+
+/* ---- a picture ---- */
+
+/* Places in the source become places in the part of it that there is, at its size. */
+static void find_places(struct sampling *s)
+{
+	const struct mu_image *image = s->image;
+	double shrink = (double)image->shrink;
+
+	for (int i = 0; i < 3; i++) {
+		s->y[i] = s->g->m[0][i] / shrink;
+		s->x[i] = s->g->m[1][i] / shrink;
+	}
+	s->y[2] -= (double)image->top;
+	s->x[2] -= (double)image->left;
+	find_inside(s->g->top, s->g->bottom, s->g->h, &s->top, &s->bottom);
+	find_inside(s->g->left, s->g->right, s->g->w, &s->left, &s->right);
+}
+
+/* The columns beside the picture of one row, or all of a row without any. */
+static void fill_row(const struct sampling *s, float *out, size_t left, size_t right)
+{
+	const struct mu_image_values *v = s->values;
+	size_t w = s->g->w, plane = s->g->h * w;
+
+	for (size_t c = 0; c < CHANNELS; c++) {
+		float value = (v->fill - v->mean[c]) / v->std[c];
+
+		fill_values(out + c * plane, left, value);
+		fill_values(out + c * plane + right, w - right, value);
+	}
+}
+
+enum mu_status mu_image_sample(const struct mu_image *image, const struct mu_geometry *g,
+			       const struct mu_image_values *values,
+			       struct mu_image_scratch *scratch, float *out)
+{
+	enum mu_status st = MU_OK;
+	struct sampling s = {.image = image, .g = g, .values = values};
+	void (*sample_row)(const struct sampling *s, size_t i, float *out) = sample_turned;
+
+	MU_TRY(take_scratch(&s, scratch));
+	find_places(&s);
+	if (s.left == s.right || s.top == s.bottom) {
+		s.top = s.bottom = 0;
+	} else if (s.y[1] == 0 && s.x[0] == 0) {
+		sample_row = only_moves(&s) ? sample_moved : sample_upright;
+		find_columns(&s);
+	}
+	for (size_t i = 0; i < g->h; i++) {
+		float *row = out + i * g->w;
+
+		if (i < s.top || i >= s.bottom) {
+			fill_row(&s, row, g->w, g->w);
+			continue;
+		}
+		fill_row(&s, row, s.left, s.right);
+		sample_row(&s, i, row + s.left);
+	}
+out:
+	return st;
+}

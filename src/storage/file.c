@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading by position: see file.h. pread, not a mapping: a file cut short would be a signal. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 1 << 30 }; /* Linux reads at most 2 GiB - 4 KiB at once */
+
+void mu_file_init(struct mu_file *f)
+{
+	*f = (struct mu_file){.fd = -1};
+}
+
+enum mu_status mu_file_open(struct mu_file *f, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+	size_t nbytes = strlen(path) + 1;
+
+	mu_file_init(f);
+	MU_TRY(MU_ALLOC(f->path, nbytes, "file name"));
+	memcpy(f->path, path, nbytes);
+	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+	if (f->fd < 0 || fstat(f->fd, &status) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", path);
+	f->nbytes = (size_t)status.st_size;
+	f->changed = status.st_mtim;
+out:
+	return st;
+}
+
+void mu_file_close(struct mu_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	mu_free(f->path);
+	mu_file_init(f);
+}
+
+static bool is_changed(const struct mu_file *f)
+{
+	struct stat status;
+
+	return fstat(f->fd, &status) != 0 || (size_t)status.st_size != f->nbytes ||
+	       status.st_mtim.tv_sec != f->changed.tv_sec ||
+	       status.st_mtim.tv_nsec != f->changed.tv_nsec;
+}
+
+const char *mu_file_changed_text(const struct mu_file *f)
+{
+	return is_changed(f) ? " (the file changed after it was opened)" : "";
+}
+
+enum mu_status mu_file_unchanged(const struct mu_file *f)
+{
+	enum mu_status st = MU_OK;
+
+	if (is_changed(f))
+		MU_FAIL(MU_ERR_IO,
+			"%s: the file changed after it was opened; it must stay as it is while it "
+			"is read",
+			f->path);
+out:
+	return st;
+}
+
+enum mu_status mu_file_read(const struct mu_file *f, size_t at, void *out, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t done = 0; done < nbytes;) {
+		size_t piece = nbytes - done < PIECE_BYTES ? nbytes - done : PIECE_BYTES;
+		ssize_t n = pread(f->fd, (char *)out + done, piece, (off_t)(at + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			MU_FAIL(MU_ERR_IO, "%s: cannot be read at byte %zu: %s", f->path, at + done,
+				strerror(errno));
+		if (n == 0)
+			MU_FAIL(MU_ERR_IO, "%s: ends at byte %zu, where %zu more were expected%s",
+				f->path, at + done, nbytes - done, mu_file_changed_text(f));
+		done += (size_t)n;
+	}
+out:
+	return st;
+}

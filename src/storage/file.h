@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file that several threads read by position. Its size and time of change are kept, so that an
+ * error can say whether the file changed since it was opened.
+ */
+#ifndef MUSTER_STORAGE_FILE_H
+#define MUSTER_STORAGE_FILE_H
+
+#include <muster/base.h>
+
+#include <time.h>
+
+struct mu_file {
+	int fd;     /* -1: not open */
+	char *path; /* owned */
+	size_t nbytes;
+	struct timespec changed;
+};
+
+/* f is released by mu_file_close, also after an error. A folder or a device is an error. */
+enum mu_status mu_file_open(struct mu_file *f, const char *path);
+/* An empty one for mu_file_close. */
+void mu_file_init(struct mu_file *f);
+void mu_file_close(struct mu_file *f);
+/* Bytes [at, at + nbytes), which must all be there. Any thread. */
+enum mu_status mu_file_read(const struct mu_file *f, size_t at, void *out, size_t nbytes);
+/* MU_ERR_IO if it has another size or time of change than when it was opened. */
+enum mu_status mu_file_unchanged(const struct mu_file *f);
+/* " (the file changed after it was opened)" or "", for messages. */
+const char *mu_file_changed_text(const struct mu_file *f);
+
+#endif

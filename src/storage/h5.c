@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that use HDF5 share: see h5.h. */
+#include "h5.h"
+
+#include <string.h>
+
+void mu_h5_quiet_begin(struct mu_h5_quiet *q)
+{
+	*q = (struct mu_h5_quiet){0};
+	H5Eget_auto2(H5E_DEFAULT, &q->print, &q->data);
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void mu_h5_quiet_end(const struct mu_h5_quiet *q)
+{
+	H5Eset_auto2(H5E_DEFAULT, q->print, q->data);
+}
+
+static herr_t take_first(unsigned n, const H5E_error2_t *error, void *text)
+{
+	if (n == 0)
+		snprintf(text, MU_H5_MESSAGE, "%s", error->desc ? error->desc : "");
+	return 0;
+}
+
+const char *mu_h5_message(char text[MU_H5_MESSAGE])
+{
+	snprintf(text, MU_H5_MESSAGE, "no message from HDF5");
+	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, text);
+	return text;
+}
+
+enum mu_status mu_h5_check(long long answer, const char *path, const char *call)
+{
+	enum mu_status st = MU_OK;
+	char message[MU_H5_MESSAGE];
+
+	if (answer < 0) {
+		const char *equals = strstr(call, "= H5");
+		const char *name = equals ? equals + 2 : call;
+
+		MU_FAIL(MU_ERR_IO, "%s: %.*s failed: %s", path, (int)strcspn(name, "("), name,
+			mu_h5_message(message));
+	}
+out:
+	return st;
+}
+
+void mu_h5_close_type(hid_t type)
+{
+	if (type >= 0)
+		H5Tclose(type);
+}
+
+void mu_h5_close_space(hid_t space)
+{
+	if (space >= 0)
+		H5Sclose(space);
+}
+
+void mu_h5_close_list(hid_t list)
+{
+	if (list >= 0)
+		H5Pclose(list);
+}
+
+void mu_h5_close_set(hid_t set)
+{
+	if (set >= 0)
+		H5Dclose(set);
+}
+
+void mu_h5_close_attribute(hid_t attribute)
+{
+	if (attribute >= 0)
+		H5Aclose(attribute);
+}
+
+enum mu_status mu_h5_access_list(const char *path, hid_t *list)
+{
+	enum mu_status st = MU_OK;
+
+	MU_H5_TRY(path, *list = H5Pcreate(H5P_FILE_ACCESS));
+	MU_H5_TRY(path, H5Pset_fclose_degree(*list, H5F_CLOSE_STRONG));
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+	MU_H5_TRY(path, H5Pset_file_locking(*list, false, true));
+#endif
+out:
+	return st;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kinds of files with labelled images: one file and one const table each. A new one is a line
+ * here and a line in the list in records.c.
+ */
+#ifndef MUSTER_STORAGE_RECORDS_H
+#define MUSTER_STORAGE_RECORDS_H
+
+#include <muster/records.h>
+
+/* The first path of a list, as far as is needed to tell what it is. */
+struct mu_records_probe {
+	const char *path;
+	bool folder;
+	uint8_t head[16];
+	size_t n;      /* bytes of head that are there */
+	size_t nbytes; /* of the file */
+};
+
+struct mu_records_ops {
+	const char *files; /* for messages: what it takes */
+	bool (*holds)(const struct mu_records_probe *probe);
+	/* Fills r->impl, which close frees even after an error, and r->info. */
+	enum mu_status (*open)(struct mu_records *r, const char *paths);
+	void (*close)(struct mu_records *r);
+	/* i < n. Labels are checked by the caller. */
+	enum mu_status (*read)(const struct mu_records *r, size_t i,
+			       struct mu_record_buffer *buffer, struct mu_record *out);
+	void (*where)(const struct mu_records *r, size_t i, char *text, size_t nbytes);
+	enum mu_status (*unchanged)(const struct mu_records *r);
+};
+
+struct mu_records {
+	const struct mu_records_ops *ops;
+	struct mu_records_config config;
+	struct mu_records_info info;
+	void *impl;
+};
+
+extern const struct mu_records_ops mu_records_cifar;
+extern const struct mu_records_ops mu_records_data_file;
+extern const struct mu_records_ops mu_records_folder;
+extern const struct mu_records_ops mu_records_idx;
+extern const struct mu_records_ops mu_records_recordio;
+
+/* Labels of record i are as the config wants them. */
+enum mu_status mu_records_check_labels(const struct mu_records *r, size_t i, const float *labels,
+				       size_t n);
+
+/* The paths of a list, cut at ';'. */
+struct mu_path_list {
+	char **path; /* owned, in one piece */
+	size_t n;
+};
+
+/* MU_ERR_USAGE: an empty path, in a list that is meant to be `what`. */
+enum mu_status mu_path_list_split(struct mu_path_list *list, const char *paths, const char *what);
+void mu_path_list_release(struct mu_path_list *list);
+
+#endif
