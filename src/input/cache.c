@@ -34,7 +34,6 @@ static size_t share_begin(size_t n, size_t share, size_t n_shares)
 	return n / n_shares * share + n % n_shares * share / n_shares;
 }
 
-
 static size_t label_width(const struct mu_records *records)
 {
 	struct mu_records_info info;
