@@ -211,6 +211,10 @@ const struct mu_option mu_train_option_table[] = {
 	 true},
 	{"prefetch-buffer", MU_OPTION_INT, AT(prefetch_buffer), "4", 1, 1e6, NULL, data,
 	 "N  batches that these threads keep ready", true},
+	{"data-cache", MU_OPTION_STRING, AT(data_cache), "none", 0, 0, "none|node", data,
+	 "NAME  node: keep the files' images, encoded, in memory that a node's ranks share; each "
+	 "reads a part once",
+	 true},
 	{"skip-bad-records", MU_OPTION_INT, AT(skip_bad_records), "0", 0, 1, NULL, data,
 	 "0|1  images that cannot be decoded: take another of the batch, and say so", true},
 

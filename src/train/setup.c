@@ -307,6 +307,39 @@ out:
 	return mine != MU_OK ? mine : st;
 }
 
+static enum mu_status cache_one(const struct train_run *run, struct mu_input *in, const char *what)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &run->topology;
+	size_t bytes;
+
+	MU_TRY(mu_input_cache(in, t, &bytes));
+	if (bytes == 0 && t->node_rank == 0)
+		mu_log_warn("/dev/shm of %s has no room for the %s: their files are read in every "
+			    "epoch",
+			    t->host, what);
+	else if (t->rank == 0)
+		mu_log_info("data cache: %.3f MB of %s in memory that the ranks of a node share",
+			    (double)bytes * 1e-6, what);
+out:
+	return st;
+}
+
+/* Collective over all ranks. */
+static enum mu_status cache_data(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const bool worker = run->topology.role == MU_ROLE_WORKER;
+	long validate = run->has_validation;
+
+	MU_TRY(cache_one(run, worker ? &run->train : NULL, "training images"));
+	MU_TRY(mu_allreduce_long(&validate, 1, MPI_MAX, run->topology.world));
+	if (validate)
+		MU_TRY(cache_one(run, worker ? &run->validate : NULL, "validation images"));
+out:
+	return st;
+}
+
 enum mu_status mu_train_setup(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -317,6 +350,8 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
+	if (strcmp(run->options.data_cache, "node") == 0)
+		MU_TRY(mu_agree(cache_data(run), t->world));
 	if (run->options.dump_batch)
 		MU_TRY(agree_late(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,
 				  t->world));

@@ -45,6 +45,7 @@ struct train_options {
 	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
 	const char *model_prefix;
 	const char *shuffle, *dump_batch; /* dump_batch NULL: not given */
+	const char *data_cache;
 	long shuffle_chunk, data_nthreads, prefetch_buffer, skip_bad_records;
 	struct train_images images;
 	const char *rgb_mean, *rgb_std; /* NULL: not given */
