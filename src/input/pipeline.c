@@ -284,8 +284,8 @@ enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_in
 		MU_FAIL(st, "%s", p->message);
 	if (step >= p->in->steps)
 		goto out;
-	MU_TRY(mu_input_repair(p->in, &s->batch, s->bad, &p->in->n_bad));
 	copy_batch(p->in, batch, &s->batch);
+	mu_input_leave_out(p->in, batch, s->bad, &p->in->n_bad);
 	pthread_mutex_lock(&p->lock);
 	p->taken = step + 1;
 	pthread_cond_broadcast(&p->work);
