@@ -96,6 +96,12 @@ misused 'batch larger than a worker' $net $images --batch-size 28
 misused 'image-shape 2,20,20: images have 1 channel or 3' $net $images --image-shape 2,20,20
 misused 'give --num-classes' $net --data-train all.rec
 
+mkdir -p other/ant other/cow
+cp set/ant/1.jpg other/ant && cp set/cow/1.jpg other/cow
+misused 'class 1 is "bee" in set and "cow" in other' $net --data-train set --data-val other
+mkdir other/bee
+train 1 $net --data-train set --data-val other
+
 part "bad images"
 head -c 700 set/cow/5.jpg >set/cow/cut && mv set/cow/cut set/cow/5.jpg
 run_limited 60 1 $net --data-train set

@@ -86,6 +86,8 @@ struct mu_input {
 	size_t n; /* records */
 	size_t shape[3];
 	size_t classes;
+	const char *const *class_names; /* n_class_names of them; NULL: the files have none */
+	size_t n_class_names;
 	size_t steps;    /* T */
 	uint32_t *order; /* permutation of the present epoch */
 	uint32_t epoch;

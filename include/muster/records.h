@@ -53,7 +53,7 @@ struct mu_records_info {
 	size_t n; /* records */
 	enum mu_record_kind kind;
 	size_t shape[3];    /* c, h, w of raw ones, else 0 */
-	size_t classes;     /* 0: unknown; from the config where that says it */
+	size_t classes;     /* of class_names; without those from the config; 0: unknown */
 	size_t label_width; /* of the first record; all others' unless a .rec file mixes widths */
 	const char *format; /* "RecordIO", "HDF5", "folder", "CIFAR-10", "CIFAR-100", "IDX" */
 	const char *const *class_names; /* `classes` names; NULL: there are none */

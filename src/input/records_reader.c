@@ -31,6 +31,8 @@ static enum mu_status open_records(struct mu_input *in)
 	mu_records_info(r->records, &r->info);
 	in->n = r->info.n;
 	in->classes = c->classes ? c->classes : r->info.classes;
+	in->class_names = r->info.class_names;
+	in->n_class_names = r->info.class_names ? r->info.classes : 0;
 	if (in->classes == 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: the file does not tell how many classes there are: "
