@@ -422,6 +422,9 @@ static void test_refused(void)
 	config = base_config("images.rec");
 	config.prefetch = 0;
 	check_refused(&config, MU_ERR_ARGUMENT, "prefetch");
+	config = base_config("images.rec");
+	config.prefetch = (size_t)1 << 50;
+	check_refused(&config, MU_ERR_MEMORY, "--prefetch-buffer 1125899906842624 needs");
 	config = base_config("none.rec");
 	check_refused(&config, MU_ERR_IO, "none.rec");
 }

@@ -17,8 +17,9 @@ static double arena(const struct mu_plan *plan)
 
 /*
  * Memory is written when it is allocated, so the system would end the process rather than refuse:
- * what the workers of this node need is estimated before. Activations and random data grow with the
- * batch; weights, gradients, their sum and the optimiser's arrays do not.
+ * what the workers of this node need is estimated before. Activations, samples that are read ahead
+ * and random data grow with the batch; weights, gradients, their sum and the optimiser's arrays do
+ * not.
  */
 static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data,
 				   double activations, size_t n)
@@ -30,6 +31,8 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 		2 + mu_optim_states(&run->options.optim, states) + (run->options.update_period > 1);
 	double fixed = models * (double)n * sizeof(float), growing = activations, fits;
 
+	growing += (double)mu_input_prefetch_bytes(&run->train) +
+		   (double)mu_input_prefetch_bytes(&run->validate);
 	if (run->options.benchmark)
 		growing += (double)data->shape[0] * (double)data->shape[1] *
 			   (double)data->shape[2] * (double)data->batch * sizeof(float);
