@@ -83,6 +83,14 @@ train 1 $net $images --test-io 1 --use-imagenet-data-augmentation 1
 expect 'aspect 0.75 to 1.33333, random areas of 0.08 to 1, brightness, .*0.4.*PCA noise of 0.1, mirrored'
 expect 'std 58.393,57.12,57.375'
 
+part "validation sees pictures as they are"
+for level in 0 1 3; do # with steps too small to change a weight
+	train 1 $net $images --data-val all.rec --data-aug-level $level --pad-size $level --lr 1e-30
+	grep -E '^Epoch.*Validation-' "$log" >level$level
+	cmp level0 level$level || fail "--data-aug-level $level changes validation"
+done
+[ -s level0 ] || fail "no validation"
+
 part "options"
 misused 'data-dir set and --data-train all.rec contradict' $net $images --data-dir set
 misused 'benchmark 1 and --data-train all.rec contradict' $net $images --benchmark 1
