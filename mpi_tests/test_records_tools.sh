@@ -107,11 +107,15 @@ refused 1 'short.rec: the record at byte 0 claims' rec2idx short.rec short.idx
 
 if [ $tar = yes ]; then
 	part "tar files"
-	for name in t.tar t.tar.gz; do
+	for name in t.tar t.tar.gz x.train.tar; do
 		tool h5rec a.rec $name
 		tool h5rec $name t.rec
 		same t.rec a.rec
 	done
+	cp a.rec x.target.rec
+	cp a.idx x.target.idx
+	tool h5rec x.target.rec t.rec
+	same t.rec a.rec
 	cp t.tar.gz first.tar.gz
 	sleep 1
 	tool h5rec a.rec t.tar.gz

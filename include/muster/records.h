@@ -182,8 +182,8 @@ void mu_image_list_release(struct mu_image_list *list);
  *
  * All arrays are contiguous, and those of 1 MiB and more begin at a multiple of 1 MiB, the usual
  * stripe of a parallel file system. So HDF5 only says where the images lie; records are then read
- *by position, by any thread, in one read each. HDF5 itself is called by the thread that opens,
- *writes or finishes a file alone. Equal records give equal bytes: no times are stored.
+ * by position, by any thread, in one read each. HDF5 itself is called by the thread that opens,
+ * writes or finishes a file alone. Equal records give equal bytes: no times are stored.
  */
 
 struct mu_data_file_config {
