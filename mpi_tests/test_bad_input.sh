@@ -59,6 +59,43 @@ misused 1 'gpus 0' $mlp --gpus 0
 both misused 'num-layers 7' --network lenet --num-layers 7 --summary
 both misused 'device.*tpu' --network lenet --devices tpu --summary
 
+part "devices"
+both misused 'device "ref:x": .*number, as in ref:0' $mlp --devices ref:0,ref:x
+both misused 'device "gpu:0"; this build has: .*ref' $mlp --devices gpu:0
+misused 1 'device ""' $mlp --devices ref:0,,ref:1
+misused 1 'device ""' $mlp --devices ref:0,
+both misused 'devices ref:1,ref:2,ref:1: ref:1 is named twice' $mlp --devices ref:1,ref:2,ref:1
+misused 1 'ref:0 is named twice' $mlp --devices ref,ref:0
+if "$TRAINER" --info | grep -q '^device: *cpu'; then
+	both misused 'devices cpu:0,ref:1: cpu and ref are of two kinds' $mlp --devices cpu:0,ref:1
+fi
+two="$mlp --devices ref:0,ref:1"
+both misused 'work-load-list 3,1,1 has 3 numbers, and --devices names 2 devices' $two --work-load-list 3,1,1
+misused 1 'work-load-list 3 has 1 number, and --devices names 2 devices' $two --work-load-list 3
+misused 1 'work-load-list 3,1 has 2 numbers, and --devices names 1 device:' $mlp --work-load-list 3,1
+for loads in 3,0 0,0 3,-1 3,x 3,1.5 3, ,3 3,1e3 1,1000001 1,99999999999999999999 nan,1 3,+1; do
+	misused 1 "work-load-list ${loads//+/.}: .* no whole number from 1 to 1000000" $two --work-load-list=$loads
+done
+misused 3 'work-load-list 3,-1: "-1" is no whole number' $two --work-load-list 3,-1
+both misused "worker's batch of 2 over 3 devices leaves none for ref:0; a larger --batch-size" --network mlp \
+	--data-dir set --batch-size 2 --devices ref:0,ref:1,ref:2 $plain
+misused 1 'batch of 20 over 2 devices leaves none for ref:0; .* less unequal' $two --work-load-list 1,100
+misused 1 'batch-per-device 4 with --work-load-list 3,1' --network mlp --data-dir set --batch-per-device 4 \
+	--devices ref:0,ref:1 --work-load-list 3,1 $plain
+misused 1 'ref:1 is named twice' --network mlp --devices ref:1,ref:1 --summary
+train 1 --network mlp --devices ref:0,ref:1 --batch-size 9 --work-load-list 2,1 --summary
+expect '^mlp, input \(1, 28, 28\), batch 6, training, ref: '
+train 1 --network mlp --data-dir set --batch-per-device 7 --devices ref:0,ref:1,ref:2 --num-batches 1 \
+	--num-epochs 1 $plain
+expect '^batch size 7 per device, 21 per worker, 21 global'
+train 1 $two --test-io 1
+expect 'worker 0 read 300 samples'
+train 1 $two --check
+expect '^check: '
+refused 3 'the loss is not finite; .* in fc\d' $two --lr 1e6
+OMP_NUM_THREADS=1 train 1 $two --num-batches 1 --num-epochs 1
+expect '^warning: 2 devices share 1 thread of a worker'
+
 part "an environment that differs between ranks"
 # shellcheck disable=SC2086 # lists of options
 timeout -k 5 $((10 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN -n 1 env OMP_NUM_THREADS=abc "$TRAINER" $mlp : \

@@ -3,6 +3,7 @@
 /* Status and trace, log, clocks, memory. */
 #include <muster/base.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -164,9 +165,45 @@ static void test_memory_refused(void)
 	mu_free(NULL);
 }
 
+/* An error in a thread: its trace as a thing, or NULL if it has no error. */
+static void *fail_in_thread(void *value)
+{
+	outer(*(int *)value);
+	mu_trace_prefix("thread %d: ", 1);
+	return mu_trace_take();
+}
+
+static void test_trace_of_thread(void)
+{
+	FILE *stream = tmpfile();
+	pthread_t thread;
+	char text[4096] = "";
+	int values[2] = {5, 1};
+	void *taken;
+
+	mu_trace_clear();
+	for (int i = 0; i < 2; i++) {
+		if (!CHECK(pthread_create(&thread, NULL, fail_in_thread, &values[i]) == 0))
+			return;
+		CHECK(pthread_join(thread, &taken) == 0);
+		CHECK((taken != NULL) == (i == 0));
+		CHECK_TEXT(mu_trace_message(), i == 0 ? "" : "thread 1: value 5 is above 3");
+		mu_trace_give(taken);
+	}
+	CHECK_TEXT(mu_trace_message(), "thread 1: value 5 is above 3");
+	mu_trace_print(stream, NULL);
+	rewind(stream);
+	CHECK(fread(text, 1, sizeof text - 1, stream) > 0);
+	CHECK_HAS(text, "in inner(value)");
+	fclose(stream);
+	mu_free(mu_trace_take());
+	CHECK_TEXT(mu_trace_message(), "");
+}
+
 int main(void)
 {
 	test_trace();
+	test_trace_of_thread();
 	test_log();
 	test_clock();
 	test_memory();

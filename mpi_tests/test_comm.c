@@ -149,6 +149,43 @@ static void test_place(void)
 	mu_topology_release(&t);
 }
 
+/*
+ * Groups of threads get all of a rank's, and cores of their own where the rank has one for each
+ * thread and there is one for each group; then the thread has its cores again.
+ */
+static void test_groups(void)
+{
+	cpu_set_t before, mine, all, both;
+	int n_cores;
+
+	CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+	n_cores = CPU_COUNT(&before);
+	for (int n = 1; n <= n_cores + 1; n++) {
+		struct mu_places *places = NULL;
+		int threads, sum = 0;
+
+		CPU_ZERO(&all);
+		for (int g = 0; g < n; g++) {
+			must(mu_places_take(&places));
+			must(mu_place_group(g, n, n_cores, &threads));
+			CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
+			mu_places_give(places);
+			sum += threads;
+			CPU_AND(&both, &mine, &all);
+			CPU_OR(&all, &all, &mine);
+			CHECK(n > n_cores || CPU_COUNT(&both) == 0);
+			CHECK(CPU_COUNT(&mine) == (n > n_cores ? n_cores : threads));
+			CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0 &&
+			      CPU_EQUAL(&mine, &before));
+		}
+		CHECK(CPU_EQUAL(&all, &before));
+		CHECK(sum == (n > n_cores ? n : n_cores));
+	}
+	mu_places_give(NULL);
+	must(mu_place_group(0, 2, n_cores + 2, &n_cores)); /* more threads than cores: not pinned */
+	CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_EQUAL(&mine, &before));
+}
+
 static void test_collectives(void)
 {
 	double d[2] = {rank, 1};
@@ -302,6 +339,7 @@ int main(int argc, char **argv)
 	test_collectives();
 	test_agree();
 	test_errors();
+	test_groups();
 	test_ring(false);
 	test_ring(true);
 	test_wake();

@@ -132,6 +132,10 @@ train 1 $alone --data-train set --data-val set --batch-size 27 --skip-bad-record
 results set.log
 cmp good.log set.log || fail "a bad record counts: $(diff good.log set.log)"
 expect_count 2 '^warning: validation: worker 0 left 1 bad records out'
+train 1 $alone --data-train set --data-val set --batch-size 27 --skip-bad-records 1 --devices ref:0,ref:1,ref:2
+results devices.log
+[ "$(grep accuracy set.log)" = "$(grep accuracy devices.log)" ] ||
+	fail "a bad record counts with three devices: $(diff set.log devices.log)"
 # Also where it is alone: the last step of worker 1 has it only.
 mkdir -p few/a few/b
 cp set/ant/[1-4].jpg few/a && cp set/cow/5.jpg few/b

@@ -125,7 +125,20 @@ static void test_none(const struct model *m, const char *type)
 
 static void test_types(void)
 {
+	static const char *const on_devices[] = {"device",
+						 "dist_device_sync",
+						 "dist_sync_device",
+						 "dist_device_async",
+						 "dist_async_device",
+						 "dist_sharded",
+						 "dist_allreduce"};
+	static const char *const on_cpu[] = {"local", "dist_sync", "dist_async"};
 	struct mu_kv_type is;
+
+	for (size_t i = 0; i < sizeof on_devices / sizeof *on_devices; i++)
+		CHECK(mu_kv_type_check(on_devices[i], &is) == MU_OK && is.sums_on_devices);
+	for (size_t i = 0; i < sizeof on_cpu / sizeof *on_cpu; i++)
+		CHECK(mu_kv_type_check(on_cpu[i], &is) == MU_OK && !is.sums_on_devices);
 
 	CHECK(mu_kv_type_check("dist_sync", &is) == MU_OK && is.has_servers && is.distributed &&
 	      is.synchronous);

@@ -86,6 +86,11 @@ fi
 train 3 --network ./prelu.so $plain --lr 0.05 --num-epochs 2
 at_least Validation-accuracy 0.7
 
+part "on several devices of a rank"
+train 3 --network ./prelu.so $plain --lr 0.05 --num-epochs 2 --kv-store dist_device_sync --num-servers 1 \
+	--devices cpu:0,cpu:1 --work-load-list 2,3
+at_least Validation-accuracy 0.7
+
 part "the summary"
 train 1 --network ./prelu.so --summary
 expect '^prelu1 +prelu +\(24, 8, 8\) +24 '
@@ -211,6 +216,61 @@ told 1 'bad0: says 7'
 run_limited 20 3 --network fails.so $plain
 if [ $status = 0 ] || [ $status -ge 124 ]; then fail "exit status $status of a layer that fails on every rank"; fi
 expect 'error: .*bad0: says 7'
+
+part "an error on one of several devices"
+# 25 samples: 10 for one device, 15 for the other
+counts='static enum mu_status same(struct mu_layer *layer)
+{
+	layer->output.shape = layer->inputs[0].shape;
+	return MU_OK;
+}
+static enum mu_status check(struct mu_layer *layer)
+{
+	enum mu_status st = MU_OK;
+
+	if (layer->batch->count == 15 && layer->batch->step == 3)
+		MU_FAIL(MU_ERR_NUMERIC, "%s: has %zu samples", layer->name, layer->batch->count);
+out:
+	return st;
+}
+static enum mu_status copy(struct mu_layer *layer)
+{
+	for (size_t i = 0; i < layer->output.shape.dims[0] * 784; i++)
+		layer->output.data[i] = layer->inputs[0].data[i];
+	return WHERE == 0 ? check(layer) : MU_OK;
+}
+static enum mu_status back(struct mu_layer *layer)
+{
+	return WHERE == 1 ? check(layer) : MU_OK;
+}
+static const struct mu_layer_ops ops = {"counts", same, copy, back};'
+dense='x = mu_net_fully_connected(net, x, &(struct mu_fully_connected){.units = 784}, NULL);'
+custom='x = mu_net_custom(net, 1, &x, &(struct mu_custom){.ops = &ops}, NULL);'
+first="--devices ref:0,ref:1 --work-load-list 3,2" second="--devices ref:0,ref:1 --work-load-list 2,3"
+for where in 0 1; do
+	model counts.so "$counts $small" -DNAME='"counts"' -DSHAPE=1,28,28 -DWHERE=$where \
+		-DBODY="$dense $custom"
+	run_limited 20 1 --network counts.so $plain $first
+	told 1 'device ref:0: counts0: has 15 samples'
+	run_limited 20 1 --network counts.so $plain $second --kv-store local
+	told 1 'device ref:1: counts0: has 15 samples'
+	expect '^    at case.c:\d+$'
+	expect '^    at src/train/devices.c:\d+ in .*join'
+	run_limited 20 3 --network counts.so $plain $second --kv-store dist_sharded
+	if [ $status = 0 ] || [ $status -ge 124 ]; then fail "exit status $status of a device that fails"; fi
+	expect 'error: device ref:1: counts0: has 15 samples'
+done
+
+part "dropout depends on samples, not on devices"
+model drop.so "$small" -DNAME='"drop"' -DSHAPE=1,28,28 -DBODY='x = mu_net_dropout(net, x, 0.5f, NULL);'
+losses() {
+	train 1 --network drop.so $plain --num-epochs 1 --num-examples 110 --devices "$@"
+	value Train-cross-entropy
+}
+one=$(losses ref)
+several=$(losses ref:0,ref:1 --work-load-list 1,2)
+awk -v a="$one" -v b="$several" 'BEGIN { d = a - b; exit !(a > 0 && d < 2e-6 && d > -2e-6) }' ||
+	fail "the loss with dropout is $one with one device, $several with two"
 
 part "one rank has no such file"
 mkdir here there

@@ -47,6 +47,17 @@ void mu_trace_add(enum mu_status st, const char *file, int line, const char *cal
 const char *mu_trace_message(void);
 void mu_trace_print(FILE *stream, const char *who);
 void mu_trace_clear(void);
+/* Put this text before the message of the current trace. */
+void mu_trace_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/*
+ * Each thread has a trace of its own. _take makes the calling thread's one a thing that can be
+ * carried, and clears it; NULL if there is none, or no memory. _give makes such a thing the calling
+ * thread's trace, and frees it; NULL changes nothing. What is not given is freed by
+ * mu_free.
+ */
+struct mu_trace;
+struct mu_trace *mu_trace_take(void);
+void mu_trace_give(struct mu_trace *taken);
 
 #define MU_FAIL(status, ...) \
 	do { \

@@ -134,6 +134,17 @@ const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, 
  * in rank order); a server is not pinned. Call before any thread is made. Collective over node.
  */
 enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads);
+/*
+ * The n_threads threads of a rank divided over groups, evenly: group g of n_groups gets *mine, at
+ * least 1. If the calling thread may run on just so many cores as the rank has threads, and there
+ * is one for each group at least, it is pinned to the group's own of them, and so are the threads
+ * that it makes. _places_take and _places_give: the cores that the calling thread may run on, and
+ * to those again (NULL: nothing is done). Not collective.
+ */
+enum mu_status mu_place_group(int g, int n_groups, int n_threads, int *mine);
+struct mu_places;
+enum mu_status mu_places_take(struct mu_places **out);
+void mu_places_give(struct mu_places *places);
 
 /* ---- polite waiting ---- */
 

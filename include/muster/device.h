@@ -218,8 +218,9 @@ struct mu_op {
  *
  * Who owns what: all arrays, and the workspace, are the library's; a layer allocates nothing and
  * keeps nothing from call to call but in its workspace. The struct mu_layer is valid during the
- * call. Calls for one device come one at a time and from one thread; forward and backward may use
- * threads of their own.
+ * call. Calls for one device come one at a time and from one thread, those for several devices of a
+ * rank at the same time from several threads: nothing static is written. forward and backward may
+ * use threads of their own.
  */
 #define MU_MAX_LAYER_INPUTS 4
 
@@ -332,5 +333,7 @@ extern const struct mu_device_ops *const mu_device_table[];
  * Not collective. */
 enum mu_status mu_device_open(struct mu_device *device, const char *name, int n_threads);
 void mu_device_close(struct mu_device *device);
+/* Only set ops and index from a name. The same errors. */
+enum mu_status mu_device_find(struct mu_device *device, const char *name);
 
 #endif

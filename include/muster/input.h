@@ -15,12 +15,13 @@
  * shuffle_chunk records that follow each other in the file come in random order, and so do the
  * records within each.
  *
- * Not collective: every worker reads for itself.
+ * Not collective: every worker reads for itself (but for mu_input_cache).
  */
 #ifndef MUSTER_INPUT_H
 #define MUSTER_INPUT_H
 
 #include <muster/base.h>
+#include <muster/comm.h>
 #include <muster/image.h>
 #include <muster/storage.h>
 
@@ -43,6 +44,8 @@ struct mu_reader {
 	void (*close)(struct mu_input *in);
 	/* Are the files still those that were opened? NULL: they are in memory. */
 	enum mu_status (*check)(const struct mu_input *in);
+	/* See mu_input_cache; NULL: every worker holds the data in memory anyway. */
+	enum mu_status (*cache)(struct mu_input *in, const struct mu_topology *t, size_t *bytes);
 	/* What the data is, where it lies, what its values mean: for the log. */
 	void (*describe)(const struct mu_input *in, char *text, size_t nbytes);
 	/* one sample, float32, plain (c, h, w), and its labels: label_width of them. Any thread. */
@@ -122,6 +125,14 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 void mu_input_close(struct mu_input *in);
 /* Bytes of the batches that are kept ready, 0 without threads. */
 size_t mu_input_prefetch_bytes(const struct mu_input *in);
+/*
+ * From now on take the records, still encoded, from memory that the ranks of this node share; each
+ * of its workers reads a part of them from the files, now. *bytes: of the node; 0: there is no
+ * room in /dev/shm, and the files are read as before. in: NULL on ranks without data. MU_ERR_USAGE:
+ * data that every worker holds in memory (idx, cifar, synthetic). Call before the first epoch.
+ * Collective over t->node.
+ */
+enum mu_status mu_input_cache(struct mu_input *in, const struct mu_topology *t, size_t *bytes);
 /* Make the epoch's permutation, and begin to read ahead. MU_ERR_IO: the files are no longer those
  * that were opened. */
 enum mu_status mu_input_epoch(struct mu_input *in, uint32_t epoch);

@@ -155,9 +155,10 @@ struct mu_kv_config {
 
 /* What a kind of store is. */
 struct mu_kv_type {
-	bool has_servers; /* some ranks serve parameters */
-	bool distributed; /* for several workers */
-	bool synchronous; /* one update of all workers' gradients */
+	bool has_servers;     /* some ranks serve parameters */
+	bool distributed;     /* for several workers */
+	bool synchronous;     /* one update of all workers' gradients */
+	bool sums_on_devices; /* the gradients of a rank's devices; else on the CPU */
 };
 
 /*

@@ -86,6 +86,8 @@ void mu_records_info(const struct mu_records *r, struct mu_records_info *info);
 /* Any thread, any order. What out points to is valid until the buffer's next use. */
 enum mu_status mu_records_read(const struct mu_records *r, size_t i,
 			       struct mu_record_buffer *buffer, struct mu_record *out);
+/* At least the bytes of data of record i. Reads no data; 0 if a file is gone. */
+size_t mu_records_bound(const struct mu_records *r, size_t i);
 /* "train.rec, record 17 (key 93) at byte 52344", for messages; returns text. Reads nothing. */
 const char *mu_records_where(const struct mu_records *r, size_t i, char *text, size_t nbytes);
 /* MU_ERR_IO if a file has another size or time of change than when it was opened. Cheap: to be

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monotonic clock, and one stop-watch for each phase of a training step. Used by the main
- * thread only.
+ * The monotonic clock, and one stop-watch for each phase of a training step. The stop-watches are
+ * used by the main thread only, which counts its waits for the threads of other devices.
  */
 #include <muster/base.h>
 

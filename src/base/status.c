@@ -6,6 +6,7 @@
 #include <muster/base.h>
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MESSAGE_BYTES = 2048, PLACES_MAX = 32, PRINT_BYTES = 8192 };
@@ -16,14 +17,14 @@ struct place {
 	const char *call; /* NULL for the place that detected the error */
 };
 
-struct trace {
+struct mu_trace {
 	enum mu_status st; /* MU_OK: there is no trace */
 	char message[MESSAGE_BYTES];
 	int n; /* places met, of which the first PLACES_MAX are kept */
 	struct place places[PLACES_MAX];
 };
 
-static _Thread_local struct trace trace;
+static _Thread_local struct mu_trace trace;
 
 static const char *const names[] = {
 	[MU_OK] = "ok",
@@ -89,6 +90,22 @@ void mu_trace_add(enum mu_status st, const char *file, int line, const char *cal
 	add_place(file, line, call);
 }
 
+void mu_trace_prefix(const char *format, ...)
+{
+	char message[MESSAGE_BYTES];
+	va_list args;
+	size_t n;
+
+	if (trace.st == MU_OK)
+		return;
+	va_start(args, format);
+	vsnprintf(message, sizeof message, format, args);
+	va_end(args);
+	n = strlen(message);
+	snprintf(message + n, sizeof message - n, "%s", trace.message);
+	memcpy(trace.message, message, sizeof message);
+}
+
 const char *mu_trace_message(void)
 {
 	return trace.st == MU_OK ? "" : trace.message;
@@ -141,4 +158,21 @@ void mu_trace_clear(void)
 {
 	trace.st = MU_OK;
 	trace.n = 0;
+}
+
+struct mu_trace *mu_trace_take(void)
+{
+	struct mu_trace *taken = trace.st == MU_OK ? NULL : malloc(sizeof *taken);
+
+	if (taken)
+		*taken = trace;
+	mu_trace_clear();
+	return taken;
+}
+
+void mu_trace_give(struct mu_trace *taken)
+{
+	if (taken)
+		trace = *taken;
+	free(taken);
 }

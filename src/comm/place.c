@@ -120,3 +120,40 @@ enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads)
 out:
 	return st;
 }
+
+enum mu_status mu_place_group(int g, int n_groups, int n_threads, int *mine)
+{
+	enum mu_status st = MU_OK;
+	int first = n_threads * g / n_groups, next = n_threads * (g + 1) / n_groups;
+	struct cores all, own;
+
+	*mine = next > first ? next - first : 1;
+	MU_TRY(mu_cores_mine(&all));
+	if (n_threads < n_groups || mu_cores_count(&all) != n_threads)
+		goto out;
+	own = mu_cores_run(&all, first, *mine);
+	MU_TRY(mu_cores_bind(&own));
+out:
+	return st;
+}
+
+struct mu_places {
+	struct cores cores;
+};
+
+enum mu_status mu_places_take(struct mu_places **out)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(*out, 1, "cores of a thread"));
+	MU_TRY(mu_cores_mine(&(*out)->cores));
+out:
+	return st;
+}
+
+void mu_places_give(struct mu_places *places)
+{
+	if (places && mu_cores_bind(&places->cores) != MU_OK)
+		mu_trace_clear(); /* they were allowed before: there is nothing to tell */
+	mu_free(places);
+}

@@ -77,15 +77,15 @@ static const struct mu_device_ops *find_kind(const char *name, size_t length)
 }
 
 /* Cut "cpu:1" into its kind and its index. */
-static enum mu_status parse_name(struct mu_device *device, const char *name)
+enum mu_status mu_device_find(struct mu_device *device, const char *name)
 {
 	enum mu_status st = MU_OK;
-	size_t length = strcspn(name, ":");
-	const char *digits = name + length;
+	size_t length = name ? strcspn(name, ":") : 0;
+	const char *digits = name ? name + length : "";
 	char list[128];
 	long index;
 
-	device->ops = find_kind(name, length);
+	*device = (struct mu_device){.ops = name ? find_kind(name, length) : mu_device_table[0]};
 	if (!device->ops) {
 		list_devices(list, sizeof list);
 		MU_FAIL(MU_ERR_USAGE, "unknown device \"%s\"; this build has: %s", name, list);
@@ -106,9 +106,8 @@ enum mu_status mu_device_open(struct mu_device *device, const char *name, int n_
 {
 	enum mu_status st = MU_OK;
 
-	*device = (struct mu_device){.ops = mu_device_table[0], .n_threads = n_threads};
-	if (name)
-		MU_TRY(parse_name(device, name));
+	MU_TRY(mu_device_find(device, name));
+	device->n_threads = n_threads;
 	if (n_threads < 1)
 		MU_FAIL(MU_ERR_ARGUMENT, "device %s: %d threads; at least 1 is needed",
 			device->ops->name, n_threads);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "pipeline.h"
+#include "cache.h"
 #include "reader.h"
 
 enum { LIST_BYTES = 256, FILES_BYTES = 1024 };
@@ -179,4 +180,25 @@ void mu_input_close(struct mu_input *in)
 	mu_free(in->bad);
 	mu_free(in->order);
 	*in = (struct mu_input){0};
+}
+
+enum mu_status mu_input_cache(struct mu_input *in, const struct mu_topology *t, size_t *bytes)
+{
+	enum mu_status st = MU_OK, possible = MU_OK;
+	struct mu_cache *none;
+
+	*bytes = 0;
+	if (in && !in->ops->cache)
+		possible = mu_trace_start(
+			MU_ERR_USAGE, __FILE__, __LINE__,
+			"every worker holds %s data in memory: the cache is for .rec "
+			"and .h5 files and for folders of images",
+			in->ops->name);
+	MU_TRY(mu_agree(possible, t->node));
+	if (in)
+		MU_TRY(in->ops->cache(in, t, bytes));
+	else
+		MU_TRY(mu_cache_open(&none, NULL, 0, t, bytes));
+out:
+	return st;
 }

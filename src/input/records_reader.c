@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "cache.h"
 #include "reader.h"
 
 enum { TEXT_BYTES = 512 };
@@ -12,6 +13,7 @@ enum { TEXT_BYTES = 512 };
 struct records {
 	struct mu_records *records;
 	struct mu_records_info info;
+	struct mu_cache *cache; /* NULL: the files are read */
 };
 
 static enum mu_status open_records(struct mu_input *in)
@@ -52,6 +54,7 @@ static void close_records(struct mu_input *in)
 
 	if (!r)
 		return;
+	mu_cache_close(r->cache);
 	mu_records_close(r->records);
 	mu_free(r);
 	in->impl = NULL;
@@ -87,7 +90,8 @@ static enum mu_status read_record(const struct mu_input *in, struct mu_input_thr
 	char where[TEXT_BYTES], what[TEXT_BYTES];
 	struct mu_record record;
 
-	MU_TRY(mu_records_read(r->records, i, &thread->record, &record));
+	if (!r->cache || !mu_cache_read(r->cache, i, &record))
+		MU_TRY(mu_records_read(r->records, i, &thread->record, &record));
 	memcpy(labels, record.labels, in->config.label_width * sizeof *labels);
 	st = make_sample(in, thread, i, &record, data);
 	if (st == MU_OK)
@@ -97,6 +101,13 @@ static enum mu_status read_record(const struct mu_input *in, struct mu_input_thr
 		(unsigned long long)record.id, what);
 out:
 	return st;
+}
+
+static enum mu_status cache_records(struct mu_input *in, const struct mu_topology *t, size_t *bytes)
+{
+	struct records *r = in->impl;
+
+	return mu_cache_open(&r->cache, r->records, in->n, t, bytes);
 }
 
 static void describe_records(const struct mu_input *in, char *text, size_t nbytes)
@@ -120,6 +131,7 @@ const struct mu_reader mu_reader_records = {
 	.open = open_records,
 	.close = close_records,
 	.check = check_records,
+	.cache = cache_records,
 	.describe = describe_records,
 	.read = read_record,
 };

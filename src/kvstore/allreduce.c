@@ -52,5 +52,5 @@ out:
 
 const struct mu_kv_ops mu_kv_dist_allreduce = {
 	MU_KV_WORKER_OPS,     .name = "dist_allreduce", .hosted = true, .synchronous = true,
-	.returns_sums = true, .open = open_allreduce,   .pull = pull,
+	.returns_sums = true, .open = open_allreduce,   .pull = pull,   .sums_on_devices = true,
 };

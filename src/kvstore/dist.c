@@ -91,28 +91,29 @@ out:
 }
 
 /* Where a rank's devices are summed makes no difference to what goes between ranks. */
-#define SYNC_OPS(store) \
+#define SYNC_OPS(store, on_devices) \
 	{ \
 		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .synchronous = true, \
 				  .open = open_sync, .pull = mu_kv_worker_pull, \
-				  .serve = mu_kv_server_serve, \
+				  .serve = mu_kv_server_serve, .sums_on_devices = (on_devices), \
 	}
-#define ASYNC_OPS(store) \
+#define ASYNC_OPS(store, on_devices) \
 	{ \
 		MU_KV_WORKER_OPS, .name = (store), .has_servers = true, .own_weights = true, \
 				  .open = open_async, .pull = pull_async, \
 				  .fetch = mu_kv_worker_fetch, .meet = mu_kv_worker_meet, \
-				  .serve = mu_kv_server_serve, \
+				  .serve = mu_kv_server_serve, .sums_on_devices = (on_devices), \
 	}
 
-const struct mu_kv_ops mu_kv_dist_sync = SYNC_OPS("dist_sync");
-const struct mu_kv_ops mu_kv_dist_device_sync = SYNC_OPS("dist_device_sync");
-const struct mu_kv_ops mu_kv_dist_sync_device = SYNC_OPS("dist_sync_device");
-const struct mu_kv_ops mu_kv_dist_async = ASYNC_OPS("dist_async");
-const struct mu_kv_ops mu_kv_dist_device_async = ASYNC_OPS("dist_device_async");
-const struct mu_kv_ops mu_kv_dist_async_device = ASYNC_OPS("dist_async_device");
+const struct mu_kv_ops mu_kv_dist_sync = SYNC_OPS("dist_sync", false);
+const struct mu_kv_ops mu_kv_dist_device_sync = SYNC_OPS("dist_device_sync", true);
+const struct mu_kv_ops mu_kv_dist_sync_device = SYNC_OPS("dist_sync_device", true);
+const struct mu_kv_ops mu_kv_dist_async = ASYNC_OPS("dist_async", false);
+const struct mu_kv_ops mu_kv_dist_device_async = ASYNC_OPS("dist_device_async", true);
+const struct mu_kv_ops mu_kv_dist_async_device = ASYNC_OPS("dist_async_device", true);
 
 const struct mu_kv_ops mu_kv_dist_sharded = {
-	MU_KV_WORKER_OPS,    .name = "dist_sharded", .hosted = true,
-	.synchronous = true, .open = open_sharded,   .pull = mu_kv_worker_pull,
+	MU_KV_WORKER_OPS,        .name = "dist_sharded", .hosted = true,
+	.synchronous = true,     .open = open_sharded,   .pull = mu_kv_worker_pull,
+	.sums_on_devices = true,
 };

@@ -101,6 +101,7 @@ struct mu_kv_ops {
 	bool own_weights;         /* every worker has weights that differ from the others' */
 	bool returns_sums;        /* sums of gradients come back, and every worker updates */
 	bool synchronous;         /* all workers' gradients make one update */
+	bool sums_on_devices;     /* the gradients of a rank's devices; else on the CPU */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	enum mu_status (*init)(struct mu_kv *kv);

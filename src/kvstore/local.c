@@ -26,13 +26,13 @@ static enum mu_status push(struct mu_kv *kv, size_t bucket)
 	return MU_OK;
 }
 
-/* Gradients of a rank's devices are summed on the devices; with one device a rank that is local. */
-#define OPS(store) \
+/* They differ in where the trainer sums the gradients of a rank's devices. */
+#define OPS(store, on_devices) \
 	{ \
 		.name = (store), .one_worker = true, .synchronous = true, \
 		.push_clock = MU_CLOCK_UPDATE, .open = open_local, .step_begin = step_begin, \
-		.push = push, \
+		.push = push, .sums_on_devices = (on_devices), \
 	}
 
-const struct mu_kv_ops mu_kv_local = OPS("local");
-const struct mu_kv_ops mu_kv_device = OPS("device");
+const struct mu_kv_ops mu_kv_local = OPS("local", false);
+const struct mu_kv_ops mu_kv_device = OPS("device", true);

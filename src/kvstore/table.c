@@ -57,6 +57,7 @@ enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
 			.has_servers = ops->has_servers,
 			.distributed = !ops->one_worker,
 			.synchronous = ops->synchronous,
+			.sums_on_devices = ops->sums_on_devices,
 		};
 		goto out;
 	}

@@ -210,6 +210,21 @@ static void close_folder(struct mu_records *r)
 	mu_free(f);
 }
 
+/* The path of image i; false if it is too long. */
+static bool path_of(const struct class_folder *f, size_t i, char path[PATH_BYTES])
+{
+	return snprintf(path, PATH_BYTES, "%s/%s/%s", f->path, f->classes.name[class_of(f, i)],
+			f->files.name[i]) < PATH_BYTES;
+}
+
+static size_t bound(const struct mu_records *r, size_t i)
+{
+	char path[PATH_BYTES];
+	struct stat info;
+
+	return path_of(r->impl, i, path) && stat(path, &info) == 0 ? (size_t)info.st_size : 0;
+}
+
 static enum mu_status read_record(const struct mu_records *r, size_t i,
 				  struct mu_record_buffer *buffer, struct mu_record *out)
 {
@@ -220,8 +235,7 @@ static enum mu_status read_record(const struct mu_records *r, size_t i,
 	struct mu_file file;
 
 	mu_file_init(&file);
-	if (snprintf(path, sizeof path, "%s/%s/%s", f->path, f->classes.name[class],
-		     f->files.name[i]) >= PATH_BYTES)
+	if (!path_of(f, i, path))
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", path,
 			PATH_BYTES - 1);
 	MU_TRY(mu_file_open(&file, path));
@@ -254,6 +268,7 @@ const struct mu_records_ops mu_records_folder = {
 	.open = open_folder,
 	.close = close_folder,
 	.read = read_record,
+	.bound = bound,
 	.where = where,
 	.unchanged = unchanged,
 };

@@ -287,6 +287,13 @@ out:
 	return st;
 }
 
+static size_t bound(const struct mu_records *r, size_t i)
+{
+	const struct data_file *d = r->impl;
+
+	return d->sample ? d->sample : d->offsets[i + 1] - d->offsets[i];
+}
+
 static void where(const struct mu_records *r, size_t i, char *text, size_t nbytes)
 {
 	const struct data_file *d = r->impl;
@@ -309,6 +316,7 @@ const struct mu_records_ops mu_records_data_file = {
 	.open = open_file,
 	.close = close_file,
 	.read = read_record,
+	.bound = bound,
 	.where = where,
 	.unchanged = unchanged,
 };

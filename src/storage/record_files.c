@@ -74,6 +74,15 @@ out:
 	return st;
 }
 
+static size_t bound(const struct mu_records *r, size_t i)
+{
+	const struct record_files *f = r->impl;
+	size_t local, part = find_part(r, i, &local);
+
+	return mu_recordio_at(f->part[part].file, local + 1) -
+	       mu_recordio_at(f->part[part].file, local);
+}
+
 static enum mu_status open_parts(struct mu_records *r, struct record_files *f)
 {
 	enum mu_status st = MU_OK;
@@ -151,6 +160,7 @@ const struct mu_records_ops mu_records_recordio = {
 	.open = open_files,
 	.close = close_files,
 	.read = read_record,
+	.bound = bound,
 	.where = where,
 	.unchanged = unchanged,
 };

@@ -185,6 +185,13 @@ out:
 	return st;
 }
 
+size_t mu_records_bound(const struct mu_records *r, size_t i)
+{
+	const size_t *shape = r->info.shape;
+
+	return r->ops->bound ? r->ops->bound(r, i) : shape[0] * shape[1] * shape[2];
+}
+
 enum mu_status mu_records_read(const struct mu_records *r, size_t i,
 			       struct mu_record_buffer *buffer, struct mu_record *out)
 {

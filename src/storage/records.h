@@ -27,6 +27,8 @@ struct mu_records_ops {
 	/* i < n. Labels are checked by the caller. */
 	enum mu_status (*read)(const struct mu_records *r, size_t i,
 			       struct mu_record_buffer *buffer, struct mu_record *out);
+	/* NULL: the bytes of raw pixels. See mu_records_bound. */
+	size_t (*bound)(const struct mu_records *r, size_t i);
 	void (*where)(const struct mu_records *r, size_t i, char *text, size_t nbytes);
 	enum mu_status (*unchanged)(const struct mu_records *r);
 };

@@ -10,10 +10,15 @@
 
 #include <muster/base.h>
 
-MU_LOOP static void add_gradients(size_t n, float *restrict to, const float *restrict from)
+MU_LOOP static void add_gradients(float *restrict to, const float *restrict from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] += from[i];
+}
+
+void mu_train_add(float *to, const float *from, size_t n)
+{
+	add_gradients(to, from, n);
 }
 
 enum mu_status mu_train_sum_init(struct train_sum *sum, size_t n)
@@ -34,7 +39,7 @@ void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t cou
 	if (sum->batches == 0)
 		memcpy(sum->gradients, gradients, sum->n * sizeof *gradients);
 	else
-		add_gradients(sum->n, sum->gradients, gradients);
+		add_gradients(sum->gradients, gradients, sum->n);
 	mu_clock_stop(MU_CLOCK_BACKWARD);
 	sum->batches++;
 	sum->count += count;
@@ -43,7 +48,7 @@ void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t cou
 void mu_train_sum_give(const struct train_sum *sum, float *gradients, size_t at, size_t n)
 {
 	if (sum->batches > 0)
-		add_gradients(n, gradients + at, sum->gradients + at);
+		add_gradients(gradients + at, sum->gradients + at, n);
 }
 
 void mu_train_sum_clear(struct train_sum *sum)

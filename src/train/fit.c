@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The training loop. One step: read samples, forward (each layer waits for its weights first),
- * backward (each layer's gradients leave as soon as they are there). This is the only file that
- * knows nets and stores.
+ * backward (each layer's gradients leave as soon as they are there). Here nets and stores meet.
  */
 #include "train.h"
 
@@ -22,14 +21,14 @@ struct fit {
 	size_t window_first;
 };
 
-static enum mu_status pull_layer(struct mu_kv *kv, const struct mu_plan *plan, size_t l)
+static enum mu_status pull_layer(struct train_run *run, size_t l)
 {
 	enum mu_status st = MU_OK;
 	const size_t *keys;
-	size_t n = mu_plan_layer_keys(plan, l, &keys);
+	size_t n = mu_plan_layer_keys(run->plan, l, &keys);
 
 	for (size_t i = 0; i < n; i++)
-		MU_TRY(mu_kv_pull_end(kv, keys[i]));
+		MU_TRY(mu_kv_pull_end(run->kv, keys[i]));
 out:
 	return st;
 }
@@ -52,14 +51,14 @@ out:
 	return st;
 }
 
-static enum mu_status forward(struct train_run *run, struct mu_plan *plan)
+static enum mu_status forward(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t l = 0; l < mu_plan_layers(plan); l++) {
-		MU_TRY(pull_layer(run->kv, plan, l));
+	for (size_t l = 0; l < mu_plan_layers(run->plan); l++) {
+		MU_TRY(pull_layer(run, l));
 		mu_clock_start(MU_CLOCK_FORWARD);
-		st = mu_plan_forward(plan, l);
+		st = mu_train_devices_forward(run, l);
 		mu_clock_stop(MU_CLOCK_FORWARD);
 		MU_TRY(st);
 	}
@@ -67,18 +66,18 @@ out:
 	return st;
 }
 
-static enum mu_status backward(struct train_run *run, struct mu_plan *plan, bool push)
+static enum mu_status backward(struct train_run *run, bool push)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t l = mu_plan_layers(plan); l-- > 0;) {
+	for (size_t ready = mu_plan_layers(run->plan), l = ready; ready > 0;) {
 		mu_clock_start(MU_CLOCK_BACKWARD);
-		st = mu_plan_backward(plan, l);
+		st = mu_train_devices_backward(run, &ready);
 		mu_clock_stop(MU_CLOCK_BACKWARD);
 		MU_TRY(st);
-		if (push)
-			MU_TRY(push_layer(run, l));
-		else
+		while (push && l > ready)
+			MU_TRY(push_layer(run, --l));
+		if (!push)
 			MU_TRY(mu_kv_poll(run->kv)); /* others may need what is under way here */
 	}
 out:
@@ -110,39 +109,44 @@ out:
 	return st;
 }
 
-/* Others may need what is under way here while samples are not ready. */
-static enum mu_status load(struct train_run *run, struct mu_input *in, struct mu_plan *plan,
-			   size_t step)
+/* *count: samples that are good. Others may need what is under way here while they are not ready.
+ */
+static enum mu_status load(struct train_run *run, struct mu_input *in, size_t step, size_t *count)
 {
 	enum mu_status st = MU_OK;
-	struct mu_batch *batch = mu_plan_batch(plan);
-	struct mu_input_batch samples = {
-		.data = mu_plan_input(plan), .labels = run->labels, .ids = run->ids};
+	bool train = in == &run->train;
+	struct mu_batch batch = {
+		.count = mu_input_count(in, step),
+		.labels = run->labels,
+		.ids = run->ids,
+		.label_smoothing = train ? (float)run->options.label_smoothing : 0,
+		.seed = (uint64_t)run->options.seed,
+		.epoch = in->epoch,
+		.step = step,
+	};
+	struct mu_input_batch samples = {.labels = run->labels, .ids = run->ids};
 
 	mu_clock_start(MU_CLOCK_DATA);
 	while (!mu_input_wait(in, step, POLL_SECONDS))
 		MU_TRY(mu_kv_poll(run->kv));
+	samples.data = mu_train_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER, &batch);
 	MU_TRY(mu_input_read(in, step, &samples));
-	batch->count = samples.count;
-	batch->labels = run->labels;
-	batch->ids = run->ids;
-	batch->label_smoothing = in == &run->train ? (float)run->options.label_smoothing : 0;
-	batch->seed = (uint64_t)run->options.seed;
-	batch->epoch = in->epoch;
-	batch->step = step;
+	*count = samples.count;
+	if (*count < batch.count)
+		mu_train_devices_count(run, *count);
 out:
 	mu_clock_stop(MU_CLOCK_DATA);
 	return st;
 }
 
-static enum mu_status check_loss(const struct fit *f, struct mu_plan *plan, size_t step)
+static enum mu_status check_loss(const struct fit *f, size_t step)
 {
 	enum mu_status st = MU_OK;
 	const char *place;
 
-	if (isfinite(mu_plan_batch(plan)->loss))
+	if (isfinite(mu_train_devices_loss(f->run)))
 		return MU_OK;
-	place = mu_plan_find_nonfinite(plan);
+	place = mu_train_devices_find_nonfinite(f->run);
 	MU_FAIL(MU_ERR_NUMERIC,
 		"epoch %zu, step %zu: the loss is not finite; the first value that is not finite "
 		"is in %s; "
@@ -152,32 +156,24 @@ out:
 	return st;
 }
 
-static void measure(const struct train_run *run, struct mu_plan *plan, struct mu_metrics *m)
-{
-	mu_metrics_measure(m, mu_plan_probabilities(plan), mu_plan_probabilities_shape(plan),
-			   mu_plan_batch(plan), (size_t)run->options.top_k);
-}
-
 static enum mu_status train_step(struct fit *f, size_t step)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
 	size_t count = mu_input_count(&run->train, step);
-	struct mu_plan *plan = count == run->train.config.batch ? run->plan : run->tail;
 	bool push = ends_update(run, step);
 
 	if (count == 0)
 		return empty_step(run, step);
-	MU_TRY(load(run, &run->train, plan, step));
-	count = mu_plan_batch(plan)->count;
+	MU_TRY(load(run, &run->train, step, &count));
 	if (count == 0) /* all of them are bad */
 		return empty_step(run, step);
-	MU_TRY(forward(run, plan));
-	MU_TRY(check_loss(f, plan, step));
+	MU_TRY(forward(run));
+	MU_TRY(check_loss(f, step));
 	if (push)
 		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
-	measure(run, plan, &f->window);
-	MU_TRY(backward(run, plan, push));
+	mu_train_devices_measure(run, &f->window);
+	MU_TRY(backward(run, push));
 	if (push)
 		mu_train_sum_clear(&run->sum);
 	else
@@ -299,18 +295,19 @@ out:
 enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 {
 	enum mu_status st = MU_OK;
+	size_t count;
 
 	*m = (struct mu_metrics){0};
 	MU_TRY(mu_input_epoch(&run->validate, 0));
 	for (size_t step = 0; step < run->validate.steps; step++) {
 		if (mu_input_count(&run->validate, step) == 0)
 			continue;
-		MU_TRY(load(run, &run->validate, run->infer, step));
-		if (mu_plan_batch(run->infer)->count == 0)
+		MU_TRY(load(run, &run->validate, step, &count));
+		if (count == 0)
 			continue;
-		for (size_t l = 0; l < mu_plan_layers(run->infer); l++)
-			MU_TRY(mu_plan_forward(run->infer, l));
-		measure(run, run->infer, m);
+		for (size_t l = 0; l < mu_plan_layers(run->plan); l++)
+			MU_TRY(mu_train_devices_forward(run, l));
+		mu_train_devices_measure(run, m);
 	}
 	tell_bad(run, &run->validate, "validation:");
 	MU_TRY(mu_train_metrics_reduce(m, run->topology.peers));

@@ -9,17 +9,17 @@
 /* Batches above this are looked at from a plan for so many samples first. */
 enum { SMALL_BATCH = 64 };
 
-/* Bytes of a plan, 0 for none. */
-static double arena(const struct mu_plan *plan)
+static double batch_bytes(const struct mu_input_config *data)
 {
-	return plan ? (double)mu_plan_arena_bytes(plan) : 0;
+	return (double)data->shape[0] * (double)data->shape[1] * (double)data->shape[2] *
+	       (double)data->batch * sizeof(float);
 }
 
 /*
  * Memory is written when it is allocated, so the system would end the process rather than refuse:
  * what the workers of this node need is estimated before. Activations, samples that are read ahead
- * and random data grow with the batch; weights, gradients, their sum and the optimiser's arrays do
- * not.
+ * and random data grow with the batch; weights, gradients (each device has its own), their sum and
+ * the optimiser's arrays do not.
  */
 static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data,
 				   double activations, size_t n)
@@ -27,15 +27,17 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 	enum mu_status st = MU_OK;
 	double have = mu_memory_bytes() / run->topology.node_num_workers;
 	const char *states[MU_MAX_STATES];
-	double models =
-		2 + mu_optim_states(&run->options.optim, states) + (run->options.update_period > 1);
+	double models = 1 + (double)run->devices.list.n +
+			mu_optim_states(&run->options.optim, states) +
+			(run->options.update_period > 1);
 	double fixed = models * (double)n * sizeof(float), growing = activations, fits;
 
 	growing += (double)mu_input_prefetch_bytes(&run->train) +
 		   (double)mu_input_prefetch_bytes(&run->validate);
 	if (run->options.benchmark)
-		growing += (double)data->shape[0] * (double)data->shape[1] *
-			   (double)data->shape[2] * (double)data->batch * sizeof(float);
+		growing += batch_bytes(data);
+	if (run->devices.list.n > 1) /* where the devices take their samples from */
+		growing += batch_bytes(data);
 	if (have <= 0 || fixed + growing <= have)
 		return MU_OK;
 	fits = floor((double)data->batch * (0.9 * have - fixed) / growing);
@@ -61,12 +63,25 @@ static enum mu_status check_large_batch(struct train_run *run, const struct mu_i
 
 	if (data->batch <= SMALL_BATCH)
 		return MU_OK;
-	MU_TRY(mu_plan_new_dry(&small, run->net, &run->device, SMALL_BATCH, MU_PHASE_TRAIN, NULL));
-	MU_TRY(check_memory(run, data, arena(small) * (double)data->batch / SMALL_BATCH,
+	MU_TRY(mu_plan_new_dry(&small, run->net, &run->devices.of[0].device, SMALL_BATCH,
+			       MU_PHASE_TRAIN, NULL));
+	MU_TRY(check_memory(run, data,
+			    (double)mu_plan_arena_bytes(small) * (double)data->batch / SMALL_BATCH,
 			    mu_plan_n(small)));
 out:
 	mu_plan_free(small);
 	return st;
+}
+
+static enum mu_status plan_batch(struct train_run *run, struct train_device *d)
+{
+	return mu_plan_new_dry(&d->plan, run->net, &d->device, d->batch, MU_PHASE_TRAIN, run->plan);
+}
+
+/* Like the first device's plan, for the devices share its weights. */
+static enum mu_status plan_further(struct train_run *run, struct train_device *d)
+{
+	return d->number > 0 ? plan_batch(run, d) : MU_OK;
 }
 
 enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_config *model,
@@ -74,12 +89,47 @@ enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_con
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_device_open(&run->device, run->options.devices, run->n_threads));
+	MU_TRY(mu_train_devices_open(run, data->batch));
 	MU_TRY(mu_net_new_from(&run->net, run->network, model));
 	MU_TRY(check_large_batch(run, data));
-	MU_TRY(mu_plan_new_dry(&run->plan, run->net, &run->device, data->batch, MU_PHASE_TRAIN,
-			       NULL));
-	MU_TRY(check_memory(run, data, arena(run->plan), mu_plan_n(run->plan)));
+	MU_TRY(plan_batch(run, &run->devices.of[0]));
+	run->plan = run->devices.of[0].plan;
+	MU_TRY(mu_train_devices_run(run, plan_further));
+	MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
+out:
+	return st;
+}
+
+/* The plans of the short last step and for validation. */
+static enum mu_status plan_others(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+	const struct train_device_list *list = &run->devices.list;
+	size_t last = mu_input_count(&run->train, run->steps - 1);
+	size_t part = mu_train_device_first(list, d->number + 1, last) -
+		      mu_train_device_first(list, d->number, last);
+
+	if (part > 0 && part != d->batch)
+		MU_TRY(mu_plan_new_dry(&d->tail, run->net, &d->device, part, MU_PHASE_TRAIN,
+				       run->plan));
+	if (run->has_validation)
+		MU_TRY(mu_plan_new_dry(&d->infer, run->net, &d->device, d->batch, MU_PHASE_INFER,
+				       run->plan));
+out:
+	return st;
+}
+
+/* By the device's thread, whose cores then have the memory near. */
+static enum mu_status allocate(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+
+	(void)run;
+	MU_TRY(mu_plan_allocate(d->plan));
+	if (d->tail)
+		MU_TRY(mu_plan_allocate(d->tail));
+	if (d->infer)
+		MU_TRY(mu_plan_allocate(d->infer));
 out:
 	return st;
 }
@@ -88,7 +138,7 @@ enum mu_status mu_train_model_plan(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *data = &run->train.config;
-	size_t batch = data->batch, last = mu_input_count(&run->train, run->steps - 1);
+	size_t batch = data->batch, *shape = run->train.shape;
 
 	if (mu_net_labels(run->net) != data->label_width)
 		MU_FAIL(MU_ERR_USAGE,
@@ -97,19 +147,12 @@ enum mu_status mu_train_model_plan(struct train_run *run)
 			run->options.network, mu_net_labels(run->net),
 			run->options.data_dir ? run->options.data_dir : run->options.data_train,
 			data->label_width);
-	if (last > 0 && last < batch)
-		MU_TRY(mu_plan_new_dry(&run->tail, run->net, &run->device, last, MU_PHASE_TRAIN,
-				       run->plan));
-	if (run->has_validation)
-		MU_TRY(mu_plan_new_dry(&run->infer, run->net, &run->device, batch, MU_PHASE_INFER,
-				       run->plan));
-	MU_TRY(check_memory(run, data, arena(run->plan) + arena(run->tail) + arena(run->infer),
-			    mu_plan_n(run->plan)));
-	MU_TRY(mu_plan_allocate(run->plan));
-	if (run->tail)
-		MU_TRY(mu_plan_allocate(run->tail));
-	if (run->infer)
-		MU_TRY(mu_plan_allocate(run->infer));
+	MU_TRY(mu_train_devices_run(run, plan_others));
+	MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
+	MU_TRY(mu_train_devices_run(run, allocate));
+	if (run->devices.list.n > 1)
+		MU_TRY(MU_ALLOC(run->devices.samples, batch * shape[0] * shape[1] * shape[2],
+				"samples of a batch"));
 	MU_TRY(MU_ALLOC(run->labels, batch * data->label_width, "labels"));
 	MU_TRY(MU_ALLOC(run->ids, batch, "sample ids"));
 out:

@@ -63,7 +63,12 @@ const struct mu_option mu_train_option_table[] = {
 	{"block-nesterov", MU_OPTION_INT, AT(block_nesterov), "0", 0, 1, NULL, job,
 	 "0|1  block momentum in Nesterov's form", true},
 	{"devices", MU_OPTION_STRING, AT(devices), NULL, 0, 0, NULL, job,
-	 "NAME  device of each worker: cpu or ref", false},
+	 "LIST  devices of each worker: cpu (the default), ref, or several such as cpu:0,cpu:1, "
+	 "which "
+	 "share its batch and its threads",
+	 false},
+	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
+	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,
 	 "LIST  GPUs of each worker; this version has none", true},
 	{"node-reduce", MU_OPTION_STRING, AT(node_reduce), "auto", 0, 0, "auto|shm|none", job,
@@ -206,6 +211,10 @@ const struct mu_option mu_train_option_table[] = {
 	 true},
 	{"prefetch-buffer", MU_OPTION_INT, AT(prefetch_buffer), "4", 1, 1e6, NULL, data,
 	 "N  batches that these threads keep ready", true},
+	{"data-cache", MU_OPTION_STRING, AT(data_cache), "none", 0, 0, "none|node", data,
+	 "NAME  node: keep the files' images, encoded, in memory that a node's ranks share; each "
+	 "reads a part once",
+	 true},
 	{"skip-bad-records", MU_OPTION_INT, AT(skip_bad_records), "0", 0, 1, NULL, data,
 	 "0|1  images that cannot be decoded: leave them out of batches, and say so", true},
 
@@ -398,6 +407,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 	enum mu_status st = MU_OK;
 	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device",
 					      NULL};
+	struct train_device_list devices;
 
 	MU_TRY(check_names(v));
 	MU_TRY(mu_train_optimizer_settle(o, v));
@@ -421,9 +431,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 			"--gpus %s: this version has no GPU device; leave it out to train on the "
 			"CPU",
 			v->gpus);
-	if (v->devices && strchr(v->devices, ','))
-		MU_FAIL(MU_ERR_USAGE, "--devices %s: this version takes one device per worker",
-			v->devices);
+	MU_TRY(mu_train_device_list_read(&devices, v));
 	if (v->load_epoch > v->num_epochs)
 		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch,
 			v->num_epochs);

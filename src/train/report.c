@@ -64,23 +64,50 @@ out:
 	return st;
 }
 
+/* Each device, and where their gradients are summed. */
+static void report_devices(const struct train_run *run)
+{
+	const struct train_devices *s = &run->devices;
+	char text[128], name[32];
+
+	for (size_t i = 0; i < s->list.n; i++) {
+		const struct mu_device *device = &s->of[i].device;
+
+		device->ops->describe(device, text, sizeof text);
+		if (s->list.n == 1)
+			mu_log_info("device %s", text);
+		else
+			mu_log_info("device %s, %zu of %zu samples: %s",
+				    mu_train_device_name(&s->list, i, name, sizeof name),
+				    s->of[i].batch, run->train.config.batch, text);
+	}
+	if (s->list.n > 1)
+		mu_log_info("the %zu devices of a worker share its weights; their gradients are "
+			    "summed on the %s",
+			    s->list.n, run->store.sums_on_devices ? "devices" : "CPU");
+	if (s->list.n > (size_t)run->n_threads)
+		mu_log_warn("%zu devices share %d thread%s of a worker: none has a core of its own",
+			    s->list.n, run->n_threads, run->n_threads == 1 ? "" : "s");
+	if (strcmp(s->list.kind->name, "ref") == 0)
+		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "
+			    "device cpu");
+}
+
 static void report_model(const struct train_run *run)
 {
 	struct mu_net_counts counts;
-	char device[128];
+	double activations = 0;
 
 	mu_net_counts(run->net, &counts);
-	run->device.ops->describe(&run->device, device, sizeof device);
+	for (size_t i = 0; i < run->devices.list.n; i++)
+		activations += (double)mu_plan_arena_bytes(run->devices.of[i].plan);
 	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
 		    "activations",
 		    run->options.network, counts.params, counts.arrays, counts.aux,
-		    (double)mu_plan_arena_bytes(run->plan) / 1e6);
+		    activations / 1e6);
 	if (*mu_net_notes(run->net))
 		mu_log_info("%s", mu_net_notes(run->net));
-	mu_log_info("device %s", device);
-	if (strcmp(run->device.ops->name, "ref") == 0)
-		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "
-			    "device cpu");
+	report_devices(run);
 }
 
 void mu_train_report_data(const struct train_run *run)
@@ -187,6 +214,20 @@ static void report_optimizer(const struct train_run *run, size_t count)
 			    "a step is there");
 }
 
+/* "16", or "12,4" where the devices get different parts. */
+static const char *device_batches(const struct train_devices *s, char *text, size_t nbytes)
+{
+	bool same = true;
+	size_t used = 0;
+
+	for (size_t i = 0; i < s->list.n; i++)
+		same &= s->of[i].batch == s->of[0].batch;
+	for (size_t i = 0; i < (same ? 1 : s->list.n) && used < nbytes; i++)
+		used += (size_t)snprintf(text + used, nbytes - used, "%s%zu", i ? "," : "",
+					 s->of[i].batch);
+	return text;
+}
+
 /* What an update is made of. */
 static void report_batch(const struct train_run *run)
 {
@@ -194,7 +235,7 @@ static void report_batch(const struct train_run *run)
 	size_t batch = run->train.config.batch, asked = (size_t)v->update_period;
 	size_t period = asked < run->steps ? asked : run->steps; /* an epoch ends an update */
 	size_t mine = batch * period, all = mine * (size_t)run->topology.num_workers;
-	char updates[96] = "", steps[64] = "steps";
+	char updates[96] = "", steps[64] = "steps", device[256];
 
 	if (period > 1) {
 		snprintf(updates, sizeof updates, " (%zu batches of each worker make an update)",
@@ -202,9 +243,10 @@ static void report_batch(const struct train_run *run)
 		snprintf(steps, sizeof steps, "batches and %zu updates",
 			 (run->steps + period - 1) / period);
 	}
-	mu_log_info("batch size %zu per device, %zu per worker, %zu global%s; %zu samples in %zu "
+	mu_log_info("batch size %s per device, %zu per worker, %zu global%s; %zu samples in %zu "
 		    "%s an epoch",
-		    batch, batch, all, updates, run->examples, run->steps, steps);
+		    device_batches(&run->devices, device, sizeof device), batch, all, updates,
+		    run->examples, run->steps, steps);
 	report_optimizer(run, run->store.synchronous && v->sync_period == 1 ? all : mine);
 	mu_train_store_report(run);
 	if (v->label_smoothing > 0)

@@ -16,17 +16,20 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
+	struct train_device_list devices;
 	long workers = run->topology.num_workers, parts = workers * v->update_period;
 
-	*batch = (size_t)(v->batch_per_device ? v->batch_per_device : v->batch_size);
-	if (!v->global_batch_size)
-		return MU_OK;
+	MU_TRY(mu_train_device_list_read(&devices, v));
+	*batch = v->batch_per_device ? (size_t)v->batch_per_device * devices.n
+				     : (size_t)v->batch_size;
 	if (v->global_batch_size % parts != 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--global-batch-size %ld is not a multiple of the %ld workers%s",
 			v->global_batch_size, workers,
 			v->update_period > 1 ? " times --update-period" : "");
-	*batch = (size_t)(v->global_batch_size / parts);
+	if (v->global_batch_size)
+		*batch = (size_t)(v->global_batch_size / parts);
+	MU_TRY(mu_train_device_list_check(&devices, *batch));
 out:
 	return st;
 }
@@ -298,15 +301,11 @@ out:
 static enum mu_status fill_weights(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	float *weights = mu_kv_weights(run->kv), *gradients = mu_kv_gradients(run->kv);
+	float *weights = mu_kv_weights(run->kv);
 
 	if (run->options.update_period > 1)
 		MU_TRY(mu_train_sum_init(&run->sum, mu_kv_n(run->kv)));
-	MU_TRY(mu_plan_bind(run->plan, weights, gradients));
-	if (run->tail)
-		MU_TRY(mu_plan_bind(run->tail, weights, gradients));
-	if (run->infer)
-		MU_TRY(mu_plan_bind(run->infer, weights, NULL));
+	MU_TRY(mu_train_devices_bind(run));
 	if (run->topology.index != 0)
 		goto out;
 	if (run->begin_epoch > 0)
@@ -329,6 +328,39 @@ out:
 	return mine != MU_OK ? mine : st;
 }
 
+static enum mu_status cache_one(const struct train_run *run, struct mu_input *in, const char *what)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &run->topology;
+	size_t bytes;
+
+	MU_TRY(mu_input_cache(in, t, &bytes));
+	if (bytes == 0 && t->node_rank == 0)
+		mu_log_warn("/dev/shm of %s has no room for the %s: their files are read in every "
+			    "epoch",
+			    t->host, what);
+	else if (t->rank == 0)
+		mu_log_info("data cache: %.3f MB of %s in memory that the ranks of a node share",
+			    (double)bytes * 1e-6, what);
+out:
+	return st;
+}
+
+/* Collective over all ranks. */
+static enum mu_status cache_data(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const bool worker = run->topology.role == MU_ROLE_WORKER;
+	long validate = run->has_validation;
+
+	MU_TRY(cache_one(run, worker ? &run->train : NULL, "training images"));
+	MU_TRY(mu_allreduce_long(&validate, 1, MPI_MAX, run->topology.world));
+	if (validate)
+		MU_TRY(cache_one(run, worker ? &run->validate : NULL, "validation images"));
+out:
+	return st;
+}
+
 enum mu_status mu_train_setup(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -339,6 +371,8 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
 	MU_TRY(agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
+	if (strcmp(run->options.data_cache, "node") == 0)
+		MU_TRY(mu_agree(cache_data(run), t->world));
 	if (run->options.dump_batch)
 		MU_TRY(agree_late(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,
 				  t->world));
@@ -361,8 +395,9 @@ enum mu_status mu_train_summary(const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
 	struct mu_net_config model = {.network = v->network, .num_layers = v->num_layers};
-	size_t batch = (size_t)(v->batch_per_device ? v->batch_per_device : v->batch_size);
+	size_t batch; /* of the first device */
 	const struct mu_network *network;
+	struct train_device_list devices;
 	struct mu_device device = {.ops = NULL};
 	struct mu_net *net = NULL;
 	struct mu_plan *plan = NULL;
@@ -372,10 +407,16 @@ enum mu_status mu_train_summary(const struct train_options *v)
 			"--summary with --global-batch-size %ld: how many workers share it is not "
 			"known here; give --batch-size, of one worker",
 			v->global_batch_size);
+	MU_TRY(mu_train_device_list_read(&devices, v));
+	batch = (size_t)v->batch_per_device;
+	if (batch == 0) {
+		MU_TRY(mu_train_device_list_check(&devices, (size_t)v->batch_size));
+		batch = mu_train_device_first(&devices, 1, (size_t)v->batch_size);
+	}
 	MU_TRY(mu_network_find(&network, v->network));
 	MU_TRY(find_shape(v, network, model.shape));
 	model.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
-	MU_TRY(mu_device_open(&device, v->devices, 1));
+	MU_TRY(mu_device_open(&device, devices.kind->name, 1));
 	MU_TRY(mu_net_new_from(&net, network, &model));
 	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
@@ -388,12 +429,9 @@ out:
 
 void mu_train_release(struct train_run *run)
 {
+	mu_train_devices_close(&run->devices); /* their threads use all that follows */
 	mu_kv_free(run->kv);
-	mu_plan_free(run->plan);
-	mu_plan_free(run->tail);
-	mu_plan_free(run->infer);
 	mu_net_free(run->net);
-	mu_device_close(&run->device);
 	mu_input_close(&run->train);
 	mu_input_close(&run->validate);
 	if (run->topology.size > 0) /* else it was never made */

@@ -32,7 +32,7 @@ struct train_images {
 };
 
 struct train_options {
-	const char *network, *kv_store, *devices, *gpus, *dtype, *initializer;
+	const char *network, *kv_store, *devices, *work_load_list, *gpus, *dtype, *initializer;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
 		batch_per_device;
 	const char *image_shape;
@@ -45,6 +45,7 @@ struct train_options {
 	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
 	const char *model_prefix;
 	const char *shuffle, *dump_batch; /* dump_batch NULL: not given */
+	const char *data_cache;
 	long shuffle_chunk, data_nthreads, prefetch_buffer, skip_bad_records;
 	struct train_images images;
 	const char *rgb_mean, *rgb_std; /* NULL: not given */
@@ -138,6 +139,113 @@ void mu_train_sum_give(const struct train_sum *sum, float *gradients, size_t at,
 /* The update has them all. */
 void mu_train_sum_clear(struct train_sum *sum);
 
+/* to[i] += from[i] */
+void mu_train_add(float *to, const float *from, size_t n);
+
+/* ---- device_list.c: --devices and --work-load-list ---- */
+
+enum { TRAIN_MAX_DEVICES = 256 };
+
+/* The devices of every worker, in their order. */
+struct train_device_list {
+	size_t n;
+	const struct mu_device_ops *kind; /* of all */
+	int indices[TRAIN_MAX_DEVICES];   /* 1 in "cpu:1" */
+	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
+	bool unequal;                     /* the loads are not all the same */
+};
+
+/* MU_ERR_USAGE for what cannot be. */
+enum mu_status mu_train_device_list_read(struct train_device_list *list,
+					 const struct train_options *v);
+/*
+ * Of `count` samples of a worker, device i has those from first(i) up to, not including,
+ * first(i + 1): with W(i) the loads of the devices before it, first(i) is count W(i) / W(n),
+ * rounded down.
+ */
+size_t mu_train_device_first(const struct train_device_list *list, size_t i, size_t count);
+/* MU_ERR_USAGE if a device has none of a whole batch. */
+enum mu_status mu_train_device_list_check(const struct train_device_list *list, size_t batch);
+/* "cpu:1" into text; returns text. */
+const char *mu_train_device_name(const struct train_device_list *list, size_t i, char *text,
+				 size_t nbytes);
+
+/* ---- devices.c: the devices of this rank ---- */
+
+struct train_run;
+struct mu_team;
+
+/*
+ * A device works on its part of each of the worker's batches, on a thread of its own; the first one
+ * on the thread that calls, which alone calls MPI. All read the store's weights. The first device's
+ * gradients are the store's array; those of the others are added to it in the order of the devices
+ * (device_sum.c), so the bits depend on the devices and nothing else.
+ */
+struct train_device {
+	size_t number; /* in the list */
+	struct mu_device device;
+	size_t batch;         /* its part of a full batch */
+	struct mu_plan *plan; /* of that */
+	struct mu_plan *tail; /* of its part of the short last step, NULL if that is none or all */
+	struct mu_plan *infer;
+	float *gradients;    /* flat array */
+	struct mu_plan *now; /* of the present batch; NULL: it has no samples */
+	size_t first, n;     /* its samples of the worker's */
+	size_t unsummed;     /* backward: layers that it has not summed yet */
+};
+
+struct train_devices {
+	struct train_device_list list;
+	struct train_device *of;  /* list.n of them */
+	struct mu_team *team;     /* their threads, NULL for one device */
+	struct mu_places *places; /* cores of the calling thread before */
+	float *samples;           /* a worker's batch, for the devices to take from; NULL for one */
+	size_t *homes;            /* of every key: the device that sums it; NULL for one */
+	size_t layer;             /* backward: layers left to the first device */
+	struct mu_waiter waiter;  /* for the other devices, in backward */
+};
+
+/* Make the threads, and open the devices for batches of this many samples. Not collective. */
+enum mu_status mu_train_devices_open(struct train_run *run, size_t batch);
+void mu_train_devices_close(struct train_devices *s);
+/* Call fn for every device, on its own thread, all at the same time. */
+typedef enum mu_status train_device_fn(struct train_run *run, struct train_device *d);
+enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn);
+/* Bytes of all the devices' activations. */
+double mu_train_devices_arena(const struct train_run *run);
+/* Set the flat arrays, once the store is there. */
+enum mu_status mu_train_devices_bind(struct train_run *run);
+
+/*
+ * A batch. _begin deals batch->count samples out, at least 1, and says where the caller puts them
+ * before _forward; batch->labels and batch->ids are filled by then too.
+ *
+ * _forward for every layer in turn, once its weights are there: the first device works on it, and
+ * the others may; after the last layer all have ended, and loss and metrics are there. _backward,
+ * with *ready the number of layers at first, until *ready is 0: the gradients of layers from *ready
+ * on are in the store's array, summed over the devices. What waits for other devices lets the
+ * store's messages move on.
+ */
+float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase,
+			      const struct mu_batch *batch);
+/* Only the first so many samples of the batch count. Before _forward. */
+void mu_train_devices_count(struct train_run *run, size_t count);
+enum mu_status mu_train_devices_forward(struct train_run *run, size_t l);
+enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready);
+double mu_train_devices_loss(const struct train_run *run);
+void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m);
+/* As mu_plan_find_nonfinite; after _forward. */
+const char *mu_train_devices_find_nonfinite(const struct train_run *run);
+
+/*
+ * device_sum.c, for devices.c. Choose each key's home: the first device, or with on_devices the one
+ * that has the least to sum so far, the largest keys first.
+ */
+enum mu_status mu_train_homes(struct train_run *run, bool on_devices);
+bool mu_train_is_home(const struct train_run *run, size_t device);
+/* Sum the keys whose home is d, of the layers from d->unsummed down to `to`. */
+void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t to);
+
 /* ---- run: everything a rank holds ---- */
 
 struct train_run {
@@ -145,13 +253,10 @@ struct train_run {
 	struct mu_topology topology;
 	struct mu_kv_type store;
 	int n_threads;
-	struct mu_device device;
+	struct train_devices devices;
 	const struct mu_network *network;
 	struct mu_net *net;
-	struct mu_plan *plan; /* of a full batch */
-	struct mu_plan
-		*tail; /* of this worker's part of the short last step, NULL if it has none */
-	struct mu_plan *infer;
+	struct mu_plan *plan; /* the first device's of a full batch: layers and keys of all */
 	struct mu_input train, validate;
 	bool has_validation;
 	struct mu_kv *kv;
@@ -173,11 +278,11 @@ struct train_run {
  * ranks. */
 enum mu_status mu_train_setup(struct train_run *run);
 /*
- * model.c: the network and its plans. _new: the network and its plan for training, without memory.
- * _plan, once the data are open: also the plans of this worker's part of the last step and for
- * validation, all on the same flat arrays; then they get memory. Both estimate what the workers of
- * this node need before it is allocated: MU_ERR_MEMORY with the batch that would fit. Not
- * collective.
+ * model.c: the network and its plans. _new: the devices, the network and its plans for training,
+ * without memory. _plan, once the data are open: also the plans of this worker's part of the last
+ * step and for validation, all on the same flat arrays; then they get memory. Both estimate what
+ * the workers of this node need before it is allocated: MU_ERR_MEMORY with the batch that would
+ * fit. Not collective.
  */
 enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_config *model,
 				  const struct mu_input_config *data);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --devices and --work-load-list: which devices a worker has, and what part of its batch each gets.
+ */
+#include "train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+enum { MAX_LOAD = 1000000, WORD_BYTES = 64 };
+
+/* The next word of a list with commas; false behind the last. A word too long is cut. */
+static bool next_word(const char **text, char word[WORD_BYTES])
+{
+	size_t n;
+
+	if (!*text)
+		return false;
+	n = strcspn(*text, ",");
+	snprintf(word, WORD_BYTES, "%.*s", (int)n, *text);
+	*text = (*text)[n] ? *text + n + 1 : NULL;
+	return true;
+}
+
+const char *mu_train_device_name(const struct train_device_list *list, size_t i, char *text,
+				 size_t nbytes)
+{
+	snprintf(text, nbytes, "%s:%d", list->kind->name, list->indices[i]);
+	return text;
+}
+
+/* One more device. */
+static enum mu_status add_device(struct train_device_list *list, const char *word, const char *all)
+{
+	enum mu_status st = MU_OK;
+	struct mu_device device;
+
+	if (list->n == TRAIN_MAX_DEVICES)
+		MU_FAIL(MU_ERR_USAGE, "--devices: more than %d are named", TRAIN_MAX_DEVICES);
+	MU_TRY(mu_device_find(&device, word));
+	if (list->n > 0 && device.ops != list->kind)
+		MU_FAIL(MU_ERR_USAGE,
+			"--devices %s: %s and %s are of two kinds; the devices of a worker share "
+			"its weights, so all must be of one kind",
+			all, list->kind->name, device.ops->name);
+	for (size_t i = 0; i < list->n; i++)
+		if (list->indices[i] == device.index)
+			MU_FAIL(MU_ERR_USAGE, "--devices %s: %s:%d is named twice", all,
+				device.ops->name, device.index);
+	list->kind = device.ops;
+	list->indices[list->n++] = device.index;
+out:
+	return st;
+}
+
+static enum mu_status read_devices(struct train_device_list *list, const char *all)
+{
+	enum mu_status st = MU_OK;
+	const char *rest = all;
+	char word[WORD_BYTES];
+
+	if (!all) {
+		list->kind = mu_device_table[0];
+		list->n = 1;
+		goto out;
+	}
+	while (next_word(&rest, word))
+		MU_TRY(add_device(list, word, all));
+out:
+	return st;
+}
+
+static enum mu_status read_load(size_t *load, const char *word, const char *all)
+{
+	enum mu_status st = MU_OK;
+	size_t digits = strspn(word, "0123456789");
+	long value = strtol(word, NULL, 10);
+
+	if (digits == 0 || word[digits] != '\0' || value < 1 || value > MAX_LOAD)
+		MU_FAIL(MU_ERR_USAGE,
+			"--work-load-list %s: \"%s\" is no whole number from 1 to %d; a list such "
+			"as 3,1 gives the first device three quarters of each batch",
+			all, word, MAX_LOAD);
+	*load = (size_t)value;
+out:
+	return st;
+}
+
+static enum mu_status read_loads(struct train_device_list *list, const char *all)
+{
+	enum mu_status st = MU_OK;
+	const char *rest = all;
+	char word[WORD_BYTES];
+	size_t n = 0, load = 1, first = 1;
+
+	for (size_t i = 0; !all && i < list->n; i++)
+		list->ends[i] = i + 1;
+	while (next_word(&rest, word)) {
+		MU_TRY(read_load(&load, word, all));
+		if (n == 0)
+			first = load;
+		list->unequal |= load != first;
+		if (n < list->n)
+			list->ends[n] = (n > 0 ? list->ends[n - 1] : 0) + load;
+		n++;
+	}
+	if (all && n != list->n)
+		MU_FAIL(MU_ERR_USAGE,
+			"--work-load-list %s has %zu number%s, and --devices names %zu device%s: "
+			"one for each is needed",
+			all, n, n == 1 ? "" : "s", list->n, list->n == 1 ? "" : "s");
+out:
+	return st;
+}
+
+enum mu_status mu_train_device_list_read(struct train_device_list *list,
+					 const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	*list = (struct train_device_list){.n = 0};
+	MU_TRY(read_devices(list, v->devices));
+	MU_TRY(read_loads(list, v->work_load_list));
+	if (list->unequal && v->batch_per_device)
+		MU_FAIL(MU_ERR_USAGE,
+			"--batch-per-device %ld with --work-load-list %s: the devices get "
+			"different numbers of samples; give --batch-size, those of a worker",
+			v->batch_per_device, v->work_load_list);
+out:
+	return st;
+}
+
+size_t mu_train_device_first(const struct train_device_list *list, size_t i, size_t count)
+{
+	return i > 0 ? count * list->ends[i - 1] / list->ends[list->n - 1] : 0;
+}
+
+enum mu_status mu_train_device_list_check(const struct train_device_list *list, size_t batch)
+{
+	enum mu_status st = MU_OK;
+	char name[WORD_BYTES];
+
+	for (size_t i = 0; i < list->n; i++)
+		if (mu_train_device_first(list, i, batch) ==
+		    mu_train_device_first(list, i + 1, batch))
+			MU_FAIL(MU_ERR_USAGE,
+				"a worker's batch of %zu over %zu devices leaves none for %s; a "
+				"larger --batch-size is needed%s",
+				batch, list->n, mu_train_device_name(list, i, name, sizeof name),
+				list->unequal ? ", or a --work-load-list less unequal" : "");
+out:
+	return st;
+}

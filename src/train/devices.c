@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The devices of a rank work through a batch: each on its own samples, all at the same time. With
+ * one device everything here is a call of its plan.
+ *
+ * Forward and backward are jobs of the team (team.h). Forward of a layer begins when the first
+ * device's thread has its weights; in backward a layer that all devices have done is summed by the
+ * homes of its keys, and told to the caller, who pushes it.
+ */
+#include "train.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+#include "team.h"
+
+static bool is_alone(const struct train_devices *s)
+{
+	return s->list.n == 1;
+}
+
+static size_t sample_size(const struct train_run *run)
+{
+	const size_t *shape = run->train.shape;
+
+	return shape[0] * shape[1] * shape[2];
+}
+
+/* An error of one of several devices says which. */
+static enum mu_status named(const struct train_run *run, const struct train_device *d,
+			    enum mu_status st)
+{
+	char name[32];
+
+	if (st != MU_OK && !is_alone(&run->devices))
+		mu_trace_prefix("device %s: ", mu_train_device_name(&run->devices.list, d->number,
+								    name, sizeof name));
+	return st;
+}
+
+/* Until the other devices have ended a job. kv: the store, whose messages move on meanwhile, or
+ * NULL. */
+static enum mu_status join(struct train_run *run, struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_waiter waiter;
+
+	mu_waiter_init(&waiter, &run->topology);
+	while (!mu_team_ended(run->devices.team)) {
+		if (kv)
+			MU_TRY(mu_kv_poll(kv));
+		mu_waiter_nap(&waiter);
+	}
+	MU_TRY(mu_team_result(run->devices.team));
+out:
+	return st;
+}
+
+/* ---- any work ---- */
+
+struct task {
+	struct train_run *run;
+	train_device_fn *fn;
+};
+
+static enum mu_status run_task(void *context, size_t member)
+{
+	const struct task *task = context;
+	struct train_device *d = &task->run->devices.of[member];
+
+	return named(task->run, d, task->fn(task->run, d));
+}
+
+enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn)
+{
+	enum mu_status st = MU_OK, others = MU_OK;
+	struct train_devices *s = &run->devices;
+	struct task task = {run, fn};
+
+	if (!is_alone(s))
+		mu_team_begin(s->team, run_task, &task);
+	st = run_task(&task, 0);
+	if (!is_alone(s)) { /* they read the task: it stays until they have ended */
+		struct mu_trace *own = st != MU_OK ? mu_trace_take() : NULL;
+
+		others = join(run, NULL);
+		mu_trace_give(own);
+	}
+	return st != MU_OK ? st : others;
+}
+
+/* ---- life ---- */
+
+static enum mu_status open_device(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+	const struct train_device_list *list = &run->devices.list;
+	char name[32];
+	int threads = run->n_threads;
+
+	mu_train_device_name(list, d->number, name, sizeof name);
+	if (list->n > 1)
+		MU_TRY(mu_place_group((int)d->number, (int)list->n, run->n_threads, &threads));
+	MU_TRY(mu_device_open(&d->device, name, threads));
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_open(struct train_run *run, size_t batch)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+
+	MU_TRY(mu_train_device_list_read(&s->list, &run->options));
+	MU_TRY(mu_train_device_list_check(&s->list, batch));
+	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
+	for (size_t i = 0; i < s->list.n; i++) {
+		s->of[i].number = i;
+		s->of[i].batch = mu_train_device_first(&s->list, i + 1, batch) -
+				 mu_train_device_first(&s->list, i, batch);
+	}
+	if (!is_alone(s)) { /* threads first: each begins with all cores of the rank */
+		MU_TRY(mu_places_take(&s->places));
+		MU_TRY(mu_team_new(&s->team, s->list.n, &run->topology));
+	}
+	MU_TRY(mu_train_devices_run(run, open_device));
+out:
+	return st;
+}
+
+void mu_train_devices_close(struct train_devices *s)
+{
+	mu_team_free(s->team);
+	for (size_t i = 0; s->of && i < s->list.n; i++) {
+		struct train_device *d = &s->of[i];
+
+		mu_plan_free(d->plan);
+		mu_plan_free(d->tail);
+		mu_plan_free(d->infer);
+		mu_device_close(&d->device);
+		if (i > 0)
+			mu_free(d->gradients);
+	}
+	mu_places_give(s->places);
+	mu_free(s->of);
+	mu_free(s->samples);
+	mu_free(s->homes);
+	*s = (struct train_devices){.of = NULL};
+}
+
+static double arena(const struct mu_plan *plan)
+{
+	return plan ? (double)mu_plan_arena_bytes(plan) : 0;
+}
+
+double mu_train_devices_arena(const struct train_run *run)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < run->devices.list.n; i++) {
+		const struct train_device *d = &run->devices.of[i];
+
+		sum += arena(d->plan) + arena(d->tail) + arena(d->infer);
+	}
+	return sum;
+}
+
+static enum mu_status bind(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+	float *weights = mu_kv_weights(run->kv);
+
+	if (d->number == 0)
+		d->gradients = mu_kv_gradients(run->kv);
+	else
+		MU_TRY(MU_ALLOC(d->gradients, mu_kv_n(run->kv), "gradients of a device"));
+	MU_TRY(mu_plan_bind(d->plan, weights, d->gradients));
+	if (d->tail)
+		MU_TRY(mu_plan_bind(d->tail, weights, d->gradients));
+	if (d->infer)
+		MU_TRY(mu_plan_bind(d->infer, weights, NULL));
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_bind(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+
+	MU_TRY(mu_train_devices_run(run, bind));
+	if (!is_alone(s))
+		MU_TRY(mu_train_homes(run, run->store.sums_on_devices));
+out:
+	return st;
+}
+
+/* ---- a batch ---- */
+
+/*
+ * The samples of a device and the plan for them. The short last step is cut like a full one, for
+ * the balance, and has plans of its own. The one for validation takes up to as many samples as a
+ * full batch gives it: there the last devices go without.
+ */
+static void deal(const struct train_run *run, struct train_device *d, enum mu_phase phase,
+		 size_t count)
+{
+	const struct train_device_list *list = &run->devices.list;
+	size_t batch = run->train.config.batch;
+	size_t whole = phase == MU_PHASE_TRAIN ? count : batch;
+	size_t end = mu_train_device_first(list, d->number + 1, whole);
+
+	d->first = mu_train_device_first(list, d->number, whole);
+	if (end > count)
+		end = count;
+	d->n = end > d->first ? end - d->first : 0;
+	if (d->n == 0)
+		d->now = NULL;
+	else if (phase == MU_PHASE_INFER)
+		d->now = d->infer;
+	else
+		d->now = d->n == d->batch ? d->plan : d->tail;
+}
+
+/* This device's part of the batch. */
+static void set_batch(const struct train_run *run, struct train_device *d,
+		      const struct mu_batch *whole)
+{
+	struct mu_batch *own = mu_plan_batch(d->now);
+
+	own->count = d->n;
+	own->labels = whole->labels + d->first * run->train.config.label_width;
+	own->ids = whole->ids + d->first;
+	own->label_smoothing = whole->label_smoothing;
+	own->seed = whole->seed;
+	own->epoch = whole->epoch;
+	own->step = whole->step;
+}
+
+float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase,
+			      const struct mu_batch *batch)
+{
+	struct train_devices *s = &run->devices;
+
+	for (size_t i = 0; i < s->list.n; i++) {
+		deal(run, &s->of[i], phase, batch->count);
+		if (s->of[i].now)
+			set_batch(run, &s->of[i], batch);
+	}
+	s->layer = mu_plan_layers(run->plan);
+	return is_alone(s) ? mu_plan_input(s->of[0].now) : s->samples;
+}
+
+void mu_train_devices_count(struct train_run *run, size_t count)
+{
+	for (size_t i = 0; i < run->devices.list.n; i++) {
+		const struct train_device *d = &run->devices.of[i];
+		size_t left = count > d->first ? count - d->first : 0;
+
+		if (d->now)
+			mu_plan_batch(d->now)->count = left < d->n ? left : d->n;
+	}
+}
+
+/* ---- forward ---- */
+
+static void take_samples(const struct train_run *run, const struct train_device *d)
+{
+	size_t n = sample_size(run);
+
+	memcpy(mu_plan_input(d->now), run->devices.samples + d->first * n,
+	       d->n * n * sizeof(float));
+}
+
+static enum mu_status forward_job(void *context, size_t member)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = context;
+	struct train_device *d = &run->devices.of[member];
+	size_t layers = mu_plan_layers(run->plan);
+
+	if (!d->now)
+		goto out;
+	take_samples(run, d);
+	for (size_t l = 0; l < layers; l++) {
+		if (!mu_team_wait(run->devices.team, TEAM_PULL, layers - 1 - l))
+			goto out;
+		MU_TRY(named(run, d, mu_plan_forward(d->now, l)));
+	}
+out:
+	return st;
+}
+
+/* The first device's part of what several do. */
+static enum mu_status forward_first(struct train_run *run, size_t l)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+	struct train_device *d = &s->of[0];
+	size_t left = mu_plan_layers(run->plan) - 1 - l;
+
+	mu_team_tell(s->team, 0, TEAM_PULL, left);
+	if (l == 0) {
+		mu_team_begin(s->team, forward_job, run);
+		if (d->now)
+			take_samples(run, d);
+	}
+	if (d->now)
+		MU_TRY(named(run, d, mu_plan_forward(d->now, l)));
+	if (left == 0 || mu_team_stopped(s->team))
+		MU_TRY(join(run, run->kv));
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_forward(struct train_run *run, size_t l)
+{
+	if (is_alone(&run->devices))
+		return mu_plan_forward(run->devices.of[0].now, l);
+	return forward_first(run, l);
+}
+
+/* ---- backward ---- */
+
+/* Sum what all devices have done and nobody needs to wait for. */
+static void sum_ready(struct train_run *run, struct train_device *d, size_t left)
+{
+	if (left >= d->unsummed)
+		return;
+	mu_train_sum_layers(run, d, left);
+	mu_team_tell(run->devices.team, d->number, TEAM_SUM, left);
+}
+
+static enum mu_status backward_job(void *context, size_t member)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = context;
+	struct mu_team *team = run->devices.team;
+	struct train_device *d = &run->devices.of[member];
+
+	for (size_t l = d->now ? mu_plan_layers(run->plan) : 0; l-- > 0;) {
+		if (mu_team_stopped(team))
+			goto out;
+		MU_TRY(named(run, d, mu_plan_backward(d->now, l)));
+		sum_ready(run, d, mu_team_tell(team, member, TEAM_BACKWARD, l));
+	}
+	while (d->unsummed > 0 && mu_team_wait(team, TEAM_BACKWARD, d->unsummed - 1))
+		sum_ready(run, d, mu_team_left(team, TEAM_BACKWARD));
+out:
+	return st;
+}
+
+/* All that is left to do, told before anybody asks. */
+static void begin_backward(struct train_run *run)
+{
+	struct train_devices *s = &run->devices;
+	size_t layers = mu_plan_layers(run->plan);
+
+	for (size_t i = 0; i < s->list.n; i++) {
+		struct train_device *d = &s->of[i];
+
+		d->unsummed = mu_train_is_home(run, i) ? layers : 0;
+		mu_team_tell(s->team, i, TEAM_SUM, d->unsummed);
+		mu_team_tell(s->team, i, TEAM_BACKWARD, d->now ? layers : 0);
+	}
+	if (!s->of[0].now)
+		s->layer = 0;
+	mu_waiter_init(&s->waiter, &run->topology);
+	mu_team_begin(s->team, backward_job, run);
+}
+
+/* A layer of the first device, or if it has none left a short wait for the others. */
+static enum mu_status backward_first(struct train_run *run, size_t *ready)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+	struct train_device *d = &s->of[0];
+	size_t before = *ready;
+
+	if (before == mu_plan_layers(run->plan) && s->layer == before)
+		begin_backward(run);
+	if (s->layer > 0) {
+		MU_TRY(named(run, d, mu_plan_backward(d->now, --s->layer)));
+		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->layer);
+	}
+	sum_ready(run, d, mu_team_left(s->team, TEAM_BACKWARD));
+	*ready = mu_team_left(s->team, TEAM_SUM);
+	if (*ready == 0 || mu_team_stopped(s->team)) {
+		MU_TRY(join(run, run->kv));
+		goto out;
+	}
+	MU_TRY(mu_kv_poll(run->kv));
+	if (*ready < before)
+		mu_waiter_reset(&s->waiter);
+	else if (s->layer == 0)
+		mu_waiter_nap(&s->waiter);
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready)
+{
+	struct train_devices *s = &run->devices;
+
+	if (!is_alone(s))
+		return backward_first(run, ready);
+	*ready = --s->layer;
+	return mu_plan_backward(s->of[0].now, s->layer);
+}
+
+/* ---- results ---- */
+
+double mu_train_devices_loss(const struct train_run *run)
+{
+	double loss = 0;
+
+	for (size_t i = 0; i < run->devices.list.n; i++)
+		if (run->devices.of[i].now)
+			loss += mu_plan_batch(run->devices.of[i].now)->loss;
+	return loss;
+}
+
+void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m)
+{
+	for (size_t i = 0; i < run->devices.list.n; i++) {
+		struct mu_plan *now = run->devices.of[i].now;
+
+		if (now)
+			mu_metrics_measure(m, mu_plan_probabilities(now),
+					   mu_plan_probabilities_shape(now), mu_plan_batch(now),
+					   (size_t)run->options.top_k);
+	}
+}
+
+const char *mu_train_devices_find_nonfinite(const struct train_run *run)
+{
+	const char *place = NULL;
+
+	for (size_t i = 0; i < run->devices.list.n && !place; i++)
+		if (run->devices.of[i].now)
+			place = mu_plan_find_nonfinite(run->devices.of[i].now);
+	return place;
+}
