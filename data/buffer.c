@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that grows. */
+/* Memory that grows, and whole files in it. */
 #include "image.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum mu_status data_buffer_grow(struct data_buffer *b, size_t used, size_t nbytes)
 {
@@ -26,4 +28,28 @@ void data_buffer_release(struct data_buffer *b)
 {
 	mu_free(b->bytes);
 	*b = (struct data_buffer){0};
+}
+
+enum mu_status data_buffer_read(struct data_buffer *out, const char *path, size_t *nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+	FILE *f = fopen(path, "rbe");
+
+	*nbytes = 0;
+	if (!f || fstat(fileno(f), &status) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", path);
+	*nbytes = (size_t)status.st_size;
+	if (*nbytes == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an image", path);
+	MU_TRY(data_buffer_grow(out, 0, *nbytes));
+	if (fread(out->bytes, 1, *nbytes, f) != *nbytes)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path,
+			ferror(f) ? strerror(errno) : "became shorter while it was read");
+out:
+	if (f)
+		fclose(f);
+	return st;
 }

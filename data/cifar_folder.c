@@ -95,28 +95,6 @@ out:
 	return st;
 }
 
-static enum mu_status read_file(struct data_buffer *file, const char *path, size_t *nbytes)
-{
-	enum mu_status st = MU_OK;
-	struct stat status;
-	FILE *f = fopen(path, "rbe");
-
-	*nbytes = 0;
-	if (!f || fstat(fileno(f), &status) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-	if (!S_ISREG(status.st_mode))
-		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", path);
-	*nbytes = (size_t)status.st_size;
-	MU_TRY(data_buffer_grow(file, 0, *nbytes));
-	if (fread(file->bytes, 1, *nbytes, f) != *nbytes)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path,
-			ferror(f) ? strerror(errno) : "became shorter while it was read");
-out:
-	if (f)
-		fclose(f);
-	return st;
-}
-
 enum mu_status pack_read_folder(struct pack_job *job, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -130,7 +108,7 @@ enum mu_status pack_read_folder(struct pack_job *job, const char *path)
 		MU_TRY(list_folder(job, &list, part, 1));
 	}
 	for (size_t i = 0; i < list.n; i++) {
-		MU_TRY(read_file(&file, list.paths[i], &nbytes));
+		MU_TRY(data_buffer_read(&file, list.paths[i], &nbytes));
 		MU_TRY(pack_job_add(job, list.paths[i], file.bytes, nbytes,
 				    (double)(i + 1) / (double)list.n));
 	}

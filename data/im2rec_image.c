@@ -2,33 +2,7 @@
 /* One image of im2rec: read, cut, scaled, encoded. */
 #include "im2rec.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static enum mu_status read_file(struct data_buffer *out, const char *path, size_t *nbytes)
-{
-	enum mu_status st = MU_OK;
-	struct stat status;
-	FILE *f = fopen(path, "rbe");
-
-	*nbytes = 0;
-	if (!f || fstat(fileno(f), &status) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-	if (!S_ISREG(status.st_mode))
-		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", path);
-	*nbytes = (size_t)status.st_size;
-	if (*nbytes == 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an image", path);
-	MU_TRY(data_buffer_grow(out, 0, *nbytes));
-	if (fread(out->bytes, 1, *nbytes, f) != *nbytes)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path,
-			ferror(f) ? strerror(errno) : "became shorter while it was read");
-out:
-	if (f)
-		fclose(f);
-	return st;
-}
 
 /* Cut and scaled as the options say; the shorter edge is rounded to nothing, the longer one down.
  */
@@ -63,10 +37,10 @@ enum mu_status im2rec_make_image(struct im2rec_maker *maker, const struct im2rec
 				    .quality = (int)v->quality};
 
 	if (v->pass_through) {
-		MU_TRY(read_file(out, path, nbytes));
+		MU_TRY(data_buffer_read(out, path, nbytes));
 		goto out;
 	}
-	MU_TRY(read_file(&maker->file, path, nbytes));
+	MU_TRY(data_buffer_read(&maker->file, path, nbytes));
 	MU_TRY(data_decode(&maker->codec, path, maker->file.bytes, *nbytes, &image));
 	MU_TRY(shape(maker, v, &image));
 	how.grey = v->color == 0 || (v->color == -1 && data_is_grey(&image));

@@ -18,6 +18,8 @@ struct data_buffer {
 
 /* Room for nbytes; the first `used` bytes stay. */
 enum mu_status data_buffer_grow(struct data_buffer *b, size_t used, size_t nbytes);
+/* The file of an image. Errors: not to be read, not a plain file, empty. */
+enum mu_status data_buffer_read(struct data_buffer *out, const char *path, size_t *nbytes);
 void data_buffer_release(struct data_buffer *b);
 
 /* ---- pixels ---- */

@@ -169,8 +169,8 @@ static void test_bound(const struct model *m, const char *type, size_t bucket_by
 	}
 }
 
-/* A rule that updates a push as a whole; the keys come in any order. */
-static void norms_worker(struct job *j, const struct model *m)
+/* Steps in which keys come in any order; also of a rule that updates a push as a whole. */
+static void steps_worker(struct job *j, const struct model *m)
 {
 	must(mu_kv_weights_init(j->kv));
 	for (size_t step = 1; step <= STEPS; step++) {
@@ -241,7 +241,7 @@ static void once(void)
 
 static void each(void)
 {
-	struct job norms, early;
+	struct job steps, early;
 
 	bound = 1;
 	if (topology.num_servers == 0) {
@@ -252,10 +252,13 @@ static void each(void)
 	test_refused("dist_async", "store of keys", 0);
 	if (topology.num_servers > 2)
 		return;
-	norms = job_of("dist_async", "sgd");
-	norms.config.optim.clip_global_norm = 0.5;
+	steps = job_of("dist_async", "sgd");
+	steps.config.optim.clip_global_norm = 0.5;
 	if (topology.num_servers == 1)
-		job_run(&norms, &odd, norms_worker);
+		job_run(&steps, &odd, steps_worker);
+	steps = job_of("dist_async", "sgd");
+	steps.config.max_staleness = SIZE_MAX; /* as good as none */
+	job_run(&steps, &odd, steps_worker);
 	early = job_of("dist_async", "sum");
 	job_run(&early, &odd, early_worker);
 	test_bound(&odd, "dist_async", 16384);

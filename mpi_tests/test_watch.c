@@ -2,12 +2,13 @@
 /* @np 1 3 */
 /*
  * The watch over waits: a rank that sleeps is named, one that computes is not taken for lost, and
- * one rank tells. With the argument "keys": a store of keys whose worker 1 stops itself for ever,
- * for test_watchdog.sh.
+ * one rank tells. With an argument, for test_watchdog.sh: "keys", a store of keys whose worker 1
+ * stops itself for ever; "finish", a store whose workers finish at different times.
  */
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "keys_job.h"
 
@@ -120,6 +121,91 @@ static void test_slow_worker(void)
 	mu_topology_release(&topology);
 }
 
+static void await_nobody(const void *context, struct mu_awaited *a)
+{
+	(void)context;
+	a->n = 0;
+}
+
+/* Poll in a wait of no end for so long; MU_OK if nobody was to blame. */
+static enum mu_status look(const struct mu_topology *t, double seconds)
+{
+	const double end = mu_now() + seconds;
+	enum mu_status st = MU_OK;
+	struct mu_waiter waiter;
+
+	mu_waiter_init(&waiter, t);
+	while (st == MU_OK && mu_now() < end) {
+		mu_waiter_nap(&waiter);
+		st = mu_waiter_check(&waiter, await_nobody, NULL);
+	}
+	return st;
+}
+
+/* A rank that is stopped twice for less than the limit, and seen so, ran in between. */
+static void test_stopped_twice(void)
+{
+	const double limit = 1.5;
+	struct mu_topology t;
+	long pid = (long)getpid();
+
+	set_limits(0, limit);
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_bcast(&pid, sizeof pid, size - 1, world));
+	must(mu_barrier(world));
+	for (int i = 0; i < 2; i++) {
+		if (rank == size - 1) {
+			raise(SIGSTOP);
+			compute(limit);
+		}
+		if (rank != 0)
+			continue;
+		sleep_seconds(0.2); /* it stops */
+		CHECK(look(&t, 0.5) == MU_OK);
+		kill((pid_t)pid, SIGCONT);
+		sleep_seconds(limit + 0.2);
+	}
+	mu_trace_clear();
+	set_limits(0, 0);
+	must(mu_barrier(world));
+	mu_topology_release(&t);
+}
+
+/* Reads of this process so far; -1 if the kernel does not tell. */
+static long count_reads(void)
+{
+	FILE *file = fopen("/proc/self/io", "r");
+	char line[128];
+	long n = -1;
+
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "syscr: %ld", &n) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return n;
+}
+
+/* Looking at others takes longer than a short wait: most do without. */
+static void test_short_waits(void)
+{
+	enum { WAITS = 400 };
+	struct mu_topology t;
+	long before;
+
+	set_limits(1000, 1000);
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	before = count_reads();
+	for (int i = 0; i < WAITS; i++) {
+		if (rank == i % size)
+			compute(1e-4);
+		must(mu_barrier(t.world));
+	}
+	CHECK(count_reads() - before < WAITS / 8);
+	set_limits(0, 0);
+	mu_topology_release(&t);
+}
+
 static void test_warning(void)
 {
 	struct mu_topology t;
@@ -169,6 +255,35 @@ static void stop_one(struct mu_kv *kv, void *context)
 	mu_world_fail(st, "test_watch", rank, "a worker");
 }
 
+/* Worker 0 has nothing more to do, the last one for longer than the limit; nobody sees it. */
+static int run_finish(void)
+{
+	static const struct mu_slice slice = {.name = "a_weight", .n = 640, .n_padded = 640};
+	struct mu_kv_config config = {
+		.type = "dist_async", .topology = &topology, .optim = {.name = "sgd"}};
+	struct mu_kv *kv = NULL;
+
+	set_limits(0, 0.5);
+	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	set_limits(0, 0);
+	if (topology.role == MU_ROLE_WORKER) {
+		config.slices = &slice;
+		config.n_slices = 1;
+	}
+	must(mu_kv_new(&kv, &config));
+	if (topology.role == MU_ROLE_WORKER) {
+		must(mu_kv_weights_init(kv));
+		if (topology.index > 0)
+			sleep_seconds(4);
+		must(mu_kv_finish(kv));
+	} else {
+		must(mu_kv_serve(kv));
+	}
+	mu_kv_free(kv);
+	mu_topology_release(&topology);
+	return mu_world_close(&world, check_failures() ? 1 : 0);
+}
+
 static int run_keys(void)
 {
 	struct mu_kv_config config = {.type = "dist_sync", .topology = &topology};
@@ -194,9 +309,13 @@ int main(int argc, char **argv)
 	MPI_Comm_size(world, &size);
 	if (argc > 1 && strcmp(argv[1], "keys") == 0)
 		return run_keys();
+	if (argc > 1 && strcmp(argv[1], "finish") == 0)
+		return run_finish();
 	test_limits();
 	if (size > 1) {
 		test_timeout();
+		test_stopped_twice();
+		test_short_waits();
 		test_warning();
 		test_slow_worker();
 	}

@@ -54,6 +54,8 @@ stops "worker 2" 4 1 "for $wait.*worker 2 \(rank 2, [^ ]+; stopped\)" $endless -
 part "on another node"
 export MPIR_CVAR_NUM_CLIQUES=2
 stops "worker 1" 3 1 'worker 1 \(rank 1, [^ ]+\)' $endless --kv-store dist_async --num-servers 1
+timeout -k 5 $((20 * scale)) $MPIRUN -n 3 "$BUILDDIR/mpi_tests/test_watch" finish >"$log" 2>&1 </dev/null ||
+	fail "a worker that finishes long before the others: exit status $?: $(head -n 3 "$log")"
 unset MPIR_CVAR_NUM_CLIQUES
 
 part "a store of keys"

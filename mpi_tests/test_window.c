@@ -77,7 +77,8 @@ static void sharing_worker(struct job *j, const struct model *m)
 
 	(void)m;
 	mu_kv_layout(j->kv, &layout);
-	CHECK(layout.shares_memory == (j->config.node_reduce != MU_KV_NODE_NONE));
+	CHECK(layout.shares_memory ==
+	      (j->config.node_reduce != MU_KV_NODE_NONE && topology.node_size > 1));
 	must(mu_kv_weights_init(j->kv));
 	must(mu_kv_finish(j->kv));
 }

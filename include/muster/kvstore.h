@@ -20,8 +20,8 @@
  * Gradients are sums over samples; the update divides by the samples counted: all workers' of this
  * round for synchronous stores, this push's for dist_async. push_ready begins a bucket's push when
  * its last key is ready; the array of gradients may be written again after the pull of the key has
- * ended. The k-th step of a worker belongs to round k; a synchronous round needs every worker's
- * step k, once.
+ * ended, and has to be: what it holds then is not defined. The k-th step of a worker belongs to
+ * round k; a synchronous round needs every worker's step k, once.
  *
  * With a rule that needs norms over the whole model (mu_optim_needs_norms) nothing is updated
  * before all keys of a step are pushed; a pull before that is an error. dist_async then takes one
@@ -29,8 +29,9 @@
  *
  * Keys are grouped, last key first, into buckets of about bucket_bytes; the bucket of the first
  * keys is the smallest. Every bucket is cut evenly over the servers, on multiples of 64 elements.
- * Sums are taken in worker order: the bits do not depend on timing, on the number of servers or on
- * the size of buckets.
+ * Sums are taken over the workers of a node in their order, then over the nodes in the order of
+ * their lowest ranks: the bits do not depend on timing, on the number of servers or on the size of
+ * buckets.
  *
  * Bound of staleness (dist_async; stale synchronous parallel: Ho et al., More effective distributed
  * ML via a stale synchronous parallel parameter server, NIPS 2013). Each push still updates at
@@ -53,16 +54,16 @@
  * V is the block momentum (Chen and Huo, Scalable training of deep learning machines by incremental
  * block training with intra-block parallel optimization and blockwise model-update filtering,
  * ICASSP 2016; V begins at 0). With nesterov G <- G + zeta D + eta V, with the new V: their
- *Nesterov form, in the weights that workers start from. Samples are the weights of the average so
- *that one step and an average are dist_sync's step, up to rounding, for sgd without momentum; a
- *worker without samples counts nothing, and if all have none nothing changes. Running statistics
- *are averaged likewise, without V; between averages each worker has its own. Sums are taken in
- *worker order: all stores give the same bits. mu_kv_fetch and mu_kv_finish average what was stepped
- *since the last average; they are collective over workers, which take the same number of steps.
+ * Nesterov form, in the weights that workers start from. Samples are the weights of the average so
+ * that one step and an average are dist_sync's step, up to rounding, for sgd without momentum; a
+ * worker without samples counts nothing, and if all have none nothing changes. Running statistics
+ * are averaged likewise, without V; between averages each worker has its own. Sums are taken in the
+ * order above: all stores give the same bits. mu_kv_fetch and mu_kv_finish average what was stepped
+ * since the last average; they are collective over workers, which take the same number of steps.
  * Between averages a worker takes the others to have as many samples as itself for the learning
  * rate and mu_kv_progress, which are exact after each average. Norms are those of the worker's own
- * gradients and weights. All keys of a step are pushed before the first is pulled, and gradients
- * are not kept. Period 1 is no local SGD: gradients of every step are summed.
+ * gradients and weights. All keys of a step are pushed before the first is pulled. Period 1 is no
+ * local SGD: gradients of every step are summed.
  *
  * Server ranks call mu_kv_serve, which returns when all workers have called mu_kv_finish.
  */

@@ -67,7 +67,9 @@ enum mu_alive mu_alive_look(const struct mu_note *note, struct mu_sight *sight, 
 	sight->ticks = p.ticks;
 	sight->looked = now;
 	if (p.state == 'T') {
-		if (sight->stopped_from == 0)
+		/* The same stop as before, if it did not run in between. */
+		if (sight->stopped_from == 0 || sight->waits != before.waits ||
+		    sight->ticks != before.ticks)
 			sight->stopped_from = now;
 		return MU_ALIVE_STOPPED;
 	}

@@ -230,6 +230,24 @@ static void put_text(char *text, size_t nbytes, const struct mu_watch *watch,
 			 v->n > 0 ? ": nothing from " : "", v->names);
 }
 
+/*
+ * A look opens a file for every rank of the node, which takes longer than most waits: a rank looks
+ * once in a period, however many waits begin in it.
+ */
+static bool is_due(struct mu_waiter *w, const struct mu_limits *l, double now)
+{
+	const double next = now + look_period(l);
+
+	if (w->next == 0)
+		w->next = w->watch ? w->watch->next : next;
+	if (now < w->next)
+		return false;
+	w->next = next;
+	if (w->watch)
+		w->watch->next = next;
+	return true;
+}
+
 enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const void *context)
 {
 	enum mu_status st = MU_OK;
@@ -240,9 +258,8 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
 	double seconds;
 	char text[1280];
 
-	if (now < w->next || (l.warn == 0 && l.timeout == 0))
+	if ((l.warn == 0 && l.timeout == 0) || !is_due(w, &l, now))
 		goto out;
-	w->next = now + look_period(&l);
 	(fn ? fn : await_somebody)(context, &a);
 	v = judge(w, &a, now);
 	seconds = v.sure ? v.seconds : v.seconds - UNSURE_SECONDS;

@@ -18,6 +18,7 @@ struct mu_watch {
 	int refs;   /* the topology and communicators */
 	int nested; /* waits that begin now are a part of one that lasts */
 	struct mu_limits limits;
+	double next;                        /* when to look at other ranks again */
 	const struct mu_topology *topology; /* NULL: none */
 	struct mu_topology copy;            /* that is it: the caller may move its own */
 	struct mu_note *mine;               /* NULL: there is no page */

@@ -2,7 +2,9 @@
 /*
  * Start and end of MPI for programs that own it. The only file that names MPI_COMM_WORLD.
  */
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -128,6 +130,26 @@ out:
 	return st;
 }
 
+/*
+ * Hydra takes a process that ends without a word for a failure, and kills the others of its host.
+ * So this is the word that MPI_Finalize would say: PMI-1 of MPICH, one line each way.
+ */
+static void leave_hydra(void)
+{
+	static const char word[] = "cmd=finalize\n";
+	const char *fd = getenv("PMI_FD");
+	struct pollfd answer = {.events = POLLIN};
+	char line[64];
+
+	if (!fd || getenv("PMI_JOBID")) /* another launcher: Slurm's sets both */
+		return;
+	answer.fd = atoi(fd);
+	if (write(answer.fd, word, sizeof word - 1) < 0 || poll(&answer, 1, 2000) <= 0 ||
+	    read(answer.fd, line, sizeof line) < 0)
+		fprintf(stderr, "the launcher did not take the end of a process: its exit status "
+				"may be wrong\n");
+}
+
 int mu_world_close(MPI_Comm *world, int exit_status)
 {
 	enum mu_status st;
@@ -148,6 +170,7 @@ int mu_world_close(MPI_Comm *world, int exit_status)
 	}
 	if (several && may_hang()) {
 		fflush(NULL);
+		leave_hydra();
 		_exit(exit_status);
 	}
 	MPI_Finalize();

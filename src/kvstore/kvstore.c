@@ -16,7 +16,7 @@ static enum mu_status own_comm(struct mu_kv *kv)
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Comm_idup(kv->topology->world, &kv->comm, &request));
-	MU_TRY(mu_wait_all(1, &request, "the other ranks' stores"));
+	MU_TRY(mu_wait_woken(kv->topology, 1, &request, "the other ranks' stores"));
 	MU_MPI(MPI_Comm_set_errhandler(kv->comm, MPI_ERRORS_RETURN));
 out:
 	return st;

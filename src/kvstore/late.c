@@ -111,4 +111,5 @@ void mu_kv_late_servers(const void *context, struct mu_awaited *a)
 		mu_kv_late_workers(l->kv->server, a);
 	snprintf(a->what, sizeof a->what, "%s", l->what);
 	a->somebody = true;
+	a->patient = l->kv->worker->order.kind == WIRE_FINISH; /* until the last worker is done */
 }

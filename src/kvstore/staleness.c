@@ -20,8 +20,8 @@ static bool waits_for(const struct mu_kv_server *s, size_t w, size_t v)
 {
 	const struct mu_kv_peer *other = &s->peers[v];
 
-	return v != w && !other->finished &&
-	       other->pushed + s->kv->max_staleness < s->peers[w].step;
+	return v != w && !other->finished && other->pushed < s->peers[w].step &&
+	       s->peers[w].step - other->pushed > s->kv->max_staleness;
 }
 
 bool mu_kv_staleness_is_ahead(const struct mu_kv_server *s, size_t w)

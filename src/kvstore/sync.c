@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dist_sync on a server. A round opens when every worker's order is here, which fixes the samples
- * and the learning rate; then each part is summed, in worker order, and updated as soon as all
+ * and the learning rate; then each part is summed, in one order, and updated as soon as all
  * workers' gradients of it are here. Workers are counted, not messages: a worker has one place per
  * part, and refills it only after its answer.
  *

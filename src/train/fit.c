@@ -109,8 +109,30 @@ out:
 	return st;
 }
 
-/* *count: samples that are good. Others may need what is under way here while they are not ready.
+/*
+ * Others may need what is under way here while samples are not ready. Polling looks like work to
+ * them, so this worker itself tells how long it takes.
  */
+static enum mu_status wait_for_samples(const struct train_run *run, struct mu_input *in,
+				       size_t step)
+{
+	enum mu_status st = MU_OK;
+	const double start = mu_now(), warn = run->options.limits.warn;
+	double told = start;
+
+	while (!mu_input_wait(in, step, POLL_SECONDS)) {
+		MU_TRY(mu_kv_poll(run->kv));
+		if (warn == 0 || mu_now() - told < warn)
+			continue;
+		told = mu_now();
+		mu_log_warn("worker %d has waited %.1f s for the samples of step %zu",
+			    run->topology.index, told - start, step);
+	}
+out:
+	return st;
+}
+
+/* *count: samples that are good. */
 static enum mu_status load(struct train_run *run, struct mu_input *in, size_t step, size_t *count)
 {
 	enum mu_status st = MU_OK;
@@ -127,8 +149,7 @@ static enum mu_status load(struct train_run *run, struct mu_input *in, size_t st
 	struct mu_input_batch samples = {.labels = run->labels, .ids = run->ids};
 
 	mu_clock_start(MU_CLOCK_DATA);
-	while (!mu_input_wait(in, step, POLL_SECONDS))
-		MU_TRY(mu_kv_poll(run->kv));
+	MU_TRY(wait_for_samples(run, in, step));
 	samples.data = mu_train_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER, &batch);
 	MU_TRY(mu_input_read(in, step, &samples));
 	*count = samples.count;
@@ -348,7 +369,7 @@ static enum mu_status save(struct fit *f)
 	if (!run->options.model_prefix || (f->epoch + 1) % (size_t)run->options.save_period != 0)
 		return MU_OK;
 	st = run->topology.index == 0 ? mu_train_checkpoint_save(run, f->epoch + 1) : MU_OK;
-	MU_TRY(mu_agree(st, run->topology.peers));
+	MU_TRY(mu_train_agree_late(st, run->topology.peers));
 out:
 	return st;
 }

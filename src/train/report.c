@@ -155,10 +155,11 @@ static void report_store(const struct train_run *run)
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
 	if (!run->store.distributed)
 		return;
-	mu_log_info("ranks of a node %s",
-		    layout.shares_memory
-			    ? "share memory: inside it gradients and weights do not travel"
-			    : "send messages");
+	if (run->topology.node_size > 1)
+		mu_log_info("ranks of a node %s",
+			    layout.shares_memory
+				    ? "share memory: inside it gradients and weights do not travel"
+				    : "send messages");
 	if (run->topology.num_workers > 1)
 		mu_log_info("a link of %.3f GB/s bounds a step's push and pull by messages to %.3f "
 			    "ms; the best "

@@ -317,8 +317,7 @@ out:
 	return st;
 }
 
-/* mu_agree after work that only some ranks have, for as long as it takes. */
-static enum mu_status agree_late(enum mu_status mine, MPI_Comm comm)
+enum mu_status mu_train_agree_late(enum mu_status mine, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 
@@ -353,8 +352,9 @@ static enum mu_status cache_data(struct train_run *run)
 	const bool worker = run->topology.role == MU_ROLE_WORKER;
 	long validate = run->has_validation;
 
-	MU_TRY(cache_one(run, worker ? &run->train : NULL, "training images"));
 	MU_TRY(mu_allreduce_long(&validate, 1, MPI_MAX, run->topology.world));
+	/* From here on a node meets itself alone: another may fail, or take longer. */
+	MU_TRY(cache_one(run, worker ? &run->train : NULL, "training images"));
 	if (validate)
 		MU_TRY(cache_one(run, worker ? &run->validate : NULL, "validation images"));
 out:
@@ -369,21 +369,21 @@ enum mu_status mu_train_setup(struct train_run *run)
 
 	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
-	MU_TRY(agree_late(worker ? setup_worker(run) : MU_OK, t->world));
+	MU_TRY(mu_train_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	if (strcmp(run->options.data_cache, "node") == 0)
-		MU_TRY(mu_agree(cache_data(run), t->world));
+		MU_TRY(mu_train_agree_late(cache_data(run), t->world));
 	if (run->options.dump_batch)
-		MU_TRY(agree_late(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,
-				  t->world));
+		MU_TRY(mu_train_agree_late(
+			worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK, t->world));
 	if (run->options.test_io)
-		MU_TRY(agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
+		MU_TRY(mu_train_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));
-	MU_TRY(mu_agree(worker ? fill_weights(run) : MU_OK, t->world));
+	MU_TRY(mu_train_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
 	MU_TRY(mu_train_report_ranks(run));
 	if (worker && t->index == 0)
 		mu_train_report_start(run);

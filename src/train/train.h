@@ -277,6 +277,8 @@ struct train_run {
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all
  * ranks. */
 enum mu_status mu_train_setup(struct train_run *run);
+/* mu_agree after work that only some ranks have, for as long as it takes. */
+enum mu_status mu_train_agree_late(enum mu_status mine, MPI_Comm comm);
 /*
  * model.c: the network and its plans. _new: the devices, the network and its plans for training,
  * without memory. _plan, once the data are open: also the plans of this worker's part of the last
