@@ -21,30 +21,29 @@ static bool takes_value(const struct data_command *command, const char *word)
 	return false;
 }
 
-/* The words go to command, the rest to options[0..*n). */
-static enum mu_status split(struct data_command *command, int argc, char **argv, char **options,
-			    int *n)
+/* The words go to command, the rest to options[0..*n); the first word too many, NULL if there is
+ * none. */
+static const char *split(struct data_command *command, int argc, char **argv, char **options,
+			 int *n)
 {
-	enum mu_status st = MU_OK;
+	const char *excess = NULL;
 	size_t words = 0;
 
 	for (int i = 0; i < argc; i++) {
 		const char *word = argv[i];
 		bool option = i == 0 || strncmp(word, "--", 2) == 0;
 
-		if (!option && words == command->n_words)
-			MU_FAIL(MU_ERR_USAGE, "\"%s\" is one word too many; expected %.*s", word,
-				(int)strcspn(command->usage, "\n"), command->usage);
-		if (!option) {
+		if (!option && words < command->n_words)
 			command->words[words++] = word;
+		else if (!option && !excess)
+			excess = word;
+		if (!option)
 			continue;
-		}
 		options[(*n)++] = argv[i];
 		if (i > 0 && !strchr(word, '=') && takes_value(command, word + 2) && i + 1 < argc)
 			options[(*n)++] = argv[++i];
 	}
-out:
-	return st;
+	return excess;
 }
 
 static void print_help(const struct data_command *command, const struct mu_options *options)
@@ -61,13 +60,18 @@ enum mu_status data_command_parse(struct data_command *command, int argc, char *
 	enum mu_status st = MU_OK;
 	struct mu_options options = {0};
 	char **list = NULL;
+	const char *excess;
 	int n = 0;
 
 	MU_TRY(mu_options_init(&options, command->table, command->n_options, command->values));
 	MU_TRY(MU_ALLOC(list, (size_t)argc + 1, "options"));
-	MU_TRY(split(command, argc, argv, list, &n));
-	MU_TRY(mu_options_parse(&options, n, list));
+	excess = split(command, argc, argv, list, &n);
+	MU_TRY(mu_options_parse(&options, n, list)); /* first: the excess may be the value of an
+							unknown option */
 	*done = mu_options_given(&options, "help");
+	if (!*done && excess)
+		MU_FAIL(MU_ERR_USAGE, "\"%s\" is one word too many; expected %.*s", excess,
+			(int)strcspn(command->usage, "\n"), command->usage);
 	if (*done)
 		print_help(command, &options);
 	for (size_t i = 0; !*done && i < command->n_words; i++)

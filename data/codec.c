@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JPEG or PNG, whichever an image is. */
-#include <muster/records.h>
-
+/* JPEG or PNG, whichever an image is, read as the trainer reads them. */
 #include "image.h"
 
 bool data_is_grey(const struct data_pixels *in)
@@ -15,25 +13,35 @@ bool data_is_grey(const struct data_pixels *in)
 	return true;
 }
 
+/* The whole picture into codec->image. */
+static enum mu_status decode(struct data_codec *codec, const uint8_t *bytes, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct mu_image_window all = {.shrink = 1};
+
+	if (!codec->decoder)
+		MU_TRY(mu_image_decoder_new(&codec->decoder));
+	MU_TRY(mu_image_begin(codec->decoder, bytes, nbytes, &all.h, &all.w));
+	MU_TRY(mu_image_decode(codec->decoder, &all, &codec->image));
+out:
+	return st;
+}
+
 enum mu_status data_decode(struct data_codec *codec, const char *path, const uint8_t *bytes,
 			   size_t nbytes, struct data_pixels *out)
 {
-	enum mu_status st = MU_OK;
-	enum mu_record_encoding encoding = mu_record_encoding(bytes, nbytes);
+	enum mu_status st = decode(codec, bytes, nbytes);
+	const struct mu_image *image = &codec->image;
+	size_t n = image->h * image->w;
 
-	if (encoding == MU_RECORD_PNG) {
-		MU_TRY(data_png_decode(path, bytes, nbytes, &codec->pixels, out));
-		goto out;
-	}
-	if (encoding != MU_RECORD_JPEG)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: neither a JPEG nor a PNG image: %zu bytes, the first are %02x %02x "
-			"%02x",
-			path, nbytes, nbytes > 0 ? bytes[0] : 0, nbytes > 1 ? bytes[1] : 0,
-			nbytes > 2 ? bytes[2] : 0);
-	if (!codec->jpeg)
-		MU_TRY(data_jpeg_new(&codec->jpeg));
-	MU_TRY(data_jpeg_decode(codec->jpeg, path, bytes, nbytes, out));
+	if (st != MU_OK)
+		MU_FAIL(st, "%s: %s", path, mu_trace_message());
+	MU_TRY(data_buffer_grow(&codec->pixels, 0, 3 * n));
+	for (size_t i = 0; i < n; i++)
+		for (int c = 0; c < 3; c++)
+			codec->pixels.bytes[3 * i + (size_t)c] =
+				(uint8_t)(image->pixels[i] >> 8 * c);
+	*out = (struct data_pixels){codec->pixels.bytes, image->w, image->h};
 out:
 	return st;
 }
@@ -47,7 +55,8 @@ enum mu_status data_encode(const struct data_pixels *in, const struct data_encod
 
 void data_codec_release(struct data_codec *codec)
 {
-	data_jpeg_free(codec->jpeg);
+	mu_image_decoder_free(codec->decoder);
+	mu_image_release(&codec->image);
 	data_buffer_release(&codec->pixels);
 	*codec = (struct data_codec){0};
 }

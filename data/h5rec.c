@@ -176,14 +176,17 @@ out:
 	return st;
 }
 
-/* By the name: packed tar files have many first bytes. */
+/* By the name: packed tar files have many first bytes. x.train.tar.gz is one, x.target.rec is not.
+ */
 static bool is_tar(const char *path)
 {
-	const char *name = strrchr(path, '/');
-	const char *tar = strstr(name ? name : path, ".t");
+	const char *slash = strrchr(path, '/');
 
-	return tar && (strncmp(tar, ".tar", 4) == 0 || strcmp(tar, ".tgz") == 0 ||
-		       strcmp(tar, ".txz") == 0 || strcmp(tar, ".tbz2") == 0);
+	for (const char *t = strstr(slash ? slash : path, ".t"); t; t = strstr(t + 1, ".t"))
+		if (strcmp(t, ".tar") == 0 || strncmp(t, ".tar.", 5) == 0 ||
+		    strcmp(t, ".tgz") == 0 || strcmp(t, ".txz") == 0 || strcmp(t, ".tbz2") == 0)
+			return true;
+	return false;
 }
 
 static enum mu_status convert(const struct values *v, const char *input, const char *output)

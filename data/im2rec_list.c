@@ -50,6 +50,11 @@ static enum mu_status append(struct images *all, const char *path)
 	size_t capacity = all->capacity ? 2 * all->capacity : 1024;
 	struct image *grown;
 
+	if (strpbrk(path, "\t\n\r"))
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s/%s: the name holds a tab or the end of a line, which part the fields "
+			"of a list",
+			all->root, path);
 	if (all->n == all->capacity) {
 		grown = realloc(all->image, capacity * sizeof *grown);
 		if (!grown)
@@ -184,7 +189,9 @@ static enum mu_status write_chunk(const struct images *all, const uint32_t *orde
 	enum mu_status st = MU_OK;
 	const struct im2rec_values *v = all->v;
 	size_t test = from + (size_t)((double)(to - from) * v->test_ratio);
-	size_t train = test + (size_t)((double)(to - from) * v->train_ratio);
+	/* Shares that are all of it leave nothing, however they are rounded. */
+	bool all_of_it = v->train_ratio + v->test_ratio >= 1;
+	size_t train = all_of_it ? to : test + (size_t)((double)(to - from) * v->train_ratio);
 	struct part parts[] = {{"", from, to},
 			       {"_test", from, test},
 			       {"_train", test, train},

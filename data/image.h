@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images for the tools of data/: JPEG through libjpeg (jpeg.c), PNG through libpng (png.c), scaling
- * (scale.c), memory that grows (buffer.c). A build without one of the libraries has a file *_none.c
- * in its place, whose functions say so (MU_ERR_UNSUPPORTED).
+ * Images for the tools of data/: read by the library's decoder (codec.c), written through libjpeg
+ * (jpeg.c) and libpng (png.c), scaled (scale.c); memory that grows (buffer.c). A build without one
+ * of the libraries has a file *_none.c in its place, whose functions say so (MU_ERR_UNSUPPORTED).
  */
 #ifndef MUSTER_DATA_IMAGE_H
 #define MUSTER_DATA_IMAGE_H
 
-#include <muster/base.h>
+#include <muster/image.h>
 
 /* ---- memory that grows ---- */
 
@@ -36,6 +36,7 @@ bool data_is_grey(const struct data_pixels *in);
 
 /* ---- JPEG ---- */
 
+/* The decoder of cifar_pack, for which a warning of libjpeg is an error. */
 struct data_jpeg;
 
 enum mu_status data_jpeg_new(struct data_jpeg **out);
@@ -57,20 +58,19 @@ enum mu_status data_jpeg_encode(const struct data_pixels *in, const struct data_
 
 /* ---- PNG ---- */
 
-/* Any PNG image, with 8 bits; what is transparent is put on black. */
-enum mu_status data_png_decode(const char *path, const uint8_t *bytes, size_t nbytes,
-			       struct data_buffer *pixels, struct data_pixels *out);
 enum mu_status data_png_encode(const struct data_pixels *in, const struct data_encoding *how,
 			       struct data_buffer *out, size_t *nbytes);
 
 /* ---- both ---- */
 
 struct data_codec {
-	struct data_jpeg *jpeg; /* made when the first JPEG image comes */
+	struct mu_image_decoder *decoder; /* made when the first image comes */
+	struct mu_image image;
 	struct data_buffer pixels;
 };
 
-/* {0} is a codec without images. The kind is told by the first bytes. */
+/* {0} is a codec without images. The trainer's decoder, muster/image.h: what it takes is taken
+ * here, to the same pixels. Errors name the path. */
 enum mu_status data_decode(struct data_codec *codec, const char *path, const uint8_t *bytes,
 			   size_t nbytes, struct data_pixels *out);
 enum mu_status data_encode(const struct data_pixels *in, const struct data_encoding *how,

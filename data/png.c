@@ -1,34 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PNG images through libpng's simplified interface, which returns errors instead of jumping. */
+/* PNG images written through libpng's simplified interface, which returns errors instead of
+ * jumping.
+ */
 #include "image.h"
 
 #include <string.h>
 
 #include <png.h>
-
-enum mu_status data_png_decode(const char *path, const uint8_t *bytes, size_t nbytes,
-			       struct data_buffer *pixels, struct data_pixels *out)
-{
-	enum mu_status st = MU_OK;
-	png_image image = {.version = PNG_IMAGE_VERSION};
-	png_color black = {0, 0, 0};
-
-	if (!png_image_begin_read_from_memory(&image, bytes, nbytes))
-		MU_FAIL(MU_ERR_FORMAT, "%s: no PNG image: %s", path, image.message);
-	if (image.width > DATA_SIDE_MAX || image.height > DATA_SIDE_MAX)
-		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"%s: the image has %u x %u pixels; at most %d x %d are possible", path,
-			image.width, image.height, DATA_SIDE_MAX, DATA_SIDE_MAX);
-	image.format = PNG_FORMAT_RGB;
-	MU_TRY(data_buffer_grow(pixels, 0, PNG_IMAGE_SIZE(image)));
-	if (!png_image_finish_read(&image, &black, pixels->bytes, 0, NULL) ||
-	    PNG_IMAGE_FAILED(image))
-		MU_FAIL(MU_ERR_FORMAT, "%s: a corrupt image: %s", path, image.message);
-	*out = (struct data_pixels){pixels->bytes, image.width, image.height};
-out:
-	png_image_free(&image);
-	return st;
-}
 
 /* As libjpeg does it: Rec. 601, in 1/65536. */
 static uint8_t luma(const uint8_t *p)

@@ -9,14 +9,6 @@ static enum mu_status refuse(void)
 			      "(Debian: libpng-dev) and configure again");
 }
 
-enum mu_status data_png_decode(const char *path, const uint8_t *bytes, size_t nbytes,
-			       struct data_buffer *pixels, struct data_pixels *out)
-{
-	(void)path, (void)bytes, (void)nbytes, (void)pixels;
-	*out = (struct data_pixels){0};
-	return refuse();
-}
-
 enum mu_status data_png_encode(const struct data_pixels *in, const struct data_encoding *how,
 			       struct data_buffer *out, size_t *nbytes)
 {

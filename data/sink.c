@@ -54,6 +54,15 @@ out:
 	return st;
 }
 
+/* Is each name before the next one, by bytes? */
+static bool has_ordered_names(const struct mu_records_info *source)
+{
+	for (size_t i = 1; source->class_names && i < source->classes; i++)
+		if (strcmp(source->class_names[i - 1], source->class_names[i]) >= 0)
+			return false;
+	return source->class_names;
+}
+
 enum mu_status data_sink_open(struct data_sink **out, const char *path,
 			      const struct data_sink_config *config)
 {
@@ -62,6 +71,7 @@ enum mu_status data_sink_open(struct data_sink **out, const char *path,
 
 	MU_TRY(MU_ALLOC(sink, 1, "output"));
 	sink->config = *config;
+	sink->names = has_ordered_names(&config->source);
 	sink->path = strdup(path);
 	if (!sink->path)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for a path");
@@ -167,6 +177,7 @@ enum mu_status data_sink_add(struct data_sink *sink, const struct mu_record *rec
 	if (!raw && sink->ops->pixels)
 		MU_TRY(to_pixels(sink, &s));
 	MU_TRY(sink->ops->add(sink, &s));
+	sink->n++;
 out:
 	return st;
 }
@@ -177,8 +188,14 @@ enum mu_status data_sink_finish(struct data_sink *sink, bool commit)
 
 	if (!sink)
 		return MU_OK;
-	if (sink->impl)
+	/* No reader takes a file without records. */
+	if (commit && sink->n == 0)
+		MU_FAIL(MU_ERR_USAGE, "%s: there are no records to write", sink->path);
+out:
+	if (sink->impl && st == MU_OK)
 		st = sink->ops->finish(sink, commit);
+	else if (sink->impl)
+		sink->ops->finish(sink, false);
 	data_codec_release(&sink->codec);
 	data_buffer_release(&sink->encoded);
 	data_buffer_release(&sink->colour);
@@ -193,7 +210,7 @@ const char *data_class_name(const struct data_sink *sink, size_t label, char tex
 {
 	const struct mu_records_info *source = &sink->config.source;
 
-	if (source->class_names && label < source->classes)
+	if (sink->names && label < source->classes)
 		return source->class_names[label];
 	snprintf(text, 16, "%05zu", label);
 	return text;

@@ -55,6 +55,8 @@ struct data_sink {
 	struct data_codec codec;
 	struct data_buffer encoded, colour;
 	char *path; /* owned */
+	size_t n;   /* records so far */
+	bool names; /* the source's class names can be those of folders */
 };
 
 extern const struct data_sink_ops data_sink_cifar, data_sink_folder, data_sink_h5, data_sink_h5_raw,
@@ -65,10 +67,11 @@ enum mu_status data_sink_open(struct data_sink **out, const char *path,
 /* where: names the record in messages. */
 enum mu_status data_sink_add(struct data_sink *sink, const struct mu_record *record,
 			     const char *where);
-/* Frees the sink. */
+/* Frees the sink. commit: MU_ERR_USAGE if there are no records. */
 enum mu_status data_sink_finish(struct data_sink *sink, bool commit);
 
-/* The name of a class: the source's, or its number with five digits. */
+/* The name of a class for a folder: the source's if these are in the order in which folders are
+ * read, else its number with five digits, so that labels stay what they are. */
 const char *data_class_name(const struct data_sink *sink, size_t label, char text[16]);
 /* ".jpg" or ".png", by the first bytes; ".img" for others. */
 const char *data_image_end(const uint8_t *bytes, size_t n);

@@ -110,6 +110,13 @@ const struct op_literal op_literals[] = {
 		.param_grads = {{-0.5f}, {1}}, .aux_grads = {{2 * 2}, {2 * 1}},
 	},
 	{
+		/* Only one of them counts: the statistics are those of both, once. */
+		.c = {"norm, 1 of 2 counts", NORM(3), IN(VECTOR(2, 1)), .count = 1},
+		.in = {1, 3}, .params = {{2}, {1}}, .aux = {{100}, {100}}, .out_grad = {1, 0},
+		.out = {0, 2}, .in_grad = {1 - 0.5f - 0.125f, 0 - 0.5f + 0.125f},
+		.param_grads = {{-0.5f}, {1}}, .aux_grads = {{2}, {1}},
+	},
+	{
 		/* both channels: variance 1, normal -0.5, 0.5; gammas 2 and 4 */
 		.c = {"norm of two channels", NORM(3), IN(IMAGE(1, 2, 1, 2))},
 		.in = {1, 3, 5, 7}, .params = {{2, 4}, {1, 0}}, .aux = {{100, 100}, {100, 100}},

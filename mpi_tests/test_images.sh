@@ -61,7 +61,7 @@ for workers in 2 3; do
 	expect_count 2 'Validation-accuracy'
 done
 train 3 $net $images --kv-store dist_async --num-servers 1 --skip-bad-records 1
-expect_none 'Validation|skipped'
+expect_none 'Validation|skipped|left'
 if has_files; then
 	"$BUILDDIR/h5rec" set all.h5 >/dev/null || fail "no all.h5"
 	train 3 $net --data-train all.h5 --data-val all.rec --num-servers 1 --shuffle chunk \
@@ -83,6 +83,14 @@ train 1 $net $images --test-io 1 --use-imagenet-data-augmentation 1
 expect 'aspect 0.75 to 1.33333, random areas of 0.08 to 1, brightness, .*0.4.*PCA noise of 0.1, mirrored'
 expect 'std 58.393,57.12,57.375'
 
+part "validation sees pictures as they are"
+for level in 0 1 3; do # with steps too small to change a weight
+	train 1 $net $images --data-val all.rec --data-aug-level $level --pad-size $level --lr 1e-30
+	grep -E '^Epoch.*Validation-' "$log" >level$level
+	cmp level0 level$level || fail "--data-aug-level $level changes validation"
+done
+[ -s level0 ] || fail "no validation"
+
 part "options"
 misused 'data-dir set and --data-train all.rec contradict' $net $images --data-dir set
 misused 'benchmark 1 and --data-train all.rec contradict' $net $images --benchmark 1
@@ -96,6 +104,12 @@ misused 'batch larger than a worker' $net $images --batch-size 28
 misused 'image-shape 2,20,20: images have 1 channel or 3' $net $images --image-shape 2,20,20
 misused 'give --num-classes' $net --data-train all.rec
 
+mkdir -p other/ant other/cow
+cp set/ant/1.jpg other/ant && cp set/cow/1.jpg other/cow
+misused 'class 1 is "bee" in set and "cow" in other' $net --data-train set --data-val other
+mkdir other/bee
+train 1 $net --data-train set --data-val other
+
 part "bad images"
 head -c 700 set/cow/5.jpg >set/cow/cut && mv set/cow/cut set/cow/5.jpg
 run_limited 60 1 $net --data-train set
@@ -106,5 +120,35 @@ run_limited 60 3 $net --data-train set --kv-store dist_sharded
 expect 'error: .*set/cow/5.jpg'
 train 1 $net --data-train set --skip-bad-records 1
 expect_count 2 '^warning: skipped: set/cow/5.jpg'
-expect 'Epoch\[1\] 1 records were skipped by worker 0'
+expect 'Epoch\[1\] worker 0 left 1 bad records out'
+# The same pictures, and among them one that cannot be read: the same numbers.
+mkdir -p good
+cp -r set/ant set/bee set/cow good && rm good/cow/5.jpg
+alone="--network lenet --num-epochs 2 --image-shape 3,28,28 --num-classes 3 --lr 0.01 --log-time 0 --devices ref
+	--log-prefix none --data-aug-level 0 --shuffle 0 --resize 28"
+train 1 $alone --data-train good --data-val good --batch-size 26
+results good.log
+train 1 $alone --data-train set --data-val set --batch-size 27 --skip-bad-records 1
+results set.log
+cmp good.log set.log || fail "a bad record counts: $(diff good.log set.log)"
+expect_count 2 '^warning: validation: worker 0 left 1 bad records out'
+train 1 $alone --data-train set --data-val set --batch-size 27 --skip-bad-records 1 --devices ref:0,ref:1,ref:2
+results devices.log
+[ "$(grep accuracy set.log)" = "$(grep accuracy devices.log)" ] ||
+	fail "a bad record counts with three devices: $(diff set.log devices.log)"
+# Also where it is alone: the last step of worker 1 has it only.
+mkdir -p few/a few/b
+cp set/ant/[1-4].jpg few/a && cp set/cow/5.jpg few/b
+for store in dist_sync dist_sharded dist_allreduce dist_async; do
+	case $store in dist_sync|dist_async) ranks=3;; *) ranks=2;; esac
+	train $ranks $alone --data-train few --data-val few --batch-size 2 --skip-bad-records 1 --kv-store $store
+	expect_count 2 'Validation-accuracy'
+	expect_count 2 'Epoch.* worker 1 left 1 bad records out'
+done
+train 1 $alone --data-train few --data-val few --batch-size 1 --skip-bad-records 1 --update-period 2
+mkdir -p none/a
+cp set/cow/5.jpg none/a
+run_limited 60 1 $alone --data-train none --batch-size 1 --skip-bad-records 1
+[ $status = 1 ] || fail "exit status $status, not 1, without any good record"
+expect 'error: Epoch.0.: none of the records can be read'
 finish

@@ -329,19 +329,42 @@ static void test_memory(void)
 
 /* ---- what is wrong ---- */
 
-static enum mu_status read_all(struct mu_input *in, size_t *n_bad)
+/* Behind the samples that count there are copies of them, or nothing. */
+static void check_filled(const struct mu_input_batch *batch, size_t all)
+{
+	for (size_t i = batch->count; i < all; i++) {
+		const float *sample = batch->data + i * SAMPLE;
+		size_t same = 0, zeros = 0;
+
+		for (size_t j = 0; j < batch->count; j++)
+			same += memcmp(sample, batch->data + j * SAMPLE, SAMPLE * sizeof *sample) ==
+				0;
+		for (size_t k = 0; k < SAMPLE; k++)
+			zeros += sample[k] == 0;
+		CHECK(batch->count ? same > 0 : zeros == SAMPLE);
+	}
+}
+
+/* Every good record once; *n is their number. */
+static enum mu_status read_all(struct mu_input *in, size_t *n)
 {
 	static float data[BATCH * SAMPLE], labels[BATCH];
 	uint32_t ids[BATCH];
+	int seen[RECORDS] = {0};
 	struct mu_input_batch batch = {.data = data, .labels = labels, .ids = ids};
 	enum mu_status st = mu_input_epoch(in, 0);
 
+	*n = 0;
 	for (size_t t = 0; st == MU_OK && t < in->steps; t++) {
+		for (size_t k = 0; k < BATCH * SAMPLE; k++)
+			data[k] = -1000;
 		st = mu_input_read(in, t, &batch);
 		for (size_t i = 0; st == MU_OK && i < batch.count; i++)
-			CHECK(ids[i] != BAD && labels[i] == label_of(ids[i]));
+			CHECK(ids[i] != BAD && labels[i] == label_of(ids[i]) && !seen[ids[i]]++);
+		if (st == MU_OK)
+			check_filled(&batch, mu_input_count(in, t));
+		*n += batch.count;
 	}
-	*n_bad = in->n_bad;
 	return st;
 }
 
@@ -349,29 +372,26 @@ static void test_bad_record(void)
 {
 	struct mu_input_config config = base_config("bad.rec");
 	struct mu_input in;
-	size_t n_bad;
+	size_t n;
 
 	write_rec("bad.rec", RECORDS, true);
 	for (config.threads = 0; config.threads < 4; config.threads += 3) {
 		config.skip_bad_records = false;
 		CHECK(mu_input_open(&in, &config) == MU_OK);
-		CHECK(read_all(&in, &n_bad) == MU_ERR_FORMAT);
+		CHECK(read_all(&in, &n) == MU_ERR_FORMAT);
 		CHECK_HAS(mu_trace_message(), "bad.rec, record 77");
 		CHECK_HAS(mu_trace_message(), "id 1077");
 		CHECK_HAS(mu_trace_message(), "JPEG image of ");
 		mu_trace_clear();
 		mu_input_close(&in);
 		config.skip_bad_records = true;
-		CHECK(mu_input_open(&in, &config) == MU_OK);
-		CHECK(read_all(&in, &n_bad) == MU_OK && n_bad == 1);
-		mu_input_close(&in);
+		for (config.batch = 1; config.batch <= BATCH; config.batch += BATCH - 1) {
+			CHECK(mu_input_open(&in, &config) == MU_OK);
+			CHECK(read_all(&in, &n) == MU_OK && n == RECORDS - 1 && in.n_bad == 1);
+			mu_input_close(&in);
+		}
+		config.batch = BATCH;
 	}
-	config.batch = 1; /* there is no other sample */
-	CHECK(mu_input_open(&in, &config) == MU_OK);
-	CHECK(read_all(&in, &n_bad) == MU_ERR_FORMAT);
-	CHECK_HAS(mu_trace_message(), "none of the 1 records");
-	mu_trace_clear();
-	mu_input_close(&in);
 }
 
 static void check_refused(const struct mu_input_config *config, enum mu_status want,
@@ -402,6 +422,9 @@ static void test_refused(void)
 	config = base_config("images.rec");
 	config.prefetch = 0;
 	check_refused(&config, MU_ERR_ARGUMENT, "prefetch");
+	config = base_config("images.rec");
+	config.prefetch = (size_t)1 << 50;
+	check_refused(&config, MU_ERR_MEMORY, "--prefetch-buffer 1125899906842624 needs");
 	config = base_config("none.rec");
 	check_refused(&config, MU_ERR_IO, "none.rec");
 }
@@ -411,7 +434,7 @@ static void test_changed_file(void)
 {
 	struct mu_input_config config = base_config("short.rec");
 	struct mu_input in;
-	size_t n_bad;
+	size_t n;
 
 	write_rec("short.rec", 50, false);
 	CHECK(mu_input_open(&in, &config) == MU_OK);
@@ -423,7 +446,7 @@ static void test_changed_file(void)
 	CHECK(mu_input_open(&in, &config) == MU_OK);
 	CHECK(mu_input_epoch(&in, 0) == MU_OK);
 	CHECK(truncate(path_of("short.rec"), 5000) == 0);
-	CHECK(read_all(&in, &n_bad) == MU_ERR_IO);
+	CHECK(read_all(&in, &n) == MU_ERR_IO);
 	CHECK_HAS(mu_trace_message(), "short.rec");
 	mu_trace_clear();
 	mu_input_close(&in);

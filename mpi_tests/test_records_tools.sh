@@ -79,6 +79,7 @@ refused 2 'tells no kind of file' h5rec a.rec a.foo
 refused 1 'none.rec: cannot be read' h5rec none.rec b.rec
 refused 2 'expected INPUT OUTPUT' h5rec a.rec
 refused 2 'one word too many' h5rec a.rec b.rec c.rec
+refused 2 'unknown option --cuont' h5rec a.rec b.rec --cuont 3
 same a.rec b.rec
 
 part "parts, and several files as one"
@@ -86,6 +87,11 @@ tool h5rec a.rec p1.rec --count 5
 tool h5rec --first=5 --count 4 a.rec p2.rec
 tool h5rec a.rec --first 9 p3.rec
 expect '^h5rec: 3 images'
+for name in n.rec n.h5 n.bin n-images-idx3-ubyte n.tar n/; do
+	case $name in *.h5) [ $h5 = yes ] || continue;; *.tar) [ $tar = yes ] || continue;; esac
+	refused 2 "$name: there are no records to write" h5rec a.rec --first 12 $name
+	[ ! -e $name ] || fail "$name was made of no records"
+done
 tool h5rec 'p1.rec;p2.rec;p3.rec' whole.rec
 same whole.rec a.rec
 
@@ -94,16 +100,22 @@ tool rec2idx a.rec new.idx
 expect '^rec2idx: 12 records of a.rec in new.idx'
 same new.idx a.idx
 head -c 1000 a.rec >short.rec
+refused 2 'a.rec: is the file of the records itself' rec2idx a.rec ./a.rec
+same a.rec b.rec
 refused 1 'short.rec: the record at byte 0 claims' rec2idx short.rec short.idx
 [ ! -e short.idx ] || fail "an error left an index"
 
 if [ $tar = yes ]; then
 	part "tar files"
-	for name in t.tar t.tar.gz; do
+	for name in t.tar t.tar.gz x.train.tar; do
 		tool h5rec a.rec $name
 		tool h5rec $name t.rec
 		same t.rec a.rec
 	done
+	cp a.rec x.target.rec
+	cp a.idx x.target.idx
+	tool h5rec x.target.rec t.rec
+	same t.rec a.rec
 	cp t.tar.gz first.tar.gz
 	sleep 1
 	tool h5rec a.rec t.tar.gz
@@ -140,6 +152,8 @@ if [ $h5 = yes ]; then
 	expect '^ +2 +0  cow$'
 	tool h5rec named.h5 named/
 	[ "$(ls named | tr '\n' ' ')" = "ant bee cow dog " ] || fail "class names: $(ls named)"
+	tool recinfo named.h5 --num-classes 99999
+	refused 2 'a.h5;named.h5: 2 paths.*only RecordIO and CIFAR' recinfo 'a.h5;named.h5'
 	if command -v h5dump >/dev/null; then
 		h5dump -H a.h5 >"$log" 2>&1 || fail "h5dump"
 		expect 'DATASET "images"'
@@ -226,6 +240,16 @@ refused 1 'cut.rec: the record at byte [0-9]+ claims' recinfo --index a.idx cut.
 : >empty.rec
 refused 1 'empty.rec: the file is empty' recinfo empty.rec
 refused 2 'expected PATH' recinfo
+tool recinfo set --num-classes 99999
+expect '^ +3 +5 \*+ dog$'
+# What the trainer takes is not wrong.
+mkdir -p odd/a
+"$JPEG" write odd/a/1.jpg 30 20 cmyk 1
+"$JPEG" write odd/a/2.jpg 30 20 rgb 2
+printf 'stray' >>odd/a/2.jpg
+tool recinfo odd
+tool im2rec --list --recursive odd odd
+tool im2rec odd odd
 
 part "im2rec: lists"
 tool im2rec --list --recursive --no-shuffle l set
@@ -240,6 +264,11 @@ sort -n s.lst | cmp - l.lst || fail "shuffled: other lines"
 tool im2rec --list --recursive --shuffle 0 --chunks 2 --train-ratio 0.5 --test-ratio 0.25 c set
 [ "$(cat c_*.lst | sort -n)" = "$(cat l.lst)" ] || fail "chunks and parts: other lines"
 [ "$(wc -l <c_1_train.lst) $(wc -l <c_0_test.lst) $(wc -l <c_0_val.lst)" = "3 1 2" ] || fail "sizes of parts"
+tool im2rec --list --recursive --train-ratio 0.71 --test-ratio 0.29 d set
+[ "$(wc -l <d_test.lst) $(wc -l <d_train.lst)" = "3 9" ] || fail "shares of 0.29 and 0.71: $(wc -l d_*.lst)"
+[ ! -e d_val.lst ] || fail "shares of 0.29 and 0.71 leave something for d_val.lst"
+mkdir -p names && cp set/ant/1.jpg names/$'one\ttwo.jpg'
+refused 1 'the name holds a tab' im2rec --list x names
 refused 2 'more than 1 together' im2rec --list --train-ratio 0.8 --test-ratio 0.3 c set
 refused 1 'set: no images.*--recursive' im2rec --list x set
 refused 1 'nowhere: the folder cannot be read' im2rec --list x nowhere

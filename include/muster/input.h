@@ -79,7 +79,7 @@ struct mu_input_config {
 	uint64_t seed;
 	int threads;           /* that read and decode; 0: the caller of mu_input_read */
 	size_t prefetch;       /* batches that are kept ready, >= 1 with threads */
-	bool skip_bad_records; /* in the place of one comes another of the same batch */
+	bool skip_bad_records; /* leave them out of batches, and say so in the log */
 };
 
 struct mu_input {
@@ -89,6 +89,8 @@ struct mu_input {
 	size_t n; /* records */
 	size_t shape[3];
 	size_t classes;
+	const char *const *class_names; /* n_class_names of them; NULL: the files have none */
+	size_t n_class_names;
 	size_t steps;    /* T */
 	uint32_t *order; /* permutation of the present epoch */
 	uint32_t epoch;
@@ -98,7 +100,11 @@ struct mu_input {
 	uint8_t *bad;
 };
 
-/* What one worker gets in one step. */
+/*
+ * What one worker gets in one step: count samples. With skip_bad_records these can be fewer than
+ * mu_input_count, even none. The places behind them then hold copies of samples of the batch, so
+ * that batch-norm sees pictures there, or 0 if there are none; they must not count.
+ */
 struct mu_input_batch {
 	float *data;   /* (count, c, h, w) */
 	float *labels; /* (count, label_width) */
@@ -130,7 +136,7 @@ enum mu_status mu_input_cache(struct mu_input *in, const struct mu_topology *t, 
 /* Make the epoch's permutation, and begin to read ahead. MU_ERR_IO: the files are no longer those
  * that were opened. */
 enum mu_status mu_input_epoch(struct mu_input *in, uint32_t epoch);
-/* Samples of this worker in step t. */
+/* Samples of this worker in step t, among them records that turn out to be bad. */
 size_t mu_input_count(const struct mu_input *in, size_t step);
 /* Can mu_input_read return at once? Waits for that for so many seconds at most. */
 bool mu_input_wait(struct mu_input *in, size_t step, double seconds);

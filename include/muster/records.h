@@ -53,7 +53,7 @@ struct mu_records_info {
 	size_t n; /* records */
 	enum mu_record_kind kind;
 	size_t shape[3];    /* c, h, w of raw ones, else 0 */
-	size_t classes;     /* 0: unknown; from the config where that says it */
+	size_t classes;     /* of class_names; without those from the config; 0: unknown */
 	size_t label_width; /* of the first record; all others' unless a .rec file mixes widths */
 	const char *format; /* "RecordIO", "HDF5", "folder", "CIFAR-10", "CIFAR-100", "IDX" */
 	const char *const *class_names; /* `classes` names; NULL: there are none */
@@ -184,8 +184,8 @@ void mu_image_list_release(struct mu_image_list *list);
  *
  * All arrays are contiguous, and those of 1 MiB and more begin at a multiple of 1 MiB, the usual
  * stripe of a parallel file system. So HDF5 only says where the images lie; records are then read
- *by position, by any thread, in one read each. HDF5 itself is called by the thread that opens,
- *writes or finishes a file alone. Equal records give equal bytes: no times are stored.
+ * by position, by any thread, in one read each. HDF5 itself is called by the thread that opens,
+ * writes or finishes a file alone. Equal records give equal bytes: no times are stored.
  */
 
 struct mu_data_file_config {

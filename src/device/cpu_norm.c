@@ -12,14 +12,14 @@ struct statistics {
 	size_t mean, variance;
 };
 
-/* Gradient arrays of the moving statistics receive n times the batch's. */
+/* Gradient arrays of the moving statistics receive the batch's, times the samples that count. */
 static void publish_statistics(struct mu_op *op)
 {
 	const struct statistics *s = ((struct cpu_op *)op->impl)->own;
 	const float *mean = (const float *)((const char *)op->workspace + s->mean);
 	const float *variance = (const float *)((const char *)op->workspace + s->variance);
 	size_t c = op->aux[0].shape.dims[0];
-	float n = (float)op->inputs[0]->shape.dims[0];
+	float n = (float)op->batch->count;
 
 	for (size_t i = 0; i < c; i++) {
 		op->aux[0].grad[i] = n * mean[i];

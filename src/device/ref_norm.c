@@ -9,7 +9,7 @@
  *	dx = gamma / sqrt(variance + eps) * (dy - d_beta / m - normal * d_gamma / m)
  *
  * In training mean and variance are the batch's (biased) and are kept in the workspace for
- * backward, which also writes them, times n, to the auxiliary gradients.
+ * backward, which also writes them, times the samples that count, to the auxiliary gradients.
  */
 #include "ref.h"
 
@@ -146,7 +146,7 @@ static void backward(struct mu_op *op)
 	const struct mu_batch_norm *a = op->attr;
 	const float *x = op->inputs[0]->data, *dy = op->outputs[0]->grad;
 	float *dx = op->inputs[0]->grad;
-	size_t n = op->inputs[0]->shape.dims[0], channels = op->inputs[0]->shape.dims[1];
+	size_t n = op->batch->count, channels = op->inputs[0]->shape.dims[1];
 	const double *means = op->workspace, *variances = means + channels;
 
 	for (size_t c = 0; c < channels; c++) {

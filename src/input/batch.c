@@ -128,43 +128,37 @@ out:
 	return st;
 }
 
-/* The nearest sample before this one that is good, else after it; count if there is none. */
-static size_t find_good(const uint8_t *bad, size_t i, size_t count)
+static void copy_sample(const struct mu_input *in, struct mu_input_batch *batch, size_t to,
+			size_t from)
 {
-	size_t j = i;
-
-	while (j > 0 && bad[j])
-		j--;
-	while (j < count && bad[j])
-		j++;
-	return j;
-}
-
-enum mu_status mu_input_repair(const struct mu_input *in, struct mu_input_batch *batch,
-			       uint8_t *bad, size_t *n_bad)
-{
-	enum mu_status st = MU_OK;
 	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], width = in->config.label_width;
 
-	for (size_t i = 0; i < batch->count; i++) {
-		size_t j = bad[i] ? find_good(bad, i, batch->count) : i;
+	if (to == from)
+		return;
+	memcpy(batch->data + to * sample, batch->data + from * sample,
+	       sample * sizeof *batch->data);
+	memcpy(batch->labels + to * width, batch->labels + from * width,
+	       width * sizeof *batch->labels);
+	batch->ids[to] = batch->ids[from];
+}
 
-		if (j == i)
-			continue;
-		if (j == batch->count)
-			MU_FAIL(MU_ERR_FORMAT,
-				"none of the %zu records of a batch can be read; the first is "
-				"record %lu",
-				batch->count, (unsigned long)batch->ids[0]);
-		memcpy(batch->data + i * sample, batch->data + j * sample,
-		       sample * sizeof *batch->data);
-		memcpy(batch->labels + i * width, batch->labels + j * width,
-		       width * sizeof *batch->labels);
-		batch->ids[i] = batch->ids[j];
-		++*n_bad;
+void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch, const uint8_t *bad,
+			size_t *n_bad)
+{
+	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], width = in->config.label_width;
+	size_t all = batch->count, good = 0;
+
+	for (size_t i = 0; i < all; i++)
+		if (!bad[i])
+			copy_sample(in, batch, good++, i);
+	for (size_t i = good; i < all && good > 0; i++)
+		copy_sample(in, batch, i, i - good);
+	if (good == 0) {
+		memset(batch->data, 0, all * sample * sizeof *batch->data);
+		memset(batch->labels, 0, all * width * sizeof *batch->labels);
 	}
-out:
-	return st;
+	batch->count = good;
+	*n_bad += all - good;
 }
 
 bool mu_input_wait(struct mu_input *in, size_t step, double seconds)
@@ -187,7 +181,7 @@ enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_b
 	}
 	run.to = batch->count = mu_input_find(in, step, &run.first);
 	MU_TRY(mu_input_fill(in, in->thread, &run, batch, in->bad));
-	MU_TRY(mu_input_repair(in, batch, in->bad, &in->n_bad));
+	mu_input_leave_out(in, batch, in->bad, &in->n_bad);
 out:
 	return st;
 }

@@ -81,17 +81,19 @@ out:
 	return st;
 }
 
-/* What cannot be read, or is more than it was, is left to the files. */
-static void fill(struct share *s, const struct mu_records *records, size_t width)
+/* What cannot be read, or is more than it was, is left to the files. nbytes: of the segment. */
+static void fill(struct share *s, const struct mu_records *records, size_t width, size_t nbytes)
 {
 	struct mu_record_buffer buffer = {0};
-	size_t at = 0;
+	size_t at = 0, all = nbytes - (size_t)((char *)s->bytes - (char *)s->entries);
 
 	for (size_t i = s->first; i < s->end; i++) {
 		struct entry *e = &s->entries[i - s->first];
 		const size_t room = mu_records_bound(records, i);
 		struct mu_record r;
 
+		if (room > all - at) /* of an image in a folder, which has grown */
+			continue;
 		e->at = at;
 		at += room;
 		if (mu_records_read(records, i, &buffer, &r) != MU_OK) {
@@ -112,16 +114,22 @@ static void fill(struct share *s, const struct mu_records *records, size_t width
 	mu_record_buffer_release(&buffer);
 }
 
+/* window: nbytes of it are this worker's. */
+struct room {
+	struct mu_window *window;
+	size_t nbytes;
+};
+
 static enum mu_status make(struct mu_cache **out, const struct mu_records *records, size_t n,
-			   const struct mu_topology *t, struct mu_window *window)
+			   const struct mu_topology *t, const struct room *room)
 {
 	enum mu_status st = MU_OK;
 	struct mu_cache *c = NULL;
 
 	MU_TRY(MU_ALLOC(c, 1, "cache of records"));
-	c->window = window;
+	c->window = room->window;
 	MU_TRY(find_shares(c, n, label_width(records), t));
-	fill(&c->shares[t->node_worker], records, label_width(records));
+	fill(&c->shares[t->node_worker], records, label_width(records), room->nbytes);
 	*out = c;
 	c = NULL;
 out:
@@ -149,7 +157,7 @@ enum mu_status mu_cache_open(struct mu_cache **out, const struct mu_records *rec
 	if (!window)
 		goto out;
 	if (records)
-		made = make(out, records, n, t, window);
+		made = make(out, records, n, t, &(struct room){window, mine});
 	/* Reading takes as long as it takes. */
 	MU_TRY(mu_meet(t->node));
 	MU_TRY(mu_agree(made, t->node));

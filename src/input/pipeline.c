@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -112,6 +113,23 @@ static void *run_thread(void *argument)
 
 /* ---- life ---- */
 
+/* Memory is written when it is allocated: the system would end the process rather than refuse. */
+static enum mu_status check_memory(const struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *c = &in->config;
+	double sample = (double)in->shape[0] * (double)in->shape[1] * (double)in->shape[2];
+	double batch = (double)c->batch * (sample + (double)c->label_width + 2) * sizeof(float);
+	double have = mu_memory_bytes();
+
+	if (have > 0 && (double)c->prefetch * batch > have)
+		MU_FAIL(MU_ERR_MEMORY,
+			"--prefetch-buffer %zu needs %.1f GB, of %.1f GB here: a batch has %.3f GB",
+			c->prefetch, (double)c->prefetch * batch / 1e9, have / 1e9, batch / 1e9);
+out:
+	return st;
+}
+
 static enum mu_status make_slots(struct mu_pipeline *p)
 {
 	enum mu_status st = MU_OK;
@@ -119,6 +137,7 @@ static enum mu_status make_slots(struct mu_pipeline *p)
 	size_t n = p->n_slots * in->config.batch, width = in->config.label_width;
 	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], batch = in->config.batch;
 
+	MU_TRY(check_memory(in));
 	MU_TRY(MU_ALLOC(p->slots, p->n_slots, "prefetched batches"));
 	MU_TRY(MU_ALLOC(p->data, n * sample, "prefetched samples (--prefetch-buffer)"));
 	MU_TRY(MU_ALLOC(p->labels, n * width, "prefetched labels"));
@@ -152,6 +171,27 @@ out:
 	return st;
 }
 
+/* Signals are the caller's: its handlers do not run in these threads. */
+static enum mu_status start_threads(struct mu_pipeline *p, int n)
+{
+	enum mu_status st = MU_OK;
+	sigset_t all, before;
+
+	MU_TRY(MU_ALLOC(p->threads, (size_t)n, "threads of the input"));
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (int error = 0; p->n_threads < n && !error; p->n_threads += !error) {
+		error = pthread_create(&p->threads[p->n_threads], NULL, run_thread, p);
+		if (error)
+			st = mu_trace_start(MU_ERR_MEMORY, __FILE__, __LINE__,
+					    "thread %d of the input: %s", p->n_threads,
+					    strerror(error));
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+out:
+	return st;
+}
+
 enum mu_status mu_pipeline_new(struct mu_pipeline **out, struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
@@ -163,14 +203,7 @@ enum mu_status mu_pipeline_new(struct mu_pipeline **out, struct mu_input *in)
 	p->n_slots = in->config.prefetch;
 	MU_TRY(make_slots(p));
 	MU_TRY(make_lock(p));
-	MU_TRY(MU_ALLOC(p->threads, (size_t)in->config.threads, "threads of the input"));
-	for (int i = 0; i < in->config.threads; i++) {
-		int error = pthread_create(&p->threads[i], NULL, run_thread, p);
-
-		if (error)
-			MU_FAIL(MU_ERR_MEMORY, "thread %d of the input: %s", i, strerror(error));
-		p->n_threads++;
-	}
+	MU_TRY(start_threads(p, in->config.threads));
 out:
 	return st;
 }
@@ -284,8 +317,8 @@ enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_in
 		MU_FAIL(st, "%s", p->message);
 	if (step >= p->in->steps)
 		goto out;
-	MU_TRY(mu_input_repair(p->in, &s->batch, s->bad, &p->in->n_bad));
 	copy_batch(p->in, batch, &s->batch);
+	mu_input_leave_out(p->in, batch, s->bad, &p->in->n_bad);
 	pthread_mutex_lock(&p->lock);
 	p->taken = step + 1;
 	pthread_cond_broadcast(&p->work);

@@ -40,10 +40,10 @@ struct mu_input_run {
 enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *thread,
 			     const struct mu_input_run *run, const struct mu_input_batch *batch,
 			     uint8_t *bad);
-/* Each sample that is marked becomes a copy of a good one; *n_bad counts them. MU_ERR_FORMAT: there
- * is no good one. */
-enum mu_status mu_input_repair(const struct mu_input *in, struct mu_input_batch *batch,
-			       uint8_t *bad, size_t *n_bad);
+/* Samples that are marked leave the batch, which all others keep in their order; what lies behind
+ * them is filled as struct mu_input_batch says. *n_bad counts them. */
+void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch, const uint8_t *bad,
+			size_t *n_bad);
 /* The order of an epoch's records. */
 void mu_input_order(struct mu_input *in, uint32_t epoch);
 /* This worker's samples of a step; *first is the place of the first one in the epoch's order. */

@@ -33,6 +33,8 @@ static enum mu_status open_records(struct mu_input *in)
 	mu_records_info(r->records, &r->info);
 	in->n = r->info.n;
 	in->classes = c->classes ? c->classes : r->info.classes;
+	in->class_names = r->info.class_names;
+	in->n_class_names = r->info.class_names ? r->info.classes : 0;
 	if (in->classes == 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: the file does not tell how many classes there are: "
@@ -101,8 +103,7 @@ out:
 	return st;
 }
 
-static enum mu_status cache_records(struct mu_input *in, const struct mu_topology *t,
-				    size_t *bytes)
+static enum mu_status cache_records(struct mu_input *in, const struct mu_topology *t, size_t *bytes)
 {
 	struct records *r = in->impl;
 

@@ -183,6 +183,7 @@ out:
 
 const struct mu_records_ops mu_records_cifar = {
 	.files = "CIFAR's binary files (.bin)",
+	.several = true,
 	.holds = holds,
 	.open = open_files,
 	.close = close_files,

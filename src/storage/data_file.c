@@ -132,29 +132,26 @@ static enum mu_status take_classes(struct mu_records *r, struct data_file *d, hi
 	enum mu_status st = MU_OK;
 	const char *path = d->file.path;
 	struct mu_data_array a = {.set = -1, .type = -1};
-	hid_t ours = -1;
+	void *stored = NULL;
+	size_t room;
 
 	if (H5Lexists(file, "classes", H5P_DEFAULT) <= 0)
 		goto out;
 	MU_TRY(mu_data_array_open(&d->file, file, &a, &want_classes));
 	if (H5Tis_variable_str(a.type) != 0 || a.item > NAME_BYTES)
 		MU_FAIL(MU_ERR_FORMAT, "%s: array \"classes\" is not %s", path, want_classes.text);
-	a.item++; /* a zero behind names that fill their room */
+	MU_TRY(mu_data_array_read(&d->file, &a, a.type, &stored));
+	room = a.item + 1; /* a zero behind names that fill theirs */
 	MU_TRY(MU_ALLOC(d->class_names, a.n, "class names"));
-	MU_TRY(MU_ALLOC(d->names, a.n * a.item, "class names"));
-	MU_H5_TRY(path, ours = H5Tcopy(H5T_C_S1));
-	MU_H5_TRY(path, H5Tset_size(ours, a.item));
-	MU_H5_TRY(path, H5Tset_cset(ours, H5Tget_cset(a.type)));
-	if (a.n)
-		MU_H5_TRY(path, H5Dread(a.set, ours, H5S_ALL, H5S_ALL, H5P_DEFAULT, d->names));
+	MU_TRY(MU_ALLOC(d->names, a.n * room, "class names"));
 	for (size_t i = 0; i < a.n; i++) {
-		d->class_names[i] = d->names + i * a.item;
-		d->names[(i + 1) * a.item - 1] = '\0';
+		d->class_names[i] = d->names + i * room;
+		memcpy(d->names + i * room, (const char *)stored + i * a.item, a.item);
 	}
 	r->info.classes = a.n;
 	r->info.class_names = d->class_names;
 out:
-	mu_h5_close_type(ours);
+	mu_free(stored);
 	mu_data_array_close(&a);
 	return st;
 }
@@ -169,9 +166,12 @@ static enum mu_status check_labels(const struct mu_records *r, const struct data
 		const float *labels = d->labels + i * d->label_width;
 
 		MU_TRY(mu_records_check_labels(r, i, labels, d->label_width));
-		if (classes && !(*labels >= 0 && *labels < (float)classes))
+		if (classes &&
+		    (!(*labels >= 0 && *labels < (float)classes) || *labels != floorf(*labels)))
 			MU_FAIL(MU_ERR_FORMAT,
-				"%s: record %zu (id %llu) has label %g; the file names %zu classes",
+				"%s: record %zu (id %llu) has label %g; the file names %zu "
+				"classes, "
+				"so it must be a whole number below",
 				d->file.path, i, (unsigned long long)d->ids[i], (double)*labels,
 				classes);
 	}

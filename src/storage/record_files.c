@@ -155,6 +155,7 @@ out:
 
 const struct mu_records_ops mu_records_recordio = {
 	.files = ".rec files (RecordIO)",
+	.several = true,
 	.holds = holds,
 	.open = open_files,
 	.close = close_files,

@@ -114,12 +114,17 @@ enum mu_status mu_records_open(struct mu_records **out, const char *paths,
 
 	MU_TRY(mu_path_list_split(&list, paths, "the path of a file or folder of records"));
 	MU_TRY(find_kind(&ops, list.path[0]));
+	if (list.n > 1 && !ops->several)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: %zu paths, and the first is of %s: only RecordIO and CIFAR files can "
+			"be several as one",
+			paths, list.n, ops->files);
 	MU_TRY(MU_ALLOC(r, 1, "records"));
 	r->ops = ops;
 	if (config)
 		r->config = *config;
 	MU_TRY(ops->open(r, paths));
-	if (r->config.classes)
+	if (r->config.classes && !r->info.class_names)
 		r->info.classes = r->config.classes;
 out:
 	mu_path_list_release(&list);

@@ -19,6 +19,7 @@ struct mu_records_probe {
 
 struct mu_records_ops {
 	const char *files; /* for messages: what it takes */
+	bool several;      /* more than one path */
 	bool (*holds)(const struct mu_records_probe *probe);
 	/* Fills r->impl, which close frees even after an error, and r->info. */
 	enum mu_status (*open)(struct mu_records *r, const char *paths);

@@ -252,6 +252,17 @@ float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase,
 	return is_alone(s) ? mu_plan_input(s->of[0].now) : s->samples;
 }
 
+void mu_train_devices_count(struct train_run *run, size_t count)
+{
+	for (size_t i = 0; i < run->devices.list.n; i++) {
+		const struct train_device *d = &run->devices.of[i];
+		size_t left = count > d->first ? count - d->first : 0;
+
+		if (d->now)
+			mu_plan_batch(d->now)->count = left < d->n ? left : d->n;
+	}
+}
+
 /* ---- forward ---- */
 
 static void take_samples(const struct train_run *run, const struct train_device *d)

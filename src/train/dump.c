@@ -172,6 +172,8 @@ enum mu_status mu_train_dump_batch(struct train_run *run)
 	MU_TRY(mu_replace_begin(&replace, path));
 	MU_TRY(mu_input_epoch(in, (uint32_t)run->options.load_epoch));
 	MU_TRY(mu_input_read(in, 0, &batch));
+	if (batch.count == 0)
+		MU_FAIL(MU_ERR_FORMAT, "--dump-batch: no record of the first batch can be read");
 	MU_TRY(draw(&sheet, in, &batch));
 	MU_TRY(write_png(&sheet, replace.temporary));
 	MU_TRY(mu_replace_commit(&replace));

@@ -91,7 +91,8 @@ static bool ends_update(const struct train_run *run, size_t step)
 	return (step + 1) % (size_t)run->options.update_period == 0 || step + 1 == run->steps;
 }
 
-/* The short last step can leave a worker without samples; it takes part all the same. */
+/* The short last step, or bad records, can leave a worker without samples; it takes part all the
+ * same. */
 static enum mu_status empty_step(struct train_run *run, size_t step)
 {
 	enum mu_status st = MU_OK;
@@ -131,7 +132,8 @@ out:
 	return st;
 }
 
-static enum mu_status load(struct train_run *run, struct mu_input *in, size_t step)
+/* *count: samples that are good. */
+static enum mu_status load(struct train_run *run, struct mu_input *in, size_t step, size_t *count)
 {
 	enum mu_status st = MU_OK;
 	bool train = in == &run->train;
@@ -150,6 +152,9 @@ static enum mu_status load(struct train_run *run, struct mu_input *in, size_t st
 	MU_TRY(wait_for_samples(run, in, step));
 	samples.data = mu_train_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER, &batch);
 	MU_TRY(mu_input_read(in, step, &samples));
+	*count = samples.count;
+	if (*count < batch.count)
+		mu_train_devices_count(run, *count);
 out:
 	mu_clock_stop(MU_CLOCK_DATA);
 	return st;
@@ -181,7 +186,9 @@ static enum mu_status train_step(struct fit *f, size_t step)
 
 	if (count == 0)
 		return empty_step(run, step);
-	MU_TRY(load(run, &run->train, step));
+	MU_TRY(load(run, &run->train, step, &count));
+	if (count == 0) /* all of them are bad */
+		return empty_step(run, step);
 	MU_TRY(forward(run));
 	MU_TRY(check_loss(f, step));
 	if (push)
@@ -247,11 +254,34 @@ out:
 	return st;
 }
 
+/* What --skip-bad-records left out. */
+static void tell_bad(const struct train_run *run, const struct mu_input *in, const char *what)
+{
+	if (in->n_bad > 0)
+		mu_log_warn("%s worker %d left %zu bad records out", what, run->topology.index,
+			    in->n_bad);
+}
+
+/* The same on all workers. */
+static enum mu_status check_samples(const struct mu_metrics *m, const char *what)
+{
+	enum mu_status st = MU_OK;
+
+	if (m->samples == 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: none of the records can be read; --skip-bad-records 0 ends with what "
+			"is wrong with the first",
+			what);
+out:
+	return st;
+}
+
 static enum mu_status train_epoch(struct fit *f)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
 	double start = mu_now(), seconds;
+	char what[32];
 
 	f->total = f->window = (struct mu_metrics){0};
 	f->window_first = 0;
@@ -264,15 +294,15 @@ static enum mu_status train_epoch(struct fit *f)
 		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
 			MU_TRY(show_window(f, step));
 	}
-	if (run->train.n_bad > 0)
-		mu_log_warn("Epoch[%zu] %zu records were skipped by worker %d", f->epoch,
-			    run->train.n_bad, run->topology.index);
+	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
+	tell_bad(run, &run->train, what);
 	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_kv_fetch(run->kv));
 	seconds = mu_now() - start;
 	MU_TRY(check_weights(f));
 	mu_metrics_add(&f->total, &f->window);
 	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
+	MU_TRY(check_samples(&f->total, what));
 	run->speed_seconds += seconds;
 	run->speed_samples += f->total.samples;
 	run->exchanges += ceil(ceil((double)run->steps / (double)run->options.update_period) /
@@ -286,18 +316,23 @@ out:
 enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 {
 	enum mu_status st = MU_OK;
+	size_t count;
 
 	*m = (struct mu_metrics){0};
 	MU_TRY(mu_input_epoch(&run->validate, 0));
 	for (size_t step = 0; step < run->validate.steps; step++) {
 		if (mu_input_count(&run->validate, step) == 0)
 			continue;
-		MU_TRY(load(run, &run->validate, step));
+		MU_TRY(load(run, &run->validate, step, &count));
+		if (count == 0)
+			continue;
 		for (size_t l = 0; l < mu_plan_layers(run->plan); l++)
 			MU_TRY(mu_train_devices_forward(run, l));
 		mu_train_devices_measure(run, m);
 	}
+	tell_bad(run, &run->validate, "validation:");
 	MU_TRY(mu_train_metrics_reduce(m, run->topology.peers));
+	MU_TRY(check_samples(m, "validation"));
 	if (!isfinite(m->cross_entropy))
 		MU_FAIL(MU_ERR_NUMERIC,
 			"validation: the loss is not finite; a lower --lr may help");

@@ -17,8 +17,9 @@ static double batch_bytes(const struct mu_input_config *data)
 
 /*
  * Memory is written when it is allocated, so the system would end the process rather than refuse:
- * what the workers of this node need is estimated before. Activations and random data grow with the
- * batch; weights, gradients (each device has its own), their sum and the optimiser's arrays do not.
+ * what the workers of this node need is estimated before. Activations, samples that are read ahead
+ * and random data grow with the batch; weights, gradients (each device has its own), their sum and
+ * the optimiser's arrays do not.
  */
 static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data,
 				   double activations, size_t n)
@@ -31,6 +32,8 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 			(run->options.update_period > 1);
 	double fixed = models * (double)n * sizeof(float), growing = activations, fits;
 
+	growing += (double)mu_input_prefetch_bytes(&run->train) +
+		   (double)mu_input_prefetch_bytes(&run->validate);
 	if (run->options.benchmark)
 		growing += batch_bytes(data);
 	if (run->devices.list.n > 1) /* where the devices take their samples from */

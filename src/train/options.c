@@ -216,7 +216,7 @@ const struct mu_option mu_train_option_table[] = {
 	 "reads a part once",
 	 true},
 	{"skip-bad-records", MU_OPTION_INT, AT(skip_bad_records), "0", 0, 1, NULL, data,
-	 "0|1  images that cannot be decoded: take another of the batch, and say so", true},
+	 "0|1  images that cannot be decoded: leave them out of batches, and say so", true},
 
 	{"resize", MU_OPTION_INT, AT(images.resize), "0", 0, 1e5, NULL, images,
 	 "N  shorter edge of images becomes N pixels, before all else (0: stays)", false},

@@ -120,6 +120,26 @@ static int count_threads(const struct train_run *run)
 	return run->n_threads < USUAL ? run->n_threads : USUAL;
 }
 
+/* Folders number their classes by themselves: a class that only one of them has moves all others.
+ */
+static enum mu_status check_class_names(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input *train = &run->train, *validate = &run->validate;
+
+	if (!train->class_names || !validate->class_names)
+		goto out;
+	for (size_t i = 0; i < train->n_class_names && i < validate->n_class_names; i++)
+		if (strcmp(train->class_names[i], validate->class_names[i]) != 0)
+			MU_FAIL(MU_ERR_USAGE,
+				"class %zu is \"%s\" in %s and \"%s\" in %s: the same classes are "
+				"needed, also those without images (as empty folders)",
+				i, train->class_names[i], run->options.data_train,
+				validate->class_names[i], run->options.data_val);
+out:
+	return st;
+}
+
 static enum mu_status open_validation(struct train_run *run, struct mu_input_config config)
 {
 	enum mu_status st = MU_OK;
@@ -138,6 +158,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 			"%s: images for validation are %zu x %zu, those for training %zu x %zu",
 			v->data_val ? v->data_val : v->data_dir, run->validate.shape[1],
 			run->validate.shape[2], run->train.shape[1], run->train.shape[2]);
+	MU_TRY(check_class_names(run));
 	run->has_validation = true;
 out:
 	return st;

@@ -228,6 +228,8 @@ enum mu_status mu_train_devices_bind(struct train_run *run);
  */
 float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase,
 			      const struct mu_batch *batch);
+/* Only the first so many samples of the batch count. Before _forward. */
+void mu_train_devices_count(struct train_run *run, size_t count);
 enum mu_status mu_train_devices_forward(struct train_run *run, size_t l);
 enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready);
 double mu_train_devices_loss(const struct train_run *run);
