@@ -179,6 +179,11 @@ struct mu_waiter {
 	double next;            /* when to look again how long it takes */
 	double told;            /* seconds of waiting that are told of */
 	uint32_t count;         /* wakes seen so far */
+	/*
+	 * To be set after _init: whoever is waited for is on this node, sends no messages, and
+	 * wakes. Then this rank polls for a moment only if there are fewer cores than ranks.
+	 */
+	bool only_woken;
 };
 void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t);
 void mu_waiter_reset(struct mu_waiter *w);

@@ -3,9 +3,9 @@
  * Time of a step of the store alone: push, sum, update, pull, beside some work that stands for
  * forward and backward. Prints one JSON line per run, from worker 0.
  *
- *	mpirun -np 3 bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES [NODE]]
+ *	mpirun -np 3 bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES [NODE [RULE]]]
  *
- * NODE: auto, shm or none, as --node-reduce.
+ * NODE: auto, shm or none, as --node-reduce. RULE: sgd (with momentum), none (the sums), ...
  *
  * MODEL: mlp, lenet, or a number of elements. "work" in the answer is how long the work took beside
  * the store, "alone" how long it takes when nobody else runs: their ratio is what an idle server
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	must(mu_world_open(&argc, &argv, &world));
 	if (argc < 6) {
 		fprintf(stderr, "usage: bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES "
-				"[NODE]]\n");
+				"[NODE [RULE]]]\n");
 		mu_world_abort(2);
 	}
 	must(mu_topology_init(&t, world, atoi(argv[2]), MU_PLACEMENT_SPREAD));
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 		.topology = &t,
 		.slices = slices,
 		.n_slices = n_keys,
-		.optim = {.name = "sgd", .mom = 0.9, .wd = 1e-4},
+		.optim = {.name = argc > 8 ? argv[8] : "sgd", .mom = 0.9, .wd = 1e-4},
 		.schedule = {.lr = 0.1, .factor = 1},
 		.bucket_bytes = argc > 6 ? (size_t)atol(argv[6]) : 0,
 	};

@@ -5,7 +5,8 @@
  * its wake (one poll is not enough: large messages take several): a yield gives the core to nobody
  * where launchers put every rank in a session and the kernel schedules sessions (autogroup), and
  * where it does give it, to a worker that computes, the core comes back only with the end of that
- * worker's time slice, milliseconds later, while a sleeper that is woken gets it now.
+ * worker's time slice, milliseconds later, while a sleeper that is woken gets it now. For the same
+ * reason a worker polls no longer if the server that it waits for may need its core.
  *
  * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are a part of the
  * time waited so far: what they add to a wait is in proportion to the wait.
@@ -18,7 +19,7 @@
 #include "watch.h"
 
 #define YIELD_SECONDS 200e-6
-#define SERVER_POLL_SECONDS 20e-6
+#define SHORT_POLL_SECONDS 20e-6
 #define NAP_SHARE 0.05 /* of the time waited so far */
 #define NAP_MIN 20e-6
 #define NAP_MAX 250e-6
@@ -76,10 +77,14 @@ static double sleep_seconds(const struct mu_topology *t, double waited)
  * How long to poll, after the wait began and after every wake, before sleeping. A server with
  * workers on other nodes, who cannot wake it, polls as long as a worker.
  */
-static double poll_seconds(const struct mu_topology *t)
+static double poll_seconds(const struct mu_waiter *w)
 {
+	const struct mu_topology *t = w->topology;
+
 	if (t && t->role == MU_ROLE_SERVER && t->num_nodes == 1)
-		return SERVER_POLL_SECONDS;
+		return SHORT_POLL_SECONDS;
+	if (t && w->only_woken && t->node_size > t->node_cores)
+		return SHORT_POLL_SECONDS;
 	return YIELD_SECONDS;
 }
 
@@ -98,7 +103,7 @@ void mu_waiter_nap(struct mu_waiter *w)
 		w->count = mu_wake_count(t);
 		w->stirred = now;
 	}
-	if (now - w->stirred < poll_seconds(t))
+	if (now - w->stirred < poll_seconds(w))
 		sched_yield();
 	else if (t)
 		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->stirred));

@@ -169,6 +169,7 @@ static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 	int done = 0, n = 0;
 
 	mu_waiter_init(&waiter, kv->topology);
+	waiter.only_woken = kv->worker->n_far == 0 && !kv->server;
 	for (;;) {
 		MU_TRY(host(kv, &n));
 		done = wait->here(kv, wait->bucket);
