@@ -224,7 +224,7 @@ static void claim(uint8_t *data, size_t n, size_t h, size_t w)
 			return;
 		}
 	}
-	CHECK(!"frame header");
+	CHECK(false); /* there is no frame header */
 }
 
 static void test_damage(void)
