@@ -181,7 +181,8 @@ struct mu_waiter {
 	uint32_t count;         /* wakes seen so far */
 	/*
 	 * To be set after _init: whoever is waited for is on this node, sends no messages, and
-	 * wakes. Then this rank polls for a moment only if there are fewer cores than ranks.
+	 * wakes. Then this rank sleeps longer, and polls for a moment only if there are fewer
+	 * cores than ranks.
 	 */
 	bool only_woken;
 };

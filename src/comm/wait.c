@@ -30,6 +30,7 @@
 #define SLEEP_SHARE 0.25
 #define SLEEP_MIN 50e-6
 #define SLEEP_MAX 1e-3
+#define WOKEN_SLEEP_MAX 10e-3 /* nothing but a wake is needed */
 /* A rank that did not poll for so long could not run: stopped, or the machine slept. */
 #define GAP_SECONDS 0.5
 
@@ -66,8 +67,12 @@ static void nap(double seconds)
 }
 
 /* How long to sleep at most after so much waiting. Ranks of other nodes cannot wake us. */
-static double sleep_seconds(const struct mu_topology *t, double waited)
+static double sleep_seconds(const struct mu_waiter *w, double waited)
 {
+	const struct mu_topology *t = w->topology;
+
+	if (t && w->only_woken)
+		return clamp(waited * SLEEP_SHARE, SLEEP_MIN, WOKEN_SLEEP_MAX);
 	if (t && t->num_nodes == 1)
 		return clamp(waited * SLEEP_SHARE, SLEEP_MIN, SLEEP_MAX);
 	return clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX);
@@ -106,9 +111,9 @@ void mu_waiter_nap(struct mu_waiter *w)
 	if (now - w->stirred < poll_seconds(w))
 		sched_yield();
 	else if (t)
-		mu_wake_sleep(t, w->count, sleep_seconds(t, now - w->stirred));
+		mu_wake_sleep(t, w->count, sleep_seconds(w, now - w->stirred));
 	else
-		nap(sleep_seconds(t, now - w->stirred));
+		nap(sleep_seconds(w, now - w->stirred));
 }
 
 enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests,

@@ -451,6 +451,7 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 
 	MU_TRY(mu_kv_server_start(s));
 	mu_waiter_init(&waiter, kv->topology);
+	waiter.only_woken = s->n_far == 0;
 	while (!s->stopped) {
 		MU_TRY(mu_kv_server_poll(s, &n));
 		if (n > 0) {
