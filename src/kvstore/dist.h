@@ -194,6 +194,12 @@ const float *mu_kv_sum_block(struct mu_kv_server *s, size_t p, size_t from, size
 
 /* For policies. */
 
+/* Is server end s the one of this rank? A worker calls its own, and sends it nothing. */
+static inline bool mu_kv_is_own(const struct mu_kv *kv, int s)
+{
+	return kv->server_ranks[s] == kv->topology->rank;
+}
+
 /* Does worker w send messages? */
 static inline bool mu_kv_is_far(const struct mu_kv_server *s, size_t w)
 {

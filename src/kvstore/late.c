@@ -56,11 +56,6 @@ static bool is_complete(MPI_Request request)
 	return MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
 }
 
-static bool is_own(const struct mu_kv *kv, int s)
-{
-	return kv->server && kv->server->index == s;
-}
-
 /* Servers of parts of a bucket. Far ones have a request, in the order of parts. */
 static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
 {
@@ -75,7 +70,7 @@ static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
 
 		if (near->pipe)
 			here = mu_kv_near_returned(near, part->number, w->rounds);
-		else if (!is_own(kv, part->server))
+		else if (!mu_kv_is_own(kv, part->server))
 			here = is_complete(w->pulls[request++]);
 		if (!here)
 			mu_awaited_add(a, kv->server_ranks[part->server]);
@@ -92,7 +87,7 @@ static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
 
 		if (w->near[s].pipe)
 			here = mu_kv_near_answered(&w->near[s]);
-		else if (!is_own(kv, s))
+		else if (!mu_kv_is_own(kv, s))
 			here = is_complete(w->answers[request++]);
 		if (!here)
 			mu_awaited_add(a, kv->server_ranks[s]);

@@ -123,15 +123,10 @@ static const char *kind_name(enum wire_kind kind)
 	return i < sizeof kinds / sizeof *kinds ? kinds[i] : "unknown";
 }
 
-static bool is_own(const struct mu_kv *kv, int s)
-{
-	return kv->server_ranks[s] == kv->topology->rank;
-}
-
 void mu_traffic_order(const struct mu_kv *kv, enum wire_kind kind)
 {
 	for (int s = 0; s < kv->n_servers; s++)
-		if (!is_own(kv, s))
+		if (!mu_kv_is_own(kv, s))
 			mu_traffic_write(kv, MU_TRAFFIC_OUT, kv->server_ranks[s],
 					 sizeof(struct wire_order), -1, "order %s of step %llu",
 					 kind_name(kind), (unsigned long long)kv->step);
@@ -140,7 +135,7 @@ void mu_traffic_order(const struct mu_kv *kv, enum wire_kind kind)
 void mu_traffic_answers(const struct mu_kv *kv)
 {
 	for (int s = 0; s < kv->n_servers; s++)
-		if (!is_own(kv, s))
+		if (!mu_kv_is_own(kv, s))
 			mu_traffic_write(kv, MU_TRAFFIC_IN, kv->server_ranks[s],
 					 sizeof(struct wire_answer), -1, "answer to step %llu",
 					 (unsigned long long)kv->step);
@@ -170,7 +165,7 @@ void mu_traffic_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_directio
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
 		const struct mu_kv_part *part = &kv->plan.parts[p];
 
-		if (!is_own(kv, part->server))
+		if (!mu_kv_is_own(kv, part->server))
 			mu_traffic_write(kv, direction, kv->server_ranks[part->server],
 					 part->n * sizeof(float), seconds,
 					 "%s bucket %zu, part %zu", what, bucket,

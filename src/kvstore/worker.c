@@ -22,15 +22,9 @@ out:
 	return st;
 }
 
-/* Is server s the one of this rank? Its end is called. */
-static bool is_own(const struct mu_kv *kv, int s)
-{
-	return kv->server && kv->server->index == s;
-}
-
 static bool is_far(const struct mu_kv *kv, int s)
 {
-	return !is_own(kv, s) && !kv->worker->near[s].pipe;
+	return !mu_kv_is_own(kv, s) && !kv->worker->near[s].pipe;
 }
 
 static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker *w)
@@ -193,7 +187,7 @@ static bool part_here(const struct mu_kv *kv, const struct mu_kv_part *part)
 {
 	const struct mu_kv_worker *w = kv->worker;
 
-	if (is_own(kv, part->server))
+	if (mu_kv_is_own(kv, part->server))
 		return kv->server->updates[part->number] >= kv->step;
 	if (is_far(kv, part->server))
 		return true; /* a request tells */
@@ -223,7 +217,7 @@ static bool answers_here(const struct mu_kv *kv, size_t bucket)
 {
 	(void)bucket;
 	for (int s = 0; s < kv->n_servers; s++) {
-		if (is_own(kv, s) && !kv->server->peers[kv->server->self].answered)
+		if (mu_kv_is_own(kv, s) && !kv->server->peers[kv->server->self].answered)
 			return false;
 		if (kv->worker->near[s].pipe && !mu_kv_near_answered(&kv->worker->near[s]))
 			return false;
@@ -236,7 +230,7 @@ static bool answers_here(const struct mu_kv *kv, size_t bucket)
 static void wake_servers(const struct mu_kv *kv)
 {
 	for (int s = 0; s < kv->n_servers; s++)
-		if (!is_own(kv, s))
+		if (!mu_kv_is_own(kv, s))
 			mu_wake(kv->topology, kv->server_ranks[s]);
 }
 
@@ -334,7 +328,7 @@ static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 			mu_kv_near_push(&kv->worker->near[parts[i].server], parts[i].number);
 	wake_servers(kv);
 	for (size_t i = 0; i < b->n_parts; i++)
-		if (is_own(kv, parts[i].server))
+		if (mu_kv_is_own(kv, parts[i].server))
 			MU_TRY(mu_kv_server_part(kv->server, parts[i].number));
 out:
 	return st;
