@@ -21,29 +21,42 @@ static bool takes_value(const struct data_command *command, const char *word)
 	return false;
 }
 
-/* The words go to command, the rest to options[0..*n); the first word too many, NULL if there is
- * none. */
-static const char *split(struct data_command *command, int argc, char **argv, char **options,
-			 int *n)
+/* The words go to command->words[0..*n_words), the rest to options[0..*n). */
+static void split(struct data_command *command, int argc, char **argv, size_t *n_words,
+		  char **options, int *n)
 {
-	const char *excess = NULL;
-	size_t words = 0;
+	*n_words = 0;
 
 	for (int i = 0; i < argc; i++) {
 		const char *word = argv[i];
 		bool option = i == 0 || strncmp(word, "--", 2) == 0;
 
-		if (!option && words < command->n_words)
-			command->words[words++] = word;
-		else if (!option && !excess)
-			excess = word;
-		if (!option)
+		if (!option) {
+			command->words[(*n_words)++] = word;
 			continue;
+		}
 		options[(*n)++] = argv[i];
 		if (i > 0 && !strchr(word, '=') && takes_value(command, word + 2) && i + 1 < argc)
 			options[(*n)++] = argv[++i];
 	}
-	return excess;
+}
+
+/* As many words as there must be, and none is empty. */
+static enum mu_status check_words(const struct data_command *command, size_t n)
+{
+	enum mu_status st = MU_OK;
+	int shown = (int)strcspn(command->usage, "\n");
+	bool good = n >= command->n_words;
+
+	if (n > command->n_words && !command->many)
+		MU_FAIL(MU_ERR_USAGE, "\"%s\" is one word too many; expected %.*s",
+			command->words[command->n_words], shown, command->usage);
+	for (size_t i = 0; i < n; i++)
+		good &= *command->words[i] != '\0';
+	if (!good)
+		MU_FAIL(MU_ERR_USAGE, "expected %.*s (see --help)", shown, command->usage);
+out:
+	return st;
 }
 
 static void print_help(const struct data_command *command, const struct mu_options *options)
@@ -60,32 +73,36 @@ enum mu_status data_command_parse(struct data_command *command, int argc, char *
 	enum mu_status st = MU_OK;
 	struct mu_options options = {0};
 	char **list = NULL;
-	const char *excess;
+	size_t n_words;
 	int n = 0;
 
 	MU_TRY(mu_options_init(&options, command->table, command->n_options, command->values));
 	MU_TRY(MU_ALLOC(list, (size_t)argc + 1, "options"));
-	excess = split(command, argc, argv, list, &n);
-	MU_TRY(mu_options_parse(&options, n, list)); /* first: the excess may be the value of an
-							unknown option */
+	MU_TRY(MU_ALLOC(command->words, (size_t)argc + 1, "words"));
+	split(command, argc, argv, &n_words, list, &n);
+	MU_TRY(mu_options_parse(&options, n, list)); /* first: a word too many may be the value of
+							an unknown option */
 	*done = mu_options_given(&options, "help");
-	if (!*done && excess)
-		MU_FAIL(MU_ERR_USAGE, "\"%s\" is one word too many; expected %.*s", excess,
-			(int)strcspn(command->usage, "\n"), command->usage);
 	if (*done)
 		print_help(command, &options);
-	for (size_t i = 0; !*done && i < command->n_words; i++)
-		if (!command->words[i] || !*command->words[i])
-			MU_FAIL(MU_ERR_USAGE, "expected %.*s (see --help)",
-				(int)strcspn(command->usage, "\n"), command->usage);
+	else
+		MU_TRY(check_words(command, n_words));
+	command->n_words = n_words;
 out:
 	mu_options_release(&options);
 	mu_free(list);
 	return st;
 }
 
-int data_command_end(const struct data_command *command, enum mu_status st)
+enum mu_status data_command_watch(struct data_command *command, const char *output)
 {
+	return data_interrupt_watch(&command->interrupt, command->tool, output);
+}
+
+int data_command_end(struct data_command *command, enum mu_status st)
+{
+	data_interrupt_check(command->interrupt);
+	mu_free(command->words);
 	if (st != MU_OK)
 		mu_trace_print(stderr, command->tool);
 	return st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1;

@@ -2,7 +2,9 @@
 /* The folder that a tool writes to: see folder.h. */
 #include "folder.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,4 +49,22 @@ enum mu_status data_folder_make(const char *path)
 			strerror(errno));
 out:
 	return st;
+}
+
+void data_folder_remove(const char *path)
+{
+	char inside[PATH_BYTES];
+	DIR *stream = opendir(path);
+
+	if (!stream)
+		return;
+	for (struct dirent *entry = readdir(stream); entry; entry = readdir(stream)) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name) < PATH_BYTES &&
+		    unlink(inside) != 0)
+			data_folder_remove(inside);
+	}
+	closedir(stream);
+	rmdir(path);
 }

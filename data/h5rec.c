@@ -225,8 +225,10 @@ int main(int argc, char **argv)
 	bool done;
 
 	MU_TRY(data_command_parse(&command, argc, argv, &done));
-	if (!done)
-		MU_TRY(convert(&values, command.words[0], command.words[1]));
+	if (done)
+		goto out;
+	MU_TRY(data_command_watch(&command, command.words[1]));
+	MU_TRY(convert(&values, command.words[0], command.words[1]));
 out:
 	return data_command_end(&command, st);
 }

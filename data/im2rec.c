@@ -101,6 +101,7 @@ int main(int argc, char **argv)
 	if (done)
 		goto out;
 	MU_TRY(check_values(&v));
+	MU_TRY(data_command_watch(&command, command.words[0]));
 	if (v.list)
 		MU_TRY(im2rec_make_lists(&v, command.words[0], command.words[1]));
 	else

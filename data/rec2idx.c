@@ -36,6 +36,7 @@ int main(int argc, char **argv)
 	MU_TRY(data_command_parse(&command, argc, argv, &done));
 	if (done)
 		goto out;
+	MU_TRY(data_command_watch(&command, command.words[1]));
 	MU_TRY(mu_recordio_index(command.words[0], command.words[1], &n));
 	printf("rec2idx: %zu records of %s in %s\n", n, command.words[0], command.words[1]);
 out:

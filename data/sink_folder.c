@@ -4,7 +4,6 @@
  * Every class up to the largest label has a folder, so that labels stay what they are when the
  * folder is read.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,25 +113,6 @@ out:
 
 /* ---- the folder ---- */
 
-/* What is in a folder that we made, and it. Errors leave something behind, no more. */
-static void remove_folder(const char *path)
-{
-	char inside[PATH_BYTES];
-	DIR *stream = opendir(path);
-
-	if (!stream)
-		return;
-	for (struct dirent *entry = readdir(stream); entry; entry = readdir(stream)) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name) < PATH_BYTES &&
-		    unlink(inside) != 0)
-			remove_folder(inside);
-	}
-	closedir(stream);
-	rmdir(path);
-}
-
 static enum mu_status open_folder(struct data_sink *sink, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -172,7 +152,7 @@ static enum mu_status finish_folder(struct data_sink *sink, bool commit)
 	*tree->temporary = '\0';
 out:
 	if (tree->temporary && *tree->temporary)
-		remove_folder(tree->temporary);
+		data_folder_remove(tree->temporary);
 	free(tree->path);
 	mu_free(tree->temporary);
 	mu_free(tree);

@@ -166,6 +166,46 @@ static void make_cifar(void)
 	put("cifar/short", bytes, 100);
 }
 
+/* Two arrays of two numbers each: of MXNet 0.12 and later, and as before 0.11 had it. */
+static void make_params(void)
+{
+	static const uint8_t new[] = {
+		0x12, 1,    0,    0,    0, 0,    0,    0,    0,    0,    0,   0,   0,   0,
+		0,    0,    2,    0,    0, 0,    0,    0,    0,    0, /* list */
+		0xc9, 0xfa, 0x93, 0xf9, 0, 0,    0,    0,    1,    0,    0,   0,   2,   0,
+		0,    0,    0,    0,    0, 0, /* float32 */
+		1,    0,    0,    0,    0, 0,    0,    0,    0,    0,    0,   0,   0,   0,
+		0x80, 0x3f, 0,    0,    0, 0x40, 0xc9, 0xfa, 0x93, 0xf9, 0,   0,   0,   0,
+		2,    0,    0,    0,    2, 0,    0,    0,    0,    0,    0,   0, /* float16 */
+		1,    0,    0,    0,    0, 0,    0,    0,    1,    0,    0,   0,   0,   0,
+		0,    0,    2,    0,    0, 0,    0,    0x3c, 0,    0x40, 2,   0,   0,   0,
+		0,    0,    0,    0,    5, 0,    0,    0,    0,    0,    0,   0,   'a', 'r',
+		'g',  ':',  'w', /* names */
+		5,    0,    0,    0,    0, 0,    0,    0,    'a',  'u',  'x', ':', 'm'};
+	static const uint8_t old[] = {
+		0x12, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,    0,    0,   0,   0,   0,    1,  0, 0, 0,
+		0,    0, 0, 0, 2, 0, 0, 0, 1, 0, 0,    0,    2,   0,   0,   0,    1,  0, 0, 0,
+		0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f, 0,   0,   0,   0x40, 1,  0, 0, 0,
+		0,    0, 0, 0, 5, 0, 0, 0, 0, 0, 0,    0,    'a', 'r', 'g', ':',  'w'};
+
+	put("params/new", new, sizeof new);
+	put("params/old", old, sizeof old);
+	put("params/short", new, sizeof new - 30);
+}
+
+/* A file as small as HDF5 makes them. */
+static void make_arrays(void)
+{
+	static const size_t dims[] = {2, 3};
+	static const float data[6] = {1, 2, 3, 4, 5, 6};
+	struct mu_array_file *f;
+
+	need(mu_array_file_create(&f, path_of("arrays/plain")) == MU_OK, "arrays/plain");
+	need(f && mu_array_file_set_text(f, "format", "muster checkpoint") == MU_OK, "a text");
+	need(f && mu_array_file_write(f, "arg/w", 2, dims, data) == MU_OK, "an array");
+	need(mu_array_file_close(f, true) == MU_OK, "arrays/plain");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -180,6 +220,8 @@ int main(int argc, char **argv)
 	make_list();
 	make_idx();
 	make_cifar();
+	make_params();
+	make_arrays();
 	make_h5("data_file/encoded", false, 1);
 	make_h5("data_file/free", false, 1);
 	forget_checksums("data_file/free");

@@ -1,13 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JPEG and PNG images. The first bytes choose the shape and the augmentation, so that all sizes of
- * windows are met. The corpus: such bytes, then images of mpi_tests/image_files.c.
+ * windows are met. And libjpeg alone must come to the same verdict and the same pixels as with our
+ * own decoder before it. The corpus: such bytes, then images of mpi_tests/image_files.c.
  */
 #include "fuzz.h"
 
 #include <muster/image.h>
 
-enum { CHOICE = 4, SIDE_MAX = 64 };
+enum { CHOICE = 4, SIDE_MAX = 64, PIXELS_MAX = 1 << 20 };
+
+static enum mu_status decode(struct mu_image_decoder *decoder, enum mu_jpeg_choice choice,
+			     const uint8_t *data, size_t n, const struct mu_image_window *window,
+			     struct mu_image *image)
+{
+	size_t h, w;
+	enum mu_status st;
+
+	mu_image_decoder_choose(decoder, choice);
+	st = mu_image_begin(decoder, data, n, &h, &w);
+	if (st == MU_OK)
+		st = mu_image_decode(decoder, window, image);
+	mu_trace_clear();
+	return st;
+}
+
+/* All of the picture, so that both look at all rows. */
+static void compare(struct mu_image_decoder *decoder, const uint8_t *data, size_t n, size_t shrink)
+{
+	struct mu_image own = {0}, library = {0};
+	struct mu_image_window all = {.shrink = shrink};
+	enum mu_status st = mu_image_begin(decoder, data, n, &all.h, &all.w);
+
+	mu_trace_clear();
+	if (st != MU_OK || all.h * all.w > PIXELS_MAX)
+		return;
+	all.h = (all.h + shrink - 1) / shrink;
+	all.w = (all.w + shrink - 1) / shrink;
+	st = decode(decoder, MU_JPEG_LIBRARY, data, n, &all, &library);
+	if (decode(decoder, MU_JPEG_FASTEST, data, n, &all, &own) != st)
+		__builtin_trap();
+	for (size_t i = 0; st == MU_OK && i < all.h * all.w; i++) {
+		if ((own.pixels[i] ^ library.pixels[i]) & 0xffffff)
+			__builtin_trap();
+	}
+	mu_image_release(&own);
+	mu_image_release(&library);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -39,6 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		}
 		mu_trace_clear();
 	}
+	if (worker.decoder)
+		compare(worker.decoder, data + CHOICE, n - CHOICE, (size_t)1 << (data[0] >> 6));
 	mu_image_worker_release(&worker);
 	return 0;
 }

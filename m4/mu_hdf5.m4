@@ -23,7 +23,7 @@ AS_IF([test "x$mu_hdf5_prefix" != x], [
 	MU_PREFIX_FLAGS([hdf5], [HDF5])
 	HDF5_LIBS="$HDF5_LIBS -lhdf5"
 	MU_TRY_HDF5([$mu_hdf5_prefix])
-	AS_IF([test $mu_hdf5_found = no],
+	AS_IF([test $mu_hdf5_found$mu_linked = nono],
 		[mu_has_hdf5="no (no program can be linked with that of $mu_hdf5_prefix, see config.log)"])],
 	[MU_HDF5_PKG_CONFIG
 	MU_HDF5_H5PCC
@@ -65,18 +65,25 @@ for mu_word in $1; do
 	AS_CASE([$mu_word],
 		[-L*|-Wl,-rpath*], [mu_folders="$mu_folders $mu_word"],
 		[-lhdf5*], [HDF5_LIBS="$HDF5_LIBS $mu_word"],
-		[*/libhdf5.so|*/libhdf5.a], [HDF5_LIBS="$HDF5_LIBS $mu_word"],
-		[-lmpich*], [AS_IF([test $mu_mpi_flavor = openmpi], [mu_folders="$mu_folders -lmu_other_mpi"])],
-		[-lmpi|-lopen-rte], [AS_IF([test $mu_mpi_flavor = mpich], [mu_folders="$mu_folders -lmu_other_mpi"])])
+		[*/libhdf5.so|*/libhdf5.a], [HDF5_LIBS="$HDF5_LIBS $mu_word"])
 done
 HDF5_LIBS="$mu_folders ${HDF5_LIBS:--lhdf5}"
 ])
 
-dnl MU_TRY_HDF5(where): compile and link with HDF5_CPPFLAGS, HDF5_LIBS.
+dnl MU_TRY_HDF5(where): compile and link with HDF5_CPPFLAGS, HDF5_LIBS. A program that would load two
+dnl MPIs, ours and that of this HDF5, links, and fails when it runs: not taken.
 AC_DEFUN([MU_TRY_HDF5], [
 AC_MSG_CHECKING([for HDF5 ($1)])
-MU_LINK_WITH([$HDF5_CPPFLAGS], [$HDF5_LIBS], [[#include <hdf5.h>]], [return H5open() < 0;], [
-	mu_hdf5_found=yes
+MU_LINK_WITH([$HDF5_CPPFLAGS], [$HDF5_LIBS], [[
+#include <mpi.h>
+#include <hdf5.h>
+]], [int n; return MPI_Initialized(&n) || H5open() < 0;],
+	[mu_mpis=`AS_ECHO(["$mu_loaded"]) | tr -d '\t' |
+		sed -n 's/^\(libmpi\(ch\)\{0,1\}\.so@<:@^ @:>@*\).*/\1/p' | sort -u | tr '\n' ' '`
+	AS_CASE([$mu_mpis],
+		[*" "*" "*], [mu_has_hdf5="no (that of $1 is another MPI's: a program would load ${mu_mpis% })"],
+		[mu_hdf5_found=yes])])
+AS_IF([test $mu_hdf5_found = yes], [
 	MU_HEADER_TEXT([mu_hdf5_version], [$HDF5_CPPFLAGS], [hdf5.h], [H5_VERS_INFO])
 	MU_HEADER_TEXT([mu_hdf5_parallel], [$HDF5_CPPFLAGS], [hdf5.h], [H5_HAVE_PARALLEL])
 	AS_IF([test "x$mu_hdf5_parallel" = x1], [mu_hdf5_parallel=parallel], [mu_hdf5_parallel=serial])

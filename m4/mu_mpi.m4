@@ -31,10 +31,12 @@ MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [MPICH_VERSION])
 AS_IF([test "x$mu_mpi_version" != x], [mu_mpi_flavor=mpich], [
 	MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION])
 	AS_CASE([$mu_mpi_version], [""|*OMPI*], [mu_mpi_version=], [mu_mpi_flavor=openmpi])])
+mu_mpi_tested="; make check was run with MPICH 4.0.2 and 5.0.2 and with Open MPI 4.1.4"
+AS_CASE(["$mu_mpi_flavor $mu_mpi_version"], ["mpich 4.0."*|"mpich 5.0."*|"openmpi 4.1."*], [mu_mpi_tested=])
 AS_CASE([$mu_mpi_flavor],
-	[mpich], [mu_has_mpi="yes (MPICH $mu_mpi_version or a relative of it)"],
-	[openmpi], [mu_has_mpi="yes (Open MPI $mu_mpi_version)"],
-	[mu_has_mpi="yes (neither MPICH nor Open MPI)"])
+	[mpich], [mu_has_mpi="yes (MPICH $mu_mpi_version or a relative of it$mu_mpi_tested)"],
+	[openmpi], [mu_has_mpi="yes (Open MPI $mu_mpi_version$mu_mpi_tested)"],
+	[mu_has_mpi="yes (neither MPICH nor Open MPI$mu_mpi_tested)"])
 MU_FIND_MPIRUN
 ])
 
@@ -51,5 +53,18 @@ AS_IF([test "x$MPIRUN" = x], [
 AS_IF([test "x$MPIRUN" = x], [AC_PATH_PROGS([MPIRUN], [mpirun mpiexec])])
 AS_IF([test "x$MPIRUN" = x], [
 	MPIRUN=mpirun
-	AC_MSG_WARN([no mpirun found: make check will need one])])
+	AC_MSG_WARN([no mpirun found: make check will need one])],
+	[MU_CHECK_MPIRUN])
+])
+
+dnl The launcher of one MPI starts programs of another, each process as a job of its own.
+AC_DEFUN([MU_CHECK_MPIRUN], [
+AS_CASE([`$MPIRUN --version 2>/dev/null </dev/null | head -n 5`],
+	[*"Open MPI"*|*OpenRTE*|*PRRTE*|*prte*], [mu_launcher=openmpi],
+	[*HYDRA*|*MPICH*|*"Intel(R) MPI"*], [mu_launcher=mpich],
+	[mu_launcher=$mu_mpi_flavor])
+AS_IF([test $mu_launcher != $mu_mpi_flavor && test $mu_mpi_flavor != other],
+	[AC_MSG_WARN([the launcher $MPIRUN is of another MPI than $CC, whose programs it would start as
+jobs of one process each: configure with MPIRUN=/path/to/mpirun of the same MPI])
+	mu_mpirun_other=" (of another MPI than the compiler)"])
 ])

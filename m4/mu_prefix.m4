@@ -49,9 +49,12 @@ AS_IF([test $mu_linked = yes], [$5], [$6])
 ])
 
 dnl MU_HEADER_TEXT(variable, cppflags, header, macro) What a macro of a header expands to, quotes
-dnl and blanks removed; empty if the header or the macro is not there.
+dnl and blanks removed; empty if the header or the macro is not there. The source is a file: Open
+dnl MPI's mpicc adds its own flags only where the command names one.
 AC_DEFUN([MU_HEADER_TEXT], [
-$1=`printf '#include <%s>\nmu_value %s\n' "$3" "$4" | $CC $CPPFLAGS $2 -E -P - 2>/dev/null |
+printf '#include <%s>\nmu_value %s\n' "$3" "$4" >conftest.c
+$1=`$CC $CPPFLAGS $2 -E -P conftest.c 2>/dev/null |
 	sed -n '/^mu_value/,$p' | tr -d ' "\n' | sed 's/^mu_value//'`
+rm -f conftest.c
 AS_IF([test "x$$1" = "x$4"], [$1=])
 ])

@@ -6,6 +6,7 @@
 
 hosts_bridge=mub$$
 hosts_net=10.$((77 + $$ % 100)).$(($$ / 100 % 250))
+hosts_bridge2=
 hosts_n=0
 
 hosts_name() { # I
@@ -18,10 +19,16 @@ hosts_list() { # N: the first N, as mpirun wants them
 	echo "${names#,}"
 }
 
-# Can this machine have any?
+# Can this machine have any, and do we know how to start jobs on them?
 hosts_possible() {
+	[ "$(mpi_kind)" != other ] || {
+		echo "skipped: needs an MPICH or an Open MPI, to whose launchers hosts.sh speaks"
+		return 1
+	}
 	[ "$(id -u)" = 0 ] && command -v ip >/dev/null && command -v tc >/dev/null &&
-		ip netns add "mu$$-try" 2>/dev/null && ip netns del "mu$$-try"
+		ip netns add "mu$$-try" 2>/dev/null && ip netns del "mu$$-try" && return
+	echo "skipped: needs the right to make network namespaces (root), ip and tc"
+	return 1
 }
 
 hosts_add() { # I
@@ -33,6 +40,19 @@ hosts_add() { # I
 		ip -n "$name" addr add "$hosts_net.$1/24" dev eth0 &&
 		ip -n "$name" link set eth0 up &&
 		ip -n "$name" link set lo up
+}
+
+# hosts_wait I: until host I reaches the bridge, for some minutes at most. A refused connection is one that got there.
+hosts_wait() {
+	local k name
+	name=$(hosts_name "$1")
+	for ((k = 0; k < 100; k++)); do
+		ip -n "$name" neigh flush dev eth0
+		ip netns exec "$name" timeout 2 bash -c "exec 3<>/dev/tcp/$hosts_net.254/9" 2>&1 |
+			grep -q refused && return
+		sleep 0.2
+	done
+	return 1
 }
 
 # hosts_up N
@@ -54,14 +74,35 @@ hosts_up() {
 	done
 	cat >hosts_exec <<'EOF'
 #!/bin/sh
-# In place of ssh: [-x] HOST COMMAND...
+# In place of ssh: [-x] HOST COMMAND..., or more than one command after assignments
 [ "$1" = -x ] && shift
 host=$1
 shift
-exec ip netns exec "$host" unshare --uts sh -c "hostname $host && cd '$PWD' && exec $*"
+case $1 in
+*=*) ;;
+*) set -- exec "$@" ;;
+esac
+cores=
+[ -z "$HOSTS_OWN_CORE" ] || cores="taskset -c $(((${host##*-} - 1) % $(nproc)))"
+exec $cores ip netns exec "$host" unshare --uts sh -c "hostname $host && cd '$PWD' && $*"
 EOF
 	chmod +x hosts_exec
 	hosts_mpirun=$MPIRUN
+}
+
+# A second interface of every host, eth1, on a bridge and in a net of its own. After hosts_up.
+hosts_second() {
+	local i name wire
+	hosts_bridge2=mub$$b
+	hosts_net2=10.$((177 + $$ % 70)).$(($$ / 70 % 250))
+	ip link add "$hosts_bridge2" type bridge && ip link set "$hosts_bridge2" up || return
+	for ((i = 1; i <= hosts_n; i++)); do
+		name=$(hosts_name "$i") wire=muw$$-$i
+		ip link add "$wire" type veth peer name eth1 netns "$name" &&
+			ip link set "$wire" master "$hosts_bridge2" up &&
+			ip -n "$name" addr add "$hosts_net2.$i/24" dev eth1 &&
+			ip -n "$name" link set eth1 up || return
+	done
 }
 
 hosts_down() {
@@ -74,13 +115,46 @@ hosts_down() {
 		rm -rf "/etc/netns/$name"
 	done
 	ip link del "$hosts_bridge" 2>/dev/null
+	[ -z "$hosts_bridge2" ] || ip link del "$hosts_bridge2" 2>/dev/null
 }
 
 # hosts_use N: the next jobs run on the first N hosts, ranks in turn.
 hosts_use() {
-	MPIRUN="$hosts_mpirun -launcher ssh -launcher-exec $PWD/hosts_exec -iface $hosts_bridge \
+	case $(mpi_kind) in
+	mpich)
+		MPIRUN="$hosts_mpirun -launcher ssh -launcher-exec $PWD/hosts_exec -iface $hosts_bridge \
 -hosts $(hosts_list "$1")"
-	export UCX_TLS=tcp,self UCX_NET_DEVICES=eth0
+		export UCX_TLS=tcp,self UCX_NET_DEVICES=eth0
+		;;
+	openmpi)
+		MPIRUN="$hosts_mpirun --mca plm_rsh_agent $PWD/hosts_exec --mca oob_tcp_if_include $hosts_net.0/24 \
+--map-by node --host $(hosts_list "$1")"
+		export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=eth0
+		# After so many seconds mpirun sees that a host is gone: else 480.
+		export OMPI_MCA_oob_tcp_keepalive_time=3 OMPI_MCA_oob_tcp_keepalive_intvl=1 \
+			OMPI_MCA_oob_tcp_keepalive_probes=2
+		;;
+	esac
+}
+
+# nodes_up N: jobs over as many as N nodes can be had: pretended ones where MPICH can do that, without
+# messages on a wire, else private hosts. Else says why not.
+nodes_up() {
+	[ "$(mpi_kind)" = mpich ] || { hosts_possible && hosts_up "$1"; }
+}
+
+# nodes_use N: the next jobs have their ranks in turn on N nodes; nodes_end: on one again.
+nodes_use() {
+	if [ "$(mpi_kind)" = mpich ]; then
+		export MPIR_CVAR_NUM_CLIQUES=$1
+	else
+		hosts_use "$1"
+	fi
+}
+
+nodes_end() {
+	unset MPIR_CVAR_NUM_CLIQUES OMPI_MCA_pml OMPI_MCA_btl OMPI_MCA_btl_tcp_if_include
+	MPIRUN=${hosts_mpirun:-$MPIRUN}
 }
 
 # hosts_rate RATE: of every host's wire, both ways, such as 100mbit; "" for no limit.
@@ -96,7 +170,11 @@ hosts_rate() {
 	done
 }
 
-# Bytes that host I has sent so far.
+# Bytes that host I has sent so far; hosts_sent2: over its second interface.
 hosts_sent() {
 	cat "/sys/class/net/muv$$-$1/statistics/rx_bytes"
+}
+
+hosts_sent2() {
+	cat "/sys/class/net/muw$$-$1/statistics/rx_bytes"
 }

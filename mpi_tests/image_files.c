@@ -53,7 +53,9 @@ uint8_t *image_file_jpeg(const struct image_file *f, size_t *n)
 			   : f->ink == IMAGE_CMYK ? JCS_CMYK
 						  : JCS_RGB;
 	jpeg_set_defaults(&c);
-	jpeg_set_quality(&c, 90, TRUE);
+	jpeg_set_quality(&c, f->quality ? f->quality : 90, TRUE);
+	c.restart_interval = (unsigned)f->restart;
+	c.optimize_coding = f->optimal;
 	c.comp_info[0].h_samp_factor = f->across;
 	c.comp_info[0].v_samp_factor = f->down;
 	if (f->progressive)

@@ -16,6 +16,10 @@ struct image_file {
 	bool progressive; /* PNG: interlaced */
 	bool smooth;      /* waves in place of noise */
 	unsigned seed;
+	/* JPEG only. */
+	int quality;  /* 0: 90 */
+	int restart;  /* MCUs between restart markers, 0: none */
+	bool optimal; /* Huffman tables of its own */
 };
 
 /* Bytes of the file; freed with free. NULL: no memory. */

@@ -6,6 +6,9 @@ failures=0
 status=0
 log=trainer.log
 run_mark=
+# What a log must not have, as a regular expression of Perl. MPICH's launcher now and then tells of a rank that ended
+# itself by MPI_Abort, or that it killed, as one that ended badly: that alone (1, 2; 9) is no crash.
+crashes='EXIT CODE: (?!1$|2$|9$)\d|Sanitizer|Segmentation|Bus error|core dumped|runtime error|MPIR_|double free'
 
 # fail TEXT: count it, with the line of the test that called the check.
 fail() {
@@ -31,6 +34,12 @@ show_log() {
 	grep -v 'start with arguments' "$log" | cut -c 1-300 | tail -n 25 | sed 's/^/    /'
 }
 
+# same_model A.h5 B.h5 [PATTERN]: the same parameters and running statistics, bit for bit; or those of
+# them that match
+same_model() {
+	"$BUILDDIR/mpi_tests/same_model" "$@"
+}
+
 # small_set DIR TRAIN TEST
 small_set() {
 	"$DIGITS" --output "$1" --train "$2" --test "$3" && [ -s "$1/train-images-idx3-ubyte.gz" ] && return
@@ -38,8 +47,29 @@ small_set() {
 	finish
 }
 
+# Is the trainer built with the address sanitizer?
+is_sanitized() {
+	"${NM:-nm}" "$TRAINER" 2>/dev/null | grep -q __asan_init
+}
+
 has_files() {
 	! "$TRAINER" --info | grep -q '^HDF5: *not built in'
+}
+
+# The rest of the test needs HDF5.
+needs_files() {
+	has_files && return
+	echo "skipped: this build has no HDF5"
+	exit 77
+}
+
+# The MPI of this build: mpich, openmpi or other.
+mpi_kind() {
+	case $("$TRAINER" --info | grep '^MPI:') in
+	*MPICH*) echo mpich ;;
+	*"Open MPI"*) echo openmpi ;;
+	*) echo other ;;
+	esac
 }
 
 # Processes that the last job left, if it was started by launch or train. Ranks may take a moment
@@ -99,6 +129,7 @@ expect() {
 expect_none() {
 	grep -Pq "$1" "$log" || return
 	fail "a line matches $1: $(grep -P "$1" "$log" | head -n 1)"
+	show_log
 }
 
 # expect_count N REGEX

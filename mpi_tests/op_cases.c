@@ -12,6 +12,8 @@
 #define DROP(probability) .kind = MU_OP_DROPOUT, ATTR(dropout, .p = probability)
 #define NORM(...) .kind = MU_OP_BATCH_NORM, ATTR(batch_norm, .momentum = 0.9f, .eps = __VA_ARGS__)
 #define LRN(...) .kind = MU_OP_LRN, ATTR(lrn, .size = __VA_ARGS__)
+#define EMBED(n, ...) .kind = MU_OP_EMBEDDING, ATTR(embedding, .inputs = n, .units = __VA_ARGS__)
+#define LSTM(...) .kind = MU_OP_LSTM, ATTR(lstm, .units = __VA_ARGS__)
 #define K(height, width) .kernel = {height, width}
 #define S(height, width) .stride = {height, width}
 #define P(height, width) .pad = {height, width}
@@ -219,6 +221,20 @@ const struct op_case op_cases[] = {
 	{"norm fix_gamma, frozen", NORM(2e-5f, .fix_gamma = true), IN(IMAGE(2, 3, 5, 4)),
 	 .frozen = 1},
 	{"norm frozen", NORM(1e-3f), IN(IMAGE(3, 3, 4, 4)), .frozen = 1},
+	{"norm relu", NORM(1e-3f), IN(IMAGE(3, 5, 4, 3)), .fused = &relu, .no_differences = true},
+	{"norm relu 16", NORM(2e-5f), IN(IMAGE(2, 16, 5, 3)), .fused = &relu,
+	 .no_differences = true},
+	{"norm relu 48, restored", NORM(1e-3f), IN(IMAGE(3, 48, 7, 9)), .fused = &relu,
+	 .restored = true, .no_differences = true},
+	{"norm 32, restored", NORM(1e-3f), IN(IMAGE(2, 32, 5, 3)), .restored = true},
+	{"norm relu 5, restored", NORM(1e-3f, .fix_gamma = true), IN(IMAGE(2, 5, 5, 3)),
+	 .fused = &relu, .restored = true, .no_differences = true},
+	{"norm relu 17, fix_gamma", NORM(1e-3f, .fix_gamma = true), IN(IMAGE(2, 17, 3, 5)),
+	 .fused = &relu, .no_differences = true},
+	{"norm relu 32, frozen", NORM(1e-3f), IN(IMAGE(2, 32, 3, 5)), .fused = &relu, .frozen = 1,
+	 .no_differences = true},
+	{"norm relu vectors", NORM(1e-3f), IN(VECTOR(7, 16)), .fused = &relu,
+	 .no_differences = true},
 
 	{"lrn", LRN(5, .alpha = 0.5f, .beta = 0.75f, .k = 2), IN(IMAGE(2, 7, 4, 3))},
 	{"lrn 3 of 2", LRN(3, .alpha = 1, .beta = 0.5f, .k = 1), IN(IMAGE(2, 2, 3, 3))},
@@ -255,8 +271,19 @@ const struct op_case op_cases[] = {
 	{"sum of 4, 17", .kind = MU_OP_SUM,
 	 IN(IMAGE(1, 17, 3, 2), IMAGE(1, 17, 3, 2), IMAGE(1, 17, 3, 2), IMAGE(1, 17, 3, 2))},
 	{"sum of 2, 32", .kind = MU_OP_SUM, IN(IMAGE(2, 32, 3, 2), IMAGE(2, 32, 3, 2))},
-	{"sum in place", .kind = MU_OP_SUM,
-	 IN(VECTOR(2, 9), VECTOR(2, 9)), .in_place = true, .ref_only = true},
+	{"sum relu", .kind = MU_OP_SUM, IN(IMAGE(2, 32, 3, 2), IMAGE(2, 32, 3, 2)), .fused = &relu,
+	 .no_differences = true},
+	{"sum of 3 tanh", .kind = MU_OP_SUM,
+	 IN(IMAGE(2, 5, 3, 2), IMAGE(2, 5, 3, 2), IMAGE(2, 5, 3, 2)), .fused = &tanh_},
+	{"sum relu, undone, in place", .kind = MU_OP_SUM,
+	 IN(IMAGE(2, 16, 3, 2), IMAGE(2, 16, 3, 2)), .fused = &relu, .undone = true,
+	 .in_place = true, .no_differences = true},
+	{"sum, one shared", .kind = MU_OP_SUM,
+	 IN(IMAGE(2, 16, 3, 2), IMAGE(2, 16, 3, 2)), .shared_grads = 2},
+	{"sum relu, both shared", .kind = MU_OP_SUM,
+	 IN(IMAGE(2, 3, 3, 2), IMAGE(2, 3, 3, 2)), .shared_grads = 3, .fused = &relu,
+	 .no_differences = true},
+	{"sum in place", .kind = MU_OP_SUM, IN(VECTOR(2, 9), VECTOR(2, 9)), .in_place = true},
 
 	{"concat of 2", .kind = MU_OP_CONCAT, IN(IMAGE(2, 3, 4, 5), IMAGE(2, 2, 4, 5))},
 	{"concat of 3", .kind = MU_OP_CONCAT,
@@ -286,7 +313,25 @@ const struct op_case op_cases[] = {
 	 IN(IMAGE(2, 16, 3, 4)), .n_outputs = 2, .in_place = true},
 	{"split to 3 in place", .kind = MU_OP_SPLIT,
 	 IN(VECTOR(1, 5)), .n_outputs = 3, .in_place = true},
+	{"split to 2, undoes", .kind = MU_OP_SPLIT, IN(IMAGE(2, 16, 13, 12)), .n_outputs = 2,
+	 .in_place = true, .undoes = &relu, .no_differences = true},
+	{"split to 3, undoes", .kind = MU_OP_SPLIT, IN(IMAGE(2, 5, 11, 41)), .n_outputs = 3,
+	 .undoes = &relu, .no_differences = true},
 	{"split frozen", .kind = MU_OP_SPLIT, IN(IMAGE(2, 3, 2, 2)), .n_outputs = 2, .frozen = 1},
+
+	{"embedding", EMBED(5, 7), IN(IMAGE(3, 1, 4, 1)), .frozen = 1},
+	{"embedding 16", EMBED(9, 16), IN(IMAGE(2, 1, 3, 5)), .frozen = 1},
+	{"embedding, one step", EMBED(5, 1), IN(IMAGE(4, 1, 1, 1)), .frozen = 1},
+
+	{"lstm", LSTM(5), IN(IMAGE(3, 4, 6, 1))},
+	{"lstm 16", LSTM(16), IN(IMAGE(2, 16, 5, 1))},
+	{"lstm 16 to 33", LSTM(33), IN(IMAGE(3, 16, 4, 1))},
+	{"lstm 7 to 32", LSTM(32), IN(IMAGE(2, 7, 9, 1))},
+	{"lstm 40, batch 20", LSTM(40), IN(IMAGE(20, 24, 3, 1))},
+	{"lstm one step", LSTM(6), IN(IMAGE(3, 5, 1, 1))},
+	{"lstm one of all", LSTM(1), IN(IMAGE(1, 1, 1, 1))},
+	{"lstm batch 1", LSTM(17), IN(IMAGE(1, 8, 12, 1))},
+	{"lstm frozen", LSTM(9), IN(IMAGE(2, 3, 5, 1)), .frozen = 1},
 
 	{"softmax", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 10))},
 	{"softmax 3 of 5 count", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 10)), .count = 3},

@@ -17,8 +17,11 @@ struct op_case {
 	const void *attr;
 	struct mu_shape in[OP_MAX_TENSORS]; /* ndims 0 = no such input */
 	int n_outputs;                      /* of a split; 0 = 1 */
-	const struct mu_activation *fused;
-	bool in_place;
+	const struct mu_activation *fused, *undoes;
+	bool undone;
+	unsigned shared_grads;
+	bool in_place, restored;
+	bool no_differences; /* near a kink, or a gradient of something else: see op_literals.c */
 	bool ref_only;    /* a use that nets do not make at present */
 	unsigned frozen;  /* bit i: nobody reads the gradient of input i */
 	size_t count;     /* softmax: rows that count; 0 = all, OP_NO_ROWS = none */

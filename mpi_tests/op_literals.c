@@ -2,6 +2,8 @@
 /* Numbers worked out by hand, and refusals. A new one: an entry here. */
 #include "op_literals.h"
 
+static const struct mu_activation relu = {MU_ACTIVATION_RELU};
+
 /* clang-format off */
 #define ATTR(kind, ...) .attr = &(const struct mu_##kind){__VA_ARGS__}
 #define CONV(...) .kind = MU_OP_CONVOLUTION, ATTR(convolution, .filters = __VA_ARGS__)
@@ -124,6 +126,13 @@ const struct op_literal op_literals[] = {
 		.param_grads = {{-0.5f, 0}, {1, 0}}, .aux_grads = {{2, 6}, {1, 1}},
 	},
 	{
+		/* y = -0.5, 1.5 before the relu: normal as above, the first gradient is lost. */
+		.c = {"norm relu by hand", NORM(3), IN(VECTOR(2, 1)), .fused = &relu},
+		.in = {1, 3}, .params = {{2}, {0.5f}}, .aux = {{100}, {100}}, .out_grad = {7, 1},
+		.out = {0, 1.5f}, .in_grad = {0 - 0.5f + 0.125f, 1 - 0.5f - 0.125f},
+		.param_grads = {{0.5f}, {1}}, .aux_grads = {{2 * 2}, {2 * 1}},
+	},
+	{
 		.c = {"norm with moving statistics", NORM(3), IN(VECTOR(2, 1))},
 		.phase = MU_PHASE_INFER,
 		.in = {1, 3}, .params = {{2}, {1}}, .aux = {{1}, {13}}, .out = {1, 2},
@@ -139,6 +148,18 @@ const struct op_literal op_literals[] = {
 		.in_grad = {5, 6}, .second_grad = {5, 6},
 	},
 	{
+		.c = {"sum relu by hand", .kind = MU_OP_SUM, IN(VECTOR(1, 2), VECTOR(1, 2)),
+		      .fused = &relu},
+		.in = {1, 2}, .second = {30, -40}, .out_grad = {5, 6}, .out = {31, 0},
+		.in_grad = {5, 0}, .second_grad = {5, 0},
+	},
+	{
+		.c = {"sum relu, undone", .kind = MU_OP_SUM, IN(VECTOR(1, 2), VECTOR(1, 2)),
+		      .fused = &relu, .undone = true},
+		.in = {1, 2}, .second = {30, -40}, .out_grad = {5, 6}, .out = {31, 0},
+		.in_grad = {5, 6}, .second_grad = {5, 6},
+	},
+	{
 		.c = {"concat by hand", .kind = MU_OP_CONCAT, IN(VECTOR(2, 1), VECTOR(2, 2))},
 		.in = {1, 4}, .second = {2, 3, 5, 6}, .out_grad = {1, 2, 3, 4, 5, 6},
 		.out = {1, 2, 3, 4, 5, 6}, .in_grad = {1, 4}, .second_grad = {2, 3, 5, 6},
@@ -146,6 +167,11 @@ const struct op_literal op_literals[] = {
 	{
 		.c = {"split by hand", .kind = MU_OP_SPLIT, IN(VECTOR(1, 2)), .n_outputs = 2},
 		.in = {1, 2}, .out_grad = {3, 4}, .out = {1, 2}, .in_grad = {3 + 3, 4 + 4},
+	},
+	{
+		.c = {"split behind a relu", .kind = MU_OP_SPLIT, IN(VECTOR(1, 2)), .n_outputs = 2,
+		      .undoes = &relu},
+		.in = {0, 2}, .out_grad = {3, 4}, .out = {0, 2}, .in_grad = {0, 4 + 4},
 	},
 	{
 		/*
@@ -158,6 +184,12 @@ const struct op_literal op_literals[] = {
 	},
 	{
 		/* exp(0) : exp(ln 3) = 1 : 3; the second row does not count */
+		.c = {"embedding by hand", .kind = MU_OP_EMBEDDING,
+		      ATTR(embedding, .inputs = 2, .units = 2), IN(IMAGE(1, 1, 3, 1)), .frozen = 1},
+		.in = {1, 0, 1}, .params = {{1, 2, 3, 4}}, .out_grad = {1, 2, 3, 10, 20, 30},
+		.out = {3, 1, 3, 4, 2, 4}, .param_grads = {{2, 20, 1 + 3, 10 + 30}},
+	},
+	{
 		.c = {"softmax by hand", .kind = MU_OP_SOFTMAX, IN(VECTOR(2, 2)), .count = 1},
 		.in = {0, 1.09861229f, 7, 7}, .labels = {0, 1}, .out = {0.25f, 0.75f, 0.5f, 0.5f},
 		.in_grad = {-0.75f, 0.75f, 0, 0}, .loss = 1.38629436112, /* ln 4 */
@@ -234,6 +266,9 @@ const struct op_refusal op_refusals[] = {
 	},
 	{LRN(4, .alpha = 1, .beta = 1, .k = 1), .in = IMAGE(1, 3, 1, 1), .out = IMAGE(1, 3, 1, 1),
 	 .message = "size 4"},
+	{.kind = MU_OP_EMBEDDING, ATTR(embedding, .inputs = 5, .units = 2), .in = IMAGE(2, 2, 3, 1),
+	 .out = IMAGE(2, 2, 3, 1), .n_params = 1, .weight = VECTOR(5, 2),
+	 .message = "(2, 2, 3, 1); it must be (2, 1, 3, 1)"},
 	{.kind = MU_OP_SUM, .in = VECTOR(2, 3), .out = VECTOR(2, 3), .message = "1 inputs"},
 	{RELU, .in = {3, {2, 3, 4}}, .out = {3, {2, 3, 4}}, .message = "(2, 3, 4)"},
 };

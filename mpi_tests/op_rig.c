@@ -37,7 +37,7 @@ static void spoil(void *p, size_t nbytes)
 
 static void describe_operation(struct op_rig *rig, const struct op_rig_config *config)
 {
-	static const char *const names[] = {"first", "second"};
+	static const char *const names[] = {"first", "second", "third", "fourth"};
 	const struct op_case *c = config->c;
 	struct mu_op *op = &rig->op;
 	struct mu_shape out = op_output_shape(c), shapes[MU_MAX_PARAMS];
@@ -55,6 +55,10 @@ static void describe_operation(struct op_rig *rig, const struct op_rig_config *c
 		.batch = &rig->batch,
 		.in_place = c->in_place,
 		.fused_activation = c->fused,
+		.undoes = c->undoes,
+		.undone = c->undone,
+		.restored = c->restored && train,
+		.shared_grads = train ? c->shared_grads : 0,
 	};
 	op->n_params = op_n_params(c, shapes);
 	op->n_aux = c->kind == MU_OP_BATCH_NORM ? 2 : 0;
@@ -173,7 +177,15 @@ out:
 	return st;
 }
 
-/* In place: data and gradient are the input's; of a split the data only. */
+/* Of a sum: gradients of inputs that are the output's own. */
+static void share(struct op_rig *rig)
+{
+	for (int i = 0; i < rig->op.n_inputs; i++)
+		if (rig->op.shared_grads >> i & 1)
+			rig->in[i].grad = rig->out[0].grad;
+}
+
+/* In place: data and gradient are the input's; of a split and a sum the data only. */
 static enum mu_status allocate(struct op_rig *rig)
 {
 	enum mu_status st = MU_OK;
@@ -193,11 +205,12 @@ static enum mu_status allocate(struct op_rig *rig)
 			t->data = rig->in[0].data;
 		else
 			MU_TRY(own(rig, (void **)&t->data, t->nbytes));
-		if (op->in_place && op->kind != MU_OP_SPLIT)
+		if (op->in_place && op->kind != MU_OP_SPLIT && op->kind != MU_OP_SUM)
 			t->grad = rig->in[0].grad;
 		else if (t->needs_grad)
 			MU_TRY(own(rig, (void **)&t->grad, t->nbytes));
 	}
+	share(rig);
 	MU_TRY(allocate_params(rig, op->params, op->n_params));
 	MU_TRY(allocate_params(rig, op->aux, op->n_aux));
 	MU_TRY(own(rig, &op->workspace, op->workspace_nbytes));
@@ -391,6 +404,26 @@ out:
 	return st;
 }
 
+/* The output comes back, bit by bit. */
+static enum mu_status restore(struct op_rig *rig)
+{
+	enum mu_status st = MU_OK;
+	struct mu_tensor *out = &rig->out[0];
+	void *before = NULL;
+
+	if (!rig->op.restored)
+		return MU_OK;
+	MU_TRY(mu_alloc(&before, out->nbytes, "test memory"));
+	memcpy(before, out->data, out->nbytes);
+	spoil(out->data, out->nbytes);
+	MU_TRY(rig->device->ops->restore(rig->device, &rig->op));
+	if (memcmp(before, out->data, out->nbytes) != 0)
+		MU_FAIL(MU_ERR_NUMERIC, "%s: the output was restored otherwise", rig->op.name);
+out:
+	mu_free(before);
+	return st;
+}
+
 enum mu_status op_rig_backward(struct op_rig *rig, const struct op_values *values)
 {
 	enum mu_status st = MU_OK;
@@ -404,6 +437,7 @@ enum mu_status op_rig_backward(struct op_rig *rig, const struct op_values *value
 	for (int i = 0; i < op->n_params; i++)
 		MU_TRY(spoil_param(rig, &op->params[i]));
 	spoil(op->scratch, op->scratch_nbytes);
+	MU_TRY(restore(rig));
 	MU_TRY(rig->device->ops->backward(rig->device, op));
 	MU_TRY(get_blocks(rig, false));
 out:

@@ -57,6 +57,10 @@ struct mu_shape op_output_shape(const struct op_case *c)
 		return (struct mu_shape){
 			2,
 			{out.dims[0], (size_t)((const struct mu_fully_connected *)c->attr)->units}};
+	case MU_OP_EMBEDDING:
+		out.dims[1] = (size_t)((const struct mu_embedding *)c->attr)->units;
+		return out;
+	case MU_OP_LSTM: out.dims[1] = (size_t)((const struct mu_lstm *)c->attr)->units; return out;
 	case MU_OP_FLATTEN: return (struct mu_shape){2, {out.dims[0], features(&out)}};
 	case MU_OP_CONCAT:
 		for (int i = 1; i < OP_MAX_TENSORS; i++)
@@ -90,6 +94,20 @@ int op_n_params(const struct op_case *c, struct mu_shape *shapes)
 		shapes[0] = shapes[1] = (struct mu_shape){1, {c->in[0].dims[1]}};
 		return 2;
 	}
+	if (c->kind == MU_OP_EMBEDDING) {
+		const struct mu_embedding *a = c->attr;
+
+		shapes[0] = (struct mu_shape){2, {(size_t)a->inputs, (size_t)a->units}};
+		return 1;
+	}
+	if (c->kind == MU_OP_LSTM) {
+		size_t units = (size_t)((const struct mu_lstm *)c->attr)->units;
+
+		shapes[0] = (struct mu_shape){2, {4 * units, c->in[0].dims[1]}};
+		shapes[2] = (struct mu_shape){2, {4 * units, units}};
+		shapes[1] = shapes[3] = (struct mu_shape){1, {4 * units}};
+		return 4;
+	}
 	return 0;
 }
 
@@ -102,6 +120,7 @@ enum kind_of_values {
 	DISTINCT, /* any two differ by at least 1/20 */
 	QUARTERS, /* multiples of 1/4 in [-1, 1] */
 	ODD,      /* 1/32 + a multiple of 1/16, near [-1, 1] */
+	NUMBERS,  /* 0 to 4 */
 };
 
 static float draw(const struct mu_random *key, enum kind_of_values kind, size_t k)
@@ -112,6 +131,7 @@ static float draw(const struct mu_random *key, enum kind_of_values kind, size_t 
 	case POSITIVE: return 0.5f + u;
 	case NOT_ZERO: return u < 0.5f ? -0.1f - 2 * u : 2 * u - 0.9f;
 	case QUARTERS: return 0.25f * (float)((int)(9 * u) - 4);
+	case NUMBERS: return (float)(int)(5 * u);
 	case ODD: return 0.03125f + 0.0625f * (float)((int)(32 * u) - 16);
 	default: return 2 * u - 1;
 	}
@@ -151,6 +171,8 @@ static enum kind_of_values input_kind(const struct op_case *c)
 		return DISTINCT;
 	if (c->kind == MU_OP_ACTIVATION)
 		return NOT_ZERO;
+	if (c->kind == MU_OP_EMBEDDING)
+		return NUMBERS;
 	return UNIFORM;
 }
 

@@ -168,6 +168,8 @@ static void describe_attributes(const struct random_case *r, char *text, size_t 
 	else if (r->c.kind == MU_OP_BATCH_NORM)
 		snprintf(text, nbytes, "eps %g fix_gamma %d", (double)r->attr.norm.eps,
 			 r->attr.norm.fix_gamma);
+	else if (r->c.kind == MU_OP_LSTM)
+		snprintf(text, nbytes, "units %d", r->attr.lstm.units);
 	else if (r->c.kind == MU_OP_FULLY_CONNECTED)
 		snprintf(text, nbytes, "units %d no_bias %d", r->attr.dense.units,
 			 r->attr.dense.no_bias);
@@ -198,7 +200,7 @@ static const enum mu_op_kind kinds[] = {
 	MU_OP_POOLING,     MU_OP_POOLING,     MU_OP_POOLING,         MU_OP_LRN,
 	MU_OP_BATCH_NORM,  MU_OP_BATCH_NORM,  MU_OP_FULLY_CONNECTED, MU_OP_CONCAT,
 	MU_OP_CONCAT,      MU_OP_SUM,         MU_OP_ACTIVATION,      MU_OP_SPLIT,
-	MU_OP_DROPOUT,     MU_OP_FLATTEN,
+	MU_OP_DROPOUT,     MU_OP_FLATTEN,     MU_OP_LSTM,
 };
 
 /* Further inputs of a sum and a concat, outputs of a split. */
@@ -236,6 +238,10 @@ static void draw_attributes(struct random_case *r, struct draw *d)
 		break;
 	case MU_OP_BATCH_NORM: r->attr.norm = draw_norm(d); break;
 	case MU_OP_LRN: r->attr.lrn = draw_lrn(d); break;
+	case MU_OP_LSTM:
+		r->attr.lstm.units = draw_channels(d, 48);
+		in->dims[3] = 1;
+		break;
 	case MU_OP_DROPOUT: r->attr.dropout.p = 0.25f * (float)draw_int(d, 0, 3); break;
 	case MU_OP_ACTIVATION:
 		r->attr.activation.kind = draw_activation(d);
@@ -260,8 +266,11 @@ void random_case_init(struct random_case *r, struct draw *d)
 		r->c.attr = NULL;
 	else
 		draw_attributes(r, d);
-	if ((kind == MU_OP_CONVOLUTION || kind == MU_OP_FULLY_CONNECTED) && draw_chance(d, 30)) {
-		r->fused.kind = draw_activation(d);
+	if ((kind == MU_OP_CONVOLUTION || kind == MU_OP_FULLY_CONNECTED ||
+	     kind == MU_OP_BATCH_NORM) &&
+	    draw_chance(d, 30)) {
+		r->fused.kind =
+			kind == MU_OP_BATCH_NORM ? MU_ACTIVATION_RELU : draw_activation(d);
 		r->c.fused = &r->fused;
 	}
 	describe(r);

@@ -39,6 +39,7 @@ struct random_case {
 		struct mu_dropout dropout;
 		struct mu_batch_norm norm;
 		struct mu_lrn lrn;
+		struct mu_lstm lstm;
 	} attr;
 	struct mu_activation fused;
 	char name[320]; /* what it is, in full */

@@ -114,6 +114,92 @@ static void test_log(void)
 	fclose(stream);
 }
 
+/* The text below the log: replaced, written anew below each line, at last a line of its own. */
+static void test_log_status(void)
+{
+	static const char expected[] = "\r\033[Kone\r\033[Ktwo\r\033[Kline\ntwo\nend\n";
+	char text[sizeof expected + 8] = "";
+	FILE *stream = tmpfile();
+
+	if (!CHECK(stream))
+		return;
+	mu_log_configure(&(struct mu_log_config){.stream = stream, .level = MU_LOG_INFO});
+	mu_log_status(NULL); /* there is none */
+	mu_log_status("one");
+	mu_log_status("two");
+	mu_log_info("line");
+	mu_log_status(NULL);
+	mu_log_info("end");
+	rewind(stream);
+	text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+	CHECK_TEXT(text, expected);
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_INFO});
+	fclose(stream);
+}
+
+static void spend(double seconds)
+{
+	for (double start = mu_now(); mu_now() - start < seconds;)
+		;
+}
+
+/* Inside a push, an update: each second counts once. */
+static void test_nested_clocks(void)
+{
+	double start = mu_now(), inside;
+
+	mu_clock_reset();
+	mu_clock_start(MU_CLOCK_PUSH);
+	spend(0.01);
+	inside = mu_now();
+	mu_clock_start(MU_CLOCK_UPDATE);
+	spend(0.03);
+	mu_clock_stop(MU_CLOCK_UPDATE);
+	inside = mu_now() - inside;
+	spend(0.01);
+	mu_clock_stop(MU_CLOCK_PUSH);
+	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) >= 0.02);
+	CHECK(mu_clock_seconds(MU_CLOCK_UPDATE) >= 0.03);
+	CHECK(mu_clock_seconds(MU_CLOCK_UPDATE) <= inside);
+	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_UPDATE) <=
+	      mu_now() - start);
+	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) <= mu_now() - start - 0.03);
+}
+
+/* The clock outside is paused while the one inside runs: three spans, one after the other. */
+static void test_spans(void)
+{
+	enum { ROOM = 4 };
+	struct mu_span s[ROOM];
+
+	mu_clock_mark(7);
+	mu_spans_start(s, ROOM);
+	CHECK(mu_spans_wanted());
+	mu_clock_start(MU_CLOCK_PUSH);
+	mu_clock_mark(8);
+	mu_clock_start(MU_CLOCK_UPDATE);
+	mu_clock_stop(MU_CLOCK_UPDATE);
+	mu_clock_stop(MU_CLOCK_PUSH);
+	mu_spans_add(MU_SPAN_STEP, 3, 1, 2);
+	CHECK(mu_spans_stop() == 4);
+	CHECK(!mu_spans_wanted());
+	CHECK(s[0].what == MU_CLOCK_PUSH && s[0].which == 7);
+	CHECK(s[1].what == MU_CLOCK_UPDATE && s[1].which == 8);
+	CHECK(s[2].what == MU_CLOCK_PUSH && s[2].which == 7);
+	CHECK(s[3].what == MU_SPAN_STEP && s[3].which == 3 && s[3].begin == 1 && s[3].end == 2);
+	CHECK(s[0].begin <= s[0].end && s[0].end <= s[1].begin && s[1].end <= s[2].begin);
+
+	mu_spans_start(s, 1); /* no room for the second one */
+	mu_clock_start(MU_CLOCK_PULL);
+	mu_clock_stop(MU_CLOCK_PULL);
+	mu_spans_add(MU_SPAN_STEP, 4, 1, 2);
+	CHECK(mu_spans_stop() == 1);
+	CHECK(s[0].what == MU_CLOCK_PULL && s[0].which == 8);
+	mu_spans_add(MU_SPAN_STEP, 5, 1, 2);
+	CHECK(s[0].what == MU_CLOCK_PULL && s[1].what == MU_CLOCK_UPDATE);
+	mu_clock_mark(-1);
+}
+
 static void test_clock(void)
 {
 	double t = mu_now();
@@ -122,8 +208,7 @@ static void test_clock(void)
 	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) == 0);
 	for (int i = 0; i < 2; i++) {
 		mu_clock_start(MU_CLOCK_PUSH);
-		for (double start = mu_now(); mu_now() - start < 0.01;)
-			;
+		spend(0.01);
 		mu_clock_stop(MU_CLOCK_PUSH);
 	}
 	CHECK(mu_clock_seconds(MU_CLOCK_PUSH) >= 0.02);
@@ -200,12 +285,32 @@ static void test_trace_of_thread(void)
 	CHECK_TEXT(mu_trace_message(), "");
 }
 
+/* Every element of a run, and none beside it. */
+static void test_stream(void)
+{
+	enum { N = 4096 };
+	_Alignas(MU_ALIGN) static float in[N], out[N];
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < N; i++)
+		in[i] = (float)i + 1;
+	mu_stream_copy(out + 16, in + 3, 2048);
+	mu_stream_end();
+	for (size_t i = 0; i < N; i++)
+		wrong += out[i] != (i < 16 || i >= 16 + 2048 ? 0 : in[i - 16 + 3]);
+	CHECK(wrong == 0);
+}
+
 int main(void)
 {
+	test_stream();
 	test_trace();
 	test_trace_of_thread();
 	test_log();
+	test_log_status();
 	test_clock();
+	test_nested_clocks();
+	test_spans();
 	test_memory();
 	test_memory_refused();
 	return check_failures() ? 1 : 0;

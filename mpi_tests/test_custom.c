@@ -386,17 +386,19 @@ static void test_abi(void)
 		{"mu_pooling", sizeof(struct mu_pooling), 28},
 		{"mu_batch_norm", sizeof(struct mu_batch_norm), 12},
 		{"mu_lrn", sizeof(struct mu_lrn), 16},
+		{"mu_embedding", sizeof(struct mu_embedding), 8},
+		{"mu_lstm", sizeof(struct mu_lstm), 4},
 		{"mu_batch", sizeof(struct mu_batch), 72},
 		{"mu_layer_array", sizeof(struct mu_layer_array), 72},
 		{"mu_layer", sizeof(struct mu_layer), 704},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},
 		{"mu_custom", sizeof(struct mu_custom), 24},
-		{"mu_net_config", sizeof(struct mu_net_config), 48},
+		{"mu_net_config", sizeof(struct mu_net_config), 72},
 		{"mu_network", sizeof(struct mu_network), 72},
 		{"mu_network_export", sizeof(struct mu_network_export), 16},
 	};
 
-	CHECK(MU_ABI == 1);
+	CHECK(MU_ABI == 2);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (!CHECK(sizeof(void *) != 8 || sizes[i].found == sizes[i].expected))
 			fprintf(stderr, "    struct %s has %zu bytes\n", sizes[i].name,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
+# @timeout 300 @plain
 # Processes that die or stop in the middle of a run: the job ends within seconds and leaves nothing
 # running; a process that was only stopped for a while does no harm.
 # shellcheck disable=SC2086 # lists of options are words
@@ -83,7 +83,13 @@ for store in dist_sync dist_async; do
 done
 dies "server 1" 7 $endless --num-servers 3
 dies "worker 3" 7 $endless --num-servers 3
+dies "worker 1" 3 $endless --comm-thread 1
+dies "server 0" 3 $endless --comm-thread 1 --node-reduce none
 dies "worker 0" 1 $endless
+export MPIR_CVAR_NUM_CLIQUES=2
+dies "worker 3" 6 $endless # on another node than server 0, and not alone on it
+dies "worker 2" 4 $endless --kv-store dist_allreduce
+unset MPIR_CVAR_NUM_CLIQUES
 
 # Its exit status is its own affair: MPICH's is now and then 0 after a SIGTERM.
 part "the launcher is told to end"

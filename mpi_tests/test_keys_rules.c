@@ -6,6 +6,7 @@
  */
 #include <muster/optim.h>
 
+#include "gc_oracle.h"
 #include "keys_job.h"
 
 enum { N = 5003, N_PAD = 5008, KEY = 4 }; /* larger than the bound: cut */
@@ -237,24 +238,8 @@ static void sixteen(struct mu_kv *kv, void *context)
 
 /* ---- compression ---- */
 
-enum { N_ORACLE = 21, N_STEPS = 3 };
-
-/* MXNet 1.9.1: gradients of three pushes with threshold 0.5, and what arrives. */
-static const float given[N_STEPS][N_ORACLE] = {
-	{0.283319026f,  -0.233368054f, -0.0736326426f, 0.394783407f, -0.156614706f, 0.731561899f,
-	 -0.575187087f, 0.434013963f,  -0.139726728f,  -0.13238357f, 0.24188377f,   0.0412311628f,
-	 -0.153205246f, -0.897431612f, -0.733927786f,  0.376909912f, 0.0438220724f, 0.353088826f,
-	 0.819842994f,  0.329244941f,  -0.804368377f},
-	{-0.34406516f,   0.166670442f,  -0.476783276f, 0.836947799f,  0.801086783f,   0.627121568f,
-	 -0.0498168059f, 0.614658058f,  -0.664000869f, -0.344279408f, -0.0666064918f, 0.435324967f,
-	 -0.0255145878f, -0.653622985f, -0.281634241f, -0.316032887f, -0.359245986f,  -0.602097452f,
-	 -0.153176814f,  -0.093382813f, 0.494820684f},
-	{0.533503234f, 0.0403022319f, -0.0708654672f, 0.500784457f, 0.69712013f,   0.314853787f,
-	 0.540862262f, 0.790400445f,  -0.826819539f,  0.676209092f, -0.402186483f, -0.0436239019f,
-	 0.534169734f, 0.391036004f,  -0.635134399f,  0.285746872f, -0.775346279f, -0.257272869f,
-	 0.563093185f, -0.130131304f, 0.179737985f},
-};
-static const float arrives[N_STEPS][N_ORACLE] = {
+/* What arrives of gc_oracle. */
+static const float arrives[GC_ORACLE_STEPS][GC_ORACLE] = {
 	{0.0f, 0.0f, 0.0f,  0.0f,  0.0f, 0.5f, -0.5f, 0.0f, 0.0f, 0.0f, 0.0f,
 	 0.0f, 0.0f, -0.5f, -0.5f, 0.0f, 0.0f, 0.0f,  0.5f, 0.0f, -0.5f},
 	{0.0f, 0.0f, -0.5f, 0.5f,  0.5f, 0.5f, 0.0f, 0.5f, -0.5f, 0.0f, 0.0f,
@@ -265,8 +250,8 @@ static const float arrives[N_STEPS][N_ORACLE] = {
 
 static void two_bits(struct mu_kv *kv, void *context)
 {
-	float in[N_ORACLE], out[N_ORACLE];
-	struct mu_array a = floats(in, N_ORACLE), b = floats(out, N_ORACLE);
+	float in[GC_ORACLE], out[GC_ORACLE];
+	struct mu_array a = floats(in, GC_ORACLE), b = floats(out, GC_ORACLE);
 	const struct mu_kv_item push = item_of(2, &a), pull = item_of(2, &b);
 
 	(void)context;
@@ -278,13 +263,13 @@ static void two_bits(struct mu_kv *kv, void *context)
 	must(mu_kv_init(kv, 1, &push));
 	must(mu_kv_pull(kv, 1, &pull, 0));
 	CHECK(memcmp(in, out, sizeof in) == 0); /* first values are not compressed */
-	for (size_t step = 0; step < N_STEPS; step++) {
+	for (size_t step = 0; step < GC_ORACLE_STEPS; step++) {
 		size_t wrong = 0;
 
-		memcpy(in, given[step], sizeof in);
+		memcpy(in, gc_oracle[step], sizeof in);
 		must(mu_kv_push(kv, 1, &push, 0));
 		must(mu_kv_pull(kv, 1, &pull, 0));
-		for (size_t i = 0; i < N_ORACLE; i++)
+		for (size_t i = 0; i < GC_ORACLE; i++)
 			wrong += out[i] != arrives[step][i] * (float)mu_kv_num_workers(kv);
 		CHECK(wrong == 0);
 	}

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# @plain
 # The lint finds nothing in the source, and its rules do fire.
 st=0
 "$SRCDIR/mpi_tests/lint" --self-test || st=1

@@ -31,7 +31,8 @@ struct worker {
 static enum mu_status plan(struct worker *w)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_net_config config = {"resnet", {3, 28, 28}, 10, 8};
+	const struct mu_net_config config = {
+		.network = "resnet", .shape = {3, 28, 28}, .classes = 10, .num_layers = 8};
 	size_t n, workers = (size_t)w->topology->num_workers;
 	bool last = workers > 1 && w->topology->index == w->topology->num_workers - 1;
 

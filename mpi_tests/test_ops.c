@@ -215,7 +215,8 @@ static void test_ref(const struct op_case *c, struct mu_device *ref)
 		    worked(run(&infer, &values), c, "ref"))
 			check_inference(&rig, &infer, &values);
 		op_rig_release(&infer);
-		check_differences(&rig, &values);
+		if (!c->no_differences)
+			check_differences(&rig, &values);
 	}
 	op_rig_release(&rig);
 	op_values_release(&values);

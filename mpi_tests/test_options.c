@@ -310,13 +310,19 @@ static void test_describe(void)
 /* An empty word among the choices: the option may stand without one. */
 static void test_optional_word(void)
 {
-	static const struct mu_option both[] = {
+	static const struct mu_option three[] = {
 		{.name = "summary",
 		 .type = MU_OPTION_STRING,
 		 AT(network),
 		 .choices = "|dot",
 		 .group = "Other",
 		 .help = "[dot]  show it"},
+		{.name = "profile",
+		 .type = MU_OPTION_STRING,
+		 AT(network),
+		 .choices = "|",
+		 .group = "Other",
+		 .help = "[FILE]  write it"},
 		{.name = "info",
 		 .type = MU_OPTION_FLAG,
 		 AT(info),
@@ -324,7 +330,7 @@ static void test_optional_word(void)
 		 .help = "flag"},
 	};
 	char name[] = "trainer", summary[] = "--summary", info[] = "--info", dot[] = "dot",
-	     svg[] = "svg";
+	     svg[] = "svg", profile[] = "--profile";
 	struct {
 		char *argv[3];
 		int argc;
@@ -335,6 +341,8 @@ static void test_optional_word(void)
 		{{name, summary, info}, 3, MU_OK, ""},
 		{{name, info, summary}, 3, MU_OK, ""},
 		{{name, summary, svg}, 3, MU_ERR_USAGE, NULL},
+		{{name, profile, svg}, 3, MU_OK, "svg"},
+		{{name, profile, info}, 3, MU_OK, ""},
 		{{name, info}, 2, MU_OK, NULL},
 	};
 
@@ -342,7 +350,7 @@ static void test_optional_word(void)
 		struct mu_options o;
 		struct values v;
 
-		if (!CHECK(mu_options_init(&o, both, 2, &v) == MU_OK))
+		if (!CHECK(mu_options_init(&o, three, 3, &v) == MU_OK))
 			return;
 		CHECK(mu_options_parse(&o, cases[i].argc, cases[i].argv) == cases[i].st);
 		if (cases[i].value)

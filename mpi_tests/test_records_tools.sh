@@ -171,15 +171,6 @@ if [ $h5 = yes ]; then
 		h5repack -j 1 -l labels:CHUNK=4x1 -f labels:GZIP=9 a.h5 zip.h5
 		refused 1 'zip.h5: array "labels" claims.*compressed' recinfo zip.h5
 	fi
-	if python3 -c 'import h5py' 2>/dev/null; then
-		python3 -c 'import h5py
-f = h5py.File("a.h5", "r")
-o = f["offsets"][()]
-open("py.jpg", "wb").write(f["images"][int(o[5]):int(o[6])].tobytes())'
-		same py.jpg set/bee/b2.JPG
-	else
-		echo "no h5py: not tried"
-	fi
 	cp a.h5 bad.h5
 	at=$(grep -abo 'JFIF' a.h5 | sed -n '3s/:.*//p')
 	printf '\377' | dd of=bad.h5 bs=1 seek=$((at + 400)) conv=notrunc 2>/dev/null

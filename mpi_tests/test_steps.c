@@ -73,7 +73,8 @@ struct model {
 static enum mu_status model_init(struct model *m, const char *network, const char *device)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_net_config config = {network, {2, HEIGHT, WIDTH}, CLASSES, 0};
+	const struct mu_net_config config = {
+		.network = network, .shape = {2, HEIGHT, WIDTH}, .classes = CLASSES};
 	const struct mu_random random = {.seed = 3, .purpose = MU_RANDOM_TEST};
 
 	MU_TRY(mu_device_open(&m->device, device, 1));
@@ -184,7 +185,8 @@ static void test_plan(const char *network, const char *device)
 /* ref names the label that cannot be, and the smoothing. */
 static void test_refusals(void)
 {
-	const struct mu_net_config config = {"wrong", {2, HEIGHT, WIDTH}, CLASSES, 0};
+	const struct mu_net_config config = {
+		.network = "wrong", .shape = {2, HEIGHT, WIDTH}, .classes = CLASSES};
 	struct model m = {.net = NULL};
 	struct mu_net *net;
 

@@ -6,7 +6,14 @@
  */
 #include "store_job.h"
 
-static struct model lenet, odd, one, tiny;
+static struct model lenet, odd, one, tiny, large;
+
+/* Larger than caches: its sums may be stored past them. */
+static void model_large(struct model *m)
+{
+	*m = (struct model){.name = "large"};
+	model_add(m, (1 << 20) + 4001);
+}
 
 /* ---- exact sums: small integers, so that a lost, doubled or misplaced message shows ---- */
 
@@ -116,11 +123,16 @@ static void none_worker(struct job *j, const struct model *m)
 
 static void test_none(const struct model *m, const char *type)
 {
-	struct job j = {.config = {.type = type,
-				   .optim = {.name = "none"},
-				   .schedule = {.lr = 1, .factor = 1}}};
+	static const enum mu_kv_node nodes[] = {MU_KV_NODE_AUTO, MU_KV_NODE_NONE};
 
-	job_run(&j, m, none_worker);
+	for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+		struct job j = {.config = {.type = type,
+					   .optim = {.name = "none"},
+					   .schedule = {.lr = 1, .factor = 1},
+					   .node_reduce = nodes[i]}};
+
+		job_run(&j, m, none_worker);
+	}
 }
 
 static void test_types(void)
@@ -227,6 +239,7 @@ static void once(void)
 	model_odd(&odd);
 	model_one(&one);
 	model_tiny(&tiny);
+	model_large(&large);
 	test_types();
 	test_order(&odd);
 	hash = hash_of_store(&odd, &config, "local", &alone, 2);
@@ -249,6 +262,7 @@ static void test_without_servers(const char *type)
 	test_bits(&odd, type);
 	test_bits(&tiny, type);
 	test_none(&odd, type);
+	test_none(&large, type);
 	test_layout(&lenet, type);
 }
 
@@ -268,6 +282,7 @@ static void each(void)
 	test_bits(&odd, "dist_sync");
 	test_bits(&tiny, "dist_sync");
 	test_none(&odd, "dist_sync");
+	test_none(&large, "dist_sync");
 	test_layout(&lenet, "dist_sync");
 	if (topology.num_workers > 1)
 		test_errors(&odd);

@@ -7,6 +7,8 @@
 set -u
 # shellcheck source=mpi_tests/lib.sh
 . "$SRCDIR/mpi_tests/lib.sh"
+# shellcheck source=mpi_tests/hosts.sh
+. "$SRCDIR/mpi_tests/hosts.sh"
 
 small_set set 600 200
 plain="--log-prefix none --log-time 0"
@@ -32,6 +34,9 @@ for job in "1 local" "1 device" "2 dist_sync" "3 dist_sync" "4 dist_sync --num-s
 		expect_none '^staleness'
 	fi
 done
+for store in dist_sync dist_sharded dist_allreduce; do
+	train 3 $mlp --kv-store $store --node-reduce none --verify-steps 4 --num-epochs 1
+done
 train 3 --network lenet --data-dir set --batch-size 20 --num-epochs 2
 expect 'Node\[0\] network lenet: 431080 parameters in 8 arrays'
 expect 'Node\[0\] Epoch\[1\] Validation-accuracy='
@@ -42,9 +47,9 @@ part "the lines of the log"
 # Numbers become F and their count of decimals.
 shape_of_log() {
 	grep -E '^(Epoch|Saved)' "$log" | sed -E 's/[0-9]+\.[0-9]{2}( |$)/F2\1/g
-		s/=[0-9]+\.[0-9]{6}(\t|$)/=F6\1/g; s/=[0-9]+\.[0-9]{3}$/=F3/'
+		s/=[0-9]+\.[0-9]{6}(\t|$)/=F6\1/g; s/=[0-9]+\.[0-9]{3}$/=F3/; s/=[0-9]+\.[0-9]%$/=F1%/'
 }
-speed="Speed: F2 samples/sec	accuracy=F6	top_k_accuracy_3=F6	cross-entropy=F6"
+speed="Speed: F2 samples/sec	accuracy=F6	top_k_accuracy_3=F6	cross-entropy=F6	comm=F1%"
 epoch_lines() {
 	cat <<END
 Epoch[$1] Batch [0-5]	$speed
@@ -53,6 +58,7 @@ Epoch[$1] Train-accuracy=F6
 Epoch[$1] Train-top_k_accuracy_3=F6
 Epoch[$1] Train-cross-entropy=F6
 Epoch[$1] Time cost=F3
+Epoch[$1] Exposed communication=F3
 END
 	[ -z "$2" ] || printf 'Saved checkpoint to "%s-%04d.h5"\n' "$2" $(($1 + 1))
 	cat <<END
@@ -63,7 +69,7 @@ END
 }
 prefix=
 if has_files; then prefix=./lines; fi
-train 3 $mlp --disp-batches 5 --top-k 3 --num-epochs 2 ${prefix:+--model-prefix $prefix}
+train 3 $mlp --disp-batches 5 --top-k 3 --num-epochs 2 ${prefix:+--model-prefix $prefix --save-async 0}
 { epoch_lines 0 "$prefix" && epoch_lines 1 "$prefix"; } >expected
 shape_of_log >found
 cmp -s expected found || fail "other lines than expected: $(diff expected found)"
@@ -76,11 +82,11 @@ train 3 $mlp --disp-batches 5 --loss perplexity,nll,ce,nll_loss --num-epochs 1
 {
 	for batches in 0-5 5-10; do
 		printf 'Epoch[0] Batch [%s]\tSpeed: F2 samples/sec\t' "$batches"
-		printf 'accuracy=F6\tcross-entropy=F6\tperplexity=F6\tnll-loss=F6\n'
+		printf 'accuracy=F6\tcross-entropy=F6\tperplexity=F6\tnll-loss=F6\tcomm=F1%%\n'
 	done
 	for what in Train Validation; do
 		for name in accuracy cross-entropy perplexity nll-loss; do echo "Epoch[0] $what-$name=F6"; done
-		[ $what = Validation ] || echo 'Epoch[0] Time cost=F3'
+		[ $what = Validation ] || printf 'Epoch[0] %s=F3\n' 'Time cost' 'Exposed communication'
 	done
 } >expected
 shape_of_log >found
@@ -151,13 +157,13 @@ if has_files; then
 	train 3 $mlp --num-epochs 1 --model-prefix two
 	cmp one-0001.h5 two-0001.h5 || fail "the same run twice: other bits"
 	train 4 $mlp --num-epochs 1 --model-prefix servers --num-servers 2
-	cmp one-0001.h5 servers-0001.h5 || fail "two servers instead of one: other bits"
+	same_model one-0001.h5 servers-0001.h5 || fail "two servers instead of one: other bits"
 	train 3 $mlp --num-epochs 1 --model-prefix buckets --bucket-bytes 10000
-	cmp one-0001.h5 buckets-0001.h5 || fail "smaller buckets: other bits"
+	same_model one-0001.h5 buckets-0001.h5 || fail "smaller buckets: other bits"
 	train 3 $mlp --num-epochs 1 --model-prefix seed --seed 1
-	cmp -s one-0001.h5 seed-0001.h5 && fail "another seed: the same bits"
+	same_model one-0001.h5 seed-0001.h5 && fail "another seed: the same bits"
 	train 4 $mlp --num-epochs 1 --model-prefix workers
-	cmp -s one-0001.h5 workers-0001.h5 && fail "three workers instead of two: the same bits"
+	same_model one-0001.h5 workers-0001.h5 && fail "three workers instead of two: the same bits"
 
 	part "from a checkpoint"
 	train 3 $mlp --num-epochs 3 --model-prefix P --save-period 1
@@ -193,11 +199,11 @@ if ls "$mnist"/train-images-idx3-ubyte* >/dev/null 2>&1; then
 else
 	echo "real MNIST: skipped, there is no $mnist/train-images-idx3-ubyte.gz; MUSTER_MNIST may name a folder"
 fi
-part "placement of servers, on two nodes that MPICH pretends"
-MPIR_CVAR_NUM_CLIQUES=2
-export MPIR_CVAR_NUM_CLIQUES
-for job in "spread 2" "packed 1" "colocated 0"; do
-	set -- $job
+part "placement of servers, on two nodes"
+jobs=
+nodes_up 2 && jobs="spread:2 packed:1 colocated:0" && nodes_use 2
+for job in $jobs; do
+	set -- ${job/:/ }
 	train 5 $mlp --kv-store dist_sync --server-placement "$1" --num-epochs 1
 	expect_count "$2" 'server \d \(rank \d, pid'
 	expect '^a link of \d.* bounds a step'
@@ -206,6 +212,6 @@ for job in "spread 2" "packed 1" "colocated 0"; do
 	[ "$1" != packed ] || expect_none '^node 0 .*server'
 	[ "$1" != colocated ] || expect '^kv-store dist_sharded'
 done
-unset MPIR_CVAR_NUM_CLIQUES
+nodes_end
 
 finish

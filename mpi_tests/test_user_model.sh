@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
+# @timeout 300 @plain
 # Models of users, as a user makes them: Muster is installed into an empty folder, jobs/examples is
 # compiled outside of source and build with what pkg-config says, and the installed trainer trains
 # the result. Then everything that can be wrong with such a file.
@@ -21,8 +21,8 @@ part "install"
 # As if by hand, not as a part of the make that runs this test.
 env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$BUILDDIR" install DESTDIR="$outside/root" >install.log 2>&1 ||
 	{ fail "make install: $(tail -n 5 install.log)" && finish; }
-TRAINER=$(find root -name trainer)
-DIGITS=$(find root -name digits)
+TRAINER=$(find root -path '*/bin/trainer')
+DIGITS=$(find root -path '*/bin/digits')
 pc=$(find "$outside/root" -name muster.pc)
 TRAINER=$outside/$TRAINER
 DIGITS=$outside/$DIGITS
@@ -108,7 +108,7 @@ if has_files; then
 	expect '^Loaded model P-0001.h5$'
 	run_limited 20 1 --network ./prelu.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
 	[ $status = 1 ] || fail "exit status $status, not 1, of another network's checkpoint"
-	expect 'error: P-0001.h5 holds network mynet, not prelu-net'
+	expect 'error: P-0001.h5 was saved with network mynet, and this run has prelu-net'
 	mv elsewhere/other.so mynet.so
 fi
 
@@ -119,7 +119,7 @@ told() {
 	[ $status = "$1" ] || fail "exit status $status, not $1"
 	expect_count 1 'error: '
 	expect "error: .*$2"
-	expect_none 'BAD TERMINATION|Sanitizer|Segmentation|core dumped|runtime error'
+	expect_none "$crashes"
 }
 
 # refused STATUS REGEX FILE: with one rank and with three
@@ -241,6 +241,8 @@ static enum mu_status copy(struct mu_layer *layer)
 }
 static enum mu_status back(struct mu_layer *layer)
 {
+	for (size_t i = 0; i < layer->output.shape.dims[0] * 784; i++)
+		layer->inputs[0].grad[i] = layer->output.grad[i];
 	return WHERE == 1 ? check(layer) : MU_OK;
 }
 static const struct mu_layer_ops ops = {"counts", same, copy, back};'

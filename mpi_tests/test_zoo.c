@@ -44,7 +44,10 @@ static void test_row(const struct zoo_row *row)
 /* The plan's keys in order, as zoo_names writes them. */
 static void test_names(const struct zoo_names *expected)
 {
-	struct mu_net_config config = {expected->network, {3, 28, 28}, 10, expected->depth};
+	struct mu_net_config config = {.network = expected->network,
+				       .shape = {3, 28, 28},
+				       .classes = 10,
+				       .num_layers = expected->depth};
 	struct mu_net *net = NULL;
 	struct mu_plan *plan = NULL;
 	struct mu_device device;
@@ -78,7 +81,10 @@ static void test_names(const struct zoo_names *expected)
 
 static void check_error(const char *network, long depth, size_t height, const char *words)
 {
-	struct mu_net_config config = {network, {3, height, height}, 10, depth};
+	struct mu_net_config config = {.network = network,
+				       .shape = {3, height, height},
+				       .classes = 10,
+				       .num_layers = depth};
 	struct mu_net *net = NULL;
 
 	if (CHECK(mu_net_new(&net, &config) == MU_ERR_USAGE))
@@ -108,7 +114,10 @@ static void test_errors(void)
 /* Which network a height gives. */
 static void check_stem(size_t height, long depth, const char *words)
 {
-	struct mu_net_config config = {"resnet", {3, height, height}, 10, depth};
+	struct mu_net_config config = {.network = "resnet",
+				       .shape = {3, height, height},
+				       .classes = 10,
+				       .num_layers = depth};
 	struct mu_net *net = NULL;
 
 	if (CHECK(mu_net_new(&net, &config) == MU_OK))
@@ -146,7 +155,8 @@ out:
 /* Of a plan without memory; its arena is as large as that of the real one. */
 static void test_summary(const char *name)
 {
-	struct mu_net_config config = {"resnet", {3, 28, 28}, 10, 8};
+	struct mu_net_config config = {
+		.network = "resnet", .shape = {3, 28, 28}, .classes = 10, .num_layers = 8};
 	struct mu_device device;
 	struct mu_net *net = NULL;
 	struct mu_plan *dry = NULL, *real = NULL;
@@ -178,7 +188,8 @@ static void test_summary(const char *name)
 /* An estimate instead of a killed process. */
 static void test_too_large(void)
 {
-	struct mu_net_config config = {"vgg", {3, 224, 224}, 10, 11};
+	struct mu_net_config config = {
+		.network = "vgg", .shape = {3, 224, 224}, .classes = 10, .num_layers = 11};
 	struct mu_device device;
 	struct mu_net *net = NULL;
 	struct mu_plan *plan = NULL;
@@ -233,7 +244,10 @@ struct training {
 static enum mu_status start(struct training *t, const struct course *c, const char *device)
 {
 	enum mu_status st = MU_OK;
-	struct mu_net_config config = {c->network, {3, c->height, c->height}, CLASSES, c->depth};
+	struct mu_net_config config = {.network = c->network,
+				       .shape = {3, c->height, c->height},
+				       .classes = CLASSES,
+				       .num_layers = c->depth};
 
 	*t = (struct training){.net = NULL};
 	MU_TRY(mu_device_open(&t->device, device, 1));

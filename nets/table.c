@@ -3,6 +3,7 @@
  * here. */
 #include <muster/net.h>
 
+extern const struct mu_network mu_network_lstm;
 extern const struct mu_network mu_network_mlp;
 extern const struct mu_network mu_network_lenet;
 extern const struct mu_network mu_network_resnet;
@@ -37,5 +38,6 @@ const struct mu_network *const mu_network_table[] = {
 	&mu_network_mobilenet_075,
 	&mu_network_mobilenet_050,
 	&mu_network_mobilenet_025,
+	&mu_network_lstm,
 	NULL,
 };

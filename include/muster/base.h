@@ -30,7 +30,7 @@ enum mu_status {
 	MU_ERR_FORMAT,   /* a file's contents are not what they should be */
 	MU_ERR_MPI,      /* an MPI call failed */
 	MU_ERR_DEVICE,   /* a device library (oneDNN, CUDA, ...) failed */
-	MU_ERR_NUMERIC,  /* a loss or a gradient is not finite */
+	MU_ERR_NUMERIC,  /* a value is not finite, or not the same on all ranks */
 	MU_ERR_UNSUPPORTED, /* known, but not in this build or not for these sizes */
 	MU_ERR_PEER,        /* another rank reported an error */
 	MU_ERR_TIMEOUT,     /* another rank did not do its part in time */
@@ -90,6 +90,11 @@ enum mu_log_level mu_log_level(void);
 /* One line, written with one write call so that lines of several ranks do not mix. No newline in
  * the format. */
 void mu_log(enum mu_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * For a stream that is a terminal: show this text below the log, in place of the one before. NULL:
+ * it stays where it is, as a line of its own.
+ */
+void mu_log_status(const char *text);
 #define mu_log_info(...) mu_log(MU_LOG_INFO, __VA_ARGS__)
 #define mu_log_warn(...) mu_log(MU_LOG_WARN, __VA_ARGS__)
 
@@ -110,7 +115,8 @@ struct mu_option {
 	const char *initial; /* default as text, NULL = none (0, NULL, false) */
 	double min, max;     /* allowed range of numbers, both 0 = no limits */
 	const char *choices; /* words allowed for a string, "a|b|c"; NULL = anything.
-				"|a|b": the option may stand without a word, which is "" */
+				"|a|b": the option may stand without a word, which is ""; "|":
+				the same with anything */
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
@@ -139,6 +145,33 @@ bool mu_options_given(const struct mu_options *o, const char *name);
 void mu_options_help(const struct mu_options *o, FILE *stream, bool all);
 /* "batch_size=64, lr=0.05, ..." in table order, into text of size nbytes, always terminated. */
 void mu_options_describe(const struct mu_options *o, char *text, size_t nbytes);
+/*
+ * How unlike a known name is to what was typed: changes of single letters, first up to the
+ * beginning of the name that fits best, since names may be abbreviated, then up to the whole name.
+ */
+size_t mu_name_distance(const char *typed, const char *name);
+
+/* ---- JSON (RFC 8259), written as it comes ---- */
+
+/*
+ * {.file = file} at first. name: in an object; NULL in an array and for the whole. Errors of the
+ * file are the caller's to ask for (ferror).
+ */
+struct mu_json {
+	FILE *file;
+	int flat;  /* what is inside so many brackets and more stands on one line; 0: nothing */
+	int depth; /* brackets that are open */
+	bool more; /* in what is open there is a value already */
+};
+
+/* '{' or '[', and the bracket that belongs to it. */
+void mu_json_open(struct mu_json *j, const char *name, char bracket);
+void mu_json_close(struct mu_json *j, char bracket);
+/* NULL is null; what is not UTF-8 is replaced. */
+void mu_json_text(struct mu_json *j, const char *name, const char *value);
+/* As short as it can be read back from; what is not finite is null. */
+void mu_json_number(struct mu_json *j, const char *name, double value);
+void mu_json_bool(struct mu_json *j, const char *name, bool value);
 
 /* ---- time ---- */
 
@@ -152,15 +185,42 @@ enum mu_clock {
 	MU_CLOCK_PUSH,
 	MU_CLOCK_PULL,
 	MU_CLOCK_UPDATE,
+	MU_CLOCK_COMPRESS, /* and decompress */
 	MU_CLOCK_N,
 };
 
 const char *mu_clock_name(enum mu_clock clock);
+/*
+ * Each thread has its own. They nest, the last that is started is stopped first: while the inner
+ * one runs the outer one does not.
+ */
 void mu_clock_start(enum mu_clock clock);
 void mu_clock_stop(enum mu_clock clock);
 /* Seconds collected since the last reset. */
 double mu_clock_seconds(enum mu_clock clock);
 void mu_clock_reset(void);
+
+/*
+ * When something went on, in seconds of mu_now: what a clock counted without a break, or what
+ * mu_spans_add says.
+ */
+struct mu_span {
+	double begin, end;
+	int what;  /* enum mu_clock, or one of these */
+	int which; /* of its kind: a step, a bucket; of a clock what mu_clock_mark said; -1: none */
+};
+enum { MU_SPAN_STEP = MU_CLOCK_N, MU_SPAN_BUCKET };
+
+/*
+ * From now on the spans of the calling thread go to spans[0..room), until that is full. _stop ends
+ * it and returns how many there are. They cost a few nanoseconds, without _start a test.
+ */
+void mu_spans_start(struct mu_span *spans, size_t room);
+size_t mu_spans_stop(void);
+bool mu_spans_wanted(void);
+void mu_spans_add(int what, int which, double begin, double end);
+/* What the clocks that are started from now on are for: a layer on workers, a part on servers. */
+void mu_clock_mark(int which);
 
 /* ---- memory ---- */
 
@@ -181,6 +241,14 @@ void mu_free(void *p);
 double mu_memory_bytes(void);
 
 /*
+ * Copy n numbers, a multiple of 16, to an address that is a multiple of 64 bytes, past the caches
+ * where the machine can: for arrays that are larger than those. Other threads and processes may be
+ * told of the copies after mu_stream_end.
+ */
+void mu_stream_copy(float *out, const float *in, size_t n);
+void mu_stream_end(void);
+
+/*
  * A function with this mark is compiled for several instruction sets, of which the loader takes the
  * best that the machine has; its plain loops become vector loops. Not under sanitizers: the choice
  * is made before they are ready.
@@ -194,9 +262,15 @@ double mu_memory_bytes(void);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(MU_SANITIZED) || \
 	!defined(__x86_64__) || !defined(__GLIBC__)
 #define MU_LOOP
+#define MU_SHIFT
 #else
 #define MU_LOOP __attribute__((target_clones("avx512f", "avx2", "default")))
+/* Likewise, of one that shifts by amounts that vary: one instruction each with BMI2. */
+#define MU_SHIFT __attribute__((target_clones("bmi2", "default")))
 #endif
+
+/* A function that is a part of such functions, compiled as they are. */
+#define MU_INLINE static inline __attribute__((always_inline))
 
 /* ---- types of numbers ---- */
 
@@ -231,6 +305,13 @@ struct mu_slice {
 	size_t n_padded;  /* elements in the device's layout, >= n; the padding is zero */
 	enum mu_slice_rule rule;
 	float momentum; /* for MU_SLICE_AVERAGE */
+	bool fixed;     /* updates leave it as it is, whatever the rule */
+	/*
+	 * For MU_SLICE_LEARN, each only if the flag is set: factors of the learning rate and of the
+	 * weight decay. Without, the first is 1 and the second depends on the name: see optim.h.
+	 */
+	bool has_lr_mult, has_wd_mult;
+	double lr_mult, wd_mult;
 };
 
 /* ---- random numbers: a counter generator, so a draw depends on its key and nothing else ---- */

@@ -9,8 +9,8 @@
  *
  * Waiting is polite: ranks may outnumber cores, so no call here blocks inside MPI. mu_wait* poll,
  * yield the core, and sleep in short naps when a wait grows long. The collectives below are
- * non-blocking MPI collectives finished by mu_wait. MPI is called by one thread
- * (MPI_THREAD_FUNNELED).
+ * non-blocking MPI collectives finished by mu_wait. MPI is called by one thread at a time
+ * (MPI_THREAD_SERIALIZED, or if the MPI does not give that, by the main thread).
  */
 #ifndef MUSTER_COMM_H
 #define MUSTER_COMM_H
@@ -31,13 +31,27 @@ int mu_count(size_t n);
 
 /* ---- the world: for programs that own MPI, such as trainer and tests ---- */
 
-/* Start MPI (funneled) and give a duplicate of the world communicator whose errors are returned. */
+/*
+ * Start MPI (serialized, at least funneled) and give a duplicate of the world communicator whose
+ * errors are returned. MU_ERR_USAGE if another MPI's launcher started the processes, so that each
+ * is alone.
+ */
 enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
+/*
+ * Before MPI_Init. _launched: has a launcher started this process? _spans_hosts: does it say that
+ * the job has ranks on other hosts? (Both as far as is known of launchers.) _refuse: end the job
+ * because of an error of this host, which one of its ranks tells; does not return.
+ */
+bool mu_world_launched(void);
+bool mu_world_spans_hosts(void);
+void mu_world_refuse(enum mu_status st, const char *program) __attribute__((noreturn));
 /*
  * The end of a program: returns exit_status, once all ranks are here and MPI has ended. Where this
  * MPI may not end (world.c) the process exits at once with that status, and MPI is left as it is.
  */
 int mu_world_close(MPI_Comm *world, int exit_status);
+/* The same where the launcher may have passed a signal on: with a care for Hydra (world.c). */
+int mu_world_close_signalled(MPI_Comm *world, int exit_status);
 /* End the whole job now with this exit status. Does not return. */
 void mu_world_abort(int exit_status) __attribute__((noreturn));
 /* 0, 2 for wrong use, 1 for all other errors. */
@@ -48,6 +62,8 @@ void mu_world_tell(enum mu_status st, const char *program, int rank, const char 
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 	__attribute__((noreturn));
 
+/* May any thread call MPI, one at a time? */
+bool mu_comm_serialized(void);
 /* My rank in comm, and its size. Not collective. */
 enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
 /* The first line of the MPI library's own version, e.g. "MPICH Version: 4.0.2". Not collective. */
@@ -104,8 +120,19 @@ struct mu_topology {
 	int node_rank, node_size; /* in node */
 	int node_worker;          /* my number among the workers of my node */
 	int node_num_workers;
+	/*
+	 * To be set before mu_topology_place: cores that each worker leaves to threads beside
+	 * those that compute, if it has more than that.
+	 */
+	int spare_cores;
+	int my_cores;   /* cores that my launcher allows me */
 	int node_cores; /* cores that this node offers: the union of its ranks' affinities */
 	bool bound;     /* my launcher bound me to fewer cores than the node has */
+	/*
+	 * Workers of this node, with me, that may run on just my cores, if these are fewer than
+	 * they and fewer than the machine has; else 0.
+	 */
+	int crowd, machine_cores;
 	char host[64];
 	char (*hosts)[64];      /* of every world rank */
 	struct mu_window *wake; /* see mu_wake; private */
@@ -129,9 +156,11 @@ const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbyt
 const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, size_t nbytes);
 /*
  * Threads for this rank: OMP_NUM_THREADS if set, else the node's cores shared fairly among its
- * worker ranks, at least 1; servers get 1. Pins a worker's process to cores of its own when the
- * launcher did not bind it and there are enough cores (ranks of a node take disjoint runs of cores
- * in rank order); a server is not pinned. Call before any thread is made. Collective over node.
+ * worker ranks, at most SLURM_CPUS_PER_TASK if set, less t->spare_cores, at least 1; a worker that
+ * its launcher has bound has as many as its cores; servers get 1. Pins a worker's process to cores
+ * of its own when the launcher did not bind it and there are enough cores (ranks of a node take
+ * disjoint runs of cores in rank order); a server is not pinned. Call before any thread is made.
+ * Collective over node.
  */
 enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads);
 /*
@@ -236,11 +265,29 @@ enum mu_status mu_allreduce_long(long *values, size_t n, MPI_Op op, MPI_Comm com
 /* MPI's own sum, whose order is MPI's: for comparisons. n is at most INT_MAX. */
 enum mu_status mu_allreduce_float(const float *in, float *out, size_t n, MPI_Comm comm);
 enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI_Comm comm);
+/* all: the root's, for nbytes_each of every rank in their order; NULL elsewhere. */
+enum mu_status mu_gather(const void *mine, void *all, size_t nbytes_each, int root, MPI_Comm comm);
 /*
  * All ranks return the same kind of answer: MU_OK if all passed MU_OK; otherwise a rank that failed
  * keeps its own status and trace, the others get MU_ERR_PEER naming the lowest rank that failed.
  */
 enum mu_status mu_agree(enum mu_status st, MPI_Comm comm);
+
+/*
+ * The least of the values of all ranks, for which nobody waits: _begin on every rank, each when it
+ * has its value, then _test now and then; after it has said done, `least` holds. One at a time.
+ * _open is collective over comm, of which a vote has its own duplicate; the struct must not move
+ * between _begin and the end.
+ */
+struct mu_vote {
+	MPI_Comm comm;
+	MPI_Request request;
+	int mine, least;
+};
+enum mu_status mu_vote_open(struct mu_vote *v, MPI_Comm comm);
+void mu_vote_close(struct mu_vote *v);
+enum mu_status mu_vote_begin(struct mu_vote *v, int value);
+enum mu_status mu_vote_test(struct mu_vote *v, bool *done);
 
 /*
  * Proof that all ranks of comm passed the same value, in builds with --enable-paranoid; else
@@ -261,6 +308,17 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
  * over comm.
  */
 enum mu_status mu_comm_link(MPI_Comm comm, double *bytes_per_second);
+
+/* Does what this rank writes to standard error reach a terminal: by itself, or through the
+ * launcher, if that is on this host? */
+bool mu_comm_on_terminal(void);
+
+/*
+ * What has to be added to now() here to get rank 0's, good to half the time of the quickest of some
+ * exchanges with it; ranks of a host have one clock (mu_now) and need not ask. Collective over
+ * comm.
+ */
+enum mu_status mu_clock_offset(MPI_Comm comm, double (*now)(void), double *seconds);
 
 /* ---- memory that the ranks of a node share ---- */
 

@@ -51,7 +51,9 @@ enum mu_op_kind {
 			  order */
 	MU_OP_SOFTMAX, /* softmax cross-entropy along c of (n, c) or (n, c, h, w) and integer
 			  labels, see struct mu_batch; the last operation of a net */
-	MU_OP_CUSTOM,  /* a layer of the user's own: struct mu_layer_ops */
+	MU_OP_EMBEDDING, /* rows of a table, by number */
+	MU_OP_LSTM,      /* over all steps of a sequence */
+	MU_OP_CUSTOM,    /* a layer of the user's own: struct mu_layer_ops */
 	MU_OP_N,
 };
 
@@ -112,6 +114,31 @@ struct mu_batch_norm {
 struct mu_lrn {
 	int size;
 	float alpha, beta, k;
+};
+
+/*
+ * y = row x of the weight (inputs, units). x: (n, 1, h, w) of whole numbers from 0 to inputs - 1,
+ * others are MU_ERR_ARGUMENT; y: (n, units, h, w). Numbers have no gradient. Samples that do not
+ * count (struct mu_batch) take row 0.
+ */
+struct mu_embedding {
+	int inputs, units;
+};
+
+/*
+ * Long short-term memory (Hochreiter and Schmidhuber, 1997, with the forget gate of Gers et al.,
+ * 2000) over the steps t = 0, 1, ... of x (n, c, h, 1); y: (n, units, h, 1). Each sample begins
+ * with h(-1) = c(-1) = 0.
+ *
+ *	a = Wi x(t) + bi + Wh h(t-1) + bh, cut into four of `units` each:
+ *	i = sigmoid(a0)   g = tanh(a1)   f = sigmoid(a2)   o = sigmoid(a3)
+ *	c(t) = f c(t-1) + i g        y(t) = h(t) = o tanh(c(t))
+ *
+ * Parameters i2h_weight (4 units, c), i2h_bias (4 units), h2h_weight (4 units, units) and h2h_bias
+ * (4 units): the order of MXNet's examples. PyTorch and newer parts of MXNet have i, f, g, o.
+ */
+struct mu_lstm {
+	int units;
 };
 
 /* ---- tensors and parameters ---- */
@@ -176,6 +203,27 @@ struct mu_batch {
 
 struct mu_device;
 
+/*
+ * How a convolution is computed: Winograd's F(4x4, 3x3) does 3x3 convolutions of stride 1 with
+ * fewer multiplications and rounds otherwise (Lavin and Gray, Fast algorithms for convolutional
+ * neural networks, 2016). AUTO: whichever a fixed rule says is faster, for each phase.
+ */
+enum mu_convolution_algorithm {
+	MU_CONVOLUTION_AUTO,
+	MU_CONVOLUTION_DIRECT,
+	MU_CONVOLUTION_WINOGRAD
+};
+enum mu_convolution_phase {
+	MU_CONVOLUTION_FORWARD,
+	MU_CONVOLUTION_DATA,    /* gradient of the input */
+	MU_CONVOLUTION_WEIGHTS, /* gradient of weights and bias */
+	MU_CONVOLUTION_PHASES
+};
+
+const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm);
+/* "winograd"; MU_ERR_USAGE with the list for an unknown name. */
+enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out, const char *name);
+
 struct mu_op {
 	enum mu_op_kind kind;
 	const char *name;
@@ -191,20 +239,35 @@ struct mu_op {
 	struct mu_batch *batch;                /* shared by all operations of a plan */
 
 	/*
-	 * In place: the output shares the input's memory (data and grad). Set by the net before
-	 * plan where it is allowed; an operation with fused_activation applies it to its output in
-	 * forward, and its backward receives the gradient behind the activation and undoes it
-	 * first.
+	 * Set by the net before plan, where it is allowed.
+	 *
+	 * In place: the output shares the input's memory (data and grad; of a split and a sum the
+	 * data only, of a sum the first input's).
+	 *
+	 * An operation with fused_activation applies it to its output in forward, and its backward
+	 * receives the gradient behind the activation and undoes it first. Convolution, fully
+	 * connected, sum; batch-norm: ReLU only, and its backward does not read the output. NULL:
+	 * none. `undone`: whoever reads the output has undone it already. That is a split whose
+	 * `undoes` is that activation, a ReLU: the gradient it gives is the one in front of it.
+	 *
+	 * shared_grads of a sum: bit i, the gradient of input i may be the output's own memory, so
+	 * that nothing has to be copied; plan clears the bits for which it is not.
 	 */
-	bool in_place;
-	const struct mu_activation
-		*fused_activation; /* NULL = none; convolution and fully connected only */
+	bool in_place, undone;
+	const struct mu_activation *fused_activation, *undoes;
+	unsigned shared_grads;
+	/* Of a batch-norm and a sum: the output's memory serves others between forward and
+	 * backward, and `restore` computes it again. */
+	bool restored;
 
 	/* Set by plan. */
 	size_t workspace_nbytes;   /* own memory, kept from forward to backward */
-	size_t scratch_nbytes;     /* memory during a call only, shared by all operations */
+	size_t scratch_nbytes;     /* memory during a call only */
 	void *workspace, *scratch; /* set before bind, aligned to 64 bytes */
 	void *impl;                /* private to the device */
+	/* Of a convolution: what is used in each phase. AUTO: the device has one way only, or does
+	 * not work in that phase. */
+	enum mu_convolution_algorithm algorithms[MU_CONVOLUTION_PHASES];
 };
 
 /* ---- layers of a user's own ---- */
@@ -287,6 +350,12 @@ enum mu_status mu_layer_shape(struct mu_layer *layer, const struct mu_layer_ops 
 
 /* ---- devices ---- */
 
+/* What a device can do at most with all its threads, per second. */
+struct mu_device_limits {
+	double flops; /* of float32, in a large product of matrices */
+	double bytes; /* read and written, in a copy of what lies in no cache */
+};
+
 struct mu_device_ops {
 	const char *name; /* "ref" */
 	const char *help; /* one line */
@@ -301,6 +370,9 @@ struct mu_device_ops {
 	enum mu_status (*bind)(struct mu_device *device, struct mu_op *op);
 	enum mu_status (*forward)(struct mu_device *device, struct mu_op *op);
 	enum mu_status (*backward)(struct mu_device *device, struct mu_op *op);
+	/* Of an operation with `restored`, between forward and backward: the output again, to the
+	 * bit, from inputs and workspace. */
+	enum mu_status (*restore)(struct mu_device *device, struct mu_op *op);
 	void (*release)(struct mu_device *device, struct mu_op *op);
 	/*
 	 * Between plain order and a layout (of a tensor or a parameter; NULL is plain, then both
@@ -315,14 +387,28 @@ struct mu_device_ops {
 	void (*free_layout)(struct mu_device *device, void *layout);
 	/* Equal numbers = equal layouts; 0 for plain. */
 	uint64_t (*hash_layout)(struct mu_device *device, const void *layout);
+	/* An error that says why if the device cannot work in this type. NULL: float32 only. */
+	enum mu_status (*check_dtype)(const struct mu_device *device, enum mu_dtype dtype);
 	/* "oneDNN 2.6.3, avx512_core_bf16, 2 threads" */
 	void (*describe)(const struct mu_device *device, char *text, size_t nbytes);
+	/* Find these out, in a third of a second. NULL: nobody knows them. */
+	enum mu_status (*measure)(struct mu_device *device, struct mu_device_limits *limits);
 };
 
 struct mu_device {
 	const struct mu_device_ops *ops;
 	int index;     /* 1 in "cpu:1" */
 	int n_threads; /* threads that this device may use */
+	/* AUTO when opened. The caller may ask for another, before the first plan; where the device
+	 * has no such kernel it takes what AUTO may take. */
+	enum mu_convolution_algorithm algorithm;
+	/*
+	 * What convolutions and fully connected layers multiply, and what tensors between
+	 * operations hold: float32 when opened, or what mu_device_set_dtype says. Parameters and
+	 * their gradients, statistics, what fully connected layers give, the softmax and all that
+	 * callers see are float32 always; products are added up in float32.
+	 */
+	enum mu_dtype dtype;
 	void *impl;
 };
 
@@ -333,6 +419,8 @@ extern const struct mu_device_ops *const mu_device_table[];
  * Not collective. */
 enum mu_status mu_device_open(struct mu_device *device, const char *name, int n_threads);
 void mu_device_close(struct mu_device *device);
+/* Before the first plan. MU_ERR_UNSUPPORTED: the device or this machine cannot; says why. */
+enum mu_status mu_device_set_dtype(struct mu_device *device, enum mu_dtype dtype);
 /* Only set ops and index from a name. The same errors. */
 enum mu_status mu_device_find(struct mu_device *device, const char *name);
 

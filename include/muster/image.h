@@ -50,14 +50,24 @@ enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
 /*
  * The decoder of one thread, used again for every picture. JPEG (8 bits; grey becomes colour, CMYK
  * is converted as if printed on white) and PNG (all kinds; 16 bits lose the lower 8, transparency
- * is dropped). Errors, MU_ERR_FORMAT: neither JPEG nor PNG, no pixels, more than
- * MU_IMAGE_MAX_PIXELS, damaged or cut short in the part that is looked at; MU_ERR_UNSUPPORTED: this
- * build has no libjpeg-turbo or no libpng. They tell what is wrong, the caller tells of what file.
+ * is dropped). Pictures are as they are stored: the orientation that a camera notes (EXIF) is not
+ * looked at, other than by MXNet 1.9, which turns them. Errors, MU_ERR_FORMAT: neither JPEG nor
+ * PNG, no pixels, more than MU_IMAGE_MAX_PIXELS, damaged or cut short in the part that is looked
+ * at; MU_ERR_UNSUPPORTED: this build has no libjpeg-turbo or no libpng. They tell what is wrong,
+ * the caller tells of what file.
  */
 struct mu_image_decoder;
 
 enum mu_status mu_image_decoder_new(struct mu_image_decoder **out);
 void mu_image_decoder_free(struct mu_image_decoder *decoder);
+/*
+ * Which decoder is for JPEG. MU_JPEG_FASTEST, the default: Muster's own for baseline files of
+ * common kinds, libjpeg-turbo for all others and for what is damaged. The pixels are the same.
+ * MU_JPEG_OWN, for tests: what our own does not read is MU_ERR_UNSUPPORTED.
+ */
+enum mu_jpeg_choice { MU_JPEG_FASTEST, MU_JPEG_LIBRARY, MU_JPEG_OWN };
+
+void mu_image_decoder_choose(struct mu_image_decoder *decoder, enum mu_jpeg_choice choice);
 /* "libjpeg-turbo 2.1.5, libpng 1.6.39", or what is missing. */
 void mu_image_decoder_version(char *text, size_t nbytes);
 

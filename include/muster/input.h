@@ -15,6 +15,11 @@
  * shuffle_chunk records that follow each other in the file come in random order, and so do the
  * records within each.
  *
+ * Sequences of words come in groups: those of up to 8 words, say, are filled up to 8. A step is of
+ * one group, so that all workers work on sequences of one length. Each group with n' records has
+ * ceil(n' / (N b)) steps, the last of them short; when shuffling, the records are permuted within
+ * their groups and the steps over the epoch.
+ *
  * Not collective: every worker reads for itself (but for mu_input_cache).
  */
 #ifndef MUSTER_INPUT_H
@@ -24,6 +29,7 @@
 #include <muster/comm.h>
 #include <muster/image.h>
 #include <muster/storage.h>
+#include <muster/text.h>
 
 struct mu_input;
 struct mu_input_thread;
@@ -31,7 +37,7 @@ struct mu_pipeline;
 
 /* A source of records. */
 struct mu_reader {
-	const char *name; /* "idx", "cifar", "records", "synthetic" */
+	const char *name; /* "idx", "cifar", "records", "text", "synthetic" */
 	const char *help;
 	const char *files;  /* the names that find looks for; NULL: reads no files */
 	bool colour_images; /* takes shape, mean, std and augmentation from the config */
@@ -56,10 +62,10 @@ struct mu_reader {
 enum mu_input_part { MU_INPUT_TRAIN, MU_INPUT_VALIDATE };
 
 struct mu_input_config {
-	const char *reader; /* "idx", "cifar", "records" or "synthetic" */
+	const char *reader; /* "idx", "cifar", "records", "text" or "synthetic" */
 	enum mu_input_part part;
 	const char *dir;       /* idx, cifar: of the files that the reader's `files` names */
-	const char *paths;     /* records: as mu_records_open takes them */
+	const char *paths;     /* records: as mu_records_open takes them; text: a file */
 	const char *indexes;   /* records: .idx files, NULL = those beside the .rec files */
 	size_t num_examples;   /* the first so many records only; 0 = all */
 	size_t shape[3];       /* c, h, w. synthetic: of a sample. Colour images: what they become;
@@ -80,6 +86,17 @@ struct mu_input_config {
 	int threads;           /* that read and decode; 0: the caller of mu_input_read */
 	size_t prefetch;       /* batches that are kept ready, >= 1 with threads */
 	bool skip_bad_records; /* leave them out of batches, and say so in the log */
+	bool numbers;          /* synthetic: samples are whole numbers below classes */
+	bool characters;       /* text: words are single bytes */
+	/* text: of other data, such as those for training; NULL: made of the text */
+	const struct mu_vocabulary *vocabulary;
+	const size_t *lengths; /* text: of its groups, rising */
+	size_t n_lengths;
+};
+
+/* Records [first, first + n), sequences of up to `length` steps, filled up to that. */
+struct mu_input_group {
+	size_t first, n, length;
 };
 
 struct mu_input {
@@ -87,12 +104,17 @@ struct mu_input {
 	const struct mu_reader *ops;
 	void *impl;
 	size_t n; /* records */
-	size_t shape[3];
+	size_t shape[3]; /* of groups: that of the longest */
 	size_t classes;
+	const struct mu_input_group *groups; /* n_groups of them, of rising length; NULL: records
+						are all alike, one group */
+	size_t n_groups;
+	const struct mu_vocabulary *vocabulary; /* text */
 	const char *const *class_names; /* n_class_names of them; NULL: the files have none */
 	size_t n_class_names;
 	size_t steps;    /* T */
 	uint32_t *order; /* permutation of the present epoch */
+	uint32_t *step_order; /* of its steps, with groups */
 	uint32_t epoch;
 	size_t n_bad; /* records of this worker that could not be read, this epoch */
 	struct mu_pipeline *pipeline;   /* NULL without threads */
@@ -106,8 +128,8 @@ struct mu_input {
  * that batch-norm sees pictures there, or 0 if there are none; they must not count.
  */
 struct mu_input_batch {
-	float *data;   /* (count, c, h, w) */
-	float *labels; /* (count, label_width) */
+	float *data;   /* (count, c, h, w); of a group (count, 1, length, 1) */
+	float *labels; /* (count, label_width); (count, length) */
 	uint32_t *ids; /* (count): numbers of the records */
 	size_t count;
 };
@@ -138,6 +160,13 @@ enum mu_status mu_input_cache(struct mu_input *in, const struct mu_topology *t, 
 enum mu_status mu_input_epoch(struct mu_input *in, uint32_t epoch);
 /* Samples of this worker in step t, among them records that turn out to be bad. */
 size_t mu_input_count(const struct mu_input *in, size_t step);
+/* The group of step t of the present epoch; 0 without groups. */
+size_t mu_input_group(const struct mu_input *in, size_t step);
+/* The most samples of this worker in a step of a group that is not full; 0: all are. */
+size_t mu_input_rest(const struct mu_input *in, size_t group);
+/* Elements of a sample of a group, and its labels. */
+size_t mu_input_sample(const struct mu_input *in, size_t group);
+size_t mu_input_labels(const struct mu_input *in, size_t group);
 /* Can mu_input_read return at once? Waits for that for so many seconds at most. */
 bool mu_input_wait(struct mu_input *in, size_t step, double seconds);
 /*

@@ -65,6 +65,8 @@
  * gradients and weights. All keys of a step are pushed before the first is pulled. Period 1 is no
  * local SGD: gradients of every step are summed.
  *
+ * Compression of what goes between ranks: see compress.h.
+ *
  * Server ranks call mu_kv_serve, which returns when all workers have called mu_kv_finish.
  */
 #ifndef MUSTER_KVSTORE_H
@@ -72,6 +74,7 @@
 
 #include <muster/base.h>
 #include <muster/comm.h>
+#include <muster/compress.h>
 #include <muster/optim.h>
 
 struct mu_kv;
@@ -114,7 +117,8 @@ enum mu_verbose {
 /*
  * Between ranks of one node: memory that they share, of which an array of gradients per worker, and
  * one of weights (dist_async: one per worker), take a place in /dev/shm; or messages, as between
- * nodes. The bits are the same.
+ * nodes. With shared memory the workers of a node send their gradients to servers of other nodes of
+ * a synchronous store as one sum, and get back what they share once. The bits are the same.
  */
 enum mu_kv_node {
 	MU_KV_NODE_AUTO, /* shared memory where there is room for it */
@@ -143,7 +147,14 @@ struct mu_kv_config {
 	bool bounded;
 	size_t max_staleness;
 	struct mu_kv_local_sgd local_sgd;
-	size_t bucket_bytes; /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
+	struct mu_compression compression; /* see compress.h; all zero: none */
+	size_t bucket_bytes;               /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
+	/*
+	 * Synchronous stores: of parts that are due at the same time a server updates and answers
+	 * those of the first keys first. Else in the order in which they became complete. The bits
+	 * are the same.
+	 */
+	bool priority;
 	enum mu_kv_node node_reduce;
 	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
 				 = 1 GiB */
@@ -213,6 +224,75 @@ enum mu_status mu_kv_fetch(struct mu_kv *kv);
  * mu_limits) do not run. Collective over workers.
  */
 enum mu_status mu_kv_meet(struct mu_kv *kv);
+/* MU_ERR_NUMERIC, naming workers, if not all hold the same weights. Collective over workers. */
+enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when);
+
+/*
+ * ---- checkpoints of a store of a model ----
+ *
+ * What the next update depends on, beside the weights: arrays of the optimiser's states, each as
+ * long as the model and laid out as the flat arrays; counts; and arrays that each worker has for
+ * itself. Called between steps.
+ */
+
+/*
+ * Names of the store's states ("momentum"), the same on all workers; returns their number. With
+ * local SGD they are those of the average: the block momentum. Where servers keep exact weights
+ * beside those that workers have (compression of what comes back), MU_KV_EXACT is one of them; a
+ * caller who has no values of it loads the weights.
+ */
+#define MU_KV_MAX_STATES (MU_MAX_STATES + 1)
+#define MU_KV_EXACT "exact_weights"
+int mu_kv_state_names(const struct mu_kv *kv, const char *names[MU_KV_MAX_STATES]);
+/*
+ * The keys [*first, *end) that this worker is to save, or to load: together all workers save every
+ * key once, in shares of nearly equal size. Where every worker holds all states, it loads all.
+ */
+void mu_kv_snapshot_share(const struct mu_kv *kv, bool load, size_t *first, size_t *end);
+
+/* Elements [from, to) of the flat arrays, at the beginning of arrays of the caller's. */
+struct mu_kv_snapshot {
+	size_t from, to;
+	float *weights; /* see _save */
+	float *arrays[MU_KV_MAX_STATES];
+	uint64_t updates;         /* so far */
+	double last_lr, progress; /* of the last of them; samples counted */
+};
+/*
+ * Fill in all but from and to, into the caller's arrays. weights: the store's newest; with local
+ * SGD the last average. alone: this worker calls and no other, for dist_async inside an epoch: of
+ * each server it gets what is there when the server is asked, whose updates go on. Else collective
+ * over workers.
+ */
+enum mu_status mu_kv_snapshot_save(struct mu_kv *kv, struct mu_kv_snapshot *states, bool alone);
+/*
+ * The other way, after mu_kv_weights_init and before the first step; weights and progress do not
+ * count. Every element must be in the range of a worker. Collective over workers.
+ */
+enum mu_status mu_kv_snapshot_load(struct mu_kv *kv, struct mu_kv_snapshot *states);
+
+/*
+ * What this worker has for itself: flat arrays of the whole model, which the caller reads, and
+ * writes before the first step (after mu_kv_weights_init), where they lie; "weights",
+ * "state/momentum" of local SGD, "residual" of compression, "residual_of_sums" of the sums that
+ * this worker makes for dist_allreduce. n = 0: nothing, and the counts are 0.
+ */
+#define MU_KV_OWN_MAX 8
+struct mu_kv_own_counts {
+	uint64_t steps, updates; /* steps since the last average; updates of its own */
+	double samples, last_lr; /* in those steps; of the last update */
+};
+struct mu_kv_own_array {
+	char name[32];
+	float *data;
+};
+struct mu_kv_own {
+	size_t n;
+	struct mu_kv_own_array arrays[MU_KV_OWN_MAX];
+	struct mu_kv_own_counts counts;
+};
+void mu_kv_own(const struct mu_kv *kv, struct mu_kv_own *own);
+void mu_kv_own_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts);
 
 /* Learning rate that the last pulled update used, and samples counted by the store so far. */
 double mu_kv_lr(const struct mu_kv *kv);
@@ -233,6 +313,8 @@ struct mu_kv_layout {
 	 * worker shares memory with its server for is not copied.
 	 */
 	size_t bytes_copies;
+	/* Of a step of a worker, both ways, as messages. */
+	size_t bytes_pushed, bytes_pulled;
 	bool shares_memory; /* with the other ranks of this node */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);

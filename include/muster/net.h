@@ -34,6 +34,10 @@ struct mu_net_config {
 	size_t shape[3];     /* of one sample: c, h, w */
 	size_t classes;
 	long num_layers; /* 0 = the network's default */
+	/* Of networks that read sequences; 0, and dropout_given false: the network's own. */
+	size_t hidden, embed;
+	bool dropout_given;
+	float dropout;
 };
 
 /* A network is one file with one exported const table. */
@@ -43,6 +47,8 @@ struct mu_network {
 	size_t shape[3]; /* usual input shape (c, h, w), used when the data does not say */
 	size_t classes;
 	bool has_depths;         /* takes num_layers */
+	bool reads_sequences;    /* of numbers of words, (n, 1, steps, 1); takes hidden, embed,
+				    dropout */
 	const char *initializer; /* what "default" means for it; NULL = gaussian, in, 2 */
 	enum mu_status (*build)(struct mu_net *net, const struct mu_net_config *config);
 };
@@ -75,7 +81,7 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name);
  * The number of the binary interface goes with it: raised by us whenever a struct or a function
  * that such a file uses changes, and checked before anything else of the file is looked at.
  */
-#define MU_ABI 1
+#define MU_ABI 2
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */
@@ -131,6 +137,10 @@ int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *at
 int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name);
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name);
 int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name);
+/* Of sequences (n, c, h, 1): struct mu_embedding and struct mu_lstm in device.h. A layer that is to
+ * work on each step by itself, such as the last one, is a convolution of 1 x 1. */
+int mu_net_embedding(struct mu_net *net, int in, const struct mu_embedding *attr, const char *name);
+int mu_net_lstm(struct mu_net *net, int in, const struct mu_lstm *attr, const char *name);
 /*
  * A layer of the user's own, with n inputs: see struct mu_layer_ops in device.h. attr is copied.
  * name NULL: the kind's name and a number, "prelu0".
@@ -176,6 +186,9 @@ enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
 			       struct mu_device *device, size_t batch, enum mu_phase phase,
 			       const struct mu_plan *like);
 enum mu_status mu_plan_allocate(struct mu_plan *plan);
+/* The same in the memory of another plan, where that is large enough. Of the two one is used at a
+ * time, and the other one is freed last. */
+enum mu_status mu_plan_allocate_in(struct mu_plan *plan, const struct mu_plan *owner);
 void mu_plan_free(struct mu_plan *plan);
 
 /* Slices of the flat arrays, parameters then auxiliary values, and the elements of a flat array. */
@@ -198,10 +211,46 @@ size_t mu_plan_batch_size(const struct mu_plan *plan);
 /* Layers in order of execution; keys [first, first + n) belong to layer l (learnable and auxiliary
  * ones alike are listed). */
 size_t mu_plan_layers(const struct mu_plan *plan);
+/* Convolutions of the plan, and how many of them Winograd's algorithm does, for each phase. */
+struct mu_plan_convolutions {
+	size_t n[MU_CONVOLUTION_PHASES], winograd[MU_CONVOLUTION_PHASES];
+};
+void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolutions *counts);
 const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l);
 size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **keys);
+/* "convolution + relu" into text; returns text. */
+const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text, size_t nbytes);
+/* "winograd"; of backward "direct/winograd", the gradients of data and of weights. "" for what is
+ * no convolution, and on devices with one algorithm. */
+const char *mu_plan_layer_algorithm(const struct mu_plan *plan, size_t l, bool backward, char *text,
+				    size_t nbytes);
 enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
+
+/* What a layer's forward, or backward, has taken so far. */
+struct mu_layer_time {
+	size_t calls, samples;
+	double seconds;
+	double fastest; /* seconds per sample of the fastest call */
+};
+struct mu_layer_times {
+	struct mu_layer_time forward, backward;
+};
+/* From now on add the times of layer l to times[l]; several plans of a net may share it. NULL: no
+ * more, as in the beginning. */
+void mu_plan_measure(struct mu_plan *plan, struct mu_layer_times *times);
+/*
+ * What a layer has to do whatever its kernels are: 2 operations for each multiply-add of
+ * convolutions and fully connected layers, 0 for the others, where backward makes the gradients of
+ * weights and, if somebody reads it, of the input; and the bytes of the arrays that must be read or
+ * written, each once, in float32 and without padding.
+ */
+struct mu_layer_cost {
+	double flops, sample_bytes; /* for each sample */
+	double call_bytes;          /* parameters and their gradients */
+};
+void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_cost *forward,
+			struct mu_layer_cost *backward);
 
 /* Results of the last forward: probabilities, plain, of shape (batch, classes) or
  * (batch, classes, h, w). */
@@ -216,6 +265,11 @@ enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, co
 					float *flat);
 enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat,
 				      float *plain);
+/* The same where the slice itself begins at laid, for arrays that hold a part of the slices. */
+enum mu_status mu_plan_key_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
+				      float *laid);
+enum mu_status mu_plan_key_to_plain(const struct mu_plan *plan, size_t k, const float *laid,
+				    float *plain);
 const struct mu_shape *mu_plan_slice_shape(const struct mu_plan *plan, size_t k);
 
 /* ---- what a plan is, for people ---- */

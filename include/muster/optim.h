@@ -14,7 +14,8 @@
 struct mu_optim_config {
 	const char *name; /* of a rule: see mu_rule_table */
 	double mom;       /* momentum */
-	double wd; /* weight decay: only for names that end in _weight, or in _gamma if wd_gamma */
+	double wd; /* weight decay: only for names that end in _weight, or in _gamma if wd_gamma;
+		    * a slice's own multiplier takes the place of that */
 	double beta1, beta2;     /* adam, lamb: decay of the first and of the second moment */
 	double eps;              /* beside a root in a divisor */
 	double clip_gradient;    /* limit of every element of g', 0 = none */
@@ -78,6 +79,7 @@ struct mu_rule {
 	double (*trust)(const struct mu_update *u, const double *squares);
 	bool trusts_weights_only; /* u->trust stays 1 for _bias, _gamma and _beta */
 	bool corrects_momentum;   /* u->mom is scaled with the learning rate */
+	bool replaces;            /* the gradients become the weights: no more than a copy */
 };
 
 extern const struct mu_rule *const mu_rule_table[]; /* NULL-terminated */
@@ -137,6 +139,18 @@ void mu_optim_set_updates(struct mu_optim *o, size_t p, uint64_t updates);
  * it, and without config.prior, such a rule takes the weights before its last update, as MXNet.
  */
 void mu_optim_prior(struct mu_optim *o, size_t p, const float *prior);
+/*
+ * Do gradients just take the place of weights, in an update of any samples at all? The caller may
+ * then leave the update out and put them there.
+ */
+bool mu_optim_replaces(const struct mu_optim_config *config, const struct mu_slice *slices,
+		       size_t n_slices);
+/*
+ * How far the pieces have come, for checkpoints: updates of the one that has most, and the learning
+ * rate of its last (0: there was none). All pieces are set to the same.
+ */
+void mu_optim_counts(const struct mu_optim *o, uint64_t *updates, double *last_lr);
+void mu_optim_set_counts(struct mu_optim *o, uint64_t updates, double last_lr);
 /*
  * State array i over all pieces ("momentum"), n_local elements; NULL past the last. For
  * checkpoints.

@@ -5,9 +5,12 @@
 #ifndef MUSTER_TRAIN_H
 #define MUSTER_TRAIN_H
 
+#include <stdatomic.h>
+
 #include <mpi.h>
 #include <muster/base.h>
 #include <muster/device.h>
+#include <muster/net.h>
 
 /*
  * How a job ended. agreed: all ranks return the same status and may finalize, and only the rank
@@ -18,13 +21,43 @@
 struct mu_train_end {
 	bool agreed;
 	char who[32];
+	bool halted; /* with MU_OK: training was ended early; MU_TRAIN_EXIT_HALTED is for that */
+	/*
+	 * Set by the caller before: a number above 0, which any thread may write there, ends
+	 * training on all ranks after a step, with a checkpoint. NULL: nothing is looked at.
+	 */
+	const atomic_int *signal;
 };
+enum { MU_TRAIN_EXIT_HALTED = 85 };
+
+/*
+ * Before MPI_Init: makes MPI use the network interface that --interface of argv, or DMLC_INTERFACE
+ * in the environment, names, by the variables that MPI libraries read; those that are set stay as
+ * they are. MU_ERR_USAGE if this host has no such interface; other errors of argv are mu_train's.
+ * Not collective.
+ */
+enum mu_status mu_train_choose_interface(int argc, char *const argv[]);
+
+/*
+ * --help, --help-all, --version and --info without a job: true if argv asks for one of them, which
+ * is printed. Errors of argv are mu_train's. Needs no MPI_Init.
+ */
+bool mu_train_answer(int argc, char *const argv[]);
 
 /*
  * Run a whole training job: argv of rank 0 counts, the other ranks' is ignored. --help and the like
  * return MU_OK. Collective over comm.
  */
 enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end);
+
+/*
+ * The parameters and running statistics of a checkpoint, or of another HDF5 file with arrays
+ * arg/NAME and aux/NAME, into a flat array of the plan. MU_ERR_FORMAT lists what does not fit by
+ * name and shape, what the file lacks and what the network does; with skip_mismatch a warning does,
+ * and the rest is taken. Not collective.
+ */
+enum mu_status mu_load_weights(const struct mu_plan *plan, const char *path, bool skip_mismatch,
+			       float *flat);
 
 /* ---- metrics ---- */
 

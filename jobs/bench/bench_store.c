@@ -3,13 +3,17 @@
  * Time of a step of the store alone: push, sum, update, pull, beside some work that stands for
  * forward and backward. Prints one JSON line per run, from worker 0.
  *
- *	mpirun -np 3 bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES [NODE [RULE]]]
+ *	mpirun -np 3 bench_store TYPE SERVERS MODEL STEPS WORK_MS \
+ *		[BUCKET_BYTES [NODE [RULE [GC [PULL]]]]]
+ *
+ * GC: none, 2bit, ... (threshold 0.5, ratio 0.01), as --gc-type; PULL: 0 or 1, as --gc-pull.
  *
  * NODE: auto, shm or none, as --node-reduce. RULE: sgd (with momentum), none (the sums), ...
  *
- * MODEL: mlp, lenet, or a number of elements. "work" in the answer is how long the work took beside
- * the store, "alone" how long it takes when nobody else runs: their ratio is what an idle server
- * costs.
+ * MODEL: mlp, lenet, or a number of elements, of one key, or as 3200000x16 of so many equal keys.
+ * "link" is what mu_comm_link measures between the first and the last rank, bytes/s. "work" in the
+ * answer is how long the work took beside the store, "alone" how long it takes when nobody else
+ * runs: their ratio is what an idle server costs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +41,8 @@ static size_t make_model(struct mu_slice *slices, const char *name)
 	static const size_t lenet[] = {500, 20, 25000, 50, 400000, 500, 5000, 10};
 	const size_t *sizes = mlp;
 	size_t n = sizeof mlp / sizeof *mlp;
-	size_t one = (size_t)strtoull(name, NULL, 10);
+	size_t one = (size_t)strtoull(name, NULL, 10), equal[MAX_KEYS];
+	const char *cross = strchr(name, 'x');
 	size_t at = 0;
 
 	if (strcmp(name, "lenet") == 0) {
@@ -46,6 +51,13 @@ static size_t make_model(struct mu_slice *slices, const char *name)
 	} else if (one > 0) {
 		sizes = &one;
 		n = 1;
+	}
+	if (one > 0 && cross) {
+		n = (size_t)strtoull(cross + 1, NULL, 10);
+		n = n < 1 ? 1 : n > MAX_KEYS ? MAX_KEYS : n;
+		for (size_t k = 0; k < n; k++)
+			equal[k] = one / n > 0 ? one / n : 1;
+		sizes = equal;
 	}
 	for (size_t k = 0; k < n; k++) {
 		slices[k] = (struct mu_slice){
@@ -127,7 +139,7 @@ int main(int argc, char **argv)
 	must(mu_world_open(&argc, &argv, &world));
 	if (argc < 6) {
 		fprintf(stderr, "usage: bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES "
-				"[NODE [RULE]]]\n");
+				"[NODE [RULE [GC [PULL]]]]]\n");
 		mu_world_abort(2);
 	}
 	must(mu_topology_init(&t, world, atoi(argv[2]), MU_PLACEMENT_SPREAD));
@@ -135,7 +147,7 @@ int main(int argc, char **argv)
 
 	size_t n_keys = make_model(slices, argv[3]);
 	size_t n_steps = (size_t)atoi(argv[4]) < MAX_STEPS ? (size_t)atoi(argv[4]) : MAX_STEPS;
-	double work_ms = atof(argv[5]);
+	double work_ms = atof(argv[5]), link;
 	size_t n_work = t.rank == 0 ? calibrate(work_ms * 1e-3)
 				    : 0; /* by one rank, while the others wait politely */
 	struct mu_kv_config config = {
@@ -145,12 +157,14 @@ int main(int argc, char **argv)
 		.n_slices = n_keys,
 		.optim = {.name = argc > 8 ? argv[8] : "sgd", .mom = 0.9, .wd = 1e-4},
 		.schedule = {.lr = 0.1, .factor = 1},
+		.compression = {argc > 9 ? argv[9] : NULL, 0.5, 0.01, argc > 10 && atoi(argv[10])},
 		.bucket_bytes = argc > 6 ? (size_t)atol(argv[6]) : 0,
 	};
 
 	must(mu_bcast(&n_work, sizeof n_work, 0, t.world));
 	must(mu_kv_node_find(&config.node_reduce, argc > 7 ? argv[7] : "auto"));
 	must(mu_kv_new(&kv, &config));
+	must(mu_comm_link(t.world, &link));
 	if (t.role == MU_ROLE_SERVER) {
 		must(mu_kv_serve(kv));
 	} else {
@@ -164,11 +178,11 @@ int main(int argc, char **argv)
 			       "\"steps\":%zu,"
 			       "\"step_ms\":%.4f,\"step_mean_ms\":%.4f,\"wait_ms\":%.4f,\"work_"
 			       "ms\":%.4f,"
-			       "\"alone_ms\":%.4f}\n",
+			       "\"alone_ms\":%.4f,\"link\":%.0f,\"bound_ms\":%.4f}\n",
 			       argv[1], t.num_workers, t.num_servers, argv[3], n_steps,
 			       1e3 * median(times.step, n_steps), 1e3 * seconds / (double)n_steps,
 			       1e3 * median(times.wait, n_steps), 1e3 * median(times.work, n_steps),
-			       work_ms);
+			       work_ms, link, 1e3 * mu_kv_bound(kv, link));
 	}
 	mu_kv_free(kv);
 	mu_topology_release(&t);

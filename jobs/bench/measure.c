@@ -389,6 +389,9 @@ int main(int argc, char **argv)
 	MPI_Comm world = MPI_COMM_NULL;
 	int rank = 0, size = 1;
 
+	if (!mu_world_launched() && read_options(&j.v, argc, argv, rank) == MU_OK && j.v.help)
+		return 0;
+	mu_trace_clear(); /* of wrong options all ranks shall know */
 	st = mu_world_open(&argc, &argv, &world);
 	if (st == MU_OK)
 		st = mu_comm_rank(world, &rank, &size);

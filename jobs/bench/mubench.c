@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mubench: round trips of a store of keys. For arrays of 1 KiB to 256 MiB, one key each, and for
- * many small keys in one call: seconds of a push and pull, beside those of MPI_Allreduce among the
- * same workers and of a copy in memory, measured in turns in the same run.
+ * mubench: benchmarks. mubench run and mubench report are sweeps of training jobs (sweep.h).
+ * Without such a word, and started by mpirun, round trips of a store of keys: for arrays of 1 KiB
+ * to 256 MiB, one key each, and for many small keys in one call, seconds of a push and pull, beside
+ * those of MPI_Allreduce among the same workers and of a copy in memory, measured in turns in the
+ * same run.
  *
  *	mpirun -np 3 mubench --kv-store dist_sync --num-servers 1
  *
  * A figure is the median over rounds of the slowest worker; GB/s = bytes of the array / seconds /
- *1e9.
+ * 1e9.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include <muster/kvstore.h>
+
+#include "sweep_main.h"
 
 struct values {
 	const char *kv_store;
@@ -361,7 +365,9 @@ static enum mu_status read_options(struct values *v, int argc, char **argv, int 
 	MU_TRY(mu_options_parse(&o, argc, argv));
 	if (v->help && rank == 0) {
 		printf("usage: mpirun -np N mubench [options]\n\n"
-		       "Time round trips of a store of keys, beside MPI_Allreduce and memcpy.\n\n");
+		       "Time round trips of a store of keys, beside MPI_Allreduce and memcpy. "
+		       "mubench run and mubench\nreport are about sweeps of training jobs: "
+		       "mubench run --help.\n\n");
 		mu_options_help(&o, stdout, true);
 	}
 out:
@@ -376,6 +382,13 @@ int main(int argc, char **argv)
 	MPI_Comm world = MPI_COMM_NULL;
 	int rank = 0, size = 1;
 
+	if (argc > 1 && strcmp(argv[1], "run") == 0)
+		return sweep_main_run(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "report") == 0)
+		return sweep_main_report(argc - 1, argv + 1);
+	if (!mu_world_launched() && read_options(&j.v, argc, argv, rank) == MU_OK && j.v.help)
+		return 0;
+	mu_trace_clear(); /* of wrong options all ranks shall know */
 	st = mu_world_open(&argc, &argv, &world);
 	if (st == MU_OK)
 		st = mu_comm_rank(world, &rank, &size);

@@ -10,21 +10,13 @@
 #
 # DATA_DIR, readable on every node, holds the four MNIST files, plain or .gz; build/digits --output
 # DATA_DIR makes a set of the same shape. Further options of the trainer come after it; the last one
-# given counts.
-# From the environment: WORKERS (2), SERVERS (1), MPIRUN (mpirun), TRAINER (build/trainer),
-# OMP_NUM_THREADS (a node's cores, shared by its workers).
-set -eu
-
-[ $# -ge 1 ] || { echo "usage: $0 DATA_DIR [trainer option ...]" >&2; exit 2; }
+# given counts. common.sh says what else can be set.
+. "$(dirname "$0")/common.sh"
+need 1 DATA_DIR "$@"
 data=$1
 shift
-trainer=${TRAINER:-$(dirname "$0")/../../build/trainer}
-workers=${WORKERS:-2}
-servers=${SERVERS:-1}
 
-# shellcheck disable=SC2086 # MPIRUN may hold options
-exec ${MPIRUN:-mpirun} -n $((workers + servers)) "$trainer" \
-	--kv-store dist_sync --num-servers "$servers" --data-dir "$data" \
+job dist_sync --data-dir "$data" \
 	--network mlp --batch-size 64 --num-epochs 20 \
 	--optimizer sgd --lr 0.05 --mom 0.9 --wd 0.0001 --lr-factor 0.1 --lr-step-epochs 10 \
 	--disp-batches 100 "$@"

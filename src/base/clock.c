@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monotonic clock, and one stop-watch for each phase of a training step. The stop-watches are
- * used by the main thread only, which counts its waits for the threads of other devices.
+ * The monotonic clock, and one stop-watch for each phase of a training step. One of a thread's
+ * stop-watches runs at a time: what is started inside another pauses it. And the spans in which
+ * they ran.
  */
 #include <muster/base.h>
 
+#include <assert.h>
 #include <time.h>
 
-static struct {
-	double start[MU_CLOCK_N];
+enum { DEPTH_MAX = 8 };
+
+static _Thread_local struct {
 	double seconds[MU_CLOCK_N];
-} state;
+	double since; /* when the one that runs began, or went on */
+	int depth;    /* started and not stopped, of which the last one runs */
+	enum mu_clock started[DEPTH_MAX];
+	int marks[DEPTH_MAX], mark; /* of those, and of the next */
+	struct mu_span *spans;      /* NULL: nobody wants them */
+	size_t n, room;
+} state = {.mark = -1};
 
 double mu_now(void)
 {
@@ -26,19 +35,40 @@ const char *mu_clock_name(enum mu_clock clock)
 		[MU_CLOCK_DATA] = "data",         [MU_CLOCK_FORWARD] = "forward",
 		[MU_CLOCK_BACKWARD] = "backward", [MU_CLOCK_PUSH] = "push",
 		[MU_CLOCK_PULL] = "pull",         [MU_CLOCK_UPDATE] = "update",
+		[MU_CLOCK_COMPRESS] = "compress",
 	};
 
 	return names[clock];
 }
 
+/* Up to now: to the one that runs. */
+static void count(void)
+{
+	double now = mu_now();
+
+	if (state.depth > 0) {
+		state.seconds[state.started[state.depth - 1]] += now - state.since;
+		if (state.spans)
+			mu_spans_add((int)state.started[state.depth - 1],
+				     state.marks[state.depth - 1], state.since, now);
+	}
+	state.since = now;
+}
+
 void mu_clock_start(enum mu_clock clock)
 {
-	state.start[clock] = mu_now();
+	count();
+	assert(state.depth < DEPTH_MAX);
+	state.marks[state.depth] = state.mark;
+	state.started[state.depth++] = clock;
 }
 
 void mu_clock_stop(enum mu_clock clock)
 {
-	state.seconds[clock] += mu_now() - state.start[clock];
+	count();
+	assert(state.depth > 0 && state.started[state.depth - 1] == clock);
+	(void)clock;
+	state.depth--;
 }
 
 double mu_clock_seconds(enum mu_clock clock)
@@ -50,4 +80,34 @@ void mu_clock_reset(void)
 {
 	for (int i = 0; i < MU_CLOCK_N; i++)
 		state.seconds[i] = 0;
+}
+
+void mu_clock_mark(int which)
+{
+	state.mark = which;
+}
+
+void mu_spans_start(struct mu_span *spans, size_t room)
+{
+	state.spans = spans;
+	state.n = 0;
+	state.room = room;
+	state.since = mu_now(); /* a clock that runs already counts from here on */
+}
+
+size_t mu_spans_stop(void)
+{
+	state.spans = NULL;
+	return state.n;
+}
+
+bool mu_spans_wanted(void)
+{
+	return state.spans;
+}
+
+void mu_spans_add(int what, int which, double begin, double end)
+{
+	if (state.spans && state.n < state.room)
+		state.spans[state.n++] = (struct mu_span){begin, end, what, which};
 }

@@ -11,13 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 8192, PREFIX_BYTES = 128 };
+enum { LINE_BYTES = 8192, PREFIX_BYTES = 128, STATUS_BYTES = 256 };
+
+/* To the begin of the line, which becomes empty. */
+#define ERASE "\r\033[K"
 
 static struct {
 	FILE *stream; /* NULL = stderr */
 	enum mu_log_level level;
 	bool time;
 	char prefix[PREFIX_BYTES];
+	char status[STATUS_BYTES]; /* below the log, "" if there is none */
 } state = {.level = MU_LOG_INFO};
 
 void mu_log_configure(const struct mu_log_config *config)
@@ -79,19 +83,21 @@ void mu_log(enum mu_log_level level, const char *format, ...)
 		[MU_LOG_DEBUG] = "",
 	};
 	static const char cut[] = " ...";
-	char line[LINE_BYTES];
+	char line[LINE_BYTES + STATUS_BYTES];
 	size_t used = 0, room;
 	va_list args;
 	int n;
 
 	if (level > state.level)
 		return;
+	if (*state.status)
+		used += (size_t)snprintf(line, sizeof line, ERASE);
 	if (state.time)
-		used += put_time(line, sizeof line);
+		used += put_time(line + used, sizeof line - used);
 	n = snprintf(line + used, sizeof line - used, "%s%s%s", state.prefix,
 		     *state.prefix ? " " : "", marks[level]);
 	used += n > 0 ? (size_t)n : 0;
-	room = sizeof line - used - 1; /* the newline takes the place of the terminating zero */
+	room = LINE_BYTES - used - 1; /* the newline takes the place of the terminating zero */
 	va_start(args, format);
 	n = vsnprintf(line + used, room + 1, format, args);
 	va_end(args);
@@ -104,5 +110,22 @@ void mu_log(enum mu_log_level level, const char *format, ...)
 		used += (size_t)n;
 	}
 	line[used++] = '\n';
+	used += (size_t)snprintf(line + used, sizeof line - used, "%s", state.status);
 	write_line(state.stream ? state.stream : stderr, line, used);
+}
+
+void mu_log_status(const char *text)
+{
+	char line[STATUS_BYTES + sizeof ERASE];
+	FILE *stream = state.stream ? state.stream : stderr;
+
+	if (!text) {
+		if (*state.status)
+			write_line(stream, "\n", 1);
+		*state.status = '\0';
+		return;
+	}
+	snprintf(state.status, sizeof state.status, "%s", text);
+	snprintf(line, sizeof line, ERASE "%s", state.status);
+	write_line(stream, line, strlen(line));
 }

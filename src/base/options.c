@@ -85,6 +85,12 @@ static bool is_choice(const char *choices, const char *text)
 	}
 }
 
+/* "|" alone lists none: anything. */
+static bool has_choices(const struct mu_option *option)
+{
+	return option->choices && strcmp(option->choices, "|") != 0;
+}
+
 /* "a|b|c" as "a, b, c" */
 static void list_choices(const char *choices, char *text, size_t nbytes)
 {
@@ -105,7 +111,7 @@ static enum mu_status set_string(const struct mu_option *option, const char *tex
 	enum mu_status st = MU_OK;
 	char list[LIST_BYTES];
 
-	if (option->choices && !is_choice(option->choices, text)) {
+	if (has_choices(option) && !is_choice(option->choices, text)) {
 		list_choices(option->choices, list, sizeof list);
 		MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is not known; choose one of: %s", option->name,
 			text, list);
@@ -136,11 +142,8 @@ static enum mu_status set(const struct mu_options *o, const struct mu_option *op
 
 /* ---- names ---- */
 
-/*
- * How unlike a known name is to what was typed: edit distance (Wagner and Fischer 1974), first to
- * the beginning of the name that fits best, since names may be abbreviated, then to the whole name.
- */
-static size_t distance(const char *typed, const char *name)
+/* Edit distance: Wagner and Fischer 1974. */
+size_t mu_name_distance(const char *typed, const char *name)
 {
 	size_t row[NAME_BYTES + 1];
 	size_t n = strlen(name) < NAME_BYTES ? strlen(name) : NAME_BYTES, least;
@@ -174,7 +177,7 @@ static const struct mu_option *nearest(const struct mu_options *o, const char *n
 	size_t best_distance = 0;
 
 	for (size_t i = 0; i < o->n; i++) {
-		size_t d = distance(name, o->table[i].name);
+		size_t d = mu_name_distance(name, o->table[i].name);
 
 		if (!best || d < best_distance) {
 			best = &o->table[i];

@@ -60,7 +60,7 @@ static void print_option(FILE *stream, const struct mu_option *option)
 	int n = snprintf(left, sizeof left, "  --%s%s%.*s", option->name, metavar ? " " : "",
 			 (int)metavar, option->help);
 
-	if (option->choices)
+	if (option->choices && strcmp(option->choices, "|") != 0)
 		describe_choices(option->choices, choices, sizeof choices);
 	snprintf(text, sizeof text, "%s%s%s%s%s", option->help + metavar, choices,
 		 show_default ? " (default " : "", show_default ? option->initial : "",

@@ -103,6 +103,19 @@ out:
 	return st;
 }
 
+enum mu_status mu_gather(const void *mine, void *all, size_t nbytes_each, int root, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	MU_SAME(comm, nbytes_each);
+	MU_MPI(MPI_Igather(mine, mu_count(nbytes_each), MPI_BYTE, all, mu_count(nbytes_each),
+			   MPI_BYTE, root, comm, &request));
+	MU_TRY(finish(comm, &request, "a gather"));
+out:
+	return st;
+}
+
 enum mu_status mu_agree(enum mu_status mine, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;

@@ -66,11 +66,11 @@ struct cores mu_cores_run(const struct cores *c, int skip, int n)
 	return run;
 }
 
-/* OMP_NUM_THREADS, of whose list the first number counts; 0 if it is not set. */
-static enum mu_status threads_asked(int *n)
+/* A number of the environment, or the first of a list; 0 if it is not set. */
+static enum mu_status environment_number(const char *name, int *n)
 {
 	enum mu_status st = MU_OK;
-	const char *text = getenv("OMP_NUM_THREADS");
+	const char *text = getenv(name);
 	char *end = NULL;
 	long value;
 
@@ -79,40 +79,58 @@ static enum mu_status threads_asked(int *n)
 		goto out;
 	value = strtol(text, &end, 10);
 	if (end == text || (*end != '\0' && *end != ',') || value < 1 || value > CORES_MAX)
-		MU_FAIL(MU_ERR_USAGE, "OMP_NUM_THREADS is '%s': a number from 1 to %d is needed",
-			text, CORES_MAX);
+		MU_FAIL(MU_ERR_USAGE, "%s is '%s': a number from 1 to %d is needed", name, text,
+			CORES_MAX);
 	*n = (int)value;
 out:
 	return st;
 }
 
+/* 0 threads asked for, or cores per task promised: nothing is said. */
+static int choose_threads(const struct mu_topology *t, const struct cores *mine, int asked,
+			  int promised)
+{
+	int n;
+
+	if (t->role != MU_ROLE_WORKER)
+		return 1;
+	if (asked > 0)
+		return asked;
+	n = t->bound ? mu_cores_count(mine) : t->node_cores / t->node_num_workers;
+	if (!t->bound && promised > 0 && promised < n)
+		n = promised;
+	n -= t->spare_cores;
+	return n > 1 ? n : 1;
+}
+
+/*
+ * Bound are only workers who together fill the node: where cores are left free on purpose, another
+ * job may run there that leaves cores free, too, and both would be bound to the same ones.
+ */
 enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads)
 {
 	enum mu_status st = MU_OK;
 	struct cores mine;
 	struct cores all;
 	long wish[2]; /* most threads of a worker of this node; is anybody bound by the launcher? */
-	int asked = 0;
+	long n_free;  /* cores that no worker's threads would be bound to */
+	int asked = 0, promised = 0;
 
 	*n_threads = 1;
-	st = threads_asked(&asked);
+	st = environment_number("OMP_NUM_THREADS", &asked);
+	if (st == MU_OK)
+		st = environment_number("SLURM_CPUS_PER_TASK", &promised);
 	if (st == MU_OK)
 		st = mu_cores_mine(&mine);
 	MU_TRY(mu_agree(st, t->node)); /* the environment may be wrong on one rank only */
-	if (t->role == MU_ROLE_WORKER) {
-		*n_threads = t->bound ? mu_cores_count(&mine) : t->node_cores / t->node_num_workers;
-		if (asked > 0)
-			*n_threads = asked;
-		if (*n_threads < 1)
-			*n_threads = 1;
-	}
+	*n_threads = choose_threads(t, &mine, asked, promised);
 	all = mine;
 	wish[0] = t->role == MU_ROLE_WORKER ? *n_threads : 0;
 	wish[1] = t->bound;
 	MU_TRY(mu_cores_union(&all, t->node));
 	MU_TRY(mu_allreduce_long(wish, 2, MPI_MAX, t->node));
-	if (t->role == MU_ROLE_WORKER && !wish[1] &&
-	    wish[0] * t->node_num_workers <= mu_cores_count(&all)) {
+	n_free = mu_cores_count(&all) - (wish[0] + t->spare_cores) * t->node_num_workers;
+	if (t->role == MU_ROLE_WORKER && !wish[1] && n_free >= 0 && n_free < t->node_num_workers) {
 		struct cores run = mu_cores_run(&all, (int)wish[0] * t->node_worker, (int)wish[0]);
 
 		MU_TRY(mu_cores_bind(&run));

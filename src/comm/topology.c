@@ -179,17 +179,38 @@ out:
 	return st;
 }
 
+/* A server sleeps most of the time: it may share a worker's core. */
+static enum mu_status find_crowd(struct mu_topology *t, const struct cores *mine)
+{
+	enum mu_status st = MU_OK;
+	const struct cores none = {{0}};
+	struct cores *all = NULL;
+	int same = 0;
+
+	MU_TRY(MU_ALLOC(all, (size_t)t->node_size, "cores of every rank of the node"));
+	MU_TRY(mu_allgather(t->role == MU_ROLE_WORKER ? mine : &none, all, sizeof *all, t->node));
+	for (int r = 0; r < t->node_size; r++)
+		same += memcmp(&all[r], mine, sizeof *mine) == 0;
+	t->machine_cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	if (t->role == MU_ROLE_WORKER && same > t->my_cores && t->my_cores < t->machine_cores)
+		t->crowd = same;
+out:
+	mu_free(all);
+	return st;
+}
+
 static enum mu_status count_cores(struct mu_topology *t)
 {
 	enum mu_status st = MU_OK;
-	struct cores cores;
-	int mine;
+	struct cores mine, all;
 
-	MU_TRY(mu_cores_mine(&cores));
-	mine = mu_cores_count(&cores);
-	MU_TRY(mu_cores_union(&cores, t->node));
-	t->node_cores = mu_cores_count(&cores);
-	t->bound = mine < t->node_cores;
+	MU_TRY(mu_cores_mine(&mine));
+	all = mine;
+	MU_TRY(mu_cores_union(&all, t->node));
+	t->my_cores = mu_cores_count(&mine);
+	t->node_cores = mu_cores_count(&all);
+	t->bound = t->my_cores < t->node_cores;
+	MU_TRY(find_crowd(t, &mine));
 out:
 	return st;
 }

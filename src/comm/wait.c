@@ -30,7 +30,8 @@
 #define SLEEP_SHARE 0.25
 #define SLEEP_MIN 50e-6
 #define SLEEP_MAX 1e-3
-#define WOKEN_SLEEP_MAX 10e-3 /* nothing but a wake is needed */
+/* Nothing but a wake is needed, and a sleep that ends before it takes a core from a worker. */
+#define WOKEN_SLEEP 10e-3
 /* A rank that did not poll for so long could not run: stopped, or the machine slept. */
 #define GAP_SECONDS 0.5
 
@@ -72,7 +73,7 @@ static double sleep_seconds(const struct mu_waiter *w, double waited)
 	const struct mu_topology *t = w->topology;
 
 	if (t && w->only_woken)
-		return clamp(waited * SLEEP_SHARE, SLEEP_MIN, WOKEN_SLEEP_MAX);
+		return WOKEN_SLEEP;
 	if (t && t->num_nodes == 1)
 		return clamp(waited * SLEEP_SHARE, SLEEP_MIN, SLEEP_MAX);
 	return clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX);

@@ -3,12 +3,28 @@
  * Start and end of MPI for programs that own it. The only file that names MPI_COMM_WORLD.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <muster/comm.h>
+#include "launcher.h"
+
+enum { ABORT_SECONDS = 5, MOST_FDS = 4096 };
+
+static enum mu_status check_launcher(void)
+{
+	enum mu_status st = MU_OK;
+	int size = 0;
+
+	MU_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+	st = mu_launcher_check(size);
+	if (st != MU_OK) /* nobody will: mu_world_close wants a world */
+		MPI_Finalize();
+out:
+	return st;
+}
 
 enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world)
 {
@@ -17,12 +33,15 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world)
 	int provided = 0;
 
 	*world = MPI_COMM_NULL;
-	MU_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
+	MU_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided));
 	MU_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 	if (provided < MPI_THREAD_FUNNELED)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"this MPI gives thread level %d, MPI_THREAD_FUNNELED (%d) is needed",
 			provided, MPI_THREAD_FUNNELED);
+	st = check_launcher();
+	if (st != MU_OK)
+		goto out;
 	MU_MPI(MPI_Comm_idup(MPI_COMM_WORLD, world, &request));
 	MU_TRY(mu_wait_all(1, &request, "the other ranks at start"));
 	MU_MPI(MPI_Comm_set_errhandler(*world, MPI_ERRORS_RETURN));
@@ -30,11 +49,24 @@ out:
 	return st;
 }
 
+bool mu_comm_serialized(void)
+{
+	int level = MPI_THREAD_SINGLE;
+
+	return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
+}
+
+/*
+ * MPI_Abort of MPICH waits for an answer of the launcher, for ever on a host that is cut off: then
+ * the alarm ends the process.
+ */
 void mu_world_abort(int exit_status)
 {
 	int started = 0;
 	int ended = 0;
 
+	signal(SIGALRM, SIG_DFL);
+	alarm(ABORT_SECONDS);
 	if (MPI_Initialized(&started) == MPI_SUCCESS && started &&
 	    MPI_Finalized(&ended) == MPI_SUCCESS && !ended)
 		MPI_Abort(MPI_COMM_WORLD, exit_status);
@@ -98,6 +130,33 @@ void mu_world_fail(enum mu_status st, const char *program, int rank, const char 
 	mu_world_abort(mu_world_exit_status(st));
 }
 
+/* What MPICH's launcher, or Open MPI's, says in the environment; else other. */
+static int launched(const char *mpich, const char *open_mpi, int other)
+{
+	const char *text = getenv(mpich) ? getenv(mpich) : getenv(open_mpi);
+
+	return text ? atoi(text) : other;
+}
+
+bool mu_world_spans_hosts(void)
+{
+	return launched("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", 1) >
+	       launched("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", 1);
+}
+
+/* Hydra lets the others wait in MPI_Init for a process that ended before it, unless this aborts. */
+void mu_world_refuse(enum mu_status st, const char *program)
+{
+	const char *fd = getenv("PMI_FD");
+
+	if (launched("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", 0) == 0)
+		mu_world_tell(st, program, 0, "");
+	rest(5);
+	if (fd)
+		dprintf(atoi(fd), "cmd=abort exitcode=%d\n", mu_world_exit_status(st));
+	_exit(mu_world_exit_status(st));
+}
+
 /*
  * MPICH before 4.2, over a network: a rank can wait in MPI_Finalize for ranks that already wait,
  * deaf, in a barrier of the launcher, and then nobody ever ends (pmodels/mpich pull request 6596).
@@ -131,6 +190,15 @@ out:
 }
 
 /*
+ * Slurm's srun sets PMI_FD, too; PMI_JOBID tells nothing, for where srun starts Hydra's proxies
+ * (mpirun in a Slurm job) ranks have it from there.
+ */
+static bool is_hydra(void)
+{
+	return getenv("PMI_FD") && getenv("MPI_LOCALNRANKS");
+}
+
+/*
  * Hydra takes a process that ends without a word for a failure, and kills the others of its host.
  * So this is the word that MPI_Finalize would say: PMI-1 of MPICH, one line each way.
  */
@@ -141,7 +209,7 @@ static void leave_hydra(void)
 	struct pollfd answer = {.events = POLLIN};
 	char line[64];
 
-	if (!fd || getenv("PMI_JOBID")) /* another launcher: Slurm's sets both */
+	if (!is_hydra())
 		return;
 	answer.fd = atoi(fd);
 	if (write(answer.fd, word, sizeof word - 1) < 0 || poll(&answer, 1, 2000) <= 0 ||
@@ -150,7 +218,37 @@ static void leave_hydra(void)
 				"may be wrong\n");
 }
 
-int mu_world_close(MPI_Comm *world, int exit_status)
+/*
+ * Once Hydra has passed a signal on, it forgets the exit statuses of processes that it finds ended
+ * when all output of its host is closed (HYD_pmcd_pmip_send_signal notes a forced cleanup), and
+ * mpirun returns 0. It looks for them before that each time that a piece of output closes. So a
+ * child keeps this process's output open until it has ended, closes its standard output, and then,
+ * when Hydra has looked, the other. After MPI has ended; the child calls nothing but the system.
+ */
+static void outlive_for_hydra(void)
+{
+	int ends[2];
+	char none;
+
+	if (!is_hydra() || pipe(ends) != 0)
+		return;
+	if (fork() != 0) { /* this end of the pipe closes when the process ends */
+		close(ends[0]);
+		return;
+	}
+	for (int fd = STDERR_FILENO + 1; fd < MOST_FDS; fd++) /* the output has other names, too */
+		if (fd != ends[0])
+			close(fd);
+	while (read(ends[0], &none, 1) > 0)
+		;
+	rest(1);
+	close(STDOUT_FILENO);
+	rest(2);
+	_exit(0);
+}
+
+/* True: the process must exit at once. */
+static bool end_mpi(MPI_Comm *world)
 {
 	enum mu_status st;
 	bool several = false;
@@ -171,8 +269,25 @@ int mu_world_close(MPI_Comm *world, int exit_status)
 	if (several && may_hang()) {
 		fflush(NULL);
 		leave_hydra();
-		_exit(exit_status);
+		return true;
 	}
 	MPI_Finalize();
+	return false;
+}
+
+int mu_world_close(MPI_Comm *world, int exit_status)
+{
+	if (end_mpi(world))
+		_exit(exit_status);
+	return exit_status;
+}
+
+int mu_world_close_signalled(MPI_Comm *world, int exit_status)
+{
+	const bool at_once = end_mpi(world);
+
+	outlive_for_hydra();
+	if (at_once)
+		_exit(exit_status);
 	return exit_status;
 }

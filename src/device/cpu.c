@@ -22,6 +22,8 @@ static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
 	[MU_OP_CONCAT] = mu_cpu_plan_concat,
 	[MU_OP_SPLIT] = mu_cpu_plan_split,
 	[MU_OP_SOFTMAX] = mu_cpu_plan_softmax,
+	[MU_OP_EMBEDDING] = mu_cpu_plan_embedding,
+	[MU_OP_LSTM] = mu_cpu_plan_lstm,
 	[MU_OP_CUSTOM] = mu_cpu_plan_custom,
 };
 
@@ -33,6 +35,7 @@ static enum mu_status open_cpu(struct mu_device *device)
 	if (!cpu)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for device cpu");
 	device->impl = cpu;
+	cpu->n_threads = (size_t)device->n_threads;
 	omp_set_num_threads(device->n_threads);
 	CPU_DNNL(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0));
 	CPU_DNNL(dnnl_stream_create(&cpu->stream, cpu->engine, dnnl_stream_default_flags));
@@ -52,11 +55,50 @@ static void close_cpu(struct mu_device *device)
 	device->impl = NULL;
 }
 
+static const char *isa_name(void)
+{
+	switch (dnnl_get_effective_cpu_isa()) {
+	case dnnl_cpu_isa_sse41: return "sse4.1";
+	case dnnl_cpu_isa_avx: return "avx";
+	case dnnl_cpu_isa_avx2:
+	case dnnl_cpu_isa_avx2_vnni: return "avx2";
+	case dnnl_cpu_isa_avx512_core: return "avx512";
+	case dnnl_cpu_isa_avx512_core_vnni: return "avx512 vnni";
+	case dnnl_cpu_isa_avx512_core_bf16: return "avx512 bf16";
+	case dnnl_cpu_isa_avx512_core_amx: return "avx512 amx";
+	default: return "baseline";
+	}
+}
+
+/* oneDNN would emulate bfloat16 without these instructions, slower than float32. */
+static enum mu_status check_dtype(const struct mu_device *device, enum mu_dtype dtype)
+{
+	enum mu_status st = MU_OK;
+	dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+
+	(void)device;
+	if (dtype != MU_BFLOAT16)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "device cpu has float32 and bfloat16, no %s",
+			mu_dtype_name(dtype));
+	if (isa != dnnl_cpu_isa_avx512_core_bf16 && isa != dnnl_cpu_isa_avx512_core_amx)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"this CPU has no instructions for bfloat16 (AVX512-BF16 or AMX): it has %s",
+			isa_name());
+out:
+	return st;
+}
+
 static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	struct cpu_op *impl = calloc(1, sizeof *impl);
-	struct cpu_plan p = {.cpu = device->impl, .op = op, .impl = impl};
+	struct cpu_plan p = {
+		.cpu = device->impl,
+		.op = op,
+		.impl = impl,
+		.algorithm = device->algorithm,
+		.dtype = device->dtype == MU_BFLOAT16 ? dnnl_bf16 : dnnl_f32,
+	};
 
 	if (!impl)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
@@ -82,25 +124,18 @@ static enum mu_status backward(struct mu_device *device, struct mu_op *op)
 	return mu_cpu_run(device->impl, op, &((struct cpu_op *)op->impl)->backward);
 }
 
+static enum mu_status restore(struct mu_device *device, struct mu_op *op)
+{
+	struct cpu_op *impl = op->impl;
+
+	return mu_cpu_run(device->impl, op,
+			  op->kind == MU_OP_BATCH_NORM ? &impl->restore : &impl->forward);
+}
+
 static void release(struct mu_device *device, struct mu_op *op)
 {
 	(void)device;
 	mu_cpu_release(op);
-}
-
-static const char *isa_name(void)
-{
-	switch (dnnl_get_effective_cpu_isa()) {
-	case dnnl_cpu_isa_sse41: return "sse4.1";
-	case dnnl_cpu_isa_avx: return "avx";
-	case dnnl_cpu_isa_avx2:
-	case dnnl_cpu_isa_avx2_vnni: return "avx2";
-	case dnnl_cpu_isa_avx512_core: return "avx512";
-	case dnnl_cpu_isa_avx512_core_vnni: return "avx512 vnni";
-	case dnnl_cpu_isa_avx512_core_bf16: return "avx512 bf16";
-	case dnnl_cpu_isa_avx512_core_amx: return "avx512 amx";
-	default: return "baseline";
-	}
 }
 
 static void describe(const struct mu_device *device, char *text, size_t nbytes)
@@ -120,11 +155,14 @@ const struct mu_device_ops mu_device_cpu = {
 	.bind = bind,
 	.forward = forward,
 	.backward = backward,
+	.restore = restore,
 	.release = release,
 	.from_plain = mu_cpu_from_plain,
 	.to_plain = mu_cpu_to_plain,
 	.copy_layout = mu_cpu_copy_layout,
 	.free_layout = mu_cpu_free_layout,
 	.hash_layout = mu_cpu_hash_layout,
+	.check_dtype = check_dtype,
 	.describe = describe,
+	.measure = mu_cpu_measure,
 };

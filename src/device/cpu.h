@@ -2,10 +2,10 @@
 /*
  * cpu: the oneDNN device, known to src/device/cpu*.c only.
  *
- * An operation is planned into two programs, forward and backward: lists of steps, each a oneDNN
- * primitive with its memories, or a function of our own. A memory is a description and a place (a
- * tensor, a parameter, the operation's workspace, the shared scratch); bind gives it its pointer.
- * Execution walks the list.
+ * An operation is planned into programs, forward, backward and, of a batch-norm, restore: lists of
+ * steps, each a oneDNN primitive with its memories, or a function of our own. A memory is a
+ * description and a place (a tensor, a parameter, the operation's workspace or scratch); bind gives
+ * it its pointer. Execution walks the list.
  *
  * Layouts: convolutions whose channel counts are multiples of 16 let oneDNN choose (blocked
  * layouts); others would be padded to the next multiple there and work in nhwc instead. Every other
@@ -13,8 +13,10 @@
  * backward wants another one, the parameter (never an activation if it can be helped) is reordered
  * in the step.
  *
- * oneDNN's scratchpads are ours: the largest one of all operations is allocated once, in the plan's
- * arena.
+ * bfloat16: convolutions and fully connected layers read bfloat16; convolutions write it, and the
+ * other operations work in their input's type. A weight is rounded in the step, into scratch.
+ *
+ * oneDNN's scratchpads are ours: they lie in the scratch of the operation, in the plan's arena.
  */
 #ifndef DEVICE_CPU_H
 #define DEVICE_CPU_H
@@ -29,6 +31,7 @@ enum mu_status mu_cpu_from_dnnl(dnnl_status_t status, const char *call, const ch
 struct cpu {
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
+	size_t n_threads;
 };
 
 enum cpu_place {
@@ -55,14 +58,22 @@ struct cpu_memory {
 #define CPU_MAX_STEPS 16
 #define CPU_MAX_MEMORIES 64
 
+/* Part `index` of n of a step's work. */
+struct cpu_part {
+	size_t index, n;
+};
+
 typedef void mu_cpu_step_fn(struct mu_op *op);
 typedef enum mu_status mu_cpu_try_fn(struct mu_op *op);
+typedef void mu_cpu_part_fn(struct mu_op *op, struct cpu_part part);
 
-/* One of the first three is set. */
+/* One of the first four is set. */
 struct cpu_step {
 	dnnl_primitive_t primitive;
 	mu_cpu_step_fn *call;
 	mu_cpu_try_fn *try_call;
+	mu_cpu_part_fn *shared; /* by n_parts threads */
+	size_t n_parts;
 	int n_args;
 	int memories[CPU_MAX_ARGS];
 	dnnl_exec_arg_t args[CPU_MAX_ARGS];
@@ -77,7 +88,8 @@ struct cpu_program {
 struct cpu_op {
 	struct cpu_memory memories[CPU_MAX_MEMORIES];
 	int n_memories;
-	struct cpu_program forward, backward;
+	struct cpu_program forward, backward, restore;
+	struct cpu_program inner[2]; /* run by functions of those two, as often as they like */
 	void *own; /* of the kind's file; freed with free() */
 };
 
@@ -87,6 +99,8 @@ struct cpu_plan {
 	struct mu_op *op;
 	struct cpu_op *impl;
 	struct cpu_program *program;
+	enum mu_convolution_algorithm algorithm; /* asked for */
+	dnnl_data_type_t dtype;                  /* of what is multiplied */
 };
 
 /* ---- cpu_program.c ---- */
@@ -114,6 +128,9 @@ enum mu_status mu_cpu_step_to(struct cpu_plan *p, dnnl_primitive_desc_t pd, int 
 void mu_cpu_call(struct cpu_plan *p, mu_cpu_step_fn *call);
 /* The same for a function that can fail. */
 void mu_cpu_try_call(struct cpu_plan *p, mu_cpu_try_fn *call);
+/* The same for a function whose parts run at the same time, on as many of the device's threads as
+ * pay for so many bytes of work. */
+void mu_cpu_share(struct cpu_plan *p, mu_cpu_part_fn *call, size_t nbytes);
 enum mu_status mu_cpu_reorder(struct cpu_plan *p, int from, int to);
 /* The values of `memory` laid out as md: itself, or a reordered copy (kept, or temporary). */
 enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *md, bool keep,
@@ -127,8 +144,16 @@ dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation);
 enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
 			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
 			       dnnl_primitive_desc_t *pd);
-/* to = a x b, element by element; dimensions of b may be 1. */
-enum mu_status mu_cpu_multiply(struct cpu_plan *p, int a, int b, int to);
+/* The same; *pd is NULL where oneDNN has no such kernel. */
+enum mu_status mu_cpu_describe_if(struct cpu_plan *p, const void *desc,
+				  const struct mu_activation *activation,
+				  dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd);
+/* to = a and b, element by element; dimensions of b may be 1. activation: behind it, or NULL. */
+struct cpu_pair {
+	int a, b, to;
+	const struct mu_activation *activation;
+};
+enum mu_status mu_cpu_binary(struct cpu_plan *p, dnnl_alg_kind_t kind, struct cpu_pair pair);
 const dnnl_memory_desc_t *mu_cpu_query(const_dnnl_primitive_desc_t pd, dnnl_query_t what);
 /* Where a memory lies; once the operation's arrays are set. */
 void *mu_cpu_pointer(const struct mu_op *op, int memory);
@@ -142,7 +167,7 @@ void mu_cpu_release(struct mu_op *op);
 void mu_cpu_plain(dnnl_memory_desc_t *md, const struct mu_shape *shape);
 void mu_cpu_tag(dnnl_memory_desc_t *md, const struct mu_shape *shape, dnnl_format_tag_t tag);
 void mu_cpu_tensor_md(dnnl_memory_desc_t *md, const struct mu_tensor *t);
-/* Set the layout of an output tensor, of a parameter. */
+/* Set the layout of an output tensor, of a parameter (which is float32 whatever md's type). */
 enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const dnnl_memory_desc_t *md);
 enum mu_status mu_cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *md);
 /* The layout of a parameter, or plain in these dimensions when it has none. */
@@ -155,6 +180,20 @@ enum mu_status mu_cpu_from_plain(struct mu_device *device, const struct mu_shape
 				 const void *layout, const float *plain, float *out);
 enum mu_status mu_cpu_to_plain(struct mu_device *device, const struct mu_shape *shape,
 			       const void *layout, const float *in, float *plain);
+
+/* ---- cpu_math.c: vector loops, with an error of some 1e-7; NaN stays NaN ---- */
+
+/* x = sigmoid(x), in place; y = tanh(x), y may be x. */
+void mu_cpu_sigmoid(float *x, size_t n);
+void mu_cpu_tanh(const float *x, float *y, size_t n);
+/* p = softmax(x). */
+void mu_cpu_softmax(const float *x, float *p, size_t n);
+/* to += from. They do not overlap. */
+void mu_cpu_add(float *to, const float *from, size_t n);
+
+/* ---- cpu_limits.c ---- */
+
+enum mu_status mu_cpu_measure(struct mu_device *device, struct mu_device_limits *limits);
 
 /* ---- one planner per kind ---- */
 
@@ -172,7 +211,15 @@ enum mu_status mu_cpu_plan_sum(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_concat(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_split(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_embedding(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_custom(struct cpu_plan *p);
+/* An error if so many tensors cannot be summed or put together in one step. */
+#define CPU_MAX_PARTS (CPU_MAX_ARGS - 2)
+enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n);
+/* Adds the step that activates the output, in place. */
+enum mu_status mu_cpu_plan_activation_forward(struct cpu_plan *p,
+					      const struct mu_activation *activation);
 /* Adds the step that undoes op->fused_activation on the output's gradient, in place. */
 enum mu_status mu_cpu_plan_activation_backward(struct cpu_plan *p,
 					       const struct mu_activation *activation);

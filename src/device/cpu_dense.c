@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fully connected layers on oneDNN's inner product. The input may be (n, c, h, w) in any layout. */
+/*
+ * Fully connected layers on oneDNN's inner product. The input may be (n, c, h, w) in any layout.
+ * The output is float32 also where bfloat16 is multiplied: it is small, and often the last.
+ */
 #include "cpu.h"
 
 #include <muster/base.h>
 
 struct shape {
 	dnnl_memory_desc_t src, weights, bias, dst; /* src fixed, weights any, dst plain */
+	dnnl_memory_desc_t have;                    /* the input's own, which src may not be */
 	dnnl_dims_t weight_dims;                    /* (units, c, h, w) or (units, features) */
 	int ndims;
 	bool has_bias;
 };
 
-static void describe_shape(const struct mu_op *op, struct shape *s)
+static void describe_shape(const struct cpu_plan *p, struct shape *s)
 {
+	const struct mu_op *op = p->op;
 	const struct mu_fully_connected *a = op->attr;
 	const struct mu_shape *in = &op->inputs[0]->shape;
 
@@ -21,16 +26,18 @@ static void describe_shape(const struct mu_op *op, struct shape *s)
 	for (int i = 1; i < in->ndims; i++)
 		s->weight_dims[i] = (dnnl_dim_t)in->dims[i];
 	s->has_bias = !a->no_bias;
-	mu_cpu_tensor_md(&s->src, op->inputs[0]);
+	mu_cpu_tensor_md(&s->have, op->inputs[0]);
+	s->src = s->have;
+	s->src.data_type = p->dtype;
 	mu_cpu_plain(&s->dst, &op->outputs[0]->shape);
-	dnnl_memory_desc_init_by_tag(&s->weights, s->ndims, s->weight_dims, dnnl_f32,
+	dnnl_memory_desc_init_by_tag(&s->weights, s->ndims, s->weight_dims, p->dtype,
 				     dnnl_format_tag_any);
 	if (s->has_bias)
 		mu_cpu_plain(&s->bias, &op->params[1].shape);
 }
 
 static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
-				   dnnl_primitive_desc_t *hint)
+				   dnnl_primitive_desc_t *hint, int *src)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
@@ -46,7 +53,9 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 	CPU_DNNL(dnnl_primitive_desc_clone(hint, pd));
 	MU_TRY(mu_cpu_set_param(&op->params[0], mu_cpu_query(pd, dnnl_query_weights_md)));
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &s->dst));
-	args[0] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &s->src, CPU_IN_DATA, 0)};
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &s->have, CPU_IN_DATA, 0), &s->src,
+			 op->phase == MU_PHASE_TRAIN, src));
+	args[0] = (struct cpu_arg){DNNL_ARG_SRC, *src};
 	args[1].arg = DNNL_ARG_WEIGHTS;
 	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
 				 mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
@@ -61,22 +70,23 @@ out:
 	return st;
 }
 
+/* src, diff_dst: memories of the input and of the output's gradient, in the type of products. */
 static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
-				   dnnl_primitive_desc_t hint)
+				   dnnl_primitive_desc_t hint, int src, int diff_dst)
 {
 	enum mu_status st = MU_OK;
 	dnnl_inner_product_desc_t desc;
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_memory_desc_t have;
-	struct cpu_arg args[4] = {{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}};
+	dnnl_memory_desc_t have, gradient = s->weights;
+	struct cpu_arg args[4] = {{DNNL_ARG_SRC, src}, {DNNL_ARG_DIFF_DST, diff_dst}};
 	int n = 2;
 
+	gradient.data_type = dnnl_f32;
 	CPU_DNNL(dnnl_inner_product_backward_weights_desc_init(
-		&desc, &s->src, &s->weights, s->has_bias ? &s->bias : NULL, &s->dst));
+		&desc, &s->src, &gradient, s->has_bias ? &s->bias : NULL,
+		mu_cpu_md(p, diff_dst)));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
 	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
-	args[0].memory = mu_cpu_memory(p, &s->src, CPU_IN_DATA, 0);
-	args[1].memory = mu_cpu_memory(p, &s->dst, CPU_OUT_GRAD, 0);
 	if (s->has_bias)
 		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_BIAS,
 					     mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1)};
@@ -88,21 +98,21 @@ out:
 }
 
 static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
-				dnnl_primitive_desc_t hint)
+				dnnl_primitive_desc_t hint, int diff_dst)
 {
 	enum mu_status st = MU_OK;
 	dnnl_inner_product_desc_t desc;
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[3] = {
-		{DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
+		{DNNL_ARG_DIFF_DST, diff_dst}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
 
-	CPU_DNNL(dnnl_inner_product_backward_data_desc_init(&desc, &s->src, &s->weights, &s->dst));
+	CPU_DNNL(dnnl_inner_product_backward_data_desc_init(&desc, &s->src, &s->weights,
+							    mu_cpu_md(p, diff_dst)));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
-	args[0].memory = mu_cpu_memory(p, &s->dst, CPU_OUT_GRAD, 0);
 	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
 				 mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
-	args[2].memory = mu_cpu_memory(p, &s->src, CPU_IN_GRAD, 0);
-	MU_TRY(mu_cpu_step(p, pd, 3, args));
+	MU_TRY(mu_cpu_step_to(p, pd, 3, args, &s->src,
+			      mu_cpu_memory(p, &s->have, CPU_IN_GRAD, 0)));
 out:
 	return st;
 }
@@ -112,18 +122,24 @@ enum mu_status mu_cpu_plan_fully_connected(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	dnnl_primitive_desc_t hint = NULL;
+	dnnl_memory_desc_t gradient;
 	struct shape s;
+	int src, diff_dst;
 
-	describe_shape(op, &s);
-	MU_TRY(plan_forward(p, &s, &hint));
+	describe_shape(p, &s);
+	MU_TRY(plan_forward(p, &s, &hint, &src));
 	if (op->phase != MU_PHASE_TRAIN)
 		goto out;
 	p->program = &p->impl->backward;
-	if (op->fused_activation)
+	if (op->fused_activation && !op->undone)
 		MU_TRY(mu_cpu_plan_activation_backward(p, op->fused_activation));
-	MU_TRY(plan_weights(p, &s, hint));
+	gradient = s.dst;
+	gradient.data_type = p->dtype;
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &s.dst, CPU_OUT_GRAD, 0), &gradient, false,
+			 &diff_dst));
+	MU_TRY(plan_weights(p, &s, hint, src, diff_dst));
 	if (op->inputs[0]->needs_grad)
-		MU_TRY(plan_data(p, &s, hint));
+		MU_TRY(plan_data(p, &s, hint, diff_dst));
 out:
 	dnnl_primitive_desc_destroy(hint);
 	return st;

@@ -70,10 +70,13 @@ enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const dnnl_memory_desc_t *
 
 enum mu_status mu_cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *md)
 {
+	dnnl_memory_desc_t layout = *md;
+
 	if (param->n_padded != 0)
 		return MU_OK; /* fixed by an earlier plan */
-	param->n_padded = dnnl_memory_desc_get_size(md) / sizeof(float);
-	return new_layout(md, &param->layout);
+	layout.data_type = dnnl_f32;
+	param->n_padded = dnnl_memory_desc_get_size(&layout) / sizeof(float);
+	return new_layout(&layout, &param->layout);
 }
 
 void mu_cpu_param_md(dnnl_memory_desc_t *md, const struct mu_param *param, int ndims,

@@ -144,21 +144,23 @@ MU_LOOP static void backward_plane(const struct max_pooling *m, const float *out
 		}
 }
 
-static void forward(struct mu_op *op)
+static void forward(struct mu_op *op, struct cpu_part part)
 {
 	const struct max_pooling *m = ((struct cpu_op *)op->impl)->own;
+	size_t end = (part.index + 1) * m->planes / part.n;
 
-	for (size_t p = 0; p < m->planes; p++)
+	for (size_t p = part.index * m->planes / part.n; p < end; p++)
 		forward_plane(m, op->inputs[0]->data + p * in_plane(m),
 			      op->outputs[0]->data + p * out_plane(m),
 			      (int32_t *)op->workspace + p * out_plane(m));
 }
 
-static void backward(struct mu_op *op)
+static void backward(struct mu_op *op, struct cpu_part part)
 {
 	const struct max_pooling *m = ((struct cpu_op *)op->impl)->own;
+	size_t end = (part.index + 1) * m->planes / part.n;
 
-	for (size_t p = 0; p < m->planes; p++) {
+	for (size_t p = part.index * m->planes / part.n; p < end; p++) {
 		float *in = op->inputs[0]->grad + p * in_plane(m);
 
 		if (!m->disjoint)
@@ -232,9 +234,9 @@ bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, 
 		   m.width == op->inputs[0]->shape.dims[1] ? dnnl_nhwc : dnnl_nChw16c);
 	*st = mu_cpu_set_tensor(op->outputs[0], &dst);
 	op->workspace_nbytes = m.planes * out_plane(&m) * sizeof(int32_t);
-	mu_cpu_call(p, forward);
+	mu_cpu_share(p, forward, op->inputs[0]->nbytes);
 	p->program = &p->impl->backward;
 	if (op->inputs[0]->needs_grad)
-		mu_cpu_call(p, backward);
+		mu_cpu_share(p, backward, op->inputs[0]->nbytes);
 	return true;
 }

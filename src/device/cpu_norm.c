@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch-norm on oneDNN, with scale and shift as two arrays. fix_gamma: no scale at all. */
+/*
+ * Batch-norm on oneDNN, with scale and shift as two arrays. fix_gamma: no scale at all. A fused
+ * ReLU keeps in the workspace which outputs were above 0, so that backward reads no output.
+ */
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -36,6 +39,7 @@ struct norm {
 	dnnl_memory_desc_t data, vector;
 	unsigned flags;
 	int mean, variance;
+	int positive; /* of a fused ReLU, in training */
 };
 
 static int statistics_args(const struct norm *b, struct cpu_arg *args, int n)
@@ -45,22 +49,11 @@ static int statistics_args(const struct norm *b, struct cpu_arg *args, int n)
 	return n;
 }
 
-static enum mu_status plan_forward(struct cpu_plan *p, struct norm *b, dnnl_primitive_desc_t *hint)
+static int forward_args(struct cpu_plan *p, const struct norm *b, struct cpu_arg *args)
 {
-	enum mu_status st = MU_OK;
-	struct mu_op *op = p->op;
-	const struct mu_batch_norm *a = op->attr;
-	bool train = op->phase == MU_PHASE_TRAIN;
-	dnnl_batch_normalization_desc_t desc;
-	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[6];
+	const struct mu_batch_norm *a = p->op->attr;
 	int n = 0;
 
-	CPU_DNNL(dnnl_batch_normalization_forward_desc_init(
-		&desc, train ? dnnl_forward_training : dnnl_forward_inference, &b->data, a->eps,
-		b->flags | (train ? 0 : (unsigned)dnnl_use_global_stats)));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
-	CPU_DNNL(dnnl_primitive_desc_clone(hint, pd));
 	args[n++] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &b->data, CPU_IN_DATA, 0)};
 	args[n++] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &b->data, CPU_OUT_DATA, 0)};
 	n = statistics_args(b, args, n);
@@ -69,9 +62,47 @@ static enum mu_status plan_forward(struct cpu_plan *p, struct norm *b, dnnl_prim
 	if (!a->fix_gamma)
 		args[n++] = (struct cpu_arg){DNNL_ARG_SCALE,
 					     mu_cpu_memory(p, &b->vector, CPU_PARAM_DATA, 0)};
+	return n;
+}
+
+/* The output with given statistics: in inference, and to restore it. */
+static enum mu_status plan_normalise(struct cpu_plan *p, struct norm *b)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_batch_norm *a = p->op->attr;
+	dnnl_batch_normalization_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[6];
+
+	CPU_DNNL(dnnl_batch_normalization_forward_desc_init(
+		&desc, dnnl_forward_inference, &b->data, a->eps,
+		b->flags | (unsigned)dnnl_use_global_stats));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
+	MU_TRY(mu_cpu_step(p, pd, forward_args(p, b, args), args));
+out:
+	return st;
+}
+
+static enum mu_status plan_forward(struct cpu_plan *p, struct norm *b, dnnl_primitive_desc_t *hint)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_batch_norm *a = p->op->attr;
+	dnnl_batch_normalization_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[7];
+	int n;
+
+	CPU_DNNL(dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_training, &b->data,
+							    a->eps, b->flags));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
+	CPU_DNNL(dnnl_primitive_desc_clone(hint, pd));
+	n = forward_args(p, b, args);
+	if (p->op->fused_activation) {
+		b->positive = mu_cpu_keep(p, mu_cpu_query(pd, dnnl_query_workspace_md));
+		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, b->positive};
+	}
 	MU_TRY(mu_cpu_step(p, pd, n, args));
-	if (train)
-		mu_cpu_call(p, publish_statistics);
+	mu_cpu_call(p, publish_statistics);
 out:
 	return st;
 }
@@ -82,7 +113,7 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct norm *b, dnnl_pri
 	const struct mu_batch_norm *a = p->op->attr;
 	dnnl_batch_normalization_desc_t desc;
 	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[9];
+	struct cpu_arg args[10];
 	int n = 0;
 
 	CPU_DNNL(dnnl_batch_normalization_backward_desc_init(&desc, dnnl_backward, &b->data,
@@ -106,6 +137,8 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct norm *b, dnnl_pri
 		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_SCALE,
 					     mu_cpu_memory(p, &b->vector, CPU_PARAM_GRAD, 0)};
 	}
+	if (p->op->fused_activation)
+		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, b->positive};
 	MU_TRY(mu_cpu_step(p, pd, n, args));
 	if (a->fix_gamma)
 		mu_cpu_call(p, clear_gamma_gradient);
@@ -118,8 +151,9 @@ enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	const struct mu_batch_norm *a = op->attr;
-	struct norm b = {.flags = (unsigned)dnnl_use_shift |
-				  (a->fix_gamma ? 0 : (unsigned)dnnl_use_scale)};
+	struct norm b = {
+		.flags = (unsigned)dnnl_use_shift | (a->fix_gamma ? 0 : (unsigned)dnnl_use_scale) |
+			 (op->fused_activation ? (unsigned)dnnl_fuse_norm_relu : 0)};
 	dnnl_primitive_desc_t hint = NULL;
 	struct statistics *s = calloc(1, sizeof *s);
 
@@ -133,19 +167,22 @@ enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p)
 		MU_TRY(mu_cpu_set_param(&op->params[i], &b.vector));
 		MU_TRY(mu_cpu_set_param(&op->aux[i], &b.vector));
 	}
-	if (op->phase == MU_PHASE_TRAIN) {
-		b.mean = mu_cpu_keep(p, &b.vector);
-		b.variance = mu_cpu_keep(p, &b.vector);
-		s->mean = p->impl->memories[b.mean].index;
-		s->variance = p->impl->memories[b.variance].index;
-	} else {
+	if (op->phase != MU_PHASE_TRAIN) {
 		b.mean = mu_cpu_memory(p, &b.vector, CPU_AUX_DATA, 0);
 		b.variance = mu_cpu_memory(p, &b.vector, CPU_AUX_DATA, 1);
+		MU_TRY(plan_normalise(p, &b));
+		goto out;
 	}
+	b.mean = mu_cpu_keep(p, &b.vector);
+	b.variance = mu_cpu_keep(p, &b.vector);
+	s->mean = p->impl->memories[b.mean].index;
+	s->variance = p->impl->memories[b.variance].index;
 	MU_TRY(plan_forward(p, &b, &hint));
 	p->program = &p->impl->backward;
-	if (op->phase == MU_PHASE_TRAIN)
-		MU_TRY(plan_backward(p, &b, hint));
+	MU_TRY(plan_backward(p, &b, hint));
+	p->program = &p->impl->restore;
+	if (op->restored)
+		MU_TRY(plan_normalise(p, &b));
 out:
 	dnnl_primitive_desc_destroy(hint);
 	return st;

@@ -47,6 +47,31 @@ out:
 	return st;
 }
 
+/* From one memory to another, or the same. */
+static enum mu_status plan_forward(struct cpu_plan *p, const struct mu_activation *a, int from,
+				   int to)
+{
+	enum mu_status st = MU_OK;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[2] = {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, to}};
+
+	MU_TRY(describe_forward(p, a, mu_cpu_md(p, from), &pd));
+	MU_TRY(mu_cpu_step(p, pd, 2, args));
+out:
+	return st;
+}
+
+enum mu_status mu_cpu_plan_activation_forward(struct cpu_plan *p,
+					      const struct mu_activation *activation)
+{
+	dnnl_memory_desc_t md;
+	int out;
+
+	mu_cpu_tensor_md(&md, p->op->outputs[0]);
+	out = mu_cpu_memory(p, &md, CPU_OUT_DATA, 0);
+	return plan_forward(p, activation, out, out);
+}
+
 enum mu_status mu_cpu_plan_activation_backward(struct cpu_plan *p,
 					       const struct mu_activation *activation)
 {
@@ -61,15 +86,11 @@ enum mu_status mu_cpu_plan_activation(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	dnnl_memory_desc_t md;
-	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[2];
 
 	mu_cpu_tensor_md(&md, op->inputs[0]);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
-	MU_TRY(describe_forward(p, op->attr, &md, &pd));
-	args[0] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &md, CPU_IN_DATA, 0)};
-	args[1] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &md, CPU_OUT_DATA, 0)};
-	MU_TRY(mu_cpu_step(p, pd, 2, args));
+	MU_TRY(plan_forward(p, op->attr, mu_cpu_memory(p, &md, CPU_IN_DATA, 0),
+			    mu_cpu_memory(p, &md, CPU_OUT_DATA, 0)));
 	p->program = &p->impl->backward;
 	if (op->inputs[0]->needs_grad)
 		MU_TRY(plan_backward(p, op->attr, &md, mu_cpu_memory(p, &md, CPU_IN_GRAD, 0)));
@@ -123,13 +144,17 @@ enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p)
 	mask = mu_cpu_keep(p, &plain);
 	mu_cpu_call(p, draw_mask);
 	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &plain, false, &in));
-	MU_TRY(mu_cpu_multiply(p, in, mask, mu_cpu_memory(p, &plain, CPU_OUT_DATA, 0)));
+	MU_TRY(mu_cpu_binary(
+		p, dnnl_binary_mul,
+		(struct cpu_pair){in, mask, mu_cpu_memory(p, &plain, CPU_OUT_DATA, 0), NULL}));
 	p->program = &p->impl->backward;
 	if (!op->inputs[0]->needs_grad)
 		goto out;
 	in = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
 	out = dnnl_memory_desc_equal(&have, &plain) ? in : mu_cpu_temporary(p, &plain);
-	MU_TRY(mu_cpu_multiply(p, mu_cpu_memory(p, &plain, CPU_OUT_GRAD, 0), mask, out));
+	MU_TRY(mu_cpu_binary(
+		p, dnnl_binary_mul,
+		(struct cpu_pair){mu_cpu_memory(p, &plain, CPU_OUT_GRAD, 0), mask, out, NULL}));
 	if (out != in)
 		MU_TRY(mu_cpu_reorder(p, out, in));
 out:

@@ -88,7 +88,8 @@ static enum mu_status plan_backward(struct cpu_plan *p, const struct window *w,
 	mu_cpu_tensor_md(&dst, p->op->outputs[0]);
 	grad = mu_cpu_memory(p, &dst, CPU_OUT_GRAD, 0);
 	if (scale >= 0)
-		MU_TRY(mu_cpu_multiply(p, grad, scale, grad));
+		MU_TRY(mu_cpu_binary(p, dnnl_binary_mul,
+				     (struct cpu_pair){grad, scale, grad, NULL}));
 	CPU_DNNL(dnnl_pooling_backward_desc_init(&desc, w->algorithm, &src, &dst, w->stride,
 						 w->kernel, w->pad_left, w->pad_right));
 	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
@@ -119,6 +120,7 @@ enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p)
 	describe_window(op, &w);
 	scale = plan_scale(p, &w);
 	mu_cpu_tag(&dst, &op->outputs[0]->shape, dnnl_format_tag_any);
+	dst.data_type = src.data_type;
 	CPU_DNNL(dnnl_pooling_forward_desc_init(
 		&desc, train ? dnnl_forward_training : dnnl_forward_inference, w.algorithm, &src,
 		&dst, w.stride, w.kernel, w.pad_left, w.pad_right));
@@ -136,7 +138,8 @@ enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p)
 	MU_TRY(mu_cpu_step(p, pd, n, args));
 	if (scale >= 0) {
 		mu_cpu_call(p, fill_scale);
-		MU_TRY(mu_cpu_multiply(p, out, scale, out));
+		MU_TRY(mu_cpu_binary(p, dnnl_binary_mul,
+				     (struct cpu_pair){out, scale, out, NULL}));
 	}
 	p->program = &p->impl->backward;
 	if (op->inputs[0]->needs_grad)

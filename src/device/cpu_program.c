@@ -8,6 +8,14 @@
 
 #include <muster/base.h>
 
+/*
+ * As omp.h and gcc's libgomp have them, whose entry other runtimes of OpenMP offer too; see cpu.c.
+ * Called by name, so that our files need no compiler's own runtime beside oneDNN's.
+ */
+int omp_get_thread_num(void);
+int omp_get_num_threads(void);
+void GOMP_parallel(void (*call)(void *), void *context, unsigned n_threads, unsigned flags);
+
 static const char *status_text(dnnl_status_t status)
 {
 	switch (status) {
@@ -110,6 +118,18 @@ void mu_cpu_try_call(struct cpu_plan *p, mu_cpu_try_fn *call)
 	next_step(p)->try_call = call;
 }
 
+/* Waking a thread takes about the time in which another one works through this much. */
+#define BYTES_PER_PART ((size_t)64 << 10)
+
+void mu_cpu_share(struct cpu_plan *p, mu_cpu_part_fn *call, size_t nbytes)
+{
+	struct cpu_step *step = next_step(p);
+	size_t worth = nbytes / BYTES_PER_PART + 1;
+
+	step->shared = call;
+	step->n_parts = worth < p->cpu->n_threads ? worth : p->cpu->n_threads;
+}
+
 static enum mu_status user_scratchpad(dnnl_primitive_attr_t *attr)
 {
 	enum mu_status st = MU_OK;
@@ -181,37 +201,56 @@ dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation)
 	}
 }
 
-enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
-			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
-			       dnnl_primitive_desc_t *pd)
+enum mu_status mu_cpu_describe_if(struct cpu_plan *p, const void *desc,
+				  const struct mu_activation *activation,
+				  dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
 {
 	enum mu_status st = MU_OK;
 	dnnl_primitive_attr_t attr = NULL;
 	dnnl_post_ops_t post = NULL;
+	dnnl_status_t made;
 
+	*pd = NULL;
 	MU_TRY(user_scratchpad(&attr));
 	if (activation) {
 		CPU_DNNL(dnnl_post_ops_create(&post));
 		CPU_DNNL(dnnl_post_ops_append_eltwise(post, 1, mu_cpu_eltwise(activation), 0, 0));
 		CPU_DNNL(dnnl_primitive_attr_set_post_ops(attr, post));
 	}
-	CPU_DNNL(dnnl_primitive_desc_create(pd, desc, attr, p->cpu->engine, hint));
+	made = dnnl_primitive_desc_create(pd, desc, attr, p->cpu->engine, hint);
+	if (made != dnnl_unimplemented)
+		CPU_DNNL(made);
 out:
 	dnnl_post_ops_destroy(post);
 	dnnl_primitive_attr_destroy(attr);
 	return st;
 }
 
-enum mu_status mu_cpu_multiply(struct cpu_plan *p, int a, int b, int to)
+enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
+			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
+			       dnnl_primitive_desc_t *pd)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_cpu_describe_if(p, desc, activation, hint, pd));
+	if (!*pd)
+		MU_FAIL(MU_ERR_DEVICE, "%s: oneDNN has no kernel for this %s and shape",
+			p->op->name, mu_op_kind_name(p->op->kind));
+out:
+	return st;
+}
+
+enum mu_status mu_cpu_binary(struct cpu_plan *p, dnnl_alg_kind_t kind, struct cpu_pair pair)
 {
 	enum mu_status st = MU_OK;
 	dnnl_binary_desc_t desc;
 	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[3] = {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}, {DNNL_ARG_DST, to}};
+	struct cpu_arg args[3] = {
+		{DNNL_ARG_SRC_0, pair.a}, {DNNL_ARG_SRC_1, pair.b}, {DNNL_ARG_DST, pair.to}};
 
-	CPU_DNNL(dnnl_binary_desc_init(&desc, dnnl_binary_mul, mu_cpu_md(p, a), mu_cpu_md(p, b),
-				       mu_cpu_md(p, to)));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
+	CPU_DNNL(dnnl_binary_desc_init(&desc, kind, mu_cpu_md(p, pair.a), mu_cpu_md(p, pair.b),
+				       mu_cpu_md(p, pair.to)));
+	MU_TRY(mu_cpu_describe(p, &desc, pair.activation, NULL, &pd));
 	MU_TRY(mu_cpu_step(p, pd, 3, args));
 out:
 	return st;
@@ -267,8 +306,35 @@ enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op)
 	}
 	bind_program(impl, &impl->forward);
 	bind_program(impl, &impl->backward);
+	bind_program(impl, &impl->restore);
+	for (int i = 0; i < 2; i++)
+		bind_program(impl, &impl->inner[i]);
 out:
 	return st;
+}
+
+/* What the threads of one shared step do. */
+struct team {
+	struct mu_op *op;
+	const struct cpu_step *step;
+};
+
+/* The runtime may give fewer threads than it was asked for. */
+static void run_parts(void *context)
+{
+	const struct team *team = context;
+	struct cpu_part part = {(size_t)omp_get_thread_num(), team->step->n_parts};
+
+	for (; part.index < part.n; part.index += (size_t)omp_get_num_threads())
+		team->step->shared(team->op, part);
+}
+
+static void run_shared(struct mu_op *op, const struct cpu_step *step)
+{
+	if (step->n_parts == 1)
+		step->shared(op, (struct cpu_part){0, 1});
+	else
+		GOMP_parallel(run_parts, &(struct team){op, step}, (unsigned)step->n_parts, 0);
 }
 
 enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program *program)
@@ -280,6 +346,8 @@ enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program 
 
 		if (step->call)
 			step->call(op);
+		else if (step->shared)
+			run_shared(op, step);
 		else if (step->try_call)
 			MU_TRY(step->try_call(op));
 		else
@@ -306,6 +374,9 @@ void mu_cpu_release(struct mu_op *op)
 		dnnl_memory_destroy(impl->memories[i].memory);
 	release_program(&impl->forward);
 	release_program(&impl->backward);
+	release_program(&impl->restore);
+	for (int i = 0; i < 2; i++)
+		release_program(&impl->inner[i]);
 	free(impl->own);
 	free(impl);
 	op->impl = NULL;

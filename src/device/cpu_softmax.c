@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Softmax cross-entropy in loops of our own on plain tensors; formulas: ref_softmax.c. A
- * convolution before it may give another layout: then the input is reordered into the output and
- * worked on there, and the gradient leaves through a temporary.
+ * convolution before it may give another layout. Where channels lie last, as in a language model, a
+ * prediction is a row, and the loops are vector loops; else the input is reordered into the output
+ * and worked on there, and the gradient leaves through a temporary.
  */
 #include "cpu.h"
 
 #include <math.h>
+#include <string.h>
 
 #include <muster/base.h>
 
@@ -114,6 +116,62 @@ static void backward_reordered(struct mu_op *op)
 	backward(op, op->scratch);
 }
 
+/* ---- channels last ---- */
+
+static void forward_rows(struct mu_op *op)
+{
+	struct mu_batch *b = op->batch;
+	struct size s = size_of(op), row = {1, s.classes, 1};
+
+	b->loss = 0;
+	for (size_t i = 0; i < s.n * s.area; i++) {
+		float *p = op->outputs[0]->data + i * s.classes;
+
+		mu_cpu_softmax(op->inputs[0]->data + i * s.classes, p, s.classes);
+		if (counts(b, &s, i))
+			b->loss += loss_of(p, &row, (size_t)b->labels[i], b->label_smoothing);
+	}
+}
+
+MU_LOOP static void subtract(const float *restrict p, float *restrict dx, size_t n, float share)
+{
+	for (size_t k = 0; k < n; k++)
+		dx[k] = p[k] - share;
+}
+
+static void backward_rows(struct mu_op *op)
+{
+	const struct mu_batch *b = op->batch;
+	struct size s = size_of(op);
+
+	for (size_t i = 0; i < s.n * s.area; i++) {
+		float *dx = op->inputs[0]->grad + i * s.classes;
+
+		if (!counts(b, &s, i)) {
+			memset(dx, 0, s.classes * sizeof *dx);
+			continue;
+		}
+		subtract(op->outputs[0]->data + i * s.classes, dx, s.classes,
+			 b->label_smoothing / (float)s.classes);
+		dx[(size_t)b->labels[i]] -= 1 - b->label_smoothing;
+	}
+}
+
+static enum mu_status plan_rows(struct cpu_plan *p, const dnnl_memory_desc_t *last)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_cpu_set_tensor(p->op->outputs[0], last));
+	mu_cpu_call(p, forward_rows);
+	p->program = &p->impl->backward;
+	if (p->op->inputs[0]->needs_grad)
+		mu_cpu_call(p, backward_rows);
+out:
+	return st;
+}
+
+/* ---- plan ---- */
+
 enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
@@ -122,6 +180,11 @@ enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
 	bool is_plain = !op->inputs[0]->layout;
 
 	mu_cpu_tensor_md(&have, op->inputs[0]);
+	if (!is_plain) {
+		mu_cpu_tag(&plain, &op->inputs[0]->shape, dnnl_acdb);
+		if (dnnl_memory_desc_equal(&have, &plain))
+			return plan_rows(p, &have);
+	}
 	mu_cpu_plain(&plain, &op->inputs[0]->shape);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &plain));
 	if (!is_plain)

@@ -48,10 +48,38 @@ const char *mu_op_kind_name(enum mu_op_kind kind)
 		[MU_OP_BATCH_NORM] = "batchnorm",    [MU_OP_SUM] = "sum",
 		[MU_OP_CONCAT] = "concat",           [MU_OP_SPLIT] = "split",
 		[MU_OP_SOFTMAX] = "softmax",         [MU_OP_LRN] = "lrn",
+		[MU_OP_EMBEDDING] = "embedding",     [MU_OP_LSTM] = "lstm",
 		[MU_OP_CUSTOM] = "custom",
 	};
 
 	return (unsigned)kind < MU_OP_N ? names[kind] : "unknown";
+}
+
+static const char *const algorithm_names[] = {
+	[MU_CONVOLUTION_AUTO] = "auto",
+	[MU_CONVOLUTION_DIRECT] = "direct",
+	[MU_CONVOLUTION_WINOGRAD] = "winograd",
+};
+
+const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm)
+{
+	return algorithm_names[algorithm];
+}
+
+enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out, const char *name)
+{
+	enum mu_status st = MU_OK;
+
+	for (int a = MU_CONVOLUTION_AUTO; a <= MU_CONVOLUTION_WINOGRAD; a++) {
+		*out = (enum mu_convolution_algorithm)a;
+		if (strcmp(algorithm_names[a], name) == 0)
+			goto out;
+	}
+	MU_FAIL(MU_ERR_USAGE,
+		"unknown algorithm of convolutions \"%s\"; known ones: auto, direct, winograd",
+		name);
+out:
+	return st;
 }
 
 /* "cpu, ref" */
@@ -118,6 +146,20 @@ out:
 			device->ops->close(device);
 		*device = (struct mu_device){.ops = NULL};
 	}
+	return st;
+}
+
+enum mu_status mu_device_set_dtype(struct mu_device *device, enum mu_dtype dtype)
+{
+	enum mu_status st = MU_OK;
+
+	if (dtype != MU_FLOAT32 && !device->ops->check_dtype)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "device %s has no %s", device->ops->name,
+			mu_dtype_name(dtype));
+	if (dtype != MU_FLOAT32)
+		MU_TRY(device->ops->check_dtype(device, dtype));
+	device->dtype = dtype;
+out:
 	return st;
 }
 

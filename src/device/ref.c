@@ -22,6 +22,8 @@ static const struct mu_ref_kind *const kinds[MU_OP_N] = {
 	[MU_OP_CONCAT] = &mu_ref_concat,
 	[MU_OP_SPLIT] = &mu_ref_split,
 	[MU_OP_SOFTMAX] = &mu_ref_softmax,
+	[MU_OP_EMBEDDING] = &mu_ref_embedding,
+	[MU_OP_LSTM] = &mu_ref_lstm,
 	[MU_OP_CUSTOM] = &mu_ref_custom,
 };
 
@@ -67,6 +69,12 @@ static bool fits(int n, int wanted)
 	return wanted < 0 ? n >= -wanted : n == wanted;
 }
 
+static bool takes_activation(enum mu_op_kind kind)
+{
+	return kind == MU_OP_CONVOLUTION || kind == MU_OP_FULLY_CONNECTED ||
+	       kind == MU_OP_BATCH_NORM || kind == MU_OP_SUM;
+}
+
 static enum mu_status check_counts(const struct mu_op *op, const struct mu_ref_kind *kind)
 {
 	enum mu_status st = MU_OK;
@@ -83,11 +91,10 @@ static enum mu_status check_counts(const struct mu_op *op, const struct mu_ref_k
 	if (op->in_place && !kind->in_place)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s): this kind cannot work in place", op->name,
 			mu_op_kind_name(op->kind));
-	if (op->fused_activation && op->kind != MU_OP_CONVOLUTION &&
-	    op->kind != MU_OP_FULLY_CONNECTED)
+	if (op->fused_activation && !takes_activation(op->kind))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"%s (%s): only a convolution or a fully connected layer takes an "
-			"activation",
+			"%s (%s): only a convolution, a fully connected layer, a batch-norm or a "
+			"sum takes an activation",
 			op->name, mu_op_kind_name(op->kind));
 out:
 	return st;
@@ -246,6 +253,7 @@ const struct mu_device_ops mu_device_ref = {
 	.bind = bind,
 	.forward = forward,
 	.backward = backward,
+	.restore = forward,
 	.release = release,
 	.from_plain = copy_plain,
 	.to_plain = copy_plain,

@@ -38,6 +38,8 @@ extern const struct mu_ref_kind mu_ref_sum;
 extern const struct mu_ref_kind mu_ref_concat;
 extern const struct mu_ref_kind mu_ref_split;
 extern const struct mu_ref_kind mu_ref_softmax;
+extern const struct mu_ref_kind mu_ref_embedding;
+extern const struct mu_ref_kind mu_ref_lstm;
 extern const struct mu_ref_kind mu_ref_custom;
 
 /* An error if `have`, the shape of `what` of this operation ("output", "weight"), is not `want`. */

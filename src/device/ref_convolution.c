@@ -328,7 +328,7 @@ static void backward(struct mu_op *op)
 	struct geometry g;
 
 	describe(op, &g);
-	if (op->fused_activation)
+	if (op->fused_activation && !op->undone)
 		mu_ref_activate_backward(op->fused_activation, out->data, out->grad, out->grad,
 					 mu_shape_n(&out->shape));
 	backward_weight(op, &g);

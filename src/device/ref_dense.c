@@ -94,7 +94,7 @@ static void backward(struct mu_op *op)
 	size_t n = in->shape.dims[0], features = mu_ref_features(&in->shape),
 	       units = (size_t)a->units;
 
-	if (op->fused_activation)
+	if (op->fused_activation && !op->undone)
 		mu_ref_activate_backward(op->fused_activation, out->data, out->grad, out->grad,
 					 n * units);
 	for (size_t u = 0; u < units; u++)

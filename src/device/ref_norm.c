@@ -10,6 +10,8 @@
  *
  * In training mean and variance are the batch's (biased) and are kept in the workspace for
  * backward, which also writes them, times the samples that count, to the auxiliary gradients.
+ *
+ * A fused ReLU is max(y, 0); backward finds out again which y were above 0, and reads no output.
  */
 #include "ref.h"
 
@@ -35,6 +37,9 @@ static enum mu_status plan(struct mu_op *op)
 	MU_TRY(mu_ref_need_shape(op, "beta", &op->params[BETA].shape, &vector));
 	MU_TRY(mu_ref_need_shape(op, "moving_mean", &op->aux[MEAN].shape, &vector));
 	MU_TRY(mu_ref_need_shape(op, "moving_var", &op->aux[VARIANCE].shape, &vector));
+	if (op->fused_activation && op->fused_activation->kind != MU_ACTIVATION_RELU)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (batchnorm): only relu can be fused behind it",
+			op->name);
 	if (op->phase == MU_PHASE_TRAIN)
 		op->workspace_nbytes = 2 * in->dims[1] * sizeof(double);
 out:
@@ -115,9 +120,37 @@ static enum mu_status forward(struct mu_op *op)
 				size_t e = element(&ch, s, k);
 
 				y[e] = (float)(((double)x[e] - mean) * scale + shift);
+				if (op->fused_activation)
+					mu_ref_activate(op->fused_activation, &y[e], 1);
 			}
 	}
 	return MU_OK;
+}
+
+/* What backward knows of a channel. */
+struct normal {
+	double mean, inverse, scale, shift;
+};
+
+static struct normal normal_of(const struct mu_op *op, size_t c)
+{
+	const struct mu_batch_norm *a = op->attr;
+	const double *means = op->workspace, *variances = means + op->inputs[0]->shape.dims[1];
+
+	return (struct normal){.mean = means[c],
+			       .inverse = 1 / sqrt(variances[c] + (double)a->eps),
+			       .scale = gamma_of(op, c) / sqrt(variances[c] + (double)a->eps),
+			       .shift = (double)op->params[BETA].data[c]};
+}
+
+/* The gradient of y: in front of the activation. */
+static double dy_at(const struct mu_op *op, const struct normal *b, size_t e)
+{
+	double x = (double)op->inputs[0]->data[e];
+
+	if (op->fused_activation && !((float)((x - b->mean) * b->scale + b->shift) > 0))
+		return 0;
+	return (double)op->outputs[0]->grad[e];
 }
 
 /* Sums over a channel that all gradients are made of. */
@@ -125,18 +158,18 @@ struct sums {
 	double dy, dy_normal;
 };
 
-static struct sums sums_of(const struct mu_op *op, const struct channel *ch, double mean,
-			   double inverse)
+static struct sums sums_of(const struct mu_op *op, const struct channel *ch, const struct normal *b)
 {
-	const float *x = op->inputs[0]->data, *dy = op->outputs[0]->grad;
+	const float *x = op->inputs[0]->data;
 	struct sums sums = {0, 0};
 
 	for (size_t s = 0; s < ch->n; s++)
 		for (size_t k = 0; k < ch->area; k++) {
 			size_t e = element(ch, s, k);
+			double dy = dy_at(op, b, e);
 
-			sums.dy += (double)dy[e];
-			sums.dy_normal += (double)dy[e] * ((double)x[e] - mean) * inverse;
+			sums.dy += dy;
+			sums.dy_normal += dy * ((double)x[e] - b->mean) * b->inverse;
 		}
 	return sums;
 }
@@ -144,28 +177,28 @@ static struct sums sums_of(const struct mu_op *op, const struct channel *ch, dou
 static void backward(struct mu_op *op)
 {
 	const struct mu_batch_norm *a = op->attr;
-	const float *x = op->inputs[0]->data, *dy = op->outputs[0]->grad;
+	const float *x = op->inputs[0]->data;
 	float *dx = op->inputs[0]->grad;
 	size_t n = op->batch->count, channels = op->inputs[0]->shape.dims[1];
-	const double *means = op->workspace, *variances = means + channels;
+	const double *variances = (const double *)op->workspace + channels;
 
 	for (size_t c = 0; c < channels; c++) {
 		struct channel ch = channel_at(op, c);
-		double inverse = 1 / sqrt(variances[c] + (double)a->eps),
-		       m = (double)(ch.n * ch.area);
-		struct sums sums = sums_of(op, &ch, means[c], inverse);
+		struct normal b = normal_of(op, c);
+		double m = (double)(ch.n * ch.area);
+		struct sums sums = sums_of(op, &ch, &b);
 
 		op->params[GAMMA].grad[c] = a->fix_gamma ? 0 : (float)sums.dy_normal;
 		op->params[BETA].grad[c] = (float)sums.dy;
-		op->aux[MEAN].grad[c] = (float)((double)n * means[c]);
+		op->aux[MEAN].grad[c] = (float)((double)n * b.mean);
 		op->aux[VARIANCE].grad[c] = (float)((double)n * variances[c]);
 		for (size_t s = 0; op->inputs[0]->needs_grad && s < ch.n; s++)
 			for (size_t k = 0; k < ch.area; k++) {
 				size_t e = element(&ch, s, k);
-				double normal = ((double)x[e] - means[c]) * inverse;
+				double normal = ((double)x[e] - b.mean) * b.inverse;
 
-				dx[e] = (float)(gamma_of(op, c) * inverse *
-						((double)dy[e] - sums.dy / m -
+				dx[e] = (float)(gamma_of(op, c) * b.inverse *
+						(dy_at(op, &b, e) - sums.dy / m -
 						 normal * sums.dy_normal / m));
 			}
 	}

@@ -67,15 +67,22 @@ static enum mu_status forward_sum(struct mu_op *op)
 			sum += (double)op->inputs[i]->data[k];
 		op->outputs[0]->data[k] = (float)sum;
 	}
+	if (op->fused_activation)
+		mu_ref_activate(op->fused_activation, op->outputs[0]->data,
+				mu_shape_n(&op->outputs[0]->shape));
 	return MU_OK;
 }
 
 static void backward_sum(struct mu_op *op)
 {
+	const struct mu_tensor *out = op->outputs[0];
+	size_t n = mu_shape_n(&out->shape);
+
+	if (op->fused_activation && !op->undone)
+		mu_ref_activate_backward(op->fused_activation, out->data, out->grad, out->grad, n);
 	for (int i = 0; i < op->n_inputs; i++)
-		if (op->inputs[i]->needs_grad)
-			copy(op->inputs[i]->grad, op->outputs[0]->grad,
-			     mu_shape_n(&op->outputs[0]->shape));
+		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
+			copy(op->inputs[i]->grad, out->grad, n);
 }
 
 const struct mu_ref_kind mu_ref_sum = {
@@ -176,6 +183,9 @@ static void backward_split(struct mu_op *op)
 			sum += (double)op->outputs[o]->grad[k];
 		op->inputs[0]->grad[k] = (float)sum;
 	}
+	if (op->undoes)
+		mu_ref_activate_backward(op->undoes, op->inputs[0]->data, op->inputs[0]->grad,
+					 op->inputs[0]->grad, mu_shape_n(&op->inputs[0]->shape));
 }
 
 const struct mu_ref_kind mu_ref_split = {

@@ -38,6 +38,21 @@ static void shuffle_chunks(const struct mu_random *key, uint32_t *order, size_t 
 	}
 }
 
+/* Records within their groups, then the steps. */
+static void shuffle_groups(const struct mu_random *key, struct mu_input *in)
+{
+	for (size_t g = 0; g < in->n_groups; g++) {
+		const struct mu_input_group *group = &in->groups[g];
+		struct mu_random inner = *key;
+
+		inner.sample = 1 + g;
+		mu_random_permutation(&inner, in->order + group->first, group->n);
+		for (size_t i = 0; i < group->n; i++)
+			in->order[group->first + i] += (uint32_t)group->first;
+	}
+	mu_random_permutation(key, in->step_order, in->steps);
+}
+
 void mu_input_order(struct mu_input *in, uint32_t epoch)
 {
 	struct mu_random key = {
@@ -45,7 +60,9 @@ void mu_input_order(struct mu_input *in, uint32_t epoch)
 
 	in->epoch = epoch;
 	in->n_bad = 0;
-	if (in->order && in->config.shuffle_chunk > 1)
+	if (in->order && in->groups)
+		shuffle_groups(&key, in);
+	else if (in->order && in->config.shuffle_chunk > 1)
 		shuffle_chunks(&key, in->order, in->n, in->config.shuffle_chunk);
 	else if (in->order)
 		mu_random_permutation(&key, in->order, in->n);
@@ -66,23 +83,83 @@ out:
 	return st;
 }
 
-/*
- * With m samples in the step, worker r of N has [m r / N, m (r + 1) / N); in a full step, m = N b,
- * that is the r-th run of b.
- */
-size_t mu_input_find(const struct mu_input *in, size_t step, size_t *first)
+/* ---- steps ---- */
+
+static struct mu_input_group group_of(const struct mu_input *in, size_t group)
+{
+	return in->groups ? in->groups[group] : (struct mu_input_group){.n = in->n};
+}
+
+static size_t all_workers(const struct mu_input *in)
+{
+	return (size_t)in->config.num_workers * in->config.batch;
+}
+
+size_t mu_input_group_steps(const struct mu_input *in, size_t group)
+{
+	return (group_of(in, group).n + all_workers(in) - 1) / all_workers(in);
+}
+
+size_t mu_input_sample(const struct mu_input *in, size_t group)
+{
+	return in->groups ? in->groups[group].length
+			  : in->shape[0] * in->shape[1] * in->shape[2];
+}
+
+size_t mu_input_labels(const struct mu_input *in, size_t group)
+{
+	return in->groups ? in->groups[group].length : in->config.label_width;
+}
+
+/* *step of the epoch becomes that of its group. */
+static size_t find_group(const struct mu_input *in, size_t *step)
+{
+	size_t group = 0;
+
+	if (!in->groups)
+		return 0;
+	if (in->step_order)
+		*step = in->step_order[*step];
+	while (*step >= mu_input_group_steps(in, group))
+		*step -= mu_input_group_steps(in, group++);
+	return group;
+}
+
+/* Of m samples in a step, worker r of N has [m r / N, m (r + 1) / N); in a full step, m = N b, that
+ * is the r-th run of b. */
+static size_t share(const struct mu_input *in, size_t m, size_t *from)
 {
 	size_t worker = (size_t)in->config.worker, workers = (size_t)in->config.num_workers;
-	size_t all = workers * in->config.batch;
-	size_t start = step * all, m, from;
+
+	*from = m * worker / workers;
+	return m * (worker + 1) / workers - *from;
+}
+
+size_t mu_input_find(const struct mu_input *in, size_t step, size_t *first)
+{
+	size_t all = all_workers(in), from, n, start;
+	struct mu_input_group group;
 
 	*first = 0;
 	if (step >= in->steps)
 		return 0;
-	m = in->n - start < all ? in->n - start : all;
-	from = m * worker / workers;
-	*first = start + from;
-	return m * (worker + 1) / workers - from;
+	group = group_of(in, find_group(in, &step));
+	start = step * all;
+	n = share(in, group.n - start < all ? group.n - start : all, &from);
+	*first = group.first + start + from;
+	return n;
+}
+
+size_t mu_input_group(const struct mu_input *in, size_t step)
+{
+	return step < in->steps ? find_group(in, &step) : 0;
+}
+
+size_t mu_input_rest(const struct mu_input *in, size_t group)
+{
+	size_t from;
+
+	return share(in, group_of(in, group).n % all_workers(in), &from);
 }
 
 size_t mu_input_count(const struct mu_input *in, size_t step)
@@ -108,7 +185,7 @@ enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *
 			     uint8_t *bad)
 {
 	enum mu_status st = MU_OK;
-	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], width = in->config.label_width;
+	size_t sample = mu_input_sample(in, run->group), width = mu_input_labels(in, run->group);
 
 	for (size_t i = run->from; i < run->to; i++) {
 		size_t place = run->first + i;
@@ -180,8 +257,10 @@ enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_b
 		goto out;
 	}
 	run.to = batch->count = mu_input_find(in, step, &run.first);
+	run.group = mu_input_group(in, step);
 	MU_TRY(mu_input_fill(in, in->thread, &run, batch, in->bad));
-	mu_input_leave_out(in, batch, in->bad, &in->n_bad);
+	if (!in->groups) /* whose records are in memory: none is bad */
+		mu_input_leave_out(in, batch, in->bad, &in->n_bad);
 out:
 	return st;
 }

@@ -48,6 +48,14 @@ void mu_image_decoder_free(struct mu_image_decoder *decoder)
 	mu_free(decoder);
 }
 
+void mu_image_decoder_choose(struct mu_image_decoder *decoder, enum mu_jpeg_choice choice)
+{
+	for (int i = 0; i < NUM_FORMATS; i++) {
+		if (formats[i]->choose)
+			formats[i]->choose(decoder->states[i], choice);
+	}
+}
+
 void mu_image_decoder_version(char *text, size_t nbytes)
 {
 	size_t used = 0;

@@ -17,6 +17,7 @@ struct mu_image_format {
 	/* NULL: this build lacks the library. */
 	enum mu_status (*open)(void **state);
 	void (*close)(void *state);
+	void (*choose)(void *state, enum mu_jpeg_choice choice); /* NULL: there is no choice */
 	enum mu_status (*begin)(void *state, const uint8_t *data, size_t n, size_t *h, size_t *w);
 	/* Fills in all of image; the picture may be any that holds the window. */
 	enum mu_status (*decode)(void *state, const struct mu_image_window *window,

@@ -2,7 +2,8 @@
 /*
  * JPEG by libjpeg-turbo, no more of it than is wanted: the inverse transform at 1/2, 1/4 or 1/8,
  * only of the blocks that the window touches, and nothing below the window. Only the entropy
- * decoder must go through all that comes before. libjpeg's errors jump back into try.
+ * decoder must go through all that comes before. libjpeg's errors jump back into try. It reads
+ * every head; what is common goes from there to the decoder of jpeg.h, and comes back if in doubt.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <jerror.h>
 
 #include "decode.h"
+#include "jpeg.h"
 
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
@@ -35,6 +37,8 @@ struct jpeg {
 	struct mu_image_window window;
 	struct mu_image *image;
 	enum mu_status st; /* of what is not libjpeg's */
+	struct mu_jpeg *own;
+	enum mu_jpeg_choice choice;
 };
 
 static void leave(j_common_ptr d)
@@ -98,7 +102,15 @@ static void close_jpeg(void *state)
 
 	if (j->created)
 		jpeg_destroy_decompress(&j->d);
+	mu_jpeg_free(j->own);
 	mu_free(j);
+}
+
+static void choose(void *state, enum mu_jpeg_choice choice)
+{
+	struct jpeg *j = state;
+
+	j->choice = choice;
 }
 
 static enum mu_status open_jpeg(void **state)
@@ -118,6 +130,7 @@ static enum mu_status open_jpeg(void **state)
 	j->created = true;
 	j->progress.progress_monitor = watch_scans;
 	j->d.progress = &j->progress;
+	MU_TRY(mu_jpeg_new(&j->own));
 out:
 	return st;
 }
@@ -216,12 +229,93 @@ static void decode_window(struct jpeg *j)
 		colour_of_ink(j);
 }
 
+static bool is_common(const struct jpeg_decompress_struct *d)
+{
+	const jpeg_component_info *c = d->comp_info;
+
+	if (d->progressive_mode || d->arith_code || d->data_precision != 8 ||
+	    d->comps_in_scan != d->num_components || d->Ss != 0 || d->Se != DCTSIZE2 - 1 ||
+	    d->Ah != 0 || d->Al != 0)
+		return false;
+	if (d->num_components == 1)
+		return d->jpeg_color_space == JCS_GRAYSCALE;
+	if (d->num_components != MU_JPEG_COMPONENTS || d->jpeg_color_space != JCS_YCbCr)
+		return false;
+	/* Before 2.1, libjpeg-turbo did not smooth chroma of full width and half height. */
+	if (c[0].h_samp_factor == 1 && c[0].v_samp_factor == 2 &&
+	    LIBJPEG_TURBO_VERSION_NUMBER < 2001000)
+		return false;
+	return c[0].h_samp_factor <= 2 && c[0].v_samp_factor <= 2 && c[1].h_samp_factor == 1 &&
+	       c[1].v_samp_factor == 1 && c[2].h_samp_factor == 1 && c[2].v_samp_factor == 1;
+}
+
+/* libjpeg looks at the numbers of tables when it uses them. */
+static bool has_tables(const struct jpeg_decompress_struct *d, const jpeg_component_info *c)
+{
+	const JQUANT_TBL *table;
+
+	if (c->quant_tbl_no < 0 || c->quant_tbl_no >= NUM_QUANT_TBLS || c->dc_tbl_no < 0 ||
+	    c->dc_tbl_no >= MU_JPEG_TABLES || c->ac_tbl_no < 0 || c->ac_tbl_no >= MU_JPEG_TABLES)
+		return false;
+	table = d->quant_tbl_ptrs[c->quant_tbl_no];
+	for (int k = 0; table && k < DCTSIZE2; k++) {
+		if (table->quantval[k] > 255)
+			return false;
+	}
+	return table && d->dc_huff_tbl_ptrs[c->dc_tbl_no] && d->ac_huff_tbl_ptrs[c->ac_tbl_no];
+}
+
+static void take_tables(JHUFF_TBL *const tables[], struct mu_jpeg_codes codes[])
+{
+	for (int i = 0; i < MU_JPEG_TABLES; i++) {
+		if (tables[i])
+			codes[i] = (struct mu_jpeg_codes){tables[i]->bits, tables[i]->huffval};
+	}
+}
+
+/* False if this is not a picture for our own decoder. */
+static bool describe_frame(const struct jpeg_decompress_struct *d, struct mu_jpeg_frame *f)
+{
+	if (!is_common(d))
+		return false;
+	*f = (struct mu_jpeg_frame){
+		.h = d->image_height,
+		.w = d->image_width,
+		.n = d->num_components,
+		.across = d->num_components == 1 ? 1 : d->comp_info[0].h_samp_factor,
+		.down = d->num_components == 1 ? 1 : d->comp_info[0].v_samp_factor,
+		.restart = d->restart_interval,
+		.data = d->src->next_input_byte,
+		.nbytes = d->src->bytes_in_buffer,
+	};
+	take_tables(d->dc_huff_tbl_ptrs, f->dc_codes);
+	take_tables(d->ac_huff_tbl_ptrs, f->ac_codes);
+	for (int i = 0; i < f->n; i++) {
+		const jpeg_component_info *c = d->cur_comp_info[i];
+
+		if (c != &d->comp_info[i] || !has_tables(d, c))
+			return false;
+		f->quant[i] = d->quant_tbl_ptrs[c->quant_tbl_no]->quantval;
+		f->dc[i] = c->dc_tbl_no;
+		f->ac[i] = c->ac_tbl_no;
+	}
+	return true;
+}
+
 static enum mu_status decode_jpeg(void *state, const struct mu_image_window *window,
 				  struct mu_image *image)
 {
 	enum mu_status st = MU_OK;
 	struct jpeg *j = state;
+	struct mu_jpeg_frame frame;
+	bool done = false;
 
+	if (j->choice != MU_JPEG_LIBRARY && describe_frame(&j->d, &frame))
+		MU_TRY(mu_jpeg_decode(j->own, &frame, window, image, &done));
+	if (done)
+		goto out;
+	if (j->choice == MU_JPEG_OWN)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "JPEG image that our own decoder does not read");
 	j->window = *window;
 	j->image = image;
 	j->st = MU_OK;
@@ -242,6 +336,7 @@ const struct mu_image_format mu_image_format_jpeg = {
 	.library = "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION),
 	.open = open_jpeg,
 	.close = close_jpeg,
+	.choose = choose,
 	.begin = begin_jpeg,
 	.decode = decode_jpeg,
 };

@@ -34,6 +34,16 @@ MU_LOOP static void join_planes(uint32_t *restrict out, const uint8_t *red, cons
 		out[i] = red[i] | (uint32_t)green[i] << 8 | (uint32_t)blue[i] << 16;
 }
 
+/* Four bytes are one load: each pixel but the last is taken with a byte of the next one. */
+static void join_bytes(uint32_t *restrict out, const uint8_t *restrict bytes, size_t n)
+{
+	for (size_t i = 0; i + 1 < n; i++, bytes += 3)
+		out[i] = (bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+			  (uint32_t)bytes[3] << 24) &
+			 0xffffff;
+	out[n - 1] = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16;
+}
+
 enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
 				   const size_t shape[3], bool interleaved)
 {
@@ -49,9 +59,8 @@ enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
 		join_planes(image->pixels, bytes, bytes, bytes, n);
 	else if (!interleaved)
 		join_planes(image->pixels, bytes, bytes + n, bytes + 2 * n, n);
-	for (size_t i = 0; c == 3 && interleaved && i < n; i++)
-		image->pixels[i] = bytes[3 * i] | (uint32_t)bytes[3 * i + 1] << 8 |
-				   (uint32_t)bytes[3 * i + 2] << 16;
+	else
+		join_bytes(image->pixels, bytes, n);
 out:
 	return st;
 }

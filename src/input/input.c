@@ -20,6 +20,7 @@ static const struct mu_reader *const readers[] = {
 	&mu_reader_idx,
 	&mu_reader_records,
 	&mu_reader_synthetic,
+	&mu_reader_text,
 };
 
 enum { NUM_READERS = sizeof readers / sizeof *readers };
@@ -143,7 +144,6 @@ out:
 enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *config)
 {
 	enum mu_status st = MU_OK;
-	size_t all;
 
 	*in = (struct mu_input){.config = *config};
 	if (in->config.label_width == 0)
@@ -154,10 +154,12 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	if (config->num_examples && config->num_examples < in->n)
 		in->n = config->num_examples;
 	MU_TRY(check_records(in));
-	all = (size_t)config->num_workers * config->batch;
-	in->steps = (in->n + all - 1) / all;
+	for (size_t g = 0; g < (in->groups ? in->n_groups : 1); g++)
+		in->steps += mu_input_group_steps(in, g);
 	if (config->shuffle)
 		MU_TRY(MU_ALLOC(in->order, in->n, "order of the training records"));
+	if (config->shuffle && in->groups)
+		MU_TRY(MU_ALLOC(in->step_order, in->steps, "order of the steps"));
 	mu_input_order(in, 0);
 	MU_TRY(MU_ALLOC(in->thread, 1, "input"));
 	MU_TRY(MU_ALLOC(in->bad, config->batch, "marks of samples"));
@@ -179,6 +181,7 @@ void mu_input_close(struct mu_input *in)
 	mu_free(in->thread);
 	mu_free(in->bad);
 	mu_free(in->order);
+	mu_free(in->step_order);
 	*in = (struct mu_input){0};
 }
 

@@ -68,6 +68,7 @@ static struct slot *take_run(struct mu_pipeline *p, struct mu_input_run *run)
 	fair = left / (size_t)p->n_threads / 2 + 1; /* the last runs are short: all end together */
 	if (fair > RUN_MAX || p->n_threads == 1)
 		fair = RUN_MAX;
+	run->group = 0; /* what has groups is read without threads */
 	run->first = s->first;
 	run->from = s->given;
 	run->to = s->given + (left < fair ? left : fair);

@@ -13,6 +13,7 @@ extern const struct mu_reader mu_reader_cifar;
 extern const struct mu_reader mu_reader_idx;
 extern const struct mu_reader mu_reader_records;
 extern const struct mu_reader mu_reader_synthetic;
+extern const struct mu_reader mu_reader_text;
 
 /* What one thread needs to read. {0} is empty. */
 struct mu_input_thread {
@@ -28,9 +29,9 @@ struct mu_augment_task mu_input_task(const struct mu_input *in, size_t record);
 enum mu_status mu_input_check_images(const struct mu_input *in);
 
 /* Part of a batch: samples [from, to) of it are those at places [first + from, first + to) of the
- * epoch's order. */
+ * epoch's order, all of one group. */
 struct mu_input_run {
-	size_t first, from, to;
+	size_t first, from, to, group;
 };
 
 /*
@@ -46,6 +47,8 @@ void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch,
 			size_t *n_bad);
 /* The order of an epoch's records. */
 void mu_input_order(struct mu_input *in, uint32_t epoch);
+/* The steps of a group. */
+size_t mu_input_group_steps(const struct mu_input *in, size_t group);
 /* This worker's samples of a step; *first is the place of the first one in the epoch's order. */
 size_t mu_input_find(const struct mu_input *in, size_t step, size_t *first);
 

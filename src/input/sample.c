@@ -112,22 +112,19 @@ MU_LOOP static void blend_rows(float *restrict out, const uint32_t *restrict abo
 	}
 }
 
-/* Along a row of one plane. */
-MU_LOOP static void blend_columns(float *restrict out, const float *restrict row,
-				  const int32_t *restrict index, const float *restrict weight,
-				  size_t n)
+/* Along a row of one plane; and normalised. */
+MU_LOOP static void blend_columns(const struct sampling *s, float *restrict out,
+				  const float *restrict row, const float rule[2])
 {
-	for (size_t i = 0; i < n; i++) {
+	const int32_t *restrict index = s->index + s->left;
+	const float *restrict weight = s->weight + s->left;
+	float mean = rule[0], std = rule[1];
+
+	for (size_t i = 0; i < s->right - s->left; i++) {
 		float a = row[index[i]], b = row[index[i] + 1];
 
-		out[i] = a + weight[i] * (b - a);
+		out[i] = (a + weight[i] * (b - a) - mean) / std;
 	}
-}
-
-MU_LOOP static void normalise_row(float *values, size_t n, float mean, float std)
-{
-	for (size_t i = 0; i < n; i++)
-		values[i] = (values[i] - mean) / std;
 }
 
 /* ---- upright pictures ---- */
@@ -184,17 +181,16 @@ static void sample_moved(const struct sampling *s, size_t i, float *out)
 
 static void sample_upright(const struct sampling *s, size_t i, float *out)
 {
-	size_t plane = s->g->h * s->g->w, w = s->image->w, h = s->image->h, n = s->right - s->left;
+	size_t plane = s->g->h * s->g->w, w = s->image->w, h = s->image->h;
 	float weight;
 	size_t y = find_pixel(place_of(s->y, i, 0), h, &weight);
 	const uint32_t *above = s->image->pixels + y * w;
 
 	blend_rows(s->row, above, h > 1 ? above + w : above, w, weight);
 	for (size_t c = 0; c < CHANNELS; c++) {
-		float *values = out + c * plane;
+		const float rule[2] = {s->values->mean[c], s->values->std[c]};
 
-		blend_columns(values, s->row + c * w, s->index + s->left, s->weight + s->left, n);
-		normalise_row(values, n, s->values->mean[c], s->values->std[c]);
+		blend_columns(s, out + c * plane, s->row + c * w, rule);
 	}
 }
 
@@ -267,7 +263,7 @@ static void fill_row(const struct sampling *s, float *out, size_t left, size_t r
 	const struct mu_image_values *v = s->values;
 	size_t w = s->g->w, plane = s->g->h * w;
 
-	for (size_t c = 0; c < CHANNELS; c++) {
+	for (size_t c = 0; c < CHANNELS && left + w > right; c++) {
 		float value = (v->fill - v->mean[c]) / v->std[c];
 
 		fill_values(out + c * plane, left, value);
@@ -289,7 +285,8 @@ enum mu_status mu_image_sample(const struct mu_image *image, const struct mu_geo
 		s.top = s.bottom = 0;
 	} else if (s.y[1] == 0 && s.x[0] == 0) {
 		sample_row = only_moves(&s) ? sample_moved : sample_upright;
-		find_columns(&s);
+		if (sample_row == sample_upright)
+			find_columns(&s);
 	}
 	for (size_t i = 0; i < g->h; i++) {
 		float *row = out + i * g->w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random data for benchmarks: one batch, uniform in [-1, 1) with labels at random, is made at the
- * start and given again and again. Record i is sample i modulo b of it.
+ * Random data for benchmarks: one batch, uniform in [-1, 1) or of whole numbers, with labels at
+ * random, is made at the start and given again and again. Record i is sample i modulo b of it.
  */
 #include <string.h>
 
@@ -33,7 +33,10 @@ static enum mu_status open_synthetic(struct mu_input *in)
 	for (size_t i = 0; i < c->batch; i++) {
 		key.sample = i;
 		for (size_t j = 0; j < sample; j++)
-			s->data[i * sample + j] = 2 * mu_random_uniform(&key, j) - 1;
+			s->data[i * sample + j] =
+				c->numbers ? (float)mu_random_below(&key, c->label_width + j,
+								    c->classes)
+					   : 2 * mu_random_uniform(&key, j) - 1;
 		for (size_t j = 0; j < c->label_width; j++)
 			s->labels[i * c->label_width + j] =
 				(float)mu_random_below(&key, j, c->classes);

@@ -22,6 +22,7 @@ static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool upd
 	float *weights = mu_kv_held(s, p);
 	float *out = mu_kv_outbox(s, p, w);
 
+	mu_clock_mark((int)p);
 	mu_clock_start(MU_CLOCK_UPDATE);
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
@@ -45,9 +46,12 @@ static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w, bool upd
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
+	const bool coded = s->kv->pull_coder.codec;
 
 	MU_TRY(mu_kv_server_forget(s, p, w));
-	update_and_copy(s, p, w, update, true);
+	update_and_copy(s, p, w, update, !coded);
+	if (coded)
+		mu_kv_coded_answer(s, p, w);
 	if (update)
 		MU_TRY(mu_kv_server_reuse(s, p, w));
 	MU_TRY(mu_kv_server_return(s, p, w));
@@ -177,10 +181,11 @@ static enum mu_status step(struct mu_kv_server *s, size_t w)
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
 
-	peer->lr = mu_schedule_lr(&s->kv->schedule, s->kv->progress, peer->count);
+	peer->lr = mu_kv_next_lr(s->kv, peer->count);
 	s->kv->progress += peer->count;
 	peer->parts_left = s->n_parts;
 	peer->parts_here = 0;
+	MU_TRY(mu_kv_server_hear(s, mu_kv_word(s->kv)));
 	peer->waiting = mu_kv_staleness_is_ahead(s, w);
 	if (!peer->waiting)
 		MU_TRY(mu_kv_server_answer(s, w, peer->lr));
@@ -206,6 +211,13 @@ out:
 	return st;
 }
 
+/* Workers that know of it may take no more steps: nobody waits for them. */
+static enum mu_status hear(struct mu_kv_server *s)
+{
+	s->word = s->heard;
+	return release_all(s);
+}
+
 /* Nobody waits for a worker that has finished. */
 static enum mu_status finish(struct mu_kv_server *s, size_t w)
 {
@@ -219,4 +231,5 @@ const struct mu_kv_policy mu_kv_policy_async = {
 	.part = part_arrived,
 	.pull = pull,
 	.finish = finish,
+	.hear = hear,
 };

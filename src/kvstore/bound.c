@@ -2,7 +2,16 @@
 /*
  * What the links between ranks allow at best.
  */
-#include "kv.h"
+#include "dist.h"
+
+/* The model in the direction that has more to carry. */
+static double model_bytes(const struct mu_kv *kv)
+{
+	const size_t there = mu_kv_message_bytes(kv, &kv->push_coder);
+	const size_t back = mu_kv_message_bytes(kv, &kv->pull_coder);
+
+	return (double)(there > back ? there : back);
+}
 
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 {
@@ -15,7 +24,7 @@ double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 		models = 2 * (n - 1) / n;
 	else
 		models = n > k ? n / k : 1;
-	return models * (double)(kv->plan.n * sizeof(float)) / bytes_per_second;
+	return models * model_bytes(kv) / bytes_per_second;
 }
 
 double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second)
@@ -24,6 +33,5 @@ double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second)
 
 	if (kv->ops->one_worker || n < 2)
 		return 0;
-	return 2 * n * (n - 1) * (double)(kv->plan.n * sizeof(float)) /
-	       ((n * n + k * n - 2 * k) * bytes_per_second);
+	return 2 * n * (n - 1) * model_bytes(kv) / ((n * n + k * n - 2 * k) * bytes_per_second);
 }

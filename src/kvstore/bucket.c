@@ -72,20 +72,32 @@ static void make_buckets(struct mu_kv_plan *plan, const struct mu_slice *slices,
 	add_bucket(plan, slices, n_slices, 0, n_front);
 }
 
-/* Server s's run of bucket b: [*at, *at + *n) of the bucket. */
-static void cut_run(const struct mu_kv_plan *plan, size_t b, int server, int n_servers, size_t *at,
-		    size_t *n)
-{
-	size_t grains = (plan->buckets[b].n + GRAIN - 1) / GRAIN;
-	size_t servers = (size_t)n_servers;
-	size_t turn = ((size_t)server + b) % servers;
-	size_t from = grains * turn / servers * GRAIN;
-	size_t to = grains * (turn + 1) / servers * GRAIN;
+/* Where buckets are cut: on multiples of grain, counted from the bucket's begin or the model's. */
+struct grid {
+	size_t grain, n_servers, n_max;
+	bool of_model;
+};
 
-	if (to > plan->buckets[b].n)
-		to = plan->buckets[b].n;
-	*at = from;
-	*n = to - from;
+static size_t begin_of(const struct grid *g, const struct mu_kv_bucket *b)
+{
+	return g->of_model ? b->at % g->grain : 0;
+}
+
+/* Server s's run of bucket i: [*at, *end) of the bucket. */
+static void cut_run(const struct mu_kv_plan *plan, size_t i, size_t server, const struct grid *g,
+		    size_t *at, size_t *end)
+{
+	const struct mu_kv_bucket *b = &plan->buckets[i];
+	size_t begin = begin_of(g, b);
+	size_t grains = (begin + b->n + g->grain - 1) / g->grain;
+	size_t turn = (server + i) % g->n_servers;
+	size_t from = grains * turn / g->n_servers * g->grain;
+	size_t to = grains * (turn + 1) / g->n_servers * g->grain;
+
+	*at = from > begin ? from - begin : 0;
+	*end = to > begin ? to - begin : 0;
+	if (*end > b->n)
+		*end = b->n;
 }
 
 /* What a server holds so far. */
@@ -94,26 +106,27 @@ struct load {
 };
 
 /* Parts into plan->parts, or only counted while that is NULL; returns their number. */
-static size_t cut_parts(struct mu_kv_plan *plan, int n_servers, size_t n_max, struct load *loads)
+static size_t cut_parts(struct mu_kv_plan *plan, const struct grid *g, struct load *loads)
 {
 	size_t n_parts = 0;
 
-	memset(loads, 0, (size_t)n_servers * sizeof *loads);
+	memset(loads, 0, g->n_servers * sizeof *loads);
 	for (size_t b = 0; b < plan->n_buckets; b++) {
 		plan->buckets[b].first_part = n_parts;
-		for (int s = 0; s < n_servers; s++) {
-			size_t at, n;
+		for (size_t s = 0; s < g->n_servers; s++) {
+			size_t at, end, n;
 
-			cut_run(plan, b, s, n_servers, &at, &n);
-			for (size_t end = at + n; at < end; at += n) {
-				n = end - at < n_max ? end - at : n_max;
+			cut_run(plan, b, s, g, &at, &end);
+			for (; at < end; at += n) {
+				n = g->n_max - (begin_of(g, &plan->buckets[b]) + at) % g->grain;
+				n = end - at < n ? end - at : n;
 				if (plan->parts)
 					plan->parts[n_parts] = (struct mu_kv_part){
 						.at = plan->buckets[b].at + at,
 						.n = n,
 						.local = loads[s].n,
 						.number = loads[s].n_parts,
-						.server = s,
+						.server = (int)s,
 					};
 				loads[s].n += n;
 				loads[s].n_parts++;
@@ -152,7 +165,11 @@ enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *s
 			       size_t n_slices, const struct mu_kv_cut *cut)
 {
 	enum mu_status st = MU_OK;
-	size_t message = cut->message_bytes / sizeof(float) / GRAIN * GRAIN;
+	struct grid grid = {
+		.grain = cut->blocks ? MU_COMPRESS_BLOCK : GRAIN,
+		.n_servers = (size_t)cut->n_servers,
+		.of_model = cut->blocks,
+	};
 	size_t bucket = cut->bucket_bytes / sizeof(float);
 	struct load *loads = NULL;
 
@@ -161,17 +178,18 @@ enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *s
 	plan->n = key_end(slices, n_slices, n_slices - 1);
 	if (cut->bucket_bytes == 0)
 		bucket = default_bucket_bytes(plan->n * sizeof(float)) / sizeof(float);
-	if (cut->message_bytes == 0 || message > MU_MESSAGE_MAX)
-		message = MU_MESSAGE_MAX;
-	if (message == 0)
-		message = GRAIN;
+	grid.n_max = cut->message_bytes / sizeof(float) / grid.grain * grid.grain;
+	if (cut->message_bytes == 0 || grid.n_max > MU_MESSAGE_MAX)
+		grid.n_max = MU_MESSAGE_MAX;
+	if (grid.n_max == 0)
+		grid.n_max = grid.grain;
 	MU_TRY(MU_ALLOC(plan->buckets, n_slices, "buckets"));
 	MU_TRY(MU_ALLOC(plan->bucket_of, n_slices, "bucket of every key"));
 	make_buckets(plan, slices, n_slices, bucket);
 	MU_TRY(MU_ALLOC(loads, (size_t)cut->n_servers, "load of the servers"));
-	plan->n_parts = cut_parts(plan, cut->n_servers, message, loads);
+	plan->n_parts = cut_parts(plan, &grid, loads);
 	MU_TRY(MU_ALLOC(plan->parts, plan->n_parts, "parts of buckets"));
-	cut_parts(plan, cut->n_servers, message, loads);
+	cut_parts(plan, &grid, loads);
 out:
 	mu_free(loads);
 	if (st != MU_OK)

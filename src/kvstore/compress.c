@@ -1,73 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One byte at a time: 4 codes of two bits or 8 of one. The inner loops have fixed counts and no
- * branches on the values.
- */
+/* The table of codecs, and messages as runs of blocks. See muster/compress.h. */
+#include <stdio.h>
 #include <string.h>
 
-#include "compress.h"
+#include "codec.h"
 
-#define WORD_BYTES 4
+static const struct mu_codec *const table[] = {
+	&mu_codec_2bit, &mu_codec_1bit, &mu_codec_fp16, &mu_codec_bf16, &mu_codec_topk, NULL,
+};
 
-size_t mu_compress_bytes(int bits, size_t n)
+bool mu_compress_is_on(const struct mu_compression *c)
 {
-	const size_t per_word = 8 * WORD_BYTES / (size_t)bits;
-
-	return (n + per_word - 1) / per_word * WORD_BYTES;
+	return c->type && strcmp(c->type, "none") != 0;
 }
 
-static unsigned code_two(float threshold, float g, float *residual)
+static enum mu_status find(const struct mu_codec **codec, const char *name)
 {
-	const float r = *residual + g;
-	const bool up = r >= threshold;
-	const bool down = r <= -threshold;
+	enum mu_status st = MU_OK;
+	char known[96] = "none";
+	size_t n = strlen(known), i = 0;
 
-	*residual = up ? r - threshold : down ? r + threshold : r;
-	return up ? 3u : down ? 2u : 0u;
+	while (table[i] && strcmp(name, table[i]->name) != 0)
+		i++;
+	*codec = table[i];
+	if (*codec)
+		goto out;
+	for (i = 0; table[i]; i++)
+		n += (size_t)snprintf(known + n, sizeof known - n, ", %s", table[i]->name);
+	MU_FAIL(MU_ERR_USAGE, "compression '%s' is not known: %s are", name, known);
+out:
+	return st;
 }
 
-static unsigned code_one(float threshold, float g, float *residual)
+enum mu_status mu_compress_open(const struct mu_compression *c, struct mu_coder *push,
+				struct mu_coder *pull)
 {
-	const float r = *residual + g;
-	const bool up = r > threshold;
+	enum mu_status st = MU_OK;
+	const struct mu_codec *codec = NULL;
 
-	*residual = up ? r - 1 : r + 1;
-	return up;
+	*push = *pull = (struct mu_coder){.codec = NULL};
+	if (mu_compress_is_on(c)) {
+		MU_TRY(find(&codec, c->type));
+		if (codec->check)
+			MU_TRY(codec->check(c));
+		*push = (struct mu_coder){codec, (float)c->threshold, c->ratio};
+		if (c->pull)
+			*pull = *push;
+		if (c->pull && codec->back)
+			pull->codec = codec->back;
+	} else if (c->pull) {
+		MU_FAIL(MU_ERR_USAGE, "compression of what comes back, and none of what is pushed: "
+				      "name a type");
+	}
+out:
+	return st;
 }
 
-void mu_compress(int bits, float threshold, size_t n, const float *gradient, float *residual,
-		 unsigned char *codes)
+const char *mu_compress_name(const struct mu_coder *coder)
 {
-	const size_t per_byte = 8 / (size_t)bits;
+	return coder->codec ? coder->codec->name : "none";
+}
 
-	memset(codes, 0, mu_compress_bytes(bits, n));
-	for (size_t at = 0; at < n; at += per_byte) {
-		const size_t m = n - at < per_byte ? n - at : per_byte;
-		unsigned byte = 0;
+bool mu_compress_keeps_zero(const struct mu_coder *coder)
+{
+	return !coder->codec || !coder->codec->no_zero;
+}
 
-		for (size_t i = 0; i < m; i++) {
-			float *r = &residual[at + i];
-			unsigned code = bits == 2 ? code_two(threshold, gradient[at + i], r)
-						  : code_one(threshold, gradient[at + i], r);
+bool mu_compress_has_blocks(const struct mu_coder *coder)
+{
+	return coder->codec && coder->codec->blocks;
+}
 
-			byte |= code << (8 - (size_t)bits * (i + 1));
-		}
-		codes[at / per_byte] = (unsigned char)byte;
+static size_t block_of(size_t n)
+{
+	return n < MU_COMPRESS_BLOCK ? n : MU_COMPRESS_BLOCK;
+}
+
+size_t mu_compress_bytes(const struct mu_coder *coder, size_t n)
+{
+	const size_t whole = n / MU_COMPRESS_BLOCK, last = n % MU_COMPRESS_BLOCK;
+
+	return whole * coder->codec->bytes(coder, MU_COMPRESS_BLOCK) +
+	       (last ? coder->codec->bytes(coder, last) : 0);
+}
+
+void mu_compress(const struct mu_coder *coder, size_t n, float *values, void *codes)
+{
+	unsigned char *to = codes;
+
+	for (size_t m; n > 0; n -= m, values += m) {
+		m = block_of(n);
+		coder->codec->encode(coder, m, values, to);
+		to += coder->codec->bytes(coder, m);
 	}
 }
 
-void mu_decompress(int bits, float threshold, size_t from, size_t n, const unsigned char *codes,
-		   float *out)
+void mu_decompress(const struct mu_coder *coder, size_t n, const void *codes, float *out)
 {
-	const float two[4] = {0, 0, -threshold, threshold};
-	const float one[2] = {-1, 1};
+	const unsigned char *from = codes;
 
-	for (size_t i = 0; i < n; i++) {
-		const size_t at = from + i;
-
-		if (bits == 2)
-			out[i] = two[codes[at / 4] >> (6 - 2 * (at % 4)) & 3];
-		else
-			out[i] = one[codes[at / 8] >> (7 - at % 8) & 1];
+	for (size_t m; n > 0; n -= m, out += m) {
+		m = block_of(n);
+		coder->codec->decode(coder, m, from, out);
+		from += coder->codec->bytes(coder, m);
 	}
 }

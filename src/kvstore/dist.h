@@ -5,6 +5,7 @@
 #ifndef MUSTER_KVSTORE_DIST_H
 #define MUSTER_KVSTORE_DIST_H
 
+#include "coded.h"
 #include "kv.h"
 #include "near.h"
 #include "wire.h"
@@ -17,20 +18,24 @@ int mu_kv_part_tag(size_t part);
 /* Bytes of the weights that servers keep for workers, on all servers. */
 size_t mu_kv_copies(const struct mu_kv *kv);
 
-/* ---- worker end (worker.c): the slots of struct mu_kv_ops ---- */
+/* ---- worker end (worker.c, worker_open.c): the slots of struct mu_kv_ops ---- */
 
-/* Requests exist for far servers only, which are on other nodes; see struct mu_kv_server. */
+/* Requests exist for far servers only, which are on other nodes (see struct mu_kv_server), and for
+ * the parts that this worker pushes itself (see nodes.h). */
 struct mu_kv_worker {
 	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
 	size_t *first;                 /* by bucket: its first of these; and their number at last */
+	struct mu_kv_lead lead;        /* of parts that other workers of the node push, too */
 	MPI_Request *orders, *answers; /* one per server */
 	size_t n_parts, n_far;         /* of these: parts, servers */
 	struct mu_kv_near *near;       /* one per server */
+	struct mu_kv_pipe **pipes;     /* behind near[].others */
 	struct wire_order order;       /* of this step, the same for all servers */
 	struct wire_answer *received;  /* one per server */
 	uint64_t rounds;               /* times that all parts came, or will come, back */
 	bool asked;                    /* orders are sent, the answers not yet taken */
 	size_t last;                   /* push that began last */
+	struct mu_kv_coded_worker coded;
 };
 
 enum mu_status mu_kv_worker_open(struct mu_kv *kv);
@@ -50,6 +55,11 @@ enum mu_status mu_kv_worker_ask(struct mu_kv *kv);
 /* dist_async: see mu_kv_meet (meet.c). */
 enum mu_status mu_kv_worker_meet(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
+/*
+ * kv->states from or to all servers (states.c); meanwhile the own server end goes on. meet: then
+ * wait until all workers are here, which is collective over them.
+ */
+enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool meet);
 
 /* Slots of struct mu_kv_ops that all stores between ranks share. */
 #define MU_KV_WORKER_OPS \
@@ -58,14 +68,15 @@ enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 	.poll = mu_kv_worker_poll, .step_end = mu_kv_worker_step_end, \
 	.finish = mu_kv_worker_finish
 
-/* ---- server end (server.c) ---- */
+/* ---- server end (server.c, server_open.c) ---- */
 
 /* Elements that are summed, updated and copied at a time, so that they stay in the first cache. */
 #define MU_KV_BLOCK ((size_t)2048)
 
 /* What a sum over workers needs (sum.c). */
 struct mu_kv_sum {
-	size_t n_nodes; /* that have workers */
+	size_t n_nodes;   /* that have workers */
+	size_t n_workers; /* whose places hold gradients, or a node's sum */
 	size_t *workers, *first;
 	const float **sources, **partials;
 	float *blocks;
@@ -79,6 +90,7 @@ struct mu_kv_peer {
 	size_t parts_left;      /* of what it is doing; 0 = nothing */
 	struct mu_kv_near near; /* on this node; near.gradients: also those of self */
 	size_t slot;            /* its place among the far workers, if it is one */
+	size_t inbox;           /* then also: where its gradients, or its node's sums, come in */
 	uint64_t step;
 	double count, lr;   /* of its step */
 	double seen;        /* dist_async: pushes by all workers that its weights hold */
@@ -98,41 +110,47 @@ struct mu_kv_peer {
 struct mu_kv_server {
 	struct mu_kv *kv;
 	const struct mu_kv_policy *policy;
-	int index;                    /* which server this is */
-	size_t self;                  /* the worker of this rank; n_workers if there is none */
-	size_t n_far;                 /* far workers, whose messages have requests */
-	size_t *far;                  /* which they are */
+	int index;    /* which server this is */
+	size_t self;  /* the worker of this rank; n_workers if there is none */
+	size_t n_far; /* far workers, whose messages have requests */
+	size_t *far;  /* which they are */
+	size_t n_sources, n_inboxes;
+	struct mu_kv_group *sources;  /* of every part; the first n_inboxes are far */
 	size_t n_workers, n_parts, n; /* parts and elements that this server holds */
 	struct mu_kv_part *parts;     /* its own, in the order of the plan */
 	struct mu_optim *optim;       /* piece p is part p; NULL: the sums are all that is wanted */
 	struct mu_kv_norms norms;     /* among the servers of a synchronous store */
 	float *flat;                  /* the results that the workers of its node share; or NULL: */
 	float *weights;               /* n of its own */
-	float *inbox;                 /* n per far worker: gradients */
-	float *outbox;                /* n per far worker: weights under way, dist_async only */
+	float *inbox;                 /* n per far source: gradients */
+	float *outbox;                /* n per far source: weights under way, dist_async only */
 	struct mu_kv_sum sum;
+	struct mu_kv_coded_server coded;
 	struct mu_kv_peer *peers;
 
 	/*
-	 * Persistent requests. Those polled: orders by worker, then gradients by part and worker;
-	 * far workers only. (None of these arrays holds a null
+	 * Persistent requests. Those polled: orders by worker, then gradients by part and source;
+	 * far ones only. (None of these arrays holds a null
 	 * request: MPICH 4.0.2 fails where some in more than 64 are.)
 	 * The others are waited for just before they are needed again, when they are long complete.
 	 */
 	MPI_Request *orders, *pushes;
 	MPI_Request *answers, *pulls;
 	int *completed;    /* indices from MPI_Testsome */
-	bool *arrived;     /* by part and worker: gradients are in the inbox, not yet used */
-	size_t *n_arrived; /* by part */
+	bool *arrived;     /* by part and worker that pushed it: not yet used */
+	size_t *n_arrived; /* by part: sources */
 	uint64_t *updates; /* by part: how many there were */
 
 	bool started, stopped;
 	size_t n_finished;
+	/* See notice.h: the largest word so far; what answers say: that of the last round. */
+	uint64_t heard, word;
 	struct wire_staleness stale; /* dist_async */
 	bool *withheld; /* dist_async with a bound, by part and worker: used, not yet answered */
 
 	/* dist_sync: the round. */
 	size_t n_waiting;  /* workers whose order is here */
+	bool look;         /* for complete parts: one may be there that is not yet updated */
 	size_t round_left; /* parts of the round still to be updated; 0 = no round is open */
 	bool whole_due;    /* all are summed, and to be updated together: see settle */
 	double round_count, round_lr;
@@ -154,14 +172,22 @@ struct mu_kv_policy {
 	bool needs_outbox;
 	/* Worker w's order of a step is here. */
 	enum mu_status (*step)(struct mu_kv_server *s, size_t w);
-	/* Worker w's gradients of part p are here, maybe before its order. */
+	/* Worker w's gradients of part p, or those of its node, are here, maybe before its order.
+	 */
 	enum mu_status (*part)(struct mu_kv_server *s, size_t p, size_t w);
+	/*
+	 * All messages that are here are taken: update one complete part, if there is one. Called
+	 * again after another look at messages if *more. NULL: nothing waits for this.
+	 */
+	enum mu_status (*next)(struct mu_kv_server *s, bool *more);
 	/* Worker w wants the newest weights. */
 	enum mu_status (*pull)(struct mu_kv_server *s, size_t w);
 	/* Worker w is done for good. */
 	enum mu_status (*finish)(struct mu_kv_server *s, size_t w);
 	/* The worker of a hosted end waits for weights: do what had to wait for that. */
 	enum mu_status (*settle)(struct mu_kv_server *s);
+	/* A larger word than before is heard. NULL: that can wait for the next round. */
+	enum mu_status (*hear)(struct mu_kv_server *s);
 };
 
 extern const struct mu_kv_policy mu_kv_policy_sync;
@@ -178,19 +204,40 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv);
 enum mu_status mu_kv_server_start(struct mu_kv_server *s);
 /* Handle what has come; *n is how many messages that was. */
 enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n);
+/* First weights, from a flat array of this node. */
+void mu_kv_server_take(struct mu_kv_server *s, const float *weights);
 /* An order of the worker of this rank, and its gradients of the p-th part here. */
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order);
 enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
 
+/* ---- states, for checkpoints (states.c) ---- */
+
+/* Messages of kv->states, or of a server's own states: in the same order on both sides. */
+struct mu_kv_parcel {
+	MPI_Request *requests;
+	size_t n;
+	struct wire_counts *counts; /* one per server, or one */
+};
+
+/* Begin the messages of kv->states with all servers but the own one. */
+enum mu_status mu_kv_parcel_begin(struct mu_kv *kv, enum wire_kind kind, struct mu_kv_parcel *p);
+/* They are done: take what has come in beside the arrays. */
+void mu_kv_parcel_end(struct mu_kv *kv, enum wire_kind kind, const struct mu_kv_parcel *p);
+void mu_kv_parcel_release(struct mu_kv_parcel *p);
+/* Worker w's order to save or to load. */
+enum mu_status mu_kv_server_states(struct mu_kv_server *s, size_t w);
+
 /* ---- sums (sum.c) ---- */
 
-enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_topology *t);
+enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_kv *kv);
 void mu_kv_sum_release(struct mu_kv_sum *sum);
 /*
  * The sum of all workers' gradients: n elements of part p, at most MU_KV_BLOCK, the first of them
  * at from. Valid until the next call.
  */
 const float *mu_kv_sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n);
+/* The same of a whole part into out, which may be the place of one worker's gradients. */
+void mu_kv_sum_part(struct mu_kv_server *s, size_t p, float *out);
 
 /* For policies. */
 
@@ -198,6 +245,24 @@ const float *mu_kv_sum_block(struct mu_kv_server *s, size_t p, size_t from, size
 static inline bool mu_kv_is_own(const struct mu_kv *kv, int s)
 {
 	return kv->server_ranks[s] == kv->topology->rank;
+}
+
+/* Does a worker send server end s messages? */
+static inline bool mu_kv_sends_to(const struct mu_kv *kv, int s)
+{
+	return !mu_kv_is_own(kv, s) && !kv->worker->near[s].pipe;
+}
+
+/* Orders, or answers, of a server, and one for every part and far source. */
+static inline size_t mu_kv_server_requests(const struct mu_kv_server *s)
+{
+	return s->n_far + s->n_inboxes * s->n_parts;
+}
+
+/* The worker that pushes part p of source i. */
+static inline size_t mu_kv_source(const struct mu_kv_server *s, size_t p, size_t i)
+{
+	return mu_kv_leader(&s->sources[i], p);
 }
 
 /* Does worker w send messages? */
@@ -209,15 +274,15 @@ static inline bool mu_kv_is_far(const struct mu_kv_server *s, size_t w)
 /* The request of part p and far worker w, in pushes and pulls. */
 static inline size_t mu_kv_request(const struct mu_kv_server *s, size_t p, size_t w)
 {
-	return p * s->n_far + s->peers[w].slot;
+	return p * s->n_inboxes + s->peers[w].inbox;
 }
 
-/* Worker w's gradients of part p. */
+/* Worker w's gradients of part p, or its node's sum of them. */
 static inline float *mu_kv_inbox(const struct mu_kv_server *s, size_t p, size_t w)
 {
 	if (!mu_kv_is_far(s, w))
 		return s->peers[w].near.gradients + s->parts[p].at;
-	return s->inbox + s->peers[w].slot * s->n + s->parts[p].local;
+	return s->inbox + s->peers[w].inbox * s->n + s->parts[p].local;
 }
 
 /* dist_async: what worker w has, or gets next, of part p. */
@@ -225,7 +290,7 @@ static inline float *mu_kv_outbox(const struct mu_kv_server *s, size_t p, size_t
 {
 	if (!mu_kv_is_far(s, w))
 		return s->peers[w].near.results + s->parts[p].at;
-	return s->outbox + s->peers[w].slot * s->n + s->parts[p].local;
+	return s->outbox + s->peers[w].inbox * s->n + s->parts[p].local;
 }
 
 /* What this server holds of part p. */
@@ -242,6 +307,8 @@ enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w);
  * with the last time, which is long ago: the worker could not have pushed else. */
 enum mu_status mu_kv_server_return(struct mu_kv_server *s, size_t p, size_t w);
 enum mu_status mu_kv_server_forget(struct mu_kv_server *s, size_t p, size_t w);
+/* A word of a worker, or of this rank: see notice.h. */
+enum mu_status mu_kv_server_hear(struct mu_kv_server *s, uint64_t word);
 /* Tell worker w what the samples and the learning rate are. */
 enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr);
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "compress.h"
+#include "bits.h"
 #include "keys.h"
 
 static enum mu_status parse(const char *type, double threshold, enum mu_coding *coding)
@@ -59,9 +59,9 @@ enum mu_status mu_keys_compress(struct mu_keys *keys, struct mu_transfer *x)
 
 	if (!key->residual)
 		MU_TRY(MU_ALLOC(key->residual, key->n, "rest of compression"));
-	x->nbytes = mu_compress_bytes(bits, part->n);
+	x->nbytes = mu_bits_bytes(bits, part->n);
 	MU_TRY(mu_keys_scratch(keys, &codes, x->nbytes));
-	mu_compress(bits, keys->threshold, part->n, x->data, key->residual + part->from, codes);
+	mu_bits_encode(bits, keys->threshold, part->n, x->data, key->residual + part->from, codes);
 	x->coding = keys->compression;
 	x->threshold = keys->threshold;
 	x->data = codes;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compress.h"
+#include "bits.h"
 #include "keys_owner.h"
 
 enum mu_status mu_owner_init(struct mu_owner *o, const struct mu_kv_config *config,
@@ -42,7 +42,7 @@ static const float *load(const struct mu_source *s, size_t from, size_t n, float
 	const char *data = s->data;
 
 	if (s->coding != MU_CODING_DENSE)
-		mu_decompress(s->coding == MU_CODING_2BIT ? 2 : 1, s->threshold, from, n, s->data,
+		mu_bits_decode(s->coding == MU_CODING_2BIT ? 2 : 1, s->threshold, from, n, s->data,
 			      block);
 	else if (s->dtype == MU_FLOAT32 && n % 16 == 0)
 		return (const float *)s->data + from;

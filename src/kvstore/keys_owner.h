@@ -17,7 +17,7 @@
 enum mu_coding {
 	MU_CODING_NONE,  /* nothing */
 	MU_CODING_DENSE, /* in the key's type */
-	MU_CODING_2BIT,  /* see compress.h */
+	MU_CODING_2BIT,  /* see bits.h */
 	MU_CODING_1BIT,
 	MU_CODING_ROWS,        /* numbers of rows (uint64_t), then what of them lies in the run */
 	MU_CODING_ROW_IDS,     /* numbers of rows whose values are wanted */

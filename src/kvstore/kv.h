@@ -6,6 +6,7 @@
 #define MUSTER_KVSTORE_KV_H
 
 #include <muster/kvstore.h>
+#include <muster/notice.h>
 
 /* ---- layout (bucket.c) ---- */
 
@@ -40,6 +41,7 @@ struct mu_kv_plan {
 struct mu_kv_cut {
 	size_t bucket_bytes, message_bytes; /* 0 = default */
 	int n_servers;                      /* 1 for a store without servers */
+	bool blocks; /* cut on multiples of MU_COMPRESS_BLOCK in the flat array */
 };
 
 enum mu_status mu_kv_plan_init(struct mu_kv_plan *plan, const struct mu_slice *slices,
@@ -65,6 +67,14 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices
  * Collective over kv->comm; all ranks return the same.
  */
 enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *config);
+
+/* ---- nodes (nodes.c, see nodes.h) ---- */
+
+struct mu_kv_nodes {
+	size_t *workers; /* node by node, those of a node in their order */
+	size_t *first;   /* by node: its first of these; and their number at last */
+	bool *reduces;   /* by node */
+};
 
 /* ---- norms (norm.c) ---- */
 
@@ -153,6 +163,10 @@ float *mu_kv_replica_weights(const struct mu_kv *kv);
 double mu_kv_replica_lr(const struct mu_kv *kv);
 double mu_kv_replica_progress(const struct mu_kv *kv);
 
+/* The arrays of this worker's own, and how far its updates have come: see mu_kv_own. */
+void mu_kv_replica_own(const struct mu_kv *kv, struct mu_kv_own *own);
+void mu_kv_replica_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts);
+
 /* ---- kinds (table.c) ---- */
 
 /* NULL for an unknown name. */
@@ -190,8 +204,15 @@ struct mu_kv {
 	 * of its own. With local SGD weights are the last average.
 	 */
 	float *weights, *gradients, *results;
+	/*
+	 * Compression. own_weights: as of the kind; with compression of what comes back each
+	 * worker adds up the changes of its own.
+	 */
+	struct mu_coder push_coder, pull_coder;
+	bool own_weights;
 	struct mu_window *window; /* that they lie in; NULL if they are this rank's own */
-	float *owned[3];          /* those that are */
+	struct mu_kv_nodes nodes;
+	float *owned[3]; /* those that are */
 	size_t n_owned;
 
 	/* The step of a worker. */
@@ -205,8 +226,10 @@ struct mu_kv {
 	size_t *keys_left;       /* per bucket: keys still to be pushed */
 	bool *pulled;            /* per bucket */
 	size_t buckets_left;     /* buckets still to be pushed */
+	bool replaces;           /* an update makes the sums of gradients the weights */
 	bool whole_steps;        /* nothing is updated before all of a step is pushed: norms */
 	const char *whole_pulls; /* why no pull may come before that; NULL: it may */
+	bool priority;           /* see notice.h */
 	bool bounded;            /* dist_async: see mu_kv_config */
 	uint64_t max_staleness;
 
@@ -215,12 +238,39 @@ struct mu_kv {
 	double *pushed_at;       /* per bucket; NULL before it is needed */
 
 	double progress, lr;
+	double rate; /* see mu_kv_set_rate */
+	mu_kv_say_fn *say; /* see mu_kv_config */
+	void *say_context;
+	uint64_t notice; /* what is heard */
 	struct mu_kv_staleness staleness;
 	struct mu_keys *keys;          /* a store of keys; else NULL */
 	struct mu_kv_update update;    /* of a worker that updates by itself */
+	struct mu_kv_snapshot *states; /* of a worker that saves or loads them now; else NULL */
+	int n_states;                  /* arrays for checkpoints, with their names */
+	const char *state_names[MU_KV_MAX_STATES];
 	struct mu_kv_replica *replica; /* local SGD, on workers; else NULL */
 	struct mu_kv_worker *worker;   /* the two ends of this rank in a store between ranks */
 	struct mu_kv_server *server;
 };
+
+/* What this rank has to say now, or has heard: the larger. */
+static inline uint64_t mu_kv_word(const struct mu_kv *kv)
+{
+	const uint64_t word = kv->say ? kv->say(kv->say_context) : 0;
+
+	return word > kv->notice ? word : kv->notice;
+}
+
+/* The learning rate of an update of so many samples, now. */
+static inline double mu_kv_next_lr(const struct mu_kv *kv, double count)
+{
+	return kv->rate * mu_schedule_lr(&kv->schedule, kv->progress, count);
+}
+
+/* Are gradients compressed? */
+static inline bool mu_kv_is_coded(const struct mu_kv *kv)
+{
+	return kv->push_coder.codec != NULL;
+}
 
 #endif

@@ -30,10 +30,15 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 		.bucket_bytes = config->bucket_bytes,
 		.message_bytes = config->message_bytes,
 		.n_servers = kv->n_servers > 0 ? kv->n_servers : 1,
+		.blocks = mu_compress_has_blocks(&kv->push_coder) ||
+			  mu_compress_has_blocks(&kv->pull_coder),
 	};
 
 	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
+	kv->replaces = config->local_sgd.period <= 1 && !kv->pull_coder.codec &&
+		       mu_optim_replaces(&config->optim, kv->slices, kv->n_slices);
 	MU_TRY(mu_kv_near_open(kv, config->node_reduce));
+	MU_TRY(mu_kv_nodes_open(kv));
 	if (kv->topology->role == MU_ROLE_WORKER) {
 		MU_TRY(MU_ALLOC(kv->ready, kv->n_slices, "keys pushed"));
 		MU_TRY(MU_ALLOC(kv->keys_left, kv->plan.n_buckets, "keys to push"));
@@ -41,6 +46,10 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	}
 	if (inner.local_sgd.period > 1)
 		MU_TRY(mu_kv_replica_open(kv, &inner));
+	inner.optim.prior = !kv->ops->synchronous; /* as the server ends */
+	kv->n_states = mu_optim_states(&inner.optim, kv->state_names);
+	if (kv->pull_coder.codec && kv->ops->synchronous && !kv->ops->returns_sums)
+		kv->state_names[kv->n_states++] = MU_KV_EXACT;
 	MU_TRY(kv->ops->open(kv, &inner));
 out:
 	return st;
@@ -67,10 +76,14 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	MU_TRY(mu_agree(mu_kv_config_check(config), kv->comm));
 	kv->ops = mu_kv_ops_find(config->type);
 	find_servers(kv);
+	MU_TRY(mu_compress_open(&config->compression, &kv->push_coder, &kv->pull_coder));
+	kv->own_weights = kv->ops->own_weights || kv->pull_coder.codec;
 	kv->schedule = config->schedule;
+	kv->rate = 1;
 	kv->progress = config->progress;
 	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress, 0);
 	kv->whole_steps = mu_optim_needs_norms(&config->optim);
+	kv->priority = config->priority;
 	kv->bounded = config->bounded;
 	kv->max_staleness = config->max_staleness;
 	kv->whole_pulls = config->local_sgd.period > 1 ? "local SGD"
@@ -79,10 +92,12 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 						       : NULL;
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
 	MU_TRY(mu_kv_config_agree(kv, config));
-	if (kv->n_slices == 0 && (kv->bounded || config->local_sgd.period > 1))
+	if (kv->n_slices == 0 &&
+	    (kv->bounded || config->local_sgd.period > 1 || mu_kv_is_coded(kv)))
 		MU_FAIL(MU_ERR_USAGE,
-			"a bound of staleness and local SGD are for the store of a model, and this "
-			"is a store of keys");
+			"a bound of staleness, local SGD and compression in the settings are for "
+			"the store of a model, and this is a store of keys (which has "
+			"mu_kv_set_compression)");
 	MU_TRY(mu_traffic_open(kv, config));
 	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_keys_open(kv, config), kv->comm));
 	mu_traffic_tell(kv);
@@ -104,6 +119,7 @@ void mu_kv_free(struct mu_kv *kv)
 	mu_kv_replica_close(kv->replica);
 	mu_kv_worker_close(kv->worker);
 	mu_kv_server_close(kv->server);
+	mu_kv_nodes_close(&kv->nodes);
 	mu_kv_near_close(kv);
 	mu_free(kv->ready);
 	mu_free(kv->keys_left);
@@ -338,6 +354,11 @@ out:
 	return st;
 }
 
+void mu_kv_set_rate(struct mu_kv *kv, double rate)
+{
+	kv->rate = rate;
+}
+
 double mu_kv_lr(const struct mu_kv *kv)
 {
 	return kv->replica ? mu_kv_replica_lr(kv) : kv->lr;
@@ -346,6 +367,17 @@ double mu_kv_lr(const struct mu_kv *kv)
 double mu_kv_progress(const struct mu_kv *kv)
 {
 	return kv->replica ? mu_kv_replica_progress(kv) : kv->progress;
+}
+
+void mu_kv_say(struct mu_kv *kv, mu_kv_say_fn *fn, void *context)
+{
+	kv->say = fn;
+	kv->say_context = context;
+}
+
+uint64_t mu_kv_notice(const struct mu_kv *kv)
+{
+	return kv->notice;
 }
 
 enum mu_status mu_kv_serve(struct mu_kv *kv)
@@ -388,6 +420,8 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.bytes = kv->plan.n * sizeof(float),
 		.bytes_copies = mu_kv_copies(kv),
 		.shares_memory = kv->window != NULL,
+		.bytes_pushed = mu_kv_message_bytes(kv, &kv->push_coder),
+		.bytes_pulled = mu_kv_message_bytes(kv, &kv->pull_coder),
 	};
 	for (int s = 0; s < kv->n_servers; s++) {
 		size_t nbytes = mu_kv_plan_load(&kv->plan, s) * sizeof(float);

@@ -4,19 +4,31 @@
 
 #include "late.h"
 
+/* Of a node that reduces it is known there only who is late: its leader will tell. */
+static void add_source(const struct mu_kv_server *s, const struct mu_kv_group *g,
+		       struct mu_awaited *a)
+{
+	for (size_t i = 0; i < g->n; i++)
+		mu_awaited_add(a, s->kv->topology->worker_ranks[g->workers[i]]);
+	if (g->n > 1)
+		a->direct = false;
+}
+
 /* Some workers' gradients of a part are here, and others' are not. */
 static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
 {
 	for (size_t p = 0; p < s->n_parts; p++) {
 		if (s->n_arrived[p] == 0)
 			continue;
-		for (size_t w = 0; w < s->n_workers; w++) {
+		for (size_t i = 0; i < s->n_sources; i++) {
+			const size_t w = mu_kv_source(s, p, i);
+
 			if (w == s->self || s->arrived[p * s->n_workers + w])
 				continue;
 			if (a->n == 0)
 				snprintf(a->what, sizeof a->what, "the gradients of bucket %zu",
 					 mu_kv_plan_bucket(&s->kv->plan, s->parts[p].at));
-			mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
+			add_source(s, &s->sources[i], a);
 		}
 	}
 }
@@ -56,6 +68,24 @@ static bool is_complete(MPI_Request request)
 	return MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
 }
 
+/* A part that comes by way of this node's leader is not back. */
+static void add_led(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part,
+		    struct mu_awaited *a)
+{
+	const struct mu_kv_lead *l = &kv->worker->lead;
+	const int *ranks = kv->topology->worker_ranks;
+	const size_t leader = mu_kv_leader(&l->groups[part->server], part->number);
+	const size_t before = a->n;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (!mu_kv_lead_has_pushed(kv, i, bucket))
+			mu_awaited_add(a, ranks[l->workers[i]]);
+	if (a->n == before)
+		mu_awaited_add(a, leader == (size_t)kv->topology->index
+					  ? kv->server_ranks[part->server]
+					  : ranks[leader]);
+}
+
 /* Servers of parts of a bucket. Far ones have a request, in the order of parts. */
 static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
 {
@@ -70,10 +100,13 @@ static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
 
 		if (near->pipe)
 			here = mu_kv_near_returned(near, part->number, w->rounds);
-		else if (!mu_kv_is_own(kv, part->server))
+		else if (mu_kv_sends_to(kv, part->server) && w->lead.n == 0)
 			here = is_complete(w->pulls[request++]);
 		if (!here)
 			mu_awaited_add(a, kv->server_ranks[part->server]);
+		else if (mu_kv_sends_to(kv, part->server) && w->lead.n > 0 &&
+			 !mu_kv_lead_is_back(kv, bucket, part))
+			add_led(kv, bucket, part, a);
 	}
 }
 

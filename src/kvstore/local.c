@@ -12,8 +12,9 @@ static enum mu_status open_local(struct mu_kv *kv, const struct mu_kv_config *co
 
 static enum mu_status step_begin(struct mu_kv *kv)
 {
-	kv->lr = mu_schedule_lr(&kv->schedule, kv->progress, kv->count);
+	kv->lr = mu_kv_next_lr(kv, kv->count);
 	kv->progress += kv->count;
+	kv->notice = mu_kv_word(kv);
 	return MU_OK;
 }
 

@@ -8,6 +8,7 @@
  * an array of their own: workers of a node may have the average in common, and others may still
  * read it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "kv.h"
@@ -125,8 +126,8 @@ static enum mu_status step_begin(struct mu_kv *kv)
 	struct mu_kv_replica *r = kv->replica;
 
 	kv->step--; /* the store below counts averages */
-	r->lr = mu_schedule_lr(&r->schedule, mu_kv_replica_progress(kv),
-			       kv->topology->num_workers * kv->count);
+	r->lr = kv->rate * mu_schedule_lr(&r->schedule, mu_kv_replica_progress(kv),
+					  kv->topology->num_workers * kv->count);
 	kv->lr = r->lr;
 	r->count += kv->count;
 	return MU_OK;
@@ -216,6 +217,37 @@ double mu_kv_replica_progress(const struct mu_kv *kv)
 	return kv->progress + kv->topology->num_workers * kv->replica->count;
 }
 
+/* ---- checkpoints ---- */
+
+void mu_kv_replica_own(const struct mu_kv *kv, struct mu_kv_own *own)
+{
+	struct mu_kv_replica *r = kv->replica;
+	struct mu_kv_own_array *a = &own->arrays[own->n++];
+	const char *name;
+	float *state;
+	size_t n;
+
+	snprintf(a->name, sizeof a->name, "weights");
+	a->data = r->weights;
+	for (int i = 0; (state = mu_optim_state(r->update.optim, i, &name, &n)); i++) {
+		a = &own->arrays[own->n++];
+		snprintf(a->name, sizeof a->name, "state/%s", name);
+		a->data = state;
+	}
+	own->counts.steps = r->steps;
+	own->counts.samples = r->count;
+	mu_optim_counts(r->update.optim, &own->counts.updates, &own->counts.last_lr);
+}
+
+void mu_kv_replica_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts)
+{
+	struct mu_kv_replica *r = kv->replica;
+
+	r->steps = counts->steps;
+	r->count = counts->samples;
+	mu_optim_set_counts(r->update.optim, counts->updates, counts->last_lr);
+}
+
 /* ---- open, close ---- */
 
 static enum mu_status open_replica(struct mu_kv *kv, const struct mu_kv_config *config)
@@ -258,8 +290,10 @@ enum mu_status mu_kv_replica_open(struct mu_kv *kv, struct mu_kv_config *config)
 	config->optim.mom = l->block_momentum;
 	kv->schedule = (struct mu_schedule){.lr = l->block_lr > 0 ? l->block_lr : 1, .factor = 1};
 	kv->whole_steps = false;
-	for (size_t k = 0; k < kv->n_slices; k++)
+	for (size_t k = 0; k < kv->n_slices; k++) {
 		kv->slices[k].momentum = 0; /* their average is all there is to take */
+		kv->slices[k].has_lr_mult = kv->slices[k].has_wd_mult = false;
+	}
 out:
 	return st;
 }

@@ -8,8 +8,8 @@
 
 /* A slice as it travels; names follow one another in a text of their own. */
 struct wire_slice {
-	uint64_t at, n, n_padded, name, rule;
-	double momentum;
+	uint64_t at, n, n_padded, name, rule, fixed, has_lr_mult, has_wd_mult;
+	double momentum, lr_mult, wd_mult;
 };
 
 /* What a rank says about its model. Servers have none. */
@@ -42,6 +42,12 @@ static struct summary summarise(const struct mu_kv *kv, const struct mu_slice *s
 		h = hash_bytes(h, slice->name, strlen(slice->name) + 1);
 		h = hash_bytes(h, sizes, sizeof sizes);
 		h = hash_bytes(h, &slice->momentum, sizeof slice->momentum);
+		h = hash_bytes(h, &slice->fixed, sizeof slice->fixed);
+		if (slice->has_lr_mult)
+			h = hash_bytes(h, &slice->lr_mult, sizeof slice->lr_mult);
+		h = hash_bytes(h, &slice->has_wd_mult, sizeof slice->has_wd_mult);
+		if (slice->has_wd_mult)
+			h = hash_bytes(h, &slice->wd_mult, sizeof slice->wd_mult);
 		s.n += slice->n;
 	}
 	s.is_worker = 1;
@@ -86,12 +92,19 @@ static void pack(struct wire_slice *table, char *names, const struct mu_slice *s
 	for (size_t k = 0; k < n_slices; k++) {
 		size_t n = strlen(slices[k].name) + 1;
 
-		table[k] = (struct wire_slice){slices[k].at,
-					       slices[k].n,
-					       slices[k].n_padded,
-					       at,
-					       (uint64_t)slices[k].rule,
-					       (double)slices[k].momentum};
+		table[k] = (struct wire_slice){
+			.at = slices[k].at,
+			.n = slices[k].n,
+			.n_padded = slices[k].n_padded,
+			.name = at,
+			.rule = (uint64_t)slices[k].rule,
+			.fixed = slices[k].fixed,
+			.has_lr_mult = slices[k].has_lr_mult,
+			.has_wd_mult = slices[k].has_wd_mult,
+			.momentum = (double)slices[k].momentum,
+			.lr_mult = slices[k].lr_mult,
+			.wd_mult = slices[k].wd_mult,
+		};
 		memcpy(names + at, slices[k].name, n);
 		at += n;
 	}
@@ -107,6 +120,11 @@ static void unpack(struct mu_kv *kv, const struct wire_slice *table)
 			.n_padded = table[k].n_padded,
 			.rule = (enum mu_slice_rule)table[k].rule,
 			.momentum = (float)table[k].momentum,
+			.fixed = table[k].fixed,
+			.has_lr_mult = table[k].has_lr_mult,
+			.has_wd_mult = table[k].has_wd_mult,
+			.lr_mult = table[k].lr_mult,
+			.wd_mult = table[k].wd_mult,
 		};
 }
 

@@ -3,8 +3,8 @@
  * Memory that ranks of a node share, and the notes in it. See near.h.
  *
  * Memory of a worker: results, if it holds any; gradients; one pipe for every server end of the
- * node that is not its own. Results that are equal for all workers are those of the node's first
- * worker.
+ * node that is not its own; two counters per bucket (nodes.h). Results that are equal for all
+ * workers are those of the node's first worker.
  */
 #include <string.h>
 
@@ -59,7 +59,7 @@ static struct segment lay_out(const struct mu_kv *kv, int w)
 	const size_t array = round_up(kv->plan.n * sizeof(float));
 	struct segment s = {0};
 
-	s.gradients = kv->ops->own_weights || w == first_worker(kv) ? array : 0;
+	s.gradients = kv->own_weights || w == first_worker(kv) ? array : 0;
 	s.pipes = s.gradients + array;
 	return s;
 }
@@ -73,12 +73,20 @@ static size_t count_parts(const struct mu_kv *kv, int s)
 	return n;
 }
 
+static size_t align(size_t nbytes)
+{
+	return (nbytes + MU_ALIGN - 1) / MU_ALIGN * MU_ALIGN;
+}
+
 static size_t pipe_bytes(size_t n_parts)
 {
-	size_t n = sizeof(struct mu_kv_pipe) + n_parts * sizeof(uint64_t) +
-		   (n_parts + 1) * sizeof(uint32_t);
+	return align(sizeof(struct mu_kv_pipe) + n_parts * sizeof(uint64_t) +
+		     (n_parts + 1) * sizeof(uint32_t));
+}
 
-	return (n + MU_ALIGN - 1) / MU_ALIGN * MU_ALIGN;
+static size_t counter_bytes(const struct mu_kv *kv)
+{
+	return align(kv->plan.n_buckets * sizeof(uint64_t));
 }
 
 /* Is there a pipe between them, and not just a call or messages? */
@@ -105,7 +113,7 @@ static char *memory_of(const struct mu_kv *kv, int w)
 
 static float *results_of(const struct mu_kv *kv, int w)
 {
-	void *at = memory_of(kv, kv->ops->own_weights ? w : first_worker(kv));
+	void *at = memory_of(kv, kv->own_weights ? w : first_worker(kv));
 
 	return at;
 }
@@ -137,7 +145,7 @@ static enum mu_status take_rest(struct mu_kv *kv)
 	if (!kv->results)
 		MU_TRY(take(kv, &kv->results, "weights, or sums of gradients"));
 	kv->weights = kv->results;
-	if (kv->ops->returns_sums)
+	if (kv->ops->returns_sums && !kv->replaces)
 		MU_TRY(take(kv, &kv->weights, "weights"));
 out:
 	return st;
@@ -174,7 +182,8 @@ static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 	if (node == MU_KV_NODE_NONE || kv->ops->one_worker || first < 0 || t->node_size == 1)
 		goto out;
 	if (worker)
-		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers);
+		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers) +
+			 2 * counter_bytes(kv);
 	MU_TRY(mu_window_open(&kv->window, t, nbytes));
 	if (!kv->window) {
 		MU_TRY(tell_no_room(kv, node, lay_out(kv, first).pipes));
@@ -182,7 +191,7 @@ static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 	}
 	if (worker)
 		kv->gradients = gradients_of(kv, t->index);
-	if (worker || !kv->ops->own_weights)
+	if (worker || !kv->own_weights)
 		kv->results = results_of(kv, worker ? t->index : first);
 out:
 	return st;
@@ -225,6 +234,15 @@ void mu_kv_near_find(const struct mu_kv *kv, int w, int s, struct mu_kv_near *ne
 	near->ring = (void *)at;
 }
 
+void mu_kv_near_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *n)
+{
+	char *at = memory_of(kv, w) + lay_out(kv, w).pipes + pipes_before(kv, w, kv->n_servers);
+
+	n->gradients = gradients_of(kv, w);
+	n->pushed = (void *)at;
+	n->back = (void *)(at + counter_bytes(kv));
+}
+
 /* ---- notes ---- */
 
 static void write_note(struct mu_kv_near *near, uint32_t note)
@@ -243,6 +261,16 @@ void mu_kv_near_order(struct mu_kv_near *near, const struct wire_order *order)
 void mu_kv_near_push(struct mu_kv_near *near, size_t part)
 {
 	write_note(near, (uint32_t)part);
+	/* In one order for all with the loads of mu_kv_near_is_last. */
+	atomic_store(&near->pipe->progress, ++near->progress);
+}
+
+bool mu_kv_near_is_last(const struct mu_kv_near *near)
+{
+	for (size_t i = 0; i < near->n_others; i++)
+		if (atomic_load(&near->others[i]->progress) < near->progress)
+			return false;
+	return true;
 }
 
 bool mu_kv_near_answered(const struct mu_kv_near *near)

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 
 #include "kv.h"
+#include "nodes.h"
 #include "wire.h"
 
 #define NEAR_ORDER UINT32_MAX
@@ -25,6 +26,7 @@
 /* In shared memory; the counters of parts and the ring follow it. */
 struct mu_kv_pipe {
 	_Alignas(MU_ALIGN) _Atomic uint64_t n_notes; /* written by the worker */
+	_Atomic uint64_t progress;                   /* see mu_kv_near_is_last */
 	struct wire_order order;
 	_Alignas(MU_ALIGN) _Atomic uint64_t n_answers; /* written by the server end */
 	struct wire_answer answer;
@@ -36,8 +38,11 @@ struct mu_kv_near {
 	_Atomic uint64_t *returned; /* by part of the server: how often it came back */
 	uint32_t *ring;
 	size_t n_parts;
-	uint64_t notes, answers;    /* passed so far */
+	uint64_t notes, answers; /* passed so far */
+	uint64_t progress;
 	float *gradients, *results; /* flat arrays of the worker */
+	struct mu_kv_pipe **others; /* on a worker: those of the node's other workers to this end */
+	size_t n_others;
 };
 
 /*
@@ -49,10 +54,19 @@ void mu_kv_near_close(struct mu_kv *kv);
 /* Worker w and server end s, of which one is of this rank. */
 void mu_kv_near_find(const struct mu_kv *kv, int w, int s, struct mu_kv_near *near);
 
+/* Worker w of this node, which reduces. */
+void mu_kv_near_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *n);
+
 /* ---- worker ---- */
 
 void mu_kv_near_order(struct mu_kv_near *near, const struct wire_order *order);
 void mu_kv_near_push(struct mu_kv_near *near, size_t part);
+/*
+ * Have the node's other workers with a pipe to this server end pushed as many parts to it as this
+ * worker, counted from the first step? Of workers that have pushed equally many, one at least is
+ * told so. Synchronous stores only, where all take the same steps.
+ */
+bool mu_kv_near_is_last(const struct mu_kv_near *near);
 /* Is the answer to the last order here? */
 bool mu_kv_near_answered(const struct mu_kv_near *near);
 /* Did the part come back n times? */

@@ -26,7 +26,7 @@ static bool waits_for(const struct mu_kv_server *s, size_t w, size_t v)
 
 bool mu_kv_staleness_is_ahead(const struct mu_kv_server *s, size_t w)
 {
-	for (size_t v = 0; s->kv->bounded && v < s->n_workers; v++)
+	for (size_t v = 0; s->kv->bounded && s->heard == 0 && v < s->n_workers; v++)
 		if (waits_for(s, w, v))
 			return true;
 	return false;

@@ -1,37 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one order of a sum: the workers of a node in their order, then the nodes in the order of
- * their lowest rank. So the bits are the same wherever a node's part of the sum is made.
+ * their lowest rank. So the bits are the same wherever a node's part of the sum is made: of another
+ * node that reduces (nodes.h) it comes ready.
  */
+#include <string.h>
+
 #include "dist.h"
 
-/* Workers by node. first: by node its first worker among these; then their number. */
-static void sort_workers(struct mu_kv_sum *sum, const struct mu_topology *t)
+/* Elements of an array from which its sums are stored past the caches. */
+#define STREAM_MIN ((size_t)1 << 20)
+
+/* Workers by node, one of a node whose sum is ready. first: by node its first of these; then their
+ * number. */
+static void sort_workers(struct mu_kv_sum *sum, const struct mu_kv *kv)
 {
-	size_t n = 0;
+	const struct mu_topology *t = kv->topology;
+	const struct mu_kv_nodes *nodes = &kv->nodes;
 
 	for (int node = 0; node < t->num_nodes; node++) {
-		const size_t before = n;
+		const bool ready = nodes->reduces[node] && node != t->node_of[t->rank];
+		const size_t first = nodes->first[node];
+		const size_t end = nodes->first[node + 1];
 
-		for (int w = 0; w < t->num_workers; w++)
-			if (t->node_of[t->worker_ranks[w]] == node)
-				sum->workers[n++] = (size_t)w;
-		if (n > before) /* a node may have servers only */
-			sum->first[sum->n_nodes++] = before;
+		if (first == end) /* servers only */
+			continue;
+		sum->first[sum->n_nodes++] = sum->n_workers;
+		for (size_t i = first; i < (ready ? first + 1 : end); i++)
+			sum->workers[sum->n_workers++] = nodes->workers[i];
 	}
-	sum->first[sum->n_nodes] = n;
+	sum->first[sum->n_nodes] = sum->n_workers;
 }
 
-enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_topology *t)
+enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const size_t n = (size_t)t->num_workers;
+	const size_t n = (size_t)kv->topology->num_workers;
 
 	MU_TRY(MU_ALLOC(sum->workers, n, "workers in the order of sums"));
 	MU_TRY(MU_ALLOC(sum->first, n + 1, "nodes in the order of sums"));
 	MU_TRY(MU_ALLOC(sum->sources, n, "gradients to sum"));
 	MU_TRY(MU_ALLOC(sum->partials, n, "sums of nodes"));
-	sort_workers(sum, t);
+	sort_workers(sum, kv);
 	MU_TRY(MU_ALLOC(sum->blocks, (sum->n_nodes + 1) * MU_KV_BLOCK, "blocks of sums"));
 out:
 	return st;
@@ -54,14 +64,49 @@ static const float *add(float *out, const float **sources, size_t n_sources, siz
 	return out;
 }
 
-const float *mu_kv_sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n)
+/* out: where the last addition may put the sum, which no gradients overlap. */
+static const float *sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n, float *out)
 {
 	struct mu_kv_sum *sum = &s->sum;
+	const bool one = sum->n_nodes == 1;
 
-	for (size_t i = 0; i < s->n_workers; i++)
+	for (size_t i = 0; i < sum->n_workers; i++)
 		sum->sources[i] = mu_kv_inbox(s, p, sum->workers[i]) + from;
 	for (size_t g = 0; g < sum->n_nodes; g++)
-		sum->partials[g] = add(sum->blocks + g * MU_KV_BLOCK, sum->sources + sum->first[g],
-				       sum->first[g + 1] - sum->first[g], n);
-	return add(sum->blocks + sum->n_nodes * MU_KV_BLOCK, sum->partials, sum->n_nodes, n);
+		sum->partials[g] =
+			add(one ? out : sum->blocks + g * MU_KV_BLOCK, sum->sources + sum->first[g],
+			    sum->first[g + 1] - sum->first[g], n);
+	return add(out, sum->partials, sum->n_nodes, n);
+}
+
+const float *mu_kv_sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n)
+{
+	return sum_block(s, p, from, n, s->sum.blocks + s->sum.n_nodes * MU_KV_BLOCK);
+}
+
+static bool is_inbox(const struct mu_kv_server *s, size_t p, const float *out)
+{
+	for (size_t w = 0; w < s->n_workers; w++)
+		if (mu_kv_inbox(s, p, w) == out)
+			return true;
+	return false;
+}
+
+void mu_kv_sum_part(struct mu_kv_server *s, size_t p, float *out)
+{
+	const size_t n_part = s->parts[p].n;
+	const bool streams = s->kv->plan.n >= STREAM_MIN;
+	const bool direct = !streams && !is_inbox(s, p, out);
+
+	for (size_t from = 0; from < n_part; from += MU_KV_BLOCK) {
+		size_t n = n_part - from < MU_KV_BLOCK ? n_part - from : MU_KV_BLOCK;
+		const float *sum = direct ? sum_block(s, p, from, n, out + from)
+					  : mu_kv_sum_block(s, p, from, n);
+
+		if (streams)
+			mu_stream_copy(out + from, sum, n);
+		else if (sum != out + from)
+			memcpy(out + from, sum, n * sizeof *sum);
+	}
+	mu_stream_end();
 }

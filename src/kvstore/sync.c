@@ -2,15 +2,13 @@
 /*
  * dist_sync on a server. A round opens when every worker's order is here, which fixes the samples
  * and the learning rate; then each part is summed, in one order, and updated as soon as all
- * workers' gradients of it are here. Workers are counted, not messages: a worker has one place per
- * part, and refills it only after its answer.
+ * workers' gradients of it are here. Workers are counted, or nodes that reduce (nodes.h), not
+ * messages: each has one place per part, and refills it only after its answer.
  *
  * With a rule that needs norms a complete part is only summed, into the place of worker 0; when the
  * last one of the round is, the servers measure and exchange their sums, and update all parts.
  * Every server has all it needs by then, so none of them waits for a worker that waits for another.
  */
-#include <string.h>
-
 #include "dist.h"
 
 /* Sum, update, block by block: a block's sum is still in the cache when the update reads it. */
@@ -21,9 +19,12 @@ static void sum_and_update(struct mu_kv_server *s, size_t p)
 
 	if (s->round_count <= 0)
 		return;
+	mu_clock_mark((int)p);
 	mu_clock_start(MU_CLOCK_UPDATE);
 	mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
-	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
+	if (s->kv->replaces)
+		mu_kv_sum_part(s, p, held);
+	for (size_t from = 0; !s->kv->replaces && from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
 
 		mu_optim_block(s->optim, p, from, n, held + from, mu_kv_sum_block(s, p, from, n));
@@ -36,11 +37,13 @@ static enum mu_status give_back(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t w = 0; w < s->n_workers; w++)
-		MU_TRY(mu_kv_server_reuse(s, p, w));
+	for (size_t i = 0; i < s->n_sources; i++)
+		MU_TRY(mu_kv_server_reuse(s, p, mu_kv_source(s, p, i)));
 	s->updates[p]++;
-	for (size_t w = 0; w < s->n_workers; w++)
-		MU_TRY(mu_kv_server_return(s, p, w));
+	if (s->kv->pull_coder.codec)
+		mu_kv_coded_answer(s, p, s->n_workers);
+	for (size_t i = 0; i < s->n_sources; i++)
+		MU_TRY(mu_kv_server_return(s, p, mu_kv_source(s, p, i)));
 out:
 	return st;
 }
@@ -49,24 +52,10 @@ static enum mu_status forget_sends(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t f = 0; f < s->n_far; f++)
-		MU_TRY(mu_kv_server_forget(s, p, s->far[f]));
+	for (size_t f = 0; f < s->n_inboxes; f++)
+		MU_TRY(mu_kv_server_forget(s, p, mu_kv_source(s, p, f)));
 out:
 	return st;
-}
-
-/* out may be the place of one of the workers' gradients. */
-static void sum_to(struct mu_kv_server *s, size_t p, float *out)
-{
-	const struct mu_kv_part *part = &s->parts[p];
-
-	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
-		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
-		const float *sum = mu_kv_sum_block(s, p, from, n);
-
-		if (sum != out + from)
-			memcpy(out + from, sum, n * sizeof *sum);
-	}
 }
 
 static void find(const void *context, size_t p, const float **weights, const float **gradients)
@@ -84,6 +73,7 @@ static enum mu_status measure_and_update(struct mu_kv_server *s)
 
 	if (s->round_count <= 0)
 		goto out;
+	mu_clock_mark(-1);
 	mu_clock_start(MU_CLOCK_UPDATE);
 	for (size_t p = 0; p < s->n_parts; p++)
 		mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
@@ -134,11 +124,11 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
-	if (s->round_left == 0 || s->n_arrived[p] < s->n_workers)
+	if (s->round_left == 0 || s->n_arrived[p] < s->n_sources)
 		goto out;
 	s->round_left--;
 	if (s->optim && s->kv->whole_steps) {
-		sum_to(s, p, mu_kv_inbox(s, p, 0));
+		mu_kv_sum_part(s, p, mu_kv_inbox(s, p, 0));
 		if (s->round_left == 0)
 			MU_TRY(whole_due(s));
 		goto out;
@@ -146,9 +136,31 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 	MU_TRY(forget_sends(s, p));
 	if (s->optim)
 		sum_and_update(s, p);
-	else
-		sum_to(s, p, mu_kv_held(s, p));
+	else if (!s->kv->replaces || s->round_count > 0)
+		mu_kv_sum_part(s, p, mu_kv_held(s, p));
 	MU_TRY(give_back(s, p));
+out:
+	return st;
+}
+
+/* With priority it waits for its turn, until all messages that are here are seen. */
+static enum mu_status complete_part(struct mu_kv_server *s, size_t p)
+{
+	if (!s->kv->priority || s->kv->whole_steps)
+		return update_if_complete(s, p);
+	s->look = true;
+	return MU_OK;
+}
+
+/* The part of the first keys that is complete. */
+static enum mu_status update_next(struct mu_kv_server *s, bool *more)
+{
+	enum mu_status st = MU_OK;
+	const size_t left = s->round_left;
+
+	for (size_t p = s->look ? s->n_parts : 0; p-- > 0 && s->round_left == left;)
+		MU_TRY(update_if_complete(s, p));
+	*more = s->look = s->round_left < left;
 out:
 	return st;
 }
@@ -163,13 +175,15 @@ static enum mu_status open_round(struct mu_kv_server *s)
 		s->peers[w].waiting = false;
 		s->round_count += s->peers[w].count;
 	}
-	s->round_lr = mu_schedule_lr(&s->kv->schedule, s->kv->progress, s->round_count);
+	s->round_lr = mu_kv_next_lr(s->kv, s->round_count);
 	s->kv->progress += s->round_count;
 	s->round_left = s->n_parts;
+	MU_TRY(mu_kv_server_hear(s, mu_kv_word(s->kv)));
+	s->word = s->heard;
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_answer(s, w, s->round_lr));
 	for (size_t p = 0; p < s->n_parts; p++)
-		MU_TRY(update_if_complete(s, p));
+		MU_TRY(complete_part(s, p));
 	if (s->optim && s->kv->whole_steps && s->n_parts == 0) /* the others wait for its sums */
 		MU_TRY(whole_due(s));
 out:
@@ -195,7 +209,7 @@ out:
 static enum mu_status part_arrived(struct mu_kv_server *s, size_t p, size_t w)
 {
 	(void)w;
-	return update_if_complete(s, p);
+	return complete_part(s, p);
 }
 
 static enum mu_status pull(struct mu_kv_server *s, size_t w)
@@ -224,6 +238,7 @@ out:
 const struct mu_kv_policy mu_kv_policy_sync = {
 	.step = step,
 	.part = part_arrived,
+	.next = update_next,
 	.pull = pull,
 	.finish = finish,
 	.settle = settle,

@@ -72,6 +72,22 @@ out:
 	return st;
 }
 
+static enum mu_status check_compression(const struct mu_kv_config *config,
+					const struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+	struct mu_coder push, pull;
+
+	MU_TRY(mu_compress_open(&config->compression, &push, &pull));
+	if (push.codec && !is->distributed)
+		MU_FAIL(MU_ERR_USAGE,
+			"compression %s with kv-store '%s', where nothing goes between ranks: it "
+			"is for the dist_ stores",
+			config->compression.type, config->type);
+out:
+	return st;
+}
+
 /* The same on every rank, so all of them fail or none. */
 enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 {
@@ -96,6 +112,7 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 			"a bound of staleness with kv-store '%s', where all workers keep step: it "
 			"is for dist_async and dist_device_async",
 			config->type);
+	MU_TRY(check_compression(config, &is));
 	MU_TRY(mu_kv_local_sgd_check(config, &is));
 	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
 		MU_FAIL(MU_ERR_USAGE,

@@ -47,16 +47,19 @@ void mu_traffic_close(struct mu_kv *kv)
 /* ---- connections ---- */
 
 /* "worker 0 (rank 0, node17) and server 1 (rank 3, node17): shared memory" */
-static void tell_connection(const struct mu_kv *kv, int rank, bool near)
+static void tell_connection(const struct mu_kv *kv, int s)
 {
-	char mine[128], other[128];
+	const size_t n = kv->worker->lead.groups[s].n;
+	char mine[128], other[128], messages[64] = "messages";
 
+	if (n > 1)
+		snprintf(messages, sizeof messages, "messages for all %zu workers of the node", n);
 	mu_topology_who(kv->topology, mine, sizeof mine);
-	mu_topology_name(kv->topology, rank, other, sizeof other);
+	mu_topology_name(kv->topology, kv->server_ranks[s], other, sizeof other);
 	mu_log_info("connection: %s and %s: %s", mine, other,
-		    rank == kv->topology->rank ? "calls, for it is the same rank"
-		    : near                     ? "memory that the node shares"
-					       : "messages");
+		    mu_kv_is_own(kv, s)        ? "calls, for it is the same rank"
+		    : kv->worker->near[s].pipe ? "memory that the node shares"
+					       : messages);
 }
 
 static void tell_placement(const struct mu_kv_server *s)
@@ -86,7 +89,7 @@ void mu_traffic_tell(const struct mu_kv *kv)
 	mu_topology_who(kv->topology, mine, sizeof mine);
 	mu_log_info("role: %s", mine);
 	for (int s = 0; kv->worker && s < kv->n_servers; s++)
-		tell_connection(kv, kv->server_ranks[s], kv->worker->near[s].pipe != NULL);
+		tell_connection(kv, s);
 	if (kv->server)
 		tell_placement(kv->server);
 }
@@ -112,8 +115,9 @@ void mu_traffic_write(const struct mu_kv *kv, enum mu_traffic_direction directio
 }
 
 static const char *const kinds[] = {
-	[WIRE_STEP] = "step",          [WIRE_PULL] = "pull",     [WIRE_ASK] = "ask",
-	[WIRE_INIT] = "first weights", [WIRE_FINISH] = "finish",
+	[WIRE_STEP] = "step",          [WIRE_PULL] = "pull", [WIRE_ASK] = "ask",
+	[WIRE_INIT] = "first weights", [WIRE_SAVE] = "save", [WIRE_LOAD] = "load",
+	[WIRE_FINISH] = "finish",
 };
 
 static const char *kind_name(enum wire_kind kind)
@@ -141,6 +145,16 @@ void mu_traffic_answers(const struct mu_kv *kv)
 					 (unsigned long long)kv->step);
 }
 
+void mu_traffic_first(const struct mu_kv *kv, const struct mu_kv_part *part,
+		      enum mu_traffic_direction direction)
+{
+	const int rank = direction == MU_TRAFFIC_OUT ? kv->server_ranks[part->server]
+						     : kv->topology->worker_ranks[0];
+
+	mu_traffic_write(kv, direction, rank, part->n * sizeof(float), -1,
+			 "first weights of bucket %zu", mu_kv_plan_bucket(&kv->plan, part->at));
+}
+
 /* When a bucket left; 0 if it did not. There is no room for it before the first one. */
 static double *pushed_at(struct mu_kv *kv, size_t bucket)
 {
@@ -152,24 +166,49 @@ static double *pushed_at(struct mu_kv *kv, size_t bucket)
 	return &kv->pushed_at[bucket];
 }
 
+/* Between ranks that share memory the elements themselves lie there. */
+static size_t bytes_of(const struct mu_kv *kv, const struct mu_coder *coder,
+		       const struct mu_kv_part *part, bool far)
+{
+	return far ? mu_kv_coded_bytes(kv, coder, part->at, part->n) : part->n * sizeof(float);
+}
+
+/* The rank that a part goes to and comes back from: its server, or a worker of this node that
+ * passes it on (nodes.h). */
+static int rank_of(const struct mu_kv *kv, const struct mu_kv_part *part)
+{
+	const struct mu_kv_group *g = &kv->worker->lead.groups[part->server];
+
+	if (!mu_kv_sends_to(kv, part->server) || mu_kv_leads(kv, part))
+		return kv->server_ranks[part->server];
+	return kv->topology->worker_ranks[mu_kv_leader(g, part->number)];
+}
+
 void mu_traffic_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
 {
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 	const char *what = direction == MU_TRAFFIC_OUT ? "push of" : "pull of";
-	double *at = pushed_at(kv, bucket), seconds = -1;
+	const struct mu_coder *coder =
+		direction == MU_TRAFFIC_OUT ? &kv->push_coder : &kv->pull_coder;
+	double *at = pushed_at(kv, bucket), seconds = -1, now = mu_now();
 
-	if (at && direction == MU_TRAFFIC_OUT)
-		*at = mu_now();
-	else if (at && *at > 0)
-		seconds = mu_now() - *at;
+	if (at && direction == MU_TRAFFIC_OUT) {
+		*at = now;
+	} else if (at && *at > 0) {
+		seconds = now - *at;
+		mu_spans_add(MU_SPAN_BUCKET, (int)bucket, *at, now);
+	}
+	if (!mu_traffic_messages(kv))
+		return;
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
 		const struct mu_kv_part *part = &kv->plan.parts[p];
 
 		if (!mu_kv_is_own(kv, part->server))
-			mu_traffic_write(kv, direction, kv->server_ranks[part->server],
-					 part->n * sizeof(float), seconds,
-					 "%s bucket %zu, part %zu", what, bucket,
-					 p - b->first_part);
+			mu_traffic_write(
+				kv, direction, rank_of(kv, part),
+				bytes_of(kv, coder, part, mu_kv_sends_to(kv, part->server)),
+				seconds, "%s bucket %zu, part %zu", what, bucket,
+				p - b->first_part);
 	}
 }
 
@@ -196,13 +235,16 @@ void mu_traffic_server_part(const struct mu_kv_server *s, size_t p, size_t w,
 	const struct mu_kv_plan *plan = &s->kv->plan;
 	const size_t at = s->parts[p].at;
 	const size_t b = mu_kv_plan_bucket(plan, at);
+	const struct mu_coder *coder =
+		direction == MU_TRAFFIC_IN ? &s->kv->push_coder : &s->kv->pull_coder;
+	const bool coded = mu_kv_is_far(s, w) && s->peers[w].doing != WIRE_INIT;
 
 	if (w == s->self)
 		return;
 	for (size_t i = 0; i < plan->buckets[b].n_parts; i++)
 		if (plan->parts[plan->buckets[b].first_part + i].at == at)
 			mu_traffic_write(s->kv, direction, s->kv->topology->worker_ranks[w],
-					 s->parts[p].n * sizeof(float), -1,
+					 bytes_of(s->kv, coder, &s->parts[p], coded), -1,
 					 "%s bucket %zu, part %zu",
 					 direction == MU_TRAFFIC_IN ? "push of" : "pull of", b, i);
 }

@@ -35,6 +35,8 @@ static void update(struct mu_kv *kv, struct mu_kv_update *u, size_t bucket, cons
 {
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
+	if (u->weights == gradients)
+		return; /* see kv->replaces */
 	mu_optim_block(u->optim, bucket, 0, b->n, u->weights + b->at, gradients + b->at);
 }
 

@@ -6,119 +6,7 @@
 #include "late.h"
 #include "traffic.h"
 
-static enum mu_status check_tags(const struct mu_kv *kv)
-{
-	enum mu_status st = MU_OK;
-	int *highest = NULL;
-	int found = 0;
-
-	MU_MPI(MPI_Comm_get_attr(kv->comm, MPI_TAG_UB, &highest, &found));
-	if (found && kv->plan.n_parts > (size_t)*highest - WIRE_TAG_PART)
-		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"the model makes %zu messages a step, and this MPI tells %d apart: larger "
-			"buckets or messages are needed",
-			kv->plan.n_parts, *highest - WIRE_TAG_PART);
-out:
-	return st;
-}
-
-static bool is_far(const struct mu_kv *kv, int s)
-{
-	return !mu_kv_is_own(kv, s) && !kv->worker->near[s].pipe;
-}
-
-static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker *w)
-{
-	enum mu_status st = MU_OK;
-	size_t i = 0;
-
-	for (int s = 0; s < kv->n_servers; s++) {
-		int rank = kv->server_ranks[s];
-
-		if (!is_far(kv, s))
-			continue;
-		MU_MPI(MPI_Send_init(&w->order, sizeof w->order, MPI_BYTE, rank, WIRE_TAG_ORDER,
-				     kv->comm, &w->orders[i]));
-		MU_MPI(MPI_Recv_init(&w->received[s], sizeof w->received[s], MPI_BYTE, rank,
-				     WIRE_TAG_ANSWER, kv->comm, &w->answers[i]));
-		i++;
-	}
-out:
-	return st;
-}
-
-static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *w, size_t p,
-					 size_t i)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_kv_part *part = &kv->plan.parts[p];
-	int n = mu_count(part->n), tag = mu_kv_part_tag(p), rank = kv->server_ranks[part->server];
-
-	MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
-			     &w->pushes[i]));
-	MU_MPI(MPI_Recv_init(kv->results + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
-			     &w->pulls[i]));
-out:
-	return st;
-}
-
-static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_worker *w)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(make_order_requests(kv, w));
-	for (size_t b = 0; b < kv->plan.n_buckets; b++) {
-		const struct mu_kv_bucket *bucket = &kv->plan.buckets[b];
-
-		w->first[b] = w->n_parts;
-		for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++)
-			if (is_far(kv, kv->plan.parts[p].server))
-				MU_TRY(make_part_requests(kv, w, p, w->n_parts++));
-	}
-	w->first[kv->plan.n_buckets] = w->n_parts;
-out:
-	return st;
-}
-
-enum mu_status mu_kv_worker_open(struct mu_kv *kv)
-{
-	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = NULL;
-
-	MU_TRY(check_tags(kv));
-	MU_TRY(MU_ALLOC(w, 1, "worker end of the store"));
-	kv->worker = w;
-	MU_TRY(MU_ALLOC(w->near, (size_t)kv->n_servers, "servers of this node"));
-	for (int s = 0; s < kv->n_servers; s++) {
-		mu_kv_near_find(kv, kv->topology->index, s, &w->near[s]);
-		w->n_far += is_far(kv, s);
-	}
-	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
-	MU_TRY(mu_kv_requests_new(&w->pushes, kv->plan.n_parts));
-	MU_TRY(mu_kv_requests_new(&w->pulls, kv->plan.n_parts));
-	MU_TRY(mu_kv_requests_new(&w->orders, w->n_far));
-	MU_TRY(mu_kv_requests_new(&w->answers, w->n_far));
-	MU_TRY(MU_ALLOC(w->received, (size_t)kv->n_servers, "answers of the servers"));
-	MU_TRY(make_requests(kv, w));
-out:
-	return st;
-}
-
-void mu_kv_worker_close(struct mu_kv_worker *w)
-{
-	if (!w)
-		return;
-	mu_kv_requests_free(w->pushes, w->n_parts);
-	mu_kv_requests_free(w->pulls, w->n_parts);
-	mu_kv_requests_free(w->orders, w->n_far);
-	mu_kv_requests_free(w->answers, w->n_far);
-	mu_free(w->near);
-	mu_free(w->first);
-	mu_free(w->received);
-	mu_free(w);
-}
-
-/* ---- waiting: meanwhile the server end of this rank, if there is one, goes on ---- */
+/* ---- waiting: meanwhile the server end of this rank, if there is one, and its node go on ---- */
 
 /* What is waited for: requests, and that the server ends of this node have done the same. */
 struct wait {
@@ -141,15 +29,20 @@ out:
 	return st;
 }
 
-static enum mu_status host(struct mu_kv *kv, int *n)
+/*
+ * What this rank owes others. A hosted end may meet those of all other workers: not before they
+ * have this node's sums, which they may need to come there.
+ */
+static enum mu_status serve_others(struct mu_kv *kv, int *n)
 {
 	enum mu_status st = MU_OK;
 
 	*n = 0;
-	if (!kv->server)
-		goto out;
-	MU_TRY(mu_kv_server_poll(kv->server, n));
-	MU_TRY(kv->server->policy->settle(kv->server));
+	if (kv->server)
+		MU_TRY(mu_kv_server_poll(kv->server, n));
+	MU_TRY(mu_kv_lead_poll(kv, n));
+	if (kv->server && kv->worker->lead.n_unsent == 0)
+		MU_TRY(kv->server->policy->settle(kv->server));
 out:
 	return st;
 }
@@ -163,9 +56,10 @@ static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 	int done = 0, n = 0;
 
 	mu_waiter_init(&waiter, kv->topology);
-	waiter.only_woken = kv->worker->n_far == 0 && !kv->server;
+	waiter.only_woken =
+		kv->worker->n_far == 0 && (!kv->server || kv->server->n_far == 0) && wait->n == 0;
 	for (;;) {
-		MU_TRY(host(kv, &n));
+		MU_TRY(serve_others(kv, &n));
 		done = wait->here(kv, wait->bucket);
 		if (done && wait->n > 0)
 			MU_MPI(MPI_Testall(mu_count(wait->n), wait->requests, &done, ignore));
@@ -183,14 +77,14 @@ out:
 	return st;
 }
 
-static bool part_here(const struct mu_kv *kv, const struct mu_kv_part *part)
+static bool part_here(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part)
 {
 	const struct mu_kv_worker *w = kv->worker;
 
 	if (mu_kv_is_own(kv, part->server))
 		return kv->server->updates[part->number] >= kv->step;
-	if (is_far(kv, part->server))
-		return true; /* a request tells */
+	if (mu_kv_sends_to(kv, part->server)) /* else a request tells */
+		return w->lead.n == 0 || mu_kv_lead_is_back(kv, bucket, part);
 	return mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
 }
 
@@ -199,7 +93,7 @@ static bool bucket_here(const struct mu_kv *kv, size_t bucket)
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
 	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++)
-		if (!part_here(kv, &kv->plan.parts[i]))
+		if (!part_here(kv, bucket, &kv->plan.parts[i]))
 			return false;
 	return true;
 }
@@ -240,6 +134,12 @@ static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 	struct mu_kv_worker *w = kv->worker;
 
 	w->order = (struct wire_order){.kind = kind, .step = kv->step, .count = kv->count};
+	w->order.word = mu_kv_word(kv);
+	w->order.rate = kv->replica ? 1 : kv->rate; /* averages have a rate of their own */
+	if (kv->states) {
+		w->order.from = kv->states->from;
+		w->order.to = kv->states->to;
+	}
 	w->asked = true;
 	MU_MPI(MPI_Startall(mu_count(w->n_far), w->answers));
 	MU_MPI(MPI_Startall(mu_count(w->n_far), w->orders));
@@ -285,6 +185,9 @@ static enum mu_status take_answers(struct mu_kv *kv)
 	w->asked = false;
 	kv->progress = w->received[0].progress;
 	kv->lr = w->received[0].lr;
+	for (int s = 0; s < kv->n_servers; s++)
+		if (w->received[s].word > kv->notice)
+			kv->notice = w->received[s].word;
 out:
 	return st;
 }
@@ -314,7 +217,20 @@ out:
 
 enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv)
 {
+	mu_kv_lead_begin(kv);
 	return send_orders(kv, WIRE_STEP);
+}
+
+/*
+ * A synchronous server has nothing to do before all workers have pushed: woken earlier, it would
+ * only take a core from a worker that computes. So the last one wakes it.
+ */
+static void wake_for_parts(const struct mu_kv *kv)
+{
+	for (int s = 0; s < kv->n_servers; s++)
+		if (!mu_kv_is_own(kv, s) &&
+		    (!kv->ops->synchronous || mu_kv_near_is_last(&kv->worker->near[s])))
+			mu_wake(kv->topology, kv->server_ranks[s]);
 }
 
 /* Parts for the server ends of this node. The own one comes last: it may begin to work. */
@@ -326,10 +242,26 @@ static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 	for (size_t i = 0; i < b->n_parts; i++)
 		if (kv->worker->near[parts[i].server].pipe)
 			mu_kv_near_push(&kv->worker->near[parts[i].server], parts[i].number);
-	wake_servers(kv);
+	wake_for_parts(kv);
 	for (size_t i = 0; i < b->n_parts; i++)
 		if (mu_kv_is_own(kv, parts[i].server))
 			MU_TRY(mu_kv_server_part(kv->server, parts[i].number));
+out:
+	return st;
+}
+
+/* Parts for the server ends of other nodes. */
+static enum mu_status send_parts(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = kv->worker;
+	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
+
+	/* The weights are not read any more in this step: their receive may start. */
+	MU_MPI(MPI_Startall(mu_count(n), w->pulls + first));
+	MU_MPI(MPI_Startall(mu_count(n), w->pushes + first));
+	if (n > 0)
+		w->last = first + n - 1;
 out:
 	return st;
 }
@@ -338,15 +270,15 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
-	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
 
-	if (mu_traffic_messages(kv))
+	if (mu_traffic_buckets(kv))
 		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_OUT);
-	/* The weights are not read any more in this step: their receive may start. */
-	MU_MPI(MPI_Startall(mu_count(n), w->pulls + first));
-	MU_MPI(MPI_Startall(mu_count(n), w->pushes + first));
-	if (n > 0)
-		w->last = first + n - 1;
+	if (mu_kv_is_coded(kv))
+		mu_kv_coded_push(kv, bucket);
+	if (w->lead.n > 0)
+		MU_TRY(mu_kv_lead_push(kv, bucket));
+	else
+		MU_TRY(send_parts(kv, bucket));
 	MU_TRY(push_here(kv, &kv->plan.buckets[bucket]));
 out:
 	return st;
@@ -354,9 +286,13 @@ out:
 
 enum mu_status mu_kv_worker_poll(struct mu_kv *kv)
 {
-	int n;
+	enum mu_status st = MU_OK;
+	int n = 0;
 
-	return kv->server ? mu_kv_server_poll(kv->server, &n) : move_messages(kv);
+	MU_TRY(mu_kv_lead_poll(kv, &n));
+	MU_TRY(kv->server ? mu_kv_server_poll(kv->server, &n) : move_messages(kv));
+out:
+	return st;
 }
 
 enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
@@ -373,9 +309,13 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 		.what = kv->plan.buckets[bucket].what,
 	};
 
+	if (kv->buckets_left > 0) /* workers with keys in different orders: none may be the last */
+		wake_servers(kv);
 	MU_TRY(wait_for(kv, &wait));
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.what));
-	if (mu_traffic_messages(kv))
+	if (kv->pull_coder.codec)
+		mu_kv_coded_pulled(kv, bucket);
+	if (mu_traffic_buckets(kv))
 		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_IN);
 out:
 	return st;
@@ -403,6 +343,8 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 	MU_MPI(MPI_Startall(mu_count(w->n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
 	MU_TRY(wait_for(kv, &wait));
+	for (size_t b = 0; kv->pull_coder.codec && b < kv->plan.n_buckets; b++)
+		mu_kv_coded_pulled(kv, b);
 	for (size_t b = 0; mu_traffic_messages(kv) && b < kv->plan.n_buckets; b++)
 		mu_traffic_bucket(kv, b, MU_TRAFFIC_IN);
 	MU_TRY(take_answers(kv));
@@ -410,7 +352,42 @@ out:
 	return st;
 }
 
-/* Worker 0's weights to the servers. Happens once, so its requests are made here. */
+static bool nothing_else(const struct mu_kv *kv, size_t bucket)
+{
+	(void)kv;
+	(void)bucket;
+	return true;
+}
+
+enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool meet)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_parcel parcel = {.n = 0};
+	MPI_Request barrier = MPI_REQUEST_NULL;
+	struct wait wait = {.here = nothing_else, .what = "the states of the optimizer"};
+
+	/* Both sides of every message are posted before anybody waits for one. */
+	MU_TRY(mu_kv_parcel_begin(kv, kind, &parcel));
+	MU_TRY(send_orders(kv, kind));
+	wait.requests = parcel.requests;
+	wait.n = parcel.n;
+	MU_TRY(wait_for(kv, &wait));
+	mu_kv_parcel_end(kv, kind, &parcel);
+	MU_TRY(take_answers(kv));
+	if (!meet)
+		goto out;
+	/* Not a barrier that only waits: others may still need the server end of this rank. */
+	MU_MPI(MPI_Ibarrier(kv->topology->peers, &barrier));
+	wait = (struct wait){.n = 1, .requests = &barrier, .here = nothing_else};
+	wait.what = "the other workers to have their states";
+	MU_TRY(wait_for(kv, &wait));
+out:
+	mu_kv_parcel_release(&parcel);
+	return st;
+}
+
+/* Worker 0's weights to the servers, parts in their order. Happens once, so its requests are made
+ * here. */
 static enum mu_status send_weights(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
@@ -423,11 +400,13 @@ static enum mu_status send_weights(struct mu_kv *kv)
 	for (size_t i = 0; i < plan->n_parts; i++) {
 		const struct mu_kv_part *part = &plan->parts[i];
 
-		if (!is_far(kv, part->server))
+		if (!mu_kv_sends_to(kv, part->server))
 			continue;
 		MU_MPI(MPI_Isend(kv->weights + part->at, mu_count(part->n), MPI_FLOAT,
-				 kv->server_ranks[part->server], mu_kv_part_tag(i), kv->comm,
+				 kv->server_ranks[part->server], WIRE_TAG_WEIGHTS, kv->comm,
 				 &requests[n++]));
+		if (mu_traffic_messages(kv))
+			mu_traffic_first(kv, part, MU_TRAFFIC_OUT);
 	}
 	wake_servers(kv);
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), requests,
@@ -443,7 +422,7 @@ static enum mu_status spread_weights(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
-	const bool shared = kv->window && kv->results == kv->weights && !kv->ops->own_weights;
+	const bool shared = kv->window && kv->results == kv->weights && !kv->own_weights;
 	float *unused = NULL, *to = kv->weights;
 
 	if (shared && t->num_nodes > 1 && t->node_worker > 0) {
@@ -468,6 +447,8 @@ enum mu_status mu_kv_worker_init(struct mu_kv *kv)
 	else if (kv->topology->index == 0)
 		MU_TRY(send_weights(kv));
 	MU_TRY(spread_weights(kv));
+	if (kv->server && kv->server->coded.given)
+		mu_kv_server_take(kv->server, kv->weights);
 out:
 	return st;
 }

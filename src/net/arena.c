@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory plan. Time runs 0 .. 2n-1: operation i works forward at time i and backward at time
- * 2n-1-i. Every buffer (a tensor's data, its gradient, a workspace) has a first and a last time;
- * two buffers may share memory when their times do not meet. Buffers are placed from the largest to
+ * 2n-1-i. Every buffer (a tensor's data, its gradient, a workspace) has a first and a last time,
+ * and what is restored for backward a gap between; two buffers may share memory when their times do
+ * not meet. Buffers are placed from the largest to
  * the smallest, each at the lowest offset that is free during its time. (Greedy by size: Pisarchyk
  * and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020.)
  */
@@ -18,16 +19,17 @@
 struct buffer {
 	size_t nbytes, at;
 	long first, last;
+	long left, back; /* with a gap: its last use in forward, its first in backward */
+	bool gap;
 };
 
-/* Buffer numbers: data of tensor t, gradient of tensor t, workspace of operation i. */
+/* Buffer numbers: data of tensor t, gradient of tensor t, workspace and scratch of operation i. */
 struct layout {
 	struct mu_plan *plan;
 	struct buffer *buffers;
 	size_t n_buffers;
-	size_t *data, *grad; /* per tensor: its buffer; aliases share one */
-	size_t *workspace;   /* per operation */
-	size_t scratch;
+	size_t *data, *grad;         /* per tensor: its buffer; aliases share one */
+	size_t *workspace, *scratch; /* per operation */
 	size_t *order, *placed; /* used while placing */
 };
 
@@ -49,7 +51,11 @@ static size_t tensor_number(const struct mu_plan *plan, const struct mu_tensor *
 static size_t add_buffer(struct layout *m, size_t nbytes)
 {
 	m->buffers[m->n_buffers] =
-		(struct buffer){.nbytes = (nbytes + 63) / 64 * 64, .first = LONG_MAX, .last = -1};
+		(struct buffer){.nbytes = (nbytes + 63) / 64 * 64,
+						       .first = LONG_MAX,
+						       .last = -1,
+						       .left = -1,
+						       .back = LONG_MAX};
 	return m->n_buffers++;
 }
 
@@ -61,24 +67,51 @@ static void use(struct layout *m, size_t b, long time)
 		buffer->first = time;
 	if (time > buffer->last)
 		buffer->last = time;
+	if (time < (long)m->plan->n_ops && time > buffer->left)
+		buffer->left = time;
+	if (time >= (long)m->plan->n_ops && time < buffer->back)
+		buffer->back = time;
 }
 
-/* Does backward of this kind read its inputs' values, or its outputs'? */
-static bool reads_input(const struct mu_op *op)
+bool mu_plan_reads_input(const struct mu_op *op)
 {
 	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
-	       op->kind == MU_OP_BATCH_NORM || op->kind == MU_OP_LRN || op->kind == MU_OP_CUSTOM;
+	       op->kind == MU_OP_BATCH_NORM || op->kind == MU_OP_LRN ||
+	       op->kind == MU_OP_EMBEDDING || op->kind == MU_OP_LSTM ||
+	       op->kind == MU_OP_CUSTOM || op->undoes;
 }
 
-static bool reads_output(const struct mu_op *op)
+bool mu_plan_reads_output(const struct mu_op *op)
 {
-	return op->fused_activation || op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_SOFTMAX ||
-	       op->kind == MU_OP_CUSTOM;
+	bool undoes = op->fused_activation && !op->undone && op->kind != MU_OP_BATCH_NORM;
+
+	return undoes || op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_SOFTMAX ||
+	       op->kind == MU_OP_LSTM || op->kind == MU_OP_CUSTOM;
+}
+
+/* What had buffer `from` for its gradient has `to`. */
+static void join_buffers(struct layout *m, size_t from, size_t to)
+{
+	for (size_t t = 0; t < m->plan->n_tensors; t++)
+		if (m->grad[t] == from)
+			m->grad[t] = to;
+	if (from != to)
+		m->buffers[from].nbytes = 0;
+}
+
+/* The gradients of a sum's inputs that are its output's. */
+static void share_gradients(struct layout *m, const struct mu_op *op)
+{
+	for (int i = 0; i < op->n_inputs; i++)
+		if (op->shared_grads >> i & 1 && op->inputs[i]->needs_grad)
+			join_buffers(m, m->grad[tensor_number(m->plan, op->inputs[i])],
+				     m->grad[tensor_number(m->plan, op->outputs[0])]);
 }
 
 static void assign_buffers(struct layout *m)
 {
 	struct mu_plan *plan = m->plan;
+	bool train = plan->phase == MU_PHASE_TRAIN;
 
 	m->data[0] = add_buffer(m, plan->tensors[0].nbytes);
 	for (size_t i = 0; i < plan->n_ops; i++) {
@@ -87,7 +120,7 @@ static void assign_buffers(struct layout *m)
 
 		for (int o = 0; o < op->n_outputs; o++) {
 			size_t t = tensor_number(plan, op->outputs[o]);
-			bool alias_grad = op->in_place && op->kind != MU_OP_SPLIT;
+			bool alias_grad = op->in_place && op->kind == MU_OP_ACTIVATION;
 
 			m->data[t] =
 				op->in_place ? m->data[in] : add_buffer(m, op->outputs[o]->nbytes);
@@ -95,9 +128,22 @@ static void assign_buffers(struct layout *m)
 				m->grad[t] = alias_grad ? m->grad[in]
 							: add_buffer(m, op->outputs[o]->nbytes);
 		}
+		share_gradients(m, op);
 		m->workspace[i] = add_buffer(m, op->workspace_nbytes);
+		m->scratch[i] = add_buffer(m, op->scratch_nbytes);
+		m->buffers[m->scratch[i]].gap = train;
 	}
-	m->scratch = add_buffer(m, 0);
+}
+
+/* Operation r is restored at this time. */
+static void use_restored(struct layout *m, size_t r, long time)
+{
+	const struct mu_op *op = &m->plan->ops[r];
+
+	for (int i = 0; i < op->n_inputs; i++)
+		use(m, m->data[tensor_number(m->plan, op->inputs[i])], time);
+	use(m, m->data[tensor_number(m->plan, op->outputs[0])], time);
+	use(m, m->scratch[r], time);
 }
 
 static void find_lifetimes(struct layout *m)
@@ -111,33 +157,56 @@ static void find_lifetimes(struct layout *m)
 		long forward = forward_time(i), backward = backward_time(plan, i);
 
 		use(m, m->workspace[i], forward);
-		if (train)
+		use(m, m->scratch[i], forward);
+		if (train) {
 			use(m, m->workspace[i], backward);
+			use(m, m->scratch[i], backward);
+		}
 		for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
 			bool input = k < op->n_inputs;
 			size_t t = tensor_number(plan, input ? op->inputs[k]
 							     : op->outputs[k - op->n_inputs]);
 
 			use(m, m->data[t], forward);
-			if (train && (input ? reads_input(op) : reads_output(op)))
+			if (train && (input ? mu_plan_reads_input(op) : mu_plan_reads_output(op)))
 				use(m, m->data[t], backward);
 			if (plan->tensors[t].needs_grad)
 				use(m, m->grad[t], backward);
 		}
-		if (op->scratch_nbytes > m->buffers[m->scratch].nbytes)
-			m->buffers[m->scratch].nbytes = (op->scratch_nbytes + 63) / 64 * 64;
+		if (op->restored)
+			m->buffers[m->data[tensor_number(plan, op->outputs[0])]].gap = true;
 	}
+	for (size_t l = 0; l < plan->n_ops; l++)
+		for (size_t k = plan->restore_first[l]; k < plan->restore_first[l + 1]; k++)
+			use_restored(m, plan->restores[k], backward_time(plan, l));
 	/* The caller fills the input and reads the probabilities at times of its own. */
 	use(m, m->data[0], -1);
 	use(m, m->data[0], end);
 	use(m, m->data[tensor_number(plan, plan->ops[plan->n_ops - 1].outputs[0])], end);
-	use(m, m->scratch, 0);
-	use(m, m->scratch, end);
+}
+
+/* The times of a buffer: one span, or two with a gap between them. */
+struct span {
+	long first, last;
+};
+
+static int spans_of(const struct buffer *b, struct span *spans)
+{
+	spans[0] = (struct span){b->first, b->gap ? b->left : b->last};
+	spans[1] = (struct span){b->back, b->last};
+	return b->gap ? 2 : 1;
 }
 
 static bool meet(const struct buffer *a, const struct buffer *b)
 {
-	return a->first <= b->last && b->first <= a->last;
+	struct span of_a[2], of_b[2];
+	int n_a = spans_of(a, of_a), n_b = spans_of(b, of_b);
+
+	for (int i = 0; i < n_a; i++)
+		for (int k = 0; k < n_b; k++)
+			if (of_a[i].first <= of_b[k].last && of_b[k].first <= of_a[i].last)
+				return true;
+	return false;
 }
 
 /* Lowest offset at which buffer b is clear of all placed buffers that it meets; placed is sorted by
@@ -197,7 +266,7 @@ static void set_pointers(struct layout *m)
 		struct mu_op *op = &plan->ops[i];
 
 		op->workspace = op->workspace_nbytes ? pointer(m, m->workspace[i]) : NULL;
-		op->scratch = op->scratch_nbytes ? pointer(m, m->scratch) : NULL;
+		op->scratch = op->scratch_nbytes ? pointer(m, m->scratch[i]) : NULL;
 		for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
 			struct mu_tensor *t =
 				k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
@@ -231,24 +300,27 @@ out:
 enum mu_status mu_plan_memory(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
-	size_t nt = plan->n_tensors, n_max = 2 * nt + plan->n_ops + 1;
+	size_t nt = plan->n_tensors, n_max = 2 * (nt + plan->n_ops);
 	struct layout m = {.plan = plan};
 
 	m.buffers = calloc(n_max, sizeof *m.buffers);
-	m.data = calloc(2 * nt + plan->n_ops + 2 * n_max, sizeof *m.data);
+	m.data = calloc(3 * n_max, sizeof *m.data);
 	if (!m.buffers || !m.data)
 		MU_FAIL(MU_ERR_MEMORY, "no memory to plan network %s", plan->net->config.network);
 	m.grad = m.data + nt;
 	m.workspace = m.grad + nt;
-	m.order = m.workspace + plan->n_ops;
+	m.scratch = m.workspace + plan->n_ops;
+	m.order = m.scratch + plan->n_ops;
 	m.placed = m.order + n_max;
 	assign_buffers(&m);
 	find_lifetimes(&m);
 	place(&m);
 	if (plan->dry)
 		goto out;
-	MU_TRY(check_fits(plan));
-	MU_TRY(mu_alloc(&plan->arena, plan->arena_bytes, "activations"));
+	if (!plan->borrowed) {
+		MU_TRY(check_fits(plan));
+		MU_TRY(mu_alloc(&plan->arena, plan->arena_bytes, "activations"));
+	}
 	set_pointers(&m);
 out:
 	free(m.buffers);

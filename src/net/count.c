@@ -3,7 +3,7 @@
 #include "graph.h"
 
 /* Every weight of a convolution is used once per output pixel, that of a fully connected layer
- * once. */
+ * once, that of an LSTM once per step. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer)
 {
 	const struct mu_shape *out = &net->tensors[layer->outputs[0]].shape;
@@ -13,6 +13,10 @@ double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer
 	if (layer->kind == MU_OP_CONVOLUTION)
 		return (double)mu_shape_n(&layer->params[0].shape) *
 		       (double)(out->dims[2] * out->dims[3]);
+	if (layer->kind == MU_OP_LSTM)
+		return (double)(mu_shape_n(&layer->params[0].shape) +
+				mu_shape_n(&layer->params[2].shape)) *
+		       (double)out->dims[2];
 	return 0;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From layers to operations. An activation behind a convolution or a fully connected layer becomes
- * part of that operation; another activation works in place where its producer's backward does not
- * read the output.
+ * From layers to operations. An activation behind a convolution, a fully connected layer or a sum,
+ * and a ReLU behind a batch-norm, become part of that operation; another activation works in place
+ * where its producer's backward does not read the output. Where paths join and part again (residual
+ * networks) nothing is copied: a sum works in its first input's memory and hands its gradient on,
+ * and the split behind it undoes its ReLU while it adds up.
  */
 #include "plan.h"
 
@@ -10,15 +12,19 @@
 
 #include <muster/base.h>
 
-static bool takes_activation(enum mu_op_kind kind)
+static bool takes_activation(const struct mu_op *op, const struct mu_activation *activation)
 {
-	return kind == MU_OP_CONVOLUTION || kind == MU_OP_FULLY_CONNECTED;
+	if (op->fused_activation)
+		return false;
+	if (op->kind == MU_OP_BATCH_NORM)
+		return activation->kind == MU_ACTIVATION_RELU;
+	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
+	       op->kind == MU_OP_SUM;
 }
 
 static bool may_be_overwritten(enum mu_op_kind kind)
 {
-	return kind == MU_OP_POOLING || kind == MU_OP_BATCH_NORM || kind == MU_OP_SUM ||
-	       kind == MU_OP_CONCAT;
+	return kind == MU_OP_POOLING || kind == MU_OP_BATCH_NORM || kind == MU_OP_CONCAT;
 }
 
 /* The operation that makes tensor t, or NULL. */
@@ -76,6 +82,38 @@ out:
 	return st;
 }
 
+/* May its backward write into its output's gradient? */
+static bool writes_gradient(const struct mu_op *op)
+{
+	bool undoes = op->fused_activation && !op->undone && op->kind != MU_OP_BATCH_NORM;
+
+	return undoes || op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_LSTM ||
+	       op->kind == MU_OP_CUSTOM;
+}
+
+/* Once all operations in front of it are there. A batch-norm undoes its ReLU at no cost itself. */
+static void join(struct mu_plan *plan, struct mu_op *op)
+{
+	struct mu_op *before = producer(plan, op->inputs[0]);
+
+	if (op->kind == MU_OP_SPLIT) {
+		op->in_place = true;
+		if (before && before->fused_activation && before->kind != MU_OP_BATCH_NORM &&
+		    before->fused_activation->kind == MU_ACTIVATION_RELU) {
+			op->undoes = before->fused_activation;
+			before->undone = true;
+		}
+	}
+	if (op->kind != MU_OP_SUM)
+		return;
+	op->in_place = before && !before->in_place && !mu_plan_reads_output(before);
+	for (int i = 0; i < op->n_inputs && i < 32; i++) {
+		before = producer(plan, op->inputs[i]);
+		if (before && !writes_gradient(before))
+			op->shared_grads |= 1u << i;
+	}
+}
+
 static void mark_gradients(struct mu_plan *plan)
 {
 	for (size_t i = 0; i < plan->n_ops; i++) {
@@ -103,8 +141,7 @@ enum mu_status mu_plan_operations(struct mu_plan *plan)
 		struct mu_op *before = producer(plan, &plan->tensors[layer->inputs[0]]);
 		bool activation = layer->kind == MU_OP_ACTIVATION;
 
-		if (activation && before && takes_activation(before->kind) &&
-		    !before->fused_activation) {
+		if (activation && before && takes_activation(before, layer->attr)) {
 			before->fused_activation = layer->attr;
 			before->outputs[0] = &plan->tensors[layer->outputs[0]];
 			continue;
@@ -112,8 +149,7 @@ enum mu_status mu_plan_operations(struct mu_plan *plan)
 		MU_TRY(add_operation(plan, l));
 		plan->ops[plan->n_ops - 1].in_place =
 			activation && before && may_be_overwritten(before->kind);
-		if (layer->kind == MU_OP_SPLIT)
-			plan->ops[plan->n_ops - 1].in_place = true;
+		join(plan, &plan->ops[plan->n_ops - 1]);
 	}
 	mark_gradients(plan);
 out:

@@ -65,8 +65,8 @@ enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct m
 				float aux_momentum);
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* src/net/count.c: multiply-adds of one sample's forward pass; 0 but for convolutions and fully
- * connected layers. */
+/* src/net/count.c: multiply-adds of one sample's forward pass; 0 but for convolutions, fully
+ * connected layers and LSTMs. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer);
 
 /* src/net/rewrite.c: make the graph cheaper without changing what it computes; then give every

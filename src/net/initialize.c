@@ -68,6 +68,11 @@ static void init_uniform(struct weight *w)
 	uniform(w, 0.07);
 }
 
+static void init_uniform_tenth(struct weight *w)
+{
+	uniform(w, 0.1);
+}
+
 static void init_one(struct weight *w)
 {
 	fill(w, 1);
@@ -120,6 +125,7 @@ static const struct {
 	{"msra", init_msra},     {"orthogonal", init_orthogonal},
 	{"normal", init_normal}, {"uniform", init_uniform},
 	{"one", init_one},       {"zero", init_zero},
+	{"uniform-0.1", init_uniform_tenth},
 };
 
 static bool ends_with(const char *name, const char *suffix)
@@ -178,7 +184,7 @@ enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *init
 		MU_FAIL(MU_ERR_USAGE,
 			"--initializer %s: unknown; known are default, xavier, msra, orthogonal, "
 			"normal, "
-			"uniform, one, zero",
+			"uniform, one, zero, uniform-0.1",
 			initializer);
 	for (size_t k = 0; k < plan->n_slices; k++)
 		if (plan->slices[k].n > largest)

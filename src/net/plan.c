@@ -30,10 +30,12 @@ static enum mu_status allocate(struct mu_plan *plan)
 	plan->ops = calloc(n_layers, sizeof *plan->ops);
 	plan->links = calloc(n_layers, sizeof *plan->links);
 	plan->op_keys = calloc(n_layers, sizeof *plan->op_keys);
+	plan->restores = calloc(n_layers, sizeof *plan->restores);
+	plan->restore_first = calloc(n_layers + 1, sizeof *plan->restore_first);
 	plan->slices = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->slices);
 	plan->keys = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->keys);
-	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_keys || !plan->slices ||
-	    !plan->keys)
+	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_keys || !plan->restores ||
+	    !plan->restore_first || !plan->slices || !plan->keys)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
 			plan->net->config.network);
 out:
@@ -112,6 +114,7 @@ static enum mu_status compile(struct mu_plan *plan, const struct mu_plan *like)
 	plan->batch.ignore_label = plan->net->ignore_label;
 	MU_TRY(allocate(plan));
 	MU_TRY(mu_plan_operations(plan));
+	MU_TRY(mu_plan_choose_restores(plan));
 	MU_TRY(plan_device(plan, like));
 	MU_TRY(make_slices(plan));
 	MU_TRY(mu_plan_memory(plan));
@@ -147,10 +150,24 @@ enum mu_status mu_plan_allocate(struct mu_plan *plan)
 		goto out;
 	plan->dry = false;
 	MU_TRY(mu_plan_memory(plan));
-	MU_TRY(MU_ALLOC(plan->probabilities, mu_shape_n(mu_plan_probabilities_shape(plan)),
-			"probabilities"));
+	if (!plan->borrowed)
+		MU_TRY(MU_ALLOC(plan->probabilities, mu_shape_n(mu_plan_probabilities_shape(plan)),
+				"probabilities"));
 out:
 	return st;
+}
+
+enum mu_status mu_plan_allocate_in(struct mu_plan *plan, const struct mu_plan *owner)
+{
+	const size_t n = mu_shape_n(mu_plan_probabilities_shape(plan));
+
+	if (plan->dry && owner->arena && owner->arena_bytes >= plan->arena_bytes &&
+	    mu_shape_n(mu_plan_probabilities_shape(owner)) >= n) {
+		plan->arena = owner->arena;
+		plan->probabilities = owner->probabilities;
+		plan->borrowed = true;
+	}
+	return mu_plan_allocate(plan);
 }
 
 enum mu_status mu_plan_new(struct mu_plan **out, const struct mu_net *net, struct mu_device *device,
@@ -185,12 +202,16 @@ void mu_plan_free(struct mu_plan *plan)
 		free(plan->links[i]);
 		free(plan->op_keys[i]);
 	}
-	mu_free(plan->arena);
-	mu_free(plan->probabilities);
+	if (!plan->borrowed) {
+		mu_free(plan->arena);
+		mu_free(plan->probabilities);
+	}
 	free(plan->tensors);
 	free(plan->ops);
 	free(plan->links);
 	free(plan->op_keys);
+	free(plan->restores);
+	free(plan->restore_first);
 	free(plan->slices);
 	free(plan->keys);
 	free(plan);
@@ -214,14 +235,48 @@ out:
 
 enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l)
 {
-	return plan->device->ops->forward(plan->device, &plan->ops[l]);
+	enum mu_status st;
+	double start;
+
+	if (!plan->times)
+		return plan->device->ops->forward(plan->device, &plan->ops[l]);
+	start = mu_now();
+	st = plan->device->ops->forward(plan->device, &plan->ops[l]);
+	mu_plan_add_time(&plan->times[l].forward, mu_now() - start, plan->batch_size);
+	return st;
+}
+
+/* What backward of operation l reads must be there. Counts as backward of the restored ones. */
+static enum mu_status restore(struct mu_plan *plan, size_t l)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = plan->restore_first[l]; i < plan->restore_first[l + 1]; i++) {
+		size_t r = plan->restores[i];
+		double start = plan->times ? mu_now() : 0;
+
+		MU_TRY(plan->device->ops->restore(plan->device, &plan->ops[r]));
+		if (plan->times)
+			plan->times[r].backward.seconds += mu_now() - start;
+	}
+out:
+	return st;
 }
 
 enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l)
 {
+	enum mu_status st = MU_OK;
+	double start;
+
 	if (!plan->ops[l].outputs[0]->needs_grad)
-		return MU_OK;
-	return plan->device->ops->backward(plan->device, &plan->ops[l]);
+		goto out;
+	MU_TRY(restore(plan, l));
+	start = plan->times ? mu_now() : 0;
+	MU_TRY(plan->device->ops->backward(plan->device, &plan->ops[l]));
+	if (plan->times)
+		mu_plan_add_time(&plan->times[l].backward, mu_now() - start, plan->batch_size);
+out:
+	return st;
 }
 
 const float *mu_plan_probabilities(struct mu_plan *plan)
@@ -244,6 +299,20 @@ static bool all_finite(const float *v, size_t n)
 	return true;
 }
 
+/* Of a tensor in any type and layout; nothing can be told of what there is no memory for. */
+static bool tensor_finite(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	size_t n = mu_shape_n(&t->shape);
+	float *plain = NULL;
+	bool finite = MU_ALLOC(plain, n, "values to look at") != MU_OK ||
+		      plan->device->ops->to_plain(plan->device, &t->shape, t->layout, t->data,
+						  plain) != MU_OK ||
+		      all_finite(plain, n);
+
+	mu_free(plain);
+	return finite;
+}
+
 /* Activations share memory, so the step's forward is run again and every output looked at while it
  * is fresh. */
 const char *mu_plan_find_nonfinite(struct mu_plan *plan)
@@ -259,8 +328,7 @@ const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 		if (mu_plan_forward(plan, i) != MU_OK)
 			return op->name;
 		for (int o = 0; o < op->n_outputs; o++)
-			if (!all_finite(op->outputs[o]->data,
-					op->outputs[o]->nbytes / sizeof(float)))
+			if (!tensor_finite(plan, op->outputs[o]))
 				return op->name;
 	}
 	return NULL;

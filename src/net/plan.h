@@ -11,6 +11,8 @@ struct plan_key {
 	int param;
 };
 
+#define MU_PLAN_NONE ((size_t)-1)
+
 struct mu_plan {
 	const struct mu_net *net;
 	struct mu_device *device;
@@ -23,13 +25,18 @@ struct mu_plan {
 	struct mu_op *ops;
 	struct mu_tensor ***links; /* per operation: its inputs, then its outputs */
 	size_t n_ops, n_planned;   /* n_planned: operations that the device has to release */
+	/* restores[restore_first[l] .. restore_first[l + 1]): operations that are restored before
+	 * l's backward, in this order. */
+	size_t *restores, *restore_first;
 	struct mu_slice *slices;
 	struct plan_key *keys;
 	size_t n_slices, n;
 	size_t **op_keys; /* per operation: its n_params + n_aux keys */
 	void *arena;
+	bool borrowed; /* another plan's */
 	size_t arena_bytes;
-	bool dry;             /* without arena: only to be looked at */
+	struct mu_layer_times *times; /* of all layers, the caller's; NULL: nobody wants them */
+	bool dry;                     /* without arena: only to be looked at */
 	float *probabilities; /* plain copy where the device lays its output out otherwise */
 };
 
@@ -39,8 +46,17 @@ struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
 /* src/net/fuse.c: fill ops and links from the net's layers, fusing activations. */
 enum mu_status mu_plan_operations(struct mu_plan *plan);
 
+/* src/net/restore.c: choose the outputs that are computed again for backward. */
+enum mu_status mu_plan_choose_restores(struct mu_plan *plan);
+
 /* src/net/arena.c: place all activations, gradients, workspaces and scratch in one arena by
  * lifetime, and set pointers. Of a dry plan only arena_bytes. */
 enum mu_status mu_plan_memory(struct mu_plan *plan);
+/* Does the operation's backward read its inputs' values, or its outputs'? */
+bool mu_plan_reads_input(const struct mu_op *op);
+bool mu_plan_reads_output(const struct mu_op *op);
+
+/* src/net/measure.c: a call for so many samples is over. */
+void mu_plan_add_time(struct mu_layer_time *t, double seconds, size_t samples);
 
 #endif

@@ -69,28 +69,56 @@ const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l)
 	return plan->ops[l].name;
 }
 
+void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolutions *counts)
+{
+	*counts = (struct mu_plan_convolutions){{0}, {0}};
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		const struct mu_op *op = &plan->ops[i];
+		bool train = plan->phase == MU_PHASE_TRAIN;
+
+		if (op->kind != MU_OP_CONVOLUTION)
+			continue;
+		counts->n[MU_CONVOLUTION_FORWARD]++;
+		counts->n[MU_CONVOLUTION_DATA] += op->inputs[0]->needs_grad;
+		counts->n[MU_CONVOLUTION_WEIGHTS] += train;
+		for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+			counts->winograd[phase] += op->algorithms[phase] == MU_CONVOLUTION_WINOGRAD;
+	}
+}
+
 size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **keys)
 {
 	*keys = plan->op_keys[l];
 	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux);
 }
 
-enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
-					float *flat)
+enum mu_status mu_plan_key_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
+				      float *laid)
 {
 	const struct mu_param *param = mu_plan_param(plan, k);
 
 	return plan->device->ops->from_plain(plan->device, &param->shape, param->layout, plain,
-					     flat + plan->slices[k].at);
+					     laid);
+}
+
+enum mu_status mu_plan_key_to_plain(const struct mu_plan *plan, size_t k, const float *laid,
+				    float *plain)
+{
+	const struct mu_param *param = mu_plan_param(plan, k);
+
+	return plan->device->ops->to_plain(plan->device, &param->shape, param->layout, laid, plain);
+}
+
+enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
+					float *flat)
+{
+	return mu_plan_key_from_plain(plan, k, plain, flat + plan->slices[k].at);
 }
 
 enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat,
 				      float *plain)
 {
-	const struct mu_param *param = mu_plan_param(plan, k);
-
-	return plan->device->ops->to_plain(plan->device, &param->shape, param->layout,
-					   flat + plan->slices[k].at, plain);
+	return mu_plan_key_to_plain(plan, k, flat + plan->slices[k].at, plain);
 }
 
 const struct mu_shape *mu_plan_slice_shape(const struct mu_plan *plan, size_t k)

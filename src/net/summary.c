@@ -27,9 +27,10 @@ static const char *activation_name(const struct mu_activation *a)
 	return "?";
 }
 
-/* "convolution + relu", "relu" */
-static const char *kind_text(const struct mu_op *op, char *text, size_t nbytes)
+const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text, size_t nbytes)
 {
+	const struct mu_op *op = &plan->ops[l];
+
 	if (op->kind == MU_OP_ACTIVATION)
 		snprintf(text, nbytes, "%s", activation_name(op->attr));
 	else if (op->kind == MU_OP_CUSTOM)
@@ -71,8 +72,9 @@ static void print_line(const struct mu_plan *plan, size_t i, FILE *stream)
 	char shape[96], kind[64];
 
 	fprintf(stream, "%-36s %-22s %-17s %11zu %9.5f %10.3f %10.3f\n", op->name,
-		kind_text(op, kind, sizeof kind), sample_shape(op->outputs[0], shape, sizeof shape),
-		params_of(op), macs_of(plan, i) / 1e9, (double)output_bytes(op) / 1e6,
+		mu_plan_layer_kind(plan, i, kind, sizeof kind),
+		sample_shape(op->outputs[0], shape, sizeof shape), params_of(op),
+		macs_of(plan, i) / 1e9, (double)output_bytes(op) / 1e6,
 		(double)op->workspace_nbytes / 1e6);
 }
 
@@ -141,7 +143,7 @@ static void print_node(const struct mu_plan *plan, size_t i, FILE *stream)
 	char shape[96], kind[64];
 
 	fprintf(stream, "\tn%zu [label=\"%s\\n%s\\n%s", i, op->name,
-		kind_text(op, kind, sizeof kind),
+		mu_plan_layer_kind(plan, i, kind, sizeof kind),
 		sample_shape(op->outputs[0], shape, sizeof shape));
 	if (op->n_params > 0)
 		fprintf(stream, "\\n%zu parameters", params_of(op));

@@ -12,7 +12,9 @@
 /* What the update of a key depends on. */
 struct key {
 	enum mu_slice_rule rule;
+	bool fixed;
 	float wd;
+	double lr_mult;
 	float momentum; /* of MU_SLICE_AVERAGE */
 	bool trusted;   /* its step is scaled by norms */
 	float trust;
@@ -60,6 +62,8 @@ static float decay_of(const struct mu_optim *o, const struct mu_slice *slice)
 {
 	bool gammas = o->config.wd_gamma && mu_rule_setting(o->rule, "wd-gamma");
 
+	if (slice->has_wd_mult)
+		return (float)(o->config.wd * slice->wd_mult);
 	if (ends_in(slice->name, "_weight") || (gammas && ends_in(slice->name, "_gamma")))
 		return (float)o->config.wd;
 	return 0;
@@ -67,7 +71,7 @@ static float decay_of(const struct mu_optim *o, const struct mu_slice *slice)
 
 static bool is_trusted(const struct mu_optim *o, const struct mu_slice *slice)
 {
-	if (slice->rule != MU_SLICE_LEARN || !o->rule->trust)
+	if (slice->rule != MU_SLICE_LEARN || slice->fixed || !o->rule->trust)
 		return false;
 	return !o->rule->trusts_weights_only ||
 	       !(ends_in(slice->name, "_bias") || ends_in(slice->name, "_gamma") ||
@@ -83,7 +87,9 @@ static enum mu_status make_keys(struct mu_optim *o, const struct mu_slice *slice
 	for (size_t k = 0; k < n_slices; k++)
 		o->keys[k] = (struct key){
 			.rule = slices[k].rule,
+			.fixed = slices[k].fixed,
 			.wd = decay_of(o, &slices[k]),
+			.lr_mult = slices[k].has_lr_mult ? slices[k].lr_mult : 1,
 			.momentum = slices[k].momentum,
 			.trusted = is_trusted(o, &slices[k]),
 			.trust = 1,
@@ -258,6 +264,7 @@ static struct mu_update update_of(const struct mu_optim *o, const struct piece *
 {
 	struct mu_update u = piece->update;
 
+	u.lr = (float)(piece->last_lr * key->lr_mult);
 	u.wd = key->wd;
 	u.trust = key->trust;
 	if (o->clips_norm)
@@ -275,6 +282,8 @@ static void update_run(const struct mu_optim *o, const struct piece *piece, cons
 	float *states[MU_MAX_STATES] = {NULL};
 	struct mu_update u;
 
+	if (key->fixed)
+		return;
 	if (key->rule == MU_SLICE_AVERAGE) {
 		u = piece->update;
 		u.mom = key->momentum;
@@ -332,7 +341,7 @@ static void measure_segment(const struct mu_optim *o, int round, const struct pi
 	float *states[MU_MAX_STATES] = {NULL};
 	struct mu_update u;
 
-	if (key->rule != MU_SLICE_LEARN)
+	if (key->rule != MU_SLICE_LEARN || key->fixed)
 		return;
 	if (clips_in(o, round)) {
 		mu_norm_squares(two[0], n, gradients + at);
@@ -396,6 +405,26 @@ void mu_optim_norms_set(struct mu_optim *o, int round, const uint64_t *sums)
 void mu_optim_set_updates(struct mu_optim *o, size_t p, uint64_t updates)
 {
 	o->pieces[p].t = updates;
+}
+
+void mu_optim_counts(const struct mu_optim *o, uint64_t *updates, double *last_lr)
+{
+	*updates = 0;
+	*last_lr = 0;
+	for (size_t p = 0; p < o->n_pieces; p++) {
+		if (o->pieces[p].t < *updates)
+			continue;
+		*updates = o->pieces[p].t;
+		*last_lr = o->pieces[p].last_lr;
+	}
+}
+
+void mu_optim_set_counts(struct mu_optim *o, uint64_t updates, double last_lr)
+{
+	for (size_t p = 0; p < o->n_pieces; p++) {
+		o->pieces[p].t = updates;
+		o->pieces[p].last_lr = last_lr;
+	}
 }
 
 float *mu_optim_state(struct mu_optim *o, int i, const char **name, size_t *n)

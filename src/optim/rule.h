@@ -41,8 +41,10 @@ static inline float mu_sign(float x)
 		(name), 0, 0 \
 	}
 #define MU_SETTINGS_CLIP MU_SETTING_SHARED("clip-gradient"), MU_SETTING_SHARED("clip-global-norm")
-#define MU_SETTINGS_DECAY MU_SETTING_SHARED("wd"), MU_SETTING_SHARED("wd-gamma")
-#define MU_SETTINGS_RATE MU_SETTING_SHARED("lr"), MU_SETTING_SHARED("lr-schedule")
+#define MU_SETTINGS_DECAY \
+	MU_SETTING_SHARED("wd"), MU_SETTING_SHARED("wd-gamma"), MU_SETTING_SHARED("wd-mult")
+#define MU_SETTINGS_RATE \
+	MU_SETTING_SHARED("lr"), MU_SETTING_SHARED("lr-schedule"), MU_SETTING_SHARED("lr-mult")
 #define MU_SETTINGS_COMMON MU_SETTINGS_RATE, MU_SETTINGS_DECAY, MU_SETTINGS_CLIP
 #define MU_SETTINGS_END \
 	{ \

@@ -91,6 +91,17 @@ bool mu_rule_clips_norm(const struct mu_rule *rule, const struct mu_optim_config
 	return config->clip_global_norm > 0 && mu_rule_setting(rule, "clip-global-norm");
 }
 
+bool mu_optim_replaces(const struct mu_optim_config *config, const struct mu_slice *slices,
+		       size_t n_slices)
+{
+	const struct mu_rule *rule = lookup(config->name);
+
+	for (size_t k = 0; k < n_slices; k++)
+		if (slices[k].rule == MU_SLICE_AVERAGE || slices[k].fixed)
+			return false;
+	return rule && rule->replaces && !mu_rule_clips_norm(rule, config);
+}
+
 bool mu_optim_needs_norms(const struct mu_optim_config *config)
 {
 	const struct mu_rule *rule = lookup(config->name);

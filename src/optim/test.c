@@ -65,6 +65,7 @@ const struct mu_rule mu_rule_none = {
 	.name = "none",
 	.help = "replace the weights by the gradients: all-reduce",
 	.internal = true,
+	.replaces = true,
 	.settings = no_settings,
 	.update = update_none,
 };

@@ -4,25 +4,15 @@
  * no times are stored. HDF5's own error printing is off inside these functions; its innermost
  * message goes into ours.
  */
-#include <muster/storage.h>
+#include "array_file.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "h5.h"
+#include "file.h"
 
-enum { NDIMS_MAX = 8, NAME_BYTES = 256, DIMS_TEXT_BYTES = 200 };
-
-struct mu_array_file {
-	hid_t file;
-	bool writing;
-	struct mu_replace replace; /* when writing */
-	char *path;                /* as the user gave it; owned */
-};
-
-/* MU_TRY for an HDF5 call; needs f. A negative answer is an error. */
-#define MU_H5(call) MU_H5_TRY(f->path, call)
+enum { DIMS_TEXT_BYTES = 200, ALIGN_FROM = 1 << 16, ALIGN_TO = 1 << 12 };
 
 /* ---- small helpers ---- */
 
@@ -31,22 +21,23 @@ static const char *dims_text(int ndims, const hsize_t *dims, char text[DIMS_TEXT
 {
 	int used = snprintf(text, DIMS_TEXT_BYTES, "(");
 
-	/* A file may hold more dimensions than we write; NDIMS_MAX of them fit. */
-	for (int i = 0; i < ndims && i < NDIMS_MAX; i++)
+	/* A file may hold more dimensions than we write; MU_ARRAY_NDIMS of them fit. */
+	for (int i = 0; i < ndims && i < MU_ARRAY_NDIMS; i++)
 		used += snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, "%s%llu",
 				 i ? ", " : "", (unsigned long long)dims[i]);
-	snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, ndims > NDIMS_MAX ? ", ...)" : ")");
+	snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used,
+		 ndims > MU_ARRAY_NDIMS ? ", ...)" : ")");
 	return text;
 }
 
-static enum mu_status take_dims(const char *name, int ndims, const size_t *dims,
-				hsize_t out[NDIMS_MAX])
+enum mu_status mu_array_dims(const char *name, int ndims, const size_t *dims,
+			     hsize_t out[MU_ARRAY_NDIMS])
 {
 	enum mu_status st = MU_OK;
 
-	if (ndims < 0 || ndims > NDIMS_MAX)
+	if (ndims < 0 || ndims > MU_ARRAY_NDIMS)
 		MU_FAIL(MU_ERR_ARGUMENT, "array \"%s\": %d dimensions; at most %d are possible",
-			name, ndims, NDIMS_MAX);
+			name, ndims, MU_ARRAY_NDIMS);
 	for (int i = 0; i < ndims; i++)
 		out[i] = dims[i];
 out:
@@ -69,13 +60,14 @@ out:
 	return st;
 }
 
-static void free_file(struct mu_array_file *f)
+void mu_array_file_free(struct mu_array_file *f)
 {
 	if (!f)
 		return;
 	if (f->file >= 0)
 		H5Fclose(f->file);
 	mu_replace_release(&f->replace);
+	mu_free(f->checksums);
 	mu_free(f->path);
 	mu_free(f);
 }
@@ -111,18 +103,44 @@ enum mu_status mu_array_file_create(struct mu_array_file **out, const char *path
 	f->writing = true;
 	MU_TRY(mu_replace_begin(&f->replace, path));
 	MU_TRY(mu_h5_access_list(f->path, &access));
+	/* From this format on HDF5's own data have checksums, which its reader tests first. */
+	MU_H5(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST));
+	MU_H5(H5Pset_alignment(access, ALIGN_FROM, ALIGN_TO));
 	MU_H5(create = H5Pcreate(H5P_FILE_CREATE));
+	MU_H5(H5Pset_obj_track_times(create, false));
 	MU_H5(H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
 	MU_H5(f->file = H5Fcreate(f->replace.temporary, H5F_ACC_TRUNC, create, access));
 out:
 	mu_h5_close_list(create);
 	mu_h5_close_list(access);
 	if (st != MU_OK) {
-		free_file(f);
+		mu_array_file_free(f);
 		f = NULL;
 	}
 	mu_h5_quiet_end(&quiet);
 	*out = f;
+	return st;
+}
+
+enum mu_status mu_array_file_open_checked(struct mu_array_file **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_file file;
+	uint8_t head[9] = {0}; /* byte 8 is the version of the superblock */
+
+	*out = NULL;
+	mu_file_init(&file);
+	MU_TRY(mu_file_open(&file, path));
+	MU_TRY(mu_file_read(&file, 0, head, file.nbytes < 9 ? file.nbytes : 9));
+	if (memcmp(head, "\x89HDF\r\n\x1a\n", 8) != 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file", path);
+	if (head[8] < 2)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: is in HDF5's old file format (superblock %u), which has no checksums",
+			path, head[8]);
+	MU_TRY(mu_array_file_open(out, path));
+out:
+	mu_file_close(&file);
 	return st;
 }
 
@@ -147,7 +165,7 @@ enum mu_status mu_array_file_open(struct mu_array_file **out, const char *path)
 out:
 	mu_h5_close_list(list);
 	if (st != MU_OK) {
-		free_file(f);
+		mu_array_file_free(f);
 		f = NULL;
 	}
 	mu_h5_quiet_end(&quiet);
@@ -172,7 +190,7 @@ enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit)
 	MU_H5(H5Fclose(file));
 	MU_TRY(mu_replace_commit(&f->replace));
 out:
-	free_file(f);
+	mu_array_file_free(f);
 	mu_h5_quiet_end(&quiet);
 	return st;
 }
@@ -186,12 +204,12 @@ out:
 static enum mu_status find_link(struct mu_array_file *f, const char *name, bool *found)
 {
 	enum mu_status st = MU_OK;
-	char part[NAME_BYTES];
+	char part[MU_ARRAY_NAME_BYTES];
 	htri_t answer = 1;
 
 	if (strlen(name) >= sizeof part || !*name)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s: array name \"%s\" must have 1 to %d letters", f->path,
-			name, NAME_BYTES - 1);
+			name, MU_ARRAY_NAME_BYTES - 1);
 	for (size_t n = 0; answer > 0 && name[n]; n += name[n] == '/') {
 		n += strcspn(name + n, "/");
 		memcpy(part, name, n);
@@ -203,14 +221,29 @@ out:
 	return st;
 }
 
-/* Make the groups that name leads through: "arg" for "arg/convolution0_weight". */
-static enum mu_status make_groups(struct mu_array_file *f, const char *name)
+enum mu_status mu_array_file_has(struct mu_array_file *f, const char *name, bool *found)
 {
 	enum mu_status st = MU_OK;
-	char part[NAME_BYTES];
+	struct mu_h5_quiet quiet;
+
+	mu_h5_quiet_begin(&quiet);
+	MU_TRY(find_link(f, name, found));
+out:
+	mu_h5_quiet_end(&quiet);
+	return st;
+}
+
+/* The groups: "arg" for "arg/convolution0_weight". */
+enum mu_status mu_array_make_groups(struct mu_array_file *f, const char *name)
+{
+	enum mu_status st = MU_OK;
+	char part[MU_ARRAY_NAME_BYTES];
 	hid_t list = -1, group;
 	bool found;
 
+	MU_TRY(find_link(f, name, &found));
+	if (found)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: array \"%s\" is written twice", f->path, name);
 	MU_H5(list = H5Pcreate(H5P_GROUP_CREATE));
 	MU_H5(H5Pset_link_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
 	MU_H5(H5Pset_obj_track_times(list, false));
@@ -232,16 +265,12 @@ enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, in
 {
 	enum mu_status st = MU_OK;
 	struct mu_h5_quiet quiet;
-	hsize_t extent[NDIMS_MAX];
+	hsize_t extent[MU_ARRAY_NDIMS];
 	hid_t list = -1, space = -1, set = -1;
-	bool found;
 
 	mu_h5_quiet_begin(&quiet);
-	MU_TRY(take_dims(name, ndims, dims, extent));
-	MU_TRY(find_link(f, name, &found));
-	if (found)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s: array \"%s\" is written twice", f->path, name);
-	MU_TRY(make_groups(f, name));
+	MU_TRY(mu_array_dims(name, ndims, dims, extent));
+	MU_TRY(mu_array_make_groups(f, name));
 	MU_H5(list = H5Pcreate(H5P_DATASET_CREATE));
 	MU_H5(H5Pset_obj_track_times(list, false));
 	MU_H5(H5Pset_layout(list, H5D_CONTIGUOUS));
@@ -286,18 +315,19 @@ enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int
 {
 	enum mu_status st = MU_OK;
 	struct mu_h5_quiet quiet;
-	hsize_t extent[NDIMS_MAX];
+	hsize_t extent[MU_ARRAY_NDIMS];
 	hid_t set = -1;
 	bool found;
 
 	mu_h5_quiet_begin(&quiet);
-	MU_TRY(take_dims(name, ndims, dims, extent));
+	MU_TRY(mu_array_dims(name, ndims, dims, extent));
 	MU_TRY(find_link(f, name, &found));
 	if (!found)
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no array \"%s\"", f->path, name);
 	MU_H5(set = H5Dopen2(f->file, name, H5P_DEFAULT));
 	MU_TRY(check_array(f, set, name, ndims, extent));
 	MU_H5(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
+	MU_TRY(mu_array_verify(f, set, name, data));
 out:
 	mu_h5_close_set(set);
 	mu_h5_quiet_end(&quiet);
@@ -327,6 +357,20 @@ out:
 	mu_h5_close_attribute(attr);
 	mu_h5_close_space(space);
 	mu_h5_close_type(type);
+	mu_h5_quiet_end(&quiet);
+	return st;
+}
+
+enum mu_status mu_array_file_has_text(struct mu_array_file *f, const char *attribute, bool *found)
+{
+	enum mu_status st = MU_OK;
+	struct mu_h5_quiet quiet;
+	htri_t answer;
+
+	mu_h5_quiet_begin(&quiet);
+	MU_H5(answer = H5Aexists(f->file, attribute));
+	*found = answer > 0;
+out:
 	mu_h5_quiet_end(&quiet);
 	return st;
 }

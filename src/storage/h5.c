@@ -16,10 +16,25 @@ void mu_h5_quiet_end(const struct mu_h5_quiet *q)
 	H5Eset_auto2(H5E_DEFAULT, q->print, q->data);
 }
 
+/*
+ * Of a call to the operating system HDF5 tells time, file, addresses and more, on two lines: what
+ * it wanted and the system's message are enough.
+ */
 static herr_t take_first(unsigned n, const H5E_error2_t *error, void *text)
 {
-	if (n == 0)
-		snprintf(text, MU_H5_MESSAGE, "%s", error->desc ? error->desc : "");
+	static const char mark[] = "error message = '";
+	const char *what = error->desc ? error->desc : "";
+	const char *cause = strstr(what, mark);
+
+	if (n > 0)
+		return 0;
+	if (cause) {
+		cause += sizeof mark - 1;
+		snprintf(text, MU_H5_MESSAGE, "%.*s: %.*s", (int)strcspn(what, ":"), what,
+			 (int)strcspn(cause, "'"), cause);
+	} else {
+		snprintf(text, MU_H5_MESSAGE, "%s", what);
+	}
 	return 0;
 }
 

@@ -1,43 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters and auxiliary values to and from P-0001.h5: datasets arg/<name> and aux/<name>, plain
- * order. */
-#include "train.h"
+/* Checkpoints: their names, what is in them, and which there are. See checkpoint.h. */
+#include "checkpoint.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <muster/base.h>
-#include <muster/storage.h>
+/* The process may be one of another host: a save that is under way changes its file all the time.
+ */
+enum { ABANDONED_SECONDS = 3600 };
 
-enum { PATH_BYTES = 1024 };
+/* ---- folders and names ---- */
 
-static void file_name(char *text, size_t nbytes, const struct train_run *run, size_t epoch)
+/* The folder of a prefix: "/P" is in "/". Returns where the prefix of the names begins. */
+static const char *split(const char *prefix, char folder[CHECKPOINT_PATH])
 {
-	snprintf(text, nbytes, "%s-%04zu.h5", run->options.model_prefix, epoch);
-}
+	const char *slash = strrchr(prefix, '/');
 
-static void dataset_name(char *text, size_t nbytes, const struct mu_slice *slice)
-{
-	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg",
-		 slice->name);
+	snprintf(folder, CHECKPOINT_PATH, "%.*s", slash ? (int)(slash - prefix) + 1 : 1,
+		 slash ? prefix : ".");
+	return slash ? slash + 1 : prefix;
 }
 
 enum mu_status mu_train_checkpoint_check(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const char *prefix = run->options.model_prefix, *slash = strrchr(prefix, '/');
-	char folder[PATH_BYTES] = ".";
+	const char *prefix = run->options.model_prefix;
+	char folder[CHECKPOINT_PATH];
 
 	if (!mu_array_file_supported())
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"--model-prefix %s: this build writes no files, for it is without HDF5",
 			prefix);
-	if (strlen(prefix) + sizeof "-0001.h5" + 16 > sizeof folder)
+	if (strlen(prefix) + sizeof "-0001-000001.h5.tmp-" + 32 > sizeof folder)
 		MU_FAIL(MU_ERR_USAGE, "--model-prefix %s: too long a name", prefix);
-	if (slash) /* "/P" is in "/" */
-		snprintf(folder, sizeof folder, "%.*s", (int)(slash - prefix) + 1, prefix);
+	split(prefix, folder);
 	if (access(folder, W_OK | X_OK) != 0)
 		MU_FAIL(MU_ERR_IO, "--model-prefix %s: cannot write to the folder %s: %s", prefix,
 			folder, strerror(errno));
@@ -45,79 +49,343 @@ out:
 	return st;
 }
 
-/* Room for the largest array in plain order. */
-static enum mu_status plain_buffer(const struct train_run *run, float **out)
+void mu_train_checkpoint_path(const struct train_run *run, size_t epoch, size_t step, char *text,
+			      size_t nbytes)
 {
-	size_t n_slices, largest = 0;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const char *prefix = run->options.model_prefix;
 
-	for (size_t k = 0; k < n_slices; k++)
-		if (slices[k].n > largest)
-			largest = slices[k].n;
-	return mu_alloc((void **)out, largest * sizeof **out, "a checkpoint's arrays");
+	if (step > 0)
+		snprintf(text, nbytes, "%s-%04zu-%06zu.h5", prefix, epoch, step);
+	else
+		snprintf(text, nbytes, "%s-%04zu.h5", prefix, epoch);
 }
 
-enum mu_status mu_train_checkpoint_save(const struct train_run *run, size_t epoch)
+/* ---- arrays ---- */
+
+static void add_worker(struct train_arrays *a, int worker, size_t n_slices)
 {
-	enum mu_status st = MU_OK, closed;
-	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
-	struct mu_array_file *file = NULL;
-	float *plain = NULL;
-	char path[PATH_BYTES], name[256];
-
-	file_name(path, sizeof path, run, epoch);
-	MU_TRY(plain_buffer(run, &plain));
-	MU_TRY(mu_array_file_create(&file, path));
-	MU_TRY(mu_array_file_set_text(file, "network", run->options.network));
-	snprintf(name, sizeof name, "%ld", run->options.num_layers);
-	MU_TRY(mu_array_file_set_text(file, "num_layers", name));
-	for (size_t k = 0; k < n_slices; k++) {
-		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, k);
-
-		dataset_name(name, sizeof name, &slices[k]);
-		MU_TRY(mu_plan_slice_to_plain(run->plan, k, mu_kv_weights(run->kv), plain));
-		MU_TRY(mu_array_file_write(file, name, shape->ndims, shape->dims, plain));
-	}
-out:
-	closed = file ? mu_array_file_close(file, st == MU_OK) : MU_OK;
-	mu_free(plain);
-	if (st == MU_OK && closed == MU_OK)
-		mu_log_info("Saved checkpoint to \"%s\"", path);
-	return st != MU_OK ? st : closed;
+	for (size_t i = 0; i < a->own.n; i++)
+		for (size_t k = 0; k < n_slices; k++)
+			a->all[a->n++] = (struct train_array){
+				.of = TRAIN_ARRAY_OWN, .which = (int)i, .worker = worker, .key = k};
 }
 
-enum mu_status mu_train_checkpoint_load(const struct train_run *run, size_t epoch)
+enum mu_status mu_train_arrays_make(struct train_run *run, struct train_arrays *a, bool own)
 {
 	enum mu_status st = MU_OK;
-	size_t n_slices;
+	size_t n_slices, workers = (size_t)run->topology.num_workers;
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
-	struct mu_array_file *file = NULL;
-	float *plain = NULL;
-	char path[PATH_BYTES], name[256], network[64];
 
-	file_name(path, sizeof path, run, epoch);
-	MU_TRY(plain_buffer(run, &plain));
-	MU_TRY(mu_array_file_open(&file, path));
-	MU_TRY(mu_array_file_get_text(file, "network", network, sizeof network));
-	if (strcmp(network, run->options.network) != 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, network,
-			run->options.network);
-	MU_TRY(mu_array_file_get_text(file, "num_layers", name, sizeof name));
-	if (strtol(name, NULL, 10) != run->options.num_layers)
-		MU_FAIL(MU_ERR_FORMAT, "%s was saved with --num-layers %s, not %ld", path, name,
-			run->options.num_layers);
-	for (size_t k = 0; k < n_slices; k++) {
-		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, k);
-
-		dataset_name(name, sizeof name, &slices[k]);
-		MU_TRY(mu_array_file_read(file, name, shape->ndims, shape->dims, plain));
-		MU_TRY(mu_plan_slice_from_plain(run->plan, k, plain, mu_kv_weights(run->kv)));
-	}
-	mu_log_info("Loaded model %s", path);
+	*a = (struct train_arrays){.n = 0};
+	a->n_states = mu_kv_state_names(run->kv, a->states);
+	if (own)
+		mu_kv_own(run->kv, &a->own);
+	MU_TRY(MU_ALLOC(a->all, (1 + (size_t)a->n_states + a->own.n * workers) * n_slices,
+			"table of a checkpoint"));
+	for (size_t k = 0; k < n_slices; k++)
+		a->all[a->n++] = (struct train_array){.of = TRAIN_ARRAY_WEIGHTS, .key = k};
+	for (int i = 0; i < a->n_states; i++)
+		for (size_t k = 0; k < n_slices; k++)
+			if (slices[k].rule == MU_SLICE_LEARN)
+				a->all[a->n++] = (struct train_array){
+					.of = TRAIN_ARRAY_STATE, .which = i, .key = k};
+	for (size_t w = 0; w < workers; w++)
+		add_worker(a, (int)w, n_slices);
 out:
-	if (file)
-		mu_array_file_close(file, false);
-	mu_free(plain);
+	return st;
+}
+
+void mu_train_arrays_release(struct train_arrays *a)
+{
+	mu_free(a->all);
+	*a = (struct train_arrays){.n = 0};
+}
+
+void mu_train_weights_name(const struct mu_slice *slice, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg",
+		 slice->name);
+}
+
+void mu_train_array_name(const struct train_run *run, const struct train_arrays *a,
+			 const struct train_array *array, char *text, size_t nbytes)
+{
+	size_t n;
+	const struct mu_slice *slice = &mu_plan_slices(run->plan, &n)[array->key];
+
+	if (array->of == TRAIN_ARRAY_WEIGHTS)
+		mu_train_weights_name(slice, text, nbytes);
+	else if (array->of == TRAIN_ARRAY_STATE)
+		snprintf(text, nbytes, "%s/%s/%s", run->options.sync_period > 1 ? "block" : "state",
+			 a->states[array->which], slice->name);
+	else
+		snprintf(text, nbytes, "worker-%d/%s/%s", array->worker,
+			 a->own.arrays[array->which].name, slice->name);
+}
+
+/* ---- positions ---- */
+
+static void print_metrics(const struct mu_metrics *m, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes,
+		 "samples %.17g predictions %.17g correct %.17g top_k %.17g cross_entropy %.17g "
+		 "log_loss %.17g",
+		 m->samples, m->predictions, m->correct, m->top_k, m->cross_entropy, m->log_loss);
+}
+
+static bool scan_metrics(struct mu_metrics *m, const char *text)
+{
+	return sscanf(text,
+		      "samples %lf predictions %lf correct %lf top_k %lf cross_entropy %lf "
+		      "log_loss %lf",
+		      &m->samples, &m->predictions, &m->correct, &m->top_k, &m->cross_entropy,
+		      &m->log_loss) == 6;
+}
+
+enum mu_status mu_train_position_write(const struct train_position *at, struct mu_array_file *file)
+{
+	enum mu_status st = MU_OK;
+	char text[512];
+
+	snprintf(text, sizeof text, "%zu", at->epoch);
+	MU_TRY(mu_array_file_set_text(file, "epoch", text));
+	snprintf(text, sizeof text, "%zu", at->step);
+	MU_TRY(mu_array_file_set_text(file, "step", text));
+	snprintf(text, sizeof text,
+		 "window %zu, %zu workers, %zu samples a step, %.17g samples, %llu updates, last "
+		 "lr %.17g",
+		 at->window_first, at->workers, at->batch, at->progress,
+		 (unsigned long long)at->updates, at->last_lr);
+	MU_TRY(mu_array_file_set_text(file, "position", text));
+	print_metrics(&at->total, text, sizeof text);
+	MU_TRY(mu_array_file_set_text(file, "metrics_epoch", text));
+	print_metrics(&at->window, text, sizeof text);
+	MU_TRY(mu_array_file_set_text(file, "metrics_window", text));
+	snprintf(text, sizeof text, "best %.17g, rate %.17g", at->plateau.best, at->plateau.rate);
+	MU_TRY(mu_array_file_set_text(file, "plateau", text));
+out:
+	return st;
+}
+
+enum mu_status mu_train_position_read(struct train_position *at, struct mu_array_file *file,
+				      const char *path)
+{
+	enum mu_status st = MU_OK;
+	unsigned long long updates;
+	char text[512];
+	bool there;
+
+	MU_TRY(mu_array_file_get_text(file, "epoch", text, sizeof text));
+	at->epoch = strtoul(text, NULL, 10);
+	MU_TRY(mu_array_file_get_text(file, "step", text, sizeof text));
+	at->step = strtoul(text, NULL, 10);
+	MU_TRY(mu_array_file_get_text(file, "position", text, sizeof text));
+	if (sscanf(text,
+		   "window %zu, %zu workers, %zu samples a step, %lf samples, %llu updates, last "
+		   "lr %lf",
+		   &at->window_first, &at->workers, &at->batch, &at->progress, &updates,
+		   &at->last_lr) != 6 ||
+	    at->workers == 0 || at->workers > INT_MAX || !(at->progress >= 0) ||
+	    !isfinite(at->progress))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"position\" is not one: \"%s\"", path, text);
+	at->updates = updates;
+	MU_TRY(mu_array_file_get_text(file, "metrics_epoch", text, sizeof text));
+	if (!scan_metrics(&at->total, text))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_epoch\": \"%s\"", path, text);
+	MU_TRY(mu_array_file_get_text(file, "metrics_window", text, sizeof text));
+	if (!scan_metrics(&at->window, text))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_window\": \"%s\"", path, text);
+	MU_TRY(mu_array_file_has_text(file, "plateau", &there));
+	if (!there) /* an earlier version has saved it */
+		goto out;
+	MU_TRY(mu_array_file_get_text(file, "plateau", text, sizeof text));
+	if (sscanf(text, "best %lf, rate %lf", &at->plateau.best, &at->plateau.rate) != 2)
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"plateau\": \"%s\"", path, text);
+out:
+	return st;
+}
+
+/* ---- options ---- */
+
+enum mu_status mu_train_save_check(const struct mu_options *o, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	static const char *const names[] = {"save-steps", "save-minutes", "keep", "save-async"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (mu_options_given(o, names[i]) && !v->model_prefix)
+			MU_FAIL(MU_ERR_USAGE, "--%s needs --model-prefix P: which files?",
+				names[i]);
+	if (strcmp(v->resume, "auto") == 0 && !v->model_prefix)
+		MU_FAIL(MU_ERR_USAGE, "--resume auto needs --model-prefix P: which files?");
+	if (strcmp(v->resume, "none") != 0 && v->load_epoch > 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--resume %s and --load-epoch %ld contradict each other: give one of them",
+			v->resume, v->load_epoch);
+	if (v->override && strcmp(v->resume, "none") == 0 && v->load_epoch == 0)
+		MU_FAIL(MU_ERR_USAGE, "--override %s needs --resume or --load-epoch", v->override);
+out:
+	return st;
+}
+
+/* ---- files ---- */
+
+/* What stands behind "-0001.h5" or "-0001-000250.h5"; NULL: this is neither. */
+static const char *behind_ending(const char *text)
+{
+	for (int parts = 0; parts < 2; parts++) {
+		if (*text++ != '-' || !isdigit((unsigned char)*text))
+			return NULL;
+		while (isdigit((unsigned char)*text))
+			text++;
+		if (strncmp(text, ".h5", 3) == 0)
+			return text + 3;
+	}
+	return NULL;
+}
+
+static bool is_ending(const char *text)
+{
+	const char *behind = behind_ending(text);
+
+	return behind && !*behind;
+}
+
+/* Behind the prefix a name that mu_replace_begin gives, of a process that is not there any more. */
+static bool is_abandoned(const char *text, const struct stat *status)
+{
+	const char *behind = behind_ending(text);
+	long pid;
+
+	if (!behind || sscanf(behind, ".tmp-%ld", &pid) != 1 || pid <= 0 || pid > INT_MAX)
+		return false;
+	return S_ISREG(status->st_mode) &&
+	       time(NULL) - status->st_mtim.tv_sec > ABANDONED_SECONDS &&
+	       kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+void mu_train_files_sweep(const char *prefix)
+{
+	char folder[CHECKPOINT_PATH], path[CHECKPOINT_PATH];
+	const char *base = split(prefix, folder);
+	DIR *d = opendir(folder);
+
+	for (const struct dirent *e; d && (e = readdir(d));) {
+		struct stat status;
+
+		if (strncmp(e->d_name, base, strlen(base)) != 0)
+			continue;
+		snprintf(path, sizeof path, "%.*s%.255s", (int)(base - prefix), prefix, e->d_name);
+		if (stat(path, &status) == 0 && is_abandoned(e->d_name + strlen(base), &status) &&
+		    unlink(path) == 0)
+			mu_log_info("removed %s, which a run that was stopped has left", path);
+	}
+	if (d)
+		closedir(d);
+}
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct train_file *x = a, *y = b;
+
+	if (x->seconds != y->seconds)
+		return x->seconds < y->seconds ? 1 : -1;
+	if (x->nanoseconds != y->nanoseconds)
+		return x->nanoseconds < y->nanoseconds ? 1 : -1;
+	return strcmp(y->path, x->path);
+}
+
+/* Files into the table, or only counted while there is none. */
+static enum mu_status list_files(const char *prefix, struct train_files *files)
+{
+	enum mu_status st = MU_OK;
+	char folder[CHECKPOINT_PATH];
+	const char *base = split(prefix, folder);
+	DIR *d = opendir(folder);
+	size_t n = 0;
+
+	if (!d)
+		MU_FAIL(MU_ERR_IO, "--model-prefix %s: the folder %s cannot be read: %s", prefix,
+			folder, strerror(errno));
+	for (const struct dirent *e; (e = readdir(d));) {
+		struct train_file file;
+		struct stat status;
+
+		if (strncmp(e->d_name, base, strlen(base)) != 0 ||
+		    !is_ending(e->d_name + strlen(base)))
+			continue;
+		snprintf(file.path, sizeof file.path, "%.*s%.255s", (int)(base - prefix), prefix,
+			 e->d_name);
+		if (stat(file.path, &status) != 0 || !S_ISREG(status.st_mode))
+			continue;
+		file.seconds = status.st_mtim.tv_sec;
+		file.nanoseconds = status.st_mtim.tv_nsec;
+		if (files->of && n < files->n)
+			files->of[n] = file;
+		n++;
+	}
+	if (!files->of || n < files->n)
+		files->n = n;
+out:
+	if (d)
+		closedir(d);
+	return st;
+}
+
+enum mu_status mu_train_files_find(const char *prefix, struct train_files *files)
+{
+	enum mu_status st = MU_OK;
+
+	*files = (struct train_files){.n = 0};
+	MU_TRY(list_files(prefix, files));
+	MU_TRY(MU_ALLOC(files->of, files->n + 1, "list of checkpoints"));
+	MU_TRY(list_files(prefix, files));
+	qsort(files->of, files->n, sizeof *files->of, compare_files);
+out:
+	return st;
+}
+
+void mu_train_files_release(struct train_files *files)
+{
+	mu_free(files->of);
+	*files = (struct train_files){.n = 0};
+}
+
+/* A link of that name replaces the old one at once. */
+static enum mu_status point_latest(const char *prefix, const char *path)
+{
+	enum mu_status st = MU_OK;
+	const char *slash = strrchr(path, '/');
+	char link[CHECKPOINT_PATH], temporary[CHECKPOINT_PATH + 32];
+
+	snprintf(link, sizeof link, "%s-latest", prefix);
+	snprintf(temporary, sizeof temporary, "%s.tmp-%ld", link, (long)getpid());
+	unlink(temporary);
+	if (symlink(slash ? slash + 1 : path, temporary) != 0 || rename(temporary, link) != 0) {
+		const int error = errno;
+
+		unlink(temporary);
+		MU_FAIL(MU_ERR_IO, "%s cannot be pointed to %s: %s", link, path, strerror(error));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_files_settle(const struct train_run *run, const char *path)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	struct train_files files = {.n = 0};
+
+	MU_TRY(point_latest(v->model_prefix, path));
+	if (v->keep == 0)
+		goto out;
+	MU_TRY(mu_train_files_find(v->model_prefix, &files));
+	for (size_t i = (size_t)v->keep; i < files.n; i++)
+		if (strcmp(files.of[i].path, path) != 0 && unlink(files.of[i].path) != 0)
+			MU_FAIL(MU_ERR_IO, "--keep %ld: %s cannot be removed: %s", v->keep,
+				files.of[i].path, strerror(errno));
+out:
+	mu_train_files_release(&files);
 	return st;
 }

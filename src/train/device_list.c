@@ -152,3 +152,33 @@ enum mu_status mu_train_device_list_check(const struct train_device_list *list, 
 out:
 	return st;
 }
+
+/* Where it cannot and must not: what it lacks, and the way out. */
+static enum mu_status set_dtype(struct mu_device *device, const struct train_options *v)
+{
+	enum mu_status st = mu_device_set_dtype(device, MU_BFLOAT16);
+	char why[256];
+
+	if (st != MU_ERR_UNSUPPORTED)
+		return st;
+	snprintf(why, sizeof why, "%s", mu_trace_message());
+	mu_trace_clear();
+	st = MU_OK;
+	if (!v->dtype_fallback)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"--dtype bfloat16: %s; --dtype-fallback 1 trains in float32 there", why);
+	mu_log_warn("--dtype bfloat16: %s; this rank works in float32 (--dtype-fallback 1)", why);
+out:
+	return st;
+}
+
+enum mu_status mu_train_device_set(struct mu_device *device, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_convolution_algorithm_find(&device->algorithm, v->conv_algo));
+	if (strcmp(v->dtype, mu_dtype_name(MU_BFLOAT16)) == 0)
+		MU_TRY(set_dtype(device, v));
+out:
+	return st;
+}

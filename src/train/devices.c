@@ -20,13 +20,6 @@ static bool is_alone(const struct train_devices *s)
 	return s->list.n == 1;
 }
 
-static size_t sample_size(const struct train_run *run)
-{
-	const size_t *shape = run->train.shape;
-
-	return shape[0] * shape[1] * shape[2];
-}
-
 /* An error of one of several devices says which. */
 static enum mu_status named(const struct train_run *run, const struct train_device *d,
 			    enum mu_status st)
@@ -39,17 +32,16 @@ static enum mu_status named(const struct train_run *run, const struct train_devi
 	return st;
 }
 
-/* Until the other devices have ended a job. kv: the store, whose messages move on meanwhile, or
- * NULL. */
-static enum mu_status join(struct train_run *run, struct mu_kv *kv)
+/* Until the other devices have ended a job. poll: the store's messages move on meanwhile. */
+static enum mu_status join(struct train_run *run, bool poll)
 {
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
 	mu_waiter_init(&waiter, &run->topology);
 	while (!mu_team_ended(run->devices.team)) {
-		if (kv)
-			MU_TRY(mu_kv_poll(kv));
+		if (poll)
+			MU_TRY(mu_train_poll(run));
 		mu_waiter_nap(&waiter);
 	}
 	MU_TRY(mu_team_result(run->devices.team));
@@ -84,7 +76,7 @@ enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn)
 	if (!is_alone(s)) { /* they read the task: it stays until they have ended */
 		struct mu_trace *own = st != MU_OK ? mu_trace_take() : NULL;
 
-		others = join(run, NULL);
+		others = join(run, false);
 		mu_trace_give(own);
 	}
 	return st != MU_OK ? st : others;
@@ -103,6 +95,7 @@ static enum mu_status open_device(struct train_run *run, struct train_device *d)
 	if (list->n > 1)
 		MU_TRY(mu_place_group((int)d->number, (int)list->n, run->n_threads, &threads));
 	MU_TRY(mu_device_open(&d->device, name, threads));
+	MU_TRY(mu_train_device_set(&d->device, &run->options));
 out:
 	return st;
 }
@@ -129,15 +122,23 @@ out:
 	return st;
 }
 
-void mu_train_devices_close(struct train_devices *s)
+static void free_plans(struct train_device *d, size_t n_groups)
+{
+	for (size_t g = 0; d->plans && g < n_groups; g++) {
+		mu_plan_free(d->plans[g].tail);
+		mu_plan_free(d->plans[g].infer);
+		mu_plan_free(d->plans[g].full);
+	}
+	mu_free(d->plans);
+}
+
+void mu_train_devices_close(struct train_devices *s, size_t n_groups)
 {
 	mu_team_free(s->team);
 	for (size_t i = 0; s->of && i < s->list.n; i++) {
 		struct train_device *d = &s->of[i];
 
-		mu_plan_free(d->plan);
-		mu_plan_free(d->tail);
-		mu_plan_free(d->infer);
+		free_plans(d, n_groups);
 		mu_device_close(&d->device);
 		if (i > 0)
 			mu_free(d->gradients);
@@ -149,9 +150,12 @@ void mu_train_devices_close(struct train_devices *s)
 	*s = (struct train_devices){.of = NULL};
 }
 
-static double arena(const struct mu_plan *plan)
+/* Of its own: what it cannot have in the memory of the largest. */
+static double arena(const struct mu_plan *plan, const struct mu_plan *largest)
 {
-	return plan ? (double)mu_plan_arena_bytes(plan) : 0;
+	const size_t n = plan ? mu_plan_arena_bytes(plan) : 0;
+
+	return n > mu_plan_arena_bytes(largest) ? (double)n : 0;
 }
 
 double mu_train_devices_arena(const struct train_run *run)
@@ -159,11 +163,29 @@ double mu_train_devices_arena(const struct train_run *run)
 	double sum = 0;
 
 	for (size_t i = 0; i < run->devices.list.n; i++) {
-		const struct train_device *d = &run->devices.of[i];
+		const struct train_plans *plans = run->devices.of[i].plans;
+		const struct mu_plan *largest = plans[run->n_groups - 1].full;
 
-		sum += arena(d->plan) + arena(d->tail) + arena(d->infer);
+		sum += (double)mu_plan_arena_bytes(largest);
+		for (size_t g = 0; g < run->n_groups; g++)
+			sum += arena(plans[g].full, largest) + arena(plans[g].tail, largest) +
+			       arena(plans[g].infer, largest);
 	}
 	return sum;
+}
+
+static enum mu_status bind_plans(const struct train_plans *p, float *weights, float *gradients)
+{
+	enum mu_status st = MU_OK;
+
+	if (p->full)
+		MU_TRY(mu_plan_bind(p->full, weights, gradients));
+	if (p->tail)
+		MU_TRY(mu_plan_bind(p->tail, weights, gradients));
+	if (p->infer)
+		MU_TRY(mu_plan_bind(p->infer, weights, NULL));
+out:
+	return st;
 }
 
 static enum mu_status bind(struct train_run *run, struct train_device *d)
@@ -175,11 +197,8 @@ static enum mu_status bind(struct train_run *run, struct train_device *d)
 		d->gradients = mu_kv_gradients(run->kv);
 	else
 		MU_TRY(MU_ALLOC(d->gradients, mu_kv_n(run->kv), "gradients of a device"));
-	MU_TRY(mu_plan_bind(d->plan, weights, d->gradients));
-	if (d->tail)
-		MU_TRY(mu_plan_bind(d->tail, weights, d->gradients));
-	if (d->infer)
-		MU_TRY(mu_plan_bind(d->infer, weights, NULL));
+	for (size_t g = 0; g < run->n_groups; g++)
+		MU_TRY(bind_plans(&d->plans[g], weights, d->gradients));
 out:
 	return st;
 }
@@ -204,8 +223,9 @@ out:
  * full batch gives it: there the last devices go without.
  */
 static void deal(const struct train_run *run, struct train_device *d, enum mu_phase phase,
-		 size_t count)
+		 size_t group, size_t count)
 {
+	const struct train_plans *plans = &d->plans[group];
 	const struct train_device_list *list = &run->devices.list;
 	size_t batch = run->train.config.batch;
 	size_t whole = phase == MU_PHASE_TRAIN ? count : batch;
@@ -218,19 +238,18 @@ static void deal(const struct train_run *run, struct train_device *d, enum mu_ph
 	if (d->n == 0)
 		d->now = NULL;
 	else if (phase == MU_PHASE_INFER)
-		d->now = d->infer;
+		d->now = plans->infer;
 	else
-		d->now = d->n == d->batch ? d->plan : d->tail;
+		d->now = d->n == d->batch ? plans->full : plans->tail;
 }
 
 /* This device's part of the batch. */
-static void set_batch(const struct train_run *run, struct train_device *d,
-		      const struct mu_batch *whole)
+static void set_batch(struct train_device *d, const struct mu_batch *whole, size_t labels)
 {
 	struct mu_batch *own = mu_plan_batch(d->now);
 
 	own->count = d->n;
-	own->labels = whole->labels + d->first * run->train.config.label_width;
+	own->labels = whole->labels + d->first * labels;
 	own->ids = whole->ids + d->first;
 	own->label_smoothing = whole->label_smoothing;
 	own->seed = whole->seed;
@@ -238,15 +257,16 @@ static void set_batch(const struct train_run *run, struct train_device *d,
 	own->step = whole->step;
 }
 
-float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase,
+float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t group,
 			      const struct mu_batch *batch)
 {
 	struct train_devices *s = &run->devices;
 
+	s->sample = mu_input_sample(&run->train, group);
 	for (size_t i = 0; i < s->list.n; i++) {
-		deal(run, &s->of[i], phase, batch->count);
+		deal(run, &s->of[i], phase, group, batch->count);
 		if (s->of[i].now)
-			set_batch(run, &s->of[i], batch);
+			set_batch(&s->of[i], batch, mu_input_labels(&run->train, group));
 	}
 	s->layer = mu_plan_layers(run->plan);
 	return is_alone(s) ? mu_plan_input(s->of[0].now) : s->samples;
@@ -267,7 +287,7 @@ void mu_train_devices_count(struct train_run *run, size_t count)
 
 static void take_samples(const struct train_run *run, const struct train_device *d)
 {
-	size_t n = sample_size(run);
+	size_t n = run->devices.sample;
 
 	memcpy(mu_plan_input(d->now), run->devices.samples + d->first * n,
 	       d->n * n * sizeof(float));
@@ -309,7 +329,7 @@ static enum mu_status forward_first(struct train_run *run, size_t l)
 	if (d->now)
 		MU_TRY(named(run, d, mu_plan_forward(d->now, l)));
 	if (left == 0 || mu_team_stopped(s->team))
-		MU_TRY(join(run, run->kv));
+		MU_TRY(join(run, true));
 out:
 	return st;
 }
@@ -387,10 +407,10 @@ static enum mu_status backward_first(struct train_run *run, size_t *ready)
 	sum_ready(run, d, mu_team_left(s->team, TEAM_BACKWARD));
 	*ready = mu_team_left(s->team, TEAM_SUM);
 	if (*ready == 0 || mu_team_stopped(s->team)) {
-		MU_TRY(join(run, run->kv));
+		MU_TRY(join(run, true));
 		goto out;
 	}
-	MU_TRY(mu_kv_poll(run->kv));
+	MU_TRY(mu_train_poll(run));
 	if (*ready < before)
 		mu_waiter_reset(&s->waiter);
 	else if (s->layer == 0)
@@ -430,6 +450,24 @@ void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m)
 			mu_metrics_measure(m, mu_plan_probabilities(now),
 					   mu_plan_probabilities_shape(now), mu_plan_batch(now),
 					   (size_t)run->options.top_k);
+	}
+}
+
+size_t mu_train_devices_classes(const struct train_run *run)
+{
+	return mu_plan_probabilities_shape(run->plan)->dims[1];
+}
+
+void mu_train_devices_probabilities(const struct train_run *run, float *out)
+{
+	const size_t classes = mu_train_devices_classes(run);
+
+	for (size_t i = 0; i < run->devices.list.n; i++) {
+		const struct train_device *d = &run->devices.of[i];
+
+		if (d->now)
+			memcpy(out + d->first * classes, mu_plan_probabilities(d->now),
+			       d->n * classes * sizeof *out);
 	}
 }
 

@@ -3,23 +3,25 @@
  * The training loop. One step: read samples, forward (each layer waits for its weights first),
  * backward (each layer's gradients leave as soon as they are there). Here nets and stores meet.
  */
-#include "train.h"
+#include "fit.h"
 
 #include <math.h>
 #include <string.h>
 
 #include <muster/base.h>
 
+#include "profile.h"
+#include "terminal.h"
+#include "text.h"
+#include "timeline.h"
+
 /* How long to wait for samples before looking at messages. */
 #define POLL_SECONDS 1e-3
 
-struct fit {
-	struct train_run *run;
-	size_t epoch;
-	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
-	double window_start, window_progress, window_data;
-	size_t window_first;
-};
+double mu_train_comm_seconds(void)
+{
+	return mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_PULL);
+}
 
 static enum mu_status pull_layer(struct train_run *run, size_t l)
 {
@@ -27,6 +29,7 @@ static enum mu_status pull_layer(struct train_run *run, size_t l)
 	const size_t *keys;
 	size_t n = mu_plan_layer_keys(run->plan, l, &keys);
 
+	mu_clock_mark((int)l);
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(mu_kv_pull_end(run->kv, keys[i]));
 out:
@@ -41,6 +44,7 @@ static enum mu_status push_layer(struct train_run *run, size_t l)
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
 	const size_t *keys;
 
+	mu_clock_mark((int)l);
 	for (size_t i = mu_plan_layer_keys(run->plan, l, &keys); i-- > 0;) {
 		const struct mu_slice *s = &slices[keys[i]];
 
@@ -51,14 +55,33 @@ out:
 	return st;
 }
 
+/* The layers of an update whose gradients are all there. */
+static enum mu_status push_all(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t l = mu_plan_layers(run->plan); l-- > 0;)
+		MU_TRY(push_layer(run, l));
+	mu_train_sum_clear(&run->sum);
+out:
+	return st;
+}
+
+static enum mu_status forward_layer(struct train_run *run, size_t l)
+{
+	mu_train_lend(run);
+	return mu_train_take(run, mu_train_devices_forward(run, l));
+}
+
 static enum mu_status forward(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
 	for (size_t l = 0; l < mu_plan_layers(run->plan); l++) {
 		MU_TRY(pull_layer(run, l));
+		mu_clock_mark((int)l); /* a server end in this rank has others */
 		mu_clock_start(MU_CLOCK_FORWARD);
-		st = mu_train_devices_forward(run, l);
+		st = forward_layer(run, l);
 		mu_clock_stop(MU_CLOCK_FORWARD);
 		MU_TRY(st);
 	}
@@ -71,8 +94,10 @@ static enum mu_status backward(struct train_run *run, bool push)
 	enum mu_status st = MU_OK;
 
 	for (size_t ready = mu_plan_layers(run->plan), l = ready; ready > 0;) {
+		mu_clock_mark((int)ready - 1);
 		mu_clock_start(MU_CLOCK_BACKWARD);
-		st = mu_train_devices_backward(run, &ready);
+		mu_train_lend(run);
+		st = mu_train_take(run, mu_train_devices_backward(run, &ready));
 		mu_clock_stop(MU_CLOCK_BACKWARD);
 		MU_TRY(st);
 		while (push && l > ready)
@@ -91,8 +116,8 @@ static bool ends_update(const struct train_run *run, size_t step)
 	return (step + 1) % (size_t)run->options.update_period == 0 || step + 1 == run->steps;
 }
 
-/* The short last step, or bad records, can leave a worker without samples; it takes part all the
- * same. */
+/* The short last step, bad records or values that are not finite can leave a worker without
+ * samples; it takes part all the same. */
 static enum mu_status empty_step(struct train_run *run, size_t step)
 {
 	enum mu_status st = MU_OK;
@@ -102,9 +127,7 @@ static enum mu_status empty_step(struct train_run *run, size_t step)
 	MU_TRY(mu_kv_step_end(run->kv));
 	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count));
 	memset(mu_kv_gradients(run->kv), 0, mu_kv_n(run->kv) * sizeof(float));
-	for (size_t l = mu_plan_layers(run->plan); l-- > 0;)
-		MU_TRY(push_layer(run, l));
-	mu_train_sum_clear(&run->sum);
+	MU_TRY(push_all(run));
 out:
 	return st;
 }
@@ -113,15 +136,14 @@ out:
  * Others may need what is under way here while samples are not ready. Polling looks like work to
  * them, so this worker itself tells how long it takes.
  */
-static enum mu_status wait_for_samples(const struct train_run *run, struct mu_input *in,
-				       size_t step)
+static enum mu_status wait_for_samples(struct train_run *run, struct mu_input *in, size_t step)
 {
 	enum mu_status st = MU_OK;
 	const double start = mu_now(), warn = run->options.limits.warn;
 	double told = start;
 
 	while (!mu_input_wait(in, step, POLL_SECONDS)) {
-		MU_TRY(mu_kv_poll(run->kv));
+		MU_TRY(mu_train_poll(run));
 		if (warn == 0 || mu_now() - told < warn)
 			continue;
 		told = mu_now();
@@ -148,41 +170,54 @@ static enum mu_status load(struct train_run *run, struct mu_input *in, size_t st
 	};
 	struct mu_input_batch samples = {.labels = run->labels, .ids = run->ids};
 
+	mu_clock_mark(-1);
 	mu_clock_start(MU_CLOCK_DATA);
+	mu_train_lend(run);
 	MU_TRY(wait_for_samples(run, in, step));
-	samples.data = mu_train_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER, &batch);
+	samples.data = mu_train_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER,
+					      mu_input_group(in, step), &batch);
 	MU_TRY(mu_input_read(in, step, &samples));
 	*count = samples.count;
 	if (*count < batch.count)
 		mu_train_devices_count(run, *count);
 out:
+	st = mu_train_take(run, st);
 	mu_clock_stop(MU_CLOCK_DATA);
 	return st;
 }
 
-static enum mu_status check_loss(const struct fit *f, size_t step)
+/* Backward of a batch whose gradients leave only when all of them are known to be finite. */
+static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t count)
 {
 	enum mu_status st = MU_OK;
-	const char *place;
+	struct train_run *run = f->run;
+	struct mu_metrics metrics = {0};
+	bool good;
 
-	if (isfinite(mu_train_devices_loss(f->run)))
-		return MU_OK;
-	place = mu_train_devices_find_nonfinite(f->run);
-	MU_FAIL(MU_ERR_NUMERIC,
-		"epoch %zu, step %zu: the loss is not finite; the first value that is not finite "
-		"is in %s; "
-		"a lower --lr may help",
-		f->epoch, step, place ? place : "the loss itself");
+	mu_train_devices_measure(run, &metrics);
+	MU_TRY(backward(run, false));
+	MU_TRY(mu_train_judge_gradients(f, step, &good));
+	if (!good) {
+		MU_TRY(empty_step(run, step));
+		goto out;
+	}
+	mu_metrics_add(&f->window, &metrics);
+	if (!ends_update(run, step)) {
+		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), count);
+		goto out;
+	}
+	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
+	MU_TRY(push_all(run));
 out:
 	return st;
 }
 
-static enum mu_status train_step(struct fit *f, size_t step)
+static enum mu_status train_step(struct train_fit *f, size_t step)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
 	size_t count = mu_input_count(&run->train, step);
-	bool push = ends_update(run, step);
+	bool push = ends_update(run, step), good;
 
 	if (count == 0)
 		return empty_step(run, step);
@@ -190,7 +225,12 @@ static enum mu_status train_step(struct fit *f, size_t step)
 	if (count == 0) /* all of them are bad */
 		return empty_step(run, step);
 	MU_TRY(forward(run));
-	MU_TRY(check_loss(f, step));
+	mu_clock_mark(-1);
+	MU_TRY(mu_train_judge_loss(f, step, &good));
+	if (!good)
+		return empty_step(run, step);
+	if (mu_train_leaves_out(run))
+		return watched_backward(f, step, count);
 	if (push)
 		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
 	mu_train_devices_measure(run, &f->window);
@@ -208,7 +248,7 @@ out:
  * must not meet inside an epoch, so its lines have the speed of the whole job (the servers count
  * samples) and the metrics of worker 0.
  */
-static enum mu_status show_window(struct fit *f, size_t last)
+static enum mu_status show_window(struct train_fit *f, size_t last)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
@@ -220,36 +260,21 @@ static enum mu_status show_window(struct fit *f, size_t last)
 	f->window = (struct mu_metrics){0};
 	if (run->store.synchronous)
 		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
-	w.samples = run->store.synchronous ? w.metrics.samples : progress - f->window_progress;
+	w.samples = run->store.synchronous ? w.metrics.samples - f->window_before
+					   : progress - f->window_progress;
+	f->window_before = 0;
 	w.seconds = mu_now() - f->window_start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
+	w.comm_seconds = mu_train_comm_seconds() - f->window_comm;
 	if (run->topology.index == 0)
 		mu_train_report_speed(run, &w);
+	if (run->store.synchronous)
+		MU_TRY(mu_train_save_look(run));
 	f->window_first = last;
 	f->window_start = mu_now();
 	f->window_data += w.data_seconds;
+	f->window_comm += w.comm_seconds;
 	f->window_progress = progress;
-out:
-	return st;
-}
-
-/*
- * A loss can hide values that are not finite (relu of oneDNN makes 0 of NaN), weights cannot. All
- * workers hold the same ones here.
- */
-static enum mu_status check_weights(const struct fit *f)
-{
-	enum mu_status st = MU_OK;
-	const float *weights = mu_kv_weights(f->run->kv);
-	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(f->run->plan, &n_slices);
-
-	for (size_t k = 0; k < n_slices; k++)
-		for (size_t i = 0; i < slices[k].n_padded; i++)
-			if (!isfinite(weights[slices[k].at + i]))
-				MU_FAIL(MU_ERR_NUMERIC,
-					"epoch %zu: %s is not finite; a lower --lr may help",
-					f->epoch, slices[k].name);
 out:
 	return st;
 }
@@ -269,46 +294,105 @@ static enum mu_status check_samples(const struct mu_metrics *m, const char *what
 
 	if (m->samples == 0)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: none of the records can be read; --skip-bad-records 0 ends with what "
-			"is wrong with the first",
+			"%s: none of the records can be read or used; without --skip-bad-records "
+			"and --on-nan the run ends with what is wrong with the first",
 			what);
 out:
 	return st;
 }
 
-static enum mu_status train_epoch(struct fit *f)
+/* Where the epoch begins: in the one that a run goes on with, behind what is done. */
+static size_t begin_epoch(struct train_fit *f)
+{
+	const struct train_run *run = f->run;
+
+	f->total = f->window = (struct mu_metrics){0};
+	f->before = f->window_before = 0;
+	f->left_out = f->in_a_row = 0;
+	f->window_first = f->saved = 0;
+	if (f->epoch != run->begin_epoch)
+		return 0;
+	f->window_first = run->resume->at.window_first;
+	if (run->topology.index == 0) { /* sums over all workers */
+		f->total = run->resume->at.total;
+		f->window = run->resume->at.window;
+		f->window_before = f->window.samples;
+		f->before = f->total.samples + f->window.samples;
+	}
+	return run->begin_step;
+}
+
+static enum mu_status train_steps(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	double start = mu_now(), seconds;
-	char what[32];
+	double begin;
 
-	f->total = f->window = (struct mu_metrics){0};
-	f->window_first = 0;
-	f->window_start = start;
+	f->window_start = mu_now();
 	f->window_data = mu_clock_seconds(MU_CLOCK_DATA);
+	f->window_comm = mu_train_comm_seconds();
 	f->window_progress = mu_kv_progress(run->kv);
 	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
-	for (size_t step = 0; step < run->steps; step++) {
-		MU_TRY(train_step(f, step));
-		if (step > 0 && step % (size_t)run->options.disp_batches == 0)
-			MU_TRY(show_window(f, step));
-	}
-	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
-	tell_bad(run, &run->train, what);
+	f->done = begin_epoch(f);
+	mu_train_terminal_begin(f);
+	do {
+		begin = mu_now();
+		MU_TRY(train_step(f, f->done));
+		mu_train_timeline_step(run, f->epoch * run->steps + f->done, begin);
+		if (f->done > 0 && f->done % (size_t)run->options.disp_batches == 0)
+			MU_TRY(show_window(f, f->done));
+		f->done++;
+		mu_train_terminal_step(f);
+		MU_TRY(mu_train_verify(run, f->epoch, f->done));
+		MU_TRY(mu_train_fit_save_inside(f));
+	} while (f->done < run->steps && !mu_train_halt_heard(run, f->done));
+	mu_train_terminal_end(f);
+	MU_TRY(mu_train_save_meet(run));
 	MU_TRY(mu_kv_meet(run->kv));
+	MU_TRY(mu_train_fit_look_inside(f));
+out:
+	return st;
+}
+
+static enum mu_status train_epoch(struct train_fit *f)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+	double start = mu_now();
+	struct train_window epoch = {.epoch = f->epoch,
+				     .data_seconds = -mu_clock_seconds(MU_CLOCK_DATA),
+				     .comm_seconds = -mu_train_comm_seconds()};
+	char what[32];
+
+	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
+	mu_train_profile_begin(run);
+	MU_TRY(train_steps(f));
+	tell_bad(run, &run->train, what);
+	if (f->left_out > 0)
+		mu_log_warn("%s worker %d left %zu batches out that were not finite", what,
+			    run->topology.index, f->left_out);
+	if (f->early) {
+		mu_train_profile_end(run);
+		goto out;
+	}
 	MU_TRY(mu_kv_fetch(run->kv));
-	seconds = mu_now() - start;
-	MU_TRY(check_weights(f));
+	epoch.seconds = mu_now() - start;
+	mu_train_profile_end(run);
+	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA);
+	epoch.comm_seconds += mu_train_comm_seconds();
+	MU_TRY(mu_train_check_weights(run, f->epoch));
 	mu_metrics_add(&f->total, &f->window);
 	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
 	MU_TRY(check_samples(&f->total, what));
-	run->speed_seconds += seconds;
-	run->speed_samples += f->total.samples;
+	epoch.metrics = f->total;
+	epoch.samples = f->total.samples - f->before;
+	run->speed_seconds += epoch.seconds;
+	run->comm_seconds += epoch.comm_seconds;
+	run->speed_samples += epoch.samples;
 	run->exchanges += ceil(ceil((double)run->steps / (double)run->options.update_period) /
 			       (double)run->options.sync_period);
 	if (run->topology.index == 0)
-		mu_train_report_epoch(run, f->epoch, &f->total, seconds);
+		mu_train_report_epoch(run, &epoch);
 out:
 	return st;
 }
@@ -321,14 +405,16 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 	*m = (struct mu_metrics){0};
 	MU_TRY(mu_input_epoch(&run->validate, 0));
 	for (size_t step = 0; step < run->validate.steps; step++) {
-		if (mu_input_count(&run->validate, step) == 0)
-			continue;
-		MU_TRY(load(run, &run->validate, step, &count));
-		if (count == 0)
-			continue;
-		for (size_t l = 0; l < mu_plan_layers(run->plan); l++)
-			MU_TRY(mu_train_devices_forward(run, l));
-		mu_train_devices_measure(run, m);
+		count = mu_input_count(&run->validate, step);
+		if (count > 0)
+			MU_TRY(load(run, &run->validate, step, &count));
+		for (size_t l = 0; count > 0 && l < mu_plan_layers(run->plan); l++)
+			MU_TRY(forward_layer(run, l));
+		if (count > 0)
+			mu_train_devices_measure(run, m);
+		if (run->prediction)
+			MU_TRY(mu_train_prediction_take(run, count));
+		MU_TRY(mu_train_save_poll(run));
 	}
 	tell_bad(run, &run->validate, "validation:");
 	MU_TRY(mu_train_metrics_reduce(m, run->topology.peers));
@@ -341,7 +427,7 @@ out:
 }
 
 /* Validate after epoch f->epoch. */
-static enum mu_status validate(struct fit *f, bool *reached)
+static enum mu_status validate(struct train_fit *f, bool *reached)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
@@ -353,23 +439,10 @@ static enum mu_status validate(struct fit *f, bool *reached)
 	MU_TRY(mu_train_evaluate(run, &m));
 	if (run->topology.index == 0)
 		mu_train_report_validation(run, f->epoch, &m);
+	mu_train_plateau_look(run, &m);
 	*reached = target > 0 && m.correct / m.predictions >= target;
 	if (*reached && run->topology.index == 0)
 		mu_log_info("target accuracy %g reached: training ends", target);
-out:
-	return st;
-}
-
-/* Worker 0 saves; all learn whether it could. */
-static enum mu_status save(struct fit *f)
-{
-	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
-
-	if (!run->options.model_prefix || (f->epoch + 1) % (size_t)run->options.save_period != 0)
-		return MU_OK;
-	st = run->topology.index == 0 ? mu_train_checkpoint_save(run, f->epoch + 1) : MU_OK;
-	MU_TRY(mu_train_agree_late(st, run->topology.peers));
 out:
 	return st;
 }
@@ -378,7 +451,7 @@ enum mu_status mu_train_fit(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t end = (size_t)run->options.num_epochs;
-	struct fit f = {.run = run, .epoch = run->begin_epoch};
+	struct train_fit f = {.run = run, .epoch = run->begin_epoch};
 	bool reached = false;
 
 	if (f.epoch == end) { /* nothing to train: tell what the loaded file is worth */
@@ -387,9 +460,24 @@ enum mu_status mu_train_fit(struct train_run *run)
 		goto out;
 	}
 	for (; f.epoch < end && !reached; f.epoch++) {
+		MU_TRY(mu_train_halt_agree(run));
+		if (run->halt.wanted) {
+			MU_TRY(mu_train_fit_end_between(&f, f.epoch));
+			break;
+		}
 		MU_TRY(train_epoch(&f));
-		MU_TRY(save(&f));
+		if (f.early)
+			break;
+		if (run->halt.wanted) {
+			MU_TRY(mu_train_fit_end_between(&f, f.epoch + 1));
+			break;
+		}
+		/* A checkpoint holds what the validation makes of the learning rate. */
+		if (!mu_train_has_plateau(&run->options))
+			MU_TRY(mu_train_fit_save(&f));
 		MU_TRY(validate(&f, &reached));
+		if (mu_train_has_plateau(&run->options))
+			MU_TRY(mu_train_fit_save(&f));
 	}
 out:
 	return st;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trainer: starts MPI, calls mu_train, prints what went wrong, and ends the job with the right
- * status.
+ * trainer: chooses the network interface, starts MPI, calls mu_train, prints what went wrong, and
+ * ends the job with the right status.
  */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +18,13 @@
 /*
  * libgomp's threads spin for long after each primitive and so keep a server on the same cores from
  * running. libgomp reads the limit when it is loaded, which is before main: set it and start again.
+ * A process that no launcher started is alone: there the limit bridges the gaps between the
+ * primitives of a small network (some tenths of a millisecond), for to sleep and to wake takes
+ * longer.
  */
+#define SPINS_BESIDE_OTHERS "1000"
+#define SPINS_ALONE "10000"
+
 static void limit_spinning(char **argv)
 {
 	const char *threads = getenv("OMP_NUM_THREADS");
@@ -27,25 +36,80 @@ static void limit_spinning(char **argv)
 		return;
 	/* By its own name, or ps and top would show "exe". */
 	n = readlink("/proc/self/exe", path, sizeof path - 1);
-	if (n <= 0 || setenv("GOMP_SPINCOUNT", "1000", 1) != 0)
+	if (n <= 0 || setenv("GOMP_SPINCOUNT",
+			     mu_world_launched() ? SPINS_BESIDE_OTHERS : SPINS_ALONE, 1) != 0)
 		return;
 	path[n] = '\0';
 	execv(path, argv); /* where that fails, the threads spin */
+}
+
+/* The launcher may pass on a signal that has come to this process already. */
+#define SAME_SECONDS 1.0
+
+/* The signal that came; see struct mu_train_end. */
+static atomic_int came;
+
+/* The first signal asks for a checkpoint and the end; one that comes later ends the process. */
+static void *wait_for_signals(void *context)
+{
+	const sigset_t *signals = context;
+	double first = 0;
+	int number;
+
+	while (sigwait(signals, &number) == 0) {
+		if (first == 0) {
+			first = mu_now();
+			atomic_store(&came, number);
+		} else if (mu_now() - first >= SAME_SECONDS) {
+			pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+			raise(number);
+		}
+	}
+	return NULL;
+}
+
+/*
+ * No thread but this one takes these signals, and there is no handler: kernels of oneDNN use memory
+ * that the frame of a handler would overwrite. Before any other thread is made. Those that are
+ * ignored stay so.
+ */
+static void take_signals(void)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
+	static sigset_t signals;
+	struct sigaction action;
+	pthread_t thread;
+
+	sigemptyset(&signals);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&signals, numbers[i]);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	if (pthread_create(&thread, NULL, wait_for_signals, &signals) != 0)
+		pthread_sigmask(SIG_UNBLOCK, &signals, NULL); /* they end the process */
+	else
+		pthread_detach(thread);
 }
 
 int main(int argc, char **argv)
 {
 	enum mu_status st;
 	MPI_Comm world = MPI_COMM_NULL;
-	struct mu_train_end end = {.agreed = false};
-	int rank = 0, size = 1;
+	struct mu_train_end end = {.signal = &came};
+	int rank = 0, size = 1, exit_status;
 
+	if (!mu_world_launched() && mu_train_answer(argc, argv))
+		return 0; /* also where MPI cannot start, as on the login nodes of some clusters */
 	limit_spinning(argv);
+	take_signals();
+	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes: an error of write, not the end */
+	st = mu_train_choose_interface(argc, argv);
+	if (st != MU_OK && mu_world_spans_hosts())
+		mu_world_refuse(st, "trainer");
+	mu_trace_clear(); /* mu_train tells once of what is wrong with the host of all ranks */
 	st = mu_world_open(&argc, &argv, &world);
-	if (st != MU_OK) {
-		mu_trace_print(stderr, "trainer");
-		return 1;
-	}
+	if (st != MU_OK)
+		mu_world_fail(st, "trainer", rank, "");
 	st = mu_comm_rank(world, &rank, &size);
 	if (st == MU_OK)
 		st = mu_train(world, argc, argv, &end);
@@ -53,5 +117,7 @@ int main(int argc, char **argv)
 		mu_world_fail(st, "trainer", rank, end.who);
 	if (st != MU_OK)
 		mu_world_tell(st, "trainer", rank, end.who);
-	return mu_world_close(&world, mu_world_exit_status(st));
+	exit_status = st == MU_OK && end.halted ? MU_TRAIN_EXIT_HALTED : mu_world_exit_status(st);
+	return atomic_load(&came) ? mu_world_close_signalled(&world, exit_status)
+				  : mu_world_close(&world, exit_status);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics: sums over predictions, and the table of the numbers that are made of them. */
-#include "train.h"
+#include "text.h"
 
 #include <math.h>
 #include <string.h>
@@ -93,12 +93,19 @@ static double perplexity(const struct mu_metrics *m)
 	return exp(mean(m, m->log_loss));
 }
 
+/* What MXNet's examples of language models call NLL: of whole sequences, not of words. */
+static double sentence_nll(const struct mu_metrics *m)
+{
+	return m->samples > 0 ? m->log_loss / m->samples : 0;
+}
+
 const struct mu_metric mu_metric_table[] = {
 	{"accuracy", NULL, "accuracy", accuracy, .always = true},
 	{"top-k", NULL, "top_k_accuracy_", top_k, .takes_k = true},
 	{"ce", "cross-entropy", "cross-entropy", cross_entropy, .always = true, .loss = true},
 	{"nll", "nll_loss", "nll-loss", cross_entropy, .loss = true},
 	{"perplexity", NULL, "perplexity", perplexity, .loss = true},
+	{"sentence-nll", NULL, "sentence-nll", sentence_nll, .loss = true},
 	{.name = NULL},
 };
 
@@ -147,7 +154,8 @@ out:
 enum mu_status mu_train_metrics_choose(struct train_metrics *metrics, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
-	const char *word = v->loss && *v->loss ? v->loss : NULL;
+	const char *of_texts = mu_train_reads_text(v) ? "perplexity,sentence-nll" : NULL;
+	const char *word = v->loss && *v->loss ? v->loss : of_texts;
 
 	*metrics = (struct train_metrics){.n = 0};
 	for (const struct mu_metric *m = mu_metric_table; m->name; m++)

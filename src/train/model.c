@@ -75,7 +75,13 @@ out:
 
 static enum mu_status plan_batch(struct train_run *run, struct train_device *d)
 {
-	return mu_plan_new_dry(&d->plan, run->net, &d->device, d->batch, MU_PHASE_TRAIN, run->plan);
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(d->plans, run->n_groups, "plans"));
+	MU_TRY(mu_plan_new_dry(&d->plans[run->n_groups - 1].full, run->net, &d->device, d->batch,
+			       MU_PHASE_TRAIN, run->plan));
+out:
+	return st;
 }
 
 /* Like the first device's plan, for the devices share its weights. */
@@ -84,37 +90,78 @@ static enum mu_status plan_further(struct train_run *run, struct train_device *d
 	return d->number > 0 ? plan_batch(run, d) : MU_OK;
 }
 
+/* One for each length of sequences, all with the same parameters. */
+static enum mu_status make_nets(struct train_run *run, const struct mu_net_config *model)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input *in = &run->train;
+
+	run->n_groups = in->groups ? in->n_groups : 1;
+	MU_TRY(MU_ALLOC(run->nets, run->n_groups, "networks"));
+	for (size_t g = 0; g < run->n_groups; g++) {
+		struct mu_net_config config = *model;
+
+		if (in->groups)
+			config.shape[1] = in->groups[g].length;
+		MU_TRY(mu_net_new_from(&run->nets[g], run->network, &config));
+	}
+	run->net = run->nets[run->n_groups - 1];
+out:
+	return st;
+}
+
 enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_config *model,
 				  const struct mu_input_config *data)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_train_devices_open(run, data->batch));
-	MU_TRY(mu_net_new_from(&run->net, run->network, model));
+	MU_TRY(make_nets(run, model));
 	MU_TRY(check_large_batch(run, data));
 	MU_TRY(plan_batch(run, &run->devices.of[0]));
-	run->plan = run->devices.of[0].plan;
+	run->plan = run->devices.of[0].plans[run->n_groups - 1].full;
 	MU_TRY(mu_train_devices_run(run, plan_further));
 	MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
 out:
 	return st;
 }
 
-/* The plans of the short last step and for validation. */
-static enum mu_status plan_others(struct train_run *run, struct train_device *d)
+static bool has_records(const struct mu_input *in, size_t group)
+{
+	return in->groups ? in->groups[group].n > 0 : in->n > 0;
+}
+
+/* The plans of a group that there are not yet, with steps of `rest` samples beside full ones. */
+static enum mu_status plan_group(struct train_run *run, struct train_device *d, size_t group,
+				 size_t rest)
 {
 	enum mu_status st = MU_OK;
 	const struct train_device_list *list = &run->devices.list;
-	size_t last = mu_input_count(&run->train, run->steps - 1);
-	size_t part = mu_train_device_first(list, d->number + 1, last) -
-		      mu_train_device_first(list, d->number, last);
+	struct train_plans *p = &d->plans[group];
+	const struct mu_net *net = run->nets[group];
+	size_t part = mu_train_device_first(list, d->number + 1, rest) -
+		      mu_train_device_first(list, d->number, rest);
 
+	if (!p->full && has_records(&run->train, group))
+		MU_TRY(mu_plan_new_dry(&p->full, net, &d->device, d->batch, MU_PHASE_TRAIN,
+				       run->plan));
 	if (part > 0 && part != d->batch)
-		MU_TRY(mu_plan_new_dry(&d->tail, run->net, &d->device, part, MU_PHASE_TRAIN,
+		MU_TRY(mu_plan_new_dry(&p->tail, net, &d->device, part, MU_PHASE_TRAIN, run->plan));
+	if (run->has_validation && has_records(&run->validate, group))
+		MU_TRY(mu_plan_new_dry(&p->infer, net, &d->device, d->batch, MU_PHASE_INFER,
 				       run->plan));
-	if (run->has_validation)
-		MU_TRY(mu_plan_new_dry(&d->infer, run->net, &d->device, d->batch, MU_PHASE_INFER,
-				       run->plan));
+out:
+	return st;
+}
+
+/* The other groups' plans, those of short last steps, and for validation. */
+static enum mu_status plan_others(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+	const bool ends_early = !run->train.groups && run->steps < run->train.steps;
+
+	for (size_t g = 0; g < run->n_groups; g++)
+		MU_TRY(plan_group(run, d, g, ends_early ? 0 : mu_input_rest(&run->train, g)));
 out:
 	return st;
 }
@@ -123,13 +170,17 @@ out:
 static enum mu_status allocate(struct train_run *run, struct train_device *d)
 {
 	enum mu_status st = MU_OK;
+	struct mu_plan *largest = d->plans[run->n_groups - 1].full;
 
-	(void)run;
-	MU_TRY(mu_plan_allocate(d->plan));
-	if (d->tail)
-		MU_TRY(mu_plan_allocate(d->tail));
-	if (d->infer)
-		MU_TRY(mu_plan_allocate(d->infer));
+	MU_TRY(mu_plan_allocate(largest));
+	for (size_t g = 0; g < run->n_groups; g++) {
+		const struct train_plans *p = &d->plans[g];
+		struct mu_plan *others[] = {p->full, p->tail, p->infer};
+
+		for (size_t i = 0; i < 3; i++)
+			if (others[i] && others[i] != largest)
+				MU_TRY(mu_plan_allocate_in(others[i], largest));
+	}
 out:
 	return st;
 }

@@ -13,7 +13,8 @@
 static const struct {
 	const char *name, *schedules;
 } schedule_options[] = {
-	{"lr-step-epochs", "multifactor"},    {"lr-factor", "multifactor, factor"},
+	{"lr-step-epochs", "multifactor"},    {"lr-factor", "multifactor, factor, plateau"},
+	{"plateau-improvement", "plateau"},
 	{"lr-factor-epoch", "factor"},        {"lr-power", "poly"},
 	{"final-lr", "poly, cosine, factor"},
 };

@@ -3,7 +3,8 @@
  * The log: MXNet's lines (1.4 and later), and at the start what the job is. Speed and metrics are
  * those of the whole job.
  */
-#include "train.h"
+#include "scalars.h"
+#include "slurm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,47 +19,94 @@
 /* What every rank tells of itself. */
 struct card {
 	char host[64];
+	char address[96]; /* with its interface; see mu_train_interface_address */
 	int role, index, pid;
+	int crowd, cores, machine_cores; /* see struct mu_topology */
 };
 
-/* "node 0 (host): worker 0 (rank 0, pid 17), server 0 (rank 2, pid 19)", one line a node. */
+/* The address of a node: its first rank's that has one. */
+static const char *node_address(const struct train_run *run, const struct card *cards, int node)
+{
+	for (int r = 0; r < run->topology.size; r++)
+		if (run->topology.node_of[r] == node && *cards[r].address)
+			return cards[r].address;
+	return "";
+}
+
+/*
+ * "node 0 (host, eth0 10.0.0.1): worker 0 (rank 0, pid 17), server 0 (rank 2, pid 19)", one line a
+ * node; a rank with another address than its node's has it behind its number.
+ */
 static void print_node(const struct train_run *run, const struct card *cards, int node)
 {
 	char line[2048];
+	const char *address = node_address(run, cards, node);
 	size_t n = 0;
 
 	for (int r = 0; r < run->topology.size; r++) {
+		const struct card *c = &cards[r];
+		const bool own = *c->address && strcmp(c->address, address) != 0;
+
 		if (run->topology.node_of[r] != node)
 			continue;
 		if (n == 0)
-			n += (size_t)snprintf(line, sizeof line, "node %d (%s):", node,
-					      cards[r].host);
+			n += (size_t)snprintf(line, sizeof line, "node %d (%s%s%s):", node, c->host,
+					      *address ? ", " : "", address);
 		else
 			line[n++] = ',';
-		if (n + 64 > sizeof line) {
+		if (n + 64 + sizeof c->address > sizeof line) {
 			snprintf(line + n, sizeof line - n, " ...");
 			break;
 		}
-		n += (size_t)snprintf(line + n, sizeof line - n, " %s %d (rank %d, pid %d)",
-				      mu_role_name((enum mu_role)cards[r].role), cards[r].index, r,
-				      cards[r].pid);
+		n += (size_t)snprintf(line + n, sizeof line - n, " %s %d (rank %d, pid %d%s%s)",
+				      mu_role_name((enum mu_role)c->role), c->index, r, c->pid,
+				      own ? ", " : "", own ? c->address : "");
 	}
 	mu_log_info("%s", line);
+}
+
+/* Once for a node: by the first of the workers that share too few cores. */
+static void warn_crowd(const struct train_run *run, const struct card *cards, int node)
+{
+	for (int r = 0; r < run->topology.size; r++) {
+		const struct card *c = &cards[r];
+
+		if (run->topology.node_of[r] != node || c->crowd == 0)
+			continue;
+		mu_log_warn("node %d (%s): %d workers are bound to the same %d core%s of %d; see "
+			    "to the binding of mpirun (-bind-to), srun (--cpus-per-task, "
+			    "--cpu-bind) or taskset",
+			    node, c->host, c->crowd, c->cores, c->cores == 1 ? "" : "s",
+			    c->machine_cores);
+		return;
+	}
 }
 
 enum mu_status mu_train_report_ranks(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
-	struct card mine = {.role = (int)t->role, .index = t->index, .pid = (int)getpid()};
+	struct card mine = {
+		.role = (int)t->role,
+		.index = t->index,
+		.pid = (int)getpid(),
+		.crowd = t->crowd,
+		.cores = t->my_cores,
+		.machine_cores = t->machine_cores,
+	};
 	struct card *cards = calloc((size_t)t->size, sizeof *cards);
 
 	if (!cards)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
 	snprintf(mine.host, sizeof mine.host, "%s", t->host);
+	mu_train_interface_address(&run->options, mine.address, sizeof mine.address);
+	if (t->rank == t->worker_ranks[0])
+		mu_train_interface_report(&run->options);
 	MU_TRY(mu_allgather(&mine, cards, sizeof mine, t->world));
-	for (int node = 0; t->rank == t->worker_ranks[0] && node < t->num_nodes; node++)
+	for (int node = 0; t->rank == t->worker_ranks[0] && node < t->num_nodes; node++) {
 		print_node(run, cards, node);
+		warn_crowd(run, cards, node);
+	}
 out:
 	free(cards);
 	return st;
@@ -74,6 +122,9 @@ static void report_devices(const struct train_run *run)
 		const struct mu_device *device = &s->of[i].device;
 
 		device->ops->describe(device, text, sizeof text);
+		if (device->dtype != MU_FLOAT32)
+			snprintf(text + strlen(text), sizeof text - strlen(text), ", %s",
+				 mu_dtype_name(device->dtype));
 		if (s->list.n == 1)
 			mu_log_info("device %s", text);
 		else
@@ -93,6 +144,21 @@ static void report_devices(const struct train_run *run)
 			    "device cpu");
 }
 
+/* How the first device computes them; the others do likewise. */
+static void report_convolutions(const struct train_run *run)
+{
+	struct mu_plan_convolutions c;
+	enum { FORWARD = MU_CONVOLUTION_FORWARD, DATA = MU_CONVOLUTION_DATA };
+
+	mu_plan_convolutions(run->plan, &c);
+	if (c.n[FORWARD] > 0)
+		mu_log_info("convolutions %s: winograd does %zu of %zu forward, %zu of %zu "
+			    "gradients of data and %zu of %zu of weights; direct the others",
+			    run->options.conv_algo, c.winograd[FORWARD], c.n[FORWARD],
+			    c.winograd[DATA], c.n[DATA], c.winograd[MU_CONVOLUTION_WEIGHTS],
+			    c.n[MU_CONVOLUTION_WEIGHTS]);
+}
+
 static void report_model(const struct train_run *run)
 {
 	struct mu_net_counts counts;
@@ -100,7 +166,8 @@ static void report_model(const struct train_run *run)
 
 	mu_net_counts(run->net, &counts);
 	for (size_t i = 0; i < run->devices.list.n; i++)
-		activations += (double)mu_plan_arena_bytes(run->devices.of[i].plan);
+		activations += (double)mu_plan_arena_bytes(
+			run->devices.of[i].plans[run->n_groups - 1].full);
 	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
 		    "activations",
 		    run->options.network, counts.params, counts.arrays, counts.aux,
@@ -108,6 +175,7 @@ static void report_model(const struct train_run *run)
 	if (*mu_net_notes(run->net))
 		mu_log_info("%s", mu_net_notes(run->net));
 	report_devices(run);
+	report_convolutions(run);
 }
 
 void mu_train_report_data(const struct train_run *run)
@@ -121,6 +189,10 @@ void mu_train_report_data(const struct train_run *run)
 	mu_log_info("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
 		    in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
 		    in->classes, what);
+	if (in->groups && run->has_validation) {
+		run->validate.ops->describe(&run->validate, what, sizeof what);
+		mu_log_info("data %s: validation: %s", in->ops->name, what);
+	}
 	if (in->ops->colour_images) {
 		mu_augment_describe(&in->config.augment, what, sizeof what);
 		mu_log_info("data %s: training images: %s", in->ops->name, what);
@@ -260,6 +332,7 @@ void mu_train_report_start(const struct train_run *run)
 {
 	mu_train_report_data(run);
 	report_model(run);
+	mu_train_multipliers_report(run);
 	report_store(run);
 	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
 		    "those of the whole job%s",
@@ -269,6 +342,8 @@ void mu_train_report_start(const struct train_run *run)
 		    run->store.synchronous
 			    ? ""
 			    : " (inside an epoch the metrics are those of worker 0)");
+	mu_train_progress_report(run);
+	mu_train_slurm_report(run);
 	report_batch(run);
 }
 
@@ -294,7 +369,13 @@ void mu_train_report_speed(const struct train_run *run, const struct train_windo
 	if (run->train.pipeline)
 		snprintf(text + n, sizeof text - n, "\tdata=%.1f%%",
 			 100 * mean(w->data_seconds, w->seconds));
-	mu_log_info("%s", text);
+	n = strlen(text);
+	if (run->store.distributed)
+		snprintf(text + n, sizeof text - n, "\tcomm=%.1f%%",
+			 100 * mean(w->comm_seconds, w->seconds));
+	if (!run->terminal)
+		mu_log_info("%s", text);
+	mu_train_scalars_window(run, w);
 }
 
 static void report_metrics(const struct train_run *run, const char *what, size_t epoch,
@@ -307,17 +388,20 @@ static void report_metrics(const struct train_run *run, const char *what, size_t
 			    shown->of[i]->value(m));
 }
 
-void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct mu_metrics *m,
-			   double seconds)
+void mu_train_report_epoch(const struct train_run *run, const struct train_window *w)
 {
-	report_metrics(run, "Train", epoch, m);
-	mu_log_info("Epoch[%zu] Time cost=%.3f", epoch, seconds);
+	report_metrics(run, "Train", w->epoch, &w->metrics);
+	mu_log_info("Epoch[%zu] Time cost=%.3f", w->epoch, w->seconds);
+	if (run->store.distributed)
+		mu_log_info("Epoch[%zu] Exposed communication=%.3f", w->epoch, w->comm_seconds);
+	mu_train_scalars_epoch(run, w);
 }
 
 void mu_train_report_validation(const struct train_run *run, size_t epoch,
 				const struct mu_metrics *m)
 {
 	report_metrics(run, "Validation", epoch, m);
+	mu_train_scalars_validation(run, epoch, m);
 }
 
 /* More than 1: what was moved was hidden behind computation. */
@@ -326,6 +410,10 @@ static void report_bound(const struct train_run *run)
 	double bound = mu_kv_bound(run->kv, run->link) * run->exchanges;
 	double spent = mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_PULL);
 
+	if (run->store.distributed)
+		mu_log_info("exposed communication (worker 0's time in pushes and pulls): %.3f s, "
+			    "%.1f%% of training",
+			    run->comm_seconds, 100 * mean(run->comm_seconds, run->speed_seconds));
 	if (run->link > 0 && bound > 0 && spent > 0)
 		mu_log_info("push and pull: %.3f ms a step, %.2f of the bound's speed",
 			    1e3 * spent / run->exchanges, bound / spent);
@@ -364,7 +452,10 @@ void mu_train_report_info(FILE *stream)
 		}
 		fprintf(stream, "device:  %s\n", text);
 	}
-	fprintf(stream, "CUDA:    not built in\n");
+	fprintf(stream, "networks:");
+	for (size_t i = 0; mu_network_table[i]; i++)
+		fprintf(stream, " %s", mu_network_table[i]->name);
+	fprintf(stream, "\nCUDA:    not built in\n");
 	fprintf(stream, "cores:   %ld online\n", sysconf(_SC_NPROCESSORS_ONLN));
 	fprintf(stream, "threads: OMP_NUM_THREADS if set, else the node's cores shared among its "
 			"workers\n");

@@ -4,13 +4,19 @@
  * agreed on by all ranks before the store is made, so that a bad file ends the job with one message
  * and no hang.
  */
-#include "train.h"
+#include "checkpoint.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <muster/base.h>
+
+#include "profile.h"
+#include "scalars.h"
+#include "terminal.h"
+#include "text.h"
+#include "timeline.h"
 
 static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {
@@ -69,6 +75,7 @@ static enum mu_status choose_reader(const struct train_options *v, const struct 
 	MU_TRY(find_shape(v, network, config->shape));
 	MU_TRY(mu_train_options_rgb(v, config->mean, config->std));
 	config->reader = "synthetic";
+	config->numbers = network->reads_sequences;
 	if (v->data_train) {
 		config->reader = "records";
 		memcpy(config->net_shape, config->shape, sizeof config->shape);
@@ -106,7 +113,11 @@ static struct mu_net_config describe_model(const struct train_options *v, const 
 	return (struct mu_net_config){.network = v->network,
 				      .shape = {shape[0], shape[1], shape[2]},
 				      .classes = classes,
-				      .num_layers = v->num_layers};
+				      .num_layers = v->num_layers,
+				      .hidden = (size_t)v->text.hidden,
+				      .embed = (size_t)v->text.embed,
+				      .dropout_given = v->text.dropout_given,
+				      .dropout = (float)v->text.dropout};
 }
 
 /* Threads that decode: as asked, else 4 but no more than there are cores for this worker. */
@@ -151,6 +162,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	config.paths = v->data_val;
 	config.indexes = v->data_val_idx;
 	config.classes = run->train.classes;
+	config.vocabulary = run->train.vocabulary;
 	config.augment = mu_train_images_augment(&v->images, MU_INPUT_VALIDATE);
 	MU_TRY(mu_input_open(&run->validate, &config));
 	if (memcmp(run->validate.shape, run->train.shape, sizeof run->train.shape) != 0)
@@ -192,6 +204,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	run->options.network = network->name; /* not as it was typed, nor a file's path */
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(choose_reader(v, network, &config));
+	MU_TRY(mu_train_text_open(run, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
 		*model = describe_model(v, config.shape, config.classes);
 		MU_TRY(mu_train_model_new(run, model, &config));
@@ -217,14 +230,20 @@ static enum mu_status setup_worker(struct train_run *run)
 	const struct train_options *v = &run->options;
 	struct mu_net_config model;
 
-	if (v->model_prefix && v->load_epoch < v->num_epochs && run->topology.index == 0)
+	MU_TRY(mu_train_halt_open(run));
+	if (v->model_prefix && !v->evaluate && v->load_epoch < v->num_epochs &&
+	    run->topology.index == 0)
 		MU_TRY(mu_train_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
+	MU_TRY(mu_train_vocabulary_save(run));
 	if (v->test_io || v->dump_batch)
 		goto out;
 	if (!run->net)
 		MU_TRY(mu_train_model_new(run, &model, &run->train.config));
 	MU_TRY(mu_train_model_plan(run));
+	if (!v->check)
+		MU_TRY(mu_train_profile_open(run));
+	MU_TRY(mu_train_multipliers_apply(run));
 out:
 	return st;
 }
@@ -278,6 +297,7 @@ static enum mu_status make_store(struct train_run *run)
 		.type = v->kv_store,
 		.topology = &run->topology,
 		.bucket_bytes = (size_t)v->bucket_bytes,
+		.priority = v->priority != 0,
 		.verbose = v->traffic,
 		.optim = v->optim,
 	};
@@ -286,14 +306,14 @@ static enum mu_status make_store(struct train_run *run)
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
 	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
 			run->topology.world));
-	run->begin_epoch = (size_t)v->load_epoch;
-	config.progress = (double)run->begin_epoch * examples;
-	run->lr = v->lr * (v->schedule.scale_with_workers ? run->topology.num_workers : 1);
+	config.progress = run->resume->at.progress;
 	MU_TRY(mu_train_schedule(v, run->lr, examples, &config.schedule));
 	mu_train_store_config(v, &config);
 	if (run->topology.role == MU_ROLE_WORKER)
-		config.slices = mu_plan_slices(run->plan, &config.n_slices);
+		mu_plan_slices(run->plan, &config.n_slices);
+	config.slices = run->slices;
 	MU_TRY(mu_kv_new(&run->kv, &config));
+	mu_kv_say(run->kv, mu_train_halt_say, run);
 out:
 	return st;
 }
@@ -306,13 +326,19 @@ static enum mu_status fill_weights(struct train_run *run)
 	if (run->options.update_period > 1)
 		MU_TRY(mu_train_sum_init(&run->sum, mu_kv_n(run->kv)));
 	MU_TRY(mu_train_devices_bind(run));
+	MU_TRY(mu_train_progress_open(run));
 	if (run->topology.index != 0)
 		goto out;
-	if (run->begin_epoch > 0)
-		MU_TRY(mu_train_checkpoint_load(run, run->begin_epoch));
-	else
-		MU_TRY(mu_plan_init_weights(run->plan, run->options.initializer,
-					    (uint64_t)run->options.seed, weights));
+	if (*run->resume->path) {
+		MU_TRY(mu_train_resume_weights(run));
+		goto out;
+	}
+	if (run->options.evaluate && !run->options.load)
+		MU_FAIL(MU_ERR_USAGE, "--evaluate: there is no checkpoint, and no --load FILE");
+	MU_TRY(mu_plan_init_weights(run->plan, run->options.initializer,
+				    (uint64_t)run->options.seed, weights));
+	if (run->options.load)
+		MU_TRY(mu_train_load_weights(run));
 out:
 	return st;
 }
@@ -361,6 +387,20 @@ out:
 	return st;
 }
 
+/* The thread of communication is to have the cores that the others leave. */
+static enum mu_status place(struct train_run *run)
+{
+	enum mu_status st = MU_OK, taken = MU_OK;
+
+	run->topology.spare_cores = (int)run->options.comm_thread;
+	if (run->options.comm_thread)
+		taken = mu_places_take(&run->places);
+	MU_TRY(mu_topology_place(&run->topology, &run->n_threads)); /* collective over the node */
+	MU_TRY(taken);
+out:
+	return st;
+}
+
 enum mu_status mu_train_setup(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -368,7 +408,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	bool worker = t->role == MU_ROLE_WORKER;
 
 	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
-	MU_TRY(mu_agree(mu_topology_place(t, &run->n_threads), t->world));
+	MU_TRY(mu_agree(place(run), t->world));
 	MU_TRY(mu_train_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	if (strcmp(run->options.data_cache, "node") == 0)
@@ -381,6 +421,8 @@ enum mu_status mu_train_setup(struct train_run *run)
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
+	run->lr = run->options.lr * (run->options.schedule.scale_with_workers ? t->num_workers : 1);
+	MU_TRY(mu_train_resume_find(run));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));
 	MU_TRY(mu_train_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
@@ -394,8 +436,8 @@ out:
 enum mu_status mu_train_summary(const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
-	struct mu_net_config model = {.network = v->network, .num_layers = v->num_layers};
-	size_t batch; /* of the first device */
+	struct mu_net_config model;
+	size_t shape[3], batch; /* of the first device */
 	const struct mu_network *network;
 	struct train_device_list devices;
 	struct mu_device device = {.ops = NULL};
@@ -414,9 +456,11 @@ enum mu_status mu_train_summary(const struct train_options *v)
 		batch = mu_train_device_first(&devices, 1, (size_t)v->batch_size);
 	}
 	MU_TRY(mu_network_find(&network, v->network));
-	MU_TRY(find_shape(v, network, model.shape));
-	model.classes = v->num_classes ? (size_t)v->num_classes : network->classes;
+	MU_TRY(find_shape(v, network, shape));
+	model = describe_model(v, shape,
+			       v->num_classes ? (size_t)v->num_classes : network->classes);
 	MU_TRY(mu_device_open(&device, devices.kind->name, 1));
+	MU_TRY(mu_train_device_set(&device, v));
 	MU_TRY(mu_net_new_from(&net, network, &model));
 	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
@@ -429,14 +473,28 @@ out:
 
 void mu_train_release(struct train_run *run)
 {
-	mu_train_devices_close(&run->devices); /* their threads use all that follows */
+	mu_train_progress_close(run);
+	mu_train_profile_close(run);
+	mu_train_timeline_close(run);
+	mu_train_terminal_close(run);
+	mu_train_scalars_close(run);
+	mu_train_save_close(run->saver);
+	mu_train_halt_close(&run->halt);
+	mu_train_prediction_close(run);
+	mu_free(run->resume);
+	/* Their threads use all that follows. */
+	mu_train_devices_close(&run->devices, run->n_groups);
 	mu_kv_free(run->kv);
-	mu_net_free(run->net);
+	for (size_t g = 0; run->nets && g < run->n_groups; g++)
+		mu_net_free(run->nets[g]);
+	mu_free(run->nets);
+	mu_input_close(&run->validate); /* its vocabulary is the other's */
 	mu_input_close(&run->train);
-	mu_input_close(&run->validate);
+	mu_vocabulary_free(run->vocabulary);
 	if (run->topology.size > 0) /* else it was never made */
 		mu_topology_release(&run->topology);
 	mu_train_sum_release(&run->sum);
+	mu_free(run->slices);
 	mu_free(run->labels);
 	mu_free(run->ids);
 }

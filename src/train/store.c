@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options about how workers keep step: the bound of staleness of dist_async, and local SGD for the
- * synchronous stores.
+ * Options about how workers keep step, the bound of staleness of dist_async and local SGD for the
+ * synchronous stores; and about compression of what they send.
  */
 #include "train.h"
+
+#include <string.h>
+
+#define GC_THRESHOLD 0.5 /* MXNet's, of 2bit */
 
 static enum mu_status check_block(const struct mu_options *o, const struct train_options *v)
 {
@@ -27,16 +31,65 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_store_settle(const struct mu_options *o, const struct train_options *v)
+/* Defaults that depend on the type; settings of another type. */
+static enum mu_status settle_compression(const struct mu_options *o, struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	struct mu_compression *c = &v->compression;
+	const bool two = strcmp(c->type, "2bit") == 0, one = strcmp(c->type, "1bit") == 0;
+	struct mu_coder push, pull;
+
+	if (mu_options_given(o, "gc-threshold") && !two && !one)
+		MU_FAIL(MU_ERR_USAGE, "--gc-threshold %g needs --gc-type 2bit or 1bit, not %s",
+			c->threshold, c->type);
+	if (mu_options_given(o, "gc-ratio") && strcmp(c->type, "topk") != 0)
+		MU_FAIL(MU_ERR_USAGE, "--gc-ratio %g needs --gc-type topk, not %s", c->ratio,
+			c->type);
+	if (v->gc_pull && strcmp(c->type, "none") == 0)
+		MU_FAIL(MU_ERR_USAGE, "--gc-pull 1 needs --gc-type: compressed how?");
+	if (two && !mu_options_given(o, "gc-threshold"))
+		c->threshold = GC_THRESHOLD;
+	c->pull = v->gc_pull != 0;
+	MU_TRY(mu_compress_open(c, &push, &pull));
+out:
+	return st;
+}
+
+enum mu_status mu_train_store_settle(const struct mu_options *o, struct train_options *v)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(check_block(o, v));
+	MU_TRY(settle_compression(o, v));
 	if (v->sync_period > 1 && v->schedule.scale_with_workers)
 		MU_FAIL(MU_ERR_USAGE,
 			"--lr-scale-with-workers 1 with --sync-period %ld: an update is of one "
 			"worker's batch there; --sync-period 1 sums all workers' gradients",
 			v->sync_period);
+out:
+	return st;
+}
+
+/* Nobody waits for others inside an epoch, but MPI and its launcher end all of the job. */
+static enum mu_status check_loss_of_workers(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	char mpi[128];
+
+	if (!run->options.tolerate_worker_loss)
+		goto out;
+	if (run->store.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"--tolerate-worker-loss 1 with --kv-store %s, where every update needs all "
+			"workers: it is for dist_async",
+			run->options.kv_store);
+	mu_comm_version(mpi, sizeof mpi);
+	MU_FAIL(MU_ERR_USAGE,
+		"--tolerate-worker-loss 1: %s and its launcher end the whole job when a process "
+		"dies; it would need an MPI that goes on without it (ULFM: MPIX_Comm_revoke, "
+		"MPIX_Comm_shrink) and a Muster that uses this; jobs/supervise with --resume auto "
+		"starts the job again from its newest checkpoint",
+		mpi);
 out:
 	return st;
 }
@@ -51,17 +104,34 @@ enum mu_status mu_train_store_check(const struct train_run *run)
 			"--max-staleness %ld with --kv-store %s, where all workers keep step: it "
 			"is for dist_async and dist_device_async",
 			v->max_staleness, v->kv_store);
+	MU_TRY(check_loss_of_workers(run));
+	if (v->verify_steps > 0 && !run->store.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"--verify-steps %ld with --kv-store %s: its workers hold different weights "
+			"at all times; it is for the synchronous stores",
+			v->verify_steps, v->kv_store);
+	if (v->verify_steps % v->sync_period != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--verify-steps %ld: workers hold the same weights after each average "
+			"only; a multiple of --sync-period %ld is needed",
+			v->verify_steps, v->sync_period);
 	if (v->sync_period > 1 && !(run->store.synchronous && run->store.distributed))
 		MU_FAIL(MU_ERR_USAGE,
 			"--sync-period %ld with --kv-store %s: averages are for dist_sync, "
 			"dist_device_sync, dist_sharded and dist_allreduce",
 			v->sync_period, v->kv_store);
+	if (mu_compress_is_on(&v->compression) && !run->store.distributed)
+		MU_FAIL(MU_ERR_USAGE,
+			"--gc-type %s with --kv-store %s, where nothing goes between ranks: it is "
+			"for dist_sync, dist_async, dist_sharded and dist_allreduce",
+			v->compression.type, v->kv_store);
 out:
 	return st;
 }
 
 void mu_train_store_config(const struct train_options *v, struct mu_kv_config *config)
 {
+	config->compression = v->compression;
 	config->bounded = v->max_staleness >= 0;
 	config->max_staleness = config->bounded ? (size_t)v->max_staleness : 0;
 	if (v->sync_period > 1)
@@ -71,6 +141,21 @@ void mu_train_store_config(const struct train_options *v, struct mu_kv_config *c
 			.block_lr = v->block_lr,
 			.nesterov = v->block_nesterov != 0,
 		};
+}
+
+static void report_compression(const struct train_options *v, const struct mu_kv_layout *layout)
+{
+	const struct mu_compression *c = &v->compression;
+	char setting[48] = "";
+
+	if (strstr(c->type, "bit"))
+		snprintf(setting, sizeof setting, " (threshold %g)", c->threshold);
+	else if (strcmp(c->type, "topk") == 0)
+		snprintf(setting, sizeof setting, " (ratio %g)", c->ratio);
+	mu_log_info("compression %s%s: gradients %.3f MB, what comes back %.3f MB, of %.3f MB "
+		    "each",
+		    c->type, setting, (double)layout->bytes_pushed / 1e6,
+		    (double)layout->bytes_pulled / 1e6, (double)layout->bytes / 1e6);
 }
 
 void mu_train_store_report(const struct train_run *run)
@@ -87,6 +172,8 @@ void mu_train_store_report(const struct train_run *run)
 		mu_log_info("staleness is bounded: no worker starts a step before all have pushed "
 			    "the step %ld before it",
 			    v->max_staleness + 1);
+	if (mu_compress_is_on(&v->compression))
+		report_compression(v, &layout);
 	if (v->sync_period <= 1)
 		return;
 	mu_log_info("local SGD: every worker updates by its own gradients; after every %ld updates "
@@ -117,6 +204,9 @@ void mu_train_store_report_end(const struct train_run *run)
 	struct mu_kv_staleness s;
 	char counts[512];
 
+	if (mu_compress_is_on(&run->options.compression))
+		mu_log_info("worker 0's seconds: compression %.3f",
+			    mu_clock_seconds(MU_CLOCK_COMPRESS));
 	if (run->store.synchronous)
 		return;
 	mu_kv_staleness(run->kv, &s);

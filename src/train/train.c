@@ -11,6 +11,13 @@
 
 #include <muster/base.h>
 
+#include "checkpoint.h"
+#include "profile.h"
+#include "scalars.h"
+#include "terminal.h"
+#include "text.h"
+#include "timeline.h"
+
 /* Rank 0's arguments on every rank: argv of pointers into text. */
 struct arguments {
 	char *text;
@@ -77,8 +84,10 @@ static enum mu_status parse(struct mu_options *o, struct train_run *run, const s
 
 	MU_TRY(mu_options_init(o, mu_train_option_table, mu_train_option_count, &run->options));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
-	if (!v->help && !v->help_all && !v->version && !v->info)
+	if (!v->help && !v->help_all && !v->version && !v->info) {
 		MU_TRY(mu_train_options_check(o, v));
+		MU_TRY(mu_train_interface_check(v));
+	}
 out:
 	return st;
 }
@@ -100,6 +109,20 @@ static bool answer(const struct mu_options *o, const struct train_options *v, in
 		mu_options_help(o, stdout, v->help_all);
 	}
 	return true;
+}
+
+bool mu_train_answer(int argc, char *const argv[])
+{
+	struct mu_options o = {0};
+	struct train_options v;
+	bool done = false;
+
+	if (mu_options_init(&o, mu_train_option_table, mu_train_option_count, &v) == MU_OK &&
+	    mu_options_parse(&o, argc, argv) == MU_OK)
+		done = answer(&o, &v, 0);
+	mu_options_release(&o);
+	mu_trace_clear(); /* mu_train tells of wrong options */
+	return done;
 }
 
 static bool is_worker_0(const struct mu_topology *t)
@@ -166,6 +189,7 @@ static enum mu_status check_roles(struct train_run *run, int size)
 			v->kv_store);
 	MU_TRY(colocate(run));
 	MU_TRY(mu_train_store_check(run));
+	MU_TRY(mu_train_progress_check(run));
 	if (!run->store.has_servers && v->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			v->num_servers, v->kv_store);
@@ -197,13 +221,39 @@ static enum mu_status work(struct train_run *run)
 
 	if (run->topology.role == MU_ROLE_SERVER) {
 		MU_TRY(mu_kv_serve(run->kv));
+		MU_TRY(mu_train_halt_end(run));
+		MU_TRY(mu_train_timeline_write(run));
 		goto out;
 	}
 	MU_TRY(mu_kv_weights_init(run->kv));
+	if (run->options.evaluate) {
+		MU_TRY(mu_train_predict(run));
+		MU_TRY(mu_kv_finish(run->kv));
+		MU_TRY(mu_train_halt_end(run));
+		goto out;
+	}
+	MU_TRY(mu_train_resume_states(run));
+	mu_train_plateau_resume(run);
+	MU_TRY(mu_train_save_open(run));
 	MU_TRY(mu_train_fit(run));
+	MU_TRY(mu_train_save_finish(run));
 	MU_TRY(mu_kv_finish(run->kv));
+	MU_TRY(mu_train_halt_end(run));
+	MU_TRY(mu_train_timeline_write(run));
 	if (run->topology.index == 0)
 		mu_train_report_end(run);
+	MU_TRY(mu_train_profile_report(run));
+out:
+	return st;
+}
+
+/* What worker 0 tells beside the log. */
+static enum mu_status open_reports(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_train_scalars_open(run));
+	MU_TRY(mu_train_terminal_open(run));
 out:
 	return st;
 }
@@ -227,6 +277,10 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v) : MU_OK, comm));
 		goto out;
 	}
+	if (v->text.sample) {
+		MU_TRY(mu_agree(rank == 0 ? mu_train_sample(v) : MU_OK, comm));
+		goto out;
+	}
 	MU_TRY(check_roles(run, size));
 	end->agreed = false;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
@@ -243,25 +297,36 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		mu_log_info("check: options, data and layout are good");
 	if (v->check || v->test_io || v->dump_batch)
 		goto out;
+	MU_TRY(mu_agree(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
+			run->topology.world));
+	MU_TRY(mu_train_timeline_open(run));
+	mu_train_run_file_begin(run, options);
 	end->agreed = false;
 	MU_TRY(work(run));
+	end->halted = run->halt.wanted && !run->halt.goes_back;
 	end->agreed = true;
 out:
 	return st;
 }
 
-enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end)
+/* One run, from the arguments to its end; *again: it goes back to a checkpoint. */
+static enum mu_status run_once(struct train_back *back, const struct arguments *arguments,
+			       MPI_Comm comm, struct mu_train_end *end, bool *again)
 {
 	enum mu_status st = MU_OK;
-	struct arguments arguments = {0};
 	struct mu_options options = {0};
 	struct train_run *run = NULL;
 
-	*end = (struct mu_train_end){.agreed = false};
+	*end = (struct mu_train_end){.signal = end->signal};
+	*again = false;
 	MU_TRY(MU_ALLOC(run, 1, "run"));
-	MU_TRY(share_arguments(&arguments, comm, argc, argv));
-	MU_TRY(run_job(run, &options, &arguments, comm, end));
+	run->halt.signal = end->signal;
+	run->back = back;
+	MU_TRY(run_job(run, &options, arguments, comm, end));
+	*again = run->halt.goes_back;
 out:
+	if (run)
+		mu_train_run_file_end(run, st);
 	if (st == MU_ERR_TIMEOUT) /* who does not move cannot agree */
 		end->agreed = false;
 	if (st != MU_OK && end->agreed)
@@ -270,6 +335,23 @@ out:
 		mu_train_release(run);
 	mu_free(run);
 	mu_options_release(&options);
+	return st;
+}
+
+enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end)
+{
+	enum mu_status st = MU_OK;
+	struct arguments arguments = {0};
+	struct train_back back = {0};
+	bool again;
+
+	*end = (struct mu_train_end){.signal = end->signal};
+	MU_TRY(share_arguments(&arguments, comm, argc, argv));
+	do { /* who has no trace of an error is not to tell it: nothing is added here */
+		st = run_once(&back, &arguments, comm, end, &again);
+		back.times += again;
+	} while (st == MU_OK && again);
+out:
 	free(arguments.argv);
 	free(arguments.text);
 	return st;

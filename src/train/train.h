@@ -4,76 +4,19 @@
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
+#include <time.h>
+
 #include <muster/comm.h>
 #include <muster/device.h>
 #include <muster/input.h>
 #include <muster/kvstore.h>
 #include <muster/net.h>
+#include <muster/notice.h>
 #include <muster/train.h>
 
-struct train_run;
-
-/* ---- options.c: the values of the options table ---- */
-
-/* How the learning rate changes; lengths in epochs. */
-struct train_schedule {
-	const char *name, *step_epochs, *warmup_strategy;
-	double factor, factor_epoch, power, final_lr, warmup_epochs, warmup_begin_lr;
-	long scale_with_workers;
-};
-
-/* How training images are changed; negative: not given. */
-struct train_images {
-	long resize, pad, fill, level, imagenet, random_crop, random_mirror, random_resized_crop,
-		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l;
-	double min_area, max_area, min_aspect, max_aspect, max_shear, min_scale, max_scale,
-		brightness, contrast, saturation, pca_noise;
-	const char *given; /* one that was, for messages; NULL: none */
-};
-
-struct train_options {
-	const char *network, *kv_store, *devices, *work_load_list, *gpus, *dtype, *initializer;
-	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
-		batch_per_device;
-	const char *image_shape;
-	const char *server_placement, *node_reduce;
-	const char *optimizer, *adam_decay;
-	double lr;
-	struct train_schedule schedule;
-	struct mu_optim_config optim; /* complete after mu_train_optimizer_settle */
-	long wd_gamma, centered;
-	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
-	const char *model_prefix;
-	const char *shuffle, *dump_batch; /* dump_batch NULL: not given */
-	const char *data_cache;
-	long shuffle_chunk, data_nthreads, prefetch_buffer, skip_bad_records;
-	struct train_images images;
-	const char *rgb_mean, *rgb_std; /* NULL: not given */
-	long num_examples, benchmark, num_batches, test_io, load_epoch, save_period;
-	const char *loss;
-	double label_smoothing;
-	long update_period;
-	long max_staleness, sync_period, block_nesterov;
-	double block_momentum, block_lr;
-	long disp_batches, top_k, seed, log_time, bucket_bytes;
-	const char *log_prefix;
-	long verbose;
-	enum mu_verbose traffic; /* the same, or that of the environment if it was not given */
-	struct mu_limits limits;
-	double target_accuracy;
-	const char *summary; /* "" or "dot"; NULL: none */
-	bool check, help, help_all, version, info;
-};
-
-extern const struct mu_option mu_train_option_table[];
-extern const size_t mu_train_option_count;
-/*
- * Rules that no single option knows: contradictions, values of this version. Options that were not
- * given and have no default of their own get the one that follows from others.
- */
-enum mu_status mu_train_options_check(const struct mu_options *o, struct train_options *v);
-/* Values of --rgb-mean and --rgb-std, their defaults where they are not given. */
-enum mu_status mu_train_options_rgb(const struct train_options *v, float mean[3], float std[3]);
+#include "halt.h"
+#include "options.h"
+#include "report.h"
 
 /* ---- optimizer.c ---- */
 
@@ -83,6 +26,15 @@ enum mu_status mu_train_optimizer_settle(const struct mu_options *o, struct trai
 enum mu_status mu_train_schedule(const struct train_options *v, double lr, double samples_per_epoch,
 				 struct mu_schedule *s);
 
+/* ---- multipliers.c: --fixed, --lr-mult, --wd-mult ---- */
+
+/* The part of mu_train_options_check about them. */
+enum mu_status mu_train_multipliers_check(const struct train_options *v);
+/* run->slices: those of the plan, with what the options say. MU_ERR_USAGE names a pattern that
+ * matches nothing. */
+enum mu_status mu_train_multipliers_apply(struct train_run *run);
+void mu_train_multipliers_report(const struct train_run *run);
+
 /* ---- images.c ---- */
 
 /* The part of mu_train_options_check about images: levels and presets become settings. */
@@ -91,34 +43,27 @@ enum mu_status mu_train_images_settle(const struct mu_options *o, struct train_o
 struct mu_augment mu_train_images_augment(const struct train_images *images,
 					  enum mu_input_part part);
 
-/* ---- store.c: how workers keep step ---- */
+/* ---- interface.c ---- */
+
+/* The network interface that was asked for, also by the environment; NULL: none. */
+const char *mu_train_interface(const struct train_options *v);
+/* This host has it, and it has an address. Not collective. */
+enum mu_status mu_train_interface_check(const struct train_options *v);
+/* "eth1 10.0.0.1": the one asked for, else those that carry TCP to other hosts; "": none. */
+void mu_train_interface_address(const struct train_options *v, char *text, size_t nbytes);
+/* Warns of variables that the user has set otherwise. */
+void mu_train_interface_report(const struct train_options *v);
+
+/* ---- store.c: how workers keep step, and compression ---- */
 
 /* The part of mu_train_options_check about it. */
-enum mu_status mu_train_store_settle(const struct mu_options *o, const struct train_options *v);
+enum mu_status mu_train_store_settle(const struct mu_options *o, struct train_options *v);
 /* What does not go with the chosen store; the same on every rank. */
 enum mu_status mu_train_store_check(const struct train_run *run);
 void mu_train_store_config(const struct train_options *v, struct mu_kv_config *config);
 /* Lines of the start log and of the end log. */
 void mu_train_store_report(const struct train_run *run);
 void mu_train_store_report_end(const struct train_run *run);
-
-/* ---- metrics.c ---- */
-
-#define TRAIN_MAX_METRICS 8
-
-/* The metrics of a run, in the order of the log. */
-struct train_metrics {
-	size_t n;
-	const struct mu_metric *of[TRAIN_MAX_METRICS];
-	char printed[TRAIN_MAX_METRICS][32];
-};
-
-/* Those of --top-k and --loss and the usual ones. MU_ERR_USAGE with the list for an unknown name.
- */
-enum mu_status mu_train_metrics_choose(struct train_metrics *metrics,
-				       const struct train_options *v);
-/* Collective over comm. */
-enum mu_status mu_train_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
 
 /* ---- accumulate.c ---- */
 
@@ -166,6 +111,8 @@ enum mu_status mu_train_device_list_read(struct train_device_list *list,
 size_t mu_train_device_first(const struct train_device_list *list, size_t i, size_t count);
 /* MU_ERR_USAGE if a device has none of a whole batch. */
 enum mu_status mu_train_device_list_check(const struct train_device_list *list, size_t batch);
+/* --conv-algo, --dtype and --dtype-fallback, on an open device. */
+enum mu_status mu_train_device_set(struct mu_device *device, const struct train_options *v);
 /* "cpu:1" into text; returns text. */
 const char *mu_train_device_name(const struct train_device_list *list, size_t i, char *text,
 				 size_t nbytes);
@@ -184,10 +131,14 @@ struct mu_team;
 struct train_device {
 	size_t number; /* in the list */
 	struct mu_device device;
-	size_t batch;         /* its part of a full batch */
-	struct mu_plan *plan; /* of that */
-	struct mu_plan *tail; /* of its part of the short last step, NULL if that is none or all */
-	struct mu_plan *infer;
+	size_t batch; /* its part of a full batch */
+	/*
+	 * By group of the input (see input.h), in the memory of the last group's first: of a full
+	 * batch; of its part of the short last step, NULL if that is none or all; for validation.
+	 */
+	struct train_plans {
+		struct mu_plan *full, *tail, *infer;
+	} *plans;
 	float *gradients;    /* flat array */
 	struct mu_plan *now; /* of the present batch; NULL: it has no samples */
 	size_t first, n;     /* its samples of the worker's */
@@ -200,6 +151,7 @@ struct train_devices {
 	struct mu_team *team;     /* their threads, NULL for one device */
 	struct mu_places *places; /* cores of the calling thread before */
 	float *samples;           /* a worker's batch, for the devices to take from; NULL for one */
+	size_t sample;            /* elements of each of the present batch */
 	size_t *homes;            /* of every key: the device that sums it; NULL for one */
 	size_t layer;             /* backward: layers left to the first device */
 	struct mu_waiter waiter;  /* for the other devices, in backward */
@@ -207,7 +159,7 @@ struct train_devices {
 
 /* Make the threads, and open the devices for batches of this many samples. Not collective. */
 enum mu_status mu_train_devices_open(struct train_run *run, size_t batch);
-void mu_train_devices_close(struct train_devices *s);
+void mu_train_devices_close(struct train_devices *s, size_t n_groups);
 /* Call fn for every device, on its own thread, all at the same time. */
 typedef enum mu_status train_device_fn(struct train_run *run, struct train_device *d);
 enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn);
@@ -217,8 +169,8 @@ double mu_train_devices_arena(const struct train_run *run);
 enum mu_status mu_train_devices_bind(struct train_run *run);
 
 /*
- * A batch. _begin deals batch->count samples out, at least 1, and says where the caller puts them
- * before _forward; batch->labels and batch->ids are filled by then too.
+ * A batch. _begin deals batch->count samples of a group out, at least 1, and says where the caller
+ * puts them before _forward; batch->labels and batch->ids are filled by then too.
  *
  * _forward for every layer in turn, once its weights are there: the first device works on it, and
  * the others may; after the last layer all have ended, and loss and metrics are there. _backward,
@@ -226,7 +178,7 @@ enum mu_status mu_train_devices_bind(struct train_run *run);
  * on are in the store's array, summed over the devices. What waits for other devices lets the
  * store's messages move on.
  */
-float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase,
+float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t group,
 			      const struct mu_batch *batch);
 /* Only the first so many samples of the batch count. Before _forward. */
 void mu_train_devices_count(struct train_run *run, size_t count);
@@ -234,6 +186,9 @@ enum mu_status mu_train_devices_forward(struct train_run *run, size_t l);
 enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready);
 double mu_train_devices_loss(const struct train_run *run);
 void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m);
+/* Of the batch's samples, in their order: (samples, classes). */
+size_t mu_train_devices_classes(const struct train_run *run);
+void mu_train_devices_probabilities(const struct train_run *run, float *out);
 /* As mu_plan_find_nonfinite; after _forward. */
 const char *mu_train_devices_find_nonfinite(const struct train_run *run);
 
@@ -246,6 +201,36 @@ bool mu_train_is_home(const struct train_run *run, size_t device);
 /* Sum the keys whose home is d, of the layers from d->unsummed down to `to`. */
 void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t to);
 
+/* ---- progress.c: --comm-thread ---- */
+
+struct train_progress;
+/* What does not go with the chosen store, or with this MPI; the same on every rank. */
+enum mu_status mu_train_progress_check(const struct train_run *run);
+/*
+ * Make the thread, once the store is there, if one was asked for; without one _lend and _take do
+ * nothing. The calling thread is the one that may call MPI and use the store, but between _lend and
+ * _take, where the other moves messages on. Not collective.
+ */
+enum mu_status mu_train_progress_open(struct train_run *run);
+void mu_train_progress_close(struct train_run *run);
+void mu_train_lend(struct train_run *run);
+/* st, or if that is MU_OK what went wrong in the thread. */
+enum mu_status mu_train_take(struct train_run *run, enum mu_status st);
+/* Between the two: let messages move on, as mu_kv_poll does. */
+enum mu_status mu_train_poll(struct train_run *run);
+void mu_train_progress_report(const struct train_run *run);
+
+/* ---- run_file.c: P-run.json ---- */
+
+struct train_run_file {
+	const struct mu_options *options; /* NULL: this rank writes none */
+	time_t started, ended;            /* 0: not yet */
+};
+/* Where worker 0 cannot write it, it warns. Not collective; other ranks do nothing. */
+void mu_train_run_file_begin(struct train_run *run, const struct mu_options *options);
+/* st: how the run ended here; the cause of an error is the present trace, which stays. */
+void mu_train_run_file_end(struct train_run *run, enum mu_status st);
+
 /* ---- run: everything a rank holds ---- */
 
 struct train_run {
@@ -255,23 +240,43 @@ struct train_run {
 	int n_threads;
 	struct train_devices devices;
 	const struct mu_network *network;
-	struct mu_net *net;
-	struct mu_plan *plan; /* the first device's of a full batch: layers and keys of all */
+	struct mu_net **nets;    /* by group of the input, n_groups of them */
+	size_t n_groups;         /* 1 without groups */
+	struct mu_net *net;      /* the last of them */
+	struct mu_plan *plan;    /* its first device's of a full batch: layers and keys of all */
+	struct mu_vocabulary *vocabulary; /* --vocab; NULL: none was given */
+	struct mu_slice *slices; /* keys, as the store is to update them */
 	struct mu_input train, validate;
 	bool has_validation;
 	struct mu_kv *kv;
+	struct mu_places *places; /* --comm-thread: cores of this process before it was pinned */
+	struct train_progress *progress; /* NULL without --comm-thread */
+	struct train_profile *profile;   /* NULL without --profile */
+	struct train_timeline *timeline; /* NULL without --timeline */
+	struct train_scalars *scalars;   /* NULL: nobody wants them */
+	struct train_terminal *terminal; /* NULL: no line of progress */
 	struct train_metrics metrics;
+	struct train_plateau {
+		double best, rate; /* lowest perplexity; of the learning rate, 0: none yet */
+	} plateau;
 	struct train_sum sum;
 	float *labels; /* of one batch */
 	uint32_t *ids;
-	size_t steps;    /* batches of a worker per epoch */
-	size_t examples; /* per epoch, of the whole job */
-	size_t begin_epoch;
+	size_t steps;                        /* batches of a worker per epoch */
+	size_t examples;                     /* per epoch, of the whole job */
+	struct train_saver *saver;           /* NULL without --model-prefix */
+	struct train_resume *resume;         /* what the run goes on from */
+	struct train_prediction *prediction; /* NULL without --predict */
+	size_t begin_epoch, begin_step;
+	struct train_halt halt;
+	struct train_back *back; /* --on-nan rollback: what outlives this run */
+	struct train_run_file run_file;
 	double link;          /* bytes/s between ranks, 0 for one rank */
 	double lr;            /* base, scaled with the workers if that was asked for */
 	double speed_seconds; /* training time of all epochs, without validation */
 	double speed_samples;
-	double exchanges; /* between workers and store in that time */
+	double comm_seconds; /* of worker 0's in speed_seconds, not hidden */
+	double exchanges;    /* between workers and store in that time */
 };
 
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all
@@ -299,32 +304,53 @@ enum mu_status mu_train_fit(struct train_run *run);
 /* Validation over all workers' shares; the result is the same on all. Collective over workers. */
 enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m);
 
-/* report.c: what the log says. Lines come from worker 0 only; they speak of the whole job. */
-void mu_train_report_start(const struct train_run *run);
-/* What the data is: one line. */
-void mu_train_report_data(const struct train_run *run);
-enum mu_status mu_train_report_ranks(const struct train_run *run);
-struct train_window {
-	size_t epoch, first, last; /* steps (first, last] */
-	double samples, seconds;   /* of the whole job */
-	double data_seconds;       /* that worker 0 waited for samples */
-	struct mu_metrics metrics;
-};
-void mu_train_report_speed(const struct train_run *run, const struct train_window *w);
-void mu_train_report_epoch(const struct train_run *run, size_t epoch, const struct mu_metrics *m,
-			   double seconds);
-void mu_train_report_validation(const struct train_run *run, size_t epoch,
-				const struct mu_metrics *m);
-void mu_train_report_end(const struct train_run *run);
-/* --info */
-void mu_train_report_info(FILE *stream);
+/*
+ * save.c: checkpoints (checkpoint.h). _open is collective over workers, as are _save unless alone,
+ * _look and _finish.
+ */
+struct train_position;
+/* The part of mu_train_options_check about them. */
+enum mu_status mu_train_save_check(const struct mu_options *o, const struct train_options *v);
+enum mu_status mu_train_save_open(struct train_run *run);
+void mu_train_save_close(struct train_saver *s);
+/* After `done` steps of an epoch, not its last: is a save due now? */
+bool mu_train_save_due(struct train_run *run, size_t done);
+/* Synchronous stores: all learn whether worker 0 finds that --save-minutes are over. */
+enum mu_status mu_train_save_look(struct train_run *run);
+/*
+ * Begin a save; of position the epoch, the step and metrics count. alone: worker 0 of dist_async
+ * inside an epoch; what workers have for themselves is not saved then.
+ */
+enum mu_status mu_train_save(struct train_run *run, const struct train_position *position,
+			     bool alone);
+/* Let the save under way move on; errors of its threads come out here. Cheap. */
+enum mu_status mu_train_save_poll(struct train_run *run);
+/* Wait until it is complete. */
+enum mu_status mu_train_save_finish(struct train_run *run);
+/* dist_async, before workers meet: complete one of all workers, whose vote no meeting moves on. */
+enum mu_status mu_train_save_meet(struct train_run *run);
 
-/* checkpoint.c: P-0001.h5 after epoch 0 and so on. Worker 0 only; weights from and to the store's
- * flat array. */
 /* Can files be written there? Asked before the training. Not collective. */
 enum mu_status mu_train_checkpoint_check(const struct train_run *run);
-enum mu_status mu_train_checkpoint_save(const struct train_run *run, size_t epoch);
-enum mu_status mu_train_checkpoint_load(const struct train_run *run, size_t epoch);
+
+/* resume.c: the weights, by worker 0; afterwards all the rest, collective over workers. */
+enum mu_status mu_train_resume_weights(struct train_run *run);
+enum mu_status mu_train_resume_states(struct train_run *run);
+
+/* load.c: the part of mu_train_options_check about --load; and the weights that fit, by worker 0.
+ */
+enum mu_status mu_train_load_check(const struct mu_options *o, const struct train_options *v);
+enum mu_status mu_train_load_weights(struct train_run *run);
+
+/*
+ * predict.c: --evaluate and --predict, which means both. _settle is the part of
+ * mu_train_options_check about them. mu_train_predict is all that such a run does, and _take is for
+ * its evaluation, after each step, with the samples of this worker in it. Collective over workers.
+ */
+enum mu_status mu_train_predict_settle(struct train_options *v);
+enum mu_status mu_train_predict(struct train_run *run);
+enum mu_status mu_train_prediction_take(struct train_run *run, size_t count);
+void mu_train_prediction_close(struct train_run *run);
 
 /* test_io.c: --test-io 1, the input alone; memory for a batch. */
 enum mu_status mu_train_batch_new(struct mu_input_batch *batch, const struct mu_input *in);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The results of a training, out of its log. Lines that count, whatever stands before "Epoch":
+ *
+ *	Epoch[0] Train-accuracy=0.913000
+ *	Epoch[0] Validation-accuracy=0.917000
+ *	Epoch[0] Time cost=12.345
+ *
+ * as Muster writes them and as MXNet's trainers did: the same ones from 0.7 to 1.9; in 2015, before
+ * those, they began with "Iteration". Of an epoch all lines of a kind are averaged, as MXNet's
+ * parse_log does: each worker may have written one.
+ */
+#ifndef MUSTER_DATA_LOG_TABLE_H
+#define MUSTER_DATA_LOG_TABLE_H
+
+#include <muster/base.h>
+
+enum { LOG_METRICS_MAX = 8, LOG_CELLS_MAX = 2 * LOG_METRICS_MAX + 1, LOG_NAME_BYTES = 64 };
+
+/* Metrics that a table holds: of each a cell of training, one of validation; the last is time. */
+struct log_metrics {
+	size_t n;
+	char names[LOG_METRICS_MAX][LOG_NAME_BYTES];
+};
+
+/* list: "accuracy,cross-entropy". MU_ERR_USAGE. */
+enum mu_status log_metrics_read(struct log_metrics *m, const char *list);
+size_t log_metrics_cells(const struct log_metrics *m);
+/* Of validation; that of training is one less. */
+size_t log_metrics_cell(size_t metric);
+/* "train-accuracy", "valid-accuracy", "time" into text; returns text. */
+const char *log_metrics_cell_name(const struct log_metrics *m, size_t cell, char *text,
+				  size_t nbytes);
+
+struct log_row {
+	long epoch; /* as in the log, from 0 on */
+	struct {
+		double sum;
+		size_t n; /* lines */
+	} cells[LOG_CELLS_MAX];
+};
+
+/* {0} at first. */
+struct log_table {
+	struct log_row *rows; /* n of them, by epoch; owned */
+	size_t n, room;
+	char others[256]; /* names of metrics that were not asked for: "a, b" */
+};
+
+/*
+ * Add the log at path ("-": standard input). An error names the file and what it lacks, or the line
+ * that is wrong: MU_ERR_FORMAT for a log that is empty, of another program, without a complete
+ * epoch, that has a value which is not finite, or that ends inside a line of results. With skip_bad
+ * the last two are left out, with a warning.
+ */
+enum mu_status log_table_read(struct log_table *table, const struct log_metrics *m,
+			      const char *path, bool skip_bad);
+void log_table_release(struct log_table *table);
+/* The mean of a cell; false: it has no line. */
+bool log_table_value(const struct log_row *row, size_t cell, double *value);
+
+/* Several logs. {0} at first, but for metrics. */
+struct log_set {
+	struct log_metrics metrics;
+	struct log_table *tables; /* n of them; owned */
+	const char **names;       /* of the logs, the caller's */
+	size_t n;
+};
+
+/* The n logs at paths; with average they are those of one job's workers and make one table. */
+enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n, bool average,
+			    bool skip_bad);
+void log_set_release(struct log_set *set);
+/* Has any log a value of this metric? */
+bool log_set_has(const struct log_set *set, size_t metric);
+/* MU_ERR_FORMAT names a metric that no log has, and those that they have. */
+enum mu_status log_set_check(const struct log_set *set);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command lines of mubench run and mubench report: see sweep.h. */
+#include "sweep.h"
+
+#include <string.h>
+
+enum mu_status sweep_command_parse(struct sweep_command *c, int argc, char **argv, bool *done)
+{
+	enum mu_status st = MU_OK;
+	struct mu_options options = {0};
+	int n = 1;
+
+	while (n < argc && strncmp(argv[n], "--", 2) != 0)
+		n++;
+	c->names = argv + 1;
+	c->n_names = (size_t)n - 1;
+	MU_TRY(mu_options_init(&options, c->table, c->n_options, c->values));
+	MU_TRY(mu_options_parse(&options, argc - n + 1, argv + n - 1));
+	*done = mu_options_given(&options, "help");
+	if (*done) {
+		printf("usage: %s\n", c->usage);
+		mu_options_help(&options, stdout, true);
+	}
+out:
+	mu_options_release(&options);
+	return st;
+}
+
+int sweep_command_end(const char *name, enum mu_status st)
+{
+	if (st == MU_ERR_USAGE)
+		fprintf(stderr, "%s: error: %s\n", name, mu_trace_message());
+	else if (st != MU_OK)
+		mu_trace_print(stderr, name);
+	return st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1;
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the examples share: sourced by them. A log of everything is kept, and at the end parse_log makes a table of it:
+# accuracy and time of each epoch.
+# From the environment: WORKERS (2), SERVERS (1), MPIRUN (mpirun), TRAINER (build/trainer; parse_log is looked for
+# beside it), LOG (the script's name with .log), OMP_NUM_THREADS (a node's cores, shared by its workers).
+# shellcheck shell=bash
+set -eu -o pipefail
+
+top=$(dirname "$0")/../..
+trainer=${TRAINER:-$top/build/trainer}
+workers=${WORKERS:-2}
+servers=${SERVERS:-1}
+log=${LOG:-$(basename "$0" .sh).log}
+
+# need N TEXT ARGUMENT...: at least N arguments, which TEXT names
+need() {
+	[ $# -ge $(($1 + 2)) ] && return
+	echo "usage: $0 $2 [trainer option ...]" >&2
+	exit 2
+}
+
+table() {
+	"$(dirname "$trainer")/parse_log" "$@"
+}
+
+# job STORE OPTION...: the trainer on as many ranks as the store has
+job() {
+	local store=$1 start=()
+	shift
+	# shellcheck disable=SC2206 # MPIRUN may hold options
+	case $store in
+	local | device) ;;
+	dist_allreduce | dist_sharded) start=(${MPIRUN:-mpirun} -n "$workers") ;;
+	*)
+		start=(${MPIRUN:-mpirun} -n $((workers + servers)))
+		set -- --num-servers "$servers" "$@"
+		;;
+	esac
+	${start[@]+"${start[@]}"} "$trainer" --kv-store "$store" "$@" 2>&1 | tee "$log"
+	table "$log"
+}

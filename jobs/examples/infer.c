@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inference from C: the class of every image of an IDX file, and its probability.
+ *
+ *	mpicc $(pkg-config --cflags muster) infer.c $(pkg-config --libs muster) -o infer
+ *	infer lenet P-0010.h5 t10k-images-idx3-ubyte
+ */
+#include <muster/storage.h>
+#include <muster/train.h>
+
+enum { BATCH = 50, THREADS = 1 };
+
+/* Up to BATCH images; pixels are what training saw: byte / 255. */
+static enum mu_status classify(struct mu_plan *plan, const uint8_t *bytes, size_t n, size_t size)
+{
+	enum mu_status st = MU_OK;
+	const size_t classes = mu_plan_probabilities_shape(plan)->dims[1];
+	float *input = mu_plan_input(plan);
+	const float *p;
+
+	for (size_t i = 0; i < n * size; i++)
+		input[i] = (float)bytes[i] / 255;
+	for (size_t l = 0; l < mu_plan_layers(plan); l++)
+		MU_TRY(mu_plan_forward(plan, l));
+	p = mu_plan_probabilities(plan);
+	for (size_t i = 0; i < n; i++, p += classes) {
+		size_t best = 0;
+
+		for (size_t c = 1; c < classes; c++)
+			best = p[c] > p[best] ? c : best;
+		printf("%zu %.6f\n", best, (double)p[best]);
+	}
+out:
+	return st;
+}
+
+static enum mu_status infer(const char *name, const char *parameters, const char *images)
+{
+	enum mu_status st = MU_OK;
+	struct mu_device device = {.ops = NULL};
+	struct mu_net_config config = {.network = name, .classes = 10};
+	const struct mu_network *network;
+	struct mu_net *net = NULL;
+	struct mu_plan *plan = NULL;
+	struct mu_idx idx = {.data = NULL};
+	float *weights = NULL;
+
+	MU_TRY(mu_idx_read(&idx, images, 3));
+	config.shape[0] = 1;
+	config.shape[1] = idx.dims[1];
+	config.shape[2] = idx.dims[2];
+	MU_TRY(mu_network_find(&network, name));
+	MU_TRY(mu_device_open(&device, NULL, THREADS));
+	MU_TRY(mu_net_new_from(&net, network, &config));
+	MU_TRY(mu_plan_new(&plan, net, &device, BATCH, MU_PHASE_INFER, NULL));
+	MU_TRY(MU_ALLOC(weights, mu_plan_n(plan), "weights"));
+	MU_TRY(mu_plan_bind(plan, weights, NULL));
+	MU_TRY(mu_load_weights(plan, parameters, false, weights));
+	for (size_t i = 0, size = idx.dims[1] * idx.dims[2]; i < idx.dims[0]; i += BATCH)
+		MU_TRY(classify(plan, idx.data + i * size,
+				idx.dims[0] - i < BATCH ? idx.dims[0] - i : BATCH, size));
+out:
+	mu_plan_free(plan);
+	mu_net_free(net);
+	mu_device_close(&device);
+	mu_idx_release(&idx);
+	mu_free(weights);
+	return st;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4) {
+		fprintf(stderr, "usage: infer NETWORK PARAMETERS.h5 IMAGES\n");
+		return 2;
+	}
+	if (infer(argv[1], argv[2], argv[3]) == MU_OK)
+		return 0;
+	mu_trace_print(stderr, "infer");
+	return 1;
+}

@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Train on the nodes of a PBS job, and come back before its time limit:
+#
+#	qsub -l select=4:ncpus=8:mpiprocs=5,walltime=4:00:00 \
+#		-v ARGS="build/trainer --network resnet --model-prefix out/resnet" jobs/pbs/train.sh
+#
+# Submit it in Muster's folder, or have musupervise in the PATH.
+#PBS -N muster
+#PBS -j oe
+#PBS -r y
+cd "$PBS_O_WORKDIR" || exit 1
+[ -n "${ARGS-}" ] || {
+	echo "usage: qsub -l select=...,walltime=TIME -v ARGS='TRAINER OPTIONS... --model-prefix P' $0" >&2
+	exit 2
+}
+# shellcheck disable=SC2086 # words
+exec "$(command -v jobs/supervise || echo musupervise)" --queue pbs mpirun $ARGS --resume auto

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 200
+# P-run.json, the file about a run: valid JSON with what is true, however the run ends.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib.sh
+. "$SRCDIR/mpi_tests/lib.sh"
+
+if ! command -v python3 >/dev/null; then
+	echo "skipped: there is no python3 to read JSON with"
+	exit 77
+fi
+needs_files
+small_set set 600 200
+mlp="--network mlp --data-dir set --batch-size 20 --num-epochs 2 --lr 0.25 --log-prefix none --log-time 0"
+
+# says FILE EXPRESSION: of the run r, in python
+says() {
+	python3 -m json.tool "$1" >tool.out 2>&1 || { fail "$1 is no JSON: $(cat tool.out)"; return; }
+	python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1], encoding="utf-8"))
+sys.exit(not eval(sys.argv[2]))' "$1" "$2" || fail "$1: not $2: $(head -c 600 "$1")"
+}
+
+part "a run that ends"
+train 3 $mlp --kv-store dist_sync --seed 7 --model-prefix P
+says P-run.json 'r["exit"] == "finished" and r["cause"] is None and r["seed"] == 7'
+says P-run.json 'r["started"] <= r["ended"] and len(r["ended"]) == 20 and r["ended"].endswith("Z")'
+says P-run.json '[(x["rank"], x["role"], x["index"]) for x in r["ranks"][:2]] == [(0, "worker", 0), (1, "worker", 1)]'
+says P-run.json '[(x["rank"], x["role"], x["index"]) for x in r["ranks"][2:]] == [(2, "server", 0)]'
+says P-run.json "r[\"ranks\"][2][\"host\"] == \"$(hostname)\""
+says P-run.json 'r["options"]["lr"] == 0.25 and r["options"]["num-epochs"] == 2 and r["options"]["override"] is None'
+says P-run.json 'r["options"]["network"] == "mlp" and r["options"]["check"] is False and r["resumed_from"] is None'
+says P-run.json 'all(r["versions"][k] for k in ("muster", "mpi", "hdf5", "device"))'
+version=$("$TRAINER" --version | sed 's/.* //')
+says P-run.json "r[\"versions\"][\"muster\"] == \"$version\""
+train 1 $mlp --kv-store local --num-epochs 3 --model-prefix P --resume auto --override seed
+says P-run.json 'r["resumed_from"] == "P-0002.h5"'
+
+part "names that need care"
+name=$(printf 'a"b\\c\001\303\251\t\377\355\240\200z')
+train 1 $mlp --kv-store local --model-prefix "$name"
+says "$name-run.json" 'r["options"]["model-prefix"] == "a\"b\\c\x01\u00e9\t\ufffd\ufffd\ufffd\ufffdz"'
+
+part "while it runs, and after it was killed"
+new_mark
+rm -f "$log"
+(launch 60 2 $mlp --num-epochs 100000 --model-prefix K --save-period 100000) &
+job=$!
+for _ in $(seq 2000); do
+	grep -qs '^Epoch\[1\] Train' "$log" && break
+	sleep 0.01
+done
+says K-run.json 'r["exit"] == "running" and r["ended"] is None'
+pid=$(sed -n 's/^node .*(rank 1, pid \([0-9]*\)).*/\1/p' "$log")
+kill -s KILL "$pid"
+wait $job
+[ -z "$(leftovers)" ] || fail "left running"
+says K-run.json 'r["exit"] == "running"'
+
+part "a signal"
+rm -f "$log"
+new_mark
+(launch 60 2 $mlp --num-epochs 100000 --model-prefix S --save-period 100000) &
+job=$!
+for _ in $(seq 2000); do
+	grep -qs '^Epoch\[1\] Train' "$log" && break
+	sleep 0.01
+done
+kill -s TERM "$(sed -n 's/^node .*(rank 1, pid \([0-9]*\)).*/\1/p' "$log")"
+wait $job
+[ $? = 85 ] || fail "not exit status 85"
+says S-run.json 'r["exit"] == "halted" and r["cause"].startswith("SIGTERM came to server 0 (rank 1, ")'
+
+part "an error"
+run_limited 60 1 $mlp --kv-store local --lr 1e6 --model-prefix E
+[ $status = 1 ] || fail "exit status $status of weights that are not finite"
+says E-run.json 'r["exit"] == "error" and "not finite" in r["cause"]'
+expect 'not finite'
+run_limited 60 2 $mlp --kv-store dist_sync --num-servers 7 --model-prefix U
+[ $status = 2 ] || fail "exit status $status of too many servers"
+[ -e U-run.json ] && fail "a run that did not begin has a file"
+
+part "a folder where nothing can be written"
+mkdir full
+if mount -t tmpfs -o size=4k tmpfs full 2>/dev/null; then
+	head -c 4096 /dev/zero >full/zero 2>/dev/null
+	run_limited 60 1 $mlp --kv-store local --model-prefix full/P --save-period 9
+	expect 'the file about this run cannot be written: .*No space left'
+	[ "$(ls full)" = zero ] || fail "left: $(ls full)"
+	umount full
+else
+	echo "skipped, no file system can be mounted here"
+fi
+finish

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A language model: an embedding of 200, 8 LSTM layers of 400, and at every step a prediction of
+ * the next word. Dropout of a half in front of every LSTM but the first, and in front of the
+ * prediction (Zaremba et al., Recurrent neural network regularization, 2014). As MXNet's
+ * example/model-parallel-lstm: 601 V + 9,945,600 parameters with a vocabulary of V. Number 0 is
+ * what fills sequences up: it is never predicted.
+ */
+#include <muster/net.h>
+
+enum { LAYERS = 8, HIDDEN = 400, EMBED = 200 };
+
+static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
+{
+	const int hidden = config->hidden ? (int)config->hidden : HIDDEN;
+	const int layers = config->num_layers ? (int)config->num_layers : LAYERS;
+	const float dropout = config->dropout_given ? config->dropout : 0.5f;
+	const struct mu_embedding embed = {.inputs = (int)config->classes,
+					   .units = config->embed ? (int)config->embed : EMBED};
+	const struct mu_convolution decode = {.filters = (int)config->classes, .kernel = {1, 1}};
+	char name[32];
+	int x;
+
+	x = mu_net_input(net);
+	x = mu_net_embedding(net, x, &embed, "embed");
+	for (int i = 0; i < layers; i++) {
+		if (i > 0 && dropout > 0)
+			x = mu_net_dropout(net, x, dropout, NULL);
+		snprintf(name, sizeof name, "lstm%d", i);
+		x = mu_net_lstm(net, x, &(struct mu_lstm){.units = hidden}, name);
+	}
+	if (dropout > 0)
+		x = mu_net_dropout(net, x, dropout, NULL);
+	x = mu_net_convolution(net, x, &decode, "decode");
+	mu_net_softmax(net, x, "softmax");
+	mu_net_ignore_label(net, 0);
+	return MU_OK;
+}
+
+const struct mu_network mu_network_lstm = {
+	.name = "lstm",
+	.help = "language model: embedding 200, 8 LSTM layers of 400",
+	.shape = {1, 32, 1},
+	.classes = 10000,
+	.has_depths = true,
+	.reads_sequences = true,
+	.initializer = "uniform-0.1",
+	.build = build,
+};

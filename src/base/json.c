@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON (RFC 8259), written as it comes. */
+#include <muster/base.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The length of the UTF-8 character at p; 0: there is none. */
+static size_t utf8_length(const unsigned char *p)
+{
+	const size_t n = p[0] < 0x80       ? 1
+			 : p[0] >> 5 == 6  ? 2
+			 : p[0] >> 4 == 14 ? 3
+			 : p[0] >> 3 == 30 ? 4
+					   : 0;
+	unsigned long code = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+	static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
+
+	for (size_t i = 1; i < n; i++) {
+		if (p[i] >> 6 != 2)
+			return 0;
+		code = code << 6 | (p[i] & 0x3f);
+	}
+	if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+		return 0;
+	return n;
+}
+
+static void put_text(FILE *file, const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	fputc('"', file);
+	while (*p) {
+		const size_t n = utf8_length(p);
+
+		if (n == 0)
+			fputs("\\ufffd", file); /* a path may be any bytes */
+		else if (*p == '"' || *p == '\\')
+			fprintf(file, "\\%c", *p);
+		else if (*p < 0x20)
+			fprintf(file, "\\u%04x", *p);
+		else
+			fwrite(p, 1, n, file);
+		p += n > 0 ? n : 1;
+	}
+	fputc('"', file);
+}
+
+/* Is what is open on one line? */
+static bool is_flat(const struct mu_json *j)
+{
+	return j->flat > 0 && j->depth >= j->flat;
+}
+
+static void begin_value(struct mu_json *j, const char *name)
+{
+	if (j->depth > 0 && is_flat(j))
+		fputs(j->more ? ", " : "", j->file);
+	else if (j->depth > 0)
+		fprintf(j->file, "%s\n%*s", j->more ? "," : "", 2 * j->depth, "");
+	j->more = true;
+	if (!name)
+		return;
+	put_text(j->file, name);
+	fputs(": ", j->file);
+}
+
+void mu_json_open(struct mu_json *j, const char *name, char bracket)
+{
+	begin_value(j, name);
+	fputc(bracket, j->file);
+	j->depth++;
+	j->more = false;
+}
+
+void mu_json_close(struct mu_json *j, char bracket)
+{
+	bool flat = is_flat(j);
+
+	j->depth--;
+	if (j->more && !flat)
+		fprintf(j->file, "\n%*s", 2 * j->depth, "");
+	fputc(bracket, j->file);
+	if (j->depth == 0)
+		fputc('\n', j->file);
+	j->more = true;
+}
+
+void mu_json_text(struct mu_json *j, const char *name, const char *value)
+{
+	begin_value(j, name);
+	if (value)
+		put_text(j->file, value);
+	else
+		fputs("null", j->file);
+}
+
+void mu_json_number(struct mu_json *j, const char *name, double value)
+{
+	char text[32];
+
+	begin_value(j, name);
+	snprintf(text, sizeof text, "%.15g", value);
+	if (strtod(text, NULL) != value) /* some need two digits more */
+		snprintf(text, sizeof text, "%.17g", value);
+	fputs(isfinite(value) ? text : "null", j->file);
+}
+
+void mu_json_bool(struct mu_json *j, const char *name, bool value)
+{
+	begin_value(j, name);
+	fputs(value ? "true" : "false", j->file);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How far the clocks of ranks are apart: Cristian, Probabilistic clock synchronization, 1989. The
+ * other clock's answer was given half-way, but for what the way there and the way back differ by,
+ * which is at most half of what the quickest of some exchanges took.
+ */
+#include <math.h>
+
+#include <muster/comm.h>
+
+enum { OFFSET_ROUNDS = 10, OFFSET_TAG = 2 };
+
+/* Say `out`, or hear `in`. */
+static enum mu_status move(MPI_Comm comm, int other, const double *out, double *in)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	if (in)
+		MU_MPI(MPI_Irecv(in, 1, MPI_DOUBLE, other, OFFSET_TAG, comm, &request));
+	else
+		MU_MPI(MPI_Isend(out, 1, MPI_DOUBLE, other, OFFSET_TAG, comm, &request));
+	MU_TRY(mu_wait_all(1, &request, "a message that compares clocks"));
+out:
+	return st;
+}
+
+/* On rank 0: tell the time whenever it is asked for. */
+static enum mu_status answer(MPI_Comm comm, int rank, double (*now)(void))
+{
+	enum mu_status st = MU_OK;
+	double t;
+
+	for (int i = 0; i < OFFSET_ROUNDS; i++) {
+		MU_TRY(move(comm, rank, NULL, &t));
+		t = now();
+		MU_TRY(move(comm, rank, &t, NULL));
+	}
+out:
+	return st;
+}
+
+static enum mu_status ask(MPI_Comm comm, double (*now)(void), double *seconds)
+{
+	enum mu_status st = MU_OK;
+	double least = INFINITY;
+
+	for (int i = 0; i < OFFSET_ROUNDS; i++) {
+		double start = now(), t, took;
+
+		MU_TRY(move(comm, 0, &start, NULL));
+		MU_TRY(move(comm, 0, NULL, &t));
+		took = now() - start;
+		if (took < least) {
+			least = took;
+			*seconds = t - (start + took / 2);
+		}
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_clock_offset(MPI_Comm comm, double (*now)(void), double *seconds)
+{
+	enum mu_status st = MU_OK;
+	int rank, size;
+
+	*seconds = 0;
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	for (int r = 1; rank == 0 && r < size; r++)
+		MU_TRY(answer(comm, r, now));
+	if (rank != 0)
+		MU_TRY(ask(comm, now, seconds));
+out:
+	return st;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exponentials in vector loops. exp(x) = 2^k exp(r) with k = round(x / ln 2) and |r| <= ln(2) / 2;
+ * ln 2 is taken in two parts, so that r is exact enough (Cody and Waite, 1980), and exp(r) is its
+ * Taylor series up to r^7, whose rest is below 1e-8.
+ */
+#include "cpu.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+/* Adding it moves a float's whole part into the lowest bits of its mantissa. */
+static const float whole = 12582912.0f; /* 1.5 * 2^23 */
+
+/* For |x| <= 87; larger ones count as that, so nothing overflows or is denormal. */
+MU_INLINE float exponential(float x)
+{
+	float low = x < -87 ? -87 : x, y = low > 87 ? 87 : low, moved, k, r, p;
+	uint32_t bits;
+	float power;
+
+	moved = y * 1.44269504f + whole;
+	k = moved - whole;
+	r = y - k * 0.693359375f;
+	r = r + k * 2.12194440e-4f;
+	p = 1.0f / 5040;
+	p = p * r + 1.0f / 720;
+	p = p * r + 1.0f / 120;
+	p = p * r + 1.0f / 24;
+	p = p * r + 1.0f / 6;
+	p = p * r + 0.5f;
+	p = p * r + 1;
+	p = p * r + 1;
+	memcpy(&bits, &moved, sizeof bits);
+	bits = (bits << 23) + UINT32_C(0x3f800000);
+	memcpy(&power, &bits, sizeof power);
+	return p * power;
+}
+
+MU_LOOP static void sigmoid(float *x, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		x[i] = 1 / (1 + exponential(-x[i]));
+}
+
+MU_LOOP static void hyperbolic_tangent(const float *x, float *y, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		y[i] = 1 - 2 / (1 + exponential(2 * x[i]));
+}
+
+enum { LANES = 16 };
+
+/* In lanes, as the sums below: so results do not depend on the width of vectors. */
+MU_INLINE float largest_of(const float *x, size_t n)
+{
+	float lanes[LANES], largest = x[0];
+	size_t i = 0;
+
+	for (size_t k = 0; k < LANES; k++)
+		lanes[k] = x[0];
+	for (; i + LANES <= n; i += LANES)
+		for (size_t k = 0; k < LANES; k++)
+			lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
+	for (; i < n; i++)
+		largest = x[i] > largest ? x[i] : largest;
+	for (size_t k = 0; k < LANES; k++)
+		largest = lanes[k] > largest ? lanes[k] : largest;
+	return largest;
+}
+
+MU_LOOP static void softmax(const float *restrict x, float *restrict p, size_t n)
+{
+	const float shift = largest_of(x, n);
+	float lanes[LANES] = {0}, sum = 0;
+	size_t i = 0;
+
+	for (; i + LANES <= n; i += LANES)
+		for (size_t k = 0; k < LANES; k++) {
+			p[i + k] = exponential(x[i + k] - shift);
+			lanes[k] += p[i + k];
+		}
+	for (; i < n; i++) {
+		p[i] = exponential(x[i] - shift);
+		sum += p[i];
+	}
+	for (size_t k = 0; k < LANES; k++)
+		sum += lanes[k];
+	for (i = 0; i < n; i++)
+		p[i] /= sum;
+}
+
+MU_LOOP static void add_all(float *restrict to, const float *restrict from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+/*
+ * Clang cannot call a function with MU_LOOP from another file, and its names for one file's clash
+ * with another's of the same name.
+ */
+
+void mu_cpu_sigmoid(float *x, size_t n)
+{
+	sigmoid(x, n);
+}
+
+void mu_cpu_tanh(const float *x, float *y, size_t n)
+{
+	hyperbolic_tangent(x, y, n);
+}
+
+void mu_cpu_softmax(const float *x, float *p, size_t n)
+{
+	softmax(x, p, n);
+}
+
+void mu_cpu_add(float *to, const float *from, size_t n)
+{
+	add_all(to, from, n);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sequences of words, or of characters, from a text file, kept in memory as numbers. A sample is
+ * the numbers of words t, t + 1, ... and its labels are those of the words after each; both are
+ * filled up with 0 to the length of their group, the shortest that they fit in.
+ *
+ * Words: a sequence is a line, read from the end of the sentence before on: its words predict one
+ * another and the last one "<eos>". Lines without words are none; those longer than the longest
+ * group are left out and counted. Characters: the text is cut into runs of the longest group,
+ * whatever its lines.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "reader.h"
+
+struct sequence {
+	size_t start;    /* in numbers */
+	uint32_t length; /* of the sample: one less than its words */
+};
+
+struct text {
+	struct mu_vocabulary *own; /* NULL: the config's */
+	char *bytes;               /* the file, while it is read */
+	size_t n_bytes;
+	uint32_t *numbers; /* of the words of the text */
+	size_t n_numbers;
+	struct sequence *sequences; /* by group, within it as in the file */
+	struct mu_input_group *groups;
+	size_t n_lines, n_long, n_unknown;
+};
+
+/* ---- the file ---- */
+
+static enum mu_status read_stream(struct text *t, const char *path, FILE *f)
+{
+	enum mu_status st = MU_OK;
+	long end = -1;
+
+	if (fseek(f, 0, SEEK_END) == 0)
+		end = ftell(f);
+	if (end < 0 || fseek(f, 0, SEEK_SET) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	if (end == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: is empty; it must be a text", path);
+	t->n_bytes = (size_t)end;
+	MU_TRY(MU_ALLOC(t->bytes, t->n_bytes, "text"));
+	if (fread(t->bytes, 1, t->n_bytes, f) != t->n_bytes)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path,
+			ferror(f) ? strerror(errno) : "it became shorter");
+out:
+	return st;
+}
+
+static enum mu_status read_file(struct text *t, const char *path)
+{
+	enum mu_status st = MU_OK;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	MU_TRY(read_stream(t, path, f));
+out:
+	if (f)
+		fclose(f);
+	return st;
+}
+
+/* ---- words ---- */
+
+/* Goes through the text: words, and the ends of lines that have some. */
+struct scan {
+	const char *at, *end;
+	size_t in_line; /* words of the present line so far */
+};
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+/* The next word; *nbytes 0: a line ends. false: the text does. */
+static bool next_word(struct scan *s, const char **word, size_t *nbytes)
+{
+	for (; s->at < s->end; s->at++) {
+		if (*s->at == '\n' && s->in_line > 0) {
+			s->in_line = *nbytes = 0;
+			return true;
+		}
+		if (*s->at != '\n' && !is_blank(*s->at))
+			break;
+	}
+	*word = s->at;
+	while (s->at < s->end && *s->at != '\n' && !is_blank(*s->at))
+		s->at++;
+	*nbytes = (size_t)(s->at - *word);
+	if (*nbytes == 0) { /* the last line may end without a break */
+		bool line = s->in_line > 0;
+
+		s->in_line = 0;
+		return line;
+	}
+	s->in_line++;
+	return true;
+}
+
+static struct scan begin(const struct text *t)
+{
+	return (struct scan){t->bytes, t->bytes + t->n_bytes, 0};
+}
+
+/* All words of the text, in their order, and "<unk>" at the end if it was not among them. */
+static enum mu_status make_vocabulary(struct text *t, bool characters)
+{
+	enum mu_status st = MU_OK;
+	struct scan s = begin(t);
+	const char *word;
+	size_t nbytes, number;
+
+	MU_TRY(mu_vocabulary_new(&t->own, characters));
+	for (size_t i = 0; characters && i < t->n_bytes; i++)
+		MU_TRY(mu_vocabulary_add(t->own, t->bytes + i, 1, &number));
+	while (!characters && next_word(&s, &word, &nbytes))
+		if (nbytes > 0)
+			MU_TRY(mu_vocabulary_add(t->own, word, nbytes, &number));
+	MU_TRY(mu_vocabulary_add(t->own, MU_WORD_UNKNOWN, strlen(MU_WORD_UNKNOWN), &number));
+out:
+	return st;
+}
+
+/* Append the word's number. Unknown words become "<unk>", and are counted. */
+static enum mu_status take_word(struct text *t, const struct mu_input *in, const char *word,
+				size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_vocabulary *v = in->vocabulary;
+	size_t number = mu_vocabulary_find(v, word, nbytes), n;
+	const char *found;
+
+	if (number == 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: \"%.*s\" is not in the vocabulary, which has no \"" MU_WORD_UNKNOWN
+			"\" to stand for it",
+			in->config.paths, (int)nbytes, word);
+	found = mu_vocabulary_word(v, number, &n);
+	t->n_unknown += n != nbytes || memcmp(found, word, n) != 0;
+	t->numbers[t->n_numbers++] = (uint32_t)number;
+out:
+	return st;
+}
+
+/* A text has no more words and ends of lines together than bytes, but for the first end. */
+static enum mu_status number_words(struct text *t, const struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	bool characters = in->config.characters;
+	struct scan s = begin(t);
+	const char *word;
+	size_t nbytes;
+
+	MU_TRY(MU_ALLOC(t->numbers, t->n_bytes + 2, "words of the text"));
+	for (size_t i = 0; characters && i < t->n_bytes; i++)
+		MU_TRY(take_word(t, in, t->bytes + i, 1));
+	if (characters)
+		goto out;
+	MU_TRY(take_word(t, in, MU_WORD_END, strlen(MU_WORD_END)));
+	while (next_word(&s, &word, &nbytes)) {
+		if (nbytes > 0)
+			MU_TRY(take_word(t, in, word, nbytes));
+		else
+			MU_TRY(take_word(t, in, MU_WORD_END, strlen(MU_WORD_END)));
+	}
+out:
+	return st;
+}
+
+/* ---- sequences ---- */
+
+/* The group of a sequence; n_lengths: it is longer than all. */
+static size_t group_for(const struct mu_input_config *c, size_t length)
+{
+	size_t g = 0;
+
+	while (g < c->n_lengths && c->lengths[g] < length)
+		g++;
+	return g;
+}
+
+static size_t longest(const struct mu_input_config *c)
+{
+	return c->lengths[c->n_lengths - 1];
+}
+
+/* The sequence that begins here. false: there is none. */
+static bool next_sequence(const struct text *t, const struct mu_input *in, size_t end,
+			  struct sequence *s)
+{
+	size_t left = t->n_numbers - s->start - 1, n = 1;
+
+	if (left == 0)
+		return false;
+	if (in->config.characters)
+		n = left < longest(&in->config) ? left : longest(&in->config);
+	while (!in->config.characters && t->numbers[s->start + n] != end)
+		n++;
+	s->length = (uint32_t)n;
+	return true;
+}
+
+/* Call once to count them, with sequences NULL, then to put them in their places. */
+static void go_through(struct text *t, const struct mu_input *in, struct sequence *sequences,
+		       size_t *places)
+{
+	const struct mu_input_config *c = &in->config;
+	size_t end = mu_vocabulary_find(in->vocabulary, MU_WORD_END, strlen(MU_WORD_END)), n = 0;
+	struct sequence s = {.start = 0};
+
+	t->n_lines = t->n_long = 0;
+	for (; next_sequence(t, in, end, &s); s.start += s.length) {
+		size_t g = group_for(c, s.length);
+
+		t->n_lines++;
+		t->n_long += g == c->n_lengths;
+		if (g == c->n_lengths || (c->num_examples && n == c->num_examples))
+			continue;
+		n++;
+		if (sequences)
+			sequences[places[g]] = s;
+		places[g]++;
+	}
+}
+
+static enum mu_status find_sequences(struct text *t, struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *c = &in->config;
+	size_t *places = NULL;
+
+	MU_TRY(MU_ALLOC(places, c->n_lengths, "groups of sequences"));
+	MU_TRY(MU_ALLOC(t->groups, c->n_lengths, "groups of sequences"));
+	go_through(t, in, NULL, places);
+	for (size_t g = 0; g < c->n_lengths; g++) {
+		t->groups[g] = (struct mu_input_group){in->n, places[g], c->lengths[g]};
+		in->n += places[g];
+		places[g] = t->groups[g].first;
+	}
+	if (in->n == 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: none of its %zu sentences is of %zu words or less, the longest that "
+			"is taken",
+			c->paths, t->n_lines, longest(c));
+	MU_TRY(MU_ALLOC(t->sequences, in->n, "sequences"));
+	go_through(t, in, t->sequences, places);
+	in->groups = t->groups;
+	in->n_groups = c->n_lengths;
+out:
+	mu_free(places);
+	return st;
+}
+
+/* ---- the reader ---- */
+
+static enum mu_status check_lengths(const struct mu_input_config *c)
+{
+	enum mu_status st = MU_OK;
+
+	if (!c->paths || c->n_lengths == 0 || c->lengths[0] == 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "text input: it needs a file, and lengths of sequences");
+	for (size_t g = 1; g < c->n_lengths; g++)
+		if (c->lengths[g] <= c->lengths[g - 1])
+			MU_FAIL(MU_ERR_ARGUMENT, "text input: lengths of sequences must rise");
+	if (c->vocabulary && mu_vocabulary_characters(c->vocabulary) != c->characters)
+		MU_FAIL(MU_ERR_USAGE, "%s: the vocabulary is one of %s", c->paths,
+			c->characters ? "words, not of characters" : "characters, not of words");
+out:
+	return st;
+}
+
+static enum mu_status open_text(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	struct mu_input_config *c = &in->config;
+	struct text *t;
+
+	MU_TRY(check_lengths(c));
+	MU_TRY(MU_ALLOC(t, 1, "text reader"));
+	in->impl = t;
+	MU_TRY(read_file(t, c->paths));
+	if (!c->vocabulary)
+		MU_TRY(make_vocabulary(t, c->characters));
+	in->vocabulary = c->vocabulary ? c->vocabulary : t->own;
+	MU_TRY(number_words(t, in));
+	mu_free(t->bytes);
+	t->bytes = NULL;
+	if (t->n_numbers < 2)
+		MU_FAIL(MU_ERR_FORMAT, "%s: has no words to predict", c->paths);
+	MU_TRY(find_sequences(t, in));
+	in->classes = mu_vocabulary_n(in->vocabulary);
+	in->shape[0] = in->shape[2] = 1;
+	in->shape[1] = longest(c);
+	c->label_width = longest(c);
+out:
+	return st;
+}
+
+static void close_text(struct mu_input *in)
+{
+	struct text *t = in->impl;
+
+	if (!t)
+		return;
+	mu_vocabulary_free(t->own);
+	mu_free(t->bytes);
+	mu_free(t->numbers);
+	mu_free(t->sequences);
+	mu_free(t->groups);
+	mu_free(t);
+	in->impl = NULL;
+}
+
+static enum mu_status read_text(const struct mu_input *in, struct mu_input_thread *thread,
+				size_t record, float *data, float *labels)
+{
+	const struct text *t = in->impl;
+	const struct sequence *s = &t->sequences[record];
+	size_t length = in->groups[group_for(&in->config, s->length)].length;
+
+	(void)thread;
+	for (size_t i = 0; i < length; i++) {
+		const uint32_t *word = &t->numbers[s->start + i];
+
+		data[i] = i < s->length ? (float)word[0] : 0;
+		labels[i] = i < s->length ? (float)word[1] : 0;
+	}
+	return MU_OK;
+}
+
+static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
+{
+	const struct text *t = in->impl;
+	const char *of = in->config.characters ? "characters" : "words";
+	size_t used;
+
+	used = (size_t)snprintf(text, nbytes, "%s, %zu %s", in->config.paths, t->n_numbers, of);
+	for (size_t g = 0; g < in->n_groups && used < nbytes; g++)
+		used += (size_t)snprintf(text + used, nbytes - used, "%s %zu of %zu",
+					 g ? "," : "; sequences, filled up:", in->groups[g].n,
+					 in->groups[g].length);
+	if (used < nbytes && t->n_long > 0)
+		used += (size_t)snprintf(text + used, nbytes - used,
+					 "; %zu longer than %zu are left out", t->n_long,
+					 longest(&in->config));
+	if (used < nbytes && t->n_unknown > 0)
+		snprintf(text + used, nbytes - used, "; %zu %s are not in the vocabulary",
+			 t->n_unknown, of);
+}
+
+const struct mu_reader mu_reader_text = {
+	.name = "text",
+	.help = "sequences of words or characters from a text file",
+	.knows_classes = true,
+	.open = open_text,
+	.close = close_text,
+	.describe = describe_text,
+	.read = read_text,
+};

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vocabularies: an array of words, and a table of hashes with open addresses to find them. */
+#include <muster/text.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include <muster/storage.h>
+
+enum { FIRST_ROOM = 1024 };
+
+struct word {
+	size_t at, nbytes; /* in bytes */
+};
+
+struct mu_vocabulary {
+	bool characters;
+	struct word *words;
+	size_t n, room; /* of words; number 0 included */
+	char *bytes;    /* of all words, one behind the other */
+	size_t n_bytes, room_bytes;
+	uint32_t *table; /* numbers, 0: free; a power of two of them, more than 2 n */
+	size_t table_n;
+};
+
+/* FNV-1a, 64 bits: Fowler, Noll, Vo. */
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t nbytes)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < nbytes; i++)
+		h = (h ^ p[i]) * 1099511628211u;
+	return h;
+}
+
+static const uint64_t hash_start = 14695981039346656037u;
+
+/* Where the word's number is in the table, or would be. */
+static size_t place_of(const struct mu_vocabulary *v, const char *word, size_t nbytes)
+{
+	size_t at = hash_bytes(hash_start, word, nbytes) & (v->table_n - 1);
+
+	for (; v->table[at]; at = (at + 1) & (v->table_n - 1)) {
+		const struct word *w = &v->words[v->table[at]];
+
+		if (w->nbytes == nbytes && memcmp(v->bytes + w->at, word, nbytes) == 0)
+			break;
+	}
+	return at;
+}
+
+/* As much room again, or need if that is more; what is there stays. */
+static enum mu_status grow(void **array, size_t *room, size_t used, size_t need, size_t each)
+{
+	enum mu_status st = MU_OK;
+	void *grown = NULL;
+
+	if (need <= *room)
+		return MU_OK;
+	if (need < 2 * *room)
+		need = 2 * *room;
+	MU_TRY(mu_alloc(&grown, need * each, "vocabulary"));
+	if (used > 0)
+		memcpy(grown, *array, used * each);
+	mu_free(*array);
+	*array = grown;
+	*room = need;
+out:
+	return st;
+}
+
+static enum mu_status grow_table(struct mu_vocabulary *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (v->table_n > 2 * (v->n + 1))
+		return MU_OK;
+	mu_free(v->table);
+	v->table = NULL;
+	v->table_n *= 4;
+	MU_TRY(MU_ALLOC(v->table, v->table_n, "vocabulary"));
+	for (size_t i = 1; i < v->n; i++) {
+		const struct word *w = &v->words[i];
+
+		v->table[place_of(v, v->bytes + w->at, w->nbytes)] = (uint32_t)i;
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_vocabulary_add(struct mu_vocabulary *v, const char *word, size_t nbytes,
+				 size_t *number)
+{
+	enum mu_status st = MU_OK;
+	size_t at = place_of(v, word, nbytes);
+
+	*number = v->table[at];
+	if (*number)
+		goto out;
+	if (v->n == MU_VOCABULARY_MAX)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "a vocabulary of more than %d words",
+			MU_VOCABULARY_MAX - 1);
+	MU_TRY(grow((void **)&v->words, &v->room, v->n, v->n + 1, sizeof *v->words));
+	MU_TRY(grow((void **)&v->bytes, &v->room_bytes, v->n_bytes, v->n_bytes + nbytes, 1));
+	v->words[v->n] = (struct word){v->n_bytes, nbytes};
+	memcpy(v->bytes + v->n_bytes, word, nbytes);
+	v->n_bytes += nbytes;
+	v->table[at] = (uint32_t)v->n;
+	*number = v->n++;
+	MU_TRY(grow_table(v));
+out:
+	return st;
+}
+
+/* Number 0 alone. */
+static enum mu_status make(struct mu_vocabulary **out, bool characters)
+{
+	enum mu_status st = MU_OK;
+	struct mu_vocabulary *v = NULL;
+
+	*out = NULL;
+	MU_TRY(MU_ALLOC(v, 1, "vocabulary"));
+	*v = (struct mu_vocabulary){
+		.characters = characters, .n = 1, .room = FIRST_ROOM, .room_bytes = FIRST_ROOM};
+	v->table_n = 4 * FIRST_ROOM;
+	MU_TRY(MU_ALLOC(v->words, v->room, "vocabulary"));
+	MU_TRY(MU_ALLOC(v->bytes, v->room_bytes, "vocabulary"));
+	MU_TRY(MU_ALLOC(v->table, v->table_n, "vocabulary"));
+	*out = v;
+	v = NULL;
+out:
+	mu_vocabulary_free(v);
+	return st;
+}
+
+enum mu_status mu_vocabulary_new(struct mu_vocabulary **out, bool characters)
+{
+	enum mu_status st = MU_OK;
+	size_t number;
+
+	MU_TRY(make(out, characters));
+	if (!characters)
+		MU_TRY(mu_vocabulary_add(*out, MU_WORD_END, strlen(MU_WORD_END), &number));
+out:
+	return st;
+}
+
+void mu_vocabulary_free(struct mu_vocabulary *v)
+{
+	if (!v)
+		return;
+	mu_free(v->words);
+	mu_free(v->bytes);
+	mu_free(v->table);
+	mu_free(v);
+}
+
+size_t mu_vocabulary_n(const struct mu_vocabulary *v)
+{
+	return v->n;
+}
+
+bool mu_vocabulary_characters(const struct mu_vocabulary *v)
+{
+	return v->characters;
+}
+
+const char *mu_vocabulary_word(const struct mu_vocabulary *v, size_t number, size_t *nbytes)
+{
+	*nbytes = v->words[number].nbytes;
+	return v->bytes + v->words[number].at;
+}
+
+size_t mu_vocabulary_find(const struct mu_vocabulary *v, const char *word, size_t nbytes)
+{
+	size_t number = v->table[place_of(v, word, nbytes)];
+
+	return number ? number : v->table[place_of(v, MU_WORD_UNKNOWN, strlen(MU_WORD_UNKNOWN))];
+}
+
+uint64_t mu_vocabulary_hash(const struct mu_vocabulary *v)
+{
+	uint64_t h = hash_bytes(hash_start, &v->characters, sizeof v->characters);
+
+	for (size_t i = 1; i < v->n; i++) {
+		h = hash_bytes(h, v->bytes + v->words[i].at, v->words[i].nbytes);
+		h = hash_bytes(h, "", 1);
+	}
+	return h;
+}
+
+/* ---- files ---- */
+
+enum { LINE_BYTES = 4096 };
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "\n", "\\" and "\x1b" become what they mean, in place; the number of bytes, 0 for others. */
+static size_t unescape(char *line, size_t n)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (line[i] != '\\') {
+			line[to++] = line[i];
+		} else if (i + 1 < n && line[i + 1] == 'n') {
+			line[to++] = '\n';
+			i++;
+		} else if (i + 1 < n && line[i + 1] == '\\') {
+			line[to++] = '\\';
+			i++;
+		} else if (i + 3 < n && line[i + 1] == 'x' && hex(line[i + 2]) >= 0 &&
+			   hex(line[i + 3]) >= 0) {
+			line[to++] = (char)(16 * hex(line[i + 2]) + hex(line[i + 3]));
+			i += 3;
+		} else {
+			return 0;
+		}
+	}
+	return to;
+}
+
+static enum mu_status take_line(struct mu_vocabulary *v, const char *path, size_t number,
+				char *line, size_t n)
+{
+	enum mu_status st = MU_OK;
+	size_t nbytes = unescape(line, n), before = v->n, given;
+
+	if (nbytes == 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s, line %zu: it must be a word, with backslashes only as in \\n, \\\\ "
+			"and \\x1b",
+			path, number);
+	MU_TRY(mu_vocabulary_add(v, line, nbytes, &given));
+	if (v->n == before)
+		MU_FAIL(MU_ERR_FORMAT, "%s, line %zu: \"%.*s\" is in line %zu, too", path, number,
+			(int)nbytes, line, given);
+out:
+	return st;
+}
+
+static enum mu_status take_lines(struct mu_vocabulary *v, const char *path, FILE *f)
+{
+	enum mu_status st = MU_OK;
+	char line[LINE_BYTES];
+	size_t number = 0;
+
+	while (fgets(line, sizeof line, f)) {
+		size_t n = strlen(line);
+
+		number++;
+		if (n + 1 == sizeof line && line[n - 1] != '\n')
+			MU_FAIL(MU_ERR_FORMAT, "%s, line %zu has more than %d bytes", path, number,
+				LINE_BYTES - 2);
+		if (n > 0 && line[n - 1] == '\n')
+			n--;
+		MU_TRY(take_line(v, path, number, line, n));
+	}
+	if (ferror(f))
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	if (v->n == 1)
+		MU_FAIL(MU_ERR_FORMAT, "%s: is empty: a vocabulary is one word a line", path);
+	v->characters = !v->table[place_of(v, MU_WORD_END, strlen(MU_WORD_END))];
+out:
+	return st;
+}
+
+static enum mu_status check_characters(const struct mu_vocabulary *v, const char *path)
+{
+	enum mu_status st = MU_OK;
+	const size_t unknown = v->table[place_of(v, MU_WORD_UNKNOWN, strlen(MU_WORD_UNKNOWN))];
+
+	for (size_t i = 1; v->characters && i < v->n; i++)
+		if (v->words[i].nbytes > 1 && i != unknown)
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s, line %zu: \"%.*s\" is no character; a vocabulary of words "
+				"has \"" MU_WORD_END "\" in a line",
+				path, i, (int)v->words[i].nbytes, v->bytes + v->words[i].at);
+out:
+	return st;
+}
+
+enum mu_status mu_vocabulary_read(struct mu_vocabulary **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_vocabulary *v = NULL;
+	FILE *f = NULL;
+
+	*out = NULL;
+	MU_TRY(make(&v, false));
+	f = fopen(path, "re");
+	if (!f)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	MU_TRY(take_lines(v, path, f));
+	MU_TRY(check_characters(v, path));
+	*out = v;
+	v = NULL;
+out:
+	if (f)
+		fclose(f);
+	mu_vocabulary_free(v);
+	return st;
+}
+
+static void write_word(FILE *f, const char *word, size_t nbytes)
+{
+	for (size_t i = 0; i < nbytes; i++) {
+		unsigned char c = (unsigned char)word[i];
+
+		if (c == '\n')
+			fputs("\\n", f);
+		else if (c == '\\')
+			fputs("\\\\", f);
+		else if (iscntrl(c))
+			fprintf(f, "\\x%02x", c);
+		else
+			fputc(c, f);
+	}
+	fputc('\n', f);
+}
+
+enum mu_status mu_vocabulary_write(const struct mu_vocabulary *v, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_replace replace = {0};
+	FILE *f = NULL;
+	bool good;
+
+	MU_TRY(mu_replace_begin(&replace, path));
+	f = fopen(replace.temporary, "we");
+	if (!f)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	for (size_t i = 1; i < v->n; i++)
+		write_word(f, v->bytes + v->words[i].at, v->words[i].nbytes);
+	good = !ferror(f);
+	good = fclose(f) == 0 && good;
+	if (!good)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	MU_TRY(mu_replace_commit(&replace));
+out:
+	mu_replace_release(&replace);
+	return st;
+}

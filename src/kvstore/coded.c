@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compression in a store of a model: parts of buckets as codes. See coded.h. */
+#include <string.h>
+
+#include "dist.h"
+
+/* ---- runs of a part: a block of a key, or a key that travels as it is ---- */
+
+struct run {
+	size_t at, n;
+	bool whole; /* floats */
+};
+
+struct walk {
+	size_t key, at, end;
+};
+
+static bool is_coded(const struct mu_coder *coder, const struct mu_slice *s)
+{
+	return s->rule == MU_SLICE_LEARN && s->n >= MU_COMPRESS_BLOCK &&
+	       (mu_compress_keeps_zero(coder) || s->n == s->n_padded);
+}
+
+/* From the key on that holds the first element, or ends before it. */
+static struct walk walk_from(const struct mu_kv *kv, size_t at, size_t n)
+{
+	size_t low = 0, high = kv->n_slices;
+
+	while (high - low > 1) {
+		const size_t middle = (low + high) / 2;
+
+		if (kv->slices[middle].at <= at)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (struct walk){low, at, at + n};
+}
+
+static bool next_run(const struct mu_kv *kv, const struct mu_coder *coder, struct walk *w,
+		     struct run *run)
+{
+	for (; w->key < kv->n_slices && kv->slices[w->key].at < w->end; w->key++) {
+		const struct mu_slice *s = &kv->slices[w->key];
+		const size_t from = w->at > s->at ? w->at : s->at;
+		size_t to = s->at + s->n_padded < w->end ? s->at + s->n_padded : w->end;
+
+		if (from >= to)
+			continue;
+		run->whole = !is_coded(coder, s);
+		if (!run->whole && to > (from / MU_COMPRESS_BLOCK + 1) * MU_COMPRESS_BLOCK)
+			to = (from / MU_COMPRESS_BLOCK + 1) * MU_COMPRESS_BLOCK;
+		run->at = from;
+		run->n = to - from;
+		w->at = to;
+		return true;
+	}
+	return false;
+}
+
+static size_t run_bytes(const struct mu_coder *coder, const struct run *run)
+{
+	return run->whole ? run->n * sizeof(float) : mu_compress_bytes(coder, run->n);
+}
+
+size_t mu_kv_coded_bytes(const struct mu_kv *kv, const struct mu_coder *coder, size_t at, size_t n)
+{
+	struct walk walk = walk_from(kv, at, n);
+	struct run run;
+	size_t nbytes = 0;
+
+	if (!coder->codec)
+		return n * sizeof(float);
+	while (next_run(kv, coder, &walk, &run))
+		nbytes += run_bytes(coder, &run);
+	return nbytes;
+}
+
+size_t mu_kv_message_bytes(const struct mu_kv *kv, const struct mu_coder *coder)
+{
+	size_t nbytes = 0;
+
+	for (size_t p = 0; p < kv->plan.n_parts; p++)
+		nbytes += mu_kv_coded_bytes(kv, coder, kv->plan.parts[p].at, kv->plan.parts[p].n);
+	return nbytes;
+}
+
+/* ---- messages ---- */
+
+enum mu_status mu_kv_codes_init(struct mu_kv_codes *codes, const struct mu_kv *kv,
+				const struct mu_coder *coder, const struct mu_kv_part *parts,
+				size_t n_parts, size_t copies)
+{
+	enum mu_status st = MU_OK;
+
+	codes->n_parts = n_parts;
+	MU_TRY(MU_ALLOC(codes->at, n_parts + 1, "places of codes"));
+	for (size_t p = 0; p < n_parts; p++)
+		codes->at[p + 1] =
+			codes->at[p] + mu_kv_coded_bytes(kv, coder, parts[p].at, parts[p].n);
+	MU_TRY(MU_ALLOC(codes->data, copies * codes->at[n_parts] + 1, "codes"));
+out:
+	return st;
+}
+
+void mu_kv_codes_release(struct mu_kv_codes *codes)
+{
+	mu_free(codes->data);
+	mu_free(codes->at);
+}
+
+unsigned char *mu_kv_codes_part(const struct mu_kv_codes *codes, size_t part, size_t copy)
+{
+	return codes->data + copy * codes->at[codes->n_parts] + codes->at[part];
+}
+
+int mu_kv_codes_count(const struct mu_kv_codes *codes, size_t part)
+{
+	return mu_count(codes->at[part + 1] - codes->at[part]);
+}
+
+/* n elements from at on; values and out are those of element at. */
+static void decode(const struct mu_kv *kv, const struct mu_coder *coder, const struct mu_kv_part *p,
+		   const unsigned char *codes, float *out)
+{
+	struct walk walk = walk_from(kv, p->at, p->n);
+	struct run run;
+
+	while (next_run(kv, coder, &walk, &run)) {
+		float *to = out + (run.at - p->at);
+
+		if (run.whole)
+			memcpy(to, codes, run.n * sizeof *to);
+		else
+			mu_decompress(coder, run.n, codes, to);
+		codes += run_bytes(coder, &run);
+	}
+}
+
+MU_LOOP
+static void add_change(size_t n, float *restrict out, const float *restrict change)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] += change[i];
+}
+
+MU_LOOP
+static void take_change(size_t n, float *restrict out, const float *restrict to,
+			const float *restrict from)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = to[i] - from[i];
+}
+
+/* rest + values into codes, and what is left into rest. */
+static void encode(const struct mu_kv *kv, const struct mu_coder *coder, const struct mu_kv_part *p,
+		   const float *values, float *rest, unsigned char *codes)
+{
+	struct walk walk = walk_from(kv, p->at, p->n);
+	struct run run;
+
+	while (next_run(kv, coder, &walk, &run)) {
+		const size_t i = run.at - p->at;
+
+		if (run.whole) {
+			memcpy(codes, values + i, run.n * sizeof *values);
+		} else {
+			add_change(run.n, rest + i, values + i);
+			mu_compress(coder, run.n, rest + i, codes);
+		}
+		codes += run_bytes(coder, &run);
+	}
+}
+
+/* The way from what others have to what is right into codes; they then have what these say. */
+static void encode_change(const struct mu_kv *kv, const struct mu_coder *coder,
+			  const struct mu_kv_part *p, const float *right, float *given,
+			  unsigned char *codes)
+{
+	struct walk walk = walk_from(kv, p->at, p->n);
+	float change[MU_COMPRESS_BLOCK];
+	struct run run;
+
+	while (next_run(kv, coder, &walk, &run)) {
+		const size_t i = run.at - p->at;
+
+		if (run.whole) {
+			memcpy(codes, right + i, run.n * sizeof *right);
+			memcpy(given + i, right + i, run.n * sizeof *right);
+		} else {
+			take_change(run.n, change, right + i, given + i);
+			mu_compress(coder, run.n, change, codes);
+			mu_decompress(coder, run.n, codes, change);
+			add_change(run.n, given + i, change);
+		}
+		codes += run_bytes(coder, &run);
+	}
+}
+
+static void decode_change(const struct mu_kv *kv, const struct mu_coder *coder,
+			  const struct mu_kv_part *p, const unsigned char *codes, float *weights)
+{
+	struct walk walk = walk_from(kv, p->at, p->n);
+	float change[MU_COMPRESS_BLOCK];
+	struct run run;
+
+	while (next_run(kv, coder, &walk, &run)) {
+		const size_t i = run.at - p->at;
+
+		if (run.whole) {
+			memcpy(weights + i, codes, run.n * sizeof *weights);
+		} else {
+			mu_decompress(coder, run.n, codes, change);
+			add_change(run.n, weights + i, change);
+		}
+		codes += run_bytes(coder, &run);
+	}
+}
+
+/* ---- worker ---- */
+
+enum mu_status mu_kv_coded_worker_open(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_coded_worker *c = &kv->worker->coded;
+	const struct mu_kv_plan *plan = &kv->plan;
+
+	if (!mu_kv_is_coded(kv))
+		goto out;
+	MU_TRY(MU_ALLOC(c->rest, plan->n, "rest of compressed gradients"));
+	MU_TRY(mu_kv_codes_init(&c->pushes, kv, &kv->push_coder, plan->parts, plan->n_parts, 1));
+	if (kv->pull_coder.codec)
+		MU_TRY(mu_kv_codes_init(&c->pulls, kv, &kv->pull_coder, plan->parts, plan->n_parts,
+					1));
+out:
+	return st;
+}
+
+void mu_kv_coded_worker_close(struct mu_kv_coded_worker *c)
+{
+	mu_free(c->rest);
+	mu_kv_codes_release(&c->pushes);
+	mu_kv_codes_release(&c->pulls);
+}
+
+/* dist_async leaves out an update of no samples: the rest must not go into it. */
+static bool is_left_out(const struct mu_kv *kv)
+{
+	return !kv->ops->synchronous && kv->count == 0;
+}
+
+void mu_kv_coded_push(struct mu_kv *kv, size_t bucket)
+{
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	struct mu_kv_coded_worker *c = &kv->worker->coded;
+
+	mu_clock_start(MU_CLOCK_COMPRESS);
+	for (size_t i = b->first_part; !is_left_out(kv) && i < b->first_part + b->n_parts; i++) {
+		const struct mu_kv_part *part = &kv->plan.parts[i];
+		float *gradients = kv->gradients + part->at;
+		unsigned char *codes = mu_kv_codes_part(&c->pushes, i, 0);
+
+		encode(kv, &kv->push_coder, part, gradients, c->rest + part->at, codes);
+		if (!mu_kv_sends_to(kv, part->server))
+			decode(kv, &kv->push_coder, part, codes, gradients);
+	}
+	mu_clock_stop(MU_CLOCK_COMPRESS);
+}
+
+void mu_kv_coded_pulled(struct mu_kv *kv, size_t bucket)
+{
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	struct mu_kv_coded_worker *c = &kv->worker->coded;
+
+	mu_clock_start(MU_CLOCK_COMPRESS);
+	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++) {
+		const struct mu_kv_part *part = &kv->plan.parts[i];
+		float *results = kv->results + part->at;
+		const unsigned char *codes = mu_kv_codes_part(&c->pulls, i, 0);
+
+		if (!mu_kv_sends_to(kv, part->server))
+			continue;
+		if (kv->ops->returns_sums)
+			decode(kv, &kv->pull_coder, part, codes, results);
+		else
+			decode_change(kv, &kv->pull_coder, part, codes, results);
+	}
+	mu_clock_stop(MU_CLOCK_COMPRESS);
+}
+
+/* ---- server end ---- */
+
+static enum mu_status open_answers(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_coded_server *c = &s->coded;
+
+	MU_TRY(mu_kv_codes_init(&c->pulls, s->kv, &s->kv->pull_coder, s->parts, s->n_parts,
+				s->outbox ? s->n_inboxes + 1 : 1));
+	if (s->kv->ops->returns_sums)
+		MU_TRY(MU_ALLOC(c->rest, s->kv->plan.n, "rest of compressed sums"));
+	else if (!s->policy->needs_outbox)
+		MU_TRY(MU_ALLOC(c->given, s->n + 1, "weights that the workers have"));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_coded_server_open(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+
+	if (mu_kv_is_coded(s->kv))
+		MU_TRY(mu_kv_codes_init(&s->coded.pushes, s->kv, &s->kv->push_coder, s->parts,
+					s->n_parts, s->n_inboxes));
+	if (s->kv->pull_coder.codec)
+		MU_TRY(open_answers(s));
+out:
+	return st;
+}
+
+void mu_kv_coded_server_close(struct mu_kv_coded_server *c)
+{
+	mu_kv_codes_release(&c->pushes);
+	mu_kv_codes_release(&c->pulls);
+	mu_free(c->given);
+	mu_free(c->rest);
+}
+
+void mu_kv_coded_arrived(struct mu_kv_server *s, size_t p, size_t w)
+{
+	const size_t inbox = s->peers[w].inbox;
+
+	mu_clock_start(MU_CLOCK_COMPRESS);
+	decode(s->kv, &s->kv->push_coder, &s->parts[p],
+	       mu_kv_codes_part(&s->coded.pushes, p, inbox), mu_kv_inbox(s, p, w));
+	mu_clock_stop(MU_CLOCK_COMPRESS);
+}
+
+/* The same codes for all workers. */
+static void answer_all(struct mu_kv_server *s, size_t p)
+{
+	const struct mu_coder *coder = &s->kv->pull_coder;
+	struct mu_kv_coded_server *c = &s->coded;
+	const struct mu_kv_part *part = &s->parts[p];
+	unsigned char *codes = mu_kv_codes_part(&c->pulls, p, 0);
+
+	if (c->rest)
+		encode(s->kv, coder, part, mu_kv_held(s, p), c->rest + part->at, codes);
+	else
+		encode_change(s->kv, coder, part, mu_kv_held(s, p), c->given + part->local, codes);
+	for (size_t w = 0; w < s->n_workers; w++) {
+		float *results = s->peers[w].near.results;
+
+		if (mu_kv_is_far(s, w))
+			continue;
+		if (c->rest)
+			decode(s->kv, coder, part, codes, results + part->at);
+		else
+			memcpy(results + part->at, c->given + part->local,
+			       part->n * sizeof *results);
+	}
+}
+
+void mu_kv_coded_answer(struct mu_kv_server *s, size_t p, size_t w)
+{
+
+	mu_clock_start(MU_CLOCK_COMPRESS);
+	if (w == s->n_workers)
+		answer_all(s, p);
+	else
+		encode_change(
+			s->kv, &s->kv->pull_coder, &s->parts[p], mu_kv_held(s, p),
+			mu_kv_outbox(s, p, w),
+			mu_kv_codes_part(&s->coded.pulls, p,
+					 mu_kv_is_far(s, w) ? s->peers[w].inbox : s->n_inboxes));
+	mu_clock_stop(MU_CLOCK_COMPRESS);
+}

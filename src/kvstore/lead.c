@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker as the leader of parts: it adds up its node's gradients of them, sends the sums, and
+ * tells the others what came back. See nodes.h.
+ */
+#include <string.h>
+
+#include "dist.h"
+
+static size_t node_index(const struct mu_kv_group *g, size_t w)
+{
+	size_t i = 0;
+
+	while (g->workers[i] != w)
+		i++;
+	return i;
+}
+
+enum mu_status mu_kv_lead_open(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	const struct mu_kv_nodes *nodes = &kv->nodes;
+	struct mu_kv_lead *l = &kv->worker->lead;
+	const int node = t->node_of[t->rank];
+	const size_t me = (size_t)t->index;
+
+	MU_TRY(MU_ALLOC(l->groups, (size_t)kv->n_servers, "leaders towards every server"));
+	for (int s = 0; s < kv->n_servers; s++)
+		l->groups[s] = mu_kv_group_of(kv, me, s);
+	if (!nodes->reduces[node])
+		goto out;
+	l->workers = nodes->workers + nodes->first[node];
+	l->n = nodes->first[node + 1] - nodes->first[node];
+	MU_TRY(MU_ALLOC(l->all, l->n, "workers of this node"));
+	for (size_t i = 0; i < l->n; i++) {
+		mu_kv_near_neighbour(kv, mu_count(l->workers[i]), &l->all[i]);
+		if (l->workers[i] == me)
+			l->me = i;
+	}
+	MU_TRY(MU_ALLOC(l->sent, kv->plan.n_buckets, "buckets that left"));
+	MU_TRY(MU_ALLOC(l->sources, l->n, "gradients to sum"));
+	MU_TRY(MU_ALLOC(l->block, MU_KV_BLOCK, "a block of sums"));
+out:
+	return st;
+}
+
+void mu_kv_lead_close(struct mu_kv_lead *l)
+{
+	mu_free(l->groups);
+	mu_free(l->all);
+	mu_free(l->sent);
+	mu_free(l->sources);
+	mu_free(l->block);
+}
+
+bool mu_kv_leads(const struct mu_kv *kv, const struct mu_kv_part *part)
+{
+	return mu_kv_sends_to(kv, part->server) &&
+	       mu_kv_leader(&kv->worker->lead.groups[part->server], part->number) ==
+		       (size_t)kv->topology->index;
+}
+
+static bool leads_bucket(const struct mu_kv_worker *w, size_t bucket)
+{
+	return w->first[bucket + 1] > w->first[bucket];
+}
+
+void mu_kv_lead_begin(struct mu_kv *kv)
+{
+	struct mu_kv_lead *l = &kv->worker->lead;
+
+	l->n_unsent = 0;
+	for (size_t b = 0; l->n > 0 && b < kv->plan.n_buckets; b++)
+		l->n_unsent += leads_bucket(kv->worker, b);
+	l->n_under_way = 0;
+}
+
+bool mu_kv_lead_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket)
+{
+	return atomic_load(&kv->worker->lead.all[i].pushed[bucket]) >= kv->worker->rounds;
+}
+
+static bool is_pushed(const struct mu_kv *kv, size_t bucket)
+{
+	for (size_t i = 0; i < kv->worker->lead.n; i++)
+		if (!mu_kv_lead_has_pushed(kv, i, bucket))
+			return false;
+	return true;
+}
+
+bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part)
+{
+	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct mu_kv_group *g = &l->groups[part->server];
+	const size_t i = node_index(g, mu_kv_leader(g, part->number));
+
+	return atomic_load_explicit(&l->all[i].back[bucket], memory_order_acquire) >=
+	       kv->worker->rounds;
+}
+
+static void wake_others(const struct mu_kv *kv)
+{
+	const struct mu_kv_lead *l = &kv->worker->lead;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (i != l->me)
+			mu_wake(kv->topology, kv->topology->worker_ranks[l->workers[i]]);
+}
+
+/* Into this worker's own gradients: their place is free until the pull, and nobody else reads it.
+ */
+static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part)
+{
+	struct mu_kv_lead *l = &kv->worker->lead;
+
+	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
+		const size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
+		const size_t at = part->at + from;
+
+		for (size_t i = 0; i < l->n; i++)
+			l->sources[i] = l->all[i].gradients + at;
+		mu_optim_sum(l->block, l->sources, l->n, n);
+		memcpy(kv->gradients + at, l->block, n * sizeof *l->block);
+	}
+}
+
+/* All workers of the node have pushed the bucket: sum and send the parts that this one leads. */
+static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	size_t request = w->first[bucket];
+
+	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
+		if (!mu_kv_leads(kv, &kv->plan.parts[p]))
+			continue;
+		sum_part(kv, &kv->plan.parts[p]);
+		MU_MPI(MPI_Start(&w->pulls[request]));
+		MU_MPI(MPI_Start(&w->pushes[request]));
+		w->last = request++;
+	}
+	w->lead.sent[bucket] = w->rounds;
+	w->lead.n_unsent--;
+	w->lead.n_under_way++;
+out:
+	return st;
+}
+
+static enum mu_status take_back(struct mu_kv *kv, size_t bucket, int *done)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = kv->worker;
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	const size_t first = w->first[bucket];
+
+	MU_MPI(MPI_Testall(mu_count(w->first[bucket + 1] - first), w->pulls + first, done, ignore));
+	if (!*done)
+		goto out;
+	atomic_store_explicit(&w->lead.all[w->lead.me].back[bucket], w->rounds,
+			      memory_order_release);
+	w->lead.n_under_way--;
+	wake_others(kv);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_lead_poll(struct mu_kv *kv, int *n)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_lead *l = &w->lead;
+	int done;
+
+	for (size_t b = 0; l->n_unsent + l->n_under_way > 0 && b < kv->plan.n_buckets; b++) {
+		done = 0;
+		if (!leads_bucket(w, b))
+			continue;
+		if (l->sent[b] < w->rounds && is_pushed(kv, b)) {
+			MU_TRY(send_bucket(kv, b));
+			done = 1;
+		} else if (l->sent[b] == w->rounds &&
+			   atomic_load(&l->all[l->me].back[b]) < w->rounds) {
+			MU_TRY(take_back(kv, b, &done));
+		}
+		*n += done;
+	}
+out:
+	return st;
+}
+
+/*
+ * Sequentially consistent counters: of workers that push at the same time the last one sees that
+ * all have.
+ */
+enum mu_status mu_kv_lead_push(struct mu_kv *kv, size_t bucket)
+{
+	struct mu_kv_lead *l = &kv->worker->lead;
+	int n;
+
+	atomic_store(&l->all[l->me].pushed[bucket], kv->worker->rounds);
+	if (is_pushed(kv, bucket))
+		wake_others(kv);
+	return mu_kv_lead_poll(kv, &n);
+}

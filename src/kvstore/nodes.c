@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The workers of every node, and which nodes reduce. See nodes.h. */
+#include <string.h>
+
+#include "nodes.h"
+
+static void sort_workers(struct mu_kv_nodes *nodes, const struct mu_topology *t)
+{
+	size_t n = 0;
+
+	for (int node = 0; node < t->num_nodes; node++) {
+		nodes->first[node] = n;
+		for (int w = 0; w < t->num_workers; w++)
+			if (t->node_of[t->worker_ranks[w]] == node)
+				nodes->workers[n++] = (size_t)w;
+	}
+	nodes->first[t->num_nodes] = n;
+}
+
+/* A node may have had no room for shared memory, which its own ranks know only. */
+static enum mu_status agree(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	const char mine =
+		kv->window && !kv->own_weights && !mu_kv_is_coded(kv) && t->node_num_workers > 1;
+	char *all = NULL;
+
+	MU_TRY(MU_ALLOC(all, (size_t)t->size, "which nodes reduce"));
+	MU_TRY(mu_allgather(&mine, all, 1, kv->comm));
+	for (int r = 0; r < t->size; r++)
+		kv->nodes.reduces[t->node_of[r]] = all[r];
+out:
+	mu_free(all);
+	return st;
+}
+
+enum mu_status mu_kv_nodes_open(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	struct mu_kv_nodes *nodes = &kv->nodes;
+
+	MU_TRY(MU_ALLOC(nodes->workers, (size_t)t->num_workers, "workers by node"));
+	MU_TRY(MU_ALLOC(nodes->first, (size_t)t->num_nodes + 1, "nodes"));
+	MU_TRY(MU_ALLOC(nodes->reduces, (size_t)t->num_nodes, "nodes that reduce"));
+	sort_workers(nodes, t);
+	if (t->num_nodes > 1)
+		MU_TRY(agree(kv));
+out:
+	return st;
+}
+
+void mu_kv_nodes_close(struct mu_kv_nodes *nodes)
+{
+	mu_free(nodes->workers);
+	mu_free(nodes->first);
+	mu_free(nodes->reduces);
+}
+
+/* Server ends before this one that are not on the node: so many parts went to others already. */
+static size_t far_before(const struct mu_kv *kv, int end, int node)
+{
+	size_t n = 0;
+
+	for (int s = 0; s < end; s++)
+		n += kv->topology->node_of[kv->server_ranks[s]] != node;
+	return n;
+}
+
+struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s)
+{
+	const struct mu_topology *t = kv->topology;
+	const struct mu_kv_nodes *nodes = &kv->nodes;
+	const int node = t->node_of[t->worker_ranks[w]];
+	const size_t *at = nodes->workers + nodes->first[node];
+
+	if (nodes->reduces[node] && t->node_of[kv->server_ranks[s]] != node)
+		return (struct mu_kv_group){
+			.workers = at,
+			.n = nodes->first[node + 1] - nodes->first[node],
+			.turn = far_before(kv, s, node),
+		};
+	while (*at != w)
+		at++;
+	return (struct mu_kv_group){.workers = at, .n = 1};
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to kvstore: the workers of every node, and what they send to other nodes once for all.
+ *
+ * A node reduces if two or more of its workers share memory and the store is synchronous and does
+ * not compress (every worker keeps a rest of its own). Its workers do not each send a part of their
+ * gradients to a server end on another node: one of them, the leader of the part, adds up the
+ * gradients of all where they lie, in the order of workers, and sends the sum. The result comes
+ * back to the leader, into the array of results that the node's workers share. (Several leaders per
+ * node: Kandalla et al., Designing multi-leader-based Allgather algorithms for multi-core clusters,
+ * IPDPS workshops 2009.) A node's parts go to its workers in turn, so that all use the network at
+ * once. Orders and answers stay each worker's own.
+ *
+ * A worker has two counters per bucket in shared memory: rounds in which it has pushed it, and
+ * rounds in which the parts of it that the worker leads have come back. Whoever is last to push
+ * wakes the leaders; a leader wakes the others when its parts are back.
+ *
+ * A leader works whenever its worker calls the store: at pushes, in mu_kv_poll, and in every wait
+ * for servers. A worker may wait for one of its node that is still in backward: that one pushes and
+ * polls. A worker that has pulled a bucket owes the others nothing more of it. So nobody waits for
+ * ever as long as workers come to pulls and to collectives of their program in one order, which
+ * stores without servers need anyway.
+ */
+#ifndef MUSTER_KVSTORE_NODES_H
+#define MUSTER_KVSTORE_NODES_H
+
+#include <stdatomic.h>
+
+#include "kv.h"
+
+/*
+ * Who pushes parts to a server end: one worker, or the workers of a node that reduces, part by part
+ * in turn. Workers in their order.
+ */
+struct mu_kv_group {
+	const size_t *workers;
+	size_t n, turn;
+};
+
+/* The worker that pushes the server end's part of this number, and gets it back. */
+static inline size_t mu_kv_leader(const struct mu_kv_group *g, size_t number)
+{
+	return g->workers[(number + g->turn) % g->n];
+}
+
+/* kv->nodes, after mu_kv_near_open. Collective over kv->comm. */
+enum mu_status mu_kv_nodes_open(struct mu_kv *kv);
+void mu_kv_nodes_close(struct mu_kv_nodes *nodes);
+/* The group of worker w towards server end s. */
+struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s);
+
+/* ---- on workers (lead.c) ---- */
+
+/* What a worker sees of one of its node, itself too. Counters are by bucket. */
+struct mu_kv_neighbour {
+	const float *gradients; /* flat array */
+	_Atomic uint64_t *pushed, *back;
+};
+
+/* What a worker of a node that reduces knows of it. n = 0: the node does not reduce. */
+struct mu_kv_lead {
+	size_t n, me; /* workers of the node, and which of them this is */
+	const size_t *workers;
+	struct mu_kv_neighbour *all;
+	struct mu_kv_group *groups;   /* of this worker towards every server end */
+	uint64_t *sent;               /* by bucket: rounds in which this worker's parts left */
+	size_t n_unsent, n_under_way; /* buckets in this round of which it leads parts */
+	const float **sources;
+	float *block; /* MU_KV_BLOCK elements */
+};
+
+enum mu_status mu_kv_lead_open(struct mu_kv *kv);
+void mu_kv_lead_close(struct mu_kv_lead *lead);
+/* Does this worker push this part, which belongs to a server of another node? */
+bool mu_kv_leads(const struct mu_kv *kv, const struct mu_kv_part *part);
+void mu_kv_lead_begin(struct mu_kv *kv);
+/* This worker's gradients of the bucket are ready. */
+enum mu_status mu_kv_lead_push(struct mu_kv *kv, size_t bucket);
+/* Send what all workers of the node have pushed, and tell them what is back; *n is how many buckets
+ * that was. */
+enum mu_status mu_kv_lead_poll(struct mu_kv *kv, int *n);
+/* Is this part of a bucket back? */
+bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part);
+/* Has the i-th worker of the node pushed the bucket in this round? */
+bool mu_kv_lead_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server end of a store with servers: its memory and its requests. See wire.h. */
+#include "dist.h"
+
+static enum mu_status copy_parts(struct mu_kv_server *s, struct mu_piece **pieces)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_plan *plan = &s->kv->plan;
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_parts; i++)
+		n += plan->parts[i].server == s->index;
+	MU_TRY(MU_ALLOC(s->parts, n + 1, "parts of a server"));
+	MU_TRY(MU_ALLOC(*pieces, n + 1, "pieces of the optimizer"));
+	for (size_t i = 0; i < plan->n_parts; i++) {
+		const struct mu_kv_part *part = &plan->parts[i];
+
+		if (part->server != s->index)
+			continue;
+		s->parts[s->n_parts] = *part;
+		(*pieces)[s->n_parts] = (struct mu_piece){part->at, part->n, part->local};
+		s->n += part->n;
+		s->n_parts++;
+	}
+out:
+	return st;
+}
+
+static enum mu_status make_memory(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+	size_t n_all = s->n_workers * s->n_parts, n = mu_kv_server_requests(s);
+
+	if (!s->flat)
+		MU_TRY(MU_ALLOC(s->weights, s->n + 1, "weights of a server"));
+	MU_TRY(MU_ALLOC(s->inbox, s->n_inboxes * s->n + 1, "gradients on a server"));
+	if (s->policy->needs_outbox)
+		MU_TRY(MU_ALLOC(s->outbox, s->n_inboxes * s->n + 1, "answers of a server"));
+	MU_TRY(mu_kv_sum_init(&s->sum, s->kv));
+	MU_TRY(MU_ALLOC(s->completed, n + 1, "completed requests"));
+	MU_TRY(MU_ALLOC(s->arrived, n_all + 1, "parts that are here"));
+	MU_TRY(MU_ALLOC(s->withheld, n_all + 1, "parts that wait for other workers"));
+	MU_TRY(MU_ALLOC(s->n_arrived, s->n_parts + 1, "workers of every part"));
+	MU_TRY(MU_ALLOC(s->updates, s->n_parts + 1, "updates of every part"));
+	MU_TRY(mu_kv_requests_new(&s->orders, n));
+	MU_TRY(mu_kv_requests_new(&s->answers, n));
+	s->pushes = s->orders + s->n_far;
+	s->pulls = s->answers + s->n_far;
+out:
+	return st;
+}
+
+/* Part p's place in the plan gives its tag, for this server counts its own parts only. */
+static enum mu_status make_part_requests(struct mu_kv_server *s, size_t p, int tag)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_coded_server *c = &s->coded;
+	int n = mu_count(s->parts[p].n);
+
+	for (size_t f = 0; f < s->n_inboxes; f++) {
+		size_t w = mu_kv_source(s, p, f), i = mu_kv_request(s, p, w);
+		int rank = s->kv->topology->worker_ranks[w];
+		float *out = s->outbox ? mu_kv_outbox(s, p, w) : mu_kv_held(s, p);
+
+		if (c->pushes.data)
+			MU_MPI(MPI_Recv_init(mu_kv_codes_part(&c->pushes, p, f),
+					     mu_kv_codes_count(&c->pushes, p), MPI_BYTE, rank, tag,
+					     s->kv->comm, &s->pushes[i]));
+		else
+			MU_MPI(MPI_Recv_init(mu_kv_inbox(s, p, w), n, MPI_FLOAT, rank, tag,
+					     s->kv->comm, &s->pushes[i]));
+		if (c->pulls.data)
+			MU_MPI(MPI_Send_init(mu_kv_codes_part(&c->pulls, p, s->outbox ? f : 0),
+					     mu_kv_codes_count(&c->pulls, p), MPI_BYTE, rank, tag,
+					     s->kv->comm, &s->pulls[i]));
+		else
+			MU_MPI(MPI_Send_init(out, n, MPI_FLOAT, rank, tag, s->kv->comm,
+					     &s->pulls[i]));
+	}
+out:
+	return st;
+}
+
+static enum mu_status make_requests(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_plan *plan = &s->kv->plan;
+	size_t p = 0;
+
+	for (size_t f = 0; f < s->n_far; f++) {
+		struct mu_kv_peer *peer = &s->peers[s->far[f]];
+		int rank = s->kv->topology->worker_ranks[s->far[f]];
+
+		MU_MPI(MPI_Recv_init(&peer->order, sizeof peer->order, MPI_BYTE, rank,
+				     WIRE_TAG_ORDER, s->kv->comm, &s->orders[f]));
+		MU_MPI(MPI_Send_init(&peer->answer, sizeof peer->answer, MPI_BYTE, rank,
+				     WIRE_TAG_ANSWER, s->kv->comm, &s->answers[f]));
+	}
+	for (size_t i = 0; i < plan->n_parts; i++) {
+		if (plan->parts[i].server == s->index)
+			MU_TRY(make_part_requests(s, p++, mu_kv_part_tag(i)));
+	}
+out:
+	return st;
+}
+
+/* Who pushes parts: far ones first. */
+static enum mu_status find_sources(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(s->sources, s->n_workers, "sources of gradients"));
+	for (size_t f = 0; f < s->n_far; f++) {
+		const struct mu_kv_group g = mu_kv_group_of(s->kv, s->far[f], s->index);
+		const size_t first = g.workers[0];
+
+		if (first == s->far[f]) {
+			s->peers[first].inbox = s->n_inboxes;
+			s->sources[s->n_inboxes++] = g;
+		}
+		s->peers[s->far[f]].inbox = s->peers[first].inbox;
+	}
+	s->n_sources = s->n_inboxes;
+	for (size_t w = 0; w < s->n_workers; w++)
+		if (!mu_kv_is_far(s, w))
+			s->sources[s->n_sources++] = mu_kv_group_of(s->kv, w, s->index);
+out:
+	return st;
+}
+
+/* Which workers are near, and which are far. */
+static enum mu_status find_workers(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(s->peers, s->n_workers, "workers of a server"));
+	MU_TRY(MU_ALLOC(s->far, s->n_workers, "workers of other nodes"));
+	for (size_t w = 0; w < s->n_workers; w++) {
+		struct mu_kv_peer *peer = &s->peers[w];
+
+		mu_kv_near_find(s->kv, mu_count(w), s->index, &peer->near);
+		if (w == s->self) {
+			peer->near.gradients = s->kv->gradients;
+			peer->near.results = s->kv->results;
+		}
+		if (!mu_kv_is_far(s, w))
+			continue;
+		peer->slot = s->n_far;
+		s->far[s->n_far++] = w;
+	}
+	MU_TRY(find_sources(s));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
+				 const struct mu_kv_policy *policy, bool hosted)
+{
+	enum mu_status st = MU_OK;
+	struct mu_piece *pieces = NULL;
+	struct mu_kv_server *s = NULL;
+	struct mu_optim_config optim = config->optim;
+
+	optim.prior = policy->needs_outbox; /* it holds what each worker has pulled */
+	MU_TRY(MU_ALLOC(s, 1, "server end of the store"));
+	kv->server = s;
+	s->kv = kv;
+	s->policy = policy;
+	s->flat = kv->pull_coder.codec ? NULL : kv->results; /* workers then have others */
+	s->index = kv->topology->index;
+	s->n_workers = (size_t)kv->topology->num_workers;
+	s->self = hosted ? (size_t)s->index : s->n_workers;
+	MU_TRY(copy_parts(s, &pieces));
+	MU_TRY(find_workers(s));
+	if (!kv->ops->returns_sums) {
+		MU_TRY(mu_optim_new(&s->optim, &optim, kv->slices, kv->n_slices, pieces,
+				    s->n_parts));
+		MU_TRY(mu_kv_norms_init(&s->norms, s->optim, kv->topology->peers, kv->n_servers));
+	}
+	MU_TRY(make_memory(s));
+	MU_TRY(mu_kv_coded_server_open(s));
+	MU_TRY(make_requests(s));
+out:
+	mu_free(pieces);
+	return st;
+}
+
+void mu_kv_server_close(struct mu_kv_server *s)
+{
+	if (!s)
+		return;
+	mu_kv_requests_free(s->orders, mu_kv_server_requests(s));
+	mu_kv_requests_free(s->answers, mu_kv_server_requests(s));
+	mu_kv_norms_release(&s->norms);
+	mu_optim_free(s->optim);
+	mu_kv_coded_server_close(&s->coded);
+	mu_free(s->weights);
+	mu_free(s->inbox);
+	mu_free(s->outbox);
+	mu_free(s->far);
+	mu_free(s->sources);
+	mu_kv_sum_release(&s->sum);
+	mu_free(s->parts);
+	mu_free(s->peers);
+	mu_free(s->completed);
+	mu_free(s->arrived);
+	mu_free(s->withheld);
+	mu_free(s->n_arrived);
+	mu_free(s->updates);
+	mu_free(s);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a store holds beside the weights, from and to workers, for checkpoints (kvstore.h).
+ *
+ * Workers that update by themselves have it at hand. Servers hold it in parts: a worker sends an
+ * order with the range of elements it means, and a server sends, or receives, its counts and then
+ * what it holds in that range, part by part and array by array, in one order that both sides know;
+ * so one tag does. A server waits until these messages are done before it looks at anything else:
+ * the worker has posted its side of them before it sent the order, and no update can come between.
+ */
+#include <string.h>
+
+#include "dist.h"
+
+/* ---- what both sides know ---- */
+
+/* The elements of a part that are in [from, to), if any. */
+static bool clip(const struct mu_kv_part *part, size_t from, size_t to, size_t *at, size_t *n)
+{
+	size_t end = part->at + part->n < to ? part->at + part->n : to;
+
+	*at = part->at > from ? part->at : from;
+	*n = end > *at ? end - *at : 0;
+	return *n > 0;
+}
+
+/* dist_async: the weights come with the states they belong to, for both change at any time. */
+static bool with_weights(const struct mu_kv *kv, enum wire_kind kind)
+{
+	return kv->ops->own_weights && kind == WIRE_SAVE;
+}
+
+/* Messages with one rank. */
+struct link {
+	MPI_Comm comm;
+	int rank;
+	bool sends;
+	MPI_Request *requests;
+	size_t n;
+};
+
+static enum mu_status move(struct link *link, void *data, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request *request = &link->requests[link->n];
+
+	if (link->sends)
+		MU_MPI(MPI_Isend(data, mu_count(nbytes), MPI_BYTE, link->rank, WIRE_TAG_STATE,
+				 link->comm, request));
+	else
+		MU_MPI(MPI_Irecv(data, mu_count(nbytes), MPI_BYTE, link->rank, WIRE_TAG_STATE,
+				 link->comm, request));
+	link->n++;
+out:
+	return st;
+}
+
+/* ---- worker ---- */
+
+static enum mu_status move_part(const struct mu_kv *kv, enum wire_kind kind, struct link *link,
+				const struct mu_kv_part *part)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_snapshot *x = kv->states;
+	size_t at, n;
+
+	if (!clip(part, x->from, x->to, &at, &n))
+		goto out;
+	if (with_weights(kv, kind))
+		MU_TRY(move(link, x->weights + (at - x->from), n * sizeof(float)));
+	for (int i = 0; i < kv->n_states; i++)
+		MU_TRY(move(link, x->arrays[i] + (at - x->from), n * sizeof(float)));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_parcel_begin(struct mu_kv *kv, enum wire_kind kind, struct mu_kv_parcel *p)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_plan *plan = &kv->plan;
+	size_t most = (size_t)kv->n_servers + (1 + MU_KV_MAX_STATES) * plan->n_parts;
+	struct link link = {.comm = kv->comm, .sends = kind == WIRE_LOAD};
+
+	MU_TRY(MU_ALLOC(p->counts, (size_t)kv->n_servers, "counts of the servers"));
+	MU_TRY(mu_kv_requests_new(&p->requests, most));
+	link.requests = p->requests;
+	for (int s = 0; s < kv->n_servers; s++) {
+		if (mu_kv_is_own(kv, s))
+			continue;
+		link.rank = kv->server_ranks[s];
+		p->counts[s] = (struct wire_counts){kv->states->updates, kv->states->last_lr, 0};
+		MU_TRY(move(&link, &p->counts[s], sizeof p->counts[s]));
+		for (size_t i = 0; i < plan->n_parts; i++)
+			if (plan->parts[i].server == s)
+				MU_TRY(move_part(kv, kind, &link, &plan->parts[i]));
+	}
+out:
+	p->n = link.n;
+	return st;
+}
+
+/* Servers of dist_async count each for itself, and server 0 speaks for all. */
+void mu_kv_parcel_end(struct mu_kv *kv, enum wire_kind kind, const struct mu_kv_parcel *p)
+{
+	struct mu_kv_snapshot *x = kv->states;
+
+	if (kind == WIRE_LOAD)
+		return;
+	for (int s = 0; s < kv->n_servers; s++) {
+		if (mu_kv_is_own(kv, s))
+			continue;
+		if (p->counts[s].updates >= x->updates) {
+			x->updates = p->counts[s].updates;
+			x->last_lr = p->counts[s].last_lr;
+		}
+		if (s == 0)
+			x->progress = p->counts[s].progress;
+	}
+}
+
+void mu_kv_parcel_release(struct mu_kv_parcel *p)
+{
+	mu_free(p->requests);
+	mu_free(p->counts);
+}
+
+/* ---- server ---- */
+
+/* What comes after the optimiser's arrays are the weights that the server holds: MU_KV_EXACT. */
+static float *state_of(struct mu_kv_server *s, int i, size_t p, size_t at)
+{
+	const struct mu_kv_part *part = &s->parts[p];
+	const char *name;
+	size_t n;
+	float *state = mu_optim_state(s->optim, i, &name, &n);
+
+	return (state ? state + part->local : mu_kv_held(s, p)) + (at - part->at);
+}
+
+static void take_counts(struct mu_kv_server *s, const struct wire_counts *counts)
+{
+	if (s->optim)
+		mu_optim_set_counts(s->optim, counts->updates, counts->last_lr);
+}
+
+static struct wire_counts give_counts(const struct mu_kv_server *s)
+{
+	struct wire_counts counts = {.progress = s->kv->progress};
+
+	if (s->optim)
+		mu_optim_counts(s->optim, &counts.updates, &counts.last_lr);
+	return counts;
+}
+
+/* The worker of this rank: its arrays are at hand. */
+static void copy_own(struct mu_kv_server *s, enum wire_kind kind)
+{
+	struct mu_kv_snapshot *x = s->kv->states;
+	struct wire_counts counts = {x->updates, x->last_lr, 0};
+	size_t at, n;
+
+	if (kind == WIRE_LOAD)
+		take_counts(s, &counts);
+	else
+		counts = give_counts(s);
+	x->updates = counts.updates;
+	x->last_lr = counts.last_lr;
+	for (size_t p = 0; p < s->n_parts; p++)
+		for (int i = 0; clip(&s->parts[p], x->from, x->to, &at, &n) && i < s->kv->n_states;
+		     i++) {
+			float *held = state_of(s, i, p, at);
+			float *other = x->arrays[i] + (at - x->from);
+
+			memcpy(kind == WIRE_LOAD ? held : other, kind == WIRE_LOAD ? other : held,
+			       n * sizeof *held);
+		}
+}
+
+static enum mu_status move_all(struct mu_kv_server *s, const struct wire_order *order,
+			       struct link *link, struct wire_counts *counts)
+{
+	enum mu_status st = MU_OK;
+	const bool weights = with_weights(s->kv, (enum wire_kind)order->kind);
+	size_t at, n;
+
+	MU_TRY(move(link, counts, sizeof *counts));
+	for (size_t p = 0; p < s->n_parts; p++) {
+		const struct mu_kv_part *part = &s->parts[p];
+
+		if (!clip(part, order->from, order->to, &at, &n))
+			continue;
+		if (weights)
+			MU_TRY(move(link, mu_kv_held(s, p) + (at - part->at), n * sizeof(float)));
+		for (int i = 0; i < s->kv->n_states; i++)
+			MU_TRY(move(link, state_of(s, i, p, at), n * sizeof(float)));
+	}
+out:
+	return st;
+}
+
+/* The worker is on another rank. */
+static enum mu_status exchange(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+	const struct wire_order order = s->peers[w].order;
+	const bool load = order.kind == WIRE_LOAD;
+	struct link link = {.comm = s->kv->comm, .sends = !load};
+	struct wire_counts counts = give_counts(s);
+
+	link.rank = s->kv->topology->worker_ranks[w];
+	MU_TRY(mu_kv_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->n_parts));
+	MU_TRY(move_all(s, &order, &link, &counts));
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(link.n), link.requests,
+			     "states of the optimizer"));
+	if (load)
+		take_counts(s, &counts);
+out:
+	mu_free(link.requests);
+	return st;
+}
+
+enum mu_status mu_kv_server_states(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+
+	if (w == s->self)
+		copy_own(s, (enum wire_kind)s->peers[w].order.kind);
+	else
+		MU_TRY(exchange(s, w));
+	MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
+out:
+	return st;
+}
+
+/* ---- the public face ---- */
+
+int mu_kv_state_names(const struct mu_kv *kv, const char *names[MU_KV_MAX_STATES])
+{
+	for (int i = 0; i < kv->n_states; i++)
+		names[i] = kv->state_names[i];
+	return kv->n_states;
+}
+
+/* The worker that saves key k: keys are dealt out by the places of their middles. */
+static size_t share_of(const struct mu_kv *kv, size_t k)
+{
+	const struct mu_slice *slice = &kv->slices[k];
+	double middle = (double)slice->at + (double)slice->n_padded / 2;
+	size_t n = (size_t)kv->topology->num_workers;
+	size_t share = (size_t)(middle / (double)kv->plan.n * (double)n);
+
+	return share < n ? share : n - 1;
+}
+
+void mu_kv_snapshot_share(const struct mu_kv *kv, bool load, size_t *first, size_t *end)
+{
+	const size_t mine = (size_t)kv->topology->index;
+
+	*first = 0;
+	*end = kv->n_slices;
+	if (load && kv->update.optim)
+		return;
+	while (*first < kv->n_slices && share_of(kv, *first) < mine)
+		++*first;
+	*end = *first;
+	while (*end < kv->n_slices && share_of(kv, *end) == mine)
+		++*end;
+}
+
+/* A worker that updates by itself. */
+static void copy_states(struct mu_kv *kv, struct mu_kv_snapshot *x, bool load)
+{
+	const char *name;
+	size_t n;
+
+	if (load)
+		mu_optim_set_counts(kv->update.optim, x->updates, x->last_lr);
+	else
+		mu_optim_counts(kv->update.optim, &x->updates, &x->last_lr);
+	for (int i = 0; i < kv->n_states && x->to > x->from; i++) {
+		float *held = mu_optim_state(kv->update.optim, i, &name, &n) + x->from;
+
+		memcpy(load ? held : x->arrays[i], load ? x->arrays[i] : held,
+		       (x->to - x->from) * sizeof *held);
+	}
+}
+
+enum mu_status mu_kv_snapshot_save(struct mu_kv *kv, struct mu_kv_snapshot *states, bool alone)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_kv_step_end(kv));
+	states->updates = 0;
+	states->last_lr = 0;
+	states->progress = kv->progress;
+	if (states->to > states->from)
+		memcpy(states->weights, kv->weights + states->from,
+		       (states->to - states->from) * sizeof *states->weights);
+	if (kv->update.optim) {
+		copy_states(kv, states, false);
+		goto out;
+	}
+	kv->states = states;
+	MU_TRY(mu_kv_worker_states(kv, WIRE_SAVE, !alone));
+out:
+	kv->states = NULL;
+	return st;
+}
+
+enum mu_status mu_kv_snapshot_load(struct mu_kv *kv, struct mu_kv_snapshot *states)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->update.optim) {
+		copy_states(kv, states, true);
+		goto out;
+	}
+	kv->states = states;
+	MU_TRY(mu_kv_worker_states(kv, WIRE_LOAD, true));
+out:
+	kv->states = NULL;
+	return st;
+}
+
+void mu_kv_own(const struct mu_kv *kv, struct mu_kv_own *own)
+{
+	*own = (struct mu_kv_own){.n = 0};
+	if (kv->replica)
+		mu_kv_replica_own(kv, own);
+	if (kv->worker && kv->worker->coded.rest)
+		own->arrays[own->n++] =
+			(struct mu_kv_own_array){"residual", kv->worker->coded.rest};
+	if (kv->server && kv->server->coded.rest)
+		own->arrays[own->n++] =
+			(struct mu_kv_own_array){"residual_of_sums", kv->server->coded.rest};
+}
+
+void mu_kv_own_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts)
+{
+	if (kv->replica)
+		mu_kv_replica_set_counts(kv, counts);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What layers have to do, and the time that they take for it. */
+#include "plan.h"
+
+#include <muster/base.h>
+#include <muster/device.h>
+
+void mu_plan_measure(struct mu_plan *plan, struct mu_layer_times *times)
+{
+	plan->times = times;
+}
+
+void mu_plan_add_time(struct mu_layer_time *t, double seconds, size_t samples)
+{
+	double each = seconds / (double)samples;
+
+	if (t->calls == 0 || each < t->fastest)
+		t->fastest = each;
+	t->calls++;
+	t->samples += samples;
+	t->seconds += seconds;
+}
+
+/* Bytes of these tensors, for one sample. */
+static double bytes_of(struct mu_tensor *const *tensors, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += (double)(mu_shape_n(&tensors[i]->shape) / tensors[i]->shape.dims[0]);
+	return sum * sizeof(float);
+}
+
+static double bytes_of_gradients(const struct mu_op *op)
+{
+	double sum = 0;
+
+	for (int i = 0; i < op->n_inputs; i++)
+		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
+			sum += bytes_of(&op->inputs[i], 1);
+	/* A softmax begins with the loss; a sum may have nothing to do. */
+	if (op->kind != MU_OP_SOFTMAX && (op->kind != MU_OP_SUM || sum > 0))
+		sum += bytes_of(op->outputs, op->n_outputs);
+	return sum;
+}
+
+static double bytes_of_params(const struct mu_op *op)
+{
+	double sum = 0;
+
+	for (int i = 0; i < op->n_params; i++)
+		sum += (double)mu_shape_n(&op->params[i].shape);
+	return sum * sizeof(float);
+}
+
+void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_cost *forward,
+			struct mu_layer_cost *backward)
+{
+	const struct mu_op *op = &plan->ops[l];
+	double macs = mu_net_layer_macs(plan->net, &plan->net->layers[op->index]);
+	double inputs = bytes_of(op->inputs, op->n_inputs);
+	double outputs = bytes_of(op->outputs, op->n_outputs), params = bytes_of_params(op);
+
+	*forward = (struct mu_layer_cost){
+		.flops = 2 * macs, .sample_bytes = inputs + outputs, .call_bytes = params};
+	if (op->kind == MU_OP_SPLIT) /* its outputs are its input */
+		forward->sample_bytes = 0;
+	*backward = (struct mu_layer_cost){
+		.flops = 2 * macs * (1 + op->inputs[0]->needs_grad),
+		.sample_bytes = bytes_of_gradients(op),
+		.call_bytes = params * (1 + op->inputs[0]->needs_grad),
+	};
+	if (mu_plan_reads_input(op))
+		backward->sample_bytes += inputs;
+	if (mu_plan_reads_output(op))
+		backward->sample_bytes += outputs;
+}
+
+static const char *name_of(const struct mu_op *op, enum mu_convolution_phase phase)
+{
+	return mu_convolution_algorithm_name(op->algorithms[phase]);
+}
+
+const char *mu_plan_layer_algorithm(const struct mu_plan *plan, size_t l, bool backward, char *text,
+				    size_t nbytes)
+{
+	const struct mu_op *op = &plan->ops[l];
+
+	if (op->kind != MU_OP_CONVOLUTION || op->algorithms[0] == MU_CONVOLUTION_AUTO)
+		snprintf(text, nbytes, "%s", "");
+	else if (!backward)
+		snprintf(text, nbytes, "%s", name_of(op, MU_CONVOLUTION_FORWARD));
+	else if (!op->inputs[0]->needs_grad)
+		snprintf(text, nbytes, "%s", name_of(op, MU_CONVOLUTION_WEIGHTS));
+	else
+		snprintf(text, nbytes, "%s/%s", name_of(op, MU_CONVOLUTION_DATA),
+			 name_of(op, MU_CONVOLUTION_WEIGHTS));
+	return text;
+}

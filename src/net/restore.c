@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Outputs that are computed again instead of kept: those of batch-norms (with their ReLU) and of
+ * the sums of residual units, which cost a pass or two over memory and are more than half of what
+ * such a network keeps from forward to backward. (Trading computation for memory: Chen et al.,
+ * Training Deep Nets with Sublinear Memory Cost, 2016.)
+ *
+ * A batch-norm is restored from its input, which its own backward needs anyway; a sum from its
+ * inputs, if each of them is kept, or restored itself. Everything is restored right in front of
+ * the first backward that reads it, or in front of another restore that needs it: so the sums of
+ * a stage come back together, the first one first.
+ */
+#include "plan.h"
+
+#include <muster/base.h>
+
+/* The operation that makes tensor t, or MU_PLAN_NONE for the net's input. */
+static size_t producer(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	for (size_t i = plan->n_ops; i-- > 0;)
+		for (int o = 0; o < plan->ops[i].n_outputs; o++)
+			if (plan->ops[i].outputs[o] == t)
+				return i;
+	return MU_PLAN_NONE;
+}
+
+/* The same behind splits, which only give their input on. */
+static size_t source(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	size_t i = producer(plan, t);
+
+	while (i != MU_PLAN_NONE && plan->ops[i].kind == MU_OP_SPLIT)
+		i = producer(plan, plan->ops[i].inputs[0]);
+	return i;
+}
+
+static size_t reader(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int k = 0; k < plan->ops[i].n_inputs; k++)
+			if (plan->ops[i].inputs[k] == t)
+				return i;
+	return MU_PLAN_NONE;
+}
+
+/* The operation whose backward is the first that reads t's value, which splits give on.
+ * MU_PLAN_NONE: none does. */
+static size_t first_in_backward(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	size_t i = reader(plan, t), best = MU_PLAN_NONE;
+	const struct mu_op *op = &plan->ops[i];
+
+	if (i == MU_PLAN_NONE)
+		return i;
+	if (op->kind != MU_OP_SPLIT)
+		return mu_plan_reads_input(op) ? i : MU_PLAN_NONE;
+	for (int o = 0; o < op->n_outputs; o++) {
+		size_t k = first_in_backward(plan, op->outputs[o]);
+
+		if (k != MU_PLAN_NONE && (best == MU_PLAN_NONE || k > best))
+			best = k;
+	}
+	return best;
+}
+
+/* Is t there for a restore: kept for somebody's backward, or restored itself? */
+static bool is_there(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	size_t from = source(plan, t);
+
+	if (from == MU_PLAN_NONE)
+		return true;
+	return plan->ops[from].restored || mu_plan_reads_output(&plan->ops[from]) ||
+	       first_in_backward(plan, plan->ops[from].outputs[0]) != MU_PLAN_NONE;
+}
+
+static bool may_be_restored(const struct mu_plan *plan, const struct mu_op *op)
+{
+	for (int i = 0; i < op->n_inputs; i++)
+		if (op->kind != MU_OP_SUM || !is_there(plan, op->inputs[i]))
+			return op->kind == MU_OP_BATCH_NORM;
+	return true;
+}
+
+/* A larger number is earlier in backward. MU_PLAN_NONE: not at all. */
+static void need_earlier(size_t *at, size_t l)
+{
+	if (*at == MU_PLAN_NONE || (l != MU_PLAN_NONE && l > *at))
+		*at = l;
+}
+
+/* at[i]: in front of which operation's backward operation i is restored. */
+static void choose(struct mu_plan *plan, size_t *at)
+{
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		at[i] = MU_PLAN_NONE;
+		plan->ops[i].restored = may_be_restored(plan, &plan->ops[i]);
+	}
+	for (size_t i = plan->n_ops; i-- > 0;) {
+		struct mu_op *op = &plan->ops[i];
+
+		if (!op->restored)
+			continue;
+		need_earlier(&at[i], first_in_backward(plan, op->outputs[0]));
+		if (mu_plan_reads_output(op))
+			need_earlier(&at[i], i);
+		op->restored = at[i] != MU_PLAN_NONE;
+		for (int k = 0; op->restored && k < op->n_inputs; k++) {
+			size_t from = source(plan, op->inputs[k]);
+
+			if (from != MU_PLAN_NONE && plan->ops[from].restored)
+				need_earlier(&at[from], at[i]);
+		}
+	}
+}
+
+enum mu_status mu_plan_choose_restores(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	size_t *at = NULL, n = 0;
+
+	MU_TRY(MU_ALLOC(at, plan->n_ops, "restores"));
+	if (plan->phase == MU_PHASE_TRAIN)
+		choose(plan, at);
+	for (size_t l = 0; l < plan->n_ops; l++) {
+		plan->restore_first[l] = n;
+		for (size_t i = 0; i < plan->n_ops; i++)
+			if (plan->ops[i].restored && at[i] == l)
+				plan->restores[n++] = i;
+	}
+	plan->restore_first[plan->n_ops] = n;
+out:
+	mu_free(at);
+	return st;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arrays that callers write into a file of named arrays by themselves, and checksums. HDF5 gives a
+ * contiguous array its place when it is made, and nothing else in the file moves afterwards; so
+ * several processes, or a thread that must not call HDF5, can write the contents with pwrite.
+ */
+#include "array_file.h"
+
+#include <string.h>
+#include <zlib.h>
+
+static const char checksums_name[] = "checksums", index_name[] = "checksum_index";
+
+uint32_t mu_checksum(uint32_t before, const void *data, size_t nbytes)
+{
+	const size_t most = (size_t)1 << 30; /* zlib counts in unsigned int */
+	const unsigned char *p = data;
+	uLong sum = before;
+
+	for (size_t n; nbytes > 0; p += n, nbytes -= n) {
+		n = nbytes < most ? nbytes : most;
+		sum = crc32(sum, p, (uInt)n);
+	}
+	return (uint32_t)sum;
+}
+
+static enum mu_status set_index(struct mu_array_file *f, hid_t set, uint32_t index)
+{
+	enum mu_status st = MU_OK;
+	hid_t space = -1, attr = -1;
+
+	MU_H5(space = H5Screate(H5S_SCALAR));
+	MU_H5(attr = H5Acreate2(set, index_name, H5T_STD_U32LE, space, H5P_DEFAULT, H5P_DEFAULT));
+	MU_H5(H5Awrite(attr, H5T_NATIVE_UINT32, &index));
+out:
+	mu_h5_close_attribute(attr);
+	mu_h5_close_space(space);
+	return st;
+}
+
+struct kind {
+	hid_t type;
+	int ndims;
+	const hsize_t *dims;
+	bool indexed;
+};
+
+/* *offset: from the beginning of the file. */
+static enum mu_status make_array(struct mu_array_file *f, const char *name, const struct kind *kind,
+				 uint64_t *offset)
+{
+	enum mu_status st = MU_OK;
+	hid_t list = -1, space = -1, set = -1;
+	haddr_t at;
+
+	MU_TRY(mu_array_make_groups(f, name));
+	MU_H5(list = H5Pcreate(H5P_DATASET_CREATE));
+	MU_H5(H5Pset_obj_track_times(list, false));
+	MU_H5(H5Pset_layout(list, H5D_CONTIGUOUS));
+	MU_H5(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY));
+	MU_H5(H5Pset_fill_time(list, H5D_FILL_TIME_NEVER));
+	MU_H5(space = H5Screate_simple(kind->ndims, kind->dims, NULL));
+	MU_H5(set = H5Dcreate2(f->file, name, kind->type, space, H5P_DEFAULT, list, H5P_DEFAULT));
+	at = H5Dget_offset(set);
+	if (at == HADDR_UNDEF)
+		MU_FAIL(MU_ERR_IO, "%s: HDF5 gave array \"%s\" no place", f->path, name);
+	*offset = at;
+	if (kind->indexed)
+		MU_TRY(set_index(f, set, f->n_defined++));
+out:
+	mu_h5_close_set(set);
+	mu_h5_close_space(space);
+	mu_h5_close_list(list);
+	return st;
+}
+
+enum mu_status mu_array_file_define(struct mu_array_file *f, const char *name, int ndims,
+				    const size_t *dims, uint64_t *offset)
+{
+	enum mu_status st = MU_OK;
+	struct mu_h5_quiet quiet;
+	hsize_t extent[MU_ARRAY_NDIMS];
+	struct kind kind = {H5T_NATIVE_FLOAT, ndims, extent, true};
+
+	mu_h5_quiet_begin(&quiet);
+	MU_TRY(mu_array_dims(name, ndims, dims, extent));
+	MU_TRY(make_array(f, name, &kind, offset));
+out:
+	mu_h5_quiet_end(&quiet);
+	return st;
+}
+
+static enum mu_status make_checksums(struct mu_array_file *f, uint64_t *offset)
+{
+	enum mu_status st = MU_OK;
+	const hsize_t n = f->n_defined;
+	const struct kind kind = {H5T_NATIVE_UINT32, 1, &n, false};
+
+	MU_TRY(make_array(f, checksums_name, &kind, offset));
+	MU_TRY(mu_array_file_set_text(f, "checksum",
+				      "CRC-32 of zlib over an array's bytes in this file; the "
+				      "attribute checksum_index of the array is its place in "
+				      "/checksums"));
+out:
+	return st;
+}
+
+enum mu_status mu_array_file_detach(struct mu_array_file *f, struct mu_replace *replace,
+				    uint64_t *checksums)
+{
+	enum mu_status st = MU_OK;
+	struct mu_h5_quiet quiet;
+	hid_t file;
+
+	*replace = (struct mu_replace){0};
+	mu_h5_quiet_begin(&quiet);
+	MU_TRY(make_checksums(f, checksums));
+	MU_H5(H5Fflush(f->file, H5F_SCOPE_GLOBAL));
+	file = f->file;
+	f->file = -1; /* not to be closed again, whatever the answer */
+	MU_H5(H5Fclose(file));
+	*replace = f->replace;
+	f->replace = (struct mu_replace){0};
+out:
+	mu_array_file_free(f);
+	mu_h5_quiet_end(&quiet);
+	return st;
+}
+
+/* ---- reading ---- */
+
+static enum mu_status read_checksums(struct mu_array_file *f)
+{
+	enum mu_status st = MU_OK;
+	hid_t set = -1, space = -1, type = -1;
+	hssize_t n;
+
+	MU_H5(set = H5Dopen2(f->file, checksums_name, H5P_DEFAULT));
+	MU_H5(type = H5Dget_type(set));
+	MU_H5(space = H5Dget_space(set));
+	MU_H5(n = H5Sget_simple_extent_npoints(space));
+	if (H5Tget_class(type) != H5T_INTEGER || H5Tget_size(type) != sizeof(uint32_t) ||
+	    H5Dget_storage_size(set) != (hsize_t)n * sizeof(uint32_t))
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: \"%s\" are not whole numbers of 32 bits, or not all there", f->path,
+			checksums_name);
+	MU_TRY(MU_ALLOC(f->checksums, (size_t)n + 1, "checksums"));
+	MU_H5(H5Dread(set, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, f->checksums));
+	f->n_checksums = (size_t)n;
+out:
+	mu_h5_close_type(type);
+	mu_h5_close_space(space);
+	mu_h5_close_set(set);
+	return st;
+}
+
+static enum mu_status get_index(struct mu_array_file *f, hid_t set, const char *name,
+				uint32_t *index)
+{
+	enum mu_status st = MU_OK;
+	hid_t attr = -1, space = -1;
+
+	MU_H5(attr = H5Aopen(set, index_name, H5P_DEFAULT));
+	MU_H5(space = H5Aget_space(attr));
+	if (H5Sget_simple_extent_npoints(space) != 1)
+		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\": %s is not one number", f->path, name,
+			index_name);
+	MU_H5(H5Aread(attr, H5T_NATIVE_UINT32, index));
+	if (*index >= f->n_checksums)
+		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" has checksum %u, and there are %zu",
+			f->path, name, *index, f->n_checksums);
+out:
+	mu_h5_close_space(space);
+	mu_h5_close_attribute(attr);
+	return st;
+}
+
+enum mu_status mu_array_verify(struct mu_array_file *f, hid_t set, const char *name,
+			       const float *data)
+{
+	enum mu_status st = MU_OK;
+	hid_t space = -1;
+	hssize_t n;
+	uint32_t index, found;
+	htri_t has;
+
+	MU_H5(has = H5Aexists(set, index_name));
+	if (!has)
+		goto out;
+	if (!f->checksums)
+		MU_TRY(read_checksums(f));
+	MU_TRY(get_index(f, set, name, &index));
+	MU_H5(space = H5Dget_space(set));
+	MU_H5(n = H5Sget_simple_extent_npoints(space));
+	found = mu_checksum(0, data, (size_t)n * sizeof *data);
+	if (found != f->checksums[index])
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: array \"%s\" is damaged: its checksum is %08x, and %08x was saved",
+			f->path, name, found, f->checksums[index]);
+out:
+	mu_h5_close_space(space);
+	return st;
+}
+
+/* ---- all arrays of a file ---- */
+
+enum { DEPTH_MAX = 8 };
+
+struct visit {
+	struct mu_array_file *f;
+	mu_array_fn *fn; /* NULL: verify */
+	void *context;
+	int depth;
+	char name[MU_ARRAY_NAME_BYTES]; /* of the group that is visited, with a slash; "" */
+	size_t n;                       /* arrays with checksums so far */
+	enum mu_status st;
+};
+
+static enum mu_status verify_array(struct visit *v, hid_t set, const char *name)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *f = v->f;
+	hid_t space = -1, type = -1;
+	float *data = NULL;
+	hssize_t n;
+	htri_t has;
+
+	MU_H5(has = H5Aexists(set, index_name));
+	if (!has)
+		goto out;
+	MU_H5(type = H5Dget_type(set));
+	MU_H5(space = H5Dget_space(set));
+	MU_H5(n = H5Sget_simple_extent_npoints(space));
+	if (H5Tget_class(type) != H5T_FLOAT || H5Tget_size(type) != sizeof *data ||
+	    H5Dget_storage_size(set) != (hsize_t)n * sizeof *data)
+		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" is not of type float32, or not all there",
+			f->path, name);
+	MU_TRY(MU_ALLOC(data, (size_t)n + 1, "an array to be checked"));
+	MU_H5(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
+	MU_TRY(mu_array_verify(f, set, name, data));
+	v->n++;
+out:
+	mu_free(data);
+	mu_h5_close_space(space);
+	mu_h5_close_type(type);
+	return st;
+}
+
+static enum mu_status list_array(struct visit *v, hid_t set, const char *name)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *f = v->f;
+	char whole[2 * MU_ARRAY_NAME_BYTES];
+	hid_t space = -1, type = -1;
+	hsize_t found[H5S_MAX_RANK];
+	size_t dims[MU_ARRAY_NDIMS];
+	int n;
+
+	MU_H5(type = H5Dget_type(set));
+	MU_H5(space = H5Dget_space(set));
+	MU_H5(n = H5Sget_simple_extent_dims(space, found, NULL));
+	if (H5Tget_class(type) != H5T_FLOAT || H5Tget_size(type) != sizeof(float) ||
+	    n > MU_ARRAY_NDIMS)
+		goto out;
+	for (int i = 0; i < n; i++)
+		dims[i] = found[i];
+	snprintf(whole, sizeof whole, "%s%s", v->name, name);
+	MU_TRY(v->fn(v->context, whole, n, dims));
+out:
+	mu_h5_close_space(space);
+	mu_h5_close_type(type);
+	return st;
+}
+
+static void visit_group(struct visit *v, hid_t group, const char *name);
+
+static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+	struct visit *v = context;
+	hid_t object;
+
+	if (info->type != H5L_TYPE_HARD || v->depth >= DEPTH_MAX)
+		return 0;
+	object = H5Oopen(group, name, H5P_DEFAULT);
+	if (object < 0) {
+		v->st = mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__,
+				       "%s: \"%s\" cannot be opened", v->f->path, name);
+		return -1;
+	}
+	if (H5Iget_type(object) == H5I_GROUP)
+		visit_group(v, object, name);
+	else if (H5Iget_type(object) == H5I_DATASET)
+		v->st = v->fn ? list_array(v, object, name) : verify_array(v, object, name);
+	H5Oclose(object);
+	return v->st == MU_OK ? 0 : -1;
+}
+
+static void visit_group(struct visit *v, hid_t group, const char *name)
+{
+	const size_t before = strlen(v->name), room = sizeof v->name - before;
+
+	if ((size_t)snprintf(v->name + before, room, "%s/", name) < room) {
+		v->depth++;
+		H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_link, v);
+		v->depth--;
+	}
+	v->name[before] = '\0';
+}
+
+enum mu_status mu_array_file_each(struct mu_array_file *f, mu_array_fn *fn, void *context)
+{
+	enum mu_status st = MU_OK;
+	struct mu_h5_quiet quiet;
+	struct visit v = {.f = f, .fn = fn, .context = context};
+	herr_t answer;
+
+	mu_h5_quiet_begin(&quiet);
+	answer = H5Literate(f->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_link, &v);
+	MU_TRY(v.st);
+	MU_H5(answer);
+out:
+	mu_h5_quiet_end(&quiet);
+	return st;
+}
+
+enum mu_status mu_array_file_verify(struct mu_array_file *f)
+{
+	enum mu_status st = MU_OK;
+	struct mu_h5_quiet quiet;
+	struct visit v = {.f = f};
+	herr_t answer;
+
+	mu_h5_quiet_begin(&quiet);
+	answer = H5Literate(f->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_link, &v);
+	MU_TRY(v.st);
+	MU_H5(answer);
+	if (!f->checksums)
+		MU_TRY(read_checksums(f));
+	if (v.n != f->n_checksums)
+		MU_FAIL(MU_ERR_FORMAT, "%s: holds %zu arrays with checksums, and %zu were saved",
+			f->path, v.n, f->n_checksums);
+out:
+	mu_h5_quiet_end(&quiet);
+	return st;
+}

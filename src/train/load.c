@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parameters and running statistics of a file: --load, for a run that begins at its beginning. They
+ * are known by their names and must have the same shapes; what a checkpoint holds besides is not
+ * looked at.
+ */
+#include "checkpoint.h"
+
+#include <string.h>
+
+/* Names, with commas between them; what has no room is counted. */
+struct names {
+	size_t n, left_out, used;
+	char text[600];
+};
+
+struct load {
+	const struct mu_plan *plan;
+	const char *path;
+	struct mu_array_file *file;
+	bool *fits; /* by key */
+	bool *seen; /* by key: it is in the file, of whatever shape */
+	struct names missing, shapes, unknown;
+};
+
+static void add_name(struct names *names, const char *name)
+{
+	const size_t room = sizeof names->text - names->used;
+	const int n = snprintf(names->text + names->used, room, "%s%s", names->n ? ", " : "", name);
+
+	names->n++;
+	if ((size_t)n < room) {
+		names->used += (size_t)n;
+		return;
+	}
+	names->text[names->used] = '\0';
+	names->left_out++;
+}
+
+static void dims_text(int ndims, const size_t *dims, char *text, size_t nbytes)
+{
+	size_t used = (size_t)snprintf(text, nbytes, "(");
+
+	for (int i = 0; i < ndims && used < nbytes; i++)
+		used += (size_t)snprintf(text + used, nbytes - used, "%s%zu", i ? ", " : "",
+					 dims[i]);
+	if (used < nbytes)
+		snprintf(text + used, nbytes - used, ")");
+}
+
+static void key_name(const struct mu_plan *plan, size_t key, char name[CHECKPOINT_NAME])
+{
+	size_t n;
+	const struct mu_slice *slice = &mu_plan_slices(plan, &n)[key];
+
+	mu_train_weights_name(slice, name, CHECKPOINT_NAME);
+}
+
+/* Is there a key for this array of the file? */
+static enum mu_status look_at(void *context, const char *name, int ndims, const size_t *dims)
+{
+	struct load *l = context;
+	char mine[CHECKPOINT_NAME], text[2 * CHECKPOINT_NAME], found[200], expected[200];
+	size_t n_slices;
+
+	if (strncmp(name, "arg/", 4) != 0 && strncmp(name, "aux/", 4) != 0)
+		return MU_OK;
+	mu_plan_slices(l->plan, &n_slices);
+	for (size_t k = 0; k < n_slices; k++) {
+		const struct mu_shape *shape = mu_plan_slice_shape(l->plan, k);
+
+		key_name(l->plan, k, mine);
+		if (strcmp(mine, name) != 0)
+			continue;
+		l->seen[k] = true;
+		l->fits[k] = ndims == shape->ndims &&
+			     memcmp(dims, shape->dims, (size_t)ndims * sizeof *dims) == 0;
+		if (l->fits[k])
+			return MU_OK;
+		dims_text(ndims, dims, found, sizeof found);
+		dims_text(shape->ndims, shape->dims, expected, sizeof expected);
+		snprintf(text, sizeof text, "%s %s, not %s", name, found, expected);
+		add_name(&l->shapes, text);
+		return MU_OK;
+	}
+	add_name(&l->unknown, name);
+	return MU_OK;
+}
+
+/* "; of another shape: ..." behind what is in text. */
+static void describe(const char *what, const struct names *names, char *text, size_t nbytes)
+{
+	const size_t n = strlen(text);
+
+	if (names->n == 0)
+		return;
+	snprintf(text + n, nbytes - n, "; %s: %s", what, names->text);
+	if (names->left_out > 0)
+		snprintf(text + strlen(text), nbytes - strlen(text), " and %zu more",
+			 names->left_out);
+}
+
+static enum mu_status check_fit(struct load *l, bool skip_mismatch)
+{
+	enum mu_status st = MU_OK;
+	char text[2048] = "", name[CHECKPOINT_NAME];
+	size_t n_slices, fit = 0;
+
+	mu_plan_slices(l->plan, &n_slices);
+	for (size_t k = 0; k < n_slices; k++) {
+		fit += l->fits[k];
+		if (l->seen[k])
+			continue;
+		key_name(l->plan, k, name);
+		add_name(&l->missing, name);
+	}
+	describe("of another shape", &l->shapes, text, sizeof text);
+	describe("not in the file", &l->missing, text, sizeof text);
+	describe("not in the network", &l->unknown, text, sizeof text);
+	if (fit == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: none of its arrays fits the network%s", l->path, text);
+	if (*text && !skip_mismatch)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: it does not fit the network%s; --skip-mismatch takes what fits",
+			l->path, text);
+	if (*text)
+		mu_log_warn("%s: %zu of %zu arrays are taken%s", l->path, fit, n_slices, text);
+out:
+	return st;
+}
+
+static enum mu_status read_keys(const struct load *l, float *flat)
+{
+	enum mu_status st = MU_OK;
+	size_t n_slices;
+	char name[CHECKPOINT_NAME];
+	float *plain = NULL;
+
+	mu_plan_slices(l->plan, &n_slices);
+	MU_TRY(mu_train_plain_buffer(l->plan, &plain));
+	for (size_t k = 0; k < n_slices; k++) {
+		const struct mu_shape *shape = mu_plan_slice_shape(l->plan, k);
+
+		if (!l->fits[k])
+			continue;
+		key_name(l->plan, k, name);
+		MU_TRY(mu_array_file_read(l->file, name, shape->ndims, shape->dims, plain));
+		MU_TRY(mu_plan_slice_from_plain(l->plan, k, plain, flat));
+	}
+out:
+	mu_free(plain);
+	return st;
+}
+
+enum mu_status mu_load_weights(const struct mu_plan *plan, const char *path, bool skip_mismatch,
+			       float *flat)
+{
+	enum mu_status st = MU_OK;
+	struct load *l = NULL;
+	size_t n_slices;
+
+	mu_plan_slices(plan, &n_slices);
+	MU_TRY(MU_ALLOC(l, 1, "what is loaded"));
+	l->plan = plan;
+	l->path = path;
+	MU_TRY(mu_array_file_open_checked(&l->file, path));
+	MU_TRY(MU_ALLOC(l->fits, n_slices + 1, "keys of a file"));
+	MU_TRY(MU_ALLOC(l->seen, n_slices + 1, "keys of a file"));
+	MU_TRY(mu_array_file_each(l->file, look_at, l));
+	MU_TRY(check_fit(l, skip_mismatch));
+	MU_TRY(read_keys(l, flat));
+out:
+	if (l) {
+		mu_array_file_close(l->file, false);
+		mu_free(l->seen);
+		mu_free(l->fits);
+	}
+	mu_free(l);
+	return st;
+}
+
+enum mu_status mu_train_load_check(const struct mu_options *o, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (v->skip_mismatch && !v->load)
+		MU_FAIL(MU_ERR_USAGE, "--skip-mismatch needs --load FILE: parameters of what?");
+	if (!v->load)
+		goto out;
+	if (v->load_epoch > 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--load %s and --load-epoch %ld contradict each other: begin with these "
+			"parameters, or go on from that epoch?",
+			v->load, v->load_epoch);
+	if (mu_options_given(o, "resume") && strcmp(v->resume, "auto") != 0 &&
+	    strcmp(v->resume, "none") != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--load %s and --resume %s contradict each other: begin with these "
+			"parameters, or go on with that run?",
+			v->load, v->resume);
+out:
+	return st;
+}
+
+enum mu_status mu_train_load_weights(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+
+	MU_TRY(mu_load_weights(run->plan, v->load, v->skip_mismatch, mu_kv_weights(run->kv)));
+	mu_log_info("Loaded parameters of %s", v->load);
+out:
+	return st;
+}

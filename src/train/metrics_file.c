@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --metrics-file: see scalars.h. Each line is written when it is there. */
+#include "scalars.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+struct train_metrics_file {
+	FILE *file;
+	const char *path; /* the option's */
+	bool csv, headed;
+};
+
+enum mu_status mu_train_metrics_file_check(const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (v->metrics_file && !mu_train_ends_in(v->metrics_file, ".jsonl") &&
+	    !mu_train_ends_in(v->metrics_file, ".csv"))
+		MU_FAIL(MU_ERR_USAGE,
+			"--metrics-file %s: its name must end in .jsonl (a JSON object in each "
+			"line) or in .csv",
+			v->metrics_file);
+out:
+	return st;
+}
+
+enum mu_status mu_train_metrics_file_open(struct train_metrics_file **out, const char *path,
+					  bool append)
+{
+	enum mu_status st = MU_OK;
+	struct train_metrics_file *f;
+
+	MU_TRY(MU_ALLOC(*out, 1, "file of metrics"));
+	f = *out;
+	f->path = path;
+	f->csv = mu_train_ends_in(path, ".csv");
+	f->file = fopen(path, append ? "ae" : "we");
+	if (!f->file)
+		MU_FAIL(MU_ERR_IO, "--metrics-file %s: cannot be written: %s", path,
+			strerror(errno));
+	f->headed = fseek(f->file, 0, SEEK_END) == 0 && ftell(f->file) > 0;
+out:
+	return st;
+}
+
+void mu_train_metrics_file_close(struct train_metrics_file *f)
+{
+	if (f && f->file)
+		fclose(f->file);
+	mu_free(f);
+}
+
+static void put_json(FILE *file, const struct train_numbers *r)
+{
+	struct mu_json j = {.file = file, .flat = 1};
+
+	mu_json_open(&j, NULL, '{');
+	mu_json_text(&j, "event", r->event);
+	mu_json_number(&j, "epoch", (double)r->epoch);
+	mu_json_number(&j, "step", (double)r->step);
+	mu_json_number(&j, "time", round(1e3 * r->time) / 1e3);
+	for (size_t i = 0; i < r->n; i++)
+		if (!isnan(r->values[i]))
+			mu_json_number(&j, r->names[i], r->values[i]);
+	mu_json_close(&j, '}');
+}
+
+static void put_head(FILE *file, const struct train_numbers *r)
+{
+	fputs("event,epoch,step,time", file);
+	for (size_t i = 0; i < r->n; i++)
+		fprintf(file, ",%s", r->names[i]);
+	fputc('\n', file);
+}
+
+static void put_csv(FILE *file, const struct train_numbers *r)
+{
+	fprintf(file, "%s,%zu,%zu,%.3f", r->event, r->epoch, r->step, r->time);
+	for (size_t i = 0; i < r->n; i++)
+		fprintf(file, isnan(r->values[i]) ? "," : ",%.9g", r->values[i]);
+	fputc('\n', file);
+}
+
+enum mu_status mu_train_metrics_file_put(struct train_metrics_file *f,
+					 const struct train_numbers *record)
+{
+	enum mu_status st = MU_OK;
+
+	if (f->csv && !f->headed)
+		put_head(f->file, record);
+	f->headed = true;
+	(f->csv ? put_csv : put_json)(f->file, record);
+	if (fflush(f->file) != 0 || ferror(f->file))
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", f->path, strerror(errno));
+out:
+	return st;
+}

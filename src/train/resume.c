@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Going on from a checkpoint. Worker 0 chooses the file and checks all of it, then every rank knows
+ * where the run goes on; weights are loaded before the store takes them, what else the store holds
+ * afterwards, each worker its share.
+ */
+#include "checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- which file ---- */
+
+/* Parameters alone, such as other programs write: the network must be the same. */
+static enum mu_status check_parameters(const struct train_run *run, struct mu_array_file *file,
+				       const char *path)
+{
+	enum mu_status st = MU_OK;
+	char text[64];
+
+	MU_TRY(mu_array_file_get_text(file, "network", text, sizeof text));
+	if (strcmp(text, run->options.network) != 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, text,
+			run->options.network);
+	MU_TRY(mu_array_file_get_text(file, "num_layers", text, sizeof text));
+	if (strtol(text, NULL, 10) != run->options.num_layers)
+		MU_FAIL(MU_ERR_FORMAT, "%s was saved with --num-layers %s, not %ld", path, text,
+			run->options.num_layers);
+out:
+	return st;
+}
+
+static enum mu_status check_version(struct mu_array_file *file, const char *path)
+{
+	enum mu_status st = MU_OK;
+	char text[64];
+
+	MU_TRY(mu_array_file_get_text(file, "format", text, sizeof text));
+	if (strcmp(text, "muster checkpoint") != 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: its format is \"%s\", not \"muster checkpoint\"", path,
+			text);
+	MU_TRY(mu_array_file_get_text(file, "version", text, sizeof text));
+	if (strtol(text, NULL, 10) != CHECKPOINT_VERSION)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s is a checkpoint of version %s, and this program reads version %d: "
+			"another version of it has written the file",
+			path, text, CHECKPOINT_VERSION);
+out:
+	return st;
+}
+
+/* *foreign: the file is good, but of another run. */
+static enum mu_status try_file(struct train_run *run, const char *path,
+			       const struct train_record *record, bool *foreign)
+{
+	enum mu_status st = MU_OK;
+	struct train_resume *r = run->resume;
+	struct mu_array_file *file = NULL;
+	char differs[1024];
+
+	*foreign = false;
+	*r = (struct train_resume){.whole = false}; /* nothing of a damaged file tried before */
+	MU_TRY(mu_array_file_open_checked(&file, path));
+	MU_TRY(mu_array_file_has_text(file, "format", &r->whole));
+	snprintf(r->path, sizeof r->path, "%s", path);
+	if (!r->whole) {
+		MU_TRY(check_parameters(run, file, path));
+		mu_log_warn("%s holds parameters alone: states of the optimizer begin anew", path);
+		goto out;
+	}
+	MU_TRY(check_version(file, path));
+	MU_TRY(mu_train_record_compare(record, file, path, run->options.override, foreign, differs,
+				       sizeof differs));
+	MU_TRY(mu_train_position_read(&r->at, file, path));
+	MU_TRY(mu_array_file_verify(file));
+	if (*differs)
+		mu_log_warn("not as when %s was saved: %s", path, differs);
+out:
+	mu_array_file_close(file, false);
+	return st;
+}
+
+/* The newest that is complete; what is damaged is named. */
+static enum mu_status try_all(struct train_run *run, const struct train_record *record)
+{
+	enum mu_status st = MU_OK;
+	const char *prefix = run->options.model_prefix;
+	struct train_files files = {.n = 0};
+	bool foreign;
+
+	MU_TRY(mu_train_files_find(prefix, &files));
+	for (size_t i = 0; i < files.n; i++) {
+		st = try_file(run, files.of[i].path, record, &foreign);
+		if (st == MU_OK || foreign)
+			goto out;
+		mu_log_warn("left out, for it is damaged: %s", mu_trace_message());
+		mu_trace_clear();
+		st = MU_OK;
+	}
+	*run->resume = (struct train_resume){.whole = false};
+	mu_log_info("--resume auto: there is no checkpoint %s-*.h5 to go on from: training begins "
+		    "anew",
+		    prefix);
+out:
+	mu_train_files_release(&files);
+	return st;
+}
+
+/* --on-nan rollback: its weights and states, and the data behind the batch that was not finite. */
+static enum mu_status go_back(struct train_run *run, const struct train_record *record)
+{
+	enum mu_status st = MU_OK;
+	struct train_resume *r = run->resume;
+	bool foreign;
+
+	if (run->back->times > TRAIN_MOST_BACK)
+		MU_FAIL(MU_ERR_NUMERIC,
+			"--on-nan rollback: training has gone back to a checkpoint %d times; a "
+			"lower --lr may help",
+			TRAIN_MOST_BACK);
+	if (!*run->back->path)
+		MU_FAIL(MU_ERR_NUMERIC,
+			"--on-nan rollback: nothing has been saved yet to go back to; --save-steps "
+			"K saves inside the first epoch");
+	MU_TRY(try_file(run, run->back->path, record, &foreign));
+	r->at.epoch = run->back->epoch;
+	r->at.step = r->at.window_first = run->back->step;
+	r->at.total = r->at.window = (struct mu_metrics){0};
+	r->at.batch = run->train.config.batch * (size_t)run->topology.num_workers;
+out:
+	return st;
+}
+
+/* Worker 0. */
+static enum mu_status choose(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	struct train_record *record = NULL;
+	char path[CHECKPOINT_PATH];
+	bool foreign;
+
+	MU_TRY(MU_ALLOC(record, 1, "record of the run"));
+	MU_TRY(mu_train_record_make(run, record));
+	MU_TRY(mu_train_record_check_override(record, v->override));
+	if (run->back->times > 0) {
+		MU_TRY(go_back(run, record));
+	} else if (v->load_epoch > 0) {
+		mu_train_checkpoint_path(run, (size_t)v->load_epoch, 0, path, sizeof path);
+		MU_TRY(try_file(run, path, record, &foreign));
+		if (!run->resume->whole) {
+			run->resume->at.epoch = (size_t)v->load_epoch;
+			run->resume->at.progress = (double)v->load_epoch * (double)run->examples;
+		}
+	} else if (strcmp(v->resume, "auto") == 0) {
+		MU_TRY(try_all(run, record));
+	} else if (strcmp(v->resume, "none") != 0) {
+		MU_TRY(try_file(run, v->resume, record, &foreign));
+	}
+out:
+	mu_free(record);
+	return st;
+}
+
+/* Which samples the first steps of an epoch have depends on the batch, where steps are shuffled. */
+static enum mu_status check_place(const struct train_run *run, const struct train_resume *r)
+{
+	enum mu_status st = MU_OK;
+	const size_t batch = run->train.config.batch * (size_t)run->topology.num_workers;
+
+	if (run->train.groups && r->at.step > 0 && r->at.batch != batch)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s is from inside an epoch of a text, with %zu sequences a step over all "
+			"workers, and this run has %zu: go on with %zu, or from the end of an "
+			"epoch (--load-epoch)",
+			r->path, r->at.batch, batch, r->at.batch);
+out:
+	return st;
+}
+
+/*
+ * The same samples with another number of workers, or another batch: the step that begins at or
+ * before the first sample that was not seen.
+ */
+static void place_again(struct train_run *run, struct train_position *at)
+{
+	const size_t batch = run->train.config.batch * (size_t)run->topology.num_workers;
+
+	if (at->step > 0 && at->batch != batch) {
+		at->step = at->step * at->batch / batch;
+		at->window_first = at->step;
+	}
+	at->step -= at->step % (size_t)run->options.update_period;
+	if (at->window_first > at->step)
+		at->window_first = at->step;
+	if (at->step < run->steps)
+		return;
+	at->step = at->window_first = 0;
+	at->total = at->window = (struct mu_metrics){0};
+	at->epoch++;
+}
+
+static enum mu_status find(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_resume *r = run->resume;
+
+	MU_TRY(choose(run));
+	if (!*r->path)
+		goto out;
+	MU_TRY(check_place(run, r));
+	place_again(run, &r->at);
+	snprintf(run->back->path, sizeof run->back->path, "%s", r->path);
+	if (r->at.epoch > (size_t)run->options.num_epochs)
+		MU_FAIL(MU_ERR_USAGE, "%s is of epoch %zu, past --num-epochs %ld", r->path,
+			r->at.epoch, run->options.num_epochs);
+	if (r->whole && (r->at.step > 0 || run->options.load_epoch == 0))
+		mu_log_info("Resumed from \"%s\": epoch %zu, step %zu, %.0f samples counted",
+			    r->path, r->at.epoch, r->at.step, r->at.progress);
+out:
+	return st;
+}
+
+enum mu_status mu_train_resume_find(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &run->topology;
+	const bool chooses = t->role == MU_ROLE_WORKER && t->index == 0;
+
+	MU_TRY(MU_ALLOC(run->resume, 1, "what to go on from"));
+	MU_TRY(mu_train_agree_late(chooses ? find(run) : MU_OK, t->world));
+	MU_TRY(mu_bcast(run->resume, sizeof *run->resume, t->worker_ranks[0], t->world));
+	run->plateau = run->resume->at.plateau;
+	run->begin_epoch = run->resume->at.epoch;
+	run->begin_step = run->resume->at.step;
+out:
+	return st;
+}
+
+/* ---- loading ---- */
+
+enum mu_status mu_train_plain_buffer(const struct mu_plan *plan, float **out)
+{
+	size_t n_slices, largest = 0;
+	const struct mu_slice *slices = mu_plan_slices(plan, &n_slices);
+
+	for (size_t k = 0; k < n_slices; k++)
+		if (slices[k].n > largest)
+			largest = slices[k].n;
+	return mu_alloc((void **)out, largest * sizeof **out, "a checkpoint's arrays");
+}
+
+struct loader {
+	struct train_run *run;
+	struct mu_array_file *file;
+	float *plain;
+	struct train_arrays arrays;
+};
+
+static enum mu_status open_loader(struct train_run *run, struct loader *l)
+{
+	enum mu_status st = MU_OK;
+
+	*l = (struct loader){.run = run};
+	MU_TRY(mu_train_plain_buffer(run->plan, &l->plain));
+	MU_TRY(mu_array_file_open_checked(&l->file, run->resume->path));
+	MU_TRY(mu_train_arrays_make(run, &l->arrays, true));
+out:
+	return st;
+}
+
+static void close_loader(struct loader *l)
+{
+	mu_array_file_close(l->file, false);
+	mu_train_arrays_release(&l->arrays);
+	mu_free(l->plain);
+}
+
+/* laid: where its slice begins. If it is not in the file nothing is done, unless it must be. */
+static enum mu_status load_array(struct loader *l, const struct train_array *array, float *laid,
+				 bool must)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_shape *shape = mu_plan_slice_shape(l->run->plan, array->key);
+	char name[CHECKPOINT_NAME];
+	bool there = true;
+
+	mu_train_array_name(l->run, &l->arrays, array, name, sizeof name);
+	if (!must)
+		MU_TRY(mu_array_file_has(l->file, name, &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_read(l->file, name, shape->ndims, shape->dims, l->plain));
+	MU_TRY(mu_plan_key_from_plain(l->run->plan, array->key, l->plain, laid));
+out:
+	return st;
+}
+
+enum mu_status mu_train_resume_weights(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	float *weights = mu_kv_weights(run->kv);
+	struct loader l;
+
+	MU_TRY(open_loader(run, &l));
+	for (size_t k = 0; k < n_slices; k++) {
+		const struct train_array array = {.of = TRAIN_ARRAY_WEIGHTS, .key = k};
+
+		MU_TRY(load_array(&l, &array, weights + slices[k].at, true));
+	}
+	mu_log_info("Loaded model %s", run->resume->path);
+out:
+	close_loader(&l);
+	return st;
+}
+
+/* This worker's share of the store's states. */
+static enum mu_status load_states(struct loader *l)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = l->run;
+	size_t n_slices, first, end;
+	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	struct mu_kv_snapshot s = {
+		.updates = run->resume->at.updates,
+		.last_lr = run->resume->at.last_lr,
+	};
+
+	mu_kv_snapshot_share(run->kv, true, &first, &end);
+	s.from = first < n_slices ? slices[first].at : mu_kv_n(run->kv);
+	s.to = end < n_slices ? slices[end].at : mu_kv_n(run->kv);
+	for (int i = 0; i < l->arrays.n_states; i++) {
+		MU_TRY(MU_ALLOC(s.arrays[i], s.to - s.from + 1, "states of a checkpoint"));
+		if (strcmp(l->arrays.states[i], MU_KV_EXACT) == 0)
+			memcpy(s.arrays[i], mu_kv_weights(run->kv) + s.from,
+			       (s.to - s.from) * sizeof *s.arrays[i]);
+	}
+	for (size_t i = 0; i < l->arrays.n; i++) {
+		const struct train_array *a = &l->arrays.all[i];
+
+		if (a->of == TRAIN_ARRAY_STATE && a->key >= first && a->key < end)
+			MU_TRY(load_array(l, a, s.arrays[a->which] + (slices[a->key].at - s.from),
+					  false));
+	}
+	MU_TRY(mu_kv_snapshot_load(run->kv, &s));
+out:
+	for (int i = 0; i < MU_KV_MAX_STATES; i++)
+		mu_free(s.arrays[i]);
+	return st;
+}
+
+/* Of the worker that this one follows. */
+static enum mu_status load_counts(struct loader *l, int worker, bool same)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_own_counts counts;
+	unsigned long long steps, updates;
+	char name[32], text[160];
+	bool there;
+
+	snprintf(name, sizeof name, "worker-%d", worker);
+	MU_TRY(mu_array_file_has_text(l->file, name, &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_get_text(l->file, name, text, sizeof text));
+	if (sscanf(text, "%llu steps, %llu updates, %lf samples, last lr %lf", &steps, &updates,
+		   &counts.samples, &counts.last_lr) != 4)
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not what was saved: \"%s\"",
+			l->run->resume->path, name, text);
+	counts.steps = same ? steps : 0;
+	counts.samples = same ? counts.samples : 0;
+	counts.updates = updates;
+	mu_kv_own_set_counts(l->run->kv, &counts);
+out:
+	return st;
+}
+
+/*
+ * What this worker has for itself. With another number of workers the states of local optimisers
+ * are taken over from the workers in turn; what belongs to the steps since the last average, and
+ * residuals, are left out.
+ */
+static enum mu_status load_own(struct loader *l)
+{
+	enum mu_status st = MU_OK;
+	const struct train_run *run = l->run;
+	const int workers = (int)run->resume->at.workers, mine = run->topology.index;
+	const bool same = workers == run->topology.num_workers;
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+
+	if (l->arrays.own.n == 0)
+		goto out;
+	MU_TRY(load_counts(l, mine % workers, same));
+	for (size_t i = 0; i < l->arrays.n; i++) {
+		struct train_array a = l->arrays.all[i];
+		const struct mu_kv_own_array *own = &l->arrays.own.arrays[a.which];
+
+		if (a.of != TRAIN_ARRAY_OWN || a.worker != mine ||
+		    (!same && strncmp(own->name, "state/", 6) != 0))
+			continue;
+		a.worker = mine % workers;
+		MU_TRY(load_array(l, &a, own->data + slices[a.key].at, false));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_resume_states(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct loader l = {.run = run};
+
+	if (!run->resume->whole)
+		return MU_OK;
+	MU_TRY(open_loader(run, &l));
+	MU_TRY(load_states(&l)); /* before weights of a worker's own come */
+	MU_TRY(load_own(&l));
+out:
+	close_loader(&l);
+	return st;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A save from stage to stage, beside the training: written, agreed on, given its name. */
+#include <unistd.h>
+
+#include "saver.h"
+
+#define TELL_SECONDS 30.0
+
+static enum mu_status write_pieces(void *context)
+{
+	const struct train_saver *s = context;
+
+	return mu_train_pieces_write(s->written, s->pieces, s->n_pieces);
+}
+
+enum mu_status mu_train_saver_begin(struct train_saver *s)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_train_writer_begin(&s->writer, write_pieces, s));
+	s->stage = TRAIN_SAVE_WRITE;
+out:
+	return st;
+}
+
+static enum mu_status commit(void *context)
+{
+	enum mu_status st = MU_OK;
+	struct train_saver *s = context;
+
+	MU_TRY(mu_replace_commit(&s->replace));
+	MU_TRY(mu_train_files_settle(s->run, s->path));
+out:
+	return st;
+}
+
+/* This worker's part is on the disk, or cannot be: the lowest worker that failed is to tell. */
+static enum mu_status begin_agreement(struct train_saver *s)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &s->run->topology;
+
+	st = mu_train_writer_end(s->writer);
+	s->writer = NULL;
+	s->message[0] = '\0';
+	if (st != MU_OK) {
+		snprintf(s->message, sizeof s->message, "%s", mu_trace_message());
+		mu_trace_clear();
+	}
+	s->lowest = st != MU_OK ? t->index : t->num_workers;
+	s->stage = TRAIN_SAVE_AGREE;
+	st = MU_OK;
+	if (!s->alone)
+		MU_TRY(mu_vote_begin(&s->vote, s->lowest));
+out:
+	return st;
+}
+
+static enum mu_status end_agreement(struct train_saver *s)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &s->run->topology;
+	bool done = true;
+
+	if (!s->alone) {
+		MU_TRY(mu_vote_test(&s->vote, &done));
+		s->lowest = s->vote.least;
+	}
+	if (!done)
+		goto out;
+	s->stage = TRAIN_SAVE_NONE;
+	if (s->lowest < t->num_workers) {
+		unlink(s->written); /* the job may end before worker 0 comes to it */
+		mu_replace_release(&s->replace);
+		if (s->lowest == t->index)
+			MU_FAIL(MU_ERR_IO, "checkpoint: %s", s->message);
+		/* It may need this worker's part of a step before it looks: go on until the end. */
+		s->stage = TRAIN_SAVE_FAILED;
+		goto out;
+	}
+	if (t->index != 0)
+		goto out;
+	s->stage = TRAIN_SAVE_COMMIT;
+	MU_TRY(mu_train_writer_begin(&s->writer, commit, s));
+out:
+	return st;
+}
+
+static enum mu_status end_commit(struct train_saver *s)
+{
+	enum mu_status st = MU_OK;
+
+	st = mu_train_writer_end(s->writer);
+	s->writer = NULL;
+	s->stage = TRAIN_SAVE_NONE;
+	mu_replace_release(&s->replace);
+	MU_TRY(st);
+	mu_log_info("Saved checkpoint to \"%s\"", s->path);
+	snprintf(s->run->back->path, sizeof s->run->back->path, "%s", s->path);
+	mu_log_info("checkpoint: %.3f MB; training waited %.3f s, complete after %.3f s",
+		    (double)s->n_bytes * 1e-6, s->waited, mu_now() - s->started);
+out:
+	return st;
+}
+
+enum mu_status mu_train_save_poll(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_saver *s = run->saver;
+
+	if (!s || s->stage == TRAIN_SAVE_NONE)
+		goto out;
+	if (s->stage == TRAIN_SAVE_WRITE && mu_train_writer_done(s->writer))
+		MU_TRY(begin_agreement(s));
+	if (s->stage == TRAIN_SAVE_AGREE)
+		MU_TRY(end_agreement(s));
+	if (s->stage == TRAIN_SAVE_COMMIT && mu_train_writer_done(s->writer))
+		MU_TRY(end_commit(s));
+out:
+	return st;
+}
+
+/* Who has written and votes waits for those who have not; which they are is not known. */
+static void await_votes(const void *context, struct mu_awaited *a)
+{
+	const struct train_run *run = context;
+	const struct mu_topology *t = &run->topology;
+
+	snprintf(a->what, sizeof a->what, "the other workers' parts of a checkpoint");
+	for (int w = 0; w < t->num_workers; w++)
+		if (w != t->index)
+			mu_awaited_add(a, t->worker_ranks[w]);
+}
+
+/* A disk may take its time, other workers the time that waits may take. */
+static enum mu_status finish_nap(struct train_run *run, struct mu_waiter *disk,
+				 struct mu_waiter *votes)
+{
+	const enum train_save_stage stage = run->saver->stage;
+
+	if (stage != TRAIN_SAVE_AGREE && stage != TRAIN_SAVE_FAILED) {
+		mu_waiter_nap(disk);
+		return MU_OK;
+	}
+	if (votes->since == 0)
+		mu_waiter_init(votes, &run->topology);
+	mu_waiter_nap(votes);
+	return mu_waiter_check(votes, await_votes, run);
+}
+
+enum mu_status mu_train_save_finish(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_saver *s = run->saver;
+	struct mu_waiter disk, votes = {.since = 0};
+	double told = mu_now();
+
+	mu_waiter_init(&disk, NULL);
+	while (s && s->stage != TRAIN_SAVE_NONE) {
+		MU_TRY(mu_train_save_poll(run));
+		MU_TRY(mu_kv_poll(run->kv)); /* others may need what is under way here */
+		MU_TRY(finish_nap(run, &disk, &votes));
+		if (mu_now() - told < TELL_SECONDS)
+			continue;
+		told = mu_now();
+		mu_log_warn("worker %d has waited %.0f s for the checkpoint %s to be on the disk",
+			    run->topology.index, told - s->started, s->path);
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_save_meet(struct train_run *run)
+{
+	const struct train_saver *s = run->saver;
+
+	return s && !run->store.synchronous && !s->alone ? mu_train_save_finish(run) : MU_OK;
+}

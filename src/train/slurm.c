@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slurm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+/* 0 if it is not set, or is no number. */
+static long number(const char *variable)
+{
+	const char *text = getenv(variable);
+
+	return text ? strtol(text, NULL, 10) : 0;
+}
+
+static void report_restart(const struct train_run *run, const char *job)
+{
+	const struct train_options *v = &run->options;
+	const long restarts = number("SLURM_RESTART_COUNT");
+
+	if (restarts <= 0)
+		return;
+	mu_log_info("Slurm job %s was queued anew: restart %ld", job, restarts);
+	if (v->model_prefix && v->load_epoch == 0 && strcmp(v->resume, "none") == 0)
+		mu_log_warn("Slurm job %s was queued anew and begins training anew: --resume auto "
+			    "would go on from the newest checkpoint",
+			    job);
+}
+
+void mu_train_slurm_report(const struct train_run *run)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+	const long per_task = number("SLURM_CPUS_PER_TASK"), gpus = number("SLURM_GPUS_ON_NODE");
+	const int cores = run->topology.my_cores;
+
+	if (!job)
+		return;
+	report_restart(run, job);
+	if (per_task > cores)
+		mu_log_warn("Slurm gives %ld cores to a task (SLURM_CPUS_PER_TASK), and worker 0 "
+			    "may run on %d: give srun --cpus-per-task=%ld, too",
+			    per_task, cores, per_task);
+	if (gpus > 0)
+		mu_log_warn("Slurm gives %ld GPU%s on this node (SLURM_GPUS_ON_NODE), and this "
+			    "version trains on CPUs only",
+			    gpus, gpus == 1 ? "" : "s");
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --tensorboard in a build without protobuf-c: it says so. */
+#include "scalars.h"
+
+#include <muster/base.h>
+
+enum mu_status mu_train_events_check(const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (v->tensorboard)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"--tensorboard %s: this program was built without protobuf-c (Debian: "
+			"libprotobuf-c-dev, protobuf-c-compiler); --metrics-file needs nothing",
+			v->tensorboard);
+out:
+	return st;
+}
+
+enum mu_status mu_train_events_open(struct train_events **out, const char *folder)
+{
+	(void)folder;
+	*out = NULL;
+	return MU_OK;
+}
+
+enum mu_status mu_train_events_put(struct train_events *e, const struct train_numbers *record)
+{
+	(void)e;
+	(void)record;
+	return MU_OK;
+}
+
+void mu_train_events_close(struct train_events *e)
+{
+	(void)e;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --timeline: see timeline.h. The format: Trace Event Format, Google, 2016. A process of the trace
+ * is a rank; a span is a complete event ("X") of its one thread, the way of a bucket to the servers
+ * and back an asynchronous one ("b" and "e"), for it goes on while the thread computes.
+ */
+#include "timeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include <muster/base.h>
+#include <muster/storage.h>
+
+/* Spans of a rank. A server has at most one for each part of the model and step. */
+enum { SERVER_ROOM = 1 << 18, WORKER_ROOM = 1 << 20 };
+
+struct train_timeline {
+	struct mu_span *spans;
+	size_t n, room;
+	size_t steps_left;
+	bool stopped;
+	double offset; /* to the clock of worker 0 */
+	struct mu_replace replace;
+	FILE *file; /* of worker 0 */
+};
+
+/* ---- recording ---- */
+
+static enum mu_status begin_file(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_timeline *t = run->timeline;
+	const char *path = run->options.timeline;
+
+	MU_TRY(mu_replace_begin(&t->replace, path));
+	t->file = fopen(t->replace.temporary, "we");
+	if (!t->file)
+		MU_FAIL(MU_ERR_IO, "--timeline %s: cannot be written: %s", path, strerror(errno));
+out:
+	return st;
+}
+
+/* Every layer is pulled, computed forward and backward, and pushed; a hosted server may interrupt
+ * each of these. */
+static size_t room_of(const struct train_run *run)
+{
+	size_t keys, layers, all;
+
+	if (run->topology.role == MU_ROLE_SERVER)
+		return SERVER_ROOM;
+	mu_plan_slices(run->plan, &keys);
+	layers = mu_plan_layers(run->plan);
+	all = (size_t)run->options.timeline_steps * (4 * layers + 8 * keys + 64);
+	return all < WORKER_ROOM ? all : WORKER_ROOM;
+}
+
+static enum mu_status prepare(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_timeline *t;
+
+	MU_TRY(MU_ALLOC(run->timeline, 1, "timeline"));
+	t = run->timeline;
+	t->steps_left = (size_t)run->options.timeline_steps;
+	t->room = room_of(run);
+	MU_TRY(MU_ALLOC(t->spans, t->room, "spans of the timeline"));
+	if (run->topology.role == MU_ROLE_WORKER && run->topology.index == 0)
+		MU_TRY(begin_file(run));
+out:
+	return st;
+}
+
+/* Ranks of a host have one clock; others are compared with rank 0's, and so with each other. */
+static enum mu_status compare_clocks(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &run->topology;
+	double offset, first;
+
+	MU_TRY(mu_clock_offset(t->world, mu_now, &offset));
+	if (strcmp(t->hosts[t->rank], t->hosts[0]) == 0)
+		offset = 0;
+	first = offset;
+	MU_TRY(mu_bcast(&first, sizeof first, t->worker_ranks[0], t->world));
+	run->timeline->offset = offset - first;
+out:
+	return st;
+}
+
+enum mu_status mu_train_timeline_open(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+
+	if (!run->options.timeline)
+		goto out;
+	MU_TRY(mu_agree(prepare(run), run->topology.world));
+	MU_TRY(compare_clocks(run));
+	mu_spans_start(run->timeline->spans, run->timeline->room);
+out:
+	return st;
+}
+
+static void stop(struct train_timeline *t)
+{
+	if (!t->stopped)
+		t->n = mu_spans_stop();
+	t->stopped = true;
+}
+
+void mu_train_timeline_close(struct train_run *run)
+{
+	struct train_timeline *t = run->timeline;
+
+	if (!t)
+		return;
+	stop(t);
+	if (t->file)
+		fclose(t->file);
+	mu_replace_release(&t->replace);
+	mu_free(t->spans);
+	mu_free(t);
+	run->timeline = NULL;
+}
+
+void mu_train_timeline_step(struct train_run *run, size_t number, double begin)
+{
+	struct train_timeline *t = run->timeline;
+
+	if (!t || t->stopped)
+		return;
+	mu_spans_add(MU_SPAN_STEP, (int)number, begin, mu_now());
+	if (--t->steps_left == 0)
+		stop(t);
+}
+
+/* ---- writing ---- */
+
+/* What is common to all ranks' events. */
+struct trace {
+	const struct train_run *run;
+	struct mu_json json;
+	double begin, end; /* of all that is shown, on worker 0's clock */
+	size_t n_buckets;  /* so far: their events are told apart by numbers */
+};
+
+/* Microseconds since the begin, to the nanosecond. */
+static double micro(double seconds)
+{
+	return round(1e9 * seconds) / 1e3;
+}
+
+static void begin_event(struct trace *t, const char *name, const char *category, const char *phase,
+			int rank)
+{
+	mu_json_open(&t->json, NULL, '{');
+	mu_json_text(&t->json, "name", name);
+	mu_json_text(&t->json, "cat", category);
+	mu_json_text(&t->json, "ph", phase);
+	mu_json_number(&t->json, "pid", rank);
+	mu_json_number(&t->json, "tid", 0);
+}
+
+/* "forward convolution0", "update part 3", "data" into text; returns text. */
+static const char *name_of(const struct trace *t, const struct mu_span *s, bool server, char *text,
+			   size_t nbytes)
+{
+	const struct train_run *run = t->run;
+	const char *clock;
+	bool hosted = s->what == MU_CLOCK_UPDATE && run->store.distributed;
+
+	if (s->what == MU_SPAN_STEP || s->what == MU_SPAN_BUCKET) {
+		snprintf(text, nbytes, "%s %d", s->what == MU_SPAN_STEP ? "step" : "bucket",
+			 s->which);
+		return text;
+	}
+	clock = mu_clock_name((enum mu_clock)s->what);
+	if (s->which < 0)
+		snprintf(text, nbytes, "%s", clock);
+	else if (server || hosted)
+		snprintf(text, nbytes, "%s part %d", clock, s->which);
+	else
+		snprintf(text, nbytes, "%s %s", clock,
+			 mu_plan_layer_name(run->plan, (size_t)s->which));
+	return text;
+}
+
+static void put_bucket(struct trace *t, const struct mu_span *s, int rank, const char *name)
+{
+	const double times[] = {s->begin, s->end};
+
+	for (int i = 0; i < 2; i++) {
+		begin_event(t, name, "bucket", i == 0 ? "b" : "e", rank);
+		mu_json_number(&t->json, "id", (double)t->n_buckets);
+		mu_json_number(&t->json, "ts", micro(times[i] - t->begin));
+		mu_json_close(&t->json, '}');
+	}
+	t->n_buckets++;
+}
+
+static void put_span(struct trace *t, const struct mu_span *s, int rank, bool server)
+{
+	char name[256];
+
+	name_of(t, s, server, name, sizeof name);
+	if (s->what == MU_SPAN_BUCKET) {
+		put_bucket(t, s, rank, name);
+		return;
+	}
+	begin_event(t, name,
+		    s->what == MU_SPAN_STEP ? "step" : mu_clock_name((enum mu_clock)s->what), "X",
+		    rank);
+	mu_json_number(&t->json, "ts", micro(s->begin - t->begin));
+	mu_json_number(&t->json, "dur", micro(s->end - s->begin));
+	mu_json_close(&t->json, '}');
+}
+
+/* The names that the viewer shows. */
+static void put_rank(struct trace *t, int rank, bool server)
+{
+	const struct mu_topology *topology = &t->run->topology;
+	const char *const what[] = {"process_name", "thread_name"};
+	char text[128];
+
+	mu_topology_name(topology, rank, text, sizeof text);
+	for (int i = 0; i < 2; i++) {
+		begin_event(t, what[i], "", "M", rank);
+		mu_json_open(&t->json, "args", '{');
+		mu_json_text(&t->json, "name", i == 0 ? text : server ? "serving" : "training");
+		mu_json_close(&t->json, '}');
+		mu_json_close(&t->json, '}');
+	}
+}
+
+static bool is_server(const struct mu_topology *t, int rank)
+{
+	for (int s = 0; s < t->num_servers; s++)
+		if (t->server_ranks[s] == rank)
+			return true;
+	return false;
+}
+
+/* spans: of this rank, on worker 0's clock. A server has some before and after the workers'. */
+static void put_spans(struct trace *t, int rank, const struct mu_span *spans, size_t n)
+{
+	const bool server = is_server(&t->run->topology, rank);
+
+	put_rank(t, rank, server);
+	for (size_t i = 0; i < n; i++)
+		if (spans[i].begin >= t->begin && spans[i].begin <= t->end)
+			put_span(t, &spans[i], rank, server);
+}
+
+/* Each rank in turn tells its spans. */
+static enum mu_status put_ranks(struct trace *t)
+{
+	enum mu_status st = MU_OK;
+	const struct train_timeline *mine = t->run->timeline;
+	const struct mu_topology *topology = &t->run->topology;
+	struct mu_span *spans = NULL;
+
+	for (int rank = 0; rank < topology->size; rank++) {
+		size_t n = mine->n;
+
+		MU_TRY(mu_bcast(&n, sizeof n, rank, topology->world));
+		if (rank != topology->rank)
+			MU_TRY(MU_ALLOC(spans, n, "spans of another rank"));
+		MU_TRY(mu_bcast(spans ? spans : mine->spans, n * sizeof *spans, rank,
+				topology->world));
+		if (mine->file)
+			put_spans(t, rank, spans ? spans : mine->spans, n);
+		mu_free(spans);
+		spans = NULL;
+	}
+out:
+	mu_free(spans);
+	return st;
+}
+
+/* From the first span of a worker to the end of its last. Collective over all ranks. */
+static enum mu_status find_limits(struct trace *t)
+{
+	enum mu_status st = MU_OK;
+	struct train_timeline *mine = t->run->timeline;
+	const struct mu_topology *topology = &t->run->topology;
+	double limits[2] = {INFINITY, INFINITY}; /* begin, -end */
+	long full = mine->n == mine->room;
+
+	for (size_t i = 0; i < mine->n; i++) {
+		mine->spans[i].begin += mine->offset;
+		mine->spans[i].end += mine->offset;
+	}
+	for (size_t i = 0; topology->role == MU_ROLE_WORKER && i < mine->n; i++) {
+		limits[0] = fmin(limits[0], mine->spans[i].begin);
+		limits[1] = fmin(limits[1], -mine->spans[i].end);
+	}
+	MU_TRY(mu_allreduce_double(limits, 2, MPI_MIN, topology->world));
+	MU_TRY(mu_allreduce_long(&full, 1, MPI_MAX, topology->world));
+	t->begin = limits[0];
+	t->end = -limits[1];
+	if (full && mine->file)
+		mu_log_warn("timeline: %ld steps are more than there is room for: some ranks' end "
+			    "earlier; give a smaller --timeline-steps",
+			    t->run->options.timeline_steps);
+out:
+	return st;
+}
+
+static enum mu_status end_file(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_timeline *t = run->timeline;
+	bool complete = !ferror(t->file);
+
+	complete = fclose(t->file) == 0 && complete;
+	t->file = NULL;
+	if (!complete)
+		MU_FAIL(MU_ERR_IO, "--timeline %s: cannot be written: %s", run->options.timeline,
+			strerror(errno));
+	MU_TRY(mu_replace_commit(&t->replace));
+	mu_log_info("Saved timeline to \"%s\"", run->options.timeline);
+out:
+	return st;
+}
+
+enum mu_status mu_train_timeline_write(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct trace t = {.run = run, .json.flat = 3};
+
+	if (!run->timeline)
+		goto out;
+	stop(run->timeline);
+	t.json.file = run->timeline->file;
+	MU_TRY(find_limits(&t));
+	if (t.json.file) {
+		mu_json_open(&t.json, NULL, '{');
+		mu_json_text(&t.json, "displayTimeUnit", "ms");
+		mu_json_open(&t.json, "traceEvents", '[');
+	}
+	MU_TRY(put_ranks(&t));
+	if (t.json.file) {
+		mu_json_close(&t.json, ']');
+		mu_json_close(&t.json, '}');
+		MU_TRY(end_file(run));
+	}
+out:
+	return st;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread of a save: it writes this rank's part of a checkpoint at given places of a file, and
+ * on worker 0 gives the file its name when all have. It calls neither MPI nor HDF5.
+ */
+#include "checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+struct train_writer {
+	pthread_t thread;
+	train_writer_fn *fn;
+	void *context;
+	_Atomic bool done;
+	enum mu_status st;
+	char message[CHECKPOINT_PATH + 256];
+};
+
+/* One call writes a part of it only, if it is large or the disk is full. */
+static enum mu_status write_at(int fd, const char *path, const void *data, size_t nbytes,
+			       uint64_t offset)
+{
+	enum mu_status st = MU_OK;
+	const char *p = data;
+	const size_t most = (size_t)1 << 24;
+
+	while (nbytes > 0) {
+		ssize_t n = pwrite(fd, p, nbytes < most ? nbytes : most, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path,
+				n < 0 ? strerror(errno) : "nothing was taken");
+		p += n;
+		nbytes -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_pieces_write(const char *path, const struct train_piece *pieces, size_t n)
+{
+	enum mu_status st = MU_OK;
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	for (size_t i = 0; i < n; i++) {
+		const struct train_piece *p = &pieces[i];
+		uint32_t sum = mu_checksum(0, p->data, p->nbytes);
+
+		MU_TRY(write_at(fd, path, p->data, p->nbytes, p->offset));
+		MU_TRY(write_at(fd, path, &sum, sizeof sum, p->checksum));
+	}
+	if (fsync(fd) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be brought to the disk: %s", path, strerror(errno));
+out:
+	if (fd >= 0 && close(fd) != 0 && st == MU_OK)
+		st = mu_trace_start(MU_ERR_IO, __FILE__, __LINE__, "%s: cannot be closed: %s", path,
+				    strerror(errno));
+	return st;
+}
+
+static void *run_writer(void *argument)
+{
+	struct train_writer *w = argument;
+
+	w->st = w->fn(w->context);
+	if (w->st != MU_OK)
+		snprintf(w->message, sizeof w->message, "%s", mu_trace_message());
+	mu_trace_clear();
+	atomic_store(&w->done, true);
+	return NULL;
+}
+
+enum mu_status mu_train_writer_begin(struct train_writer **out, train_writer_fn *fn, void *context)
+{
+	enum mu_status st = MU_OK;
+	struct train_writer *w = NULL;
+	sigset_t all, before;
+	int error;
+
+	*out = NULL;
+	MU_TRY(MU_ALLOC(w, 1, "writer of a checkpoint"));
+	w->fn = fn;
+	w->context = context;
+	sigfillset(&all); /* signals are the caller's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&w->thread, NULL, run_writer, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error)
+		MU_FAIL(MU_ERR_MEMORY, "the thread that writes checkpoints: %s", strerror(error));
+	*out = w;
+	w = NULL;
+out:
+	mu_free(w);
+	return st;
+}
+
+bool mu_train_writer_done(struct train_writer *w)
+{
+	return atomic_load(&w->done);
+}
+
+enum mu_status mu_train_writer_end(struct train_writer *w)
+{
+	enum mu_status st = MU_OK;
+
+	if (!w)
+		return MU_OK;
+	pthread_join(w->thread, NULL);
+	if (w->st != MU_OK)
+		MU_FAIL(w->st, "%s", w->message);
+out:
+	mu_free(w);
+	return st;
+}
