@@ -194,8 +194,8 @@ int main(int argc, char **argv)
 			 "Write JPEG images as CIFAR-10's binary files to DIR:\n"
 			 "  data_batch_1.bin, data_batch_2.bin, ...  of the images under train/\n"
 			 "  test_batch.bin                           of the images under test/\n"
-			 "  batches.meta.txt                         the classes, one a line: label 0 "
-			 "first\n"
+			 "  batches.meta.txt                         the classes, one a line: "
+			 "label 0 first\n"
 			 "A record is a byte with the label, then the image, (3, N, N). Up to 256 "
 			 "classes, in alphabetical\norder. The same images give the same files.\n",
 	};
