@@ -106,6 +106,7 @@ enum mu_status mu_train_devices_open(struct train_run *run, size_t batch)
 	struct train_devices *s = &run->devices;
 
 	MU_TRY(mu_train_device_list_read(&s->list, &run->options));
+	mu_train_device_list_place(&s->list, run->topology.node_worker);
 	MU_TRY(mu_train_device_list_check(&s->list, batch));
 	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
 	for (size_t i = 0; i < s->list.n; i++) {
