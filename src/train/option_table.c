@@ -413,9 +413,8 @@ const struct mu_option mu_train_option_table[] = {
 	{"summary", MU_OPTION_STRING, AT(summary), NULL, 0, 0, "|dot", about,
 	 "[dot]  print the network's layers, or a graph for Graphviz, and stop", false},
 	{"profile", MU_OPTION_STRING, AT(profile), NULL, 0, 0, "|", about,
-	 "[FILE]  after the training, where its time went: a table of layers and phases, in FILE "
-	 "as "
-	 "CSV",
+	 "[FILE]  after the training, or --evaluate, where its time went: a table of layers and "
+	 "phases, in FILE as CSV",
 	 true},
 	{"help", MU_OPTION_FLAG, AT(help), NULL, 0, 0, NULL, about, "this text", false},
 	{"help-all", MU_OPTION_FLAG, AT(help_all), NULL, 0, 0, NULL, about, "all options", false},

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "profile.h"
+
 /* What a worker sends after a step: this, then ids, labels and probabilities of a whole batch. */
 struct message {
 	uint64_t count;
@@ -285,7 +287,9 @@ enum mu_status mu_train_predict(struct train_run *run)
 
 	if (run->options.predict)
 		MU_TRY(mu_agree(open_prediction(run), run->topology.peers));
+	mu_train_profile_begin(run);
 	MU_TRY(mu_train_evaluate(run, &m));
+	mu_train_profile_end(run);
 	if (run->topology.index == 0)
 		mu_train_report_validation(run, epoch, &m);
 	if (run->options.predict && run->topology.index == 0)

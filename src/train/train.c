@@ -230,6 +230,7 @@ static enum mu_status work(struct train_run *run)
 		MU_TRY(mu_train_predict(run));
 		MU_TRY(mu_kv_finish(run->kv));
 		MU_TRY(mu_train_halt_end(run));
+		MU_TRY(mu_train_profile_report(run));
 		goto out;
 	}
 	MU_TRY(mu_train_resume_states(run));
