@@ -180,15 +180,19 @@ function check_calls(code)
 # share, whatever the function's own.
 function check_clones(code, name)
 {
-	if (code !~ /^(MU_LOOP|MU_SHIFT)([ \t]|$)/)
+	if (code ~ /^(MU_LOOP|MU_SHIFT)[ \t]*$/) {
+		marked = FNR + 1
+		return
+	}
+	if (code !~ /^(MU_LOOP|MU_SHIFT)[ \t]/ && marked != FNR)
 		return
 	name = code
 	sub(/\(.*/, "", name)
 	sub(/.*[ *\t]/, "", name)
-	if (code !~ /[ \t]static[ \t]/)
+	if (code !~ /(^|[ \t])static[ \t]/)
 		finding(FNR, "a function for several instruction sets is not static")
 	if (code !~ /\(/)
-		finding(FNR, "a function for several instruction sets: its name is not in the line of MU_LOOP or MU_SHIFT")
+		finding(FNR, "a function for several instruction sets: its name is not in the line of static")
 	else if (name in clone_of)
 		finding(FNR, "a function for several instruction sets has the name of one in " clone_of[name] ": " name)
 	else
@@ -252,6 +256,7 @@ function begin_file()
 	is_script = FILENAME !~ /\.(c|h|cu)$/
 	in_comment = 0
 	function_start = 0
+	marked = 0
 	n_features = 0
 	has_np = 0
 	has_spdx = 0

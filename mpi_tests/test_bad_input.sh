@@ -206,7 +206,7 @@ if [ -w "${group%/*}" ] && mkdir "$group" 2>/dev/null; then
 	(
 		failures=0
 		echo "$BASHPID" >"$group/cgroup.procs"
-		refused 1 'a worker has 0\.7 GB here, by the limit of its control group: a batch of about \d+ would fit' \
+		refused 1 'has 0\.7 GB here, by the limit of its control group: a batch of about \d+ would fit' \
 			$memory --batch-size 100
 		exit $failures
 	)

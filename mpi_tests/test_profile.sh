@@ -114,7 +114,8 @@ if has_files; then
 	train 1 $few --profile valid.csv
 	expect '^Saved profile to "valid.csv"'
 	awk -F, 'NR > 1 { share += $8; backward += $4 == "backward" } NR > 1 && $7 < -1e-6 { wrong = 1 }
-		END { exit wrong || backward || share < 0.999 || share > 1.001 }' valid.csv || fail "the rows of a validation"
+		END { exit wrong || backward || share < 0.999 || share > 1.001 }' valid.csv ||
+		fail "the rows of a validation"
 	[ "$(field valid.csv convolution0 forward calls)" = 3 ] || fail "40 records are not 3 calls"
 	train 1 --network lenet --benchmark 1 --summary
 	layers valid.csv

@@ -66,7 +66,8 @@ kill_one() {
 }
 meanwhile() {
 	local log=other.log
-	says K-run.json "r[\"process\"][\"pid\"] == $(sed -n 's/^node .*worker 0 (rank 0, pid \([0-9]*\)).*/\1/p' trainer.log)"
+	says K-run.json \
+		"r[\"process\"][\"pid\"] == $(sed -n 's/^node .*worker 0 (rank 0, pid \([0-9]*\)).*/\1/p' trainer.log)"
 	cp K-run.json L-run.json
 	(launch 60 1 $mlp --kv-store local --model-prefix L) || fail "exit status $? of a run beside the other"
 	expect_count 1 'L-run.json: another run with this prefix is under way, its worker 0 is process \d+'

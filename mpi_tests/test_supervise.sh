@@ -163,7 +163,7 @@ printf 'case $3 in info) echo the job ;; submit) cat >>asked ;; esac\n' >>tools/
 cat >>tools/qstat <<'END'
 case $1 in
 -f) echo "    Resource_List.walltime = 00:00:02" ;;
--j) printf 'job_number:   %s\nhard resource_list:         mem_free=1G,%s\nsoft resource_list:   h_rt=9\n' "$2" "$(cat h_rt)" ;;
+-j) printf 'job_number:   %s\nhard resource_list:   mem=1G,%s\nsoft resource_list:   h_rt=9\n' "$2" "$(cat h_rt)" ;;
 esac
 END
 echo slots=2 >h_rt

@@ -56,6 +56,7 @@ static const struct {
 	const char *title, *name;
 } columns[] = {
 	{"model", "exp.model"},
+	{"phase", "exp.phase"},
 	{"kv-store", "mxnet.kv_store"},
 	{"nodes", "exp.num_nodes"},
 	{"replicas", "exp.num_replicas"},
