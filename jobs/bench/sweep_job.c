@@ -190,7 +190,8 @@ enum mu_status sweep_job_settle(json_t *experiment, const char *where)
 	MU_TRY(check_folder(sweep_text(experiment, "exp.data_dir"), where));
 	if (is_inference(experiment) && *sweep_text(experiment, "exp.data_dir"))
 		MU_FAIL(MU_ERR_USAGE,
-			"%s: \"exp.phase\": inference is of random data, and \"exp.data_dir\" is %s",
+			"%s: \"exp.phase\": inference is of random data, and \"exp.data_dir\" is "
+			"%s",
 			where, sweep_text(experiment, "exp.data_dir"));
 	replicas = (json_int_t)num_workers(experiment) * num_devices(experiment);
 	batch = replicas * sweep_whole(experiment, "exp.replica_batch");
