@@ -152,7 +152,12 @@ if has_files; then
 	[ $status = 1 ] || fail "exit status $status, not 1, of predictions with a bad image"
 	[ -e none.csv ] && fail "predictions of a run with an error"
 	train 3 $predict --kv-store dist_sharded --data-val set --predict bad.h5 --skip-bad-records 1
-	python3 -c 'import h5py' 2>/dev/null && python3 - "$bad_id" <<-'END' || echo "bad.h5: skipped, there is no h5py"
+	python=
+	for candidate in python3 /usr/bin/python3; do
+		[ -z "$python" ] && $candidate -c 'import h5py' 2>/dev/null && python=$candidate
+	done
+	[ -n "$python" ] || echo "bad.h5: skipped, there is no h5py"
+	[ -z "$python" ] || $python - "$bad_id" <<-'END' || fail "bad.h5 cannot be looked at"
 		import csv, sys, h5py, numpy
 		rows = {int(r[0]): r for r in list(csv.reader(open("bad.csv")))[1:]}
 		f, bad = h5py.File("bad.h5"), int(sys.argv[1])

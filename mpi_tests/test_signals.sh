@@ -202,7 +202,7 @@ done
 for limit in 1:00 5:00; do
 	write_squeue "echo 0:58 $limit"
 	refused 3 --halt-before 5m
-	expect_count 1 "error: --halt-before 5m: the job's time limit is (60|300) s, and training would end 300 s before"
+	expect_count 1 "error: --halt-before 5m: the job's time limit is (60|300) s, and training would end"
 done
 for left in "1-00:00:00 2-00:00:00" 5:30 "UNLIMITED UNLIMITED"; do
 	write_squeue "echo $left"
