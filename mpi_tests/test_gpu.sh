@@ -22,7 +22,9 @@ refused() {
 
 part "nothing of CUDA is linked"
 "$TRAINER" --info >info || fail "--info ended with $?"
-if ldd "$TRAINER" | grep -E 'lib(cuda|cudart|cudnn|cublas|nv|nccl)'; then fail "the trainer needs a library of CUDA to start"; fi
+if ldd "$TRAINER" | grep -E 'lib(cuda|cudart|cudnn|cublas|nv|nccl)'; then
+	fail "the trainer needs a library of CUDA to start"
+fi
 grep '^CUDA:' info
 
 part "the CPU trains"
