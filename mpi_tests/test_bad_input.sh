@@ -75,14 +75,14 @@ both misused "sdg.*sgd.*nag.*adam" $mlp --optimizer sdg
 both misused 'device.*tpu' $mlp --devices tpu
 misused 1 'initializer.*zeros.*zero' $mlp --initializer zeros
 misused 1 'dtype float16.*float32' $mlp --dtype float16
-misused 1 'gpus 0' $mlp --gpus 0
+misused 1 'gpus 0,x' $mlp --gpus 0,x
 
 both misused 'num-layers 7' --network lenet --num-layers 7 --summary
 both misused 'device.*tpu' --network lenet --devices tpu --summary
 
 part "devices"
 both misused 'device "ref:x": .*number, as in ref:0' $mlp --devices ref:0,ref:x
-both misused 'device "gpu:0"; this build has: .*ref' $mlp --devices gpu:0
+both misused 'device "gpx:0"; this build has: .*ref' $mlp --devices gpx:0
 misused 1 'device ""' $mlp --devices ref:0,,ref:1
 misused 1 'device ""' $mlp --devices ref:0,
 both misused 'devices ref:1,ref:2,ref:1: ref:1 is named twice' $mlp --devices ref:1,ref:2,ref:1

@@ -26,7 +26,7 @@ static const char *by_limit(void)
  * Memory is written when it is allocated, so the system would end the process rather than refuse:
  * what the workers of this node need is estimated before. Activations, samples that are read ahead
  * and random data grow with the batch; weights, gradients (each device has its own), their sum and
- * the optimiser's arrays do not.
+ * the optimiser's arrays do not. Activations of a device with memory of its own are its own matter.
  */
 static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data,
 				   double activations, size_t n)
@@ -37,7 +37,8 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 	double models = 1 + (double)run->devices.list.n +
 			mu_optim_states(&run->options.optim, states) +
 			(run->options.update_period > 1);
-	double fixed = models * (double)n * sizeof(float), growing = activations, fits;
+	double fixed = models * (double)n * sizeof(float);
+	double growing = run->devices.list.kind->memory ? 0 : activations, fits;
 
 	growing += (double)mu_input_prefetch_bytes(&run->train) +
 		   (double)mu_input_prefetch_bytes(&run->validate);

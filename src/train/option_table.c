@@ -78,14 +78,16 @@ const struct mu_option mu_train_option_table[] = {
 	{"block-nesterov", MU_OPTION_INT, AT(block_nesterov), "0", 0, 1, NULL, job,
 	 "0|1  block momentum in Nesterov's form", true},
 	{"devices", MU_OPTION_STRING, AT(devices), NULL, 0, 0, NULL, job,
-	 "LIST  devices of each worker: cpu (the default), ref, or several such as cpu:0,cpu:1, "
-	 "which "
+	 "LIST  devices of each worker: cpu (the default), ref, gpu:0, or several such as "
+	 "cpu:0,cpu:1, which "
 	 "share its batch and its threads",
 	 false},
 	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
 	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,
-	 "LIST  GPUs of each worker; this version has none", true},
+	 "LIST  GPUs of each worker, such as 0 or 0,2; auto: the workers of a node take its GPUs "
+	 "in turn",
+	 false},
 	{"node-reduce", MU_OPTION_STRING, AT(node_reduce), "auto", 0, 0, "auto|shm|none", job,
 	 "NAME  ranks of a node share memory where /dev/shm has room (auto), must (shm), or send "
 	 "messages (none)",

@@ -87,7 +87,7 @@ void mu_train_sum_clear(struct train_sum *sum);
 /* to[i] += from[i] */
 void mu_train_add(float *to, const float *from, size_t n);
 
-/* ---- device_list.c: --devices and --work-load-list ---- */
+/* ---- device_list.c: --devices, --gpus and --work-load-list ---- */
 
 enum { TRAIN_MAX_DEVICES = 256 };
 
@@ -98,11 +98,14 @@ struct train_device_list {
 	int indices[TRAIN_MAX_DEVICES];   /* 1 in "cpu:1" */
 	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
 	bool unequal;                     /* the loads are not all the same */
+	bool automatic; /* --gpus auto: one device, whose index depends on the worker */
 };
 
 /* MU_ERR_USAGE for what cannot be. */
 enum mu_status mu_train_device_list_read(struct train_device_list *list,
 					 const struct train_options *v);
+/* --gpus auto: workers of a node take its GPUs in turn. Where there are none opening says why. */
+void mu_train_device_list_place(struct train_device_list *list, int node_worker);
 /*
  * Of `count` samples of a worker, device i has those from first(i) up to, not including,
  * first(i + 1): with W(i) the loads of the devices before it, first(i) is count W(i) / W(n),
@@ -153,7 +156,7 @@ struct train_devices {
 	float *samples;           /* a worker's batch, for the devices to take from; NULL for one */
 	size_t sample;            /* elements of each of the present batch */
 	size_t *homes;            /* of every key: the device that sums it; NULL for one */
-	size_t layer;             /* backward: layers left to the first device */
+	size_t layer, left; /* backward: layers that the first device has not begun, not done */
 	struct mu_waiter waiter;  /* for the other devices, in backward */
 };
 
