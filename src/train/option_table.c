@@ -373,9 +373,7 @@ const struct mu_option mu_train_option_table[] = {
 	{"skip-mismatch", MU_OPTION_FLAG, AT(skip_mismatch), NULL, 0, 0, NULL, logs,
 	 "take of that file what fits by name and shape, and tell what does not", true},
 	{"evaluate", MU_OPTION_FLAG, AT(evaluate), NULL, 0, 0, NULL, logs,
-	 "validate with the parameters of --load, --load-epoch or --resume, and stop; with "
-	 "--benchmark 1 the speed of that, on random data",
-	 false},
+	 "validate with the parameters of --load, --load-epoch or --resume, and stop", false},
 	{"sample", MU_OPTION_INT, AT(text.sample), "0", 0, 1e6, NULL, about,
 	 "N  draw N characters, or words, of text from a trained network, and stop", true},
 	{"prime", MU_OPTION_STRING, AT(text.prime), NULL, 0, 0, NULL, about,
