@@ -156,7 +156,7 @@ struct train_devices {
 	float *samples;           /* a worker's batch, for the devices to take from; NULL for one */
 	size_t sample;            /* elements of each of the present batch */
 	size_t *homes;            /* of every key: the device that sums it; NULL for one */
-	size_t layer;             /* backward: layers left to the first device */
+	size_t layer, left; /* backward: layers that the first device has not begun, not done */
 	struct mu_waiter waiter;  /* for the other devices, in backward */
 };
 
