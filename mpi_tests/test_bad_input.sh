@@ -425,8 +425,10 @@ refused 3 'validation: the loss is not finite' $mlp --lr 1e6 --num-batches 2 --n
 
 if has_files; then
 	part "checkpoints"
-	both refused 'model-prefix nowhere/P.*nowhere' $mlp --model-prefix nowhere/P
+	both refused 'model-prefix /proc/none/P.*/proc/none.*cannot be made' $mlp --model-prefix /proc/none/P
 	expect_none '^Epoch'
+	train 1 $mlp --num-epochs 1 --model-prefix new/folder/P
+	[ -s new/folder/P-0001.h5 ] || fail "no checkpoint in a new folder"
 	refused 3 'model-prefix set/t10k-labels-idx1-ubyte.gz/P' $mlp --model-prefix set/t10k-labels-idx1-ubyte.gz/P
 	expect_none '^Epoch'
 	mkdir D-0001.h5

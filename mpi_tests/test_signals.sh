@@ -117,16 +117,21 @@ done
 part "inside an epoch, which would take minutes"
 ready='^Epoch\[0\] Batch'
 minutes="--network mlp --benchmark 1 --num-examples 2000000 --batch-size 20 --num-epochs 2 --log-time 0"
+# inside SAMPLES SIGNAL RANK NP ARGUMENT...: so many samples a step
 inside() {
+	local samples=$1 step
+	shift
 	rm -f R-*
 	halt "$@" $minutes --log-prefix none --model-prefix R
 	expect 'training ends after step \d+ of epoch 0, with a checkpoint'
+	step=$(grep -oP 'training ends after step \K\d+' "$log")
+	[ "$samples" = any ] || expect "^trained $((step * samples)) samples"
 }
-inside TERM 2 3 --kv-store dist_sync
-[ -z "${MUSTER_LONG:-}" ] || inside TERM 0 1 --kv-store local
-[ -z "${MUSTER_LONG:-}" ] || inside USR1 1 3 --kv-store dist_sharded
-inside TERM 1 2 --kv-store dist_allreduce --sync-period 4
-inside TERM 1 3 --kv-store dist_async
+inside 40 TERM 2 3 --kv-store dist_sync
+[ -z "${MUSTER_LONG:-}" ] || inside 20 TERM 0 1 --kv-store local
+[ -z "${MUSTER_LONG:-}" ] || inside 60 USR1 1 3 --kv-store dist_sharded
+inside 40 TERM 1 2 --kv-store dist_allreduce --sync-period 4
+inside any TERM 1 3 --kv-store dist_async
 ready='^Epoch\[1\] Batch'
 
 part "nothing to save in"

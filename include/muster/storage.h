@@ -32,6 +32,10 @@ enum mu_status mu_replace_commit(struct mu_replace *r);
 /* Free; without a commit also close and remove the temporary file. */
 void mu_replace_release(struct mu_replace *r);
 
+/* Make a folder, and those that it lies in, where they are not there. MU_ERR_IO: one cannot be
+ * made, is a file, or the last one cannot be written to. */
+enum mu_status mu_folder_make(const char *path);
+
 /* ---- IDX: big-endian magic 0 0 type ndims, ndims sizes, data. Only type 0x08 (unsigned byte).
  * Plain or gzip. ---- */
 

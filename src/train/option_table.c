@@ -341,7 +341,7 @@ const struct mu_option mu_train_option_table[] = {
 	{"loss", MU_OPTION_STRING, AT(loss), NULL, 0, 0, NULL, logs,
 	 "LIST  report also these metrics: ce, nll, perplexity", true},
 	{"model-prefix", MU_OPTION_STRING, AT(model_prefix), NULL, 0, 0, NULL, logs,
-	 "P  write checkpoints P-0001.h5 and so on", false},
+	 "P  write checkpoints P-0001.h5 and so on; its folder is made", false},
 	{"save-period", MU_OPTION_INT, AT(save_period), "1", 1, WHOLE, NULL, logs,
 	 "N  epochs between two files", true},
 	{"save-steps", MU_OPTION_INT, AT(save_steps), "0", 0, WHOLE, NULL, logs,
