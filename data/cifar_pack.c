@@ -10,7 +10,9 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "folder.h"
+#include <muster/storage.h>
+
+#include "arguments.h"
 
 struct values {
 	const char *input, *output;
@@ -65,19 +67,6 @@ static const struct mu_option table[] = {
 	 .help = "SEED  of the order of the images; -1: in order of class and file name"},
 	{.name = "help", .type = MU_OPTION_FLAG, AT(help), .group = "Other", .help = "this text"},
 };
-
-static void print_help(const struct mu_options *options)
-{
-	printf("usage: cifar_pack --input PATH --output DIR [options]\n\n"
-	       "Write JPEG images as CIFAR-10's binary files to DIR:\n"
-	       "  data_batch_1.bin, data_batch_2.bin, ...  of the images under train/\n"
-	       "  test_batch.bin                           of the images under test/\n"
-	       "  batches.meta.txt                         the classes, one a line: label 0 first\n"
-	       "A record is a byte with the label, then the image, (3, N, N). Up to %d classes, in "
-	       "alphabetical\norder. The same images give the same files.\n\n",
-	       PACK_CLASSES_MAX);
-	mu_options_help(options, stdout, true);
-}
 
 static enum mu_status check_values(const struct values *v)
 {
@@ -172,7 +161,7 @@ static enum mu_status pack(const struct values *v)
 
 	job.set.sample = 3 * job.size * job.size;
 	MU_TRY(data_jpeg_new(&job.jpeg));
-	MU_TRY(data_folder_make(v->output));
+	MU_TRY(mu_folder_make(v->output));
 	MU_TRY(read_input(&job, v->input));
 	MU_TRY(pack_set_write(set, v->output, (size_t)v->per_file, v->shuffle, &n_files));
 	print_counts(set);
@@ -196,20 +185,28 @@ out:
 int main(int argc, char **argv)
 {
 	enum mu_status st = MU_OK;
-	struct values v;
-	struct mu_options options = {0};
+	struct values values;
+	struct data_command command = {
+		.tool = "cifar_pack",
+		.table = table,
+		.n_options = sizeof table / sizeof *table,
+		.values = &values,
+		.usage = "--input PATH --output DIR\n\n"
+			 "Write JPEG images as CIFAR-10's binary files to DIR:\n"
+			 "  data_batch_1.bin, data_batch_2.bin, ...  of the images under train/\n"
+			 "  test_batch.bin                           of the images under test/\n"
+			 "  batches.meta.txt                         the classes, one a line: "
+			 "label 0 first\n"
+			 "A record is a byte with the label, then the image, (3, N, N). Up to 256 "
+			 "classes, in alphabetical\norder. The same images give the same files.\n",
+	};
+	bool done;
 
-	MU_TRY(mu_options_init(&options, table, sizeof table / sizeof *table, &v));
-	MU_TRY(mu_options_parse(&options, argc, argv));
-	if (v.help) {
-		print_help(&options);
+	MU_TRY(data_command_parse(&command, argc, argv, &done));
+	if (done)
 		goto out;
-	}
-	MU_TRY(check_values(&v));
-	MU_TRY(pack(&v));
+	MU_TRY(check_values(&values));
+	MU_TRY(pack(&values));
 out:
-	mu_options_release(&options);
-	if (st != MU_OK)
-		mu_trace_print(stderr, "cifar_pack");
-	return st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1;
+	return data_command_end(&command, st);
 }

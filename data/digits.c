@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "folder.h"
+#include <muster/storage.h>
+
+#include "arguments.h"
 
 #define IMAGES_MAX 10e6 /* a set is held in memory: 8 GB */
 
@@ -62,16 +64,6 @@ static const struct mu_option table[] = {
 	{.name = "help", .type = MU_OPTION_FLAG, AT(help), .group = "Other", .help = "this text"},
 };
 
-static void print_help(const struct mu_options *options)
-{
-	printf("usage: digits --output DIR [options]\n\n"
-	       "Draw images of digits as if written by hand, 28 x 28 pixels, and write them to "
-	       "DIR:\n"
-	       "  train-images-idx3-ubyte.gz  train-labels-idx1-ubyte.gz\n"
-	       "  t10k-images-idx3-ubyte.gz   t10k-labels-idx1-ubyte.gz\n\n");
-	mu_options_help(options, stdout, true);
-}
-
 static bool ends_with(const char *text, const char *end)
 {
 	size_t n = strlen(text), m = strlen(end);
@@ -118,7 +110,7 @@ static enum mu_status make_data(const struct values *v)
 	train.n = (size_t)v->train;
 	test.n = (size_t)v->test;
 	if (v->output)
-		MU_TRY(data_folder_make(v->output));
+		MU_TRY(mu_folder_make(v->output));
 	MU_TRY(digits_set_init(&train));
 	if (v->preview)
 		MU_TRY(digits_set_preview(&train, v->preview));
@@ -139,20 +131,25 @@ out:
 int main(int argc, char **argv)
 {
 	enum mu_status st = MU_OK;
-	struct values v;
-	struct mu_options options = {0};
+	struct values values;
+	struct data_command command = {
+		.tool = "digits",
+		.table = table,
+		.n_options = sizeof table / sizeof *table,
+		.values = &values,
+		.usage = "--output DIR\n\n"
+			 "Draw images of digits as if written by hand, 28 x 28 pixels, and write "
+			 "them to DIR:\n"
+			 "  train-images-idx3-ubyte.gz  train-labels-idx1-ubyte.gz\n"
+			 "  t10k-images-idx3-ubyte.gz   t10k-labels-idx1-ubyte.gz\n",
+	};
+	bool done;
 
-	MU_TRY(mu_options_init(&options, table, sizeof table / sizeof *table, &v));
-	MU_TRY(mu_options_parse(&options, argc, argv));
-	if (v.help) {
-		print_help(&options);
+	MU_TRY(data_command_parse(&command, argc, argv, &done));
+	if (done)
 		goto out;
-	}
-	MU_TRY(check_values(&v));
-	MU_TRY(make_data(&v));
+	MU_TRY(check_values(&values));
+	MU_TRY(make_data(&values));
 out:
-	mu_options_release(&options);
-	if (st != MU_OK)
-		mu_trace_print(stderr, "digits");
-	return st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1;
+	return data_command_end(&command, st);
 }

@@ -155,6 +155,15 @@ static void make_idx(void)
 	put("idx/gzip", zip, sizeof zip);
 }
 
+static void make_text(void)
+{
+	put_text("text/words", "the cat sat on\nthe mat\n\n  the end \tof <unk> it\r\nno break");
+	put_text("text/vocabulary", "<eos>\nthe\ncat\n\\x1b\\\\\n<unk>\n");
+	put_text("text/characters", "a\nb\n\\n\n \n<unk>\n");
+	put_text("text/twice", "<eos>\nthe\nthe\n");
+	put_text("text/blanks", " \n\n\t\n");
+}
+
 static void make_cifar(void)
 {
 	static uint8_t bytes[2 * 3074];
@@ -219,6 +228,7 @@ int main(int argc, char **argv)
 	make_index();
 	make_list();
 	make_idx();
+	make_text();
 	make_cifar();
 	make_params();
 	make_arrays();

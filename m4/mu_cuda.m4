@@ -1,39 +1,84 @@
 dnl SPDX-License-Identifier: Apache-2.0
-dnl MU_CHECK_CUDA: off unless asked for. This version has no device code; the check makes sure
-dnl that what is named is there. Sets HAVE_CUDA (conditional), mu_has_cuda.
+dnl MU_CHECK_CUDA: the device gpu. Optional, used when found: nvcc, the headers of the driver and of cuBLAS in
+dnl one prefix ($CUDA_HOME, /usr/local/cuda, or that of the nvcc on the PATH), and cuDNN 9 there or in a prefix of
+dnl its own. Prefixes may be as pip unpacks them (nvidia/cudnn/include, nvidia/cudnn/lib). Nothing is linked:
+dnl libraries are opened by their names when a GPU is used, and then in the folders that are found here.
+dnl Sets CUDA_CPPFLAGS, CUDA_LIBRARY_PATH, NVCC, HAVE_CUDA (conditional and macro), mu_cuda_found, mu_has_cuda.
 AC_DEFUN([MU_CHECK_CUDA], [
-MU_ARG_PREFIX([cuda], [look for CUDA in this prefix (no device code yet in this version)], [no])
-mu_has_cuda="no (not asked for)"
-AS_IF([test $mu_cuda_want = auto], [mu_cuda_want=yes])
-AS_IF([test $mu_cuda_want = yes], [
-	AS_IF([test "x$mu_cuda_prefix" = x], [
-		AC_PATH_PROG([mu_nvcc], [nvcc])
-		AS_IF([test "x$mu_nvcc" = x],
-			[AC_MSG_ERROR([--with-cuda: no nvcc on the PATH; give --with-cuda=DIR])])
-		mu_cuda_prefix=`dirname "$mu_nvcc"`
-		mu_cuda_prefix=`dirname "$mu_cuda_prefix"`])
-	for mu_file in bin/nvcc include/cuda_runtime_api.h; do
-		AS_IF([test ! -f "$mu_cuda_prefix/$mu_file"],
-			[AC_MSG_ERROR([--with-cuda: there is no $mu_cuda_prefix/$mu_file])])
-	done
-	mu_has_cuda="found $mu_cuda_prefix, no device code in this version"])
-AM_CONDITIONAL([HAVE_CUDA], [test $mu_cuda_want = yes])
+MU_ARG_PREFIX([cuda], [use CUDA 12 or later of this prefix (default: used when found, with cuDNN)], [auto])
+MU_ARG_PREFIX([cudnn], [use cuDNN 9 of this prefix (default: looked for beside CUDA)], [auto])
+AC_ARG_VAR([NVCC], [CUDA compiler])
+mu_cuda_found=no
+CUDA_CPPFLAGS= CUDA_LIBRARY_PATH=
+AS_IF([test $mu_cuda_want = no], [mu_has_cuda="no (--without-cuda)"],
+	[test $mu_cudnn_want = no], [mu_has_cuda="no (--without-cudnn)"],
+	[MU_LOOK_FOR_CUDA])
+AS_IF([test $mu_cuda_found = no], [
+	AS_IF([test $mu_cuda_want = yes], [AC_MSG_ERROR([--with-cuda was given, but: $mu_has_cuda])])
+	AS_IF([test $mu_cudnn_want = yes], [AC_MSG_ERROR([--with-cudnn was given, but: $mu_has_cuda])])
+	CUDA_CPPFLAGS= CUDA_LIBRARY_PATH=],
+	[AC_DEFINE([HAVE_CUDA], [1], [Define to 1 if there is a device gpu])
+	AC_DEFINE_UNQUOTED([MU_CUDA_LIBRARY_PATH], ["$CUDA_LIBRARY_PATH"],
+		[Folders of CUDA's libraries, looked into where the loader finds none])])
+AC_SUBST([CUDA_CPPFLAGS])
+AC_SUBST([NVCC])
+AM_CONDITIONAL([HAVE_CUDA], [test $mu_cuda_found = yes])
 ])
 
-dnl MU_CUDA_LIBRARY(name, title, header): the common part of NCCL and cuDNN.
-AC_DEFUN([MU_CUDA_LIBRARY], [
-MU_ARG_PREFIX([$1], [look for $2 in this prefix; needs --with-cuda], [no])
-mu_has_$1="no (not asked for)"
-AS_IF([test $mu_$1_want != no], [
-	AS_IF([test $mu_cuda_want = no], [AC_MSG_ERROR([--with-$1 needs --with-cuda=DIR])])
-	MU_PREFIX_HAS([$1], [$3])
-	MU_PREFIX_FLAGS([$1], [mu_$1])
+dnl The prefix of CUDA: the one asked for, or the first that has nvcc.
+AC_DEFUN([MU_CUDA_PREFIX], [
+AS_IF([test "x$mu_cuda_prefix" = x], [
+	mu_nvcc=`command -v nvcc 2>/dev/null`
+	mu_path=
+	AS_IF([test "x$mu_nvcc" != x], [
+		mu_nvcc=`readlink -f "$mu_nvcc"`
+		mu_path=`dirname "$mu_nvcc"`
+		mu_path=`dirname "$mu_path"`])
+	for mu_dir in "$CUDA_HOME" "$mu_path" /usr/local/cuda; do
+		AS_IF([test "x$mu_cuda_prefix" = x && test -f "$mu_dir/include/cuda.h"], [mu_cuda_prefix=$mu_dir])
+	done])
+AS_IF([test "x$NVCC" = x && test -x "$mu_cuda_prefix/bin/nvcc"], [NVCC=$mu_cuda_prefix/bin/nvcc])
+AS_IF([test "x$NVCC" = x], [AC_PATH_PROGS([NVCC], [nvcc])])
+])
+
+dnl MU_CUDA_FOLDERS(prefix): add its headers and libraries. Not -I: warnings about them are of no use.
+AC_DEFUN([MU_CUDA_FOLDERS], [
+CUDA_CPPFLAGS="$CUDA_CPPFLAGS -isystem $1/include"
+for mu_dir in lib64 lib; do
+	AS_IF([test -d "$1/$mu_dir"], [CUDA_LIBRARY_PATH="${CUDA_LIBRARY_PATH:+$CUDA_LIBRARY_PATH:}$1/$mu_dir"
+		break])
+done
+])
+
+AC_DEFUN([MU_LOOK_FOR_CUDA], [
+MU_CUDA_PREFIX
+AS_IF([test "x$mu_cudnn_prefix" != x], [MU_CUDA_FOLDERS([$mu_cudnn_prefix])])
+AS_IF([test "x$mu_cuda_prefix" != x], [MU_CUDA_FOLDERS([$mu_cuda_prefix])])
+AC_MSG_CHECKING([for CUDA and cuDNN])
+MU_HEADER_TEXT([mu_cuda_version], [$CUDA_CPPFLAGS], [cuda.h], [CUDA_VERSION])
+MU_HEADER_TEXT([mu_cudnn_version], [$CUDA_CPPFLAGS], [cudnn_version.h],
+	[CUDNN_MAJOR.CUDNN_MINOR.CUDNN_PATCHLEVEL])
+mu_has_cuda=
+AS_CASE([$mu_cuda_version],
+	[""|CUDA*], [mu_has_cuda="no (no cuda.h; --with-cuda=DIR)"],
+	[1@<:@2-9@:>@???], [],
+	[mu_has_cuda="no (cuda.h of version $mu_cuda_version; 12000 or later is needed)"])
+AS_IF([test "x$mu_has_cuda" = x], [
+	AS_CASE([$mu_cudnn_version],
+		[""|CUDNN*], [mu_has_cuda="no (CUDA is there, but no cudnn.h; --with-cudnn=DIR)"],
+		[9.*], [],
+		[mu_has_cuda="no (cuDNN $mu_cudnn_version; version 9 is needed)"])])
+AS_IF([test "x$mu_has_cuda" = x && test "x$NVCC" = x], [mu_has_cuda="no (no nvcc; NVCC=PATH)"])
+AS_IF([test "x$mu_has_cuda" = x], [
 	mu_save_CPPFLAGS=$CPPFLAGS
-	CPPFLAGS="$mu_$1_CPPFLAGS -I$mu_cuda_prefix/include $CPPFLAGS"
-	AC_MSG_CHECKING([for $3])
-	AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include <$3>]])],
-		[AC_MSG_RESULT([yes])], [AC_MSG_RESULT([no])
-		AC_MSG_ERROR([--with-$1: no usable $3 in ${mu_$1_prefix:-the CUDA and compiler folders}])])
-	CPPFLAGS=$mu_save_CPPFLAGS
-	mu_has_$1="found ${mu_$1_prefix:-$3}, not used in this version"])
+	CPPFLAGS="$CUDA_CPPFLAGS $CPPFLAGS"
+	AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <cuda.h>
+#include <cublas_v2.h>
+#include <cudnn.h>]], [return (int)CUBLAS_VER_MAJOR + (int)CUDNN_MAJOR;])], [
+		mu_cuda_found=yes
+		mu_has_cuda="yes ($mu_cuda_version, cuDNN $mu_cudnn_version, $NVCC)"],
+		[mu_has_cuda="no (cuda.h, cublas_v2.h and cudnn.h cannot be compiled, see config.log)"])
+	CPPFLAGS=$mu_save_CPPFLAGS])
+AC_MSG_RESULT([$mu_cuda_found])
 ])

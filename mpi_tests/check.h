@@ -69,6 +69,19 @@ static inline bool check_near(double a, double b, double tolerance, const char *
 	return ok;
 }
 
+/* For lists of devices: false, said once a list, for one that this machine does not have. */
+#define CHECK_IS_HERE(ops) check_is_here((ops)->name, (ops)->count)
+
+static inline bool check_is_here(const char *name, int (*count)(char *why, size_t nbytes))
+{
+	char why[256];
+
+	if (!count || count(why, sizeof why) > 0)
+		return true;
+	printf("not tested on %s: %s\n", name, why);
+	return false;
+}
+
 /* Each is an expression, true when the check holds. */
 #define CHECK(condition) check_true((condition), __FILE__, __LINE__, #condition)
 #define CHECK_TEXT(a, b) check_text((a), (b), __FILE__, __LINE__, #a)

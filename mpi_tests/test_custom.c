@@ -360,6 +360,8 @@ static void test_errors(void)
 		const char *device = mu_device_table[d]->name;
 		struct training t;
 
+		if (!CHECK_IS_HERE(mu_device_table[d]))
+			continue;
 		check_running(device, FORWARD_FAILS, MU_ERR_NUMERIC,
 			      "here: the forward of layer faulty returned");
 		check_running(device, BACKWARD_SAYS, MU_ERR_DEVICE, "here says why");
@@ -415,6 +417,8 @@ int main(void)
 	for (size_t d = 0; mu_device_table[d]; d++) {
 		const char *device = mu_device_table[d]->name;
 
+		if (!CHECK_IS_HERE(mu_device_table[d]))
+			continue;
 		test_gradients(&custom_gates, custom_gates.shape, "gate0_weight", device);
 		test_gradients(mu_network_export.network, small, "prelu0_slope", device);
 		test_steps(&custom_gates, device);

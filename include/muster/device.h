@@ -356,9 +356,55 @@ struct mu_device_limits {
 	double bytes; /* read and written, in a copy of what lies in no cache */
 };
 
+/*
+ * Memory of the device's own. All that operations read and write lies there: tensors, parameters
+ * and their gradients, workspaces, scratch; what struct mu_batch points to does not. Layouts are
+ * between memory of either kind. The device works through what it is given in order and beside its
+ * caller, so functions return before the work is done, and an error may come from a later call.
+ */
+struct mu_device_memory {
+	/* Zeroed. MU_ERR_MEMORY says how much there is. */
+	enum mu_status (*alloc)(struct mu_device *device, void **out, size_t nbytes,
+				const char *what);
+	void (*free)(struct mu_device *device, void *p);
+	/* Memory of the host that copies are fast from and to, zeroed. */
+	enum mu_status (*alloc_host)(struct mu_device *device, void **out, size_t nbytes,
+				     const char *what);
+	void (*free_host)(struct mu_device *device, void *p);
+	/*
+	 * Copies, behind all work given so far. Work given later sees what upload brings; the
+	 * host's bytes stay as they are until then. download goes on beside work given later, which
+	 * must not write what it reads. Both are over at `mark` at the latest.
+	 */
+	enum mu_status (*upload)(struct mu_device *device, void *to, const void *from,
+				 size_t nbytes);
+	enum mu_status (*download)(struct mu_device *device, void *to, const void *from,
+				   size_t nbytes);
+	/* A mark behind all that was given so far, downloads included. */
+	enum mu_status (*mark)(struct mu_device *device, uint64_t *mark);
+	/* Is all before the mark done? With `wait`: not before it is. */
+	enum mu_status (*reach)(struct mu_device *device, uint64_t mark, bool wait, bool *reached);
+	/*
+	 * The device's array that stands for n numbers of the host, such as the flat arrays of
+	 * weights: the same one for the same address as long as somebody has it. Nothing is copied.
+	 */
+	enum mu_status (*mirror)(struct mu_device *device, float **out, float *host, size_t n);
+	void (*unmirror)(struct mu_device *device, float *mirror);
+	/* For libraries that give the device work of their own, from the thread that calls: make it
+	 * the thread's present device; its CUstream. */
+	enum mu_status (*enter)(struct mu_device *device);
+	void *(*stream)(struct mu_device *device);
+};
+
 struct mu_device_ops {
 	const char *name; /* "ref" */
 	const char *help; /* one line */
+	/*
+	 * Devices with an index below this number can be opened; with none, `why` says the reason.
+	 * NULL: those of any index.
+	 */
+	int (*count)(char *why, size_t nbytes);
+	const struct mu_device_memory *memory; /* NULL: the host's */
 	enum mu_status (*open)(struct mu_device *device);
 	void (*close)(struct mu_device *device);
 	/*
@@ -423,5 +469,7 @@ void mu_device_close(struct mu_device *device);
 enum mu_status mu_device_set_dtype(struct mu_device *device, enum mu_dtype dtype);
 /* Only set ops and index from a name. The same errors. */
 enum mu_status mu_device_find(struct mu_device *device, const char *name);
+/* Can a device of this kind be opened on this machine? If not, `why` says the reason. */
+bool mu_device_is_here(const struct mu_device_ops *ops, char *why, size_t nbytes);
 
 #endif

@@ -226,6 +226,13 @@ const char *mu_plan_layer_algorithm(const struct mu_plan *plan, size_t l, bool b
 				    size_t nbytes);
 enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
+/*
+ * The same in two parts, for devices that work beside their caller: begin all layers, the last one
+ * first, and ask how many of them, counted from the first, are not done: gradients of layers from
+ * *left on are in the flat array. wait: at least one of those that were begun and not done is.
+ */
+enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l);
+enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *left);
 
 /* What a layer's forward, or backward, has taken so far. */
 struct mu_layer_time {

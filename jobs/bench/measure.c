@@ -16,6 +16,8 @@
 #include <muster/kvstore.h>
 #include <muster/net.h>
 
+#include "program.h"
+
 struct values {
 	const char *network, *image_shape, *kv_store, *gc_type;
 	long num_layers, num_classes, num_servers, num_batches, disp_batches, test_results;
@@ -342,9 +344,10 @@ out:
 	return st;
 }
 
-static enum mu_status run(struct job *j, MPI_Comm world)
+static enum mu_status run(void *context, MPI_Comm world)
 {
 	enum mu_status st = MU_OK;
+	struct job *j = context;
 
 	MU_TRY(setup(j, world));
 	MU_TRY(mu_comm_link(j->t.world, &j->bandwidth));
@@ -364,42 +367,20 @@ out:
 	return st;
 }
 
-/* Options; answers --help. */
-static enum mu_status read_options(struct values *v, int argc, char **argv, int rank)
-{
-	enum mu_status st = MU_OK;
-	struct mu_options o;
-
-	MU_TRY(mu_options_init(&o, table, sizeof table / sizeof *table, v));
-	MU_TRY(mu_options_parse(&o, argc, argv));
-	if (v->help && rank == 0) {
-		printf("usage: mpirun -np N measure [options]\n\n"
-		       "Time pushes and pulls of a network's arrays through a store.\n\n");
-		mu_options_help(&o, stdout, true);
-	}
-out:
-	mu_options_release(&o);
-	return st;
-}
-
 int main(int argc, char **argv)
 {
-	enum mu_status st;
 	struct job j = {.v = {.help = false}};
-	MPI_Comm world = MPI_COMM_NULL;
-	int rank = 0, size = 1;
+	const struct bench_program program = {
+		.name = "measure",
+		.about = "Time pushes and pulls of a network's arrays through a store.\n",
+		.table = table,
+		.n_options = sizeof table / sizeof *table,
+		.values = &j.v,
+		.help = &j.v.help,
+		.roles = &j.t,
+		.run = run,
+		.context = &j,
+	};
 
-	if (!mu_world_launched() && read_options(&j.v, argc, argv, rank) == MU_OK && j.v.help)
-		return 0;
-	mu_trace_clear(); /* of wrong options all ranks shall know */
-	st = mu_world_open(&argc, &argv, &world);
-	if (st == MU_OK)
-		st = mu_comm_rank(world, &rank, &size);
-	if (st == MU_OK)
-		st = read_options(&j.v, argc, argv, rank);
-	if (st == MU_OK && !j.v.help)
-		st = run(&j, world);
-	if (st != MU_OK)
-		mu_world_fail(st, "measure", rank, j.t.size > 0 ? mu_role_name(j.t.role) : "");
-	return mu_world_close(&world, 0);
+	return bench_main(&program, argc, argv);
 }

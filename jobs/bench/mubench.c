@@ -16,6 +16,7 @@
 
 #include <muster/kvstore.h>
 
+#include "program.h"
 #include "sweep_main.h"
 
 struct values {
@@ -322,9 +323,10 @@ out:
 	return st;
 }
 
-static enum mu_status run(struct job *j, MPI_Comm world)
+static enum mu_status run(void *context, MPI_Comm world)
 {
 	enum mu_status st = MU_OK;
+	struct job *j = context;
 	struct mu_kv_config config = {.type = j->v.kv_store, .topology = &j->t};
 	struct mu_kv_type is;
 	int rank, size, threads;
@@ -355,48 +357,26 @@ out:
 	return st;
 }
 
-/* Options; answers --help. */
-static enum mu_status read_options(struct values *v, int argc, char **argv, int rank)
-{
-	enum mu_status st = MU_OK;
-	struct mu_options o;
-
-	MU_TRY(mu_options_init(&o, table, sizeof table / sizeof *table, v));
-	MU_TRY(mu_options_parse(&o, argc, argv));
-	if (v->help && rank == 0) {
-		printf("usage: mpirun -np N mubench [options]\n\n"
-		       "Time round trips of a store of keys, beside MPI_Allreduce and memcpy. "
-		       "mubench run and mubench\nreport are about sweeps of training jobs: "
-		       "mubench run --help.\n\n");
-		mu_options_help(&o, stdout, true);
-	}
-out:
-	mu_options_release(&o);
-	return st;
-}
-
 int main(int argc, char **argv)
 {
-	enum mu_status st;
 	struct job j = {.v = {.help = false}};
-	MPI_Comm world = MPI_COMM_NULL;
-	int rank = 0, size = 1;
+	const struct bench_program program = {
+		.name = "mubench",
+		.about = "Time round trips of a store of keys, beside MPI_Allreduce and memcpy. "
+			 "mubench run and mubench\nreport are about sweeps of training jobs: "
+			 "mubench run --help.\n",
+		.table = table,
+		.n_options = sizeof table / sizeof *table,
+		.values = &j.v,
+		.help = &j.v.help,
+		.roles = &j.t,
+		.run = run,
+		.context = &j,
+	};
 
 	if (argc > 1 && strcmp(argv[1], "run") == 0)
 		return sweep_main_run(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "report") == 0)
 		return sweep_main_report(argc - 1, argv + 1);
-	if (!mu_world_launched() && read_options(&j.v, argc, argv, rank) == MU_OK && j.v.help)
-		return 0;
-	mu_trace_clear(); /* of wrong options all ranks shall know */
-	st = mu_world_open(&argc, &argv, &world);
-	if (st == MU_OK)
-		st = mu_comm_rank(world, &rank, &size);
-	if (st == MU_OK)
-		st = read_options(&j.v, argc, argv, rank);
-	if (st == MU_OK && !j.v.help)
-		st = run(&j, world);
-	if (st != MU_OK)
-		mu_world_fail(st, "mubench", rank, j.t.size > 0 ? mu_role_name(j.t.role) : "");
-	return mu_world_close(&world, 0);
+	return bench_main(&program, argc, argv);
 }

@@ -163,6 +163,11 @@ out:
 	return st;
 }
 
+bool mu_device_is_here(const struct mu_device_ops *ops, char *why, size_t nbytes)
+{
+	return !ops->count || ops->count(why, nbytes) > 0;
+}
+
 void mu_device_close(struct mu_device *device)
 {
 	if (device->ops)

@@ -118,7 +118,8 @@ static enum mu_status check_inputs(const struct mu_op *op)
 				mu_shape_text(&t->shape, text, sizeof text));
 		if (t->layout)
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s (%s): input %d has another device's layout; ref needs plain "
+				"%s (%s): input %d has another device's layout; this one needs "
+				"plain "
 				"tensors",
 				op->name, mu_op_kind_name(op->kind), i);
 	}
@@ -133,9 +134,35 @@ static enum mu_status set_plain(const struct mu_op *op, struct mu_param *param)
 
 	if (param->layout || (param->n_padded != 0 && param->n_padded != n))
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s (%s): %s has another device's layout; ref needs plain arrays", op->name,
-			mu_op_kind_name(op->kind), param->name);
+			"%s (%s): %s has another device's layout; this one needs plain arrays",
+			op->name, mu_op_kind_name(op->kind), param->name);
 	param->n_padded = n;
+out:
+	return st;
+}
+
+enum mu_status mu_ref_check(const struct mu_op *op, const struct mu_ref_kind *kind)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_counts(op, kind));
+	MU_TRY(check_inputs(op));
+out:
+	return st;
+}
+
+enum mu_status mu_ref_set_plain(struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	for (int i = 0; i < op->n_outputs; i++) {
+		op->outputs[i]->layout = NULL;
+		op->outputs[i]->nbytes = mu_shape_n(&op->outputs[i]->shape) * sizeof(float);
+	}
+	for (int i = 0; i < op->n_params; i++)
+		MU_TRY(set_plain(op, &op->params[i]));
+	for (int i = 0; i < op->n_aux; i++)
+		MU_TRY(set_plain(op, &op->aux[i]));
 out:
 	return st;
 }
@@ -146,19 +173,11 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 	const struct mu_ref_kind *kind = kinds[op->kind];
 
 	(void)device;
-	MU_TRY(check_counts(op, kind));
-	MU_TRY(check_inputs(op));
+	MU_TRY(mu_ref_check(op, kind));
 	op->workspace_nbytes = 0;
 	op->scratch_nbytes = 0;
 	MU_TRY(kind->plan(op));
-	for (int i = 0; i < op->n_outputs; i++) {
-		op->outputs[i]->layout = NULL;
-		op->outputs[i]->nbytes = mu_shape_n(&op->outputs[i]->shape) * sizeof(float);
-	}
-	for (int i = 0; i < op->n_params; i++)
-		MU_TRY(set_plain(op, &op->params[i]));
-	for (int i = 0; i < op->n_aux; i++)
-		MU_TRY(set_plain(op, &op->aux[i]));
+	MU_TRY(mu_ref_set_plain(op));
 out:
 	return st;
 }

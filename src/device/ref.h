@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ref: the reference device, known to src/device/ref*.c only. Plain loops that a reader can check
- * against the formulas; every other device must give the same numbers.
+ * ref: the reference device, known to src/device/ref*.c; its checks serve cuda*.c too. Plain loops
+ * that a reader can check against the formulas; every other device must give the same numbers.
  *
  * All tensors and parameters are plain: dense float32 in the order of their shape. Sums are made in
  * double and rounded once. Every kind of operation has one struct mu_ref_kind; ref.c holds the
@@ -41,6 +41,11 @@ extern const struct mu_ref_kind mu_ref_softmax;
 extern const struct mu_ref_kind mu_ref_embedding;
 extern const struct mu_ref_kind mu_ref_lstm;
 extern const struct mu_ref_kind mu_ref_custom;
+
+/* What all kinds share: numbers of tensors and parameters, plain inputs, who works in place. */
+enum mu_status mu_ref_check(const struct mu_op *op, const struct mu_ref_kind *kind);
+/* Outputs and parameters become plain. */
+enum mu_status mu_ref_set_plain(struct mu_op *op);
 
 /* An error if `have`, the shape of `what` of this operation ("output", "weight"), is not `want`. */
 enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,

@@ -4,6 +4,9 @@
 
 #include <muster/device.h>
 
+#ifdef HAVE_CUDA
+extern const struct mu_device_ops mu_device_cuda;
+#endif
 #ifdef HAVE_ONEDNN
 extern const struct mu_device_ops mu_device_cpu;
 #endif
@@ -14,5 +17,8 @@ const struct mu_device_ops *const mu_device_table[] = {
 	&mu_device_cpu,
 #endif
 	&mu_device_ref,
+#ifdef HAVE_CUDA
+	&mu_device_cuda,
+#endif
 	NULL,
 };

@@ -318,8 +318,9 @@ enum mu_status mu_plan_memory(struct mu_plan *plan)
 	if (plan->dry)
 		goto out;
 	if (!plan->borrowed) {
-		MU_TRY(check_fits(plan));
-		MU_TRY(mu_alloc(&plan->arena, plan->arena_bytes, "activations"));
+		if (!plan->device->ops->memory)
+			MU_TRY(check_fits(plan));
+		MU_TRY(mu_plan_alloc_arena(plan));
 	}
 	set_pointers(&m);
 out:

@@ -150,6 +150,7 @@ enum mu_status mu_plan_allocate(struct mu_plan *plan)
 		goto out;
 	plan->dry = false;
 	MU_TRY(mu_plan_memory(plan));
+	MU_TRY(mu_plan_alloc_input(plan));
 	if (!plan->borrowed)
 		MU_TRY(MU_ALLOC(plan->probabilities, mu_shape_n(mu_plan_probabilities_shape(plan)),
 				"probabilities"));
@@ -202,10 +203,9 @@ void mu_plan_free(struct mu_plan *plan)
 		free(plan->links[i]);
 		free(plan->op_keys[i]);
 	}
-	if (!plan->borrowed) {
-		mu_free(plan->arena);
+	mu_plan_free_memory(plan);
+	if (!plan->borrowed)
 		mu_free(plan->probabilities);
-	}
 	free(plan->tensors);
 	free(plan->ops);
 	free(plan->links);
@@ -220,12 +220,15 @@ void mu_plan_free(struct mu_plan *plan)
 enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients)
 {
 	enum mu_status st = MU_OK;
+	const bool train = plan->phase == MU_PHASE_TRAIN;
+	struct plan_arrays arrays = {weights, train ? gradients : NULL};
 
+	MU_TRY(mu_plan_mirror(plan, &arrays));
 	for (size_t k = 0; k < plan->n_slices; k++) {
 		struct mu_param *param = mu_plan_param(plan, k);
 
-		param->data = weights + plan->slices[k].at;
-		param->grad = plan->phase == MU_PHASE_TRAIN ? gradients + plan->slices[k].at : NULL;
+		param->data = arrays.weights + plan->slices[k].at;
+		param->grad = train ? arrays.gradients + plan->slices[k].at : NULL;
 	}
 	for (size_t i = 0; i < plan->n_ops; i++)
 		MU_TRY(plan->device->ops->bind(plan->device, &plan->ops[i]));
@@ -235,14 +238,16 @@ out:
 
 enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l)
 {
-	enum mu_status st;
-	double start;
+	enum mu_status st = MU_OK;
+	double start = plan->times ? mu_now() : 0;
 
-	if (!plan->times)
-		return plan->device->ops->forward(plan->device, &plan->ops[l]);
-	start = mu_now();
-	st = plan->device->ops->forward(plan->device, &plan->ops[l]);
-	mu_plan_add_time(&plan->times[l].forward, mu_now() - start, plan->batch_size);
+	MU_TRY(mu_plan_upload(plan, l));
+	MU_TRY(plan->device->ops->forward(plan->device, &plan->ops[l]));
+	if (plan->times) {
+		MU_TRY(mu_plan_finish(plan));
+		mu_plan_add_time(&plan->times[l].forward, mu_now() - start, plan->batch_size);
+	}
+out:
 	return st;
 }
 
@@ -256,25 +261,34 @@ static enum mu_status restore(struct mu_plan *plan, size_t l)
 		double start = plan->times ? mu_now() : 0;
 
 		MU_TRY(plan->device->ops->restore(plan->device, &plan->ops[r]));
-		if (plan->times)
+		if (plan->times) {
+			MU_TRY(mu_plan_finish(plan));
 			plan->times[r].backward.seconds += mu_now() - start;
+		}
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l)
+enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l)
 {
 	enum mu_status st = MU_OK;
 	double start;
 
-	if (!plan->ops[l].outputs[0]->needs_grad)
-		goto out;
-	MU_TRY(restore(plan, l));
-	start = plan->times ? mu_now() : 0;
-	MU_TRY(plan->device->ops->backward(plan->device, &plan->ops[l]));
-	if (plan->times)
-		mu_plan_add_time(&plan->times[l].backward, mu_now() - start, plan->batch_size);
+	if (plan->ops[l].outputs[0]->needs_grad) {
+		MU_TRY(restore(plan, l));
+		start = plan->times ? mu_now() : 0;
+		MU_TRY(plan->device->ops->backward(plan->device, &plan->ops[l]));
+		if (plan->times) {
+			MU_TRY(mu_plan_finish(plan));
+			mu_plan_add_time(&plan->times[l].backward, mu_now() - start,
+					 plan->batch_size);
+		}
+	}
+	if (l + 1 == plan->n_ops)
+		plan->left = plan->n_ops;
+	MU_TRY(mu_plan_download(plan, l));
+	plan->begun = l;
 out:
 	return st;
 }
@@ -283,7 +297,7 @@ const float *mu_plan_probabilities(struct mu_plan *plan)
 {
 	const struct mu_tensor *out = plan->ops[plan->n_ops - 1].outputs[0];
 
-	if (!out->layout)
+	if (!out->layout && !plan->device->ops->memory)
 		return out->data;
 	if (plan->device->ops->to_plain(plan->device, &out->shape, out->layout, out->data,
 					plan->probabilities) != MU_OK)
@@ -317,13 +331,14 @@ static bool tensor_finite(const struct mu_plan *plan, const struct mu_tensor *t)
  * is fresh. */
 const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 {
-	if (!all_finite(plan->tensors[0].data, plan->tensors[0].nbytes / sizeof(float)))
+	if (!all_finite(mu_plan_input(plan), plan->tensors[0].nbytes / sizeof(float)))
 		return "the input";
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
 
 		for (int p = 0; p < op->n_params; p++)
-			if (!all_finite(op->params[p].data, op->params[p].n_padded))
+			if (!all_finite(plan->host.weights + plan->slices[plan->op_keys[i][p]].at,
+					op->params[p].n_padded))
 				return op->params[p].name;
 		if (mu_plan_forward(plan, i) != MU_OK)
 			return op->name;

@@ -13,6 +13,11 @@ struct plan_key {
 
 #define MU_PLAN_NONE ((size_t)-1)
 
+/* Flat arrays. */
+struct plan_arrays {
+	float *weights, *gradients; /* gradients NULL for inference */
+};
+
 struct mu_plan {
 	const struct mu_net *net;
 	struct mu_device *device;
@@ -32,6 +37,13 @@ struct mu_plan {
 	struct plan_key *keys;
 	size_t n_slices, n;
 	size_t **op_keys; /* per operation: its n_params + n_aux keys */
+	struct plan_arrays host;   /* as the caller has them */
+	struct plan_arrays mirror; /* the device's, if it has memory of its own */
+	float *input; /* of such a device: where the caller puts samples */
+	/* Of such a device: behind backward of each layer and what it brought back. */
+	uint64_t *marks;
+	size_t begun, left; /* backward has begun for the layers from `begun` on; the gradients of
+			       those from `left` on are there */
 	void *arena;
 	bool borrowed; /* another plan's */
 	size_t arena_bytes;
@@ -52,6 +64,19 @@ enum mu_status mu_plan_choose_restores(struct mu_plan *plan);
 /* src/net/arena.c: place all activations, gradients, workspaces and scratch in one arena by
  * lifetime, and set pointers. Of a dry plan only arena_bytes. */
 enum mu_status mu_plan_memory(struct mu_plan *plan);
+
+/* src/net/transfer.c: memory of the plan, the host's or the device's. */
+enum mu_status mu_plan_alloc_arena(struct mu_plan *plan);
+enum mu_status mu_plan_alloc_input(struct mu_plan *plan);
+void mu_plan_free_memory(struct mu_plan *plan);
+/* The flat arrays: the host's become those that operations work on. */
+enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays);
+/* Before forward of layer l; behind its backward; until all that was begun is done. Nothing for a
+ * device that works in the host's memory. */
+enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l);
+enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
+enum mu_status mu_plan_finish(struct mu_plan *plan);
+
 /* Does the operation's backward read its inputs' values, or its outputs'? */
 bool mu_plan_reads_input(const struct mu_op *op);
 bool mu_plan_reads_output(const struct mu_op *op);

@@ -39,11 +39,6 @@ uint64_t mu_plan_hash(const struct mu_plan *plan)
 	return hash;
 }
 
-float *mu_plan_input(struct mu_plan *plan)
-{
-	return plan->tensors[0].data;
-}
-
 struct mu_batch *mu_plan_batch(struct mu_plan *plan)
 {
 	return &plan->batch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --devices and --work-load-list: which devices a worker has, and what part of its batch each gets.
- */
+/* --devices, --gpus and --work-load-list: which devices a worker has, and what part of its batch
+ * each gets. */
 #include "train.h"
 
 #include <stdlib.h>
@@ -71,6 +71,42 @@ out:
 	return st;
 }
 
+/* --gpus: numbers, or "auto". */
+static enum mu_status read_gpus(struct train_device_list *list, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const char *rest = v->gpus;
+	char word[WORD_BYTES], name[WORD_BYTES + 8];
+
+	if (v->devices)
+		MU_FAIL(MU_ERR_USAGE, "--gpus %s with --devices %s: give one of them", v->gpus,
+			v->devices);
+	for (size_t i = 0; mu_device_table[i]; i++)
+		if (strcmp(mu_device_table[i]->name, "gpu") == 0)
+			list->kind = mu_device_table[i];
+	if (!list->kind)
+		MU_FAIL(MU_ERR_USAGE,
+			"--gpus %s: this build has no device gpu, for CUDA was not there when it "
+			"was configured; leave it out to train on the CPU",
+			v->gpus);
+	list->automatic = strcmp(v->gpus, "auto") == 0;
+	if (list->automatic) {
+		list->n = 1;
+		goto out;
+	}
+	while (next_word(&rest, word)) {
+		if (*word == '\0' || word[strspn(word, "0123456789")] != '\0')
+			MU_FAIL(MU_ERR_USAGE,
+				"--gpus %s: \"%s\" is no number; a list such as 0,2 or the word "
+				"auto is needed",
+				v->gpus, word);
+		snprintf(name, sizeof name, "gpu:%s", word);
+		MU_TRY(add_device(list, name, v->gpus));
+	}
+out:
+	return st;
+}
+
 static enum mu_status read_load(size_t *load, const char *word, const char *all)
 {
 	enum mu_status st = MU_OK;
@@ -120,7 +156,10 @@ enum mu_status mu_train_device_list_read(struct train_device_list *list,
 	enum mu_status st = MU_OK;
 
 	*list = (struct train_device_list){.n = 0};
-	MU_TRY(read_devices(list, v->devices));
+	if (v->gpus && *v->gpus)
+		MU_TRY(read_gpus(list, v));
+	else
+		MU_TRY(read_devices(list, v->devices));
 	MU_TRY(read_loads(list, v->work_load_list));
 	if (list->unequal && v->batch_per_device)
 		MU_FAIL(MU_ERR_USAGE,
@@ -129,6 +168,15 @@ enum mu_status mu_train_device_list_read(struct train_device_list *list,
 			v->batch_per_device, v->work_load_list);
 out:
 	return st;
+}
+
+void mu_train_device_list_place(struct train_device_list *list, int node_worker)
+{
+	char why[256];
+	const int n = list->automatic ? list->kind->count(why, sizeof why) : 0;
+
+	if (n > 0)
+		list->indices[0] = node_worker % n;
 }
 
 size_t mu_train_device_first(const struct train_device_list *list, size_t i, size_t count)

@@ -106,6 +106,7 @@ enum mu_status mu_train_devices_open(struct train_run *run, size_t batch)
 	struct train_devices *s = &run->devices;
 
 	MU_TRY(mu_train_device_list_read(&s->list, &run->options));
+	mu_train_device_list_place(&s->list, run->topology.node_worker);
 	MU_TRY(mu_train_device_list_check(&s->list, batch));
 	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
 	for (size_t i = 0; i < s->list.n; i++) {
@@ -268,7 +269,7 @@ float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t
 		if (s->of[i].now)
 			set_batch(&s->of[i], batch, mu_input_labels(&run->train, group));
 	}
-	s->layer = mu_plan_layers(run->plan);
+	s->layer = s->left = mu_plan_layers(run->plan);
 	return is_alone(s) ? mu_plan_input(s->of[0].now) : s->samples;
 }
 
@@ -352,18 +353,34 @@ static void sum_ready(struct train_run *run, struct train_device *d, size_t left
 	mu_team_tell(run->devices.team, d->number, TEAM_SUM, left);
 }
 
+/*
+ * One more layer, while there is one that has not begun. *left: those of the device that are not
+ * done; when all have begun, at least one more is.
+ */
+static enum mu_status backward_next(const struct train_device *d, size_t *layer, size_t *left)
+{
+	enum mu_status st = MU_OK;
+
+	if (*layer > 0)
+		MU_TRY(mu_plan_backward_begin(d->now, --*layer));
+	MU_TRY(mu_plan_backward_left(d->now, *layer == 0, left));
+out:
+	return st;
+}
+
 static enum mu_status backward_job(void *context, size_t member)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = context;
 	struct mu_team *team = run->devices.team;
 	struct train_device *d = &run->devices.of[member];
+	size_t layer = d->now ? mu_plan_layers(run->plan) : 0, left = layer;
 
-	for (size_t l = d->now ? mu_plan_layers(run->plan) : 0; l-- > 0;) {
+	while (left > 0) {
 		if (mu_team_stopped(team))
 			goto out;
-		MU_TRY(named(run, d, mu_plan_backward(d->now, l)));
-		sum_ready(run, d, mu_team_tell(team, member, TEAM_BACKWARD, l));
+		MU_TRY(named(run, d, backward_next(d, &layer, &left)));
+		sum_ready(run, d, mu_team_tell(team, member, TEAM_BACKWARD, left));
 	}
 	while (d->unsummed > 0 && mu_team_wait(team, TEAM_BACKWARD, d->unsummed - 1))
 		sum_ready(run, d, mu_team_left(team, TEAM_BACKWARD));
@@ -385,7 +402,7 @@ static void begin_backward(struct train_run *run)
 		mu_team_tell(s->team, i, TEAM_BACKWARD, d->now ? layers : 0);
 	}
 	if (!s->of[0].now)
-		s->layer = 0;
+		s->layer = s->left = 0;
 	mu_waiter_init(&s->waiter, &run->topology);
 	mu_team_begin(s->team, backward_job, run);
 }
@@ -400,9 +417,9 @@ static enum mu_status backward_first(struct train_run *run, size_t *ready)
 
 	if (before == mu_plan_layers(run->plan) && s->layer == before)
 		begin_backward(run);
-	if (s->layer > 0) {
-		MU_TRY(named(run, d, mu_plan_backward(d->now, --s->layer)));
-		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->layer);
+	if (s->left > 0) {
+		MU_TRY(named(run, d, backward_next(d, &s->layer, &s->left)));
+		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->left);
 	}
 	sum_ready(run, d, mu_team_left(s->team, TEAM_BACKWARD));
 	*ready = mu_team_left(s->team, TEAM_SUM);
@@ -413,7 +430,7 @@ static enum mu_status backward_first(struct train_run *run, size_t *ready)
 	MU_TRY(mu_train_poll(run));
 	if (*ready < before)
 		mu_waiter_reset(&s->waiter);
-	else if (s->layer == 0)
+	else if (s->left == 0)
 		mu_waiter_nap(&s->waiter);
 out:
 	return st;
@@ -425,8 +442,7 @@ enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready)
 
 	if (!is_alone(s))
 		return backward_first(run, ready);
-	*ready = --s->layer;
-	return mu_plan_backward(s->of[0].now, s->layer);
+	return backward_next(&s->of[0], &s->layer, ready);
 }
 
 /* ---- results ---- */

@@ -15,11 +15,18 @@ static double batch_bytes(const struct mu_input_config *data)
 	       (double)data->batch * sizeof(float);
 }
 
+/* For messages: why it is less than the machine has. */
+static const char *by_limit(void)
+{
+	return mu_memory_bytes() == mu_memory_limit("") ? ", by the limit of its control group"
+							: "";
+}
+
 /*
  * Memory is written when it is allocated, so the system would end the process rather than refuse:
  * what the workers of this node need is estimated before. Activations, samples that are read ahead
  * and random data grow with the batch; weights, gradients (each device has its own), their sum and
- * the optimiser's arrays do not.
+ * the optimiser's arrays do not. Activations of a device with memory of its own are its own matter.
  */
 static enum mu_status check_memory(const struct train_run *run, const struct mu_input_config *data,
 				   double activations, size_t n)
@@ -30,7 +37,8 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 	double models = 1 + (double)run->devices.list.n +
 			mu_optim_states(&run->options.optim, states) +
 			(run->options.update_period > 1);
-	double fixed = models * (double)n * sizeof(float), growing = activations, fits;
+	double fixed = models * (double)n * sizeof(float);
+	double growing = run->devices.list.kind->memory ? 0 : activations, fits;
 
 	growing += (double)mu_input_prefetch_bytes(&run->train) +
 		   (double)mu_input_prefetch_bytes(&run->validate);
@@ -45,12 +53,14 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 		MU_FAIL(MU_ERR_MEMORY,
 			"network %s needs about %.1f GB for weights and %.1f GB for a batch of "
 			"%zu; "
-			"a worker has %.1f GB here: no batch fits",
-			run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9);
+			"a worker has %.1f GB here%s: no batch fits",
+			run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9,
+			by_limit());
 	MU_FAIL(MU_ERR_MEMORY,
 		"network %s needs about %.1f GB for weights and %.1f GB for a batch of %zu; a "
-		"worker has %.1f GB here: a batch of about %.0f would fit",
-		run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9, fits);
+		"worker has %.1f GB here%s: a batch of about %.0f would fit",
+		run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9,
+		by_limit(), fits);
 out:
 	return st;
 }

@@ -161,11 +161,6 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 				      "bfloat16");
 	if (v->dtype_fallback && strcmp(v->dtype, "bfloat16") != 0)
 		MU_FAIL(MU_ERR_USAGE, "--dtype-fallback 1 needs --dtype bfloat16");
-	if (v->gpus && *v->gpus)
-		MU_FAIL(MU_ERR_USAGE,
-			"--gpus %s: this version has no GPU device; leave it out to train on the "
-			"CPU",
-			v->gpus);
 	MU_TRY(mu_train_device_list_read(&devices, v));
 	MU_TRY(mu_train_predict_settle(v));
 	MU_TRY(check_files(v));

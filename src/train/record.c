@@ -168,7 +168,10 @@ static void add_job(const struct train_run *run, struct train_record *r)
 	add(r, "nodes", TRAIN_RECORD_TOLD, "%d", t->num_nodes);
 	add(r, "batch-size", TRAIN_RECORD_TOLD, "%zu", run->train.config.batch);
 	add(r, "threads", TRAIN_RECORD_TOLD, "%d", run->n_threads);
-	add(r, "devices", TRAIN_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
+	if (v->gpus && *v->gpus)
+		add(r, "devices", TRAIN_RECORD_TOLD, "gpu:%s", v->gpus);
+	else
+		add(r, "devices", TRAIN_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
 	add(r, "update-period", TRAIN_RECORD_TOLD, "%ld", v->update_period);
 	add(r, "sync-period", TRAIN_RECORD_TOLD, "%ld", v->sync_period);
 	add(r, "block-momentum", TRAIN_RECORD_TOLD, "%g", v->block_momentum);

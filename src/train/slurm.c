@@ -41,8 +41,8 @@ void mu_train_slurm_report(const struct train_run *run)
 		mu_log_warn("Slurm gives %ld cores to a task (SLURM_CPUS_PER_TASK), and worker 0 "
 			    "may run on %d: give srun --cpus-per-task=%ld, too",
 			    per_task, cores, per_task);
-	if (gpus > 0)
-		mu_log_warn("Slurm gives %ld GPU%s on this node (SLURM_GPUS_ON_NODE), and this "
-			    "version trains on CPUs only",
+	if (gpus > 0 && strcmp(run->devices.list.kind->name, "gpu") != 0)
+		mu_log_warn("Slurm gives %ld GPU%s on this node (SLURM_GPUS_ON_NODE), and this job "
+			    "trains on CPUs: give --gpus auto",
 			    gpus, gpus == 1 ? "" : "s");
 }

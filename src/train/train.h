@@ -87,7 +87,7 @@ void mu_train_sum_clear(struct train_sum *sum);
 /* to[i] += from[i] */
 void mu_train_add(float *to, const float *from, size_t n);
 
-/* ---- device_list.c: --devices and --work-load-list ---- */
+/* ---- device_list.c: --devices, --gpus and --work-load-list ---- */
 
 enum { TRAIN_MAX_DEVICES = 256 };
 
@@ -98,11 +98,14 @@ struct train_device_list {
 	int indices[TRAIN_MAX_DEVICES];   /* 1 in "cpu:1" */
 	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
 	bool unequal;                     /* the loads are not all the same */
+	bool automatic; /* --gpus auto: one device, whose index depends on the worker */
 };
 
 /* MU_ERR_USAGE for what cannot be. */
 enum mu_status mu_train_device_list_read(struct train_device_list *list,
 					 const struct train_options *v);
+/* --gpus auto: workers of a node take its GPUs in turn. Where there are none opening says why. */
+void mu_train_device_list_place(struct train_device_list *list, int node_worker);
 /*
  * Of `count` samples of a worker, device i has those from first(i) up to, not including,
  * first(i + 1): with W(i) the loads of the devices before it, first(i) is count W(i) / W(n),
@@ -153,7 +156,7 @@ struct train_devices {
 	float *samples;           /* a worker's batch, for the devices to take from; NULL for one */
 	size_t sample;            /* elements of each of the present batch */
 	size_t *homes;            /* of every key: the device that sums it; NULL for one */
-	size_t layer;             /* backward: layers left to the first device */
+	size_t layer, left; /* backward: layers that the first device has not begun, not done */
 	struct mu_waiter waiter;  /* for the other devices, in backward */
 };
 
@@ -266,7 +269,7 @@ struct train_run {
 	size_t examples;                     /* per epoch, of the whole job */
 	struct train_saver *saver;           /* NULL without --model-prefix */
 	struct train_resume *resume;         /* what the run goes on from */
-	struct train_prediction *prediction; /* NULL without --predict */
+	struct train_prediction *prediction; /* --predict, or --evaluate --benchmark 1 */
 	size_t begin_epoch, begin_step;
 	struct train_halt halt;
 	struct train_back *back; /* --on-nan rollback: what outlives this run */
@@ -344,12 +347,14 @@ enum mu_status mu_train_load_weights(struct train_run *run);
 
 /*
  * predict.c: --evaluate and --predict, which means both. _settle is the part of
- * mu_train_options_check about them. mu_train_predict is all that such a run does, and _take is for
- * its evaluation, after each step, with the samples of this worker in it. Collective over workers.
+ * mu_train_options_check about them. mu_train_predict is all that such a run does, and _take, where
+ * there is a prediction, is for its evaluation, after each step, with the samples of this worker in
+ * it and its metrics so far. Collective over workers.
  */
 enum mu_status mu_train_predict_settle(struct train_options *v);
 enum mu_status mu_train_predict(struct train_run *run);
-enum mu_status mu_train_prediction_take(struct train_run *run, size_t count);
+enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
+					const struct mu_metrics *m);
 void mu_train_prediction_close(struct train_run *run);
 
 /* test_io.c: --test-io 1, the input alone; memory for a batch. */

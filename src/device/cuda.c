@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU as a device: opening it, its table, and what all kinds of operations share. See cuda.h.
+ */
+#include "cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+extern const struct mu_device_ops mu_device_cuda;
+
+enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 16, BLAS_BYTES = 32 << 20 };
+
+/* Kinds of operations that run here. */
+static const struct cuda_kind *const kinds[MU_OP_N] = {
+	NULL,
+};
+
+/* ---- kernels ---- */
+
+#define NAME_OF(name) #name,
+static const char *const kernel_names[] = {CUDA_KERNELS(NAME_OF)};
+
+static enum mu_status launch(struct cuda_device *d, enum cuda_kernel kernel, size_t blocks,
+			     void *args)
+{
+	enum mu_status st = MU_OK;
+	void *params[] = {args};
+
+	CU(d, cuLaunchKernel, d->kernels[kernel], (unsigned)blocks, 1, 1, THREADS, 1, 1, 0, d->work,
+	   params, NULL);
+out:
+	return st;
+}
+
+enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+{
+	const size_t most = (size_t)d->processors * BLOCKS_PER_PROCESSOR;
+	const size_t blocks = (n + THREADS - 1) / THREADS;
+
+	return n > 0 ? launch(d, kernel, blocks < most ? blocks : most, args) : MU_OK;
+}
+
+enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+{
+	const size_t most = (size_t)d->processors * BLOCKS_PER_PROCESSOR;
+
+	return n > 0 ? launch(d, kernel, n < most ? n : most, args) : MU_OK;
+}
+
+/* ---- life ---- */
+
+static int count(char *why, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_api api = {.handles = {NULL}};
+	CUresult result;
+	int n = 0;
+
+	snprintf(why, nbytes, "the driver knows no GPU");
+	MU_TRY(mu_cuda_load_driver(&api));
+	result = api.cuDeviceGetCount(&n);
+	if (result != CUDA_SUCCESS)
+		MU_FAIL(MU_ERR_DEVICE, "the driver says: %s", mu_cuda_text(&api, result));
+out:
+	if (st != MU_OK) {
+		n = 0;
+		snprintf(why, nbytes, "%s", mu_trace_message());
+		mu_trace_clear();
+	}
+	mu_cuda_unload(&api);
+	return n;
+}
+
+static enum mu_status open_context(struct cuda_device *d)
+{
+	enum mu_status st = MU_OK;
+	int n = 0;
+
+	MU_TRY(mu_cuda_load_driver(&d->api));
+	CU(d, cuDeviceGetCount, &n);
+	if (d->index >= n)
+		MU_FAIL(MU_ERR_DEVICE, "the driver knows %d GPU%s here, numbered from 0 on", n,
+			n == 1 ? "" : "s");
+	CU(d, cuDeviceGet, &d->number, d->index);
+	CU(d, cuDeviceGetName, d->name, (int)sizeof d->name, d->number);
+	CU(d, cuDeviceGetAttribute, &d->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+	   d->number);
+	MU_TRY(mu_cuda_load_libraries(&d->api));
+	CU(d, cuDevicePrimaryCtxRetain, &d->context, d->number);
+	MU_TRY(mu_cuda_enter(d));
+out:
+	return st;
+}
+
+static enum mu_status open_streams(struct cuda_device *d)
+{
+	enum mu_status st = MU_OK;
+
+	CU(d, cuStreamCreate, &d->work, CU_STREAM_NON_BLOCKING);
+	CU(d, cuStreamCreate, &d->copies, CU_STREAM_NON_BLOCKING);
+	CU(d, cuEventCreate, &d->worked, CU_EVENT_DISABLE_TIMING);
+	for (size_t i = 0; i < CUDA_MARKS; i++)
+		CU(d, cuEventCreate, &d->marks[i], CU_EVENT_DISABLE_TIMING);
+out:
+	return st;
+}
+
+static enum mu_status open_libraries(struct cuda_device *d)
+{
+	enum mu_status st = MU_OK;
+
+	CU(d, cuModuleLoadData, &d->module, mu_cuda_kernels);
+	for (size_t i = 0; i < CUDA_N_KERNELS; i++)
+		CU(d, cuModuleGetFunction, &d->kernels[i], d->module, kernel_names[i]);
+	CU(d, cuMemAlloc, &d->blas_workspace, BLAS_BYTES);
+	BLAS(d, cublasCreate, &d->blas);
+	BLAS(d, cublasSetStream, d->blas, d->work);
+	BLAS(d, cublasSetWorkspace, d->blas, (void *)(uintptr_t)d->blas_workspace, BLAS_BYTES);
+	BLAS(d, cublasSetMathMode, d->blas, CUBLAS_PEDANTIC_MATH);
+	DNN(d, cudnnCreate, &d->dnn);
+	DNN(d, cudnnSetStream, d->dnn, d->work);
+out:
+	return st;
+}
+
+static enum mu_status open_cuda(struct mu_device *device)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_device *d = calloc(1, sizeof *d);
+
+	device->impl = d;
+	if (!d)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for device gpu:%d", device->index);
+	d->index = device->index;
+	MU_TRY(open_context(d));
+	MU_TRY(open_streams(d));
+	MU_TRY(open_libraries(d));
+out:
+	if (st != MU_OK && d)
+		mu_trace_prefix("gpu:%d cannot be used: ", d->index);
+	return st;
+}
+
+/* Also of a device that was opened in part. */
+static void close_cuda(struct mu_device *device)
+{
+	struct cuda_device *d = device->impl;
+
+	if (d->context && d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS) {
+		if (d->work)
+			d->api.cuStreamSynchronize(d->work);
+		if (d->dnn)
+			d->api.cudnnDestroy(d->dnn);
+		if (d->blas)
+			d->api.cublasDestroy(d->blas);
+		if (d->blas_workspace)
+			d->api.cuMemFree(d->blas_workspace);
+		if (d->module)
+			d->api.cuModuleUnload(d->module);
+		for (size_t i = 0; i < CUDA_MARKS && d->marks[i]; i++)
+			d->api.cuEventDestroy(d->marks[i]);
+		if (d->worked)
+			d->api.cuEventDestroy(d->worked);
+		if (d->copies)
+			d->api.cuStreamDestroy(d->copies);
+		if (d->work)
+			d->api.cuStreamDestroy(d->work);
+		d->api.cuDevicePrimaryCtxRelease(d->number);
+	}
+	mu_cuda_unload(&d->api);
+	free(d);
+	device->impl = NULL;
+}
+
+static void describe(const struct mu_device *device, char *text, size_t nbytes)
+{
+	const struct cuda_device *d = device->impl;
+	const size_t dnn = d->api.cudnnGetVersion();
+	int driver = 0;
+
+	d->api.cuDriverGetVersion(&driver);
+	snprintf(text, nbytes, "gpu: %s, driver for CUDA %d.%d, cuDNN %zu.%zu.%zu", d->name,
+		 driver / 1000, driver % 1000 / 10, dnn / 10000, dnn / 100 % 100, dnn % 100);
+}
+
+/* ---- operations ---- */
+
+static enum mu_status plan(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_device *d = device->impl;
+	const struct cuda_kind *kind = kinds[op->kind];
+
+	if (!kind)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s): the device gpu has no such operation yet",
+			op->name, mu_op_kind_name(op->kind));
+	MU_TRY(mu_ref_check(op, kind->like));
+	MU_TRY(kind->like->plan(op));
+	MU_TRY(mu_ref_set_plain(op));
+	MU_TRY(mu_cuda_enter(d));
+	op->workspace_nbytes = op->scratch_nbytes = 0;
+	if (kind->plan)
+		MU_TRY(kind->plan(d, op));
+out:
+	return st;
+}
+
+static enum mu_status bind(struct mu_device *device, struct mu_op *op)
+{
+	(void)device;
+	(void)op;
+	return MU_OK;
+}
+
+static enum mu_status forward(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_cuda_enter(device->impl));
+	MU_TRY(kinds[op->kind]->forward(device->impl, op));
+out:
+	return st;
+}
+
+static enum mu_status backward(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_cuda_enter(device->impl));
+	MU_TRY(kinds[op->kind]->backward(device->impl, op));
+out:
+	return st;
+}
+
+static void release(struct mu_device *device, struct mu_op *op)
+{
+	const struct cuda_kind *kind = kinds[op->kind];
+
+	if (kind && kind->release && op->impl)
+		kind->release(device->impl, op);
+	op->impl = NULL;
+}
+
+/* ---- one layout: plain ---- */
+
+/* Between memory of any kinds; done when it returns. */
+static enum mu_status copy_plain(struct mu_device *device, const struct mu_shape *shape,
+				 const void *layout, const float *from, float *to)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_device *d = device->impl;
+
+	(void)layout;
+	MU_TRY(mu_cuda_enter(d));
+	MU_TRY(mu_cuda_copy(d, to, from, mu_shape_n(shape) * sizeof *to));
+	CU(d, cuStreamSynchronize, d->work);
+out:
+	return st;
+}
+
+static enum mu_status copy_layout(struct mu_device *device, const void *layout, void **out)
+{
+	(void)device;
+	(void)layout;
+	*out = NULL;
+	return MU_OK;
+}
+
+static void free_layout(struct mu_device *device, void *layout)
+{
+	(void)device;
+	(void)layout;
+}
+
+static uint64_t hash_layout(struct mu_device *device, const void *layout)
+{
+	(void)device;
+	(void)layout;
+	return 0;
+}
+
+const struct mu_device_ops mu_device_cuda = {
+	.name = "gpu",
+	.help = "NVIDIA's GPUs, by cuDNN, cuBLAS and kernels of our own",
+	.count = count,
+	.memory = &mu_cuda_memory,
+	.open = open_cuda,
+	.close = close_cuda,
+	.plan = plan,
+	.bind = bind,
+	.forward = forward,
+	.backward = backward,
+	.restore = forward,
+	.release = release,
+	.from_plain = copy_plain,
+	.to_plain = copy_plain,
+	.copy_layout = copy_layout,
+	.free_layout = free_layout,
+	.hash_layout = hash_layout,
+	.describe = describe,
+};

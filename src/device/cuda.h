@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda: NVIDIA's GPUs, known to src/device/cuda*.c only. Convolutions are cuDNN's, products of
+ * matrices cuBLAS's, everything else our own kernels (cuda_kernels.cu), which lie in the program as
+ * bytes. No library of CUDA is linked: each is opened when a GPU is (cuda_load.c), and all
+ * functions are called through the tables of struct cuda_api.
+ *
+ * All tensors and parameters are plain, dense float32 in the order of their shape (the first
+ * dimension slowest), in memory of the GPU. Work is in one stream, so it is done in the order it is
+ * given; copies to the host are in a second one, behind an event, and go on beside the work.
+ */
+#ifndef DEVICE_CUDA_H
+#define DEVICE_CUDA_H
+
+#include <cublas_v2.h>
+#include <cuda.h>
+#include <cudnn.h>
+
+#include <muster/device.h>
+
+#include "cuda_args.h"
+#include "ref.h"
+
+/* ---- libraries: cuda_load.c ---- */
+
+/* What is called, of each library. In CUDA's headers some of these names are macros. */
+/* clang-format off */
+#define CUDA_DRIVER_FUNCTIONS(F) \
+	F(cuInit) F(cuGetErrorString) F(cuDriverGetVersion) F(cuDeviceGetCount) F(cuDeviceGet) \
+	F(cuDeviceGetName) F(cuDeviceGetAttribute) F(cuDevicePrimaryCtxRetain) \
+	F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent) F(cuMemGetInfo) F(cuMemAlloc) \
+	F(cuMemFree) F(cuMemHostAlloc) F(cuMemFreeHost) F(cuMemHostRegister) \
+	F(cuMemHostUnregister) F(cuMemsetD8Async) F(cuMemcpyAsync) F(cuStreamCreate) \
+	F(cuStreamDestroy) F(cuStreamSynchronize) F(cuStreamWaitEvent) F(cuEventCreate) \
+	F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery) F(cuEventSynchronize) \
+	F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction) F(cuLaunchKernel)
+#define CUDA_BLAS_FUNCTIONS(F) \
+	F(cublasCreate) F(cublasDestroy) F(cublasGetStatusString) F(cublasSetStream) \
+	F(cublasSetWorkspace) F(cublasSetMathMode) F(cublasSgemm)
+#define CUDA_DNN_FUNCTIONS(F) \
+	F(cudnnCreate) F(cudnnDestroy) F(cudnnGetErrorString) F(cudnnGetVersion) \
+	F(cudnnSetStream) F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) \
+	F(cudnnSetTensor4dDescriptor) F(cudnnCreateFilterDescriptor) \
+	F(cudnnDestroyFilterDescriptor) F(cudnnSetFilter4dDescriptor) \
+	F(cudnnCreateConvolutionDescriptor) F(cudnnDestroyConvolutionDescriptor) \
+	F(cudnnSetConvolution2dDescriptor) F(cudnnSetConvolutionGroupCount) \
+	F(cudnnSetConvolutionMathType) F(cudnnGetConvolutionForwardAlgorithm_v7) \
+	F(cudnnGetConvolutionBackwardDataAlgorithm_v7) \
+	F(cudnnGetConvolutionBackwardFilterAlgorithm_v7) F(cudnnConvolutionForward) \
+	F(cudnnConvolutionBackwardData) F(cudnnConvolutionBackwardFilter)
+/* clang-format on */
+
+#define CUDA_MEMBER(f) __typeof__(f) *f;
+struct cuda_api {
+	CUDA_DRIVER_FUNCTIONS(CUDA_MEMBER)
+	CUDA_BLAS_FUNCTIONS(CUDA_MEMBER)
+	CUDA_DNN_FUNCTIONS(CUDA_MEMBER)
+	void *handles[3]; /* of dlopen */
+};
+#undef CUDA_MEMBER
+
+/* The driver, ready to be called. MU_ERR_DEVICE with its own reason if there is none. */
+enum mu_status mu_cuda_load_driver(struct cuda_api *api);
+/* cuBLAS and cuDNN besides. */
+enum mu_status mu_cuda_load_libraries(struct cuda_api *api);
+void mu_cuda_unload(struct cuda_api *api);
+
+/* ---- the device ---- */
+
+/* Our kernels, in the order of their table in cuda.c. */
+#define CUDA_NAME(name) CUDA_##name,
+enum cuda_kernel { CUDA_KERNELS(CUDA_NAME) CUDA_N_KERNELS };
+#undef CUDA_NAME
+
+enum { CUDA_MARKS = 1024 }; /* the latest ones have an event each */
+
+struct cuda_mirror {
+	struct cuda_mirror *next;
+	float *host;
+	CUdeviceptr data;
+	int users;
+	bool pinned;
+};
+
+struct cuda_device {
+	struct cuda_api api;
+	int index;
+	CUdevice number;
+	CUcontext context;
+	CUstream work, copies;
+	CUevent worked; /* what copies wait for */
+	CUevent marks[CUDA_MARKS];
+	uint64_t n_marks;
+	CUmodule module;
+	CUfunction kernels[CUDA_N_KERNELS];
+	cublasHandle_t blas;
+	CUdeviceptr blas_workspace;
+	cudnnHandle_t dnn;
+	struct cuda_mirror *mirrors;
+	int processors; /* of the GPU: streaming multiprocessors */
+	char name[96];
+};
+
+/* Call a function of a library; its failure climbs with the library's words. `d`: struct
+ * cuda_device *. */
+#define CU(d, function, ...) \
+	do { \
+		CUresult result_ = (d)->api.function(__VA_ARGS__); \
+		if (result_ != CUDA_SUCCESS) \
+			MU_FAIL(MU_ERR_DEVICE, "gpu:%d: %s: %s", (d)->index, #function, \
+				mu_cuda_text(&(d)->api, result_)); \
+	} while (0)
+#define BLAS(d, function, ...) \
+	do { \
+		cublasStatus_t result_ = (d)->api.function(__VA_ARGS__); \
+		if (result_ != CUBLAS_STATUS_SUCCESS) \
+			MU_FAIL(MU_ERR_DEVICE, "gpu:%d: %s: %s", (d)->index, #function, \
+				(d)->api.cublasGetStatusString(result_)); \
+	} while (0)
+#define DNN(d, function, ...) \
+	do { \
+		cudnnStatus_t result_ = (d)->api.function(__VA_ARGS__); \
+		if (result_ != CUDNN_STATUS_SUCCESS) \
+			MU_FAIL(MU_ERR_DEVICE, "gpu:%d: %s: %s", (d)->index, #function, \
+				(d)->api.cudnnGetErrorString(result_)); \
+	} while (0)
+
+/* "out of memory" */
+const char *mu_cuda_text(const struct cuda_api *api, CUresult result);
+
+static inline CUdeviceptr cuda_pointer(const void *p)
+{
+	return (CUdeviceptr)(uintptr_t)p;
+}
+
+/*
+ * Start a kernel over n elements, or for the kernels that sum over n rows with a block of threads
+ * each; args is its struct of cuda_args.h.
+ */
+enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
+enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
+/* n bytes from one place to another, of either kind of memory, behind all work so far. */
+enum mu_status mu_cuda_copy(struct cuda_device *d, void *to, const void *from, size_t nbytes);
+/* Until all work given so far is done. */
+enum mu_status mu_cuda_finish(struct cuda_device *d);
+/* Make this device the calling thread's. Before all calls above. */
+enum mu_status mu_cuda_enter(struct cuda_device *d);
+
+/* cuda_memory.c */
+extern const struct mu_device_memory mu_cuda_memory;
+
+/* ---- operations ---- */
+
+/*
+ * A kind of operation. Its shapes are checked by ref's plan, which may not have the same memory:
+ * plan sets workspace_nbytes and scratch_nbytes anew. bind, where there is one, is called again
+ * whenever pointers change. release frees op->impl.
+ */
+struct cuda_kind {
+	const struct mu_ref_kind *like;
+	enum mu_status (*plan)(struct cuda_device *d, struct mu_op *op);
+	enum mu_status (*forward)(struct cuda_device *d, struct mu_op *op);
+	enum mu_status (*backward)(struct cuda_device *d, struct mu_op *op);
+	void (*release)(struct cuda_device *d, struct mu_op *op);
+};
+
+/* The bytes of cuda_kernels.cu, compiled; made by the makefile. */
+extern const unsigned char mu_cuda_kernels[];
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arguments of our kernels, known to them (cuda_kernels.cu) and to those that start them. n is
+ * the number of elements, or of rows, that a kernel goes through. Sizes are elements.
+ */
+#ifndef DEVICE_CUDA_ARGS_H
+#define DEVICE_CUDA_ARGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Kernels over elements, and over rows: each of these has a block of threads. */
+#define CUDA_EACH(F) \
+	F(fill) \
+	F(activate) \
+	F(activate_backward) \
+	F(add_bias) \
+	F(add) \
+	F(multiply) \
+	F(copy_rows) \
+	F(dropout) \
+	F(normalize) \
+	F(normalize_backward) \
+	F(lrn) \
+	F(lrn_backward) \
+	F(pool) \
+	F(pool_backward) \
+	F(softmax_backward) \
+	F(embed) \
+	F(embed_backward) \
+	F(to_steps) \
+	F(from_steps) \
+	F(lstm_gates) \
+	F(lstm_gates_backward)
+#define CUDA_ROWS(F) \
+	F(channel_sums) \
+	F(statistics) \
+	F(normal_sums) \
+	F(softmax)
+#define CUDA_KERNELS(F) \
+	CUDA_EACH(F) \
+	CUDA_ROWS(F)
+
+/* enum mu_activation_kind, or none */
+enum { CUDA_RELU, CUDA_TANH, CUDA_SIGMOID, CUDA_LINEAR = -1 };
+
+/* y = value */
+struct cuda_fill {
+	float *y;
+	float value;
+	size_t n;
+};
+
+/* y = f(x); x may be y */
+struct cuda_activate {
+	const float *x;
+	float *y;
+	int kind;
+	size_t n;
+};
+
+/* dx = dy f'(x) from y = f(x); dx may be dy */
+struct cuda_activate_backward {
+	const float *y, *dy;
+	float *dx;
+	int kind;
+	size_t n;
+};
+
+/* y = f(y + bias of its channel); bias may be NULL */
+struct cuda_add_bias {
+	float *y;
+	const float *bias;
+	size_t area, channels;
+	int kind;
+	size_t n;
+};
+
+/* y = f(x[0] + x[1] + ...); x[0] may be y */
+enum { CUDA_MAX_ADDED = 16 };
+struct cuda_add {
+	const float *x[CUDA_MAX_ADDED];
+	int n_x;
+	float *y;
+	int kind;
+	size_t n;
+};
+
+/* y = x factor; x may be y */
+struct cuda_multiply {
+	const float *x, *factor;
+	float *y;
+	size_t n;
+};
+
+/* Rows of `row` elements, from_step apart, become rows to_step apart. */
+struct cuda_copy_rows {
+	const float *from;
+	float *to;
+	size_t row, from_step, to_step;
+	size_t n;
+};
+
+/* y = x mask, with the mask of mu_random_uniform; ids may be NULL: 0, 1, 2, ... x may be y */
+struct cuda_dropout {
+	const float *x;
+	float *y, *mask;
+	const uint32_t *ids;
+	uint64_t seed, first; /* of the elements of a sample */
+	uint32_t epoch, purpose;
+	float p;
+	size_t features;
+	size_t n;
+};
+
+/* out = the sum over samples and area of each of the n channels of x; second, or NULL: the same */
+struct cuda_channel_sums {
+	const float *x;
+	float *out, *second;
+	size_t samples, area;
+	size_t n;
+};
+
+/* ---- batch-norm: (samples, channels, area) ---- */
+
+/* mean and biased variance of each of the n channels */
+struct cuda_statistics {
+	const float *x;
+	double *mean, *variance;
+	size_t samples, area;
+	size_t n;
+};
+
+/* What turns x into y. The statistics are the batch's, or those that run on (the other two NULL).
+ */
+struct cuda_norm {
+	const double *mean, *variance;
+	const float *running_mean, *running_variance;
+	const float *gamma, *beta; /* gamma NULL: 1 */
+	float eps;
+	int relu;
+	size_t channels, area;
+};
+
+struct cuda_normalize {
+	struct cuda_norm norm;
+	const float *x;
+	float *y;
+	size_t n;
+};
+
+/* sums[2 c], [2 c + 1]: of dy and of dy normal, of each of the n channels; from them the gradients.
+ * d_gamma is 0 if gamma is NULL. */
+struct cuda_normal_sums {
+	struct cuda_norm norm;
+	const float *x, *dy;
+	double *sums;
+	float *d_gamma, *d_beta, *d_mean, *d_variance;
+	double count;
+	size_t samples;
+	size_t n;
+};
+
+struct cuda_normalize_backward {
+	struct cuda_norm norm;
+	const float *x, *dy;
+	const double *sums;
+	float *dx;
+	double m; /* values of a channel */
+	size_t n;
+};
+
+/* ---- lrn ---- */
+
+struct cuda_lrn {
+	const float *x;
+	float *y, *scale; /* scale is kept for backward; NULL: not */
+	size_t channels, area;
+	int size;
+	float alpha, beta, k;
+	size_t n;
+};
+
+struct cuda_lrn_backward {
+	const float *x, *scale, *dy;
+	float *dx;
+	size_t channels, area;
+	int size;
+	float alpha, beta;
+	size_t n;
+};
+
+/* ---- pooling: index 0 = height, 1 = width ---- */
+
+struct cuda_windows {
+	int in[2], out[2], kernel[2], stride[2], pad[2];
+	int average;
+};
+
+struct cuda_pool {
+	struct cuda_windows w;
+	const float *x;
+	float *y;
+	int *winners; /* position in the plane; NULL: nobody wants it */
+	size_t n;     /* of y */
+};
+
+struct cuda_pool_backward {
+	struct cuda_windows w;
+	const float *dy;
+	const int *winners; /* of maxima */
+	float *dx;
+	size_t n; /* of dx */
+};
+
+/* ---- softmax cross-entropy: (samples, classes, area) ---- */
+
+struct cuda_targets {
+	const float *labels; /* of n predictions */
+	size_t classes, area, count;
+	int use_ignore;
+	float ignored, smoothing;
+};
+
+struct cuda_softmax {
+	struct cuda_targets t;
+	const float *x;
+	float *p;
+	double *losses; /* 0 of predictions that are not counted */
+	size_t n;       /* predictions */
+};
+
+struct cuda_softmax_backward {
+	struct cuda_targets t;
+	const float *p;
+	float *dx;
+	size_t n; /* of dx */
+};
+
+/* ---- embedding: y (samples, units, area) ---- */
+
+struct cuda_embed {
+	const float *x, *weight;
+	float *y;
+	int *bad; /* becomes 1 if a number that counts is none of 0 .. inputs - 1 */
+	size_t units, area, count;
+	int inputs;
+	size_t n;
+};
+
+/* Element (u, k) of n = units parts: unit u of the rows r with r mod parts = k. */
+struct cuda_embed_backward {
+	const float *x, *dy;
+	float *dw; /* 0 before */
+	size_t units, area, count, samples, parts;
+	int inputs;
+	size_t n;
+};
+
+/* ---- lstm: arrays of steps are (steps, samples, c), those of tensors (samples, c, steps) ---- */
+
+struct cuda_steps {
+	const float *from;
+	float *to;
+	size_t samples, c, steps;
+	size_t n;
+};
+#define cuda_to_steps cuda_steps
+#define cuda_from_steps cuda_steps
+
+/* One step, over samples and units. gates (samples, 4 units): in, sums of products; out, values. */
+struct cuda_lstm_gates {
+	float *gates;
+	const float *i2h_bias, *h2h_bias, *before; /* cells of the step before; NULL: 0 */
+	float *cells, *h;
+	size_t units;
+	size_t n;
+};
+
+/* dh is the gradient of h that later steps give, dy that of the output; dc is of the cells, in and
+ * out. */
+struct cuda_lstm_gates_backward {
+	const float *gates, *cells, *before, *dh, *dy;
+	float *dc, *da;
+	size_t units;
+	size_t n;
+};
+
+#endif

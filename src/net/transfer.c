@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans of a device with memory of its own (struct mu_device_memory). The flat arrays of the host,
+ * which the store updates, are the ones that count: the device has a mirror of each. Forward of a
+ * layer brings its weights to the device first, and the first layer the samples; behind backward of
+ * a layer its gradients come back, while the device works on. Plans of one device with the same
+ * flat arrays share the mirrors.
+ *
+ * Why weights need not be waited for: an update of a key comes after its gradient has been taken,
+ * and that came back behind all earlier work of the device, the upload of the weights included.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+
+#include <muster/base.h>
+
+static const struct mu_device_memory *memory_of(const struct mu_plan *plan)
+{
+	return plan->device->ops->memory;
+}
+
+enum mu_status mu_plan_alloc_arena(struct mu_plan *plan)
+{
+	const struct mu_device_memory *memory = memory_of(plan);
+
+	if (memory)
+		return memory->alloc(plan->device, &plan->arena, plan->arena_bytes, "activations");
+	return mu_alloc(&plan->arena, plan->arena_bytes, "activations");
+}
+
+enum mu_status mu_plan_alloc_input(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	void *input = NULL;
+
+	if (!memory_of(plan) || plan->input)
+		goto out;
+	MU_TRY(MU_ALLOC(plan->marks, plan->n_ops, "marks of layers"));
+	MU_TRY(memory_of(plan)->alloc_host(plan->device, &input, plan->tensors[0].nbytes,
+					   "samples"));
+	plan->input = input;
+out:
+	return st;
+}
+
+void mu_plan_free_memory(struct mu_plan *plan)
+{
+	const struct mu_device_memory *memory = memory_of(plan);
+
+	if (memory) {
+		memory->unmirror(plan->device, plan->mirror.weights);
+		memory->unmirror(plan->device, plan->mirror.gradients);
+		memory->free_host(plan->device, plan->input);
+		if (!plan->borrowed)
+			memory->free(plan->device, plan->arena);
+		mu_free(plan->marks);
+	} else if (!plan->borrowed) {
+		mu_free(plan->arena);
+	}
+}
+
+enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_memory *memory = memory_of(plan);
+	struct plan_arrays old = plan->mirror;
+
+	plan->host = *arrays;
+	if (!memory)
+		goto out;
+	plan->mirror = (struct plan_arrays){.weights = NULL};
+	MU_TRY(memory->mirror(plan->device, &plan->mirror.weights, arrays->weights, plan->n));
+	if (arrays->gradients)
+		MU_TRY(memory->mirror(plan->device, &plan->mirror.gradients, arrays->gradients,
+				      plan->n));
+	*arrays = plan->mirror;
+out:
+	if (memory) {
+		memory->unmirror(plan->device, old.weights);
+		memory->unmirror(plan->device, old.gradients);
+	}
+	return st;
+}
+
+/* Statistics that run on are not read in training. */
+static size_t n_read(const struct mu_plan *plan, const struct mu_op *op)
+{
+	return (size_t)(op->n_params + (plan->phase == MU_PHASE_TRAIN ? 0 : op->n_aux));
+}
+
+enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_memory *memory = memory_of(plan);
+	const struct mu_op *op = &plan->ops[l];
+
+	if (!memory)
+		goto out;
+	if (l == 0)
+		MU_TRY(memory->upload(plan->device, plan->tensors[0].data, plan->input,
+				      plan->tensors[0].nbytes));
+	for (size_t p = 0; p < n_read(plan, op); p++) {
+		const struct mu_slice *s = &plan->slices[plan->op_keys[l][p]];
+
+		MU_TRY(memory->upload(plan->device, plan->mirror.weights + s->at,
+				      plan->host.weights + s->at, s->n_padded * sizeof(float)));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_plan_download(struct mu_plan *plan, size_t l)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_memory *memory = memory_of(plan);
+	const struct mu_op *op = &plan->ops[l];
+
+	if (!memory)
+		goto out;
+	for (size_t p = 0; p < (size_t)(op->n_params + op->n_aux); p++) {
+		const struct mu_slice *s = &plan->slices[plan->op_keys[l][p]];
+
+		MU_TRY(memory->download(plan->device, plan->host.gradients + s->at,
+					plan->mirror.gradients + s->at,
+					s->n_padded * sizeof(float)));
+	}
+	MU_TRY(memory->mark(plan->device, &plan->marks[l]));
+out:
+	return st;
+}
+
+enum mu_status mu_plan_finish(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_memory *memory = memory_of(plan);
+	uint64_t mark;
+	bool reached;
+
+	if (!memory)
+		goto out;
+	MU_TRY(memory->mark(plan->device, &mark));
+	MU_TRY(memory->reach(plan->device, mark, true, &reached));
+out:
+	return st;
+}
+
+enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *left)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_memory *memory = memory_of(plan);
+	bool reached = true;
+
+	if (!memory)
+		plan->left = plan->begun;
+	while (plan->left > plan->begun && reached) {
+		MU_TRY(memory->reach(plan->device, plan->marks[plan->left - 1], wait, &reached));
+		plan->left -= reached;
+		wait = false;
+	}
+	*left = plan->left;
+out:
+	return st;
+}
+
+enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l)
+{
+	enum mu_status st = MU_OK;
+	size_t left = plan->n_ops;
+
+	MU_TRY(mu_plan_backward_begin(plan, l));
+	while (left > l)
+		MU_TRY(mu_plan_backward_left(plan, true, &left));
+out:
+	return st;
+}
+
+float *mu_plan_input(struct mu_plan *plan)
+{
+	return plan->input ? plan->input : plan->tensors[0].data;
+}
