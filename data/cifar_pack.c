@@ -10,8 +10,9 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include <muster/storage.h>
+
 #include "arguments.h"
-#include "folder.h"
 
 struct values {
 	const char *input, *output;
@@ -160,7 +161,7 @@ static enum mu_status pack(const struct values *v)
 
 	job.set.sample = 3 * job.size * job.size;
 	MU_TRY(data_jpeg_new(&job.jpeg));
-	MU_TRY(data_folder_make(v->output));
+	MU_TRY(mu_folder_make(v->output));
 	MU_TRY(read_input(&job, v->input));
 	MU_TRY(pack_set_write(set, v->output, (size_t)v->per_file, v->shuffle, &n_files));
 	print_counts(set);

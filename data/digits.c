@@ -10,8 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <muster/storage.h>
+
 #include "arguments.h"
-#include "folder.h"
 
 #define IMAGES_MAX 10e6 /* a set is held in memory: 8 GB */
 
@@ -109,7 +110,7 @@ static enum mu_status make_data(const struct values *v)
 	train.n = (size_t)v->train;
 	test.n = (size_t)v->test;
 	if (v->output)
-		MU_TRY(data_folder_make(v->output));
+		MU_TRY(mu_folder_make(v->output));
 	MU_TRY(digits_set_init(&train));
 	if (v->preview)
 		MU_TRY(digits_set_preview(&train, v->preview));

@@ -1,55 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder that a tool writes to: see folder.h. */
+/* A folder that a tool made: see folder.h. */
 #include "folder.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096 };
-
-static enum mu_status make_one_folder(const char *path)
-{
-	enum mu_status st = MU_OK;
-	struct stat status;
-
-	if (mkdir(path, 0777) == 0)
-		goto out;
-	if (errno != EEXIST)
-		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be made: %s", path, strerror(errno));
-	if (stat(path, &status) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be used: %s", path, strerror(errno));
-	if (!S_ISDIR(status.st_mode))
-		MU_FAIL(MU_ERR_IO, "%s: is there, but is not a folder", path);
-out:
-	return st;
-}
-
-enum mu_status data_folder_make(const char *path)
-{
-	enum mu_status st = MU_OK;
-	char part[PATH_BYTES];
-
-	if (strlen(path) >= sizeof part)
-		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %zu bytes", path,
-			sizeof part - 1);
-	for (const char *c = path; *c; c++) {
-		if (c > path && *c == '/' && c[-1] != '/') {
-			memcpy(part, path, (size_t)(c - path));
-			part[c - path] = '\0';
-			MU_TRY(make_one_folder(part));
-		}
-	}
-	MU_TRY(make_one_folder(path));
-	if (access(path, W_OK | X_OK) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be written to: %s", path,
-			strerror(errno));
-out:
-	return st;
-}
 
 void data_folder_remove(const char *path)
 {

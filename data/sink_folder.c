@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <muster/storage.h>
+
 #include "folder.h"
 #include "sink.h"
 #include "tar.h"
@@ -128,12 +130,12 @@ static enum mu_status open_folder(struct data_sink *sink, const char *path)
 	if (!tree->path)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for a path");
 	/* A folder that is there must be empty: it is replaced by the new one. */
-	MU_TRY(data_folder_make(tree->path));
+	MU_TRY(mu_folder_make(tree->path));
 	if (rmdir(tree->path) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be replaced by a new folder: %s", tree->path,
 			strerror(errno));
 	snprintf(tree->temporary, n + 32, "%s.tmp-%ld", tree->path, (long)getpid());
-	MU_TRY(data_folder_make(tree->temporary));
+	MU_TRY(mu_folder_make(tree->temporary));
 out:
 	return st;
 }

@@ -42,9 +42,10 @@ enum mu_status mu_train_checkpoint_check(const struct train_run *run)
 	if (strlen(prefix) + sizeof "-0001-000001.h5.tmp-" + 32 > sizeof folder)
 		MU_FAIL(MU_ERR_USAGE, "--model-prefix %s: too long a name", prefix);
 	split(prefix, folder);
-	if (access(folder, W_OK | X_OK) != 0)
-		MU_FAIL(MU_ERR_IO, "--model-prefix %s: cannot write to the folder %s: %s", prefix,
-			folder, strerror(errno));
+	st = mu_folder_make(folder);
+	if (st != MU_OK)
+		mu_trace_prefix("--model-prefix %s: ", prefix);
+	MU_TRY(st);
 out:
 	return st;
 }

@@ -333,7 +333,7 @@ static enum mu_status train_steps(struct train_fit *f)
 	f->window_comm = mu_train_comm_seconds();
 	f->window_progress = mu_kv_progress(run->kv);
 	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
-	f->done = begin_epoch(f);
+	f->first = f->done = begin_epoch(f);
 	mu_train_terminal_begin(f);
 	do {
 		begin = mu_now();
@@ -371,27 +371,27 @@ static enum mu_status train_epoch(struct train_fit *f)
 	if (f->left_out > 0)
 		mu_log_warn("%s worker %d left %zu batches out that were not finite", what,
 			    run->topology.index, f->left_out);
-	if (f->early) {
-		mu_train_profile_end(run);
-		goto out;
-	}
-	MU_TRY(mu_kv_fetch(run->kv));
+	if (!f->early)
+		MU_TRY(mu_kv_fetch(run->kv));
 	epoch.seconds = mu_now() - start;
 	mu_train_profile_end(run);
 	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA);
 	epoch.comm_seconds += mu_train_comm_seconds();
-	MU_TRY(mu_train_check_weights(run, f->epoch));
+	if (!f->early)
+		MU_TRY(mu_train_check_weights(run, f->epoch));
 	mu_metrics_add(&f->total, &f->window);
 	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
-	MU_TRY(check_samples(&f->total, what));
+	if (!f->early)
+		MU_TRY(check_samples(&f->total, what));
 	epoch.metrics = f->total;
 	epoch.samples = f->total.samples - f->before;
 	run->speed_seconds += epoch.seconds;
 	run->comm_seconds += epoch.comm_seconds;
 	run->speed_samples += epoch.samples;
-	run->exchanges += ceil(ceil((double)run->steps / (double)run->options.update_period) /
+	run->exchanges += ceil(ceil((double)(f->done - f->first) /
+				    (double)run->options.update_period) /
 			       (double)run->options.sync_period);
-	if (run->topology.index == 0)
+	if (run->topology.index == 0 && !f->early)
 		mu_train_report_epoch(run, &epoch);
 out:
 	return st;
@@ -413,7 +413,7 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 		if (count > 0)
 			mu_train_devices_measure(run, m);
 		if (run->prediction)
-			MU_TRY(mu_train_prediction_take(run, count));
+			MU_TRY(mu_train_prediction_take(run, step, count, m));
 		MU_TRY(mu_train_save_poll(run));
 	}
 	tell_bad(run, &run->validate, "validation:");

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <muster/base.h>
@@ -106,9 +105,10 @@ enum mu_status mu_train_events_open(struct train_events **out, const char *folde
 	Mu__Event event = MU__EVENT__INIT;
 	struct timespec now;
 
-	if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-		MU_FAIL(MU_ERR_IO, "--tensorboard %s: this folder cannot be made: %s", folder,
-			strerror(errno));
+	st = mu_folder_make(folder);
+	if (st != MU_OK)
+		mu_trace_prefix("--tensorboard %s: ", folder);
+	MU_TRY(st);
 	MU_TRY(MU_ALLOC(*out, 1, "event file"));
 	e = *out;
 	make_table(e->table);
