@@ -2,8 +2,8 @@
 /*
  * Convolution, by cuDNN. For each phase its heuristics list algorithms, the fastest first; taken is
  * the first one that gives the same bits in every run, needs at most MOST_BYTES of scratch, and is
- * direct, that is no Winograd or Fourier transform: those round otherwise. --conv-algo winograd takes
- * Winograd's before, where there is one. Products are float32's: no TF32.
+ * direct, that is no Winograd or Fourier transform: those round otherwise. --conv-algo winograd
+ * takes Winograd's before, where there is one. Products are float32's: no TF32.
  */
 #include "cuda.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LSTM: the formulas of ref_lstm.c, as products of matrices. Inside, arrays are (steps, samples, c),
- * so that a step is a matrix. One product over all steps for what comes from the input, one per
+ * LSTM: the formulas of ref_lstm.c, as products of matrices. Inside, arrays are (steps, samples,
+ * c), so that a step is a matrix. One product over all steps for what comes from the input, one per
  * step for what comes from the step before. Backward has the gates' gradients of all steps in the
  * end, and makes the gradients of weights and input with one product each.
  */

@@ -7,7 +7,9 @@
 enum { GAMMA, BETA };
 enum { MEAN, VARIANCE };
 
-/* ---- batch-norm: the workspace keeps mean and variance, the scratch two sums of each channel ---- */
+/* ---- batch-norm ---- */
+
+/* The workspace keeps mean and variance, the scratch has two sums of each channel. */
 
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations that work element by element, or move whole tensors: activation, dropout, flatten, sum,
- * concat, split. */
+/* Operations that work element by element, or move whole tensors: activation, dropout, flatten,
+ * sum, concat, split. */
 #include "cuda.h"
 
 #include <muster/base.h>
