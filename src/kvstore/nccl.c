@@ -101,9 +101,6 @@ static enum mu_status open_gpu(struct mu_kv *kv, const struct mu_kv_device *from
 	const struct mu_nccl *n = kv->nccl;
 	const struct mu_device_memory *memory = from->device->ops->memory;
 
-	if (!memory || !memory->stream)
-		MU_FAIL(MU_ERR_ARGUMENT, "kv-store %s sums on GPUs, and %s:%d is none",
-			kv->ops->name, from->device->ops->name, from->device->index);
 	g->device = from->device;
 	MU_TRY(memory->enter(g->device));
 	g->work = memory->stream(g->device);
@@ -128,6 +125,13 @@ static enum mu_status open_gpus(struct mu_kv *kv, const struct mu_kv_device *dev
 			n, NCCL_MAX_GPUS);
 	if (kv->nccl->gpus)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_set_devices is called twice");
+	for (size_t i = 0; i < n; i++) {
+		const struct mu_device *device = devices[i].device;
+
+		if (!device->ops->memory || !device->ops->memory->stream)
+			MU_FAIL(MU_ERR_ARGUMENT, "kv-store %s sums on GPUs, and %s:%d is none",
+				kv->ops->name, device->ops->name, device->index);
+	}
 	MU_TRY(mu_nccl_load(&kv->nccl->api));
 	MU_TRY(MU_ALLOC(kv->nccl->gpus, n, "GPUs of a worker"));
 	kv->nccl->n_gpus = n;
