@@ -155,29 +155,17 @@ static enum mu_status write_list(const struct images *all, const uint32_t *order
 {
 	enum mu_status st = MU_OK;
 	struct mu_replace replace = {0};
-	FILE *f = NULL;
-	int error;
 
-	MU_TRY(mu_replace_begin(&replace, path));
-	f = fopen(replace.temporary, "we");
-	if (!f)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
+	MU_TRY(mu_replace_open(&replace, path));
 	for (size_t i = part->from; i < part->to; i++) {
 		const struct image *image = &all->image[order[i]];
 
-		fprintf(f, "%u\t%f\t%s\n", order[i], (double)image->label, image->path);
+		fprintf(replace.stream, "%u\t%f\t%s\n", order[i], (double)image->label,
+			image->path);
 	}
-	error = ferror(f);
-	if (fclose(f) != 0 || error) {
-		f = NULL;
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
-	}
-	f = NULL;
 	MU_TRY(mu_replace_commit(&replace));
 	printf("im2rec: %zu images in %s\n", part->to - part->from, path);
 out:
-	if (f)
-		fclose(f);
 	mu_replace_release(&replace);
 	return st;
 }

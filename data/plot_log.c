@@ -66,6 +66,7 @@ struct plot {
 };
 
 enum { PANEL_WIDTH = 520, PANEL_HEIGHT = 380, SCALING_WIDTH = 640, SCALING_HEIGHT = 520 };
+enum { FEW_EPOCHS = 10 };
 
 static void put_title(const struct plot *p)
 {
@@ -127,6 +128,18 @@ static void put_name(const struct plot *p, size_t t, const char *more)
 	gnuplot_text(&p->gnuplot, text);
 }
 
+/* gnuplot puts ticks between the epochs where there are few of them. */
+static const char *ticks(const struct plot *p, int x)
+{
+	long last = 0;
+
+	for (size_t t = 0; t < p->set.n; t++)
+		for (size_t i = 0; i < p->set.tables[t].n; i++)
+			if (p->set.tables[t].rows[i].epoch >= last)
+				last = p->set.tables[t].rows[i].epoch + 1;
+	return x == 1 && last <= FEW_EPOCHS ? "1" : "autofreq";
+}
+
 /* A metric over column x: validation with points, training with dashes, in a run's colour. */
 static void put_panel(const struct plot *p, size_t metric, int x)
 {
@@ -134,7 +147,8 @@ static void put_panel(const struct plot *p, size_t metric, int x)
 
 	fputs("set ylabel ", p->out);
 	gnuplot_text(&p->gnuplot, p->set.metrics.names[metric]);
-	fprintf(p->out, "\nset xlabel '%s'\nplot", x == 1 ? "epoch" : "seconds of training");
+	fprintf(p->out, "\nset xlabel '%s'\nset xtics %s\nplot",
+		x == 1 ? "epoch" : "seconds of training", ticks(p, x));
 	for (size_t i = 0; i < 2 * p->set.n; i++) {
 		const bool valid = i % 2 == 0;
 

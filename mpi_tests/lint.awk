@@ -177,6 +177,29 @@ function check_calls(code)
 		finding(FNR, "exit or abort in the library: return a status")
 }
 
+# Functions marked for several instruction sets: a compiler may give what chooses among them a symbol that all files
+# share, whatever the function's own.
+function check_clones(code, name)
+{
+	if (code ~ /^(MU_LOOP|MU_SHIFT)[ \t]*$/) {
+		marked = FNR + 1
+		return
+	}
+	if (code !~ /^(MU_LOOP|MU_SHIFT)[ \t]/ && marked != FNR)
+		return
+	name = code
+	sub(/\(.*/, "", name)
+	sub(/.*[ *\t]/, "", name)
+	if (code !~ /(^|[ \t])static[ \t]/)
+		finding(FNR, "a function for several instruction sets is not static")
+	if (code !~ /\(/)
+		finding(FNR, "a function for several instruction sets: its name is not in the line of static")
+	else if (name in clone_of)
+		finding(FNR, "a function for several instruction sets has the name of one in " clone_of[name] ": " name)
+	else
+		clone_of[name] = FILENAME_NOW ":" FNR
+}
+
 # One for every thousand lines begun; the tables of devices and stores are made of them.
 function check_feature(code)
 {
@@ -198,6 +221,7 @@ function check_c_line(code)
 		check_include($0)
 	check_function(code)
 	check_calls(code)
+	check_clones(code)
 	check_feature(code)
 }
 
@@ -233,6 +257,7 @@ function begin_file()
 	is_script = FILENAME !~ /\.(c|h|cu)$/
 	in_comment = 0
 	function_start = 0
+	marked = 0
 	n_features = 0
 	has_np = 0
 	has_spdx = 0

@@ -202,6 +202,22 @@ both refused 'network resnet needs about .* GB for a batch of 1000000; .*a batch
 refused 1 'for a batch of 10000000; .*a batch of about \d+ would fit' $memory --batch-size 10000000
 refused 1 'network mlp needs about .* GB for weights .*: no batch fits' \
 	--network mlp --image-shape 3,90000,90000 --benchmark 1 --batch-size 1 $plain
+# What a batch system or a container leaves to the job: a control group of our own.
+group=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory:\(.*\)/\1/p' /proc/self/cgroup)/muster-$$
+if [ -w "${group%/*}" ] && mkdir "$group" 2>/dev/null; then
+	echo 700000000 >"$group/memory.limit_in_bytes"
+	(
+		failures=0
+		echo "$BASHPID" >"$group/cgroup.procs"
+		refused 1 'has 0\.7 GB here, by the limit of its control group: a batch of about \d+ would fit' \
+			$memory --batch-size 100
+		exit $failures
+	)
+	failures=$((failures + $?))
+	rmdir "$group"
+else
+	echo "limits of control groups: skipped, none can be made here"
+fi
 
 part "contradictions"
 both misused 'batch-size.*global-batch-size' $mlp --global-batch-size 40

@@ -5,8 +5,12 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "check.h"
+#include "scratch.h"
 
 static enum mu_status inner(int value)
 {
@@ -301,6 +305,68 @@ static void test_stream(void)
 	CHECK(wrong == 0);
 }
 
+/* ---- limits of control groups, in a folder that stands for the system's ---- */
+
+static char root[SCRATCH_BYTES];
+
+/* root/path with this text, in new folders; NULL: take it away. */
+static void put(const char *path, const char *text)
+{
+	char whole[2 * SCRATCH_BYTES];
+	FILE *f;
+
+	snprintf(whole, sizeof whole, "%s/%s", root, path);
+	for (char *p = whole + strlen(root) + 1; text && (p = strchr(p, '/')); *p++ = '/') {
+		*p = '\0';
+		mkdir(whole, 0700);
+	}
+	if (!text) {
+		unlink(whole);
+		return;
+	}
+	f = fopen(whole, "w");
+	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static void test_memory_limit(void)
+{
+	const char *v1 = "sys/fs/cgroup/memory/job_7/step_0/memory.limit_in_bytes";
+	char command[2 * SCRATCH_BYTES];
+
+	CHECK(mu_memory_limit("") >= 0 && mu_memory_bytes() > 0);
+	CHECK(mu_memory_limit("") == 0 || mu_memory_bytes() <= mu_memory_limit(""));
+	if (!CHECK(scratch_make(root)))
+		return;
+	CHECK(mu_memory_limit(root) == 0); /* no control groups */
+	put("proc/self/cgroup", "0::/job_7/step_0\n");
+	CHECK(mu_memory_limit(root) == 0);
+	put("sys/fs/cgroup/job_7/step_0/memory.max", "max\n");
+	CHECK(mu_memory_limit(root) == 0);
+	put("sys/fs/cgroup/job_7/memory.max", "3000000\n");
+	CHECK(mu_memory_limit(root) == 3000000);
+	put("sys/fs/cgroup/job_7/step_0/memory.max", "4000000\n");
+	CHECK(mu_memory_limit(root) == 3000000);
+	put("sys/fs/cgroup/memory.max", "2000000\n"); /* a container's own */
+	CHECK(mu_memory_limit(root) == 2000000);
+	put("proc/self/cgroup", "0::/\n");
+	CHECK(mu_memory_limit(root) == 2000000);
+	put("proc/self/cgroup", "0::/../other\n");
+	CHECK(mu_memory_limit(root) == 2000000);
+	/* v1, beside a v2 that limits nothing. */
+	put("proc/self/cgroup", "9:cpu,cpuacct:/\n4:hugetlb,memory:/job_7/step_0\n0::/\n");
+	put("sys/fs/cgroup/memory.max", NULL);
+	put(v1, "9223372036854771712\n");
+	CHECK(mu_memory_limit(root) == 0);
+	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "5000000\n");
+	CHECK(mu_memory_limit(root) == 5000000);
+	put(v1, "1000000\n");
+	CHECK(mu_memory_limit(root) == 1000000);
+	put("proc/self/cgroup", "4:memory\nnonsense\n\n");
+	CHECK(mu_memory_limit(root) == 0);
+	snprintf(command, sizeof command, "rm -r '%s'", root);
+	CHECK(system(command) == 0);
+}
+
 int main(void)
 {
 	test_stream();
@@ -313,5 +379,6 @@ int main(void)
 	test_spans();
 	test_memory();
 	test_memory_refused();
+	test_memory_limit();
 	return check_failures() ? 1 : 0;
 }

@@ -3,7 +3,9 @@
 /* IDX files: round trip, plain and gzip, equal bytes, and every kind of bad file. */
 #include <muster/storage.h>
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "check.h"
@@ -226,6 +228,45 @@ static void test_failed_replacement(void)
 	unlink(path_of("kept"));
 }
 
+/* What is written through the stream of a replacement. */
+static void test_replaced_stream(void)
+{
+	struct mu_replace replace;
+	struct rlimit limit, before;
+	char text[16];
+
+	CHECK(mu_replace_open(&replace, path_of("no/such")) == MU_ERR_IO);
+	CHECK_HAS(mu_trace_message(), "no/such: cannot be written: No such file");
+	mu_trace_clear();
+	mu_replace_release(&replace);
+	CHECK(mu_replace_open(&replace, path_of("text")) == MU_OK);
+	fputs("half", replace.stream);
+	mu_replace_release(&replace);
+	CHECK(scratch_count(folder) == 0);
+	CHECK(mu_replace_open(&replace, path_of("text")) == MU_OK);
+	fputs("whole", replace.stream);
+	CHECK(mu_replace_commit(&replace) == MU_OK);
+	mu_replace_release(&replace);
+	CHECK(get_file("text", text, sizeof text) == 5 && memcmp(text, "whole", 5) == 0);
+	/* A disk that has no room. */
+	CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+	limit = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max};
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	for (int flushed = 0; flushed < 2; flushed++) {
+		CHECK(mu_replace_open(&replace, path_of("text")) == MU_OK);
+		fputs("longer", replace.stream);
+		CHECK(!flushed || fflush(replace.stream) == EOF);
+		CHECK(mu_replace_commit(&replace) == MU_ERR_IO);
+		CHECK_HAS(mu_trace_message(), "text: cannot be written: ");
+		mu_trace_clear();
+		mu_replace_release(&replace);
+	}
+	CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+	CHECK(scratch_count(folder) == 1 && get_file("text", text, sizeof text) == 5);
+	unlink(path_of("text"));
+}
+
 int main(void)
 {
 	if (!scratch_make(folder))
@@ -238,6 +279,7 @@ int main(void)
 	test_bad_gzip();
 	test_bad_places();
 	test_failed_replacement();
+	test_replaced_stream();
 	scratch_remove(folder);
 	return check_failures() ? 1 : 0;
 }

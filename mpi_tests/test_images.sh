@@ -136,6 +136,40 @@ train 1 $alone --data-train set --data-val set --batch-size 27 --skip-bad-record
 results devices.log
 [ "$(grep accuracy set.log)" = "$(grep accuracy devices.log)" ] ||
 	fail "a bad record counts with three devices: $(diff set.log devices.log)"
+# --predict: the rows of the good records are what they are without the bad one, which has none, or one of NaN.
+if has_files; then
+	train 1 $alone --data-train good --batch-size 26 --model-prefix G
+	predict="$alone --load G-0002.h5 --batch-size 7"
+	train 1 $predict --data-val good --predict good.csv
+	bad_id=$(find set/ant set/bee set/cow/[1-4].jpg -type f | wc -l)
+	awk -F , -v OFS=, -v bad="$bad_id" 'NR > 1 && $1 >= bad { $1++ } { print }' good.csv >expected.csv
+	for job in 1,local 3,dist_sharded 3,dist_sync; do
+		train ${job%,*} $predict --kv-store ${job#*,} --data-val set --predict bad.csv --skip-bad-records 1
+		expect_count 1 '^warning: validation: .*worker \d left 1 bad records out'
+		cmp expected.csv bad.csv || fail "$job: other predictions: $(diff expected.csv bad.csv | head -n 4)"
+	done
+	run_limited 60 1 $predict --data-val set --predict none.csv
+	[ $status = 1 ] || fail "exit status $status, not 1, of predictions with a bad image"
+	[ -e none.csv ] && fail "predictions of a run with an error"
+	train 3 $predict --kv-store dist_sharded --data-val set --predict bad.h5 --skip-bad-records 1
+	python=
+	for candidate in python3 /usr/bin/python3; do
+		[ -z "$python" ] && $candidate -c 'import h5py' 2>/dev/null && python=$candidate
+	done
+	[ -n "$python" ] || echo "bad.h5: skipped, there is no h5py"
+	[ -z "$python" ] || $python - "$bad_id" <<-'END' || fail "bad.h5 cannot be looked at"
+		import csv, sys, h5py, numpy
+		rows = {int(r[0]): r for r in list(csv.reader(open("bad.csv")))[1:]}
+		f, bad = h5py.File("bad.h5"), int(sys.argv[1])
+		for i in range(27):
+		    p = f["probabilities"][i]
+		    good = numpy.isnan(p).all() and numpy.isnan(f["labels"][i]) if i == bad else \
+		        (p == numpy.array(rows[i][3:], "f4")).all() and f["labels"][i] == float(rows[i][1])
+		    if not good:
+		        open("wrong", "w").write(f"row {i}: {p}")
+	END
+	[ ! -e wrong ] || fail "bad.h5: $(cat wrong)"
+fi
 # Also where it is alone: the last step of worker 1 has it only.
 mkdir -p few/a few/b
 cp set/ant/[1-4].jpg few/a && cp set/cow/5.jpg few/b

@@ -59,6 +59,12 @@ chmod +x bin/gnuplot
 	grep -q "^set multiplot layout 2, 2 title 'what''s new'\$" commands.txt || fail "layout and title"
 	[ "$(grep -c ^plot commands.txt)" = 4 ] || fail "$(grep -c ^plot commands.txt) panels"
 	grep -q "using 2:4 with linespoints .*title ''.*using 2:3 with lines" commands.txt || fail "accuracy over time"
+	[ "$(grep -E '^set x(label|tics)' commands.txt | uniq -c | awk '{ print $NF }' | tr '\n' ' ')" = \
+		"'epoch' 1 training' autofreq 'epoch' 1 training' autofreq " ] || fail "ticks of few epochs"
+	sed 's/Epoch.2/Epoch[10/' one.log >ten.log
+	draws ten.log --output told.svg
+	[ "$(grep -c '^set xtics autofreq$' commands.txt)" = 4 ] || fail "ticks of many epochs"
+	draws one.log "it's two.log" --output told.svg --title "what's new"
 	grep -q "title 'it''s two, training'" commands.txt || fail "the name of a run"
 	draws "it's two.log" --output told.svg
 	grep -q '^set multiplot layout 1, 2$' commands.txt || fail "a log without loss"

@@ -121,7 +121,22 @@ refuse 2 'error: --predict .h5: a name' --load A-0003.h5 --predict .h5
 refuse 1 'error: nowhere/x.h5' --load A-0003.h5 --predict nowhere/x.h5
 refuse 1 'error: --predict nowhere/x.csv: cannot be written' --load A-0003.h5 --predict nowhere/x.csv
 refuse 2 'error: --evaluate: there is no checkpoint' --resume auto --model-prefix none --evaluate
-run_limited 60 1 --network mlp --benchmark 1 --load A-0003.h5 --evaluate
+run_limited 60 1 --network mlp --benchmark 1 --load A-0003.h5 --predict x.csv
 [ $status = 2 ] || fail "exit status $status, not 2, of random data"
-expect 'error: --evaluate needs validation data'
+expect 'error: --predict needs validation data'
+
+part "the speed of it"
+fast="--network mlp --benchmark 1 --batch-size 20 --evaluate --log-prefix none --log-time 0"
+train 1 $fast --num-batches 31 --disp-batches 10
+expect_count 3 '^Epoch\[0\] Batch \[(0-1|10-2|20-3)0\]\tSpeed: [0-9.]+ samples/sec\taccuracy='
+expect_count 1 '^Epoch\[0\] Validation-accuracy='
+expect_count 1 '^validated 620 samples in [0-9.]+ s: [0-9.]+ samples/sec$'
+expect_none 'Train-|^trained'
+train 1 $fast --num-examples 210 --load A-0003.h5
+expect_count 1 '^validated 210 samples in '
+for job in "3 dist_sync" "2 dist_sharded"; do
+	train ${job% *} $fast --num-batches 21 --kv-store ${job#* }
+	expect_count 1 '^Epoch\[0\] Batch \[0-20\]\tSpeed: '
+	expect_count 1 '^validated 840 samples in '
+done
 finish

@@ -107,6 +107,24 @@ expect_count 1 '^by kind '
 train 1 $lenet --num-batches 3
 expect_none '^profile|^by kind'
 
+part "a validation"
+if has_files; then
+	few="--network lenet --data-dir set --batch-size 16 --load E-0001.h5 --evaluate $plain"
+	train 1 --network lenet --data-dir set --batch-size 50 $plain --model-prefix E
+	train 1 $few --profile valid.csv
+	expect '^Saved profile to "valid.csv"'
+	awk -F, 'NR > 1 { share += $8; backward += $4 == "backward" } NR > 1 && $7 < -1e-6 { wrong = 1 }
+		END { exit wrong || backward || share < 0.999 || share > 1.001 }' valid.csv ||
+		fail "the rows of a validation"
+	[ "$(field valid.csv convolution0 forward calls)" = 3 ] || fail "40 records are not 3 calls"
+	train 1 --network lenet --benchmark 1 --summary
+	layers valid.csv
+	train 3 $few --kv-store dist_sync --profile
+	expect_count 1 '^profile of worker 0: [0-9.]+ s of validation$'
+	expect '^convolution0 +convolution .*forward +2 '
+	expect_count 1 '^profile over 2 workers, seconds: '
+fi
+
 part "several workers"
 for job in "2 dist_allreduce" "3 dist_sync" "3 dist_async" "5 dist_sync --num-servers 2" "3 dist_sharded"; do
 	set -- $job

@@ -57,6 +57,25 @@ same_bits 3 0000-000003 $mlp --kv-store dist_allreduce --gc-type topk --gc-pull 
 same_bits 2 0000-000003 --network resnet --num-layers 8 --image-shape 3,28,28 --benchmark 1 \
 	--num-batches 5 --batch-size 4 --num-epochs 2 --kv-store dist_allreduce $plain
 
+part "--save-minutes"
+# The last file is always so old: one at each look, which comes with --disp-batches 2, after steps 3, 5, ...
+minutes="$mlp --num-epochs 1 --mom 0.9"
+for job in "1 local 29" "3 dist_sync 13" "2 dist_allreduce 13"; do
+	set -- $job
+	rm -f U-* R-*
+	train $1 $minutes --kv-store $2 --model-prefix U --save-minutes 1000
+	[ "$(echo U-*.h5)" = U-0001.h5 ] || fail "$2: saved before the time: $(echo U-*.h5)"
+	train $1 $minutes --kv-store $2 --model-prefix R --save-minutes 1e-9
+	[ "$(echo R-*.h5)" = "$(seq -f R-0000-%06g.h5 -s ' ' 3 2 $3) R-0001.h5" ] || fail "$2: saved $(echo R-*.h5)"
+	for other in R-*.h5; do [ "$other" = R-0000-000007.h5 ] || rm "$other"; done
+	train $1 $minutes --kv-store $2 --model-prefix R --resume auto
+	expect '^Resumed from "R-0000-000007.h5"'
+	cmp U-0001.h5 R-0001.h5 || fail "$2: other bits after going on"
+done
+rm -f R-*
+train 3 $minutes --kv-store dist_async --model-prefix R --save-minutes 1e-9 # by worker 0 alone
+ls R-0000-*.h5 >/dev/null || fail "dist_async saves nothing inside an epoch"
+
 part "the same bits, two nodes that MPICH pretends"
 MPIR_CVAR_NUM_CLIQUES=2
 export MPIR_CVAR_NUM_CLIQUES

@@ -45,20 +45,51 @@ train 1 $mlp --kv-store local --model-prefix "$name"
 says "$name-run.json" 'r["options"]["model-prefix"] == "a\"b\\c\x01\u00e9\t\ufffd\ufffd\ufffd\ufffdz"'
 
 part "while it runs, and after it was killed"
-new_mark
-rm -f "$log"
-(launch 60 2 $mlp --num-epochs 100000 --model-prefix K --save-period 100000) &
-job=$!
-for _ in $(seq 2000); do
-	grep -qs '^Epoch\[1\] Train' "$log" && break
-	sleep 0.01
-done
-says K-run.json 'r["exit"] == "running" and r["ended"] is None'
-pid=$(sed -n 's/^node .*(rank 1, pid \([0-9]*\)).*/\1/p' "$log")
-kill -s KILL "$pid"
-wait $job
-[ -z "$(leftovers)" ] || fail "left running"
-says K-run.json 'r["exit"] == "running"'
+# kill_one RANK ARGUMENT...: a job of two ranks, one of which is killed; before that, `meanwhile` is called.
+kill_one() {
+	local rank=$1
+	shift
+	new_mark
+	rm -f "$log"
+	(launch 60 2 $mlp --num-epochs 100000 --model-prefix K --save-period 5 --keep 2 "$@") &
+	job=$!
+	for _ in $(seq 2000); do
+		[ -e K-latest ] && grep -qs '^Epoch\[[0-9]*\] Train' "$log" && break
+		sleep 0.01
+	done
+	says K-run.json 'r["exit"] == "running" and r["ended"] is None'
+	meanwhile
+	kill -s KILL "$(sed -n "s/^node .*(rank $rank, pid \\([0-9]*\\)).*/\\1/p" "$log")"
+	wait $job
+	[ -z "$(leftovers)" ] || fail "left running"
+	says K-run.json 'r["exit"] == "running" and r["ended"] is None'
+}
+meanwhile() {
+	local log=other.log
+	says K-run.json \
+		"r[\"process\"][\"pid\"] == $(sed -n 's/^node .*worker 0 (rank 0, pid \([0-9]*\)).*/\1/p' trainer.log)"
+	cp K-run.json L-run.json
+	(launch 60 1 $mlp --kv-store local --model-prefix L) || fail "exit status $? of a run beside the other"
+	expect_count 1 'L-run.json: another run with this prefix is under way, its worker 0 is process \d+'
+	[ -e L-run-1.json ] && fail "a run that is under way counts as lost"
+}
+kill_one 1
+meanwhile() { :; }
+rm -f K-latest
+kill_one 0 --resume auto
+expect_count 1 'the run before this one was killed, or its host was lost: K-run-1.json tells of it'
+says K-run-1.json 'r["exit"] == "lost" and r["ended"] is None and r["cause"].startswith("it told no end")'
+says K-run-1.json 'r["resumed_from"] is None and r["options"]["resume"] == "none"'
+sed -i 's/"running"/"lost"/' K-run.json # killed as it began, before its own file
+train 1 $mlp --kv-store local --model-prefix K
+train 1 $mlp --kv-store local --model-prefix K
+expect_none 'the run before this one'
+says K-run-2.json 'r["exit"] == "lost" and r["resumed_from"].startswith("K-")'
+says K-run.json 'r["exit"] == "finished"'
+[ -e K-run-3.json ] && fail "a run that ended counts as lost"
+: >K-run.json
+train 1 $mlp --kv-store local --model-prefix K
+says K-run.json 'r["exit"] == "finished"'
 
 part "a signal"
 rm -f "$log"

@@ -48,7 +48,7 @@ has_resumed() { # TIMES: at least
 	[ "$(grep -c 'Resumed from' "muster-$id.log" 2>/dev/null)" -ge "$1" ]
 }
 
-# warn: what s_rt would send, to the process group of the batch file
+# warn: to the process group of the batch file, as Grid Engine sends it where it does
 warn() {
 	local pid
 	for pid in $(ip netns pids "$(hosts_name 1)") $(ip netns pids "$(hosts_name 2)"); do
@@ -68,8 +68,18 @@ wait_for 100 "the end of the job" is_finished again
 log=muster-$id.log
 expect '^supervise: exit status 85, .*: sge is to start the job again$'
 n=$(grep -c 'Resumed from' "$log")
+
+part "a job that comes back before its limit"
+# 120 s before it, which is 6 s after it begins; each time anew.
+submit -l h_rt=0:2:06 jobs/sge/train.sh "$TRAINER" $plain $steps --model-prefix late
+wait_for 60 "the restart" has_resumed 1
+wait_for 150 "the end of the job" is_finished late
+log=muster-$id.log
+expect '^supervise: exit status 85, .*: sge is to start the job again$'
+echo "$(grep -c 'Resumed from' "$log") restarts before the limit"
 submit jobs/sge/train.sh "$TRAINER" $plain $steps --model-prefix whole
 wait_for 100 "the end of the other job" is_finished whole
 same_model again-latest whole-latest || fail "after $n restarts other weights than without any"
+same_model late-latest whole-latest || fail "other weights after restarts before the limit"
 echo "$n restarts, the same bits"
 finish

@@ -195,14 +195,21 @@ for words in 5 m -5m 5d 0s 5m3 1e99s; do
 	refused 2 "--halt-before=$words"
 	expect "error: --halt-before $words: a length of time is needed"
 done
-for left in 0-00:00:10 4:59; do
+# The rest of a longer job, or one whose limit is not told: it ends at once, and its queue may start it again.
+for left in "0-00:00:10 1:00:00" "4:59 5:01" 4:59 "4:59 UNLIMITED"; do
 	write_squeue "echo $left"
 	run_limited 60 3 $long --model-prefix R --halt-before 5m
 	[ $status = 85 ] || { fail "exit status $status of $left" && show_log; }
 	expect "the job's time is nearly over \\(--halt-before 5m\\): training ends"
-	[ "$(cat asked)" = "-h -o %L -j 4711" ] || fail "asked: $(cat asked)"
+	[ "$(cat asked)" = "-h -o %L %l -j 4711" ] || fail "asked: $(cat asked)"
 done
-for left in 1-00:00:00 5:30 UNLIMITED; do
+# No start of such a job could train.
+for limit in 1:00 5:00; do
+	write_squeue "echo 0:58 $limit"
+	refused 3 --halt-before 5m
+	expect_count 1 "error: --halt-before 5m: the job's time limit is (60|300) s, and training would end"
+done
+for left in "1-00:00:00 2-00:00:00" 5:30 "UNLIMITED UNLIMITED"; do
 	write_squeue "echo $left"
 	train 3 $plain --num-epochs 3 --halt-before 5m
 	expect_none 'nearly over|squeue'
@@ -215,7 +222,7 @@ write_squeue "exit 1"
 train 1 $plain --num-epochs 3 --halt-before 5m
 expect_count 1 'squeue does not say when job 4711 ends: no answer'
 write_squeue "sleep 1000"
-train 1 $plain --num-epochs 3 --halt-before 5m # does not wait for it
+train 1 $plain --num-epochs 3 --halt-before 5m # waits for it some seconds, once
 rm bin/squeue
 if ! command -v squeue >/dev/null; then
 	train 1 $plain --num-epochs 3 --halt-before 5m
@@ -228,6 +235,13 @@ run_limited 60 2 $long --num-epochs 5000 --model-prefix R --halt-before 15s
 expect "nearly over \\(--halt-before 15s\\): training ends after"
 refused 1 --halt-before 30s
 expect 'error: --halt-before 30s: the job has only \d+ s left'
+SLURM_JOB_START_TIME=$((SLURM_JOB_END_TIME - 29)) refused 1 --halt-before 30s
+expect "error: --halt-before 30s: the job's time limit is 29 s, and training would end 30 s before it"
+SLURM_JOB_START_TIME=$((SLURM_JOB_END_TIME - 3600)) run_limited 60 1 $long --halt-before 30s
+[ $status = 85 ] || fail "exit status $status of the rest of a long job"
+expect 'training ends before its first step|training ends after '
+SLURM_JOB_START_TIME=then refused 1 --halt-before 30s
+expect 'SLURM_JOB_START_TIME is "then", and not a number of seconds'
 SLURM_JOB_END_TIME=soon refused 1 --halt-before 30s
 expect 'SLURM_JOB_END_TIME is "soon", and not a number of seconds'
 finish

@@ -2,14 +2,16 @@
 /* @np 2 3 4 5 */
 /*
  * The bound of staleness: nobody starts a step too early, and all start as soon as they may.
- * Workers write on a page that all ranks see what they have begun and pushed. Rules with norms, the
- * figures, and what is refused.
+ * Workers write on a page that all ranks see what they have begun and pushed. A word that ends the
+ * bound, rules with norms, the figures, and what is refused.
  */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <muster/notice.h>
 
 #include "store_job.h"
 
@@ -144,6 +146,55 @@ static void bound_worker(struct job *j, const struct model *m)
 	check_figures(j);
 }
 
+/* ---- a word that is said, as at a signal: nobody waits for who may take no more steps ---- */
+
+enum { WORD = 7 };
+static int speaker; /* the worker that says it */
+static bool told;
+
+static uint64_t say(void *context)
+{
+	const struct job *j = context;
+
+	return told && j->worker == speaker ? WORD : 0;
+}
+
+/* All others end before worker 0 has pushed its second step: the bound would keep them from it. */
+static void let_all_end(const struct job *j)
+{
+	double start = mu_now();
+
+	for (int v = 1; v < j->n_workers; v++) {
+		while (board->begun[v] <= STEPS && mu_now() - start < PATIENCE)
+			sched_yield();
+		CHECK(board->begun[v] > STEPS);
+	}
+}
+
+static void word_worker(struct job *j, const struct model *m)
+{
+	mu_kv_say(j->kv, say, j);
+	board->begun[j->worker] = 1;
+	must(mu_kv_weights_init(j->kv));
+	must(mu_barrier(topology.peers));
+	for (int s = 1; s <= STEPS; s++) {
+		/* Another one than worker 0 says it when the bound is about to hold it. */
+		told = s >= (speaker == 0 ? 2 : bound + 2);
+		must(mu_kv_step_begin(j->kv, 2));
+		for (size_t k = m->n_keys; k-- > 0;) {
+			if (k == 0 && s == 2 && j->worker == 0)
+				let_all_end(j);
+			must(mu_kv_push_ready(j->kv, k));
+		}
+		for (size_t k = 0; k < m->n_keys; k++)
+			must(mu_kv_pull_end(j->kv, k));
+		board->begun[j->worker] = s + 1;
+	}
+	must(mu_kv_step_end(j->kv));
+	CHECK(mu_kv_notice(j->kv) == WORD);
+	must(mu_kv_finish(j->kv));
+}
+
 static struct job job_of(const char *type, const char *rule)
 {
 	return (struct job){.config = {.type = type,
@@ -166,6 +217,18 @@ static void test_bound(const struct model *m, const char *type, size_t bucket_by
 		j.config.bucket_bytes = bucket_bytes;
 		j.config.node_reduce = (i + i / 2) % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
 		job_run(&j, m, bound_worker);
+	}
+}
+
+static void test_word(const struct model *m)
+{
+	for (int i = 0; i < 4; i++) {
+		struct job j;
+
+		bound = i / 2;
+		speaker = i % 2 ? topology.num_workers - 1 : 0;
+		j = job_of("dist_async", "sum");
+		job_run(&j, m, word_worker);
 	}
 }
 
@@ -262,6 +325,7 @@ static void each(void)
 	early = job_of("dist_async", "sum");
 	job_run(&early, &odd, early_worker);
 	test_bound(&odd, "dist_async", 16384);
+	test_word(&odd);
 	test_bound(&tiny, "dist_device_async", 16384); /* a second server holds nothing */
 	test_bound(&tiny, "dist_async", 64);           /* two servers hold a key each */
 }

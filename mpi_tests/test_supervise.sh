@@ -160,7 +160,13 @@ for tool in scontrol qrerun flux qstat; do
 done
 echo 'kill $PPID' | tee -a tools/scontrol >>tools/qrerun
 printf 'case $3 in info) echo the job ;; submit) cat >>asked ;; esac\n' >>tools/flux
-echo 'echo "    Resource_List.walltime = 00:00:02"' >>tools/qstat
+cat >>tools/qstat <<'END'
+case $1 in
+-f) echo "    Resource_List.walltime = 00:00:02" ;;
+-j) printf 'job_number:   %s\nhard resource_list:   mem=1G,%s\nsoft resource_list:   h_rt=9\n' "$2" "$(cat h_rt)" ;;
+esac
+END
+echo slots=2 >h_rt
 chmod +x tools/*
 
 # in_queue NAME ARGUMENT...: as job 7 of it
@@ -183,10 +189,28 @@ ended 143 1
 expect_count 1 '^supervise: exit status 85, .*: slurm is to start the job again$'
 in_queue sge
 ended 99 1
+expect_count 1 '^supervise: sge sets no limit that could be learned: '
 in_queue flux
 ended 85 1
 [ "$(sort asked | tr '\n' ' ')" = "flux --parent job info 7 jobspec flux --parent job submit the job " ] ||
 	fail "of flux was asked: $(cat asked)"
+# Grid Engine has no warning for a parallel job, but one may come all the same, to all processes: one is enough.
+for words in h_rt=2 h_rt=0:0:2,arch=lx; do
+	echo $words >h_rt
+	act="trap 'exit 85' USR1; while :; do sleep 0.1; done" in_queue sge --warn-before 1
+	ended 99 1
+	expect_count 1 '^supervise: exit status 85, .*: sge is to start the job again$'
+	[ "$(cat asked)" = "qstat -j 7" ] || fail "of sge was asked: $(cat asked)"
+done
+act="trap 'echo warned' USR1; kill -USR1 \$PPID \$\$; for i in {1..30}; do sleep 0.1; done; exit 85" \
+	in_queue sge --warn-before 1
+ended 99 1
+expect_count 1 '^warned$'
+in_queue sge --warn-before 2
+[ $status = 2 ] || fail "exit status $status, not 2, of a limit that is too short"
+[ ! -e runs ] || fail "a run that cannot come back"
+expect_count 1 '^supervise: error: --warn-before 2: the job may take 2 s only'
+echo slots=2 >h_rt
 # PBS sends no warning: supervise does. A run that fails after it comes back, too.
 for n in 85 1; do
 	act="trap 'exit $n' USR1; while :; do sleep 0.1; done" in_queue pbs --warn-before 1

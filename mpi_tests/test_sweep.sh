@@ -82,7 +82,7 @@ expect '^6 experiments: 6 run, '
 part "reports"
 ends 0 report logs
 expect_count 8 '^\|.*\|$'
-expect '^\| lenet \| dist_sync \| 4 \| 4 \| 1 \| float32 \| 10 \| 40 \| 100 \| 400 \| ok \|$'
+expect '^\| lenet \| training \| dist_sync \| 4 \| 4 \| 1 \| float32 \| 10 \| 40 \| 100 \| 400 \| ok \|$'
 [ "$(grep -oE '^\| (lenet|mlp) ' "$log" | uniq | wc -l)" = 2 ] || fail "the table is not sorted"
 ends 0 report logs --type weak-scaling --format csv
 expect_count 2 ',10,40,100,400,4,100$'
@@ -93,8 +93,8 @@ config "$common, \"exp.model\": \"lenet\", \"mxnet.kv_store\": \"dist_sync\", \"
 	\"exp.num_nodes\": 2, \"exp.replica_batch\": 20"
 ends 0 run config.json
 ends 0 report logs --type strong-scaling --format csv
-expect_count 1 '^lenet,dist_sync,2,2,1,float32,20,40,200,200,1,100$'
-expect_count 1 '^lenet,dist_sync,4,4,1,float32,10,40,100,400,2,100$'
+expect_count 1 '^lenet,training,dist_sync,2,2,1,float32,20,40,200,200,1,100$'
+expect_count 1 '^lenet,training,dist_sync,4,4,1,float32,10,40,100,400,2,100$'
 ends 0 report logs --format json --output all.json
 [ "$(grep -c '"exp.status": "ok"' all.json)" = 7 ] || fail "all.json has not all logs"
 [ "$(tail -n 1 all.json)" = "}" ] || fail "all.json is not whole"
@@ -106,6 +106,25 @@ config '"exp.model": "mlp", "exp.num_nodes": 1, "exp.num_batches": 10, "mxnet.kv
 	"exp.log_file": "real.log", "muster.threads": 1, "muster.options": "--devices ref"'
 ends 0 run config.json
 [ "$(grep -c '^__results.throughput__=[0-9.]*$' real.log)" = 1 ] || fail "no throughput of a job: $(tail real.log)"
+
+sed 's/"exp.num_batches"/"exp.phase": "inference", &/; s/real.log/forward.log/' config.json >forward.json
+ends 0 run forward.json --dry-run
+expect_count 1 ' --kv-store dist_sync --num-servers 1 --network mlp .* --num-batches 12 .* --evaluate --devices ref$'
+ends 0 run forward.json
+[ "$(grep -c '^__results.throughput__=[0-9.]*$' forward.log)" = 1 ] || fail "no throughput: $(tail forward.log)"
+grep -q 'validated 192 samples' forward.log || fail "not forward alone"
+ends 0 report real.log forward.log --format csv
+expect_count 1 '^mlp,training,dist_sync,'
+expect_count 1 '^mlp,inference,dist_sync,'
+config '"exp.model": "mlp", "exp.phase": "inference", "muster.workers_per_node": 2'
+ends 0 run config.json --dry-run
+expect_count 1 ' --kv-store dist_allreduce --network mlp'
+config '"exp.model": "mlp", "exp.phase": "inference", "exp.data_dir": "."'
+ends 2 run config.json
+expect_count 1 '"exp.phase": inference is of random data, and "exp.data_dir" is \.'
+config '"exp.model": "mlp", "exp.phase": "infer"'
+ends 2 run config.json
+expect_count 1 '"exp.phase": "infer" is not known; it may be training\|inference'
 
 part "a signal ends the job and the sweep"
 printf '#!/bin/sh\necho started\nexec sleep 60\n' >slow

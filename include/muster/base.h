@@ -237,8 +237,15 @@ static inline size_t mu_pad(size_t n)
 enum mu_status mu_alloc(void **out, size_t nbytes, const char *what);
 #define MU_ALLOC(pointer, n, what) mu_alloc((void **)&(pointer), (n) * sizeof *(pointer), (what))
 void mu_free(void *p);
-/* Bytes of memory that this machine has, 0 if that cannot be told. */
+/* Bytes of memory that the processes of this job may use on this machine: all that it has, or the
+ * limit of a control group that is less. 0 if that cannot be told. */
 double mu_memory_bytes(void);
+/*
+ * The least limit of memory in bytes that a control group of this process has (cgroup v1 or v2, in
+ * their usual places); 0: none is known. Batch systems and containers set one for all processes of
+ * a job on a node. root: "", or a folder that stands for "/", for tests.
+ */
+double mu_memory_limit(const char *root);
 
 /*
  * Copy n numbers, a multiple of 16, to an address that is a multiple of 64 bytes, past the caches

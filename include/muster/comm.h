@@ -155,6 +155,12 @@ const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbyt
 /* The same of any rank of world. */
 const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, size_t nbytes);
 /*
+ * When the process of this number began on this host, in clock ticks since the host did; 0: there
+ * is none, or the kernel does not tell. Number and start name a process for as long as the host
+ * runs. Not collective.
+ */
+unsigned long long mu_process_started(long pid);
+/*
  * Threads for this rank: OMP_NUM_THREADS if set, else the node's cores shared fairly among its
  * worker ranks, at most SLURM_CPUS_PER_TASK if set, less t->spare_cores, at least 1; a worker that
  * its launcher has bound has as many as its cores; servers get 1. Pins a worker's process to cores

@@ -17,13 +17,19 @@
 struct mu_replace {
 	char *path;      /* owned */
 	char *temporary; /* the name to write to; owned; NULL when there is nothing to remove */
+	FILE *stream;    /* the temporary file, open for writing; owned; NULL without _open */
 };
 
 /* Choose the temporary name; creates nothing. */
 enum mu_status mu_replace_begin(struct mu_replace *r, const char *path);
-/* The temporary file is complete and closed: bring it to the disk and rename it. */
+/* The same, and creates it, to be written through r->stream. MU_ERR_IO if that cannot be. */
+enum mu_status mu_replace_open(struct mu_replace *r, const char *path);
+/*
+ * The temporary file is complete: bring it to the disk and rename it. r->stream is closed, and what
+ * could not be written through it is MU_ERR_IO.
+ */
 enum mu_status mu_replace_commit(struct mu_replace *r);
-/* Free; without a commit also remove the temporary file. */
+/* Free; without a commit also close and remove the temporary file. */
 void mu_replace_release(struct mu_replace *r);
 
 /* Make a folder, and those that it lies in, where they are not there. MU_ERR_IO: one cannot be

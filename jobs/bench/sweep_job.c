@@ -107,14 +107,21 @@ out:
 	return st;
 }
 
+static bool is_inference(const json_t *experiment)
+{
+	return strcmp(sweep_text(experiment, "exp.phase"), "inference") == 0;
+}
+
 static enum mu_status settle_store(json_t *experiment, const char *where)
 {
 	enum mu_status st = MU_OK;
 	const char *store = sweep_text(experiment, "mxnet.kv_store");
 	struct mu_kv_type is;
 
-	if (!*store) {
-		store = num_workers(experiment) > 1 ? "dist_sync" : "device";
+	if (!*store) { /* an inference needs no servers */
+		store = num_workers(experiment) == 1 ? "device"
+			: is_inference(experiment)   ? "dist_allreduce"
+						     : "dist_sync";
 		json_object_set_new(experiment, "mxnet.kv_store", json_string(store));
 	}
 	store = sweep_text(experiment, "mxnet.kv_store");
@@ -181,6 +188,11 @@ enum mu_status sweep_job_settle(json_t *experiment, const char *where)
 	MU_TRY(settle_store(experiment, where));
 	MU_TRY(check_rendezvous(sweep_text(experiment, "mxnet.rendezvous"), where));
 	MU_TRY(check_folder(sweep_text(experiment, "exp.data_dir"), where));
+	if (is_inference(experiment) && *sweep_text(experiment, "exp.data_dir"))
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: \"exp.phase\": inference is of random data, and \"exp.data_dir\" is "
+			"%s",
+			where, sweep_text(experiment, "exp.data_dir"));
 	replicas = (json_int_t)num_workers(experiment) * num_devices(experiment);
 	batch = replicas * sweep_whole(experiment, "exp.replica_batch");
 	if (replicas > INT_MAX || batch > INT_MAX)
@@ -354,7 +366,10 @@ enum mu_status sweep_job_command(const json_t *experiment, struct sweep_words *w
 		MU_TRY(add_option(w, "--interface", interface));
 	}
 	MU_TRY(add_data(w, experiment));
-	MU_TRY(add_option(w, "--num-epochs", "1"));
+	if (is_inference(experiment))
+		MU_TRY(add_words(w, "--evaluate"));
+	else
+		MU_TRY(add_option(w, "--num-epochs", "1"));
 	MU_TRY(add_words(w, sweep_text(experiment, "muster.options")));
 out:
 	return st;

@@ -56,6 +56,7 @@ static const struct {
 	const char *title, *name;
 } columns[] = {
 	{"model", "exp.model"},
+	{"phase", "exp.phase"},
 	{"kv-store", "mxnet.kv_store"},
 	{"nodes", "exp.num_nodes"},
 	{"replicas", "exp.num_replicas"},
@@ -376,23 +377,15 @@ static enum mu_status write_file(const struct values *v, json_t *rows)
 {
 	enum mu_status st = MU_OK;
 	struct mu_replace replace = {0};
-	FILE *file = NULL;
 
 	if (!v->output) {
 		MU_TRY(print(v, rows, stdout, "the standard output"));
 		goto out;
 	}
-	MU_TRY(mu_replace_begin(&replace, v->output));
-	file = fopen(replace.temporary, "w");
-	if (!file)
-		MU_FAIL(MU_ERR_IO, "%s: %s", v->output, strerror(errno));
-	MU_TRY(print(v, rows, file, v->output));
-	fclose(file);
-	file = NULL;
+	MU_TRY(mu_replace_open(&replace, v->output));
+	MU_TRY(print(v, rows, replace.stream, v->output));
 	MU_TRY(mu_replace_commit(&replace));
 out:
-	if (file)
-		fclose(file);
 	mu_replace_release(&replace);
 	return st;
 }

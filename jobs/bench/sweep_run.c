@@ -35,7 +35,7 @@ static const struct mu_option table[] = {
 
 static const char usage[] =
 	"mubench run CONFIG.json [options]\n\n"
-	"Run the experiments of a configuration: training jobs with the \"parameters\" of a JSON\n"
+	"Run the experiments of a configuration: jobs with the \"parameters\" of a JSON\n"
 	"file and each combination of its \"variables\", which are lists. Each writes a log; what\n"
 	"has a good one is left out, failures do not end the rest. mubench report reads them.\n\n"
 	"  {\"parameters\": {\"exp.model\": \"lenet\", \"exp.replica_batch\": 64},\n"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Train in a parallel environment of Grid Engine, and come back after a soft time limit (s_rt sends SIGUSR1):
+# Train in a parallel environment of Grid Engine, and come back before its time limit:
 #
-#	qsub -pe mpi 8 -l s_rt=3:55:00,h_rt=4:00:00 jobs/sge/train.sh build/trainer --network resnet \
-#		--model-prefix out/resnet
+#	qsub -pe mpi 8 -l h_rt=4:00:00 jobs/sge/train.sh build/trainer --network resnet --model-prefix out/resnet
 #
-# Grid Engine 8.1.9 was seen to kill a parallel job at s_rt, without the signal: save often (--save-minutes).
-# Submit it in Muster's folder, or have musupervise in the PATH.
+# The warning, 2 minutes before h_rt is over, is supervise's, which asks qstat for the limit: Grid Engine 8.1.9 was seen
+# to kill a parallel job at its soft limit (s_rt) without the signal that this is for, and the SIGUSR2 of qsub -notify
+# ends mpirun. Submit it in Muster's folder, or have musupervise in the PATH.
 #$ -N muster
 #$ -cwd
 #$ -V
@@ -14,7 +14,7 @@
 #$ -r y
 #$ -S /bin/bash
 [ $# -gt 0 ] || {
-	echo "usage: qsub -pe mpi RANKS [-l s_rt=TIME,h_rt=TIME] $0 TRAINER OPTIONS... --model-prefix P" >&2
+	echo "usage: qsub -pe mpi RANKS [-l h_rt=TIME] $0 TRAINER OPTIONS... --model-prefix P" >&2
 	exit 2
 }
 exec "$(command -v jobs/supervise || echo musupervise)" --queue sge mpirun "$@" --resume auto

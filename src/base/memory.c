@@ -37,6 +37,8 @@ void mu_free(void *p)
 double mu_memory_bytes(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	double all = pages > 0 && page_bytes > 0 ? (double)pages * (double)page_bytes : 0;
+	double limit = mu_memory_limit("");
 
-	return pages > 0 && page_bytes > 0 ? (double)pages * (double)page_bytes : 0;
+	return limit > 0 && (all == 0 || limit < all) ? limit : all;
 }

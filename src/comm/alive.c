@@ -45,12 +45,17 @@ static bool read_process(long pid, struct process *p)
 	return true;
 }
 
-void mu_alive_begin(struct mu_note *mine)
+unsigned long long mu_process_started(long pid)
 {
 	struct process p;
 
+	return read_process(pid, &p) ? p.started : 0;
+}
+
+void mu_alive_begin(struct mu_note *mine)
+{
 	mine->pid = (int32_t)getpid();
-	mine->started = read_process(mine->pid, &p) ? p.started : 0;
+	mine->started = mu_process_started(mine->pid);
 }
 
 enum mu_alive mu_alive_look(const struct mu_note *note, struct mu_sight *sight, double now,

@@ -329,19 +329,10 @@ enum mu_status mu_vocabulary_write(const struct mu_vocabulary *v, const char *pa
 {
 	enum mu_status st = MU_OK;
 	struct mu_replace replace = {0};
-	FILE *f = NULL;
-	bool good;
 
-	MU_TRY(mu_replace_begin(&replace, path));
-	f = fopen(replace.temporary, "we");
-	if (!f)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	MU_TRY(mu_replace_open(&replace, path));
 	for (size_t i = 1; i < v->n; i++)
-		write_word(f, v->bytes + v->words[i].at, v->words[i].nbytes);
-	good = !ferror(f);
-	good = fclose(f) == 0 && good;
-	if (!good)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+		write_word(replace.stream, v->bytes + v->words[i].at, v->words[i].nbytes);
 	MU_TRY(mu_replace_commit(&replace));
 out:
 	mu_replace_release(&replace);

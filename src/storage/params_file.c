@@ -11,7 +11,6 @@
  */
 #include <muster/storage.h>
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -428,23 +427,11 @@ enum mu_status mu_params_write(const char *path, size_t n, const struct mu_param
 {
 	enum mu_status st = MU_OK;
 	struct mu_replace replace = {0};
-	FILE *f = NULL;
-	bool failed;
 
-	MU_TRY(mu_replace_begin(&replace, path));
-	f = fopen(replace.temporary, "wb");
-	if (!f)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
-	MU_TRY(put_arrays(f, n, arrays, fn, context));
-	failed = ferror(f) != 0;
-	failed = fclose(f) != 0 || failed;
-	f = NULL;
-	if (failed)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	MU_TRY(mu_replace_open(&replace, path));
+	MU_TRY(put_arrays(replace.stream, n, arrays, fn, context));
 	MU_TRY(mu_replace_commit(&replace));
 out:
-	if (f)
-		fclose(f);
 	mu_replace_release(&replace);
 	return st;
 }

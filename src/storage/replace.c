@@ -24,6 +24,34 @@ out:
 	return st;
 }
 
+enum mu_status mu_replace_open(struct mu_replace *r, const char *path)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_replace_begin(r, path));
+	r->stream = fopen(r->temporary, "we");
+	if (!r->stream)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+out:
+	return st;
+}
+
+static enum mu_status close_stream(struct mu_replace *r)
+{
+	enum mu_status st = MU_OK;
+	const bool failed = ferror(r->stream) != 0;
+	const bool closed = fclose(r->stream) == 0;
+
+	r->stream = NULL;
+	if (!closed)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", r->path, strerror(errno));
+	if (failed) /* what the system said to that is gone */
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: no room, or an error of the disk",
+			r->path);
+out:
+	return st;
+}
+
 static enum mu_status sync_path(const char *path, int flags)
 {
 	enum mu_status st = MU_OK;
@@ -69,6 +97,8 @@ enum mu_status mu_replace_commit(struct mu_replace *r)
 {
 	enum mu_status st = MU_OK;
 
+	if (r->stream)
+		MU_TRY(close_stream(r));
 	/* Contents first: after a crash the new name must not lead to a file without them. */
 	MU_TRY(sync_path(r->temporary, O_RDONLY));
 	if (rename(r->temporary, r->path) != 0)
@@ -83,6 +113,8 @@ out:
 
 void mu_replace_release(struct mu_replace *r)
 {
+	if (r->stream)
+		fclose(r->stream);
 	if (r->temporary)
 		unlink(r->temporary);
 	mu_free(r->temporary);

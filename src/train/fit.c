@@ -415,7 +415,7 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 		if (count > 0)
 			mu_train_devices_measure(run, m);
 		if (run->prediction)
-			MU_TRY(mu_train_prediction_take(run, count));
+			MU_TRY(mu_train_prediction_take(run, step, count, m));
 		MU_TRY(mu_train_save_poll(run));
 	}
 	tell_bad(run, &run->validate, "validation:");

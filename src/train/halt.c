@@ -29,6 +29,11 @@ out:
 	return st;
 }
 
+enum mu_status mu_train_halt_check(struct train_run *run)
+{
+	return run->halt.job ? mu_train_job_check(run->halt.job, run->options.halt_before) : MU_OK;
+}
+
 void mu_train_halt_close(struct train_halt *halt)
 {
 	mu_train_job_close(halt->job);

@@ -26,6 +26,8 @@ struct train_halt {
 
 /* Worker 0 begins to watch the job's end, if that was asked for. Not collective. */
 enum mu_status mu_train_halt_open(struct train_run *run);
+/* Worker 0, before the training: mu_train_job_check. Not collective. */
+enum mu_status mu_train_halt_check(struct train_run *run);
 void mu_train_halt_close(struct train_halt *halt);
 /* What this rank has to say to the others (mu_kv_say); context: the run. */
 mu_kv_say_fn mu_train_halt_say;
@@ -39,8 +41,13 @@ void mu_train_halt_tell(const struct train_run *run, const char *when, bool save
 /* What workers have agreed on, on servers, too, when all is done. Collective over all ranks. */
 enum mu_status mu_train_halt_end(struct train_run *run);
 
-/* job.c. before: --halt-before. MU_ERR_USAGE if it cannot be read, or there is no job. */
+/*
+ * job.c. before: --halt-before. _open asks when the job ends; MU_ERR_USAGE if `before` cannot be
+ * read, or there is no job. _check, before the training, waits some seconds for the answer:
+ * MU_ERR_USAGE if the job's time limit is no longer than `before`.
+ */
 enum mu_status mu_train_job_open(struct train_job **out, const char *before);
+enum mu_status mu_train_job_check(struct train_job *job, const char *before);
 void mu_train_job_close(struct train_job *job);
 /* Is it time? Cheap. */
 bool mu_train_job_ends(struct train_job *job);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When the Slurm job ends: by SLURM_JOB_END_TIME, else by squeue, which is asked once a minute and
- * never waited for.
+ * not waited for but once, before the training.
  */
 #include "train.h"
 
@@ -20,12 +20,15 @@
 #define ASK_SECONDS 60.0
 /* An answer that takes so long will not come. */
 #define ANSWER_SECONDS 45.0
+/* So long the training waits for the first one; it mostly takes less than a second. */
+#define FIRST_SECONDS 5.0
 
 extern char **environ;
 
 struct train_job {
 	double before; /* seconds before the end */
 	double end;    /* by mu_now; 0: not known */
+	double limit;  /* seconds that the job may take in all; 0: not known */
 	char id[32];
 	bool asks;   /* squeue */
 	pid_t asked; /* squeue is running; 0: it is not */
@@ -59,55 +62,60 @@ out:
 	return st;
 }
 
-/* Seconds from now on, of a time as time(2) has it. */
-static enum mu_status read_end_time(const char *text, double *seconds)
+/* A time as time(2) has it. */
+static enum mu_status read_time(const char *variable, const char *text, double *seconds)
 {
 	enum mu_status st = MU_OK;
-	struct timespec now;
 	char *end;
-	const double at = strtod(text, &end);
 
-	if (end == text || *end != '\0' || !(at > 0))
-		MU_FAIL(MU_ERR_USAGE,
-			"--halt-before: SLURM_JOB_END_TIME is \"%s\", and not a number of seconds",
-			text);
-	clock_gettime(CLOCK_REALTIME, &now);
-	*seconds = at - (double)now.tv_sec - (double)now.tv_nsec * 1e-9;
+	*seconds = strtod(text, &end);
+	if (end == text || *end != '\0' || !(*seconds > 0))
+		MU_FAIL(MU_ERR_USAGE, "--halt-before: %s is \"%s\", and not a number of seconds",
+			variable, text);
 out:
 	return st;
 }
 
-enum mu_status mu_train_job_open(struct train_job **out, const char *before)
+/*
+ * Could this job train at all? One that is started again near its end could not now, and ends as at
+ * any time (mu_train_job_ends); one whose limit is too short never could.
+ */
+static enum mu_status check_limit(const struct train_job *job, const char *before)
 {
 	enum mu_status st = MU_OK;
-	struct train_job *job = NULL;
-	const char *end_time = getenv("SLURM_JOB_END_TIME"), *id = getenv("SLURM_JOB_ID");
-	double left = 0;
 
-	MU_TRY(MU_ALLOC(job, 1, "the job's end"));
-	MU_TRY(read_duration(before, &job->before));
-	if (end_time && *end_time) {
-		MU_TRY(read_end_time(end_time, &left));
-		if (left <= job->before)
-			MU_FAIL(MU_ERR_USAGE,
-				"--halt-before %s: the job has only %.0f s left: nothing could be "
-				"trained",
-				before, left);
-		job->end = mu_now() + left;
-	} else if (id && *id) {
-		job->asks = true;
-		snprintf(job->id, sizeof job->id, "%s", id);
-		job->when = -ASK_SECONDS;
-	} else {
+	if (job->limit > 0 && job->limit <= job->before)
 		MU_FAIL(MU_ERR_USAGE,
-			"--halt-before %s is for jobs of Slurm, and neither SLURM_JOB_END_TIME nor "
-			"SLURM_JOB_ID is set on the host of worker 0",
-			before);
-	}
-	*out = job;
-	job = NULL;
+			"--halt-before %s: the job's time limit is %.0f s, and training would end "
+			"%.0f s before it: nothing could be trained; a longer limit is needed, or "
+			"a shorter --halt-before",
+			before, job->limit, job->before);
 out:
-	mu_free(job);
+	return st;
+}
+
+/* From SLURM_JOB_END_TIME and, where it is set, SLURM_JOB_START_TIME. */
+static enum mu_status take_end_time(struct train_job *job, const char *end, const char *before)
+{
+	enum mu_status st = MU_OK;
+	const char *start = getenv("SLURM_JOB_START_TIME");
+	double at, began, left;
+	struct timespec now;
+
+	MU_TRY(read_time("SLURM_JOB_END_TIME", end, &at));
+	clock_gettime(CLOCK_REALTIME, &now);
+	left = at - (double)now.tv_sec - (double)now.tv_nsec * 1e-9;
+	job->end = mu_now() + left;
+	if (start && *start) {
+		MU_TRY(read_time("SLURM_JOB_START_TIME", start, &began));
+		job->limit = at - began;
+		MU_TRY(check_limit(job, before));
+	} else if (left <= job->before) {
+		MU_FAIL(MU_ERR_USAGE,
+			"--halt-before %s: the job has only %.0f s left: nothing could be trained",
+			before, left);
+	}
+out:
 	return st;
 }
 
@@ -142,11 +150,12 @@ static void ask(struct train_job *job)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
-	char words[][8] = {"squeue", "-h", "-o", "%L", "-j"};
+	char words[][8] = {"squeue", "-h", "-o", "%L %l", "-j"};
 	char *const argv[] = {words[0], words[1], words[2], words[3], words[4], job->id, NULL};
 	int ends[2], error;
 	sigset_t none;
 
+	job->when = mu_now();
 	job->n_text = 0;
 	if (pipe(ends) != 0) {
 		warn(job, strerror(errno));
@@ -193,15 +202,20 @@ static bool read_left(const char *text, double *seconds)
 	return true;
 }
 
+/* Two words: what is left, and the limit. */
 static void take_answer(struct train_job *job)
 {
-	double left;
+	char left[32] = "", limit[32] = "";
+	double seconds;
 
 	job->text[job->n_text] = '\0';
 	job->text[strcspn(job->text, "\n")] = '\0';
-	if (read_left(job->text, &left))
-		job->end = mu_now() + left;
-	else if (strcmp(job->text, "UNLIMITED") == 0 || strcmp(job->text, "NOT_SET") == 0)
+	sscanf(job->text, "%31s %31s", left, limit);
+	if (read_left(limit, &seconds))
+		job->limit = seconds;
+	if (read_left(left, &seconds))
+		job->end = mu_now() + seconds;
+	else if (strcmp(left, "UNLIMITED") == 0 || strcmp(left, "NOT_SET") == 0)
 		job->end = 0;
 	else
 		warn(job, *job->text ? job->text : "no answer");
@@ -225,14 +239,48 @@ static void look(struct train_job *job)
 	}
 }
 
+enum mu_status mu_train_job_open(struct train_job **out, const char *before)
+{
+	enum mu_status st = MU_OK;
+	struct train_job *job = NULL;
+	const char *end_time = getenv("SLURM_JOB_END_TIME"), *id = getenv("SLURM_JOB_ID");
+
+	MU_TRY(MU_ALLOC(job, 1, "the job's end"));
+	MU_TRY(read_duration(before, &job->before));
+	if (end_time && *end_time) {
+		MU_TRY(take_end_time(job, end_time, before));
+	} else if (id && *id) {
+		job->asks = true;
+		snprintf(job->id, sizeof job->id, "%s", id);
+		ask(job);
+	} else {
+		MU_FAIL(MU_ERR_USAGE,
+			"--halt-before %s is for jobs of Slurm, and neither SLURM_JOB_END_TIME nor "
+			"SLURM_JOB_ID is set on the host of worker 0",
+			before);
+	}
+	*out = job;
+	job = NULL;
+out:
+	mu_free(job);
+	return st;
+}
+
+enum mu_status mu_train_job_check(struct train_job *job, const char *before)
+{
+	static const struct timespec nap = {.tv_nsec = 5 * 1000 * 1000};
+
+	for (look(job); job->asked > 0 && mu_now() - job->when < FIRST_SECONDS; look(job))
+		nanosleep(&nap, NULL);
+	return check_limit(job, before);
+}
+
 bool mu_train_job_ends(struct train_job *job)
 {
 	const double now = mu_now();
 
 	look(job);
-	if (job->asks && job->asked == 0 && now - job->when >= ASK_SECONDS) {
-		job->when = now;
+	if (job->asks && job->asked == 0 && now - job->when >= ASK_SECONDS)
 		ask(job);
-	}
 	return job->end > 0 && job->end - now <= job->before;
 }

@@ -15,6 +15,13 @@ static double batch_bytes(const struct mu_input_config *data)
 	       (double)data->batch * sizeof(float);
 }
 
+/* For messages: why it is less than the machine has. */
+static const char *by_limit(void)
+{
+	return mu_memory_bytes() == mu_memory_limit("") ? ", by the limit of its control group"
+							: "";
+}
+
 /*
  * Memory is written when it is allocated, so the system would end the process rather than refuse:
  * what the workers of this node need is estimated before. Activations, samples that are read ahead
@@ -46,12 +53,14 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 		MU_FAIL(MU_ERR_MEMORY,
 			"network %s needs about %.1f GB for weights and %.1f GB for a batch of "
 			"%zu; "
-			"a worker has %.1f GB here: no batch fits",
-			run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9);
+			"a worker has %.1f GB here%s: no batch fits",
+			run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9,
+			by_limit());
 	MU_FAIL(MU_ERR_MEMORY,
 		"network %s needs about %.1f GB for weights and %.1f GB for a batch of %zu; a "
-		"worker has %.1f GB here: a batch of about %.0f would fit",
-		run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9, fits);
+		"worker has %.1f GB here%s: a batch of about %.0f would fit",
+		run->options.network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9,
+		by_limit(), fits);
 out:
 	return st;
 }

@@ -86,9 +86,7 @@ const struct mu_option mu_train_option_table[] = {
 	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
 	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,
-	 "LIST  GPUs of each worker, such as 0 or 0,2; auto: the workers of a node take its GPUs "
-	 "in turn",
-	 false},
+	 "LIST  GPUs of each worker, such as 0,2; auto: the node's, dealt in turn", false},
 	{"node-reduce", MU_OPTION_STRING, AT(node_reduce), "auto", 0, 0, "auto|shm|none", job,
 	 "NAME  ranks of a node share memory where /dev/shm has room (auto), must (shm), or send "
 	 "messages (none)",
@@ -374,7 +372,7 @@ const struct mu_option mu_train_option_table[] = {
 	{"skip-mismatch", MU_OPTION_FLAG, AT(skip_mismatch), NULL, 0, 0, NULL, logs,
 	 "take of that file what fits by name and shape, and tell what does not", true},
 	{"evaluate", MU_OPTION_FLAG, AT(evaluate), NULL, 0, 0, NULL, logs,
-	 "validate with the parameters of --load, --load-epoch or --resume, and stop", false},
+	 "validate with the parameters of --load or --resume, and stop", false},
 	{"sample", MU_OPTION_INT, AT(text.sample), "0", 0, 1e6, NULL, about,
 	 "N  draw N characters, or words, of text from a trained network, and stop", true},
 	{"prime", MU_OPTION_STRING, AT(text.prime), NULL, 0, 0, NULL, about,
@@ -416,9 +414,8 @@ const struct mu_option mu_train_option_table[] = {
 	{"summary", MU_OPTION_STRING, AT(summary), NULL, 0, 0, "|dot", about,
 	 "[dot]  print the network's layers, or a graph for Graphviz, and stop", false},
 	{"profile", MU_OPTION_STRING, AT(profile), NULL, 0, 0, "|", about,
-	 "[FILE]  after the training, where its time went: a table of layers and phases, in FILE "
-	 "as "
-	 "CSV",
+	 "[FILE]  after the training, or --evaluate, where its time went: a table of layers and "
+	 "phases, in FILE as CSV",
 	 true},
 	{"help", MU_OPTION_FLAG, AT(help), NULL, 0, 0, NULL, about, "this text", false},
 	{"help-all", MU_OPTION_FLAG, AT(help_all), NULL, 0, 0, NULL, about, "all options", false},

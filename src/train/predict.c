@@ -2,13 +2,16 @@
 /*
  * --evaluate and --predict: validation with the parameters of a file, and nothing else. The
  * workers' probabilities come together on worker 0 after each step, in the order of the records,
- * so that the file can be written from its beginning to its end.
+ * so that the file can be written from its beginning to its end. With --benchmark 1, of random
+ * data, there are lines of speed as in training instead.
  */
 #include "checkpoint.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+
+#include "profile.h"
 
 /* What a worker sends after a step: this, then ids, labels and probabilities of a whole batch. */
 struct message {
@@ -17,6 +20,10 @@ struct message {
 
 struct train_prediction {
 	struct train_run *run;
+	/* Where the lines of speed have got to. */
+	size_t step;
+	double samples, start, data_seconds;
+	/* What is to be written. */
 	size_t batch, classes, n; /* n: records */
 	size_t nbytes;            /* of a message */
 	char *mine, *all;         /* messages; all: worker 0's, of all workers */
@@ -46,10 +53,10 @@ enum mu_status mu_train_predict_settle(struct train_options *v)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"--predict %s: this build has no HDF5; a .csv file is possible",
 			v->predict);
-	if (!v->load && v->load_epoch == 0 && strcmp(v->resume, "none") == 0)
+	if (!v->benchmark && !v->load && v->load_epoch == 0 && strcmp(v->resume, "none") == 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--%s needs parameters: give --load FILE, --load-epoch or --resume", what);
-	if (v->benchmark || (v->data_train && !v->data_val))
+	if (v->benchmark ? v->predict != NULL : v->data_train && !v->data_val)
 		MU_FAIL(MU_ERR_USAGE, "--%s needs validation data: give --data-val or --data-dir",
 			what);
 	v->evaluate = true;
@@ -222,6 +229,8 @@ static enum mu_status open_prediction(struct train_run *run)
 	MU_TRY(MU_ALLOC(p, 1, "predictions"));
 	run->prediction = p;
 	p->run = run;
+	if (!run->options.predict)
+		goto out;
 	p->batch = run->validate.config.batch;
 	p->classes = mu_train_devices_classes(run);
 	p->n = run->validate.n;
@@ -256,10 +265,32 @@ void mu_train_prediction_close(struct train_run *run)
 	run->prediction = NULL;
 }
 
-enum mu_status mu_train_prediction_take(struct train_run *run, size_t count)
+/* Samples of the whole job between steps; metrics of all so far. */
+static enum mu_status show_speed(struct train_prediction *p, size_t step,
+				 const struct mu_metrics *m)
 {
 	enum mu_status st = MU_OK;
-	struct train_prediction *p = run->prediction;
+	const struct train_run *run = p->run;
+	struct train_window w = {.first = p->step, .last = step, .metrics = *m};
+
+	MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
+	w.samples = w.metrics.samples - p->samples;
+	w.seconds = mu_now() - p->start;
+	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - p->data_seconds;
+	if (run->topology.index == 0)
+		mu_train_report_speed(run, &w);
+	p->step = step;
+	p->samples = w.metrics.samples;
+	p->start = mu_now();
+	p->data_seconds += w.data_seconds;
+out:
+	return st;
+}
+
+static enum mu_status gather_step(struct train_prediction *p, size_t count)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = p->run;
 	struct message *m = (void *)p->mine;
 	uint32_t *ids = (void *)(m + 1);
 	float *labels = (void *)(ids + p->batch);
@@ -277,17 +308,44 @@ out:
 	return st;
 }
 
+enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
+					const struct mu_metrics *m)
+{
+	enum mu_status st = MU_OK;
+	struct train_prediction *p = run->prediction;
+
+	if (run->options.predict)
+		MU_TRY(gather_step(p, count));
+	else if (step > 0 && step % (size_t)run->options.disp_batches == 0)
+		MU_TRY(show_speed(p, step, m));
+out:
+	return st;
+}
+
 enum mu_status mu_train_predict(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const size_t epoch = run->begin_epoch > 0 ? run->begin_epoch - 1 : 0;
 	struct mu_metrics m;
+	double seconds;
 
-	if (run->options.predict)
+	if (run->options.predict || run->options.benchmark)
 		MU_TRY(mu_agree(open_prediction(run), run->topology.peers));
+	if (run->options.benchmark && run->options.num_batches > 0 &&
+	    (size_t)run->options.num_batches < run->validate.steps)
+		run->validate.steps = (size_t)run->options.num_batches;
+	mu_train_profile_begin(run);
+	seconds = -mu_now();
+	if (run->prediction)
+		run->prediction->start = -seconds;
 	MU_TRY(mu_train_evaluate(run, &m));
-	if (run->topology.index == 0)
+	seconds += mu_now();
+	mu_train_profile_end(run);
+	if (run->topology.index == 0) {
 		mu_train_report_validation(run, epoch, &m);
+		mu_log_info("validated %.0f samples in %.3f s: %.2f samples/sec", m.samples,
+			    seconds, m.samples / seconds);
+	}
 	if (run->options.predict && run->topology.index == 0)
 		MU_TRY(finish_file(run->prediction));
 out:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --profile: where the time of the training steps goes, by layer and phase. The plans of the first
- * device take the times of layers; data, store and update have the clocks of the log; the rest
- * (metrics, log, checks, waits for other devices) is called "other", so that all rows together are
- * the training time.
+ * --profile: where the time of the training steps, or with --evaluate that of the validation, goes,
+ * by layer and phase. The plans of the first device take the times of layers; data, store and
+ * update have the clocks of the log; the rest (metrics, log, checks, waits for other devices) is
+ * called "other", so that all rows together are the whole time.
  */
 #include "profile.h"
 
@@ -21,11 +21,12 @@ static const enum mu_clock clocks[] = {MU_CLOCK_DATA, MU_CLOCK_PUSH, MU_CLOCK_PU
 enum { N_CLOCKS = sizeof clocks / sizeof *clocks, FORWARD = N_CLOCKS, BACKWARD, OTHER, N_PHASES };
 
 struct train_profile {
-	size_t n; /* layers */
+	const struct mu_plan *plan; /* its layers are the rows */
+	size_t n;                   /* layers */
 	struct mu_layer_times *layers;
 	struct mu_device_limits limits; /* 0: not known */
 	double begin[N_CLOCKS], start;
-	double seconds;          /* of the training */
+	double seconds;          /* of the training, or the evaluation */
 	double phases[N_PHASES]; /* what they took of it */
 	struct mu_replace replace;
 	FILE *file; /* of worker 0, NULL: a table on standard output */
@@ -39,6 +40,25 @@ struct row {
 };
 
 /* ---- taking the times ---- */
+
+/* The plans of the first device that are to be looked at; rows tell of the last of them. */
+static void measure_plans(const struct train_run *run, struct train_profile *p)
+{
+	const struct train_device *d = &run->devices.of[0];
+	const bool evaluates = run->options.evaluate;
+
+	for (size_t g = 0; g < run->n_groups; g++) {
+		struct mu_plan *full = evaluates ? d->plans[g].infer : d->plans[g].full;
+		struct mu_plan *tail = evaluates ? NULL : d->plans[g].tail;
+
+		if (full)
+			mu_plan_measure(full, p->layers);
+		if (tail)
+			mu_plan_measure(tail, p->layers);
+		if (full)
+			p->plan = full;
+	}
+}
 
 enum mu_status mu_train_profile_open(struct train_run *run)
 {
@@ -62,12 +82,7 @@ enum mu_status mu_train_profile_open(struct train_run *run)
 	}
 	if (d->device.ops->measure)
 		MU_TRY(d->device.ops->measure(&d->device, &p->limits));
-	for (size_t g = 0; g < run->n_groups; g++) {
-		if (d->plans[g].full)
-			mu_plan_measure(d->plans[g].full, p->layers);
-		if (d->plans[g].tail)
-			mu_plan_measure(d->plans[g].tail, p->layers);
-	}
+	measure_plans(run, p);
 out:
 	return st;
 }
@@ -120,7 +135,7 @@ static const char *phase_name(int i)
 
 static struct row layer_row(const struct train_run *run, size_t l, bool backward)
 {
-	const struct mu_plan *plan = run->plan;
+	const struct mu_plan *plan = run->profile->plan;
 	const struct mu_layer_times *times = &run->profile->layers[l];
 	struct row r = {.layer = mu_plan_layer_name(plan, l),
 			.phase = phase_name(backward ? BACKWARD : FORWARD),
@@ -308,9 +323,9 @@ static enum mu_status print_table(const struct train_run *run, struct row *rows,
 	enum mu_status st = MU_OK;
 	const struct mu_device_limits *limits = &run->profile->limits;
 
-	printf("profile of worker 0%s: %.3f s of training\n",
+	printf("profile of worker 0%s: %.3f s of %s\n",
 	       run->devices.list.n > 1 ? ", layers of its first device" : "",
-	       run->profile->seconds);
+	       run->profile->seconds, run->options.evaluate ? "validation" : "training");
 	print_head("layer");
 	for (size_t i = 0; i < n; i++)
 		print_row(run, &rows[i]);
@@ -323,7 +338,7 @@ static enum mu_status print_table(const struct train_run *run, struct row *rows,
 	       "each once, as plain float32; they may lie in caches.\n");
 	if (limits->flops > 0)
 		printf("limit: the time at %.1f GFLOP/s or at %.1f GB/s, the longer one, as a part "
-		       "of the time taken. These were measured\nbefore the training: a product of "
+		       "of the time taken. These were measured\nat the start: a product of "
 		       "matrices, a copy in memory. Winograd and caches can go past them.\n",
 		       limits->flops / 1e9, limits->bytes / 1e9);
 	if (fflush(stdout) != 0 || ferror(stdout))

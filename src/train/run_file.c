@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * P-run.json: what was run, where, with which versions, and how it ended. Worker 0 writes it when
- * training begins, and again at the end; a job that was killed leaves "running".
+ * training begins, and again at the end. A job that was killed leaves "running": the next one with
+ * the same prefix makes that "lost", and keeps the file as P-run-K.json.
  */
 #include "checkpoint.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -96,6 +99,18 @@ static void put_time(struct mu_json *j, const char *name, time_t when)
 		mu_json_text(j, name, text);
 }
 
+/* Of worker 0: whether it is still there can be seen on its host. */
+static void put_process(struct mu_json *j, const struct train_run *run)
+{
+	const long pid = getpid();
+
+	mu_json_open(j, "process", '{');
+	mu_json_text(j, "host", run->topology.host);
+	mu_json_number(j, "pid", (double)pid);
+	mu_json_number(j, "start_ticks", (double)mu_process_started(pid));
+	mu_json_close(j, '}');
+}
+
 static void put_all(struct mu_json *j, const struct train_run *run, const char *state,
 		    const char *cause)
 {
@@ -106,6 +121,7 @@ static void put_all(struct mu_json *j, const struct train_run *run, const char *
 	mu_json_text(j, "cause", cause);
 	put_time(j, "started", f->started);
 	put_time(j, "ended", f->ended);
+	put_process(j, run);
 	mu_json_number(j, "seed", (double)run->options.seed);
 	mu_json_text(j, "resumed_from", *run->resume->path ? run->resume->path : NULL);
 	put_versions(j, run);
@@ -114,24 +130,22 @@ static void put_all(struct mu_json *j, const struct train_run *run, const char *
 	mu_json_close(j, '}');
 }
 
+static void path_of(const struct train_run *run, char path[CHECKPOINT_PATH])
+{
+	snprintf(path, CHECKPOINT_PATH, "%s-run.json", run->options.model_prefix);
+}
+
 static enum mu_status write_file(const struct train_run *run, const char *state, const char *cause)
 {
 	enum mu_status st = MU_OK;
-	struct mu_replace replace = {NULL, NULL};
+	struct mu_replace replace = {0};
 	char path[CHECKPOINT_PATH];
 	struct mu_json json = {.file = NULL};
-	bool good;
 
-	snprintf(path, sizeof path, "%s-run.json", run->options.model_prefix);
-	MU_TRY(mu_replace_begin(&replace, path));
-	json.file = fopen(replace.temporary, "we");
-	if (!json.file)
-		MU_FAIL(MU_ERR_IO, "%s: %s", replace.temporary, strerror(errno));
+	path_of(run, path);
+	MU_TRY(mu_replace_open(&replace, path));
+	json.file = replace.stream;
 	put_all(&json, run, state, cause);
-	good = !ferror(json.file);
-	good = fclose(json.file) == 0 && good;
-	if (!good)
-		MU_FAIL(MU_ERR_IO, "%s: %s", replace.temporary, strerror(errno));
 	MU_TRY(mu_replace_commit(&replace));
 out:
 	mu_replace_release(&replace);
@@ -150,6 +164,113 @@ static void try_file(const struct train_run *run, const char *state, const char 
 	mu_trace_give(before);
 }
 
+/* ---- the file of the run before this one ---- */
+
+/* What is looked at of it; put_all writes it within so many lines. */
+struct former {
+	char exit[16], host[64];
+	long pid;
+	unsigned long long start_ticks;
+};
+enum { FORMER_LINES = 16 };
+
+/* false: there is none. */
+static bool read_former(const char *path, struct former *f)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0;
+
+	*f = (struct former){.pid = 0};
+	if (!file)
+		return false;
+	for (int i = 0; i < FORMER_LINES && getline(&line, &room, file) > 0; i++) {
+		sscanf(line, " \"exit\": \"%15[a-z]", f->exit);
+		sscanf(line, " \"host\": \"%63[^\"]", f->host);
+		sscanf(line, " \"pid\": %ld", &f->pid);
+		sscanf(line, " \"start_ticks\": %llu", &f->start_ticks);
+	}
+	free(line);
+	fclose(file);
+	return true;
+}
+
+/* The same, but that it says what became of the run. */
+static enum mu_status mark_lost(const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_replace replace = {0};
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0;
+
+	if (!file)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	MU_TRY(mu_replace_open(&replace, path));
+	while (getline(&line, &room, file) > 0)
+		if (strcmp(line, "  \"exit\": \"running\",\n") == 0)
+			fputs("  \"exit\": \"lost\",\n", replace.stream);
+		else if (strcmp(line, "  \"cause\": null,\n") == 0)
+			fputs("  \"cause\": \"it told no end: killed, or its host was lost\",\n",
+			      replace.stream);
+		else
+			fputs(line, replace.stream);
+	if (ferror(file))
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	MU_TRY(mu_replace_commit(&replace));
+out:
+	free(line);
+	if (file)
+		fclose(file);
+	mu_replace_release(&replace);
+	return st;
+}
+
+/* Out of the way of the new one. */
+static enum mu_status keep_former(const struct train_run *run, const char *path)
+{
+	enum mu_status st = MU_OK;
+	char kept[CHECKPOINT_PATH + 32];
+	int k = 0;
+
+	do
+		snprintf(kept, sizeof kept, "%s-run-%d.json", run->options.model_prefix, ++k);
+	while (access(kept, F_OK) == 0);
+	if (rename(path, kept) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", path, kept, strerror(errno));
+	mu_log_info("the run before this one was killed, or its host was lost: %s tells of it",
+		    kept);
+out:
+	return st;
+}
+
+static enum mu_status settle_former(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	char path[CHECKPOINT_PATH];
+	struct former f;
+	bool running;
+
+	path_of(run, path);
+	if (!read_former(path, &f))
+		goto out;
+	running = strcmp(f.exit, "running") == 0;
+	if (running && f.start_ticks > 0 && strcmp(f.host, run->topology.host) == 0 &&
+	    mu_process_started(f.pid) == f.start_ticks) {
+		mu_log_warn("%s: another run with this prefix is under way, its worker 0 is "
+			    "process %ld: each removes and replaces files of the other",
+			    path, f.pid);
+		goto out;
+	}
+	if (running)
+		MU_TRY(mark_lost(path));
+	/* "lost": a start that was killed in between. */
+	if (running || strcmp(f.exit, "lost") == 0)
+		MU_TRY(keep_former(run, path));
+out:
+	return st;
+}
+
 void mu_train_run_file_begin(struct train_run *run, const struct mu_options *options)
 {
 	if (!run->options.model_prefix || run->options.evaluate ||
@@ -157,6 +278,11 @@ void mu_train_run_file_begin(struct train_run *run, const struct mu_options *opt
 		return;
 	run->run_file.options = options;
 	run->run_file.started = time(NULL);
+	if (settle_former(run) != MU_OK) {
+		mu_log_warn("the file about the run before this one cannot be kept: %s",
+			    mu_trace_message());
+		mu_trace_clear();
+	}
 	try_file(run, "running", NULL);
 }
 

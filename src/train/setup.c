@@ -157,7 +157,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	const struct train_options *v = &run->options;
 
 	config.part = MU_INPUT_VALIDATE;
-	config.num_examples = 0;
+	config.num_examples = v->benchmark ? config.num_examples : 0;
 	config.shuffle = false;
 	config.paths = v->data_val;
 	config.indexes = v->data_val_idx;
@@ -218,7 +218,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		run->steps = (size_t)v->num_batches;
 		run->examples = run->steps * config.batch * (size_t)config.num_workers;
 	}
-	if (!v->benchmark && (!v->data_train || v->data_val))
+	if (v->benchmark ? v->evaluate : !v->data_train || v->data_val)
 		MU_TRY(open_validation(run, config));
 out:
 	return st;
@@ -333,7 +333,7 @@ static enum mu_status fill_weights(struct train_run *run)
 		MU_TRY(mu_train_resume_weights(run));
 		goto out;
 	}
-	if (run->options.evaluate && !run->options.load)
+	if (run->options.evaluate && !run->options.load && !run->options.benchmark)
 		MU_FAIL(MU_ERR_USAGE, "--evaluate: there is no checkpoint, and no --load FILE");
 	MU_TRY(mu_plan_init_weights(run->plan, run->options.initializer,
 				    (uint64_t)run->options.seed, weights));

@@ -230,6 +230,7 @@ static enum mu_status work(struct train_run *run)
 		MU_TRY(mu_train_predict(run));
 		MU_TRY(mu_kv_finish(run->kv));
 		MU_TRY(mu_train_halt_end(run));
+		MU_TRY(mu_train_profile_report(run));
 		goto out;
 	}
 	MU_TRY(mu_train_resume_states(run));
@@ -247,11 +248,12 @@ out:
 	return st;
 }
 
-/* What worker 0 tells beside the log. */
+/* Worker 0's last steps before the training: what it tells beside the log. */
 static enum mu_status open_reports(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(mu_train_halt_check(run));
 	MU_TRY(mu_train_scalars_open(run));
 	MU_TRY(mu_train_terminal_open(run));
 out:
@@ -299,8 +301,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		mu_log_info("check: options, data and layout are good");
 	if (v->check || v->test_io || v->dump_batch)
 		goto out;
-	MU_TRY(mu_agree(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
-			run->topology.world));
+	MU_TRY(mu_train_agree_late(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
+				   run->topology.world));
 	MU_TRY(mu_train_timeline_open(run));
 	mu_train_run_file_begin(run, options);
 	end->agreed = false;

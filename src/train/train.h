@@ -280,7 +280,7 @@ struct train_run {
 	size_t examples;                     /* per epoch, of the whole job */
 	struct train_saver *saver;           /* NULL without --model-prefix */
 	struct train_resume *resume;         /* what the run goes on from */
-	struct train_prediction *prediction; /* NULL without --predict */
+	struct train_prediction *prediction; /* --predict, or --evaluate --benchmark 1 */
 	size_t begin_epoch, begin_step;
 	struct train_halt halt;
 	struct train_back *back; /* --on-nan rollback: what outlives this run */
@@ -358,12 +358,14 @@ enum mu_status mu_train_load_weights(struct train_run *run);
 
 /*
  * predict.c: --evaluate and --predict, which means both. _settle is the part of
- * mu_train_options_check about them. mu_train_predict is all that such a run does, and _take is for
- * its evaluation, after each step, with the samples of this worker in it. Collective over workers.
+ * mu_train_options_check about them. mu_train_predict is all that such a run does, and _take, where
+ * there is a prediction, is for its evaluation, after each step, with the samples of this worker in
+ * it and its metrics so far. Collective over workers.
  */
 enum mu_status mu_train_predict_settle(struct train_options *v);
 enum mu_status mu_train_predict(struct train_run *run);
-enum mu_status mu_train_prediction_take(struct train_run *run, size_t count);
+enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
+					const struct mu_metrics *m);
 void mu_train_prediction_close(struct train_run *run);
 
 /* test_io.c: --test-io 1, the input alone; memory for a batch. */
