@@ -7,6 +7,7 @@
 #include <muster/image.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -58,11 +59,10 @@ static double expected(const struct mu_image *image, const struct mu_geometry *g
 	return above * (1 - fy) + below * fy;
 }
 
-static size_t wrong_samples(const struct mu_image *image, const struct mu_geometry *g)
+static size_t wrong_values(const struct mu_image *image, const struct mu_geometry *g,
+			   struct mu_image_values values)
 {
 	static float out[3 * MOST * MOST + 1];
-	const struct mu_image_values values = {
-		.fill = 77, .mean = {10, 20, 30}, .std = {2, 3, 0.5f}};
 	struct mu_image_scratch scratch = {0};
 	size_t n = g->h * g->w, wrong = 0;
 
@@ -78,6 +78,37 @@ static size_t wrong_samples(const struct mu_image *image, const struct mu_geomet
 	}
 	mu_image_scratch_release(&scratch);
 	return wrong;
+}
+
+static size_t wrong_samples(const struct mu_image *image, const struct mu_geometry *g)
+{
+	const struct mu_image_values values = {.fill = 77, .mean = {10, 20, 30}};
+	struct mu_image_values divided = values, plain = values;
+
+	memcpy(divided.std, (float[]){2, 3, 0.5f}, sizeof divided.std);
+	memcpy(plain.std, (float[]){1, 1, 1}, sizeof plain.std);
+	return wrong_values(image, g, divided) + wrong_values(image, g, plain);
+}
+
+/* Pixels that only move: rows shorter and longer than vectors, more or less of them beside the
+ * picture. */
+static void test_moves(void)
+{
+	struct mu_image image = {0};
+	struct mu_geometry g;
+
+	make_picture(&image, H, W);
+	for (size_t k = 0; k < 6 * MOST; k++) {
+		size_t w = 1 + k % MOST, pad = k % 23 + (w > W ? (w - W + 1) / 2 : 0);
+
+		mu_geometry_start(&g, H, W);
+		mu_geometry_pad(&g, pad);
+		mu_geometry_crop(&g, k % (H + 2 * pad - 4), k * 7 % (W + 2 * pad - w + 1), 5, w);
+		if (k % 2)
+			mu_geometry_mirror(&g);
+		CHECK(wrong_samples(&image, &g) == 0);
+	}
+	mu_image_release(&image);
 }
 
 static void test_sampling(void)
@@ -369,6 +400,7 @@ int main(void)
 {
 	test_bytes();
 	test_sampling();
+	test_moves();
 	test_geometry();
 	test_window();
 	test_crop_draws();

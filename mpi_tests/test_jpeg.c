@@ -265,6 +265,75 @@ static void test_symbols(void)
 	free(data);
 }
 
+/* ---- pictures with one head, which is read once ---- */
+
+/* Not with the other decoder in turn, as above: libjpeg would read every head. */
+static void check_head(struct mu_image_decoder *one, const struct encoded *file, bool late)
+{
+	struct mu_image own = {0}, library = {0};
+	struct mu_image_window all = {.shrink = 1};
+	enum mu_status st = mu_image_begin(decoder, file->data, file->n, &all.h, &all.w), is;
+	struct mu_image_window same = all;
+	char message[256];
+
+	if (st == MU_OK)
+		st = mu_image_decode(decoder, &all, &library);
+	snprintf(message, sizeof message, "%s", mu_trace_message());
+	mu_trace_clear();
+	mu_image_decoder_choose(one, MU_JPEG_FASTEST);
+	is = mu_image_begin(one, file->data, file->n, &same.h, &same.w);
+	CHECK(is != MU_OK || (same.h == all.h && same.w == all.w));
+	if (late)
+		mu_image_decoder_choose(one, MU_JPEG_LIBRARY);
+	if (is == MU_OK)
+		is = mu_image_decode(one, &same, &own);
+	CHECK(is == st);
+	if (is == MU_OK && st == MU_OK)
+		CHECK(count_wrong(&own, &library, &all) == 0);
+	else
+		CHECK(strcmp(message, mu_trace_message()) == 0);
+	mu_trace_clear();
+	mu_image_release(&own);
+	mu_image_release(&library);
+}
+
+/* Pictures of few kinds in any order, whole and cut short, some of them only begun. */
+static void test_heads(void)
+{
+	struct mu_image_decoder *one;
+	size_t h, w;
+
+	mu_image_decoder_choose(decoder, MU_JPEG_LIBRARY);
+	if (!CHECK(mu_image_decoder_new(&one) == MU_OK))
+		return;
+	for (uint64_t i = 0; i < 1500; i++) {
+		const struct mu_random key = {.seed = 5, .purpose = MU_RANDOM_TEST, .sample = i};
+		size_t kind = i % 50 < 40 ? i / 50 % 4 : draw(&key, 0, 6);
+		const struct image_file f = {.h = kind == 1 ? 33 : 32,
+					     .w = 32,
+					     .across = kind == 2 ? 1 : 2,
+					     .down = kind == 2 ? 1 : 2,
+					     .quality = kind == 3 ? 50 : 90,
+					     .optimal = kind == 4,
+					     .progressive = kind == 5,
+					     .seed = (unsigned)i};
+		struct encoded file;
+		uint8_t *data = image_file_jpeg(&f, &file.n);
+
+		file.data = data;
+		if (draw(&key, 1, 8) == 0)
+			file.n -= draw(&key, 2, file.n);
+		if (draw(&key, 3, 8) == 0) {
+			mu_image_decoder_choose(one, MU_JPEG_FASTEST);
+			if (mu_image_begin(one, file.data, file.n, &h, &w) != MU_OK)
+				mu_trace_clear();
+		}
+		check_head(one, &file, draw(&key, 4, 8) == 0);
+		free(data);
+	}
+	mu_image_decoder_free(one);
+}
+
 int main(void)
 {
 	CHECK(mu_image_decoder_new(&decoder) == MU_OK);
@@ -273,6 +342,7 @@ int main(void)
 	test_others();
 	test_damage();
 	test_symbols();
+	test_heads();
 	mu_image_decoder_free(decoder);
 	return check_failures() ? 1 : 0;
 }

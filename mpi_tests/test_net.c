@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 1 @gpu */
 /*
  * Networks and plans: parameter counts and names against the reference's, bad shapes, ten training
  * steps of mlp, and three of a residual network, on every device against ref (other networks:
@@ -289,6 +289,12 @@ static void test_initializers(void)
 	CHECK(mu_plan_init_weights(t.plan, "xavia", 5, t.weights) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "orthogonal");
 	mu_trace_clear();
+	/* However many threads draw them. */
+	CHECK(mu_plan_init_weights(t.plan, "default", 5, t.gradients) == MU_OK);
+	for (t.device.n_threads = 2; t.device.n_threads < 9; t.device.n_threads++) {
+		CHECK(mu_plan_init_weights(t.plan, "default", 5, t.weights) == MU_OK);
+		CHECK(memcmp(t.weights, t.gradients, mu_plan_n(t.plan) * sizeof(float)) == 0);
+	}
 	stop(&t);
 }
 

@@ -237,14 +237,14 @@ static void test_chunks(void)
 	free(e);
 }
 
-/* Steps in any order, and an epoch begun anew in the middle of one. */
+/* Steps in any order, read and lent, and an epoch begun anew in the middle of one. */
 static void test_jumps(void)
 {
 	static float data[2][BATCH * SAMPLE];
-	float labels[BATCH];
+	float labels[2][BATCH];
 	uint32_t ids[2][BATCH];
 	struct mu_input_config config = base_config("images.rec");
-	struct mu_input_batch batch = {.labels = labels};
+	struct mu_input_batch got[2];
 	struct mu_input plain, threaded;
 
 	CHECK(mu_input_open(&threaded, &config) == MU_OK);
@@ -253,22 +253,26 @@ static void test_jumps(void)
 	config.threads = 0;
 	CHECK(mu_input_open(&plain, &config) == MU_OK);
 	CHECK(mu_input_prefetch_bytes(&plain) == 0);
-	for (size_t i = 0; i < 40; i++) {
-		size_t step = i % 7 < 3 ? i % 7 : i * 11 % plain.steps;
+	for (size_t i = 0; i < 80; i++) {
+		size_t step = i % 7 < 3 ? i % 7 : i % 7 < 5 ? i / 4 : i * 11 % plain.steps;
 
 		for (int k = 0; k < 2; k++) {
 			struct mu_input *in = k ? &plain : &threaded;
 
 			if (i % 13 == 5)
 				CHECK(mu_input_epoch(in, (uint32_t)i) == MU_OK);
-			batch.data = data[k];
-			batch.ids = ids[k];
-			CHECK(mu_input_read(in, step, &batch) == MU_OK);
+			got[k] = (struct mu_input_batch){data[k], labels[k], ids[k], 0};
+			CHECK((i / 3 % 2 ? mu_input_lend : mu_input_read)(in, step, &got[k]) ==
+			      MU_OK);
 		}
-		CHECK(memcmp(ids[0], ids[1], batch.count * sizeof ids[0][0]) == 0);
-		CHECK(memcmp(data[0], data[1], batch.count * SAMPLE * sizeof(float)) == 0);
+		CHECK((got[0].data == data[0]) == (i / 3 % 2 == 0) && got[1].data == data[1]);
+		CHECK(got[0].count == got[1].count);
+		CHECK(memcmp(got[0].ids, ids[1], got[0].count * sizeof ids[0][0]) == 0);
+		CHECK(memcmp(got[0].labels, labels[1], got[0].count * sizeof(float)) == 0);
+		CHECK(memcmp(got[0].data, data[1], got[0].count * SAMPLE * sizeof(float)) == 0);
 	}
-	CHECK(mu_input_read(&threaded, threaded.steps, &batch) == MU_OK && batch.count == 0);
+	CHECK(mu_input_lend(&threaded, threaded.steps, got) == MU_OK && got->count == 0);
+	CHECK(mu_input_read(&threaded, threaded.steps, got) == MU_OK && got->count == 0);
 	mu_input_close(&plain);
 	mu_input_close(&threaded);
 }

@@ -75,6 +75,26 @@ static void test_normal(void)
 	CHECK_NEAR((double)within / N, 0.682689, 0.0075);
 }
 
+/* Many at once are the same ones, from wherever they begin. */
+static void test_normals(void)
+{
+	enum { N = 4001 };
+	struct mu_random key = {.seed = 6, .purpose = MU_RANDOM_TEST, .sample = 3};
+	static float many[N + 1];
+	size_t wrong = 0;
+
+	for (uint64_t first = 0; first < 9; first++) {
+		size_t n = N - 10 * first;
+
+		many[n] = 77;
+		mu_random_normals(&key, first, n, many);
+		for (size_t i = 0; i < n; i++)
+			wrong += many[i] != mu_random_normal(&key, first + i);
+		CHECK(many[n] == 77);
+	}
+	CHECK(wrong == 0);
+}
+
 static void test_below(void)
 {
 	enum { N = 70000, SIDES = 7 };
@@ -174,6 +194,7 @@ int main(void)
 	test_known_answers();
 	test_uniform();
 	test_normal();
+	test_normals();
 	test_below();
 	test_keys();
 	test_permutation();

@@ -22,13 +22,16 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	int x;
 
 	x = mu_net_input(net);
+	mu_net_group(net, "embed");
 	x = mu_net_embedding(net, x, &embed, "embed");
 	for (int i = 0; i < layers; i++) {
+		mu_net_group(net, "lstm%d", i);
 		if (i > 0 && dropout > 0)
 			x = mu_net_dropout(net, x, dropout, NULL);
 		snprintf(name, sizeof name, "lstm%d", i);
 		x = mu_net_lstm(net, x, &(struct mu_lstm){.units = hidden}, name);
 	}
+	mu_net_group(net, "decode");
 	if (dropout > 0)
 		x = mu_net_dropout(net, x, dropout, NULL);
 	x = mu_net_convolution(net, x, &decode, "decode");

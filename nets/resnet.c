@@ -44,6 +44,7 @@ static int bottleneck(struct mu_net *net, int x, int filters, int stride)
 
 static int stage(struct mu_net *net, int x, const struct resnet *r, int s)
 {
+	mu_net_group(net, "stage%d", s + 1);
 	for (int u = 0; u < r->units[s]; u++) {
 		int stride = u == 0 && s > 0 ? 2 : 1, a, both[2];
 
@@ -67,6 +68,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	int x;
 
 	MU_TRY(mu_resnet_choose(net, config, &r));
+	mu_net_group(net, "stem");
 	x = mu_net_input(net);
 	x = mu_net_batch_norm(net, x, &input_norm, "bn_data");
 	if (r.small) {
@@ -78,6 +80,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	}
 	for (int s = 0; s < r.n_stages; s++)
 		x = stage(net, x, &r, s);
+	mu_net_group(net, "head");
 	x = norm_relu(net, x, "bn1", "relu1");
 	mu_resnet_head(net, x, config);
 out:

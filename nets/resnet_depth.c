@@ -88,6 +88,7 @@ void mu_resnet_head(struct mu_net *net, int in, const struct mu_net_config *conf
 	const struct mu_fully_connected fc = {.units = (int)config->classes};
 	int x;
 
+	mu_net_group(net, "head");
 	x = mu_net_pooling(net, in, &pool, "pool1");
 	x = mu_net_flatten(net, x, NULL);
 	x = mu_net_fully_connected(net, x, &fc, "fc1");

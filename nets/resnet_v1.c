@@ -49,6 +49,7 @@ static int bottleneck(struct mu_net *net, int x, int filters, int stride)
 
 static int stage(struct mu_net *net, int x, const struct resnet *r, int s)
 {
+	mu_net_group(net, "stage%d", s + 1);
 	for (int u = 0; u < r->units[s]; u++) {
 		int stride = u == 0 && s > 0 ? 2 : 1, f = r->filters[s], both[2];
 
@@ -71,6 +72,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	int x;
 
 	MU_TRY(mu_resnet_choose(net, config, &r));
+	mu_net_group(net, "stem");
 	x = mu_net_input(net);
 	if (r.small) {
 		x = conv_norm(net, x, (struct conv){r.stem, 3, 1}, "conv0", "bn0");

@@ -58,6 +58,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	int x;
 
 	MU_TRY(mu_net_find_depth(config, depths, sizeof depths / sizeof *depths, &depth));
+	mu_net_group(net, "stem");
 	x = mu_net_input(net);
 	x = mu_net_batch_norm(net, x, &input_norm, "bn_data");
 	x = conv_norm(net, x, (struct conv){64, 7, 2, 1}, "conv0", "bn0");
@@ -65,6 +66,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_pooling(net, x, &stem_pool, "pool0");
 	for (int s = 0; s < 4; s++)
 		for (int u = 0; u < units[depth][s]; u++) {
+			mu_net_group(net, "stage%d", s + 1);
 			mu_net_prefix(net, "stage%d_unit%d_", s + 1, u + 1);
 			x = unit(net, x, 256 << s, u == 0 && s > 0 ? 2 : 1, u == 0);
 		}

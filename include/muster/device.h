@@ -97,8 +97,8 @@ struct mu_dropout {
 /*
  * Training normalises with the biased variance of this device's batch; otherwise with the moving
  * statistics. Parameters gamma, beta (c); aux moving_mean, moving_var (c). In training, aux
- * gradients receive n * batch statistic. fix_gamma: gamma counts as 1 and its gradient is 0. (Ioffe
- * and Szegedy, 2015)
+ * gradients receive n * batch statistic, in backward as all gradients do. fix_gamma: gamma counts
+ * as 1 and its gradient is 0. (Ioffe and Szegedy, 2015)
  */
 struct mu_batch_norm {
 	float eps;

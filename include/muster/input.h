@@ -175,5 +175,10 @@ bool mu_input_wait(struct mu_input *in, size_t step, double seconds);
  * record.
  */
 enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_batch *batch);
+/*
+ * The same without a copy where threads read ahead: the arrays of batch become theirs, which stay
+ * as they are until the next call with `in`. Its batch is one less of those that are kept ready.
+ */
+enum mu_status mu_input_lend(struct mu_input *in, size_t step, struct mu_input_batch *batch);
 
 #endif

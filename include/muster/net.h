@@ -114,6 +114,12 @@ void mu_net_free(struct mu_net *net);
  */
 void mu_net_prefix(struct mu_net *net, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/*
+ * Layers from now on belong to this group: "stage2". Groups are what --group2dev puts on devices. A
+ * layer without a group belongs to the one before it. At most 31 characters.
+ */
+void mu_net_group(struct mu_net *net, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Say what build chose: "stem for images of height <= 32". One line, replaces an earlier one. */
 void mu_net_note(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Which of the n depths config->num_layers is; 0 is depths[0]. MU_ERR_USAGE with the list if it is
@@ -199,11 +205,58 @@ size_t mu_plan_n(const struct mu_plan *plan);
 uint64_t mu_plan_hash(const struct mu_plan *plan);
 size_t mu_plan_arena_bytes(const struct mu_plan *plan);
 
+/* ---- parts of a plan: a net over several devices ---- */
+
+/*
+ * A net can be cut into parts of consecutive layers, each a plan on a device of its own. Everything
+ * about keys stays that of the whole plan: a part works on the same flat arrays, in the slices of
+ * its layers. Layers are the whole plan's too, fusions included; a part counts its own from 0.
+ *
+ * A part is used as a plan is, but that the values that other parts make are brought to it before
+ * its forward, and the gradients of what it makes before its backward:
+ *
+ *	mu_plan_receive(b, a);
+ *	... forward of b's layers, and backward ...
+ *	mu_plan_return(b, a);
+ *
+ * From the end of its forward until its backward a part is left alone otherwise.
+ */
+struct mu_plan_part {
+	const struct mu_net *net;
+	struct mu_device *device; /* of the kind of the whole plan's */
+	size_t batch;
+	enum mu_phase phase;
+	const struct mu_plan *whole;   /* of this net, or of one with the same layers and keys */
+	size_t first, n;               /* its layers, of the whole plan's */
+	struct mu_plan *const *before; /* n_before parts, that make all that it reads */
+	size_t n_before;
+};
+/* Dry, until mu_plan_allocate or mu_plan_allocate_in. */
+enum mu_status mu_plan_new_part(struct mu_plan **out, const struct mu_plan_part *part);
+/* The values that `from` makes and `part` reads. Both have done or can do forward of the same
+ * samples; any parts will do for either that were made for the same layers and batch. */
+void mu_plan_receive(struct mu_plan *part, const struct mu_plan *from);
+/* Back: their gradients, after backward of `part`. */
+void mu_plan_return(const struct mu_plan *part, struct mu_plan *to);
+
+/* What passes from a layer to a later one, for the whole batch; in the order of those that read it.
+ */
+struct mu_plan_edge {
+	size_t from, to;
+	size_t nbytes, gradient_nbytes; /* forward; backward, 0 if nobody reads its gradient */
+};
+/* *edges: a new array, freed by mu_free. */
+enum mu_status mu_plan_edges(const struct mu_plan *plan, struct mu_plan_edge **edges, size_t *n);
+/* The group that a layer belongs to, "" if the net has none. */
+const char *mu_plan_layer_group(const struct mu_plan *plan, size_t l);
+
+/* ---- working with a plan ---- */
+
 /* Set the flat arrays (gradients NULL for MU_PHASE_INFER). Once, before execution. */
 enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients);
 
-/* Where the caller puts samples: plain (batch, c, h, w); and labels, count and so on. use_ignore
- * and ignore_label are set already, as the net has them. */
+/* Where the caller puts samples: plain (batch, c, h, w), NULL for a part that reads none; and
+ * labels, count and so on. use_ignore and ignore_label are set already, as the net has them. */
 float *mu_plan_input(struct mu_plan *plan);
 struct mu_batch *mu_plan_batch(struct mu_plan *plan);
 size_t mu_plan_batch_size(const struct mu_plan *plan);
@@ -233,6 +286,12 @@ enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
  */
 enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *left);
+/*
+ * For a device with memory of its own, from now on: what stands there for the flat arrays (mirror)
+ * is what counts. Forward brings no weights, backward takes no gradients back and is done, for
+ * mu_plan_backward_left, as soon as it has begun.
+ */
+void mu_plan_set_resident(struct mu_plan *plan);
 
 /* What a layer's forward, or backward, has taken so far. */
 struct mu_layer_time {

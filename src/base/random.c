@@ -74,18 +74,42 @@ float mu_random_uniform(const struct mu_random *key, uint64_t element)
  * Box and Muller, "A note on the generation of random normal deviates", 1958. Two draws make two
  * normal numbers.
  */
-float mu_random_normal(const struct mu_random *key, uint64_t element)
+static void make_normals(const uint32_t draws[2], float out[2])
 {
 	const double two_pi = 6.283185307179586;
+	/* A draw from (0, 1]: the logarithm is finite. */
+	double radius = sqrt(-2 * log((draws[0] + 1.0) * 0x1p-32));
+	double angle = two_pi * (draws[1] * 0x1p-32);
+
+	out[0] = (float)(radius * cos(angle));
+	out[1] = (float)(radius * sin(angle));
+}
+
+float mu_random_normal(const struct mu_random *key, uint64_t element)
+{
 	uint32_t words[4];
-	size_t pair = element % 4 / 2 * 2;
-	double radius, angle;
+	float two[2];
 
 	draw_block(key, element / 4, 0, words);
-	/* A draw from (0, 1]: the logarithm is finite. */
-	radius = sqrt(-2 * log((words[pair] + 1.0) * 0x1p-32));
-	angle = two_pi * (words[pair + 1] * 0x1p-32);
-	return (float)(radius * (element % 2 ? sin(angle) : cos(angle)));
+	make_normals(words + element % 4 / 2 * 2, two);
+	return two[element % 2];
+}
+
+void mu_random_normals(const struct mu_random *key, uint64_t first, size_t n, float *out)
+{
+	uint32_t words[4];
+	float four[4];
+
+	for (size_t i = 0; i < n;) {
+		size_t skip = (first + i) % 4, m = 4 - skip < n - i ? 4 - skip : n - i;
+
+		draw_block(key, (first + i) / 4, 0, words);
+		make_normals(words, four);
+		make_normals(words + 2, four + 2);
+		for (size_t k = 0; k < m; k++)
+			out[i + k] = four[skip + k];
+		i += m;
+	}
 }
 
 uint64_t mu_random_below(const struct mu_random *key, uint64_t element, uint64_t n)

@@ -102,7 +102,6 @@ static enum mu_status plan_forward(struct cpu_plan *p, struct norm *b, dnnl_prim
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, b->positive};
 	}
 	MU_TRY(mu_cpu_step(p, pd, n, args));
-	mu_cpu_call(p, publish_statistics);
 out:
 	return st;
 }
@@ -142,6 +141,7 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct norm *b, dnnl_pri
 	MU_TRY(mu_cpu_step(p, pd, n, args));
 	if (a->fix_gamma)
 		mu_cpu_call(p, clear_gamma_gradient);
+	mu_cpu_call(p, publish_statistics);
 out:
 	return st;
 }

@@ -12,9 +12,22 @@ extern const struct mu_device_ops mu_device_cuda;
 
 enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 16, BLAS_BYTES = 32 << 20 };
 
-/* Kinds of operations that run here. */
 static const struct cuda_kind *const kinds[MU_OP_N] = {
-	NULL,
+	[MU_OP_CONVOLUTION] = &mu_cuda_convolution,
+	[MU_OP_FULLY_CONNECTED] = &mu_cuda_fully_connected,
+	[MU_OP_ACTIVATION] = &mu_cuda_activation_kind,
+	[MU_OP_POOLING] = &mu_cuda_pooling,
+	[MU_OP_FLATTEN] = &mu_cuda_flatten,
+	[MU_OP_DROPOUT] = &mu_cuda_dropout,
+	[MU_OP_BATCH_NORM] = &mu_cuda_batch_norm,
+	[MU_OP_LRN] = &mu_cuda_lrn,
+	[MU_OP_SUM] = &mu_cuda_sum,
+	[MU_OP_CONCAT] = &mu_cuda_concat,
+	[MU_OP_SPLIT] = &mu_cuda_split,
+	[MU_OP_SOFTMAX] = &mu_cuda_softmax,
+	[MU_OP_EMBEDDING] = &mu_cuda_embedding,
+	[MU_OP_LSTM] = &mu_cuda_lstm,
+	[MU_OP_CUSTOM] = &mu_cuda_custom,
 };
 
 /* ---- kernels ---- */
@@ -193,13 +206,11 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 	struct cuda_device *d = device->impl;
 	const struct cuda_kind *kind = kinds[op->kind];
 
-	if (!kind)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s): the device gpu has no such operation yet",
-			op->name, mu_op_kind_name(op->kind));
 	MU_TRY(mu_ref_check(op, kind->like));
 	MU_TRY(kind->like->plan(op));
 	MU_TRY(mu_ref_set_plain(op));
 	MU_TRY(mu_cuda_enter(d));
+	d->winograd = device->algorithm == MU_CONVOLUTION_WINOGRAD;
 	op->workspace_nbytes = op->scratch_nbytes = 0;
 	if (kind->plan)
 		MU_TRY(kind->plan(d, op));
@@ -224,6 +235,17 @@ out:
 	return st;
 }
 
+static enum mu_status restore(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct cuda_kind *kind = kinds[op->kind];
+
+	MU_TRY(mu_cuda_enter(device->impl));
+	MU_TRY((kind->restore ? kind->restore : kind->forward)(device->impl, op));
+out:
+	return st;
+}
+
 static enum mu_status backward(struct mu_device *device, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -238,7 +260,7 @@ static void release(struct mu_device *device, struct mu_op *op)
 {
 	const struct cuda_kind *kind = kinds[op->kind];
 
-	if (kind && kind->release && op->impl)
+	if (kind->release && op->impl)
 		kind->release(device->impl, op);
 	op->impl = NULL;
 }
@@ -292,7 +314,7 @@ const struct mu_device_ops mu_device_cuda = {
 	.bind = bind,
 	.forward = forward,
 	.backward = backward,
-	.restore = forward,
+	.restore = restore,
 	.release = release,
 	.from_plain = copy_plain,
 	.to_plain = copy_plain,

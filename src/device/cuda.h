@@ -98,6 +98,7 @@ struct cuda_device {
 	cudnnHandle_t dnn;
 	struct cuda_mirror *mirrors;
 	int processors; /* of the GPU: streaming multiprocessors */
+	bool winograd;  /* --conv-algo winograd, as of the last plan */
 	char name[96];
 };
 
@@ -152,17 +153,55 @@ extern const struct mu_device_memory mu_cuda_memory;
 /* ---- operations ---- */
 
 /*
- * A kind of operation. Its shapes are checked by ref's plan, which may not have the same memory:
- * plan sets workspace_nbytes and scratch_nbytes anew. bind, where there is one, is called again
- * whenever pointers change. release frees op->impl.
+ * A kind of operation. Its shapes are checked by ref's plan; workspace_nbytes and scratch_nbytes
+ * are 0 when plan is called, if there is one. restore: if that is less than forward. release frees
+ * op->impl.
  */
 struct cuda_kind {
 	const struct mu_ref_kind *like;
 	enum mu_status (*plan)(struct cuda_device *d, struct mu_op *op);
 	enum mu_status (*forward)(struct cuda_device *d, struct mu_op *op);
+	enum mu_status (*restore)(struct cuda_device *d, struct mu_op *op);
 	enum mu_status (*backward)(struct cuda_device *d, struct mu_op *op);
 	void (*release)(struct cuda_device *d, struct mu_op *op);
 };
+
+extern const struct cuda_kind mu_cuda_convolution;
+extern const struct cuda_kind mu_cuda_fully_connected;
+extern const struct cuda_kind mu_cuda_activation_kind;
+extern const struct cuda_kind mu_cuda_pooling;
+extern const struct cuda_kind mu_cuda_flatten;
+extern const struct cuda_kind mu_cuda_dropout;
+extern const struct cuda_kind mu_cuda_batch_norm;
+extern const struct cuda_kind mu_cuda_lrn;
+extern const struct cuda_kind mu_cuda_sum;
+extern const struct cuda_kind mu_cuda_concat;
+extern const struct cuda_kind mu_cuda_split;
+extern const struct cuda_kind mu_cuda_softmax;
+extern const struct cuda_kind mu_cuda_embedding;
+extern const struct cuda_kind mu_cuda_lstm;
+extern const struct cuda_kind mu_cuda_custom;
+
+/* ---- what several kinds use: cuda_dense.c ---- */
+
+/* c (rows, columns) = keep c + a b, each one row after the other: a (rows, inner), or (inner, rows)
+ * if it is to be transposed; b (inner, columns), or (columns, inner). */
+struct cuda_product {
+	const float *a, *b;
+	float *c;
+	bool transpose_a, transpose_b;
+	size_t rows, columns, inner;
+	float keep; /* 0: c is not read */
+};
+enum mu_status mu_cuda_multiply(struct cuda_device *d, const struct cuda_product *p);
+
+/* The kernels' number of it; NULL: CUDA_LINEAR. */
+int mu_cuda_activation(const struct mu_activation *activation);
+/* To a convolution's or a fully connected layer's output: bias and activation, if there are. */
+enum mu_status mu_cuda_add_bias(struct cuda_device *d, struct mu_op *op);
+enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op);
+/* The gradient of the output becomes the one in front of its fused activation. */
+enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op);
 
 /* The bytes of cuda_kernels.cu, compiled; made by the makefile. */
 extern const unsigned char mu_cuda_kernels[];

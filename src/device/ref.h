@@ -53,6 +53,9 @@ enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,
 /* An error if the first input has not ndims dimensions, described by `form`: "(n, c, h, w)". */
 enum mu_status mu_ref_need_ndims(const struct mu_op *op, int ndims, const char *form);
 
+/* An error if a label that counts is no class; of a softmax. */
+enum mu_status mu_ref_check_labels(const struct mu_op *op);
+
 /* Elements of one sample. */
 size_t mu_ref_features(const struct mu_shape *shape);
 /* Elements of one channel of one sample: h * w, or 1. */

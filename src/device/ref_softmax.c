@@ -74,7 +74,7 @@ static void softmax(const float *x, float *p, const struct prediction *r)
 			(float)(exp((double)x[r->at + k * r->stride] - largest) / sum);
 }
 
-static enum mu_status check_batch(const struct mu_op *op)
+enum mu_status mu_ref_check_labels(const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_batch *b = op->batch;
@@ -116,7 +116,7 @@ static enum mu_status forward(struct mu_op *op)
 	float *p = op->outputs[0]->data;
 
 	b->loss = 0;
-	MU_TRY(check_batch(op));
+	MU_TRY(mu_ref_check_labels(op));
 	for (size_t i = 0; i < count_predictions(op); i++) {
 		struct prediction r = prediction(op, i);
 

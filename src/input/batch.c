@@ -246,6 +246,14 @@ bool mu_input_wait(struct mu_input *in, size_t step, double seconds)
 	return mu_pipeline_wait(in->pipeline, step, seconds);
 }
 
+enum mu_status mu_input_lend(struct mu_input *in, size_t step, struct mu_input_batch *batch)
+{
+	if (!in->pipeline)
+		return mu_input_read(in, step, batch);
+	mu_pipeline_start(in->pipeline, step);
+	return mu_pipeline_lend(in->pipeline, step, batch);
+}
+
 enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_batch *batch)
 {
 	enum mu_status st = MU_OK;

@@ -4,6 +4,7 @@
  * only of the blocks that the window touches, and nothing below the window. Only the entropy
  * decoder must go through all that comes before. libjpeg's errors jump back into try. It reads
  * every head; what is common goes from there to the decoder of jpeg.h, and comes back if in doubt.
+ * Small pictures of one encoder have the same head, byte for byte, which is then not read again.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -23,6 +24,15 @@ enum {
 	MARGIN = 2,
 	MAX_SCANS = 200, /* a progressive file has about 10; each costs a pass over the image */
 	ROWS = 8,        /* read in one call */
+	HEAD_MAX = 1024, /* bytes of a head that is kept; Huffman tables and all have about 620 */
+};
+
+/* What libjpeg read last, if it was the head of a picture for our own decoder. Its tables are
+ * libjpeg's. */
+struct head {
+	size_t n; /* bytes; 0: none */
+	uint8_t bytes[HEAD_MAX];
+	struct mu_jpeg_frame frame; /* without data */
 };
 
 struct jpeg {
@@ -39,6 +49,8 @@ struct jpeg {
 	enum mu_status st; /* of what is not libjpeg's */
 	struct mu_jpeg *own;
 	enum mu_jpeg_choice choice;
+	struct head head;
+	bool unread; /* the picture has that head, and libjpeg has not seen it */
 };
 
 static void leave(j_common_ptr d)
@@ -137,24 +149,11 @@ out:
 
 static void read_head(struct jpeg *j)
 {
+	j->head.n = 0;
+	j->unread = false;
 	jpeg_abort_decompress(&j->d); /* of an image that was not decoded */
 	jpeg_mem_src(&j->d, j->data, (unsigned long)j->n);
 	jpeg_read_header(&j->d, TRUE);
-}
-
-static enum mu_status begin_jpeg(void *state, const uint8_t *data, size_t n, size_t *h, size_t *w)
-{
-	enum mu_status st = MU_OK;
-	struct jpeg *j = state;
-
-	j->data = data;
-	j->n = n;
-	if (!try(j, read_head))
-		MU_FAIL(MU_ERR_FORMAT, "JPEG image of %zu bytes: %s", n, j->message);
-	*h = j->d.image_height;
-	*w = j->d.image_width;
-out:
-	return st;
 }
 
 /* What the file calls cyan, magenta, yellow, black. Adobe's programs write 255 minus the amounts.
@@ -302,20 +301,53 @@ static bool describe_frame(const struct jpeg_decompress_struct *d, struct mu_jpe
 	return true;
 }
 
-static enum mu_status decode_jpeg(void *state, const struct mu_image_window *window,
-				  struct mu_image *image)
+static void keep_head(struct jpeg *j)
+{
+	struct head *head = &j->head;
+	size_t n = j->n - j->d.src->bytes_in_buffer;
+
+	if (n > sizeof head->bytes || !describe_frame(&j->d, &head->frame))
+		return;
+	memcpy(head->bytes, j->data, n);
+	head->n = n;
+}
+
+static enum mu_status take_head(struct jpeg *j)
+{
+	enum mu_status st = MU_OK;
+
+	if (!try(j, read_head))
+		MU_FAIL(MU_ERR_FORMAT, "JPEG image of %zu bytes: %s", j->n, j->message);
+	keep_head(j);
+out:
+	return st;
+}
+
+static enum mu_status begin_jpeg(void *state, const uint8_t *data, size_t n, size_t *h, size_t *w)
 {
 	enum mu_status st = MU_OK;
 	struct jpeg *j = state;
-	struct mu_jpeg_frame frame;
-	bool done = false;
+	const struct head *head = &j->head;
 
-	if (j->choice != MU_JPEG_LIBRARY && describe_frame(&j->d, &frame))
-		MU_TRY(mu_jpeg_decode(j->own, &frame, window, image, &done));
-	if (done)
-		goto out;
-	if (j->choice == MU_JPEG_OWN)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "JPEG image that our own decoder does not read");
+	j->data = data;
+	j->n = n;
+	j->unread = head->n > 0 && n >= head->n && memcmp(data, head->bytes, head->n) == 0;
+	if (!j->unread)
+		MU_TRY(take_head(j));
+	*h = j->d.image_height;
+	*w = j->d.image_width;
+out:
+	return st;
+}
+
+/* By libjpeg. */
+static enum mu_status decode_safely(struct jpeg *j, const struct mu_image_window *window,
+				    struct mu_image *image)
+{
+	enum mu_status st = MU_OK;
+
+	if (j->unread)
+		MU_TRY(take_head(j));
 	j->window = *window;
 	j->image = image;
 	j->st = MU_OK;
@@ -324,7 +356,32 @@ static enum mu_status decode_jpeg(void *state, const struct mu_image_window *win
 			(size_t)j->d.image_height, (size_t)j->d.image_width, j->n, j->message);
 	MU_TRY(j->st);
 out:
-	jpeg_abort_decompress(&j->d);
+	j->head.n = 0;
+	return st;
+}
+
+static enum mu_status decode_jpeg(void *state, const struct mu_image_window *window,
+				  struct mu_image *image)
+{
+	enum mu_status st = MU_OK;
+	struct jpeg *j = state;
+	struct mu_jpeg_frame frame = j->head.frame;
+	bool done = false;
+
+	if (j->choice != MU_JPEG_LIBRARY && (j->head.n > 0 || describe_frame(&j->d, &frame))) {
+		if (j->head.n > 0) {
+			frame.data = j->data + j->head.n;
+			frame.nbytes = j->n - j->head.n;
+		}
+		MU_TRY(mu_jpeg_decode(j->own, &frame, window, image, &done));
+	}
+	if (!done && j->choice == MU_JPEG_OWN)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "JPEG image that our own decoder does not read");
+	if (!done)
+		MU_TRY(decode_safely(j, window, image));
+out:
+	if (!j->unread)
+		jpeg_abort_decompress(&j->d);
 	return st;
 }
 

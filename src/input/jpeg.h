@@ -28,6 +28,8 @@ enum {
 	/* And a row of lanes for what is to be forgotten. */
 	MU_JPEG_GROUP = (MU_JPEG_BLOCK + 1) * MU_JPEG_LANES,
 	MU_JPEG_TABLES = 4,
+	/* Bytes behind rows of samples that may be read and written: loops take whole vectors. */
+	MU_JPEG_BEYOND = 64,
 };
 
 /* ---- the head of a file ---- */
@@ -69,7 +71,7 @@ enum mu_status mu_jpeg_decode(struct mu_jpeg *jpeg, const struct mu_jpeg_frame *
 
 enum {
 	MU_JPEG_LOOKUP = 10, /* codes of up to so many bits are found in one step */
-	MU_JPEG_PAIR = 11,   /* bits in which two symbols are looked for at once */
+	MU_JPEG_PAIR = 10,   /* bits in which two symbols are looked for at once */
 	/* Zeros behind the data of a segment: more than the blocks of one MCU can be coded in. */
 	MU_JPEG_SLACK = 2048,
 };
@@ -132,7 +134,10 @@ struct mu_jpeg_group {
 	const int16_t *coefficients; /* (64, MU_JPEG_LANES) */
 	const uint16_t *quant;       /* (64) */
 	int last;                    /* as above, of all lanes */
-	uint8_t *out;                /* side rows of MU_JPEG_LANES side samples */
+	/* Where the samples go: NULL for side by side from `out` on; else each block's place, NULL
+	 * for lanes without a block. */
+	uint8_t *const *places;
+	uint8_t *out; /* side rows of MU_JPEG_LANES side samples */
 	size_t stride;
 };
 
@@ -152,11 +157,12 @@ struct mu_jpeg_widening {
 	bool across, down;         /* is it half as wide, half as high? */
 	bool smooth;               /* or repeat samples */
 	bool below;                /* far is the row below */
-	uint16_t *scratch;         /* (w + 2) */
 };
 
-/* out[i] is the sample of pixel i for pixels from..to, or 2 from..2 to. */
+/* out[i] is the sample of pixel i for pixels from..to, or 2 from..2 to. Of near, far and out
+ * MU_JPEG_BEYOND bytes more must be there, and a byte before near and far. */
 void mu_jpeg_widen(const struct mu_jpeg_widening *widening, uint8_t *out);
+/* Of y, cb and cr, too. */
 void mu_jpeg_colour(uint32_t *pixels, const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
 		    size_t n);
 void mu_jpeg_grey(uint32_t *pixels, const uint8_t *y, size_t n);

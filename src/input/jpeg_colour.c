@@ -13,39 +13,97 @@ enum { FRACTION = 16 };
 
 #define FIX(x) ((int32_t)((x)*65536 + 0.5))
 
+/*
+ * Loops take whole vectors of samples, the last with some that nobody wants. They are written with
+ * vectors because compilers do not find them: rows of small pictures are two or three vectors long.
+ */
+enum { VECTOR = 16 };
+
+#define VECTOR_OF(type) type __attribute__((vector_size(VECTOR * sizeof(type))))
+
 /* ---- upsampling ---- */
 
-MU_LOOP static void weigh_rows(uint16_t *restrict out, const uint8_t *restrict near,
-			       const uint8_t *restrict far, size_t n)
+/* A row of samples, or 3 near + far. */
+MU_INLINE void take_row(VECTOR_OF(uint16_t) * out, const uint8_t *near, const uint8_t *far,
+			bool down)
 {
-	for (size_t i = 0; i < n; i++)
-		out[i] = (uint16_t)(3 * near[i] + far[i]);
+	VECTOR_OF(uint8_t) bytes;
+	VECTOR_OF(uint16_t) row;
+
+	memcpy(&bytes, near, sizeof bytes);
+	row = __builtin_convertvector(bytes, VECTOR_OF(uint16_t));
+	if (down) {
+		memcpy(&bytes, far, sizeof bytes);
+		row = row + row + row + __builtin_convertvector(bytes, VECTOR_OF(uint16_t));
+	}
+	*out = row;
 }
 
-MU_LOOP static void widen_row(uint16_t *restrict out, const uint8_t *restrict in, size_t n)
+/* What is added before the shift alternates, so that no side is preferred. */
+struct rounding {
+	uint16_t left, right, shift;
+};
+
+/* Samples of a pixel pair as a word, the first in the lower byte. */
+MU_INLINE void weigh_columns(uint8_t *out, const uint8_t *near, const uint8_t *far, bool down,
+			     struct rounding r)
 {
-	for (size_t i = 0; i < n; i++)
-		out[i] = in[i];
+	VECTOR_OF(uint16_t) row, before, after;
+
+	take_row(&row, near, far, down);
+	take_row(&before, near - 1, far - 1, down);
+	take_row(&after, near + 1, far + 1, down);
+	row = row + row + row;
+	before = (row + before + r.left) >> r.shift;
+	after = (row + after + r.right) >> r.shift;
+	row = before | after << 8;
+	memcpy(out, &row, sizeof row);
 }
 
-/* in[-1] to in[n]; what is added before the shift alternates, so that no side is preferred. */
-MU_LOOP static void weigh_columns(uint8_t *restrict out, const uint16_t *restrict in, size_t n,
-				  const int rule[3])
+/* Chroma of half width. The picture's first and last sample have themselves for a neighbour. */
+MU_INLINE void widen_across(const struct mu_jpeg_widening *w, uint8_t *out, bool down)
 {
-	int left = rule[0], right = rule[1], shift = rule[2];
-	const uint16_t *restrict before = in - 1;
+	const struct rounding r = {down ? 8 : 1, down ? 7 : 2, down ? 4 : 2};
+	const uint8_t *near = w->near, *far = w->far;
+	size_t from = w->from, to = w->to, last = w->w - 1;
 
-	for (size_t i = 0; i < n; i++) {
-		out[2 * i] = (uint8_t)((3 * in[i] + before[i] + left) >> shift);
-		out[2 * i + 1] = (uint8_t)((3 * in[i] + in[i + 1] + right) >> shift);
+	for (size_t i = from; i < to; i += VECTOR)
+		weigh_columns(out + 2 * i, near + i, far + i, down, r);
+	if (from == 0) {
+		int first = down ? 3 * near[0] + far[0] : near[0];
+
+		out[0] = (uint8_t)((4 * first + r.left) >> r.shift);
+	}
+	if (to > last) {
+		int end = down ? 3 * near[last] + far[last] : near[last];
+
+		out[2 * last + 1] = (uint8_t)((4 * end + r.right) >> r.shift);
 	}
 }
 
-MU_LOOP static void quarter_row(uint8_t *restrict out, const uint16_t *restrict in, size_t n,
-				int more)
+MU_LOOP static void widen_one_way(const struct mu_jpeg_widening *w, uint8_t *out)
 {
-	for (size_t i = 0; i < n; i++)
-		out[i] = (uint8_t)((in[i] + more) >> 2);
+	widen_across(w, out, false);
+}
+
+MU_LOOP static void widen_two_ways(const struct mu_jpeg_widening *w, uint8_t *out)
+{
+	widen_across(w, out, true);
+}
+
+MU_LOOP static void heighten(const struct mu_jpeg_widening *w, uint8_t *out)
+{
+	const uint8_t *near = w->near, *far = w->far;
+	uint16_t more = w->below ? 2 : 1;
+
+	for (size_t i = w->from, to = w->to; i < to; i += VECTOR) {
+		VECTOR_OF(uint8_t) bytes;
+		VECTOR_OF(uint16_t) row;
+
+		take_row(&row, near + i, far + i, true);
+		bytes = __builtin_convertvector((row + more) >> 2, VECTOR_OF(uint8_t));
+		memcpy(out + i, &bytes, sizeof bytes);
+	}
 }
 
 static void repeat(const struct mu_jpeg_widening *w, uint8_t *out)
@@ -60,37 +118,24 @@ static void repeat(const struct mu_jpeg_widening *w, uint8_t *out)
 
 void mu_jpeg_widen(const struct mu_jpeg_widening *w, uint8_t *out)
 {
-	static const int one_way[3] = {1, 2, 2}, two_ways[3] = {8, 7, 4};
-	/* With a neighbour at each side; at the picture's edges the sample itself. */
-	size_t from = w->from > 0 ? w->from - 1 : 0, to = w->to < w->w ? w->to + 1 : w->w;
-	uint16_t *row = w->scratch + 1;
-
-	if (!w->smooth) {
+	if (!w->smooth)
 		repeat(w, out);
-		return;
-	}
-	if (w->down)
-		weigh_rows(row + from, w->near + from, w->far + from, to - from);
+	else if (!w->across)
+		heighten(w, out);
+	else if (w->down)
+		widen_two_ways(w, out);
 	else
-		widen_row(row + from, w->near + from, to - from);
-	if (!w->across) {
-		quarter_row(out + w->from, row + w->from, w->to - w->from, w->below ? 2 : 1);
-		return;
-	}
-	if (w->from == 0)
-		row[-1] = row[0];
-	if (w->to == w->w)
-		row[w->w] = row[w->w - 1];
-	weigh_columns(out + 2 * w->from, row + w->from, w->to - w->from,
-		      w->down ? two_ways : one_way);
+		widen_one_way(w, out);
 }
 
 /* ---- colours ---- */
 
-MU_INLINE uint32_t clamp(int32_t value)
-{
-	return (uint32_t)(value < 0 ? 0 : value > 255 ? 255 : value);
-}
+/* Of bytes, in steps that compilers have instructions for. */
+#define NUMBERS(bytes)                                                                             \
+	__builtin_convertvector(__builtin_convertvector(bytes, VECTOR_OF(uint16_t)),               \
+				VECTOR_OF(int32_t))
+/* From 0 to 255. */
+#define CLAMP(v) ((((v) & ~((v) >> 31)) | (255 - (v)) >> 31) & 255)
 
 MU_INLINE uint32_t pixel_of(uint32_t red, uint32_t green, uint32_t blue)
 {
@@ -98,18 +143,40 @@ MU_INLINE uint32_t pixel_of(uint32_t red, uint32_t green, uint32_t blue)
 }
 
 /* The two parts of green are rounded as one. */
-MU_LOOP static void mix_colours(uint32_t *restrict pixels, const uint8_t *restrict y,
-				const uint8_t *restrict cb, const uint8_t *restrict cr, size_t n)
+MU_INLINE void mix_colours(uint32_t *pixels, const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
 {
 	const int32_t half = 1 << (FRACTION - 1);
+	VECTOR_OF(uint8_t) bytes;
+	VECTOR_OF(int32_t) light, blue, red, r, g, b;
 
-	for (size_t i = 0; i < n; i++) {
-		int32_t light = y[i], blue = cb[i] - 128, red = cr[i] - 128;
-		int32_t r = light + ((FIX(1.40200) * red + half) >> FRACTION);
-		int32_t g = light + ((half - FIX(0.34414) * blue - FIX(0.71414) * red) >> FRACTION);
-		int32_t b = light + ((FIX(1.77200) * blue + half) >> FRACTION);
+	memcpy(&bytes, y, sizeof bytes);
+	light = NUMBERS(bytes);
+	memcpy(&bytes, cb, sizeof bytes);
+	blue = NUMBERS(bytes) - 128;
+	memcpy(&bytes, cr, sizeof bytes);
+	red = NUMBERS(bytes) - 128;
+	r = light + ((FIX(1.40200) * red + half) >> FRACTION);
+	g = light + ((half - FIX(0.34414) * blue - FIX(0.71414) * red) >> FRACTION);
+	b = light + ((FIX(1.77200) * blue + half) >> FRACTION);
+	r = CLAMP(r) | CLAMP(g) << 8 | CLAMP(b) << 16 | (int32_t)(255u << 24);
+	memcpy(pixels, &r, sizeof r);
+}
 
-		pixels[i] = pixel_of(clamp(r), clamp(g), clamp(b));
+/* The last vector overlaps the one before. */
+MU_LOOP static void mix_row(uint32_t *pixels, const uint8_t *y, const uint8_t *cb,
+			    const uint8_t *cr, size_t n)
+{
+	uint32_t few[VECTOR];
+	size_t i = 0;
+
+	for (; i + VECTOR <= n; i += VECTOR)
+		mix_colours(pixels + i, y + i, cb + i, cr + i);
+	if (i < n && i > 0) {
+		i = n - VECTOR;
+		mix_colours(pixels + i, y + i, cb + i, cr + i);
+	} else if (i < n) {
+		mix_colours(few, y, cb, cr);
+		memcpy(pixels, few, n * sizeof *few);
 	}
 }
 
@@ -122,5 +189,5 @@ void mu_jpeg_grey(uint32_t *pixels, const uint8_t *y, size_t n)
 void mu_jpeg_colour(uint32_t *pixels, const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
 		    size_t n)
 {
-	mix_colours(pixels, y, cb, cr, n);
+	mix_row(pixels, y, cb, cr, n);
 }

@@ -188,21 +188,42 @@ MU_INLINE void transform_row(const struct middle *m, int y, uint32_t *restrict w
 	}
 }
 
+/* Row y of all blocks, side by side. */
+MU_INLINE void put_row(const struct mu_jpeg_group *group, int y, const uint32_t *words, int side)
+{
+	uint8_t *out = group->out + (size_t)y * group->stride;
+
+	if (side > 2)
+		memcpy(out, words, (size_t)(LANES * side));
+	for (int lane = 0; side == 2 && lane < LANES; lane++) {
+		out[2 * lane] = (uint8_t)words[lane];
+		out[2 * lane + 1] = (uint8_t)(words[lane] >> 8);
+	}
+}
+
+/* All rows, each block to its place. */
+MU_INLINE void put_blocks(const struct mu_jpeg_group *group, uint32_t (*words)[2 * LANES], int side)
+{
+	for (int lane = 0; lane < LANES; lane++) {
+		uint8_t *out = group->places[lane];
+
+		for (int y = 0; out && y < side; y++, out += group->stride)
+			memcpy(out, &words[y][side == 8 ? 2 * lane : lane], (size_t)side);
+	}
+}
+
 MU_INLINE void transform_rows(const struct mu_jpeg_group *group, const struct middle *m, int side,
 			      int few)
 {
-	for (int y = 0; y < side; y++) {
-		uint8_t *out = group->out + (size_t)y * group->stride;
-		uint32_t words[2 * LANES];
+	uint32_t words[SIDE][2 * LANES];
 
-		transform_row(m, y, words, side, few);
-		if (side > 2)
-			memcpy(out, words, (size_t)(LANES * side));
-		for (int lane = 0; side == 2 && lane < LANES; lane++) {
-			out[2 * lane] = (uint8_t)words[lane];
-			out[2 * lane + 1] = (uint8_t)(words[lane] >> 8);
-		}
+	for (int y = 0; y < side; y++) {
+		transform_row(m, y, words[y], side, few);
+		if (!group->places)
+			put_row(group, y, words[y], side);
 	}
+	if (group->places)
+		put_blocks(group, words, side);
 }
 
 MU_LOOP static void transform8(const struct mu_jpeg_group *group, struct middle *m)
@@ -236,10 +257,11 @@ static void spread_means(const struct mu_jpeg_group *group, struct middle *m, in
 		int16_t value = (int16_t)(group->coefficients[lane] * group->quant[0]);
 		uint32_t sample = sample_of(rounded((uint32_t)value, 3));
 
+		uint8_t *out = group->places ? group->places[lane] : group->out + lane * side;
+
 		m->range[lane] |= (uint32_t)(value * (1 << BETWEEN) + LIMIT);
-		for (int y = 0; y < side; y++)
-			memset(group->out + (size_t)y * group->stride + lane * side, (int)sample,
-			       (size_t)side);
+		for (int y = 0; out && y < side; y++, out += group->stride)
+			memset(out, (int)sample, (size_t)side);
 	}
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From the data of a scan to the pixels of a window. MCUs are read in the order of the file, row
- * by row; those that the window needs are transformed 16 at a time, into planes that hold two rows
- * of MCUs, for smooth chroma of a row needs the row above and the row below. Of the others only
- * what later ones need is read, and below the window nothing.
+ * by row; those that the window needs are transformed 16 at a time, into planes that hold a row of
+ * MCUs more than that, for smooth chroma of a row needs the row above and the row below. Of the
+ * others only what later ones need is read, and below the window nothing.
+ *
+ * A chunk is what is transformed together: up to 16 MCUs of a row, whose blocks stand side by side
+ * in the planes; or, of a window that is at most half as wide, several rows of MCUs, whose blocks
+ * fill the lanes without gaps and have a place in the planes each.
  */
 #include <string.h>
 
@@ -13,7 +17,7 @@ enum {
 	SIDE = 8,
 	CHUNK = MU_JPEG_LANES, /* MCUs that are transformed together */
 	GROUPS = 6,            /* blocks of an MCU, so groups of a chunk */
-	KEPT = 2,              /* rows of MCUs in the planes */
+	EMPTY = -1,            /* the last coefficient of a group without blocks */
 	SPREAD = 2,            /* pixels beside a pixel that smooth chroma looks at, at most */
 };
 
@@ -21,18 +25,21 @@ struct mu_jpeg {
 	struct mu_jpeg_table dc[MU_JPEG_TABLES], ac[MU_JPEG_TABLES];
 	int16_t coefficients[GROUPS][MU_JPEG_GROUP]; /* zero but for those of the present chunk */
 	int last[GROUPS];
+	uint8_t *places[GROUPS][MU_JPEG_LANES]; /* of blocks that do not stand side by side */
 	uint8_t *bytes; /* of a segment, then planes and rows */
 	size_t capacity;
 };
 
 struct component {
 	int across, down; /* blocks of an MCU */
-	int group;        /* its first */
-	int side;         /* samples of a block */
+	/* Block number n of a chunk is lane n % 16 of group n / 16: its first, and how much further
+	 * that of the next row of an MCU and that of the next MCU are. */
+	int first, next_row, next_mcu;
+	int side; /* samples of a block */
 	bool wide, tall;  /* two pixels per sample in this direction */
 	bool smooth;
 	size_t w, h;    /* samples of the picture */
-	uint8_t *plane; /* those of KEPT rows of MCUs, by turns */
+	uint8_t *plane; /* those of w->kept rows of MCUs, by turns */
 	size_t stride;
 	uint8_t *row; /* of the picture's width, if wide or tall */
 	struct mu_jpeg_coding coding;
@@ -48,13 +55,14 @@ struct work {
 	size_t n_across;     /* MCUs of the picture */
 	/* MCUs that are transformed; only rows before bottom are read. */
 	size_t top, bottom, left, right;
+	size_t rows; /* of MCUs in a chunk */
+	size_t kept; /* rows of MCUs in the planes */
 	size_t late; /* rows of pixels that wait for the next row of MCUs */
 	struct mu_jpeg_bits bits;
 	uint8_t *segment;          /* without stuffing */
 	const uint8_t *from, *end; /* data behind the present segment */
 	size_t until_restart;
 	int restarts;
-	uint16_t *scratch;
 };
 
 static size_t ceil_div(size_t a, size_t b)
@@ -64,7 +72,13 @@ static size_t ceil_div(size_t a, size_t b)
 
 enum mu_status mu_jpeg_new(struct mu_jpeg **out)
 {
-	return MU_ALLOC(*out, 1, "JPEG decoder");
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(*out, 1, "JPEG decoder"));
+	for (int g = 0; g < GROUPS; g++)
+		(*out)->last[g] = EMPTY;
+out:
+	return st;
 }
 
 void mu_jpeg_free(struct mu_jpeg *jpeg)
@@ -87,7 +101,6 @@ static void size_component(struct work *w, int i, int side)
 
 	c->across = i == 0 ? f->across : 1;
 	c->down = i == 0 ? f->down : 1;
-	c->group = i == 0 ? 0 : f->across * f->down + i - 1;
 	c->side = side;
 	while (c->side < SIDE && f->across * side % (c->across * c->side * 2) == 0 &&
 	       f->down * side % (c->down * c->side * 2) == 0)
@@ -107,6 +120,26 @@ static void find_units(size_t first, size_t n, size_t spread, size_t all, size_t
 
 	range[0] = (first > spread ? first - spread : 0) / unit;
 	range[1] = ceil_div(end < all ? end : all, unit);
+}
+
+/* Chroma of both kinds shares a group where there is room and nothing tells them apart. */
+static void number_blocks(struct work *w)
+{
+	const struct mu_jpeg_frame *f = w->frame;
+	int mcus = (int)(w->rows * (w->right - w->left)), first = 0;
+
+	for (int i = 0; i < f->n; i++) {
+		struct component *c = &w->components[i];
+		bool side_by_side = w->rows == 1;
+
+		c->next_row = side_by_side ? c->across * CHUNK : c->across;
+		c->next_mcu = side_by_side ? c->across : c->across * c->down;
+		c->first = first;
+		first += c->across * c->down * MU_JPEG_LANES;
+		if (i == 2 && !side_by_side && 2 * mcus <= MU_JPEG_LANES &&
+		    memcmp(f->quant[2], f->quant[1], MU_JPEG_BLOCK * sizeof *f->quant[2]) == 0)
+			c->first = w->components[1].first + mcus;
+	}
 }
 
 static void find_mcus(struct work *w)
@@ -134,36 +167,40 @@ static void find_mcus(struct work *w)
 		   range);
 	w->left = range[0];
 	w->right = range[1];
+	w->rows = CHUNK / (w->right - w->left);
+	w->rows = w->rows > 1 ? w->rows : 1;
+	w->kept = w->rows + 1;
+	number_blocks(w);
 }
 
-/* All buffers are one: the planes, the rows, the scratch row, the segment. */
+/* All buffers are one: the planes, the rows, the segment. */
 static enum mu_status take_memory(struct work *w)
 {
 	enum mu_status st = MU_OK;
 	struct mu_jpeg *j = w->jpeg;
-	size_t mcus = ceil_div(w->right - w->left, CHUNK) * CHUNK, at = 0;
-	size_t width = mcus * w->mcu_w, needed = 0;
+	size_t mcus = w->rows > 1 ? w->right - w->left
+				  : ceil_div(w->right - w->left, CHUNK) * CHUNK;
+	size_t width = mcus * w->mcu_w + MU_JPEG_BEYOND, needed = 0, at;
 
 	for (int i = 0; i < w->frame->n; i++) {
 		struct component *c = &w->components[i];
 
 		c->stride = mcus * (size_t)(c->across * c->side);
-		needed += KEPT * c->stride * (size_t)(c->down * c->side) + width;
+		needed += w->kept * c->stride * (size_t)(c->down * c->side) + width;
 	}
-	needed += (width + MU_ALIGN) * sizeof *w->scratch + w->frame->nbytes + MU_JPEG_SLACK;
+	needed += MU_JPEG_BEYOND + w->frame->nbytes + MU_JPEG_SLACK;
 	if (needed > j->capacity) {
 		mu_free(j->bytes);
 		j->capacity = 0;
 		MU_TRY(MU_ALLOC(j->bytes, needed, "samples of a JPEG image"));
 		j->capacity = needed;
 	}
-	w->scratch = (uint16_t *)(void *)j->bytes;
-	at = (width + MU_ALIGN) * sizeof *w->scratch;
+	at = MU_JPEG_BEYOND;
 	for (int i = 0; i < w->frame->n; i++) {
 		struct component *c = &w->components[i];
 
 		c->plane = j->bytes + at;
-		at += KEPT * c->stride * (size_t)(c->down * c->side);
+		at += w->kept * c->stride * (size_t)(c->down * c->side);
 		c->row = j->bytes + at;
 		at += width;
 	}
@@ -215,31 +252,40 @@ static bool restart(struct work *w)
 	return start_segment(w);
 }
 
-/* One row of a component's blocks. */
-static bool read_blocks(struct work *w, struct component *c, int y, int lane)
+/* Row y of the blocks of a component's MCU number `lane` of a chunk; out: their place. */
+static bool read_blocks(struct work *w, struct component *c, int y, int lane, uint8_t *out)
 {
 	struct mu_jpeg *j = w->jpeg;
+	int block = c->first + y * c->next_row + lane * c->next_mcu;
 
-	for (int x = 0; x < c->across; x++) {
-		int block = lane * c->across + x;
-		int group = c->group + y * c->across + block / MU_JPEG_LANES;
+	for (int x = 0; x < c->across; x++, block++, out += c->side) {
+		int group = block / MU_JPEG_LANES, place = block % MU_JPEG_LANES;
 
-		if (!mu_jpeg_read_block(&w->bits, &c->coding,
-					j->coefficients[group] + block % MU_JPEG_LANES,
+		j->places[group][place] = out;
+		if (!mu_jpeg_read_block(&w->bits, &c->coding, j->coefficients[group] + place,
 					&j->last[group]))
 			return false;
 	}
 	return true;
 }
 
-/* MCU number `lane` of a chunk. */
-static bool read_mcu(struct work *w, int lane)
+/* Where block (row, column) of a component, counted in w's rows and columns of MCUs, lies. */
+static uint8_t *place_of(const struct work *w, const struct component *c, size_t row, size_t x)
+{
+	size_t side = (size_t)c->side, y = row % w->kept * (size_t)c->down * side;
+
+	return c->plane + y * c->stride + (x - w->left) * (size_t)c->across * side;
+}
+
+/* Number `lane` of a chunk. */
+static bool read_mcu(struct work *w, size_t row, size_t x, int lane)
 {
 	for (int i = 0; i < w->frame->n; i++) {
 		struct component *c = &w->components[i];
+		uint8_t *out = place_of(w, c, row, x);
 
-		for (int y = 0; y < c->down; y++) {
-			if (!read_blocks(w, c, y, lane))
+		for (int y = 0; y < c->down; y++, out += c->stride * (size_t)c->side) {
+			if (!read_blocks(w, c, y, lane, out))
 				return false;
 		}
 	}
@@ -259,60 +305,59 @@ static bool skip_mcu(struct work *w)
 	return true;
 }
 
-/* The group's blocks stand side by side, beginning with MCU `first` of the row. */
-static bool transform_group(struct work *w, const struct component *c, int k, size_t row,
-			    size_t first)
+static void clear_group(struct mu_jpeg *j, int group)
+{
+	memset(j->coefficients[group], 0, sizeof j->coefficients[group]);
+	memset(j->places[group], 0, sizeof j->places[group]);
+	j->last[group] = EMPTY;
+}
+
+static bool transform_chunk(struct work *w)
 {
 	struct mu_jpeg *j = w->jpeg;
-	size_t side = (size_t)c->side, down = (size_t)c->down, across = (size_t)c->across;
-	size_t y = (row % KEPT * down + (size_t)k / across) * side;
-	size_t x = ((first - w->left) * across + (size_t)k % across * MU_JPEG_LANES) * side;
-	const struct mu_jpeg_group group = {
-		.coefficients = j->coefficients[c->group + k],
-		.quant = w->frame->quant[c - w->components],
-		.last = j->last[c->group + k],
-		.out = c->plane + y * c->stride + x,
-		.stride = c->stride,
-	};
-
-	return mu_jpeg_inverse(&group, c->side);
-}
-
-static void clear_groups(struct mu_jpeg *j, int n)
-{
-	memset(j->coefficients, 0, (size_t)n * sizeof *j->coefficients);
-	memset(j->last, 0, sizeof j->last);
-}
-
-static bool transform_chunk(struct work *w, size_t row, size_t first)
-{
 	bool good = true;
-	int groups = 0;
 
 	for (int i = 0; i < w->frame->n; i++) {
 		const struct component *c = &w->components[i];
 
-		for (int k = 0; k < c->across * c->down; k++, groups++)
-			good = transform_group(w, c, k, row, first) && good;
+		for (int k = 0; k < c->across * c->down; k++) {
+			int n = c->first / MU_JPEG_LANES + k;
+			const struct mu_jpeg_group group = {
+				.coefficients = j->coefficients[n],
+				.quant = w->frame->quant[i],
+				.last = j->last[n],
+				.places = w->rows > 1 ? j->places[n] : NULL,
+				.out = j->places[n][0],
+				.stride = c->stride,
+			};
+
+			if (group.last == EMPTY)
+				continue;
+			good = mu_jpeg_inverse(&group, c->side) && good;
+			clear_group(j, n);
+		}
 	}
-	clear_groups(w->jpeg, groups);
 	return good;
 }
 
 static bool read_row(struct work *w, size_t row)
 {
+	bool any = row >= w->top;
+	/* Of the chunk, those of its rows above this one. */
+	size_t before = any ? (row - w->top) % w->rows * (w->right - w->left) : 0;
+
 	for (size_t x = 0; x < w->n_across; x++) {
-		bool wanted = row >= w->top && x >= w->left && x < w->right;
-		size_t lane = wanted ? (x - w->left) % CHUNK : 0;
+		bool wanted = any && x >= w->left && x < w->right;
+		size_t lane = wanted ? (before + x - w->left) % CHUNK : 0;
 
 		if (w->frame->restart > 0 && w->until_restart == 0 && !restart(w))
 			return false;
 		w->until_restart--;
-		if (!(wanted ? read_mcu(w, (int)lane) : skip_mcu(w)) ||
+		if (!(wanted ? read_mcu(w, row, x, (int)lane) : skip_mcu(w)) ||
 		    mu_jpeg_bits_left(&w->bits) < 0)
 			return false;
-		if (wanted && (lane == CHUNK - 1 || x == w->right - 1) &&
-		    !transform_chunk(w, row, x - lane))
+		if (wanted && w->rows == 1 && (lane == CHUNK - 1 || x == w->right - 1) &&
+		    !transform_chunk(w))
 			return false;
 	}
 	return true;
@@ -320,9 +365,9 @@ static bool read_row(struct work *w, size_t row)
 
 /* ---- pixels ---- */
 
-static const uint8_t *plane_row(const struct component *c, size_t y)
+static const uint8_t *plane_row(const struct work *w, const struct component *c, size_t y)
 {
-	return c->plane + y % (size_t)(KEPT * c->down * c->side) * c->stride;
+	return c->plane + y % (w->kept * (size_t)(c->down * c->side)) * c->stride;
 }
 
 /* The samples of the pixels of row y, beginning with the first of MCU left. */
@@ -334,15 +379,15 @@ static const uint8_t *find_row(const struct work *w, const struct component *c, 
 	size_t from = w->window->left - w->left * w->mcu_w, to = from + w->window->w;
 
 	if (!c->wide && !c->tall)
-		return plane_row(c, y);
+		return plane_row(w, c, y);
 	if (c->tall && y % 2 == 1 && sample + 1 < c->h)
 		other = sample + 1;
 	else if (c->tall && y % 2 == 0 && sample > 0)
 		other = sample - 1;
 	mu_jpeg_widen(
 		&(struct mu_jpeg_widening){
-			.near = plane_row(c, sample),
-			.far = plane_row(c, other),
+			.near = plane_row(w, c, sample),
+			.far = plane_row(w, c, other),
 			.w = c->w - first,
 			.from = c->wide ? from / 2 : from,
 			.to = c->wide ? (to + 1) / 2 : to,
@@ -350,7 +395,6 @@ static const uint8_t *find_row(const struct work *w, const struct component *c, 
 			.down = c->tall,
 			.smooth = c->smooth,
 			.below = y % 2 == 1,
-			.scratch = w->scratch,
 		},
 		c->row);
 	return c->row;
@@ -382,13 +426,18 @@ static bool read_window(struct work *w)
 	if (!make_tables(w) || !start_segment(w))
 		return false;
 	for (size_t row = 0; row < w->bottom; row++) {
-		size_t y = row * w->mcu_h, end = y + w->mcu_h;
+		size_t first, end = (row + 1) * w->mcu_h;
 
 		if (!read_row(w, row))
 			return false;
-		if (row >= w->top)
-			put_rows(w, row > w->top ? y - w->late : y,
-				 row + 1 < w->bottom ? end - w->late : end);
+		if (row < w->top ||
+		    (row + 1 < w->bottom && (row - w->top) % w->rows != w->rows - 1))
+			continue;
+		if (w->rows > 1 && !transform_chunk(w))
+			return false;
+		first = row - (row - w->top) % w->rows;
+		put_rows(w, first * w->mcu_h - (first > w->top ? w->late : 0),
+			 end - (row + 1 < w->bottom ? w->late : 0));
 	}
 	return true;
 }
@@ -412,8 +461,8 @@ enum mu_status mu_jpeg_decode(struct mu_jpeg *jpeg, const struct mu_jpeg_frame *
 	image->left = window->left;
 	image->shrink = window->shrink;
 	*done = read_window(&w);
-	if (!*done)
-		clear_groups(jpeg, GROUPS);
+	for (int g = 0; g < GROUPS && !*done; g++)
+		clear_group(jpeg, g);
 out:
 	return st;
 }

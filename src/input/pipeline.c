@@ -39,7 +39,8 @@ struct mu_pipeline {
 	uint32_t *ids;
 	uint8_t *bad;
 	size_t hand;  /* step whose samples are dealt out */
-	size_t taken; /* step that the caller takes next */
+	size_t taken; /* step that the caller takes next, or has been lent */
+	bool lent;
 	size_t end;   /* no step is begun from here on; hand when paused */
 	int busy;     /* threads with samples */
 	bool pausing; /* the caller waits until there are none */
@@ -235,9 +236,18 @@ void mu_pipeline_free(struct mu_pipeline *p)
 
 /* ---- the caller's side ---- */
 
+/* With the lock. The present step's slot is free from now on. */
+static void finish_step(struct mu_pipeline *p)
+{
+	p->lent = false;
+	p->taken++;
+	pthread_cond_broadcast(&p->work);
+}
+
 /* With the lock. */
 static void pause_threads(struct mu_pipeline *p)
 {
+	p->lent = false;
 	p->end = p->hand;
 	p->pausing = true;
 	while (p->busy > 0)
@@ -258,6 +268,8 @@ void mu_pipeline_pause(struct mu_pipeline *p)
 void mu_pipeline_start(struct mu_pipeline *p, size_t step)
 {
 	pthread_mutex_lock(&p->lock);
+	if (p->lent)
+		finish_step(p);
 	if (p->end == 0 || step != p->taken) {
 		pause_threads(p);
 		p->hand = p->taken = step;
@@ -292,18 +304,19 @@ bool mu_pipeline_wait(struct mu_pipeline *p, size_t step, double seconds)
 	return ready;
 }
 
+/* Its first n samples. */
 static void copy_batch(const struct mu_input *in, struct mu_input_batch *out,
-		       const struct mu_input_batch *batch)
+		       const struct mu_input_batch *batch, size_t n)
 {
-	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], n = batch->count;
+	size_t sample = in->shape[0] * in->shape[1] * in->shape[2];
 
 	memcpy(out->data, batch->data, n * sample * sizeof *out->data);
 	memcpy(out->labels, batch->labels, n * in->config.label_width * sizeof *out->labels);
 	memcpy(out->ids, batch->ids, n * sizeof *out->ids);
-	out->count = n;
+	out->count = batch->count;
 }
 
-enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch)
+enum mu_status mu_pipeline_lend(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch)
 {
 	enum mu_status st = MU_OK;
 	struct slot *s = &p->slots[step % p->n_slots];
@@ -313,16 +326,30 @@ enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_in
 	while (!is_ready(p, step))
 		pthread_cond_wait(&p->ready, &p->lock);
 	st = p->st;
+	p->lent = st == MU_OK && step < p->in->steps;
 	pthread_mutex_unlock(&p->lock);
 	if (st != MU_OK) /* the message does not change any more */
 		MU_FAIL(st, "%s", p->message);
 	if (step >= p->in->steps)
 		goto out;
-	copy_batch(p->in, batch, &s->batch);
+	*batch = s->batch;
 	mu_input_leave_out(p->in, batch, s->bad, &p->in->n_bad);
+out:
+	return st;
+}
+
+enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch)
+{
+	enum mu_status st = MU_OK;
+	struct mu_input_batch lent = {0};
+
+	batch->count = 0;
+	MU_TRY(mu_pipeline_lend(p, step, &lent));
+	if (!p->lent) /* past the end */
+		goto out;
+	copy_batch(p->in, batch, &lent, p->slots[step % p->n_slots].batch.count);
 	pthread_mutex_lock(&p->lock);
-	p->taken = step + 1;
-	pthread_cond_broadcast(&p->work);
+	finish_step(p);
 	pthread_mutex_unlock(&p->lock);
 out:
 	return st;

@@ -20,6 +20,8 @@ void mu_pipeline_pause(struct mu_pipeline *p);
 void mu_pipeline_start(struct mu_pipeline *p, size_t step);
 /* Is this step's batch complete, or failed? Waits for it for so many seconds at most. */
 bool mu_pipeline_wait(struct mu_pipeline *p, size_t step, double seconds);
+/* Wait for this step's batch, whose arrays become those of batch until the next call. */
+enum mu_status mu_pipeline_lend(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch);
 /* Wait for this step's batch and copy it. */
 enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch);
 

@@ -9,7 +9,10 @@
 
 #include <muster/image.h>
 
-enum { CHANNELS = 3 };
+enum { CHANNELS = 3, VECTOR = 16 };
+
+/* Where rows are two or three vectors long, what is left of one costs as much as all of them. */
+#define VECTOR_OF(type) type __attribute__((vector_size(VECTOR * sizeof(type))))
 
 /* What the loops below share. */
 struct sampling {
@@ -20,8 +23,11 @@ struct sampling {
 			      y[1] (j + 0.5) + y[2] */
 	size_t top, bottom, left, right; /* of the result: the rest is fill */
 	int32_t *index;                  /* per column of the result: the pixel left of it */
+	uint32_t *reversed;              /* or pixels from right to left */
 	float *weight;                   /* of the pixel right of it */
 	float *row;                      /* a row of image, three planes */
+	float fill[CHANNELS];
+	bool divides; /* some values->std is not 1 */
 };
 
 void mu_image_scratch_release(struct mu_image_scratch *scratch)
@@ -49,6 +55,7 @@ static enum mu_status take_scratch(struct sampling *s, struct mu_image_scratch *
 		scratch->index_capacity = s->g->w;
 	}
 	s->index = scratch->index;
+	s->reversed = (uint32_t *)scratch->index;
 	s->weight = scratch->floats;
 	s->row = scratch->floats + weights;
 out:
@@ -74,24 +81,73 @@ static void fill_values(float *out, size_t n, float value)
 		out[i] = value;
 }
 
-MU_LOOP static void copy_pixels(float *restrict out, const uint32_t *restrict pixels, size_t n,
-				int bit, const float rule[2])
+/* A row of one plane, but for columns [left, right): where these are most of it, two vectors that
+ * reach into them. */
+MU_INLINE void fill_sides(float *row, size_t w, size_t left, size_t right, float value)
 {
-	float mean = rule[0], std = rule[1];
+	VECTOR_OF(float) v = value - (VECTOR_OF(float)){0};
 
-	for (size_t i = 0; i < n; i++)
-		out[i] = ((float)(int32_t)(pixels[i] >> bit & 255) - mean) / std;
+	if (w < VECTOR || left > VECTOR || w - right > VECTOR) {
+		fill_values(row, left, value);
+		fill_values(row + right, w - right, value);
+	} else {
+		memcpy(row, &v, sizeof v);
+		memcpy(row + w - VECTOR, &v, sizeof v);
+	}
 }
 
-/* pixels[0], pixels[-1], ... */
-MU_LOOP static void copy_backwards(float *restrict out, const uint32_t *restrict pixels, size_t n,
-				   int bit, const float rule[2])
+/* A vector of values of each channel. */
+MU_INLINE void take_pixels(const struct sampling *s, float *out, const uint32_t *pixels,
+			   bool divides)
 {
-	float mean = rule[0], std = rule[1];
-	const uint32_t *first = pixels - (n - 1);
+	size_t plane = s->g->h * s->g->w;
+	VECTOR_OF(int32_t) all;
+
+	memcpy(&all, pixels, sizeof all);
+	for (int c = 0; c < CHANNELS; c++, out += plane) {
+		VECTOR_OF(float) v;
+
+		v = __builtin_convertvector(all & 255, VECTOR_OF(float)) - s->values->mean[c];
+		if (divides)
+			v = v / s->values->std[c];
+		memcpy(out, &v, sizeof v);
+		all = all >> 8;
+	}
+}
+
+/* The last vector overlaps the one before. */
+MU_INLINE void take_row(const struct sampling *s, float *out, const uint32_t *pixels, bool divides)
+{
+	size_t n = s->right - s->left, plane = s->g->h * s->g->w;
+	const struct mu_image_values *v = s->values;
+
+	for (size_t i = 0; i < n && n >= VECTOR; i += VECTOR) {
+		size_t at = i + VECTOR <= n ? i : n - VECTOR;
+
+		take_pixels(s, out + at, pixels + at, divides);
+	}
+	for (size_t c = 0; c < CHANNELS && n < VECTOR; c++)
+		for (size_t i = 0; i < n; i++)
+			out[c * plane + i] =
+				((float)(int32_t)(pixels[i] >> 8 * c & 255) - v->mean[c]) /
+				v->std[c];
+}
+
+MU_LOOP static void copy_row(const struct sampling *s, float *out, const uint32_t *pixels)
+{
+	if (s->divides)
+		take_row(s, out, pixels, true);
+	else
+		take_row(s, out, pixels, false);
+}
+
+/* first[0], first[-1], ... */
+MU_LOOP static void reverse_row(uint32_t *restrict out, const uint32_t *restrict first, size_t n)
+{
+	const uint32_t *restrict last = first - (n - 1);
 
 	for (size_t i = 0; i < n; i++)
-		out[i] = ((float)(int32_t)(first[n - 1 - i] >> bit & 255) - mean) / std;
+		out[i] = last[n - 1 - i];
 }
 
 /* Between two rows of pixels; three planes of n. */
@@ -119,12 +175,15 @@ MU_LOOP static void blend_columns(const struct sampling *s, float *restrict out,
 	const int32_t *restrict index = s->index + s->left;
 	const float *restrict weight = s->weight + s->left;
 	float mean = rule[0], std = rule[1];
+	bool divides = std != 1;
 
 	for (size_t i = 0; i < s->right - s->left; i++) {
 		float a = row[index[i]], b = row[index[i] + 1];
 
-		out[i] = (a + weight[i] * (b - a) - mean) / std;
+		out[i] = a + weight[i] * (b - a) - mean;
 	}
+	for (size_t i = 0; divides && i < s->right - s->left; i++)
+		out[i] /= std;
 }
 
 /* ---- upright pictures ---- */
@@ -165,18 +224,14 @@ static bool only_moves(const struct sampling *s)
 
 static void sample_moved(const struct sampling *s, size_t i, float *out)
 {
-	size_t plane = s->g->h * s->g->w, n = s->right - s->left;
 	size_t y = (size_t)place_of(s->y, i, s->left), x = (size_t)place_of(s->x, i, s->left);
 	const uint32_t *pixels = s->image->pixels + y * s->image->w + x;
 
-	for (int c = 0; c < CHANNELS; c++) {
-		const float rule[2] = {s->values->mean[c], s->values->std[c]};
-
-		if (s->x[1] > 0)
-			copy_pixels(out + (size_t)c * plane, pixels, n, 8 * c, rule);
-		else
-			copy_backwards(out + (size_t)c * plane, pixels, n, 8 * c, rule);
+	if (s->x[1] < 0) {
+		reverse_row(s->reversed, pixels, s->right - s->left);
+		pixels = s->reversed;
 	}
+	copy_row(s, out, pixels);
 }
 
 static void sample_upright(const struct sampling *s, size_t i, float *out)
@@ -257,17 +312,27 @@ static void find_places(struct sampling *s)
 	find_inside(s->g->left, s->g->right, s->g->w, &s->left, &s->right);
 }
 
-/* The columns beside the picture of one row, or all of a row without any. */
-static void fill_row(const struct sampling *s, float *out, size_t left, size_t right)
+static void find_fill(struct sampling *s)
 {
 	const struct mu_image_values *v = s->values;
+
+	for (int c = 0; c < CHANNELS; c++) {
+		s->fill[c] = (v->fill - v->mean[c]) / v->std[c];
+		s->divides = s->divides || v->std[c] != 1;
+	}
+}
+
+/* The columns beside the picture of one row, before those of the picture; or, without any of it,
+ * all. */
+MU_LOOP static void fill_row(const struct sampling *s, float *row, size_t left, size_t right)
+{
 	size_t w = s->g->w, plane = s->g->h * w;
 
-	for (size_t c = 0; c < CHANNELS && left + w > right; c++) {
-		float value = (v->fill - v->mean[c]) / v->std[c];
-
-		fill_values(out + c * plane, left, value);
-		fill_values(out + c * plane + right, w - right, value);
+	for (size_t c = 0; c < CHANNELS; c++, row += plane) {
+		if (left == right)
+			fill_values(row, w, s->fill[c]);
+		else
+			fill_sides(row, w, left, right, s->fill[c]);
 	}
 }
 
@@ -281,6 +346,7 @@ enum mu_status mu_image_sample(const struct mu_image *image, const struct mu_geo
 
 	MU_TRY(take_scratch(&s, scratch));
 	find_places(&s);
+	find_fill(&s);
 	if (s.left == s.right || s.top == s.bottom) {
 		s.top = s.bottom = 0;
 	} else if (s.y[1] == 0 && s.x[0] == 0) {
@@ -292,10 +358,11 @@ enum mu_status mu_image_sample(const struct mu_image *image, const struct mu_geo
 		float *row = out + i * g->w;
 
 		if (i < s.top || i >= s.bottom) {
-			fill_row(&s, row, g->w, g->w);
+			fill_row(&s, row, 0, 0);
 			continue;
 		}
-		fill_row(&s, row, s.left, s.right);
+		if (s.right - s.left < g->w)
+			fill_row(&s, row, s.left, s.right);
 		sample_row(&s, i, row + s.left);
 	}
 out:

@@ -113,7 +113,13 @@ static void assign_buffers(struct layout *m)
 	struct mu_plan *plan = m->plan;
 	bool train = plan->phase == MU_PHASE_TRAIN;
 
-	m->data[0] = add_buffer(m, plan->tensors[0].nbytes);
+	for (size_t i = 0; i < plan->n_received; i++) {
+		const size_t t = plan->received[i];
+
+		m->data[t] = add_buffer(m, plan->tensors[t].nbytes);
+		if (plan->tensors[t].needs_grad)
+			m->grad[t] = add_buffer(m, plan->tensors[t].nbytes);
+	}
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
 		size_t in = tensor_number(plan, op->inputs[0]);
@@ -146,11 +152,42 @@ static void use_restored(struct layout *m, size_t r, long time)
 	use(m, m->scratch[r], time);
 }
 
+/*
+ * What others fill in and read, at times of their own: what is received, and what nobody here
+ * reads. Of a part others read that between its forward and its backward, and then bring its
+ * gradient.
+ */
+static void use_borders(struct layout *m)
+{
+	struct mu_plan *plan = m->plan;
+	const long n = (long)plan->n_ops, end = 2 * n;
+	const bool train = plan->phase == MU_PHASE_TRAIN;
+
+	for (size_t i = 0; i < plan->n_received; i++) {
+		const size_t t = plan->received[i];
+
+		use(m, m->data[t], -1);
+		use(m, m->data[t], end);
+		if (plan->tensors[t].needs_grad)
+			use(m, m->grad[t], end);
+	}
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int o = 0; o < plan->ops[i].n_outputs; o++) {
+			const struct mu_tensor *out = plan->ops[i].outputs[o];
+			const size_t t = tensor_number(plan, out);
+
+			if (mu_plan_reads(plan, out))
+				continue;
+			use(m, m->data[t], train && !mu_plan_has_end(plan) ? n - 1 : end);
+			if (out->needs_grad)
+				use(m, m->grad[t], n);
+		}
+}
+
 static void find_lifetimes(struct layout *m)
 {
 	struct mu_plan *plan = m->plan;
 	bool train = plan->phase == MU_PHASE_TRAIN;
-	long end = 2 * (long)plan->n_ops;
 
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
@@ -179,10 +216,7 @@ static void find_lifetimes(struct layout *m)
 	for (size_t l = 0; l < plan->n_ops; l++)
 		for (size_t k = plan->restore_first[l]; k < plan->restore_first[l + 1]; k++)
 			use_restored(m, plan->restores[k], backward_time(plan, l));
-	/* The caller fills the input and reads the probabilities at times of its own. */
-	use(m, m->data[0], -1);
-	use(m, m->data[0], end);
-	use(m, m->data[tensor_number(plan, plan->ops[plan->n_ops - 1].outputs[0])], end);
+	use_borders(m);
 }
 
 /* The times of a buffer: one span, or two with a gap between them. */

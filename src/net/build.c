@@ -85,6 +85,7 @@ int mu_net_add(struct mu_net *net, const struct net_spec *spec)
 	net->layers = grown;
 	layer = &net->layers[net->n_layers++];
 	*layer = (struct net_layer){.kind = spec->kind, .n_inputs = spec->n_inputs, .n_outputs = 1};
+	memcpy(layer->group, net->group, sizeof layer->group);
 	layer->name = layer_name(net, spec);
 	layer->inputs = malloc(nbytes);
 	layer->outputs = malloc(sizeof(int));
@@ -126,6 +127,17 @@ void mu_net_prefix(struct mu_net *net, const char *format, ...)
 
 	va_start(args, format);
 	vsnprintf(net->prefix, sizeof net->prefix, format, args);
+	va_end(args);
+}
+
+void mu_net_group(struct mu_net *net, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (vsnprintf(net->group, sizeof net->group, format, args) >= (int)sizeof net->group)
+		mu_net_fail(net, "the name of group %s... is longer than %d characters", net->group,
+			    NET_GROUP - 1);
 	va_end(args);
 }
 

@@ -8,6 +8,8 @@
 
 #include <muster/net.h>
 
+enum { NET_GROUP = 32 }; /* characters of a group's name, its end included */
+
 #define NET_MAX_PARAMS (2 * MU_MAX_PARAMS)
 
 struct net_param {
@@ -21,7 +23,8 @@ struct net_param {
 struct net_layer {
 	enum mu_op_kind kind;
 	char *name;
-	void *attr; /* copy of the caller's struct; NULL for kinds without */
+	char group[NET_GROUP]; /* "": that of the layer before */
+	void *attr;            /* copy of the caller's struct; NULL for kinds without */
 	int n_inputs, n_outputs;
 	int *inputs, *outputs;
 	int n_params;
@@ -44,6 +47,7 @@ struct mu_net {
 	int n_tensors;
 	int named[MU_OP_N]; /* automatic names given so far, by kind */
 	char prefix[64];    /* of names that the builder gives */
+	char group[NET_GROUP];
 	bool use_ignore;
 	float ignore_label;
 	char note[256];

@@ -13,22 +13,65 @@
 #include "plan.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <muster/base.h>
 
+enum { MOST_PARTS = 64, PART_LEAST = 1 << 16 };
+
 struct weight {
 	struct mu_random random;
+	size_t n_threads;
 	size_t rows, columns; /* dim 0, all the others */
 	size_t fan_in, fan_out;
 	float *values;
 };
 
+/* Parts of an array, which threads fill at the same time. */
+struct part {
+	const struct weight *w;
+	float deviation;
+	size_t from, to;
+	pthread_t thread;
+};
+
+static void *draw_part(void *argument)
+{
+	const struct part *p = argument;
+	float *values = p->w->values + p->from;
+
+	mu_random_normals(&p->w->random, p->from, p->to - p->from, values);
+	for (size_t i = 0; i < p->to - p->from; i++)
+		values[i] *= p->deviation;
+	return NULL;
+}
+
+/* The last part is the caller's, as is every part that gets no thread. */
 static void gaussian(struct weight *w, double deviation)
 {
-	for (size_t i = 0; i < w->rows * w->columns; i++)
-		w->values[i] = (float)deviation * mu_random_normal(&w->random, i);
+	struct part parts[MOST_PARTS];
+	size_t n = w->rows * w->columns, n_parts = n / PART_LEAST + 1;
+	bool started[MOST_PARTS] = {false};
+
+	n_parts = n_parts < w->n_threads ? n_parts : w->n_threads;
+	n_parts = n_parts < MOST_PARTS ? n_parts : MOST_PARTS;
+	for (size_t i = 0; i < n_parts; i++) {
+		struct part *p = &parts[i];
+
+		*p = (struct part){.w = w,
+				   .deviation = (float)deviation,
+				   .from = n * i / n_parts,
+				   .to = n * (i + 1) / n_parts};
+		started[i] = i + 1 < n_parts &&
+			     pthread_create(&p->thread, NULL, draw_part, p) == 0;
+		if (!started[i])
+			draw_part(p);
+	}
+	for (size_t i = 0; i < n_parts; i++)
+		if (started[i])
+			pthread_join(parts[i].thread, NULL);
 }
 
 static void fill(struct weight *w, float value)
@@ -171,7 +214,8 @@ enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *init
 				    uint64_t seed, float *flat)
 {
 	enum mu_status st = MU_OK;
-	struct weight w = {.random = {.seed = seed, .purpose = MU_RANDOM_INIT}};
+	struct weight w = {.random = {.seed = seed, .purpose = MU_RANDOM_INIT},
+			   .n_threads = (size_t)plan->device->n_threads};
 	void (*init)(struct weight *) = NULL;
 	size_t largest = 0;
 

@@ -47,13 +47,14 @@ static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *li
 {
 	enum mu_status st = MU_OK;
 	const struct mu_device_ops *device = plan->device->ops;
+	const size_t first = plan->first - (like ? like->first : 0);
 
 	plan->tensors[0].nbytes = mu_shape_n(&plan->tensors[0].shape) * sizeof(float);
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
 
 		for (int p = 0; like && p < op->n_params + op->n_aux; p++) {
-			const struct mu_param *from = op_param(&like->ops[i], p);
+			const struct mu_param *from = op_param(&like->ops[first + i], p);
 			struct mu_param *to = op_param(op, p);
 
 			to->n_padded = from->n_padded;
@@ -86,6 +87,23 @@ static void add_slice(struct mu_plan *plan, size_t i, int p, bool aux)
 	plan->n += mu_pad(param->n_padded);
 }
 
+/* Where they lie in the whole plan. */
+static void take_slices(struct mu_plan *plan, const struct mu_plan *whole)
+{
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		const struct mu_op *op = &plan->ops[i];
+
+		for (int p = 0; p < op->n_params + op->n_aux; p++) {
+			size_t key = whole->op_keys[plan->first + i][p];
+
+			plan->slices[plan->n_slices] = whole->slices[key];
+			plan->keys[plan->n_slices] = (struct plan_key){i, p};
+			plan->op_keys[i][p] = plan->n_slices++;
+		}
+	}
+	plan->n = whole->n;
+}
+
 static enum mu_status make_slices(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
@@ -94,9 +112,14 @@ static enum mu_status make_slices(struct mu_plan *plan)
 		plan->op_keys[i] = calloc(NET_MAX_PARAMS, sizeof **plan->op_keys);
 		if (!plan->op_keys[i])
 			MU_FAIL(MU_ERR_MEMORY, "no memory for the keys of %s", plan->ops[i].name);
+	}
+	if (plan->part) {
+		take_slices(plan, plan->part->whole);
+		goto out;
+	}
+	for (size_t i = 0; i < plan->n_ops; i++)
 		for (int p = 0; p < plan->ops[i].n_params; p++)
 			add_slice(plan, i, p, false);
-	}
 	for (size_t i = 0; i < plan->n_ops; i++)
 		for (int p = 0; p < plan->ops[i].n_aux; p++)
 			add_slice(plan, i, plan->ops[i].n_params + p, true);
@@ -114,6 +137,7 @@ static enum mu_status compile(struct mu_plan *plan, const struct mu_plan *like)
 	plan->batch.ignore_label = plan->net->ignore_label;
 	MU_TRY(allocate(plan));
 	MU_TRY(mu_plan_operations(plan));
+	MU_TRY(mu_plan_cut(plan));
 	MU_TRY(mu_plan_choose_restores(plan));
 	MU_TRY(plan_device(plan, like));
 	MU_TRY(make_slices(plan));
@@ -122,8 +146,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
-			       struct mu_device *device, size_t batch, enum mu_phase phase,
+static enum mu_status new_plan(struct mu_plan **out, const struct mu_plan *model,
 			       const struct mu_plan *like)
 {
 	enum mu_status st = MU_OK;
@@ -131,15 +154,39 @@ enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
 
 	*out = NULL;
 	if (!plan)
-		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s", net->config.network);
-	*plan = (struct mu_plan){
-		.net = net, .device = device, .phase = phase, .batch_size = batch, .dry = true};
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
+			model->net->config.network);
+	*plan = *model;
 	MU_TRY(compile(plan, like));
+	plan->part = NULL;
 	*out = plan;
 	plan = NULL;
 out:
 	mu_plan_free(plan);
 	return st;
+}
+
+enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
+			       struct mu_device *device, size_t batch, enum mu_phase phase,
+			       const struct mu_plan *like)
+{
+	const struct mu_plan model = {
+		.net = net, .device = device, .phase = phase, .batch_size = batch, .dry = true};
+
+	return new_plan(out, &model, like);
+}
+
+enum mu_status mu_plan_new_part(struct mu_plan **out, const struct mu_plan_part *part)
+{
+	const struct mu_plan model = {.net = part->net,
+				      .device = part->device,
+				      .phase = part->phase,
+				      .batch_size = part->batch,
+				      .part = part,
+				      .first = part->first,
+				      .dry = true};
+
+	return new_plan(out, &model, part->whole);
 }
 
 enum mu_status mu_plan_allocate(struct mu_plan *plan)
@@ -151,7 +198,7 @@ enum mu_status mu_plan_allocate(struct mu_plan *plan)
 	plan->dry = false;
 	MU_TRY(mu_plan_memory(plan));
 	MU_TRY(mu_plan_alloc_input(plan));
-	if (!plan->borrowed)
+	if (!plan->borrowed && mu_plan_has_end(plan))
 		MU_TRY(MU_ALLOC(plan->probabilities, mu_shape_n(mu_plan_probabilities_shape(plan)),
 				"probabilities"));
 out:
@@ -203,9 +250,13 @@ void mu_plan_free(struct mu_plan *plan)
 		free(plan->links[i]);
 		free(plan->op_keys[i]);
 	}
+	for (size_t i = 0; i < plan->n_received; i++)
+		plan->device->ops->free_layout(plan->device,
+					       plan->tensors[plan->received[i]].layout);
 	mu_plan_free_memory(plan);
 	if (!plan->borrowed)
 		mu_free(plan->probabilities);
+	mu_free(plan->received);
 	free(plan->tensors);
 	free(plan->ops);
 	free(plan->links);
@@ -331,7 +382,8 @@ static bool tensor_finite(const struct mu_plan *plan, const struct mu_tensor *t)
  * is fresh. */
 const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 {
-	if (!all_finite(mu_plan_input(plan), plan->tensors[0].nbytes / sizeof(float)))
+	if (mu_plan_input(plan) &&
+	    !all_finite(mu_plan_input(plan), plan->tensors[0].nbytes / sizeof(float)))
 		return "the input";
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];

@@ -30,6 +30,12 @@ struct mu_plan {
 	struct mu_op *ops;
 	struct mu_tensor ***links; /* per operation: its inputs, then its outputs */
 	size_t n_ops, n_planned;   /* n_planned: operations that the device has to release */
+	/* Of a part: the plan it is of, until it is made, and its first operation's number there.
+	 */
+	const struct mu_plan_part *part;
+	size_t first;
+	/* Tensors that are read here and made elsewhere: the net's input, and of a part others'. */
+	size_t *received, n_received;
 	/* restores[restore_first[l] .. restore_first[l + 1]): operations that are restored before
 	 * l's backward, in this order. */
 	size_t *restores, *restore_first;
@@ -39,6 +45,7 @@ struct mu_plan {
 	size_t **op_keys; /* per operation: its n_params + n_aux keys */
 	struct plan_arrays host;   /* as the caller has them */
 	struct plan_arrays mirror; /* the device's, if it has memory of its own */
+	bool resident; /* somebody else moves these: see mu_plan_set_resident */
 	float *input; /* of such a device: where the caller puts samples */
 	/* Of such a device: behind backward of each layer and what it brought back. */
 	uint64_t *marks;
@@ -57,6 +64,13 @@ struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
 
 /* src/net/fuse.c: fill ops and links from the net's layers, fusing activations. */
 enum mu_status mu_plan_operations(struct mu_plan *plan);
+
+/* src/net/part.c: of a part keep its own operations. Of every plan find what is received. */
+enum mu_status mu_plan_cut(struct mu_plan *plan);
+/* Is tensor t read by an operation of the plan? */
+bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t);
+/* Does the plan end with the net's last operation? */
+bool mu_plan_has_end(const struct mu_plan *plan);
 
 /* src/net/restore.c: choose the outputs that are computed again for backward. */
 enum mu_status mu_plan_choose_restores(struct mu_plan *plan);

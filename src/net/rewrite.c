@@ -137,8 +137,12 @@ static enum mu_status split_tensor(struct mu_net *net, int t)
 	}
 	for (int l = at + 1; l < net->n_layers; l++)
 		for (int i = 0; i < net->layers[l].n_inputs; i++)
-			if (net->layers[l].inputs[i] == t)
+			if (net->layers[l].inputs[i] == t) {
+				if (reader == 0) /* between groups one tensor passes, not n */
+					memcpy(split->group, net->layers[l].group,
+					       sizeof split->group);
 				net->layers[l].inputs[i] = split->outputs[reader++];
+			}
 	mu_net_count_consumers(net);
 out:
 	return st;

@@ -107,6 +107,137 @@ out:
 	return st;
 }
 
+/* ---- devices that have layers each ---- */
+
+static enum mu_status find_place(const struct train_device_list *list, const char *name,
+				 size_t *place)
+{
+	enum mu_status st = MU_OK;
+	struct mu_device device;
+
+	MU_TRY(mu_device_find(&device, name));
+	for (*place = 0; *place < list->n; ++*place)
+		if (list->kind == device.ops && list->indices[*place] == device.index)
+			goto out;
+	MU_FAIL(MU_ERR_USAGE, "--group2dev: %s is not one of --devices", name);
+out:
+	return st;
+}
+
+/* The list of --group2dev, with devices numbered as in the list of devices. */
+static enum mu_status read_groups(const struct train_device_list *list, const char *text,
+				  struct mu_group_map *map)
+{
+	enum mu_status st = MU_OK;
+	size_t places[MU_MAX_STAGES];
+
+	MU_TRY(mu_group_map_read(map, text));
+	for (size_t d = 0; d < map->n_devices; d++)
+		MU_TRY(find_place(list, map->devices[d], &places[d]));
+	for (size_t i = 0; i < map->n; i++)
+		map->of[i].device = places[map->of[i].device];
+out:
+	return st;
+}
+
+static enum mu_status check_groups(const struct train_device_list *list, const char *text)
+{
+	enum mu_status st = MU_OK;
+	struct mu_group_map map;
+	char name[WORD_BYTES];
+	bool used[TRAIN_MAX_DEVICES] = {false};
+
+	MU_TRY(read_groups(list, text, &map));
+	for (size_t i = 0; i < map.n; i++)
+		used[map.of[i].device] = true;
+	for (size_t d = 0; d < list->n; d++)
+		if (!used[d])
+			MU_FAIL(MU_ERR_USAGE,
+				"--devices: %s has no group; --group2dev %s names none for it",
+				mu_train_device_name(list, d, name, sizeof name), text);
+out:
+	return st;
+}
+
+static enum mu_status check_split(const struct train_device_list *list,
+				  const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (v->group2dev && v->model_parallel)
+		MU_FAIL(MU_ERR_USAGE, "--group2dev and --model-parallel %ld: give one of them",
+			v->model_parallel);
+	if (v->work_load_list)
+		MU_FAIL(MU_ERR_USAGE,
+			"--work-load-list %s deals samples to devices; with --group2dev, "
+			"--model-parallel or --micro-batches each has layers, and all samples",
+			v->work_load_list);
+	if (v->profile)
+		MU_FAIL(MU_ERR_USAGE,
+			"--profile is about devices that work one layer at a time: not "
+			"with --group2dev, --model-parallel or --micro-batches");
+	if (v->model_parallel && (size_t)v->model_parallel != list->n)
+		MU_FAIL(MU_ERR_USAGE, "--model-parallel %ld with %zu devices: one for each part is "
+				      "needed",
+			v->model_parallel, list->n);
+	if (!v->model_parallel && !v->group2dev && list->n > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--micro-batches %ld: the %zu devices share the samples; with "
+			"--model-parallel %zu they share the layers",
+			v->micro_batches, list->n, list->n);
+	if (list->kind->memory)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"a network can be cut over devices of the host's memory; %s has its own",
+			list->kind->name);
+	if (v->group2dev)
+		MU_TRY(check_groups(list, v->group2dev));
+out:
+	return st;
+}
+
+/* Without --devices: those of the groups, or as many of the first kind as there are to be. */
+static enum mu_status name_devices(struct train_device_list *list, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	struct mu_group_map map = {.n_devices = 0};
+	char name[WORD_BYTES];
+
+	if (v->group2dev)
+		MU_TRY(mu_group_map_read(&map, v->group2dev));
+	for (size_t d = 0; d < map.n_devices; d++)
+		MU_TRY(add_device(list, map.devices[d], v->group2dev));
+	for (long d = 0; !v->group2dev && d < v->model_parallel; d++) {
+		snprintf(name, sizeof name, "%s:%ld", mu_device_table[0]->name, d);
+		MU_TRY(add_device(list, name, name));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_device_stages(const struct train_device_list *list,
+				      const struct train_options *v, const struct mu_plan *plan,
+				      struct mu_stages *stages)
+{
+	enum mu_status st = MU_OK;
+	struct mu_group_map map;
+
+	if (!v->group2dev) {
+		MU_TRY(mu_stages_balanced(stages, plan, list->n));
+		goto out;
+	}
+	MU_TRY(read_groups(list, v->group2dev, &map));
+	MU_TRY(mu_stages_of_groups(stages, plan, &map));
+out:
+	return st;
+}
+
+size_t mu_train_device_shares(const struct train_device_list *list)
+{
+	return list->split ? 1 : list->n;
+}
+
+/* ---- devices that have samples each ---- */
+
 static enum mu_status read_load(size_t *load, const char *word, const char *all)
 {
 	enum mu_status st = MU_OK;
@@ -156,10 +287,15 @@ enum mu_status mu_train_device_list_read(struct train_device_list *list,
 	enum mu_status st = MU_OK;
 
 	*list = (struct train_device_list){.n = 0};
+	list->split = v->group2dev || v->model_parallel || v->micro_batches > 1;
 	if (v->gpus && *v->gpus)
 		MU_TRY(read_gpus(list, v));
+	else if ((v->group2dev || v->model_parallel) && !v->devices)
+		MU_TRY(name_devices(list, v));
 	else
 		MU_TRY(read_devices(list, v->devices));
+	if (list->split)
+		MU_TRY(check_split(list, v));
 	MU_TRY(read_loads(list, v->work_load_list));
 	if (list->unequal && v->batch_per_device)
 		MU_FAIL(MU_ERR_USAGE,
@@ -184,11 +320,26 @@ size_t mu_train_device_first(const struct train_device_list *list, size_t i, siz
 	return i > 0 ? count * list->ends[i - 1] / list->ends[list->n - 1] : 0;
 }
 
-enum mu_status mu_train_device_list_check(const struct train_device_list *list, size_t batch)
+size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
+			     size_t batch)
+{
+	return list->split ? batch / (size_t)v->micro_batches
+			   : mu_train_device_first(list, 1, batch);
+}
+
+enum mu_status mu_train_device_list_check(const struct train_device_list *list,
+					  const struct train_options *v, size_t batch)
 {
 	enum mu_status st = MU_OK;
 	char name[WORD_BYTES];
 
+	if (list->split) {
+		if (batch % (size_t)v->micro_batches != 0)
+			MU_FAIL(MU_ERR_USAGE,
+				"--micro-batches %ld does not divide a worker's batch of %zu",
+				v->micro_batches, batch);
+		goto out;
+	}
 	for (size_t i = 0; i < list->n; i++)
 		if (mu_train_device_first(list, i, batch) ==
 		    mu_train_device_first(list, i + 1, batch))

@@ -13,6 +13,7 @@
 
 #include <muster/base.h>
 
+#include "split.h"
 #include "team.h"
 
 static bool is_alone(const struct train_devices *s)
@@ -21,8 +22,8 @@ static bool is_alone(const struct train_devices *s)
 }
 
 /* An error of one of several devices says which. */
-static enum mu_status named(const struct train_run *run, const struct train_device *d,
-			    enum mu_status st)
+enum mu_status mu_train_device_named(const struct train_run *run, const struct train_device *d,
+				     enum mu_status st)
 {
 	char name[32];
 
@@ -33,7 +34,7 @@ static enum mu_status named(const struct train_run *run, const struct train_devi
 }
 
 /* Until the other devices have ended a job. poll: the store's messages move on meanwhile. */
-static enum mu_status join(struct train_run *run, bool poll)
+enum mu_status mu_train_devices_join(struct train_run *run, bool poll)
 {
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
@@ -61,7 +62,7 @@ static enum mu_status run_task(void *context, size_t member)
 	const struct task *task = context;
 	struct train_device *d = &task->run->devices.of[member];
 
-	return named(task->run, d, task->fn(task->run, d));
+	return mu_train_device_named(task->run, d, task->fn(task->run, d));
 }
 
 enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn)
@@ -76,7 +77,7 @@ enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn)
 	if (!is_alone(s)) { /* they read the task: it stays until they have ended */
 		struct mu_trace *own = st != MU_OK ? mu_trace_take() : NULL;
 
-		others = join(run, false);
+		others = mu_train_devices_join(run, false);
 		mu_trace_give(own);
 	}
 	return st != MU_OK ? st : others;
@@ -107,10 +108,12 @@ enum mu_status mu_train_devices_open(struct train_run *run, size_t batch)
 
 	MU_TRY(mu_train_device_list_read(&s->list, &run->options));
 	mu_train_device_list_place(&s->list, run->topology.node_worker);
-	MU_TRY(mu_train_device_list_check(&s->list, batch));
+	MU_TRY(mu_train_device_list_check(&s->list, &run->options, batch));
 	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
 	for (size_t i = 0; i < s->list.n; i++) {
 		s->of[i].number = i;
+		if (s->list.split) /* all have all samples */
+			continue;
 		s->of[i].batch = mu_train_device_first(&s->list, i + 1, batch) -
 				 mu_train_device_first(&s->list, i, batch);
 	}
@@ -133,13 +136,16 @@ static void free_plans(struct train_device *d, size_t n_groups)
 	mu_free(d->plans);
 }
 
-void mu_train_devices_close(struct train_devices *s, size_t n_groups)
+void mu_train_devices_close(struct train_run *run)
 {
-	mu_team_free(s->team);
+	struct train_devices *s = &run->devices;
+
+	mu_team_free(s->team); /* its threads use all that follows */
+	mu_train_split_close(run);
 	for (size_t i = 0; s->of && i < s->list.n; i++) {
 		struct train_device *d = &s->of[i];
 
-		free_plans(d, n_groups);
+		free_plans(d, run->n_groups);
 		mu_device_close(&d->device);
 		if (i > 0)
 			mu_free(d->gradients);
@@ -163,6 +169,8 @@ double mu_train_devices_arena(const struct train_run *run)
 {
 	double sum = 0;
 
+	if (run->split)
+		return mu_train_split_arena(run);
 	for (size_t i = 0; i < run->devices.list.n; i++) {
 		const struct train_plans *plans = run->devices.of[i].plans;
 		const struct mu_plan *largest = plans[run->n_groups - 1].full;
@@ -209,6 +217,8 @@ enum mu_status mu_train_devices_bind(struct train_run *run)
 	enum mu_status st = MU_OK;
 	struct train_devices *s = &run->devices;
 
+	if (run->split)
+		return mu_train_split_bind(run);
 	MU_TRY(mu_train_devices_run(run, bind));
 	if (!is_alone(s))
 		MU_TRY(mu_train_homes(run, run->store.sums_on_devices));
@@ -263,6 +273,8 @@ float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t
 {
 	struct train_devices *s = &run->devices;
 
+	if (run->split)
+		return mu_train_split_begin(run, phase, group, batch);
 	s->sample = mu_input_sample(&run->train, group);
 	for (size_t i = 0; i < s->list.n; i++) {
 		deal(run, &s->of[i], phase, group, batch->count);
@@ -275,7 +287,9 @@ float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t
 
 void mu_train_devices_count(struct train_run *run, size_t count)
 {
-	for (size_t i = 0; i < run->devices.list.n; i++) {
+	if (run->split)
+		mu_train_split_count(run, count);
+	for (size_t i = 0; !run->split && i < run->devices.list.n; i++) {
 		const struct train_device *d = &run->devices.of[i];
 		size_t left = count > d->first ? count - d->first : 0;
 
@@ -307,7 +321,7 @@ static enum mu_status forward_job(void *context, size_t member)
 	for (size_t l = 0; l < layers; l++) {
 		if (!mu_team_wait(run->devices.team, TEAM_PULL, layers - 1 - l))
 			goto out;
-		MU_TRY(named(run, d, mu_plan_forward(d->now, l)));
+		MU_TRY(mu_train_device_named(run, d, mu_plan_forward(d->now, l)));
 	}
 out:
 	return st;
@@ -328,15 +342,17 @@ static enum mu_status forward_first(struct train_run *run, size_t l)
 			take_samples(run, d);
 	}
 	if (d->now)
-		MU_TRY(named(run, d, mu_plan_forward(d->now, l)));
+		MU_TRY(mu_train_device_named(run, d, mu_plan_forward(d->now, l)));
 	if (left == 0 || mu_team_stopped(s->team))
-		MU_TRY(join(run, true));
+		MU_TRY(mu_train_devices_join(run, true));
 out:
 	return st;
 }
 
 enum mu_status mu_train_devices_forward(struct train_run *run, size_t l)
 {
+	if (run->split)
+		return mu_train_split_forward(run, l);
 	if (is_alone(&run->devices))
 		return mu_plan_forward(run->devices.of[0].now, l);
 	return forward_first(run, l);
@@ -379,7 +395,7 @@ static enum mu_status backward_job(void *context, size_t member)
 	while (left > 0) {
 		if (mu_team_stopped(team))
 			goto out;
-		MU_TRY(named(run, d, backward_next(d, &layer, &left)));
+		MU_TRY(mu_train_device_named(run, d, backward_next(d, &layer, &left)));
 		sum_ready(run, d, mu_team_tell(team, member, TEAM_BACKWARD, left));
 	}
 	while (d->unsummed > 0 && mu_team_wait(team, TEAM_BACKWARD, d->unsummed - 1))
@@ -418,13 +434,13 @@ static enum mu_status backward_first(struct train_run *run, size_t *ready)
 	if (before == mu_plan_layers(run->plan) && s->layer == before)
 		begin_backward(run);
 	if (s->left > 0) {
-		MU_TRY(named(run, d, backward_next(d, &s->layer, &s->left)));
+		MU_TRY(mu_train_device_named(run, d, backward_next(d, &s->layer, &s->left)));
 		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->left);
 	}
 	sum_ready(run, d, mu_team_left(s->team, TEAM_BACKWARD));
-	*ready = mu_team_left(s->team, TEAM_SUM);
+	*ready = mu_team_left(s->team, run->store.on_gpus ? TEAM_BACKWARD : TEAM_SUM);
 	if (*ready == 0 || mu_team_stopped(s->team)) {
-		MU_TRY(join(run, true));
+		MU_TRY(mu_train_devices_join(run, true));
 		goto out;
 	}
 	MU_TRY(mu_train_poll(run));
@@ -440,59 +456,9 @@ enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready)
 {
 	struct train_devices *s = &run->devices;
 
+	if (run->split)
+		return mu_train_split_backward(run, ready);
 	if (!is_alone(s))
 		return backward_first(run, ready);
 	return backward_next(&s->of[0], &s->layer, ready);
-}
-
-/* ---- results ---- */
-
-double mu_train_devices_loss(const struct train_run *run)
-{
-	double loss = 0;
-
-	for (size_t i = 0; i < run->devices.list.n; i++)
-		if (run->devices.of[i].now)
-			loss += mu_plan_batch(run->devices.of[i].now)->loss;
-	return loss;
-}
-
-void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m)
-{
-	for (size_t i = 0; i < run->devices.list.n; i++) {
-		struct mu_plan *now = run->devices.of[i].now;
-
-		if (now)
-			mu_metrics_measure(m, mu_plan_probabilities(now),
-					   mu_plan_probabilities_shape(now), mu_plan_batch(now),
-					   (size_t)run->options.top_k);
-	}
-}
-
-size_t mu_train_devices_classes(const struct train_run *run)
-{
-	return mu_plan_probabilities_shape(run->plan)->dims[1];
-}
-
-void mu_train_devices_probabilities(const struct train_run *run, float *out)
-{
-	const size_t classes = mu_train_devices_classes(run);
-
-	for (size_t i = 0; i < run->devices.list.n; i++) {
-		const struct train_device *d = &run->devices.of[i];
-
-		if (d->now)
-			memcpy(out + d->first * classes, mu_plan_probabilities(d->now),
-			       d->n * classes * sizeof *out);
-	}
-}
-
-const char *mu_train_devices_find_nonfinite(const struct train_run *run)
-{
-	const char *place = NULL;
-
-	for (size_t i = 0; i < run->devices.list.n && !place; i++)
-		if (run->devices.of[i].now)
-			place = mu_plan_find_nonfinite(run->devices.of[i].now);
-	return place;
 }

@@ -71,10 +71,15 @@ out:
 
 enum mu_status mu_train_judge_loss(struct train_fit *f, size_t step, bool *good)
 {
+	enum mu_status st = MU_OK;
+
 	*good = isfinite(mu_train_devices_loss(f->run));
 	if (*good)
-		return MU_OK;
-	return leave_out(f, step, "loss", mu_train_devices_find_nonfinite(f->run));
+		goto out;
+	MU_TRY(mu_train_devices_leave(f->run));
+	MU_TRY(leave_out(f, step, "loss", mu_train_devices_find_nonfinite(f->run)));
+out:
+	return st;
 }
 
 /* The name of the first array that holds something not finite, or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network of a run, its plans, and the estimate whether they fit into memory. */
-#include "train.h"
+#include "split.h"
 
 #include <math.h>
 
@@ -34,8 +34,8 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 	enum mu_status st = MU_OK;
 	double have = mu_memory_bytes() / run->topology.node_num_workers;
 	const char *states[MU_MAX_STATES];
-	double models = 1 + (double)run->devices.list.n +
-			mu_optim_states(&run->options.optim, states) +
+	double gradients = run->split ? 1 + (run->split->n_micro > 1) : (double)run->devices.list.n;
+	double models = 1 + gradients + mu_optim_states(&run->options.optim, states) +
 			(run->options.update_period > 1);
 	double fixed = models * (double)n * sizeof(float);
 	double growing = run->devices.list.kind->memory ? 0 : activations, fits;
@@ -44,7 +44,7 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 		   (double)mu_input_prefetch_bytes(&run->validate);
 	if (run->options.benchmark)
 		growing += batch_bytes(data);
-	if (run->devices.list.n > 1) /* where the devices take their samples from */
+	if (run->devices.list.n > 1 || run->split) /* where the devices take their samples from */
 		growing += batch_bytes(data);
 	if (have <= 0 || fixed + growing <= have)
 		return MU_OK;
@@ -127,6 +127,11 @@ enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_con
 
 	MU_TRY(mu_train_devices_open(run, data->batch));
 	MU_TRY(make_nets(run, model));
+	if (run->devices.list.split) {
+		MU_TRY(mu_train_split_open(run, data->batch));
+		MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
+		goto out;
+	}
 	MU_TRY(check_large_batch(run, data));
 	MU_TRY(plan_batch(run, &run->devices.of[0]));
 	run->plan = run->devices.of[0].plans[run->n_groups - 1].full;
@@ -208,10 +213,10 @@ enum mu_status mu_train_model_plan(struct train_run *run)
 			run->options.network, mu_net_labels(run->net),
 			run->options.data_dir ? run->options.data_dir : run->options.data_train,
 			data->label_width);
-	MU_TRY(mu_train_devices_run(run, plan_others));
+	MU_TRY(run->split ? mu_train_split_plan(run) : mu_train_devices_run(run, plan_others));
 	MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
-	MU_TRY(mu_train_devices_run(run, allocate));
-	if (run->devices.list.n > 1)
+	MU_TRY(run->split ? mu_train_split_allocate(run) : mu_train_devices_run(run, allocate));
+	if (run->devices.list.n > 1 || run->split)
 		MU_TRY(MU_ALLOC(run->devices.samples, batch * shape[0] * shape[1] * shape[2],
 				"samples of a batch"));
 	MU_TRY(MU_ALLOC(run->labels, batch * data->label_width, "labels"));

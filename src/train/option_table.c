@@ -51,7 +51,8 @@ const struct mu_option mu_train_option_table[] = {
 	{"kv-store", MU_OPTION_STRING, AT(kv_store), NULL, 0, 0, NULL, job,
 	 "NAME  local or device for one rank (default device); for several dist_sync (the default) "
 	 "or "
-	 "dist_async with servers, dist_allreduce or dist_sharded without",
+	 "dist_async with servers, dist_allreduce or dist_sharded without; nccl or nccl_allreduce "
+	 "for GPUs of a node",
 	 false},
 	{"num-servers", MU_OPTION_INT, AT(num_servers), "-1", -1, 1e6, NULL, job,
 	 "S  ranks that serve parameters (-1: one per node)", false},
@@ -82,6 +83,18 @@ const struct mu_option mu_train_option_table[] = {
 	 "cpu:0,cpu:1, which "
 	 "share its batch and its threads",
 	 false},
+	{"group2dev", MU_OPTION_STRING, AT(group2dev), NULL, 0, 0, NULL, job,
+	 "LIST  layers of the network on several devices of a worker, by their groups, such as "
+	 "embed=cpu:0,lstm0-3=cpu:0,lstm4-7=cpu:1,decode=cpu:1",
+	 true},
+	{"model-parallel", MU_OPTION_INT, AT(model_parallel), "0", 0, MU_MAX_STAGES, NULL, job,
+	 "N  the same over N devices, cut so that each has about as much to do (0: not at all)",
+	 true},
+	{"micro-batches", MU_OPTION_INT, AT(micro_batches), "1", 1, 1e6, NULL, job,
+	 "M  parts of a worker's batch that pass through these devices one behind the other, so "
+	 "that "
+	 "all have work at a time",
+	 true},
 	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
 	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,

@@ -38,6 +38,8 @@ struct train_text {
 struct train_options {
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *dtype, *initializer;
 	const char *conv_algo;
+	const char *group2dev; /* NULL: not given */
+	long model_parallel, micro_batches;
 	long dtype_fallback;
 	struct train_text text;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,

@@ -5,6 +5,7 @@
  */
 #include "scalars.h"
 #include "slurm.h"
+#include "split.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,14 +126,16 @@ static void report_devices(const struct train_run *run)
 		if (device->dtype != MU_FLOAT32)
 			snprintf(text + strlen(text), sizeof text - strlen(text), ", %s",
 				 mu_dtype_name(device->dtype));
-		if (s->list.n == 1)
+		if (s->list.n == 1 || run->split)
 			mu_log_info("device %s", text);
 		else
 			mu_log_info("device %s, %zu of %zu samples: %s",
 				    mu_train_device_name(&s->list, i, name, sizeof name),
 				    s->of[i].batch, run->train.config.batch, text);
 	}
-	if (s->list.n > 1)
+	if (run->split)
+		mu_train_split_report(run);
+	else if (s->list.n > 1)
 		mu_log_info("the %zu devices of a worker share its weights; their gradients are "
 			    "summed on the %s",
 			    s->list.n, run->store.sums_on_devices ? "devices" : "CPU");
@@ -162,10 +165,10 @@ static void report_convolutions(const struct train_run *run)
 static void report_model(const struct train_run *run)
 {
 	struct mu_net_counts counts;
-	double activations = 0;
+	double activations = run->split ? mu_train_devices_arena(run) : 0;
 
 	mu_net_counts(run->net, &counts);
-	for (size_t i = 0; i < run->devices.list.n; i++)
+	for (size_t i = 0; !run->split && i < run->devices.list.n; i++)
 		activations += (double)mu_plan_arena_bytes(
 			run->devices.of[i].plans[run->n_groups - 1].full);
 	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
@@ -225,7 +228,7 @@ static void report_store(const struct train_run *run)
 	else
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", run->options.kv_store,
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
-	if (!run->store.distributed)
+	if (!run->store.distributed || run->store.on_gpus)
 		return;
 	if (run->topology.node_size > 1)
 		mu_log_info("ranks of a node %s",

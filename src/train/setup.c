@@ -26,8 +26,9 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 	long workers = run->topology.num_workers, parts = workers * v->update_period;
 
 	MU_TRY(mu_train_device_list_read(&devices, v));
-	*batch = v->batch_per_device ? (size_t)v->batch_per_device * devices.n
-				     : (size_t)v->batch_size;
+	*batch = v->batch_per_device
+			 ? (size_t)v->batch_per_device * mu_train_device_shares(&devices)
+			 : (size_t)v->batch_size;
 	if (v->global_batch_size % parts != 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--global-batch-size %ld is not a multiple of the %ld workers%s",
@@ -35,13 +36,13 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 			v->update_period > 1 ? " times --update-period" : "");
 	if (v->global_batch_size)
 		*batch = (size_t)(v->global_batch_size / parts);
-	MU_TRY(mu_train_device_list_check(&devices, *batch));
+	MU_TRY(mu_train_device_list_check(&devices, v, *batch));
 out:
 	return st;
 }
 
-static enum mu_status find_shape(const struct train_options *v, const struct mu_network *network,
-				 size_t *shape)
+enum mu_status mu_train_find_shape(const struct train_options *v, const struct mu_network *network,
+				   size_t *shape)
 {
 	enum mu_status st = MU_OK;
 	unsigned c, h, w; /* of at most 5 digits: their product fits */
@@ -72,7 +73,7 @@ static enum mu_status choose_reader(const struct train_options *v, const struct 
 	const struct mu_reader *reader;
 
 	config->classes = (size_t)v->num_classes;
-	MU_TRY(find_shape(v, network, config->shape));
+	MU_TRY(mu_train_find_shape(v, network, config->shape));
 	MU_TRY(mu_train_options_rgb(v, config->mean, config->std));
 	config->reader = "synthetic";
 	config->numbers = network->reads_sequences;
@@ -107,8 +108,8 @@ out:
 	return st;
 }
 
-static struct mu_net_config describe_model(const struct train_options *v, const size_t *shape,
-					   size_t classes)
+struct mu_net_config mu_train_describe_model(const struct train_options *v, const size_t *shape,
+					     size_t classes)
 {
 	return (struct mu_net_config){.network = v->network,
 				      .shape = {shape[0], shape[1], shape[2]},
@@ -206,12 +207,12 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	MU_TRY(choose_reader(v, network, &config));
 	MU_TRY(mu_train_text_open(run, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
-		*model = describe_model(v, config.shape, config.classes);
+		*model = mu_train_describe_model(v, config.shape, config.classes);
 		MU_TRY(mu_train_model_new(run, model, &config));
 		config.label_width = mu_net_labels(run->net);
 	}
 	MU_TRY(mu_input_open(&run->train, &config));
-	*model = describe_model(v, run->train.shape, run->train.classes);
+	*model = mu_train_describe_model(v, run->train.shape, run->train.classes);
 	run->steps = run->train.steps;
 	run->examples = run->train.n;
 	if (v->num_batches && (size_t)v->num_batches < run->steps) {
@@ -433,44 +434,6 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_summary(const struct train_options *v)
-{
-	enum mu_status st = MU_OK;
-	struct mu_net_config model;
-	size_t shape[3], batch; /* of the first device */
-	const struct mu_network *network;
-	struct train_device_list devices;
-	struct mu_device device = {.ops = NULL};
-	struct mu_net *net = NULL;
-	struct mu_plan *plan = NULL;
-
-	if (v->global_batch_size)
-		MU_FAIL(MU_ERR_USAGE,
-			"--summary with --global-batch-size %ld: how many workers share it is not "
-			"known here; give --batch-size, of one worker",
-			v->global_batch_size);
-	MU_TRY(mu_train_device_list_read(&devices, v));
-	batch = (size_t)v->batch_per_device;
-	if (batch == 0) {
-		MU_TRY(mu_train_device_list_check(&devices, (size_t)v->batch_size));
-		batch = mu_train_device_first(&devices, 1, (size_t)v->batch_size);
-	}
-	MU_TRY(mu_network_find(&network, v->network));
-	MU_TRY(find_shape(v, network, shape));
-	model = describe_model(v, shape,
-			       v->num_classes ? (size_t)v->num_classes : network->classes);
-	MU_TRY(mu_device_open(&device, devices.kind->name, 1));
-	MU_TRY(mu_train_device_set(&device, v));
-	MU_TRY(mu_net_new_from(&net, network, &model));
-	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
-	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
-out:
-	mu_plan_free(plan);
-	mu_net_free(net);
-	mu_device_close(&device);
-	return st;
-}
-
 void mu_train_release(struct train_run *run)
 {
 	mu_train_progress_close(run);
@@ -482,8 +445,7 @@ void mu_train_release(struct train_run *run)
 	mu_train_halt_close(&run->halt);
 	mu_train_prediction_close(run);
 	mu_free(run->resume);
-	/* Their threads use all that follows. */
-	mu_train_devices_close(&run->devices, run->n_groups);
+	mu_train_devices_close(run);
 	mu_kv_free(run->kv);
 	for (size_t g = 0; run->nets && g < run->n_groups; g++)
 		mu_net_free(run->nets[g]);

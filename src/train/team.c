@@ -27,6 +27,7 @@ struct mu_team {
 	void *context;
 	uint64_t jobs; /* begun so far */
 	size_t active; /* threads that have not ended the job */
+	size_t *counters, n_counters;
 	bool stopped, quit;
 };
 
@@ -154,6 +155,7 @@ void mu_team_free(struct mu_team *team)
 	}
 	for (size_t i = 1; team->members && i < team->n; i++)
 		mu_free(team->members[i].trace);
+	mu_free(team->counters);
 	mu_free(team->members);
 	mu_free(team);
 }
@@ -247,6 +249,53 @@ bool mu_team_wait(struct mu_team *team, enum mu_team_task task, size_t most)
 
 	pthread_mutex_lock(&team->lock);
 	while (most_left(team, task) > most && !team->stopped)
+		pthread_cond_wait(&team->news, &team->lock);
+	there = !team->stopped;
+	pthread_mutex_unlock(&team->lock);
+	return there;
+}
+
+/* ---- counters ---- */
+
+enum mu_status mu_team_counters(struct mu_team *team, size_t n)
+{
+	team->n_counters = n;
+	return MU_ALLOC(team->counters, n, "counters of stages");
+}
+
+void mu_team_reset(struct mu_team *team)
+{
+	pthread_mutex_lock(&team->lock);
+	memset(team->counters, 0, team->n_counters * sizeof *team->counters);
+	pthread_mutex_unlock(&team->lock);
+}
+
+void mu_team_count(struct mu_team *team, size_t member, size_t i)
+{
+	pthread_mutex_lock(&team->lock);
+	team->counters[i]++;
+	pthread_cond_broadcast(&team->news);
+	pthread_mutex_unlock(&team->lock);
+	if (member > 0)
+		wake_first(team);
+}
+
+size_t mu_team_counted(struct mu_team *team, size_t i)
+{
+	size_t count;
+
+	pthread_mutex_lock(&team->lock);
+	count = team->counters[i];
+	pthread_mutex_unlock(&team->lock);
+	return count;
+}
+
+bool mu_team_await(struct mu_team *team, size_t i, size_t least)
+{
+	bool there;
+
+	pthread_mutex_lock(&team->lock);
+	while (team->counters[i] < least && !team->stopped)
 		pthread_cond_wait(&team->news, &team->lock);
 	there = !team->stopped;
 	pthread_mutex_unlock(&team->lock);

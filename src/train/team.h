@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * team: the threads of a rank's devices, known to src/train/devices.c and device_sum.c only.
+ * team: the threads of a rank's devices, known to the files about devices in src/train only.
  *
  * Member 0 is the thread that makes the team; it alone calls MPI. Every other member has a thread
  * of its own, which sleeps until a job begins. Within a job members go through the layers of a net,
@@ -29,7 +29,7 @@ enum mu_team_task {
 	TEAM_TASKS,
 };
 
-/* n >= 2 members. The topology must outlive the team. */
+/* n >= 1 members. The topology must outlive the team. */
 enum mu_status mu_team_new(struct mu_team **out, size_t n, const struct mu_topology *topology);
 /* Stops a job that is under way, and ends the threads. */
 void mu_team_free(struct mu_team *team);
@@ -55,5 +55,16 @@ size_t mu_team_tell(struct mu_team *team, size_t member, enum mu_team_task task,
 size_t mu_team_left(struct mu_team *team, enum mu_team_task task);
 /* Sleep until that is at most `most`. False: the team was stopped before. */
 bool mu_team_wait(struct mu_team *team, enum mu_team_task task, size_t most);
+
+/*
+ * For stages: numbers that members raise, n of them, 0 after mu_team_counters and after _reset
+ * (member 0, no job is under way). _await sleeps until number i is at least `least`; false: the
+ * team was stopped before. Member 0 asks by _counted.
+ */
+enum mu_status mu_team_counters(struct mu_team *team, size_t n);
+void mu_team_reset(struct mu_team *team);
+void mu_team_count(struct mu_team *team, size_t member, size_t i);
+size_t mu_team_counted(struct mu_team *team, size_t i);
+bool mu_team_await(struct mu_team *team, size_t i, size_t least);
 
 #endif

@@ -28,17 +28,19 @@ enum mu_status mu_train_test_io(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	struct mu_input *in = &run->train;
-	struct mu_input_batch batch = {0};
+	struct mu_input_batch batch = {0}, own = {0};
 	double start, window, samples = 0;
 	size_t period = (size_t)run->options.disp_batches;
 
 	if (run->topology.index == 0)
 		mu_train_report_data(run);
-	MU_TRY(mu_train_batch_new(&batch, in));
+	if (!in->pipeline)
+		MU_TRY(mu_train_batch_new(&own, in));
 	start = window = mu_now();
 	MU_TRY(mu_input_epoch(in, 0));
 	for (size_t step = 0; step < run->steps; step++) {
-		MU_TRY(mu_input_read(in, step, &batch));
+		batch = own;
+		MU_TRY(mu_input_lend(in, step, &batch));
 		samples += (double)batch.count;
 		if (run->topology.index == 0 && (step + 1) % period == 0) {
 			mu_log_info("Batch [%zu]\tSpeed: %.2f samples/sec", step,
@@ -50,6 +52,6 @@ enum mu_status mu_train_test_io(struct train_run *run)
 		mu_log_info("worker 0 read %.0f samples in %.3f s: %.2f samples/sec", samples,
 			    mu_now() - start, samples / (mu_now() - start));
 out:
-	mu_train_batch_free(&batch);
+	mu_train_batch_free(&own);
 	return st;
 }

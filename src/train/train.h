@@ -12,6 +12,7 @@
 #include <muster/kvstore.h>
 #include <muster/net.h>
 #include <muster/notice.h>
+#include <muster/parallel.h>
 #include <muster/train.h>
 
 #include "halt.h"
@@ -98,6 +99,7 @@ struct train_device_list {
 	int indices[TRAIN_MAX_DEVICES];   /* 1 in "cpu:1" */
 	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
 	bool unequal;                     /* the loads are not all the same */
+	bool split; /* the devices have the layers of one batch, instead of samples each */
 	bool automatic; /* --gpus auto: one device, whose index depends on the worker */
 };
 
@@ -112,8 +114,19 @@ void mu_train_device_list_place(struct train_device_list *list, int node_worker)
  * rounded down.
  */
 size_t mu_train_device_first(const struct train_device_list *list, size_t i, size_t count);
-/* MU_ERR_USAGE if a device has none of a whole batch. */
-enum mu_status mu_train_device_list_check(const struct train_device_list *list, size_t batch);
+/* MU_ERR_USAGE if a device has none of a whole batch, or a batch cannot be cut into micro-batches.
+ */
+enum mu_status mu_train_device_list_check(const struct train_device_list *list,
+					  const struct train_options *v, size_t batch);
+/* Devices that a worker's samples are dealt to. */
+size_t mu_train_device_shares(const struct train_device_list *list);
+/* Samples that are in the plan of the first device. */
+size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
+			     size_t batch);
+/* The stages of a network, for a split list. */
+enum mu_status mu_train_device_stages(const struct train_device_list *list,
+				      const struct train_options *v, const struct mu_plan *plan,
+				      struct mu_stages *stages);
 /* --conv-algo, --dtype and --dtype-fallback, on an open device. */
 enum mu_status mu_train_device_set(struct mu_device *device, const struct train_options *v);
 /* "cpu:1" into text; returns text. */
@@ -162,7 +175,7 @@ struct train_devices {
 
 /* Make the threads, and open the devices for batches of this many samples. Not collective. */
 enum mu_status mu_train_devices_open(struct train_run *run, size_t batch);
-void mu_train_devices_close(struct train_devices *s, size_t n_groups);
+void mu_train_devices_close(struct train_run *run);
 /* Call fn for every device, on its own thread, all at the same time. */
 typedef enum mu_status train_device_fn(struct train_run *run, struct train_device *d);
 enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn);
@@ -192,8 +205,16 @@ void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m)
 /* Of the batch's samples, in their order: (samples, classes). */
 size_t mu_train_devices_classes(const struct train_run *run);
 void mu_train_devices_probabilities(const struct train_run *run, float *out);
-/* As mu_plan_find_nonfinite; after _forward. */
-const char *mu_train_devices_find_nonfinite(const struct train_run *run);
+/* Instead of _backward: the batch is left out. */
+enum mu_status mu_train_devices_leave(struct train_run *run);
+/* As mu_plan_find_nonfinite; after _forward, and _leave. */
+const char *mu_train_devices_find_nonfinite(struct train_run *run);
+
+/* For split.c: the devices' way to say which of them has failed, and to wait for the others, while
+ * messages move on with poll. */
+enum mu_status mu_train_device_named(const struct train_run *run, const struct train_device *d,
+				     enum mu_status st);
+enum mu_status mu_train_devices_join(struct train_run *run, bool poll);
 
 /*
  * device_sum.c, for devices.c. Choose each key's home: the first device, or with on_devices the one
@@ -203,6 +224,17 @@ enum mu_status mu_train_homes(struct train_run *run, bool on_devices);
 bool mu_train_is_home(const struct train_run *run, size_t device);
 /* Sum the keys whose home is d, of the layers from d->unsummed down to `to`. */
 void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t to);
+
+/*
+ * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
+ *
+ * _join, once plans are bound and before mu_kv_weights_init: the store takes the devices.
+ * Collective over workers. _leave, before the devices are closed. _clear, before backward or in its
+ * place: gradients of 0 on the devices that have no samples, or on all.
+ */
+enum mu_status mu_train_gpus_join(struct train_run *run);
+void mu_train_gpus_leave(struct train_run *run);
+enum mu_status mu_train_gpus_clear(struct train_run *run, bool all);
 
 /* ---- progress.c: --comm-thread ---- */
 
@@ -242,6 +274,7 @@ struct train_run {
 	struct mu_kv_type store;
 	int n_threads;
 	struct train_devices devices;
+	struct train_split *split; /* NULL: every device has all layers */
 	const struct mu_network *network;
 	struct mu_net **nets;    /* by group of the input, n_groups of them */
 	size_t n_groups;         /* 1 without groups */
@@ -298,7 +331,13 @@ enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_con
 				  const struct mu_input_config *data);
 enum mu_status mu_train_model_plan(struct train_run *run);
 
-/* --summary: the network of the options on standard output. No data, no roles. Not collective. */
+/* The shape of a sample, as --image-shape says or usual for the network; and the network. */
+enum mu_status mu_train_find_shape(const struct train_options *v, const struct mu_network *network,
+				   size_t *shape);
+struct mu_net_config mu_train_describe_model(const struct train_options *v, const size_t *shape,
+					     size_t classes);
+/* summary.c: --summary, the network of the options on standard output. No data, no roles. Not
+ * collective. */
 enum mu_status mu_train_summary(const struct train_options *v);
 void mu_train_release(struct train_run *run);
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parallel: a net on several devices. It is cut into stages, runs of consecutive layers (net.h,
+ * parts of a plan), each on a device; the samples of a step go through them in micro-batches, so
+ * that the devices work at the same time:
+ *
+ *	stage 0   F0 F1 B0 F2 B1 ...    Fk: forward of micro-batch k, Bk: its backward
+ *	stage 1      F0 B0 F1 B1 ...
+ *
+ * Each stage alternates between a forward and a backward once the first micro-batches are on their
+ * way (one forward, one backward; PipeDream: Narayanan et al., 2019, without its older weights: an
+ * update is made of all micro-batches of a step). So stage s of S has at most S - s of them under
+ * way, whatever their number, and memory for as many. Gradients are added up in the order of the
+ * micro-batches, on one device as on several, so the bits do not depend on the stages.
+ *
+ * Keys, flat arrays and stores do not know of stages: a checkpoint of a net that is cut is that of
+ * the same net in one piece.
+ */
+#ifndef MUSTER_PARALLEL_H
+#define MUSTER_PARALLEL_H
+
+#include <muster/base.h>
+#include <muster/net.h>
+
+/* ---- groups of layers and their devices ---- */
+
+enum { MU_MAX_GROUPS = 512, MU_MAX_STAGES = 256, MU_PLACE_NAME = 32 };
+
+/* "embed=cpu:0,lstm0-3=cpu:0,lstm4-7=cpu:1,decode=cpu:1", with lstm0-3 as four groups. */
+struct mu_group_map {
+	size_t n, n_devices;
+	struct mu_group_place {
+		char name[MU_PLACE_NAME];
+		size_t device; /* of devices[] */
+	} of[MU_MAX_GROUPS];
+	char devices[MU_MAX_STAGES][MU_PLACE_NAME]; /* in the order in which they are named */
+};
+
+/* MU_ERR_USAGE: what cannot be read, a group that is named twice. */
+enum mu_status mu_group_map_read(struct mu_group_map *map, const char *text);
+
+/* ---- stages ---- */
+
+struct mu_stage {
+	size_t first, n; /* layers of the plan */
+	size_t device;
+};
+
+struct mu_stages {
+	size_t n;
+	struct mu_stage of[MU_MAX_STAGES];
+};
+
+/*
+ * Layers by their groups. A device may have several stages. MU_ERR_USAGE: a net without groups, a
+ * group that it does not have (with the nearest one), one without a device.
+ */
+enum mu_status mu_stages_of_groups(struct mu_stages *stages, const struct mu_plan *plan,
+				   const struct mu_group_map *map);
+/*
+ * n stages on devices 0 .. n - 1, so that the largest is as small as can be. A layer's size is its
+ * share of the net's multiply-adds, and to a quarter that of its parameters. Of cuts that are
+ * equally good the one that fewest bytes pass. MU_ERR_USAGE: fewer layers with parameters than
+ * stages.
+ */
+enum mu_status mu_stages_balanced(struct mu_stages *stages, const struct mu_plan *plan, size_t n);
+
+/* What passes from stage to stage in a step: tensors, bytes forward and backward together. */
+struct mu_stage_border {
+	size_t from, to, tensors;
+	double nbytes;
+};
+/* *borders: a new array of those that there are, freed by mu_free. The plan is of one micro-batch,
+ * of n_micro in a step. */
+enum mu_status mu_stages_borders(const struct mu_stages *stages, const struct mu_plan *plan,
+				 size_t n_micro, struct mu_stage_border **borders, size_t *n);
+
+/* ---- the order of the work ---- */
+
+struct mu_stage_task {
+	size_t stage, micro;
+	bool backward;
+};
+
+/* What each device does, one after the other. As all devices' orders come from one, none waits for
+ * ever for another. */
+struct mu_stage_order {
+	size_t n_devices;
+	size_t *first;               /* n_devices + 1 of them */
+	struct mu_stage_task *tasks; /* device d: first[d] .. first[d + 1] */
+};
+
+/* Micro-batches that a stage holds at a time, of n_micro. */
+size_t mu_stage_slots(const struct mu_stages *stages, size_t stage, size_t n_micro);
+/* train: with backward. Micro-batch k is in slot k % mu_stage_slots of a stage. */
+enum mu_status mu_stage_order_new(struct mu_stage_order **out, const struct mu_stages *stages,
+				  size_t n_devices, size_t n_micro, bool train);
+void mu_stage_order_free(struct mu_stage_order *schedule);
+
+#endif

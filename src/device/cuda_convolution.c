@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Convolution, by cuDNN. For each phase its heuristics list algorithms, the fastest first; taken is
+ * the first one that gives the same bits in every run, needs at most MOST_BYTES of scratch, and is
+ * direct, that is no Winograd or Fourier transform: those round otherwise. --conv-algo winograd
+ * takes Winograd's before, where there is one. Products are float32's: no TF32.
+ */
+#include "cuda.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include <muster/base.h>
+
+#define MOST_BYTES ((size_t)1 << 30)
+
+/* Results for each algorithm, for each type of arithmetic. */
+enum { MAX_FOUND = 4 * CUDNN_CONVOLUTION_FWD_ALGO_COUNT };
+
+/* What is chosen for a phase. */
+struct choice {
+	int algorithm;
+	size_t nbytes;
+	bool winograd;
+};
+
+struct convolution {
+	cudnnTensorDescriptor_t in, out;
+	cudnnFilterDescriptor_t weight;
+	cudnnConvolutionDescriptor_t shape;
+	struct choice choices[MU_CONVOLUTION_PHASES];
+};
+
+static const float one = 1, zero = 0;
+
+/* ---- choice ---- */
+
+/* One of cuDNN's results. */
+struct found {
+	bool works;
+	int algorithm;
+	size_t nbytes;
+};
+
+static bool is_winograd(enum mu_convolution_phase phase, int algorithm)
+{
+	switch (phase) {
+	case MU_CONVOLUTION_FORWARD:
+		return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD ||
+		       algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
+	case MU_CONVOLUTION_DATA:
+		return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD ||
+		       algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED;
+	default:
+		return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD ||
+		       algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
+	}
+}
+
+static bool is_fourier(enum mu_convolution_phase phase, int algorithm)
+{
+	switch (phase) {
+	case MU_CONVOLUTION_FORWARD:
+		return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT ||
+		       algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING;
+	case MU_CONVOLUTION_DATA:
+		return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT ||
+		       algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING;
+	default:
+		return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT ||
+		       algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING;
+	}
+}
+
+/* The first of the wanted kind. */
+static bool take(enum mu_convolution_phase phase, const struct found *found, int n, bool winograd,
+		 struct choice *choice)
+{
+	for (int i = 0; i < n; i++) {
+		const struct found *f = &found[i];
+
+		if (!f->works || f->nbytes > MOST_BYTES || is_fourier(phase, f->algorithm) ||
+		    is_winograd(phase, f->algorithm) != winograd)
+			continue;
+		*choice = (struct choice){f->algorithm, f->nbytes, winograd};
+		return true;
+	}
+	return false;
+}
+
+/* The three kinds of results have the same members. */
+#define KEEP(found, n, results) \
+	for (int i_ = 0; i_ < (n); i_++) \
+		(found)[i_] = (struct found) \
+		{ \
+			(results)[i_].status == CUDNN_STATUS_SUCCESS && \
+				(results)[i_].determinism == CUDNN_DETERMINISTIC, \
+				(int)(results)[i_].algo, (results)[i_].memory \
+		}
+
+static enum mu_status ask(struct cuda_device *d, const struct convolution *c,
+			  enum mu_convolution_phase phase, struct found *found, int *n)
+{
+	enum mu_status st = MU_OK;
+	cudnnConvolutionFwdAlgoPerf_t forward[MAX_FOUND];
+	cudnnConvolutionBwdDataAlgoPerf_t data[MAX_FOUND];
+	cudnnConvolutionBwdFilterAlgoPerf_t weights[MAX_FOUND];
+
+	*n = 0;
+	switch (phase) {
+	case MU_CONVOLUTION_FORWARD:
+		DNN(d, cudnnGetConvolutionForwardAlgorithm_v7, d->dnn, c->in, c->weight, c->shape,
+		    c->out, MAX_FOUND, n, forward);
+		KEEP(found, *n, forward);
+		break;
+	case MU_CONVOLUTION_DATA:
+		DNN(d, cudnnGetConvolutionBackwardDataAlgorithm_v7, d->dnn, c->weight, c->out,
+		    c->shape, c->in, MAX_FOUND, n, data);
+		KEEP(found, *n, data);
+		break;
+	default:
+		DNN(d, cudnnGetConvolutionBackwardFilterAlgorithm_v7, d->dnn, c->in, c->out,
+		    c->shape, c->weight, MAX_FOUND, n, weights);
+		KEEP(found, *n, weights);
+	}
+out:
+	return st;
+}
+
+static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
+			     enum mu_convolution_phase phase)
+{
+	enum mu_status st = MU_OK;
+	struct convolution *c = op->impl;
+	struct choice *choice = &c->choices[phase];
+	struct found found[MAX_FOUND];
+	int n;
+
+	MU_TRY(ask(d, c, phase, found, &n));
+	if (!(d->winograd && take(phase, found, n, true, choice)) &&
+	    !take(phase, found, n, false, choice))
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s (convolution): cuDNN has no direct algorithm that gives the same bits "
+			"in every run; another kernel, stride or number of groups is needed",
+			op->name);
+	op->algorithms[phase] = choice->winograd ? MU_CONVOLUTION_WINOGRAD : MU_CONVOLUTION_DIRECT;
+	if (choice->nbytes > op->scratch_nbytes)
+		op->scratch_nbytes = choice->nbytes;
+out:
+	return st;
+}
+
+/* ---- plan ---- */
+
+static enum mu_status describe_tensor(struct cuda_device *d, cudnnTensorDescriptor_t *out,
+				      const struct mu_shape *shape)
+{
+	enum mu_status st = MU_OK;
+	const size_t *n = shape->dims;
+
+	DNN(d, cudnnCreateTensorDescriptor, out);
+	DNN(d, cudnnSetTensor4dDescriptor, *out, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, (int)n[0],
+	    (int)n[1], (int)n[2], (int)n[3]);
+out:
+	return st;
+}
+
+static int one_or(int value)
+{
+	return value ? value : 1;
+}
+
+static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, struct convolution *c)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_convolution *a = op->attr;
+	const size_t *w = op->params[0].shape.dims;
+
+	MU_TRY(describe_tensor(d, &c->in, &op->inputs[0]->shape));
+	MU_TRY(describe_tensor(d, &c->out, &op->outputs[0]->shape));
+	DNN(d, cudnnCreateFilterDescriptor, &c->weight);
+	DNN(d, cudnnSetFilter4dDescriptor, c->weight, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
+	    (int)w[0], (int)w[1], (int)w[2], (int)w[3]);
+	DNN(d, cudnnCreateConvolutionDescriptor, &c->shape);
+	DNN(d, cudnnSetConvolution2dDescriptor, c->shape, a->pad[0], a->pad[1],
+	    one_or(a->stride[0]), one_or(a->stride[1]), one_or(a->dilate[0]), one_or(a->dilate[1]),
+	    CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+	DNN(d, cudnnSetConvolutionGroupCount, c->shape, one_or(a->groups));
+	DNN(d, cudnnSetConvolutionMathType, c->shape, CUDNN_FMA_MATH);
+out:
+	return st;
+}
+
+static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	struct convolution *c = calloc(1, sizeof *c);
+
+	op->impl = c;
+	if (!c)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
+	if (mu_shape_n(&op->inputs[0]->shape) > INT_MAX ||
+	    mu_shape_n(&op->outputs[0]->shape) > INT_MAX)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s (convolution): cuDNN takes tensors of at most %d elements; a smaller "
+			"--batch-size is needed",
+			op->name, INT_MAX);
+	MU_TRY(describe(d, op, c));
+	MU_TRY(choose(d, op, MU_CONVOLUTION_FORWARD));
+	if (op->phase == MU_PHASE_TRAIN)
+		MU_TRY(choose(d, op, MU_CONVOLUTION_WEIGHTS));
+	if (op->phase == MU_PHASE_TRAIN && op->inputs[0]->needs_grad)
+		MU_TRY(choose(d, op, MU_CONVOLUTION_DATA));
+out:
+	return st;
+}
+
+static void release(struct cuda_device *d, struct mu_op *op)
+{
+	struct convolution *c = op->impl;
+
+	if (c->shape)
+		d->api.cudnnDestroyConvolutionDescriptor(c->shape);
+	if (c->weight)
+		d->api.cudnnDestroyFilterDescriptor(c->weight);
+	if (c->out)
+		d->api.cudnnDestroyTensorDescriptor(c->out);
+	if (c->in)
+		d->api.cudnnDestroyTensorDescriptor(c->in);
+	free(c);
+}
+
+/* ---- work ---- */
+
+static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct convolution *c = op->impl;
+	const struct choice *choice = &c->choices[MU_CONVOLUTION_FORWARD];
+
+	DNN(d, cudnnConvolutionForward, d->dnn, &one, c->in, op->inputs[0]->data, c->weight,
+	    op->params[0].data, c->shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, op->scratch,
+	    choice->nbytes, &zero, c->out, op->outputs[0]->data);
+	MU_TRY(mu_cuda_add_bias(d, op));
+out:
+	return st;
+}
+
+static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct convolution *c = op->impl;
+	const struct choice *weights = &c->choices[MU_CONVOLUTION_WEIGHTS];
+	const struct choice *data = &c->choices[MU_CONVOLUTION_DATA];
+	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
+
+	MU_TRY(mu_cuda_undo_activation(d, op));
+	DNN(d, cudnnConvolutionBackwardFilter, d->dnn, &one, c->in, in->data, c->out, out->grad,
+	    c->shape, (cudnnConvolutionBwdFilterAlgo_t)weights->algorithm, op->scratch,
+	    weights->nbytes, &zero, c->weight, op->params[0].grad);
+	MU_TRY(mu_cuda_bias_gradient(d, op));
+	if (in->needs_grad)
+		DNN(d, cudnnConvolutionBackwardData, d->dnn, &one, c->weight, op->params[0].data,
+		    c->out, out->grad, c->shape, (cudnnConvolutionBwdDataAlgo_t)data->algorithm,
+		    op->scratch, data->nbytes, &zero, c->in, in->grad);
+out:
+	return st;
+}
+
+const struct cuda_kind mu_cuda_convolution = {
+	.like = &mu_ref_convolution,
+	.plan = plan,
+	.forward = forward,
+	.backward = backward,
+	.release = release,
+};

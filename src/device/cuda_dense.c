@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of matrices, by cuBLAS, and the fully connected layer. */
+#include "cuda.h"
+
+#include <limits.h>
+
+#include <muster/base.h>
+
+/*
+ * cuBLAS has columns one after the other, we have rows: so it sees every matrix of ours transposed,
+ * and C = A B becomes C' = B' A'.
+ */
+enum mu_status mu_cuda_multiply(struct cuda_device *d, const struct cuda_product *p)
+{
+	enum mu_status st = MU_OK;
+	const float one = 1;
+	const size_t a_row = p->transpose_a ? p->rows : p->inner;
+	const size_t b_row = p->transpose_b ? p->inner : p->columns;
+
+	if (p->rows > INT_MAX || p->columns > INT_MAX || p->inner > INT_MAX)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"gpu:%d: a product of (%zu, %zu) and (%zu, %zu) is too large", d->index,
+			p->rows, p->inner, p->inner, p->columns);
+	BLAS(d, cublasSgemm, d->blas, p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+	     p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p->columns, (int)p->rows,
+	     (int)p->inner, &one, p->b, (int)b_row, p->a, (int)a_row, &p->keep, p->c,
+	     (int)p->columns);
+out:
+	return st;
+}
+
+int mu_cuda_activation(const struct mu_activation *activation)
+{
+	static const int kinds[] = {
+		[MU_ACTIVATION_RELU] = CUDA_RELU,
+		[MU_ACTIVATION_TANH] = CUDA_TANH,
+		[MU_ACTIVATION_SIGMOID] = CUDA_SIGMOID,
+	};
+
+	return activation ? kinds[activation->kind] : CUDA_LINEAR;
+}
+
+enum mu_status mu_cuda_add_bias(struct cuda_device *d, struct mu_op *op)
+{
+	const struct mu_tensor *out = op->outputs[0];
+	struct cuda_add_bias args = {
+		.y = out->data,
+		.bias = op->n_params > 1 ? op->params[1].data : NULL,
+		.area = mu_ref_area(&out->shape),
+		.channels = out->shape.dims[1],
+		.kind = mu_cuda_activation(op->fused_activation),
+		.n = mu_shape_n(&out->shape),
+	};
+
+	if (!args.bias && args.kind == CUDA_LINEAR)
+		return MU_OK;
+	return mu_cuda_each(d, CUDA_add_bias, args.n, &args);
+}
+
+enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op)
+{
+	const struct mu_tensor *out = op->outputs[0];
+	struct cuda_activate_backward args = {
+		.y = out->data,
+		.dy = out->grad,
+		.dx = out->grad,
+		.kind = mu_cuda_activation(op->fused_activation),
+		.n = mu_shape_n(&out->shape),
+	};
+
+	if (!op->fused_activation || op->undone)
+		return MU_OK;
+	return mu_cuda_each(d, CUDA_activate_backward, args.n, &args);
+}
+
+enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op)
+{
+	const struct mu_tensor *out = op->outputs[0];
+	struct cuda_channel_sums args = {
+		.x = out->grad,
+		.samples = out->shape.dims[0],
+		.area = mu_ref_area(&out->shape),
+		.n = out->shape.dims[1],
+	};
+
+	if (op->n_params < 2)
+		return MU_OK;
+	args.out = op->params[1].grad;
+	return mu_cuda_rows(d, CUDA_channel_sums, args.n, &args);
+}
+
+/* y = x W' + b */
+static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
+	const struct cuda_product product = {
+		.a = in->data,
+		.b = op->params[0].data,
+		.transpose_b = true,
+		.c = out->data,
+		.rows = in->shape.dims[0],
+		.columns = out->shape.dims[1],
+		.inner = mu_ref_features(&in->shape),
+	};
+
+	MU_TRY(mu_cuda_multiply(d, &product));
+	MU_TRY(mu_cuda_add_bias(d, op));
+out:
+	return st;
+}
+
+/* dW = dy' x, db = the sum of dy's rows, dx = dy W */
+static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
+	const size_t n = in->shape.dims[0], features = mu_ref_features(&in->shape);
+	const size_t units = out->shape.dims[1];
+	const struct cuda_product weight = {
+		.a = out->grad,
+		.transpose_a = true,
+		.b = in->data,
+		.c = op->params[0].grad,
+		.rows = units,
+		.columns = features,
+		.inner = n,
+	};
+	const struct cuda_product data = {
+		.a = out->grad,
+		.b = op->params[0].data,
+		.c = in->grad,
+		.rows = n,
+		.columns = features,
+		.inner = units,
+	};
+
+	MU_TRY(mu_cuda_undo_activation(d, op));
+	MU_TRY(mu_cuda_multiply(d, &weight));
+	MU_TRY(mu_cuda_bias_gradient(d, op));
+	if (in->needs_grad)
+		MU_TRY(mu_cuda_multiply(d, &data));
+out:
+	return st;
+}
+
+const struct cuda_kind mu_cuda_fully_connected = {
+	.like = &mu_ref_fully_connected,
+	.forward = forward,
+	.backward = backward,
+};

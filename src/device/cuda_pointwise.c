@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations that work element by element, or move whole tensors: activation, dropout, flatten,
+ * sum, concat, split. */
+#include "cuda.h"
+
+#include <muster/base.h>
+
+static size_t n_of(const struct mu_tensor *t)
+{
+	return mu_shape_n(&t->shape);
+}
+
+static enum mu_status copy(struct cuda_device *d, float *to, const float *from, size_t n)
+{
+	return mu_cuda_copy(d, to, from, n * sizeof *to);
+}
+
+/* ---- activation ---- */
+
+static enum mu_status forward_activation(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_activate args = {
+		.x = op->inputs[0]->data,
+		.y = op->outputs[0]->data,
+		.kind = mu_cuda_activation(op->attr),
+		.n = n_of(op->outputs[0]),
+	};
+
+	return mu_cuda_each(d, CUDA_activate, args.n, &args);
+}
+
+static enum mu_status backward_activation(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_activate_backward args = {
+		.y = op->outputs[0]->data,
+		.dy = op->outputs[0]->grad,
+		.dx = op->inputs[0]->grad,
+		.kind = mu_cuda_activation(op->attr),
+		.n = n_of(op->outputs[0]),
+	};
+
+	return op->inputs[0]->needs_grad ? mu_cuda_each(d, CUDA_activate_backward, args.n, &args)
+					 : MU_OK;
+}
+
+const struct cuda_kind mu_cuda_activation_kind = {
+	.like = &mu_ref_activation,
+	.forward = forward_activation,
+	.backward = backward_activation,
+};
+
+/* ---- dropout: the mask is kept for backward; ids of samples come from the host ---- */
+
+enum { ELEMENT_BITS = 24 }; /* of random numbers: op->index << 24 | element */
+
+static enum mu_status plan_dropout(struct cuda_device *d, struct mu_op *op)
+{
+	(void)d;
+	if (op->phase != MU_PHASE_TRAIN)
+		return MU_OK;
+	op->workspace_nbytes = n_of(op->inputs[0]) * sizeof(float);
+	op->scratch_nbytes = op->inputs[0]->shape.dims[0] * sizeof(uint32_t);
+	return MU_OK;
+}
+
+static enum mu_status forward_dropout(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *in = op->inputs[0];
+	const struct mu_batch *b = op->batch;
+	struct cuda_dropout args = {
+		.x = in->data,
+		.y = op->outputs[0]->data,
+		.mask = op->workspace,
+		.ids = b->ids ? op->scratch : NULL,
+		.seed = b->seed,
+		.first = (uint64_t)op->index << ELEMENT_BITS,
+		.epoch = b->epoch,
+		.purpose = MU_RANDOM_DROPOUT,
+		.p = ((const struct mu_dropout *)op->attr)->p,
+		.features = mu_ref_features(&in->shape),
+		.n = n_of(in),
+	};
+
+	if (op->phase != MU_PHASE_TRAIN)
+		return copy(d, args.y, args.x, args.n);
+	/* Rows from count on have no ids that somebody wrote; what they draw does not matter. */
+	if (b->ids)
+		MU_TRY(mu_cuda_copy(d, op->scratch, b->ids, b->count * sizeof *b->ids));
+	MU_TRY(mu_cuda_each(d, CUDA_dropout, args.n, &args));
+out:
+	return st;
+}
+
+static enum mu_status backward_dropout(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_multiply args = {
+		.x = op->outputs[0]->grad,
+		.factor = op->workspace,
+		.y = op->inputs[0]->grad,
+		.n = n_of(op->inputs[0]),
+	};
+
+	return op->inputs[0]->needs_grad ? mu_cuda_each(d, CUDA_multiply, args.n, &args) : MU_OK;
+}
+
+const struct cuda_kind mu_cuda_dropout = {
+	.like = &mu_ref_dropout,
+	.plan = plan_dropout,
+	.forward = forward_dropout,
+	.backward = backward_dropout,
+};
+
+/* ---- flatten ---- */
+
+static enum mu_status forward_flatten(struct cuda_device *d, struct mu_op *op)
+{
+	return copy(d, op->outputs[0]->data, op->inputs[0]->data, n_of(op->inputs[0]));
+}
+
+static enum mu_status backward_flatten(struct cuda_device *d, struct mu_op *op)
+{
+	if (!op->inputs[0]->needs_grad)
+		return MU_OK;
+	return copy(d, op->inputs[0]->grad, op->outputs[0]->grad, n_of(op->inputs[0]));
+}
+
+const struct cuda_kind mu_cuda_flatten = {
+	.like = &mu_ref_flatten,
+	.forward = forward_flatten,
+	.backward = backward_flatten,
+};
+
+/* ---- sum ---- */
+
+/* The data, or the gradients, of some tensors. y may be the first. As many at a time as a kernel
+ * takes, in their order. */
+static enum mu_status add_all(struct cuda_device *d, struct mu_tensor *const *tensors, int n,
+			      bool grads, struct cuda_add *args)
+{
+	enum mu_status st = MU_OK;
+	const int kind = args->kind;
+
+	args->n_x = 0;
+	for (int i = 0; i < n; i++) {
+		args->x[args->n_x++] = grads ? tensors[i]->grad : tensors[i]->data;
+		args->kind = i == n - 1 ? kind : CUDA_LINEAR;
+		if (i < n - 1 && args->n_x < CUDA_MAX_ADDED)
+			continue;
+		MU_TRY(mu_cuda_each(d, CUDA_add, args->n, args));
+		args->x[0] = args->y;
+		args->n_x = 1;
+	}
+out:
+	return st;
+}
+
+static enum mu_status forward_sum(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_add args = {
+		.y = op->outputs[0]->data,
+		.kind = mu_cuda_activation(op->fused_activation),
+		.n = n_of(op->outputs[0]),
+	};
+
+	return add_all(d, op->inputs, op->n_inputs, false, &args);
+}
+
+static enum mu_status backward_sum(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *out = op->outputs[0];
+
+	MU_TRY(mu_cuda_undo_activation(d, op));
+	for (int i = 0; i < op->n_inputs; i++)
+		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
+			MU_TRY(copy(d, op->inputs[i]->grad, out->grad, n_of(out)));
+out:
+	return st;
+}
+
+const struct cuda_kind mu_cuda_sum = {
+	.like = &mu_ref_sum,
+	.forward = forward_sum,
+	.backward = backward_sum,
+};
+
+/* ---- concat: in one sample the inputs' channels follow one another ---- */
+
+static enum mu_status forward_concat(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	float *to = op->outputs[0]->data;
+
+	for (int i = 0; i < op->n_inputs; i++) {
+		const struct mu_tensor *in = op->inputs[i];
+		struct cuda_copy_rows args = {
+			.from = in->data,
+			.to = to,
+			.row = mu_ref_features(&in->shape),
+			.from_step = mu_ref_features(&in->shape),
+			.to_step = mu_ref_features(&op->outputs[0]->shape),
+			.n = n_of(in),
+		};
+
+		MU_TRY(mu_cuda_each(d, CUDA_copy_rows, args.n, &args));
+		to += args.row;
+	}
+out:
+	return st;
+}
+
+static enum mu_status backward_concat(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const float *from = op->outputs[0]->grad;
+
+	for (int i = 0; i < op->n_inputs; i++) {
+		const struct mu_tensor *in = op->inputs[i];
+		struct cuda_copy_rows args = {
+			.from = from,
+			.to = in->grad,
+			.row = mu_ref_features(&in->shape),
+			.from_step = mu_ref_features(&op->outputs[0]->shape),
+			.to_step = mu_ref_features(&in->shape),
+			.n = n_of(in),
+		};
+
+		if (in->needs_grad)
+			MU_TRY(mu_cuda_each(d, CUDA_copy_rows, args.n, &args));
+		from += args.row;
+	}
+out:
+	return st;
+}
+
+const struct cuda_kind mu_cuda_concat = {
+	.like = &mu_ref_concat,
+	.forward = forward_concat,
+	.backward = backward_concat,
+};
+
+/* ---- split ---- */
+
+static enum mu_status forward_split(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	for (int o = 0; o < op->n_outputs; o++)
+		MU_TRY(copy(d, op->outputs[o]->data, op->inputs[0]->data, n_of(op->inputs[0])));
+out:
+	return st;
+}
+
+static enum mu_status backward_split(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *in = op->inputs[0];
+	struct cuda_add add = {.y = in->grad, .kind = CUDA_LINEAR, .n = n_of(in)};
+	struct cuda_activate_backward undo = {
+		.y = in->data,
+		.dy = in->grad,
+		.dx = in->grad,
+		.kind = mu_cuda_activation(op->undoes),
+		.n = n_of(in),
+	};
+
+	if (!in->needs_grad)
+		goto out;
+	MU_TRY(add_all(d, op->outputs, op->n_outputs, true, &add));
+	if (op->undoes)
+		MU_TRY(mu_cuda_each(d, CUDA_activate_backward, undo.n, &undo));
+out:
+	return st;
+}
+
+const struct cuda_kind mu_cuda_split = {
+	.like = &mu_ref_split,
+	.forward = forward_split,
+	.backward = backward_split,
+};

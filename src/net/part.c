@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts of a plan. A net's operations are made and fused as ever, and a part keeps a run of them:
+ * so all that was decided by looking at neighbours is as in the whole plan, and so are the results,
+ * to the bit. What it reads of others has memory of its own here, which nothing works in place in.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+static bool makes(const struct mu_op *op, const struct mu_tensor *t)
+{
+	for (int o = 0; o < op->n_outputs; o++)
+		if (op->outputs[o] == t)
+			return true;
+	return false;
+}
+
+/* The operation that makes tensor t; n_ops if none here does. */
+static size_t maker(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	size_t i = 0;
+
+	while (i < plan->n_ops && !makes(&plan->ops[i], t))
+		i++;
+	return i;
+}
+
+bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int k = 0; k < plan->ops[i].n_inputs; k++)
+			if (plan->ops[i].inputs[k] == t)
+				return true;
+	return false;
+}
+
+bool mu_plan_has_end(const struct mu_plan *plan)
+{
+	return plan->ops[plan->n_ops - 1].kind == MU_OP_SOFTMAX;
+}
+
+/* ---- making a part ---- */
+
+static enum mu_status keep_own(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_plan_part *part = plan->part;
+
+	if (part->n == 0 || part->first + part->n > plan->n_ops ||
+	    plan->n_ops != part->whole->n_ops)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"network %s: no part of %zu layers from layer %zu on of %zu",
+			plan->net->config.network, part->n, part->first, plan->n_ops);
+	for (size_t i = 0; i < plan->n_ops; i++)
+		if (i < part->first || i >= part->first + part->n)
+			free(plan->links[i]);
+	memmove(plan->ops, plan->ops + part->first, part->n * sizeof *plan->ops);
+	memmove(plan->links, plan->links + part->first, part->n * sizeof *plan->links);
+	plan->n_ops = part->n;
+out:
+	return st;
+}
+
+/* Size and layout of a tensor that another part makes. */
+static enum mu_status receive_from(struct mu_plan *plan, size_t t)
+{
+	enum mu_status st = MU_OK;
+	struct mu_tensor *to = &plan->tensors[t];
+
+	for (size_t i = 0; i < plan->part->n_before; i++) {
+		const struct mu_plan *from = plan->part->before[i];
+		const struct mu_tensor *made = &from->tensors[t];
+
+		if (maker(from, made) == from->n_ops)
+			continue;
+		to->nbytes = made->nbytes;
+		MU_TRY(plan->device->ops->copy_layout(plan->device, made->layout, &to->layout));
+		goto out;
+	}
+	MU_FAIL(MU_ERR_ARGUMENT,
+		"network %s: the part from layer %zu on reads what no part before it "
+		"makes",
+		plan->net->config.network, plan->first);
+out:
+	return st;
+}
+
+static enum mu_status receive(struct mu_plan *plan, const struct mu_tensor *tensor)
+{
+	enum mu_status st = MU_OK;
+	const size_t t = (size_t)(tensor - plan->tensors);
+
+	for (size_t i = 0; i < plan->n_received; i++)
+		if (plan->received[i] == t)
+			goto out;
+	if (t != 0)
+		MU_TRY(receive_from(plan, t));
+	plan->received[plan->n_received++] = t;
+out:
+	return st;
+}
+
+enum mu_status mu_plan_cut(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+
+	if (plan->part)
+		MU_TRY(keep_own(plan));
+	MU_TRY(MU_ALLOC(plan->received, plan->n_tensors, "tensors of other parts"));
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		struct mu_op *op = &plan->ops[i];
+
+		for (int k = 0; k < op->n_inputs; k++) {
+			if (maker(plan, op->inputs[k]) < plan->n_ops)
+				continue;
+			MU_TRY(receive(plan, op->inputs[k]));
+			if (k == 0 && op->kind != MU_OP_SPLIT)
+				op->in_place = false;
+		}
+	}
+out:
+	return st;
+}
+
+/* ---- what passes between parts ---- */
+
+void mu_plan_receive(struct mu_plan *part, const struct mu_plan *from)
+{
+	for (size_t i = 0; i < part->n_received; i++) {
+		const size_t t = part->received[i];
+		const struct mu_tensor *made = &from->tensors[t];
+
+		if (maker(from, made) < from->n_ops)
+			memcpy(part->tensors[t].data, made->data, made->nbytes);
+	}
+}
+
+void mu_plan_return(const struct mu_plan *part, struct mu_plan *to)
+{
+	for (size_t i = 0; i < part->n_received; i++) {
+		const size_t t = part->received[i];
+		struct mu_tensor *made = &to->tensors[t];
+
+		if (made->needs_grad && maker(to, made) < to->n_ops)
+			memcpy(made->grad, part->tensors[t].grad, made->nbytes);
+	}
+}
+
+enum mu_status mu_plan_edges(const struct mu_plan *plan, struct mu_plan_edge **edges, size_t *n)
+{
+	enum mu_status st = MU_OK;
+
+	*n = 0;
+	MU_TRY(MU_ALLOC(*edges, plan->n_tensors, "what passes between layers"));
+	for (size_t to = 0; to < plan->n_ops; to++)
+		for (int k = 0; k < plan->ops[to].n_inputs; k++) {
+			const struct mu_tensor *t = plan->ops[to].inputs[k];
+			const size_t from = maker(plan, t);
+
+			if (from < plan->n_ops)
+				(*edges)[(*n)++] = (struct mu_plan_edge){
+					from, to, t->nbytes, t->needs_grad ? t->nbytes : 0};
+		}
+out:
+	return st;
+}
+
+const char *mu_plan_layer_group(const struct mu_plan *plan, size_t l)
+{
+	const struct net_layer *layers = plan->net->layers;
+	int i = plan->ops[l].index;
+
+	while (i > 0 && !*layers[i].group)
+		i--;
+	while (!*layers[i].group && i + 1 < plan->net->n_layers)
+		i++;
+	return layers[i].group;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stages of a net on several devices, and their plans. A stage has as many slots as it holds
+ * micro-batches at a time; each is a part of the net with memory of its own. Parts are planned
+ * stage by stage, for each takes the layouts of what it receives from those before it, and each by
+ * the thread of its device.
+ */
+#include "split.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+/* ---- life ---- */
+
+typedef enum mu_status slot_fn(struct train_run *run, size_t stage, size_t slot);
+
+static enum mu_status work_on_stage(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	const size_t stage = s->work.stage;
+
+	for (size_t i = 0; s->stages.of[stage].device == d->number && i < s->of[stage].n_slots; i++)
+		MU_TRY(s->work.fn(run, stage, i));
+out:
+	return st;
+}
+
+/* Stage by stage, each by the thread of its device. */
+static enum mu_status for_all_slots(struct train_run *run, slot_fn *fn)
+{
+	enum mu_status st = MU_OK;
+	struct train_stage_work *work = &run->split->work;
+
+	work->fn = fn;
+	for (work->stage = 0; work->stage < run->split->stages.n; work->stage++)
+		MU_TRY(mu_train_devices_run(run, work_on_stage));
+out:
+	return st;
+}
+
+/* The plan of a group that slots of a stage have for this: MU_PHASE_TRAIN and micro samples,
+ * _TRAIN and fewer, _INFER. */
+static struct mu_plan **find_plan(struct train_run *run, size_t stage, size_t slot, size_t group,
+				  const struct mu_plan_part *like)
+{
+	struct train_plans *p = &run->split->of[stage].slots[slot].plans[group];
+
+	if (like->phase == MU_PHASE_INFER)
+		return &p->infer;
+	return like->batch == run->split->micro ? &p->full : &p->tail;
+}
+
+/* The part of a stage, as `like` says. Whichever slot: all parts of a stage are laid out alike. */
+static enum mu_status plan_part(struct train_run *run, size_t stage, size_t slot, size_t group,
+				const struct mu_plan_part *like)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	const struct mu_stage *own = &s->stages.of[stage];
+	struct mu_plan *before[MU_MAX_STAGES];
+	struct mu_plan_part part = *like;
+
+	for (size_t r = 0; r < stage; r++)
+		for (size_t i = 0; i < s->of[r].n_slots; i++)
+			if (*find_plan(run, r, i, group, like))
+				before[r] = *find_plan(run, r, i, group, like);
+	part.net = run->nets[group];
+	part.device = &run->devices.of[own->device].device;
+	part.whole = s->whole;
+	part.first = own->first;
+	part.n = own->n;
+	part.before = before;
+	part.n_before = stage;
+	MU_TRY(mu_plan_new_part(find_plan(run, stage, slot, group, like), &part));
+out:
+	return st;
+}
+
+static enum mu_status plan_full(struct train_run *run, size_t stage, size_t slot)
+{
+	enum mu_status st = MU_OK;
+	struct train_slot *own = &run->split->of[stage].slots[slot];
+	const struct mu_plan_part like = {.batch = run->split->micro, .phase = MU_PHASE_TRAIN};
+
+	MU_TRY(MU_ALLOC(own->plans, run->n_groups, "plans"));
+	MU_TRY(plan_part(run, stage, slot, run->n_groups - 1, &like));
+out:
+	return st;
+}
+
+static enum mu_status make_stages(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+	const size_t devices = run->devices.list.n;
+
+	MU_TRY(mu_train_device_stages(&run->devices.list, &run->options, s->whole, &s->stages));
+	MU_TRY(mu_stage_order_new(&s->train, &s->stages, devices, s->n_micro, true));
+	MU_TRY(mu_stage_order_new(&s->infer, &s->stages, devices, s->n_micro, false));
+	MU_TRY(MU_ALLOC(s->of, s->stages.n, "stages"));
+	for (size_t i = 0; i < s->stages.n; i++) {
+		const size_t n = mu_stage_slots(&s->stages, i, s->n_micro);
+
+		MU_TRY(MU_ALLOC(s->of[i].slots, n, "stages"));
+		s->of[i].n_slots = n;
+	}
+out:
+	return st;
+}
+
+static enum mu_status plan_whole(struct train_run *run, struct train_device *d)
+{
+	if (d->number > 0)
+		return MU_OK;
+	return mu_plan_new_dry(&run->split->whole, run->net, &d->device, run->split->micro,
+			       MU_PHASE_TRAIN, NULL);
+}
+
+enum mu_status mu_train_split_open(struct train_run *run, size_t batch)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s;
+
+	MU_TRY(MU_ALLOC(run->split, 1, "stages"));
+	s = run->split;
+	s->n_micro = (size_t)run->options.micro_batches;
+	s->micro = batch / s->n_micro;
+	MU_TRY(mu_train_devices_run(run, plan_whole));
+	run->plan = s->whole;
+	MU_TRY(make_stages(run));
+	if (!run->devices.team)
+		MU_TRY(mu_team_new(&run->devices.team, 1, &run->topology));
+	MU_TRY(mu_team_counters(run->devices.team, TRAIN_STAGE_COUNTERS * s->stages.n));
+	MU_TRY(for_all_slots(run, plan_full));
+out:
+	return st;
+}
+
+static void close_slot(struct train_slot *slot, size_t n_groups)
+{
+	for (size_t g = 0; slot->plans && g < n_groups; g++) {
+		mu_plan_free(slot->plans[g].tail);
+		mu_plan_free(slot->plans[g].infer);
+		if (g + 1 < n_groups)
+			mu_plan_free(slot->plans[g].full);
+	}
+	if (slot->plans)
+		mu_plan_free(slot->plans[n_groups - 1].full);
+	mu_free(slot->plans);
+}
+
+void mu_train_split_close(struct train_run *run)
+{
+	struct train_split *s = run->split;
+
+	if (!s)
+		return;
+	for (size_t i = 0; s->of && i < s->stages.n; i++) {
+		for (size_t k = 0; k < s->of[i].n_slots; k++)
+			close_slot(&s->of[i].slots[k], run->n_groups);
+		mu_free(s->of[i].slots);
+	}
+	mu_plan_free(s->whole);
+	mu_stage_order_free(s->train);
+	mu_stage_order_free(s->infer);
+	mu_free(s->of);
+	mu_free(s->partial);
+	mu_free(s->probabilities);
+	mu_free(s->losses);
+	mu_free(s);
+	run->split = NULL;
+}
+
+/* ---- further plans, and memory ---- */
+
+static bool has_records(const struct mu_input *in, size_t group)
+{
+	return in->groups ? in->groups[group].n > 0 : in->n > 0;
+}
+
+static enum mu_status plan_others(struct train_run *run, size_t stage, size_t slot)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	const bool ends_early = !run->train.groups && run->steps < run->train.steps;
+
+	for (size_t g = 0; g < run->n_groups; g++) {
+		const size_t rest = ends_early ? 0 : mu_input_rest(&run->train, g);
+		struct mu_plan_part like = {.batch = s->micro, .phase = MU_PHASE_TRAIN};
+
+		if (g + 1 < run->n_groups && has_records(&run->train, g))
+			MU_TRY(plan_part(run, stage, slot, g, &like));
+		like.phase = MU_PHASE_INFER;
+		if (run->has_validation && has_records(&run->validate, g))
+			MU_TRY(plan_part(run, stage, slot, g, &like));
+		like.phase = MU_PHASE_TRAIN;
+		like.batch = rest % s->micro;
+		if (like.batch > 0 && rest / s->micro % s->of[stage].n_slots == slot)
+			MU_TRY(plan_part(run, stage, slot, g, &like));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_split_plan(struct train_run *run)
+{
+	return for_all_slots(run, plan_others);
+}
+
+/* A slot's plans: one at a time is used. */
+static enum mu_status allocate(struct train_run *run, size_t stage, size_t slot)
+{
+	enum mu_status st = MU_OK;
+	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
+	struct mu_plan *largest = plans[run->n_groups - 1].full;
+
+	MU_TRY(mu_plan_allocate(largest));
+	for (size_t g = 0; g < run->n_groups; g++) {
+		struct mu_plan *others[] = {plans[g].full, plans[g].tail, plans[g].infer};
+
+		for (size_t i = 0; i < 3; i++)
+			if (others[i] && others[i] != largest)
+				MU_TRY(mu_plan_allocate_in(others[i], largest));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_split_allocate(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+	const size_t labels = mu_net_labels(run->net), classes = mu_train_devices_classes(run);
+
+	MU_TRY(for_all_slots(run, allocate));
+	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));
+	if (s->n_micro == 1)
+		goto out;
+	MU_TRY(MU_ALLOC(s->partial, mu_plan_n(s->whole), "gradients of a micro-batch"));
+	MU_TRY(MU_ALLOC(s->probabilities, s->n_micro * s->micro * classes * labels,
+			"probabilities of a batch"));
+out:
+	return st;
+}
+
+double mu_train_split_arena(const struct train_run *run)
+{
+	const struct train_split *s = run->split;
+	double sum = 0;
+
+	for (size_t i = 0; i < s->stages.n; i++)
+		for (size_t k = 0; k < s->of[i].n_slots; k++)
+			sum += (double)mu_plan_arena_bytes(
+				s->of[i].slots[k].plans[run->n_groups - 1].full);
+	return sum;
+}
+
+static enum mu_status bind(struct train_run *run, size_t stage, size_t slot)
+{
+	enum mu_status st = MU_OK;
+	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
+	float *weights = mu_kv_weights(run->kv);
+
+	for (size_t g = 0; g < run->n_groups; g++) {
+		if (plans[g].full)
+			MU_TRY(mu_plan_bind(plans[g].full, weights, run->split->gradients));
+		if (plans[g].tail)
+			MU_TRY(mu_plan_bind(plans[g].tail, weights, run->split->gradients));
+		if (plans[g].infer)
+			MU_TRY(mu_plan_bind(plans[g].infer, weights, NULL));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_split_bind(struct train_run *run)
+{
+	run->split->gradients = mu_kv_gradients(run->kv);
+	return for_all_slots(run, bind);
+}
+
+/* ---- for people ---- */
+
+static double count_params(const struct mu_plan *plan, const struct mu_stage *stage)
+{
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(plan, &n_slices);
+	const size_t *keys;
+	double n = 0;
+
+	for (size_t l = stage->first; l < stage->first + stage->n; l++)
+		for (size_t i = mu_plan_layer_keys(plan, l, &keys); i-- > 0;)
+			if (slices[keys[i]].rule == MU_SLICE_LEARN)
+				n += (double)slices[keys[i]].n;
+	return n;
+}
+
+static double count_macs(const struct mu_plan *plan, const struct mu_stage *stage)
+{
+	struct mu_layer_cost forward, backward;
+	double flops = 0;
+
+	for (size_t l = stage->first; l < stage->first + stage->n; l++) {
+		mu_plan_layer_cost(plan, l, &forward, &backward);
+		flops += forward.flops;
+	}
+	return flops / 2;
+}
+
+/* "stage 0 on cpu:0: embed to dropout4, 9.4 M parameters, 0.236 GMAC per sample" */
+static void describe_stage(const struct train_device_list *list, const struct mu_plan *plan,
+			   const struct mu_stages *stages, size_t s, char text[256])
+{
+	const struct mu_stage *stage = &stages->of[s];
+	char name[32];
+
+	snprintf(text, 256, "stage %zu on %s: %s to %s, %.0f parameters, %.6f GMAC per sample", s,
+		 mu_train_device_name(list, stage->device, name, sizeof name),
+		 mu_plan_layer_name(plan, stage->first),
+		 mu_plan_layer_name(plan, stage->first + stage->n - 1), count_params(plan, stage),
+		 count_macs(plan, stage) / 1e9);
+}
+
+static void describe_border(const struct mu_stage_border *b, char text[256])
+{
+	snprintf(text, 256,
+		 "from stage %zu to stage %zu: %zu tensor%s, %.0f bytes per step, both ways",
+		 b->from, b->to, b->tensors, b->tensors == 1 ? "" : "s", b->nbytes);
+}
+
+void mu_train_split_report(const struct train_run *run)
+{
+	const struct train_split *s = run->split;
+	char text[256];
+
+	for (size_t i = 0; i < s->stages.n; i++) {
+		describe_stage(&run->devices.list, s->whole, &s->stages, i, text);
+		mu_log_info("%s", text);
+	}
+	mu_log_info("a batch passes through them as %zu micro-batch%s of %zu samples", s->n_micro,
+		    s->n_micro == 1 ? "" : "es", s->micro);
+}
+
+enum mu_status mu_train_split_print(const struct train_device_list *list,
+				    const struct train_options *v, const struct mu_plan *plan,
+				    FILE *stream)
+{
+	enum mu_status st = MU_OK;
+	struct mu_stages stages;
+	struct mu_stage_border *borders = NULL;
+	size_t n;
+	char text[256];
+
+	MU_TRY(mu_train_device_stages(list, v, plan, &stages));
+	MU_TRY(mu_stages_borders(&stages, plan, (size_t)v->micro_batches, &borders, &n));
+	fprintf(stream, "\n%zu stage%s, %ld micro-batch%s of %zu samples a step:\n", stages.n,
+		stages.n == 1 ? "" : "s", v->micro_batches, v->micro_batches == 1 ? "" : "es",
+		mu_plan_batch_size(plan));
+	for (size_t s = 0; s < stages.n; s++) {
+		describe_stage(list, plan, &stages, s, text);
+		fprintf(stream, "%s\n", text);
+	}
+	for (size_t i = 0; i < n; i++) {
+		describe_border(&borders[i], text);
+		fprintf(stream, "%s\n", text);
+	}
+	if (fflush(stream) != 0 || ferror(stream))
+		MU_FAIL(MU_ERR_IO, "the stages of the network could not be written");
+out:
+	mu_free(borders);
+	return st;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A batch through the stages. Every device does its tasks in the order of the schedule; counters of
+ * the team (team.h) say how many forwards and backwards of each stage have ended. The thread of the
+ * first device, which alone calls MPI, does its tasks in the calls of the training loop: in forward
+ * up to its last forward, in backward the rest, layer by layer. A layer's gradients are complete
+ * when the last micro-batch's backward has passed it.
+ *
+ * What passes a border is copied by the later stage, both ways: its slot is the one that is at
+ * work, while the earlier stage's waits for the gradient and is left alone.
+ */
+#include "split.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+enum { FORWARDS, BACKWARDS, LAYERS }; /* counters of a stage */
+
+static size_t counter(size_t stage, int which)
+{
+	return stage * TRAIN_STAGE_COUNTERS + (size_t)which;
+}
+
+static size_t counted(const struct train_run *run, size_t stage, int which)
+{
+	return mu_team_counted(run->devices.team, counter(stage, which));
+}
+
+/* Micro-batch k of the present batch: its first sample, and how many it has. */
+static size_t first_of(const struct train_split *s, size_t k)
+{
+	return k * s->micro;
+}
+
+static size_t samples_of(const struct train_split *s, size_t k)
+{
+	const size_t left = s->total - first_of(s, k);
+
+	return left < s->micro ? left : s->micro;
+}
+
+static struct mu_plan *plan_of(const struct train_split *s, size_t stage, size_t k)
+{
+	const struct train_stage *of = &s->of[stage];
+	const struct train_plans *plans = &of->slots[k % of->n_slots].plans[s->group];
+
+	if (s->phase == MU_PHASE_INFER)
+		return plans->infer;
+	return samples_of(s, k) == s->micro ? plans->full : plans->tail;
+}
+
+static const struct mu_stage_order *schedule_of(const struct train_split *s)
+{
+	return s->phase == MU_PHASE_TRAIN ? s->train : s->infer;
+}
+
+/* The next task of a device that this batch has; NULL behind the last. */
+static const struct mu_stage_task *next_task(const struct train_split *s, size_t device,
+					     struct train_place *place)
+{
+	const struct mu_stage_order *schedule = schedule_of(s);
+	const size_t n = schedule->first[device + 1] - schedule->first[device];
+
+	for (; place->task < n; place->task++) {
+		const struct mu_stage_task *task =
+			&schedule->tasks[schedule->first[device] + place->task];
+
+		if (task->micro < s->n_now)
+			return task;
+	}
+	return NULL;
+}
+
+/* ---- a task ---- */
+
+/* Need number `which` of a task: that counter *i is at least *least. False: it has none. */
+static bool find_need(const struct train_split *s, const struct mu_stage_task *task, int which,
+		      size_t *i, size_t *least)
+{
+	const size_t last = s->stages.n - 1, slots = s->of[task->stage].n_slots;
+
+	*least = task->micro + 1;
+	if (task->backward) {
+		*i = counter(task->stage + 1, BACKWARDS);
+		return which == 0 && task->stage < last;
+	}
+	if (which == 0) {
+		*i = counter(task->stage - 1, FORWARDS);
+		return task->stage > 0;
+	}
+	/* Without backward a slot is free when what it held has passed through. */
+	*i = counter(last, FORWARDS);
+	*least -= slots;
+	return s->phase == MU_PHASE_INFER && task->stage < last && task->micro >= slots;
+}
+
+/* What the task waits for is there. A member with a thread of its own sleeps until it is, false:
+ * the team was stopped. */
+static bool is_ready(struct train_run *run, size_t member, const struct mu_stage_task *task)
+{
+	struct mu_team *team = run->devices.team;
+	size_t i, least;
+
+	for (int which = 0; which < 2; which++) {
+		if (!find_need(run->split, task, which, &i, &least))
+			continue;
+		if (member > 0 ? !mu_team_await(team, i, least) : mu_team_counted(team, i) < least)
+			return false;
+	}
+	return true;
+}
+
+static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t k)
+{
+	const struct train_split *s = run->split;
+	const size_t first = first_of(s, k), n = samples_of(s, k);
+	const size_t left = s->batch.count > first ? s->batch.count - first : 0;
+	struct mu_batch *own = mu_plan_batch(plan);
+
+	own->count = left < n ? left : n;
+	own->labels = s->batch.labels + first * mu_input_labels(&run->train, s->group);
+	own->ids = s->batch.ids + first;
+	own->label_smoothing = s->batch.label_smoothing;
+	own->seed = s->batch.seed;
+	own->epoch = s->batch.epoch;
+	own->step = s->batch.step;
+}
+
+static enum mu_status begin_forward(struct train_run *run, size_t stage, size_t k)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	struct mu_plan *plan = plan_of(s, stage, k);
+	const size_t n = run->devices.sample;
+
+	set_batch(run, plan, k);
+	if (s->partial && s->phase == MU_PHASE_TRAIN) /* the first makes the sum */
+		MU_TRY(mu_plan_bind(plan, mu_kv_weights(run->kv),
+				    k == 0 ? s->gradients : s->partial));
+	if (mu_plan_input(plan))
+		memcpy(mu_plan_input(plan), run->devices.samples + first_of(s, k) * n,
+		       samples_of(s, k) * n * sizeof(float));
+	for (size_t r = 0; r < stage; r++)
+		mu_plan_receive(plan, plan_of(s, r, k));
+out:
+	return st;
+}
+
+static void end_forward(struct train_run *run, size_t member, size_t stage, size_t k)
+{
+	struct train_split *s = run->split;
+
+	if (stage + 1 == s->stages.n) {
+		struct mu_plan *plan = plan_of(s, stage, k);
+		const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
+		const size_t n = mu_shape_n(shape) / shape->dims[0];
+
+		s->losses[k] = mu_plan_batch(plan)->loss;
+		if (s->probabilities)
+			memcpy(s->probabilities + first_of(s, k) * n, mu_plan_probabilities(plan),
+			       samples_of(s, k) * n * sizeof(float));
+	}
+	mu_team_count(run->devices.team, member, counter(stage, FORWARDS));
+}
+
+/* Layer `l` of the net: its gradients, added to those of earlier micro-batches. */
+static void add_gradients(const struct train_run *run, size_t l)
+{
+	const struct train_split *s = run->split;
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const size_t *keys;
+
+	for (size_t i = mu_plan_layer_keys(run->plan, l, &keys); i-- > 0;) {
+		const struct mu_slice *slice = &slices[keys[i]];
+
+		mu_train_add(s->gradients + slice->at, s->partial + slice->at, slice->n_padded);
+	}
+}
+
+static enum mu_status backward_layer(struct train_run *run, size_t member,
+				     const struct mu_stage_task *task, size_t i)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+
+	MU_TRY(mu_plan_backward(plan_of(s, task->stage, task->micro), i));
+	if (task->micro > 0)
+		add_gradients(run, s->stages.of[task->stage].first + i);
+	if (task->micro + 1 == s->n_now)
+		mu_team_count(run->devices.team, member, counter(task->stage, LAYERS));
+out:
+	return st;
+}
+
+static void end_backward(struct train_run *run, size_t member, size_t stage, size_t k)
+{
+	const struct train_split *s = run->split;
+
+	for (size_t r = 0; r < stage; r++)
+		mu_plan_return(plan_of(s, stage, k), plan_of(s, r, k));
+	mu_team_count(run->devices.team, member, counter(stage, BACKWARDS));
+}
+
+/* The next layer of a task that is ready; behind the last one the place is the next task's. */
+static enum mu_status do_layer(struct train_run *run, size_t member, struct train_place *place,
+			       const struct mu_stage_task *task)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	const size_t n = s->stages.of[task->stage].n;
+
+	if (!place->begun && !task->backward)
+		MU_TRY(begin_forward(run, task->stage, task->micro));
+	place->begun = true;
+	if (task->backward)
+		MU_TRY(backward_layer(run, member, task, n - 1 - place->done));
+	else
+		MU_TRY(mu_plan_forward(plan_of(s, task->stage, task->micro), place->done));
+	if (++place->done < n)
+		goto out;
+	if (task->backward)
+		end_backward(run, member, task->stage, task->micro);
+	else
+		end_forward(run, member, task->stage, task->micro);
+	*place = (struct train_place){.task = place->task + 1};
+out:
+	return mu_train_device_named(run, &run->devices.of[member], st);
+}
+
+/* ---- the other devices ---- */
+
+/* Weights of the layer that comes next: the first micro-batch waits for them. */
+static bool has_weights(const struct train_run *run, const struct mu_stage_task *task, size_t done)
+{
+	const size_t l = run->split->stages.of[task->stage].first + done;
+
+	if (task->backward || task->micro > 0)
+		return true;
+	return mu_team_wait(run->devices.team, TEAM_PULL, mu_plan_layers(run->plan) - 1 - l);
+}
+
+static enum mu_status work(void *context, size_t member)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = context;
+	struct train_place place = {.task = 0};
+	const struct mu_stage_task *task;
+
+	while ((task = next_task(run->split, member, &place))) {
+		if ((!place.begun && !is_ready(run, member, task)) ||
+		    !has_weights(run, task, place.done) || mu_team_stopped(run->devices.team))
+			goto out;
+		MU_TRY(do_layer(run, member, &place, task));
+	}
+out:
+	return st;
+}
+
+/* ---- the first device ---- */
+
+/* A layer of the first device's, or a short wait for what it needs. */
+static enum mu_status do_or_wait(struct train_run *run, const struct mu_stage_task *task)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+
+	MU_TRY(mu_train_poll(run));
+	if (task && (s->place.begun || is_ready(run, 0, task))) {
+		MU_TRY(do_layer(run, 0, &s->place, task));
+		mu_waiter_reset(&s->waiter);
+	} else {
+		mu_waiter_nap(&s->waiter);
+	}
+out:
+	return st;
+}
+
+static enum mu_status end_job(struct train_run *run)
+{
+	run->split->under_way = false;
+	return mu_train_devices_join(run, true);
+}
+
+/* Is it the forward of the first micro-batch, and layer l comes next? */
+static bool is_first_forward(const struct train_split *s, const struct mu_stage_task *task,
+			     size_t l)
+{
+	return task && !task->backward && task->micro == 0 &&
+	       s->stages.of[task->stage].first + s->place.done == l;
+}
+
+/* All that is left of forward, here and elsewhere. */
+static enum mu_status end_forwards(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+	const size_t last = s->stages.n - 1;
+
+	while (counted(run, last, FORWARDS) < s->n_now) {
+		if (mu_team_stopped(run->devices.team)) {
+			MU_TRY(end_job(run));
+			goto out;
+		}
+		MU_TRY(do_or_wait(run, next_task(s, 0, &s->place)));
+	}
+	if (s->phase == MU_PHASE_INFER)
+		MU_TRY(end_job(run));
+out:
+	return st;
+}
+
+static void begin_job(struct train_run *run)
+{
+	run->split->under_way = true;
+	mu_waiter_init(&run->split->waiter, &run->topology);
+	mu_team_begin(run->devices.team, work, run);
+}
+
+float *mu_train_split_begin(struct train_run *run, enum mu_phase phase, size_t group,
+			    const struct mu_batch *batch)
+{
+	struct train_split *s = run->split;
+
+	s->phase = phase;
+	s->group = group;
+	s->batch = *batch;
+	s->total = batch->count;
+	s->n_now = (s->total + s->micro - 1) / s->micro;
+	s->place = (struct train_place){.task = 0};
+	run->devices.sample = mu_input_sample(&run->train, group);
+	mu_team_reset(run->devices.team);
+	return run->devices.samples;
+}
+
+void mu_train_split_count(struct train_run *run, size_t count)
+{
+	run->split->batch.count = count;
+}
+
+enum mu_status mu_train_split_forward(struct train_run *run, size_t l)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+	const size_t left = mu_plan_layers(run->plan) - 1 - l;
+
+	mu_team_tell(run->devices.team, 0, TEAM_PULL, left);
+	if (l == 0)
+		begin_job(run);
+	while (!mu_team_stopped(run->devices.team) &&
+	       is_first_forward(s, next_task(s, 0, &s->place), l))
+		MU_TRY(do_or_wait(run, next_task(s, 0, &s->place)));
+	if (left == 0 || mu_team_stopped(run->devices.team))
+		MU_TRY(end_forwards(run));
+out:
+	return st;
+}
+
+/* Layers from which on all gradients are complete. */
+static size_t complete_from(const struct train_run *run)
+{
+	const struct mu_stages *stages = &run->split->stages;
+
+	for (size_t s = stages->n; s-- > 0;) {
+		const size_t done = counted(run, s, LAYERS);
+
+		if (done < stages->of[s].n)
+			return stages->of[s].first + stages->of[s].n - done;
+	}
+	return 0;
+}
+
+enum mu_status mu_train_split_backward(struct train_run *run, size_t *ready)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+
+	if (!mu_team_stopped(run->devices.team))
+		MU_TRY(do_or_wait(run, next_task(s, 0, &s->place)));
+	*ready = complete_from(run);
+	if (*ready == 0 || mu_team_stopped(run->devices.team))
+		MU_TRY(end_job(run));
+out:
+	return st;
+}
+
+enum mu_status mu_train_split_leave(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	size_t ready = mu_plan_layers(run->plan);
+
+	while (run->split->under_way && ready > 0)
+		MU_TRY(mu_train_split_backward(run, &ready));
+out:
+	return st;
+}
+
+/* ---- results ---- */
+
+double mu_train_split_loss(const struct train_run *run)
+{
+	double loss = 0;
+
+	for (size_t k = 0; k < run->split->n_now; k++)
+		loss += run->split->losses[k];
+	return loss;
+}
+
+/* Of all samples, in their order. */
+static const float *probabilities(const struct train_split *s, struct mu_shape *shape)
+{
+	struct mu_plan *last = plan_of(s, s->stages.n - 1, 0);
+
+	*shape = *mu_plan_probabilities_shape(last);
+	if (!s->probabilities)
+		return mu_plan_probabilities(last);
+	shape->dims[0] = s->n_micro * s->micro;
+	return s->probabilities;
+}
+
+void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m)
+{
+	const struct train_split *s = run->split;
+	const struct mu_batch *of_plan = mu_plan_batch(plan_of(s, s->stages.n - 1, 0));
+	struct mu_batch batch = s->batch;
+	struct mu_shape shape;
+	const float *p = probabilities(s, &shape);
+
+	batch.use_ignore = of_plan->use_ignore;
+	batch.ignore_label = of_plan->ignore_label;
+	mu_metrics_measure(m, p, &shape, &batch, (size_t)run->options.top_k);
+}
+
+void mu_train_split_probabilities(const struct train_run *run, float *out)
+{
+	struct mu_shape shape;
+	const float *p = probabilities(run->split, &shape);
+
+	memcpy(out, p, run->split->total * shape.dims[1] * sizeof *out);
+}
+
+/* All of it once more, in this thread. */
+const char *mu_train_split_find_nonfinite(struct train_run *run)
+{
+	const struct train_split *s = run->split;
+	const char *place = NULL;
+
+	for (size_t k = 0; k < s->n_now && !place; k++)
+		for (size_t stage = 0; stage < s->stages.n && !place; stage++)
+			if (begin_forward(run, stage, k) == MU_OK)
+				place = mu_plan_find_nonfinite(plan_of(s, stage, k));
+	return place;
+}
