@@ -26,6 +26,7 @@ function arrows_init()
 	part_of["image"] = "input"
 	part_of["text"] = "input"
 	part_of["compress"] = "kvstore"
+	part_of["gpus"] = "kvstore"
 	part_of["notice"] = "kvstore"
 	calls_mpi = " comm kvstore parallel storage "
 }

@@ -70,7 +70,10 @@ part "names"
 both misused 'lenett.*lenet' --network lenett --data-dir set
 both misused 'network' --data-dir set
 both misused "dist_asink.*local.*dist_sync.*dist_async" $mlp --kv-store dist_asink
-misused 3 'nccl.*not in this version.*dist_sync' $mlp --kv-store nccl
+for store in nccl nccl_allreduce; do
+	both misused "('$store'.*this build has no CUDA with NCCL|no GPU in this job: --kv-store $store ).*dist_sync" \
+		$mlp --kv-store $store
+done
 both misused "sdg.*sgd.*nag.*adam" $mlp --optimizer sdg
 both misused 'device.*tpu' $mlp --devices tpu
 misused 1 'initializer.*zeros.*zero' $mlp --initializer zeros

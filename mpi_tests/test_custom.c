@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 1 @gpu */
 /*
  * Layers of a user's own, through the public interface: gradients against finite differences, every
  * device against ref, plans that share arrays, errors of the layer. The layers are PReLU of

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 @plain */ /* @timeout 600 */
+/* @np 1 @plain @gpu */ /* @timeout 600 */
 /*
  * Whole networks against PyTorch: golden/NET.json (made by golden/make_golden, which defines all)
  * holds the losses of ten training steps in float64 and float32. Every device trains the same

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 1 @gpu */
 /*
  * Networks and plans: parameter counts and names against the reference's, bad shapes, ten training
  * steps of mlp, and three of a residual network, on every device against ref (other networks:

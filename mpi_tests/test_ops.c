@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */ /* @timeout 600 */
+/* @np 1 @gpu */ /* @timeout 600 */
 /*
  * Every operation of every device. ref against central finite differences and against numbers
  * worked out by hand, the other devices against ref, case by case (op_cases.c): outputs, gradients

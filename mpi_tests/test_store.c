@@ -161,9 +161,6 @@ static void test_types(void)
 	CHECK(mu_kv_type_check("dist_syn", &is) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "'dist_syn' is not known: local, device, dist_sync, ");
 	mu_trace_clear();
-	CHECK(mu_kv_type_check("nccl", &is) == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), "not in this version");
-	mu_trace_clear();
 	CHECK(mu_kv_type_check(NULL, &is) == MU_ERR_USAGE);
 	mu_trace_clear();
 }

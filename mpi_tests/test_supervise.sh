@@ -231,6 +231,26 @@ for words in "--queue lsf" "--queue slurm" "--queue slurm --requeue"; do
 	expect_count 1 '^supervise: error: '
 done
 
+part "a job of Slurm on GPUs"
+printf '#!/bin/sh\necho "srun $*; $SRUN_CPUS_PER_TASK cores"\n' >tools/srun
+chmod +x tools/srun
+ln -s "$SRCDIR/jobs" jobs
+# gpu_job VARIABLE=VALUE...: the batch file in such a job
+gpu_job() {
+	env PATH="$PWD/tools:$PATH" SLURM_JOB_ID=7 "$@" \
+		"$SRCDIR/jobs/slurm/gpu.sbatch" ./trainer --kv-store nccl >"$log" 2>&1 </dev/null
+	status=$?
+}
+gpu_job SLURM_GPUS_ON_NODE=4 SLURM_NTASKS_PER_NODE=4 SLURM_CPUS_PER_TASK=8
+[ $status = 0 ] || fail "exit status $status of gpu.sbatch"
+expect_count 1 "^srun --mpi=pmi2 --gpu-bind=none .* ./trainer --kv-store nccl --gpus auto --resume auto; 8 cores\$"
+gpu_job SLURM_GPUS_ON_NODE=
+[ $status = 2 ] || fail "exit status $status, not 2, of gpu.sbatch without GPUs"
+expect_count 1 'gpu.sbatch: the job has no GPU'
+gpu_job SLURM_GPUS_ON_NODE=4 SLURM_NTASKS_PER_NODE=5
+[ $status = 2 ] || fail "exit status $status, not 2, of gpu.sbatch with more tasks than GPUs"
+expect_count 1 '5 tasks on a node with 4 GPUs'
+
 part "wrong use"
 for words in "" "--restarts" "--restarts x ./mpirun" "--backoff -1 ./mpirun" "--often ./mpirun"; do
 	supervised $words

@@ -171,6 +171,7 @@ struct mu_kv_type {
 	bool distributed;     /* for several workers */
 	bool synchronous;     /* one update of all workers' gradients */
 	bool sums_on_devices; /* the gradients of a rank's devices; else on the CPU */
+	bool on_gpus;         /* between GPUs of one node: see gpus.h */
 };
 
 /*
@@ -180,7 +181,7 @@ struct mu_kv_type {
  * push. dist_device_sync, dist_sync_device and dist_device_async, dist_async_device: the same, the
  * gradients of a rank's devices summed on the devices. dist_sharded: no servers, every worker sums
  * and updates a part of the model, and holds that part's optimiser states alone. dist_allreduce: no
- * servers, every worker sums a part, and all update the whole model.
+ * servers, every worker sums a part, and all update the whole model. nccl...: see gpus.h.
  */
 enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is);
 

@@ -286,6 +286,12 @@ enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
  */
 enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *left);
+/*
+ * For a device with memory of its own, from now on: what stands there for the flat arrays (mirror)
+ * is what counts. Forward brings no weights, backward takes no gradients back and is done, for
+ * mu_plan_backward_left, as soon as it has begun.
+ */
+void mu_plan_set_resident(struct mu_plan *plan);
 
 /* What a layer's forward, or backward, has taken so far. */
 struct mu_layer_time {

@@ -5,6 +5,7 @@
 #ifndef MUSTER_KVSTORE_KV_H
 #define MUSTER_KVSTORE_KV_H
 
+#include <muster/gpus.h>
 #include <muster/kvstore.h>
 #include <muster/notice.h>
 
@@ -112,8 +113,13 @@ struct mu_kv_ops {
 	bool returns_sums;        /* sums of gradients come back, and every worker updates */
 	bool synchronous;         /* all workers' gradients make one update */
 	bool sums_on_devices;     /* the gradients of a rank's devices; else on the CPU */
+	bool on_gpus;             /* arrays are those of GPUs, of workers of one node */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
+	void (*close)(struct mu_kv *kv); /* also of what was opened in part */
+	enum mu_status (*set_devices)(struct mu_kv *kv, const struct mu_kv_device *devices,
+				      size_t n);
+	void (*leave_devices)(struct mu_kv *kv); /* before close, which does not */
 	enum mu_status (*init)(struct mu_kv *kv);
 	enum mu_status (*step_begin)(struct mu_kv *kv);
 	enum mu_status (*push)(struct mu_kv *kv, size_t bucket);
@@ -124,6 +130,10 @@ struct mu_kv_ops {
 	enum mu_status (*meet)(struct mu_kv *kv); /* NULL: a barrier */
 	enum mu_status (*finish)(struct mu_kv *kv);
 	enum mu_status (*serve)(struct mu_kv *kv);
+	/* Make kv->weights the newest. NULL: they are. Collective over workers. */
+	enum mu_status (*collect)(struct mu_kv *kv);
+	/* kv->states, of states that lie neither with servers nor in kv->update. */
+	enum mu_status (*states)(struct mu_kv *kv, bool load);
 };
 
 /* ---- updates by a worker (update.c) ---- */
@@ -184,6 +194,8 @@ extern const struct mu_kv_ops mu_kv_dist_device_async;
 extern const struct mu_kv_ops mu_kv_dist_async_device;
 extern const struct mu_kv_ops mu_kv_dist_sharded;
 extern const struct mu_kv_ops mu_kv_dist_allreduce;
+extern const struct mu_kv_ops mu_kv_nccl;
+extern const struct mu_kv_ops mu_kv_nccl_allreduce;
 
 struct mu_keys;
 
@@ -251,6 +263,7 @@ struct mu_kv {
 	struct mu_kv_replica *replica; /* local SGD, on workers; else NULL */
 	struct mu_kv_worker *worker;   /* the two ends of this rank in a store between ranks */
 	struct mu_kv_server *server;
+	struct mu_nccl *nccl; /* a store of GPUs; else NULL */
 };
 
 /* What this rank has to say now, or has heard: the larger. */

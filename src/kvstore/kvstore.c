@@ -89,6 +89,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->whole_pulls = config->local_sgd.period > 1 ? "local SGD"
 			  : kv->bounded                ? "a bound of staleness"
 			  : kv->whole_steps            ? "an optimizer that needs norms"
+			  : kv->ops->on_gpus           ? "buckets in one order on all GPUs"
 						       : NULL;
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
 	MU_TRY(mu_kv_config_agree(kv, config));
@@ -115,6 +116,10 @@ void mu_kv_free(struct mu_kv *kv)
 	if (kv->keys)
 		mu_keys_close(kv);
 	mu_traffic_close(kv);
+	if (kv->ops)
+		mu_kv_leave_devices(kv);
+	if (kv->ops && kv->ops->close)
+		kv->ops->close(kv);
 	mu_kv_update_close(&kv->update);
 	mu_kv_replica_close(kv->replica);
 	mu_kv_worker_close(kv->worker);

@@ -32,7 +32,7 @@ enum mu_status mu_kv_local_sgd_check(const struct mu_kv_config *config,
 	enum mu_status st = MU_OK;
 	const struct mu_kv_local_sgd *l = &config->local_sgd;
 
-	if (l->period > 1 && !(type->distributed && type->synchronous))
+	if (l->period > 1 && (!type->distributed || !type->synchronous || type->on_gpus))
 		MU_FAIL(MU_ERR_USAGE,
 			"local SGD with kv-store '%s': it is for the synchronous stores between "
 			"ranks: dist_sync, dist_device_sync, dist_sharded, dist_allreduce",

@@ -179,7 +179,8 @@ static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 	const bool worker = t->role == MU_ROLE_WORKER;
 	size_t nbytes = 0;
 
-	if (node == MU_KV_NODE_NONE || kv->ops->one_worker || first < 0 || t->node_size == 1)
+	if (node == MU_KV_NODE_NONE || kv->ops->one_worker || kv->ops->on_gpus || first < 0 ||
+	    t->node_size == 1)
 		goto out;
 	if (worker)
 		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers) +

@@ -258,7 +258,7 @@ void mu_kv_snapshot_share(const struct mu_kv *kv, bool load, size_t *first, size
 
 	*first = 0;
 	*end = kv->n_slices;
-	if (load && kv->update.optim)
+	if (load && (kv->update.optim || kv->ops->states))
 		return;
 	while (*first < kv->n_slices && share_of(kv, *first) < mine)
 		++*first;
@@ -293,6 +293,8 @@ enum mu_status mu_kv_snapshot_save(struct mu_kv *kv, struct mu_kv_snapshot *stat
 	states->updates = 0;
 	states->last_lr = 0;
 	states->progress = kv->progress;
+	if (kv->ops->collect)
+		MU_TRY(kv->ops->collect(kv));
 	if (states->to > states->from)
 		memcpy(states->weights, kv->weights + states->from,
 		       (states->to - states->from) * sizeof *states->weights);
@@ -301,7 +303,10 @@ enum mu_status mu_kv_snapshot_save(struct mu_kv *kv, struct mu_kv_snapshot *stat
 		goto out;
 	}
 	kv->states = states;
-	MU_TRY(mu_kv_worker_states(kv, WIRE_SAVE, !alone));
+	if (kv->ops->states)
+		MU_TRY(kv->ops->states(kv, false));
+	else
+		MU_TRY(mu_kv_worker_states(kv, WIRE_SAVE, !alone));
 out:
 	kv->states = NULL;
 	return st;
@@ -316,7 +321,10 @@ enum mu_status mu_kv_snapshot_load(struct mu_kv *kv, struct mu_kv_snapshot *stat
 		goto out;
 	}
 	kv->states = states;
-	MU_TRY(mu_kv_worker_states(kv, WIRE_LOAD, true));
+	if (kv->ops->states)
+		MU_TRY(kv->ops->states(kv, true));
+	else
+		MU_TRY(mu_kv_worker_states(kv, WIRE_LOAD, true));
 out:
 	kv->states = NULL;
 	return st;

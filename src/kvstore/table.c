@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kinds of store by their names, and what a kind asks of the other settings. */
+#include "config.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -16,11 +18,15 @@ static const struct mu_kv_ops *const table[] = {
 	&mu_kv_dist_async_device,
 	&mu_kv_dist_allreduce,
 	&mu_kv_dist_sharded,
+#ifdef HAVE_NCCL
+	&mu_kv_nccl,
+	&mu_kv_nccl_allreduce,
+#endif
 	NULL,
 };
 
-/* Kinds that have a name and a meaning, but no code in this version. */
-static const char *const later[] = {
+/* Kinds that not every build has. */
+static const char *const of_gpus[] = {
 	"nccl",
 	"nccl_allreduce",
 	NULL,
@@ -58,14 +64,17 @@ enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
 			.distributed = !ops->one_worker,
 			.synchronous = ops->synchronous,
 			.sums_on_devices = ops->sums_on_devices,
+			.on_gpus = ops->on_gpus,
 		};
 		goto out;
 	}
 	list_types(known, sizeof known);
-	for (size_t i = 0; type && later[i]; i++) {
-		if (strcmp(type, later[i]) == 0)
-			MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not in this version: %s are", type,
-				known);
+	for (size_t i = 0; type && of_gpus[i]; i++) {
+		if (strcmp(type, of_gpus[i]) == 0)
+			MU_FAIL(MU_ERR_USAGE,
+				"kv-store '%s' sums on GPUs with NCCL, and this build has no CUDA "
+				"with NCCL (configure --with-cuda=DIR --with-nccl=DIR); it has %s",
+				type, known);
 	}
 	MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not known: %s are", type ? type : "", known);
 out:
@@ -84,6 +93,26 @@ static enum mu_status check_compression(const struct mu_kv_config *config,
 			"compression %s with kv-store '%s', where nothing goes between ranks: it "
 			"is for the dist_ stores",
 			config->compression.type, config->type);
+	if (push.codec && is->on_gpus)
+		MU_FAIL(MU_ERR_USAGE,
+			"compression %s with kv-store '%s', where NCCL sums between GPUs: it is "
+			"for the dist_ stores",
+			config->compression.type, config->type);
+out:
+	return st;
+}
+
+/* NCCL reaches the GPUs of one node; between nodes are the stores dist_. */
+static enum mu_status check_nodes(const struct mu_kv_config *config, const struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = config->topology;
+
+	if (is->on_gpus && t->num_nodes > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"kv-store '%s' sums between the GPUs of one node, and the ranks are on %d "
+			"nodes: use dist_sync, dist_sharded or dist_allreduce",
+			config->type, t->num_nodes);
 out:
 	return st;
 }
@@ -112,6 +141,7 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 			"a bound of staleness with kv-store '%s', where all workers keep step: it "
 			"is for dist_async and dist_device_async",
 			config->type);
+	MU_TRY(check_nodes(config, &is));
 	MU_TRY(check_compression(config, &is));
 	MU_TRY(mu_kv_local_sgd_check(config, &is));
 	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))

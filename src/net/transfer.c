@@ -20,6 +20,11 @@ static const struct mu_device_memory *memory_of(const struct mu_plan *plan)
 	return plan->device->ops->memory;
 }
 
+void mu_plan_set_resident(struct mu_plan *plan)
+{
+	plan->resident = true;
+}
+
 enum mu_status mu_plan_alloc_arena(struct mu_plan *plan)
 {
 	const struct mu_device_memory *memory = memory_of(plan);
@@ -100,7 +105,7 @@ enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l)
 	if (l == 0)
 		MU_TRY(memory->upload(plan->device, plan->tensors[0].data, plan->input,
 				      plan->tensors[0].nbytes));
-	for (size_t p = 0; p < n_read(plan, op); p++) {
+	for (size_t p = 0; p < n_read(plan, op) && !plan->resident; p++) {
 		const struct mu_slice *s = &plan->slices[plan->op_keys[l][p]];
 
 		MU_TRY(memory->upload(plan->device, plan->mirror.weights + s->at,
@@ -116,7 +121,7 @@ enum mu_status mu_plan_download(struct mu_plan *plan, size_t l)
 	const struct mu_device_memory *memory = memory_of(plan);
 	const struct mu_op *op = &plan->ops[l];
 
-	if (!memory)
+	if (!memory || plan->resident)
 		goto out;
 	for (size_t p = 0; p < (size_t)(op->n_params + op->n_aux); p++) {
 		const struct mu_slice *s = &plan->slices[plan->op_keys[l][p]];
@@ -151,7 +156,7 @@ enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *le
 	const struct mu_device_memory *memory = memory_of(plan);
 	bool reached = true;
 
-	if (!memory)
+	if (!memory || plan->resident)
 		plan->left = plan->begun;
 	while (plan->left > plan->begun && reached) {
 		MU_TRY(memory->reach(plan->device, plan->marks[plan->left - 1], wait, &reached));

@@ -2,7 +2,8 @@
 /*
  * The sum of the devices' gradients: element by element in the order of the devices, whoever does
  * it and whenever. Each key has a home, the device whose thread sums it into the first device's
- * array, which is the store's. For stores that sum on the CPU that is the first device.
+ * array, which is the store's. For stores that sum on the CPU that is the first device. Stores of
+ * GPUs sum by themselves: no key has a home.
  */
 #include "train.h"
 
@@ -34,7 +35,7 @@ enum mu_status mu_train_homes(struct train_run *run, bool on_devices)
 	MU_TRY(MU_ALLOC(s->homes, n, "homes of the keys"));
 	for (size_t k = 0; k < n; k++)
 		s->homes[k] = on_devices ? SIZE_MAX : 0;
-	for (size_t i = 0; on_devices && i < n; i++) {
+	for (size_t i = 0; on_devices && !run->store.on_gpus && i < n; i++) {
 		size_t k = largest_left(slices, n, s->homes), least = 0;
 
 		for (size_t d = 1; d < s->list.n; d++)

@@ -438,7 +438,7 @@ static enum mu_status backward_first(struct train_run *run, size_t *ready)
 		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->left);
 	}
 	sum_ready(run, d, mu_team_left(s->team, TEAM_BACKWARD));
-	*ready = mu_team_left(s->team, TEAM_SUM);
+	*ready = mu_team_left(s->team, run->store.on_gpus ? TEAM_BACKWARD : TEAM_SUM);
 	if (*ready == 0 || mu_team_stopped(s->team)) {
 		MU_TRY(mu_train_devices_join(run, true));
 		goto out;

@@ -93,6 +93,7 @@ static enum mu_status backward(struct train_run *run, bool push)
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(mu_train_gpus_clear(run, false));
 	for (size_t ready = mu_plan_layers(run->plan), l = ready; ready > 0;) {
 		mu_clock_mark((int)ready - 1);
 		mu_clock_start(MU_CLOCK_BACKWARD);
@@ -127,6 +128,7 @@ static enum mu_status empty_step(struct train_run *run, size_t step)
 	MU_TRY(mu_kv_step_end(run->kv));
 	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count));
 	memset(mu_kv_gradients(run->kv), 0, mu_kv_n(run->kv) * sizeof(float));
+	MU_TRY(mu_train_gpus_clear(run, true));
 	MU_TRY(push_all(run));
 out:
 	return st;

@@ -51,7 +51,8 @@ const struct mu_option mu_train_option_table[] = {
 	{"kv-store", MU_OPTION_STRING, AT(kv_store), NULL, 0, 0, NULL, job,
 	 "NAME  local or device for one rank (default device); for several dist_sync (the default) "
 	 "or "
-	 "dist_async with servers, dist_allreduce or dist_sharded without",
+	 "dist_async with servers, dist_allreduce or dist_sharded without; nccl or nccl_allreduce "
+	 "for GPUs of a node",
 	 false},
 	{"num-servers", MU_OPTION_INT, AT(num_servers), "-1", -1, 1e6, NULL, job,
 	 "S  ranks that serve parameters (-1: one per node)", false},

@@ -228,7 +228,7 @@ static void report_store(const struct train_run *run)
 	else
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", run->options.kv_store,
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
-	if (!run->store.distributed)
+	if (!run->store.distributed || run->store.on_gpus)
 		return;
 	if (run->topology.node_size > 1)
 		mu_log_info("ranks of a node %s",

@@ -94,11 +94,42 @@ out:
 	return st;
 }
 
+/* Stores of GPUs work on the GPUs' own arrays, which the trainer itself does not look into. */
+static enum mu_status check_gpus(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	struct train_device_list list;
+
+	if (!run->store.on_gpus)
+		goto out;
+	MU_TRY(mu_train_device_list_read(&list, v));
+	if (!list.kind->memory)
+		MU_FAIL(MU_ERR_USAGE,
+			"no GPU in this job: --kv-store %s sums between GPUs, and the devices are "
+			"%s; name GPUs with --gpus (0, or 0,1, or auto), or use dist_sync, "
+			"dist_sharded or dist_allreduce",
+			v->kv_store, v->devices ? v->devices : list.kind->name);
+	if (v->update_period > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--update-period %ld with --kv-store %s: batches are added up on the CPU, "
+			"and gradients stay on the GPUs; a larger --batch-size does the same",
+			v->update_period, v->kv_store);
+	if (strcmp(v->on_nan, "stop") != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--on-nan %s with --kv-store %s: gradients stay on the GPUs, and nobody "
+			"looks at them; --on-nan stop is possible",
+			v->on_nan, v->kv_store);
+out:
+	return st;
+}
+
 enum mu_status mu_train_store_check(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 
+	MU_TRY(check_gpus(run));
 	if (v->max_staleness >= 0 && run->store.synchronous)
 		MU_FAIL(MU_ERR_USAGE,
 			"--max-staleness %ld with --kv-store %s, where all workers keep step: it "
@@ -115,15 +146,16 @@ enum mu_status mu_train_store_check(const struct train_run *run)
 			"--verify-steps %ld: workers hold the same weights after each average "
 			"only; a multiple of --sync-period %ld is needed",
 			v->verify_steps, v->sync_period);
-	if (v->sync_period > 1 && !(run->store.synchronous && run->store.distributed))
+	if (v->sync_period > 1 &&
+	    (!run->store.synchronous || !run->store.distributed || run->store.on_gpus))
 		MU_FAIL(MU_ERR_USAGE,
 			"--sync-period %ld with --kv-store %s: averages are for dist_sync, "
 			"dist_device_sync, dist_sharded and dist_allreduce",
 			v->sync_period, v->kv_store);
-	if (mu_compress_is_on(&v->compression) && !run->store.distributed)
+	if (mu_compress_is_on(&v->compression) && (!run->store.distributed || run->store.on_gpus))
 		MU_FAIL(MU_ERR_USAGE,
-			"--gc-type %s with --kv-store %s, where nothing goes between ranks: it is "
-			"for dist_sync, dist_async, dist_sharded and dist_allreduce",
+			"--gc-type %s with --kv-store %s, where nothing goes between ranks by MPI: "
+			"it is for dist_sync, dist_async, dist_sharded and dist_allreduce",
 			v->compression.type, v->kv_store);
 out:
 	return st;
@@ -164,6 +196,9 @@ void mu_train_store_report(const struct train_run *run)
 	struct mu_kv_layout layout;
 
 	mu_kv_layout(run->kv, &layout);
+	if (run->store.on_gpus)
+		mu_log_info("sums are NCCL's, in an order of its own: their last bits depend on "
+			    "the GPUs, NCCL and the size of buckets");
 	if (!run->store.synchronous)
 		mu_log_info("weights as the workers have pulled them: %.3f MB on the servers (none "
 			    "for a worker that shares memory with its server)",

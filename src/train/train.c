@@ -295,6 +295,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	start_log(run, options);
 	end->agreed = true;
 	MU_TRY(mu_train_setup(run));
+	if (run->kv)
+		MU_TRY(mu_train_gpus_join(run));
 	if (v->check && is_worker_0(&run->topology))
 		mu_log_info("check: options, data and layout are good");
 	if (v->check || v->test_io || v->dump_batch)
@@ -333,8 +335,10 @@ out:
 		end->agreed = false;
 	if (st != MU_OK && end->agreed)
 		st = settle(st, comm);
-	if (run)
+	if (run) {
+		mu_train_gpus_leave(run);
 		mu_train_release(run);
+	}
 	mu_free(run);
 	mu_options_release(&options);
 	return st;

@@ -225,6 +225,17 @@ bool mu_train_is_home(const struct train_run *run, size_t device);
 /* Sum the keys whose home is d, of the layers from d->unsummed down to `to`. */
 void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t to);
 
+/*
+ * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
+ *
+ * _join, once plans are bound and before mu_kv_weights_init: the store takes the devices.
+ * Collective over workers. _leave, before the devices are closed. _clear, before backward or in its
+ * place: gradients of 0 on the devices that have no samples, or on all.
+ */
+enum mu_status mu_train_gpus_join(struct train_run *run);
+void mu_train_gpus_leave(struct train_run *run);
+enum mu_status mu_train_gpus_clear(struct train_run *run, bool all);
+
 /* ---- progress.c: --comm-thread ---- */
 
 struct train_progress;

@@ -17,6 +17,7 @@ class Muster(AutotoolsPackage):
     variant("images", default=True, description="JPEG and PNG images, and tar files of them")
     variant("bench", default=True, description="Sweeps of benchmarks, mubench run and report")
     variant("tensorboard", default=True, description="Event files of TensorBoard")
+    variant("cuda", default=False, description="GPUs of NVIDIA, with cuDNN and NCCL")
 
     depends_on("c", type="build")
     depends_on("autoconf", type="build")
@@ -31,6 +32,9 @@ class Muster(AutotoolsPackage):
     depends_on("libarchive", when="+images")
     depends_on("jansson", when="+bench")
     depends_on("protobuf-c", when="+tensorboard")
+    depends_on("cuda@12:", when="+cuda")
+    depends_on("cudnn@9:", when="+cuda")
+    depends_on("nccl@2:", when="+cuda")
 
     def autoreconf(self, spec, prefix):
         Executable("./bootstrap")()
@@ -45,6 +49,9 @@ class Muster(AutotoolsPackage):
             ("archive", "libarchive", "images"),
             ("jansson", "jansson", "bench"),
             ("protobuf", "protobuf-c", "tensorboard"),
+            ("cuda", "cuda", "cuda"),
+            ("cudnn", "cudnn", "cuda"),
+            ("nccl", "nccl", "cuda"),
         ):
             if self.spec.satisfies("+" + variant):
                 args.append("--with-{0}={1}".format(option, self.spec[package].prefix))

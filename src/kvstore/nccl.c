@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nccl, nccl_allreduce: workers of one node whose devices are GPUs. See nccl.h for the way of a
+ * bucket, kvstore.h for what callers see.
+ */
+#include "nccl.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+/* ---- life ---- */
+
+static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *config, bool sharded)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_rule *rule;
+	struct mu_nccl *n;
+
+	MU_TRY(MU_ALLOC(kv->nccl, 1, "store of GPUs"));
+	n = kv->nccl;
+	n->request = MPI_REQUEST_NULL;
+	n->sharded = sharded;
+	MU_TRY(mu_rule_find(&rule, config->optim.name));
+	n->config = config->optim;
+	n->config.name = rule->name; /* the caller's string may go */
+	n->config.prior = false;
+	MU_TRY(MU_ALLOC(n->all, (size_t)kv->topology->num_workers, "words of the workers"));
+	if (!sharded)
+		MU_TRY(mu_kv_update_open(kv, &kv->update, &config->optim));
+out:
+	return st;
+}
+
+static enum mu_status open_shards(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	return open_nccl(kv, config, true);
+}
+
+static enum mu_status open_allreduce(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	return open_nccl(kv, config, false);
+}
+
+static void close_gpu(const struct mu_nccl *n, struct nccl_gpu *g, size_t n_buckets)
+{
+	const struct mu_device_memory *memory = g->device->ops->memory;
+
+	if (memory->enter(g->device) !=
+	    MU_OK) /* what cannot be given back is the driver's matter */
+		return;
+	if (g->stream)
+		n->api.cuStreamSynchronize(g->stream);
+	for (size_t b = 0; g->summed && b < n_buckets; b++)
+		if (g->summed[b])
+			n->api.cuEventDestroy(g->summed[b]);
+	if (g->behind)
+		n->api.cuEventDestroy(g->behind);
+	if (g->stream)
+		n->api.cuStreamDestroy(g->stream);
+	if (g->weights)
+		memory->unmirror(g->device, g->weights);
+	if (g->gradients)
+		memory->unmirror(g->device, g->gradients);
+}
+
+static void leave_devices(struct mu_kv *kv)
+{
+	struct mu_nccl *n = kv->nccl;
+
+	if (!n || !n->gpus)
+		return;
+	mu_nccl_comm_close(n);
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		if (n->gpus[i].device)
+			close_gpu(n, &n->gpus[i], kv->plan.n_buckets);
+		mu_free(n->gpus[i].summed);
+	}
+	mu_free(n->gpus);
+	n->gpus = NULL;
+}
+
+static void close_nccl(struct mu_kv *kv)
+{
+	struct mu_nccl *n = kv->nccl;
+
+	if (!n)
+		return;
+	mu_nccl_shards_close(n);
+	mu_free(n->all);
+	mu_free(n);
+	kv->nccl = NULL;
+}
+
+/* ---- devices ---- */
+
+static enum mu_status open_gpu(struct mu_kv *kv, const struct mu_kv_device *from,
+			       struct nccl_gpu *g)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+	const struct mu_device_memory *memory = from->device->ops->memory;
+
+	g->device = from->device;
+	MU_TRY(memory->enter(g->device));
+	g->work = memory->stream(g->device);
+	MU_TRY(memory->mirror(g->device, &g->weights, kv->weights, kv->plan.n));
+	MU_TRY(memory->mirror(g->device, &g->gradients, from->gradients, kv->plan.n));
+	NCCL_CU(n, cuStreamCreate, &g->stream, CU_STREAM_NON_BLOCKING);
+	NCCL_CU(n, cuEventCreate, &g->behind, CU_EVENT_DISABLE_TIMING);
+	MU_TRY(MU_ALLOC(g->summed, kv->plan.n_buckets, "events of the buckets"));
+	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+		NCCL_CU(n, cuEventCreate, &g->summed[b], CU_EVENT_DISABLE_TIMING);
+out:
+	return st;
+}
+
+static enum mu_status open_gpus(struct mu_kv *kv, const struct mu_kv_device *devices, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	if (n < 1 || n > NCCL_MAX_GPUS)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"kv-store %s with %zu GPUs of a worker: 1 to %d are needed", kv->ops->name,
+			n, NCCL_MAX_GPUS);
+	if (kv->nccl->gpus)
+		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_set_devices is called twice");
+	for (size_t i = 0; i < n; i++) {
+		const struct mu_device *device = devices[i].device;
+
+		if (!device->ops->memory || !device->ops->memory->stream)
+			MU_FAIL(MU_ERR_ARGUMENT, "kv-store %s sums on GPUs, and %s:%d is none",
+				kv->ops->name, device->ops->name, device->index);
+	}
+	MU_TRY(mu_nccl_load(&kv->nccl->api));
+	MU_TRY(MU_ALLOC(kv->nccl->gpus, n, "GPUs of a worker"));
+	kv->nccl->n_gpus = n;
+	for (size_t i = 0; i < n; i++)
+		MU_TRY(open_gpu(kv, &devices[i], &kv->nccl->gpus[i]));
+out:
+	return st;
+}
+
+static enum mu_status set_devices(struct mu_kv *kv, const struct mu_kv_device *devices, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_agree(open_gpus(kv, devices, n), kv->comm));
+	MU_TRY(mu_nccl_comm_open(kv));
+	if (kv->nccl->sharded)
+		MU_TRY(mu_agree(mu_nccl_shards_open(kv), kv->comm));
+out:
+	return st;
+}
+
+static enum mu_status init(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	if (!kv->nccl->gpus)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"kv-store %s on rank %d has no GPU: mu_kv_set_devices comes before "
+			"mu_kv_weights_init",
+			kv->ops->name, kv->topology->rank);
+	MU_TRY(mu_bcast(kv->weights, kv->plan.n * sizeof *kv->weights, 0, kv->comm));
+	MU_TRY(mu_nccl_spread(kv));
+out:
+	return st;
+}
+
+/* ---- a step ---- */
+
+static enum mu_status step_begin(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	n->mine = (struct nccl_word){.count = kv->count, .notice = mu_kv_word(kv)};
+	n->counted = n->updated = false;
+	n->sent = 0;
+	n->left = kv->plan.n_buckets;
+	MU_MPI(MPI_Iallgather(&n->mine, sizeof n->mine, MPI_BYTE, n->all, sizeof n->mine, MPI_BYTE,
+			      kv->comm, &n->request));
+out:
+	return st;
+}
+
+/* Samples and words of all workers; with them the learning rate of this update. */
+static enum mu_status hear(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	if (n->counted)
+		goto out;
+	MU_TRY(mu_wait_woken(kv->topology, 1, &n->request, "the samples of the other workers"));
+	n->count = 0;
+	for (int w = 0; w < kv->topology->num_workers; w++) {
+		n->count += n->all[w].count;
+		if (n->all[w].notice > kv->notice)
+			kv->notice = n->all[w].notice;
+	}
+	kv->lr = mu_kv_next_lr(kv, n->count);
+	kv->progress += n->count;
+	n->counted = true;
+out:
+	return st;
+}
+
+/* Buckets leave in their order, also where keys are ready in another. */
+static enum mu_status push(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	(void)bucket;
+	while (n->sent < kv->plan.n_buckets && kv->keys_left[n->sent] == 0)
+		MU_TRY(mu_nccl_send(kv, n->sent++));
+out:
+	return st;
+}
+
+static enum mu_status update_all(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	if (n->updated)
+		goto out;
+	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+		MU_TRY(mu_nccl_wait(kv, b));
+	if (n->sharded)
+		MU_TRY(mu_nccl_shards_update_all(kv));
+	else
+		MU_TRY(mu_kv_update_all(kv, &kv->update, n->count, kv->gradients));
+	n->updated = true;
+out:
+	return st;
+}
+
+static enum mu_status update(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	if (kv->whole_steps)
+		return update_all(kv);
+	MU_TRY(mu_nccl_wait(kv, bucket));
+	mu_clock_start(MU_CLOCK_UPDATE);
+	if (n->sharded)
+		mu_nccl_shards_update(kv, bucket);
+	else
+		mu_kv_update_bucket(kv, &kv->update, bucket, n->count, kv->gradients);
+	mu_clock_stop(MU_CLOCK_UPDATE);
+out:
+	return st;
+}
+
+/* Buckets come back in their order, the one of the front layers first. */
+static enum mu_status pull(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	MU_TRY(hear(kv));
+	while (n->left > bucket) {
+		MU_TRY(update(kv, n->left - 1));
+		MU_TRY(mu_nccl_give(kv, --n->left));
+	}
+out:
+	return st;
+}
+
+/* All workers are here before the first gives its communicators up. */
+static enum mu_status finish(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_nccl_collect(kv));
+	MU_TRY(mu_barrier(kv->comm));
+out:
+	return st;
+}
+
+#define NCCL_OPS(store) \
+	.name = (store), .on_gpus = true, .synchronous = true, .sums_on_devices = true, \
+	.push_clock = MU_CLOCK_PUSH, .close = close_nccl, .set_devices = set_devices, \
+	.leave_devices = leave_devices, .init = init, .step_begin = step_begin, .push = push, \
+	.pull = pull, .finish = finish
+
+const struct mu_kv_ops mu_kv_nccl = {
+	NCCL_OPS("nccl"),
+	.open = open_shards,
+	.collect = mu_nccl_collect, /* of other workers' shards the host has old weights */
+	.states = mu_nccl_shards_states,
+};
+const struct mu_kv_ops mu_kv_nccl_allreduce = {NCCL_OPS("nccl_allreduce"), .open = open_allreduce};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL and the driver's functions, opened by name. */
+#include "config.h"
+
+#include "nccl.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+#define WORD_OF(x) #x
+#define WORD(x) WORD_OF(x)
+
+/* A function of a library: where its address goes in struct nccl_api. */
+struct symbol {
+	const char *name;
+	size_t at;
+};
+
+/* The name is the one that the header's macro stands for. */
+#define SYMBOL(f) {WORD(f), offsetof(struct nccl_api, f)},
+static const struct symbol driver_symbols[] = {NCCL_DRIVER_FUNCTIONS(SYMBOL){NULL, 0}};
+static const struct symbol nccl_symbols[] = {NCCL_FUNCTIONS(SYMBOL){NULL, 0}};
+
+static void *open_one(const char *file)
+{
+	return dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* In one folder of "a:b" after the other. */
+static void *open_in(const char *folders, const char *file)
+{
+	char path[1024];
+	void *handle = NULL;
+
+	while (*folders && !handle) {
+		const size_t n = strcspn(folders, ":");
+
+		if ((size_t)snprintf(path, sizeof path, "%.*s/%s", (int)n, folders, file) <
+		    sizeof path)
+			handle = open_one(path);
+		folders += n + (folders[n] == ':');
+	}
+	return handle;
+}
+
+static enum mu_status find_symbols(struct nccl_api *api, void *handle, const char *file,
+				   const struct symbol *symbols)
+{
+	enum mu_status st = MU_OK;
+
+	for (const struct symbol *s = symbols; s->name; s++) {
+		void *address = dlsym(handle, s->name);
+
+		if (!address)
+			MU_FAIL(MU_ERR_DEVICE, "%s has no function %s: a newer version is needed",
+				file, s->name);
+		memcpy((char *)api + s->at, &address, sizeof address);
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_nccl_load(struct nccl_api *api)
+{
+	enum mu_status st = MU_OK;
+	static const char driver[] = "libcuda.so.1", nccl[] = "libnccl.so." WORD(NCCL_MAJOR);
+	void *handle = open_one(driver);
+	char reason[256];
+
+	if (!handle)
+		MU_FAIL(MU_ERR_DEVICE, "NVIDIA's driver cannot be opened: %s", dlerror());
+	MU_TRY(find_symbols(api, handle, driver, driver_symbols));
+	handle = open_one(nccl);
+	if (!handle) {
+		snprintf(reason, sizeof reason, "%s", dlerror());
+		handle = open_in(MU_NCCL_LIBRARY_PATH, nccl);
+	}
+	if (!handle)
+		MU_FAIL(MU_ERR_DEVICE,
+			"NCCL cannot be opened: %s, nor in %s; name its folder in LD_LIBRARY_PATH",
+			reason, MU_NCCL_LIBRARY_PATH);
+	MU_TRY(find_symbols(api, handle, nccl, nccl_symbols));
+out:
+	return st;
+}
+
+const char *mu_nccl_text(const struct nccl_api *api, CUresult result)
+{
+	const char *text = NULL;
+
+	return api->cuGetErrorString(result, &text) == CUDA_SUCCESS && text ? text
+									    : "unknown error";
+}

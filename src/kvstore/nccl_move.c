@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of a bucket: from the GPUs' gradients to sums on the host, and back as weights. */
+#include "nccl.h"
+
+#include <muster/base.h>
+
+static CUdeviceptr pointer(const float *p)
+{
+	return (CUdeviceptr)(uintptr_t)p;
+}
+
+static enum mu_status enter(const struct nccl_gpu *g)
+{
+	return g->device->ops->memory->enter(g->device);
+}
+
+/* What is given to `later` from now on comes behind what was given to `first` so far. */
+static enum mu_status order(const struct mu_nccl *n, const struct nccl_gpu *g, CUstream first,
+			    CUstream later)
+{
+	enum mu_status st = MU_OK;
+
+	NCCL_CU(n, cuEventRecord, g->behind, first);
+	NCCL_CU(n, cuStreamWaitEvent, later, g->behind, 0);
+out:
+	return st;
+}
+
+/* ---- what NCCL does with a run of the flat arrays ---- */
+
+static ncclResult_t all_reduce(const struct mu_nccl *n, const struct nccl_gpu *g, size_t at,
+			       size_t count)
+{
+	float *x = g->gradients + at;
+
+	return n->api.ncclAllReduce(x, x, count, ncclFloat32, ncclSum, g->comm, g->stream);
+}
+
+static size_t number(const struct mu_nccl *n, const struct nccl_gpu *g)
+{
+	return n->first + (size_t)(g - n->gpus);
+}
+
+/* Equal parts in one operation, what is left to the last GPU: the two are its shard, in a piece. */
+static ncclResult_t reduce_scatter(const struct mu_nccl *n, const struct nccl_gpu *g, size_t at,
+				   size_t count)
+{
+	const size_t each = mu_kv_shard_each(count, n->n_all), even = each * n->n_all;
+	float *x = g->gradients + at;
+	ncclResult_t result = ncclSuccess;
+
+	if (each > 0)
+		result = n->api.ncclReduceScatter(x, x + number(n, g) * each, each, ncclFloat32,
+						  ncclSum, g->comm, g->stream);
+	if (count > even && (result == ncclSuccess || result == ncclInProgress))
+		result = n->api.ncclReduce(x + even, x + even, count - even, ncclFloat32, ncclSum,
+					   (int)n->n_all - 1, g->comm, g->stream);
+	return result;
+}
+
+static ncclResult_t all_gather(const struct mu_nccl *n, const struct nccl_gpu *g, size_t at,
+			       size_t count)
+{
+	const size_t each = mu_kv_shard_each(count, n->n_all), even = each * n->n_all;
+	float *x = g->weights + at;
+	ncclResult_t result = ncclSuccess;
+
+	if (each > 0)
+		result = n->api.ncclAllGather(x + number(n, g) * each, x, each, ncclFloat32,
+					      g->comm, g->stream);
+	if (count > even && (result == ncclSuccess || result == ncclInProgress))
+		result = n->api.ncclBroadcast(x + even, x + even, count - even, ncclFloat32,
+					      (int)n->n_all - 1, g->comm, g->stream);
+	return result;
+}
+
+/* ---- between GPU and host ---- */
+
+/* What of a bucket a GPU of mine brings to the host, or takes from there. n = 0: nothing. */
+static struct mu_kv_shard part_of(const struct mu_kv *kv, size_t bucket, size_t i, bool fetch)
+{
+	const struct mu_nccl *n = kv->nccl;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	struct mu_kv_shard shard = {0, b->n};
+
+	if (n->sharded)
+		shard = mu_kv_shard(b->n, n->first + i, n->n_all);
+	else if (fetch && i > 0)
+		shard.n = 0; /* the first has the same sums */
+	shard.at += b->at;
+	return shard;
+}
+
+static enum mu_status fetch(struct mu_kv *kv, size_t bucket, size_t i)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+	const struct nccl_gpu *g = &n->gpus[i];
+	const struct mu_kv_shard part = part_of(kv, bucket, i, true);
+
+	if (part.n == 0)
+		goto out;
+	MU_TRY(enter(g));
+	NCCL_CU(n, cuMemcpyDtoHAsync, kv->gradients + part.at, pointer(g->gradients + part.at),
+		part.n * sizeof *kv->gradients, g->stream);
+	NCCL_CU(n, cuEventRecord, g->summed[bucket], g->stream);
+out:
+	return st;
+}
+
+/* Behind all work of the GPU: it may still read the weights that are replaced. */
+static enum mu_status bring(struct mu_kv *kv, size_t bucket, size_t i)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+	const struct nccl_gpu *g = &n->gpus[i];
+	const struct mu_kv_shard part = part_of(kv, bucket, i, false);
+
+	MU_TRY(enter(g));
+	MU_TRY(order(n, g, g->work, g->stream));
+	if (part.n > 0)
+		NCCL_CU(n, cuMemcpyHtoDAsync, pointer(g->weights + part.at), kv->weights + part.at,
+			part.n * sizeof *kv->weights, g->stream);
+out:
+	return st;
+}
+
+enum mu_status mu_nccl_send(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		MU_TRY(enter(&n->gpus[i]));
+		MU_TRY(order(n, &n->gpus[i], n->gpus[i].work, n->gpus[i].stream));
+	}
+	MU_TRY(mu_nccl_comm_move(kv, n->sharded ? reduce_scatter : all_reduce, bucket));
+	for (size_t i = 0; i < n->n_gpus; i++)
+		MU_TRY(fetch(kv, bucket, i));
+out:
+	return st;
+}
+
+/* Until an event has come; what NCCL finds wrong meanwhile is an error. */
+static enum mu_status await(struct mu_kv *kv, CUevent event, const char *what)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+	struct mu_waiter waiter;
+	CUresult result;
+
+	mu_waiter_init(&waiter, kv->topology);
+	while ((result = n->api.cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
+		MU_TRY(mu_nccl_comm_check(n));
+		mu_waiter_nap(&waiter);
+		MU_TRY(mu_waiter_check(&waiter, NULL, what));
+	}
+	if (result != CUDA_SUCCESS)
+		MU_FAIL(MU_ERR_DEVICE, "%s: %s", what, mu_nccl_text(&n->api, result));
+out:
+	return st;
+}
+
+enum mu_status mu_nccl_wait(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+
+	for (size_t i = 0; i < n->n_gpus; i++)
+		if (part_of(kv, bucket, i, true).n > 0)
+			MU_TRY(await(kv, n->gpus[i].summed[bucket], kv->plan.buckets[bucket].what));
+out:
+	return st;
+}
+
+enum mu_status mu_nccl_give(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	for (size_t i = 0; i < n->n_gpus; i++)
+		MU_TRY(bring(kv, bucket, i));
+	if (n->sharded)
+		MU_TRY(mu_nccl_comm_move(kv, all_gather, bucket));
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		MU_TRY(enter(&n->gpus[i]));
+		MU_TRY(order(n, &n->gpus[i], n->gpus[i].stream, n->gpus[i].work));
+	}
+out:
+	return st;
+}
+
+/* ---- all weights ---- */
+
+enum mu_status mu_nccl_spread(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		const struct nccl_gpu *g = &n->gpus[i];
+
+		MU_TRY(enter(g));
+		MU_TRY(order(n, g, g->work, g->stream));
+		NCCL_CU(n, cuMemcpyHtoDAsync, pointer(g->weights), kv->weights,
+			kv->plan.n * sizeof *kv->weights, g->stream);
+		NCCL_CU(n, cuStreamSynchronize, g->stream);
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_nccl_collect(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+	const struct nccl_gpu *g = &n->gpus[0];
+
+	MU_TRY(enter(g));
+	NCCL_CU(n, cuMemcpyDtoHAsync, kv->weights, pointer(g->weights),
+		kv->plan.n * sizeof *kv->weights, g->stream);
+	NCCL_CU(n, cuEventRecord, g->behind, g->stream);
+	MU_TRY(await(kv, g->behind, "weights of the GPU"));
+out:
+	return st;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stores of GPUs (muster/gpus.h): gradients and weights stay on the devices, the store takes them
+ * there. So plans move neither, and nobody but the store sums over a worker's devices.
+ */
+#include "train.h"
+
+#include <muster/base.h>
+#include <muster/gpus.h>
+
+/* Plans move no gradients and no weights. */
+static void leave_arrays(struct train_plans *p)
+{
+	if (p->full)
+		mu_plan_set_resident(p->full);
+	if (p->tail)
+		mu_plan_set_resident(p->tail);
+	if (p->infer)
+		mu_plan_set_resident(p->infer);
+}
+
+enum mu_status mu_train_gpus_join(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+	struct mu_kv_device *use = NULL;
+
+	if (!run->store.on_gpus)
+		goto out;
+	MU_TRY(mu_agree(MU_ALLOC(use, s->list.n, "GPUs"), run->topology.peers));
+	for (size_t i = 0; i < s->list.n; i++) {
+		use[i] = (struct mu_kv_device){&s->of[i].device, s->of[i].gradients};
+		for (size_t g = 0; g < run->n_groups; g++)
+			leave_arrays(&s->of[i].plans[g]);
+	}
+	MU_TRY(mu_kv_set_devices(run->kv, use, s->list.n));
+out:
+	mu_free(use);
+	return st;
+}
+
+void mu_train_gpus_leave(struct train_run *run)
+{
+	if (run->kv && run->store.on_gpus)
+		mu_kv_leave_devices(run->kv);
+}
+
+/* Zeros from the host's array, which nobody writes but the store, behind them. */
+static enum mu_status clear(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_memory *memory = d->device.ops->memory;
+	const size_t n = mu_kv_n(run->kv);
+	float *mirror = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		d->gradients[i] = 0;
+	MU_TRY(memory->mirror(&d->device, &mirror, d->gradients, n));
+	MU_TRY(memory->upload(&d->device, mirror, d->gradients, n * sizeof *mirror));
+out:
+	if (mirror)
+		memory->unmirror(&d->device, mirror);
+	return st;
+}
+
+enum mu_status mu_train_gpus_clear(struct train_run *run, bool all)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; run->store.on_gpus && i < run->devices.list.n; i++)
+		if (all || !run->devices.of[i].now)
+			MU_TRY(clear(run, &run->devices.of[i]));
+out:
+	return st;
+}
