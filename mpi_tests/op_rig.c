@@ -7,6 +7,8 @@
 
 #include <muster/base.h>
 
+#include "op_memory.h"
+
 /* ---- memory ---- */
 
 /* The rig's own memory, full of NaN. */
@@ -15,9 +17,9 @@ static enum mu_status own(struct op_rig *rig, void **out, size_t nbytes)
 	enum mu_status st = MU_OK;
 
 	assert(rig->n_owned < OP_MAX_OWNED);
-	MU_TRY(mu_alloc(out, nbytes, "test memory"));
+	MU_TRY(op_memory_new(rig->device, out, nbytes));
 	rig->owned[rig->n_owned++] = *out;
-	memset(*out, 0xff, nbytes);
+	MU_TRY(op_memory_spoil(rig->device, *out, nbytes));
 out:
 	return st;
 }
@@ -25,12 +27,6 @@ out:
 static enum mu_status own_floats(struct op_rig *rig, float **out, size_t n)
 {
 	return own(rig, (void **)out, n * sizeof **out);
-}
-
-static void spoil(void *p, size_t nbytes)
-{
-	if (p)
-		memset(p, 0xff, nbytes);
 }
 
 /* ---- plan ---- */
@@ -225,7 +221,7 @@ static enum mu_status add_block(struct op_rig *rig, enum op_what what, int index
 	struct op_block *b = &rig->blocks[rig->n_blocks++];
 
 	*b = (struct op_block){.what = what, .index = index, .n = mu_shape_n(shape)};
-	return own_floats(rig, &b->v, b->n);
+	return MU_ALLOC(b->v, b->n, "test memory");
 }
 
 static enum mu_status make_blocks(struct op_rig *rig)
@@ -276,8 +272,10 @@ void op_rig_release(struct op_rig *rig)
 		ops->free_layout(rig->device, rig->op.params[i].layout);
 		ops->free_layout(rig->device, rig->op.aux[i].layout);
 	}
+	for (int i = 0; i < rig->n_blocks; i++)
+		mu_free(rig->blocks[i].v);
 	for (int i = 0; i < rig->n_owned; i++)
-		mu_free(rig->owned[i]);
+		op_memory_free(rig->device, rig->owned[i]);
 }
 
 /* ---- run ---- */
@@ -314,15 +312,18 @@ static enum mu_status put(struct op_rig *rig, struct array a, const float *plain
 static enum mu_status get(struct op_rig *rig, struct array a, float *plain)
 {
 	enum mu_status st = MU_OK;
-	float *again = NULL;
+	float *again = NULL, *have = NULL;
 
 	MU_TRY(mu_alloc((void **)&again, a.nbytes, "test memory"));
-	spoil(again, a.nbytes);
+	MU_TRY(mu_alloc((void **)&have, a.nbytes, "test memory"));
+	memset(again, 0xff, a.nbytes);
 	MU_TRY(rig->device->ops->to_plain(rig->device, a.shape, a.layout, a.v, plain));
 	MU_TRY(put(rig, (struct array){a.shape, a.layout, again, a.nbytes}, plain));
-	if (memcmp(again, a.v, a.nbytes) != 0)
+	MU_TRY(op_memory_fetch(rig->device, have, a.v, a.nbytes));
+	if (memcmp(again, have, a.nbytes) != 0)
 		MU_FAIL(MU_ERR_NUMERIC, "%s: the padding is not zero", rig->op.name);
 out:
+	mu_free(have);
 	mu_free(again);
 	return st;
 }
@@ -335,7 +336,7 @@ static enum mu_status spoil_param(struct op_rig *rig, struct mu_param *p)
 	float *plain = NULL;
 
 	MU_TRY(MU_ALLOC(plain, n, "test memory"));
-	spoil(plain, n * sizeof *plain);
+	memset(plain, 0xff, n * sizeof *plain);
 	MU_TRY(put(rig, param_of(p, p->grad), plain));
 out:
 	mu_free(plain);
@@ -386,7 +387,7 @@ enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values
 		.ids = values->ids,
 	};
 	for (int i = 0; i < op->n_outputs && !op->in_place; i++)
-		spoil(rig->out[i].data, rig->out[i].nbytes);
+		MU_TRY(op_memory_spoil(rig->device, rig->out[i].data, rig->out[i].nbytes));
 	for (int i = 0; i < op->n_inputs; i++)
 		MU_TRY(put(rig, data_of(&rig->in[i]), values->in[i]));
 	for (int i = 0; i < op->n_params; i++)
@@ -396,8 +397,8 @@ enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values
 		if (op->phase == MU_PHASE_TRAIN)
 			MU_TRY(spoil_param(rig, &op->aux[i]));
 	}
-	spoil(op->workspace, op->workspace_nbytes);
-	spoil(op->scratch, op->scratch_nbytes);
+	MU_TRY(op_memory_spoil(rig->device, op->workspace, op->workspace_nbytes));
+	MU_TRY(op_memory_spoil(rig->device, op->scratch, op->scratch_nbytes));
 	MU_TRY(rig->device->ops->forward(rig->device, op));
 	MU_TRY(get_blocks(rig, true));
 out:
@@ -409,17 +410,20 @@ static enum mu_status restore(struct op_rig *rig)
 {
 	enum mu_status st = MU_OK;
 	struct mu_tensor *out = &rig->out[0];
-	void *before = NULL;
+	void *before = NULL, *after = NULL;
 
 	if (!rig->op.restored)
 		return MU_OK;
 	MU_TRY(mu_alloc(&before, out->nbytes, "test memory"));
-	memcpy(before, out->data, out->nbytes);
-	spoil(out->data, out->nbytes);
+	MU_TRY(mu_alloc(&after, out->nbytes, "test memory"));
+	MU_TRY(op_memory_fetch(rig->device, before, out->data, out->nbytes));
+	MU_TRY(op_memory_spoil(rig->device, out->data, out->nbytes));
 	MU_TRY(rig->device->ops->restore(rig->device, &rig->op));
-	if (memcmp(before, out->data, out->nbytes) != 0)
+	MU_TRY(op_memory_fetch(rig->device, after, out->data, out->nbytes));
+	if (memcmp(before, after, out->nbytes) != 0)
 		MU_FAIL(MU_ERR_NUMERIC, "%s: the output was restored otherwise", rig->op.name);
 out:
+	mu_free(after);
 	mu_free(before);
 	return st;
 }
@@ -430,13 +434,13 @@ enum mu_status op_rig_backward(struct op_rig *rig, const struct op_values *value
 	struct mu_op *op = &rig->op;
 
 	for (int i = 0; i < op->n_inputs; i++)
-		spoil(rig->in[i].grad, rig->in[i].nbytes);
+		MU_TRY(op_memory_spoil(rig->device, rig->in[i].grad, rig->in[i].nbytes));
 	for (int i = 0; i < op->n_outputs; i++)
 		if (rig->out[i].grad && op->kind != MU_OP_SOFTMAX)
 			MU_TRY(put(rig, grad_of(&rig->out[i]), values->out_grad[i]));
 	for (int i = 0; i < op->n_params; i++)
 		MU_TRY(spoil_param(rig, &op->params[i]));
-	spoil(op->scratch, op->scratch_nbytes);
+	MU_TRY(op_memory_spoil(rig->device, op->scratch, op->scratch_nbytes));
 	MU_TRY(restore(rig));
 	MU_TRY(rig->device->ops->backward(rig->device, op));
 	MU_TRY(get_blocks(rig, false));
