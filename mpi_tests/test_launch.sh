@@ -10,6 +10,7 @@ set -u
 export LC_ALL=C
 plain="--network mlp --batch-size 50 --num-epochs 1 --benchmark 1 --num-batches 3 --devices ref"
 plain_mpirun=$MPIRUN
+path=$PATH
 
 # launch_it ARGUMENT...: log and status
 launch_it() {
@@ -114,6 +115,29 @@ for system in slurm sge pbs; do
 	PATH=/usr/bin:/bin command -v qsub >/dev/null || [ $system = slurm ] ||
 		refuses 1 "--launcher $system: there is no qsub" -n 3 --launcher $system ./t
 done
+# OpenHPC's prun, by name, or where there is no mpirun.
+mkdir only_prun
+printf '#!/bin/sh\n' >only_prun/prun
+chmod +x only_prun/prun
+for tool in sh dirname bash awk sed grep cat mktemp; do ln -s "$(command -v $tool)" only_prun/$tool; done
+for system in slurm pbs; do
+	MPIRUN=/opt/bin/prun shows '^exec /opt/bin/prun ./t --lr 1 $' -n 3 --launcher $system ./t --lr 1
+	(
+		failures=0
+		unset MPIRUN
+		timeout=$(command -v timeout)
+		timeout() { "$timeout" "$@"; }
+		PATH=$PWD/only_prun
+		launch_it --dry-run -n 3 --launcher $system ./t
+		PATH=$path
+		expect_count 1 '^exec prun ./t $'
+		exit $failures
+	)
+	failures=$((failures + $?))
+	MPIRUN=prun refuses 1 'prun passes no warning' -n 3 --launcher $system ./t --model-prefix P
+	MPIRUN=prun refuses 1 "prun cannot pass on 'a b'" -n 3 --launcher $system ./t 'a b'
+done
+MPIRUN=prun refuses 1 'prun is for slurm and pbs' -n 3 --launcher sge ./t
 # A queue of our own: a job runs when it is submitted, and leaves its status.
 mkdir queue
 printf '#!/bin/sh\nbash >muster-7.log 2>&1\necho $? >status\necho 7\n' >queue/sbatch
@@ -121,7 +145,7 @@ printf '#!/bin/sh\n' >queue/squeue
 printf '#!/bin/sh\necho "   ExitCode=$(cat status):0"\n' >queue/scontrol
 chmod +x queue/*
 export MPIRUN=$plain_mpirun
-path=$PATH PATH=$PWD/queue:$PATH
+PATH=$PWD/queue:$PATH
 launch_it -n 2 --launcher slurm "$TRAINER" --network lenat --kv-store dist_sync
 [ $status = 2 ] || fail "exit status $status, not 2, of a job that ends with 2"
 expect_count 1 'network lenat: unknown'

@@ -45,7 +45,7 @@ log=launch.log
 expect_count 1 'Epoch\[0\] Train-accuracy'
 
 has_resumed() { # TIMES: at least
-	[ "$(grep -c 'Resumed from' "muster-$id.log" 2>/dev/null)" -ge "$1" ]
+	[ -e "muster-$id.log" ] && [ "$(grep -c 'Resumed from' "muster-$id.log")" -ge "$1" ]
 }
 
 # warn: to the process group of the batch file, as Grid Engine sends it where it does
