@@ -19,6 +19,7 @@
 	F(multiply) \
 	F(copy_rows) \
 	F(dropout) \
+	F(normals) \
 	F(normalize) \
 	F(normalize_backward) \
 	F(lrn) \
@@ -131,42 +132,49 @@ struct cuda_statistics {
 	size_t n;
 };
 
-/* What turns x into y. The statistics are the batch's, or those that run on (the other two NULL).
- */
-struct cuda_norm {
+/* What turns x into y in a channel: (x - mean) scale + shift. */
+struct cuda_normal {
+	float mean, inverse, scale, shift;
+};
+
+/* Those of n channels, from the batch's statistics or those that run on (the other two NULL). */
+struct cuda_normals {
 	const double *mean, *variance;
 	const float *running_mean, *running_variance;
 	const float *gamma, *beta; /* gamma NULL: 1 */
 	float eps;
-	int relu;
-	size_t channels, area;
-};
-
-struct cuda_normalize {
-	struct cuda_norm norm;
-	const float *x;
-	float *y;
+	struct cuda_normal *out;
 	size_t n;
 };
 
-/* sums[2 c], [2 c + 1]: of dy and of dy normal, of each of the n channels; from them the gradients.
- * d_gamma is 0 if gamma is NULL. */
+struct cuda_normalize {
+	const struct cuda_normal *normals;
+	const float *x;
+	float *y;
+	int relu;
+	size_t channels, area;
+	size_t n;
+};
+
+/* means[2 c], [2 c + 1]: over m values of dy and of dy normal, of each of the n channels; and the
+ * gradients that their sums are. d_gamma is 0 if fixed. */
 struct cuda_normal_sums {
-	struct cuda_norm norm;
+	const struct cuda_normal *normals;
+	const double *mean, *variance;
 	const float *x, *dy;
-	double *sums;
-	float *d_gamma, *d_beta, *d_mean, *d_variance;
+	float *means, *d_gamma, *d_beta, *d_mean, *d_variance;
+	int relu, fixed;
 	double count;
-	size_t samples;
+	size_t samples, area;
 	size_t n;
 };
 
 struct cuda_normalize_backward {
-	struct cuda_norm norm;
-	const float *x, *dy;
-	const double *sums;
+	const struct cuda_normal *normals;
+	const float *x, *dy, *means;
 	float *dx;
-	double m; /* values of a channel */
+	int relu;
+	size_t channels, area;
 	size_t n;
 };
 

@@ -119,24 +119,18 @@ CUDA_FUNCTION void statistics_row(const struct cuda_statistics *a, size_t c, siz
 	a->variance[c] = squares / (double)m;
 }
 
-/* Of a channel. */
-struct cuda_normal {
-	float mean, inverse, scale, shift;
-};
-
-CUDA_FUNCTION struct cuda_normal normal_of(const struct cuda_norm *a, size_t c)
+CUDA_FUNCTION void normals_at(const struct cuda_normals *a, size_t c)
 {
 	double variance = a->variance ? a->variance[c] : (double)a->running_variance[c];
 	double mean = a->mean ? a->mean[c] : (double)a->running_mean[c];
 	double inverse = 1 / sqrt(variance + (double)a->eps);
 	double gamma = a->gamma ? (double)a->gamma[c] : 1;
-	struct cuda_normal b;
+	struct cuda_normal *b = &a->out[c];
 
-	b.mean = (float)mean;
-	b.inverse = (float)inverse;
-	b.scale = (float)(gamma * inverse);
-	b.shift = a->beta[c];
-	return b;
+	b->mean = (float)mean;
+	b->inverse = (float)inverse;
+	b->scale = (float)(gamma * inverse);
+	b->shift = a->beta[c];
 }
 
 /* The same bits in forward, in backward and when it is restored. */
@@ -147,55 +141,51 @@ CUDA_FUNCTION float normalized(const struct cuda_normal *b, float x)
 
 CUDA_FUNCTION void normalize_at(const struct cuda_normalize *a, size_t i)
 {
-	struct cuda_normal b = normal_of(&a->norm, i / a->norm.area % a->norm.channels);
-	float y = normalized(&b, a->x[i]);
+	float y = normalized(&a->normals[i / a->area % a->channels], a->x[i]);
 
-	a->y[i] = a->norm.relu ? value_of(CUDA_RELU, y) : y;
+	a->y[i] = a->relu ? value_of(CUDA_RELU, y) : y;
 }
 
 /* The gradient in front of the activation. */
-CUDA_FUNCTION float normal_dy(const struct cuda_norm *a, const struct cuda_normal *b, float x,
-			      float dy)
+CUDA_FUNCTION float normal_dy(const struct cuda_normal *b, int relu, float x, float dy)
 {
-	return a->relu && !(normalized(b, x) > 0) ? 0 : dy;
+	return relu && !(normalized(b, x) > 0) ? 0 : dy;
 }
 
 CUDA_FUNCTION void normal_sums_row(const struct cuda_normal_sums *a, size_t c, size_t thread,
 				   size_t threads)
 {
-	const size_t m = a->samples * a->norm.area;
-	struct cuda_normal b = normal_of(&a->norm, c);
+	const size_t m = a->samples * a->area;
+	const struct cuda_normal *b = &a->normals[c];
 	double sum = 0, product = 0;
 
 	for (size_t k = thread; k < m; k += threads) {
-		size_t i = in_channel(k, c, a->n, a->norm.area);
-		float dy = normal_dy(&a->norm, &b, a->x[i], a->dy[i]);
+		size_t i = in_channel(k, c, a->n, a->area);
+		float dy = normal_dy(b, a->relu, a->x[i], a->dy[i]);
 
 		sum += (double)dy;
-		product += (double)dy * (double)((a->x[i] - b.mean) * b.inverse);
+		product += (double)dy * (double)((a->x[i] - b->mean) * b->inverse);
 	}
 	sum = sum_of(sum);
 	product = sum_of(product);
 	if (thread > 0)
 		return;
-	a->sums[2 * c] = sum;
-	a->sums[2 * c + 1] = product;
-	a->d_gamma[c] = a->norm.gamma ? (float)product : 0;
+	a->means[2 * c] = (float)(sum / (double)m);
+	a->means[2 * c + 1] = (float)(product / (double)m);
+	a->d_gamma[c] = a->fixed ? 0 : (float)product;
 	a->d_beta[c] = (float)sum;
-	a->d_mean[c] = (float)(a->count * a->norm.mean[c]);
-	a->d_variance[c] = (float)(a->count * a->norm.variance[c]);
+	a->d_mean[c] = (float)(a->count * a->mean[c]);
+	a->d_variance[c] = (float)(a->count * a->variance[c]);
 }
 
 CUDA_FUNCTION void normalize_backward_at(const struct cuda_normalize_backward *a, size_t i)
 {
-	size_t c = i / a->norm.area % a->norm.channels;
-	struct cuda_normal b = normal_of(&a->norm, c);
-	float dy = normal_dy(&a->norm, &b, a->x[i], a->dy[i]);
-	float normal = (a->x[i] - b.mean) * b.inverse;
-	float mean_dy = (float)(a->sums[2 * c] / a->m);
-	float mean_product = (float)(a->sums[2 * c + 1] / a->m);
+	size_t c = i / a->area % a->channels;
+	const struct cuda_normal *b = &a->normals[c];
+	float dy = normal_dy(b, a->relu, a->x[i], a->dy[i]);
+	float normal = (a->x[i] - b->mean) * b->inverse;
 
-	a->dx[i] = b.scale * (dy - mean_dy - normal * mean_product);
+	a->dx[i] = b->scale * (dy - a->means[2 * c] - normal * a->means[2 * c + 1]);
 }
 
 /* ---- lrn ---- */

@@ -9,70 +9,86 @@ enum { MEAN, VARIANCE };
 
 /* ---- batch-norm ---- */
 
-/* The workspace keeps mean and variance, the scratch has two sums of each channel. */
-
+/* The workspace keeps mean and variance; the scratch has what turns x into y in each channel, then
+ * two means that backward needs. */
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
-	const size_t nbytes = 2 * op->inputs[0]->shape.dims[1] * sizeof(double);
+	const size_t channels = op->inputs[0]->shape.dims[1];
 
 	(void)d;
+	op->scratch_nbytes = channels * (sizeof(struct cuda_normal) + 2 * sizeof(float));
 	if (op->phase == MU_PHASE_TRAIN)
-		op->workspace_nbytes = op->scratch_nbytes = nbytes;
+		op->workspace_nbytes = 2 * channels * sizeof(double);
 	return MU_OK;
 }
 
-static struct cuda_norm norm_of(const struct mu_op *op)
+static double *mean_of(const struct mu_op *op)
+{
+	return op->workspace;
+}
+
+static double *variance_of(const struct mu_op *op)
+{
+	return mean_of(op) + op->inputs[0]->shape.dims[1];
+}
+
+/* Into the scratch. */
+static enum mu_status find_normals(struct cuda_device *d, struct mu_op *op)
 {
 	const struct mu_batch_norm *a = op->attr;
-	const struct mu_shape *in = &op->inputs[0]->shape;
-	double *means = op->workspace;
-	struct cuda_norm norm = {
+	struct cuda_normals args = {
 		.gamma = a->fix_gamma ? NULL : op->params[GAMMA].data,
 		.beta = op->params[BETA].data,
 		.eps = a->eps,
-		.relu = op->fused_activation != NULL,
-		.channels = in->dims[1],
-		.area = mu_ref_area(in),
+		.out = op->scratch,
+		.n = op->inputs[0]->shape.dims[1],
 	};
 
 	if (op->phase == MU_PHASE_TRAIN) {
-		norm.mean = means;
-		norm.variance = means + in->dims[1];
+		args.mean = mean_of(op);
+		args.variance = variance_of(op);
 	} else {
-		norm.running_mean = op->aux[MEAN].data;
-		norm.running_variance = op->aux[VARIANCE].data;
+		args.running_mean = op->aux[MEAN].data;
+		args.running_variance = op->aux[VARIANCE].data;
 	}
-	return norm;
+	return mu_cuda_each(d, CUDA_normals, args.n, &args);
 }
 
 /* From statistics that are there already. */
 static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 {
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *in = op->inputs[0];
 	struct cuda_normalize args = {
-		.norm = norm_of(op),
-		.x = op->inputs[0]->data,
+		.normals = op->scratch,
+		.x = in->data,
 		.y = op->outputs[0]->data,
-		.n = mu_shape_n(&op->inputs[0]->shape),
+		.relu = op->fused_activation != NULL,
+		.channels = in->shape.dims[1],
+		.area = mu_ref_area(&in->shape),
+		.n = mu_shape_n(&in->shape),
 	};
 
-	return mu_cuda_each(d, CUDA_normalize, args.n, &args);
+	MU_TRY(find_normals(d, op));
+	MU_TRY(mu_cuda_each(d, CUDA_normalize, args.n, &args));
+out:
+	return st;
 }
 
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0];
-	double *means = op->workspace;
 	struct cuda_statistics args = {
 		.x = in->data,
-		.mean = means,
+		.mean = mean_of(op),
 		.samples = in->shape.dims[0],
 		.area = mu_ref_area(&in->shape),
 		.n = in->shape.dims[1],
 	};
 
 	if (op->phase == MU_PHASE_TRAIN) {
-		args.variance = means + args.n;
+		args.variance = variance_of(op);
 		MU_TRY(mu_cuda_rows(d, CUDA_statistics, args.n, &args));
 	}
 	MU_TRY(normalize(d, op));
@@ -84,29 +100,40 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
+	const size_t channels = in->shape.dims[1];
+	const struct cuda_normal *normals = op->scratch;
+	float *means = (float *)((struct cuda_normal *)op->scratch + channels);
 	struct cuda_normal_sums sums = {
-		.norm = norm_of(op),
+		.normals = normals,
+		.mean = mean_of(op),
+		.variance = variance_of(op),
 		.x = in->data,
 		.dy = out->grad,
-		.sums = op->scratch,
+		.means = means,
 		.d_gamma = op->params[GAMMA].grad,
 		.d_beta = op->params[BETA].grad,
 		.d_mean = op->aux[MEAN].grad,
 		.d_variance = op->aux[VARIANCE].grad,
+		.relu = op->fused_activation != NULL,
+		.fixed = ((const struct mu_batch_norm *)op->attr)->fix_gamma,
 		.count = (double)op->batch->count,
 		.samples = in->shape.dims[0],
-		.n = in->shape.dims[1],
+		.area = mu_ref_area(&in->shape),
+		.n = channels,
 	};
 	struct cuda_normalize_backward args = {
-		.norm = sums.norm,
+		.normals = normals,
 		.x = in->data,
 		.dy = out->grad,
-		.sums = op->scratch,
+		.means = means,
 		.dx = in->grad,
-		.m = (double)(sums.samples * sums.norm.area),
+		.relu = sums.relu,
+		.channels = channels,
+		.area = sums.area,
 		.n = mu_shape_n(&in->shape),
 	};
 
+	MU_TRY(find_normals(d, op));
 	MU_TRY(mu_cuda_rows(d, CUDA_normal_sums, sums.n, &sums));
 	if (in->needs_grad)
 		MU_TRY(mu_cuda_each(d, CUDA_normalize_backward, args.n, &args));
