@@ -57,8 +57,82 @@ if has_files; then
 	expect 'conv-algo winograd \(was direct\)'
 fi
 
+# What --conv-algo tune writes, but for the times that it goes by.
+table() { # LAYER ALGORITHMS, of every third convolution
+	sed -n '1,4p' tuned
+	awk -v a="$1" 'NR > 4 { print $1, (NR % 3 ? "auto auto auto" : a) }' tuned
+}
+
+part "tables"
+train 1 $resnet --conv-algo gemm
+gemm=$(grep -oP '^convolutions gemm: .*; gemm does \K.*(?=, direct)' "$log")
+[ -n "$gemm" ] || ! grep -q '^device cpu:' "$log" || fail "gemm does nothing"
+train 1 $resnet --conv-algo tune --conv-table tuned
+expect '^--conv-algo tune: a step of 16 samples by winograd takes'
+expect '^--conv-algo tune: wrote tuned: 22 convolutions'
+expect_none '^Epoch'
+[ "$(grep -cE '^[a-z_0-9]+( (auto|direct|winograd)){3}$' tuned)" = 22 ] || fail "the table: $(cat tuned)"
+table "direct winograd winograd" >mixed
+train 1 $resnet --conv-table mixed
+expect '^convolutions by the table of mixed, hash [0-9a-f]{16}$'
+mixed=$(losses)
+train 1 $resnet --conv-table mixed --batch-size 8
+expect 'mixed: its table of convolutions was measured with batch 16, .*, and this run has batch 8'
+run_limited 20 2 --kv-store dist_allreduce $resnet --conv-table mixed
+[ $status = 0 ] || fail "exit status $status of two workers"
+expect '^convolutions by the table of mixed'
+
+part "tables and checkpoints"
+if has_files; then
+	train 1 $resnet --conv-table mixed --model-prefix M
+	hash=$(grep -oP '^convolutions by the table of mixed, hash \K.*' "$log")
+	train 1 $resnet --conv-table mixed --num-epochs 2 --model-prefix N
+	rm mixed
+	train 1 $resnet --num-epochs 2 --model-prefix M --resume auto
+	expect "^convolutions by the table of M-0001.h5, hash $hash$"
+	same_model M-0002.h5 N-0002.h5 >/dev/null || fail "a run that goes on has other bits"
+	train 1 $resnet --num-epochs 2 --model-prefix M --load-epoch 1 --conv-algo direct
+	expect_none '^convolutions by the table'
+	expect 'conv-table none \(was '
+fi
+
+part "tables that do not fit"
+table "auto auto auto" >good
+refused() { # WHAT, options
+	local what=$1
+	shift
+	run_limited 20 1 $resnet "$@"
+	[ $status = 1 ] || fail "exit status $status, not 1, for: $*"
+	expect "$what"
+}
+refused 'good: its table of convolutions is for network resnet 3,32,32 [0-9a-f]+, and this run has resnet 3,32,32' \
+	--num-layers 32 --conv-table good
+refused 'good: its table .* and this run has resnet 3,28,28' --image-shape 3,28,28 --conv-table good
+sed 's/^\(device.*\)[0-9]\.[0-9]\.[0-9]/\19.9.9/' good >library
+refused 'library: its table of convolutions was measured on .*9\.9\.9.*, and here is' --conv-table library
+sed 's/^device cpu: \(.*\), .*/device cpu: \1, avx7/' good >instructions
+refused 'instructions: its table of convolutions was measured on .*avx7, and here is' --conv-table instructions
+sed 's/^conv0 /conv99 /' good >layer
+refused 'layer: its table of convolutions has a layer conv99' --conv-table layer
+sed 's/^conv0 auto/conv0 fft/' good >algorithm
+refused 'algorithm: layer conv0: unknown algorithm of convolutions "fft"' --conv-table algorithm
+sed 's/^conv0 auto/conv0/' good >short
+refused 'short: "conv0 auto auto" is no line of a table' --conv-table short
+: >empty
+refused 'conv-table empty: is no table of convolutions' --conv-table empty
+head -c 100000 /dev/zero >zeros
+refused 'conv-table zeros: is no table of convolutions' --conv-table zeros
+refused 'conv-table none: cannot be read' --conv-table none
+run_limited 20 1 $resnet --conv-algo tune
+[ $status = 2 ] || fail "exit status $status for tune without a table"
+expect 'conv-algo tune needs --conv-table FILE'
+run_limited 20 1 --network mlp --benchmark 1 --conv-algo tune --conv-table t $plain
+[ $status = 2 ] || fail "exit status $status for a network without convolutions"
+expect 'network mlp on device .* has no convolutions that there are several algorithms for'
+[ ! -e t ] || fail "a table of nothing"
+
 part "a wrong name"
-run_limited 20 1 $resnet --conv-algo gemm
+run_limited 20 1 $resnet --conv-algo fft
 [ $status = 2 ] || fail "exit status $status for a wrong name"
-expect 'conv-algo: "gemm" is not known; choose one of: auto, direct, winograd'
+expect 'conv-algo: "fft" is not known; choose one of: auto, direct, winograd, gemm, tune'
 finish

@@ -20,7 +20,7 @@
  */
 static const double winograd_tolerance = 1e-4;
 
-/* Cases that Winograd must do, so that the comparison is one: the phases of "conv 64 to 64". */
+/* A case that all algorithms must do, so that the comparison is one. */
 static const char *const winograd_case = "conv 64 to 64";
 
 static bool worked(enum mu_status st, const char *name)
@@ -107,11 +107,35 @@ static bool does_winograd(const struct mu_device *device)
 
 static void check_asked(const struct op_rig *rig)
 {
-	if (rig->device->algorithm != MU_CONVOLUTION_WINOGRAD ||
-	    strcmp(rig->c->name, winograd_case) != 0 || !does_winograd(rig->device))
+	enum mu_convolution_algorithm asked = rig->device->algorithm;
+	bool does = asked == MU_CONVOLUTION_WINOGRAD ? does_winograd(rig->device)
+						     : asked == MU_CONVOLUTION_GEMM;
+
+	if (!does || strcmp(rig->device->ops->name, "cpu") != 0 ||
+	    strcmp(rig->c->name, winograd_case) != 0)
 		return;
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
-		CHECK(rig->op.algorithms[phase] == MU_CONVOLUTION_WINOGRAD);
+		CHECK(rig->op.algorithms[phase] == asked);
+}
+
+/* What is asked for by name goes before what is asked for of all. */
+static void test_choices(void)
+{
+	const struct mu_convolution_choice choices[] = {
+		{"one", {MU_CONVOLUTION_GEMM, MU_CONVOLUTION_DIRECT, MU_CONVOLUTION_AUTO}},
+		{"two", {MU_CONVOLUTION_WINOGRAD, MU_CONVOLUTION_AUTO, MU_CONVOLUTION_GEMM}},
+	};
+	const struct mu_device device = {
+		.algorithm = MU_CONVOLUTION_DIRECT, .choices = choices, .n_choices = 2};
+	enum mu_convolution_algorithm asked[MU_CONVOLUTION_PHASES];
+
+	for (int i = 0; i < 2; i++) {
+		mu_convolution_ask(&device, choices[i].layer, asked);
+		CHECK(memcmp(asked, choices[i].algorithms, sizeof asked) == 0);
+	}
+	mu_convolution_ask(&device, "three", asked);
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+		CHECK(asked[phase] == MU_CONVOLUTION_DIRECT);
 }
 
 static void test_case(const struct op_case *c, struct mu_device *device, struct mu_device *ref)
@@ -145,7 +169,7 @@ static void test_device(const char *name, int n_threads, struct mu_device *ref)
 	if (!worked(mu_device_open(&device, name, n_threads), name))
 		return;
 	CHECK(device.algorithm == MU_CONVOLUTION_AUTO);
-	for (int a = MU_CONVOLUTION_AUTO; a <= MU_CONVOLUTION_WINOGRAD; a++) {
+	for (int a = MU_CONVOLUTION_AUTO; a < MU_CONVOLUTION_ALGORITHMS; a++) {
 		device.algorithm = (enum mu_convolution_algorithm)a;
 		for (size_t i = 0; i < op_n_cases; i++)
 			if (op_cases[i].kind == MU_OP_CONVOLUTION && !op_cases[i].ref_only)
@@ -158,13 +182,13 @@ static void test_names(void)
 {
 	enum mu_convolution_algorithm found;
 
-	for (int a = MU_CONVOLUTION_AUTO; a <= MU_CONVOLUTION_WINOGRAD; a++) {
+	for (int a = MU_CONVOLUTION_AUTO; a < MU_CONVOLUTION_ALGORITHMS; a++) {
 		const char *name = mu_convolution_algorithm_name((enum mu_convolution_algorithm)a);
 
 		CHECK(mu_convolution_algorithm_find(&found, name) == MU_OK && (int)found == a);
 	}
-	CHECK(mu_convolution_algorithm_find(&found, "gemm") == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), "auto, direct, winograd");
+	CHECK(mu_convolution_algorithm_find(&found, "fft") == MU_ERR_USAGE);
+	CHECK_HAS(mu_trace_message(), "auto, direct, winograd, gemm");
 	mu_trace_clear();
 }
 
@@ -173,6 +197,7 @@ int main(void)
 	struct mu_device ref;
 
 	test_names();
+	test_choices();
 	if (!worked(mu_device_open(&ref, "ref", 1), "ref"))
 		return 1;
 	for (size_t d = 0; mu_device_table[d]; d++)

@@ -124,6 +124,7 @@ static void test_devices(const char *type)
 	must(mu_device_open(&device, "ref", 1));
 	job_open(&j, &odd, type, &topology);
 	use.gradients = mu_kv_gradients(j.kv);
+	CHECK(mu_kv_bound(j.kv, 1e9) == 0 && mu_kv_bound_split(j.kv, 1e9) == 0);
 	CHECK(mu_kv_weights_init(j.kv) == MU_ERR_ARGUMENT);
 	CHECK_HAS(mu_trace_message(), "mu_kv_set_devices comes before");
 	mu_trace_clear();

@@ -76,6 +76,22 @@ static void test_normal(void)
 }
 
 /* Many at once are the same ones, from wherever they begin. */
+static void test_uniforms(void)
+{
+	const struct mu_random key = {7, MU_RANDOM_TEST, 3, UINT64_C(1) << 40};
+	static float many[300];
+
+	for (uint64_t first = 0; first < 9; first++)
+		for (size_t n = 0; n < 300; n += 1 + n / 3) {
+			many[n] = -1;
+			mu_random_uniforms(&key, first << 20 | first, n, many);
+			for (size_t i = 0; i < n; i++)
+				CHECK(many[i] ==
+				      mu_random_uniform(&key, (first << 20 | first) + i));
+			CHECK(many[n] == -1);
+		}
+}
+
 static void test_normals(void)
 {
 	enum { N = 4001 };
@@ -194,6 +210,7 @@ int main(void)
 	test_known_answers();
 	test_uniform();
 	test_normal();
+	test_uniforms();
 	test_normals();
 	test_below();
 	test_keys();

@@ -351,7 +351,8 @@ void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t
 uint32_t mu_random_bits(const struct mu_random *key, uint64_t element);
 float mu_random_uniform(const struct mu_random *key, uint64_t element);
 float mu_random_normal(const struct mu_random *key, uint64_t element);
-/* Those of elements first to first + n - 1: four for the price of two. */
+/* Those of elements first to first + n - 1, for a small part of the price. */
+void mu_random_uniforms(const struct mu_random *key, uint64_t first, size_t n, float *out);
 void mu_random_normals(const struct mu_random *key, uint64_t first, size_t n, float *out);
 uint64_t mu_random_below(const struct mu_random *key, uint64_t element, uint64_t n);
 /* order[0..n) becomes a permutation of 0..n-1 (Fisher and Yates). */

@@ -206,18 +206,31 @@ struct mu_device;
 /*
  * How a convolution is computed: Winograd's F(4x4, 3x3) does 3x3 convolutions of stride 1 with
  * fewer multiplications and rounds otherwise (Lavin and Gray, Fast algorithms for convolutional
- * neural networks, 2016). AUTO: whichever a fixed rule says is faster, for each phase.
+ * neural networks, 2016). GEMM: a product of matrices, for which the windows are written side by
+ * side (Chellapilla, Puri and Simard, High performance convolutional neural networks for document
+ * processing, 2006); it works on plain layouts. AUTO: whichever a fixed rule says is faster, for
+ * each phase.
  */
 enum mu_convolution_algorithm {
 	MU_CONVOLUTION_AUTO,
 	MU_CONVOLUTION_DIRECT,
-	MU_CONVOLUTION_WINOGRAD
+	MU_CONVOLUTION_WINOGRAD,
+	MU_CONVOLUTION_GEMM,
+	MU_CONVOLUTION_ALGORITHMS
 };
 enum mu_convolution_phase {
 	MU_CONVOLUTION_FORWARD,
 	MU_CONVOLUTION_DATA,    /* gradient of the input */
 	MU_CONVOLUTION_WEIGHTS, /* gradient of weights and bias */
 	MU_CONVOLUTION_PHASES
+};
+
+#define MU_CONVOLUTION_NAME 64 /* bytes of a layer's name in a choice */
+
+/* What the convolution of this name is computed with. */
+struct mu_convolution_choice {
+	char layer[MU_CONVOLUTION_NAME];
+	enum mu_convolution_algorithm algorithms[MU_CONVOLUTION_PHASES];
 };
 
 const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm);
@@ -448,6 +461,9 @@ struct mu_device {
 	/* AUTO when opened. The caller may ask for another, before the first plan; where the device
 	 * has no such kernel it takes what AUTO may take. */
 	enum mu_convolution_algorithm algorithm;
+	/* Those of single convolutions, which go before it; the caller's. */
+	const struct mu_convolution_choice *choices;
+	size_t n_choices;
 	/*
 	 * What convolutions and fully connected layers multiply, and what tensors between
 	 * operations hold: float32 when opened, or what mu_device_set_dtype says. Parameters and
@@ -465,6 +481,9 @@ extern const struct mu_device_ops *const mu_device_table[];
  * Not collective. */
 enum mu_status mu_device_open(struct mu_device *device, const char *name, int n_threads);
 void mu_device_close(struct mu_device *device);
+/* What is asked for of the convolution of this name: its choice, else the device's algorithm. */
+void mu_convolution_ask(const struct mu_device *device, const char *layer,
+			enum mu_convolution_algorithm out[MU_CONVOLUTION_PHASES]);
 /* Before the first plan. MU_ERR_UNSUPPORTED: the device or this machine cannot; says why. */
 enum mu_status mu_device_set_dtype(struct mu_device *device, enum mu_dtype dtype);
 /* Only set ops and index from a name. The same errors. */

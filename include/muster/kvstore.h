@@ -323,7 +323,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 /*
  * Seconds that a step takes at least if links of this many bytes/s, in both directions at once, are
  * all that counts. M bytes, n workers, k servers: max(M / B, n M / (k B)), for a worker moves M
- * each way and a server n M / k; without servers 2 (n - 1) M / (n B). 0 for a store of one worker.
+ * each way and a server n M / k; without servers 2 (n - 1) M / (n B). 0 for one worker, or GPUs.
  */
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second);
 /*

@@ -264,9 +264,11 @@ size_t mu_plan_batch_size(const struct mu_plan *plan);
 /* Layers in order of execution; keys [first, first + n) belong to layer l (learnable and auxiliary
  * ones alike are listed). */
 size_t mu_plan_layers(const struct mu_plan *plan);
-/* Convolutions of the plan, and how many of them Winograd's algorithm does, for each phase. */
+/* Convolutions of the plan, and how many of them Winograd's algorithm and products of matrices do,
+ * for each phase. */
 struct mu_plan_convolutions {
-	size_t n[MU_CONVOLUTION_PHASES], winograd[MU_CONVOLUTION_PHASES];
+	size_t n[MU_CONVOLUTION_PHASES], winograd[MU_CONVOLUTION_PHASES],
+		gemm[MU_CONVOLUTION_PHASES];
 };
 void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolutions *counts);
 const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l);

@@ -43,17 +43,22 @@ void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t
  * Different (purpose, epoch, sample, block, mark) give different counters: each has bits of its
  * own.
  */
+static void set_counter(const struct mu_random *key, uint64_t block, uint32_t mark,
+			uint32_t counter[4])
+{
+	assert(block >> 32 == 0 && key->sample >> 56 == 0 && key->purpose < 128);
+	counter[0] = (uint32_t)block;
+	counter[1] = key->epoch;
+	counter[2] = (uint32_t)key->sample;
+	counter[3] = (uint32_t)(key->sample >> 32) | key->purpose << 24 | mark;
+}
+
 static void draw_block(const struct mu_random *key, uint64_t block, uint32_t mark, uint32_t out[4])
 {
 	const uint32_t seed[2] = {(uint32_t)key->seed, (uint32_t)(key->seed >> 32)};
-	const uint32_t counter[4] = {
-		(uint32_t)block,
-		key->epoch,
-		(uint32_t)key->sample,
-		(uint32_t)(key->sample >> 32) | key->purpose << 24 | mark,
-	};
+	uint32_t counter[4];
 
-	assert(block >> 32 == 0 && key->sample >> 56 == 0 && key->purpose < 128);
+	set_counter(key, block, mark, counter);
 	mu_random_philox(counter, seed, out);
 }
 
@@ -68,6 +73,59 @@ uint32_t mu_random_bits(const struct mu_random *key, uint64_t element)
 float mu_random_uniform(const struct mu_random *key, uint64_t element)
 {
 	return (float)(mu_random_bits(key, element) >> 8) * 0x1p-24f;
+}
+
+enum { LANES = 16 }; /* blocks at a time, for vector instructions */
+
+/* Blocks of the counters first, first + 1, ... in their first word. out: LANES blocks of four. */
+MU_LOOP static void philox_lanes(const uint32_t first[4], const uint32_t key[2],
+				 uint32_t *restrict out)
+{
+	uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
+	uint32_t k0 = key[0], k1 = key[1];
+
+	for (uint32_t i = 0; i < LANES; i++) {
+		c0[i] = first[0] + i;
+		c1[i] = first[1];
+		c2[i] = first[2];
+		c3[i] = first[3];
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < LANES; i++) {
+			uint64_t p0 = UINT64_C(0xD2511F53) * c0[i];
+			uint64_t p1 = UINT64_C(0xCD9E8D57) * c2[i];
+
+			c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
+			c1[i] = (uint32_t)p1;
+			c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+			c3[i] = (uint32_t)p0;
+		}
+		k0 += UINT32_C(0x9E3779B9);
+		k1 += UINT32_C(0xBB67AE85);
+	}
+	for (int i = 0; i < LANES; i++) {
+		out[4 * i] = c0[i];
+		out[4 * i + 1] = c1[i];
+		out[4 * i + 2] = c2[i];
+		out[4 * i + 3] = c3[i];
+	}
+}
+
+void mu_random_uniforms(const struct mu_random *key, uint64_t first, size_t n, float *out)
+{
+	const uint32_t seed[2] = {(uint32_t)key->seed, (uint32_t)(key->seed >> 32)};
+	uint32_t words[4 * LANES], counter[4];
+
+	for (size_t i = 0; i < n;) {
+		const size_t skip = (first + i) % 4;
+		const size_t m = 4 * LANES - skip < n - i ? 4 * LANES - skip : n - i;
+
+		set_counter(key, (first + i) / 4, 0, counter);
+		philox_lanes(counter, seed, words);
+		for (size_t k = 0; k < m; k++)
+			out[i + k] = (float)(words[skip + k] >> 8) * 0x1p-24f;
+		i += m;
+	}
 }
 
 /*

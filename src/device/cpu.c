@@ -96,7 +96,6 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 		.cpu = device->impl,
 		.op = op,
 		.impl = impl,
-		.algorithm = device->algorithm,
 		.dtype = device->dtype == MU_BFLOAT16 ? dnnl_bf16 : dnnl_f32,
 	};
 
@@ -104,6 +103,7 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
 	op->impl = impl;
 	p.program = &impl->forward;
+	mu_convolution_ask(device, op->name, p.algorithms);
 	MU_TRY(planners[op->kind](&p));
 out:
 	return st;

@@ -99,7 +99,8 @@ struct cpu_plan {
 	struct mu_op *op;
 	struct cpu_op *impl;
 	struct cpu_program *program;
-	enum mu_convolution_algorithm algorithm; /* asked for */
+	/* Asked for, of a convolution. */
+	enum mu_convolution_algorithm algorithms[MU_CONVOLUTION_PHASES];
 	dnnl_data_type_t dtype;                  /* of what is multiplied */
 };
 
@@ -144,10 +145,13 @@ dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation);
 enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
 			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
 			       dnnl_primitive_desc_t *pd);
-/* The same; *pd is NULL where oneDNN has no such kernel. */
+/* The same, of oneDNN's kernels with this in their names; *pd is NULL where it has none. */
 enum mu_status mu_cpu_describe_if(struct cpu_plan *p, const void *desc,
 				  const struct mu_activation *activation,
-				  dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd);
+				  dnnl_primitive_desc_t hint, const char *name,
+				  dnnl_primitive_desc_t *pd);
+/* "gemm:" is in "x64:gemm:jit". */
+bool mu_cpu_is_kernel(const_dnnl_primitive_desc_t pd, const char *name);
 /* to = a and b, element by element; dimensions of b may be 1. activation: behind it, or NULL. */
 struct cpu_pair {
 	int a, b, to;

@@ -4,6 +4,9 @@
 
 #include <muster/base.h>
 
+/* In the names of oneDNN's kernels that multiply matrices; they are among its direct ones. */
+static const char *const matrices = "gemm:";
+
 struct shape {
 	dnnl_memory_desc_t src, weights, bias,
 		dst; /* as asked for: src and dst fixed or any, weights any */
@@ -29,16 +32,19 @@ static bool prefers_nhwc(const struct mu_op *op, const struct mu_convolution *a)
  * images at batch 128 that took 4.6 GB of scratch, and ran at a quarter of direct's speed; with 16
  * channels it took 1.3 times direct's time forward and 1.6 times backward.
  */
-static dnnl_alg_kind_t ask(const struct cpu_plan *p, const struct shape *s)
+static dnnl_alg_kind_t ask(const struct cpu_plan *p, const struct shape *s,
+			   enum mu_convolution_phase phase)
 {
-	switch (p->algorithm) {
-	case MU_CONVOLUTION_DIRECT: return dnnl_convolution_direct;
+	switch (p->algorithms[phase]) {
+	case MU_CONVOLUTION_DIRECT:
+	case MU_CONVOLUTION_GEMM: return dnnl_convolution_direct;
 	case MU_CONVOLUTION_WINOGRAD: return dnnl_convolution_winograd;
 	default: return s->src.dims[1] < 32 ? dnnl_convolution_direct : dnnl_convolution_auto;
 	}
 }
 
-/* The kernel for desc, direct where there is none of the algorithm asked for; notes which it is. */
+/* The kernel for desc, direct where there is none of the algorithm asked for; notes which it is.
+ */
 static enum mu_status choose(struct cpu_plan *p, enum mu_convolution_phase phase,
 			     dnnl_convolution_desc_t *desc, dnnl_primitive_desc_t hint,
 			     dnnl_primitive_desc_t *pd)
@@ -48,15 +54,18 @@ static enum mu_status choose(struct cpu_plan *p, enum mu_convolution_phase phase
 		phase == MU_CONVOLUTION_FORWARD ? p->op->fused_activation : NULL;
 	const dnnl_convolution_desc_t *chosen;
 
-	MU_TRY(mu_cpu_describe_if(p, desc, activation, hint, pd));
+	MU_TRY(mu_cpu_describe_if(p, desc, activation, hint,
+				  p->algorithms[phase] == MU_CONVOLUTION_GEMM ? matrices : "",
+				  pd));
 	if (!*pd) {
 		desc->alg_kind = dnnl_convolution_direct;
 		MU_TRY(mu_cpu_describe(p, desc, activation, hint, pd));
 	}
 	CPU_DNNL(dnnl_primitive_desc_query(*pd, dnnl_query_convolution_d, 0, &chosen));
-	p->op->algorithms[phase] = chosen->alg_kind == dnnl_convolution_winograd
-					   ? MU_CONVOLUTION_WINOGRAD
-					   : MU_CONVOLUTION_DIRECT;
+	p->op->algorithms[phase] =
+		chosen->alg_kind == dnnl_convolution_winograd ? MU_CONVOLUTION_WINOGRAD
+		: mu_cpu_is_kernel(*pd, matrices)             ? MU_CONVOLUTION_GEMM
+							      : MU_CONVOLUTION_DIRECT;
 out:
 	return st;
 }
@@ -120,8 +129,9 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 
 	CPU_DNNL(dnnl_dilated_convolution_forward_desc_init(
 		&desc, op->phase == MU_PHASE_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
-		ask(p, s), &s->src, &s->weights, s->has_bias ? &s->bias : NULL, &s->dst, s->stride,
-		s->dilate, s->pad_left, s->pad_right));
+		ask(p, s, MU_CONVOLUTION_FORWARD), &s->src, &s->weights,
+		s->has_bias ? &s->bias : NULL, &s->dst, s->stride, s->dilate, s->pad_left,
+		s->pad_right));
 	MU_TRY(choose(p, MU_CONVOLUTION_FORWARD, &desc, NULL, pd));
 	MU_TRY(mu_cpu_set_param(&op->params[0], mu_cpu_query(*pd, dnnl_query_weights_md)));
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], mu_cpu_query(*pd, dnnl_query_dst_md)));
@@ -160,8 +170,9 @@ static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
 
 	gradient.data_type = dnnl_f32;
 	CPU_DNNL(dnnl_dilated_convolution_backward_weights_desc_init(
-		&desc, ask(p, s), &s->src, &gradient, s->has_bias ? &s->bias : NULL, &s->dst,
-		s->stride, s->dilate, s->pad_left, s->pad_right));
+		&desc, ask(p, s, MU_CONVOLUTION_WEIGHTS), &s->src, &gradient,
+		s->has_bias ? &s->bias : NULL, &s->dst, s->stride, s->dilate, s->pad_left,
+		s->pad_right));
 	MU_TRY(choose(p, MU_CONVOLUTION_WEIGHTS, &desc, hint, &pd));
 	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
 	MU_TRY(mu_cpu_as(p, src, mu_cpu_query(pd, dnnl_query_src_md), false, &args[0].memory));
@@ -188,8 +199,8 @@ static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
 		{DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
 
 	CPU_DNNL(dnnl_dilated_convolution_backward_data_desc_init(
-		&desc, ask(p, s), &s->src, &s->weights, &s->dst, s->stride, s->dilate, s->pad_left,
-		s->pad_right));
+		&desc, ask(p, s, MU_CONVOLUTION_DATA), &s->src, &s->weights, &s->dst, s->stride,
+		s->dilate, s->pad_left, s->pad_right));
 	MU_TRY(choose(p, MU_CONVOLUTION_DATA, &desc, hint, &pd));
 	mu_cpu_tensor_md(&have, p->op->inputs[0]);
 	MU_TRY(mu_cpu_as(p, diff_dst, mu_cpu_query(pd, dnnl_query_diff_dst_md), false,

@@ -105,22 +105,29 @@ out:
  * operation works on plain tensors, reordering where it must. The mask (0 or 1 / (1 - p)) is kept
  * in the workspace.
  */
-static void draw_mask(struct mu_op *op)
+MU_LOOP static void mask_from_draws(float *mask, size_t n, float p)
+{
+	const float scale = 1 / (1 - p);
+
+	for (size_t k = 0; k < n; k++)
+		mask[k] = mask[k] < p ? 0 : scale;
+}
+
+static void draw_mask(struct mu_op *op, struct cpu_part part)
 {
 	const struct mu_dropout *a = op->attr;
 	const struct mu_batch *b = op->batch;
-	size_t n = op->inputs[0]->shape.dims[0], each = mu_shape_n(&op->inputs[0]->shape) / n;
-	float *mask = op->workspace, scale = 1 / (1 - a->p);
+	const size_t n = op->inputs[0]->shape.dims[0];
+	const size_t each = mu_shape_n(&op->inputs[0]->shape) / n;
+	const size_t end = (part.index + 1) * n / part.n;
 
-	for (size_t i = 0; i < n; i++) {
-		struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
-					b->ids ? b->ids[i] : i};
+	for (size_t i = part.index * n / part.n; i < end; i++) {
+		const struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
+					      b->ids ? b->ids[i] : i};
+		float *mask = (float *)op->workspace + i * each;
 
-		for (size_t k = 0; k < each; k++) {
-			uint64_t element = (uint64_t)op->index << 24 | k;
-
-			mask[i * each + k] = mu_random_uniform(&key, element) < a->p ? 0 : scale;
-		}
+		mu_random_uniforms(&key, (uint64_t)op->index << 24, each, mask);
+		mask_from_draws(mask, each, a->p);
 	}
 }
 
@@ -142,7 +149,7 @@ enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p)
 	}
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &plain));
 	mask = mu_cpu_keep(p, &plain);
-	mu_cpu_call(p, draw_mask);
+	mu_cpu_share(p, draw_mask, dnnl_memory_desc_get_size(&plain));
 	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &plain, false, &in));
 	MU_TRY(mu_cpu_binary(
 		p, dnnl_binary_mul,

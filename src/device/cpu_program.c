@@ -201,14 +201,48 @@ dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation)
 	}
 }
 
+/* oneDNN's first kernel with this in its name; *pd NULL: there is none. */
+static enum mu_status find_kernel(const struct cpu_plan *p, const void *desc,
+				  const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t hint,
+				  const char *name, dnnl_primitive_desc_t *pd)
+{
+	enum mu_status st = MU_OK;
+	dnnl_primitive_desc_iterator_t kernels = NULL;
+	dnnl_status_t found = dnnl_primitive_desc_iterator_create(&kernels, desc, attr,
+								  p->cpu->engine, hint);
+
+	for (; found == dnnl_success; found = dnnl_primitive_desc_iterator_next(kernels)) {
+		*pd = dnnl_primitive_desc_iterator_fetch(kernels);
+		if (!*pd)
+			MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", p->op->name);
+		if (mu_cpu_is_kernel(*pd, name))
+			goto out;
+		dnnl_primitive_desc_destroy(*pd);
+		*pd = NULL;
+	}
+	if (found != dnnl_unimplemented && found != dnnl_iterator_ends)
+		CPU_DNNL(found);
+out:
+	dnnl_primitive_desc_iterator_destroy(kernels);
+	return st;
+}
+
+bool mu_cpu_is_kernel(const_dnnl_primitive_desc_t pd, const char *name)
+{
+	const char *is = "";
+
+	return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &is) == dnnl_success &&
+	       strstr(is, name);
+}
+
 enum mu_status mu_cpu_describe_if(struct cpu_plan *p, const void *desc,
 				  const struct mu_activation *activation,
-				  dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
+				  dnnl_primitive_desc_t hint, const char *name,
+				  dnnl_primitive_desc_t *pd)
 {
 	enum mu_status st = MU_OK;
 	dnnl_primitive_attr_t attr = NULL;
 	dnnl_post_ops_t post = NULL;
-	dnnl_status_t made;
 
 	*pd = NULL;
 	MU_TRY(user_scratchpad(&attr));
@@ -217,9 +251,7 @@ enum mu_status mu_cpu_describe_if(struct cpu_plan *p, const void *desc,
 		CPU_DNNL(dnnl_post_ops_append_eltwise(post, 1, mu_cpu_eltwise(activation), 0, 0));
 		CPU_DNNL(dnnl_primitive_attr_set_post_ops(attr, post));
 	}
-	made = dnnl_primitive_desc_create(pd, desc, attr, p->cpu->engine, hint);
-	if (made != dnnl_unimplemented)
-		CPU_DNNL(made);
+	MU_TRY(find_kernel(p, desc, attr, hint, name, pd));
 out:
 	dnnl_post_ops_destroy(post);
 	dnnl_primitive_attr_destroy(attr);
@@ -232,7 +264,7 @@ enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_cpu_describe_if(p, desc, activation, hint, pd));
+	MU_TRY(mu_cpu_describe_if(p, desc, activation, hint, "", pd));
 	if (!*pd)
 		MU_FAIL(MU_ERR_DEVICE, "%s: oneDNN has no kernel for this %s and shape",
 			p->op->name, mu_op_kind_name(p->op->kind));

@@ -210,7 +210,7 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 	MU_TRY(kind->like->plan(op));
 	MU_TRY(mu_ref_set_plain(op));
 	MU_TRY(mu_cuda_enter(d));
-	d->winograd = device->algorithm == MU_CONVOLUTION_WINOGRAD;
+	d->device = device;
 	op->workspace_nbytes = op->scratch_nbytes = 0;
 	if (kind->plan)
 		MU_TRY(kind->plan(d, op));

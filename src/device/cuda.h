@@ -98,7 +98,7 @@ struct cuda_device {
 	cudnnHandle_t dnn;
 	struct cuda_mirror *mirrors;
 	int processors; /* of the GPU: streaming multiprocessors */
-	bool winograd;  /* --conv-algo winograd, as of the last plan */
+	const struct mu_device *device; /* whose operation is planned: what it is asked for */
 	char name[96];
 };
 

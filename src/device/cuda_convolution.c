@@ -2,8 +2,8 @@
 /*
  * Convolution, by cuDNN. For each phase its heuristics list algorithms, the fastest first; taken is
  * the first one that gives the same bits in every run, needs at most MOST_BYTES of scratch, and is
- * direct, that is no Winograd or Fourier transform: those round otherwise. --conv-algo winograd
- * takes Winograd's before, where there is one. Products are float32's: no TF32.
+ * direct, that is no Winograd or Fourier transform: those round otherwise. Where Winograd's is
+ * asked for (--conv-algo) it comes before, if there is one. Products are float32's: no TF32.
  */
 #include "cuda.h"
 
@@ -133,11 +133,15 @@ static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
 	enum mu_status st = MU_OK;
 	struct convolution *c = op->impl;
 	struct choice *choice = &c->choices[phase];
+	enum mu_convolution_algorithm asked[MU_CONVOLUTION_PHASES];
 	struct found found[MAX_FOUND];
+	bool winograd;
 	int n;
 
+	mu_convolution_ask(d->device, op->name, asked);
+	winograd = asked[phase] == MU_CONVOLUTION_WINOGRAD;
 	MU_TRY(ask(d, c, phase, found, &n));
-	if (!(d->winograd && take(phase, found, n, true, choice)) &&
+	if (!(winograd && take(phase, found, n, true, choice)) &&
 	    !take(phase, found, n, false, choice))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (convolution): cuDNN has no direct algorithm that gives the same bits "

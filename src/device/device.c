@@ -59,6 +59,7 @@ static const char *const algorithm_names[] = {
 	[MU_CONVOLUTION_AUTO] = "auto",
 	[MU_CONVOLUTION_DIRECT] = "direct",
 	[MU_CONVOLUTION_WINOGRAD] = "winograd",
+	[MU_CONVOLUTION_GEMM] = "gemm",
 };
 
 const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm)
@@ -70,16 +71,28 @@ enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out,
 {
 	enum mu_status st = MU_OK;
 
-	for (int a = MU_CONVOLUTION_AUTO; a <= MU_CONVOLUTION_WINOGRAD; a++) {
+	for (int a = MU_CONVOLUTION_AUTO; a < MU_CONVOLUTION_ALGORITHMS; a++) {
 		*out = (enum mu_convolution_algorithm)a;
 		if (strcmp(algorithm_names[a], name) == 0)
 			goto out;
 	}
 	MU_FAIL(MU_ERR_USAGE,
-		"unknown algorithm of convolutions \"%s\"; known ones: auto, direct, winograd",
+		"unknown algorithm of convolutions \"%s\"; known ones: auto, direct, winograd, "
+		"gemm",
 		name);
 out:
 	return st;
+}
+
+void mu_convolution_ask(const struct mu_device *device, const char *layer,
+			enum mu_convolution_algorithm out[MU_CONVOLUTION_PHASES])
+{
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+		out[phase] = device->algorithm;
+	for (size_t i = 0; i < device->n_choices; i++)
+		if (strcmp(device->choices[i].layer, layer) == 0)
+			memcpy(out, device->choices[i].algorithms,
+			       sizeof device->choices[i].algorithms);
 }
 
 /* "cpu, ref" */

@@ -18,7 +18,7 @@ double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 	double n = kv->topology->num_workers, k = kv->n_servers;
 	double models; /* that the busiest link moves each way */
 
-	if (kv->ops->one_worker)
+	if (kv->ops->one_worker || kv->ops->on_gpus)
 		return 0;
 	if (kv->ops->hosted)
 		models = 2 * (n - 1) / n;
@@ -31,7 +31,7 @@ double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second)
 {
 	double n = kv->topology->num_workers, k = kv->topology->num_servers;
 
-	if (kv->ops->one_worker || n < 2)
+	if (kv->ops->one_worker || kv->ops->on_gpus || n < 2)
 		return 0;
 	return 2 * n * (n - 1) * model_bytes(kv) / ((n * n + k * n - 2 * k) * bytes_per_second);
 }

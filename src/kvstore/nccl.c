@@ -170,6 +170,27 @@ out:
 
 /* ---- a step ---- */
 
+/* Nobody wakes whom MPI keeps waiting here: naps stay short. */
+enum mu_status mu_nccl_finish(struct mu_kv *kv, MPI_Request *request, const char *what)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_meeting meeting = {.comm = kv->comm, .what = what};
+	struct mu_waiter waiter;
+	int done = 0;
+
+	mu_waiter_init(&waiter, NULL);
+	mu_meeting_enter(&meeting, &waiter);
+	for (;;) {
+		MU_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
+		if (done)
+			break;
+		mu_waiter_nap(&waiter);
+		MU_TRY(mu_waiter_check(&waiter, mu_awaited_meeting, &meeting));
+	}
+out:
+	return st;
+}
+
 static enum mu_status step_begin(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
@@ -193,7 +214,7 @@ static enum mu_status hear(struct mu_kv *kv)
 
 	if (n->counted)
 		goto out;
-	MU_TRY(mu_wait_woken(kv->topology, 1, &n->request, "the samples of the other workers"));
+	MU_TRY(mu_nccl_finish(kv, &n->request, "the samples of the other workers"));
 	n->count = 0;
 	for (int w = 0; w < kv->topology->num_workers; w++) {
 		n->count += n->all[w].count;

@@ -137,10 +137,15 @@ enum mu_status mu_nccl_send(struct mu_kv *kv, size_t bucket);
 enum mu_status mu_nccl_wait(struct mu_kv *kv, size_t bucket);
 /* Weights that this worker has updated go to all GPUs. */
 enum mu_status mu_nccl_give(struct mu_kv *kv, size_t bucket);
-/* All weights: from the host to my GPUs, or from the first of them to the host. Done when it
- * returns. */
+/* All weights: from the host to my GPUs, or from the first of them to the host. When it returns all
+ * of them have done what the store gave them. */
 enum mu_status mu_nccl_spread(struct mu_kv *kv);
 enum mu_status mu_nccl_collect(struct mu_kv *kv);
+
+/* ---- nccl.c ---- */
+
+/* Until a non-blocking collective of kv->comm is done. */
+enum mu_status mu_nccl_finish(struct mu_kv *kv, MPI_Request *request, const char *what);
 
 /* ---- updates of shards: nccl_shard.c ---- */
 

@@ -70,6 +70,7 @@ enum mu_status mu_nccl_comm_settle(struct mu_kv *kv, const char *what)
 	bool busy;
 
 	mu_waiter_init(&waiter, kv->topology);
+	waiter.topology = NULL; /* GPUs do not wake */
 	for (;;) {
 		MU_TRY(look(kv->nccl, what, &busy));
 		if (!busy)

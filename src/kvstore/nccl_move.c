@@ -150,6 +150,7 @@ static enum mu_status await(struct mu_kv *kv, CUevent event, const char *what)
 	CUresult result;
 
 	mu_waiter_init(&waiter, kv->topology);
+	waiter.topology = NULL; /* GPUs do not wake: naps stay short */
 	while ((result = n->api.cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
 		MU_TRY(mu_nccl_comm_check(n));
 		mu_waiter_nap(&waiter);
@@ -214,13 +215,17 @@ enum mu_status mu_nccl_collect(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
-	const struct nccl_gpu *g = &n->gpus[0];
 
-	MU_TRY(enter(g));
-	NCCL_CU(n, cuMemcpyDtoHAsync, kv->weights, pointer(g->weights),
-		kv->plan.n * sizeof *kv->weights, g->stream);
-	NCCL_CU(n, cuEventRecord, g->behind, g->stream);
-	MU_TRY(await(kv, g->behind, "weights of the GPU"));
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		const struct nccl_gpu *g = &n->gpus[i];
+
+		MU_TRY(enter(g));
+		if (i == 0)
+			NCCL_CU(n, cuMemcpyDtoHAsync, kv->weights, pointer(g->weights),
+				kv->plan.n * sizeof *kv->weights, g->stream);
+		NCCL_CU(n, cuEventRecord, g->behind, g->stream);
+		MU_TRY(await(kv, g->behind, "weights of the GPUs"));
+	}
 out:
 	return st;
 }

@@ -146,7 +146,7 @@ static enum mu_status join(struct mu_kv *kv, float *whole)
 
 		MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, whole + at, mu_count(n), MPI_UINT32_T, MPI_BOR,
 				      kv->comm, &request));
-		MU_TRY(mu_wait_woken(kv->topology, 1, &request, "states of the optimizer"));
+		MU_TRY(mu_nccl_finish(kv, &request, "states of the optimizer"));
 		at += n;
 	}
 out:

@@ -66,7 +66,7 @@ const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l)
 
 void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolutions *counts)
 {
-	*counts = (struct mu_plan_convolutions){{0}, {0}};
+	*counts = (struct mu_plan_convolutions){{0}, {0}, {0}};
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		const struct mu_op *op = &plan->ops[i];
 		bool train = plan->phase == MU_PHASE_TRAIN;
@@ -76,8 +76,10 @@ void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolution
 		counts->n[MU_CONVOLUTION_FORWARD]++;
 		counts->n[MU_CONVOLUTION_DATA] += op->inputs[0]->needs_grad;
 		counts->n[MU_CONVOLUTION_WEIGHTS] += train;
-		for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+		for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++) {
 			counts->winograd[phase] += op->algorithms[phase] == MU_CONVOLUTION_WINOGRAD;
+			counts->gemm[phase] += op->algorithms[phase] == MU_CONVOLUTION_GEMM;
+		}
 	}
 }
 

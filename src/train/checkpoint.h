@@ -8,7 +8,8 @@
  *	worker-<w>/weights|state/<name>|residual/<key>   what worker w has for itself
  *	checksums                         see mu_array_file_define
  *
- * Attributes: format, version, the record (record.c) and the position (struct train_position).
+ * Attributes: format, version, the record (record.c), the position (struct train_position) and, if
+ * there is one, the table of convolutions (conv_table.c).
  * Files without the attribute format are parameters alone.
  *
  * Saving: all workers, or for dist_async inside an epoch worker 0 alone, take a snapshot of the
@@ -56,6 +57,9 @@ struct train_record {
 	} of[TRAIN_RECORD_MAX];
 };
 
+/* FNV-1a, and of the names and plain shapes of all parameters: not of the device. */
+uint64_t mu_train_hash(const void *data, size_t nbytes);
+uint64_t mu_train_structure(const struct mu_plan *plan);
 /* Of this run; after the plans are made. On workers, not collective. */
 enum mu_status mu_train_record_make(struct train_run *run, struct train_record *record);
 enum mu_status mu_train_record_write(const struct train_record *record, struct mu_array_file *file);

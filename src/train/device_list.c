@@ -375,7 +375,8 @@ enum mu_status mu_train_device_set(struct mu_device *device, const struct train_
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_convolution_algorithm_find(&device->algorithm, v->conv_algo));
+	if (!mu_train_tunes(v))
+		MU_TRY(mu_convolution_algorithm_find(&device->algorithm, v->conv_algo));
 	if (strcmp(v->dtype, mu_dtype_name(MU_BFLOAT16)) == 0)
 		MU_TRY(set_dtype(device, v));
 out:

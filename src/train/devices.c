@@ -97,6 +97,7 @@ static enum mu_status open_device(struct train_run *run, struct train_device *d)
 		MU_TRY(mu_place_group((int)d->number, (int)list->n, run->n_threads, &threads));
 	MU_TRY(mu_device_open(&d->device, name, threads));
 	MU_TRY(mu_train_device_set(&d->device, &run->options));
+	mu_train_conv_ask(run, &d->device);
 out:
 	return st;
 }

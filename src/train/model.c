@@ -129,12 +129,14 @@ enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_con
 	MU_TRY(make_nets(run, model));
 	if (run->devices.list.split) {
 		MU_TRY(mu_train_split_open(run, data->batch));
+		MU_TRY(mu_train_conv_check(run, model->shape));
 		MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
 		goto out;
 	}
 	MU_TRY(check_large_batch(run, data));
 	MU_TRY(plan_batch(run, &run->devices.of[0]));
 	run->plan = run->devices.of[0].plans[run->n_groups - 1].full;
+	MU_TRY(mu_train_conv_check(run, model->shape));
 	MU_TRY(mu_train_devices_run(run, plan_further));
 	MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
 out:

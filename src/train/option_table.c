@@ -42,10 +42,14 @@ const struct mu_option mu_train_option_table[] = {
 	{"dtype-fallback", MU_OPTION_INT, AT(dtype_fallback), "0", 0, 1, NULL, model,
 	 "0|1  train in float32 where the device has no --dtype bfloat16, instead of an error",
 	 true},
-	{"conv-algo", MU_OPTION_STRING, AT(conv_algo), "auto", 0, 0, "auto|direct|winograd", model,
+	{"conv-algo", MU_OPTION_STRING, AT(conv_algo), "auto", 0, 0,
+	 "auto|direct|winograd|gemm|tune", model,
 	 "NAME  algorithm of convolutions, where the device has it: what a fixed rule finds "
-	 "fastest "
-	 "(auto), or one of",
+	 "fastest (auto), or one of; tune measures them, writes --conv-table and ends",
+	 true},
+	{"conv-table", MU_OPTION_STRING, AT(conv_table), NULL, 0, 0, NULL, model,
+	 "FILE  what --conv-algo tune has written: an algorithm for each convolution; checkpoints "
+	 "hold it",
 	 true},
 
 	{"kv-store", MU_OPTION_STRING, AT(kv_store), NULL, 0, 0, NULL, job,

@@ -159,6 +159,8 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 	if (strcmp(v->dtype, "float16") == 0)
 		MU_FAIL(MU_ERR_USAGE, "--dtype float16: devices of this version have float32 and "
 				      "bfloat16");
+	if (mu_train_tunes(v) && !v->conv_table)
+		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune needs --conv-table FILE, to write to");
 	if (v->dtype_fallback && strcmp(v->dtype, "bfloat16") != 0)
 		MU_FAIL(MU_ERR_USAGE, "--dtype-fallback 1 needs --dtype bfloat16");
 	MU_TRY(mu_train_device_list_read(&devices, v));

@@ -37,7 +37,7 @@ struct train_text {
 
 struct train_options {
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *dtype, *initializer;
-	const char *conv_algo;
+	const char *conv_algo, *conv_table; /* conv_table NULL: not given */
 	const char *group2dev; /* NULL: not given */
 	long model_parallel, micro_batches;
 	long dtype_fallback;

@@ -25,15 +25,19 @@ static uint64_t hash(uint64_t h, const void *data, size_t nbytes)
 
 static const uint64_t hash_start = 14695981039346656037u;
 
-/* Names and plain shapes, so that it does not depend on the device. */
-static uint64_t hash_network(const struct train_run *run)
+uint64_t mu_train_hash(const void *data, size_t nbytes)
+{
+	return hash(hash_start, data, nbytes);
+}
+
+uint64_t mu_train_structure(const struct mu_plan *plan)
 {
 	size_t n;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n);
+	const struct mu_slice *slices = mu_plan_slices(plan, &n);
 	uint64_t h = hash_start;
 
 	for (size_t k = 0; k < n; k++) {
-		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, k);
+		const struct mu_shape *shape = mu_plan_slice_shape(plan, k);
 		uint32_t rule = slices[k].rule;
 
 		h = hash(h, slices[k].name, strlen(slices[k].name) + 1);
@@ -173,6 +177,7 @@ static void add_job(const struct train_run *run, struct train_record *r)
 	else
 		add(r, "devices", TRAIN_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
 	add(r, "update-period", TRAIN_RECORD_TOLD, "%ld", v->update_period);
+	add(r, "micro-batches", TRAIN_RECORD_TOLD, "%ld", v->micro_batches);
 	add(r, "sync-period", TRAIN_RECORD_TOLD, "%ld", v->sync_period);
 	add(r, "block-momentum", TRAIN_RECORD_TOLD, "%g", v->block_momentum);
 	add(r, "block-lr", TRAIN_RECORD_TOLD, "%g", v->block_lr);
@@ -183,6 +188,10 @@ static void add_job(const struct train_run *run, struct train_record *r)
 	add(r, "gc-pull", TRAIN_RECORD_TOLD, "%ld", v->gc_pull);
 	add(r, "label-smoothing", TRAIN_RECORD_TOLD, "%g", v->label_smoothing);
 	add(r, "conv-algo", TRAIN_RECORD_TOLD, "%s", v->conv_algo);
+	if (*run->conv->text)
+		add(r, "conv-table", TRAIN_RECORD_TOLD, "%016" PRIx64, run->conv->hash);
+	else
+		add(r, "conv-table", TRAIN_RECORD_TOLD, "none");
 	add(r, "shuffle", TRAIN_RECORD_TOLD, "%s", v->shuffle);
 	add(r, "dropout", TRAIN_RECORD_TOLD, "%g", v->text.dropout_given ? v->text.dropout : -1);
 	if (run->train.groups)
@@ -208,7 +217,7 @@ enum mu_status mu_train_record_make(struct train_run *run, struct train_record *
 	}
 	add(r, "image-shape", TRAIN_RECORD_IDENTITY, "%zu,%zu,%zu", shape[0], shape[1], shape[2]);
 	add(r, "num-classes", TRAIN_RECORD_IDENTITY, "%zu", run->train.classes);
-	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64, hash_network(run));
+	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64, mu_train_structure(run->plan));
 	add(r, "dtype", TRAIN_RECORD_IDENTITY, "%s", v->dtype);
 	add(r, "seed", TRAIN_RECORD_IDENTITY, "%ld", v->seed);
 	add(r, "data", TRAIN_RECORD_IDENTITY, "%016" PRIx64, data);

@@ -8,6 +8,7 @@
 #include "split.h"
 
 #include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -152,14 +153,22 @@ static void report_convolutions(const struct train_run *run)
 {
 	struct mu_plan_convolutions c;
 	enum { FORWARD = MU_CONVOLUTION_FORWARD, DATA = MU_CONVOLUTION_DATA };
+	const int weights = MU_CONVOLUTION_WEIGHTS;
+	char gemm[96] = "";
 
 	mu_plan_convolutions(run->plan, &c);
-	if (c.n[FORWARD] > 0)
-		mu_log_info("convolutions %s: winograd does %zu of %zu forward, %zu of %zu "
-			    "gradients of data and %zu of %zu of weights; direct the others",
-			    run->options.conv_algo, c.winograd[FORWARD], c.n[FORWARD],
-			    c.winograd[DATA], c.n[DATA], c.winograd[MU_CONVOLUTION_WEIGHTS],
-			    c.n[MU_CONVOLUTION_WEIGHTS]);
+	if (c.n[FORWARD] == 0)
+		return;
+	if (c.gemm[FORWARD] + c.gemm[DATA] + c.gemm[weights] > 0)
+		snprintf(gemm, sizeof gemm, "gemm does %zu, %zu and %zu, ", c.gemm[FORWARD],
+			 c.gemm[DATA], c.gemm[weights]);
+	mu_log_info("convolutions %s: winograd does %zu of %zu forward, %zu of %zu gradients of "
+		    "data and %zu of %zu of weights; %sdirect the others",
+		    run->options.conv_algo, c.winograd[FORWARD], c.n[FORWARD], c.winograd[DATA],
+		    c.n[DATA], c.winograd[weights], c.n[weights], gemm);
+	if (*run->conv->text)
+		mu_log_info("convolutions by the table of %s, hash %016" PRIx64, run->conv->path,
+			    run->conv->hash);
 }
 
 static void report_model(const struct train_run *run)

@@ -141,6 +141,8 @@ static enum mu_status write_attributes(struct train_run *run, const struct train
 	MU_TRY(mu_train_record_make(run, record));
 	MU_TRY(mu_train_record_write(record, file));
 	MU_TRY(mu_train_position_write(at, file));
+	if (*run->conv->text)
+		MU_TRY(mu_array_file_set_text(file, TRAIN_CONV_ATTRIBUTE, run->conv->text));
 out:
 	mu_free(record);
 	return st;

@@ -354,40 +354,6 @@ out:
 	return mine != MU_OK ? mine : st;
 }
 
-static enum mu_status cache_one(const struct train_run *run, struct mu_input *in, const char *what)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
-	size_t bytes;
-
-	MU_TRY(mu_input_cache(in, t, &bytes));
-	if (bytes == 0 && t->node_rank == 0)
-		mu_log_warn("/dev/shm of %s has no room for the %s: their files are read in every "
-			    "epoch",
-			    t->host, what);
-	else if (t->rank == 0)
-		mu_log_info("data cache: %.3f MB of %s in memory that the ranks of a node share",
-			    (double)bytes * 1e-6, what);
-out:
-	return st;
-}
-
-/* Collective over all ranks. */
-static enum mu_status cache_data(struct train_run *run)
-{
-	enum mu_status st = MU_OK;
-	const bool worker = run->topology.role == MU_ROLE_WORKER;
-	long validate = run->has_validation;
-
-	MU_TRY(mu_allreduce_long(&validate, 1, MPI_MAX, run->topology.world));
-	/* From here on a node meets itself alone: another may fail, or take longer. */
-	MU_TRY(cache_one(run, worker ? &run->train : NULL, "training images"));
-	if (validate)
-		MU_TRY(cache_one(run, worker ? &run->validate : NULL, "validation images"));
-out:
-	return st;
-}
-
 /* The thread of communication is to have the cores that the others leave. */
 static enum mu_status place(struct train_run *run)
 {
@@ -410,10 +376,11 @@ enum mu_status mu_train_setup(struct train_run *run)
 
 	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(place(run), t->world));
+	MU_TRY(mu_train_conv_open(run));
 	MU_TRY(mu_train_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	if (strcmp(run->options.data_cache, "node") == 0)
-		MU_TRY(mu_train_agree_late(cache_data(run), t->world));
+		MU_TRY(mu_train_agree_late(mu_train_cache_data(run), t->world));
 	if (run->options.dump_batch)
 		MU_TRY(mu_train_agree_late(
 			worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK, t->world));
@@ -421,6 +388,11 @@ enum mu_status mu_train_setup(struct train_run *run)
 		MU_TRY(mu_train_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
+	if (mu_train_tunes(&run->options)) {
+		MU_TRY(mu_train_agree_late(worker && t->index == 0 ? mu_train_tune(run) : MU_OK,
+					   t->world));
+		goto out;
+	}
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	run->lr = run->options.lr * (run->options.schedule.scale_with_workers ? t->num_workers : 1);
 	MU_TRY(mu_train_resume_find(run));
@@ -446,6 +418,7 @@ void mu_train_release(struct train_run *run)
 	mu_train_prediction_close(run);
 	mu_free(run->resume);
 	mu_train_devices_close(run);
+	mu_train_conv_close(run);
 	mu_kv_free(run->kv);
 	for (size_t g = 0; run->nets && g < run->n_groups; g++)
 		mu_net_free(run->nets[g]);

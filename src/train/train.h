@@ -266,6 +266,43 @@ void mu_train_run_file_begin(struct train_run *run, const struct mu_options *opt
 /* st: how the run ended here; the cause of an error is the present trace, which stays. */
 void mu_train_run_file_end(struct train_run *run, enum mu_status st);
 
+/* ---- conv_table.c: which algorithm computes which convolution ---- */
+
+#define TRAIN_CONV_ATTRIBUTE "convolutions" /* of a checkpoint: the table's text */
+enum { TRAIN_CONV_BYTES = 60000, TRAIN_CONV_TEXT = 256, TRAIN_CONV_PATH = 1024 };
+
+/* Alike on all ranks but for choices, which are each rank's own. */
+struct train_conv {
+	char path[TRAIN_CONV_PATH];  /* where it comes from */
+	char text[TRAIN_CONV_BYTES]; /* "": there is no table */
+	char network[TRAIN_CONV_TEXT], device[TRAIN_CONV_TEXT], measured[TRAIN_CONV_TEXT];
+	uint64_t hash;
+	struct mu_convolution_choice *choices;
+	size_t n;
+};
+
+/* Of --conv-table, or of the checkpoint that the run goes on from. Collective over world. */
+enum mu_status mu_train_conv_open(struct train_run *run);
+void mu_train_conv_close(struct train_run *run);
+/* On a device of its own that is open, before its first plan. */
+void mu_train_conv_ask(const struct train_run *run, struct mu_device *device);
+/* MU_ERR_FORMAT: the table is of another network, library or instruction set than the plan of this
+ * run, whose samples have this shape (c, h, w). Not collective. */
+enum mu_status mu_train_conv_check(const struct train_run *run, const size_t *shape);
+
+struct train_conv_net {
+	const char *name;    /* of the network */
+	const size_t *shape; /* of a sample, (c, h, w) */
+	const char *path;    /* of the table */
+};
+/* Replaces the file. */
+enum mu_status mu_train_conv_write(const struct mu_plan *plan, const struct mu_device *device,
+				   const struct train_conv_net *net,
+				   const struct mu_convolution_choice *choices, size_t n);
+/* tune.c, --conv-algo tune: measure, and write --conv-table. After the plans are made; worker 0. */
+bool mu_train_tunes(const struct train_options *v);
+enum mu_status mu_train_tune(struct train_run *run);
+
 /* ---- run: everything a rank holds ---- */
 
 struct train_run {
@@ -274,6 +311,7 @@ struct train_run {
 	struct mu_kv_type store;
 	int n_threads;
 	struct train_devices devices;
+	struct train_conv *conv;
 	struct train_split *split; /* NULL: every device has all layers */
 	const struct mu_network *network;
 	struct mu_net **nets;    /* by group of the input, n_groups of them */
@@ -318,6 +356,8 @@ struct train_run {
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all
  * ranks. */
 enum mu_status mu_train_setup(struct train_run *run);
+/* data_cache.c: samples in memory that a node shares. Collective over all ranks. */
+enum mu_status mu_train_cache_data(struct train_run *run);
 /* mu_agree after work that only some ranks have, for as long as it takes. */
 enum mu_status mu_train_agree_late(enum mu_status mine, MPI_Comm comm);
 /*
