@@ -49,6 +49,9 @@ fi
 expect '^device cpu: .*, bfloat16$'
 awk -v a="$exact" -v b="$(losses)" 'BEGIN { d = a - b; exit !(b > 0 && d != 0 && d < 0.05 && d > -0.05) }' ||
 	fail "losses $exact and $(losses): they should be near each other, and not the same"
+train 1 $resnet --dtype bfloat16 --profile
+expect '^limit: the time at [0-9.]+ GFLOP/s or at [0-9.]+ GB/s'
+expect_none ' at 0\.0 G'
 
 if has_files; then
 	part "files"

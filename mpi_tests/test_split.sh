@@ -144,6 +144,10 @@ refuse $resnet --model-parallel 2 --devices cpu:0
 expect 'error: --model-parallel 2 with 1 devices: one for each part is needed'
 refuse $resnet --micro-batches 3
 expect "error: --micro-batches 3 does not divide a worker's batch of 20"
+run_limited 60 1 --network resnet --num-layers 50 --benchmark 1 --batch-size 1000000 --model-parallel 2 \
+	--micro-batches 2
+[ $status = 1 ] || fail "exit status $status of a batch that is too large"
+expect 'error: network resnet needs about .* a batch of about [0-9]+ would fit'
 refuse $resnet --micro-batches 2 --devices cpu:0,cpu:1
 expect 'error: --micro-batches 2: the 2 devices share the samples'
 refuse $resnet --model-parallel 2 --work-load-list 1,2

@@ -365,7 +365,7 @@ enum mu_status mu_layer_shape(struct mu_layer *layer, const struct mu_layer_ops 
 
 /* What a device can do at most with all its threads, per second. */
 struct mu_device_limits {
-	double flops; /* of float32, in a large product of matrices */
+	double flops; /* of its dtype, in a large product of matrices */
 	double bytes; /* read and written, in a copy of what lies in no cache */
 };
 

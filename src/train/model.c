@@ -34,7 +34,9 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 	enum mu_status st = MU_OK;
 	double have = mu_memory_bytes() / run->topology.node_num_workers;
 	const char *states[MU_MAX_STATES];
-	double gradients = run->split ? 1 + (run->split->n_micro > 1) : (double)run->devices.list.n;
+	const bool split = run->devices.list.split;
+	double gradients =
+		split ? 1 + (run->options.micro_batches > 1) : (double)run->devices.list.n;
 	double models = 1 + gradients + mu_optim_states(&run->options.optim, states) +
 			(run->options.update_period > 1);
 	double fixed = models * (double)n * sizeof(float);
@@ -44,7 +46,7 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 		   (double)mu_input_prefetch_bytes(&run->validate);
 	if (run->options.benchmark)
 		growing += batch_bytes(data);
-	if (run->devices.list.n > 1 || run->split) /* where the devices take their samples from */
+	if (run->devices.list.n > 1 || split) /* where the devices take their samples from */
 		growing += batch_bytes(data);
 	if (have <= 0 || fixed + growing <= have)
 		return MU_OK;
@@ -70,13 +72,15 @@ static enum mu_status check_large_batch(struct train_run *run, const struct mu_i
 {
 	enum mu_status st = MU_OK;
 	struct mu_plan *small = NULL;
+	/* At the least: of micro-batches one is in memory. */
+	const size_t held = data->batch / (size_t)run->options.micro_batches;
 
-	if (data->batch <= SMALL_BATCH)
+	if (held <= SMALL_BATCH)
 		return MU_OK;
 	MU_TRY(mu_plan_new_dry(&small, run->net, &run->devices.of[0].device, SMALL_BATCH,
 			       MU_PHASE_TRAIN, NULL));
 	MU_TRY(check_memory(run, data,
-			    (double)mu_plan_arena_bytes(small) * (double)data->batch / SMALL_BATCH,
+			    (double)mu_plan_arena_bytes(small) * (double)held / SMALL_BATCH,
 			    mu_plan_n(small)));
 out:
 	mu_plan_free(small);
@@ -127,13 +131,13 @@ enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_con
 
 	MU_TRY(mu_train_devices_open(run, data->batch));
 	MU_TRY(make_nets(run, model));
+	MU_TRY(check_large_batch(run, data));
 	if (run->devices.list.split) {
 		MU_TRY(mu_train_split_open(run, data->batch));
 		MU_TRY(mu_train_conv_check(run, model->shape));
 		MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
 		goto out;
 	}
-	MU_TRY(check_large_batch(run, data));
 	MU_TRY(plan_batch(run, &run->devices.of[0]));
 	run->plan = run->devices.of[0].plans[run->n_groups - 1].full;
 	MU_TRY(mu_train_conv_check(run, model->shape));

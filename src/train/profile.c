@@ -339,7 +339,8 @@ static enum mu_status print_table(const struct train_run *run, struct row *rows,
 	if (limits->flops > 0)
 		printf("limit: the time at %.1f GFLOP/s or at %.1f GB/s, the longer one, as a part "
 		       "of the time taken. These were measured\nat the start: a product of "
-		       "matrices, a copy in memory. Winograd and caches can go past them.\n",
+		       "matrices of --dtype, a copy in memory. Winograd and caches can go past "
+		       "them.\n",
 		       limits->flops / 1e9, limits->bytes / 1e9);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		MU_FAIL(MU_ERR_IO, "the profile could not be written");
