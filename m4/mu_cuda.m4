@@ -50,6 +50,16 @@ for mu_dir in lib64 lib; do
 done
 ])
 
+dnl A compiler for the host that nvcc does not know, or none, is no reason to fail in the build.
+AC_DEFUN([MU_TRY_NVCC], [
+echo '__global__ void f(float *x) { *x = 1; }' >conftest.cu
+AS_IF(["$NVCC" --fatbin -gencode arch=compute_90,code=sm_90 -o conftest.fatbin conftest.cu \
+		>&AS_MESSAGE_LOG_FD 2>&1], [],
+	[mu_cuda_found=no
+	mu_has_cuda="no ($NVCC cannot compile, see config.log)"])
+rm -f conftest.cu conftest.fatbin
+])
+
 AC_DEFUN([MU_LOOK_FOR_CUDA], [
 MU_CUDA_PREFIX
 AS_IF([test "x$mu_cudnn_prefix" != x], [MU_CUDA_FOLDERS([$mu_cudnn_prefix])])
@@ -80,5 +90,6 @@ AS_IF([test "x$mu_has_cuda" = x], [
 		mu_has_cuda="yes ($mu_cuda_version, cuDNN $mu_cudnn_version, $NVCC)"],
 		[mu_has_cuda="no (cuda.h, cublas_v2.h and cudnn.h cannot be compiled, see config.log)"])
 	CPPFLAGS=$mu_save_CPPFLAGS])
+AS_IF([test $mu_cuda_found = yes], [MU_TRY_NVCC])
 AC_MSG_RESULT([$mu_cuda_found])
 ])

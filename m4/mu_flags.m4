@@ -59,11 +59,11 @@ AC_COMPILE_IFELSE([AC_LANG_PROGRAM([], [])],
 CFLAGS=$mu_save_CFLAGS
 ])
 
-dnl MU_WARNINGS: sets STD_CFLAGS, WARN_CFLAGS. Warnings are errors only in a git checkout, and
+dnl MU_WARNINGS: sets STD_CFLAGS, WARN_CFLAGS, NVCC_WARN_FLAGS. Warnings are errors only in a git checkout, and
 dnl there only with --enable-werror or in CI: a new compiler must not break a user's build.
 AC_DEFUN([MU_WARNINGS], [
 STD_CFLAGS=
-WARN_CFLAGS=
+WARN_CFLAGS= NVCC_WARN_FLAGS=
 MU_ADD_FLAG([STD_CFLAGS], [-std=gnu11])
 MU_ADD_FLAG([STD_CFLAGS], [-fno-math-errno]) dnl errno of sqrtf keeps loops from becoming vectors
 for mu_flag in -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
@@ -78,9 +78,11 @@ mu_has_werror=shown
 AS_IF([test "x$enable_werror" != xno], [
 	AS_IF([test -e "$srcdir/.git"],
 		[WARN_CFLAGS="$WARN_CFLAGS -Werror"
+		NVCC_WARN_FLAGS="-Werror all-warnings"
 		mu_has_werror="are errors"],
 		[mu_has_werror="shown (errors only in a git checkout)"])])
 mu_std_flag=$STD_CFLAGS
 AC_SUBST([STD_CFLAGS])
+AC_SUBST([NVCC_WARN_FLAGS])
 AC_SUBST([WARN_CFLAGS])
 ])

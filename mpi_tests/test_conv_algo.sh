@@ -112,7 +112,7 @@ refused() { # WHAT, options
 refused 'good: its table of convolutions is for network resnet 3,32,32 [0-9a-f]+, and this run has resnet 3,32,32' \
 	--num-layers 32 --conv-table good
 refused 'good: its table .* and this run has resnet 3,28,28' --image-shape 3,28,28 --conv-table good
-sed 's/^\(device.*\)[0-9]\.[0-9]\.[0-9]/\19.9.9/' good >library
+sed 's/^\(device.* \)[0-9]*\.[0-9]*\.[0-9]*/\19.9.9/' good >library
 refused 'library: its table of convolutions was measured on .*9\.9\.9.*, and here is' --conv-table library
 sed 's/^device cpu: \(.*\), .*/device cpu: \1, avx7/' good >instructions
 refused 'instructions: its table of convolutions was measured on .*avx7, and here is' --conv-table instructions

@@ -256,6 +256,48 @@ static void test_damage(void)
 	free(png);
 }
 
+/* Take the segments of Huffman tables out of a JPEG file; its bytes then. */
+static size_t cut_tables(uint8_t *data, size_t n)
+{
+	size_t to = 2, from = 2;
+
+	while (from + 4 < n && data[from + 1] != 0xda) {
+		size_t nbytes = 2 + ((size_t)data[from + 2] << 8) + data[from + 3];
+
+		if (data[from + 1] != 0xc4) {
+			memmove(data + to, data + from, nbytes);
+			to += nbytes;
+		}
+		from += nbytes;
+	}
+	memmove(data + to, data + from, n - from);
+	return to + n - from;
+}
+
+/* A file without tables means the usual ones, whatever the file before it had. */
+static void test_without_tables(void)
+{
+	const struct image_file usual = {.h = 40, .w = 56, .across = 2, .down = 2, .seed = 1},
+				own = {.h = 40, .w = 56, .across = 2, .down = 2, .optimal = true};
+	const struct mu_image_window all = {.h = 40, .w = 56, .shrink = 1};
+	struct mu_image want = {0}, before = {0}, got = {0};
+	size_t n, n_own, n_cut;
+	uint8_t *data = image_file_jpeg(&usual, &n), *other = image_file_jpeg(&own, &n_own);
+
+	if (CHECK(data && other) && decode(data, n, &all, &want) &&
+	    decode(other, n_own, &all, &before)) {
+		n_cut = cut_tables(data, n);
+		CHECK(n_cut + 100 < n);
+		if (decode(data, n_cut, &all, &got))
+			CHECK(memcmp(got.pixels, want.pixels, 4 * want.h * want.w) == 0);
+	}
+	mu_image_release(&want);
+	mu_image_release(&before);
+	mu_image_release(&got);
+	free(data);
+	free(other);
+}
+
 /* Changed bytes give a picture or an error, nothing else. */
 static void test_noise(void)
 {
@@ -299,6 +341,7 @@ int main(void)
 	test_reduced();
 	test_png();
 	test_damage();
+	test_without_tables();
 	test_noise();
 	mu_image_decoder_free(decoder);
 	return check_failures() ? 1 : 0;

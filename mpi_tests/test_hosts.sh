@@ -55,9 +55,9 @@ away() {
 	done
 }
 
-# cut_wire: the wire to host 2 is cut; the job ends, and says that it waited for that host
+# cut_wire: the wire to host 2 is cut; the job ends, and says that it waited for that host, or for who waits for it
 cut_wire() {
-	local host2='nothing from .*mu.*-2\)(, .*)?'
+	local host2='nothing from (.*mu.*-2\)(, .*)?|[^;]*mu[0-9]+-1; waits, too\))'
 	ip link set "muv$$-2" down
 	ends 15
 	# Open MPI's launcher may notice first that a daemon is gone, and ends the job itself.

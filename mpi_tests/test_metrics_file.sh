@@ -107,7 +107,7 @@ expected=2 refuses 1 $job --evaluate --load p-0001.h5 --metrics-file m.csv
 expect 'error: .*--metrics-file is about a training'
 if ! grep -q 'built without protobuf-c' "$log" && [ -d board ]; then
 	expected=1 refuses 2 $job --kv-store dist_allreduce --tensorboard m.csv
-	expect 'error: .*--tensorboard m\.csv: no file can be made there: Not a directory'
+	expect 'error: .*--tensorboard m\.csv: m\.csv: is there, but is not a folder'
 fi
 if [ -w /dev/full ]; then
 	ln -s /dev/full full.csv

@@ -182,7 +182,7 @@ write_squeue() {
 	rm -f asked R-*
 }
 PATH=$PWD/bin:$PATH
-unset SLURM_JOB_END_TIME SLURM_JOB_ID SLURM_JOBID
+unset SLURM_JOB_START_TIME SLURM_JOB_END_TIME SLURM_JOB_ID SLURM_JOBID
 refused() {
 	run_limited 60 "$@" $long
 	[ $status = 2 ] || fail "exit status $status, not 2, of $*"

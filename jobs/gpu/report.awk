@@ -9,7 +9,7 @@
 
 function quoted(text)
 {
-	gsub(/\\/, "\\\\", text)
+	gsub(/\\/, "&&", text)
 	gsub(/"/, "\\\"", text)
 	return "\"" text "\""
 }

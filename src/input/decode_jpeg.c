@@ -151,7 +151,9 @@ static void read_head(struct jpeg *j)
 {
 	j->head.n = 0;
 	j->unread = false;
-	jpeg_abort_decompress(&j->d); /* of an image that was not decoded */
+	jpeg_destroy_decompress(&j->d); /* with its tables, which a file may leave out */
+	jpeg_create_decompress(&j->d);
+	j->d.progress = &j->progress;
 	jpeg_mem_src(&j->d, j->data, (unsigned long)j->n);
 	jpeg_read_header(&j->d, TRUE);
 }
@@ -199,7 +201,12 @@ static void read_rows(struct jpeg *j)
 
 		for (size_t i = 0; i < n; i++)
 			rows[i] = (JSAMPROW)(image->pixels + (y + i) * image->w);
-		y += jpeg_read_scanlines(&j->d, rows, (JDIMENSION)n);
+		n = jpeg_read_scanlines(&j->d, rows, (JDIMENSION)n);
+		if (n == 0) { /* our own bug: the window is in the picture */
+			snprintf(j->message, sizeof j->message, "has fewer rows");
+			longjmp(j->escape, 1);
+		}
+		y += n;
 	}
 }
 
