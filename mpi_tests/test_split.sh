@@ -119,6 +119,9 @@ else
 fi
 
 part "the summary"
+train 1 --network resnet --num-layers 20 --image-shape 3,28,28 --num-classes 10 --batch-per-device 8 --summary \
+	--model-parallel 2 --micro-batches 4
+expect '^2 stages, 4 micro-batches of 2 samples a step'
 train 1 --network resnet --num-layers 20 --image-shape 3,28,28 --num-classes 10 --batch-size 8 --summary \
 	--group2dev stem=cpu:0,stage1-2=cpu:0,stage3=cpu:1,head=cpu:1 --micro-batches 2
 expect '^2 stages, 2 micro-batches of 4 samples a step:$'

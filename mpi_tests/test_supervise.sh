@@ -270,18 +270,21 @@ if has_files; then
 	run="--network mlp --data-dir set --batch-size 20 --mom 0.9 --num-epochs 60 --save-steps 2 --keep 3
 		--resume auto --log-prefix none --log-time 0"
 	train 3 $run --model-prefix U
-	saved=0
 	: >"$log"
 	new_mark
 	MU_TEST_PART=$run_mark timeout -k 5 $limit "$SRCDIR/jobs/supervise" --backoff 0 $MPIRUN -n 3 "$TRAINER" \
 		$run --model-prefix R >"$log" 2>&1 </dev/null &
 	job=$!
+	saved_by() { # RUN: how often the job has saved since it was started for the RUNth time
+		awk -v run="$1" '/^node/ { runs++ } /^Saved/ && runs >= run { n++ } END { print n + 0 }' "$log"
+	}
+	started=0
 	for who in "worker 0" "server 0"; do
+		started=$((started + 1))
 		for _ in $(seq $((300 * ${MU_TIMEOUT_SCALE:-1}))); do
-			[ "$(grep -c '^Saved' "$log")" -gt $((saved + 3)) ] && break
+			[ "$(saved_by $started)" -gt 3 ] && break
 			sleep 0.02
 		done
-		saved=$(grep -c '^Saved' "$log")
 		kill -KILL "$(sed -n "s/^node.*$who (rank [0-9]*, pid \([0-9]*\)).*/\1/p" "$log" | tail -n 1)" ||
 			fail "$who cannot be killed"
 	done

@@ -63,6 +63,7 @@ enum mu_status mu_train_conv_write(const struct mu_plan *plan, const struct mu_d
 	struct mu_replace replace = {0};
 	char network[TRAIN_CONV_TEXT], machine[TRAIN_CONV_TEXT], run[TRAIN_CONV_TEXT];
 	FILE *f = NULL;
+	bool failed;
 
 	describe_network(plan, net->name, net->shape, network);
 	describe_device(device, machine);
@@ -80,7 +81,9 @@ enum mu_status mu_train_conv_write(const struct mu_plan *plan, const struct mu_d
 			mu_convolution_algorithm_name(c->algorithms[MU_CONVOLUTION_DATA]),
 			mu_convolution_algorithm_name(c->algorithms[MU_CONVOLUTION_WEIGHTS]));
 	}
-	if (ferror(f) | fclose(f))
+	failed = ferror(f) != 0;
+	failed |= fclose(f) != 0;
+	if (failed)
 		st = mu_trace_start(MU_ERR_IO, __FILE__, __LINE__, "%s: cannot be written: %s",
 				    net->path, strerror(errno));
 	f = NULL;
@@ -169,13 +172,14 @@ out:
 	return st;
 }
 
-/* Worker 0. Who names an algorithm does not want a checkpoint's table. */
+/* Worker 0. Who names an algorithm does not want a checkpoint's table; validation needs none. */
 static enum mu_status find(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 	struct train_conv *c = run->conv;
-	bool goes_on = v->load_epoch > 0 || strcmp(v->resume, "none") != 0 || run->back->times > 0;
+	bool saved = v->load_epoch > 0 || strcmp(v->resume, "none") != 0 || run->back->times > 0;
+	bool goes_on = saved && !v->evaluate;
 
 	if (v->conv_table && !mu_train_tunes(v)) {
 		snprintf(c->path, sizeof c->path, "%s", v->conv_table);

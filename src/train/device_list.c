@@ -327,6 +327,23 @@ size_t mu_train_device_batch(const struct train_device_list *list, const struct 
 			   : mu_train_device_first(list, 1, batch);
 }
 
+const char *mu_train_device_batches(const struct train_device_list *list, size_t batch, char *text,
+				    size_t nbytes)
+{
+	size_t n = mu_train_device_shares(list), used = 0, of[TRAIN_MAX_DEVICES];
+	bool same = true;
+
+	for (size_t i = 0; i < n; i++) {
+		of[i] = list->split ? batch
+				    : mu_train_device_first(list, i + 1, batch) -
+					      mu_train_device_first(list, i, batch);
+		same &= of[i] == of[0];
+	}
+	for (size_t i = 0; i < (same ? 1 : n) && used < nbytes; i++)
+		used += (size_t)snprintf(text + used, nbytes - used, "%s%zu", i ? "," : "", of[i]);
+	return text;
+}
+
 enum mu_status mu_train_device_list_check(const struct train_device_list *list,
 					  const struct train_options *v, size_t batch)
 {

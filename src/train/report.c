@@ -299,20 +299,6 @@ static void report_optimizer(const struct train_run *run, size_t count)
 			    "a step is there");
 }
 
-/* "16", or "12,4" where the devices get different parts. */
-static const char *device_batches(const struct train_devices *s, char *text, size_t nbytes)
-{
-	bool same = true;
-	size_t used = 0;
-
-	for (size_t i = 0; i < s->list.n; i++)
-		same &= s->of[i].batch == s->of[0].batch;
-	for (size_t i = 0; i < (same ? 1 : s->list.n) && used < nbytes; i++)
-		used += (size_t)snprintf(text + used, nbytes - used, "%s%zu", i ? "," : "",
-					 s->of[i].batch);
-	return text;
-}
-
 /* What an update is made of. */
 static void report_batch(const struct train_run *run)
 {
@@ -330,8 +316,8 @@ static void report_batch(const struct train_run *run)
 	}
 	mu_log_info("batch size %s per device, %zu per worker, %zu global%s; %zu samples in %zu "
 		    "%s an epoch",
-		    device_batches(&run->devices, device, sizeof device), batch, all, updates,
-		    run->examples, run->steps, steps);
+		    mu_train_device_batches(&run->devices.list, batch, device, sizeof device),
+		    batch, all, updates, run->examples, run->steps, steps);
 	report_optimizer(run, run->store.synchronous && v->sync_period == 1 ? all : mine);
 	mu_train_store_report(run);
 	if (v->label_smoothing > 0)

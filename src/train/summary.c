@@ -21,11 +21,11 @@ enum mu_status mu_train_summary(const struct train_options *v)
 			"known here; give --batch-size, of one worker",
 			v->global_batch_size);
 	MU_TRY(mu_train_device_list_read(&devices, v));
-	batch = (size_t)v->batch_per_device;
-	if (batch == 0) {
-		MU_TRY(mu_train_device_list_check(&devices, v, (size_t)v->batch_size));
-		batch = mu_train_device_batch(&devices, v, (size_t)v->batch_size);
-	}
+	batch = (size_t)v->batch_per_device * mu_train_device_shares(&devices);
+	if (batch == 0)
+		batch = (size_t)v->batch_size;
+	MU_TRY(mu_train_device_list_check(&devices, v, batch));
+	batch = mu_train_device_batch(&devices, v, batch);
 	MU_TRY(mu_network_find(&network, v->network));
 	MU_TRY(mu_train_find_shape(v, network, shape));
 	model = mu_train_describe_model(v, shape,

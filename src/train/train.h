@@ -120,6 +120,10 @@ enum mu_status mu_train_device_list_check(const struct train_device_list *list,
 					  const struct train_options *v, size_t batch);
 /* Devices that a worker's samples are dealt to. */
 size_t mu_train_device_shares(const struct train_device_list *list);
+/* A worker's batch as its devices share it, into text: "16", or "12,4" where they get different
+ * parts. Returns text. */
+const char *mu_train_device_batches(const struct train_device_list *list, size_t batch, char *text,
+				    size_t nbytes);
 /* Samples that are in the plan of the first device. */
 size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
 			     size_t batch);
