@@ -39,6 +39,10 @@ if grep -q '^device cpu: .*avx512' "$log"; then
 fi
 awk -v a="$direct" -v b="$winograd" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-3 && d > -1e-3) }' ||
 	fail "losses differ by more than rounding: $direct and $winograd"
+# Validation works on the weights as training lays them out, whatever their sizes.
+small_set set 60 20
+train 1 --network resnet --num-layers 20 --data-dir set --batch-size 12 --conv-algo winograd $plain
+expect '^Epoch\[0\] Validation-accuracy'
 
 part "another device"
 train 1 --network lenet --benchmark 1 --batch-size 4 --devices ref $plain --conv-algo winograd

@@ -127,11 +127,12 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 	struct cpu_arg args[4];
 	int n = 3;
 
+	/* Of training in inference, too: there Winograd's kernels want weights in a layout of their
+	 * own, into which oneDNN does not bring all those that training chooses. */
 	CPU_DNNL(dnnl_dilated_convolution_forward_desc_init(
-		&desc, op->phase == MU_PHASE_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
-		ask(p, s, MU_CONVOLUTION_FORWARD), &s->src, &s->weights,
-		s->has_bias ? &s->bias : NULL, &s->dst, s->stride, s->dilate, s->pad_left,
-		s->pad_right));
+		&desc, dnnl_forward_training, ask(p, s, MU_CONVOLUTION_FORWARD), &s->src,
+		&s->weights, s->has_bias ? &s->bias : NULL, &s->dst, s->stride, s->dilate,
+		s->pad_left, s->pad_right));
 	MU_TRY(choose(p, MU_CONVOLUTION_FORWARD, &desc, NULL, pd));
 	MU_TRY(mu_cpu_set_param(&op->params[0], mu_cpu_query(*pd, dnnl_query_weights_md)));
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], mu_cpu_query(*pd, dnnl_query_dst_md)));
