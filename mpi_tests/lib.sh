@@ -32,8 +32,7 @@ part() {
 
 # What a sanitizer says is told however long the log is: mpi_tests/run looks for it.
 show_log() {
-	grep -E '(ERROR|SUMMARY): [A-Za-z]*Sanitizer|: runtime error: |EXIT CODE: 1(34|39)' "$log" |
-		head -n 3 | sed 's/^/    /'
+	grep -P "$crashes" "$log" | head -n 3 | sed 's/^/    /'
 	grep -v 'start with arguments' "$log" | cut -c 1-300 | tail -n 25 | sed 's/^/    /'
 }
 

@@ -8,6 +8,8 @@
 
 #include <muster/base.h>
 
+#include "plain.h"
+
 extern const struct mu_device_ops mu_device_cuda;
 
 enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 16, BLAS_BYTES = 32 << 20 };
@@ -218,13 +220,6 @@ out:
 	return st;
 }
 
-static enum mu_status bind(struct mu_device *device, struct mu_op *op)
-{
-	(void)device;
-	(void)op;
-	return MU_OK;
-}
-
 static enum mu_status forward(struct mu_device *device, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -282,27 +277,6 @@ out:
 	return st;
 }
 
-static enum mu_status copy_layout(struct mu_device *device, const void *layout, void **out)
-{
-	(void)device;
-	(void)layout;
-	*out = NULL;
-	return MU_OK;
-}
-
-static void free_layout(struct mu_device *device, void *layout)
-{
-	(void)device;
-	(void)layout;
-}
-
-static uint64_t hash_layout(struct mu_device *device, const void *layout)
-{
-	(void)device;
-	(void)layout;
-	return 0;
-}
-
 const struct mu_device_ops mu_device_cuda = {
 	.name = "gpu",
 	.help = "NVIDIA's GPUs, by cuDNN, cuBLAS and kernels of our own",
@@ -311,15 +285,15 @@ const struct mu_device_ops mu_device_cuda = {
 	.open = open_cuda,
 	.close = close_cuda,
 	.plan = plan,
-	.bind = bind,
+	.bind = mu_plain_bind,
 	.forward = forward,
 	.backward = backward,
 	.restore = restore,
 	.release = release,
 	.from_plain = copy_plain,
 	.to_plain = copy_plain,
-	.copy_layout = copy_layout,
-	.free_layout = free_layout,
-	.hash_layout = hash_layout,
+	.copy_layout = mu_plain_copy_layout,
+	.free_layout = mu_plain_free_layout,
+	.hash_layout = mu_plain_hash_layout,
 	.describe = describe,
 };

@@ -7,6 +7,8 @@
 
 #include <muster/base.h>
 
+#include "plain.h"
+
 extern const struct mu_device_ops mu_device_ref;
 
 static const struct mu_ref_kind *const kinds[MU_OP_N] = {
@@ -212,13 +214,6 @@ static void close_ref(struct mu_device *device)
 	(void)device;
 }
 
-static enum mu_status bind(struct mu_device *device, struct mu_op *op)
-{
-	(void)device;
-	(void)op;
-	return MU_OK;
-}
-
 static void release(struct mu_device *device, struct mu_op *op)
 {
 	(void)device;
@@ -235,28 +230,6 @@ static enum mu_status copy_plain(struct mu_device *device, const struct mu_shape
 	return MU_OK;
 }
 
-static enum mu_status copy_layout(struct mu_device *device, const void *layout, void **out)
-{
-	(void)device;
-	(void)layout;
-	assert(!layout);
-	*out = NULL;
-	return MU_OK;
-}
-
-static void free_layout(struct mu_device *device, void *layout)
-{
-	(void)device;
-	(void)layout;
-}
-
-static uint64_t hash_layout(struct mu_device *device, const void *layout)
-{
-	(void)device;
-	(void)layout;
-	return 0;
-}
-
 static void describe(const struct mu_device *device, char *text, size_t nbytes)
 {
 	(void)device;
@@ -269,15 +242,15 @@ const struct mu_device_ops mu_device_ref = {
 	.open = open_ref,
 	.close = close_ref,
 	.plan = plan,
-	.bind = bind,
+	.bind = mu_plain_bind,
 	.forward = forward,
 	.backward = backward,
 	.restore = forward,
 	.release = release,
 	.from_plain = copy_plain,
 	.to_plain = copy_plain,
-	.copy_layout = copy_layout,
-	.free_layout = free_layout,
-	.hash_layout = hash_layout,
+	.copy_layout = mu_plain_copy_layout,
+	.free_layout = mu_plain_free_layout,
+	.hash_layout = mu_plain_hash_layout,
 	.describe = describe,
 };
