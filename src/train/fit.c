@@ -220,6 +220,7 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 	struct train_run *run = f->run;
 	size_t count = mu_input_count(&run->train, step);
 	bool push = ends_update(run, step), good;
+	size_t told; /* to the store */
 
 	if (count == 0)
 		return empty_step(run, step);
@@ -233,14 +234,15 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 		return empty_step(run, step);
 	if (mu_train_leaves_out(run))
 		return watched_backward(f, step, count);
+	told = mu_train_team_count(run, count);
 	if (push)
-		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
+		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
 	mu_train_devices_measure(run, &f->window);
 	MU_TRY(backward(run, push));
 	if (push)
 		mu_train_sum_clear(&run->sum);
 	else
-		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), count);
+		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), told);
 out:
 	return st;
 }

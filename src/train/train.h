@@ -100,6 +100,7 @@ struct train_device_list {
 	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
 	bool unequal;                     /* the loads are not all the same */
 	bool split; /* the devices have the layers of one batch, instead of samples each */
+	size_t ranks; /* that have such devices each, in a team: rank_team.c */
 	bool automatic; /* --gpus auto: one device, whose index depends on the worker */
 };
 
@@ -127,7 +128,8 @@ const char *mu_train_device_batches(const struct train_device_list *list, size_t
 /* Samples that are in the plan of the first device. */
 size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
 			     size_t batch);
-/* The stages of a network, for a split list. */
+/* The stages of a network, for a split list: "devices" of them are ranks' times list->n and their
+ * own numbers. */
 enum mu_status mu_train_device_stages(const struct train_device_list *list,
 				      const struct train_options *v, const struct mu_plan *plan,
 				      struct mu_stages *stages);
@@ -137,9 +139,34 @@ enum mu_status mu_train_device_set(struct mu_device *device, const struct train_
 const char *mu_train_device_name(const struct train_device_list *list, size_t i, char *text,
 				 size_t nbytes);
 
-/* ---- devices.c: the devices of this rank ---- */
+/* ---- rank_team.c: --group2rank and --model-parallel-ranks ---- */
 
 struct train_run;
+
+/* Workers that share the layers of a network, and one batch. Without the options each is alone. */
+struct train_team {
+	size_t size;
+	size_t n, index; /* teams, and which of them is this worker's */
+	size_t member;   /* this worker's number in it */
+};
+
+/* MU_ERR_USAGE for what cannot be. */
+enum mu_status mu_train_team_size(const struct train_options *v, size_t *size);
+/* Layers by --group2rank. */
+enum mu_status mu_train_team_stages(const struct train_options *v, const struct mu_plan *plan,
+				    struct mu_stages *stages);
+/* What does not go with teams; the same on every rank. */
+enum mu_status mu_train_team_check(const struct train_run *run);
+/* Once the topology is there. MU_ERR_USAGE, on all ranks: the workers are no whole teams. */
+enum mu_status mu_train_team_open(struct train_run *run);
+/* The number among the workers of a member of this team. */
+int mu_train_team_worker(const struct train_run *run, size_t member);
+/* Samples that this worker tells the store, of so many of its team. */
+size_t mu_train_team_count(const struct train_run *run, size_t count);
+void mu_train_team_report(const struct train_run *run);
+
+/* ---- devices.c: the devices of this rank ---- */
+
 struct mu_team;
 
 /*
@@ -185,6 +212,10 @@ typedef enum mu_status train_device_fn(struct train_run *run, struct train_devic
 enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn);
 /* Bytes of all the devices' activations. */
 double mu_train_devices_arena(const struct train_run *run);
+/* Teams of ranks: the ways of what passes between them. Collective over workers. */
+enum mu_status mu_train_devices_link(struct train_run *run);
+/* A number that is equal on two workers if their devices lay out alike what they share. */
+uint64_t mu_train_devices_hash(const struct train_run *run);
 /* Set the flat arrays, once the store is there. */
 enum mu_status mu_train_devices_bind(struct train_run *run);
 
@@ -314,6 +345,7 @@ struct train_run {
 	struct mu_topology topology;
 	struct mu_kv_type store;
 	int n_threads;
+	struct train_team team;
 	struct train_devices devices;
 	struct train_conv *conv;
 	struct train_split *split; /* NULL: every device has all layers */
