@@ -5,7 +5,7 @@
  *
  * A bad batch must change nothing on any worker, and gradients that have left cannot be called
  * back. So with a loss scale gradients leave only when all workers have told that theirs are
- * finite: one maximum a batch, and no push goes on beside backward. A batch that is left out is left
+ * finite: one maximum a batch, and no push goes on beside backward. A batch left out is left
  * out by all, as batches without samples are. dist_async meets nobody inside an epoch: there each
  * worker has a scale of its own, and checkpoints hold worker 0's.
  */
