@@ -72,9 +72,9 @@ expect '^2 teams of 2 workers each, '
 same servers servers2 "two teams and a server"
 run all2 4 $resnet --batch-size 10 --kv-store dist_allreduce --node-reduce none --model-parallel-ranks 2
 same servers all2 "two teams without a server"
-run twice 1 $resnet --update-period 2
-run twice2 2 $resnet --update-period 2 --model-parallel-ranks 2
-same twice twice2 "two batches in an update"
+run twice 1 $resnet --update-period 2 --loss-scale 512
+run twice2 2 $resnet --update-period 2 --loss-scale 512 --model-parallel-ranks 2
+same twice twice2 "two batches in an update, and a loss scale"
 
 part "checkpoints across"
 run there 2 $lstm --num-epochs 1 --save-period 1 --model-parallel-ranks 2

@@ -50,6 +50,24 @@ void mu_train_split_probabilities(const struct train_run *run, float *out)
 	memcpy(out, p, run->split->total * shape.dims[1] * sizeof *out);
 }
 
+enum mu_status mu_train_split_overflowed(const struct train_run *run, bool *overflowed)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	bool one;
+
+	*overflowed = false;
+	for (size_t k = 0; k < s->n_now; k++)
+		for (size_t stage = 0; stage < s->stages.n; stage++) {
+			if (!mu_train_split_is_here(run, stage))
+				continue;
+			MU_TRY(mu_plan_overflowed(mu_train_split_plan_of(s, stage, k), &one));
+			*overflowed |= one;
+		}
+out:
+	return st;
+}
+
 /* All that is done here once more, in this thread. */
 const char *mu_train_split_find_nonfinite(struct train_run *run)
 {

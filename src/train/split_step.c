@@ -131,6 +131,7 @@ static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t 
 	own->labels = s->batch.labels + first * mu_input_labels(&run->train, s->group);
 	own->ids = s->batch.ids + first;
 	own->label_smoothing = s->batch.label_smoothing;
+	own->loss_scale = s->batch.loss_scale;
 	own->seed = s->batch.seed;
 	own->epoch = s->batch.epoch;
 	own->step = s->batch.step;
