@@ -17,7 +17,8 @@ most=1.7014118346046923e38 # 2^127: gradients of float32 overflow
 
 part "the same bits"
 for job in "1 local" "2 dist_allreduce" "3 dist_sync" "1 device --devices cpu:0,cpu:1" \
-	"2 dist_allreduce --devices ref" "1 local --devices cpu:0,cpu:1 --model-parallel 2 --micro-batches 2" "2 dist_sharded --update-period 2"; do
+	"2 dist_allreduce --devices ref" "1 local --devices cpu:0,cpu:1 --model-parallel 2 --micro-batches 2" \
+	"2 dist_sharded --update-period 2"; do
 	train ${job%% *} $run --kv-store ${job#* } --model-prefix A
 	train ${job%% *} $run --kv-store ${job#* } --model-prefix B --loss-scale 1024
 	expect_none 'overflow'
