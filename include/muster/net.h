@@ -299,8 +299,8 @@ enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *left);
 /*
- * Of a batch with a loss scale: was a gradient of a parameter not finite, in backward since this was
- * last asked? The scale may then have been too large. Waits for the device.
+ * Of a batch with a loss scale: was a gradient of a parameter not finite, in backward since this
+ * was last asked? The scale may then have been too large. Waits for the device.
  */
 enum mu_status mu_plan_overflowed(struct mu_plan *plan, bool *overflowed);
 /*
