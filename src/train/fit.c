@@ -234,9 +234,8 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	size_t count = mu_input_count(&run->train, step);
+	size_t count = mu_input_count(&run->train, step), told;
 	bool push = ends_update(run, step), good;
-	size_t told; /* to the store */
 
 	if (count > 0)
 		MU_TRY(load(run, &run->train, step, &count));
