@@ -201,8 +201,8 @@ enum cuda_inputs {
 
 /*
  * A kind of operation. It works on a view of the net's operation, whose inputs lie as it wants
- * them. Its shapes are checked by ref's plan; workspace_nbytes and scratch_nbytes are 0 when plan is
- * called, if there is one. restore: if that is less than forward. release frees
+ * them. Its shapes are checked by ref's plan; workspace_nbytes and scratch_nbytes are 0 when plan
+ * is called, if there is one. restore: if that is less than forward. release frees
  * op->impl.
  */
 struct cuda_kind {
