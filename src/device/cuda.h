@@ -101,7 +101,7 @@ struct cuda_device {
 	CUdeviceptr blas_workspace;
 	cudnnHandle_t dnn;
 	struct cuda_mirror *mirrors;
-	int processors; /* of the GPU: streaming multiprocessors */
+	int processors;                 /* of the GPU: streaming multiprocessors */
 	const struct mu_device *device; /* whose operation is planned: what it is asked for */
 	char name[96];
 };
@@ -143,7 +143,11 @@ static inline CUdeviceptr cuda_pointer(const void *p)
  * with a block of threads each; args is its struct of cuda_args.h.
  */
 enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
+/* The same on another stream of the device than that of its work. */
+enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
+			       size_t n, void *args);
 enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
+size_t mu_cuda_eights_of(size_t n); /* groups that n elements make */
 enum mu_status mu_cuda_eights(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
 /* n bytes from one place to another, of either kind of memory, behind all work so far. */
 enum mu_status mu_cuda_copy(struct cuda_device *d, void *to, const void *from, size_t nbytes);
@@ -189,6 +193,11 @@ enum mu_status mu_cuda_to_plain(struct mu_device *device, const struct mu_shape 
 enum mu_status mu_cuda_copy_layout(struct mu_device *device, const void *layout, void **out);
 void mu_cuda_free_layout(struct mu_device *device, void *layout);
 uint64_t mu_cuda_hash_layout(struct mu_device *device, const void *layout);
+
+/* cuda_update.c: slots of struct mu_device_memory */
+enum mu_status mu_cuda_update(struct mu_device *device, void *stream,
+			      const struct mu_device_update *u);
+enum mu_status mu_cuda_add(struct mu_device *device, void *stream, const struct mu_device_sum *s);
 
 /* ---- operations ---- */
 

@@ -67,6 +67,13 @@ CUDA_FUNCTION void copy_rows_at(const struct cuda_copy_rows *a, size_t i)
 		   number_at(a->from, a->type, row * a->from_step + k));
 }
 
+CUDA_FUNCTION void update_at(const struct cuda_update *a, size_t i)
+{
+	const struct mu_element *u = &a->of[a->classes[i / MU_ELEMENT_RUN]];
+
+	mu_element_update(u, a->gradients[i], &a->weights[i], a->states, i);
+}
+
 /* ---- eight elements at a time, from `at` on ---- */
 
 CUDA_FUNCTION void activate_at(const struct cuda_activate *a, size_t at)
