@@ -28,6 +28,7 @@ function arrows_init()
 	part_of["compress"] = "kvstore"
 	part_of["gpus"] = "kvstore"
 	part_of["notice"] = "kvstore"
+	part_of["update"] = "device"
 	calls_mpi = " comm kvstore parallel storage "
 }
 

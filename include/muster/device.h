@@ -187,6 +187,13 @@ struct mu_batch {
 	bool use_ignore;
 	float ignore_label;    /* with use_ignore: predictions with this label are not counted */
 	float label_smoothing; /* E, 0 <= E < 1; 0 in validation */
+	/*
+	 * Loss scaling: the softmax's gradient, and so all behind it, is that of `loss_scale` times
+	 * the loss, which keeps small gradients in the range of float16; gradients of parameters
+	 * are divided by it again (mu_plan_overflowed). 0: none. (Micikevicius et al., Mixed
+	 * precision training, 2018, section 3.2)
+	 */
+	float loss_scale;
 	uint64_t seed;         /* for dropout */
 	uint32_t epoch;
 	uint64_t step;
@@ -198,6 +205,9 @@ struct mu_batch {
 	 */
 	double loss;
 };
+
+/* 1 without loss scaling. */
+float mu_batch_loss_scale(const struct mu_batch *batch);
 
 #define MU_MAX_PARAMS 4 /* of one layer; its auxiliary arrays are counted apart */
 
@@ -403,6 +413,10 @@ struct mu_device_memory {
 	 */
 	enum mu_status (*mirror)(struct mu_device *device, float **out, float *host, size_t n);
 	void (*unmirror)(struct mu_device *device, float *mirror);
+	/* Behind all work so far: x[i] *= factor for n numbers, and *found, of the device's memory,
+	 * becomes 1 if one of them is not finite then. */
+	enum mu_status (*scale)(struct mu_device *device, float *x, size_t n, float factor,
+				uint32_t *found);
 	/* For libraries that give the device work of their own, from the thread that calls: make it
 	 * the thread's present device; its CUstream. */
 	enum mu_status (*enter)(struct mu_device *device);
