@@ -17,6 +17,7 @@
 
 #include "halt.h"
 #include "options.h"
+#include "rank_team.h"
 #include "report.h"
 
 /* ---- optimizer.c ---- */
@@ -100,6 +101,7 @@ struct train_device_list {
 	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
 	bool unequal;                     /* the loads are not all the same */
 	bool split; /* the devices have the layers of one batch, instead of samples each */
+	size_t ranks; /* that have such devices each, in a team: rank_team.c */
 	bool automatic; /* --gpus auto: one device, whose index depends on the worker */
 };
 
@@ -127,7 +129,8 @@ const char *mu_train_device_batches(const struct train_device_list *list, size_t
 /* Samples that are in the plan of the first device. */
 size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
 			     size_t batch);
-/* The stages of a network, for a split list. */
+/* The stages of a network, for a split list: "devices" of them are ranks' times list->n and their
+ * own numbers. */
 enum mu_status mu_train_device_stages(const struct train_device_list *list,
 				      const struct train_options *v, const struct mu_plan *plan,
 				      struct mu_stages *stages);
@@ -185,6 +188,10 @@ typedef enum mu_status train_device_fn(struct train_run *run, struct train_devic
 enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn);
 /* Bytes of all the devices' activations. */
 double mu_train_devices_arena(const struct train_run *run);
+/* Teams of ranks: the ways of what passes between them. Collective over workers. */
+enum mu_status mu_train_devices_link(struct train_run *run);
+/* A number that is equal on two workers if their devices lay out alike what they share. */
+uint64_t mu_train_devices_hash(const struct train_run *run);
 /* Set the flat arrays, once the store is there. */
 enum mu_status mu_train_devices_bind(struct train_run *run);
 
@@ -339,6 +346,7 @@ struct train_run {
 	struct mu_topology topology;
 	struct mu_kv_type store;
 	int n_threads;
+	struct train_team team;
 	struct train_devices devices;
 	struct train_conv *conv;
 	struct train_split *split; /* NULL: every device has all layers */
