@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <muster/update.h>
+
 /* Kernels over elements, and over rows: each of these has a block of threads. */
 #define CUDA_EACH(F) \
 	F(fill) \
@@ -33,7 +35,8 @@
 	F(to_steps) \
 	F(from_steps) \
 	F(lstm_gates) \
-	F(lstm_gates_backward)
+	F(lstm_gates_backward) \
+	F(update)
 #define CUDA_ROWS(F) \
 	F(channel_sums) \
 	F(statistics) \
@@ -301,6 +304,17 @@ struct cuda_lstm_gates_backward {
 	const float *gates, *cells, *before, *dh, *dy;
 	float *dc, *da;
 	size_t units;
+	size_t n;
+};
+
+/* ---- updates: struct mu_device_update ---- */
+
+struct cuda_update {
+	float *weights;
+	const float *gradients;
+	float *states[3];
+	const unsigned char *classes;
+	struct mu_element of[MU_ELEMENT_CLASSES];
 	size_t n;
 };
 

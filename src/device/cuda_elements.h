@@ -82,6 +82,13 @@ CUDA_FUNCTION void copy_rows_at(const struct cuda_copy_rows *a, size_t i)
 		a->from[i / a->row * a->from_step + i % a->row];
 }
 
+CUDA_FUNCTION void update_at(const struct cuda_update *a, size_t i)
+{
+	const struct mu_element *u = &a->of[a->classes[i / MU_ELEMENT_RUN]];
+
+	mu_element_update(u, a->gradients[i], &a->weights[i], a->states, i);
+}
+
 /* ---- sums over channels ---- */
 
 /* Element k of channel c of (samples, channels, area). */

@@ -241,10 +241,13 @@ void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t t
 /*
  * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
  *
+ * _settle, before the store is made: run->store.on_gpus, if it can have its arrays on GPUs, and
+ * nothing else looks at gradients; the same on every rank.
  * _join, once plans are bound and before mu_kv_weights_init: the store takes the devices.
  * Collective over workers. _leave, before the devices are closed. _clear, before backward or in its
  * place: gradients of 0 on the devices that have no samples, or on all.
  */
+enum mu_status mu_train_gpus_settle(struct train_run *run);
 enum mu_status mu_train_gpus_join(struct train_run *run);
 void mu_train_gpus_leave(struct train_run *run);
 enum mu_status mu_train_gpus_clear(struct train_run *run, bool all);
