@@ -77,7 +77,8 @@ run twice2 2 $resnet --update-period 2 --loss-scale 512 --model-parallel-ranks 2
 same twice twice2 "two batches in an update, and a loss scale"
 
 part "checkpoints across"
-run there 2 $lstm --num-epochs 1 --save-period 1 --model-parallel-ranks 2
+run there 2 $lstm --num-epochs 1 --save-period 1 --model-parallel-ranks 2 --progress 1
+expect 'eta \S+ lr 1 data' # worker 0 does not know the loss
 train 1 $lstm --model-prefix there --load-epoch 1
 same_model one-0002.h5 there-0002.h5 || fail "one rank goes on otherwise with the checkpoint of a team"
 run here 1 $lstm --num-epochs 1 --save-period 1
