@@ -113,6 +113,10 @@ const struct mu_option mu_train_option_table[] = {
 	 "NAME  ranks of a node share memory where /dev/shm has room (auto), must (shm), or send "
 	 "messages (none)",
 	 true},
+	{"inter-node", MU_OPTION_STRING, AT(inter_node), "auto", 0, 0, "auto|nccl|mpi", job,
+	 "NAME  dist_allreduce and dist_sharded with GPUs: sums by NCCL where they can be (auto), "
+	 "or else an error (nccl); by MPI, through the host (mpi)",
+	 true},
 	{"bucket-bytes", MU_OPTION_INT, AT(bucket_bytes), "0", 0, 1e12, NULL, job,
 	 "N  size of the pieces that gradients travel in (0: model / 16, 64 KiB to 4 MiB)", true},
 	{"gc-type", MU_OPTION_STRING, AT(compression.type), "none", 0, 0,

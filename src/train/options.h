@@ -45,7 +45,7 @@ struct train_options {
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
 		batch_per_device;
 	const char *image_shape;
-	const char *server_placement, *node_reduce;
+	const char *server_placement, *node_reduce, *inter_node;
 	const char *interface; /* NULL: not given */
 	const char *optimizer, *adam_decay;
 	double lr;

@@ -301,6 +301,7 @@ static enum mu_status make_store(struct train_run *run)
 		.priority = v->priority != 0,
 		.verbose = v->traffic,
 		.optim = v->optim,
+		.on_gpus = run->store.on_gpus,
 	};
 
 	MU_TRY(mu_kv_node_find(&config.node_reduce, v->node_reduce));

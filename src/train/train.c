@@ -191,6 +191,7 @@ static enum mu_status check_roles(struct train_run *run, int size)
 			v->kv_store);
 	MU_TRY(colocate(run));
 	MU_TRY(mu_train_store_check(run));
+	MU_TRY(mu_train_gpus_settle(run));
 	MU_TRY(mu_train_progress_check(run));
 	MU_TRY(mu_train_team_check(run));
 	if (!run->store.has_servers && v->num_servers > 0)
