@@ -289,6 +289,11 @@ enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *left);
 /*
+ * Of a batch with a loss scale: was a gradient of a parameter not finite, in backward since this
+ * was last asked? The scale may then have been too large. Waits for the device.
+ */
+enum mu_status mu_plan_overflowed(struct mu_plan *plan, bool *overflowed);
+/*
  * For a device with memory of its own, from now on: what stands there for the flat arrays (mirror)
  * is what counts. Forward brings no weights, backward takes no gradients back and is done, for
  * mu_plan_backward_left, as soon as it has begun.

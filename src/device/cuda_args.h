@@ -12,6 +12,7 @@
 /* Kernels over elements, and over rows: each of these has a block of threads. */
 #define CUDA_EACH(F) \
 	F(fill) \
+	F(scale) \
 	F(activate) \
 	F(activate_backward) \
 	F(add_bias) \
@@ -49,6 +50,14 @@ enum { CUDA_RELU, CUDA_TANH, CUDA_SIGMOID, CUDA_LINEAR = -1 };
 struct cuda_fill {
 	float *y;
 	float value;
+	size_t n;
+};
+
+/* x *= factor; *found becomes 1 if an element is not finite then */
+struct cuda_scale {
+	float *x;
+	float factor;
+	uint32_t *found;
 	size_t n;
 };
 
@@ -242,6 +251,7 @@ struct cuda_softmax_backward {
 	struct cuda_targets t;
 	const float *p;
 	float *dx;
+	float scale; /* of the loss */
 	size_t n; /* of dx */
 };
 

@@ -36,6 +36,15 @@ CUDA_FUNCTION void fill_at(const struct cuda_fill *a, size_t i)
 	a->y[i] = a->value;
 }
 
+CUDA_FUNCTION void scale_at(const struct cuda_scale *a, size_t i)
+{
+	const float x = a->x[i] * a->factor;
+
+	a->x[i] = x;
+	if (!(fabsf(x) <= 3.402823466e38f)) /* FLT_MAX */
+		*a->found = 1;
+}
+
 CUDA_FUNCTION void activate_at(const struct cuda_activate *a, size_t i)
 {
 	a->y[i] = value_of(a->kind, a->x[i]);

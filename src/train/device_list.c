@@ -369,10 +369,19 @@ out:
 	return st;
 }
 
+static enum mu_dtype dtype_of(const struct train_options *v)
+{
+	enum mu_dtype dtype = MU_FLOAT32;
+
+	while (dtype + 1 < MU_DTYPE_N && strcmp(v->dtype, mu_dtype_name(dtype)) != 0)
+		dtype++;
+	return dtype;
+}
+
 /* Where it cannot and must not: what it lacks, and the way out. */
 static enum mu_status set_dtype(struct mu_device *device, const struct train_options *v)
 {
-	enum mu_status st = mu_device_set_dtype(device, MU_BFLOAT16);
+	enum mu_status st = mu_device_set_dtype(device, dtype_of(v));
 	char why[256];
 
 	if (st != MU_ERR_UNSUPPORTED)
@@ -382,8 +391,10 @@ static enum mu_status set_dtype(struct mu_device *device, const struct train_opt
 	st = MU_OK;
 	if (!v->dtype_fallback)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"--dtype bfloat16: %s; --dtype-fallback 1 trains in float32 there", why);
-	mu_log_warn("--dtype bfloat16: %s; this rank works in float32 (--dtype-fallback 1)", why);
+			"--dtype %s: %s; --dtype-fallback 1 trains in float32 there", v->dtype,
+			why);
+	mu_log_warn("--dtype %s: %s; this rank works in float32 (--dtype-fallback 1)", v->dtype,
+		    why);
 out:
 	return st;
 }
@@ -394,7 +405,7 @@ enum mu_status mu_train_device_set(struct mu_device *device, const struct train_
 
 	if (!mu_train_tunes(v))
 		MU_TRY(mu_convolution_algorithm_find(&device->algorithm, v->conv_algo));
-	if (strcmp(v->dtype, mu_dtype_name(MU_BFLOAT16)) == 0)
+	if (dtype_of(v) != MU_FLOAT32)
 		MU_TRY(set_dtype(device, v));
 out:
 	return st;

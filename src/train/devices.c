@@ -264,6 +264,7 @@ static void set_batch(struct train_device *d, const struct mu_batch *whole, size
 	own->labels = whole->labels + d->first * labels;
 	own->ids = whole->ids + d->first;
 	own->label_smoothing = whole->label_smoothing;
+	own->loss_scale = whole->loss_scale;
 	own->seed = whole->seed;
 	own->epoch = whole->epoch;
 	own->step = whole->step;

@@ -36,12 +36,11 @@ const struct mu_option mu_train_option_table[] = {
 	 "default|xavier|msra|orthogonal|normal|uniform|one|zero|uniform-0.1", model,
 	 "NAME  initial weights", true},
 	{"dtype", MU_OPTION_STRING, AT(dtype), "float32", 0, 0, "float32|float16|bfloat16", model,
-	 "TYPE  arithmetic: float32, or bfloat16 where the CPU has it, with weights and sums in "
-	 "float32",
+	 "TYPE  arithmetic: float32, float16 on GPUs, or bfloat16 on GPUs and where the CPU has "
+	 "it, with weights and sums in float32",
 	 true},
 	{"dtype-fallback", MU_OPTION_INT, AT(dtype_fallback), "0", 0, 1, NULL, model,
-	 "0|1  train in float32 where the device has no --dtype bfloat16, instead of an error",
-	 true},
+	 "0|1  train in float32 where the device has no such --dtype, instead of an error", true},
 	{"conv-algo", MU_OPTION_STRING, AT(conv_algo), "auto", 0, 0,
 	 "auto|direct|winograd|gemm|tune", model,
 	 "NAME  algorithm of convolutions, where the device has it: what a fixed rule finds "
@@ -235,6 +234,14 @@ const struct mu_option mu_train_option_table[] = {
 	 "X  scale the mean gradient down to the norm X over all keys (0: no)", true},
 	{"label-smoothing", MU_OPTION_REAL, AT(label_smoothing), "0", 0, 1, NULL, rule,
 	 "E  train towards (1 - E) of the label + E / classes of every class", true},
+	{"loss-scale", MU_OPTION_STRING, AT(loss_scale), NULL, 0, 0, NULL, rule,
+	 "dynamic|dynamic:START|N|none  multiply the loss, and divide gradients again, so that "
+	 "small "
+	 "ones are not lost in float16 (dynamic for that, else none); a batch whose gradients "
+	 "overflow is left out by all workers, and halves a dynamic scale",
+	 true},
+	{"loss-scale-window", MU_OPTION_INT, AT(loss_scale_window), "2000", 1, WHOLE, NULL, rule,
+	 "N  batches without an overflow that double a dynamic --loss-scale", true},
 	{"target-accuracy", MU_OPTION_REAL, AT(target_accuracy), "0", 0, 1, NULL, rule,
 	 "X  stop when the validation accuracy reaches X (0: no)", false},
 	{"seed", MU_OPTION_INT, AT(seed), "0", 0, WHOLE, NULL, rule, "N  of all random draws",

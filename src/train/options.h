@@ -70,6 +70,8 @@ struct train_options {
 	const char *resume, *override; /* override NULL: not given */
 	const char *loss;
 	double label_smoothing;
+	const char *loss_scale; /* NULL: dynamic for float16, else none */
+	long loss_scale_window;
 	long update_period;
 	long max_staleness, tolerate_worker_loss, sync_period, block_nesterov;
 	struct mu_compression compression; /* complete after mu_train_store_settle */

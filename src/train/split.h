@@ -85,6 +85,7 @@ enum mu_status mu_train_split_leave(struct train_run *run);
 double mu_train_split_loss(const struct train_run *run);
 void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m);
 void mu_train_split_probabilities(const struct train_run *run, float *out);
+enum mu_status mu_train_split_overflowed(const struct train_run *run, bool *overflowed);
 const char *mu_train_split_find_nonfinite(struct train_run *run);
 
 #endif

@@ -122,6 +122,7 @@ static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t 
 	own->labels = s->batch.labels + first * mu_input_labels(&run->train, s->group);
 	own->ids = s->batch.ids + first;
 	own->label_smoothing = s->batch.label_smoothing;
+	own->loss_scale = s->batch.loss_scale;
 	own->seed = s->batch.seed;
 	own->epoch = s->batch.epoch;
 	own->step = s->batch.step;
@@ -441,6 +442,22 @@ void mu_train_split_probabilities(const struct train_run *run, float *out)
 	const float *p = probabilities(run->split, &shape);
 
 	memcpy(out, p, run->split->total * shape.dims[1] * sizeof *out);
+}
+
+enum mu_status mu_train_split_overflowed(const struct train_run *run, bool *overflowed)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	bool one;
+
+	*overflowed = false;
+	for (size_t k = 0; k < s->n_now; k++)
+		for (size_t stage = 0; stage < s->stages.n; stage++) {
+			MU_TRY(mu_plan_overflowed(plan_of(s, stage, k), &one));
+			*overflowed |= one;
+		}
+out:
+	return st;
 }
 
 /* All of it once more, in this thread. */

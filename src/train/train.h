@@ -209,6 +209,8 @@ void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m)
 /* Of the batch's samples, in their order: (samples, classes). */
 size_t mu_train_devices_classes(const struct train_run *run);
 void mu_train_devices_probabilities(const struct train_run *run, float *out);
+/* After _backward of a batch with a loss scale: as mu_plan_overflowed, of all devices. */
+enum mu_status mu_train_devices_overflowed(const struct train_run *run, bool *overflowed);
 /* Instead of _backward: the batch is left out. */
 enum mu_status mu_train_devices_leave(struct train_run *run);
 /* As mu_plan_find_nonfinite; after _forward, and _leave. */
@@ -307,6 +309,26 @@ enum mu_status mu_train_conv_write(const struct mu_plan *plan, const struct mu_d
 bool mu_train_tunes(const struct train_options *v);
 enum mu_status mu_train_tune(struct train_run *run);
 
+/* ---- loss_scale.c: --loss-scale ---- */
+
+/*
+ * A scale of the loss (struct mu_batch), fixed or dynamic: halved when a gradient overflows, whose
+ * batch is left out, and doubled after so many good batches. Alike on all workers of synchronous
+ * stores, for they agree on what overflows; 0: none.
+ */
+struct train_loss_scale {
+	double scale;
+	bool dynamic;
+	size_t window;         /* good batches before it grows */
+	size_t good, in_a_row; /* good batches since the last change; bad ones in a row */
+	size_t left_out;       /* batches so far */
+};
+
+/* The part of mu_train_options_check about it. */
+enum mu_status mu_train_loss_scale_check(const struct train_options *v);
+/* Of a run whose batches and devices are known. */
+void mu_train_loss_scale_begin(struct train_run *run);
+
 /* ---- run: everything a rank holds ---- */
 
 struct train_run {
@@ -337,6 +359,7 @@ struct train_run {
 	struct train_plateau {
 		double best, rate; /* lowest perplexity; of the learning rate, 0: none yet */
 	} plateau;
+	struct train_loss_scale loss_scale;
 	struct train_sum sum;
 	float *labels; /* of one batch */
 	uint32_t *ids;
