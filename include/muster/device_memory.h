@@ -4,8 +4,29 @@
 #define MUSTER_DEVICE_MEMORY_H
 
 #include <muster/base.h>
+#include <muster/update.h>
 
 struct mu_device;
+
+/*
+ * An update of n elements, element by element (update.h): those of run i have the constants
+ * of[classes[i]]. Arrays are on the device; of is copied.
+ */
+struct mu_device_update {
+	float *weights;
+	const float *gradients;
+	float *states[3];             /* NULL where there are fewer */
+	const unsigned char *classes; /* of every MU_ELEMENT_RUN elements */
+	const struct mu_element *of;
+	size_t n_classes; /* at most MU_ELEMENT_CLASSES */
+	size_t n;
+};
+
+struct mu_device_sum {
+	float *out;
+	const float *const *in; /* the pointers are copied */
+	size_t n_in, n;
+};
 
 /*
  * Memory of the device's own. All that operations read and write lies there: tensors, parameters
@@ -49,6 +70,15 @@ struct mu_device_memory {
 	 * the thread's present device; its CUstream. */
 	enum mu_status (*enter)(struct mu_device *device);
 	void *(*stream)(struct mu_device *device);
+	/*
+	 * For stores whose arrays are on the device, on a CUstream of their own: update weights;
+	 * out = ((in[0] + in[1]) + in[2]) + ..., n_in >= 2, where out may be one of the
+	 * first 16 of in.
+	 */
+	enum mu_status (*update)(struct mu_device *device, void *stream,
+				 const struct mu_device_update *update);
+	enum mu_status (*sum)(struct mu_device *device, void *stream,
+			      const struct mu_device_sum *sum);
 };
 
 #endif

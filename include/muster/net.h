@@ -238,6 +238,16 @@ enum mu_status mu_plan_new_part(struct mu_plan **out, const struct mu_plan_part 
 void mu_plan_receive(struct mu_plan *part, const struct mu_plan *from);
 /* Back: their gradients, after backward of `part`. */
 void mu_plan_return(const struct mu_plan *part, struct mu_plan *to);
+/*
+ * The same by way of bytes, for a part whose memory another rank has: what `from` makes and `to`
+ * reads, or with gradients what comes back. _pack fills the bytes (NULL: nothing) and returns how
+ * many they are; only the plan that they come from needs memory, as only the one that they go to
+ * does with _unpack.
+ */
+size_t mu_plan_pack(const struct mu_plan *from, const struct mu_plan *to, bool gradients,
+		    void *bytes);
+void mu_plan_unpack(const struct mu_plan *from, const struct mu_plan *to, bool gradients,
+		    const void *bytes);
 
 /* What passes from a layer to a later one, for the whole batch; in the order of those that read it.
  */

@@ -296,4 +296,6 @@ const struct mu_device_memory mu_cuda_memory = {
 	.unmirror = unmirror,
 	.enter = enter,
 	.stream = stream,
+	.update = mu_cuda_update,
+	.sum = mu_cuda_add,
 };

@@ -190,7 +190,7 @@ out:
 }
 
 /* Backward of a batch whose gradients leave only when all of them are known to be finite. */
-static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t count)
+static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t told)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
@@ -209,10 +209,10 @@ static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t 
 	}
 	mu_metrics_add(&f->window, &metrics);
 	if (!ends_update(run, step)) {
-		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), count);
+		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), told);
 		goto out;
 	}
-	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
+	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
 	MU_TRY(push_all(run));
 out:
 	return st;
@@ -234,7 +234,7 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	size_t count = mu_input_count(&run->train, step);
+	size_t count = mu_input_count(&run->train, step), told;
 	bool push = ends_update(run, step), good;
 
 	if (count > 0)
@@ -246,16 +246,17 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 	MU_TRY(mu_train_judge_loss(f, step, &good));
 	if (!good)
 		return idle_step(f, step);
+	told = mu_train_team_count(run, count);
 	if (mu_train_leaves_out(run) || run->loss_scale.scale > 0)
-		return watched_backward(f, step, count);
+		return watched_backward(f, step, told);
 	if (push)
-		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
+		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
 	mu_train_devices_measure(run, &f->window);
 	MU_TRY(backward(run, push));
 	if (push)
 		mu_train_sum_clear(&run->sum);
 	else
-		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), count);
+		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), told);
 out:
 	return st;
 }

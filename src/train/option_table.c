@@ -93,10 +93,17 @@ const struct mu_option mu_train_option_table[] = {
 	{"model-parallel", MU_OPTION_INT, AT(model_parallel), "0", 0, MU_MAX_STAGES, NULL, job,
 	 "N  the same over N devices, cut so that each has about as much to do (0: not at all)",
 	 true},
+	{"group2rank", MU_OPTION_STRING, AT(group2rank), NULL, 0, 0, NULL, job,
+	 "LIST  layers of the network on several workers, which make a team, such as "
+	 "embed=0,lstm0-3=0,lstm4-7=1,decode=1",
+	 true},
+	{"model-parallel-ranks", MU_OPTION_INT, AT(model_parallel_ranks), "1", 1, MU_MAX_STAGES,
+	 NULL, job,
+	 "N  the same over teams of N workers; with --model-parallel each has so many devices",
+	 true},
 	{"micro-batches", MU_OPTION_INT, AT(micro_batches), "1", 1, 1e6, NULL, job,
-	 "M  parts of a worker's batch that pass through these devices one behind the other, so "
-	 "that "
-	 "all have work at a time",
+	 "M  parts of a worker's batch that pass through these devices or workers one behind the "
+	 "other, so that all have work at a time",
 	 true},
 	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
 	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
@@ -105,6 +112,10 @@ const struct mu_option mu_train_option_table[] = {
 	{"node-reduce", MU_OPTION_STRING, AT(node_reduce), "auto", 0, 0, "auto|shm|none", job,
 	 "NAME  ranks of a node share memory where /dev/shm has room (auto), must (shm), or send "
 	 "messages (none)",
+	 true},
+	{"inter-node", MU_OPTION_STRING, AT(inter_node), "auto", 0, 0, "auto|nccl|mpi", job,
+	 "NAME  dist_allreduce and dist_sharded with GPUs: sums by NCCL where they can be (auto), "
+	 "or else an error (nccl); by MPI, through the host (mpi)",
 	 true},
 	{"bucket-bytes", MU_OPTION_INT, AT(bucket_bytes), "0", 0, 1e12, NULL, job,
 	 "N  size of the pieces that gradients travel in (0: model / 16, 64 KiB to 4 MiB)", true},

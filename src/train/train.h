@@ -17,6 +17,7 @@
 
 #include "halt.h"
 #include "options.h"
+#include "rank_team.h"
 #include "report.h"
 
 /* ---- optimizer.c ---- */
@@ -100,6 +101,7 @@ struct train_device_list {
 	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
 	bool unequal;                     /* the loads are not all the same */
 	bool split; /* the devices have the layers of one batch, instead of samples each */
+	size_t ranks; /* that have such devices each, in a team: rank_team.c */
 	bool automatic; /* --gpus auto: one device, whose index depends on the worker */
 };
 
@@ -127,7 +129,8 @@ const char *mu_train_device_batches(const struct train_device_list *list, size_t
 /* Samples that are in the plan of the first device. */
 size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
 			     size_t batch);
-/* The stages of a network, for a split list. */
+/* The stages of a network, for a split list: "devices" of them are ranks' times list->n and their
+ * own numbers. */
 enum mu_status mu_train_device_stages(const struct train_device_list *list,
 				      const struct train_options *v, const struct mu_plan *plan,
 				      struct mu_stages *stages);
@@ -185,6 +188,10 @@ typedef enum mu_status train_device_fn(struct train_run *run, struct train_devic
 enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn);
 /* Bytes of all the devices' activations. */
 double mu_train_devices_arena(const struct train_run *run);
+/* Teams of ranks: the ways of what passes between them. Collective over workers. */
+enum mu_status mu_train_devices_link(struct train_run *run);
+/* A number that is equal on two workers if their devices lay out alike what they share. */
+uint64_t mu_train_devices_hash(const struct train_run *run);
 /* Set the flat arrays, once the store is there. */
 enum mu_status mu_train_devices_bind(struct train_run *run);
 
@@ -234,10 +241,13 @@ void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t t
 /*
  * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
  *
+ * _settle, before the store is made: run->store.on_gpus, if it can have its arrays on GPUs, and
+ * nothing else looks at gradients; the same on every rank.
  * _join, once plans are bound and before mu_kv_weights_init: the store takes the devices.
  * Collective over workers. _leave, before the devices are closed. _clear, before backward or in its
  * place: gradients of 0 on the devices that have no samples, or on all.
  */
+enum mu_status mu_train_gpus_settle(struct train_run *run);
 enum mu_status mu_train_gpus_join(struct train_run *run);
 void mu_train_gpus_leave(struct train_run *run);
 enum mu_status mu_train_gpus_clear(struct train_run *run, bool all);
@@ -281,6 +291,7 @@ enum { TRAIN_CONV_BYTES = 60000, TRAIN_CONV_TEXT = 256, TRAIN_CONV_PATH = 1024 }
 struct train_conv {
 	char path[TRAIN_CONV_PATH];  /* where it comes from */
 	char text[TRAIN_CONV_BYTES]; /* "": there is no table */
+	bool saved;                  /* it is a checkpoint's */
 	char network[TRAIN_CONV_TEXT], device[TRAIN_CONV_TEXT], measured[TRAIN_CONV_TEXT];
 	uint64_t hash;
 	struct mu_convolution_choice *choices;
@@ -290,8 +301,10 @@ struct train_conv {
 /* Of --conv-table, or of the checkpoint that the run goes on from. Collective over world. */
 enum mu_status mu_train_conv_open(struct train_run *run);
 void mu_train_conv_close(struct train_run *run);
-/* On a device of its own that is open, before its first plan. */
-void mu_train_conv_ask(const struct train_run *run, struct mu_device *device);
+/* On a device of its own that is open, before its first plan. A checkpoint's table that was
+ * measured on another library or instruction set is dropped, with a warning: a run may go on
+ * elsewhere. */
+void mu_train_conv_ask(struct train_run *run, struct mu_device *device);
 /* MU_ERR_FORMAT: the table is of another network, library or instruction set than the plan of this
  * run, whose samples have this shape (c, h, w). Not collective. */
 enum mu_status mu_train_conv_check(const struct train_run *run, const size_t *shape);
@@ -336,6 +349,7 @@ struct train_run {
 	struct mu_topology topology;
 	struct mu_kv_type store;
 	int n_threads;
+	struct train_team team;
 	struct train_devices devices;
 	struct train_conv *conv;
 	struct train_split *split; /* NULL: every device has all layers */
