@@ -65,7 +65,12 @@ static const char usage[] = "PREFIX ROOT\n\n"
 			    "the images of each list\n"
 			    "PREFIX*.lst, whose paths begin at ROOT, into PREFIX*.rec and "
 			    "PREFIX*.idx, or PREFIX*.h5. A file\n"
-			    "depends on the images and the options, not on --num-thread.\n";
+			    "depends on the images and the options, not on --num-thread.\n\n"
+			    "Photographs (JPEG) are turned upright by the orientation that their "
+			    "cameras noted (EXIF), before\n"
+			    "anything else; what is packed notes none. --pass-through leaves them "
+			    "and the note as they are,\n"
+			    "and the trainer does not look at it.\n";
 
 static enum mu_status check_values(const struct im2rec_values *v)
 {
