@@ -53,7 +53,7 @@ printf 'a:2\n\n# all\nb slots=1 # small\n' >three
 printf 'a\nb\nc\n' >even
 fake_mpirun "HYDRA build details:"
 shows '^\S+ -n 3 -launcher fork ./t --num-servers 1 $' -n 2 -s 1 ./t
-shows '^\S+ -n 3 -hosts a:2,b:1 -genv K '\''a b'\'' ./t $' -n 3 --launcher mpi -H three --env 'K=a b' ./t
+shows '^\S+ -n 3 -hosts a:2,b:1 -genv K '\'' a b '\'' ./t $' -n 3 --launcher mpi -H three --env 'K= a b ' ./t
 shows '^\S+ -n 4 -hosts a:2,b:1,c:1 ./t -n 7 $' --num-workers=4 --launcher=mpi -H even -- ./t -n 7
 shows '^\S+ -n 2 -hosts a:2 ' -n 2 --launcher mpi -H three ./t
 shows '^\S+ -n 2 .*-iface lo -genv DMLC_INTERFACE lo ' -n 2 --interface lo ./t

@@ -105,6 +105,19 @@ same a.rec b.rec
 refused 1 'short.rec: the record at byte 0 claims' rec2idx short.rec short.idx
 [ ! -e short.idx ] || fail "an error left an index"
 
+part "ids that come twice"
+tool h5rec 'a.rec;a.rec' twins.rec
+refused 1 'two records of a class have this id; --renumber' h5rec twins.rec twins/
+[ ! -e twins ] || fail "an error left twins"
+[ $tar = no ] || refused 1 'twins.tar: two records of class 0 have the id 0, .*--renumber' h5rec twins.rec twins.tar
+[ ! -e twins.tar ] || fail "an error left twins.tar"
+refused 1 'h5rec --renumber gives new ones' recinfo twins.rec
+tool h5rec twins.rec twins/ --renumber
+[ "$(find twins -name '*.jpg' | wc -l)" = 24 ] || fail "images of twins"
+tool h5rec twins.rec new-ids.rec --renumber
+tool recinfo new-ids.rec
+[ "$(tail -n 1 new-ids.idx | cut -f 1)" = 23 ] || fail "keys of new-ids.idx"
+
 if [ $tar = yes ]; then
 	part "tar files"
 	for name in t.tar t.tar.gz x.train.tar; do
@@ -347,7 +360,13 @@ expect 'left out: wide/bad.jpg'
 expect '1 images of .*bad.lst.*1 left out'
 printf '7\t1\n' >bad.lst
 refused 1 'bad.lst: line 1 is "7.1"; expected' im2rec bad wide
-refused 2 'leave --resize and --center-crop out' im2rec bad wide --pass-through --resize 3
+for option in '--resize 3' --center-crop '--color 0' '--encoding .png' '--quality 80'; do
+	# shellcheck disable=SC2086 # an option and its value
+	refused 2 'leave --resize, --center-crop, --color, --encoding and --quality out' im2rec l set --pass-through $option
+done
+mkdir lists && cp l.lst lists/inside.lst
+tool im2rec lists set --pass-through
+same lists/inside.rec l.rec
 for name in im2rec h5rec recinfo rec2idx; do
 	tool $name --help
 	expect "^usage: $name "
