@@ -22,12 +22,14 @@ function arrows_init()
 	arrows["optim"] = "optim base device"
 	arrows["kvstore"] = "kvstore base comm device optim"
 	arrows["parallel"] = "parallel base comm device net"
-	part_of["records"] = "storage" # a second public header of a folder
+	part_of["device_memory"] = "device" # a second public header of a folder
+	part_of["records"] = "storage"
 	part_of["image"] = "input"
 	part_of["text"] = "input"
 	part_of["compress"] = "kvstore"
 	part_of["gpus"] = "kvstore"
 	part_of["notice"] = "kvstore"
+	part_of["update"] = "device"
 	calls_mpi = " comm kvstore parallel storage "
 }
 

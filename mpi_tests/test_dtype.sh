@@ -30,7 +30,7 @@ unset DNNL_MAX_CPU_ISA
 part "wrong use"
 run_limited 20 1 $resnet --dtype float16
 [ $status = 2 ] || fail "exit status $status for float16"
-expect_count 1 'dtype float16: devices of this version have float32 and bfloat16'
+expect_count 1 'dtype float16: device cpu has float32 and bfloat16; float16 is for GPUs'
 run_limited 20 1 $resnet --dtype-fallback 1
 [ $status = 2 ] || fail "exit status $status for a fallback of nothing"
 expect_count 1 'dtype-fallback 1 needs --dtype bfloat16'

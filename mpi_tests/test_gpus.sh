@@ -32,6 +32,12 @@ train 2 $net
 expect '^trained '
 expect_none 'gpu:|CUDA'
 
+part "--inter-node"
+refused 2 'error: --inter-node nccl with --kv-store dist_sync: it is for dist_allreduce' 2 $net --inter-node nccl
+refused 2 'error: --inter-node nccl: (the devices are no GPUs|this build has no CUDA)' 2 $net --kv-store dist_sharded \
+	--inter-node nccl
+train 2 $net --kv-store dist_allreduce --inter-node mpi
+
 part "--gpus"
 refused 2 'error: --gpus 0 with --devices ref: give one of them' 1 $net --gpus 0 --devices ref
 if grep -q '^CUDA: *not built in' info; then

@@ -49,13 +49,19 @@ EOF
 }
 
 part "each MPI's own words"
+printf '#!/bin/sh\n' >t
+chmod +x t
 printf 'a:2\n\n# all\nb slots=1 # small\n' >three
 printf 'a\nb\nc\n' >even
+echo no.such.host >away
 fake_mpirun "HYDRA build details:"
 shows '^\S+ -n 3 -launcher fork ./t --num-servers 1 $' -n 2 -s 1 ./t
 shows '^\S+ -n 3 -hosts a:2,b:1 -genv K '\'' a b '\'' ./t $' -n 3 --launcher mpi -H three --env 'K= a b ' ./t
 shows '^\S+ -n 4 -hosts a:2,b:1,c:1 ./t -n 7 $' --num-workers=4 --launcher=mpi -H even -- ./t -n 7
 shows '^\S+ -n 2 -hosts a:2 ' -n 2 --launcher mpi -H three ./t
+shows '^\S+ -n 2 -launcher ssh -launcher-exec \S+ -hosts no.such.host:2 -wdir /d ./t $' \
+	-n 2 -H away --ssh sh --sync-dst-dir /d ./t
+expect_count 1 '^rsync -a -e sh ./ no.such.host:/d/ $'
 shows '^\S+ -n 2 .*-iface lo -genv DMLC_INTERFACE lo ' -n 2 --interface lo ./t
 launch_it -n 2 ./t
 expect_count 1 '^-n 2 -launcher fork ./t $'
@@ -79,6 +85,14 @@ refuses 2 '3 slots for 4 ranks \(3 workers, 1 servers\)' -n 3 -s 1 --launcher mp
 refuses 2 "--env 'a-b=c'" -n 1 --env a-b=c ./t
 refuses 2 '--env NOT_SET_AT_ALL: is not set' -n 1 --env NOT_SET_AT_ALL ./t
 refuses 2 '--time, .* are for batch systems' -n 1 --time 1:00 ./t
+refuses 1 './nothing: there is no such program' -n 1 ./nothing
+refuses 1 'no_such_program: there is no such program' -n 1 no_such_program
+refuses 1 '\.: there is no such program' -n 1 ./.
+for system in slurm sge pbs; do
+	refuses 1 './nothing: there is no such program' -n 1 --launcher $system ./nothing
+done
+refuses 2 '--nodes and --gpus-per-node are for slurm and pbs' -n 1 --launcher sge --nodes 2 ./t
+refuses 2 '--nodes and --gpus-per-node are for slurm and pbs' -n 1 --launcher sge --gpus-per-node 1 ./t
 refuses 1 'no network interface nic7; it has: .*lo' -n 1 --interface nic7 ./t
 printf 'a\nb\n\na\n' >bad
 refuses 2 'bad, line 4: host a stands in line 1, too' -n 1 --launcher mpi -H bad ./t
@@ -141,7 +155,11 @@ MPIRUN=prun refuses 1 'prun is for slurm and pbs' -n 3 --launcher sge ./t
 # A queue of our own: a job runs when it is submitted, and leaves its status.
 mkdir queue
 printf '#!/bin/sh\nbash >muster-7.log 2>&1\necho $? >status\necho 7\n' >queue/sbatch
-printf '#!/bin/sh\n' >queue/squeue
+cat >queue/squeue <<'EOF'
+#!/bin/sh
+head -n 1 states && sed -i 1d states
+EOF
+printf 'PENDING None\nPENDING Resources\nPENDING Resources\nRUNNING None\n' >states
 printf '#!/bin/sh\necho "   ExitCode=$(cat status):0"\n' >queue/scontrol
 chmod +x queue/*
 export MPIRUN=$plain_mpirun
@@ -150,6 +168,8 @@ launch_it -n 2 --launcher slurm "$TRAINER" --network lenat --kv-store dist_sync
 [ $status = 2 ] || fail "exit status $status, not 2, of a job that ends with 2"
 expect_count 1 'network lenat: unknown'
 expect_count 1 '^launch: job 7 has ended with status 2'
+expect_count 1 '^launch: job 7 waits in the queue: Resources$'
+expect_count 1 'waits in the queue'
 launch_it -n 2 --launcher slurm --no-wait "$TRAINER" --version
 expect_count 1 '^7$'
 expect_count 1 .

@@ -2,14 +2,17 @@
 /* @np 1 2 @gpu @timeout 240 */
 /*
  * The stores of GPUs on GPUs: exact sums on every GPU, the updates and states of the store `local`,
- * checkpoints, and two workers that have the same GPU. Needs a GPU, and a build with NCCL.
+ * on the GPUs or on the CPU, checkpoints, and two workers that have the same GPU. Factors are
+ * powers of two, so that no product is rounded, joined with a sum or not. Needs a GPU, and a build
+ * with NCCL.
  */
 #include <muster/gpus.h>
 
 #include "store_job.h"
 
-static const char *const types[] = {"nccl_allreduce", "nccl"};
-enum { N_TYPES = 2, MAX_GPUS = 16, STEPS = 5 };
+static const char *const types[] = {"nccl_allreduce", "nccl", "dist_allreduce", "dist_sharded",
+				    "device"};
+enum { N_TYPES = 5, MAX_GPUS = 16, STEPS = 5 };
 
 static const struct mu_device_ops *gpu; /* the kind */
 static struct model lenet, odd, one, tiny;
@@ -187,16 +190,35 @@ static void check_states(struct job *j, struct job *other, const struct model *m
 	mu_free(theirs.weights);
 }
 
+/* What a checkpoint holds comes back to the GPUs. */
+static void save_and_load(struct job *j, size_t n, struct mu_kv_snapshot *x)
+{
+	const char *names[MU_KV_MAX_STATES];
+	const int n_states = mu_kv_state_names(j->kv, names);
+
+	x->to = n;
+	must(MU_ALLOC(x->weights, n, "weights"));
+	for (int i = 0; i < n_states; i++)
+		must(MU_ALLOC(x->arrays[i], n, "states"));
+	must(mu_kv_snapshot_save(j->kv, x, false));
+	must(mu_kv_snapshot_load(j->kv, x));
+	for (int i = 0; i < n_states; i++)
+		mu_free(x->arrays[i]);
+	mu_free(x->weights);
+}
+
 static void test_training(const struct model *m, const char *type,
 			  const struct mu_kv_config *config)
 {
 	struct job j = {.config = *config}, local;
 	struct rig r;
+	struct mu_kv_snapshot saved = {.from = 0};
 	const size_t before = (size_t)check_failures();
 	size_t n;
 
 	rig_open(&r, false);
 	expected(m, config, r.n_all, &local);
+	j.config.on_gpus = true;
 	job_open(&j, m, type, &topology);
 	n = mu_kv_n(j.kv);
 	must(rig_join(&r, j.kv));
@@ -206,6 +228,8 @@ static void test_training(const struct model *m, const char *type,
 	for (size_t step = 1; step <= STEPS; step++) {
 		set_gradients(&r, m, n, step);
 		push_pull(&j, m->n_keys, 8, step);
+		if (step == 2)
+			save_and_load(&j, n, &saved);
 	}
 	must(mu_kv_step_end(j.kv));
 	for (size_t d = 0; d < r.n; d++) {
@@ -233,6 +257,7 @@ static void test_same_gpu(const struct model *m, const char *type)
 	struct rig r;
 
 	rig_open(&r, true);
+	j.config.on_gpus = true;
 	job_open(&j, m, type, &topology);
 	CHECK(rig_join(&r, j.kv) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "workers 0 and 1 have the same GPU");
@@ -254,6 +279,8 @@ static void each(void)
 {
 	const struct mu_kv_config sum = {.optim = {.name = "sum"},
 					 .schedule = {.lr = 1, .factor = 1}};
+	const struct mu_kv_config halves = {.optim = {.name = "sgd", .mom = 0.5},
+					    .schedule = {.lr = 0.25, .factor = 1}};
 	const struct mu_kv_config norms = {
 		.optim = {.name = "sgd", .mom = 0.9, .clip_global_norm = 1},
 		.schedule = {.lr = 0.1, .factor = 1}};
@@ -261,7 +288,7 @@ static void each(void)
 
 	if (topology.num_servers > 0)
 		return;
-	for (size_t t = 0; t < N_TYPES; t++) {
+	for (size_t t = 0; t < (size > 1 ? N_TYPES - 1 : N_TYPES); t++) {
 		if (size > 1)
 			test_same_gpu(&odd, types[t]);
 		if (size > gpu->count(why, sizeof why)) {
@@ -272,8 +299,8 @@ static void each(void)
 		}
 		test_training(&lenet, types[t], &sum);
 		test_training(&one, types[t], &sum);
-		test_training(&tiny, types[t], &exact);
-		test_training(&odd, types[t], &exact);
+		test_training(&tiny, types[t], &halves);
+		test_training(&odd, types[t], &halves);
 		test_training(&odd, types[t], &norms);
 	}
 }

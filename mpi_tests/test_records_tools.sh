@@ -362,7 +362,8 @@ printf '7\t1\n' >bad.lst
 refused 1 'bad.lst: line 1 is "7.1"; expected' im2rec bad wide
 for option in '--resize 3' --center-crop '--color 0' '--encoding .png' '--quality 80'; do
 	# shellcheck disable=SC2086 # an option and its value
-	refused 2 'leave --resize, --center-crop, --color, --encoding and --quality out' im2rec l set --pass-through $option
+	refused 2 'leave --resize, --center-crop, --color, --encoding and --quality out' \
+		im2rec l set --pass-through $option
 done
 mkdir lists && cp l.lst lists/inside.lst
 tool im2rec lists set --pass-through

@@ -62,6 +62,16 @@ part "batch files, srun, and jobs/launch train"
 	expect_count 1 'Epoch\[0\] Train-accuracy'
 }
 
+part "an array, a learning rate for each of its jobs"
+# shellcheck disable=SC2086 # words
+LIST="0.3 0.7" sbatch -Q --wait -o 'array_%a.log' --array=0-1 -n 1 "$SRCDIR/jobs/slurm/array.sbatch" "$TRAINER" \
+	--network mlp --data-dir set --num-epochs 1 || fail "array.sbatch: exit status $?"
+for i in 0 1; do
+	log=array_$i.log
+	expect_count 1 "start with arguments .* lr=0\\.$((3 + 4 * i)),"
+	expect_count 1 '^.*Epoch\[0\] Train-accuracy'
+done
+
 part "wrong use is told, and not requeued"
 # shellcheck disable=SC2086 # words
 {

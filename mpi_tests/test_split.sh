@@ -152,7 +152,7 @@ run_limited 60 1 --network resnet --num-layers 50 --benchmark 1 --batch-size 100
 [ $status = 1 ] || fail "exit status $status of a batch that is too large"
 expect 'error: network resnet needs about .* a batch of about [0-9]+ would fit'
 refuse $resnet --micro-batches 2 --devices cpu:0,cpu:1
-expect 'error: --micro-batches 2: the 2 devices share the samples'
+expect 'error: --micro-batches: the 2 devices share the samples'
 refuse $resnet --model-parallel 2 --work-load-list 1,2
 expect 'error: --work-load-list 1,2 deals samples'
 refuse $resnet --model-parallel 2 --profile

@@ -131,7 +131,7 @@ static void refuse(const struct mu_plan *plan, const char *text, const char *wor
 {
 	struct mu_group_map map;
 	struct mu_stages stages;
-	enum mu_status st = mu_group_map_read(&map, text);
+	enum mu_status st = mu_group_map_read(&map, text, false);
 
 	if (st == MU_OK)
 		st = mu_stages_of_groups(&stages, plan, &map);
@@ -149,8 +149,8 @@ static void check_groups(void)
 	size_t n;
 
 	open_model(&m, &lstm);
-	CHECK(mu_group_map_read(&map, "embed=cpu:0,lstm0-1=cpu:0,lstm2-3=cpu:1,decode=cpu:0") ==
-	      MU_OK);
+	CHECK(mu_group_map_read(&map, "embed=cpu:0,lstm0-1=cpu:0,lstm2-3=cpu:1,decode=cpu:0",
+				false) == MU_OK);
 	CHECK(map.n == 6);
 	CHECK(map.n_devices == 2);
 	CHECK(mu_stages_of_groups(&stages, m.plan, &map) == MU_OK);

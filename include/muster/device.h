@@ -20,6 +20,7 @@
 #define MUSTER_DEVICE_H
 
 #include <muster/base.h>
+#include <muster/device_memory.h>
 
 #define MU_MAX_DIMS 4
 
@@ -187,6 +188,9 @@ struct mu_batch {
 	bool use_ignore;
 	float ignore_label;    /* with use_ignore: predictions with this label are not counted */
 	float label_smoothing; /* E, 0 <= E < 1; 0 in validation */
+	/* The softmax's gradient is that of so many times the loss (0: of it); who adds up divides
+	 * again. (Micikevicius et al., Mixed precision training, 2018, section 3.2) */
+	float loss_scale;
 	uint64_t seed;         /* for dropout */
 	uint32_t epoch;
 	uint64_t step;
@@ -198,6 +202,8 @@ struct mu_batch {
 	 */
 	double loss;
 };
+
+float mu_batch_loss_scale(const struct mu_batch *batch); /* 1 for 0 */
 
 #define MU_MAX_PARAMS 4 /* of one layer; its auxiliary arrays are counted apart */
 
@@ -367,46 +373,6 @@ enum mu_status mu_layer_shape(struct mu_layer *layer, const struct mu_layer_ops 
 struct mu_device_limits {
 	double flops; /* of its dtype, in a large product of matrices */
 	double bytes; /* read and written, in a copy of what lies in no cache */
-};
-
-/*
- * Memory of the device's own. All that operations read and write lies there: tensors, parameters
- * and their gradients, workspaces, scratch; what struct mu_batch points to does not. Layouts are
- * between memory of either kind. The device works through what it is given in order and beside its
- * caller, so functions return before the work is done, and an error may come from a later call.
- */
-struct mu_device_memory {
-	/* Zeroed. MU_ERR_MEMORY says how much there is. */
-	enum mu_status (*alloc)(struct mu_device *device, void **out, size_t nbytes,
-				const char *what);
-	void (*free)(struct mu_device *device, void *p);
-	/* Memory of the host that copies are fast from and to, zeroed. */
-	enum mu_status (*alloc_host)(struct mu_device *device, void **out, size_t nbytes,
-				     const char *what);
-	void (*free_host)(struct mu_device *device, void *p);
-	/*
-	 * Copies, behind all work given so far. Work given later sees what upload brings; the
-	 * host's bytes stay as they are until then. download goes on beside work given later, which
-	 * must not write what it reads. Both are over at `mark` at the latest.
-	 */
-	enum mu_status (*upload)(struct mu_device *device, void *to, const void *from,
-				 size_t nbytes);
-	enum mu_status (*download)(struct mu_device *device, void *to, const void *from,
-				   size_t nbytes);
-	/* A mark behind all that was given so far, downloads included. */
-	enum mu_status (*mark)(struct mu_device *device, uint64_t *mark);
-	/* Is all before the mark done? With `wait`: not before it is. */
-	enum mu_status (*reach)(struct mu_device *device, uint64_t mark, bool wait, bool *reached);
-	/*
-	 * The device's array that stands for n numbers of the host, such as the flat arrays of
-	 * weights: the same one for the same address as long as somebody has it. Nothing is copied.
-	 */
-	enum mu_status (*mirror)(struct mu_device *device, float **out, float *host, size_t n);
-	void (*unmirror)(struct mu_device *device, float *mirror);
-	/* For libraries that give the device work of their own, from the thread that calls: make it
-	 * the thread's present device; its CUstream. */
-	enum mu_status (*enter)(struct mu_device *device);
-	void *(*stream)(struct mu_device *device);
 };
 
 struct mu_device_ops {

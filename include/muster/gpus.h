@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpus: the stores of a model (kvstore.h) that sum between GPUs, nccl and nccl_allreduce.
+ * gpus: the stores of a model (kvstore.h) whose arrays are on GPUs: nccl and nccl_allreduce, whose
+ * workers are on one node; and if mu_kv_config.on_gpus says so, the same on all ranks, device,
+ * dist_sharded (which then is nccl over any number of nodes) and dist_allreduce (likewise).
+ * Compression, local SGD and a bound of staleness are not for them.
  *
- * All workers are on one node, and their devices are GPUs, each of one worker. The arrays that
+ * The workers' devices are GPUs, each of one worker. The arrays that
  * count are the GPUs' own: those that stand for the host's (mirror, in struct mu_device_memory). A
  * push of a key reads the gradients that the work given to the devices so far makes, of all devices
  * of this worker, and work that is given to them after a pull reads the new weights; the caller
  * need not wait for the GPU in between. All keys of a step are pushed before the first is pulled,
- * else MU_ERR_ARGUMENT. Sums are NCCL's, in an order of its own.
+ * else MU_ERR_ARGUMENT. Sums are NCCL's, in an order of its own; those of device are in the order
+ * of the devices.
  *
  * nccl_allreduce: every worker has all sums, and updates the whole model. nccl: of each bucket
  * every GPU has the sums of its shard, whose worker updates it and has the optimiser's states of it
- * alone; then all GPUs get all shards. Both update on the CPU. mu_kv_gradients is the store's
- * scratch, which nobody needs to fill; mu_kv_weights is right after mu_kv_weights_init,
- * mu_kv_verify, mu_kv_snapshot_save and mu_kv_finish.
+ * alone; then all GPUs get all shards. device: one worker; its GPUs take turns to update a bucket,
+ * and have the states of theirs. Rules that work element by element update on the GPUs
+ * (mu_optim_is_by_element), others on the CPU. mu_kv_gradients is the store's scratch, which nobody
+ * needs to fill; mu_kv_weights is right after mu_kv_weights_init, mu_kv_fetch, mu_kv_verify,
+ * mu_kv_snapshot_save and mu_kv_finish.
  */
 #ifndef MUSTER_GPUS_H
 #define MUSTER_GPUS_H

@@ -156,11 +156,10 @@ struct mu_kv_config {
 	 */
 	bool priority;
 	enum mu_kv_node node_reduce;
-	size_t message_bytes; /* a server's part of a bucket is cut into messages of at most this; 0
-				 = 1 GiB */
+	bool on_gpus;         /* arrays are on GPUs, where type.takes_gpus: see gpus.h */
+	size_t message_bytes; /* of a server's part of a bucket at most; 0 = 1 GiB */
 	enum mu_verbose verbose; /* of rank 0 */
-	/* Store of keys: what mu_kv_set_updater may name; the same names on all ranks. Not copied.
-	 */
+	/* Store of keys: what mu_kv_set_updater may name; the same on all ranks. Not copied. */
 	const struct mu_kv_updater *updaters;
 	size_t n_updaters;
 };
@@ -172,6 +171,7 @@ struct mu_kv_type {
 	bool synchronous;     /* one update of all workers' gradients */
 	bool sums_on_devices; /* the gradients of a rank's devices; else on the CPU */
 	bool on_gpus;         /* between GPUs of one node: see gpus.h */
+	bool takes_gpus;      /* its arrays may be on GPUs: mu_kv_config.on_gpus */
 };
 
 /*

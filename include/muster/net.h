@@ -238,6 +238,16 @@ enum mu_status mu_plan_new_part(struct mu_plan **out, const struct mu_plan_part 
 void mu_plan_receive(struct mu_plan *part, const struct mu_plan *from);
 /* Back: their gradients, after backward of `part`. */
 void mu_plan_return(const struct mu_plan *part, struct mu_plan *to);
+/*
+ * The same by way of bytes, for a part whose memory another rank has: what `from` makes and `to`
+ * reads, or with gradients what comes back. _pack fills the bytes (NULL: nothing) and returns how
+ * many they are; only the plan that they come from needs memory, as only the one that they go to
+ * does with _unpack.
+ */
+size_t mu_plan_pack(const struct mu_plan *from, const struct mu_plan *to, bool gradients,
+		    void *bytes);
+void mu_plan_unpack(const struct mu_plan *from, const struct mu_plan *to, bool gradients,
+		    const void *bytes);
 
 /* What passes from a layer to a later one, for the whole batch; in the order of those that read it.
  */
@@ -288,6 +298,11 @@ enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
  */
 enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *left);
+/*
+ * Of a batch with a loss scale: was a gradient of a parameter not finite, in backward since this
+ * was last asked? The scale may then have been too large. Waits for the device.
+ */
+enum mu_status mu_plan_overflowed(struct mu_plan *plan, bool *overflowed);
 /*
  * For a device with memory of its own, from now on: what stands there for the flat arrays (mirror)
  * is what counts. Forward brings no weights, backward takes no gradients back and is done, for

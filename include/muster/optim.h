@@ -9,6 +9,7 @@
 #define MUSTER_OPTIM_H
 
 #include <muster/base.h>
+#include <muster/update.h>
 
 /* Settings that a rule does not have are ignored. mu_optim_defaults fills in a rule's own. */
 struct mu_optim_config {
@@ -74,6 +75,11 @@ struct mu_rule {
 	int (*states)(const struct mu_optim_config *config);
 	void (*update)(const struct mu_update *u, size_t n, float *weights, const float *gradients,
 		       float *const *states);
+	/*
+	 * The same for one element after the other: what mu_element_update needs for an update.
+	 * NULL: elements depend on one another.
+	 */
+	struct mu_element (*element)(const struct mu_update *u);
 	void (*measure)(const struct mu_update *u, size_t n, const float *weights,
 			const float *gradients, float *const *states, uint64_t *const *sums);
 	double (*trust)(const struct mu_update *u, const double *squares);
@@ -156,6 +162,20 @@ void mu_optim_set_counts(struct mu_optim *o, uint64_t updates, double last_lr);
  * checkpoints.
  */
 float *mu_optim_state(struct mu_optim *o, int i, const char **name, size_t *n);
+
+/*
+ * Updates that the caller does, on a GPU for example, in the place of mu_optim_block: with
+ * mu_element_update for each element. Elements fall into classes of equal constants, the same
+ * classes in all pieces. States are then the caller's, too; those of mu_optim_state are as he
+ * leaves them.
+ */
+bool mu_optim_is_by_element(const struct mu_optim *o, char *why, size_t nbytes);
+/* classes[i]: of elements [16 i, 16 i + 16) of piece p. */
+void mu_optim_classes(const struct mu_optim *o, size_t p, unsigned char *classes);
+/* After mu_optim_begin: the constants by class. Returns their number; 0 if nothing is to be done.
+ */
+size_t mu_optim_elements(const struct mu_optim *o, size_t p,
+			 struct mu_element of[MU_ELEMENT_CLASSES]);
 
 /*
  * Norms. Rules with a trust factor, and clip_global_norm with any rule, need norms over whole keys

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parallel: a net on several devices. It is cut into stages, runs of consecutive layers (net.h,
- * parts of a plan), each on a device; the samples of a step go through them in micro-batches, so
- * that the devices work at the same time:
+ * parallel: a net on several devices, of one rank or of a team of ranks. It is cut into stages,
+ * runs of consecutive layers (net.h, parts of a plan), each on a device; the samples of a step go
+ * through them in micro-batches, so that the devices work at the same time:
  *
  *	stage 0   F0 F1 B0 F2 B1 ...    Fk: forward of micro-batch k, Bk: its backward
  *	stage 1      F0 B0 F1 B1 ...
@@ -20,24 +20,27 @@
 #define MUSTER_PARALLEL_H
 
 #include <muster/base.h>
+#include <muster/comm.h>
 #include <muster/net.h>
 
-/* ---- groups of layers and their devices ---- */
+/* ---- groups of layers and their devices, or ranks of a team ---- */
 
 enum { MU_MAX_GROUPS = 512, MU_MAX_STAGES = 256, MU_PLACE_NAME = 32 };
 
-/* "embed=cpu:0,lstm0-3=cpu:0,lstm4-7=cpu:1,decode=cpu:1", with lstm0-3 as four groups. */
+/* "embed=cpu:0,lstm0-3=cpu:0,lstm4-7=cpu:1,decode=cpu:1", with lstm0-3 as four groups; or with
+ * ranks, such as 0 and 1, for cpu:0 and cpu:1. */
 struct mu_group_map {
+	const char *option, *kind, *cuts; /* for errors: "group2dev", "device", "model-parallel" */
 	size_t n, n_devices;
 	struct mu_group_place {
 		char name[MU_PLACE_NAME];
 		size_t device; /* of devices[] */
 	} of[MU_MAX_GROUPS];
-	char devices[MU_MAX_STAGES][MU_PLACE_NAME]; /* in the order in which they are named */
+	char devices[MU_MAX_STAGES][MU_PLACE_NAME]; /* or ranks, in the order of their names */
 };
 
 /* MU_ERR_USAGE: what cannot be read, a group that is named twice. */
-enum mu_status mu_group_map_read(struct mu_group_map *map, const char *text);
+enum mu_status mu_group_map_read(struct mu_group_map *map, const char *text, bool ranks);
 
 /* ---- stages ---- */
 
@@ -74,6 +77,44 @@ struct mu_stage_border {
  * of n_micro in a step. */
 enum mu_status mu_stages_borders(const struct mu_stages *stages, const struct mu_plan *plan,
 				 size_t n_micro, struct mu_stage_border **borders, size_t *n);
+
+/* ---- borders between ranks ---- */
+
+/*
+ * What passes a border in one direction, from one rank to another: in every step a message of each
+ * micro-batch, in their order, out of a buffer of its own into one of its own. A message is as long
+ * as its kind says; both ranks know of each step which kinds it has. Requests are persistent, and
+ * those of a step's receives are started when it begins.
+ *
+ *	mu_passage_begin(p, kinds, n);      on both, once all of the last step has passed
+ *	... fill mu_passage_buffer(p, k);   the sender
+ *	mu_passage_send(p);                 the sender, n times
+ *	mu_passage_test(p, &passed);        both: messages move on; so many have passed
+ *	... read mu_passage_buffer(p, k);   the receiver, for k < passed, until the next step
+ */
+struct mu_passage;
+
+struct mu_passage_config {
+	MPI_Comm comm; /* no other messages of this tag between the two */
+	int peer, tag;
+	bool sends;
+	size_t n_micro, n_kinds;
+	const size_t *nbytes; /* of a message of each kind; 0: it is none */
+};
+
+/* *out: for passages, between the same ranks as comm. Collective over comm. */
+enum mu_status mu_passage_comm_new(MPI_Comm *out, MPI_Comm comm);
+void mu_passage_comm_free(MPI_Comm *comm);
+/* Not collective. */
+enum mu_status mu_passage_new(struct mu_passage **out, const struct mu_passage_config *config);
+void mu_passage_free(struct mu_passage *p);
+/* A step of n micro-batches. The kinds are read until its end. */
+enum mu_status mu_passage_begin(struct mu_passage *p, const size_t *kinds, size_t n);
+void *mu_passage_buffer(const struct mu_passage *p, size_t micro);
+/* The next micro-batch's. */
+enum mu_status mu_passage_send(struct mu_passage *p);
+/* *passed: messages of this step that have arrived, or have left their buffer. */
+enum mu_status mu_passage_test(struct mu_passage *p, size_t *passed);
 
 /* ---- the order of the work ---- */
 

@@ -10,7 +10,7 @@
 # flux: --output=muster-{{id}}.log
 # flux: --signal=SIGUSR1@120
 [ $# -gt 0 ] || {
-	echo "usage: flux batch [-N NODES -n RANKS -t TIME] $0 TRAINER OPTIONS... --model-prefix P" >&2
+	echo "usage: flux batch [-N NODES -n RANKS -t TIME] jobs/flux/train.sh TRAINER OPTIONS... --model-prefix P" >&2
 	exit 2
 }
 # shellcheck disable=SC2086 # words

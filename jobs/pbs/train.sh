@@ -11,7 +11,7 @@
 #PBS -r y
 cd "$PBS_O_WORKDIR" || exit 1
 [ -n "${ARGS-}" ] || {
-	echo "usage: qsub -l select=...,walltime=TIME -v ARGS='TRAINER OPTIONS... --model-prefix P' $0" >&2
+	echo "usage: qsub -l select=N,walltime=T -v ARGS='TRAINER OPTIONS... --model-prefix P' jobs/pbs/train.sh" >&2
 	exit 2
 }
 # shellcheck disable=SC2086 # words

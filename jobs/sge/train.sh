@@ -14,7 +14,7 @@
 #$ -r y
 #$ -S /bin/bash
 [ $# -gt 0 ] || {
-	echo "usage: qsub -pe mpi RANKS [-l h_rt=TIME] $0 TRAINER OPTIONS... --model-prefix P" >&2
+	echo "usage: qsub -pe mpi RANKS [-l h_rt=TIME] jobs/sge/train.sh TRAINER OPTIONS... --model-prefix P" >&2
 	exit 2
 }
 exec "$(command -v jobs/supervise || echo musupervise)" --queue sge mpirun "$@" --resume auto

@@ -83,6 +83,13 @@ static void forward_reordered(struct mu_op *op)
 	forward(op, op->outputs[0]->data);
 }
 
+/* n numbers, `step` elements apart; those of most runs stay as they are. */
+static void scale_by(float *dx, size_t n, size_t step, float factor)
+{
+	for (size_t k = 0; k < n && factor != 1; k++)
+		dx[k * step] *= factor;
+}
+
 static void backward(const struct mu_op *op, float *out)
 {
 	const struct mu_batch *b = op->batch;
@@ -102,6 +109,7 @@ static void backward(const struct mu_op *op, float *out)
 		for (size_t k = 0; k < s.classes; k++)
 			dx[k * s.area] = p[k * s.area] - share;
 		dx[(size_t)b->labels[i] * s.area] -= 1 - b->label_smoothing;
+		scale_by(dx, s.classes, s.area, mu_batch_loss_scale(b));
 	}
 }
 
@@ -154,6 +162,7 @@ static void backward_rows(struct mu_op *op)
 		subtract(op->outputs[0]->data + i * s.classes, dx, s.classes,
 			 b->label_smoothing / (float)s.classes);
 		dx[(size_t)b->labels[i]] -= 1 - b->label_smoothing;
+		scale_by(dx, s.classes, 1, mu_batch_loss_scale(b));
 	}
 }
 

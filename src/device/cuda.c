@@ -37,31 +37,37 @@ static const struct cuda_kind *const kinds[MU_OP_N] = {
 #define NAME_OF(name) #name,
 static const char *const kernel_names[] = {CUDA_KERNELS(NAME_OF)};
 
-static enum mu_status launch(struct cuda_device *d, enum cuda_kernel kernel, size_t blocks,
-			     void *args)
+static enum mu_status launch(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
+			     size_t blocks, void *args)
 {
 	enum mu_status st = MU_OK;
 	void *params[] = {args};
 
-	CU(d, cuLaunchKernel, d->kernels[kernel], (unsigned)blocks, 1, 1, THREADS, 1, 1, 0, d->work,
+	CU(d, cuLaunchKernel, d->kernels[kernel], (unsigned)blocks, 1, 1, THREADS, 1, 1, 0, stream,
 	   params, NULL);
 out:
 	return st;
 }
 
-enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
+			       size_t n, void *args)
 {
 	const size_t most = (size_t)d->processors * BLOCKS_PER_PROCESSOR;
 	const size_t blocks = (n + THREADS - 1) / THREADS;
 
-	return n > 0 ? launch(d, kernel, blocks < most ? blocks : most, args) : MU_OK;
+	return n > 0 ? launch(d, stream, kernel, blocks < most ? blocks : most, args) : MU_OK;
+}
+
+enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+{
+	return mu_cuda_each_on(d, d->work, kernel, n, args);
 }
 
 enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
 {
 	const size_t most = (size_t)d->processors * BLOCKS_PER_PROCESSOR;
 
-	return n > 0 ? launch(d, kernel, n < most ? n : most, args) : MU_OK;
+	return n > 0 ? launch(d, d->work, kernel, n < most ? n : most, args) : MU_OK;
 }
 
 /* ---- life ---- */

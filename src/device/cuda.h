@@ -97,7 +97,7 @@ struct cuda_device {
 	CUdeviceptr blas_workspace;
 	cudnnHandle_t dnn;
 	struct cuda_mirror *mirrors;
-	int processors; /* of the GPU: streaming multiprocessors */
+	int processors;                 /* of the GPU: streaming multiprocessors */
 	const struct mu_device *device; /* whose operation is planned: what it is asked for */
 	char name[96];
 };
@@ -139,6 +139,9 @@ static inline CUdeviceptr cuda_pointer(const void *p)
  * each; args is its struct of cuda_args.h.
  */
 enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
+/* The same on another stream of the device than that of its work. */
+enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
+			       size_t n, void *args);
 enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
 /* n bytes from one place to another, of either kind of memory, behind all work so far. */
 enum mu_status mu_cuda_copy(struct cuda_device *d, void *to, const void *from, size_t nbytes);
@@ -149,6 +152,11 @@ enum mu_status mu_cuda_enter(struct cuda_device *d);
 
 /* cuda_memory.c */
 extern const struct mu_device_memory mu_cuda_memory;
+
+/* cuda_update.c: slots of struct mu_device_memory */
+enum mu_status mu_cuda_update(struct mu_device *device, void *stream,
+			      const struct mu_device_update *u);
+enum mu_status mu_cuda_add(struct mu_device *device, void *stream, const struct mu_device_sum *s);
 
 /* ---- operations ---- */
 

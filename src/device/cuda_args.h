@@ -9,9 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <muster/update.h>
+
 /* Kernels over elements, and over rows: each of these has a block of threads. */
 #define CUDA_EACH(F) \
 	F(fill) \
+	F(scale) \
 	F(activate) \
 	F(activate_backward) \
 	F(add_bias) \
@@ -32,7 +35,8 @@
 	F(to_steps) \
 	F(from_steps) \
 	F(lstm_gates) \
-	F(lstm_gates_backward)
+	F(lstm_gates_backward) \
+	F(update)
 #define CUDA_ROWS(F) \
 	F(channel_sums) \
 	F(statistics) \
@@ -49,6 +53,14 @@ enum { CUDA_RELU, CUDA_TANH, CUDA_SIGMOID, CUDA_LINEAR = -1 };
 struct cuda_fill {
 	float *y;
 	float value;
+	size_t n;
+};
+
+/* x *= factor; *found becomes 1 if an element is not finite then */
+struct cuda_scale {
+	float *x;
+	float factor;
+	uint32_t *found;
 	size_t n;
 };
 
@@ -242,6 +254,7 @@ struct cuda_softmax_backward {
 	struct cuda_targets t;
 	const float *p;
 	float *dx;
+	float scale; /* of the loss */
 	size_t n; /* of dx */
 };
 
@@ -291,6 +304,17 @@ struct cuda_lstm_gates_backward {
 	const float *gates, *cells, *before, *dh, *dy;
 	float *dc, *da;
 	size_t units;
+	size_t n;
+};
+
+/* ---- updates: struct mu_device_update ---- */
+
+struct cuda_update {
+	float *weights;
+	const float *gradients;
+	float *states[3];
+	const unsigned char *classes;
+	struct mu_element of[MU_ELEMENT_CLASSES];
 	size_t n;
 };
 

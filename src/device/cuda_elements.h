@@ -36,6 +36,15 @@ CUDA_FUNCTION void fill_at(const struct cuda_fill *a, size_t i)
 	a->y[i] = a->value;
 }
 
+CUDA_FUNCTION void scale_at(const struct cuda_scale *a, size_t i)
+{
+	const float x = a->x[i] * a->factor;
+
+	a->x[i] = x;
+	if (!(fabsf(x) <= 3.402823466e38f)) /* FLT_MAX */
+		*a->found = 1;
+}
+
 CUDA_FUNCTION void activate_at(const struct cuda_activate *a, size_t i)
 {
 	a->y[i] = value_of(a->kind, a->x[i]);
@@ -71,6 +80,13 @@ CUDA_FUNCTION void copy_rows_at(const struct cuda_copy_rows *a, size_t i)
 {
 	a->to[i / a->row * a->to_step + i % a->row] =
 		a->from[i / a->row * a->from_step + i % a->row];
+}
+
+CUDA_FUNCTION void update_at(const struct cuda_update *a, size_t i)
+{
+	const struct mu_element *u = &a->of[a->classes[i / MU_ELEMENT_RUN]];
+
+	mu_element_update(u, a->gradients[i], &a->weights[i], a->states, i);
 }
 
 /* ---- sums over channels ---- */

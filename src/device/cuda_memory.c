@@ -201,6 +201,20 @@ out:
 	return st;
 }
 
+/* ---- gradients of a scaled loss ---- */
+
+static enum mu_status scale(struct mu_device *device, float *x, size_t n, float factor,
+			    uint32_t *found)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_scale args = {.x = x, .factor = factor, .found = found, .n = n};
+
+	MU_TRY(mu_cuda_enter(of(device)));
+	MU_TRY(mu_cuda_each(of(device), CUDA_scale, n, &args));
+out:
+	return st;
+}
+
 /* ---- arrays that stand for the host's ---- */
 
 /*
@@ -277,8 +291,11 @@ const struct mu_device_memory mu_cuda_memory = {
 	.download = download,
 	.mark = mark,
 	.reach = reach,
+	.scale = scale,
 	.mirror = mirror,
 	.unmirror = unmirror,
 	.enter = enter,
 	.stream = stream,
+	.update = mu_cuda_update,
+	.sum = mu_cuda_add,
 };

@@ -92,7 +92,8 @@ CUDA_FUNCTION void softmax_backward_at(const struct cuda_softmax_backward *a, si
 	const size_t prediction = sample * t->area + i % t->area;
 
 	a->dx[i] = is_counted(t, prediction)
-			   ? (float)((double)a->p[i] - target_of(t, prediction, k))
+			   ? (float)((double)a->scale *
+				     ((double)a->p[i] - target_of(t, prediction, k)))
 			   : 0;
 }
 

@@ -94,6 +94,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.t = targets_of(op),
 		.p = op->outputs[0]->data,
 		.dx = op->inputs[0]->grad,
+		.scale = mu_batch_loss_scale(op->batch),
 		.n = mu_shape_n(&op->inputs[0]->shape),
 	};
 

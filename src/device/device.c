@@ -55,6 +55,11 @@ const char *mu_op_kind_name(enum mu_op_kind kind)
 	return (unsigned)kind < MU_OP_N ? names[kind] : "unknown";
 }
 
+float mu_batch_loss_scale(const struct mu_batch *batch)
+{
+	return batch->loss_scale > 0 ? batch->loss_scale : 1;
+}
+
 static const char *const algorithm_names[] = {
 	[MU_CONVOLUTION_AUTO] = "auto",
 	[MU_CONVOLUTION_DIRECT] = "direct",

@@ -132,6 +132,7 @@ static void backward(struct mu_op *op)
 {
 	const struct mu_batch *b = op->batch;
 	const float *p = op->outputs[0]->data;
+	const double scale = (double)mu_batch_loss_scale(b);
 	float *dx = op->inputs[0]->grad;
 
 	if (!op->inputs[0]->needs_grad)
@@ -142,7 +143,8 @@ static void backward(struct mu_op *op)
 		for (size_t k = 0; k < r.classes; k++) {
 			size_t e = r.at + k * r.stride;
 
-			dx[e] = counts(b, &r) ? (float)((double)p[e] - target(b, &r, k)) : 0;
+			dx[e] = counts(b, &r) ? (float)(scale * ((double)p[e] - target(b, &r, k)))
+					      : 0;
 		}
 	}
 }

@@ -25,6 +25,7 @@ struct setting {
 
 static const struct setting settings[] = {
 	{"type", TEXT, AT(type), true},
+	{"on_gpus", FLAG, AT(on_gpus), true},
 	{"n_updaters", SIZE, AT(n_updaters), true},
 	{"bucket_bytes", SIZE, AT(bucket_bytes), false},
 	{"message_bytes", SIZE, AT(message_bytes), false},

@@ -25,7 +25,7 @@ enum mu_status mu_kv_set_devices(struct mu_kv *kv, const struct mu_kv_device *de
 	if (!kv->ops->set_devices)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"mu_kv_set_devices with kv-store '%s', whose arrays are the host's: it is "
-			"for nccl and nccl_allreduce",
+			"for nccl, nccl_allreduce, and where on_gpus is set",
 			kv->ops->name);
 	if (kv->keys)
 		MU_FAIL(MU_ERR_ARGUMENT,

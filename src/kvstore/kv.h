@@ -113,7 +113,7 @@ struct mu_kv_ops {
 	bool returns_sums;        /* sums of gradients come back, and every worker updates */
 	bool synchronous;         /* all workers' gradients make one update */
 	bool sums_on_devices;     /* the gradients of a rank's devices; else on the CPU */
-	bool on_gpus;             /* arrays are those of GPUs, of workers of one node */
+	bool on_gpus;             /* arrays are those of GPUs */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	void (*close)(struct mu_kv *kv); /* also of what was opened in part */
@@ -130,8 +130,10 @@ struct mu_kv_ops {
 	enum mu_status (*meet)(struct mu_kv *kv); /* NULL: a barrier */
 	enum mu_status (*finish)(struct mu_kv *kv);
 	enum mu_status (*serve)(struct mu_kv *kv);
-	/* Make kv->weights the newest. NULL: they are. Collective over workers. */
+	/* Make kv->weights the newest, and the states at hand. NULL: they are. Collective over
+	 * workers. */
 	enum mu_status (*collect)(struct mu_kv *kv);
+	enum mu_status (*loaded)(struct mu_kv *kv); /* the states at hand are those to go on with */
 	/* kv->states, of states that lie neither with servers nor in kv->update. */
 	enum mu_status (*states)(struct mu_kv *kv, bool load);
 };
@@ -181,6 +183,8 @@ void mu_kv_replica_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *c
 
 /* NULL for an unknown name. */
 const struct mu_kv_ops *mu_kv_ops_find(const char *type);
+/* The kind that keeps its arrays on GPUs if the settings say so. */
+const struct mu_kv_ops *mu_kv_ops_of(const struct mu_kv_config *config);
 /* What mu_kv_new asks of the settings. Not collective, and the same on every rank. */
 enum mu_status mu_kv_config_check(const struct mu_kv_config *config);
 
@@ -196,6 +200,9 @@ extern const struct mu_kv_ops mu_kv_dist_sharded;
 extern const struct mu_kv_ops mu_kv_dist_allreduce;
 extern const struct mu_kv_ops mu_kv_nccl;
 extern const struct mu_kv_ops mu_kv_nccl_allreduce;
+extern const struct mu_kv_ops mu_kv_device_gpus;
+extern const struct mu_kv_ops mu_kv_sharded_gpus;
+extern const struct mu_kv_ops mu_kv_allreduce_gpus;
 
 struct mu_keys;
 
@@ -250,7 +257,7 @@ struct mu_kv {
 	double *pushed_at;       /* per bucket; NULL before it is needed */
 
 	double progress, lr;
-	double rate; /* see mu_kv_set_rate */
+	double rate;       /* see mu_kv_set_rate */
 	mu_kv_say_fn *say; /* see mu_kv_config */
 	void *say_context;
 	uint64_t notice; /* what is heard */

@@ -74,7 +74,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->comm = MPI_COMM_NULL;
 	MU_TRY(own_comm(kv));
 	MU_TRY(mu_agree(mu_kv_config_check(config), kv->comm));
-	kv->ops = mu_kv_ops_find(config->type);
+	kv->ops = mu_kv_ops_of(config);
 	find_servers(kv);
 	MU_TRY(mu_compress_open(&config->compression, &kv->push_coder, &kv->pull_coder));
 	kv->own_weights = kv->ops->own_weights || kv->pull_coder.codec;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nccl, nccl_allreduce: workers of one node whose devices are GPUs. See nccl.h for the way of a
- * bucket, kvstore.h for what callers see.
+ * The stores of workers whose devices are GPUs. See nccl.h for the way of a bucket, gpus.h for what
+ * callers see.
  */
 #include "nccl.h"
 
@@ -11,7 +11,8 @@
 
 /* ---- life ---- */
 
-static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *config, bool sharded)
+static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *config,
+				enum nccl_way way)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_rule *rule;
@@ -20,13 +21,13 @@ static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *con
 	MU_TRY(MU_ALLOC(kv->nccl, 1, "store of GPUs"));
 	n = kv->nccl;
 	n->request = MPI_REQUEST_NULL;
-	n->sharded = sharded;
+	n->way = way;
 	MU_TRY(mu_rule_find(&rule, config->optim.name));
 	n->config = config->optim;
 	n->config.name = rule->name; /* the caller's string may go */
 	n->config.prior = false;
 	MU_TRY(MU_ALLOC(n->all, (size_t)kv->topology->num_workers, "words of the workers"));
-	if (!sharded)
+	if (way != NCCL_SHARDS)
 		MU_TRY(mu_kv_update_open(kv, &kv->update, &config->optim));
 out:
 	return st;
@@ -34,15 +35,20 @@ out:
 
 static enum mu_status open_shards(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	return open_nccl(kv, config, true);
+	return open_nccl(kv, config, NCCL_SHARDS);
 }
 
 static enum mu_status open_allreduce(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	return open_nccl(kv, config, false);
+	return open_nccl(kv, config, NCCL_ALL_REDUCE);
 }
 
-static void close_gpu(const struct mu_nccl *n, struct nccl_gpu *g, size_t n_buckets)
+static enum mu_status open_peers(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	return open_nccl(kv, config, NCCL_PEERS);
+}
+
+static void close_gpu(struct mu_nccl *n, struct nccl_gpu *g, size_t n_buckets)
 {
 	const struct mu_device_memory *memory = g->device->ops->memory;
 
@@ -56,6 +62,9 @@ static void close_gpu(const struct mu_nccl *n, struct nccl_gpu *g, size_t n_buck
 			n->api.cuEventDestroy(g->summed[b]);
 	if (g->behind)
 		n->api.cuEventDestroy(g->behind);
+	if (g->done)
+		n->api.cuEventDestroy(g->done);
+	mu_nccl_peers_close(n, g);
 	if (g->stream)
 		n->api.cuStreamDestroy(g->stream);
 	if (g->weights)
@@ -71,6 +80,7 @@ static void leave_devices(struct mu_kv *kv)
 	if (!n || !n->gpus)
 		return;
 	mu_nccl_comm_close(n);
+	mu_nccl_updates_close(kv);
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		if (n->gpus[i].device)
 			close_gpu(n, &n->gpus[i], kv->plan.n_buckets);
@@ -87,6 +97,7 @@ static void close_nccl(struct mu_kv *kv)
 	if (!n)
 		return;
 	mu_nccl_shards_close(n);
+	mu_free(n->pieces);
 	mu_free(n->all);
 	mu_free(n);
 	kv->nccl = NULL;
@@ -108,6 +119,7 @@ static enum mu_status open_gpu(struct mu_kv *kv, const struct mu_kv_device *from
 	MU_TRY(memory->mirror(g->device, &g->gradients, from->gradients, kv->plan.n));
 	NCCL_CU(n, cuStreamCreate, &g->stream, CU_STREAM_NON_BLOCKING);
 	NCCL_CU(n, cuEventCreate, &g->behind, CU_EVENT_DISABLE_TIMING);
+	NCCL_CU(n, cuEventCreate, &g->done, CU_EVENT_DISABLE_TIMING);
 	MU_TRY(MU_ALLOC(g->summed, kv->plan.n_buckets, "events of the buckets"));
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
 		NCCL_CU(n, cuEventCreate, &g->summed[b], CU_EVENT_DISABLE_TIMING);
@@ -132,11 +144,24 @@ static enum mu_status open_gpus(struct mu_kv *kv, const struct mu_kv_device *dev
 			MU_FAIL(MU_ERR_ARGUMENT, "kv-store %s sums on GPUs, and %s:%d is none",
 				kv->ops->name, device->ops->name, device->index);
 	}
-	MU_TRY(mu_nccl_load(&kv->nccl->api));
+	MU_TRY(mu_nccl_load(&kv->nccl->api, kv->nccl->way != NCCL_PEERS));
 	MU_TRY(MU_ALLOC(kv->nccl->gpus, n, "GPUs of a worker"));
 	kv->nccl->n_gpus = n;
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(open_gpu(kv, &devices[i], &kv->nccl->gpus[i]));
+out:
+	return st;
+}
+
+static enum mu_status open_updates(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	MU_TRY(MU_ALLOC(n->pieces, kv->plan.n_buckets * n->n_gpus, "parts of buckets"));
+	if (n->way == NCCL_SHARDS)
+		MU_TRY(mu_nccl_shards_open(kv));
+	MU_TRY(mu_nccl_updates_open(kv));
 out:
 	return st;
 }
@@ -146,9 +171,11 @@ static enum mu_status set_devices(struct mu_kv *kv, const struct mu_kv_device *d
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_agree(open_gpus(kv, devices, n), kv->comm));
-	MU_TRY(mu_nccl_comm_open(kv));
-	if (kv->nccl->sharded)
-		MU_TRY(mu_agree(mu_nccl_shards_open(kv), kv->comm));
+	if (kv->nccl->way == NCCL_PEERS)
+		MU_TRY(mu_nccl_peers_open(kv));
+	else
+		MU_TRY(mu_nccl_comm_open(kv));
+	MU_TRY(mu_agree(open_updates(kv), kv->comm));
 out:
 	return st;
 }
@@ -250,7 +277,7 @@ static enum mu_status update_all(struct mu_kv *kv)
 		goto out;
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
 		MU_TRY(mu_nccl_wait(kv, b));
-	if (n->sharded)
+	if (n->way == NCCL_SHARDS)
 		MU_TRY(mu_nccl_shards_update_all(kv));
 	else
 		MU_TRY(mu_kv_update_all(kv, &kv->update, n->count, kv->gradients));
@@ -264,11 +291,13 @@ static enum mu_status update(struct mu_kv *kv, size_t bucket)
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
 
+	if (n->updates)
+		return mu_nccl_updates_begin(kv, bucket);
 	if (kv->whole_steps)
 		return update_all(kv);
 	MU_TRY(mu_nccl_wait(kv, bucket));
 	mu_clock_start(MU_CLOCK_UPDATE);
-	if (n->sharded)
+	if (n->way == NCCL_SHARDS)
 		mu_nccl_shards_update(kv, bucket);
 	else
 		mu_kv_update_bucket(kv, &kv->update, bucket, n->count, kv->gradients);
@@ -277,17 +306,37 @@ out:
 	return st;
 }
 
-/* Buckets come back in their order, the one of the front layers first. */
+/*
+ * Buckets come back in their order, the one of the front layers first. With the last one the host
+ * waits until all of them are done: while it waits here it sees errors of NCCL, later it would wait
+ * for the GPU alone. The GPU has the work of the earlier layers meanwhile.
+ */
 static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
+	const bool ends = n->left > 0 && bucket == 0;
 
 	MU_TRY(hear(kv));
 	while (n->left > bucket) {
+		MU_TRY(mu_nccl_replace(kv));
 		MU_TRY(update(kv, n->left - 1));
 		MU_TRY(mu_nccl_give(kv, --n->left));
 	}
+	if (ends && n->way != NCCL_PEERS)
+		MU_TRY(mu_nccl_settle(kv, "the sums of the GPUs"));
+out:
+	return st;
+}
+
+/* Weights, and the optimiser's states if they are not the host's. */
+static enum mu_status collect(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_nccl_collect(kv));
+	if (kv->nccl->updates)
+		MU_TRY(mu_nccl_states_collect(kv));
 out:
 	return st;
 }
@@ -307,12 +356,23 @@ out:
 	.name = (store), .on_gpus = true, .synchronous = true, .sums_on_devices = true, \
 	.push_clock = MU_CLOCK_PUSH, .close = close_nccl, .set_devices = set_devices, \
 	.leave_devices = leave_devices, .init = init, .step_begin = step_begin, .push = push, \
-	.pull = pull, .finish = finish
+	.pull = pull, .fetch = mu_nccl_collect, .collect = collect, \
+	.loaded = mu_nccl_states_spread, .finish = finish
 
 const struct mu_kv_ops mu_kv_nccl = {
 	NCCL_OPS("nccl"),
 	.open = open_shards,
-	.collect = mu_nccl_collect, /* of other workers' shards the host has old weights */
 	.states = mu_nccl_shards_states,
 };
 const struct mu_kv_ops mu_kv_nccl_allreduce = {NCCL_OPS("nccl_allreduce"), .open = open_allreduce};
+const struct mu_kv_ops mu_kv_sharded_gpus = {
+	NCCL_OPS("dist_sharded"),
+	.open = open_shards,
+	.states = mu_nccl_shards_states,
+};
+const struct mu_kv_ops mu_kv_allreduce_gpus = {NCCL_OPS("dist_allreduce"), .open = open_allreduce};
+const struct mu_kv_ops mu_kv_device_gpus = {
+	NCCL_OPS("device"),
+	.one_worker = true,
+	.open = open_peers,
+};

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nccl, nccl_allreduce: sums between the GPUs of a node, known to src/kvstore/nccl*.c only.
+ * Stores whose arrays are on GPUs, known to src/kvstore/nccl*.c only: nccl, nccl_allreduce, and
+ * with GPUs device, dist_sharded (as nccl, over any number of nodes) and dist_allreduce (likewise).
  *
- * All GPUs of all workers are one communicator of NCCL, in the order of the workers. A bucket goes
- * through a stream of the store's own on each GPU: behind the work that made its gradients it is
- * summed, the sums come to the host (nccl: a shard of each GPU; nccl_allreduce: all, on the first
- * GPU of every worker), the worker updates its weights there, and they go back to its GPUs (nccl:
- * the shards, which NCCL then gathers); the GPU's own work waits for that.
+ * A bucket goes through a stream of the store's own on each GPU, behind the work that made its
+ * gradients, and is summed in one of three ways. Rules that work element by element then update
+ * the weights on the GPUs, and nothing comes to the host. With other rules the sums come to the
+ * host, the worker updates its weights there, and they go back. The GPU's own work waits for the
+ * new weights.
  *
+ * With NCCL all GPUs of all workers are one communicator, in the order of the workers.
  * All workers give NCCL the same buckets in the same order, whatever the order of their calls.
  * Communicators do not block: their calls may return ncclInProgress, and are then polled.
  */
@@ -26,14 +28,18 @@
 /* What is called. In CUDA's headers some of these names are macros. */
 #define NCCL_DRIVER_FUNCTIONS(F) \
 	F(cuGetErrorString) \
-	F(cuDeviceGet) F(cuDeviceGetUuid) F(cuStreamCreate) F(cuStreamDestroy) \
-		F(cuStreamWaitEvent) F(cuStreamSynchronize) F(cuEventCreate) F(cuEventDestroy) \
-			F(cuEventRecord) F(cuEventQuery) F(cuMemcpyDtoHAsync) F(cuMemcpyHtoDAsync)
+	F(cuDeviceGet) \
+	F(cuDeviceGetUuid) \
+	F(cuStreamCreate) F(cuStreamDestroy) F(cuStreamWaitEvent) F(cuStreamSynchronize) \
+		F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery) \
+			F(cuMemcpyDtoHAsync) F(cuMemcpyHtoDAsync) F(cuMemcpyAsync)
 #define NCCL_FUNCTIONS(F) \
 	F(ncclGetErrorString) \
-	F(ncclGetLastError) F(ncclGetUniqueId) F(ncclCommInitRankConfig) F(ncclCommAbort) \
-		F(ncclCommGetAsyncError) F(ncclGroupStart) F(ncclGroupEnd) F(ncclAllReduce) \
-			F(ncclReduceScatter) F(ncclReduce) F(ncclAllGather) F(ncclBroadcast)
+	F(ncclGetLastError) \
+	F(ncclGetUniqueId) \
+	F(ncclCommInitRankConfig) F(ncclCommAbort) F(ncclCommGetAsyncError) F(ncclGroupStart) \
+		F(ncclGroupEnd) F(ncclAllReduce) F(ncclReduceScatter) F(ncclReduce) \
+			F(ncclAllGather) F(ncclBroadcast)
 
 #define NCCL_MEMBER(f) __typeof__(f) *f;
 struct nccl_api {
@@ -43,10 +49,10 @@ struct nccl_api {
 #undef NCCL_MEMBER
 
 /*
- * The driver is loaded, for there is a device; NCCL is opened by its name, or in the folders that
- * configure found. Neither is closed again: NCCL has threads.
+ * The driver is loaded, for there is a device; NCCL, if it is wanted, is opened by its name, or in
+ * the folders that configure found. Neither is closed again: NCCL has threads.
  */
-enum mu_status mu_nccl_load(struct nccl_api *api);
+enum mu_status mu_nccl_load(struct nccl_api *api, bool nccl);
 
 /* ---- the store ---- */
 
@@ -59,6 +65,8 @@ struct nccl_gpu {
 	CUstream stream;            /* the store's */
 	CUevent behind;             /* recorded, and waited for at once */
 	CUevent *summed;            /* by bucket: this GPU's part of the sums is on the host */
+	CUevent done;               /* all of a step, or of a copy of all arrays */
+	CUdeviceptr scratch;        /* peers: a bucket of each other GPU */
 	ncclComm_t comm;            /* NULL: none, or aborted */
 };
 
@@ -68,19 +76,33 @@ struct nccl_word {
 	uint64_t notice;
 };
 
-/* nccl: a part of a bucket that one of this worker's GPUs has. */
+/* How the GPUs' gradients become one sum. */
+enum nccl_way {
+	NCCL_ALL_REDUCE, /* every GPU has all sums, and updates all weights */
+	NCCL_SHARDS,     /* of a bucket each GPU has a shard, and all gather the weights */
+	/*
+	 * device: of the worker's GPUs one has a bucket, in turn; it reads the others' gradients,
+	 * and they its weights. The sum is in the order of the devices.
+	 */
+	NCCL_PEERS
+};
+
+/* The part of a bucket that one of this worker's GPUs updates; n is 0 if there is none. */
 struct nccl_piece {
 	size_t at, n;
-	size_t number; /* among the pieces of the optimiser */
+	size_t number, local; /* among the pieces of the optimiser; where its states begin */
+	float *states[MU_MAX_STATES]; /* on the GPU: mirrors of the optimiser's */
+	unsigned char *classes;       /* on the GPU: see mu_optim_classes */
 };
 
 struct mu_nccl {
 	struct nccl_api api;
-	bool sharded;
+	enum nccl_way way;
+	bool updates;                /* weights are updated on the GPUs */
 	size_t n_gpus, first, n_all; /* mine; the number of my first among all; all */
 	struct nccl_gpu *gpus;
 
-	/* nccl: the optimiser of my shards; piece of bucket b and GPU g: b * n_gpus + g */
+	/* piece of bucket b and GPU g: b * n_gpus + g; nccl: the optimiser of my shards */
 	struct mu_optim_config config;
 	struct mu_optim *optim;
 	struct mu_kv_norms norms;
@@ -135,12 +157,54 @@ enum mu_status mu_nccl_comm_move(struct mu_kv *kv, nccl_move_fn *move, size_t bu
 enum mu_status mu_nccl_send(struct mu_kv *kv, size_t bucket);
 /* Until it is on the host. */
 enum mu_status mu_nccl_wait(struct mu_kv *kv, size_t bucket);
+/* What the store does from now on with weights comes behind the work of the GPUs so far. */
+enum mu_status mu_nccl_replace(struct mu_kv *kv);
 /* Weights that this worker has updated go to all GPUs. */
 enum mu_status mu_nccl_give(struct mu_kv *kv, size_t bucket);
+/* Until all that the store has given to my GPUs is done. */
+enum mu_status mu_nccl_settle(struct mu_kv *kv, const char *what);
 /* All weights: from the host to my GPUs, or from the first of them to the host. When it returns all
  * of them have done what the store gave them. */
 enum mu_status mu_nccl_spread(struct mu_kv *kv);
 enum mu_status mu_nccl_collect(struct mu_kv *kv);
+
+/* Pieces of memory of a device that hold floats, as the driver's functions take them. */
+static inline CUdeviceptr nccl_pointer(const float *p)
+{
+	return (CUdeviceptr)(uintptr_t)p;
+}
+enum mu_status mu_nccl_enter(const struct nccl_gpu *g);
+/* What is given to `later` from now on comes behind what was given to `first` of g so far; `then`
+ * is the GPU of later. */
+enum mu_status mu_nccl_order(const struct mu_nccl *n, const struct nccl_gpu *g, CUstream first,
+			     const struct nccl_gpu *then, CUstream later);
+/* Until an event has come; what NCCL finds wrong meanwhile is an error. */
+enum mu_status mu_nccl_await(struct mu_kv *kv, CUevent event, const char *what);
+
+/* ---- peers: nccl_peers.c ---- */
+
+/* The GPU that has a bucket. */
+size_t mu_nccl_home(const struct mu_nccl *n, size_t bucket);
+enum mu_status mu_nccl_peers_open(struct mu_kv *kv);
+void mu_nccl_peers_close(struct mu_nccl *n, struct nccl_gpu *g);
+/* Its gradients, of all GPUs, become a sum; its weights go to the other GPUs. */
+enum mu_status mu_nccl_peers_sum(struct mu_kv *kv, size_t bucket);
+enum mu_status mu_nccl_peers_spread(struct mu_kv *kv, size_t bucket);
+
+/* ---- updates on GPUs: nccl_update.c ---- */
+
+static inline struct nccl_piece *nccl_piece_of(const struct mu_nccl *n, size_t bucket, size_t gpu)
+{
+	return &n->pieces[bucket * n->n_gpus + gpu];
+}
+/* If the optimiser can: n->updates. Says so on worker 0. */
+enum mu_status mu_nccl_updates_open(struct mu_kv *kv);
+/* Before the devices are given up. */
+void mu_nccl_updates_close(struct mu_kv *kv);
+enum mu_status mu_nccl_updates_begin(struct mu_kv *kv, size_t bucket);
+/* The optimiser's states on the host: to the GPUs, or from there. */
+enum mu_status mu_nccl_states_spread(struct mu_kv *kv);
+enum mu_status mu_nccl_states_collect(struct mu_kv *kv);
 
 /* ---- nccl.c ---- */
 

@@ -45,6 +45,8 @@ static enum mu_status look(struct mu_nccl *n, const char *what, bool *busy)
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		ncclResult_t state = ncclSuccess, asked;
 
+		if (!n->gpus[i].comm)
+			continue;
 		asked = n->api.ncclCommGetAsyncError(n->gpus[i].comm, &state);
 		if (asked != ncclSuccess)
 			MU_TRY(give_up(n, asked, what));

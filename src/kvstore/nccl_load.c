@@ -62,7 +62,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_nccl_load(struct nccl_api *api)
+enum mu_status mu_nccl_load(struct nccl_api *api, bool with_nccl)
 {
 	enum mu_status st = MU_OK;
 	static const char driver[] = "libcuda.so.1", nccl[] = "libnccl.so." WORD(NCCL_MAJOR);
@@ -72,6 +72,8 @@ enum mu_status mu_nccl_load(struct nccl_api *api)
 	if (!handle)
 		MU_FAIL(MU_ERR_DEVICE, "NVIDIA's driver cannot be opened: %s", dlerror());
 	MU_TRY(find_symbols(api, handle, driver, driver_symbols));
+	if (!with_nccl)
+		goto out;
 	handle = open_one(nccl);
 	if (!handle) {
 		snprintf(reason, sizeof reason, "%s", dlerror());

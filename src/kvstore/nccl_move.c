@@ -4,23 +4,20 @@
 
 #include <muster/base.h>
 
-static CUdeviceptr pointer(const float *p)
-{
-	return (CUdeviceptr)(uintptr_t)p;
-}
-
-static enum mu_status enter(const struct nccl_gpu *g)
+enum mu_status mu_nccl_enter(const struct nccl_gpu *g)
 {
 	return g->device->ops->memory->enter(g->device);
 }
 
-/* What is given to `later` from now on comes behind what was given to `first` so far. */
-static enum mu_status order(const struct mu_nccl *n, const struct nccl_gpu *g, CUstream first,
-			    CUstream later)
+/* An event is recorded in its own GPU's context. */
+enum mu_status mu_nccl_order(const struct mu_nccl *n, const struct nccl_gpu *g, CUstream first,
+			     const struct nccl_gpu *then, CUstream later)
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(mu_nccl_enter(g));
 	NCCL_CU(n, cuEventRecord, g->behind, first);
+	MU_TRY(mu_nccl_enter(then));
 	NCCL_CU(n, cuStreamWaitEvent, later, g->behind, 0);
 out:
 	return st;
@@ -82,11 +79,12 @@ static struct mu_kv_shard part_of(const struct mu_kv *kv, size_t bucket, size_t 
 	const struct mu_nccl *n = kv->nccl;
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 	struct mu_kv_shard shard = {0, b->n};
+	const size_t source = n->way == NCCL_PEERS ? mu_nccl_home(n, bucket) : 0;
 
-	if (n->sharded)
+	if (n->way == NCCL_SHARDS)
 		shard = mu_kv_shard(b->n, n->first + i, n->n_all);
-	else if (fetch && i > 0)
-		shard.n = 0; /* the first has the same sums */
+	else if (fetch && i != source)
+		shard.n = 0; /* that one has the same sums, or all of them */
 	shard.at += b->at;
 	return shard;
 }
@@ -100,15 +98,14 @@ static enum mu_status fetch(struct mu_kv *kv, size_t bucket, size_t i)
 
 	if (part.n == 0)
 		goto out;
-	MU_TRY(enter(g));
-	NCCL_CU(n, cuMemcpyDtoHAsync, kv->gradients + part.at, pointer(g->gradients + part.at),
+	MU_TRY(mu_nccl_enter(g));
+	NCCL_CU(n, cuMemcpyDtoHAsync, kv->gradients + part.at, nccl_pointer(g->gradients + part.at),
 		part.n * sizeof *kv->gradients, g->stream);
 	NCCL_CU(n, cuEventRecord, g->summed[bucket], g->stream);
 out:
 	return st;
 }
 
-/* Behind all work of the GPU: it may still read the weights that are replaced. */
 static enum mu_status bring(struct mu_kv *kv, size_t bucket, size_t i)
 {
 	enum mu_status st = MU_OK;
@@ -116,11 +113,10 @@ static enum mu_status bring(struct mu_kv *kv, size_t bucket, size_t i)
 	const struct nccl_gpu *g = &n->gpus[i];
 	const struct mu_kv_shard part = part_of(kv, bucket, i, false);
 
-	MU_TRY(enter(g));
-	MU_TRY(order(n, g, g->work, g->stream));
+	MU_TRY(mu_nccl_enter(g));
 	if (part.n > 0)
-		NCCL_CU(n, cuMemcpyHtoDAsync, pointer(g->weights + part.at), kv->weights + part.at,
-			part.n * sizeof *kv->weights, g->stream);
+		NCCL_CU(n, cuMemcpyHtoDAsync, nccl_pointer(g->weights + part.at),
+			kv->weights + part.at, part.n * sizeof *kv->weights, g->stream);
 out:
 	return st;
 }
@@ -130,19 +126,21 @@ enum mu_status mu_nccl_send(struct mu_kv *kv, size_t bucket)
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
 
-	for (size_t i = 0; i < n->n_gpus; i++) {
-		MU_TRY(enter(&n->gpus[i]));
-		MU_TRY(order(n, &n->gpus[i], n->gpus[i].work, n->gpus[i].stream));
-	}
-	MU_TRY(mu_nccl_comm_move(kv, n->sharded ? reduce_scatter : all_reduce, bucket));
 	for (size_t i = 0; i < n->n_gpus; i++)
+		MU_TRY(mu_nccl_order(n, &n->gpus[i], n->gpus[i].work, &n->gpus[i],
+				     n->gpus[i].stream));
+	if (n->way == NCCL_PEERS)
+		MU_TRY(mu_nccl_peers_sum(kv, bucket));
+	else
+		MU_TRY(mu_nccl_comm_move(kv, n->way == NCCL_SHARDS ? reduce_scatter : all_reduce,
+					 bucket));
+	for (size_t i = 0; !n->updates && i < n->n_gpus; i++)
 		MU_TRY(fetch(kv, bucket, i));
 out:
 	return st;
 }
 
-/* Until an event has come; what NCCL finds wrong meanwhile is an error. */
-static enum mu_status await(struct mu_kv *kv, CUevent event, const char *what)
+enum mu_status mu_nccl_await(struct mu_kv *kv, CUevent event, const char *what)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
@@ -169,7 +167,21 @@ enum mu_status mu_nccl_wait(struct mu_kv *kv, size_t bucket)
 
 	for (size_t i = 0; i < n->n_gpus; i++)
 		if (part_of(kv, bucket, i, true).n > 0)
-			MU_TRY(await(kv, n->gpus[i].summed[bucket], kv->plan.buckets[bucket].what));
+			MU_TRY(mu_nccl_await(kv, n->gpus[i].summed[bucket],
+					     kv->plan.buckets[bucket].what));
+out:
+	return st;
+}
+
+/* Behind all work of the GPUs: it may still read the weights that are replaced. */
+enum mu_status mu_nccl_replace(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+
+	for (size_t i = 0; i < n->n_gpus; i++)
+		MU_TRY(mu_nccl_order(n, &n->gpus[i], n->gpus[i].work, &n->gpus[i],
+				     n->gpus[i].stream));
 out:
 	return st;
 }
@@ -179,34 +191,52 @@ enum mu_status mu_nccl_give(struct mu_kv *kv, size_t bucket)
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
 
-	for (size_t i = 0; i < n->n_gpus; i++)
+	for (size_t i = 0; !n->updates && i < n->n_gpus; i++)
 		MU_TRY(bring(kv, bucket, i));
-	if (n->sharded)
+	if (n->way == NCCL_SHARDS)
 		MU_TRY(mu_nccl_comm_move(kv, all_gather, bucket));
-	for (size_t i = 0; i < n->n_gpus; i++) {
-		MU_TRY(enter(&n->gpus[i]));
-		MU_TRY(order(n, &n->gpus[i], n->gpus[i].stream, n->gpus[i].work));
-	}
+	if (n->way == NCCL_PEERS && n->updates)
+		MU_TRY(mu_nccl_peers_spread(kv, bucket));
+	for (size_t i = 0; i < n->n_gpus; i++)
+		MU_TRY(mu_nccl_order(n, &n->gpus[i], n->gpus[i].stream, &n->gpus[i],
+				     n->gpus[i].work));
 out:
 	return st;
 }
 
-/* ---- all weights ---- */
+/* ---- all arrays ---- */
+
+enum mu_status mu_nccl_settle(struct mu_kv *kv, const char *what)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		MU_TRY(mu_nccl_enter(&n->gpus[i]));
+		NCCL_CU(n, cuEventRecord, n->gpus[i].done, n->gpus[i].stream);
+	}
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		MU_TRY(mu_nccl_enter(&n->gpus[i]));
+		MU_TRY(mu_nccl_await(kv, n->gpus[i].done, what));
+	}
+out:
+	return st;
+}
 
 enum mu_status mu_nccl_spread(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
 
+	MU_TRY(mu_nccl_replace(kv));
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		const struct nccl_gpu *g = &n->gpus[i];
 
-		MU_TRY(enter(g));
-		MU_TRY(order(n, g, g->work, g->stream));
-		NCCL_CU(n, cuMemcpyHtoDAsync, pointer(g->weights), kv->weights,
+		MU_TRY(mu_nccl_enter(g));
+		NCCL_CU(n, cuMemcpyHtoDAsync, nccl_pointer(g->weights), kv->weights,
 			kv->plan.n * sizeof *kv->weights, g->stream);
-		NCCL_CU(n, cuStreamSynchronize, g->stream);
 	}
+	MU_TRY(mu_nccl_settle(kv, "weights on their way to the GPUs"));
 out:
 	return st;
 }
@@ -215,17 +245,12 @@ enum mu_status mu_nccl_collect(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
+	const struct nccl_gpu *g = &n->gpus[0];
 
-	for (size_t i = 0; i < n->n_gpus; i++) {
-		const struct nccl_gpu *g = &n->gpus[i];
-
-		MU_TRY(enter(g));
-		if (i == 0)
-			NCCL_CU(n, cuMemcpyDtoHAsync, kv->weights, pointer(g->weights),
-				kv->plan.n * sizeof *kv->weights, g->stream);
-		NCCL_CU(n, cuEventRecord, g->behind, g->stream);
-		MU_TRY(await(kv, g->behind, "weights of the GPUs"));
-	}
+	MU_TRY(mu_nccl_enter(g));
+	NCCL_CU(n, cuMemcpyDtoHAsync, kv->weights, nccl_pointer(g->weights),
+		kv->plan.n * sizeof *kv->weights, g->stream);
+	MU_TRY(mu_nccl_settle(kv, "weights of the GPUs"));
 out:
 	return st;
 }

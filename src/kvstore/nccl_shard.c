@@ -11,30 +11,25 @@
 
 /* ---- pieces of the optimiser ---- */
 
-static struct nccl_piece *piece_of(const struct mu_nccl *n, size_t bucket, size_t gpu)
-{
-	return &n->pieces[bucket * n->n_gpus + gpu];
-}
-
-/* Shards without elements are no pieces. */
+/* Shards without elements are no pieces. Those of a GPU are stored side by side. */
 static void deal(struct mu_kv *kv, struct mu_piece *found)
 {
 	struct mu_nccl *n = kv->nccl;
 	size_t local = 0;
 
 	n->n_pieces = 0;
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		for (size_t i = 0; i < n->n_gpus; i++) {
+	for (size_t i = 0; i < n->n_gpus; i++)
+		for (size_t b = 0; b < kv->plan.n_buckets; b++) {
 			const struct mu_kv_bucket *bucket = &kv->plan.buckets[b];
 			const struct mu_kv_shard shard =
 				mu_kv_shard(bucket->n, n->first + i, n->n_all);
+			const size_t at = bucket->at + shard.at;
 
-			*piece_of(n, b, i) =
-				(struct nccl_piece){bucket->at + shard.at, shard.n, n->n_pieces};
+			*nccl_piece_of(n, b, i) = (struct nccl_piece){
+				.at = at, .n = shard.n, .number = n->n_pieces, .local = local};
 			if (shard.n == 0)
 				continue;
-			found[n->n_pieces] =
-				(struct mu_piece){bucket->at + shard.at, shard.n, local};
+			found[n->n_pieces] = (struct mu_piece){at, shard.n, local};
 			n->owners[n->n_pieces++] = b * n->n_gpus + i;
 			local += shard.n;
 		}
@@ -48,7 +43,6 @@ enum mu_status mu_nccl_shards_open(struct mu_kv *kv)
 	struct mu_piece *found = NULL;
 
 	MU_TRY(MU_ALLOC(found, most, "shards of the optimizer"));
-	MU_TRY(MU_ALLOC(n->pieces, most, "shards"));
 	MU_TRY(MU_ALLOC(n->owners, most, "shards"));
 	deal(kv, found);
 	MU_TRY(mu_optim_new(&n->optim, &n->config, kv->slices, kv->n_slices, found, n->n_pieces));
@@ -63,7 +57,6 @@ void mu_nccl_shards_close(struct mu_nccl *n)
 {
 	mu_kv_norms_release(&n->norms);
 	mu_optim_free(n->optim);
-	mu_free(n->pieces);
 	mu_free(n->owners);
 }
 
@@ -85,8 +78,8 @@ static void update(struct mu_kv *kv, const struct nccl_piece *p)
 void mu_nccl_shards_update(struct mu_kv *kv, size_t bucket)
 {
 	for (size_t i = 0; i < kv->nccl->n_gpus; i++) {
-		begin(kv, piece_of(kv->nccl, bucket, i));
-		update(kv, piece_of(kv->nccl, bucket, i));
+		begin(kv, nccl_piece_of(kv->nccl, bucket, i));
+		update(kv, nccl_piece_of(kv->nccl, bucket, i));
 	}
 }
 
@@ -122,15 +115,14 @@ static void copy_shards(struct mu_kv *kv, int state, float *whole, bool load)
 {
 	const struct mu_nccl *n = kv->nccl;
 	const char *name;
-	size_t n_held, local = 0;
+	size_t n_held;
 	float *held = mu_optim_state(n->optim, state, &name, &n_held);
 
 	for (size_t p = 0; p < n->n_pieces; p++) {
 		const struct nccl_piece *piece = &n->pieces[n->owners[p]];
-		float *mine = held + local, *there = whole + piece->at;
+		float *mine = held + piece->local, *there = whole + piece->at;
 
 		memcpy(load ? mine : there, load ? there : mine, piece->n * sizeof *mine);
-		local += piece->n;
 	}
 }
 

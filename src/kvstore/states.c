@@ -316,15 +316,15 @@ enum mu_status mu_kv_snapshot_load(struct mu_kv *kv, struct mu_kv_snapshot *stat
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->update.optim) {
-		copy_states(kv, states, true);
-		goto out;
-	}
 	kv->states = states;
-	if (kv->ops->states)
+	if (kv->update.optim)
+		copy_states(kv, states, true);
+	else if (kv->ops->states)
 		MU_TRY(kv->ops->states(kv, true));
 	else
 		MU_TRY(mu_kv_worker_states(kv, WIRE_LOAD, true));
+	if (kv->ops->loaded)
+		MU_TRY(kv->ops->loaded(kv));
 out:
 	kv->states = NULL;
 	return st;

@@ -25,6 +25,16 @@ static const struct mu_kv_ops *const table[] = {
 	NULL,
 };
 
+/* The same kinds with their arrays on GPUs. */
+static const struct mu_kv_ops *const with_gpus[] = {
+#ifdef HAVE_NCCL
+	&mu_kv_device_gpus,
+	&mu_kv_sharded_gpus,
+	&mu_kv_allreduce_gpus,
+#endif
+	NULL,
+};
+
 /* Kinds that not every build has. */
 static const char *const of_gpus[] = {
 	"nccl",
@@ -39,6 +49,22 @@ const struct mu_kv_ops *mu_kv_ops_find(const char *type)
 			return table[i];
 	}
 	return NULL;
+}
+
+/* NULL: it has none. */
+static const struct mu_kv_ops *with_gpus_find(const char *type)
+{
+	for (size_t i = 0; type && with_gpus[i]; i++)
+		if (strcmp(type, with_gpus[i]->name) == 0)
+			return with_gpus[i];
+	return NULL;
+}
+
+const struct mu_kv_ops *mu_kv_ops_of(const struct mu_kv_config *config)
+{
+	const struct mu_kv_ops *ops = config->on_gpus ? with_gpus_find(config->type) : NULL;
+
+	return ops ? ops : mu_kv_ops_find(config->type);
 }
 
 /* "local, dist_sync, ..." */
@@ -65,6 +91,7 @@ enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
 			.synchronous = ops->synchronous,
 			.sums_on_devices = ops->sums_on_devices,
 			.on_gpus = ops->on_gpus,
+			.takes_gpus = ops->on_gpus || with_gpus_find(type),
 		};
 		goto out;
 	}
@@ -125,6 +152,10 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 	struct mu_kv_type is;
 
 	MU_TRY(mu_kv_type_check(config->type, &is));
+	if (config->on_gpus && !is.takes_gpus)
+		MU_FAIL(MU_ERR_USAGE,
+			"kv-store '%s' with arrays on GPUs: in this build it has none there",
+			config->type);
 	if (!is.distributed && t->num_workers > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "

@@ -150,6 +150,48 @@ void mu_plan_return(const struct mu_plan *part, struct mu_plan *to)
 	}
 }
 
+/* Number i of what `to` reads of others: its number among the tensors, if `from` makes it and, for
+ * gradients, wants its. */
+static bool passes(const struct mu_plan *from, const struct mu_plan *to, size_t i, bool gradients,
+		   size_t *t)
+{
+	*t = to->received[i];
+	return maker(from, &from->tensors[*t]) < from->n_ops &&
+	       (!gradients || from->tensors[*t].needs_grad);
+}
+
+size_t mu_plan_pack(const struct mu_plan *from, const struct mu_plan *to, bool gradients,
+		    void *bytes)
+{
+	char *at = bytes;
+	size_t t, n = 0;
+
+	for (size_t i = 0; i < to->n_received; i++) {
+		if (!passes(from, to, i, gradients, &t))
+			continue;
+		if (bytes)
+			memcpy(at + n, gradients ? to->tensors[t].grad : from->tensors[t].data,
+			       from->tensors[t].nbytes);
+		n += from->tensors[t].nbytes;
+	}
+	return n;
+}
+
+void mu_plan_unpack(const struct mu_plan *from, const struct mu_plan *to, bool gradients,
+		    const void *bytes)
+{
+	const char *at = bytes;
+	size_t t;
+
+	for (size_t i = 0; i < to->n_received; i++) {
+		if (!passes(from, to, i, gradients, &t))
+			continue;
+		memcpy(gradients ? from->tensors[t].grad : to->tensors[t].data, at,
+		       from->tensors[t].nbytes);
+		at += from->tensors[t].nbytes;
+	}
+}
+
 enum mu_status mu_plan_edges(const struct mu_plan *plan, struct mu_plan_edge **edges, size_t *n)
 {
 	enum mu_status st = MU_OK;

@@ -335,6 +335,7 @@ enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l)
 			mu_plan_add_time(&plan->times[l].backward, mu_now() - start,
 					 plan->batch_size);
 		}
+		MU_TRY(mu_plan_unscale(plan, l));
 	}
 	if (l + 1 == plan->n_ops)
 		plan->left = plan->n_ops;

@@ -56,6 +56,10 @@ struct mu_plan {
 	size_t arena_bytes;
 	struct mu_layer_times *times; /* of all layers, the caller's; NULL: nobody wants them */
 	bool dry;                     /* without arena: only to be looked at */
+	/* With loss scaling: has a gradient not been finite since somebody asked? The word is of
+	 * the device's own memory, if it has such. */
+	bool overflowed;
+	uint32_t *overflow;
 	float *probabilities; /* plain copy where the device lays its output out otherwise */
 };
 
@@ -90,6 +94,10 @@ enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays);
 enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_finish(struct mu_plan *plan);
+
+/* src/net/scale.c: behind backward of layer l with loss scaling: its gradients are divided by the
+ * scale again, and looked at. */
+enum mu_status mu_plan_unscale(struct mu_plan *plan, size_t l);
 
 /* Does the operation's backward read its inputs' values, or its outputs'? */
 bool mu_plan_reads_input(const struct mu_op *op);

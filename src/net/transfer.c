@@ -37,10 +37,13 @@ enum mu_status mu_plan_alloc_arena(struct mu_plan *plan)
 enum mu_status mu_plan_alloc_input(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
-	void *input = NULL;
+	void *input = NULL, *overflow = NULL;
 
 	if (!memory_of(plan) || plan->input)
 		goto out;
+	MU_TRY(memory_of(plan)->alloc(plan->device, &overflow, sizeof *plan->overflow,
+				      "a word for overflows"));
+	plan->overflow = overflow;
 	MU_TRY(MU_ALLOC(plan->marks, plan->n_ops, "marks of layers"));
 	MU_TRY(memory_of(plan)->alloc_host(plan->device, &input, plan->tensors[0].nbytes,
 					   "samples"));
@@ -57,6 +60,7 @@ void mu_plan_free_memory(struct mu_plan *plan)
 		memory->unmirror(plan->device, plan->mirror.weights);
 		memory->unmirror(plan->device, plan->mirror.gradients);
 		memory->free_host(plan->device, plan->input);
+		memory->free(plan->device, plan->overflow);
 		if (!plan->borrowed)
 			memory->free(plan->device, plan->arena);
 		mu_free(plan->marks);

@@ -6,28 +6,27 @@
  *	c = clip(g');  a <- rho a + (1 - rho) c^2;  d = sqrt(b + eps) / sqrt(a + eps) c
  *	b <- rho b + (1 - rho) d^2;  w <- w - d - wd w
  */
-#include <math.h>
-
 #include "rule.h"
+
+static struct mu_element element(const struct mu_update *u)
+{
+	struct mu_element e = mu_element_of(u, MU_ELEMENT_ADADELTA);
+
+	e.a = (float)u->config->rho;
+	e.eps = (float)u->config->eps;
+	return e;
+}
 
 MU_LOOP
 static void adadelta(const struct mu_update *u, size_t n, float *restrict w,
 		     const float *restrict g, float *const *states)
 {
-	const float wd = u->wd, rescale = u->rescale, limit = u->clip;
-	const float rho = (float)u->config->rho, rest = 1.0f - rho, eps = (float)u->config->eps;
+	const struct mu_element e = element(u);
 	float *restrict a = states[0];
 	float *restrict b = states[1];
 
-	for (size_t i = 0; i < mu_lanes(n); i++) {
-		float c = mu_clip(rescale * g[i], limit);
-		float d;
-
-		a[i] = rho * a[i] + rest * c * c;
-		d = sqrtf(b[i] + eps) / sqrtf(a[i] + eps) * c;
-		b[i] = rho * b[i] + rest * d * d;
-		w[i] -= d + wd * w[i];
-	}
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		mu_element_adadelta(&e, g[i], &w[i], &a[i], &b[i]);
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -51,4 +50,5 @@ const struct mu_rule mu_rule_adadelta = {
 	.n_states = 2,
 	.state_names = {"squares", "steps"},
 	.update = update,
+	.element = element,
 };

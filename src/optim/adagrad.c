@@ -5,23 +5,24 @@
  *
  *	c = clip(g');  h <- h + c^2;  w <- w - lr (c / sqrt(h + eps) + wd w)
  */
-#include <math.h>
-
 #include "rule.h"
+
+static struct mu_element element(const struct mu_update *u)
+{
+	struct mu_element e = mu_element_of(u, MU_ELEMENT_ADAGRAD);
+
+	e.eps = (float)u->config->eps;
+	return e;
+}
 
 MU_LOOP
 static void adagrad(const struct mu_update *u, size_t n, float *restrict w, const float *restrict g,
 		    float *restrict h)
 {
-	const float lr = u->lr, wd = u->wd, rescale = u->rescale, limit = u->clip;
-	const float eps = (float)u->config->eps;
+	const struct mu_element e = element(u);
 
-	for (size_t i = 0; i < mu_lanes(n); i++) {
-		float c = mu_clip(rescale * g[i], limit);
-
-		h[i] += c * c;
-		w[i] -= lr * (c / sqrtf(h[i] + eps) + wd * w[i]);
-	}
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		mu_element_adagrad(&e, g[i], &w[i], &h[i]);
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -43,4 +44,5 @@ const struct mu_rule mu_rule_adagrad = {
 	.n_states = 1,
 	.state_names = {"history"},
 	.update = update,
+	.element = element,
 };

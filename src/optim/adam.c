@@ -21,48 +21,43 @@
 
 #include "rule.h"
 
-/* decay is added to the gradient, keep multiplies the weight: one of them is without effect. */
-struct step {
-	float rate, eps, decay, keep;
-};
+/* Of wd and keep one is without effect. */
+static struct mu_element element(const struct mu_update *u)
+{
+	const struct mu_optim_config *config = u->config;
+	struct mu_element e = mu_element_of(u, MU_ELEMENT_ADAM);
+	double t = (double)u->t;
+	double root = sqrt(1 - pow(config->beta2, t));
+
+	e.lr = (float)((double)u->lr * root / (1 - pow(config->beta1, t)));
+	e.a = (float)config->beta1;
+	e.b = (float)config->beta2;
+	e.eps = (float)config->eps;
+	e.keep = 1;
+	if (config->decoupled) {
+		e.eps = (float)(config->eps * root);
+		e.wd = 0;
+		e.keep = 1.0f - u->lr * u->wd;
+	}
+	return e;
+}
 
 MU_LOOP
-static void moments(const struct mu_update *u, const struct step *step, size_t n, float *restrict w,
+static void moments(const struct mu_element *u, size_t n, float *restrict w,
 		    const float *restrict g, float *restrict m, float *restrict v)
 {
-	const float rescale = u->rescale, limit = u->clip;
-	const float rate = step->rate, eps = step->eps, decay = step->decay, keep = step->keep;
-	const float beta1 = (float)u->config->beta1, rest1 = 1.0f - beta1;
-	const float beta2 = (float)u->config->beta2, rest2 = 1.0f - beta2;
+	const struct mu_element e = *u;
 
-	for (size_t i = 0; i < mu_lanes(n); i++) {
-		float c = mu_clip(rescale * g[i] + decay * w[i], limit);
-
-		m[i] = beta1 * m[i] + rest1 * c;
-		v[i] = beta2 * v[i] + rest2 * c * c;
-		w[i] = keep * w[i] - rate * m[i] / (sqrtf(v[i]) + eps);
-	}
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		mu_element_adam(&e, g[i], &w[i], &m[i], &v[i]);
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
 		   float *const *states)
 {
-	const struct mu_optim_config *config = u->config;
-	double t = (double)u->t;
-	double root = sqrt(1 - pow(config->beta2, t));
-	struct step step = {
-		.rate = (float)((double)u->lr * root / (1 - pow(config->beta1, t))),
-		.eps = (float)config->eps,
-		.decay = u->wd,
-		.keep = 1,
-	};
+	const struct mu_element e = element(u);
 
-	if (config->decoupled) {
-		step.eps = (float)(config->eps * root);
-		step.decay = 0;
-		step.keep = 1.0f - u->lr * u->wd;
-	}
-	moments(u, &step, n, weights, gradients, states[0], states[1]);
+	moments(&e, n, weights, gradients, states[0], states[1]);
 }
 
 static const struct mu_setting settings[] = {
@@ -81,4 +76,5 @@ const struct mu_rule mu_rule_adam = {
 	.n_states = 2,
 	.state_names = {"mean", "variance"},
 	.update = update,
+	.element = element,
 };

@@ -10,29 +10,27 @@
  * linear in their weights. Weights follow from z, to which each update adds in units of 1 / lr: the
  * learning rate has to be constant. It may not be 0: such an update does nothing.
  */
-#include <math.h>
-
 #include "rule.h"
+
+static struct mu_element element(const struct mu_update *u)
+{
+	struct mu_element e = mu_element_of(u, u->lr > 0 ? MU_ELEMENT_FTRL : MU_ELEMENT_KEEP);
+
+	e.a = (float)u->config->lamda1;
+	e.b = (float)u->config->beta;
+	return e;
+}
 
 MU_LOOP
 static void follow(const struct mu_update *u, size_t count, float *restrict w,
 		   const float *restrict g, float *const *states)
 {
-	const float wd = u->wd, rescale = u->rescale, limit = u->clip, per_rate = 1.0f / u->lr;
-	const float lamda1 = (float)u->config->lamda1, beta = (float)u->config->beta;
+	const struct mu_element e = element(u);
 	float *restrict z = states[0];
 	float *restrict n = states[1];
 
-	for (size_t i = 0; i < mu_lanes(count); i++) {
-		float c = mu_clip(rescale * g[i], limit);
-		float more = n[i] + c * c;
-		float next;
-
-		z[i] += c - (sqrtf(more) - sqrtf(n[i])) * w[i] * per_rate;
-		n[i] = more;
-		next = (mu_sign(z[i]) * lamda1 - z[i]) / ((beta + sqrtf(more)) * per_rate + wd);
-		w[i] = fabsf(z[i]) > lamda1 ? next : 0.0f;
-	}
+	for (size_t i = 0; i < mu_lanes(count); i++)
+		mu_element_ftrl(&e, g[i], &w[i], &z[i], &n[i]);
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -58,4 +56,5 @@ const struct mu_rule mu_rule_ftrl = {
 	.n_states = 2,
 	.state_names = {"sum", "squares"},
 	.update = update,
+	.element = element,
 };

@@ -11,19 +11,19 @@
  */
 #include "rule.h"
 
+static struct mu_element element(const struct mu_update *u)
+{
+	return mu_element_of(u, MU_ELEMENT_NAG);
+}
+
 MU_LOOP
 static void nesterov(const struct mu_update *u, size_t n, float *restrict w,
 		     const float *restrict g, float *restrict m)
 {
-	const float lr = u->lr, wd = u->wd, mom = u->mom, rescale = u->rescale, limit = u->clip;
+	const struct mu_element e = element(u);
 
-	for (size_t i = 0; i < mu_lanes(n); i++) {
-		float c = mu_clip(rescale * g[i], limit);
-		float d = lr * (c + wd * w[i]);
-
-		w[i] += mom * (mom * m[i] - d) - d;
-		m[i] = mom * m[i] - lr * (c + wd * w[i]);
-	}
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		mu_element_nag(&e, g[i], &w[i], &m[i]);
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -45,4 +45,5 @@ const struct mu_rule mu_rule_nag = {
 	.n_states = 1,
 	.state_names = {"momentum"},
 	.update = update,
+	.element = element,
 };

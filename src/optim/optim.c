@@ -7,47 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "rule.h"
-
-/* What the update of a key depends on. */
-struct key {
-	enum mu_slice_rule rule;
-	bool fixed;
-	float wd;
-	double lr_mult;
-	float momentum; /* of MU_SLICE_AVERAGE */
-	bool trusted;   /* its step is scaled by norms */
-	float trust;
-};
-
-/* [from, to) of a piece, all of it in one slice. */
-struct segment {
-	size_t from, to, key;
-};
-
-struct piece {
-	size_t n, local;
-	size_t first_segment, n_segments;
-	bool active; /* the update that is under way does something */
-	uint64_t t;
-	double last_lr;
-	struct mu_update update;
-};
-
-struct mu_optim {
-	const struct mu_rule *rule;
-	struct mu_optim_config config;
-	int n_states, n_rounds;
-	bool clips_norm; /* in round 0; a rule's own round is the last */
-	struct key *keys;
-	size_t n_keys;
-	struct piece *pieces;
-	size_t n_pieces;
-	struct segment *segments;
-	size_t n_local;
-	float *states[MU_MAX_STATES];
-	double scale; /* of the gradients, so that their norm is within the limit */
-};
+#include "object.h"
 
 static bool ends_in(const char *name, const char *end)
 {
@@ -94,6 +54,7 @@ static enum mu_status make_keys(struct mu_optim *o, const struct mu_slice *slice
 			.trusted = is_trusted(o, &slices[k]),
 			.trust = 1,
 		};
+	mu_optim_classify(o);
 out:
 	return st;
 }
@@ -258,9 +219,8 @@ void mu_optim_prior(struct mu_optim *o, size_t p, const float *prior)
 	o->pieces[p].update.prior = prior;
 }
 
-/* The update of a key's elements at `at` of a piece, and the states there. */
-static struct mu_update update_of(const struct mu_optim *o, const struct piece *piece,
-				  const struct key *key, size_t at, float **states)
+struct mu_update mu_optim_update_of(const struct mu_optim *o, const struct piece *piece,
+				    const struct key *key, size_t at, float **states)
 {
 	struct mu_update u = piece->update;
 
@@ -276,6 +236,14 @@ static struct mu_update update_of(const struct mu_optim *o, const struct piece *
 	return u;
 }
 
+struct mu_update mu_optim_average_of(const struct piece *piece, const struct key *key)
+{
+	struct mu_update u = piece->update;
+
+	u.mom = key->momentum;
+	return u;
+}
+
 static void update_run(const struct mu_optim *o, const struct piece *piece, const struct key *key,
 		       size_t at, size_t n, float *weights, const float *gradients)
 {
@@ -285,12 +253,11 @@ static void update_run(const struct mu_optim *o, const struct piece *piece, cons
 	if (key->fixed)
 		return;
 	if (key->rule == MU_SLICE_AVERAGE) {
-		u = piece->update;
-		u.mom = key->momentum;
+		u = mu_optim_average_of(piece, key);
 		mu_rule_average(&u, n, weights, gradients);
 		return;
 	}
-	u = update_of(o, piece, key, at, states);
+	u = mu_optim_update_of(o, piece, key, at, states);
 	o->rule->update(&u, n, weights, gradients, states);
 }
 
@@ -347,7 +314,7 @@ static void measure_segment(const struct mu_optim *o, int round, const struct pi
 		mu_norm_squares(two[0], n, gradients + at);
 		return;
 	}
-	u = update_of(o, piece, key, segment->from, states);
+	u = mu_optim_update_of(o, piece, key, segment->from, states);
 	o->rule->measure(&u, n, weights + at, gradients + at, states, two);
 }
 
@@ -383,7 +350,7 @@ static void set_trust(struct mu_optim *o, size_t k, const uint64_t *sums)
 {
 	float *none[MU_MAX_STATES] = {NULL};
 	struct key *key = &o->keys[k];
-	struct mu_update u = update_of(o, &o->pieces[0], key, 0, none);
+	struct mu_update u = mu_optim_update_of(o, &o->pieces[0], key, 0, none);
 	double squares[2] = {mu_norm_value(sums), mu_norm_value(sums + MU_NORM_WORDS)};
 
 	key->trust = (float)o->rule->trust(&u, squares);

@@ -10,47 +10,40 @@
  *
  * Rounding may leave n - m^2, a variance, below 0: then 0 is taken, where MXNet makes NaN.
  */
-#include <math.h>
-
 #include "rule.h"
+
+static struct mu_element element(const struct mu_update *u)
+{
+	struct mu_element e =
+		mu_element_of(u, u->config->centered ? MU_ELEMENT_CENTERED : MU_ELEMENT_RMSPROP);
+
+	e.a = (float)u->config->gamma1;
+	e.b = (float)u->config->gamma2;
+	e.eps = (float)u->config->eps;
+	return e;
+}
 
 MU_LOOP
 static void by_squares(const struct mu_update *u, size_t n, float *restrict w,
 		       const float *restrict g, float *restrict squares)
 {
-	const float lr = u->lr, wd = u->wd, rescale = u->rescale, limit = u->clip;
-	const float gamma1 = (float)u->config->gamma1, rest = 1.0f - gamma1;
-	const float eps = (float)u->config->eps;
+	const struct mu_element e = element(u);
 
-	for (size_t i = 0; i < mu_lanes(n); i++) {
-		float c = mu_clip(rescale * g[i] + wd * w[i], limit);
-
-		squares[i] = gamma1 * squares[i] + rest * c * c;
-		w[i] -= lr * c / sqrtf(squares[i] + eps);
-	}
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		mu_element_rmsprop(&e, g[i], &w[i], &squares[i]);
 }
 
 MU_LOOP
 static void by_variance(const struct mu_update *u, size_t n, float *restrict w,
 			const float *restrict g, float *const *states)
 {
-	const float lr = u->lr, wd = u->wd, rescale = u->rescale, limit = u->clip;
-	const float gamma1 = (float)u->config->gamma1, rest = 1.0f - gamma1;
-	const float gamma2 = (float)u->config->gamma2, eps = (float)u->config->eps;
+	const struct mu_element e = element(u);
 	float *restrict squares = states[0];
 	float *restrict mean = states[1];
 	float *restrict step = states[2];
 
-	for (size_t i = 0; i < mu_lanes(n); i++) {
-		float c = mu_clip(rescale * g[i] + wd * w[i], limit);
-		float variance;
-
-		squares[i] = gamma1 * squares[i] + rest * c * c;
-		mean[i] = gamma1 * mean[i] + rest * c;
-		variance = squares[i] - mean[i] * mean[i];
-		step[i] = gamma2 * step[i] - lr * c / sqrtf((variance > 0 ? variance : 0) + eps);
-		w[i] += step[i];
-	}
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		mu_element_centered(&e, g[i], &w[i], &squares[i], &mean[i], &step[i]);
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -84,4 +77,5 @@ const struct mu_rule mu_rule_rmsprop = {
 	.state_names = {"squares", "mean", "step"},
 	.states = count_states,
 	.update = update,
+	.element = element,
 };

@@ -12,23 +12,11 @@
  * then it makes no loop for a remainder, in which multiplications and additions might be joined in
  * another way.
  */
-#define MU_LANES 16
+#define MU_LANES MU_ELEMENT_RUN
 
 static inline size_t mu_lanes(size_t n)
 {
 	return n / MU_LANES * MU_LANES;
-}
-
-/* MXNet clips the rescaled gradient to +-clip_gradient; without clipping the limit is infinite. */
-static inline float mu_clip(float g, float limit)
-{
-	return g > limit ? limit : g < -limit ? -limit : g;
-}
-
-/* -1, 0 or 1. */
-static inline float mu_sign(float x)
-{
-	return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
 }
 
 /* For lists of settings: one with a default of the rule's own, and those that most rules have. */
@@ -72,7 +60,21 @@ int mu_states_of_momentum(const struct mu_optim_config *config);
 int mu_rule_states(const struct mu_rule *rule, const struct mu_optim_config *config);
 bool mu_rule_clips_norm(const struct mu_rule *rule, const struct mu_optim_config *config);
 
+/* The constants that most rules need. */
+static inline struct mu_element mu_element_of(const struct mu_update *u, enum mu_element_kind kind)
+{
+	return (struct mu_element){
+		.kind = (int)kind,
+		.rescale = u->rescale,
+		.limit = u->clip,
+		.lr = u->lr,
+		.wd = u->wd,
+		.mom = u->mom,
+	};
+}
+
 /* The rule of MU_SLICE_AVERAGE slices, whatever the optimiser: u->mom is the slice's. */
 void mu_rule_average(const struct mu_update *u, size_t n, float *weights, const float *gradients);
+struct mu_element mu_rule_average_element(const struct mu_update *u);
 
 #endif

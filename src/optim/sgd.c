@@ -9,26 +9,28 @@
  */
 #include "rule.h"
 
+static struct mu_element element(const struct mu_update *u)
+{
+	return mu_element_of(u, u->mom == 0.0f ? MU_ELEMENT_SGD : MU_ELEMENT_MOMENTUM);
+}
+
 MU_LOOP
 static void plain(const struct mu_update *u, size_t n, float *restrict w, const float *restrict g)
 {
-	const float lr = u->lr, keep = 1.0f - u->lr * u->wd, rescale = u->rescale, limit = u->clip;
+	const struct mu_element e = element(u);
 
 	for (size_t i = 0; i < mu_lanes(n); i++)
-		w[i] = keep * w[i] - lr * mu_clip(rescale * g[i], limit);
+		mu_element_sgd(&e, g[i], &w[i]);
 }
 
 MU_LOOP
 static void momentum(const struct mu_update *u, size_t n, float *restrict w,
 		     const float *restrict g, float *restrict m)
 {
-	const float lr = u->lr, decay = u->lr * u->wd, mom = u->mom, rescale = u->rescale,
-		    limit = u->clip;
+	const struct mu_element e = element(u);
 
-	for (size_t i = 0; i < mu_lanes(n); i++) {
-		m[i] = mom * m[i] - decay * w[i] - lr * mu_clip(rescale * g[i], limit);
-		w[i] += m[i];
-	}
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		mu_element_momentum(&e, g[i], &w[i], &m[i]);
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -59,4 +61,5 @@ const struct mu_rule mu_rule_sgd = {
 	.state_names = {"momentum"},
 	.states = mu_states_of_momentum,
 	.update = update,
+	.element = element,
 };

@@ -10,28 +10,33 @@
  */
 #include "rule.h"
 
+static struct mu_element element(const struct mu_update *u)
+{
+	struct mu_element e =
+		mu_element_of(u, u->mom == 0.0f ? MU_ELEMENT_SIGN : MU_ELEMENT_SIGNUM);
+
+	e.a = (float)u->config->wd_lh;
+	return e;
+}
+
 MU_LOOP
 static void by_gradient(const struct mu_update *u, size_t n, float *restrict w,
 			const float *restrict g)
 {
-	const float lr = u->lr, keep = 1.0f - lr * (u->wd + (float)u->config->wd_lh);
+	const struct mu_element e = element(u);
 
 	for (size_t i = 0; i < mu_lanes(n); i++)
-		w[i] = keep * w[i] - lr * mu_sign(g[i]);
+		mu_element_sign(&e, g[i], &w[i]);
 }
 
 MU_LOOP
 static void by_momentum(const struct mu_update *u, size_t n, float *restrict w,
 			const float *restrict g, float *restrict m)
 {
-	const float lr = u->lr, keep = 1.0f - lr * (float)u->config->wd_lh;
-	const float wd = u->wd, mom = u->mom, rest = 1.0f - mom;
-	const float rescale = u->rescale, limit = u->clip;
+	const struct mu_element e = element(u);
 
-	for (size_t i = 0; i < mu_lanes(n); i++) {
-		m[i] = mom * m[i] - rest * (wd * w[i] + mu_clip(rescale * g[i], limit));
-		w[i] = keep * w[i] + lr * mu_sign(m[i]);
-	}
+	for (size_t i = 0; i < mu_lanes(n); i++)
+		mu_element_signum(&e, g[i], &w[i], &m[i]);
 }
 
 static void update(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -58,4 +63,5 @@ const struct mu_rule mu_rule_signum = {
 	.state_names = {"momentum"},
 	.states = mu_states_of_momentum,
 	.update = update,
+	.element = element,
 };

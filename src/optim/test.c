@@ -14,26 +14,50 @@
 
 #include "rule.h"
 
-MU_LOOP
-static void add_scaled(float scale, size_t n, float *restrict w, const float *restrict g)
+static struct mu_element element_test(const struct mu_update *u)
 {
+	return mu_element_of(u, MU_ELEMENT_ADD);
+}
+
+static struct mu_element element_sum(const struct mu_update *u)
+{
+	struct mu_element e = mu_element_of(u, MU_ELEMENT_ADD);
+
+	e.rescale = 1;
+	return e;
+}
+
+static struct mu_element element_none(const struct mu_update *u)
+{
+	return mu_element_of(u, MU_ELEMENT_COPY);
+}
+
+MU_LOOP
+static void add_scaled(const struct mu_element *u, size_t n, float *restrict w,
+		       const float *restrict g)
+{
+	const struct mu_element e = *u;
+
 	for (size_t i = 0; i < mu_lanes(n); i++)
-		w[i] += scale * g[i];
+		mu_element_add(&e, g[i], &w[i]);
 }
 
 static void update_test(const struct mu_update *u, size_t n, float *weights, const float *gradients,
 			float *const *states)
 {
+	const struct mu_element e = element_test(u);
+
 	(void)states;
-	add_scaled(u->rescale, n, weights, gradients);
+	add_scaled(&e, n, weights, gradients);
 }
 
 static void update_sum(const struct mu_update *u, size_t n, float *weights, const float *gradients,
 		       float *const *states)
 {
-	(void)u;
+	const struct mu_element e = element_sum(u);
+
 	(void)states;
-	add_scaled(1, n, weights, gradients);
+	add_scaled(&e, n, weights, gradients);
 }
 
 static void update_none(const struct mu_update *u, size_t n, float *weights, const float *gradients,
@@ -51,6 +75,7 @@ const struct mu_rule mu_rule_test = {
 	.help = "add the mean gradients to the weights",
 	.settings = no_settings,
 	.update = update_test,
+	.element = element_test,
 };
 
 const struct mu_rule mu_rule_sum = {
@@ -59,6 +84,7 @@ const struct mu_rule mu_rule_sum = {
 	.internal = true,
 	.settings = no_settings,
 	.update = update_sum,
+	.element = element_sum,
 };
 
 const struct mu_rule mu_rule_none = {
@@ -68,4 +94,5 @@ const struct mu_rule mu_rule_none = {
 	.replaces = true,
 	.settings = no_settings,
 	.update = update_none,
+	.element = element_none,
 };

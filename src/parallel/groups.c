@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of layers: the list that puts them on devices, and the stages that come of it. */
+/* Groups of layers: the list that puts them on devices or ranks, and the stages that come of it. */
 #include <muster/parallel.h>
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static enum mu_status find_device(struct mu_group_map *map, const char *name, si
 		if (strcmp(map->devices[*device], name) == 0)
 			goto out;
 	if (map->n_devices == MU_MAX_STAGES)
-		MU_FAIL(MU_ERR_USAGE, "--group2dev: more than %d devices", MU_MAX_STAGES);
+		MU_FAIL(MU_ERR_USAGE, "--%s: more than %d %ss", map->option, MU_MAX_STAGES,
+			map->kind);
 	snprintf(map->devices[map->n_devices++], MU_PLACE_NAME, "%s", name);
 out:
 	return st;
@@ -29,9 +30,9 @@ static enum mu_status add_group(struct mu_group_map *map, const char *name, size
 
 	for (size_t i = 0; i < map->n; i++)
 		if (strcmp(map->of[i].name, name) == 0)
-			MU_FAIL(MU_ERR_USAGE, "--group2dev: group %s is named twice", name);
+			MU_FAIL(MU_ERR_USAGE, "--%s: group %s is named twice", map->option, name);
 	if (map->n == MU_MAX_GROUPS)
-		MU_FAIL(MU_ERR_USAGE, "--group2dev: more than %d groups", MU_MAX_GROUPS);
+		MU_FAIL(MU_ERR_USAGE, "--%s: more than %d groups", map->option, MU_MAX_GROUPS);
 	snprintf(map->of[map->n].name, MU_PLACE_NAME, "%s", name);
 	map->of[map->n++].device = device;
 out:
@@ -65,25 +66,26 @@ static enum mu_status add_groups(struct mu_group_map *map, const char *name, siz
 		goto out;
 	}
 	if (from > to || to > MOST_IN_RANGE)
-		MU_FAIL(MU_ERR_USAGE, "--group2dev: %s is no range: it must rise, to %d at most",
-			name, MOST_IN_RANGE);
+		MU_FAIL(MU_ERR_USAGE, "--%s: %s is no range: it must rise, to %d at most",
+			map->option, name, MOST_IN_RANGE);
 	for (; from <= to; from++) {
 		if (snprintf(one, sizeof one, "%.*s%lu", (int)(digits - name), name, from) >=
 		    (int)sizeof one)
-			MU_FAIL(MU_ERR_USAGE,
-				"--group2dev: group %s... is longer than %d characters", one,
-				MU_PLACE_NAME - 1);
+			MU_FAIL(MU_ERR_USAGE, "--%s: group %s... is longer than %d characters",
+				map->option, one, MU_PLACE_NAME - 1);
 		MU_TRY(add_group(map, one, device));
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_group_map_read(struct mu_group_map *map, const char *text)
+enum mu_status mu_group_map_read(struct mu_group_map *map, const char *text, bool ranks)
 {
 	enum mu_status st = MU_OK;
 
-	*map = (struct mu_group_map){.n = 0};
+	*map = (struct mu_group_map){.option = ranks ? "group2rank" : "group2dev",
+				     .kind = ranks ? "rank" : "device",
+				     .cuts = ranks ? "model-parallel-ranks" : "model-parallel"};
 	while (text) {
 		const size_t n = strcspn(text, ",");
 		const char *equals = memchr(text, '=', n);
@@ -94,9 +96,11 @@ enum mu_status mu_group_map_read(struct mu_group_map *map, const char *text)
 		if (!equals || left == 0 || left >= sizeof name || n - left - 1 == 0 ||
 		    n - left - 1 >= sizeof where)
 			MU_FAIL(MU_ERR_USAGE,
-				"--group2dev: cannot read '%.*s': GROUP=DEVICE is needed, as in "
-				"embed=cpu:0,lstm0-3=cpu:0,lstm4-7=cpu:1,decode=cpu:1",
-				(int)n, text);
+				"--%s: cannot read '%.*s': GROUP=%s is needed, as in %s",
+				map->option, (int)n, text, ranks ? "RANK" : "DEVICE",
+				ranks ? "embed=0,lstm0-3=0,lstm4-7=1,decode=1"
+				      : "embed=cpu:0,lstm0-3=cpu:0,lstm4-7=cpu:1,"
+					"decode=cpu:1");
 		snprintf(name, sizeof name, "%.*s", (int)left, text);
 		snprintf(where, sizeof where, "%.*s", (int)(n - left - 1), equals + 1);
 		MU_TRY(find_device(map, where, &device));
@@ -129,8 +133,8 @@ static enum mu_status check_names(const struct mu_plan *plan, const struct mu_gr
 		}
 		if (least > 0)
 			MU_FAIL(MU_ERR_USAGE,
-				"--group2dev: the network has no group %s; the nearest one is %s",
-				name, best ? best : "");
+				"--%s: the network has no group %s; the nearest one is %s",
+				map->option, name, best ? best : "");
 	}
 out:
 	return st;
@@ -147,8 +151,8 @@ static enum mu_status device_of(const struct mu_plan *plan, const struct mu_grou
 			*device = map->of[i].device;
 			goto out;
 		}
-	MU_FAIL(MU_ERR_USAGE, "--group2dev: group %s (%s) has no device", group,
-		mu_plan_layer_name(plan, l));
+	MU_FAIL(MU_ERR_USAGE, "--%s: group %s (%s) has no %s", map->option, group,
+		mu_plan_layer_name(plan, l), map->kind);
 out:
 	return st;
 }
@@ -161,8 +165,9 @@ enum mu_status mu_stages_of_groups(struct mu_stages *stages, const struct mu_pla
 
 	*stages = (struct mu_stages){.n = 0};
 	if (!*mu_plan_layer_group(plan, 0))
-		MU_FAIL(MU_ERR_USAGE, "--group2dev: the layers of this network have no groups; "
-				      "--model-parallel N cuts it by itself");
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s: the layers of this network have no groups; --%s N cuts it by itself",
+			map->option, map->cuts);
 	MU_TRY(check_names(plan, map));
 	for (size_t l = 0; l < mu_plan_layers(plan); l++) {
 		struct mu_stage *last = stages->n ? &stages->of[stages->n - 1] : NULL;
@@ -173,7 +178,8 @@ enum mu_status mu_stages_of_groups(struct mu_stages *stages, const struct mu_pla
 			continue;
 		}
 		if (stages->n == MU_MAX_STAGES)
-			MU_FAIL(MU_ERR_USAGE, "--group2dev: more than %d stages", MU_MAX_STAGES);
+			MU_FAIL(MU_ERR_USAGE, "--%s: more than %d stages", map->option,
+				MU_MAX_STAGES);
 		stages->of[stages->n++] = (struct mu_stage){l, 1, device};
 	}
 out:

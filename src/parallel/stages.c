@@ -108,10 +108,9 @@ enum mu_status mu_stages_balanced(struct mu_stages *stages, const struct mu_plan
 	MU_TRY(measure_cuts(plan, cuts, &with_params));
 	if (n > with_params || n > MU_MAX_STAGES)
 		MU_FAIL(MU_ERR_USAGE,
-			"--model-parallel %zu: the network has %zu layers with parameters, and "
-			"each "
-			"device needs one",
-			n, with_params);
+			"the network has %zu layers with parameters, and each of %zu parts needs "
+			"one",
+			with_params, n);
 	find_ways(cuts, layers, n, ways);
 	stages->n = n;
 	for (size_t s = n; s-- > 0;) {

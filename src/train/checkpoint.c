@@ -164,6 +164,30 @@ enum mu_status mu_train_position_write(const struct train_position *at, struct m
 	MU_TRY(mu_array_file_set_text(file, "metrics_window", text));
 	snprintf(text, sizeof text, "best %.17g, rate %.17g", at->plateau.best, at->plateau.rate);
 	MU_TRY(mu_array_file_set_text(file, "plateau", text));
+	snprintf(text, sizeof text, "%.17g, %zu good batches since, %zu left out",
+		 at->loss_scale.scale, at->loss_scale.good, at->loss_scale.left_out);
+	MU_TRY(mu_array_file_set_text(file, "loss_scale", text));
+out:
+	return st;
+}
+
+/* What an earlier version has saved has none. */
+static enum mu_status read_loss_scale(struct train_loss_scale *s, struct mu_array_file *file,
+				      const char *path)
+{
+	enum mu_status st = MU_OK;
+	char text[128];
+	bool there;
+
+	MU_TRY(mu_array_file_has_text(file, "loss_scale", &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_get_text(file, "loss_scale", text, sizeof text));
+	if (sscanf(text, "%lf, %zu good batches since, %zu left out", &s->scale, &s->good,
+		   &s->left_out) != 3 ||
+	    !(s->scale >= 0) || !isfinite(s->scale))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"loss_scale\" is not one: \"%s\"", path,
+			text);
 out:
 	return st;
 }
@@ -190,6 +214,7 @@ enum mu_status mu_train_position_read(struct train_position *at, struct mu_array
 	    !isfinite(at->progress))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"position\" is not one: \"%s\"", path, text);
 	at->updates = updates;
+	MU_TRY(read_loss_scale(&at->loss_scale, file, path));
 	MU_TRY(mu_array_file_get_text(file, "metrics_epoch", text, sizeof text));
 	if (!scan_metrics(&at->total, text))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_epoch\": \"%s\"", path, text);

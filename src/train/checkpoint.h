@@ -87,6 +87,7 @@ struct train_position {
 	double last_lr;
 	struct mu_metrics total, window; /* of the epoch so far; of all workers */
 	struct train_plateau plateau;
+	struct train_loss_scale loss_scale;
 };
 
 /* What resume.c found; {0}: a new run. */

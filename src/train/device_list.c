@@ -131,7 +131,7 @@ static enum mu_status read_groups(const struct train_device_list *list, const ch
 	enum mu_status st = MU_OK;
 	size_t places[MU_MAX_STAGES];
 
-	MU_TRY(mu_group_map_read(map, text));
+	MU_TRY(mu_group_map_read(map, text, false));
 	for (size_t d = 0; d < map->n_devices; d++)
 		MU_TRY(find_place(list, map->devices[d], &places[d]));
 	for (size_t i = 0; i < map->n; i++)
@@ -159,32 +159,56 @@ out:
 	return st;
 }
 
+/* Teams of ranks. */
+static enum mu_status check_ranks(const struct train_device_list *list,
+				  const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const char *name = v->group2rank ? "group2rank" : "model-parallel-ranks";
+
+	if (v->group2dev && (v->group2rank || list->ranks > 1))
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s with --group2dev, which puts all layers on devices of one rank; "
+			"--model-parallel-ranks with --model-parallel cuts over the devices of "
+			"several",
+			name);
+	if (v->group2rank && (v->model_parallel > 1 || list->n > 1))
+		MU_FAIL(MU_ERR_USAGE,
+			"--group2rank with several devices: it puts groups on ranks of one device "
+			"each; --model-parallel-ranks with --model-parallel cuts over several");
+out:
+	return st;
+}
+
 static enum mu_status check_split(const struct train_device_list *list,
 				  const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(check_ranks(list, v));
 	if (v->group2dev && v->model_parallel)
 		MU_FAIL(MU_ERR_USAGE, "--group2dev and --model-parallel %ld: give one of them",
 			v->model_parallel);
 	if (v->work_load_list)
 		MU_FAIL(MU_ERR_USAGE,
 			"--work-load-list %s deals samples to devices; with --group2dev, "
-			"--model-parallel or --micro-batches each has layers, and all samples",
+			"--model-parallel, --micro-batches or teams of ranks each has layers, and "
+			"all samples",
 			v->work_load_list);
 	if (v->profile)
 		MU_FAIL(MU_ERR_USAGE,
 			"--profile is about devices that work one layer at a time: not "
-			"with --group2dev, --model-parallel or --micro-batches");
+			"with --group2dev, --model-parallel, --micro-batches or teams of ranks");
 	if (v->model_parallel && (size_t)v->model_parallel != list->n)
 		MU_FAIL(MU_ERR_USAGE, "--model-parallel %ld with %zu devices: one for each part is "
 				      "needed",
 			v->model_parallel, list->n);
 	if (!v->model_parallel && !v->group2dev && list->n > 1)
 		MU_FAIL(MU_ERR_USAGE,
-			"--micro-batches %ld: the %zu devices share the samples; with "
-			"--model-parallel %zu they share the layers",
-			v->micro_batches, list->n, list->n);
+			"--%s: the %zu devices share the samples; with --model-parallel %zu they "
+			"share the layers",
+			list->ranks > 1 ? "model-parallel-ranks" : "micro-batches", list->n,
+			list->n);
 	if (list->kind->memory)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"a network can be cut over devices of the host's memory; %s has its own",
@@ -203,7 +227,7 @@ static enum mu_status name_devices(struct train_device_list *list, const struct 
 	char name[WORD_BYTES];
 
 	if (v->group2dev)
-		MU_TRY(mu_group_map_read(&map, v->group2dev));
+		MU_TRY(mu_group_map_read(&map, v->group2dev, false));
 	for (size_t d = 0; d < map.n_devices; d++)
 		MU_TRY(add_device(list, map.devices[d], v->group2dev));
 	for (long d = 0; !v->group2dev && d < v->model_parallel; d++) {
@@ -221,8 +245,16 @@ enum mu_status mu_train_device_stages(const struct train_device_list *list,
 	enum mu_status st = MU_OK;
 	struct mu_group_map map;
 
+	if (v->group2rank) {
+		MU_TRY(mu_train_team_stages(v, plan, stages));
+		goto out;
+	}
 	if (!v->group2dev) {
-		MU_TRY(mu_stages_balanced(stages, plan, list->n));
+		st = mu_stages_balanced(stages, plan, list->n * list->ranks);
+		if (st != MU_OK)
+			mu_trace_prefix(list->ranks > 1 ? "--model-parallel-ranks %zu: "
+							: "--model-parallel %zu: ",
+					list->ranks > 1 ? list->ranks : list->n);
 		goto out;
 	}
 	MU_TRY(read_groups(list, v->group2dev, &map));
@@ -287,7 +319,9 @@ enum mu_status mu_train_device_list_read(struct train_device_list *list,
 	enum mu_status st = MU_OK;
 
 	*list = (struct train_device_list){.n = 0};
-	list->split = v->group2dev || v->model_parallel || v->micro_batches > 1;
+	MU_TRY(mu_train_team_size(v, &list->ranks));
+	list->split = v->group2dev || v->model_parallel || v->micro_batches > 1 || v->group2rank ||
+		      list->ranks > 1;
 	if (v->gpus && *v->gpus)
 		MU_TRY(read_gpus(list, v));
 	else if ((v->group2dev || v->model_parallel) && !v->devices)
@@ -369,10 +403,19 @@ out:
 	return st;
 }
 
+static enum mu_dtype dtype_of(const struct train_options *v)
+{
+	enum mu_dtype dtype = MU_FLOAT32;
+
+	while (dtype + 1 < MU_DTYPE_N && strcmp(v->dtype, mu_dtype_name(dtype)) != 0)
+		dtype++;
+	return dtype;
+}
+
 /* Where it cannot and must not: what it lacks, and the way out. */
 static enum mu_status set_dtype(struct mu_device *device, const struct train_options *v)
 {
-	enum mu_status st = mu_device_set_dtype(device, MU_BFLOAT16);
+	enum mu_status st = mu_device_set_dtype(device, dtype_of(v));
 	char why[256];
 
 	if (st != MU_ERR_UNSUPPORTED)
@@ -382,8 +425,10 @@ static enum mu_status set_dtype(struct mu_device *device, const struct train_opt
 	st = MU_OK;
 	if (!v->dtype_fallback)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"--dtype bfloat16: %s; --dtype-fallback 1 trains in float32 there", why);
-	mu_log_warn("--dtype bfloat16: %s; this rank works in float32 (--dtype-fallback 1)", why);
+			"--dtype %s: %s; --dtype-fallback 1 trains in float32 there", v->dtype,
+			why);
+	mu_log_warn("--dtype %s: %s; this rank works in float32 (--dtype-fallback 1)", v->dtype,
+		    why);
 out:
 	return st;
 }
@@ -394,7 +439,7 @@ enum mu_status mu_train_device_set(struct mu_device *device, const struct train_
 
 	if (!mu_train_tunes(v))
 		MU_TRY(mu_convolution_algorithm_find(&device->algorithm, v->conv_algo));
-	if (strcmp(v->dtype, mu_dtype_name(MU_BFLOAT16)) == 0)
+	if (dtype_of(v) != MU_FLOAT32)
 		MU_TRY(set_dtype(device, v));
 out:
 	return st;

@@ -50,6 +50,24 @@ void mu_train_devices_probabilities(const struct train_run *run, float *out)
 	}
 }
 
+enum mu_status mu_train_devices_overflowed(const struct train_run *run, bool *overflowed)
+{
+	enum mu_status st = MU_OK;
+	bool one;
+
+	if (run->split)
+		return mu_train_split_overflowed(run, overflowed);
+	*overflowed = false;
+	for (size_t i = 0; i < run->devices.list.n; i++) {
+		if (!run->devices.of[i].now)
+			continue;
+		MU_TRY(mu_plan_overflowed(run->devices.of[i].now, &one));
+		*overflowed |= one;
+	}
+out:
+	return st;
+}
+
 enum mu_status mu_train_devices_leave(struct train_run *run)
 {
 	return run->split ? mu_train_split_leave(run) : MU_OK;

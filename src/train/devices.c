@@ -213,6 +213,16 @@ out:
 	return st;
 }
 
+enum mu_status mu_train_devices_link(struct train_run *run)
+{
+	return run->team.size > 1 ? mu_train_borders_open(run) : MU_OK;
+}
+
+uint64_t mu_train_devices_hash(const struct train_run *run)
+{
+	return mu_plan_hash(run->plan) ^ (run->split ? mu_train_borders_hash(run) : 0);
+}
+
 enum mu_status mu_train_devices_bind(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -264,6 +274,7 @@ static void set_batch(struct train_device *d, const struct mu_batch *whole, size
 	own->labels = whole->labels + d->first * labels;
 	own->ids = whole->ids + d->first;
 	own->label_smoothing = whole->label_smoothing;
+	own->loss_scale = whole->loss_scale;
 	own->seed = whole->seed;
 	own->epoch = whole->epoch;
 	own->step = whole->step;

@@ -106,6 +106,14 @@ enum mu_status mu_train_judge_gradients(struct train_fit *f, size_t step, bool *
 	return MU_OK;
 }
 
+void mu_train_tell_left_out(const struct train_fit *f, const char *what)
+{
+	if (f->left_out > 0)
+		mu_log_warn("%s worker %d left %zu batches out that were not finite", what,
+			    f->run->topology.index, f->left_out);
+	mu_train_loss_scale_tell(f->run, what);
+}
+
 enum mu_status mu_train_verify(const struct train_run *run, size_t epoch, size_t done)
 {
 	enum mu_status st = MU_OK;

@@ -166,6 +166,7 @@ static enum mu_status load(struct train_run *run, struct mu_input *in, size_t st
 		.labels = run->labels,
 		.ids = run->ids,
 		.label_smoothing = train ? (float)run->options.label_smoothing : 0,
+		.loss_scale = train ? (float)run->loss_scale.scale : 0,
 		.seed = (uint64_t)run->options.seed,
 		.epoch = in->epoch,
 		.step = step,
@@ -189,7 +190,7 @@ out:
 }
 
 /* Backward of a batch whose gradients leave only when all of them are known to be finite. */
-static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t count)
+static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t told)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
@@ -198,18 +199,33 @@ static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t 
 
 	mu_train_devices_measure(run, &metrics);
 	MU_TRY(backward(run, false));
-	MU_TRY(mu_train_judge_gradients(f, step, &good));
+	if (run->loss_scale.scale > 0)
+		MU_TRY(mu_train_loss_scale_judge(f, step, false, &good));
+	else
+		MU_TRY(mu_train_judge_gradients(f, step, &good));
 	if (!good) {
 		MU_TRY(empty_step(run, step));
 		goto out;
 	}
 	mu_metrics_add(&f->window, &metrics);
 	if (!ends_update(run, step)) {
-		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), count);
+		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), told);
 		goto out;
 	}
-	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
+	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
 	MU_TRY(push_all(run));
+out:
+	return st;
+}
+
+/* This worker has no good samples. */
+static enum mu_status idle_step(struct train_fit *f, size_t step)
+{
+	enum mu_status st = MU_OK;
+	bool good;
+
+	MU_TRY(mu_train_loss_scale_judge(f, step, true, &good));
+	MU_TRY(empty_step(f->run, step));
 out:
 	return st;
 }
@@ -218,29 +234,29 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	size_t count = mu_input_count(&run->train, step);
+	size_t count = mu_input_count(&run->train, step), told;
 	bool push = ends_update(run, step), good;
 
-	if (count == 0)
-		return empty_step(run, step);
-	MU_TRY(load(run, &run->train, step, &count));
-	if (count == 0) /* all of them are bad */
-		return empty_step(run, step);
+	if (count > 0)
+		MU_TRY(load(run, &run->train, step, &count));
+	if (count == 0) /* or all of them are bad */
+		return idle_step(f, step);
 	MU_TRY(forward(run));
 	mu_clock_mark(-1);
 	MU_TRY(mu_train_judge_loss(f, step, &good));
 	if (!good)
-		return empty_step(run, step);
-	if (mu_train_leaves_out(run))
-		return watched_backward(f, step, count);
+		return idle_step(f, step);
+	told = mu_train_team_count(run, count);
+	if (mu_train_leaves_out(run) || run->loss_scale.scale > 0)
+		return watched_backward(f, step, told);
 	if (push)
-		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + count));
+		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
 	mu_train_devices_measure(run, &f->window);
 	MU_TRY(backward(run, push));
 	if (push)
 		mu_train_sum_clear(&run->sum);
 	else
-		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), count);
+		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), told);
 out:
 	return st;
 }
@@ -370,9 +386,7 @@ static enum mu_status train_epoch(struct train_fit *f)
 	mu_train_profile_begin(run);
 	MU_TRY(train_steps(f));
 	tell_bad(run, &run->train, what);
-	if (f->left_out > 0)
-		mu_log_warn("%s worker %d left %zu batches out that were not finite", what,
-			    run->topology.index, f->left_out);
+	mu_train_tell_left_out(f, what);
 	if (!f->early)
 		MU_TRY(mu_kv_fetch(run->kv));
 	epoch.seconds = mu_now() - start;

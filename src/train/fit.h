@@ -48,8 +48,20 @@ bool mu_train_leaves_out(const struct train_run *run);
  */
 enum mu_status mu_train_judge_loss(struct train_fit *f, size_t step, bool *good);
 enum mu_status mu_train_judge_gradients(struct train_fit *f, size_t step, bool *good);
+/* At the end of an epoch, which `what` names: batches that were left out. */
+void mu_train_tell_left_out(const struct train_fit *f, const char *what);
 /* All weights; after mu_kv_fetch. */
 enum mu_status mu_train_check_weights(const struct train_run *run, size_t epoch);
+
+/*
+ * loss_scale.c. Once a batch of every worker that trains with a loss scale, where backward has
+ * pushed nothing, or this worker has nothing to push (idle): *good tells whether all workers'
+ * gradients are finite; the scale goes on accordingly. Collective over the workers of synchronous
+ * stores; without a loss scale nothing is done.
+ */
+enum mu_status mu_train_loss_scale_judge(struct train_fit *f, size_t step, bool idle, bool *good);
+
+void mu_train_loss_scale_tell(const struct train_run *run, const char *what);
 
 /* --verify-steps, after so many steps of the epoch. Collective over workers. */
 enum mu_status mu_train_verify(const struct train_run *run, size_t epoch, size_t done);

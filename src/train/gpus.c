@@ -5,8 +5,56 @@
  */
 #include "train.h"
 
+#include <string.h>
+
 #include <muster/base.h>
 #include <muster/gpus.h>
+
+/* Why arrays cannot stay on the devices; NULL: they can. */
+static const char *obstacle(const struct train_run *run, const struct train_device_list *list)
+{
+	const struct train_options *v = &run->options;
+
+	if (!run->store.takes_gpus)
+		return "this build has no CUDA with NCCL";
+	if (!list->kind->memory || !list->kind->memory->update)
+		return "the devices are no GPUs; --gpus names some";
+	if (v->update_period > 1)
+		return "--update-period adds batches up on the CPU";
+	if (strcmp(v->on_nan, "stop") != 0)
+		return "--on-nan skip and rollback look at gradients on the CPU";
+	if (v->sync_period > 1)
+		return "--sync-period averages weights on the CPU";
+	if (mu_compress_is_on(&v->compression))
+		return "--gc-type compresses on the CPU";
+	return NULL;
+}
+
+enum mu_status mu_train_gpus_settle(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	const bool chosen = strcmp(v->inter_node, "auto") != 0;
+	const bool by_mpi = strcmp(v->inter_node, "mpi") == 0;
+	struct train_device_list list;
+	const char *why;
+
+	if (chosen && (!run->store.distributed || run->store.has_servers || run->store.on_gpus))
+		MU_FAIL(MU_ERR_USAGE,
+			"--inter-node %s with --kv-store %s: it is for dist_allreduce and "
+			"dist_sharded",
+			v->inter_node, v->kv_store);
+	if (run->store.on_gpus || by_mpi || (!run->store.takes_gpus && !chosen))
+		goto out;
+	MU_TRY(mu_train_device_list_read(&list, v));
+	why = obstacle(run, &list);
+	if (why && chosen)
+		MU_FAIL(MU_ERR_USAGE, "--inter-node nccl: %s; --inter-node mpi sums on the CPU",
+			why);
+	run->store.on_gpus = !why;
+out:
+	return st;
+}
 
 /* Plans move no gradients and no weights. */
 static void leave_arrays(struct train_plans *p)

@@ -36,12 +36,11 @@ const struct mu_option mu_train_option_table[] = {
 	 "default|xavier|msra|orthogonal|normal|uniform|one|zero|uniform-0.1", model,
 	 "NAME  initial weights", true},
 	{"dtype", MU_OPTION_STRING, AT(dtype), "float32", 0, 0, "float32|float16|bfloat16", model,
-	 "TYPE  arithmetic: float32, or bfloat16 where the CPU has it, with weights and sums in "
-	 "float32",
+	 "TYPE  arithmetic: float32, float16 on GPUs, or bfloat16 on GPUs and where the CPU has "
+	 "it, with weights and sums in float32",
 	 true},
 	{"dtype-fallback", MU_OPTION_INT, AT(dtype_fallback), "0", 0, 1, NULL, model,
-	 "0|1  train in float32 where the device has no --dtype bfloat16, instead of an error",
-	 true},
+	 "0|1  train in float32 where the device has no such --dtype, instead of an error", true},
 	{"conv-algo", MU_OPTION_STRING, AT(conv_algo), "auto", 0, 0,
 	 "auto|direct|winograd|gemm|tune", model,
 	 "NAME  algorithm of convolutions, where the device has it: what a fixed rule finds "
@@ -94,10 +93,17 @@ const struct mu_option mu_train_option_table[] = {
 	{"model-parallel", MU_OPTION_INT, AT(model_parallel), "0", 0, MU_MAX_STAGES, NULL, job,
 	 "N  the same over N devices, cut so that each has about as much to do (0: not at all)",
 	 true},
+	{"group2rank", MU_OPTION_STRING, AT(group2rank), NULL, 0, 0, NULL, job,
+	 "LIST  layers of the network on several workers, which make a team, such as "
+	 "embed=0,lstm0-3=0,lstm4-7=1,decode=1",
+	 true},
+	{"model-parallel-ranks", MU_OPTION_INT, AT(model_parallel_ranks), "1", 1, MU_MAX_STAGES,
+	 NULL, job,
+	 "N  the same over teams of N workers; with --model-parallel each has so many devices",
+	 true},
 	{"micro-batches", MU_OPTION_INT, AT(micro_batches), "1", 1, 1e6, NULL, job,
-	 "M  parts of a worker's batch that pass through these devices one behind the other, so "
-	 "that "
-	 "all have work at a time",
+	 "M  parts of a worker's batch that pass through these devices or workers one behind the "
+	 "other, so that all have work at a time",
 	 true},
 	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
 	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
@@ -106,6 +112,10 @@ const struct mu_option mu_train_option_table[] = {
 	{"node-reduce", MU_OPTION_STRING, AT(node_reduce), "auto", 0, 0, "auto|shm|none", job,
 	 "NAME  ranks of a node share memory where /dev/shm has room (auto), must (shm), or send "
 	 "messages (none)",
+	 true},
+	{"inter-node", MU_OPTION_STRING, AT(inter_node), "auto", 0, 0, "auto|nccl|mpi", job,
+	 "NAME  dist_allreduce and dist_sharded with GPUs: sums by NCCL where they can be (auto), "
+	 "or else an error (nccl); by MPI, through the host (mpi)",
 	 true},
 	{"bucket-bytes", MU_OPTION_INT, AT(bucket_bytes), "0", 0, 1e12, NULL, job,
 	 "N  size of the pieces that gradients travel in (0: model / 16, 64 KiB to 4 MiB)", true},
@@ -235,6 +245,14 @@ const struct mu_option mu_train_option_table[] = {
 	 "X  scale the mean gradient down to the norm X over all keys (0: no)", true},
 	{"label-smoothing", MU_OPTION_REAL, AT(label_smoothing), "0", 0, 1, NULL, rule,
 	 "E  train towards (1 - E) of the label + E / classes of every class", true},
+	{"loss-scale", MU_OPTION_STRING, AT(loss_scale), NULL, 0, 0, NULL, rule,
+	 "dynamic|dynamic:START|N|none  multiply the loss, and divide gradients again, so that "
+	 "small "
+	 "ones are not lost in float16 (dynamic for that, else none); a batch whose gradients "
+	 "overflow is left out by all workers, and halves a dynamic scale",
+	 true},
+	{"loss-scale-window", MU_OPTION_INT, AT(loss_scale_window), "2000", 1, WHOLE, NULL, rule,
+	 "N  batches without an overflow that double a dynamic --loss-scale", true},
 	{"target-accuracy", MU_OPTION_REAL, AT(target_accuracy), "0", 0, 1, NULL, rule,
 	 "X  stop when the validation accuracy reaches X (0: no)", false},
 	{"seed", MU_OPTION_INT, AT(seed), "0", 0, WHOLE, NULL, rule, "N  of all random draws",

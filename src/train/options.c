@@ -156,14 +156,17 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 	if (v->label_smoothing >= 1)
 		MU_FAIL(MU_ERR_USAGE, "--label-smoothing %g: it must be below 1",
 			v->label_smoothing);
-	if (strcmp(v->dtype, "float16") == 0)
-		MU_FAIL(MU_ERR_USAGE, "--dtype float16: devices of this version have float32 and "
-				      "bfloat16");
 	if (mu_train_tunes(v) && !v->conv_table)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune needs --conv-table FILE, to write to");
-	if (v->dtype_fallback && strcmp(v->dtype, "bfloat16") != 0)
-		MU_FAIL(MU_ERR_USAGE, "--dtype-fallback 1 needs --dtype bfloat16");
+	if (v->dtype_fallback && strcmp(v->dtype, "float32") == 0)
+		MU_FAIL(MU_ERR_USAGE, "--dtype-fallback 1 needs --dtype bfloat16 or float16");
 	MU_TRY(mu_train_device_list_read(&devices, v));
+	if (strcmp(v->dtype, "float16") == 0 && !devices.kind->memory)
+		MU_FAIL(MU_ERR_USAGE,
+			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
+			"(--gpus)",
+			devices.kind->name);
+	MU_TRY(mu_train_loss_scale_check(v));
 	MU_TRY(mu_train_predict_settle(v));
 	MU_TRY(check_files(v));
 	if (v->load_epoch > v->num_epochs)

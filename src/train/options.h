@@ -38,14 +38,14 @@ struct train_text {
 struct train_options {
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *dtype, *initializer;
 	const char *conv_algo, *conv_table; /* conv_table NULL: not given */
-	const char *group2dev; /* NULL: not given */
-	long model_parallel, micro_batches;
+	const char *group2dev, *group2rank; /* NULL: not given */
+	long model_parallel, model_parallel_ranks, micro_batches;
 	long dtype_fallback;
 	struct train_text text;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
 		batch_per_device;
 	const char *image_shape;
-	const char *server_placement, *node_reduce;
+	const char *server_placement, *node_reduce, *inter_node;
 	const char *interface; /* NULL: not given */
 	const char *optimizer, *adam_decay;
 	double lr;
@@ -70,6 +70,8 @@ struct train_options {
 	const char *resume, *override; /* override NULL: not given */
 	const char *loss;
 	double label_smoothing;
+	const char *loss_scale; /* NULL: dynamic for float16, else none */
+	long loss_scale_window;
 	long update_period;
 	long max_staleness, tolerate_worker_loss, sync_period, block_nesterov;
 	struct mu_compression compression; /* complete after mu_train_store_settle */

@@ -187,6 +187,7 @@ static void add_job(const struct train_run *run, struct train_record *r)
 	add(r, "gc-ratio", TRAIN_RECORD_TOLD, "%g", v->compression.ratio);
 	add(r, "gc-pull", TRAIN_RECORD_TOLD, "%ld", v->gc_pull);
 	add(r, "label-smoothing", TRAIN_RECORD_TOLD, "%g", v->label_smoothing);
+	add(r, "loss-scale", TRAIN_RECORD_TOLD, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
 	add(r, "conv-algo", TRAIN_RECORD_TOLD, "%s", v->conv_algo);
 	if (*run->conv->text)
 		add(r, "conv-table", TRAIN_RECORD_TOLD, "%016" PRIx64, run->conv->hash);

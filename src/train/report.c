@@ -286,8 +286,8 @@ static void report_optimizer(const struct train_run *run, size_t count)
 		snprintf(rate, sizeof rate, "lr %g, ", run->lr);
 	mu_log_info("optimizer %s: %sgradients rescaled by 1/%zu", v->optimizer, rate, count);
 	if (s->scale_with_workers)
-		mu_log_info("lr %g is multiplied by the %d workers", v->lr,
-			    run->topology.num_workers);
+		mu_log_info("lr %g is multiplied by the %zu %s", v->lr, run->team.n,
+			    run->team.size > 1 ? "teams" : "workers");
 	if (has_rate && strcmp(s->name, "constant") != 0)
 		mu_log_info("learning rate: schedule %s", s->name);
 	if (s->warmup_epochs > 0)
@@ -305,7 +305,7 @@ static void report_batch(const struct train_run *run)
 	const struct train_options *v = &run->options;
 	size_t batch = run->train.config.batch, asked = (size_t)v->update_period;
 	size_t period = asked < run->steps ? asked : run->steps; /* an epoch ends an update */
-	size_t mine = batch * period, all = mine * (size_t)run->topology.num_workers;
+	size_t mine = batch * period, all = mine * run->team.n;
 	char updates[96] = "", steps[64] = "steps", device[256];
 
 	if (period > 1) {
@@ -314,10 +314,11 @@ static void report_batch(const struct train_run *run)
 		snprintf(steps, sizeof steps, "batches and %zu updates",
 			 (run->steps + period - 1) / period);
 	}
-	mu_log_info("batch size %s per device, %zu per worker, %zu global%s; %zu samples in %zu "
+	mu_log_info("batch size %s per device, %zu per %s, %zu global%s; %zu samples in %zu "
 		    "%s an epoch",
 		    mu_train_device_batches(&run->devices.list, batch, device, sizeof device),
-		    batch, all, updates, run->examples, run->steps, steps);
+		    batch, run->team.size > 1 ? "team" : "worker", all, updates, run->examples,
+		    run->steps, steps);
 	report_optimizer(run, run->store.synchronous && v->sync_period == 1 ? all : mine);
 	mu_train_store_report(run);
 	if (v->label_smoothing > 0)
@@ -340,6 +341,7 @@ void mu_train_report_start(const struct train_run *run)
 		    run->store.synchronous
 			    ? ""
 			    : " (inside an epoch the metrics are those of worker 0)");
+	mu_train_team_report(run);
 	mu_train_progress_report(run);
 	mu_train_slurm_report(run);
 	report_batch(run);

@@ -127,7 +127,7 @@ static enum mu_status go_back(struct train_run *run, const struct train_record *
 	r->at.epoch = run->back->epoch;
 	r->at.step = r->at.window_first = run->back->step;
 	r->at.total = r->at.window = (struct mu_metrics){0};
-	r->at.batch = run->train.config.batch * (size_t)run->topology.num_workers;
+	r->at.batch = run->train.config.batch * run->team.n;
 out:
 	return st;
 }
@@ -167,7 +167,7 @@ out:
 static enum mu_status check_place(const struct train_run *run, const struct train_resume *r)
 {
 	enum mu_status st = MU_OK;
-	const size_t batch = run->train.config.batch * (size_t)run->topology.num_workers;
+	const size_t batch = run->train.config.batch * run->team.n;
 
 	if (run->train.groups && r->at.step > 0 && r->at.batch != batch)
 		MU_FAIL(MU_ERR_USAGE,
@@ -185,7 +185,7 @@ out:
  */
 static void place_again(struct train_run *run, struct train_position *at)
 {
-	const size_t batch = run->train.config.batch * (size_t)run->topology.num_workers;
+	const size_t batch = run->train.config.batch * run->team.n;
 
 	if (at->step > 0 && at->batch != batch) {
 		at->step = at->step * at->batch / batch;
@@ -232,6 +232,7 @@ enum mu_status mu_train_resume_find(struct train_run *run)
 	MU_TRY(mu_train_agree_late(chooses ? find(run) : MU_OK, t->world));
 	MU_TRY(mu_bcast(run->resume, sizeof *run->resume, t->worker_ranks[0], t->world));
 	run->plateau = run->resume->at.plateau;
+	mu_train_loss_scale_begin(run);
 	run->begin_epoch = run->resume->at.epoch;
 	run->begin_step = run->resume->at.step;
 out:

@@ -265,6 +265,7 @@ enum mu_status mu_train_save(struct train_run *run, const struct train_position 
 	at.workers = (size_t)run->topology.num_workers;
 	at.batch = at.workers * run->train.config.batch;
 	at.plateau = run->plateau;
+	at.loss_scale = run->loss_scale;
 	MU_TRY(copy(run, s, &arrays, &share));
 	MU_TRY(place(run, s, &arrays, &at));
 	MU_TRY(mu_train_saver_begin(s));

@@ -23,16 +23,15 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 	struct train_device_list devices;
-	long workers = run->topology.num_workers, parts = workers * v->update_period;
+	long workers = (long)run->team.n, parts = workers * v->update_period;
 
 	MU_TRY(mu_train_device_list_read(&devices, v));
 	*batch = v->batch_per_device
 			 ? (size_t)v->batch_per_device * mu_train_device_shares(&devices)
 			 : (size_t)v->batch_size;
 	if (v->global_batch_size % parts != 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--global-batch-size %ld is not a multiple of the %ld workers%s",
-			v->global_batch_size, workers,
+		MU_FAIL(MU_ERR_USAGE, "--global-batch-size %ld is not a multiple of the %ld %s%s",
+			v->global_batch_size, workers, run->team.size > 1 ? "teams" : "workers",
 			v->update_period > 1 ? " times --update-period" : "");
 	if (v->global_batch_size)
 		*batch = (size_t)(v->global_batch_size / parts);
@@ -186,8 +185,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
 		.num_examples = (size_t)v->num_examples,
-		.worker = run->topology.index,
-		.num_workers = run->topology.num_workers,
+		.worker = (int)run->team.index,
+		.num_workers = (int)run->team.n,
 		.paths = v->data_train,
 		.indexes = v->data_train_idx,
 		.augment = mu_train_images_augment(&v->images, MU_INPUT_TRAIN),
@@ -267,12 +266,13 @@ out:
 	return st;
 }
 
-/* The flat arrays hold the device's layout, so it must be the same on every worker. */
+/* The flat arrays and what passes between the ranks of a team hold the device's layout, so it must
+ * be the same on every worker. */
 static enum mu_status check_layouts(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t n = (size_t)run->topology.num_workers;
-	uint64_t mine = mu_plan_hash(run->plan), *all = calloc(n, sizeof *all);
+	uint64_t mine = mu_train_devices_hash(run), *all = calloc(n, sizeof *all);
 
 	if (!all)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
@@ -301,6 +301,7 @@ static enum mu_status make_store(struct train_run *run)
 		.priority = v->priority != 0,
 		.verbose = v->traffic,
 		.optim = v->optim,
+		.on_gpus = run->store.on_gpus,
 	};
 
 	MU_TRY(mu_kv_node_find(&config.node_reduce, v->node_reduce));
@@ -374,6 +375,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	const struct mu_topology *t = &run->topology;
 	bool worker = t->role == MU_ROLE_WORKER;
 
+	MU_TRY(mu_train_team_open(run));
 	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(place(run), t->world));
 	MU_TRY(mu_train_conv_open(run));
@@ -393,8 +395,10 @@ enum mu_status mu_train_setup(struct train_run *run)
 					   t->world));
 		goto out;
 	}
+	MU_TRY(mu_agree(worker ? mu_train_devices_link(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
-	run->lr = run->options.lr * (run->options.schedule.scale_with_workers ? t->num_workers : 1);
+	run->lr = run->options.lr *
+		  (run->options.schedule.scale_with_workers ? (double)run->team.n : 1);
 	MU_TRY(mu_train_resume_find(run));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));

@@ -11,6 +11,24 @@
 
 #include <muster/base.h>
 
+/* ---- where ---- */
+
+size_t mu_train_split_member(const struct train_run *run, size_t stage)
+{
+	return run->split->stages.of[stage].device / run->devices.list.n;
+}
+
+bool mu_train_split_is_here(const struct train_run *run, size_t stage)
+{
+	return mu_train_split_member(run, stage) == run->team.member;
+}
+
+/* Its device, or the one of this rank that stands for it. */
+static size_t device_of(const struct train_run *run, size_t stage)
+{
+	return run->split->stages.of[stage].device % run->devices.list.n;
+}
+
 /* ---- life ---- */
 
 typedef enum mu_status slot_fn(struct train_run *run, size_t stage, size_t slot);
@@ -21,7 +39,7 @@ static enum mu_status work_on_stage(struct train_run *run, struct train_device *
 	const struct train_split *s = run->split;
 	const size_t stage = s->work.stage;
 
-	for (size_t i = 0; s->stages.of[stage].device == d->number && i < s->of[stage].n_slots; i++)
+	for (size_t i = 0; device_of(run, stage) == d->number && i < s->of[stage].n_slots; i++)
 		MU_TRY(s->work.fn(run, stage, i));
 out:
 	return st;
@@ -67,7 +85,7 @@ static enum mu_status plan_part(struct train_run *run, size_t stage, size_t slot
 			if (*find_plan(run, r, i, group, like))
 				before[r] = *find_plan(run, r, i, group, like);
 	part.net = run->nets[group];
-	part.device = &run->devices.of[own->device].device;
+	part.device = &run->devices.of[device_of(run, stage)].device;
 	part.whole = s->whole;
 	part.first = own->first;
 	part.n = own->n;
@@ -94,19 +112,27 @@ static enum mu_status make_stages(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	struct train_split *s = run->split;
-	const size_t devices = run->devices.list.n;
+	const size_t devices = run->devices.list.n * run->devices.list.ranks;
+	struct mu_stage_border *borders = NULL;
 
 	MU_TRY(mu_train_device_stages(&run->devices.list, &run->options, s->whole, &s->stages));
 	MU_TRY(mu_stage_order_new(&s->train, &s->stages, devices, s->n_micro, true));
 	MU_TRY(mu_stage_order_new(&s->infer, &s->stages, devices, s->n_micro, false));
 	MU_TRY(MU_ALLOC(s->of, s->stages.n, "stages"));
 	for (size_t i = 0; i < s->stages.n; i++) {
-		const size_t n = mu_stage_slots(&s->stages, i, s->n_micro);
+		const size_t n = mu_train_split_is_here(run, i)
+					 ? mu_stage_slots(&s->stages, i, s->n_micro)
+					 : 1;
 
 		MU_TRY(MU_ALLOC(s->of[i].slots, n, "stages"));
 		s->of[i].n_slots = n;
 	}
+	MU_TRY(mu_stages_borders(&s->stages, s->whole, s->n_micro, &borders, &s->n_borders));
+	MU_TRY(MU_ALLOC(s->borders, s->n_borders + 1, "borders"));
+	for (size_t b = 0; b < s->n_borders; b++)
+		s->borders[b] = (struct train_border){.from = borders[b].from, .to = borders[b].to};
 out:
+	mu_free(borders);
 	return st;
 }
 
@@ -125,6 +151,7 @@ enum mu_status mu_train_split_open(struct train_run *run, size_t batch)
 
 	MU_TRY(MU_ALLOC(run->split, 1, "stages"));
 	s = run->split;
+	s->comm = MPI_COMM_NULL;
 	s->n_micro = (size_t)run->options.micro_batches;
 	s->micro = batch / s->n_micro;
 	MU_TRY(mu_train_devices_run(run, plan_whole));
@@ -132,7 +159,7 @@ enum mu_status mu_train_split_open(struct train_run *run, size_t batch)
 	MU_TRY(make_stages(run));
 	if (!run->devices.team)
 		MU_TRY(mu_team_new(&run->devices.team, 1, &run->topology));
-	MU_TRY(mu_team_counters(run->devices.team, TRAIN_STAGE_COUNTERS * s->stages.n));
+	MU_TRY(mu_team_counters(run->devices.team, mu_train_border_counter(run, s->n_borders, 0)));
 	MU_TRY(for_all_slots(run, plan_full));
 out:
 	return st;
@@ -157,6 +184,7 @@ void mu_train_split_close(struct train_run *run)
 
 	if (!s)
 		return;
+	mu_train_borders_close(run);
 	for (size_t i = 0; s->of && i < s->stages.n; i++) {
 		for (size_t k = 0; k < s->of[i].n_slots; k++)
 			close_slot(&s->of[i].slots[k], run->n_groups);
@@ -166,6 +194,7 @@ void mu_train_split_close(struct train_run *run)
 	mu_stage_order_free(s->train);
 	mu_stage_order_free(s->infer);
 	mu_free(s->of);
+	mu_free(s->borders);
 	mu_free(s->partial);
 	mu_free(s->probabilities);
 	mu_free(s->losses);
@@ -216,6 +245,8 @@ static enum mu_status allocate(struct train_run *run, size_t stage, size_t slot)
 	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
 	struct mu_plan *largest = plans[run->n_groups - 1].full;
 
+	if (!mu_train_split_is_here(run, stage))
+		goto out;
 	MU_TRY(mu_plan_allocate(largest));
 	for (size_t g = 0; g < run->n_groups; g++) {
 		struct mu_plan *others[] = {plans[g].full, plans[g].tail, plans[g].infer};
@@ -251,7 +282,7 @@ double mu_train_split_arena(const struct train_run *run)
 	double sum = 0;
 
 	for (size_t i = 0; i < s->stages.n; i++)
-		for (size_t k = 0; k < s->of[i].n_slots; k++)
+		for (size_t k = 0; mu_train_split_is_here(run, i) && k < s->of[i].n_slots; k++)
 			sum += (double)mu_plan_arena_bytes(
 				s->of[i].slots[k].plans[run->n_groups - 1].full);
 	return sum;
@@ -263,6 +294,8 @@ static enum mu_status bind(struct train_run *run, size_t stage, size_t slot)
 	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
 	float *weights = mu_kv_weights(run->kv);
 
+	if (!mu_train_split_is_here(run, stage))
+		goto out;
 	for (size_t g = 0; g < run->n_groups; g++) {
 		if (plans[g].full)
 			MU_TRY(mu_plan_bind(plans[g].full, weights, run->split->gradients));
@@ -309,15 +342,18 @@ static double count_macs(const struct mu_plan *plan, const struct mu_stage *stag
 	return flops / 2;
 }
 
-/* "stage 0 on cpu:0: embed to dropout4, 9.4 M parameters, 0.236 GMAC per sample" */
+/* "stage 0 on cpu:0: embed to dropout4, 9.4 M parameters, 0.236 GMAC per sample"; in a team "on
+ * cpu:0 of rank 0" */
 static void describe_stage(const struct train_device_list *list, const struct mu_plan *plan,
 			   const struct mu_stages *stages, size_t s, char text[256])
 {
 	const struct mu_stage *stage = &stages->of[s];
-	char name[32];
+	char name[32], rank[32] = "";
 
-	snprintf(text, 256, "stage %zu on %s: %s to %s, %.0f parameters, %.6f GMAC per sample", s,
-		 mu_train_device_name(list, stage->device, name, sizeof name),
+	if (list->ranks > 1)
+		snprintf(rank, sizeof rank, " of rank %zu", stage->device / list->n);
+	snprintf(text, 256, "stage %zu on %s%s: %s to %s, %.0f parameters, %.6f GMAC per sample", s,
+		 mu_train_device_name(list, stage->device % list->n, name, sizeof name), rank,
 		 mu_plan_layer_name(plan, stage->first),
 		 mu_plan_layer_name(plan, stage->first + stage->n - 1), count_params(plan, stage),
 		 count_macs(plan, stage) / 1e9);

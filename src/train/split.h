@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * split: a net whose layers lie on several devices of a rank (parallel.h), known to the files about
- * devices only. split.c makes the stages and their plans; split_step.c works through a batch,
- * behind the functions of devices.c and with the same meaning.
+ * split: a net whose layers lie on several devices, of a rank or of a team of ranks (parallel.h),
+ * known to the files about devices only. split.c makes the stages and their plans; split_step.c
+ * works through a batch, behind the functions of devices.c and with the same meaning;
+ * split_results.c tells what came of it; split_ranks.c moves what passes between ranks.
+ *
+ * All ranks of a team have the plans of all stages, but memory for their own only: the others' say
+ * what passes the borders.
  */
 #ifndef TRAIN_SPLIT_H
 #define TRAIN_SPLIT_H
@@ -10,8 +14,22 @@
 #include "team.h"
 #include "train.h"
 
-/* Of each stage, in the team: see split_step.c. */
-enum { TRAIN_STAGE_COUNTERS = 3 };
+/* Counters of each stage among the threads of a rank (team.h): its forwards and backwards, and
+ * layers of the last micro-batch's backward, that have ended. */
+enum { TRAIN_FORWARDS, TRAIN_BACKWARDS, TRAIN_LAYERS, TRAIN_STAGE_COUNTERS };
+
+/* What passes between two stages: values one way, gradients the other. */
+enum { TRAIN_VALUES, TRAIN_GRADIENTS, TRAIN_WAYS };
+
+struct train_border {
+	size_t from, to; /* stages */
+	struct train_way {
+		struct mu_passage *passage; /* NULL: not between this rank and another */
+		bool sends;
+		int peer;             /* its number among the workers */
+		size_t begun, passed; /* micro-batches of the present batch */
+	} ways[TRAIN_WAYS];
+};
 
 /* A slot holds one micro-batch from its forward to its backward: a part of the net, by group of the
  * input, all in the memory of the last group's. */
@@ -34,6 +52,9 @@ struct train_place {
 struct train_split {
 	struct mu_stages stages;
 	size_t n_micro, micro; /* micro-batches of a full batch, and samples of each */
+	struct train_border *borders;
+	size_t n_borders;
+	MPI_Comm comm;         /* of the workers, for what passes; MPI_COMM_NULL: no teams */
 	struct mu_plan *whole; /* of one of them, on the first device: layers and keys; dry */
 	struct train_stage *of;
 	struct mu_stage_order *train, *infer;
@@ -53,6 +74,7 @@ struct train_split {
 	size_t group;
 	struct mu_batch batch;
 	size_t total, n_now; /* samples, also those that do not count; micro-batches */
+	size_t *kinds;       /* of messages of each micro-batch: see split_ranks.c */
 	bool under_way;
 	struct train_place place; /* of the first device */
 	struct mu_waiter waiter;
@@ -74,7 +96,34 @@ enum mu_status mu_train_split_print(const struct train_device_list *list,
 				    const struct train_options *v, const struct mu_plan *plan,
 				    FILE *stream);
 
+/* The rank of a team that a stage is on; is it this one? */
+size_t mu_train_split_member(const struct train_run *run, size_t stage);
+bool mu_train_split_is_here(const struct train_run *run, size_t stage);
+
+/* split_ranks.c: nothing is done without teams. _open: collective over workers. */
+
+enum mu_status mu_train_borders_open(struct train_run *run);
+void mu_train_borders_close(struct train_run *run);
+/* A number that is equal on two ranks if what passes is as long on both. */
+uint64_t mu_train_borders_hash(const struct train_run *run);
+/* The number of a border's counter, of what has come one way. */
+size_t mu_train_border_counter(const struct train_run *run, size_t border, int way);
+/* A batch: begin; let messages move on, in the thread that calls MPI; has all that is to leave
+ * done so? What a rank waits for here. */
+enum mu_status mu_train_borders_begin(struct train_run *run);
+enum mu_status mu_train_borders_move(struct train_run *run);
+bool mu_train_borders_have_left(const struct train_run *run);
+mu_awaited_fn mu_train_borders_awaited; /* the context is the run */
+/* Beside a task of micro-batch k: take what has come for it, or give what is to leave. */
+void mu_train_borders_take(struct train_run *run, size_t stage, size_t k, int way);
+void mu_train_borders_give(struct train_run *run, size_t stage, size_t k, int way);
+
 /* split_step.c: see devices.c's of the same names. */
+
+/* Of the present batch. */
+struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage, size_t k);
+enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage, size_t k);
+size_t mu_train_split_counter(size_t stage, int which);
 
 float *mu_train_split_begin(struct train_run *run, enum mu_phase phase, size_t group,
 			    const struct mu_batch *batch);
@@ -82,9 +131,14 @@ void mu_train_split_count(struct train_run *run, size_t count);
 enum mu_status mu_train_split_forward(struct train_run *run, size_t l);
 enum mu_status mu_train_split_backward(struct train_run *run, size_t *ready);
 enum mu_status mu_train_split_leave(struct train_run *run);
+
+/* split_results.c: the same. Ranks of a team without the last stage have no loss, and measure
+ * nothing. */
+
 double mu_train_split_loss(const struct train_run *run);
 void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m);
 void mu_train_split_probabilities(const struct train_run *run, float *out);
+enum mu_status mu_train_split_overflowed(const struct train_run *run, bool *overflowed);
 const char *mu_train_split_find_nonfinite(struct train_run *run);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A batch through the stages. Every device does its tasks in the order of the schedule; counters of
- * the team (team.h) say how many forwards and backwards of each stage have ended. The thread of the
- * first device, which alone calls MPI, does its tasks in the calls of the training loop: in forward
- * up to its last forward, in backward the rest, layer by layer. A layer's gradients are complete
- * when the last micro-batch's backward has passed it.
+ * the team (team.h) say how many forwards and backwards of each stage of this rank have ended, and
+ * what has come from other ranks. The thread of the first device, which alone calls MPI, does its
+ * tasks in the calls of the training loop: in forward up to its last forward, in backward the rest,
+ * layer by layer. A layer's gradients are complete when the last micro-batch's backward has passed
+ * it; those of stages on other ranks are 0 here.
  *
  * What passes a border is copied by the later stage, both ways: its slot is the one that is at
  * work, while the earlier stage's waits for the gradient and is left alone.
@@ -15,16 +16,14 @@
 
 #include <muster/base.h>
 
-enum { FORWARDS, BACKWARDS, LAYERS }; /* counters of a stage */
-
-static size_t counter(size_t stage, int which)
+size_t mu_train_split_counter(size_t stage, int which)
 {
 	return stage * TRAIN_STAGE_COUNTERS + (size_t)which;
 }
 
 static size_t counted(const struct train_run *run, size_t stage, int which)
 {
-	return mu_team_counted(run->devices.team, counter(stage, which));
+	return mu_team_counted(run->devices.team, mu_train_split_counter(stage, which));
 }
 
 /* Micro-batch k of the present batch: its first sample, and how many it has. */
@@ -40,7 +39,7 @@ static size_t samples_of(const struct train_split *s, size_t k)
 	return left < s->micro ? left : s->micro;
 }
 
-static struct mu_plan *plan_of(const struct train_split *s, size_t stage, size_t k)
+struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage, size_t k)
 {
 	const struct train_stage *of = &s->of[stage];
 	const struct train_plans *plans = &of->slots[k % of->n_slots].plans[s->group];
@@ -55,11 +54,13 @@ static const struct mu_stage_order *schedule_of(const struct train_split *s)
 	return s->phase == MU_PHASE_TRAIN ? s->train : s->infer;
 }
 
-/* The next task of a device that this batch has; NULL behind the last. */
-static const struct mu_stage_task *next_task(const struct train_split *s, size_t device,
+/* The next task of one of this rank's devices that this batch has; NULL behind the last. */
+static const struct mu_stage_task *next_task(const struct train_run *run, size_t member,
 					     struct train_place *place)
 {
+	const struct train_split *s = run->split;
 	const struct mu_stage_order *schedule = schedule_of(s);
+	const size_t device = run->team.member * run->devices.list.n + member;
 	const size_t n = schedule->first[device + 1] - schedule->first[device];
 
 	for (; place->task < n; place->task++) {
@@ -74,25 +75,33 @@ static const struct mu_stage_task *next_task(const struct train_split *s, size_t
 
 /* ---- a task ---- */
 
-/* Need number `which` of a task: that counter *i is at least *least. False: it has none. */
-static bool find_need(const struct train_split *s, const struct mu_stage_task *task, int which,
+/* What a task needs because of a border: that counter *i is at least *least. False: nothing. */
+static bool find_need(const struct train_run *run, const struct mu_stage_task *task, size_t b,
 		      size_t *i, size_t *least)
 {
-	const size_t last = s->stages.n - 1, slots = s->of[task->stage].n_slots;
+	const struct train_split *s = run->split;
+	const struct train_border *border = &s->borders[b];
+	const bool from_here = mu_train_split_is_here(run, border->from);
+	const bool to_here = mu_train_split_is_here(run, border->to);
+	const size_t slots = s->of[task->stage].n_slots;
 
 	*least = task->micro + 1;
 	if (task->backward) {
-		*i = counter(task->stage + 1, BACKWARDS);
-		return which == 0 && task->stage < last;
+		*i = to_here ? mu_train_split_counter(border->to, TRAIN_BACKWARDS)
+			     : mu_train_border_counter(run, b, TRAIN_GRADIENTS);
+		return border->from == task->stage &&
+		       (to_here || border->ways[TRAIN_GRADIENTS].passage);
 	}
-	if (which == 0) {
-		*i = counter(task->stage - 1, FORWARDS);
-		return task->stage > 0;
+	if (border->to == task->stage) {
+		*i = from_here ? mu_train_split_counter(border->from, TRAIN_FORWARDS)
+			       : mu_train_border_counter(run, b, TRAIN_VALUES);
+		return true;
 	}
-	/* Without backward a slot is free when what it held has passed through. */
-	*i = counter(last, FORWARDS);
+	/* Without backward a slot is free when who reads it has done so. */
+	*i = mu_train_split_counter(border->to, TRAIN_FORWARDS);
 	*least -= slots;
-	return s->phase == MU_PHASE_INFER && task->stage < last && task->micro >= slots;
+	return s->phase == MU_PHASE_INFER && border->from == task->stage && to_here &&
+	       task->micro >= slots;
 }
 
 /* What the task waits for is there. A member with a thread of its own sleeps until it is, false:
@@ -102,8 +111,8 @@ static bool is_ready(struct train_run *run, size_t member, const struct mu_stage
 	struct mu_team *team = run->devices.team;
 	size_t i, least;
 
-	for (int which = 0; which < 2; which++) {
-		if (!find_need(run->split, task, which, &i, &least))
+	for (size_t b = 0; b < run->split->n_borders; b++) {
+		if (!find_need(run, task, b, &i, &least))
 			continue;
 		if (member > 0 ? !mu_team_await(team, i, least) : mu_team_counted(team, i) < least)
 			return false;
@@ -122,16 +131,17 @@ static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t 
 	own->labels = s->batch.labels + first * mu_input_labels(&run->train, s->group);
 	own->ids = s->batch.ids + first;
 	own->label_smoothing = s->batch.label_smoothing;
+	own->loss_scale = s->batch.loss_scale;
 	own->seed = s->batch.seed;
 	own->epoch = s->batch.epoch;
 	own->step = s->batch.step;
 }
 
-static enum mu_status begin_forward(struct train_run *run, size_t stage, size_t k)
+enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage, size_t k)
 {
 	enum mu_status st = MU_OK;
 	const struct train_split *s = run->split;
-	struct mu_plan *plan = plan_of(s, stage, k);
+	struct mu_plan *plan = mu_train_split_plan_of(s, stage, k);
 	const size_t n = run->devices.sample;
 
 	set_batch(run, plan, k);
@@ -142,7 +152,9 @@ static enum mu_status begin_forward(struct train_run *run, size_t stage, size_t 
 		memcpy(mu_plan_input(plan), run->devices.samples + first_of(s, k) * n,
 		       samples_of(s, k) * n * sizeof(float));
 	for (size_t r = 0; r < stage; r++)
-		mu_plan_receive(plan, plan_of(s, r, k));
+		if (mu_train_split_is_here(run, r))
+			mu_plan_receive(plan, mu_train_split_plan_of(s, r, k));
+	mu_train_borders_take(run, stage, k, TRAIN_VALUES);
 out:
 	return st;
 }
@@ -152,7 +164,7 @@ static void end_forward(struct train_run *run, size_t member, size_t stage, size
 	struct train_split *s = run->split;
 
 	if (stage + 1 == s->stages.n) {
-		struct mu_plan *plan = plan_of(s, stage, k);
+		struct mu_plan *plan = mu_train_split_plan_of(s, stage, k);
 		const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
 		const size_t n = mu_shape_n(shape) / shape->dims[0];
 
@@ -161,7 +173,8 @@ static void end_forward(struct train_run *run, size_t member, size_t stage, size
 			memcpy(s->probabilities + first_of(s, k) * n, mu_plan_probabilities(plan),
 			       samples_of(s, k) * n * sizeof(float));
 	}
-	mu_team_count(run->devices.team, member, counter(stage, FORWARDS));
+	mu_train_borders_give(run, stage, k, TRAIN_VALUES);
+	mu_team_count(run->devices.team, member, mu_train_split_counter(stage, TRAIN_FORWARDS));
 }
 
 /* Layer `l` of the net: its gradients, added to those of earlier micro-batches. */
@@ -185,11 +198,12 @@ static enum mu_status backward_layer(struct train_run *run, size_t member,
 	enum mu_status st = MU_OK;
 	const struct train_split *s = run->split;
 
-	MU_TRY(mu_plan_backward(plan_of(s, task->stage, task->micro), i));
+	MU_TRY(mu_plan_backward(mu_train_split_plan_of(s, task->stage, task->micro), i));
 	if (task->micro > 0)
 		add_gradients(run, s->stages.of[task->stage].first + i);
 	if (task->micro + 1 == s->n_now)
-		mu_team_count(run->devices.team, member, counter(task->stage, LAYERS));
+		mu_team_count(run->devices.team, member,
+			      mu_train_split_counter(task->stage, TRAIN_LAYERS));
 out:
 	return st;
 }
@@ -199,8 +213,11 @@ static void end_backward(struct train_run *run, size_t member, size_t stage, siz
 	const struct train_split *s = run->split;
 
 	for (size_t r = 0; r < stage; r++)
-		mu_plan_return(plan_of(s, stage, k), plan_of(s, r, k));
-	mu_team_count(run->devices.team, member, counter(stage, BACKWARDS));
+		if (mu_train_split_is_here(run, r))
+			mu_plan_return(mu_train_split_plan_of(s, stage, k),
+				       mu_train_split_plan_of(s, r, k));
+	mu_train_borders_give(run, stage, k, TRAIN_GRADIENTS);
+	mu_team_count(run->devices.team, member, mu_train_split_counter(stage, TRAIN_BACKWARDS));
 }
 
 /* The next layer of a task that is ready; behind the last one the place is the next task's. */
@@ -211,13 +228,16 @@ static enum mu_status do_layer(struct train_run *run, size_t member, struct trai
 	const struct train_split *s = run->split;
 	const size_t n = s->stages.of[task->stage].n;
 
-	if (!place->begun && !task->backward)
-		MU_TRY(begin_forward(run, task->stage, task->micro));
+	if (!place->begun && task->backward)
+		mu_train_borders_take(run, task->stage, task->micro, TRAIN_GRADIENTS);
+	else if (!place->begun)
+		MU_TRY(mu_train_split_begin_forward(run, task->stage, task->micro));
 	place->begun = true;
 	if (task->backward)
 		MU_TRY(backward_layer(run, member, task, n - 1 - place->done));
 	else
-		MU_TRY(mu_plan_forward(plan_of(s, task->stage, task->micro), place->done));
+		MU_TRY(mu_plan_forward(mu_train_split_plan_of(s, task->stage, task->micro),
+				       place->done));
 	if (++place->done < n)
 		goto out;
 	if (task->backward)
@@ -248,7 +268,7 @@ static enum mu_status work(void *context, size_t member)
 	struct train_place place = {.task = 0};
 	const struct mu_stage_task *task;
 
-	while ((task = next_task(run->split, member, &place))) {
+	while ((task = next_task(run, member, &place))) {
 		if ((!place.begun && !is_ready(run, member, task)) ||
 		    !has_weights(run, task, place.done) || mu_team_stopped(run->devices.team))
 			goto out;
@@ -260,27 +280,40 @@ out:
 
 /* ---- the first device ---- */
 
-/* A layer of the first device's, or a short wait for what it needs. */
+/* A layer of the first device's, or a short wait for what it needs; messages move on. */
 static enum mu_status do_or_wait(struct train_run *run, const struct mu_stage_task *task)
 {
 	enum mu_status st = MU_OK;
 	struct train_split *s = run->split;
 
 	MU_TRY(mu_train_poll(run));
+	MU_TRY(mu_train_borders_move(run));
 	if (task && (s->place.begun || is_ready(run, 0, task))) {
 		MU_TRY(do_layer(run, 0, &s->place, task));
+		MU_TRY(mu_train_borders_move(run));
 		mu_waiter_reset(&s->waiter);
 	} else {
 		mu_waiter_nap(&s->waiter);
+		if (run->team.size > 1)
+			MU_TRY(mu_waiter_check(&s->waiter, mu_train_borders_awaited, run));
 	}
 out:
 	return st;
 }
 
+/* What other ranks wait for leaves before this one goes on to waits in which no message moves. */
 static enum mu_status end_job(struct train_run *run)
 {
-	run->split->under_way = false;
-	return mu_train_devices_join(run, true);
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+
+	while (!mu_team_stopped(run->devices.team) &&
+	       !(mu_team_ended(run->devices.team) && mu_train_borders_have_left(run)))
+		MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
+	s->under_way = false;
+	MU_TRY(mu_train_devices_join(run, true));
+out:
+	return st;
 }
 
 /* Is it the forward of the first micro-batch, and layer l comes next? */
@@ -291,19 +324,21 @@ static bool is_first_forward(const struct train_split *s, const struct mu_stage_
 	       s->stages.of[task->stage].first + s->place.done == l;
 }
 
-/* All that is left of forward, here and elsewhere. */
+/* All that is left of forward on this rank's devices. */
 static enum mu_status end_forwards(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	struct train_split *s = run->split;
-	const size_t last = s->stages.n - 1;
+	size_t last = s->stages.n - 1;
 
-	while (counted(run, last, FORWARDS) < s->n_now) {
+	while (!mu_train_split_is_here(run, last))
+		last--;
+	while (counted(run, last, TRAIN_FORWARDS) < s->n_now) {
 		if (mu_team_stopped(run->devices.team)) {
 			MU_TRY(end_job(run));
 			goto out;
 		}
-		MU_TRY(do_or_wait(run, next_task(s, 0, &s->place)));
+		MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
 	}
 	if (s->phase == MU_PHASE_INFER)
 		MU_TRY(end_job(run));
@@ -311,11 +346,16 @@ out:
 	return st;
 }
 
-static void begin_job(struct train_run *run)
+static enum mu_status begin_job(struct train_run *run)
 {
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_train_borders_begin(run));
 	run->split->under_way = true;
 	mu_waiter_init(&run->split->waiter, &run->topology);
 	mu_team_begin(run->devices.team, work, run);
+out:
+	return st;
 }
 
 float *mu_train_split_begin(struct train_run *run, enum mu_phase phase, size_t group,
@@ -347,14 +387,31 @@ enum mu_status mu_train_split_forward(struct train_run *run, size_t l)
 
 	mu_team_tell(run->devices.team, 0, TEAM_PULL, left);
 	if (l == 0)
-		begin_job(run);
+		MU_TRY(begin_job(run));
 	while (!mu_team_stopped(run->devices.team) &&
-	       is_first_forward(s, next_task(s, 0, &s->place), l))
-		MU_TRY(do_or_wait(run, next_task(s, 0, &s->place)));
+	       is_first_forward(s, next_task(run, 0, &s->place), l))
+		MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
 	if (left == 0 || mu_team_stopped(run->devices.team))
 		MU_TRY(end_forwards(run));
 out:
 	return st;
+}
+
+/* The gradients of layers that other ranks have. */
+static void clear_others(const struct train_run *run)
+{
+	const struct mu_stages *stages = &run->split->stages;
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const size_t *keys;
+
+	for (size_t s = 0; s < stages->n; s++)
+		for (size_t l = 0; !mu_train_split_is_here(run, s) && l < stages->of[s].n; l++)
+			for (size_t i =
+				     mu_plan_layer_keys(run->plan, stages->of[s].first + l, &keys);
+			     i-- > 0;)
+				memset(run->split->gradients + slices[keys[i]].at, 0,
+				       slices[keys[i]].n_padded * sizeof(float));
 }
 
 /* Layers from which on all gradients are complete. */
@@ -363,9 +420,9 @@ static size_t complete_from(const struct train_run *run)
 	const struct mu_stages *stages = &run->split->stages;
 
 	for (size_t s = stages->n; s-- > 0;) {
-		const size_t done = counted(run, s, LAYERS);
+		const size_t done = counted(run, s, TRAIN_LAYERS);
 
-		if (done < stages->of[s].n)
+		if (mu_train_split_is_here(run, s) && done < stages->of[s].n)
 			return stages->of[s].first + stages->of[s].n - done;
 	}
 	return 0;
@@ -377,9 +434,11 @@ enum mu_status mu_train_split_backward(struct train_run *run, size_t *ready)
 	struct train_split *s = run->split;
 	const size_t before = complete_from(run);
 
+	if (*ready == mu_plan_layers(run->plan))
+		clear_others(run);
 	do { /* one call for each layer: clocks and spans count calls */
 		if (!mu_team_stopped(run->devices.team))
-			MU_TRY(do_or_wait(run, next_task(s, 0, &s->place)));
+			MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
 		*ready = complete_from(run);
 	} while (*ready == before && before > 0 && !mu_team_stopped(run->devices.team));
 	if (*ready == 0 || mu_team_stopped(run->devices.team))
@@ -397,61 +456,4 @@ enum mu_status mu_train_split_leave(struct train_run *run)
 		MU_TRY(mu_train_split_backward(run, &ready));
 out:
 	return st;
-}
-
-/* ---- results ---- */
-
-double mu_train_split_loss(const struct train_run *run)
-{
-	double loss = 0;
-
-	for (size_t k = 0; k < run->split->n_now; k++)
-		loss += run->split->losses[k];
-	return loss;
-}
-
-/* Of all samples, in their order. */
-static const float *probabilities(const struct train_split *s, struct mu_shape *shape)
-{
-	struct mu_plan *last = plan_of(s, s->stages.n - 1, 0);
-
-	*shape = *mu_plan_probabilities_shape(last);
-	if (!s->probabilities)
-		return mu_plan_probabilities(last);
-	shape->dims[0] = s->n_micro * s->micro;
-	return s->probabilities;
-}
-
-void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m)
-{
-	const struct train_split *s = run->split;
-	const struct mu_batch *of_plan = mu_plan_batch(plan_of(s, s->stages.n - 1, 0));
-	struct mu_batch batch = s->batch;
-	struct mu_shape shape;
-	const float *p = probabilities(s, &shape);
-
-	batch.use_ignore = of_plan->use_ignore;
-	batch.ignore_label = of_plan->ignore_label;
-	mu_metrics_measure(m, p, &shape, &batch, (size_t)run->options.top_k);
-}
-
-void mu_train_split_probabilities(const struct train_run *run, float *out)
-{
-	struct mu_shape shape;
-	const float *p = probabilities(run->split, &shape);
-
-	memcpy(out, p, run->split->total * shape.dims[1] * sizeof *out);
-}
-
-/* All of it once more, in this thread. */
-const char *mu_train_split_find_nonfinite(struct train_run *run)
-{
-	const struct train_split *s = run->split;
-	const char *place = NULL;
-
-	for (size_t k = 0; k < s->n_now && !place; k++)
-		for (size_t stage = 0; stage < s->stages.n && !place; stage++)
-			if (begin_forward(run, stage, k) == MU_OK)
-				place = mu_plan_find_nonfinite(plan_of(s, stage, k));
-	return place;
 }

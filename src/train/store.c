@@ -196,7 +196,7 @@ void mu_train_store_report(const struct train_run *run)
 	struct mu_kv_layout layout;
 
 	mu_kv_layout(run->kv, &layout);
-	if (run->store.on_gpus)
+	if (run->store.on_gpus && run->store.distributed)
 		mu_log_info("sums are NCCL's, in an order of its own: their last bits depend on "
 			    "the GPUs, NCCL and the size of buckets");
 	if (!run->store.synchronous)

@@ -178,9 +178,11 @@ static enum mu_status check_roles(struct train_run *run, int size)
 {
 	enum mu_status st = MU_OK;
 	struct train_options *v = &run->options;
+	size_t in_team;
 
+	MU_TRY(mu_train_team_size(v, &in_team));
 	if (!v->kv_store)
-		v->kv_store = size > 1 ? "dist_sync" : "device";
+		v->kv_store = size == 1 ? "device" : in_team > 1 ? "dist_sharded" : "dist_sync";
 	MU_TRY(mu_kv_type_check(v->kv_store, &run->store));
 	if (v->schedule.scale_with_workers && !run->store.synchronous)
 		MU_FAIL(MU_ERR_USAGE,
@@ -189,7 +191,9 @@ static enum mu_status check_roles(struct train_run *run, int size)
 			v->kv_store);
 	MU_TRY(colocate(run));
 	MU_TRY(mu_train_store_check(run));
+	MU_TRY(mu_train_gpus_settle(run));
 	MU_TRY(mu_train_progress_check(run));
+	MU_TRY(mu_train_team_check(run));
 	if (!run->store.has_servers && v->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			v->num_servers, v->kv_store);

@@ -17,6 +17,7 @@
 
 #include "halt.h"
 #include "options.h"
+#include "rank_team.h"
 #include "report.h"
 
 /* ---- optimizer.c ---- */
@@ -100,6 +101,7 @@ struct train_device_list {
 	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
 	bool unequal;                     /* the loads are not all the same */
 	bool split; /* the devices have the layers of one batch, instead of samples each */
+	size_t ranks; /* that have such devices each, in a team: rank_team.c */
 	bool automatic; /* --gpus auto: one device, whose index depends on the worker */
 };
 
@@ -127,7 +129,8 @@ const char *mu_train_device_batches(const struct train_device_list *list, size_t
 /* Samples that are in the plan of the first device. */
 size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
 			     size_t batch);
-/* The stages of a network, for a split list. */
+/* The stages of a network, for a split list: "devices" of them are ranks' times list->n and their
+ * own numbers. */
 enum mu_status mu_train_device_stages(const struct train_device_list *list,
 				      const struct train_options *v, const struct mu_plan *plan,
 				      struct mu_stages *stages);
@@ -185,6 +188,10 @@ typedef enum mu_status train_device_fn(struct train_run *run, struct train_devic
 enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn);
 /* Bytes of all the devices' activations. */
 double mu_train_devices_arena(const struct train_run *run);
+/* Teams of ranks: the ways of what passes between them. Collective over workers. */
+enum mu_status mu_train_devices_link(struct train_run *run);
+/* A number that is equal on two workers if their devices lay out alike what they share. */
+uint64_t mu_train_devices_hash(const struct train_run *run);
 /* Set the flat arrays, once the store is there. */
 enum mu_status mu_train_devices_bind(struct train_run *run);
 
@@ -209,6 +216,8 @@ void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m)
 /* Of the batch's samples, in their order: (samples, classes). */
 size_t mu_train_devices_classes(const struct train_run *run);
 void mu_train_devices_probabilities(const struct train_run *run, float *out);
+/* After _backward of a batch with a loss scale: as mu_plan_overflowed, of all devices. */
+enum mu_status mu_train_devices_overflowed(const struct train_run *run, bool *overflowed);
 /* Instead of _backward: the batch is left out. */
 enum mu_status mu_train_devices_leave(struct train_run *run);
 /* As mu_plan_find_nonfinite; after _forward, and _leave. */
@@ -232,10 +241,13 @@ void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t t
 /*
  * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
  *
+ * _settle, before the store is made: run->store.on_gpus, if it can have its arrays on GPUs, and
+ * nothing else looks at gradients; the same on every rank.
  * _join, once plans are bound and before mu_kv_weights_init: the store takes the devices.
  * Collective over workers. _leave, before the devices are closed. _clear, before backward or in its
  * place: gradients of 0 on the devices that have no samples, or on all.
  */
+enum mu_status mu_train_gpus_settle(struct train_run *run);
 enum mu_status mu_train_gpus_join(struct train_run *run);
 void mu_train_gpus_leave(struct train_run *run);
 enum mu_status mu_train_gpus_clear(struct train_run *run, bool all);
@@ -307,6 +319,26 @@ enum mu_status mu_train_conv_write(const struct mu_plan *plan, const struct mu_d
 bool mu_train_tunes(const struct train_options *v);
 enum mu_status mu_train_tune(struct train_run *run);
 
+/* ---- loss_scale.c: --loss-scale ---- */
+
+/*
+ * A scale of the loss (struct mu_batch), fixed or dynamic: halved when a gradient overflows, whose
+ * batch is left out, and doubled after so many good batches. Alike on all workers of synchronous
+ * stores, for they agree on what overflows; 0: none.
+ */
+struct train_loss_scale {
+	double scale;
+	bool dynamic;
+	size_t window;         /* good batches before it grows */
+	size_t good, in_a_row; /* good batches since the last change; bad ones in a row */
+	size_t left_out;       /* batches so far */
+};
+
+/* The part of mu_train_options_check about it. */
+enum mu_status mu_train_loss_scale_check(const struct train_options *v);
+/* Of a run whose batches and devices are known. */
+void mu_train_loss_scale_begin(struct train_run *run);
+
 /* ---- run: everything a rank holds ---- */
 
 struct train_run {
@@ -314,6 +346,7 @@ struct train_run {
 	struct mu_topology topology;
 	struct mu_kv_type store;
 	int n_threads;
+	struct train_team team;
 	struct train_devices devices;
 	struct train_conv *conv;
 	struct train_split *split; /* NULL: every device has all layers */
@@ -337,6 +370,7 @@ struct train_run {
 	struct train_plateau {
 		double best, rate; /* lowest perplexity; of the learning rate, 0: none yet */
 	} plateau;
+	struct train_loss_scale loss_scale;
 	struct train_sum sum;
 	float *labels; /* of one batch */
 	uint32_t *ids;

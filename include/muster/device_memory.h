@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_memory: what devices have whose memory is not the host's; part of device.h. */
+#ifndef MUSTER_DEVICE_MEMORY_H
+#define MUSTER_DEVICE_MEMORY_H
+
+#include <muster/base.h>
+#include <muster/update.h>
+
+struct mu_device;
+
+/*
+ * An update of n elements, element by element (update.h): those of run i have the constants
+ * of[classes[i]]. Arrays are on the device; of is copied.
+ */
+struct mu_device_update {
+	float *weights;
+	const float *gradients;
+	float *states[3];             /* NULL where there are fewer */
+	const unsigned char *classes; /* of every MU_ELEMENT_RUN elements */
+	const struct mu_element *of;
+	size_t n_classes; /* at most MU_ELEMENT_CLASSES */
+	size_t n;
+};
+
+struct mu_device_sum {
+	float *out;
+	const float *const *in; /* the pointers are copied */
+	size_t n_in, n;
+};
+
+/*
+ * Memory of the device's own. All that operations read and write lies there: tensors, parameters
+ * and their gradients, workspaces, scratch; what struct mu_batch points to does not. Layouts are
+ * between memory of either kind. The device works through what it is given in order and beside its
+ * caller, so functions return before the work is done, and an error may come from a later call.
+ */
+struct mu_device_memory {
+	/* Zeroed. MU_ERR_MEMORY says how much there is. */
+	enum mu_status (*alloc)(struct mu_device *device, void **out, size_t nbytes,
+				const char *what);
+	void (*free)(struct mu_device *device, void *p);
+	/* Memory of the host that copies are fast from and to, zeroed. */
+	enum mu_status (*alloc_host)(struct mu_device *device, void **out, size_t nbytes,
+				     const char *what);
+	void (*free_host)(struct mu_device *device, void *p);
+	/*
+	 * Copies, behind all work given so far. Work given later sees what upload brings; the
+	 * host's bytes stay as they are until then. download goes on beside work given later, which
+	 * must not write what it reads. Both are over at `mark` at the latest.
+	 */
+	enum mu_status (*upload)(struct mu_device *device, void *to, const void *from,
+				 size_t nbytes);
+	enum mu_status (*download)(struct mu_device *device, void *to, const void *from,
+				   size_t nbytes);
+	/* A mark behind all that was given so far, downloads included. */
+	enum mu_status (*mark)(struct mu_device *device, uint64_t *mark);
+	/* Is all before the mark done? With `wait`: not before it is. */
+	enum mu_status (*reach)(struct mu_device *device, uint64_t mark, bool wait, bool *reached);
+	/*
+	 * The device's array that stands for n numbers of the host, such as the flat arrays of
+	 * weights: the same one for the same address as long as somebody has it. Nothing is copied.
+	 */
+	enum mu_status (*mirror)(struct mu_device *device, float **out, float *host, size_t n);
+	void (*unmirror)(struct mu_device *device, float *mirror);
+	/* x[i] *= factor for n numbers; *found, of the device's memory, becomes 1 if one is not
+	 * finite then. */
+	enum mu_status (*scale)(struct mu_device *device, float *x, size_t n, float factor,
+				uint32_t *found);
+	/* For libraries that give the device work of their own, from the thread that calls: make it
+	 * the thread's present device; its CUstream. */
+	enum mu_status (*enter)(struct mu_device *device);
+	void *(*stream)(struct mu_device *device);
+	/*
+	 * For stores whose arrays are on the device, on a CUstream of their own: update weights;
+	 * out = ((in[0] + in[1]) + in[2]) + ..., n_in >= 2, where out may be one of the
+	 * first 16 of in.
+	 */
+	enum mu_status (*update)(struct mu_device *device, void *stream,
+				 const struct mu_device_update *update);
+	enum mu_status (*sum)(struct mu_device *device, void *stream,
+			      const struct mu_device_sum *sum);
+};
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the pretended driver of GPUs (pretend_gpu.c) and the pretended NCCL (pretend_nccl.c) share.
+ * test_pretend.sh compiles them, with our own headers of CUDA in front of them.
+ */
+#ifndef PRETEND_H
+#define PRETEND_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct pretend_kernel;
+
+struct CUevent_st {
+	uint64_t recorded, done;
+	int device;
+};
+
+/* run: 0 if its time has not come. */
+struct pretend_work {
+	struct pretend_work *next;
+	int (*run)(struct pretend_work *w);
+	void *to;
+	const void *from;
+	size_t n;
+	int value;
+	CUevent event;
+	uint64_t version;
+	const struct pretend_kernel *kernel;
+	_Alignas(16) char args[4096];
+};
+
+struct CUstream_st {
+	struct CUstream_st *next;
+	struct pretend_work *head, *last;
+	int device;
+};
+
+void pretend_put(CUstream stream, struct pretend_work work);
+/* The calling thread's; -1: none. */
+int pretend_device(void);
+
+#define NEED(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "pretended GPU: %s: %s\n", __func__, #condition); \
+			abort(); \
+		} \
+	} while (0)
+
+#endif

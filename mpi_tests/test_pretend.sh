@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 240 @plain
+# GPUs that are pretended: a driver, cuBLAS and NCCL of our own (pretend_*.c) whose streams take turns at random, so
+# that what the host gives a GPU, and in which order, is tested without one. What kernels and libraries do is not.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib.sh
+. "$SRCDIR/mpi_tests/lib.sh"
+
+"$TRAINER" --info >info || fail "--info ended with $?"
+if ! grep -q '^CUDA: *built in' info || ! grep -q '^#define HAVE_NCCL 1' "$BUILDDIR/config.h"; then
+	echo "skipped: this build has no CUDA with NCCL"
+	exit 77
+fi
+
+flags="-std=gnu11 -O1 -fPIC -I$SRCDIR/include -iquote $SRCDIR/src/device"
+flags="$flags $(sed -n 's/^\(CUDA\|NCCL\)_CPPFLAGS = //p' "$BUILDDIR/Makefile" | tr '\n' ' ')"
+for f in gpu nccl missing; do
+	${CC:-cc} $flags -include muster/device.h -include "$SRCDIR/src/device/cuda.h" -include nccl.h \
+		-D 'CUDA_FUNCTION=static inline' -D 'sum_of(v)=(v)' -D 'most_of(v)=(v)' -include math.h \
+		-include "$SRCDIR/src/device/cuda_elements.h" -include "$SRCDIR/src/device/cuda_sequences.h" \
+		-Wno-unused-function -c "$SRCDIR/mpi_tests/pretend_$f.c" -o $f.o || fail "pretend_$f.c does not compile"
+done
+${CC:-cc} -shared -o libpretend.so gpu.o nccl.o missing.o -lm -lpthread -lrt || fail "no libpretend.so"
+for l in cuda.so.1 cublas.so.12 cublas.so.13 cudnn.so.9 nccl.so.2; do
+	ln -s libpretend.so lib$l
+done
+export LD_LIBRARY_PATH=$PWD${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+part "stores of GPUs: exact sums, updates, checkpoints"
+for np in 1 2; do
+	PRETEND_GPUS=3 PRETEND_SEED=$np $MPIRUN -n $np "$BUILDDIR/mpi_tests/test_nccl" >out 2>&1 ||
+		fail "test_nccl of $np ranks: $(tail -5 out)"
+	grep -q 'the optimizer works on the GPUs' out || fail "no optimizer on the GPUs"
+	grep -q 'the optimizer works on the CPU: sgd with a limit of the norm' out ||
+		fail "an optimizer with norms, not on the CPU"
+done
+
+part "the trainer: what two CPUs learn"
+net="--network mlp --benchmark 1 --num-batches 8 --num-epochs 2 --wd 0.001 --lr 0.05 --optimizer adam"
+net="$net --log-prefix none --log-time 0"
+np=1
+# learn OPTIONS: its last loss
+learn() {
+	train $np $net --batch-size $((24 / np)) "$@"
+	loss=$(sed -n 's/^Epoch\[1\] Train-cross-entropy=//p' "$log")
+	[ -n "$loss" ] || fail "no loss: $*"
+}
+learn --devices cpu:0,cpu:1 --kv-store device
+wanted=$loss
+# same OPTIONS
+same() {
+	learn "$@"
+	awk -v a="$wanted" -v b="$loss" 'BEGIN { exit !(a - b < 1e-4 && b - a < 1e-4) }' ||
+		fail "$*: a loss of $loss, and $wanted with two CPUs"
+}
+same --gpus 0,1 --kv-store local
+expect_none 'the optimizer works on'
+for store in device nccl nccl_allreduce; do
+	same --gpus 0,1 --kv-store $store
+	expect '^the optimizer works on the GPUs$'
+done
+
+part "dist_allreduce and dist_sharded: NCCL, or MPI"
+np=2
+export PRETEND_OWN=1 MPIR_CVAR_NUM_CLIQUES=2
+learn --devices cpu:0 --kv-store dist_allreduce
+wanted=$loss
+for store in dist_allreduce dist_sharded; do
+	same --gpus 0 --kv-store $store
+	expect '^the optimizer works on the GPUs$'
+	expect '^sums are NCCL'
+done
+same --gpus 0 --kv-store dist_allreduce --inter-node mpi
+expect_none 'the optimizer works on'
+unset PRETEND_OWN MPIR_CVAR_NUM_CLIQUES
+
+part "a network of NCCL that fails"
+export PRETEND_NCCL_FAIL=5
+run_limited 60 1 $net --batch-size 24 --gpus 0,1 --kv-store nccl
+[ $status = 1 ] || fail "exit status $status, not 1"
+expect_count 1 'error: .*NCCL'
+finish
