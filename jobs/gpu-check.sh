@@ -319,14 +319,16 @@ least() {
 	echo $(($1 < $2 ? $1 : $2))
 }
 
-# Network, dtype, batch, steps of an epoch (about half a second of an H200), the trainer's options. The trainer has
-# float32 on GPUs, and no other type yet.
+# Network, dtype, batch, steps of an epoch (about half a second of an H200), the trainer's options.
 configurations="
+	resnet-50              float16 128  30 --network resnet-v1 --num-layers 50 --image-shape 3,224,224
 	resnet-50              float32 128  10 --network resnet-v1 --num-layers 50 --image-shape 3,224,224
 	inception-bn-28-small  float32 128 150 --network inception-bn-28-small
 	lenet                  float32  64 2000 --network lenet
+	resnet-50              float16 256  15 --network resnet-v1 --num-layers 50 --image-shape 3,224,224
 	resnet-50              float32 256   5 --network resnet-v1 --num-layers 50 --image-shape 3,224,224
 	resnet-50              float32  64  20 --network resnet-v1 --num-layers 50 --image-shape 3,224,224
+	inception-bn-28-small  float16 512  60 --network inception-bn-28-small
 	inception-bn-28-small  float32 512  60 --network inception-bn-28-small
 	lenet                  float32 512 1000 --network lenet
 "
@@ -391,7 +393,7 @@ profile() {
 	why=$(no_gpu)
 	[ -z "$why" ] || { echo "$why" && return 77; }
 	command=("$tree/trainer" --network resnet-v1 --num-layers 50 --image-shape '3,224,224' --gpus 0
-		--batch-size 128 --benchmark 1 --num-examples 3840 --disp-batches 1000000000)
+		--dtype float16 --batch-size 128 --benchmark 1 --num-examples 3840 --disp-batches 1000000000)
 	nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits -lms 200 >"$work/busy" 2>/dev/null &
 	ours limited 30 "${command[@]}" --num-epochs 6 >"$out/profile.log" 2>&1
 	kill $! 2>/dev/null

@@ -58,6 +58,14 @@ has_files() {
 	! "$TRAINER" --info | grep -q '^HDF5: *not built in'
 }
 
+# The python that has h5py; prints nothing where none has (Debian: python3-h5py-serial).
+find_h5py() {
+	local candidate
+	for candidate in python3 /usr/bin/python3; do
+		$candidate -c 'import h5py' 2>/dev/null && echo "$candidate" && return
+	done
+}
+
 # The rest of the test needs HDF5.
 needs_files() {
 	has_files && return

@@ -95,6 +95,22 @@ if has_files; then
 	train 1 $resnet --num-epochs 2 --model-prefix M --resume auto
 	expect "^convolutions by the table of M-0001.h5, hash $hash$"
 	same_model M-0002.h5 N-0002.h5 >/dev/null || fail "a run that goes on has other bits"
+	python=$(find_h5py)
+	if [ -n "$python" ]; then
+		$python - <<-'END' || fail "M-0001.h5 cannot be changed"
+			import h5py, numpy
+			with h5py.File("M-0001.h5", "a") as f:
+			    a = f.attrs.get_id("convolutions")
+			    text = numpy.empty((), a.dtype)
+			    a.read(text)
+			    a.write(numpy.char.replace(text, b"cpu: ", b"CPU: ").astype(a.dtype))
+		END
+		train 1 $resnet --num-epochs 2 --model-prefix M --load-epoch 1
+		expect 'M-0001.h5: its table .* measured on CPU: .*, and here is cpu: .*: convolutions go by'
+		expect_none '^convolutions by the table'
+	else
+		echo "a checkpoint of another machine: skipped, there is no h5py"
+	fi
 	train 1 $resnet --num-epochs 2 --model-prefix M --load-epoch 1 --conv-algo direct
 	expect_none '^convolutions by the table'
 	expect 'conv-table none \(was '

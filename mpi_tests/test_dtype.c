@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */ /* @timeout 300 */
+/* @np 1 @gpu */ /* @timeout 300 */
 /*
- * bfloat16: every operation of the table on the cpu device in bfloat16 against ref in float32,
- * which is given the same rounded values. Single values differ where rounding moves one past a
- * kink, so what is compared is the distance of whole arrays. Without the instructions: the error
- * that says so.
+ * bfloat16 and float16: every operation of the table on the devices that have the type against
+ * ref in float32, which is given the same rounded values. Single values differ where rounding
+ * moves one past a kink, so what is compared is the distance of whole arrays. Without the
+ * instructions: the error that says so.
  */
 #include <math.h>
 #include <string.h>
@@ -17,9 +17,11 @@
 
 /*
  * |is - should| / |should| of an array may be this much. A bfloat16 has 8 bits, so rounding once
- * makes 2^-9 at most and 0.0017 as the root of the mean square. Measured: at most 0.0046.
+ * makes 2^-9 at most and 0.0017 as the root of the mean square. Measured: at most 0.0046. A float16
+ * has 11 bits.
  */
-static const double tolerance = 0.008;
+static const double tolerances[] = {[MU_BFLOAT16] = 0.008, [MU_FLOAT16] = 0.001};
+static enum mu_dtype dtype = MU_BFLOAT16;
 static double worst;
 
 static bool worked(enum mu_status st, const char *name)
@@ -32,14 +34,14 @@ static bool worked(enum mu_status st, const char *name)
 	return false;
 }
 
-/* What bfloat16 holds of n numbers. */
+/* What the type holds of n numbers. */
 static void coarsen(float *v, size_t n)
 {
 	for (size_t i = 0; v && i < n; i++) {
 		uint16_t half;
 
-		mu_dtype_from_float(MU_BFLOAT16, &half, &v[i], 1);
-		mu_dtype_to_float(MU_BFLOAT16, &v[i], &half, 1);
+		mu_dtype_from_float(dtype, &half, &v[i], 1);
+		mu_dtype_to_float(dtype, &v[i], &half, 1);
 	}
 }
 
@@ -75,7 +77,7 @@ static void compare(const struct op_rig *rig, const struct op_rig *ref)
 			worst = error;
 		snprintf(text, sizeof text, "%s: array %d, kind %d, is %g of its size away",
 			 rig->c->name, b, (int)rig->blocks[b].what, error);
-		if (!(error <= tolerance))
+		if (!(error <= tolerances[dtype]))
 			check_true(false, __FILE__, __LINE__, text);
 	}
 }
@@ -107,9 +109,9 @@ static void test_case(const struct op_case *c, enum op_layouts layouts, struct m
 }
 
 /* Only float32 here, or nothing of the kind: the device says why, and stays as it was. */
-static void check_refusal(struct mu_device *device, enum mu_dtype dtype, const char *why)
+static void check_refusal(struct mu_device *device, enum mu_dtype wanted, const char *why)
 {
-	CHECK(mu_device_set_dtype(device, dtype) == MU_ERR_UNSUPPORTED);
+	CHECK(mu_device_set_dtype(device, wanted) == MU_ERR_UNSUPPORTED);
 	CHECK_HAS(mu_trace_message(), why);
 	CHECK(device->dtype == MU_FLOAT32);
 	mu_trace_clear();
@@ -121,31 +123,76 @@ static bool has_layout(enum mu_op_kind kind, int layouts)
 	return kind != MU_OP_EMBEDDING || layouts == OP_LAYOUT_PLAIN;
 }
 
-int main(void)
+static void test_device(struct mu_device *device, struct mu_device *ref)
 {
-	struct mu_device ref, device;
-
-	if (!CHECK(mu_device_open(&ref, "ref", 1) == MU_OK))
-		return 1;
-	check_refusal(&ref, MU_BFLOAT16, "device ref has no bfloat16");
-	if (mu_device_open(&device, "cpu", 2) != MU_OK) {
-		mu_trace_clear();
-		printf("this build has no device cpu\n");
-		return check_failures() ? 1 : 77;
-	}
-	check_refusal(&device, MU_FLOAT16, "no float16");
-	if (mu_device_set_dtype(&device, MU_BFLOAT16) != MU_OK) {
-		CHECK_HAS(mu_trace_message(), "no instructions for bfloat16");
-		printf("%s\n", mu_trace_message());
-		return check_failures() ? 1 : 77;
-	}
+	dtype = device->dtype;
+	worst = 0;
 	for (size_t i = 0; i < op_n_cases; i++)
 		for (int l = OP_LAYOUT_PLAIN; l < OP_LAYOUT_N; l++)
 			if (!op_cases[i].ref_only && has_layout(op_cases[i].kind, l) &&
 			    op_layouts_differ(&op_cases[i], (enum op_layouts)l))
-				test_case(&op_cases[i], (enum op_layouts)l, &device, &ref);
-	printf("worst distance %.4f\n", worst);
+				test_case(&op_cases[i], (enum op_layouts)l, device, ref);
+	printf("%s, %s: worst distance %.4f\n", device->ops->name, mu_dtype_name(dtype), worst);
+}
+
+/* Both types, on one GPU. False: there is none, which is told. */
+static bool test_gpu(struct mu_device *ref)
+{
+	static const enum mu_dtype types[] = {MU_FLOAT16, MU_BFLOAT16};
+	struct mu_device gpu;
+
+	for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+		if (mu_device_find(&gpu, "gpu") != MU_OK) {
+			mu_trace_clear();
+			printf("this build has no device gpu\n");
+			return false;
+		}
+		if (!CHECK_IS_HERE(gpu.ops))
+			return false;
+		if (!worked(mu_device_open(&gpu, "gpu", 1), "gpu"))
+			return true;
+		if (worked(mu_device_set_dtype(&gpu, types[t]), "gpu"))
+			test_device(&gpu, ref);
+		mu_device_close(&gpu);
+	}
+	return true;
+}
+
+/* Only bfloat16, where the processor has it. False: it has not, which is told. */
+static bool test_cpu(struct mu_device *ref)
+{
+	struct mu_device device;
+	bool has;
+
+	if (mu_device_open(&device, "cpu", 2) != MU_OK) {
+		mu_trace_clear();
+		printf("this build has no device cpu\n");
+		return false;
+	}
+	check_refusal(&device, MU_FLOAT16, "no float16");
+	has = mu_device_set_dtype(&device, MU_BFLOAT16) == MU_OK;
+	if (has) {
+		test_device(&device, ref);
+	} else {
+		CHECK_HAS(mu_trace_message(), "no instructions for bfloat16");
+		printf("%s\n", mu_trace_message());
+	}
 	mu_device_close(&device);
+	return has;
+}
+
+int main(void)
+{
+	struct mu_device ref;
+	bool done;
+
+	if (!CHECK(mu_device_open(&ref, "ref", 1) == MU_OK))
+		return 1;
+	check_refusal(&ref, MU_BFLOAT16, "device ref has no bfloat16");
+	done = test_cpu(&ref);
+	done |= test_gpu(&ref);
 	mu_device_close(&ref);
-	return check_failures() ? 1 : 0;
+	if (check_failures())
+		return 1;
+	return done ? 0 : CHECK_SKIPPED;
 }

@@ -122,8 +122,6 @@ static void test_errors(const struct mu_device_ops *ops, struct mu_device *gpu)
 	CHECK(mu_device_open(&other, name, 1) == MU_ERR_DEVICE);
 	CHECK_HAS(mu_trace_message(), name);
 	mu_trace_clear();
-	CHECK(mu_device_set_dtype(gpu, MU_FLOAT16) == MU_ERR_UNSUPPORTED);
-	mu_trace_clear();
 }
 
 int main(void)

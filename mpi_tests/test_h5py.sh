@@ -13,10 +13,7 @@ if [ ! -x "$JPEG" ] || ! has_files; then
 	echo "skip: this build lacks libjpeg or HDF5"
 	exit 77
 fi
-python=
-for candidate in python3 /usr/bin/python3; do
-	[ -z "$python" ] && $candidate -c 'import h5py' 2>/dev/null && python=$candidate
-done
+python=$(find_h5py)
 if [ -z "$python" ]; then
 	echo "skip: no python3 has h5py (Debian: python3-h5py-serial)"
 	exit 77

@@ -152,10 +152,7 @@ if has_files; then
 	[ $status = 1 ] || fail "exit status $status, not 1, of predictions with a bad image"
 	[ -e none.csv ] && fail "predictions of a run with an error"
 	train 3 $predict --kv-store dist_sharded --data-val set --predict bad.h5 --skip-bad-records 1
-	python=
-	for candidate in python3 /usr/bin/python3; do
-		[ -z "$python" ] && $candidate -c 'import h5py' 2>/dev/null && python=$candidate
-	done
+	python=$(find_h5py)
 	[ -n "$python" ] || echo "bad.h5: skipped, there is no h5py"
 	[ -z "$python" ] || $python - "$bad_id" <<-'END' || fail "bad.h5 cannot be looked at"
 		import csv, sys, h5py, numpy

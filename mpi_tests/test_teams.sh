@@ -77,12 +77,17 @@ run twice2 2 $resnet --update-period 2 --loss-scale 512 --model-parallel-ranks 2
 same twice twice2 "two batches in an update, and a loss scale"
 
 part "checkpoints across"
-run there 2 $lstm --num-epochs 1 --save-period 1 --model-parallel-ranks 2
+run there 2 $lstm --num-epochs 1 --save-period 1 --model-parallel-ranks 2 --progress 1
+expect 'eta \S+ lr 1 data' # worker 0 does not know the loss
 train 1 $lstm --model-prefix there --load-epoch 1
 same_model one-0002.h5 there-0002.h5 || fail "one rank goes on otherwise with the checkpoint of a team"
 run here 1 $lstm --num-epochs 1 --save-period 1
 train 2 $lstm --model-prefix here --load-epoch 1 --group2rank $ends
 same_model one-0002.h5 here-0002.h5 || fail "a team goes on otherwise with the checkpoint of one rank"
+train 2 $resnet --model-prefix inside --save-steps 2 --model-parallel-ranks 2
+train 1 $resnet --model-prefix rest --resume inside-0000-000002.h5
+expect '^Resumed from "inside-0000-000002.h5": epoch 0, step 2, 40 samples counted$'
+same_model inside-0001.h5 rest-0001.h5 || fail "one rank goes on otherwise inside an epoch of a team"
 train 1 $lstm --evaluate --load one-0002.h5
 value Validation-cross-entropy >one.value
 train 2 $lstm --evaluate --load one-0002.h5 --model-parallel-ranks 2

@@ -376,8 +376,10 @@ out:
 	return st;
 }
 
-/* A step's part: of h of the step before. The weight is made ready before the steps. */
-static enum mu_status plan_inner(struct cpu_plan *p, const struct lstm *l, const struct product *m,
+/* A step's part: of h of the step before. The weight is made ready before the steps, in plain
+ * order: of the few rows of a step oneDNN's sgemm makes 1.4 times as much of the processor as the
+ * product that it prefers. */
+static enum mu_status plan_inner(struct cpu_plan *p, const struct lstm *l, struct product step,
 				 struct cpu_program *outer)
 {
 	enum mu_status st = MU_OK;
@@ -386,8 +388,9 @@ static enum mu_status plan_inner(struct cpu_plan *p, const struct lstm *l, const
 				  {DNNL_ARG_WEIGHTS, 0},
 				  {DNNL_ARG_DIFF_SRC, l->hidden_grad}};
 
-	MU_TRY(describe_data(p, m, &pd));
-	MU_TRY(weight_for(p, m, pd, &args[1].memory));
+	dnnl_memory_desc_init_by_tag(&step.weight, 2, step.dims, dnnl_f32, dnnl_ab);
+	MU_TRY(describe_data(p, &step, &pd));
+	MU_TRY(weight_for(p, &step, pd, &args[1].memory));
 	p->program = &p->impl->inner[BACKWARD];
 	p->program->scratch_nbytes = outer->scratch_nbytes;
 	st = mu_cpu_step(p, pd, 3, args);
@@ -412,7 +415,7 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct lstm *l,
 	l->cell_grad = mu_cpu_temporary(p, &from_before->x);
 	l->hidden_grad = mu_cpu_temporary(p, &from_before->x);
 	l->gate_grad = mu_cpu_temporary(p, &from_before->y);
-	MU_TRY(plan_inner(p, l, from_before, p->program));
+	MU_TRY(plan_inner(p, l, *from_before, p->program));
 	mu_cpu_try_call(p, backward);
 	if (p->op->inputs[0]->needs_grad)
 		MU_TRY(plan_data(p, l, from_input));

@@ -12,7 +12,7 @@
 
 extern const struct mu_device_ops mu_device_cuda;
 
-enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 16, BLAS_BYTES = 32 << 20 };
+enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 16, EIGHT = 8, BLAS_BYTES = 32 << 20 };
 
 static const struct cuda_kind *const kinds[MU_OP_N] = {
 	[MU_OP_CONVOLUTION] = &mu_cuda_convolution,
@@ -61,6 +61,16 @@ enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda
 enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
 {
 	return mu_cuda_each_on(d, d->work, kernel, n, args);
+}
+
+size_t mu_cuda_eights_of(size_t n)
+{
+	return (n + EIGHT - 1) / EIGHT;
+}
+
+enum mu_status mu_cuda_eights(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+{
+	return mu_cuda_each(d, kernel, mu_cuda_eights_of(n), args);
 }
 
 enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
@@ -212,16 +222,10 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	struct cuda_device *d = device->impl;
-	const struct cuda_kind *kind = kinds[op->kind];
 
-	MU_TRY(mu_ref_check(op, kind->like));
-	MU_TRY(kind->like->plan(op));
-	MU_TRY(mu_ref_set_plain(op));
 	MU_TRY(mu_cuda_enter(d));
 	d->device = device;
-	op->workspace_nbytes = op->scratch_nbytes = 0;
-	if (kind->plan)
-		MU_TRY(kind->plan(d, op));
+	MU_TRY(mu_cuda_plan_view(d, op, kinds[op->kind]));
 out:
 	return st;
 }
@@ -229,9 +233,11 @@ out:
 static enum mu_status forward(struct mu_device *device, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
+	struct mu_op *view;
 
 	MU_TRY(mu_cuda_enter(device->impl));
-	MU_TRY(kinds[op->kind]->forward(device->impl, op));
+	MU_TRY(mu_cuda_begin_view(device->impl, op, &view));
+	MU_TRY(kinds[op->kind]->forward(device->impl, view));
 out:
 	return st;
 }
@@ -240,9 +246,11 @@ static enum mu_status restore(struct mu_device *device, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct cuda_kind *kind = kinds[op->kind];
+	struct mu_op *view;
 
 	MU_TRY(mu_cuda_enter(device->impl));
-	MU_TRY((kind->restore ? kind->restore : kind->forward)(device->impl, op));
+	MU_TRY(mu_cuda_begin_view(device->impl, op, &view));
+	MU_TRY((kind->restore ? kind->restore : kind->forward)(device->impl, view));
 out:
 	return st;
 }
@@ -250,37 +258,27 @@ out:
 static enum mu_status backward(struct mu_device *device, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
+	struct mu_op *view;
 
 	MU_TRY(mu_cuda_enter(device->impl));
-	MU_TRY(kinds[op->kind]->backward(device->impl, op));
+	MU_TRY(mu_cuda_begin_view(device->impl, op, &view));
+	MU_TRY(kinds[op->kind]->backward(device->impl, view));
+	MU_TRY(mu_cuda_end_backward(device->impl, op));
 out:
 	return st;
 }
 
 static void release(struct mu_device *device, struct mu_op *op)
 {
-	const struct cuda_kind *kind = kinds[op->kind];
-
-	if (kind->release && op->impl)
-		kind->release(device->impl, op);
-	op->impl = NULL;
+	mu_cuda_release_view(device->impl, op, kinds[op->kind]);
 }
 
-/* ---- one layout: plain ---- */
-
-/* Between memory of any kinds; done when it returns. */
-static enum mu_status copy_plain(struct mu_device *device, const struct mu_shape *shape,
-				 const void *layout, const float *from, float *to)
+/* All architectures that our kernels are compiled for have both. */
+static enum mu_status check_dtype(const struct mu_device *device, enum mu_dtype dtype)
 {
-	enum mu_status st = MU_OK;
-	struct cuda_device *d = device->impl;
-
-	(void)layout;
-	MU_TRY(mu_cuda_enter(d));
-	MU_TRY(mu_cuda_copy(d, to, from, mu_shape_n(shape) * sizeof *to));
-	CU(d, cuStreamSynchronize, d->work);
-out:
-	return st;
+	(void)device;
+	(void)dtype;
+	return MU_OK;
 }
 
 const struct mu_device_ops mu_device_cuda = {
@@ -296,10 +294,11 @@ const struct mu_device_ops mu_device_cuda = {
 	.backward = backward,
 	.restore = restore,
 	.release = release,
-	.from_plain = copy_plain,
-	.to_plain = copy_plain,
-	.copy_layout = mu_plain_copy_layout,
-	.free_layout = mu_plain_free_layout,
-	.hash_layout = mu_plain_hash_layout,
+	.from_plain = mu_cuda_from_plain,
+	.to_plain = mu_cuda_to_plain,
+	.copy_layout = mu_cuda_copy_layout,
+	.free_layout = mu_cuda_free_layout,
+	.hash_layout = mu_cuda_hash_layout,
+	.check_dtype = check_dtype,
 	.describe = describe,
 };

@@ -5,9 +5,10 @@
  * bytes. No library of CUDA is linked: each is opened when a GPU is (cuda_load.c), and all
  * functions are called through the tables of struct cuda_api.
  *
- * All tensors and parameters are plain, dense float32 in the order of their shape (the first
- * dimension slowest), in memory of the GPU. Work is in one stream, so it is done in the order it is
- * given; copies to the host are in a second one, behind an event, and go on beside the work.
+ * Parameters are plain, dense float32 in the order of their shape (the first dimension slowest),
+ * in memory of the GPU. So are tensors, unless the device works in float16 or bfloat16:
+ * cuda_layout.c. Work is in one stream, so it is done in the order it is given; copies to the host
+ * are in a second one, behind an event, and go on beside the work.
  */
 #ifndef DEVICE_CUDA_H
 #define DEVICE_CUDA_H
@@ -36,7 +37,7 @@
 	F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction) F(cuLaunchKernel)
 #define CUDA_BLAS_FUNCTIONS(F) \
 	F(cublasCreate) F(cublasDestroy) F(cublasGetStatusString) F(cublasSetStream) \
-	F(cublasSetWorkspace) F(cublasSetMathMode) F(cublasSgemm)
+	F(cublasSetWorkspace) F(cublasSetMathMode) F(cublasSgemm) F(cublasGemmEx)
 #define CUDA_DNN_FUNCTIONS(F) \
 	F(cudnnCreate) F(cudnnDestroy) F(cudnnGetErrorString) F(cudnnGetVersion) \
 	F(cudnnSetStream) F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) \
@@ -46,7 +47,10 @@
 	F(cudnnSetConvolution2dDescriptor) F(cudnnSetConvolutionGroupCount) \
 	F(cudnnSetConvolutionMathType) F(cudnnGetConvolutionForwardAlgorithm_v7) \
 	F(cudnnGetConvolutionBackwardDataAlgorithm_v7) \
-	F(cudnnGetConvolutionBackwardFilterAlgorithm_v7) F(cudnnConvolutionForward) \
+	F(cudnnGetConvolutionBackwardFilterAlgorithm_v7) \
+	F(cudnnGetConvolutionForwardWorkspaceSize) \
+	F(cudnnGetConvolutionBackwardDataWorkspaceSize) \
+	F(cudnnGetConvolutionBackwardFilterWorkspaceSize) F(cudnnConvolutionForward) \
 	F(cudnnConvolutionBackwardData) F(cudnnConvolutionBackwardFilter)
 /* clang-format on */
 
@@ -135,14 +139,16 @@ static inline CUdeviceptr cuda_pointer(const void *p)
 }
 
 /*
- * Start a kernel over n elements, or for the kernels that sum over n rows with a block of threads
- * each; args is its struct of cuda_args.h.
+ * Start a kernel over n elements, one or eight at a time, or for the kernels that sum over n rows
+ * with a block of threads each; args is its struct of cuda_args.h.
  */
 enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
 /* The same on another stream of the device than that of its work. */
 enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
 			       size_t n, void *args);
 enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
+size_t mu_cuda_eights_of(size_t n); /* groups that n elements make */
+enum mu_status mu_cuda_eights(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
 /* n bytes from one place to another, of either kind of memory, behind all work so far. */
 enum mu_status mu_cuda_copy(struct cuda_device *d, void *to, const void *from, size_t nbytes);
 /* Until all work given so far is done. */
@@ -153,6 +159,41 @@ enum mu_status mu_cuda_enter(struct cuda_device *d);
 /* cuda_memory.c */
 extern const struct mu_device_memory mu_cuda_memory;
 
+/* ---- layouts: cuda_layout.c ---- */
+
+/* Of a tensor (n, c, h, w) that is not plain: of this type of cuda_args.h, and channels last. NULL:
+ * plain float32. */
+struct cuda_layout {
+	int type;
+};
+
+const struct cuda_layout *mu_cuda_layout(enum mu_dtype dtype);
+int mu_cuda_type(const struct mu_tensor *t);
+size_t mu_cuda_bytes(const struct mu_tensor *t);
+/* A tensor as (samples, channels, area): with channels last positions count as samples. */
+struct cuda_extent {
+	size_t samples, channels, area;
+};
+struct cuda_extent mu_cuda_extent(const struct mu_tensor *t);
+/* Up to where another array may begin. */
+size_t mu_cuda_round(size_t nbytes);
+
+struct cuda_array {
+	void *data;
+	const struct cuda_layout *layout;
+};
+enum mu_status mu_cuda_convert(struct cuda_device *d, const struct mu_shape *shape,
+			       const struct cuda_array *from, const struct cuda_array *to);
+
+/* Of struct mu_device_ops. */
+enum mu_status mu_cuda_from_plain(struct mu_device *device, const struct mu_shape *shape,
+				  const void *layout, const float *plain, float *out);
+enum mu_status mu_cuda_to_plain(struct mu_device *device, const struct mu_shape *shape,
+				const void *layout, const float *in, float *plain);
+enum mu_status mu_cuda_copy_layout(struct mu_device *device, const void *layout, void **out);
+void mu_cuda_free_layout(struct mu_device *device, void *layout);
+uint64_t mu_cuda_hash_layout(struct mu_device *device, const void *layout);
+
 /* cuda_update.c: slots of struct mu_device_memory */
 enum mu_status mu_cuda_update(struct mu_device *device, void *stream,
 			      const struct mu_device_update *u);
@@ -160,19 +201,36 @@ enum mu_status mu_cuda_add(struct mu_device *device, void *stream, const struct 
 
 /* ---- operations ---- */
 
+/* In which layout a kind wants its inputs, and makes its outputs. */
+enum cuda_inputs {
+	CUDA_INPUTS_PLAIN,
+	CUDA_INPUTS_ALIKE,    /* in that of the first */
+	CUDA_INPUTS_OF_DTYPE, /* in that of the device's dtype */
+};
+
 /*
- * A kind of operation. Its shapes are checked by ref's plan; workspace_nbytes and scratch_nbytes
- * are 0 when plan is called, if there is one. restore: if that is less than forward. release frees
+ * A kind of operation. It works on a view of the net's operation, whose inputs lie as it wants
+ * them. Its shapes are checked by ref's plan; workspace_nbytes and scratch_nbytes are 0 when plan
+ * is called, if there is one. restore: if that is less than forward. release frees
  * op->impl.
  */
 struct cuda_kind {
 	const struct mu_ref_kind *like;
+	enum cuda_inputs inputs;
 	enum mu_status (*plan)(struct cuda_device *d, struct mu_op *op);
 	enum mu_status (*forward)(struct cuda_device *d, struct mu_op *op);
 	enum mu_status (*restore)(struct cuda_device *d, struct mu_op *op);
 	enum mu_status (*backward)(struct cuda_device *d, struct mu_op *op);
 	void (*release)(struct cuda_device *d, struct mu_op *op);
 };
+
+/* The view: made when an operation is planned, set before its work, inputs converted. */
+enum mu_status mu_cuda_plan_view(struct cuda_device *d, struct mu_op *op,
+				 const struct cuda_kind *kind);
+void mu_cuda_release_view(struct cuda_device *d, struct mu_op *op, const struct cuda_kind *kind);
+enum mu_status mu_cuda_begin_view(struct cuda_device *d, struct mu_op *op, struct mu_op **view);
+/* Gradients of inputs that were converted. */
+enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op);
 
 extern const struct cuda_kind mu_cuda_convolution;
 extern const struct cuda_kind mu_cuda_fully_connected;
@@ -207,9 +265,19 @@ enum mu_status mu_cuda_multiply(struct cuda_device *d, const struct cuda_product
 int mu_cuda_activation(const struct mu_activation *activation);
 /* To a convolution's or a fully connected layer's output: bias and activation, if there are. */
 enum mu_status mu_cuda_add_bias(struct cuda_device *d, struct mu_op *op);
-enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op);
+/* room: as many bytes as mu_cuda_sums_bytes says. */
+enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op, void *room);
 /* The gradient of the output becomes the one in front of its fused activation. */
 enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op);
+
+/* ---- sums over channels that lie last: cuda_norm.c ---- */
+
+/* Room for parts of the sums; 0 for a tensor that is plain. */
+size_t mu_cuda_sums_bytes(const struct cuda_device *d, const struct mu_tensor *t);
+/* Make these parts. args has what is to be summed; nothing is done where t is plain. */
+enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tensor *t,
+				    struct cuda_partial_sums *args, void *room,
+				    struct cuda_lanes *lanes);
 
 /* The bytes of cuda_kernels.cu, compiled; made by the makefile. */
 extern const unsigned char mu_cuda_kernels[];

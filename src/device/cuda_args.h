@@ -11,20 +11,15 @@
 
 #include <muster/update.h>
 
-/* Kernels over elements, and over rows: each of these has a block of threads. */
+/* Kernels over elements; over groups of eight of them; and over rows: each of these has a block of
+ * threads. */
 #define CUDA_EACH(F) \
-	F(fill) \
 	F(scale) \
-	F(activate) \
-	F(activate_backward) \
-	F(add_bias) \
-	F(add) \
-	F(multiply) \
+	F(convert) \
 	F(copy_rows) \
 	F(dropout) \
 	F(normals) \
-	F(normalize) \
-	F(normalize_backward) \
+	F(partial_sums) \
 	F(lrn) \
 	F(lrn_backward) \
 	F(pool) \
@@ -37,6 +32,14 @@
 	F(lstm_gates) \
 	F(lstm_gates_backward) \
 	F(update)
+#define CUDA_EIGHTS(F) \
+	F(activate) \
+	F(activate_backward) \
+	F(add_bias) \
+	F(add) \
+	F(multiply) \
+	F(normalize) \
+	F(normalize_backward)
 #define CUDA_ROWS(F) \
 	F(channel_sums) \
 	F(statistics) \
@@ -44,17 +47,14 @@
 	F(softmax)
 #define CUDA_KERNELS(F) \
 	CUDA_EACH(F) \
+	CUDA_EIGHTS(F) \
 	CUDA_ROWS(F)
 
 /* enum mu_activation_kind, or none */
 enum { CUDA_RELU, CUDA_TANH, CUDA_SIGMOID, CUDA_LINEAR = -1 };
 
-/* y = value */
-struct cuda_fill {
-	float *y;
-	float value;
-	size_t n;
-};
+/* Of numbers behind a void pointer; the numbers of enum mu_dtype. */
+enum { CUDA_FLOAT32, CUDA_FLOAT16, CUDA_BFLOAT16 };
 
 /* x *= factor; *found becomes 1 if an element is not finite then */
 struct cuda_scale {
@@ -64,70 +64,107 @@ struct cuda_scale {
 	size_t n;
 };
 
+/* Between types and layouts of (samples, channels, area); last: (samples, area, channels). */
+struct cuda_convert {
+	const void *from;
+	void *to;
+	int from_type, to_type, from_last, to_last;
+	size_t channels, area;
+	size_t n;
+};
+
 /* y = f(x); x may be y */
 struct cuda_activate {
-	const float *x;
-	float *y;
-	int kind;
+	const void *x;
+	void *y;
+	int type, kind;
 	size_t n;
 };
 
 /* dx = dy f'(x) from y = f(x); dx may be dy */
 struct cuda_activate_backward {
-	const float *y, *dy;
-	float *dx;
-	int kind;
+	const void *y, *dy;
+	void *dx;
+	int type, kind;
 	size_t n;
 };
 
 /* y = f(y + bias of its channel); bias may be NULL */
 struct cuda_add_bias {
-	float *y;
+	void *y;
 	const float *bias;
 	size_t area, channels;
-	int kind;
+	int type, kind;
 	size_t n;
 };
 
 /* y = f(x[0] + x[1] + ...); x[0] may be y */
 enum { CUDA_MAX_ADDED = 16 };
 struct cuda_add {
-	const float *x[CUDA_MAX_ADDED];
+	const void *x[CUDA_MAX_ADDED];
 	int n_x;
-	float *y;
-	int kind;
+	void *y;
+	int type, kind;
 	size_t n;
 };
 
 /* y = x factor; x may be y */
 struct cuda_multiply {
-	const float *x, *factor;
-	float *y;
+	const void *x;
+	const float *factor;
+	void *y;
+	int type;
 	size_t n;
 };
 
 /* Rows of `row` elements, from_step apart, become rows to_step apart. */
 struct cuda_copy_rows {
-	const float *from;
-	float *to;
+	const void *from;
+	void *to;
+	int type;
 	size_t row, from_step, to_step;
 	size_t n;
 };
 
-/* y = x mask, with the mask of mu_random_uniform; ids may be NULL: 0, 1, 2, ... x may be y */
+/* y = x mask, with the mask of mu_random_uniform; ids may be NULL: 0, 1, 2, ... x may be y.
+ * Elements are counted in plain order, (channels, area); last: they lie as (area, channels). */
 struct cuda_dropout {
-	const float *x;
-	float *y, *mask;
+	const void *x;
+	void *y;
+	float *mask;
+	int type, last;
+	size_t channels, area;
 	const uint32_t *ids;
 	uint64_t seed, first; /* of the elements of a sample */
 	uint32_t epoch, purpose;
 	float p;
-	size_t features;
 	size_t n;
+};
+
+/*
+ * Sums over rows (rows, channels) for channels that lie together: lane l of them adds up the
+ * rows l, l + lanes, ... `width` channels at a time, eight or one. n = lanes * channels / width.
+ */
+enum { CUDA_OF_VALUES, CUDA_OF_SPREAD, CUDA_OF_GRADIENTS };
+struct cuda_partial_sums {
+	int of; /* x; x - that of row 0, and its square; dy, and dy normal */
+	const void *x, *dy;
+	const struct cuda_normal *normals;
+	float *first, *second; /* (lanes, channels) */
+	int type, relu, width;
+	size_t rows, channels, lanes;
+	size_t n;
+};
+
+/* These, added up by the kernels below in place of elements; lanes 0: there are none. */
+struct cuda_lanes {
+	const float *first, *second;
+	size_t lanes;
 };
 
 /* out = the sum over samples and area of each of the n channels of x; second, or NULL: the same */
 struct cuda_channel_sums {
+	struct cuda_lanes of;
 	const float *x;
 	float *out, *second;
 	size_t samples, area;
@@ -138,7 +175,9 @@ struct cuda_channel_sums {
 
 /* mean and biased variance of each of the n channels */
 struct cuda_statistics {
-	const float *x;
+	struct cuda_lanes of;
+	const void *x;
+	int type; /* float32 without lanes */
 	double *mean, *variance;
 	size_t samples, area;
 	size_t n;
@@ -159,11 +198,12 @@ struct cuda_normals {
 	size_t n;
 };
 
+/* With `add`: y = f(normalized x + add), which may be y. */
 struct cuda_normalize {
 	const struct cuda_normal *normals;
-	const float *x;
-	float *y;
-	int relu;
+	const void *x, *add;
+	void *y;
+	int type, relu;
 	size_t channels, area;
 	size_t n;
 };
@@ -171,6 +211,7 @@ struct cuda_normalize {
 /* means[2 c], [2 c + 1]: over m values of dy and of dy normal, of each of the n channels; and the
  * gradients that their sums are. d_gamma is 0 if fixed. */
 struct cuda_normal_sums {
+	struct cuda_lanes of;
 	const struct cuda_normal *normals;
 	const double *mean, *variance;
 	const float *x, *dy;
@@ -183,9 +224,10 @@ struct cuda_normal_sums {
 
 struct cuda_normalize_backward {
 	const struct cuda_normal *normals;
-	const float *x, *dy, *means;
-	float *dx;
-	int relu;
+	const void *x, *dy;
+	const float *means;
+	void *dx;
+	int type, relu;
 	size_t channels, area;
 	size_t n;
 };
@@ -217,19 +259,24 @@ struct cuda_windows {
 	int average;
 };
 
+/* planes: that lie interleaved, element by element; 1: one behind the other */
 struct cuda_pool {
 	struct cuda_windows w;
-	const float *x;
-	float *y;
+	const void *x;
+	void *y;
+	int type;
+	size_t planes;
 	int *winners; /* position in the plane; NULL: nobody wants it */
 	size_t n;     /* of y */
 };
 
 struct cuda_pool_backward {
 	struct cuda_windows w;
-	const float *dy;
+	const void *dy;
 	const int *winners; /* of maxima */
-	float *dx;
+	void *dx;
+	int type;
+	size_t planes;
 	size_t n; /* of dx */
 };
 

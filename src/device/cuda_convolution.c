@@ -4,6 +4,10 @@
  * the first one that gives the same bits in every run, needs at most MOST_BYTES of scratch, and is
  * direct, that is no Winograd or Fourier transform: those round otherwise. Where Winograd's is
  * asked for (--conv-algo) it comes before, if there is one. Products are float32's: no TF32.
+ *
+ * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which add up in
+ * float32. Weights are rounded and turned in each call, into the scratch, and their gradient comes
+ * back the same way: parameters stay plain float32.
  */
 #include "cuda.h"
 
@@ -17,10 +21,13 @@
 /* Results for each algorithm, for each type of arithmetic. */
 enum { MAX_FOUND = 4 * CUDNN_CONVOLUTION_FWD_ALGO_COUNT };
 
+enum { HALF_BYTES = 2 };
+
 /* What is chosen for a phase. */
 struct choice {
 	int algorithm;
 	size_t nbytes;
+	cudnnMathType_t math;
 	bool winograd;
 };
 
@@ -29,6 +36,10 @@ struct convolution {
 	cudnnFilterDescriptor_t weight;
 	cudnnConvolutionDescriptor_t shape;
 	struct choice choices[MU_CONVOLUTION_PHASES];
+	/* Of the scratch: weights or their gradient in `layout`, 0 and NULL if they are plain;
+	 * behind them what cuDNN needs. */
+	const struct cuda_layout *layout;
+	size_t weight_nbytes;
 };
 
 static const float one = 1, zero = 0;
@@ -39,7 +50,7 @@ static const float one = 1, zero = 0;
 struct found {
 	bool works;
 	int algorithm;
-	size_t nbytes;
+	cudnnMathType_t math;
 };
 
 static bool is_winograd(enum mu_convolution_phase phase, int algorithm)
@@ -72,17 +83,44 @@ static bool is_fourier(enum mu_convolution_phase phase, int algorithm)
 	}
 }
 
-/* The first of the wanted kind. */
-static bool take(enum mu_convolution_phase phase, const struct found *found, int n, bool winograd,
-		 struct choice *choice)
+/* Scratch of this algorithm as the descriptors stand. False: it cannot do this convolution. */
+static bool needs(struct cuda_device *d, const struct convolution *c,
+		  enum mu_convolution_phase phase, const struct found *f, size_t *nbytes)
 {
+	cudnnStatus_t result = d->api.cudnnSetConvolutionMathType(c->shape, f->math);
+
+	if (result != CUDNN_STATUS_SUCCESS)
+		return false;
+	if (phase == MU_CONVOLUTION_FORWARD)
+		result = d->api.cudnnGetConvolutionForwardWorkspaceSize(
+			d->dnn, c->in, c->weight, c->shape, c->out,
+			(cudnnConvolutionFwdAlgo_t)f->algorithm, nbytes);
+	else if (phase == MU_CONVOLUTION_DATA)
+		result = d->api.cudnnGetConvolutionBackwardDataWorkspaceSize(
+			d->dnn, c->weight, c->out, c->shape, c->in,
+			(cudnnConvolutionBwdDataAlgo_t)f->algorithm, nbytes);
+	else
+		result = d->api.cudnnGetConvolutionBackwardFilterWorkspaceSize(
+			d->dnn, c->in, c->out, c->shape, c->weight,
+			(cudnnConvolutionBwdFilterAlgo_t)f->algorithm, nbytes);
+	return result == CUDNN_STATUS_SUCCESS;
+}
+
+/* The first of the wanted kind. */
+static bool take(struct cuda_device *d, struct mu_op *op, enum mu_convolution_phase phase,
+		 const struct found *found, int n, bool winograd)
+{
+	struct convolution *c = op->impl;
+	size_t nbytes;
+
 	for (int i = 0; i < n; i++) {
 		const struct found *f = &found[i];
 
-		if (!f->works || f->nbytes > MOST_BYTES || is_fourier(phase, f->algorithm) ||
-		    is_winograd(phase, f->algorithm) != winograd)
+		if (!f->works || is_fourier(phase, f->algorithm) ||
+		    is_winograd(phase, f->algorithm) != winograd ||
+		    !needs(d, c, phase, f, &nbytes) || nbytes > MOST_BYTES)
 			continue;
-		*choice = (struct choice){f->algorithm, f->nbytes, winograd};
+		c->choices[phase] = (struct choice){f->algorithm, nbytes, f->math, winograd};
 		return true;
 	}
 	return false;
@@ -95,7 +133,7 @@ static bool take(enum mu_convolution_phase phase, const struct found *found, int
 		{ \
 			(results)[i_].status == CUDNN_STATUS_SUCCESS && \
 				(results)[i_].determinism == CUDNN_DETERMINISTIC, \
-				(int)(results)[i_].algo, (results)[i_].memory \
+				(int)(results)[i_].algo, (results)[i_].mathType \
 		}
 
 static enum mu_status ask(struct cuda_device *d, const struct convolution *c,
@@ -127,12 +165,19 @@ out:
 	return st;
 }
 
+/* Whatever it is listed with, float32 is never multiplied on tensor cores. */
+static void forbid_tensor_cores(struct found *found, int n)
+{
+	for (int i = 0; i < n; i++)
+		found[i].math = CUDNN_FMA_MATH;
+}
+
 static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
 			     enum mu_convolution_phase phase)
 {
 	enum mu_status st = MU_OK;
 	struct convolution *c = op->impl;
-	struct choice *choice = &c->choices[phase];
+	const struct choice *choice = &c->choices[phase];
 	enum mu_convolution_algorithm asked[MU_CONVOLUTION_PHASES];
 	struct found found[MAX_FOUND];
 	bool winograd;
@@ -141,30 +186,45 @@ static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
 	mu_convolution_ask(d->device, op->name, asked);
 	winograd = asked[phase] == MU_CONVOLUTION_WINOGRAD;
 	MU_TRY(ask(d, c, phase, found, &n));
-	if (!(winograd && take(phase, found, n, true, choice)) &&
-	    !take(phase, found, n, false, choice))
+	if (!c->layout)
+		forbid_tensor_cores(found, n);
+	if (!(winograd && take(d, op, phase, found, n, true)) &&
+	    !take(d, op, phase, found, n, false))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (convolution): cuDNN has no direct algorithm that gives the same bits "
 			"in every run; another kernel, stride or number of groups is needed",
 			op->name);
 	op->algorithms[phase] = choice->winograd ? MU_CONVOLUTION_WINOGRAD : MU_CONVOLUTION_DIRECT;
-	if (choice->nbytes > op->scratch_nbytes)
-		op->scratch_nbytes = choice->nbytes;
+	if (c->weight_nbytes + choice->nbytes > op->scratch_nbytes)
+		op->scratch_nbytes = c->weight_nbytes + choice->nbytes;
 out:
 	return st;
 }
 
 /* ---- plan ---- */
 
+static cudnnTensorFormat_t format_of(const struct cuda_layout *layout)
+{
+	return layout ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+}
+
+static cudnnDataType_t type_of(const struct cuda_layout *layout)
+{
+	if (!layout)
+		return CUDNN_DATA_FLOAT;
+	return layout->type == CUDA_FLOAT16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+}
+
+/* Sizes are (n, c, h, w) in either format. */
 static enum mu_status describe_tensor(struct cuda_device *d, cudnnTensorDescriptor_t *out,
-				      const struct mu_shape *shape)
+				      const struct mu_tensor *t)
 {
 	enum mu_status st = MU_OK;
-	const size_t *n = shape->dims;
+	const size_t *n = t->shape.dims;
 
 	DNN(d, cudnnCreateTensorDescriptor, out);
-	DNN(d, cudnnSetTensor4dDescriptor, *out, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, (int)n[0],
-	    (int)n[1], (int)n[2], (int)n[3]);
+	DNN(d, cudnnSetTensor4dDescriptor, *out, format_of(t->layout), type_of(t->layout),
+	    (int)n[0], (int)n[1], (int)n[2], (int)n[3]);
 out:
 	return st;
 }
@@ -180,17 +240,18 @@ static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, st
 	const struct mu_convolution *a = op->attr;
 	const size_t *w = op->params[0].shape.dims;
 
-	MU_TRY(describe_tensor(d, &c->in, &op->inputs[0]->shape));
-	MU_TRY(describe_tensor(d, &c->out, &op->outputs[0]->shape));
+	MU_TRY(describe_tensor(d, &c->in, op->inputs[0]));
+	MU_TRY(describe_tensor(d, &c->out, op->outputs[0]));
 	DNN(d, cudnnCreateFilterDescriptor, &c->weight);
-	DNN(d, cudnnSetFilter4dDescriptor, c->weight, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
+	DNN(d, cudnnSetFilter4dDescriptor, c->weight, type_of(c->layout), format_of(c->layout),
 	    (int)w[0], (int)w[1], (int)w[2], (int)w[3]);
 	DNN(d, cudnnCreateConvolutionDescriptor, &c->shape);
 	DNN(d, cudnnSetConvolution2dDescriptor, c->shape, a->pad[0], a->pad[1],
 	    one_or(a->stride[0]), one_or(a->stride[1]), one_or(a->dilate[0]), one_or(a->dilate[1]),
 	    CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
 	DNN(d, cudnnSetConvolutionGroupCount, c->shape, one_or(a->groups));
-	DNN(d, cudnnSetConvolutionMathType, c->shape, CUDNN_FMA_MATH);
+	DNN(d, cudnnSetConvolutionMathType, c->shape,
+	    c->layout ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
 out:
 	return st;
 }
@@ -199,6 +260,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	struct convolution *c = calloc(1, sizeof *c);
+	const size_t sums = mu_cuda_sums_bytes(d, op->outputs[0]);
 
 	op->impl = c;
 	if (!c)
@@ -209,12 +271,17 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 			"%s (convolution): cuDNN takes tensors of at most %d elements; a smaller "
 			"--batch-size is needed",
 			op->name, INT_MAX);
+	c->layout = op->inputs[0]->layout;
+	if (c->layout)
+		c->weight_nbytes = mu_cuda_round(mu_shape_n(&op->params[0].shape) * HALF_BYTES);
 	MU_TRY(describe(d, op, c));
 	MU_TRY(choose(d, op, MU_CONVOLUTION_FORWARD));
 	if (op->phase == MU_PHASE_TRAIN)
 		MU_TRY(choose(d, op, MU_CONVOLUTION_WEIGHTS));
 	if (op->phase == MU_PHASE_TRAIN && op->inputs[0]->needs_grad)
 		MU_TRY(choose(d, op, MU_CONVOLUTION_DATA));
+	if (op->phase == MU_PHASE_TRAIN && op->scratch_nbytes < sums)
+		op->scratch_nbytes = sums;
 out:
 	return st;
 }
@@ -236,16 +303,63 @@ static void release(struct cuda_device *d, struct mu_op *op)
 
 /* ---- work ---- */
 
+static void *room_of(const struct mu_op *op)
+{
+	const struct convolution *c = op->impl;
+
+	return (char *)op->scratch + c->weight_nbytes;
+}
+
+/* As the convolution has them: the parameter itself, or a copy in the scratch. */
+static enum mu_status weights_of(struct cuda_device *d, const struct mu_op *op, const void **out)
+{
+	enum mu_status st = MU_OK;
+	const struct convolution *c = op->impl;
+	const struct mu_param *p = &op->params[0];
+
+	*out = p->data;
+	if (!c->layout)
+		goto out;
+	*out = op->scratch;
+	MU_TRY(mu_cuda_convert(d, &p->shape, &(struct cuda_array){p->data, NULL},
+			       &(struct cuda_array){op->scratch, c->layout}));
+out:
+	return st;
+}
+
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct convolution *c = op->impl;
 	const struct choice *choice = &c->choices[MU_CONVOLUTION_FORWARD];
+	const void *weights;
 
+	MU_TRY(weights_of(d, op, &weights));
+	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
 	DNN(d, cudnnConvolutionForward, d->dnn, &one, c->in, op->inputs[0]->data, c->weight,
-	    op->params[0].data, c->shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, op->scratch,
+	    weights, c->shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, room_of(op),
 	    choice->nbytes, &zero, c->out, op->outputs[0]->data);
 	MU_TRY(mu_cuda_add_bias(d, op));
+out:
+	return st;
+}
+
+static enum mu_status backward_weights(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct convolution *c = op->impl;
+	const struct choice *choice = &c->choices[MU_CONVOLUTION_WEIGHTS];
+	const struct mu_param *p = &op->params[0];
+	void *gradient = c->layout ? op->scratch : p->grad;
+
+	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
+	DNN(d, cudnnConvolutionBackwardFilter, d->dnn, &one, c->in, op->inputs[0]->data, c->out,
+	    op->outputs[0]->grad, c->shape, (cudnnConvolutionBwdFilterAlgo_t)choice->algorithm,
+	    room_of(op), choice->nbytes, &zero, c->weight, gradient);
+	if (c->layout)
+		MU_TRY(mu_cuda_convert(d, &p->shape, &(struct cuda_array){gradient, c->layout},
+				       &(struct cuda_array){p->grad, NULL}));
+	MU_TRY(mu_cuda_bias_gradient(d, op, op->scratch));
 out:
 	return st;
 }
@@ -254,25 +368,26 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct convolution *c = op->impl;
-	const struct choice *weights = &c->choices[MU_CONVOLUTION_WEIGHTS];
-	const struct choice *data = &c->choices[MU_CONVOLUTION_DATA];
-	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
+	const struct choice *choice = &c->choices[MU_CONVOLUTION_DATA];
+	const struct mu_tensor *in = op->inputs[0];
+	const void *weights;
 
 	MU_TRY(mu_cuda_undo_activation(d, op));
-	DNN(d, cudnnConvolutionBackwardFilter, d->dnn, &one, c->in, in->data, c->out, out->grad,
-	    c->shape, (cudnnConvolutionBwdFilterAlgo_t)weights->algorithm, op->scratch,
-	    weights->nbytes, &zero, c->weight, op->params[0].grad);
-	MU_TRY(mu_cuda_bias_gradient(d, op));
-	if (in->needs_grad)
-		DNN(d, cudnnConvolutionBackwardData, d->dnn, &one, c->weight, op->params[0].data,
-		    c->out, out->grad, c->shape, (cudnnConvolutionBwdDataAlgo_t)data->algorithm,
-		    op->scratch, data->nbytes, &zero, c->in, in->grad);
+	MU_TRY(backward_weights(d, op));
+	if (!in->needs_grad)
+		goto out;
+	MU_TRY(weights_of(d, op, &weights));
+	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
+	DNN(d, cudnnConvolutionBackwardData, d->dnn, &one, c->weight, weights, c->out,
+	    op->outputs[0]->grad, c->shape, (cudnnConvolutionBwdDataAlgo_t)choice->algorithm,
+	    room_of(op), choice->nbytes, &zero, c->in, in->grad);
 out:
 	return st;
 }
 
 const struct cuda_kind mu_cuda_convolution = {
 	.like = &mu_ref_convolution,
+	.inputs = CUDA_INPUTS_OF_DTYPE,
 	.plan = plan,
 	.forward = forward,
 	.backward = backward,

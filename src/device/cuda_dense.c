@@ -6,6 +6,26 @@
 
 #include <muster/base.h>
 
+/* In float32, but rounded to the device's type, or one with more bits, where they are multiplied:
+ * this is what tensor cores do. */
+static enum mu_status multiply_fast(struct cuda_device *d, const struct cuda_product *p, int a_row,
+				    int b_row)
+{
+	enum mu_status st = MU_OK;
+	const float one = 1;
+	const cublasComputeType_t compute = d->device->dtype == MU_FLOAT16
+						    ? CUBLAS_COMPUTE_32F_FAST_16F
+						    : CUBLAS_COMPUTE_32F_FAST_16BF;
+
+	BLAS(d, cublasSetMathMode, d->blas, CUBLAS_DEFAULT_MATH);
+	BLAS(d, cublasGemmEx, d->blas, p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+	     p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p->columns, (int)p->rows,
+	     (int)p->inner, &one, p->b, CUDA_R_32F, b_row, p->a, CUDA_R_32F, a_row, &p->keep, p->c,
+	     CUDA_R_32F, (int)p->columns, compute, CUBLAS_GEMM_DEFAULT);
+out:
+	return st;
+}
+
 /*
  * cuBLAS has columns one after the other, we have rows: so it sees every matrix of ours transposed,
  * and C = A B becomes C' = B' A'.
@@ -21,6 +41,9 @@ enum mu_status mu_cuda_multiply(struct cuda_device *d, const struct cuda_product
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"gpu:%d: a product of (%zu, %zu) and (%zu, %zu) is too large", d->index,
 			p->rows, p->inner, p->inner, p->columns);
+	if (d->device->dtype != MU_FLOAT32)
+		return multiply_fast(d, p, (int)a_row, (int)b_row);
+	BLAS(d, cublasSetMathMode, d->blas, CUBLAS_PEDANTIC_MATH);
 	BLAS(d, cublasSgemm, d->blas, p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
 	     p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p->columns, (int)p->rows,
 	     (int)p->inner, &one, p->b, (int)b_row, p->a, (int)a_row, &p->keep, p->c,
@@ -46,15 +69,16 @@ enum mu_status mu_cuda_add_bias(struct cuda_device *d, struct mu_op *op)
 	struct cuda_add_bias args = {
 		.y = out->data,
 		.bias = op->n_params > 1 ? op->params[1].data : NULL,
-		.area = mu_ref_area(&out->shape),
+		.area = mu_cuda_extent(out).area,
 		.channels = out->shape.dims[1],
+		.type = mu_cuda_type(out),
 		.kind = mu_cuda_activation(op->fused_activation),
 		.n = mu_shape_n(&out->shape),
 	};
 
 	if (!args.bias && args.kind == CUDA_LINEAR)
 		return MU_OK;
-	return mu_cuda_each(d, CUDA_add_bias, args.n, &args);
+	return mu_cuda_eights(d, CUDA_add_bias, args.n, &args);
 }
 
 enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op)
@@ -64,18 +88,21 @@ enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op)
 		.y = out->data,
 		.dy = out->grad,
 		.dx = out->grad,
+		.type = mu_cuda_type(out),
 		.kind = mu_cuda_activation(op->fused_activation),
 		.n = mu_shape_n(&out->shape),
 	};
 
 	if (!op->fused_activation || op->undone)
 		return MU_OK;
-	return mu_cuda_each(d, CUDA_activate_backward, args.n, &args);
+	return mu_cuda_eights(d, CUDA_activate_backward, args.n, &args);
 }
 
-enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op)
+enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op, void *room)
 {
+	enum mu_status st = MU_OK;
 	const struct mu_tensor *out = op->outputs[0];
+	struct cuda_partial_sums parts = {.of = CUDA_OF_VALUES, .x = out->grad};
 	struct cuda_channel_sums args = {
 		.x = out->grad,
 		.samples = out->shape.dims[0],
@@ -84,9 +111,12 @@ enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op)
 	};
 
 	if (op->n_params < 2)
-		return MU_OK;
+		goto out;
 	args.out = op->params[1].grad;
-	return mu_cuda_rows(d, CUDA_channel_sums, args.n, &args);
+	MU_TRY(mu_cuda_partial_sums(d, out, &parts, room, &args.of));
+	MU_TRY(mu_cuda_rows(d, CUDA_channel_sums, args.n, &args));
+out:
+	return st;
 }
 
 /* y = x W' + b */
@@ -137,7 +167,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 
 	MU_TRY(mu_cuda_undo_activation(d, op));
 	MU_TRY(mu_cuda_multiply(d, &weight));
-	MU_TRY(mu_cuda_bias_gradient(d, op));
+	MU_TRY(mu_cuda_bias_gradient(d, op, NULL));
 	if (in->needs_grad)
 		MU_TRY(mu_cuda_multiply(d, &data));
 out:

@@ -7,7 +7,7 @@
 #ifndef DEVICE_CUDA_ELEMENTS_H
 #define DEVICE_CUDA_ELEMENTS_H
 
-#include "cuda_args.h"
+#include "cuda_numbers.h"
 
 /* ---- element by element ---- */
 
@@ -31,11 +31,6 @@ CUDA_FUNCTION float slope_of(int kind, float y)
 	}
 }
 
-CUDA_FUNCTION void fill_at(const struct cuda_fill *a, size_t i)
-{
-	a->y[i] = a->value;
-}
-
 CUDA_FUNCTION void scale_at(const struct cuda_scale *a, size_t i)
 {
 	const float x = a->x[i] * a->factor;
@@ -45,41 +40,31 @@ CUDA_FUNCTION void scale_at(const struct cuda_scale *a, size_t i)
 		*a->found = 1;
 }
 
-CUDA_FUNCTION void activate_at(const struct cuda_activate *a, size_t i)
+/* Where element i of (samples, area, channels) is in (samples, channels, area), and back. */
+CUDA_FUNCTION size_t plain_place(size_t i, size_t channels, size_t area)
 {
-	a->y[i] = value_of(a->kind, a->x[i]);
+	const size_t position = i / channels;
+
+	return (position / area * channels + i % channels) * area + position % area;
 }
 
-CUDA_FUNCTION void activate_backward_at(const struct cuda_activate_backward *a, size_t i)
+CUDA_FUNCTION void convert_at(const struct cuda_convert *a, size_t i)
 {
-	a->dx[i] = a->dy[i] * slope_of(a->kind, a->y[i]);
-}
+	size_t from = i;
 
-CUDA_FUNCTION void add_bias_at(const struct cuda_add_bias *a, size_t i)
-{
-	float bias = a->bias ? a->bias[i / a->area % a->channels] : 0;
-
-	a->y[i] = value_of(a->kind, a->y[i] + bias);
-}
-
-CUDA_FUNCTION void add_at(const struct cuda_add *a, size_t i)
-{
-	float sum = a->x[0][i];
-
-	for (int k = 1; k < a->n_x; k++)
-		sum += a->x[k][i];
-	a->y[i] = value_of(a->kind, sum);
-}
-
-CUDA_FUNCTION void multiply_at(const struct cuda_multiply *a, size_t i)
-{
-	a->y[i] = a->x[i] * a->factor[i];
+	if (a->to_last && !a->from_last)
+		from = plain_place(i, a->channels, a->area);
+	else if (a->from_last && !a->to_last) /* the same with channels and area exchanged */
+		from = plain_place(i, a->area, a->channels);
+	set_number(a->to, a->to_type, i, number_at(a->from, a->from_type, from));
 }
 
 CUDA_FUNCTION void copy_rows_at(const struct cuda_copy_rows *a, size_t i)
 {
-	a->to[i / a->row * a->to_step + i % a->row] =
-		a->from[i / a->row * a->from_step + i % a->row];
+	const size_t row = i / a->row, k = i % a->row;
+
+	set_number(a->to, a->type, row * a->to_step + k,
+		   number_at(a->from, a->type, row * a->from_step + k));
 }
 
 CUDA_FUNCTION void update_at(const struct cuda_update *a, size_t i)
@@ -89,119 +74,78 @@ CUDA_FUNCTION void update_at(const struct cuda_update *a, size_t i)
 	mu_element_update(u, a->gradients[i], &a->weights[i], a->states, i);
 }
 
-/* ---- sums over channels ---- */
+/* ---- eight elements at a time, from `at` on ---- */
 
-/* Element k of channel c of (samples, channels, area). */
-CUDA_FUNCTION size_t in_channel(size_t k, size_t c, size_t channels, size_t area)
+CUDA_FUNCTION void activate_at(const struct cuda_activate *a, size_t at)
 {
-	return (k / area * channels + c) * area + k % area;
+	const int m = of_eight(at, a->n);
+	float v[CUDA_EIGHT];
+
+	eight_at(v, a->x, a->type, at, m);
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		v[k] = value_of(a->kind, v[k]);
+	set_eight(a->y, a->type, at, m, v);
 }
 
-CUDA_FUNCTION void channel_sums_row(const struct cuda_channel_sums *a, size_t c, size_t thread,
-				    size_t threads)
+CUDA_FUNCTION void activate_backward_at(const struct cuda_activate_backward *a, size_t at)
 {
-	double sum = 0;
+	const int m = of_eight(at, a->n);
+	float y[CUDA_EIGHT], v[CUDA_EIGHT];
 
-	for (size_t k = thread; k < a->samples * a->area; k += threads)
-		sum += (double)a->x[in_channel(k, c, a->n, a->area)];
-	sum = sum_of(sum);
-	if (thread > 0)
-		return;
-	a->out[c] = (float)sum;
-	if (a->second)
-		a->second[c] = (float)sum;
+	eight_at(y, a->y, a->type, at, m);
+	eight_at(v, a->dy, a->type, at, m);
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		v[k] *= slope_of(a->kind, y[k]);
+	set_eight(a->dx, a->type, at, m, v);
 }
 
-/* ---- batch-norm ---- */
-
-CUDA_FUNCTION void statistics_row(const struct cuda_statistics *a, size_t c, size_t thread,
-				  size_t threads)
+/* The channel of element at + k: one division for eight where channels lie together. */
+CUDA_FUNCTION size_t channel_of(size_t at, int k, size_t channels, size_t area)
 {
-	const size_t m = a->samples * a->area;
-	double sum = 0, squares = 0, mean;
+	if (area == 1 && channels % CUDA_EIGHT == 0)
+		return at % channels + (size_t)k;
+	return (at + (size_t)k) / area % channels;
+}
 
-	for (size_t k = thread; k < m; k += threads)
-		sum += (double)a->x[in_channel(k, c, a->n, a->area)];
-	mean = sum_of(sum) / (double)m;
-	for (size_t k = thread; k < m; k += threads) {
-		double d = (double)a->x[in_channel(k, c, a->n, a->area)] - mean;
+CUDA_FUNCTION void add_bias_at(const struct cuda_add_bias *a, size_t at)
+{
+	const int m = of_eight(at, a->n);
+	float v[CUDA_EIGHT];
 
-		squares += d * d;
+	eight_at(v, a->y, a->type, at, m);
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		v[k] = value_of(
+			a->kind,
+			v[k] + (a->bias ? a->bias[channel_of(at, k, a->channels, a->area)] : 0));
+	set_eight(a->y, a->type, at, m, v);
+}
+
+CUDA_FUNCTION void add_at(const struct cuda_add *a, size_t at)
+{
+	const int m = of_eight(at, a->n);
+	float sum[CUDA_EIGHT], v[CUDA_EIGHT];
+
+	eight_at(sum, a->x[0], a->type, at, m);
+	for (int x = 1; x < a->n_x; x++) {
+		eight_at(v, a->x[x], a->type, at, m);
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			sum[k] += v[k];
 	}
-	squares = sum_of(squares);
-	if (thread > 0)
-		return;
-	a->mean[c] = mean;
-	a->variance[c] = squares / (double)m;
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		sum[k] = value_of(a->kind, sum[k]);
+	set_eight(a->y, a->type, at, m, sum);
 }
 
-CUDA_FUNCTION void normals_at(const struct cuda_normals *a, size_t c)
+CUDA_FUNCTION void multiply_at(const struct cuda_multiply *a, size_t at)
 {
-	double variance = a->variance ? a->variance[c] : (double)a->running_variance[c];
-	double mean = a->mean ? a->mean[c] : (double)a->running_mean[c];
-	double inverse = 1 / sqrt(variance + (double)a->eps);
-	double gamma = a->gamma ? (double)a->gamma[c] : 1;
-	struct cuda_normal *b = &a->out[c];
+	const int m = of_eight(at, a->n);
+	float v[CUDA_EIGHT], factor[CUDA_EIGHT];
 
-	b->mean = (float)mean;
-	b->inverse = (float)inverse;
-	b->scale = (float)(gamma * inverse);
-	b->shift = a->beta[c];
-}
-
-/* The same bits in forward, in backward and when it is restored. */
-CUDA_FUNCTION float normalized(const struct cuda_normal *b, float x)
-{
-	return fmaf(x - b->mean, b->scale, b->shift);
-}
-
-CUDA_FUNCTION void normalize_at(const struct cuda_normalize *a, size_t i)
-{
-	float y = normalized(&a->normals[i / a->area % a->channels], a->x[i]);
-
-	a->y[i] = a->relu ? value_of(CUDA_RELU, y) : y;
-}
-
-/* The gradient in front of the activation. */
-CUDA_FUNCTION float normal_dy(const struct cuda_normal *b, int relu, float x, float dy)
-{
-	return relu && !(normalized(b, x) > 0) ? 0 : dy;
-}
-
-CUDA_FUNCTION void normal_sums_row(const struct cuda_normal_sums *a, size_t c, size_t thread,
-				   size_t threads)
-{
-	const size_t m = a->samples * a->area;
-	const struct cuda_normal *b = &a->normals[c];
-	double sum = 0, product = 0;
-
-	for (size_t k = thread; k < m; k += threads) {
-		size_t i = in_channel(k, c, a->n, a->area);
-		float dy = normal_dy(b, a->relu, a->x[i], a->dy[i]);
-
-		sum += (double)dy;
-		product += (double)dy * (double)((a->x[i] - b->mean) * b->inverse);
-	}
-	sum = sum_of(sum);
-	product = sum_of(product);
-	if (thread > 0)
-		return;
-	a->means[2 * c] = (float)(sum / (double)m);
-	a->means[2 * c + 1] = (float)(product / (double)m);
-	a->d_gamma[c] = a->fixed ? 0 : (float)product;
-	a->d_beta[c] = (float)sum;
-	a->d_mean[c] = (float)(a->count * a->mean[c]);
-	a->d_variance[c] = (float)(a->count * a->variance[c]);
-}
-
-CUDA_FUNCTION void normalize_backward_at(const struct cuda_normalize_backward *a, size_t i)
-{
-	size_t c = i / a->area % a->channels;
-	const struct cuda_normal *b = &a->normals[c];
-	float dy = normal_dy(b, a->relu, a->x[i], a->dy[i]);
-	float normal = (a->x[i] - b->mean) * b->inverse;
-
-	a->dx[i] = b->scale * (dy - a->means[2 * c] - normal * a->means[2 * c + 1]);
+	eight_at(v, a->x, a->type, at, m);
+	eight_at(factor, a->factor, CUDA_FLOAT32, at, m);
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		v[k] *= factor[k];
+	set_eight(a->y, a->type, at, m, v);
 }
 
 /* ---- lrn ---- */
@@ -282,26 +226,31 @@ CUDA_FUNCTION void pool_at(const struct cuda_pool *a, size_t i)
 {
 	const struct cuda_windows *w = &a->w;
 	const size_t out_area = (size_t)w->out[0] * (size_t)w->out[1];
-	const int position = (int)(i % out_area);
-	const float *image = a->x + i / out_area * ((size_t)w->in[0] * (size_t)w->in[1]);
+	const size_t in_area = (size_t)w->in[0] * (size_t)w->in[1], step = a->planes;
+	const int position = (int)(i / step % out_area);
+	const size_t image = i / step / out_area * in_area * step + i % step;
 	struct cuda_span rows = window_of(w, 0, position / w->out[1]);
 	struct cuda_span columns = window_of(w, 1, position % w->out[1]);
 	const float area = area_of(rows, columns);
 	int best;
-	float sum = 0;
+	float sum = 0, most;
 
 	rows = inside(w, 0, rows);
 	columns = inside(w, 1, columns);
 	best = rows.begin * w->in[1] + columns.begin;
+	most = number_at(a->x, a->type, image + (size_t)best * step);
 	for (int y = rows.begin; y < rows.end; y++)
 		for (int x = columns.begin; x < columns.end; x++) {
-			float v = image[y * w->in[1] + x];
+			const int k = y * w->in[1] + x;
+			const float v = number_at(a->x, a->type, image + (size_t)k * step);
 
 			sum += v;
-			if (v > image[best])
-				best = y * w->in[1] + x;
+			if (v > most) {
+				best = k;
+				most = v;
+			}
 		}
-	a->y[i] = w->average ? sum / area : image[best];
+	set_number(a->y, a->type, i, w->average ? sum / area : most);
 	if (a->winners)
 		a->winners[i] = best;
 }
@@ -323,22 +272,24 @@ CUDA_FUNCTION void pool_backward_at(const struct cuda_pool_backward *a, size_t i
 {
 	const struct cuda_windows *w = &a->w;
 	const size_t in_area = (size_t)w->in[0] * (size_t)w->in[1];
-	const size_t plane = i / in_area * ((size_t)w->out[0] * (size_t)w->out[1]);
-	const int position = (int)(i % in_area);
+	const size_t out_area = (size_t)w->out[0] * (size_t)w->out[1], step = a->planes;
+	const size_t plane = i / step / in_area * out_area * step + i % step;
+	const int position = (int)(i / step % in_area);
 	struct cuda_span rows = windows_with(w, 0, position / w->in[1]);
 	struct cuda_span columns = windows_with(w, 1, position % w->in[1]);
 	float sum = 0;
 
 	for (int y = rows.begin; y < rows.end; y++)
 		for (int x = columns.begin; x < columns.end; x++) {
-			size_t k = plane + (size_t)(y * w->out[1] + x);
+			size_t k = plane + (size_t)(y * w->out[1] + x) * step;
 
 			if (w->average)
-				sum += a->dy[k] / area_of(window_of(w, 0, y), window_of(w, 1, x));
+				sum += number_at(a->dy, a->type, k) /
+				       area_of(window_of(w, 0, y), window_of(w, 1, x));
 			else if (a->winners[k] == position)
-				sum += a->dy[k];
+				sum += number_at(a->dy, a->type, k);
 		}
-	a->dx[i] = sum;
+	set_number(a->dx, a->type, i, sum);
 }
 
 #endif

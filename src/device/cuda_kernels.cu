@@ -39,6 +39,7 @@ static __device__ double most_of(double v)
 }
 
 #include "cuda_elements.h"
+#include "cuda_norms.h"
 #include "cuda_sequences.h"
 
 /* A thread takes every so-many-th element. */
@@ -47,6 +48,16 @@ static __device__ double most_of(double v)
 	{ \
 		const size_t step = (size_t)gridDim.x * THREADS; \
 		for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < a.n; i += step) \
+			name##_at(&a, i); \
+	}
+
+/* The same with eight elements. */
+#define EIGHTS(name) \
+	extern "C" __global__ void __launch_bounds__(THREADS) name(const struct cuda_##name a) \
+	{ \
+		const size_t step = (size_t)gridDim.x * THREADS * CUDA_EIGHT; \
+		size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * CUDA_EIGHT; \
+		for (; i < a.n; i += step) \
 			name##_at(&a, i); \
 	}
 
@@ -59,4 +70,5 @@ static __device__ double most_of(double v)
 	}
 
 CUDA_EACH(EACH)
+CUDA_EIGHTS(EIGHTS)
 CUDA_ROWS(ROWS)

@@ -6,20 +6,76 @@
 
 enum { GAMMA, BETA };
 enum { MEAN, VARIANCE };
+enum { THREADS_OF_SUMS = 256 }; /* for each processor of the GPU */
+
+/* ---- sums over channels that lie last ---- */
+
+/* Channels that a thread takes at a time. */
+static int width_of(const struct mu_tensor *t)
+{
+	return t->shape.dims[1] % 8 == 0 ? 8 : 1;
+}
+
+/* As many as give the GPU enough threads, each with several rows where there are so many. */
+static size_t lanes_of(const struct cuda_device *d, const struct mu_tensor *t)
+{
+	const size_t rows = mu_cuda_extent(t).samples;
+	const size_t groups = t->shape.dims[1] / (size_t)width_of(t);
+	const size_t lanes = (size_t)d->processors * THREADS_OF_SUMS / groups + 1;
+
+	return lanes < rows ? lanes : rows;
+}
 
 /* ---- batch-norm ---- */
 
+size_t mu_cuda_sums_bytes(const struct cuda_device *d, const struct mu_tensor *t)
+{
+	return t->layout ? lanes_of(d, t) * t->shape.dims[1] * 2 * sizeof(float) : 0;
+}
+
+enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tensor *t,
+				    struct cuda_partial_sums *args, void *room,
+				    struct cuda_lanes *lanes)
+{
+	const size_t channels = t->shape.dims[1];
+
+	*lanes = (struct cuda_lanes){.lanes = 0};
+	if (!t->layout)
+		return MU_OK;
+	args->type = mu_cuda_type(t);
+	args->width = width_of(t);
+	args->rows = mu_cuda_extent(t).samples;
+	args->channels = channels;
+	args->lanes = lanes_of(d, t);
+	args->first = room;
+	args->second = args->first + args->lanes * channels;
+	args->n = args->lanes * channels / (size_t)args->width;
+	*lanes = (struct cuda_lanes){args->first, args->second, args->lanes};
+	return mu_cuda_each(d, CUDA_partial_sums, args->n, args);
+}
+
 /* The workspace keeps mean and variance; the scratch has what turns x into y in each channel, then
- * two means that backward needs. */
+ * two means that backward needs, then parts of sums. */
+static size_t sums_at(const struct mu_op *op)
+{
+	const size_t channels = op->inputs[0]->shape.dims[1];
+
+	return mu_cuda_round(channels * (sizeof(struct cuda_normal) + 2 * sizeof(float)));
+}
+
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
 	const size_t channels = op->inputs[0]->shape.dims[1];
 
-	(void)d;
-	op->scratch_nbytes = channels * (sizeof(struct cuda_normal) + 2 * sizeof(float));
+	op->scratch_nbytes = sums_at(op) + mu_cuda_sums_bytes(d, op->inputs[0]);
 	if (op->phase == MU_PHASE_TRAIN)
 		op->workspace_nbytes = 2 * channels * sizeof(double);
 	return MU_OK;
+}
+
+static void *room_of(const struct mu_op *op)
+{
+	return (char *)op->scratch + sums_at(op);
 }
 
 static double *mean_of(const struct mu_op *op)
@@ -63,14 +119,15 @@ static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 		.normals = op->scratch,
 		.x = in->data,
 		.y = op->outputs[0]->data,
+		.type = mu_cuda_type(in),
 		.relu = op->fused_activation != NULL,
 		.channels = in->shape.dims[1],
-		.area = mu_ref_area(&in->shape),
+		.area = mu_cuda_extent(in).area,
 		.n = mu_shape_n(&in->shape),
 	};
 
 	MU_TRY(find_normals(d, op));
-	MU_TRY(mu_cuda_each(d, CUDA_normalize, args.n, &args));
+	MU_TRY(mu_cuda_eights(d, CUDA_normalize, args.n, &args));
 out:
 	return st;
 }
@@ -79,8 +136,10 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0];
+	struct cuda_partial_sums parts = {.of = CUDA_OF_SPREAD, .x = in->data};
 	struct cuda_statistics args = {
 		.x = in->data,
+		.type = mu_cuda_type(in),
 		.mean = mean_of(op),
 		.samples = in->shape.dims[0],
 		.area = mu_ref_area(&in->shape),
@@ -89,6 +148,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 
 	if (op->phase == MU_PHASE_TRAIN) {
 		args.variance = variance_of(op);
+		MU_TRY(mu_cuda_partial_sums(d, in, &parts, room_of(op), &args.of));
 		MU_TRY(mu_cuda_rows(d, CUDA_statistics, args.n, &args));
 	}
 	MU_TRY(normalize(d, op));
@@ -121,28 +181,38 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.area = mu_ref_area(&in->shape),
 		.n = channels,
 	};
+	struct cuda_partial_sums parts = {
+		.of = CUDA_OF_GRADIENTS,
+		.x = in->data,
+		.dy = out->grad,
+		.normals = normals,
+		.relu = sums.relu,
+	};
 	struct cuda_normalize_backward args = {
 		.normals = normals,
 		.x = in->data,
 		.dy = out->grad,
 		.means = means,
 		.dx = in->grad,
+		.type = mu_cuda_type(in),
 		.relu = sums.relu,
 		.channels = channels,
-		.area = sums.area,
+		.area = mu_cuda_extent(in).area,
 		.n = mu_shape_n(&in->shape),
 	};
 
 	MU_TRY(find_normals(d, op));
+	MU_TRY(mu_cuda_partial_sums(d, in, &parts, room_of(op), &sums.of));
 	MU_TRY(mu_cuda_rows(d, CUDA_normal_sums, sums.n, &sums));
 	if (in->needs_grad)
-		MU_TRY(mu_cuda_each(d, CUDA_normalize_backward, args.n, &args));
+		MU_TRY(mu_cuda_eights(d, CUDA_normalize_backward, args.n, &args));
 out:
 	return st;
 }
 
 const struct cuda_kind mu_cuda_batch_norm = {
 	.like = &mu_ref_batch_norm,
+	.inputs = CUDA_INPUTS_ALIKE,
 	.plan = plan,
 	.forward = forward,
 	.restore = normalize,

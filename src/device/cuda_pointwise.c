@@ -10,9 +10,11 @@ static size_t n_of(const struct mu_tensor *t)
 	return mu_shape_n(&t->shape);
 }
 
-static enum mu_status copy(struct cuda_device *d, float *to, const float *from, size_t n)
+/* Values or a gradient of a tensor, from one of the same layout. */
+static enum mu_status copy(struct cuda_device *d, float *to, const float *from,
+			   const struct mu_tensor *like)
 {
-	return mu_cuda_copy(d, to, from, n * sizeof *to);
+	return mu_cuda_copy(d, to, from, mu_cuda_bytes(like));
 }
 
 /* ---- activation ---- */
@@ -22,11 +24,12 @@ static enum mu_status forward_activation(struct cuda_device *d, struct mu_op *op
 	struct cuda_activate args = {
 		.x = op->inputs[0]->data,
 		.y = op->outputs[0]->data,
+		.type = mu_cuda_type(op->outputs[0]),
 		.kind = mu_cuda_activation(op->attr),
 		.n = n_of(op->outputs[0]),
 	};
 
-	return mu_cuda_each(d, CUDA_activate, args.n, &args);
+	return mu_cuda_eights(d, CUDA_activate, args.n, &args);
 }
 
 static enum mu_status backward_activation(struct cuda_device *d, struct mu_op *op)
@@ -35,16 +38,18 @@ static enum mu_status backward_activation(struct cuda_device *d, struct mu_op *o
 		.y = op->outputs[0]->data,
 		.dy = op->outputs[0]->grad,
 		.dx = op->inputs[0]->grad,
+		.type = mu_cuda_type(op->outputs[0]),
 		.kind = mu_cuda_activation(op->attr),
 		.n = n_of(op->outputs[0]),
 	};
 
-	return op->inputs[0]->needs_grad ? mu_cuda_each(d, CUDA_activate_backward, args.n, &args)
+	return op->inputs[0]->needs_grad ? mu_cuda_eights(d, CUDA_activate_backward, args.n, &args)
 					 : MU_OK;
 }
 
 const struct cuda_kind mu_cuda_activation_kind = {
 	.like = &mu_ref_activation,
+	.inputs = CUDA_INPUTS_ALIKE,
 	.forward = forward_activation,
 	.backward = backward_activation,
 };
@@ -72,18 +77,21 @@ static enum mu_status forward_dropout(struct cuda_device *d, struct mu_op *op)
 		.x = in->data,
 		.y = op->outputs[0]->data,
 		.mask = op->workspace,
+		.type = mu_cuda_type(in),
+		.last = in->layout != NULL,
+		.channels = in->shape.dims[1],
+		.area = mu_ref_area(&in->shape),
 		.ids = b->ids ? op->scratch : NULL,
 		.seed = b->seed,
 		.first = (uint64_t)op->index << ELEMENT_BITS,
 		.epoch = b->epoch,
 		.purpose = MU_RANDOM_DROPOUT,
 		.p = ((const struct mu_dropout *)op->attr)->p,
-		.features = mu_ref_features(&in->shape),
 		.n = n_of(in),
 	};
 
 	if (op->phase != MU_PHASE_TRAIN)
-		return copy(d, args.y, args.x, args.n);
+		return copy(d, args.y, in->data, in);
 	/* Rows from count on have no ids that somebody wrote; what they draw does not matter. */
 	if (b->ids)
 		MU_TRY(mu_cuda_copy(d, op->scratch, b->ids, b->count * sizeof *b->ids));
@@ -98,14 +106,16 @@ static enum mu_status backward_dropout(struct cuda_device *d, struct mu_op *op)
 		.x = op->outputs[0]->grad,
 		.factor = op->workspace,
 		.y = op->inputs[0]->grad,
+		.type = mu_cuda_type(op->inputs[0]),
 		.n = n_of(op->inputs[0]),
 	};
 
-	return op->inputs[0]->needs_grad ? mu_cuda_each(d, CUDA_multiply, args.n, &args) : MU_OK;
+	return op->inputs[0]->needs_grad ? mu_cuda_eights(d, CUDA_multiply, args.n, &args) : MU_OK;
 }
 
 const struct cuda_kind mu_cuda_dropout = {
 	.like = &mu_ref_dropout,
+	.inputs = CUDA_INPUTS_ALIKE,
 	.plan = plan_dropout,
 	.forward = forward_dropout,
 	.backward = backward_dropout,
@@ -115,14 +125,14 @@ const struct cuda_kind mu_cuda_dropout = {
 
 static enum mu_status forward_flatten(struct cuda_device *d, struct mu_op *op)
 {
-	return copy(d, op->outputs[0]->data, op->inputs[0]->data, n_of(op->inputs[0]));
+	return copy(d, op->outputs[0]->data, op->inputs[0]->data, op->inputs[0]);
 }
 
 static enum mu_status backward_flatten(struct cuda_device *d, struct mu_op *op)
 {
 	if (!op->inputs[0]->needs_grad)
 		return MU_OK;
-	return copy(d, op->inputs[0]->grad, op->outputs[0]->grad, n_of(op->inputs[0]));
+	return copy(d, op->inputs[0]->grad, op->outputs[0]->grad, op->inputs[0]);
 }
 
 const struct cuda_kind mu_cuda_flatten = {
@@ -147,7 +157,7 @@ static enum mu_status add_all(struct cuda_device *d, struct mu_tensor *const *te
 		args->kind = i == n - 1 ? kind : CUDA_LINEAR;
 		if (i < n - 1 && args->n_x < CUDA_MAX_ADDED)
 			continue;
-		MU_TRY(mu_cuda_each(d, CUDA_add, args->n, args));
+		MU_TRY(mu_cuda_eights(d, CUDA_add, args->n, args));
 		args->x[0] = args->y;
 		args->n_x = 1;
 	}
@@ -159,6 +169,7 @@ static enum mu_status forward_sum(struct cuda_device *d, struct mu_op *op)
 {
 	struct cuda_add args = {
 		.y = op->outputs[0]->data,
+		.type = mu_cuda_type(op->outputs[0]),
 		.kind = mu_cuda_activation(op->fused_activation),
 		.n = n_of(op->outputs[0]),
 	};
@@ -174,37 +185,53 @@ static enum mu_status backward_sum(struct cuda_device *d, struct mu_op *op)
 	MU_TRY(mu_cuda_undo_activation(d, op));
 	for (int i = 0; i < op->n_inputs; i++)
 		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
-			MU_TRY(copy(d, op->inputs[i]->grad, out->grad, n_of(out)));
+			MU_TRY(copy(d, op->inputs[i]->grad, out->grad, out));
 out:
 	return st;
 }
 
 const struct cuda_kind mu_cuda_sum = {
 	.like = &mu_ref_sum,
+	.inputs = CUDA_INPUTS_ALIKE,
 	.forward = forward_sum,
 	.backward = backward_sum,
 };
 
-/* ---- concat: in one sample the inputs' channels follow one another ---- */
+/* ---- concat: in one sample, or with channels last at one position, channels of the inputs follow
+ * one another ---- */
+
+/* From input i to the output, without their addresses. */
+static struct cuda_copy_rows rows_of(const struct mu_op *op, int i)
+{
+	const struct mu_tensor *in = op->inputs[i], *out = op->outputs[0];
+	const struct cuda_extent e = mu_cuda_extent(in), all = mu_cuda_extent(out);
+
+	return (struct cuda_copy_rows){
+		.type = mu_cuda_type(out),
+		.row = e.channels * e.area,
+		.from_step = e.channels * e.area,
+		.to_step = all.channels * all.area,
+		.n = n_of(in),
+	};
+}
+
+static char *number(float *data, const struct mu_tensor *t, size_t at)
+{
+	return (char *)data + at * mu_dtype_bytes((enum mu_dtype)mu_cuda_type(t));
+}
 
 static enum mu_status forward_concat(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	float *to = op->outputs[0]->data;
+	size_t at = 0;
 
 	for (int i = 0; i < op->n_inputs; i++) {
-		const struct mu_tensor *in = op->inputs[i];
-		struct cuda_copy_rows args = {
-			.from = in->data,
-			.to = to,
-			.row = mu_ref_features(&in->shape),
-			.from_step = mu_ref_features(&in->shape),
-			.to_step = mu_ref_features(&op->outputs[0]->shape),
-			.n = n_of(in),
-		};
+		struct cuda_copy_rows args = rows_of(op, i);
 
+		args.from = op->inputs[i]->data;
+		args.to = number(op->outputs[0]->data, op->outputs[0], at);
 		MU_TRY(mu_cuda_each(d, CUDA_copy_rows, args.n, &args));
-		to += args.row;
+		at += args.row;
 	}
 out:
 	return st;
@@ -213,22 +240,18 @@ out:
 static enum mu_status backward_concat(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const float *from = op->outputs[0]->grad;
+	size_t at = 0;
 
 	for (int i = 0; i < op->n_inputs; i++) {
-		const struct mu_tensor *in = op->inputs[i];
-		struct cuda_copy_rows args = {
-			.from = from,
-			.to = in->grad,
-			.row = mu_ref_features(&in->shape),
-			.from_step = mu_ref_features(&op->outputs[0]->shape),
-			.to_step = mu_ref_features(&in->shape),
-			.n = n_of(in),
-		};
+		struct cuda_copy_rows args = rows_of(op, i);
 
-		if (in->needs_grad)
+		args.from = number(op->outputs[0]->grad, op->outputs[0], at);
+		args.to = op->inputs[i]->grad;
+		args.from_step = args.to_step;
+		args.to_step = args.row;
+		if (op->inputs[i]->needs_grad)
 			MU_TRY(mu_cuda_each(d, CUDA_copy_rows, args.n, &args));
-		from += args.row;
+		at += args.row;
 	}
 out:
 	return st;
@@ -236,6 +259,7 @@ out:
 
 const struct cuda_kind mu_cuda_concat = {
 	.like = &mu_ref_concat,
+	.inputs = CUDA_INPUTS_ALIKE,
 	.forward = forward_concat,
 	.backward = backward_concat,
 };
@@ -247,7 +271,7 @@ static enum mu_status forward_split(struct cuda_device *d, struct mu_op *op)
 	enum mu_status st = MU_OK;
 
 	for (int o = 0; o < op->n_outputs; o++)
-		MU_TRY(copy(d, op->outputs[o]->data, op->inputs[0]->data, n_of(op->inputs[0])));
+		MU_TRY(copy(d, op->outputs[o]->data, op->inputs[0]->data, op->inputs[0]));
 out:
 	return st;
 }
@@ -256,11 +280,13 @@ static enum mu_status backward_split(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0];
-	struct cuda_add add = {.y = in->grad, .kind = CUDA_LINEAR, .n = n_of(in)};
+	struct cuda_add add = {
+		.y = in->grad, .type = mu_cuda_type(in), .kind = CUDA_LINEAR, .n = n_of(in)};
 	struct cuda_activate_backward undo = {
 		.y = in->data,
 		.dy = in->grad,
 		.dx = in->grad,
+		.type = mu_cuda_type(in),
 		.kind = mu_cuda_activation(op->undoes),
 		.n = n_of(in),
 	};
@@ -269,13 +295,14 @@ static enum mu_status backward_split(struct cuda_device *d, struct mu_op *op)
 		goto out;
 	MU_TRY(add_all(d, op->outputs, op->n_outputs, true, &add));
 	if (op->undoes)
-		MU_TRY(mu_cuda_each(d, CUDA_activate_backward, undo.n, &undo));
+		MU_TRY(mu_cuda_eights(d, CUDA_activate_backward, undo.n, &undo));
 out:
 	return st;
 }
 
 const struct cuda_kind mu_cuda_split = {
 	.like = &mu_ref_split,
+	.inputs = CUDA_INPUTS_ALIKE,
 	.forward = forward_split,
 	.backward = backward_split,
 };

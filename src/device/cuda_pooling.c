@@ -22,6 +22,12 @@ static struct cuda_windows windows_of(const struct mu_op *op)
 	return w;
 }
 
+/* That lie interleaved. */
+static size_t planes_of(const struct mu_op *op)
+{
+	return op->inputs[0]->layout ? op->inputs[0]->shape.dims[1] : 1;
+}
+
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -43,6 +49,8 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.w = windows_of(op),
 		.x = op->inputs[0]->data,
 		.y = op->outputs[0]->data,
+		.type = mu_cuda_type(op->outputs[0]),
+		.planes = planes_of(op),
 		.winners = op->workspace_nbytes > 0 ? op->workspace : NULL,
 		.n = mu_shape_n(&op->outputs[0]->shape),
 	};
@@ -55,6 +63,8 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 	struct cuda_pool_backward args = {
 		.w = windows_of(op),
 		.dy = op->outputs[0]->grad,
+		.type = mu_cuda_type(op->inputs[0]),
+		.planes = planes_of(op),
 		.winners = op->workspace,
 		.dx = op->inputs[0]->grad,
 		.n = mu_shape_n(&op->inputs[0]->shape),
@@ -66,6 +76,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 
 const struct cuda_kind mu_cuda_pooling = {
 	.like = &mu_ref_pooling,
+	.inputs = CUDA_INPUTS_ALIKE,
 	.plan = plan,
 	.forward = forward,
 	.backward = backward,

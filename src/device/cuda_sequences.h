@@ -31,15 +31,16 @@ CUDA_FUNCTION uint32_t philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3
 
 CUDA_FUNCTION void dropout_at(const struct cuda_dropout *a, size_t i)
 {
-	const size_t s = i / a->features;
-	const uint64_t element = a->first | i % a->features;
+	const size_t place = a->last ? plain_place(i, a->channels, a->area) : i;
+	const size_t features = a->channels * a->area, s = place / features;
+	const uint64_t element = a->first | place % features;
 	const uint32_t sample = a->ids ? a->ids[s] : (uint32_t)s;
 	const uint32_t bits = philox((uint32_t)(element / 4), a->epoch, sample, a->purpose << 24,
 				     a->seed, (int)(element % 4));
 	const float uniform = (float)(bits >> 8) * (1.0f / 16777216);
 
 	a->mask[i] = uniform < a->p ? 0 : 1 / (1 - a->p);
-	a->y[i] = a->x[i] * a->mask[i];
+	set_number(a->y, a->type, i, number_at(a->x, a->type, i) * a->mask[i]);
 }
 
 /* ---- softmax cross-entropy ---- */

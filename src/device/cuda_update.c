@@ -37,7 +37,7 @@ enum mu_status mu_cuda_add(struct mu_device *device, void *stream, const struct 
 	for (size_t i = 1; i < s->n_in; a.x[0] = s->out) {
 		for (a.n_x = 1; a.n_x < CUDA_MAX_ADDED && i < s->n_in; a.n_x++)
 			a.x[a.n_x] = s->in[i++];
-		MU_TRY(mu_cuda_each_on(d, stream, CUDA_add, s->n, &a));
+		MU_TRY(mu_cuda_each_on(d, stream, CUDA_add, mu_cuda_eights_of(s->n), &a));
 	}
 out:
 	return st;

@@ -186,6 +186,7 @@ static enum mu_status find(struct train_run *run)
 		MU_TRY(read_table(c->path, c->text));
 	} else if (goes_on && strcmp(v->conv_algo, "auto") == 0 && mu_array_file_supported()) {
 		MU_TRY(find_saved(run, c->path, c->text));
+		c->saved = true;
 	}
 out:
 	return st;
@@ -269,10 +270,23 @@ out:
 
 /* ---- use ---- */
 
-void mu_train_conv_ask(const struct train_run *run, struct mu_device *device)
+void mu_train_conv_ask(struct train_run *run, struct mu_device *device)
 {
-	device->choices = run->conv->choices;
-	device->n_choices = run->conv->n;
+	struct train_conv *c = run->conv;
+	char machine[TRAIN_CONV_TEXT];
+
+	describe_device(device, machine);
+	if (*c->text && c->saved && strcmp(c->device, machine) != 0) {
+		if (run->topology.index == 0)
+			mu_log_warn("%s: its table of convolutions was measured on %s, and here is "
+				    "%s: convolutions go by the fixed rule; --conv-algo tune makes "
+				    "a table for it",
+				    c->path, c->device, machine);
+		*c->text = '\0';
+		c->n = 0;
+	}
+	device->choices = c->choices;
+	device->n_choices = c->n;
 }
 
 static bool has_layer(const struct mu_plan *plan, const char *name)

@@ -263,7 +263,7 @@ enum mu_status mu_train_save(struct train_run *run, const struct train_position 
 	at.last_lr = share.states.last_lr;
 	at.progress = share.states.progress;
 	at.workers = (size_t)run->topology.num_workers;
-	at.batch = at.workers * run->train.config.batch;
+	at.batch = run->team.n * run->train.config.batch;
 	at.plateau = run->plateau;
 	at.loss_scale = run->loss_scale;
 	MU_TRY(copy(run, s, &arrays, &share));

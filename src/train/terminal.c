@@ -64,12 +64,15 @@ static void put_time(char *text, size_t nbytes, double seconds)
 		snprintf(text, nbytes, "%ld:%02ld", s / 60, s % 60);
 }
 
-/* Mean over the epoch so far. */
-static double loss_of(const struct train_fit *f)
+/* " loss 0.25", the mean over the epoch so far; "" where another rank of the team has it. */
+static void put_loss(const struct train_fit *f, char *text, size_t nbytes)
 {
 	const double n = f->total.predictions + f->window.predictions;
 
-	return n > 0 ? (f->total.cross_entropy + f->window.cross_entropy) / n : 0;
+	text[0] = '\0';
+	if (n > 0)
+		snprintf(text, nbytes, " loss %.4g",
+			 (f->total.cross_entropy + f->window.cross_entropy) / n);
 }
 
 static void show(const struct train_fit *f, double now)
@@ -80,17 +83,17 @@ static void show(const struct train_fit *f, double now)
 	const double done = (double)(f->done - t->first);
 	const double left = steps * (double)run->options.num_epochs -
 			    (steps * (double)f->epoch + (double)f->done);
-	char line[LINE_BYTES], eta[32];
+	char line[LINE_BYTES], eta[32], loss[32];
 	size_t n;
 
 	t->shown = now;
 	if (done == 0 || seconds <= 0)
 		return;
 	put_time(eta, sizeof eta, left * seconds / done);
-	snprintf(line, sizeof line,
-		 "epoch %zu/%ld %.0f%% %.0f/s eta %s loss %.4g lr %.3g data %.0f%%", f->epoch + 1,
-		 run->options.num_epochs, 100 * (double)f->done / steps,
-		 done / seconds * (double)run->examples / steps, eta, loss_of(f), mu_kv_lr(run->kv),
+	put_loss(f, loss, sizeof loss);
+	snprintf(line, sizeof line, "epoch %zu/%ld %.0f%% %.0f/s eta %s%s lr %.3g data %.0f%%",
+		 f->epoch + 1, run->options.num_epochs, 100 * (double)f->done / steps,
+		 done / seconds * (double)run->examples / steps, eta, loss, mu_kv_lr(run->kv),
 		 100 * (mu_clock_seconds(MU_CLOCK_DATA) - t->data) / seconds);
 	n = strlen(line);
 	if (run->store.distributed)

@@ -291,6 +291,7 @@ enum { TRAIN_CONV_BYTES = 60000, TRAIN_CONV_TEXT = 256, TRAIN_CONV_PATH = 1024 }
 struct train_conv {
 	char path[TRAIN_CONV_PATH];  /* where it comes from */
 	char text[TRAIN_CONV_BYTES]; /* "": there is no table */
+	bool saved;                  /* it is a checkpoint's */
 	char network[TRAIN_CONV_TEXT], device[TRAIN_CONV_TEXT], measured[TRAIN_CONV_TEXT];
 	uint64_t hash;
 	struct mu_convolution_choice *choices;
@@ -300,8 +301,10 @@ struct train_conv {
 /* Of --conv-table, or of the checkpoint that the run goes on from. Collective over world. */
 enum mu_status mu_train_conv_open(struct train_run *run);
 void mu_train_conv_close(struct train_run *run);
-/* On a device of its own that is open, before its first plan. */
-void mu_train_conv_ask(const struct train_run *run, struct mu_device *device);
+/* On a device of its own that is open, before its first plan. A checkpoint's table that was
+ * measured on another library or instruction set is dropped, with a warning: a run may go on
+ * elsewhere. */
+void mu_train_conv_ask(struct train_run *run, struct mu_device *device);
 /* MU_ERR_FORMAT: the table is of another network, library or instruction set than the plan of this
  * run, whose samples have this shape (c, h, w). Not collective. */
 enum mu_status mu_train_conv_check(const struct train_run *run, const size_t *shape);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Layouts of tensors on a GPU, and what an operation sees of its inputs. With --dtype float16 or
+ * bfloat16 tensors (n, c, h, w) that a convolution has made are of that type with channels last,
+ * as the tensor cores want them, and so is what other operations make of them. A kind of
+ * operation says in which layout it wants its inputs (struct cuda_kind); one that comes in
+ * another is converted into the scratch, before forward and again before backward, and its
+ * gradient afterwards. So a kind knows nothing of other layouts. Parameters and their gradients
+ * are plain float32 always.
+ */
+#include "cuda.h"
+
+#include <stdlib.h>
+
+#include <muster/base.h>
+
+enum { ALIGNMENT = 256 };
+
+/* The layouts that there are, but for the plain one. */
+static const struct cuda_layout layouts[] = {{CUDA_FLOAT16}, {CUDA_BFLOAT16}};
+
+const struct cuda_layout *mu_cuda_layout(enum mu_dtype dtype)
+{
+	return dtype == MU_FLOAT16 ? &layouts[0] : dtype == MU_BFLOAT16 ? &layouts[1] : NULL;
+}
+
+int mu_cuda_type(const struct mu_tensor *t)
+{
+	const struct cuda_layout *layout = t->layout;
+
+	return layout ? layout->type : CUDA_FLOAT32;
+}
+
+size_t mu_cuda_bytes(const struct mu_tensor *t)
+{
+	return mu_shape_n(&t->shape) * mu_dtype_bytes((enum mu_dtype)mu_cuda_type(t));
+}
+
+struct cuda_extent mu_cuda_extent(const struct mu_tensor *t)
+{
+	const size_t *n = t->shape.dims, area = mu_ref_area(&t->shape);
+
+	return t->layout ? (struct cuda_extent){n[0] * area, n[1], 1}
+			 : (struct cuda_extent){n[0], n[1], area};
+}
+
+size_t mu_cuda_round(size_t nbytes)
+{
+	return (nbytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+enum mu_status mu_cuda_convert(struct cuda_device *d, const struct mu_shape *shape,
+			       const struct cuda_array *from, const struct cuda_array *to)
+{
+	struct cuda_convert args = {
+		.from = from->data,
+		.to = to->data,
+		.from_type = from->layout ? from->layout->type : CUDA_FLOAT32,
+		.to_type = to->layout ? to->layout->type : CUDA_FLOAT32,
+		.from_last = from->layout != NULL,
+		.to_last = to->layout != NULL,
+		.channels = shape->dims[1],
+		.area = mu_ref_area(shape),
+		.n = mu_shape_n(shape),
+	};
+
+	return mu_cuda_each(d, CUDA_convert, args.n, &args);
+}
+
+/* ---- what an operation sees ---- */
+
+struct cuda_op {
+	struct mu_op view; /* what its kind works with; its impl is the kind's */
+	struct cuda_input {
+		struct mu_tensor tensor;
+		bool converted;
+		size_t data_at, grad_at; /* in the scratch */
+	} * inputs;
+	struct mu_tensor **links; /* to them */
+};
+
+static enum mu_status new_view(struct mu_op *op, const struct cuda_layout *layout)
+{
+	enum mu_status st = MU_OK;
+	const size_t n = (size_t)op->n_inputs;
+	struct cuda_op *own = calloc(1, sizeof *own);
+
+	op->impl = own;
+	if (!own || !(own->inputs = calloc(n, sizeof *own->inputs)) ||
+	    !(own->links = calloc(n, sizeof *own->links)))
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
+	own->view = *op;
+	own->view.impl = NULL;
+	own->view.inputs = own->links;
+	for (size_t i = 0; i < n; i++) {
+		own->links[i] = &own->inputs[i].tensor;
+		own->inputs[i].tensor = *op->inputs[i];
+		own->inputs[i].tensor.layout = NULL; /* until shapes are checked as ref's */
+		own->inputs[i].converted = op->inputs[i]->layout != layout;
+	}
+out:
+	return st;
+}
+
+/* The layout that a kind wants its inputs in: also that of its outputs. */
+static const struct cuda_layout *wanted(const struct cuda_device *d, const struct mu_op *op,
+					enum cuda_inputs inputs)
+{
+	if (op->inputs[0]->shape.ndims != 4 || inputs == CUDA_INPUTS_PLAIN)
+		return NULL;
+	if (inputs == CUDA_INPUTS_ALIKE)
+		return op->inputs[0]->layout;
+	return mu_cuda_layout(d->device->dtype);
+}
+
+/* Copies of inputs lie behind what the kind itself has of the scratch. */
+static void place_copies(struct mu_op *op)
+{
+	struct cuda_op *own = op->impl;
+
+	for (int i = 0; i < op->n_inputs; i++) {
+		struct cuda_input *in = &own->inputs[i];
+
+		if (!in->converted)
+			continue;
+		op->shared_grads &= ~(i < 32 ? 1u << i : 0u);
+		in->data_at = mu_cuda_round(op->scratch_nbytes);
+		op->scratch_nbytes = in->data_at + mu_cuda_bytes(&in->tensor);
+		if (!in->tensor.needs_grad || op->phase != MU_PHASE_TRAIN)
+			continue;
+		in->grad_at = mu_cuda_round(op->scratch_nbytes);
+		op->scratch_nbytes = in->grad_at + mu_cuda_bytes(&in->tensor);
+	}
+}
+
+enum mu_status mu_cuda_plan_view(struct cuda_device *d, struct mu_op *op,
+				 const struct cuda_kind *kind)
+{
+	enum mu_status st = MU_OK;
+	const struct cuda_layout *layout = wanted(d, op, kind->inputs);
+	struct cuda_op *own;
+
+	MU_TRY(new_view(op, layout));
+	own = op->impl;
+	MU_TRY(mu_ref_check(&own->view, kind->like));
+	MU_TRY(kind->like->plan(&own->view));
+	MU_TRY(mu_ref_set_plain(&own->view));
+	for (int i = 0; i < op->n_inputs; i++)
+		own->inputs[i].tensor.layout = (void *)(uintptr_t)layout;
+	for (int o = 0; o < op->n_outputs; o++) {
+		op->outputs[o]->layout = (void *)(uintptr_t)layout;
+		op->outputs[o]->nbytes = mu_cuda_bytes(op->outputs[o]);
+	}
+	own->view.workspace_nbytes = own->view.scratch_nbytes = 0;
+	if (kind->plan)
+		MU_TRY(kind->plan(d, &own->view));
+	for (int p = 0; p < op->n_params; p++)
+		op->params[p].n_padded = own->view.params[p].n_padded;
+	for (int p = 0; p < op->n_aux; p++)
+		op->aux[p].n_padded = own->view.aux[p].n_padded;
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+		op->algorithms[phase] = own->view.algorithms[phase];
+	op->workspace_nbytes = own->view.workspace_nbytes;
+	op->scratch_nbytes = own->view.scratch_nbytes;
+	place_copies(op);
+out:
+	return st;
+}
+
+void mu_cuda_release_view(struct cuda_device *d, struct mu_op *op, const struct cuda_kind *kind)
+{
+	struct cuda_op *own = op->impl;
+
+	if (!own)
+		return;
+	if (kind->release && own->view.impl)
+		kind->release(d, &own->view);
+	free(own->links);
+	free(own->inputs);
+	free(own);
+	op->impl = NULL;
+}
+
+static float *in_scratch(const struct mu_op *op, size_t at)
+{
+	return (float *)((char *)op->scratch + at);
+}
+
+enum mu_status mu_cuda_begin_view(struct cuda_device *d, struct mu_op *op, struct mu_op **view)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_op *own = op->impl;
+	void *impl = own->view.impl;
+
+	own->view = *op;
+	own->view.impl = impl;
+	own->view.inputs = own->links;
+	*view = &own->view;
+	for (int i = 0; i < op->n_inputs; i++) {
+		struct cuda_input *in = &own->inputs[i];
+		const struct mu_tensor *t = op->inputs[i];
+
+		in->tensor.data = in->converted ? in_scratch(op, in->data_at) : t->data;
+		in->tensor.grad = in->converted && t->grad ? in_scratch(op, in->grad_at) : t->grad;
+		if (in->converted)
+			MU_TRY(mu_cuda_convert(
+				d, &t->shape, &(struct cuda_array){t->data, t->layout},
+				&(struct cuda_array){in->tensor.data, in->tensor.layout}));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct cuda_op *own = op->impl;
+
+	for (int i = 0; i < op->n_inputs; i++) {
+		const struct cuda_input *in = &own->inputs[i];
+		const struct mu_tensor *t = op->inputs[i];
+
+		if (in->converted && t->needs_grad)
+			MU_TRY(mu_cuda_convert(
+				d, &t->shape,
+				&(struct cuda_array){in->tensor.grad, in->tensor.layout},
+				&(struct cuda_array){t->grad, t->layout}));
+	}
+out:
+	return st;
+}
+
+/* ---- between plain order and a layout ---- */
+
+/* From memory of any kind to memory of any kind; done when it returns. */
+static enum mu_status move(struct mu_device *device, const struct mu_shape *shape,
+			   const struct cuda_array *from, const struct cuda_array *to)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_device *d = device->impl;
+	const size_t n = mu_shape_n(shape);
+	const size_t in = n * (from->layout ? 2 : sizeof(float));
+	const size_t out = n * (to->layout ? 2 : sizeof(float));
+	void *room = NULL;
+	struct cuda_array begin = *from, end = *to;
+
+	MU_TRY(mu_cuda_enter(d));
+	if (from->layout == to->layout) {
+		MU_TRY(mu_cuda_copy(d, to->data, from->data, in));
+		MU_TRY(mu_cuda_finish(d));
+		goto out;
+	}
+	MU_TRY(mu_cuda_memory.alloc(device, &room, mu_cuda_round(in) + out, "a conversion"));
+	begin.data = room;
+	end.data = (char *)room + mu_cuda_round(in);
+	MU_TRY(mu_cuda_copy(d, begin.data, from->data, in));
+	MU_TRY(mu_cuda_convert(d, shape, &begin, &end));
+	MU_TRY(mu_cuda_copy(d, to->data, end.data, out));
+	MU_TRY(mu_cuda_finish(d));
+out:
+	mu_cuda_memory.free(device, room);
+	return st;
+}
+
+enum mu_status mu_cuda_from_plain(struct mu_device *device, const struct mu_shape *shape,
+				  const void *layout, const float *plain, float *out)
+{
+	return move(device, shape, &(struct cuda_array){(void *)(uintptr_t)plain, NULL},
+		    &(struct cuda_array){out, layout});
+}
+
+enum mu_status mu_cuda_to_plain(struct mu_device *device, const struct mu_shape *shape,
+				const void *layout, const float *in, float *plain)
+{
+	return move(device, shape, &(struct cuda_array){(void *)(uintptr_t)in, layout},
+		    &(struct cuda_array){plain, NULL});
+}
+
+/* They are constants: nothing to copy or to free. */
+enum mu_status mu_cuda_copy_layout(struct mu_device *device, const void *layout, void **out)
+{
+	(void)device;
+	*out = (void *)(uintptr_t)layout;
+	return MU_OK;
+}
+
+void mu_cuda_free_layout(struct mu_device *device, void *layout)
+{
+	(void)device;
+	(void)layout;
+}
+
+uint64_t mu_cuda_hash_layout(struct mu_device *device, const void *layout)
+{
+	(void)device;
+	return layout ? (uint64_t)((const struct cuda_layout *)layout)->type : 0;
+}
