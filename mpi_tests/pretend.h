@@ -6,14 +6,18 @@
 #ifndef PRETEND_H
 #define PRETEND_H
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 struct pretend_kernel;
 
+/* One recording of an event: streams that wait for it do not wait for later ones. */
+struct pretend_mark {
+	int done;
+};
+
 struct CUevent_st {
-	uint64_t recorded, done;
+	struct pretend_mark *latest; /* NULL: never recorded */
 	int device;
 };
 
@@ -25,8 +29,7 @@ struct pretend_work {
 	const void *from;
 	size_t n;
 	int value;
-	CUevent event;
-	uint64_t version;
+	struct pretend_mark *mark;
 	const struct pretend_kernel *kernel;
 	_Alignas(16) char args[4096];
 };

@@ -101,12 +101,12 @@ static int run_set(struct pretend_work *w)
 }
 static int run_record(struct pretend_work *w)
 {
-	w->event->done = w->version;
+	w->mark->done = 1;
 	return 1;
 }
 static int run_wait(struct pretend_work *w)
 {
-	return w->event->done >= w->version;
+	return !w->mark || w->mark->done;
 }
 static int run_kernel(struct pretend_work *w)
 {
@@ -291,23 +291,25 @@ CUresult cuEventDestroy(CUevent e)
 CUresult cuEventRecord(CUevent e, CUstream s)
 {
 	NEED(e->device == s->device);
-	pretend_put(s,
-		    (struct pretend_work){.run = run_record, .event = e, .version = ++e->recorded});
+	e->latest = calloc(1, sizeof *e->latest); /* never freed: streams may wait for it */
+	pretend_put(s, (struct pretend_work){.run = run_record, .mark = e->latest});
 	return 0;
 }
+
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned f)
 {
 	(void)f;
-	pretend_put(s, (struct pretend_work){.run = run_wait, .event = e, .version = e->recorded});
+	pretend_put(s, (struct pretend_work){.run = run_wait, .mark = e->latest});
 	return 0;
 }
+
 CUresult cuEventQuery(CUevent e)
 {
 	CUresult r;
 	pthread_mutex_lock(&lock);
 	for (unsigned i = draw() % 8; i-- > 0;)
 		step();
-	r = e->done >= e->recorded ? 0 : CUDA_ERROR_NOT_READY;
+	r = !e->latest || e->latest->done ? 0 : CUDA_ERROR_NOT_READY;
 	pthread_mutex_unlock(&lock);
 	return r;
 }

@@ -26,7 +26,7 @@ refused() {
 	[ "$told" = 1 ] || fail "$told messages of -n $np $*"
 	expect "error: .*$regex"
 	expect_none "$crashes"
-	! ls core* >/dev/null 2>&1 || fail "a core file of -n $np $*"
+	! ls core* >/dev/null 2>&1 || { fail "a core file of -n $np $*" && rm -f core*; }
 	[ "$told" = 1 ] && [ "$(grep -Pc "error: .*$regex" "$log")" = 1 ] || show_log
 }
 
@@ -276,6 +276,36 @@ refused 4 'sgd needs norms.*clip-global-norm' $mlp --clip-global-norm 1 --kv-sto
 misused 1 'target-accuracy.*benchmark' --network mlp --benchmark 1 --target-accuracy 0.9
 both misused 'load-epoch 1.*model-prefix' $mlp --load-epoch 1
 misused 1 'load-epoch 3.*num-epochs 2' $mlp --model-prefix P --load-epoch 3 --num-epochs 2
+
+part "options that would have no effect"
+misused 1 'shuffle-chunk 64 needs --shuffle chunk' $mlp --shuffle-chunk 64
+misused 1 'save-period needs --model-prefix' $mlp --save-period 2
+misused 1 'timeline-steps 3 needs --timeline FILE.json' $mlp --timeline-steps 3
+misused 1 'top-k 1 is the accuracy, .*a K from 2 on' $mlp --top-k 1
+misused 1 'lr-scale-with-workers 1 with --optimizer adadelta, .*no learning rate' $mlp --optimizer adadelta \
+	--lr-scale-with-workers 1
+both misused 'conv-table T and --conv-algo winograd' $mlp --conv-table T --conv-algo winograd
+for file in "profile x.csv" "metrics-file x.csv" "timeline x.json"; do
+	misused 1 "${file% *} is about a training, and with --test-io 1 nothing" $mlp --test-io 1 --$file
+	misused 1 "${file% *} .* with --dump-batch nothing" $mlp --dump-batch x.png --$file
+	misused 1 "${file% *} .* with --conv-algo tune nothing" $mlp --conv-algo tune --conv-table T --$file
+done
+misused 3 'server-placement packed: --kv-store dist_sharded has no servers' $mlp --kv-store dist_sharded \
+	--server-placement packed
+misused 3 'priority 0 with --kv-store dist_async' $mlp --kv-store dist_async --priority 0
+misused 1 'node-reduce shm with --kv-store local' $mlp --kv-store local --node-reduce shm
+both misused 'data-dir set and --data-val set contradict' $mlp --evaluate --load P.h5 --data-val set
+misused 1 'benchmark 1 and --data-val set contradict' --network mlp --benchmark 1 --evaluate --data-val set $plain
+folder="--network lenet --data-train set --image-shape 3,28,28 --num-classes 10 --batch-size 20 $plain"
+misused 1 'min-random-area needs --random-resized-crop 1' $folder --min-random-area 0.5
+misused 1 'max-random-area needs --random-resized-crop 1' $folder --max-random-area 0.9 \
+	--random-resized-crop 0 --use-imagenet-data-augmentation 1
+for action in "test-io 1" "dump-batch x.png"; do
+	train 1 $mlp --check --$action
+	expect '^check: options, data and layout are good$'
+	expect_none '^data|samples of epoch|read 300'
+done
+! [ -e x.png ] || fail "--check wrote x.png"
 
 part "data files"
 # Each damage starts from a fresh copy, unpacked.

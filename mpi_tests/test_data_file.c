@@ -2,6 +2,7 @@
 /* @np 1 */
 /* HDF5 data files that are damaged: each array, each attribute, and every byte of a small file. */
 #include <muster/records.h>
+#include <muster/storage.h>
 
 #include <hdf5.h>
 
@@ -153,6 +154,32 @@ static void test_attributes(void)
 	CHECK(H5Adelete(file, "version") >= 0);
 	H5Fclose(file);
 	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "no attribute \"version\"", "expected 1");
+}
+
+/* Of files of named arrays, too: one text is wanted, and another program may have stored many. */
+static void test_many_texts(void)
+{
+	enum { MANY = 4000 };
+	static char texts[MANY][8];
+	const hsize_t n = MANY;
+	struct mu_array_file *f;
+	hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &n, NULL), file, attribute;
+	char text[8];
+
+	CHECK(mu_array_file_create(&f, data_path("texts.h5")) == MU_OK);
+	CHECK(mu_array_file_close(f, true) == MU_OK);
+	H5Tset_size(type, sizeof *texts);
+	file = H5Fopen(data_path("texts.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+	attribute = H5Acreate2(file, "format", type, space, H5P_DEFAULT, H5P_DEFAULT);
+	CHECK(H5Awrite(attribute, type, texts) >= 0);
+	H5Aclose(attribute);
+	H5Fclose(file);
+	H5Sclose(space);
+	H5Tclose(type);
+	CHECK(mu_array_file_open_checked(&f, data_path("texts.h5")) == MU_OK);
+	CHECK_FAILS(mu_array_file_get_text(f, "format", text, sizeof text), MU_ERR_FORMAT,
+		    "texts.h5: attribute \"format\" is not one text", "");
+	CHECK(mu_array_file_close(f, false) == MU_OK);
 }
 
 static void test_checksums(void)
@@ -309,6 +336,7 @@ int main(void)
 	make_good();
 	memcpy(bad, good, nbytes);
 	test_attributes();
+	test_many_texts();
 	test_checksums();
 	test_missing_arrays();
 	test_types();

@@ -39,6 +39,17 @@ expect '^Epoch\[0\] Validation-accuracy='
 train 1 $plain --num-epochs 3 --lr 0.1 --model-prefix A --load-epoch 3 --evaluate
 expect '^Epoch\[2\] Validation-accuracy='
 worth load-epoch
+# Nothing of the training counts but the network, nor must the data be the same.
+small_set other 250 90
+train 1 $plain --num-epochs 1 --seed 7 --optimizer adam --model-prefix A --load-epoch 3 --evaluate
+worth other settings
+train 1 $plain --num-epochs 1 --model-prefix A --resume auto --evaluate
+worth --resume
+train 1 ${plain/--data-dir set/--data-dir other} --resume A-0003.h5 --evaluate
+expect '^validated 90 samples'
+run_limited 60 1 ${plain/mlp/lenet} --resume A-0003.h5 --evaluate
+[ $status = 1 ] || fail "exit status $status, not 1, of another network"
+expect 'error: A-0003.h5 was saved with network mlp, and this run has lenet'
 for np in 2 3 5; do
 	train $np $plain --load A-0003.h5 --evaluate --kv-store dist_sharded
 	worth dist_sharded $np

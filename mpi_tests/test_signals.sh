@@ -12,7 +12,7 @@ needs_files
 export OMP_NUM_THREADS=1 # bits depend on it
 small_set set 600 200
 plain="--network lenet --data-dir set --batch-size 20 --lr 0.01 --log-prefix none --log-time 0 --disp-batches 3"
-long="$plain --num-epochs 16 --save-period 16"
+long="$plain --num-epochs 16"
 
 # begin NP ARGUMENT...: in the background; returns when training has got to the line $ready. A shell's jobs in the
 # background ignore SIGINT, but not those of env.
@@ -74,10 +74,10 @@ halt() {
 # same SIGNAL RANK|all NP ARGUMENT...
 same() {
 	rm -f U-* R-*
-	train "$3" "${@:4}" $long --model-prefix U || return
-	halt "$1" "$2" "$3" "${@:4}" $long --model-prefix R
+	train "$3" "${@:4}" $long --save-period 16 --model-prefix U || return
+	halt "$1" "$2" "$3" "${@:4}" $long --save-period 16 --model-prefix R
 	[ "$(ls R-*.h5 | wc -l)" = 1 ] || fail "not one file: $(ls R-*)"
-	train "$3" "${@:4}" $long --model-prefix R --resume auto
+	train "$3" "${@:4}" $long --save-period 16 --model-prefix R --resume auto
 	expect '^Resumed from "R-'
 	same_model U-0016.h5 R-0016.h5 || fail "other weights after going on: $*"
 }
@@ -107,9 +107,9 @@ jobs=("USR1 0 3" "TERM 4 5 --num-servers 2 --max-staleness 1")
 [ -z "${MUSTER_LONG:-}" ] || jobs+=("TERM 1 2" "INT all 5 --num-servers 2")
 for words in "${jobs[@]}"; do
 	rm -f R-*
-	halt $words --kv-store dist_async --mom 0 $long --model-prefix R
+	halt $words --kv-store dist_async --mom 0 $long --save-period 16 --model-prefix R
 	set -- $words
-	train "${@:3}" --kv-store dist_async --mom 0 $long --model-prefix R --resume auto
+	train "${@:3}" --kv-store dist_async --mom 0 $long --save-period 16 --model-prefix R --resume auto
 	expect '^Resumed from "R-'
 	at_least Validation-accuracy 0.2
 done
@@ -149,7 +149,7 @@ part "before the first step"
 rm -f R-*
 new_mark
 rm -f "$log"
-(launch 100 3 --kv-store dist_sync $long --model-prefix R) &
+(launch 100 3 --kv-store dist_sync $long --save-period 16 --model-prefix R) &
 job=$!
 wait_for '^node .*pid'
 kill -s TERM "$(pid_of 0)"
@@ -198,7 +198,7 @@ done
 # The rest of a longer job, or one whose limit is not told: it ends at once, and its queue may start it again.
 for left in "0-00:00:10 1:00:00" "4:59 5:01" 4:59 "4:59 UNLIMITED"; do
 	write_squeue "echo $left"
-	run_limited 60 3 $long --model-prefix R --halt-before 5m
+	run_limited 60 3 $long --save-period 16 --model-prefix R --halt-before 5m
 	[ $status = 85 ] || { fail "exit status $status of $left" && show_log; }
 	expect "the job's time is nearly over \\(--halt-before 5m\\): training ends"
 	[ "$(cat asked)" = "-h -o %L %l -j 4711" ] || fail "asked: $(cat asked)"

@@ -126,6 +126,8 @@ expect 'error: network lenet is for images, and train.txt is read as text: --net
 refuse 1 --network lstm --data-dir . $plain
 refuse 2 $words --image-shape 1,8,1
 expect 'error: --image-shape is for images; train.txt is read as text'
+refuse 2 $words --random-mirror 1
+expect 'error: --random-mirror is for images; train.txt is read as text'
 refuse 2 --network lstm --benchmark 1 --vocab A-vocab.txt $plain
 expect 'error: --vocab is for texts'
 refuse 2 --network lstm --data-train train.txt --lr-schedule plateau $plain

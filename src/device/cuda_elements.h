@@ -238,7 +238,8 @@ CUDA_FUNCTION void pool_at(const struct cuda_pool *a, size_t i)
 	rows = inside(w, 0, rows);
 	columns = inside(w, 1, columns);
 	best = rows.begin * w->in[1] + columns.begin;
-	most = number_at(a->x, a->type, image + (size_t)best * step);
+	/* An average's window may lie in the padding alone. */
+	most = w->average ? 0 : number_at(a->x, a->type, image + (size_t)best * step);
 	for (int y = rows.begin; y < rows.end; y++)
 		for (int x = columns.begin; x < columns.end; x++) {
 			const int k = y * w->in[1] + x;

@@ -380,7 +380,7 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 {
 	enum mu_status st = MU_OK;
 	struct mu_h5_quiet quiet;
-	hid_t type = -1, ours = -1, attr = -1;
+	hid_t type = -1, ours = -1, attr = -1, space = -1;
 	htri_t found;
 	size_t stored;
 
@@ -390,9 +390,11 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no attribute \"%s\"", f->path, attribute);
 	MU_H5(attr = H5Aopen(f->file, attribute, H5P_DEFAULT));
 	MU_H5(type = H5Aget_type(attr));
+	MU_H5(space = H5Aget_space(attr));
 	stored = H5Tget_size(type);
-	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) > 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not a text of fixed length",
+	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) > 0 ||
+	    H5Sget_simple_extent_npoints(space) != 1)
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not one text of fixed length",
 			f->path, attribute);
 	/* A text of another program may have no zero at its end. */
 	if (H5Tget_strpad(type) != H5T_STR_NULLTERM)
@@ -406,6 +408,7 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 	MU_H5(H5Aread(attr, ours, text));
 out:
 	mu_h5_close_attribute(attr);
+	mu_h5_close_space(space);
 	mu_h5_close_type(ours);
 	mu_h5_close_type(type);
 	mu_h5_quiet_end(&quiet);

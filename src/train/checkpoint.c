@@ -236,7 +236,8 @@ out:
 enum mu_status mu_train_save_check(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
-	static const char *const names[] = {"save-steps", "save-minutes", "keep", "save-async"};
+	static const char *const names[] = {"save-period", "save-steps", "save-minutes", "keep",
+					    "save-async"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (mu_options_given(o, names[i]) && !v->model_prefix)

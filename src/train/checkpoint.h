@@ -42,6 +42,7 @@ struct train_back {
 
 enum train_record_kind {
 	TRAIN_RECORD_IDENTITY, /* another value needs --override */
+	TRAIN_RECORD_TRAINING, /* likewise, where the run trains; else it is told of */
 	TRAIN_RECORD_TOLD,     /* another value is told of */
 };
 
@@ -49,7 +50,8 @@ enum train_record_kind {
 
 struct train_record {
 	size_t n;
-	bool full; /* more were to be added */
+	bool full;   /* more were to be added */
+	bool trains; /* the run does; else it evaluates */
 	struct train_record_item {
 		const char *name; /* an option's, where there is one */
 		enum train_record_kind kind;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options about training images: presets become settings, settings become the input's config. */
-#include "train.h"
+#include "text.h"
 
 #include <string.h>
 
@@ -87,6 +87,7 @@ enum mu_status mu_train_images_settle(const struct mu_options *o, struct train_o
 {
 	enum mu_status st = MU_OK;
 	struct train_images *i = &v->images;
+	static const char *const areas[] = {"min-random-area", "max-random-area"};
 	bool level = mu_options_given(o, "data-aug-level");
 
 	for (size_t n = 0; n < sizeof names / sizeof *names && !i->given; n++)
@@ -95,6 +96,9 @@ enum mu_status mu_train_images_settle(const struct mu_options *o, struct train_o
 	if (v->benchmark && i->given)
 		MU_FAIL(MU_ERR_USAGE, "--%s is for images from files, not for --benchmark 1",
 			i->given);
+	if (i->given && mu_train_reads_text(v))
+		MU_FAIL(MU_ERR_USAGE, "--%s is for images; %s is read as text", i->given,
+			v->data_train);
 	if (i->imagenet && level)
 		MU_FAIL(MU_ERR_USAGE,
 			"--use-imagenet-data-augmentation 1 and --data-aug-level %ld "
@@ -105,6 +109,12 @@ enum mu_status mu_train_images_settle(const struct mu_options *o, struct train_o
 	else
 		set_level(o, i);
 	set(&i->random_resized_crop, 0);
+	for (size_t n = 0; n < sizeof areas / sizeof *areas; n++)
+		if (mu_options_given(o, areas[n]) && !i->random_resized_crop)
+			MU_FAIL(MU_ERR_USAGE,
+				"--%s needs --random-resized-crop 1: a crop of fixed size has no "
+				"random area",
+				areas[n]);
 	set(&i->min_crop, 0);
 	set(&i->max_crop, 0);
 	set(&i->max_rotate_angle, 0);

@@ -76,6 +76,10 @@ static enum mu_status settle_rule(const struct mu_options *o, struct train_optio
 		MU_FAIL(MU_ERR_USAGE,
 			"--gamma2 %g without --centered 1: plain rmsprop has no gamma2",
 			v->optim.gamma2);
+	if (v->schedule.scale_with_workers && !mu_rule_setting(rule, "lr"))
+		MU_FAIL(MU_ERR_USAGE,
+			"--lr-scale-with-workers 1 with --optimizer %s, which has no learning rate",
+			rule->name);
 	fill_settings(o, rule, v);
 	MU_TRY(mu_optim_check(&v->optim));
 	if (!mu_rule_setting(rule, "lr-schedule") &&

@@ -63,18 +63,36 @@ out:
 	return st;
 }
 
-/* Files about the training. */
-static enum mu_status check_files(const struct train_options *v)
+/* What is done instead of a training; NULL: one is. */
+static const char *find_instead(const struct train_options *v)
+{
+	if (v->test_io)
+		return "--test-io 1";
+	if (v->dump_batch)
+		return "--dump-batch";
+	if (mu_train_tunes(v))
+		return "--conv-algo tune";
+	return v->evaluate ? "--evaluate and --predict" : NULL;
+}
+
+/* Files about the training; an evaluation has a profile, too. */
+static enum mu_status check_files(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
-	const char *file = v->metrics_file  ? "metrics-file"
-			   : v->tensorboard ? "tensorboard"
-			   : v->timeline    ? "timeline"
-					    : NULL;
+	const char *instead = find_instead(v);
+	const char *file = v->metrics_file		? "metrics-file"
+			   : v->tensorboard		? "tensorboard"
+			   : v->timeline		? "timeline"
+			   : v->profile && !v->evaluate ? "profile"
+							: NULL;
 
-	if (file && (v->evaluate || v->test_io))
+	if (file && instead)
 		MU_FAIL(MU_ERR_USAGE, "--%s is about a training, and with %s nothing is trained",
-			file, v->evaluate ? "--evaluate and --predict" : "--test-io 1");
+			file, instead);
+	if (mu_options_given(o, "timeline-steps") && !v->timeline)
+		MU_FAIL(MU_ERR_USAGE, "--timeline-steps %ld needs --timeline FILE.json: steps of "
+				      "what?",
+			v->timeline_steps);
 	MU_TRY(mu_train_metrics_file_check(v));
 	MU_TRY(mu_train_events_check(v));
 out:
@@ -84,17 +102,19 @@ out:
 static enum mu_status check_data(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
+	/* --evaluate takes the one for the other where it alone is given. */
+	const char *files = mu_options_given(o, "data-train") ? "data-train" : "data-val";
 	float mean[3], std[3];
 
 	if (v->benchmark && (v->data_dir || v->data_train))
 		MU_FAIL(MU_ERR_USAGE,
-			"--benchmark 1 and --data-%s %s contradict each other: random data or "
-			"files?",
-			v->data_dir ? "dir" : "train", v->data_dir ? v->data_dir : v->data_train);
+			"--benchmark 1 and --%s %s contradict each other: random data or files?",
+			v->data_dir ? "data-dir" : files,
+			v->data_dir ? v->data_dir : v->data_train);
 	if (v->data_dir && v->data_train)
 		MU_FAIL(MU_ERR_USAGE,
-			"--data-dir %s and --data-train %s contradict each other: give one of them",
-			v->data_dir, v->data_train);
+			"--data-dir %s and --%s %s contradict each other: give one of them",
+			v->data_dir, files, v->data_train);
 	if (!v->data_train && (v->data_val || v->data_train_idx))
 		MU_FAIL(MU_ERR_USAGE, "--%s needs --data-train FILE",
 			v->data_val ? "data-val" : "data-train-idx");
@@ -108,6 +128,9 @@ static enum mu_status check_data(const struct mu_options *o, const struct train_
 				      "perplexity it looks at: give --data-val");
 	if (v->data_train && !v->data_val && v->target_accuracy > 0)
 		MU_FAIL(MU_ERR_USAGE, "--target-accuracy needs validation data: give --data-val");
+	if (mu_options_given(o, "shuffle-chunk") && strcmp(v->shuffle, "chunk") != 0)
+		MU_FAIL(MU_ERR_USAGE, "--shuffle-chunk %ld needs --shuffle chunk, not %s",
+			v->shuffle_chunk, v->shuffle);
 	MU_TRY(mu_train_options_rgb(v, mean, std));
 	if (v->benchmark && (v->rgb_mean || v->rgb_std))
 		MU_FAIL(MU_ERR_USAGE, "--rgb-mean and --rgb-std are for colour images from files, "
@@ -130,6 +153,21 @@ bool mu_train_ends_in(const char *path, const char *end)
 	size_t n = strlen(path), m = strlen(end);
 
 	return n > m && strcmp(path + n - m, end) == 0;
+}
+
+static enum mu_status check_convolutions(const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (mu_train_tunes(v) && !v->conv_table)
+		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune needs --conv-table FILE, to write to");
+	if (v->conv_table && !mu_train_tunes(v) && strcmp(v->conv_algo, "auto") != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--conv-table %s and --conv-algo %s contradict each other: the table names "
+			"an algorithm for each convolution",
+			v->conv_table, v->conv_algo);
+out:
+	return st;
 }
 
 enum mu_status mu_train_options_check(const struct mu_options *o, struct train_options *v)
@@ -156,8 +194,10 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 	if (v->label_smoothing >= 1)
 		MU_FAIL(MU_ERR_USAGE, "--label-smoothing %g: it must be below 1",
 			v->label_smoothing);
-	if (mu_train_tunes(v) && !v->conv_table)
-		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune needs --conv-table FILE, to write to");
+	if (v->top_k == 1)
+		MU_FAIL(MU_ERR_USAGE, "--top-k 1 is the accuracy, which is always reported: give a "
+				      "K from 2 on");
+	MU_TRY(check_convolutions(v));
 	if (v->dtype_fallback && strcmp(v->dtype, "float32") == 0)
 		MU_FAIL(MU_ERR_USAGE, "--dtype-fallback 1 needs --dtype bfloat16 or float16");
 	MU_TRY(mu_train_device_list_read(&devices, v));
@@ -168,8 +208,8 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 			devices.kind->name);
 	MU_TRY(mu_train_loss_scale_check(v));
 	MU_TRY(mu_train_predict_settle(v));
-	MU_TRY(check_files(v));
-	if (v->load_epoch > v->num_epochs)
+	MU_TRY(check_files(o, v));
+	if (v->load_epoch > v->num_epochs && !v->evaluate && !v->text.sample)
 		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch,
 			v->num_epochs);
 	MU_TRY(check_data(o, v));

@@ -147,10 +147,10 @@ static void add_optimizer(const struct train_run *run, struct train_record *r)
 	char settings[sizeof r->of->text];
 
 	describe_rule(v, settings, sizeof settings);
-	add(r, "optimizer", TRAIN_RECORD_IDENTITY, "%s", v->optim.name);
-	add(r, "mom", TRAIN_RECORD_IDENTITY, "%.17g", v->optim.mom);
-	add(r, "wd", TRAIN_RECORD_IDENTITY, "%.17g", v->optim.wd);
-	add(r, "optimizer-settings", TRAIN_RECORD_IDENTITY, "%s", settings);
+	add(r, "optimizer", TRAIN_RECORD_TRAINING, "%s", v->optim.name);
+	add(r, "mom", TRAIN_RECORD_TRAINING, "%.17g", v->optim.mom);
+	add(r, "wd", TRAIN_RECORD_TRAINING, "%.17g", v->optim.wd);
+	add(r, "optimizer-settings", TRAIN_RECORD_TRAINING, "%s", settings);
 	add(r, "lr", TRAIN_RECORD_TOLD, "%.17g", run->lr);
 	add_list(r, "fixed", v->fixed);
 	add_list(r, "lr-mult", v->lr_mult);
@@ -210,6 +210,7 @@ enum mu_status mu_train_record_make(struct train_run *run, struct train_record *
 	MU_TRY(hash_data(run, &data));
 	r->n = 0;
 	r->full = false;
+	r->trains = !v->evaluate;
 	add(r, "network", TRAIN_RECORD_IDENTITY, "%s", v->network);
 	add(r, "num-layers", TRAIN_RECORD_IDENTITY, "%ld", v->num_layers);
 	if (run->train.vocabulary) {
@@ -219,9 +220,9 @@ enum mu_status mu_train_record_make(struct train_run *run, struct train_record *
 	add(r, "image-shape", TRAIN_RECORD_IDENTITY, "%zu,%zu,%zu", shape[0], shape[1], shape[2]);
 	add(r, "num-classes", TRAIN_RECORD_IDENTITY, "%zu", run->train.classes);
 	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64, mu_train_structure(run->plan));
-	add(r, "dtype", TRAIN_RECORD_IDENTITY, "%s", v->dtype);
-	add(r, "seed", TRAIN_RECORD_IDENTITY, "%ld", v->seed);
-	add(r, "data", TRAIN_RECORD_IDENTITY, "%016" PRIx64, data);
+	add(r, "dtype", TRAIN_RECORD_TRAINING, "%s", v->dtype);
+	add(r, "seed", TRAIN_RECORD_TRAINING, "%ld", v->seed);
+	add(r, "data", TRAIN_RECORD_TRAINING, "%016" PRIx64, data);
 	add_optimizer(run, r);
 	add_job(run, r);
 	if (r->full)
@@ -266,7 +267,7 @@ enum mu_status mu_train_record_check_override(const struct train_record *r, cons
 	if (!override || strcmp(override, "all") == 0)
 		goto out;
 	for (size_t i = 0; i < r->n && n < sizeof known; i++)
-		if (r->of[i].kind == TRAIN_RECORD_IDENTITY)
+		if (r->of[i].kind != TRAIN_RECORD_TOLD)
 			n += (size_t)snprintf(known + n, sizeof known - n, ",%s", r->of[i].name);
 	for (const char *p = override; p; p = strchr(p, ',')) {
 		char name[64];
@@ -292,18 +293,19 @@ enum mu_status mu_train_record_compare(const struct train_record *r, struct mu_a
 	differs[0] = '\0';
 	for (size_t i = 0; i < r->n; i++) {
 		const struct train_record_item *item = &r->of[i];
+		const bool identity = item->kind == TRAIN_RECORD_IDENTITY ||
+				      (item->kind == TRAIN_RECORD_TRAINING && r->trains);
 		bool there = true;
 
 		/* A version that did not know the setting has saved the file. */
-		if (item->kind == TRAIN_RECORD_TOLD)
+		if (!identity)
 			MU_TRY(mu_array_file_has_text(file, item->name, &there));
 		if (!there)
 			continue;
 		MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
 		if (strcmp(text, item->text) == 0)
 			continue;
-		*foreign =
-			item->kind == TRAIN_RECORD_IDENTITY && !is_overridden(override, item->name);
+		*foreign = identity && !is_overridden(override, item->name);
 		if (*foreign)
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s was saved with %s %s, and this run has %s; --override %s goes "

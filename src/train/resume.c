@@ -209,10 +209,12 @@ static enum mu_status find(struct train_run *run)
 	MU_TRY(choose(run));
 	if (!*r->path)
 		goto out;
-	MU_TRY(check_place(run, r));
-	place_again(run, &r->at);
+	if (!run->options.evaluate) {
+		MU_TRY(check_place(run, r));
+		place_again(run, &r->at);
+	}
 	snprintf(run->back->path, sizeof run->back->path, "%s", r->path);
-	if (r->at.epoch > (size_t)run->options.num_epochs)
+	if (r->at.epoch > (size_t)run->options.num_epochs && !run->options.evaluate)
 		MU_FAIL(MU_ERR_USAGE, "%s is of epoch %zu, past --num-epochs %ld", r->path,
 			r->at.epoch, run->options.num_epochs);
 	if (r->whole && (r->at.step > 0 || run->options.load_epoch == 0))

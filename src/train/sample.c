@@ -92,6 +92,7 @@ static enum mu_status open_network(struct writer *w)
 	MU_TRY(check_vocabulary(w, path));
 	MU_TRY(mu_train_device_list_read(&devices, v));
 	MU_TRY(mu_device_open(&w->device, devices.kind->name, 1));
+	MU_TRY(mu_train_device_set(&w->device, v));
 	MU_TRY(mu_net_new_from(&w->net, network, &config));
 	MU_TRY(mu_plan_new(&w->plan, w->net, &w->device, 1, MU_PHASE_INFER, NULL));
 	MU_TRY(MU_ALLOC(w->weights, mu_plan_n(w->plan), "weights"));

@@ -383,14 +383,14 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	if (strcmp(run->options.data_cache, "node") == 0)
 		MU_TRY(mu_train_agree_late(mu_train_cache_data(run), t->world));
-	if (run->options.dump_batch)
+	if (run->options.dump_batch && !run->options.check)
 		MU_TRY(mu_train_agree_late(
 			worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK, t->world));
-	if (run->options.test_io)
+	if (run->options.test_io && !run->options.check)
 		MU_TRY(mu_train_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
-	if (mu_train_tunes(&run->options)) {
+	if (mu_train_tunes(&run->options) && !run->options.check) {
 		MU_TRY(mu_train_agree_late(worker && t->index == 0 ? mu_train_tune(run) : MU_OK,
 					   t->world));
 		goto out;

@@ -124,12 +124,37 @@ out:
 	return st;
 }
 
+/* How servers and messages are, for stores that have them. */
+static enum mu_status check_messages(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	const bool messages = run->store.distributed && !run->store.on_gpus;
+
+	if (strcmp(v->server_placement, "packed") == 0 && !run->store.has_servers)
+		MU_FAIL(MU_ERR_USAGE, "--server-placement packed: --kv-store %s has no servers",
+			v->kv_store);
+	if (v->priority == 0 && (!run->store.synchronous || !messages))
+		MU_FAIL(MU_ERR_USAGE,
+			"--priority 0 with --kv-store %s: it is about the order in which "
+			"dist_sync, dist_sharded and dist_allreduce answer",
+			v->kv_store);
+	if (strcmp(v->node_reduce, "auto") != 0 && !messages)
+		MU_FAIL(MU_ERR_USAGE,
+			"--node-reduce %s with --kv-store %s, where nothing goes between ranks by "
+			"MPI or in memory that they share",
+			v->node_reduce, v->kv_store);
+out:
+	return st;
+}
+
 enum mu_status mu_train_store_check(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 
 	MU_TRY(check_gpus(run));
+	MU_TRY(check_messages(run));
 	if (v->max_staleness >= 0 && run->store.synchronous)
 		MU_FAIL(MU_ERR_USAGE,
 			"--max-staleness %ld with --kv-store %s, where all workers keep step: it "
