@@ -16,7 +16,7 @@ enum { WHERE_BYTES = 600 };
 struct values {
 	const char *encoding, *index;
 	long quality, first, count;
-	bool raw, help;
+	bool raw, renumber, help;
 };
 
 #define AT(member) .offset = offsetof(struct values, member)
@@ -43,6 +43,12 @@ static const struct mu_option table[] = {
 	 .max = 100,
 	 .group = "Output",
 	 .help = "N  of .jpg"},
+	{.name = "renumber",
+	 .type = MU_OPTION_FLAG,
+	 AT(renumber),
+	 .group = "Output",
+	 .help = "ids are 0, 1, 2, ..., whatever they were: of a file whose records all have one "
+		 "id"},
 	{.name = "index",
 	 .type = MU_OPTION_STRING,
 	 AT(index),
@@ -79,7 +85,8 @@ static const char usage[] =
 	"  a folder                      CLASS/FILE.jpg, .jpeg, .png in it\n"
 	"and OUTPUT, by its name, x.rec (and x.idx), x.h5, x.bin, ...images-idx3-ubyte[.gz], "
 	"x.tar[.gz] "
-	"or a\nfolder, x/. Order and ids stay; folders and tar files name images by their ids.\n";
+	"or a\nfolder, x/. Order and ids stay; folders and tar files name images by their "
+	"ids,\nwhich must differ within a class.\n";
 
 struct job {
 	const struct values *values;
@@ -114,10 +121,14 @@ static enum mu_status take(void *context, const struct mu_record *record, const 
 {
 	enum mu_status st = MU_OK;
 	struct job *job = context;
+	struct mu_record copy;
 
 	if (!is_wanted(job, job->seen++))
 		goto out;
-	MU_TRY(data_sink_add(job->sink, record, where));
+	copy = *record;
+	if (job->values->renumber)
+		copy.id = job->n;
+	MU_TRY(data_sink_add(job->sink, &copy, where));
 	job->n++;
 	data_progress_tell(&job->progress, job->n, done);
 out:

@@ -2,7 +2,16 @@
 /* im2rec: packs images into a RecordIO or HDF5 file. im2rec.h says how. Runs without MPI. */
 #include "im2rec.h"
 
+#include <string.h>
+
 #include "arguments.h"
+
+/* What options are that are not given. */
+#define QUALITY 95
+#define COLOR 1
+#define ENCODING ".jpg"
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
 
 #define AT(member) .offset = offsetof(struct im2rec_values, member)
 #define FLAG(name_, member, group_, help_) \
@@ -45,9 +54,9 @@ static const struct mu_option table[] = {
 	NUMBER("resize", resize, "0", 0, DATA_SIDE_MAX, "Packing",
 	       "N  scale the shorter edge to N pixels; 0: leave it"),
 	FLAG("center-crop", center_crop, "Packing", "cut the middle square out, before --resize"),
-	WORD("encoding", encoding, ".jpg", ".jpg|.png", "Packing", "KIND  .jpg or .png"),
-	NUMBER("quality", quality, "95", 1, 100, "Packing", "N  of .jpg"),
-	NUMBER("color", color, "1", -1, 1, "Packing",
+	WORD("encoding", encoding, ENCODING, ".jpg|.png", "Packing", "KIND  .jpg or .png"),
+	NUMBER("quality", quality, TEXT(QUALITY), 1, 100, "Packing", "N  of .jpg"),
+	NUMBER("color", color, TEXT(COLOR), -1, 1, "Packing",
 	       "1|0|-1  colour images, grey ones, or grey where an image is grey"),
 	FLAG("pack-label", pack_label, "Packing",
 	     "pack all labels of a line; without, the first one"),
@@ -65,7 +74,12 @@ static const char usage[] = "PREFIX ROOT\n\n"
 			    "the images of each list\n"
 			    "PREFIX*.lst, whose paths begin at ROOT, into PREFIX*.rec and "
 			    "PREFIX*.idx, or PREFIX*.h5. A file\n"
-			    "depends on the images and the options, not on --num-thread.\n";
+			    "depends on the images and the options, not on --num-thread.\n\n"
+			    "Photographs (JPEG) are turned upright by the orientation that their "
+			    "cameras noted (EXIF), before\n"
+			    "anything else; what is packed notes none. --pass-through leaves them "
+			    "and the note as they are,\n"
+			    "and the trainer does not look at it.\n";
 
 static enum mu_status check_values(const struct im2rec_values *v)
 {
@@ -75,10 +89,11 @@ static enum mu_status check_values(const struct im2rec_values *v)
 		MU_FAIL(MU_ERR_USAGE,
 			"--train-ratio %g and --test-ratio %g are more than 1 together",
 			v->train_ratio, v->test_ratio);
-	if (v->pass_through && (v->resize || v->center_crop))
+	if (v->pass_through && (v->resize || v->center_crop || v->color != COLOR ||
+				v->quality != QUALITY || strcmp(v->encoding, ENCODING) != 0))
 		MU_FAIL(MU_ERR_USAGE,
-			"--pass-through packs files as they are: leave --resize and --center-crop "
-			"out");
+			"--pass-through packs files as they are: leave --resize, --center-crop, "
+			"--color, --encoding and --quality out");
 out:
 	return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One image of im2rec: read, cut, scaled, encoded. */
+/* One image of im2rec: read, turned upright, cut, scaled, encoded. */
 #include "im2rec.h"
 
 #include <string.h>
@@ -41,6 +41,7 @@ enum mu_status im2rec_make_image(struct im2rec_maker *maker, const struct im2rec
 		goto out;
 	}
 	MU_TRY(data_buffer_read(&maker->file, path, nbytes));
+	maker->codec.upright = true;
 	MU_TRY(data_decode(&maker->codec, path, maker->file.bytes, *nbytes, &image));
 	MU_TRY(shape(maker, v, &image));
 	how.grey = v->color == 0 || (v->color == -1 && data_is_grey(&image));

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "im2rec.h"
 #include "progress.h"
@@ -213,33 +214,51 @@ static int compare_entries(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* The lists at a place; *found counts them. */
+static enum mu_status pack_place(struct packer *p, const struct place *place, size_t *found)
+{
+	enum mu_status st = MU_OK;
+	char path[PATH_BYTES];
+	struct dirent **entry = NULL;
+	int n = scandir(place->dir, &entry, not_hidden, compare_entries);
+
+	if (n < 0)
+		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", place->dir,
+			strerror(errno));
+	for (int i = 0; i < n; i++) {
+		if (!is_list(entry[i]->d_name, place->name))
+			continue;
+		if (snprintf(path, sizeof path, "%s/%s", place->dir, entry[i]->d_name) >=
+		    PATH_BYTES)
+			MU_FAIL(MU_ERR_IO, "%.60s...: the path is too long", place->dir);
+		MU_TRY(pack(p, path));
+		++*found;
+	}
+out:
+	for (int i = 0; i < n; i++)
+		free(entry[i]);
+	free(entry);
+	return st;
+}
+
+/* A prefix that no list begins with may be a folder of lists, as for MXNet's tool. */
 static enum mu_status pack_lists(struct packer *p, const char *prefix)
 {
 	enum mu_status st = MU_OK;
-	struct place place;
-	char path[PATH_BYTES];
-	struct dirent **entry = NULL;
-	int n = 0, found = 0;
+	struct place place, inside = {.name = ""};
+	struct stat status;
+	size_t found = 0;
 
 	MU_TRY(find_place(&place, prefix));
-	n = scandir(place.dir, &entry, not_hidden, compare_entries);
-	if (n < 0)
-		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", place.dir, strerror(errno));
-	for (int i = 0; i < n; i++) {
-		if (!is_list(entry[i]->d_name, place.name))
-			continue;
-		if (snprintf(path, sizeof path, "%s/%s", place.dir, entry[i]->d_name) >= PATH_BYTES)
-			MU_FAIL(MU_ERR_IO, "%.60s...: the path is too long", place.dir);
-		MU_TRY(pack(p, path));
-		found++;
+	MU_TRY(pack_place(p, &place, &found));
+	if (!found && *place.name && stat(prefix, &status) == 0 && S_ISDIR(status.st_mode)) {
+		snprintf(inside.dir, sizeof inside.dir, "%s", prefix); /* stat took it */
+		MU_TRY(pack_place(p, &inside, &found));
 	}
 	if (!found)
 		MU_FAIL(MU_ERR_IO, "%s/%s*.lst: no such list; make one with im2rec --list %s ROOT",
 			place.dir, place.name, prefix);
 out:
-	for (int i = 0; i < n; i++)
-		free(entry[i]);
-	free(entry);
 	return st;
 }
 

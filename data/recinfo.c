@@ -173,7 +173,8 @@ static void check_ids(struct job *job)
 	if (twice == 0)
 		return;
 	mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__,
-		       "%zu records have the id of another one; the smallest such id is %llu",
+		       "%zu records have the id of another one; the smallest such id is %llu "
+		       "(h5rec --renumber gives new ones)",
 		       twice, (unsigned long long)first);
 	tell(job);
 }

@@ -18,11 +18,21 @@
 
 enum { PATH_BYTES = 4096, CLASSES_MAX = 100000 };
 
+#define NEW_IDS "--renumber gives all records new ones"
+
+/* What names an image. */
+struct key {
+	size_t label;
+	uint64_t id;
+};
+
 struct tree {
 	struct data_tar_writer *tar; /* NULL: a folder */
 	char *path, *temporary;      /* of the folder; owned */
 	bool made[CLASSES_MAX];      /* the folders that there are */
 	size_t classes;
+	struct data_buffer keys; /* of the images in a tar file */
+	size_t n_keys;
 };
 
 /* ---- one entry, in either ---- */
@@ -32,6 +42,8 @@ static enum mu_status write_file(const char *path, const uint8_t *bytes, size_t 
 	enum mu_status st = MU_OK;
 	FILE *f = fopen(path, "wbxe"); /* x: an id that came twice */
 
+	if (!f && errno == EEXIST)
+		MU_FAIL(MU_ERR_FORMAT, "%s: two records of a class have this id; " NEW_IDS, path);
 	if (!f || fwrite(bytes, 1, n, f) != n)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
 out:
@@ -182,17 +194,60 @@ out:
 	return st;
 }
 
+static enum mu_status add_tar(struct data_sink *sink, const struct data_sample *s)
+{
+	enum mu_status st = MU_OK;
+	struct tree *tree = sink->impl;
+	size_t n = tree->n_keys * sizeof(struct key);
+
+	MU_TRY(data_buffer_grow(&tree->keys, n, n + sizeof(struct key)));
+	((struct key *)(void *)tree->keys.bytes)[tree->n_keys++] =
+		(struct key){(size_t)s->label, s->record->id};
+	MU_TRY(add(sink, s));
+out:
+	return st;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+
+	if (x->label != y->label)
+		return x->label < y->label ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* A tar file takes a name twice, and who unpacks it keeps the last one. */
+static enum mu_status check_keys(const struct data_sink *sink, const struct tree *tree)
+{
+	enum mu_status st = MU_OK;
+	struct key *keys = (void *)tree->keys.bytes;
+
+	qsort(keys, tree->n_keys, sizeof *keys, compare_keys);
+	for (size_t i = 1; i < tree->n_keys; i++)
+		if (compare_keys(&keys[i - 1], &keys[i]) == 0)
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s: two records of class %zu have the id %llu, which names their "
+				"images; " NEW_IDS,
+				sink->path, keys[i].label, (unsigned long long)keys[i].id);
+out:
+	return st;
+}
+
 static enum mu_status finish_tar(struct data_sink *sink, bool commit)
 {
 	enum mu_status st = MU_OK;
 	struct tree *tree = sink->impl;
 
-	if (commit)
+	if (commit) {
+		MU_TRY(check_keys(sink, tree));
 		MU_TRY(put_classes(sink, tree));
+	}
 	st = data_tar_finish(tree->tar, commit);
 	tree->tar = NULL;
 out:
 	data_tar_finish(tree->tar, false);
+	data_buffer_release(&tree->keys);
 	mu_free(tree);
 	return st;
 }
@@ -200,6 +255,6 @@ out:
 const struct data_sink_ops data_sink_tar = {
 	.classes = true,
 	.open = open_tar,
-	.add = add,
+	.add = add_tar,
 	.finish = finish_tar,
 };

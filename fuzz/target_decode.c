@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JPEG and PNG images. The first bytes choose the shape and the augmentation, so that all sizes of
- * windows are met. And libjpeg alone must come to the same verdict and the same pixels as with our
- * own decoder before it. The corpus: such bytes, then images of mpi_tests/image_files.c.
+ * JPEG and PNG images, and the orientation of the former. The first bytes choose the shape and the
+ * augmentation, so that all sizes of windows are met. And libjpeg alone must come to the same
+ * verdict and the same pixels as with our own decoder before it. The corpus: such bytes, then
+ * images of mpi_tests/image_files.c.
  */
 #include "fuzz.h"
 
@@ -78,6 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		}
 		mu_trace_clear();
 	}
+	if ((unsigned)mu_image_orientation(data + CHOICE, n - CHOICE) - 1 >= 8)
+		__builtin_trap();
 	if (worker.decoder)
 		compare(worker.decoder, data + CHOICE, n - CHOICE, (size_t)1 << (data[0] >> 6));
 	mu_image_worker_release(&worker);

@@ -2,7 +2,7 @@
 /*
  * Helper of test_cifar_pack.sh: writes JPEG images of noise, and shows what libjpeg makes of one.
  *
- *	make_jpeg write FILE WIDTH HEIGHT rgb|grey|cmyk SEED
+ *	make_jpeg write FILE WIDTH HEIGHT rgb|grey|cmyk SEED [ORIENTATION]
  *	make_jpeg read FILE [TOP LEFT HEIGHT WIDTH]    to standard output: (3, h, w) bytes
  *
  * Errors of libjpeg end the program with its message.
@@ -15,7 +15,20 @@
 
 enum { SIDE_MAX = 512 };
 
-static int write_jpeg(FILE *f, char **arg)
+/* Exif with one tag: big-endian where the orientation is odd, so that both kinds are met. */
+static void write_orientation(struct jpeg_compress_struct *c, int orientation)
+{
+	static const JOCTET big[] = "Exif\0\0MM\0*\0\0\0\10\0\1\1\22\0\3\0\0\0\1\0\0\0\0\0\0\0\0";
+	static const JOCTET little[] =
+		"Exif\0\0II*\0\10\0\0\0\1\0\22\1\3\0\1\0\0\0\0\0\0\0\0\0\0\0";
+	JOCTET block[sizeof big - 1];
+
+	memcpy(block, orientation % 2 ? big : little, sizeof block);
+	block[orientation % 2 ? 25 : 24] = (JOCTET)orientation;
+	jpeg_write_marker(c, JPEG_APP0 + 1, block, sizeof block);
+}
+
+static int write_jpeg(FILE *f, int argc, char **arg)
 {
 	struct jpeg_compress_struct c;
 	struct jpeg_error_mgr errors;
@@ -34,6 +47,8 @@ static int write_jpeg(FILE *f, char **arg)
 		return 2;
 	jpeg_set_defaults(&c);
 	jpeg_start_compress(&c, TRUE);
+	if (argc == 5)
+		write_orientation(&c, atoi(arg[4]));
 	while (c.next_scanline < c.image_height) {
 		JSAMPROW rows[1] = {row};
 
@@ -83,7 +98,7 @@ static int read_jpeg(FILE *f, int argc, char **arg)
 
 int main(int argc, char **argv)
 {
-	int writing = argc == 7 && strcmp(argv[1], "write") == 0, st;
+	int writing = (argc == 7 || argc == 8) && strcmp(argv[1], "write") == 0, st;
 	FILE *f;
 
 	if (!writing && !((argc == 3 || argc == 7) && strcmp(argv[1], "read") == 0)) {
@@ -95,6 +110,6 @@ int main(int argc, char **argv)
 		perror(argv[2]);
 		return 1;
 	}
-	st = writing ? write_jpeg(f, argv + 3) : read_jpeg(f, argc - 3, argv + 3);
+	st = writing ? write_jpeg(f, argc - 3, argv + 3) : read_jpeg(f, argc - 3, argv + 3);
 	return fclose(f) == 0 ? st : 1;
 }

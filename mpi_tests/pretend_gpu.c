@@ -20,6 +20,13 @@
 		for (size_t i = 0; i < a->n; i++) \
 			name##_at(a, i); \
 	}
+#define EIGHTS(name) \
+	static void run_##name(const void *p) \
+	{ \
+		const struct cuda_##name *a = p; \
+		for (size_t i = 0; i < a->n; i += CUDA_EIGHT) \
+			name##_at(a, i); \
+	}
 #define ROWS(name) \
 	static void run_##name(const void *p) \
 	{ \
@@ -28,6 +35,7 @@
 			name##_row(a, i, 0, 1); \
 	}
 CUDA_EACH(EACH)
+CUDA_EIGHTS(EIGHTS)
 CUDA_ROWS(ROWS)
 #define ENTRY(name) {#name, run_##name, sizeof(struct cuda_##name)},
 static const struct pretend_kernel {

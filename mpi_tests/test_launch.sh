@@ -56,7 +56,7 @@ printf 'a\nb\nc\n' >even
 echo no.such.host >away
 fake_mpirun "HYDRA build details:"
 shows '^\S+ -n 3 -launcher fork ./t --num-servers 1 $' -n 2 -s 1 ./t
-shows '^\S+ -n 3 -hosts a:2,b:1 -genv K '\''a b'\'' ./t $' -n 3 --launcher mpi -H three --env 'K=a b' ./t
+shows '^\S+ -n 3 -hosts a:2,b:1 -genv K '\'' a b '\'' ./t $' -n 3 --launcher mpi -H three --env 'K= a b ' ./t
 shows '^\S+ -n 4 -hosts a:2,b:1,c:1 ./t -n 7 $' --num-workers=4 --launcher=mpi -H even -- ./t -n 7
 shows '^\S+ -n 2 -hosts a:2 ' -n 2 --launcher mpi -H three ./t
 shows '^\S+ -n 2 -launcher ssh -launcher-exec \S+ -hosts no.such.host:2 -wdir /d ./t $' \

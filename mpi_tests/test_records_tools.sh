@@ -105,6 +105,19 @@ same a.rec b.rec
 refused 1 'short.rec: the record at byte 0 claims' rec2idx short.rec short.idx
 [ ! -e short.idx ] || fail "an error left an index"
 
+part "ids that come twice"
+tool h5rec 'a.rec;a.rec' twins.rec
+refused 1 'two records of a class have this id; --renumber' h5rec twins.rec twins/
+[ ! -e twins ] || fail "an error left twins"
+[ $tar = no ] || refused 1 'twins.tar: two records of class 0 have the id 0, .*--renumber' h5rec twins.rec twins.tar
+[ ! -e twins.tar ] || fail "an error left twins.tar"
+refused 1 'h5rec --renumber gives new ones' recinfo twins.rec
+tool h5rec twins.rec twins/ --renumber
+[ "$(find twins -name '*.jpg' | wc -l)" = 24 ] || fail "images of twins"
+tool h5rec twins.rec new-ids.rec --renumber
+tool recinfo new-ids.rec
+[ "$(tail -n 1 new-ids.idx | cut -f 1)" = 23 ] || fail "keys of new-ids.idx"
+
 if [ $tar = yes ]; then
 	part "tar files"
 	for name in t.tar t.tar.gz x.train.tar; do
@@ -304,6 +317,29 @@ if [ $png = yes ]; then
 	tool h5rec wide.rec grey-images-idx3-ubyte
 	[ "$(wc -c <grey-images-idx3-ubyte)" = $((16 + 1500)) ] || fail "a grey PNG image"
 fi
+if [ $png = yes ] && [ $h5 = yes ]; then
+	# Where pixel (i, j) of 5 x 7 lies in the upright picture of so many columns: Exif 2.3, tag 274.
+	turned=('' 'i j 7' 'i 6-j 7' '4-i 6-j 7' '4-i j 7' 'j i 5' 'j 4-i 5' '6-j 4-i 5' '6-j i 5')
+	mkdir turn
+	"$JPEG" write turn/plain.jpg 7 5 grey 9
+	"$JPEG" read turn/plain.jpg | head -c 35 | od -An -v -tu1 -w1 >plain.txt
+	for o in 1 2 3 4 5 6 7 8; do
+		read -r row column width <<<"${turned[o]}"
+		"$JPEG" write turn/photo.jpg 7 5 grey 9 $o
+		printf '0\t0\tphoto.jpg\n' >turn.lst
+		tool im2rec turn turn --encoding .png --color -1
+		tool h5rec turn.rec turn-images-idx3-ubyte
+		tail -c +17 turn-images-idx3-ubyte | od -An -v -tu1 -w1 >got.txt
+		awk "{ k = NR - 1; j = k % 7; i = (k - j) / 7; v[($row) * $width + $column] = \$0 }
+			END { for (k = 0; k < 35; k++) print v[k] }" plain.txt >want.txt
+		cmp got.txt want.txt || fail "orientation $o"
+		tool recinfo turn.rec
+		expect "^width +$width to $width,"
+	done
+	tool im2rec turn turn --pass-through
+	tool h5rec turn.rec turned/
+	same turned/00000/000000000.jpg turn/photo.jpg
+fi
 printf '7\t1\t2.5\twide.jpg\n' >two.lst
 tool im2rec two wide --pack-label
 tool recinfo two.rec --label-width 2
@@ -324,7 +360,14 @@ expect 'left out: wide/bad.jpg'
 expect '1 images of .*bad.lst.*1 left out'
 printf '7\t1\n' >bad.lst
 refused 1 'bad.lst: line 1 is "7.1"; expected' im2rec bad wide
-refused 2 'leave --resize and --center-crop out' im2rec bad wide --pass-through --resize 3
+for option in '--resize 3' --center-crop '--color 0' '--encoding .png' '--quality 80'; do
+	# shellcheck disable=SC2086 # an option and its value
+	refused 2 'leave --resize, --center-crop, --color, --encoding and --quality out' \
+		im2rec l set --pass-through $option
+done
+mkdir lists && cp l.lst lists/inside.lst
+tool im2rec lists set --pass-through
+same lists/inside.rec l.rec
 for name in im2rec h5rec recinfo rec2idx; do
 	tool $name --help
 	expect "^usage: $name "

@@ -51,7 +51,8 @@ enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
  * The decoder of one thread, used again for every picture. JPEG (8 bits; grey becomes colour, CMYK
  * is converted as if printed on white) and PNG (all kinds; 16 bits lose the lower 8, transparency
  * is dropped). Pictures are as they are stored: the orientation that a camera notes (EXIF) is not
- * looked at, other than by MXNet 1.9, which turns them. Errors, MU_ERR_FORMAT: neither JPEG nor
+ * looked at, as by an MXNet that decodes by libjpeg-turbo; one that decodes by OpenCV, as the
+ * packages of 1.9 do, turns them. Errors, MU_ERR_FORMAT: neither JPEG nor
  * PNG, no pixels, more than MU_IMAGE_MAX_PIXELS, damaged or cut short in the part that is looked
  * at; MU_ERR_UNSUPPORTED: this build has no libjpeg-turbo or no libpng. They tell what is wrong,
  * the caller tells of what file.
@@ -86,6 +87,15 @@ enum mu_status mu_image_begin(struct mu_image_decoder *decoder, const uint8_t *d
  */
 enum mu_status mu_image_decode(struct mu_image_decoder *decoder,
 			       const struct mu_image_window *window, struct mu_image *image);
+
+/*
+ * How the picture of a JPEG file is to be turned, 1 to 8: Exif's orientation, of the first segment
+ * of that kind. 1 is upright as it is stored; it is the answer, too, where there is none, where it
+ * is damaged, and for other files. Of h x w pixels as stored, (i, j) is to be at (y, x):
+ *	1 (i, j)  2 (i, w-1-j)  3 (h-1-i, w-1-j)  4 (h-1-i, j)
+ *	5 (j, i)  6 (j, h-1-i)  7 (w-1-j, h-1-i)  8 (w-1-j, i)
+ */
+int mu_image_orientation(const uint8_t *data, size_t n);
 
 /* ---- geometry ---- */
 

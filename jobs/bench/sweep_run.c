@@ -261,6 +261,8 @@ static enum mu_status run_job(const struct sweep_words *words, const char *log, 
 	if (error)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be started: %s", words->list[0], strerror(error));
 	child = (sig_atomic_t)pid;
+	if (came) /* before it was known whom to tell */
+		kill(pid, SIGTERM);
 	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
 		;
 	child = 0;
