@@ -66,6 +66,8 @@ struct plot {
 };
 
 enum { PANEL_WIDTH = 520, PANEL_HEIGHT = 380, SCALING_WIDTH = 640, SCALING_HEIGHT = 520 };
+enum { LEGEND_LINE = 22 }; /* of the legend under the panels, with LEGEND_NAMES in it */
+enum { LEGEND_NAMES = 3 };
 enum { FEW_EPOCHS = 10 };
 
 static void put_title(const struct plot *p)
@@ -113,7 +115,7 @@ static void put_data(const struct plot *p)
 }
 
 /* "a/b/lenet.log": "lenet" */
-static void put_name(const struct plot *p, size_t t, const char *more)
+static void put_name(const struct plot *p, size_t t)
 {
 	const char *name = p->set.names[t], *slash = strrchr(name, '/');
 	char text[256];
@@ -124,7 +126,7 @@ static void put_name(const struct plot *p, size_t t, const char *more)
 	n = strlen(name);
 	if (n > 4 && strcmp(name + n - 4, ".log") == 0)
 		n -= 4;
-	snprintf(text, sizeof text, "%.*s%s", (int)n, name, more);
+	snprintf(text, sizeof text, "%.*s", (int)n, name);
 	gnuplot_text(&p->gnuplot, text);
 }
 
@@ -157,12 +159,13 @@ static void put_panel(const struct plot *p, size_t metric, int x)
 			valid ? "linespoints pointtype 7 pointsize 0.5 linewidth 2"
 			      : "lines dashtype 2 linewidth 1.5",
 			i / 2 + 1);
-		if (legend)
-			put_name(p, i / 2, valid ? "" : ", training");
+		if (legend && valid)
+			put_name(p, i / 2);
 		else
 			fputs("''", p->out);
 	}
-	fputc('\n', p->out);
+	fprintf(p->out, "%s\n",
+		legend ? ", NaN with lines dashtype 2 linecolor 'black' title 'training'" : "");
 }
 
 /* Does any log say how long an epoch took? */
@@ -181,16 +184,23 @@ static enum mu_status draw_curves(struct plot *p, const char *output)
 {
 	enum mu_status st = MU_OK;
 	const int columns = has_times(&p->set) ? 2 : 1, rows = (int)p->set.metrics.n;
+	const int names = (int)p->set.n + 1; /* and that of training */
+	const int lines = (names + LEGEND_NAMES - 1) / LEGEND_NAMES, legend = LEGEND_LINE * lines;
+	const int height = rows * PANEL_HEIGHT + legend;
 
-	MU_TRY(gnuplot_begin(&p->gnuplot, output, columns * PANEL_WIDTH, rows * PANEL_HEIGHT));
+	MU_TRY(gnuplot_begin(&p->gnuplot, output, columns * PANEL_WIDTH, height));
 	p->out = p->gnuplot.in;
-	fputs("set datafile missing '?'\nset grid linecolor 'gray60'\nset xrange [0:*]\nset key "
-	      "bottom right\n",
-	      p->out);
+	fprintf(p->out,
+		"set datafile missing '?'\nset grid linecolor 'gray60'\nset xrange [0:*]\n"
+		"set linetype 5 linecolor 'sienna4'\n"
+		"set key vertical maxrows %d center bottom at screen 0.5, screen 0.01\n",
+		lines);
 	put_data(p);
 	fprintf(p->out, "set multiplot layout %d, %d", rows, columns);
 	put_title(p);
-	fputc('\n', p->out);
+	fprintf(p->out, " margins %.3f, 0.97, %.3f, %.3f spacing 0.1, %.3f\n",
+		columns == 1 ? 0.14 : 0.08, (60.0 + legend) / height,
+		1 - (p->title ? 40.0 : 15.0) / height, 60.0 / height);
 	for (int m = 0; m < rows; m++)
 		for (int x = 1; x <= columns; x++)
 			put_panel(p, (size_t)m, x);
