@@ -20,7 +20,8 @@ awk 'BEGIN {
 		print " the " who[1 + i * 7 % 4] " " does[1 + i % 2] " the" (i % 3 ? " old" : "") " " who[1 + i * 5 % 4]
 }' >text.txt
 lstm="--network lstm --num-layers 4 --num-hidden 16 --num-embed 8 --data-train text.txt --data-val text.txt
-	--buckets 4,8 --lr 1 --mom 0 --wd 0 --clip-global-norm 5 --batch-size 8 --num-epochs 2 --save-period 2 $plain"
+	--buckets 4,8 --lr 1 --mom 0 --wd 0 --clip-global-norm 5 --batch-size 8 --num-epochs 2 $plain"
+two="--save-period 2" # of its epochs
 ends="embed=0,lstm0-1=0,lstm2-3=1,decode=0"
 
 # run MODEL NP ARGUMENT...: a model of this prefix, and its losses
@@ -45,15 +46,15 @@ refuse() {
 }
 
 part "the bits of one device"
-run one 1 $lstm
-run two 2 $lstm --model-parallel-ranks 2
+run one 1 $lstm $two
+run two 2 $lstm $two --model-parallel-ranks 2
 expect '^stage 0 on cpu:0 of rank 0: embed to [a-z0-9]+, [0-9]+ parameters, '
 expect '^stage 1 on cpu:0 of rank 1: [a-z0-9]+ to softmax, '
 expect '^1 team of 2 workers each, '
 expect '^kv-store dist_sharded: '
 same one two "lstm, two ranks"
-run micro 1 $lstm --micro-batches 4
-run micro2 2 $lstm --micro-batches 4 --group2rank $ends
+run micro 1 $lstm $two --micro-batches 4
+run micro2 2 $lstm $two --micro-batches 4 --group2rank $ends
 same micro micro2 "lstm, three stages on two ranks"
 # a part of a micro-batch is left at the end of the epoch: 10 is 8 and 2
 run net 1 $resnet --micro-batches 5 --batch-size 40
@@ -77,12 +78,12 @@ run twice2 2 $resnet --update-period 2 --loss-scale 512 --model-parallel-ranks 2
 same twice twice2 "two batches in an update, and a loss scale"
 
 part "checkpoints across"
-run there 2 $lstm --num-epochs 1 --save-period 1 --model-parallel-ranks 2 --progress 1
+run there 2 $lstm --num-epochs 1 --model-parallel-ranks 2 --progress 1
 expect 'eta \S+ lr 1 data' # worker 0 does not know the loss
-train 1 $lstm --model-prefix there --load-epoch 1
+train 1 $lstm $two --model-prefix there --load-epoch 1
 same_model one-0002.h5 there-0002.h5 || fail "one rank goes on otherwise with the checkpoint of a team"
-run here 1 $lstm --num-epochs 1 --save-period 1
-train 2 $lstm --model-prefix here --load-epoch 1 --group2rank $ends
+run here 1 $lstm --num-epochs 1
+train 2 $lstm $two --model-prefix here --load-epoch 1 --group2rank $ends
 same_model one-0002.h5 here-0002.h5 || fail "a team goes on otherwise with the checkpoint of one rank"
 train 2 $resnet --model-prefix inside --save-steps 2 --model-parallel-ranks 2
 train 1 $resnet --model-prefix rest --resume inside-0000-000002.h5
