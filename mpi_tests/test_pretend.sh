@@ -30,6 +30,7 @@ ${CC:-cc} -shared -o libpretend.so gpu.o nccl.o missing.o dtype.o -lm -lpthread 
 for l in cuda.so.1 cublas.so.12 cublas.so.13 cudnn.so.9 nccl.so.2; do
 	ln -s libpretend.so lib$l
 done
+export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" # recordings of events are never freed
 export LD_LIBRARY_PATH=$PWD${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 part "stores of GPUs: exact sums, updates, checkpoints"

@@ -91,7 +91,7 @@ enum nccl_way {
 struct nccl_piece {
 	size_t at, n;
 	size_t number, local; /* among the pieces of the optimiser; where its states begin */
-	float *states[MU_MAX_STATES]; /* on the GPU: mirrors of the optimiser's */
+	float *states[MU_MAX_STATES]; /* on the GPU */
 	unsigned char *classes;       /* on the GPU: see mu_optim_classes */
 };
 

@@ -2,7 +2,8 @@
 /*
  * Updates on the GPUs: each has the weights, and of its pieces the sums, the optimiser's states and
  * the classes of its elements. The optimiser on the host counts updates and makes the constants of
- * each; its own arrays of states are what checkpoints read and write, copied only then.
+ * each; its own arrays of states are what checkpoints read and write, copied only then. These are
+ * not pinned: pieces have pages in common, and no range may be pinned in part.
  */
 #include "nccl.h"
 
@@ -69,11 +70,14 @@ static enum mu_status open_piece(const struct mu_kv *kv, const struct nccl_gpu *
 				 struct nccl_piece *p)
 {
 	enum mu_status st = MU_OK;
+	void *data;
 
-	for (int s = 0; state_of(kv, p, s); s++)
-		MU_TRY(g->device->ops->memory->mirror(g->device, &p->states[s], state_of(kv, p, s),
-						      p->n));
-	MU_TRY(open_classes(kv, g, p)); /* and until the mirrors are zeroed */
+	for (int s = 0; state_of(kv, p, s); s++) {
+		MU_TRY(g->device->ops->memory->alloc(g->device, &data, p->n * sizeof(float),
+						     "states of the optimizer"));
+		p->states[s] = data;
+	}
+	MU_TRY(open_classes(kv, g, p)); /* and until the states are zeroed */
 out:
 	return st;
 }
@@ -109,7 +113,7 @@ void mu_nccl_updates_close(struct mu_kv *kv)
 
 		for (int s = 0; s < MU_MAX_STATES; s++)
 			if (piece->states[s])
-				device->ops->memory->unmirror(device, piece->states[s]);
+				device->ops->memory->free(device, piece->states[s]);
 		if (piece->classes)
 			device->ops->memory->free(device, piece->classes);
 		piece->classes = NULL;
