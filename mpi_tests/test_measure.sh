@@ -41,6 +41,9 @@ expect_count 1 '2 servers of 2 ranks leave no worker'
 measure 1 --kv-store local --num-servers 1
 [ $status = 2 ] || fail "exit status $status, not 2"
 expect_count 1 'has no servers'
+measure 1 --image-shape -1,3,3
+[ $status = 2 ] || fail "exit status $status, not 2"
+expect_count 1 'image-shape -1,3,3: three numbers are needed'
 measure 1 --num-batches 0
 [ $status = 2 ] || fail "exit status $status, not 2"
 

@@ -40,6 +40,9 @@ expect_count 1 'has no servers'
 program mubench 2 --num-servers 2
 [ $status = 2 ] || fail "exit status $status, not 2"
 expect_count 1 '2 servers of 2 ranks leave no worker'
+program mubench 1 --min-bytes 4096 --max-bytes 1024
+[ $status = 2 ] || fail "exit status $status, not 2"
+expect_count 1 'min-bytes 4096 is more than --max-bytes 1024'
 
 part "the example of the store alone"
 program keys 4

@@ -149,7 +149,9 @@ static enum mu_status find_model(const struct values *v, struct mu_net_config *m
 	};
 	memcpy(s, network->shape, sizeof model->shape);
 	if (v->image_shape &&
-	    sscanf(v->image_shape, "%5zu,%5zu,%5zu%c", &s[0], &s[1], &s[2], &rest) != 3)
+	    (strchr(v->image_shape, '-') ||
+	     sscanf(v->image_shape, "%5zu,%5zu,%5zu%c", &s[0], &s[1], &s[2], &rest) != 3 ||
+	     s[0] * s[1] * s[2] == 0))
 		MU_FAIL(MU_ERR_USAGE, "--image-shape %s: three numbers are needed, such as 3,28,28",
 			v->image_shape);
 out:

@@ -338,6 +338,9 @@ static enum mu_status run(void *context, MPI_Comm world)
 	if (!is.has_servers && j->v.num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			j->v.num_servers, config.type);
+	if (j->v.min_bytes > j->v.max_bytes)
+		MU_FAIL(MU_ERR_USAGE, "--min-bytes %ld is more than --max-bytes %ld",
+			j->v.min_bytes, j->v.max_bytes);
 	j->synchronous = is.synchronous;
 	MU_TRY(mu_topology_init(&j->t, world, is.has_servers ? (int)j->v.num_servers : 0,
 				MU_PLACEMENT_SPREAD));
