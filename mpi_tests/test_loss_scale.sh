@@ -39,9 +39,15 @@ train 3 $run --kv-store dist_async --loss-scale dynamic:$most
 expect 'epoch 0, step 0: gradients overflow .*worker 0 leaves the batch out'
 
 part "one worker's overflow is everybody's"
-# the last step has 4 samples: worker 1 of 4 has none there from then on, and still takes part
-train 4 $run --batch-size 9 --kv-store dist_allreduce --loss-scale dynamic:$most --verify-steps 1
+# the last step has one sample: three workers of 4 have none, and still take part
+train 4 $run --num-examples 109 --batch-size 9 --kv-store dist_allreduce --loss-scale dynamic:$most --verify-steps 1
 expect 'gradients overflow'
+
+part "an epoch of overflows alone"
+train 2 $run --kv-store dist_allreduce --num-batches 1 --loss-scale dynamic:$most
+expect '^Epoch\[0\] Loss-scale=8.50706e\+37, 1 batches left out so far'
+expect_none '^Epoch\[0\] Train-'
+expect '^Epoch\[1\] Train-cross-entropy=[0-9.]+$'
 
 part "growth, and what checkpoints hold"
 train 1 $run --loss-scale dynamic:1 --loss-scale-window 5 --model-prefix C
@@ -63,6 +69,12 @@ expect 'error: epoch 0, step 9: gradients are not finite at a loss scale of 1.70
 expect 'in a row; a lower --lr or --loss-scale may help'
 
 part "wrong use"
+run_limited 30 1 $run --loss-scale 8 --loss-scale-window 5
+[ $status = 2 ] || fail "exit status $status of a window without a dynamic scale"
+expect_count 1 'error: --loss-scale-window 5 needs --loss-scale dynamic'
+run_limited 30 3 $run --kv-store dist_sync --loss-scale 8 --gc-type topk
+[ $status = 2 ] || fail "exit status $status of a loss scale with compression"
+expect_count 1 'error: --gc-type topk with --kv-store dist_sync and a loss scale: '
 for value in 0 -1 x 1e39 dynamic: dynamic:none dynamics 8x; do
 	run_limited 30 1 $run --loss-scale $value
 	[ $status = 2 ] || fail "exit status $status of --loss-scale $value"

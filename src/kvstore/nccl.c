@@ -307,15 +307,16 @@ out:
 }
 
 /*
- * Buckets come back in their order, the one of the front layers first. With the last one the host
- * waits until all of them are done: while it waits here it sees errors of NCCL, later it would wait
- * for the GPU alone. The GPU has the work of the earlier layers meanwhile.
+ * Buckets come back in their order, the one of the front layers first. With the first and the last
+ * one the host waits until all that was begun is done: while it waits here it sees errors of NCCL,
+ * in the layers behind (an embedding, say) it would wait for the GPU alone. The GPU has the work of
+ * the earlier layers meanwhile.
  */
 static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
-	const bool ends = n->left > 0 && bucket == 0;
+	const bool begins = n->left == kv->plan.n_buckets, ends = n->left > 0 && bucket == 0;
 
 	MU_TRY(hear(kv));
 	while (n->left > bucket) {
@@ -323,7 +324,7 @@ static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 		MU_TRY(update(kv, n->left - 1));
 		MU_TRY(mu_nccl_give(kv, --n->left));
 	}
-	if (ends && n->way != NCCL_PEERS)
+	if ((begins || ends) && n->way != NCCL_PEERS)
 		MU_TRY(mu_nccl_settle(kv, "the sums of the GPUs"));
 out:
 	return st;

@@ -300,7 +300,7 @@ out:
 /* What --skip-bad-records left out. */
 static void tell_bad(const struct train_run *run, const struct mu_input *in, const char *what)
 {
-	if (in->n_bad > 0)
+	if (in->n_bad > 0 && run->team.member == 0)
 		mu_log_warn("%s worker %d left %zu bad records out", what, run->topology.index,
 			    in->n_bad);
 }
@@ -397,7 +397,7 @@ static enum mu_status train_epoch(struct train_fit *f)
 		MU_TRY(mu_train_check_weights(run, f->epoch));
 	mu_metrics_add(&f->total, &f->window);
 	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
-	if (!f->early)
+	if (!f->early && run->loss_scale.in_a_row == 0) /* or its last batches did not fit it */
 		MU_TRY(check_samples(&f->total, what));
 	epoch.metrics = f->total;
 	epoch.samples = f->total.samples - f->before;
@@ -407,7 +407,7 @@ static enum mu_status train_epoch(struct train_fit *f)
 	run->exchanges += ceil(ceil((double)(f->done - f->first) /
 				    (double)run->options.update_period) /
 			       (double)run->options.sync_period);
-	if (run->topology.index == 0 && !f->early)
+	if (run->topology.index == 0 && !f->early && f->total.samples > 0)
 		mu_train_report_epoch(run, &epoch);
 out:
 	return st;

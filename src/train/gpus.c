@@ -27,6 +27,10 @@ static const char *obstacle(const struct train_run *run, const struct train_devi
 		return "--sync-period averages weights on the CPU";
 	if (mu_compress_is_on(&v->compression))
 		return "--gc-type compresses on the CPU";
+	if (v->comm_thread)
+		return "--comm-thread moves messages of the CPU";
+	if (strcmp(v->node_reduce, "auto") != 0 || v->priority == 0)
+		return "--node-reduce and --priority are about sums on the CPU";
 	return NULL;
 }
 

@@ -54,11 +54,25 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_loss_scale_check(const struct train_options *v)
+enum mu_status mu_train_loss_scale_check(const struct mu_options *o, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	struct train_loss_scale s;
+
+	MU_TRY(read_option(v, &s));
+	if (mu_options_given(o, "loss-scale-window") && !s.dynamic)
+		MU_FAIL(MU_ERR_USAGE, "--loss-scale-window %ld needs --loss-scale dynamic: another "
+				      "scale never grows",
+			v->loss_scale_window);
+out:
+	return st;
+}
+
+bool mu_train_loss_scale_is_on(const struct train_options *v)
 {
 	struct train_loss_scale s;
 
-	return read_option(v, &s);
+	return read_option(v, &s) == MU_OK && (s.dynamic || s.scale > 0);
 }
 
 void mu_train_loss_scale_begin(struct train_run *run)
@@ -129,6 +143,8 @@ enum mu_status mu_train_loss_scale_judge(struct train_fit *f, size_t step, bool 
 	if (run->store.synchronous && run->topology.num_workers > 1)
 		MU_TRY(mu_allreduce_long(&bad, 1, MPI_MAX, run->topology.peers));
 	*good = bad == 0;
+	if (*good && !idle)
+		f->in_a_row = 0;
 	move_on(s, *good);
 	if (run->topology.index == 0)
 		tell(f, step, before);

@@ -206,7 +206,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
 			"(--gpus)",
 			devices.kind->name);
-	MU_TRY(mu_train_loss_scale_check(v));
+	MU_TRY(mu_train_loss_scale_check(o, v));
 	MU_TRY(mu_train_predict_settle(v));
 	MU_TRY(check_files(o, v));
 	if (v->load_epoch > v->num_epochs && !v->evaluate && !v->text.sample)

@@ -451,9 +451,11 @@ enum mu_status mu_train_split_leave(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t ready = mu_plan_layers(run->plan);
+	bool overflowed;
 
 	while (run->split->under_way && ready > 0)
 		MU_TRY(mu_train_split_backward(run, &ready));
+	MU_TRY(mu_train_split_overflowed(run, &overflowed)); /* nobody is to hear of it later */
 out:
 	return st;
 }

@@ -182,6 +182,13 @@ enum mu_status mu_train_store_check(const struct train_run *run)
 			"--gc-type %s with --kv-store %s, where nothing goes between ranks by MPI: "
 			"it is for dist_sync, dist_async, dist_sharded and dist_allreduce",
 			v->compression.type, v->kv_store);
+	if (mu_compress_is_on(&v->compression) && run->store.synchronous &&
+	    mu_train_loss_scale_is_on(v))
+		MU_FAIL(MU_ERR_USAGE,
+			"--gc-type %s with --kv-store %s and a loss scale: where a batch is left "
+			"out, what compression keeps for later would be lost; --loss-scale none, "
+			"or --gc-type none",
+			v->compression.type, v->kv_store);
 out:
 	return st;
 }
