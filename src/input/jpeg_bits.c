@@ -168,7 +168,7 @@ bool mu_jpeg_bits_start(struct mu_jpeg_bits *b, const uint8_t *from, size_t n, u
 		memcpy(to, at, run);
 		to += run;
 		at += run;
-		if (!ff || end - at < 2)
+		if (!ff || end - at < 2 || at[1] == 0xff) /* bytes that fill up: libjpeg's */
 			break;
 		marker = at[1] != 0;
 		if (!marker) {
