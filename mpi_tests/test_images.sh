@@ -68,6 +68,13 @@ if has_files; then
 		--shuffle-chunk 5
 	expect 'shape \(3, 20, 20\), 3 classes: encoded images of all.h5'
 	expect 'shuffled in runs of 5 samples'
+	misused 'all.h5 is of .*, and all.idx is to be its index: only RecordIO files' $net --data-train all.h5 \
+		--data-train-idx all.idx
+	train 1 $net $images --model-prefix P
+	train 1 $net $images --resume P-0002.h5 --num-epochs 3 --shuffle chunk --num-batches 3 --random-mirror 0
+	expect 'shuffle chunk of 1024 \(was 1\)'
+	expect 'num-batches 3 \(was 0\)'
+	expect 'augmentation cut at random \(was cut at random, mirrored at random\)'
 fi
 
 part "without training"

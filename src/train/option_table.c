@@ -153,7 +153,9 @@ const struct mu_option mu_train_option_table[] = {
 	{"batch-size", MU_OPTION_INT, AT(batch_size), "128", 1, 1e7, NULL, rule,
 	 "N  samples per worker and step", false},
 	{"global-batch-size", MU_OPTION_INT, AT(global_batch_size), "0", 0, 1e9, NULL, rule,
-	 "N  samples behind an update over all workers, instead of --batch-size", true},
+	 "N  samples behind an update over all workers (dist_async: of a step of all), instead of "
+	 "--batch-size",
+	 true},
 	{"batch-per-device", MU_OPTION_INT, AT(batch_per_device), "0", 0, 1e7, NULL, rule,
 	 "N  samples per device and step, instead of --batch-size", true},
 	{"update-period", MU_OPTION_INT, AT(update_period), "1", 1, 1e6, NULL, rule,
