@@ -208,7 +208,7 @@ struct mu_waiter {
 	const struct mu_topology *topology;
 	struct mu_watch *watch; /* whose limits count; NULL = those of nobody in particular */
 	double since;           /* when the present run of empty polls began, 0 = not yet */
-	double stirred;         /* when that run began, or a wake or a busy poll was last seen in it */
+	double stirred;         /* when that run began, or a wake or busy poll in it */
 	double still;           /* when anything last moved */
 	double last, awake;     /* when the last nap began, and ended */
 	double next;            /* when to look again how long it takes */
