@@ -315,6 +315,8 @@ const struct mu_option mu_train_option_table[] = {
 	{"skip-bad-records", MU_OPTION_INT, AT(skip_bad_records), "0", 0, 1, NULL, data,
 	 "0|1  images that cannot be decoded: leave them out of batches, and say so", true},
 
+	{"exif-orientation", MU_OPTION_INT, AT(images.exif_orientation), "1", 0, 1, NULL, images,
+	 "0|1  turn JPEG images, also those for validation, as their cameras noted", true},
 	{"resize", MU_OPTION_INT, AT(images.resize), "0", 0, 1e5, NULL, images,
 	 "N  shorter edge of images becomes N pixels, first (0: stays)", false},
 	{"pad-size", MU_OPTION_INT, AT(images.pad), "0", 0, 1e5, NULL, images,
