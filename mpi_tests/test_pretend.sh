@@ -82,7 +82,7 @@ same --gpus 0 --kv-store dist_allreduce --inter-node mpi
 expect_none 'the optimizer works on'
 ln -sf libold.so libnccl.so.2
 same --gpus 0 --kv-store dist_allreduce
-expect_count 1 'warning: --inter-node auto: libnccl.so.2 has no function nccl.*; sums of GPUs go through the host, by MPI'
+expect_count 1 'warning: --inter-node auto: libnccl.so.2 has no function nccl.*; sums of GPUs go .*, by MPI'
 expect_none 'the optimizer works on'
 run_limited 60 2 $net --batch-size 12 --gpus 0 --kv-store dist_allreduce --inter-node nccl
 [ $status = 1 ] || fail "exit status $status, not 1, of --inter-node nccl without NCCL"
