@@ -200,6 +200,7 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 			"is for dist_async and dist_device_async",
 			config->type);
 	MU_TRY(check_nodes(config, &is));
+	is.on_gpus |= config->on_gpus;
 	MU_TRY(check_compression(config, &is));
 	MU_TRY(check_node_reduce(config, &is));
 	MU_TRY(mu_kv_local_sgd_check(config, &is));
