@@ -285,7 +285,11 @@ misused 1 'top-k 1 is the accuracy, .*a K from 2 on' $mlp --top-k 1
 misused 1 'lr-scale-with-workers 1 with --optimizer adadelta, .*no learning rate' $mlp --optimizer adadelta \
 	--lr-scale-with-workers 1
 both misused 'conv-table T and --conv-algo winograd' $mlp --conv-table T --conv-algo winograd
-for file in "profile x.csv" "metrics-file x.csv" "timeline x.json"; do
+misused 1 'num-batches is about a training, and with --evaluate and --predict nothing' $mlp --evaluate --load P.h5 \
+	--num-batches 3
+misused 1 'skip-mismatch with --sample: all parameters' --network lstm --sample 9 --vocab V --load P.h5 \
+	--skip-mismatch $plain
+for file in "profile x.csv" "metrics-file x.csv" "timeline x.json" "halt-before 5m"; do
 	misused 1 "${file% *} is about a training, and with --test-io 1 nothing" $mlp --test-io 1 --$file
 	misused 1 "${file% *} .* with --dump-batch nothing" $mlp --dump-batch x.png --$file
 	misused 1 "${file% *} .* with --conv-algo tune nothing" $mlp --conv-algo tune --conv-table T --$file

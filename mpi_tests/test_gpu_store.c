@@ -114,6 +114,23 @@ static void test_settings(const char *type)
 	expect_refused(&config, "bound of staleness");
 }
 
+/* The same of a store that has its arrays on GPUs because it is told to. */
+static void test_on_gpus(void)
+{
+	struct mu_kv_config config = exact;
+
+	config.type = "dist_allreduce";
+	config.on_gpus = true;
+	config.slices = odd.slices;
+	config.n_slices = odd.n_keys;
+	config.topology = &topology;
+	config.compression = (struct mu_compression){.type = "fp16"};
+	expect_refused(&config, "where NCCL sums between GPUs");
+	config.compression = (struct mu_compression){.type = NULL};
+	config.local_sgd.period = 2;
+	expect_refused(&config, "local SGD");
+}
+
 /* The store opens without a GPU, and says what is missing when it is to work. */
 static void test_devices(const char *type)
 {
@@ -166,6 +183,8 @@ static void each(void)
 	if (topology.num_servers > 0)
 		return;
 	test_others("dist_allreduce");
+	if (has_nccl())
+		test_on_gpus();
 	for (size_t i = 0; i < N_TYPES && has_nccl(); i++) {
 		test_settings(types[i]);
 		test_devices(types[i]);

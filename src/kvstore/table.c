@@ -156,6 +156,7 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' with arrays on GPUs: in this build it has none there",
 			config->type);
+	is.on_gpus |= config->on_gpus;
 	if (!is.distributed && t->num_workers > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "

@@ -157,7 +157,9 @@ const struct mu_option mu_train_option_table[] = {
 	{"batch-size", MU_OPTION_INT, AT(batch_size), "128", 1, 1e7, NULL, rule,
 	 "N  samples per worker and step", false},
 	{"global-batch-size", MU_OPTION_INT, AT(global_batch_size), "0", 0, 1e9, NULL, rule,
-	 "N  samples behind an update over all workers, instead of --batch-size", true},
+	 "N  samples behind an update over all workers (dist_async: of a step of all), instead of "
+	 "--batch-size",
+	 true},
 	{"batch-per-device", MU_OPTION_INT, AT(batch_per_device), "0", 0, 1e7, NULL, rule,
 	 "N  samples per device and step, instead of --batch-size", true},
 	{"update-period", MU_OPTION_INT, AT(update_period), "1", 1, 1e6, NULL, rule,
@@ -317,6 +319,8 @@ const struct mu_option mu_train_option_table[] = {
 	{"skip-bad-records", MU_OPTION_INT, AT(skip_bad_records), "0", 0, 1, NULL, data,
 	 "0|1  images that cannot be decoded: leave them out of batches, and say so", true},
 
+	{"exif-orientation", MU_OPTION_INT, AT(images.exif_orientation), "1", 0, 1, NULL, images,
+	 "0|1  turn JPEG images, also those for validation, as their cameras noted", true},
 	{"resize", MU_OPTION_INT, AT(images.resize), "0", 0, 1e5, NULL, images,
 	 "N  shorter edge of images becomes N pixels, first (0: stays)", false},
 	{"pad-size", MU_OPTION_INT, AT(images.pad), "0", 0, 1e5, NULL, images,

@@ -17,7 +17,7 @@ struct train_schedule {
 /* How training images are changed; negative: not given. */
 struct train_images {
 	long resize, pad, fill, level, imagenet, random_crop, random_mirror, random_resized_crop,
-		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l;
+		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l, exif_orientation;
 	double min_area, max_area, min_aspect, max_aspect, max_shear, min_scale, max_scale,
 		brightness, contrast, saturation, pca_noise;
 	const char *given; /* one that was, for messages; NULL: none */
