@@ -111,7 +111,7 @@ cmp -s "$log" first || fail "the same seed writes another text"
 refuse 2 $characters --sample 10 --prime "the Q" --model-prefix G
 expect 'error: --prime: "Q" is not in the vocabulary'
 refuse 1 $characters --sample 10 --model-prefix G --vocab A-vocab.txt
-expect 'error: G-0003.h5 was saved with a vocabulary of [0-9]+ characters, .*, and this one has [0-9]+ words'
+expect 'error: G-0006.h5 was saved with a vocabulary of [0-9]+ characters, .*, and this one has [0-9]+ words'
 
 part "bad input"
 : >empty.txt

@@ -156,7 +156,6 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' with arrays on GPUs: in this build it has none there",
 			config->type);
-	is.on_gpus |= config->on_gpus;
 	if (!is.distributed && t->num_workers > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
@@ -174,6 +173,7 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 			"is for dist_async and dist_device_async",
 			config->type);
 	MU_TRY(check_nodes(config, &is));
+	is.on_gpus |= config->on_gpus;
 	MU_TRY(check_compression(config, &is));
 	MU_TRY(mu_kv_local_sgd_check(config, &is));
 	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))

@@ -60,6 +60,31 @@ out:
 	return st;
 }
 
+enum mu_status mu_train_gpus_fall_back(struct train_run *run, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	struct mu_kv_type is;
+	long ready;
+
+	MU_TRY(mu_kv_type_check(v->kv_store, &is));
+	if (!run->store.on_gpus || !is.distributed || is.on_gpus ||
+	    strcmp(v->inter_node, "auto") != 0)
+		goto out;
+	ready = mu_kv_gpus_check() == MU_OK;
+	if (!ready)
+		snprintf(run->without_nccl, sizeof run->without_nccl, "%s", mu_trace_message());
+	mu_trace_clear();
+	MU_TRY(mu_allreduce_long(&ready, 1, MPI_MIN, comm));
+	if (ready)
+		goto out;
+	if (!*run->without_nccl)
+		snprintf(run->without_nccl, sizeof run->without_nccl, "another rank has no NCCL");
+	run->store.on_gpus = false;
+out:
+	return st;
+}
+
 /* Plans move no gradients and no weights. */
 static void leave_arrays(struct train_plans *p)
 {
