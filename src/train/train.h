@@ -363,6 +363,7 @@ struct train_run {
 	const struct mu_network *network;
 	struct mu_net **nets;    /* by group of the input, n_groups of them */
 	size_t n_groups;         /* 1 without groups */
+	struct mu_net *block_net; /* of --time-block: of so many steps; else NULL */
 	struct mu_net *net;      /* the last of them */
 	struct mu_plan *plan;    /* its first device's of a full batch: layers and keys of all */
 	struct mu_vocabulary *vocabulary; /* --vocab; NULL: none was given */
