@@ -105,6 +105,10 @@ const struct mu_option mu_train_option_table[] = {
 	 "M  parts of a worker's batch that pass through these devices or workers one behind the "
 	 "other, so that all have work at a time",
 	 true},
+	{"time-block", MU_OPTION_INT, AT(time_block), "0", 0, TRAIN_LONGEST, NULL, job,
+	 "STEPS  the same with blocks of so many steps of sequences and all samples, for LSTMs (0: "
+	 "whole sequences)",
+	 true},
 	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
 	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,

@@ -39,7 +39,7 @@ struct train_options {
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *dtype, *initializer;
 	const char *conv_algo, *conv_table; /* conv_table NULL: not given */
 	const char *group2dev, *group2rank; /* NULL: not given */
-	long model_parallel, model_parallel_ranks, micro_batches;
+	long model_parallel, model_parallel_ranks, micro_batches, time_block;
 	long dtype_fallback;
 	struct train_text text;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,

@@ -197,6 +197,7 @@ static void add_job(const struct train_run *run, struct train_record *r)
 		add(r, "devices", TRAIN_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
 	add(r, "update-period", TRAIN_RECORD_TOLD, "%ld", v->update_period);
 	add(r, "micro-batches", TRAIN_RECORD_TOLD, "%ld", v->micro_batches);
+	add(r, "time-block", TRAIN_RECORD_TOLD, "%ld", v->time_block);
 	add(r, "sync-period", TRAIN_RECORD_TOLD, "%ld", v->sync_period);
 	add(r, "block-momentum", TRAIN_RECORD_TOLD, "%g", v->block_momentum);
 	add(r, "block-lr", TRAIN_RECORD_TOLD, "%g", v->block_lr);
