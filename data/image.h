@@ -71,7 +71,7 @@ struct data_codec {
 };
 
 /* {0} is a codec without images. The trainer's decoder, muster/image.h: what it takes is taken
- * here, to the same pixels, but for the turn. Errors name the path. */
+ * here, to the same pixels. Errors name the path. */
 enum mu_status data_decode(struct data_codec *codec, const char *path, const uint8_t *bytes,
 			   size_t nbytes, struct data_pixels *out);
 enum mu_status data_encode(const struct data_pixels *in, const struct data_encoding *how,

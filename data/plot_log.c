@@ -355,6 +355,7 @@ int main(int argc, char **argv)
 	if (values.scaling && (values.average || values.metric_names))
 		MU_FAIL(MU_ERR_USAGE, "--scaling shows the time of epochs: --%s is not for it",
 			values.average ? "average" : "metric-names");
+	MU_TRY(data_command_watch(&command, values.output));
 	plot.title = values.title;
 	if (values.scaling) {
 		MU_TRY(plot_scaling(&plot, &values, command.words, command.n_words));

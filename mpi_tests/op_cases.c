@@ -332,6 +332,16 @@ const struct op_case op_cases[] = {
 	{"lstm one of all", LSTM(1), IN(IMAGE(1, 1, 1, 1))},
 	{"lstm batch 1", LSTM(17), IN(IMAGE(1, 8, 12, 1))},
 	{"lstm frozen", LSTM(9), IN(IMAGE(2, 3, 5, 1)), .frozen = 1},
+	{"lstm first block", LSTM(5), IN(IMAGE(3, 4, 6, 1)), .states = OP_AFTER},
+	{"lstm block", LSTM(5), IN(IMAGE(3, 4, 6, 1)), .states = OP_BEFORE | OP_AFTER},
+	{"lstm block 16 to 33", LSTM(33), IN(IMAGE(2, 16, 4, 1)), .states = OP_BEFORE | OP_AFTER},
+	{"lstm block of one step", LSTM(6), IN(IMAGE(3, 5, 1, 1)), .states = OP_BEFORE | OP_AFTER},
+	{"lstm last block", LSTM(17), IN(IMAGE(2, 8, 3, 1)), .states = OP_BEFORE},
+
+	{"conv over steps", CONV(7, K(1, 1)), IN(IMAGE(3, 5, 6, 1))},
+	{"conv over steps 16 to 32", CONV(32, K(1, 1), NO_BIAS), IN(IMAGE(2, 16, 5, 1))},
+	{"conv over steps, relu", CONV(16, K(1, 1)), IN(IMAGE(2, 7, 5, 1)), .fused = &relu},
+	{"conv over steps frozen", CONV(9, K(1, 1)), IN(IMAGE(2, 3, 4, 1)), .frozen = 1},
 
 	{"softmax", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 10))},
 	{"softmax 3 of 5 count", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 10)), .count = 3},

@@ -10,6 +10,8 @@
 
 #define OP_MAX_TENSORS 4
 #define OP_NO_ROWS ((size_t)-1)
+/* There is a block before this one, after it. */
+enum { OP_BEFORE = 1, OP_AFTER = 2 };
 
 struct op_case {
 	const char *name;
@@ -28,6 +30,7 @@ struct op_case {
 	float smoothing;  /* softmax */
 	bool use_ignore;  /* softmax: predictions with label 1 are ignored */
 	int index;        /* position in the net */
+	unsigned states;  /* of an LSTM on a block: OP_BEFORE, OP_AFTER; on the host */
 	double tolerance; /* against ref; 0 = OP_TOLERANCE */
 };
 

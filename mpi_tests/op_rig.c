@@ -228,9 +228,12 @@ static enum mu_status make_blocks(struct op_rig *rig)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = &rig->op;
+	const struct mu_shape state = op_state_shape(rig->c);
 
 	for (int i = 0; i < op->n_outputs; i++)
 		MU_TRY(add_block(rig, OP_OUTPUT, i, &rig->out[i].shape));
+	if (rig->c->states & OP_AFTER)
+		MU_TRY(add_block(rig, OP_STATE, 0, &state));
 	if (op->phase != MU_PHASE_TRAIN)
 		goto out;
 	for (int i = 0; i < op->n_inputs; i++)
@@ -240,6 +243,8 @@ static enum mu_status make_blocks(struct op_rig *rig)
 		MU_TRY(add_block(rig, OP_PARAM_GRAD, i, &op->params[i].shape));
 	for (int i = 0; i < op->n_aux; i++)
 		MU_TRY(add_block(rig, OP_AUX_GRAD, i, &op->aux[i].shape));
+	if (rig->c->states & OP_BEFORE)
+		MU_TRY(add_block(rig, OP_STATE_GRAD, 0, &state));
 out:
 	return st;
 }
@@ -349,6 +354,8 @@ static enum mu_status get_block(struct op_rig *rig, struct op_block *b)
 
 	switch (b->what) {
 	case OP_OUTPUT: return get(rig, data_of(&rig->out[b->index]), b->v);
+	case OP_STATE:
+	case OP_STATE_GRAD: return MU_OK;
 	case OP_INPUT_GRAD: return get(rig, grad_of(&rig->in[b->index]), b->v);
 	case OP_PARAM_GRAD:
 		return get(rig, param_of(&op->params[b->index], op->params[b->index].grad), b->v);
@@ -365,6 +372,31 @@ static enum mu_status get_blocks(struct op_rig *rig, bool outputs)
 			MU_TRY(get_block(rig, &rig->blocks[i]));
 out:
 	return st;
+}
+
+/* What the operation leaves in its states it writes into their blocks: they are the host's. */
+static void join(struct op_rig *rig, const struct op_values *values)
+{
+	if (rig->c->states == 0)
+		return;
+	rig->op.state = &rig->state;
+	rig->state = (struct mu_state){.before = values->state, .after_grad = values->state_grad};
+	for (int i = 0; i < rig->n_blocks; i++) {
+		const struct op_block *b = &rig->blocks[i];
+
+		if (b->what == OP_STATE)
+			rig->state.after = b->v;
+		if (b->what == OP_STATE_GRAD)
+			rig->state.before_grad = b->v;
+	}
+}
+
+static void spoil_state(float *state, const struct op_case *c)
+{
+	const struct mu_shape shape = op_state_shape(c);
+
+	if (state)
+		memset(state, 0xff, mu_shape_n(&shape) * sizeof *state);
 }
 
 enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values)
@@ -399,6 +431,8 @@ enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values
 	}
 	MU_TRY(op_memory_spoil(rig->device, op->workspace, op->workspace_nbytes));
 	MU_TRY(op_memory_spoil(rig->device, op->scratch, op->scratch_nbytes));
+	join(rig, values);
+	spoil_state(rig->state.after, rig->c);
 	MU_TRY(rig->device->ops->forward(rig->device, op));
 	MU_TRY(get_blocks(rig, true));
 out:
@@ -442,6 +476,7 @@ enum mu_status op_rig_backward(struct op_rig *rig, const struct op_values *value
 		MU_TRY(spoil_param(rig, &op->params[i]));
 	MU_TRY(op_memory_spoil(rig->device, op->scratch, op->scratch_nbytes));
 	MU_TRY(restore(rig));
+	spoil_state(rig->state.before_grad, rig->c);
 	MU_TRY(rig->device->ops->backward(rig->device, op));
 	MU_TRY(get_blocks(rig, false));
 out:

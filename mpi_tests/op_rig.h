@@ -16,10 +16,11 @@ struct op_values {
 	float *params[MU_MAX_PARAMS], *aux[MU_MAX_PARAMS];
 	float *labels;
 	uint32_t *ids;
+	float *state, *state_grad; /* (2, n, units): before a block, after it */
 };
 
 /* What comes out, plain. */
-enum op_what { OP_OUTPUT, OP_INPUT_GRAD, OP_PARAM_GRAD, OP_AUX_GRAD };
+enum op_what { OP_OUTPUT, OP_STATE, OP_INPUT_GRAD, OP_PARAM_GRAD, OP_AUX_GRAD, OP_STATE_GRAD };
 
 struct op_block {
 	enum op_what what;
@@ -28,7 +29,7 @@ struct op_block {
 	float *v;
 };
 
-enum { OP_MAX_BLOCKS = 2 * OP_MAX_TENSORS + 2 * MU_MAX_PARAMS, OP_MAX_OWNED = 48 };
+enum { OP_MAX_BLOCKS = 2 * OP_MAX_TENSORS + 2 * MU_MAX_PARAMS + 2, OP_MAX_OWNED = 48 };
 
 /*
  * Which inputs come in a layout that a convolution of the device makes; the others are plain. What
@@ -51,6 +52,7 @@ struct op_rig {
 	struct mu_tensor in[OP_MAX_TENSORS], out[OP_MAX_TENSORS];
 	struct mu_tensor *links[2 * OP_MAX_TENSORS];
 	struct mu_batch batch;
+	struct mu_state state;
 	bool planned;
 	struct op_block blocks[OP_MAX_BLOCKS]; /* results of the last run */
 	int n_blocks;
@@ -68,6 +70,7 @@ struct op_rig_config {
 
 /* Shapes that the case's operation has. Written independently of the devices. */
 struct mu_shape op_output_shape(const struct op_case *c);
+struct mu_shape op_state_shape(const struct op_case *c);
 int op_n_params(const struct op_case *c, struct mu_shape *shapes);
 
 /*

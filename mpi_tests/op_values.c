@@ -71,6 +71,13 @@ struct mu_shape op_output_shape(const struct op_case *c)
 	}
 }
 
+struct mu_shape op_state_shape(const struct op_case *c)
+{
+	const struct mu_shape out = op_output_shape(c);
+
+	return (struct mu_shape){3, {2, out.dims[0], out.dims[1]}};
+}
+
 int op_n_params(const struct op_case *c, struct mu_shape *shapes)
 {
 	if (c->kind == MU_OP_CONVOLUTION) {
@@ -222,6 +229,11 @@ enum mu_status op_values_init(struct op_values *values, const struct op_case *c)
 		MU_TRY(fill(&values->in[i], mu_shape_n(&c->in[i]), input_kind(c), (unsigned)i));
 	for (int i = 0; i < n_outputs; i++)
 		MU_TRY(fill(&values->out_grad[i], mu_shape_n(&out), UNIFORM, 10 + (unsigned)i));
+	out = op_state_shape(c);
+	if (c->states & OP_BEFORE)
+		MU_TRY(fill(&values->state, mu_shape_n(&out), UNIFORM, 40));
+	if (c->states & OP_AFTER)
+		MU_TRY(fill(&values->state_grad, mu_shape_n(&out), UNIFORM, 41));
 	MU_TRY(fill_params(values, c));
 	MU_TRY(fill_batch(values, c));
 out:
@@ -238,6 +250,8 @@ void op_values_release(struct op_values *values)
 		mu_free(values->params[i]);
 		mu_free(values->aux[i]);
 	}
+	mu_free(values->state);
+	mu_free(values->state_grad);
 	mu_free(values->labels);
 	mu_free(values->ids);
 }

@@ -8,6 +8,7 @@
 #include <muster/image.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "image_files.h"
@@ -92,6 +93,101 @@ static void test_windows(void)
 			free(data);
 		}
 	}
+}
+
+/* ---- orientation ---- */
+
+/* The same file with the orientation behind its first marker; to be freed. */
+static uint8_t *note_orientation(const uint8_t *data, size_t n, int orientation, size_t *n_out)
+{
+	static const uint8_t segment[] = "\xff\xe1\0\x22"
+					 "Exif\0\0"
+					 "MM\0\x2a\0\0\0\x08"
+					 "\0\x01"
+					 "\x01\x12\0\x03\0\0\0\x01\0\0\0\0"
+					 "\0\0\0";
+	enum { AT = 29, SOI = 2, N = sizeof segment - 1 }; /* AT: the low byte of the value */
+	uint8_t *copy = malloc(n + N);
+
+	memcpy(copy, data, SOI);
+	memcpy(copy + SOI, segment, N);
+	copy[SOI + AT] = (uint8_t)orientation;
+	memcpy(copy + SOI + N, data + SOI, n - SOI);
+	*n_out = n + N;
+	return copy;
+}
+
+/* Pixel (y, x) of the upright picture, of h x w pixels as stored: the table of image.h. */
+static uint32_t upright_pixel(const struct mu_image *stored, int orientation, size_t y, size_t x)
+{
+	const size_t h = stored->h, w = stored->w;
+	const size_t i[] = {0, y, y, h - 1 - y, h - 1 - y, x, h - 1 - x, h - 1 - x, x};
+	const size_t j[] = {0, x, w - 1 - x, w - 1 - x, x, y, y, w - 1 - y, w - 1 - y};
+
+	return pixel_at(stored, i[orientation], j[orientation]);
+}
+
+static void check_upright(const uint8_t *data, size_t n, const struct mu_image *stored,
+			  int orientation)
+{
+	struct mu_image part = {0};
+	const bool turns = orientation >= 5;
+	const size_t h = turns ? stored->w : stored->h, w = turns ? stored->h : stored->w;
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < 20; i++) {
+		struct mu_random key = {.seed = h, .purpose = MU_RANDOM_TEST, .sample = i};
+		struct mu_image_window window = {.shrink = stored->shrink};
+
+		window.top = i ? draw(&key, 0, h) : 0;
+		window.h = i ? 1 + draw(&key, 1, h - window.top) : h;
+		window.left = i ? draw(&key, 2, w) : 0;
+		window.w = i ? 1 + draw(&key, 3, w - window.left) : w;
+		if (!decode(data, n, &window, &part))
+			break;
+		for (size_t y = window.top; y < window.top + window.h; y++)
+			for (size_t x = window.left; x < window.left + window.w; x++)
+				wrong += pixel_at(&part, y, x) !=
+					 upright_pixel(stored, orientation, y, x);
+	}
+	if (!CHECK(wrong == 0))
+		fprintf(stderr, "orientation %d, shrink %zu: %zu pixels\n", orientation,
+			stored->shrink, wrong);
+	mu_image_release(&part);
+}
+
+static void test_upright(void)
+{
+	struct image_file f = {.h = 41, .w = 70, .across = 2, .down = 2, .seed = 4};
+	struct mu_image stored = {0}, part = {0};
+	size_t n, n_noted, h, w;
+	uint8_t *data = image_file_jpeg(&f, &n);
+
+	for (int orientation = 1; CHECK(data) && orientation <= 8; orientation++) {
+		uint8_t *noted = note_orientation(data, n, orientation, &n_noted);
+
+		for (size_t s = 1; s <= 8; s *= 2) {
+			struct mu_image_window all = {
+				.h = (f.h + s - 1) / s, .w = (f.w + s - 1) / s, .shrink = s};
+
+			if (decode(data, n, &all, &stored))
+				check_upright(noted, n_noted, &stored, orientation);
+		}
+		mu_image_decoder_upright(decoder, false);
+		CHECK(mu_image_begin(decoder, noted, n_noted, &h, &w) == MU_OK && h == f.h);
+		mu_image_decoder_upright(decoder, true);
+		/* A window is of the upright picture. */
+		CHECK(mu_image_begin(decoder, noted, n_noted, &h, &w) == MU_OK);
+		CHECK(mu_image_decode(decoder,
+				      &(struct mu_image_window){.h = h + 1, .w = w, .shrink = 1},
+				      &part) == MU_ERR_ARGUMENT);
+		CHECK_HAS(mu_trace_message(), h == 70 ? "of 70 x 41" : "of 41 x 70");
+		mu_trace_clear();
+		free(noted);
+	}
+	mu_image_release(&stored);
+	mu_image_release(&part);
+	free(data);
 }
 
 /* ---- values ---- */
@@ -337,6 +433,7 @@ int main(void)
 	CHECK_HAS(text, "libjpeg-turbo ");
 	CHECK_HAS(text, "libpng ");
 	test_windows();
+	test_upright();
 	test_colours();
 	test_reduced();
 	test_png();

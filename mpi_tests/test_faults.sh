@@ -92,6 +92,8 @@ if nodes_up 2; then
 	nodes_use 2
 	dies "worker 3" 6 $endless # on another node than server 0, and not alone on it
 	dies "worker 2" 4 $endless --kv-store dist_allreduce
+	dies "worker 3" 6 $endless --node-reduce mpi
+	dies "worker 2" 4 $endless --kv-store dist_allreduce --node-reduce mpi
 	nodes_end
 fi
 

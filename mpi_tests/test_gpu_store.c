@@ -91,27 +91,49 @@ static void expect_refused(const struct mu_kv_config *config, const char *text)
 	mu_trace_clear();
 }
 
-/* Ranks on several nodes, and what needs a store between ranks that the CPUs sum. */
-static void test_settings(const char *type)
+static struct mu_kv_config config_of(const char *type)
 {
-	struct mu_topology two = topology;
 	struct mu_kv_config config = exact;
 
 	config.type = type;
 	config.slices = odd.slices;
 	config.n_slices = odd.n_keys;
-	config.topology = &two;
-	two.num_nodes = 2;
-	expect_refused(&config, "the ranks are on 2 nodes");
 	config.topology = &topology;
+	return config;
+}
+
+/* What needs a store whose sums the CPUs make. */
+static void expect_cpu_settings_refused(struct mu_kv_config config)
+{
 	config.compression = (struct mu_compression){.type = "fp16"};
 	expect_refused(&config, "where NCCL sums between GPUs");
 	config.compression = (struct mu_compression){.type = NULL};
 	config.local_sgd.period = 2;
 	expect_refused(&config, "local SGD");
-	config.local_sgd.period = 0;
+}
+
+/* That, ranks on several nodes, and a bound. */
+static void test_settings(const char *type)
+{
+	struct mu_topology two = topology;
+	struct mu_kv_config config = config_of(type);
+
+	expect_cpu_settings_refused(config);
 	config.bounded = true;
 	expect_refused(&config, "bound of staleness");
+	config.bounded = false;
+	config.topology = &two;
+	two.num_nodes = 2;
+	expect_refused(&config, "the ranks are on 2 nodes");
+}
+
+/* A store that has its arrays on GPUs because it is told to. */
+static void test_on_gpus(void)
+{
+	struct mu_kv_config config = config_of("dist_allreduce");
+
+	config.on_gpus = true;
+	expect_cpu_settings_refused(config);
 }
 
 /* The store opens without a GPU, and says what is missing when it is to work. */
@@ -166,6 +188,8 @@ static void each(void)
 	if (topology.num_servers > 0)
 		return;
 	test_others("dist_allreduce");
+	if (has_nccl())
+		test_on_gpus();
 	for (size_t i = 0; i < N_TYPES && has_nccl(); i++) {
 		test_settings(types[i]);
 		test_devices(types[i]);

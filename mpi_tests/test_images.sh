@@ -68,7 +68,31 @@ if has_files; then
 		--shuffle-chunk 5
 	expect 'shape \(3, 20, 20\), 3 classes: encoded images of all.h5'
 	expect 'shuffled in runs of 5 samples'
+	misused 'all.h5 is of .*, and all.idx is to be its index: only RecordIO files' $net --data-train all.h5 \
+		--data-train-idx all.idx
+	train 1 $net $images --model-prefix P
+	train 1 $net $images --resume P-0002.h5 --num-epochs 3 --shuffle chunk --num-batches 3 --random-mirror 0
+	expect 'shuffle chunk of 1024 \(was 1\)'
+	expect 'num-batches 3 \(was 0\)'
+	expect 'augmentation cut at random \(was cut at random, mirrored at random\)'
 fi
+
+part "photographs"
+cp -r set photos
+"$JPEG" write photos/ant/3.jpg 33 26 rgb 3 6
+"$JPEG" write photos/cow/4.jpg 40 30 cmyk 24 3
+train 1 $net --loss ce --data-train set --data-val set
+results plain
+train 1 $net --loss ce --data-train photos --data-val photos
+results upright
+train 1 $net --loss ce --data-train photos --data-val photos --exif-orientation 0
+expect 'training images: as stored, not turned upright, cut at random'
+results stored
+cmp plain stored || fail "--exif-orientation 0 turns pictures"
+for part in Train Validation; do
+	cmp -s <(grep $part-cross plain) <(grep $part-cross upright) && fail "pictures are not turned: $part"
+	[ "$(grep -c $part-cross upright)" = 2 ] || fail "no cross-entropy: $part"
+done
 
 part "without training"
 train 2 $net $images --test-io 1 --kv-store dist_sharded
@@ -96,6 +120,7 @@ misused 'data-dir set and --data-train all.rec contradict' $net $images --data-d
 misused 'benchmark 1 and --data-train all.rec contradict' $net $images --benchmark 1
 misused 'data-val needs --data-train' $net --data-dir set --data-val all.rec
 misused 'pad-size is for images from files' $net --benchmark 1 --pad-size 4
+misused 'exif-orientation is for images from files' $net --benchmark 1 --exif-orientation 0
 misused 'target-accuracy needs validation data' $net $images --target-accuracy 0.5
 misused 'imagenet-data-augmentation 1 and --data-aug-level 2' $net $images --use-imagenet 1 --data-aug-level 2
 misused 'random-resized-crop 1 takes the place of --random-crop 1' $net $images --random-resized-crop 1 --random-crop 1

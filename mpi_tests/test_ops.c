@@ -27,8 +27,9 @@ static double worst[MU_OP_N]; /* largest error by kind, since the last report */
 
 static const char *what_name(enum op_what what)
 {
-	static const char *const names[] = {"output", "gradient of input", "gradient of parameter",
-					    "gradient of auxiliary array"};
+	static const char *const names[] = {
+		"output", "state", "gradient of input", "gradient of parameter",
+		"gradient of auxiliary array", "gradient of state"};
 
 	return names[what];
 }
@@ -132,9 +133,10 @@ static double scalar(const struct op_rig *rig, const struct op_values *values)
 		return rig->batch.loss;
 	for (int i = 0; i < rig->n_blocks; i++) {
 		const struct op_block *b = &rig->blocks[i];
+		const float *grad = b->what ? values->state_grad : values->out_grad[b->index];
 
-		for (size_t k = 0; b->what == OP_OUTPUT && k < b->n; k++)
-			sum += (double)values->out_grad[b->index][k] * (double)b->v[k];
+		for (size_t k = 0; b->what <= OP_STATE && k < b->n; k++)
+			sum += (double)grad[k] * (double)b->v[k];
 	}
 	return sum;
 }
@@ -186,6 +188,8 @@ static void check_differences(struct op_rig *rig, struct op_values *values)
 			ok = check_array(rig, values, b, values->in[b->index]);
 		else if (b->what == OP_PARAM_GRAD)
 			ok = check_array(rig, values, b, values->params[b->index]);
+		else if (b->what == OP_STATE_GRAD)
+			ok = check_array(rig, values, b, values->state);
 	}
 }
 
@@ -279,7 +283,8 @@ static void test_device(const struct op_case *c, struct mu_device *device, struc
 {
 	struct op_values values;
 
-	if (c->ref_only || !worked(op_values_init(&values, c), c, "ref"))
+	if (c->ref_only || (c->states && device->ops->memory) ||
+	    !worked(op_values_init(&values, c), c, "ref"))
 		return;
 	for (int l = OP_LAYOUT_PLAIN; l < OP_LAYOUT_N; l++) {
 		struct op_rig_config config = {.c = c,
@@ -308,7 +313,7 @@ static void compare_literal(const struct op_rig *rig, const struct op_literal *l
 			compare_block(&at, b, b->index ? l->second_grad : l->in_grad);
 			break;
 		case OP_PARAM_GRAD: compare_block(&at, b, l->param_grads[b->index]); break;
-		case OP_AUX_GRAD: compare_block(&at, b, l->aux_grads[b->index]); break;
+		default: compare_block(&at, b, l->aux_grads[b->index]); break;
 		}
 	}
 	CHECK_NEAR(rig->batch.loss, l->loss, 1e-6);

@@ -29,6 +29,7 @@ for f in gpu nccl missing; do
 done
 ${CC:-cc} $flags -c "$SRCDIR/src/base/dtype.c" -o dtype.o || fail "dtype.c does not compile"
 ${CC:-cc} -shared -o libpretend.so gpu.o nccl.o missing.o dtype.o -lm -lpthread -lrt || fail "no libpretend.so"
+${CC:-cc} -shared -o libold.so dtype.o || fail "no libold.so"
 for l in cuda.so.1 cublas.so.12 cublas.so.13 cudnn.so.9 nccl.so.2; do
 	ln -s libpretend.so lib$l
 done
@@ -83,6 +84,14 @@ if nodes_up 2; then
 	done
 	same --gpus 0 --kv-store dist_allreduce --inter-node mpi
 	expect_none 'the optimizer works on'
+	ln -sf libold.so libnccl.so.2
+	same --gpus 0 --kv-store dist_allreduce
+	expect_count 1 'warning: --inter-node auto: libnccl.so.2 has no function nccl.*; sums of GPUs go .*, by MPI'
+	expect_none 'the optimizer works on'
+	run_limited 60 2 $net --batch-size 12 --gpus 0 --kv-store dist_allreduce --inter-node nccl
+	[ $status = 1 ] || fail "exit status $status, not 1, of --inter-node nccl without NCCL"
+	expect_count 1 'error: .*libnccl.so.2 has no function'
+	ln -sf libpretend.so libnccl.so.2
 	unset PRETEND_OWN
 	nodes_end
 fi

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # @timeout 300
 # Networks whose layers lie on several devices: the bits of one device, with every kind of store, micro-batches,
-# checkpoints across, values that are not finite, bad input.
+# blocks of steps, checkpoints across, values that are not finite, bad input.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib.sh
@@ -76,6 +76,38 @@ losses >D.losses
 train 1 $resnet --model-prefix E --micro-batches 5 --batch-size 40 --model-parallel 3
 same D E 1 "resnet, micro-batches on three devices"
 
+part "blocks of steps"
+dry="--dropout 0 --model-prefix"
+train 1 $lstm $dry U --save-period 2
+losses >U.losses
+# 4 and 8 steps in blocks of 3: the last one has steps too many; 60 samples in steps of 8
+for steps in 1 3 4 8; do
+	train 1 $lstm $dry V --save-period 2 --time-block $steps
+	losses >V.losses
+	paste -d = U.losses V.losses |
+		awk -F = '{ d = $2 - $4; bad += d > 2e-5 || -d > 2e-5 || $1 != $3 } END { exit bad || NR < 8 }' ||
+		fail "blocks of $steps steps train another model"
+done
+train 1 $lstm --model-prefix W --save-period 2 --time-block 3
+losses >W.losses
+train 1 $lstm --model-prefix X --save-period 2 --time-block 3 --model-parallel 2
+expect '^a batch passes through them as blocks of 3 steps, 3 at most$'
+same W X 2 "blocks on two devices"
+train 1 $lstm --model-prefix Y --save-period 2 --time-block 3 --group2dev $ends
+same W Y 2 "blocks, three stages on two devices"
+train 1 $lstm --model-prefix Z --num-epochs 1 --time-block 3 --model-parallel 2
+train 1 $lstm --model-prefix Z --save-period 2 --load-epoch 1 --time-block 3
+same_model W-0002.h5 Z-0002.h5 || fail "blocks go on otherwise with a checkpoint"
+train 1 $lstm --load U-0002.h5 --evaluate --time-block 3 --model-parallel 2
+sed -n 's/.*Validation-cross-entropy=//p' U.losses | tail -n 1 | tr '\n' ' ' >U.value
+echo "$(value Validation-cross-entropy)" | paste -d ' ' U.value - |
+	awk '{ d = $1 - $2; exit !($1 > 0 && d < 1e-5 && -d < 1e-5) }' || fail "blocks validate otherwise"
+# a scale that is a power of two, and two batches in an update
+train 1 $lstm --model-prefix AA --save-period 2 --time-block 3 --loss-scale 512 --model-parallel 2
+losses >AA.losses
+cmp -s W.losses AA.losses || fail "another model with a loss scale"
+train 3 $lstm --time-block 4 --model-parallel 2 --kv-store dist_sync --num-servers 1 --update-period 2
+
 part "stores, on several ranks"
 for job in "3 --kv-store dist_sync --num-servers 1" "2 --kv-store dist_allreduce --comm-thread 1" \
 	"2 --kv-store dist_sharded --update-period 2"; do
@@ -128,6 +160,12 @@ expect '^2 stages, 2 micro-batches of 4 samples a step:$'
 # 32 channels of 14 x 14 and their gradients, of 8 samples
 expect "^from stage 0 to stage 1: 1 tensor, $((32 * 14 * 14 * 4 * 2 * 8)) bytes per step, both ways\$"
 
+train 1 --network lstm --num-layers 4 --num-hidden 16 --image-shape 1,12,1 --num-classes 50 --batch-size 8 --summary \
+	--model-parallel 2 --time-block 4
+expect '^2 stages, 4 steps of 8 samples at a time:$'
+# 16 units of 12 steps and their gradients, of 8 samples
+expect "^from stage 0 to stage 1: 1 tensor, $((16 * 12 * 4 * 2 * 8)) bytes per step, both ways\$"
+
 part "bad input"
 refuse $lstm --group2dev embed=cpu:0,lstm0-3=cpu:1
 expect 'error: --group2dev: group decode \(.*\) has no device'
@@ -151,6 +189,14 @@ run_limited 60 1 --network resnet --num-layers 50 --benchmark 1 --batch-size 100
 	--micro-batches 2
 [ $status = 1 ] || fail "exit status $status of a batch that is too large"
 expect 'error: network resnet needs about .* a batch of about [0-9]+ would fit'
+refuse $resnet --time-block 4
+expect 'error: --time-block: network resnet cannot work on blocks of steps: layer bn_data \(batchnorm\) needs all'
+refuse $lstm --time-block 9
+expect 'error: --time-block: a block of 9 steps is longer than the longest sequence, of 8'
+refuse $lstm --time-block 4 --micro-batches 2
+expect 'error: --time-block 4 and --micro-batches 2: give one of them'
+refuse $lstm --time-block 4 --devices cpu:0,cpu:1
+expect 'error: --time-block: the 2 devices share the samples'
 refuse $resnet --micro-batches 2 --devices cpu:0,cpu:1
 expect 'error: --micro-batches: the 2 devices share the samples'
 refuse $resnet --model-parallel 2 --work-load-list 1,2

@@ -3,7 +3,8 @@
 /*
  * The order of the work of stages: every device's list is carried out as the trainer does it, each
  * task as soon as what it needs is there, and all come to an end, with no more micro-batches in a
- * stage than it has slots. Stages by groups and by size; what passes between them.
+ * stage than it has slots; the same with blocks of steps. Stages by groups and by size; what passes
+ * between them.
  */
 #include <string.h>
 
@@ -26,7 +27,8 @@ static bool may_begin(const struct mu_stages *stages, const struct mu_stage_task
 	const size_t slots = mu_stage_slots(stages, s, n_micro);
 
 	if (task->backward)
-		return d->backwards[s] == k && d->forwards[s] > k &&
+		return d->backwards[s] == k &&
+		       d->forwards[s] >= (stages->blocks ? n_micro : k + 1) &&
 		       (s == last || d->backwards[s + 1] > k);
 	if (d->forwards[s] != k || (s > 0 && d->forwards[s - 1] <= k))
 		return false;
@@ -66,11 +68,11 @@ static void check_order(const struct mu_stages *stages, size_t devices, size_t n
 	mu_stage_order_free(order);
 }
 
-static void check_orders(void)
+static void check_orders(bool blocks)
 {
 	for (size_t n = 1; n <= 5; n++)
 		for (size_t devices = 1; devices <= n; devices++) {
-			struct mu_stages stages = {.n = n};
+			struct mu_stages stages = {.n = n, .blocks = blocks};
 
 			for (size_t s = 0; s < n; s++) /* devices have several stages */
 				stages.of[s] = (struct mu_stage){s, 1, s % devices};
@@ -81,12 +83,11 @@ static void check_orders(void)
 		}
 }
 
-/* Two stages: one forward and one backward in turn. */
-static void check_turns(void)
+/* Two stages and four micro-batches. */
+static void check_turns(bool blocks, const char *const expected[2])
 {
-	const struct mu_stages stages = {.n = 2, .of = {{0, 1, 0}, {1, 1, 1}}};
-	static const char *const expected[] = {"F0 F1 B0 F2 B1 F3 B2 B3 ",
-					       "F0 B0 F1 B1 F2 B2 F3 B3 "};
+	const struct mu_stages stages = {
+		.n = 2, .blocks = blocks, .of = {{0, 1, 0}, {1, 1, 1}}};
 	struct mu_stage_order *order = NULL;
 
 	if (!CHECK(mu_stage_order_new(&order, &stages, 2, 4, true) == MU_OK))
@@ -213,8 +214,14 @@ static void check_balance(void)
 
 int main(void)
 {
-	check_orders();
-	check_turns();
+	static const char *const turns[] = {"F0 F1 B0 F2 B1 F3 B2 B3 ", "F0 B0 F1 B1 F2 B2 F3 B3 "};
+	static const char *const blocks[] = {"F0 F1 F2 F3 B0 B1 B2 B3 ",
+					     "F0 F1 F2 F3 B0 B1 B2 B3 "};
+
+	check_orders(false);
+	check_orders(true);
+	check_turns(false, turns);
+	check_turns(true, blocks);
 	check_groups();
 	check_balance();
 	return check_failures() ? 1 : 0;

@@ -56,6 +56,11 @@ same one two "lstm, two ranks"
 run micro 1 $lstm $two --micro-batches 4
 run micro2 2 $lstm $two --micro-batches 4 --group2rank $ends
 same micro micro2 "lstm, three stages on two ranks"
+run block 1 $lstm $two --time-block 3
+run block2 2 $lstm $two --time-block 3 --model-parallel-ranks 2
+same block block2 "lstm in blocks of steps, two ranks"
+run block3 2 $lstm $two --time-block 3 --group2rank $ends
+same block block3 "lstm in blocks of steps, three stages on two ranks"
 # a part of a micro-batch is left at the end of the epoch: 10 is 8 and 2
 run net 1 $resnet --micro-batches 5 --batch-size 40
 run net2 2 $resnet --micro-batches 5 --batch-size 40 --model-parallel-ranks 2

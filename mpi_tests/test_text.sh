@@ -98,7 +98,7 @@ expect 'error: E-0001-000007.h5 is from inside an epoch of a text, with 8 sequen
 part "characters, and text that is drawn"
 characters="--network lstm --num-layers 1 --num-hidden 32 --num-embed 8 --buckets 20"
 train 1 $characters --data-train train.txt --text characters --batch-size 8 --lr 1 --mom 0 --wd 0 \
-	--clip-global-norm 5 --num-epochs 3 --model-prefix G $plain
+	--clip-global-norm 5 --num-epochs 6 --model-prefix G $plain
 train 1 $characters --sample 200 --prime "the c" --model-prefix G
 [ "$(head -c 5 "$log")" = "the c" ] || fail "the text does not begin with --prime"
 [ "$(wc -c <"$log")" = 206 ] || fail "$(wc -c <"$log") characters, not 206"
@@ -111,7 +111,7 @@ cmp -s "$log" first || fail "the same seed writes another text"
 refuse 2 $characters --sample 10 --prime "the Q" --model-prefix G
 expect 'error: --prime: "Q" is not in the vocabulary'
 refuse 1 $characters --sample 10 --model-prefix G --vocab A-vocab.txt
-expect 'error: G-0003.h5 was saved with a vocabulary of [0-9]+ characters, .*, and this one has [0-9]+ words'
+expect 'error: G-0006.h5 was saved with a vocabulary of [0-9]+ characters, .*, and this one has [0-9]+ words'
 
 part "bad input"
 : >empty.txt

@@ -208,9 +208,9 @@ struct mu_waiter {
 	const struct mu_topology *topology;
 	struct mu_watch *watch; /* whose limits count; NULL = those of nobody in particular */
 	double since;           /* when the present run of empty polls began, 0 = not yet */
-	double stirred;         /* when that run began, or a wake was last seen in it */
+	double stirred;         /* when that run began, or a wake or busy poll in it */
 	double still;           /* when anything last moved */
-	double last;            /* the last nap */
+	double last, awake;     /* when the last nap began, and ended */
 	double next;            /* when to look again how long it takes */
 	double told;            /* seconds of waiting that are told of */
 	uint32_t count;         /* wakes seen so far */

@@ -243,11 +243,21 @@ const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorith
 /* "winograd"; MU_ERR_USAGE with the list for an unknown name. */
 enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out, const char *name);
 
+/*
+ * Of an LSTM that works on a block of the steps of sequences: h and then c, each plain (n, units),
+ * between this block and its neighbours. In front of the first block they are 0, and behind the
+ * last one nobody reads them: NULL. The net sets all before forward.
+ */
+struct mu_state {
+	const float *before, *after_grad; /* read by forward and backward; by backward */
+	float *after, *before_grad;       /* written by forward; by backward */
+};
+
 struct mu_op {
 	enum mu_op_kind kind;
 	const char *name;
 	int index; /* position in the net; part of dropout's random key (element = index << 24 |
-		      element of sample) */
+		      element of sample, block after block) */
 	const void *attr; /* struct mu_convolution, ... by kind; NULL for those without */
 	enum mu_phase phase;
 	int n_inputs, n_outputs;
@@ -278,6 +288,11 @@ struct mu_op {
 	/* Of a batch-norm and a sum: the output's memory serves others between forward and
 	 * backward, and `restore` computes it again. */
 	bool restored;
+	/* Blocks of steps, on devices of the host's memory. Of an LSTM: its state, NULL where
+	 * sequences are whole. Of a dropout: the number of the block, from 0, each of which has
+	 * other masks. */
+	const struct mu_state *state;
+	size_t block;
 
 	/* Set by plan. */
 	size_t workspace_nbytes;   /* own memory, kept from forward to backward */

@@ -27,6 +27,10 @@
 #include <muster/device.h>
 #include <muster/kvstore.h>
 
+/* Can stores between GPUs work in this process? MU_ERR_DEVICE, with what is missing: the driver or
+ * NCCL, as a library; MU_ERR_UNSUPPORTED: this build has none. No GPU is looked at. */
+enum mu_status mu_kv_gpus_check(void);
+
 struct mu_kv_device {
 	struct mu_device *device; /* open, and so until mu_kv_leave_devices */
 	float *gradients; /* the array of the host that its gradients stand for, mu_kv_n elements;

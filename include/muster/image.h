@@ -50,12 +50,11 @@ enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
 /*
  * The decoder of one thread, used again for every picture. JPEG (8 bits; grey becomes colour, CMYK
  * is converted as if printed on white) and PNG (all kinds; 16 bits lose the lower 8, transparency
- * is dropped). Pictures are as they are stored: the orientation that a camera notes (EXIF) is not
- * looked at, as by an MXNet that decodes by libjpeg-turbo; one that decodes by OpenCV, as the
- * packages of 1.9 do, turns them. Errors, MU_ERR_FORMAT: neither JPEG nor
- * PNG, no pixels, more than MU_IMAGE_MAX_PIXELS, damaged or cut short in the part that is looked
- * at; MU_ERR_UNSUPPORTED: this build has no libjpeg-turbo or no libpng. They tell what is wrong,
- * the caller tells of what file.
+ * is dropped). JPEG is turned upright by mu_image_orientation, as by an MXNet that decodes by
+ * OpenCV, which the packages of 1.9 do. Errors, MU_ERR_FORMAT: neither JPEG nor PNG, no pixels,
+ * more than MU_IMAGE_MAX_PIXELS, damaged or cut short in the part that is looked at;
+ * MU_ERR_UNSUPPORTED: this build has no libjpeg-turbo or no libpng. They tell what is wrong, the
+ * caller tells of what file.
  */
 struct mu_image_decoder;
 
@@ -69,6 +68,8 @@ void mu_image_decoder_free(struct mu_image_decoder *decoder);
 enum mu_jpeg_choice { MU_JPEG_FASTEST, MU_JPEG_LIBRARY, MU_JPEG_OWN };
 
 void mu_image_decoder_choose(struct mu_image_decoder *decoder, enum mu_jpeg_choice choice);
+/* false, from the next begin on: pictures are as they are stored, whatever a camera noted. */
+void mu_image_decoder_upright(struct mu_image_decoder *decoder, bool upright);
 /* "libjpeg-turbo 2.1.5, libpng 1.6.39", or what is missing. */
 void mu_image_decoder_version(char *text, size_t nbytes);
 
@@ -195,7 +196,8 @@ void mu_image_normalise(float *values, size_t n, float mean, float std);
 /* ---- augmentation: names and meanings of MXNet's ImageRecordIter; 0 and false: not done ---- */
 
 struct mu_augment {
-	size_t resize; /* shorter edge of the picture becomes this */
+	bool as_stored; /* not turned upright: mu_image_decoder_upright */
+	size_t resize;  /* shorter edge of the picture becomes this */
 	/* Affine: angle in whole degrees from -max to max, shear in +-max, scale in [min, max]
 	 * (both 0: 1), aspect: see aspect_range. */
 	size_t max_rotate_angle;

@@ -230,6 +230,7 @@ struct mu_plan_part {
 	size_t first, n;               /* its layers, of the whole plan's */
 	struct mu_plan *const *before; /* n_before parts, that make all that it reads */
 	size_t n_before;
+	bool of_block; /* see mu_plan_join */
 };
 /* Dry, until mu_plan_allocate or mu_plan_allocate_in. */
 enum mu_status mu_plan_new_part(struct mu_plan **out, const struct mu_plan_part *part);
@@ -248,6 +249,19 @@ size_t mu_plan_pack(const struct mu_plan *from, const struct mu_plan *to, bool g
 		    void *bytes);
 void mu_plan_unpack(const struct mu_plan *from, const struct mu_plan *to, bool gradients,
 		    const void *bytes);
+
+/*
+ * Blocks of steps: a net of so many steps goes over longer sequences, block by block, each with a
+ * part of its own; forward in their order, and backward in the other one. In front of a block's
+ * forward its part is joined to those of the blocks before and after it, of the same layers, which
+ * keep what they have until its backward is over: it begins with the states that LSTMs had at the
+ * end of the one before, and takes their gradients from the one after. NULL: there is none. Dropout
+ * draws other masks for each number `block`.
+ */
+void mu_plan_join(struct mu_plan *part, size_t block, const struct mu_plan *before,
+		  const struct mu_plan *after);
+/* MU_ERR_USAGE: it has no LSTM, or a layer other than an LSTM that looks at several steps. */
+enum mu_status mu_net_check_blocks(const struct mu_net *net);
 
 /* What passes from a layer to a later one, for the whole batch; in the order of those that read it.
  */

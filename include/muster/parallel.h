@@ -13,6 +13,14 @@
  * way, whatever their number, and memory for as many. Gradients are added up in the order of the
  * micro-batches, on one device as on several, so the bits do not depend on the stages.
  *
+ * Micro-batches can also be blocks of the steps of sequences, with all samples each (mu_plan_join).
+ * Then a stage does all forwards, in the order of the blocks, and then all backwards in the other
+ * one, so that a layer is at a block as soon as it has done the one before and the layer before it
+ * has done this one: a wavefront. A stage holds all blocks at a time.
+ *
+ *	stage 0   F0 F1 F2 F3       B3 B2 B1 B0
+ *	stage 1      F0 F1 F2 F3 B3 B2 B1 B0
+ *
  * Keys, flat arrays and stores do not know of stages: a checkpoint of a net that is cut is that of
  * the same net in one piece.
  */
@@ -51,6 +59,7 @@ struct mu_stage {
 
 struct mu_stages {
 	size_t n;
+	bool blocks; /* a step's micro-batches are blocks of the steps of sequences: below */
 	struct mu_stage of[MU_MAX_STAGES];
 };
 
@@ -119,7 +128,8 @@ enum mu_status mu_passage_test(struct mu_passage *p, size_t *passed);
 /* ---- the order of the work ---- */
 
 struct mu_stage_task {
-	size_t stage, micro;
+	size_t stage;
+	size_t micro; /* backwards of blocks are counted from the last block */
 	bool backward;
 };
 

@@ -165,6 +165,37 @@ enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op);
 enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program *program);
 void mu_cpu_release(struct mu_op *op);
 
+/* ---- cpu_rows.c ---- */
+
+/* A product of rows with a weight: y (rows, units) = x (rows, k) times the weight (units, k), all
+ * float32. The bias, if any, is the parameter behind the weight. */
+struct cpu_rows {
+	dnnl_memory_desc_t x, weight, bias, y;
+	dnnl_dims_t dims;           /* of the weight */
+	int which;                  /* parameter */
+	bool has_bias;              /* the caller's */
+	dnnl_primitive_desc_t hint; /* its forward; the caller's */
+};
+
+void mu_cpu_rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns);
+/* The weight in oneDNN's choice of a layout, or in another one. */
+void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which, size_t rows);
+void mu_cpu_rows_layout(struct cpu_rows *m, dnnl_format_tag_t tag);
+/* The weight in the layout that pd wants. */
+enum mu_status mu_cpu_rows_weight(struct cpu_plan *p, const struct cpu_rows *m,
+				  const_dnnl_primitive_desc_t pd, int *out);
+/* Forward, and the gradient of x; of the latter hint is the hint. */
+enum mu_status mu_cpu_rows_forward(struct cpu_plan *p, const struct cpu_rows *m,
+				   dnnl_primitive_desc_t *pd);
+enum mu_status mu_cpu_rows_data(struct cpu_plan *p, const struct cpu_rows *m,
+				dnnl_primitive_desc_t *pd);
+/* x: the input (n, k, steps, 1) with channels last, as rows; in a temporary copy where it lies
+ * otherwise. */
+enum mu_status mu_cpu_rows_input(struct cpu_plan *p, const struct cpu_rows *m, int *out);
+/* Steps: the gradients of the weight and its bias, and of such an input, from those of y. */
+enum mu_status mu_cpu_rows_weight_grad(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy);
+enum mu_status mu_cpu_rows_input_grad(struct cpu_plan *p, const struct cpu_rows *m, int dy);
+
 /* ---- cpu_layout.c ---- */
 
 /* Descriptions: plain of a shape; the layout a tensor or a parameter has. */

@@ -214,6 +214,78 @@ out:
 	return st;
 }
 
+/* ---- over steps ---- */
+
+/* Of sequences (n, c, steps, 1), of 1 x 1: a product of all steps' rows with the weight, which is
+ * faster than oneDNN's convolutions, the more so the fewer rows there are. */
+static bool is_of_rows(const struct cpu_plan *p, const struct mu_convolution *a)
+{
+	const struct mu_op *op = p->op;
+	const struct mu_shape *in = &op->inputs[0]->shape;
+	const enum mu_convolution_algorithm asked = p->algorithms[MU_CONVOLUTION_FORWARD];
+	bool one = in->dims[2] > 1 && in->dims[3] == 1 && a->groups <= 1;
+
+	for (int i = 0; i < 2; i++)
+		one = one && a->kernel[i] == 1 && a->stride[i] <= 1 && a->pad[i] == 0;
+	return one && p->dtype == dnnl_f32 && !op->fused_activation && !op->params[0].layout &&
+	       (asked == MU_CONVOLUTION_AUTO || asked == MU_CONVOLUTION_GEMM);
+}
+
+static enum mu_status forward_of_rows(struct cpu_plan *p, struct cpu_rows *m)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	dnnl_memory_desc_t last;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[4] = {
+		{DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DST, 0}, {DNNL_ARG_BIAS, 0}};
+
+	MU_TRY(mu_cpu_set_param(&op->params[0], &m->weight));
+	mu_cpu_tag(&last, &op->outputs[0]->shape, dnnl_acdb);
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &last));
+	MU_TRY(mu_cpu_rows_forward(p, m, &m->hint));
+	MU_TRY(mu_cpu_rows_input(p, m, &args[0].memory));
+	MU_TRY(mu_cpu_rows_weight(p, m, m->hint, &args[1].memory));
+	args[2].memory = mu_cpu_memory(p, &m->y, CPU_OUT_DATA, 0);
+	if (m->has_bias) {
+		MU_TRY(mu_cpu_set_param(&op->params[1], &m->bias));
+		args[3].memory = mu_cpu_memory(p, &m->bias, CPU_PARAM_DATA, 1);
+	}
+	CPU_DNNL(dnnl_primitive_desc_clone(&pd, m->hint));
+	MU_TRY(mu_cpu_step(p, pd, m->has_bias ? 4 : 3, args));
+	op->algorithms[MU_CONVOLUTION_FORWARD] = MU_CONVOLUTION_GEMM;
+out:
+	return st;
+}
+
+static enum mu_status plan_of_rows(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	const struct mu_shape *in = &op->inputs[0]->shape;
+	struct cpu_rows m;
+	int x, dy;
+
+	mu_cpu_rows_describe(&m, op, 0, in->dims[0] * in->dims[2]);
+	mu_cpu_rows_layout(&m, dnnl_ab);
+	m.has_bias = !((const struct mu_convolution *)op->attr)->no_bias;
+	MU_TRY(forward_of_rows(p, &m));
+	if (op->phase != MU_PHASE_TRAIN)
+		goto out;
+	p->program = &p->impl->backward;
+	dy = mu_cpu_memory(p, &m.y, CPU_OUT_GRAD, 0);
+	MU_TRY(mu_cpu_rows_input(p, &m, &x));
+	MU_TRY(mu_cpu_rows_weight_grad(p, &m, x, dy));
+	op->algorithms[MU_CONVOLUTION_WEIGHTS] = MU_CONVOLUTION_GEMM;
+	if (op->inputs[0]->needs_grad) {
+		MU_TRY(mu_cpu_rows_input_grad(p, &m, dy));
+		op->algorithms[MU_CONVOLUTION_DATA] = MU_CONVOLUTION_GEMM;
+	}
+out:
+	dnnl_primitive_desc_destroy(m.hint);
+	return st;
+}
+
 enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
@@ -223,6 +295,8 @@ enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p)
 	struct shape s;
 	int src, diff_dst;
 
+	if (is_of_rows(p, op->attr))
+		return plan_of_rows(p);
 	describe_shape(p, &s);
 	MU_TRY(plan_forward(p, &s, &forward, &src));
 	if (op->phase != MU_PHASE_TRAIN)

@@ -68,8 +68,24 @@ static void add_biases(struct mu_op *op)
 	mu_cpu_add(sum, op->params[H2H_BIAS].data, GATES * l->units);
 }
 
-/* Row `row` of the batch, of a sample at any step but the first if before is set. */
-static void forward_row(const struct mu_op *op, size_t row, const float *product)
+/* The state in front of the first step, of sample s: h, or c. NULL: 0. */
+static const float *hidden_before(const struct mu_op *op, size_t s)
+{
+	return op->state && op->state->before ? op->state->before + s * lstm_of(op)->units : NULL;
+}
+
+static const float *cells_before(const struct mu_op *op, size_t s)
+{
+	const struct lstm *l = lstm_of(op);
+	const float *h = hidden_before(op, s);
+
+	return h ? h + l->n * l->units : NULL;
+}
+
+/* Row `row` of the batch, from the cells of the step before and the product of its h; both NULL: 0.
+ */
+static void forward_row(const struct mu_op *op, size_t row, const float *before,
+			const float *product)
 {
 	const struct lstm *l = lstm_of(op);
 	size_t units = l->units;
@@ -82,9 +98,40 @@ static void forward_row(const struct mu_op *op, size_t row, const float *product
 	mu_cpu_sigmoid(gates, units);
 	mu_cpu_tanh(gates + units, gates + units, units);
 	mu_cpu_sigmoid(gates + 2 * units, 2 * units);
-	update_cells(gates, product ? cells - units : NULL, cells, units);
+	update_cells(gates, before, cells, units);
 	mu_cpu_tanh(cells, y, units);
 	multiply(y, gates + 3 * units, units);
+}
+
+/* Step t of all samples, h and c of the step before being there. */
+static void forward_rows(const struct mu_op *op, size_t t, bool has_before)
+{
+	const struct lstm *l = lstm_of(op);
+	const float *cells = mu_cpu_pointer(op, l->cells);
+	const float *product = mu_cpu_pointer(op, l->product);
+
+	for (size_t s = 0; s < l->n; s++) {
+		const size_t row = s * l->steps + t;
+
+		forward_row(op, row,
+			    t > 0 ? cells + (row - 1) * l->units : cells_before(op, s),
+			    has_before ? product + s * GATES * l->units : NULL);
+	}
+}
+
+/* h and c of the last step. */
+static void leave_state(const struct mu_op *op)
+{
+	const struct lstm *l = lstm_of(op);
+	const float *cells = mu_cpu_pointer(op, l->cells);
+	float *h = op->state->after, *c = h + l->n * l->units;
+
+	for (size_t s = 0; s < l->n; s++) {
+		const size_t at = ((s + 1) * l->steps - 1) * l->units;
+
+		memcpy(h + s * l->units, op->outputs[0]->data + at, l->units * sizeof *h);
+		memcpy(c + s * l->units, cells + at, l->units * sizeof *c);
+	}
 }
 
 static enum mu_status forward(struct mu_op *op)
@@ -92,19 +139,22 @@ static enum mu_status forward(struct mu_op *op)
 	enum mu_status st = MU_OK;
 	const struct lstm *l = lstm_of(op);
 	struct cpu_op *impl = op->impl;
-	float *hidden = mu_cpu_pointer(op, l->hidden), *product = mu_cpu_pointer(op, l->product);
+	float *hidden = mu_cpu_pointer(op, l->hidden);
 
 	for (size_t t = 0; t < l->steps; t++) {
-		for (size_t s = 0; t > 0 && s < l->n; s++)
+		const bool has_before = t > 0 || hidden_before(op, 0);
+
+		for (size_t s = 0; has_before && s < l->n; s++)
 			memcpy(hidden + s * l->units,
-			       op->outputs[0]->data + (s * l->steps + t - 1) * l->units,
+			       t > 0 ? op->outputs[0]->data + (s * l->steps + t - 1) * l->units
+				     : hidden_before(op, s),
 			       l->units * sizeof *hidden);
-		if (t > 0)
+		if (has_before)
 			MU_TRY(mu_cpu_run(l->cpu, op, &impl->inner[FORWARD]));
-		for (size_t s = 0; s < l->n; s++)
-			forward_row(op, s * l->steps + t,
-				    t > 0 ? product + s * GATES * l->units : NULL);
+		forward_rows(op, t, has_before);
 	}
+	if (op->state && op->state->after)
+		leave_state(op);
 out:
 	return st;
 }
@@ -141,7 +191,7 @@ MU_LOOP static void gate_gradients(const struct row *r)
 	}
 }
 
-static void backward_row(const struct mu_op *op, size_t s, size_t t)
+static void backward_row(const struct mu_op *op, size_t s, size_t t, bool has_behind)
 {
 	const struct lstm *l = lstm_of(op);
 	size_t units = l->units, row = s * l->steps + t;
@@ -151,10 +201,10 @@ static void backward_row(const struct mu_op *op, size_t s, size_t t)
 	float *gate_grad = (float *)mu_cpu_pointer(op, l->gate_grad) + s * GATES * units;
 	struct row r = {
 		.gates = (float *)mu_cpu_pointer(op, l->gates) + row * GATES * units,
-		.before = t > 0 ? cells - units : NULL,
+		.before = t > 0 ? cells - units : cells_before(op, s),
 		.value = value,
 		.dy = op->outputs[0]->grad + row * units,
-		.dh = t + 1 < l->steps ? hidden_grad + s * units : NULL,
+		.dh = has_behind ? hidden_grad + s * units : NULL,
 		.dc = (float *)mu_cpu_pointer(op, l->cell_grad) + s * units,
 		.units = units,
 	};
@@ -169,13 +219,24 @@ static enum mu_status backward(struct mu_op *op)
 	enum mu_status st = MU_OK;
 	const struct lstm *l = lstm_of(op);
 	struct cpu_op *impl = op->impl;
+	const struct mu_state none = {.before = NULL}, *state = op->state ? op->state : &none;
+	const size_t n = l->n * l->units;
+	float *dh = mu_cpu_pointer(op, l->hidden_grad), *dc = mu_cpu_pointer(op, l->cell_grad);
 
-	memset(mu_cpu_pointer(op, l->cell_grad), 0, l->n * l->units * sizeof(float));
+	memset(dc, 0, n * sizeof *dc);
+	if (state->after_grad) {
+		memcpy(dh, state->after_grad, n * sizeof *dh);
+		memcpy(dc, state->after_grad + n, n * sizeof *dc);
+	}
 	for (size_t t = l->steps; t-- > 0;) {
 		for (size_t s = 0; s < l->n; s++)
-			backward_row(op, s, t);
-		if (t > 0)
+			backward_row(op, s, t, t + 1 < l->steps || state->after_grad);
+		if (t > 0 || state->before_grad)
 			MU_TRY(mu_cpu_run(l->cpu, op, &impl->inner[BACKWARD]));
+	}
+	if (state->before_grad) {
+		memcpy(state->before_grad, dh, n * sizeof *dh);
+		memcpy(state->before_grad + n, dc, n * sizeof *dc);
 	}
 out:
 	return st;
@@ -192,8 +253,12 @@ static void prepare_weights(struct mu_op *op)
 	       GATES * units * sizeof(float));
 	for (size_t s = 0; s < l->n; s++) {
 		float *first = before + s * l->steps * units;
+		const float *h = hidden_before(op, s);
 
-		memset(first, 0, units * sizeof *first);
+		if (h)
+			memcpy(first, h, units * sizeof *first);
+		else
+			memset(first, 0, units * sizeof *first);
 		memcpy(first + units, op->outputs[0]->data + s * l->steps * units,
 		       (l->steps - 1) * units * sizeof *first);
 	}
@@ -201,92 +266,8 @@ static void prepare_weights(struct mu_op *op)
 
 /* ---- plan ---- */
 
-static void rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns)
-{
-	mu_cpu_plain(md, &(struct mu_shape){2, {rows, columns}});
-}
-
-/* A product of rows with a weight: y (rows, 4 units) = x (rows, k) times the weight (4 units, k).
- */
-struct product {
-	dnnl_memory_desc_t x, weight, bias, y;
-	dnnl_dims_t dims; /* of the weight */
-	int which;        /* parameter */
-	bool has_bias;
-	dnnl_primitive_desc_t hint; /* its forward */
-};
-
-static void describe_product(struct product *m, const struct mu_op *op, int which, size_t rows)
-{
-	const struct mu_shape *weight = &op->params[which].shape;
-
-	*m = (struct product){.which = which, .has_bias = which == I2H_WEIGHT};
-	m->dims[0] = (dnnl_dim_t)weight->dims[0];
-	m->dims[1] = (dnnl_dim_t)weight->dims[1];
-	rows_md(&m->x, rows, weight->dims[1]);
-	rows_md(&m->y, rows, weight->dims[0]);
-	mu_cpu_plain(&m->bias, &op->params[I2H_BIAS].shape);
-	dnnl_memory_desc_init_by_tag(&m->weight, 2, m->dims, dnnl_f32, dnnl_format_tag_any);
-}
-
-/* The weight in the layout that pd wants. */
-static enum mu_status weight_for(struct cpu_plan *p, const struct product *m,
-				 const_dnnl_primitive_desc_t pd, int *out)
-{
-	dnnl_memory_desc_t have;
-
-	mu_cpu_param_md(&have, &p->op->params[m->which], 2, m->dims);
-	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, (size_t)m->which),
-			 mu_cpu_query(pd, dnnl_query_weights_md), false, out);
-}
-
-static enum mu_status describe_forward(struct cpu_plan *p, const struct product *m,
-				       dnnl_primitive_desc_t *pd)
-{
-	enum mu_status st = MU_OK;
-	dnnl_inner_product_desc_t desc;
-
-	CPU_DNNL(dnnl_inner_product_forward_desc_init(
-		&desc,
-		p->op->phase == MU_PHASE_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
-		&m->x, &m->weight, m->has_bias ? &m->bias : NULL, &m->y));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
-out:
-	return st;
-}
-
-static enum mu_status describe_data(struct cpu_plan *p, const struct product *m,
-				    dnnl_primitive_desc_t *pd)
-{
-	enum mu_status st = MU_OK;
-	dnnl_inner_product_desc_t desc;
-
-	CPU_DNNL(dnnl_inner_product_backward_data_desc_init(&desc, &m->x, &m->weight, &m->y));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, m->hint, pd));
-out:
-	return st;
-}
-
-/* Channels last, as rows; in a copy of the step's own where the input lies otherwise. */
-static enum mu_status input_rows(struct cpu_plan *p, const dnnl_memory_desc_t *rows, int *out)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_tensor *in = p->op->inputs[0];
-	dnnl_memory_desc_t have, last;
-	const struct cpu_memory *m;
-	int memory;
-
-	mu_cpu_tensor_md(&have, in);
-	mu_cpu_tag(&last, &in->shape, dnnl_acdb);
-	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &last, false, &memory));
-	m = &p->impl->memories[memory];
-	*out = mu_cpu_memory(p, rows, m->place, m->index);
-out:
-	return st;
-}
-
-static enum mu_status plan_forward(struct cpu_plan *p, struct lstm *l, struct product *from_input,
-				   struct product *from_before)
+static enum mu_status plan_forward(struct cpu_plan *p, struct lstm *l, struct cpu_rows *from_input,
+				   struct cpu_rows *from_before)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
@@ -295,19 +276,19 @@ static enum mu_status plan_forward(struct cpu_plan *p, struct lstm *l, struct pr
 		{DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DST, 0}, {DNNL_ARG_BIAS, 0}};
 	int weight;
 
-	MU_TRY(describe_forward(p, from_before, &from_before->hint));
+	MU_TRY(mu_cpu_rows_forward(p, from_before, &from_before->hint));
 	MU_TRY(mu_cpu_set_param(&op->params[H2H_WEIGHT],
 				mu_cpu_query(from_before->hint, dnnl_query_weights_md)));
-	MU_TRY(describe_forward(p, from_input, &from_input->hint));
+	MU_TRY(mu_cpu_rows_forward(p, from_input, &from_input->hint));
 	MU_TRY(mu_cpu_set_param(&op->params[I2H_WEIGHT],
 				mu_cpu_query(from_input->hint, dnnl_query_weights_md)));
 	l->bias = mu_cpu_temporary(p, &from_input->bias);
 	l->hidden = mu_cpu_temporary(p, &from_before->x);
 	l->product = mu_cpu_temporary(p, &from_before->y);
 	mu_cpu_call(p, add_biases);
-	MU_TRY(weight_for(p, from_before, from_before->hint, &weight));
-	MU_TRY(weight_for(p, from_input, from_input->hint, &args[1].memory));
-	MU_TRY(input_rows(p, &from_input->x, &args[0].memory));
+	MU_TRY(mu_cpu_rows_weight(p, from_before, from_before->hint, &weight));
+	MU_TRY(mu_cpu_rows_weight(p, from_input, from_input->hint, &args[1].memory));
+	MU_TRY(mu_cpu_rows_input(p, from_input, &args[0].memory));
 	args[2].memory = l->gates;
 	args[3].memory = l->bias;
 	CPU_DNNL(dnnl_primitive_desc_clone(&pd, from_input->hint));
@@ -324,62 +305,10 @@ out:
 	return st;
 }
 
-/* The gradient of a weight, and of its bias. rows: x. */
-static enum mu_status plan_weights(struct cpu_plan *p, const struct lstm *l,
-				   const struct product *m, int rows)
-{
-	enum mu_status st = MU_OK;
-	dnnl_inner_product_desc_t desc;
-	dnnl_primitive_desc_t pd = NULL;
-	dnnl_memory_desc_t have;
-	struct cpu_arg args[4] = {{DNNL_ARG_SRC, rows}, {DNNL_ARG_DIFF_DST, l->gates}};
-	int n = 2;
-
-	CPU_DNNL(dnnl_inner_product_backward_weights_desc_init(
-		&desc, &m->x, &m->weight, m->has_bias ? &m->bias : NULL, &m->y));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, m->hint, &pd));
-	if (m->has_bias)
-		args[n++] = (struct cpu_arg){
-			DNNL_ARG_DIFF_BIAS, mu_cpu_memory(p, &m->bias, CPU_PARAM_GRAD, I2H_BIAS)};
-	args[n++].arg = DNNL_ARG_DIFF_WEIGHTS;
-	mu_cpu_param_md(&have, &p->op->params[m->which], 2, m->dims);
-	MU_TRY(mu_cpu_step_to(p, pd, n, args, mu_cpu_query(pd, dnnl_query_diff_weights_md),
-			      mu_cpu_memory(p, &have, CPU_PARAM_GRAD, (size_t)m->which)));
-out:
-	return st;
-}
-
-/* The gradient of the input. */
-static enum mu_status plan_data(struct cpu_plan *p, const struct lstm *l, const struct product *m)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_tensor *in = p->op->inputs[0];
-	dnnl_memory_desc_t have, last;
-	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[3] = {
-		{DNNL_ARG_DIFF_DST, l->gates}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
-	int to, grad;
-
-	mu_cpu_tensor_md(&have, in);
-	mu_cpu_tag(&last, &in->shape, dnnl_acdb);
-	grad = to = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
-	if (!dnnl_memory_desc_equal(&have, &last))
-		grad = mu_cpu_temporary(p, &last);
-	args[2].memory = mu_cpu_memory(p, &m->x, p->impl->memories[grad].place,
-				       p->impl->memories[grad].index);
-	MU_TRY(describe_data(p, m, &pd));
-	MU_TRY(weight_for(p, m, pd, &args[1].memory));
-	MU_TRY(mu_cpu_step(p, pd, 3, args));
-	if (grad != to)
-		MU_TRY(mu_cpu_reorder(p, grad, to));
-out:
-	return st;
-}
-
 /* A step's part: of h of the step before. The weight is made ready before the steps, in plain
  * order: of the few rows of a step oneDNN's sgemm makes 1.4 times as much of the processor as the
  * product that it prefers. */
-static enum mu_status plan_inner(struct cpu_plan *p, const struct lstm *l, struct product step,
+static enum mu_status plan_inner(struct cpu_plan *p, const struct lstm *l, struct cpu_rows step,
 				 struct cpu_program *outer)
 {
 	enum mu_status st = MU_OK;
@@ -388,9 +317,9 @@ static enum mu_status plan_inner(struct cpu_plan *p, const struct lstm *l, struc
 				  {DNNL_ARG_WEIGHTS, 0},
 				  {DNNL_ARG_DIFF_SRC, l->hidden_grad}};
 
-	dnnl_memory_desc_init_by_tag(&step.weight, 2, step.dims, dnnl_f32, dnnl_ab);
-	MU_TRY(describe_data(p, &step, &pd));
-	MU_TRY(weight_for(p, &step, pd, &args[1].memory));
+	mu_cpu_rows_layout(&step, dnnl_ab);
+	MU_TRY(mu_cpu_rows_data(p, &step, &pd));
+	MU_TRY(mu_cpu_rows_weight(p, &step, pd, &args[1].memory));
 	p->program = &p->impl->inner[BACKWARD];
 	p->program->scratch_nbytes = outer->scratch_nbytes;
 	st = mu_cpu_step(p, pd, 3, args);
@@ -401,11 +330,11 @@ out:
 }
 
 static enum mu_status plan_backward(struct cpu_plan *p, struct lstm *l,
-				    const struct product *from_input,
-				    const struct product *from_before)
+				    const struct cpu_rows *from_input,
+				    const struct cpu_rows *from_before)
 {
 	enum mu_status st = MU_OK;
-	struct product all;
+	struct cpu_rows all;
 	dnnl_memory_desc_t value;
 	int rows;
 
@@ -418,15 +347,15 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct lstm *l,
 	MU_TRY(plan_inner(p, l, *from_before, p->program));
 	mu_cpu_try_call(p, backward);
 	if (p->op->inputs[0]->needs_grad)
-		MU_TRY(plan_data(p, l, from_input));
-	MU_TRY(input_rows(p, &from_input->x, &rows));
-	MU_TRY(plan_weights(p, l, from_input, rows));
+		MU_TRY(mu_cpu_rows_input_grad(p, from_input, l->gates));
+	MU_TRY(mu_cpu_rows_input(p, from_input, &rows));
+	MU_TRY(mu_cpu_rows_weight_grad(p, from_input, rows, l->gates));
 	mu_cpu_call(p, prepare_weights);
-	describe_product(&all, p->op, H2H_WEIGHT, l->n * l->steps);
+	mu_cpu_rows_describe(&all, p->op, H2H_WEIGHT, l->n * l->steps);
 	all.hint = NULL;
 	l->before = mu_cpu_temporary(p, &all.x);
-	MU_TRY(describe_forward(p, &all, &all.hint));
-	st = plan_weights(p, l, &all, l->before);
+	MU_TRY(mu_cpu_rows_forward(p, &all, &all.hint));
+	st = mu_cpu_rows_weight_grad(p, &all, l->before, l->gates);
 	dnnl_primitive_desc_destroy(all.hint);
 	MU_TRY(st);
 out:
@@ -439,7 +368,7 @@ enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p)
 	struct mu_op *op = p->op;
 	const struct mu_shape *in = &op->inputs[0]->shape;
 	struct lstm *l = calloc(1, sizeof *l);
-	struct product from_input = {.hint = NULL}, from_before = {.hint = NULL};
+	struct cpu_rows from_input = {.hint = NULL}, from_before = {.hint = NULL};
 	dnnl_memory_desc_t md;
 
 	p->impl->own = l;
@@ -455,9 +384,10 @@ enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p)
 	mu_cpu_plain(&md, &op->params[I2H_BIAS].shape);
 	MU_TRY(mu_cpu_set_param(&op->params[I2H_BIAS], &md));
 	MU_TRY(mu_cpu_set_param(&op->params[H2H_BIAS], &md));
-	describe_product(&from_input, op, I2H_WEIGHT, l->n * l->steps);
-	describe_product(&from_before, op, H2H_WEIGHT, l->n);
-	rows_md(&md, l->n * l->steps, l->units);
+	mu_cpu_rows_describe(&from_input, op, I2H_WEIGHT, l->n * l->steps);
+	from_input.has_bias = true;
+	mu_cpu_rows_describe(&from_before, op, H2H_WEIGHT, l->n);
+	mu_cpu_rows_md(&md, l->n * l->steps, l->units);
 	l->gates = mu_cpu_keep(p, &from_input.y);
 	l->cells = mu_cpu_keep(p, &md);
 	MU_TRY(plan_forward(p, l, &from_input, &from_before));

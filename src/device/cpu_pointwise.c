@@ -126,7 +126,8 @@ static void draw_mask(struct mu_op *op, struct cpu_part part)
 					      b->ids ? b->ids[i] : i};
 		float *mask = (float *)op->workspace + i * each;
 
-		mu_random_uniforms(&key, (uint64_t)op->index << 24, each, mask);
+		mu_random_uniforms(&key, ((uint64_t)op->index << 24) + op->block * each, each,
+				   mask);
 		mask_from_draws(mask, each, a->p);
 	}
 }

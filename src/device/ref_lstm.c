@@ -17,6 +17,7 @@
 
 enum { IN, CHANGE, FORGET, OUT, GATES };
 enum { I2H_WEIGHT, I2H_BIAS, H2H_WEIGHT, H2H_BIAS };
+enum { STATE_HIDDEN, STATE_CELLS };
 
 struct size {
 	size_t n, c, units, steps;
@@ -91,6 +92,12 @@ static float *cells_at(const struct mu_op *op, const struct size *z, size_t s, s
 	       (s * z->steps + t) * z->units;
 }
 
+/* Of the state, an array (2, n, units): h, c of sample s; NULL: 0. */
+static const float *in_state(const float *state, const struct size *z, size_t which, size_t s)
+{
+	return state ? state + (which * z->n + s) * z->units : NULL;
+}
+
 static size_t at(const struct size *z, size_t s, size_t u, size_t t)
 {
 	return (s * z->units + u) * z->steps + t;
@@ -99,6 +106,27 @@ static size_t at(const struct size *z, size_t s, size_t u, size_t t)
 static double sigmoid(double x)
 {
 	return 1 / (1 + exp(-x));
+}
+
+/* h and c of unit u before step t. */
+static double hidden_before(const struct mu_op *op, const struct size *z, size_t s, size_t u,
+			    size_t t)
+{
+	const float *h = in_state(op->state ? op->state->before : NULL, z, STATE_HIDDEN, s);
+
+	if (t > 0)
+		return (double)op->outputs[0]->data[at(z, s, u, t - 1)];
+	return h ? (double)h[u] : 0;
+}
+
+static double cell_before(const struct mu_op *op, const struct size *z, size_t s, size_t u,
+			  size_t t)
+{
+	const float *c = in_state(op->state ? op->state->before : NULL, z, STATE_CELLS, s);
+
+	if (t > 0)
+		return (double)cells_at(op, z, s, t - 1)[u];
+	return c ? (double)c[u] : 0;
 }
 
 /* a of gate row r = gate * units + unit. */
@@ -111,8 +139,8 @@ static double sum_row(const struct mu_op *op, const struct size *z, size_t r, si
 	for (size_t k = 0; k < z->c; k++)
 		sum += (double)wi[k] *
 		       (double)op->inputs[0]->data[(s * z->c + k) * z->steps + t];
-	for (size_t k = 0; t > 0 && k < z->units; k++)
-		sum += (double)wh[k] * (double)op->outputs[0]->data[at(z, s, k, t - 1)];
+	for (size_t k = 0; k < z->units; k++)
+		sum += (double)wh[k] * hidden_before(op, z, s, k, t);
 	return sum;
 }
 
@@ -127,9 +155,8 @@ static void forward_step(struct mu_op *op, const struct size *z, size_t s, size_
 		gates[r] = (float)(r / units == CHANGE ? tanh(sum) : sigmoid(sum));
 	}
 	for (size_t u = 0; u < units; u++) {
-		double before = t > 0 ? (double)cells_at(op, z, s, t - 1)[u] : 0;
-
-		cells[u] = (float)((double)gates[FORGET * units + u] * before +
+		cells[u] = (float)((double)gates[FORGET * units + u] *
+					   cell_before(op, z, s, u, t) +
 				   (double)gates[IN * units + u] *
 					   (double)gates[CHANGE * units + u]);
 		op->outputs[0]->data[at(z, s, u, t)] =
@@ -137,13 +164,26 @@ static void forward_step(struct mu_op *op, const struct size *z, size_t s, size_
 	}
 }
 
+static void leave_state(const struct mu_op *op, const struct size *z, size_t s)
+{
+	float *h = op->state->after + s * z->units, *c = h + z->n * z->units;
+
+	for (size_t u = 0; u < z->units; u++) {
+		h[u] = op->outputs[0]->data[at(z, s, u, z->steps - 1)];
+		c[u] = cells_at(op, z, s, z->steps - 1)[u];
+	}
+}
+
 static enum mu_status forward(struct mu_op *op)
 {
 	struct size z = size_of(op);
 
-	for (size_t s = 0; s < z.n; s++)
+	for (size_t s = 0; s < z.n; s++) {
 		for (size_t t = 0; t < z.steps; t++)
 			forward_step(op, &z, s, t);
+		if (op->state && op->state->after)
+			leave_state(op, &z, s);
+	}
 	return MU_OK;
 }
 
@@ -157,7 +197,7 @@ static void gate_gradients(const struct mu_op *op, const struct size *z, const s
 	for (size_t u = 0; u < units; u++) {
 		double i = (double)gates[IN * units + u], g = (double)gates[CHANGE * units + u];
 		double f = (double)gates[FORGET * units + u], o = (double)gates[OUT * units + u];
-		double before = t > 0 ? (double)cells_at(op, z, s, t - 1)[u] : 0;
+		double before = cell_before(op, z, s, u, t);
 		double value = tanh((double)cells[u]), dc;
 
 		dc = m->dc[u] + m->dh[u] * o * (1 - value * value);
@@ -179,9 +219,8 @@ static void add_weights(const struct mu_op *op, const struct size *z, const stru
 		for (size_t k = 0; k < z->c; k++)
 			m->i2h[r * z->c + k] +=
 				da * (double)op->inputs[0]->data[(s * z->c + k) * z->steps + t];
-		for (size_t k = 0; t > 0 && k < z->units; k++)
-			m->h2h[r * z->units + k] +=
-				da * (double)op->outputs[0]->data[at(z, s, k, t - 1)];
+		for (size_t k = 0; k < z->units; k++)
+			m->h2h[r * z->units + k] += da * hidden_before(op, z, s, k, t);
 		m->bias[r] += da;
 	}
 }
@@ -219,6 +258,28 @@ static void round_to(float *out, const double *sums, size_t n)
 		out[k] = (float)sums[k];
 }
 
+/* dh and dc behind the last step of sample s. */
+static void begin_sample(const struct mu_op *op, const struct size *z, const struct sums *m,
+			 size_t s)
+{
+	const float *state = op->state ? op->state->after_grad : NULL;
+	const float *dh = in_state(state, z, STATE_HIDDEN, s);
+	const float *dc = in_state(state, z, STATE_CELLS, s);
+
+	for (size_t u = 0; u < z->units; u++) {
+		m->dh[u] = dh ? (double)dh[u] : 0;
+		m->dc[u] = dc ? (double)dc[u] : 0;
+	}
+}
+
+static void end_sample(const struct mu_op *op, const struct size *z, const struct sums *m, size_t s)
+{
+	float *dh = op->state->before_grad + s * z->units;
+
+	round_to(dh, m->dh, z->units);
+	round_to(dh + z->n * z->units, m->dc, z->units);
+}
+
 static void backward(struct mu_op *op)
 {
 	struct size z = size_of(op);
@@ -227,10 +288,11 @@ static void backward(struct mu_op *op)
 	for (size_t k = 0; k < n_sums(&z); k++)
 		m.i2h[k] = 0;
 	for (size_t s = 0; s < z.n; s++) {
-		for (size_t u = 0; u < z.units; u++)
-			m.dh[u] = m.dc[u] = 0;
+		begin_sample(op, &z, &m, s);
 		for (size_t t = z.steps; t-- > 0;)
 			backward_step(op, &z, &m, s, t);
+		if (op->state && op->state->before_grad)
+			end_sample(op, &z, &m, s);
 	}
 	round_to(op->params[I2H_WEIGHT].grad, m.i2h, GATES * z.units * z.c);
 	round_to(op->params[I2H_BIAS].grad, m.bias, GATES * z.units);

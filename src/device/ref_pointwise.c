@@ -120,7 +120,8 @@ static void draw_mask(struct mu_op *op)
 					.sample = b->ids ? b->ids[s] : s};
 
 		for (size_t k = 0; k < features; k++) {
-			uint64_t element = (uint64_t)op->index << ELEMENT_BITS | k;
+			uint64_t element =
+				((uint64_t)op->index << ELEMENT_BITS) + op->block * features + k;
 			bool drop = mu_random_uniform(&key, element) < a->p;
 
 			mask[s * features + k] = drop ? 0 : 1 / (1 - a->p);

@@ -340,6 +340,7 @@ enum mu_status mu_augment_file(const struct mu_augment_task *task, const uint8_t
 
 	if (!worker->decoder)
 		MU_TRY(mu_image_decoder_new(&worker->decoder));
+	mu_image_decoder_upright(worker->decoder, !task->augment->as_stored);
 	MU_TRY(mu_image_begin(worker->decoder, data, n, &h, &w));
 	MU_TRY(mu_augment_geometry(task->augment, &task->key, task->shape, h, w, &g));
 	mu_geometry_window(&g, 8, &window);

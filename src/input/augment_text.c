@@ -28,6 +28,8 @@ static __attribute__((format(printf, 2, 3))) void add(struct text *t, const char
 
 static void add_geometry(const struct mu_augment *a, struct text *t)
 {
+	if (a->as_stored)
+		add(t, "as stored, not turned upright");
 	if (a->resize)
 		add(t, "shorter edge to %zu", a->resize);
 	if (a->max_rotate_angle)

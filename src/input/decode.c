@@ -13,8 +13,11 @@ enum { NUM_FORMATS = sizeof formats / sizeof *formats };
 
 struct mu_image_decoder {
 	void *states[NUM_FORMATS];
-	int format; /* of the present picture */
+	bool as_stored;
+	/* Of the present picture: format, turn, and size as stored. */
+	int format, orientation;
 	size_t h, w;
+	struct mu_image stored; /* one that is to be turned */
 };
 
 enum mu_status mu_image_decoder_new(struct mu_image_decoder **out)
@@ -45,7 +48,13 @@ void mu_image_decoder_free(struct mu_image_decoder *decoder)
 		if (decoder->states[i])
 			formats[i]->close(decoder->states[i]);
 	}
+	mu_image_release(&decoder->stored);
 	mu_free(decoder);
+}
+
+void mu_image_decoder_upright(struct mu_image_decoder *decoder, bool upright)
+{
+	decoder->as_stored = !upright;
 }
 
 void mu_image_decoder_choose(struct mu_image_decoder *decoder, enum mu_jpeg_choice choice)
@@ -104,6 +113,11 @@ enum mu_status mu_image_begin(struct mu_image_decoder *decoder, const uint8_t *d
 			format->name, *h, *w, MU_IMAGE_MAX_PIXELS);
 	decoder->h = *h;
 	decoder->w = *w;
+	decoder->orientation = decoder->as_stored ? 1 : mu_image_orientation(data, n);
+	if (mu_orientation_turns(decoder->orientation)) {
+		*h = decoder->w;
+		*w = decoder->h;
+	}
 out:
 	return st;
 }
@@ -142,25 +156,49 @@ static void halve(struct mu_image *image)
 	image->shrink *= 2;
 }
 
-enum mu_status mu_image_decode(struct mu_image_decoder *decoder,
-			       const struct mu_image_window *window, struct mu_image *image)
+/* As it is stored. */
+static enum mu_status decode(struct mu_image_decoder *decoder, const struct mu_image_window *window,
+			     struct mu_image *image)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_image_format *format = formats[decoder->format];
 	const struct mu_image_window whole = {.h = decoder->h, .w = decoder->w, .shrink = 1};
-	size_t s = window->shrink;
+
+	MU_TRY(format->decode(decoder->states[decoder->format],
+			      window->shrink <= format->max_shrink ? window : &whole, image));
+	while (image->shrink < window->shrink)
+		halve(image);
+out:
+	return st;
+}
+
+enum mu_status mu_image_decode(struct mu_image_decoder *decoder,
+			       const struct mu_image_window *window, struct mu_image *image)
+{
+	enum mu_status st = MU_OK;
+	const int orientation = decoder->orientation;
+	const bool turns = mu_orientation_turns(orientation);
+	const size_t s = window->shrink;
+	struct mu_image_window stored;
+	size_t h, w;
 
 	if ((s != 1 && s != 2 && s != 4 && s != 8) || window->h == 0 || window->w == 0 ||
-	    window->top + window->h > shrunk(decoder->h, s) ||
-	    window->left + window->w > shrunk(decoder->w, s))
+	    window->top + window->h > shrunk(turns ? decoder->w : decoder->h, s) ||
+	    window->left + window->w > shrunk(turns ? decoder->h : decoder->w, s))
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"window of %zu x %zu pixels at (%zu, %zu), shrunk by %zu, of an image of "
 			"%zu x %zu",
-			window->h, window->w, window->top, window->left, s, decoder->h, decoder->w);
-	MU_TRY(format->decode(decoder->states[decoder->format],
-			      s <= format->max_shrink ? window : &whole, image));
-	while (image->shrink < s)
-		halve(image);
+			window->h, window->w, window->top, window->left, s,
+			turns ? decoder->w : decoder->h, turns ? decoder->h : decoder->w);
+	if (orientation == 1) {
+		MU_TRY(decode(decoder, window, image));
+		goto out;
+	}
+	h = shrunk(decoder->h, s);
+	w = shrunk(decoder->w, s);
+	stored = mu_orientation_window(orientation, h, w, window);
+	MU_TRY(decode(decoder, &stored, &decoder->stored));
+	MU_TRY(mu_orientation_apply(orientation, h, w, &decoder->stored, image));
 out:
 	return st;
 }

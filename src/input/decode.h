@@ -24,6 +24,14 @@ struct mu_image_format {
 				 struct mu_image *image);
 };
 
+/* orientation.c: of a picture stored as h x w pixels, where a window of the upright one lies; and
+ * the upright picture, of a part of the stored one. */
+bool mu_orientation_turns(int orientation); /* do rows become columns? */
+struct mu_image_window mu_orientation_window(int orientation, size_t h, size_t w,
+					     const struct mu_image_window *upright);
+enum mu_status mu_orientation_apply(int orientation, size_t h, size_t w,
+				    const struct mu_image *stored, struct mu_image *upright);
+
 extern const struct mu_image_format mu_image_format_jpeg;
 extern const struct mu_image_format mu_image_format_png;
 

@@ -2,8 +2,9 @@
 /*
  * The orientation in a JPEG file: Exif 2.3 (CIPA DC-008), a TIFF block in segment APP1, whose first
  * directory may hold tag 274. Every number of the block may be wrong: one that lies outside is 0.
+ * And pictures turned by it.
  */
-#include <muster/image.h>
+#include "decode.h"
 
 #include <string.h>
 
@@ -88,4 +89,71 @@ int mu_image_orientation(const uint8_t *data, size_t n)
 		at += 2 + length;
 	}
 	return 1;
+}
+
+/* ---- turning ---- */
+
+/* Do rows become columns? Is the last row, the last column the first one of the picture? */
+static const struct kind {
+	bool turn, last_row, last_column;
+} kinds[] = {
+	[1] = {false, false, false}, [2] = {false, false, true}, [3] = {false, true, true},
+	[4] = {false, true, false},  [5] = {true, false, false}, [6] = {true, true, false},
+	[7] = {true, true, true},    [8] = {true, false, true},
+};
+
+bool mu_orientation_turns(int orientation)
+{
+	return kinds[orientation].turn;
+}
+
+/* n places from `from` on, out of all; counted from the other end if last. */
+static size_t place(size_t from, size_t n, size_t all, bool last)
+{
+	return last ? all - from - n : from;
+}
+
+struct mu_image_window mu_orientation_window(int orientation, size_t h, size_t w,
+					     const struct mu_image_window *upright)
+{
+	const struct kind *k = &kinds[orientation];
+	struct mu_image_window stored = *upright;
+
+	if (k->turn) {
+		stored.top = upright->left;
+		stored.left = upright->top;
+		stored.h = upright->w;
+		stored.w = upright->h;
+	}
+	stored.top = place(stored.top, stored.h, h, k->last_row);
+	stored.left = place(stored.left, stored.w, w, k->last_column);
+	return stored;
+}
+
+enum mu_status mu_orientation_apply(int orientation, size_t h, size_t w,
+				    const struct mu_image *stored, struct mu_image *upright)
+{
+	enum mu_status st = MU_OK;
+	const struct kind *k = &kinds[orientation];
+	const size_t top = place(stored->top, stored->h, h, k->last_row);
+	const size_t left = place(stored->left, stored->w, w, k->last_column);
+	const ptrdiff_t row = (k->last_row ? -1 : 1) * (ptrdiff_t)stored->w;
+	const ptrdiff_t column = k->last_column ? -1 : 1;
+	const uint32_t *first = stored->pixels + (k->last_row ? (stored->h - 1) * stored->w : 0) +
+				(k->last_column ? stored->w - 1 : 0);
+
+	MU_TRY(mu_image_resize(upright, k->turn ? stored->w : stored->h,
+			       k->turn ? stored->h : stored->w));
+	upright->top = k->turn ? left : top;
+	upright->left = k->turn ? top : left;
+	upright->shrink = stored->shrink;
+	for (size_t y = 0; y < upright->h; y++) {
+		const uint32_t *from = first + (ptrdiff_t)y * (k->turn ? column : row);
+		uint32_t *to = upright->pixels + y * upright->w;
+
+		for (size_t x = 0; x < upright->w; x++)
+			to[x] = from[(ptrdiff_t)x * (k->turn ? row : column)];
+	}
+out:
+	return st;
 }

@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of stores of GPUs in every build, and the cut of a bucket among GPUs. */
+#include "config.h"
+
 #include <muster/gpus.h>
 
 #include "kv.h"
+
+#ifndef HAVE_NCCL
+enum mu_status mu_kv_gpus_check(void)
+{
+	enum mu_status st = MU_OK;
+
+	MU_FAIL(MU_ERR_UNSUPPORTED, "this build has no CUDA with NCCL");
+out:
+	return st;
+}
+#endif
 
 size_t mu_kv_shard_each(size_t n, size_t n_gpus)
 {

@@ -55,8 +55,6 @@ static void close_gpu(struct mu_nccl *n, struct nccl_gpu *g, size_t n_buckets)
 	if (memory->enter(g->device) !=
 	    MU_OK) /* what cannot be given back is the driver's matter */
 		return;
-	if (g->stream)
-		n->api.cuStreamSynchronize(g->stream);
 	for (size_t b = 0; g->summed && b < n_buckets; b++)
 		if (g->summed[b])
 			n->api.cuEventDestroy(g->summed[b]);
@@ -73,6 +71,17 @@ static void close_gpu(struct mu_nccl *n, struct nccl_gpu *g, size_t n_buckets)
 		memory->unmirror(g->device, g->gradients);
 }
 
+/* Copies from and to the host end before its memory is given back. */
+static void end_streams(struct mu_nccl *n)
+{
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		const struct nccl_gpu *g = &n->gpus[i];
+
+		if (g->stream && g->device->ops->memory->enter(g->device) == MU_OK)
+			n->api.cuStreamSynchronize(g->stream);
+	}
+}
+
 static void leave_devices(struct mu_kv *kv)
 {
 	struct mu_nccl *n = kv->nccl;
@@ -80,6 +89,7 @@ static void leave_devices(struct mu_kv *kv)
 	if (!n || !n->gpus)
 		return;
 	mu_nccl_comm_close(n);
+	end_streams(n);
 	mu_nccl_updates_close(kv);
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		if (n->gpus[i].device)

@@ -88,6 +88,13 @@ out:
 	return st;
 }
 
+enum mu_status mu_kv_gpus_check(void)
+{
+	struct nccl_api api;
+
+	return mu_nccl_load(&api, true);
+}
+
 const char *mu_nccl_text(const struct nccl_api *api, CUresult result)
 {
 	const char *text = NULL;

@@ -93,8 +93,8 @@ enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when)
 	uint64_t mine, *all = NULL;
 
 	MU_TRY(mu_kv_step_end(kv));
-	if (kv->ops->collect)
-		MU_TRY(kv->ops->collect(kv));
+	if (kv->ops->on_gpus) /* the weights alone */
+		MU_TRY(kv->ops->fetch(kv));
 	mine = hash_weights(mu_kv_weights(kv), mu_kv_n(kv));
 	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "hashes of weights"));
 	MU_TRY(mu_allgather(&mine, all, sizeof mine, t->peers));

@@ -184,6 +184,7 @@ enum mu_status mu_plan_new_part(struct mu_plan **out, const struct mu_plan_part 
 				      .batch_size = part->batch,
 				      .part = part,
 				      .first = part->first,
+				      .of_block = part->of_block,
 				      .dry = true};
 
 	return new_plan(out, &model, part->whole);
@@ -198,6 +199,8 @@ enum mu_status mu_plan_allocate(struct mu_plan *plan)
 	plan->dry = false;
 	MU_TRY(mu_plan_memory(plan));
 	MU_TRY(mu_plan_alloc_input(plan));
+	if (plan->of_block)
+		MU_TRY(mu_plan_alloc_states(plan));
 	if (!plan->borrowed && mu_plan_has_end(plan))
 		MU_TRY(MU_ALLOC(plan->probabilities, mu_shape_n(mu_plan_probabilities_shape(plan)),
 				"probabilities"));
@@ -254,6 +257,7 @@ void mu_plan_free(struct mu_plan *plan)
 		plan->device->ops->free_layout(plan->device,
 					       plan->tensors[plan->received[i]].layout);
 	mu_plan_free_memory(plan);
+	mu_plan_free_states(plan);
 	if (!plan->borrowed)
 		mu_free(plan->probabilities);
 	mu_free(plan->received);

@@ -18,6 +18,13 @@ struct plan_arrays {
 	float *weights, *gradients; /* gradients NULL for inference */
 };
 
+/* Of an operation in a part of a block: what its state is, and memory for its own half of it: h and
+ * c behind its last step, and the gradients of those in front of its first. */
+struct plan_state {
+	struct mu_state op;
+	float *own;
+};
+
 struct mu_plan {
 	const struct mu_net *net;
 	struct mu_device *device;
@@ -56,6 +63,8 @@ struct mu_plan {
 	size_t arena_bytes;
 	struct mu_layer_times *times; /* of all layers, the caller's; NULL: nobody wants them */
 	bool dry;                     /* without arena: only to be looked at */
+	bool of_block;                /* with states, one for each operation once allocated */
+	struct plan_state *states;
 	/* With loss scaling: has a gradient not been finite since somebody asked? The word is of
 	 * the device's own memory, if it has such. */
 	bool overflowed;
@@ -94,6 +103,10 @@ enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays);
 enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_finish(struct mu_plan *plan);
+
+/* src/net/blocks.c: memory for what a part of a block leaves to others. */
+enum mu_status mu_plan_alloc_states(struct mu_plan *plan);
+void mu_plan_free_states(struct mu_plan *plan);
 
 /* src/net/scale.c: behind backward of layer l with loss scaling: its gradients are divided by the
  * scale again, and looked at. */

@@ -32,7 +32,7 @@ size_t mu_stage_slots(const struct mu_stages *stages, size_t stage, size_t n_mic
 {
 	const size_t behind = stages->n - stage;
 
-	return n_micro < behind ? n_micro : behind;
+	return stages->blocks || n_micro < behind ? n_micro : behind;
 }
 
 /* Forwards and backwards that have ended by now. */
@@ -60,7 +60,8 @@ static bool backward_is_ready(const struct simulation *m, size_t s)
 {
 	const size_t k = m->of[s].backwards;
 
-	if (!m->train || k == m->n_micro || forwards_done(m, s) <= k)
+	if (!m->train || k == m->n_micro ||
+	    forwards_done(m, s) < (m->stages->blocks ? m->n_micro : k + 1))
 		return false;
 	return s + 1 == m->stages->n || backwards_done(m, s + 1) > k;
 }

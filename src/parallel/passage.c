@@ -111,7 +111,8 @@ void mu_passage_free(struct mu_passage *p)
 		if (p->requests[i] != MPI_REQUEST_NULL)
 			MPI_Request_free(&p->requests[i]);
 	mu_free(p->requests);
-	mu_free(p->buffer);
+	if (p->passed == p->begun) /* else a message of a job that failed may still come */
+		mu_free(p->buffer);
 	mu_free(p->nbytes);
 	mu_free(p);
 }

@@ -119,6 +119,10 @@ enum mu_status mu_records_open(struct mu_records **out, const char *paths,
 			"%s: %zu paths, and the first is of %s: only RecordIO and CIFAR files can "
 			"be several as one",
 			paths, list.n, ops->files);
+	if (config && config->indexes && *config->indexes && ops != &mu_records_recordio)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s is of %s, and %s is to be its index: only RecordIO files have one",
+			paths, ops->files, config->indexes);
 	MU_TRY(MU_ALLOC(r, 1, "records"));
 	r->ops = ops;
 	if (config)

@@ -46,7 +46,7 @@ enum train_record_kind {
 	TRAIN_RECORD_TOLD,     /* another value is told of */
 };
 
-#define TRAIN_RECORD_MAX 48
+#define TRAIN_RECORD_MAX 64
 
 struct train_record {
 	size_t n;

@@ -192,13 +192,19 @@ static enum mu_status check_split(const struct train_device_list *list,
 	if (v->work_load_list)
 		MU_FAIL(MU_ERR_USAGE,
 			"--work-load-list %s deals samples to devices; with --group2dev, "
-			"--model-parallel, --micro-batches or teams of ranks each has layers, and "
-			"all samples",
+			"--model-parallel, --micro-batches, --time-block or teams of ranks each "
+			"has layers, and all samples",
 			v->work_load_list);
 	if (v->profile)
 		MU_FAIL(MU_ERR_USAGE,
 			"--profile is about devices that work one layer at a time: not "
-			"with --group2dev, --model-parallel, --micro-batches or teams of ranks");
+			"with --group2dev, --model-parallel, --micro-batches, --time-block or "
+			"teams of ranks");
+	if (v->time_block && v->micro_batches > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--time-block %ld and --micro-batches %ld: give one of them, which cut a "
+			"batch by steps or by samples",
+			v->time_block, v->micro_batches);
 	if (v->model_parallel && (size_t)v->model_parallel != list->n)
 		MU_FAIL(MU_ERR_USAGE, "--model-parallel %ld with %zu devices: one for each part is "
 				      "needed",
@@ -207,11 +213,14 @@ static enum mu_status check_split(const struct train_device_list *list,
 		MU_FAIL(MU_ERR_USAGE,
 			"--%s: the %zu devices share the samples; with --model-parallel %zu they "
 			"share the layers",
-			list->ranks > 1 ? "model-parallel-ranks" : "micro-batches", list->n,
-			list->n);
+			list->ranks > 1   ? "model-parallel-ranks"
+			: v->time_block ? "time-block"
+					: "micro-batches",
+			list->n, list->n);
 	if (list->kind->memory)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"a network can be cut over devices of the host's memory; %s has its own",
+			"a network can be cut over devices of the host's memory, and sequences "
+			"into blocks there; %s has its own",
 			list->kind->name);
 	if (v->group2dev)
 		MU_TRY(check_groups(list, v->group2dev));
@@ -320,8 +329,8 @@ enum mu_status mu_train_device_list_read(struct train_device_list *list,
 
 	*list = (struct train_device_list){.n = 0};
 	MU_TRY(mu_train_team_size(v, &list->ranks));
-	list->split = v->group2dev || v->model_parallel || v->micro_batches > 1 || v->group2rank ||
-		      list->ranks > 1;
+	list->split = v->group2dev || v->model_parallel || v->micro_batches > 1 || v->time_block ||
+		      v->group2rank || list->ranks > 1;
 	if (v->gpus && *v->gpus)
 		MU_TRY(read_gpus(list, v));
 	else if ((v->group2dev || v->model_parallel) && !v->devices)

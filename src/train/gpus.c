@@ -10,15 +10,8 @@
 #include <muster/base.h>
 #include <muster/gpus.h>
 
-/* Why arrays cannot stay on the devices; NULL: they can. */
-static const char *obstacle(const struct train_run *run, const struct train_device_list *list)
+const char *mu_train_gpus_obstacle(const struct train_options *v)
 {
-	const struct train_options *v = &run->options;
-
-	if (!run->store.takes_gpus)
-		return "this build has no CUDA with NCCL";
-	if (!list->kind->memory || !list->kind->memory->update)
-		return "the devices are no GPUs; --gpus names some";
 	if (v->update_period > 1)
 		return "--update-period adds batches up on the CPU";
 	if (strcmp(v->on_nan, "stop") != 0)
@@ -32,6 +25,16 @@ static const char *obstacle(const struct train_run *run, const struct train_devi
 	if (strcmp(v->node_reduce, "auto") != 0 || v->priority == 0)
 		return "--node-reduce and --priority are about sums on the CPU";
 	return NULL;
+}
+
+/* Why arrays cannot stay on the devices; NULL: they can. */
+static const char *find_obstacle(const struct train_run *run, const struct train_device_list *list)
+{
+	if (!run->store.takes_gpus)
+		return "this build has no CUDA with NCCL";
+	if (!list->kind->memory || !list->kind->memory->update)
+		return "the devices are no GPUs; --gpus names some";
+	return mu_train_gpus_obstacle(&run->options);
 }
 
 enum mu_status mu_train_gpus_settle(struct train_run *run)
@@ -51,11 +54,36 @@ enum mu_status mu_train_gpus_settle(struct train_run *run)
 	if (run->store.on_gpus || by_mpi || (!run->store.takes_gpus && !chosen))
 		goto out;
 	MU_TRY(mu_train_device_list_read(&list, v));
-	why = obstacle(run, &list);
+	why = find_obstacle(run, &list);
 	if (why && chosen)
 		MU_FAIL(MU_ERR_USAGE, "--inter-node nccl: %s; --inter-node mpi sums on the CPU",
 			why);
 	run->store.on_gpus = !why;
+out:
+	return st;
+}
+
+enum mu_status mu_train_gpus_fall_back(struct train_run *run, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	struct mu_kv_type is;
+	long ready;
+
+	MU_TRY(mu_kv_type_check(v->kv_store, &is));
+	if (!run->store.on_gpus || !is.distributed || is.on_gpus ||
+	    strcmp(v->inter_node, "auto") != 0)
+		goto out;
+	ready = mu_kv_gpus_check() == MU_OK;
+	if (!ready)
+		snprintf(run->without_nccl, sizeof run->without_nccl, "%s", mu_trace_message());
+	mu_trace_clear();
+	MU_TRY(mu_allreduce_long(&ready, 1, MPI_MIN, comm));
+	if (ready)
+		goto out;
+	if (!*run->without_nccl)
+		snprintf(run->without_nccl, sizeof run->without_nccl, "another rank has no NCCL");
+	run->store.on_gpus = false;
 out:
 	return st;
 }

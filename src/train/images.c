@@ -7,6 +7,7 @@
 #include <muster/base.h>
 
 static const char *const names[] = {
+	"exif-orientation",
 	"resize",
 	"pad-size",
 	"fill-value",
@@ -128,8 +129,10 @@ out:
 struct mu_augment mu_train_images_augment(const struct train_images *i, enum mu_input_part part)
 {
 	if (part == MU_INPUT_VALIDATE)
-		return (struct mu_augment){.resize = (size_t)i->resize};
+		return (struct mu_augment){.as_stored = !i->exif_orientation,
+					   .resize = (size_t)i->resize};
 	return (struct mu_augment){
+		.as_stored = !i->exif_orientation,
 		.resize = (size_t)i->resize,
 		.max_rotate_angle = (size_t)i->max_rotate_angle,
 		.max_shear = i->max_shear,

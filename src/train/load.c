@@ -185,6 +185,8 @@ enum mu_status mu_train_load_check(const struct mu_options *o, const struct trai
 
 	if (v->skip_mismatch && !v->load)
 		MU_FAIL(MU_ERR_USAGE, "--skip-mismatch needs --load FILE: parameters of what?");
+	if (v->skip_mismatch && v->text.sample)
+		MU_FAIL(MU_ERR_USAGE, "--skip-mismatch with --sample: all parameters are needed");
 	if (!v->load)
 		goto out;
 	if (v->load_epoch > 0)

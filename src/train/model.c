@@ -36,7 +36,8 @@ static enum mu_status check_memory(const struct train_run *run, const struct mu_
 	const char *states[MU_MAX_STATES];
 	const bool split = run->devices.list.split;
 	double gradients =
-		split ? 1 + (run->options.micro_batches > 1) : (double)run->devices.list.n;
+		split ? 1 + (run->options.micro_batches > 1 || run->block_net)
+		      : (double)run->devices.list.n;
 	double models = 1 + gradients + mu_optim_states(&run->options.optim, states) +
 			(run->options.update_period > 1);
 	double fixed = models * (double)n * sizeof(float);
@@ -104,6 +105,27 @@ static enum mu_status plan_further(struct train_run *run, struct train_device *d
 	return d->number > 0 ? plan_batch(run, d) : MU_OK;
 }
 
+/* --time-block: of so many steps, for all lengths. */
+static enum mu_status make_block_net(struct train_run *run, struct mu_net_config config)
+{
+	enum mu_status st = MU_OK;
+	const size_t longest = mu_net_labels(run->net), steps = (size_t)run->options.time_block;
+
+	if (steps == 0)
+		goto out;
+	MU_TRY(mu_net_check_blocks(run->net));
+	if (steps > longest)
+		MU_FAIL(MU_ERR_USAGE,
+			"a block of %zu steps is longer than the longest sequence, of %zu", steps,
+			longest);
+	config.shape[1] = steps;
+	MU_TRY(mu_net_new_from(&run->block_net, run->network, &config));
+out:
+	if (st != MU_OK)
+		mu_trace_prefix("--time-block: ");
+	return st;
+}
+
 /* One for each length of sequences, all with the same parameters. */
 static enum mu_status make_nets(struct train_run *run, const struct mu_net_config *model)
 {
@@ -120,6 +142,7 @@ static enum mu_status make_nets(struct train_run *run, const struct mu_net_confi
 		MU_TRY(mu_net_new_from(&run->nets[g], run->network, &config));
 	}
 	run->net = run->nets[run->n_groups - 1];
+	MU_TRY(make_block_net(run, *model));
 out:
 	return st;
 }

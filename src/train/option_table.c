@@ -105,13 +105,17 @@ const struct mu_option mu_train_option_table[] = {
 	 "M  parts of a worker's batch that pass through these devices or workers one behind the "
 	 "other, so that all have work at a time",
 	 true},
+	{"time-block", MU_OPTION_INT, AT(time_block), "0", 0, TRAIN_LONGEST, NULL, job,
+	 "STEPS  the same with blocks of so many steps of sequences and all samples, for LSTMs (0: "
+	 "whole sequences)",
+	 true},
 	{"work-load-list", MU_OPTION_STRING, AT(work_load_list), NULL, 0, 0, NULL, job,
 	 "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)", true},
 	{"gpus", MU_OPTION_STRING, AT(gpus), NULL, 0, 0, NULL, job,
 	 "LIST  GPUs of each worker, such as 0,2; auto: the node's, dealt in turn", false},
-	{"node-reduce", MU_OPTION_STRING, AT(node_reduce), "auto", 0, 0, "auto|shm|none", job,
+	{"node-reduce", MU_OPTION_STRING, AT(node_reduce), "auto", 0, 0, "auto|shm|mpi|none", job,
 	 "NAME  ranks of a node share memory where /dev/shm has room (auto), must (shm), or send "
-	 "messages (none)",
+	 "messages, to other nodes as one (mpi) or each its own (none)",
 	 true},
 	{"inter-node", MU_OPTION_STRING, AT(inter_node), "auto", 0, 0, "auto|nccl|mpi", job,
 	 "NAME  dist_allreduce and dist_sharded with GPUs: sums by NCCL where they can be (auto), "
@@ -153,7 +157,9 @@ const struct mu_option mu_train_option_table[] = {
 	{"batch-size", MU_OPTION_INT, AT(batch_size), "128", 1, 1e7, NULL, rule,
 	 "N  samples per worker and step", false},
 	{"global-batch-size", MU_OPTION_INT, AT(global_batch_size), "0", 0, 1e9, NULL, rule,
-	 "N  samples behind an update over all workers, instead of --batch-size", true},
+	 "N  samples behind an update over all workers (dist_async: of a step of all), instead of "
+	 "--batch-size",
+	 true},
 	{"batch-per-device", MU_OPTION_INT, AT(batch_per_device), "0", 0, 1e7, NULL, rule,
 	 "N  samples per device and step, instead of --batch-size", true},
 	{"update-period", MU_OPTION_INT, AT(update_period), "1", 1, 1e6, NULL, rule,
@@ -313,6 +319,8 @@ const struct mu_option mu_train_option_table[] = {
 	{"skip-bad-records", MU_OPTION_INT, AT(skip_bad_records), "0", 0, 1, NULL, data,
 	 "0|1  images that cannot be decoded: leave them out of batches, and say so", true},
 
+	{"exif-orientation", MU_OPTION_INT, AT(images.exif_orientation), "1", 0, 1, NULL, images,
+	 "0|1  turn JPEG images, also those for validation, as their cameras noted", true},
 	{"resize", MU_OPTION_INT, AT(images.resize), "0", 0, 1e5, NULL, images,
 	 "N  shorter edge of images becomes N pixels, first (0: stays)", false},
 	{"pad-size", MU_OPTION_INT, AT(images.pad), "0", 0, 1e5, NULL, images,

@@ -75,23 +75,31 @@ static const char *find_instead(const struct train_options *v)
 	return v->evaluate ? "--evaluate and --predict" : NULL;
 }
 
-/* Files about the training; an evaluation has a profile, too. */
+/* An option about the training, where none is; NULL: there is none. */
+static const char *find_of_training(const struct train_options *v)
+{
+	return v->metrics_file              ? "metrics-file"
+	       : v->tensorboard             ? "tensorboard"
+	       : v->timeline                ? "timeline"
+	       : v->halt_before             ? "halt-before"
+	       : v->profile && !v->evaluate ? "profile" /* an evaluation has one, too */
+	       : v->num_batches && v->evaluate && !v->benchmark ? "num-batches"
+								: NULL;
+}
+
 static enum mu_status check_files(const struct mu_options *o, const struct train_options *v)
 {
 	enum mu_status st = MU_OK;
 	const char *instead = find_instead(v);
-	const char *file = v->metrics_file		? "metrics-file"
-			   : v->tensorboard		? "tensorboard"
-			   : v->timeline		? "timeline"
-			   : v->profile && !v->evaluate ? "profile"
-							: NULL;
+	const char *of_training = instead ? find_of_training(v) : NULL;
 
-	if (file && instead)
+	if (of_training)
 		MU_FAIL(MU_ERR_USAGE, "--%s is about a training, and with %s nothing is trained",
-			file, instead);
+			of_training, instead);
 	if (mu_options_given(o, "timeline-steps") && !v->timeline)
-		MU_FAIL(MU_ERR_USAGE, "--timeline-steps %ld needs --timeline FILE.json: steps of "
-				      "what?",
+		MU_FAIL(MU_ERR_USAGE,
+			"--timeline-steps %ld needs --timeline FILE.json: steps of "
+			"what?",
 			v->timeline_steps);
 	MU_TRY(mu_train_metrics_file_check(v));
 	MU_TRY(mu_train_events_check(v));

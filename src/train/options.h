@@ -17,7 +17,7 @@ struct train_schedule {
 /* How training images are changed; negative: not given. */
 struct train_images {
 	long resize, pad, fill, level, imagenet, random_crop, random_mirror, random_resized_crop,
-		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l;
+		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l, exif_orientation;
 	double min_area, max_area, min_aspect, max_aspect, max_shear, min_scale, max_scale,
 		brightness, contrast, saturation, pca_noise;
 	const char *given; /* one that was, for messages; NULL: none */
@@ -39,7 +39,7 @@ struct train_options {
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *dtype, *initializer;
 	const char *conv_algo, *conv_table; /* conv_table NULL: not given */
 	const char *group2dev, *group2rank; /* NULL: not given */
-	long model_parallel, model_parallel_ranks, micro_batches;
+	long model_parallel, model_parallel_ranks, micro_batches, time_block;
 	long dtype_fallback;
 	struct train_text text;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,

@@ -161,6 +161,25 @@ static void add_optimizer(const struct train_run *run, struct train_record *r)
 	    s->warmup_begin_lr);
 }
 
+/* Which samples a step has, and what becomes of them. */
+static void add_data(const struct train_run *run, struct train_record *r)
+{
+	const struct train_options *v = &run->options;
+	char text[1024];
+
+	if (strcmp(v->shuffle, "chunk") == 0)
+		add(r, "shuffle", TRAIN_RECORD_TOLD, "chunk of %ld", v->shuffle_chunk);
+	else
+		add(r, "shuffle", TRAIN_RECORD_TOLD, "%s", v->shuffle);
+	add(r, "num-batches", TRAIN_RECORD_TOLD, "%ld", v->num_batches);
+	if (run->train.ops->colour_images) {
+		mu_augment_describe(&run->train.config.augment, text, sizeof text);
+		add_list(r, "augmentation", text);
+	}
+	if (run->train.groups)
+		add_list(r, "buckets", v->text.buckets);
+}
+
 static void add_job(const struct train_run *run, struct train_record *r)
 {
 	const struct train_options *v = &run->options;
@@ -178,9 +197,11 @@ static void add_job(const struct train_run *run, struct train_record *r)
 		add(r, "devices", TRAIN_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
 	add(r, "update-period", TRAIN_RECORD_TOLD, "%ld", v->update_period);
 	add(r, "micro-batches", TRAIN_RECORD_TOLD, "%ld", v->micro_batches);
+	add(r, "time-block", TRAIN_RECORD_TOLD, "%ld", v->time_block);
 	add(r, "sync-period", TRAIN_RECORD_TOLD, "%ld", v->sync_period);
 	add(r, "block-momentum", TRAIN_RECORD_TOLD, "%g", v->block_momentum);
 	add(r, "block-lr", TRAIN_RECORD_TOLD, "%g", v->block_lr);
+	add(r, "block-nesterov", TRAIN_RECORD_TOLD, "%ld", v->block_nesterov);
 	add(r, "gc-type", TRAIN_RECORD_TOLD, "%s",
 	    v->compression.type ? v->compression.type : "none");
 	add(r, "gc-threshold", TRAIN_RECORD_TOLD, "%g", v->compression.threshold);
@@ -193,10 +214,8 @@ static void add_job(const struct train_run *run, struct train_record *r)
 		add(r, "conv-table", TRAIN_RECORD_TOLD, "%016" PRIx64, run->conv->hash);
 	else
 		add(r, "conv-table", TRAIN_RECORD_TOLD, "none");
-	add(r, "shuffle", TRAIN_RECORD_TOLD, "%s", v->shuffle);
+	add_data(run, r);
 	add(r, "dropout", TRAIN_RECORD_TOLD, "%g", v->text.dropout_given ? v->text.dropout : -1);
-	if (run->train.groups)
-		add_list(r, "buckets", v->text.buckets);
 }
 
 enum mu_status mu_train_record_make(struct train_run *run, struct train_record *r)

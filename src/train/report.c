@@ -237,12 +237,17 @@ static void report_store(const struct train_run *run)
 	else
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", run->options.kv_store,
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
+	if (*run->without_nccl)
+		mu_log_warn("--inter-node auto: %s; sums of GPUs go through the host, by MPI",
+			    run->without_nccl);
 	if (!run->store.distributed || run->store.on_gpus)
 		return;
 	if (run->topology.node_size > 1)
 		mu_log_info("ranks of a node %s",
 			    layout.shares_memory
 				    ? "share memory: inside it gradients and weights do not travel"
+			    : layout.sums_on_node
+				    ? "send messages, and to other nodes one sum of gradients"
 				    : "send messages");
 	if (run->topology.num_workers > 1)
 		mu_log_info("a link of %.3f GB/s bounds a step's push and pull by messages to %.3f "

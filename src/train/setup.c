@@ -424,6 +424,7 @@ void mu_train_release(struct train_run *run)
 	mu_train_devices_close(run);
 	mu_train_conv_close(run);
 	mu_kv_free(run->kv);
+	mu_net_free(run->block_net);
 	for (size_t g = 0; run->nets && g < run->n_groups; g++)
 		mu_net_free(run->nets[g]);
 	mu_free(run->nets);

@@ -84,7 +84,8 @@ static enum mu_status plan_part(struct train_run *run, size_t stage, size_t slot
 		for (size_t i = 0; i < s->of[r].n_slots; i++)
 			if (*find_plan(run, r, i, group, like))
 				before[r] = *find_plan(run, r, i, group, like);
-	part.net = run->nets[group];
+	part.net = run->block_net ? run->block_net : run->nets[group];
+	part.of_block = s->steps > 0;
 	part.device = &run->devices.of[device_of(run, stage)].device;
 	part.whole = s->whole;
 	part.first = own->first;
@@ -102,8 +103,8 @@ static enum mu_status plan_full(struct train_run *run, size_t stage, size_t slot
 	struct train_slot *own = &run->split->of[stage].slots[slot];
 	const struct mu_plan_part like = {.batch = run->split->micro, .phase = MU_PHASE_TRAIN};
 
-	MU_TRY(MU_ALLOC(own->plans, run->n_groups, "plans"));
-	MU_TRY(plan_part(run, stage, slot, run->n_groups - 1, &like));
+	MU_TRY(MU_ALLOC(own->plans, run->split->n_groups, "plans"));
+	MU_TRY(plan_part(run, stage, slot, run->split->n_groups - 1, &like));
 out:
 	return st;
 }
@@ -116,6 +117,7 @@ static enum mu_status make_stages(struct train_run *run)
 	struct mu_stage_border *borders = NULL;
 
 	MU_TRY(mu_train_device_stages(&run->devices.list, &run->options, s->whole, &s->stages));
+	s->stages.blocks = s->steps > 0;
 	MU_TRY(mu_stage_order_new(&s->train, &s->stages, devices, s->n_micro, true));
 	MU_TRY(mu_stage_order_new(&s->infer, &s->stages, devices, s->n_micro, false));
 	MU_TRY(MU_ALLOC(s->of, s->stages.n, "stages"));
@@ -140,8 +142,8 @@ static enum mu_status plan_whole(struct train_run *run, struct train_device *d)
 {
 	if (d->number > 0)
 		return MU_OK;
-	return mu_plan_new_dry(&run->split->whole, run->net, &d->device, run->split->micro,
-			       MU_PHASE_TRAIN, NULL);
+	return mu_plan_new_dry(&run->split->whole, run->block_net ? run->block_net : run->net,
+			       &d->device, run->split->micro, MU_PHASE_TRAIN, NULL);
 }
 
 enum mu_status mu_train_split_open(struct train_run *run, size_t batch)
@@ -152,8 +154,14 @@ enum mu_status mu_train_split_open(struct train_run *run, size_t batch)
 	MU_TRY(MU_ALLOC(run->split, 1, "stages"));
 	s = run->split;
 	s->comm = MPI_COMM_NULL;
+	s->n_groups = run->n_groups;
 	s->n_micro = (size_t)run->options.micro_batches;
 	s->micro = batch / s->n_micro;
+	if (run->block_net) {
+		s->n_groups = 1;
+		s->steps = mu_net_labels(run->block_net);
+		s->n_micro = (mu_net_labels(run->net) + s->steps - 1) / s->steps;
+	}
 	MU_TRY(mu_train_devices_run(run, plan_whole));
 	run->plan = s->whole;
 	MU_TRY(make_stages(run));
@@ -187,7 +195,7 @@ void mu_train_split_close(struct train_run *run)
 	mu_train_borders_close(run);
 	for (size_t i = 0; s->of && i < s->stages.n; i++) {
 		for (size_t k = 0; k < s->of[i].n_slots; k++)
-			close_slot(&s->of[i].slots[k], run->n_groups);
+			close_slot(&s->of[i].slots[k], s->n_groups);
 		mu_free(s->of[i].slots);
 	}
 	mu_plan_free(s->whole);
@@ -197,6 +205,8 @@ void mu_train_split_close(struct train_run *run)
 	mu_free(s->borders);
 	mu_free(s->partial);
 	mu_free(s->probabilities);
+	mu_free(s->labels);
+	mu_free(s->outputs);
 	mu_free(s->losses);
 	mu_free(s);
 	run->split = NULL;
@@ -214,17 +224,18 @@ static enum mu_status plan_others(struct train_run *run, size_t stage, size_t sl
 	enum mu_status st = MU_OK;
 	const struct train_split *s = run->split;
 	const bool ends_early = !run->train.groups && run->steps < run->train.steps;
+	const struct mu_plan_part infer = {.batch = s->micro, .phase = MU_PHASE_INFER};
 
-	for (size_t g = 0; g < run->n_groups; g++) {
+	if (s->steps > 0 && run->has_validation)
+		MU_TRY(plan_part(run, stage, slot, 0, &infer));
+	for (size_t g = 0; s->steps == 0 && g < s->n_groups; g++) {
 		const size_t rest = ends_early ? 0 : mu_input_rest(&run->train, g);
 		struct mu_plan_part like = {.batch = s->micro, .phase = MU_PHASE_TRAIN};
 
-		if (g + 1 < run->n_groups && has_records(&run->train, g))
+		if (g + 1 < s->n_groups && has_records(&run->train, g))
 			MU_TRY(plan_part(run, stage, slot, g, &like));
-		like.phase = MU_PHASE_INFER;
 		if (run->has_validation && has_records(&run->validate, g))
-			MU_TRY(plan_part(run, stage, slot, g, &like));
-		like.phase = MU_PHASE_TRAIN;
+			MU_TRY(plan_part(run, stage, slot, g, &infer));
 		like.batch = rest % s->micro;
 		if (like.batch > 0 && rest / s->micro % s->of[stage].n_slots == slot)
 			MU_TRY(plan_part(run, stage, slot, g, &like));
@@ -243,12 +254,13 @@ static enum mu_status allocate(struct train_run *run, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
 	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
-	struct mu_plan *largest = plans[run->n_groups - 1].full;
+	const size_t n_groups = run->split->n_groups;
+	struct mu_plan *largest = plans[n_groups - 1].full;
 
 	if (!mu_train_split_is_here(run, stage))
 		goto out;
 	MU_TRY(mu_plan_allocate(largest));
-	for (size_t g = 0; g < run->n_groups; g++) {
+	for (size_t g = 0; g < n_groups; g++) {
 		struct mu_plan *others[] = {plans[g].full, plans[g].tail, plans[g].infer};
 
 		for (size_t i = 0; i < 3; i++)
@@ -267,9 +279,15 @@ enum mu_status mu_train_split_allocate(struct train_run *run)
 
 	MU_TRY(for_all_slots(run, allocate));
 	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));
+	if (s->steps > 0) {
+		MU_TRY(MU_ALLOC(s->labels, s->n_micro * s->micro * s->steps, "labels of blocks"));
+		MU_TRY(MU_ALLOC(s->outputs, s->n_micro, "probabilities of blocks"));
+	}
 	if (s->n_micro == 1)
 		goto out;
 	MU_TRY(MU_ALLOC(s->partial, mu_plan_n(s->whole), "gradients of a micro-batch"));
+	if (s->steps > 0)
+		goto out;
 	MU_TRY(MU_ALLOC(s->probabilities, s->n_micro * s->micro * classes * labels,
 			"probabilities of a batch"));
 out:
@@ -284,7 +302,7 @@ double mu_train_split_arena(const struct train_run *run)
 	for (size_t i = 0; i < s->stages.n; i++)
 		for (size_t k = 0; mu_train_split_is_here(run, i) && k < s->of[i].n_slots; k++)
 			sum += (double)mu_plan_arena_bytes(
-				s->of[i].slots[k].plans[run->n_groups - 1].full);
+				s->of[i].slots[k].plans[s->n_groups - 1].full);
 	return sum;
 }
 
@@ -296,7 +314,7 @@ static enum mu_status bind(struct train_run *run, size_t stage, size_t slot)
 
 	if (!mu_train_split_is_here(run, stage))
 		goto out;
-	for (size_t g = 0; g < run->n_groups; g++) {
+	for (size_t g = 0; g < run->split->n_groups; g++) {
 		if (plans[g].full)
 			MU_TRY(mu_plan_bind(plans[g].full, weights, run->split->gradients));
 		if (plans[g].tail)
@@ -347,16 +365,17 @@ static double count_macs(const struct mu_plan *plan, const struct mu_stage *stag
 static void describe_stage(const struct train_device_list *list, const struct mu_plan *plan,
 			   const struct mu_stages *stages, size_t s, char text[256])
 {
+	const char *of = stages->blocks ? "block" : "sample";
 	const struct mu_stage *stage = &stages->of[s];
 	char name[32], rank[32] = "";
 
 	if (list->ranks > 1)
 		snprintf(rank, sizeof rank, " of rank %zu", stage->device / list->n);
-	snprintf(text, 256, "stage %zu on %s%s: %s to %s, %.0f parameters, %.6f GMAC per sample", s,
+	snprintf(text, 256, "stage %zu on %s%s: %s to %s, %.0f parameters, %.6f GMAC per %s", s,
 		 mu_train_device_name(list, stage->device % list->n, name, sizeof name), rank,
 		 mu_plan_layer_name(plan, stage->first),
 		 mu_plan_layer_name(plan, stage->first + stage->n - 1), count_params(plan, stage),
-		 count_macs(plan, stage) / 1e9);
+		 count_macs(plan, stage) / 1e9, of);
 }
 
 static void describe_border(const struct mu_stage_border *b, char text[256])
@@ -375,8 +394,12 @@ void mu_train_split_report(const struct train_run *run)
 		describe_stage(&run->devices.list, s->whole, &s->stages, i, text);
 		mu_log_info("%s", text);
 	}
-	mu_log_info("a batch passes through them as %zu micro-batch%s of %zu samples", s->n_micro,
-		    s->n_micro == 1 ? "" : "es", s->micro);
+	if (s->steps > 0)
+		mu_log_info("a batch passes through them as blocks of %zu steps, %zu at most",
+			    s->steps, s->n_micro);
+	else
+		mu_log_info("a batch passes through them as %zu micro-batch%s of %zu samples",
+			    s->n_micro, s->n_micro == 1 ? "" : "es", s->micro);
 }
 
 enum mu_status mu_train_split_print(const struct train_device_list *list,
@@ -391,9 +414,13 @@ enum mu_status mu_train_split_print(const struct train_device_list *list,
 
 	MU_TRY(mu_train_device_stages(list, v, plan, &stages));
 	MU_TRY(mu_stages_borders(&stages, plan, (size_t)v->micro_batches, &borders, &n));
-	fprintf(stream, "\n%zu stage%s, %ld micro-batch%s of %zu samples a step:\n", stages.n,
-		stages.n == 1 ? "" : "s", v->micro_batches, v->micro_batches == 1 ? "" : "es",
-		mu_plan_batch_size(plan));
+	fprintf(stream, "\n%zu stage%s, ", stages.n, stages.n == 1 ? "" : "s");
+	if (v->time_block > 0)
+		fprintf(stream, "%ld steps of %zu samples at a time:\n", v->time_block,
+			mu_plan_batch_size(plan));
+	else
+		fprintf(stream, "%ld micro-batch%s of %zu samples a step:\n", v->micro_batches,
+			v->micro_batches == 1 ? "" : "es", mu_plan_batch_size(plan));
 	for (size_t s = 0; s < stages.n; s++) {
 		describe_stage(list, plan, &stages, s, text);
 		fprintf(stream, "%s\n", text);

@@ -3,7 +3,12 @@
  * split: a net whose layers lie on several devices, of a rank or of a team of ranks (parallel.h),
  * known to the files about devices only. split.c makes the stages and their plans; split_step.c
  * works through a batch, behind the functions of devices.c and with the same meaning;
- * split_results.c tells what came of it; split_ranks.c moves what passes between ranks.
+ * split_batch.c gives each micro-batch its part of it; split_results.c tells what came of it;
+ * split_ranks.c moves what passes between ranks.
+ *
+ * With --time-block a micro-batch is a block of the steps of all samples. One net, of so many
+ * steps, serves sequences of all lengths: steps that a last block has too many, and samples that a
+ * short last batch lacks, are filled with 0, their labels with the one that is ignored.
  *
  * All ranks of a team have the plans of all stages, but memory for their own only: the others' say
  * what passes the borders.
@@ -32,7 +37,7 @@ struct train_border {
 };
 
 /* A slot holds one micro-batch from its forward to its backward: a part of the net, by group of the
- * input, all in the memory of the last group's. */
+ * input (of blocks: one), all in the memory of the last group's. */
 struct train_slot {
 	struct train_plans *plans;
 };
@@ -52,6 +57,8 @@ struct train_place {
 struct train_split {
 	struct mu_stages stages;
 	size_t n_micro, micro; /* micro-batches of a full batch, and samples of each */
+	size_t steps;          /* of a block; 0: a micro-batch has whole samples */
+	size_t n_groups;       /* of plans */
 	struct train_border *borders;
 	size_t n_borders;
 	MPI_Comm comm;         /* of the workers, for what passes; MPI_COMM_NULL: no teams */
@@ -60,7 +67,9 @@ struct train_split {
 	struct mu_stage_order *train, *infer;
 	float *gradients;     /* the store's */
 	float *partial;       /* of one micro-batch, before it is added; NULL with one */
-	float *probabilities; /* of the whole batch; NULL with one micro-batch */
+	float *probabilities; /* of the whole batch; NULL with one micro-batch, and with blocks */
+	float *labels;        /* of blocks: (n_micro, micro, steps) */
+	const float **outputs; /* of blocks: the probabilities of each */
 	double *losses;       /* of the micro-batches */
 
 	/* While plans are made: what is to be done for every slot of a stage. */
@@ -114,15 +123,21 @@ enum mu_status mu_train_borders_begin(struct train_run *run);
 enum mu_status mu_train_borders_move(struct train_run *run);
 bool mu_train_borders_have_left(const struct train_run *run);
 mu_awaited_fn mu_train_borders_awaited; /* the context is the run */
-/* Beside a task of micro-batch k: take what has come for it, or give what is to leave. */
+/* Beside forward or backward number k: take what has come for it, or give what is to leave. */
 void mu_train_borders_take(struct train_run *run, size_t stage, size_t k, int way);
 void mu_train_borders_give(struct train_run *run, size_t stage, size_t k, int way);
 
+/* split_batch.c: of the present batch. */
+
+struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage, size_t k);
+/* The micro-batch that backward number i is of. */
+size_t mu_train_split_micro(const struct train_split *s, size_t i);
+enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage, size_t k);
+/* What came of it, from the last stage. */
+void mu_train_split_keep(struct train_run *run, size_t k);
+
 /* split_step.c: see devices.c's of the same names. */
 
-/* Of the present batch. */
-struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage, size_t k);
-enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage, size_t k);
 size_t mu_train_split_counter(size_t stage, int which);
 
 float *mu_train_split_begin(struct train_run *run, enum mu_phase phase, size_t group,

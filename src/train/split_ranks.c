@@ -17,11 +17,11 @@ enum { KIND_FULL, KIND_TAIL, KIND_INFER, KINDS };
 
 static size_t kind_of(const struct train_split *s, size_t k)
 {
-	const size_t first = s->group * KINDS;
+	const size_t first = s->steps > 0 ? 0 : s->group * KINDS;
 
 	if (s->phase == MU_PHASE_INFER)
 		return first + KIND_INFER;
-	return first + ((k + 1) * s->micro <= s->total ? KIND_FULL : KIND_TAIL);
+	return first + (s->steps > 0 || (k + 1) * s->micro <= s->total ? KIND_FULL : KIND_TAIL);
 }
 
 /* Any slot's: those of a stage are alike. NULL: none of this kind. */
@@ -45,7 +45,7 @@ static void measure(const struct train_run *run, const struct train_border *bord
 {
 	const struct train_split *s = run->split;
 
-	for (size_t kind = 0; kind < run->n_groups * KINDS; kind++) {
+	for (size_t kind = 0; kind < run->split->n_groups * KINDS; kind++) {
 		const struct mu_plan *from = find_plan(&s->of[border->from], kind);
 		const struct mu_plan *to = find_plan(&s->of[border->to], kind);
 		const bool passes = way == TRAIN_VALUES || kind % KINDS != KIND_INFER;
@@ -63,7 +63,7 @@ uint64_t mu_train_borders_hash(const struct train_run *run)
 	uint64_t hash = 0;
 
 	for (size_t b = 0; b < s->n_borders; b++)
-		for (size_t kind = 0; kind < run->n_groups * KINDS; kind++) {
+		for (size_t kind = 0; kind < run->split->n_groups * KINDS; kind++) {
 			const struct mu_plan *from = find_plan(&s->of[s->borders[b].from], kind);
 			const struct mu_plan *to = find_plan(&s->of[s->borders[b].to], kind);
 
@@ -87,7 +87,7 @@ static enum mu_status open_way(struct train_run *run, size_t b, int way, size_t 
 	struct train_border *border = &s->borders[b];
 	struct train_way *w = &border->ways[way];
 	const bool is_from = mu_train_split_is_here(run, border->from);
-	const size_t kinds = run->n_groups * KINDS;
+	const size_t kinds = run->split->n_groups * KINDS;
 	size_t most = 0;
 
 	w->sends = is_from == (way == TRAIN_VALUES);
@@ -117,7 +117,7 @@ enum mu_status mu_train_borders_open(struct train_run *run)
 	size_t *nbytes = NULL;
 
 	MU_TRY(mu_passage_comm_new(&s->comm, run->topology.peers));
-	MU_TRY(MU_ALLOC(nbytes, run->n_groups * KINDS, "borders"));
+	MU_TRY(MU_ALLOC(nbytes, run->split->n_groups * KINDS, "borders"));
 	MU_TRY(MU_ALLOC(s->kinds, s->n_micro, "borders"));
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++)
@@ -241,6 +241,12 @@ void mu_train_borders_awaited(const void *context, struct mu_awaited *a)
 		}
 }
 
+static struct mu_plan *plan_of(const struct train_split *s, size_t stage, size_t k, int way)
+{
+	return mu_train_split_plan_of(s, stage,
+				      way == TRAIN_GRADIENTS ? mu_train_split_micro(s, k) : k);
+}
+
 void mu_train_borders_take(struct train_run *run, size_t stage, size_t k, int way)
 {
 	const struct train_split *s = run->split;
@@ -250,8 +256,8 @@ void mu_train_borders_take(struct train_run *run, size_t stage, size_t k, int wa
 		const struct train_way *w = way_of(s, b, way);
 
 		if (w && !w->sends && stage == (way == TRAIN_VALUES ? border->to : border->from))
-			mu_plan_unpack(mu_train_split_plan_of(s, border->from, k),
-				       mu_train_split_plan_of(s, border->to, k),
+			mu_plan_unpack(plan_of(s, border->from, k, way),
+				       plan_of(s, border->to, k, way),
 				       way == TRAIN_GRADIENTS, mu_passage_buffer(w->passage, k));
 	}
 }
@@ -265,8 +271,8 @@ void mu_train_borders_give(struct train_run *run, size_t stage, size_t k, int wa
 		const struct train_way *w = way_of(s, b, way);
 
 		if (w && w->sends && stage == (way == TRAIN_VALUES ? border->from : border->to))
-			mu_plan_pack(mu_train_split_plan_of(s, border->from, k),
-				     mu_train_split_plan_of(s, border->to, k),
+			mu_plan_pack(plan_of(s, border->from, k, way),
+				     plan_of(s, border->to, k, way),
 				     way == TRAIN_GRADIENTS, mu_passage_buffer(w->passage, k));
 	}
 }

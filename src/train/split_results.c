@@ -25,21 +25,42 @@ static const float *probabilities(const struct train_split *s, struct mu_shape *
 	return s->probabilities;
 }
 
+/* Each sample counts once. */
+static void measure_blocks(const struct train_split *s, struct mu_metrics *m,
+			   struct mu_batch *batch, size_t top_k)
+{
+	const size_t last = s->stages.n - 1;
+	const double samples = m->samples + (double)batch->count;
+
+	for (size_t k = 0; k < s->n_now; k++) {
+		batch->labels = s->labels + k * s->micro * s->steps;
+		mu_metrics_measure(m, s->outputs[k],
+				   mu_plan_probabilities_shape(mu_train_split_plan_of(s, last, k)),
+				   batch, top_k);
+	}
+	m->samples = samples;
+}
+
 void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m)
 {
 	const struct train_split *s = run->split;
-	const struct mu_batch *of_plan;
+	const size_t top_k = (size_t)run->options.top_k;
+	struct mu_plan *last;
 	struct mu_batch batch = s->batch;
 	struct mu_shape shape;
 	const float *p;
 
 	if (!mu_train_split_is_here(run, s->stages.n - 1))
 		return;
-	of_plan = mu_plan_batch(mu_train_split_plan_of(s, s->stages.n - 1, 0));
+	last = mu_train_split_plan_of(s, s->stages.n - 1, 0);
+	batch.use_ignore = mu_plan_batch(last)->use_ignore;
+	batch.ignore_label = mu_plan_batch(last)->ignore_label;
+	if (s->steps > 0) {
+		measure_blocks(s, m, &batch, top_k);
+		return;
+	}
 	p = probabilities(s, &shape);
-	batch.use_ignore = of_plan->use_ignore;
-	batch.ignore_label = of_plan->ignore_label;
-	mu_metrics_measure(m, p, &shape, &batch, (size_t)run->options.top_k);
+	mu_metrics_measure(m, p, &shape, &batch, top_k);
 }
 
 void mu_train_split_probabilities(const struct train_run *run, float *out)

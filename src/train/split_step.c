@@ -26,29 +26,6 @@ static size_t counted(const struct train_run *run, size_t stage, int which)
 	return mu_team_counted(run->devices.team, mu_train_split_counter(stage, which));
 }
 
-/* Micro-batch k of the present batch: its first sample, and how many it has. */
-static size_t first_of(const struct train_split *s, size_t k)
-{
-	return k * s->micro;
-}
-
-static size_t samples_of(const struct train_split *s, size_t k)
-{
-	const size_t left = s->total - first_of(s, k);
-
-	return left < s->micro ? left : s->micro;
-}
-
-struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage, size_t k)
-{
-	const struct train_stage *of = &s->of[stage];
-	const struct train_plans *plans = &of->slots[k % of->n_slots].plans[s->group];
-
-	if (s->phase == MU_PHASE_INFER)
-		return plans->infer;
-	return samples_of(s, k) == s->micro ? plans->full : plans->tail;
-}
-
 static const struct mu_stage_order *schedule_of(const struct train_split *s)
 {
 	return s->phase == MU_PHASE_TRAIN ? s->train : s->infer;
@@ -120,59 +97,10 @@ static bool is_ready(struct train_run *run, size_t member, const struct mu_stage
 	return true;
 }
 
-static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t k)
-{
-	const struct train_split *s = run->split;
-	const size_t first = first_of(s, k), n = samples_of(s, k);
-	const size_t left = s->batch.count > first ? s->batch.count - first : 0;
-	struct mu_batch *own = mu_plan_batch(plan);
-
-	own->count = left < n ? left : n;
-	own->labels = s->batch.labels + first * mu_input_labels(&run->train, s->group);
-	own->ids = s->batch.ids + first;
-	own->label_smoothing = s->batch.label_smoothing;
-	own->loss_scale = s->batch.loss_scale;
-	own->seed = s->batch.seed;
-	own->epoch = s->batch.epoch;
-	own->step = s->batch.step;
-}
-
-enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage, size_t k)
-{
-	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
-	struct mu_plan *plan = mu_train_split_plan_of(s, stage, k);
-	const size_t n = run->devices.sample;
-
-	set_batch(run, plan, k);
-	if (s->partial && s->phase == MU_PHASE_TRAIN) /* the first makes the sum */
-		MU_TRY(mu_plan_bind(plan, mu_kv_weights(run->kv),
-				    k == 0 ? s->gradients : s->partial));
-	if (mu_plan_input(plan))
-		memcpy(mu_plan_input(plan), run->devices.samples + first_of(s, k) * n,
-		       samples_of(s, k) * n * sizeof(float));
-	for (size_t r = 0; r < stage; r++)
-		if (mu_train_split_is_here(run, r))
-			mu_plan_receive(plan, mu_train_split_plan_of(s, r, k));
-	mu_train_borders_take(run, stage, k, TRAIN_VALUES);
-out:
-	return st;
-}
-
 static void end_forward(struct train_run *run, size_t member, size_t stage, size_t k)
 {
-	struct train_split *s = run->split;
-
-	if (stage + 1 == s->stages.n) {
-		struct mu_plan *plan = mu_train_split_plan_of(s, stage, k);
-		const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
-		const size_t n = mu_shape_n(shape) / shape->dims[0];
-
-		s->losses[k] = mu_plan_batch(plan)->loss;
-		if (s->probabilities)
-			memcpy(s->probabilities + first_of(s, k) * n, mu_plan_probabilities(plan),
-			       samples_of(s, k) * n * sizeof(float));
-	}
+	if (stage + 1 == run->split->stages.n)
+		mu_train_split_keep(run, k);
 	mu_train_borders_give(run, stage, k, TRAIN_VALUES);
 	mu_team_count(run->devices.team, member, mu_train_split_counter(stage, TRAIN_FORWARDS));
 }
@@ -198,7 +126,9 @@ static enum mu_status backward_layer(struct train_run *run, size_t member,
 	enum mu_status st = MU_OK;
 	const struct train_split *s = run->split;
 
-	MU_TRY(mu_plan_backward(mu_train_split_plan_of(s, task->stage, task->micro), i));
+	MU_TRY(mu_plan_backward(mu_train_split_plan_of(s, task->stage,
+						       mu_train_split_micro(s, task->micro)),
+				i));
 	if (task->micro > 0)
 		add_gradients(run, s->stages.of[task->stage].first + i);
 	if (task->micro + 1 == s->n_now)
@@ -208,15 +138,16 @@ out:
 	return st;
 }
 
-static void end_backward(struct train_run *run, size_t member, size_t stage, size_t k)
+static void end_backward(struct train_run *run, size_t member, size_t stage, size_t number)
 {
 	const struct train_split *s = run->split;
+	const size_t k = mu_train_split_micro(s, number);
 
 	for (size_t r = 0; r < stage; r++)
 		if (mu_train_split_is_here(run, r))
 			mu_plan_return(mu_train_split_plan_of(s, stage, k),
 				       mu_train_split_plan_of(s, r, k));
-	mu_train_borders_give(run, stage, k, TRAIN_GRADIENTS);
+	mu_train_borders_give(run, stage, number, TRAIN_GRADIENTS);
 	mu_team_count(run->devices.team, member, mu_train_split_counter(stage, TRAIN_BACKWARDS));
 }
 
@@ -370,6 +301,8 @@ float *mu_train_split_begin(struct train_run *run, enum mu_phase phase, size_t g
 	s->n_now = (s->total + s->micro - 1) / s->micro;
 	s->place = (struct train_place){.task = 0};
 	run->devices.sample = mu_input_sample(&run->train, group);
+	if (s->steps > 0)
+		s->n_now = (run->devices.sample + s->steps - 1) / s->steps;
 	mu_team_reset(run->devices.team);
 	return run->devices.samples;
 }

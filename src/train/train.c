@@ -288,6 +288,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		goto out;
 	}
 	MU_TRY(check_roles(run, size));
+	MU_TRY(mu_train_gpus_fall_back(run, comm));
 	end->agreed = false;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
 	MU_TRY(mu_topology_init(&run->topology, comm,

@@ -241,13 +241,17 @@ void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t t
 /*
  * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
  *
+ * _obstacle: an option that works on the CPU's arrays, and how; NULL: there is none.
  * _settle, before the store is made: run->store.on_gpus, if it can have its arrays on GPUs, and
- * nothing else looks at gradients; the same on every rank.
+ * nothing else looks at gradients; the same on every rank. _fall_back: no longer, where a rank's
+ * host lacks NCCL's library and --inter-node leaves it open. Collective over comm.
  * _join, once plans are bound and before mu_kv_weights_init: the store takes the devices.
  * Collective over workers. _leave, before the devices are closed. _clear, before backward or in its
  * place: gradients of 0 on the devices that have no samples, or on all.
  */
+const char *mu_train_gpus_obstacle(const struct train_options *v);
 enum mu_status mu_train_gpus_settle(struct train_run *run);
+enum mu_status mu_train_gpus_fall_back(struct train_run *run, MPI_Comm comm);
 enum mu_status mu_train_gpus_join(struct train_run *run);
 void mu_train_gpus_leave(struct train_run *run);
 enum mu_status mu_train_gpus_clear(struct train_run *run, bool all);
@@ -350,6 +354,7 @@ struct train_run {
 	struct train_options options;
 	struct mu_topology topology;
 	struct mu_kv_type store;
+	char without_nccl[256]; /* why sums between GPUs go by MPI; empty: they do not, or shall */
 	int n_threads;
 	struct train_team team;
 	struct train_devices devices;
@@ -358,6 +363,7 @@ struct train_run {
 	const struct mu_network *network;
 	struct mu_net **nets;    /* by group of the input, n_groups of them */
 	size_t n_groups;         /* 1 without groups */
+	struct mu_net *block_net; /* of --time-block: of so many steps; else NULL */
 	struct mu_net *net;      /* the last of them */
 	struct mu_plan *plan;    /* its first device's of a full batch: layers and keys of all */
 	struct mu_vocabulary *vocabulary; /* --vocab; NULL: none was given */

@@ -170,7 +170,7 @@ enum mu_status mu_train_tune(struct train_run *run)
 	if (run->split)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune measures a device that has all layers: "
 				      "leave out --model-parallel, --group2dev, "
-				      "--micro-batches, --model-parallel-ranks and "
+				      "--micro-batches, --time-block, --model-parallel-ranks and "
 				      "--group2rank");
 	MU_TRY(MU_ALLOC(t.times, t.n, "times of the layers"));
 	MU_TRY(MU_ALLOC(t.best, t.n, "times of the layers"));

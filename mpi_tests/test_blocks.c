@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 */
+/*
+ * Nets on blocks of steps: which ones can; the masks of dropout; and parts that are joined, on
+ * every device of the host's memory, beside one plan of all steps: the same loss and gradients up
+ * to the order of sums.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <muster/net.h>
+
+#include "check.h"
+#include "op_rig.h"
+
+/* ---- nets ---- */
+
+static void refuse(const struct mu_net_config *config, const char *words)
+{
+	struct mu_net *net = NULL;
+
+	CHECK(mu_net_new(&net, config) == MU_OK);
+	CHECK(mu_net_check_blocks(net) == MU_ERR_USAGE);
+	CHECK_HAS(mu_trace_message(), words);
+	mu_trace_clear();
+	mu_net_free(net);
+}
+
+static void check_nets(void)
+{
+	refuse(&(struct mu_net_config){.network = "lenet", .shape = {1, 28, 28}, .classes = 10},
+	       "network lenet cannot work on blocks of steps: layer convolution0 (convolution)");
+	refuse(&(struct mu_net_config){.network = "mlp", .shape = {1, 28, 28}, .classes = 10},
+	       "needs all of them");
+}
+
+/* ---- dropout ---- */
+
+/* Of blocks 0 and 1, of 500 elements each, the masks of one of 1000. */
+static void check_masks(struct mu_device *device)
+{
+	static const struct mu_dropout attr = {.p = 0.5f};
+	const struct op_case whole = {"whole", .kind = MU_OP_DROPOUT, .in = {{2, {2, 1000}}},
+				      .attr = &attr, .index = 3};
+	struct op_case part = whole;
+	struct op_rig_config config = {.c = &whole, .device = device, .phase = MU_PHASE_TRAIN};
+	struct op_rig rig, block;
+	struct op_values values, ones;
+
+	part.in[0].dims[1] = 500;
+	CHECK(op_values_init(&values, &whole) == MU_OK);
+	CHECK(op_values_init(&ones, &part) == MU_OK);
+	for (size_t k = 0; k < 2000; k++)
+		values.in[0][k] = 1;
+	for (size_t k = 0; k < 1000; k++)
+		ones.in[0][k] = 1;
+	CHECK(op_rig_init(&rig, &config) == MU_OK);
+	CHECK(op_rig_forward(&rig, &values) == MU_OK);
+	config.c = &part;
+	CHECK(op_rig_init(&block, &config) == MU_OK);
+	for (size_t b = 0; b < 2; b++) {
+		block.op.block = b;
+		CHECK(op_rig_forward(&block, &ones) == MU_OK);
+		for (size_t s = 0; s < 2; s++)
+			CHECK(memcmp(block.blocks[0].v + s * 500,
+				     rig.blocks[0].v + s * 1000 + b * 500,
+				     500 * sizeof(float)) == 0);
+	}
+	op_rig_release(&block);
+	op_rig_release(&rig);
+	op_values_release(&ones);
+	op_values_release(&values);
+}
+
+/* ---- parts that are joined ---- */
+
+enum { SAMPLES = 3, STEPS = 4, BLOCKS = 3, WORDS = 11 };
+
+struct model {
+	struct mu_device device;
+	struct mu_net *net, *block_net;
+	struct mu_plan *whole, *block, *parts[BLOCKS];
+	float *weights, *gradients, *part_gradients, *sum;
+	float labels[SAMPLES * STEPS];
+	double loss;
+};
+
+static struct mu_net *new_net(size_t steps)
+{
+	const struct mu_net_config config = {.network = "lstm",
+					     .shape = {1, steps, 1},
+					     .classes = WORDS,
+					     .num_layers = 3,
+					     .hidden = 16,
+					     .embed = 5,
+					     .dropout_given = true};
+	struct mu_net *net = NULL;
+
+	CHECK(mu_net_new(&net, &config) == MU_OK);
+	CHECK(mu_net_check_blocks(net) == MU_OK);
+	return net;
+}
+
+/* The word and the label at a step of a sample; some labels are ignored. */
+static float word_at(size_t s, size_t t)
+{
+	return (float)((3 * s + 7 * t + 1) % WORDS);
+}
+
+static float label_at(size_t s, size_t t)
+{
+	return (float)((5 * s + 2 * t) % WORDS);
+}
+
+static void set_samples(struct mu_plan *plan, float *labels, size_t first, size_t steps)
+{
+	struct mu_batch *batch = mu_plan_batch(plan);
+
+	batch->count = SAMPLES;
+	batch->labels = labels;
+	for (size_t s = 0; s < SAMPLES; s++)
+		for (size_t t = 0; t < steps; t++) {
+			mu_plan_input(plan)[s * steps + t] = word_at(s, first + t);
+			labels[s * steps + t] = label_at(s, first + t);
+		}
+}
+
+static void run_forward(struct mu_plan *plan)
+{
+	for (size_t l = 0; l < mu_plan_layers(plan); l++)
+		CHECK(mu_plan_forward(plan, l) == MU_OK);
+}
+
+static void run_backward(struct mu_plan *plan)
+{
+	for (size_t l = mu_plan_layers(plan); l-- > 0;)
+		CHECK(mu_plan_backward(plan, l) == MU_OK);
+}
+
+static void open_model(struct model *m, const struct mu_device_ops *ops)
+{
+	size_t n;
+
+	CHECK(mu_device_open(&m->device, ops->name, 1) == MU_OK);
+	m->net = new_net(STEPS * BLOCKS);
+	m->block_net = new_net(STEPS);
+	CHECK(mu_plan_new_dry(&m->block, m->block_net, &m->device, SAMPLES, MU_PHASE_TRAIN, NULL) ==
+	      MU_OK);
+	CHECK(mu_plan_new(&m->whole, m->net, &m->device, SAMPLES, MU_PHASE_TRAIN, m->block) ==
+	      MU_OK);
+	n = mu_plan_n(m->block);
+	CHECK(MU_ALLOC(m->weights, n, "test memory") == MU_OK);
+	CHECK(MU_ALLOC(m->gradients, n, "test memory") == MU_OK);
+	CHECK(MU_ALLOC(m->part_gradients, n, "test memory") == MU_OK);
+	CHECK(MU_ALLOC(m->sum, n, "test memory") == MU_OK);
+	CHECK(mu_plan_init_weights(m->block, "uniform", 3, m->weights) == MU_OK);
+	CHECK(mu_plan_bind(m->whole, m->weights, m->gradients) == MU_OK);
+	for (size_t k = 0; k < BLOCKS; k++) {
+		const struct mu_plan_part part = {.net = m->block_net,
+						  .device = &m->device,
+						  .batch = SAMPLES,
+						  .phase = MU_PHASE_TRAIN,
+						  .whole = m->block,
+						  .n = mu_plan_layers(m->block),
+						  .of_block = true};
+
+		CHECK(mu_plan_new_part(&m->parts[k], &part) == MU_OK);
+		CHECK(mu_plan_allocate(m->parts[k]) == MU_OK);
+		CHECK(mu_plan_bind(m->parts[k], m->weights, m->part_gradients) == MU_OK);
+	}
+}
+
+static void close_model(struct model *m)
+{
+	for (size_t k = 0; k < BLOCKS; k++)
+		mu_plan_free(m->parts[k]);
+	mu_plan_free(m->whole);
+	mu_plan_free(m->block);
+	mu_net_free(m->net);
+	mu_net_free(m->block_net);
+	mu_free(m->weights);
+	mu_free(m->gradients);
+	mu_free(m->part_gradients);
+	mu_free(m->sum);
+	mu_device_close(&m->device);
+}
+
+static void run_blocks(struct model *m)
+{
+	m->loss = 0;
+	memset(m->sum, 0, mu_plan_n(m->block) * sizeof(float));
+	for (size_t k = 0; k < BLOCKS; k++) {
+		mu_plan_join(m->parts[k], k, k > 0 ? m->parts[k - 1] : NULL,
+			     k + 1 < BLOCKS ? m->parts[k + 1] : NULL);
+		set_samples(m->parts[k], m->labels, k * STEPS, STEPS);
+		run_forward(m->parts[k]);
+		m->loss += mu_plan_batch(m->parts[k])->loss;
+	}
+	for (size_t k = BLOCKS; k-- > 0;) {
+		set_samples(m->parts[k], m->labels, k * STEPS, STEPS);
+		run_backward(m->parts[k]);
+		for (size_t i = 0; i < mu_plan_n(m->block); i++)
+			m->sum[i] += m->part_gradients[i];
+	}
+}
+
+static void check_parts(const struct mu_device_ops *ops)
+{
+	struct model m = {.net = NULL};
+	float labels[SAMPLES * STEPS * BLOCKS];
+	double worst = 0, largest = 0;
+
+	open_model(&m, ops);
+	set_samples(m.whole, labels, 0, STEPS * BLOCKS);
+	run_forward(m.whole);
+	run_backward(m.whole);
+	for (int again = 0; again < 2; again++) { /* nothing is left of the run before */
+		run_blocks(&m);
+		CHECK_NEAR(m.loss, mu_plan_batch(m.whole)->loss, 1e-5 * m.loss);
+		for (size_t i = 0; i < mu_plan_n(m.block); i++) {
+			worst = fmax(worst, fabs((double)m.sum[i] - (double)m.gradients[i]));
+			largest = fmax(largest, fabs((double)m.gradients[i]));
+		}
+	}
+	printf("%s: gradients up to %g, apart by %g at most\n", ops->name, largest, worst);
+	CHECK(largest > 0.1);
+	CHECK(worst < 1e-5 * (1 + largest));
+	close_model(&m);
+}
+
+int main(void)
+{
+	check_nets();
+	for (size_t d = 0; mu_device_table[d]; d++) {
+		struct mu_device device;
+
+		if (mu_device_table[d]->memory)
+			continue;
+		CHECK(mu_device_open(&device, mu_device_table[d]->name, 1) == MU_OK);
+		check_masks(&device);
+		mu_device_close(&device);
+		check_parts(mu_device_table[d]);
+	}
+	return check_failures() ? 1 : 0;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of rows with a weight: what LSTMs and convolutions over steps are made of. */
+#include "cpu.h"
+
+#include <muster/base.h>
+
+void mu_cpu_rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns)
+{
+	mu_cpu_plain(md, &(struct mu_shape){2, {rows, columns}});
+}
+
+void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which, size_t rows)
+{
+	const struct mu_shape *weight = &op->params[which].shape;
+
+	*m = (struct cpu_rows){.which = which};
+	m->dims[0] = (dnnl_dim_t)weight->dims[0];
+	m->dims[1] = (dnnl_dim_t)weight->dims[1];
+	mu_cpu_rows_md(&m->x, rows, weight->dims[1]);
+	mu_cpu_rows_md(&m->y, rows, weight->dims[0]);
+	mu_cpu_plain(&m->bias, &(struct mu_shape){1, {weight->dims[0]}});
+	mu_cpu_rows_layout(m, dnnl_format_tag_any);
+}
+
+void mu_cpu_rows_layout(struct cpu_rows *m, dnnl_format_tag_t tag)
+{
+	dnnl_memory_desc_init_by_tag(&m->weight, 2, m->dims, dnnl_f32, tag);
+}
+
+enum mu_status mu_cpu_rows_weight(struct cpu_plan *p, const struct cpu_rows *m,
+				  const_dnnl_primitive_desc_t pd, int *out)
+{
+	dnnl_memory_desc_t have;
+
+	mu_cpu_param_md(&have, &p->op->params[m->which], 2, m->dims);
+	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, (size_t)m->which),
+			 mu_cpu_query(pd, dnnl_query_weights_md), false, out);
+}
+
+enum mu_status mu_cpu_rows_forward(struct cpu_plan *p, const struct cpu_rows *m,
+				   dnnl_primitive_desc_t *pd)
+{
+	enum mu_status st = MU_OK;
+	dnnl_inner_product_desc_t desc;
+
+	CPU_DNNL(dnnl_inner_product_forward_desc_init(
+		&desc,
+		p->op->phase == MU_PHASE_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
+		&m->x, &m->weight, m->has_bias ? &m->bias : NULL, &m->y));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
+out:
+	return st;
+}
+
+enum mu_status mu_cpu_rows_data(struct cpu_plan *p, const struct cpu_rows *m,
+				dnnl_primitive_desc_t *pd)
+{
+	enum mu_status st = MU_OK;
+	dnnl_inner_product_desc_t desc;
+
+	CPU_DNNL(dnnl_inner_product_backward_data_desc_init(&desc, &m->x, &m->weight, &m->y));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, m->hint, pd));
+out:
+	return st;
+}
+
+/* The same bytes as rows. */
+static int as_rows(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *rows)
+{
+	const struct cpu_memory *m = &p->impl->memories[memory];
+
+	return mu_cpu_memory(p, rows, m->place, m->index);
+}
+
+enum mu_status mu_cpu_rows_input(struct cpu_plan *p, const struct cpu_rows *m, int *out)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *in = p->op->inputs[0];
+	dnnl_memory_desc_t have, last;
+	int memory;
+
+	mu_cpu_tensor_md(&have, in);
+	mu_cpu_tag(&last, &in->shape, dnnl_acdb);
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &last, false, &memory));
+	*out = as_rows(p, memory, &m->x);
+out:
+	return st;
+}
+
+enum mu_status mu_cpu_rows_weight_grad(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy)
+{
+	enum mu_status st = MU_OK;
+	dnnl_inner_product_desc_t desc;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_memory_desc_t have;
+	struct cpu_arg args[4] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}};
+	int n = 2;
+
+	CPU_DNNL(dnnl_inner_product_backward_weights_desc_init(
+		&desc, &m->x, &m->weight, m->has_bias ? &m->bias : NULL, &m->y));
+	MU_TRY(mu_cpu_describe(p, &desc, NULL, m->hint, &pd));
+	if (m->has_bias)
+		args[n++] = (struct cpu_arg){
+			DNNL_ARG_DIFF_BIAS,
+			mu_cpu_memory(p, &m->bias, CPU_PARAM_GRAD, (size_t)m->which + 1)};
+	args[n++].arg = DNNL_ARG_DIFF_WEIGHTS;
+	mu_cpu_param_md(&have, &p->op->params[m->which], 2, m->dims);
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, mu_cpu_query(pd, dnnl_query_diff_weights_md),
+			      mu_cpu_memory(p, &have, CPU_PARAM_GRAD, (size_t)m->which)));
+out:
+	return st;
+}
+
+enum mu_status mu_cpu_rows_input_grad(struct cpu_plan *p, const struct cpu_rows *m, int dy)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *in = p->op->inputs[0];
+	dnnl_memory_desc_t have, last;
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[3] = {
+		{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
+	int to, grad;
+
+	mu_cpu_tensor_md(&have, in);
+	mu_cpu_tag(&last, &in->shape, dnnl_acdb);
+	grad = to = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
+	if (!dnnl_memory_desc_equal(&have, &last))
+		grad = mu_cpu_temporary(p, &last);
+	args[2].memory = as_rows(p, grad, &m->x);
+	MU_TRY(mu_cpu_rows_data(p, m, &pd));
+	MU_TRY(mu_cpu_rows_weight(p, m, pd, &args[1].memory));
+	MU_TRY(mu_cpu_step(p, pd, 3, args));
+	if (grad != to)
+		MU_TRY(mu_cpu_reorder(p, grad, to));
+out:
+	return st;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of steps: which nets work on them, and the states between the parts that do. */
+#include "plan.h"
+
+#include <muster/base.h>
+
+/* Does the layer work on every step by itself? */
+static bool is_stepwise(const struct net_layer *layer)
+{
+	const struct mu_convolution *a = layer->attr;
+
+	switch (layer->kind) {
+	case MU_OP_ACTIVATION:
+	case MU_OP_DROPOUT:
+	case MU_OP_LRN:
+	case MU_OP_SUM:
+	case MU_OP_CONCAT:
+	case MU_OP_SPLIT:
+	case MU_OP_SOFTMAX:
+	case MU_OP_EMBEDDING: return true;
+	case MU_OP_CONVOLUTION:
+		return a->kernel[0] == 1 && a->stride[0] <= 1 && a->pad[0] == 0 &&
+		       a->kernel[1] == 1 && a->pad[1] == 0;
+	default: return false;
+	}
+}
+
+enum mu_status mu_net_check_blocks(const struct mu_net *net)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_shape *in = &net->tensors[0].shape;
+	bool recurs = false;
+
+	for (int i = 0; i < net->n_layers; i++) {
+		const struct net_layer *layer = &net->layers[i];
+
+		if (layer->kind == MU_OP_LSTM)
+			recurs = true;
+		else if (!is_stepwise(layer))
+			MU_FAIL(MU_ERR_USAGE,
+				"network %s cannot work on blocks of steps: layer %s (%s) needs "
+				"all of them",
+				net->config.network, layer->name, mu_op_kind_name(layer->kind));
+	}
+	if (!recurs || in->dims[1] != 1 || in->dims[3] != 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s has no sequences of steps for LSTM layers: it cannot work on "
+			"blocks of them",
+			net->config.network);
+out:
+	return st;
+}
+
+/* ---- states ---- */
+
+/* Floats of an operation's state; 0 of those without. */
+static size_t state_of(const struct mu_op *op)
+{
+	const struct mu_shape *out = &op->outputs[0]->shape;
+
+	return op->kind == MU_OP_LSTM ? 2 * out->dims[0] * out->dims[1] : 0;
+}
+
+enum mu_status mu_plan_alloc_states(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(plan->states, plan->n_ops, "states of blocks"));
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		const size_t n = state_of(&plan->ops[i]);
+
+		if (n == 0)
+			continue;
+		MU_TRY(MU_ALLOC(plan->states[i].own, 2 * n, "states of blocks"));
+		plan->ops[i].state = &plan->states[i].op;
+	}
+out:
+	return st;
+}
+
+void mu_plan_free_states(struct mu_plan *plan)
+{
+	for (size_t i = 0; plan->states && i < plan->n_ops; i++)
+		mu_free(plan->states[i].own);
+	mu_free(plan->states);
+}
+
+void mu_plan_join(struct mu_plan *plan, size_t block, const struct mu_plan *before,
+		  const struct mu_plan *after)
+{
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		const size_t n = state_of(&plan->ops[i]);
+		struct plan_state *s = &plan->states[i];
+
+		plan->ops[i].block = block;
+		if (n == 0)
+			continue;
+		s->op = (struct mu_state){
+			.before = before ? before->states[i].own : NULL,
+			.after_grad = after ? after->states[i].own + n : NULL,
+			.after = after ? s->own : NULL,
+			.before_grad = before ? s->own + n : NULL,
+		};
+	}
+}
