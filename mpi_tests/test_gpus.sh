@@ -44,6 +44,15 @@ if grep -q '^CUDA: *not built in' info; then
 	refused 2 'error: --gpus 0: this build has no device gpu, for CUDA was not there' 2 $net --gpus 0
 	finish
 fi
+if grep -q '^#define HAVE_NCCL 1' "$BUILDDIR/config.h"; then
+	for option in --update-period=2 --on-nan=skip --sync-period=2 --gc-type=fp16 --comm-thread=1 --node-reduce=shm \
+		--priority=0; do
+		refused 2 "error: --kv-store nccl keeps gradients .* on the GPUs, and .*${option%=*}" 2 $net --gpus 0 \
+			--kv-store nccl $option
+		refused 2 "error: --inter-node nccl: .*${option%=*}" 2 $net --gpus 0 --kv-store dist_allreduce \
+			--inter-node nccl $option
+	done
+fi
 refused 2 'error: --gpus 0,x: "x" is no number' 1 $net --gpus 0,x
 refused 2 'error: --devices 0,0: gpu:0 is named twice' 1 $net --gpus 0,0
 if grep -q '^CUDA: *built in, no device: ' info; then

@@ -10,15 +10,8 @@
 #include <muster/base.h>
 #include <muster/gpus.h>
 
-/* Why arrays cannot stay on the devices; NULL: they can. */
-static const char *obstacle(const struct train_run *run, const struct train_device_list *list)
+const char *mu_train_gpus_obstacle(const struct train_options *v)
 {
-	const struct train_options *v = &run->options;
-
-	if (!run->store.takes_gpus)
-		return "this build has no CUDA with NCCL";
-	if (!list->kind->memory || !list->kind->memory->update)
-		return "the devices are no GPUs; --gpus names some";
 	if (v->update_period > 1)
 		return "--update-period adds batches up on the CPU";
 	if (strcmp(v->on_nan, "stop") != 0)
@@ -32,6 +25,16 @@ static const char *obstacle(const struct train_run *run, const struct train_devi
 	if (strcmp(v->node_reduce, "auto") != 0 || v->priority == 0)
 		return "--node-reduce and --priority are about sums on the CPU";
 	return NULL;
+}
+
+/* Why arrays cannot stay on the devices; NULL: they can. */
+static const char *find_obstacle(const struct train_run *run, const struct train_device_list *list)
+{
+	if (!run->store.takes_gpus)
+		return "this build has no CUDA with NCCL";
+	if (!list->kind->memory || !list->kind->memory->update)
+		return "the devices are no GPUs; --gpus names some";
+	return mu_train_gpus_obstacle(&run->options);
 }
 
 enum mu_status mu_train_gpus_settle(struct train_run *run)
@@ -51,7 +54,7 @@ enum mu_status mu_train_gpus_settle(struct train_run *run)
 	if (run->store.on_gpus || by_mpi || (!run->store.takes_gpus && !chosen))
 		goto out;
 	MU_TRY(mu_train_device_list_read(&list, v));
-	why = obstacle(run, &list);
+	why = find_obstacle(run, &list);
 	if (why && chosen)
 		MU_FAIL(MU_ERR_USAGE, "--inter-node nccl: %s; --inter-node mpi sums on the CPU",
 			why);

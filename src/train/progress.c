@@ -69,7 +69,7 @@ enum mu_status mu_train_progress_check(const struct train_run *run)
 
 	if (!run->options.comm_thread)
 		goto out;
-	if (!run->store.distributed || run->store.on_gpus)
+	if (!run->store.distributed)
 		MU_FAIL(MU_ERR_USAGE,
 			"--comm-thread 1 with --kv-store %s: there are no messages between ranks",
 			run->options.kv_store);

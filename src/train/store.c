@@ -100,6 +100,7 @@ static enum mu_status check_gpus(const struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 	struct train_device_list list;
+	const char *why;
 
 	if (!run->store.on_gpus)
 		goto out;
@@ -110,16 +111,11 @@ static enum mu_status check_gpus(const struct train_run *run)
 			"%s; name GPUs with --gpus (0, or 0,1, or auto), or use dist_sync, "
 			"dist_sharded or dist_allreduce",
 			v->kv_store, v->devices ? v->devices : list.kind->name);
-	if (v->update_period > 1)
+	why = mu_train_gpus_obstacle(v);
+	if (why)
 		MU_FAIL(MU_ERR_USAGE,
-			"--update-period %ld with --kv-store %s: batches are added up on the CPU, "
-			"and gradients stay on the GPUs; a larger --batch-size does the same",
-			v->update_period, v->kv_store);
-	if (strcmp(v->on_nan, "stop") != 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--on-nan %s with --kv-store %s: gradients stay on the GPUs, and nobody "
-			"looks at them; --on-nan stop is possible",
-			v->on_nan, v->kv_store);
+			"--kv-store %s keeps gradients and weights on the GPUs, and %s",
+			v->kv_store, why);
 out:
 	return st;
 }
@@ -129,17 +125,16 @@ static enum mu_status check_messages(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
-	const bool messages = run->store.distributed && !run->store.on_gpus;
 
 	if (strcmp(v->server_placement, "packed") == 0 && !run->store.has_servers)
 		MU_FAIL(MU_ERR_USAGE, "--server-placement packed: --kv-store %s has no servers",
 			v->kv_store);
-	if (v->priority == 0 && (!run->store.synchronous || !messages))
+	if (v->priority == 0 && (!run->store.synchronous || !run->store.distributed))
 		MU_FAIL(MU_ERR_USAGE,
 			"--priority 0 with --kv-store %s: it is about the order in which "
 			"dist_sync, dist_sharded and dist_allreduce answer",
 			v->kv_store);
-	if (strcmp(v->node_reduce, "auto") != 0 && !messages)
+	if (strcmp(v->node_reduce, "auto") != 0 && !run->store.distributed)
 		MU_FAIL(MU_ERR_USAGE,
 			"--node-reduce %s with --kv-store %s, where nothing goes between ranks by "
 			"MPI or in memory that they share",
@@ -171,13 +166,12 @@ enum mu_status mu_train_store_check(const struct train_run *run)
 			"--verify-steps %ld: workers hold the same weights after each average "
 			"only; a multiple of --sync-period %ld is needed",
 			v->verify_steps, v->sync_period);
-	if (v->sync_period > 1 &&
-	    (!run->store.synchronous || !run->store.distributed || run->store.on_gpus))
+	if (v->sync_period > 1 && (!run->store.synchronous || !run->store.distributed))
 		MU_FAIL(MU_ERR_USAGE,
 			"--sync-period %ld with --kv-store %s: averages are for dist_sync, "
 			"dist_device_sync, dist_sharded and dist_allreduce",
 			v->sync_period, v->kv_store);
-	if (mu_compress_is_on(&v->compression) && (!run->store.distributed || run->store.on_gpus))
+	if (mu_compress_is_on(&v->compression) && !run->store.distributed)
 		MU_FAIL(MU_ERR_USAGE,
 			"--gc-type %s with --kv-store %s, where nothing goes between ranks by MPI: "
 			"it is for dist_sync, dist_async, dist_sharded and dist_allreduce",

@@ -241,6 +241,7 @@ void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t t
 /*
  * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
  *
+ * _obstacle: an option that works on the CPU's arrays, and how; NULL: there is none.
  * _settle, before the store is made: run->store.on_gpus, if it can have its arrays on GPUs, and
  * nothing else looks at gradients; the same on every rank. _fall_back: no longer, where a rank's
  * host lacks NCCL's library and --inter-node leaves it open. Collective over comm.
@@ -248,6 +249,7 @@ void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t t
  * Collective over workers. _leave, before the devices are closed. _clear, before backward or in its
  * place: gradients of 0 on the devices that have no samples, or on all.
  */
+const char *mu_train_gpus_obstacle(const struct train_options *v);
 enum mu_status mu_train_gpus_settle(struct train_run *run);
 enum mu_status mu_train_gpus_fall_back(struct train_run *run, MPI_Comm comm);
 enum mu_status mu_train_gpus_join(struct train_run *run);
