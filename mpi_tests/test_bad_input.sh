@@ -298,6 +298,11 @@ misused 3 'server-placement packed: --kv-store dist_sharded has no servers' $mlp
 	--server-placement packed
 misused 3 'priority 0 with --kv-store dist_async' $mlp --kv-store dist_async --priority 0
 misused 1 'node-reduce shm with --kv-store local' $mlp --kv-store local --node-reduce shm
+misused 3 "node-reduce mpi with kv-store 'dist_async', where every worker's push is an update" $mlp \
+	--kv-store dist_async --node-reduce mpi
+misused 3 'node-reduce mpi with compression 2bit, where every worker keeps what is left' $mlp \
+	--kv-store dist_sync --gc-type 2bit --node-reduce mpi
+misused 1 'node-reduce: "mpi2" is not known; choose one of: auto, shm, mpi, none' $mlp --node-reduce mpi2
 both misused 'data-dir set and --data-val set contradict' $mlp --evaluate --load P.h5 --data-val set
 misused 1 'benchmark 1 and --data-val set contradict' --network mlp --benchmark 1 --evaluate --data-val set $plain
 folder="--network lenet --data-train set --image-shape 3,28,28 --num-classes 10 --batch-size 20 $plain"

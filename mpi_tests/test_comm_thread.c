@@ -132,6 +132,7 @@ static void test_stores(struct job *job, int rank)
 	static const char *const more[] = {
 		"--node-reduce auto",
 		"--node-reduce none",
+		"--node-reduce mpi --bucket-bytes 20000",
 		"--node-reduce none --bucket-bytes 20000 --devices ref:0,ref:1 --update-period 2",
 		"--node-reduce none --optimizer lars",
 	};
@@ -147,6 +148,7 @@ static void test_stores(struct job *job, int rank)
 	/* Not in every job: a busy machine may not let the thread run in a short one. */
 	CHECK(by_other > 0);
 	job->store = "dist_async";
+	job->more = "--node-reduce none";
 	job->thread = 1;
 	CHECK(run(job) == MU_OK);
 	CHECK(atomic_load(&seen.overlaps) == 0);

@@ -89,6 +89,8 @@ dies "worker 0" 1 $endless
 export MPIR_CVAR_NUM_CLIQUES=2
 dies "worker 3" 6 $endless # on another node than server 0, and not alone on it
 dies "worker 2" 4 $endless --kv-store dist_allreduce
+dies "worker 3" 6 $endless --node-reduce mpi
+dies "worker 2" 4 $endless --kv-store dist_allreduce --node-reduce mpi
 unset MPIR_CVAR_NUM_CLIQUES
 
 # Its exit status is its own affair: MPICH's is now and then 0 after a SIGTERM.

@@ -52,12 +52,17 @@ for job in "6 dist_sync" "4 dist_allreduce" "4 dist_sharded"; do
 	set -- $job
 	per_step "$1" --kv-store "$2" --node-reduce auto
 	node=$bytes
+	per_step "$1" --kv-store "$2" --node-reduce mpi
+	messages=$bytes
 	per_step "$1" --kv-store "$2" --node-reduce none
-	echo "$2: $node bytes a step; without node reduction $bytes; two models are $((2 * model))"
-	[ $((node * 100)) -ge $((2 * model * 95)) ] && [ $((node * 100)) -le $((2 * model * 115)) ] ||
-		fail "$2: both hosts send $node bytes a step, and two models are $((2 * model))"
-	[ $((bytes * 100)) -ge $((node * 180)) ] ||
-		fail "$2: $bytes bytes a step without node reduction, $node with it"
+	echo "$2: $node bytes a step; by messages inside the node $messages; without node reduction $bytes;" \
+		"two models are $((2 * model))"
+	for sent in $node $messages; do
+		[ $((sent * 100)) -ge $((2 * model * 95)) ] && [ $((sent * 100)) -le $((2 * model * 115)) ] ||
+			fail "$2: both hosts send $sent bytes a step, and two models are $((2 * model))"
+		[ $((bytes * 100)) -ge $((sent * 180)) ] ||
+			fail "$2: $bytes bytes a step without node reduction, $sent with it"
+	done
 done
 
 # count REGEX: lines of the log, into $lines
@@ -67,7 +72,7 @@ count() {
 
 part "the log of messages"
 for what in push pull; do
-	for node in none auto; do
+	for node in none mpi auto; do
 		# shellcheck disable=SC2086 # options
 		train 6 $net --num-batches 3 --verbose 2 --node-reduce "$node"
 		count "server [0-9] (from|to) worker .*: $what of bucket"
@@ -76,6 +81,7 @@ for what in push pull; do
 		workers=$lines
 		count "worker [0-9] (from|to) worker .*: $what of bucket"
 		[ "$node" = none ] && all=$servers
+		[ "$node" = mpi ] && lines=$((lines / 2)) # both workers tell of a message
 		[ "$servers" = "$workers" ] && [ "$((servers + lines))" = "$all" ] && [ "$all" -gt 0 ] ||
 			fail "$node: $what: $servers lines of servers, $workers of workers, $lines between workers"
 	done

@@ -57,7 +57,7 @@ static void test_settings(const struct mu_topology *t)
 	differs(&config, "schedule is kind 0, 200 on rank %d, and kind 0, 100 on rank 0");
 	config = config_of(t);
 	config.node_reduce = odd ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
-	differs(&config, "node_reduce is 2 on rank %d");
+	differs(&config, "node_reduce is 3 on rank %d");
 	config = config_of(t);
 	config.progress = odd ? 1e-300 : 0;
 	differs(&config, "progress is 1");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # @timeout 200 @plain
 # A small /dev/shm, as containers have: the ranks of a node send messages then, say so, and get the
-# same bits; with --node-reduce shm it is an error.
+# same bits; with --node-reduce shm it is an error. On several nodes they still reduce before they send.
 set -u
 # shellcheck source=mpi_tests/lib.sh
 . "$SRCDIR/mpi_tests/lib.sh"
@@ -38,9 +38,26 @@ expect '^ranks of a node send messages$'
 [ -n "$expected" ] && [ "$(value Train-cross-entropy)" = "$expected" ] ||
 	fail "cross-entropy is $(value Train-cross-entropy), with shared memory $expected"
 
+if [ "$(mpi_kind)" = mpich ]; then
+	part "no room on two nodes: messages, and one sum of gradients to the other node"
+	export MPIR_CVAR_NUM_CLIQUES=2
+	several=${alexnet/dist_sync --num-servers 1/dist_allreduce}
+	# shellcheck disable=SC2086
+	train 4 $several
+	expect '^ranks of a node send messages, and to other nodes one sum of gradients$'
+	reduced=$(value Train-cross-entropy)
+	MPIRUN=$mpirun
+	# shellcheck disable=SC2086
+	train 4 $several --node-reduce none
+	[ -n "$reduced" ] && [ "$(value Train-cross-entropy)" = "$reduced" ] ||
+		fail "cross-entropy is $reduced, and $(value Train-cross-entropy) without node reduction"
+	unset MPIR_CVAR_NUM_CLIQUES
+	MPIRUN="unshare -m $PWD/small $mpirun"
+fi
+
 part "no room, and it is wanted"
 # shellcheck disable=SC2086
 run_limited 100 3 $alexnet --node-reduce shm
 [ $status = 1 ] || fail "exit status $status"
-expect_count 1 'has no room for \d+\.\d MB of every worker; make it larger, or let the ranks send messages'
+expect_count 1 'has no room for \d+\.\d MB of every worker; make it larger, .* \(--node-reduce auto, mpi or none\)'
 finish

@@ -62,7 +62,9 @@ if nodes_up 2; then
 	# Workers 1 and 3 are on one node, and send one sum.
 	nodes=2
 	stops "worker 3" 6 2 'worker 3 \(rank 3, [^ ]+(; stopped)?\)' $endless --kv-store dist_sync
-	stops "worker 3" 4 2 'worker 3 \(rank 3, [^ ]+(; stopped)?\)' $endless --kv-store dist_allreduce
+	for more in "" "--node-reduce mpi"; do
+		stops "worker 3" 4 2 'worker 3 \(rank 3, [^ ]+(; stopped)?\)' $endless --kv-store dist_allreduce $more
+	done
 	nodes=1
 	timeout -k 5 $((20 * scale)) $MPIRUN -n 3 "$BUILDDIR/mpi_tests/test_watch" finish >"$log" 2>&1 </dev/null ||
 		fail "a worker that finishes long before the others: exit status $?: $(head -n 3 "$log")"

@@ -67,7 +67,7 @@ static void test_names(void)
 	must(mu_kv_node_find(&node, "none"));
 	CHECK(node == MU_KV_NODE_NONE);
 	CHECK(mu_kv_node_find(&node, "mpi2") == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), "'mpi2' is not known: auto, shm and none are");
+	CHECK_HAS(mu_trace_message(), "'mpi2' is not known: auto, shm, mpi and none are");
 	mu_trace_clear();
 }
 
@@ -78,7 +78,10 @@ static void sharing_worker(struct job *j, const struct model *m)
 	(void)m;
 	mu_kv_layout(j->kv, &layout);
 	CHECK(layout.shares_memory ==
-	      (j->config.node_reduce != MU_KV_NODE_NONE && topology.node_size > 1));
+	      (j->config.node_reduce < MU_KV_NODE_MPI && topology.node_size > 1));
+	CHECK(layout.sums_on_node ==
+	      (j->config.node_reduce != MU_KV_NODE_NONE && topology.num_servers == 0 &&
+	       topology.num_nodes > 1 && topology.node_num_workers > 1));
 	must(mu_kv_weights_init(j->kv));
 	must(mu_kv_finish(j->kv));
 }
@@ -93,11 +96,13 @@ static void once(void)
 
 static void each(void)
 {
-	static const enum mu_kv_node nodes[] = {MU_KV_NODE_AUTO, MU_KV_NODE_SHM, MU_KV_NODE_NONE};
+	static const enum mu_kv_node nodes[] = {MU_KV_NODE_AUTO, MU_KV_NODE_SHM, MU_KV_NODE_NONE,
+						MU_KV_NODE_MPI};
+	const size_t n = topology.num_servers > 0 ? 3 : 4; /* not with dist_async */
 
 	test_seen();
 	test_no_room();
-	for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct job j = {
 			.config = {.type = topology.num_servers > 0 ? "dist_async" : "dist_sharded",
 				   .optim = {.name = "sgd"},

@@ -114,18 +114,16 @@ enum mu_verbose {
 	MU_VERBOSE_MESSAGES,
 };
 
-/*
- * Between ranks of one node: memory that they share, of which an array of gradients per worker, and
- * one of weights (dist_async: one per worker), take a place in /dev/shm; or messages, as between
- * nodes. With shared memory the workers of a node send their gradients to servers of other nodes of
- * a synchronous store as one sum, and get back what they share once. The bits are the same.
- */
+/* Between ranks of one node: memory that they share, of which an array of gradients per worker, and
+ * one of weights (dist_async: one per worker), take a place in /dev/shm; or messages. Unless NONE,
+ * they send one sum to other nodes' servers of a synchronous store. The bits are the same. */
 enum mu_kv_node {
-	MU_KV_NODE_AUTO, /* shared memory where there is room for it */
+	MU_KV_NODE_AUTO, /* shared memory where there is room for it, else as MPI or NONE */
 	MU_KV_NODE_SHM,  /* shared memory; no room is an error */
+	MU_KV_NODE_MPI,  /* messages; with dist_async and compression MU_ERR_USAGE */
 	MU_KV_NODE_NONE, /* messages */
 };
-/* "auto", "shm", "none"; another name is MU_ERR_USAGE with the list. Not collective. */
+/* "auto", "shm", "mpi", "none"; another name is MU_ERR_USAGE with the list. Not collective. */
 enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name);
 
 struct mu_kv_config {
@@ -156,8 +154,8 @@ struct mu_kv_config {
 	 */
 	bool priority;
 	enum mu_kv_node node_reduce;
-	bool on_gpus;         /* arrays are on GPUs, where type.takes_gpus: see gpus.h */
-	size_t message_bytes; /* of a server's part of a bucket at most; 0 = 1 GiB */
+	bool on_gpus;            /* arrays are on GPUs, where type.takes_gpus: see gpus.h */
+	size_t message_bytes;    /* of a server's part of a bucket at most; 0 = 1 GiB */
 	enum mu_verbose verbose; /* of rank 0 */
 	/* Store of keys: what mu_kv_set_updater may name; the same on all ranks. Not copied. */
 	const struct mu_kv_updater *updaters;
@@ -317,6 +315,7 @@ struct mu_kv_layout {
 	/* Of a step of a worker, both ways, as messages. */
 	size_t bytes_pushed, bytes_pulled;
 	bool shares_memory; /* with the other ranks of this node */
+	bool sums_on_node;  /* to other nodes its workers send one sum of their gradients */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 

@@ -8,7 +8,7 @@
  *
  * GC: none, 2bit, ... (threshold 0.5, ratio 0.01), as --gc-type; PULL: 0 or 1, as --gc-pull.
  *
- * NODE: auto, shm or none, as --node-reduce. RULE: sgd (with momentum), none (the sums), ...
+ * NODE: auto, shm, mpi or none, as --node-reduce. RULE: sgd (with momentum), none (the sums), ...
  *
  * MODEL: mlp, lenet, or a number of elements, of one key, or as 3200000x16 of so many equal keys.
  * "link" is what mu_comm_link measures between the first and the last rank, bytes/s. "work" in the

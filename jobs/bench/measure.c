@@ -79,9 +79,10 @@ static const struct mu_option table[] = {
 	 .type = MU_OPTION_STRING,
 	 AT(node_reduce),
 	 .initial = "auto",
-	 .choices = "auto|shm|none",
+	 .choices = "auto|shm|mpi|none",
 	 .group = "store",
-	 .help = "NAME  shared memory inside a node where there is room, always, or messages"},
+	 .help = "NAME  inside a node shared memory where there is room (auto), always (shm), or "
+		 "messages, to other nodes as one (mpi) or each its own (none)"},
 	{.name = "gc-type",
 	 .type = MU_OPTION_STRING,
 	 AT(gc_type),

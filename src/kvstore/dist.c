@@ -26,6 +26,13 @@ void mu_kv_requests_free(MPI_Request *requests, size_t n)
 	mu_free(requests);
 }
 
+bool mu_kv_is_complete(MPI_Request request)
+{
+	int done = 0;
+
+	return MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
+}
+
 int mu_kv_part_tag(size_t part)
 {
 	return WIRE_TAG_PART + mu_count(part);

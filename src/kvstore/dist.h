@@ -14,17 +14,20 @@
 enum mu_status mu_kv_requests_new(MPI_Request **out, size_t n);
 /* Free the requests and the array. */
 void mu_kv_requests_free(MPI_Request *requests, size_t n);
+/* Is it, or inactive? For reports: it changes nothing. */
+bool mu_kv_is_complete(MPI_Request request);
 int mu_kv_part_tag(size_t part);
 /* Bytes of the weights that servers keep for workers, on all servers. */
 size_t mu_kv_copies(const struct mu_kv *kv);
 
 /* ---- worker end (worker.c, worker_open.c): the slots of struct mu_kv_ops ---- */
 
-/* Requests exist for far servers only, which are on other nodes (see struct mu_kv_server), and for
- * the parts that this worker pushes itself (see nodes.h). */
+/* Requests exist for far servers only, which share no memory with it (see struct mu_kv_server), and
+ * for the parts that this worker sends itself (see nodes.h). */
 struct mu_kv_worker {
-	MPI_Request *pushes, *pulls;   /* one per part, in the order of the plan */
+	MPI_Request *pushes, *pulls;   /* one per part, bucket by bucket */
 	size_t *first;                 /* by bucket: its first of these; and their number at last */
+	size_t *led;                   /* by bucket: its first of a part that this worker leads */
 	struct mu_kv_lead lead;        /* of parts that other workers of the node push, too */
 	MPI_Request *orders, *answers; /* one per server */
 	size_t n_parts, n_far;         /* of these: parts, servers */

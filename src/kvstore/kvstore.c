@@ -38,7 +38,7 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	kv->replaces = config->local_sgd.period <= 1 && !kv->pull_coder.codec &&
 		       mu_optim_replaces(&config->optim, kv->slices, kv->n_slices);
 	MU_TRY(mu_kv_near_open(kv, config->node_reduce));
-	MU_TRY(mu_kv_nodes_open(kv));
+	MU_TRY(mu_kv_nodes_open(kv, config->node_reduce));
 	if (kv->topology->role == MU_ROLE_WORKER) {
 		MU_TRY(MU_ALLOC(kv->ready, kv->n_slices, "keys pushed"));
 		MU_TRY(MU_ALLOC(kv->keys_left, kv->plan.n_buckets, "keys to push"));
@@ -425,6 +425,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.bytes = kv->plan.n * sizeof(float),
 		.bytes_copies = mu_kv_copies(kv),
 		.shares_memory = kv->window != NULL,
+		.sums_on_node = kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]],
 		.bytes_pushed = mu_kv_message_bytes(kv, &kv->push_coder),
 		.bytes_pulled = mu_kv_message_bytes(kv, &kv->pull_coder),
 	};

@@ -60,33 +60,24 @@ void mu_kv_late_workers(const void *context, struct mu_awaited *a)
 	}
 }
 
-static bool is_complete(MPI_Request request)
-{
-	int done = 0;
-
-	/* It says of an inactive one that it is complete. */
-	return MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
-}
-
-/* A part that comes by way of this node's leader is not back. */
+/* A part that this node's leader adds up is not back. */
 static void add_led(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part,
 		    struct mu_awaited *a)
 {
 	const struct mu_kv_lead *l = &kv->worker->lead;
 	const int *ranks = kv->topology->worker_ranks;
-	const size_t leader = mu_kv_leader(&l->groups[part->server], part->number);
 	const size_t before = a->n;
 
 	for (size_t i = 0; i < l->n; i++)
-		if (!mu_kv_lead_has_pushed(kv, i, bucket))
+		if (!mu_kv_lead_has_pushed(kv, i, bucket) ||
+		    (l->relay && !mu_kv_relay_has_taken(kv, i, bucket)))
 			mu_awaited_add(a, ranks[l->workers[i]]);
 	if (a->n == before)
-		mu_awaited_add(a, leader == (size_t)kv->topology->index
-					  ? kv->server_ranks[part->server]
-					  : ranks[leader]);
+		mu_awaited_add(a, mu_kv_goes_to(kv, part));
 }
 
-/* Servers of parts of a bucket. Far ones have a request, in the order of parts. */
+/* Who is late with parts of a bucket. What this worker sends has a request, in the order of parts.
+ */
 static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
 {
 	const struct mu_kv_worker *w = kv->worker;
@@ -100,13 +91,12 @@ static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
 
 		if (near->pipe)
 			here = mu_kv_near_returned(near, part->number, w->rounds);
-		else if (mu_kv_sends_to(kv, part->server) && w->lead.n == 0)
-			here = is_complete(w->pulls[request++]);
-		if (!here)
-			mu_awaited_add(a, kv->server_ranks[part->server]);
-		else if (mu_kv_sends_to(kv, part->server) && w->lead.n > 0 &&
-			 !mu_kv_lead_is_back(kv, bucket, part))
+		else if (mu_kv_sends(kv, part))
+			here = mu_kv_is_complete(w->pulls[request++]);
+		else if (mu_kv_sends_to(kv, part->server) && !mu_kv_lead_is_back(kv, bucket, part))
 			add_led(kv, bucket, part, a);
+		if (!here)
+			mu_awaited_add(a, mu_kv_goes_to(kv, part));
 	}
 }
 
@@ -121,7 +111,7 @@ static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
 		if (w->near[s].pipe)
 			here = mu_kv_near_answered(&w->near[s]);
 		else if (!mu_kv_is_own(kv, s))
-			here = is_complete(w->answers[request++]);
+			here = mu_kv_is_complete(w->answers[request++]);
 		if (!here)
 			mu_awaited_add(a, kv->server_ranks[s]);
 	}

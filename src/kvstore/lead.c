@@ -34,19 +34,23 @@ enum mu_status mu_kv_lead_open(struct mu_kv *kv)
 	l->n = nodes->first[node + 1] - nodes->first[node];
 	MU_TRY(MU_ALLOC(l->all, l->n, "workers of this node"));
 	for (size_t i = 0; i < l->n; i++) {
-		mu_kv_near_neighbour(kv, mu_count(l->workers[i]), &l->all[i]);
+		if (kv->window)
+			mu_kv_near_neighbour(kv, mu_count(l->workers[i]), &l->all[i]);
 		if (l->workers[i] == me)
 			l->me = i;
 	}
 	MU_TRY(MU_ALLOC(l->sent, kv->plan.n_buckets, "buckets that left"));
 	MU_TRY(MU_ALLOC(l->sources, l->n, "gradients to sum"));
 	MU_TRY(MU_ALLOC(l->block, MU_KV_BLOCK, "a block of sums"));
+	if (!kv->window)
+		MU_TRY(mu_kv_relay_open(kv));
 out:
 	return st;
 }
 
 void mu_kv_lead_close(struct mu_kv_lead *l)
 {
+	mu_kv_relay_close(l->relay);
 	mu_free(l->groups);
 	mu_free(l->all);
 	mu_free(l->sent);
@@ -54,19 +58,40 @@ void mu_kv_lead_close(struct mu_kv_lead *l)
 	mu_free(l->block);
 }
 
+static bool is_leader(const struct mu_kv *kv, const struct mu_kv_part *part)
+{
+	const struct mu_kv_group *g = &kv->worker->lead.groups[part->server];
+
+	return mu_kv_leader(g, part->number) == (size_t)kv->topology->index;
+}
+
 bool mu_kv_leads(const struct mu_kv *kv, const struct mu_kv_part *part)
 {
-	return mu_kv_sends_to(kv, part->server) &&
-	       mu_kv_leader(&kv->worker->lead.groups[part->server], part->number) ==
-		       (size_t)kv->topology->index;
+	return mu_kv_sends_to(kv, part->server) && kv->worker->lead.groups[part->server].n > 1 &&
+	       is_leader(kv, part);
+}
+
+bool mu_kv_sends(const struct mu_kv *kv, const struct mu_kv_part *part)
+{
+	return mu_kv_sends_to(kv, part->server) && !mu_kv_leads(kv, part) &&
+	       (is_leader(kv, part) || !kv->window);
+}
+
+int mu_kv_goes_to(const struct mu_kv *kv, const struct mu_kv_part *part)
+{
+	const struct mu_kv_group *g = &kv->worker->lead.groups[part->server];
+
+	if (!mu_kv_sends_to(kv, part->server) || is_leader(kv, part))
+		return kv->server_ranks[part->server];
+	return kv->topology->worker_ranks[mu_kv_leader(g, part->number)];
 }
 
 static bool leads_bucket(const struct mu_kv_worker *w, size_t bucket)
 {
-	return w->first[bucket + 1] > w->first[bucket];
+	return w->first[bucket + 1] > w->led[bucket];
 }
 
-void mu_kv_lead_begin(struct mu_kv *kv)
+enum mu_status mu_kv_lead_begin(struct mu_kv *kv)
 {
 	struct mu_kv_lead *l = &kv->worker->lead;
 
@@ -74,19 +99,31 @@ void mu_kv_lead_begin(struct mu_kv *kv)
 	for (size_t b = 0; l->n > 0 && b < kv->plan.n_buckets; b++)
 		l->n_unsent += leads_bucket(kv->worker, b);
 	l->n_under_way = 0;
+	return l->relay ? mu_kv_relay_begin(l->relay) : MU_OK;
 }
 
 bool mu_kv_lead_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket)
 {
-	return atomic_load(&kv->worker->lead.all[i].pushed[bucket]) >= kv->worker->rounds;
+	const struct mu_kv_lead *l = &kv->worker->lead;
+
+	if (l->relay && i != l->me)
+		return mu_kv_relay_has_come(kv, i, bucket);
+	return atomic_load(&l->all[i].pushed[bucket]) >= kv->worker->rounds;
 }
 
-static bool is_pushed(const struct mu_kv *kv, size_t bucket)
+/* By messages it is known of buckets of which this worker leads parts. */
+static enum mu_status is_pushed(struct mu_kv *kv, size_t bucket, int *all)
 {
-	for (size_t i = 0; i < kv->worker->lead.n; i++)
-		if (!mu_kv_lead_has_pushed(kv, i, bucket))
-			return false;
-	return true;
+	enum mu_status st = MU_OK;
+	const struct mu_kv_lead *l = &kv->worker->lead;
+
+	*all = mu_kv_lead_has_pushed(kv, l->me, bucket);
+	for (size_t i = 0; *all && !l->relay && i < l->n; i++)
+		*all = mu_kv_lead_has_pushed(kv, i, bucket);
+	if (*all && l->relay)
+		MU_TRY(mu_kv_relay_gathered(kv, bucket, all));
+out:
+	return st;
 }
 
 bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part)
@@ -99,7 +136,7 @@ bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, const struct mu_k
 	       kv->worker->rounds;
 }
 
-static void wake_others(const struct mu_kv *kv)
+void mu_kv_lead_wake(const struct mu_kv *kv)
 {
 	const struct mu_kv_lead *l = &kv->worker->lead;
 
@@ -108,20 +145,30 @@ static void wake_others(const struct mu_kv *kv)
 			mu_wake(kv->topology, kv->topology->worker_ranks[l->workers[i]]);
 }
 
+/* The i-th worker's gradients of the k-th part that this one leads. */
+static const float *gradients_of(const struct mu_kv *kv, const struct mu_kv_part *part, size_t k,
+				 size_t i)
+{
+	const struct mu_kv_lead *l = &kv->worker->lead;
+
+	if (l->relay && i != l->me)
+		return mu_kv_relay_gradients(l, k, i);
+	return l->all[i].gradients + part->at;
+}
+
 /* Into this worker's own gradients: their place is free until the pull, and nobody else reads it.
  */
-static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part)
+static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part, size_t k)
 {
 	struct mu_kv_lead *l = &kv->worker->lead;
 
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		const size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
-		const size_t at = part->at + from;
 
 		for (size_t i = 0; i < l->n; i++)
-			l->sources[i] = l->all[i].gradients + at;
+			l->sources[i] = gradients_of(kv, part, k, i) + from;
 		mu_optim_sum(l->block, l->sources, l->n, n);
-		memcpy(kv->gradients + at, l->block, n * sizeof *l->block);
+		memcpy(kv->gradients + part->at + from, l->block, n * sizeof *l->block);
 	}
 }
 
@@ -131,12 +178,12 @@ static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
-	size_t request = w->first[bucket];
+	size_t request = w->led[bucket], k = w->lead.relay ? w->lead.relay->first[bucket] : 0;
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
 		if (!mu_kv_leads(kv, &kv->plan.parts[p]))
 			continue;
-		sum_part(kv, &kv->plan.parts[p]);
+		sum_part(kv, &kv->plan.parts[p], k++);
 		MU_MPI(MPI_Start(&w->pulls[request]));
 		MU_MPI(MPI_Start(&w->pushes[request]));
 		w->last = request++;
@@ -153,15 +200,18 @@ static enum mu_status take_back(struct mu_kv *kv, size_t bucket, int *done)
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	const size_t first = w->first[bucket];
+	const size_t first = w->led[bucket];
 
 	MU_MPI(MPI_Testall(mu_count(w->first[bucket + 1] - first), w->pulls + first, done, ignore));
+	if (*done && w->lead.relay)
+		MU_TRY(mu_kv_relay_spread(kv, bucket, done));
 	if (!*done)
 		goto out;
 	atomic_store_explicit(&w->lead.all[w->lead.me].back[bucket], w->rounds,
 			      memory_order_release);
 	w->lead.n_under_way--;
-	wake_others(kv);
+	if (!w->lead.relay)
+		mu_kv_lead_wake(kv);
 out:
 	return st;
 }
@@ -177,9 +227,10 @@ enum mu_status mu_kv_lead_poll(struct mu_kv *kv, int *n)
 		done = 0;
 		if (!leads_bucket(w, b))
 			continue;
-		if (l->sent[b] < w->rounds && is_pushed(kv, b)) {
-			MU_TRY(send_bucket(kv, b));
-			done = 1;
+		if (l->sent[b] < w->rounds) {
+			MU_TRY(is_pushed(kv, b, &done));
+			if (done)
+				MU_TRY(send_bucket(kv, b));
 		} else if (l->sent[b] == w->rounds &&
 			   atomic_load(&l->all[l->me].back[b]) < w->rounds) {
 			MU_TRY(take_back(kv, b, &done));
@@ -196,11 +247,16 @@ out:
  */
 enum mu_status mu_kv_lead_push(struct mu_kv *kv, size_t bucket)
 {
+	enum mu_status st = MU_OK;
 	struct mu_kv_lead *l = &kv->worker->lead;
-	int n;
+	int n, all = 1;
 
 	atomic_store(&l->all[l->me].pushed[bucket], kv->worker->rounds);
-	if (is_pushed(kv, bucket))
-		wake_others(kv);
-	return mu_kv_lead_poll(kv, &n);
+	if (!l->relay)
+		MU_TRY(is_pushed(kv, bucket, &all));
+	if (all)
+		mu_kv_lead_wake(kv);
+	MU_TRY(mu_kv_lead_poll(kv, &n));
+out:
+	return st;
 }

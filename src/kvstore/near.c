@@ -15,6 +15,7 @@ enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name)
 	static const char *const names[] = {
 		[MU_KV_NODE_AUTO] = "auto",
 		[MU_KV_NODE_SHM] = "shm",
+		[MU_KV_NODE_MPI] = "mpi",
 		[MU_KV_NODE_NONE] = "none",
 	};
 	enum mu_status st = MU_OK;
@@ -23,7 +24,7 @@ enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name)
 	while (i < sizeof names / sizeof *names && strcmp(name, names[i]) != 0)
 		i++;
 	if (i == sizeof names / sizeof *names)
-		MU_FAIL(MU_ERR_USAGE, "node-reduce '%s' is not known: auto, shm and none are",
+		MU_FAIL(MU_ERR_USAGE, "node-reduce '%s' is not known: auto, shm, mpi and none are",
 			name);
 	*node = (enum mu_kv_node)i;
 out:
@@ -160,8 +161,7 @@ static enum mu_status tell_no_room(const struct mu_kv *kv, enum mu_kv_node node,
 	if (node == MU_KV_NODE_SHM)
 		MU_FAIL(MU_ERR_IO,
 			"/dev/shm of %s has no room for %.1f MB of every worker; make it larger, "
-			"or "
-			"let the ranks send messages (--node-reduce auto or none)",
+			"or let the ranks send messages (--node-reduce auto, mpi or none)",
 			t->host, (double)nbytes * 1e-6);
 	if (t->node_rank == 0)
 		mu_log_warn("/dev/shm of %s has no room for %.1f MB of every worker: the ranks of "
@@ -179,8 +179,8 @@ static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 	const bool worker = t->role == MU_ROLE_WORKER;
 	size_t nbytes = 0;
 
-	if (node == MU_KV_NODE_NONE || kv->ops->one_worker || kv->ops->on_gpus || first < 0 ||
-	    t->node_size == 1)
+	if (node == MU_KV_NODE_MPI || node == MU_KV_NODE_NONE || kv->ops->one_worker ||
+	    kv->ops->on_gpus || first < 0 || t->node_size == 1)
 		goto out;
 	if (worker)
 		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers) +

@@ -17,36 +17,20 @@ static void sort_workers(struct mu_kv_nodes *nodes, const struct mu_topology *t)
 	nodes->first[t->num_nodes] = n;
 }
 
-/* A node may have had no room for shared memory, which its own ranks know only. */
-static enum mu_status agree(struct mu_kv *kv)
+enum mu_status mu_kv_nodes_open(struct mu_kv *kv, enum mu_kv_node node)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
-	const char mine =
-		kv->window && !kv->own_weights && !mu_kv_is_coded(kv) && t->node_num_workers > 1;
-	char *all = NULL;
-
-	MU_TRY(MU_ALLOC(all, (size_t)t->size, "which nodes reduce"));
-	MU_TRY(mu_allgather(&mine, all, 1, kv->comm));
-	for (int r = 0; r < t->size; r++)
-		kv->nodes.reduces[t->node_of[r]] = all[r];
-out:
-	mu_free(all);
-	return st;
-}
-
-enum mu_status mu_kv_nodes_open(struct mu_kv *kv)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
+	const bool may = t->num_nodes > 1 && node != MU_KV_NODE_NONE && !kv->ops->on_gpus &&
+			 !kv->own_weights && !mu_kv_is_coded(kv);
 	struct mu_kv_nodes *nodes = &kv->nodes;
 
 	MU_TRY(MU_ALLOC(nodes->workers, (size_t)t->num_workers, "workers by node"));
 	MU_TRY(MU_ALLOC(nodes->first, (size_t)t->num_nodes + 1, "nodes"));
 	MU_TRY(MU_ALLOC(nodes->reduces, (size_t)t->num_nodes, "nodes that reduce"));
 	sort_workers(nodes, t);
-	if (t->num_nodes > 1)
-		MU_TRY(agree(kv));
+	for (int n = 0; n < t->num_nodes; n++)
+		nodes->reduces[n] = may && nodes->first[n + 1] - nodes->first[n] > 1;
 out:
 	return st;
 }

@@ -129,6 +129,33 @@ out:
 	return st;
 }
 
+/* Each worker's own gradients, or what compression leaves of them, are not to be lost in a sum. */
+static enum mu_status check_node_reduce(const struct mu_kv_config *config,
+					const struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+	struct mu_coder push, pull;
+
+	if (config->node_reduce != MU_KV_NODE_MPI || !is->distributed)
+		goto out;
+	MU_TRY(mu_compress_open(&config->compression, &push, &pull));
+	if (!is->synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"node-reduce mpi with kv-store '%s', where every worker's push is an "
+			"update "
+			"of its own: it is for dist_sync, dist_sharded and dist_allreduce; auto, "
+			"shm and none are possible",
+			config->type);
+	if (push.codec)
+		MU_FAIL(MU_ERR_USAGE,
+			"node-reduce mpi with compression %s, where every worker keeps what is "
+			"left "
+			"of its own gradients: auto, shm and none are possible",
+			config->compression.type);
+out:
+	return st;
+}
+
 /* NCCL reaches the GPUs of one node; between nodes are the stores dist_. */
 static enum mu_status check_nodes(const struct mu_kv_config *config, const struct mu_kv_type *is)
 {
@@ -175,6 +202,7 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 	MU_TRY(check_nodes(config, &is));
 	is.on_gpus |= config->on_gpus;
 	MU_TRY(check_compression(config, &is));
+	MU_TRY(check_node_reduce(config, &is));
 	MU_TRY(mu_kv_local_sgd_check(config, &is));
 	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
 		MU_FAIL(MU_ERR_USAGE,

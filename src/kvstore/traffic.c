@@ -173,17 +173,6 @@ static size_t bytes_of(const struct mu_kv *kv, const struct mu_coder *coder,
 	return far ? mu_kv_coded_bytes(kv, coder, part->at, part->n) : part->n * sizeof(float);
 }
 
-/* The rank that a part goes to and comes back from: its server, or a worker of this node that
- * passes it on (nodes.h). */
-static int rank_of(const struct mu_kv *kv, const struct mu_kv_part *part)
-{
-	const struct mu_kv_group *g = &kv->worker->lead.groups[part->server];
-
-	if (!mu_kv_sends_to(kv, part->server) || mu_kv_leads(kv, part))
-		return kv->server_ranks[part->server];
-	return kv->topology->worker_ranks[mu_kv_leader(g, part->number)];
-}
-
 void mu_traffic_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
 {
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
@@ -205,7 +194,7 @@ void mu_traffic_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_directio
 
 		if (!mu_kv_is_own(kv, part->server))
 			mu_traffic_write(
-				kv, direction, rank_of(kv, part),
+				kv, direction, mu_kv_goes_to(kv, part),
 				bytes_of(kv, coder, part, mu_kv_sends_to(kv, part->server)),
 				seconds, "%s bucket %zu, part %zu", what, bucket,
 				p - b->first_part);

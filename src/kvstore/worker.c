@@ -83,8 +83,10 @@ static bool part_here(const struct mu_kv *kv, size_t bucket, const struct mu_kv_
 
 	if (mu_kv_is_own(kv, part->server))
 		return kv->server->updates[part->number] >= kv->step;
-	if (mu_kv_sends_to(kv, part->server)) /* else a request tells */
-		return w->lead.n == 0 || mu_kv_lead_is_back(kv, bucket, part);
+	if (mu_kv_sends(kv, part)) /* a request tells */
+		return true;
+	if (mu_kv_sends_to(kv, part->server))
+		return mu_kv_lead_is_back(kv, bucket, part);
 	return mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
 }
 
@@ -217,8 +219,12 @@ out:
 
 enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv)
 {
-	mu_kv_lead_begin(kv);
-	return send_orders(kv, WIRE_STEP);
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_kv_lead_begin(kv));
+	MU_TRY(send_orders(kv, WIRE_STEP));
+out:
+	return st;
 }
 
 /*
@@ -250,12 +256,12 @@ out:
 	return st;
 }
 
-/* Parts for the server ends of other nodes. */
+/* Parts that this worker sends by itself. */
 static enum mu_status send_parts(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
-	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
+	size_t first = w->first[bucket], n = w->led[bucket] - first;
 
 	/* The weights are not read any more in this step: their receive may start. */
 	MU_MPI(MPI_Startall(mu_count(n), w->pulls + first));
@@ -275,10 +281,9 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_OUT);
 	if (mu_kv_is_coded(kv))
 		mu_kv_coded_push(kv, bucket);
+	MU_TRY(send_parts(kv, bucket));
 	if (w->lead.n > 0)
 		MU_TRY(mu_kv_lead_push(kv, bucket));
-	else
-		MU_TRY(send_parts(kv, bucket));
 	MU_TRY(push_here(kv, &kv->plan.buckets[bucket]));
 out:
 	return st;

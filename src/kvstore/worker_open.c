@@ -44,7 +44,7 @@ static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *
 	enum mu_status st = MU_OK;
 	const struct mu_kv_part *part = &kv->plan.parts[p];
 	const struct mu_kv_coded_worker *c = &w->coded;
-	int n = mu_count(part->n), tag = mu_kv_part_tag(p), rank = kv->server_ranks[part->server];
+	int n = mu_count(part->n), tag = mu_kv_part_tag(p), rank = mu_kv_goes_to(kv, part);
 
 	if (c->pushes.data)
 		MU_MPI(MPI_Send_init(mu_kv_codes_part(&c->pushes, p, 0),
@@ -64,18 +64,32 @@ out:
 	return st;
 }
 
+/* Of a bucket: those of the parts of which this is true. */
+static enum mu_status make_bucket_requests(struct mu_kv *kv, const struct mu_kv_bucket *bucket,
+					   bool (*is)(const struct mu_kv *kv,
+						      const struct mu_kv_part *part))
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = kv->worker;
+
+	for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++)
+		if (is(kv, &kv->plan.parts[p]))
+			MU_TRY(make_part_requests(kv, w, p, w->n_parts++));
+out:
+	return st;
+}
+
+/* Of a bucket first what leaves when it is pushed, then what waits for the node's other workers. */
 static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_worker *w)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(make_order_requests(kv, w));
 	for (size_t b = 0; b < kv->plan.n_buckets; b++) {
-		const struct mu_kv_bucket *bucket = &kv->plan.buckets[b];
-
 		w->first[b] = w->n_parts;
-		for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++)
-			if (mu_kv_leads(kv, &kv->plan.parts[p]))
-				MU_TRY(make_part_requests(kv, w, p, w->n_parts++));
+		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], mu_kv_sends));
+		w->led[b] = w->n_parts;
+		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], mu_kv_leads));
 	}
 	w->first[kv->plan.n_buckets] = w->n_parts;
 out:
@@ -119,6 +133,7 @@ enum mu_status mu_kv_worker_open(struct mu_kv *kv)
 	MU_TRY(find_others(kv));
 	MU_TRY(mu_kv_lead_open(kv));
 	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
+	MU_TRY(MU_ALLOC(w->led, kv->plan.n_buckets + 1, "messages of every bucket"));
 	MU_TRY(mu_kv_requests_new(&w->pushes, kv->plan.n_parts));
 	MU_TRY(mu_kv_requests_new(&w->pulls, kv->plan.n_parts));
 	MU_TRY(mu_kv_requests_new(&w->orders, w->n_far));
@@ -143,6 +158,7 @@ void mu_kv_worker_close(struct mu_kv_worker *w)
 	mu_free(w->near);
 	mu_free(w->pipes);
 	mu_free(w->first);
+	mu_free(w->led);
 	mu_free(w->received);
 	mu_free(w);
 }

@@ -246,6 +246,8 @@ static void report_store(const struct train_run *run)
 		mu_log_info("ranks of a node %s",
 			    layout.shares_memory
 				    ? "share memory: inside it gradients and weights do not travel"
+			    : layout.sums_on_node
+				    ? "send messages, and to other nodes one sum of gradients"
 				    : "send messages");
 	if (run->topology.num_workers > 1)
 		mu_log_info("a link of %.3f GB/s bounds a step's push and pull by messages to %.3f "
