@@ -175,7 +175,8 @@ CUresult cuDeviceGetName(char *t, int n, CUdevice d)
 }
 CUresult cuDeviceGetUuid(CUuuid *u, CUdevice d)
 {
-	const char *r = getenv("PMI_RANK");
+	const char *r = getenv("PMI_RANK") ? getenv("PMI_RANK") : getenv("OMPI_COMM_WORLD_RANK");
+
 	memset(u, 0, sizeof *u);
 	u->bytes[0] = (char)(1 + d);
 	if (getenv("PRETEND_OWN"))
