@@ -72,6 +72,58 @@ static void check_masks(struct mu_device *device)
 	op_values_release(&values);
 }
 
+/* ---- gradients that are added ---- */
+
+/* Twice the gradient, if backward adds it to itself. */
+static void check_adds(struct mu_device *device, const struct op_case *c)
+{
+	struct op_rig_config config = {.c = c, .device = device, .phase = MU_PHASE_TRAIN};
+	struct op_rig rig;
+	struct op_values values;
+	float *once[MU_MAX_PARAMS] = {NULL};
+
+	CHECK(op_values_init(&values, c) == MU_OK);
+	CHECK(op_rig_init(&rig, &config) == MU_OK);
+	CHECK(op_rig_forward(&rig, &values) == MU_OK);
+	CHECK(op_rig_backward(&rig, &values) == MU_OK);
+	for (int p = 0; p < rig.op.n_params; p++) {
+		const size_t n = rig.op.params[p].n_padded;
+
+		CHECK(MU_ALLOC(once[p], n, "test memory") == MU_OK);
+		memcpy(once[p], rig.op.params[p].grad, n * sizeof(float));
+	}
+	CHECK(op_rig_forward(&rig, &values) == MU_OK);
+	rig.op.adds = true;
+	CHECK(rig.op.can_add == (strcmp(device->ops->name, "cpu") == 0));
+	CHECK(device->ops->backward(device, &rig.op) == MU_OK);
+	for (int p = 0; p < rig.op.n_params; p++) {
+		for (size_t k = 0; rig.op.can_add && k < rig.op.params[p].n_padded; k++) {
+			const double twice = 2 * (double)once[p][k];
+
+			CHECK_NEAR((double)rig.op.params[p].grad[k], twice,
+				   1e-5 * (1 + fabs(twice)));
+		}
+		mu_free(once[p]);
+	}
+	op_rig_release(&rig);
+	op_values_release(&values);
+}
+
+static void check_sums(struct mu_device *device)
+{
+	static const struct mu_lstm lstm = {.units = 6};
+	static const struct mu_convolution convolution = {.filters = 7, .kernel = {1, 1}};
+	static const struct mu_embedding embedding = {.inputs = 5, .units = 3};
+
+	check_adds(device, &(struct op_case){"lstm", .kind = MU_OP_LSTM, .attr = &lstm,
+					     .in = {{4, {2, 4, 5, 1}}}});
+	check_adds(device, &(struct op_case){"convolution", .kind = MU_OP_CONVOLUTION,
+					     .attr = &convolution, .in = {{4, {2, 4, 5, 1}}}});
+	check_adds(device,
+		   &(struct op_case){"embedding", .kind = MU_OP_EMBEDDING, .attr = &embedding,
+				     .in = {{4, {2, 1, 5, 1}}}, .frozen = 1});
+}
+
 /* ---- parts that are joined ---- */
 
 enum { SAMPLES = 3, STEPS = 4, BLOCKS = 3, WORDS = 11 };
@@ -166,7 +218,6 @@ static void open_model(struct model *m, const struct mu_device_ops *ops)
 
 		CHECK(mu_plan_new_part(&m->parts[k], &part) == MU_OK);
 		CHECK(mu_plan_allocate(m->parts[k]) == MU_OK);
-		CHECK(mu_plan_bind(m->parts[k], m->weights, m->part_gradients) == MU_OK);
 	}
 }
 
@@ -185,22 +236,38 @@ static void close_model(struct model *m)
 	mu_device_close(&m->device);
 }
 
+static void add_layer(struct model *m, size_t l)
+{
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(m->block, &n_slices);
+	const size_t *keys;
+
+	for (size_t i = mu_plan_layer_keys(m->block, l, &keys); i-- > 0;)
+		for (size_t k = 0; k < slices[keys[i]].n_padded; k++)
+			m->sum[slices[keys[i]].at + k] += m->part_gradients[slices[keys[i]].at + k];
+}
+
 static void run_blocks(struct model *m)
 {
 	m->loss = 0;
-	memset(m->sum, 0, mu_plan_n(m->block) * sizeof(float));
 	for (size_t k = 0; k < BLOCKS; k++) {
 		mu_plan_join(m->parts[k], k, k > 0 ? m->parts[k - 1] : NULL,
 			     k + 1 < BLOCKS ? m->parts[k + 1] : NULL);
 		set_samples(m->parts[k], m->labels, k * STEPS, STEPS);
+		if (k + 1 == BLOCKS) /* whose backward is the first */
+			CHECK(mu_plan_bind(m->parts[k], m->weights, m->sum) == MU_OK);
+		else
+			CHECK(mu_plan_bind_sum(m->parts[k], m->weights, m->sum,
+					       m->part_gradients) == MU_OK);
 		run_forward(m->parts[k]);
 		m->loss += mu_plan_batch(m->parts[k])->loss;
 	}
 	for (size_t k = BLOCKS; k-- > 0;) {
 		set_samples(m->parts[k], m->labels, k * STEPS, STEPS);
 		run_backward(m->parts[k]);
-		for (size_t i = 0; i < mu_plan_n(m->block); i++)
-			m->sum[i] += m->part_gradients[i];
+		for (size_t l = 0; k + 1 < BLOCKS && l < mu_plan_layers(m->block); l++)
+			if (!mu_plan_adds(m->parts[k], l))
+				add_layer(m, l);
 	}
 }
 
@@ -238,6 +305,7 @@ int main(void)
 			continue;
 		CHECK(mu_device_open(&device, mu_device_table[d]->name, 1) == MU_OK);
 		check_masks(&device);
+		check_sums(&device);
 		mu_device_close(&device);
 		check_parts(mu_device_table[d]);
 	}

@@ -14,7 +14,7 @@
  * padding is zero and stays zero.
  *
  * Gradients are those of the sum of the samples' losses, never of the mean. backward overwrites the
- * gradients of inputs and parameters.
+ * gradients of inputs and parameters (but for `adds` of struct mu_op).
  */
 #ifndef MUSTER_DEVICE_H
 #define MUSTER_DEVICE_H
@@ -293,12 +293,15 @@ struct mu_op {
 	 * other masks. */
 	const struct mu_state *state;
 	size_t block;
+	/* With can_add, at any time: backward adds the gradients of parameters to what is there. */
+	bool adds;
 
 	/* Set by plan. */
 	size_t workspace_nbytes;   /* own memory, kept from forward to backward */
 	size_t scratch_nbytes;     /* memory during a call only */
 	void *workspace, *scratch; /* set before bind, aligned to 64 bytes */
 	void *impl;                /* private to the device */
+	bool can_add; /* see adds; set in training */
 	/* Of a convolution: what is used in each phase. AUTO: the device has one way only, or does
 	 * not work in that phase. */
 	enum mu_convolution_algorithm algorithms[MU_CONVOLUTION_PHASES];

@@ -278,6 +278,13 @@ const char *mu_plan_layer_group(const struct mu_plan *plan, size_t l);
 
 /* Set the flat arrays (gradients NULL for MU_PHASE_INFER). Once, before execution. */
 enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients);
+/*
+ * The same, on a device of the host's memory, but backward adds to the sum in layers whose kernels
+ * can (mu_plan_adds; with a loss scale none can). The others' gradients it writes to `own`, an
+ * array of the same size, and the caller adds them.
+ */
+enum mu_status mu_plan_bind_sum(struct mu_plan *plan, float *weights, float *sum, float *own);
+bool mu_plan_adds(const struct mu_plan *plan, size_t l);
 
 /* Where the caller puts samples: plain (batch, c, h, w), NULL for a part that reads none; and
  * labels, count and so on. use_ignore and ignore_label are set already, as the net has them. */

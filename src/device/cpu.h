@@ -178,9 +178,9 @@ struct cpu_rows {
 };
 
 void mu_cpu_rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns);
-/* The weight in oneDNN's choice of a layout, or in another one. */
-void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which, size_t rows);
-void mu_cpu_rows_layout(struct cpu_rows *m, dnnl_format_tag_t tag);
+/* The weight as dnnl_ab, (units, k), or dnnl_ba, (k, units). */
+void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which, size_t rows,
+			  dnnl_format_tag_t layout);
 /* The weight in the layout that pd wants. */
 enum mu_status mu_cpu_rows_weight(struct cpu_plan *p, const struct cpu_rows *m,
 				  const_dnnl_primitive_desc_t pd, int *out);
@@ -192,9 +192,17 @@ enum mu_status mu_cpu_rows_data(struct cpu_plan *p, const struct cpu_rows *m,
 /* x: the input (n, k, steps, 1) with channels last, as rows; in a temporary copy where it lies
  * otherwise. */
 enum mu_status mu_cpu_rows_input(struct cpu_plan *p, const struct cpu_rows *m, int *out);
-/* Steps: the gradients of the weight and its bias, and of such an input, from those of y. */
-enum mu_status mu_cpu_rows_weight_grad(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy);
+/* Steps: the gradient of such an input, from that of y. */
 enum mu_status mu_cpu_rows_input_grad(struct cpu_plan *p, const struct cpu_rows *m, int dy);
+
+/* The gradients of a weight and its bias from those of y, in a function of a step. They are added
+ * to what is there with op->adds. */
+struct cpu_rows_grad {
+	int which, x, dy; /* the parameter; memories of rows */
+	size_t rows;
+	bool columns, has_bias; /* columns: the weight is dnnl_ba */
+};
+enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_rows_grad *g);
 
 /* ---- cpu_layout.c ---- */
 

@@ -2,6 +2,8 @@
 /* Convolution on oneDNN: forward with fused activation, data and weight gradients. */
 #include "cpu.h"
 
+#include <stdlib.h>
+
 #include <muster/base.h>
 
 /* In the names of oneDNN's kernels that multiply matrices; they are among its direct ones. */
@@ -258,29 +260,48 @@ out:
 	return st;
 }
 
+static enum mu_status weight_grad_of_rows(struct mu_op *op)
+{
+	return mu_cpu_rows_weight_grad(op, ((struct cpu_op *)op->impl)->own);
+}
+
+static enum mu_status backward_of_rows(struct cpu_plan *p, const struct cpu_rows *m)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	struct cpu_rows_grad *g = calloc(1, sizeof *g);
+
+	p->impl->own = g;
+	if (!g)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
+	p->program = &p->impl->backward;
+	g->dy = mu_cpu_memory(p, &m->y, CPU_OUT_GRAD, 0);
+	g->rows = (size_t)m->x.dims[0];
+	g->has_bias = m->has_bias;
+	MU_TRY(mu_cpu_rows_input(p, m, &g->x));
+	mu_cpu_try_call(p, weight_grad_of_rows);
+	op->can_add = true;
+	op->algorithms[MU_CONVOLUTION_WEIGHTS] = MU_CONVOLUTION_GEMM;
+	if (op->inputs[0]->needs_grad) {
+		MU_TRY(mu_cpu_rows_input_grad(p, m, g->dy));
+		op->algorithms[MU_CONVOLUTION_DATA] = MU_CONVOLUTION_GEMM;
+	}
+out:
+	return st;
+}
+
 static enum mu_status plan_of_rows(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	const struct mu_shape *in = &op->inputs[0]->shape;
 	struct cpu_rows m;
-	int x, dy;
 
-	mu_cpu_rows_describe(&m, op, 0, in->dims[0] * in->dims[2]);
-	mu_cpu_rows_layout(&m, dnnl_ab);
+	mu_cpu_rows_describe(&m, op, 0, in->dims[0] * in->dims[2], dnnl_ab);
 	m.has_bias = !((const struct mu_convolution *)op->attr)->no_bias;
 	MU_TRY(forward_of_rows(p, &m));
-	if (op->phase != MU_PHASE_TRAIN)
-		goto out;
-	p->program = &p->impl->backward;
-	dy = mu_cpu_memory(p, &m.y, CPU_OUT_GRAD, 0);
-	MU_TRY(mu_cpu_rows_input(p, &m, &x));
-	MU_TRY(mu_cpu_rows_weight_grad(p, &m, x, dy));
-	op->algorithms[MU_CONVOLUTION_WEIGHTS] = MU_CONVOLUTION_GEMM;
-	if (op->inputs[0]->needs_grad) {
-		MU_TRY(mu_cpu_rows_input_grad(p, &m, dy));
-		op->algorithms[MU_CONVOLUTION_DATA] = MU_CONVOLUTION_GEMM;
-	}
+	if (op->phase == MU_PHASE_TRAIN)
+		MU_TRY(backward_of_rows(p, &m));
 out:
 	dnnl_primitive_desc_destroy(m.hint);
 	return st;

@@ -52,7 +52,8 @@ static enum mu_status backward(struct mu_op *op)
 	size_t n = mu_shape_n(&op->inputs[0]->shape), units = op->params[0].shape.dims[1];
 	size_t row = 0;
 
-	memset(op->params[0].grad, 0, op->params[0].n_padded * sizeof(float));
+	if (!op->adds)
+		memset(op->params[0].grad, 0, op->params[0].n_padded * sizeof(float));
 	for (size_t i = 0; i < n; i++) {
 		MU_TRY(find(op, i, &row));
 		mu_cpu_add(op->params[0].grad + row * units, op->outputs[0]->grad + i * units,
@@ -79,6 +80,7 @@ enum mu_status mu_cpu_plan_embedding(struct cpu_plan *p)
 	MU_TRY(mu_cpu_set_param(&op->params[0], &md));
 	mu_cpu_try_call(p, forward);
 	p->program = &p->impl->backward;
+	op->can_add = op->phase == MU_PHASE_TRAIN;
 	if (op->phase == MU_PHASE_TRAIN)
 		mu_cpu_try_call(p, backward);
 out:

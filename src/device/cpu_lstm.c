@@ -6,6 +6,9 @@
  * of a row per sample in every step (the inner programs). The gates' values are kept in the rows
  * that they were computed in, and give way to their gradients in backward.
  *
+ * Weights lie as columns, (k, 4 units): so oneDNN's sgemm is as fast as the blocked layouts that
+ * its inner products prefer, and can add the gradients of a block of steps to those of others.
+ *
  * oneDNN 2.6's own LSTM primitive is not used: it has its weights in another order of gates and
  * transposed, so they would be reordered in every step.
  */
@@ -32,6 +35,7 @@ struct lstm {
 	 * step before, (n, units), and of its gates, (n, 4 units); h of the step before, of all
 	 * rows. */
 	int value, cell_grad, hidden_grad, gate_grad, before;
+	struct cpu_rows_grad from_input, from_before;
 };
 
 static struct lstm *lstm_of(const struct mu_op *op)
@@ -242,15 +246,13 @@ out:
 	return st;
 }
 
-/* Both biases have one gradient. h of the step before, of all rows. */
-static void prepare_weights(struct mu_op *op)
+/* h of the step before, of all rows. */
+static void gather_before(const struct mu_op *op)
 {
 	const struct lstm *l = lstm_of(op);
 	float *before = mu_cpu_pointer(op, l->before);
 	size_t units = l->units;
 
-	memcpy(op->params[H2H_BIAS].grad, op->params[I2H_BIAS].grad,
-	       GATES * units * sizeof(float));
 	for (size_t s = 0; s < l->n; s++) {
 		float *first = before + s * l->steps * units;
 		const float *h = hidden_before(op, s);
@@ -262,6 +264,21 @@ static void prepare_weights(struct mu_op *op)
 		memcpy(first + units, op->outputs[0]->data + s * l->steps * units,
 		       (l->steps - 1) * units * sizeof *first);
 	}
+}
+
+/* Both biases have one gradient. */
+static enum mu_status weight_grads(struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct lstm *l = lstm_of(op);
+
+	MU_TRY(mu_cpu_rows_weight_grad(op, &l->from_input));
+	memcpy(op->params[H2H_BIAS].grad, op->params[I2H_BIAS].grad,
+	       GATES * l->units * sizeof(float));
+	gather_before(op);
+	MU_TRY(mu_cpu_rows_weight_grad(op, &l->from_before));
+out:
+	return st;
 }
 
 /* ---- plan ---- */
@@ -306,18 +323,19 @@ out:
 }
 
 /* A step's part: of h of the step before. The weight is made ready before the steps, in plain
- * order: of the few rows of a step oneDNN's sgemm makes 1.4 times as much of the processor as the
- * product that it prefers. */
-static enum mu_status plan_inner(struct cpu_plan *p, const struct lstm *l, struct cpu_rows step,
-				 struct cpu_program *outer)
+ * order: of the few rows of a step oneDNN's sgemm makes 1.4 times as much of the processor so. */
+static enum mu_status plan_inner(struct cpu_plan *p, const struct lstm *l,
+				 const struct cpu_rows *from_before, struct cpu_program *outer)
 {
 	enum mu_status st = MU_OK;
+	struct cpu_rows step;
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[3] = {{DNNL_ARG_DIFF_DST, l->gate_grad},
 				  {DNNL_ARG_WEIGHTS, 0},
 				  {DNNL_ARG_DIFF_SRC, l->hidden_grad}};
 
-	mu_cpu_rows_layout(&step, dnnl_ab);
+	mu_cpu_rows_describe(&step, p->op, H2H_WEIGHT, l->n, dnnl_ab);
+	step.hint = from_before->hint;
 	MU_TRY(mu_cpu_rows_data(p, &step, &pd));
 	MU_TRY(mu_cpu_rows_weight(p, &step, pd, &args[1].memory));
 	p->program = &p->impl->inner[BACKWARD];
@@ -334,30 +352,34 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct lstm *l,
 				    const struct cpu_rows *from_before)
 {
 	enum mu_status st = MU_OK;
-	struct cpu_rows all;
-	dnnl_memory_desc_t value;
-	int rows;
+	const size_t rows = l->n * l->steps;
+	dnnl_memory_desc_t md;
 
 	p->program = &p->impl->backward;
-	mu_cpu_plain(&value, &(struct mu_shape){1, {l->units}});
-	l->value = mu_cpu_temporary(p, &value);
+	mu_cpu_plain(&md, &(struct mu_shape){1, {l->units}});
+	l->value = mu_cpu_temporary(p, &md);
 	l->cell_grad = mu_cpu_temporary(p, &from_before->x);
 	l->hidden_grad = mu_cpu_temporary(p, &from_before->x);
 	l->gate_grad = mu_cpu_temporary(p, &from_before->y);
-	MU_TRY(plan_inner(p, l, *from_before, p->program));
+	MU_TRY(plan_inner(p, l, from_before, p->program));
 	mu_cpu_try_call(p, backward);
 	if (p->op->inputs[0]->needs_grad)
 		MU_TRY(mu_cpu_rows_input_grad(p, from_input, l->gates));
-	MU_TRY(mu_cpu_rows_input(p, from_input, &rows));
-	MU_TRY(mu_cpu_rows_weight_grad(p, from_input, rows, l->gates));
-	mu_cpu_call(p, prepare_weights);
-	mu_cpu_rows_describe(&all, p->op, H2H_WEIGHT, l->n * l->steps);
-	all.hint = NULL;
-	l->before = mu_cpu_temporary(p, &all.x);
-	MU_TRY(mu_cpu_rows_forward(p, &all, &all.hint));
-	st = mu_cpu_rows_weight_grad(p, &all, l->before, l->gates);
-	dnnl_primitive_desc_destroy(all.hint);
-	MU_TRY(st);
+	mu_cpu_rows_md(&md, rows, l->units);
+	l->before = mu_cpu_temporary(p, &md);
+	l->from_input = (struct cpu_rows_grad){.which = I2H_WEIGHT,
+					       .dy = l->gates,
+					       .rows = rows,
+					       .columns = true,
+					       .has_bias = true};
+	MU_TRY(mu_cpu_rows_input(p, from_input, &l->from_input.x));
+	l->from_before = (struct cpu_rows_grad){.which = H2H_WEIGHT,
+						.x = l->before,
+						.dy = l->gates,
+						.rows = rows,
+						.columns = true};
+	mu_cpu_try_call(p, weight_grads);
+	p->op->can_add = true;
 out:
 	return st;
 }
@@ -384,9 +406,9 @@ enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p)
 	mu_cpu_plain(&md, &op->params[I2H_BIAS].shape);
 	MU_TRY(mu_cpu_set_param(&op->params[I2H_BIAS], &md));
 	MU_TRY(mu_cpu_set_param(&op->params[H2H_BIAS], &md));
-	mu_cpu_rows_describe(&from_input, op, I2H_WEIGHT, l->n * l->steps);
+	mu_cpu_rows_describe(&from_input, op, I2H_WEIGHT, l->n * l->steps, dnnl_ba);
 	from_input.has_bias = true;
-	mu_cpu_rows_describe(&from_before, op, H2H_WEIGHT, l->n);
+	mu_cpu_rows_describe(&from_before, op, H2H_WEIGHT, l->n, dnnl_ba);
 	mu_cpu_rows_md(&md, l->n * l->steps, l->units);
 	l->gates = mu_cpu_keep(p, &from_input.y);
 	l->cells = mu_cpu_keep(p, &md);

@@ -2,6 +2,8 @@
 /* Products of rows with a weight: what LSTMs and convolutions over steps are made of. */
 #include "cpu.h"
 
+#include <string.h>
+
 #include <muster/base.h>
 
 void mu_cpu_rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns)
@@ -9,7 +11,8 @@ void mu_cpu_rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns)
 	mu_cpu_plain(md, &(struct mu_shape){2, {rows, columns}});
 }
 
-void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which, size_t rows)
+void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which, size_t rows,
+			  dnnl_format_tag_t layout)
 {
 	const struct mu_shape *weight = &op->params[which].shape;
 
@@ -19,12 +22,7 @@ void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which,
 	mu_cpu_rows_md(&m->x, rows, weight->dims[1]);
 	mu_cpu_rows_md(&m->y, rows, weight->dims[0]);
 	mu_cpu_plain(&m->bias, &(struct mu_shape){1, {weight->dims[0]}});
-	mu_cpu_rows_layout(m, dnnl_format_tag_any);
-}
-
-void mu_cpu_rows_layout(struct cpu_rows *m, dnnl_format_tag_t tag)
-{
-	dnnl_memory_desc_init_by_tag(&m->weight, 2, m->dims, dnnl_f32, tag);
+	dnnl_memory_desc_init_by_tag(&m->weight, 2, m->dims, dnnl_f32, layout);
 }
 
 enum mu_status mu_cpu_rows_weight(struct cpu_plan *p, const struct cpu_rows *m,
@@ -87,26 +85,32 @@ out:
 	return st;
 }
 
-enum mu_status mu_cpu_rows_weight_grad(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy)
+/* to = the sum of the rows, or to += that. */
+static void sum_rows(float *to, const float *rows, size_t n_rows, size_t n, bool adds)
+{
+	if (!adds)
+		memset(to, 0, n * sizeof *to);
+	for (size_t r = 0; r < n_rows; r++)
+		mu_cpu_add(to, rows + r * n, n);
+}
+
+enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_rows_grad *g)
 {
 	enum mu_status st = MU_OK;
-	dnnl_inner_product_desc_t desc;
-	dnnl_primitive_desc_t pd = NULL;
-	dnnl_memory_desc_t have;
-	struct cpu_arg args[4] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}};
-	int n = 2;
+	const struct mu_param *weight = &op->params[g->which];
+	const dnnl_dim_t units = (dnnl_dim_t)weight->shape.dims[0], n = (dnnl_dim_t)g->rows;
+	const dnnl_dim_t k = (dnnl_dim_t)weight->shape.dims[1];
+	const float *x = mu_cpu_pointer(op, g->x), *dy = mu_cpu_pointer(op, g->dy);
+	const float beta = op->adds ? 1 : 0;
 
-	CPU_DNNL(dnnl_inner_product_backward_weights_desc_init(
-		&desc, &m->x, &m->weight, m->has_bias ? &m->bias : NULL, &m->y));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, m->hint, &pd));
-	if (m->has_bias)
-		args[n++] = (struct cpu_arg){
-			DNNL_ARG_DIFF_BIAS,
-			mu_cpu_memory(p, &m->bias, CPU_PARAM_GRAD, (size_t)m->which + 1)};
-	args[n++].arg = DNNL_ARG_DIFF_WEIGHTS;
-	mu_cpu_param_md(&have, &p->op->params[m->which], 2, m->dims);
-	MU_TRY(mu_cpu_step_to(p, pd, n, args, mu_cpu_query(pd, dnnl_query_diff_weights_md),
-			      mu_cpu_memory(p, &have, CPU_PARAM_GRAD, (size_t)m->which)));
+	if (g->columns)
+		CPU_DNNL(dnnl_sgemm('T', 'N', k, units, n, 1, x, k, dy, units, beta, weight->grad,
+				    units));
+	else
+		CPU_DNNL(dnnl_sgemm('T', 'N', units, k, n, 1, dy, units, x, k, beta, weight->grad,
+				    k));
+	if (g->has_bias)
+		sum_rows(op->params[g->which + 1].grad, dy, g->rows, (size_t)units, op->adds);
 out:
 	return st;
 }

@@ -272,6 +272,29 @@ void mu_plan_free(struct mu_plan *plan)
 	free(plan);
 }
 
+enum mu_status mu_plan_bind_sum(struct mu_plan *plan, float *weights, float *sum, float *own)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_plan_bind(plan, weights, own));
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		struct mu_op *op = &plan->ops[i];
+
+		op->adds = op->can_add && !(plan->batch.loss_scale > 0);
+		for (int p = 0; op->adds && p < op->n_params; p++)
+			op->params[p].grad = sum + plan->slices[plan->op_keys[i][p]].at;
+		if (op->adds)
+			MU_TRY(plan->device->ops->bind(plan->device, op));
+	}
+out:
+	return st;
+}
+
+bool mu_plan_adds(const struct mu_plan *plan, size_t l)
+{
+	return plan->ops[l].adds;
+}
+
 enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients)
 {
 	enum mu_status st = MU_OK;
@@ -285,8 +308,10 @@ enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradien
 		param->data = arrays.weights + plan->slices[k].at;
 		param->grad = train ? arrays.gradients + plan->slices[k].at : NULL;
 	}
-	for (size_t i = 0; i < plan->n_ops; i++)
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		plan->ops[i].adds = false;
 		MU_TRY(plan->device->ops->bind(plan->device, &plan->ops[i]));
+	}
 out:
 	return st;
 }

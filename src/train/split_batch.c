@@ -106,9 +106,14 @@ enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage,
 	const size_t first = mu_train_split_micro(s, 0);
 
 	set_batch(run, plan, stage, k);
-	if (s->partial && s->phase == MU_PHASE_TRAIN) /* the first backward makes the sum */
-		MU_TRY(mu_plan_bind(plan, mu_kv_weights(run->kv),
-				    k == first ? s->gradients : s->partial));
+	if (s->partial && s->phase == MU_PHASE_TRAIN) { /* the first backward makes the sum */
+		float *weights = mu_kv_weights(run->kv);
+
+		if (k == first)
+			MU_TRY(mu_plan_bind(plan, weights, s->gradients));
+		else
+			MU_TRY(mu_plan_bind_sum(plan, weights, s->gradients, s->partial));
+	}
 	if (s->steps > 0)
 		mu_plan_join(plan, k, k > 0 ? mu_train_split_plan_of(s, stage, k - 1) : NULL,
 			     k + 1 < s->n_now ? mu_train_split_plan_of(s, stage, k + 1) : NULL);

@@ -105,7 +105,8 @@ static void end_forward(struct train_run *run, size_t member, size_t stage, size
 	mu_team_count(run->devices.team, member, mu_train_split_counter(stage, TRAIN_FORWARDS));
 }
 
-/* Layer `l` of the net: its gradients, added to those of earlier micro-batches. */
+/* Layer `l` of the net, whose kernels cannot: its gradients, added to those of earlier
+ * micro-batches. */
 static void add_gradients(const struct train_run *run, size_t l)
 {
 	const struct train_split *s = run->split;
@@ -125,11 +126,11 @@ static enum mu_status backward_layer(struct train_run *run, size_t member,
 {
 	enum mu_status st = MU_OK;
 	const struct train_split *s = run->split;
+	struct mu_plan *plan = mu_train_split_plan_of(s, task->stage,
+						      mu_train_split_micro(s, task->micro));
 
-	MU_TRY(mu_plan_backward(mu_train_split_plan_of(s, task->stage,
-						       mu_train_split_micro(s, task->micro)),
-				i));
-	if (task->micro > 0)
+	MU_TRY(mu_plan_backward(plan, i));
+	if (task->micro > 0 && !mu_plan_adds(plan, i))
 		add_gradients(run, s->stages.of[task->stage].first + i);
 	if (task->micro + 1 == s->n_now)
 		mu_team_count(run->devices.team, member,
