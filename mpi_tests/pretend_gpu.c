@@ -3,7 +3,7 @@
  * A pretended driver of GPUs: what a GPU would do happens in the memory of the host, as late as the
  * driver allows, and streams take turns at random (PRETEND_SEED). So a missing wait between streams
  * shows as wrong numbers. PRETEND_GPUS: how many there are (2). Kernels are our own, compiled for
- * the host; of cuBLAS there is one product, of cuDNN what is called before any layer.
+ * the host; cuBLAS and cuDNN are in pretend_math.c.
  */
 #include <math.h>
 #include <pthread.h>
@@ -397,104 +397,4 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	memcpy(w.args, params[0], w.kernel->nbytes);
 	pretend_put(s, w);
 	return 0;
-}
-
-/* ---- cuBLAS: one product ---- */
-
-static CUstream blas_streams[8];
-cublasStatus_t cublasCreate(cublasHandle_t *h)
-{
-	*h = (cublasHandle_t)(uintptr_t)(1 + pretend_device());
-	return 0;
-}
-cublasStatus_t cublasDestroy(cublasHandle_t h)
-{
-	(void)h;
-	return 0;
-}
-cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s)
-{
-	blas_streams[(uintptr_t)h - 1] = (CUstream)s;
-	return 0;
-}
-cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *p, size_t n)
-{
-	(void)h;
-	(void)p;
-	(void)n;
-	return 0;
-}
-cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t m)
-{
-	(void)h;
-	(void)m;
-	return 0;
-}
-const char *cublasGetStatusString(cublasStatus_t s)
-{
-	(void)s;
-	return "pretended";
-}
-struct gemm {
-	const float *a, *b;
-	float *c;
-	float alpha, beta;
-	int ta, tb, m, n, k, lda, ldb, ldc;
-};
-static int run_gemm(struct pretend_work *w)
-{
-	struct gemm g;
-
-	memcpy(&g, w->args, sizeof g);
-	for (int j = 0; j < g.n; j++)
-		for (int i = 0; i < g.m; i++) {
-			double sum = 0;
-			for (int l = 0; l < g.k; l++)
-				sum += (double)(g.ta ? g.a[(size_t)i * g.lda + l]
-						     : g.a[(size_t)l * g.lda + i]) *
-				       (double)(g.tb ? g.b[(size_t)l * g.ldb + j]
-						     : g.b[(size_t)j * g.ldb + l]);
-			g.c[(size_t)j * g.ldc + i] =
-				(float)(g.alpha * sum +
-					(g.beta != 0 ? g.beta * (double)g.c[(size_t)j * g.ldc + i]
-						     : 0));
-		}
-	return 1;
-}
-cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m,
-			   int n, int k, const float *alpha, const float *a, int lda,
-			   const float *b, int ldb, const float *beta, float *c, int ldc)
-{
-	struct gemm g = {a, b, c,   *alpha, *beta, ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m,
-			 n, k, lda, ldb,    ldc};
-	struct pretend_work w = {.run = run_gemm};
-
-	memcpy(w.args, &g, sizeof g);
-	pretend_put(blas_streams[(uintptr_t)h - 1], w);
-	return 0;
-}
-cudnnStatus_t cudnnCreate(cudnnHandle_t *h)
-{
-	*h = (cudnnHandle_t)(uintptr_t)1;
-	return 0;
-}
-cudnnStatus_t cudnnDestroy(cudnnHandle_t h)
-{
-	(void)h;
-	return 0;
-}
-cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t s)
-{
-	(void)h;
-	(void)s;
-	return 0;
-}
-const char *cudnnGetErrorString(cudnnStatus_t s)
-{
-	(void)s;
-	return "pretended";
-}
-size_t cudnnGetVersion(void)
-{
-	return 91900;
 }

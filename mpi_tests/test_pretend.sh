@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 240 @plain
-# GPUs that are pretended: a driver, cuBLAS and NCCL of our own (pretend_*.c) whose streams take turns at random, so
-# that what the host gives a GPU, and in which order, is tested without one. What kernels and libraries do is not.
+# @timeout 400 @plain
+# GPUs that are pretended: a driver, cuBLAS, cuDNN and NCCL of our own (pretend_*.c) whose streams take turns at random,
+# so that what the host gives a GPU, in which order, and the formulas of the kernels are tested without one. What real
+# kernels and libraries do is not. MUSTER_LONG=1: networks, too.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib.sh
@@ -20,13 +21,13 @@ kernels="-include math.h -include string.h"
 for f in elements norms sequences; do
 	kernels="$kernels -include $SRCDIR/src/device/cuda_$f.h"
 done
-for f in gpu nccl missing; do
+for f in gpu math nccl missing; do
 	${CC:-cc} $flags -include muster/device.h -include "$SRCDIR/src/device/cuda.h" -include nccl.h \
 		-D 'CUDA_FUNCTION=static inline' -D 'sum_of(v)=(v)' -D 'most_of(v)=(v)' $kernels \
 		-Wno-unused-function -c "$SRCDIR/mpi_tests/pretend_$f.c" -o $f.o || fail "pretend_$f.c does not compile"
 done
 ${CC:-cc} $flags -c "$SRCDIR/src/base/dtype.c" -o dtype.o || fail "dtype.c does not compile"
-${CC:-cc} -shared -o libpretend.so gpu.o nccl.o missing.o dtype.o -lm -lpthread -lrt || fail "no libpretend.so"
+${CC:-cc} -shared -o libpretend.so gpu.o math.o nccl.o missing.o dtype.o -lm -lpthread -lrt || fail "no libpretend.so"
 ${CC:-cc} -shared -o libold.so dtype.o || fail "no libold.so"
 for l in cuda.so.1 cublas.so.12 cublas.so.13 cudnn.so.9 nccl.so.2; do
 	ln -s libpretend.so lib$l
@@ -42,6 +43,32 @@ for np in 1 2; do
 	grep -q 'the optimizer works on the CPU: sgd with a limit of the norm' out ||
 		fail "an optimizer with norms, not on the CPU"
 done
+
+part "all operations"
+for t in test_gpu test_ops ${MUSTER_LONG:+test_net}; do
+	PRETEND_SEED=7 "$BUILDDIR/mpi_tests/$t" >out 2>&1 || fail "$t: $(tail -20 out)"
+	grep -q '^skipped' out && fail "$t: $(grep '^skipped' out)"
+	[ $t = test_ops ] && ! grep -q '^gpu: .* worst error' out && fail "$t: no GPU"
+done
+
+part "types: convolutions, batch-norms and products by tensor cores"
+small="--network resnet --num-layers 8 --image-shape 3,16,16 --benchmark 1 --batch-size 4 --num-batches 2 --num-epochs 1
+	--lr 0.01 --log-prefix none --log-time 0"
+# small_loss OPTIONS
+small_loss() {
+	train 1 $small "$@"
+	sed -n 's/^Epoch\[0\] Train-cross-entropy=//p' "$log"
+}
+wanted=$(small_loss --devices ref)
+while read -r type error; do
+	got=$(small_loss --gpus 0 --dtype $type)
+	awk -v a="$wanted" -v b="$got" -v e="$error" 'BEGIN { exit !(a > 0 && b > 0 && a - b < e && b - a < e) }' ||
+		fail "$type: a loss of $got, and $wanted by ref"
+done <<-END
+	float32 0.0001
+	float16 0.002
+	bfloat16 0.01
+END
 
 part "the trainer: what two CPUs learn"
 net="--network mlp --benchmark 1 --num-batches 8 --num-epochs 2 --wd 0.001 --lr 0.05 --optimizer adam"

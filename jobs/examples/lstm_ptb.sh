@@ -10,7 +10,8 @@
 # The files hold a sentence a line, words between blanks, as Mikolov's files of the Penn Treebank do.
 # The log has the perplexity, of words, and sentence-nll, which MXNet's example prints as NLL: of
 # whole sentences (its "Perp" is e to that). Further options of the trainer come after the files; the
-# last one given counts. Checkpoints and the vocabulary: --model-prefix lstm.
+# last one given counts. Checkpoints and the vocabulary: --model-prefix lstm. The layers on two devices that work at the
+# same time: --model-parallel 2 --time-block 8.
 # From the environment: WORKERS (1), SERVERS (1 if there are several workers), MPIRUN (mpirun),
 # TRAINER (build/trainer), OMP_NUM_THREADS.
 set -eu

@@ -70,7 +70,7 @@ CUDA_FUNCTION void set_eight_floats(float *to, const float *v)
 	*(float4 *)(to + 4) = make_float4(v[4], v[5], v[6], v[7]);
 }
 #else
-/* The host's: see mpi_tests/stand_in.c. */
+/* The host's: see mpi_tests/pretend_gpu.c. */
 CUDA_FUNCTION void two_of(float *v, int type, uint32_t bits)
 {
 	const uint16_t halves[2] = {(uint16_t)bits, (uint16_t)(bits >> 16)};
