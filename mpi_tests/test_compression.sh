@@ -80,10 +80,6 @@ hosts_possible || {
 	echo "no private hosts: needs root, ip and tc"
 	finish
 }
-case $(${MPIRUN:?} -n 1 "${TRAINER:?}" --info | grep '^MPI:') in
-*MPICH*) ;;
-*) finish ;;
-esac
 hosts_up 2 || exit 1
 hosts_use 2
 

@@ -8,6 +8,8 @@
 set -u
 # shellcheck source=mpi_tests/lib.sh
 . "$SRCDIR/mpi_tests/lib.sh"
+# shellcheck source=mpi_tests/hosts.sh
+. "$SRCDIR/mpi_tests/hosts.sh"
 
 "$TRAINER" --info >info || fail "--info ended with $?"
 if ! grep -q '^CUDA: *built in' info || ! grep -q '^#define HAVE_NCCL 1' "$BUILDDIR/config.h"; then
@@ -97,25 +99,29 @@ done
 
 part "dist_allreduce and dist_sharded: NCCL, or MPI"
 np=2
-export PRETEND_OWN=1 MPIR_CVAR_NUM_CLIQUES=2
-learn --devices cpu:0 --kv-store dist_allreduce
-wanted=$loss
-for store in dist_allreduce dist_sharded; do
-	same --gpus 0 --kv-store $store
-	expect '^the optimizer works on the GPUs$'
-	expect '^sums are NCCL'
-done
-same --gpus 0 --kv-store dist_allreduce --inter-node mpi
-expect_none 'the optimizer works on'
-ln -sf libold.so libnccl.so.2
-same --gpus 0 --kv-store dist_allreduce
-expect_count 1 'warning: --inter-node auto: libnccl.so.2 has no function nccl.*; sums of GPUs go .*, by MPI'
-expect_none 'the optimizer works on'
-run_limited 60 2 $net --batch-size 12 --gpus 0 --kv-store dist_allreduce --inter-node nccl
-[ $status = 1 ] || fail "exit status $status, not 1, of --inter-node nccl without NCCL"
-expect_count 1 'error: .*libnccl.so.2 has no function'
-ln -sf libpretend.so libnccl.so.2
-unset PRETEND_OWN MPIR_CVAR_NUM_CLIQUES
+if nodes_up 2; then
+	nodes_use 2
+	export PRETEND_OWN=1
+	learn --devices cpu:0 --kv-store dist_allreduce
+	wanted=$loss
+	for store in dist_allreduce dist_sharded; do
+		same --gpus 0 --kv-store $store
+		expect '^the optimizer works on the GPUs$'
+		expect '^sums are NCCL'
+	done
+	same --gpus 0 --kv-store dist_allreduce --inter-node mpi
+	expect_none 'the optimizer works on'
+	ln -sf libold.so libnccl.so.2
+	same --gpus 0 --kv-store dist_allreduce
+	expect_count 1 'warning: --inter-node auto: libnccl.so.2 has no function nccl.*; sums of GPUs go .*, by MPI'
+	expect_none 'the optimizer works on'
+	run_limited 60 2 $net --batch-size 12 --gpus 0 --kv-store dist_allreduce --inter-node nccl
+	[ $status = 1 ] || fail "exit status $status, not 1, of --inter-node nccl without NCCL"
+	expect_count 1 'error: .*libnccl.so.2 has no function'
+	ln -sf libpretend.so libnccl.so.2
+	unset PRETEND_OWN
+	nodes_end
+fi
 
 part "a network of NCCL that fails"
 export PRETEND_NCCL_FAIL=5
