@@ -70,13 +70,13 @@ enum mu_status mu_train_gpus_fall_back(struct train_run *run, MPI_Comm comm)
 	const struct train_options *v = &run->options;
 	struct mu_kv_type is;
 	long without = LONG_MAX; /* the first rank that cannot */
-	int rank;
+	int rank, size;
 
 	MU_TRY(mu_kv_type_check(v->kv_store, &is));
 	if (!run->store.on_gpus || !is.distributed || is.on_gpus ||
 	    strcmp(v->inter_node, "auto") != 0)
 		goto out;
-	MU_MPI(MPI_Comm_rank(comm, &rank));
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	if (mu_kv_gpus_check() != MU_OK) {
 		snprintf(run->without_nccl, sizeof run->without_nccl, "%s", mu_trace_message());
 		mu_trace_clear();
