@@ -21,7 +21,6 @@ static enum mu_status decode(struct data_codec *codec, const uint8_t *bytes, siz
 
 	if (!codec->decoder)
 		MU_TRY(mu_image_decoder_new(&codec->decoder));
-	mu_image_decoder_upright(codec->decoder, codec->upright);
 	MU_TRY(mu_image_begin(codec->decoder, bytes, nbytes, &all.h, &all.w));
 	MU_TRY(mu_image_decode(codec->decoder, &all, &codec->image));
 out:

@@ -78,8 +78,7 @@ static const char usage[] = "PREFIX ROOT\n\n"
 			    "Photographs (JPEG) are turned upright by the orientation that their "
 			    "cameras noted (EXIF), before\n"
 			    "anything else; what is packed notes none. --pass-through leaves them "
-			    "and the note as they are,\n"
-			    "and the trainer does not look at it.\n";
+			    "and the note as they are.\n";
 
 static enum mu_status check_values(const struct im2rec_values *v)
 {

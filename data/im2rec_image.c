@@ -41,7 +41,6 @@ enum mu_status im2rec_make_image(struct im2rec_maker *maker, const struct im2rec
 		goto out;
 	}
 	MU_TRY(data_buffer_read(&maker->file, path, nbytes));
-	maker->codec.upright = true;
 	MU_TRY(data_decode(&maker->codec, path, maker->file.bytes, *nbytes, &image));
 	MU_TRY(shape(maker, v, &image));
 	how.grey = v->color == 0 || (v->color == -1 && data_is_grey(&image));

@@ -64,7 +64,6 @@ enum mu_status data_png_encode(const struct data_pixels *in, const struct data_e
 /* ---- both ---- */
 
 struct data_codec {
-	bool upright; /* decode to a picture turned by its orientation, mu_image_orientation */
 	struct mu_image_decoder *decoder; /* made when the first image comes */
 	struct mu_image image;
 	struct data_buffer pixels;

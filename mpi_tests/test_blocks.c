@@ -206,6 +206,8 @@ static void open_model(struct model *m, const struct mu_device_ops *ops)
 	CHECK(MU_ALLOC(m->part_gradients, n, "test memory") == MU_OK);
 	CHECK(MU_ALLOC(m->sum, n, "test memory") == MU_OK);
 	CHECK(mu_plan_init_weights(m->block, "uniform", 3, m->weights) == MU_OK);
+	for (size_t i = 0; i < n; i++) /* so large that states matter */
+		m->weights[i] *= 10;
 	CHECK(mu_plan_bind(m->whole, m->weights, m->gradients) == MU_OK);
 	for (size_t k = 0; k < BLOCKS; k++) {
 		const struct mu_plan_part part = {.net = m->block_net,

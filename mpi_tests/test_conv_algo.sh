@@ -116,6 +116,17 @@ if has_files; then
 	expect 'conv-table none \(was '
 fi
 
+part "over steps: a product of matrices, unless the table asks for something else in any direction"
+steps="--network lstm --num-layers 1 --num-hidden 16 --num-embed 8 --benchmark 1 --image-shape 1,12,1 --num-classes 50
+	--batch-size 8 --num-batches 2 --num-epochs 1 --log-prefix none --log-time 0"
+train 1 $steps --conv-algo tune --conv-table steps
+sed 's/^decode .*/decode auto gemm auto/' steps >products
+train 1 $steps --conv-table products
+expect 'gemm does 1, 1 and 1, direct the others$'
+sed 's/^decode .*/decode gemm direct direct/' steps >others
+train 1 $steps --conv-table others
+expect 'gemm does 1, 0 and 0, direct the others$'
+
 part "tables that do not fit"
 table "auto auto auto" >good
 refused() { # WHAT, options

@@ -53,6 +53,48 @@ static void test_by_hand(void)
 	CHECK(m.predictions == 6 && m.top_k == 2);
 }
 
+/* More steps than are looked at together, equal probabilities, some that are no numbers. */
+static void test_places(size_t steps)
+{
+	enum { SAMPLES = 3, N_CLASSES = 37 };
+	const struct mu_shape shape = {4, {SAMPLES, N_CLASSES, steps, 1}};
+	const struct mu_random key = {.seed = steps, .purpose = MU_RANDOM_TEST};
+	const struct mu_batch batch = {.labels = malloc(SAMPLES * steps * sizeof(float)),
+				       .count = SAMPLES};
+	float *p = malloc(SAMPLES * N_CLASSES * steps * sizeof *p);
+	float *labels = (float *)(uintptr_t)batch.labels;
+	size_t wanted[N_CLASSES + 1] = {0};
+
+	for (size_t i = 0; i < SAMPLES * N_CLASSES * steps; i++) {
+		size_t v = (size_t)mu_random_below(&key, i, 20);
+
+		p[i] = v == 19 ? NAN : (float)v / 16;
+	}
+	for (size_t s = 0; s < SAMPLES; s++)
+		for (size_t t = 0; t < steps; t++) {
+			size_t label = (size_t)mu_random_below(&key, s * steps + t, N_CLASSES);
+			const float *first = p + s * N_CLASSES * steps + t;
+			float own = first[label * steps];
+			size_t place = 0;
+
+			labels[s * steps + t] = (float)label;
+			for (size_t c = 0; c < N_CLASSES; c++)
+				place += first[c * steps] > own ||
+					 (c < label && !(first[c * steps] < own));
+			wanted[place]++;
+		}
+	for (size_t k = 1, within = 0; k <= N_CLASSES; k++) {
+		struct mu_metrics m = {0};
+
+		within += wanted[k - 1];
+		mu_metrics_measure(&m, p, &shape, &batch, k);
+		if (!CHECK(m.top_k == (double)within && m.correct == (double)wanted[0]))
+			fprintf(stderr, "%zu steps, the best %zu\n", steps, k);
+	}
+	free(labels);
+	free(p);
+}
+
 /* ---- a plain loop ---- */
 
 struct model {
@@ -257,6 +299,9 @@ int main(int argc, char **argv)
 		fit_write_data(folder);
 	CHECK(mu_bcast(folder, sizeof folder, 0, world) == MU_OK);
 	test_by_hand();
+	test_places(1);
+	test_places(5);
+	test_places(70);
 	test_runs(&job, "");
 	test_runs(&job, "--update-period 3 --label-smoothing 0.25");
 	if (size > 1)

@@ -339,6 +339,9 @@ if [ $png = yes ] && [ $h5 = yes ]; then
 	tool im2rec turn turn --pass-through
 	tool h5rec turn.rec turned/
 	same turned/00000/000000000.jpg turn/photo.jpg
+	tool h5rec turn.rec turned.h5 --raw
+	tool recinfo turned.h5
+	expect 'raw, 5 x 7 pixels of 3 channels' # width x height
 fi
 printf '7\t1\t2.5\twide.jpg\n' >two.lst
 tool im2rec two wide --pack-label

@@ -166,6 +166,10 @@ expect '^2 stages, 4 steps of 8 samples at a time:$'
 # 16 units of 12 steps and their gradients, of 8 samples
 expect "^from stage 0 to stage 1: 1 tensor, $((16 * 12 * 4 * 2 * 8)) bytes per step, both ways\$"
 
+run_limited 60 1 --network lstm --image-shape 1,12,1 --num-classes 50 --summary --time-block 20
+[ $status = 2 ] || fail "exit status $status, not 2, of a summary of blocks that are too long"
+expect 'error: --time-block: a block of 20 steps is longer than the longest sequence, of 12'
+
 part "bad input"
 refuse $lstm --group2dev embed=cpu:0,lstm0-3=cpu:1
 expect 'error: --group2dev: group decode \(.*\) has no device'

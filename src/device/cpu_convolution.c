@@ -224,13 +224,15 @@ static bool is_of_rows(const struct cpu_plan *p, const struct mu_convolution *a)
 {
 	const struct mu_op *op = p->op;
 	const struct mu_shape *in = &op->inputs[0]->shape;
-	const enum mu_convolution_algorithm asked = p->algorithms[MU_CONVOLUTION_FORWARD];
+	const int phases = op->phase == MU_PHASE_TRAIN ? MU_CONVOLUTION_PHASES : 1;
 	bool one = in->dims[2] > 1 && in->dims[3] == 1 && a->groups <= 1;
 
 	for (int i = 0; i < 2; i++)
 		one = one && a->kernel[i] == 1 && a->stride[i] <= 1 && a->pad[i] == 0;
-	return one && p->dtype == dnnl_f32 && !op->fused_activation && !op->params[0].layout &&
-	       (asked == MU_CONVOLUTION_AUTO || asked == MU_CONVOLUTION_GEMM);
+	for (int i = 0; i < phases; i++)
+		one = one && (p->algorithms[i] == MU_CONVOLUTION_AUTO ||
+			      p->algorithms[i] == MU_CONVOLUTION_GEMM);
+	return one && p->dtype == dnnl_f32 && !op->fused_activation && !op->params[0].layout;
 }
 
 static enum mu_status forward_of_rows(struct cpu_plan *p, struct cpu_rows *m)

@@ -249,7 +249,7 @@ enum mu_status mu_kv_lead_push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_lead *l = &kv->worker->lead;
-	int n, all = 1;
+	int n = 0, all = 1;
 
 	atomic_store(&l->all[l->me].pushed[bucket], kv->worker->rounds);
 	if (!l->relay)

@@ -97,12 +97,17 @@ out:
 
 void mu_kv_relay_close(struct mu_kv_relay *r)
 {
+	bool complete = true;
+
 	if (!r)
 		return;
+	for (size_t i = 0; r->gathers && i < r->n_pairs; i++)
+		complete = complete && mu_kv_is_complete(r->gathers[i]);
 	mu_kv_requests_free(r->gathers, r->n_pairs);
 	mu_kv_requests_free(r->spreads, r->n_pairs);
 	mu_free(r->first);
-	mu_free(r->memory);
+	if (complete) /* else a message of a job that failed may still come */
+		mu_free(r->memory);
 	mu_free(r->inboxes);
 	mu_free(r->spread);
 	mu_free(r->counters);

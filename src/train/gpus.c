@@ -5,6 +5,7 @@
  */
 #include "train.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include <muster/base.h>
@@ -68,21 +69,25 @@ enum mu_status mu_train_gpus_fall_back(struct train_run *run, MPI_Comm comm)
 	enum mu_status st = MU_OK;
 	const struct train_options *v = &run->options;
 	struct mu_kv_type is;
-	long ready;
+	long without = LONG_MAX; /* the first rank that cannot */
+	int rank, size;
 
 	MU_TRY(mu_kv_type_check(v->kv_store, &is));
 	if (!run->store.on_gpus || !is.distributed || is.on_gpus ||
 	    strcmp(v->inter_node, "auto") != 0)
 		goto out;
-	ready = mu_kv_gpus_check() == MU_OK;
-	if (!ready)
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	if (mu_kv_gpus_check() != MU_OK) {
 		snprintf(run->without_nccl, sizeof run->without_nccl, "%s", mu_trace_message());
-	mu_trace_clear();
-	MU_TRY(mu_allreduce_long(&ready, 1, MPI_MIN, comm));
-	if (ready)
+		mu_trace_clear();
+		without = rank;
+	}
+	MU_TRY(mu_allreduce_long(&without, 1, MPI_MIN, comm));
+	if (without == LONG_MAX)
 		goto out;
 	if (!*run->without_nccl)
-		snprintf(run->without_nccl, sizeof run->without_nccl, "another rank has no NCCL");
+		snprintf(run->without_nccl, sizeof run->without_nccl,
+			 "rank %ld cannot open NCCL or the driver", without);
 	run->store.on_gpus = false;
 out:
 	return st;

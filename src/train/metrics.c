@@ -17,31 +17,49 @@ void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
 	m->log_loss += more->log_loss;
 }
 
-/* One prediction: the probability of class c is p[c * stride]. */
-struct prediction {
-	const float *p;
-	size_t stride, classes, label;
-};
-
-/* How many classes come before the label: those with a higher probability, and equal ones with a
- * lower number. */
-static size_t place_of(const struct prediction *r)
+/*
+ * The place of a label: how many classes come before it, those with a higher probability, and equal
+ * ones with a lower number. What is not a number comes before all.
+ */
+MU_LOOP
+static uint32_t find_place(const float *restrict p, size_t classes, size_t label)
 {
-	float own = r->p[r->label * r->stride];
-	size_t before = 0;
+	const float own = p[label];
+	uint32_t place = 0;
 
-	for (size_t c = 0; c < r->classes; c++) {
-		float other = r->p[c * r->stride];
-
-		before += other > own || (c < r->label && !(other < own));
-	}
-	return before;
+	for (size_t c = 0; c < label; c++)
+		place += !(p[c] < own);
+	for (size_t c = label + 1; c < classes; c++)
+		place += p[c] > own;
+	return place;
 }
 
-static void add_prediction(struct mu_metrics *m, const struct prediction *r, size_t k)
+enum { TOGETHER = 64 };
+
+/* The same for n <= TOGETHER steps of a sequence, whose probabilities lie side by side: that of
+ * class c and step i is p[c * steps + i]. One pass over the classes for all. */
+MU_LOOP
+static void find_places(const float *restrict p, size_t steps, size_t classes,
+			const uint32_t *restrict labels, size_t n, uint32_t *restrict places)
 {
-	double p = (double)r->p[r->label * r->stride];
-	size_t place = place_of(r);
+	float own[TOGETHER];
+
+	for (size_t i = 0; i < n; i++) {
+		own[i] = p[labels[i] * steps + i];
+		places[i] = 0;
+	}
+	for (uint32_t c = 0; c < classes; c++)
+		for (size_t i = 0; i < n; i++) {
+			const float other = p[c * steps + i];
+
+			places[i] += (uint32_t)((other > own[i]) |
+						((c < labels[i]) & !(other < own[i])));
+		}
+}
+
+static void add_prediction(struct mu_metrics *m, float probability, size_t place, size_t k)
+{
+	const double p = (double)probability;
 
 	m->predictions++;
 	m->correct += place == 0;
@@ -50,21 +68,37 @@ static void add_prediction(struct mu_metrics *m, const struct prediction *r, siz
 	m->log_loss -= log(p < 1e-10 ? 1e-10 : p); /* NaN stays NaN */
 }
 
+/* Steps [at, at + n) of a sample. */
+static void measure_steps(struct mu_metrics *m, const float *p, const struct mu_shape *shape,
+			  const struct mu_batch *batch, const float *given, size_t n, size_t k)
+{
+	const size_t classes = shape->dims[1];
+	const size_t steps = shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
+	uint32_t labels[TOGETHER], places[TOGETHER];
+
+	for (size_t i = 0; i < n; i++)
+		labels[i] = batch->use_ignore && given[i] == batch->ignore_label
+				    ? 0
+				    : (uint32_t)given[i];
+	if (steps == 1)
+		places[0] = find_place(p, classes, labels[0]);
+	else
+		find_places(p, steps, classes, labels, n, places);
+	for (size_t i = 0; i < n; i++)
+		if (!batch->use_ignore || given[i] != batch->ignore_label)
+			add_prediction(m, p[labels[i] * steps + i], places[i], k);
+}
+
 void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
 			const struct mu_shape *shape, const struct mu_batch *batch, size_t k)
 {
-	size_t classes = shape->dims[1];
-	size_t area = shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
+	const size_t steps = shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
 
-	for (size_t i = 0; i < batch->count * area; i++) {
-		struct prediction r = {probabilities + i / area * classes * area + i % area, area,
-				       classes, 0};
-
-		if (batch->use_ignore && batch->labels[i] == batch->ignore_label)
-			continue;
-		r.label = (size_t)batch->labels[i];
-		add_prediction(m, &r, k);
-	}
+	for (size_t s = 0; s < batch->count; s++)
+		for (size_t at = 0; at < steps; at += TOGETHER)
+			measure_steps(m, probabilities + s * shape->dims[1] * steps + at, shape,
+				      batch, batch->labels + s * steps + at,
+				      steps - at < TOGETHER ? steps - at : TOGETHER, k);
 	m->samples += (double)batch->count;
 }
 

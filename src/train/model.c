@@ -105,24 +105,35 @@ static enum mu_status plan_further(struct train_run *run, struct train_device *d
 	return d->number > 0 ? plan_batch(run, d) : MU_OK;
 }
 
-/* --time-block: of so many steps, for all lengths. */
-static enum mu_status make_block_net(struct train_run *run, struct mu_net_config config)
+enum mu_status mu_train_check_block(const struct train_options *v, const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
-	const size_t longest = mu_net_labels(run->net), steps = (size_t)run->options.time_block;
+	const size_t longest = mu_net_labels(net), steps = (size_t)v->time_block;
 
 	if (steps == 0)
 		goto out;
-	MU_TRY(mu_net_check_blocks(run->net));
+	MU_TRY(mu_net_check_blocks(net));
 	if (steps > longest)
 		MU_FAIL(MU_ERR_USAGE,
 			"a block of %zu steps is longer than the longest sequence, of %zu", steps,
 			longest);
-	config.shape[1] = steps;
-	MU_TRY(mu_net_new_from(&run->block_net, run->network, &config));
 out:
 	if (st != MU_OK)
 		mu_trace_prefix("--time-block: ");
+	return st;
+}
+
+/* --time-block: of so many steps, for all lengths. */
+static enum mu_status make_block_net(struct train_run *run, struct mu_net_config config)
+{
+	enum mu_status st = MU_OK;
+
+	if (run->options.time_block == 0)
+		goto out;
+	MU_TRY(mu_train_check_block(&run->options, run->net));
+	config.shape[1] = (size_t)run->options.time_block;
+	MU_TRY(mu_net_new_from(&run->block_net, run->network, &config));
+out:
 	return st;
 }
 

@@ -365,7 +365,7 @@ static double count_macs(const struct mu_plan *plan, const struct mu_stage *stag
 static void describe_stage(const struct train_device_list *list, const struct mu_plan *plan,
 			   const struct mu_stages *stages, size_t s, char text[256])
 {
-	const char *of = stages->blocks ? "block" : "sample";
+	const char *of = stages->blocks ? "block of a sample" : "sample";
 	const struct mu_stage *stage = &stages->of[s];
 	char name[32], rank[32] = "";
 

@@ -33,8 +33,7 @@ enum mu_status mu_train_summary(const struct train_options *v)
 	MU_TRY(mu_device_open(&device, devices.kind->name, 1));
 	MU_TRY(mu_train_device_set(&device, v));
 	MU_TRY(mu_net_new_from(&net, network, &model));
-	if (v->time_block > 0)
-		MU_TRY(mu_net_check_blocks(net));
+	MU_TRY(mu_train_check_block(v, net));
 	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
 	if (devices.split && !*v->summary)

@@ -354,7 +354,7 @@ struct train_run {
 	struct train_options options;
 	struct mu_topology topology;
 	struct mu_kv_type store;
-	char without_nccl[256]; /* why sums between GPUs go by MPI; empty: they do not, or shall */
+	char without_nccl[512]; /* why sums between GPUs go by MPI; empty: they do not, or shall */
 	int n_threads;
 	struct train_team team;
 	struct train_devices devices;
@@ -423,6 +423,8 @@ enum mu_status mu_train_model_plan(struct train_run *run);
 /* The shape of a sample, as --image-shape says or usual for the network; and the network. */
 enum mu_status mu_train_find_shape(const struct train_options *v, const struct mu_network *network,
 				   size_t *shape);
+/* Can --time-block cut this net's sequences? */
+enum mu_status mu_train_check_block(const struct train_options *v, const struct mu_net *net);
 struct mu_net_config mu_train_describe_model(const struct train_options *v, const size_t *shape,
 					     size_t classes);
 /* summary.c: --summary, the network of the options on standard output. No data, no roles. Not
