@@ -91,6 +91,22 @@ says K-run.json 'r["exit"] == "finished"'
 train 1 $mlp --kv-store local --model-prefix K
 says K-run.json 'r["exit"] == "finished"'
 
+part "after one whose worker 0 has ended, of which nobody has taken note yet"
+bash -c '(until [ "$(cat /proc/$$/comm)" = sleep ]; do sleep 0.01; done) & echo $! >ended; exec sleep 100' &
+parent=$!
+for _ in $(seq 2000); do
+	pid=$(cat ended 2>/dev/null)
+	grep -qs ') Z ' "/proc/$pid/stat" && break
+	sleep 0.01
+done
+ticks=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 20)
+train 1 $mlp --kv-store local --model-prefix Z
+sed -i -e 's/"finished"/"running"/' -e "s/\"pid\": [0-9]*/\"pid\": $pid/" \
+	-e "s/\"start_ticks\": [0-9]*/\"start_ticks\": $ticks/" Z-run.json
+train 1 $mlp --kv-store local --model-prefix Z
+expect_count 1 'the run before this one was killed, or its host was lost: Z-run-1.json tells of it'
+kill $parent
+
 part "a signal"
 rm -f "$log"
 new_mark

@@ -156,8 +156,8 @@ const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbyt
 const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, size_t nbytes);
 /*
  * When the process of this number began on this host, in clock ticks since the host did; 0: there
- * is none, or the kernel does not tell. Number and start name a process for as long as the host
- * runs. Not collective.
+ * is none, it has ended, or the kernel does not tell. Number and start name a process for as long
+ * as the host runs. Not collective.
  */
 unsigned long long mu_process_started(long pid);
 /*

@@ -49,7 +49,8 @@ unsigned long long mu_process_started(long pid)
 {
 	struct process p;
 
-	return read_process(pid, &p) ? p.started : 0;
+	/* Z, X: it has ended, and its parent has not asked for its status. */
+	return read_process(pid, &p) && p.state != 'Z' && p.state != 'X' ? p.started : 0;
 }
 
 void mu_alive_begin(struct mu_note *mine)
