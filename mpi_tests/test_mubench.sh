@@ -50,6 +50,6 @@ program keys 4
 expect_count 3 '^sum 6$'
 program keys 1
 [ $status = 2 ] || fail "exit status $status, not 2"
-expect_count 1 'error'
+expect_count 1 'error: '
 
 finish
