@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "scratch.h"
@@ -17,12 +18,39 @@ enum { STEPS = 3, N_KEYS = 12 };
 static int server_pid;
 static uint64_t hash;
 
+static char server_state(void)
+{
+	char path[64], state = '?';
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%ld/stat", (long)server_pid);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	if (f)
+		fclose(f);
+	return state;
+}
+
+/* Once it sleeps, and so has answered all: stopped in the middle of a message it would block a
+ * queue in shared memory, behind which lie those of the other workers. */
+static void stop_server(void)
+{
+	const struct timespec moment = {0, 4000000};
+
+	for (int asleep = 0; asleep < 5;) {
+		nanosleep(&moment, NULL);
+		asleep = server_state() == 'S' ? asleep + 1 : 0;
+	}
+	CHECK(kill(server_pid, SIGSTOP) == 0);
+}
+
 static void push_while_stopped(struct job *j, const struct model *m, size_t step)
 {
 	must(mu_kv_step_begin(j->kv, 3));
 	must(mu_barrier(topology.peers));
 	if (j->worker == 0)
-		CHECK(kill(server_pid, SIGSTOP) == 0);
+		stop_server();
 	must(mu_barrier(topology.peers));
 	fill(m, mu_kv_gradients(j->kv), step, j->worker);
 	for (size_t k = N_KEYS; k-- > 0;)
