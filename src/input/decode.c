@@ -178,18 +178,19 @@ enum mu_status mu_image_decode(struct mu_image_decoder *decoder,
 	enum mu_status st = MU_OK;
 	const int orientation = decoder->orientation;
 	const bool turns = mu_orientation_turns(orientation);
+	const size_t upright_h = turns ? decoder->w : decoder->h;
+	const size_t upright_w = turns ? decoder->h : decoder->w;
 	const size_t s = window->shrink;
 	struct mu_image_window stored;
 	size_t h, w;
 
 	if ((s != 1 && s != 2 && s != 4 && s != 8) || window->h == 0 || window->w == 0 ||
-	    window->top + window->h > shrunk(turns ? decoder->w : decoder->h, s) ||
-	    window->left + window->w > shrunk(turns ? decoder->h : decoder->w, s))
+	    window->top + window->h > shrunk(upright_h, s) ||
+	    window->left + window->w > shrunk(upright_w, s))
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"window of %zu x %zu pixels at (%zu, %zu), shrunk by %zu, of an image of "
 			"%zu x %zu",
-			window->h, window->w, window->top, window->left, s,
-			turns ? decoder->w : decoder->h, turns ? decoder->h : decoder->w);
+			window->h, window->w, window->top, window->left, s, upright_h, upright_w);
 	if (orientation == 1) {
 		MU_TRY(decode(decoder, window, image));
 		goto out;

@@ -19,7 +19,7 @@ void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
 
 /*
  * The place of a label: how many classes come before it, those with a higher probability, and equal
- * ones with a lower number. What is not a number comes before all.
+ * ones with a lower number. What is not a number is equal to all.
  */
 MU_LOOP
 static uint32_t find_place(const float *restrict p, size_t classes, size_t label)
@@ -57,6 +57,11 @@ static void find_places(const float *restrict p, size_t steps, size_t classes,
 		}
 }
 
+static size_t steps_of(const struct mu_shape *shape)
+{
+	return shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
+}
+
 static void add_prediction(struct mu_metrics *m, float probability, size_t place, size_t k)
 {
 	const double p = (double)probability;
@@ -72,8 +77,7 @@ static void add_prediction(struct mu_metrics *m, float probability, size_t place
 static void measure_steps(struct mu_metrics *m, const float *p, const struct mu_shape *shape,
 			  const struct mu_batch *batch, const float *given, size_t n, size_t k)
 {
-	const size_t classes = shape->dims[1];
-	const size_t steps = shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
+	const size_t classes = shape->dims[1], steps = steps_of(shape);
 	uint32_t labels[TOGETHER], places[TOGETHER];
 
 	for (size_t i = 0; i < n; i++)
@@ -92,7 +96,7 @@ static void measure_steps(struct mu_metrics *m, const float *p, const struct mu_
 void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
 			const struct mu_shape *shape, const struct mu_batch *batch, size_t k)
 {
-	const size_t steps = shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
+	const size_t steps = steps_of(shape);
 
 	for (size_t s = 0; s < batch->count; s++)
 		for (size_t at = 0; at < steps; at += TOGETHER)
