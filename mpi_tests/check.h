@@ -78,7 +78,7 @@ static inline bool check_is_here(const char *name, int (*count)(char *why, size_
 
 	if (!count || count(why, sizeof why) > 0)
 		return true;
-	printf("not tested on %s: %s\n", name, why);
+	printf("skipped on %s: %s\n", name, why);
 	return false;
 }
 

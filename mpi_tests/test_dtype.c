@@ -149,7 +149,7 @@ static void test_device(struct mu_device *device, struct mu_device *ref)
 	printf("%s, %s: worst distance %.4f\n", device->ops->name, mu_dtype_name(dtype), worst);
 }
 
-/* Both types, on one GPU. False: there is none, which is told. */
+/* Both types, on one GPU. False: there is none; says why. */
 static bool test_gpu(struct mu_device *ref)
 {
 	static const enum mu_dtype types[] = {MU_FLOAT16, MU_BFLOAT16};
@@ -158,7 +158,7 @@ static bool test_gpu(struct mu_device *ref)
 	for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
 		if (mu_device_find(&gpu, "gpu") != MU_OK) {
 			mu_trace_clear();
-			printf("this build has no device gpu\n");
+			printf("skipped: this build has no device gpu\n");
 			return false;
 		}
 		if (!CHECK_IS_HERE(gpu.ops))
@@ -172,7 +172,7 @@ static bool test_gpu(struct mu_device *ref)
 	return true;
 }
 
-/* Only bfloat16, where the processor has it. False: it has not, which is told. */
+/* Only bfloat16, where the processor has it. False: it has not; says why. */
 static bool test_cpu(struct mu_device *ref)
 {
 	struct mu_device device;
@@ -180,7 +180,7 @@ static bool test_cpu(struct mu_device *ref)
 
 	if (mu_device_open(&device, "cpu", 2) != MU_OK) {
 		mu_trace_clear();
-		printf("this build has no device cpu\n");
+		printf("skipped: this build has no device cpu\n");
 		return false;
 	}
 	check_refusal(&device, MU_FLOAT16, "no float16");
@@ -189,7 +189,7 @@ static bool test_cpu(struct mu_device *ref)
 		test_device(&device, ref);
 	} else {
 		CHECK_HAS(mu_trace_message(), "no instructions for bfloat16");
-		printf("%s\n", mu_trace_message());
+		printf("skipped on the cpu: %s\n", mu_trace_message());
 	}
 	mu_device_close(&device);
 	return has;

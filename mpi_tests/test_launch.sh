@@ -48,6 +48,12 @@ EOF
 	export MPIRUN=$PWD/fake_mpirun
 }
 
+# A PATH with every program of this one but rsync.
+without_rsync() {
+	[ -d tools ] || { mkdir tools && find /usr/bin /bin -maxdepth 1 -name '[a-z]*' -exec ln -sft tools {} + && rm -f tools/rsync; }
+	PATH=$PWD/tools
+}
+
 part "each MPI's own words"
 printf '#!/bin/sh\n' >t
 chmod +x t
@@ -59,8 +65,10 @@ shows '^\S+ -n 3 -launcher fork ./t --num-servers 1 $' -n 2 -s 1 ./t
 shows '^\S+ -n 3 -hosts a:2,b:1 -genv K '\'' a b '\'' ./t $' -n 3 --launcher mpi -H three --env 'K= a b ' ./t
 shows '^\S+ -n 4 -hosts a:2,b:1,c:1 ./t -n 7 $' --num-workers=4 --launcher=mpi -H even -- ./t -n 7
 shows '^\S+ -n 2 -hosts a:2 ' -n 2 --launcher mpi -H three ./t
+without_rsync
 shows '^\S+ -n 2 -launcher ssh -launcher-exec \S+ -hosts no.such.host:2 -wdir /d ./t $' \
 	-n 2 -H away --ssh sh --sync-dst-dir /d ./t
+PATH=$path
 expect_count 1 '^rsync -a -e sh ./ no.such.host:/d/ $'
 shows '^\S+ -n 2 .*-iface lo -genv DMLC_INTERFACE lo ' -n 2 --interface lo ./t
 launch_it -n 2 ./t
@@ -265,9 +273,11 @@ for signal in INT TERM; do
 done
 
 part "a folder is copied first"
+without_rsync
+refuses 1 'needs rsync, which is not installed' -n 3 -H hosts --sync-dst-dir "$PWD/there" ./trainer
+PATH=$path
 if ! command -v rsync >/dev/null; then
 	echo "not copied: there is no rsync"
-	refuses 1 'needs rsync, which is not installed' -n 3 -H hosts --sync-dst-dir "$PWD/there" ./trainer
 	finish
 fi
 mkdir from
