@@ -3,7 +3,7 @@
  * JPEG and PNG images, and the orientation of the former. The first bytes choose the shape and the
  * augmentation, so that all sizes of windows are met. And libjpeg alone must come to the same
  * verdict and the same pixels as with our own decoder before it. The corpus: such bytes, then
- * images of mpi_tests/image_files.c.
+ * images of mpi_tests/lib/image_files.c.
  */
 #include "fuzz.h"
 

@@ -103,16 +103,19 @@ here=$(cd "$(dirname "$0")" && pwd)
 exec "$here/mpiexec.hydra" -launcher fork -localhost 127.0.0.1 "$@"
 TEXT
 	chmod 755 "$stage/bin/mpirun"
-	for test in "$top"/mpi_tests/test_*.c "$top"/mpi_tests/test_*.sh; do
+	for test in "$top"/mpi_tests/*/test_*.c "$top"/mpi_tests/*/test_*.sh; do
 		sed -n 1,20p "$test" | grep -q '@gpu' || continue
-		cp "$test" "$stage/mpi_tests/"
-		name=${test##*/}
-		echo "$name" >>"$stage/tests"
+		name=${test#"$top"/}
+		mkdir -p "$stage/${name%/*}"
+		cp "$test" "$stage/$name"
+		echo "${name##*/}" >>"$stage/tests"
 		case $name in
-		*.c) cp "$build/mpi_tests/${name%.c}" "$stage/mpi_tests/" || die "${name%.c} is not built" ;;
+		*.c) cp "$build/${name%.c}" "$stage/${name%.c}" || die "${name%.c} is not built" ;;
 		esac
 	done
-	cp -R "$top"/mpi_tests/{run,lib.sh,lsan.supp,golden} "$build/mpi_tests/same_model" "$stage/mpi_tests/" ||
+	mkdir -p "$stage/mpi_tests/lib"
+	cp -R "$top"/mpi_tests/{run,golden} "$stage/mpi_tests/" &&
+		cp "$top"/mpi_tests/lib/{lib.sh,lsan.supp} "$build/mpi_tests/lib/same_model" "$stage/mpi_tests/lib/" ||
 		die "mpi_tests lacks what its tests need"
 	cp "$here/gpu/peer" "$here/gpu/report.awk" "$stage/jobs/gpu/" || die "jobs/gpu is not whole"
 	git -C "$top" describe --always --dirty >"$stage/version" 2>/dev/null
@@ -307,7 +310,7 @@ tests() {
 		case $seconds in
 		np=*) name="$name $seconds" seconds=${text%% *} text=${text#* } ;;
 		esac
-		[ "$word" != PASS ] || text=$(grep -h -m 1 'not tested on' "$tree/mpi_tests/${name// np=/-np}.log")
+		[ "$word" != PASS ] || text=$(grep -h -m 1 'skipped on' "$tree/mpi_tests/${name// np=/-np}.log")
 		record test "$name" "$word" "${seconds%%s*}" "${text#"$seconds"}"
 	done < <(grep -E '^(PASS|FAIL|SKIP) ' "$out/tests.log")
 	echo "$(grep -c '^PASS ' "$out/tests.log") passed, $(grep -c '^FAIL ' "$out/tests.log") failed," \

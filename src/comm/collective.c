@@ -5,7 +5,7 @@
  */
 #include <limits.h>
 
-#include "watch.h"
+#include "comm/wait/watch.h"
 
 #define PIECE_BYTES ((size_t)1 << 30)
 

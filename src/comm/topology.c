@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cores.h"
-#include "wake.h"
-#include "watch.h"
+#include "comm/wait/wake.h"
+#include "comm/wait/watch.h"
 
 const char *mu_role_name(enum mu_role role)
 {

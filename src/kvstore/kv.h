@@ -75,7 +75,7 @@ struct mu_kv_nodes {
 	size_t *workers; /* node by node, those of a node in their order */
 	size_t *first;   /* by node: its first of these; and their number at last */
 	bool *reduces;   /* by node */
-	bool by_gpus;    /* their GPUs add the gradients up (nccl_node.c) */
+	bool by_gpus;    /* their GPUs add the gradients up (node.c) */
 };
 
 /* ---- norms (norm.c) ---- */
@@ -117,7 +117,7 @@ struct mu_kv_ops {
 	bool synchronous;         /* all workers' gradients make one update */
 	bool sums_on_devices;     /* the gradients of a rank's devices; else on the CPU */
 	bool on_gpus;             /* arrays are those of GPUs */
-	const struct mu_kv_ops *below; /* on_gpus: whose messages it uses (nccl_node.c) */
+	const struct mu_kv_ops *below; /* on_gpus: whose messages it uses (node.c) */
 	enum mu_clock push_clock; /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	void (*close)(struct mu_kv *kv); /* also of what was opened in part */

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dist.h"
-#include "keys.h"
+#include "kvstore/ps/dist.h"
+#include "keys/keys.h"
 #include "traffic.h"
 
 static enum mu_status own_comm(struct mu_kv *kv)

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "dist.h"
+#include "kvstore/ps/dist.h"
 
 /* ---- what both sides know ---- */
 

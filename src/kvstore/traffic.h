@@ -6,7 +6,7 @@
 #ifndef MUSTER_KVSTORE_TRAFFIC_H
 #define MUSTER_KVSTORE_TRAFFIC_H
 
-#include "dist.h"
+#include "kvstore/ps/dist.h"
 
 /* How much is told: config's, or else that of rank 0's environment. Collective over kv->comm. */
 enum mu_status mu_traffic_open(struct mu_kv *kv, const struct mu_kv_config *config);

@@ -11,10 +11,10 @@
 #include <muster/base.h>
 
 #include "batch.h"
-#include "profile.h"
-#include "terminal.h"
-#include "text.h"
-#include "timeline.h"
+#include "report/profile.h"
+#include "report/terminal.h"
+#include "conf/text.h"
+#include "report/timeline.h"
 
 double mu_train_comm_seconds(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training that ends early, after a step, with a checkpoint: a signal came to a rank, or the job's
- * time is nearly over (job.c). A rank that knows of it says a word, which goes round with the
+ * time is nearly over (queue_end.c). A rank that knows of it says a word, which goes round with the
  * store's own messages (mu_kv_notice): so the workers of synchronous stores end after the same
  * step.
  */

@@ -4,7 +4,7 @@
  * whose perplexity is not lower than the lowest so far by --plateau-improvement. (MXNet's
  * example/model-parallel-lstm, where both are fixed: 0.5 and 1.)
  */
-#include "text.h"
+#include "conf/text.h"
 
 #include <math.h>
 #include <string.h>

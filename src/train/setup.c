@@ -4,7 +4,7 @@
  * agreed on by all ranks before the store is made, so that a bad file ends the job with one message
  * and no hang.
  */
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include <muster/base.h>
 
 #include "batch.h"
-#include "profile.h"
-#include "scalars.h"
-#include "terminal.h"
-#include "text.h"
-#include "timeline.h"
+#include "report/profile.h"
+#include "report/scalars.h"
+#include "report/terminal.h"
+#include "conf/text.h"
+#include "report/timeline.h"
 
 static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {

@@ -11,12 +11,12 @@
 
 #include <muster/base.h>
 
-#include "checkpoint.h"
-#include "profile.h"
-#include "scalars.h"
-#include "terminal.h"
-#include "text.h"
-#include "timeline.h"
+#include "checkpoint/checkpoint.h"
+#include "report/profile.h"
+#include "report/scalars.h"
+#include "report/terminal.h"
+#include "conf/text.h"
+#include "report/timeline.h"
 
 /* Rank 0's arguments on every rank: argv of pointers into text. */
 struct arguments {

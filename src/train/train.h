@@ -16,9 +16,9 @@
 #include <muster/train.h>
 
 #include "halt.h"
-#include "options.h"
-#include "rank_team.h"
-#include "report.h"
+#include "conf/options.h"
+#include "engine/teams.h"
+#include "report/report.h"
 
 /* ---- optimizer.c ---- */
 
@@ -100,7 +100,7 @@ struct train_device_list {
 	size_t ends[TRAIN_MAX_DEVICES];   /* sums of the loads up to each, its own included */
 	bool unequal;                     /* the loads are not all the same */
 	bool split; /* the devices have the layers of one batch, instead of samples each */
-	size_t ranks; /* that have such devices each, in a team: rank_team.c */
+	size_t ranks; /* that have such devices each, in a team: teams.c */
 	bool automatic; /* --gpus auto: one device, whose index depends on the worker */
 };
 
@@ -138,7 +138,7 @@ enum mu_status mu_train_device_set(struct mu_device *device, const struct train_
 const char *mu_train_device_name(const struct train_device_list *list, size_t i, char *text,
 				 size_t nbytes);
 
-/* ---- devices.c: the devices of this rank ---- */
+/* ---- shared.c: the devices of this rank ---- */
 
 struct train_run;
 struct mu_team;
@@ -223,14 +223,14 @@ enum mu_status mu_train_devices_leave(struct train_run *run);
 /* As mu_plan_find_nonfinite; after _forward, and _leave. */
 const char *mu_train_devices_find_nonfinite(struct train_run *run);
 
-/* For split.c: the devices' way to say which of them has failed, and to wait for the others, while
+/* For stages_plan.c: the devices' way to say which of them has failed, and to wait for the others, while
  * messages move on with poll. */
 enum mu_status mu_train_device_named(const struct train_run *run, const struct train_device *d,
 				     enum mu_status st);
 enum mu_status mu_train_devices_join(struct train_run *run, bool poll);
 
 /*
- * device_sum.c, for devices.c. Choose each key's home: the first device, or with on_devices the one
+ * device_sum.c, for shared.c. Choose each key's home: the first device, or with on_devices the one
  * that has the least to sum so far, the largest keys first.
  */
 enum mu_status mu_train_homes(struct train_run *run, bool on_devices);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * muconvert: parameters from MXNet's .params files to HDF5, as the trainer's --load reads it, and
+ * back. Runs without MPI.
+ */
+#include <muster/storage.h>
+
+#include <string.h>
+
+#include "../lib/arguments.h"
+
+struct values {
+	bool help;
+};
+
+static const struct mu_option table[] = {
+	{.name = "help",
+	 .type = MU_OPTION_FLAG,
+	 .offset = offsetof(struct values, help),
+	 .group = "Other",
+	 .help = "this text"},
+};
+
+/* HDF5's signature. Not readable: the reader says so. */
+static bool is_hdf5(const char *path)
+{
+	char head[8] = {0};
+	FILE *f = fopen(path, "rb");
+	bool is = f && fread(head, 1, sizeof head, f) == sizeof head &&
+		  memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
+
+	if (f)
+		fclose(f);
+	return is;
+}
+
+/* "arg:x" becomes "arg/x", and back; other names stay. */
+static void change_name(char *name, char from, char to)
+{
+	if ((strncmp(name, "arg", 3) == 0 || strncmp(name, "aux", 3) == 0) && name[3] == from)
+		name[3] = to;
+}
+
+/* ---- to HDF5 ---- */
+
+static enum mu_status copy_array(const struct mu_params *in, size_t i, struct mu_array_file *out)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_params_array *array = mu_params_array(in, i);
+	char name[sizeof array->name];
+	float *data = NULL;
+
+	memcpy(name, array->name, sizeof name);
+	change_name(name, ':', '/');
+	MU_TRY(MU_ALLOC(data, mu_params_elements(array), "an array"));
+	MU_TRY(mu_params_read(in, i, data));
+	MU_TRY(mu_array_file_write(out, name, array->ndims, array->dims, data));
+out:
+	mu_free(data);
+	return st;
+}
+
+static enum mu_status to_hdf5(const char *from, const char *to, size_t *n)
+{
+	enum mu_status st = MU_OK;
+	struct mu_params *in = NULL;
+	struct mu_array_file *out = NULL;
+
+	MU_TRY(mu_params_open(&in, from));
+	MU_TRY(mu_array_file_create(&out, to));
+	*n = mu_params_n(in);
+	for (size_t i = 0; i < *n; i++)
+		MU_TRY(copy_array(in, i, out));
+	st = mu_array_file_close(out, true);
+	out = NULL;
+	MU_TRY(st);
+out:
+	mu_array_file_close(out, false);
+	mu_params_close(in);
+	return st;
+}
+
+/* ---- to .params ---- */
+
+struct source {
+	struct mu_array_file *file;
+	const char *path;
+	bool checkpoint; /* its parameters alone */
+	size_t n;
+	struct mu_params_array *arrays; /* NULL: only counted */
+};
+
+static enum mu_status add_array(void *context, const char *name, int ndims, const size_t *dims)
+{
+	enum mu_status st = MU_OK;
+	struct source *s = context;
+	struct mu_params_array *array;
+
+	if (s->checkpoint && strncmp(name, "arg/", 4) != 0 && strncmp(name, "aux/", 4) != 0)
+		return MU_OK;
+	if (ndims < 1 || strlen(name) >= sizeof array->name)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: array \"%s\" with %d dimensions: 1 to %d, and a name of at most %zu "
+			"letters, can be written",
+			s->path, name, ndims, MU_PARAMS_NDIMS, sizeof array->name - 1);
+	if (s->arrays) {
+		array = &s->arrays[s->n];
+		array->ndims = ndims;
+		memcpy(array->dims, dims, (size_t)ndims * sizeof *dims);
+		snprintf(array->name, sizeof array->name, "%s", name);
+		change_name(array->name, '/', ':');
+	}
+	s->n++;
+out:
+	return st;
+}
+
+static enum mu_status give_array(void *context, const struct mu_params_array *array, float *data)
+{
+	const struct source *s = context;
+	char name[sizeof array->name];
+
+	memcpy(name, array->name, sizeof name);
+	change_name(name, ':', '/');
+	return mu_array_file_read(s->file, name, array->ndims, array->dims, data);
+}
+
+static enum mu_status to_params(const char *from, const char *to, size_t *n)
+{
+	enum mu_status st = MU_OK;
+	struct source s = {.path = from};
+
+	MU_TRY(mu_array_file_open_checked(&s.file, from));
+	MU_TRY(mu_array_file_has_text(s.file, "format", &s.checkpoint));
+	MU_TRY(mu_array_file_each(s.file, add_array, &s));
+	if (s.n == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: holds no arrays of float32", from);
+	MU_TRY(MU_ALLOC(s.arrays, s.n, "table of arrays"));
+	s.n = 0;
+	MU_TRY(mu_array_file_each(s.file, add_array, &s));
+	MU_TRY(mu_params_write(to, s.n, s.arrays, give_array, &s));
+	*n = s.n;
+out:
+	mu_free(s.arrays);
+	mu_array_file_close(s.file, false);
+	return st;
+}
+
+int main(int argc, char **argv)
+{
+	enum mu_status st = MU_OK;
+	struct values values;
+	struct data_command command = {
+		.tool = "muconvert",
+		.table = table,
+		.n_options = sizeof table / sizeof *table,
+		.values = &values,
+		.usage = "FROM TO\n\n"
+			 "Write the parameters of MXNet's file FROM (X-0001.params) to the HDF5 "
+			 "file TO, for trainer --load,\nor those of the HDF5 file FROM, such as a "
+			 "checkpoint, to TO for MXNet.\n",
+		.n_words = 2,
+	};
+	bool done;
+	size_t n;
+
+	MU_TRY(data_command_parse(&command, argc, argv, &done));
+	if (done)
+		goto out;
+	MU_TRY(data_command_watch(&command, command.words[1]));
+	MU_TRY((is_hdf5(command.words[0]) ? to_params : to_hdf5)(command.words[0], command.words[1],
+								 &n));
+	printf("muconvert: %zu arrays of %s in %s\n", n, command.words[0], command.words[1]);
+out:
+	return data_command_end(&command, st);
+}

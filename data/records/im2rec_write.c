@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packing: the images of a list are made by several threads, some hundred at a time, and written in
+ * the order of the list.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "im2rec.h"
+#include "../lib/progress.h"
+#include "sink.h"
+
+enum { PATH_BYTES = 4096, PER_THREAD = 32, MESSAGE_BYTES = 1024 };
+
+/* An image that a thread makes. */
+struct slot {
+	struct data_buffer bytes;
+	size_t n;
+	enum mu_status st;
+	char message[MESSAGE_BYTES];
+};
+
+struct packer {
+	const struct im2rec_values *v;
+	const char *root;
+	struct mu_image_list list;
+	struct data_sink *sink;
+	struct im2rec_maker *makers; /* one per thread; owned */
+	size_t threads;
+	struct slot *slots;       /* owned */
+	size_t n_slots, first, n; /* slot i holds line first + i, i < n */
+	atomic_size_t next;       /* slot that nobody makes yet */
+	size_t written, bad;
+	struct data_progress progress;
+};
+
+struct worker {
+	struct packer *packer;
+	struct im2rec_maker *maker;
+};
+
+/* ---- making images ---- */
+
+static void make(struct packer *p, struct im2rec_maker *maker, struct slot *slot,
+		 const struct mu_image_list_line *line)
+{
+	enum mu_status st = MU_OK;
+	char path[PATH_BYTES];
+
+	if (snprintf(path, sizeof path, "%s/%s", p->root, line->path) >= PATH_BYTES)
+		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", line->path,
+			PATH_BYTES - 1);
+	MU_TRY(im2rec_make_image(maker, p->v, path, &slot->bytes, &slot->n));
+out:
+	slot->st = st;
+	if (st == MU_OK)
+		return;
+	/* The trace belongs to this thread. */
+	snprintf(slot->message, sizeof slot->message, "%s", mu_trace_message());
+	mu_trace_clear();
+}
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+	struct packer *p = worker->packer;
+
+	for (size_t i = atomic_fetch_add(&p->next, 1); i < p->n; i = atomic_fetch_add(&p->next, 1))
+		make(p, worker->maker, &p->slots[i], &p->list.line[p->first + i]);
+	return NULL;
+}
+
+/* Slots 0..n of the lines from `first` on. A thread that cannot be started is done without. */
+static void make_slots(struct packer *p)
+{
+	pthread_t threads[1024];
+	struct worker workers[1024];
+	size_t started = 0;
+
+	atomic_store(&p->next, 0);
+	for (size_t i = 1; i < p->threads; i++) {
+		workers[i] = (struct worker){p, &p->makers[i]};
+		if (pthread_create(&threads[started], NULL, work, &workers[i]) == 0)
+			started++;
+	}
+	workers[0] = (struct worker){p, &p->makers[0]};
+	work(&workers[0]);
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* ---- writing them ---- */
+
+static enum mu_status write_slot(struct packer *p, const struct slot *slot,
+				 const struct mu_image_list_line *line)
+{
+	enum mu_status st = MU_OK;
+	struct mu_record record = {
+		.data = slot->bytes.bytes,
+		.n = slot->n,
+		.id = line->id,
+		.n_labels = p->v->pack_label ? line->n_labels : 1,
+		.labels = line->labels,
+	};
+
+	if (slot->st != MU_OK && !p->v->skip_bad)
+		MU_FAIL(slot->st, "%s", slot->message);
+	if (slot->st != MU_OK) {
+		data_progress_end(&p->progress);
+		fprintf(stderr, "im2rec: left out: %s\n", slot->message);
+		p->bad++;
+		goto out;
+	}
+	MU_TRY(data_sink_add(p->sink, &record, line->path));
+	p->written++;
+out:
+	return st;
+}
+
+static enum mu_status write_all(struct packer *p)
+{
+	enum mu_status st = MU_OK;
+	size_t total = p->list.n;
+
+	for (p->first = 0; p->first < total; p->first += p->n) {
+		p->n = total - p->first < p->n_slots ? total - p->first : p->n_slots;
+		make_slots(p);
+		for (size_t i = 0; i < p->n; i++)
+			MU_TRY(write_slot(p, &p->slots[i], &p->list.line[p->first + i]));
+		data_progress_tell(&p->progress, p->written,
+				   (double)(p->first + p->n) / (double)total);
+	}
+	if (p->written == 0)
+		MU_FAIL(MU_ERR_FORMAT, "none of the %zu images could be read", total);
+out:
+	return st;
+}
+
+/* The images of one list to a file beside it. */
+static enum mu_status pack(struct packer *p, const char *list)
+{
+	enum mu_status st = MU_OK;
+	char path[PATH_BYTES];
+	int stem = (int)strlen(list) - 4;
+	struct data_sink_config config = {.creator = "im2rec",
+					  .source = {.kind = MU_RECORD_ENCODED}};
+	double start = mu_now();
+
+	p->written = p->bad = 0;
+	MU_TRY(mu_image_list_read(&p->list, list));
+	if (snprintf(path, sizeof path, "%.*s.%s", stem, list, p->v->format) >= PATH_BYTES)
+		MU_FAIL(MU_ERR_IO, "%.60s...: the path is too long", list);
+	MU_TRY(data_sink_open(&p->sink, path, &config));
+	data_progress_begin(&p->progress, "im2rec");
+	MU_TRY(write_all(p));
+	st = data_sink_finish(p->sink, true);
+	p->sink = NULL;
+	MU_TRY(st);
+	data_progress_end(&p->progress);
+	printf("im2rec: %zu images of %s in %s, %.1f s", p->written, list, path, mu_now() - start);
+	printf(p->bad ? ", %zu left out\n" : "\n", p->bad);
+out:
+	data_sink_finish(p->sink, false);
+	p->sink = NULL;
+	mu_image_list_release(&p->list);
+	return st;
+}
+
+/* ---- the lists ---- */
+
+/* "dir" and "name" of a prefix "dir/name". */
+struct place {
+	char dir[PATH_BYTES];
+	const char *name;
+};
+
+static enum mu_status find_place(struct place *place, const char *prefix)
+{
+	enum mu_status st = MU_OK;
+	const char *slash = strrchr(prefix, '/');
+	size_t n = slash ? (size_t)(slash - prefix) : 0;
+
+	if (n >= PATH_BYTES)
+		MU_FAIL(MU_ERR_IO, "%.60s...: the path is too long", prefix);
+	if (!slash)
+		memcpy(place->dir, ".", sizeof ".");
+	else
+		snprintf(place->dir, PATH_BYTES, "%.*s", n ? (int)n : 1, prefix);
+	place->name = slash ? slash + 1 : prefix;
+out:
+	return st;
+}
+
+static bool is_list(const char *file, const char *prefix)
+{
+	size_t n = strlen(file);
+
+	return strncmp(file, prefix, strlen(prefix)) == 0 && n > 4 &&
+	       strcmp(file + n - 4, ".lst") == 0;
+}
+
+static int not_hidden(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+static int compare_entries(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* The lists at a place; *found counts them. */
+static enum mu_status pack_place(struct packer *p, const struct place *place, size_t *found)
+{
+	enum mu_status st = MU_OK;
+	char path[PATH_BYTES];
+	struct dirent **entry = NULL;
+	int n = scandir(place->dir, &entry, not_hidden, compare_entries);
+
+	if (n < 0)
+		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", place->dir,
+			strerror(errno));
+	for (int i = 0; i < n; i++) {
+		if (!is_list(entry[i]->d_name, place->name))
+			continue;
+		if (snprintf(path, sizeof path, "%s/%s", place->dir, entry[i]->d_name) >=
+		    PATH_BYTES)
+			MU_FAIL(MU_ERR_IO, "%.60s...: the path is too long", place->dir);
+		MU_TRY(pack(p, path));
+		++*found;
+	}
+out:
+	for (int i = 0; i < n; i++)
+		free(entry[i]);
+	free(entry);
+	return st;
+}
+
+/* A prefix that no list begins with may be a folder of lists, as for MXNet's tool. */
+static enum mu_status pack_lists(struct packer *p, const char *prefix)
+{
+	enum mu_status st = MU_OK;
+	struct place place, inside = {.name = ""};
+	struct stat status;
+	size_t found = 0;
+
+	MU_TRY(find_place(&place, prefix));
+	MU_TRY(pack_place(p, &place, &found));
+	if (!found && *place.name && stat(prefix, &status) == 0 && S_ISDIR(status.st_mode)) {
+		snprintf(inside.dir, sizeof inside.dir, "%s", prefix); /* stat took it */
+		MU_TRY(pack_place(p, &inside, &found));
+	}
+	if (!found)
+		MU_FAIL(MU_ERR_IO, "%s/%s*.lst: no such list; make one with im2rec --list %s ROOT",
+			place.dir, place.name, prefix);
+out:
+	return st;
+}
+
+enum mu_status im2rec_pack_lists(const struct im2rec_values *v, const char *prefix,
+				 const char *root)
+{
+	enum mu_status st = MU_OK;
+	struct packer p = {.v = v, .root = root, .threads = (size_t)v->num_thread};
+
+	p.n_slots = PER_THREAD * p.threads;
+	MU_TRY(MU_ALLOC(p.makers, p.threads, "threads"));
+	MU_TRY(MU_ALLOC(p.slots, p.n_slots, "images"));
+	MU_TRY(pack_lists(&p, prefix));
+out:
+	for (size_t i = 0; p.makers && i < p.threads; i++)
+		im2rec_maker_release(&p.makers[i]);
+	for (size_t i = 0; p.slots && i < p.n_slots; i++)
+		data_buffer_release(&p.slots[i].bytes);
+	mu_free(p.makers);
+	mu_free(p.slots);
+	return st;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recinfo: reads every record of a set of labelled images, says what is wrong with it and what it
+ * holds. Runs without MPI.
+ */
+#include <muster/records.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "../lib/arguments.h"
+#include "../lib/image.h"
+#include "../lib/progress.h"
+
+enum { WHERE_BYTES = 600, LABELS_MAX = 100000, BAR = 40, NAME_BYTES = 40 };
+
+struct values {
+	const char *index;
+	long classes, label_width, show;
+	bool no_decode, help;
+};
+
+#define AT(member) .offset = offsetof(struct values, member)
+
+static const struct mu_option table[] = {
+	{.name = "num-classes",
+	 .type = MU_OPTION_INT,
+	 AT(classes),
+	 .initial = "0",
+	 .min = 0,
+	 .max = LABELS_MAX,
+	 .group = "What must be",
+	 .help = "N  labels must be whole numbers below N; 0: anything"},
+	{.name = "label-width",
+	 .type = MU_OPTION_INT,
+	 AT(label_width),
+	 .initial = "0",
+	 .min = 0,
+	 .max = 1e9,
+	 .group = "What must be",
+	 .help = "N  labels of every record; 0: any number"},
+	{.name = "index",
+	 .type = MU_OPTION_STRING,
+	 AT(index),
+	 .group = "What must be",
+	 .help = "PATHS  .idx files of .rec files, parted by ';'; none: X.idx beside X.rec if it "
+		 "is there"},
+	{.name = "no-decode",
+	 .type = MU_OPTION_FLAG,
+	 AT(no_decode),
+	 .group = "Work",
+	 .help = "do not decode the images"},
+	{.name = "show",
+	 .type = MU_OPTION_INT,
+	 AT(show),
+	 .initial = "10",
+	 .min = 0,
+	 .max = 1e9,
+	 .group = "Work",
+	 .help = "N  errors that are printed; all are counted"},
+	{.name = "help", .type = MU_OPTION_FLAG, AT(help), .group = "Other", .help = "this text"},
+};
+
+struct range {
+	double min, max, sum;
+	size_t n;
+};
+
+struct job {
+	const struct values *values;
+	const struct mu_records *records;
+	struct mu_records_info info;
+	struct data_codec codec;
+	struct data_progress progress;
+	size_t errors;
+	struct range sizes, widths, heights;
+	size_t jpeg, png;
+	uint32_t crc;
+	uint64_t *ids;             /* info.n; owned */
+	size_t labels[LABELS_MAX]; /* records of each class */
+	size_t other_labels;       /* that are not whole numbers from 0 on */
+};
+
+static void add(struct range *r, double value)
+{
+	r->min = r->n && r->min < value ? r->min : value;
+	r->max = r->n && r->max > value ? r->max : value;
+	r->sum += value;
+	r->n++;
+}
+
+static void print_range(const char *what, const struct range *r)
+{
+	if (r->n)
+		printf("%s%.0f to %.0f, mean %.1f\n", what, r->min, r->max, r->sum / (double)r->n);
+}
+
+/* Count the error of the trace and print it. */
+static void tell(struct job *job)
+{
+	data_progress_end(&job->progress);
+	if (job->errors++ < (size_t)job->values->show)
+		fprintf(stderr, "recinfo: %s\n", mu_trace_message());
+	mu_trace_clear();
+}
+
+static enum mu_status check_image(struct job *job, size_t i, const struct mu_record *record)
+{
+	enum mu_status st = MU_OK;
+	char where[WHERE_BYTES];
+	struct data_pixels pixels;
+	enum mu_record_encoding encoding = mu_record_encoding(record->data, record->n);
+
+	if (job->info.kind == MU_RECORD_RAW)
+		goto out;
+	job->jpeg += encoding == MU_RECORD_JPEG;
+	job->png += encoding == MU_RECORD_PNG;
+	if (job->values->no_decode)
+		goto out;
+	MU_TRY(data_decode(&job->codec, mu_records_where(job->records, i, where, sizeof where),
+			   record->data, record->n, &pixels));
+	add(&job->widths, (double)pixels.w);
+	add(&job->heights, (double)pixels.h);
+out:
+	return st;
+}
+
+static void count_label(struct job *job, const struct mu_record *record)
+{
+	float label = record->labels[0];
+
+	if (label >= 0 && label < LABELS_MAX && label == floorf(label))
+		job->labels[(size_t)label]++;
+	else
+		job->other_labels++;
+}
+
+static void check_record(struct job *job, size_t i, struct mu_record_buffer *buffer)
+{
+	struct mu_record record;
+
+	job->ids[i] = UINT64_MAX;
+	if (mu_records_read(job->records, i, buffer, &record) != MU_OK) {
+		tell(job);
+		return;
+	}
+	job->ids[i] = record.id;
+	job->crc = (uint32_t)crc32_z(job->crc, record.data, record.n);
+	add(&job->sizes, (double)record.n);
+	count_label(job, &record);
+	if (check_image(job, i, &record) != MU_OK)
+		tell(job);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void check_ids(struct job *job)
+{
+	size_t n = job->info.n, twice = 0;
+	uint64_t *ids = job->ids, first = 0;
+
+	qsort(ids, n, sizeof *ids, compare_ids);
+	for (size_t i = 1; i < n; i++)
+		if (ids[i] == ids[i - 1] && ids[i] != UINT64_MAX && twice++ == 0)
+			first = ids[i];
+	if (twice == 0)
+		return;
+	mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__,
+		       "%zu records have the id of another one; the smallest such id is %llu "
+		       "(h5rec --renumber gives new ones)",
+		       twice, (unsigned long long)first);
+	tell(job);
+}
+
+static void check_sum(struct job *job)
+{
+	if (!job->info.has_checksum || job->crc == job->info.checksum)
+		return;
+	mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__,
+		       "the images are damaged: their checksum is %08x; expected %08x", job->crc,
+		       job->info.checksum);
+	tell(job);
+}
+
+static void print_labels(const struct job *job)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < LABELS_MAX; i++)
+		most = job->labels[i] > most ? job->labels[i] : most;
+	printf("%7s %9s\n", "label", "records");
+	for (size_t i = 0; i < LABELS_MAX; i++) {
+		bool named = job->info.class_names && i < job->info.classes;
+		int bar = most ? (int)(job->labels[i] * BAR / most) : 0;
+
+		if (!job->labels[i] && !named)
+			continue;
+		printf("%7zu %9zu %.*s%s%.*s\n", i, job->labels[i], bar,
+		       "****************************************", named ? " " : "", NAME_BYTES,
+		       named ? job->info.class_names[i] : "");
+	}
+	if (job->other_labels)
+		printf("%7s %9zu\n", "others", job->other_labels);
+}
+
+static void print_info(const struct job *job, const char *path)
+{
+	const struct mu_records_info *info = &job->info;
+
+	printf("%s: %s, %zu records, %zu label%s each\n", path, info->format, info->n,
+	       info->label_width, info->label_width == 1 ? "" : "s");
+	if (info->kind == MU_RECORD_RAW)
+		printf("images     raw, %zu x %zu pixels of %zu channels\n", info->shape[2],
+		       info->shape[1], info->shape[0]);
+	else
+		printf("images     %zu JPEG, %zu PNG, %zu others\n", job->jpeg, job->png,
+		       info->n - job->jpeg - job->png);
+	print_range("bytes      ", &job->sizes);
+	print_range("width      ", &job->widths);
+	print_range("height     ", &job->heights);
+	printf("checksum   %08x%s\n", job->crc,
+	       !info->has_checksum          ? " (CRC-32 of all images; the file has none)"
+	       : job->crc == info->checksum ? ", right"
+					    : ", wrong");
+	print_labels(job);
+}
+
+static enum mu_status look(const struct values *v, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_records *records = NULL;
+	struct mu_records_config config = {.classes = (size_t)v->classes,
+					   .label_width = (size_t)v->label_width,
+					   .indexes = v->index};
+	struct mu_record_buffer buffer = {0};
+	struct job *job = NULL;
+
+	MU_TRY(MU_ALLOC(job, 1, "counts"));
+	MU_TRY(mu_records_open(&records, path, &config));
+	job->values = v;
+	job->records = records;
+	mu_records_info(records, &job->info);
+	MU_TRY(MU_ALLOC(job->ids, job->info.n, "ids"));
+	data_progress_begin(&job->progress, "recinfo");
+	for (size_t i = 0; i < job->info.n; i++) {
+		check_record(job, i, &buffer);
+		data_progress_tell(&job->progress, i + 1, (double)(i + 1) / (double)job->info.n);
+	}
+	data_progress_end(&job->progress);
+	check_ids(job);
+	check_sum(job);
+	print_info(job, path);
+	MU_TRY(mu_records_unchanged(records));
+	if (job->errors)
+		MU_FAIL(MU_ERR_FORMAT, "%s: %zu errors in %zu records", path, job->errors,
+			job->info.n);
+	printf("no errors\n");
+out:
+	if (job) {
+		data_codec_release(&job->codec);
+		mu_free(job->ids);
+	}
+	mu_free(job);
+	mu_record_buffer_release(&buffer);
+	mu_records_close(records);
+	return st;
+}
+
+int main(int argc, char **argv)
+{
+	enum mu_status st = MU_OK;
+	struct values values;
+	struct data_command command = {
+		.tool = "recinfo",
+		.table = table,
+		.n_options = sizeof table / sizeof *table,
+		.values = &values,
+		.usage = "PATH\n\n"
+			 "Read every record of PATH (a.rec;b.rec, x.h5, CIFAR's or IDX files, a "
+			 "folder "
+			 "of images per class)\nand decode its image; print what is wrong, then "
+			 "counts, sizes and labels.\nExit status: 0 nothing is wrong, 1 errors, 2 "
+			 "wrong use.\n",
+		.n_words = 1,
+	};
+	bool done;
+
+	MU_TRY(data_command_parse(&command, argc, argv, &done));
+	if (!done)
+		MU_TRY(look(&values, command.words[0]));
+out:
+	return data_command_end(&command, st);
+}

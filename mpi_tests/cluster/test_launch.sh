@@ -1,0 +1,292 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 200 @plain
+# jobs/launch: what it starts, on this machine and on private hosts, and what it refuses before anything starts.
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+# shellcheck source=mpi_tests/lib/hosts.sh
+. "$SRCDIR/mpi_tests/lib/hosts.sh"
+export LC_ALL=C
+plain="--network mlp --batch-size 50 --num-epochs 1 --benchmark 1 --num-batches 3 --devices ref"
+plain_mpirun=$MPIRUN
+path=$PATH
+
+# launch_it ARGUMENT...: log and status
+launch_it() {
+	timeout -k 5 $((60 * ${MU_TIMEOUT_SCALE:-1})) "$SRCDIR/jobs/launch" "$@" >"$log" 2>&1 </dev/null
+	status=$?
+}
+
+# shows REGEX ARGUMENT...: the command line that would be run
+shows() {
+	local regex=$1
+	shift
+	launch_it --dry-run "$@"
+	[ $status = 0 ] || fail "exit status $status of --dry-run $*"
+	expect_count 1 "$regex"
+}
+
+# refuses STATUS REGEX ARGUMENT...
+refuses() {
+	local wanted=$1 regex=$2
+	shift 2
+	launch_it "$@"
+	[ $status = "$wanted" ] || fail "exit status $status, not $wanted, of $*"
+	expect_count 1 "^launch: error: .*$regex"
+	expect_none 'start with arguments|BAD TERMINATION'
+}
+
+# fake_mpirun VERSION: says that, and shows its words otherwise
+fake_mpirun() {
+	cat >fake_mpirun <<EOF
+#!/bin/sh
+[ "\$1" = --version ] && echo "$1" && exit
+printf "%s " "\$@"
+EOF
+	chmod +x fake_mpirun
+	export MPIRUN=$PWD/fake_mpirun
+}
+
+# A PATH with every program of this one but rsync.
+without_rsync() {
+	mkdir -p tools
+	find /usr/bin /bin -maxdepth 1 -name '[a-z]*' ! -name rsync -exec ln -sft tools {} +
+	PATH=$PWD/tools
+}
+
+part "each MPI's own words"
+printf '#!/bin/sh\n' >t
+chmod +x t
+printf 'a:2\n\n# all\nb slots=1 # small\n' >three
+printf 'a\nb\nc\n' >even
+echo no.such.host >away
+fake_mpirun "HYDRA build details:"
+shows '^\S+ -n 3 -launcher fork ./t --num-servers 1 $' -n 2 -s 1 ./t
+shows '^\S+ -n 3 -hosts a:2,b:1 -genv K '\'' a b '\'' ./t $' -n 3 --launcher mpi -H three --env 'K= a b ' ./t
+shows '^\S+ -n 4 -hosts a:2,b:1,c:1 ./t -n 7 $' --num-workers=4 --launcher=mpi -H even -- ./t -n 7
+shows '^\S+ -n 2 -hosts a:2 ' -n 2 --launcher mpi -H three ./t
+without_rsync
+shows '^\S+ -n 2 -launcher ssh -launcher-exec \S+ -hosts no.such.host:2 -wdir /d ./t $' \
+	-n 2 -H away --ssh sh --sync-dst-dir /d ./t
+PATH=$path
+expect_count 1 '^rsync -a -e sh ./ no.such.host:/d/ $'
+shows '^\S+ -n 2 .*-iface lo -genv DMLC_INTERFACE lo ' -n 2 --interface lo ./t
+launch_it -n 2 ./t
+expect_count 1 '^-n 2 -launcher fork ./t $'
+fake_mpirun "mpirun (Open MPI) 4.1.4"
+shows '^\S+ -n 3 --host a:2,b:1 --mca oob_tcp_if_include lo -x DMLC_INTERFACE=lo -x K=1 ./t $' \
+	-n 3 --launcher mpi -H three --interface lo --env K=1 ./t
+fake_mpirun "Intel(R) MPI Library for Linux"
+shows '^\S+ -n 3 -hosts a:2,b:1 ./t $' -n 3 --launcher mpi -H three ./t
+
+part "wrong use"
+refuses 2 'number of workers, is missing' ./t
+refuses 2 "-n '0': a whole number from 1" -n 0 ./t
+refuses 2 "-s 'x': a whole number from 0" -n 1 -s x ./t
+refuses 2 '--launcher: a value is missing' -n 1 --launcher
+refuses 2 'unknown option --host' -n 1 --host a ./t
+refuses 2 '--launcher yarn: unknown; known are local, mpi, ssh, slurm' -n 1 --launcher yarn ./t
+refuses 2 '--launcher ssh needs --hostfile' -n 1 --launcher ssh ./t
+refuses 1 '--launcher ssh: there is no /nothing/ssh in the PATH' -n 1 -H three --ssh /nothing/ssh ./t
+refuses 2 'no such file' -n 1 -H nowhere ./t
+refuses 2 '3 slots for 4 ranks \(3 workers, 1 servers\)' -n 3 -s 1 --launcher mpi -H three ./t
+refuses 2 "--env 'a-b=c'" -n 1 --env a-b=c ./t
+refuses 2 '--env NOT_SET_AT_ALL: is not set' -n 1 --env NOT_SET_AT_ALL ./t
+refuses 2 '--time, .* are for batch systems' -n 1 --time 1:00 ./t
+refuses 1 './nothing: there is no such program' -n 1 ./nothing
+refuses 1 'no_such_program: there is no such program' -n 1 no_such_program
+refuses 1 '\.: there is no such program' -n 1 ./.
+for system in slurm sge pbs; do
+	refuses 1 './nothing: there is no such program' -n 1 --launcher $system ./nothing
+done
+refuses 2 '--nodes and --gpus-per-node are for slurm and pbs' -n 1 --launcher sge --nodes 2 ./t
+refuses 2 '--nodes and --gpus-per-node are for slurm and pbs' -n 1 --launcher sge --gpus-per-node 1 ./t
+refuses 1 'no network interface nic7; it has: .*lo' -n 1 --interface nic7 ./t
+printf 'a\nb\n\na\n' >bad
+refuses 2 'bad, line 4: host a stands in line 1, too' -n 1 --launcher mpi -H bad ./t
+printf 'a:2\nb\n' >bad
+refuses 2 'host b has no number of slots' -n 1 --launcher mpi -H bad ./t
+printf 'a:0\n' >bad
+refuses 2 'bad, line 1: "a:0": the number of slots' -n 1 --launcher mpi -H bad ./t
+printf -- '-oProxyCommand=x\n' >bad
+refuses 2 'bad, line 1: .* is no name of a host' -n 1 --launcher mpi -H bad ./t
+printf '# none\n' >bad
+refuses 2 'bad: it names no host' -n 1 --launcher mpi -H bad ./t
+fake_mpirun "mpiexec of somebody 3"
+refuses 1 'of no MPI that is known here .*mpiexec of somebody 3' -n 1 ./t
+MPIRUN=$PWD/nothing refuses 1 'there is no .*/nothing in the PATH' -n 1 ./t
+
+part "batch files"
+for system in slurm sge pbs; do
+	launch_it -n 3 -s 1 --launcher $system --time 1:00:00 --env 'K=a b' --dry-run ./t --model-prefix 'x y'
+	[ $status = 0 ] || fail "exit status $status of --launcher $system --dry-run"
+	bash -n "$log" || fail "bash cannot read the batch file of $system"
+	expect_count 1 "^export 'K=a b' \$"
+	words="--model-prefix 'x y' --num-servers 1 --resume auto"
+	expect_count 1 "^exec \S+/jobs/supervise --queue $system .*fake_mpirun -n 4 ./t $words \$"
+	expect_count 1 '^#(SBATCH|\$|PBS) .*(time=|h_rt=|walltime=)1:00:00$'
+	expect_count 1 '^#(SBATCH --requeue|\$ -r y|PBS -r y)$'
+	expect_none 's_rt=' # Grid Engine may kill a parallel job at it, without a signal
+	shows "^exec \S+/supervise .* ./t --model-prefix=P --resume auto \$" -n 3 --launcher $system \
+		./t --model-prefix=P --resume auto
+	shows "^exec \S+fake_mpirun -n 3 ./t \$" -n 3 --launcher $system ./t
+	expect_none '(--requeue|-r y)'
+	refuses 2 '--resume F: .* --resume auto' -n 3 --launcher $system ./t --model-prefix P --resume F
+	refuses 2 "--time '60': hours, minutes and seconds" -n 3 --launcher $system --time 60 ./t
+	refuses 2 '--time 0:03:00: too short' -n 3 --launcher $system --time 0:03:00 ./t --model-prefix P
+	PATH=/usr/bin:/bin command -v qsub >/dev/null || [ $system = slurm ] ||
+		refuses 1 "--launcher $system: there is no qsub" -n 3 --launcher $system ./t
+done
+# OpenHPC's prun, by name, or where there is no mpirun.
+mkdir only_prun
+printf '#!/bin/sh\n' >only_prun/prun
+chmod +x only_prun/prun
+for tool in sh dirname bash awk sed grep cat mktemp; do ln -s "$(command -v $tool)" only_prun/$tool; done
+for system in slurm pbs; do
+	MPIRUN=/opt/bin/prun shows '^exec /opt/bin/prun ./t --lr 1 $' -n 3 --launcher $system ./t --lr 1
+	(
+		failures=0
+		unset MPIRUN
+		timeout=$(command -v timeout)
+		timeout() { "$timeout" "$@"; }
+		PATH=$PWD/only_prun
+		launch_it --dry-run -n 3 --launcher $system ./t
+		PATH=$path
+		expect_count 1 '^exec prun ./t $'
+		exit $failures
+	)
+	failures=$((failures + $?))
+	MPIRUN=prun refuses 1 'prun passes no warning' -n 3 --launcher $system ./t --model-prefix P
+	MPIRUN=prun refuses 1 "prun cannot pass on 'a b'" -n 3 --launcher $system ./t 'a b'
+done
+MPIRUN=prun refuses 1 'prun is for slurm and pbs' -n 3 --launcher sge ./t
+# A queue of our own: a job runs when it is submitted, and leaves its status.
+mkdir queue
+printf '#!/bin/sh\nbash >muster-7.log 2>&1\necho $? >status\necho 7\n' >queue/sbatch
+cat >queue/squeue <<'EOF'
+#!/bin/sh
+head -n 1 states && sed -i 1d states
+EOF
+printf 'PENDING None\nPENDING Resources\nPENDING Resources\nRUNNING None\n' >states
+printf '#!/bin/sh\necho "   ExitCode=$(cat status):0"\n' >queue/scontrol
+chmod +x queue/*
+export MPIRUN=$plain_mpirun
+PATH=$PWD/queue:$PATH
+launch_it -n 2 --launcher slurm "$TRAINER" --network lenat --kv-store dist_sync
+[ $status = 2 ] || fail "exit status $status, not 2, of a job that ends with 2"
+expect_count 1 'network lenat: unknown'
+expect_count 1 '^launch: job 7 has ended with status 2'
+expect_count 1 '^launch: job 7 waits in the queue: Resources$'
+expect_count 1 'waits in the queue'
+launch_it -n 2 --launcher slurm --no-wait "$TRAINER" --version
+expect_count 1 '^7$'
+expect_count 1 .
+PATH=$path
+
+part "on this machine"
+export MPIRUN=$plain_mpirun
+# shellcheck disable=SC2086 # words
+launch_it -n 2 -s 1 "$TRAINER" $plain --kv-store dist_sync
+[ $status = 0 ] || fail "exit status $status"
+expect_count 1 '2 workers, 1 server,'
+launch_it -n 2 "$TRAINER" --network lenat --kv-store dist_sync
+[ $status = 2 ] || fail "exit status $status, not 2, of a wrong network"
+
+part "what the log says of cores, and of Slurm"
+if command -v taskset >/dev/null && [ "$(nproc)" -gt 1 ]; then
+	# shellcheck disable=SC2086 # words
+	launch_it -n 2 taskset -c 0 "$TRAINER" $plain --kv-store dist_allreduce
+	expect_count 1 'node 0 \(\S+\): 2 workers are bound to the same 1 core of \d+; see'
+	# shellcheck disable=SC2086 # words
+	launch_it -n 2 "$TRAINER" $plain --kv-store dist_allreduce
+	expect_none 'are bound to the same'
+fi
+# in_slurm VARIABLE=VALUE...: one rank, with these in the environment
+in_slurm() {
+	# shellcheck disable=SC2086 # words
+	env SLURM_JOB_ID=7 "$@" "$TRAINER" $plain $options >"$log" 2>&1 </dev/null
+	status=$?
+}
+options=
+in_slurm
+expect_none '[Ss]lurm'
+in_slurm SLURM_RESTART_COUNT=2 SLURM_CPUS_PER_TASK=4096 SLURM_GPUS_ON_NODE=2
+expect_count 1 'Slurm job 7 was queued anew: restart 2$'
+expect_count 1 'Slurm gives 4096 cores to a task \(SLURM_CPUS_PER_TASK\), and worker 0 may run on \d+: '
+expect_count 1 'Slurm gives 2 GPUs on this node'
+expect_none 'begins training anew'
+in_slurm SLURM_CPUS_PER_TASK=1
+expect_count 1 ', 1 thread per worker;'
+in_slurm SLURM_CPUS_PER_TASK=many
+[ $status = 2 ] || fail "exit status $status, not 2"
+expect_count 1 "error: SLURM_CPUS_PER_TASK is 'many': a number from 1 to"
+if has_files; then
+	options='--model-prefix P'
+	in_slurm SLURM_RESTART_COUNT=1
+	expect_count 1 'begins training anew: --resume auto'
+	options='--model-prefix P --resume auto'
+	in_slurm SLURM_RESTART_COUNT=1
+	expect_none 'begins training anew'
+fi
+
+part "on private hosts"
+[ "$(mpi_kind)" = mpich ] || { echo "not on private hosts: their addresses are given to MPICH's mpirun" && finish; }
+if ! hosts_possible >why; then
+	echo "not on private hosts: $(cat why)"
+	finish
+fi
+hosts_up 3 || fail "cannot lay private hosts"
+hosts_use 3
+for i in 1 2 3; do hosts_name $i; done >hosts
+export MPIRUN="$hosts_mpirun -iface $hosts_bridge" MULAUNCH_SSH=$PWD/hosts_exec
+# shellcheck disable=SC2086 # words
+launch_it -n 4 -s 2 -H hosts "$TRAINER" $plain --kv-store dist_sync
+[ $status = 0 ] || fail "exit status $status"
+for i in 1 2 3; do expect "^\S* ?.*node \d \\($(hosts_name $i), eth0 $hosts_net.$i\\): "; done
+echo nobody-there >>hosts
+refuses 1 'host nobody-there cannot be reached' -n 4 -H hosts "$TRAINER"
+sed -i '$d' hosts
+ip netns exec "$(hosts_name 3)" ip link set eth0 name eth5
+refuses 1 "host $(hosts_name 3) has no network interface eth0" -n 4 -H hosts --interface eth0 "$TRAINER"
+ip netns exec "$(hosts_name 3)" ip link set eth5 name eth0
+
+part "Ctrl-C leaves nothing on three hosts"
+for signal in INT TERM; do
+	new_mark
+	MU_TEST_PART=$run_mark "$SRCDIR/jobs/launch" -n 3 -H hosts "$TRAINER" --network mlp --benchmark 1 \
+		--num-batches 1000000 --devices ref --kv-store dist_allreduce >"$log" 2>&1 </dev/null &
+	job=$!
+	for _ in $(seq 300); do
+		grep -q 'Batch \[' "$log" && break
+		sleep 0.1
+	done
+	grep -q 'Batch \[' "$log" || fail "no job to end by $signal"
+	kill -$signal $job
+	for _ in $(seq 150); do
+		kill -0 $job 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -0 $job 2>/dev/null && fail "still running 15 s after $signal"
+	wait $job
+	left=$(leftovers)
+	[ -z "$left" ] || fail "left running after $signal: ${left//$'\n'/ }"
+done
+
+part "a folder is copied first"
+without_rsync
+refuses 1 'needs rsync, which is not installed' -n 3 -H hosts --sync-dst-dir "$PWD/there" ./trainer
+PATH=$path
+if ! command -v rsync >/dev/null; then
+	echo "not copied: there is no rsync"
+	finish
+fi
+mkdir from
+ln "$TRAINER" from/trainer 2>/dev/null || cp "$TRAINER" from/trainer
+cd from || exit 1
+log=../$log
+# shellcheck disable=SC2086 # words
+launch_it -n 3 -H ../hosts --sync-dst-dir "$PWD/../there" ./trainer $plain --kv-store dist_allreduce
+[ $status = 0 ] || fail "exit status $status"
+[ -x ../there/trainer ] || fail "nothing was copied"
+finish

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 200 @plain
+# A queue of two nodes: jobs/slurm/*.sbatch and jobs/launch train there; a job that is requeued by hand ends with the
+# same bits as one that nobody disturbed. make check-cluster: also one that loses a node, and runs into its time limit
+# again and again.
+# shellcheck disable=SC2317 # wait_for calls them
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+# shellcheck source=mpi_tests/lib/hosts.sh
+. "$SRCDIR/mpi_tests/lib/hosts.sh"
+# shellcheck source=mpi_tests/cluster/slurm.sh
+. "$SRCDIR/mpi_tests/cluster/slurm.sh"
+# shellcheck source=mpi_tests/lib/queue.sh
+. "$SRCDIR/mpi_tests/lib/queue.sh"
+export LC_ALL=C OMP_NUM_THREADS=1
+
+slurm_possible || exit 77
+[ "$(mpi_kind)" = mpich ] || { echo "skipped: srun --mpi=pmi2 starts MPICH's programs" && exit 77; }
+needs_files
+is_sanitized && { echo "skipped: a queue starts the sanitized trainer no other way" && exit 77; }
+small_set set 2000 500
+link_jobs
+hosts_up 2 || { fail "no private hosts" && finish; }
+slurm_up 2 || { echo "skipped: SLURM does not run on this machine" && exit 77; }
+plain="--network mlp --data-dir set --batch-size 20 --kv-store dist_sync --num-servers 1 --disp-batches 1000000"
+
+queue_shows() { squeue -h; }
+state() { scontrol show job "$id" 2>/dev/null | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p'; }
+restarts() { scontrol show job "$id" 2>/dev/null | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'; }
+has_restarted() { [ "$(restarts)" -ge "$1" ] 2>/dev/null; }
+is_running() { [ "$(state)" = RUNNING ]; }
+is_done() { [[ $(state) =~ COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL ]]; }
+
+# job LOG WORD...: submits, waits for the end, and sets $code
+job() {
+	log=$1
+	shift
+	id=$(sbatch --parsable -o "$log" "$@") || fail "sbatch: exit status $?"
+	wait_for 60 "the end of $*" is_done
+	code=$(scontrol show job "$id" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p')
+}
+
+part "batch files, srun, and jobs/launch train"
+# shellcheck disable=SC2086 # words
+{
+	UCX_TLS=tcp,self job mpirun.log -N 2 -n 3 "$SRCDIR/jobs/slurm/train.sbatch" "$TRAINER" $plain \
+		--num-epochs 2 --model-prefix one
+	[ "$code" = 0 ] || fail "train.sbatch: exit status $code"
+	expect_count 1 '^.*Epoch\[1\] Train-accuracy'
+	for i in 1 2; do expect "node [01] \\($(hosts_name $i), eth0 $hosts_net.$i\\)"; done
+	expect_none 'queued anew'
+	# From here on UCX shares memory between the private hosts: faster, and the same bits.
+	job srun.log -N 2 -n 3 "$SRCDIR/jobs/slurm/srun.sbatch" "$TRAINER" $plain --num-epochs 2 --model-prefix two
+	[ "$code" = 0 ] || fail "srun.sbatch: exit status $code"
+	expect_count 1 '^.*Epoch\[1\] Train-accuracy'
+	same_model one-0002.h5 two-0002.h5 || fail "mpirun and srun train different models"
+	"$SRCDIR/jobs/launch" -n 2 -s 1 --launcher slurm --nodes 2 "$TRAINER" $plain --num-epochs 1 \
+		>launch.log 2>&1 || fail "jobs/launch: exit status $?"
+	log=launch.log
+	expect_count 1 'Epoch\[0\] Train-accuracy'
+}
+
+part "an array, a learning rate for each of its jobs"
+# shellcheck disable=SC2086 # words
+LIST="0.3 0.7" sbatch -Q --wait -o 'array_%a.log' --array=0-1 -n 1 "$SRCDIR/jobs/slurm/array.sbatch" "$TRAINER" \
+	--network mlp --data-dir set --num-epochs 1 || fail "array.sbatch: exit status $?"
+for i in 0 1; do
+	log=array_$i.log
+	expect_count 1 "start with arguments .* lr=0\\.$((3 + 4 * i)),"
+	expect_count 1 '^.*Epoch\[0\] Train-accuracy'
+done
+
+part "wrong use is told, and not requeued"
+# shellcheck disable=SC2086 # words
+{
+	MPI_KIND=none job none.log -N 2 -n 3 "$SRCDIR/jobs/slurm/srun.sbatch" "$TRAINER" $plain --model-prefix none
+	[ "$code" = 2 ] || fail "srun --mpi=none: exit status $code, not 2"
+	expect_count 1 'error: the launcher, srun, started 3 processes'
+	job few.log -n 2 "$SRCDIR/jobs/slurm/train.sbatch" "$TRAINER" $plain --num-servers 2 --model-prefix few
+	[ "$code" = 2 ] || fail "too few tasks for the servers: exit status $code, not 2"
+	expect_count 1 'error: --num-servers 2 leaves no worker of 2 ranks: at most 1 servers, or at least mpirun -np 3'
+	expect_count 1 '^supervise: exit status 2, wrong use'
+}
+
+part "requeued by hand: the same bits"
+epochs=60 limit=
+[ -z "${MUSTER_LONG-}" ] || { epochs=600 limit="-t 1 --signal=B:USR1@30"; }
+steps="--num-epochs $epochs --save-period 20 --keep 3"
+# shellcheck disable=SC2086 # words
+id=$(sbatch --parsable -N 2 -n 3 $limit "$SRCDIR/jobs/slurm/train.sbatch" "$TRAINER" $plain $steps \
+	--model-prefix again) || fail "sbatch: exit status $?"
+wait_for 30 "the first checkpoint" test -e again-latest
+scontrol requeue "$id"
+wait_for 60 "the restart by hand" has_restarted 1
+wait_for 60 "it to run again" is_running
+before=$(epochs)
+wait_for 30 "epochs after the restart" has_trained "$before"
+log=muster-$id.log
+expect_count 1 "Slurm job $id was queued anew: restart 1$"
+
+if [ -n "${MUSTER_LONG-}" ]; then
+	part "by a lost node, and by the time limit: the same bits"
+	scontrol update nodename="$(hosts_name 2)" state=down reason=test
+	wait_for 60 "the restart after the node was lost" has_restarted 2
+	scontrol update nodename="$(hosts_name 2)" state=resume
+	wait_for 300 "the end of the job" is_done
+	[ "$(restarts)" -ge 3 ] || fail "$(restarts) restarts: the time limit has requeued nothing"
+	expect '^supervise: exit status 85, .*: slurm is to start the job again$'
+fi
+wait_for 60 "the end of the job" is_done
+[ "$(state)" = COMPLETED ] || fail "the job: $(state)"
+n=$(restarts)
+# shellcheck disable=SC2086 # words
+run_limited 200 3 $plain $steps --model-prefix whole
+same_model again-latest whole-latest || fail "after $n restarts other weights than without any"
+echo "$n restarts, the same bits"
+
+part "what is cancelled stays so"
+# shellcheck disable=SC2086 # words
+id=$(sbatch --parsable -N 2 -n 3 "$SRCDIR/jobs/slurm/train.sbatch" "$TRAINER" $plain --num-epochs 100000 \
+	--model-prefix ended) || fail "sbatch: exit status $?"
+wait_for 60 "the first epoch" has_trained 0
+scancel "$id"
+wait_for 60 "its end" is_done
+sleep 2
+[ "$(state) $(restarts)" = "CANCELLED 0" ] || fail "after scancel: $(state), $(restarts) restarts"
+finish

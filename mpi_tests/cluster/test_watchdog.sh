@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 200 @plain
+# Processes that are stopped for ever: the job ends after --comm-timeout with one message, which
+# names them, and leaves nothing. (Ranks that are only slow: test_watch.) And the log of messages.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+# shellcheck source=mpi_tests/lib/hosts.sh
+. "$SRCDIR/mpi_tests/lib/hosts.sh"
+
+plain="--log-prefix none --log-time 0"
+net="--network mlp --benchmark 1 --batch-size 20 --lr 0.0001 $plain"
+endless="$net --num-epochs 1000000 --disp-batches 10"
+scale=${MU_TIMEOUT_SCALE:-1}
+job=
+nodes=1 # ranks of others may see the same, and tell at the same time
+
+# stops WHO NP LIMIT REGEX ARGUMENT...: WHO is stopped in the middle of a run with this
+# --comm-timeout; the error matches, and comes once, soon after the limit.
+stops() {
+	local who=$1 np=$2 limit=$3 regex=$4 start pid left
+	shift 4
+	new_mark
+	rm -f "$log"
+	launch 100 "$np" "$@" --comm-timeout "$limit" --comm-warn "$(awk "BEGIN { print $limit / 3 }")" &
+	job=$!
+	for _ in $(seq 300); do
+		grep -q 'Batch \[' "$log" 2>/dev/null && break
+		sleep 0.1
+	done
+	pid=$(sed -n "s/.*node.*$who (rank [0-9]*, pid \\([0-9]*\\)).*/\\1/p" "$log")
+	[ -n "$pid" ] && kill -STOP "$pid" || fail "-n $np $*: there is no $who"
+	start=$(date +%s%N)
+	wait $job
+	status=$?
+	took=$((($(date +%s%N) - start) / 1000000))
+	[ $status != 0 ] && [ $status -lt 124 ] || fail "exit status $status of -n $np $*, $who stopped"
+	[ $took -ge $((limit * 1000 - 100)) ] && [ $took -le $(((limit + 6) * 1000 * scale)) ] ||
+		fail "-n $np $*, $who stopped: the end comes after $took ms"
+	left=$(leftovers)
+	[ -z "$left" ] || fail "left running: ${left//$'\n'/ }"
+	told=$(grep -c 'error: ' "$log")
+	[ "$told" -ge 1 ] && [ "$told" -le "$nodes" ] || fail "$told errors, not 1 from a node"
+	expect "error: .*$regex.*the limit is $limit s \\(--comm-timeout\\)"
+	expect "warning: .*$regex"
+}
+
+part "a process is stopped for ever"
+# Most likely in the exchange of a bucket.
+wait='(bucket \d+|the servers|an all-reduce|a barrier|all workers)'
+stops "worker 1" 3 3 'worker 1 \(rank 1, [^ ]+; stopped\)' $endless
+stops "server 0" 2 1 "worker 0 has waited \d\.\d s for $wait.*: nothing from server 0 \(.*; stopped\)" $endless
+stops "worker 0" 2 1 'worker 0 \(rank 0, [^ ]+; stopped\) did not move' $endless --kv-store dist_async
+stops "worker 2" 4 1 "for $wait.*worker 2 \(rank 2, [^ ]+; stopped\)" $endless --kv-store dist_allreduce
+
+part "on another node"
+if nodes_up 2; then
+	nodes_use 2
+	stops "worker 1" 3 1 'worker 1 \(rank 1, [^ ]+\)' $endless --kv-store dist_async --num-servers 1
+	# Workers 1 and 3 are on one node, and send one sum.
+	nodes=2
+	stops "worker 3" 6 2 'worker 3 \(rank 3, [^ ]+(; stopped)?\)' $endless --kv-store dist_sync
+	for more in "" "--node-reduce mpi"; do
+		stops "worker 3" 4 2 'worker 3 \(rank 3, [^ ]+(; stopped)?\)' $endless --kv-store dist_allreduce $more
+	done
+	nodes=1
+	timeout -k 5 $((20 * scale)) $MPIRUN -n 3 "$(test_program test_watch)" finish >"$log" 2>&1 </dev/null ||
+		fail "a worker that finishes long before the others: exit status $?: $(head -n 3 "$log")"
+	nodes_end
+fi
+
+part "a store of keys"
+timeout -k 5 $((20 * scale)) $MPIRUN -n 3 "$BUILDDIR/mpi_tests/store/test_watch" keys >"$log" 2>&1 </dev/null
+status=$?
+[ $status = 1 ] || fail "exit status $status of a store of keys with a stopped worker"
+expect_count 1 'error: '
+expect 'error: .*key 7.*worker 1 \(rank 1, [^ ]+; stopped\)'
+
+part "the log of messages"
+train 3 $net --num-epochs 1 --num-batches 2 --verbose 1
+expect_count 3 '^role: '
+expect_count 2 '^connection: worker \d \(rank \d, [^ ]+\) and server 0 \(rank 2, [^ ]+\): '
+expect_count 1 '^placement: server 0 \(rank 2, [^ ]+\) serves (\d+) of \1 bytes'
+expect_none ' bytes, \d+\.\d+ s$'
+export PS_VERBOSE=2 MXNET_KVSTORE_BIGARRAY_BOUND=10
+train 3 $net --num-epochs 1 --num-batches 2
+expect 'PS_VERBOSE=2: as --verbose 2'
+expect 'MXNET_KVSTORE_BIGARRAY_BOUND=10 has no effect'
+# Two steps of two workers: a worker and the server tell of every push, and of every pull.
+line='^\d+\.\d{6} s: '
+buckets=$(sed -n 's/.* in \([0-9]*\) buckets, .*/\1/p' "$log")
+expect_count $((4 * buckets)) "$line"'worker \d to server 0 .*: push of bucket \d+, part 0, \d+ bytes$'
+expect_count $((4 * buckets)) "$line"'server 0 from worker \d .*: push of bucket \d+, part 0, \d+ bytes$'
+expect_count $((4 * buckets)) "$line"'server 0 to worker \d .*: pull of bucket \d+, part 0, \d+ bytes$'
+expect_count $((4 * buckets)) "$line"'worker \d from server 0 .*: pull of bucket \d+, part 0, \d+ bytes, \d+\.\d+ s$'
+train 2 $net --num-epochs 1 --num-batches 2 --verbose 0
+expect_none 'PS_VERBOSE=|push of bucket|^role'
+unset PS_VERBOSE MXNET_KVSTORE_BIGARRAY_BOUND
+finish

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 @gpu */ /* @timeout 300 */
+/*
+ * The algorithms of convolutions: every convolution of the table of operations on every device
+ * against ref, under each algorithm. Winograd's rounding has a tolerance of its own; what it does
+ * not do keeps the case's.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <muster/device.h>
+
+#include "../lib/check.h"
+#include "op_rig.h"
+
+/*
+ * A value v that Winograd made may differ from ref's w by this much times (1 + |w|). F(4x4, 3x3)
+ * multiplies by up to 8 on the way to the result and back, so it loses some bits more than sums of
+ * products do. Measured: at most 3.7e-5.
+ */
+static const double winograd_tolerance = 1e-4;
+
+/* A case that all algorithms must do, so that the comparison is one. */
+static const char *const winograd_case = "conv 64 to 64";
+
+static bool worked(enum mu_status st, const char *name)
+{
+	if (st == MU_OK)
+		return true;
+	mu_trace_print(stderr, name);
+	mu_trace_clear();
+	check_true(false, __FILE__, __LINE__, name);
+	return false;
+}
+
+static double error_of(const struct op_block *is, const struct op_block *should)
+{
+	double worst = 0;
+
+	for (size_t k = 0; k < is->n; k++) {
+		double w = (double)should->v[k];
+		double error = fabs((double)is->v[k] - w) / (1 + fabs(w));
+
+		if (!(error <= worst))
+			worst = isnan(error) ? INFINITY : error;
+	}
+	return worst;
+}
+
+static enum mu_convolution_phase phase_of(const struct op_block *b)
+{
+	if (b->what == OP_OUTPUT)
+		return MU_CONVOLUTION_FORWARD;
+	return b->what == OP_INPUT_GRAD ? MU_CONVOLUTION_DATA : MU_CONVOLUTION_WEIGHTS;
+}
+
+static const char *const phase_names[MU_CONVOLUTION_PHASES] = {"forward", "data", "weights"};
+
+static void compare(const struct op_rig *rig, const struct op_rig *ref)
+{
+	double usual = rig->c->tolerance > 0 ? rig->c->tolerance : OP_TOLERANCE;
+	char text[200];
+
+	if (!CHECK(rig->n_blocks == ref->n_blocks))
+		return;
+	for (int i = 0; i < rig->n_blocks; i++) {
+		enum mu_convolution_phase phase = phase_of(&rig->blocks[i]);
+		bool winograd = rig->op.algorithms[phase] == MU_CONVOLUTION_WINOGRAD;
+		double error = error_of(&rig->blocks[i], &ref->blocks[i]);
+		double tolerance = winograd ? winograd_tolerance : usual;
+
+		snprintf(
+			text, sizeof text,
+			"%s on %s, %d threads: %s by %s: error %.1e, %.0e is allowed", rig->c->name,
+			rig->device->ops->name, rig->device->n_threads, phase_names[phase],
+			mu_convolution_algorithm_name(rig->op.algorithms[phase]), error, tolerance);
+		if (winograd)
+			printf("%s\n", text);
+		if (error > tolerance)
+			check_true(false, __FILE__, __LINE__, text);
+	}
+}
+
+static void check_choice(const struct op_rig *rig)
+{
+	enum mu_convolution_algorithm asked = rig->device->algorithm;
+	bool ref = strcmp(rig->device->ops->name, "ref") == 0;
+
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++) {
+		enum mu_convolution_algorithm used = rig->op.algorithms[phase];
+
+		if (ref)
+			CHECK(used == MU_CONVOLUTION_AUTO);
+		if (asked == MU_CONVOLUTION_DIRECT)
+			CHECK(used != MU_CONVOLUTION_WINOGRAD);
+	}
+}
+
+/* Winograd is for CPUs with AVX-512. */
+static bool does_winograd(const struct mu_device *device)
+{
+	char text[128];
+
+	device->ops->describe(device, text, sizeof text);
+	return strstr(text, "avx512");
+}
+
+static void check_asked(const struct op_rig *rig)
+{
+	enum mu_convolution_algorithm asked = rig->device->algorithm;
+	bool does = asked == MU_CONVOLUTION_WINOGRAD ? does_winograd(rig->device)
+						     : asked == MU_CONVOLUTION_GEMM;
+
+	if (!does || strcmp(rig->device->ops->name, "cpu") != 0 ||
+	    strcmp(rig->c->name, winograd_case) != 0)
+		return;
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+		CHECK(rig->op.algorithms[phase] == asked);
+}
+
+/* What is asked for by name goes before what is asked for of all. */
+static void test_choices(void)
+{
+	const struct mu_convolution_choice choices[] = {
+		{"one", {MU_CONVOLUTION_GEMM, MU_CONVOLUTION_DIRECT, MU_CONVOLUTION_AUTO}},
+		{"two", {MU_CONVOLUTION_WINOGRAD, MU_CONVOLUTION_AUTO, MU_CONVOLUTION_GEMM}},
+	};
+	const struct mu_device device = {
+		.algorithm = MU_CONVOLUTION_DIRECT, .choices = choices, .n_choices = 2};
+	enum mu_convolution_algorithm asked[MU_CONVOLUTION_PHASES];
+
+	for (int i = 0; i < 2; i++) {
+		mu_convolution_ask(&device, choices[i].layer, asked);
+		CHECK(memcmp(asked, choices[i].algorithms, sizeof asked) == 0);
+	}
+	mu_convolution_ask(&device, "three", asked);
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+		CHECK(asked[phase] == MU_CONVOLUTION_DIRECT);
+}
+
+static void test_case(const struct op_case *c, struct mu_device *device, struct mu_device *ref)
+{
+	struct op_rig_config config = {.c = c, .device = device, .phase = MU_PHASE_TRAIN};
+	struct op_rig_config ref_config = {.c = c, .device = ref, .phase = MU_PHASE_TRAIN};
+	struct op_values values;
+	struct op_rig rig, truth;
+
+	if (!worked(op_values_init(&values, c), c->name))
+		return;
+	if (worked(op_rig_init(&rig, &config), c->name) &&
+	    worked(op_rig_init(&truth, &ref_config), c->name)) {
+		check_choice(&rig);
+		check_asked(&rig);
+		if (worked(op_rig_forward(&rig, &values), c->name) &&
+		    worked(op_rig_backward(&rig, &values), c->name) &&
+		    worked(op_rig_forward(&truth, &values), c->name) &&
+		    worked(op_rig_backward(&truth, &values), c->name))
+			compare(&rig, &truth);
+		op_rig_release(&truth);
+	}
+	op_rig_release(&rig);
+	op_values_release(&values);
+}
+
+static void test_device(const char *name, int n_threads, struct mu_device *ref)
+{
+	struct mu_device device;
+
+	if (!worked(mu_device_open(&device, name, n_threads), name))
+		return;
+	CHECK(device.algorithm == MU_CONVOLUTION_AUTO);
+	for (int a = MU_CONVOLUTION_AUTO; a < MU_CONVOLUTION_ALGORITHMS; a++) {
+		device.algorithm = (enum mu_convolution_algorithm)a;
+		for (size_t i = 0; i < op_n_cases; i++)
+			if (op_cases[i].kind == MU_OP_CONVOLUTION && !op_cases[i].ref_only)
+				test_case(&op_cases[i], &device, ref);
+	}
+	mu_device_close(&device);
+}
+
+static void test_names(void)
+{
+	enum mu_convolution_algorithm found;
+
+	for (int a = MU_CONVOLUTION_AUTO; a < MU_CONVOLUTION_ALGORITHMS; a++) {
+		const char *name = mu_convolution_algorithm_name((enum mu_convolution_algorithm)a);
+
+		CHECK(mu_convolution_algorithm_find(&found, name) == MU_OK && (int)found == a);
+	}
+	CHECK(mu_convolution_algorithm_find(&found, "fft") == MU_ERR_USAGE);
+	CHECK_HAS(mu_trace_message(), "auto, direct, winograd, gemm");
+	mu_trace_clear();
+}
+
+int main(void)
+{
+	struct mu_device ref;
+
+	test_names();
+	test_choices();
+	if (!worked(mu_device_open(&ref, "ref", 1), "ref"))
+		return 1;
+	for (size_t d = 0; mu_device_table[d]; d++)
+		for (int n_threads = 1; n_threads <= 2 && CHECK_IS_HERE(mu_device_table[d]);
+		     n_threads++)
+			test_device(mu_device_table[d]->name, n_threads, &ref);
+	mu_device_close(&ref);
+	return check_failures() ? 1 : 0;
+}

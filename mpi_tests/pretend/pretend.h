@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the pretended driver of GPUs (gpu.c) and the pretended NCCL (pretend/nccl.c) share.
+ * test_pretend.sh compiles them, with our own headers of CUDA in front of them.
+ */
+#ifndef PRETEND_H
+#define PRETEND_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct pretend_kernel;
+
+/* One recording of an event: streams that wait for it do not wait for later ones. */
+struct pretend_mark {
+	int done;
+};
+
+struct CUevent_st {
+	struct pretend_mark *latest; /* NULL: never recorded */
+	int device;
+};
+
+/* run: 0 if its time has not come. */
+struct pretend_work {
+	struct pretend_work *next;
+	int (*run)(struct pretend_work *w);
+	void *to;
+	const void *from;
+	size_t n;
+	int value;
+	struct pretend_mark *mark;
+	const struct pretend_kernel *kernel;
+	_Alignas(16) char args[4096];
+};
+
+/* With a graph the stream is recording. */
+struct CUstream_st {
+	struct CUstream_st *next;
+	struct pretend_work *head, *last;
+	struct CUgraph_st *graph;
+	int device;
+};
+
+/* A tensor of cuDNN: as N, C, H, W, or K, C, R, S; or of three dimensions, with their strides. */
+struct cudnnTensorStruct {
+	cudnnTensorFormat_t format;
+	cudnnDataType_t type;
+	int n[4], strides[3];
+	int n_dims;
+};
+
+void pretend_put(CUstream stream, struct pretend_work work);
+/* That of a handle of cuBLAS's or cuDNN's. */
+CUstream pretend_stream(const void *handle);
+/* The calling thread's; -1: none. */
+int pretend_device(void);
+
+#define NEED(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "pretended GPU: %s: %s\n", __func__, #condition); \
+			abort(); \
+		} \
+	} while (0)
+
+#endif

@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 400 @plain
+# GPUs that are pretended: a driver, cuBLAS, cuDNN and NCCL of our own (pretend_*.c) whose streams take turns at random,
+# so that what the host gives a GPU, in which order, and the formulas of the kernels are tested without one. What real
+# kernels and libraries do is not. MUSTER_LONG=1: networks, too.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+# shellcheck source=mpi_tests/lib/hosts.sh
+. "$SRCDIR/mpi_tests/lib/hosts.sh"
+# shellcheck source=mpi_tests/pretend/pretend.sh
+. "$SRCDIR/mpi_tests/pretend/pretend.sh"
+
+part "stores of GPUs: exact sums, updates, checkpoints"
+for np in 1 2 3; do
+	PRETEND_GPUS=3 PRETEND_SEED=$np $MPIRUN -n $np "$BUILDDIR/mpi_tests/gpu/test_nccl" >out 2>&1 ||
+		fail "test_nccl of $np ranks: $(tail -5 out)"
+	grep -q 'the optimizer works on the GPUs' out || fail "no optimizer on the GPUs"
+	grep -q 'the optimizer works on the CPU: sgd with a limit of the norm' out ||
+		fail "an optimizer with norms, not on the CPU"
+done
+
+part "all operations"
+for t in test_gpu test_versions test_recorded test_ops test_dtype test_blocks ${MUSTER_LONG:+test_net}; do
+	PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
+	grep -q '^skipped.* gpu' out && fail "$t: $(grep '^skipped' out)"
+	case $t in
+	test_ops) expected='^gpu: .* worst error' ;;
+	test_blocks) expected='^gpu, .*: gradients' ;;
+	test_dtype) expected='^gpu, \(float16\|bfloat16\): worst distance' ;;
+	*) expected= ;;
+	esac
+	[ -z "$expected" ] || grep -q "$expected" out || fail "$t: no GPU"
+done
+
+part "types: convolutions, batch-norms and products by tensor cores"
+small="--image-shape 3,16,16 --benchmark 1 --batch-size 4 --num-batches 2 --num-epochs 1 --lr 0.01 --log-prefix none
+	--log-time 0"
+# small_loss OPTIONS
+small_loss() {
+	train 1 $small "$@"
+	sed -n 's/^Epoch\[0\] Train-cross-entropy=//p' "$log"
+}
+# small_losses NETWORK: as ref's
+small_losses() {
+	local type error wanted got
+	wanted=$(small_loss $1 --devices ref)
+	while read -r type error; do
+		got=$(small_loss $1 --gpus 0 --dtype $type)
+		awk -v a="$wanted" -v b="$got" -v e="$error" \
+			'BEGIN { exit !(a > 0 && b > 0 && a - b < e && b - a < e) }' ||
+			fail "$1, $type: a loss of $got, and $wanted by ref"
+	done <<-END
+		float32 0.0001
+		float16 0.002
+		bfloat16 0.01
+	END
+}
+small_losses "--network resnet --num-layers 8"
+
+part "sums in batch-norms"
+small_losses "--network resnet-v1 --num-layers 14"
+for devices in "--gpus 0" "--devices cpu"; do
+	"$TRAINER" --network resnet-v1 --num-layers 14 --image-shape 3,16,16 $devices --summary >out 2>&1 ||
+		fail "--summary $devices ended with $?: $(tail -3 out)"
+	n=$(grep -c 'batchnorm + sum + relu' out)
+	[ "$n" = "$([ "$devices" = "--gpus 0" ] && echo 6 || echo 0)" ] || fail "$devices: $n batch-norms add"
+done
+
+part "LSTM: texts of two lengths, in all types"
+awk 'BEGIN {
+	for (i = 0; i < 40; i++)
+		print "the", i % 3 ? "old cat" : "cat", i % 2 ? "sees" : "hears", i % 5 ? "the dog" : "it"
+}' >text.txt
+lstm="--network lstm --num-layers 2 --num-hidden 12 --num-embed 8 --data-train text.txt --data-val text.txt
+	--buckets 5,8 --lr 1 --mom 0 --wd 0 --batch-size 8 --num-epochs 2 --dropout 0 --log-prefix none --log-time 0"
+ranks=1
+# lstm_losses OPTIONS: of both epochs, training and validation
+lstm_losses() {
+	train $ranks $lstm "$@"
+	sed -n 's/^Epoch.*-cross-entropy=//p' "$log" | tr '\n' ' '
+}
+# near LOSSES OTHERS DIFFERENCE
+near() {
+	awk -v a="$1" -v b="$2" -v e="$3" 'BEGIN {
+		split(b, y)
+		for (i = n = split(a, x); i > 0; i--)
+			bad += !(x[i] > 0 && x[i] - y[i] < e && y[i] - x[i] < e)
+		exit bad || n < 4
+	}'
+}
+wanted=$(lstm_losses --devices ref)
+while read -r type error; do
+	got=$(lstm_losses --gpus 0 --dtype $type)
+	near "$wanted" "$got" $error || fail "LSTM, $type: losses of $got, and $wanted by ref"
+done <<-END
+	float32 0.00001
+	float16 0.002
+	bfloat16 0.02
+END
+
+part "LSTM: layers on two GPUs, in blocks of steps and micro-batches: the bits of one GPU"
+for cut in "--time-block 3" "--micro-batches 4" "--time-block 3 --dtype float16"; do
+	one=$(lstm_losses --gpus 0 $cut)
+	near "$wanted" "$one" 0.002 || fail "$cut: losses of $one, and $wanted by ref"
+	two=$(lstm_losses --gpus 0,1 --model-parallel 2 $cut)
+	[ "$one" = "$two" ] || fail "$cut on two GPUs: losses of $two, and $one on one"
+	ranks=2
+	two=$(lstm_losses --gpus 0 --model-parallel-ranks 2 --kv-store dist_allreduce $cut)
+	[ "$one" = "$two" ] || fail "$cut on GPUs of two ranks: losses of $two, and $one on one"
+	ranks=1
+done
+run_limited 60 1 $lstm --gpus 0,1 --model-parallel 2 --kv-store nccl
+[ $status = 2 ] || fail "exit status $status, not 2, of --kv-store nccl with --model-parallel"
+expect_count 1 'error: --kv-store nccl keeps gradients .*--model-parallel'
+
+part "the trainer: what two CPUs learn"
+net="--network mlp --benchmark 1 --num-batches 8 --num-epochs 2 --wd 0.001 --lr 0.05 --optimizer adam"
+net="$net --log-prefix none --log-time 0"
+np=1
+# learn OPTIONS: its last loss
+learn() {
+	train $np $net --batch-size $((24 / np)) "$@"
+	loss=$(sed -n 's/^Epoch\[1\] Train-cross-entropy=//p' "$log")
+	[ -n "$loss" ] || fail "no loss: $*"
+}
+learn --devices cpu:0,cpu:1 --kv-store device
+wanted=$loss
+# same OPTIONS
+same() {
+	learn "$@"
+	awk -v a="$wanted" -v b="$loss" 'BEGIN { exit !(a - b < 1e-4 && b - a < 1e-4) }' ||
+		fail "$*: a loss of $loss, and $wanted with two CPUs"
+}
+same --gpus 0,1 --kv-store local
+expect_none 'the optimizer works on'
+learn --devices cpu:0,cpu:1 --kv-store device --update-period 3
+[ "$loss" != "$wanted" ] || fail "--update-period 3 changes nothing"
+every_step=$wanted wanted=$loss
+same --gpus 0,1 --kv-store local --update-period 3
+wanted=$every_step
+for store in device nccl nccl_allreduce; do
+	same --gpus 0,1 --kv-store $store
+	expect '^the optimizer works on the GPUs$'
+done
+
+part "validation has the epoch's weights"
+small_set data 240 60
+# validate FILE OPTIONS: its losses, an epoch a line
+validate() {
+	train 1 --network mlp --data-dir data --num-epochs 3 --lr 0.1 --batch-size 24 --log-prefix none --log-time 0 \
+		"${@:2}"
+	sed -n 's/^Epoch\[.\] Validation-cross-entropy=//p' "$log" >$1
+}
+validate wanted.txt --devices cpu:0
+for devices in 0 0,1; do
+	validate got.txt --gpus $devices --kv-store local
+	paste wanted.txt got.txt | awk '$1 - $2 < 1e-4 && $2 - $1 < 1e-4 { n++ } END { exit n != 3 }' ||
+		fail "--gpus $devices: losses of $(tr '\n' ' ' <got.txt), and $(tr '\n' ' ' <wanted.txt) on the CPU"
+done
+
+part "dist_allreduce and dist_sharded: NCCL, or MPI"
+np=2
+if nodes_up 2; then
+	nodes_use 2
+	export PRETEND_OWN=1
+	learn --devices cpu:0 --kv-store dist_allreduce
+	wanted=$loss
+	for store in dist_allreduce dist_sharded; do
+		same --gpus 0 --kv-store $store
+		expect '^the optimizer works on the GPUs$'
+		expect '^sums are NCCL'
+	done
+	same --gpus 0 --kv-store dist_allreduce --inter-node mpi
+	expect_none 'the optimizer works on'
+	ln -sf libold.so libnccl.so.2
+	same --gpus 0 --kv-store dist_allreduce
+	expect_count 1 'warning: --inter-node auto: libnccl.so.2 has no function nccl.*; sums of GPUs are .*MPI'
+	expect_none 'the optimizer works on'
+	run_limited 60 2 $net --batch-size 12 --gpus 0 --kv-store dist_allreduce --inter-node nccl
+	[ $status = 1 ] || fail "exit status $status, not 1, of --inter-node nccl without NCCL"
+	expect_count 1 'error: .*libnccl.so.2 has no function'
+	ln -sf libpretend.so libnccl.so.2
+	unset PRETEND_OWN
+	nodes_end
+fi
+
+part "a network of NCCL that fails"
+export PRETEND_NCCL_FAIL=5
+run_limited 60 1 $net --batch-size 24 --gpus 0,1 --kv-store nccl
+[ $status = 1 ] || fail "exit status $status, not 1"
+expect_count 1 'error: .*NCCL, gpu:[01]'
+finish

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 200 @plain
+# Steps of the training on pretended GPUs (pretend.sh), where every batch is another: samples, labels and draws come a
+# batch ahead while the GPU is at the one before. What two CPUs learn is learnt.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+# shellcheck source=mpi_tests/pretend/pretend.sh
+. "$SRCDIR/mpi_tests/pretend/pretend.sh"
+
+small_set set 130 20
+cat >drop.c <<'END'
+#include <muster/net.h>
+
+static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
+{
+	const struct mu_fully_connected hidden = {.units = 24};
+	const struct mu_fully_connected scores = {.units = (int)config->classes};
+	int x = mu_net_flatten(net, mu_net_input(net), NULL);
+
+	x = mu_net_dropout(net, x, 0.25f, NULL);
+	x = mu_net_fully_connected(net, x, &hidden, NULL);
+	x = mu_net_activation(net, x, MU_ACTIVATION_RELU, NULL);
+	x = mu_net_dropout(net, x, 0.5f, NULL);
+	mu_net_softmax(net, mu_net_fully_connected(net, x, &scores, NULL), "softmax");
+	return MU_OK;
+}
+
+static const struct mu_network drop = {
+	.name = "drop", .help = "dropout", .shape = {1, 28, 28}, .classes = 10, .build = build};
+
+MU_NETWORK_EXPORT(drop);
+END
+${CC:-cc} -shared -fPIC -I"$SRCDIR/include" drop.c -o drop.so || fail "drop.c does not compile"
+
+# Steps of 24 samples, and a last one of 10.
+net="--network ./drop.so --data-dir set --batch-size 24 --num-epochs 2 --optimizer sgd --mom 0.9 --lr 0.05"
+net="$net --lr-step-epochs 1 --log-prefix none --log-time 0"
+# learn OPTION...: the losses of its epochs
+learn() {
+	train 1 $net "$@"
+	losses=$(grep -o '^Epoch\[[01]\] \(Train\|Validation\)-cross-entropy=.*' "$log")
+	[ "$(grep -c . <<<"$losses")" = 4 ] || fail "no losses: $*"
+}
+# near A B WHAT: losses, but for rounding
+near() {
+	paste -d= <(echo "$1") <(echo "$2") |
+		awk -F= '{ d = $2 - $4; if ($1 != $3 || d > 1e-4 || d < -1e-4) exit 1 }' ||
+		fail "$3: losses of $2, and $1 with two CPUs"
+}
+
+part "a batch ahead"
+learn --devices cpu:0,cpu:1 --kv-store device
+wanted=$losses
+for seed in 1 2 3; do
+	export PRETEND_SEED=$seed
+	learn --gpus 0 --kv-store device
+	near "$wanted" "$losses" "one GPU, seed $seed"
+	expect '^samples go to the GPUs as bytes$'
+done
+learn --gpus 0 --kv-store local
+near "$wanted" "$losses" "one GPU, sums on the CPU"
+learn --gpus 0,1 --kv-store nccl_allreduce
+near "$wanted" "$losses" "two GPUs"
+learn --gpus 0,1 --kv-store device --data-nthreads 2
+near "$wanted" "$losses" "two GPUs, threads"
+
+part "CUDA graphs"
+# equal ANOTHER WHAT: the losses are those of the run before, to the digit
+equal() {
+	[ "$losses" = "$1" ] || fail "$2: losses of $losses, and $1 without CUDA graphs"
+}
+export PRETEND_SEED=4
+for store in "--gpus 0 --kv-store device" "--gpus 0,1 --kv-store nccl" "--gpus 0,1 --kv-store local"; do
+	learn $store --cuda-graph 0
+	expect '^a step is no CUDA graph: --cuda-graph 0$'
+	plain=$losses
+	learn $store
+	expect '^a step is 2 CUDA graphs, and 1 calls of layers that are not in them$'
+	expect_none 'warning'
+	equal "$plain" "$store"
+done
+learn --gpus 0 --kv-store device --loss-scale dynamic --loss-scale-window 3 --cuda-graph 0
+plain=$losses
+learn --gpus 0 --kv-store device --loss-scale dynamic --loss-scale-window 3
+equal "$plain" "loss scales that change"
+while read -r step function; do
+	PRETEND_NO_GRAPH=$step learn --gpus 0 --kv-store device --loss-scale dynamic --loss-scale-window 3
+	expect "warning: forward of layers .* to .* is no CUDA graph, and done call by call: .*$function"
+	equal "$plain" "graphs that fail to $step"
+done <<-END
+	begin cuStreamBeginCapture
+	run cuGraphInstantiate
+END
+finish

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 2 3 4 7 */
+/* Roles, placement, waits, collectives, agreement. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <muster/comm.h>
+
+#include "../lib/check.h"
+
+static MPI_Comm world;
+static int rank, size;
+
+static void must(enum mu_status st)
+{
+	if (!CHECK(st == MU_OK)) {
+		mu_trace_print(stderr, "test_comm");
+		mu_world_abort(1);
+	}
+}
+
+static void sleep_seconds(double seconds)
+{
+	struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+
+	nanosleep(&t, NULL);
+}
+
+/* Every rank has one role, and all ranks tell the same story. */
+static void check_roles(const struct mu_topology *t, int servers)
+{
+	int peers = 0;
+	int peer_rank = 0;
+	int seen = 0;
+	long sum[2];
+
+	CHECK(t->rank == rank && t->size == size);
+	CHECK(t->num_servers == servers && t->num_workers == size - servers);
+	for (int w = 0; w < t->num_workers; w++) {
+		CHECK(w == 0 || t->worker_ranks[w] > t->worker_ranks[w - 1]);
+		seen += t->worker_ranks[w] == rank;
+		CHECK(t->worker_ranks[w] != rank || (t->role == MU_ROLE_WORKER && t->index == w));
+	}
+	for (int s = 0; s < t->num_servers; s++) {
+		CHECK(s == 0 || t->server_ranks[s] > t->server_ranks[s - 1]);
+		seen += t->server_ranks[s] == rank;
+		CHECK(t->server_ranks[s] != rank || (t->role == MU_ROLE_SERVER && t->index == s));
+	}
+	CHECK(seen == 1);
+	MPI_Comm_size(t->peers, &peers);
+	MPI_Comm_rank(t->peers, &peer_rank);
+	CHECK(peers == (t->role == MU_ROLE_WORKER ? t->num_workers : t->num_servers));
+	CHECK(peer_rank == t->index);
+	CHECK(t->node_of[rank] >= 0 && t->node_of[rank] < t->num_nodes && t->node_of[0] == 0);
+	CHECK(t->slot_of[rank] == t->node_rank);
+	/* On one node, the servers are its last ranks. */
+	CHECK(t->num_nodes > 1 || (t->role == MU_ROLE_SERVER) == (rank >= size - servers));
+	sum[0] = t->role == MU_ROLE_WORKER ? t->node_worker : 0;
+	sum[1] = t->role == MU_ROLE_WORKER;
+	must(mu_allreduce_long(sum, 2, MPI_SUM, t->node));
+	CHECK(sum[1] == t->node_num_workers);
+	CHECK(sum[0] == (long)t->node_num_workers * (t->node_num_workers - 1) / 2);
+}
+
+static void test_roles(void)
+{
+	struct mu_topology t;
+	char text[128], expected[128];
+
+	for (int servers = 0; servers < size && servers <= 3; servers++) {
+		must(mu_topology_init(&t, world, servers, MU_PLACEMENT_SPREAD));
+		check_roles(&t, servers);
+		snprintf(expected, sizeof expected, "%s %d (rank %d, %s)", mu_role_name(t.role),
+			 t.index, rank, t.host);
+		CHECK_TEXT(mu_topology_who(&t, text, sizeof text), expected);
+		mu_topology_release(&t);
+	}
+	CHECK(mu_topology_init(&t, world, size, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
+	CHECK_HAS(mu_trace_message(), "leave no worker");
+	CHECK(mu_topology_init(&t, world, -2, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
+	mu_trace_clear();
+	if (size == 1) {
+		CHECK(mu_topology_init(&t, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD) ==
+		      MU_ERR_USAGE);
+		mu_trace_clear();
+	} else {
+		must(mu_topology_init(&t, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD));
+		CHECK(t.num_servers == t.num_nodes);
+		mu_topology_release(&t);
+	}
+}
+
+/* Packed servers leave the first nodes to the workers. */
+static void test_packed(void)
+{
+	struct mu_topology t;
+
+	for (int servers = 1; servers < size; servers++) {
+		int first_node = 1 << 30, worker_node = 0;
+
+		must(mu_topology_init(&t, world, servers, MU_PLACEMENT_PACKED));
+		CHECK(t.num_servers == servers);
+		for (int s = 0; s < servers; s++)
+			if (t.node_of[t.server_ranks[s]] < first_node)
+				first_node = t.node_of[t.server_ranks[s]];
+		for (int w = 0; w < t.num_workers; w++)
+			if (t.node_of[t.worker_ranks[w]] > worker_node)
+				worker_node = t.node_of[t.worker_ranks[w]];
+		CHECK(worker_node <= first_node);
+		mu_topology_release(&t);
+	}
+}
+
+/* Workers who fill their node together get disjoint cores; others stay free to run anywhere. */
+static void check_cores(const struct mu_topology *t, int n, const cpu_set_t *before)
+{
+	cpu_set_t mine, both;
+	cpu_set_t *all = calloc((size_t)size, sizeof *all);
+	int n_free = t->node_cores - n * t->node_num_workers;
+	bool filled = n_free >= 0 && n_free < t->node_num_workers;
+
+	CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
+	must(mu_allgather(&mine, all, sizeof mine, world));
+	if (!all || t->bound || t->role == MU_ROLE_SERVER || !filled)
+		CHECK(CPU_EQUAL(&mine, before));
+	else
+		CHECK(CPU_COUNT(&mine) == n);
+	for (int w = 0; all && !t->bound && filled && w < t->num_workers; w++) {
+		int r = t->worker_ranks[w];
+
+		CPU_AND(&both, &mine, &all[r]);
+		if (t->role == MU_ROLE_WORKER && r != rank && t->node_of[r] == t->node_of[rank])
+			CHECK(CPU_COUNT(&both) == 0);
+	}
+	free(all);
+}
+
+static void test_place(const char *threads)
+{
+	struct mu_topology t;
+	cpu_set_t before;
+	int n = 0;
+
+	CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+	if (threads)
+		setenv("OMP_NUM_THREADS", threads, 1);
+	else
+		unsetenv("OMP_NUM_THREADS");
+	must(mu_topology_init(&t, world, size > 1, MU_PLACEMENT_SPREAD));
+	must(mu_topology_place(&t, &n));
+	if (t.role == MU_ROLE_SERVER)
+		CHECK(n == 1);
+	else if (threads)
+		CHECK(n == atoi(threads));
+	else if (!t.bound)
+		CHECK(n ==
+		      (t.node_cores >= t.node_num_workers ? t.node_cores / t.node_num_workers : 1));
+	check_cores(&t, n, &before);
+	mu_topology_release(&t);
+	CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
+}
+
+/*
+ * Groups of threads get all of a rank's, and cores of their own where the rank has one for each
+ * thread and there is one for each group; then the thread has its cores again.
+ */
+static void test_groups(void)
+{
+	cpu_set_t before, mine, all, both;
+	int n_cores;
+
+	CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+	n_cores = CPU_COUNT(&before);
+	for (int n = 1; n <= n_cores + 1; n++) {
+		struct mu_places *places = NULL;
+		int threads, sum = 0;
+
+		CPU_ZERO(&all);
+		for (int g = 0; g < n; g++) {
+			must(mu_places_take(&places));
+			must(mu_place_group(g, n, n_cores, &threads));
+			CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
+			mu_places_give(places);
+			sum += threads;
+			CPU_AND(&both, &mine, &all);
+			CPU_OR(&all, &all, &mine);
+			CHECK(n > n_cores || CPU_COUNT(&both) == 0);
+			CHECK(CPU_COUNT(&mine) == (n > n_cores ? n_cores : threads));
+			CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0 &&
+			      CPU_EQUAL(&mine, &before));
+		}
+		CHECK(CPU_EQUAL(&all, &before));
+		CHECK(sum == (n > n_cores ? n : n_cores));
+	}
+	mu_places_give(NULL);
+	must(mu_place_group(0, 2, n_cores + 2, &n_cores)); /* more threads than cores: not pinned */
+	CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_EQUAL(&mine, &before));
+}
+
+static void test_collectives(void)
+{
+	double d[2] = {rank, 1};
+	long l = rank;
+	int *all = calloc((size_t)size, sizeof *all);
+
+	must(mu_barrier(world));
+	must(mu_allreduce_double(d, 2, MPI_SUM, world));
+	CHECK(d[0] == size * (size - 1) / 2.0 && d[1] == size);
+	must(mu_allreduce_long(&l, 1, MPI_MAX, world));
+	CHECK(l == size - 1);
+	l = rank == size - 1 ? 42 : 0;
+	must(mu_bcast(&l, sizeof l, size - 1, world));
+	CHECK(l == 42);
+	must(mu_bcast(NULL, 0, 0, world));
+	must(mu_allgather(&rank, all, sizeof rank, world));
+	for (int r = 0; all && r < size; r++)
+		CHECK(all[r] == r);
+	free(all);
+}
+
+static enum mu_status failing(enum mu_status st)
+{
+	MU_FAIL(st, "a failure for the test");
+out:
+	return st;
+}
+
+static void test_agree(void)
+{
+	enum mu_status st;
+
+	CHECK(mu_agree(MU_OK, world) == MU_OK);
+	st = mu_agree(rank == size - 1 ? failing(MU_ERR_IO) : MU_OK, world);
+	CHECK(st == (rank == size - 1 ? MU_ERR_IO : MU_ERR_PEER));
+	if (rank < size - 1) {
+		char text[64];
+
+		snprintf(text, sizeof text, "rank %d reported", size - 1);
+		CHECK_HAS(mu_trace_message(), text);
+	} else {
+		CHECK_HAS(mu_trace_message(), "a failure for the test");
+	}
+	mu_trace_clear();
+}
+
+/* MPI's errors come back as ours. */
+static void test_errors(void)
+{
+	enum mu_status st = MU_OK;
+
+	MU_MPI(MPI_Send(NULL, 0, MPI_BYTE, size + 5, 0, world));
+out:
+	CHECK(st == MU_ERR_MPI);
+	CHECK_HAS(mu_trace_message(), "MPI_Send");
+	mu_trace_clear();
+}
+
+/*
+ * Ranks hand a token round; with more ranks than cores this takes minutes when a waiting rank keeps
+ * its core.
+ */
+static void test_ring(bool woken)
+{
+	struct mu_topology t;
+	int token = 0;
+	int from = (rank + size - 1) % size;
+	int to = (rank + 1) % size;
+	double start;
+
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	start = mu_now();
+	for (int turn = 0; turn < 50; turn++) {
+		MPI_Request receive, send;
+		int in = 0;
+		int out;
+
+		MPI_Irecv(&in, 1, MPI_INT, from, turn, t.world, &receive);
+		if (rank > 0)
+			must(mu_wait_woken(woken ? &t : NULL, 1, &receive, "the token"));
+		out = (rank > 0 ? in : token) + 1;
+		MPI_Isend(&out, 1, MPI_INT, to, turn, t.world, &send);
+		if (woken)
+			mu_wake(&t, to);
+		must(mu_wait_woken(woken ? &t : NULL, 1, &receive, "the token"));
+		must(mu_wait_all(1, &send, "a send"));
+		token = in;
+	}
+	CHECK(rank > 0 || token == 50 * size);
+	CHECK(mu_now() - start < 10);
+	mu_topology_release(&t);
+}
+
+/* A wake ends a sleep at once; without it the wait would end all the same. */
+static void test_wake(void)
+{
+	struct mu_topology t;
+	struct mu_waiter waiter;
+	int word = 0;
+
+	if (size < 2)
+		return;
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	if (rank == 0) {
+		MPI_Request request;
+
+		MPI_Irecv(&word, 1, MPI_INT, 1, 1, t.world, &request);
+		must(mu_wait_woken(&t, 1, &request, "a late message"));
+		CHECK(word == 7);
+	} else if (rank == 1) {
+		word = 7;
+		sleep_seconds(0.05);
+		MPI_Request request;
+
+		MPI_Isend(&word, 1, MPI_INT, 0, 1, t.world, &request);
+		mu_wake(&t, 0);
+		must(mu_wait_all(1, &request, "a send"));
+	}
+	mu_waiter_init(&waiter, &t);
+	mu_waiter_nap(&waiter);
+	must(mu_waiter_check(&waiter, NULL, "nothing"));
+	mu_topology_release(&t);
+}
+
+/* A rank that waits long uses next to no time of its core. */
+static void test_idle(void)
+{
+	clock_t before;
+	MPI_Request request;
+
+	if (size < 2)
+		return;
+	must(mu_barrier(world));
+	before = clock();
+	if (rank == 0)
+		sleep_seconds(0.4);
+	MPI_Ibarrier(world, &request);
+	must(mu_wait_all(1, &request, "rank 0"));
+	CHECK((double)(clock() - before) / CLOCKS_PER_SEC < 0.2);
+}
+
+/* Clocks that are hours apart. */
+static double own_clock(void)
+{
+	return mu_now() + 3600.0 * (rank + 1);
+}
+
+static void test_clock_offset(void)
+{
+	double offset, start = mu_now();
+
+	must(mu_clock_offset(world, own_clock, &offset));
+	if (rank == 0)
+		CHECK(offset == 0);
+	/* At most half of the quickest exchange, which took less than all of this. */
+	CHECK(fabs(offset + 3600.0 * rank) <= mu_now() - start);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const threads[] = {"1", "2", "1000"};
+	long failed;
+
+	must(mu_world_open(&argc, &argv, &world));
+	MPI_Comm_rank(world, &rank);
+	MPI_Comm_size(world, &size);
+	test_roles();
+	test_packed();
+	test_collectives();
+	test_agree();
+	test_errors();
+	test_groups();
+	test_ring(false);
+	test_ring(true);
+	test_wake();
+	test_idle();
+	test_clock_offset();
+	test_place(NULL);
+	for (int i = 0; i < (int)(sizeof threads / sizeof *threads); i++)
+		test_place(threads[i]);
+	failed = check_failures();
+	must(mu_allreduce_long(&failed, 1, MPI_SUM, world));
+	return mu_world_close(&world, failed ? 1 : 0);
+}

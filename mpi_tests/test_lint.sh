@@ -1,8 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# @plain
-# The lint finds nothing in the source, and its rules do fire.
-st=0
-"$SRCDIR/mpi_tests/lint" --self-test || st=1
-"$SRCDIR/mpi_tests/lint" || st=1
-exit $st

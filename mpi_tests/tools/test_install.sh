@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 200
+# make install and make installcheck, in a folder of the test; and nothing is left after make uninstall.
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+if is_sanitized; then
+	echo "skipped: programs of users are linked without sanitizers"
+	exit 77
+fi
+
+# in_build TARGET
+in_build() {
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$BUILDDIR" -s --no-print-directory prefix="$PWD/there" "$1" \
+		>"$log" 2>&1
+	status=$?
+	[ $status = 0 ] || { fail "exit status $status of make $1" && show_log; }
+}
+
+in_build install
+in_build installcheck
+expect '^installcheck: .*/there/bin is good$'
+in_build uninstall
+left=$(find there ! -type d)
+[ -z "$left" ] || fail "left by make uninstall: ${left//$'\n'/ }"
+finish

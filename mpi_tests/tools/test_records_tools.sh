@@ -1,0 +1,378 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 200
+# The tools for record files: im2rec, rec2idx, h5rec, recinfo. What one writes another reads, round
+# trips give equal bytes, and what is wrong is told.
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+export LC_ALL=C
+JPEG=$BUILDDIR/mpi_tests/lib/make_jpeg
+log=tool.log
+
+# tool NAME ARGUMENT...: must succeed
+tool() {
+	timeout 30 "$BUILDDIR/$1" "${@:2}" >"$log" 2>&1 </dev/null || {
+		fail "$*"
+		show_log
+	}
+	expect_none 'Sanitizer|runtime error'
+}
+
+# refused STATUS REGEX NAME ARGUMENT...: an error, which matches.
+refused() {
+	local want=$1 regex=$2 st
+	shift 2
+	timeout 30 "$BUILDDIR/$1" "${@:2}" >"$log" 2>&1 </dev/null
+	st=$?
+	[ $st = "$want" ] || fail "exit status $st, not $want, of $*"
+	expect "$1: (error: )?.*$regex"
+	expect_none 'Sanitizer|runtime error'
+}
+
+same() {
+	cmp "$1" "$2" || fail "$1 and $2 differ"
+}
+
+has() {
+	"$BUILDDIR/h5rec" "$1" "$2" 2>&1 | grep -q "this build has no $3" && return 1
+	return 0
+}
+
+if [ ! -x "$JPEG" ]; then
+	echo "skip: this build has no libjpeg, of which the test makes its images"
+	exit 77
+fi
+# Classes ant (4 images), bee (3), cow (none), dog (5, grey).
+mkdir -p set/ant set/bee set/cow set/dog
+for i in 1 2 3 4; do "$JPEG" write set/ant/$i.jpg 32 32 rgb $i; done
+for i in 1 2 3; do "$JPEG" write set/bee/b$i.JPG 32 32 rgb 1$i; done
+for i in 1 2 3 4 5; do "$JPEG" write set/dog/$i.jpeg 32 32 grey 2$i; done
+echo text >set/bee/notes.txt
+"$BUILDDIR/h5rec" set probe.rec >/dev/null || fail "no probe.rec"
+h5=yes png=yes tar=yes
+has probe.rec probe.h5 HDF5 || h5=no
+has probe.rec probe.tar libarchive || tar=no
+"$BUILDDIR/im2rec" --list --recursive probe set >/dev/null
+"$BUILDDIR/im2rec" --encoding .png probe set 2>&1 | grep -q 'no libpng' && png=no
+rm -f probe*
+echo "HDF5 $h5, libpng $png, libarchive $tar"
+
+part "a folder to .rec and back"
+tool h5rec set a.rec
+expect '^h5rec: 12 images of set in a.rec'
+[ "$(wc -l <a.idx)" = 12 ] || fail "lines of a.idx"
+tool recinfo a.rec
+expect '12 records, 1 label each'
+expect '^ +0 +4 \*+$'
+expect '^ +3 +5 \*{40}$'
+expect_none '^ +2 '
+expect '^no errors$'
+tool h5rec a.rec back/
+[ "$(ls back | tr '\n' ' ')" = "00000 00001 00002 00003 " ] || fail "folders: $(ls back)"
+same back/00001/000000005.jpg set/bee/b2.JPG
+tool h5rec back b.rec
+same a.rec b.rec
+same a.idx b.idx
+refused 1 'back: cannot be replaced' h5rec a.rec back
+refused 2 'tells no kind of file' h5rec a.rec a.foo
+refused 1 'none.rec: cannot be read' h5rec none.rec b.rec
+refused 2 'expected INPUT OUTPUT' h5rec a.rec
+refused 2 'one word too many' h5rec a.rec b.rec c.rec
+refused 2 'unknown option --cuont' h5rec a.rec b.rec --cuont 3
+same a.rec b.rec
+
+part "parts, and several files as one"
+tool h5rec a.rec p1.rec --count 5
+tool h5rec --first=5 --count 4 a.rec p2.rec
+tool h5rec a.rec --first 9 p3.rec
+expect '^h5rec: 3 images'
+for name in n.rec n.h5 n.bin n-images-idx3-ubyte n.tar n/; do
+	case $name in *.h5) [ $h5 = yes ] || continue;; *.tar) [ $tar = yes ] || continue;; esac
+	refused 2 "$name: there are no records to write" h5rec a.rec --first 12 $name
+	[ ! -e $name ] || fail "$name was made of no records"
+done
+tool h5rec 'p1.rec;p2.rec;p3.rec' whole.rec
+same whole.rec a.rec
+
+part "rec2idx"
+tool rec2idx a.rec new.idx
+expect '^rec2idx: 12 records of a.rec in new.idx'
+same new.idx a.idx
+head -c 1000 a.rec >short.rec
+refused 2 'a.rec: is the file of the records itself' rec2idx a.rec ./a.rec
+same a.rec b.rec
+refused 1 'short.rec: the record at byte 0 claims' rec2idx short.rec short.idx
+[ ! -e short.idx ] || fail "an error left an index"
+
+part "ids that come twice"
+tool h5rec 'a.rec;a.rec' twins.rec
+refused 1 'two records of a class have this id; --renumber' h5rec twins.rec twins/
+[ ! -e twins ] || fail "an error left twins"
+[ $tar = no ] || refused 1 'twins.tar: two records of class 0 have the id 0, .*--renumber' h5rec twins.rec twins.tar
+[ ! -e twins.tar ] || fail "an error left twins.tar"
+refused 1 'h5rec --renumber gives new ones' recinfo twins.rec
+tool h5rec twins.rec twins/ --renumber
+[ "$(find twins -name '*.jpg' | wc -l)" = 24 ] || fail "images of twins"
+tool h5rec twins.rec new-ids.rec --renumber
+tool recinfo new-ids.rec
+[ "$(tail -n 1 new-ids.idx | cut -f 1)" = 23 ] || fail "keys of new-ids.idx"
+
+if [ $tar = yes ]; then
+	part "tar files"
+	for name in t.tar t.tar.gz x.train.tar; do
+		tool h5rec a.rec $name
+		tool h5rec $name t.rec
+		same t.rec a.rec
+	done
+	cp a.rec x.target.rec
+	cp a.idx x.target.idx
+	tool h5rec x.target.rec t.rec
+	same t.rec a.rec
+	cp t.tar.gz first.tar.gz
+	sleep 1
+	tool h5rec a.rec t.tar.gz
+	same t.tar.gz first.tar.gz # equal bytes, at another time
+	# Another order of the entries: other records, but the same ids and labels.
+	(cd set && find . -name '*.*g' -o -name '*.JPG' -o -name cow | sort -r |
+		tar -cf ../reverse.tar --no-recursion -T -)
+	tool h5rec reverse.tar r.rec
+	tool recinfo r.rec
+	expect '^ +3 +5 '
+	[ "$(cut -f 1 r.idx | sort -n | tr '\n' ' ')" = "0 1 2 3 4 5 6 7 8 9 10 11 " ] || fail "ids of reverse.tar"
+	tar -cf flat.tar -C set/ant .
+	refused 1 'flat.tar: .*lies in no folder' h5rec flat.tar x.rec
+	tar -cf two.tar set/ant back/00000
+	refused 1 'do not lie in folders side by side' h5rec two.tar x.rec
+	head -c 3000 t.tar >cut.tar
+	refused 1 'cut.tar' h5rec cut.tar x.rec
+	[ ! -e x.rec ] || fail "an error left x.rec"
+fi
+
+if [ $h5 = yes ]; then
+	part ".rec to .h5 to a folder to .rec"
+	tool h5rec a.rec a.h5
+	tool h5rec a.h5 from-h5/
+	tool h5rec from-h5 c.rec
+	same c.rec a.rec
+	tool h5rec a.h5 d.rec
+	same d.rec a.rec
+	tool recinfo a.h5
+	expect '^checksum +[0-9a-f]{8}, right$'
+	expect '^no errors$'
+	tool h5rec set named.h5
+	tool recinfo named.h5
+	expect '^ +2 +0  cow$'
+	tool h5rec named.h5 named/
+	[ "$(ls named | tr '\n' ' ')" = "ant bee cow dog " ] || fail "class names: $(ls named)"
+	tool recinfo named.h5 --num-classes 99999
+	refused 2 'a.h5;named.h5: 2 paths.*only RecordIO and CIFAR' recinfo 'a.h5;named.h5'
+	if command -v h5dump >/dev/null; then
+		h5dump -H a.h5 >"$log" 2>&1 || fail "h5dump"
+		expect 'DATASET "images"'
+		expect 'ATTRIBUTE "units"'
+		expect 'SIMPLE \{ \( 12, 1 \) / \( 12, 1 \) \}'
+		h5dump -d ids -y a.h5 | grep -q '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11' || fail "h5dump shows other ids"
+	fi
+	if command -v h5repack >/dev/null; then
+		h5repack -j 1 -l images:CHUNK=100 a.h5 chunks.h5
+		refused 1 'chunks.h5: array "images" is not contiguous.*h5repack' recinfo chunks.h5
+		h5repack -j 0 a.h5 old.h5
+		refused 1 'old.h5: is in HDF5.s old file format.*h5repack -j 1' recinfo old.h5
+		h5repack -j 1 old.h5 new.h5
+		tool recinfo new.h5
+		h5repack -j 1 -l labels:CHUNK=4x1 -f labels:GZIP=9 a.h5 zip.h5
+		refused 1 'zip.h5: array "labels" claims.*compressed' recinfo zip.h5
+	fi
+	cp a.h5 bad.h5
+	at=$(grep -abo 'JFIF' a.h5 | sed -n '3s/:.*//p')
+	printf '\377' | dd of=bad.h5 bs=1 seek=$((at + 400)) conv=notrunc 2>/dev/null
+	refused 1 'their checksum is [0-9a-f]+; expected' recinfo --no-decode bad.h5
+
+	part "pixels: CIFAR, IDX, raw HDF5"
+	tool h5rec a.rec raw.h5 --raw
+	tool recinfo raw.h5
+	expect 'raw, 32 x 32 pixels of 3 channels'
+	tool h5rec a.rec a.bin
+	[ "$(wc -c <a.bin)" = $((12 * 3073)) ] || fail "size of a.bin"
+	{ printf '\001' && "$JPEG" read set/bee/b1.JPG; } >want
+	tail -c +$((4 * 3073 + 1)) a.bin | head -c 3073 | cmp - want || fail "a record of a.bin"
+	tool h5rec raw.h5 b.bin
+	same b.bin a.bin
+	if [ $png = yes ]; then
+		tool h5rec a.bin png.rec
+		tool recinfo png.rec
+		expect '^images +0 JPEG, 12 PNG'
+		tool h5rec png.rec c.bin
+		same c.bin a.bin
+	fi
+	refused 1 'record 0.*a colour image' h5rec a.rec x-images-idx3-ubyte
+	tool h5rec --first 7 a.rec x-images-idx3-ubyte
+	tool h5rec x-images-idx3-ubyte x.h5
+	expect '^h5rec: 5 images'
+	tool h5rec x-images-idx3-ubyte y-images-idx3-ubyte.gz
+	tool h5rec y-images-idx3-ubyte.gz z-images-idx3-ubyte
+	same x-images-idx3-ubyte z-images-idx3-ubyte
+	same x-labels-idx1-ubyte z-labels-idx1-ubyte
+	tail -c +17 x-images-idx3-ubyte | head -c 1024 >got
+	"$JPEG" read set/dog/1.jpeg | head -c 1024 | cmp - got || fail "an image of x-images"
+	if [ $png = yes ]; then
+		tool h5rec x.h5 w-images-idx3-ubyte
+		same x-images-idx3-ubyte w-images-idx3-ubyte
+	fi
+fi
+
+part "recinfo finds what is wrong"
+cp a.rec bad.rec
+refused 1 'bad.rec, record 7 .*label 3; labels must be whole numbers from 0 to 2' recinfo --num-classes 3 bad.rec
+expect 'bad.rec: 5 errors in 12 records'
+refused 1 'has 1 labels; expected 2' recinfo --label-width 2 bad.rec
+at=$(sed -n 4p a.idx | cut -f 2)
+printf 'garbage' | dd of=bad.rec bs=1 seek=$((at + 32)) conv=notrunc 2>/dev/null
+refused 1 "bad.rec, record 3 .key 3. at byte $at: neither a JPEG nor a PNG" recinfo bad.rec
+cp a.idx bad.idx # without it the file cannot be opened
+printf 'xxxx' | dd of=bad.rec bs=1 seek="$at" conv=notrunc 2>/dev/null
+refused 1 "no record at byte $at: found 78 78 78 78" recinfo bad.rec
+expect '1 errors in 12 records' # the others are looked at
+cat a.rec a.rec >twice.rec
+refused 1 '12 records have the id of another one' recinfo twice.rec
+cp a.idx twice.idx
+refused 1 'twice.idx: its records are bytes 0 to .*not of all of it' recinfo twice.rec
+head -c $(($(wc -c <a.rec) - 100)) a.rec >cut.rec
+refused 1 'cut.rec: the record at byte' recinfo cut.rec
+refused 1 'cut.rec: the record at byte [0-9]+ claims' recinfo --index a.idx cut.rec
+: >empty.rec
+refused 1 'empty.rec: the file is empty' recinfo empty.rec
+refused 2 'expected PATH' recinfo
+tool recinfo set --num-classes 99999
+expect '^ +3 +5 \*+ dog$'
+# What the trainer takes is not wrong.
+mkdir -p odd/a
+"$JPEG" write odd/a/1.jpg 30 20 cmyk 1
+"$JPEG" write odd/a/2.jpg 30 20 rgb 2
+printf 'stray' >>odd/a/2.jpg
+tool recinfo odd
+tool im2rec --list --recursive odd odd
+tool im2rec odd odd
+
+part "im2rec: lists"
+tool im2rec --list --recursive --no-shuffle l set
+printf '0\t0.000000\tant/1.jpg\n' | cmp - <(head -n 1 l.lst) || fail "first line: $(head -n 1 l.lst)"
+printf '11\t2.000000\tdog/5.jpeg\n' | cmp - <(tail -n 1 l.lst) || fail "last line: $(tail -n 1 l.lst)"
+[ "$(wc -l <l.lst)" = 12 ] || fail "lines of l.lst"
+tool im2rec --list m set/ant --exts .jpg
+[ "$(cut -f 2 m.lst | sort -u)" = 0.000000 ] || fail "labels without --recursive"
+tool im2rec --list --recursive s set
+cmp -s s.lst l.lst && fail "not shuffled"
+sort -n s.lst | cmp - l.lst || fail "shuffled: other lines"
+tool im2rec --list --recursive --shuffle 0 --chunks 2 --train-ratio 0.5 --test-ratio 0.25 c set
+[ "$(cat c_*.lst | sort -n)" = "$(cat l.lst)" ] || fail "chunks and parts: other lines"
+[ "$(wc -l <c_1_train.lst) $(wc -l <c_0_test.lst) $(wc -l <c_0_val.lst)" = "3 1 2" ] || fail "sizes of parts"
+tool im2rec --list --recursive --train-ratio 0.71 --test-ratio 0.29 d set
+[ "$(wc -l <d_test.lst) $(wc -l <d_train.lst)" = "3 9" ] || fail "shares of 0.29 and 0.71: $(wc -l d_*.lst)"
+[ ! -e d_val.lst ] || fail "shares of 0.29 and 0.71 leave something for d_val.lst"
+mkdir -p names && cp set/ant/1.jpg names/$'one\ttwo.jpg'
+refused 1 'the name holds a tab' im2rec --list x names
+refused 2 'more than 1 together' im2rec --list --train-ratio 0.8 --test-ratio 0.3 c set
+refused 1 'set: no images.*--recursive' im2rec --list x set
+refused 1 'nowhere: the folder cannot be read' im2rec --list x nowhere
+
+part "im2rec: packing"
+tool im2rec --pass-through l set
+# The folder without images is no class of im2rec.
+tool recinfo l.rec
+expect '^ +2 +5 '
+tool h5rec l.rec l/
+same l/00000/000000001.jpg set/ant/2.jpg
+refused 1 'none\*.lst: no such list' im2rec none set
+tool im2rec s set --resize 20 --quality 80 --num-thread 3
+mv s.rec three.rec
+tool im2rec s set --resize 20 --quality 80
+same s.rec three.rec
+cut -f 1 s.idx | cmp - <(cut -f 1 s.lst) || fail "keys are not those of the list"
+tool recinfo s.rec
+expect '^width +20 to 20'
+"$JPEG" write wide.jpg 50 30 rgb 7
+mkdir wide && mv wide.jpg wide/
+tool im2rec --list wide wide
+tool im2rec wide wide --resize 60
+tool recinfo wide.rec
+expect '^width +100 to 100'
+expect '^height +60 to 60'
+"$JPEG" write wide/tall.jpg 30 50 rgb 8
+printf '0\t0\ttall.jpg\n' >tall.lst
+tool im2rec tall wide --resize 60
+tool recinfo tall.rec
+expect '^width +60 to 60'
+expect '^height +100 to 100'
+tool im2rec wide wide --center-crop
+tool recinfo wide.rec
+expect '^width +30 to 30'
+if [ $png = yes ]; then
+	# Nothing is lost: the middle square as libjpeg decodes it.
+	tool im2rec wide wide --center-crop --encoding .png
+	tool h5rec wide.rec wide-png/
+	"$JPEG" read wide/wide.jpg 0 10 30 30 >want
+	tool im2rec wide wide --encoding .png --color 0
+	tool h5rec wide.rec grey-images-idx3-ubyte
+	[ "$(wc -c <grey-images-idx3-ubyte)" = $((16 + 1500)) ] || fail "a grey PNG image"
+fi
+if [ $png = yes ] && [ $h5 = yes ]; then
+	# Where pixel (i, j) of 5 x 7 lies in the upright picture of so many columns: Exif 2.3, tag 274.
+	turned=('' 'i j 7' 'i 6-j 7' '4-i 6-j 7' '4-i j 7' 'j i 5' 'j 4-i 5' '6-j 4-i 5' '6-j i 5')
+	mkdir turn
+	"$JPEG" write turn/plain.jpg 7 5 grey 9
+	"$JPEG" read turn/plain.jpg | head -c 35 | od -An -v -tu1 -w1 >plain.txt
+	for o in 1 2 3 4 5 6 7 8; do
+		read -r row column width <<<"${turned[o]}"
+		"$JPEG" write turn/photo.jpg 7 5 grey 9 $o
+		printf '0\t0\tphoto.jpg\n' >turn.lst
+		tool im2rec turn turn --encoding .png --color -1
+		tool h5rec turn.rec turn-images-idx3-ubyte
+		tail -c +17 turn-images-idx3-ubyte | od -An -v -tu1 -w1 >got.txt
+		awk "{ k = NR - 1; j = k % 7; i = (k - j) / 7; v[($row) * $width + $column] = \$0 }
+			END { for (k = 0; k < 35; k++) print v[k] }" plain.txt >want.txt
+		cmp got.txt want.txt || fail "orientation $o"
+		tool recinfo turn.rec
+		expect "^width +$width to $width,"
+	done
+	tool im2rec turn turn --pass-through
+	tool h5rec turn.rec turned/
+	same turned/00000/000000000.jpg turn/photo.jpg
+	tool h5rec turn.rec turned.h5 --raw
+	tool recinfo turned.h5
+	expect 'raw, 5 x 7 pixels of 3 channels' # width x height
+fi
+printf '7\t1\t2.5\twide.jpg\n' >two.lst
+tool im2rec two wide --pack-label
+tool recinfo two.rec --label-width 2
+tool im2rec two wide
+tool recinfo two.rec --label-width 1
+if [ $h5 = yes ]; then
+	tool im2rec --format h5 --pass-through l set
+	tool h5rec l.h5 from-list.rec
+	same from-list.rec l.rec
+fi
+echo text >wide/bad.jpg
+printf '7\t1\twide.jpg\n8\t0\tbad.jpg\n' >bad.lst
+rm -f bad.rec
+refused 1 'wide/bad.jpg: neither a JPEG nor a PNG' im2rec bad wide
+[ ! -e bad.rec ] || fail "an error left bad.rec"
+tool im2rec bad wide --skip-bad
+expect 'left out: wide/bad.jpg'
+expect '1 images of .*bad.lst.*1 left out'
+printf '7\t1\n' >bad.lst
+refused 1 'bad.lst: line 1 is "7.1"; expected' im2rec bad wide
+for option in '--resize 3' --center-crop '--color 0' '--encoding .png' '--quality 80'; do
+	# shellcheck disable=SC2086 # an option and its value
+	refused 2 'leave --resize, --center-crop, --color, --encoding and --quality out' \
+		im2rec l set --pass-through $option
+done
+mkdir lists && cp l.lst lists/inside.lst
+tool im2rec lists set --pass-through
+same lists/inside.rec l.rec
+for name in im2rec h5rec recinfo rec2idx; do
+	tool $name --help
+	expect "^usage: $name "
+done
+finish

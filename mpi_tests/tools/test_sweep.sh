@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 120
+# mubench run and mubench report: the product of variables, logs, what is done, failures, tables; configurations and
+# logs that are wrong. A launcher of our own stands in for the jobs, whose speeds are then known, but for one real job.
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+export LC_ALL=C
+
+mubench() {
+	timeout -k 5 $((60 * ${MU_TIMEOUT_SCALE:-1})) "$BUILDDIR/mubench" "$@" >"$log" 2>&1 </dev/null
+	status=$?
+}
+
+# ends STATUS ARGUMENT...
+ends() {
+	local wanted=$1
+	shift
+	mubench "$@"
+	[ $status = "$wanted" ] || { fail "exit status $status, not $wanted, of $*" && show_log; }
+}
+
+if mubench report --help && grep -q 'has no jansson' "$log"; then
+	echo "skipped: this build has no jansson"
+	exit 77
+fi
+[ $status = 0 ] || fail "exit status $status of --help"
+
+# 100 samples/s for each rank but the first; the warm-up is slow. Fails for mlp while there is a file broken.
+cat >mpirun <<'SCRIPT'
+#!/bin/bash
+[ -f broken ] && [[ $* == *'--network mlp'* ]] && echo "something is wrong" && exit 3
+ranks=$2
+while [ $# -gt 0 ]; do
+	case $1 in
+	--disp-batches) line=$2 ;;
+	--num-batches) all=$2 ;;
+	esac
+	shift
+done
+for ((i = 0; i + line < all; i += line)); do
+	speed=$(((ranks - 1) * 100))
+	[ $i -lt 10 ] && speed=1
+	printf 'x Node[0] Epoch[0] Batch [%d-%d]\tSpeed: %d.00 samples/sec\taccuracy=1\n' $i $((i + line)) $speed
+done
+SCRIPT
+chmod +x mpirun
+common='"muster.mpirun": "./mpirun", "muster.trainer": "./t", "exp.num_batches": 40, "exp.num_warmup_batches": 10'
+
+# config PARAMETERS [VARIABLES]
+config() {
+	echo "{\"parameters\": {$1}, \"variables\": {${2-}}}" >config.json
+}
+
+part "a sweep"
+touch broken
+config "$common, \"exp.replica_batch\": 10, \"mxnet.kv_store\": \"dist_sync\", \"muster.num_servers\": 1" \
+	'"exp.model": ["lenet", "mlp"], "exp.num_nodes": [1, 2, 4]'
+ends 0 run config.json --dry-run
+expect_count 6 '^./mpirun -n [235] ./t --kv-store dist_sync --num-servers 1 --network (lenet|mlp) '
+[ -e logs ] && fail "--dry-run made a folder"
+ends 1 run config.json
+expect_count 3 '^\[\d/6\] lenet, dist_sync, nodes [124], batch [124]0: [124]00 samples/s, .*left$'
+expect_count 3 '^\[\d/6\] mlp, .*: failed \(exit status 3; ./logs/[0-9a-f]{8}.log\)'
+expect '^6 experiments: 3 run, 3 failed, 0 done before, 0 disabled$'
+[ "$(cat logs/*.log | grep -c '^__exp.status__="ok"$')" = 3 ] || fail "not 3 logs of success"
+[ "$(cat logs/*.log | grep -c '^__results.time__=100.0$')" = 3 ] || fail "not 3 times of 100 ms"
+grep -q '^something is wrong$' logs/*.log || fail "what jobs print is not in their logs"
+
+part "what is done is left out, what failed is not"
+rm broken
+ends 0 run config.json
+expect_count 3 '^\[\d/3\] mlp, '
+expect '^6 experiments: 3 run, 0 failed, 3 done before'
+ends 0 run config.json
+expect '^6 experiments: 0 run, 0 failed, 6 done before'
+sed 's/"exp.num_batches"/"exp.rerun": "always", &/' config.json >again.json
+ends 0 run again.json
+expect '^6 experiments: 6 run, '
+
+part "reports"
+ends 0 report logs
+expect_count 8 '^\|.*\|$'
+expect '^\| lenet \| training \| dist_sync \| 4 \| 4 \| 1 \| float32 \| 10 \| 40 \| 100 \| 400 \| ok \|$'
+[ "$(grep -oE '^\| (lenet|mlp) ' "$log" | uniq | wc -l)" = 2 ] || fail "the table is not sorted"
+ends 0 report logs --type weak-scaling --format csv
+expect_count 2 ',10,40,100,400,4,100$'
+expect_count 7 ,
+ends 0 report logs --type strong-scaling --format csv
+expect_count 6 ',1,100$' # every batch is a group of its own
+config "$common, \"exp.model\": \"lenet\", \"mxnet.kv_store\": \"dist_sync\", \"muster.num_servers\": 1, \
+	\"exp.num_nodes\": 2, \"exp.replica_batch\": 20"
+ends 0 run config.json
+ends 0 report logs --type strong-scaling --format csv
+expect_count 1 '^lenet,training,dist_sync,2,2,1,float32,20,40,200,200,1,100$'
+expect_count 1 '^lenet,training,dist_sync,4,4,1,float32,10,40,100,400,2,100$'
+ends 0 report logs --format json --output all.json
+[ "$(grep -c '"exp.status": "ok"' all.json)" = 7 ] || fail "all.json has not all logs"
+[ "$(tail -n 1 all.json)" = "}" ] || fail "all.json is not whole"
+ends 1 report logs --output nowhere/all.json
+expect 'nowhere/all.json'
+
+part "a job"
+config '"exp.model": "mlp", "exp.num_nodes": 1, "exp.num_batches": 10, "mxnet.kv_store": "dist_sync",
+	"exp.log_file": "real.log", "muster.threads": 1, "muster.options": "--devices ref"'
+ends 0 run config.json
+[ "$(grep -c '^__results.throughput__=[0-9.]*$' real.log)" = 1 ] || fail "no throughput of a job: $(tail real.log)"
+
+sed 's/"exp.num_batches"/"exp.phase": "inference", &/; s/real.log/forward.log/' config.json >forward.json
+ends 0 run forward.json --dry-run
+expect_count 1 ' --kv-store dist_sync --num-servers 1 --network mlp .* --num-batches 12 .* --evaluate --devices ref$'
+ends 0 run forward.json
+[ "$(grep -c '^__results.throughput__=[0-9.]*$' forward.log)" = 1 ] || fail "no throughput: $(tail forward.log)"
+grep -q 'validated 192 samples' forward.log || fail "not forward alone"
+ends 0 report real.log forward.log --format csv
+expect_count 1 '^mlp,training,dist_sync,'
+expect_count 1 '^mlp,inference,dist_sync,'
+config '"exp.model": "mlp", "exp.phase": "inference", "muster.workers_per_node": 2'
+ends 0 run config.json --dry-run
+expect_count 1 ' --kv-store dist_allreduce --network mlp'
+config '"exp.model": "mlp", "exp.phase": "inference", "exp.data_dir": "."'
+ends 2 run config.json
+expect_count 1 '"exp.phase": inference is of random data, and "exp.data_dir" is \.'
+config '"exp.model": "mlp", "exp.phase": "infer"'
+ends 2 run config.json
+expect_count 1 '"exp.phase": "infer" is not known; it may be training\|inference'
+
+part "a signal ends the job and the sweep"
+printf '#!/bin/sh\necho started\nexec sleep 60\n' >slow
+chmod +x slow
+# shellcheck disable=SC2016 # mubench's
+config '"exp.model": "mlp", "muster.mpirun": "./slow", "muster.trainer": "./t",
+	"exp.log_file": "slow${exp.num_nodes}.log"' '"exp.num_nodes": [1, 2]'
+"$BUILDDIR/mubench" run config.json >"$log" 2>&1 </dev/null &
+for _ in $(seq 300); do
+	grep -q '^started' slow1.log 2>/dev/null && break
+	sleep 0.1
+done
+kill -INT $!
+wait $!
+status=$?
+[ $status = 1 ] || fail "exit status $status, not 1, after INT"
+expect ' mlp, .* failed \(ended by signal 2; slow1.log\)'
+expect '1 failed, .* 1 not begun$'
+[ -e slow2.log ] && fail "the next experiment was begun"
+
+# refuses REGEX PARAMETERS [VARIABLES]: nothing is run
+refuses() {
+	local regex=$1
+	shift
+	config "$@"
+	ends 2 run config.json
+	expect_count 1 "^mubench run: error: .*$regex"
+	expect_none samples/s
+}
+
+part "configurations that are wrong"
+m='"exp.model": "mlp"'
+refuses 'config.json: "exp.num_node" is no parameter; the nearest one is "exp.num_nodes"' "$m, \"exp.num_node\": 1"
+refuses '"exp.models".*nearest one is "exp.model"' "$m" '"exp.models": ["mlp"]'
+refuses 'exp.num_nodes": 0: a whole number from 1' "$m, \"exp.num_nodes\": 0"
+refuses 'exp.num_nodes": x: a whole number' "$m, \"exp.num_nodes\": \"x\""
+refuses 'exp.num_nodes": a whole number is needed' "$m, \"exp.num_nodes\": 1.5"
+refuses 'exp.dtype": "float8" is not known; it may be float32' "$m, \"exp.dtype\": \"float8\""
+refuses 'exp.model": .*lenat.*lenet' '"exp.model": "lenat"'
+refuses 'exp.model" is missing' '"exp.num_nodes": 1'
+refuses 'stands in "parameters" and in "variables"' "$m" '"exp.model": ["mlp"]'
+refuses 'exp.model" in "variables": a list' '' '"exp.model": "mlp"'
+refuses 'exp.model" in "variables": a list' '' '"exp.model": []'
+refuses 'experiments 1 and 2 have one log, x.log' "$m, \"exp.log_file\": \"x.log\"" '"exp.num_nodes": [1, 2]'
+refuses 'mxnet.kv_store": .*dist_sink.*dist_sync' "$m, \"mxnet.kv_store\": \"dist_sink\""
+refuses 'kv_store": local is for one worker, and there are 2' "$m, \"mxnet.kv_store\": \"local\", \"exp.num_nodes\": 2"
+refuses 'num_servers": 1, but dist_allreduce has no servers' \
+	"$m, \"mxnet.kv_store\": \"dist_allreduce\", \"muster.num_servers\": 1"
+refuses 'rendezvous": 29500: INTERFACE:ADDRESS:PORT' "$m, \"mxnet.rendezvous\": \"29500\""
+refuses 'exp.gpus": 0:1: ' "$m, \"exp.gpus\": \"0:1\""
+refuses 'exp.data_dir": nowhere: ' "$m, \"exp.data_dir\": \"nowhere\""
+refuses 'NOT_SET_AT_ALL}: neither a parameter nor' "$m, \"exp.log_file\": \"\${NOT_SET_AT_ALL}.log\""
+refuses 'never ends' "$m, \"exp.log_file\": \"\${exp.log_file}\""
+refuses 'the log of another experiment, with another exp.model' '"exp.model": "lenet", "exp.log_file": "real.log"'
+refuses 'line 1, column ' "$m,"
+echo '{"paramaters": {}}' >config.json
+ends 2 run config.json
+expect '"paramaters" is not known here; the nearest name is "parameters"'
+ends 1 run nothing.json
+expect 'nothing.json'
+ends 2 run
+expect 'one configuration is needed'
+echo x >file
+config "$m, \"exp.log_file\": \"file/x.log\""
+ends 1 run config.json
+expect 'file: the folder cannot be'
+
+part "logs that are wrong"
+: >empty.log
+ends 1 report empty.log
+expect 'empty.log: no line __name__=value'
+echo 'Epoch[0] Time cost=1' >other.log
+ends 1 report other.log
+expect 'other.log: no line'
+sed 's/^\(__results.t[a-z]*__=\).*/\1nan/' real.log >nan.log
+ends 0 report nan.log
+expect 'nan.log, line \d+: the value of __results.throughput__ is no JSON'
+expect '^\| mlp .*\| - \| - \| ok \|$'
+grep -v exp.status real.log >short.log
+ends 0 report short.log
+expect '\| - \| - \| unfinished \|$'
+ends 2 report
+expect 'no logs are named'
+
+part "DLBS's example"
+BENCH_ROOT=there ends 0 run "$SRCDIR/jobs/dlbs/config.json" --dry-run
+expect '^mxnet.rendezvous lo:127.0.0.1:29500: .*no port'
+expect ' -n 4 .*--kv-store dist_device_sync --num-servers 2 --network resnet --num-layers 50 .*--interface lo '
+"$SRCDIR/jobs/dlbs/run" 0 >"$log" 2>&1
+[ $? = 2 ] || fail "exit status of ./run 0"
+expect 'no rank 0 to start by hand'
+
+finish

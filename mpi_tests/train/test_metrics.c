@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 2 3 4 */
+/*
+ * Metrics: sums and values by hand; those that whole runs print against a plain loop over all
+ * samples, with one worker and with several, and numbers of samples that do not divide. Label
+ * smoothing: a whole run against a plain step, and metrics that do not see it.
+ */
+#include <muster/base.h>
+#include <muster/comm.h>
+#include <muster/device.h>
+#include <muster/net.h>
+
+#include "../lib/check.h"
+#include "../lib/fit_data.h"
+
+enum { CLASSES = 10, TOP_K = 3 };
+
+static double value(const struct mu_metrics *m, const char *name)
+{
+	for (const struct mu_metric *metric = mu_metric_table; metric->name; metric++)
+		if (strcmp(metric->name, name) == 0)
+			return metric->value(m);
+	return NAN;
+}
+
+/* Three samples of two positions with three classes; the last position of the second sample is
+ * ignored, and the third sample does not count. */
+static void test_by_hand(void)
+{
+	static const float p[] = {0.5f, 0.2f,   0.25f, 0.2f, 0.25f, 0.6f, 1e-10f, 0.1f, 1,
+				  0.8f, 1e-10f, 0.1f,  NAN,  NAN,   NAN,  NAN,    NAN,  NAN};
+	static const float labels[] = {0, 1, 0, 9, 77, 77};
+	const struct mu_shape shape = {4, {3, 3, 2, 1}};
+	const struct mu_batch batch = {
+		.labels = labels, .count = 2, .use_ignore = true, .ignore_label = 9};
+	struct mu_metrics m = {0}, all = {0};
+
+	CHECK(value(&m, "accuracy") == 0 && value(&m, "ce") == 0 && value(&m, "perplexity") == 1);
+	mu_metrics_measure(&m, p, &shape, &batch, 2);
+	CHECK(m.samples == 2 && m.predictions == 3);
+	/* Places of the labels: 0; 2, behind an equal one; 1, before an equal one. */
+	CHECK(m.correct == 1 && m.top_k == 2);
+	CHECK_NEAR(value(&m, "accuracy"), 1 / 3.0, 1e-12);
+	CHECK_NEAR(value(&m, "top-k"), 2 / 3.0, 1e-12);
+	CHECK_NEAR(value(&m, "ce"), log(10 / 1.01e-10) / 3, 1e-6);
+	CHECK_NEAR(value(&m, "nll"), log(10 / 1.01e-10) / 3, 1e-6);
+	CHECK_NEAR(value(&m, "perplexity"), pow(10, 11 / 3.0), 1e-3);
+	mu_metrics_add(&all, &m);
+	mu_metrics_add(&all, &m);
+	CHECK(all.samples == 4 && all.predictions == 6 && all.correct == 2 && all.top_k == 4);
+	CHECK_NEAR(value(&all, "perplexity"), value(&m, "perplexity"), 1e-9);
+	mu_metrics_measure(&m, p, &shape, &batch, 0);
+	CHECK(m.predictions == 6 && m.top_k == 2);
+}
+
+/* More steps than are looked at together, equal probabilities, some that are no numbers. */
+static void test_places(size_t steps)
+{
+	enum { SAMPLES = 3, N_CLASSES = 37 };
+	const struct mu_shape shape = {4, {SAMPLES, N_CLASSES, steps, 1}};
+	const struct mu_random key = {.seed = steps, .purpose = MU_RANDOM_TEST};
+	const struct mu_batch batch = {.labels = malloc(SAMPLES * steps * sizeof(float)),
+				       .count = SAMPLES};
+	float *p = malloc(SAMPLES * N_CLASSES * steps * sizeof *p);
+	float *labels = (float *)(uintptr_t)batch.labels;
+	size_t wanted[N_CLASSES + 1] = {0};
+
+	for (size_t i = 0; i < SAMPLES * N_CLASSES * steps; i++) {
+		size_t v = (size_t)mu_random_below(&key, i, 20);
+
+		p[i] = v == 19 ? NAN : (float)v / 16;
+	}
+	for (size_t s = 0; s < SAMPLES; s++)
+		for (size_t t = 0; t < steps; t++) {
+			size_t label = (size_t)mu_random_below(&key, s * steps + t, N_CLASSES);
+			const float *first = p + s * N_CLASSES * steps + t;
+			float own = first[label * steps];
+			size_t place = 0;
+
+			labels[s * steps + t] = (float)label;
+			for (size_t c = 0; c < N_CLASSES; c++)
+				place += first[c * steps] > own ||
+					 (c < label && !(first[c * steps] < own));
+			wanted[place]++;
+		}
+	for (size_t k = 1, within = 0; k <= N_CLASSES; k++) {
+		struct mu_metrics m = {0};
+
+		within += wanted[k - 1];
+		mu_metrics_measure(&m, p, &shape, &batch, k);
+		if (!CHECK(m.top_k == (double)within && m.correct == (double)wanted[0]))
+			fprintf(stderr, "%zu steps, the best %zu\n", steps, k);
+	}
+	free(labels);
+	free(p);
+}
+
+/* ---- a plain loop ---- */
+
+struct model {
+	struct mu_device device;
+	struct mu_net *net;
+	struct mu_plan *plan;
+	float *weights, *gradients;
+	float labels[FIT_TRAIN];
+};
+
+/* mlp with the weights that a run with seed 0 begins with. */
+static enum mu_status model_init(struct model *m, size_t batch)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_net_config config = {
+		.network = "mlp", .shape = {1, FIT_SIDE, FIT_SIDE}, .classes = CLASSES};
+
+	MU_TRY(mu_device_open(&m->device, "ref", 1));
+	MU_TRY(mu_net_new(&m->net, &config));
+	MU_TRY(mu_plan_new(&m->plan, m->net, &m->device, batch, MU_PHASE_TRAIN, NULL));
+	MU_TRY(MU_ALLOC(m->weights, mu_plan_n(m->plan), "weights"));
+	MU_TRY(MU_ALLOC(m->gradients, mu_plan_n(m->plan), "gradients"));
+	MU_TRY(mu_plan_init_weights(m->plan, "default", 0, m->weights));
+	MU_TRY(mu_plan_bind(m->plan, m->weights, m->gradients));
+	mu_plan_batch(m->plan)->labels = m->labels;
+	mu_plan_batch(m->plan)->count = batch;
+out:
+	return st;
+}
+
+static void model_release(struct model *m)
+{
+	mu_plan_free(m->plan);
+	mu_net_free(m->net);
+	mu_device_close(&m->device);
+	mu_free(m->weights);
+	mu_free(m->gradients);
+}
+
+static void put_sample(struct model *m, size_t place, size_t i)
+{
+	uint8_t image[FIT_SIDE * FIT_SIDE];
+	float *input = mu_plan_input(m->plan) + place * sizeof image;
+
+	fit_draw(image, i, fit_label(i));
+	for (size_t k = 0; k < sizeof image; k++)
+		input[k] = (float)image[k] / 255;
+	m->labels[place] = (float)fit_label(i);
+}
+
+static enum mu_status model_forward(struct model *m)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t l = 0; l < mu_plan_layers(m->plan); l++)
+		MU_TRY(mu_plan_forward(m->plan, l));
+out:
+	return st;
+}
+
+struct expected {
+	double accuracy, top_k, cross_entropy, perplexity;
+};
+
+/* Of the first n samples, in formulas that share nothing with the library's. */
+static enum mu_status compute(struct expected *e, size_t n)
+{
+	enum mu_status st = MU_OK;
+	struct model m = {.net = NULL};
+	double logs = 0;
+
+	*e = (struct expected){0};
+	MU_TRY(model_init(&m, 1));
+	for (size_t i = 0; i < n; i++) {
+		const float *p;
+		double own, larger = 0;
+
+		put_sample(&m, 0, i);
+		MU_TRY(model_forward(&m));
+		p = mu_plan_probabilities(m.plan);
+		own = (double)p[fit_label(i)];
+		for (size_t c = 0; c < CLASSES; c++)
+			larger += (double)p[c] > own;
+		e->accuracy += (larger < 1) / (double)n;
+		e->top_k += (larger < TOP_K) / (double)n;
+		logs += log(own);
+	}
+	e->cross_entropy = -logs / (double)n;
+	e->perplexity = exp(e->cross_entropy);
+out:
+	model_release(&m);
+	return st;
+}
+
+/* ---- whole runs ---- */
+
+/* Tolerance: six decimals are printed, and the device is another one. */
+static void check_logged(const char *path, const char *part, const struct expected *e)
+{
+	const struct {
+		const char *name;
+		double value, tolerance;
+	} lines[] = {
+		{"accuracy", e->accuracy, 1e-6},           {"top_k_accuracy_3", e->top_k, 1e-6},
+		{"cross-entropy", e->cross_entropy, 5e-6}, {"nll-loss", e->cross_entropy, 5e-6},
+		{"perplexity", e->perplexity, 5e-5},
+	};
+	char name[64];
+
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		snprintf(name, sizeof name, "Epoch[0] %s-%s", part, lines[i].name);
+		if (!CHECK_NEAR(fit_logged(path, name), lines[i].value, lines[i].tolerance))
+			fprintf(stderr, "    %s\n", name);
+	}
+}
+
+struct job {
+	MPI_Comm comm;
+	const char *folder, *store;
+	int rank;
+};
+
+/* The weights stay what they are: every sample is seen with those of the beginning. */
+static void test_runs(const struct job *job, const char *more)
+{
+	char line[4 * SCRATCH_BYTES], path[2 * SCRATCH_BYTES];
+	struct expected e;
+
+	snprintf(path, sizeof path, "%s/log-%d", job->folder, job->rank);
+	snprintf(line, sizeof line,
+		 "trainer --network mlp --data-dir %s --num-epochs 1 --lr 0 --batch-size 12 "
+		 "--top-k %d --loss perplexity,nll,ce --disp-batches 2 --kv-store %s %s",
+		 job->folder, TOP_K, job->store, more);
+	CHECK(fit_run_logged(job->comm, line, path) == MU_OK);
+	if (job->rank != 0)
+		return;
+	CHECK(fit_log_has(path, "trained 211 samples"));
+	CHECK(compute(&e, FIT_TRAIN) == MU_OK);
+	check_logged(path, "Train", &e);
+	CHECK(compute(&e, FIT_VALIDATE) == MU_OK);
+	check_logged(path, "Validation", &e);
+}
+
+static void check_bias(const char *path, const char *name, const float *expected, size_t n)
+{
+	struct fit_array array = {name, 1, {n}};
+	float found[128];
+
+	if (!fit_read_array(path, &array, found))
+		return;
+	for (size_t i = 0; i < n; i++)
+		CHECK_NEAR(found[i], expected[i], 2e-6);
+}
+
+/* One update over all samples, with smoothed targets, by plain gradient descent. */
+static void test_smoothing(const struct job *job)
+{
+	char line[4 * SCRATCH_BYTES], path[2 * SCRATCH_BYTES];
+	static struct model m;
+	size_t n_slices;
+	const struct mu_slice *slices;
+
+	snprintf(line, sizeof line,
+		 "trainer --network mlp --data-dir %s --num-epochs 1 --lr 0.5 --mom 0 --wd 0 "
+		 "--batch-size 50 --update-period 5 --label-smoothing 0.25 --kv-store %s "
+		 "--model-prefix %s/smooth",
+		 job->folder, job->store, job->folder);
+	CHECK(fit_run(job->comm, line) == MU_OK);
+	if (job->rank != 0 || !CHECK(model_init(&m, FIT_TRAIN) == MU_OK))
+		return;
+	mu_plan_batch(m.plan)->label_smoothing = 0.25f;
+	for (size_t i = 0; i < FIT_TRAIN; i++)
+		put_sample(&m, i, i);
+	CHECK(model_forward(&m) == MU_OK);
+	for (size_t l = mu_plan_layers(m.plan); l-- > 0;)
+		CHECK(mu_plan_backward(m.plan, l) == MU_OK);
+	for (size_t k = 0; k < mu_plan_n(m.plan); k++)
+		m.weights[k] -= 0.5f * m.gradients[k] / FIT_TRAIN;
+	slices = mu_plan_slices(m.plan, &n_slices);
+	snprintf(path, sizeof path, "%s/smooth-0001.h5", job->folder);
+	check_bias(path, "arg/fc1_bias", m.weights + slices[1].at, 128);
+	check_bias(path, "arg/fc3_bias", m.weights + slices[5].at, CLASSES);
+	model_release(&m);
+}
+
+int main(int argc, char **argv)
+{
+	char folder[SCRATCH_BYTES] = "";
+	struct job job = {.folder = folder};
+	MPI_Comm world;
+	long failures;
+	int size;
+
+	setenv("OMP_NUM_THREADS", "1", 1); /* small nets gain nothing from more */
+	if (mu_world_open(&argc, &argv, &world) != MU_OK)
+		return 1;
+	MPI_Comm_rank(world, &job.rank);
+	MPI_Comm_size(world, &size);
+	job.comm = world;
+	job.store = size > 1 ? "dist_sync --num-servers 1" : "local";
+	if (job.rank == 0 && CHECK(scratch_make(folder)))
+		fit_write_data(folder);
+	CHECK(mu_bcast(folder, sizeof folder, 0, world) == MU_OK);
+	test_by_hand();
+	test_places(1);
+	test_places(5);
+	test_places(70);
+	test_runs(&job, "");
+	test_runs(&job, "--update-period 3 --label-smoothing 0.25");
+	if (size > 1)
+		test_runs(&job, "--kv-store dist_async");
+	if (mu_array_file_supported())
+		test_smoothing(&job);
+	failures = check_failures();
+	CHECK(mu_allreduce_long(&failures, 1, MPI_SUM, world) == MU_OK);
+	if (job.rank == 0)
+		scratch_remove(folder);
+	return mu_world_close(&world, failures ? 1 : 0);
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 300 @plain
+# The trainer with every optimiser and schedule, on a small data set of digits: each of them learns;
+# those with norms give the same weights whatever the store and the number of servers.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+small_set set 600 200
+plain="--log-prefix none --log-time 0"
+mlp="--network mlp --data-dir set --batch-size 20 $plain"
+
+# values NAME: all of them, one a line
+values() {
+	sed -n "s/.*$1=\\([0-9.]*\\).*/\\1/p" "$log"
+}
+
+# less FACTOR: the last cross-entropy of training is less than FACTOR times the first
+less() {
+	values Train-cross-entropy | awk -v f="$1" '
+		NR == 1 { first = $1 } { last = $1 } END { exit !(NR > 1 && last + 0 < f * first) }' && return
+	fail "the loss does not fall: $(values Train-cross-entropy | tr '\n' ' ')"
+	show_log
+}
+
+# Not ftrl: its first update forgets the first weights, and then all units of a layer are alike.
+part "each learns"
+for job in "sgd --lr 0.1" "nag --lr 0.05" "adam --lr 0.002" "adam --lr 0.002 --adam-decay decoupled --wd 0.01" \
+	"adagrad --lr 0.02" "adadelta" "adadelta --rho 0.8 --epsilon 1e-4" "rmsprop --lr 0.001" \
+	"rmsprop --lr 0.001 --centered 1 --gamma2 0.5" "signum --lr 0.001" \
+	"signum --lr 0.001 --mom 0 --wd-lh 0.001" "lars --lr 0.1 --lars-eta 0.005" "lamb --lr 0.02" \
+	"dcasgd --lr 0.1 --lamda 0.02" "sgd --lr 0.3 --clip-global-norm 0.5" "sgd --lr 0.1 --clip-gradient 0.01"; do
+	set -- $job
+	train 1 $mlp --num-epochs 6 --optimizer "$@"
+	expect "^optimizer $1: .*gradients rescaled by 1/20\$"
+	less 0.95
+done
+for optimizer in "dcasgd --lr 0.02 --mom 0" "lamb --lr 0.01" "adadelta" "rmsprop --lr 0.001"; do
+	train 3 $mlp --num-epochs 6 --kv-store dist_async --optimizer $optimizer
+	less 0.95
+done
+
+part "what the log says"
+train 1 $mlp --num-epochs 1 --optimizer rmsprop --lr 0.001 --centered 1
+expect '^state of rmsprop: squares, mean, step: \d+\.\d+ MB$'
+expect_none '^norms'
+train 1 $mlp --num-epochs 1 --optimizer adadelta
+expect '^optimizer adadelta: gradients'
+train 3 $mlp --num-epochs 1 --optimizer lars
+expect '^norms over whole keys: nothing is updated before'
+train 1 $mlp --num-epochs 1 --optimizer dcasgd
+expect '^state of dcasgd: momentum, previous: '
+train 2 $mlp --num-epochs 1 --optimizer dcasgd --kv-store dist_async
+expect '^state of dcasgd: momentum: '
+train 3 $mlp --num-epochs 1 --lr 0.05 --lr-scale-with-workers 1
+expect '^optimizer sgd: lr 0.1, gradients rescaled by 1/40$'
+expect '^lr 0.05 is multiplied by the 2 workers$'
+train 1 $mlp --num-epochs 1 --lr 0.05 --lr-scale-with-workers 1
+expect '^optimizer sgd: lr 0.05,'
+
+part "schedules"
+for job in "factor --lr-factor 0.5 --lr-factor-epoch 0.5 --final-lr 0.01" "poly --lr-power 1 --final-lr 0.01" \
+	"cosine --warmup-epochs 1 --warmup-begin-lr 0.01" "multifactor --lr-step-epochs 1,2" "constant"; do
+	train 2 $mlp --num-epochs 4 --kv-store dist_sync --lr-schedule $job
+	less 0.95
+	[ "$job" = constant ] || expect "^learning rate: schedule ${job%% *}\$"
+done
+expect_none '^learning rate:'
+train 1 $mlp --num-epochs 4 --lr-step-epochs pow2 --warmup-epochs 1 --warmup-strategy constant \
+	--warmup-begin-lr 0.02
+expect '^learning rate: schedule poly$'
+expect '^learning rate: constant warm-up of 1 epochs from 0.02$'
+less 0.95
+
+has_files || finish
+export OMP_NUM_THREADS=1 # bits depend on it
+
+part "norms: equal weights"
+for job in "lars --lr 0.1 --lars-eta 0.005" "lamb --lr 0.02" "sgd --lr 0.3 --clip-global-norm 0.3"; do
+	run="$mlp --num-epochs 2 --optimizer $job"
+	rm -f ./*.h5
+	train 1 $run --kv-store local --model-prefix local
+	loss=$(value Validation-cross-entropy)
+	for servers in 1 2 3; do
+		train $((1 + servers)) $run --kv-store dist_sync --num-servers $servers --model-prefix one$servers
+		same_model local-0002.h5 one$servers-0002.h5 || fail "$job: local and $servers servers: other bits"
+	done
+	train 2 $run --kv-store dist_async --model-prefix async
+	same_model local-0002.h5 async-0002.h5 || fail "$job: local and dist_async of one worker: other bits"
+	for workers in 2 3; do
+		for servers in 1 2 3; do
+			train $((workers + servers)) $run --num-servers $servers --model-prefix w$workers.$servers
+			same_model w$workers.1-0002.h5 w$workers.$servers-0002.h5 ||
+				fail "$job: $workers workers, 1 and $servers servers: other bits"
+		done
+	done
+	# The batch of local, cut over two workers: equal up to rounding.
+	train 3 ${run/--batch-size 20/--batch-size 10} --num-servers 1
+	awk -v a="$loss" -v b="$(value Validation-cross-entropy)" \
+		'BEGIN { d = a - b; exit !(d < 2e-4 && d > -2e-4) }' ||
+		fail "$job: loss $loss with local, $(value Validation-cross-entropy) with two workers"
+done
+finish

@@ -1,0 +1,294 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 300 @plain
+# Models of users, as a user makes them: Muster is installed into an empty folder, jobs/examples is
+# compiled outside of source and build with what pkg-config says, and the installed trainer trains
+# the result. Then everything that can be wrong with such a file.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+if grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
+	echo "skip: this build cannot load models"
+	exit 77
+fi
+outside=$(mktemp -d) || exit 1
+trap 'rm -rf "$outside"' EXIT
+cd "$outside" || exit 1
+
+part "install"
+# As if by hand, not as a part of the make that runs this test.
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$BUILDDIR" install DESTDIR="$outside/root" >install.log 2>&1 ||
+	{ fail "make install: $(tail -n 5 install.log)" && finish; }
+TRAINER=$(find root -path '*/bin/trainer')
+DIGITS=$(find root -path '*/bin/digits')
+pc=$(find "$outside/root" -name muster.pc)
+TRAINER=$outside/$TRAINER
+DIGITS=$outside/$DIGITS
+if [ ! -x "$TRAINER" ] || [ ! -x "$DIGITS" ] || [ ! -f "$pc" ]; then
+	fail "not all of trainer, digits and muster.pc are installed"
+	finish
+fi
+
+# What pkg-config says, with the prefix moved to where DESTDIR has put it.
+pkg() {
+	PKG_CONFIG_PATH=$(dirname "$pc") "${PKG_CONFIG:-pkg-config}" \
+		--define-variable=prefix="$outside/root$(sed -n 's/^prefix=//p' "$pc")" "$@" muster
+}
+if ! command -v "${PKG_CONFIG:-pkg-config}" >/dev/null; then
+	echo "without pkg-config the flags are taken from the installed folder"
+	pkg() { echo "-I$(dirname "$(dirname "$(find "$outside/root" -name net.h)")")"; }
+fi
+flags=$(pkg --cflags)
+
+# compile SOURCE OBJECT FLAG...: a shared object
+compile() {
+	local source=$1 object=$2
+	shift 2
+	cc -O2 -std=c11 -Wall -Wextra -Werror -shared -fPIC $flags "$@" "$source" -o "$object" >cc.log 2>&1 && return
+	fail "cc $flags $source: $(tail -n 5 cc.log)"
+	finish
+}
+cp "$SRCDIR"/jobs/examples/*.c .
+compile mynet.c mynet.so
+compile prelu.c prelu.so
+small_set set 1500 300
+export OMP_NUM_THREADS=1 # enough, and ranks do not get in each other's way
+plain="--data-dir set --batch-size 25 --log-prefix none --log-time 0"
+
+part "a model of ready layers trains"
+# The ref device is slow: there it is only to begin to learn.
+epochs=2 goal=0.18
+if "$TRAINER" --info | grep -q '^device: *cpu'; then epochs=6 goal=0.5; fi
+train 1 --network ./mynet.so $plain --lr 0.1 --num-epochs $epochs
+expect '^network mynet: 7514 parameters in 11 arrays, 128 auxiliary values'
+at_least Validation-accuracy $goal
+train 3 --network mynet.so --kv-store dist_sync --num-servers 1 $plain --lr 0.1 --num-epochs $epochs
+expect '^kv-store dist_sync: 17 keys'
+expect '^2 workers, 1 server'
+at_least Validation-accuracy $goal
+
+part "a layer of the user's own, on every device"
+for device in cpu ref; do
+	[ $device = ref ] || "$TRAINER" --info | grep -q '^device: *cpu' || continue
+	train 1 --network ./prelu.so $plain --lr 0.05 --num-epochs 1 --num-examples 500 --devices $device
+	expect '^network prelu-net: 35434 parameters in 11 arrays'
+	grep -E '^Epoch.*cross-entropy' "$log" >losses.$device
+done
+# Sums of float32 in another order, amplified by the steps of an epoch.
+if [ -f losses.cpu ]; then
+	[ "$(wc -l <losses.cpu)" = 2 ] || fail "$(wc -l <losses.cpu) losses of prelu-net, not 2"
+	paste losses.cpu losses.ref | sed 's/Epoch[^=]*=//g' |
+		awk '{ d = $1 - $2; if (d > 1e-3 || d < -1e-3) exit 1 }' ||
+		fail "cpu and ref differ: $(cat losses.cpu losses.ref)"
+fi
+train 3 --network ./prelu.so $plain --lr 0.05 --num-epochs 2
+at_least Validation-accuracy 0.7
+
+part "on several devices of a rank"
+train 3 --network ./prelu.so $plain --lr 0.05 --num-epochs 2 --kv-store dist_device_sync --num-servers 1 \
+	--devices cpu:0,cpu:1 --work-load-list 2,3
+at_least Validation-accuracy 0.7
+
+part "the summary"
+train 1 --network ./prelu.so --summary
+expect '^prelu1 +prelu +\(24, 8, 8\) +24 '
+train 1 --network ./prelu.so --summary dot
+expect 'label="prelu1\\nprelu\\n'
+
+if has_files; then
+	part "a checkpoint has the network's name, not the file's"
+	mkdir elsewhere
+	train 1 --network ./mynet.so $plain --num-epochs 1 --num-batches 2 --model-prefix P
+	grep -qa mynet P-0001.h5 || fail "P-0001.h5 does not hold the network's name"
+	! grep -qa 'mynet\.so' P-0001.h5 || fail "P-0001.h5 holds the name of a file"
+	mv mynet.so elsewhere/other.so
+	train 1 --network elsewhere/other.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
+	expect '^Loaded model P-0001.h5$'
+	run_limited 20 1 --network ./prelu.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
+	[ $status = 1 ] || fail "exit status $status, not 1, of another network's checkpoint"
+	expect 'error: P-0001.h5 was saved with network mynet, and this run has prelu-net'
+	mv elsewhere/other.so mynet.so
+fi
+
+# ---- what can be wrong ----
+
+# told STATUS REGEX: the last run ended with it, and one message, which matches.
+told() {
+	[ $status = "$1" ] || fail "exit status $status, not $1"
+	expect_count 1 'error: '
+	expect "error: .*$2"
+	expect_none "$crashes"
+}
+
+# refused STATUS REGEX FILE: with one rank and with three
+refused() {
+	local np
+	for np in 1 3; do
+		run_limited 20 $np --network "$3" $plain
+		told "$1" "$2"
+	done
+}
+
+# model OBJECT TEXT FLAG...: a model file whose source has this text after the includes
+model() {
+	local object=$1
+	{
+		echo '#include <muster/net.h>'
+		echo "$2"
+	} >case.c
+	shift 2
+	compile case.c "$object" "$@"
+}
+# One fully connected layer, behind what BODY says.
+small='static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
+{
+	int x = mu_net_input(net);
+
+	BODY
+	x = mu_net_fully_connected(net, x, &(struct mu_fully_connected){.units = (int)config->classes}, NULL);
+	mu_net_softmax(net, x, NULL);
+	return MU_OK;
+}
+static const struct mu_network network = {.name = NAME, .shape = {SHAPE}, .classes = 10, .build = build};
+MU_NETWORK_EXPORT(network);'
+
+part "not a file that can be loaded"
+refused 1 'nowhere/mynet.so: No such file' nowhere/mynet.so
+refused 1 'nothing.so: No such file' nothing.so
+refused 1 'root: not a file' ./root
+mkfifo pipe.so
+refused 1 'pipe.so: not a file' ./pipe.so
+refused 1 'mynet.c: cannot be loaded: .*shared object' ./mynet.c
+: >empty.so
+refused 1 'empty.so: cannot be loaded: ' empty.so
+cc -c $flags mynet.c -o mynet.o
+refused 1 'mynet.o: cannot be loaded: ' ./mynet.o
+refused 2 'mynet: unknown; known networks are:.* lenet' mynet
+
+part "not a model, or not of this version"
+model none.so 'int mu_something(void); int mu_something(void) { return 0; }'
+refused 1 'none.so: .*no symbol mu_network_export.*MU_NETWORK_EXPORT' none.so
+model undefined.so "int mu_net_fourier(struct mu_net *, int); $small" -DNAME='"undefined"' -DSHAPE=1,28,28 \
+	-DBODY='x = mu_net_fourier(net, x);'
+refused 1 'undefined.so: cannot be loaded: .*mu_net_fourier.*compile it again' undefined.so
+model old.so 'struct old { int abi; void *elsewhere; };
+extern const struct old mu_network_export;
+const struct old mu_network_export = {999, (void *)8};'
+refused 1 'old.so: compiled for binary interface 999 of Muster, and this is \d+: compile it again' old.so
+model hidden.so "$small" -fvisibility=hidden -DNAME='"hidden"' -DSHAPE=1,28,28 -DBODY=
+train 1 --network hidden.so $plain --num-epochs 1 --num-batches 2
+expect '^network hidden: 7850 parameters'
+
+part "a model that is not right"
+model nameless.so "$small" -DNAME=0 -DSHAPE=1,28,28 -DBODY=
+refused 1 'nameless.so: .*needs a name and a build function' nameless.so
+model flat.so "$small" -DNAME='"flat"' -DSHAPE=1,28 -DBODY=
+refused 1 'flat.so: the shape of network flat, 1,28,0, has a 0' flat.so
+model wrong.so "$small" -DNAME='"wrong"' -DSHAPE=1,28,28 \
+	-DBODY='x = mu_net_activation(net, 5, MU_ACTIVATION_RELU, NULL);'
+refused 2 'network wrong: a layer reads tensor 5; there are 0 to 0 so far' wrong.so
+model kernel.so "$small" -DNAME='"kernel"' -DSHAPE=1,28,28 \
+	-DBODY='x = mu_net_convolution(net, x, &(struct mu_convolution){.filters = 4}, NULL);'
+refused 2 'network kernel: convolution0 has kernel 0 x 0, stride 1 x 1, padding 0 x 0; kernel and stride' kernel.so
+model empty.so "$small" -DNAME='"empty"' -DSHAPE=1,28,28 \
+	-DBODY='x = mu_net_pooling(net, x, &(struct mu_pooling){.kernel = {2, 2}, .pad = {2, 2}}, NULL);'
+refused 2 'network empty: pooling0 has windows of 2 x 2 with nothing but padding' empty.so
+layer='static enum mu_status same(struct mu_layer *layer)
+{
+	layer->output.shape = layer->inputs[0].shape;
+	return MU_OK;
+}
+static enum mu_status bad(struct mu_layer *layer)
+{
+	enum mu_status st;
+
+	MU_FAIL(MU_ERR_NUMERIC, "%s: says %d", layer->name, 7);
+out:
+	return st;
+}
+static const struct mu_layer_ops ops = {"bad", same, bad, bad};'
+model fails.so "$layer $small" -DNAME='"fails"' -DSHAPE=1,28,28 \
+	-DBODY='x = mu_net_custom(net, 1, &x, &(struct mu_custom){.ops = &ops}, NULL);'
+run_limited 20 1 --network fails.so $plain
+told 1 'bad0: says 7'
+run_limited 20 3 --network fails.so $plain
+if [ $status = 0 ] || [ $status -ge 124 ]; then fail "exit status $status of a layer that fails on every rank"; fi
+expect 'error: .*bad0: says 7'
+
+part "an error on one of several devices"
+# 25 samples: 10 for one device, 15 for the other
+counts='static enum mu_status same(struct mu_layer *layer)
+{
+	layer->output.shape = layer->inputs[0].shape;
+	return MU_OK;
+}
+static enum mu_status check(struct mu_layer *layer)
+{
+	enum mu_status st = MU_OK;
+
+	if (layer->batch->count == 15 && layer->batch->step == 3)
+		MU_FAIL(MU_ERR_NUMERIC, "%s: has %zu samples", layer->name, layer->batch->count);
+out:
+	return st;
+}
+static enum mu_status copy(struct mu_layer *layer)
+{
+	for (size_t i = 0; i < layer->output.shape.dims[0] * 784; i++)
+		layer->output.data[i] = layer->inputs[0].data[i];
+	return WHERE == 0 ? check(layer) : MU_OK;
+}
+static enum mu_status back(struct mu_layer *layer)
+{
+	for (size_t i = 0; i < layer->output.shape.dims[0] * 784; i++)
+		layer->inputs[0].grad[i] = layer->output.grad[i];
+	return WHERE == 1 ? check(layer) : MU_OK;
+}
+static const struct mu_layer_ops ops = {"counts", same, copy, back};'
+dense='x = mu_net_fully_connected(net, x, &(struct mu_fully_connected){.units = 784}, NULL);'
+custom='x = mu_net_custom(net, 1, &x, &(struct mu_custom){.ops = &ops}, NULL);'
+first="--devices ref:0,ref:1 --work-load-list 3,2" second="--devices ref:0,ref:1 --work-load-list 2,3"
+for where in 0 1; do
+	model counts.so "$counts $small" -DNAME='"counts"' -DSHAPE=1,28,28 -DWHERE=$where \
+		-DBODY="$dense $custom"
+	run_limited 20 1 --network counts.so $plain $first
+	told 1 'device ref:0: counts0: has 15 samples'
+	run_limited 20 1 --network counts.so $plain $second --kv-store local
+	told 1 'device ref:1: counts0: has 15 samples'
+	expect '^    at case.c:\d+$'
+	expect '^    at src/engine/shared.c:\d+ in .*join'
+	run_limited 20 3 --network counts.so $plain $second --kv-store dist_sharded
+	if [ $status = 0 ] || [ $status -ge 124 ]; then fail "exit status $status of a device that fails"; fi
+	expect 'error: device ref:1: counts0: has 15 samples'
+done
+
+part "dropout depends on samples, not on devices"
+model drop.so "$small" -DNAME='"drop"' -DSHAPE=1,28,28 -DBODY='x = mu_net_dropout(net, x, 0.5f, NULL);'
+losses() {
+	train 1 --network drop.so $plain --num-epochs 1 --num-examples 110 --devices "$@"
+	value Train-cross-entropy
+}
+one=$(losses ref)
+several=$(losses ref:0,ref:1 --work-load-list 1,2)
+awk -v a="$one" -v b="$several" 'BEGIN { d = a - b; exit !(a > 0 && d < 2e-6 && d > -2e-6) }' ||
+	fail "the loss with dropout is $one with one device, $several with two"
+
+part "one rank has no such file"
+mkdir here there
+cp mynet.so here
+for lacking in 0 1 2; do
+	new_mark
+	set --
+	for rank in 0 1 2; do
+		[ $rank = 0 ] || set -- "$@" :
+		folder=here
+		[ $rank != $lacking ] || folder=there
+		set -- "$@" -n 1 sh -c "cd $folder && exec \"\$0\" \"\$@\"" "$TRAINER" --network ./mynet.so $plain
+	done
+	timeout -k 5 $((20 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN "$@" >"$log" 2>&1 </dev/null
+	status=$?
+	told 1 "mynet.so: No such file"
+	expect "^trainer: rank $lacking on .*error: "
+done
+finish

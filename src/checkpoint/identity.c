@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a run's results depend on, as texts: attributes of its checkpoints, compared when a run goes
+ * on from one. Paths, logging, saving and the number of epochs do not belong to it.
+ */
+#include "checkpoint.h"
+
+#include "conf/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { SAMPLES = 64 };
+
+/* FNV-1a, 64 bits: Fowler, Noll, Vo. */
+static uint64_t hash(uint64_t h, const void *data, size_t nbytes)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < nbytes; i++)
+		h = (h ^ p[i]) * 1099511628211u;
+	return h;
+}
+
+static const uint64_t hash_start = 14695981039346656037u;
+
+uint64_t mu_train_hash(const void *data, size_t nbytes)
+{
+	return hash(hash_start, data, nbytes);
+}
+
+uint64_t mu_train_structure(const struct mu_plan *plan)
+{
+	size_t n;
+	const struct mu_slice *slices = mu_plan_slices(plan, &n);
+	uint64_t h = hash_start;
+
+	for (size_t k = 0; k < n; k++) {
+		const struct mu_shape *shape = mu_plan_slice_shape(plan, k);
+		uint32_t rule = slices[k].rule;
+
+		h = hash(h, slices[k].name, strlen(slices[k].name) + 1);
+		h = hash(h, shape->dims, (size_t)shape->ndims * sizeof *shape->dims);
+		h = hash(h, &rule, sizeof rule);
+	}
+	return h;
+}
+
+/* The labels of some records tell data sets of one size apart. A bad record has none. */
+static uint64_t hash_labels(const struct train_run *run, uint64_t h, float *data, float *labels)
+{
+	const struct mu_input *in = &run->train;
+	size_t n = in->n < SAMPLES ? in->n : SAMPLES;
+
+	for (size_t i = 0; i < n; i++) {
+		struct mu_trace *before = mu_trace_take();
+
+		memset(labels, 0, in->config.label_width * sizeof *labels);
+		if (in->ops->read(in, in->thread, in->n / n * i, data, labels) != MU_OK)
+			mu_trace_clear();
+		mu_trace_give(before);
+		h = hash(h, labels, in->config.label_width * sizeof *labels);
+	}
+	return h;
+}
+
+/* Random data has as many samples as the job wants: their number is not a part of it. */
+static enum mu_status hash_data(const struct train_run *run, uint64_t *h)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input *in = &run->train;
+	const uint64_t sizes[2] = {run->options.benchmark ? 0 : in->n, in->classes};
+	float *data = NULL, *labels = NULL;
+
+	*h = hash(hash_start, in->ops->name, strlen(in->ops->name));
+	*h = hash(*h, sizes, sizeof sizes);
+	if (run->options.benchmark)
+		goto out;
+	MU_TRY(MU_ALLOC(data, in->shape[0] * in->shape[1] * in->shape[2], "a sample"));
+	MU_TRY(MU_ALLOC(labels, in->config.label_width, "labels of a sample"));
+	*h = hash_labels(run, *h, data, labels);
+out:
+	mu_free(data);
+	mu_free(labels);
+	return st;
+}
+
+__attribute__((format(printf, 4, 5))) static void
+add(struct train_record *r, const char *name, enum train_record_kind kind, const char *format, ...)
+{
+	struct train_record_item *item = &r->of[r->n];
+	va_list args;
+
+	if (r->n == TRAIN_RECORD_MAX) {
+		r->full = true;
+		return;
+	}
+	r->n++;
+	item->name = name;
+	item->kind = kind;
+	va_start(args, format);
+	vsnprintf(item->text, sizeof item->text, format, args);
+	va_end(args);
+}
+
+/* Settings of the rule's own, "beta1 0.9, beta2 0.999"; momentum and decay have places of theirs.
+ */
+static void describe_rule(const struct train_options *v, char *text, size_t nbytes)
+{
+	const struct mu_optim_config *c = &v->optim;
+	const struct mu_rule *rule;
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; (rule = mu_rule_table[i]) && strcmp(rule->name, c->name) != 0; i++)
+		;
+	for (const struct mu_setting *s = rule ? rule->settings : NULL; s && s->name; s++) {
+		double value;
+
+		if (!s->offset || strcmp(s->name, "mom") == 0 || n >= nbytes)
+			continue;
+		memcpy(&value, (const char *)c + s->offset, sizeof value);
+		n += (size_t)snprintf(text + n, nbytes - n, "%s %.17g, ", s->name, value);
+	}
+	if (n < nbytes)
+		snprintf(text + n, nbytes - n,
+			 "clip-gradient %.17g, clip-global-norm %.17g, wd-gamma %d%s%s",
+			 c->clip_gradient, c->clip_global_norm, c->wd_gamma,
+			 c->centered ? ", centered" : "", c->decoupled ? ", decoupled" : "");
+}
+
+/* A list may be longer than an attribute: its hash tells it from others that begin alike. */
+static void add_list(struct train_record *r, const char *name, const char *list)
+{
+	if (!list || strlen(list) < sizeof r->of->text)
+		add(r, name, TRAIN_RECORD_TOLD, "%s", list ? list : "none");
+	else
+		add(r, name, TRAIN_RECORD_TOLD, "%.128s... %016" PRIx64, list,
+		    hash(hash_start, list, strlen(list)));
+}
+
+static void add_optimizer(const struct train_run *run, struct train_record *r)
+{
+	const struct train_options *v = &run->options;
+	const struct train_schedule *s = &v->schedule;
+	char settings[sizeof r->of->text];
+
+	describe_rule(v, settings, sizeof settings);
+	add(r, "optimizer", TRAIN_RECORD_TRAINING, "%s", v->optim.name);
+	add(r, "mom", TRAIN_RECORD_TRAINING, "%.17g", v->optim.mom);
+	add(r, "wd", TRAIN_RECORD_TRAINING, "%.17g", v->optim.wd);
+	add(r, "optimizer-settings", TRAIN_RECORD_TRAINING, "%s", settings);
+	add(r, "lr", TRAIN_RECORD_TOLD, "%.17g", run->lr);
+	add_list(r, "fixed", v->fixed);
+	add_list(r, "lr-mult", v->lr_mult);
+	add_list(r, "wd-mult", v->wd_mult);
+	add(r, "lr-schedule", TRAIN_RECORD_TOLD, "%s %s %g %g %g %g %s %g %g", s->name,
+	    s->step_epochs ? s->step_epochs : "-", s->factor, s->factor_epoch, s->power,
+	    s->final_lr, s->warmup_strategy ? s->warmup_strategy : "-", s->warmup_epochs,
+	    s->warmup_begin_lr);
+}
+
+/* Which samples a step has, and what becomes of them. */
+static void add_data(const struct train_run *run, struct train_record *r)
+{
+	const struct train_options *v = &run->options;
+	char text[1024];
+
+	if (strcmp(v->shuffle, "chunk") == 0)
+		add(r, "shuffle", TRAIN_RECORD_TOLD, "chunk of %ld", v->shuffle_chunk);
+	else
+		add(r, "shuffle", TRAIN_RECORD_TOLD, "%s", v->shuffle);
+	add(r, "num-batches", TRAIN_RECORD_TOLD, "%ld", v->num_batches);
+	if (run->train.ops->colour_images) {
+		mu_augment_describe(&run->train.config.augment, text, sizeof text);
+		add_list(r, "augmentation", text);
+	}
+	if (run->train.groups)
+		add_list(r, "buckets", v->text.buckets);
+}
+
+static void add_job(const struct train_run *run, struct train_record *r)
+{
+	const struct train_options *v = &run->options;
+	const struct mu_topology *t = &run->topology;
+
+	add(r, "kv-store", TRAIN_RECORD_TOLD, "%s", v->kv_store);
+	add(r, "workers", TRAIN_RECORD_TOLD, "%d", t->num_workers);
+	add(r, "servers", TRAIN_RECORD_TOLD, "%d", t->num_servers);
+	add(r, "nodes", TRAIN_RECORD_TOLD, "%d", t->num_nodes);
+	add(r, "batch-size", TRAIN_RECORD_TOLD, "%zu", run->train.config.batch);
+	add(r, "threads", TRAIN_RECORD_TOLD, "%d", run->n_threads);
+	if (v->gpus && *v->gpus)
+		add(r, "devices", TRAIN_RECORD_TOLD, "gpu:%s", v->gpus);
+	else
+		add(r, "devices", TRAIN_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
+	add(r, "update-period", TRAIN_RECORD_TOLD, "%ld", v->update_period);
+	add(r, "micro-batches", TRAIN_RECORD_TOLD, "%ld", v->micro_batches);
+	add(r, "time-block", TRAIN_RECORD_TOLD, "%ld", v->time_block);
+	add(r, "sync-period", TRAIN_RECORD_TOLD, "%ld", v->sync_period);
+	add(r, "block-momentum", TRAIN_RECORD_TOLD, "%g", v->block_momentum);
+	add(r, "block-lr", TRAIN_RECORD_TOLD, "%g", v->block_lr);
+	add(r, "block-nesterov", TRAIN_RECORD_TOLD, "%ld", v->block_nesterov);
+	add(r, "gc-type", TRAIN_RECORD_TOLD, "%s",
+	    v->compression.type ? v->compression.type : "none");
+	add(r, "gc-threshold", TRAIN_RECORD_TOLD, "%g", v->compression.threshold);
+	add(r, "gc-ratio", TRAIN_RECORD_TOLD, "%g", v->compression.ratio);
+	add(r, "gc-pull", TRAIN_RECORD_TOLD, "%ld", v->gc_pull);
+	add(r, "label-smoothing", TRAIN_RECORD_TOLD, "%g", v->label_smoothing);
+	add(r, "loss-scale", TRAIN_RECORD_TOLD, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
+	add(r, "conv-algo", TRAIN_RECORD_TOLD, "%s", v->conv_algo);
+	if (*run->conv->text)
+		add(r, "conv-table", TRAIN_RECORD_TOLD, "%016" PRIx64, run->conv->hash);
+	else
+		add(r, "conv-table", TRAIN_RECORD_TOLD, "none");
+	add_data(run, r);
+	add(r, "dropout", TRAIN_RECORD_TOLD, "%g", v->text.dropout_given ? v->text.dropout : -1);
+}
+
+enum mu_status mu_train_record_make(struct train_run *run, struct train_record *r)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	const size_t *shape = run->train.shape;
+	uint64_t data;
+	char text[64];
+
+	MU_TRY(hash_data(run, &data));
+	r->n = 0;
+	r->full = false;
+	r->trains = !v->evaluate;
+	add(r, "network", TRAIN_RECORD_IDENTITY, "%s", v->network);
+	add(r, "num-layers", TRAIN_RECORD_IDENTITY, "%ld", v->num_layers);
+	if (run->train.vocabulary) {
+		mu_train_vocabulary_text(run->train.vocabulary, text, sizeof text);
+		add(r, "vocabulary", TRAIN_RECORD_IDENTITY, "%s", text);
+	}
+	add(r, "image-shape", TRAIN_RECORD_IDENTITY, "%zu,%zu,%zu", shape[0], shape[1], shape[2]);
+	add(r, "num-classes", TRAIN_RECORD_IDENTITY, "%zu", run->train.classes);
+	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64, mu_train_structure(run->plan));
+	add(r, "dtype", TRAIN_RECORD_TRAINING, "%s", v->dtype);
+	add(r, "seed", TRAIN_RECORD_TRAINING, "%ld", v->seed);
+	add(r, "data", TRAIN_RECORD_TRAINING, "%016" PRIx64, data);
+	add_optimizer(run, r);
+	add_job(run, r);
+	if (r->full)
+		MU_FAIL(MU_ERR_ARGUMENT, "more than %d settings are recorded", TRAIN_RECORD_MAX);
+out:
+	return st;
+}
+
+enum mu_status mu_train_record_write(const struct train_record *r, struct mu_array_file *file)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; i < r->n; i++)
+		MU_TRY(mu_array_file_set_text(file, r->of[i].name, r->of[i].text));
+out:
+	return st;
+}
+
+/* Is it in "a,b,c", or is that "all"? */
+static bool is_overridden(const char *list, const char *name)
+{
+	const size_t n = strlen(name);
+
+	if (!list)
+		return false;
+	if (strcmp(list, "all") == 0)
+		return true;
+	for (const char *p = list; p; p = strchr(p, ',')) {
+		p += *p == ',';
+		if (strncmp(p, name, n) == 0 && (p[n] == ',' || p[n] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+enum mu_status mu_train_record_check_override(const struct train_record *r, const char *override)
+{
+	enum mu_status st = MU_OK;
+	char known[512] = "all";
+	size_t n = strlen(known);
+
+	if (!override || strcmp(override, "all") == 0)
+		goto out;
+	for (size_t i = 0; i < r->n && n < sizeof known; i++)
+		if (r->of[i].kind != TRAIN_RECORD_TOLD)
+			n += (size_t)snprintf(known + n, sizeof known - n, ",%s", r->of[i].name);
+	for (const char *p = override; p; p = strchr(p, ',')) {
+		char name[64];
+
+		p += *p == ',';
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
+		if (!is_overridden(known, name) || strcmp(name, "all") == 0)
+			MU_FAIL(MU_ERR_USAGE, "--override %s: \"%s\" is not one of %s", override,
+				name, known);
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_record_compare(const struct train_record *r, struct mu_array_file *file,
+				       const char *path, const char *override, bool *foreign,
+				       char *differs, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	char text[sizeof r->of->text];
+	size_t n = 0;
+
+	differs[0] = '\0';
+	for (size_t i = 0; i < r->n; i++) {
+		const struct train_record_item *item = &r->of[i];
+		const bool identity = item->kind == TRAIN_RECORD_IDENTITY ||
+				      (item->kind == TRAIN_RECORD_TRAINING && r->trains);
+		bool there = true;
+
+		/* A version that did not know the setting has saved the file. */
+		if (!identity)
+			MU_TRY(mu_array_file_has_text(file, item->name, &there));
+		if (!there)
+			continue;
+		MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
+		if (strcmp(text, item->text) == 0)
+			continue;
+		*foreign = identity && !is_overridden(override, item->name);
+		if (*foreign)
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s was saved with %s %s, and this run has %s; --override %s goes "
+				"on all the same",
+				path, item->name, text, item->text, item->name);
+		if (n < nbytes)
+			n += (size_t)snprintf(differs + n, nbytes - n, "%s%s %s (was %s)",
+					      n ? ", " : "", item->name, item->text, text);
+	}
+out:
+	return st;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When the Slurm job ends: by SLURM_JOB_END_TIME, else by squeue, which is asked once a minute and
+ * not waited for but once, before the training.
+ */
+#include "train/train.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <muster/base.h>
+
+#define ASK_SECONDS 60.0
+/* An answer that takes so long will not come. */
+#define ANSWER_SECONDS 45.0
+/* So long the training waits for the first one; it mostly takes less than a second. */
+#define FIRST_SECONDS 5.0
+
+extern char **environ;
+
+struct train_job {
+	double before; /* seconds before the end */
+	double end;    /* by mu_now; 0: not known */
+	double limit;  /* seconds that the job may take in all; 0: not known */
+	char id[32];
+	bool asks;   /* squeue */
+	pid_t asked; /* squeue is running; 0: it is not */
+	int answer;  /* a pipe, then */
+	char text[64];
+	size_t n_text;
+	double when; /* it was asked */
+	bool warned;
+};
+
+/* "5m", "90s", "1.5h" */
+static enum mu_status read_duration(const char *text, double *seconds)
+{
+	enum mu_status st = MU_OK;
+	static const struct {
+		char letter;
+		double seconds;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
+	char *end;
+
+	*seconds = strtod(text, &end);
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (end != text && end[0] == units[i].letter && end[1] == '\0' && *seconds > 0 &&
+		    *seconds < 1e9) {
+			*seconds *= units[i].seconds;
+			goto out;
+		}
+	MU_FAIL(MU_ERR_USAGE, "--halt-before %s: a length of time is needed, such as 90s, 5m or 1h",
+		text);
+out:
+	return st;
+}
+
+/* A time as time(2) has it. */
+static enum mu_status read_time(const char *variable, const char *text, double *seconds)
+{
+	enum mu_status st = MU_OK;
+	char *end;
+
+	*seconds = strtod(text, &end);
+	if (end == text || *end != '\0' || !(*seconds > 0))
+		MU_FAIL(MU_ERR_USAGE, "--halt-before: %s is \"%s\", and not a number of seconds",
+			variable, text);
+out:
+	return st;
+}
+
+/*
+ * Could this job train at all? One that is started again near its end could not now, and ends as at
+ * any time (mu_train_job_ends); one whose limit is too short never could.
+ */
+static enum mu_status check_limit(const struct train_job *job, const char *before)
+{
+	enum mu_status st = MU_OK;
+
+	if (job->limit > 0 && job->limit <= job->before)
+		MU_FAIL(MU_ERR_USAGE,
+			"--halt-before %s: the job's time limit is %.0f s, and training would end "
+			"%.0f s before it: nothing could be trained; a longer limit is needed, or "
+			"a shorter --halt-before",
+			before, job->limit, job->before);
+out:
+	return st;
+}
+
+/* From SLURM_JOB_END_TIME and, where it is set, SLURM_JOB_START_TIME. */
+static enum mu_status take_end_time(struct train_job *job, const char *end, const char *before)
+{
+	enum mu_status st = MU_OK;
+	const char *start = getenv("SLURM_JOB_START_TIME");
+	double at, began, left;
+	struct timespec now;
+
+	MU_TRY(read_time("SLURM_JOB_END_TIME", end, &at));
+	clock_gettime(CLOCK_REALTIME, &now);
+	left = at - (double)now.tv_sec - (double)now.tv_nsec * 1e-9;
+	job->end = mu_now() + left;
+	if (start && *start) {
+		MU_TRY(read_time("SLURM_JOB_START_TIME", start, &began));
+		job->limit = at - began;
+		MU_TRY(check_limit(job, before));
+	} else if (left <= job->before) {
+		MU_FAIL(MU_ERR_USAGE,
+			"--halt-before %s: the job has only %.0f s left: nothing could be trained",
+			before, left);
+	}
+out:
+	return st;
+}
+
+/* What was asked has answered, or will not. */
+static void end_asking(struct train_job *job)
+{
+	if (job->asked <= 0)
+		return;
+	close(job->answer);
+	kill(-job->asked, SIGKILL); /* what it has started, too */
+	waitpid(job->asked, NULL, 0);
+	job->asked = 0;
+}
+
+void mu_train_job_close(struct train_job *job)
+{
+	if (!job)
+		return;
+	end_asking(job);
+	mu_free(job);
+}
+
+static void warn(struct train_job *job, const char *what)
+{
+	if (!job->warned)
+		mu_log_warn("--halt-before: squeue does not say when job %s ends: %s", job->id,
+			    what);
+	job->warned = true;
+}
+
+static void ask(struct train_job *job)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	char words[][8] = {"squeue", "-h", "-o", "%L %l", "-j"};
+	char *const argv[] = {words[0], words[1], words[2], words[3], words[4], job->id, NULL};
+	int ends[2], error;
+	sigset_t none;
+
+	job->when = mu_now();
+	job->n_text = 0;
+	if (pipe(ends) != 0) {
+		warn(job, strerror(errno));
+		return;
+	}
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	posix_spawnattr_init(&attributes);
+	sigemptyset(&none);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+	error = posix_spawnp(&job->asked, argv[0], &actions, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	job->answer = ends[0];
+	if (error == 0)
+		return;
+	job->asked = 0;
+	close(ends[0]);
+	warn(job, strerror(error));
+}
+
+/* D-HH:MM:SS, HH:MM:SS, MM:SS; false: it is none of these. */
+static bool read_left(const char *text, double *seconds)
+{
+	unsigned days, hours, minutes, rest;
+	char more;
+
+	if (sscanf(text, "%u-%u:%u:%u%c", &days, &hours, &minutes, &rest, &more) != 4) {
+		days = 0;
+		if (sscanf(text, "%u:%u:%u%c", &hours, &minutes, &rest, &more) != 3) {
+			hours = 0;
+			if (sscanf(text, "%u:%u%c", &minutes, &rest, &more) != 2)
+				return false;
+		}
+	}
+	*seconds = 86400.0 * days + 3600.0 * hours + 60.0 * minutes + rest;
+	return true;
+}
+
+/* Two words: what is left, and the limit. */
+static void take_answer(struct train_job *job)
+{
+	char left[32] = "", limit[32] = "";
+	double seconds;
+
+	job->text[job->n_text] = '\0';
+	job->text[strcspn(job->text, "\n")] = '\0';
+	sscanf(job->text, "%31s %31s", left, limit);
+	if (read_left(limit, &seconds))
+		job->limit = seconds;
+	if (read_left(left, &seconds))
+		job->end = mu_now() + seconds;
+	else if (strcmp(left, "UNLIMITED") == 0 || strcmp(left, "NOT_SET") == 0)
+		job->end = 0;
+	else
+		warn(job, *job->text ? job->text : "no answer");
+}
+
+static void look(struct train_job *job)
+{
+	ssize_t n;
+
+	if (job->asked <= 0)
+		return;
+	while ((n = read(job->answer, job->text + job->n_text,
+			 sizeof job->text - 1 - job->n_text)) > 0)
+		job->n_text += (size_t)n;
+	if (n == 0) { /* it has ended, or said more than there is to say */
+		end_asking(job);
+		take_answer(job);
+	} else if (mu_now() - job->when > ANSWER_SECONDS) {
+		end_asking(job);
+		warn(job, "no answer");
+	}
+}
+
+enum mu_status mu_train_job_open(struct train_job **out, const char *before)
+{
+	enum mu_status st = MU_OK;
+	struct train_job *job = NULL;
+	const char *end_time = getenv("SLURM_JOB_END_TIME"), *id = getenv("SLURM_JOB_ID");
+
+	MU_TRY(MU_ALLOC(job, 1, "the job's end"));
+	MU_TRY(read_duration(before, &job->before));
+	if (end_time && *end_time) {
+		MU_TRY(take_end_time(job, end_time, before));
+	} else if (id && *id) {
+		job->asks = true;
+		snprintf(job->id, sizeof job->id, "%s", id);
+		ask(job);
+	} else {
+		MU_FAIL(MU_ERR_USAGE,
+			"--halt-before %s is for jobs of Slurm, and neither SLURM_JOB_END_TIME nor "
+			"SLURM_JOB_ID is set on the host of worker 0",
+			before);
+	}
+	*out = job;
+	job = NULL;
+out:
+	mu_free(job);
+	return st;
+}
+
+enum mu_status mu_train_job_check(struct train_job *job, const char *before)
+{
+	static const struct timespec nap = {.tv_nsec = 5 * 1000 * 1000};
+
+	for (look(job); job->asked > 0 && mu_now() - job->when < FIRST_SECONDS; look(job))
+		nanosleep(&nap, NULL);
+	return check_limit(job, before);
+}
+
+bool mu_train_job_ends(struct train_job *job)
+{
+	const double now = mu_now();
+
+	look(job);
+	if (job->asks && job->asked == 0 && now - job->when >= ASK_SECONDS)
+		ask(job);
+	return job->end > 0 && job->end - now <= job->before;
+}

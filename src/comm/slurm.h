@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to train: what Slurm says of the job in the environment. How many cores a worker gets
+ * (SLURM_CPUS_PER_TASK) is mu_topology_place's, when the job ends queue_end.c's.
+ */
+#ifndef MUSTER_TRAIN_SLURM_H
+#define MUSTER_TRAIN_SLURM_H
+
+#include "train/train.h"
+
+/*
+ * The log's lines: that the job was queued anew (SLURM_RESTART_COUNT, not set in a first run), and
+ * warnings: it begins anew then; it has fewer cores than it was given (SLURM_CPUS_PER_TASK), or
+ * devices that are not used (SLURM_GPUS_ON_NODE). Worker 0.
+ */
+void mu_train_slurm_report(const struct train_run *run);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options about the optimiser and the learning rate: which belong together, and what those that
+ * were not given are. What an optimiser can be told is declared by its rule (mu_setting), under the
+ * names of the options.
+ */
+#include "train/train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Options of a schedule, and the schedules that have them. */
+static const struct {
+	const char *name, *schedules;
+} schedule_options[] = {
+	{"lr-step-epochs", "multifactor"},    {"lr-factor", "multifactor, factor, plateau"},
+	{"plateau-improvement", "plateau"},
+	{"lr-factor-epoch", "factor"},        {"lr-power", "poly"},
+	{"final-lr", "poly, cosine, factor"},
+};
+
+/* All settings that a rule can have are options, and others are none of a rule's. */
+static bool is_setting(const char *name)
+{
+	for (size_t i = 0; mu_rule_table[i]; i++)
+		if (mu_rule_setting(mu_rule_table[i], name))
+			return true;
+	return false;
+}
+
+static enum mu_status check_settings(const struct mu_options *o, const struct mu_rule *rule)
+{
+	enum mu_status st = MU_OK;
+	char others[256];
+
+	for (size_t i = 0; i < o->n; i++) {
+		const char *name = o->table[i].name;
+
+		if (!o->given[i] || !is_setting(name) || mu_rule_setting(rule, name))
+			continue;
+		mu_rule_list(name, others, sizeof others);
+		MU_FAIL(MU_ERR_USAGE, "--%s with --optimizer %s, which has no such setting: %s",
+			name, rule->name, others);
+	}
+out:
+	return st;
+}
+
+/* The rule's own defaults for what was not given. */
+static void fill_settings(const struct mu_options *o, const struct mu_rule *rule,
+			  struct train_options *v)
+{
+	for (const struct mu_setting *s = rule->settings; s->name; s++)
+		if (s->offset && !mu_options_given(o, s->name))
+			memcpy((char *)&v->optim + s->offset, &s->initial, sizeof s->initial);
+	v->optim.name = rule->name;
+	v->optim.wd_gamma = v->wd_gamma != 0;
+	v->optim.centered = v->centered != 0;
+	v->optim.decoupled = strcmp(v->adam_decay, "decoupled") == 0;
+}
+
+static enum mu_status settle_rule(const struct mu_options *o, struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_rule *rule;
+	char known[256];
+
+	MU_TRY(mu_rule_find(&rule, v->optimizer));
+	mu_rule_list(NULL, known, sizeof known);
+	if (rule->internal)
+		MU_FAIL(MU_ERR_USAGE,
+			"optimizer '%s' is for programs that use a store alone: %s train",
+			v->optimizer, known);
+	MU_TRY(check_settings(o, rule));
+	if (mu_options_given(o, "gamma2") && !v->centered)
+		MU_FAIL(MU_ERR_USAGE,
+			"--gamma2 %g without --centered 1: plain rmsprop has no gamma2",
+			v->optim.gamma2);
+	if (v->schedule.scale_with_workers && !mu_rule_setting(rule, "lr"))
+		MU_FAIL(MU_ERR_USAGE,
+			"--lr-scale-with-workers 1 with --optimizer %s, which has no learning rate",
+			rule->name);
+	fill_settings(o, rule, v);
+	MU_TRY(mu_optim_check(&v->optim));
+	if (!mu_rule_setting(rule, "lr-schedule") &&
+	    (strcmp(v->schedule.name, "constant") != 0 || v->schedule.warmup_epochs > 0))
+		MU_FAIL(MU_ERR_USAGE,
+			"--optimizer %s with a learning rate that changes (--lr-schedule %s, "
+			"--warmup-epochs %g): this optimiser %s",
+			rule->name, v->schedule.name, v->schedule.warmup_epochs,
+			mu_rule_setting(rule, "lr") ? "needs a constant one" : "has none");
+out:
+	return st;
+}
+
+/* "pow2" of --lr-step-epochs, MXNet's word for poly of power 2. */
+static enum mu_status take_power(const struct mu_options *o, struct train_schedule *s)
+{
+	enum mu_status st = MU_OK;
+	char *end = NULL;
+
+	if (mu_options_given(o, "lr-power") || (s->name && strcmp(s->name, "poly") != 0))
+		MU_FAIL(MU_ERR_USAGE,
+			"--lr-step-epochs %s means --lr-schedule poly with that power, and "
+			"another %s is given",
+			s->step_epochs,
+			mu_options_given(o, "lr-power") ? "--lr-power" : "schedule");
+	s->power = strtod(s->step_epochs + 3, &end);
+	if (end == s->step_epochs + 3 || *end || !(s->power > 0 && s->power <= 1000))
+		MU_FAIL(MU_ERR_USAGE,
+			"--lr-step-epochs %s: pow and a number above 0, at most 1000, is needed, "
+			"such as pow2",
+			s->step_epochs);
+	s->name = "poly";
+	s->step_epochs = NULL;
+out:
+	return st;
+}
+
+/* Is it one of "a, b, c"? */
+static bool is_among(const char *word, const char *list)
+{
+	size_t n = strlen(word);
+
+	for (const char *p = list; p; p = strchr(p, ' ')) {
+		p += *p == ' ';
+		if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* Options that the chosen schedule does not have. */
+static enum mu_status check_schedule_options(const struct mu_options *o,
+					     const struct train_schedule *s)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; i < sizeof schedule_options / sizeof *schedule_options; i++) {
+		const char *name = schedule_options[i].name;
+		bool is_power = strcmp(name, "lr-step-epochs") == 0 && !s->step_epochs;
+
+		if (mu_options_given(o, name) && !is_power &&
+		    !is_among(s->name, schedule_options[i].schedules))
+			MU_FAIL(MU_ERR_USAGE,
+				"--%s with --lr-schedule %s, which has no such setting: %s", name,
+				s->name, schedule_options[i].schedules);
+	}
+	if (strcmp(s->name, "multifactor") == 0 && !s->step_epochs)
+		MU_FAIL(MU_ERR_USAGE,
+			"--lr-schedule multifactor needs --lr-step-epochs LIST: when?");
+out:
+	return st;
+}
+
+static enum mu_status check_warmup(const struct mu_options *o, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const struct train_schedule *s = &v->schedule;
+
+	if (s->warmup_epochs == 0 &&
+	    (mu_options_given(o, "warmup-strategy") || mu_options_given(o, "warmup-begin-lr")))
+		MU_FAIL(MU_ERR_USAGE,
+			"--warmup-strategy and --warmup-begin-lr need --warmup-epochs X "
+			"above 0: how long?");
+	if (s->warmup_epochs > 0 && strcmp(s->warmup_strategy, "constant") == 0 &&
+	    s->warmup_begin_lr == 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--warmup-strategy constant needs --warmup-begin-lr X above 0, "
+			"or nothing is learnt in the warm-up");
+	if (s->warmup_begin_lr > v->lr)
+		MU_FAIL(MU_ERR_USAGE, "--warmup-begin-lr %g is above --lr %g", s->warmup_begin_lr,
+			v->lr);
+out:
+	return st;
+}
+
+static enum mu_status check_values(const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const struct train_schedule *s = &v->schedule;
+	bool ends = strcmp(s->name, "poly") == 0 || strcmp(s->name, "cosine") == 0;
+	struct mu_schedule parsed = {.lr = 1};
+
+	if (s->step_epochs && mu_schedule_parse(&parsed, s->step_epochs, 1) != MU_OK)
+		MU_FAIL(MU_ERR_USAGE, "--lr-step-epochs: %s", mu_trace_message());
+	if (strcmp(s->name, "factor") == 0 && s->factor_epoch <= 0)
+		MU_FAIL(MU_ERR_USAGE, "--lr-factor-epoch %g: more than 0 is needed",
+			s->factor_epoch);
+	if (s->final_lr > v->lr && v->lr > 0)
+		MU_FAIL(MU_ERR_USAGE, "--final-lr %g is above --lr %g", s->final_lr, v->lr);
+	if (ends && s->warmup_epochs >= (double)v->num_epochs)
+		MU_FAIL(MU_ERR_USAGE,
+			"--warmup-epochs %g leaves nothing of --num-epochs %ld for --lr-schedule "
+			"%s",
+			s->warmup_epochs, v->num_epochs, s->name);
+out:
+	return st;
+}
+
+static enum mu_status settle_schedule(const struct mu_options *o, struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	struct train_schedule *s = &v->schedule;
+
+	if (s->step_epochs && strncmp(s->step_epochs, "pow", 3) == 0)
+		MU_TRY(take_power(o, s));
+	if (!s->name)
+		s->name = s->step_epochs ? "multifactor" : "constant";
+	if (!mu_options_given(o, "final-lr"))
+		s->final_lr = strcmp(s->name, "factor") == 0 ? 1e-8 : 0;
+	MU_TRY(check_schedule_options(o, s));
+	MU_TRY(check_warmup(o, v));
+	MU_TRY(check_values(v));
+out:
+	return st;
+}
+
+enum mu_status mu_train_optimizer_settle(const struct mu_options *o, struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(settle_schedule(o, v));
+	MU_TRY(settle_rule(o, v));
+out:
+	return st;
+}
+
+enum mu_status mu_train_schedule(const struct train_options *v, double lr, double samples_per_epoch,
+				 struct mu_schedule *s)
+{
+	static const char *const names[] = {
+		[MU_SCHEDULE_FACTOR] = "factor",
+		[MU_SCHEDULE_POLY] = "poly",
+		[MU_SCHEDULE_COSINE] = "cosine",
+	};
+	const struct train_schedule *t = &v->schedule;
+
+	*s = (struct mu_schedule){
+		.kind = MU_SCHEDULE_MULTIFACTOR,
+		.lr = lr,
+		.factor = t->factor,
+		.step = t->factor_epoch * samples_per_epoch,
+		.length = (double)v->num_epochs * samples_per_epoch,
+		.power = t->power,
+		.final_lr = t->final_lr,
+		.warmup = t->warmup_epochs * samples_per_epoch,
+		.warmup_begin_lr = t->warmup_begin_lr,
+		.warmup_constant = strcmp(t->warmup_strategy, "constant") == 0,
+	};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i] && strcmp(names[i], t->name) == 0)
+			s->kind = (enum mu_schedule_kind)i;
+	return mu_schedule_parse(s, t->step_epochs, samples_per_epoch);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu: the oneDNN device, known to src/device/cpu*.c only.
+ *
+ * An operation is planned into programs, forward, backward, perhaps weights (behind backward, or
+ * later) and, of a batch-norm, restore: lists of steps, each a oneDNN primitive with its memories,
+ * or a function of our own. A memory is a description and a place (a tensor, a parameter, the
+ * operation's workspace or scratch); bind gives it its pointer. Execution walks the list.
+ *
+ * Layouts: convolutions whose channel counts are multiples of 16 let oneDNN choose (blocked
+ * layouts); others would be padded to the next multiple there and work in nhwc instead. Every other
+ * operation takes its input's layout. Parameters lie in the layout that forward wants; where
+ * backward wants another one, the parameter (never an activation if it can be helped) is reordered
+ * in the step.
+ *
+ * bfloat16: convolutions and fully connected layers read bfloat16; convolutions write it, and the
+ * other operations work in their input's type. A weight is rounded in the step, into scratch.
+ *
+ * oneDNN's scratchpads are ours: they lie in the scratch of the operation, in the plan's arena.
+ */
+#ifndef DEVICE_CPU_H
+#define DEVICE_CPU_H
+
+#include <muster/device.h>
+#include <oneapi/dnnl/dnnl.h>
+
+/* MU_TRY for a oneDNN call. */
+#define CPU_DNNL(call) MU_TRY(mu_cpu_from_dnnl((call), #call, __FILE__, __LINE__))
+enum mu_status mu_cpu_from_dnnl(dnnl_status_t status, const char *call, const char *file, int line);
+
+struct cpu {
+	dnnl_engine_t engine;
+	dnnl_stream_t stream;
+	size_t n_threads;
+};
+
+enum cpu_place {
+	CPU_IN_DATA,
+	CPU_IN_GRAD,
+	CPU_OUT_DATA,
+	CPU_OUT_GRAD,
+	CPU_PARAM_DATA,
+	CPU_PARAM_GRAD,
+	CPU_AUX_DATA,
+	CPU_AUX_GRAD,
+	CPU_WORKSPACE, /* index = offset in bytes */
+	CPU_SCRATCH,   /* index = offset in bytes */
+};
+
+struct cpu_memory {
+	dnnl_memory_desc_t md;
+	enum cpu_place place;
+	size_t index;
+	dnnl_memory_t memory;
+};
+
+#define CPU_MAX_ARGS 16
+#define CPU_MAX_STEPS 16
+#define CPU_MAX_MEMORIES 64
+
+/* Part `index` of n of a step's work. */
+struct cpu_part {
+	size_t index, n;
+};
+
+typedef void mu_cpu_step_fn(struct mu_op *op);
+typedef enum mu_status mu_cpu_try_fn(struct mu_op *op);
+typedef void mu_cpu_part_fn(struct mu_op *op, struct cpu_part part);
+
+/* One of the first four is set. */
+struct cpu_step {
+	dnnl_primitive_t primitive;
+	mu_cpu_step_fn *call;
+	mu_cpu_try_fn *try_call;
+	mu_cpu_part_fn *shared; /* by n_parts threads */
+	size_t n_parts;
+	int n_args;
+	int memories[CPU_MAX_ARGS];
+	dnnl_exec_arg_t args[CPU_MAX_ARGS];
+};
+
+struct cpu_program {
+	struct cpu_step steps[CPU_MAX_STEPS];
+	int n_steps;
+	size_t scratch_nbytes; /* given out in this program so far */
+};
+
+struct cpu_op {
+	struct cpu_memory memories[CPU_MAX_MEMORIES];
+	int n_memories;
+	struct cpu_program forward, backward, weights, restore;
+	struct cpu_program inner; /* run by functions of those, when they like */
+	void *own;                /* of the kind's file; freed with free() */
+};
+
+/* What an op's plan function works with. program: the one that steps are added to at present. */
+struct cpu_plan {
+	struct cpu *cpu;
+	struct mu_op *op;
+	struct cpu_op *impl;
+	struct cpu_program *program;
+	/* Asked for, of a convolution. */
+	enum mu_convolution_algorithm algorithms[MU_CONVOLUTION_PHASES];
+	dnnl_data_type_t dtype; /* of what is multiplied */
+};
+
+/* ---- cpu/program.c ---- */
+
+/* A memory at a place; returns its number. More than CPU_MAX_MEMORIES is our own bug. */
+int mu_cpu_memory(struct cpu_plan *p, const dnnl_memory_desc_t *md, enum cpu_place place,
+		  size_t index);
+/* New memory kept from forward to backward, or for the present program only. */
+int mu_cpu_keep(struct cpu_plan *p, const dnnl_memory_desc_t *md);
+int mu_cpu_temporary(struct cpu_plan *p, const dnnl_memory_desc_t *md);
+const dnnl_memory_desc_t *mu_cpu_md(const struct cpu_plan *p, int memory);
+/* Make the primitive of pd the next step, add its scratchpad, and destroy pd. */
+struct cpu_arg {
+	int arg; /* DNNL_ARG_SRC, ... */
+	int memory;
+};
+enum mu_status mu_cpu_step(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
+			   const struct cpu_arg *args);
+/*
+ * The same for a primitive whose output (the last of args, its memory not set yet) has the layout
+ * md, and whose values go to the memory `to`: directly, or through a temporary and a reorder.
+ */
+enum mu_status mu_cpu_step_to(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
+			      struct cpu_arg *args, const dnnl_memory_desc_t *md, int to);
+void mu_cpu_call(struct cpu_plan *p, mu_cpu_step_fn *call);
+/* The same for a function that can fail. */
+void mu_cpu_try_call(struct cpu_plan *p, mu_cpu_try_fn *call);
+/* The same for a function whose parts run at the same time, on as many of the device's threads as
+ * pay for so many bytes of work. */
+void mu_cpu_share(struct cpu_plan *p, mu_cpu_part_fn *call, size_t nbytes);
+enum mu_status mu_cpu_reorder(struct cpu_plan *p, int from, int to);
+/* The values of `memory` laid out as md: itself, or a reordered copy (kept, or temporary). */
+enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *md, bool keep,
+			 int *out);
+/* The first parameter, of these dimensions, laid out as md: itself, or a temporary copy. */
+enum mu_status mu_cpu_weights_as(struct cpu_plan *p, int ndims, const dnnl_dim_t *dims,
+				 const dnnl_memory_desc_t *md, int *out);
+/* What oneDNN calls an activation. */
+dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation);
+/* A primitive descriptor with user-managed scratchpad; activation: fused behind it, or NULL. */
+enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
+			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
+			       dnnl_primitive_desc_t *pd);
+/* The same, of oneDNN's kernels with this in their names; *pd is NULL where it has none. */
+enum mu_status mu_cpu_describe_if(struct cpu_plan *p, const void *desc,
+				  const struct mu_activation *activation,
+				  dnnl_primitive_desc_t hint, const char *name,
+				  dnnl_primitive_desc_t *pd);
+/* "gemm:" is in "x64:gemm:jit". */
+bool mu_cpu_is_kernel(const_dnnl_primitive_desc_t pd, const char *name);
+/* to = a and b, element by element; dimensions of b may be 1. activation: behind it, or NULL. */
+struct cpu_pair {
+	int a, b, to;
+	const struct mu_activation *activation;
+};
+enum mu_status mu_cpu_binary(struct cpu_plan *p, dnnl_alg_kind_t kind, struct cpu_pair pair);
+const dnnl_memory_desc_t *mu_cpu_query(const_dnnl_primitive_desc_t pd, dnnl_query_t what);
+/* Where a memory lies; once the operation's arrays are set. */
+void *mu_cpu_pointer(const struct mu_op *op, int memory);
+enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op);
+enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program *program);
+/* See struct mu_device_ops's share. */
+void mu_cpu_parts(size_t n, mu_part_fn *part, void *of);
+void mu_cpu_release(struct mu_op *op);
+
+/* ---- cpu/rows.c ---- */
+
+/* A product of rows with a weight: y (rows, units) = x (rows, k) times the weight (units, k), all
+ * float32. The bias, if any, is the parameter behind the weight. */
+struct cpu_rows {
+	dnnl_memory_desc_t x, weight, bias, y;
+	dnnl_dims_t dims;           /* of the weight */
+	int which;                  /* parameter */
+	bool has_bias;              /* the caller's */
+	dnnl_primitive_desc_t hint; /* its forward; the caller's */
+};
+
+void mu_cpu_rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns);
+/* The weight as dnnl_ab, (units, k), or dnnl_ba, (k, units). */
+void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which, size_t rows,
+			  dnnl_format_tag_t layout);
+/* The weight in the layout that pd wants. */
+enum mu_status mu_cpu_rows_weight(struct cpu_plan *p, const struct cpu_rows *m,
+				  const_dnnl_primitive_desc_t pd, int *out);
+/* Forward, and the gradient of x; of the latter hint is the hint. */
+enum mu_status mu_cpu_rows_forward(struct cpu_plan *p, const struct cpu_rows *m,
+				   dnnl_primitive_desc_t *pd);
+enum mu_status mu_cpu_rows_data(struct cpu_plan *p, const struct cpu_rows *m,
+				dnnl_primitive_desc_t *pd);
+/* x: the input (n, k, steps, 1) with channels last, as rows; in a temporary copy where it lies
+ * otherwise. */
+enum mu_status mu_cpu_rows_input(struct cpu_plan *p, const struct cpu_rows *m, int *out);
+/* Steps: the gradient of such an input, from that of y. */
+enum mu_status mu_cpu_rows_input_grad(struct cpu_plan *p, const struct cpu_rows *m, int dy);
+
+/* The gradients of a weight and its bias from those of y, in a function of a step. They are added
+ * to what is there with op->adds. */
+struct cpu_rows_grad {
+	int which, x, dy; /* the parameter; memories of rows */
+	size_t rows;
+	bool columns, has_bias; /* columns: the weight is dnnl_ba */
+};
+enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_rows_grad *g);
+
+/* ---- cpu/layout.c ---- */
+
+/* Descriptions: plain of a shape; the layout a tensor or a parameter has. */
+void mu_cpu_plain(dnnl_memory_desc_t *md, const struct mu_shape *shape);
+void mu_cpu_tag(dnnl_memory_desc_t *md, const struct mu_shape *shape, dnnl_format_tag_t tag);
+void mu_cpu_tensor_md(dnnl_memory_desc_t *md, const struct mu_tensor *t);
+/* Set the layout of an output tensor, of a parameter (which is float32 whatever md's type). */
+enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const dnnl_memory_desc_t *md);
+enum mu_status mu_cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *md);
+/* The layout of a parameter, or plain in these dimensions when it has none. */
+void mu_cpu_param_md(dnnl_memory_desc_t *md, const struct mu_param *param, int ndims,
+		     const dnnl_dim_t *dims);
+enum mu_status mu_cpu_copy_layout(struct mu_device *device, const void *layout, void **out);
+void mu_cpu_free_layout(struct mu_device *device, void *layout);
+uint64_t mu_cpu_hash_layout(struct mu_device *device, const void *layout);
+enum mu_status mu_cpu_from_plain(struct mu_device *device, const struct mu_shape *shape,
+				 const void *layout, const float *plain, float *out);
+enum mu_status mu_cpu_to_plain(struct mu_device *device, const struct mu_shape *shape,
+			       const void *layout, const float *in, float *plain);
+
+/* ---- cpu/math.c: vector loops, with an error of some 1e-7; NaN stays NaN ---- */
+
+/* x = sigmoid(x), in place; y = tanh(x), y may be x. */
+void mu_cpu_sigmoid(float *x, size_t n);
+void mu_cpu_tanh(const float *x, float *y, size_t n);
+/* p = softmax(x). */
+void mu_cpu_softmax(const float *x, float *p, size_t n);
+/* to += from. They do not overlap. */
+void mu_cpu_add(float *to, const float *from, size_t n);
+
+/* ---- limits.c ---- */
+
+enum mu_status mu_cpu_measure(struct mu_device *device, struct mu_device_limits *limits);
+
+/* ---- one planner per kind ---- */
+
+enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_fully_connected(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_activation(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p);
+/* Our own maximum pooling; false where it does not fit, else *st says how planning went. */
+bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, enum mu_status *st);
+enum mu_status mu_cpu_plan_flatten(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_lrn(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_sum(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_concat(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_split(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_embedding(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_custom(struct cpu_plan *p);
+/* An error if so many tensors cannot be summed or put together in one step. */
+#define CPU_MAX_PARTS (CPU_MAX_ARGS - 2)
+enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n);
+/* Adds the step that activates the output, in place. */
+enum mu_status mu_cpu_plan_activation_forward(struct cpu_plan *p,
+					      const struct mu_activation *activation);
+/* Adds the step that undoes op->fused_activation on the output's gradient, in place. */
+enum mu_status mu_cpu_plan_activation_backward(struct cpu_plan *p,
+					       const struct mu_activation *activation);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Softmax cross-entropy in loops of our own on plain tensors; formulas: ref/softmax.c. A
+ * convolution before it may give another layout. Where channels lie last, as in a language model, a
+ * prediction is a row, and the loops are vector loops; else the input is reordered into the output
+ * and worked on there, and the gradient leaves through a temporary.
+ */
+#include "cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+/* Sizes of (n, c) or (n, c, h, w). area: h * w or 1, the distance of two classes of a prediction.
+ */
+struct size {
+	size_t n, classes, area;
+};
+
+static struct size size_of(const struct mu_op *op)
+{
+	const struct mu_shape *s = &op->inputs[0]->shape;
+
+	return (struct size){s->dims[0], s->dims[1], s->ndims == 4 ? s->dims[2] * s->dims[3] : 1};
+}
+
+/* Is prediction i, a position of sample i / area, counted? */
+static bool counts(const struct mu_batch *b, const struct size *s, size_t i)
+{
+	return i < b->count * s->area && !(b->use_ignore && b->labels[i] == b->ignore_label);
+}
+
+/* p = softmax(x), of classes that lie area elements apart; p may be x. */
+static void softmax(const float *x, float *p, const struct size *s)
+{
+	float largest = x[0], sum = 0;
+
+	for (size_t k = 1; k < s->classes; k++)
+		largest = x[k * s->area] > largest ? x[k * s->area] : largest;
+	for (size_t k = 0; k < s->classes; k++) {
+		p[k * s->area] = expf(x[k * s->area] - largest);
+		sum += p[k * s->area];
+	}
+	for (size_t k = 0; k < s->classes; k++)
+		p[k * s->area] /= sum;
+}
+
+static double loss_of(const float *p, const struct size *s, size_t label, float smoothing)
+{
+	double all = 0, one = -log((double)p[label * s->area] + 1e-12);
+
+	if (smoothing == 0)
+		return one;
+	for (size_t k = 0; k < s->classes; k++)
+		all -= log((double)p[k * s->area] + 1e-12);
+	return (1 - (double)smoothing) * one + (double)smoothing / (double)s->classes * all;
+}
+
+static void forward(const struct mu_op *op, const float *in)
+{
+	struct mu_batch *b = op->batch;
+	struct size s = size_of(op);
+
+	b->loss = 0;
+	for (size_t i = 0; i < s.n * s.area; i++) {
+		size_t at = i / s.area * s.classes * s.area + i % s.area;
+		float *p = op->outputs[0]->data + at;
+
+		softmax(in + at, p, &s);
+		if (counts(b, &s, i))
+			b->loss += loss_of(p, &s, (size_t)b->labels[i], b->label_smoothing);
+	}
+}
+
+static void forward_plain(struct mu_op *op)
+{
+	forward(op, op->inputs[0]->data);
+}
+
+static void forward_reordered(struct mu_op *op)
+{
+	forward(op, op->outputs[0]->data);
+}
+
+/* n numbers, `step` elements apart; those of most runs stay as they are. */
+static void scale_by(float *dx, size_t n, size_t step, float factor)
+{
+	for (size_t k = 0; k < n && factor != 1; k++)
+		dx[k * step] *= factor;
+}
+
+static void backward(const struct mu_op *op, float *out)
+{
+	const struct mu_batch *b = op->batch;
+	struct size s = size_of(op);
+	float share = b->label_smoothing / (float)s.classes;
+
+	for (size_t i = 0; i < s.n * s.area; i++) {
+		size_t at = i / s.area * s.classes * s.area + i % s.area;
+		const float *p = op->outputs[0]->data + at;
+		float *dx = out + at;
+
+		if (!counts(b, &s, i)) {
+			for (size_t k = 0; k < s.classes; k++)
+				dx[k * s.area] = 0;
+			continue;
+		}
+		for (size_t k = 0; k < s.classes; k++)
+			dx[k * s.area] = p[k * s.area] - share;
+		dx[(size_t)b->labels[i] * s.area] -= 1 - b->label_smoothing;
+		scale_by(dx, s.classes, s.area, mu_batch_loss_scale(b));
+	}
+}
+
+static void backward_plain(struct mu_op *op)
+{
+	backward(op, op->inputs[0]->grad);
+}
+
+/* The temporary is the first of its program: it begins the scratch. */
+static void backward_reordered(struct mu_op *op)
+{
+	backward(op, op->scratch);
+}
+
+/* ---- channels last ---- */
+
+static void forward_rows(struct mu_op *op)
+{
+	struct mu_batch *b = op->batch;
+	struct size s = size_of(op), row = {1, s.classes, 1};
+
+	b->loss = 0;
+	for (size_t i = 0; i < s.n * s.area; i++) {
+		float *p = op->outputs[0]->data + i * s.classes;
+
+		mu_cpu_softmax(op->inputs[0]->data + i * s.classes, p, s.classes);
+		if (counts(b, &s, i))
+			b->loss += loss_of(p, &row, (size_t)b->labels[i], b->label_smoothing);
+	}
+}
+
+MU_LOOP static void subtract(const float *restrict p, float *restrict dx, size_t n, float share)
+{
+	for (size_t k = 0; k < n; k++)
+		dx[k] = p[k] - share;
+}
+
+static void backward_rows(struct mu_op *op)
+{
+	const struct mu_batch *b = op->batch;
+	struct size s = size_of(op);
+
+	for (size_t i = 0; i < s.n * s.area; i++) {
+		float *dx = op->inputs[0]->grad + i * s.classes;
+
+		if (!counts(b, &s, i)) {
+			memset(dx, 0, s.classes * sizeof *dx);
+			continue;
+		}
+		subtract(op->outputs[0]->data + i * s.classes, dx, s.classes,
+			 b->label_smoothing / (float)s.classes);
+		dx[(size_t)b->labels[i]] -= 1 - b->label_smoothing;
+		scale_by(dx, s.classes, 1, mu_batch_loss_scale(b));
+	}
+}
+
+static enum mu_status plan_rows(struct cpu_plan *p, const dnnl_memory_desc_t *last)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_cpu_set_tensor(p->op->outputs[0], last));
+	mu_cpu_call(p, forward_rows);
+	p->program = &p->impl->backward;
+	if (p->op->inputs[0]->needs_grad)
+		mu_cpu_call(p, backward_rows);
+out:
+	return st;
+}
+
+/* ---- plan ---- */
+
+enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	dnnl_memory_desc_t have, plain;
+	bool is_plain = !op->inputs[0]->layout;
+
+	mu_cpu_tensor_md(&have, op->inputs[0]);
+	if (!is_plain) {
+		mu_cpu_tag(&plain, &op->inputs[0]->shape, dnnl_acdb);
+		if (dnnl_memory_desc_equal(&have, &plain))
+			return plan_rows(p, &have);
+	}
+	mu_cpu_plain(&plain, &op->inputs[0]->shape);
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &plain));
+	if (!is_plain)
+		MU_TRY(mu_cpu_reorder(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0),
+				      mu_cpu_memory(p, &plain, CPU_OUT_DATA, 0)));
+	mu_cpu_call(p, is_plain ? forward_plain : forward_reordered);
+	p->program = &p->impl->backward;
+	if (!op->inputs[0]->needs_grad)
+		goto out;
+	if (is_plain) {
+		mu_cpu_call(p, backward_plain);
+	} else {
+		int gradient = mu_cpu_temporary(p, &plain);
+
+		mu_cpu_call(p, backward_reordered);
+		MU_TRY(mu_cpu_reorder(p, gradient, mu_cpu_memory(p, &have, CPU_IN_GRAD, 0)));
+	}
+out:
+	return st;
+}

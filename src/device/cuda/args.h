@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arguments of our kernels, known to them (kernels.cu) and to those that start them. n is
+ * the number of elements, or of rows, that a kernel goes through. Sizes are elements.
+ */
+#ifndef DEVICE_CUDA_ARGS_H
+#define DEVICE_CUDA_ARGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <muster/update.h>
+
+/* Kernels over elements; over groups of eight of them; and over rows: each of these has a block of
+ * threads. */
+#define CUDA_EACH(F) \
+	F(scale) \
+	F(convert) \
+	F(unpack) \
+	F(copy_rows) \
+	F(dropout) \
+	F(normals) \
+	F(partial_sums) \
+	F(lrn) \
+	F(lrn_backward) \
+	F(pool) \
+	F(pool_backward) \
+	F(softmax_backward) \
+	F(embed) \
+	F(embed_backward) \
+	F(to_steps) \
+	F(from_steps) \
+	F(lstm_weights) \
+	F(lstm_gradients) \
+	F(update)
+#define CUDA_EIGHTS(F) \
+	F(activate) \
+	F(activate_backward) \
+	F(add_bias) \
+	F(add) \
+	F(multiply) \
+	F(normalize) \
+	F(normalize_backward)
+#define CUDA_ROWS(F) \
+	F(channel_sums) \
+	F(statistics) \
+	F(normal_sums) \
+	F(softmax)
+#define CUDA_KERNELS(F) \
+	CUDA_EACH(F) \
+	CUDA_EIGHTS(F) \
+	CUDA_ROWS(F)
+
+/* enum mu_activation_kind, or none */
+enum { CUDA_RELU, CUDA_TANH, CUDA_SIGMOID, CUDA_LINEAR = -1 };
+
+/* Of numbers behind a void pointer; the numbers of enum mu_dtype. */
+enum { CUDA_FLOAT32, CUDA_FLOAT16, CUDA_BFLOAT16 };
+
+/* x *= factor; *found becomes 1 if an element is not finite then */
+struct cuda_scale {
+	float *x;
+	float factor;
+	uint32_t *found;
+	size_t n;
+};
+
+/* Between types and layouts of (samples, channels, area); last: (samples, area, channels). adds: to
+ * what is there. */
+struct cuda_convert {
+	const void *from;
+	void *to;
+	int from_type, to_type, from_last, to_last, adds;
+	size_t channels, area;
+	size_t n;
+};
+
+/* Bytes (samples, channels, area) become (byte - mean) / std of their channel; channels are 3 at
+ * most. */
+struct cuda_unpack {
+	const unsigned char *from;
+	void *to;
+	int to_type, to_last;
+	size_t channels, area;
+	float mean[3], std[3];
+	size_t n;
+};
+
+/* y = f(x); x may be y */
+struct cuda_activate {
+	const void *x;
+	void *y;
+	int type, kind;
+	size_t n;
+};
+
+/* dx = dy f'(x) from y = f(x); dx may be dy */
+struct cuda_activate_backward {
+	const void *y, *dy;
+	void *dx;
+	int type, kind;
+	size_t n;
+};
+
+/* y = f(y + bias of its channel); bias may be NULL */
+struct cuda_add_bias {
+	void *y;
+	const float *bias;
+	size_t area, channels;
+	int type, kind;
+	size_t n;
+};
+
+/* y = f(x[0] + x[1] + ...), or with `of`, values of f, (x[0] + x[1] + ...) f'; x[0] may be y */
+enum { CUDA_MAX_ADDED = 16 };
+struct cuda_add {
+	const void *x[CUDA_MAX_ADDED];
+	int n_x;
+	const void *of;
+	void *y;
+	int type, kind;
+	size_t n;
+};
+
+/* y = x factor; x may be y */
+struct cuda_multiply {
+	const void *x;
+	const float *factor;
+	void *y;
+	int type;
+	size_t n;
+};
+
+/* Rows of `row` elements, from_step apart, become rows to_step apart. */
+struct cuda_copy_rows {
+	const void *from;
+	void *to;
+	int type;
+	size_t row, from_step, to_step;
+	size_t n;
+};
+
+/* y = x mask, with the mask of mu_random_uniform; ids may be NULL: 0, 1, 2, ... x may be y.
+ * Elements are counted in plain order, (channels, area); last: they lie as (area, channels). */
+struct cuda_dropout {
+	const void *x;
+	void *y;
+	float *mask;
+	int type, last;
+	size_t channels, area;
+	const uint32_t *ids, *epochs; /* epochs[0] is the epoch; NULL: `epoch` is */
+	uint64_t seed, first;         /* of the elements of a sample */
+	uint32_t epoch, purpose;
+	float p;
+	size_t n;
+};
+
+/*
+ * Sums over rows (rows, channels) for channels that lie together: lane l of them adds up the
+ * rows l, l + lanes, ... `width` channels at a time, eight or one. n = lanes * channels / width.
+ */
+enum { CUDA_OF_VALUES, CUDA_OF_SPREAD, CUDA_OF_GRADIENTS };
+struct cuda_partial_sums {
+	int of; /* x; x - that of row 0, and its square; dy, and dy normal */
+	const void *x, *dy;
+	const struct cuda_normal *normals;
+	float *first, *second; /* (lanes, channels) */
+	int type, relu, width;
+	size_t rows, channels, lanes;
+	size_t n;
+};
+
+/* These, added up by the kernels below in place of elements; lanes 0: there are none. */
+struct cuda_lanes {
+	const float *first, *second;
+	size_t lanes;
+};
+
+/* out = the sum over samples and area of each of the n channels of x; adds: to what is there */
+struct cuda_channel_sums {
+	struct cuda_lanes of;
+	const float *x;
+	float *out;
+	int adds;
+	size_t samples, area;
+	size_t n;
+};
+
+/* ---- batch-norm: (samples, channels, area) ---- */
+
+/* mean and biased variance of each of the n channels */
+struct cuda_statistics {
+	struct cuda_lanes of;
+	const void *x;
+	int type; /* float32 without lanes */
+	double *mean, *variance;
+	size_t samples, area;
+	size_t n;
+};
+
+/* What turns x into y in a channel: (x - mean) scale + shift. */
+struct cuda_normal {
+	float mean, inverse, scale, shift;
+};
+
+/* Those of n channels, from the batch's statistics or those that run on (the other two NULL). */
+struct cuda_normals {
+	const double *mean, *variance;
+	const float *running_mean, *running_variance;
+	const float *gamma, *beta; /* gamma NULL: 1 */
+	float eps;
+	struct cuda_normal *out;
+	size_t n;
+};
+
+/* With `add`: y = f(normalized x + add), which may be y. */
+struct cuda_normalize {
+	const struct cuda_normal *normals;
+	const void *x, *add;
+	void *y;
+	int type, relu;
+	size_t channels, area;
+	size_t n;
+};
+
+/* means[2 c], [2 c + 1]: over m values of dy and of dy normal, of each of the n channels; and the
+ * gradients that their sums are. d_gamma is 0 if fixed. */
+struct cuda_normal_sums {
+	struct cuda_lanes of;
+	const struct cuda_normal *normals;
+	const double *mean, *variance;
+	const float *x, *dy;
+	float *means, *d_gamma, *d_beta, *d_mean, *d_variance;
+	int relu, fixed;
+	double count;
+	size_t samples, area;
+	size_t n;
+};
+
+struct cuda_normalize_backward {
+	const struct cuda_normal *normals;
+	const void *x, *dy;
+	const float *means;
+	void *dx;
+	int type, relu;
+	size_t channels, area;
+	size_t n;
+};
+
+/* ---- lrn ---- */
+
+struct cuda_lrn {
+	const float *x;
+	float *y, *scale; /* scale is kept for backward; NULL: not */
+	size_t channels, area;
+	int size;
+	float alpha, beta, k;
+	size_t n;
+};
+
+struct cuda_lrn_backward {
+	const float *x, *scale, *dy;
+	float *dx;
+	size_t channels, area;
+	int size;
+	float alpha, beta;
+	size_t n;
+};
+
+/* ---- pooling: index 0 = height, 1 = width ---- */
+
+struct cuda_windows {
+	int in[2], out[2], kernel[2], stride[2], pad[2];
+	int average;
+};
+
+/* planes: that lie interleaved, element by element; 1: one behind the other */
+struct cuda_pool {
+	struct cuda_windows w;
+	const void *x;
+	void *y;
+	int type;
+	size_t planes;
+	int *winners; /* position in the plane; NULL: nobody wants it */
+	size_t n;     /* of y */
+};
+
+struct cuda_pool_backward {
+	struct cuda_windows w;
+	const void *dy;
+	const int *winners; /* of maxima */
+	void *dx;
+	int type;
+	size_t planes;
+	size_t n; /* of dx */
+};
+
+/* ---- softmax cross-entropy: (samples, classes, area) ---- */
+
+struct cuda_targets {
+	const float *labels; /* of n predictions */
+	size_t classes, area, count;
+	int use_ignore;
+	float ignored, smoothing;
+};
+
+struct cuda_softmax {
+	struct cuda_targets t;
+	const float *x;
+	float *p;
+	double *losses; /* 0 of predictions that are not counted */
+	size_t n;       /* predictions */
+};
+
+struct cuda_softmax_backward {
+	struct cuda_targets t;
+	const float *p;
+	float *dx;
+	float scale; /* of the loss */
+	size_t n; /* of dx */
+};
+
+/* ---- embedding: y (samples, units, area) ---- */
+
+struct cuda_embed {
+	const float *x, *weight;
+	float *y;
+	int *bad; /* becomes 1 if a number that counts is none of 0 .. inputs - 1 */
+	size_t units, area, count;
+	int inputs;
+	size_t n;
+};
+
+/* Element (u, k) of n = units parts: unit u of the rows r with r mod parts = k. */
+struct cuda_embed_backward {
+	const float *x, *dy;
+	float *dw; /* 0 before */
+	size_t units, area, count, samples, parts;
+	int inputs;
+	size_t n;
+};
+
+/* ---- lstm ---- */
+
+/* Arrays of steps are (steps, samples, c), those of tensors (samples, c, steps), or with `last`
+ * (samples, steps, c); both are of one type. */
+struct cuda_steps {
+	const void *from;
+	void *to;
+	int type, last;
+	size_t samples, c, steps;
+	size_t n;
+};
+#define cuda_to_steps cuda_steps
+#define cuda_from_steps cuda_steps
+
+/*
+ * Between the parameters of struct mu_lstm, or their gradients, and cuDNN's space of weights: gate
+ * g of parameter p begins there with element at[p][g], and has `units` rows of width[p]. n elements
+ * in all.
+ */
+enum { CUDA_LSTM_PARAMS = 4, CUDA_LSTM_GATES = 4 };
+struct cuda_lstm_space {
+	float *params[CUDA_LSTM_PARAMS];
+	void *space;
+	int type, adds; /* adds: gradients are added to those that are there */
+	size_t units, width[CUDA_LSTM_PARAMS], at[CUDA_LSTM_PARAMS][CUDA_LSTM_GATES];
+	size_t n;
+};
+#define cuda_lstm_weights cuda_lstm_space
+#define cuda_lstm_gradients cuda_lstm_space
+
+/* ---- updates: struct mu_device_update ---- */
+
+struct cuda_update {
+	float *weights;
+	const float *gradients;
+	float *states[3];
+	const unsigned char *classes;
+	struct mu_element of[MU_ELEMENT_CLASSES];
+	size_t n;
+};
+
+#endif

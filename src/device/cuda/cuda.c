@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU as a device: opening it, its table, and what all kinds of operations share. See cuda.h.
+ */
+#include "cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+#include "device/plain.h"
+
+extern const struct mu_device_ops mu_device_cuda;
+
+enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 16, EIGHT = 8, BLAS_BYTES = 32 << 20 };
+
+static const struct cuda_kind *const kinds[MU_OP_N] = {
+	[MU_OP_CONVOLUTION] = &mu_cuda_convolution,
+	[MU_OP_FULLY_CONNECTED] = &mu_cuda_fully_connected,
+	[MU_OP_ACTIVATION] = &mu_cuda_activation_kind,
+	[MU_OP_POOLING] = &mu_cuda_pooling,
+	[MU_OP_FLATTEN] = &mu_cuda_flatten,
+	[MU_OP_DROPOUT] = &mu_cuda_dropout,
+	[MU_OP_BATCH_NORM] = &mu_cuda_batch_norm,
+	[MU_OP_LRN] = &mu_cuda_lrn,
+	[MU_OP_SUM] = &mu_cuda_sum,
+	[MU_OP_CONCAT] = &mu_cuda_concat,
+	[MU_OP_SPLIT] = &mu_cuda_split,
+	[MU_OP_SOFTMAX] = &mu_cuda_softmax,
+	[MU_OP_EMBEDDING] = &mu_cuda_embedding,
+	[MU_OP_LSTM] = &mu_cuda_lstm,
+	[MU_OP_CUSTOM] = &mu_cuda_custom,
+};
+
+/* ---- kernels ---- */
+
+#define NAME_OF(name) #name,
+static const char *const kernel_names[] = {CUDA_KERNELS(NAME_OF)};
+
+static enum mu_status launch(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
+			     size_t blocks, void *args)
+{
+	enum mu_status st = MU_OK;
+	void *params[] = {args};
+
+	CU(d, cuLaunchKernel, d->kernels[kernel], (unsigned)blocks, 1, 1, THREADS, 1, 1, 0, stream,
+	   params, NULL);
+out:
+	return st;
+}
+
+enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
+			       size_t n, void *args)
+{
+	const size_t most = (size_t)d->processors * BLOCKS_PER_PROCESSOR;
+	const size_t blocks = (n + THREADS - 1) / THREADS;
+
+	return n > 0 ? launch(d, stream, kernel, blocks < most ? blocks : most, args) : MU_OK;
+}
+
+enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+{
+	return mu_cuda_each_on(d, d->work, kernel, n, args);
+}
+
+size_t mu_cuda_eights_of(size_t n)
+{
+	return (n + EIGHT - 1) / EIGHT;
+}
+
+enum mu_status mu_cuda_eights(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+{
+	return mu_cuda_each(d, kernel, mu_cuda_eights_of(n), args);
+}
+
+enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+{
+	const size_t most = (size_t)d->processors * BLOCKS_PER_PROCESSOR;
+
+	return n > 0 ? launch(d, d->work, kernel, n < most ? n : most, args) : MU_OK;
+}
+
+/* ---- life ---- */
+
+static int count(char *why, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_api api = {.handles = {NULL}};
+	CUresult result;
+	int n = 0;
+
+	snprintf(why, nbytes, "the driver knows no GPU");
+	MU_TRY(mu_cuda_load_driver(&api));
+	result = api.cuDeviceGetCount(&n);
+	if (result != CUDA_SUCCESS)
+		MU_FAIL(MU_ERR_DEVICE, "the driver says: %s", mu_cuda_text(&api, result));
+out:
+	if (st != MU_OK) {
+		n = 0;
+		snprintf(why, nbytes, "%s", mu_trace_message());
+		mu_trace_clear();
+	}
+	mu_cuda_unload(&api);
+	return n;
+}
+
+static enum mu_status open_context(struct cuda_device *d)
+{
+	enum mu_status st = MU_OK;
+	int n = 0;
+
+	MU_TRY(mu_cuda_load_driver(&d->api));
+	CU(d, cuDeviceGetCount, &n);
+	if (d->index >= n)
+		MU_FAIL(MU_ERR_DEVICE, "the driver knows %d GPU%s here, numbered from 0 on", n,
+			n == 1 ? "" : "s");
+	CU(d, cuDeviceGet, &d->number, d->index);
+	CU(d, cuDeviceGetName, d->name, (int)sizeof d->name, d->number);
+	CU(d, cuDeviceGetAttribute, &d->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+	   d->number);
+	MU_TRY(mu_cuda_load_libraries(&d->api));
+	CU(d, cuDevicePrimaryCtxRetain, &d->context, d->number);
+	MU_TRY(mu_cuda_enter(d));
+out:
+	return st;
+}
+
+static enum mu_status open_streams(struct cuda_device *d)
+{
+	enum mu_status st = MU_OK;
+
+	CU(d, cuStreamCreate, &d->work, CU_STREAM_NON_BLOCKING);
+	CU(d, cuStreamCreate, &d->copies, CU_STREAM_NON_BLOCKING);
+	CU(d, cuStreamCreate, &d->inputs, CU_STREAM_NON_BLOCKING);
+	CU(d, cuStreamCreate, &d->other, CU_STREAM_NON_BLOCKING);
+	CU(d, cuEventCreate, &d->worked, CU_EVENT_DISABLE_TIMING);
+	for (size_t i = 0; i < CUDA_MARKS; i++)
+		CU(d, cuEventCreate, &d->marks[i], CU_EVENT_DISABLE_TIMING);
+out:
+	return st;
+}
+
+/* With another stream cuBLAS goes back to a workspace of its own. */
+enum mu_status mu_cuda_set_streams(struct cuda_device *d)
+{
+	enum mu_status st = MU_OK;
+
+	BLAS(d, cublasSetStream, d->blas, d->work);
+	BLAS(d, cublasSetWorkspace, d->blas, (void *)(uintptr_t)d->blas_workspace, BLAS_BYTES);
+	DNN(d, cudnnSetStream, d->dnn, d->work);
+out:
+	return st;
+}
+
+static enum mu_status open_libraries(struct cuda_device *d)
+{
+	enum mu_status st = MU_OK;
+
+	CU(d, cuModuleLoadData, &d->module, mu_cuda_kernels);
+	for (size_t i = 0; i < CUDA_N_KERNELS; i++)
+		CU(d, cuModuleGetFunction, &d->kernels[i], d->module, kernel_names[i]);
+	CU(d, cuMemAlloc, &d->blas_workspace, BLAS_BYTES);
+	BLAS(d, cublasCreate, &d->blas);
+	BLAS(d, cublasSetMathMode, d->blas, CUBLAS_PEDANTIC_MATH);
+	DNN(d, cudnnCreate, &d->dnn);
+	MU_TRY(mu_cuda_set_streams(d));
+out:
+	return st;
+}
+
+static enum mu_status open_cuda(struct mu_device *device)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_device *d = calloc(1, sizeof *d);
+
+	device->impl = d;
+	if (!d)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for device gpu:%d", device->index);
+	d->index = device->index;
+	MU_TRY(open_context(d));
+	MU_TRY(open_streams(d));
+	MU_TRY(open_libraries(d));
+out:
+	if (st != MU_OK && d)
+		mu_trace_prefix("gpu:%d cannot be used: ", d->index);
+	return st;
+}
+
+/* Also of a device that was opened in part. */
+static void close_cuda(struct mu_device *device)
+{
+	struct cuda_device *d = device->impl;
+
+	if (d->context && d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS) {
+		if (d->work)
+			d->api.cuStreamSynchronize(d->work);
+		if (d->dnn)
+			d->api.cudnnDestroy(d->dnn);
+		if (d->blas)
+			d->api.cublasDestroy(d->blas);
+		if (d->blas_workspace)
+			d->api.cuMemFree(d->blas_workspace);
+		if (d->module)
+			d->api.cuModuleUnload(d->module);
+		for (size_t i = 0; i < CUDA_MARKS && d->marks[i]; i++)
+			d->api.cuEventDestroy(d->marks[i]);
+		if (d->worked)
+			d->api.cuEventDestroy(d->worked);
+		if (d->other)
+			d->api.cuStreamDestroy(d->other);
+		if (d->inputs)
+			d->api.cuStreamDestroy(d->inputs);
+		if (d->copies)
+			d->api.cuStreamDestroy(d->copies);
+		if (d->work)
+			d->api.cuStreamDestroy(d->work);
+		d->api.cuDevicePrimaryCtxRelease(d->number);
+	}
+	mu_cuda_unload(&d->api);
+	free(d);
+	device->impl = NULL;
+}
+
+static void describe(const struct mu_device *device, char *text, size_t nbytes)
+{
+	const struct cuda_device *d = device->impl;
+	const size_t dnn = d->api.cudnnGetVersion();
+	int driver = 0;
+
+	d->api.cuDriverGetVersion(&driver);
+	snprintf(text, nbytes, "gpu: %s, driver for CUDA %d.%d, cuDNN %zu.%zu.%zu", d->name,
+		 driver / 1000, driver % 1000 / 10, dnn / 10000, dnn / 100 % 100, dnn % 100);
+}
+
+/* ---- operations ---- */
+
+bool mu_cuda_can_record(const struct mu_op *op, bool backward)
+{
+	const struct cuda_kind *kind = kinds[op->kind];
+
+	return !(backward ? kind->host_backward : kind->host_forward);
+}
+
+static enum mu_status plan(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	struct cuda_device *d = device->impl;
+
+	MU_TRY(mu_cuda_enter(d));
+	d->device = device;
+	MU_TRY(mu_cuda_plan_view(d, op, kinds[op->kind]));
+out:
+	return st;
+}
+
+static enum mu_status forward(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *view;
+
+	MU_TRY(mu_cuda_enter(device->impl));
+	MU_TRY(mu_cuda_begin_view(device->impl, op, &view));
+	MU_TRY(kinds[op->kind]->forward(device->impl, view));
+out:
+	return st;
+}
+
+static enum mu_status restore(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct cuda_kind *kind = kinds[op->kind];
+	struct mu_op *view;
+
+	MU_TRY(mu_cuda_enter(device->impl));
+	MU_TRY(mu_cuda_begin_view(device->impl, op, &view));
+	MU_TRY((kind->restore ? kind->restore : kind->forward)(device->impl, view));
+out:
+	return st;
+}
+
+static enum mu_status backward(struct mu_device *device, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *view;
+
+	MU_TRY(mu_cuda_enter(device->impl));
+	MU_TRY(mu_cuda_begin_view(device->impl, op, &view));
+	MU_TRY(kinds[op->kind]->backward(device->impl, view));
+	MU_TRY(mu_cuda_end_backward(device->impl, op));
+out:
+	return st;
+}
+
+static void release(struct mu_device *device, struct mu_op *op)
+{
+	mu_cuda_release_view(device->impl, op, kinds[op->kind]);
+}
+
+/* All architectures that our kernels are compiled for have both. */
+static enum mu_status check_dtype(const struct mu_device *device, enum mu_dtype dtype)
+{
+	(void)device;
+	(void)dtype;
+	return MU_OK;
+}
+
+const struct mu_device_ops mu_device_cuda = {
+	.name = "gpu",
+	.help = "NVIDIA's GPUs, by cuDNN, cuBLAS and kernels of our own",
+	.count = count,
+	.memory = &mu_cuda_memory,
+	.norms_add = true,
+	.open = open_cuda,
+	.close = close_cuda,
+	.plan = plan,
+	.bind = mu_plain_bind,
+	.forward = forward,
+	.backward = backward,
+	.restore = restore,
+	.release = release,
+	.from_plain = mu_cuda_from_plain,
+	.to_plain = mu_cuda_to_plain,
+	.copy_layout = mu_cuda_copy_layout,
+	.free_layout = mu_cuda_free_layout,
+	.hash_layout = mu_cuda_hash_layout,
+	.check_dtype = check_dtype,
+	.describe = describe,
+};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Our kernels, compiled to a bundle of machine code and PTX, which cuda.c gives to the driver. What
+ * they do is in elements.h and sequences.h; here it is dealt to threads.
+ */
+#include "args.h"
+
+#define CUDA_FUNCTION static __device__ inline
+
+enum { THREADS = 256 }; /* of a block; cuda.c knows the same number */
+
+/* Over the threads of a block, in a fixed order; all of them get it. */
+static __device__ double over_block(double v, bool maximum)
+{
+	__shared__ double of[THREADS];
+	double result;
+
+	of[threadIdx.x] = v;
+	__syncthreads();
+	for (unsigned half = THREADS / 2; half > 0; half /= 2) {
+		if (threadIdx.x < half)
+			of[threadIdx.x] = maximum ? fmax(of[threadIdx.x], of[threadIdx.x + half])
+						  : of[threadIdx.x] + of[threadIdx.x + half];
+		__syncthreads();
+	}
+	result = of[0];
+	__syncthreads();
+	return result;
+}
+
+static __device__ double sum_of(double v)
+{
+	return over_block(v, false);
+}
+
+static __device__ double most_of(double v)
+{
+	return over_block(v, true);
+}
+
+#include "elements.h"
+#include "norms.h"
+#include "sequences.h"
+
+/* A thread takes every so-many-th element. */
+#define EACH(name) \
+	extern "C" __global__ void __launch_bounds__(THREADS) name(const struct cuda_##name a) \
+	{ \
+		const size_t step = (size_t)gridDim.x * THREADS; \
+		for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < a.n; i += step) \
+			name##_at(&a, i); \
+	}
+
+/* The same with eight elements. */
+#define EIGHTS(name) \
+	extern "C" __global__ void __launch_bounds__(THREADS) name(const struct cuda_##name a) \
+	{ \
+		const size_t step = (size_t)gridDim.x * THREADS * CUDA_EIGHT; \
+		size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * CUDA_EIGHT; \
+		for (; i < a.n; i += step) \
+			name##_at(&a, i); \
+	}
+
+/* A block takes every so-many-th row. */
+#define ROWS(name) \
+	extern "C" __global__ void __launch_bounds__(THREADS) name(const struct cuda_##name a) \
+	{ \
+		for (size_t row = blockIdx.x; row < a.n; row += gridDim.x) \
+			name##_row(&a, row, threadIdx.x, THREADS); \
+	}
+
+CUDA_EACH(EACH)
+CUDA_EIGHTS(EIGHTS)
+CUDA_ROWS(ROWS)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers of any type that tensors hold, for kernels, which compute in float: one at a time, or
+ * eight that follow one another, whose first has a number that is a multiple of eight: arrays begin
+ * at 64 bytes, so eight halves are one access of 16 bytes. Included by elements.h.
+ */
+#ifndef DEVICE_CUDA_NUMBERS_H
+#define DEVICE_CUDA_NUMBERS_H
+
+#include "args.h"
+
+enum { CUDA_EIGHT = 8 };
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+/* Two halves from the bits of a word, the first in the lower ones. */
+CUDA_FUNCTION void two_of(float *v, int type, uint32_t bits)
+{
+	const __half_raw low = {(unsigned short)bits}, high = {(unsigned short)(bits >> 16)};
+
+	if (type == CUDA_FLOAT16) {
+		v[0] = __half2float(__half(low));
+		v[1] = __half2float(__half(high));
+	} else {
+		v[0] = __uint_as_float(bits << 16);
+		v[1] = __uint_as_float(bits & 0xffff0000u);
+	}
+}
+
+CUDA_FUNCTION uint16_t half_of(int type, float v)
+{
+	return type == CUDA_FLOAT16 ? __half_as_ushort(__float2half_rn(v))
+				    : __bfloat16_as_ushort(__float2bfloat16_rn(v));
+}
+
+CUDA_FUNCTION void eight_halves(float *v, int type, const uint16_t *from)
+{
+	const uint4 bits = *(const uint4 *)from;
+
+	two_of(v, type, bits.x);
+	two_of(v + 2, type, bits.y);
+	two_of(v + 4, type, bits.z);
+	two_of(v + 6, type, bits.w);
+}
+
+CUDA_FUNCTION uint32_t bits_of_two(int type, const float *v)
+{
+	return half_of(type, v[0]) | (uint32_t)half_of(type, v[1]) << 16;
+}
+
+CUDA_FUNCTION void set_eight_halves(uint16_t *to, int type, const float *v)
+{
+	*(uint4 *)to = make_uint4(bits_of_two(type, v), bits_of_two(type, v + 2),
+				  bits_of_two(type, v + 4), bits_of_two(type, v + 6));
+}
+
+CUDA_FUNCTION void eight_floats(float *v, const float *from)
+{
+	const float4 low = *(const float4 *)from, high = *(const float4 *)(from + 4);
+
+	v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+	v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+}
+
+CUDA_FUNCTION void set_eight_floats(float *to, const float *v)
+{
+	*(float4 *)to = make_float4(v[0], v[1], v[2], v[3]);
+	*(float4 *)(to + 4) = make_float4(v[4], v[5], v[6], v[7]);
+}
+#else
+/* The host's: see mpi_tests/pretend/gpu.c. */
+CUDA_FUNCTION void two_of(float *v, int type, uint32_t bits)
+{
+	const uint16_t halves[2] = {(uint16_t)bits, (uint16_t)(bits >> 16)};
+
+	mu_dtype_to_float((enum mu_dtype)type, v, halves, 2);
+}
+
+CUDA_FUNCTION uint16_t half_of(int type, float v)
+{
+	uint16_t half;
+
+	mu_dtype_from_float((enum mu_dtype)type, &half, &v, 1);
+	return half;
+}
+
+CUDA_FUNCTION void eight_halves(float *v, int type, const uint16_t *from)
+{
+	mu_dtype_to_float((enum mu_dtype)type, v, from, CUDA_EIGHT);
+}
+
+CUDA_FUNCTION void set_eight_halves(uint16_t *to, int type, const float *v)
+{
+	mu_dtype_from_float((enum mu_dtype)type, to, v, CUDA_EIGHT);
+}
+
+CUDA_FUNCTION void eight_floats(float *v, const float *from)
+{
+	memcpy(v, from, CUDA_EIGHT * sizeof *v);
+}
+
+CUDA_FUNCTION void set_eight_floats(float *to, const float *v)
+{
+	memcpy(to, v, CUDA_EIGHT * sizeof *v);
+}
+#endif
+
+CUDA_FUNCTION float number_at(const void *p, int type, size_t i)
+{
+	float two[2];
+
+	if (type == CUDA_FLOAT32)
+		return ((const float *)p)[i];
+	two_of(two, type, ((const uint16_t *)p)[i]);
+	return two[0];
+}
+
+CUDA_FUNCTION void set_number(void *p, int type, size_t i, float v)
+{
+	if (type == CUDA_FLOAT32)
+		((float *)p)[i] = v;
+	else
+		((uint16_t *)p)[i] = half_of(type, v);
+}
+
+/* The numbers from `at` on, m of them: eight, or fewer at the end of the array. */
+CUDA_FUNCTION void eight_at(float *v, const void *p, int type, size_t at, int m)
+{
+	if (m < CUDA_EIGHT) {
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			v[k] = k < m ? number_at(p, type, at + (size_t)k) : 0;
+	} else if (type == CUDA_FLOAT32) {
+		eight_floats(v, (const float *)p + at);
+	} else {
+		eight_halves(v, type, (const uint16_t *)p + at);
+	}
+}
+
+CUDA_FUNCTION void set_eight(void *p, int type, size_t at, int m, const float *v)
+{
+	if (m < CUDA_EIGHT) {
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			if (k < m)
+				set_number(p, type, at + (size_t)k, v[k]);
+	} else if (type == CUDA_FLOAT32) {
+		set_eight_floats((float *)p + at, v);
+	} else {
+		set_eight_halves((uint16_t *)p + at, type, v);
+	}
+}
+
+/* How many of the n numbers the group that begins at `at` has. */
+CUDA_FUNCTION int of_eight(size_t at, size_t n)
+{
+	return n - at < CUDA_EIGHT ? (int)(n - at) : CUDA_EIGHT;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pooling, as ref/pooling.c has it. The workspace keeps where the maxima were. */
+#include "cuda.h"
+
+#include <limits.h>
+
+#include <muster/base.h>
+
+static struct cuda_windows windows_of(const struct mu_op *op)
+{
+	const struct mu_pooling *a = op->attr;
+	const size_t *in = op->inputs[0]->shape.dims, *out = op->outputs[0]->shape.dims;
+	struct cuda_windows w = {.average = a->average};
+
+	for (int d = 0; d < 2; d++) {
+		w.in[d] = (int)in[2 + d];
+		w.out[d] = (int)out[2 + d];
+		w.kernel[d] = a->global ? w.in[d] : a->kernel[d];
+		w.stride[d] = a->global || a->stride[d] == 0 ? 1 : a->stride[d];
+		w.pad[d] = a->global ? 0 : a->pad[d];
+	}
+	return w;
+}
+
+/* That lie interleaved. */
+static size_t planes_of(const struct mu_op *op)
+{
+	return op->inputs[0]->layout ? op->inputs[0]->shape.dims[1] : 1;
+}
+
+static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_pooling *a = op->attr;
+
+	(void)d;
+	if (mu_ref_area(&op->inputs[0]->shape) > INT_MAX)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (pooling): its planes are too large for a GPU",
+			op->name);
+	if (!a->average && op->phase == MU_PHASE_TRAIN)
+		op->workspace_nbytes = mu_shape_n(&op->outputs[0]->shape) * sizeof(int);
+out:
+	return st;
+}
+
+static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_pool args = {
+		.w = windows_of(op),
+		.x = op->inputs[0]->data,
+		.y = op->outputs[0]->data,
+		.type = mu_cuda_type(op->outputs[0]),
+		.planes = planes_of(op),
+		.winners = op->workspace_nbytes > 0 ? op->workspace : NULL,
+		.n = mu_shape_n(&op->outputs[0]->shape),
+	};
+
+	return mu_cuda_each(d, CUDA_pool, args.n, &args);
+}
+
+static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_pool_backward args = {
+		.w = windows_of(op),
+		.dy = op->outputs[0]->grad,
+		.type = mu_cuda_type(op->inputs[0]),
+		.planes = planes_of(op),
+		.winners = op->workspace,
+		.dx = op->inputs[0]->grad,
+		.n = mu_shape_n(&op->inputs[0]->shape),
+	};
+
+	return op->inputs[0]->needs_grad ? mu_cuda_each(d, CUDA_pool_backward, args.n, &args)
+					 : MU_OK;
+}
+
+const struct cuda_kind mu_cuda_pooling = {
+	.like = &mu_ref_pooling,
+	.inputs = CUDA_INPUTS_ALIKE,
+	.plan = plan,
+	.forward = forward,
+	.backward = backward,
+};

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* More of elements.h: random numbers, softmax, embedding, LSTM. */
+#ifndef DEVICE_CUDA_SEQUENCES_H
+#define DEVICE_CUDA_SEQUENCES_H
+
+#include "elements.h"
+
+/* ---- dropout: the numbers of mu_random_uniform (src/base/random.c) ---- */
+
+enum { PHILOX_ROUNDS = 10 };
+
+/* Word `which` of the block of Philox4x32-10. */
+CUDA_FUNCTION uint32_t philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t seed,
+			      int which)
+{
+	uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+
+	for (int i = 0; i < PHILOX_ROUNDS; i++) {
+		uint64_t p0 = (uint64_t)0xD2511F53u * c0;
+		uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
+
+		c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+		c1 = (uint32_t)p1;
+		c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+		c3 = (uint32_t)p0;
+		k0 += 0x9E3779B9u;
+		k1 += 0xBB67AE85u;
+	}
+	return which == 0 ? c0 : which == 1 ? c1 : which == 2 ? c2 : c3;
+}
+
+CUDA_FUNCTION void dropout_at(const struct cuda_dropout *a, size_t i)
+{
+	const size_t place = a->last ? plain_place(i, a->channels, a->area) : i;
+	const size_t features = a->channels * a->area, s = place / features;
+	const uint64_t element = a->first + place % features;
+	const uint32_t sample = a->ids ? a->ids[s] : (uint32_t)s;
+	const uint32_t epoch = a->epochs ? a->epochs[0] : a->epoch;
+	const uint32_t bits = philox((uint32_t)(element / 4), epoch, sample, a->purpose << 24,
+				     a->seed, (int)(element % 4));
+	const float uniform = (float)(bits >> 8) * (1.0f / 16777216);
+
+	a->mask[i] = uniform < a->p ? 0 : 1 / (1 - a->p);
+	set_number(a->y, a->type, i, number_at(a->x, a->type, i) * a->mask[i]);
+}
+
+/* ---- softmax cross-entropy ---- */
+
+CUDA_FUNCTION int is_counted(const struct cuda_targets *t, size_t prediction)
+{
+	return prediction / t->area < t->count &&
+	       !(t->use_ignore && t->labels[prediction] == t->ignored);
+}
+
+CUDA_FUNCTION double target_of(const struct cuda_targets *t, size_t prediction, size_t k)
+{
+	double smoothing = (double)t->smoothing;
+
+	return (k == (size_t)t->labels[prediction] ? 1 - smoothing : 0) +
+	       smoothing / (double)t->classes;
+}
+
+CUDA_FUNCTION void softmax_row(const struct cuda_softmax *a, size_t i, size_t thread,
+			       size_t threads)
+{
+	const struct cuda_targets *t = &a->t;
+	const size_t at = i / t->area * t->classes * t->area + i % t->area;
+	const float *x = a->x + at;
+	double largest = (double)x[0], sum = 0, loss = 0;
+
+	for (size_t k = thread; k < t->classes; k += threads)
+		largest = fmax(largest, (double)x[k * t->area]);
+	largest = most_of(largest);
+	for (size_t k = thread; k < t->classes; k += threads)
+		sum += exp((double)x[k * t->area] - largest);
+	sum = sum_of(sum);
+	for (size_t k = thread; k < t->classes; k += threads) {
+		float p = (float)(exp((double)x[k * t->area] - largest) / sum);
+		double q = is_counted(t, i) ? target_of(t, i, k) : 0;
+
+		a->p[at + k * t->area] = p;
+		if (q > 0)
+			loss -= q * log((double)p + 1e-12);
+	}
+	loss = sum_of(loss);
+	if (thread == 0)
+		a->losses[i] = loss;
+}
+
+CUDA_FUNCTION void softmax_backward_at(const struct cuda_softmax_backward *a, size_t i)
+{
+	const struct cuda_targets *t = &a->t;
+	const size_t sample = i / (t->classes * t->area), k = i / t->area % t->classes;
+	const size_t prediction = sample * t->area + i % t->area;
+
+	a->dx[i] = is_counted(t, prediction)
+			   ? (float)((double)a->scale *
+				     ((double)a->p[i] - target_of(t, prediction, k)))
+			   : 0;
+}
+
+/* ---- embedding ---- */
+
+/* The row at a position of all samples, or -1: none. Samples that do not count take row 0. */
+CUDA_FUNCTION long row_at(const float *x, size_t position, size_t area, size_t count, int inputs)
+{
+	float v = x[position];
+
+	if (position / area >= count)
+		return 0;
+	return v >= 0 && v < (float)inputs && v == floorf(v) ? (long)v : -1;
+}
+
+CUDA_FUNCTION void embed_at(const struct cuda_embed *a, size_t i)
+{
+	const size_t s = i / (a->units * a->area), u = i / a->area % a->units;
+	const long row = row_at(a->x, s * a->area + i % a->area, a->area, a->count, a->inputs);
+
+	if (row < 0)
+		*a->bad = 1;
+	a->y[i] = row < 0 ? 0 : a->weight[(size_t)row * a->units + u];
+}
+
+CUDA_FUNCTION void embed_backward_at(const struct cuda_embed_backward *a, size_t i)
+{
+	const size_t u = i % a->units, part = i / a->units;
+
+	for (size_t k = 0; k < a->samples * a->area; k++) {
+		const long row = row_at(a->x, k, a->area, a->count, a->inputs);
+
+		if (row >= 0 && (size_t)row % a->parts == part)
+			a->dw[(size_t)row * a->units + u] +=
+				a->dy[(k / a->area * a->units + u) * a->area + k % a->area];
+	}
+}
+
+/* ---- lstm ---- */
+
+/* Where step t of channel k of a sample is in the tensor. */
+CUDA_FUNCTION size_t step_place(const struct cuda_steps *a, size_t s, size_t k, size_t t)
+{
+	return a->last ? (s * a->steps + t) * a->c + k : (s * a->c + k) * a->steps + t;
+}
+
+CUDA_FUNCTION void to_steps_at(const struct cuda_steps *a, size_t i)
+{
+	const size_t k = i % a->c, s = i / a->c % a->samples, t = i / (a->c * a->samples);
+
+	set_number(a->to, a->type, i, number_at(a->from, a->type, step_place(a, s, k, t)));
+}
+
+CUDA_FUNCTION void from_steps_at(const struct cuda_steps *a, size_t i)
+{
+	const size_t s = i / (a->steps * a->c);
+	const size_t t = a->last ? i / a->c % a->steps : i % a->steps;
+	const size_t k = a->last ? i % a->c : i / a->steps % a->c;
+
+	set_number(a->to, a->type, i,
+		   number_at(a->from, a->type, (t * a->samples + s) * a->c + k));
+}
+
+/* Element *i of all parameters: that of one, and its place in the space. */
+CUDA_FUNCTION int lstm_place(const struct cuda_lstm_space *a, size_t *i, size_t *place)
+{
+	size_t gate = a->units * a->width[0];
+	int p = 0;
+
+	while (*i >= CUDA_LSTM_GATES * gate) {
+		*i -= CUDA_LSTM_GATES * gate;
+		gate = a->units * a->width[++p];
+	}
+	*place = a->at[p][*i / gate] + *i % gate;
+	return p;
+}
+
+CUDA_FUNCTION void lstm_weights_at(const struct cuda_lstm_space *a, size_t i)
+{
+	size_t place;
+	const int p = lstm_place(a, &i, &place);
+
+	set_number(a->space, a->type, place, a->params[p][i]);
+}
+
+CUDA_FUNCTION void lstm_gradients_at(const struct cuda_lstm_space *a, size_t i)
+{
+	size_t place;
+	const int p = lstm_place(a, &i, &place);
+	const float v = number_at(a->space, a->type, place);
+
+	a->params[p][i] = a->adds ? a->params[p][i] + v : v;
+}
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Softmax cross-entropy: formulas in ref/softmax.c. Labels are checked on the host and copied to
+ * the workspace; the losses of the predictions come back and are summed here in their order, so
+ * forward waits for the GPU.
+ */
+#include "cuda.h"
+
+#include <stdlib.h>
+
+#include <muster/base.h>
+
+static size_t n_predictions(const struct mu_op *op)
+{
+	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
+}
+
+/* Of the workspace: losses, then labels. */
+static double *losses_of(const struct mu_op *op)
+{
+	return op->workspace;
+}
+
+static float *labels_of(const struct mu_op *op)
+{
+	return (float *)(losses_of(op) + n_predictions(op));
+}
+
+static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const size_t n = n_predictions(op);
+
+	op->workspace_nbytes = n * (sizeof(double) + sizeof(float));
+	op->impl = calloc(n, sizeof(double)); /* losses on the host */
+	if (!op->impl)
+		MU_FAIL(MU_ERR_MEMORY, "gpu:%d: no memory for the losses of %s", d->index,
+			op->name);
+out:
+	return st;
+}
+
+static void release(struct cuda_device *d, struct mu_op *op)
+{
+	(void)d;
+	free(op->impl);
+}
+
+static struct cuda_targets targets_of(const struct mu_op *op)
+{
+	const struct mu_batch *b = op->batch;
+	const struct mu_shape *in = &op->inputs[0]->shape;
+
+	return (struct cuda_targets){
+		.labels = labels_of(op),
+		.classes = in->dims[1],
+		.area = mu_ref_area(in),
+		.count = b->count,
+		.use_ignore = b->use_ignore,
+		.ignored = b->ignore_label,
+		.smoothing = b->label_smoothing,
+	};
+}
+
+static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const size_t n = n_predictions(op);
+	const double *losses = op->impl;
+	const float *labels = op->batch->labels;
+	struct cuda_softmax args = {
+		.t = targets_of(op),
+		.x = op->inputs[0]->data,
+		.p = op->outputs[0]->data,
+		.losses = losses_of(op),
+		.n = n,
+	};
+
+	op->batch->loss = 0;
+	MU_TRY(mu_ref_check_labels(op));
+	if (op->batch->device_labels)
+		labels = op->batch->device_labels;
+	MU_TRY(mu_cuda_copy(d, labels_of(op), labels, args.t.count * args.t.area * sizeof(float)));
+	MU_TRY(mu_cuda_rows(d, CUDA_softmax, n, &args));
+	MU_TRY(mu_cuda_copy(d, op->impl, args.losses, n * sizeof *losses));
+	MU_TRY(mu_cuda_finish(d));
+	for (size_t i = 0; i < n; i++)
+		op->batch->loss += losses[i];
+out:
+	return st;
+}
+
+static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_softmax_backward args = {
+		.t = targets_of(op),
+		.p = op->outputs[0]->data,
+		.dx = op->inputs[0]->grad,
+		.scale = mu_batch_loss_scale(op->batch),
+		.n = mu_shape_n(&op->inputs[0]->shape),
+	};
+
+	return op->inputs[0]->needs_grad ? mu_cuda_each(d, CUDA_softmax_backward, args.n, &args)
+					 : MU_OK;
+}
+
+const struct cuda_kind mu_cuda_softmax = {
+	.like = &mu_ref_softmax,
+	.host_forward = true,
+	.plan = plan,
+	.forward = forward,
+	.backward = backward,
+	.release = release,
+};

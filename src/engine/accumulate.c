@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gradient accumulation: gradients of the batches before the last of an update are summed here; the
+ * last one's get the sum added layer by layer, just before each is pushed. Gradients are sums over
+ * samples, and those of auxiliary arrays n times a statistic, so adding is all there is to do.
+ */
+#include "train/train.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+MU_LOOP static void add_gradients(float *restrict to, const float *restrict from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+void mu_train_add(float *to, const float *from, size_t n)
+{
+	add_gradients(to, from, n);
+}
+
+enum mu_status mu_train_sum_init(struct train_sum *sum, size_t n)
+{
+	*sum = (struct train_sum){.n = n};
+	return MU_ALLOC(sum->gradients, n, "gradients of --update-period");
+}
+
+void mu_train_sum_release(struct train_sum *sum)
+{
+	mu_free(sum->gradients);
+	*sum = (struct train_sum){.n = 0};
+}
+
+void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t count)
+{
+	mu_clock_start(MU_CLOCK_BACKWARD);
+	if (sum->batches == 0)
+		memcpy(sum->gradients, gradients, sum->n * sizeof *gradients);
+	else
+		add_gradients(sum->gradients, gradients, sum->n);
+	mu_clock_stop(MU_CLOCK_BACKWARD);
+	sum->batches++;
+	sum->count += count;
+}
+
+void mu_train_sum_give(const struct train_sum *sum, float *gradients, size_t at, size_t n)
+{
+	if (sum->batches > 0)
+		add_gradients(gradients + at, sum->gradients + at, n);
+}
+
+void mu_train_sum_clear(struct train_sum *sum)
+{
+	sum->batches = 0;
+	sum->count = 0;
+}

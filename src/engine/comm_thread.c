@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --comm-thread: messages move on while the training thread computes. Large messages move inside
+ * MPI calls only, and in a long layer there is none; a thread on a core that is spare makes them.
+ *
+ * One lock stands for the right to call MPI, and to use the store. The training thread holds it
+ * all the time but where it computes: there it lends it, and the thread polls the store now and
+ * then. So no two calls of MPI overlap (MPI_THREAD_SERIALIZED), everything else that calls MPI
+ * needs to know nothing of this, and the sums are made in the same order: the bits are the same.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "train/train.h"
+
+/* Between polls. At 10 Gbit/s 60 kB pass in it, which the buffers of TCP hold. */
+#define NAP_NANOSECONDS 50000L
+
+struct train_progress {
+	struct mu_kv *kv;
+	struct mu_places *places; /* cores to run on: all that the process had at first */
+	pthread_t thread;
+	pthread_mutex_t mpi;
+	atomic_bool quit, failed;
+	enum mu_status st; /* once failed is set */
+	struct mu_trace *trace;
+};
+
+/* ---- the thread ---- */
+
+static enum mu_status poll_once(struct train_progress *p)
+{
+	enum mu_status st;
+
+	if (pthread_mutex_trylock(&p->mpi) != 0) /* the training thread uses it, and polls */
+		return MU_OK;
+	st = mu_kv_poll(p->kv);
+	pthread_mutex_unlock(&p->mpi);
+	return st;
+}
+
+static void *work(void *argument)
+{
+	struct train_progress *p = argument;
+	const struct timespec nap = {0, NAP_NANOSECONDS};
+
+	mu_places_give(p->places);
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	while (!atomic_load(&p->quit)) {
+		p->st = poll_once(p);
+		if (p->st != MU_OK) {
+			p->trace = mu_trace_take();
+			atomic_store(&p->failed, true);
+			break;
+		}
+		nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+/* ---- the training thread ---- */
+
+enum mu_status mu_train_progress_check(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+
+	if (!run->options.comm_thread)
+		goto out;
+	if (!run->store.distributed)
+		MU_FAIL(MU_ERR_USAGE,
+			"--comm-thread 1 with --kv-store %s: there are no messages between ranks",
+			run->options.kv_store);
+	if (!mu_comm_serialized())
+		MU_FAIL(MU_ERR_USAGE, "--comm-thread 1: this MPI lets the main thread alone call "
+				      "it; an MPI with MPI_THREAD_SERIALIZED is needed");
+out:
+	return st;
+}
+
+enum mu_status mu_train_progress_open(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_progress *p = NULL;
+
+	if (!run->options.comm_thread)
+		goto out;
+	MU_TRY(MU_ALLOC(p, 1, "thread of communication"));
+	p->kv = run->kv;
+	p->places = run->places;
+	pthread_mutex_init(&p->mpi, NULL);
+	pthread_mutex_lock(&p->mpi);
+	if (pthread_create(&p->thread, NULL, work, p) != 0) {
+		mu_free(p);
+		MU_FAIL(MU_ERR_MEMORY, "the system gives no thread for --comm-thread 1");
+	}
+	run->progress = p;
+	run->places = NULL;
+out:
+	return st;
+}
+
+void mu_train_progress_close(struct train_run *run)
+{
+	struct train_progress *p = run->progress;
+
+	if (p) {
+		atomic_store(&p->quit, true);
+		pthread_join(p->thread, NULL);
+		pthread_mutex_unlock(&p->mpi);
+		pthread_mutex_destroy(&p->mpi);
+		if (p->trace) {
+			mu_trace_give(p->trace);
+			mu_trace_clear();
+		}
+		mu_free(p);
+	}
+	mu_free(run->places);
+	run->progress = NULL;
+}
+
+/* Once: the caller ends with it. */
+static enum mu_status raise_error(struct train_progress *p)
+{
+	enum mu_status st = MU_OK;
+
+	if (!atomic_load(&p->failed))
+		goto out;
+	st = p->st;
+	mu_trace_give(p->trace);
+	p->trace = NULL;
+	MU_TRY(st);
+out:
+	return st;
+}
+
+void mu_train_lend(struct train_run *run)
+{
+	if (run->progress)
+		pthread_mutex_unlock(&run->progress->mpi);
+}
+
+enum mu_status mu_train_take(struct train_run *run, enum mu_status st)
+{
+	if (!run->progress)
+		return st;
+	mu_clock_start(MU_CLOCK_PUSH); /* a wait for the other thread is not hidden */
+	pthread_mutex_lock(&run->progress->mpi);
+	mu_clock_stop(MU_CLOCK_PUSH);
+	return st == MU_OK ? raise_error(run->progress) : st;
+}
+
+enum mu_status mu_train_poll(struct train_run *run)
+{
+	return run->progress ? raise_error(run->progress) : mu_kv_poll(run->kv);
+}
+
+void mu_train_progress_report(const struct train_run *run)
+{
+	const struct mu_topology *t = &run->topology;
+	int threads = t->node_num_workers * (run->n_threads + 1);
+
+	if (!run->options.comm_thread)
+		return;
+	mu_log_info("a thread of communication in every worker, beside %d that compute%s",
+		    run->n_threads, run->n_threads == 1 ? "s" : "");
+	if (threads > t->node_cores)
+		mu_log_warn("--comm-thread 1: %d threads of workers share the %d core%s of %s: "
+			    "without a core of its own it costs more than it gives",
+			    threads, t->node_cores, t->node_cores == 1 ? "" : "s", t->host);
+}

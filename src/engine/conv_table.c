@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables of convolution algorithms: --conv-algo tune writes one (tune.c), --conv-table reads one, a
+ * checkpoint holds the one in use. Worker 0 finds it, all workers plan by it. A text:
+ *
+ *	muster convolutions 1
+ *	network resnet 3,224,224 0123456789abcdef     what it is for: name, a sample, parameters
+ *	device cpu: oneDNN 2.6.3, avx512              library and instructions
+ *	measured batch 16, float32, 2 threads         other values are told of
+ *	conv0 direct winograd direct                  forward, gradients of data, of weights
+ */
+#include "checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const title = "muster convolutions 1\n";
+
+bool mu_train_tunes(const struct train_options *v)
+{
+	return strcmp(v->conv_algo, "tune") == 0;
+}
+
+/* ---- what a table must fit ---- */
+
+/* Name, a sample, and names and shapes of all parameters. */
+static void describe_network(const struct mu_plan *plan, const char *network, const size_t *shape,
+			     char text[TRAIN_CONV_TEXT])
+{
+	snprintf(text, TRAIN_CONV_TEXT, "%s %zu,%zu,%zu %016" PRIx64, network, shape[0], shape[1],
+		 shape[2], mu_train_structure(plan));
+}
+
+/* The device without its threads: "cpu: oneDNN 2.6.3, avx512". */
+static void describe_device(const struct mu_device *device, char text[TRAIN_CONV_TEXT])
+{
+	char *threads;
+
+	device->ops->describe(device, text, TRAIN_CONV_TEXT);
+	threads = strrchr(text, ',');
+	if (threads && strstr(threads, " thread"))
+		*threads = '\0';
+}
+
+static void describe_run(const struct mu_plan *plan, const struct mu_device *device,
+			 char text[TRAIN_CONV_TEXT])
+{
+	snprintf(text, TRAIN_CONV_TEXT, "batch %zu, %s, %d thread%s", mu_plan_batch_size(plan),
+		 mu_dtype_name(device->dtype), device->n_threads,
+		 device->n_threads == 1 ? "" : "s");
+}
+
+/* ---- writing ---- */
+
+enum mu_status mu_train_conv_write(const struct mu_plan *plan, const struct mu_device *device,
+				   const struct train_conv_net *net,
+				   const struct mu_convolution_choice *choices, size_t n)
+{
+	enum mu_status st = MU_OK;
+	struct mu_replace replace = {0};
+	char network[TRAIN_CONV_TEXT], machine[TRAIN_CONV_TEXT], run[TRAIN_CONV_TEXT];
+	FILE *f = NULL;
+	bool failed;
+
+	describe_network(plan, net->name, net->shape, network);
+	describe_device(device, machine);
+	describe_run(plan, device, run);
+	MU_TRY(mu_replace_begin(&replace, net->path));
+	f = fopen(replace.temporary, "w");
+	if (!f)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", net->path, strerror(errno));
+	fprintf(f, "%snetwork %s\ndevice %s\nmeasured %s\n", title, network, machine, run);
+	for (size_t i = 0; i < n; i++) {
+		const struct mu_convolution_choice *c = &choices[i];
+
+		fprintf(f, "%s %s %s %s\n", c->layer,
+			mu_convolution_algorithm_name(c->algorithms[MU_CONVOLUTION_FORWARD]),
+			mu_convolution_algorithm_name(c->algorithms[MU_CONVOLUTION_DATA]),
+			mu_convolution_algorithm_name(c->algorithms[MU_CONVOLUTION_WEIGHTS]));
+	}
+	failed = ferror(f) != 0;
+	failed |= fclose(f) != 0;
+	if (failed)
+		st = mu_trace_start(MU_ERR_IO, __FILE__, __LINE__, "%s: cannot be written: %s",
+				    net->path, strerror(errno));
+	f = NULL;
+	MU_TRY(st);
+	MU_TRY(mu_replace_commit(&replace));
+out:
+	if (f)
+		fclose(f);
+	mu_replace_release(&replace);
+	return st;
+}
+
+/* ---- reading ---- */
+
+static enum mu_status read_table(const char *path, char text[TRAIN_CONV_BYTES])
+{
+	enum mu_status st = MU_OK;
+	FILE *f = fopen(path, "r");
+	size_t n;
+
+	if (!f)
+		MU_FAIL(MU_ERR_IO, "--conv-table %s: cannot be read: %s", path, strerror(errno));
+	n = fread(text, 1, TRAIN_CONV_BYTES - 1, f);
+	text[n] = '\0';
+	if (ferror(f))
+		MU_FAIL(MU_ERR_IO, "--conv-table %s: cannot be read", path);
+	if (strlen(text) != n || strncmp(text, title, strlen(title)) != 0 || getc(f) != EOF)
+		MU_FAIL(MU_ERR_FORMAT,
+			"--conv-table %s: is no table of convolutions, such as --conv-algo tune "
+			"writes",
+			path);
+out:
+	if (f)
+		fclose(f);
+	return st;
+}
+
+/* That of a checkpoint, if it can be read and has one. What is wrong with it is told when the run
+ * goes on from it. */
+static bool take_table(const char *path, char text[TRAIN_CONV_BYTES])
+{
+	struct mu_array_file *file = NULL;
+	bool there = false;
+	bool good = mu_array_file_open_checked(&file, path) == MU_OK;
+
+	good = good && mu_array_file_has_text(file, TRAIN_CONV_ATTRIBUTE, &there) == MU_OK;
+	if (good && there)
+		good = mu_array_file_get_text(file, TRAIN_CONV_ATTRIBUTE, text,
+					      TRAIN_CONV_BYTES) == MU_OK &&
+		       strncmp(text, title, strlen(title)) == 0;
+	if (!good || !there)
+		*text = '\0';
+	mu_array_file_close(file, false);
+	mu_trace_clear();
+	return good;
+}
+
+/* Of the checkpoint that the run goes on from. */
+static enum mu_status find_saved(const struct train_run *run, char path[CHECKPOINT_PATH],
+				 char text[TRAIN_CONV_BYTES])
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	struct train_files files = {.n = 0};
+
+	if (run->back->times > 0)
+		snprintf(path, CHECKPOINT_PATH, "%s", run->back->path);
+	else if (v->load_epoch > 0)
+		mu_train_checkpoint_path(run, (size_t)v->load_epoch, 0, path, CHECKPOINT_PATH);
+	else if (strcmp(v->resume, "auto") != 0)
+		snprintf(path, CHECKPOINT_PATH, "%s", v->resume);
+	if (*path) {
+		take_table(path, text);
+		goto out;
+	}
+	if (!v->model_prefix)
+		goto out;
+	MU_TRY(mu_train_files_find(v->model_prefix, &files));
+	for (size_t i = 0; i < files.n; i++) {
+		snprintf(path, CHECKPOINT_PATH, "%s", files.of[i].path);
+		if (take_table(path, text))
+			break;
+	}
+out:
+	mu_train_files_release(&files);
+	return st;
+}
+
+/* Worker 0. Who names an algorithm does not want a checkpoint's table; validation needs none. */
+static enum mu_status find(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	struct train_conv *c = run->conv;
+	bool saved = v->load_epoch > 0 || strcmp(v->resume, "none") != 0 || run->back->times > 0;
+	bool goes_on = saved && !v->evaluate;
+
+	if (v->conv_table && !mu_train_tunes(v)) {
+		snprintf(c->path, sizeof c->path, "%s", v->conv_table);
+		MU_TRY(read_table(c->path, c->text));
+	} else if (goes_on && strcmp(v->conv_algo, "auto") == 0 && mu_array_file_supported()) {
+		MU_TRY(find_saved(run, c->path, c->text));
+		c->saved = true;
+	}
+out:
+	return st;
+}
+
+/* A line that begins with this word and a blank; what follows. NULL: it is another. */
+static const char *after(const char *line, const char *word)
+{
+	size_t n = strlen(word);
+
+	return strncmp(line, word, n) == 0 && line[n] == ' ' ? line + n + 1 : NULL;
+}
+
+static enum mu_status parse_choice(const struct train_conv *c, const char *line,
+				   struct mu_convolution_choice *choice)
+{
+	enum mu_status st = MU_OK;
+	char words[MU_CONVOLUTION_PHASES][16], rest, why[TRAIN_CONV_TEXT];
+
+	if (sscanf(line, "%63s %15s %15s %15s %c", choice->layer, words[0], words[1], words[2],
+		   &rest) != 4)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: \"%s\" is no line of a table of convolutions: a layer's name and "
+			"three algorithms are expected",
+			c->path, line);
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES && st == MU_OK; phase++)
+		st = mu_convolution_algorithm_find(&choice->algorithms[phase], words[phase]);
+	if (st != MU_OK) {
+		snprintf(why, sizeof why, "%s", mu_trace_message());
+		mu_trace_clear();
+		MU_FAIL(MU_ERR_FORMAT, "%s: layer %s: %s", c->path, choice->layer, why);
+	}
+out:
+	return st;
+}
+
+static enum mu_status parse(struct train_conv *c)
+{
+	enum mu_status st = MU_OK;
+	size_t lines = 1;
+	char *line, *place = NULL, *copy = NULL;
+
+	for (const char *p = c->text; *p; p++)
+		lines += *p == '\n';
+	MU_TRY(MU_ALLOC(c->choices, lines, "table of convolutions"));
+	MU_TRY(MU_ALLOC(copy, strlen(c->text) + 1, "table of convolutions"));
+	strcpy(copy, c->text + strlen(title));
+	for (line = strtok_r(copy, "\n", &place); line; line = strtok_r(NULL, "\n", &place)) {
+		const char *network = after(line, "network"), *device = after(line, "device");
+		const char *measured = after(line, "measured");
+
+		if (network)
+			snprintf(c->network, sizeof c->network, "%s", network);
+		else if (device)
+			snprintf(c->device, sizeof c->device, "%s", device);
+		else if (measured)
+			snprintf(c->measured, sizeof c->measured, "%s", measured);
+		else
+			MU_TRY(parse_choice(c, line, &c->choices[c->n++]));
+	}
+out:
+	mu_free(copy);
+	return st;
+}
+
+enum mu_status mu_train_conv_open(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &run->topology;
+	bool finds = t->role == MU_ROLE_WORKER && t->index == 0;
+
+	MU_TRY(mu_agree(MU_ALLOC(run->conv, 1, "table of convolutions"), t->world));
+	MU_TRY(mu_train_agree_late(finds ? find(run) : MU_OK, t->world));
+	MU_TRY(mu_bcast(run->conv, sizeof *run->conv, t->worker_ranks[0], t->world));
+	run->conv->hash = mu_train_hash(run->conv->text, strlen(run->conv->text));
+	if (*run->conv->text)
+		MU_TRY(mu_agree(parse(run->conv), t->world));
+out:
+	return st;
+}
+
+/* ---- use ---- */
+
+void mu_train_conv_ask(struct train_run *run, struct mu_device *device)
+{
+	struct train_conv *c = run->conv;
+	char machine[TRAIN_CONV_TEXT];
+
+	describe_device(device, machine);
+	if (*c->text && c->saved && strcmp(c->device, machine) != 0) {
+		if (run->topology.index == 0)
+			mu_log_warn("%s: its table of convolutions was measured on %s, and here is "
+				    "%s: convolutions go by the fixed rule; --conv-algo tune makes "
+				    "a table for it",
+				    c->path, c->device, machine);
+		*c->text = '\0';
+		c->n = 0;
+	}
+	device->choices = c->choices;
+	device->n_choices = c->n;
+}
+
+static bool has_layer(const struct mu_plan *plan, const char *name)
+{
+	for (size_t l = 0; l < mu_plan_layers(plan); l++)
+		if (strcmp(mu_plan_layer_name(plan, l), name) == 0)
+			return true;
+	return false;
+}
+
+enum mu_status mu_train_conv_check(const struct train_run *run, const size_t *shape)
+{
+	enum mu_status st = MU_OK;
+	const struct train_conv *c = run->conv;
+	const struct mu_device *device = &run->devices.of[0].device;
+	char network[TRAIN_CONV_TEXT], machine[TRAIN_CONV_TEXT], measured[TRAIN_CONV_TEXT];
+
+	if (!*c->text)
+		goto out;
+	describe_network(run->plan, run->options.network, shape, network);
+	describe_device(device, machine);
+	describe_run(run->plan, device, measured);
+	if (strcmp(c->network, network) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: its table of convolutions is for network %s, and this run has %s; "
+			"--conv-algo tune makes one for it",
+			c->path, c->network, network);
+	if (strcmp(c->device, machine) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: its table of convolutions was measured on %s, and here is %s; "
+			"--conv-algo tune makes one for it",
+			c->path, c->device, machine);
+	for (size_t i = 0; i < c->n; i++)
+		if (!has_layer(run->plan, c->choices[i].layer))
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s: its table of convolutions has a layer %s, and network %s has "
+				"none of this name",
+				c->path, c->choices[i].layer, run->options.network);
+	if (strcmp(c->measured, measured) != 0 && run->topology.index == 0)
+		mu_log_warn("%s: its table of convolutions was measured with %s, and this run has "
+			    "%s: others may be faster",
+			    c->path, c->measured, measured);
+out:
+	return st;
+}
+
+void mu_train_conv_close(struct train_run *run)
+{
+	if (run->conv)
+		mu_free(run->conv->choices);
+	mu_free(run->conv);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch is dealt to the devices of a rank: this step's, or that of a later one. */
+#include "train/batch.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+#include "staged.h"
+
+/*
+ * The samples of a device and the plan for them. The short last step is cut like a full one, for
+ * the balance, and has plans of its own. The one for validation takes up to as many samples as a
+ * full batch gives it: there the last devices go without.
+ */
+struct hand {
+	size_t first, n;
+	struct mu_plan *plan; /* NULL: none */
+};
+
+static struct hand deal(const struct train_run *run, const struct train_device *d,
+			enum mu_phase phase, size_t group, size_t count)
+{
+	const struct train_plans *plans = &d->plans[group];
+	const struct train_device_list *list = &run->devices.list;
+	size_t batch = run->train.config.batch;
+	size_t whole = phase == MU_PHASE_TRAIN ? count : batch;
+	size_t end = mu_train_device_first(list, d->number + 1, whole);
+	struct hand h = {.first = mu_train_device_first(list, d->number, whole)};
+
+	if (end > count)
+		end = count;
+	h.n = end > h.first ? end - h.first : 0;
+	if (h.n == 0)
+		h.plan = NULL;
+	else if (phase == MU_PHASE_INFER)
+		h.plan = plans->infer;
+	else
+		h.plan = h.n == d->batch ? plans->full : plans->tail;
+	return h;
+}
+
+/* This device's part of the batch. */
+static void set_batch(struct train_device *d, const struct mu_batch *whole, size_t labels)
+{
+	struct mu_batch *own = mu_plan_batch(d->now);
+
+	own->count = d->n;
+	own->labels = whole->labels + d->first * labels;
+	own->ids = whole->ids + d->first;
+	own->label_smoothing = whole->label_smoothing;
+	own->loss_scale = whole->loss_scale;
+	own->seed = whole->seed;
+	own->epoch = whole->epoch;
+	own->step = whole->step;
+}
+
+float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t group,
+			      const struct mu_batch *batch)
+{
+	struct train_devices *s = &run->devices;
+
+	if (run->split)
+		return mu_train_split_begin(run, phase, group, batch);
+	s->sample = mu_input_sample(&run->train, group);
+	for (size_t i = 0; i < s->list.n; i++) {
+		const struct hand h = deal(run, &s->of[i], phase, group, batch->count);
+
+		s->of[i].first = h.first;
+		s->of[i].n = h.n;
+		s->of[i].now = h.plan;
+		if (s->of[i].now)
+			set_batch(&s->of[i], batch, mu_input_labels(&run->train, group));
+	}
+	s->layer = s->left = mu_plan_layers(run->plan);
+	return s->list.n == 1 ? mu_plan_input(s->of[0].now) : s->samples;
+}
+
+void mu_train_devices_count(struct train_run *run, size_t count)
+{
+	if (run->split)
+		mu_train_split_count(run, count);
+	for (size_t i = 0; !run->split && i < run->devices.list.n; i++) {
+		const struct train_device *d = &run->devices.of[i];
+		size_t left = count > d->first ? count - d->first : 0;
+
+		if (d->now)
+			mu_plan_batch(d->now)->count = left < d->n ? left : d->n;
+	}
+}
+
+/* Samples [first, first + n) of the rank's, for one of several devices. */
+static void copy_samples(const struct train_run *run, const struct hand *h, size_t sample,
+			 bool as_bytes)
+{
+	const struct train_devices *s = &run->devices;
+
+	if (as_bytes)
+		memcpy(mu_plan_input_bytes(h->plan), run->ahead->bytes + h->first * sample,
+		       h->n * sample);
+	else
+		memcpy(mu_plan_input(h->plan), s->samples + h->first * sample,
+		       h->n * sample * sizeof(float));
+}
+
+void mu_train_devices_take(const struct train_run *run, const struct train_device *d)
+{
+	if (!mu_plan_is_sent(d->now))
+		copy_samples(run, &(struct hand){d->first, d->n, d->now}, run->devices.sample,
+			     false);
+}
+
+/* ---- a batch ahead ---- */
+
+bool mu_train_devices_send_ahead(const struct train_run *run)
+{
+	return !run->split && run->devices.list.kind->memory;
+}
+
+void mu_train_devices_room(const struct train_run *run, size_t group, size_t count,
+			   struct mu_input_batch *samples)
+{
+	const struct train_devices *s = &run->devices;
+	struct mu_plan *plan = deal(run, &s->of[0], MU_PHASE_TRAIN, group, count).plan;
+
+	samples->data = s->list.n > 1 ? s->samples : mu_plan_input(plan);
+	if (run->train.bytes)
+		samples->bytes = s->list.n > 1 ? run->ahead->bytes : mu_plan_input_bytes(plan);
+}
+
+enum mu_status mu_train_devices_send(const struct train_run *run, size_t group,
+				     const struct mu_batch *batch, bool as_bytes)
+{
+	enum mu_status st = MU_OK;
+	const struct train_devices *s = &run->devices;
+	const size_t labels = mu_input_labels(&run->train, group);
+	const size_t sample = mu_input_sample(&run->train, group);
+	struct mu_pixels pixels;
+
+	memcpy(pixels.mean, run->train.mean, sizeof pixels.mean);
+	memcpy(pixels.std, run->train.std, sizeof pixels.std);
+	for (size_t i = 0; i < s->list.n; i++) {
+		const struct hand h = deal(run, &s->of[i], MU_PHASE_TRAIN, group, batch->count);
+		struct mu_batch own = *batch;
+
+		if (!h.plan)
+			continue;
+		if (s->list.n > 1)
+			copy_samples(run, &h, sample, as_bytes);
+		own.count = h.n;
+		own.labels += h.first * labels;
+		own.ids += h.first;
+		MU_TRY(mu_train_device_named(
+			run, &s->of[i], mu_plan_send(h.plan, &own, as_bytes ? &pixels : NULL)));
+	}
+out:
+	return st;
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --devices, --gpus and --work-load-list: which devices a worker has, and what part of its batch
+ * each gets. */
+#include "train/train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+enum { MAX_LOAD = 1000000, WORD_BYTES = 64 };
+
+/* The next word of a list with commas; false behind the last. A word too long is cut. */
+static bool next_word(const char **text, char word[WORD_BYTES])
+{
+	size_t n;
+
+	if (!*text)
+		return false;
+	n = strcspn(*text, ",");
+	snprintf(word, WORD_BYTES, "%.*s", (int)n, *text);
+	*text = (*text)[n] ? *text + n + 1 : NULL;
+	return true;
+}
+
+const char *mu_train_device_name(const struct train_device_list *list, size_t i, char *text,
+				 size_t nbytes)
+{
+	snprintf(text, nbytes, "%s:%d", list->kind->name, list->indices[i]);
+	return text;
+}
+
+/* One more device. */
+static enum mu_status add_device(struct train_device_list *list, const char *word, const char *all)
+{
+	enum mu_status st = MU_OK;
+	struct mu_device device;
+
+	if (list->n == TRAIN_MAX_DEVICES)
+		MU_FAIL(MU_ERR_USAGE, "--devices: more than %d are named", TRAIN_MAX_DEVICES);
+	MU_TRY(mu_device_find(&device, word));
+	if (list->n > 0 && device.ops != list->kind)
+		MU_FAIL(MU_ERR_USAGE,
+			"--devices %s: %s and %s are of two kinds; the devices of a worker share "
+			"its weights, so all must be of one kind",
+			all, list->kind->name, device.ops->name);
+	for (size_t i = 0; i < list->n; i++)
+		if (list->indices[i] == device.index)
+			MU_FAIL(MU_ERR_USAGE, "--devices %s: %s:%d is named twice", all,
+				device.ops->name, device.index);
+	list->kind = device.ops;
+	list->indices[list->n++] = device.index;
+out:
+	return st;
+}
+
+static enum mu_status read_devices(struct train_device_list *list, const char *all)
+{
+	enum mu_status st = MU_OK;
+	const char *rest = all;
+	char word[WORD_BYTES];
+
+	if (!all) {
+		list->kind = mu_device_table[0];
+		list->n = 1;
+		goto out;
+	}
+	while (next_word(&rest, word))
+		MU_TRY(add_device(list, word, all));
+out:
+	return st;
+}
+
+/* --gpus: numbers, or "auto". */
+static enum mu_status read_gpus(struct train_device_list *list, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const char *rest = v->gpus;
+	char word[WORD_BYTES], name[WORD_BYTES + 8];
+
+	if (v->devices)
+		MU_FAIL(MU_ERR_USAGE, "--gpus %s with --devices %s: give one of them", v->gpus,
+			v->devices);
+	for (size_t i = 0; mu_device_table[i]; i++)
+		if (strcmp(mu_device_table[i]->name, "gpu") == 0)
+			list->kind = mu_device_table[i];
+	if (!list->kind)
+		MU_FAIL(MU_ERR_USAGE,
+			"--gpus %s: this build has no device gpu, for CUDA was not there when it "
+			"was configured; leave it out to train on the CPU",
+			v->gpus);
+	list->automatic = strcmp(v->gpus, "auto") == 0;
+	if (list->automatic) {
+		list->n = 1;
+		goto out;
+	}
+	while (next_word(&rest, word)) {
+		if (*word == '\0' || word[strspn(word, "0123456789")] != '\0')
+			MU_FAIL(MU_ERR_USAGE,
+				"--gpus %s: \"%s\" is no number; a list such as 0,2 or the word "
+				"auto is needed",
+				v->gpus, word);
+		snprintf(name, sizeof name, "gpu:%s", word);
+		MU_TRY(add_device(list, name, v->gpus));
+	}
+out:
+	return st;
+}
+
+/* ---- devices that have layers each ---- */
+
+static enum mu_status find_place(const struct train_device_list *list, const char *name,
+				 size_t *place)
+{
+	enum mu_status st = MU_OK;
+	struct mu_device device;
+
+	MU_TRY(mu_device_find(&device, name));
+	for (*place = 0; *place < list->n; ++*place)
+		if (list->kind == device.ops && list->indices[*place] == device.index)
+			goto out;
+	MU_FAIL(MU_ERR_USAGE, "--group2dev: %s is not one of --devices", name);
+out:
+	return st;
+}
+
+/* The list of --group2dev, with devices numbered as in the list of devices. */
+static enum mu_status read_groups(const struct train_device_list *list, const char *text,
+				  struct mu_group_map *map)
+{
+	enum mu_status st = MU_OK;
+	size_t places[MU_MAX_STAGES];
+
+	MU_TRY(mu_group_map_read(map, text, false));
+	for (size_t d = 0; d < map->n_devices; d++)
+		MU_TRY(find_place(list, map->devices[d], &places[d]));
+	for (size_t i = 0; i < map->n; i++)
+		map->of[i].device = places[map->of[i].device];
+out:
+	return st;
+}
+
+static enum mu_status check_groups(const struct train_device_list *list, const char *text)
+{
+	enum mu_status st = MU_OK;
+	struct mu_group_map map;
+	char name[WORD_BYTES];
+	bool used[TRAIN_MAX_DEVICES] = {false};
+
+	MU_TRY(read_groups(list, text, &map));
+	for (size_t i = 0; i < map.n; i++)
+		used[map.of[i].device] = true;
+	for (size_t d = 0; d < list->n; d++)
+		if (!used[d])
+			MU_FAIL(MU_ERR_USAGE,
+				"--devices: %s has no group; --group2dev %s names none for it",
+				mu_train_device_name(list, d, name, sizeof name), text);
+out:
+	return st;
+}
+
+/* Teams of ranks. */
+static enum mu_status check_ranks(const struct train_device_list *list,
+				  const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const char *name = v->group2rank ? "group2rank" : "model-parallel-ranks";
+
+	if (v->group2dev && (v->group2rank || list->ranks > 1))
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s with --group2dev, which puts all layers on devices of one rank; "
+			"--model-parallel-ranks with --model-parallel cuts over the devices of "
+			"several",
+			name);
+	if (v->group2rank && (v->model_parallel > 1 || list->n > 1))
+		MU_FAIL(MU_ERR_USAGE,
+			"--group2rank with several devices: it puts groups on ranks of one device "
+			"each; --model-parallel-ranks with --model-parallel cuts over several");
+out:
+	return st;
+}
+
+static enum mu_status check_split(const struct train_device_list *list,
+				  const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_ranks(list, v));
+	if (v->group2dev && v->model_parallel)
+		MU_FAIL(MU_ERR_USAGE, "--group2dev and --model-parallel %ld: give one of them",
+			v->model_parallel);
+	if (v->work_load_list)
+		MU_FAIL(MU_ERR_USAGE,
+			"--work-load-list %s deals samples to devices; with --group2dev, "
+			"--model-parallel, --micro-batches, --time-block or teams of ranks each "
+			"has layers, and all samples",
+			v->work_load_list);
+	if (v->profile)
+		MU_FAIL(MU_ERR_USAGE,
+			"--profile is about devices that work one layer at a time: not "
+			"with --group2dev, --model-parallel, --micro-batches, --time-block or "
+			"teams of ranks");
+	if (v->time_block && v->micro_batches > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--time-block %ld and --micro-batches %ld: give one of them, which cut a "
+			"batch by steps or by samples",
+			v->time_block, v->micro_batches);
+	if (v->model_parallel && (size_t)v->model_parallel != list->n)
+		MU_FAIL(MU_ERR_USAGE,
+			"--model-parallel %ld with %zu devices: one for each part is "
+			"needed",
+			v->model_parallel, list->n);
+	if (!v->model_parallel && !v->group2dev && list->n > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s: the %zu devices share the samples; with --model-parallel %zu they "
+			"share the layers",
+			list->ranks > 1 ? "model-parallel-ranks"
+			: v->time_block ? "time-block"
+					: "micro-batches",
+			list->n, list->n);
+	if (v->group2dev)
+		MU_TRY(check_groups(list, v->group2dev));
+out:
+	return st;
+}
+
+/* Without --devices: those of the groups, or as many of the first kind as there are to be. */
+static enum mu_status name_devices(struct train_device_list *list, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	struct mu_group_map map = {.n_devices = 0};
+	char name[WORD_BYTES];
+
+	if (v->group2dev)
+		MU_TRY(mu_group_map_read(&map, v->group2dev, false));
+	for (size_t d = 0; d < map.n_devices; d++)
+		MU_TRY(add_device(list, map.devices[d], v->group2dev));
+	for (long d = 0; !v->group2dev && d < v->model_parallel; d++) {
+		snprintf(name, sizeof name, "%s:%ld", mu_device_table[0]->name, d);
+		MU_TRY(add_device(list, name, name));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_device_stages(const struct train_device_list *list,
+				      const struct train_options *v, const struct mu_plan *plan,
+				      struct mu_stages *stages)
+{
+	enum mu_status st = MU_OK;
+	struct mu_group_map map;
+
+	if (v->group2rank) {
+		MU_TRY(mu_train_team_stages(v, plan, stages));
+		goto out;
+	}
+	if (!v->group2dev) {
+		st = (v->time_block > 0 ? mu_stages_of_blocks
+					: mu_stages_balanced)(stages, plan, list->n * list->ranks);
+		if (st != MU_OK)
+			mu_trace_prefix(list->ranks > 1 ? "--model-parallel-ranks %zu: "
+							: "--model-parallel %zu: ",
+					list->ranks > 1 ? list->ranks : list->n);
+		goto out;
+	}
+	MU_TRY(read_groups(list, v->group2dev, &map));
+	MU_TRY(mu_stages_of_groups(stages, plan, &map));
+out:
+	return st;
+}
+
+size_t mu_train_device_shares(const struct train_device_list *list)
+{
+	return list->split ? 1 : list->n;
+}
+
+/* ---- devices that have samples each ---- */
+
+static enum mu_status read_load(size_t *load, const char *word, const char *all)
+{
+	enum mu_status st = MU_OK;
+	size_t digits = strspn(word, "0123456789");
+	long value = strtol(word, NULL, 10);
+
+	if (digits == 0 || word[digits] != '\0' || value < 1 || value > MAX_LOAD)
+		MU_FAIL(MU_ERR_USAGE,
+			"--work-load-list %s: \"%s\" is no whole number from 1 to %d; a list such "
+			"as 3,1 gives the first device three quarters of each batch",
+			all, word, MAX_LOAD);
+	*load = (size_t)value;
+out:
+	return st;
+}
+
+static enum mu_status read_loads(struct train_device_list *list, const char *all)
+{
+	enum mu_status st = MU_OK;
+	const char *rest = all;
+	char word[WORD_BYTES];
+	size_t n = 0, load = 1, first = 1;
+
+	for (size_t i = 0; !all && i < list->n; i++)
+		list->ends[i] = i + 1;
+	while (next_word(&rest, word)) {
+		MU_TRY(read_load(&load, word, all));
+		if (n == 0)
+			first = load;
+		list->unequal |= load != first;
+		if (n < list->n)
+			list->ends[n] = (n > 0 ? list->ends[n - 1] : 0) + load;
+		n++;
+	}
+	if (all && n != list->n)
+		MU_FAIL(MU_ERR_USAGE,
+			"--work-load-list %s has %zu number%s, and --devices names %zu device%s: "
+			"one for each is needed",
+			all, n, n == 1 ? "" : "s", list->n, list->n == 1 ? "" : "s");
+out:
+	return st;
+}
+
+enum mu_status mu_train_device_list_read(struct train_device_list *list,
+					 const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	*list = (struct train_device_list){.n = 0};
+	MU_TRY(mu_train_team_size(v, &list->ranks));
+	list->split = v->group2dev || v->model_parallel || v->micro_batches > 1 || v->time_block ||
+		      v->group2rank || list->ranks > 1;
+	if (v->gpus && *v->gpus)
+		MU_TRY(read_gpus(list, v));
+	else if ((v->group2dev || v->model_parallel) && !v->devices)
+		MU_TRY(name_devices(list, v));
+	else
+		MU_TRY(read_devices(list, v->devices));
+	if (list->split)
+		MU_TRY(check_split(list, v));
+	MU_TRY(read_loads(list, v->work_load_list));
+	if (list->unequal && v->batch_per_device)
+		MU_FAIL(MU_ERR_USAGE,
+			"--batch-per-device %ld with --work-load-list %s: the devices get "
+			"different numbers of samples; give --batch-size, those of a worker",
+			v->batch_per_device, v->work_load_list);
+out:
+	return st;
+}
+
+void mu_train_device_list_place(struct train_device_list *list, int node_worker)
+{
+	char why[256];
+	const int n = list->automatic ? list->kind->count(why, sizeof why) : 0;
+
+	if (n > 0)
+		list->indices[0] = node_worker % n;
+}
+
+size_t mu_train_device_first(const struct train_device_list *list, size_t i, size_t count)
+{
+	return i > 0 ? count * list->ends[i - 1] / list->ends[list->n - 1] : 0;
+}
+
+size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
+			     size_t batch)
+{
+	return list->split ? batch / (size_t)v->micro_batches
+			   : mu_train_device_first(list, 1, batch);
+}
+
+const char *mu_train_device_batches(const struct train_device_list *list, size_t batch, char *text,
+				    size_t nbytes)
+{
+	size_t n = mu_train_device_shares(list), used = 0, of[TRAIN_MAX_DEVICES];
+	bool same = true;
+
+	for (size_t i = 0; i < n; i++) {
+		of[i] = list->split ? batch
+				    : mu_train_device_first(list, i + 1, batch) -
+					      mu_train_device_first(list, i, batch);
+		same &= of[i] == of[0];
+	}
+	for (size_t i = 0; i < (same ? 1 : n) && used < nbytes; i++)
+		used += (size_t)snprintf(text + used, nbytes - used, "%s%zu", i ? "," : "", of[i]);
+	return text;
+}
+
+enum mu_status mu_train_device_list_check(const struct train_device_list *list,
+					  const struct train_options *v, size_t batch)
+{
+	enum mu_status st = MU_OK;
+	char name[WORD_BYTES];
+
+	if (list->split) {
+		if (batch % (size_t)v->micro_batches != 0)
+			MU_FAIL(MU_ERR_USAGE,
+				"--micro-batches %ld does not divide a worker's batch of %zu",
+				v->micro_batches, batch);
+		goto out;
+	}
+	for (size_t i = 0; i < list->n; i++)
+		if (mu_train_device_first(list, i, batch) ==
+		    mu_train_device_first(list, i + 1, batch))
+			MU_FAIL(MU_ERR_USAGE,
+				"a worker's batch of %zu over %zu devices leaves none for %s; a "
+				"larger --batch-size is needed%s",
+				batch, list->n, mu_train_device_name(list, i, name, sizeof name),
+				list->unequal ? ", or a --work-load-list less unequal" : "");
+out:
+	return st;
+}
+
+static enum mu_dtype dtype_of(const struct train_options *v)
+{
+	enum mu_dtype dtype = MU_FLOAT32;
+
+	while (dtype + 1 < MU_DTYPE_N && strcmp(v->dtype, mu_dtype_name(dtype)) != 0)
+		dtype++;
+	return dtype;
+}
+
+/* Where it cannot and must not: what it lacks, and the way out. */
+static enum mu_status set_dtype(struct mu_device *device, const struct train_options *v)
+{
+	enum mu_status st = mu_device_set_dtype(device, dtype_of(v));
+	char why[256];
+
+	if (st != MU_ERR_UNSUPPORTED)
+		return st;
+	snprintf(why, sizeof why, "%s", mu_trace_message());
+	mu_trace_clear();
+	st = MU_OK;
+	if (!v->dtype_fallback)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"--dtype %s: %s; --dtype-fallback 1 trains in float32 there", v->dtype,
+			why);
+	mu_log_warn("--dtype %s: %s; this rank works in float32 (--dtype-fallback 1)", v->dtype,
+		    why);
+out:
+	return st;
+}
+
+enum mu_status mu_train_device_set(struct mu_device *device, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (!mu_train_tunes(v))
+		MU_TRY(mu_convolution_algorithm_find(&device->algorithm, v->conv_algo));
+	if (dtype_of(v) != MU_FLOAT32)
+		MU_TRY(set_dtype(device, v));
+out:
+	return st;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics: sums over predictions, and the table of the numbers that are made of them. */
+#include "conf/text.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
+{
+	m->samples += more->samples;
+	m->predictions += more->predictions;
+	m->correct += more->correct;
+	m->top_k += more->top_k;
+	m->cross_entropy += more->cross_entropy;
+	m->log_loss += more->log_loss;
+}
+
+/*
+ * The place of a label: how many classes come before it, those with a higher probability, and equal
+ * ones with a lower number. What is not a number is equal to all.
+ */
+MU_LOOP
+static uint32_t find_place(const float *restrict p, size_t classes, size_t label)
+{
+	const float own = p[label];
+	uint32_t place = 0;
+
+	for (size_t c = 0; c < label; c++)
+		place += !(p[c] < own);
+	for (size_t c = label + 1; c < classes; c++)
+		place += p[c] > own;
+	return place;
+}
+
+enum { TOGETHER = 64 };
+
+/* The same for n <= TOGETHER steps of a sequence, whose probabilities lie side by side: that of
+ * class c and step i is p[c * steps + i]. One pass over the classes for all. */
+MU_LOOP
+static void find_places(const float *restrict p, size_t steps, size_t classes,
+			const uint32_t *restrict labels, size_t n, uint32_t *restrict places)
+{
+	float own[TOGETHER];
+
+	for (size_t i = 0; i < n; i++) {
+		own[i] = p[labels[i] * steps + i];
+		places[i] = 0;
+	}
+	for (uint32_t c = 0; c < classes; c++)
+		for (size_t i = 0; i < n; i++) {
+			const float other = p[c * steps + i];
+
+			places[i] += (uint32_t)((other > own[i]) |
+						((c < labels[i]) & !(other < own[i])));
+		}
+}
+
+static size_t steps_of(const struct mu_shape *shape)
+{
+	return shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
+}
+
+static void add_prediction(struct mu_metrics *m, float probability, size_t place, size_t k)
+{
+	const double p = (double)probability;
+
+	m->predictions++;
+	m->correct += place == 0;
+	m->top_k += place < k;
+	m->cross_entropy -= log(p + 1e-12);
+	m->log_loss -= log(p < 1e-10 ? 1e-10 : p); /* NaN stays NaN */
+}
+
+/* Steps [at, at + n) of a sample. */
+static void measure_steps(struct mu_metrics *m, const float *p, const struct mu_shape *shape,
+			  const struct mu_batch *batch, const float *given, size_t n, size_t k)
+{
+	const size_t classes = shape->dims[1], steps = steps_of(shape);
+	uint32_t labels[TOGETHER], places[TOGETHER];
+
+	for (size_t i = 0; i < n; i++)
+		labels[i] = batch->use_ignore && given[i] == batch->ignore_label
+				    ? 0
+				    : (uint32_t)given[i];
+	if (steps == 1)
+		places[0] = find_place(p, classes, labels[0]);
+	else
+		find_places(p, steps, classes, labels, n, places);
+	for (size_t i = 0; i < n; i++)
+		if (!batch->use_ignore || given[i] != batch->ignore_label)
+			add_prediction(m, p[labels[i] * steps + i], places[i], k);
+}
+
+void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
+			const struct mu_shape *shape, const struct mu_batch *batch, size_t k)
+{
+	const size_t steps = steps_of(shape);
+
+	for (size_t s = 0; s < batch->count; s++)
+		for (size_t at = 0; at < steps; at += TOGETHER)
+			measure_steps(m, probabilities + s * shape->dims[1] * steps + at, shape,
+				      batch, batch->labels + s * steps + at,
+				      steps - at < TOGETHER ? steps - at : TOGETHER, k);
+	m->samples += (double)batch->count;
+}
+
+static double mean(const struct mu_metrics *m, double sum)
+{
+	return m->predictions > 0 ? sum / m->predictions : 0;
+}
+
+static double accuracy(const struct mu_metrics *m)
+{
+	return mean(m, m->correct);
+}
+
+static double top_k(const struct mu_metrics *m)
+{
+	return mean(m, m->top_k);
+}
+
+static double cross_entropy(const struct mu_metrics *m)
+{
+	return mean(m, m->cross_entropy);
+}
+
+static double perplexity(const struct mu_metrics *m)
+{
+	return exp(mean(m, m->log_loss));
+}
+
+/* What MXNet's examples of language models call NLL: of whole sequences, not of words. */
+static double sentence_nll(const struct mu_metrics *m)
+{
+	return m->samples > 0 ? m->log_loss / m->samples : 0;
+}
+
+const struct mu_metric mu_metric_table[] = {
+	{"accuracy", NULL, "accuracy", accuracy, .always = true},
+	{"top-k", NULL, "top_k_accuracy_", top_k, .takes_k = true},
+	{"ce", "cross-entropy", "cross-entropy", cross_entropy, .always = true, .loss = true},
+	{"nll", "nll_loss", "nll-loss", cross_entropy, .loss = true},
+	{"perplexity", NULL, "perplexity", perplexity, .loss = true},
+	{"sentence-nll", NULL, "sentence-nll", sentence_nll, .loss = true},
+	{.name = NULL},
+};
+
+static void add(struct train_metrics *metrics, const struct mu_metric *metric, long k)
+{
+	size_t n = metrics->n;
+
+	for (size_t i = 0; i < n; i++)
+		if (metrics->of[i] == metric)
+			return;
+	metrics->of[n] = metric;
+	if (metric->takes_k)
+		snprintf(metrics->printed[n], sizeof metrics->printed[n], "%s%ld", metric->printed,
+			 k);
+	else
+		snprintf(metrics->printed[n], sizeof metrics->printed[n], "%s", metric->printed);
+	metrics->n++;
+}
+
+static bool has_name(const char *name, const char *word, size_t n)
+{
+	return name && strlen(name) == n && strncmp(name, word, n) == 0;
+}
+
+/* The loss of this name, of n characters. */
+static enum mu_status find(const char *word, size_t n, const struct mu_metric **out)
+{
+	enum mu_status st = MU_OK;
+	char list[128] = "";
+
+	for (const struct mu_metric *m = mu_metric_table; m->name; m++) {
+		if (!m->loss)
+			continue;
+		*out = m;
+		if (has_name(m->name, word, n) || has_name(m->other, word, n))
+			goto out;
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "",
+			 m->name);
+	}
+	MU_FAIL(MU_ERR_USAGE, "--loss: unknown metric \"%.*s\"; a list of these is needed: %s",
+		(int)n, word, list);
+out:
+	return st;
+}
+
+enum mu_status mu_train_metrics_choose(struct train_metrics *metrics, const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const char *of_texts = mu_train_reads_text(v) ? "perplexity,sentence-nll" : NULL;
+	const char *word = v->loss && *v->loss ? v->loss : of_texts;
+
+	*metrics = (struct train_metrics){.n = 0};
+	for (const struct mu_metric *m = mu_metric_table; m->name; m++)
+		if (m->always || (m->takes_k && v->top_k > 1))
+			add(metrics, m, v->top_k);
+	while (word) {
+		size_t n = strcspn(word, ",");
+		const struct mu_metric *metric = NULL;
+
+		MU_TRY(find(word, n, &metric));
+		add(metrics, metric, 0);
+		word = word[n] ? word + n + 1 : NULL;
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_metrics_reduce(struct mu_metrics *m, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	double sums[6] = {m->samples, m->predictions,   m->correct,
+			  m->top_k,   m->cross_entropy, m->log_loss};
+
+	MU_TRY(mu_allreduce_double(sums, 6, MPI_SUM, comm));
+	*m = (struct mu_metrics){sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]};
+out:
+	return st;
+}

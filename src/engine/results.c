@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the devices of a rank made of a batch: loss, metrics, probabilities. */
+#include <string.h>
+
+#include "staged.h"
+
+double mu_train_devices_loss(const struct train_run *run)
+{
+	double loss = 0;
+
+	if (run->split)
+		return mu_train_split_loss(run);
+	for (size_t i = 0; i < run->devices.list.n; i++)
+		if (run->devices.of[i].now)
+			loss += mu_plan_batch(run->devices.of[i].now)->loss;
+	return loss;
+}
+
+void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m)
+{
+	if (run->split)
+		mu_train_split_measure(run, m);
+	for (size_t i = 0; !run->split && i < run->devices.list.n; i++) {
+		struct mu_plan *now = run->devices.of[i].now;
+
+		if (now)
+			mu_metrics_measure(m, mu_plan_probabilities(now),
+					   mu_plan_probabilities_shape(now), mu_plan_batch(now),
+					   (size_t)run->options.top_k);
+	}
+}
+
+size_t mu_train_devices_classes(const struct train_run *run)
+{
+	return mu_plan_probabilities_shape(run->plan)->dims[1];
+}
+
+void mu_train_devices_probabilities(const struct train_run *run, float *out)
+{
+	const size_t classes = mu_train_devices_classes(run);
+
+	if (run->split)
+		mu_train_split_probabilities(run, out);
+	for (size_t i = 0; !run->split && i < run->devices.list.n; i++) {
+		const struct train_device *d = &run->devices.of[i];
+
+		if (d->now)
+			memcpy(out + d->first * classes, mu_plan_probabilities(d->now),
+			       d->n * classes * sizeof *out);
+	}
+}
+
+enum mu_status mu_train_devices_overflowed(const struct train_run *run, bool *overflowed)
+{
+	enum mu_status st = MU_OK;
+	bool one;
+
+	if (run->split)
+		return mu_train_split_overflowed(run, overflowed);
+	*overflowed = false;
+	for (size_t i = 0; i < run->devices.list.n; i++) {
+		if (!run->devices.of[i].now)
+			continue;
+		MU_TRY(mu_plan_overflowed(run->devices.of[i].now, &one));
+		*overflowed |= one;
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_leave(struct train_run *run)
+{
+	return run->split ? mu_train_split_leave(run) : MU_OK;
+}
+
+const char *mu_train_devices_find_nonfinite(struct train_run *run)
+{
+	const char *place = NULL;
+
+	if (run->split)
+		return mu_train_split_find_nonfinite(run);
+	for (size_t i = 0; i < run->devices.list.n && !place; i++)
+		if (run->devices.of[i].now)
+			place = mu_plan_find_nonfinite(run->devices.of[i].now);
+	return place;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The devices of a rank work through a batch: each on its own samples, all at the same time. With
+ * one device everything here is a call of its plan.
+ *
+ * Forward and backward are jobs of the team (threads.h). Forward of a layer begins when the first
+ * device's thread has its weights; in backward a layer that all devices have done is summed by the
+ * homes of its keys, and told to the caller, who pushes it.
+ */
+#include "train/train.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+#include "train/batch.h"
+#include "staged.h"
+#include "threads.h"
+
+static bool is_alone(const struct train_devices *s)
+{
+	return s->list.n == 1;
+}
+
+/* An error of one of several devices says which. */
+enum mu_status mu_train_device_named(const struct train_run *run, const struct train_device *d,
+				     enum mu_status st)
+{
+	char name[32];
+
+	if (st != MU_OK && !is_alone(&run->devices))
+		mu_trace_prefix("device %s: ", mu_train_device_name(&run->devices.list, d->number,
+								    name, sizeof name));
+	return st;
+}
+
+/* Until the other devices have ended a job. poll: the store's messages move on meanwhile. */
+enum mu_status mu_train_devices_join(struct train_run *run, bool poll)
+{
+	enum mu_status st = MU_OK;
+	struct mu_waiter waiter;
+
+	mu_waiter_init(&waiter, &run->topology);
+	while (!mu_team_ended(run->devices.team)) {
+		if (poll)
+			MU_TRY(mu_train_poll(run));
+		mu_waiter_nap(&waiter);
+	}
+	MU_TRY(mu_team_result(run->devices.team));
+out:
+	return st;
+}
+
+/* ---- any work ---- */
+
+struct task {
+	struct train_run *run;
+	train_device_fn *fn;
+};
+
+static enum mu_status run_task(void *context, size_t member)
+{
+	const struct task *task = context;
+	struct train_device *d = &task->run->devices.of[member];
+
+	return mu_train_device_named(task->run, d, task->fn(task->run, d));
+}
+
+enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn)
+{
+	enum mu_status st = MU_OK, others = MU_OK;
+	struct train_devices *s = &run->devices;
+	struct task task = {run, fn};
+
+	if (!is_alone(s))
+		mu_team_begin(s->team, run_task, &task);
+	st = run_task(&task, 0);
+	if (!is_alone(s)) { /* they read the task: it stays until they have ended */
+		struct mu_trace *own = st != MU_OK ? mu_trace_take() : NULL;
+
+		others = mu_train_devices_join(run, false);
+		mu_trace_give(own);
+	}
+	return st != MU_OK ? st : others;
+}
+
+/* ---- life ---- */
+
+static enum mu_status open_device(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+	const struct train_device_list *list = &run->devices.list;
+	char name[32];
+	int threads = run->n_threads;
+
+	mu_train_device_name(list, d->number, name, sizeof name);
+	if (list->n > 1)
+		MU_TRY(mu_place_group((int)d->number, (int)list->n, run->n_threads, &threads));
+	MU_TRY(mu_device_open(&d->device, name, threads));
+	MU_TRY(mu_train_device_set(&d->device, &run->options));
+	mu_train_conv_ask(run, &d->device);
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_open(struct train_run *run, size_t batch)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+
+	MU_TRY(mu_train_device_list_read(&s->list, &run->options));
+	mu_train_device_list_place(&s->list, run->topology.node_worker);
+	MU_TRY(mu_train_device_list_check(&s->list, &run->options, batch));
+	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
+	for (size_t i = 0; i < s->list.n; i++) {
+		s->of[i].number = i;
+		if (s->list.split) /* all have all samples */
+			continue;
+		s->of[i].batch = mu_train_device_first(&s->list, i + 1, batch) -
+				 mu_train_device_first(&s->list, i, batch);
+	}
+	if (!is_alone(s)) { /* threads first: each begins with all cores of the rank */
+		MU_TRY(mu_places_take(&s->places));
+		MU_TRY(mu_team_new(&s->team, s->list.n, &run->topology));
+	}
+	MU_TRY(mu_train_devices_run(run, open_device));
+out:
+	return st;
+}
+
+static void free_plans(struct train_device *d, size_t n_groups)
+{
+	for (size_t g = 0; d->plans && g < n_groups; g++) {
+		mu_plan_free(d->plans[g].tail);
+		mu_plan_free(d->plans[g].infer);
+		mu_plan_free(d->plans[g].full);
+	}
+	mu_free(d->plans);
+}
+
+void mu_train_devices_close(struct train_run *run)
+{
+	struct train_devices *s = &run->devices;
+
+	mu_team_free(s->team); /* its threads use all that follows */
+	mu_train_split_close(run);
+	for (size_t i = 0; s->of && i < s->list.n; i++) {
+		struct train_device *d = &s->of[i];
+
+		free_plans(d, run->n_groups);
+		mu_device_close(&d->device);
+		if (i > 0)
+			mu_free(d->gradients);
+	}
+	mu_places_give(s->places);
+	mu_free(s->of);
+	mu_free(s->samples);
+	mu_free(s->homes);
+	*s = (struct train_devices){.of = NULL};
+}
+
+/* Of its own: what it cannot have in the memory of the largest. */
+static double arena(const struct mu_plan *plan, const struct mu_plan *largest)
+{
+	const size_t n = plan ? mu_plan_arena_bytes(plan) : 0;
+
+	return n > mu_plan_arena_bytes(largest) ? (double)n : 0;
+}
+
+double mu_train_devices_arena(const struct train_run *run)
+{
+	double sum = 0;
+
+	if (run->split)
+		return mu_train_split_arena(run);
+	for (size_t i = 0; i < run->devices.list.n; i++) {
+		const struct train_plans *plans = run->devices.of[i].plans;
+		const struct mu_plan *largest = plans[run->n_groups - 1].full;
+
+		sum += (double)mu_plan_arena_bytes(largest);
+		for (size_t g = 0; g < run->n_groups; g++)
+			sum += arena(plans[g].full, largest) + arena(plans[g].tail, largest) +
+			       arena(plans[g].infer, largest);
+	}
+	return sum;
+}
+
+static enum mu_status bind_plan(const struct train_run *run, struct mu_plan *plan, float *gradients)
+{
+	enum mu_status st = MU_OK;
+
+	if (!plan)
+		goto out;
+	MU_TRY(mu_plan_bind(plan, mu_kv_weights(run->kv), gradients));
+	mu_plan_set_versions(plan, mu_kv_versions(run->kv));
+out:
+	return st;
+}
+
+static enum mu_status bind(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+
+	if (d->number == 0)
+		d->gradients = mu_kv_gradients(run->kv);
+	else
+		MU_TRY(MU_ALLOC(d->gradients, mu_kv_n(run->kv), "gradients of a device"));
+	for (size_t g = 0; g < run->n_groups; g++) {
+		MU_TRY(bind_plan(run, d->plans[g].full, d->gradients));
+		MU_TRY(bind_plan(run, d->plans[g].tail, d->gradients));
+		MU_TRY(bind_plan(run, d->plans[g].infer, NULL));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_link(struct train_run *run)
+{
+	return run->team.size > 1 ? mu_train_borders_open(run) : MU_OK;
+}
+
+uint64_t mu_train_devices_hash(const struct train_run *run)
+{
+	return mu_plan_hash(run->plan) ^ (run->split ? mu_train_borders_hash(run) : 0);
+}
+
+enum mu_status mu_train_devices_bind(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+
+	if (run->split)
+		return mu_train_split_bind(run);
+	MU_TRY(mu_train_devices_run(run, bind));
+	if (!is_alone(s))
+		MU_TRY(mu_train_homes(run, run->store.sums_on_devices));
+out:
+	return st;
+}
+
+/* ---- forward ---- */
+
+static enum mu_status forward_job(void *context, size_t member)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = context;
+	struct train_device *d = &run->devices.of[member];
+	size_t layers = mu_plan_layers(run->plan);
+
+	if (!d->now)
+		goto out;
+	mu_train_devices_take(run, d);
+	for (size_t l = 0; l < layers; l++) {
+		if (!mu_team_wait(run->devices.team, TEAM_PULL, layers - 1 - l))
+			goto out;
+		MU_TRY(mu_train_device_named(run, d, mu_plan_forward(d->now, l)));
+	}
+out:
+	return st;
+}
+
+/* The first device's part of what several do. */
+static enum mu_status forward_first(struct train_run *run, size_t l)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+	struct train_device *d = &s->of[0];
+	size_t left = mu_plan_layers(run->plan) - 1 - l;
+
+	mu_team_tell(s->team, 0, TEAM_PULL, left);
+	if (l == 0) {
+		mu_team_begin(s->team, forward_job, run);
+		if (d->now)
+			mu_train_devices_take(run, d);
+	}
+	if (d->now)
+		MU_TRY(mu_train_device_named(run, d, mu_plan_forward(d->now, l)));
+	if (left == 0 || mu_team_stopped(s->team))
+		MU_TRY(mu_train_devices_join(run, true));
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_forward(struct train_run *run, size_t l)
+{
+	if (run->split)
+		return mu_train_split_forward(run, l);
+	if (is_alone(&run->devices))
+		return mu_plan_forward(run->devices.of[0].now, l);
+	return forward_first(run, l);
+}
+
+/* ---- backward ---- */
+
+/* Sum what all devices have done and nobody needs to wait for. */
+static void sum_ready(struct train_run *run, struct train_device *d, size_t left)
+{
+	if (left >= d->unsummed)
+		return;
+	mu_train_sum_layers(run, d, left);
+	mu_team_tell(run->devices.team, d->number, TEAM_SUM, left);
+}
+
+/*
+ * One more layer, while there is one that has not begun. *left: those of the device that are not
+ * done; when all have begun, at least one more is.
+ */
+static enum mu_status backward_next(const struct train_device *d, size_t *layer, size_t *left)
+{
+	enum mu_status st = MU_OK;
+
+	if (*layer > 0)
+		MU_TRY(mu_plan_backward_begin(d->now, --*layer));
+	MU_TRY(mu_plan_backward_left(d->now, *layer == 0, left));
+out:
+	return st;
+}
+
+static enum mu_status backward_job(void *context, size_t member)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = context;
+	struct mu_team *team = run->devices.team;
+	struct train_device *d = &run->devices.of[member];
+	size_t layer = d->now ? mu_plan_layers(run->plan) : 0, left = layer;
+
+	while (left > 0) {
+		if (mu_team_stopped(team))
+			goto out;
+		MU_TRY(mu_train_device_named(run, d, backward_next(d, &layer, &left)));
+		sum_ready(run, d, mu_team_tell(team, member, TEAM_BACKWARD, left));
+	}
+	while (d->unsummed > 0 && mu_team_wait(team, TEAM_BACKWARD, d->unsummed - 1))
+		sum_ready(run, d, mu_team_left(team, TEAM_BACKWARD));
+out:
+	return st;
+}
+
+/* All that is left to do, told before anybody asks. */
+static void begin_backward(struct train_run *run)
+{
+	struct train_devices *s = &run->devices;
+	size_t layers = mu_plan_layers(run->plan);
+
+	for (size_t i = 0; i < s->list.n; i++) {
+		struct train_device *d = &s->of[i];
+
+		d->unsummed = mu_train_is_home(run, i) ? layers : 0;
+		mu_team_tell(s->team, i, TEAM_SUM, d->unsummed);
+		mu_team_tell(s->team, i, TEAM_BACKWARD, d->now ? layers : 0);
+	}
+	if (!s->of[0].now)
+		s->layer = s->left = 0;
+	mu_waiter_init(&s->waiter, &run->topology);
+	mu_team_begin(s->team, backward_job, run);
+}
+
+/* A layer of the first device, or if it has none left a short wait for the others. */
+static enum mu_status backward_first(struct train_run *run, size_t *ready)
+{
+	enum mu_status st = MU_OK;
+	struct train_devices *s = &run->devices;
+	struct train_device *d = &s->of[0];
+	size_t before = *ready;
+
+	if (before == mu_plan_layers(run->plan) && s->layer == before)
+		begin_backward(run);
+	if (s->left > 0) {
+		MU_TRY(mu_train_device_named(run, d, backward_next(d, &s->layer, &s->left)));
+		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->left);
+	}
+	sum_ready(run, d, mu_team_left(s->team, TEAM_BACKWARD));
+	*ready = mu_team_left(s->team, run->store.on_gpus ? TEAM_BACKWARD : TEAM_SUM);
+	if (*ready == 0 || mu_team_stopped(s->team)) {
+		MU_TRY(mu_train_devices_join(run, true));
+		goto out;
+	}
+	MU_TRY(mu_train_poll(run));
+	if (*ready < before)
+		mu_waiter_reset(&s->waiter);
+	else if (s->left == 0)
+		mu_waiter_nap(&s->waiter);
+out:
+	return st;
+}
+
+enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready)
+{
+	struct train_devices *s = &run->devices;
+
+	if (run->split)
+		return mu_train_split_backward(run, ready);
+	if (!is_alone(s))
+		return backward_first(run, ready);
+	return backward_next(&s->of[0], &s->layer, ready);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a batch a micro-batch has: the plan that works on it, samples and labels, results. */
+#include "staged.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+/* Micro-batch k of the present batch: its first sample, and how many it has; a block has all. */
+static size_t first_of(const struct train_split *s, size_t k)
+{
+	return s->steps > 0 ? 0 : k * s->micro;
+}
+
+static size_t samples_of(const struct train_split *s, size_t k)
+{
+	const size_t left = s->total - first_of(s, k);
+
+	return s->steps == 0 && left < s->micro ? left : s->micro;
+}
+
+size_t mu_train_split_micro(const struct train_split *s, size_t i)
+{
+	return s->steps > 0 ? s->n_now - 1 - i : i;
+}
+
+struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage, size_t k)
+{
+	const struct train_stage *of = &s->of[stage];
+	const struct train_plans *plans =
+		&of->slots[k % of->n_slots].plans[s->steps > 0 ? 0 : s->group];
+
+	if (s->phase == MU_PHASE_INFER)
+		return plans->infer;
+	return samples_of(s, k) == s->micro ? plans->full : plans->tail;
+}
+
+/* Of rows of all steps those of block k; `fill` behind the last step, and the last row. */
+static void cut_block(const struct train_run *run, size_t k, const float *rows, float fill,
+		      float *out)
+{
+	const struct train_split *s = run->split;
+	const size_t length = run->devices.sample;
+
+	for (size_t i = 0; i < s->micro; i++)
+		for (size_t t = 0; t < s->steps; t++) {
+			const size_t step = k * s->steps + t;
+
+			*out++ = i < s->total && step < length ? rows[i * length + step] : fill;
+		}
+}
+
+/* The labels of block k, for the last stage. A net that ignores none ignores -1 here. */
+static const float *block_labels(const struct train_run *run, struct mu_batch *own, size_t k)
+{
+	const struct train_split *s = run->split;
+	float *labels = s->labels + k * s->micro * s->steps;
+
+	if (!own->use_ignore)
+		own->ignore_label = -1;
+	own->use_ignore = true;
+	cut_block(run, k, s->batch.labels, own->ignore_label, labels);
+	return labels;
+}
+
+static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t stage, size_t k)
+{
+	const struct train_split *s = run->split;
+	const size_t first = first_of(s, k), n = samples_of(s, k);
+	const size_t left = s->batch.count > first ? s->batch.count - first : 0;
+	struct mu_batch *own = mu_plan_batch(plan);
+
+	own->count = left < n ? left : n;
+	if (s->steps == 0)
+		own->labels = s->batch.labels + first * mu_input_labels(&run->train, s->group);
+	else if (stage + 1 == s->stages.n)
+		own->labels = block_labels(run, own, k);
+	own->ids = s->batch.ids + first;
+	own->label_smoothing = s->batch.label_smoothing;
+	own->loss_scale = s->batch.loss_scale;
+	own->seed = s->batch.seed;
+	own->epoch = s->batch.epoch;
+	own->step = s->batch.step;
+}
+
+/* The samples, to the stage that reads them. */
+static void set_input(const struct train_run *run, struct mu_plan *plan, size_t k)
+{
+	const struct train_split *s = run->split;
+	const size_t n = run->devices.sample;
+
+	if (!mu_plan_input(plan))
+		return;
+	if (s->steps > 0)
+		cut_block(run, k, run->devices.samples, 0, mu_plan_input(plan));
+	else
+		memcpy(mu_plan_input(plan), run->devices.samples + first_of(s, k) * n,
+		       samples_of(s, k) * n * sizeof(float));
+}
+
+enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage, size_t k)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	struct mu_plan *plan = mu_train_split_plan_of(s, stage, k);
+	const size_t first = mu_train_split_micro(s, 0);
+
+	set_batch(run, plan, stage, k);
+	if (s->partial && s->phase == MU_PHASE_TRAIN) { /* the first backward makes the sum */
+		float *weights = mu_kv_weights(run->kv);
+
+		if (k == first)
+			MU_TRY(mu_plan_bind(plan, weights, s->gradients));
+		else
+			MU_TRY(mu_plan_bind_sum(plan, weights, s->gradients, s->partial,
+						k == mu_train_split_micro(s, s->n_now - 1)));
+	}
+	mu_plan_bring_weights(plan, k == 0);
+	if (s->steps > 0)
+		mu_plan_join(plan, k, k > 0 ? mu_train_split_plan_of(s, stage, k - 1) : NULL,
+			     k + 1 < s->n_now ? mu_train_split_plan_of(s, stage, k + 1) : NULL);
+	set_input(run, plan, k);
+	for (size_t r = 0; r < stage; r++)
+		if (mu_train_split_is_here(run, r))
+			MU_TRY(mu_plan_receive(plan, mu_train_split_plan_of(s, r, k)));
+	MU_TRY(mu_train_borders_take(run, stage, k, TRAIN_VALUES));
+out:
+	return st;
+}
+
+void mu_train_split_keep(struct train_run *run, size_t k)
+{
+	struct train_split *s = run->split;
+	struct mu_plan *plan = mu_train_split_plan_of(s, s->stages.n - 1, k);
+	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
+	const size_t n = mu_shape_n(shape) / shape->dims[0];
+
+	s->losses[k] = mu_plan_batch(plan)->loss;
+	if (s->outputs)
+		s->outputs[k] = mu_plan_probabilities(plan);
+	if (s->probabilities)
+		memcpy(s->probabilities + first_of(s, k) * n, mu_plan_probabilities(plan),
+		       samples_of(s, k) * n * sizeof(float));
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What passes between the stages of a team's ranks. Each border between two ranks has two passages
+ * (parallel.h): values as the earlier stage's forward ends, gradients as the later one's backward
+ * does. A task packs what it has made into the buffer of its micro-batch, and its end is counted;
+ * the first device's thread, which alone calls MPI, sees that and sends, and counts what has come.
+ * What a stage makes is so never sent from the slot itself, which is free for the next micro-batch.
+ *
+ * Kinds of messages are kinds of plans: by group of the input, of a whole micro-batch, of fewer
+ * samples, for validation.
+ */
+#include "staged.h"
+
+#include <muster/base.h>
+
+enum { KIND_FULL, KIND_TAIL, KIND_INFER, KINDS };
+
+static size_t kind_of(const struct train_split *s, size_t k)
+{
+	const size_t first = s->steps > 0 ? 0 : s->group * KINDS;
+
+	if (s->phase == MU_PHASE_INFER)
+		return first + KIND_INFER;
+	return first + (s->steps > 0 || (k + 1) * s->micro <= s->total ? KIND_FULL : KIND_TAIL);
+}
+
+/* Any slot's: those of a stage are alike. NULL: none of this kind. */
+static const struct mu_plan *find_plan(const struct train_stage *stage, size_t kind)
+{
+	const struct mu_plan *plan = NULL;
+
+	for (size_t i = 0; i < stage->n_slots && !plan; i++) {
+		const struct train_plans *p = &stage->slots[i].plans[kind / KINDS];
+
+		plan = kind % KINDS == KIND_FULL   ? p->full
+		       : kind % KINDS == KIND_TAIL ? p->tail
+						   : p->infer;
+	}
+	return plan;
+}
+
+/* Bytes of a border's messages, by kind. */
+static void measure(const struct train_run *run, const struct train_border *border, int way,
+		    size_t *nbytes)
+{
+	const struct train_split *s = run->split;
+
+	for (size_t kind = 0; kind < run->split->n_groups * KINDS; kind++) {
+		const struct mu_plan *from = find_plan(&s->of[border->from], kind);
+		const struct mu_plan *to = find_plan(&s->of[border->to], kind);
+		const bool passes = way == TRAIN_VALUES || kind % KINDS != KIND_INFER;
+
+		nbytes[kind] = from && to && passes
+				       ? mu_plan_pack_nbytes(from, to, way == TRAIN_GRADIENTS)
+				       : 0;
+	}
+}
+
+/* Tails differ from team to team. */
+uint64_t mu_train_borders_hash(const struct train_run *run)
+{
+	const struct train_split *s = run->split;
+	uint64_t hash = 0;
+
+	for (size_t b = 0; b < s->n_borders; b++)
+		for (size_t kind = 0; kind < run->split->n_groups * KINDS; kind++) {
+			const struct mu_plan *from = find_plan(&s->of[s->borders[b].from], kind);
+			const struct mu_plan *to = find_plan(&s->of[s->borders[b].to], kind);
+
+			if (from && to && kind % KINDS != KIND_TAIL)
+				hash = hash * 31 + mu_plan_pack_nbytes(from, to, false);
+		}
+	return hash;
+}
+
+size_t mu_train_border_counter(const struct train_run *run, size_t border, int way)
+{
+	return run->split->stages.n * TRAIN_STAGE_COUNTERS + border * TRAIN_WAYS + (size_t)way;
+}
+
+/* ---- life ---- */
+
+static enum mu_status open_way(struct train_run *run, size_t b, int way, size_t *nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+	struct train_border *border = &s->borders[b];
+	struct train_way *w = &border->ways[way];
+	const bool is_from = mu_train_split_is_here(run, border->from);
+	const size_t kinds = run->split->n_groups * KINDS;
+	size_t most = 0;
+
+	w->sends = is_from == (way == TRAIN_VALUES);
+	w->peer = mu_train_team_worker(
+		run, mu_train_split_member(run, is_from ? border->to : border->from));
+	measure(run, border, way, nbytes);
+	for (size_t kind = 0; kind < kinds; kind++)
+		most = nbytes[kind] > most ? nbytes[kind] : most;
+	if (most > 0)
+		MU_TRY(mu_passage_new(&w->passage, &(struct mu_passage_config){
+							   .comm = s->comm,
+							   .peer = w->peer,
+							   .tag = (int)(b * TRAIN_WAYS) + way,
+							   .sends = w->sends,
+							   .n_micro = s->n_micro,
+							   .n_kinds = kinds,
+							   .nbytes = nbytes,
+						   }));
+out:
+	return st;
+}
+
+enum mu_status mu_train_borders_open(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+	size_t *nbytes = NULL;
+
+	MU_TRY(mu_passage_comm_new(&s->comm, run->topology.peers));
+	MU_TRY(MU_ALLOC(nbytes, run->split->n_groups * KINDS, "borders"));
+	MU_TRY(MU_ALLOC(s->kinds, s->n_micro, "borders"));
+	for (size_t b = 0; b < s->n_borders; b++)
+		for (int way = 0; way < TRAIN_WAYS; way++)
+			if (mu_train_split_is_here(run, s->borders[b].from) !=
+			    mu_train_split_is_here(run, s->borders[b].to))
+				MU_TRY(open_way(run, b, way, nbytes));
+out:
+	mu_free(nbytes);
+	return st;
+}
+
+void mu_train_borders_close(struct train_run *run)
+{
+	struct train_split *s = run->split;
+
+	for (size_t b = 0; s->borders && b < s->n_borders; b++)
+		for (int way = 0; way < TRAIN_WAYS; way++)
+			mu_passage_free(s->borders[b].ways[way].passage);
+	mu_passage_comm_free(&s->comm);
+	mu_free(s->kinds);
+}
+
+/* ---- a batch ---- */
+
+/* Gradients pass in training alone. */
+static struct train_way *way_of(const struct train_split *s, size_t b, int way)
+{
+	struct train_way *w = &s->borders[b].ways[way];
+
+	return w->passage && (way == TRAIN_VALUES || s->phase == MU_PHASE_TRAIN) ? w : NULL;
+}
+
+enum mu_status mu_train_borders_begin(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+
+	for (size_t k = 0; s->kinds && k < s->n_now; k++)
+		s->kinds[k] = kind_of(s, k);
+	for (size_t b = 0; b < s->n_borders; b++)
+		for (int way = 0; way < TRAIN_WAYS; way++) {
+			struct train_way *w = way_of(s, b, way);
+
+			if (!w)
+				continue;
+			w->begun = w->passed = 0;
+			MU_TRY(mu_passage_begin(w->passage, s->kinds, s->n_now));
+		}
+out:
+	return st;
+}
+
+/* Send what has been made since. */
+static enum mu_status send_ready(struct train_run *run, const struct train_border *border, int way,
+				 struct train_way *w)
+{
+	enum mu_status st = MU_OK;
+	const size_t i = way == TRAIN_VALUES ? mu_train_split_counter(border->from, TRAIN_FORWARDS)
+					     : mu_train_split_counter(border->to, TRAIN_BACKWARDS);
+
+	for (const size_t made = mu_team_counted(run->devices.team, i); w->begun < made;
+	     w->begun++) {
+		MU_TRY(mu_passage_send(w->passage));
+		mu_wake(&run->topology, run->topology.worker_ranks[w->peer]);
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_borders_move(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+
+	for (size_t b = 0; b < s->n_borders; b++)
+		for (int way = 0; way < TRAIN_WAYS; way++) {
+			struct train_way *w = way_of(s, b, way);
+			size_t passed;
+
+			if (!w)
+				continue;
+			if (w->sends)
+				MU_TRY(send_ready(run, &s->borders[b], way, w));
+			MU_TRY(mu_passage_test(w->passage, &passed));
+			for (; w->passed < passed; w->passed++)
+				if (!w->sends)
+					mu_team_count(run->devices.team, 0,
+						      mu_train_border_counter(run, b, way));
+		}
+out:
+	return st;
+}
+
+bool mu_train_borders_have_left(const struct train_run *run)
+{
+	const struct train_split *s = run->split;
+
+	for (size_t b = 0; b < s->n_borders; b++)
+		for (int way = 0; way < TRAIN_WAYS; way++) {
+			const struct train_way *w = way_of(s, b, way);
+
+			if (w && w->sends && w->passed < s->n_now)
+				return false;
+		}
+	return true;
+}
+
+void mu_train_borders_awaited(const void *context, struct mu_awaited *a)
+{
+	const struct train_run *run = context;
+	const struct train_split *s = run->split;
+
+	snprintf(a->what, sizeof a->what, "what passes between the ranks of team %zu",
+		 run->team.index);
+	for (size_t b = 0; b < s->n_borders; b++)
+		for (int way = 0; way < TRAIN_WAYS; way++) {
+			const struct train_way *w = way_of(s, b, way);
+
+			if (w && w->passed < s->n_now)
+				mu_awaited_add(a, run->topology.worker_ranks[w->peer]);
+		}
+}
+
+static struct mu_plan *plan_of(const struct train_split *s, size_t stage, size_t k, int way)
+{
+	return mu_train_split_plan_of(s, stage,
+				      way == TRAIN_GRADIENTS ? mu_train_split_micro(s, k) : k);
+}
+
+enum mu_status mu_train_borders_take(struct train_run *run, size_t stage, size_t k, int way)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+
+	for (size_t b = 0; b < s->n_borders; b++) {
+		const struct train_border *border = &s->borders[b];
+		const struct train_way *w = way_of(s, b, way);
+
+		if (w && !w->sends && stage == (way == TRAIN_VALUES ? border->to : border->from))
+			MU_TRY(mu_plan_unpack(plan_of(s, border->from, k, way),
+					      plan_of(s, border->to, k, way),
+					      way == TRAIN_GRADIENTS,
+					      mu_passage_buffer(w->passage, k)));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_borders_give(struct train_run *run, size_t stage, size_t k, int way)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+
+	for (size_t b = 0; b < s->n_borders; b++) {
+		const struct train_border *border = &s->borders[b];
+		const struct train_way *w = way_of(s, b, way);
+
+		if (w && w->sends && stage == (way == TRAIN_VALUES ? border->from : border->to))
+			MU_TRY(mu_plan_pack(plan_of(s, border->from, k, way),
+					    plan_of(s, border->to, k, way), way == TRAIN_GRADIENTS,
+					    mu_passage_buffer(w->passage, k)));
+	}
+out:
+	return st;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What came of a batch that went through stages. */
+#include "staged.h"
+
+#include <string.h>
+
+double mu_train_split_loss(const struct train_run *run)
+{
+	double loss = 0;
+
+	for (size_t k = 0; k < run->split->n_now; k++)
+		loss += run->split->losses[k];
+	return loss;
+}
+
+/* Of all samples, in their order. */
+static const float *probabilities(const struct train_split *s, struct mu_shape *shape)
+{
+	struct mu_plan *last = mu_train_split_plan_of(s, s->stages.n - 1, 0);
+
+	*shape = *mu_plan_probabilities_shape(last);
+	if (!s->probabilities)
+		return mu_plan_probabilities(last);
+	shape->dims[0] = s->n_micro * s->micro;
+	return s->probabilities;
+}
+
+/* Each sample counts once. */
+static void measure_blocks(const struct train_split *s, struct mu_metrics *m,
+			   struct mu_batch *batch, size_t top_k)
+{
+	const size_t last = s->stages.n - 1;
+	const double samples = m->samples + (double)batch->count;
+
+	for (size_t k = 0; k < s->n_now; k++) {
+		batch->labels = s->labels + k * s->micro * s->steps;
+		mu_metrics_measure(m, s->outputs[k],
+				   mu_plan_probabilities_shape(mu_train_split_plan_of(s, last, k)),
+				   batch, top_k);
+	}
+	m->samples = samples;
+}
+
+void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m)
+{
+	const struct train_split *s = run->split;
+	const size_t top_k = (size_t)run->options.top_k;
+	struct mu_plan *last;
+	struct mu_batch batch = s->batch;
+	struct mu_shape shape;
+	const float *p;
+
+	if (!mu_train_split_is_here(run, s->stages.n - 1))
+		return;
+	last = mu_train_split_plan_of(s, s->stages.n - 1, 0);
+	batch.use_ignore = mu_plan_batch(last)->use_ignore;
+	batch.ignore_label = mu_plan_batch(last)->ignore_label;
+	if (s->steps > 0) {
+		measure_blocks(s, m, &batch, top_k);
+		return;
+	}
+	p = probabilities(s, &shape);
+	mu_metrics_measure(m, p, &shape, &batch, top_k);
+}
+
+void mu_train_split_probabilities(const struct train_run *run, float *out)
+{
+	struct mu_shape shape;
+	const float *p = probabilities(run->split, &shape);
+
+	memcpy(out, p, run->split->total * shape.dims[1] * sizeof *out);
+}
+
+enum mu_status mu_train_split_overflowed(const struct train_run *run, bool *overflowed)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	bool one;
+
+	*overflowed = false;
+	for (size_t k = 0; k < s->n_now; k++)
+		for (size_t stage = 0; stage < s->stages.n; stage++) {
+			if (!mu_train_split_is_here(run, stage))
+				continue;
+			MU_TRY(mu_plan_overflowed(mu_train_split_plan_of(s, stage, k), &one));
+			*overflowed |= one;
+		}
+out:
+	return st;
+}
+
+/* All that is done here once more, in this thread. */
+const char *mu_train_split_find_nonfinite(struct train_run *run)
+{
+	const struct train_split *s = run->split;
+	const char *place = NULL;
+
+	for (size_t k = 0; k < s->n_now && !place; k++)
+		for (size_t stage = 0; stage < s->stages.n && !place; stage++)
+			if (mu_train_split_is_here(run, stage) &&
+			    mu_train_split_begin_forward(run, stage, k) == MU_OK)
+				place = mu_plan_find_nonfinite(mu_train_split_plan_of(s, stage, k));
+	return place;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stages of a net on several devices, and their plans. A stage has as many slots as it holds
+ * micro-batches at a time; each is a part of the net with memory of its own. Parts are planned
+ * stage by stage, for each takes the layouts of what it receives from those before it, and each by
+ * the thread of its device.
+ */
+#include "staged.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+/* ---- where ---- */
+
+size_t mu_train_split_member(const struct train_run *run, size_t stage)
+{
+	return run->split->stages.of[stage].device / run->devices.list.n;
+}
+
+bool mu_train_split_is_here(const struct train_run *run, size_t stage)
+{
+	return mu_train_split_member(run, stage) == run->team.member;
+}
+
+/* Its device, or the one of this rank that stands for it. */
+static size_t device_of(const struct train_run *run, size_t stage)
+{
+	return run->split->stages.of[stage].device % run->devices.list.n;
+}
+
+/* ---- life ---- */
+
+typedef enum mu_status slot_fn(struct train_run *run, size_t stage, size_t slot);
+
+static enum mu_status work_on_stage(struct train_run *run, struct train_device *d)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	const size_t stage = s->work.stage;
+
+	for (size_t i = 0; device_of(run, stage) == d->number && i < s->of[stage].n_slots; i++)
+		MU_TRY(s->work.fn(run, stage, i));
+out:
+	return st;
+}
+
+/* Stage by stage, each by the thread of its device. */
+static enum mu_status for_all_slots(struct train_run *run, slot_fn *fn)
+{
+	enum mu_status st = MU_OK;
+	struct train_stage_work *work = &run->split->work;
+
+	work->fn = fn;
+	for (work->stage = 0; work->stage < run->split->stages.n; work->stage++)
+		MU_TRY(mu_train_devices_run(run, work_on_stage));
+out:
+	return st;
+}
+
+/* The plan of a group that slots of a stage have for this: MU_PHASE_TRAIN and micro samples,
+ * _TRAIN and fewer, _INFER. */
+static struct mu_plan **find_plan(struct train_run *run, size_t stage, size_t slot, size_t group,
+				  const struct mu_plan_part *like)
+{
+	struct train_plans *p = &run->split->of[stage].slots[slot].plans[group];
+
+	if (like->phase == MU_PHASE_INFER)
+		return &p->infer;
+	return like->batch == run->split->micro ? &p->full : &p->tail;
+}
+
+/* The part of a stage, as `like` says. Whichever slot: all parts of a stage are laid out alike. */
+static enum mu_status plan_part(struct train_run *run, size_t stage, size_t slot, size_t group,
+				const struct mu_plan_part *like)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	const struct mu_stage *own = &s->stages.of[stage];
+	struct mu_plan *before[MU_MAX_STAGES];
+	struct mu_plan_part part = *like;
+
+	for (size_t r = 0; r < stage; r++)
+		for (size_t i = 0; i < s->of[r].n_slots; i++)
+			if (*find_plan(run, r, i, group, like))
+				before[r] = *find_plan(run, r, i, group, like);
+	part.net = run->block_net ? run->block_net : run->nets[group];
+	part.of_block = s->steps > 0;
+	if (part.of_block && slot > 0)
+		part.first_block = *find_plan(run, stage, 0, group, like);
+	part.device = &run->devices.of[device_of(run, stage)].device;
+	part.whole = s->whole;
+	part.first = own->first;
+	part.n = own->n;
+	part.before = before;
+	part.n_before = stage;
+	MU_TRY(mu_plan_new_part(find_plan(run, stage, slot, group, like), &part));
+out:
+	return st;
+}
+
+static enum mu_status plan_full(struct train_run *run, size_t stage, size_t slot)
+{
+	enum mu_status st = MU_OK;
+	struct train_slot *own = &run->split->of[stage].slots[slot];
+	const struct mu_plan_part like = {.batch = run->split->micro, .phase = MU_PHASE_TRAIN};
+
+	MU_TRY(MU_ALLOC(own->plans, run->split->n_groups, "plans"));
+	MU_TRY(plan_part(run, stage, slot, run->split->n_groups - 1, &like));
+out:
+	return st;
+}
+
+static enum mu_status make_stages(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+	const size_t devices = run->devices.list.n * run->devices.list.ranks;
+	struct mu_stage_border *borders = NULL;
+
+	MU_TRY(mu_train_device_stages(&run->devices.list, &run->options, s->whole, &s->stages));
+	s->stages.blocks = s->steps > 0;
+	MU_TRY(mu_stage_order_new(&s->train, &s->stages, devices, s->n_micro, true));
+	MU_TRY(mu_stage_order_new(&s->infer, &s->stages, devices, s->n_micro, false));
+	MU_TRY(MU_ALLOC(s->of, s->stages.n, "stages"));
+	for (size_t i = 0; i < s->stages.n; i++) {
+		const size_t n = mu_train_split_is_here(run, i)
+					 ? mu_stage_slots(&s->stages, i, s->n_micro)
+					 : 1;
+
+		MU_TRY(MU_ALLOC(s->of[i].slots, n, "stages"));
+		s->of[i].n_slots = n;
+	}
+	MU_TRY(mu_stages_borders(&s->stages, s->whole, s->n_micro, &borders, &s->n_borders));
+	MU_TRY(MU_ALLOC(s->borders, s->n_borders + 1, "borders"));
+	for (size_t b = 0; b < s->n_borders; b++)
+		s->borders[b] = (struct train_border){.from = borders[b].from, .to = borders[b].to};
+out:
+	mu_free(borders);
+	return st;
+}
+
+static enum mu_status plan_whole(struct train_run *run, struct train_device *d)
+{
+	if (d->number > 0)
+		return MU_OK;
+	return mu_plan_new_dry(&run->split->whole, run->block_net ? run->block_net : run->net,
+			       &d->device, run->split->micro, MU_PHASE_TRAIN, NULL);
+}
+
+enum mu_status mu_train_split_open(struct train_run *run, size_t batch)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s;
+
+	MU_TRY(MU_ALLOC(run->split, 1, "stages"));
+	s = run->split;
+	s->comm = MPI_COMM_NULL;
+	s->n_groups = run->n_groups;
+	s->n_micro = (size_t)run->options.micro_batches;
+	s->micro = batch / s->n_micro;
+	if (run->block_net) {
+		s->n_groups = 1;
+		s->steps = mu_net_labels(run->block_net);
+		s->n_micro = (mu_net_labels(run->net) + s->steps - 1) / s->steps;
+	}
+	MU_TRY(mu_train_devices_run(run, plan_whole));
+	run->plan = s->whole;
+	MU_TRY(make_stages(run));
+	if (!run->devices.team)
+		MU_TRY(mu_team_new(&run->devices.team, 1, &run->topology));
+	MU_TRY(mu_team_counters(run->devices.team, mu_train_border_counter(run, s->n_borders, 0)));
+	MU_TRY(for_all_slots(run, plan_full));
+out:
+	return st;
+}
+
+static void close_slot(struct train_slot *slot, size_t n_groups)
+{
+	for (size_t g = 0; slot->plans && g < n_groups; g++) {
+		mu_plan_free(slot->plans[g].tail);
+		mu_plan_free(slot->plans[g].infer);
+		if (g + 1 < n_groups)
+			mu_plan_free(slot->plans[g].full);
+	}
+	if (slot->plans)
+		mu_plan_free(slot->plans[n_groups - 1].full);
+	mu_free(slot->plans);
+}
+
+void mu_train_split_close(struct train_run *run)
+{
+	struct train_split *s = run->split;
+
+	if (!s)
+		return;
+	mu_train_borders_close(run);
+	for (size_t i = 0; s->of && i < s->stages.n; i++) {
+		for (size_t k = 0; k < s->of[i].n_slots; k++)
+			close_slot(&s->of[i].slots[k], s->n_groups);
+		mu_free(s->of[i].slots);
+	}
+	mu_plan_free(s->whole);
+	mu_stage_order_free(s->train);
+	mu_stage_order_free(s->infer);
+	mu_free(s->of);
+	mu_free(s->borders);
+	mu_free(s->partial);
+	mu_free(s->probabilities);
+	mu_free(s->labels);
+	mu_free(s->outputs);
+	mu_free(s->losses);
+	mu_free(s);
+	run->split = NULL;
+}
+
+/* ---- further plans, and memory ---- */
+
+static bool has_records(const struct mu_input *in, size_t group)
+{
+	return in->groups ? in->groups[group].n > 0 : in->n > 0;
+}
+
+static enum mu_status plan_others(struct train_run *run, size_t stage, size_t slot)
+{
+	enum mu_status st = MU_OK;
+	const struct train_split *s = run->split;
+	const bool ends_early = !run->train.groups && run->steps < run->train.steps;
+	const struct mu_plan_part infer = {.batch = s->micro, .phase = MU_PHASE_INFER};
+
+	if (s->steps > 0 && run->has_validation)
+		MU_TRY(plan_part(run, stage, slot, 0, &infer));
+	for (size_t g = 0; s->steps == 0 && g < s->n_groups; g++) {
+		const size_t rest = ends_early ? 0 : mu_input_rest(&run->train, g);
+		struct mu_plan_part like = {.batch = s->micro, .phase = MU_PHASE_TRAIN};
+
+		if (g + 1 < s->n_groups && has_records(&run->train, g))
+			MU_TRY(plan_part(run, stage, slot, g, &like));
+		if (run->has_validation && has_records(&run->validate, g))
+			MU_TRY(plan_part(run, stage, slot, g, &infer));
+		like.batch = rest % s->micro;
+		if (like.batch > 0 && rest / s->micro % s->of[stage].n_slots == slot)
+			MU_TRY(plan_part(run, stage, slot, g, &like));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_split_plan(struct train_run *run)
+{
+	return for_all_slots(run, plan_others);
+}
+
+/* A slot's plans: one at a time is used. */
+static enum mu_status allocate(struct train_run *run, size_t stage, size_t slot)
+{
+	enum mu_status st = MU_OK;
+	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
+	const size_t n_groups = run->split->n_groups;
+	struct mu_plan *largest = plans[n_groups - 1].full;
+
+	if (!mu_train_split_is_here(run, stage))
+		goto out;
+	MU_TRY(mu_plan_allocate(largest));
+	for (size_t g = 0; g < n_groups; g++) {
+		struct mu_plan *others[] = {plans[g].full, plans[g].tail, plans[g].infer};
+
+		for (size_t i = 0; i < 3; i++)
+			if (others[i] && others[i] != largest)
+				MU_TRY(mu_plan_allocate_in(others[i], largest));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_split_allocate(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_split *s = run->split;
+	const size_t labels = mu_net_labels(run->net), classes = mu_train_devices_classes(run);
+
+	MU_TRY(for_all_slots(run, allocate));
+	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));
+	if (s->steps > 0) {
+		MU_TRY(MU_ALLOC(s->labels, s->n_micro * s->micro * s->steps, "labels of blocks"));
+		MU_TRY(MU_ALLOC(s->outputs, s->n_micro, "probabilities of blocks"));
+	}
+	if (s->n_micro == 1)
+		goto out;
+	MU_TRY(MU_ALLOC(s->partial, mu_plan_n(s->whole), "gradients of a micro-batch"));
+	if (s->steps > 0)
+		goto out;
+	MU_TRY(MU_ALLOC(s->probabilities, s->n_micro * s->micro * classes * labels,
+			"probabilities of a batch"));
+out:
+	return st;
+}
+
+double mu_train_split_arena(const struct train_run *run)
+{
+	const struct train_split *s = run->split;
+	double sum = 0;
+
+	for (size_t i = 0; i < s->stages.n; i++)
+		for (size_t k = 0; mu_train_split_is_here(run, i) && k < s->of[i].n_slots; k++)
+			sum += (double)mu_plan_arena_bytes(
+				s->of[i].slots[k].plans[s->n_groups - 1].full);
+	return sum;
+}
+
+static enum mu_status bind(struct train_run *run, size_t stage, size_t slot)
+{
+	enum mu_status st = MU_OK;
+	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
+	float *weights = mu_kv_weights(run->kv);
+
+	if (!mu_train_split_is_here(run, stage))
+		goto out;
+	for (size_t g = 0; g < run->split->n_groups; g++) {
+		if (plans[g].full)
+			MU_TRY(mu_plan_bind(plans[g].full, weights, run->split->gradients));
+		if (plans[g].tail)
+			MU_TRY(mu_plan_bind(plans[g].tail, weights, run->split->gradients));
+		if (plans[g].infer)
+			MU_TRY(mu_plan_bind(plans[g].infer, weights, NULL));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_train_split_bind(struct train_run *run)
+{
+	run->split->gradients = mu_kv_gradients(run->kv);
+	return for_all_slots(run, bind);
+}
+
+/* ---- for people ---- */
+
+static double count_params(const struct mu_plan *plan, const struct mu_stage *stage)
+{
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(plan, &n_slices);
+	const size_t *keys;
+	double n = 0;
+
+	for (size_t l = stage->first; l < stage->first + stage->n; l++)
+		for (size_t i = mu_plan_layer_keys(plan, l, &keys); i-- > 0;)
+			if (slices[keys[i]].rule == MU_SLICE_LEARN)
+				n += (double)slices[keys[i]].n;
+	return n;
+}
+
+static double count_macs(const struct mu_plan *plan, const struct mu_stage *stage)
+{
+	struct mu_layer_cost forward, backward;
+	double flops = 0;
+
+	for (size_t l = stage->first; l < stage->first + stage->n; l++) {
+		mu_plan_layer_cost(plan, l, &forward, &backward);
+		flops += forward.flops;
+	}
+	return flops / 2;
+}
+
+/* "stage 0 on cpu:0: embed to dropout4, 9.4 M parameters, 0.236 GMAC per sample"; in a team "on
+ * cpu:0 of rank 0" */
+static void describe_stage(const struct train_device_list *list, const struct mu_plan *plan,
+			   const struct mu_stages *stages, size_t s, char text[256])
+{
+	const char *of = stages->blocks ? "block of a sample" : "sample";
+	const struct mu_stage *stage = &stages->of[s];
+	char name[32], rank[32] = "";
+
+	if (list->ranks > 1)
+		snprintf(rank, sizeof rank, " of rank %zu", stage->device / list->n);
+	snprintf(text, 256, "stage %zu on %s%s: %s to %s, %.0f parameters, %.6f GMAC per %s", s,
+		 mu_train_device_name(list, stage->device % list->n, name, sizeof name), rank,
+		 mu_plan_layer_name(plan, stage->first),
+		 mu_plan_layer_name(plan, stage->first + stage->n - 1), count_params(plan, stage),
+		 count_macs(plan, stage) / 1e9, of);
+}
+
+static void describe_border(const struct mu_stage_border *b, char text[256])
+{
+	snprintf(text, 256,
+		 "from stage %zu to stage %zu: %zu tensor%s, %.0f bytes per step, both ways",
+		 b->from, b->to, b->tensors, b->tensors == 1 ? "" : "s", b->nbytes);
+}
+
+void mu_train_split_report(const struct train_run *run)
+{
+	const struct train_split *s = run->split;
+	char text[256];
+
+	for (size_t i = 0; i < s->stages.n; i++) {
+		describe_stage(&run->devices.list, s->whole, &s->stages, i, text);
+		mu_log_info("%s", text);
+	}
+	if (s->steps > 0)
+		mu_log_info("a batch passes through them as blocks of %zu steps, %zu at most",
+			    s->steps, s->n_micro);
+	else
+		mu_log_info("a batch passes through them as %zu micro-batch%s of %zu samples",
+			    s->n_micro, s->n_micro == 1 ? "" : "es", s->micro);
+}
+
+enum mu_status mu_train_split_print(const struct train_device_list *list,
+				    const struct train_options *v, const struct mu_plan *plan,
+				    FILE *stream)
+{
+	enum mu_status st = MU_OK;
+	struct mu_stages stages;
+	struct mu_stage_border *borders = NULL;
+	size_t n;
+	char text[256];
+
+	MU_TRY(mu_train_device_stages(list, v, plan, &stages));
+	stages.blocks = false; /* the plan is of whole sequences */
+	MU_TRY(mu_stages_borders(&stages, plan, (size_t)v->micro_batches, &borders, &n));
+	fprintf(stream, "\n%zu stage%s, ", stages.n, stages.n == 1 ? "" : "s");
+	if (v->time_block > 0)
+		fprintf(stream, "%ld steps of %zu samples at a time:\n", v->time_block,
+			mu_plan_batch_size(plan));
+	else
+		fprintf(stream, "%ld micro-batch%s of %zu samples a step:\n", v->micro_batches,
+			v->micro_batches == 1 ? "" : "es", mu_plan_batch_size(plan));
+	for (size_t s = 0; s < stages.n; s++) {
+		describe_stage(list, plan, &stages, s, text);
+		fprintf(stream, "%s\n", text);
+	}
+	for (size_t i = 0; i < n; i++) {
+		describe_border(&borders[i], text);
+		fprintf(stream, "%s\n", text);
+	}
+	if (fflush(stream) != 0 || ferror(stream))
+		MU_FAIL(MU_ERR_IO, "the stages of the network could not be written");
+out:
+	mu_free(borders);
+	return st;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --group2rank and --model-parallel-ranks: teams of workers that share the layers of one network.
+ * Team t of size m is workers t m .. t m + m - 1, in whose order they have the numbers 0 .. m - 1
+ * of the options. A team reads one batch, and takes the part of one worker in everything that goes
+ * by samples; stores, checkpoints and meetings know workers alone.
+ */
+#include "train/train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/base.h>
+
+static const char *option_of(const struct train_options *v)
+{
+	return v->group2rank ? "group2rank" : "model-parallel-ranks";
+}
+
+/* The list of --group2rank, with ranks as their numbers; *size: how many there are. */
+static enum mu_status read_groups(struct mu_group_map *map, const char *text, size_t *size)
+{
+	enum mu_status st = MU_OK;
+	size_t numbers[MU_MAX_STAGES];
+	bool used[MU_MAX_STAGES] = {false};
+
+	MU_TRY(mu_group_map_read(map, text, true));
+	*size = 0;
+	for (size_t d = 0; d < map->n_devices; d++) {
+		const char *name = map->devices[d];
+
+		numbers[d] = strtoul(name, NULL, 10);
+		if (name[strspn(name, "0123456789")] != '\0' || numbers[d] >= MU_MAX_STAGES)
+			MU_FAIL(MU_ERR_USAGE,
+				"--group2rank: %s is no rank of a team: a number from 0 to %d is "
+				"needed",
+				name, MU_MAX_STAGES - 1);
+		used[numbers[d]] = true;
+		*size = numbers[d] + 1 > *size ? numbers[d] + 1 : *size;
+	}
+	for (size_t r = 0; r < *size; r++)
+		if (!used[r])
+			MU_FAIL(MU_ERR_USAGE,
+				"--group2rank: rank %zu has no group; %s makes a team of the ranks "
+				"0 to %zu",
+				r, text, *size - 1);
+	for (size_t i = 0; i < map->n; i++)
+		map->of[i].device = numbers[map->of[i].device];
+out:
+	return st;
+}
+
+enum mu_status mu_train_team_size(const struct train_options *v, size_t *size)
+{
+	enum mu_status st = MU_OK;
+	struct mu_group_map map;
+
+	*size = (size_t)v->model_parallel_ranks;
+	if (v->group2rank && *size > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--group2rank and --model-parallel-ranks %zu: give one of them", *size);
+	if (v->group2rank)
+		MU_TRY(read_groups(&map, v->group2rank, size));
+out:
+	return st;
+}
+
+enum mu_status mu_train_team_stages(const struct train_options *v, const struct mu_plan *plan,
+				    struct mu_stages *stages)
+{
+	enum mu_status st = MU_OK;
+	struct mu_group_map map;
+	size_t size;
+
+	MU_TRY(read_groups(&map, v->group2rank, &size));
+	MU_TRY(mu_stages_of_groups(stages, plan, &map));
+out:
+	return st;
+}
+
+enum mu_status mu_train_team_check(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &run->options;
+	const char *name = option_of(v);
+	size_t size;
+
+	MU_TRY(mu_train_team_size(v, &size));
+	if (size == 1)
+		goto out;
+	if (!run->store.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s with --kv-store %s: a team's ranks make one update together, and "
+			"there each push is one; it is for the synchronous stores",
+			name, v->kv_store);
+	if (v->sync_period > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s with --sync-period %ld: a worker that updates by itself needs the "
+			"gradients of all layers, and each rank of a team has its own",
+			name, v->sync_period);
+	if (strcmp(v->compression.type, "1bit") == 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s with --gc-type 1bit, which has no code for the zeros of layers that "
+			"other ranks have; the other codes do",
+			name);
+	if (strcmp(v->on_nan, "stop") != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s with --on-nan %s: one rank of a team sees the loss, and the others "
+			"could not leave the batch out; --on-nan stop is possible",
+			name, v->on_nan);
+	if (v->comm_thread)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s with --comm-thread 1: what passes between a team's ranks is moved on "
+			"by the training thread",
+			name);
+	if (v->predict)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s with --predict: one rank of a team has the probabilities; predict "
+			"without it, from the same checkpoint",
+			name);
+out:
+	return st;
+}
+
+enum mu_status mu_train_team_open(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &run->topology;
+	const size_t workers = (size_t)t->num_workers;
+	struct train_team *team = &run->team;
+
+	MU_TRY(mu_train_team_size(&run->options, &team->size));
+	if (workers % team->size != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s: %zu worker%s (%d ranks, %d of them servers) cannot be divided into "
+			"teams of %zu",
+			option_of(&run->options), workers, workers == 1 ? "" : "s", t->size,
+			t->num_servers, team->size);
+	team->n = workers / team->size;
+	team->index = (size_t)t->index / team->size;
+	team->member = (size_t)t->index % team->size;
+out:
+	return st;
+}
+
+int mu_train_team_worker(const struct train_run *run, size_t member)
+{
+	return (int)(run->team.index * run->team.size + member);
+}
+
+size_t mu_train_team_count(const struct train_run *run, size_t count)
+{
+	return run->team.member == 0 ? count : 0;
+}
+
+void mu_train_team_report(const struct train_run *run)
+{
+	const struct train_team *team = &run->team;
+
+	if (team->size > 1)
+		mu_log_info("%zu team%s of %zu workers each, which share a batch and the layers of "
+			    "the network",
+			    team->n, team->n == 1 ? "" : "s", team->size);
+}

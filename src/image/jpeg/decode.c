@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JPEG by libjpeg-turbo, no more of it than is wanted: the inverse transform at 1/2, 1/4 or 1/8,
+ * only of the blocks that the window touches, and nothing below the window. Only the entropy
+ * decoder must go through all that comes before. libjpeg's errors jump back into try. It reads
+ * every head; what is common goes from there to the decoder of jpeg.h, and comes back if in doubt.
+ * Small pictures of one encoder have the same head, byte for byte, which is then not read again.
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include "image/decode.h"
+#include "jpeg.h"
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+
+enum {
+	/* Pixels at the sides of a part whose colours are made without their neighbours. */
+	MARGIN = 2,
+	MAX_SCANS = 200, /* a progressive file has about 10; each costs a pass over the image */
+	ROWS = 8,        /* read in one call */
+	HEAD_MAX = 1024, /* bytes of a head that is kept; Huffman tables and all have about 620 */
+};
+
+/* What libjpeg read last, if it was the head of a picture for our own decoder. Its tables are
+ * libjpeg's. */
+struct head {
+	size_t n; /* bytes; 0: none */
+	uint8_t bytes[HEAD_MAX];
+	struct mu_jpeg_frame frame; /* without data */
+};
+
+struct jpeg {
+	struct jpeg_decompress_struct d;
+	struct jpeg_error_mgr errors;
+	struct jpeg_progress_mgr progress;
+	jmp_buf escape;
+	char message[JMSG_LENGTH_MAX + 1];
+	bool created;
+	const uint8_t *data;
+	size_t n;
+	struct mu_image_window window;
+	struct mu_image *image;
+	enum mu_status st; /* of what is not libjpeg's */
+	struct mu_jpeg *own;
+	enum mu_jpeg_choice choice;
+	struct head head;
+	bool unread; /* the picture has that head, and libjpeg has not seen it */
+};
+
+static void leave(j_common_ptr d)
+{
+	struct jpeg *j = d->client_data;
+
+	d->err->format_message(d, j->message);
+	longjmp(j->escape, 1);
+}
+
+/*
+ * libjpeg goes on after damage and gives what it can guess. Warnings about other things, such as
+ * stray bytes between segments, which images in well-known data sets have, are of no consequence.
+ */
+static void warn(j_common_ptr d, int level)
+{
+	if (level >= 0)
+		return;
+	switch (d->err->msg_code) {
+	case JWRN_ARITH_BAD_CODE:
+	case JWRN_HIT_MARKER:
+	case JWRN_HUFF_BAD_CODE:
+	case JWRN_JPEG_EOF:
+	case JWRN_MUST_RESYNC: leave(d); break;
+	default: break;
+	}
+}
+
+static void keep_quiet(j_common_ptr d)
+{
+	(void)d;
+}
+
+static void watch_scans(j_common_ptr common)
+{
+	struct jpeg *j = common->client_data;
+
+	if (j->d.input_scan_number <= MAX_SCANS)
+		return;
+	snprintf(j->message, sizeof j->message, "more than %d scans", MAX_SCANS);
+	longjmp(j->escape, 1);
+}
+
+/* False if libjpeg met an error: j->message. */
+static bool try(struct jpeg *j, void (*work)(struct jpeg *))
+{
+	if (setjmp(j->escape))
+		return false;
+	work(j);
+	return true;
+}
+
+static void create(struct jpeg *j)
+{
+	jpeg_create_decompress(&j->d);
+}
+
+static void close_jpeg(void *state)
+{
+	struct jpeg *j = state;
+
+	if (j->created)
+		jpeg_destroy_decompress(&j->d);
+	mu_jpeg_free(j->own);
+	mu_free(j);
+}
+
+static void choose(void *state, enum mu_jpeg_choice choice)
+{
+	struct jpeg *j = state;
+
+	j->choice = choice;
+}
+
+static enum mu_status open_jpeg(void **state)
+{
+	enum mu_status st = MU_OK;
+	struct jpeg *j;
+
+	MU_TRY(MU_ALLOC(j, 1, "JPEG decoder"));
+	*state = j;
+	j->d.err = jpeg_std_error(&j->errors);
+	j->errors.error_exit = leave;
+	j->errors.emit_message = warn;
+	j->errors.output_message = keep_quiet;
+	j->d.client_data = j;
+	if (!try(j, create))
+		MU_FAIL(MU_ERR_UNSUPPORTED, "libjpeg cannot begin: %s", j->message);
+	j->created = true;
+	j->progress.progress_monitor = watch_scans;
+	j->d.progress = &j->progress;
+	MU_TRY(mu_jpeg_new(&j->own));
+out:
+	return st;
+}
+
+static void read_head(struct jpeg *j)
+{
+	j->head.n = 0;
+	j->unread = false;
+	jpeg_destroy_decompress(&j->d); /* with its tables, which a file may leave out */
+	jpeg_create_decompress(&j->d);
+	j->d.progress = &j->progress;
+	jpeg_mem_src(&j->d, j->data, (unsigned long)j->n);
+	jpeg_read_header(&j->d, TRUE);
+}
+
+/* What the file calls cyan, magenta, yellow, black. Adobe's programs write 255 minus the amounts.
+ */
+static void colour_of_ink(struct jpeg *j)
+{
+	uint32_t flip = j->d.saw_Adobe_marker ? 0 : UINT32_MAX;
+	uint32_t *pixels = j->image->pixels;
+
+	for (size_t i = 0; i < j->image->h * j->image->w; i++) {
+		uint32_t light = pixels[i] ^ flip, black = light >> 24, pixel = 0;
+
+		for (int c = 0; c < 24; c += 8)
+			pixel |= ((light >> c & 255) * black + 127) / 255 << c;
+		pixels[i] = pixel;
+	}
+}
+
+/* Columns: a margin at both sides, as far as there are any, then whole blocks. */
+static void crop_columns(struct jpeg *j)
+{
+	const struct mu_image_window *window = &j->window;
+	JDIMENSION all = j->d.output_width, left = 0,
+		   right = (JDIMENSION)(window->left + window->w);
+	JDIMENSION width;
+
+	if (window->left > MARGIN)
+		left = (JDIMENSION)window->left - MARGIN;
+	right = all - right > MARGIN ? right + MARGIN : all;
+	width = right - left;
+	if (width < all)
+		jpeg_crop_scanline(&j->d, &left, &width);
+	j->image->left = width < all ? left : 0;
+}
+
+static void read_rows(struct jpeg *j)
+{
+	struct mu_image *image = j->image;
+	JSAMPROW rows[ROWS];
+
+	for (size_t y = 0; y < image->h;) {
+		size_t n = image->h - y < ROWS ? image->h - y : ROWS;
+
+		for (size_t i = 0; i < n; i++)
+			rows[i] = (JSAMPROW)(image->pixels + (y + i) * image->w);
+		n = jpeg_read_scanlines(&j->d, rows, (JDIMENSION)n);
+		if (n == 0) { /* our own bug: the window is in the picture */
+			snprintf(j->message, sizeof j->message, "has fewer rows");
+			longjmp(j->escape, 1);
+		}
+		y += n;
+	}
+}
+
+static void decode_window(struct jpeg *j)
+{
+	const struct mu_image_window *window = &j->window;
+	bool ink = j->d.jpeg_color_space == JCS_CMYK || j->d.jpeg_color_space == JCS_YCCK;
+	size_t left;
+
+	j->d.scale_num = 1;
+	j->d.scale_denom = (unsigned)window->shrink;
+	j->d.out_color_space = ink ? JCS_CMYK : JCS_EXT_RGBX;
+	jpeg_start_decompress(&j->d);
+	crop_columns(j);
+	left = j->image->left;
+	j->st = mu_image_resize(j->image, window->h, j->d.output_width);
+	if (j->st != MU_OK)
+		return;
+	j->image->top = window->top;
+	j->image->left = left;
+	j->image->shrink = window->shrink;
+	if (window->top > 0)
+		jpeg_skip_scanlines(&j->d, (JDIMENSION)window->top);
+	read_rows(j);
+	if (ink)
+		colour_of_ink(j);
+}
+
+static bool is_common(const struct jpeg_decompress_struct *d)
+{
+	const jpeg_component_info *c = d->comp_info;
+
+	if (d->progressive_mode || d->arith_code || d->data_precision != 8 ||
+	    d->comps_in_scan != d->num_components || d->Ss != 0 || d->Se != DCTSIZE2 - 1 ||
+	    d->Ah != 0 || d->Al != 0)
+		return false;
+	if (d->num_components == 1)
+		return d->jpeg_color_space == JCS_GRAYSCALE;
+	if (d->num_components != MU_JPEG_COMPONENTS || d->jpeg_color_space != JCS_YCbCr)
+		return false;
+	/* Before 2.1, libjpeg-turbo did not smooth chroma of full width and half height. */
+	if (c[0].h_samp_factor == 1 && c[0].v_samp_factor == 2 &&
+	    LIBJPEG_TURBO_VERSION_NUMBER < 2001000)
+		return false;
+	return c[0].h_samp_factor <= 2 && c[0].v_samp_factor <= 2 && c[1].h_samp_factor == 1 &&
+	       c[1].v_samp_factor == 1 && c[2].h_samp_factor == 1 && c[2].v_samp_factor == 1;
+}
+
+/* libjpeg looks at the numbers of tables when it uses them. */
+static bool has_tables(const struct jpeg_decompress_struct *d, const jpeg_component_info *c)
+{
+	const JQUANT_TBL *table;
+
+	if (c->quant_tbl_no < 0 || c->quant_tbl_no >= NUM_QUANT_TBLS || c->dc_tbl_no < 0 ||
+	    c->dc_tbl_no >= MU_JPEG_TABLES || c->ac_tbl_no < 0 || c->ac_tbl_no >= MU_JPEG_TABLES)
+		return false;
+	table = d->quant_tbl_ptrs[c->quant_tbl_no];
+	for (int k = 0; table && k < DCTSIZE2; k++) {
+		if (table->quantval[k] > 255)
+			return false;
+	}
+	return table && d->dc_huff_tbl_ptrs[c->dc_tbl_no] && d->ac_huff_tbl_ptrs[c->ac_tbl_no];
+}
+
+static void take_tables(JHUFF_TBL *const tables[], struct mu_jpeg_codes codes[])
+{
+	for (int i = 0; i < MU_JPEG_TABLES; i++) {
+		if (tables[i])
+			codes[i] = (struct mu_jpeg_codes){tables[i]->bits, tables[i]->huffval};
+	}
+}
+
+/* False if this is not a picture for our own decoder. */
+static bool describe_frame(const struct jpeg_decompress_struct *d, struct mu_jpeg_frame *f)
+{
+	if (!is_common(d))
+		return false;
+	*f = (struct mu_jpeg_frame){
+		.h = d->image_height,
+		.w = d->image_width,
+		.n = d->num_components,
+		.across = d->num_components == 1 ? 1 : d->comp_info[0].h_samp_factor,
+		.down = d->num_components == 1 ? 1 : d->comp_info[0].v_samp_factor,
+		.restart = d->restart_interval,
+		.data = d->src->next_input_byte,
+		.nbytes = d->src->bytes_in_buffer,
+	};
+	take_tables(d->dc_huff_tbl_ptrs, f->dc_codes);
+	take_tables(d->ac_huff_tbl_ptrs, f->ac_codes);
+	for (int i = 0; i < f->n; i++) {
+		const jpeg_component_info *c = d->cur_comp_info[i];
+
+		if (c != &d->comp_info[i] || !has_tables(d, c))
+			return false;
+		f->quant[i] = d->quant_tbl_ptrs[c->quant_tbl_no]->quantval;
+		f->dc[i] = c->dc_tbl_no;
+		f->ac[i] = c->ac_tbl_no;
+	}
+	return true;
+}
+
+static void keep_head(struct jpeg *j)
+{
+	struct head *head = &j->head;
+	size_t n = j->n - j->d.src->bytes_in_buffer;
+
+	if (n > sizeof head->bytes || !describe_frame(&j->d, &head->frame))
+		return;
+	memcpy(head->bytes, j->data, n);
+	head->n = n;
+}
+
+static enum mu_status take_head(struct jpeg *j)
+{
+	enum mu_status st = MU_OK;
+
+	if (!try(j, read_head))
+		MU_FAIL(MU_ERR_FORMAT, "JPEG image of %zu bytes: %s", j->n, j->message);
+	keep_head(j);
+out:
+	return st;
+}
+
+static enum mu_status begin_jpeg(void *state, const uint8_t *data, size_t n, size_t *h, size_t *w)
+{
+	enum mu_status st = MU_OK;
+	struct jpeg *j = state;
+	const struct head *head = &j->head;
+
+	j->data = data;
+	j->n = n;
+	j->unread = head->n > 0 && n >= head->n && memcmp(data, head->bytes, head->n) == 0;
+	if (!j->unread)
+		MU_TRY(take_head(j));
+	*h = j->d.image_height;
+	*w = j->d.image_width;
+out:
+	return st;
+}
+
+/* By libjpeg. */
+static enum mu_status decode_safely(struct jpeg *j, const struct mu_image_window *window,
+				    struct mu_image *image)
+{
+	enum mu_status st = MU_OK;
+
+	if (j->unread)
+		MU_TRY(take_head(j));
+	j->window = *window;
+	j->image = image;
+	j->st = MU_OK;
+	if (!try(j, decode_window))
+		MU_FAIL(MU_ERR_FORMAT, "JPEG image of %zu x %zu pixels in %zu bytes: %s",
+			(size_t)j->d.image_height, (size_t)j->d.image_width, j->n, j->message);
+	MU_TRY(j->st);
+out:
+	j->head.n = 0;
+	return st;
+}
+
+static enum mu_status decode_jpeg(void *state, const struct mu_image_window *window,
+				  struct mu_image *image)
+{
+	enum mu_status st = MU_OK;
+	struct jpeg *j = state;
+	struct mu_jpeg_frame frame = j->head.frame;
+	bool done = false;
+
+	if (j->choice != MU_JPEG_LIBRARY && (j->head.n > 0 || describe_frame(&j->d, &frame))) {
+		if (j->head.n > 0) {
+			frame.data = j->data + j->head.n;
+			frame.nbytes = j->n - j->head.n;
+		}
+		MU_TRY(mu_jpeg_decode(j->own, &frame, window, image, &done));
+	}
+	if (!done && j->choice == MU_JPEG_OWN)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "JPEG image that our own decoder does not read");
+	if (!done)
+		MU_TRY(decode_safely(j, window, image));
+out:
+	if (!j->unread)
+		jpeg_abort_decompress(&j->d);
+	return st;
+}
+
+const struct mu_image_format mu_image_format_jpeg = {
+	.name = "JPEG",
+	.magic = "\xff\xd8\xff",
+	.n_magic = 3,
+	.max_shrink = 8,
+	.library = "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION),
+	.open = open_jpeg,
+	.close = close_jpeg,
+	.choose = choose,
+	.begin = begin_jpeg,
+	.decode = decode_jpeg,
+};

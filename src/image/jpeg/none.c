@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of jpeg/decode.c, where there is no libjpeg-turbo. */
+#include "image/decode.h"
+
+const struct mu_image_format mu_image_format_jpeg = {
+	.name = "JPEG",
+	.magic = "\xff\xd8\xff",
+	.n_magic = 3,
+	.library = "no libjpeg-turbo",
+};

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public face of the store of keys: checks, sums of a rank's devices, and the transfers that a
+ * call is made of.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server.h"
+
+#define BOUND_DEFAULT ((size_t)1000000)
+
+/* Rank 0's environment decides for all, so that all cut alike. */
+static enum mu_status read_bound(struct mu_keys *keys, size_t *bound)
+{
+	enum mu_status st = MU_OK;
+	const char *text = getenv("MXNET_KVSTORE_BIGARRAY_BOUND");
+	char *end = NULL;
+	unsigned long long value;
+
+	*bound = BOUND_DEFAULT;
+	if (keys->kv->topology->index == 0 && text && *text) {
+		value = strtoull(text, &end, 10);
+		if (*end || *text == '-' || value == 0)
+			mu_log_warn("MXNET_KVSTORE_BIGARRAY_BOUND=%s is not a number above 0: %zu "
+				    "holds",
+				    text, *bound);
+		else
+			*bound = (size_t)value;
+		if (!*end && value > 0)
+			mu_log_info("MXNET_KVSTORE_BIGARRAY_BOUND=%zu: keys of so many elements "
+				    "are cut over all servers",
+				    *bound);
+	}
+	MU_TRY(keys->ops->bcast(keys, bound, sizeof *bound));
+out:
+	return st;
+}
+
+static enum mu_status open_worker(struct mu_keys *keys, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	size_t bound;
+
+	keys->ops = keys->kv->ops->one_worker ? &mu_keys_local : &mu_keys_remote;
+	keys->compression = MU_CODING_DENSE;
+	keys->updaters = config->updaters;
+	keys->n_updaters = config->n_updaters;
+	MU_TRY(mu_owner_init(&keys->summer, config, &keys->pool, 1));
+	MU_TRY(keys->ops->open(keys, config));
+	MU_TRY(read_bound(keys, &bound));
+	MU_TRY(mu_key_table_init(&keys->table, keys->n_owners, bound));
+out:
+	return st;
+}
+
+enum mu_status mu_keys_open(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	struct mu_keys *keys = NULL;
+
+	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
+	kv->keys = keys;
+	keys->kv = kv;
+	/* Without servers every worker owns keys. */
+	keys->owner_ranks = kv->ops->has_servers ? t->server_ranks : t->worker_ranks;
+	keys->n_owners = kv->ops->has_servers ? t->num_servers : t->num_workers;
+	if (t->role == MU_ROLE_SERVER || !(kv->ops->has_servers || kv->ops->one_worker))
+		MU_TRY(mu_keys_server_open(keys, config));
+	if (t->role == MU_ROLE_WORKER)
+		MU_TRY(open_worker(keys, config));
+out:
+	return st;
+}
+
+void mu_keys_close(struct mu_kv *kv)
+{
+	struct mu_keys *keys = kv->keys;
+
+	if (keys->end)
+		keys->ops->close(keys);
+	mu_keys_server_close(keys);
+	mu_owner_release(&keys->summer);
+	mu_key_table_release(&keys->table);
+	mu_pool_release(&keys->pool);
+	mu_free(keys->transfers);
+	mu_free(keys->scratch);
+	mu_free(keys);
+	kv->keys = NULL;
+}
+
+enum mu_status mu_keys_finish(struct mu_kv *kv)
+{
+	return kv->keys->ops->finish(kv->keys);
+}
+
+/* ---- building a call ---- */
+
+void mu_keys_begin(struct mu_keys *keys)
+{
+	keys->n_transfers = 0;
+	keys->n_scratch = 0;
+}
+
+enum mu_status mu_keys_transfer(struct mu_keys *keys, struct mu_transfer **out)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_keys_grow((void **)&keys->transfers, keys->n_transfers, &keys->max_transfers,
+			    sizeof *keys->transfers, "transfers of a call"));
+	*out = &keys->transfers[keys->n_transfers++];
+	memset(*out, 0, sizeof **out);
+out:
+	return st;
+}
+
+enum mu_status mu_keys_scratch(struct mu_keys *keys, void **out, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_keys_grow((void **)&keys->scratch, keys->n_scratch, &keys->max_scratch,
+			    sizeof *keys->scratch, "buffers of a call"));
+	MU_TRY(mu_pool_take(&keys->pool, out, nbytes, "buffer of a call"));
+	keys->scratch[keys->n_scratch++] = *out;
+out:
+	return st;
+}
+
+void mu_keys_end(struct mu_keys *keys)
+{
+	while (keys->n_scratch > 0)
+		mu_pool_give(&keys->pool, keys->scratch[--keys->n_scratch]);
+}
+
+/* ---- dense calls ---- */
+
+static enum mu_status sum_devices(struct mu_keys *keys, const struct mu_key *key,
+				  const struct mu_kv_item *item, void *out)
+{
+	enum mu_status st = MU_OK;
+	struct mu_source *sources = NULL;
+
+	if (item->n_arrays > keys->summer.max_sources) {
+		struct mu_kv_config none = {0};
+
+		mu_owner_release(&keys->summer);
+		MU_TRY(mu_owner_init(&keys->summer, &none, &keys->pool, item->n_arrays));
+	}
+	MU_TRY(mu_keys_scratch(keys, (void **)&sources, item->n_arrays * sizeof *sources));
+	for (size_t i = 0; i < item->n_arrays; i++)
+		sources[i] = (struct mu_source){.data = item->arrays[i].data,
+						.coding = MU_CODING_DENSE,
+						.dtype = key->dtype};
+	mu_owner_sum(&keys->summer, key->dtype, out, sources, item->n_arrays, key->n);
+out:
+	return st;
+}
+
+enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *item,
+				 enum mu_direction direction)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_key *key = mu_key_find(&keys->table, item->key);
+	const size_t nbytes = mu_dtype_bytes(key->dtype);
+	const bool push = direction != MU_PULL, first = direction == MU_FIRST;
+	void *data = item->arrays[0].data;
+
+	if (push && item->n_arrays > 1) {
+		MU_TRY(mu_keys_scratch(keys, &data, key->n * nbytes));
+		MU_TRY(sum_devices(keys, key, item, data));
+	}
+	for (size_t i = key->first_part; i < key->first_part + key->n_parts; i++) {
+		const struct mu_key_part *part = &keys->table.parts[i];
+		struct mu_transfer *x;
+
+		MU_TRY(mu_keys_transfer(keys, &x));
+		x->part = i;
+		if (push) {
+			x->coding = first ? MU_CODING_VALUE_PUT : MU_CODING_DENSE;
+			x->data = (char *)data + part->from * nbytes;
+			x->nbytes = part->n * nbytes;
+			if (!first && mu_keys_compresses(keys, key))
+				MU_TRY(mu_keys_compress(keys, x));
+		}
+		if (direction == MU_PULL || direction == MU_PUSHPULL) {
+			x->out = (char *)item->arrays[0].data + part->from * nbytes;
+			x->out_nbytes = part->n * nbytes;
+		}
+	}
+out:
+	return st;
+}
+
+/* The first array of every item is filled: the other devices' are copies. */
+static void copy_to_devices(const struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct mu_key *key = mu_key_find(&keys->table, items[i].key);
+
+		for (size_t d = 1; d < items[i].n_arrays; d++)
+			memcpy(items[i].arrays[d].data, items[i].arrays[0].data,
+			       key->n * mu_dtype_bytes(key->dtype));
+	}
+}
+
+/* One call of a direction; the items are checked. */
+static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+			       enum mu_direction direction)
+{
+	enum mu_status st = MU_OK;
+	const enum mu_clock clock =
+		direction == MU_PUSH ? keys->kv->ops->push_clock : MU_CLOCK_PULL;
+
+	mu_clock_start(clock);
+	mu_keys_begin(keys);
+	for (size_t i = 0; i < n; i++) {
+		if (items[i].row_length > 0)
+			MU_TRY(mu_keys_add_rows(keys, &items[i]));
+		else
+			MU_TRY(mu_keys_add_dense(keys, &items[i], direction));
+	}
+	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+	if (direction != MU_PUSH)
+		copy_to_devices(keys, n, items);
+out:
+	mu_keys_end(keys);
+	mu_clock_stop(clock);
+	return st;
+}
+
+enum mu_status mu_kv_push(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority)
+{
+	enum mu_status st = MU_OK;
+
+	(void)priority;
+	MU_TRY(mu_keys_check_store(kv, "mu_kv_push"));
+	MU_TRY(mu_keys_check_items(kv->keys, n, items, "mu_kv_push", MU_USE_PUSH));
+	MU_TRY(exchange(kv->keys, n, items, MU_PUSH));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_pull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority)
+{
+	enum mu_status st = MU_OK;
+
+	(void)priority;
+	MU_TRY(mu_keys_check_store(kv, "mu_kv_pull"));
+	MU_TRY(mu_keys_check_items(kv->keys, n, items, "mu_kv_pull", MU_USE_PULL));
+	MU_TRY(exchange(kv->keys, n, items, MU_PULL));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_pushpull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
+			      int priority)
+{
+	enum mu_status st = MU_OK;
+
+	(void)priority;
+	MU_TRY(mu_keys_check_store(kv, "mu_kv_pushpull"));
+	MU_TRY(mu_keys_check_items(kv->keys, n, items, "mu_kv_pushpull", MU_USE_PUSHPULL));
+	MU_TRY(exchange(kv->keys, n, items, MU_PUSHPULL));
+out:
+	return st;
+}
+
+/* ---- new keys ---- */
+
+/* The first values, on worker 0. */
+static enum mu_status send_first(struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
+{
+	enum mu_status st = MU_OK;
+
+	mu_keys_begin(keys);
+	for (size_t i = 0; i < n; i++) {
+		struct mu_kv_item one = items[i];
+
+		one.n_arrays = 1; /* devices start from the same values */
+		MU_TRY(mu_keys_add_dense(keys, &one, MU_FIRST));
+	}
+	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+out:
+	mu_keys_end(keys);
+	return st;
+}
+
+/* Owners make the keys, from this part on, and get their values: worker 0's part of an init. */
+static enum mu_status make_first(struct mu_keys *keys, size_t first_part, size_t n,
+				 const struct mu_kv_item *items)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(keys->ops->make(keys, first_part));
+	MU_TRY(send_first(keys, n, items));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_init(struct mu_kv *kv, size_t n, const struct mu_kv_item *items)
+{
+	enum mu_status st = MU_OK;
+	struct mu_keys *keys = kv->keys;
+	size_t first;
+
+	MU_TRY(mu_keys_check_store(kv, "mu_kv_init"));
+	MU_TRY(mu_keys_check_new(keys, n, items));
+	first = keys->table.n_parts;
+	for (size_t i = 0; i < n; i++)
+		MU_TRY(mu_key_add(&keys->table, items[i].key, items[i].arrays[0].n,
+				  items[i].arrays[0].dtype));
+	if (kv->topology->index == 0)
+		st = make_first(keys, first, n, items);
+	MU_TRY(mu_keys_agree_first(keys, st, "mu_kv_init"));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_broadcast(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
+			       int priority)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_kv_init(kv, n, items));
+	MU_TRY(mu_kv_pull(kv, n, items, priority));
+out:
+	return st;
+}
+
+/* ---- queries ---- */
+
+enum mu_status mu_kv_barrier(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	char nothing = 0;
+	char *all = NULL;
+
+	MU_TRY(mu_keys_check_store(kv, "mu_kv_barrier"));
+	MU_TRY(MU_ALLOC(all, (size_t)kv->topology->num_workers, "workers of a barrier"));
+	MU_TRY(kv->keys->ops->gather(kv->keys, &nothing, all, sizeof nothing));
+out:
+	mu_free(all);
+	return st;
+}
+
+int mu_kv_rank(const struct mu_kv *kv)
+{
+	return kv->topology->index;
+}
+
+int mu_kv_num_workers(const struct mu_kv *kv)
+{
+	return kv->topology->num_workers;
+}
+
+int mu_kv_num_servers(const struct mu_kv *kv)
+{
+	return kv->topology->num_servers;
+}
+
+const char *mu_kv_type(const struct mu_kv *kv)
+{
+	return kv->ops->name;
+}

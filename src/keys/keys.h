@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to kvstore: the store of keys on a worker. The public face (keys.c, keys/rows.c,
+ * rule.c) checks a call and makes transfers of it, one per run of a key; an end of the store
+ * carries them out: keys/local.c, or keys/worker.c, which sends them to owners on other ranks.
+ */
+#ifndef MUSTER_KVSTORE_KEYS_H
+#define MUSTER_KVSTORE_KEYS_H
+
+#include "owner.h"
+#include "kvstore/kv.h"
+
+/* ---- the table of keys (keys/table.c), equal on all workers ---- */
+
+struct mu_key {
+	int number; /* the caller's */
+	enum mu_dtype dtype;
+	size_t n;
+	size_t first_part, n_parts;
+	float *residual; /* n: what compression has not sent yet; NULL = nothing */
+	uint64_t call;   /* the last one that named this key */
+};
+
+/* A run of a key on one owner. */
+struct mu_key_part {
+	size_t key; /* index in the table */
+	size_t from, n;
+	int owner;
+};
+
+struct mu_key_table {
+	struct mu_key *keys;
+	struct mu_key_part *parts;
+	size_t n_keys, max_keys, n_parts, max_parts;
+	size_t *slots; /* hash table of key + 1, 0 = free */
+	size_t n_slots;
+	size_t *loads; /* bytes on every owner */
+	int n_owners;
+	size_t bound; /* elements from which on a key is cut */
+};
+
+enum mu_status mu_key_table_init(struct mu_key_table *t, int n_owners, size_t bound);
+void mu_key_table_release(struct mu_key_table *t);
+/* The key of this number, NULL if there is none. Valid until the next key is added. */
+struct mu_key *mu_key_find(const struct mu_key_table *t, int number);
+/* A new number; the size is not 0. */
+enum mu_status mu_key_add(struct mu_key_table *t, int number, size_t n, enum mu_dtype dtype);
+
+void mu_key_table_layout(const struct mu_key_table *t, struct mu_kv_layout *layout);
+/* Room for one more element; *array keeps the n that it has. */
+enum mu_status mu_keys_grow(void **array, size_t n, size_t *max, size_t nbytes, const char *what);
+
+/* ---- ends ---- */
+
+/* Slots that a worker of the kind has no use for are NULL. */
+struct mu_keys_ops {
+	enum mu_status (*open)(struct mu_keys *keys, const struct mu_kv_config *config);
+	void (*close)(struct mu_keys *keys);
+	/* Parts of the table from this one on are new: owners make them. On worker 0 alone. */
+	enum mu_status (*make)(struct mu_keys *keys, size_t first_part);
+	/* When it returns the data may be written again and what was wanted is there. */
+	enum mu_status (*call)(struct mu_keys *keys, size_t n, const struct mu_transfer *transfers);
+	/*
+	 * Collective over workers: when it returns every owner has all that workers pushed before,
+	 * and has obeyed.
+	 */
+	enum mu_status (*rule)(struct mu_keys *keys, const struct mu_rule_order *order);
+	/* Non-blocking collectives among the workers. */
+	enum mu_status (*gather)(struct mu_keys *keys, const void *mine, void *all, size_t nbytes);
+	enum mu_status (*bcast)(struct mu_keys *keys, void *data, size_t nbytes);
+	enum mu_status (*finish)(struct mu_keys *keys);
+};
+
+extern const struct mu_keys_ops mu_keys_local;
+extern const struct mu_keys_ops mu_keys_remote;
+
+struct mu_keys {
+	struct mu_kv *kv;
+	const struct mu_keys_ops *ops; /* NULL on servers */
+	struct mu_key_table table;
+	struct mu_pool pool;
+	struct mu_owner summer; /* its blocks: sums of devices */
+	uint64_t calls;
+	struct mu_rule_order rule; /* in force */
+	const struct mu_kv_updater *updaters;
+	size_t n_updaters;
+	enum mu_coding compression; /* DENSE = none */
+	float threshold;
+	struct mu_transfer *transfers; /* of the present call */
+	size_t n_transfers, max_transfers;
+	void **scratch; /* buffers of the pool that they use */
+	size_t n_scratch, max_scratch;
+	void *end; /* of the worker */
+	/* Who owns keys, as ranks of kv->comm; they may be workers. */
+	const int *owner_ranks;
+	int n_owners;
+	struct mu_keys_server *server; /* on an owner; NULL elsewhere and for local */
+};
+
+/* The store's own memory and its end. Collective over kv->comm. */
+enum mu_status mu_keys_open(struct mu_kv *kv, const struct mu_kv_config *config);
+void mu_keys_close(struct mu_kv *kv);
+enum mu_status mu_keys_finish(struct mu_kv *kv);
+enum mu_status mu_keys_serve(struct mu_kv *kv);
+
+/* ---- between the files of the face ---- */
+
+/* Is this a worker of a store of keys? */
+enum mu_status mu_keys_check_store(const struct mu_kv *kv, const char *call);
+/*
+ * How worker 0 fared with what it did for all; the others pass MU_OK. MU_OK everywhere, or its
+ * error there and MU_ERR_PEER with its message on the others. Collective over workers.
+ */
+enum mu_status mu_keys_agree_first(struct mu_keys *keys, enum mu_status mine, const char *call);
+/* What an item says, against the table: check.c. */
+enum mu_use { MU_USE_PUSH, MU_USE_PULL, MU_USE_PUSHPULL, MU_USE_ROWS };
+enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				   const char *call, enum mu_use use);
+/* The same for new keys; the answer is the same on all workers. Collective over workers. */
+enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu_kv_item *items);
+
+/* Build a call: _begin, then transfers and buffers for them, then _end, always. */
+void mu_keys_begin(struct mu_keys *keys);
+enum mu_status mu_keys_transfer(struct mu_keys *keys, struct mu_transfer **out);
+enum mu_status mu_keys_scratch(struct mu_keys *keys, void **out, size_t nbytes);
+void mu_keys_end(struct mu_keys *keys);
+
+enum mu_direction { MU_PUSH, MU_PULL, MU_PUSHPULL, MU_FIRST };
+enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *item,
+				 enum mu_direction direction);
+/* Is what this key pushes compressed? Then a transfer's data become codes: keys/compress.c. */
+bool mu_keys_compresses(const struct mu_keys *keys, const struct mu_key *key);
+enum mu_status mu_keys_compress(struct mu_keys *keys, struct mu_transfer *x);
+/* A push of rows. */
+enum mu_status mu_keys_add_rows(struct mu_keys *keys, const struct mu_kv_item *item);
+
+#endif

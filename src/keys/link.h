@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to kvstore: a worker's connections to the owners of keys. See keys/wire.h.
+ */
+#ifndef MUSTER_KVSTORE_KEYS_LINK_H
+#define MUSTER_KVSTORE_KEYS_LINK_H
+
+#include "server.h"
+
+/* The connection to one owner. */
+struct mu_keys_link {
+	int rank;
+	char *head, *answer; /* KEYS_HEAD_BYTES each */
+	size_t head_bytes;
+	void *body, *answer_body; /* of the pool; NULL = in the head */
+	size_t body_bytes, answer_bytes;
+	bool used, answered; /* in the present call */
+};
+
+/* What a receive is for: an item of a call to an owner, KEYS_MAX_ITEMS = the body. */
+struct mu_keys_link_note {
+	size_t owner, item;
+};
+
+struct mu_keys_links {
+	struct mu_keys_link *links;
+	MPI_Request *heads; /* answers, one per link */
+	int *completed;
+	MPI_Request *sends, *receives;   /* of the present call */
+	struct mu_keys_link_note *notes; /* of the receives */
+	size_t n_sends, max_sends, n_receives, max_receives, max_notes;
+	double began; /* the present call; for the log */
+	bool finishing;
+	enum mu_status status; /* of the store */
+	char failure[KEYS_TEXT_BYTES];
+};
+
+/*
+ * Every wait of a worker of a store of keys ends here, in mu_keys_link_meet or in
+ * mu_keys_link_wait_heads: a rank that owns keys serves meanwhile.
+ */
+enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *requests,
+				 const char *what);
+/* The same for a collective of all workers that has begun. */
+enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what);
+/* A worker that owns keys: answer until all workers have finished. */
+enum mu_status mu_keys_link_serve(struct mu_keys *keys);
+/* Begin a message of the present call, in pieces if it is large. Zero bytes: nothing is sent. */
+enum mu_status mu_keys_link_send(struct mu_keys *keys, const void *data, size_t nbytes, int rank,
+				 int tag);
+enum mu_status mu_keys_link_receive(struct mu_keys *keys, void *data, size_t nbytes,
+				    struct mu_keys_link_note note);
+/* The head of an answer is expected from this owner. */
+enum mu_status mu_keys_link_receive_head(struct mu_keys *keys, size_t owner);
+/*
+ * Wait for the heads of all answers; n is how many that are. After an error in one of them the
+ * store's status is set.
+ */
+enum mu_status mu_keys_link_wait_heads(struct mu_keys *keys, int n, const char *what);
+/* After an error: take back the receives for what does not come. */
+enum mu_status mu_keys_link_take_back(struct mu_keys_links *w);
+
+#endif

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPUs under the stores that send messages: a layer over dist_sync, dist_async and dist_sharded.
+ * Their host arrays become those that messages leave from and arrive in.
+ *
+ * Synchronous stores: the GPUs of a node's workers are one communicator. Every part of a bucket has
+ * a home, a GPU: there NCCL sums the node's gradients of it, behind backward, and from there it is
+ * copied to the host of that GPU's worker, who alone of the node pushes the part to its server end
+ * and gets it back (nodes.h). The new weights go to the home's GPU, and from it to the others.
+ * dist_async, where every push is one worker's: the same with the GPUs of the worker.
+ *
+ * A bucket is pushed when its sums are on the host, which is looked at whenever the worker calls
+ * the store. Every worker gives NCCL all sums of a step before it waits for a server, and whoever
+ * waits for NCCL serves the others meanwhile: so nobody waits for ever.
+ */
+#include "nccl.h"
+
+#include <muster/base.h>
+
+#include "kvstore/ps/dist.h"
+
+/* ---- NCCL ---- */
+
+static ncclResult_t reduce(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
+{
+	const struct mu_nccl *n = kv->nccl;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	ncclResult_t result = ncclSuccess;
+
+	for (size_t i = 0; i < b->n_parts && nccl_is_taken(result); i++) {
+		const size_t p = b->first_part + i;
+		float *x = g->gradients + kv->plan.parts[p].at;
+
+		result = n->api.ncclReduce(x, x, kv->plan.parts[p].n, ncclFloat32, ncclSum,
+					   (int)n->homes[p], g->comm, g->stream);
+	}
+	return result;
+}
+
+static ncclResult_t broadcast(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
+{
+	const struct mu_nccl *n = kv->nccl;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	ncclResult_t result = ncclSuccess;
+
+	for (size_t i = 0; i < b->n_parts && nccl_is_taken(result); i++) {
+		const size_t p = b->first_part + i;
+		float *x = g->weights + kv->plan.parts[p].at;
+
+		result = n->api.ncclBroadcast(x, x, kv->plan.parts[p].n, ncclFloat32,
+					      (int)n->homes[p], g->comm, g->stream);
+	}
+	return result;
+}
+
+/* ---- copies ---- */
+
+/* The GPU of mine that is the home of a part; NULL: it is another worker's. */
+static const struct nccl_gpu *home_of(const struct mu_nccl *n, size_t part)
+{
+	const size_t home = n->homes[part];
+
+	return home >= n->first && home < n->first + n->n_gpus ? &n->gpus[home - n->first] : NULL;
+}
+
+/* The parts of a bucket that my GPUs are the homes of: sums to the host, or weights from it. */
+static enum mu_status copy_parts(struct mu_kv *kv, size_t bucket, bool weights)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+
+	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
+		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const struct nccl_gpu *g = home_of(n, p);
+		const size_t nbytes = part->n * sizeof(float);
+
+		if (!g)
+			continue;
+		MU_TRY(mu_nccl_enter(g));
+		if (weights)
+			NCCL_CU(n, cuMemcpyHtoDAsync, nccl_pointer(g->weights + part->at),
+				kv->weights + part->at, nbytes, g->stream);
+		else
+			NCCL_CU(n, cuMemcpyDtoHAsync, kv->gradients + part->at,
+				nccl_pointer(g->gradients + part->at), nbytes, g->stream);
+	}
+out:
+	return st;
+}
+
+static enum mu_status fetch_sums(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+
+	MU_TRY(copy_parts(kv, bucket, false));
+	for (size_t i = 0; i < n->n_gpus; i++) {
+		MU_TRY(mu_nccl_enter(&n->gpus[i]));
+		NCCL_CU(n, cuEventRecord, n->gpus[i].summed[bucket], n->gpus[i].stream);
+	}
+out:
+	return st;
+}
+
+/* ---- a step ---- */
+
+/* Behind what the GPUs have done so far. */
+static enum mu_status sum_bucket(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_nccl_replace(kv));
+	MU_TRY(mu_nccl_comm_move(kv, reduce, bucket));
+	MU_TRY(fetch_sums(kv, bucket));
+out:
+	return st;
+}
+
+/* Are this worker's sums of a bucket on the host? */
+static enum mu_status is_summed(struct mu_kv *kv, size_t bucket, bool *summed)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+
+	*summed = true;
+	for (size_t i = 0; i < n->n_gpus && *summed; i++) {
+		const CUresult result = n->api.cuEventQuery(n->gpus[i].summed[bucket]);
+
+		if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+			MU_FAIL(MU_ERR_DEVICE, "gpu:%d, %s: %s", n->gpus[i].device->index,
+				kv->plan.buckets[bucket].what, mu_nccl_text(&n->api, result));
+		*summed = result == CUDA_SUCCESS;
+	}
+out:
+	return st;
+}
+
+static enum mu_status push_summed(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+	bool summed = true;
+
+	while (n->pushed < n->sent && summed) {
+		MU_TRY(is_summed(kv, n->pushed, &summed));
+		if (summed)
+			MU_TRY(n->below->push(kv, n->pushed++));
+	}
+out:
+	return st;
+}
+
+static enum mu_status poll(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(push_summed(kv));
+	MU_TRY(kv->nccl->below->poll(kv));
+out:
+	return st;
+}
+
+/* In a wait. A hosted end settles a round (sync.c) once all that its worker owes others is gone. */
+static enum mu_status serve(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(poll(kv));
+	if (kv->server && kv->nccl->pushed == kv->plan.n_buckets)
+		MU_TRY(kv->server->policy->settle(kv->server));
+out:
+	return st;
+}
+
+static enum mu_status step_begin(struct mu_kv *kv)
+{
+	struct mu_nccl *n = kv->nccl;
+
+	n->sent = n->pushed = 0;
+	n->left = kv->plan.n_buckets;
+	return n->below->step_begin(kv);
+}
+
+/* Buckets go to NCCL in their order, also where keys are ready in another. */
+static enum mu_status push(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+
+	(void)bucket;
+	for (; n->sent < kv->plan.n_buckets && kv->keys_left[n->sent] == 0; n->sent++)
+		MU_TRY(sum_bucket(kv, n->sent));
+	MU_TRY(push_summed(kv));
+out:
+	return st;
+}
+
+/* Until all sums have left. */
+static enum mu_status push_rest(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+	struct mu_waiter waiter;
+
+	mu_waiter_init(&waiter, kv->topology);
+	waiter.topology = NULL; /* GPUs do not wake */
+	for (;;) {
+		const size_t before = n->pushed;
+
+		MU_TRY(poll(kv));
+		if (n->pushed == kv->plan.n_buckets)
+			break;
+		MU_TRY(mu_nccl_comm_check(n, kv->plan.buckets[n->pushed].what));
+		if (n->pushed > before)
+			mu_waiter_reset(&waiter);
+		else
+			mu_waiter_nap(&waiter);
+		MU_TRY(mu_waiter_check(&waiter, NULL, kv->plan.buckets[n->pushed].what));
+	}
+out:
+	return st;
+}
+
+/* The sums of the step, and so this stream, are behind all work that reads the old weights. */
+static enum mu_status give_bucket(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_nccl *n = kv->nccl;
+
+	MU_TRY(copy_parts(kv, bucket, true));
+	MU_TRY(mu_nccl_comm_move(kv, broadcast, bucket));
+	for (size_t i = 0; i < n->n_gpus; i++)
+		MU_TRY(mu_nccl_order(n, &n->gpus[i], n->gpus[i].stream, &n->gpus[i],
+				     n->gpus[i].work));
+out:
+	return st;
+}
+
+/* As in nccl.c: the host waits for the GPUs with the first and the last bucket. */
+static enum mu_status pull(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+	const bool begins = n->left == kv->plan.n_buckets, ends = n->left > 0 && bucket == 0;
+
+	if (begins)
+		MU_TRY(push_rest(kv));
+	while (n->left > bucket) {
+		MU_TRY(n->below->pull(kv, n->left - 1));
+		MU_TRY(give_bucket(kv, --n->left));
+	}
+	if (begins || ends)
+		MU_TRY(mu_nccl_settle(kv, "the sums of the node's GPUs"));
+out:
+	return st;
+}
+
+static enum mu_status step_end(struct mu_kv *kv)
+{
+	return kv->nccl->below->step_end(kv);
+}
+
+/* ---- life ---- */
+
+/* The number, among all GPUs, of a part's home. counts: GPUs of each worker of the communicator. */
+static size_t find_home(const struct mu_kv *kv, const struct mu_kv_part *part, const size_t *counts)
+{
+	const struct mu_kv_group *g = &kv->worker->lead.groups[part->server];
+	const size_t leader = mu_kv_leader(g, part->number);
+	const struct mu_topology *t = kv->topology;
+	const struct mu_kv_nodes *nodes = &kv->nodes;
+	const int node = t->node_of[t->rank];
+	size_t home = 0, i = 0;
+
+	if (nodes->reduces[node]) /* else the worker is alone */
+		for (const size_t *w = nodes->workers + nodes->first[node]; *w != leader; w++)
+			home += counts[i++];
+	return home + part->number / g->n % counts[i];
+}
+
+static enum mu_status find_homes(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_nccl *n = kv->nccl;
+	size_t *counts = NULL;
+	int me, n_workers;
+
+	MU_TRY(mu_comm_rank(n->comm, &me, &n_workers));
+	MU_TRY(MU_ALLOC(counts, (size_t)n_workers, "GPUs of the workers"));
+	MU_TRY(MU_ALLOC(n->homes, kv->plan.n_parts, "homes of parts"));
+	MU_TRY(mu_allgather(&n->n_gpus, counts, sizeof n->n_gpus, n->comm));
+	for (size_t p = 0; p < kv->plan.n_parts; p++)
+		n->homes[p] = find_home(kv, &kv->plan.parts[p], counts);
+out:
+	mu_free(counts);
+	return st;
+}
+
+/* Workers whose GPUs sum together. */
+static enum mu_status split(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	const int node = t->node_of[t->rank];
+	const int first = mu_count(kv->nodes.workers[kv->nodes.first[node]]);
+
+	kv->nccl->comm = MPI_COMM_NULL;
+	MU_TRY(mu_barrier(t->peers)); /* so that all are here: the next call waits in MPI */
+	MU_MPI(MPI_Comm_split(t->peers, kv->nodes.reduces[node] ? first : t->index, t->index,
+			      &kv->nccl->comm));
+	MU_MPI(MPI_Comm_set_errhandler(kv->nccl->comm, MPI_ERRORS_RETURN));
+out:
+	return st;
+}
+
+static enum mu_status join(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_nccl_comm_open(kv));
+	MU_TRY(find_homes(kv));
+out:
+	return st;
+}
+
+static enum mu_status set_devices(struct mu_kv *kv, const struct mu_kv_device *devices, size_t n)
+{
+	enum mu_status st = MU_OK;
+	MPI_Comm peers = kv->topology->peers;
+
+	MU_TRY(mu_agree(mu_nccl_open_gpus(kv, devices, n), peers));
+	MU_TRY(mu_agree(split(kv), peers));
+	MU_TRY(mu_agree(join(kv), peers));
+	kv->nccl->serve = serve;
+out:
+	return st;
+}
+
+static enum mu_status open_over(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->topology->role == MU_ROLE_WORKER) {
+		MU_TRY(mu_nccl_open(kv, NCCL_PARTS));
+		kv->nccl->below = kv->ops->below;
+	}
+	MU_TRY(kv->ops->below->open(kv, config));
+out:
+	return st;
+}
+
+static enum mu_status init(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_nccl_check_gpus(kv));
+	MU_TRY(kv->nccl->below->init(kv));
+	MU_TRY(mu_nccl_spread(kv));
+out:
+	return st;
+}
+
+/* ---- arrays ---- */
+
+/* dist_async: the newest weights of the servers. */
+static enum mu_status fetch_newest(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(kv->nccl->below->fetch(kv));
+	MU_TRY(mu_nccl_spread(kv));
+out:
+	return st;
+}
+
+/* A worker's host has the parts alone that it has pulled. */
+static enum mu_status finish(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->ops->synchronous)
+		MU_TRY(mu_nccl_collect(kv));
+	MU_TRY(kv->nccl->below->finish(kv));
+out:
+	return st;
+}
+
+#define NODE_OPS(kind) \
+	.below = &(kind), .on_gpus = true, .push_clock = MU_CLOCK_PUSH, .open = open_over, \
+	.close = mu_nccl_close, .set_devices = set_devices, .leave_devices = mu_nccl_leave, \
+	.init = init, .step_begin = step_begin, .push = push, .poll = poll, .pull = pull, \
+	.step_end = step_end, .finish = finish
+#define SYNC_OPS(store, kind, on_devices) \
+	{ \
+		NODE_OPS(kind), .name = (store), .has_servers = true, .synchronous = true, \
+				.fetch = mu_nccl_collect, .collect = mu_nccl_collect, \
+				.serve = mu_kv_server_serve, .sums_on_devices = (on_devices), \
+	}
+#define ASYNC_OPS(store, kind, on_devices) \
+	{ \
+		NODE_OPS(kind), .name = (store), .has_servers = true, .own_weights = true, \
+				.fetch = fetch_newest, .meet = mu_kv_worker_meet, \
+				.serve = mu_kv_server_serve, .sums_on_devices = (on_devices), \
+	}
+
+const struct mu_kv_ops mu_kv_sync_gpus = SYNC_OPS("dist_sync", mu_kv_dist_sync, false);
+const struct mu_kv_ops mu_kv_device_sync_gpus =
+	SYNC_OPS("dist_device_sync", mu_kv_dist_device_sync, true);
+const struct mu_kv_ops mu_kv_sync_device_gpus =
+	SYNC_OPS("dist_sync_device", mu_kv_dist_sync_device, true);
+const struct mu_kv_ops mu_kv_async_gpus = ASYNC_OPS("dist_async", mu_kv_dist_async, false);
+const struct mu_kv_ops mu_kv_device_async_gpus =
+	ASYNC_OPS("dist_device_async", mu_kv_dist_device_async, true);
+const struct mu_kv_ops mu_kv_async_device_gpus =
+	ASYNC_OPS("dist_async_device", mu_kv_dist_async_device, true);
+
+const struct mu_kv_ops mu_kv_sharded_nodes = {
+	NODE_OPS(mu_kv_dist_sharded),
+	.name = "dist_sharded",
+	.hosted = true,
+	.synchronous = true,
+	.sums_on_devices = true,
+	.fetch = mu_nccl_collect,
+	.collect = mu_nccl_collect,
+};

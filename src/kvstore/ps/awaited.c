@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whom the two ends of a store of a model wait for. See awaited.h. */
+#include <stdio.h>
+
+#include "awaited.h"
+
+/* Of a node that reduces it is known there only who is late: its leader will tell. */
+static void add_source(const struct mu_kv_server *s, const struct mu_kv_group *g,
+		       struct mu_awaited *a)
+{
+	for (size_t i = 0; i < g->n; i++)
+		mu_awaited_add(a, s->kv->topology->worker_ranks[g->workers[i]]);
+	if (g->n > 1)
+		a->direct = false;
+}
+
+/* Some workers' gradients of a part are here, and others' are not. */
+static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
+{
+	for (size_t p = 0; p < s->n_parts; p++) {
+		if (s->n_arrived[p] == 0)
+			continue;
+		for (size_t i = 0; i < s->n_sources; i++) {
+			const size_t w = mu_kv_source(s, p, i);
+
+			if (w == s->self || s->arrived[p * s->n_workers + w])
+				continue;
+			if (a->n == 0)
+				snprintf(a->what, sizeof a->what, "the gradients of bucket %zu",
+					 mu_kv_plan_bucket(&s->kv->plan, s->parts[p].at));
+			add_source(s, &s->sources[i], a);
+		}
+	}
+}
+
+/* A synchronous round waits for all workers; with dist_async one may wait for another by the bound
+ * of staleness only. */
+void mu_kv_late_workers(const void *context, struct mu_awaited *a)
+{
+	const struct mu_kv_server *s = context;
+
+	a->direct = s->self == s->n_workers; /* a worker waits for other servers, too */
+	if (s->round_left > 0)
+		add_missing(s, a);
+	for (size_t w = 0; s->n_waiting > 0 && w < s->n_workers; w++) {
+		if (w == s->self || s->peers[w].waiting)
+			continue;
+		if (a->n == 0)
+			snprintf(a->what, sizeof a->what, "all workers to begin step %llu",
+				 (unsigned long long)s->peers[w].step + 1);
+		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
+	}
+	for (size_t w = 0; w < s->n_workers; w++) {
+		if (!mu_kv_staleness_is_late(s, w))
+			continue;
+		if (a->n == 0)
+			snprintf(a->what, sizeof a->what, "step %llu of workers that are behind",
+				 (unsigned long long)s->peers[w].pushed + 1);
+		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
+	}
+}
+
+/* A part that this node's leader adds up is not back. */
+static void add_led(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part,
+		    struct mu_awaited *a)
+{
+	const struct mu_kv_lead *l = &kv->worker->lead;
+	const int *ranks = kv->topology->worker_ranks;
+	const size_t before = a->n;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (!mu_kv_lead_has_pushed(kv, i, bucket) ||
+		    (l->relay && !mu_kv_relay_has_taken(kv, i, bucket)))
+			mu_awaited_add(a, ranks[l->workers[i]]);
+	if (a->n == before)
+		mu_awaited_add(a, mu_kv_goes_to(kv, part));
+}
+
+/* Who is late with parts of a bucket. What this worker sends has a request, in the order of parts.
+ */
+static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	size_t request = w->first[bucket];
+
+	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
+		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const struct mu_kv_near *near = &w->near[part->server];
+		bool here = true; /* if it is its own, the workers below are late */
+
+		if (near->pipe)
+			here = mu_kv_near_returned(near, part->number, w->rounds);
+		else if (mu_kv_sends(kv, part))
+			here = mu_kv_is_complete(w->pulls[request++]);
+		else if (mu_kv_sends_to(kv, part->server) && !mu_kv_leaves(kv, part) &&
+			 !mu_kv_lead_is_back(kv, bucket, part))
+			add_led(kv, bucket, part, a);
+		if (!here)
+			mu_awaited_add(a, mu_kv_goes_to(kv, part));
+	}
+}
+
+static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	size_t request = 0;
+
+	for (int s = 0; s < kv->n_servers; s++) {
+		bool here = true;
+
+		if (w->near[s].pipe)
+			here = mu_kv_near_answered(&w->near[s]);
+		else if (!mu_kv_is_own(kv, s))
+			here = mu_kv_is_complete(w->answers[request++]);
+		if (!here)
+			mu_awaited_add(a, kv->server_ranks[s]);
+	}
+}
+
+void mu_kv_late_servers(const void *context, struct mu_awaited *a)
+{
+	const struct mu_kv_lateness *l = context;
+
+	for (size_t b = l->bucket; b < l->bucket + l->n_buckets; b++)
+		add_bucket(l->kv, b, a);
+	if (l->n_buckets == 0)
+		add_answers(l->kv, a);
+	if (l->kv->server)
+		mu_kv_late_workers(l->kv->server, a);
+	snprintf(a->what, sizeof a->what, "%s", l->what);
+	a->somebody = true;
+	a->patient = l->kv->worker->order.kind == WIRE_FINISH; /* until the last worker is done */
+}

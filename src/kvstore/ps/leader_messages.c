@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The messages of a leader with the other workers of its node, where they share no memory. To these
+ * it stands in for the server end: see nodes.h, and worker_open.c for their side.
+ */
+#include "kvstore/traffic.h"
+
+/* The place of the i-th worker of the node among those that are not this one. */
+static size_t other_of(const struct mu_kv_lead *l, size_t i)
+{
+	return i < l->me ? i : i - 1;
+}
+
+static size_t worker_of(const struct mu_kv_lead *l, size_t other)
+{
+	return l->workers[other < l->me ? other : other + 1];
+}
+
+static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_relay *r)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_plan *plan = &kv->plan;
+	size_t n_parts = 0, n = 0;
+	void *counters = NULL;
+
+	MU_TRY(MU_ALLOC(r->first, plan->n_buckets + 1, "parts that a worker leads"));
+	for (size_t b = 0; b < plan->n_buckets; b++) {
+		const struct mu_kv_bucket *bucket = &plan->buckets[b];
+
+		r->first[b] = n_parts;
+		for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++) {
+			if (!mu_kv_leads(kv, &plan->parts[p]))
+				continue;
+			n_parts++;
+			n += mu_pad(plan->parts[p].n);
+		}
+	}
+	r->first[plan->n_buckets] = n_parts;
+	r->n_pairs = n_parts * r->n_others;
+	MU_TRY(MU_ALLOC(r->memory, n * r->n_others + 1, "gradients of the node's other workers"));
+	MU_TRY(MU_ALLOC(r->inboxes, r->n_pairs + 1, "gradients of the node's other workers"));
+	MU_TRY(mu_kv_requests_new(&r->gathers, r->n_pairs));
+	MU_TRY(mu_kv_requests_new(&r->spreads, r->n_pairs));
+	MU_TRY(MU_ALLOC(r->spread, plan->n_buckets, "buckets that went on"));
+	MU_TRY(mu_alloc(&counters, 2 * plan->n_buckets * sizeof *r->counters,
+			"buckets pushed and back"));
+	r->counters = counters;
+out:
+	return st;
+}
+
+static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_relay *r)
+{
+	enum mu_status st = MU_OK;
+	float *at = r->memory;
+	size_t pair = 0;
+
+	for (size_t p = 0; p < kv->plan.n_parts; p++) {
+		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const int n = mu_count(part->n), tag = mu_kv_part_tag(p);
+
+		for (size_t j = 0; mu_kv_leads(kv, part) && j < r->n_others; j++) {
+			const size_t w = worker_of(&kv->worker->lead, j);
+			const int rank = kv->topology->worker_ranks[w];
+
+			MU_MPI(MPI_Recv_init(at, n, MPI_FLOAT, rank, tag, kv->comm,
+					     &r->gathers[pair]));
+			MU_MPI(MPI_Send_init(kv->results + part->at, n, MPI_FLOAT, rank, tag,
+					     kv->comm, &r->spreads[pair]));
+			r->inboxes[pair++] = at;
+			at += mu_pad(part->n);
+		}
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_kv_relay_open(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_lead *l = &kv->worker->lead;
+	struct mu_kv_relay *r = NULL;
+
+	MU_TRY(MU_ALLOC(r, 1, "messages of a leader"));
+	l->relay = r;
+	r->n_others = l->n - 1;
+	MU_TRY(make_memory(kv, r));
+	MU_TRY(make_requests(kv, r));
+	l->all[l->me] = (struct mu_kv_neighbour){
+		.gradients = kv->gradients,
+		.pushed = r->counters,
+		.back = r->counters + kv->plan.n_buckets,
+	};
+out:
+	return st;
+}
+
+void mu_kv_relay_close(struct mu_kv_relay *r)
+{
+	bool complete = true;
+
+	if (!r)
+		return;
+	for (size_t i = 0; r->gathers && i < r->n_pairs; i++)
+		complete = complete && mu_kv_is_complete(r->gathers[i]);
+	mu_kv_requests_free(r->gathers, r->n_pairs);
+	mu_kv_requests_free(r->spreads, r->n_pairs);
+	mu_free(r->first);
+	if (complete) /* else a message of a job that failed may still come */
+		mu_free(r->memory);
+	mu_free(r->inboxes);
+	mu_free(r->spread);
+	mu_free(r->counters);
+	mu_free(r);
+}
+
+enum mu_status mu_kv_relay_begin(struct mu_kv_relay *r)
+{
+	enum mu_status st = MU_OK;
+
+	MU_MPI(MPI_Startall(mu_count(r->n_pairs), r->gathers));
+out:
+	return st;
+}
+
+/* The pairs of a bucket. */
+struct pairs {
+	size_t first, n;
+};
+
+static struct pairs pairs_of(const struct mu_kv_relay *r, size_t bucket)
+{
+	return (struct pairs){
+		.first = r->first[bucket] * r->n_others,
+		.n = (r->first[bucket + 1] - r->first[bucket]) * r->n_others,
+	};
+}
+
+/* What is in the pairs of a bucket, a line for each. */
+static void tell(const struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
+{
+	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+
+	for (size_t i = 0; i < b->n_parts; i++) {
+		const struct mu_kv_part *part = &kv->plan.parts[b->first_part + i];
+
+		for (size_t j = 0; mu_kv_leads(kv, part) && j < l->relay->n_others; j++)
+			mu_traffic_write(kv, direction, kv->topology->worker_ranks[worker_of(l, j)],
+					 part->n * sizeof(float), -1, "%s bucket %zu, part %zu",
+					 direction == MU_TRAFFIC_IN ? "push of" : "pull of", bucket,
+					 i);
+	}
+}
+
+enum mu_status mu_kv_relay_gathered(struct mu_kv *kv, size_t bucket, int *all)
+{
+	enum mu_status st = MU_OK;
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	const struct mu_kv_relay *r = kv->worker->lead.relay;
+	const struct pairs at = pairs_of(r, bucket);
+
+	MU_MPI(MPI_Testall(mu_count(at.n), r->gathers + at.first, all, ignore));
+	if (*all && mu_traffic_messages(kv))
+		tell(kv, bucket, MU_TRAFFIC_IN);
+out:
+	return st;
+}
+
+/* Are these requests of the i-th worker all complete? */
+static bool are_complete(const struct mu_kv *kv, const MPI_Request *requests, size_t i,
+			 size_t bucket)
+{
+	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct pairs at = pairs_of(l->relay, bucket);
+
+	for (size_t k = other_of(l, i); i != l->me && k < at.n; k += l->relay->n_others)
+		if (!mu_kv_is_complete(requests[at.first + k]))
+			return false;
+	return true;
+}
+
+bool mu_kv_relay_has_come(const struct mu_kv *kv, size_t i, size_t bucket)
+{
+	return are_complete(kv, kv->worker->lead.relay->gathers, i, bucket);
+}
+
+bool mu_kv_relay_has_taken(const struct mu_kv *kv, size_t i, size_t bucket)
+{
+	return are_complete(kv, kv->worker->lead.relay->spreads, i, bucket);
+}
+
+const float *mu_kv_relay_gradients(const struct mu_kv_lead *l, size_t k, size_t i)
+{
+	return l->relay->inboxes[k * l->relay->n_others + other_of(l, i)];
+}
+
+enum mu_status mu_kv_relay_spread(struct mu_kv *kv, size_t bucket, int *done)
+{
+	enum mu_status st = MU_OK;
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	struct mu_kv_relay *r = kv->worker->lead.relay;
+	const struct pairs at = pairs_of(r, bucket);
+
+	if (r->spread[bucket] < kv->worker->rounds) {
+		r->spread[bucket] = kv->worker->rounds;
+		MU_MPI(MPI_Startall(mu_count(at.n), r->spreads + at.first));
+		mu_kv_lead_wake(kv);
+		if (mu_traffic_messages(kv))
+			tell(kv, bucket, MU_TRAFFIC_OUT);
+	}
+	MU_MPI(MPI_Testall(mu_count(at.n), r->spreads + at.first, done, ignore));
+out:
+	return st;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server end of a store with servers: its loop, and what policies ask of it. When to update is
+ * the policy's (sync.c, async.c). See wire.h.
+ */
+#include <string.h>
+
+#include "awaited.h"
+#include "kvstore/traffic.h"
+
+enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w)
+{
+	enum mu_status st = MU_OK;
+
+	s->arrived[p * s->n_workers + w] = false;
+	s->n_arrived[p]--;
+	if (mu_kv_is_far(s, w))
+		MU_MPI(MPI_Start(&s->pushes[mu_kv_request(s, p, w)]));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_forget(struct mu_kv_server *s, size_t p, size_t w)
+{
+	if (!mu_kv_is_far(s, w))
+		return MU_OK;
+	return mu_wait_woken(s->kv->topology, 1, &s->pulls[mu_kv_request(s, p, w)],
+			     "a worker to take weights");
+}
+
+enum mu_status mu_kv_server_return(struct mu_kv_server *s, size_t p, size_t w)
+{
+	enum mu_status st = MU_OK;
+
+	if (mu_kv_is_far(s, w))
+		MU_MPI(MPI_Start(&s->pulls[mu_kv_request(s, p, w)]));
+	else if (w != s->self)
+		mu_kv_near_return(&s->peers[w].near, p);
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_part(s, p, w, MU_TRAFFIC_OUT);
+	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
+{
+	enum mu_status st = MU_OK;
+
+	MPI_Request *send = mu_kv_is_far(s, w) ? &s->answers[s->peers[w].slot] : NULL;
+
+	if (send)
+		MU_TRY(mu_wait_woken(s->kv->topology, 1, send, "a worker to take an answer"));
+	s->kv->lr = lr;
+	s->peers[w].answer = (struct wire_answer){
+		.progress = s->kv->progress,
+		.lr = lr,
+		.count = s->round_count,
+		.word = s->word,
+		.stale = s->stale,
+	};
+	s->peers[w].answered = true;
+	if (send)
+		MU_MPI(MPI_Start(send));
+	else if (w != s->self)
+		mu_kv_near_answer(&s->peers[w].near, &s->peers[w].answer);
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_answer(s, w);
+	/* In a step the weights that follow wake the worker: it waits for those. */
+	if (s->peers[w].doing != WIRE_STEP || s->n_parts == 0)
+		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+out:
+	return st;
+}
+
+/* Worker 0's weights of part p are here. The workers get them from worker 0 itself. */
+static void take_weights(struct mu_kv_server *s, size_t p, const float *weights)
+{
+	const size_t nbytes = s->parts[p].n * sizeof *weights;
+
+	if (mu_kv_held(s, p) != weights)
+		memcpy(mu_kv_held(s, p), weights, nbytes);
+	if (s->coded.given)
+		memcpy(s->coded.given + s->parts[p].local, weights, nbytes);
+	for (size_t f = 0; s->outbox && f < s->n_far; f++)
+		memcpy(mu_kv_outbox(s, p, s->far[f]), weights, nbytes);
+}
+
+void mu_kv_server_take(struct mu_kv_server *s, const float *weights)
+{
+	for (size_t p = 0; p < s->n_parts; p++)
+		take_weights(s, p, weights + s->parts[p].at);
+}
+
+/* Happens once, while all workers wait for worker 0: so its requests are made here. */
+static enum mu_status receive_weights(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request *requests = NULL;
+
+	MU_TRY(mu_kv_requests_new(&requests, s->n_parts));
+	for (size_t p = 0; p < s->n_parts; p++)
+		MU_MPI(MPI_Irecv(mu_kv_held(s, p), mu_count(s->parts[p].n), MPI_FLOAT,
+				 s->kv->topology->worker_ranks[0], WIRE_TAG_WEIGHTS, s->kv->comm,
+				 &requests[p]));
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(s->n_parts), requests,
+			     "worker 0's first weights"));
+	for (size_t p = 0; p < s->n_parts; p++) {
+		take_weights(s, p, mu_kv_held(s, p));
+		if (mu_traffic_messages(s->kv))
+			mu_traffic_first(s->kv, &s->parts[p], MU_TRAFFIC_IN);
+	}
+out:
+	mu_free(requests);
+	return st;
+}
+
+static enum mu_status begin_init(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+
+	if (w != 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu sends first weights: only worker 0 may", w);
+	if (mu_kv_is_far(s, 0))
+		MU_TRY(receive_weights(s));
+	else
+		mu_kv_server_take(s, s->peers[0].near.results);
+	MU_TRY(mu_kv_server_answer(s, 0, s->kv->lr));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_hear(struct mu_kv_server *s, uint64_t word)
+{
+	if (word <= s->heard)
+		return MU_OK;
+	s->heard = word;
+	return s->policy->hear ? s->policy->hear(s) : MU_OK;
+}
+
+static enum mu_status take_order(struct mu_kv_server *s, size_t w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_peer *peer = &s->peers[w];
+	uint64_t step = peer->order.step;
+
+	if (peer->parts_left > 0 || peer->waiting)
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order before its step %llu is done",
+			w, (unsigned long long)peer->step);
+	peer->doing = (enum wire_kind)peer->order.kind;
+	peer->count = peer->order.count;
+	s->kv->rate = peer->order.rate;
+	peer->answered = false;
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_order(s, w);
+	if (peer->doing != WIRE_FINISH && mu_kv_is_far(s, w))
+		MU_MPI(MPI_Start(&s->orders[peer->slot]));
+	MU_TRY(mu_kv_server_hear(s, peer->order.word));
+	switch (peer->doing) {
+	case WIRE_STEP:
+		if (step != peer->step + 1)
+			MU_FAIL(MU_ERR_ARGUMENT, "worker %zu begins step %llu after step %llu", w,
+				(unsigned long long)step, (unsigned long long)peer->step);
+		peer->step = step;
+		MU_TRY(s->policy->step(s, w));
+		break;
+	case WIRE_PULL: MU_TRY(s->policy->pull(s, w)); break;
+	case WIRE_ASK: MU_TRY(mu_kv_server_answer(s, w, s->kv->lr)); break;
+	case WIRE_INIT: MU_TRY(begin_init(s, w)); break;
+	case WIRE_SAVE:
+	case WIRE_LOAD: MU_TRY(mu_kv_server_states(s, w)); break;
+	case WIRE_FINISH:
+		peer->finished = true;
+		s->n_finished++;
+		MU_TRY(s->policy->finish(s, w));
+		break;
+	default:
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order of kind %d, which there is not",
+			w, (int)peer->doing);
+	}
+out:
+	return st;
+}
+
+static enum mu_status take_part(struct mu_kv_server *s, size_t p, size_t w)
+{
+	s->arrived[p * s->n_workers + w] = true;
+	s->n_arrived[p]++;
+	if (s->coded.pushes.data && mu_kv_is_far(s, w))
+		mu_kv_coded_arrived(s, p, w);
+	if (mu_traffic_messages(s->kv))
+		mu_traffic_server_part(s, p, w, MU_TRAFFIC_IN);
+	return s->policy->part(s, p, w);
+}
+
+enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order)
+{
+	s->peers[s->self].order = *order;
+	return take_order(s, s->self);
+}
+
+enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p)
+{
+	return take_part(s, p, s->self);
+}
+
+static enum mu_status take_pushed(struct mu_kv_server *s, size_t request)
+{
+	const size_t p = request / s->n_inboxes;
+
+	return take_part(s, p, mu_kv_source(s, p, request % s->n_inboxes));
+}
+
+static enum mu_status handle_messages(struct mu_kv_server *s, int *n)
+{
+	enum mu_status st = MU_OK;
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	int n_polled = mu_count(mu_kv_server_requests(s));
+
+	*n = 0;
+	if (n_polled == 0)
+		goto out;
+	MU_MPI(MPI_Testsome(n_polled, s->orders, n, s->completed, ignore));
+	if (*n == MPI_UNDEFINED)
+		*n = 0;
+	for (int i = 0; i < *n; i++) {
+		const size_t at = (size_t)s->completed[i];
+
+		if (at < s->n_far)
+			MU_TRY(take_order(s, s->far[at]));
+		else
+			MU_TRY(take_pushed(s, at - s->n_far));
+	}
+out:
+	return st;
+}
+
+static enum mu_status handle_notes(struct mu_kv_server *s, int *n)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t w = 0; w < s->n_workers; w++) {
+		struct mu_kv_peer *peer = &s->peers[w];
+		uint32_t note;
+
+		while (peer->near.pipe && mu_kv_near_next(&peer->near, &note)) {
+			++*n;
+			if (note != NEAR_ORDER) {
+				MU_TRY(take_part(s, note, w));
+				continue;
+			}
+			peer->order = peer->near.pipe->order;
+			MU_TRY(take_order(s, w));
+		}
+	}
+out:
+	return st;
+}
+
+/* All workers are done: take the receives back that were posted for a next step. */
+static enum mu_status stop(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+	size_t n_all = s->n_inboxes * s->n_parts;
+
+	for (size_t i = 0; i < n_all; i++)
+		MU_MPI(MPI_Cancel(&s->pushes[i]));
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(n_all), s->pushes,
+			     "receives to be cancelled"));
+	for (size_t w = 0; w < s->n_workers; w++)
+		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(mu_kv_server_requests(s)), s->answers,
+			     "the workers to take the last answers"));
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_start(struct mu_kv_server *s)
+{
+	enum mu_status st = MU_OK;
+
+	if (!s->started)
+		MU_MPI(MPI_Startall(mu_count(mu_kv_server_requests(s)), s->orders));
+	s->started = true;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n)
+{
+	enum mu_status st = MU_OK;
+	int n_messages;
+	bool more;
+
+	*n = 0;
+	if (s->stopped)
+		goto out;
+	do {
+		more = false;
+		do { /* MPI_Testsome of MPICH 5 tells of one message at a time */
+			MU_TRY(handle_messages(s, &n_messages));
+			MU_TRY(handle_notes(s, n));
+			*n += n_messages;
+		} while (s->look && n_messages > 0);
+		if (s->policy->next)
+			MU_TRY(s->policy->next(s, &more));
+	} while (more);
+	if (s->n_finished == s->n_workers) {
+		MU_TRY(stop(s));
+		s->stopped = true;
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_kv_server_serve(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_server *s = kv->server;
+	struct mu_waiter waiter;
+	int n = 0;
+
+	MU_TRY(mu_kv_server_start(s));
+	mu_waiter_init(&waiter, kv->topology);
+	waiter.only_woken = s->n_far == 0;
+	while (!s->stopped) {
+		MU_TRY(mu_kv_server_poll(s, &n));
+		if (n > 0) {
+			mu_waiter_reset(&waiter);
+			continue;
+		}
+		mu_waiter_nap(&waiter);
+		MU_TRY(mu_waiter_check(&waiter, mu_kv_late_workers, s));
+	}
+out:
+	return st;
+}

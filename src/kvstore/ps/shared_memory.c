@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that ranks of a node share, and the notes in it. See shared_memory.h.
+ *
+ * Memory of a worker: results, if it holds any; gradients; one pipe for every server end of the
+ * node that is not its own; two counters per bucket (nodes.h). Results that are equal for all
+ * workers are those of the node's first worker.
+ */
+#include <string.h>
+
+#include "shared_memory.h"
+
+enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name)
+{
+	static const char *const names[] = {
+		[MU_KV_NODE_AUTO] = "auto",
+		[MU_KV_NODE_SHM] = "shm",
+		[MU_KV_NODE_MPI] = "mpi",
+		[MU_KV_NODE_NONE] = "none",
+		[MU_KV_NODE_NCCL] = "nccl",
+	};
+	enum mu_status st = MU_OK;
+	size_t i = 0;
+
+	while (i < sizeof names / sizeof *names && strcmp(name, names[i]) != 0)
+		i++;
+	if (i == sizeof names / sizeof *names)
+		MU_FAIL(MU_ERR_USAGE,
+			"node-reduce '%s' is not known: auto, shm, mpi, none and nccl are", name);
+	*node = (enum mu_kv_node)i;
+out:
+	return st;
+}
+
+/* Where things lie in the memory of a worker, in bytes. */
+struct segment {
+	size_t gradients, pipes;
+};
+
+static size_t round_up(size_t nbytes)
+{
+	return (nbytes + 4095) / 4096 * 4096;
+}
+
+static int slot_of(const struct mu_kv *kv, int rank)
+{
+	return kv->topology->slot_of[rank];
+}
+
+/* The worker whose results all workers of this node use; -1 if the node has none. */
+static int first_worker(const struct mu_kv *kv)
+{
+	for (int w = 0; w < kv->topology->num_workers; w++)
+		if (slot_of(kv, kv->topology->worker_ranks[w]) >= 0)
+			return w;
+	return -1;
+}
+
+static struct segment lay_out(const struct mu_kv *kv, int w)
+{
+	const size_t array = round_up(kv->plan.n * sizeof(float));
+	struct segment s = {0};
+
+	s.gradients = kv->own_weights || w == first_worker(kv) ? array : 0;
+	s.pipes = s.gradients + array;
+	return s;
+}
+
+static size_t count_parts(const struct mu_kv *kv, int s)
+{
+	size_t n = 0;
+
+	for (size_t p = 0; p < kv->plan.n_parts; p++)
+		n += kv->plan.parts[p].server == s;
+	return n;
+}
+
+static size_t align(size_t nbytes)
+{
+	return (nbytes + MU_ALIGN - 1) / MU_ALIGN * MU_ALIGN;
+}
+
+static size_t pipe_bytes(size_t n_parts)
+{
+	return align(sizeof(struct mu_kv_pipe) + n_parts * sizeof(uint64_t) +
+		     (n_parts + 1) * sizeof(uint32_t));
+}
+
+static size_t counter_bytes(const struct mu_kv *kv)
+{
+	return align(kv->plan.n_buckets * sizeof(uint64_t));
+}
+
+/* Is there a pipe between them, and not just a call or messages? */
+static bool has_pipe(const struct mu_kv *kv, int w, int s)
+{
+	return slot_of(kv, kv->server_ranks[s]) >= 0 &&
+	       kv->server_ranks[s] != kv->topology->worker_ranks[w];
+}
+
+/* Bytes of worker w's pipes for the server ends before this one. */
+static size_t pipes_before(const struct mu_kv *kv, int w, int end)
+{
+	size_t n = 0;
+
+	for (int s = 0; s < end; s++)
+		n += has_pipe(kv, w, s) ? pipe_bytes(count_parts(kv, s)) : 0;
+	return n;
+}
+
+static char *memory_of(const struct mu_kv *kv, int w)
+{
+	return mu_window_of(kv->window, slot_of(kv, kv->topology->worker_ranks[w]));
+}
+
+static float *results_of(const struct mu_kv *kv, int w)
+{
+	void *at = memory_of(kv, kv->own_weights ? w : first_worker(kv));
+
+	return at;
+}
+
+static float *gradients_of(const struct mu_kv *kv, int w)
+{
+	void *at = memory_of(kv, w) + lay_out(kv, w).gradients;
+
+	return at;
+}
+
+static enum mu_status take(struct mu_kv *kv, float **out, const char *what)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(*out, kv->plan.n, what));
+	kv->owned[kv->n_owned++] = *out;
+out:
+	return st;
+}
+
+/* Without shared memory, and what is never shared. */
+static enum mu_status take_rest(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	if (!kv->gradients)
+		MU_TRY(take(kv, &kv->gradients, "gradients"));
+	if (!kv->results)
+		MU_TRY(take(kv, &kv->results, "weights, or sums of gradients"));
+	kv->weights = kv->results;
+	if (kv->ops->returns_sums && !kv->replaces)
+		MU_TRY(take(kv, &kv->weights, "weights"));
+out:
+	return st;
+}
+
+/* The node's workers could not get memory for so many bytes each. Told by one rank of the node. */
+static enum mu_status tell_no_room(const struct mu_kv *kv, enum mu_kv_node node, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+
+	if (node == MU_KV_NODE_SHM)
+		MU_FAIL(MU_ERR_IO,
+			"/dev/shm of %s has no room for %.1f MB of every worker; make it larger, "
+			"or let the ranks send messages (--node-reduce auto, mpi or none)",
+			t->host, (double)nbytes * 1e-6);
+	if (t->node_rank == 0)
+		mu_log_warn("/dev/shm of %s has no room for %.1f MB of every worker: the ranks of "
+			    "this node send messages, which is slower",
+			    t->host, (double)nbytes * 1e-6);
+out:
+	return st;
+}
+
+static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	const int first = first_worker(kv);
+	const bool worker = t->role == MU_ROLE_WORKER;
+	const bool by_gpus = kv->ops->on_gpus &&
+			     (!kv->ops->below || kv->nodes.reduces[t->node_of[t->rank]]);
+	size_t nbytes = 0;
+
+	if (node == MU_KV_NODE_MPI || node == MU_KV_NODE_NONE || kv->ops->one_worker || by_gpus ||
+	    first < 0 || t->node_size == 1)
+		goto out;
+	if (worker)
+		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers) +
+			 2 * counter_bytes(kv);
+	MU_TRY(mu_window_open(&kv->window, t, nbytes));
+	if (!kv->window) {
+		MU_TRY(tell_no_room(kv, node, lay_out(kv, first).pipes));
+		goto out;
+	}
+	if (worker)
+		kv->gradients = gradients_of(kv, t->index);
+	if (worker || !kv->own_weights)
+		kv->results = results_of(kv, worker ? t->index : first);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_near_open(struct mu_kv *kv, enum mu_kv_node node)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(open_window(kv, node));
+	if (kv->topology->role == MU_ROLE_WORKER)
+		MU_TRY(take_rest(kv));
+out:
+	return st;
+}
+
+void mu_kv_near_close(struct mu_kv *kv)
+{
+	mu_window_close(kv->window);
+	for (size_t i = 0; i < kv->n_owned; i++)
+		mu_free(kv->owned[i]);
+}
+
+void mu_kv_near_find(const struct mu_kv *kv, int w, int s, struct mu_kv_near *near)
+{
+	const int here = kv->topology->worker_ranks[w];
+	char *at;
+
+	*near = (struct mu_kv_near){.pipe = NULL};
+	if (!kv->window || slot_of(kv, here) < 0 || !has_pipe(kv, w, s))
+		return;
+	near->n_parts = count_parts(kv, s);
+	near->gradients = gradients_of(kv, w);
+	near->results = results_of(kv, w);
+	at = memory_of(kv, w) + lay_out(kv, w).pipes + pipes_before(kv, w, s);
+	near->pipe = (void *)at;
+	at += sizeof *near->pipe;
+	near->returned = (void *)at;
+	at += near->n_parts * sizeof *near->returned;
+	near->ring = (void *)at;
+}
+
+void mu_kv_near_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *n)
+{
+	char *at = memory_of(kv, w) + lay_out(kv, w).pipes + pipes_before(kv, w, kv->n_servers);
+
+	n->gradients = gradients_of(kv, w);
+	n->pushed = (void *)at;
+	n->back = (void *)(at + counter_bytes(kv));
+}
+
+/* ---- notes ---- */
+
+static void write_note(struct mu_kv_near *near, uint32_t note)
+{
+	near->ring[near->notes % (near->n_parts + 1)] = note;
+	atomic_store_explicit(&near->pipe->n_notes, ++near->notes, memory_order_release);
+}
+
+void mu_kv_near_order(struct mu_kv_near *near, const struct wire_order *order)
+{
+	near->pipe->order = *order;
+	near->answers++;
+	write_note(near, NEAR_ORDER);
+}
+
+void mu_kv_near_push(struct mu_kv_near *near, size_t part)
+{
+	write_note(near, (uint32_t)part);
+	/* In one order for all with the loads of mu_kv_near_is_last. */
+	atomic_store(&near->pipe->progress, ++near->progress);
+}
+
+bool mu_kv_near_is_last(const struct mu_kv_near *near)
+{
+	for (size_t i = 0; i < near->n_others; i++)
+		if (atomic_load(&near->others[i]->progress) < near->progress)
+			return false;
+	return true;
+}
+
+bool mu_kv_near_answered(const struct mu_kv_near *near)
+{
+	return atomic_load_explicit(&near->pipe->n_answers, memory_order_acquire) == near->answers;
+}
+
+bool mu_kv_near_returned(const struct mu_kv_near *near, size_t part, uint64_t n)
+{
+	return atomic_load_explicit(&near->returned[part], memory_order_acquire) >= n;
+}
+
+bool mu_kv_near_next(struct mu_kv_near *near, uint32_t *note)
+{
+	if (atomic_load_explicit(&near->pipe->n_notes, memory_order_acquire) == near->notes)
+		return false;
+	*note = near->ring[near->notes++ % (near->n_parts + 1)];
+	return true;
+}
+
+void mu_kv_near_return(struct mu_kv_near *near, size_t part)
+{
+	atomic_fetch_add_explicit(&near->returned[part], 1, memory_order_release);
+}
+
+void mu_kv_near_answer(struct mu_kv_near *near, const struct wire_answer *answer)
+{
+	near->pipe->answer = *answer;
+	atomic_store_explicit(&near->pipe->n_answers, ++near->answers, memory_order_release);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Do all workers hold the same weights? Each has a hash of its own; who is not with most of them is
+ * wrong, by its memory, its processor or the network.
+ */
+#include <string.h>
+
+#include "kvstore/kv.h"
+
+enum { LANES = 4, NAMED = 8, NAME = 160 };
+
+/* Every bit counts, and places do: n is a multiple of the padding of keys. */
+static uint64_t hash_weights(const float *w, size_t n)
+{
+	uint64_t lanes[LANES] = {1, 2, 3, 4}, words[LANES], h = 0;
+
+	for (size_t i = 0; i + 2 * LANES <= n; i += 2 * LANES) {
+		memcpy(words, w + i, sizeof words);
+		for (int l = 0; l < LANES; l++) {
+			lanes[l] = (lanes[l] ^ words[l]) * 0x9e3779b97f4a7c15u;
+			lanes[l] ^= lanes[l] >> 32;
+		}
+	}
+	for (int l = 0; l < LANES; l++)
+		h = (h ^ lanes[l]) * 0x9e3779b97f4a7c15u;
+	return h;
+}
+
+/* The hash that more workers have than any other; how many. */
+static int find_most(const uint64_t *all, int n, uint64_t *most)
+{
+	int best = 0;
+
+	for (int i = 0; i < n; i++) {
+		int same = 0;
+
+		for (int k = 0; k < n; k++)
+			same += all[k] == all[i];
+		if (same > best) {
+			best = same;
+			*most = all[i];
+		}
+	}
+	return best;
+}
+
+/* The workers with another hash than most; or all of them, if no hash is that of most. */
+static void name_odd(const struct mu_topology *t, const uint64_t *all, int n_most, uint64_t most,
+		     char *text, size_t nbytes)
+{
+	const bool known = 2 * n_most > t->num_workers;
+	int n = 0;
+	size_t used = 0;
+
+	for (int w = 0; w < t->num_workers; w++) {
+		char name[NAME];
+
+		if (known && all[w] == most)
+			continue;
+		if (n++ < NAMED && used < nbytes)
+			used += (size_t)snprintf(
+				text + used, nbytes - used, "%s%s", n > 1 ? ", " : "",
+				mu_topology_name(t, t->worker_ranks[w], name, sizeof name));
+	}
+	if (n > NAMED && used < nbytes)
+		used += (size_t)snprintf(text + used, nbytes - used, " and %d more", n - NAMED);
+	if (known && used < nbytes)
+		snprintf(text + used, nbytes - used, " (%d others agree)", n_most);
+}
+
+static enum mu_status judge(const struct mu_topology *t, const uint64_t *all, const char *when)
+{
+	enum mu_status st = MU_OK;
+	char names[NAMED * NAME];
+	uint64_t most = 0;
+	int n_most = find_most(all, t->num_workers, &most);
+
+	if (n_most == t->num_workers || t->index != 0)
+		goto out;
+	name_odd(t, all, n_most, most, names, sizeof names);
+	MU_FAIL(MU_ERR_NUMERIC,
+		"%s: the workers do not hold the same weights any more, by faulty memory or "
+		"network; different are those of %s",
+		when, names);
+out:
+	return st;
+}
+
+enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = kv->topology;
+	uint64_t mine, *all = NULL;
+
+	MU_TRY(mu_kv_step_end(kv));
+	if (kv->ops->on_gpus) /* the weights alone */
+		MU_TRY(kv->ops->fetch(kv));
+	mine = hash_weights(mu_kv_weights(kv), mu_kv_n(kv));
+	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "hashes of weights"));
+	MU_TRY(mu_allgather(&mine, all, sizeof mine, t->peers));
+	MU_TRY(mu_agree(judge(t, all, when), t->peers));
+out:
+	mu_free(all);
+	return st;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scalars: the numbers of the log for other programs, in the files of --metrics-file and
+ * --tensorboard. Worker 0 writes them, of the whole job; without these options nothing is done.
+ *
+ * A record is made whenever the log tells of steps ("train"), of an epoch ("epoch") or of a
+ * validation ("validation"). Its step counts batches of a worker over all epochs. A run that goes
+ * on from a checkpoint adds to the file that is there.
+ */
+#ifndef TRAIN_SCALARS_H
+#define TRAIN_SCALARS_H
+
+#include "train/train.h"
+
+enum {
+	SCALAR_SECONDS, /* that the steps took, or the epoch without validation */
+	SCALAR_RATE,    /* samples/s of the whole job */
+	SCALAR_LR,      /* of the last update */
+	SCALAR_DATA,    /* part of the seconds that worker 0 waited for samples */
+	SCALAR_COMM,    /* part that it spent in pushes and pulls */
+	SCALAR_METRICS, /* and from here on the metrics of the log, in their order */
+	SCALAR_MAX = SCALAR_METRICS + TRAIN_MAX_METRICS,
+};
+
+/* NAN: it has no such value. */
+struct train_numbers {
+	const char *event;
+	size_t epoch, step;
+	double time; /* seconds since 1970 */
+	size_t n;
+	const char *const *names;
+	double values[SCALAR_MAX];
+};
+
+/*
+ * Not collective; for worker 0. A file that cannot be made is an error; one
+ * that cannot be written any more ends with a warning, not the training.
+ */
+enum mu_status mu_train_scalars_open(struct train_run *run);
+void mu_train_scalars_close(struct train_run *run);
+void mu_train_scalars_window(const struct train_run *run, const struct train_window *w);
+void mu_train_scalars_epoch(const struct train_run *run, const struct train_window *w);
+void mu_train_scalars_validation(const struct train_run *run, size_t epoch,
+				 const struct mu_metrics *m);
+
+/* ---- metrics_file.c: --metrics-file, a line for each record: JSON, or CSV after a head ---- */
+
+struct train_metrics_file;
+/* The part of mu_train_options_check about its name: MU_ERR_USAGE. */
+enum mu_status mu_train_metrics_file_check(const struct train_options *v);
+enum mu_status mu_train_metrics_file_open(struct train_metrics_file **out, const char *path,
+					  bool append);
+enum mu_status mu_train_metrics_file_put(struct train_metrics_file *f,
+					 const struct train_numbers *record);
+void mu_train_metrics_file_close(struct train_metrics_file *f);
+
+/* ---- tensorboard.c: --tensorboard; tensorboard_none.c where there is no protobuf-c ---- */
+
+struct train_events;
+/* The part of mu_train_options_check about it: can this build? */
+enum mu_status mu_train_events_check(const struct train_options *v);
+/* A new file in the folder, which is made if it is not there. */
+enum mu_status mu_train_events_open(struct train_events **out, const char *folder);
+enum mu_status mu_train_events_put(struct train_events *e, const struct train_numbers *record);
+void mu_train_events_close(struct train_events *e);
+
+#endif

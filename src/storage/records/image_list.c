@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of images with their labels: .lst files. */
+#include <muster/records.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/file.h"
+
+/* The field at *text, ended by a zero in place of its tab; NULL: there is no more. */
+static char *next_field(char **text)
+{
+	char *field = *text;
+	size_t n;
+
+	if (!field)
+		return NULL;
+	n = strcspn(field, "\t");
+	*text = field[n] ? field + n + 1 : NULL;
+	field[n] = '\0';
+	return field;
+}
+
+static bool take_id(const char *field, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(field, &end, 10);
+	return *field >= '0' && *field <= '9' && *end == '\0' && errno == 0;
+}
+
+static bool take_label(const char *field, float *out)
+{
+	char *end;
+
+	*out = strtof(field, &end);
+	return end != field && *end == '\0' && isfinite(*out);
+}
+
+/* One line, without its newline. Labels go to labels[0..), which has room for one per tab. */
+static bool take_line(char *text, struct mu_image_list_line *out, float *labels)
+{
+	const char *field = next_field(&text);
+
+	*out = (struct mu_image_list_line){.labels = labels};
+	if (!field || !take_id(field, &out->id))
+		return false;
+	for (field = next_field(&text); text; field = next_field(&text))
+		if (!take_label(field, &labels[out->n_labels++]))
+			return false;
+	out->path = field;
+	return out->n_labels > 0 && field && *field;
+}
+
+static size_t count(const char *text, char c)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == c;
+	return n;
+}
+
+static enum mu_status parse(struct mu_image_list *list, const char *path)
+{
+	enum mu_status st = MU_OK;
+	size_t number = 1, n_labels = 0;
+	char shown[48];
+
+	for (char *line = list->text, *end; line; line = end, number++) {
+		size_t n = strcspn(line, "\n");
+
+		end = line[n] ? line + n + 1 : NULL;
+		line[n] = '\0';
+		if (n && line[n - 1] == '\r')
+			line[n - 1] = '\0';
+		if (!*line)
+			continue;
+		snprintf(shown, sizeof shown, "%.40s", line);
+		if (!take_line(line, &list->line[list->n], list->labels + n_labels))
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s: line %zu is \"%s\"; expected a number, labels and a path, "
+				"parted by tabs",
+				path, number, shown);
+		n_labels += list->line[list->n++].n_labels;
+	}
+	if (list->n == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: holds no lines; expected one per image", path);
+out:
+	return st;
+}
+
+enum mu_status mu_image_list_read(struct mu_image_list *list, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_file file;
+
+	*list = (struct mu_image_list){0};
+	mu_file_init(&file);
+	MU_TRY(mu_file_open(&file, path));
+	MU_TRY(MU_ALLOC(list->text, file.nbytes + 1, path)); /* a zero at its end */
+	MU_TRY(mu_file_read(&file, 0, list->text, file.nbytes));
+	if (memchr(list->text, '\0', file.nbytes))
+		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path,
+			strlen(list->text));
+	MU_TRY(MU_ALLOC(list->line, count(list->text, '\n') + 1, path));
+	MU_TRY(MU_ALLOC(list->labels, count(list->text, '\t') + 1, path));
+	MU_TRY(parse(list, path));
+out:
+	mu_file_close(&file);
+	if (st != MU_OK)
+		mu_image_list_release(list);
+	return st;
+}
+
+void mu_image_list_release(struct mu_image_list *list)
+{
+	mu_free(list->line);
+	mu_free(list->text);
+	mu_free(list->labels);
+	*list = (struct mu_image_list){0};
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RecordIO, inside: heads of parts and where records begin. records.h has the format. */
+#ifndef MUSTER_STORAGE_RECORD_IO_H
+#define MUSTER_STORAGE_RECORD_IO_H
+
+#include <muster/records.h>
+
+#include "storage/file.h"
+
+#define MU_RECORDIO_MAGIC 0xced7230au
+
+enum { MU_RECORDIO_HEAD = 8 }; /* bytes of the head of a part */
+
+enum mu_recordio_part {
+	MU_RECORDIO_WHOLE,
+	MU_RECORDIO_FIRST,
+	MU_RECORDIO_MIDDLE,
+	MU_RECORDIO_LAST,
+};
+
+struct mu_recordio_place {
+	uint64_t key;
+	size_t at; /* byte of the first head */
+};
+
+struct mu_recordio_places {
+	struct mu_recordio_place *place; /* owned; one more than n: at the end of the file */
+	size_t n, capacity;
+};
+
+/* Little-endian words. */
+uint32_t mu_get_u32(const uint8_t *bytes);
+uint64_t mu_get_u64(const uint8_t *bytes);
+void mu_put_u32(uint8_t *bytes, uint32_t value);
+void mu_put_u64(uint8_t *bytes, uint64_t value);
+
+/* Room for nbytes; the first `used` bytes stay. */
+enum mu_status mu_record_buffer_grow(struct mu_record_buffer *b, size_t used, size_t nbytes);
+enum mu_status mu_record_buffer_labels(struct mu_record_buffer *b, size_t n);
+
+/*
+ * The head of the part at byte `at` of the file, of which `limit` is the byte that the record must
+ * not go beyond. first: it must begin a record, else it must continue one. *length: bytes of the
+ * payload; last: nothing follows.
+ */
+struct mu_recordio_head {
+	enum mu_recordio_part part;
+	size_t length;
+	bool last;
+};
+
+enum mu_status mu_recordio_head(struct mu_recordio_head *out, const uint8_t head[MU_RECORDIO_HEAD],
+				const struct mu_file *f, size_t at, size_t limit, bool first);
+
+/* Bytes of a part with its head and padding. */
+size_t mu_recordio_stored(size_t length);
+
+/* Every record of the file, by its heads; keys are 0, 1, ... */
+enum mu_status mu_recordio_scan(struct mu_recordio_places *places, const struct mu_file *f);
+/* As the index says, sorted by place. The first record must begin the file and the last one end it;
+ * what lies between is checked when it is read. */
+enum mu_status mu_recordio_load(struct mu_recordio_places *places, const struct mu_file *f,
+				const char *index);
+
+#endif

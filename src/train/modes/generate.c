@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --sample: text that a trained network writes. It reads what is there so far, as much as the
+ * longest sequence of its training has, and the next word is drawn from its prediction, again and
+ * again.
+ */
+#include "conf/text.h"
+
+#include <string.h>
+
+#include "checkpoint/checkpoint.h"
+
+struct writer {
+	const struct train_options *v;
+	struct mu_vocabulary *vocabulary;
+	struct mu_device device;
+	struct mu_net *net;
+	struct mu_plan *plan; /* of one sequence of `steps` */
+	float *weights, *labels;
+	uint64_t *versions; /* all 0: weights stay as they are */
+	size_t steps;
+	uint32_t *numbers; /* of the words so far */
+	size_t n;
+};
+
+/* ---- the network ---- */
+
+/* The file of --load, or of --model-prefix that of --load-epoch or the newest. */
+static enum mu_status find_file(const struct train_options *v, char *path, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct train_files files = {.n = 0};
+
+	if (v->load) {
+		snprintf(path, nbytes, "%s", v->load);
+		goto out;
+	}
+	if (v->load_epoch > 0) {
+		snprintf(path, nbytes, "%s-%04ld.h5", v->model_prefix, v->load_epoch);
+		goto out;
+	}
+	MU_TRY(mu_train_files_find(v->model_prefix, &files));
+	if (files.n == 0)
+		MU_FAIL(MU_ERR_IO, "--sample: there is no checkpoint %s-*.h5", v->model_prefix);
+	snprintf(path, nbytes, "%s", files.of[0].path);
+out:
+	mu_train_files_release(&files);
+	return st;
+}
+
+/* Files of other programs do not say with which vocabulary they were made. */
+static enum mu_status check_vocabulary(const struct writer *w, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *file = NULL;
+	char was[192], is[64];
+	bool there;
+
+	MU_TRY(mu_array_file_open_checked(&file, path));
+	MU_TRY(mu_array_file_has_text(file, "vocabulary", &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_get_text(file, "vocabulary", was, sizeof was));
+	mu_train_vocabulary_text(w->vocabulary, is, sizeof is);
+	if (strcmp(was, is) != 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s was saved with a vocabulary of %s, and this one has %s",
+			path, was, is);
+out:
+	mu_array_file_close(file, false);
+	return st;
+}
+
+static enum mu_status open_network(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = w->v;
+	const struct train_text *t = &v->text;
+	const struct mu_network *network;
+	struct train_device_list devices;
+	struct mu_net_config config = {.network = v->network,
+				       .shape = {1, w->steps, 1},
+				       .classes = mu_vocabulary_n(w->vocabulary),
+				       .num_layers = v->num_layers,
+				       .hidden = (size_t)t->hidden,
+				       .embed = (size_t)t->embed};
+	char path[CHECKPOINT_PATH];
+	size_t n_keys;
+
+	MU_TRY(mu_network_find(&network, v->network));
+	if (!network->reads_sequences)
+		MU_FAIL(MU_ERR_USAGE, "--sample with network %s, which reads no texts",
+			network->name);
+	MU_TRY(find_file(v, path, sizeof path));
+	MU_TRY(check_vocabulary(w, path));
+	MU_TRY(mu_train_device_list_read(&devices, v));
+	MU_TRY(mu_device_open(&w->device, devices.kind->name, 1));
+	MU_TRY(mu_train_device_set(&w->device, v));
+	MU_TRY(mu_net_new_from(&w->net, network, &config));
+	MU_TRY(mu_plan_new(&w->plan, w->net, &w->device, 1, MU_PHASE_INFER, NULL));
+	MU_TRY(MU_ALLOC(w->weights, mu_plan_n(w->plan), "weights"));
+	MU_TRY(mu_load_weights(w->plan, path, false, w->weights));
+	MU_TRY(mu_plan_bind(w->plan, w->weights, NULL));
+	mu_plan_slices(w->plan, &n_keys);
+	MU_TRY(MU_ALLOC(w->versions, n_keys, "versions of weights"));
+	mu_plan_set_versions(w->plan, w->versions);
+	MU_TRY(MU_ALLOC(w->labels, w->steps, "labels"));
+	mu_plan_batch(w->plan)->labels = w->labels; /* all 0: nothing to compare with */
+	mu_plan_batch(w->plan)->count = 1;
+out:
+	return st;
+}
+
+/* ---- the text ---- */
+
+static enum mu_status add(struct writer *w, const char *word, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	size_t number = mu_vocabulary_find(w->vocabulary, word, nbytes), n;
+	const char *found = mu_vocabulary_word(w->vocabulary, number, &n);
+
+	if (n != nbytes || memcmp(found, word, n) != 0) /* "<unk>" for it, or nothing */
+		MU_FAIL(MU_ERR_USAGE, "--prime: \"%.*s\" is not in the vocabulary", (int)nbytes,
+			word);
+	w->numbers[w->n++] = (uint32_t)number;
+out:
+	return st;
+}
+
+/* Of words the text begins behind the end of a sentence; of characters, if nothing is said, behind
+ * a line break. */
+static enum mu_status take_prime(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+	const bool characters = mu_vocabulary_characters(w->vocabulary);
+	const char *p = w->v->text.prime ? w->v->text.prime : "";
+
+	MU_TRY(MU_ALLOC(w->numbers, strlen(p) + 1 + (size_t)w->v->text.sample, "text"));
+	if (!characters)
+		MU_TRY(add(w, MU_WORD_END, strlen(MU_WORD_END)));
+	else if (!*p)
+		MU_TRY(add(w, "\n", 1));
+	while (*p) {
+		const size_t n = characters ? 1 : strcspn(p, " \t\n");
+
+		if (n > 0)
+			MU_TRY(add(w, p, n));
+		p += n;
+		if (!characters && *p)
+			p++;
+	}
+out:
+	return st;
+}
+
+static void print(const struct writer *w, size_t number)
+{
+	size_t n;
+	const char *word = mu_vocabulary_word(w->vocabulary, number, &n);
+
+	if (mu_vocabulary_characters(w->vocabulary))
+		fwrite(word, 1, n, stdout);
+	else if (n == strlen(MU_WORD_END) && memcmp(word, MU_WORD_END, n) == 0)
+		fputc('\n', stdout);
+	else
+		printf("%.*s ", (int)n, word);
+}
+
+/* From the predictions of step t, without number 0, which is no word. */
+static size_t draw(const struct writer *w, size_t t, size_t i)
+{
+	const struct mu_random key = {.seed = (uint64_t)w->v->seed, .purpose = MU_RANDOM_SYNTHETIC};
+	const size_t words = mu_vocabulary_n(w->vocabulary);
+	const float *p = mu_plan_probabilities(w->plan);
+	double sum = 0, limit;
+	size_t number = 1;
+
+	for (size_t k = 1; k < words; k++)
+		sum += (double)p[k * w->steps + t];
+	limit = sum * (double)mu_random_uniform(&key, i);
+	for (sum = (double)p[w->steps + t]; sum <= limit && number + 1 < words;)
+		sum += (double)p[++number * w->steps + t];
+	return number;
+}
+
+static enum mu_status write_next(struct writer *w, size_t i)
+{
+	enum mu_status st = MU_OK;
+	const size_t n = w->n < w->steps ? w->n : w->steps;
+	float *input = mu_plan_input(w->plan);
+
+	for (size_t t = 0; t < w->steps; t++)
+		input[t] = t < n ? (float)w->numbers[w->n - n + t] : 0;
+	for (size_t l = 0; l < mu_plan_layers(w->plan); l++)
+		MU_TRY(mu_plan_forward(w->plan, l));
+	w->numbers[w->n] = (uint32_t)draw(w, n - 1, i);
+	print(w, w->numbers[w->n++]);
+out:
+	return st;
+}
+
+static enum mu_status write_text(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = mu_vocabulary_characters(w->vocabulary) ? 0 : 1; i < w->n; i++)
+		print(w, w->numbers[i]);
+	for (long i = 0; i < w->v->text.sample; i++)
+		MU_TRY(write_next(w, (size_t)i));
+	fputc('\n', stdout);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		MU_FAIL(MU_ERR_IO, "--sample: the text could not be written");
+out:
+	return st;
+}
+
+enum mu_status mu_train_sample(const struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	struct writer w = {.v = v, .steps = v->text.lengths[v->text.n_lengths - 1]};
+	char path[CHECKPOINT_PATH];
+
+	mu_train_vocabulary_path(v, path, sizeof path);
+	MU_TRY(mu_vocabulary_read(&w.vocabulary, path));
+	MU_TRY(take_prime(&w));
+	MU_TRY(open_network(&w));
+	MU_TRY(write_text(&w));
+out:
+	mu_plan_free(w.plan);
+	mu_net_free(w.net);
+	mu_device_close(&w.device);
+	mu_free(w.weights);
+	mu_free(w.versions);
+	mu_free(w.labels);
+	mu_free(w.numbers);
+	mu_vocabulary_free(w.vocabulary);
+	return st;
+}

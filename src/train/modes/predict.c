@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --evaluate and --predict: validation with the parameters of a file, and nothing else. The
+ * workers' probabilities come together on worker 0 after each step, in the order of the records,
+ * so that the file can be written from its beginning to its end. With --benchmark 1, of random
+ * data, there are lines of speed as in training instead.
+ */
+#include "checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/profile.h"
+
+/* What a worker sends after a step: this, then ids, labels and probabilities of a whole batch. */
+struct message {
+	uint64_t count;
+};
+
+struct train_prediction {
+	struct train_run *run;
+	/* Where the lines of speed have got to. */
+	size_t step;
+	double samples, start, data_seconds;
+	/* What is to be written. */
+	size_t batch, classes, n; /* n: records */
+	size_t nbytes;            /* of a message */
+	char *mine, *all;         /* messages; all: worker 0's, of all workers */
+	/* Worker 0: the file. */
+	bool csv;
+	struct mu_replace replace;
+	FILE *stream;
+	size_t next;     /* record */
+	float *labels;   /* HDF5: n, written at the end */
+	float *left_out; /* HDF5: a row for a record without an answer */
+	uint64_t at_probabilities, at_labels, at_checksums;
+	uint32_t checksum; /* of the probabilities so far */
+};
+
+enum mu_status mu_train_predict_settle(struct train_options *v)
+{
+	enum mu_status st = MU_OK;
+	const char *what = v->predict ? "predict" : "evaluate";
+
+	if (!v->predict && !v->evaluate)
+		goto out;
+	if (v->predict && !mu_train_ends_in(v->predict, ".h5") &&
+	    !mu_train_ends_in(v->predict, ".csv"))
+		MU_FAIL(MU_ERR_USAGE, "--predict %s: a name that ends in .h5 or .csv is needed",
+			v->predict);
+	if (v->predict && mu_train_ends_in(v->predict, ".h5") && !mu_array_file_supported())
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"--predict %s: this build has no HDF5; a .csv file is possible",
+			v->predict);
+	if (!v->benchmark && !v->load && v->load_epoch == 0 && strcmp(v->resume, "none") == 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s needs parameters: give --load FILE, --load-epoch or --resume", what);
+	if (v->benchmark ? v->predict != NULL : v->data_train && !v->data_val)
+		MU_FAIL(MU_ERR_USAGE, "--%s needs validation data: give --data-val or --data-dir",
+			what);
+	v->evaluate = true;
+	if (v->data_val && !v->data_train) {
+		v->data_train = v->data_val;
+		v->data_train_idx = v->data_val_idx;
+	}
+out:
+	return st;
+}
+
+/* ---- the file ---- */
+
+static enum mu_status check_stream(const struct train_prediction *p, bool good)
+{
+	enum mu_status st = MU_OK;
+
+	if (!good)
+		MU_FAIL(MU_ERR_IO, "--predict %s: cannot be written: %s", p->run->options.predict,
+			strerror(errno));
+out:
+	return st;
+}
+
+/* Places for the arrays, and what they are about. */
+static enum mu_status make_arrays(struct train_prediction *p)
+{
+	enum mu_status st = MU_OK;
+	const struct train_options *v = &p->run->options;
+	const size_t dims[2] = {p->n, p->classes};
+	struct mu_array_file *file = NULL;
+	char text[32];
+
+	MU_TRY(mu_array_file_create(&file, v->predict));
+	snprintf(text, sizeof text, "%ld", v->num_layers);
+	MU_TRY(mu_array_file_set_text(file, "network", v->network));
+	MU_TRY(mu_array_file_set_text(file, "num_layers", text));
+	MU_TRY(mu_array_file_set_text(file, "parameters",
+				      *p->run->resume->path ? p->run->resume->path : v->load));
+	MU_TRY(mu_array_file_set_text(file, "data", v->data_val ? v->data_val : v->data_dir));
+	MU_TRY(mu_array_file_define(file, "probabilities", 2, dims, &p->at_probabilities));
+	MU_TRY(mu_array_file_define(file, "labels", 1, dims, &p->at_labels));
+	st = mu_array_file_detach(file, &p->replace, &p->at_checksums);
+	file = NULL; /* whatever the answer */
+	MU_TRY(st);
+	MU_TRY(MU_ALLOC(p->labels, p->n, "labels of predictions"));
+	MU_TRY(MU_ALLOC(p->left_out, p->classes, "a prediction"));
+	for (size_t c = 0; c < p->classes; c++)
+		p->left_out[c] = NAN;
+	p->stream = fopen(p->replace.temporary, "r+b");
+	MU_TRY(check_stream(
+		p, p->stream && fseeko(p->stream, (off_t)p->at_probabilities, SEEK_SET) == 0));
+out:
+	mu_array_file_close(file, false);
+	return st;
+}
+
+static enum mu_status make_table(struct train_prediction *p)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_replace_begin(&p->replace, p->run->options.predict));
+	p->stream = fopen(p->replace.temporary, "w");
+	MU_TRY(check_stream(p, p->stream != NULL));
+	fprintf(p->stream, "id,label,predicted");
+	for (size_t c = 0; c < p->classes; c++)
+		fprintf(p->stream, ",p%zu", c);
+	MU_TRY(check_stream(p, fputc('\n', p->stream) != EOF));
+out:
+	return st;
+}
+
+static enum mu_status write_row(struct train_prediction *p, float label, const float *row)
+{
+	enum mu_status st = MU_OK;
+	const size_t nbytes = p->classes * sizeof *row;
+
+	p->labels[p->next] = label;
+	p->checksum = mu_checksum(p->checksum, row, nbytes);
+	MU_TRY(check_stream(p, fwrite(row, 1, nbytes, p->stream) == nbytes));
+out:
+	return st;
+}
+
+static enum mu_status write_line(struct train_prediction *p, float label, const float *row)
+{
+	enum mu_status st = MU_OK;
+	size_t best = 0;
+
+	for (size_t c = 1; c < p->classes; c++)
+		if (row[c] > row[best])
+			best = c;
+	fprintf(p->stream, "%zu,%g,%zu", p->next, (double)label, best);
+	for (size_t c = 0; c < p->classes; c++)
+		fprintf(p->stream, ",%.9g", (double)row[c]);
+	MU_TRY(check_stream(p, fputc('\n', p->stream) != EOF));
+out:
+	return st;
+}
+
+/* Records up to, not including, this one, which --skip-bad-records has left out. */
+static enum mu_status pass_over(struct train_prediction *p, size_t id)
+{
+	enum mu_status st = MU_OK;
+
+	for (; p->next < id; p->next++)
+		if (!p->csv)
+			MU_TRY(write_row(p, NAN, p->left_out));
+out:
+	return st;
+}
+
+static enum mu_status write_step(struct train_prediction *p)
+{
+	enum mu_status st = MU_OK;
+
+	for (int w = 0; w < p->run->topology.num_workers; w++) {
+		const char *from = p->all + (size_t)w * p->nbytes;
+		const struct message *m = (const void *)from;
+		const uint32_t *ids = (const void *)(m + 1);
+		const float *labels = (const void *)(ids + p->batch), *rows = labels + p->batch;
+
+		for (size_t i = 0; i < m->count; i++) {
+			MU_TRY(pass_over(p, ids[i]));
+			MU_TRY((p->csv ? write_line : write_row)(p, labels[i],
+								 rows + i * p->classes));
+			p->next++;
+		}
+	}
+out:
+	return st;
+}
+
+static enum mu_status write_at(struct train_prediction *p, uint64_t at, const void *data,
+			       size_t nbytes)
+{
+	return check_stream(p, fseeko(p->stream, (off_t)at, SEEK_SET) == 0 &&
+				       fwrite(data, 1, nbytes, p->stream) == nbytes);
+}
+
+static enum mu_status finish_file(struct train_prediction *p)
+{
+	enum mu_status st = MU_OK;
+	FILE *stream;
+
+	MU_TRY(pass_over(p, p->n));
+	if (!p->csv) {
+		const size_t nbytes = p->n * sizeof *p->labels;
+		const uint32_t checksums[2] = {p->checksum, mu_checksum(0, p->labels, nbytes)};
+
+		MU_TRY(write_at(p, p->at_labels, p->labels, nbytes));
+		MU_TRY(write_at(p, p->at_checksums, checksums, sizeof checksums));
+	}
+	stream = p->stream;
+	p->stream = NULL;
+	MU_TRY(check_stream(p, fclose(stream) == 0));
+	MU_TRY(mu_replace_commit(&p->replace));
+	mu_log_info("predictions of %zu records are in %s", p->n, p->run->options.predict);
+out:
+	return st;
+}
+
+/* ---- a run ---- */
+
+static enum mu_status open_prediction(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_prediction *p = NULL;
+
+	MU_TRY(MU_ALLOC(p, 1, "predictions"));
+	run->prediction = p;
+	p->run = run;
+	if (!run->options.predict)
+		goto out;
+	p->batch = run->validate.config.batch;
+	p->classes = mu_train_devices_classes(run);
+	p->n = run->validate.n;
+	p->csv = mu_train_ends_in(run->options.predict, ".csv");
+	p->nbytes = sizeof(struct message) + p->batch * (sizeof(uint32_t) + sizeof(float)) +
+		    p->batch * p->classes * sizeof(float);
+	p->nbytes = (p->nbytes + 7) / 8 * 8;
+	MU_TRY(MU_ALLOC(p->mine, p->nbytes, "predictions of a step"));
+	if (run->topology.index != 0)
+		goto out;
+	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)run->topology.num_workers,
+			"all workers' predictions of a step"));
+	MU_TRY(p->csv ? make_table(p) : make_arrays(p));
+out:
+	return st;
+}
+
+void mu_train_prediction_close(struct train_run *run)
+{
+	struct train_prediction *p = run->prediction;
+
+	if (!p)
+		return;
+	if (p->stream)
+		fclose(p->stream);
+	mu_replace_release(&p->replace);
+	mu_free(p->labels);
+	mu_free(p->left_out);
+	mu_free(p->mine);
+	mu_free(p->all);
+	mu_free(p);
+	run->prediction = NULL;
+}
+
+/* Samples of the whole job between steps; metrics of all so far. */
+static enum mu_status show_speed(struct train_prediction *p, size_t step,
+				 const struct mu_metrics *m)
+{
+	enum mu_status st = MU_OK;
+	const struct train_run *run = p->run;
+	struct train_window w = {.first = p->step, .last = step, .metrics = *m};
+
+	MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
+	w.samples = w.metrics.samples - p->samples;
+	w.seconds = mu_now() - p->start;
+	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - p->data_seconds;
+	if (run->topology.index == 0)
+		mu_train_report_speed(run, &w);
+	p->step = step;
+	p->samples = w.metrics.samples;
+	p->start = mu_now();
+	p->data_seconds += w.data_seconds;
+out:
+	return st;
+}
+
+static enum mu_status gather_step(struct train_prediction *p, size_t count)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = p->run;
+	struct message *m = (void *)p->mine;
+	uint32_t *ids = (void *)(m + 1);
+	float *labels = (void *)(ids + p->batch);
+
+	m->count = count;
+	if (count > 0) {
+		memcpy(ids, run->ids, count * sizeof *ids);
+		memcpy(labels, run->labels, count * sizeof *labels);
+		mu_train_devices_probabilities(run, labels + p->batch);
+	}
+	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, run->topology.peers));
+	if (run->topology.index == 0)
+		MU_TRY(write_step(p));
+out:
+	return st;
+}
+
+enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
+					const struct mu_metrics *m)
+{
+	enum mu_status st = MU_OK;
+	struct train_prediction *p = run->prediction;
+
+	if (run->options.predict)
+		MU_TRY(gather_step(p, count));
+	else if (step > 0 && step % (size_t)run->options.disp_batches == 0)
+		MU_TRY(show_speed(p, step, m));
+out:
+	return st;
+}
+
+enum mu_status mu_train_predict(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const size_t epoch = run->begin_epoch > 0 ? run->begin_epoch - 1 : 0;
+	struct mu_metrics m;
+	double seconds;
+
+	if (run->options.predict || run->options.benchmark)
+		MU_TRY(mu_agree(open_prediction(run), run->topology.peers));
+	if (run->options.benchmark && run->options.num_batches > 0 &&
+	    (size_t)run->options.num_batches < run->validate.steps)
+		run->validate.steps = (size_t)run->options.num_batches;
+	mu_train_profile_begin(run);
+	seconds = -mu_now();
+	if (run->prediction)
+		run->prediction->start = -seconds;
+	MU_TRY(mu_train_evaluate(run, &m));
+	seconds += mu_now();
+	mu_train_profile_end(run);
+	if (run->topology.index == 0) {
+		mu_train_report_validation(run, epoch, &m);
+		mu_log_info("validated %.0f samples in %.3f s: %.2f samples/sec", m.samples,
+			    seconds, m.samples / seconds);
+	}
+	if (run->options.predict && run->topology.index == 0)
+		MU_TRY(finish_file(run->prediction));
+out:
+	return st;
+}
