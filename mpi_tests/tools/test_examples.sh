@@ -62,7 +62,8 @@ part "ImageNet and the benchmark"
 if [ -n "${MUSTER_LONG-}" ] && [ -x "$BUILDDIR/mpi_tests/lib/make_jpeg" ]; then
 	mkdir -p images/a images/b
 	for name in a/1 a/2 b/1 b/2; do
-		"$BUILDDIR/mpi_tests/lib/make_jpeg" write "images/$name.jpg" 260 240 rgb 1 || fail "cannot make an image"
+		"$BUILDDIR/mpi_tests/lib/make_jpeg" write "images/$name.jpg" 260 240 rgb 1 ||
+			fail "cannot make an image"
 	done
 	{ "$BUILDDIR/im2rec" --list --recursive train images && "$BUILDDIR/im2rec" train images; } >"$log" 2>&1 ||
 		fail "cannot pack images"

@@ -6,7 +6,7 @@
 
 #include <muster/base.h>
 
-#include "staged.h"
+#include "engine/stages/staged.h"
 
 /*
  * The samples of a device and the plan for them. The short last step is cut like a full one, for

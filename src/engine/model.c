@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network of a run, its plans, and the estimate whether they fit into memory. */
 #include "train/batch.h"
-#include "staged.h"
+#include "engine/stages/staged.h"
 
 #include <math.h>
 

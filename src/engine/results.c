@@ -2,7 +2,7 @@
 /* What the devices of a rank made of a batch: loss, metrics, probabilities. */
 #include <string.h>
 
-#include "staged.h"
+#include "engine/stages/staged.h"
 
 double mu_train_devices_loss(const struct train_run *run)
 {

@@ -14,7 +14,7 @@
 #include <muster/base.h>
 
 #include "train/batch.h"
-#include "staged.h"
+#include "engine/stages/staged.h"
 #include "threads.h"
 
 static bool is_alone(const struct train_devices *s)

@@ -5,7 +5,7 @@
  */
 #include "scalars.h"
 #include "comm/slurm.h"
-#include "engine/staged.h"
+#include "engine/stages/staged.h"
 
 #include <stdlib.h>
 #include <inttypes.h>

@@ -26,7 +26,7 @@ enum mu_status mu_train_metrics_choose(struct train_metrics *metrics,
 /* Collective over comm. */
 enum mu_status mu_train_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
 
-/* ---- report/log.c: what the log says, and with it the files of scalars.h. Lines come from worker 0
+/* ---- log.c: what the log says, and with it the files of scalars.h. Lines come from worker 0
  * only; they speak of the whole job. ---- */
 
 void mu_train_report_start(const struct train_run *run);

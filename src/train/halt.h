@@ -42,8 +42,8 @@ void mu_train_halt_tell(const struct train_run *run, const char *when, bool save
 enum mu_status mu_train_halt_end(struct train_run *run);
 
 /*
- * queue_end.c. before: --halt-before. _open asks when the job ends; MU_ERR_USAGE if `before` cannot be
- * read, or there is no job. _check, before the training, waits some seconds for the answer:
+ * queue_end.c. before: --halt-before. _open asks when the job ends; MU_ERR_USAGE if `before` cannot
+ * be read, or there is no job. _check, before the training, waits some seconds for the answer:
  * MU_ERR_USAGE if the job's time limit is no longer than `before`.
  */
 enum mu_status mu_train_job_open(struct train_job **out, const char *before);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does another rank of the node move? See liveness.h. /proc/PID/stat: proc(5); fields are counted from
- * 1, the second is a name in parentheses that may hold anything.
+ * Does another rank of the node move? See liveness.h. /proc/PID/stat: proc(5); fields are counted
+ * from 1, the second is a name in parentheses that may hold anything.
  */
 #include <stdio.h>
 #include <string.h>

@@ -107,8 +107,8 @@ struct mu_kv_peer {
 
 /*
  * The server end of a rank. That of a worker (a hosted one) is called by this worker; nothing is
- * sent. With near workers (shared_memory.h), those of its node, it shares memory: their gradients are used
- * where they lie. Far workers send messages.
+ * sent. With near workers (shared_memory.h), those of its node, it shares memory: their gradients
+ * are used where they lie. Far workers send messages.
  */
 struct mu_kv_server {
 	struct mu_kv *kv;

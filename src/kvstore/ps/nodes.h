@@ -15,10 +15,10 @@
  * which it has pushed it, and rounds in which the parts of it that the worker leads have come back.
  * Whoever is last to push wakes the leaders; a leader wakes the others when its parts are back.
  *
- * Without it (leader_messages.c) a worker sends the leader its gradients of a part as it would send them to
- * the server end, under the same tag, and gets the result from it in the same way. The leader
- * receives them beside its own, and passes the result on. Of the counters it has its own only: a
- * bucket is back when all others have taken it.
+ * Without it (leader_messages.c) a worker sends the leader its gradients of a part as it would send
+ * them to the server end, under the same tag, and gets the result from it in the same way. The
+ * leader receives them beside its own, and passes the result on. Of the counters it has its own
+ * only: a bucket is back when all others have taken it.
  *
  * Where GPUs add up (node.c) the workers of a node have sums of different parts: each pushes
  * those that it is the leader of, to server ends of its node as well, and nothing else; of parts of

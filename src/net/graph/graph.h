@@ -53,8 +53,7 @@ struct mu_net {
 	char note[256];
 };
 
-/* src/net/graph/build.c: add a layer with one output; copies attr and inputs. Returns the output tensor
- * or -1. */
+/* build.c: add a layer with one output; copies attr and inputs. Returns the output tensor or -1. */
 struct net_spec {
 	enum mu_op_kind kind;
 	const char *name;

@@ -121,38 +121,38 @@ struct mu_plan {
 /* The parameter behind slice k. */
 struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
 
-/* src/net/plan/fuse.c: fill ops and links from the net's layers, fusing activations. */
+/* fuse.c: fill ops and links from the net's layers, fusing activations. */
 enum mu_status mu_plan_operations(struct mu_plan *plan);
 
-/* src/net/plan/part.c: of a part keep its own operations. Of every plan find what is received. */
+/* part.c: of a part keep its own operations. Of every plan find what is received. */
 enum mu_status mu_plan_cut(struct mu_plan *plan);
 /* Is tensor t read by an operation of the plan? */
 bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t);
 /* Does the plan end with the net's last operation? */
 bool mu_plan_has_end(const struct mu_plan *plan);
 
-/* src/net/plan/restore.c: choose the outputs that are computed again for backward. */
+/* restore.c: choose the outputs that are computed again for backward. */
 enum mu_status mu_plan_choose_restores(struct mu_plan *plan);
 
-/* src/net/plan/arena.c: place all activations, gradients, workspaces and scratch in one arena by
+/* arena.c: place all activations, gradients, workspaces and scratch in one arena by
  * lifetime, and set pointers. Of a dry plan only arena_bytes. */
 enum mu_status mu_plan_memory(struct mu_plan *plan);
 
-/* src/net/plan/plan.c: forward, or backward, of layer l, begun now. */
+/* plan.c: forward, or backward, of layer l, begun now. */
 enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t l);
-/* src/net/plan/record.c: it is due: run it, or where work is recorded all of its piece as soon as the
+/* record.c: it is due: run it, or where work is recorded all of its piece as soon as the
  * whole piece is due. *given: that was so. */
 enum mu_status mu_plan_give(struct mu_plan *plan, bool backward, size_t l, bool *given);
 /* What is recorded no longer is. */
 void mu_plan_record_drop(struct mu_plan *plan);
 void mu_plan_record_close(struct mu_plan *plan);
 
-/* src/net/plan/feed.c: _begin before forward of the first layer. */
+/* feed.c: _begin before forward of the first layer. */
 enum mu_status mu_plan_feed_open(struct mu_plan *plan);
 void mu_plan_feed_close(struct mu_plan *plan);
 enum mu_status mu_plan_feed_begin(struct mu_plan *plan);
 
-/* src/net/plan/transfer.c: memory of the plan, the host's or the device's. */
+/* transfer.c: memory of the plan, the host's or the device's. */
 enum mu_status mu_plan_alloc_arena(struct mu_plan *plan);
 enum mu_status mu_plan_alloc_words(struct mu_plan *plan);
 void mu_plan_free_memory(struct mu_plan *plan);
@@ -163,11 +163,11 @@ enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays);
 enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
 
-/* src/net/plan/blocks.c: memory for what a part of a block leaves to others. */
+/* blocks.c: memory for what a part of a block leaves to others. */
 enum mu_status mu_plan_alloc_states(struct mu_plan *plan);
 void mu_plan_free_states(struct mu_plan *plan);
 
-/* src/net/plan/scale.c: behind backward of layer l with loss scaling: its gradients are divided by the
+/* scale.c: behind backward of layer l with loss scaling: its gradients are divided by the
  * scale again, and looked at. */
 enum mu_status mu_plan_unscale(struct mu_plan *plan, size_t l);
 
@@ -178,7 +178,7 @@ bool mu_plan_reads_output(const struct mu_op *op);
  * A batch-norm of one input does not: it leaves out what the activation has. */
 bool mu_plan_has_activation_to_undo(const struct mu_op *op);
 
-/* src/net/plan/measure.c: a call for so many samples is over. */
+/* measure.c: a call for so many samples is over. */
 void mu_plan_add_time(struct mu_layer_time *t, double seconds, size_t samples);
 
 #endif

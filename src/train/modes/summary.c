@@ -2,7 +2,7 @@
 /* --summary: the layers of a network, and where it is cut. */
 #include <muster/base.h>
 
-#include "engine/staged.h"
+#include "engine/stages/staged.h"
 
 enum mu_status mu_train_summary(const struct train_options *v)
 {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A batch through the stages. Every device does its tasks in the order of the schedule; counters of
- * the team (threads.h) say how many forwards and backwards of each stage of this rank have ended, and
- * what has come from other ranks. The thread of the first device, which alone calls MPI, does its
- * tasks in the calls of the training loop: in forward up to its last forward, in backward the rest,
- * layer by layer. A layer's gradients are complete when the last micro-batch's backward has passed
- * it, of blocks the half of it that makes those of weights; those of stages on other ranks are 0
- * here.
- *
- * What passes a border is copied by the later stage, both ways: its slot is the one that is at
- * work, while the earlier stage's waits for the gradient and is left alone.
+ * the team (threads.h) say how many forwards and backwards of each stage of this rank have ended,
+ * and what has come from other ranks. The thread of the first device, which alone calls MPI, does
+ * its tasks in the calls of the training loop: in forward up to its last forward, in backward the
+ * rest, layer by layer. A layer's gradients are complete when the last micro-batch's backward has
+ * passed it, of blocks the half of it that makes those of weights; those of stages on other ranks
+ * are 0 here.  What passes a border is copied by the later stage, both ways: its slot is the one
+ * that is at work, while the earlier stage's waits for the gradient and is left alone.
  */
 #include "staged.h"
 

@@ -16,7 +16,7 @@
 #ifndef TRAIN_SPLIT_H
 #define TRAIN_SPLIT_H
 
-#include "threads.h"
+#include "engine/threads.h"
 #include "train/train.h"
 
 /* Counters of each stage among the threads of a rank (threads.h): its forwards and backwards, and

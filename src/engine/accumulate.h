@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of several batches for one update. */
+#ifndef ENGINE_ACCUMULATE_H
+#define ENGINE_ACCUMULATE_H
+
+#include <muster/base.h>
+
+/* ---- accumulate.c ---- */
+
+/* Gradients of the batches since the last update, with --update-period above 1. */
+struct train_sum {
+	float *gradients; /* NULL with --update-period 1 */
+	size_t n;
+	size_t batches; /* that are in it */
+	size_t count;   /* samples behind them */
+};
+
+enum mu_status mu_train_sum_init(struct train_sum *sum, size_t n);
+void mu_train_sum_release(struct train_sum *sum);
+/* Add a batch's gradients, n elements. */
+void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t count);
+/* gradients[at..at + n) += those of the sum; gradients is the whole array. */
+void mu_train_sum_give(const struct train_sum *sum, float *gradients, size_t at, size_t n);
+/* The update has them all. */
+void mu_train_sum_clear(struct train_sum *sum);
+
+/* to[i] += from[i] */
+void mu_train_add(float *to, const float *from, size_t n);
+
+#endif

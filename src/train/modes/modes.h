@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs that do something else than train, or more. */
+#ifndef TRAIN_MODES_MODES_H
+#define TRAIN_MODES_MODES_H
+
+#include <muster/input.h>
+#include <muster/net.h>
+
+#include "conf/options.h"
+
+struct train_run;
+
+/* summary.c: --summary, the network of the options on standard output. No data, no roles. Not
+ * collective. */
+enum mu_status mu_train_summary(const struct train_options *v);
+
+/* tune.c, --conv-algo tune: measure, and write --conv-table. After the plans are made; worker 0. */
+enum mu_status mu_train_tune(struct train_run *run);
+
+/*
+ * predict.c: --evaluate and --predict, which means both. _settle is the part of
+ * mu_train_options_check about them. mu_train_predict is all that such a run does, and _take, where
+ * there is a prediction, is for its evaluation, after each step, with the samples of this worker in
+ * it and its metrics so far. Collective over workers.
+ */
+enum mu_status mu_train_predict_settle(struct train_options *v);
+enum mu_status mu_train_predict(struct train_run *run);
+enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
+					const struct mu_metrics *m);
+void mu_train_prediction_close(struct train_run *run);
+
+/* test_io.c: --test-io 1, the input alone; memory for a batch. */
+enum mu_status mu_train_batch_new(struct mu_input_batch *batch, const struct mu_input *in);
+void mu_train_batch_free(struct mu_input_batch *batch);
+enum mu_status mu_train_test_io(struct train_run *run);
+
+/* dump.c: --dump-batch, the first batch of worker 0 as a sheet of images. */
+enum mu_status mu_train_dump_batch(struct train_run *run);
+
+#endif
