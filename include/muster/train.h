@@ -36,7 +36,7 @@ enum { MU_TRAIN_EXIT_HALTED = 85 };
  * they are. MU_ERR_USAGE if this host has no such interface; other errors of argv are mu_train's.
  * Not collective.
  */
-enum mu_status mu_train_choose_interface(int argc, char *const argv[]);
+enum mu_status mu_conf_choose_interface(int argc, char *const argv[]);
 
 /*
  * --help, --help-all, --version and --info without a job: true if argv asks for one of them, which

@@ -29,7 +29,7 @@ static const char *split(const char *prefix, char folder[CHECKPOINT_PATH])
 	return slash ? slash + 1 : prefix;
 }
 
-enum mu_status mu_train_checkpoint_check(const struct train_run *run)
+enum mu_status mu_checkpoint_check(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const char *prefix = run->options.model_prefix;
@@ -50,8 +50,8 @@ out:
 	return st;
 }
 
-void mu_train_checkpoint_path(const struct train_run *run, size_t epoch, size_t step, char *text,
-			      size_t nbytes)
+void mu_checkpoint_path(const struct train_run *run, size_t epoch, size_t step, char *text,
+			size_t nbytes)
 {
 	const char *prefix = run->options.model_prefix;
 
@@ -63,32 +63,33 @@ void mu_train_checkpoint_path(const struct train_run *run, size_t epoch, size_t 
 
 /* ---- arrays ---- */
 
-static void add_worker(struct train_arrays *a, int worker, size_t n_slices)
+static void add_worker(struct checkpoint_arrays *a, int worker, size_t n_slices)
 {
 	for (size_t i = 0; i < a->own.n; i++)
 		for (size_t k = 0; k < n_slices; k++)
-			a->all[a->n++] = (struct train_array){
+			a->all[a->n++] = (struct checkpoint_array){
 				.of = TRAIN_ARRAY_OWN, .which = (int)i, .worker = worker, .key = k};
 }
 
-enum mu_status mu_train_arrays_make(struct train_run *run, struct train_arrays *a, bool own)
+enum mu_status mu_checkpoint_arrays_make(struct train_run *run, struct checkpoint_arrays *a,
+					 bool own)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices, workers = (size_t)run->topology.num_workers;
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
 
-	*a = (struct train_arrays){.n = 0};
+	*a = (struct checkpoint_arrays){.n = 0};
 	a->n_states = mu_kv_state_names(run->kv, a->states);
 	if (own)
 		mu_kv_own(run->kv, &a->own);
 	MU_TRY(MU_ALLOC(a->all, (1 + (size_t)a->n_states + a->own.n * workers) * n_slices,
 			"table of a checkpoint"));
 	for (size_t k = 0; k < n_slices; k++)
-		a->all[a->n++] = (struct train_array){.of = TRAIN_ARRAY_WEIGHTS, .key = k};
+		a->all[a->n++] = (struct checkpoint_array){.of = TRAIN_ARRAY_WEIGHTS, .key = k};
 	for (int i = 0; i < a->n_states; i++)
 		for (size_t k = 0; k < n_slices; k++)
 			if (slices[k].rule == MU_SLICE_LEARN)
-				a->all[a->n++] = (struct train_array){
+				a->all[a->n++] = (struct checkpoint_array){
 					.of = TRAIN_ARRAY_STATE, .which = i, .key = k};
 	for (size_t w = 0; w < workers; w++)
 		add_worker(a, (int)w, n_slices);
@@ -96,26 +97,26 @@ out:
 	return st;
 }
 
-void mu_train_arrays_release(struct train_arrays *a)
+void mu_checkpoint_arrays_release(struct checkpoint_arrays *a)
 {
 	mu_free(a->all);
-	*a = (struct train_arrays){.n = 0};
+	*a = (struct checkpoint_arrays){.n = 0};
 }
 
-void mu_train_weights_name(const struct mu_slice *slice, char *text, size_t nbytes)
+void mu_checkpoint_weights_name(const struct mu_slice *slice, char *text, size_t nbytes)
 {
 	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg",
 		 slice->name);
 }
 
-void mu_train_array_name(const struct train_run *run, const struct train_arrays *a,
-			 const struct train_array *array, char *text, size_t nbytes)
+void mu_checkpoint_array_name(const struct train_run *run, const struct checkpoint_arrays *a,
+			      const struct checkpoint_array *array, char *text, size_t nbytes)
 {
 	size_t n;
 	const struct mu_slice *slice = &mu_plan_slices(run->plan, &n)[array->key];
 
 	if (array->of == TRAIN_ARRAY_WEIGHTS)
-		mu_train_weights_name(slice, text, nbytes);
+		mu_checkpoint_weights_name(slice, text, nbytes);
 	else if (array->of == TRAIN_ARRAY_STATE)
 		snprintf(text, nbytes, "%s/%s/%s", run->options.sync_period > 1 ? "block" : "state",
 			 a->states[array->which], slice->name);
@@ -143,7 +144,8 @@ static bool scan_metrics(struct mu_metrics *m, const char *text)
 		      &m->log_loss) == 6;
 }
 
-enum mu_status mu_train_position_write(const struct train_position *at, struct mu_array_file *file)
+enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at,
+					    struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
 	char text[512];
@@ -192,8 +194,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_position_read(struct train_position *at, struct mu_array_file *file,
-				      const char *path)
+enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
+					   struct mu_array_file *file, const char *path)
 {
 	enum mu_status st = MU_OK;
 	unsigned long long updates;
@@ -233,7 +235,7 @@ out:
 
 /* ---- options ---- */
 
-enum mu_status mu_train_save_check(const struct mu_options *o, const struct train_options *v)
+enum mu_status mu_checkpoint_save_check(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	static const char *const names[] = {"save-period", "save-steps", "save-minutes", "keep",
@@ -291,7 +293,7 @@ static bool is_abandoned(const char *text, const struct stat *status)
 	       kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
-void mu_train_files_sweep(const char *prefix)
+void mu_checkpoint_files_sweep(const char *prefix)
 {
 	char folder[CHECKPOINT_PATH], path[CHECKPOINT_PATH];
 	const char *base = split(prefix, folder);
@@ -313,7 +315,7 @@ void mu_train_files_sweep(const char *prefix)
 
 static int compare_files(const void *a, const void *b)
 {
-	const struct train_file *x = a, *y = b;
+	const struct checkpoint_file *x = a, *y = b;
 
 	if (x->seconds != y->seconds)
 		return x->seconds < y->seconds ? 1 : -1;
@@ -323,7 +325,7 @@ static int compare_files(const void *a, const void *b)
 }
 
 /* Files into the table, or only counted while there is none. */
-static enum mu_status list_files(const char *prefix, struct train_files *files)
+static enum mu_status list_files(const char *prefix, struct checkpoint_files *files)
 {
 	enum mu_status st = MU_OK;
 	char folder[CHECKPOINT_PATH];
@@ -335,7 +337,7 @@ static enum mu_status list_files(const char *prefix, struct train_files *files)
 		MU_FAIL(MU_ERR_IO, "--model-prefix %s: the folder %s cannot be read: %s", prefix,
 			folder, strerror(errno));
 	for (const struct dirent *e; (e = readdir(d));) {
-		struct train_file file;
+		struct checkpoint_file file;
 		struct stat status;
 
 		if (strncmp(e->d_name, base, strlen(base)) != 0 ||
@@ -359,11 +361,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_files_find(const char *prefix, struct train_files *files)
+enum mu_status mu_checkpoint_files_find(const char *prefix, struct checkpoint_files *files)
 {
 	enum mu_status st = MU_OK;
 
-	*files = (struct train_files){.n = 0};
+	*files = (struct checkpoint_files){.n = 0};
 	MU_TRY(list_files(prefix, files));
 	MU_TRY(MU_ALLOC(files->of, files->n + 1, "list of checkpoints"));
 	MU_TRY(list_files(prefix, files));
@@ -372,10 +374,10 @@ out:
 	return st;
 }
 
-void mu_train_files_release(struct train_files *files)
+void mu_checkpoint_files_release(struct checkpoint_files *files)
 {
 	mu_free(files->of);
-	*files = (struct train_files){.n = 0};
+	*files = (struct checkpoint_files){.n = 0};
 }
 
 /* A link of that name replaces the old one at once. */
@@ -398,21 +400,21 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_files_settle(const struct train_run *run, const char *path)
+enum mu_status mu_checkpoint_files_settle(const struct train_run *run, const char *path)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	struct train_files files = {.n = 0};
+	const struct conf *v = &run->options;
+	struct checkpoint_files files = {.n = 0};
 
 	MU_TRY(point_latest(v->model_prefix, path));
 	if (v->keep == 0)
 		goto out;
-	MU_TRY(mu_train_files_find(v->model_prefix, &files));
+	MU_TRY(mu_checkpoint_files_find(v->model_prefix, &files));
 	for (size_t i = (size_t)v->keep; i < files.n; i++)
 		if (strcmp(files.of[i].path, path) != 0 && unlink(files.of[i].path) != 0)
 			MU_FAIL(MU_ERR_IO, "--keep %ld: %s cannot be removed: %s", v->keep,
 				files.of[i].path, strerror(errno));
 out:
-	mu_train_files_release(&files);
+	mu_checkpoint_files_release(&files);
 	return st;
 }

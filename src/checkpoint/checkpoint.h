@@ -8,8 +8,8 @@
  *	worker-<w>/weights|state/<name>|residual/<key>   what worker w has for itself
  *	checksums                         see mu_array_file_define
  *
- * Attributes: format, version, the record (record.c), the position (struct train_position) and, if
- * there is one, the table of convolutions (conv_table.c).
+ * Attributes: format, version, the record (identity.c), the position (struct checkpoint_position)
+ * and, if there is one, the table of convolutions (conv_table.c).
  * Files without the attribute format are parameters alone.
  *
  * Saving: all workers, or for dist_async inside an epoch worker 0 alone, take a snapshot of the
@@ -32,7 +32,7 @@ enum { CHECKPOINT_VERSION = 1, CHECKPOINT_PATH = 1024, CHECKPOINT_NAME = 256 };
  * from one to the other, on worker 0; times on all ranks.
  */
 #define TRAIN_MOST_BACK 10
-struct train_back {
+struct checkpoint_rollback {
 	int times;                  /* so far */
 	size_t epoch, step;         /* where the next run goes on */
 	char path[CHECKPOINT_PATH]; /* what was saved last, or resumed from; "": nothing */
@@ -40,7 +40,7 @@ struct train_back {
 
 /* ---- record.c: what the results depend on, as texts ---- */
 
-enum train_record_kind {
+enum checkpoint_record_kind {
 	TRAIN_RECORD_IDENTITY, /* another value needs --override */
 	TRAIN_RECORD_TRAINING, /* likewise, where the run trains; else it is told of */
 	TRAIN_RECORD_TOLD,     /* another value is told of */
@@ -48,39 +48,40 @@ enum train_record_kind {
 
 #define TRAIN_RECORD_MAX 64
 
-struct train_record {
+struct checkpoint_record {
 	size_t n;
 	bool full;   /* more were to be added */
 	bool trains; /* the run does; else it evaluates */
-	struct train_record_item {
+	struct checkpoint_record_item {
 		const char *name; /* an option's, where there is one */
-		enum train_record_kind kind;
+		enum checkpoint_record_kind kind;
 		char text[192];
 	} of[TRAIN_RECORD_MAX];
 };
 
 /* FNV-1a, and of the names and plain shapes of all parameters: not of the device. */
-uint64_t mu_train_hash(const void *data, size_t nbytes);
-uint64_t mu_train_structure(const struct mu_plan *plan);
+uint64_t mu_checkpoint_hash(const void *data, size_t nbytes);
+uint64_t mu_checkpoint_structure(const struct mu_plan *plan);
 /* Of this run; after the plans are made. On workers, not collective. */
-enum mu_status mu_train_record_make(struct train_run *run, struct train_record *record);
-enum mu_status mu_train_record_write(const struct train_record *record, struct mu_array_file *file);
+enum mu_status mu_checkpoint_record_make(struct train_run *run, struct checkpoint_record *record);
+enum mu_status mu_checkpoint_record_write(const struct checkpoint_record *record,
+					  struct mu_array_file *file);
 /* override: names, with commas between them, or "all". MU_ERR_USAGE if one is not in the record. */
-enum mu_status mu_train_record_check_override(const struct train_record *record,
-					      const char *override);
+enum mu_status mu_checkpoint_record_check_override(const struct checkpoint_record *record,
+						   const char *override);
 /*
  * Compare with a file's. MU_ERR_FORMAT for another identity, *foreign is true then. Else what
  * differs, as a text; "" if nothing.
  */
-enum mu_status mu_train_record_compare(const struct train_record *record,
-				       struct mu_array_file *file, const char *path,
-				       const char *override, bool *foreign, char *differs,
-				       size_t nbytes);
+enum mu_status mu_checkpoint_record_compare(const struct checkpoint_record *record,
+					    struct mu_array_file *file, const char *path,
+					    const char *override, bool *foreign, char *differs,
+					    size_t nbytes);
 
 /* ---- checkpoint.c: names, positions, arrays ---- */
 
 /* Where in a run a checkpoint is. */
-struct train_position {
+struct checkpoint_position {
 	size_t epoch, step; /* epochs that are done; steps of the next that are done */
 	size_t window_first;
 	size_t workers, batch; /* workers; samples of a step of all of them */
@@ -93,73 +94,77 @@ struct train_position {
 };
 
 /* What resume.c found; {0}: a new run. */
-struct train_resume {
+struct checkpoint_resume {
 	char path[CHECKPOINT_PATH]; /* "": none */
 	bool whole;                 /* not parameters alone */
-	struct train_position at;
+	struct checkpoint_position at;
 };
 
 /* Arrays of a file, in their order. */
-struct train_array {
+struct checkpoint_array {
 	enum { TRAIN_ARRAY_WEIGHTS, TRAIN_ARRAY_STATE, TRAIN_ARRAY_OWN } of;
 	int which; /* state, or array of the worker's own */
 	int worker;
 	size_t key;
 };
-struct train_arrays {
+struct checkpoint_arrays {
 	size_t n;
-	struct train_array *all;
+	struct checkpoint_array *all;
 	int n_states;
 	const char *states[MU_KV_MAX_STATES];
 	struct mu_kv_own own;
 };
 /* own: with those that workers have for themselves. */
-enum mu_status mu_train_arrays_make(struct train_run *run, struct train_arrays *arrays, bool own);
-void mu_train_arrays_release(struct train_arrays *arrays);
-void mu_train_array_name(const struct train_run *run, const struct train_arrays *arrays,
-			 const struct train_array *array, char *text, size_t nbytes);
+enum mu_status mu_checkpoint_arrays_make(struct train_run *run, struct checkpoint_arrays *arrays,
+					 bool own);
+void mu_checkpoint_arrays_release(struct checkpoint_arrays *arrays);
+void mu_checkpoint_array_name(const struct train_run *run, const struct checkpoint_arrays *arrays,
+			      const struct checkpoint_array *array, char *text, size_t nbytes);
 
 /* Of a parameter, or a running statistic: "arg/fc1_weight". */
-void mu_train_weights_name(const struct mu_slice *slice, char *text, size_t nbytes);
+void mu_checkpoint_weights_name(const struct mu_slice *slice, char *text, size_t nbytes);
 
 /* step 0: after an epoch. */
-void mu_train_checkpoint_path(const struct train_run *run, size_t epoch, size_t step, char *text,
-			      size_t nbytes);
-enum mu_status mu_train_position_write(const struct train_position *at, struct mu_array_file *file);
-enum mu_status mu_train_position_read(struct train_position *at, struct mu_array_file *file,
-				      const char *path);
+void mu_checkpoint_path(const struct train_run *run, size_t epoch, size_t step, char *text,
+			size_t nbytes);
+enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at,
+					    struct mu_array_file *file);
+enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
+					   struct mu_array_file *file, const char *path);
 
 /* The checkpoints of --model-prefix, newest first by the time of their last change. */
-struct train_files {
+struct checkpoint_files {
 	size_t n;
-	struct train_file {
+	struct checkpoint_file {
 		char path[CHECKPOINT_PATH];
 		int64_t seconds, nanoseconds;
 	} * of;
 };
-enum mu_status mu_train_files_find(const char *prefix, struct train_files *files);
-void mu_train_files_release(struct train_files *files);
+enum mu_status mu_checkpoint_files_find(const char *prefix, struct checkpoint_files *files);
+void mu_checkpoint_files_release(struct checkpoint_files *files);
 /* Remove temporary files of runs that were stopped while they saved, an hour ago or more. */
-void mu_train_files_sweep(const char *prefix);
+void mu_checkpoint_files_sweep(const char *prefix);
 /* Point P-latest to path, and remove what --keep N does not keep. */
-enum mu_status mu_train_files_settle(const struct train_run *run, const char *path);
+enum mu_status mu_checkpoint_files_settle(const struct train_run *run, const char *path);
 
 /* ---- writer.c: the thread that writes ---- */
 
-struct train_piece {
+struct checkpoint_piece {
 	const float *data;
 	size_t nbytes;
 	uint64_t offset, checksum; /* where it goes, and where its checksum does */
 };
 /* Write pieces into the file that is at path, and bring it to the disk. */
-enum mu_status mu_train_pieces_write(const char *path, const struct train_piece *pieces, size_t n);
+enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpoint_piece *pieces,
+					  size_t n);
 
 /* A thread that calls fn. _end waits for it, frees, and gives what fn did. */
-struct train_writer;
-typedef enum mu_status train_writer_fn(void *context);
-enum mu_status mu_train_writer_begin(struct train_writer **out, train_writer_fn *fn, void *context);
-bool mu_train_writer_done(struct train_writer *w);
-enum mu_status mu_train_writer_end(struct train_writer *w);
+struct checkpoint_writer;
+typedef enum mu_status checkpoint_writer_fn(void *context);
+enum mu_status mu_checkpoint_writer_begin(struct checkpoint_writer **out, checkpoint_writer_fn *fn,
+					  void *context);
+bool mu_checkpoint_writer_done(struct checkpoint_writer *w);
+enum mu_status mu_checkpoint_writer_end(struct checkpoint_writer *w);
 
 /* ---- resume.c ---- */
 
@@ -167,8 +172,8 @@ enum mu_status mu_train_writer_end(struct train_writer *w);
  * What to go on from, by --load-epoch and --resume, into run->resume; begin_epoch and begin_step
  * follow. Collective over all ranks; all return the same.
  */
-enum mu_status mu_train_resume_find(struct train_run *run);
+enum mu_status mu_checkpoint_resume_find(struct train_run *run);
 /* Room for the largest array in plain order. */
-enum mu_status mu_train_plain_buffer(const struct mu_plan *plan, float **out);
+enum mu_status mu_checkpoint_plain_buffer(const struct mu_plan *plan, float **out);
 
 #endif

@@ -25,12 +25,12 @@ static uint64_t hash(uint64_t h, const void *data, size_t nbytes)
 
 static const uint64_t hash_start = 14695981039346656037u;
 
-uint64_t mu_train_hash(const void *data, size_t nbytes)
+uint64_t mu_checkpoint_hash(const void *data, size_t nbytes)
 {
 	return hash(hash_start, data, nbytes);
 }
 
-uint64_t mu_train_structure(const struct mu_plan *plan)
+uint64_t mu_checkpoint_structure(const struct mu_plan *plan)
 {
 	size_t n;
 	const struct mu_slice *slices = mu_plan_slices(plan, &n);
@@ -86,10 +86,11 @@ out:
 	return st;
 }
 
-__attribute__((format(printf, 4, 5))) static void
-add(struct train_record *r, const char *name, enum train_record_kind kind, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void add(struct checkpoint_record *r, const char *name,
+						      enum checkpoint_record_kind kind,
+						      const char *format, ...)
 {
-	struct train_record_item *item = &r->of[r->n];
+	struct checkpoint_record_item *item = &r->of[r->n];
 	va_list args;
 
 	if (r->n == TRAIN_RECORD_MAX) {
@@ -106,7 +107,7 @@ add(struct train_record *r, const char *name, enum train_record_kind kind, const
 
 /* Settings of the rule's own, "beta1 0.9, beta2 0.999"; momentum and decay have places of theirs.
  */
-static void describe_rule(const struct train_options *v, char *text, size_t nbytes)
+static void describe_rule(const struct conf *v, char *text, size_t nbytes)
 {
 	const struct mu_optim_config *c = &v->optim;
 	const struct mu_rule *rule;
@@ -131,7 +132,7 @@ static void describe_rule(const struct train_options *v, char *text, size_t nbyt
 }
 
 /* A list may be longer than an attribute: its hash tells it from others that begin alike. */
-static void add_list(struct train_record *r, const char *name, const char *list)
+static void add_list(struct checkpoint_record *r, const char *name, const char *list)
 {
 	if (!list || strlen(list) < sizeof r->of->text)
 		add(r, name, TRAIN_RECORD_TOLD, "%s", list ? list : "none");
@@ -140,10 +141,10 @@ static void add_list(struct train_record *r, const char *name, const char *list)
 		    hash(hash_start, list, strlen(list)));
 }
 
-static void add_optimizer(const struct train_run *run, struct train_record *r)
+static void add_optimizer(const struct train_run *run, struct checkpoint_record *r)
 {
-	const struct train_options *v = &run->options;
-	const struct train_schedule *s = &v->schedule;
+	const struct conf *v = &run->options;
+	const struct conf_schedule *s = &v->schedule;
 	char settings[sizeof r->of->text];
 
 	describe_rule(v, settings, sizeof settings);
@@ -162,9 +163,9 @@ static void add_optimizer(const struct train_run *run, struct train_record *r)
 }
 
 /* Which samples a step has, and what becomes of them. */
-static void add_data(const struct train_run *run, struct train_record *r)
+static void add_data(const struct train_run *run, struct checkpoint_record *r)
 {
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	char text[1024];
 
 	if (strcmp(v->shuffle, "chunk") == 0)
@@ -180,9 +181,9 @@ static void add_data(const struct train_run *run, struct train_record *r)
 		add_list(r, "buckets", v->text.buckets);
 }
 
-static void add_job(const struct train_run *run, struct train_record *r)
+static void add_job(const struct train_run *run, struct checkpoint_record *r)
 {
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	const struct mu_topology *t = &run->topology;
 
 	add(r, "kv-store", TRAIN_RECORD_TOLD, "%s", v->kv_store);
@@ -218,10 +219,10 @@ static void add_job(const struct train_run *run, struct train_record *r)
 	add(r, "dropout", TRAIN_RECORD_TOLD, "%g", v->text.dropout_given ? v->text.dropout : -1);
 }
 
-enum mu_status mu_train_record_make(struct train_run *run, struct train_record *r)
+enum mu_status mu_checkpoint_record_make(struct train_run *run, struct checkpoint_record *r)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	const size_t *shape = run->train.shape;
 	uint64_t data;
 	char text[64];
@@ -233,12 +234,13 @@ enum mu_status mu_train_record_make(struct train_run *run, struct train_record *
 	add(r, "network", TRAIN_RECORD_IDENTITY, "%s", v->network);
 	add(r, "num-layers", TRAIN_RECORD_IDENTITY, "%ld", v->num_layers);
 	if (run->train.vocabulary) {
-		mu_train_vocabulary_text(run->train.vocabulary, text, sizeof text);
+		mu_conf_vocabulary_text(run->train.vocabulary, text, sizeof text);
 		add(r, "vocabulary", TRAIN_RECORD_IDENTITY, "%s", text);
 	}
 	add(r, "image-shape", TRAIN_RECORD_IDENTITY, "%zu,%zu,%zu", shape[0], shape[1], shape[2]);
 	add(r, "num-classes", TRAIN_RECORD_IDENTITY, "%zu", run->train.classes);
-	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64, mu_train_structure(run->plan));
+	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64,
+	    mu_checkpoint_structure(run->plan));
 	add(r, "dtype", TRAIN_RECORD_TRAINING, "%s", v->dtype);
 	add(r, "seed", TRAIN_RECORD_TRAINING, "%ld", v->seed);
 	add(r, "data", TRAIN_RECORD_TRAINING, "%016" PRIx64, data);
@@ -250,7 +252,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_record_write(const struct train_record *r, struct mu_array_file *file)
+enum mu_status mu_checkpoint_record_write(const struct checkpoint_record *r,
+					  struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
 
@@ -277,7 +280,8 @@ static bool is_overridden(const char *list, const char *name)
 	return false;
 }
 
-enum mu_status mu_train_record_check_override(const struct train_record *r, const char *override)
+enum mu_status mu_checkpoint_record_check_override(const struct checkpoint_record *r,
+						   const char *override)
 {
 	enum mu_status st = MU_OK;
 	char known[512] = "all";
@@ -301,9 +305,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_record_compare(const struct train_record *r, struct mu_array_file *file,
-				       const char *path, const char *override, bool *foreign,
-				       char *differs, size_t nbytes)
+enum mu_status mu_checkpoint_record_compare(const struct checkpoint_record *r,
+					    struct mu_array_file *file, const char *path,
+					    const char *override, bool *foreign, char *differs,
+					    size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	char text[sizeof r->of->text];
@@ -311,7 +316,7 @@ enum mu_status mu_train_record_compare(const struct train_record *r, struct mu_a
 
 	differs[0] = '\0';
 	for (size_t i = 0; i < r->n; i++) {
-		const struct train_record_item *item = &r->of[i];
+		const struct checkpoint_record_item *item = &r->of[i];
 		const bool identity = item->kind == TRAIN_RECORD_IDENTITY ||
 				      (item->kind == TRAIN_RECORD_TRAINING && r->trains);
 		bool there = true;

@@ -53,7 +53,7 @@ static void key_name(const struct mu_plan *plan, size_t key, char name[CHECKPOIN
 	size_t n;
 	const struct mu_slice *slice = &mu_plan_slices(plan, &n)[key];
 
-	mu_train_weights_name(slice, name, CHECKPOINT_NAME);
+	mu_checkpoint_weights_name(slice, name, CHECKPOINT_NAME);
 }
 
 /* Is there a key for this array of the file? */
@@ -137,7 +137,7 @@ static enum mu_status read_keys(const struct load *l, float *flat)
 	float *plain = NULL;
 
 	mu_plan_slices(l->plan, &n_slices);
-	MU_TRY(mu_train_plain_buffer(l->plan, &plain));
+	MU_TRY(mu_checkpoint_plain_buffer(l->plan, &plain));
 	for (size_t k = 0; k < n_slices; k++) {
 		const struct mu_shape *shape = mu_plan_slice_shape(l->plan, k);
 
@@ -179,7 +179,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_load_check(const struct mu_options *o, const struct train_options *v)
+enum mu_status mu_checkpoint_load_check(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
@@ -204,10 +204,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_load_weights(struct train_run *run)
+enum mu_status mu_checkpoint_load_weights(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 
 	MU_TRY(mu_load_weights(run->plan, v->load, v->skip_mismatch, mu_kv_weights(run->kv)));
 	mu_log_info("Loaded parameters of %s", v->load);

@@ -52,15 +52,16 @@ out:
 
 /* *foreign: the file is good, but of another run. */
 static enum mu_status try_file(struct train_run *run, const char *path,
-			       const struct train_record *record, bool *foreign)
+			       const struct checkpoint_record *record, bool *foreign)
 {
 	enum mu_status st = MU_OK;
-	struct train_resume *r = run->resume;
+	struct checkpoint_resume *r = run->resume;
 	struct mu_array_file *file = NULL;
 	char differs[1024];
 
 	*foreign = false;
-	*r = (struct train_resume){.whole = false}; /* nothing of a damaged file tried before */
+	*r = (struct checkpoint_resume){.whole =
+						false}; /* nothing of a damaged file tried before */
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_array_file_has_text(file, "format", &r->whole));
 	snprintf(r->path, sizeof r->path, "%s", path);
@@ -70,9 +71,9 @@ static enum mu_status try_file(struct train_run *run, const char *path,
 		goto out;
 	}
 	MU_TRY(check_version(file, path));
-	MU_TRY(mu_train_record_compare(record, file, path, run->options.override, foreign, differs,
-				       sizeof differs));
-	MU_TRY(mu_train_position_read(&r->at, file, path));
+	MU_TRY(mu_checkpoint_record_compare(record, file, path, run->options.override, foreign,
+					    differs, sizeof differs));
+	MU_TRY(mu_checkpoint_position_read(&r->at, file, path));
 	MU_TRY(mu_array_file_verify(file));
 	if (*differs)
 		mu_log_warn("not as when %s was saved: %s", path, differs);
@@ -82,14 +83,14 @@ out:
 }
 
 /* The newest that is complete; what is damaged is named. */
-static enum mu_status try_all(struct train_run *run, const struct train_record *record)
+static enum mu_status try_all(struct train_run *run, const struct checkpoint_record *record)
 {
 	enum mu_status st = MU_OK;
 	const char *prefix = run->options.model_prefix;
-	struct train_files files = {.n = 0};
+	struct checkpoint_files files = {.n = 0};
 	bool foreign;
 
-	MU_TRY(mu_train_files_find(prefix, &files));
+	MU_TRY(mu_checkpoint_files_find(prefix, &files));
 	for (size_t i = 0; i < files.n; i++) {
 		st = try_file(run, files.of[i].path, record, &foreign);
 		if (st == MU_OK || foreign)
@@ -98,20 +99,20 @@ static enum mu_status try_all(struct train_run *run, const struct train_record *
 		mu_trace_clear();
 		st = MU_OK;
 	}
-	*run->resume = (struct train_resume){.whole = false};
+	*run->resume = (struct checkpoint_resume){.whole = false};
 	mu_log_info("--resume auto: there is no checkpoint %s-*.h5 to go on from: training begins "
 		    "anew",
 		    prefix);
 out:
-	mu_train_files_release(&files);
+	mu_checkpoint_files_release(&files);
 	return st;
 }
 
 /* --on-nan rollback: its weights and states, and the data behind the batch that was not finite. */
-static enum mu_status go_back(struct train_run *run, const struct train_record *record)
+static enum mu_status go_back(struct train_run *run, const struct checkpoint_record *record)
 {
 	enum mu_status st = MU_OK;
-	struct train_resume *r = run->resume;
+	struct checkpoint_resume *r = run->resume;
 	bool foreign;
 
 	if (run->back->times > TRAIN_MOST_BACK)
@@ -136,18 +137,18 @@ out:
 static enum mu_status choose(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	struct train_record *record = NULL;
+	const struct conf *v = &run->options;
+	struct checkpoint_record *record = NULL;
 	char path[CHECKPOINT_PATH];
 	bool foreign;
 
 	MU_TRY(MU_ALLOC(record, 1, "record of the run"));
-	MU_TRY(mu_train_record_make(run, record));
-	MU_TRY(mu_train_record_check_override(record, v->override));
+	MU_TRY(mu_checkpoint_record_make(run, record));
+	MU_TRY(mu_checkpoint_record_check_override(record, v->override));
 	if (run->back->times > 0) {
 		MU_TRY(go_back(run, record));
 	} else if (v->load_epoch > 0) {
-		mu_train_checkpoint_path(run, (size_t)v->load_epoch, 0, path, sizeof path);
+		mu_checkpoint_path(run, (size_t)v->load_epoch, 0, path, sizeof path);
 		MU_TRY(try_file(run, path, record, &foreign));
 		if (!run->resume->whole) {
 			run->resume->at.epoch = (size_t)v->load_epoch;
@@ -164,7 +165,7 @@ out:
 }
 
 /* Which samples the first steps of an epoch have depends on the batch, where steps are shuffled. */
-static enum mu_status check_place(const struct train_run *run, const struct train_resume *r)
+static enum mu_status check_place(const struct train_run *run, const struct checkpoint_resume *r)
 {
 	enum mu_status st = MU_OK;
 	const size_t batch = run->train.config.batch * run->team.n;
@@ -183,7 +184,7 @@ out:
  * The same samples with another number of workers, or another batch: the step that begins at or
  * before the first sample that was not seen.
  */
-static void place_again(struct train_run *run, struct train_position *at)
+static void place_again(struct train_run *run, struct checkpoint_position *at)
 {
 	const size_t batch = run->train.config.batch * run->team.n;
 
@@ -204,7 +205,7 @@ static void place_again(struct train_run *run, struct train_position *at)
 static enum mu_status find(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_resume *r = run->resume;
+	struct checkpoint_resume *r = run->resume;
 
 	MU_TRY(choose(run));
 	if (!*r->path)
@@ -224,7 +225,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_resume_find(struct train_run *run)
+enum mu_status mu_checkpoint_resume_find(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
@@ -243,7 +244,7 @@ out:
 
 /* ---- loading ---- */
 
-enum mu_status mu_train_plain_buffer(const struct mu_plan *plan, float **out)
+enum mu_status mu_checkpoint_plain_buffer(const struct mu_plan *plan, float **out)
 {
 	size_t n_slices, largest = 0;
 	const struct mu_slice *slices = mu_plan_slices(plan, &n_slices);
@@ -258,7 +259,7 @@ struct loader {
 	struct train_run *run;
 	struct mu_array_file *file;
 	float *plain;
-	struct train_arrays arrays;
+	struct checkpoint_arrays arrays;
 };
 
 static enum mu_status open_loader(struct train_run *run, struct loader *l)
@@ -266,9 +267,9 @@ static enum mu_status open_loader(struct train_run *run, struct loader *l)
 	enum mu_status st = MU_OK;
 
 	*l = (struct loader){.run = run};
-	MU_TRY(mu_train_plain_buffer(run->plan, &l->plain));
+	MU_TRY(mu_checkpoint_plain_buffer(run->plan, &l->plain));
 	MU_TRY(mu_array_file_open_checked(&l->file, run->resume->path));
-	MU_TRY(mu_train_arrays_make(run, &l->arrays, true));
+	MU_TRY(mu_checkpoint_arrays_make(run, &l->arrays, true));
 out:
 	return st;
 }
@@ -276,20 +277,20 @@ out:
 static void close_loader(struct loader *l)
 {
 	mu_array_file_close(l->file, false);
-	mu_train_arrays_release(&l->arrays);
+	mu_checkpoint_arrays_release(&l->arrays);
 	mu_free(l->plain);
 }
 
 /* laid: where its slice begins. If it is not in the file nothing is done, unless it must be. */
-static enum mu_status load_array(struct loader *l, const struct train_array *array, float *laid,
-				 bool must)
+static enum mu_status load_array(struct loader *l, const struct checkpoint_array *array,
+				 float *laid, bool must)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_shape *shape = mu_plan_slice_shape(l->run->plan, array->key);
 	char name[CHECKPOINT_NAME];
 	bool there = true;
 
-	mu_train_array_name(l->run, &l->arrays, array, name, sizeof name);
+	mu_checkpoint_array_name(l->run, &l->arrays, array, name, sizeof name);
 	if (!must)
 		MU_TRY(mu_array_file_has(l->file, name, &there));
 	if (!there)
@@ -300,7 +301,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_resume_weights(struct train_run *run)
+enum mu_status mu_checkpoint_resume_weights(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices;
@@ -310,7 +311,7 @@ enum mu_status mu_train_resume_weights(struct train_run *run)
 
 	MU_TRY(open_loader(run, &l));
 	for (size_t k = 0; k < n_slices; k++) {
-		const struct train_array array = {.of = TRAIN_ARRAY_WEIGHTS, .key = k};
+		const struct checkpoint_array array = {.of = TRAIN_ARRAY_WEIGHTS, .key = k};
 
 		MU_TRY(load_array(&l, &array, weights + slices[k].at, true));
 	}
@@ -342,7 +343,7 @@ static enum mu_status load_states(struct loader *l)
 			       (s.to - s.from) * sizeof *s.arrays[i]);
 	}
 	for (size_t i = 0; i < l->arrays.n; i++) {
-		const struct train_array *a = &l->arrays.all[i];
+		const struct checkpoint_array *a = &l->arrays.all[i];
 
 		if (a->of == TRAIN_ARRAY_STATE && a->key >= first && a->key < end)
 			MU_TRY(load_array(l, a, s.arrays[a->which] + (slices[a->key].at - s.from),
@@ -399,7 +400,7 @@ static enum mu_status load_own(struct loader *l)
 		goto out;
 	MU_TRY(load_counts(l, mine % workers, same));
 	for (size_t i = 0; i < l->arrays.n; i++) {
-		struct train_array a = l->arrays.all[i];
+		struct checkpoint_array a = l->arrays.all[i];
 		const struct mu_kv_own_array *own = &l->arrays.own.arrays[a.which];
 
 		if (a.of != TRAIN_ARRAY_OWN || a.worker != mine ||
@@ -412,7 +413,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_resume_states(struct train_run *run)
+enum mu_status mu_checkpoint_resume_states(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	struct loader l = {.run = run};

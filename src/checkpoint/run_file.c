@@ -114,7 +114,7 @@ static void put_process(struct mu_json *j, const struct train_run *run)
 static void put_all(struct mu_json *j, const struct train_run *run, const char *state,
 		    const char *cause)
 {
-	const struct train_run_file *f = &run->run_file;
+	const struct checkpoint_run_file *f = &run->run_file;
 
 	mu_json_open(j, NULL, '{');
 	mu_json_text(j, "exit", state);
@@ -271,7 +271,7 @@ out:
 	return st;
 }
 
-void mu_train_run_file_begin(struct train_run *run, const struct mu_options *options)
+void mu_checkpoint_run_file_begin(struct train_run *run, const struct mu_options *options)
 {
 	if (!run->options.model_prefix || run->options.evaluate ||
 	    run->topology.role != MU_ROLE_WORKER || run->topology.index != 0)
@@ -286,7 +286,7 @@ void mu_train_run_file_begin(struct train_run *run, const struct mu_options *opt
 	try_file(run, "running", NULL);
 }
 
-void mu_train_run_file_end(struct train_run *run, enum mu_status st)
+void mu_checkpoint_run_file_end(struct train_run *run, enum mu_status st)
 {
 	char cause[1024];
 

@@ -11,13 +11,13 @@ struct train_run;
 
 /* ---- run_file.c: P-run.json ---- */
 
-struct train_run_file {
+struct checkpoint_run_file {
 	const struct mu_options *options; /* NULL: this rank writes none */
 	time_t started, ended;            /* 0: not yet */
 };
 /* Where worker 0 cannot write it, it warns. Not collective; other ranks do nothing. */
-void mu_train_run_file_begin(struct train_run *run, const struct mu_options *options);
+void mu_checkpoint_run_file_begin(struct train_run *run, const struct mu_options *options);
 /* st: how the run ended here; the cause of an error is the present trace, which stays. */
-void mu_train_run_file_end(struct train_run *run, enum mu_status st);
+void mu_checkpoint_run_file_end(struct train_run *run, enum mu_status st);
 
 #endif

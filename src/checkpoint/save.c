@@ -44,15 +44,15 @@ static void release_share(struct share *share)
 }
 
 static bool is_mine(const struct train_run *run, const struct share *share,
-		    const struct train_array *array)
+		    const struct checkpoint_array *array)
 {
 	if (array->of == TRAIN_ARRAY_OWN)
 		return array->worker == run->topology.index;
 	return array->key >= share->first && array->key < share->end;
 }
 
-static enum mu_status to_plain(struct train_run *run, const struct train_arrays *arrays,
-			       const struct train_array *array, const struct share *share,
+static enum mu_status to_plain(struct train_run *run, const struct checkpoint_arrays *arrays,
+			       const struct checkpoint_array *array, const struct share *share,
 			       float *plain)
 {
 	size_t n;
@@ -68,8 +68,8 @@ static enum mu_status to_plain(struct train_run *run, const struct train_arrays 
 }
 
 /* The pieces of this worker, in plain order; where they go is not known yet. */
-static enum mu_status copy(struct train_run *run, struct train_saver *s,
-			   const struct train_arrays *arrays, const struct share *share)
+static enum mu_status copy(struct train_run *run, struct checkpoint_saver *s,
+			   const struct checkpoint_arrays *arrays, const struct share *share)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices, n = 0, n_pieces = 0;
@@ -91,14 +91,14 @@ static enum mu_status copy(struct train_run *run, struct train_saver *s,
 	s->n_plain = n;
 	s->n_pieces = n = 0;
 	for (size_t i = 0; i < arrays->n; i++) {
-		const struct train_array *array = &arrays->all[i];
+		const struct checkpoint_array *array = &arrays->all[i];
 		const size_t n_array = slices[array->key].n;
 
 		if (!is_mine(run, share, array))
 			continue;
 		MU_TRY(to_plain(run, arrays, array, share, s->plain + n));
 		s->pieces[s->n_pieces++] =
-			(struct train_piece){s->plain + n, n_array * sizeof(float), i, 0};
+			(struct checkpoint_piece){s->plain + n, n_array * sizeof(float), i, 0};
 		n += n_array;
 	}
 out:
@@ -107,7 +107,8 @@ out:
 
 /* ---- the file ---- */
 
-static enum mu_status write_own_counts(struct train_run *run, const struct train_arrays *arrays,
+static enum mu_status write_own_counts(struct train_run *run,
+				       const struct checkpoint_arrays *arrays,
 				       const struct mu_kv_own_counts *all,
 				       struct mu_array_file *file)
 {
@@ -127,20 +128,20 @@ out:
 	return st;
 }
 
-static enum mu_status write_attributes(struct train_run *run, const struct train_position *at,
+static enum mu_status write_attributes(struct train_run *run, const struct checkpoint_position *at,
 				       struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
-	struct train_record *record = NULL;
+	struct checkpoint_record *record = NULL;
 	char version[16];
 
 	MU_TRY(MU_ALLOC(record, 1, "record of the run"));
 	snprintf(version, sizeof version, "%d", CHECKPOINT_VERSION);
 	MU_TRY(mu_array_file_set_text(file, "format", "muster checkpoint"));
 	MU_TRY(mu_array_file_set_text(file, "version", version));
-	MU_TRY(mu_train_record_make(run, record));
-	MU_TRY(mu_train_record_write(record, file));
-	MU_TRY(mu_train_position_write(at, file));
+	MU_TRY(mu_checkpoint_record_make(run, record));
+	MU_TRY(mu_checkpoint_record_write(record, file));
+	MU_TRY(mu_checkpoint_position_write(at, file));
 	if (*run->conv->text)
 		MU_TRY(mu_array_file_set_text(file, TRAIN_CONV_ATTRIBUTE, run->conv->text));
 out:
@@ -149,8 +150,9 @@ out:
 }
 
 /* Worker 0. places: of all arrays, and of the checksums behind them. */
-static enum mu_status make_file(struct train_run *run, struct train_saver *s,
-				const struct train_arrays *arrays, const struct train_position *at,
+static enum mu_status make_file(struct train_run *run, struct checkpoint_saver *s,
+				const struct checkpoint_arrays *arrays,
+				const struct checkpoint_position *at,
 				const struct mu_kv_own_counts *counts, uint64_t *places)
 {
 	enum mu_status st = MU_OK;
@@ -165,7 +167,7 @@ static enum mu_status make_file(struct train_run *run, struct train_saver *s,
 		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, arrays->all[i].key);
 
 		s->n_bytes += mu_shape_n(shape) * sizeof(float);
-		mu_train_array_name(run, arrays, &arrays->all[i], name, sizeof name);
+		mu_checkpoint_array_name(run, arrays, &arrays->all[i], name, sizeof name);
 		MU_TRY(mu_array_file_define(file, name, shape->ndims, shape->dims, &places[i]));
 	}
 	st = mu_array_file_detach(file, &s->replace, &places[arrays->n]);
@@ -178,8 +180,9 @@ out:
 }
 
 /* Where every array goes, on every worker. */
-static enum mu_status place(struct train_run *run, struct train_saver *s,
-			    const struct train_arrays *arrays, const struct train_position *at)
+static enum mu_status place(struct train_run *run, struct checkpoint_saver *s,
+			    const struct checkpoint_arrays *arrays,
+			    const struct checkpoint_position *at)
 {
 	enum mu_status st = MU_OK;
 	MPI_Comm peers = run->topology.peers;
@@ -212,10 +215,10 @@ out:
 
 /* ---- the public face ---- */
 
-enum mu_status mu_train_save_open(struct train_run *run)
+enum mu_status mu_checkpoint_save_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_saver *s = NULL;
+	struct checkpoint_saver *s = NULL;
 
 	if (!run->options.model_prefix)
 		goto out;
@@ -224,17 +227,17 @@ enum mu_status mu_train_save_open(struct train_run *run)
 	s->last = mu_now();
 	run->saver = s;
 	if (run->topology.index == 0)
-		mu_train_files_sweep(run->options.model_prefix);
+		mu_checkpoint_files_sweep(run->options.model_prefix);
 	MU_TRY(mu_vote_open(&s->vote, run->topology.peers));
 out:
 	return st;
 }
 
-void mu_train_save_close(struct train_saver *s)
+void mu_checkpoint_save_close(struct checkpoint_saver *s)
 {
 	if (!s)
 		return;
-	if (s->writer && mu_train_writer_end(s->writer) != MU_OK)
+	if (s->writer && mu_checkpoint_writer_end(s->writer) != MU_OK)
 		mu_trace_clear(); /* another error ends the run */
 	mu_replace_release(&s->replace);
 	mu_vote_close(&s->vote);
@@ -243,21 +246,21 @@ void mu_train_save_close(struct train_saver *s)
 	mu_free(s);
 }
 
-enum mu_status mu_train_save(struct train_run *run, const struct train_position *position,
-			     bool alone)
+enum mu_status mu_checkpoint_save(struct train_run *run, const struct checkpoint_position *position,
+				  bool alone)
 {
 	enum mu_status st = MU_OK;
-	struct train_saver *s = run->saver;
-	struct train_position at = *position;
-	struct train_arrays arrays = {.n = 0};
+	struct checkpoint_saver *s = run->saver;
+	struct checkpoint_position at = *position;
+	struct checkpoint_arrays arrays = {.n = 0};
 	struct share share = {.first = 0};
 
-	MU_TRY(mu_train_save_finish(run));
+	MU_TRY(mu_checkpoint_save_finish(run));
 	s->started = s->last = mu_now();
 	s->alone = alone;
-	mu_train_checkpoint_path(run, at.epoch, at.step, s->path, sizeof s->path);
+	mu_checkpoint_path(run, at.epoch, at.step, s->path, sizeof s->path);
 	MU_TRY(mu_kv_step_end(run->kv));
-	MU_TRY(mu_train_arrays_make(run, &arrays, !alone));
+	MU_TRY(mu_checkpoint_arrays_make(run, &arrays, !alone));
 	MU_TRY(take_share(run, &share, arrays.n_states, alone));
 	at.updates = share.states.updates;
 	at.last_lr = share.states.last_lr;
@@ -268,12 +271,12 @@ enum mu_status mu_train_save(struct train_run *run, const struct train_position 
 	at.loss_scale = run->loss_scale;
 	MU_TRY(copy(run, s, &arrays, &share));
 	MU_TRY(place(run, s, &arrays, &at));
-	MU_TRY(mu_train_saver_begin(s));
+	MU_TRY(mu_checkpoint_saver_begin(s));
 	if (!run->options.save_async)
-		MU_TRY(mu_train_save_finish(run));
+		MU_TRY(mu_checkpoint_save_finish(run));
 	s->waited = mu_now() - s->started;
 out:
-	mu_train_arrays_release(&arrays);
+	mu_checkpoint_arrays_release(&arrays);
 	release_share(&share);
 	return st;
 }
@@ -286,7 +289,7 @@ static bool is_late(const struct train_run *run)
 	return minutes > 0 && mu_now() - run->saver->last >= 60 * minutes;
 }
 
-enum mu_status mu_train_save_look(struct train_run *run)
+enum mu_status mu_checkpoint_save_look(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
@@ -298,9 +301,9 @@ out:
 	return st;
 }
 
-bool mu_train_save_due(struct train_run *run, size_t done)
+bool mu_checkpoint_save_due(struct train_run *run, size_t done)
 {
-	struct train_saver *s = run->saver;
+	struct checkpoint_saver *s = run->saver;
 	const size_t period = (size_t)run->options.save_steps;
 
 	if (!s || done >= run->steps)

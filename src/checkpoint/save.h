@@ -6,44 +6,44 @@
 #include "conf/options.h"
 
 struct train_run;
-struct train_saver;
+struct checkpoint_saver;
 
 /*
  * save.c: checkpoints (checkpoint.h). _open is collective over workers, as are _save unless alone,
  * _look and _finish.
  */
-struct train_position;
-/* The part of mu_train_options_check about them. */
-enum mu_status mu_train_save_check(const struct mu_options *o, const struct train_options *v);
-enum mu_status mu_train_save_open(struct train_run *run);
-void mu_train_save_close(struct train_saver *s);
+struct checkpoint_position;
+/* The part of mu_conf_check about them. */
+enum mu_status mu_checkpoint_save_check(const struct mu_options *o, const struct conf *v);
+enum mu_status mu_checkpoint_save_open(struct train_run *run);
+void mu_checkpoint_save_close(struct checkpoint_saver *s);
 /* After `done` steps of an epoch, not its last: is a save due now? */
-bool mu_train_save_due(struct train_run *run, size_t done);
+bool mu_checkpoint_save_due(struct train_run *run, size_t done);
 /* Synchronous stores: all learn whether worker 0 finds that --save-minutes are over. */
-enum mu_status mu_train_save_look(struct train_run *run);
+enum mu_status mu_checkpoint_save_look(struct train_run *run);
 /*
  * Begin a save; of position the epoch, the step and metrics count. alone: worker 0 of dist_async
  * inside an epoch; what workers have for themselves is not saved then.
  */
-enum mu_status mu_train_save(struct train_run *run, const struct train_position *position,
-			     bool alone);
+enum mu_status mu_checkpoint_save(struct train_run *run, const struct checkpoint_position *position,
+				  bool alone);
 /* Let the save under way move on; errors of its threads come out here. Cheap. */
-enum mu_status mu_train_save_poll(struct train_run *run);
+enum mu_status mu_checkpoint_save_poll(struct train_run *run);
 /* Wait until it is complete. */
-enum mu_status mu_train_save_finish(struct train_run *run);
+enum mu_status mu_checkpoint_save_finish(struct train_run *run);
 /* dist_async, before workers meet: complete one of all workers, whose vote no meeting moves on. */
-enum mu_status mu_train_save_meet(struct train_run *run);
+enum mu_status mu_checkpoint_save_meet(struct train_run *run);
 
 /* Can files be written there? Asked before the training. Not collective. */
-enum mu_status mu_train_checkpoint_check(const struct train_run *run);
+enum mu_status mu_checkpoint_check(const struct train_run *run);
 
 /* resume.c: the weights, by worker 0; afterwards all the rest, collective over workers. */
-enum mu_status mu_train_resume_weights(struct train_run *run);
-enum mu_status mu_train_resume_states(struct train_run *run);
+enum mu_status mu_checkpoint_resume_weights(struct train_run *run);
+enum mu_status mu_checkpoint_resume_states(struct train_run *run);
 
-/* load.c: the part of mu_train_options_check about --load; and the weights that fit, by worker 0.
+/* load.c: the part of mu_conf_check about --load; and the weights that fit, by worker 0.
  */
-enum mu_status mu_train_load_check(const struct mu_options *o, const struct train_options *v);
-enum mu_status mu_train_load_weights(struct train_run *run);
+enum mu_status mu_checkpoint_load_check(const struct mu_options *o, const struct conf *v);
+enum mu_status mu_checkpoint_load_weights(struct train_run *run);
 
 #endif

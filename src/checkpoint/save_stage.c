@@ -8,16 +8,16 @@
 
 static enum mu_status write_pieces(void *context)
 {
-	const struct train_saver *s = context;
+	const struct checkpoint_saver *s = context;
 
-	return mu_train_pieces_write(s->written, s->pieces, s->n_pieces);
+	return mu_checkpoint_pieces_write(s->written, s->pieces, s->n_pieces);
 }
 
-enum mu_status mu_train_saver_begin(struct train_saver *s)
+enum mu_status mu_checkpoint_saver_begin(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_train_writer_begin(&s->writer, write_pieces, s));
+	MU_TRY(mu_checkpoint_writer_begin(&s->writer, write_pieces, s));
 	s->stage = TRAIN_SAVE_WRITE;
 out:
 	return st;
@@ -26,21 +26,21 @@ out:
 static enum mu_status commit(void *context)
 {
 	enum mu_status st = MU_OK;
-	struct train_saver *s = context;
+	struct checkpoint_saver *s = context;
 
 	MU_TRY(mu_replace_commit(&s->replace));
-	MU_TRY(mu_train_files_settle(s->run, s->path));
+	MU_TRY(mu_checkpoint_files_settle(s->run, s->path));
 out:
 	return st;
 }
 
 /* This worker's part is on the disk, or cannot be: the lowest worker that failed is to tell. */
-static enum mu_status begin_agreement(struct train_saver *s)
+static enum mu_status begin_agreement(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &s->run->topology;
 
-	st = mu_train_writer_end(s->writer);
+	st = mu_checkpoint_writer_end(s->writer);
 	s->writer = NULL;
 	s->message[0] = '\0';
 	if (st != MU_OK) {
@@ -56,7 +56,7 @@ out:
 	return st;
 }
 
-static enum mu_status end_agreement(struct train_saver *s)
+static enum mu_status end_agreement(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &s->run->topology;
@@ -81,16 +81,16 @@ static enum mu_status end_agreement(struct train_saver *s)
 	if (t->index != 0)
 		goto out;
 	s->stage = TRAIN_SAVE_COMMIT;
-	MU_TRY(mu_train_writer_begin(&s->writer, commit, s));
+	MU_TRY(mu_checkpoint_writer_begin(&s->writer, commit, s));
 out:
 	return st;
 }
 
-static enum mu_status end_commit(struct train_saver *s)
+static enum mu_status end_commit(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
 
-	st = mu_train_writer_end(s->writer);
+	st = mu_checkpoint_writer_end(s->writer);
 	s->writer = NULL;
 	s->stage = TRAIN_SAVE_NONE;
 	mu_replace_release(&s->replace);
@@ -103,18 +103,18 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_save_poll(struct train_run *run)
+enum mu_status mu_checkpoint_save_poll(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_saver *s = run->saver;
+	struct checkpoint_saver *s = run->saver;
 
 	if (!s || s->stage == TRAIN_SAVE_NONE)
 		goto out;
-	if (s->stage == TRAIN_SAVE_WRITE && mu_train_writer_done(s->writer))
+	if (s->stage == TRAIN_SAVE_WRITE && mu_checkpoint_writer_done(s->writer))
 		MU_TRY(begin_agreement(s));
 	if (s->stage == TRAIN_SAVE_AGREE)
 		MU_TRY(end_agreement(s));
-	if (s->stage == TRAIN_SAVE_COMMIT && mu_train_writer_done(s->writer))
+	if (s->stage == TRAIN_SAVE_COMMIT && mu_checkpoint_writer_done(s->writer))
 		MU_TRY(end_commit(s));
 out:
 	return st;
@@ -136,7 +136,7 @@ static void await_votes(const void *context, struct mu_awaited *a)
 static enum mu_status finish_nap(struct train_run *run, struct mu_waiter *disk,
 				 struct mu_waiter *votes)
 {
-	const enum train_save_stage stage = run->saver->stage;
+	const enum checkpoint_save_stage stage = run->saver->stage;
 
 	if (stage != TRAIN_SAVE_AGREE && stage != TRAIN_SAVE_FAILED) {
 		mu_waiter_nap(disk);
@@ -148,16 +148,16 @@ static enum mu_status finish_nap(struct train_run *run, struct mu_waiter *disk,
 	return mu_waiter_check(votes, await_votes, run);
 }
 
-enum mu_status mu_train_save_finish(struct train_run *run)
+enum mu_status mu_checkpoint_save_finish(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_saver *s = run->saver;
+	struct checkpoint_saver *s = run->saver;
 	struct mu_waiter disk, votes = {.since = 0};
 	double told = mu_now();
 
 	mu_waiter_init(&disk, NULL);
 	while (s && s->stage != TRAIN_SAVE_NONE) {
-		MU_TRY(mu_train_save_poll(run));
+		MU_TRY(mu_checkpoint_save_poll(run));
 		MU_TRY(mu_kv_poll(run->kv)); /* others may need what is under way here */
 		MU_TRY(finish_nap(run, &disk, &votes));
 		if (mu_now() - told < TELL_SECONDS)
@@ -170,9 +170,9 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_save_meet(struct train_run *run)
+enum mu_status mu_checkpoint_save_meet(struct train_run *run)
 {
-	const struct train_saver *s = run->saver;
+	const struct checkpoint_saver *s = run->saver;
 
-	return s && !run->store.synchronous && !s->alone ? mu_train_save_finish(run) : MU_OK;
+	return s && !run->store.synchronous && !s->alone ? mu_checkpoint_save_finish(run) : MU_OK;
 }

@@ -6,7 +6,7 @@
 #include "checkpoint.h"
 
 /* A save goes from one to the next. */
-enum train_save_stage {
+enum checkpoint_save_stage {
 	TRAIN_SAVE_NONE,
 	TRAIN_SAVE_WRITE,  /* this worker's thread writes */
 	TRAIN_SAVE_AGREE,  /* it has; do all others have? */
@@ -14,9 +14,9 @@ enum train_save_stage {
 	TRAIN_SAVE_FAILED, /* another worker could not, and ends the job as soon as it knows */
 };
 
-struct train_saver {
+struct checkpoint_saver {
 	struct train_run *run;
-	enum train_save_stage stage;
+	enum checkpoint_save_stage stage;
 	bool alone;                    /* worker 0, without the others */
 	struct mu_vote vote;           /* of the workers: the lowest that failed, if any did */
 	char path[CHECKPOINT_PATH];    /* as it will be called */
@@ -24,9 +24,9 @@ struct train_saver {
 	struct mu_replace replace;     /* worker 0 */
 	float *plain;                  /* this worker's arrays; kept from save to save */
 	size_t n_plain;
-	struct train_piece *pieces;
+	struct checkpoint_piece *pieces;
 	size_t n_pieces;
-	struct train_writer *writer;
+	struct checkpoint_writer *writer;
 	int lowest;                          /* worker that failed; none: how many there are */
 	char message[CHECKPOINT_PATH + 256]; /* of the thread's error */
 	double started, waited;              /* of the last save: when, and how long training did */
@@ -36,7 +36,7 @@ struct train_saver {
 	bool wanted;                         /* one is due at the end of this update */
 };
 
-/* The pieces are copied and the file is made: write them. Then mu_train_save_poll. */
-enum mu_status mu_train_saver_begin(struct train_saver *s);
+/* The pieces are copied and the file is made: write them. Then mu_checkpoint_save_poll. */
+enum mu_status mu_checkpoint_saver_begin(struct checkpoint_saver *s);
 
 #endif

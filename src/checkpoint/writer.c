@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-struct train_writer {
+struct checkpoint_writer {
 	pthread_t thread;
-	train_writer_fn *fn;
+	checkpoint_writer_fn *fn;
 	void *context;
 	_Atomic bool done;
 	enum mu_status st;
@@ -46,7 +46,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_pieces_write(const char *path, const struct train_piece *pieces, size_t n)
+enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpoint_piece *pieces,
+					  size_t n)
 {
 	enum mu_status st = MU_OK;
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -54,7 +55,7 @@ enum mu_status mu_train_pieces_write(const char *path, const struct train_piece 
 	if (fd < 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
 	for (size_t i = 0; i < n; i++) {
-		const struct train_piece *p = &pieces[i];
+		const struct checkpoint_piece *p = &pieces[i];
 		uint32_t sum = mu_checksum(0, p->data, p->nbytes);
 
 		MU_TRY(write_at(fd, path, p->data, p->nbytes, p->offset));
@@ -71,7 +72,7 @@ out:
 
 static void *run_writer(void *argument)
 {
-	struct train_writer *w = argument;
+	struct checkpoint_writer *w = argument;
 
 	w->st = w->fn(w->context);
 	if (w->st != MU_OK)
@@ -81,10 +82,11 @@ static void *run_writer(void *argument)
 	return NULL;
 }
 
-enum mu_status mu_train_writer_begin(struct train_writer **out, train_writer_fn *fn, void *context)
+enum mu_status mu_checkpoint_writer_begin(struct checkpoint_writer **out, checkpoint_writer_fn *fn,
+					  void *context)
 {
 	enum mu_status st = MU_OK;
-	struct train_writer *w = NULL;
+	struct checkpoint_writer *w = NULL;
 	sigset_t all, before;
 	int error;
 
@@ -105,12 +107,12 @@ out:
 	return st;
 }
 
-bool mu_train_writer_done(struct train_writer *w)
+bool mu_checkpoint_writer_done(struct checkpoint_writer *w)
 {
 	return atomic_load(&w->done);
 }
 
-enum mu_status mu_train_writer_end(struct train_writer *w)
+enum mu_status mu_checkpoint_writer_end(struct checkpoint_writer *w)
 {
 	enum mu_status st = MU_OK;
 

@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-struct train_job {
+struct comm_queue {
 	double before; /* seconds before the end */
 	double end;    /* by mu_now; 0: not known */
 	double limit;  /* seconds that the job may take in all; 0: not known */
@@ -78,9 +78,9 @@ out:
 
 /*
  * Could this job train at all? One that is started again near its end could not now, and ends as at
- * any time (mu_train_job_ends); one whose limit is too short never could.
+ * any time (mu_comm_queue_ends); one whose limit is too short never could.
  */
-static enum mu_status check_limit(const struct train_job *job, const char *before)
+static enum mu_status check_limit(const struct comm_queue *job, const char *before)
 {
 	enum mu_status st = MU_OK;
 
@@ -95,7 +95,7 @@ out:
 }
 
 /* From SLURM_JOB_END_TIME and, where it is set, SLURM_JOB_START_TIME. */
-static enum mu_status take_end_time(struct train_job *job, const char *end, const char *before)
+static enum mu_status take_end_time(struct comm_queue *job, const char *end, const char *before)
 {
 	enum mu_status st = MU_OK;
 	const char *start = getenv("SLURM_JOB_START_TIME");
@@ -120,7 +120,7 @@ out:
 }
 
 /* What was asked has answered, or will not. */
-static void end_asking(struct train_job *job)
+static void end_asking(struct comm_queue *job)
 {
 	if (job->asked <= 0)
 		return;
@@ -130,7 +130,7 @@ static void end_asking(struct train_job *job)
 	job->asked = 0;
 }
 
-void mu_train_job_close(struct train_job *job)
+void mu_comm_queue_close(struct comm_queue *job)
 {
 	if (!job)
 		return;
@@ -138,7 +138,7 @@ void mu_train_job_close(struct train_job *job)
 	mu_free(job);
 }
 
-static void warn(struct train_job *job, const char *what)
+static void warn(struct comm_queue *job, const char *what)
 {
 	if (!job->warned)
 		mu_log_warn("--halt-before: squeue does not say when job %s ends: %s", job->id,
@@ -146,7 +146,7 @@ static void warn(struct train_job *job, const char *what)
 	job->warned = true;
 }
 
-static void ask(struct train_job *job)
+static void ask(struct comm_queue *job)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -203,7 +203,7 @@ static bool read_left(const char *text, double *seconds)
 }
 
 /* Two words: what is left, and the limit. */
-static void take_answer(struct train_job *job)
+static void take_answer(struct comm_queue *job)
 {
 	char left[32] = "", limit[32] = "";
 	double seconds;
@@ -221,7 +221,7 @@ static void take_answer(struct train_job *job)
 		warn(job, *job->text ? job->text : "no answer");
 }
 
-static void look(struct train_job *job)
+static void look(struct comm_queue *job)
 {
 	ssize_t n;
 
@@ -239,10 +239,10 @@ static void look(struct train_job *job)
 	}
 }
 
-enum mu_status mu_train_job_open(struct train_job **out, const char *before)
+enum mu_status mu_comm_queue_open(struct comm_queue **out, const char *before)
 {
 	enum mu_status st = MU_OK;
-	struct train_job *job = NULL;
+	struct comm_queue *job = NULL;
 	const char *end_time = getenv("SLURM_JOB_END_TIME"), *id = getenv("SLURM_JOB_ID");
 
 	MU_TRY(MU_ALLOC(job, 1, "the job's end"));
@@ -266,7 +266,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_job_check(struct train_job *job, const char *before)
+enum mu_status mu_comm_queue_check(struct comm_queue *job, const char *before)
 {
 	static const struct timespec nap = {.tv_nsec = 5 * 1000 * 1000};
 
@@ -275,7 +275,7 @@ enum mu_status mu_train_job_check(struct train_job *job, const char *before)
 	return check_limit(job, before);
 }
 
-bool mu_train_job_ends(struct train_job *job)
+bool mu_comm_queue_ends(struct comm_queue *job)
 {
 	const double now = mu_now();
 

@@ -16,7 +16,7 @@ static long number(const char *variable)
 
 static void report_restart(const struct train_run *run, const char *job)
 {
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	const long restarts = number("SLURM_RESTART_COUNT");
 
 	if (restarts <= 0)
@@ -28,7 +28,7 @@ static void report_restart(const struct train_run *run, const char *job)
 			    job);
 }
 
-void mu_train_slurm_report(const struct train_run *run)
+void mu_comm_slurm_report(const struct train_run *run)
 {
 	const char *job = getenv("SLURM_JOB_ID");
 	const long per_task = number("SLURM_CPUS_PER_TASK"), gpus = number("SLURM_GPUS_ON_NODE");

@@ -13,6 +13,6 @@
  * warnings: it begins anew then; it has fewer cores than it was given (SLURM_CPUS_PER_TASK), or
  * devices that are not used (SLURM_GPUS_ON_NODE). Worker 0.
  */
-void mu_train_slurm_report(const struct train_run *run);
+void mu_comm_slurm_report(const struct train_run *run);
 
 #endif

@@ -48,9 +48,9 @@ static void set_real(const struct mu_options *o, const char *name, double *value
 }
 
 /* What MXNet's trainer sets with this option. */
-static void set_imagenet(const struct mu_options *o, struct train_options *v)
+static void set_imagenet(const struct mu_options *o, struct conf *v)
 {
-	struct train_images *i = &v->images;
+	struct conf_images *i = &v->images;
 
 	set(&i->random_crop, 0);
 	set(&i->random_resized_crop, 1);
@@ -67,7 +67,7 @@ static void set_imagenet(const struct mu_options *o, struct train_options *v)
 }
 
 /* The levels of MXNet's example, before its version 1.3. */
-static void set_level(const struct mu_options *o, struct train_images *i)
+static void set_level(const struct mu_options *o, struct conf_images *i)
 {
 	if (i->level >= 2) {
 		set(&i->max_h, 36);
@@ -84,10 +84,10 @@ static void set_level(const struct mu_options *o, struct train_images *i)
 	set(&i->random_mirror, i->level >= 1);
 }
 
-enum mu_status mu_train_images_settle(const struct mu_options *o, struct train_options *v)
+enum mu_status mu_conf_images_settle(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	struct train_images *i = &v->images;
+	struct conf_images *i = &v->images;
 	static const char *const areas[] = {"min-random-area", "max-random-area"};
 	bool level = mu_options_given(o, "data-aug-level");
 
@@ -97,7 +97,7 @@ enum mu_status mu_train_images_settle(const struct mu_options *o, struct train_o
 	if (v->benchmark && i->given)
 		MU_FAIL(MU_ERR_USAGE, "--%s is for images from files, not for --benchmark 1",
 			i->given);
-	if (i->given && mu_train_reads_text(v))
+	if (i->given && mu_conf_reads_text(v))
 		MU_FAIL(MU_ERR_USAGE, "--%s is for images; %s is read as text", i->given,
 			v->data_train);
 	if (i->imagenet && level)
@@ -126,7 +126,7 @@ out:
 	return st;
 }
 
-struct mu_augment mu_train_images_augment(const struct train_images *i, enum mu_input_part part)
+struct mu_augment mu_conf_images_augment(const struct conf_images *i, enum mu_input_part part)
 {
 	if (part == MU_INPUT_VALIDATE)
 		return (struct mu_augment){.as_stored = !i->exif_orientation,

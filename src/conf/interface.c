@@ -34,7 +34,7 @@ static void value_for(size_t i, const char *name, char *text, size_t nbytes)
 	snprintf(text, nbytes, "%s%s", told[i].before, name);
 }
 
-const char *mu_train_interface(const struct train_options *v)
+const char *mu_conf_interface(const struct conf *v)
 {
 	const char *name = v->interface ? v->interface : getenv("DMLC_INTERFACE");
 
@@ -194,9 +194,9 @@ static void list_used(char *text, size_t nbytes)
 		closedir(fds);
 }
 
-void mu_train_interface_address(const struct train_options *v, char *text, size_t nbytes)
+void mu_conf_interface_address(const struct conf *v, char *text, size_t nbytes)
 {
-	const char *name = mu_train_interface(v);
+	const char *name = mu_conf_interface(v);
 	char address[INET6_ADDRSTRLEN];
 
 	*text = '\0';
@@ -208,9 +208,9 @@ void mu_train_interface_address(const struct train_options *v, char *text, size_
 		mu_trace_clear(); /* it was there when it was checked */
 }
 
-void mu_train_interface_report(const struct train_options *v)
+void mu_conf_interface_report(const struct conf *v)
 {
-	const char *name = mu_train_interface(v), *has;
+	const char *name = mu_conf_interface(v), *has;
 	char value[IF_NAMESIZE + 1];
 
 	for (size_t i = 0; name && i < N_TOLD; i++) {
@@ -222,10 +222,10 @@ void mu_train_interface_report(const struct train_options *v)
 	}
 }
 
-enum mu_status mu_train_interface_check(const struct train_options *v)
+enum mu_status mu_conf_interface_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const char *name = mu_train_interface(v);
+	const char *name = mu_conf_interface(v);
 	char address[INET6_ADDRSTRLEN];
 
 	if (name)
@@ -246,20 +246,20 @@ static void tell_libraries(const char *name)
 	}
 }
 
-enum mu_status mu_train_choose_interface(int argc, char *const argv[])
+enum mu_status mu_conf_choose_interface(int argc, char *const argv[])
 {
 	enum mu_status st = MU_OK;
 	struct mu_options o = {0};
-	struct train_options v;
+	struct conf v;
 
-	MU_TRY(mu_options_init(&o, mu_train_option_table, mu_train_option_count, &v));
+	MU_TRY(mu_options_init(&o, mu_conf_options, mu_conf_n_options, &v));
 	if (mu_options_parse(&o, argc, argv) != MU_OK || v.help || v.help_all || v.version ||
 	    v.info) {
 		mu_trace_clear();
 		goto out;
 	}
-	MU_TRY(mu_train_interface_check(&v));
-	tell_libraries(mu_train_interface(&v));
+	MU_TRY(mu_conf_interface_check(&v));
+	tell_libraries(mu_conf_interface(&v));
 out:
 	mu_options_release(&o);
 	return st;

@@ -47,8 +47,7 @@ out:
 }
 
 /* The rule's own defaults for what was not given. */
-static void fill_settings(const struct mu_options *o, const struct mu_rule *rule,
-			  struct train_options *v)
+static void fill_settings(const struct mu_options *o, const struct mu_rule *rule, struct conf *v)
 {
 	for (const struct mu_setting *s = rule->settings; s->name; s++)
 		if (s->offset && !mu_options_given(o, s->name))
@@ -59,7 +58,7 @@ static void fill_settings(const struct mu_options *o, const struct mu_rule *rule
 	v->optim.decoupled = strcmp(v->adam_decay, "decoupled") == 0;
 }
 
-static enum mu_status settle_rule(const struct mu_options *o, struct train_options *v)
+static enum mu_status settle_rule(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_rule *rule;
@@ -94,7 +93,7 @@ out:
 }
 
 /* "pow2" of --lr-step-epochs, MXNet's word for poly of power 2. */
-static enum mu_status take_power(const struct mu_options *o, struct train_schedule *s)
+static enum mu_status take_power(const struct mu_options *o, struct conf_schedule *s)
 {
 	enum mu_status st = MU_OK;
 	char *end = NULL;
@@ -132,7 +131,7 @@ static bool is_among(const char *word, const char *list)
 
 /* Options that the chosen schedule does not have. */
 static enum mu_status check_schedule_options(const struct mu_options *o,
-					     const struct train_schedule *s)
+					     const struct conf_schedule *s)
 {
 	enum mu_status st = MU_OK;
 
@@ -153,10 +152,10 @@ out:
 	return st;
 }
 
-static enum mu_status check_warmup(const struct mu_options *o, const struct train_options *v)
+static enum mu_status check_warmup(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const struct train_schedule *s = &v->schedule;
+	const struct conf_schedule *s = &v->schedule;
 
 	if (s->warmup_epochs == 0 &&
 	    (mu_options_given(o, "warmup-strategy") || mu_options_given(o, "warmup-begin-lr")))
@@ -175,10 +174,10 @@ out:
 	return st;
 }
 
-static enum mu_status check_values(const struct train_options *v)
+static enum mu_status check_values(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const struct train_schedule *s = &v->schedule;
+	const struct conf_schedule *s = &v->schedule;
 	bool ends = strcmp(s->name, "poly") == 0 || strcmp(s->name, "cosine") == 0;
 	struct mu_schedule parsed = {.lr = 1};
 
@@ -198,10 +197,10 @@ out:
 	return st;
 }
 
-static enum mu_status settle_schedule(const struct mu_options *o, struct train_options *v)
+static enum mu_status settle_schedule(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	struct train_schedule *s = &v->schedule;
+	struct conf_schedule *s = &v->schedule;
 
 	if (s->step_epochs && strncmp(s->step_epochs, "pow", 3) == 0)
 		MU_TRY(take_power(o, s));
@@ -216,7 +215,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_optimizer_settle(const struct mu_options *o, struct train_options *v)
+enum mu_status mu_conf_optimizer_settle(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
@@ -226,15 +225,15 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_schedule(const struct train_options *v, double lr, double samples_per_epoch,
-				 struct mu_schedule *s)
+enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
+				struct mu_schedule *s)
 {
 	static const char *const names[] = {
 		[MU_SCHEDULE_FACTOR] = "factor",
 		[MU_SCHEDULE_POLY] = "poly",
 		[MU_SCHEDULE_COSINE] = "cosine",
 	};
-	const struct train_schedule *t = &v->schedule;
+	const struct conf_schedule *t = &v->schedule;
 
 	*s = (struct mu_schedule){
 		.kind = MU_SCHEDULE_MULTIFACTOR,

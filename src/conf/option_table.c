@@ -4,14 +4,14 @@
 
 #include <muster/base.h>
 
-#define AT(member) offsetof(struct train_options, member)
+#define AT(member) offsetof(struct conf, member)
 #define WHOLE 2147483647.0
 
 static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",
 		  data[] = "data", images[] = "training images", logs[] = "log and files",
 		  about[] = "about";
 
-const struct mu_option mu_train_option_table[] = {
+const struct mu_option mu_conf_options[] = {
 	{"network", MU_OPTION_STRING, AT(network), NULL, 0, 0, NULL, model,
 	 "NAME|FILE  network to train, such as lenet or resnet (a wrong name lists them), or a "
 	 "model of your own: ./mynet.so",
@@ -472,4 +472,4 @@ const struct mu_option mu_train_option_table[] = {
 	 "what this program was built with", false},
 };
 
-const size_t mu_train_option_count = sizeof mu_train_option_table / sizeof *mu_train_option_table;
+const size_t mu_conf_n_options = sizeof mu_conf_options / sizeof *mu_conf_options;

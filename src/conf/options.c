@@ -18,17 +18,17 @@ static int count_given(const struct mu_options *o, const char *const *names)
 }
 
 /* Names that are in tables elsewhere, asked for before anything is read. */
-static enum mu_status check_names(const struct train_options *v)
+static enum mu_status check_names(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *network;
-	struct train_metrics metrics;
+	struct engine_metrics metrics;
 
 	if (!v->network)
 		MU_FAIL(MU_ERR_USAGE,
 			"--network NAME is missing; trainer --help lists the options");
 	MU_TRY(mu_network_find(&network, v->network));
-	MU_TRY(mu_train_metrics_choose(&metrics, v));
+	MU_TRY(mu_engine_metrics_choose(&metrics, v));
 out:
 	return st;
 }
@@ -49,7 +49,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_options_rgb(const struct train_options *v, float mean[3], float std[3])
+enum mu_status mu_conf_rgb(const struct conf *v, float mean[3], float std[3])
 {
 	enum mu_status st = MU_OK;
 
@@ -64,19 +64,19 @@ out:
 }
 
 /* What is done instead of a training; NULL: one is. */
-static const char *find_instead(const struct train_options *v)
+static const char *find_instead(const struct conf *v)
 {
 	if (v->test_io)
 		return "--test-io 1";
 	if (v->dump_batch)
 		return "--dump-batch";
-	if (mu_train_tunes(v))
+	if (mu_engine_tunes(v))
 		return "--conv-algo tune";
 	return v->evaluate ? "--evaluate and --predict" : NULL;
 }
 
 /* An option about the training, where none is; NULL: there is none. */
-static const char *find_of_training(const struct train_options *v)
+static const char *find_of_training(const struct conf *v)
 {
 	return v->metrics_file              ? "metrics-file"
 	       : v->tensorboard             ? "tensorboard"
@@ -87,7 +87,7 @@ static const char *find_of_training(const struct train_options *v)
 								: NULL;
 }
 
-static enum mu_status check_files(const struct mu_options *o, const struct train_options *v)
+static enum mu_status check_files(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const char *instead = find_instead(v);
@@ -101,13 +101,13 @@ static enum mu_status check_files(const struct mu_options *o, const struct train
 			"--timeline-steps %ld needs --timeline FILE.json: steps of "
 			"what?",
 			v->timeline_steps);
-	MU_TRY(mu_train_metrics_file_check(v));
-	MU_TRY(mu_train_events_check(v));
+	MU_TRY(mu_report_metrics_file_check(v));
+	MU_TRY(mu_report_events_check(v));
 out:
 	return st;
 }
 
-static enum mu_status check_data(const struct mu_options *o, const struct train_options *v)
+static enum mu_status check_data(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	/* --evaluate takes the one for the other where it alone is given. */
@@ -139,7 +139,7 @@ static enum mu_status check_data(const struct mu_options *o, const struct train_
 	if (mu_options_given(o, "shuffle-chunk") && strcmp(v->shuffle, "chunk") != 0)
 		MU_FAIL(MU_ERR_USAGE, "--shuffle-chunk %ld needs --shuffle chunk, not %s",
 			v->shuffle_chunk, v->shuffle);
-	MU_TRY(mu_train_options_rgb(v, mean, std));
+	MU_TRY(mu_conf_rgb(v, mean, std));
 	if (v->benchmark && (v->rgb_mean || v->rgb_std))
 		MU_FAIL(MU_ERR_USAGE, "--rgb-mean and --rgb-std are for colour images from files, "
 				      "not for --benchmark 1");
@@ -149,27 +149,27 @@ static enum mu_status check_data(const struct mu_options *o, const struct train_
 	if (mu_options_given(o, "load-epoch") && !v->model_prefix)
 		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld needs --model-prefix P: which files?",
 			v->load_epoch);
-	MU_TRY(mu_train_save_check(o, v));
-	MU_TRY(mu_train_load_check(o, v));
+	MU_TRY(mu_checkpoint_save_check(o, v));
+	MU_TRY(mu_checkpoint_load_check(o, v));
 	MU_TRY(mu_train_on_nan_check(v));
 out:
 	return st;
 }
 
-bool mu_train_ends_in(const char *path, const char *end)
+bool mu_conf_ends_in(const char *path, const char *end)
 {
 	size_t n = strlen(path), m = strlen(end);
 
 	return n > m && strcmp(path + n - m, end) == 0;
 }
 
-static enum mu_status check_convolutions(const struct train_options *v)
+static enum mu_status check_convolutions(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
-	if (mu_train_tunes(v) && !v->conv_table)
+	if (mu_engine_tunes(v) && !v->conv_table)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune needs --conv-table FILE, to write to");
-	if (v->conv_table && !mu_train_tunes(v) && strcmp(v->conv_algo, "auto") != 0)
+	if (v->conv_table && !mu_engine_tunes(v) && strcmp(v->conv_algo, "auto") != 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--conv-table %s and --conv-algo %s contradict each other: the table names "
 			"an algorithm for each convolution",
@@ -178,18 +178,18 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_options_check(const struct mu_options *o, struct train_options *v)
+enum mu_status mu_conf_check(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device",
 					      NULL};
-	struct train_device_list devices;
+	struct engine_device_list devices;
 
 	MU_TRY(check_names(v));
-	MU_TRY(mu_train_text_settle(o, v));
-	MU_TRY(mu_train_optimizer_settle(o, v));
+	MU_TRY(mu_conf_text_settle(o, v));
+	MU_TRY(mu_conf_optimizer_settle(o, v));
 	MU_TRY(mu_train_multipliers_check(v));
-	MU_TRY(mu_train_store_settle(o, v));
+	MU_TRY(mu_conf_store_settle(o, v));
 	v->traffic = MU_VERBOSE_ENVIRONMENT;
 	if (mu_options_given(o, "verbose"))
 		v->traffic = (enum mu_verbose)(MU_VERBOSE_NO + v->verbose);
@@ -208,7 +208,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 	MU_TRY(check_convolutions(v));
 	if (v->dtype_fallback && strcmp(v->dtype, "float32") == 0)
 		MU_FAIL(MU_ERR_USAGE, "--dtype-fallback 1 needs --dtype bfloat16 or float16");
-	MU_TRY(mu_train_device_list_read(&devices, v));
+	MU_TRY(mu_engine_device_list_read(&devices, v));
 	if (strcmp(v->dtype, "float16") == 0 && !devices.kind->memory)
 		MU_FAIL(MU_ERR_USAGE,
 			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
@@ -221,7 +221,7 @@ enum mu_status mu_train_options_check(const struct mu_options *o, struct train_o
 		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch,
 			v->num_epochs);
 	MU_TRY(check_data(o, v));
-	MU_TRY(mu_train_images_settle(o, v));
+	MU_TRY(mu_conf_images_settle(o, v));
 out:
 	return st;
 }

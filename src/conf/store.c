@@ -9,7 +9,7 @@
 
 #define GC_THRESHOLD 0.5 /* MXNet's, of 2bit */
 
-static enum mu_status check_block(const struct mu_options *o, const struct train_options *v)
+static enum mu_status check_block(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	static const char *const names[] = {"block-momentum", "block-lr", "block-nesterov"};
@@ -32,7 +32,7 @@ out:
 }
 
 /* Defaults that depend on the type; settings of another type. */
-static enum mu_status settle_compression(const struct mu_options *o, struct train_options *v)
+static enum mu_status settle_compression(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct mu_compression *c = &v->compression;
@@ -55,7 +55,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_store_settle(const struct mu_options *o, struct train_options *v)
+enum mu_status mu_conf_store_settle(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
@@ -98,20 +98,20 @@ out:
 static enum mu_status check_gpus(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	struct train_device_list list;
+	const struct conf *v = &run->options;
+	struct engine_device_list list;
 	const char *why;
 
 	if (!run->store.on_gpus)
 		goto out;
-	MU_TRY(mu_train_device_list_read(&list, v));
+	MU_TRY(mu_engine_device_list_read(&list, v));
 	if (!list.kind->memory)
 		MU_FAIL(MU_ERR_USAGE,
 			"no GPU in this job: --kv-store %s sums between GPUs, and the devices are "
 			"%s; name GPUs with --gpus (0, or 0,1, or auto), or use dist_sync, "
 			"dist_sharded or dist_allreduce",
 			v->kv_store, v->devices ? v->devices : list.kind->name);
-	why = mu_train_gpus_obstacle(v, list.split);
+	why = mu_engine_gpus_obstacle(v, list.split);
 	if (why)
 		MU_FAIL(MU_ERR_USAGE,
 			"--kv-store %s keeps gradients and weights on the GPUs, and %s",
@@ -124,7 +124,7 @@ out:
 static enum mu_status check_messages(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 
 	if (strcmp(v->server_placement, "packed") == 0 && !run->store.has_servers)
 		MU_FAIL(MU_ERR_USAGE, "--server-placement packed: --kv-store %s has no servers",
@@ -143,10 +143,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_store_check(const struct train_run *run)
+enum mu_status mu_conf_store_check(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 
 	MU_TRY(check_gpus(run));
 	MU_TRY(check_messages(run));
@@ -187,7 +187,7 @@ out:
 	return st;
 }
 
-void mu_train_store_config(const struct train_options *v, struct mu_kv_config *config)
+void mu_conf_store_config(const struct conf *v, struct mu_kv_config *config)
 {
 	config->compression = v->compression;
 	config->bounded = v->max_staleness >= 0;
@@ -201,7 +201,7 @@ void mu_train_store_config(const struct train_options *v, struct mu_kv_config *c
 		};
 }
 
-static void report_compression(const struct train_options *v, const struct mu_kv_layout *layout)
+static void report_compression(const struct conf *v, const struct mu_kv_layout *layout)
 {
 	const struct mu_compression *c = &v->compression;
 	char setting[48] = "";
@@ -216,16 +216,16 @@ static void report_compression(const struct train_options *v, const struct mu_kv
 		    (double)layout->bytes_pulled / 1e6, (double)layout->bytes / 1e6);
 }
 
-void mu_train_store_report(const struct train_run *run)
+void mu_conf_store_report(const struct train_run *run)
 {
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	struct mu_kv_layout layout;
 
 	mu_kv_layout(run->kv, &layout);
 	if (run->store.on_gpus && run->store.distributed)
 		mu_log_info("sums %sare NCCL's, in an order of its own: their last bits depend on "
 			    "the GPUs, NCCL and the size of buckets",
-			    mu_train_gpus_by_nodes(run) ? "of a node's GPUs " : "");
+			    mu_engine_gpus_by_nodes(run) ? "of a node's GPUs " : "");
 	if (!run->store.synchronous)
 		mu_log_info("weights as the workers have pulled them: %.3f MB on the servers (none "
 			    "for a worker that shares memory with its server)",
@@ -261,7 +261,7 @@ static void list_counts(const struct mu_kv_staleness *s, char *text, size_t nbyt
 					      s->counts[i]);
 }
 
-void mu_train_store_report_end(const struct train_run *run)
+void mu_conf_store_report_end(const struct train_run *run)
 {
 	struct mu_kv_staleness s;
 	char counts[512];

@@ -15,18 +15,18 @@ static bool ends_in(const char *name, const char *end)
 	return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-bool mu_train_reads_text(const struct train_options *v)
+bool mu_conf_reads_text(const struct conf *v)
 {
 	return v->data_train && (v->text.unit || ends_in(v->data_train, ".txt"));
 }
 
-bool mu_train_text_characters(const struct train_options *v)
+bool mu_conf_text_characters(const struct conf *v)
 {
 	return v->text.unit && strcmp(v->text.unit, "characters") == 0;
 }
 
 /* "8,16,24": rising numbers. */
-static enum mu_status read_lengths(struct train_text *t)
+static enum mu_status read_lengths(struct conf_text *t)
 {
 	enum mu_status st = MU_OK;
 	const char *p = t->buckets;
@@ -54,7 +54,7 @@ out:
 	return st;
 }
 
-static enum mu_status check_sample(const struct mu_options *o, const struct train_options *v)
+static enum mu_status check_sample(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
@@ -71,14 +71,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_text_settle(const struct mu_options *o, struct train_options *v)
+enum mu_status mu_conf_text_settle(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	static const char *const of_texts[] = {"text", "vocab", "buckets"};
 	static const char *const of_images[] = {
 		"image-shape", "rgb-mean",   "rgb-std",          "num-classes", "data-train-idx",
 		"data-val-idx", "dump-batch", "skip-bad-records", "data-cache",  "predict"};
-	const bool text = mu_train_reads_text(v);
+	const bool text = mu_conf_reads_text(v);
 
 	v->text.dropout_given = mu_options_given(o, "dropout");
 	MU_TRY(read_lengths(&v->text));
@@ -102,7 +102,7 @@ out:
 static enum mu_status check_network(const struct train_run *run, bool text)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 
 	if (text && !run->network->reads_sequences)
 		MU_FAIL(MU_ERR_USAGE,
@@ -118,17 +118,17 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_text_open(struct train_run *run, struct mu_input_config *config)
+enum mu_status mu_conf_text_open(struct train_run *run, struct mu_input_config *config)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	const bool text = mu_train_reads_text(v);
+	const struct conf *v = &run->options;
+	const bool text = mu_conf_reads_text(v);
 
 	MU_TRY(check_network(run, text));
 	if (!text)
 		goto out;
 	config->reader = "text";
-	config->characters = mu_train_text_characters(v);
+	config->characters = mu_conf_text_characters(v);
 	config->lengths = v->text.lengths;
 	config->n_lengths = v->text.n_lengths;
 	config->classes = 0;
@@ -139,13 +139,13 @@ out:
 	return st;
 }
 
-void mu_train_vocabulary_text(const struct mu_vocabulary *v, char *text, size_t nbytes)
+void mu_conf_vocabulary_text(const struct mu_vocabulary *v, char *text, size_t nbytes)
 {
 	snprintf(text, nbytes, "%zu %s, %016" PRIx64, mu_vocabulary_n(v) - 1,
 		 mu_vocabulary_characters(v) ? "characters" : "words", mu_vocabulary_hash(v));
 }
 
-void mu_train_vocabulary_path(const struct train_options *v, char *text, size_t nbytes)
+void mu_conf_vocabulary_path(const struct conf *v, char *text, size_t nbytes)
 {
 	if (v->text.vocabulary)
 		snprintf(text, nbytes, "%s", v->text.vocabulary);
@@ -153,16 +153,16 @@ void mu_train_vocabulary_path(const struct train_options *v, char *text, size_t 
 		snprintf(text, nbytes, "%s-vocab.txt", v->model_prefix);
 }
 
-enum mu_status mu_train_vocabulary_save(const struct train_run *run)
+enum mu_status mu_conf_vocabulary_save(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	char path[CHECKPOINT_PATH];
 
 	if (!run->train.vocabulary || !v->model_prefix || v->text.vocabulary || v->evaluate ||
 	    v->check || run->topology.index != 0)
 		goto out;
-	mu_train_vocabulary_path(v, path, sizeof path);
+	mu_conf_vocabulary_path(v, path, sizeof path);
 	MU_TRY(mu_vocabulary_write(run->train.vocabulary, path));
 	mu_log_info("vocabulary of %zu in %s", mu_vocabulary_n(run->train.vocabulary), path);
 out:

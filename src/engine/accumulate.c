@@ -16,24 +16,24 @@ MU_LOOP static void add_gradients(float *restrict to, const float *restrict from
 		to[i] += from[i];
 }
 
-void mu_train_add(float *to, const float *from, size_t n)
+void mu_engine_add(float *to, const float *from, size_t n)
 {
 	add_gradients(to, from, n);
 }
 
-enum mu_status mu_train_sum_init(struct train_sum *sum, size_t n)
+enum mu_status mu_engine_sum_init(struct engine_sum *sum, size_t n)
 {
-	*sum = (struct train_sum){.n = n};
+	*sum = (struct engine_sum){.n = n};
 	return MU_ALLOC(sum->gradients, n, "gradients of --update-period");
 }
 
-void mu_train_sum_release(struct train_sum *sum)
+void mu_engine_sum_release(struct engine_sum *sum)
 {
 	mu_free(sum->gradients);
-	*sum = (struct train_sum){.n = 0};
+	*sum = (struct engine_sum){.n = 0};
 }
 
-void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t count)
+void mu_engine_sum_add(struct engine_sum *sum, const float *gradients, size_t count)
 {
 	mu_clock_start(MU_CLOCK_BACKWARD);
 	if (sum->batches == 0)
@@ -45,13 +45,13 @@ void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t cou
 	sum->count += count;
 }
 
-void mu_train_sum_give(const struct train_sum *sum, float *gradients, size_t at, size_t n)
+void mu_engine_sum_add_to(const struct engine_sum *sum, float *gradients, size_t at, size_t n)
 {
 	if (sum->batches > 0)
 		add_gradients(gradients + at, sum->gradients + at, n);
 }
 
-void mu_train_sum_clear(struct train_sum *sum)
+void mu_engine_sum_clear(struct engine_sum *sum)
 {
 	sum->batches = 0;
 	sum->count = 0;

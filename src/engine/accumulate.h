@@ -8,23 +8,23 @@
 /* ---- accumulate.c ---- */
 
 /* Gradients of the batches since the last update, with --update-period above 1. */
-struct train_sum {
+struct engine_sum {
 	float *gradients; /* NULL with --update-period 1 */
 	size_t n;
 	size_t batches; /* that are in it */
 	size_t count;   /* samples behind them */
 };
 
-enum mu_status mu_train_sum_init(struct train_sum *sum, size_t n);
-void mu_train_sum_release(struct train_sum *sum);
+enum mu_status mu_engine_sum_init(struct engine_sum *sum, size_t n);
+void mu_engine_sum_release(struct engine_sum *sum);
 /* Add a batch's gradients, n elements. */
-void mu_train_sum_take(struct train_sum *sum, const float *gradients, size_t count);
+void mu_engine_sum_add(struct engine_sum *sum, const float *gradients, size_t count);
 /* gradients[at..at + n) += those of the sum; gradients is the whole array. */
-void mu_train_sum_give(const struct train_sum *sum, float *gradients, size_t at, size_t n);
+void mu_engine_sum_add_to(const struct engine_sum *sum, float *gradients, size_t at, size_t n);
 /* The update has them all. */
-void mu_train_sum_clear(struct train_sum *sum);
+void mu_engine_sum_clear(struct engine_sum *sum);
 
 /* to[i] += from[i] */
-void mu_train_add(float *to, const float *from, size_t n);
+void mu_engine_add(float *to, const float *from, size_t n);
 
 #endif

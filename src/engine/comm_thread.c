@@ -19,7 +19,7 @@
 /* Between polls. At 10 Gbit/s 60 kB pass in it, which the buffers of TCP hold. */
 #define NAP_NANOSECONDS 50000L
 
-struct train_progress {
+struct engine_comm_thread {
 	struct mu_kv *kv;
 	struct mu_places *places; /* cores to run on: all that the process had at first */
 	pthread_t thread;
@@ -31,7 +31,7 @@ struct train_progress {
 
 /* ---- the thread ---- */
 
-static enum mu_status poll_once(struct train_progress *p)
+static enum mu_status poll_once(struct engine_comm_thread *p)
 {
 	enum mu_status st;
 
@@ -44,7 +44,7 @@ static enum mu_status poll_once(struct train_progress *p)
 
 static void *work(void *argument)
 {
-	struct train_progress *p = argument;
+	struct engine_comm_thread *p = argument;
 	const struct timespec nap = {0, NAP_NANOSECONDS};
 
 	mu_places_give(p->places);
@@ -63,7 +63,7 @@ static void *work(void *argument)
 
 /* ---- the training thread ---- */
 
-enum mu_status mu_train_progress_check(const struct train_run *run)
+enum mu_status mu_engine_comm_thread_check(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
@@ -80,10 +80,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_progress_open(struct train_run *run)
+enum mu_status mu_engine_comm_thread_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_progress *p = NULL;
+	struct engine_comm_thread *p = NULL;
 
 	if (!run->options.comm_thread)
 		goto out;
@@ -102,9 +102,9 @@ out:
 	return st;
 }
 
-void mu_train_progress_close(struct train_run *run)
+void mu_engine_comm_thread_close(struct train_run *run)
 {
-	struct train_progress *p = run->progress;
+	struct engine_comm_thread *p = run->progress;
 
 	if (p) {
 		atomic_store(&p->quit, true);
@@ -122,7 +122,7 @@ void mu_train_progress_close(struct train_run *run)
 }
 
 /* Once: the caller ends with it. */
-static enum mu_status raise_error(struct train_progress *p)
+static enum mu_status raise_error(struct engine_comm_thread *p)
 {
 	enum mu_status st = MU_OK;
 
@@ -136,13 +136,13 @@ out:
 	return st;
 }
 
-void mu_train_lend(struct train_run *run)
+void mu_engine_comm_thread_resume(struct train_run *run)
 {
 	if (run->progress)
 		pthread_mutex_unlock(&run->progress->mpi);
 }
 
-enum mu_status mu_train_take(struct train_run *run, enum mu_status st)
+enum mu_status mu_engine_comm_thread_pause(struct train_run *run, enum mu_status st)
 {
 	if (!run->progress)
 		return st;
@@ -152,12 +152,12 @@ enum mu_status mu_train_take(struct train_run *run, enum mu_status st)
 	return st == MU_OK ? raise_error(run->progress) : st;
 }
 
-enum mu_status mu_train_poll(struct train_run *run)
+enum mu_status mu_engine_poll(struct train_run *run)
 {
 	return run->progress ? raise_error(run->progress) : mu_kv_poll(run->kv);
 }
 
-void mu_train_progress_report(const struct train_run *run)
+void mu_engine_comm_thread_report(const struct train_run *run)
 {
 	const struct mu_topology *t = &run->topology;
 	int threads = t->node_num_workers * (run->n_threads + 1);

@@ -9,21 +9,21 @@ struct train_run;
 
 /* ---- --comm-thread ---- */
 
-struct train_progress;
+struct engine_comm_thread;
 /* What does not go with the chosen store, or with this MPI; the same on every rank. */
-enum mu_status mu_train_progress_check(const struct train_run *run);
+enum mu_status mu_engine_comm_thread_check(const struct train_run *run);
 /*
  * Make the thread, once the store is there, if one was asked for; without one _lend and _take do
  * nothing. The calling thread is the one that may call MPI and use the store, but between _lend and
  * _take, where the other moves messages on. Not collective.
  */
-enum mu_status mu_train_progress_open(struct train_run *run);
-void mu_train_progress_close(struct train_run *run);
-void mu_train_lend(struct train_run *run);
+enum mu_status mu_engine_comm_thread_open(struct train_run *run);
+void mu_engine_comm_thread_close(struct train_run *run);
+void mu_engine_comm_thread_resume(struct train_run *run);
 /* st, or if that is MU_OK what went wrong in the thread. */
-enum mu_status mu_train_take(struct train_run *run, enum mu_status st);
+enum mu_status mu_engine_comm_thread_pause(struct train_run *run, enum mu_status st);
 /* Between the two: let messages move on, as mu_kv_poll does. */
-enum mu_status mu_train_poll(struct train_run *run);
-void mu_train_progress_report(const struct train_run *run);
+enum mu_status mu_engine_poll(struct train_run *run);
+void mu_engine_comm_thread_report(const struct train_run *run);
 
 #endif

@@ -19,7 +19,7 @@
 
 static const char *const title = "muster convolutions 1\n";
 
-bool mu_train_tunes(const struct train_options *v)
+bool mu_engine_tunes(const struct conf *v)
 {
 	return strcmp(v->conv_algo, "tune") == 0;
 }
@@ -31,7 +31,7 @@ static void describe_network(const struct mu_plan *plan, const char *network, co
 			     char text[TRAIN_CONV_TEXT])
 {
 	snprintf(text, TRAIN_CONV_TEXT, "%s %zu,%zu,%zu %016" PRIx64, network, shape[0], shape[1],
-		 shape[2], mu_train_structure(plan));
+		 shape[2], mu_checkpoint_structure(plan));
 }
 
 /* The device without its threads: "cpu: oneDNN 2.6.3, avx512". */
@@ -55,9 +55,9 @@ static void describe_run(const struct mu_plan *plan, const struct mu_device *dev
 
 /* ---- writing ---- */
 
-enum mu_status mu_train_conv_write(const struct mu_plan *plan, const struct mu_device *device,
-				   const struct train_conv_net *net,
-				   const struct mu_convolution_choice *choices, size_t n)
+enum mu_status mu_engine_conv_write(const struct mu_plan *plan, const struct mu_device *device,
+				    const struct engine_conv_net *net,
+				    const struct mu_convolution_choice *choices, size_t n)
 {
 	enum mu_status st = MU_OK;
 	struct mu_replace replace = {0};
@@ -146,13 +146,13 @@ static enum mu_status find_saved(const struct train_run *run, char path[CHECKPOI
 				 char text[TRAIN_CONV_BYTES])
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	struct train_files files = {.n = 0};
+	const struct conf *v = &run->options;
+	struct checkpoint_files files = {.n = 0};
 
 	if (run->back->times > 0)
 		snprintf(path, CHECKPOINT_PATH, "%s", run->back->path);
 	else if (v->load_epoch > 0)
-		mu_train_checkpoint_path(run, (size_t)v->load_epoch, 0, path, CHECKPOINT_PATH);
+		mu_checkpoint_path(run, (size_t)v->load_epoch, 0, path, CHECKPOINT_PATH);
 	else if (strcmp(v->resume, "auto") != 0)
 		snprintf(path, CHECKPOINT_PATH, "%s", v->resume);
 	if (*path) {
@@ -161,14 +161,14 @@ static enum mu_status find_saved(const struct train_run *run, char path[CHECKPOI
 	}
 	if (!v->model_prefix)
 		goto out;
-	MU_TRY(mu_train_files_find(v->model_prefix, &files));
+	MU_TRY(mu_checkpoint_files_find(v->model_prefix, &files));
 	for (size_t i = 0; i < files.n; i++) {
 		snprintf(path, CHECKPOINT_PATH, "%s", files.of[i].path);
 		if (take_table(path, text))
 			break;
 	}
 out:
-	mu_train_files_release(&files);
+	mu_checkpoint_files_release(&files);
 	return st;
 }
 
@@ -176,12 +176,12 @@ out:
 static enum mu_status find(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	struct train_conv *c = run->conv;
+	const struct conf *v = &run->options;
+	struct engine_conv *c = run->conv;
 	bool saved = v->load_epoch > 0 || strcmp(v->resume, "none") != 0 || run->back->times > 0;
 	bool goes_on = saved && !v->evaluate;
 
-	if (v->conv_table && !mu_train_tunes(v)) {
+	if (v->conv_table && !mu_engine_tunes(v)) {
 		snprintf(c->path, sizeof c->path, "%s", v->conv_table);
 		MU_TRY(read_table(c->path, c->text));
 	} else if (goes_on && strcmp(v->conv_algo, "auto") == 0 && mu_array_file_supported()) {
@@ -200,7 +200,7 @@ static const char *after(const char *line, const char *word)
 	return strncmp(line, word, n) == 0 && line[n] == ' ' ? line + n + 1 : NULL;
 }
 
-static enum mu_status parse_choice(const struct train_conv *c, const char *line,
+static enum mu_status parse_choice(const struct engine_conv *c, const char *line,
 				   struct mu_convolution_choice *choice)
 {
 	enum mu_status st = MU_OK;
@@ -223,7 +223,7 @@ out:
 	return st;
 }
 
-static enum mu_status parse(struct train_conv *c)
+static enum mu_status parse(struct engine_conv *c)
 {
 	enum mu_status st = MU_OK;
 	size_t lines = 1;
@@ -252,7 +252,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_conv_open(struct train_run *run)
+enum mu_status mu_engine_conv_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
@@ -261,7 +261,7 @@ enum mu_status mu_train_conv_open(struct train_run *run)
 	MU_TRY(mu_agree(MU_ALLOC(run->conv, 1, "table of convolutions"), t->world));
 	MU_TRY(mu_train_agree_late(finds ? find(run) : MU_OK, t->world));
 	MU_TRY(mu_bcast(run->conv, sizeof *run->conv, t->worker_ranks[0], t->world));
-	run->conv->hash = mu_train_hash(run->conv->text, strlen(run->conv->text));
+	run->conv->hash = mu_checkpoint_hash(run->conv->text, strlen(run->conv->text));
 	if (*run->conv->text)
 		MU_TRY(mu_agree(parse(run->conv), t->world));
 out:
@@ -270,9 +270,9 @@ out:
 
 /* ---- use ---- */
 
-void mu_train_conv_ask(struct train_run *run, struct mu_device *device)
+void mu_engine_conv_ask(struct train_run *run, struct mu_device *device)
 {
-	struct train_conv *c = run->conv;
+	struct engine_conv *c = run->conv;
 	char machine[TRAIN_CONV_TEXT];
 
 	describe_device(device, machine);
@@ -297,10 +297,10 @@ static bool has_layer(const struct mu_plan *plan, const char *name)
 	return false;
 }
 
-enum mu_status mu_train_conv_check(const struct train_run *run, const size_t *shape)
+enum mu_status mu_engine_conv_check(const struct train_run *run, const size_t *shape)
 {
 	enum mu_status st = MU_OK;
-	const struct train_conv *c = run->conv;
+	const struct engine_conv *c = run->conv;
 	const struct mu_device *device = &run->devices.of[0].device;
 	char network[TRAIN_CONV_TEXT], machine[TRAIN_CONV_TEXT], measured[TRAIN_CONV_TEXT];
 
@@ -333,7 +333,7 @@ out:
 	return st;
 }
 
-void mu_train_conv_close(struct train_run *run)
+void mu_engine_conv_close(struct train_run *run)
 {
 	if (run->conv)
 		mu_free(run->conv->choices);

@@ -16,7 +16,7 @@ struct train_run;
 enum { TRAIN_CONV_BYTES = 60000, TRAIN_CONV_TEXT = 256, TRAIN_CONV_PATH = 1024 };
 
 /* Alike on all ranks but for choices, which are each rank's own. */
-struct train_conv {
+struct engine_conv {
 	char path[TRAIN_CONV_PATH];  /* where it comes from */
 	char text[TRAIN_CONV_BYTES]; /* "": there is no table */
 	bool saved;                  /* it is a checkpoint's */
@@ -27,27 +27,27 @@ struct train_conv {
 };
 
 /* Of --conv-table, or of the checkpoint that the run goes on from. Collective over world. */
-enum mu_status mu_train_conv_open(struct train_run *run);
-void mu_train_conv_close(struct train_run *run);
+enum mu_status mu_engine_conv_open(struct train_run *run);
+void mu_engine_conv_close(struct train_run *run);
 /* On a device of its own that is open, before its first plan. A checkpoint's table that was
  * measured on another library or instruction set is dropped, with a warning: a run may go on
  * elsewhere. */
-void mu_train_conv_ask(struct train_run *run, struct mu_device *device);
+void mu_engine_conv_ask(struct train_run *run, struct mu_device *device);
 /* MU_ERR_FORMAT: the table is of another network, library or instruction set than the plan of this
  * run, whose samples have this shape (c, h, w). Not collective. */
-enum mu_status mu_train_conv_check(const struct train_run *run, const size_t *shape);
+enum mu_status mu_engine_conv_check(const struct train_run *run, const size_t *shape);
 
-struct train_conv_net {
+struct engine_conv_net {
 	const char *name;    /* of the network */
 	const size_t *shape; /* of a sample, (c, h, w) */
 	const char *path;    /* of the table */
 };
 /* Replaces the file. */
-enum mu_status mu_train_conv_write(const struct mu_plan *plan, const struct mu_device *device,
-				   const struct train_conv_net *net,
-				   const struct mu_convolution_choice *choices, size_t n);
+enum mu_status mu_engine_conv_write(const struct mu_plan *plan, const struct mu_device *device,
+				    const struct engine_conv_net *net,
+				    const struct mu_convolution_choice *choices, size_t n);
 
 /* Are algorithms measured (--conv-algo tune)? */
-bool mu_train_tunes(const struct train_options *v);
+bool mu_engine_tunes(const struct conf *v);
 
 #endif

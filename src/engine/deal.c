@@ -18,15 +18,15 @@ struct hand {
 	struct mu_plan *plan; /* NULL: none */
 };
 
-static struct hand deal(const struct train_run *run, const struct train_device *d,
+static struct hand deal(const struct train_run *run, const struct engine_device *d,
 			enum mu_phase phase, size_t group, size_t count)
 {
-	const struct train_plans *plans = &d->plans[group];
-	const struct train_device_list *list = &run->devices.list;
+	const struct engine_plans *plans = &d->plans[group];
+	const struct engine_device_list *list = &run->devices.list;
 	size_t batch = run->train.config.batch;
 	size_t whole = phase == MU_PHASE_TRAIN ? count : batch;
-	size_t end = mu_train_device_first(list, d->number + 1, whole);
-	struct hand h = {.first = mu_train_device_first(list, d->number, whole)};
+	size_t end = mu_engine_device_first(list, d->number + 1, whole);
+	struct hand h = {.first = mu_engine_device_first(list, d->number, whole)};
 
 	if (end > count)
 		end = count;
@@ -41,7 +41,7 @@ static struct hand deal(const struct train_run *run, const struct train_device *
 }
 
 /* This device's part of the batch. */
-static void set_batch(struct train_device *d, const struct mu_batch *whole, size_t labels)
+static void set_batch(struct engine_device *d, const struct mu_batch *whole, size_t labels)
 {
 	struct mu_batch *own = mu_plan_batch(d->now);
 
@@ -55,13 +55,13 @@ static void set_batch(struct train_device *d, const struct mu_batch *whole, size
 	own->step = whole->step;
 }
 
-float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t group,
-			      const struct mu_batch *batch)
+float *mu_engine_devices_begin(struct train_run *run, enum mu_phase phase, size_t group,
+			       const struct mu_batch *batch)
 {
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 
 	if (run->split)
-		return mu_train_split_begin(run, phase, group, batch);
+		return mu_engine_staged_begin(run, phase, group, batch);
 	s->sample = mu_input_sample(&run->train, group);
 	for (size_t i = 0; i < s->list.n; i++) {
 		const struct hand h = deal(run, &s->of[i], phase, group, batch->count);
@@ -76,12 +76,12 @@ float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t
 	return s->list.n == 1 ? mu_plan_input(s->of[0].now) : s->samples;
 }
 
-void mu_train_devices_count(struct train_run *run, size_t count)
+void mu_engine_devices_count(struct train_run *run, size_t count)
 {
 	if (run->split)
-		mu_train_split_count(run, count);
+		mu_engine_staged_count(run, count);
 	for (size_t i = 0; !run->split && i < run->devices.list.n; i++) {
-		const struct train_device *d = &run->devices.of[i];
+		const struct engine_device *d = &run->devices.of[i];
 		size_t left = count > d->first ? count - d->first : 0;
 
 		if (d->now)
@@ -93,7 +93,7 @@ void mu_train_devices_count(struct train_run *run, size_t count)
 static void copy_samples(const struct train_run *run, const struct hand *h, size_t sample,
 			 bool as_bytes)
 {
-	const struct train_devices *s = &run->devices;
+	const struct engine_devices *s = &run->devices;
 
 	if (as_bytes)
 		memcpy(mu_plan_input_bytes(h->plan), run->ahead->bytes + h->first * sample,
@@ -103,7 +103,7 @@ static void copy_samples(const struct train_run *run, const struct hand *h, size
 		       h->n * sample * sizeof(float));
 }
 
-void mu_train_devices_take(const struct train_run *run, const struct train_device *d)
+void mu_engine_devices_copy_samples(const struct train_run *run, const struct engine_device *d)
 {
 	if (!mu_plan_is_sent(d->now))
 		copy_samples(run, &(struct hand){d->first, d->n, d->now}, run->devices.sample,
@@ -112,15 +112,15 @@ void mu_train_devices_take(const struct train_run *run, const struct train_devic
 
 /* ---- a batch ahead ---- */
 
-bool mu_train_devices_send_ahead(const struct train_run *run)
+bool mu_engine_devices_send_ahead(const struct train_run *run)
 {
 	return !run->split && run->devices.list.kind->memory;
 }
 
-void mu_train_devices_room(const struct train_run *run, size_t group, size_t count,
-			   struct mu_input_batch *samples)
+void mu_engine_devices_room(const struct train_run *run, size_t group, size_t count,
+			    struct mu_input_batch *samples)
 {
-	const struct train_devices *s = &run->devices;
+	const struct engine_devices *s = &run->devices;
 	struct mu_plan *plan = deal(run, &s->of[0], MU_PHASE_TRAIN, group, count).plan;
 
 	samples->data = s->list.n > 1 ? s->samples : mu_plan_input(plan);
@@ -128,11 +128,11 @@ void mu_train_devices_room(const struct train_run *run, size_t group, size_t cou
 		samples->bytes = s->list.n > 1 ? run->ahead->bytes : mu_plan_input_bytes(plan);
 }
 
-enum mu_status mu_train_devices_send(const struct train_run *run, size_t group,
-				     const struct mu_batch *batch, bool as_bytes)
+enum mu_status mu_engine_devices_send(const struct train_run *run, size_t group,
+				      const struct mu_batch *batch, bool as_bytes)
 {
 	enum mu_status st = MU_OK;
-	const struct train_devices *s = &run->devices;
+	const struct engine_devices *s = &run->devices;
 	const size_t labels = mu_input_labels(&run->train, group);
 	const size_t sample = mu_input_sample(&run->train, group);
 	struct mu_pixels pixels;
@@ -150,7 +150,7 @@ enum mu_status mu_train_devices_send(const struct train_run *run, size_t group,
 		own.count = h.n;
 		own.labels += h.first * labels;
 		own.ids += h.first;
-		MU_TRY(mu_train_device_named(
+		MU_TRY(mu_engine_device_named(
 			run, &s->of[i], mu_plan_send(h.plan, &own, as_bytes ? &pixels : NULL)));
 	}
 out:

@@ -23,15 +23,15 @@ static bool next_word(const char **text, char word[WORD_BYTES])
 	return true;
 }
 
-const char *mu_train_device_name(const struct train_device_list *list, size_t i, char *text,
-				 size_t nbytes)
+const char *mu_engine_device_name(const struct engine_device_list *list, size_t i, char *text,
+				  size_t nbytes)
 {
 	snprintf(text, nbytes, "%s:%d", list->kind->name, list->indices[i]);
 	return text;
 }
 
 /* One more device. */
-static enum mu_status add_device(struct train_device_list *list, const char *word, const char *all)
+static enum mu_status add_device(struct engine_device_list *list, const char *word, const char *all)
 {
 	enum mu_status st = MU_OK;
 	struct mu_device device;
@@ -54,7 +54,7 @@ out:
 	return st;
 }
 
-static enum mu_status read_devices(struct train_device_list *list, const char *all)
+static enum mu_status read_devices(struct engine_device_list *list, const char *all)
 {
 	enum mu_status st = MU_OK;
 	const char *rest = all;
@@ -72,7 +72,7 @@ out:
 }
 
 /* --gpus: numbers, or "auto". */
-static enum mu_status read_gpus(struct train_device_list *list, const struct train_options *v)
+static enum mu_status read_gpus(struct engine_device_list *list, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const char *rest = v->gpus;
@@ -109,7 +109,7 @@ out:
 
 /* ---- devices that have layers each ---- */
 
-static enum mu_status find_place(const struct train_device_list *list, const char *name,
+static enum mu_status find_place(const struct engine_device_list *list, const char *name,
 				 size_t *place)
 {
 	enum mu_status st = MU_OK;
@@ -125,7 +125,7 @@ out:
 }
 
 /* The list of --group2dev, with devices numbered as in the list of devices. */
-static enum mu_status read_groups(const struct train_device_list *list, const char *text,
+static enum mu_status read_groups(const struct engine_device_list *list, const char *text,
 				  struct mu_group_map *map)
 {
 	enum mu_status st = MU_OK;
@@ -140,7 +140,7 @@ out:
 	return st;
 }
 
-static enum mu_status check_groups(const struct train_device_list *list, const char *text)
+static enum mu_status check_groups(const struct engine_device_list *list, const char *text)
 {
 	enum mu_status st = MU_OK;
 	struct mu_group_map map;
@@ -154,14 +154,13 @@ static enum mu_status check_groups(const struct train_device_list *list, const c
 		if (!used[d])
 			MU_FAIL(MU_ERR_USAGE,
 				"--devices: %s has no group; --group2dev %s names none for it",
-				mu_train_device_name(list, d, name, sizeof name), text);
+				mu_engine_device_name(list, d, name, sizeof name), text);
 out:
 	return st;
 }
 
 /* Teams of ranks. */
-static enum mu_status check_ranks(const struct train_device_list *list,
-				  const struct train_options *v)
+static enum mu_status check_ranks(const struct engine_device_list *list, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const char *name = v->group2rank ? "group2rank" : "model-parallel-ranks";
@@ -180,8 +179,7 @@ out:
 	return st;
 }
 
-static enum mu_status check_split(const struct train_device_list *list,
-				  const struct train_options *v)
+static enum mu_status check_split(const struct engine_device_list *list, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
@@ -225,7 +223,7 @@ out:
 }
 
 /* Without --devices: those of the groups, or as many of the first kind as there are to be. */
-static enum mu_status name_devices(struct train_device_list *list, const struct train_options *v)
+static enum mu_status name_devices(struct engine_device_list *list, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct mu_group_map map = {.n_devices = 0};
@@ -243,15 +241,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_device_stages(const struct train_device_list *list,
-				      const struct train_options *v, const struct mu_plan *plan,
-				      struct mu_stages *stages)
+enum mu_status mu_engine_device_stages(const struct engine_device_list *list, const struct conf *v,
+				       const struct mu_plan *plan, struct mu_stages *stages)
 {
 	enum mu_status st = MU_OK;
 	struct mu_group_map map;
 
 	if (v->group2rank) {
-		MU_TRY(mu_train_team_stages(v, plan, stages));
+		MU_TRY(mu_engine_team_stages(v, plan, stages));
 		goto out;
 	}
 	if (!v->group2dev) {
@@ -269,7 +266,7 @@ out:
 	return st;
 }
 
-size_t mu_train_device_shares(const struct train_device_list *list)
+size_t mu_engine_device_shares(const struct engine_device_list *list)
 {
 	return list->split ? 1 : list->n;
 }
@@ -292,7 +289,7 @@ out:
 	return st;
 }
 
-static enum mu_status read_loads(struct train_device_list *list, const char *all)
+static enum mu_status read_loads(struct engine_device_list *list, const char *all)
 {
 	enum mu_status st = MU_OK;
 	const char *rest = all;
@@ -319,13 +316,12 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_device_list_read(struct train_device_list *list,
-					 const struct train_options *v)
+enum mu_status mu_engine_device_list_read(struct engine_device_list *list, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
-	*list = (struct train_device_list){.n = 0};
-	MU_TRY(mu_train_team_size(v, &list->ranks));
+	*list = (struct engine_device_list){.n = 0};
+	MU_TRY(mu_engine_team_size(v, &list->ranks));
 	list->split = v->group2dev || v->model_parallel || v->micro_batches > 1 || v->time_block ||
 		      v->group2rank || list->ranks > 1;
 	if (v->gpus && *v->gpus)
@@ -346,7 +342,7 @@ out:
 	return st;
 }
 
-void mu_train_device_list_place(struct train_device_list *list, int node_worker)
+void mu_engine_device_list_place(struct engine_device_list *list, int node_worker)
 {
 	char why[256];
 	const int n = list->automatic ? list->kind->count(why, sizeof why) : 0;
@@ -355,28 +351,28 @@ void mu_train_device_list_place(struct train_device_list *list, int node_worker)
 		list->indices[0] = node_worker % n;
 }
 
-size_t mu_train_device_first(const struct train_device_list *list, size_t i, size_t count)
+size_t mu_engine_device_first(const struct engine_device_list *list, size_t i, size_t count)
 {
 	return i > 0 ? count * list->ends[i - 1] / list->ends[list->n - 1] : 0;
 }
 
-size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
-			     size_t batch)
+size_t mu_engine_device_batch(const struct engine_device_list *list, const struct conf *v,
+			      size_t batch)
 {
 	return list->split ? batch / (size_t)v->micro_batches
-			   : mu_train_device_first(list, 1, batch);
+			   : mu_engine_device_first(list, 1, batch);
 }
 
-const char *mu_train_device_batches(const struct train_device_list *list, size_t batch, char *text,
-				    size_t nbytes)
+const char *mu_engine_device_batches(const struct engine_device_list *list, size_t batch,
+				     char *text, size_t nbytes)
 {
-	size_t n = mu_train_device_shares(list), used = 0, of[TRAIN_MAX_DEVICES];
+	size_t n = mu_engine_device_shares(list), used = 0, of[TRAIN_MAX_DEVICES];
 	bool same = true;
 
 	for (size_t i = 0; i < n; i++) {
 		of[i] = list->split ? batch
-				    : mu_train_device_first(list, i + 1, batch) -
-					      mu_train_device_first(list, i, batch);
+				    : mu_engine_device_first(list, i + 1, batch) -
+					      mu_engine_device_first(list, i, batch);
 		same &= of[i] == of[0];
 	}
 	for (size_t i = 0; i < (same ? 1 : n) && used < nbytes; i++)
@@ -384,8 +380,8 @@ const char *mu_train_device_batches(const struct train_device_list *list, size_t
 	return text;
 }
 
-enum mu_status mu_train_device_list_check(const struct train_device_list *list,
-					  const struct train_options *v, size_t batch)
+enum mu_status mu_engine_device_list_check(const struct engine_device_list *list,
+					   const struct conf *v, size_t batch)
 {
 	enum mu_status st = MU_OK;
 	char name[WORD_BYTES];
@@ -398,18 +394,18 @@ enum mu_status mu_train_device_list_check(const struct train_device_list *list,
 		goto out;
 	}
 	for (size_t i = 0; i < list->n; i++)
-		if (mu_train_device_first(list, i, batch) ==
-		    mu_train_device_first(list, i + 1, batch))
+		if (mu_engine_device_first(list, i, batch) ==
+		    mu_engine_device_first(list, i + 1, batch))
 			MU_FAIL(MU_ERR_USAGE,
 				"a worker's batch of %zu over %zu devices leaves none for %s; a "
 				"larger --batch-size is needed%s",
-				batch, list->n, mu_train_device_name(list, i, name, sizeof name),
+				batch, list->n, mu_engine_device_name(list, i, name, sizeof name),
 				list->unequal ? ", or a --work-load-list less unequal" : "");
 out:
 	return st;
 }
 
-static enum mu_dtype dtype_of(const struct train_options *v)
+static enum mu_dtype dtype_of(const struct conf *v)
 {
 	enum mu_dtype dtype = MU_FLOAT32;
 
@@ -419,7 +415,7 @@ static enum mu_dtype dtype_of(const struct train_options *v)
 }
 
 /* Where it cannot and must not: what it lacks, and the way out. */
-static enum mu_status set_dtype(struct mu_device *device, const struct train_options *v)
+static enum mu_status set_dtype(struct mu_device *device, const struct conf *v)
 {
 	enum mu_status st = mu_device_set_dtype(device, dtype_of(v));
 	char why[256];
@@ -439,11 +435,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_device_set(struct mu_device *device, const struct train_options *v)
+enum mu_status mu_engine_device_set(struct mu_device *device, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
-	if (!mu_train_tunes(v))
+	if (!mu_engine_tunes(v))
 		MU_TRY(mu_convolution_algorithm_find(&device->algorithm, v->conv_algo));
 	if (dtype_of(v) != MU_FLOAT32)
 		MU_TRY(set_dtype(device, v));

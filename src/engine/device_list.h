@@ -13,7 +13,7 @@
 enum { TRAIN_MAX_DEVICES = 256 };
 
 /* The devices of every worker, in their order. */
-struct train_device_list {
+struct engine_device_list {
 	size_t n;
 	const struct mu_device_ops *kind; /* of all */
 	int indices[TRAIN_MAX_DEVICES];   /* 1 in "cpu:1" */
@@ -25,37 +25,35 @@ struct train_device_list {
 };
 
 /* MU_ERR_USAGE for what cannot be. */
-enum mu_status mu_train_device_list_read(struct train_device_list *list,
-					 const struct train_options *v);
+enum mu_status mu_engine_device_list_read(struct engine_device_list *list, const struct conf *v);
 /* --gpus auto: workers of a node take its GPUs in turn. Where there are none opening says why. */
-void mu_train_device_list_place(struct train_device_list *list, int node_worker);
+void mu_engine_device_list_place(struct engine_device_list *list, int node_worker);
 /*
  * Of `count` samples of a worker, device i has those from first(i) up to, not including,
  * first(i + 1): with W(i) the loads of the devices before it, first(i) is count W(i) / W(n),
  * rounded down.
  */
-size_t mu_train_device_first(const struct train_device_list *list, size_t i, size_t count);
+size_t mu_engine_device_first(const struct engine_device_list *list, size_t i, size_t count);
 /* MU_ERR_USAGE if a device has none of a whole batch, or a batch cannot be cut into micro-batches.
  */
-enum mu_status mu_train_device_list_check(const struct train_device_list *list,
-					  const struct train_options *v, size_t batch);
+enum mu_status mu_engine_device_list_check(const struct engine_device_list *list,
+					   const struct conf *v, size_t batch);
 /* Devices that a worker's samples are dealt to. */
-size_t mu_train_device_shares(const struct train_device_list *list);
+size_t mu_engine_device_shares(const struct engine_device_list *list);
 /* A worker's batch as its devices share it, into text: "16", or "12,4"; returns text. */
-const char *mu_train_device_batches(const struct train_device_list *list, size_t batch, char *text,
-				    size_t nbytes);
+const char *mu_engine_device_batches(const struct engine_device_list *list, size_t batch,
+				     char *text, size_t nbytes);
 /* Samples that are in the plan of the first device. */
-size_t mu_train_device_batch(const struct train_device_list *list, const struct train_options *v,
-			     size_t batch);
+size_t mu_engine_device_batch(const struct engine_device_list *list, const struct conf *v,
+			      size_t batch);
 /* The stages of a network, for a split list: "devices" of them are ranks' times list->n and their
  * own numbers. */
-enum mu_status mu_train_device_stages(const struct train_device_list *list,
-				      const struct train_options *v, const struct mu_plan *plan,
-				      struct mu_stages *stages);
+enum mu_status mu_engine_device_stages(const struct engine_device_list *list, const struct conf *v,
+				       const struct mu_plan *plan, struct mu_stages *stages);
 /* --conv-algo, --dtype and --dtype-fallback, on an open device. */
-enum mu_status mu_train_device_set(struct mu_device *device, const struct train_options *v);
+enum mu_status mu_engine_device_set(struct mu_device *device, const struct conf *v);
 /* "cpu:1" into text; returns text. */
-const char *mu_train_device_name(const struct train_device_list *list, size_t i, char *text,
-				 size_t nbytes);
+const char *mu_engine_device_name(const struct engine_device_list *list, size_t i, char *text,
+				  size_t nbytes);
 
 #endif

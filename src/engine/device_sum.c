@@ -25,10 +25,10 @@ static size_t largest_left(const struct mu_slice *slices, size_t n, const size_t
 	return found;
 }
 
-enum mu_status mu_train_homes(struct train_run *run, bool on_devices)
+enum mu_status mu_engine_homes(struct train_run *run, bool on_devices)
 {
 	enum mu_status st = MU_OK;
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 	size_t n, loads[TRAIN_MAX_DEVICES] = {0};
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n);
 
@@ -48,7 +48,7 @@ out:
 	return st;
 }
 
-bool mu_train_is_home(const struct train_run *run, size_t device)
+bool mu_engine_is_home(const struct train_run *run, size_t device)
 {
 	size_t n;
 
@@ -60,25 +60,25 @@ bool mu_train_is_home(const struct train_run *run, size_t device)
 }
 
 /* n elements from `at` on. A device without samples has no part in it. */
-static void sum_block(const struct train_devices *s, size_t at, size_t n)
+static void sum_block(const struct engine_devices *s, size_t at, size_t n)
 {
 	float *out = s->of[0].gradients + at;
 	bool first = true;
 
 	for (size_t i = 0; i < s->list.n; i++) {
-		const struct train_device *d = &s->of[i];
+		const struct engine_device *d = &s->of[i];
 
 		if (!d->now)
 			continue;
 		if (!first)
-			mu_train_add(out, d->gradients + at, n);
+			mu_engine_add(out, d->gradients + at, n);
 		else if (i > 0)
 			memcpy(out, d->gradients + at, n * sizeof *out);
 		first = false;
 	}
 }
 
-static void sum_key(const struct train_devices *s, const struct mu_slice *slice)
+static void sum_key(const struct engine_devices *s, const struct mu_slice *slice)
 {
 	for (size_t at = 0; at < slice->n_padded; at += BLOCK) {
 		size_t left = slice->n_padded - at;
@@ -87,7 +87,7 @@ static void sum_key(const struct train_devices *s, const struct mu_slice *slice)
 	}
 }
 
-void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t to)
+void mu_engine_sum_layers(struct train_run *run, struct engine_device *d, size_t to)
 {
 	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);

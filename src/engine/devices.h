@@ -19,7 +19,7 @@ struct mu_team;
  * gradients are the store's array; those of the others are added to it in the order of the devices
  * (device_sum.c), so the bits depend on the devices and nothing else.
  */
-struct train_device {
+struct engine_device {
 	size_t number; /* in the list */
 	struct mu_device device;
 	size_t batch; /* its part of a full batch */
@@ -27,18 +27,18 @@ struct train_device {
 	 * By group of the input (see input.h), in the memory of the last group's first: of a full
 	 * batch; of its part of the short last step, NULL if that is none or all; for validation.
 	 */
-	struct train_plans {
+	struct engine_plans {
 		struct mu_plan *full, *tail, *infer;
-	} *plans;
+	} * plans;
 	float *gradients;    /* flat array */
 	struct mu_plan *now; /* of the present batch; NULL: it has no samples */
 	size_t first, n;     /* its samples of the worker's */
 	size_t unsummed;     /* backward: layers that it has not summed yet */
 };
 
-struct train_devices {
-	struct train_device_list list;
-	struct train_device *of;  /* list.n of them */
+struct engine_devices {
+	struct engine_device_list list;
+	struct engine_device *of; /* list.n of them */
 	struct mu_team *team;     /* their threads, NULL for one device */
 	struct mu_places *places; /* cores of the calling thread before */
 	float *samples;           /* a worker's batch, for the devices to take from; NULL for one */
@@ -49,21 +49,21 @@ struct train_devices {
 };
 
 /* Make the threads, and open the devices for batches of this many samples. Not collective. */
-enum mu_status mu_train_devices_open(struct train_run *run, size_t batch);
-void mu_train_devices_close(struct train_run *run);
+enum mu_status mu_engine_devices_open(struct train_run *run, size_t batch);
+void mu_engine_devices_close(struct train_run *run);
 /* Call fn for every device, on its own thread, all at the same time. */
-typedef enum mu_status train_device_fn(struct train_run *run, struct train_device *d);
-enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn);
+typedef enum mu_status engine_device_fn(struct train_run *run, struct engine_device *d);
+enum mu_status mu_engine_devices_run(struct train_run *run, engine_device_fn *fn);
 /* Their threads, for work of the calling one's between jobs. */
-void mu_train_devices_share(struct train_run *run, struct mu_share *share);
+void mu_engine_devices_share(struct train_run *run, struct mu_share *share);
 /* Bytes of all the devices' activations. */
-double mu_train_devices_arena(const struct train_run *run);
+double mu_engine_devices_arena(const struct train_run *run);
 /* Teams of ranks: the ways of what passes between them. Collective over workers. */
-enum mu_status mu_train_devices_link(struct train_run *run);
+enum mu_status mu_engine_devices_link(struct train_run *run);
 /* A number that is equal on two workers if their devices lay out alike what they share. */
-uint64_t mu_train_devices_hash(const struct train_run *run);
+uint64_t mu_engine_devices_hash(const struct train_run *run);
 /* Set the flat arrays, once the store is there. */
-enum mu_status mu_train_devices_bind(struct train_run *run);
+enum mu_status mu_engine_devices_bind(struct train_run *run);
 
 /*
  * A batch. _begin deals batch->count samples of a group out, at least 1, and says where the caller
@@ -75,37 +75,37 @@ enum mu_status mu_train_devices_bind(struct train_run *run);
  * on are in the store's array, summed over the devices. What waits for other devices lets the
  * store's messages move on.
  */
-float *mu_train_devices_begin(struct train_run *run, enum mu_phase phase, size_t group,
-			      const struct mu_batch *batch);
+float *mu_engine_devices_begin(struct train_run *run, enum mu_phase phase, size_t group,
+			       const struct mu_batch *batch);
 /* Only the first so many samples of the batch count. Before _forward. */
-void mu_train_devices_count(struct train_run *run, size_t count);
-enum mu_status mu_train_devices_forward(struct train_run *run, size_t l);
-enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready);
-double mu_train_devices_loss(const struct train_run *run);
-void mu_train_devices_measure(const struct train_run *run, struct mu_metrics *m);
+void mu_engine_devices_count(struct train_run *run, size_t count);
+enum mu_status mu_engine_devices_forward(struct train_run *run, size_t l);
+enum mu_status mu_engine_devices_backward(struct train_run *run, size_t *ready);
+double mu_engine_devices_loss(const struct train_run *run);
+void mu_engine_devices_measure(const struct train_run *run, struct mu_metrics *m);
 /* Of the batch's samples, in their order: (samples, classes). */
-size_t mu_train_devices_classes(const struct train_run *run);
-void mu_train_devices_probabilities(const struct train_run *run, float *out);
+size_t mu_engine_devices_classes(const struct train_run *run);
+void mu_engine_devices_probabilities(const struct train_run *run, float *out);
 /* After _backward of a batch with a loss scale: as mu_plan_overflowed, of all devices. */
-enum mu_status mu_train_devices_overflowed(const struct train_run *run, bool *overflowed);
+enum mu_status mu_engine_devices_overflowed(const struct train_run *run, bool *overflowed);
 /* Instead of _backward: the batch is left out. */
-enum mu_status mu_train_devices_leave(struct train_run *run);
+enum mu_status mu_engine_devices_skip(struct train_run *run);
 /* As mu_plan_find_nonfinite; after _forward, and _leave. */
-const char *mu_train_devices_find_nonfinite(struct train_run *run);
+const char *mu_engine_devices_find_nonfinite(struct train_run *run);
 
 /* For stages/plan.c: the devices' way to say which of them has failed, and to wait for the others,
  * while messages move on with poll. */
-enum mu_status mu_train_device_named(const struct train_run *run, const struct train_device *d,
-				     enum mu_status st);
-enum mu_status mu_train_devices_join(struct train_run *run, bool poll);
+enum mu_status mu_engine_device_named(const struct train_run *run, const struct engine_device *d,
+				      enum mu_status st);
+enum mu_status mu_engine_devices_join(struct train_run *run, bool poll);
 
 /*
  * device_sum.c, for shared.c. Choose each key's home: the first device, or with on_devices the one
  * that has the least to sum so far, the largest keys first.
  */
-enum mu_status mu_train_homes(struct train_run *run, bool on_devices);
-bool mu_train_is_home(const struct train_run *run, size_t device);
+enum mu_status mu_engine_homes(struct train_run *run, bool on_devices);
+bool mu_engine_is_home(const struct train_run *run, size_t device);
 /* Sum the keys whose home is d, of the layers from d->unsummed down to `to`. */
-void mu_train_sum_layers(struct train_run *run, struct train_device *d, size_t to);
+void mu_engine_sum_layers(struct train_run *run, struct engine_device *d, size_t to);
 
 #endif

@@ -11,7 +11,7 @@
 #include <muster/base.h>
 #include <muster/gpus.h>
 
-const char *mu_train_gpus_obstacle(const struct train_options *v, bool split)
+const char *mu_engine_gpus_obstacle(const struct conf *v, bool split)
 {
 	if (split)
 		return "--group2dev, --model-parallel, --micro-batches, --time-block and teams of "
@@ -32,26 +32,26 @@ const char *mu_train_gpus_obstacle(const struct train_options *v, bool split)
 	return NULL;
 }
 
-bool mu_train_gpus_by_nodes(const struct train_run *run)
+bool mu_engine_gpus_by_nodes(const struct train_run *run)
 {
 	return run->store.has_servers || strcmp(run->options.node_reduce, "nccl") == 0;
 }
 
 /* Why arrays cannot stay on the devices; NULL: they can. */
-static const char *find_obstacle(const struct train_run *run, const struct train_device_list *list)
+static const char *find_obstacle(const struct train_run *run, const struct engine_device_list *list)
 {
 	if (!run->store.takes_gpus)
 		return "this build has no CUDA with NCCL";
 	if (!list->kind->memory || !list->kind->memory->update)
 		return "the devices are no GPUs; --gpus names some";
-	return mu_train_gpus_obstacle(&run->options, list->split);
+	return mu_engine_gpus_obstacle(&run->options, list->split);
 }
 
 /* What --node-reduce nccl does not go with; it goes with dist_sharded by MPI. */
 static enum mu_status check_node_reduce(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_options *v = &run->options;
+	struct conf *v = &run->options;
 
 	if (strcmp(v->node_reduce, "nccl") != 0 || run->store.has_servers)
 		goto out;
@@ -69,14 +69,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_gpus_settle(struct train_run *run)
+enum mu_status mu_engine_gpus_settle(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_options *v = &run->options;
+	struct conf *v = &run->options;
 	const bool chosen = strcmp(v->inter_node, "auto") != 0;
 	const bool by_mpi = strcmp(v->inter_node, "mpi") == 0;
 	const bool by_nccl = strcmp(v->node_reduce, "nccl") == 0;
-	struct train_device_list list;
+	struct engine_device_list list;
 	const char *why;
 
 	MU_TRY(check_node_reduce(run));
@@ -88,7 +88,7 @@ enum mu_status mu_train_gpus_settle(struct train_run *run)
 	if (run->store.on_gpus || (by_mpi && !by_nccl) ||
 	    (!run->store.takes_gpus && !chosen && !by_nccl))
 		goto out;
-	MU_TRY(mu_train_device_list_read(&list, v));
+	MU_TRY(mu_engine_device_list_read(&list, v));
 	why = find_obstacle(run, &list);
 	if (why && by_nccl)
 		MU_FAIL(MU_ERR_USAGE, "--node-reduce nccl: %s; --node-reduce auto sums on the CPU",
@@ -125,7 +125,7 @@ out:
 static enum mu_status find_apart(struct train_run *run, bool *apart)
 {
 	enum mu_status st = MU_OK;
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 	struct mu_device *devices[TRAIN_MAX_DEVICES];
 
 	for (size_t i = 0; i < s->list.n; i++)
@@ -158,11 +158,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_gpus_fall_back(struct train_run *run)
+enum mu_status mu_engine_gpus_fall_back(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	const bool by_nodes = mu_train_gpus_by_nodes(run);
+	const struct conf *v = &run->options;
+	const bool by_nodes = mu_engine_gpus_by_nodes(run);
 	struct mu_kv_type is;
 	long without;
 
@@ -179,7 +179,7 @@ out:
 }
 
 /* Plans move no gradients and no weights. */
-static void leave_arrays(struct train_plans *p)
+static void leave_arrays(struct engine_plans *p)
 {
 	if (p->full)
 		mu_plan_set_resident(p->full);
@@ -189,10 +189,10 @@ static void leave_arrays(struct train_plans *p)
 		mu_plan_set_resident(p->infer);
 }
 
-enum mu_status mu_train_gpus_join(struct train_run *run)
+enum mu_status mu_engine_gpus_join(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 	struct mu_kv_device *use = NULL;
 
 	MU_TRY(mu_agree(MU_ALLOC(use, s->list.n, "GPUs"), run->topology.peers));
@@ -207,7 +207,7 @@ out:
 	return st;
 }
 
-void mu_train_gpus_leave(struct train_run *run)
+void mu_engine_gpus_leave(struct train_run *run)
 {
 	if (run->kv && run->store.on_gpus)
 		mu_kv_leave_devices(run->kv);
@@ -219,11 +219,11 @@ void mu_train_gpus_leave(struct train_run *run)
  */
 enum { PIECE_BYTES = 4 << 20 };
 
-static enum mu_status record_plans(struct train_run *run, struct train_device *d)
+static enum mu_status record_plans(struct train_run *run, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
 	const bool alone = run->store.on_gpus && run->devices.list.n == 1 &&
-			   run->topology.num_workers == 1 && !mu_train_gpus_by_nodes(run);
+			   run->topology.num_workers == 1 && !mu_engine_gpus_by_nodes(run);
 	const size_t most = alone ? 0 : PIECE_BYTES;
 
 	for (size_t g = 0; g < run->n_groups; g++) {
@@ -238,10 +238,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_gpus_record(struct train_run *run)
+enum mu_status mu_engine_gpus_record(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_device_list *list = &run->devices.list;
+	const struct engine_device_list *list = &run->devices.list;
 	const char *why = !run->options.cuda_graph ? "--cuda-graph 0"
 			  : run->options.profile   ? "--profile times layer by layer"
 			  : list->split		   ? "the network is split over devices"
@@ -251,7 +251,7 @@ enum mu_status mu_train_gpus_record(struct train_run *run)
 	if (run->topology.role != MU_ROLE_WORKER || !list->kind->memory)
 		goto out;
 	if (!why)
-		MU_TRY(mu_train_devices_run(run, record_plans));
+		MU_TRY(mu_engine_devices_run(run, record_plans));
 	mu_plan_count_pieces(run->plan, &recorded, &alone);
 	if (run->topology.index != 0)
 		goto out;
@@ -266,7 +266,7 @@ out:
 }
 
 /* Zeros from the host's array, which nobody writes but the store, behind them. */
-static enum mu_status clear(struct train_run *run, struct train_device *d)
+static enum mu_status clear(struct train_run *run, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_device_memory *memory = d->device.ops->memory;
@@ -283,7 +283,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_gpus_clear(struct train_run *run, bool all)
+enum mu_status mu_engine_gpus_clear(struct train_run *run, bool all)
 {
 	enum mu_status st = MU_OK;
 

@@ -17,13 +17,13 @@ struct train_run;
  * before mu_kv_weights_init: the store takes the devices; by workers. _leave, before they are
  * closed. _clear: gradients of 0, where there are no samples or on all. _record: --cuda-graph.
  */
-const char *mu_train_gpus_obstacle(const struct train_options *v, bool split);
-bool mu_train_gpus_by_nodes(const struct train_run *run);
-enum mu_status mu_train_gpus_settle(struct train_run *run);
-enum mu_status mu_train_gpus_fall_back(struct train_run *run);
-enum mu_status mu_train_gpus_join(struct train_run *run);
-void mu_train_gpus_leave(struct train_run *run);
-enum mu_status mu_train_gpus_clear(struct train_run *run, bool all);
-enum mu_status mu_train_gpus_record(struct train_run *run);
+const char *mu_engine_gpus_obstacle(const struct conf *v, bool split);
+bool mu_engine_gpus_by_nodes(const struct train_run *run);
+enum mu_status mu_engine_gpus_settle(struct train_run *run);
+enum mu_status mu_engine_gpus_fall_back(struct train_run *run);
+enum mu_status mu_engine_gpus_join(struct train_run *run);
+void mu_engine_gpus_leave(struct train_run *run);
+enum mu_status mu_engine_gpus_clear(struct train_run *run, bool all);
+enum mu_status mu_engine_gpus_record(struct train_run *run);
 
 #endif

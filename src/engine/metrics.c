@@ -147,7 +147,7 @@ const struct mu_metric mu_metric_table[] = {
 	{.name = NULL},
 };
 
-static void add(struct train_metrics *metrics, const struct mu_metric *metric, long k)
+static void add(struct engine_metrics *metrics, const struct mu_metric *metric, long k)
 {
 	size_t n = metrics->n;
 
@@ -189,13 +189,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_metrics_choose(struct train_metrics *metrics, const struct train_options *v)
+enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const char *of_texts = mu_train_reads_text(v) ? "perplexity,sentence-nll" : NULL;
+	const char *of_texts = mu_conf_reads_text(v) ? "perplexity,sentence-nll" : NULL;
 	const char *word = v->loss && *v->loss ? v->loss : of_texts;
 
-	*metrics = (struct train_metrics){.n = 0};
+	*metrics = (struct engine_metrics){.n = 0};
 	for (const struct mu_metric *m = mu_metric_table; m->name; m++)
 		if (m->always || (m->takes_k && v->top_k > 1))
 			add(metrics, m, v->top_k);
@@ -211,7 +211,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_metrics_reduce(struct mu_metrics *m, MPI_Comm comm)
+enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 	double sums[6] = {m->samples, m->predictions,   m->correct,

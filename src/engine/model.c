@@ -89,7 +89,7 @@ out:
 	return st;
 }
 
-static enum mu_status plan_batch(struct train_run *run, struct train_device *d)
+static enum mu_status plan_batch(struct train_run *run, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
 
@@ -101,12 +101,12 @@ out:
 }
 
 /* Like the first device's plan, for the devices share its weights. */
-static enum mu_status plan_further(struct train_run *run, struct train_device *d)
+static enum mu_status plan_further(struct train_run *run, struct engine_device *d)
 {
 	return d->number > 0 ? plan_batch(run, d) : MU_OK;
 }
 
-enum mu_status mu_train_check_block(const struct train_options *v, const struct mu_net *net)
+enum mu_status mu_engine_check_block(const struct conf *v, const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
 	const size_t longest = mu_net_labels(net), steps = (size_t)v->time_block;
@@ -131,7 +131,7 @@ static enum mu_status make_block_net(struct train_run *run, struct mu_net_config
 
 	if (run->options.time_block == 0)
 		goto out;
-	MU_TRY(mu_train_check_block(&run->options, run->net));
+	MU_TRY(mu_engine_check_block(&run->options, run->net));
 	config.shape[1] = (size_t)run->options.time_block;
 	MU_TRY(mu_net_new_from(&run->block_net, run->network, &config));
 out:
@@ -159,25 +159,25 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_model_new(struct train_run *run, const struct mu_net_config *model,
-				  const struct mu_input_config *data)
+enum mu_status mu_engine_model_new(struct train_run *run, const struct mu_net_config *model,
+				   const struct mu_input_config *data)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_train_devices_open(run, data->batch));
+	MU_TRY(mu_engine_devices_open(run, data->batch));
 	MU_TRY(make_nets(run, model));
 	MU_TRY(check_large_batch(run, data));
 	if (run->devices.list.split) {
-		MU_TRY(mu_train_split_open(run, data->batch));
-		MU_TRY(mu_train_conv_check(run, model->shape));
-		MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
+		MU_TRY(mu_engine_staged_open(run, data->batch));
+		MU_TRY(mu_engine_conv_check(run, model->shape));
+		MU_TRY(check_memory(run, data, mu_engine_devices_arena(run), mu_plan_n(run->plan)));
 		goto out;
 	}
 	MU_TRY(plan_batch(run, &run->devices.of[0]));
 	run->plan = run->devices.of[0].plans[run->n_groups - 1].full;
-	MU_TRY(mu_train_conv_check(run, model->shape));
-	MU_TRY(mu_train_devices_run(run, plan_further));
-	MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
+	MU_TRY(mu_engine_conv_check(run, model->shape));
+	MU_TRY(mu_engine_devices_run(run, plan_further));
+	MU_TRY(check_memory(run, data, mu_engine_devices_arena(run), mu_plan_n(run->plan)));
 out:
 	return st;
 }
@@ -188,15 +188,15 @@ static bool has_records(const struct mu_input *in, size_t group)
 }
 
 /* The plans of a group that there are not yet, with steps of `rest` samples beside full ones. */
-static enum mu_status plan_group(struct train_run *run, struct train_device *d, size_t group,
+static enum mu_status plan_group(struct train_run *run, struct engine_device *d, size_t group,
 				 size_t rest)
 {
 	enum mu_status st = MU_OK;
-	const struct train_device_list *list = &run->devices.list;
-	struct train_plans *p = &d->plans[group];
+	const struct engine_device_list *list = &run->devices.list;
+	struct engine_plans *p = &d->plans[group];
 	const struct mu_net *net = run->nets[group];
-	size_t part = mu_train_device_first(list, d->number + 1, rest) -
-		      mu_train_device_first(list, d->number, rest);
+	size_t part = mu_engine_device_first(list, d->number + 1, rest) -
+		      mu_engine_device_first(list, d->number, rest);
 
 	if (!p->full && has_records(&run->train, group))
 		MU_TRY(mu_plan_new_dry(&p->full, net, &d->device, d->batch, MU_PHASE_TRAIN,
@@ -211,7 +211,7 @@ out:
 }
 
 /* The other groups' plans, those of short last steps, and for validation. */
-static enum mu_status plan_others(struct train_run *run, struct train_device *d)
+static enum mu_status plan_others(struct train_run *run, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
 	const bool ends_early = !run->train.groups && run->steps < run->train.steps;
@@ -223,14 +223,14 @@ out:
 }
 
 /* By the device's thread, whose cores then have the memory near. */
-static enum mu_status allocate(struct train_run *run, struct train_device *d)
+static enum mu_status allocate(struct train_run *run, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
 	struct mu_plan *largest = d->plans[run->n_groups - 1].full;
 
 	MU_TRY(mu_plan_allocate(largest));
 	for (size_t g = 0; g < run->n_groups; g++) {
-		const struct train_plans *p = &d->plans[g];
+		const struct engine_plans *p = &d->plans[g];
 		struct mu_plan *others[] = {p->full, p->tail, p->infer};
 
 		for (size_t i = 0; i < 3; i++)
@@ -241,7 +241,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_model_plan(struct train_run *run)
+enum mu_status mu_engine_model_plan(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *data = &run->train.config;
@@ -254,9 +254,9 @@ enum mu_status mu_train_model_plan(struct train_run *run)
 			run->options.network, mu_net_labels(run->net),
 			run->options.data_dir ? run->options.data_dir : run->options.data_train,
 			data->label_width);
-	MU_TRY(run->split ? mu_train_split_plan(run) : mu_train_devices_run(run, plan_others));
-	MU_TRY(check_memory(run, data, mu_train_devices_arena(run), mu_plan_n(run->plan)));
-	MU_TRY(run->split ? mu_train_split_allocate(run) : mu_train_devices_run(run, allocate));
+	MU_TRY(run->split ? mu_engine_staged_plan(run) : mu_engine_devices_run(run, plan_others));
+	MU_TRY(check_memory(run, data, mu_engine_devices_arena(run), mu_plan_n(run->plan)));
+	MU_TRY(run->split ? mu_engine_staged_allocate(run) : mu_engine_devices_run(run, allocate));
 	if (run->devices.list.n > 1 || run->split)
 		MU_TRY(MU_ALLOC(run->devices.samples, batch * shape[0] * shape[1] * shape[2],
 				"samples of a batch"));

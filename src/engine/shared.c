@@ -17,25 +17,25 @@
 #include "engine/stages/staged.h"
 #include "threads.h"
 
-static bool is_alone(const struct train_devices *s)
+static bool is_alone(const struct engine_devices *s)
 {
 	return s->list.n == 1;
 }
 
 /* An error of one of several devices says which. */
-enum mu_status mu_train_device_named(const struct train_run *run, const struct train_device *d,
-				     enum mu_status st)
+enum mu_status mu_engine_device_named(const struct train_run *run, const struct engine_device *d,
+				      enum mu_status st)
 {
 	char name[32];
 
 	if (st != MU_OK && !is_alone(&run->devices))
-		mu_trace_prefix("device %s: ", mu_train_device_name(&run->devices.list, d->number,
-								    name, sizeof name));
+		mu_trace_prefix("device %s: ", mu_engine_device_name(&run->devices.list, d->number,
+								     name, sizeof name));
 	return st;
 }
 
 /* Until the other devices have ended a job. poll: the store's messages move on meanwhile. */
-enum mu_status mu_train_devices_join(struct train_run *run, bool poll)
+enum mu_status mu_engine_devices_join(struct train_run *run, bool poll)
 {
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
@@ -43,7 +43,7 @@ enum mu_status mu_train_devices_join(struct train_run *run, bool poll)
 	mu_waiter_init(&waiter, &run->topology);
 	while (!mu_team_ended(run->devices.team)) {
 		if (poll)
-			MU_TRY(mu_train_poll(run));
+			MU_TRY(mu_engine_poll(run));
 		mu_waiter_nap(&waiter);
 	}
 	MU_TRY(mu_team_result(run->devices.team));
@@ -55,21 +55,21 @@ out:
 
 struct task {
 	struct train_run *run;
-	train_device_fn *fn;
+	engine_device_fn *fn;
 };
 
 static enum mu_status run_task(void *context, size_t member)
 {
 	const struct task *task = context;
-	struct train_device *d = &task->run->devices.of[member];
+	struct engine_device *d = &task->run->devices.of[member];
 
-	return mu_train_device_named(task->run, d, task->fn(task->run, d));
+	return mu_engine_device_named(task->run, d, task->fn(task->run, d));
 }
 
-enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn)
+enum mu_status mu_engine_devices_run(struct train_run *run, engine_device_fn *fn)
 {
 	enum mu_status st = MU_OK, others = MU_OK;
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 	struct task task = {run, fn};
 
 	if (!is_alone(s))
@@ -78,7 +78,7 @@ enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn)
 	if (!is_alone(s)) { /* they read the task: it stays until they have ended */
 		struct mu_trace *own = st != MU_OK ? mu_trace_take() : NULL;
 
-		others = mu_train_devices_join(run, false);
+		others = mu_engine_devices_join(run, false);
 		mu_trace_give(own);
 	}
 	return st != MU_OK ? st : others;
@@ -86,49 +86,49 @@ enum mu_status mu_train_devices_run(struct train_run *run, train_device_fn *fn)
 
 /* ---- life ---- */
 
-static enum mu_status open_device(struct train_run *run, struct train_device *d)
+static enum mu_status open_device(struct train_run *run, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
-	const struct train_device_list *list = &run->devices.list;
+	const struct engine_device_list *list = &run->devices.list;
 	char name[32];
 	int threads = run->n_threads;
 
-	mu_train_device_name(list, d->number, name, sizeof name);
+	mu_engine_device_name(list, d->number, name, sizeof name);
 	if (list->n > 1)
 		MU_TRY(mu_place_group((int)d->number, (int)list->n, run->n_threads, &threads));
 	MU_TRY(mu_device_open(&d->device, name, threads));
-	MU_TRY(mu_train_device_set(&d->device, &run->options));
-	mu_train_conv_ask(run, &d->device);
+	MU_TRY(mu_engine_device_set(&d->device, &run->options));
+	mu_engine_conv_ask(run, &d->device);
 out:
 	return st;
 }
 
-enum mu_status mu_train_devices_open(struct train_run *run, size_t batch)
+enum mu_status mu_engine_devices_open(struct train_run *run, size_t batch)
 {
 	enum mu_status st = MU_OK;
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 
-	MU_TRY(mu_train_device_list_read(&s->list, &run->options));
-	mu_train_device_list_place(&s->list, run->topology.node_worker);
-	MU_TRY(mu_train_device_list_check(&s->list, &run->options, batch));
+	MU_TRY(mu_engine_device_list_read(&s->list, &run->options));
+	mu_engine_device_list_place(&s->list, run->topology.node_worker);
+	MU_TRY(mu_engine_device_list_check(&s->list, &run->options, batch));
 	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
 	for (size_t i = 0; i < s->list.n; i++) {
 		s->of[i].number = i;
 		if (s->list.split) /* all have all samples */
 			continue;
-		s->of[i].batch = mu_train_device_first(&s->list, i + 1, batch) -
-				 mu_train_device_first(&s->list, i, batch);
+		s->of[i].batch = mu_engine_device_first(&s->list, i + 1, batch) -
+				 mu_engine_device_first(&s->list, i, batch);
 	}
 	if (!is_alone(s)) { /* threads first: each begins with all cores of the rank */
 		MU_TRY(mu_places_take(&s->places));
 		MU_TRY(mu_team_new(&s->team, s->list.n, &run->topology));
 	}
-	MU_TRY(mu_train_devices_run(run, open_device));
+	MU_TRY(mu_engine_devices_run(run, open_device));
 out:
 	return st;
 }
 
-static void free_plans(struct train_device *d, size_t n_groups)
+static void free_plans(struct engine_device *d, size_t n_groups)
 {
 	for (size_t g = 0; d->plans && g < n_groups; g++) {
 		mu_plan_free(d->plans[g].tail);
@@ -138,14 +138,14 @@ static void free_plans(struct train_device *d, size_t n_groups)
 	mu_free(d->plans);
 }
 
-void mu_train_devices_close(struct train_run *run)
+void mu_engine_devices_close(struct train_run *run)
 {
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 
 	mu_team_free(s->team); /* its threads use all that follows */
-	mu_train_split_close(run);
+	mu_engine_staged_close(run);
 	for (size_t i = 0; s->of && i < s->list.n; i++) {
-		struct train_device *d = &s->of[i];
+		struct engine_device *d = &s->of[i];
 
 		free_plans(d, run->n_groups);
 		mu_device_close(&d->device);
@@ -156,7 +156,7 @@ void mu_train_devices_close(struct train_run *run)
 	mu_free(s->of);
 	mu_free(s->samples);
 	mu_free(s->homes);
-	*s = (struct train_devices){.of = NULL};
+	*s = (struct engine_devices){.of = NULL};
 }
 
 /* Of its own: what it cannot have in the memory of the largest. */
@@ -167,14 +167,14 @@ static double arena(const struct mu_plan *plan, const struct mu_plan *largest)
 	return n > mu_plan_arena_bytes(largest) ? (double)n : 0;
 }
 
-double mu_train_devices_arena(const struct train_run *run)
+double mu_engine_devices_arena(const struct train_run *run)
 {
 	double sum = 0;
 
 	if (run->split)
-		return mu_train_split_arena(run);
+		return mu_engine_staged_arena(run);
 	for (size_t i = 0; i < run->devices.list.n; i++) {
-		const struct train_plans *plans = run->devices.of[i].plans;
+		const struct engine_plans *plans = run->devices.of[i].plans;
 		const struct mu_plan *largest = plans[run->n_groups - 1].full;
 
 		sum += (double)mu_plan_arena_bytes(largest);
@@ -197,7 +197,7 @@ out:
 	return st;
 }
 
-static enum mu_status bind(struct train_run *run, struct train_device *d)
+static enum mu_status bind(struct train_run *run, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
 
@@ -214,26 +214,26 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_devices_link(struct train_run *run)
+enum mu_status mu_engine_devices_link(struct train_run *run)
 {
-	return run->team.size > 1 ? mu_train_borders_open(run) : MU_OK;
+	return run->team.size > 1 ? mu_engine_borders_open(run) : MU_OK;
 }
 
-uint64_t mu_train_devices_hash(const struct train_run *run)
+uint64_t mu_engine_devices_hash(const struct train_run *run)
 {
-	return mu_plan_hash(run->plan) ^ (run->split ? mu_train_borders_hash(run) : 0);
+	return mu_plan_hash(run->plan) ^ (run->split ? mu_engine_borders_hash(run) : 0);
 }
 
-enum mu_status mu_train_devices_bind(struct train_run *run)
+enum mu_status mu_engine_devices_bind(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 
 	if (run->split)
-		return mu_train_split_bind(run);
-	MU_TRY(mu_train_devices_run(run, bind));
+		return mu_engine_staged_bind(run);
+	MU_TRY(mu_engine_devices_run(run, bind));
 	if (!is_alone(s))
-		MU_TRY(mu_train_homes(run, run->store.sums_on_devices));
+		MU_TRY(mu_engine_homes(run, run->store.sums_on_devices));
 out:
 	return st;
 }
@@ -244,16 +244,16 @@ static enum mu_status forward_job(void *context, size_t member)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = context;
-	struct train_device *d = &run->devices.of[member];
+	struct engine_device *d = &run->devices.of[member];
 	size_t layers = mu_plan_layers(run->plan);
 
 	if (!d->now)
 		goto out;
-	mu_train_devices_take(run, d);
+	mu_engine_devices_copy_samples(run, d);
 	for (size_t l = 0; l < layers; l++) {
 		if (!mu_team_wait(run->devices.team, TEAM_PULL, layers - 1 - l))
 			goto out;
-		MU_TRY(mu_train_device_named(run, d, mu_plan_forward(d->now, l)));
+		MU_TRY(mu_engine_device_named(run, d, mu_plan_forward(d->now, l)));
 	}
 out:
 	return st;
@@ -263,28 +263,28 @@ out:
 static enum mu_status forward_first(struct train_run *run, size_t l)
 {
 	enum mu_status st = MU_OK;
-	struct train_devices *s = &run->devices;
-	struct train_device *d = &s->of[0];
+	struct engine_devices *s = &run->devices;
+	struct engine_device *d = &s->of[0];
 	size_t left = mu_plan_layers(run->plan) - 1 - l;
 
 	mu_team_tell(s->team, 0, TEAM_PULL, left);
 	if (l == 0) {
 		mu_team_begin(s->team, forward_job, run);
 		if (d->now)
-			mu_train_devices_take(run, d);
+			mu_engine_devices_copy_samples(run, d);
 	}
 	if (d->now)
-		MU_TRY(mu_train_device_named(run, d, mu_plan_forward(d->now, l)));
+		MU_TRY(mu_engine_device_named(run, d, mu_plan_forward(d->now, l)));
 	if (left == 0 || mu_team_stopped(s->team))
-		MU_TRY(mu_train_devices_join(run, true));
+		MU_TRY(mu_engine_devices_join(run, true));
 out:
 	return st;
 }
 
-enum mu_status mu_train_devices_forward(struct train_run *run, size_t l)
+enum mu_status mu_engine_devices_forward(struct train_run *run, size_t l)
 {
 	if (run->split)
-		return mu_train_split_forward(run, l);
+		return mu_engine_staged_forward(run, l);
 	if (is_alone(&run->devices))
 		return mu_plan_forward(run->devices.of[0].now, l);
 	return forward_first(run, l);
@@ -293,11 +293,11 @@ enum mu_status mu_train_devices_forward(struct train_run *run, size_t l)
 /* ---- backward ---- */
 
 /* Sum what all devices have done and nobody needs to wait for. */
-static void sum_ready(struct train_run *run, struct train_device *d, size_t left)
+static void sum_ready(struct train_run *run, struct engine_device *d, size_t left)
 {
 	if (left >= d->unsummed)
 		return;
-	mu_train_sum_layers(run, d, left);
+	mu_engine_sum_layers(run, d, left);
 	mu_team_tell(run->devices.team, d->number, TEAM_SUM, left);
 }
 
@@ -305,7 +305,7 @@ static void sum_ready(struct train_run *run, struct train_device *d, size_t left
  * One more layer, while there is one that has not begun. *left: those of the device that are not
  * done; when all have begun, at least one more is.
  */
-static enum mu_status backward_next(const struct train_device *d, size_t *layer, size_t *left)
+static enum mu_status backward_next(const struct engine_device *d, size_t *layer, size_t *left)
 {
 	enum mu_status st = MU_OK;
 
@@ -321,13 +321,13 @@ static enum mu_status backward_job(void *context, size_t member)
 	enum mu_status st = MU_OK;
 	struct train_run *run = context;
 	struct mu_team *team = run->devices.team;
-	struct train_device *d = &run->devices.of[member];
+	struct engine_device *d = &run->devices.of[member];
 	size_t layer = d->now ? mu_plan_layers(run->plan) : 0, left = layer;
 
 	while (left > 0) {
 		if (mu_team_stopped(team))
 			goto out;
-		MU_TRY(mu_train_device_named(run, d, backward_next(d, &layer, &left)));
+		MU_TRY(mu_engine_device_named(run, d, backward_next(d, &layer, &left)));
 		sum_ready(run, d, mu_team_tell(team, member, TEAM_BACKWARD, left));
 	}
 	while (d->unsummed > 0 && mu_team_wait(team, TEAM_BACKWARD, d->unsummed - 1))
@@ -339,13 +339,13 @@ out:
 /* All that is left to do, told before anybody asks. */
 static void begin_backward(struct train_run *run)
 {
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 	size_t layers = mu_plan_layers(run->plan);
 
 	for (size_t i = 0; i < s->list.n; i++) {
-		struct train_device *d = &s->of[i];
+		struct engine_device *d = &s->of[i];
 
-		d->unsummed = mu_train_is_home(run, i) ? layers : 0;
+		d->unsummed = mu_engine_is_home(run, i) ? layers : 0;
 		mu_team_tell(s->team, i, TEAM_SUM, d->unsummed);
 		mu_team_tell(s->team, i, TEAM_BACKWARD, d->now ? layers : 0);
 	}
@@ -359,23 +359,23 @@ static void begin_backward(struct train_run *run)
 static enum mu_status backward_first(struct train_run *run, size_t *ready)
 {
 	enum mu_status st = MU_OK;
-	struct train_devices *s = &run->devices;
-	struct train_device *d = &s->of[0];
+	struct engine_devices *s = &run->devices;
+	struct engine_device *d = &s->of[0];
 	size_t before = *ready;
 
 	if (before == mu_plan_layers(run->plan) && s->layer == before)
 		begin_backward(run);
 	if (s->left > 0) {
-		MU_TRY(mu_train_device_named(run, d, backward_next(d, &s->layer, &s->left)));
+		MU_TRY(mu_engine_device_named(run, d, backward_next(d, &s->layer, &s->left)));
 		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->left);
 	}
 	sum_ready(run, d, mu_team_left(s->team, TEAM_BACKWARD));
 	*ready = mu_team_left(s->team, run->store.on_gpus ? TEAM_BACKWARD : TEAM_SUM);
 	if (*ready == 0 || mu_team_stopped(s->team)) {
-		MU_TRY(mu_train_devices_join(run, true));
+		MU_TRY(mu_engine_devices_join(run, true));
 		goto out;
 	}
-	MU_TRY(mu_train_poll(run));
+	MU_TRY(mu_engine_poll(run));
 	if (*ready < before)
 		mu_waiter_reset(&s->waiter);
 	else if (s->left == 0)
@@ -384,12 +384,12 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_devices_backward(struct train_run *run, size_t *ready)
+enum mu_status mu_engine_devices_backward(struct train_run *run, size_t *ready)
 {
-	struct train_devices *s = &run->devices;
+	struct engine_devices *s = &run->devices;
 
 	if (run->split)
-		return mu_train_split_backward(run, ready);
+		return mu_engine_staged_backward(run, ready);
 	if (!is_alone(s))
 		return backward_first(run, ready);
 	return backward_next(&s->of[0], &s->layer, ready);

@@ -21,7 +21,7 @@
 /* What every rank tells of itself. */
 struct card {
 	char host[64];
-	char address[96]; /* with its interface; see mu_train_interface_address */
+	char address[96]; /* with its interface; see mu_conf_interface_address */
 	int role, index, pid;
 	int crowd, cores, machine_cores; /* see struct mu_topology */
 };
@@ -84,7 +84,7 @@ static void warn_crowd(const struct train_run *run, const struct card *cards, in
 	}
 }
 
-enum mu_status mu_train_report_ranks(const struct train_run *run)
+enum mu_status mu_report_ranks(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
@@ -101,9 +101,9 @@ enum mu_status mu_train_report_ranks(const struct train_run *run)
 	if (!cards)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
 	snprintf(mine.host, sizeof mine.host, "%s", t->host);
-	mu_train_interface_address(&run->options, mine.address, sizeof mine.address);
+	mu_conf_interface_address(&run->options, mine.address, sizeof mine.address);
 	if (t->rank == t->worker_ranks[0])
-		mu_train_interface_report(&run->options);
+		mu_conf_interface_report(&run->options);
 	MU_TRY(mu_allgather(&mine, cards, sizeof mine, t->world));
 	for (int node = 0; t->rank == t->worker_ranks[0] && node < t->num_nodes; node++) {
 		print_node(run, cards, node);
@@ -117,7 +117,7 @@ out:
 /* Each device, and where their gradients are summed. */
 static void report_devices(const struct train_run *run)
 {
-	const struct train_devices *s = &run->devices;
+	const struct engine_devices *s = &run->devices;
 	char text[128], name[32];
 
 	for (size_t i = 0; i < s->list.n; i++) {
@@ -131,11 +131,11 @@ static void report_devices(const struct train_run *run)
 			mu_log_info("device %s", text);
 		else
 			mu_log_info("device %s, %zu of %zu samples: %s",
-				    mu_train_device_name(&s->list, i, name, sizeof name),
+				    mu_engine_device_name(&s->list, i, name, sizeof name),
 				    s->of[i].batch, run->train.config.batch, text);
 	}
 	if (run->split)
-		mu_train_split_report(run);
+		mu_engine_staged_report(run);
 	else if (s->list.n > 1)
 		mu_log_info("the %zu devices of a worker share its weights; their gradients are "
 			    "summed on the %s",
@@ -174,7 +174,7 @@ static void report_convolutions(const struct train_run *run)
 static void report_model(const struct train_run *run)
 {
 	struct mu_net_counts counts;
-	double activations = run->split ? mu_train_devices_arena(run) : 0;
+	double activations = run->split ? mu_engine_devices_arena(run) : 0;
 
 	mu_net_counts(run->net, &counts);
 	for (size_t i = 0; !run->split && i < run->devices.list.n; i++)
@@ -190,7 +190,7 @@ static void report_model(const struct train_run *run)
 	report_convolutions(run);
 }
 
-void mu_train_report_data(const struct train_run *run)
+void mu_report_data(const struct train_run *run)
 {
 	const struct mu_input *in = &run->train;
 	char what[1024], more[64] = "";
@@ -282,8 +282,8 @@ static void report_states(const struct train_run *run)
 
 static void report_optimizer(const struct train_run *run, size_t count)
 {
-	const struct train_options *v = &run->options;
-	const struct train_schedule *s = &v->schedule;
+	const struct conf *v = &run->options;
+	const struct conf_schedule *s = &v->schedule;
 	const struct mu_rule *rule;
 	bool has_rate = mu_rule_find(&rule, v->optimizer) == MU_OK && mu_rule_setting(rule, "lr");
 	char rate[32] = "";
@@ -308,7 +308,7 @@ static void report_optimizer(const struct train_run *run, size_t count)
 /* What an update is made of. */
 static void report_batch(const struct train_run *run)
 {
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	size_t batch = run->train.config.batch, asked = (size_t)v->update_period;
 	size_t period = asked < run->steps ? asked : run->steps; /* an epoch ends an update */
 	size_t mine = batch * period, all = mine * run->team.n;
@@ -322,20 +322,20 @@ static void report_batch(const struct train_run *run)
 	}
 	mu_log_info("batch size %s per device, %zu per %s, %zu global%s; %zu samples in %zu "
 		    "%s an epoch",
-		    mu_train_device_batches(&run->devices.list, batch, device, sizeof device),
+		    mu_engine_device_batches(&run->devices.list, batch, device, sizeof device),
 		    batch, run->team.size > 1 ? "team" : "worker", all, updates, run->examples,
 		    run->steps, steps);
 	report_optimizer(run, run->store.synchronous && v->sync_period == 1 ? all : mine);
-	mu_train_store_report(run);
+	mu_conf_store_report(run);
 	if (v->label_smoothing > 0)
 		mu_log_info("label smoothing %g in training; metrics are those of the labels "
 			    "themselves",
 			    v->label_smoothing);
 }
 
-void mu_train_report_start(const struct train_run *run)
+void mu_report_start(const struct train_run *run)
 {
-	mu_train_report_data(run);
+	mu_report_data(run);
 	report_model(run);
 	mu_train_multipliers_report(run);
 	report_store(run);
@@ -347,9 +347,9 @@ void mu_train_report_start(const struct train_run *run)
 		    run->store.synchronous
 			    ? ""
 			    : " (inside an epoch the metrics are those of worker 0)");
-	mu_train_team_report(run);
-	mu_train_progress_report(run);
-	mu_train_slurm_report(run);
+	mu_engine_team_report(run);
+	mu_engine_comm_thread_report(run);
+	mu_comm_slurm_report(run);
 	report_batch(run);
 }
 
@@ -358,9 +358,9 @@ static double mean(double sum, double n)
 	return n > 0 ? sum / n : 0;
 }
 
-void mu_train_report_speed(const struct train_run *run, const struct train_window *w)
+void mu_report_speed(const struct train_run *run, const struct report_window *w)
 {
-	const struct train_metrics *shown = &run->metrics;
+	const struct engine_metrics *shown = &run->metrics;
 	char text[512];
 	size_t n;
 
@@ -381,33 +381,32 @@ void mu_train_report_speed(const struct train_run *run, const struct train_windo
 			 100 * mean(w->comm_seconds, w->seconds));
 	if (!run->terminal)
 		mu_log_info("%s", text);
-	mu_train_scalars_window(run, w);
+	mu_report_scalars_window(run, w);
 }
 
 static void report_metrics(const struct train_run *run, const char *what, size_t epoch,
 			   const struct mu_metrics *m)
 {
-	const struct train_metrics *shown = &run->metrics;
+	const struct engine_metrics *shown = &run->metrics;
 
 	for (size_t i = 0; i < shown->n; i++)
 		mu_log_info("Epoch[%zu] %s-%s=%f", epoch, what, shown->printed[i],
 			    shown->of[i]->value(m));
 }
 
-void mu_train_report_epoch(const struct train_run *run, const struct train_window *w)
+void mu_report_epoch(const struct train_run *run, const struct report_window *w)
 {
 	report_metrics(run, "Train", w->epoch, &w->metrics);
 	mu_log_info("Epoch[%zu] Time cost=%.3f", w->epoch, w->seconds);
 	if (run->store.distributed)
 		mu_log_info("Epoch[%zu] Exposed communication=%.3f", w->epoch, w->comm_seconds);
-	mu_train_scalars_epoch(run, w);
+	mu_report_scalars_epoch(run, w);
 }
 
-void mu_train_report_validation(const struct train_run *run, size_t epoch,
-				const struct mu_metrics *m)
+void mu_report_validation(const struct train_run *run, size_t epoch, const struct mu_metrics *m)
 {
 	report_metrics(run, "Validation", epoch, m);
-	mu_train_scalars_validation(run, epoch, m);
+	mu_report_scalars_validation(run, epoch, m);
 }
 
 /* More than 1: what was moved was hidden behind computation. */
@@ -425,7 +424,7 @@ static void report_bound(const struct train_run *run)
 			    1e3 * spent / run->exchanges, bound / spent);
 }
 
-void mu_train_report_end(const struct train_run *run)
+void mu_report_end(const struct train_run *run)
 {
 	if (run->speed_samples == 0)
 		return;
@@ -437,7 +436,7 @@ void mu_train_report_end(const struct train_run *run)
 		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
 		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
 	report_bound(run);
-	mu_train_store_report_end(run);
+	mu_conf_store_report_end(run);
 }
 
 static void report_device(FILE *stream, const struct mu_device_ops *ops)
@@ -473,7 +472,7 @@ static const char *cuda_state(char *text, size_t nbytes)
 	return text;
 }
 
-void mu_train_report_info(FILE *stream)
+void mu_report_info(FILE *stream)
 {
 	char mpi[128], text[320];
 

@@ -8,18 +8,18 @@
 
 #include <muster/base.h>
 
-struct train_metrics_file {
+struct report_metrics_file {
 	FILE *file;
 	const char *path; /* the option's */
 	bool csv, headed;
 };
 
-enum mu_status mu_train_metrics_file_check(const struct train_options *v)
+enum mu_status mu_report_metrics_file_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
-	if (v->metrics_file && !mu_train_ends_in(v->metrics_file, ".jsonl") &&
-	    !mu_train_ends_in(v->metrics_file, ".csv"))
+	if (v->metrics_file && !mu_conf_ends_in(v->metrics_file, ".jsonl") &&
+	    !mu_conf_ends_in(v->metrics_file, ".csv"))
 		MU_FAIL(MU_ERR_USAGE,
 			"--metrics-file %s: its name must end in .jsonl (a JSON object in each "
 			"line) or in .csv",
@@ -28,16 +28,16 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_metrics_file_open(struct train_metrics_file **out, const char *path,
-					  bool append)
+enum mu_status mu_report_metrics_file_open(struct report_metrics_file **out, const char *path,
+					   bool append)
 {
 	enum mu_status st = MU_OK;
-	struct train_metrics_file *f;
+	struct report_metrics_file *f;
 
 	MU_TRY(MU_ALLOC(*out, 1, "file of metrics"));
 	f = *out;
 	f->path = path;
-	f->csv = mu_train_ends_in(path, ".csv");
+	f->csv = mu_conf_ends_in(path, ".csv");
 	f->file = fopen(path, append ? "ae" : "we");
 	if (!f->file)
 		MU_FAIL(MU_ERR_IO, "--metrics-file %s: cannot be written: %s", path,
@@ -47,14 +47,14 @@ out:
 	return st;
 }
 
-void mu_train_metrics_file_close(struct train_metrics_file *f)
+void mu_report_metrics_file_close(struct report_metrics_file *f)
 {
 	if (f && f->file)
 		fclose(f->file);
 	mu_free(f);
 }
 
-static void put_json(FILE *file, const struct train_numbers *r)
+static void put_json(FILE *file, const struct report_numbers *r)
 {
 	struct mu_json j = {.file = file, .flat = 1};
 
@@ -69,7 +69,7 @@ static void put_json(FILE *file, const struct train_numbers *r)
 	mu_json_close(&j, '}');
 }
 
-static void put_head(FILE *file, const struct train_numbers *r)
+static void put_head(FILE *file, const struct report_numbers *r)
 {
 	fputs("event,epoch,step,time", file);
 	for (size_t i = 0; i < r->n; i++)
@@ -77,7 +77,7 @@ static void put_head(FILE *file, const struct train_numbers *r)
 	fputc('\n', file);
 }
 
-static void put_csv(FILE *file, const struct train_numbers *r)
+static void put_csv(FILE *file, const struct report_numbers *r)
 {
 	fprintf(file, "%s,%zu,%zu,%.3f", r->event, r->epoch, r->step, r->time);
 	for (size_t i = 0; i < r->n; i++)
@@ -85,8 +85,8 @@ static void put_csv(FILE *file, const struct train_numbers *r)
 	fputc('\n', file);
 }
 
-enum mu_status mu_train_metrics_file_put(struct train_metrics_file *f,
-					 const struct train_numbers *record)
+enum mu_status mu_report_metrics_file_put(struct report_metrics_file *f,
+					  const struct report_numbers *record)
 {
 	enum mu_status st = MU_OK;
 

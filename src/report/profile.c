@@ -20,7 +20,7 @@ static const enum mu_clock clocks[] = {MU_CLOCK_DATA, MU_CLOCK_PUSH, MU_CLOCK_PU
 				       MU_CLOCK_COMPRESS};
 enum { N_CLOCKS = sizeof clocks / sizeof *clocks, FORWARD = N_CLOCKS, BACKWARD, OTHER, N_PHASES };
 
-struct train_profile {
+struct report_profile {
 	const struct mu_plan *plan; /* its layers are the rows */
 	size_t n;                   /* layers */
 	struct mu_layer_times *layers;
@@ -42,9 +42,9 @@ struct row {
 /* ---- taking the times ---- */
 
 /* The plans of the first device that are to be looked at; rows tell of the last of them. */
-static void measure_plans(const struct train_run *run, struct train_profile *p)
+static void measure_plans(const struct train_run *run, struct report_profile *p)
 {
-	const struct train_device *d = &run->devices.of[0];
+	const struct engine_device *d = &run->devices.of[0];
 	const bool evaluates = run->options.evaluate;
 
 	for (size_t g = 0; g < run->n_groups; g++) {
@@ -60,12 +60,12 @@ static void measure_plans(const struct train_run *run, struct train_profile *p)
 	}
 }
 
-enum mu_status mu_train_profile_open(struct train_run *run)
+enum mu_status mu_report_profile_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const char *path = run->options.profile;
-	struct train_device *d = &run->devices.of[0];
-	struct train_profile *p;
+	struct engine_device *d = &run->devices.of[0];
+	struct report_profile *p;
 
 	if (!path)
 		return MU_OK;
@@ -87,9 +87,9 @@ out:
 	return st;
 }
 
-void mu_train_profile_close(struct train_run *run)
+void mu_report_profile_close(struct train_run *run)
 {
-	struct train_profile *p = run->profile;
+	struct report_profile *p = run->profile;
 
 	if (!p)
 		return;
@@ -101,9 +101,9 @@ void mu_train_profile_close(struct train_run *run)
 	run->profile = NULL;
 }
 
-void mu_train_profile_begin(struct train_run *run)
+void mu_report_profile_begin(struct train_run *run)
 {
-	struct train_profile *p = run->profile;
+	struct report_profile *p = run->profile;
 
 	if (!p)
 		return;
@@ -112,9 +112,9 @@ void mu_train_profile_begin(struct train_run *run)
 		p->begin[i] = mu_clock_seconds(clocks[i]);
 }
 
-void mu_train_profile_end(struct train_run *run)
+void mu_report_profile_end(struct train_run *run)
 {
-	struct train_profile *p = run->profile;
+	struct report_profile *p = run->profile;
 
 	if (!p)
 		return;
@@ -153,7 +153,7 @@ static struct row layer_row(const struct train_run *run, size_t l, bool backward
 
 static void settle_phases(const struct train_run *run)
 {
-	struct train_profile *p = run->profile;
+	struct report_profile *p = run->profile;
 
 	p->phases[FORWARD] = p->phases[BACKWARD] = 0;
 	for (size_t l = 0; l < p->n; l++) {
@@ -169,7 +169,7 @@ static void settle_phases(const struct train_run *run)
 static enum mu_status make_rows(const struct train_run *run, struct row **out, size_t *n)
 {
 	enum mu_status st = MU_OK;
-	const struct train_profile *p = run->profile;
+	const struct report_profile *p = run->profile;
 	struct row *rows;
 
 	*n = 0;
@@ -199,7 +199,7 @@ static double rate(double amount, double seconds)
 }
 
 /* The least time that the limits allow, as a part of the time that it took. */
-static double of_limit(const struct train_profile *p, const struct row *r)
+static double of_limit(const struct report_profile *p, const struct row *r)
 {
 	double least;
 
@@ -223,7 +223,7 @@ static void put_quoted(FILE *file, const char *text)
 static enum mu_status write_csv(const struct train_run *run, const struct row *rows, size_t n)
 {
 	enum mu_status st = MU_OK;
-	struct train_profile *p = run->profile;
+	struct report_profile *p = run->profile;
 	bool complete;
 
 	fprintf(p->file, "layer,kind,algorithm,phase,calls,samples,seconds,share,flop,bytes,"
@@ -373,10 +373,10 @@ static void report_spread(const struct train_run *run, const double *all)
 	mu_log_info("profile over %d workers, seconds: %s", run->topology.num_workers, line);
 }
 
-enum mu_status mu_train_profile_report(struct train_run *run)
+enum mu_status mu_report_profile_report(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_profile *p = run->profile;
+	struct report_profile *p = run->profile;
 	size_t n, workers = (size_t)run->topology.num_workers;
 	struct row *rows = NULL;
 	double *all = NULL;

@@ -6,14 +6,14 @@
 #include <muster/train.h>
 
 struct train_run;
-struct train_options;
+struct conf;
 
 /* ---- metrics.c ---- */
 
 #define TRAIN_MAX_METRICS 8
 
 /* The metrics of a run, in the order of the log. */
-struct train_metrics {
+struct engine_metrics {
 	size_t n;
 	const struct mu_metric *of[TRAIN_MAX_METRICS];
 	char printed[TRAIN_MAX_METRICS][32];
@@ -21,32 +21,30 @@ struct train_metrics {
 
 /* Those of --top-k and --loss and the usual ones. MU_ERR_USAGE with the list for an unknown name.
  */
-enum mu_status mu_train_metrics_choose(struct train_metrics *metrics,
-				       const struct train_options *v);
+enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v);
 /* Collective over comm. */
-enum mu_status mu_train_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
+enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
 
 /* ---- log.c: what the log says, and with it the files of scalars.h. Lines come from worker 0
  * only; they speak of the whole job. ---- */
 
-void mu_train_report_start(const struct train_run *run);
+void mu_report_start(const struct train_run *run);
 /* What the data is: one line. */
-void mu_train_report_data(const struct train_run *run);
-enum mu_status mu_train_report_ranks(const struct train_run *run);
-struct train_window {
+void mu_report_data(const struct train_run *run);
+enum mu_status mu_report_ranks(const struct train_run *run);
+struct report_window {
 	size_t epoch, first, last; /* steps (first, last] */
 	double samples, seconds;   /* of the whole job */
 	double data_seconds;       /* that worker 0 waited for samples */
 	double comm_seconds;       /* that worker 0 spent in pushes and pulls: not hidden */
 	struct mu_metrics metrics;
 };
-void mu_train_report_speed(const struct train_run *run, const struct train_window *w);
+void mu_report_speed(const struct train_run *run, const struct report_window *w);
 /* An epoch; of steps there are all. */
-void mu_train_report_epoch(const struct train_run *run, const struct train_window *w);
-void mu_train_report_validation(const struct train_run *run, size_t epoch,
-				const struct mu_metrics *m);
-void mu_train_report_end(const struct train_run *run);
+void mu_report_epoch(const struct train_run *run, const struct report_window *w);
+void mu_report_validation(const struct train_run *run, size_t epoch, const struct mu_metrics *m);
+void mu_report_end(const struct train_run *run);
 /* --info */
-void mu_train_report_info(FILE *stream);
+void mu_report_info(FILE *stream);
 
 #endif

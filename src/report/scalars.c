@@ -6,11 +6,11 @@
 
 #include <muster/base.h>
 
-struct train_scalars {
+struct report_scalars {
 	size_t n;
 	const char *names[SCALAR_MAX];
-	struct train_metrics_file *file; /* NULL: not asked for, or given up */
-	struct train_events *events;     /* likewise */
+	struct report_metrics_file *file; /* NULL: not asked for, or given up */
+	struct report_events *events;     /* likewise */
 };
 
 static const char *const names[SCALAR_METRICS] = {
@@ -18,11 +18,11 @@ static const char *const names[SCALAR_METRICS] = {
 	[SCALAR_DATA] = "data_share", [SCALAR_COMM] = "comm_share",
 };
 
-enum mu_status mu_train_scalars_open(struct train_run *run)
+enum mu_status mu_report_scalars_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	struct train_scalars *s;
+	const struct conf *v = &run->options;
+	struct report_scalars *s;
 
 	if (!v->metrics_file && !v->tensorboard)
 		goto out;
@@ -34,20 +34,20 @@ enum mu_status mu_train_scalars_open(struct train_run *run)
 	for (size_t i = 0; i < run->metrics.n; i++)
 		s->names[SCALAR_METRICS + i] = run->metrics.printed[i];
 	if (v->metrics_file)
-		MU_TRY(mu_train_metrics_file_open(&s->file, v->metrics_file,
-						  run->begin_epoch > 0 || run->begin_step > 0));
+		MU_TRY(mu_report_metrics_file_open(&s->file, v->metrics_file,
+						   run->begin_epoch > 0 || run->begin_step > 0));
 	if (v->tensorboard)
-		MU_TRY(mu_train_events_open(&s->events, v->tensorboard));
+		MU_TRY(mu_report_events_open(&s->events, v->tensorboard));
 out:
 	return st;
 }
 
-void mu_train_scalars_close(struct train_run *run)
+void mu_report_scalars_close(struct train_run *run)
 {
 	if (!run->scalars)
 		return;
-	mu_train_metrics_file_close(run->scalars->file);
-	mu_train_events_close(run->scalars->events);
+	mu_report_metrics_file_close(run->scalars->file);
+	mu_report_events_close(run->scalars->events);
 	mu_free(run->scalars);
 	run->scalars = NULL;
 }
@@ -59,25 +59,25 @@ static void give_up(const char *option)
 	mu_trace_clear();
 }
 
-static void put(struct train_scalars *s, const struct train_numbers *record)
+static void put(struct report_scalars *s, const struct report_numbers *record)
 {
-	if (s->file && mu_train_metrics_file_put(s->file, record) != MU_OK) {
+	if (s->file && mu_report_metrics_file_put(s->file, record) != MU_OK) {
 		give_up("--metrics-file");
-		mu_train_metrics_file_close(s->file);
+		mu_report_metrics_file_close(s->file);
 		s->file = NULL;
 	}
-	if (s->events && mu_train_events_put(s->events, record) != MU_OK) {
+	if (s->events && mu_report_events_put(s->events, record) != MU_OK) {
 		give_up("--tensorboard");
-		mu_train_events_close(s->events);
+		mu_report_events_close(s->events);
 		s->events = NULL;
 	}
 }
 
 /* w: what else is known, or NULL. */
-static void take(const struct train_run *run, struct train_numbers *record,
-		 const struct mu_metrics *m, const struct train_window *w)
+static void take(const struct train_run *run, struct report_numbers *record,
+		 const struct mu_metrics *m, const struct report_window *w)
 {
-	struct train_scalars *s = run->scalars;
+	struct report_scalars *s = run->scalars;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -101,28 +101,28 @@ static void take(const struct train_run *run, struct train_numbers *record,
 	put(s, record);
 }
 
-void mu_train_scalars_window(const struct train_run *run, const struct train_window *w)
+void mu_report_scalars_window(const struct train_run *run, const struct report_window *w)
 {
-	struct train_numbers record = {.event = "train", .epoch = w->epoch};
+	struct report_numbers record = {.event = "train", .epoch = w->epoch};
 
 	record.step = w->epoch * run->steps + w->last + 1;
 	if (run->scalars)
 		take(run, &record, &w->metrics, w);
 }
 
-void mu_train_scalars_epoch(const struct train_run *run, const struct train_window *w)
+void mu_report_scalars_epoch(const struct train_run *run, const struct report_window *w)
 {
-	struct train_numbers record = {.event = "epoch", .epoch = w->epoch};
+	struct report_numbers record = {.event = "epoch", .epoch = w->epoch};
 
 	record.step = (w->epoch + 1) * run->steps;
 	if (run->scalars)
 		take(run, &record, &w->metrics, w);
 }
 
-void mu_train_scalars_validation(const struct train_run *run, size_t epoch,
-				 const struct mu_metrics *m)
+void mu_report_scalars_validation(const struct train_run *run, size_t epoch,
+				  const struct mu_metrics *m)
 {
-	struct train_numbers record = {.event = "validation", .epoch = epoch};
+	struct report_numbers record = {.event = "validation", .epoch = epoch};
 
 	record.step = (epoch + 1) * run->steps;
 	if (run->scalars)

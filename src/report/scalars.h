@@ -23,7 +23,7 @@ enum {
 };
 
 /* NAN: it has no such value. */
-struct train_numbers {
+struct report_numbers {
 	const char *event;
 	size_t epoch, step;
 	double time; /* seconds since 1970 */
@@ -36,32 +36,32 @@ struct train_numbers {
  * Not collective; for worker 0. A file that cannot be made is an error; one
  * that cannot be written any more ends with a warning, not the training.
  */
-enum mu_status mu_train_scalars_open(struct train_run *run);
-void mu_train_scalars_close(struct train_run *run);
-void mu_train_scalars_window(const struct train_run *run, const struct train_window *w);
-void mu_train_scalars_epoch(const struct train_run *run, const struct train_window *w);
-void mu_train_scalars_validation(const struct train_run *run, size_t epoch,
-				 const struct mu_metrics *m);
+enum mu_status mu_report_scalars_open(struct train_run *run);
+void mu_report_scalars_close(struct train_run *run);
+void mu_report_scalars_window(const struct train_run *run, const struct report_window *w);
+void mu_report_scalars_epoch(const struct train_run *run, const struct report_window *w);
+void mu_report_scalars_validation(const struct train_run *run, size_t epoch,
+				  const struct mu_metrics *m);
 
 /* ---- metrics_file.c: --metrics-file, a line for each record: JSON, or CSV after a head ---- */
 
-struct train_metrics_file;
-/* The part of mu_train_options_check about its name: MU_ERR_USAGE. */
-enum mu_status mu_train_metrics_file_check(const struct train_options *v);
-enum mu_status mu_train_metrics_file_open(struct train_metrics_file **out, const char *path,
-					  bool append);
-enum mu_status mu_train_metrics_file_put(struct train_metrics_file *f,
-					 const struct train_numbers *record);
-void mu_train_metrics_file_close(struct train_metrics_file *f);
+struct report_metrics_file;
+/* The part of mu_conf_check about its name: MU_ERR_USAGE. */
+enum mu_status mu_report_metrics_file_check(const struct conf *v);
+enum mu_status mu_report_metrics_file_open(struct report_metrics_file **out, const char *path,
+					   bool append);
+enum mu_status mu_report_metrics_file_put(struct report_metrics_file *f,
+					  const struct report_numbers *record);
+void mu_report_metrics_file_close(struct report_metrics_file *f);
 
 /* ---- tensorboard.c: --tensorboard; tensorboard_none.c where there is no protobuf-c ---- */
 
-struct train_events;
-/* The part of mu_train_options_check about it: can this build? */
-enum mu_status mu_train_events_check(const struct train_options *v);
+struct report_events;
+/* The part of mu_conf_check about it: can this build? */
+enum mu_status mu_report_events_check(const struct conf *v);
 /* A new file in the folder, which is made if it is not there. */
-enum mu_status mu_train_events_open(struct train_events **out, const char *folder);
-enum mu_status mu_train_events_put(struct train_events *e, const struct train_numbers *record);
-void mu_train_events_close(struct train_events *e);
+enum mu_status mu_report_events_open(struct report_events **out, const char *folder);
+enum mu_status mu_report_events_put(struct report_events *e, const struct report_numbers *record);
+void mu_report_events_close(struct report_events *e);
 
 #endif

@@ -18,7 +18,7 @@
 
 enum { PATH_BYTES = 4096, TAG_BYTES = 96, HEAD_BYTES = 12 };
 
-struct train_events {
+struct report_events {
 	FILE *file;
 	char path[PATH_BYTES];
 	uint32_t table[256]; /* of CRC-32C */
@@ -38,7 +38,7 @@ static void make_table(uint32_t table[256])
 	}
 }
 
-static uint32_t masked_crc(const struct train_events *e, const uint8_t *data, size_t n)
+static uint32_t masked_crc(const struct report_events *e, const uint8_t *data, size_t n)
 {
 	uint32_t crc = 0xffffffffu;
 
@@ -54,7 +54,7 @@ static void put_little(uint8_t *out, uint64_t value, int nbytes)
 		out[i] = (uint8_t)(value >> 8 * i);
 }
 
-static enum mu_status write_event(struct train_events *e, const Mu__Event *event)
+static enum mu_status write_event(struct report_events *e, const Mu__Event *event)
 {
 	enum mu_status st = MU_OK;
 	const size_t n = mu__event__get_packed_size(event);
@@ -81,14 +81,14 @@ out:
 
 /* ---- events ---- */
 
-enum mu_status mu_train_events_check(const struct train_options *v)
+enum mu_status mu_report_events_check(const struct conf *v)
 {
 	(void)v;
 	return MU_OK;
 }
 
 /* TensorBoard takes files with "tfevents" in their name, in the order of the names. */
-static void choose_path(struct train_events *e, const char *folder, const struct timespec *now)
+static void choose_path(struct report_events *e, const char *folder, const struct timespec *now)
 {
 	char host[64] = "";
 
@@ -97,11 +97,11 @@ static void choose_path(struct train_events *e, const char *folder, const struct
 		 (long long)now->tv_sec, host, (long)getpid());
 }
 
-enum mu_status mu_train_events_open(struct train_events **out, const char *folder)
+enum mu_status mu_report_events_open(struct report_events **out, const char *folder)
 {
 	enum mu_status st = MU_OK;
 	static char version[] = "brain.Event:2";
-	struct train_events *e;
+	struct report_events *e;
 	Mu__Event event = MU__EVENT__INIT;
 	struct timespec now;
 
@@ -126,7 +126,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_events_put(struct train_events *e, const struct train_numbers *record)
+enum mu_status mu_report_events_put(struct report_events *e, const struct report_numbers *record)
 {
 	char tags[SCALAR_MAX][TAG_BYTES];
 	Mu__Summary__Value values[SCALAR_MAX], *list[SCALAR_MAX];
@@ -153,7 +153,7 @@ enum mu_status mu_train_events_put(struct train_events *e, const struct train_nu
 	return write_event(e, &event);
 }
 
-void mu_train_events_close(struct train_events *e)
+void mu_report_events_close(struct report_events *e)
 {
 	if (!e)
 		return;

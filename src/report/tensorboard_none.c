@@ -4,7 +4,7 @@
 
 #include <muster/base.h>
 
-enum mu_status mu_train_events_check(const struct train_options *v)
+enum mu_status mu_report_events_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
@@ -17,21 +17,21 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_events_open(struct train_events **out, const char *folder)
+enum mu_status mu_report_events_open(struct report_events **out, const char *folder)
 {
 	(void)folder;
 	*out = NULL;
 	return MU_OK;
 }
 
-enum mu_status mu_train_events_put(struct train_events *e, const struct train_numbers *record)
+enum mu_status mu_report_events_put(struct report_events *e, const struct report_numbers *record)
 {
 	(void)e;
 	(void)record;
 	return MU_OK;
 }
 
-void mu_train_events_close(struct train_events *e)
+void mu_report_events_close(struct report_events *e)
 {
 	(void)e;
 }

@@ -12,14 +12,14 @@
 
 enum { LINE_BYTES = 256, COLUMNS = 80 };
 
-struct train_terminal {
+struct report_terminal {
 	size_t columns; /* of the line */
 	double start, shown;
 	double data, comm; /* clocks at the start */
 	size_t first;      /* steps of the epoch that an earlier run did */
 };
 
-enum mu_status mu_train_terminal_open(struct train_run *run)
+enum mu_status mu_report_terminal_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const char *columns = getenv("COLUMNS"), *progress = run->options.progress;
@@ -32,7 +32,7 @@ out:
 	return st;
 }
 
-void mu_train_terminal_close(struct train_run *run)
+void mu_report_terminal_close(struct train_run *run)
 {
 	if (!run->terminal)
 		return;
@@ -41,9 +41,9 @@ void mu_train_terminal_close(struct train_run *run)
 	run->terminal = NULL;
 }
 
-void mu_train_terminal_begin(const struct train_fit *f)
+void mu_report_terminal_begin(const struct train_fit *f)
 {
-	struct train_terminal *t = f->run->terminal;
+	struct report_terminal *t = f->run->terminal;
 
 	if (!t)
 		return;
@@ -78,7 +78,7 @@ static void put_loss(const struct train_fit *f, char *text, size_t nbytes)
 static void show(const struct train_fit *f, double now)
 {
 	const struct train_run *run = f->run;
-	struct train_terminal *t = run->terminal;
+	struct report_terminal *t = run->terminal;
 	const double steps = (double)run->steps, seconds = now - t->start;
 	const double done = (double)(f->done - t->first);
 	const double left = steps * (double)run->options.num_epochs -
@@ -104,9 +104,9 @@ static void show(const struct train_fit *f, double now)
 	mu_log_status(line);
 }
 
-void mu_train_terminal_step(const struct train_fit *f)
+void mu_report_terminal_step(const struct train_fit *f)
 {
-	const struct train_terminal *t = f->run->terminal;
+	const struct report_terminal *t = f->run->terminal;
 	double now;
 
 	if (!t)
@@ -116,7 +116,7 @@ void mu_train_terminal_step(const struct train_fit *f)
 		show(f, now);
 }
 
-void mu_train_terminal_end(const struct train_fit *f)
+void mu_report_terminal_end(const struct train_fit *f)
 {
 	if (!f->run->terminal)
 		return;

@@ -9,11 +9,11 @@
 #include "train/fit.h"
 
 /* By --progress. Not collective; for worker 0. */
-enum mu_status mu_train_terminal_open(struct train_run *run);
-void mu_train_terminal_close(struct train_run *run);
+enum mu_status mu_report_terminal_open(struct train_run *run);
+void mu_report_terminal_close(struct train_run *run);
 /* Without a terminal these do nothing. An epoch begins; a step of it is over; all are. */
-void mu_train_terminal_begin(const struct train_fit *f);
-void mu_train_terminal_step(const struct train_fit *f);
-void mu_train_terminal_end(const struct train_fit *f);
+void mu_report_terminal_begin(const struct train_fit *f);
+void mu_report_terminal_step(const struct train_fit *f);
+void mu_report_terminal_end(const struct train_fit *f);
 
 #endif

@@ -16,7 +16,7 @@
 /* Spans of a rank. A server has at most one for each part of the model and step. */
 enum { SERVER_ROOM = 1 << 18, WORKER_ROOM = 1 << 20 };
 
-struct train_timeline {
+struct report_timeline {
 	struct mu_span *spans;
 	size_t n, room;
 	size_t steps_left;
@@ -31,7 +31,7 @@ struct train_timeline {
 static enum mu_status begin_file(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_timeline *t = run->timeline;
+	struct report_timeline *t = run->timeline;
 	const char *path = run->options.timeline;
 
 	MU_TRY(mu_replace_begin(&t->replace, path));
@@ -59,7 +59,7 @@ static size_t room_of(const struct train_run *run)
 static enum mu_status prepare(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_timeline *t;
+	struct report_timeline *t;
 
 	MU_TRY(MU_ALLOC(run->timeline, 1, "timeline"));
 	t = run->timeline;
@@ -89,7 +89,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_timeline_open(struct train_run *run)
+enum mu_status mu_report_timeline_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
@@ -102,16 +102,16 @@ out:
 	return st;
 }
 
-static void stop(struct train_timeline *t)
+static void stop(struct report_timeline *t)
 {
 	if (!t->stopped)
 		t->n = mu_spans_stop();
 	t->stopped = true;
 }
 
-void mu_train_timeline_close(struct train_run *run)
+void mu_report_timeline_close(struct train_run *run)
 {
-	struct train_timeline *t = run->timeline;
+	struct report_timeline *t = run->timeline;
 
 	if (!t)
 		return;
@@ -124,9 +124,9 @@ void mu_train_timeline_close(struct train_run *run)
 	run->timeline = NULL;
 }
 
-void mu_train_timeline_step(struct train_run *run, size_t number, double begin)
+void mu_report_timeline_step(struct train_run *run, size_t number, double begin)
 {
-	struct train_timeline *t = run->timeline;
+	struct report_timeline *t = run->timeline;
 
 	if (!t || t->stopped)
 		return;
@@ -256,7 +256,7 @@ static void put_spans(struct trace *t, int rank, const struct mu_span *spans, si
 static enum mu_status put_ranks(struct trace *t)
 {
 	enum mu_status st = MU_OK;
-	const struct train_timeline *mine = t->run->timeline;
+	const struct report_timeline *mine = t->run->timeline;
 	const struct mu_topology *topology = &t->run->topology;
 	struct mu_span *spans = NULL;
 
@@ -282,7 +282,7 @@ out:
 static enum mu_status find_limits(struct trace *t)
 {
 	enum mu_status st = MU_OK;
-	struct train_timeline *mine = t->run->timeline;
+	struct report_timeline *mine = t->run->timeline;
 	const struct mu_topology *topology = &t->run->topology;
 	double limits[2] = {INFINITY, INFINITY}; /* begin, -end */
 	long full = mine->n == mine->room;
@@ -310,7 +310,7 @@ out:
 static enum mu_status end_file(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_timeline *t = run->timeline;
+	struct report_timeline *t = run->timeline;
 	bool complete = !ferror(t->file);
 
 	complete = fclose(t->file) == 0 && complete;
@@ -324,7 +324,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_timeline_write(struct train_run *run)
+enum mu_status mu_report_timeline_write(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	struct trace t = {.run = run, .json.flat = 3};

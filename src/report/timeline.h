@@ -13,11 +13,11 @@
 #include "train/train.h"
 
 /* Worker 0 begins the file; all compare clocks and begin. Collective over all ranks. */
-enum mu_status mu_train_timeline_open(struct train_run *run);
-void mu_train_timeline_close(struct train_run *run);
+enum mu_status mu_report_timeline_open(struct train_run *run);
+void mu_report_timeline_close(struct train_run *run);
 /* A worker's step that began at this time is over; number: counted over all epochs. */
-void mu_train_timeline_step(struct train_run *run, size_t number, double begin);
+void mu_report_timeline_step(struct train_run *run, size_t number, double begin);
 /* After the training. Collective over all ranks. */
-enum mu_status mu_train_timeline_write(struct train_run *run);
+enum mu_status mu_report_timeline_write(struct train_run *run);
 
 #endif

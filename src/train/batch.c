@@ -23,7 +23,7 @@ static enum mu_status wait_for_samples(struct train_run *run, struct mu_input *i
 	double told = start;
 
 	while (!mu_input_wait(in, step, POLL_SECONDS)) {
-		MU_TRY(mu_train_poll(run));
+		MU_TRY(mu_engine_poll(run));
 		if (warn == 0 || mu_now() - told < warn)
 			continue;
 		told = mu_now();
@@ -39,7 +39,7 @@ enum mu_status mu_train_batch_open(struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &run->train.config;
 
-	if (!mu_train_devices_send_ahead(run))
+	if (!mu_engine_devices_send_ahead(run))
 		goto out;
 	MU_TRY(MU_ALLOC(run->ahead, 1, "a batch ahead"));
 	MU_TRY(MU_ALLOC(run->ahead->labels, c->batch * c->label_width, "labels"));
@@ -106,27 +106,27 @@ enum mu_status mu_train_batch_load(struct train_run *run, struct mu_input *in, s
 
 	mu_clock_mark(-1);
 	mu_clock_start(MU_CLOCK_DATA);
-	mu_train_lend(run);
+	mu_engine_comm_thread_resume(run);
 	if (ahead)
 		take_ahead(run);
 	else
 		MU_TRY(wait_for_samples(run, in, step));
 	batch.labels = samples.labels = run->labels;
 	batch.ids = samples.ids = run->ids;
-	samples.data = mu_train_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER,
-					      mu_input_group(in, step), &batch);
+	samples.data = mu_engine_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER,
+					       mu_input_group(in, step), &batch);
 	if (sends)
-		mu_train_devices_room(run, mu_input_group(in, step), batch.count, &samples);
+		mu_engine_devices_room(run, mu_input_group(in, step), batch.count, &samples);
 	if (!ahead)
 		MU_TRY(mu_input_read(in, step, &samples));
 	if (sends) /* in place of one that nobody took */
-		MU_TRY(mu_train_devices_send(run, mu_input_group(in, step), &batch,
-					     samples.are_bytes));
+		MU_TRY(mu_engine_devices_send(run, mu_input_group(in, step), &batch,
+					      samples.are_bytes));
 	*count = samples.count;
 	if (*count < batch.count)
-		mu_train_devices_count(run, *count);
+		mu_engine_devices_count(run, *count);
 out:
-	st = mu_train_take(run, st);
+	st = mu_engine_comm_thread_pause(run, st);
 	mu_clock_stop(MU_CLOCK_DATA);
 	return st;
 }
@@ -145,9 +145,9 @@ static enum mu_status read_ahead(struct train_run *run, size_t step)
 	};
 	struct mu_input_batch samples = {.labels = a->labels, .ids = a->ids};
 
-	mu_train_devices_room(run, group, batch.count, &samples);
+	mu_engine_devices_room(run, group, batch.count, &samples);
 	MU_TRY(mu_input_read(in, step, &samples));
-	MU_TRY(mu_train_devices_send(run, group, &batch, samples.are_bytes));
+	MU_TRY(mu_engine_devices_send(run, group, &batch, samples.are_bytes));
 	a->step = step;
 	a->count = samples.count;
 	a->there = true;
@@ -164,8 +164,8 @@ enum mu_status mu_train_batch_ahead(struct train_run *run, size_t step)
 	    mu_input_count(in, step) == 0 || !mu_input_wait(in, step, 0))
 		return MU_OK;
 	mu_clock_start(MU_CLOCK_DATA);
-	mu_train_lend(run);
-	st = mu_train_take(run, read_ahead(run, step));
+	mu_engine_comm_thread_resume(run);
+	st = mu_engine_comm_thread_pause(run, read_ahead(run, step));
 	mu_clock_stop(MU_CLOCK_DATA);
 	return st;
 }

@@ -33,14 +33,14 @@ void mu_train_batch_forget(struct train_run *run);
 /*
  * For a later batch of the training, while this one is under way, on devices with memory of their
  * own (_send_ahead): _room says where samples are put, _send begins to bring them to the devices,
- * with labels and ids of batch. mu_train_devices_begin, with the same count, then finds them there.
+ * with labels and ids of batch. mu_engine_devices_begin, with the same count, finds them there.
  */
-bool mu_train_devices_send_ahead(const struct train_run *run);
-void mu_train_devices_room(const struct train_run *run, size_t group, size_t count,
-			   struct mu_input_batch *samples);
-enum mu_status mu_train_devices_send(const struct train_run *run, size_t group,
-				     const struct mu_batch *batch, bool as_bytes);
+bool mu_engine_devices_send_ahead(const struct train_run *run);
+void mu_engine_devices_room(const struct train_run *run, size_t group, size_t count,
+			    struct mu_input_batch *samples);
+enum mu_status mu_engine_devices_send(const struct train_run *run, size_t group,
+				      const struct mu_batch *batch, bool as_bytes);
 /* Of several devices one takes its samples, if they were not sent. */
-void mu_train_devices_take(const struct train_run *run, const struct train_device *d);
+void mu_engine_devices_copy_samples(const struct train_run *run, const struct engine_device *d);
 
 #endif

@@ -15,7 +15,7 @@ static bool is_choice(const struct train_run *run, const char *name)
 	return strcmp(run->options.on_nan, name) == 0;
 }
 
-enum mu_status mu_train_on_nan_check(const struct train_options *v)
+enum mu_status mu_train_on_nan_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_type store = {.synchronous = true};
@@ -73,11 +73,11 @@ enum mu_status mu_train_judge_loss(struct train_fit *f, size_t step, bool *good)
 {
 	enum mu_status st = MU_OK;
 
-	*good = isfinite(mu_train_devices_loss(f->run));
+	*good = isfinite(mu_engine_devices_loss(f->run));
 	if (*good)
 		goto out;
-	MU_TRY(mu_train_devices_leave(f->run));
-	MU_TRY(leave_out(f, step, "loss", mu_train_devices_find_nonfinite(f->run)));
+	MU_TRY(mu_engine_devices_skip(f->run));
+	MU_TRY(leave_out(f, step, "loss", mu_engine_devices_find_nonfinite(f->run)));
 out:
 	return st;
 }

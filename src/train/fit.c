@@ -46,7 +46,7 @@ static enum mu_status push_layer(struct train_run *run, size_t l)
 	for (size_t i = mu_plan_layer_keys(run->plan, l, &keys); i-- > 0;) {
 		const struct mu_slice *s = &slices[keys[i]];
 
-		mu_train_sum_give(&run->sum, mu_kv_gradients(run->kv), s->at, s->n_padded);
+		mu_engine_sum_add_to(&run->sum, mu_kv_gradients(run->kv), s->at, s->n_padded);
 		MU_TRY(mu_kv_push_ready(run->kv, keys[i]));
 	}
 out:
@@ -60,15 +60,15 @@ static enum mu_status push_all(struct train_run *run)
 
 	for (size_t l = mu_plan_layers(run->plan); l-- > 0;)
 		MU_TRY(push_layer(run, l));
-	mu_train_sum_clear(&run->sum);
+	mu_engine_sum_clear(&run->sum);
 out:
 	return st;
 }
 
 static enum mu_status forward_layer(struct train_run *run, size_t l)
 {
-	mu_train_lend(run);
-	return mu_train_take(run, mu_train_devices_forward(run, l));
+	mu_engine_comm_thread_resume(run);
+	return mu_engine_comm_thread_pause(run, mu_engine_devices_forward(run, l));
 }
 
 static enum mu_status forward(struct train_run *run)
@@ -92,12 +92,12 @@ static enum mu_status backward(struct train_run *run, size_t step, bool push)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_train_gpus_clear(run, false));
+	MU_TRY(mu_engine_gpus_clear(run, false));
 	for (size_t ready = mu_plan_layers(run->plan), l = ready; ready > 0;) {
 		mu_clock_mark((int)ready - 1);
 		mu_clock_start(MU_CLOCK_BACKWARD);
-		mu_train_lend(run);
-		st = mu_train_take(run, mu_train_devices_backward(run, &ready));
+		mu_engine_comm_thread_resume(run);
+		st = mu_engine_comm_thread_pause(run, mu_engine_devices_backward(run, &ready));
 		mu_clock_stop(MU_CLOCK_BACKWARD);
 		MU_TRY(st);
 		while (push && l > ready)
@@ -128,7 +128,7 @@ static enum mu_status empty_step(struct train_run *run, size_t step)
 	MU_TRY(mu_kv_step_end(run->kv));
 	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count));
 	memset(mu_kv_gradients(run->kv), 0, mu_kv_n(run->kv) * sizeof(float));
-	MU_TRY(mu_train_gpus_clear(run, true));
+	MU_TRY(mu_engine_gpus_clear(run, true));
 	MU_TRY(push_all(run));
 out:
 	return st;
@@ -142,7 +142,7 @@ static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t 
 	struct mu_metrics metrics = {0};
 	bool good;
 
-	mu_train_devices_measure(run, &metrics);
+	mu_engine_devices_measure(run, &metrics);
 	MU_TRY(backward(run, step, false));
 	if (run->loss_scale.scale > 0)
 		MU_TRY(mu_train_loss_scale_judge(f, step, false, &good));
@@ -154,7 +154,7 @@ static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t 
 	}
 	mu_metrics_add(&f->window, &metrics);
 	if (!ends_update(run, step)) {
-		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), told);
+		mu_engine_sum_add(&run->sum, mu_kv_gradients(run->kv), told);
 		goto out;
 	}
 	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
@@ -191,17 +191,17 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 	MU_TRY(mu_train_judge_loss(f, step, &good));
 	if (!good)
 		return idle_step(f, step);
-	told = mu_train_team_count(run, count);
+	told = mu_engine_team_count(run, count);
 	if (mu_train_leaves_out(run) || run->loss_scale.scale > 0)
 		return watched_backward(f, step, told);
 	if (push)
 		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
-	mu_train_devices_measure(run, &f->window);
+	mu_engine_devices_measure(run, &f->window);
 	MU_TRY(backward(run, step, push));
 	if (push)
-		mu_train_sum_clear(&run->sum);
+		mu_engine_sum_clear(&run->sum);
 	else
-		mu_train_sum_take(&run->sum, mu_kv_gradients(run->kv), told);
+		mu_engine_sum_add(&run->sum, mu_kv_gradients(run->kv), told);
 out:
 	return st;
 }
@@ -215,14 +215,14 @@ static enum mu_status show_window(struct train_fit *f, size_t last)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	struct train_window w = {
+	struct report_window w = {
 		.epoch = f->epoch, .first = f->window_first, .last = last, .metrics = f->window};
 	double progress = mu_kv_progress(run->kv);
 
 	mu_metrics_add(&f->total, &f->window);
 	f->window = (struct mu_metrics){0};
 	if (run->store.synchronous)
-		MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
+		MU_TRY(mu_engine_metrics_reduce(&w.metrics, run->topology.peers));
 	w.samples = run->store.synchronous ? w.metrics.samples - f->window_before
 					   : progress - f->window_progress;
 	f->window_before = 0;
@@ -230,9 +230,9 @@ static enum mu_status show_window(struct train_fit *f, size_t last)
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
 	w.comm_seconds = mu_train_comm_seconds() - f->window_comm;
 	if (run->topology.index == 0)
-		mu_train_report_speed(run, &w);
+		mu_report_speed(run, &w);
 	if (run->store.synchronous)
-		MU_TRY(mu_train_save_look(run));
+		MU_TRY(mu_checkpoint_save_look(run));
 	f->window_first = last;
 	f->window_start = mu_now();
 	f->window_data += w.data_seconds;
@@ -298,20 +298,20 @@ static enum mu_status train_steps(struct train_fit *f)
 	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
 	mu_train_batch_forget(run);
 	f->first = f->done = begin_epoch(f);
-	mu_train_terminal_begin(f);
+	mu_report_terminal_begin(f);
 	do {
 		begin = mu_now();
 		MU_TRY(train_step(f, f->done));
-		mu_train_timeline_step(run, f->epoch * run->steps + f->done, begin);
+		mu_report_timeline_step(run, f->epoch * run->steps + f->done, begin);
 		if (f->done > 0 && f->done % (size_t)run->options.disp_batches == 0)
 			MU_TRY(show_window(f, f->done));
 		f->done++;
-		mu_train_terminal_step(f);
+		mu_report_terminal_step(f);
 		MU_TRY(mu_train_verify(run, f->epoch, f->done));
 		MU_TRY(mu_train_fit_save_inside(f));
 	} while (f->done < run->steps && !mu_train_halt_heard(run, f->done));
-	mu_train_terminal_end(f);
-	MU_TRY(mu_train_save_meet(run));
+	mu_report_terminal_end(f);
+	MU_TRY(mu_checkpoint_save_meet(run));
 	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_train_fit_look_inside(f));
 out:
@@ -323,26 +323,26 @@ static enum mu_status train_epoch(struct train_fit *f)
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
 	double start = mu_now();
-	struct train_window epoch = {.epoch = f->epoch,
-				     .data_seconds = -mu_clock_seconds(MU_CLOCK_DATA),
-				     .comm_seconds = -mu_train_comm_seconds()};
+	struct report_window epoch = {.epoch = f->epoch,
+				      .data_seconds = -mu_clock_seconds(MU_CLOCK_DATA),
+				      .comm_seconds = -mu_train_comm_seconds()};
 	char what[32];
 
 	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
-	mu_train_profile_begin(run);
+	mu_report_profile_begin(run);
 	MU_TRY(train_steps(f));
 	tell_bad(run, &run->train, what);
 	mu_train_tell_left_out(f, what);
 	if (!f->early)
 		MU_TRY(mu_kv_fetch(run->kv));
 	epoch.seconds = mu_now() - start;
-	mu_train_profile_end(run);
+	mu_report_profile_end(run);
 	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA);
 	epoch.comm_seconds += mu_train_comm_seconds();
 	if (!f->early)
 		MU_TRY(mu_train_check_weights(run, f->epoch));
 	mu_metrics_add(&f->total, &f->window);
-	MU_TRY(mu_train_metrics_reduce(&f->total, run->topology.peers));
+	MU_TRY(mu_engine_metrics_reduce(&f->total, run->topology.peers));
 	if (!f->early && run->loss_scale.in_a_row == 0) /* or its last batches did not fit it */
 		MU_TRY(check_samples(&f->total, what));
 	epoch.metrics = f->total;
@@ -354,7 +354,7 @@ static enum mu_status train_epoch(struct train_fit *f)
 				    (double)run->options.update_period) /
 			       (double)run->options.sync_period);
 	if (run->topology.index == 0 && !f->early && f->total.samples > 0)
-		mu_train_report_epoch(run, &epoch);
+		mu_report_epoch(run, &epoch);
 out:
 	return st;
 }
@@ -373,13 +373,13 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 		for (size_t l = 0; count > 0 && l < mu_plan_layers(run->plan); l++)
 			MU_TRY(forward_layer(run, l));
 		if (count > 0)
-			mu_train_devices_measure(run, m);
+			mu_engine_devices_measure(run, m);
 		if (run->prediction)
 			MU_TRY(mu_train_prediction_take(run, step, count, m));
-		MU_TRY(mu_train_save_poll(run));
+		MU_TRY(mu_checkpoint_save_poll(run));
 	}
 	tell_bad(run, &run->validate, "validation:");
-	MU_TRY(mu_train_metrics_reduce(m, run->topology.peers));
+	MU_TRY(mu_engine_metrics_reduce(m, run->topology.peers));
 	MU_TRY(check_samples(m, "validation"));
 	if (!isfinite(m->cross_entropy))
 		MU_FAIL(MU_ERR_NUMERIC,
@@ -400,7 +400,7 @@ static enum mu_status validate(struct train_fit *f, bool *reached)
 		goto out;
 	MU_TRY(mu_train_evaluate(run, &m));
 	if (run->topology.index == 0)
-		mu_train_report_validation(run, f->epoch, &m);
+		mu_report_validation(run, f->epoch, &m);
 	mu_train_plateau_look(run, &m);
 	*reached = target > 0 && m.correct / m.predictions >= target;
 	if (*reached && run->topology.index == 0)

@@ -9,17 +9,17 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	struct train_position at = {
+	struct checkpoint_position at = {
 		.epoch = f->epoch, .step = done, .window_first = f->window_first};
 
 	f->saved = done;
 	if (run->store.synchronous) {
 		at.total = f->total;
 		at.window = f->window;
-		MU_TRY(mu_train_metrics_reduce(&at.total, run->topology.peers));
-		MU_TRY(mu_train_metrics_reduce(&at.window, run->topology.peers));
+		MU_TRY(mu_engine_metrics_reduce(&at.total, run->topology.peers));
+		MU_TRY(mu_engine_metrics_reduce(&at.window, run->topology.peers));
 	}
-	MU_TRY(mu_train_save(run, &at, alone));
+	MU_TRY(mu_checkpoint_save(run, &at, alone));
 out:
 	return st;
 }
@@ -29,8 +29,8 @@ enum mu_status mu_train_fit_save_inside(struct train_fit *f)
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
 
-	MU_TRY(mu_train_save_poll(run));
-	if (mu_train_save_due(run, f->done))
+	MU_TRY(mu_checkpoint_save_poll(run));
+	if (mu_checkpoint_save_due(run, f->done))
 		MU_TRY(save_here(f, f->done, !run->store.synchronous));
 out:
 	return st;
@@ -79,19 +79,19 @@ out:
 
 enum mu_status mu_train_fit_save(struct train_fit *f)
 {
-	const struct train_position at = {.epoch = f->epoch + 1};
+	const struct checkpoint_position at = {.epoch = f->epoch + 1};
 
 	if (!f->run->saver || at.epoch % (size_t)f->run->options.save_period != 0)
 		return MU_OK;
 	f->saved_epochs = at.epoch;
-	return mu_train_save(f->run, &at, false);
+	return mu_checkpoint_save(f->run, &at, false);
 }
 
 enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	const struct train_position at = {.epoch = epochs};
+	const struct checkpoint_position at = {.epoch = epochs};
 	const bool back = run->halt.goes_back;
 	const bool saves = run->saver && !back && epochs > run->begin_epoch;
 	char when[64] = "before its first step";
@@ -104,7 +104,7 @@ enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 		run->back->step = 0;
 	}
 	if (saves && f->saved_epochs != epochs)
-		MU_TRY(mu_train_save(run, &at, false));
+		MU_TRY(mu_checkpoint_save(run, &at, false));
 out:
 	return st;
 }

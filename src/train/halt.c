@@ -24,19 +24,19 @@ enum mu_status mu_train_halt_open(struct train_run *run)
 	enum mu_status st = MU_OK;
 
 	if (run->options.halt_before && run->topology.index == 0)
-		MU_TRY(mu_train_job_open(&run->halt.job, run->options.halt_before));
+		MU_TRY(mu_comm_queue_open(&run->halt.job, run->options.halt_before));
 out:
 	return st;
 }
 
 enum mu_status mu_train_halt_check(struct train_run *run)
 {
-	return run->halt.job ? mu_train_job_check(run->halt.job, run->options.halt_before) : MU_OK;
+	return run->halt.job ? mu_comm_queue_check(run->halt.job, run->options.halt_before) : MU_OK;
 }
 
 void mu_train_halt_close(struct train_halt *halt)
 {
-	mu_train_job_close(halt->job);
+	mu_comm_queue_close(halt->job);
 	halt->job = NULL;
 }
 
@@ -49,7 +49,7 @@ uint64_t mu_train_halt_say(void *context)
 
 	if (number > 0)
 		return JOB_ENDS | me | (uint64_t)number;
-	if (h->job && mu_train_job_ends(h->job))
+	if (h->job && mu_comm_queue_ends(h->job))
 		return JOB_ENDS | me | CAUSE_JOB;
 	return h->not_finite ? me | CAUSE_NOT_FINITE : 0;
 }

@@ -10,12 +10,12 @@
 #include <muster/kvstore.h>
 
 struct train_run;
-struct train_job;
-struct train_options;
+struct comm_queue;
+struct conf;
 
 struct train_halt {
 	const atomic_int *signal; /* that came to this process; NULL: nobody looks */
-	struct train_job *job;    /* worker 0, with --halt-before; else NULL */
+	struct comm_queue *job;   /* worker 0, with --halt-before; else NULL */
 	bool not_finite;          /* --on-nan rollback: this worker's batch was not finite */
 	/* Agreed on by all workers: training ends; then it goes on from an older checkpoint. */
 	bool wanted, goes_back;
@@ -26,7 +26,7 @@ struct train_halt {
 
 /* Worker 0 begins to watch the job's end, if that was asked for. Not collective. */
 enum mu_status mu_train_halt_open(struct train_run *run);
-/* Worker 0, before the training: mu_train_job_check. Not collective. */
+/* Worker 0, before the training: mu_comm_queue_check. Not collective. */
 enum mu_status mu_train_halt_check(struct train_run *run);
 void mu_train_halt_close(struct train_halt *halt);
 /* What this rank has to say to the others (mu_kv_say); context: the run. */
@@ -46,13 +46,13 @@ enum mu_status mu_train_halt_end(struct train_run *run);
  * be read, or there is no job. _check, before the training, waits some seconds for the answer:
  * MU_ERR_USAGE if the job's time limit is no longer than `before`.
  */
-enum mu_status mu_train_job_open(struct train_job **out, const char *before);
-enum mu_status mu_train_job_check(struct train_job *job, const char *before);
-void mu_train_job_close(struct train_job *job);
+enum mu_status mu_comm_queue_open(struct comm_queue **out, const char *before);
+enum mu_status mu_comm_queue_check(struct comm_queue *job, const char *before);
+void mu_comm_queue_close(struct comm_queue *job);
 /* Is it time? Cheap. */
-bool mu_train_job_ends(struct train_job *job);
+bool mu_comm_queue_ends(struct comm_queue *job);
 
-/* finite.c: the part of mu_train_options_check about --on-nan. */
-enum mu_status mu_train_on_nan_check(const struct train_options *v);
+/* finite.c: the part of mu_conf_check about --on-nan. */
+enum mu_status mu_train_on_nan_check(const struct conf *v);
 
 #endif

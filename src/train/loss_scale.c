@@ -27,7 +27,7 @@
 static const char dynamic[] = "dynamic";
 
 /* What the option says; scale 0 and dynamic: it begins as suits the batch. */
-static enum mu_status read_option(const struct train_options *v, struct train_loss_scale *s)
+static enum mu_status read_option(const struct conf *v, struct train_loss_scale *s)
 {
 	enum mu_status st = MU_OK;
 	const char *text = v->loss_scale;
@@ -54,7 +54,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_loss_scale_check(const struct mu_options *o, const struct train_options *v)
+enum mu_status mu_train_loss_scale_check(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct train_loss_scale s;
@@ -68,7 +68,7 @@ out:
 	return st;
 }
 
-bool mu_train_loss_scale_is_on(const struct train_options *v)
+bool mu_train_loss_scale_is_on(const struct conf *v)
 {
 	struct train_loss_scale s;
 
@@ -138,7 +138,7 @@ enum mu_status mu_train_loss_scale_judge(struct train_fit *f, size_t step, bool 
 	if (before == 0)
 		goto out;
 	if (!idle)
-		MU_TRY(mu_train_devices_overflowed(run, &overflowed));
+		MU_TRY(mu_engine_devices_overflowed(run, &overflowed));
 	bad = overflowed;
 	if (run->store.synchronous && run->topology.num_workers > 1)
 		MU_TRY(mu_allreduce_long(&bad, 1, MPI_MAX, run->topology.peers));

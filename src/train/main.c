@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	fix_bits_of_gpus();
 	take_signals();
 	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes: an error of write, not the end */
-	st = mu_train_choose_interface(argc, argv);
+	st = mu_conf_choose_interface(argc, argv);
 	if (st != MU_OK && mu_world_spans_hosts())
 		mu_world_refuse(st, "trainer");
 	mu_trace_clear(); /* mu_train tells once of what is wrong with the host of all ranks */

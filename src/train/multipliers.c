@@ -20,7 +20,7 @@ struct item {
 
 struct list {
 	const char *option;
-	size_t offset; /* of the text in struct train_options */
+	size_t offset; /* of the text in struct conf */
 	bool valued;   /* a multiplier, which is for learnable keys alone */
 	void (*set)(struct mu_slice *slice, double value);
 };
@@ -44,9 +44,9 @@ static void set_wd(struct mu_slice *slice, double value)
 }
 
 static const struct list lists[] = {
-	{"fixed", offsetof(struct train_options, fixed), false, fix},
-	{"lr-mult", offsetof(struct train_options, lr_mult), true, set_lr},
-	{"wd-mult", offsetof(struct train_options, wd_mult), true, set_wd},
+	{"fixed", offsetof(struct conf, fixed), false, fix},
+	{"lr-mult", offsetof(struct conf, lr_mult), true, set_lr},
+	{"wd-mult", offsetof(struct conf, wd_mult), true, set_wd},
 	{.option = NULL},
 };
 
@@ -93,7 +93,7 @@ out:
 	return st;
 }
 
-static const char *text_of(const struct list *list, const struct train_options *v)
+static const char *text_of(const struct list *list, const struct conf *v)
 {
 	const char *text;
 
@@ -101,7 +101,7 @@ static const char *text_of(const struct list *list, const struct train_options *
 	return text;
 }
 
-enum mu_status mu_train_multipliers_check(const struct train_options *v)
+enum mu_status mu_train_multipliers_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct item item;

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-bool mu_train_has_plateau(const struct train_options *v)
+bool mu_train_has_plateau(const struct conf *v)
 {
 	return strcmp(v->schedule.name, "plateau") == 0;
 }
@@ -23,7 +23,7 @@ void mu_train_plateau_resume(struct train_run *run)
 void mu_train_plateau_look(struct train_run *run, const struct mu_metrics *m)
 {
 	struct train_plateau *p = &run->plateau;
-	const struct train_schedule *s = &run->options.schedule;
+	const struct conf_schedule *s = &run->options.schedule;
 	const double perplexity = exp(m->log_loss / m->predictions);
 
 	if (!mu_train_has_plateau(&run->options))

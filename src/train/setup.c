@@ -22,13 +22,13 @@
 static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
-	struct train_device_list devices;
+	const struct conf *v = &run->options;
+	struct engine_device_list devices;
 	long workers = (long)run->team.n, parts = workers * v->update_period;
 
-	MU_TRY(mu_train_device_list_read(&devices, v));
+	MU_TRY(mu_engine_device_list_read(&devices, v));
 	*batch = v->batch_per_device
-			 ? (size_t)v->batch_per_device * mu_train_device_shares(&devices)
+			 ? (size_t)v->batch_per_device * mu_engine_device_shares(&devices)
 			 : (size_t)v->batch_size;
 	if (v->global_batch_size % parts != 0)
 		MU_FAIL(MU_ERR_USAGE, "--global-batch-size %ld is not a multiple of the %ld %s%s",
@@ -36,12 +36,12 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 			v->update_period > 1 ? " times --update-period" : "");
 	if (v->global_batch_size)
 		*batch = (size_t)(v->global_batch_size / parts);
-	MU_TRY(mu_train_device_list_check(&devices, v, *batch));
+	MU_TRY(mu_engine_device_list_check(&devices, v, *batch));
 out:
 	return st;
 }
 
-enum mu_status mu_train_find_shape(const struct train_options *v, const struct mu_network *network,
+enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
 				   size_t *shape)
 {
 	enum mu_status st = MU_OK;
@@ -66,7 +66,7 @@ out:
 }
 
 /* What is read, and how: random data, or the files that are in the folder. */
-static enum mu_status choose_reader(const struct train_options *v, const struct mu_network *network,
+static enum mu_status choose_reader(const struct conf *v, const struct mu_network *network,
 				    struct mu_input_config *config)
 {
 	enum mu_status st = MU_OK;
@@ -74,7 +74,7 @@ static enum mu_status choose_reader(const struct train_options *v, const struct 
 
 	config->classes = (size_t)v->num_classes;
 	MU_TRY(mu_train_find_shape(v, network, config->shape));
-	MU_TRY(mu_train_options_rgb(v, config->mean, config->std));
+	MU_TRY(mu_conf_rgb(v, config->mean, config->std));
 	config->reader = "synthetic";
 	config->numbers = network->reads_sequences;
 	if (v->data_train) {
@@ -108,7 +108,7 @@ out:
 	return st;
 }
 
-struct mu_net_config mu_train_describe_model(const struct train_options *v, const size_t *shape,
+struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t *shape,
 					     size_t classes)
 {
 	return (struct mu_net_config){.network = v->network,
@@ -155,7 +155,7 @@ out:
 static enum mu_status open_validation(struct train_run *run, struct mu_input_config config)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 
 	config.part = MU_INPUT_VALIDATE;
 	config.num_examples = v->benchmark ? config.num_examples : 0;
@@ -164,7 +164,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	config.indexes = v->data_val_idx;
 	config.classes = run->train.classes;
 	config.vocabulary = run->train.vocabulary;
-	config.augment = mu_train_images_augment(&v->images, MU_INPUT_VALIDATE);
+	config.augment = mu_conf_images_augment(&v->images, MU_INPUT_VALIDATE);
 	MU_TRY(mu_input_open(&run->validate, &config));
 	if (memcmp(run->validate.shape, run->train.shape, sizeof run->train.shape) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
@@ -178,11 +178,11 @@ out:
 }
 
 /* Do samples of the training go to devices (deal.c) that can make floats of bytes? */
-static bool takes_bytes(const struct train_options *v)
+static bool takes_bytes(const struct conf *v)
 {
-	struct train_device_list devices;
+	struct engine_device_list devices;
 
-	if (mu_train_device_list_read(&devices, v) != MU_OK) /* looked at before */
+	if (mu_engine_device_list_read(&devices, v) != MU_OK) /* looked at before */
 		return false;
 	return !devices.split && devices.kind->memory;
 }
@@ -191,7 +191,7 @@ static bool takes_bytes(const struct train_options *v)
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	struct mu_input_config config = {
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
@@ -200,7 +200,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.num_workers = (int)run->team.n,
 		.paths = v->data_train,
 		.indexes = v->data_train_idx,
-		.augment = mu_train_images_augment(&v->images, MU_INPUT_TRAIN),
+		.augment = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN),
 		.shuffle = strcmp(v->shuffle, "0") != 0,
 		.shuffle_chunk = strcmp(v->shuffle, "chunk") == 0 ? (size_t)v->shuffle_chunk : 0,
 		.seed = (uint64_t)v->seed,
@@ -215,10 +215,10 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	run->options.network = network->name; /* not as it was typed, nor a file's path */
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(choose_reader(v, network, &config));
-	MU_TRY(mu_train_text_open(run, &config));
+	MU_TRY(mu_conf_text_open(run, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
 		*model = mu_train_describe_model(v, config.shape, config.classes);
-		MU_TRY(mu_train_model_new(run, model, &config));
+		MU_TRY(mu_engine_model_new(run, model, &config));
 		config.label_width = mu_net_labels(run->net);
 	}
 	config.bytes = takes_bytes(v);
@@ -240,22 +240,22 @@ out:
 static enum mu_status setup_worker(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	struct mu_net_config model;
 
 	MU_TRY(mu_train_halt_open(run));
 	if (v->model_prefix && !v->evaluate && v->load_epoch < v->num_epochs &&
 	    run->topology.index == 0)
-		MU_TRY(mu_train_checkpoint_check(run));
+		MU_TRY(mu_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
-	MU_TRY(mu_train_vocabulary_save(run));
+	MU_TRY(mu_conf_vocabulary_save(run));
 	if (v->test_io || v->dump_batch)
 		goto out;
 	if (!run->net)
-		MU_TRY(mu_train_model_new(run, &model, &run->train.config));
-	MU_TRY(mu_train_model_plan(run));
+		MU_TRY(mu_engine_model_new(run, &model, &run->train.config));
+	MU_TRY(mu_engine_model_plan(run));
 	if (!v->check)
-		MU_TRY(mu_train_profile_open(run));
+		MU_TRY(mu_report_profile_open(run));
 	MU_TRY(mu_train_multipliers_apply(run));
 out:
 	return st;
@@ -285,7 +285,7 @@ static enum mu_status check_layouts(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t n = (size_t)run->topology.num_workers;
-	uint64_t mine = mu_train_devices_hash(run), *all = calloc(n, sizeof *all);
+	uint64_t mine = mu_engine_devices_hash(run), *all = calloc(n, sizeof *all);
 
 	if (!all)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
@@ -305,7 +305,7 @@ out:
 static enum mu_status make_store(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	double examples = (double)run->examples;
 	struct mu_kv_config config = {
 		.type = v->kv_store,
@@ -322,11 +322,11 @@ static enum mu_status make_store(struct train_run *run)
 	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
 			run->topology.world));
 	config.progress = run->resume->at.progress;
-	MU_TRY(mu_train_schedule(v, run->lr, examples, &config.schedule));
-	mu_train_store_config(v, &config);
+	MU_TRY(mu_conf_schedule(v, run->lr, examples, &config.schedule));
+	mu_conf_store_config(v, &config);
 	if (run->topology.role == MU_ROLE_WORKER) {
 		mu_plan_slices(run->plan, &config.n_slices);
-		mu_train_devices_share(run, &config.share);
+		mu_engine_devices_share(run, &config.share);
 	}
 	config.slices = run->slices;
 	MU_TRY(mu_kv_new(&run->kv, &config));
@@ -341,13 +341,13 @@ static enum mu_status fill_weights(struct train_run *run)
 	float *weights = mu_kv_weights(run->kv);
 
 	if (run->options.update_period > 1)
-		MU_TRY(mu_train_sum_init(&run->sum, mu_kv_n(run->kv)));
-	MU_TRY(mu_train_devices_bind(run));
-	MU_TRY(mu_train_progress_open(run));
+		MU_TRY(mu_engine_sum_init(&run->sum, mu_kv_n(run->kv)));
+	MU_TRY(mu_engine_devices_bind(run));
+	MU_TRY(mu_engine_comm_thread_open(run));
 	if (run->topology.index != 0)
 		goto out;
 	if (*run->resume->path) {
-		MU_TRY(mu_train_resume_weights(run));
+		MU_TRY(mu_checkpoint_resume_weights(run));
 		goto out;
 	}
 	if (run->options.evaluate && !run->options.load && !run->options.benchmark)
@@ -355,7 +355,7 @@ static enum mu_status fill_weights(struct train_run *run)
 	MU_TRY(mu_plan_init_weights(run->plan, run->options.initializer,
 				    (uint64_t)run->options.seed, weights));
 	if (run->options.load)
-		MU_TRY(mu_train_load_weights(run));
+		MU_TRY(mu_checkpoint_load_weights(run));
 out:
 	return st;
 }
@@ -390,10 +390,10 @@ enum mu_status mu_train_setup(struct train_run *run)
 	const struct mu_topology *t = &run->topology;
 	bool worker = t->role == MU_ROLE_WORKER;
 
-	MU_TRY(mu_train_team_open(run));
-	MU_TRY(mu_train_metrics_choose(&run->metrics, &run->options));
+	MU_TRY(mu_engine_team_open(run));
+	MU_TRY(mu_engine_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(place(run), t->world));
-	MU_TRY(mu_train_conv_open(run));
+	MU_TRY(mu_engine_conv_open(run));
 	MU_TRY(mu_train_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	if (strcmp(run->options.data_cache, "node") == 0)
@@ -405,40 +405,40 @@ enum mu_status mu_train_setup(struct train_run *run)
 		MU_TRY(mu_train_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
-	if (mu_train_tunes(&run->options) && !run->options.check) {
+	if (mu_engine_tunes(&run->options) && !run->options.check) {
 		MU_TRY(mu_train_agree_late(worker && t->index == 0 ? mu_train_tune(run) : MU_OK,
 					   t->world));
 		goto out;
 	}
-	MU_TRY(mu_agree(worker ? mu_train_devices_link(run) : MU_OK, t->world));
+	MU_TRY(mu_agree(worker ? mu_engine_devices_link(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	run->lr = run->options.lr *
 		  (run->options.schedule.scale_with_workers ? (double)run->team.n : 1);
-	MU_TRY(mu_train_resume_find(run));
-	MU_TRY(mu_train_gpus_fall_back(run));
+	MU_TRY(mu_checkpoint_resume_find(run));
+	MU_TRY(mu_engine_gpus_fall_back(run));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));
 	MU_TRY(mu_train_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
-	MU_TRY(mu_train_report_ranks(run));
+	MU_TRY(mu_report_ranks(run));
 	if (worker && t->index == 0)
-		mu_train_report_start(run);
+		mu_report_start(run);
 out:
 	return st;
 }
 
 void mu_train_release(struct train_run *run)
 {
-	mu_train_progress_close(run);
-	mu_train_profile_close(run);
-	mu_train_timeline_close(run);
-	mu_train_terminal_close(run);
-	mu_train_scalars_close(run);
-	mu_train_save_close(run->saver);
+	mu_engine_comm_thread_close(run);
+	mu_report_profile_close(run);
+	mu_report_timeline_close(run);
+	mu_report_terminal_close(run);
+	mu_report_scalars_close(run);
+	mu_checkpoint_save_close(run->saver);
 	mu_train_halt_close(&run->halt);
 	mu_train_prediction_close(run);
 	mu_free(run->resume);
-	mu_train_devices_close(run);
-	mu_train_conv_close(run);
+	mu_engine_devices_close(run);
+	mu_engine_conv_close(run);
 	mu_kv_free(run->kv);
 	mu_net_free(run->block_net);
 	for (size_t g = 0; run->nets && g < run->n_groups; g++)
@@ -449,7 +449,7 @@ void mu_train_release(struct train_run *run)
 	mu_vocabulary_free(run->vocabulary);
 	if (run->topology.size > 0) /* else it was never made */
 		mu_topology_release(&run->topology);
-	mu_train_sum_release(&run->sum);
+	mu_engine_sum_release(&run->sum);
 	mu_free(run->slices);
 	mu_free(run->labels);
 	mu_free(run->ids);

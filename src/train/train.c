@@ -80,20 +80,20 @@ out:
 static enum mu_status parse(struct mu_options *o, struct train_run *run, const struct arguments *a)
 {
 	enum mu_status st = MU_OK;
-	struct train_options *v = &run->options;
+	struct conf *v = &run->options;
 
-	MU_TRY(mu_options_init(o, mu_train_option_table, mu_train_option_count, &run->options));
+	MU_TRY(mu_options_init(o, mu_conf_options, mu_conf_n_options, &run->options));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 	if (!v->help && !v->help_all && !v->version && !v->info) {
-		MU_TRY(mu_train_options_check(o, v));
-		MU_TRY(mu_train_interface_check(v));
+		MU_TRY(mu_conf_check(o, v));
+		MU_TRY(mu_conf_interface_check(v));
 	}
 out:
 	return st;
 }
 
 /* --help and the like; true if one was asked for. */
-static bool answer(const struct mu_options *o, const struct train_options *v, int rank)
+static bool answer(const struct mu_options *o, const struct conf *v, int rank)
 {
 	if (!v->help && !v->help_all && !v->version && !v->info)
 		return false;
@@ -102,7 +102,7 @@ static bool answer(const struct mu_options *o, const struct train_options *v, in
 	if (v->version)
 		printf("Muster trainer %s\n", PACKAGE_VERSION);
 	if (v->info)
-		mu_train_report_info(stdout);
+		mu_report_info(stdout);
 	if (v->help || v->help_all) {
 		printf("usage: mpirun -np N trainer --network NAME --data-dir DIR [--kv-store "
 		       "NAME] [options]\n");
@@ -114,10 +114,10 @@ static bool answer(const struct mu_options *o, const struct train_options *v, in
 bool mu_train_answer(int argc, char *const argv[])
 {
 	struct mu_options o = {0};
-	struct train_options v;
+	struct conf v;
 	bool done = false;
 
-	if (mu_options_init(&o, mu_train_option_table, mu_train_option_count, &v) == MU_OK &&
+	if (mu_options_init(&o, mu_conf_options, mu_conf_n_options, &v) == MU_OK &&
 	    mu_options_parse(&o, argc, argv) == MU_OK)
 		done = answer(&o, &v, 0);
 	mu_options_release(&o);
@@ -132,7 +132,7 @@ static bool is_worker_0(const struct mu_topology *t)
 
 static void start_log(const struct train_run *run, const struct mu_options *options)
 {
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	bool server = run->topology.role == MU_ROLE_SERVER;
 	char prefix[32] = "", line[4096];
 
@@ -153,7 +153,7 @@ static void start_log(const struct train_run *run, const struct mu_options *opti
 static enum mu_status colocate(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_options *v = &run->options;
+	struct conf *v = &run->options;
 
 	if (strcmp(v->server_placement, "colocated") != 0 || !run->store.has_servers)
 		goto out;
@@ -177,10 +177,10 @@ out:
 static enum mu_status check_roles(struct train_run *run, int size)
 {
 	enum mu_status st = MU_OK;
-	struct train_options *v = &run->options;
+	struct conf *v = &run->options;
 	size_t in_team;
 
-	MU_TRY(mu_train_team_size(v, &in_team));
+	MU_TRY(mu_engine_team_size(v, &in_team));
 	if (!v->kv_store)
 		v->kv_store = size == 1 ? "device" : in_team > 1 ? "dist_sharded" : "dist_sync";
 	MU_TRY(mu_kv_type_check(v->kv_store, &run->store));
@@ -190,10 +190,10 @@ static enum mu_status check_roles(struct train_run *run, int size)
 			"its own there, of one worker's batch; it is for the synchronous stores",
 			v->kv_store);
 	MU_TRY(colocate(run));
-	MU_TRY(mu_train_store_check(run));
-	MU_TRY(mu_train_gpus_settle(run));
-	MU_TRY(mu_train_progress_check(run));
-	MU_TRY(mu_train_team_check(run));
+	MU_TRY(mu_conf_store_check(run));
+	MU_TRY(mu_engine_gpus_settle(run));
+	MU_TRY(mu_engine_comm_thread_check(run));
+	MU_TRY(mu_engine_team_check(run));
 	if (!run->store.has_servers && v->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			v->num_servers, v->kv_store);
@@ -226,7 +226,7 @@ static enum mu_status work(struct train_run *run)
 	if (run->topology.role == MU_ROLE_SERVER) {
 		MU_TRY(mu_kv_serve(run->kv));
 		MU_TRY(mu_train_halt_end(run));
-		MU_TRY(mu_train_timeline_write(run));
+		MU_TRY(mu_report_timeline_write(run));
 		goto out;
 	}
 	MU_TRY(mu_kv_weights_init(run->kv));
@@ -234,20 +234,20 @@ static enum mu_status work(struct train_run *run)
 		MU_TRY(mu_train_predict(run));
 		MU_TRY(mu_kv_finish(run->kv));
 		MU_TRY(mu_train_halt_end(run));
-		MU_TRY(mu_train_profile_report(run));
+		MU_TRY(mu_report_profile_report(run));
 		goto out;
 	}
-	MU_TRY(mu_train_resume_states(run));
+	MU_TRY(mu_checkpoint_resume_states(run));
 	mu_train_plateau_resume(run);
-	MU_TRY(mu_train_save_open(run));
+	MU_TRY(mu_checkpoint_save_open(run));
 	MU_TRY(mu_train_fit(run));
-	MU_TRY(mu_train_save_finish(run));
+	MU_TRY(mu_checkpoint_save_finish(run));
 	MU_TRY(mu_kv_finish(run->kv));
 	MU_TRY(mu_train_halt_end(run));
-	MU_TRY(mu_train_timeline_write(run));
+	MU_TRY(mu_report_timeline_write(run));
 	if (run->topology.index == 0)
-		mu_train_report_end(run);
-	MU_TRY(mu_train_profile_report(run));
+		mu_report_end(run);
+	MU_TRY(mu_report_profile_report(run));
 out:
 	return st;
 }
@@ -258,8 +258,8 @@ static enum mu_status open_reports(struct train_run *run)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_train_halt_check(run));
-	MU_TRY(mu_train_scalars_open(run));
-	MU_TRY(mu_train_terminal_open(run));
+	MU_TRY(mu_report_scalars_open(run));
+	MU_TRY(mu_report_terminal_open(run));
 out:
 	return st;
 }
@@ -270,7 +270,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 			      struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
-	struct train_options *v = &run->options;
+	struct conf *v = &run->options;
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
@@ -300,20 +300,19 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	end->agreed = true;
 	MU_TRY(mu_train_setup(run));
 	if (run->kv && run->store.on_gpus)
-		MU_TRY(mu_train_agree_late(run->topology.role == MU_ROLE_WORKER
-						   ? mu_train_gpus_join(run)
-						   : MU_OK,
-					   run->topology.world));
+		MU_TRY(mu_train_agree_late(
+			run->topology.role == MU_ROLE_WORKER ? mu_engine_gpus_join(run) : MU_OK,
+			run->topology.world));
 	if (run->kv)
-		MU_TRY(mu_train_gpus_record(run));
+		MU_TRY(mu_engine_gpus_record(run));
 	if (v->check && is_worker_0(&run->topology))
 		mu_log_info("check: options, data and layout are good");
-	if (v->check || v->test_io || v->dump_batch || mu_train_tunes(v))
+	if (v->check || v->test_io || v->dump_batch || mu_engine_tunes(v))
 		goto out;
 	MU_TRY(mu_train_agree_late(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
 				   run->topology.world));
-	MU_TRY(mu_train_timeline_open(run));
-	mu_train_run_file_begin(run, options);
+	MU_TRY(mu_report_timeline_open(run));
+	mu_checkpoint_run_file_begin(run, options);
 	end->agreed = false;
 	MU_TRY(work(run));
 	end->halted = run->halt.wanted && !run->halt.goes_back;
@@ -323,7 +322,7 @@ out:
 }
 
 /* One run, from the arguments to its end; *again: it goes back to a checkpoint. */
-static enum mu_status run_once(struct train_back *back, const struct arguments *arguments,
+static enum mu_status run_once(struct checkpoint_rollback *back, const struct arguments *arguments,
 			       MPI_Comm comm, struct mu_train_end *end, bool *again)
 {
 	enum mu_status st = MU_OK;
@@ -339,13 +338,13 @@ static enum mu_status run_once(struct train_back *back, const struct arguments *
 	*again = run->halt.goes_back;
 out:
 	if (run)
-		mu_train_run_file_end(run, st);
+		mu_checkpoint_run_file_end(run, st);
 	if (st == MU_ERR_TIMEOUT) /* who does not move cannot agree */
 		end->agreed = false;
 	if (st != MU_OK && end->agreed)
 		st = settle(st, comm);
 	if (run) {
-		mu_train_gpus_leave(run);
+		mu_engine_gpus_leave(run);
 		mu_train_release(run);
 	}
 	mu_free(run);
@@ -357,7 +356,7 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 {
 	enum mu_status st = MU_OK;
 	struct arguments arguments = {0};
-	struct train_back back = {0};
+	struct checkpoint_rollback back = {0};
 	bool again;
 
 	*end = (struct mu_train_end){.signal = end->signal};

@@ -32,15 +32,15 @@
 #include "report/report.h"
 
 struct train_run {
-	struct train_options options;
+	struct conf options;
 	struct mu_topology topology;
 	struct mu_kv_type store;
 	char without_nccl[512]; /* why sums between GPUs go by MPI; empty: they do not, or shall */
 	int n_threads;
-	struct train_team team;
-	struct train_devices devices;
-	struct train_conv *conv;
-	struct train_split *split; /* NULL: every device has all layers */
+	struct engine_team team;
+	struct engine_devices devices;
+	struct engine_conv *conv;
+	struct engine_staged *split; /* NULL: every device has all layers */
 	const struct mu_network *network;
 	struct mu_net **nets;    /* by group of the input, n_groups of them */
 	size_t n_groups;         /* 1 without groups */
@@ -53,29 +53,29 @@ struct train_run {
 	bool has_validation;
 	struct mu_kv *kv;
 	struct mu_places *places; /* --comm-thread: cores of this process before it was pinned */
-	struct train_progress *progress; /* NULL without --comm-thread */
-	struct train_profile *profile;   /* NULL without --profile */
-	struct train_timeline *timeline; /* NULL without --timeline */
-	struct train_scalars *scalars;   /* NULL: nobody wants them */
-	struct train_terminal *terminal; /* NULL: no line of progress */
-	struct train_metrics metrics;
+	struct engine_comm_thread *progress; /* NULL without --comm-thread */
+	struct report_profile *profile;      /* NULL without --profile */
+	struct report_timeline *timeline;    /* NULL without --timeline */
+	struct report_scalars *scalars;      /* NULL: nobody wants them */
+	struct report_terminal *terminal;    /* NULL: no line of progress */
+	struct engine_metrics metrics;
 	struct train_plateau {
 		double best, rate; /* lowest perplexity; of the learning rate, 0: none yet */
 	} plateau;
 	struct train_loss_scale loss_scale;
-	struct train_sum sum;
+	struct engine_sum sum;
 	float *labels; /* of one batch */
 	uint32_t *ids;
 	struct train_ahead *ahead; /* batch.h; NULL: no batches go to devices ahead */
 	size_t steps;                        /* batches of a worker per epoch */
 	size_t examples;                     /* per epoch, of the whole job */
-	struct train_saver *saver;           /* NULL without --model-prefix */
-	struct train_resume *resume;         /* what the run goes on from */
+	struct checkpoint_saver *saver;      /* NULL without --model-prefix */
+	struct checkpoint_resume *resume;    /* what the run goes on from */
 	struct train_prediction *prediction; /* --predict, or --evaluate --benchmark 1 */
 	size_t begin_epoch, begin_step;
 	struct train_halt halt;
-	struct train_back *back; /* --on-nan rollback: what outlives this run */
-	struct train_run_file run_file;
+	struct checkpoint_rollback *back; /* --on-nan rollback: what outlives this run */
+	struct checkpoint_run_file run_file;
 	double link;          /* bytes/s between ranks, 0 for one rank */
 	double lr;            /* base, scaled with the workers if that was asked for */
 	double speed_seconds; /* training time of all epochs, without validation */

@@ -7,27 +7,27 @@
 #include <muster/base.h>
 
 /* Micro-batch k of the present batch: its first sample, and how many it has; a block has all. */
-static size_t first_of(const struct train_split *s, size_t k)
+static size_t first_of(const struct engine_staged *s, size_t k)
 {
 	return s->steps > 0 ? 0 : k * s->micro;
 }
 
-static size_t samples_of(const struct train_split *s, size_t k)
+static size_t samples_of(const struct engine_staged *s, size_t k)
 {
 	const size_t left = s->total - first_of(s, k);
 
 	return s->steps == 0 && left < s->micro ? left : s->micro;
 }
 
-size_t mu_train_split_micro(const struct train_split *s, size_t i)
+size_t mu_engine_staged_micro(const struct engine_staged *s, size_t i)
 {
 	return s->steps > 0 ? s->n_now - 1 - i : i;
 }
 
-struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage, size_t k)
+struct mu_plan *mu_engine_staged_plan_of(const struct engine_staged *s, size_t stage, size_t k)
 {
-	const struct train_stage *of = &s->of[stage];
-	const struct train_plans *plans =
+	const struct engine_stage *of = &s->of[stage];
+	const struct engine_plans *plans =
 		&of->slots[k % of->n_slots].plans[s->steps > 0 ? 0 : s->group];
 
 	if (s->phase == MU_PHASE_INFER)
@@ -39,7 +39,7 @@ struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage
 static void cut_block(const struct train_run *run, size_t k, const float *rows, float fill,
 		      float *out)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const size_t length = run->devices.sample;
 
 	for (size_t i = 0; i < s->micro; i++)
@@ -53,7 +53,7 @@ static void cut_block(const struct train_run *run, size_t k, const float *rows, 
 /* The labels of block k, for the last stage. A net that ignores none ignores -1 here. */
 static const float *block_labels(const struct train_run *run, struct mu_batch *own, size_t k)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	float *labels = s->labels + k * s->micro * s->steps;
 
 	if (!own->use_ignore)
@@ -65,7 +65,7 @@ static const float *block_labels(const struct train_run *run, struct mu_batch *o
 
 static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t stage, size_t k)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const size_t first = first_of(s, k), n = samples_of(s, k);
 	const size_t left = s->batch.count > first ? s->batch.count - first : 0;
 	struct mu_batch *own = mu_plan_batch(plan);
@@ -86,7 +86,7 @@ static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t 
 /* The samples, to the stage that reads them. */
 static void set_input(const struct train_run *run, struct mu_plan *plan, size_t k)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const size_t n = run->devices.sample;
 
 	if (!mu_plan_input(plan))
@@ -98,12 +98,12 @@ static void set_input(const struct train_run *run, struct mu_plan *plan, size_t 
 		       samples_of(s, k) * n * sizeof(float));
 }
 
-enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage, size_t k)
+enum mu_status mu_engine_staged_begin_forward(struct train_run *run, size_t stage, size_t k)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
-	struct mu_plan *plan = mu_train_split_plan_of(s, stage, k);
-	const size_t first = mu_train_split_micro(s, 0);
+	const struct engine_staged *s = run->split;
+	struct mu_plan *plan = mu_engine_staged_plan_of(s, stage, k);
+	const size_t first = mu_engine_staged_micro(s, 0);
 
 	set_batch(run, plan, stage, k);
 	if (s->partial && s->phase == MU_PHASE_TRAIN) { /* the first backward makes the sum */
@@ -113,25 +113,25 @@ enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage,
 			MU_TRY(mu_plan_bind(plan, weights, s->gradients));
 		else
 			MU_TRY(mu_plan_bind_sum(plan, weights, s->gradients, s->partial,
-						k == mu_train_split_micro(s, s->n_now - 1)));
+						k == mu_engine_staged_micro(s, s->n_now - 1)));
 	}
 	mu_plan_bring_weights(plan, k == 0);
 	if (s->steps > 0)
-		mu_plan_join(plan, k, k > 0 ? mu_train_split_plan_of(s, stage, k - 1) : NULL,
-			     k + 1 < s->n_now ? mu_train_split_plan_of(s, stage, k + 1) : NULL);
+		mu_plan_join(plan, k, k > 0 ? mu_engine_staged_plan_of(s, stage, k - 1) : NULL,
+			     k + 1 < s->n_now ? mu_engine_staged_plan_of(s, stage, k + 1) : NULL);
 	set_input(run, plan, k);
 	for (size_t r = 0; r < stage; r++)
-		if (mu_train_split_is_here(run, r))
-			MU_TRY(mu_plan_receive(plan, mu_train_split_plan_of(s, r, k)));
-	MU_TRY(mu_train_borders_take(run, stage, k, TRAIN_VALUES));
+		if (mu_engine_staged_is_here(run, r))
+			MU_TRY(mu_plan_receive(plan, mu_engine_staged_plan_of(s, r, k)));
+	MU_TRY(mu_engine_borders_receive(run, stage, k, TRAIN_VALUES));
 out:
 	return st;
 }
 
-void mu_train_split_keep(struct train_run *run, size_t k)
+void mu_engine_staged_keep(struct train_run *run, size_t k)
 {
-	struct train_split *s = run->split;
-	struct mu_plan *plan = mu_train_split_plan_of(s, s->stages.n - 1, k);
+	struct engine_staged *s = run->split;
+	struct mu_plan *plan = mu_engine_staged_plan_of(s, s->stages.n - 1, k);
 	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
 	const size_t n = mu_shape_n(shape) / shape->dims[0];
 

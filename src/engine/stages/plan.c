@@ -13,14 +13,14 @@
 
 /* ---- where ---- */
 
-size_t mu_train_split_member(const struct train_run *run, size_t stage)
+size_t mu_engine_staged_member(const struct train_run *run, size_t stage)
 {
 	return run->split->stages.of[stage].device / run->devices.list.n;
 }
 
-bool mu_train_split_is_here(const struct train_run *run, size_t stage)
+bool mu_engine_staged_is_here(const struct train_run *run, size_t stage)
 {
-	return mu_train_split_member(run, stage) == run->team.member;
+	return mu_engine_staged_member(run, stage) == run->team.member;
 }
 
 /* Its device, or the one of this rank that stands for it. */
@@ -33,10 +33,10 @@ static size_t device_of(const struct train_run *run, size_t stage)
 
 typedef enum mu_status slot_fn(struct train_run *run, size_t stage, size_t slot);
 
-static enum mu_status work_on_stage(struct train_run *run, struct train_device *d)
+static enum mu_status work_on_stage(struct train_run *run, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const size_t stage = s->work.stage;
 
 	for (size_t i = 0; device_of(run, stage) == d->number && i < s->of[stage].n_slots; i++)
@@ -49,11 +49,11 @@ out:
 static enum mu_status for_all_slots(struct train_run *run, slot_fn *fn)
 {
 	enum mu_status st = MU_OK;
-	struct train_stage_work *work = &run->split->work;
+	struct engine_stage_work *work = &run->split->work;
 
 	work->fn = fn;
 	for (work->stage = 0; work->stage < run->split->stages.n; work->stage++)
-		MU_TRY(mu_train_devices_run(run, work_on_stage));
+		MU_TRY(mu_engine_devices_run(run, work_on_stage));
 out:
 	return st;
 }
@@ -63,7 +63,7 @@ out:
 static struct mu_plan **find_plan(struct train_run *run, size_t stage, size_t slot, size_t group,
 				  const struct mu_plan_part *like)
 {
-	struct train_plans *p = &run->split->of[stage].slots[slot].plans[group];
+	struct engine_plans *p = &run->split->of[stage].slots[slot].plans[group];
 
 	if (like->phase == MU_PHASE_INFER)
 		return &p->infer;
@@ -75,7 +75,7 @@ static enum mu_status plan_part(struct train_run *run, size_t stage, size_t slot
 				const struct mu_plan_part *like)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const struct mu_stage *own = &s->stages.of[stage];
 	struct mu_plan *before[MU_MAX_STAGES];
 	struct mu_plan_part part = *like;
@@ -102,7 +102,7 @@ out:
 static enum mu_status plan_full(struct train_run *run, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
-	struct train_slot *own = &run->split->of[stage].slots[slot];
+	struct engine_slot *own = &run->split->of[stage].slots[slot];
 	const struct mu_plan_part like = {.batch = run->split->micro, .phase = MU_PHASE_TRAIN};
 
 	MU_TRY(MU_ALLOC(own->plans, run->split->n_groups, "plans"));
@@ -114,17 +114,17 @@ out:
 static enum mu_status make_stages(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 	const size_t devices = run->devices.list.n * run->devices.list.ranks;
 	struct mu_stage_border *borders = NULL;
 
-	MU_TRY(mu_train_device_stages(&run->devices.list, &run->options, s->whole, &s->stages));
+	MU_TRY(mu_engine_device_stages(&run->devices.list, &run->options, s->whole, &s->stages));
 	s->stages.blocks = s->steps > 0;
 	MU_TRY(mu_stage_order_new(&s->train, &s->stages, devices, s->n_micro, true));
 	MU_TRY(mu_stage_order_new(&s->infer, &s->stages, devices, s->n_micro, false));
 	MU_TRY(MU_ALLOC(s->of, s->stages.n, "stages"));
 	for (size_t i = 0; i < s->stages.n; i++) {
-		const size_t n = mu_train_split_is_here(run, i)
+		const size_t n = mu_engine_staged_is_here(run, i)
 					 ? mu_stage_slots(&s->stages, i, s->n_micro)
 					 : 1;
 
@@ -134,13 +134,14 @@ static enum mu_status make_stages(struct train_run *run)
 	MU_TRY(mu_stages_borders(&s->stages, s->whole, s->n_micro, &borders, &s->n_borders));
 	MU_TRY(MU_ALLOC(s->borders, s->n_borders + 1, "borders"));
 	for (size_t b = 0; b < s->n_borders; b++)
-		s->borders[b] = (struct train_border){.from = borders[b].from, .to = borders[b].to};
+		s->borders[b] =
+			(struct engine_border){.from = borders[b].from, .to = borders[b].to};
 out:
 	mu_free(borders);
 	return st;
 }
 
-static enum mu_status plan_whole(struct train_run *run, struct train_device *d)
+static enum mu_status plan_whole(struct train_run *run, struct engine_device *d)
 {
 	if (d->number > 0)
 		return MU_OK;
@@ -148,10 +149,10 @@ static enum mu_status plan_whole(struct train_run *run, struct train_device *d)
 			       &d->device, run->split->micro, MU_PHASE_TRAIN, NULL);
 }
 
-enum mu_status mu_train_split_open(struct train_run *run, size_t batch)
+enum mu_status mu_engine_staged_open(struct train_run *run, size_t batch)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s;
+	struct engine_staged *s;
 
 	MU_TRY(MU_ALLOC(run->split, 1, "stages"));
 	s = run->split;
@@ -164,18 +165,18 @@ enum mu_status mu_train_split_open(struct train_run *run, size_t batch)
 		s->steps = mu_net_labels(run->block_net);
 		s->n_micro = (mu_net_labels(run->net) + s->steps - 1) / s->steps;
 	}
-	MU_TRY(mu_train_devices_run(run, plan_whole));
+	MU_TRY(mu_engine_devices_run(run, plan_whole));
 	run->plan = s->whole;
 	MU_TRY(make_stages(run));
 	if (!run->devices.team)
 		MU_TRY(mu_team_new(&run->devices.team, 1, &run->topology));
-	MU_TRY(mu_team_counters(run->devices.team, mu_train_border_counter(run, s->n_borders, 0)));
+	MU_TRY(mu_team_counters(run->devices.team, mu_engine_border_counter(run, s->n_borders, 0)));
 	MU_TRY(for_all_slots(run, plan_full));
 out:
 	return st;
 }
 
-static void close_slot(struct train_slot *slot, size_t n_groups)
+static void close_slot(struct engine_slot *slot, size_t n_groups)
 {
 	for (size_t g = 0; slot->plans && g < n_groups; g++) {
 		mu_plan_free(slot->plans[g].tail);
@@ -188,13 +189,13 @@ static void close_slot(struct train_slot *slot, size_t n_groups)
 	mu_free(slot->plans);
 }
 
-void mu_train_split_close(struct train_run *run)
+void mu_engine_staged_close(struct train_run *run)
 {
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 
 	if (!s)
 		return;
-	mu_train_borders_close(run);
+	mu_engine_borders_close(run);
 	for (size_t i = 0; s->of && i < s->stages.n; i++) {
 		for (size_t k = 0; k < s->of[i].n_slots; k++)
 			close_slot(&s->of[i].slots[k], s->n_groups);
@@ -224,7 +225,7 @@ static bool has_records(const struct mu_input *in, size_t group)
 static enum mu_status plan_others(struct train_run *run, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const bool ends_early = !run->train.groups && run->steps < run->train.steps;
 	const struct mu_plan_part infer = {.batch = s->micro, .phase = MU_PHASE_INFER};
 
@@ -246,7 +247,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_split_plan(struct train_run *run)
+enum mu_status mu_engine_staged_plan(struct train_run *run)
 {
 	return for_all_slots(run, plan_others);
 }
@@ -255,11 +256,11 @@ enum mu_status mu_train_split_plan(struct train_run *run)
 static enum mu_status allocate(struct train_run *run, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
-	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
+	const struct engine_plans *plans = run->split->of[stage].slots[slot].plans;
 	const size_t n_groups = run->split->n_groups;
 	struct mu_plan *largest = plans[n_groups - 1].full;
 
-	if (!mu_train_split_is_here(run, stage))
+	if (!mu_engine_staged_is_here(run, stage))
 		goto out;
 	MU_TRY(mu_plan_allocate(largest));
 	for (size_t g = 0; g < n_groups; g++) {
@@ -273,11 +274,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_split_allocate(struct train_run *run)
+enum mu_status mu_engine_staged_allocate(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
-	const size_t labels = mu_net_labels(run->net), classes = mu_train_devices_classes(run);
+	struct engine_staged *s = run->split;
+	const size_t labels = mu_net_labels(run->net), classes = mu_engine_devices_classes(run);
 
 	MU_TRY(for_all_slots(run, allocate));
 	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));
@@ -296,13 +297,13 @@ out:
 	return st;
 }
 
-double mu_train_split_arena(const struct train_run *run)
+double mu_engine_staged_arena(const struct train_run *run)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	double sum = 0;
 
 	for (size_t i = 0; i < s->stages.n; i++)
-		for (size_t k = 0; mu_train_split_is_here(run, i) && k < s->of[i].n_slots; k++)
+		for (size_t k = 0; mu_engine_staged_is_here(run, i) && k < s->of[i].n_slots; k++)
 			sum += (double)mu_plan_arena_bytes(
 				s->of[i].slots[k].plans[s->n_groups - 1].full);
 	return sum;
@@ -311,10 +312,10 @@ double mu_train_split_arena(const struct train_run *run)
 static enum mu_status bind(struct train_run *run, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
-	const struct train_plans *plans = run->split->of[stage].slots[slot].plans;
+	const struct engine_plans *plans = run->split->of[stage].slots[slot].plans;
 	float *weights = mu_kv_weights(run->kv);
 
-	if (!mu_train_split_is_here(run, stage))
+	if (!mu_engine_staged_is_here(run, stage))
 		goto out;
 	for (size_t g = 0; g < run->split->n_groups; g++) {
 		if (plans[g].full)
@@ -328,7 +329,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_split_bind(struct train_run *run)
+enum mu_status mu_engine_staged_bind(struct train_run *run)
 {
 	run->split->gradients = mu_kv_gradients(run->kv);
 	return for_all_slots(run, bind);
@@ -364,7 +365,7 @@ static double count_macs(const struct mu_plan *plan, const struct mu_stage *stag
 
 /* "stage 0 on cpu:0: embed to dropout4, 9.4 M parameters, 0.236 GMAC per sample"; in a team "on
  * cpu:0 of rank 0" */
-static void describe_stage(const struct train_device_list *list, const struct mu_plan *plan,
+static void describe_stage(const struct engine_device_list *list, const struct mu_plan *plan,
 			   const struct mu_stages *stages, size_t s, char text[256])
 {
 	const char *of = stages->blocks ? "block of a sample" : "sample";
@@ -374,7 +375,7 @@ static void describe_stage(const struct train_device_list *list, const struct mu
 	if (list->ranks > 1)
 		snprintf(rank, sizeof rank, " of rank %zu", stage->device / list->n);
 	snprintf(text, 256, "stage %zu on %s%s: %s to %s, %.0f parameters, %.6f GMAC per %s", s,
-		 mu_train_device_name(list, stage->device % list->n, name, sizeof name), rank,
+		 mu_engine_device_name(list, stage->device % list->n, name, sizeof name), rank,
 		 mu_plan_layer_name(plan, stage->first),
 		 mu_plan_layer_name(plan, stage->first + stage->n - 1), count_params(plan, stage),
 		 count_macs(plan, stage) / 1e9, of);
@@ -387,9 +388,9 @@ static void describe_border(const struct mu_stage_border *b, char text[256])
 		 b->from, b->to, b->tensors, b->tensors == 1 ? "" : "s", b->nbytes);
 }
 
-void mu_train_split_report(const struct train_run *run)
+void mu_engine_staged_report(const struct train_run *run)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	char text[256];
 
 	for (size_t i = 0; i < s->stages.n; i++) {
@@ -404,9 +405,8 @@ void mu_train_split_report(const struct train_run *run)
 			    s->n_micro, s->n_micro == 1 ? "" : "es", s->micro);
 }
 
-enum mu_status mu_train_split_print(const struct train_device_list *list,
-				    const struct train_options *v, const struct mu_plan *plan,
-				    FILE *stream)
+enum mu_status mu_engine_staged_print(const struct engine_device_list *list, const struct conf *v,
+				      const struct mu_plan *plan, FILE *stream)
 {
 	enum mu_status st = MU_OK;
 	struct mu_stages stages;
@@ -414,7 +414,7 @@ enum mu_status mu_train_split_print(const struct train_device_list *list,
 	size_t n;
 	char text[256];
 
-	MU_TRY(mu_train_device_stages(list, v, plan, &stages));
+	MU_TRY(mu_engine_device_stages(list, v, plan, &stages));
 	stages.blocks = false; /* the plan is of whole sequences */
 	MU_TRY(mu_stages_borders(&stages, plan, (size_t)v->micro_batches, &borders, &n));
 	fprintf(stream, "\n%zu stage%s, ", stages.n, stages.n == 1 ? "" : "s");

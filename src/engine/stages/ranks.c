@@ -15,7 +15,7 @@
 
 enum { KIND_FULL, KIND_TAIL, KIND_INFER, KINDS };
 
-static size_t kind_of(const struct train_split *s, size_t k)
+static size_t kind_of(const struct engine_staged *s, size_t k)
 {
 	const size_t first = s->steps > 0 ? 0 : s->group * KINDS;
 
@@ -25,12 +25,12 @@ static size_t kind_of(const struct train_split *s, size_t k)
 }
 
 /* Any slot's: those of a stage are alike. NULL: none of this kind. */
-static const struct mu_plan *find_plan(const struct train_stage *stage, size_t kind)
+static const struct mu_plan *find_plan(const struct engine_stage *stage, size_t kind)
 {
 	const struct mu_plan *plan = NULL;
 
 	for (size_t i = 0; i < stage->n_slots && !plan; i++) {
-		const struct train_plans *p = &stage->slots[i].plans[kind / KINDS];
+		const struct engine_plans *p = &stage->slots[i].plans[kind / KINDS];
 
 		plan = kind % KINDS == KIND_FULL   ? p->full
 		       : kind % KINDS == KIND_TAIL ? p->tail
@@ -40,10 +40,10 @@ static const struct mu_plan *find_plan(const struct train_stage *stage, size_t k
 }
 
 /* Bytes of a border's messages, by kind. */
-static void measure(const struct train_run *run, const struct train_border *border, int way,
+static void measure(const struct train_run *run, const struct engine_border *border, int way,
 		    size_t *nbytes)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 
 	for (size_t kind = 0; kind < run->split->n_groups * KINDS; kind++) {
 		const struct mu_plan *from = find_plan(&s->of[border->from], kind);
@@ -57,9 +57,9 @@ static void measure(const struct train_run *run, const struct train_border *bord
 }
 
 /* Tails differ from team to team. */
-uint64_t mu_train_borders_hash(const struct train_run *run)
+uint64_t mu_engine_borders_hash(const struct train_run *run)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	uint64_t hash = 0;
 
 	for (size_t b = 0; b < s->n_borders; b++)
@@ -73,7 +73,7 @@ uint64_t mu_train_borders_hash(const struct train_run *run)
 	return hash;
 }
 
-size_t mu_train_border_counter(const struct train_run *run, size_t border, int way)
+size_t mu_engine_border_counter(const struct train_run *run, size_t border, int way)
 {
 	return run->split->stages.n * TRAIN_STAGE_COUNTERS + border * TRAIN_WAYS + (size_t)way;
 }
@@ -83,16 +83,16 @@ size_t mu_train_border_counter(const struct train_run *run, size_t border, int w
 static enum mu_status open_way(struct train_run *run, size_t b, int way, size_t *nbytes)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
-	struct train_border *border = &s->borders[b];
-	struct train_way *w = &border->ways[way];
-	const bool is_from = mu_train_split_is_here(run, border->from);
+	struct engine_staged *s = run->split;
+	struct engine_border *border = &s->borders[b];
+	struct engine_way *w = &border->ways[way];
+	const bool is_from = mu_engine_staged_is_here(run, border->from);
 	const size_t kinds = run->split->n_groups * KINDS;
 	size_t most = 0;
 
 	w->sends = is_from == (way == TRAIN_VALUES);
-	w->peer = mu_train_team_worker(
-		run, mu_train_split_member(run, is_from ? border->to : border->from));
+	w->peer = mu_engine_team_worker(
+		run, mu_engine_staged_member(run, is_from ? border->to : border->from));
 	measure(run, border, way, nbytes);
 	for (size_t kind = 0; kind < kinds; kind++)
 		most = nbytes[kind] > most ? nbytes[kind] : most;
@@ -110,10 +110,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_borders_open(struct train_run *run)
+enum mu_status mu_engine_borders_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 	size_t *nbytes = NULL;
 
 	MU_TRY(mu_passage_comm_new(&s->comm, run->topology.peers));
@@ -121,17 +121,17 @@ enum mu_status mu_train_borders_open(struct train_run *run)
 	MU_TRY(MU_ALLOC(s->kinds, s->n_micro, "borders"));
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++)
-			if (mu_train_split_is_here(run, s->borders[b].from) !=
-			    mu_train_split_is_here(run, s->borders[b].to))
+			if (mu_engine_staged_is_here(run, s->borders[b].from) !=
+			    mu_engine_staged_is_here(run, s->borders[b].to))
 				MU_TRY(open_way(run, b, way, nbytes));
 out:
 	mu_free(nbytes);
 	return st;
 }
 
-void mu_train_borders_close(struct train_run *run)
+void mu_engine_borders_close(struct train_run *run)
 {
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 
 	for (size_t b = 0; s->borders && b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++)
@@ -143,23 +143,23 @@ void mu_train_borders_close(struct train_run *run)
 /* ---- a batch ---- */
 
 /* Gradients pass in training alone. */
-static struct train_way *way_of(const struct train_split *s, size_t b, int way)
+static struct engine_way *way_of(const struct engine_staged *s, size_t b, int way)
 {
-	struct train_way *w = &s->borders[b].ways[way];
+	struct engine_way *w = &s->borders[b].ways[way];
 
 	return w->passage && (way == TRAIN_VALUES || s->phase == MU_PHASE_TRAIN) ? w : NULL;
 }
 
-enum mu_status mu_train_borders_begin(struct train_run *run)
+enum mu_status mu_engine_borders_begin(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 
 	for (size_t k = 0; s->kinds && k < s->n_now; k++)
 		s->kinds[k] = kind_of(s, k);
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++) {
-			struct train_way *w = way_of(s, b, way);
+			struct engine_way *w = way_of(s, b, way);
 
 			if (!w)
 				continue;
@@ -171,12 +171,13 @@ out:
 }
 
 /* Send what has been made since. */
-static enum mu_status send_ready(struct train_run *run, const struct train_border *border, int way,
-				 struct train_way *w)
+static enum mu_status send_ready(struct train_run *run, const struct engine_border *border, int way,
+				 struct engine_way *w)
 {
 	enum mu_status st = MU_OK;
-	const size_t i = way == TRAIN_VALUES ? mu_train_split_counter(border->from, TRAIN_FORWARDS)
-					     : mu_train_split_counter(border->to, TRAIN_BACKWARDS);
+	const size_t i = way == TRAIN_VALUES
+				 ? mu_engine_staged_counter(border->from, TRAIN_FORWARDS)
+				 : mu_engine_staged_counter(border->to, TRAIN_BACKWARDS);
 
 	for (const size_t made = mu_team_counted(run->devices.team, i); w->begun < made;
 	     w->begun++) {
@@ -187,14 +188,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_borders_move(struct train_run *run)
+enum mu_status mu_engine_borders_move(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++) {
-			struct train_way *w = way_of(s, b, way);
+			struct engine_way *w = way_of(s, b, way);
 			size_t passed;
 
 			if (!w)
@@ -205,19 +206,19 @@ enum mu_status mu_train_borders_move(struct train_run *run)
 			for (; w->passed < passed; w->passed++)
 				if (!w->sends)
 					mu_team_count(run->devices.team, 0,
-						      mu_train_border_counter(run, b, way));
+						      mu_engine_border_counter(run, b, way));
 		}
 out:
 	return st;
 }
 
-bool mu_train_borders_have_left(const struct train_run *run)
+bool mu_engine_borders_have_left(const struct train_run *run)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++) {
-			const struct train_way *w = way_of(s, b, way);
+			const struct engine_way *w = way_of(s, b, way);
 
 			if (w && w->sends && w->passed < s->n_now)
 				return false;
@@ -225,36 +226,36 @@ bool mu_train_borders_have_left(const struct train_run *run)
 	return true;
 }
 
-void mu_train_borders_awaited(const void *context, struct mu_awaited *a)
+void mu_engine_borders_awaited(const void *context, struct mu_awaited *a)
 {
 	const struct train_run *run = context;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 
 	snprintf(a->what, sizeof a->what, "what passes between the ranks of team %zu",
 		 run->team.index);
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++) {
-			const struct train_way *w = way_of(s, b, way);
+			const struct engine_way *w = way_of(s, b, way);
 
 			if (w && w->passed < s->n_now)
 				mu_awaited_add(a, run->topology.worker_ranks[w->peer]);
 		}
 }
 
-static struct mu_plan *plan_of(const struct train_split *s, size_t stage, size_t k, int way)
+static struct mu_plan *plan_of(const struct engine_staged *s, size_t stage, size_t k, int way)
 {
-	return mu_train_split_plan_of(s, stage,
-				      way == TRAIN_GRADIENTS ? mu_train_split_micro(s, k) : k);
+	return mu_engine_staged_plan_of(s, stage,
+					way == TRAIN_GRADIENTS ? mu_engine_staged_micro(s, k) : k);
 }
 
-enum mu_status mu_train_borders_take(struct train_run *run, size_t stage, size_t k, int way)
+enum mu_status mu_engine_borders_receive(struct train_run *run, size_t stage, size_t k, int way)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 
 	for (size_t b = 0; b < s->n_borders; b++) {
-		const struct train_border *border = &s->borders[b];
-		const struct train_way *w = way_of(s, b, way);
+		const struct engine_border *border = &s->borders[b];
+		const struct engine_way *w = way_of(s, b, way);
 
 		if (w && !w->sends && stage == (way == TRAIN_VALUES ? border->to : border->from))
 			MU_TRY(mu_plan_unpack(plan_of(s, border->from, k, way),
@@ -266,14 +267,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_borders_give(struct train_run *run, size_t stage, size_t k, int way)
+enum mu_status mu_engine_borders_send(struct train_run *run, size_t stage, size_t k, int way)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 
 	for (size_t b = 0; b < s->n_borders; b++) {
-		const struct train_border *border = &s->borders[b];
-		const struct train_way *w = way_of(s, b, way);
+		const struct engine_border *border = &s->borders[b];
+		const struct engine_way *w = way_of(s, b, way);
 
 		if (w && w->sends && stage == (way == TRAIN_VALUES ? border->from : border->to))
 			MU_TRY(mu_plan_pack(plan_of(s, border->from, k, way),

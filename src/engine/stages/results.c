@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-double mu_train_split_loss(const struct train_run *run)
+double mu_engine_staged_loss(const struct train_run *run)
 {
 	double loss = 0;
 
@@ -14,9 +14,9 @@ double mu_train_split_loss(const struct train_run *run)
 }
 
 /* Of all samples, in their order. */
-static const float *probabilities(const struct train_split *s, struct mu_shape *shape)
+static const float *probabilities(const struct engine_staged *s, struct mu_shape *shape)
 {
-	struct mu_plan *last = mu_train_split_plan_of(s, s->stages.n - 1, 0);
+	struct mu_plan *last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
 
 	*shape = *mu_plan_probabilities_shape(last);
 	if (!s->probabilities)
@@ -26,7 +26,7 @@ static const float *probabilities(const struct train_split *s, struct mu_shape *
 }
 
 /* Each sample counts once. */
-static void measure_blocks(const struct train_split *s, struct mu_metrics *m,
+static void measure_blocks(const struct engine_staged *s, struct mu_metrics *m,
 			   struct mu_batch *batch, size_t top_k)
 {
 	const size_t last = s->stages.n - 1;
@@ -34,25 +34,26 @@ static void measure_blocks(const struct train_split *s, struct mu_metrics *m,
 
 	for (size_t k = 0; k < s->n_now; k++) {
 		batch->labels = s->labels + k * s->micro * s->steps;
-		mu_metrics_measure(m, s->outputs[k],
-				   mu_plan_probabilities_shape(mu_train_split_plan_of(s, last, k)),
-				   batch, top_k);
+		mu_metrics_measure(
+			m, s->outputs[k],
+			mu_plan_probabilities_shape(mu_engine_staged_plan_of(s, last, k)), batch,
+			top_k);
 	}
 	m->samples = samples;
 }
 
-void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m)
+void mu_engine_staged_measure(const struct train_run *run, struct mu_metrics *m)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const size_t top_k = (size_t)run->options.top_k;
 	struct mu_plan *last;
 	struct mu_batch batch = s->batch;
 	struct mu_shape shape;
 	const float *p;
 
-	if (!mu_train_split_is_here(run, s->stages.n - 1))
+	if (!mu_engine_staged_is_here(run, s->stages.n - 1))
 		return;
-	last = mu_train_split_plan_of(s, s->stages.n - 1, 0);
+	last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
 	batch.use_ignore = mu_plan_batch(last)->use_ignore;
 	batch.ignore_label = mu_plan_batch(last)->ignore_label;
 	if (s->steps > 0) {
@@ -63,7 +64,7 @@ void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m)
 	mu_metrics_measure(m, p, &shape, &batch, top_k);
 }
 
-void mu_train_split_probabilities(const struct train_run *run, float *out)
+void mu_engine_staged_probabilities(const struct train_run *run, float *out)
 {
 	struct mu_shape shape;
 	const float *p = probabilities(run->split, &shape);
@@ -71,18 +72,18 @@ void mu_train_split_probabilities(const struct train_run *run, float *out)
 	memcpy(out, p, run->split->total * shape.dims[1] * sizeof *out);
 }
 
-enum mu_status mu_train_split_overflowed(const struct train_run *run, bool *overflowed)
+enum mu_status mu_engine_staged_overflowed(const struct train_run *run, bool *overflowed)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	bool one;
 
 	*overflowed = false;
 	for (size_t k = 0; k < s->n_now; k++)
 		for (size_t stage = 0; stage < s->stages.n; stage++) {
-			if (!mu_train_split_is_here(run, stage))
+			if (!mu_engine_staged_is_here(run, stage))
 				continue;
-			MU_TRY(mu_plan_overflowed(mu_train_split_plan_of(s, stage, k), &one));
+			MU_TRY(mu_plan_overflowed(mu_engine_staged_plan_of(s, stage, k), &one));
 			*overflowed |= one;
 		}
 out:
@@ -90,15 +91,16 @@ out:
 }
 
 /* All that is done here once more, in this thread. */
-const char *mu_train_split_find_nonfinite(struct train_run *run)
+const char *mu_engine_staged_find_nonfinite(struct train_run *run)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const char *place = NULL;
 
 	for (size_t k = 0; k < s->n_now && !place; k++)
 		for (size_t stage = 0; stage < s->stages.n && !place; stage++)
-			if (mu_train_split_is_here(run, stage) &&
-			    mu_train_split_begin_forward(run, stage, k) == MU_OK)
-				place = mu_plan_find_nonfinite(mu_train_split_plan_of(s, stage, k));
+			if (mu_engine_staged_is_here(run, stage) &&
+			    mu_engine_staged_begin_forward(run, stage, k) == MU_OK)
+				place = mu_plan_find_nonfinite(
+					mu_engine_staged_plan_of(s, stage, k));
 	return place;
 }

@@ -15,26 +15,26 @@
 
 #include <muster/base.h>
 
-size_t mu_train_split_counter(size_t stage, int which)
+size_t mu_engine_staged_counter(size_t stage, int which)
 {
 	return stage * TRAIN_STAGE_COUNTERS + (size_t)which;
 }
 
 static size_t counted(const struct train_run *run, size_t stage, int which)
 {
-	return mu_team_counted(run->devices.team, mu_train_split_counter(stage, which));
+	return mu_team_counted(run->devices.team, mu_engine_staged_counter(stage, which));
 }
 
-static const struct mu_stage_order *schedule_of(const struct train_split *s)
+static const struct mu_stage_order *schedule_of(const struct engine_staged *s)
 {
 	return s->phase == MU_PHASE_TRAIN ? s->train : s->infer;
 }
 
 /* The next task of one of this rank's devices that this batch has; NULL behind the last. */
 static const struct mu_stage_task *next_task(const struct train_run *run, size_t member,
-					     struct train_place *place)
+					     struct engine_place *place)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const struct mu_stage_order *schedule = schedule_of(s);
 	const size_t device = run->team.member * run->devices.list.n + member;
 	const size_t n = schedule->first[device + 1] - schedule->first[device];
@@ -55,28 +55,28 @@ static const struct mu_stage_task *next_task(const struct train_run *run, size_t
 static bool find_need(const struct train_run *run, const struct mu_stage_task *task, size_t b,
 		      size_t *i, size_t *least)
 {
-	const struct train_split *s = run->split;
-	const struct train_border *border = &s->borders[b];
-	const bool from_here = mu_train_split_is_here(run, border->from);
-	const bool to_here = mu_train_split_is_here(run, border->to);
+	const struct engine_staged *s = run->split;
+	const struct engine_border *border = &s->borders[b];
+	const bool from_here = mu_engine_staged_is_here(run, border->from);
+	const bool to_here = mu_engine_staged_is_here(run, border->to);
 	const size_t slots = s->of[task->stage].n_slots;
 
 	*least = task->micro + 1;
 	if (task->work == MU_STAGE_WEIGHTS)
 		return false;
 	if (task->work == MU_STAGE_BACKWARD) {
-		*i = to_here ? mu_train_split_counter(border->to, TRAIN_BACKWARDS)
-			     : mu_train_border_counter(run, b, TRAIN_GRADIENTS);
+		*i = to_here ? mu_engine_staged_counter(border->to, TRAIN_BACKWARDS)
+			     : mu_engine_border_counter(run, b, TRAIN_GRADIENTS);
 		return border->from == task->stage &&
 		       (to_here || border->ways[TRAIN_GRADIENTS].passage);
 	}
 	if (border->to == task->stage) {
-		*i = from_here ? mu_train_split_counter(border->from, TRAIN_FORWARDS)
-			       : mu_train_border_counter(run, b, TRAIN_VALUES);
+		*i = from_here ? mu_engine_staged_counter(border->from, TRAIN_FORWARDS)
+			       : mu_engine_border_counter(run, b, TRAIN_VALUES);
 		return true;
 	}
 	/* Without backward a slot is free when who reads it has done so. */
-	*i = mu_train_split_counter(border->to, TRAIN_FORWARDS);
+	*i = mu_engine_staged_counter(border->to, TRAIN_FORWARDS);
 	*least -= slots;
 	return s->phase == MU_PHASE_INFER && border->from == task->stage && to_here &&
 	       task->micro >= slots;
@@ -103,10 +103,10 @@ static enum mu_status end_forward(struct train_run *run, size_t member, size_t s
 	enum mu_status st = MU_OK;
 
 	if (stage + 1 == run->split->stages.n)
-		mu_train_split_keep(run, k);
-	MU_TRY(mu_train_borders_give(run, stage, k, TRAIN_VALUES));
-	MU_TRY(mu_plan_finish(mu_train_split_plan_of(run->split, stage, k)));
-	mu_team_count(run->devices.team, member, mu_train_split_counter(stage, TRAIN_FORWARDS));
+		mu_engine_staged_keep(run, k);
+	MU_TRY(mu_engine_borders_send(run, stage, k, TRAIN_VALUES));
+	MU_TRY(mu_plan_finish(mu_engine_staged_plan_of(run->split, stage, k)));
+	mu_team_count(run->devices.team, member, mu_engine_staged_counter(stage, TRAIN_FORWARDS));
 out:
 	return st;
 }
@@ -115,7 +115,7 @@ out:
  * micro-batches. */
 static void add_gradients(const struct train_run *run, size_t l)
 {
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
 	const size_t *keys;
@@ -123,7 +123,7 @@ static void add_gradients(const struct train_run *run, size_t l)
 	for (size_t i = mu_plan_layer_keys(run->plan, l, &keys); i-- > 0;) {
 		const struct mu_slice *slice = &slices[keys[i]];
 
-		mu_train_add(s->gradients + slice->at, s->partial + slice->at, slice->n_padded);
+		mu_engine_add(s->gradients + slice->at, s->partial + slice->at, slice->n_padded);
 	}
 }
 
@@ -132,17 +132,17 @@ static enum mu_status backward_layer(struct train_run *run, size_t member,
 				     const struct mu_stage_task *task, size_t i)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const bool later = task->work == MU_STAGE_WEIGHTS;
 	struct mu_plan *plan =
-		mu_train_split_plan_of(s, task->stage, mu_train_split_micro(s, task->micro));
+		mu_engine_staged_plan_of(s, task->stage, mu_engine_staged_micro(s, task->micro));
 
 	MU_TRY(later ? mu_plan_backward_weights(plan, i) : mu_plan_backward(plan, i));
 	if (task->micro > 0 && !mu_plan_adds(plan, i) && later == mu_plan_weights_later(plan, i))
 		add_gradients(run, s->stages.of[task->stage].first + i);
 	if (task->micro + 1 == s->n_now && later == s->stages.blocks)
 		mu_team_count(run->devices.team, member,
-			      mu_train_split_counter(task->stage, TRAIN_LAYERS));
+			      mu_engine_staged_counter(task->stage, TRAIN_LAYERS));
 out:
 	return st;
 }
@@ -151,16 +151,16 @@ static enum mu_status end_backward(struct train_run *run, size_t member, size_t 
 				   size_t number)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
-	const size_t k = mu_train_split_micro(s, number);
+	const struct engine_staged *s = run->split;
+	const size_t k = mu_engine_staged_micro(s, number);
 
 	for (size_t r = 0; r < stage; r++)
-		if (mu_train_split_is_here(run, r))
-			MU_TRY(mu_plan_return(mu_train_split_plan_of(s, stage, k),
-					      mu_train_split_plan_of(s, r, k)));
-	MU_TRY(mu_train_borders_give(run, stage, number, TRAIN_GRADIENTS));
-	MU_TRY(mu_plan_finish(mu_train_split_plan_of(s, stage, k)));
-	mu_team_count(run->devices.team, member, mu_train_split_counter(stage, TRAIN_BACKWARDS));
+		if (mu_engine_staged_is_here(run, r))
+			MU_TRY(mu_plan_return(mu_engine_staged_plan_of(s, stage, k),
+					      mu_engine_staged_plan_of(s, r, k)));
+	MU_TRY(mu_engine_borders_send(run, stage, number, TRAIN_GRADIENTS));
+	MU_TRY(mu_plan_finish(mu_engine_staged_plan_of(s, stage, k)));
+	mu_team_count(run->devices.team, member, mu_engine_staged_counter(stage, TRAIN_BACKWARDS));
 out:
 	return st;
 }
@@ -168,9 +168,9 @@ out:
 static enum mu_status begin_task(struct train_run *run, const struct mu_stage_task *task)
 {
 	switch (task->work) {
-	case MU_STAGE_FORWARD: return mu_train_split_begin_forward(run, task->stage, task->micro);
+	case MU_STAGE_FORWARD: return mu_engine_staged_begin_forward(run, task->stage, task->micro);
 	case MU_STAGE_BACKWARD:
-		return mu_train_borders_take(run, task->stage, task->micro, TRAIN_GRADIENTS);
+		return mu_engine_borders_receive(run, task->stage, task->micro, TRAIN_GRADIENTS);
 	default: return MU_OK;
 	}
 }
@@ -186,27 +186,27 @@ static enum mu_status end_task(struct train_run *run, size_t member,
 }
 
 /* The next layer of a task that is ready; behind the last one the place is the next task's. */
-static enum mu_status do_layer(struct train_run *run, size_t member, struct train_place *place,
+static enum mu_status do_layer(struct train_run *run, size_t member, struct engine_place *place,
 			       const struct mu_stage_task *task)
 {
 	enum mu_status st = MU_OK;
-	const struct train_split *s = run->split;
+	const struct engine_staged *s = run->split;
 	const size_t n = s->stages.of[task->stage].n;
 
 	if (!place->begun)
 		MU_TRY(begin_task(run, task));
 	place->begun = true;
 	if (task->work == MU_STAGE_FORWARD)
-		MU_TRY(mu_plan_forward(mu_train_split_plan_of(s, task->stage, task->micro),
+		MU_TRY(mu_plan_forward(mu_engine_staged_plan_of(s, task->stage, task->micro),
 				       place->done));
 	else
 		MU_TRY(backward_layer(run, member, task, n - 1 - place->done));
 	if (++place->done < n)
 		goto out;
 	MU_TRY(end_task(run, member, task));
-	*place = (struct train_place){.task = place->task + 1};
+	*place = (struct engine_place){.task = place->task + 1};
 out:
-	return mu_train_device_named(run, &run->devices.of[member], st);
+	return mu_engine_device_named(run, &run->devices.of[member], st);
 }
 
 /* ---- the other devices ---- */
@@ -225,7 +225,7 @@ static enum mu_status work(void *context, size_t member)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = context;
-	struct train_place place = {.task = 0};
+	struct engine_place place = {.task = 0};
 	const struct mu_stage_task *task;
 
 	while ((task = next_task(run, member, &place))) {
@@ -244,18 +244,18 @@ out:
 static enum mu_status do_or_wait(struct train_run *run, const struct mu_stage_task *task)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 
-	MU_TRY(mu_train_poll(run));
-	MU_TRY(mu_train_borders_move(run));
+	MU_TRY(mu_engine_poll(run));
+	MU_TRY(mu_engine_borders_move(run));
 	if (task && (s->place.begun || is_ready(run, 0, task))) {
 		MU_TRY(do_layer(run, 0, &s->place, task));
-		MU_TRY(mu_train_borders_move(run));
+		MU_TRY(mu_engine_borders_move(run));
 		mu_waiter_reset(&s->waiter);
 	} else {
 		mu_waiter_nap(&s->waiter);
 		if (run->team.size > 1)
-			MU_TRY(mu_waiter_check(&s->waiter, mu_train_borders_awaited, run));
+			MU_TRY(mu_waiter_check(&s->waiter, mu_engine_borders_awaited, run));
 	}
 out:
 	return st;
@@ -265,19 +265,19 @@ out:
 static enum mu_status end_job(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 
 	while (!mu_team_stopped(run->devices.team) &&
-	       !(mu_team_ended(run->devices.team) && mu_train_borders_have_left(run)))
+	       !(mu_team_ended(run->devices.team) && mu_engine_borders_have_left(run)))
 		MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
 	s->under_way = false;
-	MU_TRY(mu_train_devices_join(run, true));
+	MU_TRY(mu_engine_devices_join(run, true));
 out:
 	return st;
 }
 
 /* Is it the forward of the first micro-batch, and layer l comes next? */
-static bool is_first_forward(const struct train_split *s, const struct mu_stage_task *task,
+static bool is_first_forward(const struct engine_staged *s, const struct mu_stage_task *task,
 			     size_t l)
 {
 	return task && task->work == MU_STAGE_FORWARD && task->micro == 0 &&
@@ -288,10 +288,10 @@ static bool is_first_forward(const struct train_split *s, const struct mu_stage_
 static enum mu_status end_forwards(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 	size_t last = s->stages.n - 1;
 
-	while (!mu_train_split_is_here(run, last))
+	while (!mu_engine_staged_is_here(run, last))
 		last--;
 	while (counted(run, last, TRAIN_FORWARDS) < s->n_now) {
 		if (mu_team_stopped(run->devices.team)) {
@@ -310,7 +310,7 @@ static enum mu_status begin_job(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_train_borders_begin(run));
+	MU_TRY(mu_engine_borders_begin(run));
 	run->split->under_way = true;
 	mu_waiter_init(&run->split->waiter, &run->topology);
 	mu_team_begin(run->devices.team, work, run);
@@ -318,17 +318,17 @@ out:
 	return st;
 }
 
-float *mu_train_split_begin(struct train_run *run, enum mu_phase phase, size_t group,
-			    const struct mu_batch *batch)
+float *mu_engine_staged_begin(struct train_run *run, enum mu_phase phase, size_t group,
+			      const struct mu_batch *batch)
 {
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 
 	s->phase = phase;
 	s->group = group;
 	s->batch = *batch;
 	s->total = batch->count;
 	s->n_now = (s->total + s->micro - 1) / s->micro;
-	s->place = (struct train_place){.task = 0};
+	s->place = (struct engine_place){.task = 0};
 	run->devices.sample = mu_input_sample(&run->train, group);
 	if (s->steps > 0)
 		s->n_now = (run->devices.sample + s->steps - 1) / s->steps;
@@ -336,15 +336,15 @@ float *mu_train_split_begin(struct train_run *run, enum mu_phase phase, size_t g
 	return run->devices.samples;
 }
 
-void mu_train_split_count(struct train_run *run, size_t count)
+void mu_engine_staged_count(struct train_run *run, size_t count)
 {
 	run->split->batch.count = count;
 }
 
-enum mu_status mu_train_split_forward(struct train_run *run, size_t l)
+enum mu_status mu_engine_staged_forward(struct train_run *run, size_t l)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 	const size_t left = mu_plan_layers(run->plan) - 1 - l;
 
 	mu_team_tell(run->devices.team, 0, TEAM_PULL, left);
@@ -368,7 +368,7 @@ static void clear_others(const struct train_run *run)
 	const size_t *keys;
 
 	for (size_t s = 0; s < stages->n; s++)
-		for (size_t l = 0; !mu_train_split_is_here(run, s) && l < stages->of[s].n; l++)
+		for (size_t l = 0; !mu_engine_staged_is_here(run, s) && l < stages->of[s].n; l++)
 			for (size_t i =
 				     mu_plan_layer_keys(run->plan, stages->of[s].first + l, &keys);
 			     i-- > 0;)
@@ -384,16 +384,16 @@ static size_t complete_from(const struct train_run *run)
 	for (size_t s = stages->n; s-- > 0;) {
 		const size_t done = counted(run, s, TRAIN_LAYERS);
 
-		if (mu_train_split_is_here(run, s) && done < stages->of[s].n)
+		if (mu_engine_staged_is_here(run, s) && done < stages->of[s].n)
 			return stages->of[s].first + stages->of[s].n - done;
 	}
 	return 0;
 }
 
-enum mu_status mu_train_split_backward(struct train_run *run, size_t *ready)
+enum mu_status mu_engine_staged_backward(struct train_run *run, size_t *ready)
 {
 	enum mu_status st = MU_OK;
-	struct train_split *s = run->split;
+	struct engine_staged *s = run->split;
 	const size_t before = complete_from(run);
 
 	if (*ready == mu_plan_layers(run->plan))
@@ -409,15 +409,15 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_split_leave(struct train_run *run)
+enum mu_status mu_engine_staged_skip(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t ready = mu_plan_layers(run->plan);
 	bool overflowed;
 
 	while (run->split->under_way && ready > 0)
-		MU_TRY(mu_train_split_backward(run, &ready));
-	MU_TRY(mu_train_split_overflowed(run, &overflowed)); /* nobody is to hear of it later */
+		MU_TRY(mu_engine_staged_backward(run, &ready));
+	MU_TRY(mu_engine_staged_overflowed(run, &overflowed)); /* nobody is to hear of it later */
 out:
 	return st;
 }

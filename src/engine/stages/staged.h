@@ -26,9 +26,9 @@ enum { TRAIN_FORWARDS, TRAIN_BACKWARDS, TRAIN_LAYERS, TRAIN_STAGE_COUNTERS };
 /* What passes between two stages: values one way, gradients the other. */
 enum { TRAIN_VALUES, TRAIN_GRADIENTS, TRAIN_WAYS };
 
-struct train_border {
+struct engine_border {
 	size_t from, to; /* stages */
-	struct train_way {
+	struct engine_way {
 		struct mu_passage *passage; /* NULL: not between this rank and another */
 		bool sends;
 		int peer;             /* its number among the workers */
@@ -38,32 +38,32 @@ struct train_border {
 
 /* A slot holds one micro-batch from its forward to its backward: a part of the net, by group of the
  * input (of blocks: one), all in the memory of the last group's. */
-struct train_slot {
-	struct train_plans *plans;
+struct engine_slot {
+	struct engine_plans *plans;
 };
 
-struct train_stage {
+struct engine_stage {
 	size_t n_slots;
-	struct train_slot *slots;
+	struct engine_slot *slots;
 };
 
 /* The place of a device in its tasks. */
-struct train_place {
+struct engine_place {
 	size_t task;
 	size_t done; /* layers of it */
 	bool begun;
 };
 
-struct train_split {
+struct engine_staged {
 	struct mu_stages stages;
 	size_t n_micro, micro; /* micro-batches of a full batch, and samples of each */
 	size_t steps;          /* of a block; 0: a micro-batch has whole samples */
 	size_t n_groups;       /* of plans */
-	struct train_border *borders;
+	struct engine_border *borders;
 	size_t n_borders;
 	MPI_Comm comm;         /* of the workers, for what passes; MPI_COMM_NULL: no teams */
 	struct mu_plan *whole; /* of one of them, on the first device: layers and keys; dry */
-	struct train_stage *of;
+	struct engine_stage *of;
 	struct mu_stage_order *train, *infer;
 	float *gradients;     /* the store's */
 	float *partial;       /* of one micro-batch, before it is added; NULL with one */
@@ -73,7 +73,7 @@ struct train_split {
 	double *losses;       /* of the micro-batches */
 
 	/* While plans are made: what is to be done for every slot of a stage. */
-	struct train_stage_work {
+	struct engine_stage_work {
 		enum mu_status (*fn)(struct train_run *run, size_t stage, size_t slot);
 		size_t stage;
 	} work;
@@ -85,75 +85,74 @@ struct train_split {
 	size_t total, n_now; /* samples, also those that do not count; micro-batches */
 	size_t *kinds;       /* of messages of each micro-batch: see stage_ranks.c */
 	bool under_way;
-	struct train_place place; /* of the first device */
+	struct engine_place place; /* of the first device */
 	struct mu_waiter waiter;
 };
 
 /* stages_plan.c */
 
 /* Once the nets are there: stages, and parts for full batches, without memory. */
-enum mu_status mu_train_split_open(struct train_run *run, size_t batch);
+enum mu_status mu_engine_staged_open(struct train_run *run, size_t batch);
 /* The other parts, of short last steps and for validation; and memory for all. */
-enum mu_status mu_train_split_plan(struct train_run *run);
-enum mu_status mu_train_split_allocate(struct train_run *run);
-void mu_train_split_close(struct train_run *run);
-double mu_train_split_arena(const struct train_run *run);
-enum mu_status mu_train_split_bind(struct train_run *run);
-void mu_train_split_report(const struct train_run *run);
+enum mu_status mu_engine_staged_plan(struct train_run *run);
+enum mu_status mu_engine_staged_allocate(struct train_run *run);
+void mu_engine_staged_close(struct train_run *run);
+double mu_engine_staged_arena(const struct train_run *run);
+enum mu_status mu_engine_staged_bind(struct train_run *run);
+void mu_engine_staged_report(const struct train_run *run);
 /* For --summary: the stages of a plan of one micro-batch, and what passes between them. */
-enum mu_status mu_train_split_print(const struct train_device_list *list,
-				    const struct train_options *v, const struct mu_plan *plan,
-				    FILE *stream);
+enum mu_status mu_engine_staged_print(const struct engine_device_list *list, const struct conf *v,
+				      const struct mu_plan *plan, FILE *stream);
 
 /* The rank of a team that a stage is on; is it this one? */
-size_t mu_train_split_member(const struct train_run *run, size_t stage);
-bool mu_train_split_is_here(const struct train_run *run, size_t stage);
+size_t mu_engine_staged_member(const struct train_run *run, size_t stage);
+bool mu_engine_staged_is_here(const struct train_run *run, size_t stage);
 
 /* stage_ranks.c: nothing is done without teams. _open: collective over workers. */
 
-enum mu_status mu_train_borders_open(struct train_run *run);
-void mu_train_borders_close(struct train_run *run);
+enum mu_status mu_engine_borders_open(struct train_run *run);
+void mu_engine_borders_close(struct train_run *run);
 /* A number that is equal on two ranks if what passes is as long on both. */
-uint64_t mu_train_borders_hash(const struct train_run *run);
+uint64_t mu_engine_borders_hash(const struct train_run *run);
 /* The number of a border's counter, of what has come one way. */
-size_t mu_train_border_counter(const struct train_run *run, size_t border, int way);
+size_t mu_engine_border_counter(const struct train_run *run, size_t border, int way);
 /* A batch: begin; let messages move on, in the thread that calls MPI; has all that is to leave
  * done so? What a rank waits for here. */
-enum mu_status mu_train_borders_begin(struct train_run *run);
-enum mu_status mu_train_borders_move(struct train_run *run);
-bool mu_train_borders_have_left(const struct train_run *run);
-mu_awaited_fn mu_train_borders_awaited; /* the context is the run */
+enum mu_status mu_engine_borders_begin(struct train_run *run);
+enum mu_status mu_engine_borders_move(struct train_run *run);
+bool mu_engine_borders_have_left(const struct train_run *run);
+mu_awaited_fn mu_engine_borders_awaited; /* the context is the run */
 /* Beside forward or backward number k: take what has come for it, or give what is to leave. */
-enum mu_status mu_train_borders_take(struct train_run *run, size_t stage, size_t k, int way);
-enum mu_status mu_train_borders_give(struct train_run *run, size_t stage, size_t k, int way);
+enum mu_status mu_engine_borders_receive(struct train_run *run, size_t stage, size_t k, int way);
+enum mu_status mu_engine_borders_send(struct train_run *run, size_t stage, size_t k, int way);
 
 /* stage_batch.c: of the present batch. */
 
-struct mu_plan *mu_train_split_plan_of(const struct train_split *s, size_t stage, size_t k);
+struct mu_plan *mu_engine_staged_plan_of(const struct engine_staged *s, size_t stage, size_t k);
 /* The micro-batch that backward number i is of. */
-size_t mu_train_split_micro(const struct train_split *s, size_t i);
-enum mu_status mu_train_split_begin_forward(struct train_run *run, size_t stage, size_t k);
+size_t mu_engine_staged_micro(const struct engine_staged *s, size_t i);
+enum mu_status mu_engine_staged_begin_forward(struct train_run *run, size_t stage, size_t k);
 /* What came of it, from the last stage. */
-void mu_train_split_keep(struct train_run *run, size_t k);
+void mu_engine_staged_keep(struct train_run *run, size_t k);
 
 /* staged.c: see shared.c's of the same names. */
 
-size_t mu_train_split_counter(size_t stage, int which);
+size_t mu_engine_staged_counter(size_t stage, int which);
 
-float *mu_train_split_begin(struct train_run *run, enum mu_phase phase, size_t group,
-			    const struct mu_batch *batch);
-void mu_train_split_count(struct train_run *run, size_t count);
-enum mu_status mu_train_split_forward(struct train_run *run, size_t l);
-enum mu_status mu_train_split_backward(struct train_run *run, size_t *ready);
-enum mu_status mu_train_split_leave(struct train_run *run);
+float *mu_engine_staged_begin(struct train_run *run, enum mu_phase phase, size_t group,
+			      const struct mu_batch *batch);
+void mu_engine_staged_count(struct train_run *run, size_t count);
+enum mu_status mu_engine_staged_forward(struct train_run *run, size_t l);
+enum mu_status mu_engine_staged_backward(struct train_run *run, size_t *ready);
+enum mu_status mu_engine_staged_skip(struct train_run *run);
 
 /* stage_results.c: the same. Ranks of a team without the last stage have no loss, and measure
  * nothing. */
 
-double mu_train_split_loss(const struct train_run *run);
-void mu_train_split_measure(const struct train_run *run, struct mu_metrics *m);
-void mu_train_split_probabilities(const struct train_run *run, float *out);
-enum mu_status mu_train_split_overflowed(const struct train_run *run, bool *overflowed);
-const char *mu_train_split_find_nonfinite(struct train_run *run);
+double mu_engine_staged_loss(const struct train_run *run);
+void mu_engine_staged_measure(const struct train_run *run, struct mu_metrics *m);
+void mu_engine_staged_probabilities(const struct train_run *run, float *out);
+enum mu_status mu_engine_staged_overflowed(const struct train_run *run, bool *overflowed);
+const char *mu_engine_staged_find_nonfinite(struct train_run *run);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include <muster/base.h>
 
-static const char *option_of(const struct train_options *v)
+static const char *option_of(const struct conf *v)
 {
 	return v->group2rank ? "group2rank" : "model-parallel-ranks";
 }
@@ -50,7 +50,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_team_size(const struct train_options *v, size_t *size)
+enum mu_status mu_engine_team_size(const struct conf *v, size_t *size)
 {
 	enum mu_status st = MU_OK;
 	struct mu_group_map map;
@@ -65,8 +65,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_team_stages(const struct train_options *v, const struct mu_plan *plan,
-				    struct mu_stages *stages)
+enum mu_status mu_engine_team_stages(const struct conf *v, const struct mu_plan *plan,
+				     struct mu_stages *stages)
 {
 	enum mu_status st = MU_OK;
 	struct mu_group_map map;
@@ -78,14 +78,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_team_check(const struct train_run *run)
+enum mu_status mu_engine_team_check(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	const char *name = option_of(v);
 	size_t size;
 
-	MU_TRY(mu_train_team_size(v, &size));
+	MU_TRY(mu_engine_team_size(v, &size));
 	if (size == 1)
 		goto out;
 	if (!run->store.synchronous)
@@ -122,14 +122,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_team_open(struct train_run *run)
+enum mu_status mu_engine_team_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
 	const size_t workers = (size_t)t->num_workers;
-	struct train_team *team = &run->team;
+	struct engine_team *team = &run->team;
 
-	MU_TRY(mu_train_team_size(&run->options, &team->size));
+	MU_TRY(mu_engine_team_size(&run->options, &team->size));
 	if (workers % team->size != 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--%s: %zu worker%s (%d ranks, %d of them servers) cannot be divided into "
@@ -143,19 +143,19 @@ out:
 	return st;
 }
 
-int mu_train_team_worker(const struct train_run *run, size_t member)
+int mu_engine_team_worker(const struct train_run *run, size_t member)
 {
 	return (int)(run->team.index * run->team.size + member);
 }
 
-size_t mu_train_team_count(const struct train_run *run, size_t count)
+size_t mu_engine_team_count(const struct train_run *run, size_t count)
 {
 	return run->team.member == 0 ? count : 0;
 }
 
-void mu_train_team_report(const struct train_run *run)
+void mu_engine_team_report(const struct train_run *run)
 {
-	const struct train_team *team = &run->team;
+	const struct engine_team *team = &run->team;
 
 	if (team->size > 1)
 		mu_log_info("%zu team%s of %zu workers each, which share a batch and the layers of "

@@ -10,25 +10,25 @@
 struct train_run;
 
 /* Workers that share the layers of a network, and one batch. Without the options each is alone. */
-struct train_team {
+struct engine_team {
 	size_t size;
 	size_t n, index; /* teams, and which of them is this worker's */
 	size_t member;   /* this worker's number in it */
 };
 
 /* MU_ERR_USAGE for what cannot be. */
-enum mu_status mu_train_team_size(const struct train_options *v, size_t *size);
+enum mu_status mu_engine_team_size(const struct conf *v, size_t *size);
 /* Layers by --group2rank. */
-enum mu_status mu_train_team_stages(const struct train_options *v, const struct mu_plan *plan,
-				    struct mu_stages *stages);
+enum mu_status mu_engine_team_stages(const struct conf *v, const struct mu_plan *plan,
+				     struct mu_stages *stages);
 /* What does not go with teams; the same on every rank. */
-enum mu_status mu_train_team_check(const struct train_run *run);
+enum mu_status mu_engine_team_check(const struct train_run *run);
 /* Once the topology is there. MU_ERR_USAGE, on all ranks: the workers are no whole teams. */
-enum mu_status mu_train_team_open(struct train_run *run);
+enum mu_status mu_engine_team_open(struct train_run *run);
 /* The number among the workers of a member of this team. */
-int mu_train_team_worker(const struct train_run *run, size_t member);
+int mu_engine_team_worker(const struct train_run *run, size_t member);
 /* Samples that this worker tells the store, of so many of its team. */
-size_t mu_train_team_count(const struct train_run *run, size_t count);
-void mu_train_team_report(const struct train_run *run);
+size_t mu_engine_team_count(const struct train_run *run, size_t count);
+void mu_engine_team_report(const struct train_run *run);
 
 #endif

@@ -11,7 +11,7 @@
 #include "checkpoint/checkpoint.h"
 
 struct writer {
-	const struct train_options *v;
+	const struct conf *v;
 	struct mu_vocabulary *vocabulary;
 	struct mu_device device;
 	struct mu_net *net;
@@ -26,10 +26,10 @@ struct writer {
 /* ---- the network ---- */
 
 /* The file of --load, or of --model-prefix that of --load-epoch or the newest. */
-static enum mu_status find_file(const struct train_options *v, char *path, size_t nbytes)
+static enum mu_status find_file(const struct conf *v, char *path, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
-	struct train_files files = {.n = 0};
+	struct checkpoint_files files = {.n = 0};
 
 	if (v->load) {
 		snprintf(path, nbytes, "%s", v->load);
@@ -39,12 +39,12 @@ static enum mu_status find_file(const struct train_options *v, char *path, size_
 		snprintf(path, nbytes, "%s-%04ld.h5", v->model_prefix, v->load_epoch);
 		goto out;
 	}
-	MU_TRY(mu_train_files_find(v->model_prefix, &files));
+	MU_TRY(mu_checkpoint_files_find(v->model_prefix, &files));
 	if (files.n == 0)
 		MU_FAIL(MU_ERR_IO, "--sample: there is no checkpoint %s-*.h5", v->model_prefix);
 	snprintf(path, nbytes, "%s", files.of[0].path);
 out:
-	mu_train_files_release(&files);
+	mu_checkpoint_files_release(&files);
 	return st;
 }
 
@@ -61,7 +61,7 @@ static enum mu_status check_vocabulary(const struct writer *w, const char *path)
 	if (!there)
 		goto out;
 	MU_TRY(mu_array_file_get_text(file, "vocabulary", was, sizeof was));
-	mu_train_vocabulary_text(w->vocabulary, is, sizeof is);
+	mu_conf_vocabulary_text(w->vocabulary, is, sizeof is);
 	if (strcmp(was, is) != 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s was saved with a vocabulary of %s, and this one has %s",
 			path, was, is);
@@ -73,10 +73,10 @@ out:
 static enum mu_status open_network(struct writer *w)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = w->v;
-	const struct train_text *t = &v->text;
+	const struct conf *v = w->v;
+	const struct conf_text *t = &v->text;
 	const struct mu_network *network;
-	struct train_device_list devices;
+	struct engine_device_list devices;
 	struct mu_net_config config = {.network = v->network,
 				       .shape = {1, w->steps, 1},
 				       .classes = mu_vocabulary_n(w->vocabulary),
@@ -92,9 +92,9 @@ static enum mu_status open_network(struct writer *w)
 			network->name);
 	MU_TRY(find_file(v, path, sizeof path));
 	MU_TRY(check_vocabulary(w, path));
-	MU_TRY(mu_train_device_list_read(&devices, v));
+	MU_TRY(mu_engine_device_list_read(&devices, v));
 	MU_TRY(mu_device_open(&w->device, devices.kind->name, 1));
-	MU_TRY(mu_train_device_set(&w->device, v));
+	MU_TRY(mu_engine_device_set(&w->device, v));
 	MU_TRY(mu_net_new_from(&w->net, network, &config));
 	MU_TRY(mu_plan_new(&w->plan, w->net, &w->device, 1, MU_PHASE_INFER, NULL));
 	MU_TRY(MU_ALLOC(w->weights, mu_plan_n(w->plan), "weights"));
@@ -213,13 +213,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_sample(const struct train_options *v)
+enum mu_status mu_train_sample(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct writer w = {.v = v, .steps = v->text.lengths[v->text.n_lengths - 1]};
 	char path[CHECKPOINT_PATH];
 
-	mu_train_vocabulary_path(v, path, sizeof path);
+	mu_conf_vocabulary_path(v, path, sizeof path);
 	MU_TRY(mu_vocabulary_read(&w.vocabulary, path));
 	MU_TRY(take_prime(&w));
 	MU_TRY(open_network(&w));

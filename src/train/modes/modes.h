@@ -12,18 +12,18 @@ struct train_run;
 
 /* summary.c: --summary, the network of the options on standard output. No data, no roles. Not
  * collective. */
-enum mu_status mu_train_summary(const struct train_options *v);
+enum mu_status mu_train_summary(const struct conf *v);
 
 /* tune.c, --conv-algo tune: measure, and write --conv-table. After the plans are made; worker 0. */
 enum mu_status mu_train_tune(struct train_run *run);
 
 /*
  * predict.c: --evaluate and --predict, which means both. _settle is the part of
- * mu_train_options_check about them. mu_train_predict is all that such a run does, and _take, where
+ * mu_conf_check about them. mu_train_predict is all that such a run does, and _take, where
  * there is a prediction, is for its evaluation, after each step, with the samples of this worker in
  * it and its metrics so far. Collective over workers.
  */
-enum mu_status mu_train_predict_settle(struct train_options *v);
+enum mu_status mu_train_predict_settle(struct conf *v);
 enum mu_status mu_train_predict(struct train_run *run);
 enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
 					const struct mu_metrics *m);

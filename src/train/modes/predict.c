@@ -38,18 +38,18 @@ struct train_prediction {
 	uint32_t checksum; /* of the probabilities so far */
 };
 
-enum mu_status mu_train_predict_settle(struct train_options *v)
+enum mu_status mu_train_predict_settle(struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const char *what = v->predict ? "predict" : "evaluate";
 
 	if (!v->predict && !v->evaluate)
 		goto out;
-	if (v->predict && !mu_train_ends_in(v->predict, ".h5") &&
-	    !mu_train_ends_in(v->predict, ".csv"))
+	if (v->predict && !mu_conf_ends_in(v->predict, ".h5") &&
+	    !mu_conf_ends_in(v->predict, ".csv"))
 		MU_FAIL(MU_ERR_USAGE, "--predict %s: a name that ends in .h5 or .csv is needed",
 			v->predict);
-	if (v->predict && mu_train_ends_in(v->predict, ".h5") && !mu_array_file_supported())
+	if (v->predict && mu_conf_ends_in(v->predict, ".h5") && !mu_array_file_supported())
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"--predict %s: this build has no HDF5; a .csv file is possible",
 			v->predict);
@@ -85,7 +85,7 @@ out:
 static enum mu_status make_arrays(struct train_prediction *p)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &p->run->options;
+	const struct conf *v = &p->run->options;
 	const size_t dims[2] = {p->n, p->classes};
 	struct mu_array_file *file = NULL;
 	char text[32];
@@ -232,9 +232,9 @@ static enum mu_status open_prediction(struct train_run *run)
 	if (!run->options.predict)
 		goto out;
 	p->batch = run->validate.config.batch;
-	p->classes = mu_train_devices_classes(run);
+	p->classes = mu_engine_devices_classes(run);
 	p->n = run->validate.n;
-	p->csv = mu_train_ends_in(run->options.predict, ".csv");
+	p->csv = mu_conf_ends_in(run->options.predict, ".csv");
 	p->nbytes = sizeof(struct message) + p->batch * (sizeof(uint32_t) + sizeof(float)) +
 		    p->batch * p->classes * sizeof(float);
 	p->nbytes = (p->nbytes + 7) / 8 * 8;
@@ -271,14 +271,14 @@ static enum mu_status show_speed(struct train_prediction *p, size_t step,
 {
 	enum mu_status st = MU_OK;
 	const struct train_run *run = p->run;
-	struct train_window w = {.first = p->step, .last = step, .metrics = *m};
+	struct report_window w = {.first = p->step, .last = step, .metrics = *m};
 
-	MU_TRY(mu_train_metrics_reduce(&w.metrics, run->topology.peers));
+	MU_TRY(mu_engine_metrics_reduce(&w.metrics, run->topology.peers));
 	w.samples = w.metrics.samples - p->samples;
 	w.seconds = mu_now() - p->start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - p->data_seconds;
 	if (run->topology.index == 0)
-		mu_train_report_speed(run, &w);
+		mu_report_speed(run, &w);
 	p->step = step;
 	p->samples = w.metrics.samples;
 	p->start = mu_now();
@@ -299,7 +299,7 @@ static enum mu_status gather_step(struct train_prediction *p, size_t count)
 	if (count > 0) {
 		memcpy(ids, run->ids, count * sizeof *ids);
 		memcpy(labels, run->labels, count * sizeof *labels);
-		mu_train_devices_probabilities(run, labels + p->batch);
+		mu_engine_devices_probabilities(run, labels + p->batch);
 	}
 	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, run->topology.peers));
 	if (run->topology.index == 0)
@@ -334,15 +334,15 @@ enum mu_status mu_train_predict(struct train_run *run)
 	if (run->options.benchmark && run->options.num_batches > 0 &&
 	    (size_t)run->options.num_batches < run->validate.steps)
 		run->validate.steps = (size_t)run->options.num_batches;
-	mu_train_profile_begin(run);
+	mu_report_profile_begin(run);
 	seconds = -mu_now();
 	if (run->prediction)
 		run->prediction->start = -seconds;
 	MU_TRY(mu_train_evaluate(run, &m));
 	seconds += mu_now();
-	mu_train_profile_end(run);
+	mu_report_profile_end(run);
 	if (run->topology.index == 0) {
-		mu_train_report_validation(run, epoch, &m);
+		mu_report_validation(run, epoch, &m);
 		mu_log_info("validated %.0f samples in %.3f s: %.2f samples/sec", m.samples,
 			    seconds, m.samples / seconds);
 	}

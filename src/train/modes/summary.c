@@ -4,13 +4,13 @@
 
 #include "engine/stages/staged.h"
 
-enum mu_status mu_train_summary(const struct train_options *v)
+enum mu_status mu_train_summary(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct mu_net_config model;
 	size_t shape[3], batch; /* of the first device */
 	const struct mu_network *network;
-	struct train_device_list devices;
+	struct engine_device_list devices;
 	struct mu_device device = {.ops = NULL};
 	struct mu_net *net = NULL;
 	struct mu_plan *plan = NULL;
@@ -20,24 +20,24 @@ enum mu_status mu_train_summary(const struct train_options *v)
 			"--summary with --global-batch-size %ld: how many workers share it is not "
 			"known here; give --batch-size, of one worker",
 			v->global_batch_size);
-	MU_TRY(mu_train_device_list_read(&devices, v));
-	batch = (size_t)v->batch_per_device * mu_train_device_shares(&devices);
+	MU_TRY(mu_engine_device_list_read(&devices, v));
+	batch = (size_t)v->batch_per_device * mu_engine_device_shares(&devices);
 	if (batch == 0)
 		batch = (size_t)v->batch_size;
-	MU_TRY(mu_train_device_list_check(&devices, v, batch));
-	batch = mu_train_device_batch(&devices, v, batch);
+	MU_TRY(mu_engine_device_list_check(&devices, v, batch));
+	batch = mu_engine_device_batch(&devices, v, batch);
 	MU_TRY(mu_network_find(&network, v->network));
 	MU_TRY(mu_train_find_shape(v, network, shape));
 	model = mu_train_describe_model(v, shape,
 					v->num_classes ? (size_t)v->num_classes : network->classes);
 	MU_TRY(mu_device_open(&device, devices.kind->name, 1));
-	MU_TRY(mu_train_device_set(&device, v));
+	MU_TRY(mu_engine_device_set(&device, v));
 	MU_TRY(mu_net_new_from(&net, network, &model));
-	MU_TRY(mu_train_check_block(v, net));
+	MU_TRY(mu_engine_check_block(v, net));
 	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
 	if (devices.split && !*v->summary)
-		MU_TRY(mu_train_split_print(&devices, v, plan, stdout));
+		MU_TRY(mu_engine_staged_print(&devices, v, plan, stdout));
 out:
 	mu_plan_free(plan);
 	mu_net_free(net);

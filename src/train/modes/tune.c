@@ -160,11 +160,11 @@ out:
 enum mu_status mu_train_tune(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct train_options *v = &run->options;
+	const struct conf *v = &run->options;
 	struct tuner t = {.run = run,
 			  .device = &run->devices.of[0].device,
 			  .n = mu_plan_layers(run->plan)};
-	const struct train_conv_net net = {
+	const struct engine_conv_net net = {
 		.name = v->network, .shape = run->train.shape, .path = v->conv_table};
 
 	if (run->split)
@@ -184,7 +184,7 @@ enum mu_status mu_train_tune(struct train_run *run)
 			"are several algorithms for",
 			v->network, t.device->ops->name);
 	MU_TRY(judge(&t));
-	MU_TRY(mu_train_conv_write(run->plan, t.device, &net, t.choices, t.n_choices));
+	MU_TRY(mu_engine_conv_write(run->plan, t.device, &net, t.choices, t.n_choices));
 	mu_log_info("--conv-algo tune: wrote %s: %zu convolutions; --conv-table %s trains by it",
 		    v->conv_table, t.n_choices, v->conv_table);
 out:
