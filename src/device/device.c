@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes, names of operations, and finding a device by its name. */
+/* Finding a device by its name, opening and closing it. */
 #include <muster/device.h>
 
 #include <limits.h>
@@ -7,98 +7,6 @@
 #include <string.h>
 
 #include <muster/base.h>
-
-size_t mu_shape_n(const struct mu_shape *shape)
-{
-	size_t n = 1;
-
-	for (int i = 0; i < shape->ndims; i++)
-		n *= shape->dims[i];
-	return n;
-}
-
-const char *mu_shape_text(const struct mu_shape *shape, char *text, size_t nbytes)
-{
-	char whole[2 + MU_MAX_DIMS * 22 + 2] = "(";
-	size_t at = 1;
-
-	for (int i = 0; i < shape->ndims; i++)
-		at += (size_t)snprintf(whole + at, sizeof whole - at, "%s%zu", i ? ", " : "",
-				       shape->dims[i]);
-	snprintf(text, nbytes, "%s)", whole);
-	return text;
-}
-
-bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b)
-{
-	if (a->ndims != b->ndims)
-		return false;
-	for (int i = 0; i < a->ndims; i++)
-		if (a->dims[i] != b->dims[i])
-			return false;
-	return true;
-}
-
-const char *mu_op_kind_name(enum mu_op_kind kind)
-{
-	static const char *const names[MU_OP_N] = {
-		[MU_OP_CONVOLUTION] = "convolution", [MU_OP_FULLY_CONNECTED] = "fullyconnected",
-		[MU_OP_ACTIVATION] = "activation",   [MU_OP_POOLING] = "pooling",
-		[MU_OP_FLATTEN] = "flatten",         [MU_OP_DROPOUT] = "dropout",
-		[MU_OP_BATCH_NORM] = "batchnorm",    [MU_OP_SUM] = "sum",
-		[MU_OP_CONCAT] = "concat",           [MU_OP_SPLIT] = "split",
-		[MU_OP_SOFTMAX] = "softmax",         [MU_OP_LRN] = "lrn",
-		[MU_OP_EMBEDDING] = "embedding",     [MU_OP_LSTM] = "lstm",
-		[MU_OP_CUSTOM] = "custom",
-	};
-
-	return (unsigned)kind < MU_OP_N ? names[kind] : "unknown";
-}
-
-float mu_batch_loss_scale(const struct mu_batch *batch)
-{
-	return batch->loss_scale > 0 ? batch->loss_scale : 1;
-}
-
-static const char *const algorithm_names[] = {
-	[MU_CONVOLUTION_AUTO] = "auto",
-	[MU_CONVOLUTION_DIRECT] = "direct",
-	[MU_CONVOLUTION_WINOGRAD] = "winograd",
-	[MU_CONVOLUTION_GEMM] = "gemm",
-};
-
-const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm)
-{
-	return algorithm_names[algorithm];
-}
-
-enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out, const char *name)
-{
-	enum mu_status st = MU_OK;
-
-	for (int a = MU_CONVOLUTION_AUTO; a < MU_CONVOLUTION_ALGORITHMS; a++) {
-		*out = (enum mu_convolution_algorithm)a;
-		if (strcmp(algorithm_names[a], name) == 0)
-			goto out;
-	}
-	MU_FAIL(MU_ERR_USAGE,
-		"unknown algorithm of convolutions \"%s\"; known ones: auto, direct, winograd, "
-		"gemm",
-		name);
-out:
-	return st;
-}
-
-void mu_convolution_ask(const struct mu_device *device, const char *layer,
-			enum mu_convolution_algorithm out[MU_CONVOLUTION_PHASES])
-{
-	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
-		out[phase] = device->algorithm;
-	for (size_t i = 0; i < device->n_choices; i++)
-		if (strcmp(device->choices[i].layer, layer) == 0)
-			memcpy(out, device->choices[i].algorithms,
-			       sizeof device->choices[i].algorithms);
-}
 
 /* "cpu, ref" */
 static void list_devices(char *text, size_t nbytes)

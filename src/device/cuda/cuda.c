@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU as a device: opening it, its table, and what all kinds of operations share. See cuda.h.
- */
+/* The GPU as a device: opening it, and its table. See cuda.h. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -11,8 +10,6 @@
 #include "device/plain.h"
 
 extern const struct mu_device_ops mu_device_cuda;
-
-enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 16, EIGHT = 8, BLAS_BYTES = 32 << 20 };
 
 static const struct cuda_kind *const kinds[MU_OP_N] = {
 	[MU_OP_CONVOLUTION] = &mu_cuda_convolution,
@@ -36,49 +33,6 @@ static const struct cuda_kind *const kinds[MU_OP_N] = {
 
 #define NAME_OF(name) #name,
 static const char *const kernel_names[] = {CUDA_KERNELS(NAME_OF)};
-
-static enum mu_status launch(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
-			     size_t blocks, void *args)
-{
-	enum mu_status st = MU_OK;
-	void *params[] = {args};
-
-	CU(d, cuLaunchKernel, d->kernels[kernel], (unsigned)blocks, 1, 1, THREADS, 1, 1, 0, stream,
-	   params, NULL);
-out:
-	return st;
-}
-
-enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
-			       size_t n, void *args)
-{
-	const size_t most = (size_t)d->processors * BLOCKS_PER_PROCESSOR;
-	const size_t blocks = (n + THREADS - 1) / THREADS;
-
-	return n > 0 ? launch(d, stream, kernel, blocks < most ? blocks : most, args) : MU_OK;
-}
-
-enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
-{
-	return mu_cuda_each_on(d, d->work, kernel, n, args);
-}
-
-size_t mu_cuda_eights_of(size_t n)
-{
-	return (n + EIGHT - 1) / EIGHT;
-}
-
-enum mu_status mu_cuda_eights(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
-{
-	return mu_cuda_each(d, kernel, mu_cuda_eights_of(n), args);
-}
-
-enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
-{
-	const size_t most = (size_t)d->processors * BLOCKS_PER_PROCESSOR;
-
-	return n > 0 ? launch(d, d->work, kernel, n < most ? n : most, args) : MU_OK;
-}
 
 /* ---- life ---- */
 
@@ -140,18 +94,6 @@ out:
 	return st;
 }
 
-/* With another stream cuBLAS goes back to a workspace of its own. */
-enum mu_status mu_cuda_set_streams(struct cuda_device *d)
-{
-	enum mu_status st = MU_OK;
-
-	BLAS(d, cublasSetStream, d->blas, d->work);
-	BLAS(d, cublasSetWorkspace, d->blas, (void *)(uintptr_t)d->blas_workspace, BLAS_BYTES);
-	DNN(d, cudnnSetStream, d->dnn, d->work);
-out:
-	return st;
-}
-
 static enum mu_status open_libraries(struct cuda_device *d)
 {
 	enum mu_status st = MU_OK;
@@ -159,7 +101,7 @@ static enum mu_status open_libraries(struct cuda_device *d)
 	CU(d, cuModuleLoadData, &d->module, mu_cuda_kernels);
 	for (size_t i = 0; i < CUDA_N_KERNELS; i++)
 		CU(d, cuModuleGetFunction, &d->kernels[i], d->module, kernel_names[i]);
-	CU(d, cuMemAlloc, &d->blas_workspace, BLAS_BYTES);
+	CU(d, cuMemAlloc, &d->blas_workspace, CUDA_BLAS_BYTES);
 	BLAS(d, cublasCreate, &d->blas);
 	BLAS(d, cublasSetMathMode, d->blas, CUBLAS_PEDANTIC_MATH);
 	DNN(d, cudnnCreate, &d->dnn);

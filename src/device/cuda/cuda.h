@@ -213,7 +213,8 @@ enum mu_status mu_cuda_update(struct mu_device *device, void *stream,
 			      const struct mu_device_update *u);
 enum mu_status mu_cuda_add(struct mu_device *device, void *stream, const struct mu_device_sum *s);
 
-/* cuda.c: cuBLAS and cuDNN give their work to the stream `work`. */
+/* launch.c: cuBLAS and cuDNN use the stream `work`, cuBLAS with the device's workspace. */
+enum { CUDA_BLAS_BYTES = 32 << 20 };
 enum mu_status mu_cuda_set_streams(struct cuda_device *d);
 
 /* cuda/record.c: slots of struct mu_device_memory */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes and counts that operations of the ref device check when they are planned. See ref.h. */
+#include "ref.h"
+
+#include <muster/base.h>
+
+enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,
+				 const struct mu_shape *have, const struct mu_shape *want)
+{
+	enum mu_status st = MU_OK;
+	char a[96], b[96];
+
+	if (!mu_shape_equal(have, want))
+		MU_FAIL(MU_ERR_ARGUMENT, "%s (%s): the %s has shape %s; it must be %s", op->name,
+			mu_op_kind_name(op->kind), what, mu_shape_text(have, a, sizeof a),
+			mu_shape_text(want, b, sizeof b));
+out:
+	return st;
+}
+
+enum mu_status mu_ref_need_ndims(const struct mu_op *op, int ndims, const char *form)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_shape *in = &op->inputs[0]->shape;
+	char text[96];
+
+	if (in->ndims != ndims)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s (%s): the input has shape %s; it must be %s", op->name,
+			mu_op_kind_name(op->kind), mu_shape_text(in, text, sizeof text), form);
+out:
+	return st;
+}
+
+size_t mu_ref_features(const struct mu_shape *shape)
+{
+	return mu_shape_n(shape) / shape->dims[0];
+}
+
+size_t mu_ref_area(const struct mu_shape *shape)
+{
+	return mu_ref_features(shape) / shape->dims[1];
+}
+
+static bool fits(int n, int wanted)
+{
+	return wanted < 0 ? n >= -wanted : n == wanted;
+}
+
+static bool takes_activation(enum mu_op_kind kind)
+{
+	return kind == MU_OP_CONVOLUTION || kind == MU_OP_FULLY_CONNECTED ||
+	       kind == MU_OP_BATCH_NORM || kind == MU_OP_SUM;
+}
+
+static enum mu_status check_counts(const struct mu_op *op, const struct mu_ref_kind *kind)
+{
+	enum mu_status st = MU_OK;
+
+	if (!fits(op->n_inputs, kind->n_inputs) || !fits(op->n_outputs, kind->n_outputs) ||
+	    op->n_params < kind->min_params || op->n_params > kind->max_params ||
+	    op->n_aux != kind->n_aux)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s (%s): %d inputs, %d outputs, %d parameters and %d auxiliary arrays do "
+			"not "
+			"belong to this kind of operation",
+			op->name, mu_op_kind_name(op->kind), op->n_inputs, op->n_outputs,
+			op->n_params, op->n_aux);
+	if (op->in_place && !kind->in_place)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s): this kind cannot work in place", op->name,
+			mu_op_kind_name(op->kind));
+	if (op->fused_activation && !takes_activation(op->kind))
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s (%s): only a convolution, a fully connected layer, a batch-norm or a "
+			"sum takes an activation",
+			op->name, mu_op_kind_name(op->kind));
+out:
+	return st;
+}
+
+/* Shapes (n, c) or (n, c, h, w) without empty dimensions, in plain layout. */
+static enum mu_status check_inputs(const struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	char text[96];
+
+	for (int i = 0; i < op->n_inputs; i++) {
+		const struct mu_tensor *t = op->inputs[i];
+
+		if ((t->shape.ndims != 2 && t->shape.ndims != 4) || mu_shape_n(&t->shape) == 0)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"%s (%s): input %d has shape %s; it must be (n, c) or (n, c, h, "
+				"w), "
+				"without zeros",
+				op->name, mu_op_kind_name(op->kind), i,
+				mu_shape_text(&t->shape, text, sizeof text));
+		if (t->layout)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"%s (%s): input %d has another device's layout; this one needs "
+				"plain "
+				"tensors",
+				op->name, mu_op_kind_name(op->kind), i);
+	}
+out:
+	return st;
+}
+
+static enum mu_status set_plain(const struct mu_op *op, struct mu_param *param)
+{
+	enum mu_status st = MU_OK;
+	size_t n = mu_shape_n(&param->shape);
+
+	if (param->layout || (param->n_padded != 0 && param->n_padded != n))
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s (%s): %s has another device's layout; this one needs plain arrays",
+			op->name, mu_op_kind_name(op->kind), param->name);
+	param->n_padded = n;
+out:
+	return st;
+}
+
+enum mu_status mu_ref_check(const struct mu_op *op, const struct mu_ref_kind *kind)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_counts(op, kind));
+	MU_TRY(check_inputs(op));
+out:
+	return st;
+}
+
+enum mu_status mu_ref_set_plain(struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	for (int i = 0; i < op->n_outputs; i++) {
+		op->outputs[i]->layout = NULL;
+		op->outputs[i]->nbytes = mu_shape_n(&op->outputs[i]->shape) * sizeof(float);
+	}
+	for (int i = 0; i < op->n_params; i++)
+		MU_TRY(set_plain(op, &op->params[i]));
+	for (int i = 0; i < op->n_aux; i++)
+		MU_TRY(set_plain(op, &op->aux[i]));
+out:
+	return st;
+}
