@@ -303,7 +303,7 @@ tests() {
 	[ -s "$tree/tests" ] || { echo "the pack has no test with @gpu" && return 77; }
 	mapfile -t names < <(sort -r "$tree/tests")
 	export SRCDIR=$tree BUILDDIR=$tree MPIRUN=$tree/bin/mpirun TRAINER=$tree/trainer DIGITS=$tree/digits
-	ours limited 150 "$tree/mpi_tests/run" "${names[@]%.c}" >"$out/tests.log" 2>&1
+	MU_TIER=full MU_JOBS=1 ours limited 150 "$tree/mpi_tests/run" "${names[@]%.c}" >"$out/tests.log" 2>&1
 	line=$?
 	end_tests
 	while read -r word name seconds text; do

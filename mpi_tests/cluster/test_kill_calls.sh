@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300 @plain
+# @timeout 300
 # A rank is killed at every system call with which a run opens the checkpoint that it goes on from, writes the next,
 # names it and removes the older one (kill_at.c): there is always a whole file, --resume auto takes the newest, and the
-# bits are those of a run that was never interrupted. make check tries some of the calls, make check-long all of them.
+# bits are those of a run that was never interrupted. make check and check-all try some of the calls, make check-long all of them.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -54,7 +54,7 @@ walk() {
 	KILL_RANK=$2 np=$3
 	shift 3
 	options="$run $*"
-	[ -z "${MUSTER_LONG:-}" ] || stride=1
+	! in_tier long || stride=1
 	rm -f R-*
 	train $np $options --num-epochs 1
 	mv R-0001.h5 one.h5
@@ -76,10 +76,15 @@ walk() {
 	echo "rank $KILL_RANK of $np, $*: $calls calls, every ${stride}th, $((failures - before)) failures"
 }
 
-walk 9 0 1 --kv-store local
-walk 20 0 3 --kv-store dist_sync
-walk 8 1 2 --kv-store dist_sharded
-if [ -n "${MUSTER_LONG:-}" ]; then
+if in_tier full; then
+	walk 9 0 1 --kv-store local
+	walk 20 0 3 --kv-store dist_sync
+	walk 8 1 2 --kv-store dist_sharded
+else
+	walk 30 0 1 --kv-store local
+	walk 24 1 2 --kv-store dist_sharded
+fi
+if in_tier long; then
 	walk 1 0 2 --kv-store dist_allreduce --save-async 0
 	walk 1 1 5 --kv-store dist_sync --num-servers 2 --gc-type 2bit --gc-threshold 0.5
 	walk 1 0 3 --kv-store dist_sync --save-steps 2

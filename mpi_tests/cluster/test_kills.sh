@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300 @plain
+# @timeout 300
 # Processes killed at random moments (faults.sh); make check-long draws others each time. MUSTER_SEED: those of one run.
 set -u
-seed=${MUSTER_SEED:-1} kills=25
-[ -z "${MUSTER_LONG:-}" ] || seed=${MUSTER_SEED:-$RANDOM} kills=200
+seed=${MUSTER_SEED:-1}
+case ${MU_TIER:-quick} in
+quick) kills=4 ;;
+full) kills=25 ;;
+long) seed=${MUSTER_SEED:-$RANDOM} kills=200 ;;
+esac
 echo "seed $seed"
 TMPDIR=$PWD exec "$SRCDIR/mpi_tests/cluster/faults.sh" $kills "$seed"

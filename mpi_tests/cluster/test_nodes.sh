@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300 @plain
+# @timeout 300
 # Tests of the stores once more, with the ranks dealt over several nodes: shared memory inside a node
 # and messages between them, sums by nodes.
 set -u
@@ -10,9 +10,10 @@ set -u
 . "$SRCDIR/mpi_tests/lib/hosts.sh"
 
 nodes_up 3 || exit 77
-jobs=("2 5 test_store" "3 7 test_whole_step" "2 3 test_placement" "2 5 test_placement" "2 5 test_async" "2 5 test_keys"
-	"2 4 test_window" "2 3 test_coded" "2 4 test_comm_thread")
-[ -z "${MUSTER_LONG:-}" ] || jobs+=("2 3 test_store" "3 5 test_store" "2 4 test_whole_step" "2 4 test_placement"
+jobs=("2 4 test_store" "2 3 test_placement" "2 3 test_coded" "2 4 test_window")
+! in_tier full || jobs+=("2 5 test_store" "3 7 test_whole_step" "2 5 test_placement" "2 5 test_async" "2 5 test_keys"
+	"2 4 test_comm_thread")
+! in_tier long || jobs+=("2 3 test_store" "3 5 test_store" "2 4 test_whole_step" "2 4 test_placement"
 	"3 7 test_placement" "3 4 test_staleness" "2 5 test_local_sgd" "3 5 test_coded")
 for job in "${jobs[@]}"; do
 	# shellcheck disable=SC2086 # words

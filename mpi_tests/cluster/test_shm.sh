@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200 @plain
+# @timeout 200
 # A small /dev/shm, as containers have: the ranks of a node send messages then, say so, and get the
 # same bits; with --node-reduce shm it is an error. On several nodes they still reduce before they send.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
-# The weights of this network take 240 MB, what MPI itself needs less than 64.
-alexnet="--network alexnet --benchmark 1 --num-batches 1 --num-epochs 1 --batch-size 1 \
+# The weights of this network take 85 MB, what MPI itself needs less than 64.
+net="--network resnet --num-layers 34 --image-shape 3,32,32 --benchmark 1 --num-batches 1 --num-epochs 1 --batch-size 1 \
 --kv-store dist_sync --num-servers 1 --log-prefix none --log-time 0"
 mpirun=$MPIRUN
 
@@ -25,14 +25,14 @@ chmod +x small
 
 part "room for all"
 # shellcheck disable=SC2086 # lists of options are words
-train 3 $alexnet
+train 3 $net
 expect '^ranks of a node share memory'
 expected=$(value Train-cross-entropy)
 
 part "no room: messages"
 MPIRUN="unshare -m $PWD/small $mpirun"
 # shellcheck disable=SC2086
-train 3 $alexnet
+train 3 $net
 expect '/dev/shm of \S+ has no room for \d+\.\d MB of every worker: the ranks of this node send messages'
 expect '^ranks of a node send messages$'
 [ -n "$expected" ] && [ "$(value Train-cross-entropy)" = "$expected" ] ||
@@ -41,7 +41,7 @@ expect '^ranks of a node send messages$'
 if [ "$(mpi_kind)" = mpich ]; then
 	part "no room on two nodes: messages, and one sum of gradients to the other node"
 	export MPIR_CVAR_NUM_CLIQUES=2
-	several=${alexnet/dist_sync --num-servers 1/dist_allreduce}
+	several=${net/dist_sync --num-servers 1/dist_allreduce}
 	# shellcheck disable=SC2086
 	train 4 $several
 	expect '^ranks of a node send messages, and to other nodes one sum of gradients$'
@@ -57,7 +57,7 @@ fi
 
 part "no room, and it is wanted"
 # shellcheck disable=SC2086
-run_limited 100 3 $alexnet --node-reduce shm
+run_limited 100 3 $net --node-reduce shm
 [ $status = 1 ] || fail "exit status $status"
 expect_count 1 'has no room for \d+\.\d MB of every worker; make it larger, .* \(--node-reduce auto, mpi or none\)'
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 900 @plain
+# @timeout 900
 # Training that a signal, or the end of a Slurm job, ends early: exit status 85, a checkpoint, and after going on the
 # bits of a run that was never interrupted. A second signal.
 # shellcheck disable=SC2086 # lists of options are words
@@ -91,11 +91,13 @@ int=INT term=TERM
 part "the same bits"
 same $int all 1 --kv-store device --optimizer adam --lr 0.001
 same USR1 0 2 --kv-store dist_sync --mom 0.9
-same TERM 4 5 --kv-store dist_sync --num-servers 2 --mom 0.9
-same INT 2 3 --kv-store dist_sharded --node-reduce none
-same TERM 1 3 --kv-store dist_allreduce --update-period 4
-same USR1 1 2 --kv-store dist_sharded --gc-type 2bit --comm-thread 1
-if [ -n "${MUSTER_LONG:-}" ]; then
+if in_tier full; then
+	same TERM 4 5 --kv-store dist_sync --num-servers 2 --mom 0.9
+	same INT 2 3 --kv-store dist_sharded --node-reduce none
+	same TERM 1 3 --kv-store dist_allreduce --update-period 4
+	same USR1 1 2 --kv-store dist_sharded --gc-type 2bit --comm-thread 1
+fi
+if in_tier long; then
 	same TERM 0 1 --kv-store local --mom 0.9
 	same TERM 1 2 --kv-store dist_sync --mom 0.9
 	same USR1 all 3 --kv-store dist_sync --optimizer adam --lr 0.001
@@ -106,15 +108,16 @@ if [ -n "${MUSTER_LONG:-}" ]; then
 fi
 
 part "two nodes"
-if nodes_up 2; then
+if in_tier full && nodes_up 2; then
 	nodes_use 2
 	same TERM 2 5 --kv-store dist_sync --num-servers 2 --mom 0.9
 	nodes_end
 fi
 
 part "dist_async"
-jobs=("USR1 0 3" "TERM 4 5 --num-servers 2 --max-staleness 1")
-[ -z "${MUSTER_LONG:-}" ] || jobs+=("TERM 1 2" "$int all 5 --num-servers 2")
+jobs=("USR1 0 3")
+! in_tier full || jobs+=("TERM 4 5 --num-servers 2 --max-staleness 1")
+! in_tier long || jobs+=("TERM 1 2" "$int all 5 --num-servers 2")
 for words in "${jobs[@]}"; do
 	rm -f R-*
 	halt $words --kv-store dist_async --mom 0 $long --save-period 16 --model-prefix R
@@ -138,10 +141,11 @@ inside() {
 	[ "$samples" = any ] || expect "^trained $((step * samples)) samples"
 }
 inside 40 TERM 2 3 --kv-store dist_sync
-[ -z "${MUSTER_LONG:-}" ] || inside 20 TERM 0 1 --kv-store local
-[ -z "${MUSTER_LONG:-}" ] || inside 60 USR1 1 3 --kv-store dist_sharded
-inside 40 TERM 1 2 --kv-store dist_allreduce --sync-period 4
-inside any TERM 1 3 --kv-store dist_async --mom 0 --lr 0.01 # momentum and stale gradients may diverge
+! in_tier long || inside 20 TERM 0 1 --kv-store local
+! in_tier long || inside 60 USR1 1 3 --kv-store dist_sharded
+! in_tier full || inside 40 TERM 1 2 --kv-store dist_allreduce --sync-period 4
+# Momentum and stale gradients may diverge.
+! in_tier full || inside any TERM 1 3 --kv-store dist_async --mom 0 --lr 0.01
 ready='^Epoch\[1\] Batch'
 
 part "nothing to save in"
@@ -214,7 +218,9 @@ for words in 5 m -5m 5d 0s 5m3 1e99s; do
 	expect "error: --halt-before $words: a length of time is needed"
 done
 # The rest of a longer job, or one whose limit is not told: it ends at once, and its queue may start it again.
-for left in "0-00:00:10 1:00:00" "4:59 5:01" 4:59 "4:59 UNLIMITED"; do
+lefts=("4:59 5:01")
+! in_tier full || lefts+=("0-00:00:10 1:00:00" 4:59 "4:59 UNLIMITED")
+for left in "${lefts[@]}"; do
 	write_squeue "echo $left"
 	run_limited 60 3 $long --save-period 16 --model-prefix R --halt-before 5m
 	[ $status = 85 ] || { fail "exit status $status of $left" && show_log; }
@@ -227,25 +233,27 @@ for limit in 1:00 5:00; do
 	refused 3 --halt-before 5m
 	expect_count 1 "error: --halt-before 5m: the job's time limit is (60|300) s, and training would end"
 done
-for left in "1-00:00:00 2-00:00:00" 5:30 "UNLIMITED UNLIMITED"; do
+lefts=(5:30)
+! in_tier full || lefts+=("1-00:00:00 2-00:00:00" "UNLIMITED UNLIMITED")
+for left in "${lefts[@]}"; do
 	write_squeue "echo $left"
-	train 3 $plain --num-epochs 3 --halt-before 5m
+	train 3 $plain --num-epochs 1 --halt-before 5m
 	expect_none 'nearly over|squeue'
 	[ -s asked ] || fail "squeue was not asked"
 done
 write_squeue "echo INVALID"
-train 3 $plain --num-epochs 3 --halt-before 5m
+train 3 $plain --num-epochs 1 --halt-before 5m
 expect_count 1 'squeue does not say when job 4711 ends: INVALID'
 write_squeue "exit 1"
-train 1 $plain --num-epochs 3 --halt-before 5m
+train 1 $plain --num-epochs 1 --halt-before 5m
 expect_count 1 'squeue does not say when job 4711 ends: no answer'
 write_squeue "sleep 1000"
-train 1 $plain --num-epochs 3 --halt-before 5m # waits for it some seconds, once
+! in_tier full || train 1 $plain --num-epochs 1 --halt-before 5m # waits for it some seconds, once
 # On a machine without Slurm.
 (
 	failures=0
 	TRAINER=$PWD/no_squeue
-	train 1 $plain --num-epochs 3 --halt-before 5m
+	train 1 $plain --num-epochs 1 --halt-before 5m
 	exit $failures
 )
 failures=$((failures + $?))

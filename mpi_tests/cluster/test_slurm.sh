@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200 @plain
+# @timeout 200 @tier full
 # A queue of two nodes: jobs/slurm/*.sbatch and jobs/launch train there; a job that is requeued by hand ends with the
 # same bits as one that nobody disturbed. make check-cluster: also one that loses a node, and runs into its time limit
 # again and again.
@@ -86,7 +86,7 @@ part "wrong use is told, and not requeued"
 
 part "requeued by hand: the same bits"
 epochs=60 limit=
-[ -z "${MUSTER_LONG-}" ] || { epochs=600 limit="-t 1 --signal=B:USR1@30"; }
+! in_tier long || { epochs=600 limit="-t 1 --signal=B:USR1@30"; }
 steps="--num-epochs $epochs --save-period 20 --keep 3"
 # shellcheck disable=SC2086 # words
 id=$(sbatch --parsable -N 2 -n 3 $limit "$SRCDIR/jobs/slurm/train.sbatch" "$TRAINER" $plain $steps \
@@ -100,7 +100,7 @@ wait_for 30 "epochs after the restart" has_trained "$before"
 log=muster-$id.log
 expect_count 1 "Slurm job $id was queued anew: restart 1$"
 
-if [ -n "${MUSTER_LONG-}" ]; then
+if in_tier long; then
 	part "by a lost node, and by the time limit: the same bits"
 	scontrol update nodename="$(hosts_name 2)" state=down reason=test
 	wait_for 60 "the restart after the node was lost" has_restarted 2

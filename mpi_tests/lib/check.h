@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CHECK_SKIPPED = 77 };
@@ -80,6 +81,14 @@ static inline bool check_is_here(const char *name, int (*count)(char *why, size_
 		return true;
 	printf("skipped on %s: %s\n", name, why);
 	return false;
+}
+
+/* Does the suite run in this tier, "full" or "long", or in a larger one? See mpi_tests/run. */
+static inline bool check_in_tier(const char *tier)
+{
+	const char *is = getenv("MU_TIER");
+
+	return is && (strcmp(is, "long") == 0 || strcmp(is, tier) == 0);
 }
 
 /* Each is an expression, true when the check holds. */

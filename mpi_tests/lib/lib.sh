@@ -25,9 +25,19 @@ finish() {
 	exit
 }
 
-# part TEXT: what the checks below are about, so that the log of the test can be read.
+# part TEXT: what the checks below are about, and when they began, so that the log of the test can be read.
 part() {
-	echo "== $1"
+	local now=${EPOCHREALTIME/[.,]/}
+	begun_at=${begun_at:-$now}
+	now=$(((now - begun_at) / 100000))
+	echo "== $1 (at $((now / 10)).$((now % 10)) s)"
+}
+
+# in_tier full, in_tier long: does the suite run in this tier, or in a larger one? See mpi_tests/run.
+in_tier() {
+	case $1.${MU_TIER:-quick} in
+	full.quick | long.quick | long.full) return 1 ;;
+	esac
 }
 
 # What a sanitizer says is told however long the log is: mpi_tests/run looks for it.

@@ -389,7 +389,7 @@ static void run(uint64_t seed, uint64_t first, uint64_t last, double seconds)
 int main(void)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-	bool all = getenv("MUSTER_LONG") != NULL; /* set by make check-long */
+	bool all = check_in_tier("long");
 	uint64_t seed = (uint64_t)from_environment("MUSTER_SEED", all ? (long)time(NULL) : 1);
 	long only = from_environment("MUSTER_CASE", 0);
 
@@ -401,6 +401,6 @@ int main(void)
 	else if (all)
 		run(seed, 1, 0xffffffff, (double)from_environment("MUSTER_SECONDS", 240));
 	else
-		run(seed, 1, 200, INFINITY);
+		run(seed, 1, check_in_tier("full") ? 200 : 50, INFINITY);
 	return check_failures() ? 1 : 0;
 }

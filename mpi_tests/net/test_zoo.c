@@ -385,7 +385,7 @@ out:
 
 int main(void)
 {
-	bool all = getenv("MUSTER_LONG") != NULL; /* set by make check-long */
+	bool all = check_in_tier("long");
 
 	for (size_t i = 0; i < zoo_n_rows; i++)
 		test_row(&zoo_rows[i]);

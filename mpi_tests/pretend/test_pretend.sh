@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 400 @plain
+# @timeout 400
 # GPUs that are pretended: a driver, cuBLAS, cuDNN and NCCL of our own (pretend_*.c) whose streams take turns at random,
 # so that what the host gives a GPU, in which order, and the formulas of the kernels are tested without one. What real
-# kernels and libraries do is not. MUSTER_LONG=1: networks, too.
+# kernels and libraries do is not. In the tier long networks, too.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -23,7 +23,7 @@ for np in 1 2 3; do
 done
 
 part "all operations"
-for t in test_gpu test_versions test_recorded test_ops test_dtype test_blocks ${MUSTER_LONG:+test_net}; do
+for t in test_gpu test_versions test_recorded test_ops test_dtype test_blocks $(in_tier long && echo test_net); do
 	PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
 	grep -q '^skipped.* gpu' out && fail "$t: $(grep '^skipped' out)"
 	case $t in

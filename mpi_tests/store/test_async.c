@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 7 */
+/* @np 1 3 @np-full 1 2 3 4 7 */
 /*
  * dist_async: local with one worker, exact totals with several, staleness. Schedules of the stores
  * with servers.

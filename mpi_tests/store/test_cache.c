@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 5 */
+/* @np 1 3 @np-full 1 2 3 5 */
 /*
  * Records in memory that the ranks of a node share: every worker reads the same samples as without
  * that, of all workers' shares, and no longer from the file. Files that are in memory anyway, and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 2 3 5 */
+/* @np 3 @np-full 2 3 5 */
 /*
  * Compression in stores of a model: what a step does against its plain formula, that nothing is
  * lost, and equal bits whatever the servers, the buckets and the messages.

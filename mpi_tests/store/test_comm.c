@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 7 */
+/* @np 1 3 @np-full 1 2 3 4 7 */
 /* Roles, placement, waits, collectives, agreement. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 5 */
+/* @np 1 3 @np-full 1 2 3 4 5 */
 /*
  * The store of keys: what a caller does wrong is an error that names key, rank and values, on every
  * worker that it concerns, and nobody hangs. Updaters, and what they do when they fail.

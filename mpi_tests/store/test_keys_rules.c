@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 5 */
+/* @np 1 3 @np-full 1 2 3 4 5 */
 /*
  * The store of keys: optimisers against the same rule without a store, their states saved and
  * loaded, 16-bit keys, compression against MXNet's figures.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 5 */
+/* @np 3 @np-full 1 2 3 4 5 */
 /*
  * Local SGD and block momentum against a plain simulation of all workers, in numbers that floats
  * hold exactly; equal bits of all stores; each worker's own steps are those of the store local;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 2 3 4 */
+/* @np 3 @np-full 2 3 4 */
 /*
  * Batch-norm between workers: moving statistics travel as keys of dist_sync. After every step they
  * are the running average over all workers' batches, and equal to the bit on every worker.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 2 3 */
+/* @np 3 @np-full 2 3 */
 /*
  * Messages over a border between ranks, round a ring: steps of different numbers of micro-batches,
  * messages of different kinds and of none, every element exact; a buffer keeps what has come until

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 2 3 5 */
+/* @np 3 @np-full 2 3 5 */
 /*
  * Synchronous stores give the same bits wherever servers are, however many there are, however large
  * buckets are, with shared memory or messages, and whenever and in whatever order workers push and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 2 3 4 */
+/* @np 3 @np-full 2 3 4 */
 /*
  * The order of a server's answers when all parts of a step wait for it: with priority the first
  * keys' first, else in the order in which workers pushed them. The bits are the same. The server is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 */
+/* @np 1 3 @np-full 1 2 3 */
 /* mu_comm_same, which paranoid builds call at every collective: silent when ranks agree, an error
  * on all when not. */
 #include <muster/base.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 2 3 4 */
+/* @np 3 @np-full 2 3 4 */
 /*
  * Ranks that ask for different things: a clear error on all of them, and no hang. And steps of a
  * model before its weights.

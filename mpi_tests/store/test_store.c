@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 7 */
+/* @np 1 3 @np-full 1 2 3 4 7 */
 /*
  * Synchronous stores: exact sums, equal bits over servers and bucket sizes and against local,
  * layout, errors.

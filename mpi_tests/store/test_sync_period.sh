@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300 @plain
+# @timeout 300
 # The trainer with a bound of staleness and with local SGD: what the log says, that it learns, and
 # that all synchronous stores give the same model.
 # shellcheck disable=SC2086 # lists of options are words
@@ -50,7 +50,9 @@ expect_none '^local SGD|^averages'
 has_files || finish
 part "local SGD: one model whatever the store"
 # 600 samples of 3 workers in batches of 7: the last step is short. Running statistics too.
-for net in "--network mlp" "--network resnet --num-layers 8 --num-batches 5"; do
+nets=("--network mlp")
+! in_tier full || nets+=("--network resnet --num-layers 8 --num-batches 5")
+for net in "${nets[@]}"; do
 	run="${mlp/--network mlp/$net} --num-epochs 2 --sync-period 3 --block-momentum 0.6 --optimizer nag --lr 0.02"
 	run=${run/--batch-size 20/--batch-size 7}
 	rm -f ./*.h5

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 2 3 5 */
+/* @np 3 @np-full 2 3 5 */
 /* mu_kv_verify: silent while workers agree; names the one whose copy has another bit. */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 5 */
+/* @np 1 3 @np-full 1 2 3 5 */
 /*
  * Memory that the ranks of a node share: everyone sees everyone's, zeroed at first; more than there
  * is room for gives none on all ranks, and no error. A store says whether it uses it.

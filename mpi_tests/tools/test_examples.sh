@@ -44,7 +44,7 @@ done >cifar/data_batch_1.bin
 cp cifar/data_batch_1.bin cifar/test_batch.bin
 example cifar10.sh dist_sync cifar --num-epochs 1 --batch-size 2 --num-batches 2
 rows 1
-if [ -n "${MUSTER_LONG-}" ]; then
+if in_tier long; then
 	example cifar10.sh all cifar --num-epochs 1 --batch-size 2 --num-batches 2
 	expect_count 7 '^\| (log \| )?epoch '
 fi
@@ -59,7 +59,7 @@ if has_files; then
 fi
 
 part "ImageNet and the benchmark"
-if [ -n "${MUSTER_LONG-}" ] && [ -x "$BUILDDIR/mpi_tests/lib/make_jpeg" ]; then
+if in_tier long && [ -x "$BUILDDIR/mpi_tests/lib/make_jpeg" ]; then
 	mkdir -p images/a images/b
 	for name in a/1 a/2 b/1 b/2; do
 		"$BUILDDIR/mpi_tests/lib/make_jpeg" write "images/$name.jpg" 260 240 rgb 1 ||
@@ -75,7 +75,7 @@ if [ -n "${MUSTER_LONG-}" ] && [ -x "$BUILDDIR/mpi_tests/lib/make_jpeg" ]; then
 	example benchmark.sh local --batch-size 1 --num-batches 3
 	rows 1
 else
-	echo "with MUSTER_LONG=1 only"
+	echo "in the tier long only"
 fi
 
 part "wrong use"

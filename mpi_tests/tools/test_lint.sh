@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# @plain
 # The lint finds nothing in the source, and its rules do fire.
 st=0
 "$SRCDIR/mpi_tests/tools/lint" --self-test || st=1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # parse_log: tables out of logs of Muster and of MXNet's trainers, old and new; several logs; wrong ones.
-# With MUSTER_LONG: 1 GB in 5 s.
+# In the tier long: 1 GB in 5 s.
 #
 # @timeout 120
 . "$SRCDIR/mpi_tests/lib/lib.sh"
@@ -140,7 +140,7 @@ if [ -w /dev/full ]; then
 	expect 'error: the table cannot be written: No space left'
 fi
 
-if [ -n "${MUSTER_LONG:-}" ]; then
+if in_tier long; then
 	part "1 GB"
 	awk 'BEGIN { for (i = 0; i < 100000; i++)
 		printf "2026-01-01 12:00:00,000 Node[0] Epoch[%d] Batch [%d-%d]\tSpeed: 51200.00 samples/sec\t" \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 */
+/* @np 1 2 @np-full 1 2 3 */
 /*
  * Gradient accumulation: with --update-period K, K batches of b train what one batch of K b trains,
  * with one worker and with several, and auxiliary values of batch-norm are averaged over all

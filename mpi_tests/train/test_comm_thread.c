@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 */
+/* @np 1 2 @np-full 1 2 3 */
 /* @timeout 300 */
 /*
  * --comm-thread 1: the thread moves messages on, no two threads are inside MPI at a time, the bits

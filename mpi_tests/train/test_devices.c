@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 5 */
+/* @np 3 @np-full 1 2 3 5 */
 /* @timeout 300 */
 /*
  * Several devices in a rank train what one device does, up to rounding, whatever the parts of the

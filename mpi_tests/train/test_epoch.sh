@@ -137,6 +137,7 @@ net="--network ./witness.so --batch-size 8 --num-epochs 2 --lr 1e-9 --log-prefix
 	--rgb-mean 0,0,0 --rgb-std 1,1,1"
 while read -r data; do
 	for workers in 1 3; do
+		if [ $workers = 3 ] && [ "$data" != "--data-dir cifar" ] && ! in_tier full; then break; fi
 		for how in "--shuffle 0 --data-aug-level 0" \
 			"--shuffle 1 --pad-size 4 --random-crop 1 --random-mirror 1" \
 			"--shuffle chunk --shuffle-chunk 20"; do

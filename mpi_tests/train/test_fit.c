@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 7 */
+/* @np 1 3 @np-full 1 2 3 4 7 */
 /*
  * Whole training runs through mu_train on a small data set made here: N workers of batch b train
  * the same model as one worker of batch N b; the same run twice gives the same bits; so do other

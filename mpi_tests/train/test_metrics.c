@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 */
+/* @np 1 3 @np-full 1 2 3 4 */
 /*
  * Metrics: sums and values by hand; those that whole runs print against a plain loop over all
  * samples, with one worker and with several, and numbers of samples that do not divide. Label

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 4 @gpu */
+/* @np 1 3 @np-full 1 2 3 4 @gpu */
 /*
  * Networks that predict at every position, "steps": labels, probabilities, ignored labels, and
  * whole runs. The networks are defined here, in a table that takes the place of the library's.

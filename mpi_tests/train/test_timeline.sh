@@ -131,7 +131,7 @@ run_limited 60 1 --network mlp --benchmark 1 --num-epochs 1 --lr 1e6 --num-batch
 [ $status = 1 ] || fail "exit status $status of a run that breaks"
 ! ls lost.json* io.json* none 2>/dev/null || fail "something is left"
 
-if [ -n "${MUSTER_LONG:-}" ]; then
+if in_tier long; then
 	part "what it costs"
 	# rate FILE ARGUMENT...: of one run, added to FILE
 	rate() {

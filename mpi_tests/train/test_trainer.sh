@@ -15,9 +15,10 @@ plain="--log-prefix none --log-time 0"
 mlp="--network mlp --data-dir set --batch-size 20 --lr 0.1 $plain"
 
 part "stores and ranks"
-for job in "1 local" "1 device" "2 dist_sync" "3 dist_sync" "4 dist_sync --num-servers 2" \
-	"7 dist_sync --num-servers 3" "2 dist_async" "3 dist_async" "4 dist_async --num-servers 2" \
-	"7 dist_async --num-servers 3"; do
+jobs=("1 local" "1 device" "3 dist_sync" "4 dist_async --num-servers 2")
+! in_tier full || jobs+=("2 dist_sync" "4 dist_sync --num-servers 2" "7 dist_sync --num-servers 3" "2 dist_async"
+	"3 dist_async" "7 dist_async --num-servers 3")
+for job in "${jobs[@]}"; do
 	set -- $job
 	np=$1 store=$2
 	shift 2
@@ -190,18 +191,18 @@ unset OMP_NUM_THREADS
 
 part "real MNIST"
 mnist=${MUSTER_MNIST:-$SRCDIR/../shared/data/mnist}
-if ls "$mnist"/train-images-idx3-ubyte* >/dev/null 2>&1; then
+if in_tier full && ls "$mnist"/train-images-idx3-ubyte* >/dev/null 2>&1; then
 	for store in dist_sync dist_async; do
 		train 3 --network mlp --data-dir "$mnist" --kv-store $store --num-epochs 1 --batch-size 64 \
 			--lr 0.05 --mom 0.5 --num-examples 12000 $plain
 		at_least Validation-accuracy 0.85
 	done
 else
-	echo "real MNIST: skipped, there is no $mnist/train-images-idx3-ubyte.gz; MUSTER_MNIST may name a folder"
+	echo "real MNIST: skipped, in the tier quick or for there is no $mnist/train-images-idx3-ubyte.gz; MUSTER_MNIST may name a folder"
 fi
 part "placement of servers, on two nodes"
 jobs=
-nodes_up 2 && jobs="spread:2 packed:1 colocated:0" && nodes_use 2
+nodes_up 2 && jobs="packed:1 $(in_tier full && echo spread:2 colocated:0)" && nodes_use 2
 for job in $jobs; do
 	set -- ${job/:/ }
 	train 5 $mlp --kv-store dist_sync --server-placement "$1" --num-epochs 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300 @plain
+# @timeout 300
 # Models of users, as a user makes them: Muster is installed into an empty folder, jobs/examples is
 # compiled outside of source and build with what pkg-config says, and the installed trainer trains
 # the result. Then everything that can be wrong with such a file.
@@ -125,7 +125,7 @@ told() {
 # refused STATUS REGEX FILE: with one rank and with three
 refused() {
 	local np
-	for np in 1 3; do
+	for np in 1 $(in_tier full && echo 3); do
 		run_limited 20 $np --network "$3" $plain
 		told "$1" "$2"
 	done
