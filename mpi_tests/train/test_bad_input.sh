@@ -38,17 +38,12 @@ misused() {
 }
 
 # both KIND REGEX ARGUMENT...: with one rank and with three; in the tier quick with either, in turn
-ranks_in_turn=1
+turn=3
 both() {
-	local kind=$1
+	local kind=$1 np
 	shift
-	if in_tier full; then
-		$kind 1 "$@"
-		$kind 3 "$@"
-	else
-		$kind $ranks_in_turn "$@"
-		ranks_in_turn=$((4 - ranks_in_turn))
-	fi
+	turn=$((4 - turn))
+	for np in $(in_tier full && echo 1 3 || echo $turn); do $kind $np "$@"; done
 }
 
 part "a launcher of another MPI"

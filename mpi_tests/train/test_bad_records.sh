@@ -18,14 +18,13 @@ fi
 plain="--network mlp --batch-size 4 --num-epochs 2 --image-shape 3,20,20 --num-classes 3 --lr 0.001 --devices ref
 	--log-prefix none --log-time 0"
 
+# refused REGEX ARGUMENT...: on one rank and on three workers, in the tier quick on either in turn. What all find when
+# they open the files is told once; what a worker finds in a record, by each that finds it before the job ends.
 turn=
-in_tier full || turn=3
-# refused REGEX ARGUMENT...: on one rank and on three workers, in the tier quick on either in turn. What all find when they open the files is told
-# once; what a worker finds in a record, by each that finds it before the job ends.
 refused() {
 	local regex=$1 np
 	shift
-	in_tier full || turn=$((turn == 1 ? 3 : 1))
+	in_tier full || turn=$((${turn:-3} == 1 ? 3 : 1))
 	for np in ${turn:-1 3}; do
 		store=
 		[ $np = 1 ] || store="--kv-store dist_sharded"

@@ -198,7 +198,8 @@ if in_tier full && ls "$mnist"/train-images-idx3-ubyte* >/dev/null 2>&1; then
 		at_least Validation-accuracy 0.85
 	done
 else
-	echo "real MNIST: skipped, in the tier quick or for there is no $mnist/train-images-idx3-ubyte.gz; MUSTER_MNIST may name a folder"
+	echo "real MNIST: skipped, it is for check-all, and for a machine with $mnist/train-images-idx3-ubyte.gz" \
+		"(MUSTER_MNIST may name a folder)"
 fi
 part "placement of servers, on two nodes"
 jobs=
