@@ -3,7 +3,7 @@
 # @timeout 300
 # A rank is killed at every system call with which a run opens the checkpoint that it goes on from, writes the next,
 # names it and removes the older one (kill_at.c): there is always a whole file, --resume auto takes the newest, and the
-# bits are those of a run that was never interrupted. make check and check-all try some of the calls, make check-long all of them.
+# bits are those of a run that was never interrupted. make check tries some of the calls, make check-long all.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh

@@ -8,8 +8,8 @@ set -u
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 # The weights of this network take 85 MB, what MPI itself needs less than 64.
-net="--network resnet --num-layers 34 --image-shape 3,32,32 --benchmark 1 --num-batches 1 --num-epochs 1 --batch-size 1 \
---kv-store dist_sync --num-servers 1 --log-prefix none --log-time 0"
+net="--network resnet --num-layers 34 --image-shape 3,32,32 --benchmark 1 --num-batches 1 --num-epochs 1 \
+--batch-size 1 --kv-store dist_sync --num-servers 1 --log-prefix none --log-time 0"
 mpirun=$MPIRUN
 
 unshare -m mount -t tmpfs -o size=64m tmpfs /dev/shm 2>/dev/null || {

@@ -59,6 +59,7 @@ hosts_wait() {
 hosts_up() {
 	local i k
 	hosts_n=$1
+	unset UCX_NET_DEVICES # mpi_tests/run's
 	trap hosts_down EXIT
 	ip link add "$hosts_bridge" type bridge &&
 		ip addr add "$hosts_net.254/24" dev "$hosts_bridge" &&
