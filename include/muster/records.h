@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * records: labelled images as files hold them, still encoded. One interface reads MXNet's RecordIO
- * files, HDF5 data files of our own, folders of images, CIFAR's binary files and IDX files; the
- * lower halves below it read and write the single formats. Part of storage; not collective.
+ * records: labelled images, still encoded, from files. One interface reads MXNet's RecordIO files,
+ * Muster's HDF5 data files, folders of images, CIFAR's binary files and IDX files. The sections
+ * below it read and write the single formats. Part of storage; not collective.
  *
  * Life cycle: mu_records_open, then mu_records_read from any thread in any order, mu_records_close.
- * Nothing is mapped into memory: a file that is cut short or removed while it is in use gives an
- * error from mu_records_read, not a signal. Files must not change while they are open.
+ * Files are not mapped into memory: a file that is truncated or removed while in use causes an
+ * error of mu_records_read, not a signal. Files must not change while they are open.
  *
- * Errors name the file, the record, its byte, what was found and what was expected. MU_ERR_IO: a
- * file cannot be read, or changed; MU_ERR_FORMAT: its contents are wrong.
+ * Errors name the file, the record, its byte offset, the value found and the value expected.
+ * MU_ERR_IO: a file cannot be read, or has changed; MU_ERR_FORMAT: its contents are wrong.
  */
 #ifndef MUSTER_RECORDS_H
 #define MUSTER_RECORDS_H
@@ -19,15 +19,15 @@
 /* ---- one sample ---- */
 
 struct mu_record {
-	const uint8_t *data; /* an encoded image (told by its first bytes: mu_record_encoding), or
-				raw uint8 pixels (h, w, c) */
+	const uint8_t *data; /* an encoded image (see mu_record_encoding), or raw uint8 pixels (h,
+				w, c) */
 	size_t n;            /* bytes */
-	uint64_t id, id2;    /* id2 is RecordIO's alone, else 0 */
+	uint64_t id, id2;    /* id2: RecordIO only, else 0 */
 	size_t n_labels;
 	const float *labels;
 };
 
-/* Memory of one reading thread, which grows; {0} is empty. */
+/* Memory of one reading thread; it grows. {0} is empty. */
 struct mu_record_buffer {
 	uint8_t *bytes;
 	size_t capacity;
@@ -52,71 +52,74 @@ enum mu_record_kind { MU_RECORD_ENCODED, MU_RECORD_RAW };
 struct mu_records_info {
 	size_t n; /* records */
 	enum mu_record_kind kind;
-	size_t shape[3];    /* c, h, w of raw ones, else 0 */
-	size_t classes;     /* of class_names; without those from the config; 0: unknown */
-	size_t label_width; /* of the first record; all others' unless a .rec file mixes widths */
+	size_t shape[3];    /* c, h, w of raw images, else 0 */
+	size_t classes;     /* number of class_names; without names, from the config; 0: unknown */
+	size_t label_width; /* of the first record; equal for all records, except in .rec files of
+			       mixed widths */
 	const char *format; /* "RecordIO", "HDF5", "folder", "CIFAR-10", "CIFAR-100", "IDX" */
-	const char *const *class_names; /* `classes` names; NULL: there are none */
+	const char *const *class_names; /* `classes` names, or NULL */
 	bool has_checksum;
-	uint32_t checksum; /* CRC-32 of all records' data in order, if has_checksum */
+	uint32_t checksum; /* CRC-32 of the data of all records in order, if has_checksum */
 };
 
 struct mu_records_config {
-	size_t classes;      /* labels must be integers below; 0: they may be anything */
-	size_t label_width;  /* labels that every record must have; 0: any number */
-	const char *indexes; /* .idx files of the .rec files, "a.idx;b.idx"; NULL: where a file
-				X.idx lies beside X.rec, that; "": none, heads are searched for */
+	size_t classes;      /* labels must be integers below this; 0: any labels */
+	size_t label_width;  /* required labels per record; 0: any number */
+	const char *indexes; /* .idx files of the .rec files, "a.idx;b.idx"; NULL: X.idx beside
+				X.rec if it exists; "": none, scan for record headers */
 };
 
 struct mu_records;
 
 /*
- * paths: "a.rec;b.rec" (several files as one), "x.h5", a folder with one folder of .jpg, .jpeg and
- * .png files per class (labels follow the sorted names of the folders, records those of classes
- * and files), "data_batch_1.bin;data_batch_2.bin" (CIFAR), or an IDX file of images, whose name
- * with "images-idx3" replaced by "labels-idx1" is that of its labels. The kind is told by what the
- * files hold. config may be NULL. Records of .rec files are in the order of the file, with an index
- * or without. Labels of .rec files are checked when a record is read, all others at once.
+ * paths: "a.rec;b.rec" (several files as one); "x.h5"; a folder with one folder of .jpg, .jpeg and
+ * .png files per class (labels number the sorted folders; records are sorted by class, then by
+ * file); "data_batch_1.bin;data_batch_2.bin" (CIFAR); or an IDX file of images, with its labels in
+ * the file whose name has "labels-idx1" instead of "images-idx3". The contents determine the
+ * format. config may be NULL. Records of .rec files are in file order, with or without an index.
+ * Labels of .rec files are checked when a record is read, all others on opening.
  */
 enum mu_status mu_records_open(struct mu_records **out, const char *paths,
 			       const struct mu_records_config *config);
 void mu_records_close(struct mu_records *r);
-/* What it points to lives as long as r. */
+/* The pointers in *info are valid until r is closed. */
 void mu_records_info(const struct mu_records *r, struct mu_records_info *info);
-/* Any thread, any order. What out points to is valid until the buffer's next use. */
+/* Any thread, any order. The pointers in *out are valid until the next use of the buffer. */
 enum mu_status mu_records_read(const struct mu_records *r, size_t i,
 			       struct mu_record_buffer *buffer, struct mu_record *out);
-/* At least the bytes of data of record i. Reads no data; 0 if a file is gone. */
+/* An upper bound of the bytes of record i. Reads no data; 0 if a file is gone. */
 size_t mu_records_bound(const struct mu_records *r, size_t i);
-/* "train.rec, record 17 (key 93) at byte 52344", for messages; returns text. Reads nothing. */
+/* Write "train.rec, record 17 (key 93) at byte 52344" into text, for messages; returns text. Reads
+ * nothing. */
 const char *mu_records_where(const struct mu_records *r, size_t i, char *text, size_t nbytes);
-/* MU_ERR_IO if a file has another size or time of change than when it was opened. Cheap: to be
- * called once per epoch. */
+/* MU_ERR_IO if the size or modification time of a file has changed since it was opened. Cheap: call
+ * once per epoch. */
 enum mu_status mu_records_unchanged(const struct mu_records *r);
 
 /*
- * ---- RecordIO: the records of one .rec file, whatever they hold. ----
+ * ---- RecordIO: the records of one .rec file, with any contents. ----
  *
- * A record is, in little-endian words of 4 bytes: the magic 0xced7230a; (part << 29) | length, with
+ * A record is, in little-endian 4-byte words: the magic 0xced7230a; (part << 29) | length, with
  * part 0 = whole, 1 = first, 2 = middle, 3 = last; the payload, padded with zeros to 4 bytes. A
- * payload that holds the magic at a multiple of 4 is cut there: the magic is dropped between two
- * parts and put back by the reader. Index: a text of lines "key <tab> byte of the record's head".
+ * payload that contains the magic at a multiple of 4 is cut there: the writer drops the magic
+ * between two parts and the reader restores it. Index: lines of text "key <tab> byte offset of the
+ * record".
  */
 
 enum { MU_RECORDIO_PAYLOAD_MAX = (1 << 29) - 1 }; /* bytes */
 
 struct mu_recordio;
 
-/* index: path of the .idx file; NULL: the one beside path, if there is one; "": none. Without one,
- * heads are searched for. */
+/* index: path of the .idx file; NULL: the file beside path, if it exists; "": none. Without an
+ * index the file is scanned for record headers. */
 enum mu_status mu_recordio_open(struct mu_recordio **out, const char *path, const char *index);
 void mu_recordio_close(struct mu_recordio *r);
 size_t mu_recordio_count(const struct mu_recordio *r);
-/* Key of record i in the index, i without one. */
+/* Key of record i in the index; i without an index. */
 uint64_t mu_recordio_key(const struct mu_recordio *r, size_t i);
-/* Byte of the head of record i. */
+/* Byte offset of record i. */
 size_t mu_recordio_at(const struct mu_recordio *r, size_t i);
-/* Any thread. The payload lies in the buffer; *payload is aligned to 4 bytes. */
+/* Any thread. The payload is in the buffer; *payload is aligned to 4 bytes. */
 enum mu_status mu_recordio_read(const struct mu_recordio *r, size_t i,
 				struct mu_record_buffer *buffer, const uint8_t **payload,
 				size_t *n);
@@ -124,11 +127,11 @@ enum mu_status mu_recordio_unchanged(const struct mu_recordio *r);
 
 struct mu_recordio_writer;
 
-/* Written under temporary names; close with commit = true brings both files to the disk and renames
- * them. index NULL: none is written. */
+/* Written under temporary names; finish with commit = true syncs and renames both files. index
+ * NULL: none is written. */
 enum mu_status mu_recordio_create(struct mu_recordio_writer **out, const char *path,
 				  const char *index);
-/* MU_ERR_ARGUMENT: a payload above MU_RECORDIO_PAYLOAD_MAX. */
+/* MU_ERR_ARGUMENT: a payload larger than MU_RECORDIO_PAYLOAD_MAX. */
 enum mu_status mu_recordio_write(struct mu_recordio_writer *w, uint64_t key, const uint8_t *payload,
 				 size_t n);
 enum mu_status mu_recordio_finish(struct mu_recordio_writer *w, bool commit);
@@ -136,19 +139,17 @@ enum mu_status mu_recordio_finish(struct mu_recordio_writer *w, bool commit);
 enum mu_status mu_recordio_index(const char *path, const char *index, size_t *n);
 
 /*
- * An image in a payload: u32 flag, f32 label, u64 id, u64 id2, then `flag` labels of f32 (none if
- * flag is 0: `label` is the one), then the encoded image. unpack: out->data points into payload,
- * labels into the buffer; `what` names the record in errors. pack: *payload lies in the buffer. One
- * label is written as flag 0, as MXNet's im2rec does.
+ * An image in a payload: u32 flag, f32 label, u64 id, u64 id2, then `flag` labels of f32 (with flag
+ * 0 the only label is `label`), then the encoded image. unpack: out->data points into payload,
+ * out->labels into the buffer; `what` names the record in errors. pack: *payload points into the
+ * buffer; one label is written as flag 0, as by MXNet's im2rec.
  */
 enum mu_status mu_record_unpack(const uint8_t *payload, size_t n, struct mu_record_buffer *buffer,
 				struct mu_record *out, const char *what);
 enum mu_status mu_record_pack(const struct mu_record *record, struct mu_record_buffer *buffer,
 			      const uint8_t **payload, size_t *n);
 
-/*
- * ---- .lst: a text of lines "id <tab> label ... <tab> path", at least one label each. ----
- */
+/* ---- .lst files: lines of text "id <tab> label ... <tab> path", at least one label each. ---- */
 
 struct mu_image_list_line {
 	uint64_t id;
@@ -159,51 +160,54 @@ struct mu_image_list_line {
 
 struct mu_image_list {
 	size_t n;
-	struct mu_image_list_line *line; /* owned, as what it points to */
+	struct mu_image_list_line *line; /* owned, with all that it points to */
 	char *text;
 	float *labels;
 };
 
-/* Errors name the line. An empty list is one. */
+/* Errors name the line. An empty list is an error. */
 enum mu_status mu_image_list_read(struct mu_image_list *list, const char *path);
 void mu_image_list_release(struct mu_image_list *list);
 
 /*
  * ---- HDF5 data files. ----
  *
- *	/images   uint8: encoded images behind one another, (bytes), or raw pixels, (n, h, w, c)
+ *	/images   uint8: encoded images back to back, (bytes), or raw pixels, (n, h, w, c)
  *	/offsets  uint64 (n + 1), of encoded images: image i is bytes [offsets[i], offsets[i + 1])
  *	/labels   float32 (n, label_width)
  *	/ids      uint64 (n)
- *	/classes  texts of fixed length (classes); may be missing
+ *	/classes  strings of fixed length (classes); optional
  *
  * Attributes of the file: format = "muster-data", version = 1, kind = "encoded" or "raw", creator,
  * count = n, checksum = "CRC-32 (zlib) of the bytes of each array, little-endian". Of each array:
- * units, checksum = "crc32:89abcdef". Readers need format, version and the arrays; a checksum that
- * is there must be right (that of images is checked by recinfo alone, the others at each opening).
+ * units, checksum = "crc32:89abcdef". Readers need format, version and the arrays. A checksum that
+ * exists must be correct; recinfo checks that of the images, every opening checks the others.
  *
- * All arrays are contiguous, and those of 1 MiB and more begin at a multiple of 1 MiB, the usual
- * stripe of a parallel file system. So HDF5 only says where the images lie; records are then read
- * by position, by any thread, in one read each. HDF5 itself is called by the thread that opens,
- * writes or finishes a file alone. Equal records give equal bytes: no times are stored.
+ * All arrays are contiguous, and arrays of 1 MiB and more begin at a multiple of 1 MiB, the usual
+ * stripe of a parallel file system. HDF5 only locates the images; any thread then reads a record by
+ * offset in one read. Only the thread that opens, writes or finishes a file calls HDF5. No times
+ * are stored: equal records give equal bytes.
  */
 
 struct mu_data_file_config {
 	enum mu_record_kind kind;
 	size_t shape[3];                /* c, h, w of raw images */
 	const char *const *class_names; /* NULL: none */
-	size_t classes;                 /* of class_names */
+	size_t classes;                 /* number of class_names */
 	const char *creator;            /* the program, "im2rec" */
 };
 
 struct mu_data_writer;
 
-/* Written under a temporary name; MU_ERR_UNSUPPORTED in a build without HDF5. Until finish the
- * images lie in a file of their own without a name, in the same folder: their size is not known. */
+/*
+ * Written under a temporary name; MU_ERR_UNSUPPORTED in a build without HDF5. The images are
+ * collected in an unnamed file in the same folder until finish, because their total size is not
+ * known.
+ */
 enum mu_status mu_data_file_create(struct mu_data_writer **out, const char *path,
 				   const struct mu_data_file_config *config);
-/* MU_ERR_ARGUMENT: another number of labels than the first record has, raw images of another size
- * than the shape's. id2 is not kept. */
+/* MU_ERR_ARGUMENT: another number of labels than the first record's, or raw images of another size
+ * than shape. id2 is not stored. */
 enum mu_status mu_data_file_write(struct mu_data_writer *w, const struct mu_record *record);
 enum mu_status mu_data_file_finish(struct mu_data_writer *w, bool commit);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * update: what an update rule does with one element, in plain C that the compilers of the host and
- * of GPUs read alike: one source for both. Formulas, and where they come from, stand in the file of
- * each rule (src/optim). Beyond this page nothing is included, for GPUs' compilers see it, too.
+ * update: the update of one element by each rule, in plain C for the compilers of the host and of
+ * GPUs: one source for both. Formulas and their sources are in the file of each rule (src/optim).
+ * This header includes nothing else, because GPU compilers read it.
  *
- * g is the element's gradient, w its weight, the others its states; all are floats, and what is
- * zero (padding) stays zero.
+ * g is the element's gradient, w its weight, the others its states. All are floats. Zero (padding)
+ * stays zero.
  */
 #ifndef MUSTER_UPDATE_H
 #define MUSTER_UPDATE_H
@@ -19,13 +19,13 @@
 #define MU_ELEMENT static inline __attribute__((always_inline))
 #endif
 
-/* Elements that follow one another in runs of so many have one struct mu_element. */
+/* Length of a run: consecutive elements with one struct mu_element. */
 #define MU_ELEMENT_RUN 16
-/* At most so many different ones. */
+/* Largest number of different ones. */
 #define MU_ELEMENT_CLASSES 64
 
 enum mu_element_kind {
-	MU_ELEMENT_KEEP, /* nothing is done */
+	MU_ELEMENT_KEEP, /* no update */
 	MU_ELEMENT_SGD,
 	MU_ELEMENT_MOMENTUM,
 	MU_ELEMENT_NAG,
@@ -33,7 +33,7 @@ enum mu_element_kind {
 	MU_ELEMENT_ADAGRAD,
 	MU_ELEMENT_ADADELTA,
 	MU_ELEMENT_RMSPROP,
-	MU_ELEMENT_CENTERED, /* rmsprop by the variance */
+	MU_ELEMENT_CENTERED, /* rmsprop with the variance */
 	MU_ELEMENT_FTRL,
 	MU_ELEMENT_SIGN,
 	MU_ELEMENT_SIGNUM, /* with momentum */
@@ -42,13 +42,13 @@ enum mu_element_kind {
 	MU_ELEMENT_COPY
 };
 
-/* The constants of one update of some elements. Members that a kind has no use for are 0. */
+/* Constants of one update of some elements. Members that a kind does not use are 0. */
 struct mu_element {
 	int kind;
 	float rescale, limit; /* g' = rescale g; clipped to +-limit */
 	float lr, wd, mom;
-	float keep; /* adam: what multiplies the weight */
-	float a, b; /* decays of states, and other settings of a rule */
+	float keep; /* adam: factor of the weight */
+	float a, b; /* decay rates of states, and other settings of a rule */
 	float eps;
 };
 
@@ -186,7 +186,7 @@ MU_ELEMENT void mu_element_add(const struct mu_element *u, float g, float *w)
 	*w += u->rescale * g;
 }
 
-/* Any kind. States that it does not have are not looked at, and may be NULL. */
+/* Update by any kind. States that the kind does not have are not read, and may be NULL. */
 MU_ELEMENT void mu_element_update(const struct mu_element *u, float g, float *w,
 				  float *const *states, size_t i)
 {
