@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plot_log: pictures of trainings, out of their logs, by gnuplot. Runs without MPI. */
+/* plot_log: pictures of trainings, out of their logs, by gnuplot, or a page. Runs without MPI. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "../lib/arguments.h"
 #include "gnuplot.h"
 #include "log_table.h"
+#include "report.h"
 
 struct values {
 	const char *output, *metric_names, *title;
@@ -21,7 +22,8 @@ static const struct mu_option options[] = {
 	 .type = MU_OPTION_STRING,
 	 .offset = AT(output),
 	 .group = picture,
-	 .help = "FILE  what to write: a .svg or .png file"},
+	 .help = "FILE  what to write: a .svg or .png picture, or a .html page with charts, "
+		 "settings, speed, hosts, warnings and the end of the runs, in one file"},
 	{.name = "metric-names",
 	 .type = MU_OPTION_STRING,
 	 .offset = AT(metric_names),
@@ -327,6 +329,30 @@ out:
 	return st;
 }
 
+/* ---- a page ---- */
+
+static bool is_page(const char *path)
+{
+	const size_t n = strlen(path);
+
+	return n > 5 && strcmp(path + n - 5, ".html") == 0;
+}
+
+static enum mu_status write_page(const struct log_set *set, const struct values *v,
+				 const struct data_command *command)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; i < command->n_words; i++)
+		if (strcmp(command->words[i], "-") == 0)
+			MU_FAIL(MU_ERR_USAGE,
+				"a page needs files, for they are read twice; \"-\" is standard "
+				"input");
+	MU_TRY(report_write(set, v->output, v->title));
+out:
+	return st;
+}
+
 int main(int argc, char **argv)
 {
 	enum mu_status st = MU_OK;
@@ -341,7 +367,8 @@ int main(int argc, char **argv)
 			 "Draw accuracy and loss over epochs and over the time of training, out of "
 			 "the logs of one run or\nof several; or, with --scaling, how the time of "
 			 "an epoch falls with the workers, beside the\nideal. Logs are those of "
-			 "parse_log. The program gnuplot draws.\n",
+			 "parse_log. The program gnuplot draws pictures; a page needs no other "
+			 "program.\n",
 		.n_words = 1,
 		.many = true,
 	};
@@ -351,7 +378,10 @@ int main(int argc, char **argv)
 	if (done)
 		goto out;
 	if (!values.output)
-		MU_FAIL(MU_ERR_USAGE, "--output FILE is needed: a .svg or .png file");
+		MU_FAIL(MU_ERR_USAGE, "--output FILE is needed: a .svg, .png or .html file");
+	if (is_page(values.output) && values.scaling)
+		MU_FAIL(MU_ERR_USAGE,
+			"--scaling draws a picture: --output must be a .svg or .png file");
 	if (values.scaling && (values.average || values.metric_names))
 		MU_FAIL(MU_ERR_USAGE, "--scaling shows the time of epochs: --%s is not for it",
 			values.average ? "average" : "metric-names");
@@ -362,7 +392,10 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	MU_TRY(read_curves(&plot, &values, command.words, command.n_words));
-	MU_TRY(draw_curves(&plot, values.output));
+	if (is_page(values.output))
+		MU_TRY(write_page(&plot.set, &values, &command));
+	else
+		MU_TRY(draw_curves(&plot, values.output));
 out:
 	gnuplot_release(&plot.gnuplot);
 	log_set_release(&plot.set);

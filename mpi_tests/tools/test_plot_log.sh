@@ -38,6 +38,35 @@ for epoch in 0 1 2; do
 done >one.log
 grep -v cross-entropy one.log | sed 's/Time cost=10.5/Time cost=6/' >"it's two.log"
 
+part "a page"
+{
+	echo "start with arguments network=lenet, title=<b>"
+	echo "node 0 (here): worker 0 (rank 0, pid 1)"
+	echo "batch size 50 per device; 4000 samples in 40 steps an epoch"
+	cat one.log
+	printf 'Epoch[0] Batch [0-20]\tSpeed: 1500.5 samples/sec\taccuracy=0.4\tcomm=3.5%%\n'
+	printf 'Epoch[1] Batch [0-20]\tSpeed: 1700.5 samples/sec\taccuracy=0.4\tcomm=3.5%%\n'
+	echo "warning: less <i>than</i> \"that\" & more"
+	echo "trained 8000 samples in 4.751 s: 1683.72 samples/sec"
+	echo "worker 0's seconds: data 1.000, forward 2.000, backward 4.000, push 0.500, pull 0.500, update 0.000"
+} >run.log
+draws run.log one.log --output page.html --title "a <page>"
+has() {
+	grep -qF -- "$1" page.html || fail "the page lacks $1"
+}
+has '<title>a &lt;page&gt;</title>'
+has 'warning: less &lt;i&gt;than&lt;/i&gt; &quot;that&quot; &amp; more'
+has 'title=&lt;b&gt;'
+has '<td>4.000 s</td><td>50.0 %</td>'
+has '<b>1684</b>'
+has 'node 0 (here): worker 0'
+[ "$(grep -c '<svg ' page.html)" = 3 ] || fail "$(grep -c '<svg ' page.html) charts, not of accuracy, loss and speed"
+[ "$(grep -c '<circle ' page.html)" = 6 ] || fail "$(grep -c '<circle ' page.html) points, not 6"
+grep -Eq 'https?:|<script|<link|nan|inf' page.html && fail "the page names another file, or a value that is none"
+refuses 2 'read twice' - --output page2.html <one.log
+refuses 2 'must be a .svg or .png file' --scaling 1:one.log 2:one.log --output page2.html
+[ ! -e page2.html ] || fail "a page in spite of an error"
+
 part "what gnuplot is told"
 # In its place a program that keeps the commands and makes the file that they name.
 mkdir bin

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a log says of a run beside its results (log_table.h): how it began, the speed during it,
+ * where the time went, warnings, and how it ended. The lines are Muster's; other logs have fewer.
+ */
+#ifndef MUSTER_DATA_NOTES_H
+#define MUSTER_DATA_NOTES_H
+
+#include <muster/base.h>
+
+enum { NOTES_PHASES = 16, NOTES_LINES = 64, NOTES_LAST = 5, NOTES_TEXT = 512 };
+
+/* A line of speed: samples/s at a place of the run, in epochs if the log says how many steps one
+ * has, else by count. */
+struct notes_speed {
+	double at, speed, comm; /* comm: part of the time, in percent; below 0: not in the log */
+};
+
+struct notes_phase {
+	char name[32];
+	double seconds;
+};
+
+/* Lines, each one without time and rank; the first ones, or the last ones, of their kind. */
+struct notes_lines {
+	char (*text)[NOTES_TEXT]; /* owned */
+	size_t n, seen;           /* kept, met */
+};
+
+struct notes {
+	char *settings; /* "network=lenet, ..."; NULL: not in the log; owned */
+	struct notes_lines start, nodes, warnings, end;
+	struct notes_speed *speeds; /* owned */
+	size_t n_speeds, room;
+	struct notes_phase phases[NOTES_PHASES]; /* of worker 0 */
+	size_t n_phases;
+	double steps; /* in an epoch; 0: not in the log */
+	double speed; /* samples/s of all the training; 0: not in the log */
+	char exposed[NOTES_TEXT];
+};
+
+/* {0} at first. An error names the file. */
+enum mu_status notes_read(struct notes *notes, const char *path);
+void notes_release(struct notes *notes);
+
+#endif

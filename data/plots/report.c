@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A page about runs, out of their logs: see report.h. */
+#include "report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/storage.h>
+
+#include "notes.h"
+#include "page.h"
+
+struct report {
+	const struct log_set *set;
+	struct notes *notes; /* of every log */
+	FILE *out;
+};
+
+/* "a/b/lenet.log": "lenet" */
+static const char *short_name(const char *path, char *text, size_t nbytes)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n;
+
+	if (slash && slash[1])
+		path = slash + 1;
+	n = strlen(path);
+	if (n > 4 && strcmp(path + n - 4, ".log") == 0)
+		n -= 4;
+	snprintf(text, nbytes, "%.*s", (int)n, path);
+	return text;
+}
+
+/* The last value of a cell, and the best: the highest of accuracies, the lowest of the others. */
+static bool last_and_best(const struct log_table *table, const char *metric, size_t cell,
+			  double *last, double *best)
+{
+	const bool highest = strstr(metric, "accuracy") || strstr(metric, "top");
+	bool found = false;
+	double v;
+
+	for (size_t i = 0; i < table->n; i++)
+		if (log_table_value(&table->rows[i], cell, &v)) {
+			*last = v;
+			*best = !found ? v : highest ? fmax(*best, v) : fmin(*best, v);
+			found = true;
+		}
+	return found;
+}
+
+/* As the log says, else the harmonic mean of its lines of speed. */
+static double mean_speed(const struct notes *notes)
+{
+	double seconds_a_sample = 0;
+
+	if (notes->speed > 0)
+		return notes->speed;
+	for (size_t i = 0; i < notes->n_speeds; i++)
+		seconds_a_sample += 1 / notes->speeds[i].speed;
+	return notes->n_speeds ? (double)notes->n_speeds / seconds_a_sample : 0;
+}
+
+static void put_tiles(const struct report *r, size_t t)
+{
+	const struct log_table *table = &r->set->tables[t];
+	const struct log_metrics *m = &r->set->metrics;
+	const double speed = mean_speed(&r->notes[t]);
+	double last = 0, best = 0, seconds = 0, v;
+	char name[2 * LOG_NAME_BYTES], value[64];
+
+	fputs("<div class=\"tiles\">\n", r->out);
+	for (size_t i = 0; i < m->n; i++) {
+		const bool valid =
+			last_and_best(table, m->names[i], log_metrics_cell(i), &last, &best);
+
+		if (!valid &&
+		    !last_and_best(table, m->names[i], log_metrics_cell(i) - 1, &last, &best))
+			continue;
+		snprintf(name, sizeof name, "%s %s, last", valid ? "validation" : "training",
+			 m->names[i]);
+		snprintf(value, sizeof value, "%.5g", last);
+		page_tile(r->out, name, value);
+		snprintf(name, sizeof name, "%s %s, best", valid ? "validation" : "training",
+			 m->names[i]);
+		snprintf(value, sizeof value, "%.5g", best);
+		page_tile(r->out, name, value);
+	}
+	for (size_t i = 0; i < table->n; i++)
+		if (log_table_value(&table->rows[i], 2 * m->n, &v))
+			seconds += v;
+	snprintf(value, sizeof value, "%zu", table->n);
+	page_tile(r->out, "epochs", value);
+	snprintf(value, sizeof value, "%.4g s", seconds);
+	page_tile(r->out, "time of training", value);
+	snprintf(value, sizeof value, "%.0f", speed);
+	if (speed > 0)
+		page_tile(r->out, "samples/s", value);
+	fputs("</div>\n", r->out);
+}
+
+/* Where worker 0's time went, as a bar and a table. */
+static void put_phases(const struct report *r, const struct notes *notes)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < notes->n_phases; i++)
+		sum += notes->phases[i].seconds;
+	if (!(sum > 0))
+		return;
+	fputs("<h2>Where the time went</h2>\n<div class=\"bar\">", r->out);
+	for (size_t i = 0; i < notes->n_phases; i++)
+		fprintf(r->out,
+			"<span style=\"flex:%.4f;background:var(--c%zu)\" title=\"%s\"></span>",
+			notes->phases[i].seconds / sum, i % 6, notes->phases[i].name);
+	fputs("</div>\n<table>\n", r->out);
+	for (size_t i = 0; i < notes->n_phases; i++) {
+		fprintf(r->out,
+			"<tr><td class=\"legend\"><i style=\"display:inline-block;width:.8rem;"
+			"height:.8rem;background:var(--c%zu)\"></i> ",
+			i % 6);
+		page_text(r->out, notes->phases[i].name);
+		fprintf(r->out, "</td><td>%.3f s</td><td>%.1f %%</td></tr>\n",
+			notes->phases[i].seconds, 100 * notes->phases[i].seconds / sum);
+	}
+	fputs("</table>\n<p class=\"soft\">Seconds of worker 0; push and pull are communication "
+	      "that computation does not hide.</p>\n",
+	      r->out);
+	if (*notes->exposed) {
+		fputs("<p class=\"soft\">", r->out);
+		page_text(r->out, notes->exposed);
+		fputs("</p>\n", r->out);
+	}
+}
+
+static void put_lines(const struct report *r, const char *heading, const struct notes_lines *lines)
+{
+	if (lines->n == 0)
+		return;
+	fprintf(r->out, "<h2>%s</h2>\n<pre>", heading);
+	for (size_t i = 0; i < lines->n; i++) {
+		page_text(r->out, lines->text[i]);
+		fputc('\n', r->out);
+	}
+	fputs("</pre>\n", r->out);
+	if (lines->seen > lines->n)
+		fprintf(r->out, "<p class=\"soft\">%zu of %zu lines.</p>\n", lines->n, lines->seen);
+}
+
+static void put_settings(const struct report *r, const char *settings)
+{
+	if (!settings)
+		return;
+	fputs("<details><summary>All settings</summary>\n<pre>", r->out);
+	for (; *settings; settings++) {
+		const char one[] = {*settings, '\0'};
+
+		if (settings[0] == ',' && settings[1] == ' ')
+			fputc('\n', r->out), settings++;
+		else
+			page_text(r->out, one);
+	}
+	fputs("</pre>\n</details>\n", r->out);
+}
+
+/* A metric over epochs: validation with points, training dashed. */
+static enum mu_status put_metric(const struct report *r, size_t metric)
+{
+	enum mu_status st = MU_OK;
+	const size_t n = r->set->n;
+	struct page_line *lines = NULL;
+	double *values = NULL, *at;
+	char(*names)[128] = NULL, title[LOG_NAME_BYTES + 64];
+	size_t room = 0;
+
+	for (size_t t = 0; t < n; t++)
+		room += 4 * r->set->tables[t].n;
+	MU_TRY(MU_ALLOC(lines, 2 * n, "lines of a chart"));
+	MU_TRY(MU_ALLOC(names, n, "names of a chart"));
+	MU_TRY(MU_ALLOC(values, room + 1, "values of a chart"));
+	at = values;
+	for (size_t l = 0; l < 2 * n; l++) {
+		const struct log_table *table = &r->set->tables[l / 2];
+
+		lines[l] = (struct page_line){short_name(r->set->names[l / 2], names[l / 2], 128),
+					      at,
+					      at + table->n,
+					      table->n,
+					      (int)(l / 2),
+					      l % 2};
+		for (size_t i = 0; i < table->n; i++) {
+			at[i] = (double)table->rows[i].epoch + 1;
+			if (!log_table_value(&table->rows[i], log_metrics_cell(metric) - l % 2,
+					     &at[table->n + i]))
+				at[table->n + i] = NAN;
+		}
+		at += 2 * table->n;
+	}
+	snprintf(title, sizeof title, "%s (training dashed)", r->set->metrics.names[metric]);
+	page_chart(r->out, title, "epoch", lines, 2 * n, false);
+out:
+	mu_free(lines);
+	mu_free(names);
+	mu_free(values);
+	return st;
+}
+
+static enum mu_status put_speeds(const struct report *r)
+{
+	enum mu_status st = MU_OK;
+	const size_t n = r->set->n;
+	struct page_line *lines = NULL;
+	double *values = NULL, *at;
+	char(*names)[128] = NULL;
+	size_t room = 0;
+	bool epochs = true;
+
+	for (size_t t = 0; t < n; t++)
+		room += 2 * r->notes[t].n_speeds;
+	MU_TRY(MU_ALLOC(lines, n, "lines of a chart"));
+	MU_TRY(MU_ALLOC(names, n, "names of a chart"));
+	MU_TRY(MU_ALLOC(values, room + 1, "values of a chart"));
+	at = values;
+	for (size_t t = 0; t < n; t++) {
+		const struct notes *notes = &r->notes[t];
+		const size_t m = notes->n_speeds;
+
+		lines[t] = (struct page_line){
+			short_name(r->set->names[t], names[t], 128), at, at + m, m, (int)t, false};
+		for (size_t i = 0; i < m; i++) {
+			at[i] = notes->speeds[i].at;
+			at[m + i] = notes->speeds[i].speed;
+		}
+		epochs = epochs && notes->steps > 0;
+		at += 2 * m;
+	}
+	page_chart(r->out, "samples/s", epochs ? "epoch" : "line of the log", lines, n, true);
+out:
+	mu_free(lines);
+	mu_free(names);
+	mu_free(values);
+	return st;
+}
+
+static enum mu_status put_page(struct report *r, const char *title)
+{
+	enum mu_status st = MU_OK;
+	char name[256];
+
+	page_begin(r->out, title ? title : short_name(r->set->names[0], name, sizeof name));
+	for (size_t t = 0; t < r->set->n; t++) {
+		if (r->set->n > 1) {
+			fputs("<h2>", r->out);
+			page_text(r->out, short_name(r->set->names[t], name, sizeof name));
+			fputs("</h2>\n", r->out);
+		}
+		put_tiles(r, t);
+	}
+	fputs("<h2>Curves</h2>\n<div class=\"charts\">\n", r->out);
+	for (size_t i = 0; i < r->set->metrics.n; i++)
+		MU_TRY(put_metric(r, i));
+	MU_TRY(put_speeds(r));
+	fputs("</div>\n", r->out);
+	for (size_t t = 0; t < r->set->n; t++) {
+		const struct notes *notes = &r->notes[t];
+
+		if (r->set->n > 1) {
+			fputs("<h1>", r->out);
+			page_text(r->out, short_name(r->set->names[t], name, sizeof name));
+			fputs("</h1>\n", r->out);
+		}
+		put_phases(r, notes);
+		put_lines(r, "Hosts and their ranks", &notes->nodes);
+		put_lines(r, "Warnings and errors, the last ones", &notes->warnings);
+		put_lines(r, "How it ended", &notes->end);
+		put_lines(r, "How it began", &notes->start);
+		put_settings(r, notes->settings);
+	}
+	page_end(r->out);
+out:
+	return st;
+}
+
+enum mu_status report_write(const struct log_set *set, const char *path, const char *title)
+{
+	enum mu_status st = MU_OK;
+	struct report r = {.set = set};
+	struct mu_replace replace = {0};
+
+	MU_TRY(MU_ALLOC(r.notes, set->n, "notes on logs"));
+	for (size_t t = 0; t < set->n; t++)
+		MU_TRY(notes_read(&r.notes[t], set->names[t]));
+	MU_TRY(mu_replace_open(&replace, path));
+	r.out = replace.stream;
+	MU_TRY(put_page(&r, title));
+	MU_TRY(mu_replace_commit(&replace));
+out:
+	for (size_t t = 0; r.notes && t < set->n; t++)
+		notes_release(&r.notes[t]);
+	mu_free(r.notes);
+	mu_replace_release(&replace);
+	return st;
+}
