@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @timeout 300
+# The commands of README.md and of the pages of doc/ run, and print what the pages show. In a page,
+#
+#	<!-- run -->            the next block is a script of bash, which ends well
+#	<!-- run: status 2 -->  or with this status
+#	<!-- prints -->         the lines of the next block are in the output of the script before, in this order
+#
+# Numbers are not compared, and "..." stands for anything. Each page has an empty folder of its own, in which build/ is
+# the build folder, and the data that digits makes are few. MU_PAGES="doc/data.md" looks at these alone.
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+export OMP_NUM_THREADS=1
+needs_files
+[ -x "$BUILDDIR/mpi_tests/lib/make_jpeg" ] || { echo "skipped: this build has no JPEG or no PNG images" && exit 77; }
+
+# blocks PAGE: writes N.sh and N.prints for each marked block, N.status and N.line for each script.
+blocks() {
+	awk '
+	function fail(text) {
+		print FILENAME ":" FNR ": " text
+		bad = 1
+	}
+	/^<!-- (run|prints)/ {
+		if (kind != "")
+			fail("no block follows the mark before")
+		kind = $2 == "prints" ? "prints" : "run"
+		if (kind == "prints" && !n)
+			fail("nothing was run before")
+		if ($0 !~ /^<!-- (run|run: status [0-9]+|prints) -->$/)
+			fail("an unknown mark: " $0)
+		want = $2 == "run:" ? $4 : 0
+		next
+	}
+	/^```/ && open {
+		close(file)
+		open = 0
+		kind = ""
+		next
+	}
+	/^```/ && kind != "" {
+		open = 1
+		if (kind == "run") {
+			n++
+			print want >(n ".status")
+			print FNR >(n ".line")
+		}
+		file = n (kind == "run" ? ".sh" : ".prints")
+		printf "" >file
+		next
+	}
+	open { print >file }
+	END {
+		if (kind != "")
+			fail("a mark without a block")
+		if (!n)
+			fail("no block is marked")
+		exit bad
+	}' "$1"
+}
+
+# plain FILE: without what differs from run to run.
+plain() {
+	sed -E 's/[0-9]+([.,:][0-9]+)*(e[-+]?[0-9]+)?/#/g; s/[[:space:]]+/ /g; s/^ //; s/ $//' "$1"
+}
+
+# missing OUTPUT PRINTS: the first line of PRINTS that is not in OUTPUT, behind those before it.
+missing() {
+	plain "$1" >output.plain
+	plain "$2" >prints.plain
+	awk '
+	function holds(line, want,    parts, i, n, at) {
+		n = split(want, parts, / ?\.\.\. ?/)
+		for (i = 1; i <= n; i++) {
+			at = index(line, parts[i])
+			if (parts[i] != "" && !at)
+				return 0
+			line = substr(line, at + length(parts[i]))
+		}
+		return 1
+	}
+	NR == FNR { lines[++n] = $0; next }
+	$0 == "" || $0 == "..." { next }
+	{
+		while (++i <= n && !holds(lines[i], $0))
+			;
+		if (i > n) {
+			print
+			exit
+		}
+	}' output.plain prints.plain
+}
+
+# A folder as a reader has it after ./quickstart, but for the size of its data.
+folder() {
+	local file
+	mkdir -p "$1/build/data" "$1/bin"
+	for file in "$BUILDDIR"/*; do
+		[ -f "$file" ] && [ -x "$file" ] && ln -s "$file" "$1/build/"
+	done
+	rm -f "$1/build/digits"
+	printf '#!/bin/sh\nexec "%s" --train 2816 --test 256 "$@"\n' "$DIGITS" >"$1/build/digits"
+	printf '#!/bin/sh\nexec %s "$@"\n' "$MPIRUN" >"$1/bin/mpirun"
+	chmod +x "$1/build/digits" "$1/bin/mpirun"
+	for file in include jobs nets; do ln -s "$SRCDIR/$file" "$1/$file"; done
+}
+
+# page NAME: run its blocks, in order.
+page() {
+	local n=0 line lost
+	mkdir -p marks && rm -f marks/*
+	(cd marks && blocks "$SRCDIR/$1") >"$log" 2>&1 || { fail "$(cat "$log")" && return; }
+	folder page
+	while [ -f marks/$((n += 1)).sh ]; do
+		line=$(cat marks/$n.line)
+		(cd page && PATH=$PWD/bin:$PATH timeout -k 5 $((120 * ${MU_TIMEOUT_SCALE:-1})) \
+			bash -euo pipefail ../marks/$n.sh) >"$log" 2>&1 </dev/null
+		status=$?
+		if [ $status != "$(cat marks/$n.status)" ]; then
+			fail "$1:$line: exit status $status"
+			show_log
+			break
+		fi
+		[ -f marks/$n.prints ] || continue
+		lost=$(missing "$log" marks/$n.prints)
+		[ -z "$lost" ] || { fail "$1:$line: it does not print: $lost" && show_log; }
+	done
+	echo "$1: $((n - 1)) blocks"
+	rm -rf page
+}
+
+for name in ${MU_PAGES:-README.md doc/train.md doc/data.md doc/stores.md doc/parallel.md doc/gpus.md doc/clusters.md \
+	doc/api.md doc/from-mxnet.md}; do
+	part "$name"
+	page "$name"
+done
+finish
