@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
+# @timeout 600
 # The commands of README.md and of the pages of doc/ run, and print what the pages show. In a page,
 #
 #	<!-- run -->            the next block is a script of bash, which ends well
@@ -13,6 +13,10 @@ set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 export OMP_NUM_THREADS=1
+if is_sanitized; then
+	echo "skipped: every command of the pages is tested by itself with sanitizers"
+	exit 77
+fi
 needs_files
 [ -x "$BUILDDIR/mpi_tests/lib/make_jpeg" ] || { echo "skipped: this build has no JPEG or no PNG images" && exit 77; }
 
