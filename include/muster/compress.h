@@ -16,7 +16,7 @@
  * mean of the block's values that have it (Seide et al., 1-bit stochastic gradient descent and its
  * application to data-parallel distributed training of speech DNNs, Interspeech 2014; there t = 0,
  * and a block is a column). The two means come before a block's bits, that of the lower ones first.
- * MXNet's master branch sends 1 and -1 in their place, as mu_kv_set_compression does.
+ * MXNet's master branch sends 1 and -1 in their place, as mu_keys_set_compression does.
  *
  * fp16: IEEE 754 binary16, to the nearest, ties to even. What is beyond +-65504 is sent as that,
  * and the rest later. bf16: bfloat16, likewise.

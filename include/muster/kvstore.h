@@ -75,23 +75,10 @@
 #include <muster/base.h>
 #include <muster/comm.h>
 #include <muster/compress.h>
+#include <muster/keys.h>
 #include <muster/optim.h>
 
 struct mu_kv;
-
-/*
- * An update of the caller's own: weights[i] <- f(weights[i], gradient[i]) for the elements [from,
- * from + n) of a key. It runs on the rank that holds them (a server, or this rank for stores
- * without servers), for every run of a key that this rank holds once per update. The gradient is
- * the sum of a round, or of one push for dist_async; both arrays are float32. An error (MU_FAIL)
- * ends the call of every worker that waits, with its message.
- */
-struct mu_kv_updater {
-	const char *name;
-	enum mu_status (*fn)(void *context, int key, size_t from, size_t n, const float *gradient,
-			     float *weights);
-	void *context;
-};
 
 /* See "local SGD" above. All zero: none. */
 struct mu_kv_local_sgd {
@@ -99,19 +86,6 @@ struct mu_kv_local_sgd {
 	double block_momentum; /* eta, from 0 to less than 1 */
 	double block_lr;       /* zeta; 0 = 1 */
 	bool nesterov;
-};
-
-/*
- * Connections: every rank's role, how it reaches each of the others, and what lies on it. Messages:
- * also a line for each of them (notes in memory that a node shares, too), with the time since the
- * store was made, direction, rank, what it is and its bytes; on workers a bucket that comes back
- * has the seconds since it left. ENVIRONMENT: PS_VERBOSE of rank 0, which is 0, 1 or 2 as in MXNet.
- */
-enum mu_verbose {
-	MU_VERBOSE_ENVIRONMENT,
-	MU_VERBOSE_NO,
-	MU_VERBOSE_CONNECTIONS,
-	MU_VERBOSE_MESSAGES,
 };
 
 /* Between ranks of a node: shared memory, with a worker's gradients and weights of all (dist_async:
@@ -351,150 +325,31 @@ struct mu_kv_staleness {
 void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness);
 
 /*
- * ---- the store of keys ----
+ * ---- a store of keys under the old names ----
  *
- * MXNet's kvstore for C programs: the names and their meaning are MXNet's where it defines one. A
- * key is a number >= 0 of the caller's choice with an array whose size and type never change. On
- * workers:
- *
- *	mu_kv_init(kv, n, items);           once per key: worker 0's values
- *	mu_kv_push(kv, n, items, 0);        gradients
- *	mu_kv_pull(kv, n, items, 0);        values
- *	mu_kv_finish(kv);                   at the end; servers are in mu_kv_serve
- *
- * What a push does to the stored value: the optimiser's rule (mu_kv_set_optimizer), a function of
- * the caller's (mu_kv_set_updater), or, with neither, the value becomes the sum: an all-reduce.
- *
- * Rounds. In the synchronous stores (local, device, dist_sync) the k-th push of a key by a worker
- * belongs to round k of that key. A round closes when every worker's k-th push is there: its arrays
- * are summed in worker order (a worker's devices first, in their order) in float32, and the value
- * is updated once. Workers are counted, not messages. A pull waits for the caller's own last round
- * of the key and gives exactly the value after it: the next round cannot close before the caller
- * pushes again. So these are all defined, with keys in any order that differs between workers: push
- * without pull, several pushes before a pull (the value after the last), pull without push (the
- * value as it is), pulls by some workers only. Servers never stop reading: pushes that come early
- * are kept, and the server's memory grows with the lead of the fastest worker. Rounds that are not
- * complete when the workers finish are dropped; a pull that waits for a worker that has finished is
- * an error.
- *
- * dist_async: every push updates the value at once, in the order of arrival; a pull gives the
- * newest value, which holds all of the caller's pushes. It needs an optimiser or an updater: a push
- * without one is an error.
- *
- * Types. A float16 or bfloat16 key travels in its type, is summed and updated in float32, and
- * rounded to its type after every update; with multi_precision it is held in float32 and only what
- * is pulled is rounded. The sum of several devices is rounded to the type before it travels.
- *
- * Errors. A key that is not initialised, or is so twice, another size or type, a buffer too small,
- * a key twice in one call: MU_ERR_ARGUMENT with key, rank and both values, before anything is sent.
- * What only the owner of a key can find (a failing updater) ends the calls of all workers that
- * wait, and every later call, with the same message; the store is then good for mu_kv_finish and
- * mu_kv_free only.
- *
- * Placement. A key of fewer elements than a bound (1e6; MXNET_KVSTORE_BIGARRAY_BOUND in worker 0's
- * environment changes it) lies on the server that holds the fewest bytes, a larger one is cut
- * evenly over all servers, on multiples of 64 elements. Bits of the results do not depend on it.
- *
- * Stores without servers: every worker owns keys, and answers for them inside calls of the store
- * only. So workers wait for one another in mu_kv_barrier, not in a barrier of their own.
- *
- * Two things differ from the calls of MXNet: calls take several keys at once, each with the arrays
- * of this rank's devices; and they return when they are done (priority, larger = more urgent, is
- * taken and has no effect yet).
- */
-struct mu_array {
-	void *data;
-	size_t n; /* elements */
-	enum mu_dtype dtype;
-};
-
-struct mu_kv_item {
-	int key;
-	/* One array per device of this rank: a push takes their sum, a pull fills all of them. */
-	size_t n_arrays;
-	const struct mu_array *arrays;
-	/*
-	 * Push of rows and mu_kv_pull_rows: the key is a matrix of rows of row_length elements, and
-	 * the one array holds the rows of these numbers, one after another, in this order. Any
-	 * order, repeated numbers allowed (a push adds them up). row_length = 0: the whole key.
-	 */
-	size_t row_length;
-	size_t n_rows;
-	const uint64_t *rows;
-};
-
-/*
- * New keys. Collective over workers: same keys, sizes and types in the same order (checked); worker
- * 0's values count. When it returns every worker may push and pull.
+ * The calls of keys.h on a struct mu_kv that mu_kv_new made without slices. mu_kv_serve,
+ * mu_kv_finish, mu_kv_layout and mu_kv_free work on both kinds; every other call for the one kind
+ * on a store of the other is MU_ERR_ARGUMENT. New programs use struct mu_keys.
  */
 enum mu_status mu_kv_init(struct mu_kv *kv, size_t n, const struct mu_kv_item *items);
-/*
- * Not collective. Returns when the arrays may be written again. With rows, those that are absent
- * count as zero; a push of no rows is this worker's part of the round all the same.
- */
 enum mu_status mu_kv_push(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority);
-/* Not collective. Returns when the arrays are filled; they may be larger than the key. */
 enum mu_status mu_kv_pull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority);
-/* Push, then pull into the same arrays, in one exchange. Not for rows. */
 enum mu_status mu_kv_pushpull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
 			      int priority);
-/* The rows of the items, as of mu_kv_pull. Not collective. */
 enum mu_status mu_kv_pull_rows(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
 			       int priority);
-/* mu_kv_init, then mu_kv_pull into the same arrays. Collective over workers. */
 enum mu_status mu_kv_broadcast(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
 			       int priority);
-
-struct mu_kv_optimizer {
-	struct mu_optim_config optim; /* decay applies to every key, whatever its name */
-	struct mu_schedule schedule;  /* progress is the number of updates of the key */
-	double rescale;               /* of the gradients, > 0: 1 / (samples of a round) */
-	bool multi_precision;         /* 16-bit keys: hold the weights in float32 */
-};
-
-/*
- * How values are updated, from each worker's next push on. Collective over workers: all must name
- * the same rule, and of the rest worker 0's values count. Keys keep states and counts of updates if
- * the rule is the one they had, else begin anew. Rules that need norms over whole keys or over all
- * keys (mu_optim_needs_norms) are refused: a key may be cut, and keys are updated one by one.
- */
 enum mu_status mu_kv_set_optimizer(struct mu_kv *kv, const struct mu_kv_optimizer *optimizer);
-/* The updater of this name in the config's table; NULL: neither updater nor optimiser. Collective
- * over workers. */
 enum mu_status mu_kv_set_updater(struct mu_kv *kv, const char *name);
-/*
- * Compress what float32 keys push from now on. "none"; "2bit": an element becomes +threshold,
- * -threshold or 0 and what is left is kept for the next push; "1bit": +1 where it is above
- * threshold, else -1. Rows and 16-bit keys are pushed as they are. Same on all workers. Not
- * collective.
- */
 enum mu_status mu_kv_set_compression(struct mu_kv *kv, const char *type, double threshold);
-
-enum mu_status mu_kv_barrier(struct mu_kv *kv); /* collective over workers */
-int mu_kv_rank(const struct mu_kv *kv);         /* number of this worker, or of this server */
+enum mu_status mu_kv_barrier(struct mu_kv *kv);
+enum mu_status mu_kv_states_save(struct mu_kv *kv, mu_kv_state_fn fn, void *context);
+enum mu_status mu_kv_states_load(struct mu_kv *kv, mu_kv_state_fn fn, void *context);
+/* Of both kinds of store. */
+int mu_kv_rank(const struct mu_kv *kv); /* number of this worker, or of this server */
 int mu_kv_num_workers(const struct mu_kv *kv);
 int mu_kv_num_servers(const struct mu_kv *kv);
 const char *mu_kv_type(const struct mu_kv *kv);
-
-/*
- * A state of the optimiser for one key. Every key has at least one, so that its updates are kept;
- * where the rule has no states its name is "" and n is 0.
- */
-struct mu_kv_state {
-	int key;
-	const char *name; /* "momentum" */
-	uint64_t updates; /* of this key */
-	size_t n;         /* elements: those of the key, in its order */
-	float *data;
-};
-typedef enum mu_status (*mu_kv_state_fn)(void *context, struct mu_kv_state *state);
-
-/*
- * Save: fn is called on worker 0 for every state, keys in the order of their init. Load: fn fills
- * in data and updates. Collective over workers, whose pushes before the call count, complete rounds
- * only. Needs an optimiser. The file format is the caller's.
- */
-enum mu_status mu_kv_states_save(struct mu_kv *kv, mu_kv_state_fn fn, void *context);
-enum mu_status mu_kv_states_load(struct mu_kv *kv, mu_kv_state_fn fn, void *context);
 
 #endif

@@ -4,32 +4,32 @@
  *
  *	mpirun -np 4 keys           three workers and one server: prints "sum 6" three times
  */
-#include <muster/kvstore.h>
+#include <muster/keys.h>
 
 static enum mu_status run(MPI_Comm world)
 {
 	enum mu_status st = MU_OK;
 	struct mu_topology t = {0};
-	struct mu_kv_config config = {.type = "dist_sync", .topology = &t};
-	struct mu_kv *kv = NULL;
+	struct mu_keys_config config = {.type = "dist_sync", .topology = &t};
+	struct mu_keys *keys = NULL;
 	float value = 0;
 	struct mu_array array = {&value, 1, MU_FLOAT32};
 	struct mu_kv_item item = {.key = 0, .n_arrays = 1, .arrays = &array};
 
 	MU_TRY(mu_topology_init(&t, world, 1, MU_PLACEMENT_SPREAD));
-	MU_TRY(mu_kv_new(&kv, &config));
+	MU_TRY(mu_keys_new(&keys, &config));
 	if (t.role == MU_ROLE_SERVER) {
-		MU_TRY(mu_kv_serve(kv));
+		MU_TRY(mu_keys_serve(keys));
 		goto out;
 	}
-	MU_TRY(mu_kv_init(kv, 1, &item));
-	value = (float)(mu_kv_rank(kv) + 1);
-	MU_TRY(mu_kv_push(kv, 1, &item, 0));
-	MU_TRY(mu_kv_pull(kv, 1, &item, 0));
+	MU_TRY(mu_keys_init(keys, 1, &item));
+	value = (float)(mu_keys_rank(keys) + 1);
+	MU_TRY(mu_keys_push(keys, 1, &item, 0));
+	MU_TRY(mu_keys_pull(keys, 1, &item, 0));
 	printf("sum %g\n", (double)value);
-	MU_TRY(mu_kv_finish(kv));
+	MU_TRY(mu_keys_finish(keys));
 out:
-	mu_kv_free(kv);
+	mu_keys_free(keys);
 	if (t.size > 0)
 		mu_topology_release(&t);
 	return st;

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include <muster/keys.h>
 #include <muster/kvstore.h>
 
 #include "../lib/check.h"

@@ -4,6 +4,8 @@
  * The store of keys: what a caller does wrong is an error that names key, rank and values, on every
  * worker that it concerns, and nobody hangs. Updaters, and what they do when they fail.
  */
+#include <math.h>
+
 #include "keys_job.h"
 
 static float w[200000], g[200000];
@@ -17,6 +19,24 @@ static struct mu_kv_item with(int key, struct mu_array *a, size_t n)
 
 /* ---- calls that a worker refuses by itself ---- */
 
+/* Calls of the store of a model. */
+static void refused_of_a_model(struct mu_kv *kv)
+{
+	struct mu_kv_snapshot snapshot = {.from = 0, .to = 1};
+
+	fails(mu_kv_weights_init(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_step_begin(kv, 1), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_push_ready(kv, 0), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_pull_end(kv, 0), MU_ERR_ARGUMENT, "there are 0 keys");
+	fails(mu_kv_poll(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_step_end(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_fetch(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_meet(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_verify(kv, "a test"), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_snapshot_save(kv, &snapshot, false), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_snapshot_load(kv, &snapshot), MU_ERR_ARGUMENT, "use mu_kv_init");
+}
+
 static void refused(struct mu_kv *kv, void *context)
 {
 	struct mu_kv_item one = with(7, &values, 100), two[2];
@@ -25,6 +45,8 @@ static void refused(struct mu_kv *kv, void *context)
 	const struct mu_kv_optimizer bad = {.optim = {.name = "magic"}, .rescale = 1};
 	const struct mu_kv_optimizer lars = {.optim = {.name = "lars"}, .rescale = 1};
 	const struct mu_kv_optimizer zero = {.optim = {.name = "sgd"}};
+	const struct mu_kv_optimizer infinite = {.optim = {.name = "sgd"}, .rescale = INFINITY};
+	const double rates[] = {-1, INFINITY, -INFINITY, (double)NAN};
 
 	(void)context;
 	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "push of key 7");
@@ -40,7 +62,7 @@ static void refused(struct mu_kv *kv, void *context)
 	one = with(7, &values, 99);
 	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "has 99 elements, and 100 are needed");
 	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "99 elements, and at least 100");
-	fails(mu_kv_pushpull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "mu_kv_pushpull of key 7 on rank");
+	fails(mu_kv_pushpull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "mu_keys_pushpull of key 7 on rank");
 	one = item_of(7, &half);
 	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "the array is float16, the key float32");
 	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "the array is float16, the key float32");
@@ -59,13 +81,23 @@ static void refused(struct mu_kv *kv, void *context)
 	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "19 elements, and at least 20");
 	one.row_length = 33;
 	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "are not rows of 33");
-	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_kv_push and mu_kv_pull_rows");
+	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_keys_push and");
 	fails(mu_kv_set_optimizer(kv, &bad), MU_ERR_ARGUMENT, "no optimizer 'magic'");
 	fails(mu_kv_set_optimizer(kv, &zero), MU_ERR_ARGUMENT, "rescale");
 	fails(mu_kv_set_optimizer(kv, &lars), MU_ERR_ARGUMENT, "norms over whole keys");
+	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+		const struct mu_kv_optimizer o = {
+			.optim = {.name = "sgd"}, .schedule.lr = rates[i], .rescale = 1};
+
+		fails(mu_kv_set_optimizer(kv, &o), MU_ERR_ARGUMENT, "learning rate");
+	}
+	fails(mu_kv_set_optimizer(kv, &infinite), MU_ERR_ARGUMENT, "rescale");
+	fails(mu_kv_set_compression(kv, "2bit", INFINITY), MU_ERR_ARGUMENT, "threshold inf");
+	fails(mu_kv_set_compression(kv, "1bit", INFINITY), MU_ERR_ARGUMENT, "threshold inf");
+	fails(mu_kv_set_compression(kv, "2bit", (double)NAN), MU_ERR_ARGUMENT, "threshold nan");
 	fails(mu_kv_set_updater(kv, "mine"), MU_ERR_ARGUMENT, "no updater 'mine'");
-	fails(mu_kv_states_save(kv, NULL, NULL), MU_ERR_ARGUMENT, "without mu_kv_set_optimizer");
-	fails(mu_kv_step_begin(kv, 1), MU_ERR_ARGUMENT, "use mu_kv_init");
+	fails(mu_kv_states_save(kv, NULL, NULL), MU_ERR_ARGUMENT, "without mu_keys_set_optimizer");
+	refused_of_a_model(kv);
 	/* After all that the store works. */
 	one = with(7, &values, 100);
 	must(mu_kv_pull(kv, 1, &one, 0));

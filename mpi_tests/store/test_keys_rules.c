@@ -7,6 +7,8 @@
 #include <muster/optim.h>
 
 #include "../lib/gc_oracle.h"
+#include <unistd.h>
+
 #include "keys_job.h"
 
 enum { N = 5003, N_PAD = 5008, KEY = 4 }; /* larger than the bound: cut */
@@ -385,8 +387,72 @@ static void once(void)
 	all("local", &alone);
 }
 
+/* ---- dist_async: a barrier ---- */
+
+/* Updates take so long that pushes wait on the server. */
+static enum mu_status add_slowly(void *context, int key, size_t from, size_t n,
+				 const float *gradient, float *weights)
+{
+	(void)context;
+	(void)key;
+	(void)from;
+	usleep(2000);
+	for (size_t i = 0; i < n; i++)
+		weights[i] += gradient[i];
+	return MU_OK;
+}
+
+static const struct mu_kv_updater slow = {.name = "slow", .fn = add_slowly};
+
+/* What worker 0 pushes before a barrier all workers see after it. */
+static void flush(struct mu_keys *keys)
+{
+	enum { EACH = 100, PUSHES = 20 };
+	float data[EACH] = {0}, ones[EACH];
+	struct mu_array values = floats(data, EACH), gradients = floats(ones, EACH);
+	struct mu_kv_item pulled = item_of(1, &values), pushed = item_of(1, &gradients);
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < EACH; i++)
+		ones[i] = 1;
+	must(mu_keys_set_updater(keys, "slow"));
+	must(mu_keys_init(keys, 1, &pulled));
+	for (size_t i = 0; mu_keys_rank(keys) == 0 && i < PUSHES; i++)
+		must(mu_keys_push(keys, 1, &pushed, 0));
+	must(mu_keys_barrier(keys));
+	must(mu_keys_pull(keys, 1, &pulled, 0));
+	for (size_t i = 0; i < EACH; i++)
+		wrong += data[i] != PUSHES;
+	CHECK(wrong == 0);
+}
+
+static void test_flush(void)
+{
+	const struct mu_keys_config config = {
+		.type = "dist_async", .topology = &topology, .updaters = &slow, .n_updaters = 1};
+	struct mu_keys *keys = NULL;
+	struct mu_keys_layout layout;
+
+	must(mu_keys_new(&keys, &config));
+	CHECK_TEXT(mu_keys_type(keys), "dist_async");
+	CHECK(mu_keys_num_workers(keys) == topology.num_workers);
+	CHECK(mu_keys_num_servers(keys) == topology.num_servers);
+	if (topology.role == MU_ROLE_SERVER) {
+		fails(mu_keys_barrier(keys), MU_ERR_ARGUMENT, "a server calls mu_keys_serve");
+		must(mu_keys_serve(keys));
+	} else {
+		fails(mu_keys_serve(keys), MU_ERR_ARGUMENT, "is for servers");
+		flush(keys);
+		mu_keys_layout(keys, &layout);
+		CHECK(layout.n_keys == 1 && layout.bytes == 100 * sizeof(float));
+		must(mu_keys_finish(keys));
+	}
+	mu_keys_free(keys);
+}
+
 static void each(void)
 {
+	test_flush();
 	all("dist_sync", &topology);
 }
 

@@ -8,17 +8,12 @@
 
 #include "keys.h"
 
-enum mu_status mu_keys_check_store(const struct mu_kv *kv, const char *call)
+enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call)
 {
 	enum mu_status st = MU_OK;
 
-	if (!kv->keys)
-		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s is for a store of keys, and this one has the %zu keys of a model: use "
-			"mu_kv_step_begin, mu_kv_push_ready, mu_kv_pull_end",
-			call, kv->n_slices);
-	if (kv->topology->role != MU_ROLE_WORKER)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_kv_serve", call);
+	if (keys->topology->role != MU_ROLE_WORKER)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_keys_serve", call);
 out:
 	return st;
 }
@@ -49,7 +44,7 @@ static enum mu_status check_array(const struct mu_keys *keys, const struct mu_ke
 				  const struct mu_array *a, const char *call, enum mu_use use)
 {
 	enum mu_status st = MU_OK;
-	const int rank = keys->kv->topology->rank;
+	const int rank = keys->topology->rank;
 	const bool exact = use == MU_USE_PUSH || use == MU_USE_PUSHPULL;
 
 	if (!a->data)
@@ -72,7 +67,7 @@ static enum mu_status check_rows(const struct mu_keys *keys, const struct mu_key
 				 const struct mu_kv_item *item, const char *call, size_t *need)
 {
 	enum mu_status st = MU_OK;
-	const int rank = keys->kv->topology->rank;
+	const int rank = keys->topology->rank;
 
 	*need = item->n_rows * item->row_length;
 	if (key->n % item->row_length || item->row_length > UINT32_MAX)
@@ -102,12 +97,12 @@ static enum mu_status check_item(struct mu_keys *keys, const struct mu_kv_item *
 {
 	enum mu_status st = MU_OK;
 	struct mu_key *key = mu_key_find(&keys->table, item->key);
-	const int rank = keys->kv->topology->rank;
+	const int rank = keys->topology->rank;
 	size_t need;
 
 	if (!key)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s of key %d on rank %d, and mu_kv_init has not made this key (it made "
+			"%s of key %d on rank %d, and mu_keys_init has not made this key (it made "
 			"%zu)",
 			call, item->key, rank, keys->table.n_keys);
 	if (key->call == keys->calls)
@@ -118,8 +113,8 @@ static enum mu_status check_item(struct mu_keys *keys, const struct mu_kv_item *
 	need = key->n;
 	if (item->row_length > 0 && (use == MU_USE_PULL || use == MU_USE_PUSHPULL))
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s of rows of key %d on rank %d: use mu_kv_push and mu_kv_pull_rows", call,
-			item->key, rank);
+			"%s of rows of key %d on rank %d: use mu_keys_push and mu_keys_pull_rows",
+			call, item->key, rank);
 	if (item->row_length == 0 && use == MU_USE_ROWS)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: row_length is 0", call,
 			item->key, rank);
@@ -139,13 +134,13 @@ enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct 
 {
 	enum mu_status st = MU_OK;
 
-	if ((use == MU_USE_PUSH || use == MU_USE_PUSHPULL) && !keys->kv->ops->synchronous &&
+	if ((use == MU_USE_PUSH || use == MU_USE_PUSHPULL) && !keys->kind.synchronous &&
 	    keys->rule.kind == MU_RULE_REPLACE)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"%s on rank %d: a store of type %s updates at every push, and has neither "
-			"optimizer nor updater: mu_kv_set_optimizer or mu_kv_set_updater comes "
+			"optimizer nor updater: mu_keys_set_optimizer or mu_keys_set_updater comes "
 			"first",
-			call, keys->kv->topology->rank, keys->kv->ops->name);
+			call, keys->topology->rank, keys->type);
 	keys->calls++;
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(check_item(keys, &items[i], call, use));
@@ -242,27 +237,28 @@ static enum mu_status tell(const struct mu_topology *t, int w, const struct new_
 	case FINE: break;
 	case COUNT:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_kv_init: worker %d (rank %d) makes %llu keys, worker 0 %zu", w, rank,
+			"mu_keys_init: worker %d (rank %d) makes %llu keys, worker 0 %zu", w, rank,
 			(unsigned long long)k->n_items, n_theirs);
 	case OTHER:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_kv_init: worker %d (rank %d) makes key %lld of %llu %s, and worker 0 "
+			"mu_keys_init: worker %d (rank %d) makes key %lld of %llu %s, and worker 0 "
 			"in its place key %lld of %llu %s",
 			w, rank, (long long)k->number, (unsigned long long)k->n,
 			mu_dtype_name((enum mu_dtype)k->dtype), (long long)first->number,
 			(unsigned long long)first->n, mu_dtype_name((enum mu_dtype)first->dtype));
 	case NEGATIVE:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_kv_init: key %lld on worker %d (rank %d): keys are 0 or more",
+			"mu_keys_init: key %lld on worker %d (rank %d): keys are 0 or more",
 			(long long)k->number, w, rank);
 	case TWICE:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_kv_init: worker %d (rank %d) makes key %lld twice: its size and type "
+			"mu_keys_init: worker %d (rank %d) makes key %lld twice: its size and type "
 			"are fixed by the first time",
 			w, rank, (long long)k->number);
 	case NO_ARRAY:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_kv_init: key %lld on worker %d (rank %d) has no array, or one without "
+			"mu_keys_init: key %lld on worker %d (rank %d) has no array, or one "
+			"without "
 			"elements, data or a known type",
 			(long long)k->number, w, rank);
 	}
@@ -280,7 +276,7 @@ static enum mu_status share_first(struct mu_keys *keys, size_t n, const struct m
 	MU_TRY(keys->ops->bcast(keys, &count, sizeof count));
 	*n_theirs = count;
 	MU_TRY(MU_ALLOC(*theirs, *n_theirs + 1, "keys of worker 0"));
-	for (size_t i = 0; keys->kv->topology->index == 0 && i < n; i++)
+	for (size_t i = 0; keys->topology->index == 0 && i < n; i++)
 		(*theirs)[i] = describe(&items[i]);
 	MU_TRY(keys->ops->bcast(keys, *theirs, *n_theirs * sizeof **theirs));
 out:
@@ -290,7 +286,7 @@ out:
 enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = keys->kv->topology;
+	const struct mu_topology *t = keys->topology;
 	struct new_key *theirs = NULL, *all = NULL;
 	struct new_key mine;
 	size_t n_theirs = 0;

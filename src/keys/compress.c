@@ -3,6 +3,7 @@
  * Compression of what a worker pushes. Every part of a key has words of its own; parts begin at
  * multiples of 64 elements, so codes and residuals are those of the uncut key.
  */
+#include <math.h>
 #include <string.h>
 
 #include "compress/bits.h"
@@ -21,25 +22,27 @@ static enum mu_status parse(const char *type, double threshold, enum mu_coding *
 	else
 		MU_FAIL(MU_ERR_ARGUMENT, "compression '%s' is not known: none, 2bit, 1bit are",
 			type ? type : "");
-	if (*coding == MU_CODING_2BIT && !(threshold > 0))
-		MU_FAIL(MU_ERR_ARGUMENT, "threshold %g of 2bit compression: it must be above 0",
+	if (*coding == MU_CODING_2BIT && (!(threshold > 0) || !isfinite(threshold)))
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"threshold %g of 2bit compression: it must be finite and above 0",
 			threshold);
-	if (*coding == MU_CODING_1BIT && !(threshold >= 0))
-		MU_FAIL(MU_ERR_ARGUMENT, "threshold %g of 1bit compression: it must not be below 0",
+	if (*coding == MU_CODING_1BIT && (!(threshold >= 0) || !isfinite(threshold)))
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"threshold %g of 1bit compression: it must be finite and not below 0",
 			threshold);
 out:
 	return st;
 }
 
-enum mu_status mu_kv_set_compression(struct mu_kv *kv, const char *type, double threshold)
+enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, double threshold)
 {
 	enum mu_status st = MU_OK;
 	enum mu_coding coding = MU_CODING_DENSE;
 
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_set_compression"));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_compression"));
 	MU_TRY(parse(type, threshold, &coding));
-	kv->keys->compression = coding;
-	kv->keys->threshold = (float)threshold;
+	keys->compression = coding;
+	keys->threshold = (float)threshold;
 out:
 	return st;
 }

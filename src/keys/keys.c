@@ -19,7 +19,7 @@ static enum mu_status read_bound(struct mu_keys *keys, size_t *bound)
 	unsigned long long value;
 
 	*bound = BOUND_DEFAULT;
-	if (keys->kv->topology->index == 0 && text && *text) {
+	if (keys->topology->index == 0 && text && *text) {
 		value = strtoull(text, &end, 10);
 		if (*end || *text == '-' || value == 0)
 			mu_log_warn("MXNET_KVSTORE_BIGARRAY_BOUND=%s is not a number above 0: %zu "
@@ -37,12 +37,12 @@ out:
 	return st;
 }
 
-static enum mu_status open_worker(struct mu_keys *keys, const struct mu_kv_config *config)
+static enum mu_status open_worker(struct mu_keys *keys, const struct mu_keys_config *config)
 {
 	enum mu_status st = MU_OK;
 	size_t bound;
 
-	keys->ops = keys->kv->ops->one_worker ? &mu_keys_local : &mu_keys_remote;
+	keys->ops = keys->kind.one_worker ? &mu_keys_local : &mu_keys_remote;
 	keys->compression = MU_CODING_DENSE;
 	keys->updaters = config->updaters;
 	keys->n_updaters = config->n_updaters;
@@ -54,19 +54,26 @@ out:
 	return st;
 }
 
-enum mu_status mu_keys_open(struct mu_kv *kv, const struct mu_kv_config *config)
+enum mu_status mu_keys_open(struct mu_keys **out, const struct mu_keys_config *config,
+			    const struct mu_keys_kind *kind, MPI_Comm comm,
+			    const struct mu_traffic *traffic)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
+	const struct mu_topology *t = config->topology;
 	struct mu_keys *keys = NULL;
 
 	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
-	kv->keys = keys;
-	keys->kv = kv;
+	*out = keys;
+	keys->type = config->type;
+	keys->kind = *kind;
+	keys->topology = t;
+	keys->comm = comm;
+	keys->traffic = *traffic;
+	keys->push_clock = kind->one_worker ? MU_CLOCK_UPDATE : MU_CLOCK_PUSH;
 	/* Without servers every worker owns keys. */
-	keys->owner_ranks = kv->ops->has_servers ? t->server_ranks : t->worker_ranks;
-	keys->n_owners = kv->ops->has_servers ? t->num_servers : t->num_workers;
-	if (t->role == MU_ROLE_SERVER || !(kv->ops->has_servers || kv->ops->one_worker))
+	keys->owner_ranks = kind->has_servers ? t->server_ranks : t->worker_ranks;
+	keys->n_owners = kind->has_servers ? t->num_servers : t->num_workers;
+	if (t->role == MU_ROLE_SERVER || !(kind->has_servers || kind->one_worker))
 		MU_TRY(mu_keys_server_open(keys, config));
 	if (t->role == MU_ROLE_WORKER)
 		MU_TRY(open_worker(keys, config));
@@ -74,10 +81,15 @@ out:
 	return st;
 }
 
-void mu_keys_close(struct mu_kv *kv)
+void mu_keys_keep_comm(struct mu_keys *keys)
 {
-	struct mu_keys *keys = kv->keys;
+	keys->owns_comm = true;
+}
 
+void mu_keys_free(struct mu_keys *keys)
+{
+	if (!keys)
+		return;
 	if (keys->end)
 		keys->ops->close(keys);
 	mu_keys_server_close(keys);
@@ -86,13 +98,19 @@ void mu_keys_close(struct mu_kv *kv)
 	mu_pool_release(&keys->pool);
 	mu_free(keys->transfers);
 	mu_free(keys->scratch);
+	if (keys->owns_comm)
+		MPI_Comm_free(&keys->comm);
 	mu_free(keys);
-	kv->keys = NULL;
 }
 
-enum mu_status mu_keys_finish(struct mu_kv *kv)
+enum mu_status mu_keys_finish(struct mu_keys *keys)
 {
-	return kv->keys->ops->finish(kv->keys);
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_finish"));
+	MU_TRY(keys->ops->finish(keys));
+out:
+	return st;
 }
 
 /* ---- building a call ---- */
@@ -142,7 +160,7 @@ static enum mu_status sum_devices(struct mu_keys *keys, const struct mu_key *key
 	struct mu_source *sources = NULL;
 
 	if (item->n_arrays > keys->summer.max_sources) {
-		struct mu_kv_config none = {0};
+		struct mu_keys_config none = {0};
 
 		mu_owner_release(&keys->summer);
 		MU_TRY(mu_owner_init(&keys->summer, &none, &keys->pool, item->n_arrays));
@@ -209,8 +227,7 @@ static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_k
 			       enum mu_direction direction)
 {
 	enum mu_status st = MU_OK;
-	const enum mu_clock clock =
-		direction == MU_PUSH ? keys->kv->ops->push_clock : MU_CLOCK_PULL;
+	const enum mu_clock clock = direction == MU_PUSH ? keys->push_clock : MU_CLOCK_PULL;
 
 	mu_clock_start(clock);
 	mu_keys_begin(keys);
@@ -229,39 +246,41 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_push(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority)
+enum mu_status mu_keys_push(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+			    int priority)
 {
 	enum mu_status st = MU_OK;
 
 	(void)priority;
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_push"));
-	MU_TRY(mu_keys_check_items(kv->keys, n, items, "mu_kv_push", MU_USE_PUSH));
-	MU_TRY(exchange(kv->keys, n, items, MU_PUSH));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_push"));
+	MU_TRY(mu_keys_check_items(keys, n, items, "mu_keys_push", MU_USE_PUSH));
+	MU_TRY(exchange(keys, n, items, MU_PUSH));
 out:
 	return st;
 }
 
-enum mu_status mu_kv_pull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority)
+enum mu_status mu_keys_pull(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+			    int priority)
 {
 	enum mu_status st = MU_OK;
 
 	(void)priority;
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_pull"));
-	MU_TRY(mu_keys_check_items(kv->keys, n, items, "mu_kv_pull", MU_USE_PULL));
-	MU_TRY(exchange(kv->keys, n, items, MU_PULL));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_pull"));
+	MU_TRY(mu_keys_check_items(keys, n, items, "mu_keys_pull", MU_USE_PULL));
+	MU_TRY(exchange(keys, n, items, MU_PULL));
 out:
 	return st;
 }
 
-enum mu_status mu_kv_pushpull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
-			      int priority)
+enum mu_status mu_keys_pushpull(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				int priority)
 {
 	enum mu_status st = MU_OK;
 
 	(void)priority;
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_pushpull"));
-	MU_TRY(mu_keys_check_items(kv->keys, n, items, "mu_kv_pushpull", MU_USE_PUSHPULL));
-	MU_TRY(exchange(kv->keys, n, items, MU_PUSHPULL));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_pushpull"));
+	MU_TRY(mu_keys_check_items(keys, n, items, "mu_keys_pushpull", MU_USE_PUSHPULL));
+	MU_TRY(exchange(keys, n, items, MU_PUSHPULL));
 out:
 	return st;
 }
@@ -298,68 +317,78 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_init(struct mu_kv *kv, size_t n, const struct mu_kv_item *items)
+enum mu_status mu_keys_init(struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
 {
 	enum mu_status st = MU_OK;
-	struct mu_keys *keys = kv->keys;
 	size_t first;
 
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_init"));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_init"));
 	MU_TRY(mu_keys_check_new(keys, n, items));
 	first = keys->table.n_parts;
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(mu_key_add(&keys->table, items[i].key, items[i].arrays[0].n,
 				  items[i].arrays[0].dtype));
-	if (kv->topology->index == 0)
+	if (keys->topology->index == 0)
 		st = make_first(keys, first, n, items);
-	MU_TRY(mu_keys_agree_first(keys, st, "mu_kv_init"));
+	MU_TRY(mu_keys_agree_first(keys, st, "mu_keys_init"));
 out:
 	return st;
 }
 
-enum mu_status mu_kv_broadcast(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
-			       int priority)
+enum mu_status mu_keys_broadcast(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				 int priority)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_kv_init(kv, n, items));
-	MU_TRY(mu_kv_pull(kv, n, items, priority));
+	MU_TRY(mu_keys_init(keys, n, items));
+	MU_TRY(mu_keys_pull(keys, n, items, priority));
 out:
 	return st;
 }
 
-/* ---- queries ---- */
-
-enum mu_status mu_kv_barrier(struct mu_kv *kv)
+/*
+ * In an asynchronous store each owner answers the rule in force, told again, after all that workers
+ * pushed before. In a synchronous one the caller's own pushes say which rounds it sees.
+ */
+enum mu_status mu_keys_barrier(struct mu_keys *keys)
 {
 	enum mu_status st = MU_OK;
 	char nothing = 0;
 	char *all = NULL;
 
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_barrier"));
-	MU_TRY(MU_ALLOC(all, (size_t)kv->topology->num_workers, "workers of a barrier"));
-	MU_TRY(kv->keys->ops->gather(kv->keys, &nothing, all, sizeof nothing));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_barrier"));
+	if (!keys->kind.synchronous)
+		MU_TRY(keys->ops->rule(keys, &keys->rule));
+	MU_TRY(MU_ALLOC(all, (size_t)keys->topology->num_workers, "workers of a barrier"));
+	MU_TRY(keys->ops->gather(keys, &nothing, all, sizeof nothing));
 out:
 	mu_free(all);
 	return st;
 }
 
-int mu_kv_rank(const struct mu_kv *kv)
+/* ---- queries ---- */
+
+int mu_keys_rank(const struct mu_keys *keys)
 {
-	return kv->topology->index;
+	return keys->topology->index;
 }
 
-int mu_kv_num_workers(const struct mu_kv *kv)
+int mu_keys_num_workers(const struct mu_keys *keys)
 {
-	return kv->topology->num_workers;
+	return keys->topology->num_workers;
 }
 
-int mu_kv_num_servers(const struct mu_kv *kv)
+int mu_keys_num_servers(const struct mu_keys *keys)
 {
-	return kv->topology->num_servers;
+	return keys->topology->num_servers;
 }
 
-const char *mu_kv_type(const struct mu_kv *kv)
+const char *mu_keys_type(const struct mu_keys *keys)
 {
-	return kv->ops->name;
+	return keys->type;
+}
+
+void mu_keys_layout(const struct mu_keys *keys, struct mu_keys_layout *layout)
+{
+	mu_key_table_layout(&keys->table, layout);
 }

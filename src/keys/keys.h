@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: the store of keys on a worker. The public face (keys.c, keys/rows.c,
+ * Private: the store of keys on a worker. The public face (keys.c, keys/rows.c,
  * rule.c) checks a call and makes transfers of it, one per run of a key; an end of the store
  * carries them out: keys/local.c, or keys/worker.c, which sends them to owners on other ranks.
  */
-#ifndef MUSTER_KVSTORE_KEYS_H
-#define MUSTER_KVSTORE_KEYS_H
+#ifndef MUSTER_KEYS_KEYS_H
+#define MUSTER_KEYS_KEYS_H
 
+#include "comm/traffic.h"
 #include "owner.h"
-#include "kvstore/kv.h"
 
 /* ---- the table of keys (keys/table.c), equal on all workers ---- */
 
@@ -46,7 +46,7 @@ struct mu_key *mu_key_find(const struct mu_key_table *t, int number);
 /* A new number; the size is not 0. */
 enum mu_status mu_key_add(struct mu_key_table *t, int number, size_t n, enum mu_dtype dtype);
 
-void mu_key_table_layout(const struct mu_key_table *t, struct mu_kv_layout *layout);
+void mu_key_table_layout(const struct mu_key_table *t, struct mu_keys_layout *layout);
 /* Room for one more element; *array keeps the n that it has. */
 enum mu_status mu_keys_grow(void **array, size_t n, size_t *max, size_t nbytes, const char *what);
 
@@ -54,7 +54,7 @@ enum mu_status mu_keys_grow(void **array, size_t n, size_t *max, size_t nbytes, 
 
 /* Slots that a worker of the kind has no use for are NULL. */
 struct mu_keys_ops {
-	enum mu_status (*open)(struct mu_keys *keys, const struct mu_kv_config *config);
+	enum mu_status (*open)(struct mu_keys *keys, const struct mu_keys_config *config);
 	void (*close)(struct mu_keys *keys);
 	/* Parts of the table from this one on are new: owners make them. On worker 0 alone. */
 	enum mu_status (*make)(struct mu_keys *keys, size_t first_part);
@@ -74,8 +74,21 @@ struct mu_keys_ops {
 extern const struct mu_keys_ops mu_keys_local;
 extern const struct mu_keys_ops mu_keys_remote;
 
+/* What the kind of store is. */
+struct mu_keys_kind {
+	bool has_servers;
+	bool one_worker; /* nothing goes between ranks */
+	bool synchronous;
+};
+
 struct mu_keys {
-	struct mu_kv *kv;
+	const char *type;
+	struct mu_keys_kind kind;
+	const struct mu_topology *topology;
+	MPI_Comm comm; /* borrowed, unless owns_comm */
+	bool owns_comm;
+	struct mu_traffic traffic;
+	enum mu_clock push_clock;      /* what a push counts as */
 	const struct mu_keys_ops *ops; /* NULL on servers */
 	struct mu_key_table table;
 	struct mu_pool pool;
@@ -91,22 +104,26 @@ struct mu_keys {
 	void **scratch; /* buffers of the pool that they use */
 	size_t n_scratch, max_scratch;
 	void *end; /* of the worker */
-	/* Who owns keys, as ranks of kv->comm; they may be workers. */
+	/* Who owns keys, as ranks of comm; they may be workers. */
 	const int *owner_ranks;
 	int n_owners;
 	struct mu_keys_server *server; /* on an owner; NULL elsewhere and for local */
 };
 
-/* The store's own memory and its end. Collective over kv->comm. */
-enum mu_status mu_keys_open(struct mu_kv *kv, const struct mu_kv_config *config);
-void mu_keys_close(struct mu_kv *kv);
-enum mu_status mu_keys_finish(struct mu_kv *kv);
-enum mu_status mu_keys_serve(struct mu_kv *kv);
+/*
+ * A store whose settings are checked, on a communicator of its own, which stays the caller's.
+ * Collective over comm. *out is set also after an error: mu_keys_free.
+ */
+enum mu_status mu_keys_open(struct mu_keys **out, const struct mu_keys_config *config,
+			    const struct mu_keys_kind *kind, MPI_Comm comm,
+			    const struct mu_traffic *traffic);
+/* mu_keys_free frees the communicator, too. */
+void mu_keys_keep_comm(struct mu_keys *keys);
 
 /* ---- between the files of the face ---- */
 
-/* Is this a worker of a store of keys? */
-enum mu_status mu_keys_check_store(const struct mu_kv *kv, const char *call);
+/* Is this rank a worker? */
+enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call);
 /*
  * How worker 0 fared with what it did for all; the others pass MU_OK. MU_OK everywhere, or its
  * error there and MU_ERR_PEER with its message on the others. Collective over workers.

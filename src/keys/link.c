@@ -86,7 +86,7 @@ enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *re
 	struct mu_waiter waiter;
 	int done = 0;
 
-	mu_waiter_init(&waiter, keys->kv->topology);
+	mu_waiter_init(&waiter, keys->topology);
 	for (;;) {
 		MU_MPI(MPI_Testall(mu_count(n), requests, &done, ignore));
 		if (done)
@@ -100,11 +100,11 @@ out:
 enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_meeting meeting = {.comm = keys->kv->topology->peers, .what = what};
+	const struct mu_meeting meeting = {.comm = keys->topology->peers, .what = what};
 	struct mu_waiter waiter;
 	int done = 0;
 
-	mu_waiter_init(&waiter, keys->kv->topology);
+	mu_waiter_init(&waiter, keys->topology);
 	mu_meeting_enter(&meeting, &waiter);
 	for (;;) {
 		MU_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
@@ -121,7 +121,7 @@ enum mu_status mu_keys_link_serve(struct mu_keys *keys)
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, keys->kv->topology);
+	mu_waiter_init(&waiter, keys->topology);
 	while (!mu_keys_server_is_done(keys->server))
 		MU_TRY(idle(keys, &waiter, mu_keys_late_workers, keys->server));
 	MU_TRY(mu_keys_server_end(keys->server));
@@ -142,7 +142,7 @@ enum mu_status mu_keys_link_send(struct mu_keys *keys, const void *data, size_t 
 		n = nbytes < KEYS_MESSAGE_BYTES ? nbytes : KEYS_MESSAGE_BYTES;
 		MU_TRY(mu_keys_grow((void **)&w->sends, w->n_sends, &w->max_sends, sizeof *w->sends,
 				    "messages of a call"));
-		MU_MPI(MPI_Isend(p, mu_count(n), MPI_BYTE, rank, tag, keys->kv->comm,
+		MU_MPI(MPI_Isend(p, mu_count(n), MPI_BYTE, rank, tag, keys->comm,
 				 &w->sends[w->n_sends]));
 		w->n_sends++;
 	}
@@ -166,7 +166,7 @@ enum mu_status mu_keys_link_receive(struct mu_keys *keys, void *data, size_t nby
 		MU_TRY(mu_keys_grow((void **)&w->notes, w->n_receives, &w->max_notes,
 				    sizeof *w->notes, "messages of a call"));
 		MU_MPI(MPI_Irecv(p, mu_count(n), MPI_BYTE, w->links[note.owner].rank, tag,
-				 keys->kv->comm, &w->receives[w->n_receives]));
+				 keys->comm, &w->receives[w->n_receives]));
 		w->notes[w->n_receives++] = note;
 	}
 out:
@@ -181,7 +181,7 @@ enum mu_status mu_keys_link_receive_head(struct mu_keys *keys, size_t owner)
 
 	l->answered = true;
 	MU_MPI(MPI_Irecv(l->answer, mu_count(KEYS_HEAD_BYTES), MPI_BYTE, l->rank, KEYS_TAG_ANSWER,
-			 keys->kv->comm, &w->heads[owner]));
+			 keys->comm, &w->heads[owner]));
 out:
 	return st;
 }
@@ -200,7 +200,7 @@ static enum mu_status pass_on(struct mu_keys *keys, struct mu_keys_link *l)
 	memcpy(head + 1, w->failure, sizeof w->failure);
 	MU_TRY(mu_keys_link_send(keys, head, sizeof *head + sizeof w->failure, l->rank,
 				 KEYS_TAG_HEAD));
-	mu_wake(keys->kv->topology, l->rank);
+	mu_wake(keys->topology, l->rank);
 out:
 	return st;
 }
@@ -232,7 +232,7 @@ enum mu_status mu_keys_link_wait_heads(struct mu_keys *keys, int n, const char *
 	const struct waiting waiting = {keys, what};
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, keys->kv->topology);
+	mu_waiter_init(&waiter, keys->topology);
 	while (n > 0) {
 		int found = 0;
 

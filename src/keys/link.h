@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: a worker's connections to the owners of keys. See keys/wire.h.
+ * Private: a worker's connections to the owners of keys. See keys/wire.h.
  */
-#ifndef MUSTER_KVSTORE_KEYS_LINK_H
-#define MUSTER_KVSTORE_KEYS_LINK_H
+#ifndef MUSTER_KEYS_LINK_H
+#define MUSTER_KEYS_LINK_H
 
 #include "server.h"
 

@@ -12,7 +12,7 @@ struct local {
 	size_t n_parts, max_parts;
 };
 
-static enum mu_status open_local(struct mu_keys *keys, const struct mu_kv_config *config)
+static enum mu_status open_local(struct mu_keys *keys, const struct mu_keys_config *config)
 {
 	enum mu_status st = MU_OK;
 	struct local *l = NULL;

@@ -9,7 +9,7 @@
 #include "compress/bits.h"
 #include "owner.h"
 
-enum mu_status mu_owner_init(struct mu_owner *o, const struct mu_kv_config *config,
+enum mu_status mu_owner_init(struct mu_owner *o, const struct mu_keys_config *config,
 			     struct mu_pool *pool, size_t max_sources)
 {
 	enum mu_status st = MU_OK;
@@ -43,7 +43,7 @@ static const float *load(const struct mu_source *s, size_t from, size_t n, float
 
 	if (s->coding != MU_CODING_DENSE)
 		mu_bits_decode(s->coding == MU_CODING_2BIT ? 2 : 1, s->threshold, from, n, s->data,
-			      block);
+			       block);
 	else if (s->dtype == MU_FLOAT32 && n % 16 == 0)
 		return (const float *)s->data + from;
 	else
@@ -178,7 +178,7 @@ enum mu_status mu_owner_set_rule(struct mu_owner *o, const struct mu_rule_order 
 		}
 		if (!updater)
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"updater '%s' is not in the table that mu_kv_new was given",
+				"updater '%s' is not in the table that mu_keys_new was given",
 				order->name);
 	}
 	o->kind = (enum mu_rule_kind)order->kind;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: the owner of keys, or of runs of keys: it holds their values and updates
+ * Private: the owner of keys, or of runs of keys: it holds their values and updates
  * them. A server has one, and so has the worker of a store without servers. No messages here.
  */
-#ifndef MUSTER_KVSTORE_KEYS_OWNER_H
-#define MUSTER_KVSTORE_KEYS_OWNER_H
+#ifndef MUSTER_KEYS_OWNER_H
+#define MUSTER_KEYS_OWNER_H
 
-#include <muster/kvstore.h>
+#include <muster/keys.h>
 
 #include "pool.h"
 
@@ -64,7 +64,7 @@ struct mu_owner {
 	size_t max_sources;
 };
 
-enum mu_status mu_owner_init(struct mu_owner *o, const struct mu_kv_config *config,
+enum mu_status mu_owner_init(struct mu_owner *o, const struct mu_keys_config *config,
 			     struct mu_pool *pool, size_t max_sources);
 void mu_owner_release(struct mu_owner *o);
 /* A new run of zeros; p->key, from, n and dtype are set. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: buffers that are used again. A buffer that was given back goes to the next
+ * Private: buffers that are used again. A buffer that was given back goes to the next
  * who asks for about as much: fresh memory costs a page fault for every page.
  */
-#ifndef MUSTER_KVSTORE_POOL_H
-#define MUSTER_KVSTORE_POOL_H
+#ifndef MUSTER_KEYS_POOL_H
+#define MUSTER_KEYS_POOL_H
 
 #include <muster/base.h>
 

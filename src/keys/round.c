@@ -13,7 +13,7 @@
 enum mu_status mu_keys_runs_make(struct mu_keys_server *s, const struct keys_new *list, size_t n)
 {
 	enum mu_status st = MU_OK;
-	const int me = s->keys->kv->topology->index;
+	const int me = s->keys->topology->index;
 
 	for (size_t i = 0; i < n; i++) {
 		struct mu_keys_run *run = NULL;
@@ -31,9 +31,9 @@ enum mu_status mu_keys_runs_make(struct mu_keys_server *s, const struct keys_new
 					       .n = list[i].n,
 					       .dtype = (enum mu_dtype)list[i].dtype};
 		MU_TRY(mu_owner_add(&s->owner, &run->owned));
-		if (mu_traffic_connections(s->keys->kv))
+		if (mu_traffic_connections(&s->keys->traffic))
 			mu_log_info("placement: %s %d has elements %zu to %zu of key %d, %s",
-				    mu_role_name(s->keys->kv->topology->role), me, run->owned.from,
+				    mu_role_name(s->keys->topology->role), me, run->owned.from,
 				    run->owned.from + run->owned.n - 1, run->owned.key,
 				    mu_dtype_name(run->owned.dtype));
 	}
@@ -108,7 +108,7 @@ static enum mu_status update(struct mu_keys_server *s, struct mu_keys_run *run, 
 		char text[KEYS_TEXT_BYTES];
 
 		snprintf(text, sizeof text, "update of key %d on server %d (rank %d): %s",
-			 run->owned.key, s->keys->kv->topology->index, s->keys->kv->topology->rank,
+			 run->owned.key, s->keys->topology->index, s->keys->topology->rank,
 			 mu_trace_message());
 		MU_TRY(mu_keys_fail(s, result, text));
 	}
@@ -159,7 +159,7 @@ static enum mu_status take_gradient(struct mu_keys_server *s, struct mu_keys_run
 					       run->owned.dtype, item->threshold};
 	}
 	append(run, w, g);
-	if (!s->keys->kv->ops->synchronous) {
+	if (!s->keys->kind.synchronous) {
 		MU_TRY(update(s, run, w, w + 1));
 		run->rounds++;
 	}
@@ -216,7 +216,7 @@ static enum mu_status want(struct mu_keys_server *s, struct mu_keys_conn *c, siz
 	const enum mu_coding coding = (enum mu_coding)c->items[i].coding;
 	struct mu_keys_queue *q = &run->queues[c->worker];
 
-	if (!s->keys->kv->ops->synchronous || q->pushed == run->rounds ||
+	if (!s->keys->kind.synchronous || q->pushed == run->rounds ||
 	    coding == MU_CODING_STATE_GET || coding == MU_CODING_UPDATES_GET) {
 		MU_TRY(mu_keys_ready(s, c, i));
 		goto out;
@@ -236,7 +236,7 @@ enum mu_status mu_keys_accept(struct mu_keys_server *s, struct mu_keys_conn *c, 
 	struct mu_keys_run *run = s->runs[item->part];
 	bool keep = false;
 
-	if (mu_traffic_messages(s->keys->kv))
+	if (mu_traffic_messages(&s->keys->traffic))
 		mu_keys_traffic_item(s, c, i, MU_TRAFFIC_IN, item->nbytes);
 	if (s->status != MU_OK)
 		goto out;
@@ -255,7 +255,7 @@ enum mu_status mu_keys_accept(struct mu_keys_server *s, struct mu_keys_conn *c, 
 	}
 	if (item->wanted && s->status == MU_OK)
 		MU_TRY(want(s, c, i));
-	if (mu_coding_is_push(coding) && s->keys->kv->ops->synchronous)
+	if (mu_coding_is_push(coding) && s->keys->kind.synchronous)
 		MU_TRY(close_rounds(s, run));
 out:
 	if (!keep)

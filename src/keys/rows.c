@@ -132,16 +132,16 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_pull_rows(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
-			       int priority)
+enum mu_status mu_keys_pull_rows(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				 int priority)
 {
 	enum mu_status st = MU_OK;
 
 	(void)priority;
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_pull_rows"));
-	MU_TRY(mu_keys_check_items(kv->keys, n, items, "mu_kv_pull_rows", MU_USE_ROWS));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_pull_rows"));
+	MU_TRY(mu_keys_check_items(keys, n, items, "mu_keys_pull_rows", MU_USE_ROWS));
 	mu_clock_start(MU_CLOCK_PULL);
-	st = pull_rows(kv->keys, n, items);
+	st = pull_rows(keys, n, items);
 	mu_clock_stop(MU_CLOCK_PULL);
 	MU_TRY(st);
 out:

@@ -2,6 +2,7 @@
 /*
  * How the values of keys are updated: optimiser, updater, and the optimiser's states.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 static enum mu_status check_same(struct mu_keys *keys, const struct mu_rule_order *mine)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = keys->kv->topology;
+	const struct mu_topology *t = keys->topology;
 	struct mu_rule_order *all = NULL;
 
 	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "rules of all workers"));
@@ -72,21 +73,27 @@ static void fill_optimizer(struct mu_rule_order *order, const struct mu_kv_optim
 		refuse(order,
 		       "norms over whole keys are for the store of a model: not with optimizer",
 		       name);
-	else if (!(optimizer->rescale > 0))
-		refuse(order, "rescale must be above 0, and it is not for optimizer", name);
+	else if (!(optimizer->rescale > 0) || !isfinite(optimizer->rescale))
+		refuse(order, "rescale must be finite and above 0, and it is not for optimizer",
+		       name);
+	else if (!(optimizer->schedule.lr >= 0) || !isfinite(optimizer->schedule.lr))
+		refuse(order,
+		       "the learning rate must be finite and not below 0, and it is not for "
+		       "optimizer",
+		       name);
 	else
 		snprintf(order->name, sizeof order->name, "%s", name);
 	mu_trace_clear();
 }
 
-enum mu_status mu_kv_set_optimizer(struct mu_kv *kv, const struct mu_kv_optimizer *optimizer)
+enum mu_status mu_keys_set_optimizer(struct mu_keys *keys, const struct mu_kv_optimizer *optimizer)
 {
 	enum mu_status st = MU_OK;
 	struct mu_rule_order order;
 
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_set_optimizer"));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_optimizer"));
 	fill_optimizer(&order, optimizer);
-	MU_TRY(set_rule(kv->keys, &order));
+	MU_TRY(set_rule(keys, &order));
 out:
 	return st;
 }
@@ -100,19 +107,19 @@ static bool has_updater(const struct mu_keys *keys, const char *name)
 	return false;
 }
 
-enum mu_status mu_kv_set_updater(struct mu_kv *kv, const char *name)
+enum mu_status mu_keys_set_updater(struct mu_keys *keys, const char *name)
 {
 	enum mu_status st = MU_OK;
 	struct mu_rule_order order;
 
-	MU_TRY(mu_keys_check_store(kv, "mu_kv_set_updater"));
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_updater"));
 	memset(&order, 0, sizeof order);
 	order.kind = name ? MU_RULE_UPDATER : MU_RULE_REPLACE;
-	if (name && !has_updater(kv->keys, name))
-		refuse(&order, "mu_kv_new was given no updater", name);
+	if (name && !has_updater(keys, name))
+		refuse(&order, "mu_keys_new was given no updater", name);
 	else
 		snprintf(order.name, sizeof order.name, "%s", name ? name : "");
-	MU_TRY(set_rule(kv->keys, &order));
+	MU_TRY(set_rule(keys, &order));
 out:
 	return st;
 }
@@ -202,35 +209,34 @@ out:
 	return st;
 }
 
-static enum mu_status visit_states(struct mu_kv *kv, const char *call, const struct visit *v)
+static enum mu_status visit_states(struct mu_keys *keys, const char *call, const struct visit *v)
 {
 	enum mu_status st = MU_OK;
-	struct mu_keys *keys = kv->keys;
 
-	MU_TRY(mu_keys_check_store(kv, call));
+	MU_TRY(mu_keys_check_worker(keys, call));
 	if (keys->rule.kind != MU_RULE_OPTIM)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s: there are no states without mu_kv_set_optimizer",
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: there are no states without mu_keys_set_optimizer",
 			call);
 	/* The rule in force, told again, is obeyed when all earlier pushes are in: no more is
 	 * meant. */
 	MU_TRY(keys->ops->rule(keys, &keys->rule));
-	if (kv->topology->index == 0)
+	if (keys->topology->index == 0)
 		st = visit_all(keys, v);
 	MU_TRY(mu_keys_agree_first(keys, st, call));
 out:
 	return st;
 }
 
-enum mu_status mu_kv_states_save(struct mu_kv *kv, mu_kv_state_fn fn, void *context)
+enum mu_status mu_keys_states_save(struct mu_keys *keys, mu_kv_state_fn fn, void *context)
 {
 	const struct visit v = {fn, context, false};
 
-	return visit_states(kv, "mu_kv_states_save", &v);
+	return visit_states(keys, "mu_keys_states_save", &v);
 }
 
-enum mu_status mu_kv_states_load(struct mu_kv *kv, mu_kv_state_fn fn, void *context)
+enum mu_status mu_keys_states_load(struct mu_keys *keys, mu_kv_state_fn fn, void *context)
 {
 	const struct visit v = {fn, context, true};
 
-	return visit_states(kv, "mu_kv_states_load", &v);
+	return visit_states(keys, "mu_keys_states_load", &v);
 }

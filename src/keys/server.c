@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kvstore/ps/dist.h"
+#include "comm/requests.h"
 #include "server.h"
 #include "traffic.h"
 
@@ -18,7 +18,7 @@ static enum mu_status open_conn(struct mu_keys_server *s, size_t w)
 	struct mu_keys_conn *c = &s->conns[w];
 
 	c->worker = w;
-	c->rank = s->keys->kv->topology->worker_ranks[w];
+	c->rank = s->keys->topology->worker_ranks[w];
 	MU_TRY(MU_ALLOC(c->head, KEYS_HEAD_BYTES, "head of a call"));
 	MU_TRY(MU_ALLOC(c->answer, KEYS_HEAD_BYTES, "head of an answer"));
 	MU_TRY(MU_ALLOC(c->items, KEYS_MAX_ITEMS, "items of a call"));
@@ -26,17 +26,17 @@ static enum mu_status open_conn(struct mu_keys_server *s, size_t w)
 	MU_TRY(MU_ALLOC(c->left, KEYS_MAX_ITEMS, "messages of items"));
 	MU_TRY(MU_ALLOC(c->sent, KEYS_MAX_ITEMS + 1, "items that are sent"));
 	MU_MPI(MPI_Recv_init(c->head, mu_count(KEYS_HEAD_BYTES), MPI_BYTE, c->rank, KEYS_TAG_HEAD,
-			     s->keys->kv->comm, &s->heads[w]));
+			     s->keys->comm, &s->heads[w]));
 	MU_MPI(MPI_Start(&s->heads[w]));
 out:
 	return st;
 }
 
-enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_kv_config *config)
+enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_keys_config *config)
 {
 	enum mu_status st = MU_OK;
 	struct mu_keys_server *s = NULL;
-	size_t n = (size_t)keys->kv->topology->num_workers;
+	size_t n = (size_t)keys->topology->num_workers;
 
 	MU_TRY(MU_ALLOC(s, 1, "owner's end of the store of keys"));
 	keys->server = s;
@@ -46,8 +46,8 @@ enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_kv_conf
 	MU_TRY(MU_ALLOC(s->conns, n, "connections to workers"));
 	MU_TRY(MU_ALLOC(s->sources, n, "gradients of a round"));
 	MU_TRY(MU_ALLOC(s->arrived, n, "heads that are here"));
-	MU_TRY(mu_kv_requests_new(&s->heads, n));
-	MU_TRY(mu_kv_requests_new(&s->answers, n));
+	MU_TRY(mu_requests_new(&s->heads, n));
+	MU_TRY(mu_requests_new(&s->answers, n));
 	for (size_t w = 0; w < n; w++)
 		MU_TRY(open_conn(s, w));
 out:
@@ -69,8 +69,8 @@ void mu_keys_server_close(struct mu_keys *keys)
 		mu_free(s->conns[w].left);
 		mu_free(s->conns[w].sent);
 	}
-	mu_kv_requests_free(s->heads, s->n_workers);
-	mu_kv_requests_free(s->answers, s->n_workers);
+	mu_requests_free(s->heads, s->n_workers);
+	mu_requests_free(s->answers, s->n_workers);
 	mu_owner_release(&s->owner);
 	mu_free(s->conns);
 	mu_free(s->sources);
@@ -91,7 +91,7 @@ bool mu_keys_server_is_done(const struct mu_keys_server *s)
 
 enum mu_status mu_keys_server_end(struct mu_keys_server *s)
 {
-	return mu_wait_woken(s->keys->kv->topology, mu_count(s->n_workers), s->answers,
+	return mu_wait_woken(s->keys->topology, mu_count(s->n_workers), s->answers,
 			     "the workers to take answers");
 }
 
@@ -113,7 +113,7 @@ static enum mu_status receive(struct mu_keys_server *s, struct mu_keys_conn *c, 
 				    sizeof *s->receives, "receives"));
 		MU_TRY(mu_keys_grow((void **)&s->receiving, s->n_receives, &s->max_receiving,
 				    sizeof *s->receiving, "receives"));
-		MU_MPI(MPI_Irecv(p, mu_count(n), MPI_BYTE, c->rank, tag, s->keys->kv->comm,
+		MU_MPI(MPI_Irecv(p, mu_count(n), MPI_BYTE, c->rank, tag, s->keys->comm,
 				 &s->receives[s->n_receives]));
 		s->receiving[s->n_receives++] = (struct mu_keys_receive){c->worker, item};
 		++*left;
@@ -150,7 +150,7 @@ static enum mu_status finish_one(struct mu_keys_server *s, struct mu_keys_conn *
 
 	c->finished = true;
 	s->n_finished++;
-	if (s->keys->kv->ops->synchronous && s->status == MU_OK)
+	if (s->keys->kind.synchronous && s->status == MU_OK)
 		MU_TRY(mu_keys_finished(s));
 	for (size_t w = 0; s->n_finished == s->n_workers && w < s->n_workers; w++) {
 		if (s->status == MU_OK)
@@ -290,7 +290,7 @@ static enum mu_status take_head(struct mu_keys_server *s, struct mu_keys_conn *c
 	enum mu_status st = MU_OK;
 	const struct keys_head *head = (const struct keys_head *)(const void *)c->head;
 
-	if (mu_traffic_messages(s->keys->kv) && head->op != KEYS_CALL)
+	if (mu_traffic_messages(&s->keys->traffic) && head->op != KEYS_CALL)
 		mu_keys_traffic_order(s->keys, MU_TRAFFIC_IN, c->rank, (enum keys_op)head->op,
 				      sizeof *head + head->body_bytes);
 	if (head->op == KEYS_FAIL) {
@@ -388,7 +388,7 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 {
 	const struct mu_keys_server *s = context;
 
-	a->direct = s->keys->kv->topology->role == MU_ROLE_SERVER;
+	a->direct = s->keys->topology->role == MU_ROLE_SERVER;
 	for (size_t i = 0; i < s->n_runs; i++) {
 		const struct mu_keys_run *run = s->runs[i];
 
@@ -396,7 +396,7 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 			continue;
 		for (size_t w = 0; w < s->n_workers; w++) {
 			if (run->queues[w].pushed > run->rounds ||
-			    s->conns[w].rank == s->keys->kv->topology->rank)
+			    s->conns[w].rank == s->keys->topology->rank)
 				continue;
 			if (a->n == 0)
 				snprintf(a->what, sizeof a->what, "pushes of key %d",
@@ -406,14 +406,16 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 	}
 }
 
-enum mu_status mu_keys_serve(struct mu_kv *kv)
+enum mu_status mu_keys_serve(struct mu_keys *keys)
 {
 	enum mu_status st = MU_OK;
-	struct mu_keys_server *s = kv->keys->server;
+	struct mu_keys_server *s = keys->server;
 	struct mu_waiter waiter;
 	int n = 0;
 
-	mu_waiter_init(&waiter, kv->topology);
+	if (keys->topology->role != MU_ROLE_SERVER)
+		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_serve is for servers");
+	mu_waiter_init(&waiter, keys->topology);
 	while (!mu_keys_server_is_done(s)) {
 		MU_TRY(mu_keys_server_poll(s, &n));
 		if (n > 0) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: the owner's end of a store of keys. It is polled, so a rank that does other
+ * Private: the owner's end of a store of keys. It is polled, so a rank that does other
  * things too can own keys: a server does nothing else (mu_keys_serve), a worker may poll while it
  * waits. What comes is in keys/server.c, rounds in round.c, what goes in answer.c.
  */
-#ifndef MUSTER_KVSTORE_KEYS_SERVER_H
-#define MUSTER_KVSTORE_KEYS_SERVER_H
+#ifndef MUSTER_KEYS_SERVER_H
+#define MUSTER_KEYS_SERVER_H
 
 #include "keys.h"
 #include "wire.h"
@@ -13,7 +13,7 @@
 /* ---- for the face and the worker's end ---- */
 
 /* Make keys->server. Not collective; it answers from the first poll on. */
-enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_kv_config *config);
+enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_keys_config *config);
 void mu_keys_server_close(struct mu_keys *keys);
 /* Handle what has come; *n: how many messages that was. An error is one of MPI or memory. */
 enum mu_status mu_keys_server_poll(struct mu_keys_server *s, int *n);

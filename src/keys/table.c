@@ -158,14 +158,14 @@ out:
 	return st;
 }
 
-void mu_key_table_layout(const struct mu_key_table *t, struct mu_kv_layout *layout)
+void mu_key_table_layout(const struct mu_key_table *t, struct mu_keys_layout *layout)
 {
-	*layout = (struct mu_kv_layout){.n_keys = t->n_keys};
+	*layout = (struct mu_keys_layout){.n_keys = t->n_keys};
 	for (int o = 0; o < t->n_owners; o++) {
 		layout->bytes += t->loads[o];
-		if (o == 0 || t->loads[o] < layout->bytes_per_server_min)
-			layout->bytes_per_server_min = t->loads[o];
-		if (t->loads[o] > layout->bytes_per_server_max)
-			layout->bytes_per_server_max = t->loads[o];
+		if (o == 0 || t->loads[o] < layout->bytes_per_owner_min)
+			layout->bytes_per_owner_min = t->loads[o];
+		if (t->loads[o] > layout->bytes_per_owner_max)
+			layout->bytes_per_owner_max = t->loads[o];
 	}
 }

@@ -31,7 +31,7 @@ void mu_keys_traffic_call(const struct mu_keys *keys, size_t owner, size_t n,
 
 		if ((size_t)part->owner != owner || (!out && !x[i].out))
 			continue;
-		mu_traffic_write(keys->kv, direction, keys->owner_ranks[owner],
+		mu_traffic_write(&keys->traffic, direction, keys->owner_ranks[owner],
 				 out ? x[i].nbytes : x[i].out_nbytes, seconds,
 				 "%s, key %d from element %zu",
 				 out ? codings[x[i].coding] : "value",
@@ -42,7 +42,7 @@ void mu_keys_traffic_call(const struct mu_keys *keys, size_t owner, size_t n,
 void mu_keys_traffic_order(const struct mu_keys *keys, enum mu_traffic_direction direction,
 			   int rank, enum keys_op op, size_t nbytes)
 {
-	mu_traffic_write(keys->kv, direction, rank, nbytes, -1, "%s", ops[op]);
+	mu_traffic_write(&keys->traffic, direction, rank, nbytes, -1, "%s", ops[op]);
 }
 
 void mu_keys_traffic_item(const struct mu_keys_server *s, const struct mu_keys_conn *c, size_t i,
@@ -50,7 +50,8 @@ void mu_keys_traffic_item(const struct mu_keys_server *s, const struct mu_keys_c
 {
 	const struct mu_owned *owned = &s->runs[c->items[i].part]->owned;
 
-	mu_traffic_write(s->keys->kv, direction, c->rank, nbytes, -1, "%s, key %d from element %zu",
+	mu_traffic_write(&s->keys->traffic, direction, c->rank, nbytes, -1,
+			 "%s, key %d from element %zu",
 			 direction == MU_TRAFFIC_IN ? codings[c->items[i].coding] : "value",
 			 owned->key, owned->from);
 }

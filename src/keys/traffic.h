@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: the log of messages (traffic.h) of a store of keys. Called if
+ * Private: the log of messages (traffic.h) of a store of keys. Called if
  * mu_traffic_messages.
  */
-#ifndef MUSTER_KVSTORE_KEYS_TRAFFIC_H
-#define MUSTER_KVSTORE_KEYS_TRAFFIC_H
+#ifndef MUSTER_KEYS_TRAFFIC_H
+#define MUSTER_KEYS_TRAFFIC_H
 
 #include "server.h"
-#include "kvstore/traffic.h"
 
 /*
  * On a worker: what of these transfers goes to an owner, or came from it. seconds: since the call

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: what travels between a worker of a store of keys and an owner of keys.
+ * Private: what travels between a worker of a store of keys and an owner of keys.
  *
  * A call of a worker is, to every owner concerned, one head: what is called, a table of items and,
  * if they fit, the small items' data, one after another. If they do not fit they follow as a body.
@@ -13,8 +13,8 @@
  * way at most; to one that is not yet answered only FAIL and FINISH may follow. All ranks are of
  * one machine type, so structs travel as bytes.
  */
-#ifndef MUSTER_KVSTORE_KEYS_WIRE_H
-#define MUSTER_KVSTORE_KEYS_WIRE_H
+#ifndef MUSTER_KEYS_WIRE_H
+#define MUSTER_KEYS_WIRE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "kvstore/ps/dist.h"
+#include "comm/requests.h"
 #include "link.h"
 #include "traffic.h"
 
@@ -130,8 +130,8 @@ static enum mu_status send_call(struct mu_keys *keys, size_t owner, size_t n,
 			MU_TRY(mu_keys_link_send(keys, x[i].data, x[i].nbytes, l->rank, tag));
 		tag++;
 	}
-	mu_wake(keys->kv->topology, l->rank);
-	if (mu_traffic_messages(keys->kv))
+	mu_wake(keys->topology, l->rank);
+	if (mu_traffic_messages(&keys->traffic))
 		mu_keys_traffic_call(keys, owner, n, x, MU_TRAFFIC_OUT, -1);
 out:
 	return st;
@@ -199,7 +199,7 @@ static enum mu_status finish_answers(struct mu_keys *keys, size_t n, const struc
 		if (!w->links[o].answered)
 			continue;
 		unpack(keys, o, n, x);
-		if (mu_traffic_messages(keys->kv))
+		if (mu_traffic_messages(&keys->traffic))
 			mu_keys_traffic_call(keys, o, n, x, MU_TRAFFIC_IN, mu_now() - w->began);
 	}
 out:
@@ -215,7 +215,7 @@ static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_t
 
 	MU_TRY(check_failure(w));
 	MU_TRY(prepare(keys, n, x, &n_answers));
-	if (mu_traffic_messages(keys->kv))
+	if (mu_traffic_messages(&keys->traffic))
 		w->began = mu_now();
 	for (size_t o = 0; o < (size_t)keys->n_owners; o++) {
 		if (w->links[o].used)
@@ -300,8 +300,8 @@ static enum mu_status tell_all(struct mu_keys *keys, enum keys_op op, const void
 					 KEYS_TAG_HEAD));
 		if (!fits)
 			MU_TRY(mu_keys_link_send(keys, body, nbytes, l->rank, KEYS_TAG_BODY));
-		mu_wake(keys->kv->topology, l->rank);
-		if (mu_traffic_messages(keys->kv))
+		mu_wake(keys->topology, l->rank);
+		if (mu_traffic_messages(&keys->traffic))
 			mu_keys_traffic_order(keys, MU_TRAFFIC_OUT, l->rank, op,
 					      sizeof *head + nbytes);
 	}
@@ -372,7 +372,7 @@ static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, 
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes), MPI_BYTE, all, mu_count(nbytes), MPI_BYTE,
-			      keys->kv->topology->peers, &request));
+			      keys->topology->peers, &request));
 	MU_TRY(mu_keys_link_meet(keys, &request, "the other workers"));
 out:
 	return st;
@@ -383,14 +383,13 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
 
-	MU_MPI(MPI_Ibcast(data, mu_count(nbytes), MPI_BYTE, 0, keys->kv->topology->peers,
-			  &request));
+	MU_MPI(MPI_Ibcast(data, mu_count(nbytes), MPI_BYTE, 0, keys->topology->peers, &request));
 	MU_TRY(mu_keys_link_meet(keys, &request, "worker 0"));
 out:
 	return st;
 }
 
-static enum mu_status open_worker(struct mu_keys *keys, const struct mu_kv_config *config)
+static enum mu_status open_worker(struct mu_keys *keys, const struct mu_keys_config *config)
 {
 	enum mu_status st = MU_OK;
 	struct mu_keys_links *w = NULL;
@@ -401,7 +400,7 @@ static enum mu_status open_worker(struct mu_keys *keys, const struct mu_kv_confi
 	keys->end = w;
 	MU_TRY(MU_ALLOC(w->links, n, "connections to owners"));
 	MU_TRY(MU_ALLOC(w->completed, n, "answers"));
-	MU_TRY(mu_kv_requests_new(&w->heads, n));
+	MU_TRY(mu_requests_new(&w->heads, n));
 	for (size_t o = 0; o < n; o++) {
 		w->links[o].rank = keys->owner_ranks[o];
 		MU_TRY(MU_ALLOC(w->links[o].head, KEYS_HEAD_BYTES, "head of a call"));
@@ -419,7 +418,7 @@ static void close_worker(struct mu_keys *keys)
 		mu_free(w->links[o].head);
 		mu_free(w->links[o].answer);
 	}
-	mu_kv_requests_free(w->heads, (size_t)keys->n_owners);
+	mu_requests_free(w->heads, (size_t)keys->n_owners);
 	mu_free(w->links);
 	mu_free(w->completed);
 	mu_free(w->sends);

@@ -9,6 +9,8 @@
 #include <muster/kvstore.h>
 #include <muster/notice.h>
 
+#include "comm/traffic.h"
+
 /* ---- layout (bucket.c) ---- */
 
 /* Some consecutive keys: a run of the flat arrays, which is pushed and pulled as one. */
@@ -104,21 +106,24 @@ enum mu_status mu_kv_norms_measure(struct mu_kv_norms *norms, struct mu_optim *o
 
 /* ---- the store (kvstore.c) ---- */
 
+/* Is this rank a worker of the store of a model? call: of the public function, for the message. */
+enum mu_status mu_kv_check_worker(const struct mu_kv *kv, const char *call);
+
 /*
  * A kind of store. Slots that a kind without servers, or of which a role, has no use for are NULL.
  */
 struct mu_kv_ops {
 	const char *name;
 	bool has_servers;
-	bool hosted;              /* without server ranks: every worker holds a server end */
-	bool one_worker;          /* nothing goes between ranks */
-	bool own_weights;         /* every worker has weights that differ from the others' */
-	bool returns_sums;        /* sums of gradients come back, and every worker updates */
-	bool synchronous;         /* all workers' gradients make one update */
-	bool sums_on_devices;     /* the gradients of a rank's devices; else on the CPU */
-	bool on_gpus;             /* arrays are those of GPUs */
+	bool hosted;                   /* without server ranks: every worker holds a server end */
+	bool one_worker;               /* nothing goes between ranks */
+	bool own_weights;              /* every worker has weights that differ from the others' */
+	bool returns_sums;             /* sums of gradients come back, and every worker updates */
+	bool synchronous;              /* all workers' gradients make one update */
+	bool sums_on_devices;          /* the gradients of a rank's devices; else on the CPU */
+	bool on_gpus;                  /* arrays are those of GPUs */
 	const struct mu_kv_ops *below; /* on_gpus: whose messages it uses (node.c) */
-	enum mu_clock push_clock; /* what a worker's push counts as */
+	enum mu_clock push_clock;      /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	void (*close)(struct mu_kv *kv); /* also of what was opened in part */
 	enum mu_status (*set_devices)(struct mu_kv *kv, const struct mu_kv_device *devices,
@@ -183,6 +188,12 @@ double mu_kv_replica_progress(const struct mu_kv *kv);
 void mu_kv_replica_own(const struct mu_kv *kv, struct mu_kv_own *own);
 void mu_kv_replica_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts);
 
+/* ---- a store of keys (keys.c) ---- */
+
+/* kv->keys. Collective over kv->comm. */
+enum mu_status mu_kv_keys_open(struct mu_kv *kv, const struct mu_kv_config *config);
+void mu_kv_keys_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
+
 /* ---- kinds (table.c) ---- */
 
 /* NULL for an unknown name. */
@@ -214,8 +225,6 @@ extern const struct mu_kv_ops mu_kv_async_gpus;
 extern const struct mu_kv_ops mu_kv_device_async_gpus;
 extern const struct mu_kv_ops mu_kv_async_device_gpus;
 extern const struct mu_kv_ops mu_kv_sharded_nodes; /* by messages, not NCCL's all over */
-
-struct mu_keys;
 
 struct mu_kv {
 	const struct mu_kv_ops *ops;
@@ -265,9 +274,8 @@ struct mu_kv {
 	bool bounded;            /* dist_async: see mu_kv_config */
 	uint64_t max_staleness;
 
-	enum mu_verbose verbose; /* see traffic.h */
-	double opened;           /* when the store was made */
-	double *pushed_at;       /* per bucket; NULL before it is needed */
+	struct mu_traffic traffic;
+	double *pushed_at; /* per bucket; NULL before it is needed */
 
 	double progress, lr;
 	double rate;       /* see mu_kv_set_rate */
@@ -275,7 +283,7 @@ struct mu_kv {
 	void *say_context;
 	uint64_t notice; /* what is heard */
 	struct mu_kv_staleness staleness;
-	struct mu_keys *keys;          /* a store of keys; else NULL */
+	struct mu_keys *keys;          /* a store of keys (keys.c); else NULL */
 	struct mu_kv_update update;    /* of a worker that updates by itself */
 	struct mu_kv_snapshot *states; /* of a worker that saves or loads them now; else NULL */
 	int n_states;                  /* arrays for checkpoints, with their names */

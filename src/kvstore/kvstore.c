@@ -4,11 +4,11 @@
  * time, and hands on to the kind of store.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kvstore/ps/dist.h"
-#include "keys/keys.h"
-#include "traffic.h"
+#include "message_log.h"
 
 static enum mu_status own_comm(struct mu_kv *kv)
 {
@@ -20,6 +20,17 @@ static enum mu_status own_comm(struct mu_kv *kv)
 	MU_MPI(MPI_Comm_set_errhandler(kv->comm, MPI_ERRORS_RETURN));
 out:
 	return st;
+}
+
+/* It is for the store of keys. */
+static void warn_of_bound(const struct mu_kv *kv)
+{
+	const char *bound = getenv("MXNET_KVSTORE_BIGARRAY_BOUND");
+
+	if (kv->topology->rank == 0 && bound && *bound)
+		mu_log_info("MXNET_KVSTORE_BIGARRAY_BOUND=%s has no effect on a model: every "
+			    "bucket of keys is cut evenly over all servers, whatever its size",
+			    bound);
 }
 
 static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
@@ -34,6 +45,7 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 			  mu_compress_has_blocks(&kv->pull_coder),
 	};
 
+	warn_of_bound(kv);
 	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
 	kv->replaces = config->local_sgd.period <= 1 && !kv->pull_coder.codec &&
 		       mu_optim_replaces(&config->optim, kv->slices, kv->n_slices);
@@ -101,9 +113,10 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 			"a bound of staleness, local SGD and compression in the settings are for "
 			"the store of a model, and this is a store of keys (which has "
 			"mu_kv_set_compression)");
-	MU_TRY(mu_traffic_open(kv, config));
-	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_keys_open(kv, config), kv->comm));
-	mu_traffic_tell(kv);
+	MU_TRY(mu_traffic_open(&kv->traffic, kv->topology, kv->comm, config->verbose));
+	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_kv_keys_open(kv, config),
+			kv->comm));
+	mu_kv_log_connections(kv);
 	*out = kv;
 	kv = NULL;
 out:
@@ -115,9 +128,8 @@ void mu_kv_free(struct mu_kv *kv)
 {
 	if (!kv)
 		return;
-	if (kv->keys)
-		mu_keys_close(kv);
-	mu_traffic_close(kv);
+	mu_keys_free(kv->keys);
+	mu_free(kv->pushed_at);
 	if (kv->ops)
 		mu_kv_leave_devices(kv);
 	if (kv->ops && kv->ops->close)
@@ -167,7 +179,7 @@ static void change(struct mu_kv *kv, size_t first, size_t n)
 		kv->versions[k]++;
 }
 
-static enum mu_status check_worker(const struct mu_kv *kv, const char *what)
+enum mu_status mu_kv_check_worker(const struct mu_kv *kv, const char *what)
 {
 	enum mu_status st = MU_OK;
 
@@ -186,7 +198,7 @@ enum mu_status mu_kv_weights_init(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_worker(kv, "mu_kv_weights_init"));
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_weights_init"));
 	MU_SAME(kv->topology->peers, kv->plan.n);
 	if (kv->ops->init)
 		MU_TRY(kv->ops->init(kv));
@@ -218,7 +230,7 @@ enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_worker(kv, "mu_kv_step_begin"));
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_step_begin"));
 	if (!kv->has_weights)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"mu_kv_step_begin on rank %d before mu_kv_weights_init: the store has no "
@@ -234,9 +246,19 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_poll(struct mu_kv *kv)
+static enum mu_status poll(struct mu_kv *kv)
 {
 	return kv->ops->poll ? kv->ops->poll(kv) : MU_OK;
+}
+
+enum mu_status mu_kv_poll(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_poll"));
+	MU_TRY(poll(kv));
+out:
+	return st;
 }
 
 static enum mu_status push_ready(struct mu_kv *kv, size_t key)
@@ -249,7 +271,7 @@ static enum mu_status push_ready(struct mu_kv *kv, size_t key)
 		kv->buckets_left--;
 		MU_TRY(kv->ops->push(kv, bucket));
 	}
-	MU_TRY(mu_kv_poll(kv));
+	MU_TRY(poll(kv));
 out:
 	return st;
 }
@@ -258,10 +280,12 @@ enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
 {
 	enum mu_status st = MU_OK;
 
-	if (!kv->open)
+	if (!kv->open) {
+		MU_TRY(mu_kv_check_worker(kv, "mu_kv_push_ready"));
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"push of key %zu on rank %d outside a step: mu_kv_step_begin comes first",
 			key, kv->topology->rank);
+	}
 	if (key >= kv->n_slices)
 		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu on rank %d, and there are %zu keys", key,
 			kv->topology->rank, kv->n_slices);
@@ -339,6 +363,7 @@ enum mu_status mu_kv_step_end(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_step_end"));
 	if (!kv->open)
 		goto out;
 	mu_clock_start(MU_CLOCK_PULL);
@@ -353,7 +378,7 @@ enum mu_status mu_kv_fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_worker(kv, "mu_kv_fetch"));
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_fetch"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->ops->fetch) {
 		mu_clock_start(MU_CLOCK_PULL);
@@ -370,7 +395,7 @@ enum mu_status mu_kv_meet(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_worker(kv, "mu_kv_meet"));
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_meet"));
 	MU_TRY(mu_kv_step_end(kv));
 	MU_TRY(kv->ops->meet ? kv->ops->meet(kv) : mu_barrier(kv->topology->peers));
 out:
@@ -409,7 +434,7 @@ enum mu_status mu_kv_serve(struct mu_kv *kv)
 
 	if (kv->topology->role != MU_ROLE_SERVER)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_serve is for servers");
-	MU_TRY(kv->keys ? mu_keys_serve(kv) : kv->ops->serve(kv));
+	MU_TRY(kv->keys ? mu_keys_serve(kv->keys) : kv->ops->serve(kv));
 out:
 	return st;
 }
@@ -419,11 +444,10 @@ enum mu_status mu_kv_finish(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	if (kv->keys) {
-		MU_TRY(mu_keys_check_store(kv, "mu_kv_finish"));
-		MU_TRY(mu_keys_finish(kv));
+		MU_TRY(mu_keys_finish(kv->keys));
 		goto out;
 	}
-	MU_TRY(check_worker(kv, "mu_kv_finish"));
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_finish"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->ops->finish)
 		MU_TRY(kv->ops->finish(kv));
@@ -435,7 +459,7 @@ out:
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 {
 	if (kv->keys) {
-		mu_key_table_layout(&kv->keys->table, layout);
+		mu_kv_keys_layout(kv, layout);
 		return;
 	}
 	*layout = (struct mu_kv_layout){

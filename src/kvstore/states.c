@@ -82,7 +82,7 @@ enum mu_status mu_kv_parcel_begin(struct mu_kv *kv, enum wire_kind kind, struct 
 	struct link link = {.comm = kv->comm, .sends = kind == WIRE_LOAD};
 
 	MU_TRY(MU_ALLOC(p->counts, (size_t)kv->n_servers, "counts of the servers"));
-	MU_TRY(mu_kv_requests_new(&p->requests, most));
+	MU_TRY(mu_requests_new(&p->requests, most));
 	link.requests = p->requests;
 	for (int s = 0; s < kv->n_servers; s++) {
 		if (mu_kv_is_own(kv, s))
@@ -208,7 +208,7 @@ static enum mu_status exchange(struct mu_kv_server *s, size_t w)
 	struct wire_counts counts = give_counts(s);
 
 	link.rank = s->kv->topology->worker_ranks[w];
-	MU_TRY(mu_kv_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->n_parts));
+	MU_TRY(mu_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->n_parts));
 	MU_TRY(move_all(s, &order, &link, &counts));
 	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(link.n), link.requests,
 			     "states of the optimizer"));
@@ -289,6 +289,7 @@ enum mu_status mu_kv_snapshot_save(struct mu_kv *kv, struct mu_kv_snapshot *stat
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_snapshot_save"));
 	MU_TRY(mu_kv_step_end(kv));
 	states->updates = 0;
 	states->last_lr = 0;
@@ -316,6 +317,7 @@ enum mu_status mu_kv_snapshot_load(struct mu_kv *kv, struct mu_kv_snapshot *stat
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_snapshot_load"));
 	kv->states = states;
 	if (kv->update.optim)
 		copy_states(kv, states, true);

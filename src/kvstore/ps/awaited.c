@@ -92,7 +92,7 @@ static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
 		if (near->pipe)
 			here = mu_kv_near_returned(near, part->number, w->rounds);
 		else if (mu_kv_sends(kv, part))
-			here = mu_kv_is_complete(w->pulls[request++]);
+			here = mu_request_is_complete(w->pulls[request++]);
 		else if (mu_kv_sends_to(kv, part->server) && !mu_kv_leaves(kv, part) &&
 			 !mu_kv_lead_is_back(kv, bucket, part))
 			add_led(kv, bucket, part, a);
@@ -112,7 +112,7 @@ static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
 		if (w->near[s].pipe)
 			here = mu_kv_near_answered(&w->near[s]);
 		else if (!mu_kv_is_own(kv, s))
-			here = mu_kv_is_complete(w->answers[request++]);
+			here = mu_request_is_complete(w->answers[request++]);
 		if (!here)
 			mu_awaited_add(a, kv->server_ranks[s]);
 	}

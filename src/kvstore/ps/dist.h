@@ -6,16 +6,11 @@
 #define MUSTER_KVSTORE_DIST_H
 
 #include "coded.h"
+#include "comm/requests.h"
 #include "kvstore/kv.h"
 #include "shared_memory.h"
 #include "wire.h"
 
-/* n requests, all MPI_REQUEST_NULL. */
-enum mu_status mu_kv_requests_new(MPI_Request **out, size_t n);
-/* Free the requests and the array. */
-void mu_kv_requests_free(MPI_Request *requests, size_t n);
-/* Is it, or inactive? For reports: it changes nothing. */
-bool mu_kv_is_complete(MPI_Request request);
 int mu_kv_part_tag(size_t part);
 /* Bytes of the weights that servers keep for workers, on all servers. */
 size_t mu_kv_copies(const struct mu_kv *kv);

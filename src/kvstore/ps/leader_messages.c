@@ -3,7 +3,7 @@
  * The messages of a leader with the other workers of its node, where they share no memory. To these
  * it stands in for the server end: see nodes.h, and worker_open.c for their side.
  */
-#include "kvstore/traffic.h"
+#include "kvstore/message_log.h"
 
 /* The place of the i-th worker of the node among those that are not this one. */
 static size_t other_of(const struct mu_kv_lead *l, size_t i)
@@ -39,8 +39,8 @@ static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_relay *r)
 	r->n_pairs = n_parts * r->n_others;
 	MU_TRY(MU_ALLOC(r->memory, n * r->n_others + 1, "gradients of the node's other workers"));
 	MU_TRY(MU_ALLOC(r->inboxes, r->n_pairs + 1, "gradients of the node's other workers"));
-	MU_TRY(mu_kv_requests_new(&r->gathers, r->n_pairs));
-	MU_TRY(mu_kv_requests_new(&r->spreads, r->n_pairs));
+	MU_TRY(mu_requests_new(&r->gathers, r->n_pairs));
+	MU_TRY(mu_requests_new(&r->spreads, r->n_pairs));
 	MU_TRY(MU_ALLOC(r->spread, plan->n_buckets, "buckets that went on"));
 	MU_TRY(mu_alloc(&counters, 2 * plan->n_buckets * sizeof *r->counters,
 			"buckets pushed and back"));
@@ -102,9 +102,9 @@ void mu_kv_relay_close(struct mu_kv_relay *r)
 	if (!r)
 		return;
 	for (size_t i = 0; r->gathers && i < r->n_pairs; i++)
-		complete = complete && mu_kv_is_complete(r->gathers[i]);
-	mu_kv_requests_free(r->gathers, r->n_pairs);
-	mu_kv_requests_free(r->spreads, r->n_pairs);
+		complete = complete && mu_request_is_complete(r->gathers[i]);
+	mu_requests_free(r->gathers, r->n_pairs);
+	mu_requests_free(r->spreads, r->n_pairs);
 	mu_free(r->first);
 	if (complete) /* else a message of a job that failed may still come */
 		mu_free(r->memory);
@@ -146,7 +146,8 @@ static void tell(const struct mu_kv *kv, size_t bucket, enum mu_traffic_directio
 		const struct mu_kv_part *part = &kv->plan.parts[b->first_part + i];
 
 		for (size_t j = 0; mu_kv_leads(kv, part) && j < l->relay->n_others; j++)
-			mu_traffic_write(kv, direction, kv->topology->worker_ranks[worker_of(l, j)],
+			mu_traffic_write(&kv->traffic, direction,
+					 kv->topology->worker_ranks[worker_of(l, j)],
 					 part->n * sizeof(float), -1, "%s bucket %zu, part %zu",
 					 direction == MU_TRAFFIC_IN ? "push of" : "pull of", bucket,
 					 i);
@@ -161,7 +162,7 @@ enum mu_status mu_kv_relay_gathered(struct mu_kv *kv, size_t bucket, int *all)
 	const struct pairs at = pairs_of(r, bucket);
 
 	MU_MPI(MPI_Testall(mu_count(at.n), r->gathers + at.first, all, ignore));
-	if (*all && mu_traffic_messages(kv))
+	if (*all && mu_traffic_messages(&kv->traffic))
 		tell(kv, bucket, MU_TRAFFIC_IN);
 out:
 	return st;
@@ -175,7 +176,7 @@ static bool are_complete(const struct mu_kv *kv, const MPI_Request *requests, si
 	const struct pairs at = pairs_of(l->relay, bucket);
 
 	for (size_t k = other_of(l, i); i != l->me && k < at.n; k += l->relay->n_others)
-		if (!mu_kv_is_complete(requests[at.first + k]))
+		if (!mu_request_is_complete(requests[at.first + k]))
 			return false;
 	return true;
 }
@@ -206,7 +207,7 @@ enum mu_status mu_kv_relay_spread(struct mu_kv *kv, size_t bucket, int *done)
 		r->spread[bucket] = kv->worker->rounds;
 		MU_MPI(MPI_Startall(mu_count(at.n), r->spreads + at.first));
 		mu_kv_lead_wake(kv);
-		if (mu_traffic_messages(kv))
+		if (mu_traffic_messages(&kv->traffic))
 			tell(kv, bucket, MU_TRAFFIC_OUT);
 	}
 	MU_MPI(MPI_Testall(mu_count(at.n), r->spreads + at.first, done, ignore));

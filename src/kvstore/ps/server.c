@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "awaited.h"
-#include "kvstore/traffic.h"
+#include "kvstore/message_log.h"
 
 enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w)
 {
@@ -36,8 +36,8 @@ enum mu_status mu_kv_server_return(struct mu_kv_server *s, size_t p, size_t w)
 		MU_MPI(MPI_Start(&s->pulls[mu_kv_request(s, p, w)]));
 	else if (w != s->self)
 		mu_kv_near_return(&s->peers[w].near, p);
-	if (mu_traffic_messages(s->kv))
-		mu_traffic_server_part(s, p, w, MU_TRAFFIC_OUT);
+	if (mu_traffic_messages(&s->kv->traffic))
+		mu_kv_log_server_part(s, p, w, MU_TRAFFIC_OUT);
 	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
@@ -64,8 +64,8 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		MU_MPI(MPI_Start(send));
 	else if (w != s->self)
 		mu_kv_near_answer(&s->peers[w].near, &s->peers[w].answer);
-	if (mu_traffic_messages(s->kv))
-		mu_traffic_server_answer(s, w);
+	if (mu_traffic_messages(&s->kv->traffic))
+		mu_kv_log_server_answer(s, w);
 	/* In a step the weights that follow wake the worker: it waits for those. */
 	if (s->peers[w].doing != WIRE_STEP || s->n_parts == 0)
 		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
@@ -98,7 +98,7 @@ static enum mu_status receive_weights(struct mu_kv_server *s)
 	enum mu_status st = MU_OK;
 	MPI_Request *requests = NULL;
 
-	MU_TRY(mu_kv_requests_new(&requests, s->n_parts));
+	MU_TRY(mu_requests_new(&requests, s->n_parts));
 	for (size_t p = 0; p < s->n_parts; p++)
 		MU_MPI(MPI_Irecv(mu_kv_held(s, p), mu_count(s->parts[p].n), MPI_FLOAT,
 				 s->kv->topology->worker_ranks[0], WIRE_TAG_WEIGHTS, s->kv->comm,
@@ -107,8 +107,8 @@ static enum mu_status receive_weights(struct mu_kv_server *s)
 			     "worker 0's first weights"));
 	for (size_t p = 0; p < s->n_parts; p++) {
 		take_weights(s, p, mu_kv_held(s, p));
-		if (mu_traffic_messages(s->kv))
-			mu_traffic_first(s->kv, &s->parts[p], MU_TRAFFIC_IN);
+		if (mu_traffic_messages(&s->kv->traffic))
+			mu_kv_log_first(s->kv, &s->parts[p], MU_TRAFFIC_IN);
 	}
 out:
 	mu_free(requests);
@@ -151,8 +151,8 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 	peer->count = peer->order.count;
 	s->kv->rate = peer->order.rate;
 	peer->answered = false;
-	if (mu_traffic_messages(s->kv))
-		mu_traffic_server_order(s, w);
+	if (mu_traffic_messages(&s->kv->traffic))
+		mu_kv_log_server_order(s, w);
 	if (peer->doing != WIRE_FINISH && mu_kv_is_far(s, w))
 		MU_MPI(MPI_Start(&s->orders[peer->slot]));
 	MU_TRY(mu_kv_server_hear(s, peer->order.word));
@@ -188,8 +188,8 @@ static enum mu_status take_part(struct mu_kv_server *s, size_t p, size_t w)
 	s->n_arrived[p]++;
 	if (s->coded.pushes.data && mu_kv_is_far(s, w))
 		mu_kv_coded_arrived(s, p, w);
-	if (mu_traffic_messages(s->kv))
-		mu_traffic_server_part(s, p, w, MU_TRAFFIC_IN);
+	if (mu_traffic_messages(&s->kv->traffic))
+		mu_kv_log_server_part(s, p, w, MU_TRAFFIC_IN);
 	return s->policy->part(s, p, w);
 }
 

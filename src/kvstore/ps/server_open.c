@@ -42,8 +42,8 @@ static enum mu_status make_memory(struct mu_kv_server *s)
 	MU_TRY(MU_ALLOC(s->withheld, n_all + 1, "parts that wait for other workers"));
 	MU_TRY(MU_ALLOC(s->n_arrived, s->n_parts + 1, "workers of every part"));
 	MU_TRY(MU_ALLOC(s->updates, s->n_parts + 1, "updates of every part"));
-	MU_TRY(mu_kv_requests_new(&s->orders, n));
-	MU_TRY(mu_kv_requests_new(&s->answers, n));
+	MU_TRY(mu_requests_new(&s->orders, n));
+	MU_TRY(mu_requests_new(&s->answers, n));
 	s->pushes = s->orders + s->n_far;
 	s->pulls = s->answers + s->n_far;
 out:
@@ -189,8 +189,8 @@ void mu_kv_server_close(struct mu_kv_server *s)
 {
 	if (!s)
 		return;
-	mu_kv_requests_free(s->orders, mu_kv_server_requests(s));
-	mu_kv_requests_free(s->answers, mu_kv_server_requests(s));
+	mu_requests_free(s->orders, mu_kv_server_requests(s));
+	mu_requests_free(s->answers, mu_kv_server_requests(s));
 	mu_kv_norms_release(&s->norms);
 	mu_optim_free(s->optim);
 	mu_kv_coded_server_close(&s->coded);

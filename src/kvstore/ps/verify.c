@@ -92,6 +92,7 @@ enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when)
 	const struct mu_topology *t = kv->topology;
 	uint64_t mine, *all = NULL;
 
+	MU_TRY(mu_kv_check_worker(kv, "mu_kv_verify"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->ops->on_gpus) /* the weights alone */
 		MU_TRY(kv->ops->fetch(kv));

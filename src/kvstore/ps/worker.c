@@ -4,7 +4,7 @@
  * it. See wire.h.
  */
 #include "awaited.h"
-#include "kvstore/traffic.h"
+#include "kvstore/message_log.h"
 
 /* ---- waiting: meanwhile the server end of this rank, if there is one, and its node go on ---- */
 
@@ -149,8 +149,8 @@ static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 	for (int s = 0; s < kv->n_servers; s++)
 		if (w->near[s].pipe)
 			mu_kv_near_order(&w->near[s], &w->order);
-	if (mu_traffic_messages(kv))
-		mu_traffic_order(kv, kind);
+	if (mu_traffic_messages(&kv->traffic))
+		mu_kv_log_order(kv, kind);
 	if (kind != WIRE_STEP) /* the gradients that follow wake them */
 		wake_servers(kv);
 	if (kv->server)
@@ -182,8 +182,8 @@ static enum mu_status take_answers(struct mu_kv *kv)
 			w->received[s] = w->near[s].pipe->answer;
 	if (kv->server)
 		w->received[kv->server->index] = kv->server->peers[kv->server->self].answer;
-	if (mu_traffic_messages(kv))
-		mu_traffic_answers(kv);
+	if (mu_traffic_messages(&kv->traffic))
+		mu_kv_log_answers(kv);
 	w->asked = false;
 	kv->progress = w->received[0].progress;
 	kv->lr = w->received[0].lr;
@@ -277,8 +277,8 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 
-	if (mu_traffic_buckets(kv))
-		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_OUT);
+	if (mu_kv_log_wants_buckets(kv))
+		mu_kv_log_bucket(kv, bucket, MU_TRAFFIC_OUT);
 	if (mu_kv_is_coded(kv))
 		mu_kv_coded_push(kv, bucket);
 	MU_TRY(send_parts(kv, bucket));
@@ -320,8 +320,8 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.what));
 	if (kv->pull_coder.codec)
 		mu_kv_coded_pulled(kv, bucket);
-	if (mu_traffic_buckets(kv))
-		mu_traffic_bucket(kv, bucket, MU_TRAFFIC_IN);
+	if (mu_kv_log_wants_buckets(kv))
+		mu_kv_log_bucket(kv, bucket, MU_TRAFFIC_IN);
 out:
 	return st;
 }
@@ -350,8 +350,8 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 	MU_TRY(wait_for(kv, &wait));
 	for (size_t b = 0; kv->pull_coder.codec && b < kv->plan.n_buckets; b++)
 		mu_kv_coded_pulled(kv, b);
-	for (size_t b = 0; mu_traffic_messages(kv) && b < kv->plan.n_buckets; b++)
-		mu_traffic_bucket(kv, b, MU_TRAFFIC_IN);
+	for (size_t b = 0; mu_traffic_messages(&kv->traffic) && b < kv->plan.n_buckets; b++)
+		mu_kv_log_bucket(kv, b, MU_TRAFFIC_IN);
 	MU_TRY(take_answers(kv));
 out:
 	return st;
@@ -400,7 +400,7 @@ static enum mu_status send_weights(struct mu_kv *kv)
 	const struct mu_kv_plan *plan = &kv->plan;
 	size_t n = 0;
 
-	MU_TRY(mu_kv_requests_new(&requests, plan->n_parts));
+	MU_TRY(mu_requests_new(&requests, plan->n_parts));
 	MU_TRY(send_orders(kv, WIRE_INIT));
 	for (size_t i = 0; i < plan->n_parts; i++) {
 		const struct mu_kv_part *part = &plan->parts[i];
@@ -410,8 +410,8 @@ static enum mu_status send_weights(struct mu_kv *kv)
 		MU_MPI(MPI_Isend(kv->weights + part->at, mu_count(part->n), MPI_FLOAT,
 				 kv->server_ranks[part->server], WIRE_TAG_WEIGHTS, kv->comm,
 				 &requests[n++]));
-		if (mu_traffic_messages(kv))
-			mu_traffic_first(kv, part, MU_TRAFFIC_OUT);
+		if (mu_traffic_messages(&kv->traffic))
+			mu_kv_log_first(kv, part, MU_TRAFFIC_OUT);
 	}
 	wake_servers(kv);
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), requests,

@@ -134,10 +134,10 @@ enum mu_status mu_kv_worker_open(struct mu_kv *kv)
 	MU_TRY(mu_kv_lead_open(kv));
 	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
 	MU_TRY(MU_ALLOC(w->led, kv->plan.n_buckets + 1, "messages of every bucket"));
-	MU_TRY(mu_kv_requests_new(&w->pushes, kv->plan.n_parts));
-	MU_TRY(mu_kv_requests_new(&w->pulls, kv->plan.n_parts));
-	MU_TRY(mu_kv_requests_new(&w->orders, w->n_far));
-	MU_TRY(mu_kv_requests_new(&w->answers, w->n_far));
+	MU_TRY(mu_requests_new(&w->pushes, kv->plan.n_parts));
+	MU_TRY(mu_requests_new(&w->pulls, kv->plan.n_parts));
+	MU_TRY(mu_requests_new(&w->orders, w->n_far));
+	MU_TRY(mu_requests_new(&w->answers, w->n_far));
 	MU_TRY(MU_ALLOC(w->received, (size_t)kv->n_servers, "answers of the servers"));
 	MU_TRY(mu_kv_coded_worker_open(kv));
 	MU_TRY(make_requests(kv, w));
@@ -149,10 +149,10 @@ void mu_kv_worker_close(struct mu_kv_worker *w)
 {
 	if (!w)
 		return;
-	mu_kv_requests_free(w->pushes, w->n_parts);
-	mu_kv_requests_free(w->pulls, w->n_parts);
-	mu_kv_requests_free(w->orders, w->n_far);
-	mu_kv_requests_free(w->answers, w->n_far);
+	mu_requests_free(w->pushes, w->n_parts);
+	mu_requests_free(w->pulls, w->n_parts);
+	mu_requests_free(w->orders, w->n_far);
+	mu_requests_free(w->answers, w->n_far);
 	mu_kv_lead_close(&w->lead);
 	mu_kv_coded_worker_close(&w->coded);
 	mu_free(w->near);

@@ -1,48 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of connections, placement and messages. See traffic.h. */
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
+/* The log of connections, placement and messages of a model. See message_log.h. */
+#include <stdio.h>
 
-#include "traffic.h"
-
-/* PS_VERBOSE is MXNet's name for it. */
-static enum mu_verbose from_environment(void)
-{
-	const char *text = getenv("PS_VERBOSE");
-
-	if (!text || !*text)
-		return MU_VERBOSE_NO;
-	if (strlen(text) > 1 || *text < '0' || *text > '2') {
-		mu_log_warn("PS_VERBOSE=%s is not 0, 1 or 2: it has no effect", text);
-		return MU_VERBOSE_NO;
-	}
-	mu_log_info("PS_VERBOSE=%s: as --verbose %s", text, text);
-	return (enum mu_verbose)(MU_VERBOSE_NO + (*text - '0'));
-}
-
-enum mu_status mu_traffic_open(struct mu_kv *kv, const struct mu_kv_config *config)
-{
-	enum mu_status st = MU_OK;
-	const char *bound = getenv("MXNET_KVSTORE_BIGARRAY_BOUND");
-
-	kv->opened = mu_now();
-	kv->verbose = config->verbose;
-	if (kv->verbose == MU_VERBOSE_ENVIRONMENT && kv->topology->rank == 0)
-		kv->verbose = from_environment();
-	MU_TRY(mu_bcast(&kv->verbose, sizeof kv->verbose, 0, kv->comm));
-	if (kv->n_slices > 0 && kv->topology->rank == 0 && bound && *bound)
-		mu_log_info("MXNET_KVSTORE_BIGARRAY_BOUND=%s has no effect on a model: every "
-			    "bucket of keys is cut evenly over all servers, whatever its size",
-			    bound);
-out:
-	return st;
-}
-
-void mu_traffic_close(struct mu_kv *kv)
-{
-	mu_free(kv->pushed_at);
-}
+#include "message_log.h"
 
 /* ---- connections ---- */
 
@@ -80,11 +40,11 @@ static void tell_placement(const struct mu_kv_server *s)
 		    s->n * sizeof(float), s->kv->plan.n * sizeof(float), s->n_parts, buckets);
 }
 
-void mu_traffic_tell(const struct mu_kv *kv)
+void mu_kv_log_connections(const struct mu_kv *kv)
 {
 	char mine[128];
 
-	if (!mu_traffic_connections(kv))
+	if (!mu_traffic_connections(&kv->traffic))
 		return;
 	mu_topology_who(kv->topology, mine, sizeof mine);
 	mu_log_info("role: %s", mine);
@@ -95,24 +55,6 @@ void mu_traffic_tell(const struct mu_kv *kv)
 }
 
 /* ---- messages ---- */
-
-void mu_traffic_write(const struct mu_kv *kv, enum mu_traffic_direction direction, int rank,
-		      size_t nbytes, double seconds, const char *what, ...)
-{
-	const struct mu_topology *t = kv->topology;
-	char text[128], other[128], took[48] = "";
-	va_list args;
-
-	va_start(args, what);
-	vsnprintf(text, sizeof text, what, args);
-	va_end(args);
-	if (seconds >= 0)
-		snprintf(took, sizeof took, ", %.6f s", seconds);
-	mu_topology_name(t, rank, other, sizeof other);
-	mu_log_info("%.6f s: %s %d %s %s: %s, %zu bytes%s", mu_now() - kv->opened,
-		    mu_role_name(t->role), t->index, direction == MU_TRAFFIC_OUT ? "to" : "from",
-		    other, text, nbytes, took);
-}
 
 static const char *const kinds[] = {
 	[WIRE_STEP] = "step",          [WIRE_PULL] = "pull", [WIRE_ASK] = "ask",
@@ -127,31 +69,31 @@ static const char *kind_name(enum wire_kind kind)
 	return i < sizeof kinds / sizeof *kinds ? kinds[i] : "unknown";
 }
 
-void mu_traffic_order(const struct mu_kv *kv, enum wire_kind kind)
+void mu_kv_log_order(const struct mu_kv *kv, enum wire_kind kind)
 {
 	for (int s = 0; s < kv->n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_traffic_write(kv, MU_TRAFFIC_OUT, kv->server_ranks[s],
+			mu_traffic_write(&kv->traffic, MU_TRAFFIC_OUT, kv->server_ranks[s],
 					 sizeof(struct wire_order), -1, "order %s of step %llu",
 					 kind_name(kind), (unsigned long long)kv->step);
 }
 
-void mu_traffic_answers(const struct mu_kv *kv)
+void mu_kv_log_answers(const struct mu_kv *kv)
 {
 	for (int s = 0; s < kv->n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_traffic_write(kv, MU_TRAFFIC_IN, kv->server_ranks[s],
+			mu_traffic_write(&kv->traffic, MU_TRAFFIC_IN, kv->server_ranks[s],
 					 sizeof(struct wire_answer), -1, "answer to step %llu",
 					 (unsigned long long)kv->step);
 }
 
-void mu_traffic_first(const struct mu_kv *kv, const struct mu_kv_part *part,
-		      enum mu_traffic_direction direction)
+void mu_kv_log_first(const struct mu_kv *kv, const struct mu_kv_part *part,
+		     enum mu_traffic_direction direction)
 {
 	const int rank = direction == MU_TRAFFIC_OUT ? kv->server_ranks[part->server]
 						     : kv->topology->worker_ranks[0];
 
-	mu_traffic_write(kv, direction, rank, part->n * sizeof(float), -1,
+	mu_traffic_write(&kv->traffic, direction, rank, part->n * sizeof(float), -1,
 			 "first weights of bucket %zu", mu_kv_plan_bucket(&kv->plan, part->at));
 }
 
@@ -173,7 +115,7 @@ static size_t bytes_of(const struct mu_kv *kv, const struct mu_coder *coder,
 	return far ? mu_kv_coded_bytes(kv, coder, part->at, part->n) : part->n * sizeof(float);
 }
 
-void mu_traffic_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
+void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
 {
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 	const char *what = direction == MU_TRAFFIC_OUT ? "push of" : "pull of";
@@ -187,39 +129,39 @@ void mu_traffic_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_directio
 		seconds = now - *at;
 		mu_spans_add(MU_SPAN_BUCKET, (int)bucket, *at, now);
 	}
-	if (!mu_traffic_messages(kv))
+	if (!mu_traffic_messages(&kv->traffic))
 		return;
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
 		const struct mu_kv_part *part = &kv->plan.parts[p];
 
 		if (!mu_kv_is_own(kv, part->server) && !mu_kv_leaves(kv, part))
 			mu_traffic_write(
-				kv, direction, mu_kv_goes_to(kv, part),
+				&kv->traffic, direction, mu_kv_goes_to(kv, part),
 				bytes_of(kv, coder, part, mu_kv_sends_to(kv, part->server)),
 				seconds, "%s bucket %zu, part %zu", what, bucket,
 				p - b->first_part);
 	}
 }
 
-void mu_traffic_server_order(const struct mu_kv_server *s, size_t w)
+void mu_kv_log_server_order(const struct mu_kv_server *s, size_t w)
 {
 	if (w != s->self)
-		mu_traffic_write(s->kv, MU_TRAFFIC_IN, s->kv->topology->worker_ranks[w],
+		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_IN, s->kv->topology->worker_ranks[w],
 				 sizeof(struct wire_order), -1, "order %s of step %llu",
 				 kind_name(s->peers[w].doing),
 				 (unsigned long long)s->peers[w].order.step);
 }
 
-void mu_traffic_server_answer(const struct mu_kv_server *s, size_t w)
+void mu_kv_log_server_answer(const struct mu_kv_server *s, size_t w)
 {
 	if (w != s->self)
-		mu_traffic_write(s->kv, MU_TRAFFIC_OUT, s->kv->topology->worker_ranks[w],
+		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_OUT, s->kv->topology->worker_ranks[w],
 				 sizeof(struct wire_answer), -1, "answer to step %llu",
 				 (unsigned long long)s->peers[w].step);
 }
 
-void mu_traffic_server_part(const struct mu_kv_server *s, size_t p, size_t w,
-			    enum mu_traffic_direction direction)
+void mu_kv_log_server_part(const struct mu_kv_server *s, size_t p, size_t w,
+			   enum mu_traffic_direction direction)
 {
 	const struct mu_kv_plan *plan = &s->kv->plan;
 	const size_t at = s->parts[p].at;
@@ -232,7 +174,8 @@ void mu_traffic_server_part(const struct mu_kv_server *s, size_t p, size_t w,
 		return;
 	for (size_t i = 0; i < plan->buckets[b].n_parts; i++)
 		if (plan->parts[plan->buckets[b].first_part + i].at == at)
-			mu_traffic_write(s->kv, direction, s->kv->topology->worker_ranks[w],
+			mu_traffic_write(&s->kv->traffic, direction,
+					 s->kv->topology->worker_ranks[w],
 					 bytes_of(s->kv, coder, &s->parts[p], coded), -1,
 					 "%s bucket %zu, part %zu",
 					 direction == MU_TRAFFIC_IN ? "push of" : "pull of", b, i);

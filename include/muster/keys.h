@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keys: a parameter store for arrays that are named by numbers. MXNet's KVStore for C programs:
+ * calls have MXNet's names and, where MXNet defines one, its meaning.
+ *
+ * Use it for a training loop of your own. The trainer uses the other store (kvstore.h), which knows
+ * the whole model and pushes every key once per step.
+ *
+ * ---- example ----
+ *
+ * Every worker adds its gradient to key 0 and gets the sum of all workers:
+ *
+ *	struct mu_keys_config config = {.type = "dist_sync", .topology = &topology};
+ *	struct mu_keys *keys = NULL;
+ *	float x[100] = {0};
+ *	struct mu_array array = {x, 100, MU_FLOAT32};
+ *	struct mu_kv_item item = {.key = 0, .n_arrays = 1, .arrays = &array};
+ *
+ *	mu_keys_new(&keys, &config);
+ *	if (topology.role == MU_ROLE_SERVER) {
+ *		mu_keys_serve(keys);                   returns when all workers have finished
+ *	} else {
+ *		mu_keys_init(keys, 1, &item);          once per key, with worker 0's values
+ *		mu_keys_push(keys, 1, &item, 0);       a gradient
+ *		mu_keys_pull(keys, 1, &item, 0);       the new value
+ *		mu_keys_finish(keys);
+ *	}
+ *	mu_keys_free(keys);
+ *
+ * jobs/examples/keys.c is the whole program. Compile and run it with
+ *
+ *	mpicc keys.c -o keys $(pkg-config --cflags --libs muster)
+ *	mpirun -np 4 ./keys
+ *
+ * ---- life cycle ----
+ *
+ *	all ranks      mu_keys_new
+ *	servers        mu_keys_serve, until all workers have finished
+ *	workers        mu_keys_set_optimizer or mu_keys_set_updater (optional), mu_keys_init,
+ *	               then push, pull and mu_keys_init in any order; mu_keys_finish
+ *	all ranks      mu_keys_free
+ *
+ * Workers that use several stores make the collective calls of all stores in one order. In a store
+ * without servers every worker owns some of the keys and answers for them only inside calls of that
+ * store. So finish one such store before you begin to use the next, and wait for other workers in
+ * mu_keys_barrier, not in a barrier of your own.
+ *
+ * ---- keys and values ----
+ *
+ * A key is a number >= 0 with an array of fixed size and type. What a push does to the value
+ * depends on the rule: an optimiser (mu_keys_set_optimizer), a function of the caller
+ * (mu_keys_set_updater), or, with neither, the value is replaced by the sum: an all-reduce.
+ *
+ * Types. A float16 or bfloat16 key travels in its type, is summed and updated in float32, and is
+ * rounded to its type after every update. With multi_precision the value is kept in float32 and
+ * only pulled values are rounded. The sum over several devices of one rank is rounded to the type
+ * before it travels.
+ *
+ * Placement. A key of fewer elements than a bound lies on the server that holds the fewest bytes. A
+ * larger key is cut evenly over all servers, on multiples of 64 elements. The bound is 1e6;
+ * MXNET_KVSTORE_BIGARRAY_BOUND in worker 0's environment changes it, for models whose largest key
+ * is small but holds most of the bytes. The placement does not change the bits of results.
+ *
+ * ---- synchronous stores: rounds ----
+ *
+ * local, device, dist_sync, dist_device_sync, dist_sharded, dist_allreduce. The k-th push of a key
+ * by a worker belongs to round k of that key. A round closes when the k-th push of every worker has
+ * arrived. Their arrays are summed in float32 in worker order (first over the devices of a worker,
+ * in their order), and the value is updated once. Bits do not depend on timing.
+ *
+ * A pull waits for the caller's last round of the key and returns exactly the value after that
+ * round: the next round cannot close before the caller pushes again. So these are all defined, also
+ * when workers name keys in different orders:
+ *
+ *	push without pull
+ *	several pushes, then a pull        the value after the last of these rounds
+ *	pull without push                  the present value
+ *	pull by some of the workers
+ *
+ * Servers always receive. Pushes that arrive early are kept, so a server's memory grows with the
+ * lead of the fastest worker. Rounds that are incomplete when the workers finish are dropped. A
+ * pull that waits for a worker that has finished is an error.
+ *
+ * ---- asynchronous stores ----
+ *
+ * dist_async, dist_device_async. Every push updates the value at once, in the order of arrival. A
+ * pull returns the newest value, which holds all earlier pushes of the caller; after
+ * mu_keys_barrier it also holds all pushes that any worker made before the barrier. A push without
+ * an optimiser or an updater is an error.
+ *
+ * ---- errors ----
+ *
+ * MU_ERR_ARGUMENT, with key, rank and both values, before anything is sent: a key that does not
+ * exist or is initialised twice, another size or type, a buffer that is too small, a key that is
+ * named twice in one call.
+ *
+ * An error on the rank that owns a key (an updater that fails) ends the calls of all waiting
+ * workers and every later call, with the same message. After that, only mu_keys_finish and
+ * mu_keys_free are allowed.
+ *
+ * ---- differences to MXNet ----
+ *
+ * A call takes several keys, each with one array per device of this rank. Calls return when they
+ * are done; priority is accepted and has no effect.
+ */
+#ifndef MUSTER_KEYS_H
+#define MUSTER_KEYS_H
+
+#include <muster/base.h>
+#include <muster/comm.h>
+#include <muster/optim.h>
+
+struct mu_keys;
+
+/*
+ * An update function of the caller: weights[i] <- f(weights[i], gradient[i]) for the elements
+ * [from, from + n) of a key. It runs on the rank that holds the elements (a server, or this rank in
+ * a store without servers), once per update for every part of the key on that rank. gradient is the
+ * sum of a round, or one push in asynchronous stores. Both arrays are float32. An error (MU_FAIL)
+ * fails the store: see "errors".
+ */
+struct mu_kv_updater {
+	const char *name;
+	enum mu_status (*fn)(void *context, int key, size_t from, size_t n, const float *gradient,
+			     float *weights);
+	void *context;
+};
+
+struct mu_keys_config {
+	const char *type; /* "dist_sync", ...: see mu_kv_type_check in kvstore.h */
+	const struct mu_topology *topology;
+	enum mu_verbose verbose; /* counts on rank 0 */
+	/* What mu_keys_set_updater may name. Equal on all ranks; borrowed until mu_keys_free. */
+	const struct mu_kv_updater *updaters;
+	size_t n_updaters;
+};
+
+/*
+ * Makes an empty store. Collective over topology->world. Settings that differ between ranks are
+ * MU_ERR_ARGUMENT on all ranks; a type that does not fit the topology is MU_ERR_USAGE.
+ */
+enum mu_status mu_keys_new(struct mu_keys **out, const struct mu_keys_config *config);
+/* NULL is allowed. Not collective. */
+void mu_keys_free(struct mu_keys *keys);
+
+/* Servers: answer until every worker has finished. */
+enum mu_status mu_keys_serve(struct mu_keys *keys);
+/* Workers: the last call. Servers then return from mu_keys_serve. Collective over workers. */
+enum mu_status mu_keys_finish(struct mu_keys *keys);
+
+/* ---- values ---- */
+
+struct mu_array {
+	void *data;
+	size_t n; /* elements */
+	enum mu_dtype dtype;
+};
+
+struct mu_kv_item {
+	int key;
+	/* One array per device of this rank. A push sends their sum, a pull fills all of them. */
+	size_t n_arrays;
+	const struct mu_array *arrays;
+	/*
+	 * For pushes of rows and mu_keys_pull_rows: the key is a matrix with rows of row_length
+	 * elements. The one array holds the rows with these numbers, one after another, in this
+	 * order. Numbers may be in any order and may repeat (a push adds them up). row_length = 0:
+	 * the whole key.
+	 */
+	size_t row_length;
+	size_t n_rows;
+	const uint64_t *rows;
+};
+
+/*
+ * Makes new keys with worker 0's values. All workers pass the same keys, sizes and types in the
+ * same order; this is checked. After the call every worker may push and pull them. Collective over
+ * workers.
+ */
+enum mu_status mu_keys_init(struct mu_keys *keys, size_t n, const struct mu_kv_item *items);
+/*
+ * Returns when the arrays may be written again. With rows, absent rows count as zero; a push of no
+ * rows still counts as this worker's push of the round. Not collective.
+ */
+enum mu_status mu_keys_push(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+			    int priority);
+/* Returns when the arrays are filled; they may be larger than the key. Not collective. */
+enum mu_status mu_keys_pull(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+			    int priority);
+/* Push, then pull into the same arrays, in one exchange. Not for rows. Not collective. */
+enum mu_status mu_keys_pushpull(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				int priority);
+/* Pulls the rows that the items name. Not collective. */
+enum mu_status mu_keys_pull_rows(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				 int priority);
+/* mu_keys_init, then mu_keys_pull into the same arrays. Collective over workers. */
+enum mu_status mu_keys_broadcast(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				 int priority);
+/*
+ * Waits for all workers. In asynchronous stores it also waits until all pushes that workers made
+ * before it have updated their values. Collective over workers.
+ */
+enum mu_status mu_keys_barrier(struct mu_keys *keys);
+
+/* ---- rules ---- */
+
+struct mu_kv_optimizer {
+	struct mu_optim_config optim; /* weight decay applies to every key */
+	struct mu_schedule schedule;  /* its progress is the number of updates of the key */
+	double rescale;               /* of gradients, > 0: 1 / (samples of a round) */
+	bool multi_precision;         /* 16-bit keys: keep the weights in float32 */
+};
+
+/*
+ * Sets the optimiser for every worker's next and later pushes. All workers name the same rule; of
+ * the rest worker 0's values count. A key keeps its states and its number of updates if the rule
+ * stays the same, else both start again. Rules that need norms over whole keys or the whole model
+ * (mu_optim_needs_norms) are MU_ERR_ARGUMENT: a key may be cut, and keys are updated one by one.
+ * Collective over workers.
+ */
+enum mu_status mu_keys_set_optimizer(struct mu_keys *keys, const struct mu_kv_optimizer *optimizer);
+/*
+ * Sets the updater of this name from the config; NULL: neither updater nor optimiser. Collective
+ * over workers.
+ */
+enum mu_status mu_keys_set_updater(struct mu_keys *keys, const char *name);
+/*
+ * Compresses what float32 keys push from now on. "none"; "2bit": an element becomes +threshold,
+ * -threshold or 0, and the residual is added to the next push (error feedback); "1bit": +1 above
+ * threshold, else -1. Rows and 16-bit keys are not compressed. With several arrays per item their
+ * sum is compressed, not each array. All workers call it with the same arguments. Not collective.
+ */
+enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, double threshold);
+
+/* ---- queries: not collective ---- */
+
+int mu_keys_rank(const struct mu_keys *keys); /* number of this worker, or of this server */
+int mu_keys_num_workers(const struct mu_keys *keys);
+int mu_keys_num_servers(const struct mu_keys *keys);
+const char *mu_keys_type(const struct mu_keys *keys);
+
+/* Where the values lie. On workers. */
+struct mu_keys_layout {
+	size_t n_keys;
+	size_t bytes;                                    /* of all values */
+	size_t bytes_per_owner_min, bytes_per_owner_max; /* owner: a server, or a worker without */
+};
+void mu_keys_layout(const struct mu_keys *keys, struct mu_keys_layout *layout);
+
+/* ---- checkpoints of the optimiser ---- */
+
+/*
+ * One state of the optimiser for one key. A key always has at least one, which carries its number
+ * of updates; if the rule has no states, name is "" and n is 0.
+ */
+struct mu_kv_state {
+	int key;
+	const char *name; /* "momentum" */
+	uint64_t updates; /* of this key */
+	size_t n;         /* elements: those of the key, in its order */
+	float *data;
+};
+typedef enum mu_status (*mu_kv_state_fn)(void *context, struct mu_kv_state *state);
+
+/*
+ * Save calls fn on worker 0 for every state, keys in the order of their init. Load calls it
+ * likewise, and fn fills in data and updates. All complete rounds of pushes before the call count.
+ * Without an optimiser: MU_ERR_ARGUMENT. The file format is the caller's. Collective over workers.
+ */
+enum mu_status mu_keys_states_save(struct mu_keys *keys, mu_kv_state_fn fn, void *context);
+enum mu_status mu_keys_states_load(struct mu_keys *keys, mu_kv_state_fn fn, void *context);
+
+#endif
