@@ -409,8 +409,8 @@ static void flush(struct mu_keys *keys)
 {
 	enum { EACH = 100, PUSHES = 20 };
 	float data[EACH] = {0}, ones[EACH];
-	struct mu_array values = floats(data, EACH), gradients = floats(ones, EACH);
-	struct mu_kv_item pulled = item_of(1, &values), pushed = item_of(1, &gradients);
+	struct mu_array v = floats(data, EACH), d = floats(ones, EACH);
+	struct mu_kv_item pulled = item_of(1, &v), pushed = item_of(1, &d);
 	size_t wrong = 0;
 
 	for (size_t i = 0; i < EACH; i++)
