@@ -323,8 +323,8 @@ void *mu_window_of(const struct mu_window *w, int node_rank);
 /*
  * What a store logs. CONNECTIONS: the role of every rank, how it reaches each of the others, and
  * what lies on it. MESSAGES: also one line per message (also for notes in shared memory): time
- * since the store was made, direction, rank, contents, bytes, and on workers, for a bucket that comes
- * back, the seconds since it left. ENVIRONMENT: PS_VERBOSE of rank 0: 0, 1 or 2, as in MXNet.
+ * since the store was made, direction, rank, contents, bytes, and on workers, for a bucket that
+ * comes back, the seconds since it left. ENVIRONMENT: PS_VERBOSE of rank 0: 0, 1 or 2, as in MXNet.
  */
 enum mu_verbose {
 	MU_VERBOSE_ENVIRONMENT,
