@@ -259,6 +259,8 @@ enum mu_status mu_gather(const void *mine, void *all, size_t nbytes_each, int ro
 /* Agree on a status: MU_OK if all ranks passed MU_OK. Otherwise a rank that failed keeps its own
  * status and trace, and the others get MU_ERR_PEER with the lowest rank that failed. */
 enum mu_status mu_agree(enum mu_status st, MPI_Comm comm);
+/* mu_agree after work that only some ranks have, however long it takes. */
+enum mu_status mu_agree_late(enum mu_status st, MPI_Comm comm);
 
 /*
  * Minimum of one value per rank without waiting: every rank calls _begin when it has its value,

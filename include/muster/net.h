@@ -200,6 +200,8 @@ size_t mu_plan_n(const struct mu_plan *plan);
 /* Hash of the layout of the flat arrays. Ranks with equal hashes have (almost certainly) equal
  * layouts. */
 uint64_t mu_plan_hash(const struct mu_plan *plan);
+/* Hash of the names, plain shapes and rules of all parameters: the same on every device. */
+uint64_t mu_plan_structure_hash(const struct mu_plan *plan);
 size_t mu_plan_arena_bytes(const struct mu_plan *plan);
 
 /* ---- parts of a plan: a net on several devices ---- */

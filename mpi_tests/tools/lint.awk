@@ -36,6 +36,7 @@ function arrows_init(base)
 	part_of["gpus"] = "kvstore"
 	part_of["notice"] = "kvstore"
 	part_of["parallel"] = "engine"
+	part_of["metrics"] = "engine"
 	part_of["update"] = "device"
 	calls_mpi = " comm kvstore keys engine storage "
 	names_mpi = calls_mpi "conf checkpoint report train "

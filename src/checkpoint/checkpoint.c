@@ -50,11 +50,8 @@ out:
 	return st;
 }
 
-void mu_checkpoint_path(const struct train_run *run, size_t epoch, size_t step, char *text,
-			size_t nbytes)
+void mu_checkpoint_path(const char *prefix, size_t epoch, size_t step, char *text, size_t nbytes)
 {
-	const char *prefix = run->options.model_prefix;
-
 	if (step > 0)
 		snprintf(text, nbytes, "%s-%04zu-%06zu.h5", prefix, epoch, step);
 	else
@@ -76,7 +73,7 @@ enum mu_status mu_checkpoint_arrays_make(struct train_run *run, struct checkpoin
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices, workers = (size_t)run->topology.num_workers;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 
 	*a = (struct checkpoint_arrays){.n = 0};
 	a->n_states = mu_kv_state_names(run->kv, a->states);
@@ -113,7 +110,7 @@ void mu_checkpoint_array_name(const struct train_run *run, const struct checkpoi
 			      const struct checkpoint_array *array, char *text, size_t nbytes)
 {
 	size_t n;
-	const struct mu_slice *slice = &mu_plan_slices(run->plan, &n)[array->key];
+	const struct mu_slice *slice = &mu_plan_slices(run->engine.plan, &n)[array->key];
 
 	if (array->of == TRAIN_ARRAY_WEIGHTS)
 		mu_checkpoint_weights_name(slice, text, nbytes);
@@ -400,10 +397,9 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_files_settle(const struct train_run *run, const char *path)
+enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
 	struct checkpoint_files files = {.n = 0};
 
 	MU_TRY(point_latest(v->model_prefix, path));

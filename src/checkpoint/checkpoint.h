@@ -59,9 +59,6 @@ struct checkpoint_record {
 	} of[TRAIN_RECORD_MAX];
 };
 
-/* FNV-1a, and of the names and plain shapes of all parameters: not of the device. */
-uint64_t mu_checkpoint_hash(const void *data, size_t nbytes);
-uint64_t mu_checkpoint_structure(const struct mu_plan *plan);
 /* Of this run; after the plans are made. On workers, not collective. */
 enum mu_status mu_checkpoint_record_make(struct train_run *run, struct checkpoint_record *record);
 enum mu_status mu_checkpoint_record_write(const struct checkpoint_record *record,
@@ -125,8 +122,7 @@ void mu_checkpoint_array_name(const struct train_run *run, const struct checkpoi
 void mu_checkpoint_weights_name(const struct mu_slice *slice, char *text, size_t nbytes);
 
 /* step 0: after an epoch. */
-void mu_checkpoint_path(const struct train_run *run, size_t epoch, size_t step, char *text,
-			size_t nbytes);
+void mu_checkpoint_path(const char *prefix, size_t epoch, size_t step, char *text, size_t nbytes);
 enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at,
 					    struct mu_array_file *file);
 enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
@@ -145,7 +141,16 @@ void mu_checkpoint_files_release(struct checkpoint_files *files);
 /* Remove temporary files of runs that were stopped while they saved, an hour ago or more. */
 void mu_checkpoint_files_sweep(const char *prefix);
 /* Point P-latest to path, and remove what --keep N does not keep. */
-enum mu_status mu_checkpoint_files_settle(const struct train_run *run, const char *path);
+enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path);
+
+/* ---- conv_table.c ---- */
+
+/*
+ * The table of convolutions of the checkpoint that the run goes on from, if it goes on and names no
+ * algorithm; "" if there is none. Worker 0.
+ */
+enum mu_status mu_checkpoint_conv_find(const struct conf *v, const struct checkpoint_rollback *back,
+				       struct engine_conv *c);
 
 /* ---- writer.c: the thread that writes ---- */
 

@@ -13,40 +13,6 @@
 
 enum { SAMPLES = 64 };
 
-/* FNV-1a, 64 bits: Fowler, Noll, Vo. */
-static uint64_t hash(uint64_t h, const void *data, size_t nbytes)
-{
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < nbytes; i++)
-		h = (h ^ p[i]) * 1099511628211u;
-	return h;
-}
-
-static const uint64_t hash_start = 14695981039346656037u;
-
-uint64_t mu_checkpoint_hash(const void *data, size_t nbytes)
-{
-	return hash(hash_start, data, nbytes);
-}
-
-uint64_t mu_checkpoint_structure(const struct mu_plan *plan)
-{
-	size_t n;
-	const struct mu_slice *slices = mu_plan_slices(plan, &n);
-	uint64_t h = hash_start;
-
-	for (size_t k = 0; k < n; k++) {
-		const struct mu_shape *shape = mu_plan_slice_shape(plan, k);
-		uint32_t rule = slices[k].rule;
-
-		h = hash(h, slices[k].name, strlen(slices[k].name) + 1);
-		h = hash(h, shape->dims, (size_t)shape->ndims * sizeof *shape->dims);
-		h = hash(h, &rule, sizeof rule);
-	}
-	return h;
-}
-
 /* The labels of some records tell data sets of one size apart. A bad record has none. */
 static uint64_t hash_labels(const struct train_run *run, uint64_t h, float *data, float *labels)
 {
@@ -60,7 +26,7 @@ static uint64_t hash_labels(const struct train_run *run, uint64_t h, float *data
 		if (in->ops->read(in, in->thread, in->n / n * i, data, labels) != MU_OK)
 			mu_trace_clear();
 		mu_trace_give(before);
-		h = hash(h, labels, in->config.label_width * sizeof *labels);
+		h = mu_hash(h, labels, in->config.label_width * sizeof *labels);
 	}
 	return h;
 }
@@ -73,8 +39,8 @@ static enum mu_status hash_data(const struct train_run *run, uint64_t *h)
 	const uint64_t sizes[2] = {run->options.benchmark ? 0 : in->n, in->classes};
 	float *data = NULL, *labels = NULL;
 
-	*h = hash(hash_start, in->ops->name, strlen(in->ops->name));
-	*h = hash(*h, sizes, sizeof sizes);
+	*h = mu_hash(MU_HASH_START, in->ops->name, strlen(in->ops->name));
+	*h = mu_hash(*h, sizes, sizeof sizes);
 	if (run->options.benchmark)
 		goto out;
 	MU_TRY(MU_ALLOC(data, in->shape[0] * in->shape[1] * in->shape[2], "a sample"));
@@ -138,7 +104,7 @@ static void add_list(struct checkpoint_record *r, const char *name, const char *
 		add(r, name, TRAIN_RECORD_TOLD, "%s", list ? list : "none");
 	else
 		add(r, name, TRAIN_RECORD_TOLD, "%.128s... %016" PRIx64, list,
-		    hash(hash_start, list, strlen(list)));
+		    mu_hash(MU_HASH_START, list, strlen(list)));
 }
 
 static void add_optimizer(const struct train_run *run, struct checkpoint_record *r)
@@ -191,7 +157,7 @@ static void add_job(const struct train_run *run, struct checkpoint_record *r)
 	add(r, "servers", TRAIN_RECORD_TOLD, "%d", t->num_servers);
 	add(r, "nodes", TRAIN_RECORD_TOLD, "%d", t->num_nodes);
 	add(r, "batch-size", TRAIN_RECORD_TOLD, "%zu", run->train.config.batch);
-	add(r, "threads", TRAIN_RECORD_TOLD, "%d", run->n_threads);
+	add(r, "threads", TRAIN_RECORD_TOLD, "%d", run->engine.n_threads);
 	if (v->gpus && *v->gpus)
 		add(r, "devices", TRAIN_RECORD_TOLD, "gpu:%s", v->gpus);
 	else
@@ -211,8 +177,8 @@ static void add_job(const struct train_run *run, struct checkpoint_record *r)
 	add(r, "label-smoothing", TRAIN_RECORD_TOLD, "%g", v->label_smoothing);
 	add(r, "loss-scale", TRAIN_RECORD_TOLD, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
 	add(r, "conv-algo", TRAIN_RECORD_TOLD, "%s", v->conv_algo);
-	if (*run->conv->text)
-		add(r, "conv-table", TRAIN_RECORD_TOLD, "%016" PRIx64, run->conv->hash);
+	if (*run->engine.conv->text)
+		add(r, "conv-table", TRAIN_RECORD_TOLD, "%016" PRIx64, run->engine.conv->hash);
 	else
 		add(r, "conv-table", TRAIN_RECORD_TOLD, "none");
 	add_data(run, r);
@@ -240,7 +206,7 @@ enum mu_status mu_checkpoint_record_make(struct train_run *run, struct checkpoin
 	add(r, "image-shape", TRAIN_RECORD_IDENTITY, "%zu,%zu,%zu", shape[0], shape[1], shape[2]);
 	add(r, "num-classes", TRAIN_RECORD_IDENTITY, "%zu", run->train.classes);
 	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64,
-	    mu_checkpoint_structure(run->plan));
+	    mu_plan_structure_hash(run->engine.plan));
 	add(r, "dtype", TRAIN_RECORD_TRAINING, "%s", v->dtype);
 	add(r, "seed", TRAIN_RECORD_TRAINING, "%ld", v->seed);
 	add(r, "data", TRAIN_RECORD_TRAINING, "%016" PRIx64, data);

@@ -209,7 +209,8 @@ enum mu_status mu_checkpoint_load_weights(struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct conf *v = &run->options;
 
-	MU_TRY(mu_load_weights(run->plan, v->load, v->skip_mismatch, mu_kv_weights(run->kv)));
+	MU_TRY(mu_load_weights(run->engine.plan, v->load, v->skip_mismatch,
+			       mu_kv_weights(run->kv)));
 	mu_log_info("Loaded parameters of %s", v->load);
 out:
 	return st;

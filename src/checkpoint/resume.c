@@ -128,7 +128,7 @@ static enum mu_status go_back(struct train_run *run, const struct checkpoint_rec
 	r->at.epoch = run->back->epoch;
 	r->at.step = r->at.window_first = run->back->step;
 	r->at.total = r->at.window = (struct mu_metrics){0};
-	r->at.batch = run->train.config.batch * run->team.n;
+	r->at.batch = run->train.config.batch * run->engine.team.n;
 out:
 	return st;
 }
@@ -148,7 +148,7 @@ static enum mu_status choose(struct train_run *run)
 	if (run->back->times > 0) {
 		MU_TRY(go_back(run, record));
 	} else if (v->load_epoch > 0) {
-		mu_checkpoint_path(run, (size_t)v->load_epoch, 0, path, sizeof path);
+		mu_checkpoint_path(v->model_prefix, (size_t)v->load_epoch, 0, path, sizeof path);
 		MU_TRY(try_file(run, path, record, &foreign));
 		if (!run->resume->whole) {
 			run->resume->at.epoch = (size_t)v->load_epoch;
@@ -168,7 +168,7 @@ out:
 static enum mu_status check_place(const struct train_run *run, const struct checkpoint_resume *r)
 {
 	enum mu_status st = MU_OK;
-	const size_t batch = run->train.config.batch * run->team.n;
+	const size_t batch = run->train.config.batch * run->engine.team.n;
 
 	if (run->train.groups && r->at.step > 0 && r->at.batch != batch)
 		MU_FAIL(MU_ERR_USAGE,
@@ -186,7 +186,7 @@ out:
  */
 static void place_again(struct train_run *run, struct checkpoint_position *at)
 {
-	const size_t batch = run->train.config.batch * run->team.n;
+	const size_t batch = run->train.config.batch * run->engine.team.n;
 
 	if (at->step > 0 && at->batch != batch) {
 		at->step = at->step * at->batch / batch;
@@ -232,7 +232,7 @@ enum mu_status mu_checkpoint_resume_find(struct train_run *run)
 	const bool chooses = t->role == MU_ROLE_WORKER && t->index == 0;
 
 	MU_TRY(MU_ALLOC(run->resume, 1, "what to go on from"));
-	MU_TRY(mu_train_agree_late(chooses ? find(run) : MU_OK, t->world));
+	MU_TRY(mu_agree_late(chooses ? find(run) : MU_OK, t->world));
 	MU_TRY(mu_bcast(run->resume, sizeof *run->resume, t->worker_ranks[0], t->world));
 	run->plateau = run->resume->at.plateau;
 	mu_train_loss_scale_begin(run);
@@ -267,7 +267,7 @@ static enum mu_status open_loader(struct train_run *run, struct loader *l)
 	enum mu_status st = MU_OK;
 
 	*l = (struct loader){.run = run};
-	MU_TRY(mu_checkpoint_plain_buffer(run->plan, &l->plain));
+	MU_TRY(mu_checkpoint_plain_buffer(run->engine.plan, &l->plain));
 	MU_TRY(mu_array_file_open_checked(&l->file, run->resume->path));
 	MU_TRY(mu_checkpoint_arrays_make(run, &l->arrays, true));
 out:
@@ -286,7 +286,7 @@ static enum mu_status load_array(struct loader *l, const struct checkpoint_array
 				 float *laid, bool must)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_shape *shape = mu_plan_slice_shape(l->run->plan, array->key);
+	const struct mu_shape *shape = mu_plan_slice_shape(l->run->engine.plan, array->key);
 	char name[CHECKPOINT_NAME];
 	bool there = true;
 
@@ -296,7 +296,7 @@ static enum mu_status load_array(struct loader *l, const struct checkpoint_array
 	if (!there)
 		goto out;
 	MU_TRY(mu_array_file_read(l->file, name, shape->ndims, shape->dims, l->plain));
-	MU_TRY(mu_plan_key_from_plain(l->run->plan, array->key, l->plain, laid));
+	MU_TRY(mu_plan_key_from_plain(l->run->engine.plan, array->key, l->plain, laid));
 out:
 	return st;
 }
@@ -305,7 +305,7 @@ enum mu_status mu_checkpoint_resume_weights(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 	float *weights = mu_kv_weights(run->kv);
 	struct loader l;
 
@@ -327,7 +327,7 @@ static enum mu_status load_states(struct loader *l)
 	enum mu_status st = MU_OK;
 	struct train_run *run = l->run;
 	size_t n_slices, first, end;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 	struct mu_kv_snapshot s = {
 		.updates = run->resume->at.updates,
 		.last_lr = run->resume->at.last_lr,
@@ -394,7 +394,7 @@ static enum mu_status load_own(struct loader *l)
 	const int workers = (int)run->resume->at.workers, mine = run->topology.index;
 	const bool same = workers == run->topology.num_workers;
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 
 	if (l->arrays.own.n == 0)
 		goto out;

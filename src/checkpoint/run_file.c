@@ -27,15 +27,11 @@ static void put_options(struct mu_json *j, const struct mu_options *o)
 		const void *value = (const char *)o->values + option->offset;
 
 		switch (option->type) {
-		case MU_OPTION_FLAG:
-			mu_json_bool(j, option->name, *(const bool *)value);
-			break;
+		case MU_OPTION_FLAG: mu_json_bool(j, option->name, *(const bool *)value); break;
 		case MU_OPTION_INT:
 			mu_json_number(j, option->name, (double)*(const long *)value);
 			break;
-		case MU_OPTION_REAL:
-			mu_json_number(j, option->name, *(const double *)value);
-			break;
+		case MU_OPTION_REAL: mu_json_number(j, option->name, *(const double *)value); break;
 		case MU_OPTION_STRING:
 			mu_json_text(j, option->name, *(const char *const *)value);
 			break;
@@ -46,7 +42,7 @@ static void put_options(struct mu_json *j, const struct mu_options *o)
 
 static void put_versions(struct mu_json *j, const struct train_run *run)
 {
-	const struct mu_device *device = &run->devices.of[0].device;
+	const struct mu_device *device = &run->engine.devices.of[0].device;
 	char text[160];
 
 	mu_json_open(j, "versions", '{');
@@ -77,8 +73,7 @@ static void put_ranks(struct mu_json *j, const struct mu_topology *t)
 			}
 		mu_json_open(j, NULL, '{');
 		mu_json_number(j, "rank", r);
-		mu_json_text(j, "role",
-				   mu_role_name(server ? MU_ROLE_SERVER : MU_ROLE_WORKER));
+		mu_json_text(j, "role", mu_role_name(server ? MU_ROLE_SERVER : MU_ROLE_WORKER));
 		mu_json_number(j, "index", index);
 		mu_json_text(j, "host", t->hosts[r]);
 		mu_json_close(j, '}');

@@ -17,7 +17,7 @@ static enum mu_status take_share(struct train_run *run, struct share *share, int
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices, n;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 	struct mu_kv_snapshot *s = &share->states;
 
 	mu_kv_snapshot_share(run->kv, false, &share->first, &share->end);
@@ -56,15 +56,16 @@ static enum mu_status to_plain(struct train_run *run, const struct checkpoint_ar
 			       float *plain)
 {
 	size_t n;
-	const size_t at = mu_plan_slices(run->plan, &n)[array->key].at;
+	const size_t at = mu_plan_slices(run->engine.plan, &n)[array->key].at;
 	const float *part = share->states.weights;
 
 	if (array->of == TRAIN_ARRAY_OWN)
-		return mu_plan_slice_to_plain(run->plan, array->key,
+		return mu_plan_slice_to_plain(run->engine.plan, array->key,
 					      arrays->own.arrays[array->which].data, plain);
 	if (array->of == TRAIN_ARRAY_STATE)
 		part = share->states.arrays[array->which];
-	return mu_plan_key_to_plain(run->plan, array->key, part + (at - share->states.from), plain);
+	return mu_plan_key_to_plain(run->engine.plan, array->key, part + (at - share->states.from),
+				    plain);
 }
 
 /* The pieces of this worker, in plain order; where they go is not known yet. */
@@ -73,7 +74,7 @@ static enum mu_status copy(struct train_run *run, struct checkpoint_saver *s,
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices, n = 0, n_pieces = 0;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 
 	for (size_t i = 0; i < arrays->n; i++)
 		if (is_mine(run, share, &arrays->all[i])) {
@@ -142,8 +143,8 @@ static enum mu_status write_attributes(struct train_run *run, const struct check
 	MU_TRY(mu_checkpoint_record_make(run, record));
 	MU_TRY(mu_checkpoint_record_write(record, file));
 	MU_TRY(mu_checkpoint_position_write(at, file));
-	if (*run->conv->text)
-		MU_TRY(mu_array_file_set_text(file, TRAIN_CONV_ATTRIBUTE, run->conv->text));
+	if (*run->engine.conv->text)
+		MU_TRY(mu_array_file_set_text(file, TRAIN_CONV_ATTRIBUTE, run->engine.conv->text));
 out:
 	mu_free(record);
 	return st;
@@ -164,7 +165,8 @@ static enum mu_status make_file(struct train_run *run, struct checkpoint_saver *
 	MU_TRY(write_own_counts(run, arrays, counts, file));
 	s->n_bytes = 0;
 	for (size_t i = 0; i < arrays->n; i++) {
-		const struct mu_shape *shape = mu_plan_slice_shape(run->plan, arrays->all[i].key);
+		const struct mu_shape *shape =
+			mu_plan_slice_shape(run->engine.plan, arrays->all[i].key);
 
 		s->n_bytes += mu_shape_n(shape) * sizeof(float);
 		mu_checkpoint_array_name(run, arrays, &arrays->all[i], name, sizeof name);
@@ -196,7 +198,7 @@ static enum mu_status place(struct train_run *run, struct checkpoint_saver *s,
 	}
 	st = run->topology.index == 0 ? make_file(run, s, arrays, at, counts, places) : MU_OK;
 	if (!s->alone) {
-		MU_TRY(mu_train_agree_late(st, peers));
+		MU_TRY(mu_agree_late(st, peers));
 		MU_TRY(mu_bcast(s->written, sizeof s->written, 0, peers));
 		MU_TRY(mu_bcast(places, (arrays->n + 1) * sizeof *places, 0, peers));
 	}
@@ -258,7 +260,7 @@ enum mu_status mu_checkpoint_save(struct train_run *run, const struct checkpoint
 	MU_TRY(mu_checkpoint_save_finish(run));
 	s->started = s->last = mu_now();
 	s->alone = alone;
-	mu_checkpoint_path(run, at.epoch, at.step, s->path, sizeof s->path);
+	mu_checkpoint_path(run->options.model_prefix, at.epoch, at.step, s->path, sizeof s->path);
 	MU_TRY(mu_kv_step_end(run->kv));
 	MU_TRY(mu_checkpoint_arrays_make(run, &arrays, !alone));
 	MU_TRY(take_share(run, &share, arrays.n_states, alone));
@@ -266,7 +268,7 @@ enum mu_status mu_checkpoint_save(struct train_run *run, const struct checkpoint
 	at.last_lr = share.states.last_lr;
 	at.progress = share.states.progress;
 	at.workers = (size_t)run->topology.num_workers;
-	at.batch = run->team.n * run->train.config.batch;
+	at.batch = run->engine.team.n * run->train.config.batch;
 	at.plateau = run->plateau;
 	at.loss_scale = run->loss_scale;
 	MU_TRY(copy(run, s, &arrays, &share));

@@ -29,7 +29,7 @@ static enum mu_status commit(void *context)
 	struct checkpoint_saver *s = context;
 
 	MU_TRY(mu_replace_commit(&s->replace));
-	MU_TRY(mu_checkpoint_files_settle(s->run, s->path));
+	MU_TRY(mu_checkpoint_files_settle(&s->run->options, s->path));
 out:
 	return st;
 }

@@ -132,6 +132,16 @@ out:
 	return mine != MU_OK ? mine : st;
 }
 
+enum mu_status mu_agree_late(enum mu_status mine, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_meet(comm));
+	MU_TRY(mu_agree(mine, comm));
+out:
+	return mine != MU_OK ? mine : st;
+}
+
 /* One maximum over (value, -value) tells whether all passed the same. */
 enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const char *file, int line)
 {

@@ -3,7 +3,7 @@
  * When the Slurm job ends: by SLURM_JOB_END_TIME, else by squeue, which is asked once a minute and
  * not waited for but once, before the training.
  */
-#include "train/train.h"
+#include "queue_end.h"
 
 #include <errno.h>
 #include <fcntl.h>

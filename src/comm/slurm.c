@@ -14,34 +14,32 @@ static long number(const char *variable)
 	return text ? strtol(text, NULL, 10) : 0;
 }
 
-static void report_restart(const struct train_run *run, const char *job)
+static void report_restart(const char *job, bool anew)
 {
-	const struct conf *v = &run->options;
 	const long restarts = number("SLURM_RESTART_COUNT");
 
 	if (restarts <= 0)
 		return;
 	mu_log_info("Slurm job %s was queued anew: restart %ld", job, restarts);
-	if (v->model_prefix && v->load_epoch == 0 && strcmp(v->resume, "none") == 0)
+	if (anew)
 		mu_log_warn("Slurm job %s was queued anew and begins training anew: --resume auto "
 			    "would go on from the newest checkpoint",
 			    job);
 }
 
-void mu_comm_slurm_report(const struct train_run *run)
+void mu_comm_slurm_report(int cores, bool gpus_used, bool anew)
 {
 	const char *job = getenv("SLURM_JOB_ID");
 	const long per_task = number("SLURM_CPUS_PER_TASK"), gpus = number("SLURM_GPUS_ON_NODE");
-	const int cores = run->topology.my_cores;
 
 	if (!job)
 		return;
-	report_restart(run, job);
+	report_restart(job, anew);
 	if (per_task > cores)
 		mu_log_warn("Slurm gives %ld cores to a task (SLURM_CPUS_PER_TASK), and worker 0 "
 			    "may run on %d: give srun --cpus-per-task=%ld, too",
 			    per_task, cores, per_task);
-	if (gpus > 0 && strcmp(run->devices.list.kind->name, "gpu") != 0)
+	if (gpus > 0 && !gpus_used)
 		mu_log_warn("Slurm gives %ld GPU%s on this node (SLURM_GPUS_ON_NODE), and this job "
 			    "trains on CPUs: give --gpus auto",
 			    gpus, gpus == 1 ? "" : "s");

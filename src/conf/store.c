@@ -225,7 +225,7 @@ void mu_conf_store_report(const struct train_run *run)
 	if (run->store.on_gpus && run->store.distributed)
 		mu_log_info("sums %sare NCCL's, in an order of its own: their last bits depend on "
 			    "the GPUs, NCCL and the size of buckets",
-			    mu_engine_gpus_by_nodes(run) ? "of a node's GPUs " : "");
+			    mu_engine_gpus_by_nodes(v, &run->store) ? "of a node's GPUs " : "");
 	if (!run->store.synchronous)
 		mu_log_info("weights as the workers have pulled them: %.3f MB on the servers (none "
 			    "for a worker that shares memory with its server)",

@@ -104,12 +104,12 @@ static enum mu_status check_network(const struct train_run *run, bool text)
 	enum mu_status st = MU_OK;
 	const struct conf *v = &run->options;
 
-	if (text && !run->network->reads_sequences)
+	if (text && !run->engine.network->reads_sequences)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s is for images, and %s is read as text: --network lstm reads "
 			"texts",
 			v->network, v->data_train);
-	if (!text && run->network->reads_sequences && !v->benchmark)
+	if (!text && run->engine.network->reads_sequences && !v->benchmark)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s reads sequences of words: give --data-train FILE.txt, or "
 			"--benchmark 1",

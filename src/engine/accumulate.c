@@ -4,7 +4,7 @@
  * last one's get the sum added layer by layer, just before each is pushed. Gradients are sums over
  * samples, and those of auxiliary arrays n times a statistic, so adding is all there is to do.
  */
-#include "train/train.h"
+#include "accumulate.h"
 
 #include <string.h>
 

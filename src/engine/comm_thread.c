@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "train/train.h"
+#include "engine/engine.h"
 
 /* Between polls. At 10 Gbit/s 60 kB pass in it, which the buffers of TCP hold. */
 #define NAP_NANOSECONDS 50000L
@@ -63,16 +63,16 @@ static void *work(void *argument)
 
 /* ---- the training thread ---- */
 
-enum mu_status mu_engine_comm_thread_check(const struct train_run *run)
+enum mu_status mu_engine_comm_thread_check(const struct conf *v, const struct mu_kv_type *store)
 {
 	enum mu_status st = MU_OK;
 
-	if (!run->options.comm_thread)
+	if (!v->comm_thread)
 		goto out;
-	if (!run->store.distributed)
+	if (!store->distributed)
 		MU_FAIL(MU_ERR_USAGE,
 			"--comm-thread 1 with --kv-store %s: there are no messages between ranks",
-			run->options.kv_store);
+			v->kv_store);
 	if (!mu_comm_serialized())
 		MU_FAIL(MU_ERR_USAGE, "--comm-thread 1: this MPI lets the main thread alone call "
 				      "it; an MPI with MPI_THREAD_SERIALIZED is needed");
@@ -80,31 +80,31 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_comm_thread_open(struct train_run *run)
+enum mu_status mu_engine_comm_thread_open(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	struct engine_comm_thread *p = NULL;
 
-	if (!run->options.comm_thread)
+	if (!e->conf->comm_thread)
 		goto out;
 	MU_TRY(MU_ALLOC(p, 1, "thread of communication"));
-	p->kv = run->kv;
-	p->places = run->places;
+	p->kv = e->kv;
+	p->places = e->places;
 	pthread_mutex_init(&p->mpi, NULL);
 	pthread_mutex_lock(&p->mpi);
 	if (pthread_create(&p->thread, NULL, work, p) != 0) {
 		mu_free(p);
 		MU_FAIL(MU_ERR_MEMORY, "the system gives no thread for --comm-thread 1");
 	}
-	run->progress = p;
-	run->places = NULL;
+	e->comm_thread = p;
+	e->places = NULL;
 out:
 	return st;
 }
 
-void mu_engine_comm_thread_close(struct train_run *run)
+void mu_engine_comm_thread_close(struct mu_engine *e)
 {
-	struct engine_comm_thread *p = run->progress;
+	struct engine_comm_thread *p = e->comm_thread;
 
 	if (p) {
 		atomic_store(&p->quit, true);
@@ -117,8 +117,8 @@ void mu_engine_comm_thread_close(struct train_run *run)
 		}
 		mu_free(p);
 	}
-	mu_free(run->places);
-	run->progress = NULL;
+	mu_free(e->places);
+	e->comm_thread = NULL;
 }
 
 /* Once: the caller ends with it. */
@@ -136,36 +136,36 @@ out:
 	return st;
 }
 
-void mu_engine_comm_thread_resume(struct train_run *run)
+void mu_engine_comm_thread_resume(struct mu_engine *e)
 {
-	if (run->progress)
-		pthread_mutex_unlock(&run->progress->mpi);
+	if (e->comm_thread)
+		pthread_mutex_unlock(&e->comm_thread->mpi);
 }
 
-enum mu_status mu_engine_comm_thread_pause(struct train_run *run, enum mu_status st)
+enum mu_status mu_engine_comm_thread_pause(struct mu_engine *e, enum mu_status st)
 {
-	if (!run->progress)
+	if (!e->comm_thread)
 		return st;
 	mu_clock_start(MU_CLOCK_PUSH); /* a wait for the other thread is not hidden */
-	pthread_mutex_lock(&run->progress->mpi);
+	pthread_mutex_lock(&e->comm_thread->mpi);
 	mu_clock_stop(MU_CLOCK_PUSH);
-	return st == MU_OK ? raise_error(run->progress) : st;
+	return st == MU_OK ? raise_error(e->comm_thread) : st;
 }
 
-enum mu_status mu_engine_poll(struct train_run *run)
+enum mu_status mu_engine_poll(struct mu_engine *e)
 {
-	return run->progress ? raise_error(run->progress) : mu_kv_poll(run->kv);
+	return e->comm_thread ? raise_error(e->comm_thread) : mu_kv_poll(e->kv);
 }
 
-void mu_engine_comm_thread_report(const struct train_run *run)
+void mu_engine_comm_thread_report(const struct mu_engine *e)
 {
-	const struct mu_topology *t = &run->topology;
-	int threads = t->node_num_workers * (run->n_threads + 1);
+	const struct mu_topology *t = e->topology;
+	int threads = t->node_num_workers * (e->n_threads + 1);
 
-	if (!run->options.comm_thread)
+	if (!e->conf->comm_thread)
 		return;
 	mu_log_info("a thread of communication in every worker, beside %d that compute%s",
-		    run->n_threads, run->n_threads == 1 ? "s" : "");
+		    e->n_threads, e->n_threads == 1 ? "s" : "");
 	if (threads > t->node_cores)
 		mu_log_warn("--comm-thread 1: %d threads of workers share the %d core%s of %s: "
 			    "without a core of its own it costs more than it gives",

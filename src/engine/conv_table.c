@@ -9,7 +9,7 @@
  *	measured batch 16, float32, 2 threads         other values are told of
  *	conv0 direct winograd direct                  forward, gradients of data, of weights
  */
-#include "checkpoint/checkpoint.h"
+#include "engine/engine.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static void describe_network(const struct mu_plan *plan, const char *network, co
 			     char text[TRAIN_CONV_TEXT])
 {
 	snprintf(text, TRAIN_CONV_TEXT, "%s %zu,%zu,%zu %016" PRIx64, network, shape[0], shape[1],
-		 shape[2], mu_checkpoint_structure(plan));
+		 shape[2], mu_plan_structure_hash(plan));
 }
 
 /* The device without its threads: "cpu: oneDNN 2.6.3, avx512". */
@@ -98,12 +98,14 @@ out:
 
 /* ---- reading ---- */
 
-static enum mu_status read_table(const char *path, char text[TRAIN_CONV_BYTES])
+enum mu_status mu_engine_conv_read(struct engine_conv *c, const char *path)
 {
 	enum mu_status st = MU_OK;
+	char *text = c->text;
 	FILE *f = fopen(path, "r");
 	size_t n;
 
+	snprintf(c->path, sizeof c->path, "%s", path);
 	if (!f)
 		MU_FAIL(MU_ERR_IO, "--conv-table %s: cannot be read: %s", path, strerror(errno));
 	n = fread(text, 1, TRAIN_CONV_BYTES - 1, f);
@@ -118,77 +120,6 @@ static enum mu_status read_table(const char *path, char text[TRAIN_CONV_BYTES])
 out:
 	if (f)
 		fclose(f);
-	return st;
-}
-
-/* That of a checkpoint, if it can be read and has one. What is wrong with it is told when the run
- * goes on from it. */
-static bool take_table(const char *path, char text[TRAIN_CONV_BYTES])
-{
-	struct mu_array_file *file = NULL;
-	bool there = false;
-	bool good = mu_array_file_open_checked(&file, path) == MU_OK;
-
-	good = good && mu_array_file_has_text(file, TRAIN_CONV_ATTRIBUTE, &there) == MU_OK;
-	if (good && there)
-		good = mu_array_file_get_text(file, TRAIN_CONV_ATTRIBUTE, text,
-					      TRAIN_CONV_BYTES) == MU_OK &&
-		       strncmp(text, title, strlen(title)) == 0;
-	if (!good || !there)
-		*text = '\0';
-	mu_array_file_close(file, false);
-	mu_trace_clear();
-	return good;
-}
-
-/* Of the checkpoint that the run goes on from. */
-static enum mu_status find_saved(const struct train_run *run, char path[CHECKPOINT_PATH],
-				 char text[TRAIN_CONV_BYTES])
-{
-	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
-	struct checkpoint_files files = {.n = 0};
-
-	if (run->back->times > 0)
-		snprintf(path, CHECKPOINT_PATH, "%s", run->back->path);
-	else if (v->load_epoch > 0)
-		mu_checkpoint_path(run, (size_t)v->load_epoch, 0, path, CHECKPOINT_PATH);
-	else if (strcmp(v->resume, "auto") != 0)
-		snprintf(path, CHECKPOINT_PATH, "%s", v->resume);
-	if (*path) {
-		take_table(path, text);
-		goto out;
-	}
-	if (!v->model_prefix)
-		goto out;
-	MU_TRY(mu_checkpoint_files_find(v->model_prefix, &files));
-	for (size_t i = 0; i < files.n; i++) {
-		snprintf(path, CHECKPOINT_PATH, "%s", files.of[i].path);
-		if (take_table(path, text))
-			break;
-	}
-out:
-	mu_checkpoint_files_release(&files);
-	return st;
-}
-
-/* Worker 0. Who names an algorithm does not want a checkpoint's table; validation needs none. */
-static enum mu_status find(struct train_run *run)
-{
-	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
-	struct engine_conv *c = run->conv;
-	bool saved = v->load_epoch > 0 || strcmp(v->resume, "none") != 0 || run->back->times > 0;
-	bool goes_on = saved && !v->evaluate;
-
-	if (v->conv_table && !mu_engine_tunes(v)) {
-		snprintf(c->path, sizeof c->path, "%s", v->conv_table);
-		MU_TRY(read_table(c->path, c->text));
-	} else if (goes_on && strcmp(v->conv_algo, "auto") == 0 && mu_array_file_supported()) {
-		MU_TRY(find_saved(run, c->path, c->text));
-		c->saved = true;
-	}
-out:
 	return st;
 }
 
@@ -252,32 +183,35 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_conv_open(struct train_run *run)
+bool mu_engine_conv_is_text(const char *text)
+{
+	return strncmp(text, title, strlen(title)) == 0;
+}
+
+enum mu_status mu_engine_conv_share(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
-	bool finds = t->role == MU_ROLE_WORKER && t->index == 0;
+	const struct mu_topology *t = e->topology;
+	struct engine_conv *c = e->conv;
 
-	MU_TRY(mu_agree(MU_ALLOC(run->conv, 1, "table of convolutions"), t->world));
-	MU_TRY(mu_train_agree_late(finds ? find(run) : MU_OK, t->world));
-	MU_TRY(mu_bcast(run->conv, sizeof *run->conv, t->worker_ranks[0], t->world));
-	run->conv->hash = mu_checkpoint_hash(run->conv->text, strlen(run->conv->text));
-	if (*run->conv->text)
-		MU_TRY(mu_agree(parse(run->conv), t->world));
+	MU_TRY(mu_bcast(c, sizeof *c, t->worker_ranks[0], t->world));
+	c->hash = mu_hash(MU_HASH_START, c->text, strlen(c->text));
+	if (*c->text)
+		MU_TRY(mu_agree(parse(c), t->world));
 out:
 	return st;
 }
 
 /* ---- use ---- */
 
-void mu_engine_conv_ask(struct train_run *run, struct mu_device *device)
+void mu_engine_conv_ask(struct mu_engine *e, struct mu_device *device)
 {
-	struct engine_conv *c = run->conv;
+	struct engine_conv *c = e->conv;
 	char machine[TRAIN_CONV_TEXT];
 
 	describe_device(device, machine);
 	if (*c->text && c->saved && strcmp(c->device, machine) != 0) {
-		if (run->topology.index == 0)
+		if (e->topology->index == 0)
 			mu_log_warn("%s: its table of convolutions was measured on %s, and here is "
 				    "%s: convolutions go by the fixed rule; --conv-algo tune makes "
 				    "a table for it",
@@ -297,18 +231,18 @@ static bool has_layer(const struct mu_plan *plan, const char *name)
 	return false;
 }
 
-enum mu_status mu_engine_conv_check(const struct train_run *run, const size_t *shape)
+enum mu_status mu_engine_conv_check(const struct mu_engine *e, const size_t *shape)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_conv *c = run->conv;
-	const struct mu_device *device = &run->devices.of[0].device;
+	const struct engine_conv *c = e->conv;
+	const struct mu_device *device = &e->devices.of[0].device;
 	char network[TRAIN_CONV_TEXT], machine[TRAIN_CONV_TEXT], measured[TRAIN_CONV_TEXT];
 
 	if (!*c->text)
 		goto out;
-	describe_network(run->plan, run->options.network, shape, network);
+	describe_network(e->plan, e->conf->network, shape, network);
 	describe_device(device, machine);
-	describe_run(run->plan, device, measured);
+	describe_run(e->plan, device, measured);
 	if (strcmp(c->network, network) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: its table of convolutions is for network %s, and this run has %s; "
@@ -320,12 +254,12 @@ enum mu_status mu_engine_conv_check(const struct train_run *run, const size_t *s
 			"--conv-algo tune makes one for it",
 			c->path, c->device, machine);
 	for (size_t i = 0; i < c->n; i++)
-		if (!has_layer(run->plan, c->choices[i].layer))
+		if (!has_layer(e->plan, c->choices[i].layer))
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s: its table of convolutions has a layer %s, and network %s has "
 				"none of this name",
-				c->path, c->choices[i].layer, run->options.network);
-	if (strcmp(c->measured, measured) != 0 && run->topology.index == 0)
+				c->path, c->choices[i].layer, e->conf->network);
+	if (strcmp(c->measured, measured) != 0 && e->topology->index == 0)
 		mu_log_warn("%s: its table of convolutions was measured with %s, and this run has "
 			    "%s: others may be faster",
 			    c->path, c->measured, measured);
@@ -333,9 +267,9 @@ out:
 	return st;
 }
 
-void mu_engine_conv_close(struct train_run *run)
+void mu_engine_conv_close(struct mu_engine *e)
 {
-	if (run->conv)
-		mu_free(run->conv->choices);
-	mu_free(run->conv);
+	if (e->conv)
+		mu_free(e->conv->choices);
+	mu_free(e->conv);
 }

@@ -8,7 +8,7 @@
 
 #include "conf/options.h"
 
-struct train_run;
+struct mu_engine;
 
 /* ---- conv_table.c: which algorithm computes which convolution ---- */
 
@@ -26,16 +26,20 @@ struct engine_conv {
 	size_t n;
 };
 
-/* Of --conv-table, or of the checkpoint that the run goes on from. Collective over world. */
-enum mu_status mu_engine_conv_open(struct train_run *run);
-void mu_engine_conv_close(struct train_run *run);
+/* Is it the text of a table? */
+bool mu_engine_conv_is_text(const char *text);
+/* path and text, from the file of --conv-table. */
+enum mu_status mu_engine_conv_read(struct engine_conv *c, const char *path);
+/* All ranks get worker 0's path and text (e->conv), and parse them. Collective over world. */
+enum mu_status mu_engine_conv_share(struct mu_engine *e);
+void mu_engine_conv_close(struct mu_engine *e);
 /* On a device of its own that is open, before its first plan. A checkpoint's table that was
  * measured on another library or instruction set is dropped, with a warning: a run may go on
  * elsewhere. */
-void mu_engine_conv_ask(struct train_run *run, struct mu_device *device);
+void mu_engine_conv_ask(struct mu_engine *e, struct mu_device *device);
 /* MU_ERR_FORMAT: the table is of another network, library or instruction set than the plan of this
- * run, whose samples have this shape (c, h, w). Not collective. */
-enum mu_status mu_engine_conv_check(const struct train_run *run, const size_t *shape);
+ * e, whose samples have this shape (c, h, w). Not collective. */
+enum mu_status mu_engine_conv_check(const struct mu_engine *e, const size_t *shape);
 
 struct engine_conv_net {
 	const char *name;    /* of the network */

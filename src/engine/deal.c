@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A batch is dealt to the devices of a rank: this step's, or that of a later one. */
-#include "train/batch.h"
+#include "engine/engine.h"
 
 #include <string.h>
 
@@ -18,12 +18,12 @@ struct hand {
 	struct mu_plan *plan; /* NULL: none */
 };
 
-static struct hand deal(const struct train_run *run, const struct engine_device *d,
+static struct hand deal(const struct mu_engine *e, const struct engine_device *d,
 			enum mu_phase phase, size_t group, size_t count)
 {
 	const struct engine_plans *plans = &d->plans[group];
-	const struct engine_device_list *list = &run->devices.list;
-	size_t batch = run->train.config.batch;
+	const struct engine_device_list *list = &e->devices.list;
+	size_t batch = e->train->config.batch;
 	size_t whole = phase == MU_PHASE_TRAIN ? count : batch;
 	size_t end = mu_engine_device_first(list, d->number + 1, whole);
 	struct hand h = {.first = mu_engine_device_first(list, d->number, whole)};
@@ -55,33 +55,33 @@ static void set_batch(struct engine_device *d, const struct mu_batch *whole, siz
 	own->step = whole->step;
 }
 
-float *mu_engine_devices_begin(struct train_run *run, enum mu_phase phase, size_t group,
+float *mu_engine_devices_begin(struct mu_engine *e, enum mu_phase phase, size_t group,
 			       const struct mu_batch *batch)
 {
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 
-	if (run->split)
-		return mu_engine_staged_begin(run, phase, group, batch);
-	s->sample = mu_input_sample(&run->train, group);
+	if (e->split)
+		return mu_engine_staged_begin(e, phase, group, batch);
+	s->sample = mu_input_sample(e->train, group);
 	for (size_t i = 0; i < s->list.n; i++) {
-		const struct hand h = deal(run, &s->of[i], phase, group, batch->count);
+		const struct hand h = deal(e, &s->of[i], phase, group, batch->count);
 
 		s->of[i].first = h.first;
 		s->of[i].n = h.n;
 		s->of[i].now = h.plan;
 		if (s->of[i].now)
-			set_batch(&s->of[i], batch, mu_input_labels(&run->train, group));
+			set_batch(&s->of[i], batch, mu_input_labels(e->train, group));
 	}
-	s->layer = s->left = mu_plan_layers(run->plan);
+	s->layer = s->left = mu_plan_layers(e->plan);
 	return s->list.n == 1 ? mu_plan_input(s->of[0].now) : s->samples;
 }
 
-void mu_engine_devices_count(struct train_run *run, size_t count)
+void mu_engine_devices_count(struct mu_engine *e, size_t count)
 {
-	if (run->split)
-		mu_engine_staged_count(run, count);
-	for (size_t i = 0; !run->split && i < run->devices.list.n; i++) {
-		const struct engine_device *d = &run->devices.of[i];
+	if (e->split)
+		mu_engine_staged_count(e, count);
+	for (size_t i = 0; !e->split && i < e->devices.list.n; i++) {
+		const struct engine_device *d = &e->devices.of[i];
 		size_t left = count > d->first ? count - d->first : 0;
 
 		if (d->now)
@@ -90,68 +90,66 @@ void mu_engine_devices_count(struct train_run *run, size_t count)
 }
 
 /* Samples [first, first + n) of the rank's, for one of several devices. */
-static void copy_samples(const struct train_run *run, const struct hand *h, size_t sample,
+static void copy_samples(const struct mu_engine *e, const struct hand *h, size_t sample,
 			 bool as_bytes)
 {
-	const struct engine_devices *s = &run->devices;
+	const struct engine_devices *s = &e->devices;
 
 	if (as_bytes)
-		memcpy(mu_plan_input_bytes(h->plan), run->ahead->bytes + h->first * sample,
-		       h->n * sample);
+		memcpy(mu_plan_input_bytes(h->plan), s->bytes + h->first * sample, h->n * sample);
 	else
 		memcpy(mu_plan_input(h->plan), s->samples + h->first * sample,
 		       h->n * sample * sizeof(float));
 }
 
-void mu_engine_devices_copy_samples(const struct train_run *run, const struct engine_device *d)
+void mu_engine_devices_copy_samples(const struct mu_engine *e, const struct engine_device *d)
 {
 	if (!mu_plan_is_sent(d->now))
-		copy_samples(run, &(struct hand){d->first, d->n, d->now}, run->devices.sample,
-			     false);
+		copy_samples(e, &(struct hand){d->first, d->n, d->now}, e->devices.sample, false);
 }
 
 /* ---- a batch ahead ---- */
 
-bool mu_engine_devices_send_ahead(const struct train_run *run)
+bool mu_engine_devices_send_ahead(const struct mu_engine *e)
 {
-	return !run->split && run->devices.list.kind->memory;
+	return !e->split && e->devices.list.kind->memory;
 }
 
-void mu_engine_devices_room(const struct train_run *run, size_t group, size_t count,
+void mu_engine_devices_room(const struct mu_engine *e, size_t group, size_t count,
 			    struct mu_input_batch *samples)
 {
-	const struct engine_devices *s = &run->devices;
-	struct mu_plan *plan = deal(run, &s->of[0], MU_PHASE_TRAIN, group, count).plan;
+	const struct engine_devices *s = &e->devices;
+	struct mu_plan *plan = deal(e, &s->of[0], MU_PHASE_TRAIN, group, count).plan;
 
 	samples->data = s->list.n > 1 ? s->samples : mu_plan_input(plan);
-	if (run->train.bytes)
-		samples->bytes = s->list.n > 1 ? run->ahead->bytes : mu_plan_input_bytes(plan);
+	if (e->train->bytes)
+		samples->bytes = s->list.n > 1 ? s->bytes : mu_plan_input_bytes(plan);
 }
 
-enum mu_status mu_engine_devices_send(const struct train_run *run, size_t group,
+enum mu_status mu_engine_devices_send(const struct mu_engine *e, size_t group,
 				      const struct mu_batch *batch, bool as_bytes)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_devices *s = &run->devices;
-	const size_t labels = mu_input_labels(&run->train, group);
-	const size_t sample = mu_input_sample(&run->train, group);
+	const struct engine_devices *s = &e->devices;
+	const size_t labels = mu_input_labels(e->train, group);
+	const size_t sample = mu_input_sample(e->train, group);
 	struct mu_pixels pixels;
 
-	memcpy(pixels.mean, run->train.mean, sizeof pixels.mean);
-	memcpy(pixels.std, run->train.std, sizeof pixels.std);
+	memcpy(pixels.mean, e->train->mean, sizeof pixels.mean);
+	memcpy(pixels.std, e->train->std, sizeof pixels.std);
 	for (size_t i = 0; i < s->list.n; i++) {
-		const struct hand h = deal(run, &s->of[i], MU_PHASE_TRAIN, group, batch->count);
+		const struct hand h = deal(e, &s->of[i], MU_PHASE_TRAIN, group, batch->count);
 		struct mu_batch own = *batch;
 
 		if (!h.plan)
 			continue;
 		if (s->list.n > 1)
-			copy_samples(run, &h, sample, as_bytes);
+			copy_samples(e, &h, sample, as_bytes);
 		own.count = h.n;
 		own.labels += h.first * labels;
 		own.ids += h.first;
 		MU_TRY(mu_engine_device_named(
-			run, &s->of[i], mu_plan_send(h.plan, &own, as_bytes ? &pixels : NULL)));
+			e, &s->of[i], mu_plan_send(h.plan, &own, as_bytes ? &pixels : NULL)));
 	}
 out:
 	return st;

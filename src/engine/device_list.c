@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --devices, --gpus and --work-load-list: which devices a worker has, and what part of its batch
  * each gets. */
-#include "train/train.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,8 @@
  * array, which is the store's. For stores that sum on the CPU that is the first device. Stores of
  * GPUs sum by themselves: no key has a home.
  */
-#include "train/train.h"
+#include "accumulate.h"
+#include "engine/engine.h"
 
 #include <string.h>
 
@@ -25,17 +26,17 @@ static size_t largest_left(const struct mu_slice *slices, size_t n, const size_t
 	return found;
 }
 
-enum mu_status mu_engine_homes(struct train_run *run, bool on_devices)
+enum mu_status mu_engine_homes(struct mu_engine *e, bool on_devices)
 {
 	enum mu_status st = MU_OK;
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 	size_t n, loads[TRAIN_MAX_DEVICES] = {0};
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n);
 
 	MU_TRY(MU_ALLOC(s->homes, n, "homes of the keys"));
 	for (size_t k = 0; k < n; k++)
 		s->homes[k] = on_devices ? SIZE_MAX : 0;
-	for (size_t i = 0; on_devices && !run->store.on_gpus && i < n; i++) {
+	for (size_t i = 0; on_devices && !e->store->on_gpus && i < n; i++) {
 		size_t k = largest_left(slices, n, s->homes), least = 0;
 
 		for (size_t d = 1; d < s->list.n; d++)
@@ -48,13 +49,13 @@ out:
 	return st;
 }
 
-bool mu_engine_is_home(const struct train_run *run, size_t device)
+bool mu_engine_is_home(const struct mu_engine *e, size_t device)
 {
 	size_t n;
 
-	mu_plan_slices(run->plan, &n);
+	mu_plan_slices(e->plan, &n);
 	for (size_t k = 0; k < n; k++)
-		if (run->devices.homes[k] == device)
+		if (e->devices.homes[k] == device)
 			return true;
 	return false;
 }
@@ -87,14 +88,14 @@ static void sum_key(const struct engine_devices *s, const struct mu_slice *slice
 	}
 }
 
-void mu_engine_sum_layers(struct train_run *run, struct engine_device *d, size_t to)
+void mu_engine_sum_layers(struct mu_engine *e, struct engine_device *d, size_t to)
 {
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 	const size_t *keys;
 
 	while (d->unsummed > to)
-		for (size_t i = mu_plan_layer_keys(run->plan, --d->unsummed, &keys); i-- > 0;)
-			if (run->devices.homes[keys[i]] == d->number)
-				sum_key(&run->devices, &slices[keys[i]]);
+		for (size_t i = mu_plan_layer_keys(e->plan, --d->unsummed, &keys); i-- > 0;)
+			if (e->devices.homes[keys[i]] == d->number)
+				sum_key(&e->devices, &slices[keys[i]]);
 }

@@ -3,7 +3,7 @@
  * Stores of GPUs (muster/gpus.h): gradients and weights stay on the devices, the store takes them
  * there. So plans move neither, and nobody but the store sums over a worker's devices.
  */
-#include "train/train.h"
+#include "engine/engine.h"
 
 #include <limits.h>
 #include <string.h>
@@ -32,28 +32,28 @@ const char *mu_engine_gpus_obstacle(const struct conf *v, bool split)
 	return NULL;
 }
 
-bool mu_engine_gpus_by_nodes(const struct train_run *run)
+bool mu_engine_gpus_by_nodes(const struct conf *v, const struct mu_kv_type *store)
 {
-	return run->store.has_servers || strcmp(run->options.node_reduce, "nccl") == 0;
+	return store->has_servers || strcmp(v->node_reduce, "nccl") == 0;
 }
 
 /* Why arrays cannot stay on the devices; NULL: they can. */
-static const char *find_obstacle(const struct train_run *run, const struct engine_device_list *list)
+static const char *find_obstacle(const struct conf *v, const struct mu_kv_type *store,
+				 const struct engine_device_list *list)
 {
-	if (!run->store.takes_gpus)
+	if (!store->takes_gpus)
 		return "this build has no CUDA with NCCL";
 	if (!list->kind->memory || !list->kind->memory->update)
 		return "the devices are no GPUs; --gpus names some";
-	return mu_engine_gpus_obstacle(&run->options, list->split);
+	return mu_engine_gpus_obstacle(v, list->split);
 }
 
 /* What --node-reduce nccl does not go with; it goes with dist_sharded by MPI. */
-static enum mu_status check_node_reduce(struct train_run *run)
+static enum mu_status check_node_reduce(struct conf *v, const struct mu_kv_type *store)
 {
 	enum mu_status st = MU_OK;
-	struct conf *v = &run->options;
 
-	if (strcmp(v->node_reduce, "nccl") != 0 || run->store.has_servers)
+	if (strcmp(v->node_reduce, "nccl") != 0 || store->has_servers)
 		goto out;
 	if (strcmp(v->kv_store, "dist_sharded") != 0)
 		MU_FAIL(MU_ERR_USAGE,
@@ -69,111 +69,109 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_gpus_settle(struct train_run *run)
+enum mu_status mu_engine_gpus_settle(struct conf *v, struct mu_kv_type *store)
 {
 	enum mu_status st = MU_OK;
-	struct conf *v = &run->options;
 	const bool chosen = strcmp(v->inter_node, "auto") != 0;
 	const bool by_mpi = strcmp(v->inter_node, "mpi") == 0;
 	const bool by_nccl = strcmp(v->node_reduce, "nccl") == 0;
 	struct engine_device_list list;
 	const char *why;
 
-	MU_TRY(check_node_reduce(run));
-	if (chosen && (!run->store.distributed || run->store.has_servers || run->store.on_gpus))
+	MU_TRY(check_node_reduce(v, store));
+	if (chosen && (!store->distributed || store->has_servers || store->on_gpus))
 		MU_FAIL(MU_ERR_USAGE,
 			"--inter-node %s with --kv-store %s: it is for dist_allreduce and "
 			"dist_sharded",
 			v->inter_node, v->kv_store);
-	if (run->store.on_gpus || (by_mpi && !by_nccl) ||
-	    (!run->store.takes_gpus && !chosen && !by_nccl))
+	if (store->on_gpus || (by_mpi && !by_nccl) || (!store->takes_gpus && !chosen && !by_nccl))
 		goto out;
 	MU_TRY(mu_engine_device_list_read(&list, v));
-	why = find_obstacle(run, &list);
+	why = find_obstacle(v, store, &list);
 	if (why && by_nccl)
 		MU_FAIL(MU_ERR_USAGE, "--node-reduce nccl: %s; --node-reduce auto sums on the CPU",
 			why);
 	if (why && chosen)
 		MU_FAIL(MU_ERR_USAGE, "--inter-node nccl: %s; --inter-node mpi sums on the CPU",
 			why);
-	run->store.on_gpus = !why;
+	store->on_gpus = !why;
 out:
 	return st;
 }
 
 /* The first rank whose host lacks NCCL; LONG_MAX: none does. */
-static enum mu_status find_without(struct train_run *run, long *without)
+static enum mu_status find_without(struct mu_engine *e, long *without)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
+	const struct mu_topology *t = e->topology;
 
 	*without = LONG_MAX;
 	if (t->role == MU_ROLE_WORKER && mu_kv_gpus_check() != MU_OK) {
-		snprintf(run->without_nccl, sizeof run->without_nccl, "%s", mu_trace_message());
+		snprintf(e->without_nccl, sizeof e->without_nccl, "%s", mu_trace_message());
 		mu_trace_clear();
 		*without = t->rank;
 	}
 	MU_TRY(mu_allreduce_long(without, 1, MPI_MIN, t->world));
-	if (*without < LONG_MAX && !*run->without_nccl)
-		snprintf(run->without_nccl, sizeof run->without_nccl,
+	if (*without < LONG_MAX && !*e->without_nccl)
+		snprintf(e->without_nccl, sizeof e->without_nccl,
 			 "rank %ld cannot open NCCL or the driver", *without);
 out:
 	return st;
 }
 
 /* Is each GPU one worker's alone? Collective over workers. */
-static enum mu_status find_apart(struct train_run *run, bool *apart)
+static enum mu_status find_apart(struct mu_engine *e, bool *apart)
 {
 	enum mu_status st = MU_OK;
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 	struct mu_device *devices[TRAIN_MAX_DEVICES];
 
 	for (size_t i = 0; i < s->list.n; i++)
 		devices[i] = &s->of[i].device;
-	MU_TRY(mu_kv_gpus_apart(devices, s->list.n, run->topology.peers, apart));
+	MU_TRY(mu_kv_gpus_apart(devices, s->list.n, e->topology->peers, apart));
 out:
 	return st;
 }
 
 /* Has a node GPUs to sum, or, where each pushes its own, a worker? And can NCCL? */
-static enum mu_status look_at_gpus(struct train_run *run, bool *sums)
+static enum mu_status look_at_gpus(struct mu_engine *e, bool *sums)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
+	const struct mu_topology *t = e->topology;
 	const bool worker = t->role == MU_ROLE_WORKER;
 	bool apart = true;
 	long several, shared;
 
-	MU_TRY(mu_agree(worker ? find_apart(run, &apart) : MU_OK, t->world));
-	several = worker && (run->devices.list.n > 1 ||
-			     (run->store.synchronous && t->node_num_workers > 1));
+	MU_TRY(mu_agree(worker ? find_apart(e, &apart) : MU_OK, t->world));
+	several = worker &&
+		  (e->devices.list.n > 1 || (e->store->synchronous && t->node_num_workers > 1));
 	shared = !apart;
 	MU_TRY(mu_allreduce_long(&several, 1, MPI_MAX, t->world));
 	MU_TRY(mu_allreduce_long(&shared, 1, MPI_MAX, t->world));
 	*sums = several && !shared;
 	if (several && shared)
-		snprintf(run->without_nccl, sizeof run->without_nccl,
+		snprintf(e->without_nccl, sizeof e->without_nccl,
 			 "workers have a GPU in common, which NCCL refuses");
 out:
 	return st;
 }
 
-enum mu_status mu_engine_gpus_fall_back(struct train_run *run)
+enum mu_status mu_engine_gpus_fall_back(struct mu_engine *e, struct mu_kv_type *store)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
-	const bool by_nodes = mu_engine_gpus_by_nodes(run);
+	const struct conf *v = e->conf;
+	const bool by_nodes = mu_engine_gpus_by_nodes(e->conf, e->store);
 	struct mu_kv_type is;
 	long without;
 
 	MU_TRY(mu_kv_type_check(v->kv_store, &is));
-	if (!run->store.on_gpus || !is.distributed || is.on_gpus ||
+	if (!store->on_gpus || !is.distributed || is.on_gpus ||
 	    strcmp(by_nodes ? v->node_reduce : v->inter_node, "auto") != 0)
 		goto out;
-	MU_TRY(find_without(run, &without));
-	run->store.on_gpus = without == LONG_MAX;
-	if (run->store.on_gpus && by_nodes)
-		MU_TRY(look_at_gpus(run, &run->store.on_gpus));
+	MU_TRY(find_without(e, &without));
+	store->on_gpus = without == LONG_MAX;
+	if (store->on_gpus && by_nodes)
+		MU_TRY(look_at_gpus(e, &store->on_gpus));
 out:
 	return st;
 }
@@ -189,28 +187,28 @@ static void leave_arrays(struct engine_plans *p)
 		mu_plan_set_resident(p->infer);
 }
 
-enum mu_status mu_engine_gpus_join(struct train_run *run)
+enum mu_status mu_engine_gpus_join(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 	struct mu_kv_device *use = NULL;
 
-	MU_TRY(mu_agree(MU_ALLOC(use, s->list.n, "GPUs"), run->topology.peers));
+	MU_TRY(mu_agree(MU_ALLOC(use, s->list.n, "GPUs"), e->topology->peers));
 	for (size_t i = 0; i < s->list.n; i++) {
 		use[i] = (struct mu_kv_device){&s->of[i].device, s->of[i].gradients};
-		for (size_t g = 0; g < run->n_groups; g++)
+		for (size_t g = 0; g < e->n_groups; g++)
 			leave_arrays(&s->of[i].plans[g]);
 	}
-	MU_TRY(mu_kv_set_devices(run->kv, use, s->list.n));
+	MU_TRY(mu_kv_set_devices(e->kv, use, s->list.n));
 out:
 	mu_free(use);
 	return st;
 }
 
-void mu_engine_gpus_leave(struct train_run *run)
+void mu_engine_gpus_leave(struct mu_engine *e)
 {
-	if (run->kv && run->store.on_gpus)
-		mu_kv_leave_devices(run->kv);
+	if (e->kv && e->store->on_gpus)
+		mu_kv_leave_devices(e->kv);
 }
 
 /*
@@ -219,14 +217,15 @@ void mu_engine_gpus_leave(struct train_run *run)
  */
 enum { PIECE_BYTES = 4 << 20 };
 
-static enum mu_status record_plans(struct train_run *run, struct engine_device *d)
+static enum mu_status record_plans(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
-	const bool alone = run->store.on_gpus && run->devices.list.n == 1 &&
-			   run->topology.num_workers == 1 && !mu_engine_gpus_by_nodes(run);
+	const bool alone = e->store->on_gpus && e->devices.list.n == 1 &&
+			   e->topology->num_workers == 1 &&
+			   !mu_engine_gpus_by_nodes(e->conf, e->store);
 	const size_t most = alone ? 0 : PIECE_BYTES;
 
-	for (size_t g = 0; g < run->n_groups; g++) {
+	for (size_t g = 0; g < e->n_groups; g++) {
 		struct mu_plan *const plans[] = {d->plans[g].full, d->plans[g].tail,
 						 d->plans[g].infer};
 
@@ -238,22 +237,22 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_gpus_record(struct train_run *run)
+enum mu_status mu_engine_gpus_record(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_device_list *list = &run->devices.list;
-	const char *why = !run->options.cuda_graph ? "--cuda-graph 0"
-			  : run->options.profile   ? "--profile times layer by layer"
-			  : list->split		   ? "the network is split over devices"
-						   : NULL;
+	const struct engine_device_list *list = &e->devices.list;
+	const char *why = !e->conf->cuda_graph ? "--cuda-graph 0"
+			  : e->conf->profile   ? "--profile times layer by layer"
+			  : list->split        ? "the network is split over devices"
+					       : NULL;
 	size_t recorded, alone;
 
-	if (run->topology.role != MU_ROLE_WORKER || !list->kind->memory)
+	if (e->topology->role != MU_ROLE_WORKER || !list->kind->memory)
 		goto out;
 	if (!why)
-		MU_TRY(mu_engine_devices_run(run, record_plans));
-	mu_plan_count_pieces(run->plan, &recorded, &alone);
-	if (run->topology.index != 0)
+		MU_TRY(mu_engine_devices_run(e, record_plans));
+	mu_plan_count_pieces(e->plan, &recorded, &alone);
+	if (e->topology->index != 0)
 		goto out;
 	if (why)
 		mu_log_info("a step is no CUDA graph: %s", why);
@@ -266,11 +265,11 @@ out:
 }
 
 /* Zeros from the host's array, which nobody writes but the store, behind them. */
-static enum mu_status clear(struct train_run *run, struct engine_device *d)
+static enum mu_status clear(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_device_memory *memory = d->device.ops->memory;
-	const size_t n = mu_kv_n(run->kv);
+	const size_t n = mu_kv_n(e->kv);
 	float *mirror = NULL;
 
 	for (size_t i = 0; i < n; i++)
@@ -283,13 +282,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_gpus_clear(struct train_run *run, bool all)
+enum mu_status mu_engine_gpus_clear(struct mu_engine *e, bool all)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t i = 0; run->store.on_gpus && i < run->devices.list.n; i++)
-		if (all || !run->devices.of[i].now)
-			MU_TRY(clear(run, &run->devices.of[i]));
+	for (size_t i = 0; e->store->on_gpus && i < e->devices.list.n; i++)
+		if (all || !e->devices.of[i].now)
+			MU_TRY(clear(e, &e->devices.of[i]));
 out:
 	return st;
 }

@@ -3,9 +3,11 @@
 #ifndef ENGINE_GPUS_H
 #define ENGINE_GPUS_H
 
+#include <muster/kvstore.h>
+
 #include "conf/options.h"
 
-struct train_run;
+struct mu_engine;
 
 /*
  * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
@@ -18,12 +20,12 @@ struct train_run;
  * closed. _clear: gradients of 0, where there are no samples or on all. _record: --cuda-graph.
  */
 const char *mu_engine_gpus_obstacle(const struct conf *v, bool split);
-bool mu_engine_gpus_by_nodes(const struct train_run *run);
-enum mu_status mu_engine_gpus_settle(struct train_run *run);
-enum mu_status mu_engine_gpus_fall_back(struct train_run *run);
-enum mu_status mu_engine_gpus_join(struct train_run *run);
-void mu_engine_gpus_leave(struct train_run *run);
-enum mu_status mu_engine_gpus_clear(struct train_run *run, bool all);
-enum mu_status mu_engine_gpus_record(struct train_run *run);
+bool mu_engine_gpus_by_nodes(const struct conf *v, const struct mu_kv_type *store);
+enum mu_status mu_engine_gpus_settle(struct conf *v, struct mu_kv_type *store);
+enum mu_status mu_engine_gpus_fall_back(struct mu_engine *e, struct mu_kv_type *store);
+enum mu_status mu_engine_gpus_join(struct mu_engine *e);
+void mu_engine_gpus_leave(struct mu_engine *e);
+enum mu_status mu_engine_gpus_clear(struct mu_engine *e, bool all);
+enum mu_status mu_engine_gpus_record(struct mu_engine *e);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "conf/options.h"
 
-struct train_run;
+struct mu_engine;
 
 /*
  * model.c: the network and its plans. _new: the devices, the network and its plans for training,
@@ -17,16 +17,11 @@ struct train_run;
  * the workers of this node need before it is allocated: MU_ERR_MEMORY with the batch that would
  * fit. Not collective.
  */
-enum mu_status mu_engine_model_new(struct train_run *run, const struct mu_net_config *model,
+enum mu_status mu_engine_model_new(struct mu_engine *e, const struct mu_net_config *model,
 				   const struct mu_input_config *data);
-enum mu_status mu_engine_model_plan(struct train_run *run);
+enum mu_status mu_engine_model_plan(struct mu_engine *e);
 
-/* The shape of a sample, as --image-shape says or usual for the network; and the network. */
-enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
-				   size_t *shape);
 /* Can --time-block cut this net's sequences? */
 enum mu_status mu_engine_check_block(const struct conf *v, const struct mu_net *net);
-struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t *shape,
-					     size_t classes);
 
 #endif

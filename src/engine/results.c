@@ -4,45 +4,45 @@
 
 #include "engine/stages/staged.h"
 
-double mu_engine_devices_loss(const struct train_run *run)
+double mu_engine_devices_loss(const struct mu_engine *e)
 {
 	double loss = 0;
 
-	if (run->split)
-		return mu_engine_staged_loss(run);
-	for (size_t i = 0; i < run->devices.list.n; i++)
-		if (run->devices.of[i].now)
-			loss += mu_plan_batch(run->devices.of[i].now)->loss;
+	if (e->split)
+		return mu_engine_staged_loss(e);
+	for (size_t i = 0; i < e->devices.list.n; i++)
+		if (e->devices.of[i].now)
+			loss += mu_plan_batch(e->devices.of[i].now)->loss;
 	return loss;
 }
 
-void mu_engine_devices_measure(const struct train_run *run, struct mu_metrics *m)
+void mu_engine_devices_measure(const struct mu_engine *e, struct mu_metrics *m)
 {
-	if (run->split)
-		mu_engine_staged_measure(run, m);
-	for (size_t i = 0; !run->split && i < run->devices.list.n; i++) {
-		struct mu_plan *now = run->devices.of[i].now;
+	if (e->split)
+		mu_engine_staged_measure(e, m);
+	for (size_t i = 0; !e->split && i < e->devices.list.n; i++) {
+		struct mu_plan *now = e->devices.of[i].now;
 
 		if (now)
 			mu_metrics_measure(m, mu_plan_probabilities(now),
 					   mu_plan_probabilities_shape(now), mu_plan_batch(now),
-					   (size_t)run->options.top_k);
+					   (size_t)e->conf->top_k);
 	}
 }
 
-size_t mu_engine_devices_classes(const struct train_run *run)
+size_t mu_engine_devices_classes(const struct mu_engine *e)
 {
-	return mu_plan_probabilities_shape(run->plan)->dims[1];
+	return mu_plan_probabilities_shape(e->plan)->dims[1];
 }
 
-void mu_engine_devices_probabilities(const struct train_run *run, float *out)
+void mu_engine_devices_probabilities(const struct mu_engine *e, float *out)
 {
-	const size_t classes = mu_engine_devices_classes(run);
+	const size_t classes = mu_engine_devices_classes(e);
 
-	if (run->split)
-		mu_engine_staged_probabilities(run, out);
-	for (size_t i = 0; !run->split && i < run->devices.list.n; i++) {
-		const struct engine_device *d = &run->devices.of[i];
+	if (e->split)
+		mu_engine_staged_probabilities(e, out);
+	for (size_t i = 0; !e->split && i < e->devices.list.n; i++) {
+		const struct engine_device *d = &e->devices.of[i];
 
 		if (d->now)
 			memcpy(out + d->first * classes, mu_plan_probabilities(d->now),
@@ -50,37 +50,37 @@ void mu_engine_devices_probabilities(const struct train_run *run, float *out)
 	}
 }
 
-enum mu_status mu_engine_devices_overflowed(const struct train_run *run, bool *overflowed)
+enum mu_status mu_engine_devices_overflowed(const struct mu_engine *e, bool *overflowed)
 {
 	enum mu_status st = MU_OK;
 	bool one;
 
-	if (run->split)
-		return mu_engine_staged_overflowed(run, overflowed);
+	if (e->split)
+		return mu_engine_staged_overflowed(e, overflowed);
 	*overflowed = false;
-	for (size_t i = 0; i < run->devices.list.n; i++) {
-		if (!run->devices.of[i].now)
+	for (size_t i = 0; i < e->devices.list.n; i++) {
+		if (!e->devices.of[i].now)
 			continue;
-		MU_TRY(mu_plan_overflowed(run->devices.of[i].now, &one));
+		MU_TRY(mu_plan_overflowed(e->devices.of[i].now, &one));
 		*overflowed |= one;
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_engine_devices_skip(struct train_run *run)
+enum mu_status mu_engine_devices_skip(struct mu_engine *e)
 {
-	return run->split ? mu_engine_staged_skip(run) : MU_OK;
+	return e->split ? mu_engine_staged_skip(e) : MU_OK;
 }
 
-const char *mu_engine_devices_find_nonfinite(struct train_run *run)
+const char *mu_engine_devices_find_nonfinite(struct mu_engine *e)
 {
 	const char *place = NULL;
 
-	if (run->split)
-		return mu_engine_staged_find_nonfinite(run);
-	for (size_t i = 0; i < run->devices.list.n && !place; i++)
-		if (run->devices.of[i].now)
-			place = mu_plan_find_nonfinite(run->devices.of[i].now);
+	if (e->split)
+		return mu_engine_staged_find_nonfinite(e);
+	for (size_t i = 0; i < e->devices.list.n && !place; i++)
+		if (e->devices.of[i].now)
+			place = mu_plan_find_nonfinite(e->devices.of[i].now);
 	return place;
 }

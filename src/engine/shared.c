@@ -7,13 +7,13 @@
  * device's thread has its weights; in backward a layer that all devices have done is summed by the
  * homes of its keys, and told to the caller, who pushes it.
  */
-#include "train/train.h"
+#include "engine/engine.h"
 
 #include <string.h>
 
 #include <muster/base.h>
 
-#include "train/batch.h"
+#include "engine/engine.h"
 #include "engine/stages/staged.h"
 #include "threads.h"
 
@@ -23,30 +23,30 @@ static bool is_alone(const struct engine_devices *s)
 }
 
 /* An error of one of several devices says which. */
-enum mu_status mu_engine_device_named(const struct train_run *run, const struct engine_device *d,
+enum mu_status mu_engine_device_named(const struct mu_engine *e, const struct engine_device *d,
 				      enum mu_status st)
 {
 	char name[32];
 
-	if (st != MU_OK && !is_alone(&run->devices))
-		mu_trace_prefix("device %s: ", mu_engine_device_name(&run->devices.list, d->number,
+	if (st != MU_OK && !is_alone(&e->devices))
+		mu_trace_prefix("device %s: ", mu_engine_device_name(&e->devices.list, d->number,
 								     name, sizeof name));
 	return st;
 }
 
 /* Until the other devices have ended a job. poll: the store's messages move on meanwhile. */
-enum mu_status mu_engine_devices_join(struct train_run *run, bool poll)
+enum mu_status mu_engine_devices_join(struct mu_engine *e, bool poll)
 {
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, &run->topology);
-	while (!mu_team_ended(run->devices.team)) {
+	mu_waiter_init(&waiter, e->topology);
+	while (!mu_team_ended(e->devices.team)) {
 		if (poll)
-			MU_TRY(mu_engine_poll(run));
+			MU_TRY(mu_engine_poll(e));
 		mu_waiter_nap(&waiter);
 	}
-	MU_TRY(mu_team_result(run->devices.team));
+	MU_TRY(mu_team_result(e->devices.team));
 out:
 	return st;
 }
@@ -54,23 +54,23 @@ out:
 /* ---- any work ---- */
 
 struct task {
-	struct train_run *run;
+	struct mu_engine *e;
 	engine_device_fn *fn;
 };
 
 static enum mu_status run_task(void *context, size_t member)
 {
 	const struct task *task = context;
-	struct engine_device *d = &task->run->devices.of[member];
+	struct engine_device *d = &task->e->devices.of[member];
 
-	return mu_engine_device_named(task->run, d, task->fn(task->run, d));
+	return mu_engine_device_named(task->e, d, task->fn(task->e, d));
 }
 
-enum mu_status mu_engine_devices_run(struct train_run *run, engine_device_fn *fn)
+enum mu_status mu_engine_devices_run(struct mu_engine *e, engine_device_fn *fn)
 {
 	enum mu_status st = MU_OK, others = MU_OK;
-	struct engine_devices *s = &run->devices;
-	struct task task = {run, fn};
+	struct engine_devices *s = &e->devices;
+	struct task task = {e, fn};
 
 	if (!is_alone(s))
 		mu_team_begin(s->team, run_task, &task);
@@ -78,7 +78,7 @@ enum mu_status mu_engine_devices_run(struct train_run *run, engine_device_fn *fn
 	if (!is_alone(s)) { /* they read the task: it stays until they have ended */
 		struct mu_trace *own = st != MU_OK ? mu_trace_take() : NULL;
 
-		others = mu_engine_devices_join(run, false);
+		others = mu_engine_devices_join(e, false);
 		mu_trace_give(own);
 	}
 	return st != MU_OK ? st : others;
@@ -86,31 +86,31 @@ enum mu_status mu_engine_devices_run(struct train_run *run, engine_device_fn *fn
 
 /* ---- life ---- */
 
-static enum mu_status open_device(struct train_run *run, struct engine_device *d)
+static enum mu_status open_device(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_device_list *list = &run->devices.list;
+	const struct engine_device_list *list = &e->devices.list;
 	char name[32];
-	int threads = run->n_threads;
+	int threads = e->n_threads;
 
 	mu_engine_device_name(list, d->number, name, sizeof name);
 	if (list->n > 1)
-		MU_TRY(mu_place_group((int)d->number, (int)list->n, run->n_threads, &threads));
+		MU_TRY(mu_place_group((int)d->number, (int)list->n, e->n_threads, &threads));
 	MU_TRY(mu_device_open(&d->device, name, threads));
-	MU_TRY(mu_engine_device_set(&d->device, &run->options));
-	mu_engine_conv_ask(run, &d->device);
+	MU_TRY(mu_engine_device_set(&d->device, e->conf));
+	mu_engine_conv_ask(e, &d->device);
 out:
 	return st;
 }
 
-enum mu_status mu_engine_devices_open(struct train_run *run, size_t batch)
+enum mu_status mu_engine_devices_open(struct mu_engine *e, size_t batch)
 {
 	enum mu_status st = MU_OK;
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 
-	MU_TRY(mu_engine_device_list_read(&s->list, &run->options));
-	mu_engine_device_list_place(&s->list, run->topology.node_worker);
-	MU_TRY(mu_engine_device_list_check(&s->list, &run->options, batch));
+	MU_TRY(mu_engine_device_list_read(&s->list, e->conf));
+	mu_engine_device_list_place(&s->list, e->topology->node_worker);
+	MU_TRY(mu_engine_device_list_check(&s->list, e->conf, batch));
 	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
 	for (size_t i = 0; i < s->list.n; i++) {
 		s->of[i].number = i;
@@ -121,9 +121,9 @@ enum mu_status mu_engine_devices_open(struct train_run *run, size_t batch)
 	}
 	if (!is_alone(s)) { /* threads first: each begins with all cores of the rank */
 		MU_TRY(mu_places_take(&s->places));
-		MU_TRY(mu_team_new(&s->team, s->list.n, &run->topology));
+		MU_TRY(mu_team_new(&s->team, s->list.n, e->topology));
 	}
-	MU_TRY(mu_engine_devices_run(run, open_device));
+	MU_TRY(mu_engine_devices_run(e, open_device));
 out:
 	return st;
 }
@@ -138,16 +138,16 @@ static void free_plans(struct engine_device *d, size_t n_groups)
 	mu_free(d->plans);
 }
 
-void mu_engine_devices_close(struct train_run *run)
+void mu_engine_devices_close(struct mu_engine *e)
 {
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 
 	mu_team_free(s->team); /* its threads use all that follows */
-	mu_engine_staged_close(run);
+	mu_engine_staged_close(e);
 	for (size_t i = 0; s->of && i < s->list.n; i++) {
 		struct engine_device *d = &s->of[i];
 
-		free_plans(d, run->n_groups);
+		free_plans(d, e->n_groups);
 		mu_device_close(&d->device);
 		if (i > 0)
 			mu_free(d->gradients);
@@ -155,6 +155,7 @@ void mu_engine_devices_close(struct train_run *run)
 	mu_places_give(s->places);
 	mu_free(s->of);
 	mu_free(s->samples);
+	mu_free(s->bytes);
 	mu_free(s->homes);
 	*s = (struct engine_devices){.of = NULL};
 }
@@ -167,73 +168,73 @@ static double arena(const struct mu_plan *plan, const struct mu_plan *largest)
 	return n > mu_plan_arena_bytes(largest) ? (double)n : 0;
 }
 
-double mu_engine_devices_arena(const struct train_run *run)
+double mu_engine_devices_arena(const struct mu_engine *e)
 {
 	double sum = 0;
 
-	if (run->split)
-		return mu_engine_staged_arena(run);
-	for (size_t i = 0; i < run->devices.list.n; i++) {
-		const struct engine_plans *plans = run->devices.of[i].plans;
-		const struct mu_plan *largest = plans[run->n_groups - 1].full;
+	if (e->split)
+		return mu_engine_staged_arena(e);
+	for (size_t i = 0; i < e->devices.list.n; i++) {
+		const struct engine_plans *plans = e->devices.of[i].plans;
+		const struct mu_plan *largest = plans[e->n_groups - 1].full;
 
 		sum += (double)mu_plan_arena_bytes(largest);
-		for (size_t g = 0; g < run->n_groups; g++)
+		for (size_t g = 0; g < e->n_groups; g++)
 			sum += arena(plans[g].full, largest) + arena(plans[g].tail, largest) +
 			       arena(plans[g].infer, largest);
 	}
 	return sum;
 }
 
-static enum mu_status bind_plan(const struct train_run *run, struct mu_plan *plan, float *gradients)
+static enum mu_status bind_plan(const struct mu_engine *e, struct mu_plan *plan, float *gradients)
 {
 	enum mu_status st = MU_OK;
 
 	if (!plan)
 		goto out;
-	MU_TRY(mu_plan_bind(plan, mu_kv_weights(run->kv), gradients));
-	mu_plan_set_versions(plan, mu_kv_versions(run->kv));
+	MU_TRY(mu_plan_bind(plan, mu_kv_weights(e->kv), gradients));
+	mu_plan_set_versions(plan, mu_kv_versions(e->kv));
 out:
 	return st;
 }
 
-static enum mu_status bind(struct train_run *run, struct engine_device *d)
+static enum mu_status bind(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
 
 	if (d->number == 0)
-		d->gradients = mu_kv_gradients(run->kv);
+		d->gradients = mu_kv_gradients(e->kv);
 	else
-		MU_TRY(MU_ALLOC(d->gradients, mu_kv_n(run->kv), "gradients of a device"));
-	for (size_t g = 0; g < run->n_groups; g++) {
-		MU_TRY(bind_plan(run, d->plans[g].full, d->gradients));
-		MU_TRY(bind_plan(run, d->plans[g].tail, d->gradients));
-		MU_TRY(bind_plan(run, d->plans[g].infer, NULL));
+		MU_TRY(MU_ALLOC(d->gradients, mu_kv_n(e->kv), "gradients of a device"));
+	for (size_t g = 0; g < e->n_groups; g++) {
+		MU_TRY(bind_plan(e, d->plans[g].full, d->gradients));
+		MU_TRY(bind_plan(e, d->plans[g].tail, d->gradients));
+		MU_TRY(bind_plan(e, d->plans[g].infer, NULL));
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_engine_devices_link(struct train_run *run)
+enum mu_status mu_engine_devices_link(struct mu_engine *e)
 {
-	return run->team.size > 1 ? mu_engine_borders_open(run) : MU_OK;
+	return e->team.size > 1 ? mu_engine_borders_open(e) : MU_OK;
 }
 
-uint64_t mu_engine_devices_hash(const struct train_run *run)
+uint64_t mu_engine_devices_hash(const struct mu_engine *e)
 {
-	return mu_plan_hash(run->plan) ^ (run->split ? mu_engine_borders_hash(run) : 0);
+	return mu_plan_hash(e->plan) ^ (e->split ? mu_engine_borders_hash(e) : 0);
 }
 
-enum mu_status mu_engine_devices_bind(struct train_run *run)
+enum mu_status mu_engine_devices_bind(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 
-	if (run->split)
-		return mu_engine_staged_bind(run);
-	MU_TRY(mu_engine_devices_run(run, bind));
+	if (e->split)
+		return mu_engine_staged_bind(e);
+	MU_TRY(mu_engine_devices_run(e, bind));
 	if (!is_alone(s))
-		MU_TRY(mu_engine_homes(run, run->store.sums_on_devices));
+		MU_TRY(mu_engine_homes(e, e->store->sums_on_devices));
 out:
 	return st;
 }
@@ -243,62 +244,62 @@ out:
 static enum mu_status forward_job(void *context, size_t member)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = context;
-	struct engine_device *d = &run->devices.of[member];
-	size_t layers = mu_plan_layers(run->plan);
+	struct mu_engine *e = context;
+	struct engine_device *d = &e->devices.of[member];
+	size_t layers = mu_plan_layers(e->plan);
 
 	if (!d->now)
 		goto out;
-	mu_engine_devices_copy_samples(run, d);
+	mu_engine_devices_copy_samples(e, d);
 	for (size_t l = 0; l < layers; l++) {
-		if (!mu_team_wait(run->devices.team, TEAM_PULL, layers - 1 - l))
+		if (!mu_team_wait(e->devices.team, TEAM_PULL, layers - 1 - l))
 			goto out;
-		MU_TRY(mu_engine_device_named(run, d, mu_plan_forward(d->now, l)));
+		MU_TRY(mu_engine_device_named(e, d, mu_plan_forward(d->now, l)));
 	}
 out:
 	return st;
 }
 
 /* The first device's part of what several do. */
-static enum mu_status forward_first(struct train_run *run, size_t l)
+static enum mu_status forward_first(struct mu_engine *e, size_t l)
 {
 	enum mu_status st = MU_OK;
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 	struct engine_device *d = &s->of[0];
-	size_t left = mu_plan_layers(run->plan) - 1 - l;
+	size_t left = mu_plan_layers(e->plan) - 1 - l;
 
 	mu_team_tell(s->team, 0, TEAM_PULL, left);
 	if (l == 0) {
-		mu_team_begin(s->team, forward_job, run);
+		mu_team_begin(s->team, forward_job, e);
 		if (d->now)
-			mu_engine_devices_copy_samples(run, d);
+			mu_engine_devices_copy_samples(e, d);
 	}
 	if (d->now)
-		MU_TRY(mu_engine_device_named(run, d, mu_plan_forward(d->now, l)));
+		MU_TRY(mu_engine_device_named(e, d, mu_plan_forward(d->now, l)));
 	if (left == 0 || mu_team_stopped(s->team))
-		MU_TRY(mu_engine_devices_join(run, true));
+		MU_TRY(mu_engine_devices_join(e, true));
 out:
 	return st;
 }
 
-enum mu_status mu_engine_devices_forward(struct train_run *run, size_t l)
+enum mu_status mu_engine_devices_forward(struct mu_engine *e, size_t l)
 {
-	if (run->split)
-		return mu_engine_staged_forward(run, l);
-	if (is_alone(&run->devices))
-		return mu_plan_forward(run->devices.of[0].now, l);
-	return forward_first(run, l);
+	if (e->split)
+		return mu_engine_staged_forward(e, l);
+	if (is_alone(&e->devices))
+		return mu_plan_forward(e->devices.of[0].now, l);
+	return forward_first(e, l);
 }
 
 /* ---- backward ---- */
 
 /* Sum what all devices have done and nobody needs to wait for. */
-static void sum_ready(struct train_run *run, struct engine_device *d, size_t left)
+static void sum_ready(struct mu_engine *e, struct engine_device *d, size_t left)
 {
 	if (left >= d->unsummed)
 		return;
-	mu_engine_sum_layers(run, d, left);
-	mu_team_tell(run->devices.team, d->number, TEAM_SUM, left);
+	mu_engine_sum_layers(e, d, left);
+	mu_team_tell(e->devices.team, d->number, TEAM_SUM, left);
 }
 
 /*
@@ -319,63 +320,63 @@ out:
 static enum mu_status backward_job(void *context, size_t member)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = context;
-	struct mu_team *team = run->devices.team;
-	struct engine_device *d = &run->devices.of[member];
-	size_t layer = d->now ? mu_plan_layers(run->plan) : 0, left = layer;
+	struct mu_engine *e = context;
+	struct mu_team *team = e->devices.team;
+	struct engine_device *d = &e->devices.of[member];
+	size_t layer = d->now ? mu_plan_layers(e->plan) : 0, left = layer;
 
 	while (left > 0) {
 		if (mu_team_stopped(team))
 			goto out;
-		MU_TRY(mu_engine_device_named(run, d, backward_next(d, &layer, &left)));
-		sum_ready(run, d, mu_team_tell(team, member, TEAM_BACKWARD, left));
+		MU_TRY(mu_engine_device_named(e, d, backward_next(d, &layer, &left)));
+		sum_ready(e, d, mu_team_tell(team, member, TEAM_BACKWARD, left));
 	}
 	while (d->unsummed > 0 && mu_team_wait(team, TEAM_BACKWARD, d->unsummed - 1))
-		sum_ready(run, d, mu_team_left(team, TEAM_BACKWARD));
+		sum_ready(e, d, mu_team_left(team, TEAM_BACKWARD));
 out:
 	return st;
 }
 
 /* All that is left to do, told before anybody asks. */
-static void begin_backward(struct train_run *run)
+static void begin_backward(struct mu_engine *e)
 {
-	struct engine_devices *s = &run->devices;
-	size_t layers = mu_plan_layers(run->plan);
+	struct engine_devices *s = &e->devices;
+	size_t layers = mu_plan_layers(e->plan);
 
 	for (size_t i = 0; i < s->list.n; i++) {
 		struct engine_device *d = &s->of[i];
 
-		d->unsummed = mu_engine_is_home(run, i) ? layers : 0;
+		d->unsummed = mu_engine_is_home(e, i) ? layers : 0;
 		mu_team_tell(s->team, i, TEAM_SUM, d->unsummed);
 		mu_team_tell(s->team, i, TEAM_BACKWARD, d->now ? layers : 0);
 	}
 	if (!s->of[0].now)
 		s->layer = s->left = 0;
-	mu_waiter_init(&s->waiter, &run->topology);
-	mu_team_begin(s->team, backward_job, run);
+	mu_waiter_init(&s->waiter, e->topology);
+	mu_team_begin(s->team, backward_job, e);
 }
 
 /* A layer of the first device, or if it has none left a short wait for the others. */
-static enum mu_status backward_first(struct train_run *run, size_t *ready)
+static enum mu_status backward_first(struct mu_engine *e, size_t *ready)
 {
 	enum mu_status st = MU_OK;
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 	struct engine_device *d = &s->of[0];
 	size_t before = *ready;
 
-	if (before == mu_plan_layers(run->plan) && s->layer == before)
-		begin_backward(run);
+	if (before == mu_plan_layers(e->plan) && s->layer == before)
+		begin_backward(e);
 	if (s->left > 0) {
-		MU_TRY(mu_engine_device_named(run, d, backward_next(d, &s->layer, &s->left)));
+		MU_TRY(mu_engine_device_named(e, d, backward_next(d, &s->layer, &s->left)));
 		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->left);
 	}
-	sum_ready(run, d, mu_team_left(s->team, TEAM_BACKWARD));
-	*ready = mu_team_left(s->team, run->store.on_gpus ? TEAM_BACKWARD : TEAM_SUM);
+	sum_ready(e, d, mu_team_left(s->team, TEAM_BACKWARD));
+	*ready = mu_team_left(s->team, e->store->on_gpus ? TEAM_BACKWARD : TEAM_SUM);
 	if (*ready == 0 || mu_team_stopped(s->team)) {
-		MU_TRY(mu_engine_devices_join(run, true));
+		MU_TRY(mu_engine_devices_join(e, true));
 		goto out;
 	}
-	MU_TRY(mu_engine_poll(run));
+	MU_TRY(mu_engine_poll(e));
 	if (*ready < before)
 		mu_waiter_reset(&s->waiter);
 	else if (s->left == 0)
@@ -384,13 +385,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_devices_backward(struct train_run *run, size_t *ready)
+enum mu_status mu_engine_devices_backward(struct mu_engine *e, size_t *ready)
 {
-	struct engine_devices *s = &run->devices;
+	struct engine_devices *s = &e->devices;
 
-	if (run->split)
-		return mu_engine_staged_backward(run, ready);
+	if (e->split)
+		return mu_engine_staged_backward(e, ready);
 	if (!is_alone(s))
-		return backward_first(run, ready);
+		return backward_first(e, ready);
 	return backward_next(&s->of[0], &s->layer, ready);
 }

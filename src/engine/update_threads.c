@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The devices' threads work for the store: on updates of the whole model, between their jobs. */
 #include "threads.h"
-#include "train/train.h"
+#include "engine/engine.h"
 
 struct shared {
 	mu_part_fn *part;
@@ -19,8 +19,8 @@ static enum mu_status do_part(void *context, size_t member)
 static enum mu_status share_part(void *context, mu_part_fn *part, void *of)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = context;
-	const struct engine_devices *s = &run->devices;
+	struct mu_engine *e = context;
+	const struct engine_devices *s = &e->devices;
 	const struct mu_device *first = &s->of[0].device;
 	struct shared shared = {part, of};
 
@@ -29,7 +29,7 @@ static enum mu_status share_part(void *context, mu_part_fn *part, void *of)
 	} else if (mu_team_ended(s->team) && !mu_team_stopped(s->team)) {
 		mu_team_begin(s->team, do_part, &shared);
 		part(of, 0);
-		MU_TRY(mu_engine_devices_join(run, false));
+		MU_TRY(mu_engine_devices_join(e, false));
 	} else { /* a job is under way, or its error is still to be told */
 		for (size_t i = 0; i < s->list.n; i++)
 			part(of, i);
@@ -38,12 +38,12 @@ out:
 	return st;
 }
 
-void mu_engine_devices_share(struct train_run *run, struct mu_share *share)
+void mu_engine_devices_share(struct mu_engine *e, struct mu_share *share)
 {
-	const struct engine_devices *s = &run->devices;
+	const struct engine_devices *s = &e->devices;
 	const struct mu_device *first = &s->of[0].device;
 
-	*share = (struct mu_share){.n = s->list.n, .run = share_part, .context = run};
+	*share = (struct mu_share){.n = s->list.n, .run = share_part, .context = e};
 	if (s->list.n == 1)
 		share->n = first->ops->share ? (size_t)first->n_threads : 1;
 }

@@ -117,7 +117,7 @@ out:
 /* Each device, and where their gradients are summed. */
 static void report_devices(const struct train_run *run)
 {
-	const struct engine_devices *s = &run->devices;
+	const struct engine_devices *s = &run->engine.devices;
 	char text[128], name[32];
 
 	for (size_t i = 0; i < s->list.n; i++) {
@@ -127,22 +127,23 @@ static void report_devices(const struct train_run *run)
 		if (device->dtype != MU_FLOAT32)
 			snprintf(text + strlen(text), sizeof text - strlen(text), ", %s",
 				 mu_dtype_name(device->dtype));
-		if (s->list.n == 1 || run->split)
+		if (s->list.n == 1 || run->engine.split)
 			mu_log_info("device %s", text);
 		else
 			mu_log_info("device %s, %zu of %zu samples: %s",
 				    mu_engine_device_name(&s->list, i, name, sizeof name),
 				    s->of[i].batch, run->train.config.batch, text);
 	}
-	if (run->split)
-		mu_engine_staged_report(run);
+	if (run->engine.split)
+		mu_engine_staged_report(&run->engine);
 	else if (s->list.n > 1)
 		mu_log_info("the %zu devices of a worker share its weights; their gradients are "
 			    "summed on the %s",
 			    s->list.n, run->store.sums_on_devices ? "devices" : "CPU");
-	if (s->list.n > (size_t)run->n_threads)
+	if (s->list.n > (size_t)run->engine.n_threads)
 		mu_log_warn("%zu devices share %d thread%s of a worker: none has a core of its own",
-			    s->list.n, run->n_threads, run->n_threads == 1 ? "" : "s");
+			    s->list.n, run->engine.n_threads,
+			    run->engine.n_threads == 1 ? "" : "s");
 	if (strcmp(s->list.kind->name, "ref") == 0)
 		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "
 			    "device cpu");
@@ -156,7 +157,7 @@ static void report_convolutions(const struct train_run *run)
 	const int weights = MU_CONVOLUTION_WEIGHTS;
 	char gemm[96] = "";
 
-	mu_plan_convolutions(run->plan, &c);
+	mu_plan_convolutions(run->engine.plan, &c);
 	if (c.n[FORWARD] == 0)
 		return;
 	if (c.gemm[FORWARD] + c.gemm[DATA] + c.gemm[weights] > 0)
@@ -166,26 +167,26 @@ static void report_convolutions(const struct train_run *run)
 		    "data and %zu of %zu of weights; %sdirect the others",
 		    run->options.conv_algo, c.winograd[FORWARD], c.n[FORWARD], c.winograd[DATA],
 		    c.n[DATA], c.winograd[weights], c.n[weights], gemm);
-	if (*run->conv->text)
-		mu_log_info("convolutions by the table of %s, hash %016" PRIx64, run->conv->path,
-			    run->conv->hash);
+	if (*run->engine.conv->text)
+		mu_log_info("convolutions by the table of %s, hash %016" PRIx64,
+			    run->engine.conv->path, run->engine.conv->hash);
 }
 
 static void report_model(const struct train_run *run)
 {
 	struct mu_net_counts counts;
-	double activations = run->split ? mu_engine_devices_arena(run) : 0;
+	double activations = run->engine.split ? mu_engine_devices_arena(&run->engine) : 0;
 
-	mu_net_counts(run->net, &counts);
-	for (size_t i = 0; !run->split && i < run->devices.list.n; i++)
+	mu_net_counts(run->engine.net, &counts);
+	for (size_t i = 0; !run->engine.split && i < run->engine.devices.list.n; i++)
 		activations += (double)mu_plan_arena_bytes(
-			run->devices.of[i].plans[run->n_groups - 1].full);
+			run->engine.devices.of[i].plans[run->engine.n_groups - 1].full);
 	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
 		    "activations",
 		    run->options.network, counts.params, counts.arrays, counts.aux,
 		    activations / 1e6);
-	if (*mu_net_notes(run->net))
-		mu_log_info("%s", mu_net_notes(run->net));
+	if (*mu_net_notes(run->engine.net))
+		mu_log_info("%s", mu_net_notes(run->engine.net));
 	report_devices(run);
 	report_convolutions(run);
 }
@@ -237,10 +238,10 @@ static void report_store(const struct train_run *run)
 	else
 		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", run->options.kv_store,
 			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
-	if (*run->without_nccl)
+	if (*run->engine.without_nccl)
 		mu_log_warn("--%s auto: %s; sums of GPUs are the host's%s",
 			    run->store.has_servers ? "node-reduce" : "inter-node",
-			    run->without_nccl, run->store.has_servers ? "" : ", and MPI's");
+			    run->engine.without_nccl, run->store.has_servers ? "" : ", and MPI's");
 	if (!run->store.distributed || run->store.on_gpus)
 		return;
 	if (run->topology.node_size > 1)
@@ -292,8 +293,8 @@ static void report_optimizer(const struct train_run *run, size_t count)
 		snprintf(rate, sizeof rate, "lr %g, ", run->lr);
 	mu_log_info("optimizer %s: %sgradients rescaled by 1/%zu", v->optimizer, rate, count);
 	if (s->scale_with_workers)
-		mu_log_info("lr %g is multiplied by the %zu %s", v->lr, run->team.n,
-			    run->team.size > 1 ? "teams" : "workers");
+		mu_log_info("lr %g is multiplied by the %zu %s", v->lr, run->engine.team.n,
+			    run->engine.team.size > 1 ? "teams" : "workers");
 	if (has_rate && strcmp(s->name, "constant") != 0)
 		mu_log_info("learning rate: schedule %s", s->name);
 	if (s->warmup_epochs > 0)
@@ -311,7 +312,7 @@ static void report_batch(const struct train_run *run)
 	const struct conf *v = &run->options;
 	size_t batch = run->train.config.batch, asked = (size_t)v->update_period;
 	size_t period = asked < run->steps ? asked : run->steps; /* an epoch ends an update */
-	size_t mine = batch * period, all = mine * run->team.n;
+	size_t mine = batch * period, all = mine * run->engine.team.n;
 	char updates[96] = "", steps[64] = "steps", device[256];
 
 	if (period > 1) {
@@ -320,11 +321,12 @@ static void report_batch(const struct train_run *run)
 		snprintf(steps, sizeof steps, "batches and %zu updates",
 			 (run->steps + period - 1) / period);
 	}
-	mu_log_info("batch size %s per device, %zu per %s, %zu global%s; %zu samples in %zu "
-		    "%s an epoch",
-		    mu_engine_device_batches(&run->devices.list, batch, device, sizeof device),
-		    batch, run->team.size > 1 ? "team" : "worker", all, updates, run->examples,
-		    run->steps, steps);
+	mu_log_info(
+		"batch size %s per device, %zu per %s, %zu global%s; %zu samples in %zu "
+		"%s an epoch",
+		mu_engine_device_batches(&run->engine.devices.list, batch, device, sizeof device),
+		batch, run->engine.team.size > 1 ? "team" : "worker", all, updates, run->examples,
+		run->steps, steps);
 	report_optimizer(run, run->store.synchronous && v->sync_period == 1 ? all : mine);
 	mu_conf_store_report(run);
 	if (v->label_smoothing > 0)
@@ -335,6 +337,8 @@ static void report_batch(const struct train_run *run)
 
 void mu_report_start(const struct train_run *run)
 {
+	const struct conf *v = &run->options;
+
 	mu_report_data(run);
 	report_model(run);
 	mu_train_multipliers_report(run);
@@ -343,13 +347,15 @@ void mu_report_start(const struct train_run *run)
 		    "those of the whole job%s",
 		    run->topology.num_workers, run->topology.num_workers == 1 ? "" : "s",
 		    run->topology.num_servers, run->topology.num_servers == 1 ? "" : "s",
-		    run->n_threads, run->n_threads == 1 ? "" : "s",
+		    run->engine.n_threads, run->engine.n_threads == 1 ? "" : "s",
 		    run->store.synchronous
 			    ? ""
 			    : " (inside an epoch the metrics are those of worker 0)");
-	mu_engine_team_report(run);
-	mu_engine_comm_thread_report(run);
-	mu_comm_slurm_report(run);
+	mu_engine_team_report(&run->engine);
+	mu_engine_comm_thread_report(&run->engine);
+	mu_comm_slurm_report(
+		run->topology.my_cores, strcmp(run->engine.devices.list.kind->name, "gpu") == 0,
+		v->model_prefix && v->load_epoch == 0 && strcmp(v->resume, "none") == 0);
 	report_batch(run);
 }
 

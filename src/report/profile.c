@@ -44,10 +44,10 @@ struct row {
 /* The plans of the first device that are to be looked at; rows tell of the last of them. */
 static void measure_plans(const struct train_run *run, struct report_profile *p)
 {
-	const struct engine_device *d = &run->devices.of[0];
+	const struct engine_device *d = &run->engine.devices.of[0];
 	const bool evaluates = run->options.evaluate;
 
-	for (size_t g = 0; g < run->n_groups; g++) {
+	for (size_t g = 0; g < run->engine.n_groups; g++) {
 		struct mu_plan *full = evaluates ? d->plans[g].infer : d->plans[g].full;
 		struct mu_plan *tail = evaluates ? NULL : d->plans[g].tail;
 
@@ -64,14 +64,14 @@ enum mu_status mu_report_profile_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const char *path = run->options.profile;
-	struct engine_device *d = &run->devices.of[0];
+	struct engine_device *d = &run->engine.devices.of[0];
 	struct report_profile *p;
 
 	if (!path)
 		return MU_OK;
 	MU_TRY(MU_ALLOC(run->profile, 1, "profile"));
 	p = run->profile;
-	p->n = mu_plan_layers(run->plan);
+	p->n = mu_plan_layers(run->engine.plan);
 	MU_TRY(MU_ALLOC(p->layers, p->n, "times of the layers"));
 	if (*path && run->topology.index == 0) {
 		MU_TRY(mu_replace_begin(&p->replace, path));
@@ -324,7 +324,7 @@ static enum mu_status print_table(const struct train_run *run, struct row *rows,
 	const struct mu_device_limits *limits = &run->profile->limits;
 
 	printf("profile of worker 0%s: %.3f s of %s\n",
-	       run->devices.list.n > 1 ? ", layers of its first device" : "",
+	       run->engine.devices.list.n > 1 ? ", layers of its first device" : "",
 	       run->profile->seconds, run->options.evaluate ? "validation" : "training");
 	print_head("layer");
 	for (size_t i = 0; i < n; i++)

@@ -3,27 +3,10 @@
 #ifndef TRAIN_REPORT_H
 #define TRAIN_REPORT_H
 
-#include <muster/train.h>
+#include "engine/metrics.h"
 
 struct train_run;
 struct conf;
-
-/* ---- metrics.c ---- */
-
-#define TRAIN_MAX_METRICS 8
-
-/* The metrics of a run, in the order of the log. */
-struct engine_metrics {
-	size_t n;
-	const struct mu_metric *of[TRAIN_MAX_METRICS];
-	char printed[TRAIN_MAX_METRICS][32];
-};
-
-/* Those of --top-k and --loss and the usual ones. MU_ERR_USAGE with the list for an unknown name.
- */
-enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v);
-/* Collective over comm. */
-enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
 
 /* ---- log.c: what the log says, and with it the files of scalars.h. Lines come from worker 0
  * only; they speak of the whole job. ---- */

@@ -50,8 +50,8 @@ static size_t room_of(const struct train_run *run)
 
 	if (run->topology.role == MU_ROLE_SERVER)
 		return SERVER_ROOM;
-	mu_plan_slices(run->plan, &keys);
-	layers = mu_plan_layers(run->plan);
+	mu_plan_slices(run->engine.plan, &keys);
+	layers = mu_plan_layers(run->engine.plan);
 	all = (size_t)run->options.timeline_steps * (4 * layers + 8 * keys + 64);
 	return all < WORKER_ROOM ? all : WORKER_ROOM;
 }
@@ -182,7 +182,7 @@ static const char *name_of(const struct trace *t, const struct mu_span *s, bool 
 		snprintf(text, nbytes, "%s part %d", clock, s->which);
 	else
 		snprintf(text, nbytes, "%s %s", clock,
-			 mu_plan_layer_name(run->plan, (size_t)s->which));
+			 mu_plan_layer_name(run->engine.plan, (size_t)s->which));
 	return text;
 }
 

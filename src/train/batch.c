@@ -23,7 +23,7 @@ static enum mu_status wait_for_samples(struct train_run *run, struct mu_input *i
 	double told = start;
 
 	while (!mu_input_wait(in, step, POLL_SECONDS)) {
-		MU_TRY(mu_engine_poll(run));
+		MU_TRY(mu_engine_poll(&run->engine));
 		if (warn == 0 || mu_now() - told < warn)
 			continue;
 		told = mu_now();
@@ -39,14 +39,13 @@ enum mu_status mu_train_batch_open(struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &run->train.config;
 
-	if (!mu_engine_devices_send_ahead(run))
+	MU_TRY(MU_ALLOC(run->labels, c->batch * c->label_width, "labels"));
+	MU_TRY(MU_ALLOC(run->ids, c->batch, "sample ids"));
+	if (!mu_engine_devices_send_ahead(&run->engine))
 		goto out;
 	MU_TRY(MU_ALLOC(run->ahead, 1, "a batch ahead"));
 	MU_TRY(MU_ALLOC(run->ahead->labels, c->batch * c->label_width, "labels"));
 	MU_TRY(MU_ALLOC(run->ahead->ids, c->batch, "sample ids"));
-	if (run->train.bytes && run->devices.list.n > 1)
-		MU_TRY(MU_ALLOC(run->ahead->bytes, c->batch * mu_input_sample(&run->train, 0),
-				"samples of a batch"));
 	if (run->train.bytes && run->topology.index == 0)
 		mu_log_info("samples go to the GPUs as bytes");
 out:
@@ -55,11 +54,12 @@ out:
 
 void mu_train_batch_close(struct train_run *run)
 {
+	mu_free(run->labels);
+	mu_free(run->ids);
 	if (!run->ahead)
 		return;
 	mu_free(run->ahead->labels);
 	mu_free(run->ahead->ids);
-	mu_free(run->ahead->bytes);
 	mu_free(run->ahead);
 }
 
@@ -106,27 +106,29 @@ enum mu_status mu_train_batch_load(struct train_run *run, struct mu_input *in, s
 
 	mu_clock_mark(-1);
 	mu_clock_start(MU_CLOCK_DATA);
-	mu_engine_comm_thread_resume(run);
+	mu_engine_comm_thread_resume(&run->engine);
 	if (ahead)
 		take_ahead(run);
 	else
 		MU_TRY(wait_for_samples(run, in, step));
 	batch.labels = samples.labels = run->labels;
 	batch.ids = samples.ids = run->ids;
-	samples.data = mu_engine_devices_begin(run, train ? MU_PHASE_TRAIN : MU_PHASE_INFER,
-					       mu_input_group(in, step), &batch);
+	samples.data =
+		mu_engine_devices_begin(&run->engine, train ? MU_PHASE_TRAIN : MU_PHASE_INFER,
+					mu_input_group(in, step), &batch);
 	if (sends)
-		mu_engine_devices_room(run, mu_input_group(in, step), batch.count, &samples);
+		mu_engine_devices_room(&run->engine, mu_input_group(in, step), batch.count,
+				       &samples);
 	if (!ahead)
 		MU_TRY(mu_input_read(in, step, &samples));
 	if (sends) /* in place of one that nobody took */
-		MU_TRY(mu_engine_devices_send(run, mu_input_group(in, step), &batch,
+		MU_TRY(mu_engine_devices_send(&run->engine, mu_input_group(in, step), &batch,
 					      samples.are_bytes));
 	*count = samples.count;
 	if (*count < batch.count)
-		mu_engine_devices_count(run, *count);
+		mu_engine_devices_count(&run->engine, *count);
 out:
-	st = mu_engine_comm_thread_pause(run, st);
+	st = mu_engine_comm_thread_pause(&run->engine, st);
 	mu_clock_stop(MU_CLOCK_DATA);
 	return st;
 }
@@ -145,9 +147,9 @@ static enum mu_status read_ahead(struct train_run *run, size_t step)
 	};
 	struct mu_input_batch samples = {.labels = a->labels, .ids = a->ids};
 
-	mu_engine_devices_room(run, group, batch.count, &samples);
+	mu_engine_devices_room(&run->engine, group, batch.count, &samples);
 	MU_TRY(mu_input_read(in, step, &samples));
-	MU_TRY(mu_engine_devices_send(run, group, &batch, samples.are_bytes));
+	MU_TRY(mu_engine_devices_send(&run->engine, group, &batch, samples.are_bytes));
 	a->step = step;
 	a->count = samples.count;
 	a->there = true;
@@ -160,12 +162,12 @@ enum mu_status mu_train_batch_ahead(struct train_run *run, size_t step)
 	enum mu_status st = MU_OK;
 	struct mu_input *in = &run->train;
 
-	if (!run->ahead || run->ahead->there || run->devices.layer > 0 || step >= run->steps ||
-	    mu_input_count(in, step) == 0 || !mu_input_wait(in, step, 0))
+	if (!run->ahead || run->ahead->there || run->engine.devices.layer > 0 ||
+	    step >= run->steps || mu_input_count(in, step) == 0 || !mu_input_wait(in, step, 0))
 		return MU_OK;
 	mu_clock_start(MU_CLOCK_DATA);
-	mu_engine_comm_thread_resume(run);
-	st = mu_engine_comm_thread_pause(run, read_ahead(run, step));
+	mu_engine_comm_thread_resume(&run->engine);
+	st = mu_engine_comm_thread_pause(&run->engine, read_ahead(run, step));
 	mu_clock_stop(MU_CLOCK_DATA);
 	return st;
 }

@@ -11,7 +11,6 @@ struct train_ahead {
 	size_t step, count; /* count: samples that are good */
 	float *labels;
 	uint32_t *ids;
-	uint8_t *bytes; /* several devices: samples that are bytes; NULL: none can be */
 };
 
 /* ---- batch.c ---- */
@@ -27,20 +26,5 @@ enum mu_status mu_train_batch_load(struct train_run *run, struct mu_input *in, s
 enum mu_status mu_train_batch_ahead(struct train_run *run, size_t step);
 /* Steps begin anew: what is there is another step's. */
 void mu_train_batch_forget(struct train_run *run);
-
-/* ---- deal.c ---- */
-
-/*
- * For a later batch of the training, while this one is under way, on devices with memory of their
- * own (_send_ahead): _room says where samples are put, _send begins to bring them to the devices,
- * with labels and ids of batch. mu_engine_devices_begin, with the same count, finds them there.
- */
-bool mu_engine_devices_send_ahead(const struct train_run *run);
-void mu_engine_devices_room(const struct train_run *run, size_t group, size_t count,
-			    struct mu_input_batch *samples);
-enum mu_status mu_engine_devices_send(const struct train_run *run, size_t group,
-				      const struct mu_batch *batch, bool as_bytes);
-/* Of several devices one takes its samples, if they were not sent. */
-void mu_engine_devices_copy_samples(const struct train_run *run, const struct engine_device *d);
 
 #endif

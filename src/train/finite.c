@@ -73,11 +73,11 @@ enum mu_status mu_train_judge_loss(struct train_fit *f, size_t step, bool *good)
 {
 	enum mu_status st = MU_OK;
 
-	*good = isfinite(mu_engine_devices_loss(f->run));
+	*good = isfinite(mu_engine_devices_loss(&f->run->engine));
 	if (*good)
 		goto out;
-	MU_TRY(mu_engine_devices_skip(f->run));
-	MU_TRY(leave_out(f, step, "loss", mu_engine_devices_find_nonfinite(f->run)));
+	MU_TRY(mu_engine_devices_skip(&f->run->engine));
+	MU_TRY(leave_out(f, step, "loss", mu_engine_devices_find_nonfinite(&f->run->engine)));
 out:
 	return st;
 }
@@ -86,7 +86,7 @@ out:
 static const char *find_slice(const struct train_run *run, const float *flat)
 {
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 
 	for (size_t k = 0; k < n_slices; k++)
 		for (size_t i = 0; i < slices[k].n_padded; i++)

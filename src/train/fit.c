@@ -25,7 +25,7 @@ static enum mu_status pull_layer(struct train_run *run, size_t l)
 {
 	enum mu_status st = MU_OK;
 	const size_t *keys;
-	size_t n = mu_plan_layer_keys(run->plan, l, &keys);
+	size_t n = mu_plan_layer_keys(run->engine.plan, l, &keys);
 
 	mu_clock_mark((int)l);
 	for (size_t i = 0; i < n; i++)
@@ -39,11 +39,11 @@ static enum mu_status push_layer(struct train_run *run, size_t l)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 	const size_t *keys;
 
 	mu_clock_mark((int)l);
-	for (size_t i = mu_plan_layer_keys(run->plan, l, &keys); i-- > 0;) {
+	for (size_t i = mu_plan_layer_keys(run->engine.plan, l, &keys); i-- > 0;) {
 		const struct mu_slice *s = &slices[keys[i]];
 
 		mu_engine_sum_add_to(&run->sum, mu_kv_gradients(run->kv), s->at, s->n_padded);
@@ -58,7 +58,7 @@ static enum mu_status push_all(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t l = mu_plan_layers(run->plan); l-- > 0;)
+	for (size_t l = mu_plan_layers(run->engine.plan); l-- > 0;)
 		MU_TRY(push_layer(run, l));
 	mu_engine_sum_clear(&run->sum);
 out:
@@ -67,15 +67,16 @@ out:
 
 static enum mu_status forward_layer(struct train_run *run, size_t l)
 {
-	mu_engine_comm_thread_resume(run);
-	return mu_engine_comm_thread_pause(run, mu_engine_devices_forward(run, l));
+	mu_engine_comm_thread_resume(&run->engine);
+	return mu_engine_comm_thread_pause(&run->engine,
+					   mu_engine_devices_forward(&run->engine, l));
 }
 
 static enum mu_status forward(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t l = 0; l < mu_plan_layers(run->plan); l++) {
+	for (size_t l = 0; l < mu_plan_layers(run->engine.plan); l++) {
 		MU_TRY(pull_layer(run, l));
 		mu_clock_mark((int)l); /* a server end in this rank has others */
 		mu_clock_start(MU_CLOCK_FORWARD);
@@ -92,12 +93,13 @@ static enum mu_status backward(struct train_run *run, size_t step, bool push)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_engine_gpus_clear(run, false));
-	for (size_t ready = mu_plan_layers(run->plan), l = ready; ready > 0;) {
+	MU_TRY(mu_engine_gpus_clear(&run->engine, false));
+	for (size_t ready = mu_plan_layers(run->engine.plan), l = ready; ready > 0;) {
 		mu_clock_mark((int)ready - 1);
 		mu_clock_start(MU_CLOCK_BACKWARD);
-		mu_engine_comm_thread_resume(run);
-		st = mu_engine_comm_thread_pause(run, mu_engine_devices_backward(run, &ready));
+		mu_engine_comm_thread_resume(&run->engine);
+		st = mu_engine_comm_thread_pause(&run->engine,
+						 mu_engine_devices_backward(&run->engine, &ready));
 		mu_clock_stop(MU_CLOCK_BACKWARD);
 		MU_TRY(st);
 		while (push && l > ready)
@@ -128,7 +130,7 @@ static enum mu_status empty_step(struct train_run *run, size_t step)
 	MU_TRY(mu_kv_step_end(run->kv));
 	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count));
 	memset(mu_kv_gradients(run->kv), 0, mu_kv_n(run->kv) * sizeof(float));
-	MU_TRY(mu_engine_gpus_clear(run, true));
+	MU_TRY(mu_engine_gpus_clear(&run->engine, true));
 	MU_TRY(push_all(run));
 out:
 	return st;
@@ -142,7 +144,7 @@ static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t 
 	struct mu_metrics metrics = {0};
 	bool good;
 
-	mu_engine_devices_measure(run, &metrics);
+	mu_engine_devices_measure(&run->engine, &metrics);
 	MU_TRY(backward(run, step, false));
 	if (run->loss_scale.scale > 0)
 		MU_TRY(mu_train_loss_scale_judge(f, step, false, &good));
@@ -191,12 +193,12 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 	MU_TRY(mu_train_judge_loss(f, step, &good));
 	if (!good)
 		return idle_step(f, step);
-	told = mu_engine_team_count(run, count);
+	told = mu_engine_team_count(&run->engine, count);
 	if (mu_train_leaves_out(run) || run->loss_scale.scale > 0)
 		return watched_backward(f, step, told);
 	if (push)
 		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
-	mu_engine_devices_measure(run, &f->window);
+	mu_engine_devices_measure(&run->engine, &f->window);
 	MU_TRY(backward(run, step, push));
 	if (push)
 		mu_engine_sum_clear(&run->sum);
@@ -245,7 +247,7 @@ out:
 /* What --skip-bad-records left out. */
 static void tell_bad(const struct train_run *run, const struct mu_input *in, const char *what)
 {
-	if (in->n_bad > 0 && run->team.member == 0)
+	if (in->n_bad > 0 && run->engine.team.member == 0)
 		mu_log_warn("%s worker %d left %zu bad records out", what, run->topology.index,
 			    in->n_bad);
 }
@@ -350,9 +352,9 @@ static enum mu_status train_epoch(struct train_fit *f)
 	run->speed_seconds += epoch.seconds;
 	run->comm_seconds += epoch.comm_seconds;
 	run->speed_samples += epoch.samples;
-	run->exchanges += ceil(ceil((double)(f->done - f->first) /
-				    (double)run->options.update_period) /
-			       (double)run->options.sync_period);
+	run->exchanges +=
+		ceil(ceil((double)(f->done - f->first) / (double)run->options.update_period) /
+		     (double)run->options.sync_period);
 	if (run->topology.index == 0 && !f->early && f->total.samples > 0)
 		mu_report_epoch(run, &epoch);
 out:
@@ -370,10 +372,10 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 		count = mu_input_count(&run->validate, step);
 		if (count > 0)
 			MU_TRY(mu_train_batch_load(run, &run->validate, step, &count));
-		for (size_t l = 0; count > 0 && l < mu_plan_layers(run->plan); l++)
+		for (size_t l = 0; count > 0 && l < mu_plan_layers(run->engine.plan); l++)
 			MU_TRY(forward_layer(run, l));
 		if (count > 0)
-			mu_engine_devices_measure(run, m);
+			mu_engine_devices_measure(&run->engine, m);
 		if (run->prediction)
 			MU_TRY(mu_train_prediction_take(run, step, count, m));
 		MU_TRY(mu_checkpoint_save_poll(run));

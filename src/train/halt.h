@@ -9,8 +9,9 @@
 #include <muster/base.h>
 #include <muster/kvstore.h>
 
+#include "comm/queue_end.h"
+
 struct train_run;
-struct comm_queue;
 struct conf;
 
 struct train_halt {
@@ -40,17 +41,6 @@ enum mu_status mu_train_halt_agree(struct train_run *run);
 void mu_train_halt_tell(const struct train_run *run, const char *when, bool saves);
 /* What workers have agreed on, on servers, too, when all is done. Collective over all ranks. */
 enum mu_status mu_train_halt_end(struct train_run *run);
-
-/*
- * queue_end.c. before: --halt-before. _open asks when the job ends; MU_ERR_USAGE if `before` cannot
- * be read, or there is no job. _check, before the training, waits some seconds for the answer:
- * MU_ERR_USAGE if the job's time limit is no longer than `before`.
- */
-enum mu_status mu_comm_queue_open(struct comm_queue **out, const char *before);
-enum mu_status mu_comm_queue_check(struct comm_queue *job, const char *before);
-void mu_comm_queue_close(struct comm_queue *job);
-/* Is it time? Cheap. */
-bool mu_comm_queue_ends(struct comm_queue *job);
 
 /* finite.c: the part of mu_conf_check about --on-nan. */
 enum mu_status mu_train_on_nan_check(const struct conf *v);

@@ -61,8 +61,9 @@ enum mu_status mu_train_loss_scale_check(const struct mu_options *o, const struc
 
 	MU_TRY(read_option(v, &s));
 	if (mu_options_given(o, "loss-scale-window") && !s.dynamic)
-		MU_FAIL(MU_ERR_USAGE, "--loss-scale-window %ld needs --loss-scale dynamic: another "
-				      "scale never grows",
+		MU_FAIL(MU_ERR_USAGE,
+			"--loss-scale-window %ld needs --loss-scale dynamic: another "
+			"scale never grows",
 			v->loss_scale_window);
 out:
 	return st;
@@ -138,7 +139,7 @@ enum mu_status mu_train_loss_scale_judge(struct train_fit *f, size_t step, bool 
 	if (before == 0)
 		goto out;
 	if (!idle)
-		MU_TRY(mu_engine_devices_overflowed(run, &overflowed));
+		MU_TRY(mu_engine_devices_overflowed(&run->engine, &overflowed));
 	bad = overflowed;
 	if (run->store.synchronous && run->topology.num_workers > 1)
 		MU_TRY(mu_allreduce_long(&bad, 1, MPI_MAX, run->topology.peers));

@@ -128,7 +128,7 @@ static void list_nearest(const struct train_run *run, const struct list *list, c
 	size_t distances[NEAREST], n_found = 0, n_slices, used = 0;
 	char plain[PATTERN_BYTES];
 
-	mu_plan_slices(run->plan, &n_slices);
+	mu_plan_slices(run->engine.plan, &n_slices);
 	snprintf(plain, sizeof plain, "%s", pattern);
 	for (char *from = plain, *to = plain; (*to = *from); from++)
 		to += *from != '*' && *from != '?';
@@ -162,7 +162,7 @@ static enum mu_status apply_item(struct train_run *run, const struct list *list,
 	char names[512];
 	size_t n_slices, matches = 0;
 
-	mu_plan_slices(run->plan, &n_slices);
+	mu_plan_slices(run->engine.plan, &n_slices);
 	for (size_t k = 0; k < n_slices; k++) {
 		struct mu_slice *slice = &run->slices[k];
 
@@ -184,7 +184,7 @@ enum mu_status mu_train_multipliers_apply(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices, n_fixed = 0;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
 	struct item item;
 
 	MU_TRY(MU_ALLOC(run->slices, n_slices + 1, "table of keys"));
@@ -215,7 +215,7 @@ void mu_train_multipliers_report(const struct train_run *run)
 {
 	size_t n_slices, fixed = 0, fixed_n = 0, all_n = 0;
 
-	mu_plan_slices(run->plan, &n_slices);
+	mu_plan_slices(run->engine.plan, &n_slices);
 	for (size_t k = 0; k < n_slices; k++) {
 		const struct mu_slice *slice = &run->slices[k];
 

@@ -24,7 +24,7 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 	enum mu_status st = MU_OK;
 	const struct conf *v = &run->options;
 	struct engine_device_list devices;
-	long workers = (long)run->team.n, parts = workers * v->update_period;
+	long workers = (long)run->engine.team.n, parts = workers * v->update_period;
 
 	MU_TRY(mu_engine_device_list_read(&devices, v));
 	*batch = v->batch_per_device
@@ -32,7 +32,8 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 			 : (size_t)v->batch_size;
 	if (v->global_batch_size % parts != 0)
 		MU_FAIL(MU_ERR_USAGE, "--global-batch-size %ld is not a multiple of the %ld %s%s",
-			v->global_batch_size, workers, run->team.size > 1 ? "teams" : "workers",
+			v->global_batch_size, workers,
+			run->engine.team.size > 1 ? "teams" : "workers",
 			v->update_period > 1 ? " times --update-period" : "");
 	if (v->global_batch_size)
 		*batch = (size_t)(v->global_batch_size / parts);
@@ -129,7 +130,7 @@ static int count_threads(const struct train_run *run)
 
 	if (asked >= 0)
 		return (int)asked;
-	return run->n_threads < USUAL ? run->n_threads : USUAL;
+	return run->engine.n_threads < USUAL ? run->engine.n_threads : USUAL;
 }
 
 /* Folders number their classes by themselves: a class that only one of them has moves all others.
@@ -173,6 +174,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 			run->validate.shape[2], run->train.shape[1], run->train.shape[2]);
 	MU_TRY(check_class_names(run));
 	run->has_validation = true;
+	run->engine.validate = &run->validate;
 out:
 	return st;
 }
@@ -196,8 +198,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
 		.num_examples = (size_t)v->num_examples,
-		.worker = (int)run->team.index,
-		.num_workers = (int)run->team.n,
+		.worker = (int)run->engine.team.index,
+		.num_workers = (int)run->engine.team.n,
 		.paths = v->data_train,
 		.indexes = v->data_train_idx,
 		.augment = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN),
@@ -211,15 +213,15 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	const struct mu_network *network;
 
 	MU_TRY(mu_network_find(&network, v->network));
-	run->network = network;
+	run->engine.network = network;
 	run->options.network = network->name; /* not as it was typed, nor a file's path */
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(choose_reader(v, network, &config));
 	MU_TRY(mu_conf_text_open(run, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
 		*model = mu_train_describe_model(v, config.shape, config.classes);
-		MU_TRY(mu_engine_model_new(run, model, &config));
-		config.label_width = mu_net_labels(run->net);
+		MU_TRY(mu_engine_model_new(&run->engine, model, &config));
+		config.label_width = mu_net_labels(run->engine.net);
 	}
 	config.bytes = takes_bytes(v);
 	MU_TRY(mu_input_open(&run->train, &config));
@@ -231,6 +233,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		run->steps = (size_t)v->num_batches;
 		run->examples = run->steps * config.batch * (size_t)config.num_workers;
 	}
+	run->engine.steps = run->steps;
 	if (v->benchmark ? v->evaluate : !v->data_train || v->data_val)
 		MU_TRY(open_validation(run, config));
 out:
@@ -251,9 +254,10 @@ static enum mu_status setup_worker(struct train_run *run)
 	MU_TRY(mu_conf_vocabulary_save(run));
 	if (v->test_io || v->dump_batch)
 		goto out;
-	if (!run->net)
-		MU_TRY(mu_engine_model_new(run, &model, &run->train.config));
-	MU_TRY(mu_engine_model_plan(run));
+	if (!run->engine.net)
+		MU_TRY(mu_engine_model_new(&run->engine, &model, &run->train.config));
+	MU_TRY(mu_engine_model_plan(&run->engine));
+	MU_TRY(mu_train_batch_open(run));
 	if (!v->check)
 		MU_TRY(mu_report_profile_open(run));
 	MU_TRY(mu_train_multipliers_apply(run));
@@ -285,7 +289,7 @@ static enum mu_status check_layouts(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t n = (size_t)run->topology.num_workers;
-	uint64_t mine = mu_engine_devices_hash(run), *all = calloc(n, sizeof *all);
+	uint64_t mine = mu_engine_devices_hash(&run->engine), *all = calloc(n, sizeof *all);
 
 	if (!all)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
@@ -325,8 +329,8 @@ static enum mu_status make_store(struct train_run *run)
 	MU_TRY(mu_conf_schedule(v, run->lr, examples, &config.schedule));
 	mu_conf_store_config(v, &config);
 	if (run->topology.role == MU_ROLE_WORKER) {
-		mu_plan_slices(run->plan, &config.n_slices);
-		mu_engine_devices_share(run, &config.share);
+		mu_plan_slices(run->engine.plan, &config.n_slices);
+		mu_engine_devices_share(&run->engine, &config.share);
 	}
 	config.slices = run->slices;
 	MU_TRY(mu_kv_new(&run->kv, &config));
@@ -342,8 +346,9 @@ static enum mu_status fill_weights(struct train_run *run)
 
 	if (run->options.update_period > 1)
 		MU_TRY(mu_engine_sum_init(&run->sum, mu_kv_n(run->kv)));
-	MU_TRY(mu_engine_devices_bind(run));
-	MU_TRY(mu_engine_comm_thread_open(run));
+	run->engine.kv = run->kv;
+	MU_TRY(mu_engine_devices_bind(&run->engine));
+	MU_TRY(mu_engine_comm_thread_open(&run->engine));
 	if (run->topology.index != 0)
 		goto out;
 	if (*run->resume->path) {
@@ -352,22 +357,12 @@ static enum mu_status fill_weights(struct train_run *run)
 	}
 	if (run->options.evaluate && !run->options.load && !run->options.benchmark)
 		MU_FAIL(MU_ERR_USAGE, "--evaluate: there is no checkpoint, and no --load FILE");
-	MU_TRY(mu_plan_init_weights(run->plan, run->options.initializer,
+	MU_TRY(mu_plan_init_weights(run->engine.plan, run->options.initializer,
 				    (uint64_t)run->options.seed, weights));
 	if (run->options.load)
 		MU_TRY(mu_checkpoint_load_weights(run));
 out:
 	return st;
-}
-
-enum mu_status mu_train_agree_late(enum mu_status mine, MPI_Comm comm)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_meet(comm));
-	MU_TRY(mu_agree(mine, comm));
-out:
-	return mine != MU_OK ? mine : st;
 }
 
 /* The thread of communication is to have the cores that the others leave. */
@@ -377,9 +372,33 @@ static enum mu_status place(struct train_run *run)
 
 	run->topology.spare_cores = (int)run->options.comm_thread;
 	if (run->options.comm_thread)
-		taken = mu_places_take(&run->places);
-	MU_TRY(mu_topology_place(&run->topology, &run->n_threads)); /* collective over the node */
+		taken = mu_places_take(&run->engine.places);
+	MU_TRY(mu_topology_place(&run->topology,
+				 &run->engine.n_threads)); /* collective over the node */
 	MU_TRY(taken);
+out:
+	return st;
+}
+
+/* Worker 0. Who names an algorithm does not want a checkpoint's table; validation needs none. */
+static enum mu_status find_conv_table(struct train_run *run)
+{
+	const struct conf *v = &run->options;
+
+	if (v->conv_table && !mu_engine_tunes(v))
+		return mu_engine_conv_read(run->engine.conv, v->conv_table);
+	return mu_checkpoint_conv_find(v, run->back, run->engine.conv);
+}
+
+static enum mu_status open_conv_table(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &run->topology;
+	const bool finds = t->role == MU_ROLE_WORKER && t->index == 0;
+
+	MU_TRY(mu_agree(MU_ALLOC(run->engine.conv, 1, "table of convolutions"), t->world));
+	MU_TRY(mu_agree_late(finds ? find_conv_table(run) : MU_OK, t->world));
+	MU_TRY(mu_engine_conv_share(&run->engine));
 out:
 	return st;
 }
@@ -390,35 +409,39 @@ enum mu_status mu_train_setup(struct train_run *run)
 	const struct mu_topology *t = &run->topology;
 	bool worker = t->role == MU_ROLE_WORKER;
 
-	MU_TRY(mu_engine_team_open(run));
+	run->engine.conf = &run->options;
+	run->engine.topology = t;
+	run->engine.store = &run->store;
+	run->engine.train = &run->train;
+	MU_TRY(mu_engine_team_open(&run->engine));
 	MU_TRY(mu_engine_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(place(run), t->world));
-	MU_TRY(mu_engine_conv_open(run));
-	MU_TRY(mu_train_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
+	MU_TRY(open_conv_table(run));
+	MU_TRY(mu_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
 	if (strcmp(run->options.data_cache, "node") == 0)
-		MU_TRY(mu_train_agree_late(mu_train_cache_data(run), t->world));
+		MU_TRY(mu_agree_late(mu_train_cache_data(run), t->world));
 	if (run->options.dump_batch && !run->options.check)
-		MU_TRY(mu_train_agree_late(
-			worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK, t->world));
+		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,
+				     t->world));
 	if (run->options.test_io && !run->options.check)
-		MU_TRY(mu_train_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
+		MU_TRY(mu_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
 	if (mu_engine_tunes(&run->options) && !run->options.check) {
-		MU_TRY(mu_train_agree_late(worker && t->index == 0 ? mu_train_tune(run) : MU_OK,
-					   t->world));
+		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_tune(run) : MU_OK,
+				     t->world));
 		goto out;
 	}
-	MU_TRY(mu_agree(worker ? mu_engine_devices_link(run) : MU_OK, t->world));
+	MU_TRY(mu_agree(worker ? mu_engine_devices_link(&run->engine) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	run->lr = run->options.lr *
-		  (run->options.schedule.scale_with_workers ? (double)run->team.n : 1);
+		  (run->options.schedule.scale_with_workers ? (double)run->engine.team.n : 1);
 	MU_TRY(mu_checkpoint_resume_find(run));
-	MU_TRY(mu_engine_gpus_fall_back(run));
+	MU_TRY(mu_engine_gpus_fall_back(&run->engine, &run->store));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));
-	MU_TRY(mu_train_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
+	MU_TRY(mu_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
 	MU_TRY(mu_report_ranks(run));
 	if (worker && t->index == 0)
 		mu_report_start(run);
@@ -428,7 +451,7 @@ out:
 
 void mu_train_release(struct train_run *run)
 {
-	mu_engine_comm_thread_close(run);
+	mu_engine_comm_thread_close(&run->engine);
 	mu_report_profile_close(run);
 	mu_report_timeline_close(run);
 	mu_report_terminal_close(run);
@@ -437,13 +460,13 @@ void mu_train_release(struct train_run *run)
 	mu_train_halt_close(&run->halt);
 	mu_train_prediction_close(run);
 	mu_free(run->resume);
-	mu_engine_devices_close(run);
-	mu_engine_conv_close(run);
+	mu_engine_devices_close(&run->engine);
+	mu_engine_conv_close(&run->engine);
 	mu_kv_free(run->kv);
-	mu_net_free(run->block_net);
-	for (size_t g = 0; run->nets && g < run->n_groups; g++)
-		mu_net_free(run->nets[g]);
-	mu_free(run->nets);
+	mu_net_free(run->engine.block_net);
+	for (size_t g = 0; run->engine.nets && g < run->engine.n_groups; g++)
+		mu_net_free(run->engine.nets[g]);
+	mu_free(run->engine.nets);
 	mu_input_close(&run->validate); /* its vocabulary is the other's */
 	mu_input_close(&run->train);
 	mu_vocabulary_free(run->vocabulary);
@@ -451,7 +474,5 @@ void mu_train_release(struct train_run *run)
 		mu_topology_release(&run->topology);
 	mu_engine_sum_release(&run->sum);
 	mu_free(run->slices);
-	mu_free(run->labels);
-	mu_free(run->ids);
 	mu_train_batch_close(run);
 }

@@ -191,9 +191,9 @@ static enum mu_status check_roles(struct train_run *run, int size)
 			v->kv_store);
 	MU_TRY(colocate(run));
 	MU_TRY(mu_conf_store_check(run));
-	MU_TRY(mu_engine_gpus_settle(run));
-	MU_TRY(mu_engine_comm_thread_check(run));
-	MU_TRY(mu_engine_team_check(run));
+	MU_TRY(mu_engine_gpus_settle(v, &run->store));
+	MU_TRY(mu_engine_comm_thread_check(v, &run->store));
+	MU_TRY(mu_engine_team_check(v, &run->store));
 	if (!run->store.has_servers && v->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			v->num_servers, v->kv_store);
@@ -300,17 +300,18 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	end->agreed = true;
 	MU_TRY(mu_train_setup(run));
 	if (run->kv && run->store.on_gpus)
-		MU_TRY(mu_train_agree_late(
-			run->topology.role == MU_ROLE_WORKER ? mu_engine_gpus_join(run) : MU_OK,
-			run->topology.world));
+		MU_TRY(mu_agree_late(run->topology.role == MU_ROLE_WORKER
+					     ? mu_engine_gpus_join(&run->engine)
+					     : MU_OK,
+				     run->topology.world));
 	if (run->kv)
-		MU_TRY(mu_engine_gpus_record(run));
+		MU_TRY(mu_engine_gpus_record(&run->engine));
 	if (v->check && is_worker_0(&run->topology))
 		mu_log_info("check: options, data and layout are good");
 	if (v->check || v->test_io || v->dump_batch || mu_engine_tunes(v))
 		goto out;
-	MU_TRY(mu_train_agree_late(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
-				   run->topology.world));
+	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
+			     run->topology.world));
 	MU_TRY(mu_report_timeline_open(run));
 	mu_checkpoint_run_file_begin(run, options);
 	end->agreed = false;
@@ -344,7 +345,7 @@ out:
 	if (st != MU_OK && end->agreed)
 		st = settle(st, comm);
 	if (run) {
-		mu_engine_gpus_leave(run);
+		mu_engine_gpus_leave(&run->engine);
 		mu_train_release(run);
 	}
 	mu_free(run);

@@ -19,12 +19,7 @@
 #include "checkpoint/save.h"
 #include "conf/conf.h"
 #include "engine/accumulate.h"
-#include "engine/comm_thread.h"
-#include "engine/conv_table.h"
-#include "engine/devices.h"
-#include "engine/gpus.h"
-#include "engine/model.h"
-#include "engine/stages/teams.h"
+#include "engine/engine.h"
 #include "halt.h"
 #include "loss_scale.h"
 #include "train/modes/modes.h"
@@ -35,29 +30,16 @@ struct train_run {
 	struct conf options;
 	struct mu_topology topology;
 	struct mu_kv_type store;
-	char without_nccl[512]; /* why sums between GPUs go by MPI; empty: they do not, or shall */
-	int n_threads;
-	struct engine_team team;
-	struct engine_devices devices;
-	struct engine_conv *conv;
-	struct engine_staged *split; /* NULL: every device has all layers */
-	const struct mu_network *network;
-	struct mu_net **nets;    /* by group of the input, n_groups of them */
-	size_t n_groups;         /* 1 without groups */
-	struct mu_net *block_net; /* of --time-block: of so many steps; else NULL */
-	struct mu_net *net;      /* the last of them */
-	struct mu_plan *plan;    /* its first device's of a full batch: layers and keys of all */
+	struct mu_engine engine;
 	struct mu_vocabulary *vocabulary; /* --vocab; NULL: none was given */
-	struct mu_slice *slices; /* keys, as the store is to update them */
+	struct mu_slice *slices;          /* keys, as the store is to update them */
 	struct mu_input train, validate;
 	bool has_validation;
 	struct mu_kv *kv;
-	struct mu_places *places; /* --comm-thread: cores of this process before it was pinned */
-	struct engine_comm_thread *progress; /* NULL without --comm-thread */
-	struct report_profile *profile;      /* NULL without --profile */
-	struct report_timeline *timeline;    /* NULL without --timeline */
-	struct report_scalars *scalars;      /* NULL: nobody wants them */
-	struct report_terminal *terminal;    /* NULL: no line of progress */
+	struct report_profile *profile;   /* NULL without --profile */
+	struct report_timeline *timeline; /* NULL without --timeline */
+	struct report_scalars *scalars;   /* NULL: nobody wants them */
+	struct report_terminal *terminal; /* NULL: no line of progress */
 	struct engine_metrics metrics;
 	struct train_plateau {
 		double best, rate; /* lowest perplexity; of the learning rate, 0: none yet */
@@ -66,7 +48,7 @@ struct train_run {
 	struct engine_sum sum;
 	float *labels; /* of one batch */
 	uint32_t *ids;
-	struct train_ahead *ahead; /* batch.h; NULL: no batches go to devices ahead */
+	struct train_ahead *ahead;           /* batch.h; NULL: no batches go to devices ahead */
 	size_t steps;                        /* batches of a worker per epoch */
 	size_t examples;                     /* per epoch, of the whole job */
 	struct checkpoint_saver *saver;      /* NULL without --model-prefix */
@@ -89,8 +71,6 @@ struct train_run {
 enum mu_status mu_train_setup(struct train_run *run);
 /* data_cache.c: samples in memory that a node shares. Collective over all ranks. */
 enum mu_status mu_train_cache_data(struct train_run *run);
-/* mu_agree after work that only some ranks have, for as long as it takes. */
-enum mu_status mu_train_agree_late(enum mu_status mine, MPI_Comm comm);
 void mu_train_release(struct train_run *run);
 
 /* fit.c: the training loop of a worker. */

@@ -36,11 +36,11 @@ struct mu_plan *mu_engine_staged_plan_of(const struct engine_staged *s, size_t s
 }
 
 /* Of rows of all steps those of block k; `fill` behind the last step, and the last row. */
-static void cut_block(const struct train_run *run, size_t k, const float *rows, float fill,
+static void cut_block(const struct mu_engine *e, size_t k, const float *rows, float fill,
 		      float *out)
 {
-	const struct engine_staged *s = run->split;
-	const size_t length = run->devices.sample;
+	const struct engine_staged *s = e->split;
+	const size_t length = e->devices.sample;
 
 	for (size_t i = 0; i < s->micro; i++)
 		for (size_t t = 0; t < s->steps; t++) {
@@ -51,30 +51,30 @@ static void cut_block(const struct train_run *run, size_t k, const float *rows, 
 }
 
 /* The labels of block k, for the last stage. A net that ignores none ignores -1 here. */
-static const float *block_labels(const struct train_run *run, struct mu_batch *own, size_t k)
+static const float *block_labels(const struct mu_engine *e, struct mu_batch *own, size_t k)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	float *labels = s->labels + k * s->micro * s->steps;
 
 	if (!own->use_ignore)
 		own->ignore_label = -1;
 	own->use_ignore = true;
-	cut_block(run, k, s->batch.labels, own->ignore_label, labels);
+	cut_block(e, k, s->batch.labels, own->ignore_label, labels);
 	return labels;
 }
 
-static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t stage, size_t k)
+static void set_batch(const struct mu_engine *e, struct mu_plan *plan, size_t stage, size_t k)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const size_t first = first_of(s, k), n = samples_of(s, k);
 	const size_t left = s->batch.count > first ? s->batch.count - first : 0;
 	struct mu_batch *own = mu_plan_batch(plan);
 
 	own->count = left < n ? left : n;
 	if (s->steps == 0)
-		own->labels = s->batch.labels + first * mu_input_labels(&run->train, s->group);
+		own->labels = s->batch.labels + first * mu_input_labels(e->train, s->group);
 	else if (stage + 1 == s->stages.n)
-		own->labels = block_labels(run, own, k);
+		own->labels = block_labels(e, own, k);
 	own->ids = s->batch.ids + first;
 	own->label_smoothing = s->batch.label_smoothing;
 	own->loss_scale = s->batch.loss_scale;
@@ -84,30 +84,30 @@ static void set_batch(const struct train_run *run, struct mu_plan *plan, size_t 
 }
 
 /* The samples, to the stage that reads them. */
-static void set_input(const struct train_run *run, struct mu_plan *plan, size_t k)
+static void set_input(const struct mu_engine *e, struct mu_plan *plan, size_t k)
 {
-	const struct engine_staged *s = run->split;
-	const size_t n = run->devices.sample;
+	const struct engine_staged *s = e->split;
+	const size_t n = e->devices.sample;
 
 	if (!mu_plan_input(plan))
 		return;
 	if (s->steps > 0)
-		cut_block(run, k, run->devices.samples, 0, mu_plan_input(plan));
+		cut_block(e, k, e->devices.samples, 0, mu_plan_input(plan));
 	else
-		memcpy(mu_plan_input(plan), run->devices.samples + first_of(s, k) * n,
+		memcpy(mu_plan_input(plan), e->devices.samples + first_of(s, k) * n,
 		       samples_of(s, k) * n * sizeof(float));
 }
 
-enum mu_status mu_engine_staged_begin_forward(struct train_run *run, size_t stage, size_t k)
+enum mu_status mu_engine_staged_begin_forward(struct mu_engine *e, size_t stage, size_t k)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	struct mu_plan *plan = mu_engine_staged_plan_of(s, stage, k);
 	const size_t first = mu_engine_staged_micro(s, 0);
 
-	set_batch(run, plan, stage, k);
+	set_batch(e, plan, stage, k);
 	if (s->partial && s->phase == MU_PHASE_TRAIN) { /* the first backward makes the sum */
-		float *weights = mu_kv_weights(run->kv);
+		float *weights = mu_kv_weights(e->kv);
 
 		if (k == first)
 			MU_TRY(mu_plan_bind(plan, weights, s->gradients));
@@ -119,18 +119,18 @@ enum mu_status mu_engine_staged_begin_forward(struct train_run *run, size_t stag
 	if (s->steps > 0)
 		mu_plan_join(plan, k, k > 0 ? mu_engine_staged_plan_of(s, stage, k - 1) : NULL,
 			     k + 1 < s->n_now ? mu_engine_staged_plan_of(s, stage, k + 1) : NULL);
-	set_input(run, plan, k);
+	set_input(e, plan, k);
 	for (size_t r = 0; r < stage; r++)
-		if (mu_engine_staged_is_here(run, r))
+		if (mu_engine_staged_is_here(e, r))
 			MU_TRY(mu_plan_receive(plan, mu_engine_staged_plan_of(s, r, k)));
-	MU_TRY(mu_engine_borders_receive(run, stage, k, TRAIN_VALUES));
+	MU_TRY(mu_engine_borders_receive(e, stage, k, TRAIN_VALUES));
 out:
 	return st;
 }
 
-void mu_engine_staged_keep(struct train_run *run, size_t k)
+void mu_engine_staged_keep(struct mu_engine *e, size_t k)
 {
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 	struct mu_plan *plan = mu_engine_staged_plan_of(s, s->stages.n - 1, k);
 	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
 	const size_t n = mu_shape_n(shape) / shape->dims[0];

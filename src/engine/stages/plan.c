@@ -13,118 +13,118 @@
 
 /* ---- where ---- */
 
-size_t mu_engine_staged_member(const struct train_run *run, size_t stage)
+size_t mu_engine_staged_member(const struct mu_engine *e, size_t stage)
 {
-	return run->split->stages.of[stage].device / run->devices.list.n;
+	return e->split->stages.of[stage].device / e->devices.list.n;
 }
 
-bool mu_engine_staged_is_here(const struct train_run *run, size_t stage)
+bool mu_engine_staged_is_here(const struct mu_engine *e, size_t stage)
 {
-	return mu_engine_staged_member(run, stage) == run->team.member;
+	return mu_engine_staged_member(e, stage) == e->team.member;
 }
 
 /* Its device, or the one of this rank that stands for it. */
-static size_t device_of(const struct train_run *run, size_t stage)
+static size_t device_of(const struct mu_engine *e, size_t stage)
 {
-	return run->split->stages.of[stage].device % run->devices.list.n;
+	return e->split->stages.of[stage].device % e->devices.list.n;
 }
 
 /* ---- life ---- */
 
-typedef enum mu_status slot_fn(struct train_run *run, size_t stage, size_t slot);
+typedef enum mu_status slot_fn(struct mu_engine *e, size_t stage, size_t slot);
 
-static enum mu_status work_on_stage(struct train_run *run, struct engine_device *d)
+static enum mu_status work_on_stage(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const size_t stage = s->work.stage;
 
-	for (size_t i = 0; device_of(run, stage) == d->number && i < s->of[stage].n_slots; i++)
-		MU_TRY(s->work.fn(run, stage, i));
+	for (size_t i = 0; device_of(e, stage) == d->number && i < s->of[stage].n_slots; i++)
+		MU_TRY(s->work.fn(e, stage, i));
 out:
 	return st;
 }
 
 /* Stage by stage, each by the thread of its device. */
-static enum mu_status for_all_slots(struct train_run *run, slot_fn *fn)
+static enum mu_status for_all_slots(struct mu_engine *e, slot_fn *fn)
 {
 	enum mu_status st = MU_OK;
-	struct engine_stage_work *work = &run->split->work;
+	struct engine_stage_work *work = &e->split->work;
 
 	work->fn = fn;
-	for (work->stage = 0; work->stage < run->split->stages.n; work->stage++)
-		MU_TRY(mu_engine_devices_run(run, work_on_stage));
+	for (work->stage = 0; work->stage < e->split->stages.n; work->stage++)
+		MU_TRY(mu_engine_devices_run(e, work_on_stage));
 out:
 	return st;
 }
 
 /* The plan of a group that slots of a stage have for this: MU_PHASE_TRAIN and micro samples,
  * _TRAIN and fewer, _INFER. */
-static struct mu_plan **find_plan(struct train_run *run, size_t stage, size_t slot, size_t group,
+static struct mu_plan **find_plan(struct mu_engine *e, size_t stage, size_t slot, size_t group,
 				  const struct mu_plan_part *like)
 {
-	struct engine_plans *p = &run->split->of[stage].slots[slot].plans[group];
+	struct engine_plans *p = &e->split->of[stage].slots[slot].plans[group];
 
 	if (like->phase == MU_PHASE_INFER)
 		return &p->infer;
-	return like->batch == run->split->micro ? &p->full : &p->tail;
+	return like->batch == e->split->micro ? &p->full : &p->tail;
 }
 
 /* The part of a stage, as `like` says. Whichever slot: all parts of a stage are laid out alike. */
-static enum mu_status plan_part(struct train_run *run, size_t stage, size_t slot, size_t group,
+static enum mu_status plan_part(struct mu_engine *e, size_t stage, size_t slot, size_t group,
 				const struct mu_plan_part *like)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const struct mu_stage *own = &s->stages.of[stage];
 	struct mu_plan *before[MU_MAX_STAGES];
 	struct mu_plan_part part = *like;
 
 	for (size_t r = 0; r < stage; r++)
 		for (size_t i = 0; i < s->of[r].n_slots; i++)
-			if (*find_plan(run, r, i, group, like))
-				before[r] = *find_plan(run, r, i, group, like);
-	part.net = run->block_net ? run->block_net : run->nets[group];
+			if (*find_plan(e, r, i, group, like))
+				before[r] = *find_plan(e, r, i, group, like);
+	part.net = e->block_net ? e->block_net : e->nets[group];
 	part.of_block = s->steps > 0;
 	if (part.of_block && slot > 0)
-		part.first_block = *find_plan(run, stage, 0, group, like);
-	part.device = &run->devices.of[device_of(run, stage)].device;
+		part.first_block = *find_plan(e, stage, 0, group, like);
+	part.device = &e->devices.of[device_of(e, stage)].device;
 	part.whole = s->whole;
 	part.first = own->first;
 	part.n = own->n;
 	part.before = before;
 	part.n_before = stage;
-	MU_TRY(mu_plan_new_part(find_plan(run, stage, slot, group, like), &part));
+	MU_TRY(mu_plan_new_part(find_plan(e, stage, slot, group, like), &part));
 out:
 	return st;
 }
 
-static enum mu_status plan_full(struct train_run *run, size_t stage, size_t slot)
+static enum mu_status plan_full(struct mu_engine *e, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
-	struct engine_slot *own = &run->split->of[stage].slots[slot];
-	const struct mu_plan_part like = {.batch = run->split->micro, .phase = MU_PHASE_TRAIN};
+	struct engine_slot *own = &e->split->of[stage].slots[slot];
+	const struct mu_plan_part like = {.batch = e->split->micro, .phase = MU_PHASE_TRAIN};
 
-	MU_TRY(MU_ALLOC(own->plans, run->split->n_groups, "plans"));
-	MU_TRY(plan_part(run, stage, slot, run->split->n_groups - 1, &like));
+	MU_TRY(MU_ALLOC(own->plans, e->split->n_groups, "plans"));
+	MU_TRY(plan_part(e, stage, slot, e->split->n_groups - 1, &like));
 out:
 	return st;
 }
 
-static enum mu_status make_stages(struct train_run *run)
+static enum mu_status make_stages(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
-	const size_t devices = run->devices.list.n * run->devices.list.ranks;
+	struct engine_staged *s = e->split;
+	const size_t devices = e->devices.list.n * e->devices.list.ranks;
 	struct mu_stage_border *borders = NULL;
 
-	MU_TRY(mu_engine_device_stages(&run->devices.list, &run->options, s->whole, &s->stages));
+	MU_TRY(mu_engine_device_stages(&e->devices.list, e->conf, s->whole, &s->stages));
 	s->stages.blocks = s->steps > 0;
 	MU_TRY(mu_stage_order_new(&s->train, &s->stages, devices, s->n_micro, true));
 	MU_TRY(mu_stage_order_new(&s->infer, &s->stages, devices, s->n_micro, false));
 	MU_TRY(MU_ALLOC(s->of, s->stages.n, "stages"));
 	for (size_t i = 0; i < s->stages.n; i++) {
-		const size_t n = mu_engine_staged_is_here(run, i)
+		const size_t n = mu_engine_staged_is_here(e, i)
 					 ? mu_stage_slots(&s->stages, i, s->n_micro)
 					 : 1;
 
@@ -141,37 +141,37 @@ out:
 	return st;
 }
 
-static enum mu_status plan_whole(struct train_run *run, struct engine_device *d)
+static enum mu_status plan_whole(struct mu_engine *e, struct engine_device *d)
 {
 	if (d->number > 0)
 		return MU_OK;
-	return mu_plan_new_dry(&run->split->whole, run->block_net ? run->block_net : run->net,
-			       &d->device, run->split->micro, MU_PHASE_TRAIN, NULL);
+	return mu_plan_new_dry(&e->split->whole, e->block_net ? e->block_net : e->net, &d->device,
+			       e->split->micro, MU_PHASE_TRAIN, NULL);
 }
 
-enum mu_status mu_engine_staged_open(struct train_run *run, size_t batch)
+enum mu_status mu_engine_staged_open(struct mu_engine *e, size_t batch)
 {
 	enum mu_status st = MU_OK;
 	struct engine_staged *s;
 
-	MU_TRY(MU_ALLOC(run->split, 1, "stages"));
-	s = run->split;
+	MU_TRY(MU_ALLOC(e->split, 1, "stages"));
+	s = e->split;
 	s->comm = MPI_COMM_NULL;
-	s->n_groups = run->n_groups;
-	s->n_micro = (size_t)run->options.micro_batches;
+	s->n_groups = e->n_groups;
+	s->n_micro = (size_t)e->conf->micro_batches;
 	s->micro = batch / s->n_micro;
-	if (run->block_net) {
+	if (e->block_net) {
 		s->n_groups = 1;
-		s->steps = mu_net_labels(run->block_net);
-		s->n_micro = (mu_net_labels(run->net) + s->steps - 1) / s->steps;
+		s->steps = mu_net_labels(e->block_net);
+		s->n_micro = (mu_net_labels(e->net) + s->steps - 1) / s->steps;
 	}
-	MU_TRY(mu_engine_devices_run(run, plan_whole));
-	run->plan = s->whole;
-	MU_TRY(make_stages(run));
-	if (!run->devices.team)
-		MU_TRY(mu_team_new(&run->devices.team, 1, &run->topology));
-	MU_TRY(mu_team_counters(run->devices.team, mu_engine_border_counter(run, s->n_borders, 0)));
-	MU_TRY(for_all_slots(run, plan_full));
+	MU_TRY(mu_engine_devices_run(e, plan_whole));
+	e->plan = s->whole;
+	MU_TRY(make_stages(e));
+	if (!e->devices.team)
+		MU_TRY(mu_team_new(&e->devices.team, 1, e->topology));
+	MU_TRY(mu_team_counters(e->devices.team, mu_engine_border_counter(e, s->n_borders, 0)));
+	MU_TRY(for_all_slots(e, plan_full));
 out:
 	return st;
 }
@@ -189,13 +189,13 @@ static void close_slot(struct engine_slot *slot, size_t n_groups)
 	mu_free(slot->plans);
 }
 
-void mu_engine_staged_close(struct train_run *run)
+void mu_engine_staged_close(struct mu_engine *e)
 {
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 
 	if (!s)
 		return;
-	mu_engine_borders_close(run);
+	mu_engine_borders_close(e);
 	for (size_t i = 0; s->of && i < s->stages.n; i++) {
 		for (size_t k = 0; k < s->of[i].n_slots; k++)
 			close_slot(&s->of[i].slots[k], s->n_groups);
@@ -212,7 +212,7 @@ void mu_engine_staged_close(struct train_run *run)
 	mu_free(s->outputs);
 	mu_free(s->losses);
 	mu_free(s);
-	run->split = NULL;
+	e->split = NULL;
 }
 
 /* ---- further plans, and memory ---- */
@@ -222,45 +222,45 @@ static bool has_records(const struct mu_input *in, size_t group)
 	return in->groups ? in->groups[group].n > 0 : in->n > 0;
 }
 
-static enum mu_status plan_others(struct train_run *run, size_t stage, size_t slot)
+static enum mu_status plan_others(struct mu_engine *e, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
-	const bool ends_early = !run->train.groups && run->steps < run->train.steps;
+	const struct engine_staged *s = e->split;
+	const bool ends_early = !e->train->groups && e->steps < e->train->steps;
 	const struct mu_plan_part infer = {.batch = s->micro, .phase = MU_PHASE_INFER};
 
-	if (s->steps > 0 && run->has_validation)
-		MU_TRY(plan_part(run, stage, slot, 0, &infer));
+	if (s->steps > 0 && e->validate)
+		MU_TRY(plan_part(e, stage, slot, 0, &infer));
 	for (size_t g = 0; s->steps == 0 && g < s->n_groups; g++) {
-		const size_t rest = ends_early ? 0 : mu_input_rest(&run->train, g);
+		const size_t rest = ends_early ? 0 : mu_input_rest(e->train, g);
 		struct mu_plan_part like = {.batch = s->micro, .phase = MU_PHASE_TRAIN};
 
-		if (g + 1 < s->n_groups && has_records(&run->train, g))
-			MU_TRY(plan_part(run, stage, slot, g, &like));
-		if (run->has_validation && has_records(&run->validate, g))
-			MU_TRY(plan_part(run, stage, slot, g, &infer));
+		if (g + 1 < s->n_groups && has_records(e->train, g))
+			MU_TRY(plan_part(e, stage, slot, g, &like));
+		if (e->validate && has_records(e->validate, g))
+			MU_TRY(plan_part(e, stage, slot, g, &infer));
 		like.batch = rest % s->micro;
 		if (like.batch > 0 && rest / s->micro % s->of[stage].n_slots == slot)
-			MU_TRY(plan_part(run, stage, slot, g, &like));
+			MU_TRY(plan_part(e, stage, slot, g, &like));
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_engine_staged_plan(struct train_run *run)
+enum mu_status mu_engine_staged_plan(struct mu_engine *e)
 {
-	return for_all_slots(run, plan_others);
+	return for_all_slots(e, plan_others);
 }
 
 /* A slot's plans: one at a time is used. */
-static enum mu_status allocate(struct train_run *run, size_t stage, size_t slot)
+static enum mu_status allocate(struct mu_engine *e, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_plans *plans = run->split->of[stage].slots[slot].plans;
-	const size_t n_groups = run->split->n_groups;
+	const struct engine_plans *plans = e->split->of[stage].slots[slot].plans;
+	const size_t n_groups = e->split->n_groups;
 	struct mu_plan *largest = plans[n_groups - 1].full;
 
-	if (!mu_engine_staged_is_here(run, stage))
+	if (!mu_engine_staged_is_here(e, stage))
 		goto out;
 	MU_TRY(mu_plan_allocate(largest));
 	for (size_t g = 0; g < n_groups; g++) {
@@ -274,13 +274,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_staged_allocate(struct train_run *run)
+enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
-	const size_t labels = mu_net_labels(run->net), classes = mu_engine_devices_classes(run);
+	struct engine_staged *s = e->split;
+	const size_t labels = mu_net_labels(e->net), classes = mu_engine_devices_classes(e);
 
-	MU_TRY(for_all_slots(run, allocate));
+	MU_TRY(for_all_slots(e, allocate));
 	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));
 	if (s->steps > 0) {
 		MU_TRY(MU_ALLOC(s->labels, s->n_micro * s->micro * s->steps, "labels of blocks"));
@@ -297,31 +297,31 @@ out:
 	return st;
 }
 
-double mu_engine_staged_arena(const struct train_run *run)
+double mu_engine_staged_arena(const struct mu_engine *e)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	double sum = 0;
 
 	for (size_t i = 0; i < s->stages.n; i++)
-		for (size_t k = 0; mu_engine_staged_is_here(run, i) && k < s->of[i].n_slots; k++)
+		for (size_t k = 0; mu_engine_staged_is_here(e, i) && k < s->of[i].n_slots; k++)
 			sum += (double)mu_plan_arena_bytes(
 				s->of[i].slots[k].plans[s->n_groups - 1].full);
 	return sum;
 }
 
-static enum mu_status bind(struct train_run *run, size_t stage, size_t slot)
+static enum mu_status bind(struct mu_engine *e, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_plans *plans = run->split->of[stage].slots[slot].plans;
-	float *weights = mu_kv_weights(run->kv);
+	const struct engine_plans *plans = e->split->of[stage].slots[slot].plans;
+	float *weights = mu_kv_weights(e->kv);
 
-	if (!mu_engine_staged_is_here(run, stage))
+	if (!mu_engine_staged_is_here(e, stage))
 		goto out;
-	for (size_t g = 0; g < run->split->n_groups; g++) {
+	for (size_t g = 0; g < e->split->n_groups; g++) {
 		if (plans[g].full)
-			MU_TRY(mu_plan_bind(plans[g].full, weights, run->split->gradients));
+			MU_TRY(mu_plan_bind(plans[g].full, weights, e->split->gradients));
 		if (plans[g].tail)
-			MU_TRY(mu_plan_bind(plans[g].tail, weights, run->split->gradients));
+			MU_TRY(mu_plan_bind(plans[g].tail, weights, e->split->gradients));
 		if (plans[g].infer)
 			MU_TRY(mu_plan_bind(plans[g].infer, weights, NULL));
 	}
@@ -329,10 +329,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_staged_bind(struct train_run *run)
+enum mu_status mu_engine_staged_bind(struct mu_engine *e)
 {
-	run->split->gradients = mu_kv_gradients(run->kv);
-	return for_all_slots(run, bind);
+	e->split->gradients = mu_kv_gradients(e->kv);
+	return for_all_slots(e, bind);
 }
 
 /* ---- for people ---- */
@@ -388,13 +388,13 @@ static void describe_border(const struct mu_stage_border *b, char text[256])
 		 b->from, b->to, b->tensors, b->tensors == 1 ? "" : "s", b->nbytes);
 }
 
-void mu_engine_staged_report(const struct train_run *run)
+void mu_engine_staged_report(const struct mu_engine *e)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	char text[256];
 
 	for (size_t i = 0; i < s->stages.n; i++) {
-		describe_stage(&run->devices.list, s->whole, &s->stages, i, text);
+		describe_stage(&e->devices.list, s->whole, &s->stages, i, text);
 		mu_log_info("%s", text);
 	}
 	if (s->steps > 0)

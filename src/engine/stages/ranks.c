@@ -40,12 +40,12 @@ static const struct mu_plan *find_plan(const struct engine_stage *stage, size_t 
 }
 
 /* Bytes of a border's messages, by kind. */
-static void measure(const struct train_run *run, const struct engine_border *border, int way,
+static void measure(const struct mu_engine *e, const struct engine_border *border, int way,
 		    size_t *nbytes)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 
-	for (size_t kind = 0; kind < run->split->n_groups * KINDS; kind++) {
+	for (size_t kind = 0; kind < e->split->n_groups * KINDS; kind++) {
 		const struct mu_plan *from = find_plan(&s->of[border->from], kind);
 		const struct mu_plan *to = find_plan(&s->of[border->to], kind);
 		const bool passes = way == TRAIN_VALUES || kind % KINDS != KIND_INFER;
@@ -57,13 +57,13 @@ static void measure(const struct train_run *run, const struct engine_border *bor
 }
 
 /* Tails differ from team to team. */
-uint64_t mu_engine_borders_hash(const struct train_run *run)
+uint64_t mu_engine_borders_hash(const struct mu_engine *e)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	uint64_t hash = 0;
 
 	for (size_t b = 0; b < s->n_borders; b++)
-		for (size_t kind = 0; kind < run->split->n_groups * KINDS; kind++) {
+		for (size_t kind = 0; kind < e->split->n_groups * KINDS; kind++) {
 			const struct mu_plan *from = find_plan(&s->of[s->borders[b].from], kind);
 			const struct mu_plan *to = find_plan(&s->of[s->borders[b].to], kind);
 
@@ -73,27 +73,27 @@ uint64_t mu_engine_borders_hash(const struct train_run *run)
 	return hash;
 }
 
-size_t mu_engine_border_counter(const struct train_run *run, size_t border, int way)
+size_t mu_engine_border_counter(const struct mu_engine *e, size_t border, int way)
 {
-	return run->split->stages.n * TRAIN_STAGE_COUNTERS + border * TRAIN_WAYS + (size_t)way;
+	return e->split->stages.n * TRAIN_STAGE_COUNTERS + border * TRAIN_WAYS + (size_t)way;
 }
 
 /* ---- life ---- */
 
-static enum mu_status open_way(struct train_run *run, size_t b, int way, size_t *nbytes)
+static enum mu_status open_way(struct mu_engine *e, size_t b, int way, size_t *nbytes)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 	struct engine_border *border = &s->borders[b];
 	struct engine_way *w = &border->ways[way];
-	const bool is_from = mu_engine_staged_is_here(run, border->from);
-	const size_t kinds = run->split->n_groups * KINDS;
+	const bool is_from = mu_engine_staged_is_here(e, border->from);
+	const size_t kinds = e->split->n_groups * KINDS;
 	size_t most = 0;
 
 	w->sends = is_from == (way == TRAIN_VALUES);
 	w->peer = mu_engine_team_worker(
-		run, mu_engine_staged_member(run, is_from ? border->to : border->from));
-	measure(run, border, way, nbytes);
+		e, mu_engine_staged_member(e, is_from ? border->to : border->from));
+	measure(e, border, way, nbytes);
 	for (size_t kind = 0; kind < kinds; kind++)
 		most = nbytes[kind] > most ? nbytes[kind] : most;
 	if (most > 0)
@@ -110,28 +110,28 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_borders_open(struct train_run *run)
+enum mu_status mu_engine_borders_open(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 	size_t *nbytes = NULL;
 
-	MU_TRY(mu_passage_comm_new(&s->comm, run->topology.peers));
-	MU_TRY(MU_ALLOC(nbytes, run->split->n_groups * KINDS, "borders"));
+	MU_TRY(mu_passage_comm_new(&s->comm, e->topology->peers));
+	MU_TRY(MU_ALLOC(nbytes, e->split->n_groups * KINDS, "borders"));
 	MU_TRY(MU_ALLOC(s->kinds, s->n_micro, "borders"));
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++)
-			if (mu_engine_staged_is_here(run, s->borders[b].from) !=
-			    mu_engine_staged_is_here(run, s->borders[b].to))
-				MU_TRY(open_way(run, b, way, nbytes));
+			if (mu_engine_staged_is_here(e, s->borders[b].from) !=
+			    mu_engine_staged_is_here(e, s->borders[b].to))
+				MU_TRY(open_way(e, b, way, nbytes));
 out:
 	mu_free(nbytes);
 	return st;
 }
 
-void mu_engine_borders_close(struct train_run *run)
+void mu_engine_borders_close(struct mu_engine *e)
 {
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 
 	for (size_t b = 0; s->borders && b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++)
@@ -150,10 +150,10 @@ static struct engine_way *way_of(const struct engine_staged *s, size_t b, int wa
 	return w->passage && (way == TRAIN_VALUES || s->phase == MU_PHASE_TRAIN) ? w : NULL;
 }
 
-enum mu_status mu_engine_borders_begin(struct train_run *run)
+enum mu_status mu_engine_borders_begin(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 
 	for (size_t k = 0; s->kinds && k < s->n_now; k++)
 		s->kinds[k] = kind_of(s, k);
@@ -171,7 +171,7 @@ out:
 }
 
 /* Send what has been made since. */
-static enum mu_status send_ready(struct train_run *run, const struct engine_border *border, int way,
+static enum mu_status send_ready(struct mu_engine *e, const struct engine_border *border, int way,
 				 struct engine_way *w)
 {
 	enum mu_status st = MU_OK;
@@ -179,19 +179,18 @@ static enum mu_status send_ready(struct train_run *run, const struct engine_bord
 				 ? mu_engine_staged_counter(border->from, TRAIN_FORWARDS)
 				 : mu_engine_staged_counter(border->to, TRAIN_BACKWARDS);
 
-	for (const size_t made = mu_team_counted(run->devices.team, i); w->begun < made;
-	     w->begun++) {
+	for (const size_t made = mu_team_counted(e->devices.team, i); w->begun < made; w->begun++) {
 		MU_TRY(mu_passage_send(w->passage));
-		mu_wake(&run->topology, run->topology.worker_ranks[w->peer]);
+		mu_wake(e->topology, e->topology->worker_ranks[w->peer]);
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_engine_borders_move(struct train_run *run)
+enum mu_status mu_engine_borders_move(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++) {
@@ -201,20 +200,20 @@ enum mu_status mu_engine_borders_move(struct train_run *run)
 			if (!w)
 				continue;
 			if (w->sends)
-				MU_TRY(send_ready(run, &s->borders[b], way, w));
+				MU_TRY(send_ready(e, &s->borders[b], way, w));
 			MU_TRY(mu_passage_test(w->passage, &passed));
 			for (; w->passed < passed; w->passed++)
 				if (!w->sends)
-					mu_team_count(run->devices.team, 0,
-						      mu_engine_border_counter(run, b, way));
+					mu_team_count(e->devices.team, 0,
+						      mu_engine_border_counter(e, b, way));
 		}
 out:
 	return st;
 }
 
-bool mu_engine_borders_have_left(const struct train_run *run)
+bool mu_engine_borders_have_left(const struct mu_engine *e)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++) {
@@ -228,17 +227,17 @@ bool mu_engine_borders_have_left(const struct train_run *run)
 
 void mu_engine_borders_awaited(const void *context, struct mu_awaited *a)
 {
-	const struct train_run *run = context;
-	const struct engine_staged *s = run->split;
+	const struct mu_engine *e = context;
+	const struct engine_staged *s = e->split;
 
 	snprintf(a->what, sizeof a->what, "what passes between the ranks of team %zu",
-		 run->team.index);
+		 e->team.index);
 	for (size_t b = 0; b < s->n_borders; b++)
 		for (int way = 0; way < TRAIN_WAYS; way++) {
 			const struct engine_way *w = way_of(s, b, way);
 
 			if (w && w->passed < s->n_now)
-				mu_awaited_add(a, run->topology.worker_ranks[w->peer]);
+				mu_awaited_add(a, e->topology->worker_ranks[w->peer]);
 		}
 }
 
@@ -248,29 +247,28 @@ static struct mu_plan *plan_of(const struct engine_staged *s, size_t stage, size
 					way == TRAIN_GRADIENTS ? mu_engine_staged_micro(s, k) : k);
 }
 
-enum mu_status mu_engine_borders_receive(struct train_run *run, size_t stage, size_t k, int way)
+enum mu_status mu_engine_borders_receive(struct mu_engine *e, size_t stage, size_t k, int way)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 
 	for (size_t b = 0; b < s->n_borders; b++) {
 		const struct engine_border *border = &s->borders[b];
 		const struct engine_way *w = way_of(s, b, way);
 
 		if (w && !w->sends && stage == (way == TRAIN_VALUES ? border->to : border->from))
-			MU_TRY(mu_plan_unpack(plan_of(s, border->from, k, way),
-					      plan_of(s, border->to, k, way),
-					      way == TRAIN_GRADIENTS,
-					      mu_passage_buffer(w->passage, k)));
+			MU_TRY(mu_plan_unpack(
+				plan_of(s, border->from, k, way), plan_of(s, border->to, k, way),
+				way == TRAIN_GRADIENTS, mu_passage_buffer(w->passage, k)));
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_engine_borders_send(struct train_run *run, size_t stage, size_t k, int way)
+enum mu_status mu_engine_borders_send(struct mu_engine *e, size_t stage, size_t k, int way)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 
 	for (size_t b = 0; b < s->n_borders; b++) {
 		const struct engine_border *border = &s->borders[b];

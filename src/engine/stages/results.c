@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-double mu_engine_staged_loss(const struct train_run *run)
+double mu_engine_staged_loss(const struct mu_engine *e)
 {
 	double loss = 0;
 
-	for (size_t k = 0; k < run->split->n_now; k++)
-		loss += run->split->losses[k];
+	for (size_t k = 0; k < e->split->n_now; k++)
+		loss += e->split->losses[k];
 	return loss;
 }
 
@@ -42,16 +42,16 @@ static void measure_blocks(const struct engine_staged *s, struct mu_metrics *m,
 	m->samples = samples;
 }
 
-void mu_engine_staged_measure(const struct train_run *run, struct mu_metrics *m)
+void mu_engine_staged_measure(const struct mu_engine *e, struct mu_metrics *m)
 {
-	const struct engine_staged *s = run->split;
-	const size_t top_k = (size_t)run->options.top_k;
+	const struct engine_staged *s = e->split;
+	const size_t top_k = (size_t)e->conf->top_k;
 	struct mu_plan *last;
 	struct mu_batch batch = s->batch;
 	struct mu_shape shape;
 	const float *p;
 
-	if (!mu_engine_staged_is_here(run, s->stages.n - 1))
+	if (!mu_engine_staged_is_here(e, s->stages.n - 1))
 		return;
 	last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
 	batch.use_ignore = mu_plan_batch(last)->use_ignore;
@@ -64,24 +64,24 @@ void mu_engine_staged_measure(const struct train_run *run, struct mu_metrics *m)
 	mu_metrics_measure(m, p, &shape, &batch, top_k);
 }
 
-void mu_engine_staged_probabilities(const struct train_run *run, float *out)
+void mu_engine_staged_probabilities(const struct mu_engine *e, float *out)
 {
 	struct mu_shape shape;
-	const float *p = probabilities(run->split, &shape);
+	const float *p = probabilities(e->split, &shape);
 
-	memcpy(out, p, run->split->total * shape.dims[1] * sizeof *out);
+	memcpy(out, p, e->split->total * shape.dims[1] * sizeof *out);
 }
 
-enum mu_status mu_engine_staged_overflowed(const struct train_run *run, bool *overflowed)
+enum mu_status mu_engine_staged_overflowed(const struct mu_engine *e, bool *overflowed)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	bool one;
 
 	*overflowed = false;
 	for (size_t k = 0; k < s->n_now; k++)
 		for (size_t stage = 0; stage < s->stages.n; stage++) {
-			if (!mu_engine_staged_is_here(run, stage))
+			if (!mu_engine_staged_is_here(e, stage))
 				continue;
 			MU_TRY(mu_plan_overflowed(mu_engine_staged_plan_of(s, stage, k), &one));
 			*overflowed |= one;
@@ -91,15 +91,15 @@ out:
 }
 
 /* All that is done here once more, in this thread. */
-const char *mu_engine_staged_find_nonfinite(struct train_run *run)
+const char *mu_engine_staged_find_nonfinite(struct mu_engine *e)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const char *place = NULL;
 
 	for (size_t k = 0; k < s->n_now && !place; k++)
 		for (size_t stage = 0; stage < s->stages.n && !place; stage++)
-			if (mu_engine_staged_is_here(run, stage) &&
-			    mu_engine_staged_begin_forward(run, stage, k) == MU_OK)
+			if (mu_engine_staged_is_here(e, stage) &&
+			    mu_engine_staged_begin_forward(e, stage, k) == MU_OK)
 				place = mu_plan_find_nonfinite(
 					mu_engine_staged_plan_of(s, stage, k));
 	return place;

@@ -20,9 +20,9 @@ size_t mu_engine_staged_counter(size_t stage, int which)
 	return stage * TRAIN_STAGE_COUNTERS + (size_t)which;
 }
 
-static size_t counted(const struct train_run *run, size_t stage, int which)
+static size_t counted(const struct mu_engine *e, size_t stage, int which)
 {
-	return mu_team_counted(run->devices.team, mu_engine_staged_counter(stage, which));
+	return mu_team_counted(e->devices.team, mu_engine_staged_counter(stage, which));
 }
 
 static const struct mu_stage_order *schedule_of(const struct engine_staged *s)
@@ -31,12 +31,12 @@ static const struct mu_stage_order *schedule_of(const struct engine_staged *s)
 }
 
 /* The next task of one of this rank's devices that this batch has; NULL behind the last. */
-static const struct mu_stage_task *next_task(const struct train_run *run, size_t member,
+static const struct mu_stage_task *next_task(const struct mu_engine *e, size_t member,
 					     struct engine_place *place)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const struct mu_stage_order *schedule = schedule_of(s);
-	const size_t device = run->team.member * run->devices.list.n + member;
+	const size_t device = e->team.member * e->devices.list.n + member;
 	const size_t n = schedule->first[device + 1] - schedule->first[device];
 
 	for (; place->task < n; place->task++) {
@@ -52,13 +52,13 @@ static const struct mu_stage_task *next_task(const struct train_run *run, size_t
 /* ---- a task ---- */
 
 /* What a task needs because of a border: that counter *i is at least *least. False: nothing. */
-static bool find_need(const struct train_run *run, const struct mu_stage_task *task, size_t b,
+static bool find_need(const struct mu_engine *e, const struct mu_stage_task *task, size_t b,
 		      size_t *i, size_t *least)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const struct engine_border *border = &s->borders[b];
-	const bool from_here = mu_engine_staged_is_here(run, border->from);
-	const bool to_here = mu_engine_staged_is_here(run, border->to);
+	const bool from_here = mu_engine_staged_is_here(e, border->from);
+	const bool to_here = mu_engine_staged_is_here(e, border->to);
 	const size_t slots = s->of[task->stage].n_slots;
 
 	*least = task->micro + 1;
@@ -66,13 +66,13 @@ static bool find_need(const struct train_run *run, const struct mu_stage_task *t
 		return false;
 	if (task->work == MU_STAGE_BACKWARD) {
 		*i = to_here ? mu_engine_staged_counter(border->to, TRAIN_BACKWARDS)
-			     : mu_engine_border_counter(run, b, TRAIN_GRADIENTS);
+			     : mu_engine_border_counter(e, b, TRAIN_GRADIENTS);
 		return border->from == task->stage &&
 		       (to_here || border->ways[TRAIN_GRADIENTS].passage);
 	}
 	if (border->to == task->stage) {
 		*i = from_here ? mu_engine_staged_counter(border->from, TRAIN_FORWARDS)
-			       : mu_engine_border_counter(run, b, TRAIN_VALUES);
+			       : mu_engine_border_counter(e, b, TRAIN_VALUES);
 		return true;
 	}
 	/* Without backward a slot is free when who reads it has done so. */
@@ -84,13 +84,13 @@ static bool find_need(const struct train_run *run, const struct mu_stage_task *t
 
 /* What the task waits for is there. A member with a thread of its own sleeps until it is, false:
  * the team was stopped. */
-static bool is_ready(struct train_run *run, size_t member, const struct mu_stage_task *task)
+static bool is_ready(struct mu_engine *e, size_t member, const struct mu_stage_task *task)
 {
-	struct mu_team *team = run->devices.team;
+	struct mu_team *team = e->devices.team;
 	size_t i, least;
 
-	for (size_t b = 0; b < run->split->n_borders; b++) {
-		if (!find_need(run, task, b, &i, &least))
+	for (size_t b = 0; b < e->split->n_borders; b++) {
+		if (!find_need(e, task, b, &i, &least))
 			continue;
 		if (member > 0 ? !mu_team_await(team, i, least) : mu_team_counted(team, i) < least)
 			return false;
@@ -98,29 +98,29 @@ static bool is_ready(struct train_run *run, size_t member, const struct mu_stage
 	return true;
 }
 
-static enum mu_status end_forward(struct train_run *run, size_t member, size_t stage, size_t k)
+static enum mu_status end_forward(struct mu_engine *e, size_t member, size_t stage, size_t k)
 {
 	enum mu_status st = MU_OK;
 
-	if (stage + 1 == run->split->stages.n)
-		mu_engine_staged_keep(run, k);
-	MU_TRY(mu_engine_borders_send(run, stage, k, TRAIN_VALUES));
-	MU_TRY(mu_plan_finish(mu_engine_staged_plan_of(run->split, stage, k)));
-	mu_team_count(run->devices.team, member, mu_engine_staged_counter(stage, TRAIN_FORWARDS));
+	if (stage + 1 == e->split->stages.n)
+		mu_engine_staged_keep(e, k);
+	MU_TRY(mu_engine_borders_send(e, stage, k, TRAIN_VALUES));
+	MU_TRY(mu_plan_finish(mu_engine_staged_plan_of(e->split, stage, k)));
+	mu_team_count(e->devices.team, member, mu_engine_staged_counter(stage, TRAIN_FORWARDS));
 out:
 	return st;
 }
 
 /* Layer `l` of the net, whose kernels cannot: its gradients, added to those of earlier
  * micro-batches. */
-static void add_gradients(const struct train_run *run, size_t l)
+static void add_gradients(const struct mu_engine *e, size_t l)
 {
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 	const size_t *keys;
 
-	for (size_t i = mu_plan_layer_keys(run->plan, l, &keys); i-- > 0;) {
+	for (size_t i = mu_plan_layer_keys(e->plan, l, &keys); i-- > 0;) {
 		const struct mu_slice *slice = &slices[keys[i]];
 
 		mu_engine_add(s->gradients + slice->at, s->partial + slice->at, slice->n_padded);
@@ -128,111 +128,109 @@ static void add_gradients(const struct train_run *run, size_t l)
 }
 
 /* Backward of layer i of the stage, or what it has left for later. */
-static enum mu_status backward_layer(struct train_run *run, size_t member,
+static enum mu_status backward_layer(struct mu_engine *e, size_t member,
 				     const struct mu_stage_task *task, size_t i)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const bool later = task->work == MU_STAGE_WEIGHTS;
 	struct mu_plan *plan =
 		mu_engine_staged_plan_of(s, task->stage, mu_engine_staged_micro(s, task->micro));
 
 	MU_TRY(later ? mu_plan_backward_weights(plan, i) : mu_plan_backward(plan, i));
 	if (task->micro > 0 && !mu_plan_adds(plan, i) && later == mu_plan_weights_later(plan, i))
-		add_gradients(run, s->stages.of[task->stage].first + i);
+		add_gradients(e, s->stages.of[task->stage].first + i);
 	if (task->micro + 1 == s->n_now && later == s->stages.blocks)
-		mu_team_count(run->devices.team, member,
+		mu_team_count(e->devices.team, member,
 			      mu_engine_staged_counter(task->stage, TRAIN_LAYERS));
 out:
 	return st;
 }
 
-static enum mu_status end_backward(struct train_run *run, size_t member, size_t stage,
-				   size_t number)
+static enum mu_status end_backward(struct mu_engine *e, size_t member, size_t stage, size_t number)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const size_t k = mu_engine_staged_micro(s, number);
 
 	for (size_t r = 0; r < stage; r++)
-		if (mu_engine_staged_is_here(run, r))
+		if (mu_engine_staged_is_here(e, r))
 			MU_TRY(mu_plan_return(mu_engine_staged_plan_of(s, stage, k),
 					      mu_engine_staged_plan_of(s, r, k)));
-	MU_TRY(mu_engine_borders_send(run, stage, number, TRAIN_GRADIENTS));
+	MU_TRY(mu_engine_borders_send(e, stage, number, TRAIN_GRADIENTS));
 	MU_TRY(mu_plan_finish(mu_engine_staged_plan_of(s, stage, k)));
-	mu_team_count(run->devices.team, member, mu_engine_staged_counter(stage, TRAIN_BACKWARDS));
+	mu_team_count(e->devices.team, member, mu_engine_staged_counter(stage, TRAIN_BACKWARDS));
 out:
 	return st;
 }
 
-static enum mu_status begin_task(struct train_run *run, const struct mu_stage_task *task)
+static enum mu_status begin_task(struct mu_engine *e, const struct mu_stage_task *task)
 {
 	switch (task->work) {
-	case MU_STAGE_FORWARD: return mu_engine_staged_begin_forward(run, task->stage, task->micro);
+	case MU_STAGE_FORWARD: return mu_engine_staged_begin_forward(e, task->stage, task->micro);
 	case MU_STAGE_BACKWARD:
-		return mu_engine_borders_receive(run, task->stage, task->micro, TRAIN_GRADIENTS);
+		return mu_engine_borders_receive(e, task->stage, task->micro, TRAIN_GRADIENTS);
 	default: return MU_OK;
 	}
 }
 
-static enum mu_status end_task(struct train_run *run, size_t member,
-			       const struct mu_stage_task *task)
+static enum mu_status end_task(struct mu_engine *e, size_t member, const struct mu_stage_task *task)
 {
 	switch (task->work) {
-	case MU_STAGE_FORWARD: return end_forward(run, member, task->stage, task->micro);
-	case MU_STAGE_BACKWARD: return end_backward(run, member, task->stage, task->micro);
+	case MU_STAGE_FORWARD: return end_forward(e, member, task->stage, task->micro);
+	case MU_STAGE_BACKWARD: return end_backward(e, member, task->stage, task->micro);
 	default: return MU_OK;
 	}
 }
 
 /* The next layer of a task that is ready; behind the last one the place is the next task's. */
-static enum mu_status do_layer(struct train_run *run, size_t member, struct engine_place *place,
+static enum mu_status do_layer(struct mu_engine *e, size_t member, struct engine_place *place,
 			       const struct mu_stage_task *task)
 {
 	enum mu_status st = MU_OK;
-	const struct engine_staged *s = run->split;
+	const struct engine_staged *s = e->split;
 	const size_t n = s->stages.of[task->stage].n;
 
 	if (!place->begun)
-		MU_TRY(begin_task(run, task));
+		MU_TRY(begin_task(e, task));
 	place->begun = true;
 	if (task->work == MU_STAGE_FORWARD)
 		MU_TRY(mu_plan_forward(mu_engine_staged_plan_of(s, task->stage, task->micro),
 				       place->done));
 	else
-		MU_TRY(backward_layer(run, member, task, n - 1 - place->done));
+		MU_TRY(backward_layer(e, member, task, n - 1 - place->done));
 	if (++place->done < n)
 		goto out;
-	MU_TRY(end_task(run, member, task));
+	MU_TRY(end_task(e, member, task));
 	*place = (struct engine_place){.task = place->task + 1};
 out:
-	return mu_engine_device_named(run, &run->devices.of[member], st);
+	return mu_engine_device_named(e, &e->devices.of[member], st);
 }
 
 /* ---- the other devices ---- */
 
 /* Weights of the layer that comes next: the first micro-batch waits for them. */
-static bool has_weights(const struct train_run *run, const struct mu_stage_task *task, size_t done)
+static bool has_weights(const struct mu_engine *e, const struct mu_stage_task *task, size_t done)
 {
-	const size_t l = run->split->stages.of[task->stage].first + done;
+	const size_t l = e->split->stages.of[task->stage].first + done;
 
 	if (task->work != MU_STAGE_FORWARD || task->micro > 0)
 		return true;
-	return mu_team_wait(run->devices.team, TEAM_PULL, mu_plan_layers(run->plan) - 1 - l);
+	return mu_team_wait(e->devices.team, TEAM_PULL, mu_plan_layers(e->plan) - 1 - l);
 }
 
 static enum mu_status work(void *context, size_t member)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = context;
+	struct mu_engine *e = context;
 	struct engine_place place = {.task = 0};
 	const struct mu_stage_task *task;
 
-	while ((task = next_task(run, member, &place))) {
-		if ((!place.begun && !is_ready(run, member, task)) ||
-		    !has_weights(run, task, place.done) || mu_team_stopped(run->devices.team))
+	while ((task = next_task(e, member, &place))) {
+		if ((!place.begun && !is_ready(e, member, task)) ||
+		    !has_weights(e, task, place.done) || mu_team_stopped(e->devices.team))
 			goto out;
-		MU_TRY(do_layer(run, member, &place, task));
+		MU_TRY(do_layer(e, member, &place, task));
 	}
 out:
 	return st;
@@ -241,37 +239,37 @@ out:
 /* ---- the first device ---- */
 
 /* A layer of the first device's, or a short wait for what it needs; messages move on. */
-static enum mu_status do_or_wait(struct train_run *run, const struct mu_stage_task *task)
+static enum mu_status do_or_wait(struct mu_engine *e, const struct mu_stage_task *task)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 
-	MU_TRY(mu_engine_poll(run));
-	MU_TRY(mu_engine_borders_move(run));
-	if (task && (s->place.begun || is_ready(run, 0, task))) {
-		MU_TRY(do_layer(run, 0, &s->place, task));
-		MU_TRY(mu_engine_borders_move(run));
+	MU_TRY(mu_engine_poll(e));
+	MU_TRY(mu_engine_borders_move(e));
+	if (task && (s->place.begun || is_ready(e, 0, task))) {
+		MU_TRY(do_layer(e, 0, &s->place, task));
+		MU_TRY(mu_engine_borders_move(e));
 		mu_waiter_reset(&s->waiter);
 	} else {
 		mu_waiter_nap(&s->waiter);
-		if (run->team.size > 1)
-			MU_TRY(mu_waiter_check(&s->waiter, mu_engine_borders_awaited, run));
+		if (e->team.size > 1)
+			MU_TRY(mu_waiter_check(&s->waiter, mu_engine_borders_awaited, e));
 	}
 out:
 	return st;
 }
 
 /* What other ranks wait for leaves before this one goes on to waits in which no message moves. */
-static enum mu_status end_job(struct train_run *run)
+static enum mu_status end_job(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 
-	while (!mu_team_stopped(run->devices.team) &&
-	       !(mu_team_ended(run->devices.team) && mu_engine_borders_have_left(run)))
-		MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
+	while (!mu_team_stopped(e->devices.team) &&
+	       !(mu_team_ended(e->devices.team) && mu_engine_borders_have_left(e)))
+		MU_TRY(do_or_wait(e, next_task(e, 0, &s->place)));
 	s->under_way = false;
-	MU_TRY(mu_engine_devices_join(run, true));
+	MU_TRY(mu_engine_devices_join(e, true));
 out:
 	return st;
 }
@@ -285,43 +283,43 @@ static bool is_first_forward(const struct engine_staged *s, const struct mu_stag
 }
 
 /* All that is left of forward on this rank's devices. */
-static enum mu_status end_forwards(struct train_run *run)
+static enum mu_status end_forwards(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 	size_t last = s->stages.n - 1;
 
-	while (!mu_engine_staged_is_here(run, last))
+	while (!mu_engine_staged_is_here(e, last))
 		last--;
-	while (counted(run, last, TRAIN_FORWARDS) < s->n_now) {
-		if (mu_team_stopped(run->devices.team)) {
-			MU_TRY(end_job(run));
+	while (counted(e, last, TRAIN_FORWARDS) < s->n_now) {
+		if (mu_team_stopped(e->devices.team)) {
+			MU_TRY(end_job(e));
 			goto out;
 		}
-		MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
+		MU_TRY(do_or_wait(e, next_task(e, 0, &s->place)));
 	}
 	if (s->phase == MU_PHASE_INFER)
-		MU_TRY(end_job(run));
+		MU_TRY(end_job(e));
 out:
 	return st;
 }
 
-static enum mu_status begin_job(struct train_run *run)
+static enum mu_status begin_job(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_engine_borders_begin(run));
-	run->split->under_way = true;
-	mu_waiter_init(&run->split->waiter, &run->topology);
-	mu_team_begin(run->devices.team, work, run);
+	MU_TRY(mu_engine_borders_begin(e));
+	e->split->under_way = true;
+	mu_waiter_init(&e->split->waiter, e->topology);
+	mu_team_begin(e->devices.team, work, e);
 out:
 	return st;
 }
 
-float *mu_engine_staged_begin(struct train_run *run, enum mu_phase phase, size_t group,
+float *mu_engine_staged_begin(struct mu_engine *e, enum mu_phase phase, size_t group,
 			      const struct mu_batch *batch)
 {
-	struct engine_staged *s = run->split;
+	struct engine_staged *s = e->split;
 
 	s->phase = phase;
 	s->group = group;
@@ -329,95 +327,94 @@ float *mu_engine_staged_begin(struct train_run *run, enum mu_phase phase, size_t
 	s->total = batch->count;
 	s->n_now = (s->total + s->micro - 1) / s->micro;
 	s->place = (struct engine_place){.task = 0};
-	run->devices.sample = mu_input_sample(&run->train, group);
+	e->devices.sample = mu_input_sample(e->train, group);
 	if (s->steps > 0)
-		s->n_now = (run->devices.sample + s->steps - 1) / s->steps;
-	mu_team_reset(run->devices.team);
-	return run->devices.samples;
+		s->n_now = (e->devices.sample + s->steps - 1) / s->steps;
+	mu_team_reset(e->devices.team);
+	return e->devices.samples;
 }
 
-void mu_engine_staged_count(struct train_run *run, size_t count)
+void mu_engine_staged_count(struct mu_engine *e, size_t count)
 {
-	run->split->batch.count = count;
+	e->split->batch.count = count;
 }
 
-enum mu_status mu_engine_staged_forward(struct train_run *run, size_t l)
+enum mu_status mu_engine_staged_forward(struct mu_engine *e, size_t l)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
-	const size_t left = mu_plan_layers(run->plan) - 1 - l;
+	struct engine_staged *s = e->split;
+	const size_t left = mu_plan_layers(e->plan) - 1 - l;
 
-	mu_team_tell(run->devices.team, 0, TEAM_PULL, left);
+	mu_team_tell(e->devices.team, 0, TEAM_PULL, left);
 	if (l == 0)
-		MU_TRY(begin_job(run));
-	while (!mu_team_stopped(run->devices.team) &&
-	       is_first_forward(s, next_task(run, 0, &s->place), l))
-		MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
-	if (left == 0 || mu_team_stopped(run->devices.team))
-		MU_TRY(end_forwards(run));
+		MU_TRY(begin_job(e));
+	while (!mu_team_stopped(e->devices.team) &&
+	       is_first_forward(s, next_task(e, 0, &s->place), l))
+		MU_TRY(do_or_wait(e, next_task(e, 0, &s->place)));
+	if (left == 0 || mu_team_stopped(e->devices.team))
+		MU_TRY(end_forwards(e));
 out:
 	return st;
 }
 
 /* The gradients of layers that other ranks have. */
-static void clear_others(const struct train_run *run)
+static void clear_others(const struct mu_engine *e)
 {
-	const struct mu_stages *stages = &run->split->stages;
+	const struct mu_stages *stages = &e->split->stages;
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 	const size_t *keys;
 
 	for (size_t s = 0; s < stages->n; s++)
-		for (size_t l = 0; !mu_engine_staged_is_here(run, s) && l < stages->of[s].n; l++)
-			for (size_t i =
-				     mu_plan_layer_keys(run->plan, stages->of[s].first + l, &keys);
+		for (size_t l = 0; !mu_engine_staged_is_here(e, s) && l < stages->of[s].n; l++)
+			for (size_t i = mu_plan_layer_keys(e->plan, stages->of[s].first + l, &keys);
 			     i-- > 0;)
-				memset(run->split->gradients + slices[keys[i]].at, 0,
+				memset(e->split->gradients + slices[keys[i]].at, 0,
 				       slices[keys[i]].n_padded * sizeof(float));
 }
 
 /* Layers from which on all gradients are complete. */
-static size_t complete_from(const struct train_run *run)
+static size_t complete_from(const struct mu_engine *e)
 {
-	const struct mu_stages *stages = &run->split->stages;
+	const struct mu_stages *stages = &e->split->stages;
 
 	for (size_t s = stages->n; s-- > 0;) {
-		const size_t done = counted(run, s, TRAIN_LAYERS);
+		const size_t done = counted(e, s, TRAIN_LAYERS);
 
-		if (mu_engine_staged_is_here(run, s) && done < stages->of[s].n)
+		if (mu_engine_staged_is_here(e, s) && done < stages->of[s].n)
 			return stages->of[s].first + stages->of[s].n - done;
 	}
 	return 0;
 }
 
-enum mu_status mu_engine_staged_backward(struct train_run *run, size_t *ready)
+enum mu_status mu_engine_staged_backward(struct mu_engine *e, size_t *ready)
 {
 	enum mu_status st = MU_OK;
-	struct engine_staged *s = run->split;
-	const size_t before = complete_from(run);
+	struct engine_staged *s = e->split;
+	const size_t before = complete_from(e);
 
-	if (*ready == mu_plan_layers(run->plan))
-		clear_others(run);
+	if (*ready == mu_plan_layers(e->plan))
+		clear_others(e);
 	do { /* one call for each layer: clocks and spans count calls */
-		if (!mu_team_stopped(run->devices.team))
-			MU_TRY(do_or_wait(run, next_task(run, 0, &s->place)));
-		*ready = complete_from(run);
-	} while (*ready == before && before > 0 && !mu_team_stopped(run->devices.team));
-	if (*ready == 0 || mu_team_stopped(run->devices.team))
-		MU_TRY(end_job(run));
+		if (!mu_team_stopped(e->devices.team))
+			MU_TRY(do_or_wait(e, next_task(e, 0, &s->place)));
+		*ready = complete_from(e);
+	} while (*ready == before && before > 0 && !mu_team_stopped(e->devices.team));
+	if (*ready == 0 || mu_team_stopped(e->devices.team))
+		MU_TRY(end_job(e));
 out:
 	return st;
 }
 
-enum mu_status mu_engine_staged_skip(struct train_run *run)
+enum mu_status mu_engine_staged_skip(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	size_t ready = mu_plan_layers(run->plan);
+	size_t ready = mu_plan_layers(e->plan);
 	bool overflowed;
 
-	while (run->split->under_way && ready > 0)
-		MU_TRY(mu_engine_staged_backward(run, &ready));
-	MU_TRY(mu_engine_staged_overflowed(run, &overflowed)); /* nobody is to hear of it later */
+	while (e->split->under_way && ready > 0)
+		MU_TRY(mu_engine_staged_backward(e, &ready));
+	MU_TRY(mu_engine_staged_overflowed(e, &overflowed)); /* nobody is to hear of it later */
 out:
 	return st;
 }

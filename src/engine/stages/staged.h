@@ -17,7 +17,8 @@
 #define TRAIN_SPLIT_H
 
 #include "engine/threads.h"
-#include "train/train.h"
+#include "engine/accumulate.h"
+#include "engine/engine.h"
 
 /* Counters of each stage among the threads of a rank (threads.h): its forwards and backwards, and
  * layers of the last micro-batch's whose gradients are made. */
@@ -65,16 +66,16 @@ struct engine_staged {
 	struct mu_plan *whole; /* of one of them, on the first device: layers and keys; dry */
 	struct engine_stage *of;
 	struct mu_stage_order *train, *infer;
-	float *gradients;     /* the store's */
-	float *partial;       /* of one micro-batch, before it is added; NULL with one */
-	float *probabilities; /* of the whole batch; NULL with one micro-batch, and with blocks */
-	float *labels;        /* of blocks: (n_micro, micro, steps) */
+	float *gradients;      /* the store's */
+	float *partial;        /* of one micro-batch, before it is added; NULL with one */
+	float *probabilities;  /* of the whole batch; NULL with one micro-batch, and with blocks */
+	float *labels;         /* of blocks: (n_micro, micro, steps) */
 	const float **outputs; /* of blocks: the probabilities of each */
-	double *losses;       /* of the micro-batches */
+	double *losses;        /* of the micro-batches */
 
 	/* While plans are made: what is to be done for every slot of a stage. */
 	struct engine_stage_work {
-		enum mu_status (*fn)(struct train_run *run, size_t stage, size_t slot);
+		enum mu_status (*fn)(struct mu_engine *e, size_t stage, size_t slot);
 		size_t stage;
 	} work;
 
@@ -92,67 +93,67 @@ struct engine_staged {
 /* stages_plan.c */
 
 /* Once the nets are there: stages, and parts for full batches, without memory. */
-enum mu_status mu_engine_staged_open(struct train_run *run, size_t batch);
+enum mu_status mu_engine_staged_open(struct mu_engine *e, size_t batch);
 /* The other parts, of short last steps and for validation; and memory for all. */
-enum mu_status mu_engine_staged_plan(struct train_run *run);
-enum mu_status mu_engine_staged_allocate(struct train_run *run);
-void mu_engine_staged_close(struct train_run *run);
-double mu_engine_staged_arena(const struct train_run *run);
-enum mu_status mu_engine_staged_bind(struct train_run *run);
-void mu_engine_staged_report(const struct train_run *run);
+enum mu_status mu_engine_staged_plan(struct mu_engine *e);
+enum mu_status mu_engine_staged_allocate(struct mu_engine *e);
+void mu_engine_staged_close(struct mu_engine *e);
+double mu_engine_staged_arena(const struct mu_engine *e);
+enum mu_status mu_engine_staged_bind(struct mu_engine *e);
+void mu_engine_staged_report(const struct mu_engine *e);
 /* For --summary: the stages of a plan of one micro-batch, and what passes between them. */
 enum mu_status mu_engine_staged_print(const struct engine_device_list *list, const struct conf *v,
 				      const struct mu_plan *plan, FILE *stream);
 
 /* The rank of a team that a stage is on; is it this one? */
-size_t mu_engine_staged_member(const struct train_run *run, size_t stage);
-bool mu_engine_staged_is_here(const struct train_run *run, size_t stage);
+size_t mu_engine_staged_member(const struct mu_engine *e, size_t stage);
+bool mu_engine_staged_is_here(const struct mu_engine *e, size_t stage);
 
 /* stage_ranks.c: nothing is done without teams. _open: collective over workers. */
 
-enum mu_status mu_engine_borders_open(struct train_run *run);
-void mu_engine_borders_close(struct train_run *run);
+enum mu_status mu_engine_borders_open(struct mu_engine *e);
+void mu_engine_borders_close(struct mu_engine *e);
 /* A number that is equal on two ranks if what passes is as long on both. */
-uint64_t mu_engine_borders_hash(const struct train_run *run);
+uint64_t mu_engine_borders_hash(const struct mu_engine *e);
 /* The number of a border's counter, of what has come one way. */
-size_t mu_engine_border_counter(const struct train_run *run, size_t border, int way);
+size_t mu_engine_border_counter(const struct mu_engine *e, size_t border, int way);
 /* A batch: begin; let messages move on, in the thread that calls MPI; has all that is to leave
  * done so? What a rank waits for here. */
-enum mu_status mu_engine_borders_begin(struct train_run *run);
-enum mu_status mu_engine_borders_move(struct train_run *run);
-bool mu_engine_borders_have_left(const struct train_run *run);
+enum mu_status mu_engine_borders_begin(struct mu_engine *e);
+enum mu_status mu_engine_borders_move(struct mu_engine *e);
+bool mu_engine_borders_have_left(const struct mu_engine *e);
 mu_awaited_fn mu_engine_borders_awaited; /* the context is the run */
 /* Beside forward or backward number k: take what has come for it, or give what is to leave. */
-enum mu_status mu_engine_borders_receive(struct train_run *run, size_t stage, size_t k, int way);
-enum mu_status mu_engine_borders_send(struct train_run *run, size_t stage, size_t k, int way);
+enum mu_status mu_engine_borders_receive(struct mu_engine *e, size_t stage, size_t k, int way);
+enum mu_status mu_engine_borders_send(struct mu_engine *e, size_t stage, size_t k, int way);
 
 /* stage_batch.c: of the present batch. */
 
 struct mu_plan *mu_engine_staged_plan_of(const struct engine_staged *s, size_t stage, size_t k);
 /* The micro-batch that backward number i is of. */
 size_t mu_engine_staged_micro(const struct engine_staged *s, size_t i);
-enum mu_status mu_engine_staged_begin_forward(struct train_run *run, size_t stage, size_t k);
+enum mu_status mu_engine_staged_begin_forward(struct mu_engine *e, size_t stage, size_t k);
 /* What came of it, from the last stage. */
-void mu_engine_staged_keep(struct train_run *run, size_t k);
+void mu_engine_staged_keep(struct mu_engine *e, size_t k);
 
 /* staged.c: see shared.c's of the same names. */
 
 size_t mu_engine_staged_counter(size_t stage, int which);
 
-float *mu_engine_staged_begin(struct train_run *run, enum mu_phase phase, size_t group,
+float *mu_engine_staged_begin(struct mu_engine *e, enum mu_phase phase, size_t group,
 			      const struct mu_batch *batch);
-void mu_engine_staged_count(struct train_run *run, size_t count);
-enum mu_status mu_engine_staged_forward(struct train_run *run, size_t l);
-enum mu_status mu_engine_staged_backward(struct train_run *run, size_t *ready);
-enum mu_status mu_engine_staged_skip(struct train_run *run);
+void mu_engine_staged_count(struct mu_engine *e, size_t count);
+enum mu_status mu_engine_staged_forward(struct mu_engine *e, size_t l);
+enum mu_status mu_engine_staged_backward(struct mu_engine *e, size_t *ready);
+enum mu_status mu_engine_staged_skip(struct mu_engine *e);
 
 /* stage_results.c: the same. Ranks of a team without the last stage have no loss, and measure
  * nothing. */
 
-double mu_engine_staged_loss(const struct train_run *run);
-void mu_engine_staged_measure(const struct train_run *run, struct mu_metrics *m);
-void mu_engine_staged_probabilities(const struct train_run *run, float *out);
-enum mu_status mu_engine_staged_overflowed(const struct train_run *run, bool *overflowed);
-const char *mu_engine_staged_find_nonfinite(struct train_run *run);
+double mu_engine_staged_loss(const struct mu_engine *e);
+void mu_engine_staged_measure(const struct mu_engine *e, struct mu_metrics *m);
+void mu_engine_staged_probabilities(const struct mu_engine *e, float *out);
+enum mu_status mu_engine_staged_overflowed(const struct mu_engine *e, bool *overflowed);
+const char *mu_engine_staged_find_nonfinite(struct mu_engine *e);
 
 #endif

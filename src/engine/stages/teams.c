@@ -5,7 +5,7 @@
  * of the options. A team reads one batch, and takes the part of one worker in everything that goes
  * by samples; stores, checkpoints and meetings know workers alone.
  */
-#include "train/train.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,17 +78,16 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_team_check(const struct train_run *run)
+enum mu_status mu_engine_team_check(const struct conf *v, const struct mu_kv_type *store)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
 	const char *name = option_of(v);
 	size_t size;
 
 	MU_TRY(mu_engine_team_size(v, &size));
 	if (size == 1)
 		goto out;
-	if (!run->store.synchronous)
+	if (!store->synchronous)
 		MU_FAIL(MU_ERR_USAGE,
 			"--%s with --kv-store %s: a team's ranks make one update together, and "
 			"there each push is one; it is for the synchronous stores",
@@ -122,19 +121,19 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_team_open(struct train_run *run)
+enum mu_status mu_engine_team_open(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
+	const struct mu_topology *t = e->topology;
 	const size_t workers = (size_t)t->num_workers;
-	struct engine_team *team = &run->team;
+	struct engine_team *team = &e->team;
 
-	MU_TRY(mu_engine_team_size(&run->options, &team->size));
+	MU_TRY(mu_engine_team_size(e->conf, &team->size));
 	if (workers % team->size != 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--%s: %zu worker%s (%d ranks, %d of them servers) cannot be divided into "
 			"teams of %zu",
-			option_of(&run->options), workers, workers == 1 ? "" : "s", t->size,
+			option_of(e->conf), workers, workers == 1 ? "" : "s", t->size,
 			t->num_servers, team->size);
 	team->n = workers / team->size;
 	team->index = (size_t)t->index / team->size;
@@ -143,19 +142,19 @@ out:
 	return st;
 }
 
-int mu_engine_team_worker(const struct train_run *run, size_t member)
+int mu_engine_team_worker(const struct mu_engine *e, size_t member)
 {
-	return (int)(run->team.index * run->team.size + member);
+	return (int)(e->team.index * e->team.size + member);
 }
 
-size_t mu_engine_team_count(const struct train_run *run, size_t count)
+size_t mu_engine_team_count(const struct mu_engine *e, size_t count)
 {
-	return run->team.member == 0 ? count : 0;
+	return e->team.member == 0 ? count : 0;
 }
 
-void mu_engine_team_report(const struct train_run *run)
+void mu_engine_team_report(const struct mu_engine *e)
 {
-	const struct engine_team *team = &run->team;
+	const struct engine_team *team = &e->team;
 
 	if (team->size > 1)
 		mu_log_info("%zu team%s of %zu workers each, which share a batch and the layers of "

@@ -3,11 +3,12 @@
 #ifndef TRAIN_RANK_TEAM_H
 #define TRAIN_RANK_TEAM_H
 
+#include <muster/kvstore.h>
 #include <muster/parallel.h>
 
 #include "conf/options.h"
 
-struct train_run;
+struct mu_engine;
 
 /* Workers that share the layers of a network, and one batch. Without the options each is alone. */
 struct engine_team {
@@ -22,13 +23,13 @@ enum mu_status mu_engine_team_size(const struct conf *v, size_t *size);
 enum mu_status mu_engine_team_stages(const struct conf *v, const struct mu_plan *plan,
 				     struct mu_stages *stages);
 /* What does not go with teams; the same on every rank. */
-enum mu_status mu_engine_team_check(const struct train_run *run);
+enum mu_status mu_engine_team_check(const struct conf *v, const struct mu_kv_type *store);
 /* Once the topology is there. MU_ERR_USAGE, on all ranks: the workers are no whole teams. */
-enum mu_status mu_engine_team_open(struct train_run *run);
+enum mu_status mu_engine_team_open(struct mu_engine *e);
 /* The number among the workers of a member of this team. */
-int mu_engine_team_worker(const struct train_run *run, size_t member);
+int mu_engine_team_worker(const struct mu_engine *e, size_t member);
 /* Samples that this worker tells the store, of so many of its team. */
-size_t mu_engine_team_count(const struct train_run *run, size_t count);
-void mu_engine_team_report(const struct train_run *run);
+size_t mu_engine_team_count(const struct mu_engine *e, size_t count);
+void mu_engine_team_report(const struct mu_engine *e);
 
 #endif

@@ -3,6 +3,8 @@
  * layout. */
 #include "plan.h"
 
+#include <string.h>
+
 #include <muster/base.h>
 #include <muster/device.h>
 
@@ -25,7 +27,7 @@ size_t mu_plan_arena_bytes(const struct mu_plan *plan)
 /* FNV-1a over everything that decides where an element lies. */
 uint64_t mu_plan_hash(const struct mu_plan *plan)
 {
-	uint64_t hash = 14695981039346656037u;
+	uint64_t hash = MU_HASH_START;
 
 	for (size_t k = 0; k < plan->n_slices; k++) {
 		const struct mu_slice *s = &plan->slices[k];
@@ -33,10 +35,26 @@ uint64_t mu_plan_hash(const struct mu_plan *plan)
 
 		words[3] = plan->device->ops->hash_layout(plan->device,
 							  mu_plan_param(plan, k)->layout);
-		for (size_t i = 0; i < sizeof words; i++)
-			hash = (hash ^ ((const unsigned char *)words)[i]) * 1099511628211u;
+		hash = mu_hash(hash, words, sizeof words);
 	}
 	return hash;
+}
+
+uint64_t mu_plan_structure_hash(const struct mu_plan *plan)
+{
+	size_t n;
+	const struct mu_slice *slices = mu_plan_slices(plan, &n);
+	uint64_t h = MU_HASH_START;
+
+	for (size_t k = 0; k < n; k++) {
+		const struct mu_shape *shape = mu_plan_slice_shape(plan, k);
+		uint32_t rule = slices[k].rule;
+
+		h = mu_hash(h, slices[k].name, strlen(slices[k].name) + 1);
+		h = mu_hash(h, shape->dims, (size_t)shape->ndims * sizeof *shape->dims);
+		h = mu_hash(h, &rule, sizeof rule);
+	}
+	return h;
 }
 
 struct mu_batch *mu_plan_batch(struct mu_plan *plan)

@@ -14,6 +14,14 @@ struct train_run;
  * collective. */
 enum mu_status mu_train_summary(const struct conf *v);
 
+/* ---- setup.c ---- */
+
+/* The shape of a sample, as --image-shape says or usual for the network; and the network. */
+enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
+				   size_t *shape);
+struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t *shape,
+					     size_t classes);
+
 /* tune.c, --conv-algo tune: measure, and write --conv-table. After the plans are made; worker 0. */
 enum mu_status mu_train_tune(struct train_run *run);
 

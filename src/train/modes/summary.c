@@ -3,6 +3,7 @@
 #include <muster/base.h>
 
 #include "engine/stages/staged.h"
+#include "modes.h"
 
 enum mu_status mu_train_summary(const struct conf *v)
 {

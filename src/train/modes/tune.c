@@ -45,12 +45,12 @@ static enum mu_status measure(struct tuner *t, struct mu_plan **plan)
 	enum mu_status st = MU_OK;
 	const struct train_run *run = t->run;
 	const struct mu_random key = {.purpose = MU_RANDOM_SYNTHETIC};
-	size_t batch = run->devices.of[0].batch;
+	size_t batch = run->engine.devices.of[0].batch;
 	float *weights = NULL, *gradients = NULL;
 	struct mu_batch *b;
 
-	MU_TRY(mu_plan_new_dry(plan, run->net, t->device, batch, MU_PHASE_TRAIN, NULL));
-	MU_TRY(mu_plan_allocate_in(*plan, run->plan));
+	MU_TRY(mu_plan_new_dry(plan, run->engine.net, t->device, batch, MU_PHASE_TRAIN, NULL));
+	MU_TRY(mu_plan_allocate_in(*plan, run->engine.plan));
 	MU_TRY(MU_ALLOC(weights, mu_plan_n(*plan), "weights"));
 	MU_TRY(MU_ALLOC(gradients, mu_plan_n(*plan), "gradients"));
 	MU_TRY(mu_plan_init_weights(*plan, "default", 0, weights));
@@ -58,7 +58,7 @@ static enum mu_status measure(struct tuner *t, struct mu_plan **plan)
 	b = mu_plan_batch(*plan);
 	b->count = batch;
 	b->labels = t->labels;
-	if (!run->network->reads_sequences)
+	if (!run->engine.network->reads_sequences)
 		mu_random_normals(&key, 0, batch * mu_input_sample(&run->train, 0),
 				  mu_plan_input(*plan));
 	MU_TRY(run_steps(t, *plan));
@@ -75,7 +75,7 @@ static double seconds_of(const struct tuner *t)
 
 	for (size_t l = 0; l < t->n; l++)
 		sum += t->times[l].forward.fastest + t->times[l].backward.fastest;
-	return sum * (double)t->run->devices.of[0].batch;
+	return sum * (double)t->run->engine.devices.of[0].batch;
 }
 
 /* What was measured of layer l is the best so far, if this algorithm did any of it. */
@@ -88,14 +88,14 @@ static void keep_best(struct tuner *t, const struct mu_plan *plan, size_t l,
 	char text[64];
 
 	mu_plan_layer_algorithm(plan, l, false, text, sizeof text);
-	if (first || (strstr(text, name) &&
-		      t->times[l].forward.fastest < t->best[l].forward.fastest)) {
+	if (first ||
+	    (strstr(text, name) && t->times[l].forward.fastest < t->best[l].forward.fastest)) {
 		t->best[l].forward = t->times[l].forward;
 		choice->algorithms[MU_CONVOLUTION_FORWARD] = algorithm;
 	}
 	mu_plan_layer_algorithm(plan, l, true, text, sizeof text);
-	if (first || (strstr(text, name) &&
-		      t->times[l].backward.fastest < t->best[l].backward.fastest)) {
+	if (first ||
+	    (strstr(text, name) && t->times[l].backward.fastest < t->best[l].backward.fastest)) {
 		t->best[l].backward = t->times[l].backward;
 		choice->algorithms[MU_CONVOLUTION_DATA] = algorithm;
 		choice->algorithms[MU_CONVOLUTION_WEIGHTS] = algorithm;
@@ -121,7 +121,7 @@ static enum mu_status try_algorithm(struct tuner *t, enum mu_convolution_algorit
 		t->n_choices++;
 	}
 	mu_log_info("--conv-algo tune: a step of %zu samples by %s takes %.4f s",
-		    t->run->devices.of[0].batch, mu_convolution_algorithm_name(algorithm),
+		    t->run->engine.devices.of[0].batch, mu_convolution_algorithm_name(algorithm),
 		    seconds_of(t));
 out:
 	mu_plan_free(plan);
@@ -162,12 +162,12 @@ enum mu_status mu_train_tune(struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct conf *v = &run->options;
 	struct tuner t = {.run = run,
-			  .device = &run->devices.of[0].device,
-			  .n = mu_plan_layers(run->plan)};
+			  .device = &run->engine.devices.of[0].device,
+			  .n = mu_plan_layers(run->engine.plan)};
 	const struct engine_conv_net net = {
 		.name = v->network, .shape = run->train.shape, .path = v->conv_table};
 
-	if (run->split)
+	if (run->engine.split)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune measures a device that has all layers: "
 				      "leave out --model-parallel, --group2dev, "
 				      "--micro-batches, --time-block, --model-parallel-ranks and "
@@ -175,7 +175,8 @@ enum mu_status mu_train_tune(struct train_run *run)
 	MU_TRY(MU_ALLOC(t.times, t.n, "times of the layers"));
 	MU_TRY(MU_ALLOC(t.best, t.n, "times of the layers"));
 	MU_TRY(MU_ALLOC(t.choices, t.n, "table of convolutions"));
-	MU_TRY(MU_ALLOC(t.labels, run->devices.of[0].batch * mu_net_labels(run->net), "labels"));
+	MU_TRY(MU_ALLOC(t.labels, run->engine.devices.of[0].batch * mu_net_labels(run->engine.net),
+			"labels"));
 	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_DIRECT));
 	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_WINOGRAD));
 	if (t.n_choices == 0)
@@ -184,7 +185,7 @@ enum mu_status mu_train_tune(struct train_run *run)
 			"are several algorithms for",
 			v->network, t.device->ops->name);
 	MU_TRY(judge(&t));
-	MU_TRY(mu_engine_conv_write(run->plan, t.device, &net, t.choices, t.n_choices));
+	MU_TRY(mu_engine_conv_write(run->engine.plan, t.device, &net, t.choices, t.n_choices));
 	mu_log_info("--conv-algo tune: wrote %s: %zu convolutions; --conv-table %s trains by it",
 		    v->conv_table, t.n_choices, v->conv_table);
 out:
