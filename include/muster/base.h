@@ -104,6 +104,7 @@ enum mu_option_type {
 	MU_OPTION_REAL,   /* double member */
 	MU_OPTION_STRING, /* const char * member, NULL without a default; points into argv or the
 			     table */
+	MU_OPTION_WORD,   /* enum member: index of the word in `words`; 0 without a default */
 };
 
 struct mu_option {
@@ -118,6 +119,10 @@ struct mu_option {
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
 	bool advanced; /* shown by --help-all only */
+	const char *const *words; /* of a WORD, by value; NULL: a value without a word. "": the
+				     option may stand alone */
+	size_t n_words;
+	int record; /* for the program: whether its files hold the value */
 };
 
 struct mu_options {
@@ -140,6 +145,11 @@ enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv
 bool mu_options_given(const struct mu_options *o, const char *name);
 /* Print help by groups, at most 100 columns wide. all = false omits advanced options. */
 void mu_options_help(const struct mu_options *o, FILE *stream, bool all);
+/* The allowed words as "a, b, c"; "" if any text is allowed. */
+void mu_option_list(const struct mu_option *option, char *text, size_t nbytes);
+/* The value as text, in text or elsewhere; "none" for no value. digits: of reals. */
+const char *mu_option_text(const struct mu_options *o, const struct mu_option *option, int digits,
+			   char *text, size_t nbytes);
 /*
  * Write "batch_size=64, lr=0.05, ..." in table order into text of nbytes bytes, always terminated.
  */

@@ -85,37 +85,52 @@ static bool is_choice(const char *choices, const char *text)
 	}
 }
 
-/* "|" alone lists none: anything. */
-static bool has_choices(const struct mu_option *option)
+static enum mu_status refuse_word(const struct mu_option *option, const char *text)
 {
-	return option->choices && strcmp(option->choices, "|") != 0;
+	enum mu_status st = MU_OK;
+	char list[LIST_BYTES];
+
+	mu_option_list(option, list, sizeof list);
+	MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is not known; choose one of: %s", option->name, text,
+		list);
+out:
+	return st;
 }
 
-/* "a|b|c" as "a, b, c" */
-static void list_choices(const char *choices, char *text, size_t nbytes)
+/* The index of the word; n_words: there is none. */
+static size_t find_word(const struct mu_option *option, const char *text)
 {
-	size_t used = 0;
+	size_t i = 0;
 
-	choices += *choices == '|';
-	for (const char *c = choices; *c && used + 3 < nbytes; c++) {
-		if (*c == '|')
-			text[used++] = ',';
-		text[used++] = *c == '|' ? ' ' : *c;
-	}
-	text[used] = '\0';
+	while (i < option->n_words && !(option->words[i] && strcmp(option->words[i], text) == 0))
+		i++;
+	return i;
+}
+
+static enum mu_status set_word(const struct mu_option *option, const char *text, int *value)
+{
+	const size_t i = find_word(option, text);
+
+	*value = i < option->n_words ? (int)i : 0;
+	return i < option->n_words ? MU_OK : refuse_word(option, text);
+}
+
+/* May the option stand without a word? */
+static bool takes_nothing(const struct mu_option *option)
+{
+	return (option->choices && is_choice(option->choices, "")) ||
+	       find_word(option, "") < option->n_words;
 }
 
 static enum mu_status set_string(const struct mu_option *option, const char *text,
 				 const char **value)
 {
 	enum mu_status st = MU_OK;
-	char list[LIST_BYTES];
 
-	if (has_choices(option) && !is_choice(option->choices, text)) {
-		list_choices(option->choices, list, sizeof list);
-		MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is not known; choose one of: %s", option->name,
-			text, list);
-	}
+	/* "|" alone lists none: anything. */
+	if (option->choices && strcmp(option->choices, "|") != 0 &&
+	    !is_choice(option->choices, text))
+		MU_TRY(refuse_word(option, text));
 	*value = text;
 out:
 	return st;
@@ -136,6 +151,7 @@ static enum mu_status set(const struct mu_options *o, const struct mu_option *op
 	case MU_OPTION_STRING:
 		*(const char **)value = NULL;
 		return text ? set_string(option, text, value) : MU_OK;
+	case MU_OPTION_WORD: *(int *)value = 0; return text ? set_word(option, text, value) : MU_OK;
 	}
 	return MU_ERR_ARGUMENT;
 }
@@ -283,7 +299,7 @@ static enum mu_status parse_one(struct mu_options *o, int argc, char *const argv
 		/* A value that starts with two dashes is written --name=value. */
 		if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0)
 			value = argv[++*i];
-		else if (option->choices && is_choice(option->choices, ""))
+		else if (takes_nothing(option))
 			value = "";
 		else
 			MU_FAIL(MU_ERR_USAGE, "--%s needs a value", option->name);

@@ -38,18 +38,21 @@ static size_t metavar_length(const struct mu_option *option)
 	return option->type != MU_OPTION_FLAG && end ? (size_t)(end - option->help) : 0;
 }
 
-/* "a|b|c" as ": a, b, c" */
-static void describe_choices(const char *choices, char *text, size_t nbytes)
+void mu_option_list(const struct mu_option *option, char *text, size_t nbytes)
 {
-	size_t used = (size_t)snprintf(text, nbytes, ": ");
+	const char *choices = option->choices ? option->choices : "";
+	size_t used = 0;
 
-	choices += *choices == '|';
-	for (const char *c = choices; *c && used + 3 < nbytes; c++) {
-		if (*c == '|')
-			text[used++] = ',';
-		text[used++] = *c == '|' ? ' ' : *c;
+	*text = '\0';
+	for (size_t i = 0; i < option->n_words && used < nbytes; i++)
+		if (option->words[i] && *option->words[i])
+			used += (size_t)snprintf(text + used, nbytes - used, "%s%s",
+						 used ? ", " : "", option->words[i]);
+	for (const char *word = choices; *word && used < nbytes; word += strcspn(word, "|")) {
+		word += *word == '|';
+		used += (size_t)snprintf(text + used, nbytes - used, "%s%.*s", used ? ", " : "",
+					 (int)strcspn(word, "|"), word);
 	}
-	text[used] = '\0';
 }
 
 static void print_option(FILE *stream, const struct mu_option *option)
@@ -60,9 +63,9 @@ static void print_option(FILE *stream, const struct mu_option *option)
 	int n = snprintf(left, sizeof left, "  --%s%s%.*s", option->name, metavar ? " " : "",
 			 (int)metavar, option->help);
 
-	if (option->choices && strcmp(option->choices, "|") != 0)
-		describe_choices(option->choices, choices, sizeof choices);
-	snprintf(text, sizeof text, "%s%s%s%s%s", option->help + metavar, choices,
+	mu_option_list(option, choices, sizeof choices);
+	snprintf(text, sizeof text, "%s%s%s%s%s%s", option->help + metavar, *choices ? ": " : "",
+		 choices,
 		 show_default ? " (default " : "", show_default ? option->initial : "",
 		 show_default ? ")" : "");
 	if (n < HELP_COLUMN - 1)
@@ -101,18 +104,23 @@ void mu_options_help(const struct mu_options *o, FILE *stream, bool all)
 	}
 }
 
-/* The value as text, into text or in place. */
-static const char *value_text(const struct mu_options *o, const struct mu_option *option,
-			      char *text, size_t nbytes)
+const char *mu_option_text(const struct mu_options *o, const struct mu_option *option, int digits,
+			   char *text, size_t nbytes)
 {
 	const void *value = (const char *)o->values + option->offset;
+	const char *word;
 
 	switch (option->type) {
 	case MU_OPTION_FLAG: return *(const bool *)value ? "true" : "false";
 	case MU_OPTION_INT: snprintf(text, nbytes, "%ld", *(const long *)value); return text;
-	case MU_OPTION_REAL: snprintf(text, nbytes, "%.10g", *(const double *)value); return text;
+	case MU_OPTION_REAL:
+		snprintf(text, nbytes, "%.*g", digits, *(const double *)value);
+		return text;
 	case MU_OPTION_STRING:
 		return *(const char *const *)value ? *(const char *const *)value : "none";
+	case MU_OPTION_WORD:
+		word = option->words[*(const int *)value];
+		return word ? word : "none";
 	}
 	return "";
 }
@@ -125,7 +133,7 @@ void mu_options_describe(const struct mu_options *o, char *text, size_t nbytes)
 		*text = '\0';
 	for (size_t i = 0; i < o->n && used < nbytes; i++) {
 		char name[NAME_BYTES], number[32];
-		const char *value = value_text(o, &o->table[i], number, sizeof number);
+		const char *value = mu_option_text(o, &o->table[i], 10, number, sizeof number);
 
 		snprintf(name, sizeof name, "%s", o->table[i].name);
 		for (char *c = name; *c; c++) {

@@ -122,9 +122,10 @@ static void add_optimizer(const struct train_run *run, struct checkpoint_record 
 	add_list(r, "fixed", v->fixed);
 	add_list(r, "lr-mult", v->lr_mult);
 	add_list(r, "wd-mult", v->wd_mult);
-	add(r, "lr-schedule", TRAIN_RECORD_TOLD, "%s %s %g %g %g %g %s %g %g", s->name,
+	add(r, "lr-schedule", TRAIN_RECORD_TOLD, "%s %s %g %g %g %g %s %g %g",
+	    mu_conf_schedule_words[s->kind],
 	    s->step_epochs ? s->step_epochs : "-", s->factor, s->factor_epoch, s->power,
-	    s->final_lr, s->warmup_strategy ? s->warmup_strategy : "-", s->warmup_epochs,
+	    s->final_lr, mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,
 	    s->warmup_begin_lr);
 }
 
@@ -134,10 +135,10 @@ static void add_data(const struct train_run *run, struct checkpoint_record *r)
 	const struct conf *v = &run->options;
 	char text[1024];
 
-	if (strcmp(v->shuffle, "chunk") == 0)
+	if (v->shuffle == CONF_SHUFFLE_CHUNK)
 		add(r, "shuffle", TRAIN_RECORD_TOLD, "chunk of %ld", v->shuffle_chunk);
 	else
-		add(r, "shuffle", TRAIN_RECORD_TOLD, "%s", v->shuffle);
+		add(r, "shuffle", TRAIN_RECORD_TOLD, "%s", mu_conf_shuffle_words[v->shuffle]);
 	add(r, "num-batches", TRAIN_RECORD_TOLD, "%ld", v->num_batches);
 	if (run->train.ops->colour_images) {
 		mu_augment_describe(&run->train.config.augment, text, sizeof text);
@@ -176,7 +177,7 @@ static void add_job(const struct train_run *run, struct checkpoint_record *r)
 	add(r, "gc-pull", TRAIN_RECORD_TOLD, "%ld", v->gc_pull);
 	add(r, "label-smoothing", TRAIN_RECORD_TOLD, "%g", v->label_smoothing);
 	add(r, "loss-scale", TRAIN_RECORD_TOLD, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
-	add(r, "conv-algo", TRAIN_RECORD_TOLD, "%s", v->conv_algo);
+	add(r, "conv-algo", TRAIN_RECORD_TOLD, "%s", mu_conf_conv_words[v->conv_algo]);
 	if (*run->engine.conv->text)
 		add(r, "conv-table", TRAIN_RECORD_TOLD, "%016" PRIx64, run->engine.conv->hash);
 	else
@@ -207,7 +208,7 @@ enum mu_status mu_checkpoint_record_make(struct train_run *run, struct checkpoin
 	add(r, "num-classes", TRAIN_RECORD_IDENTITY, "%zu", run->train.classes);
 	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64,
 	    mu_plan_structure_hash(run->engine.plan));
-	add(r, "dtype", TRAIN_RECORD_TRAINING, "%s", v->dtype);
+	add(r, "dtype", TRAIN_RECORD_TRAINING, "%s", mu_dtype_name(v->dtype));
 	add(r, "seed", TRAIN_RECORD_TRAINING, "%ld", v->seed);
 	add(r, "data", TRAIN_RECORD_TRAINING, "%016" PRIx64, data);
 	add_optimizer(run, r);

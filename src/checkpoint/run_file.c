@@ -35,6 +35,9 @@ static void put_options(struct mu_json *j, const struct mu_options *o)
 		case MU_OPTION_STRING:
 			mu_json_text(j, option->name, *(const char *const *)value);
 			break;
+		case MU_OPTION_WORD:
+			mu_json_text(j, option->name, option->words[*(const int *)value]);
+			break;
 		}
 	}
 	mu_json_close(j, '}');

@@ -55,7 +55,7 @@ static void fill_settings(const struct mu_options *o, const struct mu_rule *rule
 	v->optim.name = rule->name;
 	v->optim.wd_gamma = v->wd_gamma != 0;
 	v->optim.centered = v->centered != 0;
-	v->optim.decoupled = strcmp(v->adam_decay, "decoupled") == 0;
+	v->optim.decoupled = v->adam_decay == CONF_DECAY_DECOUPLED;
 }
 
 static enum mu_status settle_rule(const struct mu_options *o, struct conf *v)
@@ -82,11 +82,12 @@ static enum mu_status settle_rule(const struct mu_options *o, struct conf *v)
 	fill_settings(o, rule, v);
 	MU_TRY(mu_optim_check(&v->optim));
 	if (!mu_rule_setting(rule, "lr-schedule") &&
-	    (strcmp(v->schedule.name, "constant") != 0 || v->schedule.warmup_epochs > 0))
+	    (v->schedule.kind != CONF_SCHEDULE_CONSTANT || v->schedule.warmup_epochs > 0))
 		MU_FAIL(MU_ERR_USAGE,
 			"--optimizer %s with a learning rate that changes (--lr-schedule %s, "
 			"--warmup-epochs %g): this optimiser %s",
-			rule->name, v->schedule.name, v->schedule.warmup_epochs,
+			rule->name, mu_conf_schedule_words[v->schedule.kind],
+			v->schedule.warmup_epochs,
 			mu_rule_setting(rule, "lr") ? "needs a constant one" : "has none");
 out:
 	return st;
@@ -98,7 +99,7 @@ static enum mu_status take_power(const struct mu_options *o, struct conf_schedul
 	enum mu_status st = MU_OK;
 	char *end = NULL;
 
-	if (mu_options_given(o, "lr-power") || (s->name && strcmp(s->name, "poly") != 0))
+	if (mu_options_given(o, "lr-power") || (s->kind && s->kind != CONF_SCHEDULE_POLY))
 		MU_FAIL(MU_ERR_USAGE,
 			"--lr-step-epochs %s means --lr-schedule poly with that power, and "
 			"another %s is given",
@@ -110,7 +111,7 @@ static enum mu_status take_power(const struct mu_options *o, struct conf_schedul
 			"--lr-step-epochs %s: pow and a number above 0, at most 1000, is needed, "
 			"such as pow2",
 			s->step_epochs);
-	s->name = "poly";
+	s->kind = CONF_SCHEDULE_POLY;
 	s->step_epochs = NULL;
 out:
 	return st;
@@ -140,12 +141,12 @@ static enum mu_status check_schedule_options(const struct mu_options *o,
 		bool is_power = strcmp(name, "lr-step-epochs") == 0 && !s->step_epochs;
 
 		if (mu_options_given(o, name) && !is_power &&
-		    !is_among(s->name, schedule_options[i].schedules))
+		    !is_among(mu_conf_schedule_words[s->kind], schedule_options[i].schedules))
 			MU_FAIL(MU_ERR_USAGE,
 				"--%s with --lr-schedule %s, which has no such setting: %s", name,
-				s->name, schedule_options[i].schedules);
+				mu_conf_schedule_words[s->kind], schedule_options[i].schedules);
 	}
-	if (strcmp(s->name, "multifactor") == 0 && !s->step_epochs)
+	if (s->kind == CONF_SCHEDULE_MULTIFACTOR && !s->step_epochs)
 		MU_FAIL(MU_ERR_USAGE,
 			"--lr-schedule multifactor needs --lr-step-epochs LIST: when?");
 out:
@@ -162,7 +163,7 @@ static enum mu_status check_warmup(const struct mu_options *o, const struct conf
 		MU_FAIL(MU_ERR_USAGE,
 			"--warmup-strategy and --warmup-begin-lr need --warmup-epochs X "
 			"above 0: how long?");
-	if (s->warmup_epochs > 0 && strcmp(s->warmup_strategy, "constant") == 0 &&
+	if (s->warmup_epochs > 0 && s->warmup_strategy == CONF_WARMUP_CONSTANT &&
 	    s->warmup_begin_lr == 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"--warmup-strategy constant needs --warmup-begin-lr X above 0, "
@@ -178,12 +179,12 @@ static enum mu_status check_values(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const struct conf_schedule *s = &v->schedule;
-	bool ends = strcmp(s->name, "poly") == 0 || strcmp(s->name, "cosine") == 0;
+	bool ends = s->kind == CONF_SCHEDULE_POLY || s->kind == CONF_SCHEDULE_COSINE;
 	struct mu_schedule parsed = {.lr = 1};
 
 	if (s->step_epochs && mu_schedule_parse(&parsed, s->step_epochs, 1) != MU_OK)
 		MU_FAIL(MU_ERR_USAGE, "--lr-step-epochs: %s", mu_trace_message());
-	if (strcmp(s->name, "factor") == 0 && s->factor_epoch <= 0)
+	if (s->kind == CONF_SCHEDULE_FACTOR && s->factor_epoch <= 0)
 		MU_FAIL(MU_ERR_USAGE, "--lr-factor-epoch %g: more than 0 is needed",
 			s->factor_epoch);
 	if (s->final_lr > v->lr && v->lr > 0)
@@ -192,7 +193,7 @@ static enum mu_status check_values(const struct conf *v)
 		MU_FAIL(MU_ERR_USAGE,
 			"--warmup-epochs %g leaves nothing of --num-epochs %ld for --lr-schedule "
 			"%s",
-			s->warmup_epochs, v->num_epochs, s->name);
+			s->warmup_epochs, v->num_epochs, mu_conf_schedule_words[s->kind]);
 out:
 	return st;
 }
@@ -204,10 +205,10 @@ static enum mu_status settle_schedule(const struct mu_options *o, struct conf *v
 
 	if (s->step_epochs && strncmp(s->step_epochs, "pow", 3) == 0)
 		MU_TRY(take_power(o, s));
-	if (!s->name)
-		s->name = s->step_epochs ? "multifactor" : "constant";
+	if (!s->kind)
+		s->kind = s->step_epochs ? CONF_SCHEDULE_MULTIFACTOR : CONF_SCHEDULE_CONSTANT;
 	if (!mu_options_given(o, "final-lr"))
-		s->final_lr = strcmp(s->name, "factor") == 0 ? 1e-8 : 0;
+		s->final_lr = s->kind == CONF_SCHEDULE_FACTOR ? 1e-8 : 0;
 	MU_TRY(check_schedule_options(o, s));
 	MU_TRY(check_warmup(o, v));
 	MU_TRY(check_values(v));
@@ -228,15 +229,18 @@ out:
 enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
 				struct mu_schedule *s)
 {
-	static const char *const names[] = {
-		[MU_SCHEDULE_FACTOR] = "factor",
-		[MU_SCHEDULE_POLY] = "poly",
-		[MU_SCHEDULE_COSINE] = "cosine",
+	static const enum mu_schedule_kind kinds[CONF_SCHEDULE_N] = {
+		[CONF_SCHEDULE_CONSTANT] = MU_SCHEDULE_MULTIFACTOR,
+		[CONF_SCHEDULE_MULTIFACTOR] = MU_SCHEDULE_MULTIFACTOR,
+		[CONF_SCHEDULE_FACTOR] = MU_SCHEDULE_FACTOR,
+		[CONF_SCHEDULE_POLY] = MU_SCHEDULE_POLY,
+		[CONF_SCHEDULE_COSINE] = MU_SCHEDULE_COSINE,
+		[CONF_SCHEDULE_PLATEAU] = MU_SCHEDULE_MULTIFACTOR,
 	};
 	const struct conf_schedule *t = &v->schedule;
 
 	*s = (struct mu_schedule){
-		.kind = MU_SCHEDULE_MULTIFACTOR,
+		.kind = kinds[t->kind],
 		.lr = lr,
 		.factor = t->factor,
 		.step = t->factor_epoch * samples_per_epoch,
@@ -245,10 +249,7 @@ enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_
 		.final_lr = t->final_lr,
 		.warmup = t->warmup_epochs * samples_per_epoch,
 		.warmup_begin_lr = t->warmup_begin_lr,
-		.warmup_constant = strcmp(t->warmup_strategy, "constant") == 0,
+		.warmup_constant = t->warmup_strategy == CONF_WARMUP_CONSTANT,
 	};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (names[i] && strcmp(names[i], t->name) == 0)
-			s->kind = (enum mu_schedule_kind)i;
 	return mu_schedule_parse(s, t->step_epochs, samples_per_epoch);
 }

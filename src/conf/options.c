@@ -136,9 +136,9 @@ static enum mu_status check_data(const struct mu_options *o, const struct conf *
 				      "perplexity it looks at: give --data-val");
 	if (v->data_train && !v->data_val && v->target_accuracy > 0)
 		MU_FAIL(MU_ERR_USAGE, "--target-accuracy needs validation data: give --data-val");
-	if (mu_options_given(o, "shuffle-chunk") && strcmp(v->shuffle, "chunk") != 0)
+	if (mu_options_given(o, "shuffle-chunk") && v->shuffle != CONF_SHUFFLE_CHUNK)
 		MU_FAIL(MU_ERR_USAGE, "--shuffle-chunk %ld needs --shuffle chunk, not %s",
-			v->shuffle_chunk, v->shuffle);
+			v->shuffle_chunk, mu_conf_shuffle_words[v->shuffle]);
 	MU_TRY(mu_conf_rgb(v, mean, std));
 	if (v->benchmark && (v->rgb_mean || v->rgb_std))
 		MU_FAIL(MU_ERR_USAGE, "--rgb-mean and --rgb-std are for colour images from files, "
@@ -169,11 +169,11 @@ static enum mu_status check_convolutions(const struct conf *v)
 
 	if (mu_engine_tunes(v) && !v->conv_table)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune needs --conv-table FILE, to write to");
-	if (v->conv_table && !mu_engine_tunes(v) && strcmp(v->conv_algo, "auto") != 0)
+	if (v->conv_table && !mu_engine_tunes(v) && v->conv_algo != CONF_CONV_AUTO)
 		MU_FAIL(MU_ERR_USAGE,
 			"--conv-table %s and --conv-algo %s contradict each other: the table names "
 			"an algorithm for each convolution",
-			v->conv_table, v->conv_algo);
+			v->conv_table, mu_conf_conv_words[v->conv_algo]);
 out:
 	return st;
 }
@@ -206,10 +206,10 @@ enum mu_status mu_conf_check(const struct mu_options *o, struct conf *v)
 		MU_FAIL(MU_ERR_USAGE, "--top-k 1 is the accuracy, which is always reported: give a "
 				      "K from 2 on");
 	MU_TRY(check_convolutions(v));
-	if (v->dtype_fallback && strcmp(v->dtype, "float32") == 0)
+	if (v->dtype_fallback && v->dtype == MU_FLOAT32)
 		MU_FAIL(MU_ERR_USAGE, "--dtype-fallback 1 needs --dtype bfloat16 or float16");
 	MU_TRY(mu_engine_device_list_read(&devices, v));
-	if (strcmp(v->dtype, "float16") == 0 && !devices.kind->memory)
+	if (v->dtype == MU_FLOAT16 && !devices.kind->memory)
 		MU_FAIL(MU_ERR_USAGE,
 			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
 			"(--gpus)",

@@ -1,15 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options: the values of the options table, and the rules about them (options.c). */
-#ifndef TRAIN_OPTIONS_H
-#define TRAIN_OPTIONS_H
+#ifndef CONF_OPTIONS_H
+#define CONF_OPTIONS_H
 
 #include <muster/comm.h>
+#include <muster/device.h>
 #include <muster/kvstore.h>
 #include <muster/optim.h>
 
+/* ---- words.c: values of options that are words, and the words ---- */
+
+enum conf_conv {
+	CONF_CONV_AUTO = MU_CONVOLUTION_AUTO,
+	CONF_CONV_DIRECT = MU_CONVOLUTION_DIRECT,
+	CONF_CONV_WINOGRAD = MU_CONVOLUTION_WINOGRAD,
+	CONF_CONV_GEMM = MU_CONVOLUTION_GEMM,
+	CONF_CONV_TUNE = MU_CONVOLUTION_ALGORITHMS,
+	CONF_CONV_N
+};
+enum conf_placement { CONF_SPREAD, CONF_PACKED, CONF_COLOCATED, CONF_PLACEMENT_N };
+enum conf_inter_node {
+	CONF_INTER_NODE_AUTO,
+	CONF_INTER_NODE_NCCL,
+	CONF_INTER_NODE_MPI,
+	CONF_INTER_NODE_N
+};
+enum conf_schedule_kind {
+	CONF_SCHEDULE_NONE, /* not given */
+	CONF_SCHEDULE_CONSTANT,
+	CONF_SCHEDULE_MULTIFACTOR,
+	CONF_SCHEDULE_FACTOR,
+	CONF_SCHEDULE_POLY,
+	CONF_SCHEDULE_COSINE,
+	CONF_SCHEDULE_PLATEAU,
+	CONF_SCHEDULE_N
+};
+enum conf_warmup { CONF_WARMUP_LINEAR, CONF_WARMUP_CONSTANT, CONF_WARMUP_N };
+enum conf_decay { CONF_DECAY_L2, CONF_DECAY_DECOUPLED, CONF_DECAY_N };
+enum conf_unit { CONF_UNIT_NONE, CONF_UNIT_WORDS, CONF_UNIT_CHARACTERS, CONF_UNIT_N };
+enum conf_shuffle { CONF_SHUFFLE_NO, CONF_SHUFFLE_ALL, CONF_SHUFFLE_CHUNK, CONF_SHUFFLE_N };
+enum conf_cache { CONF_CACHE_NONE, CONF_CACHE_NODE, CONF_CACHE_N };
+enum conf_on_nan { CONF_ON_NAN_STOP, CONF_ON_NAN_SKIP, CONF_ON_NAN_ROLLBACK, CONF_ON_NAN_N };
+enum conf_prefix { CONF_PREFIX_NODE, CONF_PREFIX_NONE, CONF_PREFIX_N };
+enum conf_progress { CONF_PROGRESS_AUTO, CONF_PROGRESS_NO, CONF_PROGRESS_YES, CONF_PROGRESS_N };
+enum conf_summary { CONF_SUMMARY_NONE, CONF_SUMMARY_LAYERS, CONF_SUMMARY_DOT, CONF_SUMMARY_N };
+
+extern const char *const mu_conf_dtype_words[MU_DTYPE_N];
+extern const char *const mu_conf_conv_words[CONF_CONV_N];
+extern const char *const mu_conf_placement_words[CONF_PLACEMENT_N];
+extern const char *const mu_conf_node_words[MU_KV_NODE_NCCL + 1];
+extern const char *const mu_conf_inter_node_words[CONF_INTER_NODE_N];
+extern const char *const mu_conf_schedule_words[CONF_SCHEDULE_N];
+extern const char *const mu_conf_warmup_words[CONF_WARMUP_N];
+extern const char *const mu_conf_decay_words[CONF_DECAY_N];
+extern const char *const mu_conf_unit_words[CONF_UNIT_N];
+extern const char *const mu_conf_shuffle_words[CONF_SHUFFLE_N];
+extern const char *const mu_conf_cache_words[CONF_CACHE_N];
+extern const char *const mu_conf_on_nan_words[CONF_ON_NAN_N];
+extern const char *const mu_conf_prefix_words[CONF_PREFIX_N];
+extern const char *const mu_conf_progress_words[CONF_PROGRESS_N];
+extern const char *const mu_conf_summary_words[CONF_SUMMARY_N];
+
+/* What a checkpoint does with the value of an option: the column `record` of the table. */
+enum conf_record {
+	CONF_UNRECORDED,
+	CONF_IDENTITY, /* holds it; a run that goes on with another value needs --override */
+	CONF_TRAINING, /* likewise, where the run trains; else it is told of */
+	CONF_TOLD,     /* holds it; another value is told of */
+};
+
+/* ---- the values ---- */
+
+enum { CONF_MAX_STAGES = 256 }; /* as muster/parallel.h has it */
+
 /* How the learning rate changes; lengths in epochs. */
 struct conf_schedule {
-	const char *name, *step_epochs, *warmup_strategy;
+	enum conf_schedule_kind kind; /* settled: not NONE */
+	const char *step_epochs;
+	enum conf_warmup warmup_strategy;
 	double factor, factor_epoch, power, final_lr, warmup_epochs, warmup_begin_lr, improvement;
 	long scale_with_workers;
 };
@@ -30,14 +98,17 @@ struct conf_text {
 	long hidden, embed; /* 0: the network's own */
 	double dropout;     /* if dropout_given */
 	bool dropout_given;
-	const char *unit, *vocabulary, *buckets, *prime; /* NULL: not given */
+	enum conf_unit unit;
+	const char *vocabulary, *buckets, *prime;	 /* NULL: not given */
 	size_t lengths[TRAIN_MAX_LENGTHS], n_lengths;    /* of --buckets */
 	long sample;
 };
 
 struct conf {
-	const char *network, *kv_store, *devices, *work_load_list, *gpus, *dtype, *initializer;
-	const char *conv_algo, *conv_table; /* conv_table NULL: not given */
+	const char *network, *kv_store, *devices, *work_load_list, *gpus, *initializer;
+	enum mu_dtype dtype;
+	enum conf_conv conv_algo;
+	const char *conv_table; /* NULL: not given */
 	const char *group2dev, *group2rank; /* NULL: not given */
 	long model_parallel, model_parallel_ranks, micro_batches, time_block;
 	long dtype_fallback;
@@ -45,9 +116,12 @@ struct conf {
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
 		batch_per_device;
 	const char *image_shape;
-	const char *server_placement, *node_reduce, *inter_node;
+	enum conf_placement server_placement;
+	enum mu_kv_node node_reduce;
+	enum conf_inter_node inter_node;
 	const char *interface; /* NULL: not given */
-	const char *optimizer, *adam_decay;
+	const char *optimizer;
+	enum conf_decay adam_decay;
 	double lr;
 	struct conf_schedule schedule;
 	struct mu_optim_config optim; /* complete after mu_conf_optimizer_settle */
@@ -57,8 +131,9 @@ struct conf {
 	const char *predict; /* NULL: not given */
 	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
 	const char *model_prefix;
-	const char *shuffle, *dump_batch; /* dump_batch NULL: not given */
-	const char *data_cache;
+	enum conf_shuffle shuffle;
+	const char *dump_batch; /* NULL: not given */
+	enum conf_cache data_cache;
 	long shuffle_chunk, data_nthreads, prefetch_buffer, skip_bad_records;
 	struct conf_images images;
 	const char *rgb_mean, *rgb_std; /* NULL: not given */
@@ -66,7 +141,7 @@ struct conf {
 	long save_steps, keep, save_async, verify_steps;
 	double save_minutes;
 	const char *halt_before;       /* NULL: not given */
-	const char *on_nan;
+	enum conf_on_nan on_nan;
 	const char *resume, *override; /* override NULL: not given */
 	const char *loss;
 	double label_smoothing;
@@ -78,16 +153,16 @@ struct conf {
 	long gc_pull;
 	double block_momentum, block_lr;
 	long disp_batches, top_k, seed, log_time, bucket_bytes, comm_thread, priority, cuda_graph;
-	const char *log_prefix;
+	enum conf_prefix log_prefix;
 	long verbose;
 	enum mu_verbose traffic; /* the same, or that of the environment if it was not given */
 	struct mu_limits limits;
 	double target_accuracy;
-	const char *summary; /* "" or "dot"; NULL: none */
+	enum conf_summary summary;
 	const char *profile; /* "" or a file; NULL: none */
 	const char *metrics_file, *tensorboard, *timeline; /* NULL: none */
 	long timeline_steps;
-	const char *progress;
+	enum conf_progress progress;
 	bool check, help, help_all, version, info;
 };
 

@@ -126,7 +126,7 @@ static enum mu_status check_messages(const struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct conf *v = &run->options;
 
-	if (strcmp(v->server_placement, "packed") == 0 && !run->store.has_servers)
+	if (v->server_placement == CONF_PACKED && !run->store.has_servers)
 		MU_FAIL(MU_ERR_USAGE, "--server-placement packed: --kv-store %s has no servers",
 			v->kv_store);
 	if (v->priority == 0 && (!run->store.synchronous || !run->store.distributed))
@@ -134,11 +134,11 @@ static enum mu_status check_messages(const struct train_run *run)
 			"--priority 0 with --kv-store %s: it is about the order in which "
 			"dist_sync, dist_sharded and dist_allreduce answer",
 			v->kv_store);
-	if (strcmp(v->node_reduce, "auto") != 0 && !run->store.distributed)
+	if (v->node_reduce != MU_KV_NODE_AUTO && !run->store.distributed)
 		MU_FAIL(MU_ERR_USAGE,
 			"--node-reduce %s with --kv-store %s, where nothing goes between ranks by "
 			"MPI or in memory that they share",
-			v->node_reduce, v->kv_store);
+			mu_conf_node_words[v->node_reduce], v->kv_store);
 out:
 	return st;
 }

@@ -22,7 +22,7 @@ bool mu_conf_reads_text(const struct conf *v)
 
 bool mu_conf_text_characters(const struct conf *v)
 {
-	return v->text.unit && strcmp(v->text.unit, "characters") == 0;
+	return v->text.unit == CONF_UNIT_CHARACTERS;
 }
 
 /* "8,16,24": rising numbers. */
@@ -91,7 +91,7 @@ enum mu_status mu_conf_text_settle(const struct mu_options *o, struct conf *v)
 		if (mu_options_given(o, of_images[i]))
 			MU_FAIL(MU_ERR_USAGE, "--%s is for images; %s is read as text",
 				of_images[i], v->data_train);
-	if (text && strcmp(v->shuffle, "chunk") == 0)
+	if (text && v->shuffle == CONF_SHUFFLE_CHUNK)
 		MU_FAIL(MU_ERR_USAGE, "--shuffle chunk is for images; %s is read as text",
 			v->data_train);
 out:

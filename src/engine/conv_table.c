@@ -21,7 +21,7 @@ static const char *const title = "muster convolutions 1\n";
 
 bool mu_engine_tunes(const struct conf *v)
 {
-	return strcmp(v->conv_algo, "tune") == 0;
+	return v->conv_algo == CONF_CONV_TUNE;
 }
 
 /* ---- what a table must fit ---- */

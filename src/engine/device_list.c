@@ -10,6 +10,8 @@
 
 enum { MAX_LOAD = 1000000, WORD_BYTES = 64 };
 
+_Static_assert((int)CONF_MAX_STAGES == (int)MU_MAX_STAGES, "limits of the options");
+
 /* The next word of a list with commas; false behind the last. A word too long is cut. */
 static bool next_word(const char **text, char word[WORD_BYTES])
 {
@@ -405,19 +407,10 @@ out:
 	return st;
 }
 
-static enum mu_dtype dtype_of(const struct conf *v)
-{
-	enum mu_dtype dtype = MU_FLOAT32;
-
-	while (dtype + 1 < MU_DTYPE_N && strcmp(v->dtype, mu_dtype_name(dtype)) != 0)
-		dtype++;
-	return dtype;
-}
-
 /* Where it cannot and must not: what it lacks, and the way out. */
 static enum mu_status set_dtype(struct mu_device *device, const struct conf *v)
 {
-	enum mu_status st = mu_device_set_dtype(device, dtype_of(v));
+	enum mu_status st = mu_device_set_dtype(device, v->dtype);
 	char why[256];
 
 	if (st != MU_ERR_UNSUPPORTED)
@@ -427,9 +420,11 @@ static enum mu_status set_dtype(struct mu_device *device, const struct conf *v)
 	st = MU_OK;
 	if (!v->dtype_fallback)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"--dtype %s: %s; --dtype-fallback 1 trains in float32 there", v->dtype,
+			"--dtype %s: %s; --dtype-fallback 1 trains in float32 there",
+			mu_dtype_name(v->dtype),
 			why);
-	mu_log_warn("--dtype %s: %s; this rank works in float32 (--dtype-fallback 1)", v->dtype,
+	mu_log_warn("--dtype %s: %s; this rank works in float32 (--dtype-fallback 1)",
+		    mu_dtype_name(v->dtype),
 		    why);
 out:
 	return st;
@@ -440,8 +435,8 @@ enum mu_status mu_engine_device_set(struct mu_device *device, const struct conf 
 	enum mu_status st = MU_OK;
 
 	if (!mu_engine_tunes(v))
-		MU_TRY(mu_convolution_algorithm_find(&device->algorithm, v->conv_algo));
-	if (dtype_of(v) != MU_FLOAT32)
+		device->algorithm = (enum mu_convolution_algorithm)v->conv_algo;
+	if (v->dtype != MU_FLOAT32)
 		MU_TRY(set_dtype(device, v));
 out:
 	return st;

@@ -18,7 +18,7 @@ const char *mu_engine_gpus_obstacle(const struct conf *v, bool split)
 		       "ranks bring the gradients of their parts to the CPU";
 	if (v->update_period > 1)
 		return "--update-period adds batches up on the CPU";
-	if (strcmp(v->on_nan, "stop") != 0)
+	if (v->on_nan != CONF_ON_NAN_STOP)
 		return "--on-nan skip and rollback look at gradients on the CPU";
 	if (v->sync_period > 1)
 		return "--sync-period averages weights on the CPU";
@@ -26,7 +26,7 @@ const char *mu_engine_gpus_obstacle(const struct conf *v, bool split)
 		return "--gc-type compresses on the CPU";
 	if (v->comm_thread)
 		return "--comm-thread moves messages of the CPU";
-	if ((strcmp(v->node_reduce, "auto") != 0 && strcmp(v->node_reduce, "nccl") != 0) ||
+	if ((v->node_reduce != MU_KV_NODE_AUTO && v->node_reduce != MU_KV_NODE_NCCL) ||
 	    v->priority == 0)
 		return "--node-reduce and --priority are about sums on the CPU";
 	return NULL;
@@ -34,7 +34,7 @@ const char *mu_engine_gpus_obstacle(const struct conf *v, bool split)
 
 bool mu_engine_gpus_by_nodes(const struct conf *v, const struct mu_kv_type *store)
 {
-	return store->has_servers || strcmp(v->node_reduce, "nccl") == 0;
+	return store->has_servers || v->node_reduce == MU_KV_NODE_NCCL;
 }
 
 /* Why arrays cannot stay on the devices; NULL: they can. */
@@ -53,7 +53,7 @@ static enum mu_status check_node_reduce(struct conf *v, const struct mu_kv_type 
 {
 	enum mu_status st = MU_OK;
 
-	if (strcmp(v->node_reduce, "nccl") != 0 || store->has_servers)
+	if (v->node_reduce != MU_KV_NODE_NCCL || store->has_servers)
 		goto out;
 	if (strcmp(v->kv_store, "dist_sharded") != 0)
 		MU_FAIL(MU_ERR_USAGE,
@@ -61,10 +61,10 @@ static enum mu_status check_node_reduce(struct conf *v, const struct mu_kv_type 
 			"their device forms and dist_sharded; dist_allreduce with GPUs uses NCCL "
 			"by itself",
 			v->kv_store);
-	if (strcmp(v->inter_node, "nccl") == 0)
+	if (v->inter_node == CONF_INTER_NODE_NCCL)
 		MU_FAIL(MU_ERR_USAGE, "--node-reduce nccl with --inter-node nccl, which sums over "
 				      "all nodes at once: give one of them");
-	v->inter_node = "mpi";
+	v->inter_node = CONF_INTER_NODE_MPI;
 out:
 	return st;
 }
@@ -72,9 +72,9 @@ out:
 enum mu_status mu_engine_gpus_settle(struct conf *v, struct mu_kv_type *store)
 {
 	enum mu_status st = MU_OK;
-	const bool chosen = strcmp(v->inter_node, "auto") != 0;
-	const bool by_mpi = strcmp(v->inter_node, "mpi") == 0;
-	const bool by_nccl = strcmp(v->node_reduce, "nccl") == 0;
+	const bool chosen = v->inter_node != CONF_INTER_NODE_AUTO;
+	const bool by_mpi = v->inter_node == CONF_INTER_NODE_MPI;
+	const bool by_nccl = v->node_reduce == MU_KV_NODE_NCCL;
 	struct engine_device_list list;
 	const char *why;
 
@@ -83,7 +83,7 @@ enum mu_status mu_engine_gpus_settle(struct conf *v, struct mu_kv_type *store)
 		MU_FAIL(MU_ERR_USAGE,
 			"--inter-node %s with --kv-store %s: it is for dist_allreduce and "
 			"dist_sharded",
-			v->inter_node, v->kv_store);
+			mu_conf_inter_node_words[v->inter_node], v->kv_store);
 	if (store->on_gpus || (by_mpi && !by_nccl) || (!store->takes_gpus && !chosen && !by_nccl))
 		goto out;
 	MU_TRY(mu_engine_device_list_read(&list, v));
@@ -166,7 +166,8 @@ enum mu_status mu_engine_gpus_fall_back(struct mu_engine *e, struct mu_kv_type *
 
 	MU_TRY(mu_kv_type_check(v->kv_store, &is));
 	if (!store->on_gpus || !is.distributed || is.on_gpus ||
-	    strcmp(by_nodes ? v->node_reduce : v->inter_node, "auto") != 0)
+	    (by_nodes ? v->node_reduce != MU_KV_NODE_AUTO
+		      : v->inter_node != CONF_INTER_NODE_AUTO))
 		goto out;
 	MU_TRY(find_without(e, &without));
 	store->on_gpus = without == LONG_MAX;

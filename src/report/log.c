@@ -165,8 +165,8 @@ static void report_convolutions(const struct train_run *run)
 			 c.gemm[DATA], c.gemm[weights]);
 	mu_log_info("convolutions %s: winograd does %zu of %zu forward, %zu of %zu gradients of "
 		    "data and %zu of %zu of weights; %sdirect the others",
-		    run->options.conv_algo, c.winograd[FORWARD], c.n[FORWARD], c.winograd[DATA],
-		    c.n[DATA], c.winograd[weights], c.n[weights], gemm);
+		    mu_conf_conv_words[run->options.conv_algo], c.winograd[FORWARD], c.n[FORWARD],
+		    c.winograd[DATA], c.n[DATA], c.winograd[weights], c.n[weights], gemm);
 	if (*run->engine.conv->text)
 		mu_log_info("convolutions by the table of %s, hash %016" PRIx64,
 			    run->engine.conv->path, run->engine.conv->hash);
@@ -295,10 +295,11 @@ static void report_optimizer(const struct train_run *run, size_t count)
 	if (s->scale_with_workers)
 		mu_log_info("lr %g is multiplied by the %zu %s", v->lr, run->engine.team.n,
 			    run->engine.team.size > 1 ? "teams" : "workers");
-	if (has_rate && strcmp(s->name, "constant") != 0)
-		mu_log_info("learning rate: schedule %s", s->name);
+	if (has_rate && s->kind != CONF_SCHEDULE_CONSTANT)
+		mu_log_info("learning rate: schedule %s", mu_conf_schedule_words[s->kind]);
 	if (s->warmup_epochs > 0)
-		mu_log_info("learning rate: %s warm-up of %g epochs from %g", s->warmup_strategy,
+		mu_log_info("learning rate: %s warm-up of %g epochs from %g",
+			    mu_conf_warmup_words[s->warmup_strategy],
 			    s->warmup_epochs, s->warmup_begin_lr);
 	report_states(run);
 	if (mu_optim_needs_norms(&v->optim))

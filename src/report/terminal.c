@@ -22,9 +22,11 @@ struct report_terminal {
 enum mu_status mu_report_terminal_open(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const char *columns = getenv("COLUMNS"), *progress = run->options.progress;
+	const char *columns = getenv("COLUMNS");
+	const enum conf_progress progress = run->options.progress;
 
-	if (strcmp(progress, "0") == 0 || (strcmp(progress, "auto") == 0 && !mu_comm_on_terminal()))
+	if (progress == CONF_PROGRESS_NO ||
+	    (progress == CONF_PROGRESS_AUTO && !mu_comm_on_terminal()))
 		goto out;
 	MU_TRY(MU_ALLOC(run->terminal, 1, "line of progress"));
 	run->terminal->columns = columns && atoi(columns) > 0 ? (size_t)atoi(columns) : COLUMNS;

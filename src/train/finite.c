@@ -10,17 +10,12 @@
 /* A net whose weights have gone bad has no good batch any more. */
 #define MOST_IN_A_ROW 10
 
-static bool is_choice(const struct train_run *run, const char *name)
-{
-	return strcmp(run->options.on_nan, name) == 0;
-}
-
 enum mu_status mu_train_on_nan_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_type store = {.synchronous = true};
 
-	if (strcmp(v->on_nan, "rollback") != 0)
+	if (v->on_nan != CONF_ON_NAN_ROLLBACK)
 		goto out;
 	if (!v->model_prefix)
 		MU_FAIL(MU_ERR_USAGE, "--on-nan rollback needs --model-prefix P, for it goes back "
@@ -38,7 +33,7 @@ out:
 
 bool mu_train_leaves_out(const struct train_run *run)
 {
-	return !is_choice(run, "stop");
+	return run->options.on_nan != CONF_ON_NAN_STOP;
 }
 
 /* What is not finite, in which place (NULL: there alone). */
@@ -60,11 +55,12 @@ static enum mu_status leave_out(struct train_fit *f, size_t step, const char *wh
 		MU_FAIL(MU_ERR_NUMERIC,
 			"epoch %zu, step %zu: the %s is not finite, of %d batches in a row "
 			"(--on-nan %s); the last time first in %s",
-			f->epoch, step, what, MOST_IN_A_ROW, run->options.on_nan, place);
+			f->epoch, step, what, MOST_IN_A_ROW,
+			mu_conf_on_nan_words[run->options.on_nan], place);
 	mu_log_warn("worker %d leaves the batch of epoch %zu, step %zu out: the %s is not finite, "
 		    "first in %s",
 		    run->topology.index, f->epoch, step, what, place);
-	run->halt.not_finite = is_choice(run, "rollback");
+	run->halt.not_finite = run->options.on_nan == CONF_ON_NAN_ROLLBACK;
 out:
 	return st;
 }

@@ -36,7 +36,7 @@ static enum mu_status read_option(const struct conf *v, struct train_loss_scale 
 
 	*s = (struct train_loss_scale){.window = (size_t)v->loss_scale_window};
 	if (!text)
-		text = strcmp(v->dtype, "float16") == 0 ? dynamic : "none";
+		text = v->dtype == MU_FLOAT16 ? dynamic : "none";
 	s->dynamic = strncmp(text, dynamic, n) == 0 && (text[n] == '\0' || text[n] == ':');
 	if (s->dynamic && text[n] == '\0')
 		goto out;

@@ -11,7 +11,7 @@
 
 bool mu_train_has_plateau(const struct conf *v)
 {
-	return strcmp(v->schedule.name, "plateau") == 0;
+	return v->schedule.kind == CONF_SCHEDULE_PLATEAU;
 }
 
 void mu_train_plateau_resume(struct train_run *run)

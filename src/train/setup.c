@@ -203,8 +203,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.paths = v->data_train,
 		.indexes = v->data_train_idx,
 		.augment = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN),
-		.shuffle = strcmp(v->shuffle, "0") != 0,
-		.shuffle_chunk = strcmp(v->shuffle, "chunk") == 0 ? (size_t)v->shuffle_chunk : 0,
+		.shuffle = v->shuffle != CONF_SHUFFLE_NO,
+		.shuffle_chunk = v->shuffle == CONF_SHUFFLE_CHUNK ? (size_t)v->shuffle_chunk : 0,
 		.seed = (uint64_t)v->seed,
 		.threads = count_threads(run),
 		.prefetch = (size_t)v->prefetch_buffer,
@@ -318,10 +318,10 @@ static enum mu_status make_store(struct train_run *run)
 		.priority = v->priority != 0,
 		.verbose = v->traffic,
 		.optim = v->optim,
+		.node_reduce = v->node_reduce,
 		.on_gpus = run->store.on_gpus,
 	};
 
-	MU_TRY(mu_kv_node_find(&config.node_reduce, v->node_reduce));
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
 	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
 			run->topology.world));
@@ -419,7 +419,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(open_conv_table(run));
 	MU_TRY(mu_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
-	if (strcmp(run->options.data_cache, "node") == 0)
+	if (run->options.data_cache == CONF_CACHE_NODE)
 		MU_TRY(mu_agree_late(mu_train_cache_data(run), t->world));
 	if (run->options.dump_batch && !run->options.check)
 		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,

@@ -136,7 +136,7 @@ static void start_log(const struct train_run *run, const struct mu_options *opti
 	bool server = run->topology.role == MU_ROLE_SERVER;
 	char prefix[32] = "", line[4096];
 
-	if (strcmp(v->log_prefix, "none") != 0)
+	if (v->log_prefix == CONF_PREFIX_NODE)
 		snprintf(prefix, sizeof prefix, "%s[%d]", server ? "Server" : "Node",
 			 run->topology.index);
 	mu_log_configure(&(struct mu_log_config){
@@ -155,7 +155,7 @@ static enum mu_status colocate(struct train_run *run)
 	enum mu_status st = MU_OK;
 	struct conf *v = &run->options;
 
-	if (strcmp(v->server_placement, "colocated") != 0 || !run->store.has_servers)
+	if (v->server_placement != CONF_COLOCATED || !run->store.has_servers)
 		goto out;
 	if (!run->store.synchronous)
 		MU_FAIL(MU_ERR_USAGE,
@@ -292,8 +292,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
 	MU_TRY(mu_topology_init(&run->topology, comm,
 				run->store.has_servers ? (int)v->num_servers : 0,
-				strcmp(v->server_placement, "packed") == 0 ? MU_PLACEMENT_PACKED
-									   : MU_PLACEMENT_SPREAD));
+				v->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED
+								   : MU_PLACEMENT_SPREAD));
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
 		 run->topology.index);
 	start_log(run, options);

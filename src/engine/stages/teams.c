@@ -102,11 +102,11 @@ enum mu_status mu_engine_team_check(const struct conf *v, const struct mu_kv_typ
 			"--%s with --gc-type 1bit, which has no code for the zeros of layers that "
 			"other ranks have; the other codes do",
 			name);
-	if (strcmp(v->on_nan, "stop") != 0)
+	if (v->on_nan != CONF_ON_NAN_STOP)
 		MU_FAIL(MU_ERR_USAGE,
 			"--%s with --on-nan %s: one rank of a team sees the loss, and the others "
 			"could not leave the batch out; --on-nan stop is possible",
-			name, v->on_nan);
+			name, mu_conf_on_nan_words[v->on_nan]);
 	if (v->comm_thread)
 		MU_FAIL(MU_ERR_USAGE,
 			"--%s with --comm-thread 1: what passes between a team's ranks is moved on "

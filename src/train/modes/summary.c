@@ -36,8 +36,9 @@ enum mu_status mu_train_summary(const struct conf *v)
 	MU_TRY(mu_net_new_from(&net, network, &model));
 	MU_TRY(mu_engine_check_block(v, net));
 	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
-	MU_TRY(*v->summary ? mu_plan_dot(plan, stdout) : mu_plan_summary(plan, stdout));
-	if (devices.split && !*v->summary)
+	MU_TRY(v->summary == CONF_SUMMARY_DOT ? mu_plan_dot(plan, stdout)
+					      : mu_plan_summary(plan, stdout));
+	if (devices.split && v->summary != CONF_SUMMARY_DOT)
 		MU_TRY(mu_engine_staged_print(&devices, v, plan, stdout));
 out:
 	mu_plan_free(plan);
