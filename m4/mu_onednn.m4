@@ -1,9 +1,9 @@
 dnl SPDX-License-Identifier: Apache-2.0
-dnl MU_CHECK_ONEDNN: the cpu device. Optional, used when found. The C API changed in 3.0, so 2.6
-dnl or a later 2.x is wanted. Sets ONEDNN_CPPFLAGS, ONEDNN_LIBS, HAVE_ONEDNN, mu_onednn_found,
-dnl mu_has_onednn.
+dnl MU_CHECK_ONEDNN: the cpu device. Optional, used when found. The C API changed in 3.0: 2.6 and
+dnl 2.7 have one, 3.x has the other, and src/device/cpu/onednn a file for each. Sets ONEDNN_CPPFLAGS,
+dnl ONEDNN_LIBS, HAVE_ONEDNN, HAVE_ONEDNN_2, mu_onednn_found, mu_has_onednn.
 AC_DEFUN([MU_CHECK_ONEDNN], [
-MU_ARG_PREFIX([onednn], [use oneDNN 2.x of this prefix (default: used when found)], [auto])
+MU_ARG_PREFIX([onednn], [use oneDNN (2.6, 2.7 or 3.x) of this prefix (default: used when found)], [auto])
 mu_onednn_found=no
 AS_IF([test $mu_onednn_want = no], [mu_has_onednn="no (--without-onednn)"], [MU_LOOK_FOR_ONEDNN])
 AS_IF([test $mu_onednn_found = no], [
@@ -12,7 +12,9 @@ AS_IF([test $mu_onednn_found = no], [
 	[AC_DEFINE([HAVE_ONEDNN], [1], [Define to 1 if oneDNN is used])])
 AC_SUBST([ONEDNN_CPPFLAGS])
 AC_SUBST([ONEDNN_LIBS])
+AC_SUBST([ONEDNN_SUMMARY], [$mu_has_onednn])
 AM_CONDITIONAL([HAVE_ONEDNN], [test $mu_onednn_found = yes])
+AM_CONDITIONAL([HAVE_ONEDNN_2], [test "x$mu_onednn_api" = x2])
 ])
 
 dnl The OpenMP runtime that libdnnl itself was linked with: we set its number of threads, and a second
@@ -31,16 +33,18 @@ MU_PREFIX_FLAGS([onednn], [ONEDNN])
 ONEDNN_LIBS="$ONEDNN_LIBS -ldnnl"
 MU_HEADER_TEXT([mu_onednn_version], [$ONEDNN_CPPFLAGS], [dnnl_version.h],
 	[DNNL_VERSION_MAJOR.DNNL_VERSION_MINOR.DNNL_VERSION_PATCH])
-AC_MSG_CHECKING([for oneDNN 2.x])
-AS_CASE([$mu_onednn_version],
-	[2.*], [MU_LINK_WITH([$ONEDNN_CPPFLAGS], [$ONEDNN_LIBS], [[#include <dnnl.h>]], [
-		dnnl_memory_desc_t md;
-		return dnnl_memory_desc_equal(&md, &md) + dnnl_version()->major;],
+mu_onednn_api=no
+AS_CASE([$mu_onednn_version], [2.6.*|2.7.*], [mu_onednn_api=2], [3.*], [mu_onednn_api=3])
+AC_MSG_CHECKING([for oneDNN 2.6, 2.7 or 3.x])
+AS_CASE([$mu_onednn_api:$mu_onednn_version],
+	[2:*|3:*], [MU_LINK_WITH([$ONEDNN_CPPFLAGS], [$ONEDNN_LIBS], [[#include <dnnl.h>]], [
+		dnnl_engine_t engine;
+		return (int)dnnl_engine_create(&engine, dnnl_cpu, 0) + dnnl_version()->major;],
 		[MU_ONEDNN_OPENMP
 		mu_onednn_found=yes
 		mu_has_onednn="yes ($mu_onednn_version, threads by ${mu_openmp:-no OpenMP})"],
 		[mu_has_onednn="no (version $mu_onednn_version: no program can be linked with it, see config.log)"])],
-	[""|DNNL*], [mu_has_onednn="no (no dnnl.h; Debian: apt-get install libdnnl-dev; or --with-onednn=DIR)"],
-	[mu_has_onednn="no (found version $mu_onednn_version, whose C API is another one than 2.x)"])
+	[no:|no:DNNL*], [mu_has_onednn="no (no dnnl.h; Debian: apt-get install libdnnl-dev; or --with-onednn=DIR)"],
+	[mu_has_onednn="no (found version $mu_onednn_version; Muster knows 2.6, 2.7 and 3.x)"])
 AC_MSG_RESULT([$mu_onednn_found])
 ])

@@ -10,9 +10,9 @@
 static const char *const matrices = "gemm:";
 
 struct shape {
-	dnnl_memory_desc_t src, weights, bias,
-		dst; /* as asked for: src and dst fixed or any, weights any */
-	dnnl_dims_t stride, dilate, pad_left, pad_right;
+	struct cpu_md src, weights, bias,
+		dst;                /* as asked for: src and dst fixed or any, weights any */
+	struct cpu_request request; /* what all phases have in common */
 	bool has_bias;
 	int ndims; /* of the weights: 4, or 5 with groups */
 	dnnl_dims_t weight_dims;
@@ -45,29 +45,47 @@ static dnnl_alg_kind_t ask(const struct cpu_plan *p, const struct shape *s,
 	}
 }
 
-/* The kernel for desc, direct where there is none of the algorithm asked for; notes which it is.
+/* The kernel of a phase, direct where there is none of the algorithm asked for; notes which it is.
  */
-static enum mu_status choose(struct cpu_plan *p, enum mu_convolution_phase phase,
-			     dnnl_convolution_desc_t *desc, dnnl_primitive_desc_t hint,
+static enum mu_status choose(struct cpu_plan *p, const struct shape *s,
+			     enum mu_convolution_phase phase, dnnl_primitive_desc_t hint,
 			     dnnl_primitive_desc_t *pd)
 {
+	/* Of training in inference, too: there Winograd's kernels want weights in a layout of their
+	 * own, into which oneDNN does not bring all those that training chooses. */
+	static const dnnl_prop_kind_t props[] = {
+		[MU_CONVOLUTION_FORWARD] = dnnl_forward_training,
+		[MU_CONVOLUTION_DATA] = dnnl_backward_data,
+		[MU_CONVOLUTION_WEIGHTS] = dnnl_backward_weights,
+	};
 	enum mu_status st = MU_OK;
-	const struct mu_activation *activation =
-		phase == MU_CONVOLUTION_FORWARD ? p->op->fused_activation : NULL;
-	const dnnl_convolution_desc_t *chosen;
+	struct cpu_request request = s->request;
+	struct cpu_md weights = s->weights;
+	dnnl_alg_kind_t chosen;
 
-	MU_TRY(mu_cpu_describe_if(p, desc, activation, hint,
-				  p->algorithms[phase] == MU_CONVOLUTION_GEMM ? matrices : "",
-				  pd));
+	if (phase == MU_CONVOLUTION_WEIGHTS)
+		weights.data_type = dnnl_f32;
+	request.prop = props[phase];
+	request.algorithm = ask(p, s, phase);
+	request.src = &s->src;
+	request.weights = &weights;
+	request.bias = s->has_bias ? &s->bias : NULL;
+	request.dst = &s->dst;
+	request.hint = hint;
+	if (phase == MU_CONVOLUTION_FORWARD)
+		request.post = mu_cpu_eltwise(p->op->fused_activation);
+	if (p->algorithms[phase] == MU_CONVOLUTION_GEMM)
+		request.kernel_name = matrices;
+	MU_TRY(mu_dnnl_describe(p->cpu->engine, &request, pd));
 	if (!*pd) {
-		desc->alg_kind = dnnl_convolution_direct;
-		MU_TRY(mu_cpu_describe(p, desc, activation, hint, pd));
+		request.algorithm = dnnl_convolution_direct;
+		request.kernel_name = NULL;
+		MU_TRY(mu_cpu_describe(p, &request, pd));
 	}
-	CPU_DNNL(dnnl_primitive_desc_query(*pd, dnnl_query_convolution_d, 0, &chosen));
-	p->op->algorithms[phase] =
-		chosen->alg_kind == dnnl_convolution_winograd ? MU_CONVOLUTION_WINOGRAD
-		: mu_cpu_is_kernel(*pd, matrices)             ? MU_CONVOLUTION_GEMM
-							      : MU_CONVOLUTION_DIRECT;
+	MU_TRY(mu_dnnl_algorithm(*pd, &chosen));
+	p->op->algorithms[phase] = chosen == dnnl_convolution_winograd ? MU_CONVOLUTION_WINOGRAD
+				   : mu_dnnl_is_kernel(*pd, matrices)  ? MU_CONVOLUTION_GEMM
+								       : MU_CONVOLUTION_DIRECT;
 out:
 	return st;
 }
@@ -89,29 +107,32 @@ static void describe_shape(const struct cpu_plan *p, struct shape *s)
 		s->weight_dims[k++] = (dnnl_dim_t)w[i];
 	s->ndims = k;
 	s->has_bias = !a->no_bias;
+	s->request = (struct cpu_request){.kind = CPU_CONVOLUTION};
 	for (int i = 0; i < 2; i++) {
-		s->stride[i] = a->stride[i] > 0 ? a->stride[i] : 1;
-		s->dilate[i] = a->dilate[i] > 0 ? a->dilate[i] - 1 : 0;
-		s->pad_left[i] = a->pad[i];
-		s->pad_right[i] = ((dnnl_dim_t)out[2 + i] - 1) * s->stride[i] +
-				  (a->kernel[i] - 1) * (s->dilate[i] + 1) + 1 -
+		struct cpu_request *r = &s->request;
+
+		r->stride[i] = a->stride[i] > 0 ? a->stride[i] : 1;
+		r->dilate[i] = a->dilate[i] > 0 ? a->dilate[i] - 1 : 0;
+		r->pad_left[i] = a->pad[i];
+		r->pad_right[i] = ((dnnl_dim_t)out[2 + i] - 1) * r->stride[i] +
+				  (a->kernel[i] - 1) * (r->dilate[i] + 1) + 1 -
 				  (dnnl_dim_t)in[2 + i] - a->pad[i];
 	}
 	mu_cpu_tag(&s->src, &op->inputs[0]->shape, tag);
 	mu_cpu_tag(&s->dst, &op->outputs[0]->shape, tag);
 	s->src.data_type = s->dst.data_type = p->dtype;
-	dnnl_memory_desc_init_by_tag(&s->weights, s->ndims, s->weight_dims, p->dtype,
-				     dnnl_format_tag_any);
+	mu_dnnl_tag(&s->weights, s->ndims, s->weight_dims, dnnl_format_tag_any);
+	s->weights.data_type = p->dtype;
 	if (s->has_bias)
 		mu_cpu_plain(&s->bias, &op->params[1].shape);
 }
 
 /* The input in the layout that the primitive wants. One channel: plain and nhwc are the same bytes.
  */
-static enum mu_status input_as(struct cpu_plan *p, const dnnl_memory_desc_t *md, int *out)
+static enum mu_status input_as(struct cpu_plan *p, const struct cpu_md *md, int *out)
 {
 	const struct mu_tensor *in = p->op->inputs[0];
-	dnnl_memory_desc_t have;
+	struct cpu_md have;
 
 	mu_cpu_tensor_md(&have, in);
 	if (!in->layout && in->shape.dims[1] == 1)
@@ -125,27 +146,21 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_convolution_desc_t desc;
+	struct cpu_md in, weights, out_md;
 	struct cpu_arg args[4];
 	int n = 3;
 
-	/* Of training in inference, too: there Winograd's kernels want weights in a layout of their
-	 * own, into which oneDNN does not bring all those that training chooses. */
-	CPU_DNNL(dnnl_dilated_convolution_forward_desc_init(
-		&desc, dnnl_forward_training, ask(p, s, MU_CONVOLUTION_FORWARD), &s->src,
-		&s->weights, s->has_bias ? &s->bias : NULL, &s->dst, s->stride, s->dilate,
-		s->pad_left, s->pad_right));
-	MU_TRY(choose(p, MU_CONVOLUTION_FORWARD, &desc, NULL, pd));
-	MU_TRY(mu_cpu_set_param(&op->params[0], mu_cpu_query(*pd, dnnl_query_weights_md)));
-	MU_TRY(mu_cpu_set_tensor(op->outputs[0], mu_cpu_query(*pd, dnnl_query_dst_md)));
-	MU_TRY(input_as(p, mu_cpu_query(*pd, dnnl_query_src_md), src));
+	MU_TRY(choose(p, s, MU_CONVOLUTION_FORWARD, NULL, pd));
+	MU_TRY(mu_dnnl_query(*pd, dnnl_query_src_md, &in));
+	MU_TRY(mu_dnnl_query(*pd, dnnl_query_weights_md, &weights));
+	MU_TRY(mu_dnnl_query(*pd, dnnl_query_dst_md, &out_md));
+	MU_TRY(mu_cpu_set_param(&op->params[0], &weights));
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &out_md));
+	MU_TRY(input_as(p, &in, src));
 	args[0] = (struct cpu_arg){DNNL_ARG_SRC, *src};
 	args[1].arg = DNNL_ARG_WEIGHTS;
-	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
-				 mu_cpu_query(*pd, dnnl_query_weights_md), &args[1].memory));
-	args[2] = (struct cpu_arg){
-		DNNL_ARG_DST,
-		mu_cpu_memory(p, mu_cpu_query(*pd, dnnl_query_dst_md), CPU_OUT_DATA, 0)};
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims, &weights, &args[1].memory));
+	args[2] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &out_md, CPU_OUT_DATA, 0)};
 	if (s->has_bias) {
 		MU_TRY(mu_cpu_set_param(&op->params[1], &s->bias));
 		args[n++] = (struct cpu_arg){DNNL_ARG_BIAS,
@@ -165,27 +180,23 @@ static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
 				   dnnl_primitive_desc_t hint, int src, int diff_dst)
 {
 	enum mu_status st = MU_OK;
-	dnnl_convolution_desc_t desc;
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_memory_desc_t have, gradient = s->weights;
+	struct cpu_md have, src_md, dst_md, gradient;
 	struct cpu_arg args[4] = {{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}};
 	int n = 2;
 
-	gradient.data_type = dnnl_f32;
-	CPU_DNNL(dnnl_dilated_convolution_backward_weights_desc_init(
-		&desc, ask(p, s, MU_CONVOLUTION_WEIGHTS), &s->src, &gradient,
-		s->has_bias ? &s->bias : NULL, &s->dst, s->stride, s->dilate, s->pad_left,
-		s->pad_right));
-	MU_TRY(choose(p, MU_CONVOLUTION_WEIGHTS, &desc, hint, &pd));
+	MU_TRY(choose(p, s, MU_CONVOLUTION_WEIGHTS, hint, &pd));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_src_md, &src_md));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_dst_md, &dst_md));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_weights_md, &gradient));
 	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
-	MU_TRY(mu_cpu_as(p, src, mu_cpu_query(pd, dnnl_query_src_md), false, &args[0].memory));
-	MU_TRY(mu_cpu_as(p, diff_dst, mu_cpu_query(pd, dnnl_query_diff_dst_md), false,
-			 &args[1].memory));
+	MU_TRY(mu_cpu_as(p, src, &src_md, false, &args[0].memory));
+	MU_TRY(mu_cpu_as(p, diff_dst, &dst_md, false, &args[1].memory));
 	if (s->has_bias)
 		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_BIAS,
 					     mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1)};
 	args[n++].arg = DNNL_ARG_DIFF_WEIGHTS;
-	MU_TRY(mu_cpu_step_to(p, pd, n, args, mu_cpu_query(pd, dnnl_query_diff_weights_md),
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, &gradient,
 			      mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0)));
 out:
 	return st;
@@ -195,23 +206,19 @@ static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
 				dnnl_primitive_desc_t hint, int diff_dst)
 {
 	enum mu_status st = MU_OK;
-	dnnl_convolution_desc_t desc;
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_memory_desc_t have;
+	struct cpu_md have, src_md, weights, dst_md;
 	struct cpu_arg args[3] = {
 		{DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
 
-	CPU_DNNL(dnnl_dilated_convolution_backward_data_desc_init(
-		&desc, ask(p, s, MU_CONVOLUTION_DATA), &s->src, &s->weights, &s->dst, s->stride,
-		s->dilate, s->pad_left, s->pad_right));
-	MU_TRY(choose(p, MU_CONVOLUTION_DATA, &desc, hint, &pd));
+	MU_TRY(choose(p, s, MU_CONVOLUTION_DATA, hint, &pd));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_src_md, &src_md));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_weights_md, &weights));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_dst_md, &dst_md));
 	mu_cpu_tensor_md(&have, p->op->inputs[0]);
-	MU_TRY(mu_cpu_as(p, diff_dst, mu_cpu_query(pd, dnnl_query_diff_dst_md), false,
-			 &args[0].memory));
-	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
-				 mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
-	MU_TRY(mu_cpu_step_to(p, pd, 3, args, mu_cpu_query(pd, dnnl_query_diff_src_md),
-			      mu_cpu_memory(p, &have, CPU_IN_GRAD, 0)));
+	MU_TRY(mu_cpu_as(p, diff_dst, &dst_md, false, &args[0].memory));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims, &weights, &args[1].memory));
+	MU_TRY(mu_cpu_step_to(p, pd, 3, args, &src_md, mu_cpu_memory(p, &have, CPU_IN_GRAD, 0)));
 out:
 	return st;
 }
@@ -239,7 +246,7 @@ static enum mu_status forward_of_rows(struct cpu_plan *p, struct cpu_rows *m)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t last;
+	struct cpu_md last;
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[4] = {
 		{DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DST, 0}, {DNNL_ARG_BIAS, 0}};
@@ -315,7 +322,7 @@ enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	dnnl_primitive_desc_t forward = NULL;
-	dnnl_memory_desc_t dst;
+	struct cpu_md dst;
 	struct shape s;
 	int src, diff_dst;
 

@@ -37,6 +37,7 @@ static enum mu_status open_cpu(struct mu_device *device)
 	device->impl = cpu;
 	cpu->n_threads = (size_t)device->n_threads;
 	omp_set_num_threads(device->n_threads);
+	MU_TRY(mu_dnnl_check_version());
 	CPU_DNNL(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0));
 	CPU_DNNL(dnnl_stream_create(&cpu->stream, cpu->engine, dnnl_stream_default_flags));
 out:
@@ -55,35 +56,19 @@ static void close_cpu(struct mu_device *device)
 	device->impl = NULL;
 }
 
-static const char *isa_name(void)
-{
-	switch (dnnl_get_effective_cpu_isa()) {
-	case dnnl_cpu_isa_sse41: return "sse4.1";
-	case dnnl_cpu_isa_avx: return "avx";
-	case dnnl_cpu_isa_avx2:
-	case dnnl_cpu_isa_avx2_vnni: return "avx2";
-	case dnnl_cpu_isa_avx512_core: return "avx512";
-	case dnnl_cpu_isa_avx512_core_vnni: return "avx512 vnni";
-	case dnnl_cpu_isa_avx512_core_bf16: return "avx512 bf16";
-	case dnnl_cpu_isa_avx512_core_amx: return "avx512 amx";
-	default: return "baseline";
-	}
-}
-
 /* oneDNN would emulate bfloat16 without these instructions, slower than float32. */
 static enum mu_status check_dtype(const struct mu_device *device, enum mu_dtype dtype)
 {
 	enum mu_status st = MU_OK;
-	dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
 
 	(void)device;
 	if (dtype != MU_BFLOAT16)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "device cpu has float32 and bfloat16, no %s",
 			mu_dtype_name(dtype));
-	if (isa != dnnl_cpu_isa_avx512_core_bf16 && isa != dnnl_cpu_isa_avx512_core_amx)
+	if (!mu_dnnl_has_bfloat16())
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"this CPU has no instructions for bfloat16 (AVX512-BF16 or AMX): it has %s",
-			isa_name());
+			mu_dnnl_isa_name());
 out:
 	return st;
 }
@@ -155,7 +140,8 @@ static void describe(const struct mu_device *device, char *text, size_t nbytes)
 	const dnnl_version_t *v = dnnl_version();
 
 	snprintf(text, nbytes, "cpu: oneDNN %d.%d.%d, %s, %d thread%s", v->major, v->minor,
-		 v->patch, isa_name(), device->n_threads, device->n_threads == 1 ? "" : "s");
+		 v->patch, mu_dnnl_isa_name(), device->n_threads,
+		 device->n_threads == 1 ? "" : "s");
 }
 
 const struct mu_device_ops mu_device_cpu = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu: the oneDNN device, known to src/device/cpu*.c only.
+ * cpu: the oneDNN device, known to src/device/cpu only.
  *
  * An operation is planned into programs, forward, backward, perhaps weights (behind backward, or
  * later) and, of a batch-norm, restore: lists of steps, each a oneDNN primitive with its memories,
@@ -22,11 +22,8 @@
 #define DEVICE_CPU_H
 
 #include <muster/device.h>
-#include <oneapi/dnnl/dnnl.h>
 
-/* MU_TRY for a oneDNN call. */
-#define CPU_DNNL(call) MU_TRY(mu_cpu_from_dnnl((call), #call, __FILE__, __LINE__))
-enum mu_status mu_cpu_from_dnnl(dnnl_status_t status, const char *call, const char *file, int line);
+#include "device/cpu/onednn/onednn.h"
 
 struct cpu {
 	dnnl_engine_t engine;
@@ -48,13 +45,13 @@ enum cpu_place {
 };
 
 struct cpu_memory {
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 	enum cpu_place place;
 	size_t index;
 	dnnl_memory_t memory;
 };
 
-#define CPU_MAX_ARGS 16
+#define CPU_MAX_ARGS (CPU_MAX_PARTS + 2)
 #define CPU_MAX_STEPS 16
 #define CPU_MAX_MEMORIES 64
 
@@ -107,12 +104,11 @@ struct cpu_plan {
 /* ---- cpu/program.c ---- */
 
 /* A memory at a place; returns its number. More than CPU_MAX_MEMORIES is our own bug. */
-int mu_cpu_memory(struct cpu_plan *p, const dnnl_memory_desc_t *md, enum cpu_place place,
-		  size_t index);
+int mu_cpu_memory(struct cpu_plan *p, const struct cpu_md *md, enum cpu_place place, size_t index);
 /* New memory kept from forward to backward, or for the present program only. */
-int mu_cpu_keep(struct cpu_plan *p, const dnnl_memory_desc_t *md);
-int mu_cpu_temporary(struct cpu_plan *p, const dnnl_memory_desc_t *md);
-const dnnl_memory_desc_t *mu_cpu_md(const struct cpu_plan *p, int memory);
+int mu_cpu_keep(struct cpu_plan *p, const struct cpu_md *md);
+int mu_cpu_temporary(struct cpu_plan *p, const struct cpu_md *md);
+const struct cpu_md *mu_cpu_md(const struct cpu_plan *p, int memory);
 /* Make the primitive of pd the next step, add its scratchpad, and destroy pd. */
 struct cpu_arg {
 	int arg; /* DNNL_ARG_SRC, ... */
@@ -125,7 +121,7 @@ enum mu_status mu_cpu_step(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_a
  * md, and whose values go to the memory `to`: directly, or through a temporary and a reorder.
  */
 enum mu_status mu_cpu_step_to(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
-			      struct cpu_arg *args, const dnnl_memory_desc_t *md, int to);
+			      struct cpu_arg *args, const struct cpu_md *md, int to);
 void mu_cpu_call(struct cpu_plan *p, mu_cpu_step_fn *call);
 /* The same for a function that can fail. */
 void mu_cpu_try_call(struct cpu_plan *p, mu_cpu_try_fn *call);
@@ -134,31 +130,22 @@ void mu_cpu_try_call(struct cpu_plan *p, mu_cpu_try_fn *call);
 void mu_cpu_share(struct cpu_plan *p, mu_cpu_part_fn *call, size_t nbytes);
 enum mu_status mu_cpu_reorder(struct cpu_plan *p, int from, int to);
 /* The values of `memory` laid out as md: itself, or a reordered copy (kept, or temporary). */
-enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *md, bool keep,
+enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const struct cpu_md *md, bool keep,
 			 int *out);
 /* The first parameter, of these dimensions, laid out as md: itself, or a temporary copy. */
 enum mu_status mu_cpu_weights_as(struct cpu_plan *p, int ndims, const dnnl_dim_t *dims,
-				 const dnnl_memory_desc_t *md, int *out);
-/* What oneDNN calls an activation. */
+				 const struct cpu_md *md, int *out);
+/* What oneDNN calls an activation; undef for NULL. */
 dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation);
-/* A primitive descriptor with user-managed scratchpad; activation: fused behind it, or NULL. */
-enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
-			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
+/* As mu_dnnl_describe; an error where oneDNN has no such kernel. */
+enum mu_status mu_cpu_describe(struct cpu_plan *p, const struct cpu_request *request,
 			       dnnl_primitive_desc_t *pd);
-/* The same, of oneDNN's kernels with this in their names; *pd is NULL where it has none. */
-enum mu_status mu_cpu_describe_if(struct cpu_plan *p, const void *desc,
-				  const struct mu_activation *activation,
-				  dnnl_primitive_desc_t hint, const char *name,
-				  dnnl_primitive_desc_t *pd);
-/* "gemm:" is in "x64:gemm:jit". */
-bool mu_cpu_is_kernel(const_dnnl_primitive_desc_t pd, const char *name);
 /* to = a and b, element by element; dimensions of b may be 1. activation: behind it, or NULL. */
 struct cpu_pair {
 	int a, b, to;
 	const struct mu_activation *activation;
 };
 enum mu_status mu_cpu_binary(struct cpu_plan *p, dnnl_alg_kind_t kind, struct cpu_pair pair);
-const dnnl_memory_desc_t *mu_cpu_query(const_dnnl_primitive_desc_t pd, dnnl_query_t what);
 /* Where a memory lies; once the operation's arrays are set. */
 void *mu_cpu_pointer(const struct mu_op *op, int memory);
 enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op);
@@ -172,14 +159,13 @@ void mu_cpu_release(struct mu_op *op);
 /* A product of rows with a weight: y (rows, units) = x (rows, k) times the weight (units, k), all
  * float32. The bias, if any, is the parameter behind the weight. */
 struct cpu_rows {
-	dnnl_memory_desc_t x, weight, bias, y;
-	dnnl_dims_t dims;           /* of the weight */
+	struct cpu_md x, weight, bias, y;
 	int which;                  /* parameter */
 	bool has_bias;              /* the caller's */
 	dnnl_primitive_desc_t hint; /* its forward; the caller's */
 };
 
-void mu_cpu_rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns);
+void mu_cpu_rows_md(struct cpu_md *md, size_t rows, size_t columns);
 /* The weight as dnnl_ab, (units, k), or dnnl_ba, (k, units). */
 void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which, size_t rows,
 			  dnnl_format_tag_t layout);
@@ -209,14 +195,14 @@ enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_
 /* ---- cpu/layout.c ---- */
 
 /* Descriptions: plain of a shape; the layout a tensor or a parameter has. */
-void mu_cpu_plain(dnnl_memory_desc_t *md, const struct mu_shape *shape);
-void mu_cpu_tag(dnnl_memory_desc_t *md, const struct mu_shape *shape, dnnl_format_tag_t tag);
-void mu_cpu_tensor_md(dnnl_memory_desc_t *md, const struct mu_tensor *t);
+void mu_cpu_plain(struct cpu_md *md, const struct mu_shape *shape);
+void mu_cpu_tag(struct cpu_md *md, const struct mu_shape *shape, dnnl_format_tag_t tag);
+void mu_cpu_tensor_md(struct cpu_md *md, const struct mu_tensor *t);
 /* Set the layout of an output tensor, of a parameter (which is float32 whatever md's type). */
-enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const dnnl_memory_desc_t *md);
-enum mu_status mu_cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *md);
+enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const struct cpu_md *md);
+enum mu_status mu_cpu_set_param(struct mu_param *param, const struct cpu_md *md);
 /* The layout of a parameter, or plain in these dimensions when it has none. */
-void mu_cpu_param_md(dnnl_memory_desc_t *md, const struct mu_param *param, int ndims,
+void mu_cpu_param_md(struct cpu_md *md, const struct mu_param *param, int ndims,
 		     const dnnl_dim_t *dims);
 enum mu_status mu_cpu_copy_layout(struct mu_device *device, const void *layout, void **out);
 void mu_cpu_free_layout(struct mu_device *device, void *layout);
@@ -247,7 +233,7 @@ enum mu_status mu_cpu_plan_fully_connected(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_activation(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p);
 /* Our own maximum pooling; false where it does not fit, else *st says how planning went. */
-bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, enum mu_status *st);
+bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const struct cpu_md *src, enum mu_status *st);
 enum mu_status mu_cpu_plan_flatten(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p);
@@ -260,7 +246,6 @@ enum mu_status mu_cpu_plan_embedding(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_custom(struct cpu_plan *p);
 /* An error if so many tensors cannot be summed or put together in one step. */
-#define CPU_MAX_PARTS (CPU_MAX_ARGS - 2)
 enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n);
 /* Adds the step that activates the output, in place. */
 enum mu_status mu_cpu_plan_activation_forward(struct cpu_plan *p,

@@ -50,7 +50,7 @@ static enum mu_status backward(struct mu_op *op)
 static enum mu_status plan_inputs(struct cpu_plan *p, int *memories)
 {
 	enum mu_status st = MU_OK;
-	dnnl_memory_desc_t have, plain;
+	struct cpu_md have, plain;
 
 	for (int i = 0; i < p->op->n_inputs; i++) {
 		const struct mu_tensor *in = p->op->inputs[i];
@@ -68,7 +68,7 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct plain_inputs *own
 {
 	enum mu_status st = MU_OK;
 	const struct mu_op *op = p->op;
-	dnnl_memory_desc_t have, plain;
+	struct cpu_md have, plain;
 	int grad[MU_MAX_LAYER_INPUTS] = {0};
 
 	MU_TRY(plan_inputs(p, own->data_again));
@@ -78,8 +78,7 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct plain_inputs *own
 		mu_cpu_tensor_md(&have, op->inputs[i]);
 		mu_cpu_plain(&plain, &op->inputs[i]->shape);
 		grad[i] = mu_cpu_memory(p, &have, CPU_IN_GRAD, (size_t)i);
-		own->grad[i] = dnnl_memory_desc_equal(&have, &plain) ? grad[i]
-								     : mu_cpu_temporary(p, &plain);
+		own->grad[i] = mu_dnnl_equal(&have, &plain) ? grad[i] : mu_cpu_temporary(p, &plain);
 	}
 	mu_cpu_try_call(p, backward);
 	for (int i = 0; i < op->n_inputs; i++)
@@ -94,7 +93,7 @@ enum mu_status mu_cpu_plan_custom(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	struct plain_inputs *own = calloc(1, sizeof *own);
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
 	p->impl->own = own;
 	if (!own)

@@ -8,9 +8,9 @@
 #include <muster/base.h>
 
 struct shape {
-	dnnl_memory_desc_t src, weights, bias, dst; /* src fixed, weights any, dst plain */
-	dnnl_memory_desc_t have;                    /* the input's own, which src may not be */
-	dnnl_dims_t weight_dims;                    /* (units, c, h, w) or (units, features) */
+	struct cpu_md src, weights, bias, dst; /* src fixed, weights any, dst plain */
+	struct cpu_md have;                    /* the input's own, which src may not be */
+	dnnl_dims_t weight_dims;               /* (units, c, h, w) or (units, features) */
 	int ndims;
 	bool has_bias;
 };
@@ -30,8 +30,8 @@ static void describe_shape(const struct cpu_plan *p, struct shape *s)
 	s->src = s->have;
 	s->src.data_type = p->dtype;
 	mu_cpu_plain(&s->dst, &op->outputs[0]->shape);
-	dnnl_memory_desc_init_by_tag(&s->weights, s->ndims, s->weight_dims, p->dtype,
-				     dnnl_format_tag_any);
+	mu_dnnl_tag(&s->weights, s->ndims, s->weight_dims, dnnl_format_tag_any);
+	s->weights.data_type = p->dtype;
 	if (s->has_bias)
 		mu_cpu_plain(&s->bias, &op->params[1].shape);
 }
@@ -41,24 +41,31 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_inner_product_desc_t desc;
+	const struct cpu_request request = {
+		.kind = CPU_INNER_PRODUCT,
+		.prop = op->phase == MU_PHASE_TRAIN ? dnnl_forward_training
+						    : dnnl_forward_inference,
+		.src = &s->src,
+		.weights = &s->weights,
+		.bias = s->has_bias ? &s->bias : NULL,
+		.dst = &s->dst,
+		.post = mu_cpu_eltwise(op->fused_activation),
+	};
 	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_md weights;
 	struct cpu_arg args[4];
 	int n = 3;
 
-	CPU_DNNL(dnnl_inner_product_forward_desc_init(
-		&desc, op->phase == MU_PHASE_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
-		&s->src, &s->weights, s->has_bias ? &s->bias : NULL, &s->dst));
-	MU_TRY(mu_cpu_describe(p, &desc, op->fused_activation, NULL, &pd));
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
 	CPU_DNNL(dnnl_primitive_desc_clone(hint, pd));
-	MU_TRY(mu_cpu_set_param(&op->params[0], mu_cpu_query(pd, dnnl_query_weights_md)));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_weights_md, &weights));
+	MU_TRY(mu_cpu_set_param(&op->params[0], &weights));
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &s->dst));
 	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &s->have, CPU_IN_DATA, 0), &s->src,
 			 op->phase == MU_PHASE_TRAIN, src));
 	args[0] = (struct cpu_arg){DNNL_ARG_SRC, *src};
 	args[1].arg = DNNL_ARG_WEIGHTS;
-	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
-				 mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims, &weights, &args[1].memory));
 	args[2] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &s->dst, CPU_OUT_DATA, 0)};
 	if (s->has_bias) {
 		MU_TRY(mu_cpu_set_param(&op->params[1], &s->bias));
@@ -75,23 +82,27 @@ static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
 				   dnnl_primitive_desc_t hint, int src, int diff_dst)
 {
 	enum mu_status st = MU_OK;
-	dnnl_inner_product_desc_t desc;
+	struct cpu_md have, gradient = s->weights;
+	const struct cpu_request request = {.kind = CPU_INNER_PRODUCT,
+					    .prop = dnnl_backward_weights,
+					    .src = &s->src,
+					    .weights = &gradient,
+					    .bias = s->has_bias ? &s->bias : NULL,
+					    .dst = mu_cpu_md(p, diff_dst),
+					    .hint = hint};
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_memory_desc_t have, gradient = s->weights;
 	struct cpu_arg args[4] = {{DNNL_ARG_SRC, src}, {DNNL_ARG_DIFF_DST, diff_dst}};
 	int n = 2;
 
 	gradient.data_type = dnnl_f32;
-	CPU_DNNL(dnnl_inner_product_backward_weights_desc_init(
-		&desc, &s->src, &gradient, s->has_bias ? &s->bias : NULL,
-		mu_cpu_md(p, diff_dst)));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_weights_md, &gradient));
 	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
 	if (s->has_bias)
 		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_BIAS,
 					     mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1)};
 	args[n++].arg = DNNL_ARG_DIFF_WEIGHTS;
-	MU_TRY(mu_cpu_step_to(p, pd, n, args, mu_cpu_query(pd, dnnl_query_diff_weights_md),
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, &gradient,
 			      mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0)));
 out:
 	return st;
@@ -101,18 +112,21 @@ static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
 				dnnl_primitive_desc_t hint, int diff_dst)
 {
 	enum mu_status st = MU_OK;
-	dnnl_inner_product_desc_t desc;
+	const struct cpu_request request = {.kind = CPU_INNER_PRODUCT,
+					    .prop = dnnl_backward_data,
+					    .src = &s->src,
+					    .weights = &s->weights,
+					    .dst = mu_cpu_md(p, diff_dst),
+					    .hint = hint};
 	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_md weights;
 	struct cpu_arg args[3] = {
 		{DNNL_ARG_DIFF_DST, diff_dst}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
 
-	CPU_DNNL(dnnl_inner_product_backward_data_desc_init(&desc, &s->src, &s->weights,
-							    mu_cpu_md(p, diff_dst)));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
-	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims,
-				 mu_cpu_query(pd, dnnl_query_weights_md), &args[1].memory));
-	MU_TRY(mu_cpu_step_to(p, pd, 3, args, &s->src,
-			      mu_cpu_memory(p, &s->have, CPU_IN_GRAD, 0)));
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_weights_md, &weights));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims, &weights, &args[1].memory));
+	MU_TRY(mu_cpu_step_to(p, pd, 3, args, &s->src, mu_cpu_memory(p, &s->have, CPU_IN_GRAD, 0)));
 out:
 	return st;
 }
@@ -122,7 +136,7 @@ enum mu_status mu_cpu_plan_fully_connected(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	dnnl_primitive_desc_t hint = NULL;
-	dnnl_memory_desc_t gradient;
+	struct cpu_md gradient;
 	struct shape s;
 	int src, diff_dst;
 

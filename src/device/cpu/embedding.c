@@ -69,7 +69,7 @@ enum mu_status mu_cpu_plan_embedding(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
 	if (op->inputs[0]->nbytes != mu_shape_n(&op->inputs[0]->shape) * sizeof(float))
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (embedding): its numbers come in a padded layout",

@@ -20,22 +20,20 @@ out:
 }
 
 /* to = the sum, in order, of n tensors; md is to's layout. */
-static enum mu_status add_up(struct cpu_plan *p, const dnnl_memory_desc_t *md, int n,
-			     const int *from, int to)
+static enum mu_status add_up(struct cpu_plan *p, const struct cpu_md *md, int n, const int *from,
+			     int to)
 {
 	enum mu_status st = MU_OK;
-	dnnl_memory_desc_t mds[CPU_MAX_PARTS];
-	float scales[CPU_MAX_PARTS];
+	struct cpu_md mds[CPU_MAX_PARTS];
 	struct cpu_arg args[CPU_MAX_PARTS + 1];
 	dnnl_primitive_desc_t pd = NULL;
 
 	for (int i = 0; i < n; i++) {
 		mds[i] = *mu_cpu_md(p, from[i]);
-		scales[i] = 1;
 		args[i] = (struct cpu_arg){DNNL_ARG_MULTIPLE_SRC + i, from[i]};
 	}
 	args[n] = (struct cpu_arg){DNNL_ARG_DST, to};
-	CPU_DNNL(dnnl_sum_primitive_desc_create(&pd, md, n, scales, mds, NULL, p->cpu->engine));
+	MU_TRY(mu_dnnl_sum(p->cpu->engine, n, mds, md, &pd));
 	MU_TRY(mu_cpu_step(p, pd, n + 1, args));
 out:
 	return st;
@@ -43,11 +41,11 @@ out:
 
 /* ---- sum ---- */
 
-static enum mu_status plan_sum_forward(struct cpu_plan *p, const dnnl_memory_desc_t *md)
+static enum mu_status plan_sum_forward(struct cpu_plan *p, const struct cpu_md *md)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t have;
+	struct cpu_md have;
 	int from[CPU_MAX_PARTS], to;
 
 	for (int i = 0; i < op->n_inputs; i++) {
@@ -55,7 +53,7 @@ static enum mu_status plan_sum_forward(struct cpu_plan *p, const dnnl_memory_des
 		from[i] = mu_cpu_memory(p, &have, CPU_IN_DATA, (size_t)i);
 	}
 	to = mu_cpu_memory(p, md, CPU_OUT_DATA, 0);
-	if (op->n_inputs == 2 && dnnl_memory_desc_equal(&have, md)) {
+	if (op->n_inputs == 2 && mu_dnnl_equal(&have, md)) {
 		MU_TRY(mu_cpu_binary(
 			p, dnnl_binary_add,
 			(struct cpu_pair){from[0], from[1], to, op->fused_activation}));
@@ -72,7 +70,7 @@ enum mu_status mu_cpu_plan_sum(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t md, have;
+	struct cpu_md md, have;
 
 	MU_TRY(mu_cpu_check_parts(op, op->n_inputs));
 	mu_cpu_tensor_md(&md, op->inputs[0]);
@@ -85,7 +83,7 @@ enum mu_status mu_cpu_plan_sum(struct cpu_plan *p)
 		if (!op->inputs[i]->needs_grad)
 			continue;
 		mu_cpu_tensor_md(&have, op->inputs[i]);
-		if (!dnnl_memory_desc_equal(&have, &md))
+		if (!mu_dnnl_equal(&have, &md))
 			op->shared_grads &= ~(1u << i);
 		if (op->shared_grads >> i & 1)
 			continue;
@@ -165,7 +163,7 @@ enum mu_status mu_cpu_plan_split(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 	int in;
 
 	MU_TRY(mu_cpu_check_parts(op, op->n_outputs));
@@ -180,7 +178,7 @@ enum mu_status mu_cpu_plan_split(struct cpu_plan *p)
 	p->program = &p->impl->backward;
 	if (op->inputs[0]->needs_grad)
 		mu_cpu_share(p, md.data_type == dnnl_bf16 ? join_gradients_16 : join_gradients,
-			     dnnl_memory_desc_get_size(&md));
+			     mu_dnnl_nbytes(&md));
 out:
 	return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts of the cpu device: a layout is an allocated dnnl_memory_desc_t; NULL is plain. */
+/* Layouts of the cpu device: a layout is an allocated struct cpu_md; NULL is plain. */
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -7,46 +7,37 @@
 
 #include <muster/base.h>
 
-void mu_cpu_plain(dnnl_memory_desc_t *md, const struct mu_shape *shape)
+void mu_cpu_plain(struct cpu_md *md, const struct mu_shape *shape)
 {
-	static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd};
-
-	mu_cpu_tag(md, shape, tags[shape->ndims - 1]);
+	mu_cpu_tag(md, shape, dnnl_format_tag_undef);
 }
 
-/* Cannot fail: dimensions come from a checked shape. */
-void mu_cpu_tag(dnnl_memory_desc_t *md, const struct mu_shape *shape, dnnl_format_tag_t tag)
+void mu_cpu_tag(struct cpu_md *md, const struct mu_shape *shape, dnnl_format_tag_t tag)
 {
 	dnnl_dims_t dims;
 
 	for (int i = 0; i < shape->ndims; i++)
 		dims[i] = (dnnl_dim_t)shape->dims[i];
-	dnnl_memory_desc_init_by_tag(md, shape->ndims, dims, dnnl_f32, tag);
+	mu_dnnl_tag(md, shape->ndims, dims, tag);
 }
 
-void mu_cpu_tensor_md(dnnl_memory_desc_t *md, const struct mu_tensor *t)
+void mu_cpu_tensor_md(struct cpu_md *md, const struct mu_tensor *t)
 {
 	if (t->layout)
-		*md = *(const dnnl_memory_desc_t *)t->layout;
+		*md = *(const struct cpu_md *)t->layout;
 	else
 		mu_cpu_plain(md, &t->shape);
 }
 
-static bool is_plain(const dnnl_memory_desc_t *md)
+static bool is_plain(const struct cpu_md *md)
 {
-	dnnl_memory_desc_t plain;
-	dnnl_dims_t strides;
-	dnnl_dim_t stride = 1;
+	struct cpu_md plain;
 
-	for (int i = md->ndims; i-- > 0;) {
-		strides[i] = stride;
-		stride *= md->dims[i];
-	}
-	dnnl_memory_desc_init_by_strides(&plain, md->ndims, md->dims, dnnl_f32, strides);
-	return dnnl_memory_desc_equal(&plain, md);
+	mu_dnnl_plain(&plain, md->ndims, md->dims);
+	return mu_dnnl_equal(&plain, md);
 }
 
-static enum mu_status new_layout(const dnnl_memory_desc_t *md, void **out)
+static enum mu_status new_layout(const struct cpu_md *md, void **out)
 {
 	enum mu_status st = MU_OK;
 
@@ -62,38 +53,30 @@ out:
 	return st;
 }
 
-enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const dnnl_memory_desc_t *md)
+enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const struct cpu_md *md)
 {
-	t->nbytes = dnnl_memory_desc_get_size(md);
+	t->nbytes = mu_dnnl_nbytes(md);
 	return new_layout(md, &t->layout);
 }
 
-enum mu_status mu_cpu_set_param(struct mu_param *param, const dnnl_memory_desc_t *md)
+enum mu_status mu_cpu_set_param(struct mu_param *param, const struct cpu_md *md)
 {
-	dnnl_memory_desc_t layout = *md;
+	struct cpu_md layout = *md;
 
 	if (param->n_padded != 0)
 		return MU_OK; /* fixed by an earlier plan */
 	layout.data_type = dnnl_f32;
-	param->n_padded = dnnl_memory_desc_get_size(&layout) / sizeof(float);
+	param->n_padded = mu_dnnl_nbytes(&layout) / sizeof(float);
 	return new_layout(&layout, &param->layout);
 }
 
-void mu_cpu_param_md(dnnl_memory_desc_t *md, const struct mu_param *param, int ndims,
+void mu_cpu_param_md(struct cpu_md *md, const struct mu_param *param, int ndims,
 		     const dnnl_dim_t *dims)
 {
-	dnnl_dims_t strides;
-	dnnl_dim_t stride = 1;
-
-	if (param->layout) {
-		*md = *(const dnnl_memory_desc_t *)param->layout;
-		return;
-	}
-	for (int i = ndims; i-- > 0;) {
-		strides[i] = stride;
-		stride *= dims[i];
-	}
-	dnnl_memory_desc_init_by_strides(md, ndims, dims, dnnl_f32, strides);
+	if (param->layout)
+		*md = *(const struct cpu_md *)param->layout;
+	else
+		mu_dnnl_plain(md, ndims, dims);
 }
 
 enum mu_status mu_cpu_copy_layout(struct mu_device *device, const void *layout, void **out)
@@ -114,10 +97,9 @@ static uint64_t mix(uint64_t hash, int64_t word)
 	return (hash ^ (uint64_t)word) * 1099511628211u;
 }
 
-/* Fields one by one: the struct has unused tails that need not be equal. */
 uint64_t mu_cpu_hash_layout(struct mu_device *device, const void *layout)
 {
-	const dnnl_memory_desc_t *md = layout;
+	const struct cpu_md *md = layout;
 	uint64_t hash = 14695981039346656037u;
 
 	(void)device;
@@ -126,17 +108,17 @@ uint64_t mu_cpu_hash_layout(struct mu_device *device, const void *layout)
 	for (int i = 0; i < md->ndims; i++) {
 		hash = mix(hash, md->dims[i]);
 		hash = mix(hash, md->padded_dims[i]);
-		hash = mix(hash, md->format_desc.blocking.strides[i]);
+		hash = mix(hash, md->strides[i]);
 	}
-	for (int i = 0; i < md->format_desc.blocking.inner_nblks; i++) {
-		hash = mix(hash, md->format_desc.blocking.inner_blks[i]);
-		hash = mix(hash, md->format_desc.blocking.inner_idxs[i]);
+	for (int i = 0; i < md->n_blocks; i++) {
+		hash = mix(hash, md->blocks[i]);
+		hash = mix(hash, md->blocked[i]);
 	}
 	return hash;
 }
 
-static enum mu_status convert(struct cpu *cpu, const dnnl_memory_desc_t *from_md, const float *from,
-			      const dnnl_memory_desc_t *to_md, float *to)
+static enum mu_status convert(struct cpu *cpu, const struct cpu_md *from_md, const float *from,
+			      const struct cpu_md *to_md, float *to)
 {
 	enum mu_status st = MU_OK;
 	dnnl_memory_t a = NULL, b = NULL;
@@ -144,10 +126,9 @@ static enum mu_status convert(struct cpu *cpu, const dnnl_memory_desc_t *from_md
 	dnnl_primitive_t reorder = NULL;
 	dnnl_exec_arg_t args[2];
 
-	CPU_DNNL(dnnl_memory_create(&a, from_md, cpu->engine, (void *)(uintptr_t)from));
-	CPU_DNNL(dnnl_memory_create(&b, to_md, cpu->engine, to));
-	CPU_DNNL(dnnl_reorder_primitive_desc_create(&pd, from_md, cpu->engine, to_md, cpu->engine,
-						    NULL));
+	MU_TRY(mu_dnnl_memory(cpu->engine, from_md, (void *)(uintptr_t)from, &a));
+	MU_TRY(mu_dnnl_memory(cpu->engine, to_md, to, &b));
+	MU_TRY(mu_dnnl_reorder(cpu->engine, from_md, to_md, NULL, &pd));
 	CPU_DNNL(dnnl_primitive_create(&reorder, pd));
 	args[0] = (dnnl_exec_arg_t){DNNL_ARG_FROM, a};
 	args[1] = (dnnl_exec_arg_t){DNNL_ARG_TO, b};
@@ -163,7 +144,7 @@ out:
 
 /* The plain description in the dimensions of the layout, which may have more of them (groups
  * apart). */
-static void plain_like(dnnl_memory_desc_t *plain, const dnnl_memory_desc_t *md)
+static void plain_like(struct cpu_md *plain, const struct cpu_md *md)
 {
 	struct mu_param none = {.layout = NULL};
 
@@ -173,7 +154,7 @@ static void plain_like(dnnl_memory_desc_t *plain, const dnnl_memory_desc_t *md)
 enum mu_status mu_cpu_from_plain(struct mu_device *device, const struct mu_shape *shape,
 				 const void *layout, const float *plain, float *out)
 {
-	dnnl_memory_desc_t plain_md;
+	struct cpu_md plain_md;
 
 	if (!layout) {
 		memcpy(out, plain, mu_shape_n(shape) * sizeof(float));
@@ -186,7 +167,7 @@ enum mu_status mu_cpu_from_plain(struct mu_device *device, const struct mu_shape
 enum mu_status mu_cpu_to_plain(struct mu_device *device, const struct mu_shape *shape,
 			       const void *layout, const float *in, float *plain)
 {
-	dnnl_memory_desc_t plain_md;
+	struct cpu_md plain_md;
 
 	if (!layout) {
 		memcpy(plain, in, mu_shape_n(shape) * sizeof(float));

@@ -33,16 +33,17 @@ out:
 }
 
 /* Of square matrices in this layout: its description. */
-static dnnl_memory_desc_t square(dnnl_data_type_t type, dnnl_format_tag_t tag)
+static struct cpu_md square(dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
 	const dnnl_dims_t dims = {SIDE, SIDE};
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
-	dnnl_memory_desc_init_by_tag(&md, 2, dims, type, tag);
+	mu_dnnl_tag(&md, 2, dims, tag);
+	md.data_type = type;
 	return md;
 }
 
-static enum mu_status run_products(const struct cpu *cpu, dnnl_primitive_t product,
+static enum mu_status run_products(const struct cpu *cpu, dnnl_primitive_t product, int n,
 				   const dnnl_exec_arg_t *args, struct mu_device_limits *limits)
 {
 	enum mu_status st = MU_OK;
@@ -51,7 +52,7 @@ static enum mu_status run_products(const struct cpu *cpu, dnnl_primitive_t produ
 	do {
 		double before = mu_now(), rate;
 
-		CPU_DNNL(dnnl_primitive_execute(product, cpu->stream, 3, args));
+		CPU_DNNL(dnnl_primitive_execute(product, cpu->stream, n, args));
 		rate = 2.0 * SIDE * SIDE * SIDE / (mu_now() - before);
 		if (rate > limits->flops)
 			limits->flops = rate;
@@ -64,30 +65,36 @@ out:
 static enum mu_status measure_bfloat16(const struct cpu *cpu, struct mu_device_limits *limits)
 {
 	enum mu_status st = MU_OK;
-	dnnl_memory_desc_t md[3] = {square(dnnl_bf16, dnnl_ab),
-				    square(dnnl_bf16, dnnl_format_tag_any),
-				    square(dnnl_f32, dnnl_ab)};
-	dnnl_exec_arg_t args[3] = {
-		{DNNL_ARG_SRC, NULL}, {DNNL_ARG_WEIGHTS, NULL}, {DNNL_ARG_DST, NULL}};
-	char *arrays[3] = {NULL, NULL, NULL};
-	dnnl_matmul_desc_t desc;
+	struct cpu_md md[4] = {square(dnnl_bf16, dnnl_ab), square(dnnl_bf16, dnnl_format_tag_any),
+			       square(dnnl_f32, dnnl_ab)};
+	dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, NULL},
+				   {DNNL_ARG_WEIGHTS, NULL},
+				   {DNNL_ARG_DST, NULL},
+				   {DNNL_ARG_SCRATCHPAD, NULL}};
+	char *arrays[4] = {NULL, NULL, NULL, NULL};
+	const struct cpu_request request = {
+		.kind = CPU_MATMUL, .src = &md[0], .weights = &md[1], .dst = &md[2]};
+	struct cpu_md weights;
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_primitive_t product = NULL;
+	int n;
 
-	CPU_DNNL(dnnl_matmul_desc_init(&desc, &md[0], &md[1], NULL, &md[2]));
-	CPU_DNNL(dnnl_primitive_desc_create(&pd, &desc, NULL, cpu->engine, NULL));
-	md[1] = *mu_cpu_query(pd, dnnl_query_weights_md);
-	for (int i = 0; i < 3; i++) {
-		MU_TRY(MU_ALLOC(arrays[i], dnnl_memory_desc_get_size(&md[i]),
+	MU_TRY(mu_dnnl_describe(cpu->engine, &request, &pd));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_weights_md, &weights));
+	md[1] = weights;
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_scratchpad_md, &md[3]));
+	n = md[3].ndims > 0 ? 4 : 3;
+	for (int i = 0; i < n; i++) {
+		MU_TRY(MU_ALLOC(arrays[i], mu_dnnl_nbytes(&md[i]),
 				"matrices to measure the processor"));
-		CPU_DNNL(dnnl_memory_create(&args[i].memory, &md[i], cpu->engine, arrays[i]));
+		MU_TRY(mu_dnnl_memory(cpu->engine, &md[i], arrays[i], &args[i].memory));
 	}
 	CPU_DNNL(dnnl_primitive_create(&product, pd));
-	MU_TRY(run_products(cpu, product, args, limits));
+	MU_TRY(run_products(cpu, product, n, args, limits));
 out:
 	dnnl_primitive_destroy(product);
 	dnnl_primitive_desc_destroy(pd);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		dnnl_memory_destroy(args[i].memory);
 		mu_free(arrays[i]);
 	}
@@ -99,7 +106,7 @@ static enum mu_status measure_copy(const struct cpu *cpu, struct mu_device_limit
 {
 	enum mu_status st = MU_OK;
 	const dnnl_dims_t dims = {COPIED};
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_primitive_t copy = NULL;
 	dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}};
@@ -107,10 +114,10 @@ static enum mu_status measure_copy(const struct cpu *cpu, struct mu_device_limit
 	double start;
 
 	MU_TRY(MU_ALLOC(a, 2 * (size_t)COPIED, "arrays to measure the memory"));
-	CPU_DNNL(dnnl_memory_desc_init_by_tag(&md, 1, dims, dnnl_f32, dnnl_a));
-	CPU_DNNL(dnnl_memory_create(&args[0].memory, &md, cpu->engine, a));
-	CPU_DNNL(dnnl_memory_create(&args[1].memory, &md, cpu->engine, a + COPIED));
-	CPU_DNNL(dnnl_reorder_primitive_desc_create(&pd, &md, cpu->engine, &md, cpu->engine, NULL));
+	mu_dnnl_plain(&md, 1, dims);
+	MU_TRY(mu_dnnl_memory(cpu->engine, &md, a, &args[0].memory));
+	MU_TRY(mu_dnnl_memory(cpu->engine, &md, a + COPIED, &args[1].memory));
+	MU_TRY(mu_dnnl_reorder(cpu->engine, &md, &md, NULL, &pd));
 	CPU_DNNL(dnnl_primitive_create(&copy, pd));
 	start = mu_now();
 	do {

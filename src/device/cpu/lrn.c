@@ -10,39 +10,42 @@
 
 #include <muster/base.h>
 
-static enum mu_status describe_forward(struct cpu_plan *p, const dnnl_memory_desc_t *md,
-				       dnnl_primitive_desc_t *pd)
+/* hint: the forward one, of backward; else NULL. */
+static enum mu_status describe(struct cpu_plan *p, const struct cpu_md *md,
+			       dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
 {
-	enum mu_status st = MU_OK;
 	const struct mu_lrn *a = p->op->attr;
 	bool train = p->op->phase == MU_PHASE_TRAIN;
-	dnnl_lrn_desc_t desc;
+	const struct cpu_request request = {
+		.kind = CPU_LRN,
+		.prop = hint    ? dnnl_backward_data
+			: train ? dnnl_forward_training
+				: dnnl_forward_inference,
+		.algorithm = dnnl_lrn_across_channels,
+		.src = md,
+		.size = a->size,
+		.alpha = a->alpha,
+		.beta = a->beta,
+		.k = a->k,
+		.hint = hint,
+	};
 
-	CPU_DNNL(dnnl_lrn_forward_desc_init(
-		&desc, train ? dnnl_forward_training : dnnl_forward_inference,
-		dnnl_lrn_across_channels, md, a->size, a->alpha, a->beta, a->k));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
-out:
-	return st;
+	return mu_cpu_describe(p, &request, pd);
 }
 
 /* in: the input's values as md; workspace: what forward keeps for backward, -1 if nothing. */
-static enum mu_status plan_backward(struct cpu_plan *p, const dnnl_memory_desc_t *md,
+static enum mu_status plan_backward(struct cpu_plan *p, const struct cpu_md *md,
 				    dnnl_primitive_desc_t hint, int in, int workspace)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_lrn *a = p->op->attr;
-	dnnl_lrn_desc_t desc;
-	dnnl_memory_desc_t have;
+	struct cpu_md have;
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[4] = {{DNNL_ARG_SRC, in}, {DNNL_ARG_DIFF_DST, 0}};
 	int n = 2;
 
 	mu_cpu_tensor_md(&have, p->op->inputs[0]);
 	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_OUT_GRAD, 0), md, false, &args[1].memory));
-	CPU_DNNL(dnnl_lrn_backward_desc_init(&desc, dnnl_lrn_across_channels, md, md, a->size,
-					     a->alpha, a->beta, a->k));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	MU_TRY(describe(p, md, hint, &pd));
 	if (workspace >= 0)
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
 	args[n++].arg = DNNL_ARG_DIFF_SRC;
@@ -51,22 +54,15 @@ out:
 	return st;
 }
 
-static bool channels_last(const dnnl_memory_desc_t *md)
-{
-	return md->format_desc.blocking.inner_nblks == 0 &&
-	       md->format_desc.blocking.strides[1] == 1;
-}
-
 /* The layout to work in, where the tensors have the layout `have`. */
-static void choose_layout(const struct mu_op *op, const dnnl_memory_desc_t *have,
-			  dnnl_memory_desc_t *md)
+static void choose_layout(const struct mu_op *op, const struct cpu_md *have, struct cpu_md *md)
 {
 	const struct mu_lrn *a = op->attr;
 	const struct mu_shape *shape = &op->inputs[0]->shape;
 
 	*md = *have;
 	md->data_type = dnnl_f32;
-	if (!channels_last(have) || a->size == 5)
+	if (!mu_dnnl_channels_last(have) || a->size == 5)
 		return;
 	if (shape->dims[1] == 1 || shape->dims[2] * shape->dims[3] == 1)
 		mu_cpu_tag(md, shape, dnnl_nChw16c);
@@ -79,7 +75,7 @@ enum mu_status mu_cpu_plan_lrn(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	bool train = op->phase == MU_PHASE_TRAIN;
-	dnnl_memory_desc_t have, md, kept;
+	struct cpu_md have, md, kept;
 	dnnl_primitive_desc_t pd = NULL, hint = NULL;
 	struct cpu_arg args[3];
 	int n = 1, workspace = -1;
@@ -87,12 +83,12 @@ enum mu_status mu_cpu_plan_lrn(struct cpu_plan *p)
 	mu_cpu_tensor_md(&have, op->inputs[0]);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &have));
 	choose_layout(op, &have, &md);
-	MU_TRY(describe_forward(p, &md, &pd));
+	MU_TRY(describe(p, &md, NULL, &pd));
 	CPU_DNNL(dnnl_primitive_desc_clone(&hint, pd));
-	kept = *mu_cpu_query(pd, dnnl_query_workspace_md);
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_workspace_md, &kept));
 	args[0].arg = DNNL_ARG_SRC;
 	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &md, train, &args[0].memory));
-	if (dnnl_memory_desc_get_size(&kept) > 0) {
+	if (mu_dnnl_nbytes(&kept) > 0) {
 		workspace = mu_cpu_keep(p, &kept);
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
 	}

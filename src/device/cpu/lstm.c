@@ -338,7 +338,7 @@ static enum mu_status plan_turn(struct cpu_plan *p, struct lstm *l)
 
 	mu_cpu_rows_describe(&columns, p->op, H2H_WEIGHT, l->n, dnnl_ba);
 	mu_cpu_rows_describe(&rows, p->op, H2H_WEIGHT, l->n, dnnl_ab);
-	p->op->shared_nbytes = dnnl_memory_desc_get_size(&rows.weight);
+	p->op->shared_nbytes = mu_dnnl_nbytes(&rows.weight);
 	l->turned = mu_cpu_temporary(p, &rows.weight);
 	p->program = &p->impl->inner;
 	st = mu_cpu_reorder(p, mu_cpu_memory(p, &columns.weight, CPU_PARAM_DATA, H2H_WEIGHT),
@@ -352,7 +352,7 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct lstm *l,
 {
 	enum mu_status st = MU_OK;
 	const size_t rows = l->n * l->steps;
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
 	p->program = &p->impl->backward;
 	MU_TRY(plan_turn(p, l));
@@ -386,7 +386,7 @@ static enum mu_status set_layouts(struct mu_op *op, const struct cpu_rows *from_
 	enum mu_status st = MU_OK;
 	struct mu_param *params = op->params;
 	struct cpu_rows from_before;
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
 	mu_cpu_tag(&md, &op->outputs[0]->shape, dnnl_acdb);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
@@ -406,7 +406,7 @@ enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p)
 	const struct mu_shape *in = &op->inputs[0]->shape;
 	struct lstm *l = calloc(1, sizeof *l);
 	struct cpu_rows from_input = {.hint = NULL};
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
 	p->impl->own = l;
 	if (!l)

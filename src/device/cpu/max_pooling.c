@@ -172,18 +172,17 @@ static void backward(struct mu_op *op, struct cpu_part part)
 
 /* Planes and width of a layout whose channels lie together; false if they do not, or are too few.
  */
-static bool find_planes(struct max_pooling *m, const struct mu_tensor *in,
-			const dnnl_memory_desc_t *md)
+static bool find_planes(struct max_pooling *m, const struct mu_tensor *in, const struct cpu_md *md)
 {
-	dnnl_memory_desc_t nhwc, blocked;
+	struct cpu_md nhwc, blocked;
 	size_t n = in->shape.dims[0], c = in->shape.dims[1];
 
 	mu_cpu_tag(&nhwc, &in->shape, dnnl_nhwc);
 	mu_cpu_tag(&blocked, &in->shape, dnnl_nChw16c);
-	if (dnnl_memory_desc_equal(md, &nhwc)) {
+	if (mu_dnnl_equal(md, &nhwc)) {
 		m->planes = n;
 		m->width = c;
-	} else if (dnnl_memory_desc_equal(md, &blocked)) {
+	} else if (mu_dnnl_equal(md, &blocked)) {
 		m->planes = n * ((c + 15) / 16);
 		m->width = 16;
 	}
@@ -202,12 +201,12 @@ static bool usable(const struct max_pooling *m)
 	return true;
 }
 
-bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const dnnl_memory_desc_t *src, enum mu_status *st)
+bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const struct cpu_md *src, enum mu_status *st)
 {
 	struct mu_op *op = p->op;
 	const struct mu_pooling *a = op->attr;
 	struct max_pooling m = {.disjoint = true}, *own;
-	dnnl_memory_desc_t dst;
+	struct cpu_md dst;
 
 	if (a->average || !find_planes(&m, op->inputs[0], src))
 		return false;

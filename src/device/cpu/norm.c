@@ -36,7 +36,7 @@ static void clear_gamma_gradient(struct mu_op *op)
 }
 
 struct norm {
-	dnnl_memory_desc_t data, vector;
+	struct cpu_md data, vector;
 	unsigned flags;
 	int mean, variance;
 	int positive; /* of a fused ReLU, in training */
@@ -70,14 +70,15 @@ static enum mu_status plan_normalise(struct cpu_plan *p, struct norm *b)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_batch_norm *a = p->op->attr;
-	dnnl_batch_normalization_desc_t desc;
+	const struct cpu_request request = {.kind = CPU_BATCH_NORM,
+					    .prop = dnnl_forward_inference,
+					    .src = &b->data,
+					    .eps = a->eps,
+					    .flags = b->flags | (unsigned)dnnl_use_global_stats};
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[6];
 
-	CPU_DNNL(dnnl_batch_normalization_forward_desc_init(
-		&desc, dnnl_forward_inference, &b->data, a->eps,
-		b->flags | (unsigned)dnnl_use_global_stats));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
 	MU_TRY(mu_cpu_step(p, pd, forward_args(p, b, args), args));
 out:
 	return st;
@@ -87,18 +88,22 @@ static enum mu_status plan_forward(struct cpu_plan *p, struct norm *b, dnnl_prim
 {
 	enum mu_status st = MU_OK;
 	const struct mu_batch_norm *a = p->op->attr;
-	dnnl_batch_normalization_desc_t desc;
+	const struct cpu_request request = {.kind = CPU_BATCH_NORM,
+					    .prop = dnnl_forward_training,
+					    .src = &b->data,
+					    .eps = a->eps,
+					    .flags = b->flags};
 	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_md positive;
 	struct cpu_arg args[7];
 	int n;
 
-	CPU_DNNL(dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_training, &b->data,
-							    a->eps, b->flags));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
 	CPU_DNNL(dnnl_primitive_desc_clone(hint, pd));
 	n = forward_args(p, b, args);
 	if (p->op->fused_activation) {
-		b->positive = mu_cpu_keep(p, mu_cpu_query(pd, dnnl_query_workspace_md));
+		MU_TRY(mu_dnnl_query(pd, dnnl_query_workspace_md, &positive));
+		b->positive = mu_cpu_keep(p, &positive);
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, b->positive};
 	}
 	MU_TRY(mu_cpu_step(p, pd, n, args));
@@ -110,14 +115,17 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct norm *b, dnnl_pri
 {
 	enum mu_status st = MU_OK;
 	const struct mu_batch_norm *a = p->op->attr;
-	dnnl_batch_normalization_desc_t desc;
+	const struct cpu_request request = {.kind = CPU_BATCH_NORM,
+					    .prop = dnnl_backward,
+					    .src = &b->data,
+					    .eps = a->eps,
+					    .flags = b->flags,
+					    .hint = hint};
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[10];
 	int n = 0;
 
-	CPU_DNNL(dnnl_batch_normalization_backward_desc_init(&desc, dnnl_backward, &b->data,
-							     &b->data, a->eps, b->flags));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
 	args[n++] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &b->data, CPU_IN_DATA, 0)};
 	args[n++] =
 		(struct cpu_arg){DNNL_ARG_DIFF_DST, mu_cpu_memory(p, &b->data, CPU_OUT_GRAD, 0)};
@@ -126,8 +134,9 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct norm *b, dnnl_pri
 					     ? mu_cpu_memory(p, &b->data, CPU_IN_GRAD, 0)
 					     : mu_cpu_temporary(p, &b->data)};
 	n = statistics_args(b, args, n);
-	args[n++] =
-		(struct cpu_arg){DNNL_ARG_SHIFT, mu_cpu_memory(p, &b->vector, CPU_PARAM_DATA, 1)};
+	if (mu_dnnl_backward_has_shift())
+		args[n++] = (struct cpu_arg){DNNL_ARG_SHIFT,
+					     mu_cpu_memory(p, &b->vector, CPU_PARAM_DATA, 1)};
 	args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_SHIFT,
 				     mu_cpu_memory(p, &b->vector, CPU_PARAM_GRAD, 1)};
 	if (!a->fix_gamma) {
@@ -151,9 +160,9 @@ enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	const struct mu_batch_norm *a = op->attr;
-	struct norm b = {
-		.flags = (unsigned)dnnl_use_shift | (a->fix_gamma ? 0 : (unsigned)dnnl_use_scale) |
-			 (op->fused_activation ? (unsigned)dnnl_fuse_norm_relu : 0)};
+	struct norm b = {.flags = (unsigned)dnnl_use_shift |
+				  (a->fix_gamma ? 0 : (unsigned)dnnl_use_scale) |
+				  (op->fused_activation ? (unsigned)dnnl_fuse_norm_relu : 0)};
 	dnnl_primitive_desc_t hint = NULL;
 	struct statistics *s = calloc(1, sizeof *s);
 

@@ -16,33 +16,35 @@ static dnnl_alg_kind_t training_algorithm(const struct mu_activation *a)
 }
 
 static enum mu_status describe_forward(struct cpu_plan *p, const struct mu_activation *a,
-				       const dnnl_memory_desc_t *md, dnnl_primitive_desc_t *pd)
+				       const struct cpu_md *md, dnnl_primitive_desc_t *pd)
 {
-	enum mu_status st = MU_OK;
-	dnnl_eltwise_desc_t desc;
 	bool train = p->op->phase == MU_PHASE_TRAIN;
+	const struct cpu_request request = {
+		.kind = CPU_ELTWISE,
+		.prop = train ? dnnl_forward_training : dnnl_forward_inference,
+		.algorithm = train ? training_algorithm(a) : mu_cpu_eltwise(a),
+		.src = md,
+	};
 
-	CPU_DNNL(dnnl_eltwise_forward_desc_init(
-		&desc, train ? dnnl_forward_training : dnnl_forward_inference,
-		train ? training_algorithm(a) : mu_cpu_eltwise(a), md, 0, 0));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
-out:
-	return st;
+	return mu_cpu_describe(p, &request, pd);
 }
 
 static enum mu_status plan_backward(struct cpu_plan *p, const struct mu_activation *a,
-				    const dnnl_memory_desc_t *md, int diff_src)
+				    const struct cpu_md *md, int diff_src)
 {
 	enum mu_status st = MU_OK;
-	dnnl_eltwise_desc_t desc;
+	struct cpu_request request = {.kind = CPU_ELTWISE,
+				      .prop = dnnl_backward_data,
+				      .algorithm = training_algorithm(a),
+				      .src = md};
 	dnnl_primitive_desc_t hint = NULL, pd = NULL;
 	struct cpu_arg args[3] = {{DNNL_ARG_DST, mu_cpu_memory(p, md, CPU_OUT_DATA, 0)},
 				  {DNNL_ARG_DIFF_DST, mu_cpu_memory(p, md, CPU_OUT_GRAD, 0)},
 				  {DNNL_ARG_DIFF_SRC, diff_src}};
 
 	MU_TRY(describe_forward(p, a, md, &hint));
-	CPU_DNNL(dnnl_eltwise_backward_desc_init(&desc, training_algorithm(a), md, md, 0, 0));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	request.hint = hint;
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
 	MU_TRY(mu_cpu_step(p, pd, 3, args));
 out:
 	dnnl_primitive_desc_destroy(hint);
@@ -66,7 +68,7 @@ out:
 enum mu_status mu_cpu_plan_activation_forward(struct cpu_plan *p,
 					      const struct mu_activation *activation)
 {
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 	int out;
 
 	mu_cpu_tensor_md(&md, p->op->outputs[0]);
@@ -77,7 +79,7 @@ enum mu_status mu_cpu_plan_activation_forward(struct cpu_plan *p,
 enum mu_status mu_cpu_plan_activation_backward(struct cpu_plan *p,
 					       const struct mu_activation *activation)
 {
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
 	mu_cpu_tensor_md(&md, p->op->outputs[0]);
 	return plan_backward(p, activation, &md, mu_cpu_memory(p, &md, CPU_OUT_GRAD, 0));
@@ -87,7 +89,7 @@ enum mu_status mu_cpu_plan_activation(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
 	mu_cpu_tensor_md(&md, op->inputs[0]);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
@@ -139,15 +141,15 @@ static void draw_mask(struct mu_op *op, struct cpu_part part)
 	}
 }
 
-static enum mu_status plan_mask(struct cpu_plan *p, struct dropout *d, const dnnl_memory_desc_t *md)
+static enum mu_status plan_mask(struct cpu_plan *p, struct dropout *d, const struct cpu_md *md)
 {
 	enum mu_status st = MU_OK;
-	dnnl_memory_desc_t plain;
+	struct cpu_md plain;
 
 	mu_cpu_plain(&plain, &p->op->inputs[0]->shape);
 	d->mask = mu_cpu_keep(p, md);
-	d->drawn = dnnl_memory_desc_equal(md, &plain) ? d->mask : mu_cpu_temporary(p, &plain);
-	mu_cpu_share(p, draw_mask, dnnl_memory_desc_get_size(&plain));
+	d->drawn = mu_dnnl_equal(md, &plain) ? d->mask : mu_cpu_temporary(p, &plain);
+	mu_cpu_share(p, draw_mask, mu_dnnl_nbytes(&plain));
 	if (d->drawn != d->mask)
 		MU_TRY(mu_cpu_reorder(p, d->drawn, d->mask));
 out:
@@ -160,7 +162,7 @@ enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	struct dropout *d = calloc(1, sizeof *d);
-	dnnl_memory_desc_t have, md;
+	struct cpu_md have, md;
 	int in, out;
 
 	p->impl->own = d;
@@ -186,7 +188,7 @@ enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p)
 	if (!op->inputs[0]->needs_grad)
 		goto out;
 	in = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
-	out = dnnl_memory_desc_equal(&have, &md) ? in : mu_cpu_temporary(p, &md);
+	out = mu_dnnl_equal(&have, &md) ? in : mu_cpu_temporary(p, &md);
 	MU_TRY(mu_cpu_binary(
 		p, dnnl_binary_mul,
 		(struct cpu_pair){mu_cpu_memory(p, &md, CPU_OUT_GRAD, 0), d->mask, out, NULL}));

@@ -4,16 +4,12 @@
 
 #include <muster/base.h>
 
-struct window {
-	dnnl_alg_kind_t algorithm;
-	dnnl_dims_t kernel, stride, pad_left, pad_right;
-};
-
-static void describe_window(const struct mu_op *op, struct window *w)
+static void describe_window(const struct mu_op *op, struct cpu_request *w)
 {
 	const struct mu_pooling *a = op->attr;
 	const size_t *in = op->inputs[0]->shape.dims, *out = op->outputs[0]->shape.dims;
 
+	*w = (struct cpu_request){.kind = CPU_POOLING};
 	w->algorithm = a->average ? dnnl_pooling_avg_include_padding : dnnl_pooling_max;
 	for (int i = 0; i < 2; i++) {
 		w->kernel[i] = a->global ? (dnnl_dim_t)in[2 + i] : a->kernel[i];
@@ -30,7 +26,7 @@ static void describe_window(const struct mu_op *op, struct window *w)
  * Does the last window reach past the padding? Then its average is over the part inside, whereas
  * oneDNN divides by the whole kernel: the results are scaled by whole / part.
  */
-static bool overhangs(const struct mu_op *op, const struct window *w)
+static bool overhangs(const struct mu_op *op, const struct cpu_request *w)
 {
 	const struct mu_pooling *a = op->attr;
 
@@ -39,7 +35,7 @@ static bool overhangs(const struct mu_op *op, const struct window *w)
 }
 
 /* Cells of a window along dimension i that lie within the padded input. */
-static dnnl_dim_t extent(const struct mu_op *op, const struct window *w, int i, size_t o)
+static dnnl_dim_t extent(const struct mu_op *op, const struct cpu_request *w, int i, size_t o)
 {
 	dnnl_dim_t start = (dnnl_dim_t)o * w->stride[i] - w->pad_left[i];
 	dnnl_dim_t end = (dnnl_dim_t)op->inputs[0]->shape.dims[2 + i] + w->pad_left[i];
@@ -51,7 +47,7 @@ static void fill_scale(struct mu_op *op)
 {
 	const size_t *out = op->outputs[0]->shape.dims;
 	float *scale = op->workspace;
-	struct window w;
+	struct cpu_request w;
 
 	describe_window(op, &w);
 	for (size_t y = 0; y < out[2]; y++)
@@ -62,11 +58,11 @@ static void fill_scale(struct mu_op *op)
 }
 
 /* The scale of every output position, first thing in the workspace; -1 where none is needed. */
-static int plan_scale(struct cpu_plan *p, const struct window *w)
+static int plan_scale(struct cpu_plan *p, const struct cpu_request *w)
 {
 	const size_t *out = p->op->outputs[0]->shape.dims;
 	struct mu_shape shape = {4, {1, 1, out[2], out[3]}};
-	dnnl_memory_desc_t md;
+	struct cpu_md md;
 
 	if (!overhangs(p->op, w))
 		return -1;
@@ -74,12 +70,12 @@ static int plan_scale(struct cpu_plan *p, const struct window *w)
 	return mu_cpu_keep(p, &md);
 }
 
-static enum mu_status plan_backward(struct cpu_plan *p, const struct window *w,
+static enum mu_status plan_backward(struct cpu_plan *p, const struct cpu_request *w,
 				    dnnl_primitive_desc_t hint, int workspace, int scale)
 {
 	enum mu_status st = MU_OK;
-	dnnl_memory_desc_t src, dst;
-	dnnl_pooling_desc_t desc;
+	struct cpu_md src, dst;
+	struct cpu_request request = *w;
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[3];
 	int n = 2, grad;
@@ -90,9 +86,11 @@ static enum mu_status plan_backward(struct cpu_plan *p, const struct window *w,
 	if (scale >= 0)
 		MU_TRY(mu_cpu_binary(p, dnnl_binary_mul,
 				     (struct cpu_pair){grad, scale, grad, NULL}));
-	CPU_DNNL(dnnl_pooling_backward_desc_init(&desc, w->algorithm, &src, &dst, w->stride,
-						 w->kernel, w->pad_left, w->pad_right));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, hint, &pd));
+	request.prop = dnnl_backward_data;
+	request.src = &src;
+	request.dst = &dst;
+	request.hint = hint;
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
 	args[0] = (struct cpu_arg){DNNL_ARG_DIFF_SRC, mu_cpu_memory(p, &src, CPU_IN_GRAD, 0)};
 	args[1] = (struct cpu_arg){DNNL_ARG_DIFF_DST, grad};
 	if (workspace >= 0)
@@ -107,10 +105,9 @@ enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	bool train = op->phase == MU_PHASE_TRAIN;
-	dnnl_memory_desc_t src, dst;
-	dnnl_pooling_desc_t desc;
+	struct cpu_md src, dst, kept;
 	dnnl_primitive_desc_t pd = NULL, hint = NULL;
-	struct window w;
+	struct cpu_request w;
 	struct cpu_arg args[3];
 	int n = 2, workspace = -1, scale, out;
 
@@ -121,25 +118,25 @@ enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p)
 	scale = plan_scale(p, &w);
 	mu_cpu_tag(&dst, &op->outputs[0]->shape, dnnl_format_tag_any);
 	dst.data_type = src.data_type;
-	CPU_DNNL(dnnl_pooling_forward_desc_init(
-		&desc, train ? dnnl_forward_training : dnnl_forward_inference, w.algorithm, &src,
-		&dst, w.stride, w.kernel, w.pad_left, w.pad_right));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, &pd));
+	w.prop = train ? dnnl_forward_training : dnnl_forward_inference;
+	w.src = &src;
+	w.dst = &dst;
+	MU_TRY(mu_cpu_describe(p, &w, &pd));
 	CPU_DNNL(dnnl_primitive_desc_clone(&hint, pd));
-	dst = *mu_cpu_query(pd, dnnl_query_dst_md);
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_dst_md, &dst));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_workspace_md, &kept));
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &dst));
 	out = mu_cpu_memory(p, &dst, CPU_OUT_DATA, 0);
 	args[0] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &src, CPU_IN_DATA, 0)};
 	args[1] = (struct cpu_arg){DNNL_ARG_DST, out};
-	if (dnnl_memory_desc_get_size(mu_cpu_query(pd, dnnl_query_workspace_md)) > 0) {
-		workspace = mu_cpu_keep(p, mu_cpu_query(pd, dnnl_query_workspace_md));
+	if (mu_dnnl_nbytes(&kept) > 0) {
+		workspace = mu_cpu_keep(p, &kept);
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
 	}
 	MU_TRY(mu_cpu_step(p, pd, n, args));
 	if (scale >= 0) {
 		mu_cpu_call(p, fill_scale);
-		MU_TRY(mu_cpu_binary(p, dnnl_binary_mul,
-				     (struct cpu_pair){out, scale, out, NULL}));
+		MU_TRY(mu_cpu_binary(p, dnnl_binary_mul, (struct cpu_pair){out, scale, out, NULL}));
 	}
 	p->program = &p->impl->backward;
 	if (op->inputs[0]->needs_grad)

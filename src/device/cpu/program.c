@@ -16,27 +16,7 @@ int omp_get_thread_num(void);
 int omp_get_num_threads(void);
 void GOMP_parallel(void (*call)(void *), void *context, unsigned n_threads, unsigned flags);
 
-static const char *status_text(dnnl_status_t status)
-{
-	switch (status) {
-	case dnnl_out_of_memory: return "out of memory";
-	case dnnl_invalid_arguments: return "invalid arguments";
-	case dnnl_unimplemented: return "not implemented for this shape";
-	case dnnl_runtime_error: return "run-time error";
-	default: return "error";
-	}
-}
-
-enum mu_status mu_cpu_from_dnnl(dnnl_status_t status, const char *call, const char *file, int line)
-{
-	if (status == dnnl_success)
-		return MU_OK;
-	return mu_trace_start(MU_ERR_DEVICE, file, line, "oneDNN: %s: %s", status_text(status),
-			      call);
-}
-
-int mu_cpu_memory(struct cpu_plan *p, const dnnl_memory_desc_t *md, enum cpu_place place,
-		  size_t index)
+int mu_cpu_memory(struct cpu_plan *p, const struct cpu_md *md, enum cpu_place place, size_t index)
 {
 	int number = p->impl->n_memories++;
 
@@ -45,12 +25,12 @@ int mu_cpu_memory(struct cpu_plan *p, const dnnl_memory_desc_t *md, enum cpu_pla
 	return number;
 }
 
-static size_t room(const dnnl_memory_desc_t *md)
+static size_t room(const struct cpu_md *md)
 {
-	return (dnnl_memory_desc_get_size(md) + MU_ALIGN - 1) / MU_ALIGN * MU_ALIGN;
+	return (mu_dnnl_nbytes(md) + MU_ALIGN - 1) / MU_ALIGN * MU_ALIGN;
 }
 
-int mu_cpu_keep(struct cpu_plan *p, const dnnl_memory_desc_t *md)
+int mu_cpu_keep(struct cpu_plan *p, const struct cpu_md *md)
 {
 	size_t at = p->op->workspace_nbytes;
 
@@ -58,7 +38,7 @@ int mu_cpu_keep(struct cpu_plan *p, const dnnl_memory_desc_t *md)
 	return mu_cpu_memory(p, md, CPU_WORKSPACE, at);
 }
 
-int mu_cpu_temporary(struct cpu_plan *p, const dnnl_memory_desc_t *md)
+int mu_cpu_temporary(struct cpu_plan *p, const struct cpu_md *md)
 {
 	size_t at = p->program->scratch_nbytes;
 
@@ -68,7 +48,7 @@ int mu_cpu_temporary(struct cpu_plan *p, const dnnl_memory_desc_t *md)
 	return mu_cpu_memory(p, md, CPU_SCRATCH, at);
 }
 
-const dnnl_memory_desc_t *mu_cpu_md(const struct cpu_plan *p, int memory)
+const struct cpu_md *mu_cpu_md(const struct cpu_plan *p, int memory)
 {
 	return &p->impl->memories[memory].md;
 }
@@ -91,14 +71,15 @@ enum mu_status mu_cpu_step(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_a
 {
 	enum mu_status st = MU_OK;
 	struct cpu_step *step = next_step(p);
-	const dnnl_memory_desc_t *scratchpad = mu_cpu_query(pd, dnnl_query_scratchpad_md);
+	struct cpu_md scratchpad;
 
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_scratchpad_md, &scratchpad));
 	for (int i = 0; i < n_args; i++)
 		add_arg(step, args[i].arg, args[i].memory);
-	if (dnnl_memory_desc_get_size(scratchpad) > 0) {
+	if (mu_dnnl_nbytes(&scratchpad) > 0) {
 		size_t before = p->program->scratch_nbytes;
 
-		add_arg(step, DNNL_ARG_SCRATCHPAD, mu_cpu_temporary(p, scratchpad));
+		add_arg(step, DNNL_ARG_SCRATCHPAD, mu_cpu_temporary(p, &scratchpad));
 		p->program->scratch_nbytes =
 			before; /* the next step's scratchpad may overwrite this one's */
 	}
@@ -130,25 +111,14 @@ void mu_cpu_share(struct cpu_plan *p, mu_cpu_part_fn *call, size_t nbytes)
 	step->n_parts = worth < p->cpu->n_threads ? worth : p->cpu->n_threads;
 }
 
-static enum mu_status user_scratchpad(dnnl_primitive_attr_t *attr)
-{
-	enum mu_status st = MU_OK;
-
-	CPU_DNNL(dnnl_primitive_attr_create(attr));
-	CPU_DNNL(dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user));
-out:
-	return st;
-}
-
 enum mu_status mu_cpu_reorder(struct cpu_plan *p, int from, int to)
 {
 	enum mu_status st = MU_OK;
 	dnnl_primitive_attr_t attr = NULL;
 	dnnl_primitive_desc_t pd = NULL;
 
-	MU_TRY(user_scratchpad(&attr));
-	CPU_DNNL(dnnl_reorder_primitive_desc_create(&pd, mu_cpu_md(p, from), p->cpu->engine,
-						    mu_cpu_md(p, to), p->cpu->engine, attr));
+	MU_TRY(mu_dnnl_attributes(dnnl_alg_kind_undef, &attr));
+	MU_TRY(mu_dnnl_reorder(p->cpu->engine, mu_cpu_md(p, from), mu_cpu_md(p, to), attr, &pd));
 	MU_TRY(mu_cpu_step(p, pd, 2, (struct cpu_arg[]){{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}));
 out:
 	dnnl_primitive_attr_destroy(attr);
@@ -156,12 +126,12 @@ out:
 }
 
 enum mu_status mu_cpu_step_to(struct cpu_plan *p, dnnl_primitive_desc_t pd, int n_args,
-			      struct cpu_arg *args, const dnnl_memory_desc_t *md, int to)
+			      struct cpu_arg *args, const struct cpu_md *md, int to)
 {
 	enum mu_status st = MU_OK;
 	int *out = &args[n_args - 1].memory;
 
-	*out = dnnl_memory_desc_equal(md, mu_cpu_md(p, to)) ? to : mu_cpu_temporary(p, md);
+	*out = mu_dnnl_equal(md, mu_cpu_md(p, to)) ? to : mu_cpu_temporary(p, md);
 	MU_TRY(mu_cpu_step(p, pd, n_args, args));
 	if (*out != to)
 		MU_TRY(mu_cpu_reorder(p, *out, to));
@@ -169,13 +139,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *md, bool keep,
+enum mu_status mu_cpu_as(struct cpu_plan *p, int memory, const struct cpu_md *md, bool keep,
 			 int *out)
 {
 	enum mu_status st = MU_OK;
 
 	*out = memory;
-	if (dnnl_memory_desc_equal(mu_cpu_md(p, memory), md))
+	if (mu_dnnl_equal(mu_cpu_md(p, memory), md))
 		return MU_OK;
 	*out = keep ? mu_cpu_keep(p, md) : mu_cpu_temporary(p, md);
 	MU_TRY(mu_cpu_reorder(p, memory, *out));
@@ -184,9 +154,9 @@ out:
 }
 
 enum mu_status mu_cpu_weights_as(struct cpu_plan *p, int ndims, const dnnl_dim_t *dims,
-				 const dnnl_memory_desc_t *md, int *out)
+				 const struct cpu_md *md, int *out)
 {
-	dnnl_memory_desc_t have;
+	struct cpu_md have;
 
 	mu_cpu_param_md(&have, &p->op->params[0], ndims, dims);
 	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, 0), md, false, out);
@@ -194,6 +164,8 @@ enum mu_status mu_cpu_weights_as(struct cpu_plan *p, int ndims, const dnnl_dim_t
 
 dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation)
 {
+	if (!activation)
+		return dnnl_alg_kind_undef;
 	switch (activation->kind) {
 	case MU_ACTIVATION_RELU: return dnnl_eltwise_relu;
 	case MU_ACTIVATION_TANH: return dnnl_eltwise_tanh;
@@ -201,70 +173,12 @@ dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation)
 	}
 }
 
-/* oneDNN's first kernel with this in its name; *pd NULL: there is none. */
-static enum mu_status find_kernel(const struct cpu_plan *p, const void *desc,
-				  const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t hint,
-				  const char *name, dnnl_primitive_desc_t *pd)
-{
-	enum mu_status st = MU_OK;
-	dnnl_primitive_desc_iterator_t kernels = NULL;
-	dnnl_status_t found =
-		dnnl_primitive_desc_iterator_create(&kernels, desc, attr, p->cpu->engine, hint);
-
-	for (; found == dnnl_success; found = dnnl_primitive_desc_iterator_next(kernels)) {
-		*pd = dnnl_primitive_desc_iterator_fetch(kernels);
-		if (!*pd)
-			MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", p->op->name);
-		if (mu_cpu_is_kernel(*pd, name))
-			goto out;
-		dnnl_primitive_desc_destroy(*pd);
-		*pd = NULL;
-	}
-	if (found != dnnl_unimplemented && found != dnnl_iterator_ends)
-		CPU_DNNL(found);
-out:
-	dnnl_primitive_desc_iterator_destroy(kernels);
-	return st;
-}
-
-bool mu_cpu_is_kernel(const_dnnl_primitive_desc_t pd, const char *name)
-{
-	const char *is = "";
-
-	return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &is) == dnnl_success &&
-	       strstr(is, name);
-}
-
-enum mu_status mu_cpu_describe_if(struct cpu_plan *p, const void *desc,
-				  const struct mu_activation *activation,
-				  dnnl_primitive_desc_t hint, const char *name,
-				  dnnl_primitive_desc_t *pd)
-{
-	enum mu_status st = MU_OK;
-	dnnl_primitive_attr_t attr = NULL;
-	dnnl_post_ops_t post = NULL;
-
-	*pd = NULL;
-	MU_TRY(user_scratchpad(&attr));
-	if (activation) {
-		CPU_DNNL(dnnl_post_ops_create(&post));
-		CPU_DNNL(dnnl_post_ops_append_eltwise(post, 1, mu_cpu_eltwise(activation), 0, 0));
-		CPU_DNNL(dnnl_primitive_attr_set_post_ops(attr, post));
-	}
-	MU_TRY(find_kernel(p, desc, attr, hint, name, pd));
-out:
-	dnnl_post_ops_destroy(post);
-	dnnl_primitive_attr_destroy(attr);
-	return st;
-}
-
-enum mu_status mu_cpu_describe(struct cpu_plan *p, const void *desc,
-			       const struct mu_activation *activation, dnnl_primitive_desc_t hint,
+enum mu_status mu_cpu_describe(struct cpu_plan *p, const struct cpu_request *request,
 			       dnnl_primitive_desc_t *pd)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_cpu_describe_if(p, desc, activation, hint, "", pd));
+	MU_TRY(mu_dnnl_describe(p->cpu->engine, request, pd));
 	if (!*pd)
 		MU_FAIL(MU_ERR_DEVICE, "%s: oneDNN has no kernel for this %s and shape",
 			p->op->name, mu_op_kind_name(p->op->kind));
@@ -275,22 +189,20 @@ out:
 enum mu_status mu_cpu_binary(struct cpu_plan *p, dnnl_alg_kind_t kind, struct cpu_pair pair)
 {
 	enum mu_status st = MU_OK;
-	dnnl_binary_desc_t desc;
+	const struct cpu_request request = {.kind = CPU_BINARY,
+					    .algorithm = kind,
+					    .src = mu_cpu_md(p, pair.a),
+					    .weights = mu_cpu_md(p, pair.b),
+					    .dst = mu_cpu_md(p, pair.to),
+					    .post = mu_cpu_eltwise(pair.activation)};
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[3] = {
 		{DNNL_ARG_SRC_0, pair.a}, {DNNL_ARG_SRC_1, pair.b}, {DNNL_ARG_DST, pair.to}};
 
-	CPU_DNNL(dnnl_binary_desc_init(&desc, kind, mu_cpu_md(p, pair.a), mu_cpu_md(p, pair.b),
-				       mu_cpu_md(p, pair.to)));
-	MU_TRY(mu_cpu_describe(p, &desc, pair.activation, NULL, &pd));
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
 	MU_TRY(mu_cpu_step(p, pd, 3, args));
 out:
 	return st;
-}
-
-const dnnl_memory_desc_t *mu_cpu_query(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-	return dnnl_primitive_desc_query_md(pd, what, 0);
 }
 
 static void *pointer(const struct mu_op *op, const struct cpu_memory *m)
@@ -333,8 +245,7 @@ enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op)
 		if (m->memory)
 			CPU_DNNL(dnnl_memory_set_data_handle(m->memory, pointer(op, m)));
 		else
-			CPU_DNNL(dnnl_memory_create(&m->memory, &m->md, cpu->engine,
-						    pointer(op, m)));
+			MU_TRY(mu_dnnl_memory(cpu->engine, &m->md, pointer(op, m), &m->memory));
 	}
 	bind_program(impl, &impl->forward);
 	bind_program(impl, &impl->backward);

@@ -6,7 +6,7 @@
 
 #include <muster/base.h>
 
-void mu_cpu_rows_md(dnnl_memory_desc_t *md, size_t rows, size_t columns)
+void mu_cpu_rows_md(struct cpu_md *md, size_t rows, size_t columns)
 {
 	mu_cpu_plain(md, &(struct mu_shape){2, {rows, columns}});
 }
@@ -15,55 +15,60 @@ void mu_cpu_rows_describe(struct cpu_rows *m, const struct mu_op *op, int which,
 			  dnnl_format_tag_t layout)
 {
 	const struct mu_shape *weight = &op->params[which].shape;
+	const dnnl_dim_t dims[] = {(dnnl_dim_t)weight->dims[0], (dnnl_dim_t)weight->dims[1]};
 
 	*m = (struct cpu_rows){.which = which};
-	m->dims[0] = (dnnl_dim_t)weight->dims[0];
-	m->dims[1] = (dnnl_dim_t)weight->dims[1];
 	mu_cpu_rows_md(&m->x, rows, weight->dims[1]);
 	mu_cpu_rows_md(&m->y, rows, weight->dims[0]);
 	mu_cpu_plain(&m->bias, &(struct mu_shape){1, {weight->dims[0]}});
-	dnnl_memory_desc_init_by_tag(&m->weight, 2, m->dims, dnnl_f32, layout);
+	mu_dnnl_tag(&m->weight, 2, dims, layout);
 }
 
 enum mu_status mu_cpu_rows_weight(struct cpu_plan *p, const struct cpu_rows *m,
 				  const_dnnl_primitive_desc_t pd, int *out)
 {
-	dnnl_memory_desc_t have;
+	enum mu_status st = MU_OK;
+	struct cpu_md have, wanted;
 
-	mu_cpu_param_md(&have, &p->op->params[m->which], 2, m->dims);
-	return mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, (size_t)m->which),
-			 mu_cpu_query(pd, dnnl_query_weights_md), false, out);
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_weights_md, &wanted));
+	mu_cpu_param_md(&have, &p->op->params[m->which], 2, m->weight.dims);
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_PARAM_DATA, (size_t)m->which), &wanted,
+			 false, out));
+out:
+	return st;
 }
 
 enum mu_status mu_cpu_rows_forward(struct cpu_plan *p, const struct cpu_rows *m,
 				   dnnl_primitive_desc_t *pd)
 {
-	enum mu_status st = MU_OK;
-	dnnl_inner_product_desc_t desc;
+	const struct cpu_request request = {
+		.kind = CPU_INNER_PRODUCT,
+		.prop = p->op->phase == MU_PHASE_TRAIN ? dnnl_forward_training
+						       : dnnl_forward_inference,
+		.src = &m->x,
+		.weights = &m->weight,
+		.bias = m->has_bias ? &m->bias : NULL,
+		.dst = &m->y,
+	};
 
-	CPU_DNNL(dnnl_inner_product_forward_desc_init(
-		&desc,
-		p->op->phase == MU_PHASE_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
-		&m->x, &m->weight, m->has_bias ? &m->bias : NULL, &m->y));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, NULL, pd));
-out:
-	return st;
+	return mu_cpu_describe(p, &request, pd);
 }
 
 enum mu_status mu_cpu_rows_data(struct cpu_plan *p, const struct cpu_rows *m,
 				dnnl_primitive_desc_t *pd)
 {
-	enum mu_status st = MU_OK;
-	dnnl_inner_product_desc_t desc;
+	const struct cpu_request request = {.kind = CPU_INNER_PRODUCT,
+					    .prop = dnnl_backward_data,
+					    .src = &m->x,
+					    .weights = &m->weight,
+					    .dst = &m->y,
+					    .hint = m->hint};
 
-	CPU_DNNL(dnnl_inner_product_backward_data_desc_init(&desc, &m->x, &m->weight, &m->y));
-	MU_TRY(mu_cpu_describe(p, &desc, NULL, m->hint, pd));
-out:
-	return st;
+	return mu_cpu_describe(p, &request, pd);
 }
 
 /* The same bytes as rows. */
-static int as_rows(struct cpu_plan *p, int memory, const dnnl_memory_desc_t *rows)
+static int as_rows(struct cpu_plan *p, int memory, const struct cpu_md *rows)
 {
 	const struct cpu_memory *m = &p->impl->memories[memory];
 
@@ -74,7 +79,7 @@ enum mu_status mu_cpu_rows_input(struct cpu_plan *p, const struct cpu_rows *m, i
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = p->op->inputs[0];
-	dnnl_memory_desc_t have, last;
+	struct cpu_md have, last;
 	int memory;
 
 	mu_cpu_tensor_md(&have, in);
@@ -119,7 +124,7 @@ enum mu_status mu_cpu_rows_input_grad(struct cpu_plan *p, const struct cpu_rows 
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = p->op->inputs[0];
-	dnnl_memory_desc_t have, last;
+	struct cpu_md have, last;
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[3] = {
 		{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
@@ -128,7 +133,7 @@ enum mu_status mu_cpu_rows_input_grad(struct cpu_plan *p, const struct cpu_rows 
 	mu_cpu_tensor_md(&have, in);
 	mu_cpu_tag(&last, &in->shape, dnnl_acdb);
 	grad = to = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
-	if (!dnnl_memory_desc_equal(&have, &last))
+	if (!mu_dnnl_equal(&have, &last))
 		grad = mu_cpu_temporary(p, &last);
 	args[2].memory = as_rows(p, grad, &m->x);
 	MU_TRY(mu_cpu_rows_data(p, m, &pd));

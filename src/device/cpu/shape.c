@@ -2,11 +2,13 @@
 /* Operations that move whole tensors: flatten, concat. */
 #include "cpu.h"
 
+#include <string.h>
+
 #include <muster/base.h>
 
 /* Reorder between an input and an output of the operation, data or gradient. */
-static enum mu_status copy(struct cpu_plan *p, const dnnl_memory_desc_t *from_md,
-			   enum cpu_place from, const dnnl_memory_desc_t *to_md, enum cpu_place to)
+static enum mu_status copy(struct cpu_plan *p, const struct cpu_md *from_md, enum cpu_place from,
+			   const struct cpu_md *to_md, enum cpu_place to)
 {
 	int a = mu_cpu_memory(p, from_md, from, 0), b = mu_cpu_memory(p, to_md, to, 0);
 
@@ -18,7 +20,7 @@ enum mu_status mu_cpu_plan_flatten(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t have, plain, flat;
+	struct cpu_md have, plain, flat;
 
 	mu_cpu_tensor_md(&have, op->inputs[0]);
 	mu_cpu_plain(&plain, &op->inputs[0]->shape);
@@ -33,15 +35,15 @@ out:
 }
 
 /* Backward cuts the output's gradient: input i is the part [at, at + c) of its channels. */
-static enum mu_status cut(struct cpu_plan *p, const dnnl_memory_desc_t *whole, int i, dnnl_dim_t at)
+static enum mu_status cut(struct cpu_plan *p, const struct cpu_md *whole, int i, dnnl_dim_t at)
 {
 	enum mu_status st = MU_OK;
-	dnnl_memory_desc_t have, part;
-	dnnl_dims_t offsets = {0};
+	struct cpu_md have, part = *whole;
 
 	mu_cpu_tensor_md(&have, p->op->inputs[i]);
-	offsets[1] = at;
-	CPU_DNNL(dnnl_memory_desc_init_submemory(&part, whole, have.dims, offsets));
+	part.is_part = true;
+	memcpy(part.part_dims, have.dims, sizeof part.part_dims);
+	part.part_at[1] = at;
 	MU_TRY(mu_cpu_reorder(p, mu_cpu_memory(p, &part, CPU_OUT_GRAD, 0),
 			      mu_cpu_memory(p, &have, CPU_IN_GRAD, (size_t)i)));
 out:
@@ -50,15 +52,15 @@ out:
 
 /* The output is plain where a part's channels do not fill whole blocks, since blocks cannot be cut.
  */
-static void concat_layout(const struct mu_op *op, dnnl_memory_desc_t *md)
+static void concat_layout(const struct mu_op *op, struct cpu_md *md)
 {
 	bool whole = true;
-	dnnl_memory_desc_t first;
+	struct cpu_md first;
 
 	mu_cpu_tensor_md(&first, op->inputs[0]);
 	for (int i = 0; i < op->n_inputs; i++)
 		whole &= op->inputs[i]->shape.dims[1] % 16 == 0;
-	if (first.format_desc.blocking.inner_nblks > 0 && !whole)
+	if (first.n_blocks > 0 && !whole)
 		mu_cpu_tag(md, &op->outputs[0]->shape, dnnl_nhwc);
 	else
 		mu_cpu_tag(md, &op->outputs[0]->shape, dnnl_format_tag_any);
@@ -69,7 +71,7 @@ enum mu_status mu_cpu_plan_concat(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t mds[CPU_MAX_PARTS], whole;
+	struct cpu_md mds[CPU_MAX_PARTS], whole;
 	struct cpu_arg args[CPU_MAX_PARTS + 1];
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_dim_t at = 0;
@@ -85,9 +87,8 @@ enum mu_status mu_cpu_plan_concat(struct cpu_plan *p)
 		MU_TRY(mu_cpu_as(p, in, &mds[i], false, &args[i].memory));
 	}
 	concat_layout(op, &whole);
-	CPU_DNNL(dnnl_concat_primitive_desc_create(&pd, &whole, op->n_inputs, 1, mds, NULL,
-						   p->cpu->engine));
-	whole = *mu_cpu_query(pd, dnnl_query_dst_md);
+	MU_TRY(mu_dnnl_concat(p->cpu->engine, op->n_inputs, mds, &whole, &pd));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_dst_md, &whole));
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &whole));
 	args[op->n_inputs] =
 		(struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &whole, CPU_OUT_DATA, 0)};

@@ -166,7 +166,7 @@ static void backward_rows(struct mu_op *op)
 	}
 }
 
-static enum mu_status plan_rows(struct cpu_plan *p, const dnnl_memory_desc_t *last)
+static enum mu_status plan_rows(struct cpu_plan *p, const struct cpu_md *last)
 {
 	enum mu_status st = MU_OK;
 
@@ -185,13 +185,13 @@ enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
-	dnnl_memory_desc_t have, plain;
+	struct cpu_md have, plain;
 	bool is_plain = !op->inputs[0]->layout;
 
 	mu_cpu_tensor_md(&have, op->inputs[0]);
 	if (!is_plain) {
 		mu_cpu_tag(&plain, &op->inputs[0]->shape, dnnl_acdb);
-		if (dnnl_memory_desc_equal(&have, &plain))
+		if (mu_dnnl_equal(&have, &plain))
 			return plan_rows(p, &have);
 	}
 	mu_cpu_plain(&plain, &op->inputs[0]->shape);
