@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# quickstart where oneDNN is missing or cannot be used: it stops with the remedy; --without-onednn goes on.
+# A folder with a configure of our own stands for the sources, and no apt-get is on the PATH.
+#
+# @timeout 60
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+# configure, as far as quickstart looks: its arguments go to configured.txt, "built" shows that make ran.
+write_configure() {
+	mkdir -p sources && cp "$SRCDIR/quickstart" sources/ && : >sources/configure.ac
+	cat >sources/configure <<'TEXT'
+#!/bin/sh
+echo "$*" >>../configured.txt
+case $FAKE_ONEDNN:$* in
+*--without-onednn*) : >config.h ;;
+yes:*) echo '#define HAVE_ONEDNN 1' >config.h ;;
+*) : >config.h ;;
+esac
+touch config.status
+printf 'ONEDNN_SUMMARY = no (found version 1.9)\nall:\n\t@echo built\n' >Makefile
+TEXT
+	chmod +x sources/configure
+	touch -d '1 minute ago' sources/configure.ac sources/configure
+}
+
+# Every program but those that install packages.
+write_path() {
+	local tool
+	mkdir -p bin
+	for tool in awk bash cat dirname echo env gcc grep head id ls make mkdir mpicc nproc rm sed sh sort tail tee \
+		touch tr uname; do
+		ln -sf "$(type -P $tool)" bin/$tool
+	done
+}
+
+# quickstart ARGUMENT...: its status is returned, its output in $log
+quickstart() {
+	rm -f sources/configured.txt
+	FAKE_ONEDNN=${with_onednn-no} PATH=$PWD/bin CC=mpicc sources/quickstart "$@" >"$log" 2>&1 </dev/null
+}
+
+# stops: with the reason and the remedy, before anything is built
+stops() {
+	quickstart
+	[ $? = 1 ] && [ "$(grep -c '^quickstart: oneDNN: ' "$log")" = 1 ] &&
+		grep -q '^quickstart: oneDNN: no (found version 1.9).*--with-onednn=DIR.*--without-onednn' "$log" &&
+		! grep -q '^built' "$log" && return
+	fail "no clear stop without oneDNN"
+	show_log
+}
+
+# builds [OPTION]: the build is reached
+builds() {
+	quickstart "$@"
+	grep -q '^built' "$log" && return
+	fail "quickstart $* did not build"
+	show_log
+}
+
+write_configure
+write_path
+stops
+stops # configured already
+rm -r sources/build
+builds --without-onednn
+grep -q -e --without-onednn sources/configured.txt || fail "configure was not told --without-onednn"
+with_onednn=yes builds
+! grep -q -e --without-onednn sources/configured.txt || fail "oneDNN is left out unasked"
+finish
