@@ -25,7 +25,7 @@ class Muster(AutotoolsPackage):
     depends_on("pkgconfig", type="build")
     depends_on("mpi@3:")
     depends_on("zlib-api")
-    depends_on("onednn@2", when="+onednn")
+    depends_on("onednn@2.6:2.7,3:", when="+onednn")
     depends_on("hdf5+mpi", when="+hdf5")
     depends_on("libjpeg-turbo", when="+images")
     depends_on("libpng", when="+images")
