@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The monotonic clock, and one stop-watch for each phase of a training step. One of a thread's
- * stop-watches runs at a time: what is started inside another pauses it. And the spans in which
- * they ran.
- */
+/* The monotonic clock, and a stop-watch for each phase of a training step. One stop-watch per
+ * thread runs at a time: starting another pauses it. Also records the spans in which they ran. */
 #include <muster/base.h>
 
 #include <assert.h>
@@ -13,11 +10,11 @@ enum { DEPTH_MAX = 8 };
 
 static _Thread_local struct {
 	double seconds[MU_CLOCK_N];
-	double since; /* when the one that runs began, or went on */
-	int depth;    /* started and not stopped, of which the last one runs */
+	double since; /* start or resumption of the running one */
+	int depth;    /* started and not stopped; the last one runs */
 	enum mu_clock started[DEPTH_MAX];
-	int marks[DEPTH_MAX], mark; /* of those, and of the next */
-	struct mu_span *spans;      /* NULL: nobody wants them */
+	int marks[DEPTH_MAX], mark; /* marks of the started ones, and of the next */
+	struct mu_span *spans;      /* NULL: not recorded */
 	size_t n, room;
 } state = {.mark = -1};
 
@@ -41,7 +38,7 @@ const char *mu_clock_name(enum mu_clock clock)
 	return names[clock];
 }
 
-/* Up to now: to the one that runs. */
+/* Add the time until now to the running clock. */
 static void count(void)
 {
 	double now = mu_now();
@@ -92,7 +89,7 @@ void mu_spans_start(struct mu_span *spans, size_t room)
 	state.spans = spans;
 	state.n = 0;
 	state.room = room;
-	state.since = mu_now(); /* a clock that runs already counts from here on */
+	state.since = mu_now(); /* a running clock counts from here on */
 }
 
 size_t mu_spans_stop(void)

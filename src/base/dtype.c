@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of 16 bits. Written without branches on the value's class, so that the loops become
- * vector loops. Formats: IEEE 754-2008 binary16 (5 bits of exponent, 10 of fraction); bfloat16 is
- * the upper half of a binary32.
+ * 16-bit number types. Conversions have no branches on the class of a value, so that the loops
+ * become vector loops. Formats: IEEE 754-2008 binary16 (5 bits of exponent, 10 of fraction);
+ * bfloat16 is the upper half of a binary32.
  */
 #include <string.h>
 
@@ -25,8 +25,8 @@ static inline float float_of(uint32_t u)
 }
 
 /*
- * The fraction and exponent, moved to float32's places, make a number that is 2^112 too small, for
- * subnormal numbers too; the product with 2^112 is exact. Infinity and NaN need all bits of the
+ * Fraction and exponent, moved to float32's places, give a number that is too small by 2^112, also
+ * for subnormal numbers; multiplication by 2^112 is exact. Infinity and NaN need all bits of the
  * exponent.
  */
 static inline float from_half(uint16_t h)
@@ -42,9 +42,10 @@ static inline uint16_t to_half(float x)
 {
 	uint32_t u = bits_of(x);
 	uint32_t a = u & 0x7fffffffu;
-	/* Half of the last place, less one where the place before is even, carries upwards. */
+	/* Round to nearest even: add half of the last place, less one if the place before is even,
+	 * and let it carry. */
 	uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - 0x38000000u) >> 13;
-	/* Beside 0.5 a float's last place is that of a subnormal half: the sum rounds to it. */
+	/* Added to 0.5, a float's last place is that of a subnormal half: the addition rounds. */
 	uint32_t subnormal = bits_of(float_of(a) + 0.5f) - 0x3f000000u;
 	uint32_t h = a < 0x38800000u ? subnormal : normal;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON (RFC 8259), written as it comes. */
+/* JSON (RFC 8259), written sequentially. */
 #include <muster/base.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The length of the UTF-8 character at p; 0: there is none. */
+/* Length of the UTF-8 character at p; 0 if it is invalid. */
 static size_t utf8_length(const unsigned char *p)
 {
 	const size_t n = p[0] < 0x80       ? 1
@@ -36,7 +36,7 @@ static void put_text(FILE *file, const char *text)
 		const size_t n = utf8_length(p);
 
 		if (n == 0)
-			fputs("\\ufffd", file); /* a path may be any bytes */
+			fputs("\\ufffd", file); /* a path may contain any bytes */
 		else if (*p == '"' || *p == '\\')
 			fprintf(file, "\\%c", *p);
 		else if (*p < 0x20)
@@ -48,7 +48,7 @@ static void put_text(FILE *file, const char *text)
 	fputc('"', file);
 }
 
-/* Is what is open on one line? */
+/* Does the open bracket share one line? */
 static bool is_flat(const struct mu_json *j)
 {
 	return j->flat > 0 && j->depth >= j->flat;
@@ -103,7 +103,7 @@ void mu_json_number(struct mu_json *j, const char *name, double value)
 
 	begin_value(j, name);
 	snprintf(text, sizeof text, "%.15g", value);
-	if (strtod(text, NULL) != value) /* some need two digits more */
+	if (strtod(text, NULL) != value) /* some need two more digits */
 		snprintf(text, sizeof text, "%.17g", value);
 	fputs(isfinite(value) ? text : "null", j->file);
 }

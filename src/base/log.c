@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The log. A line is put together in memory and handed to the system with one write call: ranks
- * share a terminal or a pipe, and the pieces of buffered output would mix.
- */
+/* The log. A line is formatted in memory and written by one write call: ranks share a terminal or a
+ * pipe, where pieces of buffered output would mix. */
 #include <muster/base.h>
 
 #include <errno.h>
@@ -13,7 +11,7 @@
 
 enum { LINE_BYTES = 8192, PREFIX_BYTES = 128, STATUS_BYTES = 256 };
 
-/* To the begin of the line, which becomes empty. */
+/* Return to the start of the line and clear it. */
 #define ERASE "\r\033[K"
 
 static struct {
@@ -21,7 +19,7 @@ static struct {
 	enum mu_log_level level;
 	bool time;
 	char prefix[PREFIX_BYTES];
-	char status[STATUS_BYTES]; /* below the log, "" if there is none */
+	char status[STATUS_BYTES]; /* status line below the log, "" if there is none */
 } state = {.level = MU_LOG_INFO};
 
 void mu_log_configure(const struct mu_log_config *config)
@@ -37,7 +35,7 @@ enum mu_log_level mu_log_level(void)
 	return state.level;
 }
 
-/* Date, time and milliseconds as Python's logging writes them; returns the length. */
+/* Date, time and milliseconds in the format of Python's logging; returns the length. */
 static size_t put_time(char *text, size_t nbytes)
 {
 	struct timespec now;
@@ -57,7 +55,7 @@ static void write_line(FILE *stream, const char *line, size_t nbytes)
 	int fd = fileno(stream);
 
 	fflush(stream);
-	if (fd < 0) { /* a stream in memory */
+	if (fd < 0) { /* a memory stream */
 		fwrite(line, 1, nbytes, stream);
 		fflush(stream);
 		return;
@@ -68,7 +66,7 @@ static void write_line(FILE *stream, const char *line, size_t nbytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return; /* a log that cannot be written must not end the training */
+			return; /* a failing log must not end the training */
 		line += n;
 		nbytes -= (size_t)n;
 	}
@@ -97,7 +95,7 @@ void mu_log(enum mu_log_level level, const char *format, ...)
 	n = snprintf(line + used, sizeof line - used, "%s%s%s", state.prefix,
 		     *state.prefix ? " " : "", marks[level]);
 	used += n > 0 ? (size_t)n : 0;
-	room = LINE_BYTES - used - 1; /* the newline takes the place of the terminating zero */
+	room = LINE_BYTES - used - 1; /* the newline replaces the terminating zero */
 	va_start(args, format);
 	n = vsnprintf(line + used, room + 1, format, args);
 	va_end(args);

@@ -18,7 +18,7 @@ enum mu_status mu_alloc(void **out, size_t nbytes, const char *what)
 	if (rounded < nbytes)
 		MU_FAIL(MU_ERR_MEMORY, "%s: %zu bytes are more than an address can reach", what,
 			nbytes);
-	/* Zero bytes still get an address of their own, so that NULL always means failure. */
+	/* Zero bytes get an address of their own, so that NULL always means failure. */
 	if (rounded == 0)
 		rounded = align;
 	*out = aligned_alloc(align, rounded);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The limit of memory that a control group sets: cgroups(7), and the kernel's
- * Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst. A group's processes may use no
- * more than it and each group above it allow. Where a container sees its own group alone, folders
- * of the groups above are not there.
+ * Memory limits of control groups: cgroups(7), and the kernel's
+ * Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst. The limit of a group and of
+ * every group above it applies. A container that sees only its own group lacks the folders of the
+ * groups above.
  */
 #include <muster/base.h>
 
@@ -11,7 +11,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* v1 says "no limit" by the largest multiple of a page in 63 bits. */
+/* v1 expresses "no limit" by the largest multiple of a page in 63 bits. */
 #define NO_LIMIT 4e18
 
 static void read_limit(const char *path, double *least)
@@ -21,14 +21,14 @@ static void read_limit(const char *path, double *least)
 
 	if (!file)
 		return;
-	/* "max" is no number. */
+	/* "max" is not a number. */
 	if (fscanf(file, "%lf", &limit) == 1 && limit > 0 && limit < NO_LIMIT &&
 	    (*least == 0 || limit < *least))
 		*least = limit;
 	fclose(file);
 }
 
-/* The group and all above it, in the hierarchy that is mounted at root/mount. */
+/* The group and all groups above it, in the hierarchy mounted at root/mount. */
 static void climb(const char *root, const char *mount, char *group, const char *name, double *least)
 {
 	char path[2 * PATH_BYTES];
@@ -43,7 +43,7 @@ static void climb(const char *root, const char *mount, char *group, const char *
 	} while (end);
 }
 
-/* Does a list, "cpu,memory", hold the word? */
+/* Does a list such as "cpu,memory" contain the word? */
 static bool holds(const char *list, const char *word)
 {
 	const size_t n = strlen(word);
@@ -62,7 +62,7 @@ double mu_memory_limit(const char *root)
 
 	snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
 	file = fopen(path, "re");
-	/* HIERARCHY:CONTROLLERS:GROUP, without controllers for v2. */
+	/* HIERARCHY:CONTROLLERS:GROUP; no controllers for v2. */
 	while (file && fgets(line, sizeof line, file)) {
 		line[strcspn(line, "\n")] = '\0';
 		group = strchr(line, ':') ? strchr(strchr(line, ':') + 1, ':') : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of the options table: defaults, command line, errors. options_help.c makes --help. */
+/* Parser of the options table: defaults, command line, errors. options_help.c writes --help. */
 #include <muster/base.h>
 
 #include <errno.h>
@@ -203,7 +203,7 @@ static const struct mu_option *nearest(const struct mu_options *o, const char *n
 	return best;
 }
 
-/* All names that start with this one, as "--a, --b". */
+/* All names that start with this text, as "--a, --b". */
 static void list_matches(const struct mu_options *o, const char *name, char *text, size_t nbytes)
 {
 	size_t used = 0;
@@ -216,7 +216,7 @@ static void list_matches(const struct mu_options *o, const char *name, char *tex
 	}
 }
 
-/* name: as typed, with '_' already turned into '-'. */
+/* name: as typed, with '_' replaced by '-'. */
 static enum mu_status find(const struct mu_options *o, const char *name,
 			   const struct mu_option **out)
 {
@@ -254,7 +254,7 @@ out:
 
 /* ---- the command line ---- */
 
-/* Take "name" or "name=value" apart. */
+/* Split "name" or "name=value". */
 static enum mu_status split(const char *text, char name[NAME_BYTES], const char **value)
 {
 	enum mu_status st = MU_OK;
@@ -275,7 +275,7 @@ out:
 	return st;
 }
 
-/* One option at argv[*i]; steps *i over its value. */
+/* Parse the option at argv[*i]; advance *i past its value. */
 static enum mu_status parse_one(struct mu_options *o, int argc, char *const argv[], int *i)
 {
 	enum mu_status st = MU_OK;
@@ -296,7 +296,7 @@ static enum mu_status parse_one(struct mu_options *o, int argc, char *const argv
 				option->name, value);
 		value = "true";
 	} else if (!value) {
-		/* A value that starts with two dashes is written --name=value. */
+		/* A value that starts with two dashes must be written --name=value. */
 		if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0)
 			value = argv[++*i];
 		else if (takes_nothing(option))

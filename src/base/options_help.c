@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts made from the options table: --help and the one-line description for the log. */
+/* Texts from the options table: --help, and the one-line description for the log. */
 #include <muster/base.h>
 
 #include <string.h>
 
 enum { COLUMNS = 100, HELP_COLUMN = 30, HELP_BYTES = 2048, NAME_BYTES = 128 };
 
-/* Print words, going on at HELP_COLUMN when a line is full. column: where the cursor stands. */
+/* Print words; continue at HELP_COLUMN when a line is full. column: position of the cursor. */
 static void print_wrapped(FILE *stream, const char *text, size_t column)
 {
 	const char *word = text;
@@ -30,7 +30,7 @@ static void print_wrapped(FILE *stream, const char *text, size_t column)
 	fputc('\n', stream);
 }
 
-/* Length of the METAVAR that help starts with: a word in capitals, before two spaces. */
+/* Length of the METAVAR that help starts with: a word in capitals before two spaces. */
 static size_t metavar_length(const struct mu_option *option)
 {
 	const char *end = strstr(option->help, "  ");
@@ -70,12 +70,12 @@ static void print_option(FILE *stream, const struct mu_option *option)
 		 show_default ? ")" : "");
 	if (n < HELP_COLUMN - 1)
 		fprintf(stream, "%-*s", HELP_COLUMN, left);
-	else /* no room beside a long name */
+	else /* no space beside a long name */
 		fprintf(stream, "%s\n%*s", left, HELP_COLUMN, "");
 	print_wrapped(stream, text, HELP_COLUMN);
 }
 
-/* Is there an option of this group before number i that is shown? */
+/* Is an option of this group shown before number i? */
 static bool group_done(const struct mu_options *o, size_t i, bool all)
 {
 	for (size_t j = 0; j < i; j++) {

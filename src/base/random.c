@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random numbers by counting: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random
- * numbers: as easy as 1, 2, 3", SC11 (figure 4 and table 2). A draw is a function of its key and
- * its number alone, so ranks and threads that split the work in any way draw the same numbers.
+ * Counter-based random numbers: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random
+ * numbers: as easy as 1, 2, 3", SC11 (figure 4 and table 2). A draw depends only on its key and its
+ * number, so ranks and threads draw the same numbers however they divide the work.
  */
 #include <muster/base.h>
 
@@ -11,10 +11,8 @@
 
 enum { ROUNDS = 10 };
 
-/*
- * Bit of the counter's last word that keeps the blocks of mu_random_below apart from those of
- * mu_random_bits.
- */
+/* Bit of the counter's last word that separates the blocks of mu_random_below from those of
+ * mu_random_bits. */
 static const uint32_t below_mark = UINT32_C(1) << 31;
 
 void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
@@ -40,8 +38,7 @@ void mu_random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t
 }
 
 /*
- * Different (purpose, epoch, sample, block, mark) give different counters: each has bits of its
- * own.
+ * Different (purpose, epoch, sample, block, mark) give different counters: each has its own bits.
  */
 static void set_counter(const struct mu_random *key, uint64_t block, uint32_t mark,
 			uint32_t counter[4])
@@ -75,9 +72,10 @@ float mu_random_uniform(const struct mu_random *key, uint64_t element)
 	return (float)(mu_random_bits(key, element) >> 8) * 0x1p-24f;
 }
 
-enum { LANES = 16 }; /* blocks at a time, for vector instructions */
+enum { LANES = 16 }; /* blocks computed together, for vector instructions */
 
-/* Blocks of the counters first, first + 1, ... in their first word. out: LANES blocks of four. */
+/* Blocks of the counters whose first words are first, first + 1, ... out: LANES blocks of four
+ * words. */
 MU_LOOP static void philox_lanes(const uint32_t first[4], const uint32_t key[2],
 				 uint32_t *restrict out)
 {
@@ -128,14 +126,12 @@ void mu_random_uniforms(const struct mu_random *key, uint64_t first, size_t n, f
 	}
 }
 
-/*
- * Box and Muller, "A note on the generation of random normal deviates", 1958. Two draws make two
- * normal numbers.
- */
+/* Box and Muller, "A note on the generation of random normal deviates", 1958: two draws give two
+ * normal numbers. */
 static void make_normals(const uint32_t draws[2], float out[2])
 {
 	const double two_pi = 6.283185307179586;
-	/* A draw from (0, 1]: the logarithm is finite. */
+	/* A draw in (0, 1], so that the logarithm is finite. */
 	double radius = sqrt(-2 * log((draws[0] + 1.0) * 0x1p-32));
 	double angle = two_pi * (draws[1] * 0x1p-32);
 
@@ -177,7 +173,9 @@ uint64_t mu_random_below(const struct mu_random *key, uint64_t element, uint64_t
 	uint32_t words[4];
 
 	assert(n > 0);
-	/* 2^64 mod n: without the first so many values every remainder is equally frequent. */
+	/*
+	 * 2^64 mod n: without that many of the lowest values all remainders are equally frequent.
+	 */
 	unfair = (0 - n) % n;
 	draw_block(key, element, below_mark, words);
 	for (;;) {

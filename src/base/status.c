@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Status names and the error trace: the message of the error that a thread met last and the places
- * it climbed through. Each thread has its own trace, so no lock is needed.
- */
+/* Status names and the error trace: the message of the thread's last error and the places that it
+ * climbed through. Each thread has its own trace, so there are no locks. */
 #include <muster/base.h>
 
 #include <stdarg.h>
@@ -20,7 +18,7 @@ struct place {
 struct mu_trace {
 	enum mu_status st; /* MU_OK: there is no trace */
 	char message[MESSAGE_BYTES];
-	int n; /* places met, of which the first PLACES_MAX are kept */
+	int n; /* places passed; the first PLACES_MAX are stored */
 	struct place places[PLACES_MAX];
 };
 
@@ -50,10 +48,7 @@ const char *mu_status_name(enum mu_status st)
 
 static void add_place(const char *file, int line, const char *call)
 {
-	/*
-	 * An out-of-tree build compiles "../src/base/log.c": the climb to the source folder says
-	 * nothing.
-	 */
+	/* An out-of-tree build compiles "../src/base/log.c": drop the leading "../". */
 	while (strncmp(file, "../", 3) == 0)
 		file += 3;
 	if (trace.n < PLACES_MAX)
@@ -67,10 +62,8 @@ enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, con
 	char message[MESSAGE_BYTES];
 	va_list args;
 
-	/*
-	 * Not straight into the trace: an argument may be the message of the trace that this one
-	 * replaces.
-	 */
+	/* Format into a buffer first: an argument may be the message of the trace that this one
+	 * replaces. */
 	va_start(args, format);
 	vsnprintf(message, sizeof message, format, args);
 	va_end(args);
@@ -148,7 +141,7 @@ void mu_trace_print(FILE *stream, const char *who)
 	if (trace.n > PLACES_MAX)
 		used = append(text, sizeof text, used, "    and %d more places\n",
 			      trace.n - PLACES_MAX);
-	/* In one piece, so that the traces of several ranks do not mix. */
+	/* One write, so that the traces of several ranks do not mix. */
 	fflush(stream);
 	fwrite(text, 1, used, stream);
 	fflush(stream);

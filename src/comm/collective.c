@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Polite collectives: MPI's non-blocking ones, waited for politely. For agreement and set-up,
- * never for gradients, whose order of summation must not be MPI's.
- */
+/* Collectives: MPI's non-blocking ones with polite waits. For agreement and set-up, never for
+ * gradients, whose order of summation must not depend on MPI. */
 #include <limits.h>
 
 #include "comm/wait/watch.h"
@@ -142,7 +140,7 @@ out:
 	return mine != MU_OK ? mine : st;
 }
 
-/* One maximum over (value, -value) tells whether all passed the same. */
+/* The maximum over (value, -value) shows whether all values are equal. */
 enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const char *file, int line)
 {
 	enum mu_status st = MU_OK;

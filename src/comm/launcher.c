@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The launcher's view of the job: the variables that each kind of mpirun gives its processes.
- */
+/* The launcher's view of the job: the environment variables that each kind of mpirun sets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,7 @@
 static const struct launcher {
 	const char *name;
 	const char *size; /* the variable with the number of processes */
-	const char *rank; /* and with that of this one among them */
+	const char *rank; /* and with the number of this process */
 	const char *advice;
 } launchers[] = {
 	{"mpirun of Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
@@ -24,7 +22,7 @@ static const struct launcher {
 	 "start it with srun --mpi=pmi2 (MPICH), srun --mpi=pmix (Open MPI), or mpirun"},
 };
 
-/* Names of processes between a user's shell and a rank; the kernel cuts them at 15 characters. */
+/* Processes between a user's shell and a rank; the kernel truncates names to 15 characters. */
 static bool is_launcher(const char *name)
 {
 	static const char *const names[] = {"hydra_", "mpiexec", "mpirun",    "orte",
@@ -36,7 +34,7 @@ static bool is_launcher(const char *name)
 	return false;
 }
 
-/* The name of a process and its parent. */
+/* Name and parent of a process. */
 static bool read_process(int pid, char name[64], int *parent)
 {
 	char path[64];

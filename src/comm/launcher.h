@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the launcher says of the job, in the environment, against what MPI says. The mpirun of one
- * MPI starts programs of another as well, but each of the processes then is a job of its own, of
- * one rank: all would do the whole work and write the same files.
+ * Compares what the launcher says about the job, in the environment, with what MPI says. The mpirun
+ * of one MPI also starts programs of another, but then each process is a job of one rank: all would
+ * do the whole work and write the same files.
  */
 #ifndef MU_COMM_LAUNCHER_H
 #define MU_COMM_LAUNCHER_H
@@ -10,9 +10,9 @@
 #include <muster/comm.h>
 
 /*
- * MU_ERR_USAGE if a launcher started several processes and MPI knows of this one alone (the size of
- * its world is 1). The message is the first process's only: the others have the status without one,
- * and later, as the first to end can end all.
+ * MU_ERR_USAGE if a launcher started several processes and the size of MPI's world is 1. Only the
+ * first process has the message; the others return the status without one, and later, because the
+ * first process to end may end all.
  */
 enum mu_status mu_launcher_check(int size);
 

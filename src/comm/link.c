@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How fast two ranks exchange large messages: the bound of what a store can reach.
- */
+/* Bandwidth of large messages between two ranks: the upper bound for a store. */
 #include <math.h>
 
 #include <muster/comm.h>
 
-/* At 100 Mbit/s an exchange takes 0.4 s, and the start of a job waits for all of them. */
+/* At 100 Mbit/s an exchange needs 0.4 s, and the start of a job waits for all of them. */
 enum { LINK_BYTES = 1 << 22, LINK_ROUNDS = 5, LINK_TAG = 1 };
 
 static enum mu_status exchange(MPI_Comm comm, int other, char *out, char *in)
@@ -21,7 +19,7 @@ out:
 	return st;
 }
 
-/* The best of some exchanges: a bound is to be what is possible. */
+/* The best of several exchanges, because this is an upper bound. */
 static enum mu_status best_exchange(MPI_Comm comm, int other, double *seconds)
 {
 	enum mu_status st = MU_OK;

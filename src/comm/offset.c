@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far the clocks of ranks are apart: Cristian, Probabilistic clock synchronization, 1989. The
- * other clock's answer was given half-way, but for what the way there and the way back differ by,
- * which is at most half of what the quickest of some exchanges took.
+ * Offset between the clocks of two ranks: Cristian, Probabilistic clock synchronization, 1989. The
+ * reply is assumed to be read half-way through the round trip; the error is at most half of the
+ * shortest round trip.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 
 enum { OFFSET_ROUNDS = 10, OFFSET_TAG = 2 };
 
-/* Say `out`, or hear `in`. */
+/* Send *out, or receive *in. */
 static enum mu_status move(MPI_Comm comm, int other, const double *out, double *in)
 {
 	enum mu_status st = MU_OK;
@@ -25,7 +25,7 @@ out:
 	return st;
 }
 
-/* On rank 0: tell the time whenever it is asked for. */
+/* On rank 0: send the time for each request. */
 static enum mu_status answer(MPI_Comm comm, int rank, double (*now)(void))
 {
 	enum mu_status st = MU_OK;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cores: how many threads a rank gets, and which cores they run on.
- */
+/* Cores: number of threads of a rank, and the cores that they run on. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_setaffinity */
 #endif
@@ -66,7 +64,7 @@ struct cores mu_cores_run(const struct cores *c, int skip, int n)
 	return run;
 }
 
-/* A number of the environment, or the first of a list; 0 if it is not set. */
+/* An environment variable as a number (the first one of a list); 0 if it is not set. */
 static enum mu_status environment_number(const char *name, int *n)
 {
 	enum mu_status st = MU_OK;
@@ -86,7 +84,7 @@ out:
 	return st;
 }
 
-/* 0 threads asked for, or cores per task promised: nothing is said. */
+/* asked and promised: 0 if not set. */
 static int choose_threads(const struct mu_topology *t, const struct cores *mine, int asked,
 			  int promised)
 {
@@ -104,16 +102,17 @@ static int choose_threads(const struct mu_topology *t, const struct cores *mine,
 }
 
 /*
- * Bound are only workers who together fill the node: where cores are left free on purpose, another
- * job may run there that leaves cores free, too, and both would be bound to the same ones.
+ * Workers are pinned only if together they fill the node. If cores are left free on purpose,
+ * another job that also leaves cores free may run there, and both would be pinned to the same
+ * cores.
  */
 enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads)
 {
 	enum mu_status st = MU_OK;
 	struct cores mine;
 	struct cores all;
-	long wish[2]; /* most threads of a worker of this node; is anybody bound by the launcher? */
-	long n_free;  /* cores that no worker's threads would be bound to */
+	long wish[2]; /* most threads of a worker of this node; has the launcher bound a rank? */
+	long n_free;  /* cores without a thread of a worker */
 	int asked = 0, promised = 0;
 
 	*n_threads = 1;
@@ -172,6 +171,6 @@ out:
 void mu_places_give(struct mu_places *places)
 {
 	if (places && mu_cores_bind(&places->cores) != MU_OK)
-		mu_trace_clear(); /* they were allowed before: there is nothing to tell */
+		mu_trace_clear(); /* the cores were allowed before: ignore the error */
 	mu_free(places);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * When the Slurm job ends: by SLURM_JOB_END_TIME, else by squeue, which is asked once a minute and
- * not waited for but once, before the training.
- */
+/* End time of the Slurm job: SLURM_JOB_END_TIME, or the output of squeue, which runs once a minute
+ * in the background. Only the first output, before the training, is waited for. */
 #include "queue_end.h"
 
 #include <errno.h>
@@ -18,24 +16,24 @@
 #include <muster/base.h>
 
 #define ASK_SECONDS 60.0
-/* An answer that takes so long will not come. */
+/* squeue is killed after this time. */
 #define ANSWER_SECONDS 45.0
-/* So long the training waits for the first one; it mostly takes less than a second. */
+/* Time that training waits for the first output; squeue usually needs less than a second. */
 #define FIRST_SECONDS 5.0
 
 extern char **environ;
 
 struct comm_queue {
-	double before; /* seconds before the end */
-	double end;    /* by mu_now; 0: not known */
-	double limit;  /* seconds that the job may take in all; 0: not known */
+	double before; /* seconds before the end at which training stops */
+	double end;    /* in mu_now's time; 0: unknown */
+	double limit;  /* time limit of the job in seconds; 0: unknown */
 	char id[32];
-	bool asks;   /* squeue */
-	pid_t asked; /* squeue is running; 0: it is not */
-	int answer;  /* a pipe, then */
+	bool asks;   /* uses squeue */
+	pid_t asked; /* process id of squeue; 0: not running */
+	int answer;  /* its output, a pipe */
 	char text[64];
 	size_t n_text;
-	double when; /* it was asked */
+	double when; /* start of the last squeue */
 	bool warned;
 };
 
@@ -62,7 +60,7 @@ out:
 	return st;
 }
 
-/* A time as time(2) has it. */
+/* A time in the format of time(2). */
 static enum mu_status read_time(const char *variable, const char *text, double *seconds)
 {
 	enum mu_status st = MU_OK;
@@ -76,10 +74,8 @@ out:
 	return st;
 }
 
-/*
- * Could this job train at all? One that is started again near its end could not now, and ends as at
- * any time (mu_comm_queue_ends); one whose limit is too short never could.
- */
+/* Is the time limit long enough for training at all? A job that restarts near its end may not train
+ * now, and ends as usual (mu_comm_queue_ends); a job whose limit is too short never trains. */
 static enum mu_status check_limit(const struct comm_queue *job, const char *before)
 {
 	enum mu_status st = MU_OK;
@@ -94,7 +90,7 @@ out:
 	return st;
 }
 
-/* From SLURM_JOB_END_TIME and, where it is set, SLURM_JOB_START_TIME. */
+/* Read SLURM_JOB_END_TIME and, where it is set, SLURM_JOB_START_TIME. */
 static enum mu_status take_end_time(struct comm_queue *job, const char *end, const char *before)
 {
 	enum mu_status st = MU_OK;
@@ -119,13 +115,13 @@ out:
 	return st;
 }
 
-/* What was asked has answered, or will not. */
+/* squeue has answered, or is given up. */
 static void end_asking(struct comm_queue *job)
 {
 	if (job->asked <= 0)
 		return;
 	close(job->answer);
-	kill(-job->asked, SIGKILL); /* what it has started, too */
+	kill(-job->asked, SIGKILL); /* with its children */
 	waitpid(job->asked, NULL, 0);
 	job->asked = 0;
 }
@@ -184,7 +180,7 @@ static void ask(struct comm_queue *job)
 	warn(job, strerror(error));
 }
 
-/* D-HH:MM:SS, HH:MM:SS, MM:SS; false: it is none of these. */
+/* D-HH:MM:SS, HH:MM:SS, MM:SS; false: another format. */
 static bool read_left(const char *text, double *seconds)
 {
 	unsigned days, hours, minutes, rest;
@@ -202,7 +198,7 @@ static bool read_left(const char *text, double *seconds)
 	return true;
 }
 
-/* Two words: what is left, and the limit. */
+/* Two words: remaining time and time limit. */
 static void take_answer(struct comm_queue *job)
 {
 	char left[32] = "", limit[32] = "";
@@ -230,7 +226,7 @@ static void look(struct comm_queue *job)
 	while ((n = read(job->answer, job->text + job->n_text,
 			 sizeof job->text - 1 - job->n_text)) > 0)
 		job->n_text += (size_t)n;
-	if (n == 0) { /* it has ended, or said more than there is to say */
+	if (n == 0) { /* end of the output, or too much of it */
 		end_asking(job);
 		take_answer(job);
 	} else if (mu_now() - job->when > ANSWER_SECONDS) {

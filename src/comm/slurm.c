@@ -6,7 +6,7 @@
 
 #include <muster/base.h>
 
-/* 0 if it is not set, or is no number. */
+/* 0 if the variable is not set, or is not a number. */
 static long number(const char *variable)
 {
 	const char *text = getenv(variable);

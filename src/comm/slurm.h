@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What Slurm says of the job in the environment. How many cores a worker gets
- * (SLURM_CPUS_PER_TASK) is mu_topology_place's, when the job ends queue_end.c's.
- */
+/* What Slurm's environment says about the job. mu_topology_place uses the cores per worker
+ * (SLURM_CPUS_PER_TASK), queue_end.c the end of the job. */
 #ifndef COMM_SLURM_H
 #define COMM_SLURM_H
 
 #include <stdbool.h>
 
 /*
- * The log's lines: that the job was queued anew (SLURM_RESTART_COUNT, not set in a first run), and
- * warnings: it begins anew then; it has fewer cores than it was given (SLURM_CPUS_PER_TASK), or
- * devices that are not used (SLURM_GPUS_ON_NODE). Worker 0.
- * cores: that it may run on; anew: it saves checkpoints and would not go on from them.
+ * Log that the job was requeued (SLURM_RESTART_COUNT, not set in the first run), and warnings: a
+ * requeued job that starts training anew (anew: it saves checkpoints and would not resume); fewer
+ * cores than allocated (SLURM_CPUS_PER_TASK); unused GPUs (SLURM_GPUS_ON_NODE). Worker 0.
  */
 void mu_comm_slurm_report(int cores, bool gpus_used, bool anew);
 

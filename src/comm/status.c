@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MPI's answers as ours, and counts for MPI.
- */
+/* MPI's error codes as enum mu_status, and counts for MPI. */
 #include "config.h"
 
 #include <assert.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Topology: which rank is on which node, which ranks are servers, and the communicators of each
- * group.
- */
+/* Topology: the node of each rank, the servers, and the communicators. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +46,7 @@ out:
 	return st;
 }
 
-/* A node is named by its lowest rank; nodes are numbered in the order of these. */
+/* A node is identified by its lowest rank; nodes are numbered in that order. */
 static void number_nodes(struct mu_topology *t, const int *lowest)
 {
 	for (int r = 0; r < t->size; r++) {
@@ -67,9 +64,9 @@ static enum mu_status find_nodes(struct mu_topology *t)
 	int mine = t->rank;
 
 	/*
-	 * MPI has no non-blocking split; this and that of the roles block inside MPI, once, at
-	 * start. The collective before each lets the ranks come together politely, so that the
-	 * split itself is short.
+	 * MPI has no non-blocking split. This one and the split by roles block inside MPI, once, at
+	 * start. The collective before each is a polite wait for all ranks, so that the split
+	 * itself is short.
 	 */
 	MU_TRY(mu_barrier(t->world));
 	MU_MPI(MPI_Comm_split_type(t->world, MPI_COMM_TYPE_SHARED, t->rank, MPI_INFO_NULL,
@@ -90,7 +87,7 @@ out:
 	return st;
 }
 
-/* The highest rank of a node that is not yet a server, -1 if there is none. */
+/* The highest rank of a node that is not a server yet, -1 if there is none. */
 static int last_free_rank(const struct mu_topology *t, int node, const bool *is_server)
 {
 	for (int r = t->size; r-- > 0;) {
@@ -179,7 +176,7 @@ out:
 	return st;
 }
 
-/* A server sleeps most of the time: it may share a worker's core. */
+/* Servers sleep most of the time and may share a worker's core. */
 static enum mu_status find_crowd(struct mu_topology *t, const struct cores *mine)
 {
 	enum mu_status st = MU_OK;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that the ranks of a node share: one POSIX shared-memory object, mapped by all of them and
- * unlinked at once, so that nothing is left behind however the job ends. Its pages are allocated
- * when it is made: where /dev/shm is too small that is an error of this call, not a signal at the
- * first touch.
+ * unlinked at once, so that it disappears however the job ends. Its pages are allocated when it is
+ * created: if /dev/shm is too small the call fails, instead of a signal at the first access.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,7 @@
 struct mu_window {
 	char *base;
 	size_t nbytes;
-	size_t *at; /* where the memory of every rank of the node begins */
+	size_t *at; /* offset of the memory of every rank of the node */
 };
 
 static size_t round_up(size_t nbytes)
@@ -29,7 +28,7 @@ static size_t round_up(size_t nbytes)
 	return (nbytes + SEGMENT_ALIGN - 1) / SEGMENT_ALIGN * SEGMENT_ALIGN;
 }
 
-/* tmpfs promises more than it has: asked before, since filling it up would harm others. */
+/* tmpfs overcommits: check first, because filling it up would harm other programs. */
 static bool has_room(int fd, size_t nbytes)
 {
 	struct statvfs fs;

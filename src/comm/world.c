@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Start and end of MPI for programs that own it. The only file that names MPI_COMM_WORLD.
- */
+/* Start and end of MPI for programs that own it. The only file that names MPI_COMM_WORLD. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +18,7 @@ static enum mu_status check_launcher(void)
 
 	MU_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
 	st = mu_launcher_check(size);
-	if (st != MU_OK) /* nobody will: mu_world_close wants a world */
+	if (st != MU_OK) /* mu_world_close needs a world */
 		MPI_Finalize();
 out:
 	return st;
@@ -56,10 +54,8 @@ bool mu_comm_serialized(void)
 	return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
 }
 
-/*
- * MPI_Abort of MPICH waits for an answer of the launcher, for ever on a host that is cut off: then
- * the alarm ends the process.
- */
+/* MPICH's MPI_Abort waits for a reply of the launcher, for ever on a host that is cut off: the
+ * alarm then ends the process. */
 void mu_world_abort(int exit_status)
 {
 	int started = 0;
@@ -80,7 +76,7 @@ int mu_world_exit_status(enum mu_status st)
 	return st == MU_ERR_USAGE ? 2 : 1;
 }
 
-/* Wrong use is the user's to mend: the message says all, whichever rank and line found it. */
+/* The user must correct wrong usage: the message is enough, whichever rank and line found it. */
 void mu_world_tell(enum mu_status st, const char *program, int rank, const char *role)
 {
 	char who[192], host[64] = "unknown host";
@@ -104,11 +100,11 @@ static void rest(int tenths_of_second)
 }
 
 /*
- * An abort ends the other ranks, too, and so can keep the one that knows the reason from telling
- * it. A rank that only knows of another's error leaves the abort to that one, for a while. Of
- * ranks that met the same error (a loss that is not finite is every worker's) the lowest is to
- * tell: the others give it a start, in the course of which it ends them. Of a wait that is too long
- * one rank of a node tells in the first place (watch.c).
+ * An abort also ends the other ranks, possibly before the rank that knows the reason has printed
+ * it. So a rank that only knows of another rank's error leaves the abort to that rank for a while.
+ * Among ranks with the same error (a loss that is not finite is an error on every worker) the
+ * lowest reports: the others delay, and the abort ends them meanwhile. For a wait that is too long
+ * one rank of each node reports first (watch.c).
  */
 static int tenths_before_telling(enum mu_status st, int rank)
 {
@@ -121,7 +117,7 @@ static int tenths_before_telling(enum mu_status st, int rank)
 	return rank == 0 ? 0 : 20 + turn;
 }
 
-/* An abort that follows at once can end the launcher before it has passed on what was told. */
+/* An immediate abort can end the launcher before it has passed on the output. */
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 {
 	rest(tenths_before_telling(st, rank));
@@ -130,7 +126,7 @@ void mu_world_fail(enum mu_status st, const char *program, int rank, const char 
 	mu_world_abort(mu_world_exit_status(st));
 }
 
-/* What MPICH's launcher, or Open MPI's, says in the environment; else other. */
+/* The value set by MPICH's launcher, or Open MPI's, in the environment; else other. */
 static int launched(const char *mpich, const char *open_mpi, int other)
 {
 	const char *text = getenv(mpich) ? getenv(mpich) : getenv(open_mpi);
@@ -144,7 +140,9 @@ bool mu_world_spans_hosts(void)
 	       launched("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", 1);
 }
 
-/* Hydra lets the others wait in MPI_Init for a process that ended before it, unless this aborts. */
+/*
+ * If a process ends before MPI_Init, Hydra lets the others wait in it, unless this process aborts.
+ */
 void mu_world_refuse(enum mu_status st, const char *program)
 {
 	const char *fd = getenv("PMI_FD");
@@ -158,8 +156,9 @@ void mu_world_refuse(enum mu_status st, const char *program)
 }
 
 /*
- * MPICH before 4.2, over a network: a rank can wait in MPI_Finalize for ranks that already wait,
- * deaf, in a barrier of the launcher, and then nobody ever ends (pmodels/mpich pull request 6596).
+ * MPICH before 4.2, over a network: a rank can wait in MPI_Finalize for ranks that are already in a
+ * barrier of the launcher and make no progress, and the job never ends (pmodels/mpich pull request
+ * 6596).
  */
 static bool may_hang(void)
 {
@@ -189,19 +188,15 @@ out:
 	return st;
 }
 
-/*
- * Slurm's srun sets PMI_FD, too; PMI_JOBID tells nothing, for where srun starts Hydra's proxies
- * (mpirun in a Slurm job) ranks have it from there.
- */
+/* Slurm's srun sets PMI_FD, too. PMI_JOBID does not distinguish them: where srun starts Hydra's
+ * proxies (mpirun in a Slurm job), ranks inherit it. */
 static bool is_hydra(void)
 {
 	return getenv("PMI_FD") && getenv("MPI_LOCALNRANKS");
 }
 
-/*
- * Hydra takes a process that ends without a word for a failure, and kills the others of its host.
- * So this is the word that MPI_Finalize would say: PMI-1 of MPICH, one line each way.
- */
+/* Hydra treats a process that ends without notice as a failure, and kills the other processes of
+ * its host. So send the notice that MPI_Finalize would send: MPICH's PMI-1, one line each way. */
 static void leave_hydra(void)
 {
 	static const char word[] = "cmd=finalize\n";
@@ -219,11 +214,11 @@ static void leave_hydra(void)
 }
 
 /*
- * Once Hydra has passed a signal on, it forgets the exit statuses of processes that it finds ended
+ * After Hydra has passed on a signal, it forgets the exit statuses of processes that it finds ended
  * when all output of its host is closed (HYD_pmcd_pmip_send_signal notes a forced cleanup), and
- * mpirun returns 0. It looks for them before that each time that a piece of output closes. So a
- * child keeps this process's output open until it has ended, closes its standard output, and then,
- * when Hydra has looked, the other. After MPI has ended; the child calls nothing but the system.
+ * mpirun returns 0. It checks for ended processes each time an output closes. So a child keeps this
+ * process's output open until the process has ended, closes its standard output, and, after Hydra
+ * has checked, its standard error. Runs after MPI has ended; the child makes system calls only.
  */
 static void outlive_for_hydra(void)
 {
@@ -236,7 +231,7 @@ static void outlive_for_hydra(void)
 		close(ends[0]);
 		return;
 	}
-	for (int fd = STDERR_FILENO + 1; fd < MOST_FDS; fd++) /* the output has other names, too */
+	for (int fd = STDERR_FILENO + 1; fd < MOST_FDS; fd++) /* other descriptors of the output */
 		if (fd != ends[0])
 			close(fd);
 	while (read(ends[0], &none, 1) > 0)
@@ -255,11 +250,11 @@ static bool end_mpi(MPI_Comm *world)
 	int rank = 0;
 
 	if (*world != MPI_COMM_NULL) {
-		/* MPI_Finalize waits inside MPI: let every rank come here first, politely. */
+		/* MPI_Finalize waits inside MPI: first wait politely for every rank. */
 		st = count_hosts(*world, &several);
 		if (st == MU_OK)
 			st = mu_barrier(*world);
-		if (st == MU_ERR_TIMEOUT) { /* it would wait for ever */
+		if (st == MU_ERR_TIMEOUT) { /* MPI_Finalize would wait for ever */
 			MPI_Comm_rank(*world, &rank);
 			mu_world_fail(st, "the end of MPI", rank, "");
 		}

@@ -21,7 +21,7 @@
 
 #include "rule.h"
 
-/* Of wd and keep one is without effect. */
+/* Either wd or keep has no effect. */
 static struct mu_element element(const struct mu_update *u)
 {
 	const struct mu_optim_config *config = u->config;

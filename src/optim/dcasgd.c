@@ -5,8 +5,8 @@
  *
  *	c = clip(g');  m <- mom m - lr (c + wd w + lamda c^2 (w - p));  w <- w + m
  *
- * p: the weights that the gradient was computed with, where the store knows them; else, as MXNet,
- * the weights before the last update (at the first update w itself).
+ * p: the weights at which the gradient was computed, if the store knows them; else, as in MXNet,
+ * the weights before the last update (w itself at the first update).
  */
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Updates that others do element by element (muster/update.h): which constants each element has.
- * Keys with the same rule, decay and rate are one class.
- */
+/* Updates by the caller, element by element (muster/update.h): the constants of each element. Keys
+ * with equal rule, decay and rate form one class. */
 #include <string.h>
 
 #include "object.h"

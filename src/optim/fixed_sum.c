@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The fixed sum of gradients: in the order given, whoever came first.
- */
+/* The fixed sum of gradients: always in the same order, independent of arrival. */
 #include "rule.h"
 
 MU_LOOP

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ftrl: McMahan et al., Ad click prediction: a view from the trenches, KDD 2013, algorithm 1, as
- * MXNet 1.9 (FtrlUpdateKernel), with wd in the place of lambda2:
+ * MXNet 1.9 (FtrlUpdateKernel), with wd instead of lambda2:
  *
  *	c = clip(g');  z <- z + c - (sqrt(n + c^2) - sqrt(n)) w / lr;  n <- n + c^2
  *	w <- 0 if |z| <= lamda1, else (sign(z) lamda1 - z) / ((beta + sqrt(n)) / lr + wd)
  *
- * The first update forgets the first weights, which z knows nothing of: this is for models that are
- * linear in their weights. Weights follow from z, to which each update adds in units of 1 / lr: the
- * learning rate has to be constant. It may not be 0: such an update does nothing.
+ * The first update discards the initial weights, which are not in z: the rule is for models that
+ * are linear in their weights. Weights are computed from z, to which each update adds in units of 1
+ * / lr: the learning rate must be constant. With learning rate 0 an update has no effect.
  */
 #include "rule.h"
 

@@ -7,8 +7,8 @@
  *	r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + wd w
  *	w <- w - lr |w| / |r| r,  norms over the whole key; 1 for the quotient if one of them is 0
  *
- * |w| is first brought between lower_bound and upper_bound, where these are above 0. The measuring
- * advances m and v; the update makes r from them once more, which needs no memory.
+ * |w| is first limited to [lower_bound, upper_bound], where these are above 0. measure advances
+ * m and v; update computes r from them again, which needs no memory.
  */
 #include <math.h>
 
@@ -16,7 +16,7 @@
 
 enum { CHUNK = 1024 };
 
-/* What the powers of beta make of a step. */
+/* Factors from the powers of beta. */
 struct correction {
 	float m, v;
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums of squares that do not depend on how the elements are cut and in which order they come:
- * squares of 16 elements (no cut lies within them) are added in double precision in a fixed order,
- * and these doubles exactly, as integers. A long fixed-point sum: Kulisch, Computer arithmetic and
- * validity, 2008.
+ * Sums of squares that do not depend on how the elements are cut or ordered: squares of 16 elements
+ * (no cut lies within them) are added in double precision in a fixed order, and these doubles
+ * exactly, as integers. A long fixed-point sum: Kulisch, Computer arithmetic and validity, 2008.
  */
 #include <assert.h>
 #include <math.h>
@@ -11,10 +10,8 @@
 
 #include "rule.h"
 
-/*
- * Words of 32 bits, from the one whose lowest bit weighs 2^LOWEST; one word more counts what is not
- * finite. A sum of 16 squares of floats is less than 2^260.
- */
+/* 32-bit words; the lowest bit of the first one weighs 2^LOWEST. One more word counts values that
+ * are not finite. A sum of 16 squares of floats is less than 2^260. */
 enum { LIMBS = MU_NORM_WORDS - 1, LOWEST = -288, CHUNK = 64 };
 
 /* Squares of a float are exact in double, so that a fused multiply-add changes nothing. */
@@ -33,7 +30,7 @@ static void square_blocks(size_t n_blocks, const float *restrict values, double 
 	}
 }
 
-/* x = m 2^e with a whole m of 53 bits; bits below 2^LOWEST are dropped, from each x alike. */
+/* x = m 2^e with an integer m of 53 bits; bits below 2^LOWEST are dropped from every x. */
 static void add(uint64_t *sum, double x)
 {
 	uint64_t bits, m;

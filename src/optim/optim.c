@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An optimiser: its pieces, cut by the slices into segments of one rule and one decay, and their
- * states.
- */
+/* An optimiser: its pieces, cut by the slices into segments of one rule and one decay, and their
+ * states. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -17,7 +15,7 @@ static bool ends_in(const char *name, const char *end)
 	return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* MXNet decays weights and gammas, and nothing else. */
+/* MXNet decays only weights and gammas. */
 static float decay_of(const struct mu_optim *o, const struct mu_slice *slice)
 {
 	bool gammas = o->config.wd_gamma && mu_rule_setting(o->rule, "wd-gamma");
@@ -59,7 +57,7 @@ out:
 	return st;
 }
 
-/* Where slice k ends, its padding and the gap before the next slice included. */
+/* End of slice k, with its padding and the gap before the next slice. */
 static size_t slice_end(const struct mu_slice *slices, size_t n_slices, size_t k)
 {
 	return k + 1 < n_slices ? slices[k + 1].at : mu_pad(slices[k].at + slices[k].n_padded);
@@ -154,7 +152,7 @@ enum mu_status mu_optim_new(struct mu_optim **out, const struct mu_optim_config 
 	MU_TRY(MU_ALLOC(o, 1, "optimizer"));
 	MU_TRY(mu_rule_find(&o->rule, config->name));
 	o->config = *config;
-	o->config.name = o->rule->name; /* the caller's string may go */
+	o->config.name = o->rule->name; /* the caller may free its string */
 	o->n_states = mu_rule_states(o->rule, config);
 	o->clips_norm = mu_rule_clips_norm(o->rule, config);
 	o->n_rounds = o->clips_norm + (o->rule->measure != NULL);
@@ -184,7 +182,7 @@ void mu_optim_free(struct mu_optim *o)
 	mu_free(o);
 }
 
-/* With a constant rate the momentum is that of the config. */
+/* With a constant rate the momentum is the config's. */
 static double momentum_of(const struct mu_optim *o, const struct piece *piece, double lr)
 {
 	if (o->rule->corrects_momentum && piece->last_lr > 0)

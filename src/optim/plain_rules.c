@@ -7,8 +7,8 @@
  *	                     lost messages show
  *	none:  w <- g        the sum of this round: the store is an all-reduce
  *
- * No decay, no clipping, no learning rate. sum and none take the plain sum: they do not divide by
- * the samples.
+ * No decay, no clipping, no learning rate. sum and none use the plain sum: they do not divide by
+ * the number of samples.
  */
 #include <string.h>
 

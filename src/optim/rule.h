@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Private to optim: the rules that the table lists, and what their loops share.
- */
+/* Private to optim: the rules of the table, and what their loops share. */
 #ifndef MUSTER_OPTIM_RULE_H
 #define MUSTER_OPTIM_RULE_H
 
 #include <muster/optim.h>
 
 /*
- * Elements come in whole runs of this many, and a loop up to mu_lanes(n) shows the compiler so:
- * then it makes no loop for a remainder, in which multiplications and additions might be joined in
- * another way.
+ * Elements come in whole runs of this length, and the loop limit mu_lanes(n) shows this to the
+ * compiler. Then there is no remainder loop, in which multiplications and additions might be fused
+ * differently.
  */
 #define MU_LANES MU_ELEMENT_RUN
 
@@ -19,7 +17,7 @@ static inline size_t mu_lanes(size_t n)
 	return n / MU_LANES * MU_LANES;
 }
 
-/* For lists of settings: one with a default of the rule's own, and those that most rules have. */
+/* For lists of settings: one with the rule's own default, and the common ones. */
 #define MU_SETTING(name, member, initial) \
 	{ \
 		(name), offsetof(struct mu_optim_config, member), (initial) \
@@ -73,7 +71,7 @@ static inline struct mu_element mu_element_of(const struct mu_update *u, enum mu
 	};
 }
 
-/* The rule of MU_SLICE_AVERAGE slices, whatever the optimiser: u->mom is the slice's. */
+/* The rule of MU_SLICE_AVERAGE slices for every optimiser: u->mom is the slice's. */
 void mu_rule_average(const struct mu_update *u, size_t n, float *weights, const float *gradients);
 struct mu_element mu_rule_average_element(const struct mu_update *u);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table of rules, and what each of them can be told.
- */
+/* The table of rules and their settings. */
 #include <stdio.h>
 #include <string.h>
 

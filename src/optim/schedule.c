@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Learning rate as a function of the samples counted so far.
- */
+/* Learning rate as a function of progress (samples counted so far). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -68,7 +66,7 @@ enum mu_status mu_schedule_parse(struct mu_schedule *s, const char *epochs,
 		char *end = NULL;
 		double epoch = strtod(p, &end);
 
-		/* The comparison is written so that NaN fails it. */
+		/* NaN fails this form of the comparison. */
 		if (end == p || !(epoch > last) || epoch > 1e9 ||
 		    (*end != '\0' && (*end != ',' || end[1] == '\0')))
 			MU_FAIL(MU_ERR_USAGE,

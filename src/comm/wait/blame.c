@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Has a wait taken too long, and who is to blame? See struct mu_limits.
- */
+/* Has a wait taken too long, and which rank causes it? See struct mu_limits. */
 #include <stdio.h>
 #include <string.h>
 
 #include "wake.h"
 #include "watch.h"
 
-/*
- * Later by this are ranks to tell that do not see who is to blame: those who do have told by then.
- */
+/* Ranks that cannot see the cause report later by this time, so that a rank that can see it reports
+ * first. */
 #define UNSURE_SECONDS 2.0
-/* Who has told of the end ends the job; if it does not, the next one tells. */
+/* The rank that reported first ends the job; after this time the next one does. */
 #define END_SECONDS 5.0
 
 static const struct mu_limits defaults = {MU_WARN_SECONDS, MU_TIMEOUT_SECONDS};
@@ -36,11 +33,11 @@ static void await_somebody(const void *context, struct mu_awaited *a)
 }
 
 struct verdict {
-	double seconds;   /* since when nothing moves */
-	bool sure;        /* who is named is in no wait itself */
-	bool by_the_way;  /* nobody waits for who is named */
-	size_t n;         /* named */
-	char names[1024]; /* of them */
+	double seconds;   /* time without progress */
+	bool sure;        /* the named ranks are in no wait themselves */
+	bool by_the_way;  /* no rank waits for the named ranks */
+	size_t n;         /* number of named ranks */
+	char names[1024]; /* their names */
 };
 
 static double look_period(const struct mu_limits *l)
@@ -89,7 +86,7 @@ static void name(struct verdict *v, const struct mu_watch *watch, int rank)
 	v->n++;
 }
 
-/* Those that are awaited, as world ranks; for somebody all of the node. */
+/* The awaited ranks, as world ranks; the whole node if they are unknown. */
 static int awaited(const struct mu_watch *watch, const struct mu_awaited *a, size_t i)
 {
 	const struct mu_topology *t = watch->topology;
@@ -133,7 +130,7 @@ static void name_stopped(struct verdict *v, const struct mu_watch *watch, double
 	v->seconds = v->n > 0 ? now - from : 0;
 }
 
-/* What moved since the clock of the wait began starts it anew. */
+/* Progress since the wait's clock started restarts it. */
 static void restart(struct mu_waiter *w, const struct mu_awaited *a)
 {
 	const struct mu_watch *watch = w->watch;
@@ -147,7 +144,7 @@ static void restart(struct mu_waiter *w, const struct mu_awaited *a)
 	}
 }
 
-/* Nobody of those awaited is known to be still. */
+/* No awaited rank is known to stand still. */
 static void judge_unseen(struct verdict *v, struct mu_waiter *w, const struct mu_awaited *a,
 			 double now)
 {
@@ -156,8 +153,8 @@ static void judge_unseen(struct verdict *v, struct mu_waiter *w, const struct mu
 	name_stopped(v, w->watch, now);
 	if (v->n > 0 || (a->n == 0 && !a->somebody))
 		return;
-	/* Who waits, too, may wait for somebody else of the node, and will tell if that is still.
-	 */
+	/* An awaited rank that waits itself may wait for another rank of the node, and reports if
+	 * that one stands still. */
 	restart(w, &all);
 	v->seconds = now - w->still;
 	if (a->n > 0)
@@ -183,9 +180,9 @@ static struct verdict judge(struct mu_waiter *w, const struct mu_awaited *a, dou
 	return v;
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
-/* One rank of a node warns. */
+/* Only one rank of a node warns. */
 static bool may_warn(const struct mu_watch *watch, double now, double warn)
 {
 	struct mu_note *first;
@@ -199,7 +196,7 @@ static bool may_warn(const struct mu_watch *watch, double now, double warn)
 	       atomic_compare_exchange_strong(&first->warned, &before, mu_nanoseconds(now));
 }
 
-/* One rank of a node ends the job. */
+/* Only one rank of a node ends the job. */
 static bool may_end(const struct mu_watch *watch, double now)
 {
 	struct mu_note *first;
@@ -230,10 +227,8 @@ static void put_text(char *text, size_t nbytes, const struct mu_watch *watch,
 			 v->n > 0 ? ": nothing from " : "", v->names);
 }
 
-/*
- * A look opens a file for every rank of the node, which takes longer than most waits: a rank looks
- * once in a period, however many waits begin in it.
- */
+/* A check opens a file for every rank of the node, which takes longer than most waits: a rank
+ * checks once in a period, however many waits begin in it. */
 static bool is_due(struct mu_waiter *w, const struct mu_limits *l, double now)
 {
 	const double next = now + look_period(l);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Does another rank of the node move? See liveness.h. /proc/PID/stat: proc(5); fields are counted
- * from 1, the second is a name in parentheses that may hold anything.
- */
+/* Does another rank of the node run? See liveness.h. /proc/PID/stat: proc(5); fields count from 1,
+ * the second is a name in parentheses that may contain anything. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "liveness.h"
 
-/* A rank that polled so long ago is in no wait, or cannot run. */
+/* A rank whose last poll is older than this is in no wait, or cannot run. */
 #define POLL_SECONDS 0.25
 
 struct process {
@@ -17,7 +15,7 @@ struct process {
 	unsigned long long ticks, started;
 };
 
-/* false: the kernel tells nothing of it. */
+/* false: the kernel has no information. */
 static bool read_process(long pid, struct process *p)
 {
 	char path[64], text[1024];
@@ -34,7 +32,7 @@ static bool read_process(long pid, struct process *p)
 	fclose(file);
 	text[n] = '\0';
 	fields = strrchr(text, ')');
-	/* State is field 3, processor time 14 and 15, the start 22. */
+	/* State is field 3, processor time 14 and 15, start time 22. */
 	if (!fields ||
 	    sscanf(fields + 1,
 		   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %*s %*s "
@@ -49,7 +47,7 @@ unsigned long long mu_process_started(long pid)
 {
 	struct process p;
 
-	/* Z, X: it has ended, and its parent has not asked for its status. */
+	/* Z, X: the process has ended and its parent has not collected its status. */
 	return read_process(pid, &p) && p.state != 'Z' && p.state != 'X' ? p.started : 0;
 }
 
@@ -66,24 +64,23 @@ enum mu_alive mu_alive_look(const struct mu_note *note, struct mu_sight *sight, 
 	const bool polls = now - (double)atomic_load(&note->polled) * 1e-9 < POLL_SECONDS;
 	struct process p;
 
-	/* A number of another pid namespace may be anybody's: the start must be the one noted. */
+	/* In another pid namespace the number may belong to another process: compare the start
+	 * time. */
 	if (!read_process(note->pid, &p) || p.started != note->started)
 		return MU_ALIVE_UNKNOWN;
 	sight->waits = atomic_load(&note->waits);
 	sight->ticks = p.ticks;
 	sight->looked = now;
 	if (p.state == 'T') {
-		/* The same stop as before, if it did not run in between. */
+		/* Still stopped, if the process did not run in between. */
 		if (sight->stopped_from == 0 || sight->waits != before.waits ||
 		    sight->ticks != before.ticks)
 			sight->stopped_from = now;
 		return MU_ALIVE_STOPPED;
 	}
 	sight->stopped_from = 0;
-	/*
-	 * A rank that polls uses time, too: that is no movement. One that could run, and does not
-	 * get a core, is not to blame.
-	 */
+	/* Processor time does not count while a rank polls. A rank that is runnable but gets no
+	 * core is not the cause. */
 	if (before.looked > 0 && now - before.looked < recent &&
 	    (sight->waits != before.waits ||
 	     (!polls && (p.state == 'R' || sight->ticks > before.ticks)))) {

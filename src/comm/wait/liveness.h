@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Private to comm: what a rank can see of the other ranks of its node: notes that they leave in the
- * page of wake.h, and what the kernel tells of their processes.
- */
+/* Private to comm: what a rank can see of the other ranks of its node: their notes in the page of
+ * wake.h, and the kernel's data about their processes. */
 #ifndef MUSTER_COMM_ALIVE_H
 #define MUSTER_COMM_ALIVE_H
 
@@ -10,35 +8,36 @@
 
 #include <muster/comm.h>
 
-/* Groups of ranks that meet in collectives. */
+/* Groups of ranks that take part in collectives. */
 enum mu_group_kind { MU_GROUP_WORLD, MU_GROUP_PEERS, MU_GROUP_NODE, MU_GROUP_N };
 
-/* A rank's notes; the rank itself writes them, but for the last two. */
+/* Notes of a rank; all but the last two are written by the rank itself. */
 struct mu_note {
-	_Atomic uint32_t waits;               /* begun so far */
+	_Atomic uint32_t waits;               /* waits begun so far */
 	_Atomic uint32_t entered[MU_GROUP_N]; /* collectives begun so far */
-	_Atomic uint64_t polled;              /* nanoseconds of mu_now: last poll in a wait */
-	uint64_t started;                     /* of its process, as the kernel counts */
+	_Atomic uint64_t polled;              /* last poll in a wait, nanoseconds of mu_now */
+	uint64_t started;                     /* start time of the process, in the kernel's units */
 	int32_t pid;
-	/* Of node rank 0, for all of the node: nanoseconds of the last warning, of a wait's end. */
+	/* Of node rank 0, for the whole node: nanoseconds of the last warning, and of the end of a
+	 * wait. */
 	_Atomic uint64_t warned, ended;
 };
 
 enum mu_alive {
-	MU_ALIVE_UNKNOWN, /* on another node, or nothing is told of it */
-	MU_ALIVE_MOVES,   /* it computes, or came from one wait to the next */
-	MU_ALIVE_WAITS,   /* all the time in one wait */
+	MU_ALIVE_UNKNOWN, /* on another node, or without information */
+	MU_ALIVE_MOVES,   /* computes, or went from one wait to another */
+	MU_ALIVE_WAITS,   /* in one wait all the time */
 	MU_ALIVE_STILL,   /* none of these */
 	MU_ALIVE_STOPPED, /* by a signal */
 };
 
-/* What was seen of a rank. */
+/* The last observation of a rank. */
 struct mu_sight {
 	uint32_t waits;
-	uint64_t ticks;      /* of processor time */
-	double looked;       /* when that was; 0 = never */
-	double moved;        /* when it was last seen to have moved */
-	double stopped_from; /* since when it is stopped, 0 = it is not */
+	uint64_t ticks;      /* processor time */
+	double looked;       /* time of the observation; 0 = never */
+	double moved;        /* when it was last seen to run */
+	double stopped_from; /* stopped since then; 0 = not stopped */
 };
 
 static inline uint64_t mu_nanoseconds(double seconds)
@@ -48,10 +47,8 @@ static inline uint64_t mu_nanoseconds(double seconds)
 
 /* Fill in the notes of this rank. */
 void mu_alive_begin(struct mu_note *mine);
-/*
- * Look at a rank by its notes. recent: a sight that is older than so many seconds says nothing
- * about movement.
- */
+/* Observe a rank by its notes. recent: an older observation, in seconds, says nothing about
+ * movement. */
 enum mu_alive mu_alive_look(const struct mu_note *note, struct mu_sight *sight, double now,
 			    double recent);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A minimum over ranks that nobody waits for: see comm.h. */
+/* A minimum over ranks without waiting: see comm.h. */
 #include "watch.h"
 
 enum mu_status mu_vote_open(struct mu_vote *v, MPI_Comm comm)
@@ -19,7 +19,7 @@ out:
 
 void mu_vote_close(struct mu_vote *v)
 {
-	/* A vote that is under way when a run fails never ends: its communicator stays. */
+	/* A vote in progress when a run fails never ends: its communicator is not freed. */
 	if (v->comm != MPI_COMM_NULL && v->request == MPI_REQUEST_NULL)
 		MPI_Comm_free(&v->comm);
 }

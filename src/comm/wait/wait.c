@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polite waiting. Ranks may outnumber cores, so a rank that waits polls for a while, yielding the
- * core between polls, and then sleeps. A server polls only as long as a message needs to show after
- * its wake (one poll is not enough: large messages take several): a yield gives the core to nobody
- * where launchers put every rank in a session and the kernel schedules sessions (autogroup), and
- * where it does give it, to a worker that computes, the core comes back only with the end of that
- * worker's time slice, milliseconds later, while a sleeper that is woken gets it now. For the same
- * reason a worker polls no longer if the server that it waits for may need its core.
+ * Polite waiting. Ranks may outnumber cores, so a waiting rank first polls for a while, yielding
+ * the core between polls, and then sleeps.
  *
- * Sleeps end by mu_wake where the sender calls it, so they may be long. Others are a part of the
- * time waited so far: what they add to a wait is in proportion to the wait.
+ * A server polls only as long as a message needs to become visible after its wake (one poll is not
+ * enough: large messages need several). Where launchers put every rank in a session of its own and
+ * the kernel schedules sessions (autogroup), a yield has no effect. Elsewhere the core goes to a
+ * computing worker and returns only at the end of that worker's time slice, milliseconds later,
+ * while a sleeper that is woken runs at once. For the same reason a worker polls no longer than
+ * that if the server that it waits for may need its core.
+ *
+ * mu_wake ends sleeps where the sender calls it, so these sleeps may be long. Other sleeps are a
+ * fraction of the time waited so far, so that they lengthen a wait in proportion.
  */
 #include <sched.h>
 #include <sys/prctl.h>
@@ -23,23 +25,23 @@
 #define NAP_SHARE 0.05 /* of the time waited so far */
 #define NAP_MIN 20e-6
 #define NAP_MAX 250e-6
-/*
- * A sleep with a wake ends by itself too: the wake may come before the message, which then needs us
- * to move on.
- */
+/* A sleep with a wake has a limit as well: the wake may come before the message, which MPI then
+ * receives only if we poll. */
 #define SLEEP_SHARE 0.25
 #define SLEEP_MIN 50e-6
 #define SLEEP_MAX 1e-3
-/* Nothing but a wake is needed, and a sleep that ends before it takes a core from a worker. */
+/* Only a wake is needed, and a sleep that ends earlier takes a core from a worker. */
 #define WOKEN_SLEEP 10e-3
 /*
- * A poll that took so long had something to do: MPI moved a part of a large message, of which it
- * tells nothing before the end (UCX copies 512 KiB or more a poll, in 150 us). The next part is
- * there at once. Polls that find nothing take longer with more ranks to hear from.
+ * A poll of this length did some work: MPI moved a part of a large message, which it reports only
+ * at the end (UCX copies 512 KiB or more per poll, in 150 us). The next part follows at once. Polls
+ * without a result take longer with more peers.
  */
 #define BUSY_SECONDS 50e-6
 #define BUSY_SECONDS_PER_RANK 1e-6
-/* A rank that did not poll for so long could not run: stopped, or the machine slept. */
+/*
+ * A rank without a poll for this long could not run: it was stopped, or the machine was suspended.
+ */
 #define GAP_SECONDS 0.5
 
 void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t)
@@ -66,15 +68,12 @@ static void nap(double seconds)
 {
 	struct timespec t = {0, (long)(seconds * 1e9)};
 
-	/*
-	 * Without this the kernel rounds every nap up by 50 us. It is a setting of the calling
-	 * thread.
-	 */
+	/* Without this the kernel rounds every nap up by 50 us. The setting is per thread. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	nanosleep(&t, NULL);
 }
 
-/* How long to sleep at most after so much waiting. Ranks of other nodes cannot wake us. */
+/* Longest sleep after waiting for `waited` seconds. Ranks of other nodes cannot wake this rank. */
 static double sleep_seconds(const struct mu_waiter *w, double waited)
 {
 	const struct mu_topology *t = w->topology;
@@ -86,10 +85,8 @@ static double sleep_seconds(const struct mu_waiter *w, double waited)
 	return clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX);
 }
 
-/*
- * How long to poll, after the wait began and after every wake, before sleeping. A server with
- * workers on other nodes, who cannot wake it, polls as long as a worker.
- */
+/* Time to poll, from the start of the wait and after every wake, before sleeping. A server with
+ * workers on other nodes, which cannot wake it, polls as long as a worker. */
 static double poll_seconds(const struct mu_waiter *w)
 {
 	const struct mu_topology *t = w->topology;
@@ -101,7 +98,7 @@ static double poll_seconds(const struct mu_waiter *w)
 	return YIELD_SECONDS;
 }
 
-/* Did the poll before this nap move anything? */
+/* Did the poll before this nap make progress? */
 static bool was_busy(const struct mu_waiter *w, double now)
 {
 	const double ranks = w->topology ? w->topology->size : 0;

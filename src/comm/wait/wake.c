@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waking a sleeping rank of the same node. A nap that ends by itself must be short to notice a
- * message in time, and every end of a nap takes the core from whoever computes there (measured: 30
- * us on a virtual machine). So ranks of a node share a page with one counter each: a rank sleeps on
- * its counter (futex), and who sends it something counts it up and wakes it. The message itself
- * travels by MPI; a wake says only that it is worth to look. Without the page (no /dev/shm) there
- * are only naps.
+ * Wakes a sleeping rank of the same node. Without a wake naps must be short to notice a message in
+ * time, and every end of a nap takes the core from a computing rank (measured: 30 us on a virtual
+ * machine). So the ranks of a node share a page with one counter each: a rank sleeps on its counter
+ * (futex), and a sender increments it and wakes the rank. The message itself travels by MPI; a wake
+ * only means that a poll is worthwhile. Without the page (no /dev/shm) ranks only nap.
  */
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -65,10 +64,8 @@ void mu_wake_sleep(const struct mu_topology *t, uint32_t count, double seconds)
 	struct mu_wake_slot *slot = slot_of(t, t->node_rank);
 	struct timespec timeout = {0, (long)(seconds * 1e9)};
 
-	/*
-	 * Sequentially consistent on both sides: either the waker sees `asleep`, or the futex sees
-	 * the new count.
-	 */
+	/* Sequentially consistent on both sides: either the waker sees `asleep`, or the futex sees
+	 * the new count. */
 	atomic_store(&slot->asleep, 1);
 	syscall(SYS_futex, &slot->count, FUTEX_WAIT, count, &timeout, NULL, 0);
 	atomic_store(&slot->asleep, 0);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Private to comm: sleeping until another rank of the node calls mu_wake. The page that this needs
- * also holds the notes of liveness.h.
- */
+/* Private to comm: sleep until another rank of the node calls mu_wake. The shared page also holds
+ * the notes of liveness.h. */
 #ifndef MUSTER_COMM_WAKE_H
 #define MUSTER_COMM_WAKE_H
 
@@ -15,9 +13,9 @@ enum mu_status mu_wake_open(struct mu_topology *t);
 void mu_wake_close(struct mu_topology *t);
 /* Wakes of this rank so far; 0 without t->wake. */
 uint32_t mu_wake_count(const struct mu_topology *t);
-/* Sleep until the count is another than this, or the seconds (< 1) are over. Needs t->wake. */
+/* Sleep until the count differs from `count`, or for `seconds` (< 1). Needs t->wake. */
 void mu_wake_sleep(const struct mu_topology *t, uint32_t count, double seconds);
-/* The notes of a rank of the node; NULL without t->wake. */
+/* Notes of a rank of the node; NULL without t->wake. */
 struct mu_note *mu_wake_note(const struct mu_topology *t, int node_rank);
 
 #endif

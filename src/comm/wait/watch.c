@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The watch over waits, an attribute of communicators: limits, and who meets in a collective. See
- * struct mu_limits; what is too long is blame.c's.
- */
+/* The watchdog of waits, an attribute of communicators: limits, and the ranks that take part in a
+ * collective. See struct mu_limits; blame.c decides whether a wait is too long. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +42,7 @@ static int delete_attribute(MPI_Comm comm, int key, void *value, void *extra)
 	return MPI_SUCCESS;
 }
 
-/* MPI names attributes by a number that is made once per process. */
+/* MPI identifies attributes by a number that is created once per process. */
 static enum mu_status attribute_key(int *out)
 {
 	enum mu_status st = MU_OK;
@@ -196,7 +194,7 @@ static bool is_member(const struct mu_topology *t, enum mu_group_kind kind, int 
 	return false;
 }
 
-/* A rank of this node has come if it has begun as many collectives of the group as this one. */
+/* A rank of this node has arrived if it has begun as many collectives of the group as this one. */
 static bool has_come(const struct mu_watch *watch, enum mu_group_kind kind, int rank)
 {
 	const struct mu_topology *t = watch->topology;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and freeing a net; adding a layer. What each layer is stands in layers.c. */
+/* Create and free a net; add a layer. layers.c defines each layer. */
 #include "graph.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <muster/base.h>
 
-/* Remember the first error; every later call sees it and does nothing. */
+/* Store the first error; later calls do nothing. */
 int mu_net_fail(struct mu_net *net, const char *format, ...)
 {
 	char text[512];
@@ -44,7 +44,7 @@ static int add_tensor(struct mu_net *net, const struct mu_shape *shape, int prod
 	return net->n_tensors++;
 }
 
-/* Layers of this user's kind so far. */
+/* Number of layers of this user-defined kind so far. */
 static int count_custom(const struct mu_net *net, const char *kind)
 {
 	int n = 0;
@@ -200,7 +200,7 @@ void mu_net_free(struct mu_net *net)
 	free(net);
 }
 
-/* Files hold arrays by name. */
+/* Files identify arrays by name. */
 static enum mu_status check_names(const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing: a network by its name, a depth by --num-layers. Errors list what there is. */
+/* Find a network by its name, a depth by --num-layers. Errors list the known ones. */
 #include <muster/net.h>
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How large a net is: parameters and multiply-adds. */
+/* Size of a net: parameters and multiply-adds. */
 #include "graph.h"
 
-/* Every weight of a convolution is used once per output pixel, that of a fully connected layer
- * once, that of an LSTM once per step. */
+/* Each weight is used once per output pixel by a convolution, once by a fully connected layer, once
+ * per step by an LSTM. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer)
 {
 	const struct mu_shape *out = &net->tensors[layer->outputs[0]].shape;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layer of the user's own in a net: the layer says its shapes, the net keeps a copy of its
- * settings. */
+/* A user's layer in a net: the layer defines its shapes, the net keeps a copy of its attributes. */
 #include "graph.h"
 
 #include <stdalign.h>
@@ -49,7 +48,7 @@ static int find_shapes(struct mu_net *net, const int *ins, const struct mu_custo
 	return 0;
 }
 
-/* The copy of the caller's settings lies behind the layer's struct mu_custom, in one block. */
+/* The copy of the caller's attributes follows the layer's struct mu_custom in one block. */
 static enum mu_status keep_settings(struct net_layer *layer, const struct mu_custom *custom)
 {
 	enum mu_status st = MU_OK;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * graph: the inside of a net, known to src/net only. Layers in order of execution, tensors by
- * number; the batch dimension of every shape is 0 here and is set by the plan.
- */
+/* graph: the representation of a net, private to src/net. Layers in order of execution, tensors by
+ * number. The batch dimension of every shape is 0 here; the plan sets it. */
 #ifndef NET_GRAPH_H
 #define NET_GRAPH_H
 
 #include <muster/net.h>
 
-enum { NET_GROUP = 32 }; /* characters of a group's name, its end included */
+enum { NET_GROUP = 32 }; /* bytes of a group's name, terminator included */
 
 #define NET_MAX_PARAMS (2 * MU_MAX_PARAMS)
 
@@ -17,13 +15,13 @@ struct net_param {
 	struct mu_shape shape;
 	bool aux;
 	float momentum; /* of an aux array's running average */
-	float initial;  /* at the start, where the name's suffix has no rule */
+	float initial;  /* initial value, if the name's suffix has no rule */
 };
 
 struct net_layer {
 	enum mu_op_kind kind;
 	char *name;
-	char group[NET_GROUP]; /* "": that of the layer before */
+	char group[NET_GROUP]; /* "": group of the layer before */
 	void *attr;            /* copy of the caller's struct; NULL for kinds without */
 	int n_inputs, n_outputs;
 	int *inputs, *outputs;
@@ -39,14 +37,14 @@ struct net_tensor {
 
 struct mu_net {
 	struct mu_net_config config;
-	const char *initializer; /* what "default" means; NULL = gaussian, in, 2 */
+	const char *initializer; /* meaning of "default"; NULL = gaussian, in, 2 */
 	enum mu_status st;       /* first error of the builder */
 	struct net_layer *layers;
 	int n_layers;
 	struct net_tensor *tensors;
 	int n_tensors;
-	int named[MU_OP_N]; /* automatic names given so far, by kind */
-	char prefix[64];    /* of names that the builder gives */
+	int named[MU_OP_N]; /* automatic names used so far, by kind */
+	char prefix[64];    /* of explicit names */
 	char group[NET_GROUP];
 	bool use_ignore;
 	float ignore_label;
@@ -68,12 +66,12 @@ enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct m
 				float aux_momentum);
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* src/net/graph/count.c: multiply-adds of one sample's forward pass; 0 but for convolutions, fully
+/* src/net/graph/count.c: multiply-adds of forward of one sample; 0 except for convolutions, fully
  * connected layers and LSTMs. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer);
 
-/* src/net/plan/rewrite.c: make the graph cheaper without changing what it computes; then give every
- * tensor one consumer. */
+/* src/net/plan/rewrite.c: make the graph cheaper without changing its results; then give every
+ * tensor a single consumer. */
 enum mu_status mu_net_rewrite(struct mu_net *net);
 void mu_net_count_consumers(struct mu_net *net);
 

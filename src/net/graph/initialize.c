@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Initial weights, by name suffix and initializer, in MXNet's ways. fan_in = dim 1 x window,
- * fan_out = dim 0 x window. Suffixes that have no rule are of users' layers, which say a value.
+ * Initial weights, by name suffix and initializer, as in MXNet. fan_in = dim 1 x window, fan_out =
+ * dim 0 x window. Suffixes without a rule belong to users' layers, which define a value.
  *
- *	default     what the network wants, else gaussian with standard deviation sqrt(2 / fan_in)
- *		    (He et al., Delving Deep into Rectifiers, 2015)
+ *	default     the network's initializer, else gaussian with standard deviation
+ *		    sqrt(2 / fan_in) (He et al., Delving Deep into Rectifiers, 2015)
  *	xavier      uniform in +-sqrt(3 / ((fan_in + fan_out) / 2)) (Glorot and Bengio, 2010)
  *	msra        gaussian with sqrt(2 / (1 + 0.25^2) / ((fan_in + fan_out) / 2))
  *	orthogonal  rows (or columns) orthonormal times 1.414 (Saxe et al., 2013), by Gram and
@@ -29,7 +29,7 @@ struct weight {
 	float *values;
 };
 
-/* Parts of an array, which threads fill at the same time. */
+/* Parts of an array, which threads fill concurrently. */
 struct part {
 	const struct weight *w;
 	float deviation;
@@ -48,7 +48,7 @@ static void *draw_part(void *argument)
 	return NULL;
 }
 
-/* The last part is the caller's, as is every part that gets no thread. */
+/* The caller fills the last part, and every part for which no thread could be created. */
 static void gaussian(struct weight *w, double deviation)
 {
 	struct part parts[MOST_PARTS];
@@ -126,7 +126,7 @@ static void init_zero(struct weight *w)
 	fill(w, 0);
 }
 
-/* Vector a of n vectors of m elements; element j of vector i lies at i * outer + j * inner. */
+/* Orthonormalise n vectors of m elements; element j of vector i is at i * outer + j * inner. */
 static void orthonormalize(float *v, size_t n, size_t m, size_t outer, size_t inner)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public layer calls: each checks its input's shape, infers the output's, and names its
- * parameters. */
+/* The public layer calls: each checks the shape of its input, infers the shape of its output, and
+ * names its parameters. */
 #include "graph.h"
 
 #include <muster/base.h>
@@ -89,7 +89,7 @@ static int need_larger(const struct place *at, const int *kernel, const int *pad
 			   kernel[1] - 2 * pad[1]);
 }
 
-/* Sizes of a window that mean nothing, such as a kernel that was left out. */
+/* Invalid window sizes, such as a kernel that was not set. */
 static int need_window(const struct place *at, const int *kernel, const int *stride, const int *pad)
 {
 	char layer[160];
@@ -180,8 +180,8 @@ int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, 
 						  *shape_of(net, in)});
 }
 
-/* Is there padding only in the first window along dimension i, or in the last one? Of nothing there
- * is neither a mean nor a largest value. */
+/* Does the first window along dimension i, or the last one, contain only padding? Such a window has
+ * neither a mean nor a maximum. */
 static bool is_empty(const struct mu_pooling *a, const struct mu_shape *in,
 		     const struct mu_shape *out, int i)
 {

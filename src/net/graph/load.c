@@ -10,12 +10,12 @@
 
 #include <muster/base.h>
 
-enum { NAME_BYTES = 64 }; /* of a network, as files hold it */
+enum { NAME_BYTES = 64 }; /* of a network's name in files */
 
 #define COMPILE_AGAIN \
 	"compile it again with the headers of this version (pkg-config --cflags muster)"
 
-/* To open anything but a file could wait for ever, or try to run what is none. */
+/* Opening anything but a regular file could block, or execute something else. */
 static enum mu_status check_file(const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -29,10 +29,8 @@ out:
 	return st;
 }
 
-/*
- * The object is never unloaded, for the net and its layers point into it; the handle is given back
- * at once, so that nobody need keep it.
- */
+/* The object is never unloaded, because the net and its layers point into it; the handle is closed
+ * at once. */
 static enum mu_status find_export(const struct mu_network_export **out, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -40,7 +38,7 @@ static enum mu_status find_export(const struct mu_network_export **out, const ch
 	const char *reason;
 	void *handle = NULL;
 
-	/* A name without a slash would be looked for in the system's folders of libraries. */
+	/* dlopen searches the system's library folders for a name without a slash. */
 	if ((size_t)snprintf(place, sizeof place, "%s%s", strchr(path, '/') ? "" : "./", path) >=
 	    sizeof place)
 		MU_FAIL(MU_ERR_IO, "--network %s: %s", path, strerror(ENAMETOOLONG));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers of sequences: shapes and parameters. See struct mu_embedding and struct mu_lstm. */
+/* Layers of sequences: shapes and parameters. See struct mu_embedding and struct mu_lstm. */
 #include "graph.h"
 
 #include <muster/base.h>
 
-/* The input must be (n, c, h, w) with these dimensions, 0 being any. NULL after an error. */
+/* The input must be (n, c, h, w) with these dimensions; 0 is any. NULL after an error. */
 static const struct mu_shape *input_of(struct mu_net *net, int in, const char *layer,
 				       const char *form, const size_t dims[MU_MAX_DIMS])
 {

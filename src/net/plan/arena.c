@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory plan. Time runs 0 .. 3n: operation i works forward at time i, backward at time 2n-1-i,
- * and makes gradients of weights that it has left for later at 3n-i. Every buffer (a tensor's data,
- * its gradient, a workspace) has a first and a last time, and what is restored for backward, or
- * made again, gaps between these three; two buffers may share memory when their times do not meet.
- * Buffers are placed from the largest to the smallest, each at the lowest offset that is free
- * during its time. (Greedy by size: Pisarchyk and Lee, Efficient Memory Management for Deep Neural
- * Net Inference, 2020.)
+ * The memory plan. Time runs 0 .. 3n: forward of operation i is at time i, its backward at time
+ * 2n-1-i, and deferred gradients of weights at 3n-i. Every buffer (a tensor's data, its gradient, a
+ * workspace) has a first and a last time; a restored or recomputed buffer has gaps between its
+ * uses. Two buffers may share memory if their times do not overlap. Buffers are placed from the
+ * largest to the smallest, each at the lowest offset that is free during its time. (Greedy by size:
+ * Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020.)
  */
 #include "plan.h"
 
@@ -23,7 +22,7 @@ struct span {
 
 enum { FORWARD, BACKWARD, WEIGHTS, PARTS };
 
-/* With gaps others may have the memory between the parts of the step. */
+/* With gaps, other buffers may use the memory between the phases of the step. */
 struct buffer {
 	size_t nbytes, at;
 	struct span whole, parts[PARTS];
@@ -85,7 +84,7 @@ static void use(struct layout *m, size_t b, long time)
 	extend(&m->buffers[b].parts[time < n ? FORWARD : time <= 2 * n ? BACKWARD : WEIGHTS], time);
 }
 
-/* A tensor that backward has read, which nobody makes again since: without a gap. */
+/* A tensor that backward has read and that is not recomputed: no gap. */
 static void keep(struct layout *m, size_t b, long time)
 {
 	extend(&m->buffers[b].whole, time);
@@ -113,7 +112,7 @@ bool mu_plan_reads_output(const struct mu_op *op)
 	       op->kind == MU_OP_LSTM || op->kind == MU_OP_CUSTOM;
 }
 
-/* What had buffer `from` for its gradient has `to`. */
+/* Buffers merge: users of gradient buffer `from` use `to`. */
 static void join_buffers(struct layout *m, size_t from, size_t to)
 {
 	for (size_t t = 0; t < m->plan->n_tensors; t++)
@@ -123,7 +122,7 @@ static void join_buffers(struct layout *m, size_t from, size_t to)
 		m->buffers[from].nbytes = 0;
 }
 
-/* The gradients of a sum's inputs that are its output's. */
+/* The gradients of a sum's inputs that alias its output's gradient. */
 static void share_gradients(struct layout *m, const struct mu_op *op)
 {
 	for (int i = 0; i < op->n_inputs; i++)
@@ -177,9 +176,9 @@ static void use_restored(struct layout *m, size_t r, long time)
 }
 
 /*
- * What others fill in and read, at times of their own: what is received, and what nobody here
- * reads. Of a part others read that between its forward and its backward, and then bring its
- * gradient.
+ * Tensors that are written or read outside this plan, at unknown times: received tensors, and
+ * tensors without a reader here. Another part reads those between this part's forward and backward,
+ * and then writes their gradient.
  */
 static void use_borders(struct layout *m)
 {
@@ -208,7 +207,7 @@ static void use_borders(struct layout *m)
 		}
 }
 
-/* What operation i reads when it makes the gradients of its weights. */
+/* What operation i reads when it computes the gradients of its weights. */
 static void use_later(struct layout *m, size_t i)
 {
 	struct mu_plan *plan = m->plan;
@@ -284,8 +283,8 @@ static bool meet(const struct buffer *a, const struct buffer *b)
 	return false;
 }
 
-/* Lowest offset at which buffer b is clear of all placed buffers that it meets; placed is sorted by
- * offset. */
+/* Lowest offset at which buffer b overlaps no placed buffer that is alive at the same time; placed
+ * is sorted by offset. */
 static size_t lowest_offset(const struct layout *m, const struct buffer *b, size_t n_placed)
 {
 	size_t at = 0;
@@ -353,10 +352,8 @@ static void set_pointers(struct layout *m)
 	}
 }
 
-/*
- * Memory is zeroed when it is allocated, so the system would end the process rather than refuse.
- * Memory grows about in proportion to the batch.
- */
+/* Memory is zeroed when allocated, so the system would kill the process instead of returning an
+ * error. Memory is about proportional to the batch. */
 static enum mu_status check_fits(const struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;

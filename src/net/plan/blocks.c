@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of steps: which nets work on them, the states between the parts that do, and the half of
- * backward that can wait. */
+/* Time blocks: which nets support them, the states between parts, and the half of backward that can
+ * be deferred. */
 #include "plan.h"
 
 #include <muster/base.h>
 
-/* Does the layer work on every step by itself? */
+/* Does the layer process every step independently? */
 static bool is_stepwise(const struct net_layer *layer)
 {
 	const struct mu_convolution *a = layer->attr;
@@ -54,7 +54,7 @@ out:
 
 /* ---- states ---- */
 
-/* Floats of an operation's state; 0 of those without. */
+/* Floats of an operation's state; 0 if it has none. */
 static size_t state_of(const struct mu_op *op)
 {
 	const struct mu_shape *out = &op->outputs[0]->shape;

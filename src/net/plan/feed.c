@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of a plan whose device has memory of its own, with labels and what dropout draws by:
- * one block of the host's memory that is copied to the device beside its work, so that a batch can
- * come while the device is at the one before. Only forward reads the block, and its end is known to
- * the caller: so it may be written when the device is at backward.
+ * The samples of a plan whose device has its own memory, with labels and the random keys of
+ * dropout: one block of host memory that is copied to the device concurrently with its work, so
+ * that a batch can arrive while the device computes the one before. Only forward reads the block,
+ * and the caller knows when forward has ended: so the block may be written while the device runs
+ * backward.
  */
 #include "plan.h"
 
@@ -21,7 +22,7 @@ static const struct mu_tensor *input_of(const struct mu_plan *plan)
 	return &plan->tensors[0];
 }
 
-/* Predictions of each sample, each with a label; 0 of a part without the end. */
+/* Predictions per sample, each with a label; 0 for a part without the softmax. */
 static size_t n_labels(const struct mu_plan *plan)
 {
 	const struct mu_shape *shape;
@@ -32,7 +33,7 @@ static size_t n_labels(const struct mu_plan *plan)
 	return mu_shape_n(shape) / shape->dims[0] / shape->dims[1];
 }
 
-/* Either kind of samples lies beside draws and labels, so that one copy brings what is needed. */
+/* Both kinds of samples lie next to draws and labels, so that one copy is enough. */
 enum mu_status mu_plan_feed_open(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;

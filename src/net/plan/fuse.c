@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From layers to operations. An activation behind a convolution, a fully connected layer or a sum,
- * and a ReLU behind a batch-norm, become part of that operation; another activation works in place
- * where its producer's backward does not read the output. Where paths join and part again (residual
- * networks) nothing is copied: a sum works in its first input's memory and hands its gradient on,
- * and the split behind it undoes its ReLU while it adds up. On devices whose batch-norms add, a sum
- * of two becomes part of the batch-norm right in front of it.
+ * From layers to operations. An activation after a convolution, a fully connected layer or a sum,
+ * and a ReLU after a batch-norm, are fused with that operation. Other activations work in place if
+ * backward of their producer does not read the output. Residual networks need no copies: a sum
+ * works in its first input's memory and shares its gradient with its inputs, and the split after it
+ * undoes its ReLU while it adds. On devices whose batch-norms add, a sum of two is fused with the
+ * batch-norm directly before it.
  */
 #include "plan.h"
 
@@ -28,7 +28,7 @@ static bool may_be_overwritten(enum mu_op_kind kind)
 	return kind == MU_OP_POOLING || kind == MU_OP_BATCH_NORM || kind == MU_OP_CONCAT;
 }
 
-/* The operation that makes tensor t, or NULL. */
+/* The operation that writes tensor t, or NULL. */
 static struct mu_op *producer(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	for (size_t i = plan->n_ops; i-- > 0;)
@@ -83,7 +83,7 @@ out:
 	return st;
 }
 
-/* May its backward write into its output's gradient? */
+/* May its backward overwrite its output's gradient? */
 static bool writes_gradient(const struct mu_op *op)
 {
 	bool undoes = mu_plan_has_activation_to_undo(op) && !op->undone;
@@ -92,7 +92,7 @@ static bool writes_gradient(const struct mu_op *op)
 	       op->kind == MU_OP_CUSTOM;
 }
 
-/* Once all operations in front of it are there. A batch-norm undoes its ReLU at no cost itself. */
+/* After all operations before it are complete. A batch-norm undoes its own ReLU at no cost. */
 static void join(struct mu_plan *plan, struct mu_op *op)
 {
 	struct mu_op *before = producer(plan, op->inputs[0]);
@@ -115,7 +115,7 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 	}
 }
 
-/* Of a sum of two: the last operation, if that is a batch-norm which makes one of them. */
+/* For a sum of two: the last operation, if it is a batch-norm that computes one of the addends. */
 static struct mu_op *norm_for(const struct mu_plan *plan, const struct net_layer *sum)
 {
 	struct mu_op *last = plan->n_ops > 0 ? &plan->ops[plan->n_ops - 1] : NULL;
@@ -129,7 +129,7 @@ static struct mu_op *norm_for(const struct mu_plan *plan, const struct net_layer
 	return NULL;
 }
 
-/* It adds the other one, and makes the sum's output. */
+/* The batch-norm adds the other addend and writes the sum's output. */
 static enum mu_status add_to_norm(struct mu_plan *plan, struct mu_op *norm,
 				  const struct net_layer *sum)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What layers have to do, and the time that they take for it. */
+/* Work of layers, and the time that they need for it. */
 #include "plan.h"
 
 #include <muster/base.h>
@@ -38,7 +38,7 @@ static double bytes_of_gradients(const struct mu_op *op)
 	for (int i = 0; i < op->n_inputs; i++)
 		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
 			sum += bytes_of(&op->inputs[i], 1);
-	/* A softmax begins with the loss; a sum may have nothing to do. */
+	/* A softmax starts with the loss; a sum may have no work. */
 	if (op->kind != MU_OP_SOFTMAX && (op->kind != MU_OP_SUM || sum > 0))
 		sum += bytes_of(op->outputs, op->n_outputs);
 	return sum;
@@ -63,7 +63,7 @@ void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_co
 
 	*forward = (struct mu_layer_cost){
 		.flops = 2 * macs, .sample_bytes = inputs + outputs, .call_bytes = params};
-	if (op->kind == MU_OP_SPLIT) /* its outputs are its input */
+	if (op->kind == MU_OP_SPLIT) /* its outputs alias its input */
 		forward->sample_bytes = 0;
 	*backward = (struct mu_layer_cost){
 		.flops = 2 * macs * (1 + op->inputs[0]->needs_grad),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of a plan. A net's operations are made and fused as ever, and a part keeps a run of them:
- * so all that was decided by looking at neighbours is as in the whole plan, and so are the results,
- * to the bit. What it reads of others has memory of its own here, which nothing works in place in.
+ * Parts of a plan. All operations of the net are created and fused as for the whole plan, and a
+ * part keeps a run of them. So all decisions that depend on neighbours are those of the whole plan,
+ * and results are equal to the bit. Tensors that a part reads from others have their own memory
+ * here, and nothing works in place in them.
  */
 #include "plan.h"
 
@@ -19,7 +20,7 @@ static bool makes(const struct mu_op *op, const struct mu_tensor *t)
 	return false;
 }
 
-/* The operation that makes tensor t; n_ops if none here does. */
+/* The operation that writes tensor t; n_ops if it is in another part. */
 static size_t maker(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	size_t i = 0;
@@ -43,7 +44,7 @@ bool mu_plan_has_end(const struct mu_plan *plan)
 	return plan->ops[plan->n_ops - 1].kind == MU_OP_SOFTMAX;
 }
 
-/* ---- making a part ---- */
+/* ---- creating a part ---- */
 
 static enum mu_status keep_own(struct mu_plan *plan)
 {
@@ -65,7 +66,7 @@ out:
 	return st;
 }
 
-/* Size and layout of a tensor that another part makes. */
+/* Size and layout of a tensor that another part computes. */
 static enum mu_status receive_from(struct mu_plan *plan, size_t t)
 {
 	enum mu_status st = MU_OK;
@@ -126,9 +127,9 @@ out:
 	return st;
 }
 
-/* ---- what passes between parts ---- */
+/* ---- transfers between parts ---- */
 
-/* To a device's memory, from anywhere. */
+/* Copy to device memory, from anywhere. */
 static enum mu_status copy(struct mu_device *device, void *to, const void *from, size_t nbytes)
 {
 	const struct mu_device_memory *memory = device->ops->memory;
@@ -139,7 +140,7 @@ static enum mu_status copy(struct mu_device *device, void *to, const void *from,
 	return MU_OK;
 }
 
-/* From it to the host's. */
+/* Copy from device to host memory. */
 static enum mu_status fetch(struct mu_device *device, void *to, const void *from, size_t nbytes)
 {
 	const struct mu_device_memory *memory = device->ops->memory;
@@ -180,8 +181,8 @@ out:
 	return st;
 }
 
-/* Number i of what `to` reads of others: its number among the tensors, if `from` makes it and, for
- * gradients, wants its. */
+/* Entry i of the tensors that `to` receives: find its tensor number, if `from` computes it and, for
+ * gradients, needs its gradient. */
 static bool passes(const struct mu_plan *from, const struct mu_plan *to, size_t i, bool gradients,
 		   size_t *t)
 {

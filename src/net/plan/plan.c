@@ -42,7 +42,7 @@ out:
 	return st;
 }
 
-/* Let the device choose kernels and layouts; parameters keep the layouts of `like`. */
+/* The device chooses kernels and layouts; parameters keep the layouts of `like`. */
 static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *like)
 {
 	enum mu_status st = MU_OK;
@@ -89,7 +89,7 @@ static void add_slice(struct mu_plan *plan, size_t i, int p, bool aux)
 	plan->n += mu_pad(param->n_padded);
 }
 
-/* Where they lie in the whole plan. */
+/* Use the slices of the whole plan. */
 static void take_slices(struct mu_plan *plan, const struct mu_plan *whole)
 {
 	for (size_t i = 0; i < plan->n_ops; i++) {
@@ -277,7 +277,7 @@ void mu_plan_free(struct mu_plan *plan)
 	free(plan);
 }
 
-/* With a sum, layers that can add to it. */
+/* With a sum: bind layers that can add to it. */
 static enum mu_status bind(struct mu_plan *plan, struct plan_arrays arrays)
 {
 	enum mu_status st = MU_OK;
@@ -321,7 +321,9 @@ bool mu_plan_adds(const struct mu_plan *plan, size_t l)
 	return plan->ops[l].adds;
 }
 
-/* What backward of operation l reads must be there. Counts as backward of the restored ones. */
+/*
+ * Recompute what backward of operation l reads. Counts as backward time of the restored operations.
+ */
 static enum mu_status restore(struct mu_plan *plan, size_t l)
 {
 	enum mu_status st = MU_OK;
@@ -426,7 +428,7 @@ static bool all_finite(const float *v, size_t n)
 	return true;
 }
 
-/* Of a tensor in any type and layout; nothing can be told of what there is no memory for. */
+/* For a tensor in any type and layout; assumed finite if there is no memory for a copy. */
 static bool tensor_finite(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	size_t n = mu_shape_n(&t->shape);
@@ -440,8 +442,8 @@ static bool tensor_finite(const struct mu_plan *plan, const struct mu_tensor *t)
 	return finite;
 }
 
-/* Activations share memory, so the step's forward is run again and every output looked at while it
- * is fresh. */
+/* Activations share memory, so forward of the step is repeated and every output is checked before
+ * it is overwritten. */
 const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 {
 	if (mu_plan_input(plan) && !plan->feed.as_bytes &&

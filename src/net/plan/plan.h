@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: the inside of a plan, known to src/net only. */
+/* plan: the representation of a plan, private to src/net. */
 #ifndef NET_PLAN_H
 #define NET_PLAN_H
 
 #include "net/graph/graph.h"
 
-/* Slice k of the flat arrays is parameter `param` (net_layer's count) of operation `op`. */
+/* Slice k of the flat arrays is parameter `param` (as net_layer counts) of operation `op`. */
 struct plan_key {
 	size_t op;
 	int param;
@@ -16,51 +16,54 @@ struct plan_key {
 /* Flat arrays. */
 struct plan_arrays {
 	float *weights, *gradients; /* gradients NULL for inference */
-	float *sum;                 /* of earlier plans' gradients; NULL: there is none */
+	float *sum;                 /* of earlier plans' gradients; NULL: none */
 };
 
-/* A flat array of the host's, and what stands for it on a device with memory of its own. */
+/* A flat array of the host, and its mirror on a device with its own memory. */
 enum { PLAN_MIRRORS = 3 };
 struct plan_mirror {
 	float *host, *device;
 };
 
-/* Of an operation in a part of a block: what its state is, and memory for its own half of it: h and
- * c behind its last step, and the gradients of those in front of its first; in the first part also
- * what all have together. */
+/*
+ * State of an operation in a part of a time block: pointers, and this part's own memory: h and c
+ * after its last step, and their gradients before its first step; in the first part also the memory
+ * that all blocks share.
+ */
 struct plan_state {
 	struct mu_state op;
 	float *own;
 	void *shared;
 };
 
-/* Of a device with memory of its own: a block with samples as bytes, draws of the batch, labels,
- * samples; of the two kinds of samples one is used. */
+/* For a device with its own memory: one block of samples as bytes, draws of the batch, labels,
+ * samples as floats; only one of the two kinds of samples is used. */
 struct plan_feed {
 	struct mu_feed memory;
-	size_t draws_at, labels_at, samples_at, nbytes; /* nbytes is samples_at: it reads none */
-	bool as_bytes;           /* what was sent last */
-	struct mu_pixels pixels; /* what bytes mean */
-	bool sent; /* a batch is on its way, or there, that forward has not begun with */
+	size_t draws_at, labels_at, samples_at, nbytes; /* nbytes == samples_at: the plan reads no
+							   samples */
+	bool as_bytes;           /* kind of the last transfer */
+	struct mu_pixels pixels; /* values of the bytes */
+	bool sent; /* a batch is on its way or has arrived, and forward has not begun */
 };
 
-/* Layers [from, to), whose forward or backward is given to the device at once. */
+/* Layers [from, to) whose forward or backward is submitted as a whole. */
 struct plan_piece {
 	size_t from, to;
-	bool can_record, ran; /* ran: as the batch is now, so it is recorded the next time */
-	void *recording;      /* NULL: not yet */
+	bool can_record, ran; /* ran: with the current batch, so the next run is recorded */
+	void *recording;      /* NULL: not recorded yet */
 };
 
 struct plan_pieces {
 	struct plan_piece *all;
 	size_t n;
-	size_t *of; /* the piece of each layer */
+	size_t *of; /* piece of each layer */
 };
 
 struct plan_record {
 	bool on;
 	struct plan_pieces forward, backward;
-	struct mu_batch batch; /* what pieces were recorded with */
+	struct mu_batch batch; /* batch during the recording */
 };
 
 struct mu_plan {
@@ -70,80 +73,82 @@ struct mu_plan {
 	size_t batch_size;
 	struct mu_batch batch;
 	struct mu_tensor
-		*tensors; /* as many as the net has; those that fusion removed stay empty */
+		*tensors; /* as many as in the net; those removed by fusion stay empty */
 	size_t n_tensors;
 	struct mu_op *ops;
 	struct mu_tensor ***links; /* per operation: its inputs, then its outputs */
-	size_t n_ops, n_planned;   /* n_planned: operations that the device has to release */
-	/* Of a part: the plan it is of, until it is made, and its first operation's number there.
-	 */
+	size_t n_ops, n_planned;   /* n_planned: operations that the device must release */
+	/* For a part: its description, until it is complete, and the number of its first operation
+	 * in the whole plan. */
 	const struct mu_plan_part *part;
 	size_t first;
-	/* Tensors that are read here and made elsewhere: the net's input, and of a part others'. */
+	/* Tensors that are read here and written elsewhere: the net's input, and tensors of other
+	 * parts. */
 	size_t *received, n_received;
-	/* restores[restore_first[l] .. restore_first[l + 1]): operations that are restored before
-	 * l's backward, in this order. */
+	/* restores[restore_first[l] .. restore_first[l + 1]): operations to restore before l's
+	 * backward, in this order. */
 	size_t *restores, *restore_first;
 	struct mu_slice *slices;
 	struct plan_key *keys;
 	size_t n_slices, n;
 	size_t **op_keys;          /* per operation: its n_params + n_aux keys */
-	struct plan_arrays host;   /* as the caller has them */
-	struct plan_arrays mirror; /* the device's, if it has memory of its own */
-	struct plan_mirror mirrors[PLAN_MIRRORS]; /* these, and others it was bound to */
-	/* Of such a device: versions of each key's weights, the caller's (NULL: nobody says), and
-	 * 1 + that of what forward has brought to the device, 0 for nothing. */
+	struct plan_arrays host;   /* as passed by the caller */
+	struct plan_arrays mirror; /* the device's, if it has its own memory */
+	struct plan_mirror mirrors[PLAN_MIRRORS]; /* these, and others bound before */
+	/* For such a device: version of each key's weights, owned by the caller (NULL: unknown),
+	 * and 1 + the version that forward has copied to the device, 0 for none. */
 	const uint64_t *versions;
 	uint64_t *brought;
-	bool resident; /* somebody else moves these: see mu_plan_set_resident */
-	bool has_weights, sum_stays; /* see mu_plan_bring_weights; mu_plan_bind_sum, not the last */
+	bool resident; /* the caller moves the arrays: see mu_plan_set_resident */
+	bool has_weights, sum_stays; /* see mu_plan_bring_weights; mu_plan_bind_sum, except with
+					`last` */
 	struct plan_feed feed;
 	struct plan_record record;
-	/* Of such a device: behind backward of each layer and what it brought back. */
+	/* For such a device: a mark after backward of each layer and the copy of its gradients. */
 	uint64_t *marks;
-	size_t begun, left; /* backward has begun for the layers from `begun` on; the gradients of
-			       those from `left` on are there */
+	size_t begun, left; /* backward has been submitted for layers `begun` and later; gradients
+			       of layers `left` and later have arrived */
 	void *arena;
-	bool borrowed; /* another plan's */
+	bool borrowed; /* owned by another plan */
 	size_t arena_bytes;
-	struct mu_layer_times *times; /* of all layers, the caller's; NULL: nobody wants them */
-	bool dry;                     /* without arena: only to be looked at */
-	bool of_block;                /* with states, one for each operation once allocated */
+	struct mu_layer_times *times; /* of all layers, owned by the caller; NULL: not measured */
+	bool dry;                     /* without arena: for queries only */
+	bool of_block;                /* with states, one per operation once allocated */
 	const struct mu_plan *first_block; /* see struct mu_plan_part */
 	struct plan_state *states;
-	/* With loss scaling: has a gradient not been finite since somebody asked? The word is of
-	 * the device's own memory, if it has such. */
+	/* Loss scaling: was a gradient not finite since the last query? The word is in device
+	 * memory, if the device has its own. */
 	bool overflowed;
 	uint32_t *overflow;
-	float *probabilities; /* plain copy where the device lays its output out otherwise */
+	float *probabilities; /* plain copy, if the device's layout is not plain */
 };
 
-/* The parameter behind slice k. */
+/* The parameter of slice k. */
 struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
 
 /* fuse.c: fill ops and links from the net's layers, fusing activations. */
 enum mu_status mu_plan_operations(struct mu_plan *plan);
 
-/* part.c: of a part keep its own operations. Of every plan find what is received. */
+/* part.c: keep only the operations of a part. In every plan, find the received tensors. */
 enum mu_status mu_plan_cut(struct mu_plan *plan);
 /* Is tensor t read by an operation of the plan? */
 bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t);
 /* Does the plan end with the net's last operation? */
 bool mu_plan_has_end(const struct mu_plan *plan);
 
-/* restore.c: choose the outputs that are computed again for backward. */
+/* restore.c: choose the outputs that are recomputed for backward. */
 enum mu_status mu_plan_choose_restores(struct mu_plan *plan);
 
-/* arena.c: place all activations, gradients, workspaces and scratch in one arena by
- * lifetime, and set pointers. Of a dry plan only arena_bytes. */
+/* arena.c: place all activations, gradients, workspaces and scratch in one arena by lifetime, and
+ * set pointers. For a dry plan compute arena_bytes only. */
 enum mu_status mu_plan_memory(struct mu_plan *plan);
 
-/* plan.c: forward, or backward, of layer l, begun now. */
+/* plan.c: run forward, or backward, of layer l now. */
 enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t l);
-/* record.c: it is due: run it, or where work is recorded all of its piece as soon as the
- * whole piece is due. *given: that was so. */
+/* record.c: layer l is due: run it; if its work is recorded, submit its piece once the whole piece
+ * is due. *given: the piece was submitted. */
 enum mu_status mu_plan_give(struct mu_plan *plan, bool backward, size_t l, bool *given);
-/* What is recorded no longer is. */
+/* Drop all recordings. */
 void mu_plan_record_drop(struct mu_plan *plan);
 void mu_plan_record_close(struct mu_plan *plan);
 
@@ -152,33 +157,32 @@ enum mu_status mu_plan_feed_open(struct mu_plan *plan);
 void mu_plan_feed_close(struct mu_plan *plan);
 enum mu_status mu_plan_feed_begin(struct mu_plan *plan);
 
-/* transfer.c: memory of the plan, the host's or the device's. */
+/* transfer.c: memory of the plan, on the host or the device. */
 enum mu_status mu_plan_alloc_arena(struct mu_plan *plan);
 enum mu_status mu_plan_alloc_words(struct mu_plan *plan);
 void mu_plan_free_memory(struct mu_plan *plan);
-/* The flat arrays: the host's become those that operations work on. */
+/* Replace the host's flat arrays by those that operations use. */
 enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays);
-/* Before forward of layer l; behind its backward. Nothing for a device that works in the host's
- * memory. */
+/* Before forward of layer l; after its backward. No effect on devices that work in host memory. */
 enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
 
-/* blocks.c: memory for what a part of a block leaves to others. */
+/* blocks.c: memory for the states that a part of a block passes to others. */
 enum mu_status mu_plan_alloc_states(struct mu_plan *plan);
 void mu_plan_free_states(struct mu_plan *plan);
 
-/* scale.c: behind backward of layer l with loss scaling: its gradients are divided by the
- * scale again, and looked at. */
+/* scale.c: with loss scaling, after backward of layer l: divide its gradients by the scale and
+ * check them. */
 enum mu_status mu_plan_unscale(struct mu_plan *plan, size_t l);
 
-/* Does the operation's backward read the values of input i, or those of its outputs? */
+/* Does backward of the operation read the values of input i, or of its outputs? */
 bool mu_plan_reads_input(const struct mu_op *op, int i);
 bool mu_plan_reads_output(const struct mu_op *op);
-/* Does it undo its activation in its output's gradient, or leave that to whoever reads the output?
- * A batch-norm of one input does not: it leaves out what the activation has. */
+/* Does backward undo the activation in the output's gradient, or leave that to the reader of the
+ * output? A batch-norm with one input does neither: its formula includes the activation. */
 bool mu_plan_has_activation_to_undo(const struct mu_op *op);
 
-/* measure.c: a call for so many samples is over. */
+/* measure.c: a call for `samples` samples has ended. */
 void mu_plan_add_time(struct mu_layer_time *t, double seconds, size_t samples);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan is made of: slices, layers, sizes; and slices between plain order and the device's
+/* Queries: slices, layers, sizes; and conversion of slices between plain order and the device's
  * layout. */
 #include "plan.h"
 
@@ -24,7 +24,7 @@ size_t mu_plan_arena_bytes(const struct mu_plan *plan)
 	return plan->arena_bytes;
 }
 
-/* FNV-1a over everything that decides where an element lies. */
+/* FNV-1a over all data that determine where an element lies. */
 uint64_t mu_plan_hash(const struct mu_plan *plan)
 {
 	uint64_t hash = MU_HASH_START;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step's work recorded once and given again (struct mu_device_memory): a host gives a GPU one
- * piece in place of each of its operations. Pieces are runs of layers that can be recorded; a layer
- * that cannot is a piece of its own. A piece is given when the last of its layers is due: so
- * weights have come, and nothing changes for who calls layer by layer, but that gradients come in
- * pieces, too.
+ * Records a step's work once and replays it (struct mu_device_memory): the host submits one piece
+ * to a GPU instead of each operation. Pieces are runs of layers that can be recorded; other layers
+ * are pieces of their own. A piece is submitted when the last of its layers is due: so its weights
+ * have arrived, and callers see no difference from layer by layer, except that gradients arrive in
+ * pieces.
  *
- * A recording holds what operations passed as arguments. Addresses stay; of the batch the epoch and
- * the ids are read from the device's memory, and what else an operation may pass is compared before
- * each step. A piece is run once before it is recorded with it, which also lets libraries load
- * what they need.
+ * A recording holds the arguments of the operations. Addresses do not change; epoch and ids of the
+ * batch are read from device memory; all other arguments are compared before each step. A piece is
+ * run once with its arguments before it is recorded, which also lets libraries load their code.
  */
 #include "plan.h"
 
@@ -33,7 +32,7 @@ static size_t gradient_bytes(const struct mu_op *op)
 	return n * sizeof(float);
 }
 
-/* Backward's are found in its order, from the last layer on. */
+/* Pieces of backward are cut in its order, from the last layer on. */
 static enum mu_status cut(struct mu_plan *plan, struct plan_pieces *pieces, bool backward,
 			  size_t most_bytes)
 {
@@ -117,7 +116,7 @@ void mu_plan_count_pieces(const struct mu_plan *plan, size_t *recorded, size_t *
 
 /* ---- a step ---- */
 
-/* Of what operations pass as arguments. */
+/* Compares what operations pass as arguments. */
 static bool is_alike(const struct mu_batch *a, const struct mu_batch *b)
 {
 	return a->count == b->count && a->label_smoothing == b->label_smoothing &&
@@ -138,7 +137,7 @@ out:
 
 enum { WHY = 256 };
 
-/* The first reason counts. */
+/* Keep the first reason. */
 static void note(enum mu_status st, char why[WHY])
 {
 	if (st == MU_OK)
@@ -148,7 +147,7 @@ static void note(enum mu_status st, char why[WHY])
 	mu_trace_clear();
 }
 
-/* What cannot be recorded, whatever the reason, can be done as it is. */
+/* Work that cannot be recorded, for any reason, is run directly. */
 static void record(struct mu_plan *plan, bool backward, struct plan_piece *piece)
 {
 	const struct mu_device_memory *memory = memory_of(plan);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outputs that are computed again instead of kept: those of batch-norms (with their ReLU) and of
- * the sums of residual units, which cost a pass or two over memory and are more than half of what
+ * Outputs that are recomputed instead of kept: those of batch-norms (with their ReLU) and of the
+ * sums of residual units. They cost one or two passes over memory and are more than half of what
  * such a network keeps from forward to backward. (Trading computation for memory: Chen et al.,
  * Training Deep Nets with Sublinear Memory Cost, 2016.)
  *
- * A batch-norm is restored from its input, which its own backward needs anyway; a sum, and a
- * batch-norm that adds, from what is added, if all of that is kept, or restored itself. Everything
- * is restored right in front of the first backward that reads it, or in front of another restore
- * that needs it: so the sums of a stage come back together, the first one first.
+ * A batch-norm is restored from its input, which its own backward needs anyway. A sum, and a
+ * batch-norm with an addend, are restored from their addends, if all of these are kept or restored.
+ * An output is restored directly before the first backward that reads it, or before another restore
+ * that needs it: so the sums of a stage are restored together, the first one first.
  *
- * In float32 only: half as wide, all outputs take less than the restored ones do in float32, and
- * to compute them again is a larger part of the step.
+ * In float32 only: with 16 bits all outputs together need less memory than the restored ones do in
+ * float32, and recomputation is a larger part of the step.
  */
 #include "plan.h"
 
 #include <muster/base.h>
 
-/* The operation that makes tensor t, or MU_PLAN_NONE for the net's input. */
+/* The operation that writes tensor t, or MU_PLAN_NONE for the net's input. */
 static size_t producer(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	for (size_t i = plan->n_ops; i-- > 0;)
@@ -27,7 +27,7 @@ static size_t producer(const struct mu_plan *plan, const struct mu_tensor *t)
 	return MU_PLAN_NONE;
 }
 
-/* The same behind splits, which only give their input on. */
+/* The same across splits, which only pass on their input. */
 static size_t source(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	size_t i = producer(plan, t);
@@ -37,7 +37,7 @@ static size_t source(const struct mu_plan *plan, const struct mu_tensor *t)
 	return i;
 }
 
-/* As its input number *input. */
+/* The operation that reads t, as its input number *input. */
 static size_t reader(const struct mu_plan *plan, const struct mu_tensor *t, int *input)
 {
 	for (size_t i = 0; i < plan->n_ops; i++)
@@ -49,8 +49,8 @@ static size_t reader(const struct mu_plan *plan, const struct mu_tensor *t, int 
 	return MU_PLAN_NONE;
 }
 
-/* The operation whose backward is the first that reads t's value, which splits give on.
- * MU_PLAN_NONE: none does. */
+/* The first operation in backward order whose backward reads the value of t, which splits pass on.
+ * MU_PLAN_NONE: none. */
 static size_t first_in_backward(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	int input = 0;
@@ -70,7 +70,7 @@ static size_t first_in_backward(const struct mu_plan *plan, const struct mu_tens
 	return best;
 }
 
-/* Is t there for a restore: kept for somebody's backward, or restored itself? */
+/* Is t available to a restore: kept for a backward, or restored itself? */
 static bool is_there(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	size_t from = source(plan, t);
@@ -91,14 +91,14 @@ static bool may_be_restored(const struct mu_plan *plan, const struct mu_op *op)
 	return norm || op->kind == MU_OP_SUM;
 }
 
-/* A larger number is earlier in backward. MU_PLAN_NONE: not at all. */
+/* A larger number is earlier in backward. MU_PLAN_NONE: never. */
 static void need_earlier(size_t *at, size_t l)
 {
 	if (*at == MU_PLAN_NONE || (l != MU_PLAN_NONE && l > *at))
 		*at = l;
 }
 
-/* at[i]: in front of which operation's backward operation i is restored. */
+/* at[i]: operation i is restored before backward of operation at[i]. */
 static void choose(struct mu_plan *plan, size_t *at)
 {
 	for (size_t i = 0; i < plan->n_ops; i++) {

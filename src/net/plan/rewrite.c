@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rewriting a finished net, for every device alike:
- *  1. A flatten in front of a fully connected layer goes: that layer reads (n, c, h, w) as it is.
+ * Rewrites a finished net, for all devices:
+ *  1. A flatten before a fully connected layer is removed: that layer reads (n, c, h, w) directly.
  *  2. activation, then maximum pooling -> maximum pooling, then activation: all activations here
- * grow monotonically, so the result is the same to the bit, and there are fewer elements to
- * activate. (Where two values differ before the activation and not after, the gradient goes to the
- * larger one instead of the first one.)
+ *     are monotonic, so the result is the same to the bit, with fewer elements to activate. (If two
+ *     values differ before the activation but not after it, the gradient goes to the larger one
+ *     instead of the first one.)
  *  3. A tensor with several readers gets a split layer, so that every tensor has one reader and one
- * gradient.
+ *     gradient.
  */
 #include "net/graph/graph.h"
 
@@ -93,7 +93,7 @@ static void pool_first(struct mu_net *net)
 	mu_net_count_consumers(net);
 }
 
-/* Make room for a layer at position l. */
+/* Insert an empty layer at position l. */
 static enum mu_status open_gap(struct mu_net *net, int l)
 {
 	enum mu_status st = MU_OK;
@@ -109,7 +109,7 @@ out:
 	return st;
 }
 
-/* Insert a split behind the producer of t; reader number i then reads output i. */
+/* Insert a split after the producer of t; reader number i then reads output i. */
 static enum mu_status split_tensor(struct mu_net *net, int t)
 {
 	enum mu_status st = MU_OK;
@@ -138,7 +138,7 @@ static enum mu_status split_tensor(struct mu_net *net, int t)
 	for (int l = at + 1; l < net->n_layers; l++)
 		for (int i = 0; i < net->layers[l].n_inputs; i++)
 			if (net->layers[l].inputs[i] == t) {
-				if (reader == 0) /* between groups one tensor passes, not n */
+				if (reader == 0) /* one tensor crosses between groups, not n */
 					memcpy(split->group, net->layers[l].group,
 					       sizeof split->group);
 				net->layers[l].inputs[i] = split->outputs[reader++];

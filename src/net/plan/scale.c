@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loss scaling (struct mu_batch): gradients of parameters are divided by the scale as soon as a
- * layer's backward has made them, so nobody behind it knows of the scale; what they were multiplied
- * with may have made them infinite, which is noted. Auxiliary gradients do not come from the loss.
+ * Loss scaling (struct mu_batch): gradients of parameters are divided by the scale directly after a
+ * layer's backward, so later code sees unscaled gradients. An infinite gradient is noted, because
+ * the scale may have caused it. Auxiliary gradients do not come from the loss.
  */
 #include "plan.h"
 
@@ -11,7 +11,7 @@
 
 #include <muster/base.h>
 
-/* Is one of n numbers not finite when they are multiplied? */
+/* Multiply n numbers; is a product not finite? */
 MU_LOOP static int multiply_and_look(float *x, size_t n, float factor)
 {
 	int bad = 0;

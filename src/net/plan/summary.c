@@ -57,7 +57,7 @@ static double macs_of(const struct mu_plan *plan, size_t i)
 	return mu_net_layer_macs(plan->net, &plan->net->layers[plan->ops[i].index]);
 }
 
-/* Bytes of the outputs that have memory of their own. */
+/* Bytes of the outputs that do not alias an input. */
 static size_t output_bytes(const struct mu_op *op)
 {
 	size_t n = 0;
@@ -151,7 +151,7 @@ static void print_node(const struct mu_plan *plan, size_t i, FILE *stream)
 	fprintf(stream, "\"];\n");
 }
 
-/* The operation that makes tensor t; plan->n_ops if it is the input. */
+/* The operation that writes tensor t; plan->n_ops for the input. */
 static size_t producer_of(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	for (size_t i = 0; i < plan->n_ops; i++)

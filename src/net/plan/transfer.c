@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans of a device with memory of its own (struct mu_device_memory). The flat arrays of the host,
- * which the store updates, are the ones that count: the device has a mirror of each. Forward of a
- * layer brings its weights to the device first, if they may have changed since this plan last did
- * so; behind backward of a layer its gradients come back, while the device works on. Plans of one
+ * Plans of a device with its own memory (struct mu_device_memory). The host's flat arrays, which
+ * the store updates, are authoritative; the device has a mirror of each. Forward of a layer first
+ * copies its weights to the device, if they may have changed since this plan's last copy. After
+ * backward of a layer its gradients are copied back, while the device continues. Plans of one
  * device with the same flat arrays share the mirrors.
  *
- * Why weights need not be waited for: an update of a key comes after its gradient has been taken,
- * and that came back behind all earlier work of the device, the upload of the weights included.
+ * Uploads of weights need no wait: a key is updated after its gradient has arrived, and that copy
+ * came after all earlier work of the device, the upload of the weights included.
  */
 #include "plan.h"
 
@@ -82,8 +82,8 @@ static bool is_one_of(const float *host, const struct plan_arrays *a)
 	return host && (host == a->weights || host == a->gradients || host == a->sum);
 }
 
-/* Those that the plan was bound to before stay, as long as there is room: parts that add to a sum
- * are bound anew in each step. */
+/* Mirrors bound before are kept as long as there is space: parts that add to a sum are bound anew
+ * in each step. */
 static enum mu_status find_mirror(struct mu_plan *plan, float *host, float **out)
 {
 	enum mu_status st = MU_OK;
@@ -128,7 +128,7 @@ out:
 	return st;
 }
 
-/* Statistics that run on are not read in training. */
+/* Training does not read running statistics. */
 static size_t n_read(const struct mu_plan *plan, const struct mu_op *op)
 {
 	return (size_t)(op->n_params + (plan->phase == MU_PHASE_TRAIN ? 0 : op->n_aux));
@@ -164,7 +164,7 @@ out:
 	return st;
 }
 
-/* Do the layer's gradients stay on the device, for later plans to add to? */
+/* Do the layer's gradients stay on the device, where later plans add to them? */
 static bool stays(const struct mu_plan *plan, size_t l)
 {
 	return memory_of(plan) && plan->ops[l].adds && plan->sum_stays;
