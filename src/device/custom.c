@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of a user's own: checking what they say, and calling them. See device.h. */
+/* Layers defined by users: check their results, and call them. See device.h. */
 #include "custom.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static const struct mu_custom *custom_of(const struct mu_op *op)
 	return op->attr;
 }
 
-/* What a user's function returned. One that gave no message gets one here. */
+/* Status of a user's function. An error without a message gets one here. */
 static enum mu_status returned(enum mu_status st, const struct mu_layer *layer,
 			       const struct mu_layer_ops *ops, const char *function)
 {
@@ -115,7 +115,7 @@ void mu_custom_view(struct mu_layer *layer, const struct mu_op *op, bool grads)
 		};
 }
 
-/* The same as when the net was built? */
+/* Are the shapes the same as when the net was built? */
 static enum mu_status check_constant(const struct mu_op *op, const struct mu_layer *layer)
 {
 	enum mu_status st = MU_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding a device by its name, opening and closing it. */
+/* Find a device by its name, open and close it. */
 #include <muster/device.h>
 
 #include <limits.h>
@@ -30,7 +30,7 @@ static const struct mu_device_ops *find_kind(const char *name, size_t length)
 	return NULL;
 }
 
-/* Cut "cpu:1" into its kind and its index. */
+/* Split "cpu:1" into kind and index. */
 enum mu_status mu_device_find(struct mu_device *device, const char *name)
 {
 	enum mu_status st = MU_OK;

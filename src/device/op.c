@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes, and the names of operations and of algorithms. */
+/* Shapes, and names of operations and algorithms. */
 #include <muster/device.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices of this build, the preferred one first. A new one: a line in each list here. */
+/* The devices of this build in order of preference. A new device is one line in each list here. */
 #include "config.h"
 
 #include <muster/device.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Augmentation: which steps are done, and what is drawn for them. Every draw has a number of its
- * own, so that a step that is not done leaves the others as they are.
- */
+/* Augmentation: the steps and their random draws. Every draw has its own number, so that omitting a
+ * step does not change the others. */
 #include <math.h>
 
 #include <muster/image.h>
@@ -121,7 +119,7 @@ static double between(const struct mu_random *key, uint64_t element, double low,
 	return low < high ? low + (high - low) * (double)mu_random_uniform(key, element) : low;
 }
 
-/* A whole number of [0, most]. */
+/* A random integer in [0, most]. */
 static size_t up_to(const struct mu_random *key, uint64_t element, size_t most)
 {
 	return most > 0 ? (size_t)mu_random_below(key, element, most + 1) : 0;
@@ -144,7 +142,7 @@ static void turn(const struct mu_augment *a, const struct mu_random *key, struct
 	mu_geometry_affine(g, &affine);
 }
 
-/* From a random place or the middle. */
+/* At a random place, or at the centre. */
 static void crop(struct mu_geometry *g, size_t h, size_t w, const struct mu_random *key)
 {
 	size_t top = g->h - h, left = g->w - w;
@@ -154,7 +152,7 @@ static void crop(struct mu_geometry *g, size_t h, size_t w, const struct mu_rand
 	mu_geometry_crop(g, top, left, h, w);
 }
 
-/* False if no try fits. */
+/* False if no trial fits. */
 static bool crop_and_resize(const struct mu_augment *a, const struct mu_random *key,
 			    const size_t shape[3], struct mu_geometry *g)
 {
@@ -199,7 +197,7 @@ out:
 	return st;
 }
 
-/* A picture that is too small is enlarged, as little as will do. */
+/* Enlarge a picture that is too small, as little as necessary. */
 static void enlarge(struct mu_geometry *g, size_t h, size_t w)
 {
 	if (g->h < h)
@@ -289,7 +287,7 @@ void mu_image_worker_release(struct mu_image_worker *worker)
 	*worker = (struct mu_image_worker){0};
 }
 
-/* Sample straight into out where nothing is between, else with plain values first. */
+/* Sample directly into out if there is no step in between, else sample plain values first. */
 static enum mu_status finish(const struct mu_augment_task *task, const struct mu_geometry *g,
 			     struct mu_image_worker *worker, float *out)
 {

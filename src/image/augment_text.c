@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an augmentation is, in words, for the log. */
+/* Description of an augmentation for the log. */
 #include <stdarg.h>
 #include <string.h>
 

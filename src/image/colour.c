@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Colours of pictures: each function changes planes of red, green and blue in place. */
+/* Colours: each function changes planes of red, green and blue in place. */
 #include <math.h>
 
 #include <muster/image.h>
@@ -93,7 +93,7 @@ static void from_hsl(const float hsl[3], float rgb[3])
 	float chroma = (1 - fabsf(2 * l - 1)) * s, least = l - chroma / 2;
 
 	for (int c = 0; c < 3; c++) {
-		/* How far the hue is from that of red, green or blue, in sixths of the circle. */
+		/* Distance of the hue from red, green or blue, in sixths of the circle. */
 		float away = fabsf(hsl[0] / 30 - 2 * (float)c);
 
 		away = away > 3 ? 6 - away : away;
@@ -118,7 +118,8 @@ void mu_image_hsl(float *rgb, size_t n, float hue, float saturation, float light
 
 void mu_image_pca(float *rgb, size_t n, const float weight[3])
 {
-	/* Of the covariance of red, green, blue over ImageNet's pixels: values of 0 to 255. */
+	/* Eigenvalues of the covariance of red, green, blue over ImageNet's pixels, for values of 0
+	 * to 255. */
 	static const float values[3] = {55.46f, 4.794f, 1.148f};
 	static const float vectors[3][3] = {
 		{-0.5675f, 0.7192f, 0.4009f},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of pictures: which format it is, and what every format must refuse. */
+/* Decoding: detect the format, and refuse what no format may contain. */
 #include <string.h>
 
 #include "decode.h"
@@ -14,10 +14,10 @@ enum { NUM_FORMATS = sizeof formats / sizeof *formats };
 struct mu_image_decoder {
 	void *states[NUM_FORMATS];
 	bool as_stored;
-	/* Of the present picture: format, turn, and size as stored. */
+	/* Of the current picture: format, orientation, and size as stored. */
 	int format, orientation;
 	size_t h, w;
-	struct mu_image stored; /* one that is to be turned */
+	struct mu_image stored; /* a picture before it is turned */
 };
 
 enum mu_status mu_image_decoder_new(struct mu_image_decoder **out)
@@ -127,7 +127,7 @@ static size_t shrunk(size_t n, size_t shrink)
 	return (n + shrink - 1) / shrink;
 }
 
-/* Half the size: the mean of two by two pixels, of those that there are at the end of odd sizes. */
+/* Halve the size: the mean of two by two pixels; of those that exist at the end of odd sizes. */
 static void halve(struct mu_image *image)
 {
 	size_t h = shrunk(image->h, 2), w = shrunk(image->w, 2);
@@ -156,7 +156,7 @@ static void halve(struct mu_image *image)
 	image->shrink *= 2;
 }
 
-/* As it is stored. */
+/* Decode the picture as stored. */
 static enum mu_status decode(struct mu_image_decoder *decoder, const struct mu_image_window *window,
 			     struct mu_image *image)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Formats of pictures: one const table each, of those that this build has. A format may keep the
- * bytes that begin was given until decode.
- */
+/* Formats of pictures: one const table each, for those in this build. A format may keep the pointer
+ * to the bytes from begin to decode. */
 #ifndef INPUT_DECODE_H
 #define INPUT_DECODE_H
 
@@ -12,21 +10,21 @@ struct mu_image_format {
 	const char *name;
 	const char *magic; /* the first bytes of a file */
 	size_t n_magic;
-	size_t max_shrink;   /* the largest that decode does by itself */
-	const char *library; /* "libpng 1.6.39", or what is missing */
+	size_t max_shrink;   /* the largest that decode supports */
+	const char *library; /* "libpng 1.6.39", or the missing library */
 	/* NULL: this build lacks the library. */
 	enum mu_status (*open)(void **state);
 	void (*close)(void *state);
-	void (*choose)(void *state, enum mu_jpeg_choice choice); /* NULL: there is no choice */
+	void (*choose)(void *state, enum mu_jpeg_choice choice); /* NULL: no choice */
 	enum mu_status (*begin)(void *state, const uint8_t *data, size_t n, size_t *h, size_t *w);
-	/* Fills in all of image; the picture may be any that holds the window. */
+	/* Set all members of image; its region may be any that contains the window. */
 	enum mu_status (*decode)(void *state, const struct mu_image_window *window,
 				 struct mu_image *image);
 };
 
-/* orientation.c: of a picture stored as h x w pixels, where a window of the upright one lies; and
- * the upright picture, of a part of the stored one. */
-bool mu_orientation_turns(int orientation); /* do rows become columns? */
+/* orientation.c, for a picture stored as h x w pixels: map a window of the upright picture to the
+ * stored one; turn a part of the stored picture upright. */
+bool mu_orientation_turns(int orientation); /* are rows and columns exchanged? */
 struct mu_image_window mu_orientation_window(int orientation, size_t h, size_t w,
 					     const struct mu_image_window *upright);
 enum mu_status mu_orientation_apply(int orientation, size_t h, size_t w,

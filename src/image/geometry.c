@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Geometry of pictures: each step maps places of the new picture to places of the one before it, so
- * that all steps together are one matrix and the picture is interpolated once.
- */
+/* Geometry: each step maps points of the new picture to points of the one before, so that all steps
+ * together are one matrix and the picture is interpolated once. */
 #include <math.h>
 
 #include <muster/image.h>
@@ -20,7 +18,7 @@ void mu_geometry_start(struct mu_geometry *g, size_t h, size_t w)
 	};
 }
 
-/* m <- m after step, which maps places of the new picture to those of the old one. */
+/* m <- m after step, where step maps points of the new picture to the old one. */
 static void compose(struct mu_geometry *g, const double step[2][3])
 {
 	for (int i = 0; i < 2; i++) {
@@ -105,7 +103,7 @@ void mu_geometry_affine(struct mu_geometry *g, const struct mu_affine *affine)
 	double yy = p / determinant, yx = -r / determinant;
 	double xy = -q / determinant, xx = s / determinant;
 	size_t h = scaled(g->h, affine->scale), w = scaled(g->w, affine->scale);
-	/* The centre stays the centre. */
+	/* The centre is fixed. */
 	double y = (double)g->h / 2 - yy * (double)h / 2 - yx * (double)w / 2;
 	double x = (double)g->w / 2 - xy * (double)h / 2 - xx * (double)w / 2;
 
@@ -117,7 +115,7 @@ void mu_geometry_affine(struct mu_geometry *g, const struct mu_affine *affine)
 	g->right = (double)w;
 }
 
-/* The least and the largest value of m[i] over the centres of the pixels. */
+/* Minimum and maximum of m[i] over the centres of the pixels. */
 static void find_range(const struct mu_geometry *g, int i, double *low, double *high)
 {
 	const double *m = g->m[i];
@@ -128,7 +126,7 @@ static void find_range(const struct mu_geometry *g, int i, double *low, double *
 	*(x < 0 ? low : high) += x;
 }
 
-/* Pixels [*first, *first + *n) of all that interpolation between low and high looks at. */
+/* Pixels [*first, *first + *n) of `all` that interpolation between low and high reads. */
 static void find_span(double low, double high, size_t all, size_t *first, size_t *n)
 {
 	double last = floor(high - 0.5) + 1, from = floor(low - 0.5);
@@ -147,7 +145,7 @@ void mu_geometry_window(const struct mu_geometry *g, size_t max_shrink,
 	double step = down < across ? down : across, low, high;
 	size_t s = 1;
 
-	/* A little more than exact, so that rounding does not decide. */
+	/* A tolerance, so that rounding does not decide. */
 	while (2 * s <= max_shrink && step * 1.000001 >= 2 * (double)s)
 		s *= 2;
 	window->shrink = s;

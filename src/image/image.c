@@ -34,7 +34,7 @@ MU_LOOP static void join_planes(uint32_t *restrict out, const uint8_t *red, cons
 		out[i] = red[i] | (uint32_t)green[i] << 8 | (uint32_t)blue[i] << 16;
 }
 
-/* Four bytes are one load: each pixel but the last is taken with a byte of the next one. */
+/* Four bytes are one load: each pixel except the last is loaded with one byte of the next. */
 static void join_bytes(uint32_t *restrict out, const uint8_t *restrict bytes, size_t n)
 {
 	for (size_t i = 0; i + 1 < n; i++, bytes += 3)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What readers of images share: the rules for what images become. */
+/* Shared by readers of images: the augmentation of their config. */
 #include <math.h>
 
 #include "input/reader.h"

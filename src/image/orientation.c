@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The orientation in a JPEG file: Exif 2.3 (CIPA DC-008), a TIFF block in segment APP1, whose first
- * directory may hold tag 274. Every number of the block may be wrong: one that lies outside is 0.
- * And pictures turned by it.
+ * Orientation of a JPEG file: Exif 2.3 (CIPA DC-008), a TIFF block in segment APP1, whose first
+ * directory may contain tag 274. Every number of the block may be wrong: reads outside of it return
+ * 0. Also turns pictures upright.
  */
 #include "decode.h"
 
 #include <string.h>
 
 enum {
-	HEAD = 6, /* "Exif", 0 and a byte that pads */
+	HEAD = 6, /* "Exif", 0 and a pad byte */
 	ENTRY = 12,
 	TAG = 274,
 	MARKER_APP1 = 0xe1,
-	MARKER_FIRST_ALONE = 0xd0, /* from here to the last one: without a length */
+	MARKER_FIRST_ALONE = 0xd0, /* from here to the last one: markers without a length */
 	MARKER_LAST_ALONE = 0xd9,
-	MARKER_SCAN = 0xda, /* what follows is the picture */
-	MARKER_TEM = 0x01,  /* without a length, too */
+	MARKER_SCAN = 0xda, /* start of the image data */
+	MARKER_TEM = 0x01,  /* also without a length */
 };
 
 struct block {
@@ -36,8 +36,7 @@ static size_t number(const struct block *b, size_t at, size_t nbytes)
 	return value;
 }
 
-/* As OpenCV does it: a directory that is not all there is none, the type of the entry is not looked
- * at. */
+/* As OpenCV: an incomplete directory is ignored, the type of the entry is not checked. */
 static int read_tiff(const uint8_t *bytes, size_t n)
 {
 	struct block b = {bytes, n, n >= 2 && memcmp(bytes, "MM", 2) == 0};
@@ -60,7 +59,7 @@ static int read_tiff(const uint8_t *bytes, size_t n)
 	return value >= 1 && value <= 8 ? (int)value : 1;
 }
 
-/* Bytes between segments are skipped, as libjpeg does it. */
+/* Skips bytes between segments, as libjpeg does. */
 int mu_image_orientation(const uint8_t *data, size_t n)
 {
 	struct block b = {data, n, true};
@@ -93,7 +92,8 @@ int mu_image_orientation(const uint8_t *data, size_t n)
 
 /* ---- turning ---- */
 
-/* Do rows become columns? Is the last row, the last column the first one of the picture? */
+/* Are rows and columns exchanged? Is the last row, or the last column, the first one of the upright
+ * picture? */
 static const struct kind {
 	bool turn, last_row, last_column;
 } kinds[] = {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * PNG by libpng. Values are taken as they are: no correction for gamma, no background behind
- * transparent pixels. The whole picture is decoded. libpng's errors jump back into try.
- */
+/* PNG by libpng. Values are used as stored: no gamma correction, no background behind transparent
+ * pixels. The whole picture is decoded. libpng's errors jump back into try. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +21,7 @@ struct png {
 	struct mu_image *image;
 	png_bytepp rows;
 	size_t rows_capacity;
-	enum mu_status st; /* of what is not libpng's */
+	enum mu_status st; /* of errors outside libpng */
 };
 
 static PNG_NORETURN void leave(png_structp png, png_const_charp text)
@@ -50,7 +48,7 @@ static void feed(png_structp png, png_bytep out, size_t n)
 	p->at += n;
 }
 
-/* False if libpng met an error: p->message. */
+/* False after an error of libpng: see p->message. */
 static bool try(struct png *p, void (*work)(struct png *))
 {
 	if (setjmp(p->escape))
@@ -114,7 +112,7 @@ out:
 	return st;
 }
 
-/* Every kind becomes red, green, blue and one byte more, of 8 bits each. */
+/* Convert every kind to red, green, blue and one more byte, 8 bits each. */
 static void read_picture(struct png *p)
 {
 	struct mu_image *image = p->image;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of image/png.c, where there is no libpng. */
+/* Instead of image/png.c, without libpng. */
 #include "decode.h"
 
 const struct mu_image_format mu_image_format_png = {

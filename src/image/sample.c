@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From pixels to planes of values. Three ways with the same results where they overlap: pixels that
- * are only moved are copied; upright pictures are interpolated first between two rows, then along
- * the row; others pixel by pixel. A row of all three planes lies together while it is worked on.
+ * From pixels to planes of values. Three paths with equal results where they overlap: pixels that
+ * are only moved are copied; upright pictures are interpolated between two rows, then along the
+ * row; others pixel by pixel. A row of all three planes is contiguous while it is processed.
  */
 #include <math.h>
 #include <string.h>
@@ -11,20 +11,20 @@
 
 enum { CHANNELS = 3, VECTOR = 16 };
 
-/* Where rows are two or three vectors long, what is left of one costs as much as all of them. */
+/* Where rows are two or three vectors long, a scalar remainder costs as much as all vectors. */
 #define VECTOR_OF(type) type __attribute__((vector_size(VECTOR * sizeof(type))))
 
-/* What the loops below share. */
+/* Shared by the loops below. */
 struct sampling {
 	const struct mu_image *image;
 	const struct mu_geometry *g;
 	const struct mu_image_values *values;
-	double y[3], x[3]; /* places in image: pixel (i, j) of the result is at y[0] (i + 0.5) +
-			      y[1] (j + 0.5) + y[2] */
-	size_t top, bottom, left, right; /* of the result: the rest is fill */
-	int32_t *index;                  /* per column of the result: the pixel left of it */
-	uint32_t *reversed;              /* or pixels from right to left */
-	float *weight;                   /* of the pixel right of it */
+	double y[3], x[3]; /* maps to the image: the centre of pixel (i, j) of the result is at y[0]
+			      (i + 0.5) + y[1] (j + 0.5) + y[2] */
+	size_t top, bottom, left, right; /* range of the result; the rest is fill */
+	int32_t *index;                  /* per column of the result: the pixel to its left */
+	uint32_t *reversed;              /* or pixels in reverse order */
+	float *weight;                   /* of the pixel to its right */
 	float *row;                      /* a row of image, three planes */
 	float fill[CHANNELS];
 	bool divides; /* some values->std is not 1 */
@@ -64,7 +64,7 @@ out:
 
 /* ---- loops over a row ---- */
 
-/* Centres within [low, high) are those of pixels [*from, *to). */
+/* Pixels [*from, *to) have their centres within [low, high). */
 static void find_inside(double low, double high, size_t n, size_t *from, size_t *to)
 {
 	double first = ceil(low - 0.5), end = ceil(high - 0.5), all = (double)n;
@@ -81,8 +81,8 @@ static void fill_values(float *out, size_t n, float value)
 		out[i] = value;
 }
 
-/* A row of one plane, but for columns [left, right): where these are most of it, two vectors that
- * reach into them. */
+/* Fill a row of one plane outside of columns [left, right): if these are most of it, by two vectors
+ * that overlap them. */
 MU_INLINE void fill_sides(float *row, size_t w, size_t left, size_t right, float value)
 {
 	VECTOR_OF(float) v = value - (VECTOR_OF(float)){0};
@@ -141,7 +141,7 @@ MU_LOOP static void copy_row(const struct sampling *s, float *out, const uint32_
 		take_row(s, out, pixels, false);
 }
 
-/* first[0], first[-1], ... */
+/* out = first[0], first[-1], ... */
 MU_LOOP static void reverse_row(uint32_t *restrict out, const uint32_t *restrict first, size_t n)
 {
 	const uint32_t *restrict last = first - (n - 1);
@@ -150,7 +150,7 @@ MU_LOOP static void reverse_row(uint32_t *restrict out, const uint32_t *restrict
 		out[i] = last[n - 1 - i];
 }
 
-/* Between two rows of pixels; three planes of n. */
+/* Interpolate between two rows of pixels; out: three planes of n. */
 MU_LOOP static void blend_rows(float *restrict out, const uint32_t *restrict above,
 			       const uint32_t *restrict below, size_t n, float weight)
 {
@@ -168,7 +168,7 @@ MU_LOOP static void blend_rows(float *restrict out, const uint32_t *restrict abo
 	}
 }
 
-/* Along a row of one plane; and normalised. */
+/* Interpolate along a row of one plane, and normalise. */
 MU_LOOP static void blend_columns(const struct sampling *s, float *restrict out,
 				  const float *restrict row, const float rule[2])
 {
@@ -188,7 +188,7 @@ MU_LOOP static void blend_columns(const struct sampling *s, float *restrict out,
 
 /* ---- upright pictures ---- */
 
-/* The pixel before a place, the last but one at most, and the weight of the next one. */
+/* The pixel before a point, at most the last but one, and the weight of the next pixel. */
 static size_t find_pixel(double place, size_t n, float *weight)
 {
 	double at = place - 0.5, before = floor(at);
@@ -210,7 +210,7 @@ static double place_of(const double m[3], size_t i, size_t j)
 	return m[0] * ((double)i + 0.5) + m[1] * ((double)j + 0.5) + m[2];
 }
 
-/* Is a pixel of the result a pixel of the image? */
+/* Is every pixel of the result a pixel of the image? */
 static bool only_moves(const struct sampling *s)
 {
 	double x = place_of(s->x, s->top, s->left) - 0.5, y = place_of(s->y, s->top, s->left) - 0.5;
@@ -222,7 +222,7 @@ static bool only_moves(const struct sampling *s)
 	       y2 < (double)s->image->h;
 }
 
-/* Of row i, from left to right. */
+/* Row i, from left to right. */
 static const uint32_t *moved_row(const struct sampling *s, size_t i)
 {
 	size_t y = (size_t)place_of(s->y, i, s->left), x = (size_t)place_of(s->x, i, s->left);

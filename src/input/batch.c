@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Order and batches of an epoch. Which records a step takes is a function of seed, epoch, step and
- * worker alone.
+ * Order and batches of an epoch. The records of a step depend only on seed, epoch, step and worker.
  */
 #include <string.h>
 
@@ -16,10 +15,8 @@ void mu_input_thread_release(struct mu_input_thread *thread)
 
 /* ---- order ---- */
 
-/*
- * Chunks first, then the records of each. order holds the permutation of the chunks in its last
- * places while the first are filled from it: there are no more chunks than records.
- */
+/* Permute the chunks, then the records of each. The end of `order` holds the permutation of the
+ * chunks while the start is filled from it: there are no more chunks than records. */
 static void shuffle_chunks(const struct mu_random *key, uint32_t *order, size_t n, size_t chunk)
 {
 	size_t n_chunks = (n + chunk - 1) / chunk, at = 0;
@@ -38,7 +35,7 @@ static void shuffle_chunks(const struct mu_random *key, uint32_t *order, size_t 
 	}
 }
 
-/* Records within their groups, then the steps. */
+/* Permute records within their groups, then the steps. */
 static void shuffle_groups(const struct mu_random *key, struct mu_input *in)
 {
 	for (size_t g = 0; g < in->n_groups; g++) {
@@ -111,7 +108,7 @@ size_t mu_input_labels(const struct mu_input *in, size_t group)
 	return in->groups ? in->groups[group].length : in->config.label_width;
 }
 
-/* *step of the epoch becomes that of its group. */
+/* Convert *step of the epoch to a step of its group. */
 static size_t find_group(const struct mu_input *in, size_t *step)
 {
 	size_t group = 0;
@@ -125,8 +122,8 @@ static size_t find_group(const struct mu_input *in, size_t *step)
 	return group;
 }
 
-/* Of m samples in a step, worker r of N has [m r / N, m (r + 1) / N); in a full step, m = N b, that
- * is the r-th run of b. */
+/* Of m samples in a step, worker r of N reads [m r / N, m (r + 1) / N); in a full step, m = N b,
+ * this is the r-th run of b. */
 static size_t share(const struct mu_input *in, size_t m, size_t *from)
 {
 	size_t worker = (size_t)in->config.worker, workers = (size_t)in->config.num_workers;
@@ -245,7 +242,7 @@ void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *b
 	}
 }
 
-/* All of n, or none. */
+/* Make all samples bytes or all floats. */
 static void make_alike(const struct mu_input *in, struct mu_input_batch *batch,
 		       const uint8_t *marks, size_t n)
 {
@@ -309,7 +306,7 @@ enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_b
 	run.group = mu_input_group(in, step);
 	batch->are_bytes = false;
 	MU_TRY(mu_input_fill(in, in->thread, &run, batch, in->marks));
-	if (!in->groups) /* whose records are in memory: none is bad */
+	if (!in->groups) /* with groups all records are in memory: none is bad */
 		mu_input_leave_out(in, batch, in->marks, &in->n_bad);
 out:
 	return st;

@@ -2,20 +2,20 @@
 /*
  * See cache.h. The memory of a worker holds its share of the records, [n r / L, n (r + 1) / L) for
  * the r-th of L workers of the node: a table, the labels, the bytes. Its size must be known before
- * anything is read: mu_records_bound tells.
+ * anything is read: mu_records_bound gives an upper bound.
  */
 #include <string.h>
 
 #include "cache.h"
 
 struct entry {
-	size_t at, n; /* of its bytes among those of the share */
+	size_t at, n; /* place of its bytes within the share */
 	uint64_t id, id2;
 	size_t first_label, n_labels;
 	bool here;
 };
 
-/* One worker's records [first, end). */
+/* Records [first, end) of one worker. */
 struct share {
 	size_t first, end;
 	struct entry *entries;
@@ -26,7 +26,7 @@ struct share {
 struct mu_cache {
 	struct mu_window *window;
 	size_t n_shares;
-	struct share *shares; /* in the order of workers */
+	struct share *shares; /* in worker order */
 };
 
 static size_t share_begin(size_t n, size_t share, size_t n_shares)
@@ -51,7 +51,7 @@ static size_t segment_bytes(const struct mu_records *records, size_t first, size
 	return n;
 }
 
-/* Where the shares of the node's workers lie. */
+/* Set the addresses of the shares of the node's workers. */
 static enum mu_status find_shares(struct mu_cache *c, size_t n, size_t width,
 				  const struct mu_topology *t)
 {
@@ -81,7 +81,8 @@ out:
 	return st;
 }
 
-/* What cannot be read, or is more than it was, is left to the files. nbytes: of the segment. */
+/* Records that cannot be read, or that have grown, are left to the files. nbytes: size of the
+ * segment. */
 static void fill(struct share *s, const struct mu_records *records, size_t width, size_t nbytes)
 {
 	struct mu_record_buffer buffer = {0};
@@ -92,7 +93,7 @@ static void fill(struct share *s, const struct mu_records *records, size_t width
 		const size_t room = mu_records_bound(records, i);
 		struct mu_record r;
 
-		if (room > all - at) /* of an image in a folder, which has grown */
+		if (room > all - at) /* an image file in a folder has grown */
 			continue;
 		e->at = at;
 		at += room;
@@ -114,7 +115,7 @@ static void fill(struct share *s, const struct mu_records *records, size_t width
 	mu_record_buffer_release(&buffer);
 }
 
-/* window: nbytes of it are this worker's. */
+/* window: this worker's part of it has nbytes. */
 struct room {
 	struct mu_window *window;
 	size_t nbytes;
@@ -158,7 +159,7 @@ enum mu_status mu_cache_open(struct mu_cache **out, const struct mu_records *rec
 		goto out;
 	if (records)
 		made = make(out, records, n, t, &(struct room){window, mine});
-	/* Reading takes as long as it takes. */
+	/* Workers may finish reading at very different times. */
 	MU_TRY(mu_meet(t->node));
 	MU_TRY(mu_agree(made, t->node));
 	all = (double)mine;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CIFAR's binary files (A. Krizhevsky, "The CIFAR-10 dataset", section "Binary version"), kept in
- * memory as they are. A record is its labels, one byte each, and a colour image of 3072 bytes,
- * (3, 32, 32). CIFAR-10 has one label; CIFAR-100 a coarse one, which is not used, and a fine one.
+ * memory unchanged. A record is its labels, one byte each, and a colour image of 3072 bytes, (3,
+ * 32, 32). CIFAR-10 has one label; CIFAR-100 has a coarse one, which is not used, and a fine one.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,10 +24,10 @@ enum {
 
 struct kind {
 	const char *name;
-	const char *folder; /* that the published archive makes */
+	const char *folder; /* folder in the published archive */
 	const char *train;  /* NULL: data_batch_1.bin and so on */
 	const char *validate;
-	size_t labels; /* bytes before the image; the last one counts */
+	size_t labels; /* bytes before the image; the last one is the label */
 	size_t classes;
 };
 
@@ -40,8 +40,8 @@ enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
 
 struct cifar {
 	const struct kind *kind;
-	char dir[PATH_BYTES]; /* that holds the files themselves */
-	size_t record;        /* bytes of one */
+	char dir[PATH_BYTES]; /* folder of the files */
+	size_t record;        /* bytes of a record */
 	uint8_t *bytes;       /* all records; owned */
 };
 
@@ -69,7 +69,7 @@ static int last_batch(const char *dir)
 	return last;
 }
 
-/* File i = 1, 2, ... of a part. A path that is too long is that of no file. */
+/* Path of file i = 1, 2, ... of a part. A path that is too long names no file. */
 static void name_file(char path[PATH_BYTES], const struct kind *kind, const char *dir,
 		      enum mu_input_part part, int i)
 {
@@ -84,7 +84,7 @@ static void name_file(char path[PATH_BYTES], const struct kind *kind, const char
 		*path = '\0';
 }
 
-/* Path of a file of this kind in the folder; false if it holds none. */
+/* Path of a file of this kind in the folder; false if there is none. */
 static bool find_file(char path[PATH_BYTES], const struct kind *kind, const char *dir)
 {
 	name_file(path, kind, dir, MU_INPUT_TRAIN, kind->train ? 1 : last_batch(dir));
@@ -94,8 +94,8 @@ static bool find_file(char path[PATH_BYTES], const struct kind *kind, const char
 	return access(path, F_OK) == 0;
 }
 
-/* All kinds, in the folder and in those that the archives make; returns how many, keeps the last.
- */
+/* Look for all kinds, in the folder and in the archives' folders; returns their number and stores
+ * the last one. */
 static size_t find_sets(const char *dir, struct cifar *c, char *found, size_t nbytes)
 {
 	size_t n = 0, used = 0;
@@ -129,7 +129,7 @@ static size_t find_cifar(const char *dir, char *found, size_t nbytes)
 
 /* ---- reading them ---- */
 
-/* Bytes of a file, which must be whole records. */
+/* Size of a file, which must be a multiple of a record. */
 static enum mu_status measure(const struct cifar *c, const char *path, size_t *nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -194,7 +194,7 @@ out:
 	return st;
 }
 
-/* Every file, one behind the other; their sizes first, so that there is one allocation. */
+/* Read all files, one after another; first their sizes, so that there is one allocation. */
 static enum mu_status read_files(struct mu_input *in, struct cifar *c, int n_files)
 {
 	enum mu_status st = MU_OK;
@@ -266,7 +266,7 @@ static enum mu_status open_cifar(struct mu_input *in)
 	c->record = c->kind->labels + IMAGE;
 	in->classes = in->config.classes ? in->config.classes : c->kind->classes;
 	MU_TRY(set_shape(in, c));
-	/* If number 1 is missing, its name is told. */
+	/* If number 1 is missing, the error names it. */
 	if (in->config.part == MU_INPUT_TRAIN && !c->kind->train && last_batch(c->dir) > 1)
 		n_files = last_batch(c->dir);
 	MU_TRY(read_files(in, c, n_files));
@@ -285,10 +285,8 @@ static void close_cifar(struct mu_input *in)
 	in->impl = NULL;
 }
 
-/*
- * In blocks of a fixed size, which compilers turn into vector code also at -O2. The last block
- * begins early enough to be a whole one.
- */
+/* In blocks of a fixed size, which compilers vectorise also at -O2. The last block overlaps the one
+ * before, so that it is a whole block. */
 static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n, float mean,
 		  float std)
 {
@@ -305,7 +303,7 @@ static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n,
 	}
 }
 
-/* One channel of a window, from the pixel in its upper left corner on. */
+/* One channel of a window, from its upper left pixel. */
 static void cut(const struct mu_input *in, const uint8_t *corner, size_t channel, float *out)
 {
 	size_t h = in->shape[1], w = in->shape[2];

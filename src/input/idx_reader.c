@@ -111,7 +111,7 @@ static void close_idx(struct mu_input *in)
 	in->impl = NULL;
 }
 
-/* In blocks of a fixed size, which compilers turn into vector code also at -O2. */
+/* In blocks of a fixed size, which compilers vectorise also at -O2. */
 static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n)
 {
 	size_t i = 0;

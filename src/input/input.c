@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers, partition and order. Which records a step takes is a function of seed, epoch, step and
- * worker alone.
+ * Readers, partition and order. The records of a step depend only on seed, epoch, step and worker.
  */
 #include <muster/input.h>
 
@@ -115,7 +114,7 @@ out:
 	return st;
 }
 
-/* What the reader found must be enough for every worker. */
+/* The reader must have found enough records for every worker. */
 static enum mu_status check_records(const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;

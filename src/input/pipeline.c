@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of the input. Step s uses slot s modulo the number of slots; a slot is free when the
- * step that used it has been taken. All fields of struct mu_pipeline and of slots are changed under
- * the lock; the arrays of a slot belong to the threads until its step is complete, then to the
- * caller until it has taken them. Waits are condition variables: who waits uses no core.
+ * The threads of the input. Step s uses slot s modulo the number of slots. A slot is free when the
+ * caller has finished the step that used it. All fields of struct mu_pipeline and of slots are
+ * changed under the lock. The arrays of a slot belong to the threads until its step is complete,
+ * then to the caller until it has finished the step. Waits use condition variables, and no
+ * processor time.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@
 #include "reader.h"
 
 enum {
-	RUN_MAX = 16, /* samples that a thread takes at once */
+	RUN_MAX = 16, /* most samples that a thread reads at once */
 	MESSAGE_BYTES = 1024,
 };
 
@@ -38,12 +39,12 @@ struct mu_pipeline {
 	float *data, *labels; /* of all slots */
 	uint32_t *ids;
 	uint8_t *marks, *bytes; /* bytes NULL: samples are floats */
-	size_t hand;  /* step whose samples are dealt out */
-	size_t taken; /* step that the caller takes next, or has been lent */
+	size_t hand;  /* step whose samples are being assigned to threads */
+	size_t taken; /* step that the caller reads next, or is using */
 	bool lent;
-	size_t end;   /* no step is begun from here on; hand when paused */
-	int busy;     /* threads with samples */
-	bool pausing; /* the caller waits until there are none */
+	size_t end;   /* no step from here on is started; equals hand when paused */
+	int busy;     /* threads that are reading samples */
+	bool pausing; /* the caller waits until no thread is busy */
 	bool stop;
 	enum mu_status st; /* of the first error */
 	char message[MESSAGE_BYTES];
@@ -54,7 +55,7 @@ static bool has_work(const struct mu_pipeline *p)
 	return p->st == MU_OK && p->hand < p->end && p->hand < p->taken + p->n_slots;
 }
 
-/* The next samples, of a slot that is free. With the lock. */
+/* Assign the next samples of a free slot. Call with the lock held. */
 static struct slot *take_run(struct mu_pipeline *p, struct mu_input_run *run)
 {
 	struct slot *s = &p->slots[p->hand % p->n_slots];
@@ -66,10 +67,11 @@ static struct slot *take_run(struct mu_pipeline *p, struct mu_input_run *run)
 		s->batch.count = mu_input_find(p->in, p->hand, &s->first);
 	}
 	left = s->batch.count - s->given;
-	fair = left / (size_t)p->n_threads / 2 + 1; /* the last runs are short: all end together */
+	fair = left / (size_t)p->n_threads / 2 + 1; /* the last runs are short, so that all threads
+						       end together */
 	if (fair > RUN_MAX || p->n_threads == 1)
 		fair = RUN_MAX;
-	run->group = 0; /* what has groups is read without threads */
+	run->group = 0; /* data with groups is read without threads */
 	run->first = s->first;
 	run->from = s->given;
 	run->to = s->given + (left < fair ? left : fair);
@@ -115,7 +117,8 @@ static void *run_thread(void *argument)
 
 /* ---- life ---- */
 
-/* Memory is written when it is allocated: the system would end the process rather than refuse. */
+/* Memory is written when it is allocated, so the system would kill the process instead of returning
+ * an error. */
 static enum mu_status check_memory(const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
@@ -177,7 +180,7 @@ out:
 	return st;
 }
 
-/* Signals are the caller's: its handlers do not run in these threads. */
+/* Signals are handled by the caller's thread only. */
 static enum mu_status start_threads(struct mu_pipeline *p, int n)
 {
 	enum mu_status st = MU_OK;
@@ -241,7 +244,7 @@ void mu_pipeline_free(struct mu_pipeline *p)
 
 /* ---- the caller's side ---- */
 
-/* With the lock. The present step's slot is free from now on. */
+/* Free the slot of the current step. Call with the lock held. */
 static void finish_step(struct mu_pipeline *p)
 {
 	p->lent = false;
@@ -249,7 +252,7 @@ static void finish_step(struct mu_pipeline *p)
 	pthread_cond_broadcast(&p->work);
 }
 
-/* With the lock. */
+/* Call with the lock held. */
 static void pause_threads(struct mu_pipeline *p)
 {
 	p->lent = false;
@@ -284,7 +287,7 @@ void mu_pipeline_start(struct mu_pipeline *p, size_t step)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* With the lock. A step past the end has nothing to wait for. */
+/* A step past the end is ready. Call with the lock held. */
 static bool is_ready(const struct mu_pipeline *p, size_t step)
 {
 	const struct slot *s = &p->slots[step % p->n_slots];
@@ -309,7 +312,7 @@ bool mu_pipeline_wait(struct mu_pipeline *p, size_t step, double seconds)
 	return ready;
 }
 
-/* Its first n samples. */
+/* Copy its first n samples. */
 static void copy_batch(const struct mu_input *in, struct mu_input_batch *out,
 		       const struct mu_input_batch *batch, size_t n)
 {

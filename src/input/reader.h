@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The readers that there are, and what they share. A new one is a file with one const table, a line
- * here and a line in the list in input.c.
- */
+/* The table of readers, and what they share. A new reader is a file with one const table, a line
+ * here and a line in the list in input.c. */
 #ifndef MUSTER_INPUT_READER_H
 #define MUSTER_INPUT_READER_H
 
@@ -15,50 +13,51 @@ extern const struct mu_reader mu_reader_records;
 extern const struct mu_reader mu_reader_synthetic;
 extern const struct mu_reader mu_reader_text;
 
-/* What one thread needs to read. {0} is empty. */
+/* Memory of a reading thread. {0} is empty. */
 struct mu_input_thread {
 	struct mu_image_worker image;
 	struct mu_record_buffer record;
-	uint8_t *bytes; /* where the sample may go as bytes, if are_bytes is set then; or NULL */
+	uint8_t *bytes; /* space for the sample as bytes, or NULL; are_bytes: it was used */
 	bool are_bytes;
 };
 
-/* Of a sample that was read. */
+/* Marks of a sample that was read. */
 enum { MU_INPUT_BAD = 1, MU_INPUT_BYTES = 2 };
 
 void mu_input_thread_release(struct mu_input_thread *thread);
 
-/* For readers of images. What becomes of record i. */
+/* For readers of images: how to augment record i. */
 struct mu_augment_task mu_input_task(const struct mu_input *in, struct mu_input_thread *thread,
 				     size_t record);
-/* Mean, std, shape and augmentation of the config must be possible. */
+/* Check mean, std, shape and augmentation of the config. */
 enum mu_status mu_input_check_images(const struct mu_input *in);
 
-/* Part of a batch: samples [from, to) of it are those at places [first + from, first + to) of the
- * epoch's order, all of one group. */
+/* A run of a batch: its samples [from, to) are at places [first + from, first + to) of the epoch's
+ * order, all of one group. */
 struct mu_input_run {
 	size_t first, from, to, group;
 };
 
-/*
- * Read them. A record that cannot be read is an error, or, with skip_bad_records, is told of in the
- * log and marked (one per sample).
- */
+/* Read a run. A record that cannot be read is an error; with skip_bad_records it is reported in the
+ * log and marked (one mark per sample). */
 enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *thread,
 			     const struct mu_input_run *run, const struct mu_input_batch *batch,
 			     uint8_t *marks);
-/* Samples that are marked as bad leave the batch, which all others keep in their order; what lies
- * behind them is filled as struct mu_input_batch says. *n_bad counts them. Of the others some may
- * be bytes: if not all are they become floats. */
+/*
+ * Remove samples that are marked as bad from the batch; the others keep their order. Fill the
+ * places at the end as struct mu_input_batch says. *n_bad counts the bad ones. If not all of the
+ * others are bytes, convert them to floats.
+ */
 void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch, uint8_t *marks,
 			size_t *n_bad);
-/* n samples of bytes as floats. */
+/* Convert n samples of bytes to floats. */
 void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *bytes, size_t n);
-/* The order of an epoch's records. */
+/* Compute the order of an epoch's records. */
 void mu_input_order(struct mu_input *in, uint32_t epoch);
-/* The steps of a group. */
+/* Number of steps of a group. */
 size_t mu_input_group_steps(const struct mu_input *in, size_t group);
-/* This worker's samples of a step; *first is the place of the first one in the epoch's order. */
+/* Number of this worker's samples in a step; *first is the place of the first one in the epoch's
+ * order. */
 size_t mu_input_find(const struct mu_input *in, size_t step, size_t *first);
 
 #endif

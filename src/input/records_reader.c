@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Images of any file that mu_records_open knows: encoded ones are decoded, raw ones taken as they
- * are; both are augmented.
- */
+/* Images of all files that mu_records_open reads: encoded ones are decoded, raw ones are used as
+ * they are; both are augmented. */
 #include <string.h>
 
 #include "cache.h"
@@ -13,7 +11,7 @@ enum { TEXT_BYTES = 512 };
 struct records {
 	struct mu_records *records;
 	struct mu_records_info info;
-	struct mu_cache *cache; /* NULL: the files are read */
+	struct mu_cache *cache; /* NULL: read the files */
 };
 
 static enum mu_status open_records(struct mu_input *in)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Random data for benchmarks: one batch, uniform in [-1, 1) or of whole numbers, with labels at
- * random, is made at the start and given again and again. Record i is sample i modulo b of it.
- */
+/* Random data for benchmarks: one batch, uniform in [-1, 1) or of integers, with random labels, is
+ * made at the start and returned for every step. Record i is its sample i modulo b. */
 #include <string.h>
 
 #include "reader.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sequences of words, or of characters, from a text file, kept in memory as numbers. A sample is
- * the numbers of words t, t + 1, ... and its labels are those of the words after each; both are
- * filled up with 0 to the length of their group, the shortest that they fit in.
+ * the numbers of words t, t + 1, ...; its labels are the numbers of the words after each. Both are
+ * padded with 0 to the length of their group, the shortest one that they fit in.
  *
- * Words: a sequence is a line, read from the end of the sentence before on: its words predict one
- * another and the last one "<eos>". Lines without words are none; those longer than the longest
- * group are left out and counted. Characters: the text is cut into runs of the longest group,
- * whatever its lines.
+ * Words: a sequence is one line, preceded by the end of the sentence before: its words predict one
+ * another, and the last one predicts "<eos>". Empty lines are no sequences; lines longer than the
+ * longest group are omitted and counted. Characters: the text is cut into runs of the length of the
+ * longest group, across lines.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,17 +15,17 @@
 #include "reader.h"
 
 struct sequence {
-	size_t start;    /* in numbers */
-	uint32_t length; /* of the sample: one less than its words */
+	size_t start;    /* index in numbers */
+	uint32_t length; /* of the sample: its words less one */
 };
 
 struct text {
-	struct mu_vocabulary *own; /* NULL: the config's */
+	struct mu_vocabulary *own; /* NULL: the config's vocabulary is used */
 	char *bytes;               /* the file, while it is read */
 	size_t n_bytes;
 	uint32_t *numbers; /* of the words of the text */
 	size_t n_numbers;
-	struct sequence *sequences; /* by group, within it as in the file */
+	struct sequence *sequences; /* by group; within a group in file order */
 	struct mu_input_group *groups;
 	size_t n_lines, n_long, n_unknown;
 };
@@ -68,10 +68,10 @@ out:
 
 /* ---- words ---- */
 
-/* Goes through the text: words, and the ends of lines that have some. */
+/* Iterates over the text: words, and ends of lines that are not empty. */
 struct scan {
 	const char *at, *end;
-	size_t in_line; /* words of the present line so far */
+	size_t in_line; /* words of the current line so far */
 };
 
 static bool is_blank(char c)
@@ -79,7 +79,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* The next word; *nbytes 0: a line ends. false: the text does. */
+/* The next word; *nbytes 0: end of a line. false: end of the text. */
 static bool next_word(struct scan *s, const char **word, size_t *nbytes)
 {
 	for (; s->at < s->end; s->at++) {
@@ -94,7 +94,7 @@ static bool next_word(struct scan *s, const char **word, size_t *nbytes)
 	while (s->at < s->end && *s->at != '\n' && !is_blank(*s->at))
 		s->at++;
 	*nbytes = (size_t)(s->at - *word);
-	if (*nbytes == 0) { /* the last line may end without a break */
+	if (*nbytes == 0) { /* the last line may lack a line break */
 		bool line = s->in_line > 0;
 
 		s->in_line = 0;
@@ -109,7 +109,7 @@ static struct scan begin(const struct text *t)
 	return (struct scan){t->bytes, t->bytes + t->n_bytes, 0};
 }
 
-/* All words of the text, in their order, and "<unk>" at the end if it was not among them. */
+/* All words of the text in order, and "<unk>" at the end if it was not among them. */
 static enum mu_status make_vocabulary(struct text *t, bool characters)
 {
 	enum mu_status st = MU_OK;
@@ -149,7 +149,8 @@ out:
 	return st;
 }
 
-/* A text has no more words and ends of lines together than bytes, but for the first end. */
+/* Words and ends of lines together are no more than the bytes of the text, except for the first
+ * end. */
 static enum mu_status number_words(struct text *t, const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
@@ -176,7 +177,7 @@ out:
 
 /* ---- sequences ---- */
 
-/* The group of a sequence; n_lengths: it is longer than all. */
+/* The group of a sequence; n_lengths: it is longer than all groups. */
 static size_t group_for(const struct mu_input_config *c, size_t length)
 {
 	size_t g = 0;
@@ -191,7 +192,7 @@ static size_t longest(const struct mu_input_config *c)
 	return c->lengths[c->n_lengths - 1];
 }
 
-/* The sequence that begins here. false: there is none. */
+/* The sequence that starts here; false: none. */
 static bool next_sequence(const struct text *t, const struct mu_input *in, size_t end,
 			  struct sequence *s)
 {
@@ -207,7 +208,7 @@ static bool next_sequence(const struct text *t, const struct mu_input *in, size_
 	return true;
 }
 
-/* Call once to count them, with sequences NULL, then to put them in their places. */
+/* With sequences NULL count the sequences; then call again to store them. */
 static void go_through(struct text *t, const struct mu_input *in, struct sequence *sequences,
 		       size_t *places)
 {

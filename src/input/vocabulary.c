@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vocabularies: an array of words, and a table of hashes with open addresses to find them. */
+/* Vocabularies: an array of words, and a hash table with open addressing. */
 #include <muster/text.h>
 
 #include <ctype.h>
@@ -17,10 +17,10 @@ struct word {
 struct mu_vocabulary {
 	bool characters;
 	struct word *words;
-	size_t n, room; /* of words; number 0 included */
-	char *bytes;    /* of all words, one behind the other */
+	size_t n, room; /* words; number 0 included */
+	char *bytes;    /* of all words, back to back */
 	size_t n_bytes, room_bytes;
-	uint32_t *table; /* numbers, 0: free; a power of two of them, more than 2 n */
+	uint32_t *table; /* numbers, 0: free; its size is a power of two, more than 2 n */
 	size_t table_n;
 };
 
@@ -36,7 +36,7 @@ static uint64_t hash_bytes(uint64_t h, const void *data, size_t nbytes)
 
 static const uint64_t hash_start = 14695981039346656037u;
 
-/* Where the word's number is in the table, or would be. */
+/* Place of the word's number in the hash table, or the free place for it. */
 static size_t place_of(const struct mu_vocabulary *v, const char *word, size_t nbytes)
 {
 	size_t at = hash_bytes(hash_start, word, nbytes) & (v->table_n - 1);
@@ -50,7 +50,7 @@ static size_t place_of(const struct mu_vocabulary *v, const char *word, size_t n
 	return at;
 }
 
-/* As much room again, or need if that is more; what is there stays. */
+/* Double the array, or grow it to `need` if that is more; keeps the contents. */
 static enum mu_status grow(void **array, size_t *room, size_t used, size_t need, size_t each)
 {
 	enum mu_status st = MU_OK;
@@ -113,7 +113,7 @@ out:
 	return st;
 }
 
-/* Number 0 alone. */
+/* A vocabulary with number 0 only. */
 static enum mu_status make(struct mu_vocabulary **out, bool characters)
 {
 	enum mu_status st = MU_OK;
@@ -201,7 +201,8 @@ static int hex(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "\n", "\\" and "\x1b" become what they mean, in place; the number of bytes, 0 for others. */
+/* Replace "\n", "\\" and "\x1b" by their bytes, in place; returns the number of bytes, 0 for other
+ * escapes. */
 static size_t unescape(char *line, size_t n)
 {
 	size_t to = 0;

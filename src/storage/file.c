@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading by position: see file.h. pread, not a mapping: a file cut short would be a signal. */
+/* Reading by offset: see file.h. By pread instead of a mapping, because truncation of a mapped file
+ * causes a signal. */
 #include "file.h"
 
 #include <errno.h>

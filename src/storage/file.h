@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A file that several threads read by position. Its size and time of change are kept, so that an
- * error can say whether the file changed since it was opened.
- */
+/* A file that several threads read by offset. Its size and modification time are stored, so that an
+ * error can say whether the file has changed since it was opened. */
 #ifndef MUSTER_STORAGE_FILE_H
 #define MUSTER_STORAGE_FILE_H
 
@@ -17,14 +15,14 @@ struct mu_file {
 	struct timespec changed;
 };
 
-/* f is released by mu_file_close, also after an error. A folder or a device is an error. */
+/* Release f by mu_file_close, also after an error. A folder or a device is an error. */
 enum mu_status mu_file_open(struct mu_file *f, const char *path);
-/* An empty one for mu_file_close. */
+/* Set to an empty file, for mu_file_close. */
 void mu_file_init(struct mu_file *f);
 void mu_file_close(struct mu_file *f);
-/* Bytes [at, at + nbytes), which must all be there. Any thread. */
+/* Read bytes [at, at + nbytes); all must exist. Any thread. */
 enum mu_status mu_file_read(const struct mu_file *f, size_t at, void *out, size_t nbytes);
-/* MU_ERR_IO if it has another size or time of change than when it was opened. */
+/* MU_ERR_IO if size or modification time have changed since it was opened. */
 enum mu_status mu_file_unchanged(const struct mu_file *f);
 /* " (the file changed after it was opened)" or "", for messages. */
 const char *mu_file_changed_text(const struct mu_file *f);

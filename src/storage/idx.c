@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * IDX files, the format of MNIST (Y. LeCun, C. Cortes, C. Burges, "The MNIST database", section
- * "File formats"), read and written through zlib, which takes plain files as they are.
- */
+/* IDX files, the format of MNIST (Y. LeCun, C. Cortes, C. Burges, "The MNIST database", section
+ * "File formats"), read and written by zlib, which passes plain files through. */
 #include <muster/storage.h>
 
 #include <errno.h>
@@ -15,12 +13,12 @@ enum {
 	TYPE_BYTE = 0x08,
 	NDIMS_MAX = 4,
 	BUFFER_BYTES = 1 << 17,
-	PIECE_BYTES = 1 << 30, /* zlib counts in unsigned int and answers in int */
+	PIECE_BYTES = 1 << 30, /* zlib counts in unsigned int and returns int */
 	DIMS_TEXT_BYTES = 64,
-	DEFLATE_RATIO_MAX = 1032, /* deflate cannot shrink data more than so many times */
+	DEFLATE_RATIO_MAX = 1032, /* largest compression ratio of deflate */
 };
 
-/* A file that is being read. */
+/* A file being read. */
 struct source {
 	gzFile gz;
 	const char *path; /* as the user gave it, or with ".gz" */
@@ -79,7 +77,7 @@ out:
 	return st;
 }
 
-/* Read up to nbytes; *got is less at the end of the file, also where a gzip file was cut off. */
+/* Read up to nbytes; *got is less at the end of the file, also of a truncated gzip file. */
 static enum mu_status read_some(struct source *s, void *out, size_t nbytes, size_t *got)
 {
 	enum mu_status st = MU_OK;
@@ -132,7 +130,7 @@ out:
 	return st;
 }
 
-/* Bytes of data that the header promises; an error if no file of this size can hold them. */
+/* Bytes of data according to the header; an error if no file of this size can hold them. */
 static enum mu_status count_data(const struct source *s, const struct mu_idx *idx, size_t *nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -146,7 +144,7 @@ static enum mu_status count_data(const struct source *s, const struct mu_idx *id
 				"%s: corrupt header: %s bytes are more than any file holds",
 				s->path, dims_text(idx, text));
 	}
-	/* Before any memory is asked for: a corrupt header may promise far more than there is. */
+	/* Before any allocation: a corrupt header may claim far more data than there is. */
 	if (!gzdirect(s->gz) && __builtin_mul_overflow(most, DEFLATE_RATIO_MAX, &most))
 		most = SIZE_MAX;
 	if (s->nbytes && *nbytes > most)
@@ -172,7 +170,9 @@ static enum mu_status read_data(struct source *s, struct mu_idx *idx)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: truncated: %zu bytes of data; the header promises %s = %zu", s->path,
 			got, dims_text(idx, text), nbytes);
-	/* One byte more, which must not be there; zlib also checks the sum of a gzip file here. */
+	/*
+	 * One more byte, which must not exist; zlib also checks the checksum of a gzip file here.
+	 */
 	MU_TRY(read_some(s, &extra, 1, &got));
 	if (got > 0)
 		MU_FAIL(MU_ERR_FORMAT,
@@ -201,7 +201,7 @@ enum mu_status mu_idx_read(struct mu_idx *idx, const char *path, int ndims)
 	MU_TRY(read_data(&s, idx));
 	error = gzclose_r(s.gz);
 	s.gz = NULL;
-	/* All bytes were there: what is missing is the end of the gzip file with its check sum. */
+	/* All data was read: the end of the gzip file with its checksum is missing. */
 	if (error == Z_BUF_ERROR)
 		MU_FAIL(MU_ERR_FORMAT, "%s: truncated: the end of the gzip data is missing",
 			s.path);
@@ -279,7 +279,7 @@ enum mu_status mu_idx_write(const char *path, const struct mu_idx *idx)
 			idx->ndims, NDIMS_MAX);
 	MU_TRY(mu_replace_begin(&replace, path));
 	errno = 0;
-	/* T: as it is. The gzip header that zlib writes holds no time and no name. */
+	/* T: no compression. The gzip header that zlib writes holds no time and no name. */
 	gz = gzopen(replace.temporary, ends_with_gz(path) ? "wbe6" : "wbeT");
 	if (!gz)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", replace.temporary,

@@ -18,7 +18,7 @@ enum mu_status mu_replace_begin(struct mu_replace *r, const char *path)
 	MU_TRY(MU_ALLOC(r->path, nbytes, "file name"));
 	memcpy(r->path, path, nbytes);
 	MU_TRY(MU_ALLOC(r->temporary, nbytes + SUFFIX_BYTES, "temporary file name"));
-	/* The process number keeps two jobs apart that write to the same path. */
+	/* The process id separates two jobs that write to the same path. */
 	snprintf(r->temporary, nbytes + SUFFIX_BYTES, "%s.tmp-%ld", path, (long)getpid());
 out:
 	return st;
@@ -45,7 +45,7 @@ static enum mu_status close_stream(struct mu_replace *r)
 	r->stream = NULL;
 	if (!closed)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", r->path, strerror(errno));
-	if (failed) /* what the system said to that is gone */
+	if (failed) /* errno of the failed write is lost */
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: no room, or an error of the disk",
 			r->path);
 out:
@@ -60,10 +60,7 @@ static enum mu_status sync_path(const char *path, int flags)
 	if (fd < 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be opened to bring it to the disk: %s", path,
 			strerror(errno));
-	/*
-	 * EINVAL: the file system cannot sync such a thing (some cannot sync folders); there is
-	 * nothing to wait for.
-	 */
+	/* EINVAL: the file system cannot sync this kind of file (some cannot sync folders). */
 	if (fsync(fd) != 0 && errno != EINVAL)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be brought to the disk: %s", path, strerror(errno));
 out:
@@ -84,7 +81,7 @@ static enum mu_status sync_folder(const char *path)
 		goto out;
 	}
 	if (n == 0)
-		n = 1; /* "/file" lies in "/" */
+		n = 1; /* the folder of "/file" is "/" */
 	MU_TRY(MU_ALLOC(folder, n + 1, "folder name"));
 	memcpy(folder, path, n);
 	MU_TRY(sync_path(folder, O_RDONLY | O_DIRECTORY));
@@ -99,7 +96,9 @@ enum mu_status mu_replace_commit(struct mu_replace *r)
 
 	if (r->stream)
 		MU_TRY(close_stream(r));
-	/* Contents first: after a crash the new name must not lead to a file without them. */
+	/*
+	 * Sync the contents first: after a crash the new name must not refer to an incomplete file.
+	 */
 	MU_TRY(sync_path(r->temporary, O_RDONLY));
 	if (rename(r->temporary, r->path) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", r->temporary, r->path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes and counts that operations of the ref device check when they are planned. See ref.h. */
+/* Checks of shapes and counts when an operation is planned on the ref device. See ref.h. */
 #include "ref.h"
 
 #include <muster/base.h>
@@ -77,7 +77,7 @@ out:
 	return st;
 }
 
-/* Shapes (n, c) or (n, c, h, w) without empty dimensions, in plain layout. */
+/* Shapes are (n, c) or (n, c, h, w) without empty dimensions, in plain layout. */
 static enum mu_status check_inputs(const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;

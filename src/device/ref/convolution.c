@@ -5,14 +5,14 @@
  *	out[s][f][y][x] = bias[f] + sum over c, i, j of weight[f][c][i][j] * in[s][c][v][u]
  *	with v = y * stride + i * dilate - pad, u = x * stride + j * dilate - pad
  *
- * where c runs over the channels of f's group and an input outside the image counts as zero. The
- * loops run over whole planes for one weight at a time: a plane of double sums, long inner loops.
+ * where c runs over the channels of f's group and inputs outside the image count as zero. The loops
+ * process whole planes for one weight at a time: a plane of double sums, long inner loops.
  */
 #include "ref.h"
 
 #include <muster/base.h>
 
-/* Sizes as long: positions in the padding are negative. Index 0 = height, 1 = width. */
+/* Sizes are long because positions in the padding are negative. Index 0 = height, 1 = width. */
 struct geometry {
 	long n, channels, filters;
 	long group_channels, group_filters; /* of one group */
@@ -129,11 +129,12 @@ out:
 
 /* ---- one weight and one plane ---- */
 
-/* Kernel position (i, j): output (y, x) meets input (y * stride + shift[0], x * stride + shift[1]).
+/*
+ * Kernel position (i, j): output (y, x) reads input (y * stride + shift[0], x * stride + shift[1]).
  */
 struct tap {
 	long shift[2];
-	long begin[2], end[2]; /* outputs whose input lies inside the image */
+	long begin[2], end[2]; /* outputs whose input is inside the image */
 };
 
 static struct tap tap_at(const struct geometry *g, long i, long j)
@@ -151,7 +152,7 @@ static struct tap tap_at(const struct geometry *g, long i, long j)
 	return t;
 }
 
-/* Where the input row of output row y begins, as an offset that column x * stride is added to. */
+/* Offset of the input row of output row y; add column x * stride to it. */
 static long input_row(const struct geometry *g, const struct tap *t, long y)
 {
 	return (y * g->stride[0] + t->shift[0]) * g->in[1] + t->shift[1];
@@ -181,7 +182,7 @@ static void add_input(const struct geometry *g, const struct tap *t, double w, c
 	}
 }
 
-/* The sum of in * d_out: what this sample adds to the weight's gradient. */
+/* Sum of in * d_out: this sample's contribution to the weight's gradient. */
 static double weight_sum(const struct geometry *g, const struct tap *t, const float *in,
 			 const float *d_out)
 {
@@ -196,7 +197,7 @@ static double weight_sum(const struct geometry *g, const struct tap *t, const fl
 	return sum;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole operation ---- */
 
 /* weight[filter][channel of the group][i][j] */
 static long weight_at(const struct geometry *g, long filter, long channel, long i, long j)

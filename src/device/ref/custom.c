@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of a user's own. All arrays of ref are plain, so the layer works on the tensors
- * themselves. */
+/*
+ * Layers defined by users. All arrays of ref are plain, so the layer works on the tensors directly.
+ */
 #include "device/custom.h"
 #include "ref.h"
 

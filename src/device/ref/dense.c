@@ -54,8 +54,7 @@ static enum mu_status forward(struct mu_op *op)
 	return MU_OK;
 }
 
-/* out[k] = the sum over i < rows of factor[i * step] * matrix[i][k]: a row vector times a matrix.
- */
+/* out[k] = the sum over i < rows of factor[i * step] * matrix[i][k]: row vector times matrix. */
 struct product {
 	const float *factor, *matrix;
 	size_t step, rows, columns;

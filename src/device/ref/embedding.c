@@ -28,7 +28,7 @@ out:
 	return st;
 }
 
-/* The number at position p of sample s. Those of samples that do not count may be anything. */
+/* Number at position p of sample s. Samples that do not count may hold any value. */
 static enum mu_status find(const struct mu_op *op, size_t s, size_t p, size_t *row)
 {
 	enum mu_status st = MU_OK;
@@ -65,7 +65,7 @@ out:
 	return st;
 }
 
-/* Gradients of a row are summed over the positions that took it. */
+/* The gradient of a row is the sum over the positions that used it. */
 static enum mu_status backward(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;

@@ -28,7 +28,7 @@ out:
 	return st;
 }
 
-/* The channels of one pixel: c values, step apart. */
+/* The channels of one pixel: c values at distance `step`. */
 struct pixel {
 	size_t first, n_channels, step;
 };
@@ -87,7 +87,7 @@ static enum mu_status forward(struct mu_op *op)
 	return MU_OK;
 }
 
-/* dx of channel c */
+/* dx of channel c. */
 static double derive(const struct mu_op *op, const struct pixel *p, size_t c)
 {
 	const struct mu_lrn *a = op->attr;

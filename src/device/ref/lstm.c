@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LSTM, step by step and unit by unit: the formulas of struct mu_lstm. The workspace keeps the four
- * gates' values and the cells of every step. Backward through time, with dh and dc the derivatives
- * by h(t) and c(t), those of later steps included:
+ * LSTM, step by step and unit by unit: the formulas of struct mu_lstm. The workspace keeps the
+ * values of the four gates and the cells of every step. Backward through time, where dh and dc are
+ * the derivatives with respect to h(t) and c(t), later steps included:
  *
  *	dc += dh o (1 - tanh(c)^2)
  *	da0 = dc g i (1 - i)    da1 = dc i (1 - g^2)    da2 = dc c(t-1) f (1 - f)
  *	da3 = dh tanh(c) o (1 - o)
- *	of step t-1: dc = dc f, dh = dy(t-1) + Wh' da
+ *	for step t-1: dc = dc f, dh = dy(t-1) + Wh' da
  */
 #include "ref.h"
 
@@ -30,7 +30,7 @@ static struct size size_of(const struct mu_op *op)
 	return (struct size){in->dims[0], in->dims[1], op->outputs[0]->shape.dims[1], in->dims[2]};
 }
 
-/* What backward needs: sums of the gradients of weights, and of one sample. */
+/* Sums in backward: gradients of weights, and values of one sample. */
 struct sums {
 	double *i2h, *h2h, *bias; /* (4 units, c), (4 units, units), (4 units) */
 	double *da, *dh, *dc;     /* (4 units), (units), (units) */
@@ -80,7 +80,9 @@ out:
 	return st;
 }
 
-/* Places of step t of sample s: its gates, its cells, unit u of an array (n, units, steps, 1). */
+/*
+ * Addresses for step t of sample s: its gates, its cells, unit u of an array (n, units, steps, 1).
+ */
 static float *gates_at(const struct mu_op *op, const struct size *z, size_t s, size_t t)
 {
 	return (float *)op->workspace + (s * z->steps + t) * GATES * z->units;
@@ -92,7 +94,7 @@ static float *cells_at(const struct mu_op *op, const struct size *z, size_t s, s
 	       (s * z->steps + t) * z->units;
 }
 
-/* Of the state, an array (2, n, units): h, c of sample s; NULL: 0. */
+/* h or c of sample s in a state (2, n, units); NULL: 0. */
 static const float *in_state(const float *state, const struct size *z, size_t which, size_t s)
 {
 	return state ? state + (which * z->n + s) * z->units : NULL;
@@ -187,7 +189,7 @@ static enum mu_status forward(struct mu_op *op)
 	return MU_OK;
 }
 
-/* From dh and dc: da, and dc of the step before. */
+/* From dh and dc compute da, and dc of the step before. */
 static void gate_gradients(const struct mu_op *op, const struct size *z, const struct sums *m,
 			   size_t s, size_t t)
 {
@@ -209,7 +211,7 @@ static void gate_gradients(const struct mu_op *op, const struct size *z, const s
 	}
 }
 
-/* da times the inputs of the step, into the sums of the weights. */
+/* Add da times the inputs of the step to the sums of the weights. */
 static void add_weights(const struct mu_op *op, const struct size *z, const struct sums *m,
 			size_t s, size_t t)
 {
@@ -258,7 +260,7 @@ static void round_to(float *out, const double *sums, size_t n)
 		out[k] = (float)sums[k];
 }
 
-/* dh and dc behind the last step of sample s. */
+/* dh and dc after the last step of sample s. */
 static void begin_sample(const struct mu_op *op, const struct size *z, const struct sums *m,
 			 size_t s)
 {

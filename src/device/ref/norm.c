@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Batch normalisation. Ioffe and Szegedy, "Batch Normalization", ICML 2015, algorithm 1 and
- * section 3. Per channel, with m values (batch times area):
+ * Batch normalisation. Ioffe and Szegedy, "Batch Normalization", ICML 2015, algorithm 1 and section
+ * 3. Per channel, with m values (batch times area):
  *
  *	normal = (x - mean) / sqrt(variance + eps)      y = gamma * normal + beta
  *
  *	d_beta = sum dy      d_gamma = sum dy * normal
  *	dx = gamma / sqrt(variance + eps) * (dy - d_beta / m - normal * d_gamma / m)
  *
- * In training mean and variance are the batch's (biased) and are kept in the workspace for
- * backward, which also writes them, times the samples that count, to the auxiliary gradients.
+ * In training mean and variance are the batch's (biased). They are kept in the workspace for
+ * backward, which also writes them, times the number of samples that count, to the auxiliary
+ * gradients.
  *
- * A fused ReLU is max(y, 0); backward finds out again which y were above 0, and reads no output.
- * With a second input z, y + z takes the place of y, and backward undoes the ReLU as a sum does.
+ * A fused ReLU is max(y, 0); backward recomputes which y were above 0, and does not read the
+ * output. With a second input z the output is y + z, and backward undoes the ReLU as for a sum.
  */
 #include "ref.h"
 
@@ -53,7 +54,7 @@ out:
 	return st;
 }
 
-/* The values of one channel: n runs of `area` elements, `step` apart. */
+/* The values of one channel: n runs of `area` elements at distance `step`. */
 struct channel {
 	size_t first, n, area, step;
 };
@@ -136,7 +137,7 @@ static enum mu_status forward(struct mu_op *op)
 	return MU_OK;
 }
 
-/* What backward knows of a channel. */
+/* Data of a channel in backward. */
 struct normal {
 	double mean, inverse, scale, shift;
 };
@@ -152,7 +153,7 @@ static struct normal normal_of(const struct mu_op *op, size_t c)
 			       .shift = (double)op->params[BETA].data[c]};
 }
 
-/* The gradient of y: in front of the activation. */
+/* Gradient of y, before the activation. */
 static double dy_at(const struct mu_op *op, const struct normal *b, size_t e)
 {
 	double x = (double)op->inputs[0]->data[e];
@@ -163,7 +164,7 @@ static double dy_at(const struct mu_op *op, const struct normal *b, size_t e)
 	return (double)op->outputs[0]->grad[e];
 }
 
-/* Sums over a channel that all gradients are made of. */
+/* Sums over a channel from which all gradients are computed. */
 struct sums {
 	double dy, dy_normal;
 };
@@ -184,7 +185,7 @@ static struct sums sums_of(const struct mu_op *op, const struct channel *ch, con
 	return sums;
 }
 
-/* The gradient of y + z, in place, is that of y and of z. */
+/* The gradient of y + z, in place, is the gradient of y and of z. */
 static void part(struct mu_op *op)
 {
 	const struct mu_tensor *out = op->outputs[0], *z = op->inputs[1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element by element: activation and dropout. */
+/* Element-wise operations: activation and dropout. */
 #include "ref.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include <muster/base.h>
 
-/* ---- activation: its derivative is taken from its value, so that it can work in place ---- */
+/* ---- activation: its derivative is computed from its value, so that it can work in place ---- */
 
 static double value(enum mu_activation_kind kind, double x)
 {
@@ -77,7 +77,7 @@ const struct mu_ref_kind mu_ref_activation = {
 
 /* ---- dropout: the mask (0 or 1 / (1 - p)) is kept in the workspace ---- */
 
-/* The random key of an element is its place in its sample and the operation's index above it: 34
+/* Random number of an element: its place in its sample, with the operation's index above it: 34
  * bits. */
 enum { ELEMENT_BITS = 24, INDEX_BITS = 10 };
 
@@ -104,8 +104,7 @@ out:
 	return st;
 }
 
-/* A draw depends on the sample's id and the element's place in it, not on the batch it came with.
- */
+/* A draw depends on the sample's id and the element's place in the sample, not on the batch. */
 static void draw_mask(struct mu_op *op)
 {
 	const struct mu_dropout *a = op->attr;

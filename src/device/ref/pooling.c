@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pooling. A window begins at y * stride - pad and has the kernel's size; it is clipped to the
- * padded image (a rounded-up output size lets the last window reach beyond it). Maximum: over the
- * window's elements inside the image, the first of equal ones wins. Average: the sum over the
- * image's elements by the area of the clipped window, padding included.
+ * Pooling. A window starts at y * stride - pad and has the kernel's size; it is clipped to the
+ * padded image (with a rounded-up output size the last window can extend beyond it). Maximum: over
+ * the window's elements inside the image; the first of equal elements wins. Average: sum over the
+ * elements inside the image, divided by the area of the clipped window, padding included.
  */
 #include "ref.h"
 
 #include <muster/base.h>
 
-/* Index 0 = height, 1 = width. Signed: windows begin at negative positions. */
+/* Index 0 = height, 1 = width. Signed, because windows start at negative positions. */
 struct geometry {
 	size_t planes; /* n * c */
 	long in[2], out[2], kernel[2], stride[2], pad[2];
@@ -59,8 +59,7 @@ static struct span inside_image(const struct geometry *g, int d, struct span w)
 	return w;
 }
 
-/* Each window must hold an element of the image; the first and the last are the ones that may not.
- */
+/* Each window must contain an element of the image; only the first and the last one may not. */
 static enum mu_status check_windows(const struct mu_op *op, const struct geometry *g)
 {
 	enum mu_status st = MU_OK;
@@ -146,7 +145,7 @@ static float average(const struct geometry *g, const struct field *w, const floa
 	return (float)(sum / w->area);
 }
 
-/* Position of the largest element in the image. */
+/* Position of the largest element inside the image. */
 static long winner(const struct geometry *g, const struct field *w, const float *image)
 {
 	long best = w->rows.begin * g->in[1] + w->columns.begin;
@@ -163,7 +162,7 @@ static enum mu_status forward(struct mu_op *op)
 	const struct mu_pooling *a = op->attr;
 	const float *image = op->inputs[0]->data;
 	float *out = op->outputs[0]->data;
-	uint32_t *winners = op->workspace; /* NULL when not training */
+	uint32_t *winners = op->workspace; /* NULL in inference */
 	struct geometry g;
 	size_t k = 0;
 
@@ -193,7 +192,7 @@ static void spread(const struct geometry *g, const struct field *w, double share
 			image[i * g->in[1] + j] += share;
 }
 
-/* One plane. winners is NULL for average. */
+/* One plane. winners is NULL for average pooling. */
 static void backward_plane(const struct geometry *g, const float *d_out, const uint32_t *winners,
 			   double *image)
 {

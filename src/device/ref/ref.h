@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ref: the reference device, known to src/device/ref*.c; its checks serve cuda*.c too. Plain loops
- * that a reader can check against the formulas; every other device must give the same numbers.
+ * ref: the reference device, private to src/device/ref; its checks also serve the cuda device.
+ * Plain loops that a reader can compare with the formulas; every other device must give the same
+ * numbers.
  *
- * All tensors and parameters are plain: dense float32 in the order of their shape. Sums are made in
- * double and rounded once. Every kind of operation has one struct mu_ref_kind; ref.c holds the
- * table of them and checks what all kinds share (numbers of tensors and parameters, plain inputs,
- * who may work in place), the kind's plan checks its own shapes.
+ * All tensors and parameters are plain: dense float32 in the order of their shape. Sums are
+ * computed in double and rounded once. Every kind of operation has one struct mu_ref_kind. ref.c
+ * holds their table and checks what all kinds share (numbers of tensors and parameters, plain
+ * inputs, which kinds work in place); the kind's plan checks its own shapes.
  */
 #ifndef DEVICE_REF_H
 #define DEVICE_REF_H
@@ -18,11 +19,11 @@ struct mu_ref_kind {
 	int min_params, max_params;
 	int n_aux;
 	bool in_place; /* may the output share the input's memory? */
-	/* Checks shapes; sets workspace_nbytes and scratch_nbytes where they are not 0. */
+	/* Check shapes; set workspace_nbytes and scratch_nbytes where they are not 0. */
 	enum mu_status (*plan)(struct mu_op *op);
 	enum mu_status (*forward)(struct mu_op *op);
 	void (*backward)(struct mu_op *op);
-	/* In its place, where backward can fail. */
+	/* Instead of backward, if it can fail. */
 	enum mu_status (*try_backward)(struct mu_op *op);
 };
 
@@ -42,18 +43,19 @@ extern const struct mu_ref_kind mu_ref_embedding;
 extern const struct mu_ref_kind mu_ref_lstm;
 extern const struct mu_ref_kind mu_ref_custom;
 
-/* What all kinds share: numbers of tensors and parameters, plain inputs, who works in place. */
+/* Checks common to all kinds: numbers of tensors and parameters, plain inputs, which kinds work in
+ * place. */
 enum mu_status mu_ref_check(const struct mu_op *op, const struct mu_ref_kind *kind);
-/* Outputs and parameters become plain. */
+/* Make outputs and parameters plain. */
 enum mu_status mu_ref_set_plain(struct mu_op *op);
 
-/* An error if `have`, the shape of `what` of this operation ("output", "weight"), is not `want`. */
+/* An error unless `have`, the shape of `what` of this operation ("output", "weight"), is `want`. */
 enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,
 				 const struct mu_shape *have, const struct mu_shape *want);
-/* An error if the first input has not ndims dimensions, described by `form`: "(n, c, h, w)". */
+/* An error unless the first input has ndims dimensions, described by `form`: "(n, c, h, w)". */
 enum mu_status mu_ref_need_ndims(const struct mu_op *op, int ndims, const char *form);
 
-/* An error if a label that counts is no class; of a softmax. */
+/* Softmax: an error if a label that counts is not a class. */
 enum mu_status mu_ref_check_labels(const struct mu_op *op);
 
 /* Elements of one sample. */

@@ -6,7 +6,7 @@
 
 #include <muster/base.h>
 
-/* In place both are the same memory: nothing to do. */
+/* In place both are the same memory, and nothing is copied. */
 static void copy(float *to, const float *from, size_t n)
 {
 	if (to != from)
@@ -115,7 +115,7 @@ out:
 	return st;
 }
 
-/* In one sample the inputs' channels follow one another. */
+/* Within a sample the channels of the inputs are consecutive. */
 static enum mu_status forward_concat(struct mu_op *op)
 {
 	float *to = op->outputs[0]->data;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax cross-entropy along c, at every position of (n, c, h, w) or once per sample of (n, c).
- * p = exp(x) / sum exp(x); loss = -sum over k of q[k] ln(p[k] + 1e-12), dx = p - q with the target
- * q = (1 - E) onehot(label) + E / c, both summed over the predictions that are counted; dx is 0 in
- * the others. (struct mu_batch; MXNet's SoftmaxOutput, divided by nothing.)
+ * Softmax cross-entropy along c, at every position of (n, c, h, w) or once per sample of (n, c). p
+ * = exp(x) / sum exp(x); loss = -sum over k of q[k] ln(p[k] + 1e-12); dx = p - q, with the target q
+ * = (1 - E) onehot(label) + E / c. Both are sums over the counted predictions; dx of other
+ * predictions is 0. (struct mu_batch; MXNet's SoftmaxOutput without normalisation.)
  */
 #include "ref.h"
 
@@ -28,7 +28,7 @@ struct prediction {
 	float label;
 };
 
-/* i counts positions of all samples. */
+/* i numbers the positions of all samples. */
 static struct prediction prediction(const struct mu_op *op, size_t i)
 {
 	const struct mu_shape *shape = &op->inputs[0]->shape;
@@ -60,7 +60,7 @@ static double target(const struct mu_batch *b, const struct prediction *r, size_
 	return (k == (size_t)r->label ? 1 - smoothing : 0) + smoothing / (double)r->classes;
 }
 
-/* The largest x is subtracted first, so that no exponential overflows. */
+/* Subtract the largest x first, so that no exponential overflows. */
 static void softmax(const float *x, float *p, const struct prediction *r)
 {
 	double largest = (double)x[r->at], sum = 0;

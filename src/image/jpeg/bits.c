@@ -1,34 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Entropy decoding of baseline JPEG: ITU-T T.81, annexes C (codes), F.2.2 (decoding) and B.1.1.5
- * (stuffed bytes). The time of a symbol is that of one chain: the next bits, the table's entry, the
- * shift by the entry's length. So an entry's lowest 6 bits are all bits of the symbol, its code and
- * the value behind it, and everything else is done beside that chain.
+ * (stuffed bytes). The time of a symbol is that of one dependency chain: the next bits, the table's
+ * entry, the shift by the entry's length. So the lowest 6 bits of an entry are the total length of
+ * the symbol, its code and its value; everything else is computed off that chain.
  */
 #include <string.h>
 
 #include "jpeg.h"
 
-/*
- * Entries: bits 0 to 5 the length of code and value, bits 8 to 15 how many coefficients further it
- * leads, bits 16 to 23 the length of the code, bits 24 to 31 that of the value. 0: a longer code,
- * or none.
- */
+/* Entries: bits 0 to 5 length of code and value, bits 8 to 15 step in coefficients, bits 16 to 23
+ * length of the code, bits 24 to 31 length of the value. 0: a longer code, or none. */
 enum {
 	STEP = 8,
 	CODE = 16,
 	SIZE = 24,
 	FIRST = 32,
 	SECOND = 48,
-	BAD = 64,         /* a step that leads to no place: what baseline files cannot have */
+	BAD = 64,         /* a step beyond the block: baseline files cannot have it */
 	END = 128,        /* the step of "no more coefficients" */
 	SIZE_MAX_DC = 11, /* T.81, table F.1, for 8 bits */
 	SIZE_MAX_AC = 10, /* T.81, table F.2 */
-	REFILLED = 56,    /* bits that there are at least after fill; a symbol has at most 27 */
+	REFILLED = 56,    /* least bits available after fill; a symbol has at most 27 */
 };
 
-/* Where coefficient k of the file lies in rows: T.81, figure A.6; times lanes. What has no place,
- * as the end of a block, lies behind them. */
+/* Place of the file's coefficient k in row order: T.81, figure A.6; times lanes. Coefficients
+ * without a place, such as the end of a block, go after the last one. */
 #define AT(k) ((k)*MU_JPEG_LANES)
 static const uint16_t places[2 * END] = {
 	AT(0),  AT(1),  AT(8),  AT(16), AT(9),
@@ -63,7 +60,7 @@ static uint32_t make_entry(enum mu_jpeg_use use, unsigned symbol, unsigned lengt
 	return (length + size) | step << STEP | length << CODE | size << SIZE;
 }
 
-/* T.81, F.2.2.1, EXTEND: values that begin with 0 are negative, less by 2^size - 1. */
+/* T.81, F.2.2.1, EXTEND: values that begin with 0 are negative: subtract 2^size - 1. */
 MU_INLINE int32_t value_of(uint64_t entry, uint64_t bits)
 {
 	unsigned size = entry >> SIZE & 15;
@@ -75,9 +72,9 @@ MU_INLINE int32_t value_of(uint64_t entry, uint64_t bits)
 }
 
 /*
- * The first symbol, and the second if both lie wholly in these bits. As in an entry, but length and
- * step are those of both; bits 32 to 39 the step to the first, bits 48 to 63 the value of the
- * second. 0: not even the first one's code lies in these bits.
+ * The first symbol, and the second if both are completely in these bits. Like an entry, but length
+ * and step are of both; bits 32 to 39 are the step to the first, bits 48 to 63 the value of the
+ * second. 0: the code of the first is not completely in these bits.
  */
 static uint64_t make_pair(const struct mu_jpeg_table *t, uint64_t index)
 {
@@ -95,7 +92,7 @@ static uint64_t make_pair(const struct mu_jpeg_table *t, uint64_t index)
 	return one | (uint64_t)step << FIRST | (uint64_t)(uint16_t)value_of(two, bits) << SECOND;
 }
 
-/* Codes in order of length, each one more than the one before: T.81, C.2. */
+/* Codes in order of length, each one greater than the one before: T.81, C.2. */
 bool mu_jpeg_table_make(struct mu_jpeg_table *t, enum mu_jpeg_use use,
 			const struct mu_jpeg_codes *codes)
 {
@@ -127,7 +124,7 @@ bool mu_jpeg_table_make(struct mu_jpeg_table *t, enum mu_jpeg_use use,
 			for (size_t k = first; k < end && end <= 1 << MU_JPEG_LOOKUP; k++)
 				t->entries[k] = entry;
 		}
-		if (code >= 1u << l) /* the code of ones alone is none */
+		if (code >= 1u << l) /* a code of ones only is invalid */
 			return false;
 		t->limit[l] = code << (16 - l);
 		code <<= 1;
@@ -138,7 +135,7 @@ bool mu_jpeg_table_make(struct mu_jpeg_table *t, enum mu_jpeg_use use,
 	return true;
 }
 
-/* Of a code that is longer than the table is made for, or of none. */
+/* For a code longer than the table's index, or an invalid one. */
 static uint32_t find_long(const struct mu_jpeg_table *t, uint64_t bits)
 {
 	uint32_t first = (uint32_t)(bits >> 48);
@@ -168,7 +165,7 @@ bool mu_jpeg_bits_start(struct mu_jpeg_bits *b, const uint8_t *from, size_t n, u
 		memcpy(to, at, run);
 		to += run;
 		at += run;
-		if (!ff || end - at < 2 || at[1] == 0xff) /* bytes that fill up: libjpeg's */
+		if (!ff || end - at < 2 || at[1] == 0xff) /* fill bytes, handled by libjpeg */
 			break;
 		marker = at[1] != 0;
 		if (!marker) {
@@ -188,7 +185,7 @@ ptrdiff_t mu_jpeg_bits_left(const struct mu_jpeg_bits *b)
 	return (ptrdiff_t)(b->total + b->n) - 8 * (b->next - b->start);
 }
 
-/* Whole bytes, as many as there is room for. What is read of a further byte is read again. */
+/* Load whole bytes while there is space. Bits of a partly loaded byte are loaded again. */
 MU_INLINE void fill(struct mu_jpeg_bits *b)
 {
 	uint64_t more;
@@ -215,7 +212,7 @@ MU_INLINE uint32_t find(const struct mu_jpeg_table *t, uint64_t bits)
 
 /* ---- blocks ---- */
 
-/* The mean of the block is told as its difference from the one before. */
+/* The mean of a block is coded as the difference from the block before. */
 MU_INLINE bool read_mean(struct mu_jpeg_bits *b, struct mu_jpeg_coding *coding)
 {
 	uint32_t entry = find(coding->dc, b->bits);
@@ -225,10 +222,8 @@ MU_INLINE bool read_mean(struct mu_jpeg_bits *b, struct mu_jpeg_coding *coding)
 	return (entry >> STEP & 255) != BAD && coding->mean == (int16_t)coding->mean;
 }
 
-/*
- * The next coefficient: k becomes its place; BAD to END - 1 if there is no such place, END and
- * more at the end of the block. out NULL: it is not wanted.
- */
+/* The next coefficient; k becomes its place. k is BAD to END - 1 if there is no such place, END or
+ * more at the end of the block. out NULL: not stored. */
 MU_INLINE unsigned read_one(struct mu_jpeg_bits *b, const struct mu_jpeg_table *ac, int16_t *out,
 			    unsigned k, bool wanted)
 {
@@ -242,9 +237,9 @@ MU_INLINE unsigned read_one(struct mu_jpeg_bits *b, const struct mu_jpeg_table *
 }
 
 /*
- * One or two symbols without a branch that tells which: where there is no second one, its place is
- * the first one's, which is written last. Next to the block's last coefficient, which no end of the
- * block follows, one by one.
+ * One or two symbols without a branch: without a second one, its place is that of the first, which
+ * is written last. Near the last coefficient of a block, which no end of the block follows, read
+ * symbols one by one.
  */
 MU_INLINE unsigned read_two(struct mu_jpeg_bits *b, const struct mu_jpeg_table *ac, int16_t *out,
 			    unsigned k, bool wanted)
@@ -262,7 +257,7 @@ MU_INLINE unsigned read_two(struct mu_jpeg_bits *b, const struct mu_jpeg_table *
 	return second;
 }
 
-/* The place of the last coefficient; negative: it cannot be read. */
+/* Place of the last coefficient; negative: unreadable. */
 MU_INLINE int read_block(struct mu_jpeg_bits *from, struct mu_jpeg_coding *coding, int16_t *out,
 			 bool wanted)
 {
@@ -275,7 +270,7 @@ MU_INLINE int read_block(struct mu_jpeg_bits *from, struct mu_jpeg_coding *codin
 	if (wanted)
 		out[0] = (int16_t)coding->mean;
 	while (k < MU_JPEG_BLOCK - 1) {
-		fill(&b); /* enough for two */
+		fill(&b); /* enough bits for two symbols */
 		k = read_two(&b, coding->ac, out, k, wanted);
 		if (k < MU_JPEG_BLOCK - 1)
 			k = read_two(&b, coding->ac, out, k, wanted);

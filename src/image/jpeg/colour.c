@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From samples to pixels, row by row, with libjpeg's rounding. A smooth sample of chroma is 3/4 of
- * the nearest one and 1/4 of the next, in each direction in which there are half as many: both
- * lie at the centres of the pixels that they stand for. Colours: JFIF 1.02 (Hamilton 1992), whose
- * matrix is ITU-R BT.601's for the full range of 8 bits.
+ * From samples to pixels, row by row, with libjpeg's rounding. Smooth upsampling of chroma: 3/4 of
+ * the nearest sample and 1/4 of the next, in each direction with half as many samples: both are at
+ * the centres of the pixels that they stand for. Colours: JFIF 1.02 (Hamilton 1992), whose matrix
+ * is ITU-R BT.601's for the full range of 8 bits.
  */
 #include <string.h>
 
@@ -14,8 +14,9 @@ enum { FRACTION = 16 };
 #define FIX(x) ((int32_t)((x)*65536 + 0.5))
 
 /*
- * Loops take whole vectors of samples, the last with some that nobody wants. They are written with
- * vectors because compilers do not find them: rows of small pictures are two or three vectors long.
+ * Loops process whole vectors of samples; the last one contains unused samples. They are written
+ * with vectors because compilers do not vectorise them: rows of small pictures are two or three
+ * vectors long.
  */
 enum { VECTOR = 16 };
 
@@ -39,12 +40,12 @@ MU_INLINE void take_row(VECTOR_OF(uint16_t) * out, const uint8_t *near, const ui
 	*out = row;
 }
 
-/* What is added before the shift alternates, so that no side is preferred. */
+/* The rounding term alternates, so that there is no bias. */
 struct rounding {
 	uint16_t left, right, shift;
 };
 
-/* Samples of a pixel pair as a word, the first in the lower byte. */
+/* A pixel pair as a word, the first sample in the lower byte. */
 MU_INLINE void weigh_columns(uint8_t *out, const uint8_t *near, const uint8_t *far, bool down,
 			     struct rounding r)
 {
@@ -60,7 +61,7 @@ MU_INLINE void weigh_columns(uint8_t *out, const uint8_t *near, const uint8_t *f
 	memcpy(out, &row, sizeof row);
 }
 
-/* Chroma of half width. The picture's first and last sample have themselves for a neighbour. */
+/* Chroma of half width. The first and the last sample of the picture are their own neighbours. */
 MU_INLINE void widen_across(const struct mu_jpeg_widening *w, uint8_t *out, bool down)
 {
 	const struct rounding r = {down ? 8 : 1, down ? 7 : 2, down ? 4 : 2};
@@ -130,7 +131,7 @@ void mu_jpeg_widen(const struct mu_jpeg_widening *w, uint8_t *out)
 
 /* ---- colours ---- */
 
-/* Of bytes, in steps that compilers have instructions for. */
+/* Converts bytes in steps that compilers have instructions for. */
 #define NUMBERS(bytes)                                                                             \
 	__builtin_convertvector(__builtin_convertvector(bytes, VECTOR_OF(uint16_t)),               \
 				VECTOR_OF(int32_t))
@@ -142,7 +143,7 @@ MU_INLINE uint32_t pixel_of(uint32_t red, uint32_t green, uint32_t blue)
 	return red | green << 8 | blue << 16 | (uint32_t)255 << 24;
 }
 
-/* The two parts of green are rounded as one. */
+/* The two terms of green are rounded together. */
 MU_INLINE void mix_colours(uint32_t *pixels, const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
 {
 	const int32_t half = 1 << (FRACTION - 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JPEG by libjpeg-turbo, no more of it than is wanted: the inverse transform at 1/2, 1/4 or 1/8,
- * only of the blocks that the window touches, and nothing below the window. Only the entropy
- * decoder must go through all that comes before. libjpeg's errors jump back into try. It reads
- * every head; what is common goes from there to the decoder of jpeg.h, and comes back if in doubt.
- * Small pictures of one encoder have the same head, byte for byte, which is then not read again.
+ * JPEG by libjpeg-turbo, restricted to what is needed: the inverse transform at 1/2, 1/4 or 1/8,
+ * only for blocks that the window touches, and nothing below the window. Only the entropy decoder
+ * must process everything before. libjpeg's errors jump back into try. libjpeg parses every header;
+ * common kinds continue in the decoder of jpeg.h, and return here if in doubt. Small pictures of
+ * one encoder have identical headers, which are then not parsed again.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@
 #define TEXT(x) TEXT2(x)
 
 enum {
-	/* Pixels at the sides of a part whose colours are made without their neighbours. */
+	/* Pixels at the sides of a region whose colours are computed without their neighbours. */
 	MARGIN = 2,
 	MAX_SCANS = 200, /* a progressive file has about 10; each costs a pass over the image */
-	ROWS = 8,        /* read in one call */
-	HEAD_MAX = 1024, /* bytes of a head that is kept; Huffman tables and all have about 620 */
+	ROWS = 8,        /* per call */
+	HEAD_MAX = 1024, /* bytes of a stored header; with Huffman tables it has about 620 */
 };
 
-/* What libjpeg read last, if it was the head of a picture for our own decoder. Its tables are
- * libjpeg's. */
+/* The header that libjpeg parsed last, if it was for Muster's own decoder. The tables belong to
+ * libjpeg. */
 struct head {
 	size_t n; /* bytes; 0: none */
 	uint8_t bytes[HEAD_MAX];
@@ -46,11 +46,11 @@ struct jpeg {
 	size_t n;
 	struct mu_image_window window;
 	struct mu_image *image;
-	enum mu_status st; /* of what is not libjpeg's */
+	enum mu_status st; /* of errors outside libjpeg */
 	struct mu_jpeg *own;
 	enum mu_jpeg_choice choice;
 	struct head head;
-	bool unread; /* the picture has that head, and libjpeg has not seen it */
+	bool unread; /* the picture has that header, and libjpeg has not parsed it */
 };
 
 static void leave(j_common_ptr d)
@@ -61,10 +61,8 @@ static void leave(j_common_ptr d)
 	longjmp(j->escape, 1);
 }
 
-/*
- * libjpeg goes on after damage and gives what it can guess. Warnings about other things, such as
- * stray bytes between segments, which images in well-known data sets have, are of no consequence.
- */
+/* libjpeg continues after damage with guessed data. Other warnings, such as stray bytes between
+ * segments, which images in well-known data sets have, are harmless. */
 static void warn(j_common_ptr d, int level)
 {
 	if (level >= 0)
@@ -94,7 +92,7 @@ static void watch_scans(j_common_ptr common)
 	longjmp(j->escape, 1);
 }
 
-/* False if libjpeg met an error: j->message. */
+/* False after an error of libjpeg: see j->message. */
 static bool try(struct jpeg *j, void (*work)(struct jpeg *))
 {
 	if (setjmp(j->escape))
@@ -151,15 +149,15 @@ static void read_head(struct jpeg *j)
 {
 	j->head.n = 0;
 	j->unread = false;
-	jpeg_destroy_decompress(&j->d); /* with its tables, which a file may leave out */
+	jpeg_destroy_decompress(&j->d); /* with its tables, which a file may omit */
 	jpeg_create_decompress(&j->d);
 	j->d.progress = &j->progress;
 	jpeg_mem_src(&j->d, j->data, (unsigned long)j->n);
 	jpeg_read_header(&j->d, TRUE);
 }
 
-/* What the file calls cyan, magenta, yellow, black. Adobe's programs write 255 minus the amounts.
- */
+/* Colours that the file calls cyan, magenta, yellow, black. Adobe's programs store 255 minus the
+ * amounts. */
 static void colour_of_ink(struct jpeg *j)
 {
 	uint32_t flip = j->d.saw_Adobe_marker ? 0 : UINT32_MAX;
@@ -174,7 +172,7 @@ static void colour_of_ink(struct jpeg *j)
 	}
 }
 
-/* Columns: a margin at both sides, as far as there are any, then whole blocks. */
+/* Columns: a margin at both sides, within the picture, then whole blocks. */
 static void crop_columns(struct jpeg *j)
 {
 	const struct mu_image_window *window = &j->window;
@@ -202,7 +200,7 @@ static void read_rows(struct jpeg *j)
 		for (size_t i = 0; i < n; i++)
 			rows[i] = (JSAMPROW)(image->pixels + (y + i) * image->w);
 		n = jpeg_read_scanlines(&j->d, rows, (JDIMENSION)n);
-		if (n == 0) { /* our own bug: the window is in the picture */
+		if (n == 0) { /* a bug of ours: the window is in the picture */
 			snprintf(j->message, sizeof j->message, "has fewer rows");
 			longjmp(j->escape, 1);
 		}
@@ -255,7 +253,7 @@ static bool is_common(const struct jpeg_decompress_struct *d)
 	       c[1].v_samp_factor == 1 && c[2].h_samp_factor == 1 && c[2].v_samp_factor == 1;
 }
 
-/* libjpeg looks at the numbers of tables when it uses them. */
+/* libjpeg checks table numbers only when it uses them. */
 static bool has_tables(const struct jpeg_decompress_struct *d, const jpeg_component_info *c)
 {
 	const JQUANT_TBL *table;
@@ -279,7 +277,7 @@ static void take_tables(JHUFF_TBL *const tables[], struct mu_jpeg_codes codes[])
 	}
 }
 
-/* False if this is not a picture for our own decoder. */
+/* False if Muster's own decoder does not support this picture. */
 static bool describe_frame(const struct jpeg_decompress_struct *d, struct mu_jpeg_frame *f)
 {
 	if (!is_common(d))
@@ -347,7 +345,7 @@ out:
 	return st;
 }
 
-/* By libjpeg. */
+/* Decode by libjpeg. */
 static enum mu_status decode_safely(struct jpeg *j, const struct mu_image_window *window,
 				    struct mu_image *image)
 {

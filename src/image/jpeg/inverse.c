@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inverse cosine transform of 16 blocks at once. Coefficient k of all blocks lies together, so
- * every step is one operation on 16 lanes, and nothing is transposed but the samples at the end.
+ * The inverse cosine transform of 16 blocks at once. Coefficient k of all blocks is contiguous, so
+ * every step is one operation on 16 lanes, and only the samples are transposed at the end.
  *
- * Of 8 samples: Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11
- * multiplications", ICASSP 1989, figure 1 turned round; of 4 and of 2: the means of neighbours of
- * those 8, in which the factors of a coefficient are joined. All are libjpeg's to the bit:
- * constants of 13 bits, 2 bits more between the columns and the rows, rounded to nearest in both.
+ * 8 samples: Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11
+ * multiplications", ICASSP 1989, figure 1 reversed. 4 and 2 samples: means of neighbours of those
+ * 8, with combined factors per coefficient. All are equal to libjpeg's to the bit: 13-bit
+ * constants, 2 more bits between columns and rows, round to nearest in both.
  */
 #include <string.h>
 
@@ -20,20 +20,20 @@ enum {
 	SAMPLE_MIDDLE = 128,
 	SAMPLE_MAX = 255,
 	LIMIT = 16384, /* between: twice this overflows 16 bits */
-	FEW_LAST = 9,  /* if the file's first 10 coefficients are all there are, */
-	FEW = 4,       /* they lie in the first 4 rows and columns */
+	FEW_LAST = 9,  /* if only the file's first 10 coefficients are not zero, */
+	FEW = 4,       /* they are in the first 4 rows and columns */
 };
 
 /* x times 2^13. */
 #define FIX(x) ((uint32_t)(int32_t)((x)*8192 + ((x) < 0 ? -0.5 : 0.5)))
 
-/* Sums that overflow on the way go round, as the sum itself does not. */
+/* Intermediate sums may wrap around; the final sum does not overflow. */
 MU_INLINE int32_t rounded(uint32_t x, int bits)
 {
 	return (int32_t)(x + (1u << (bits - 1))) >> bits;
 }
 
-/* v[k] is coefficient k, zero from `few` on, then sample k. */
+/* In: v[k] is coefficient k, zero from `few` on. Out: v[k] is sample k. */
 MU_INLINE void inverse8(uint32_t v[SIDE], int few)
 {
 	uint32_t c4 = few > 4 ? v[4] : 0, c5 = few > 4 ? v[5] : 0, c6 = few > 4 ? v[6] : 0,
@@ -59,7 +59,7 @@ MU_INLINE void inverse8(uint32_t v[SIDE], int few)
 	v[4] = e3 - o0;
 }
 
-/* Twice the 4 means of two. Coefficient 4 has none. */
+/* Twice the 4 means of two. Coefficient 4 has no effect. */
 MU_INLINE void inverse4(uint32_t v[SIDE])
 {
 	uint32_t even = v[0] << (FRACTION + 1);
@@ -76,7 +76,7 @@ MU_INLINE void inverse4(uint32_t v[SIDE])
 	v[2] = e1 - o1;
 }
 
-/* Four times the 2 means of four; coefficients 2, 4, 6 have none. */
+/* Four times the 2 means of four. Coefficients 2, 4, 6 have no effect. */
 MU_INLINE void inverse2(uint32_t v[SIDE])
 {
 	uint32_t even = v[0] << (FRACTION + 2);
@@ -97,13 +97,13 @@ MU_INLINE void inverse(uint32_t v[SIDE], int side, int few)
 		inverse2(v);
 }
 
-/* Is coefficient k of no account? */
+/* Has coefficient k no effect? */
 MU_INLINE bool is_unused(int k, int side)
 {
 	return (side == 4 && k == 4) || (side == 2 && k > 0 && k % 2 == 0);
 }
 
-/* Bits that the sums of `inverse` have more than the samples. */
+/* Extra bits of the sums of `inverse`. */
 MU_INLINE int surplus(int side)
 {
 	return FRACTION + (side == 8 ? 0 : side == 4 ? 1 : 2);
@@ -201,7 +201,7 @@ MU_INLINE void put_row(const struct mu_jpeg_group *group, int y, const uint32_t 
 	}
 }
 
-/* All rows, each block to its place. */
+/* All rows, each block at its place. */
 MU_INLINE void put_blocks(const struct mu_jpeg_group *group, uint32_t (*words)[2 * LANES], int side)
 {
 	for (int lane = 0; lane < LANES; lane++) {

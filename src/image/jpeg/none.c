@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of jpeg/decode.c, where there is no libjpeg-turbo. */
+/* Instead of jpeg/decode.c, without libjpeg-turbo. */
 #include "image/decode.h"
 
 const struct mu_image_format mu_image_format_jpeg = {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the data of a scan to the pixels of a window. MCUs are read in the order of the file, row
- * by row; those that the window needs are transformed 16 at a time, into planes that hold a row of
- * MCUs more than that, for smooth chroma of a row needs the row above and the row below. Of the
- * others only what later ones need is read, and below the window nothing.
+ * From the data of a scan to the pixels of a window. MCUs are read in file order, row by row. Those
+ * that the window needs are transformed 16 at a time, into planes that hold one more row of MCUs,
+ * because smooth chroma of a row needs the row above and the row below. Of other MCUs only what
+ * later ones depend on is read, and nothing below the window.
  *
- * A chunk is what is transformed together: up to 16 MCUs of a row, whose blocks stand side by side
- * in the planes; or, of a window that is at most half as wide, several rows of MCUs, whose blocks
- * fill the lanes without gaps and have a place in the planes each.
+ * A chunk is the MCUs that are transformed together: up to 16 MCUs of a row, whose blocks are side
+ * by side in the planes; or, for a window that is at most half as wide, several rows of MCUs, whose
+ * blocks fill the lanes without gaps and have one place in the planes each.
  */
 #include <string.h>
 
@@ -17,29 +17,29 @@ enum {
 	SIDE = 8,
 	CHUNK = MU_JPEG_LANES, /* MCUs that are transformed together */
 	GROUPS = 6,            /* blocks of an MCU, so groups of a chunk */
-	EMPTY = -1,            /* the last coefficient of a group without blocks */
-	SPREAD = 2,            /* pixels beside a pixel that smooth chroma looks at, at most */
+	EMPTY = -1,            /* `last` of a group without blocks */
+	SPREAD = 2,            /* neighbouring pixels that smooth chroma reads, at most */
 };
 
 struct mu_jpeg {
 	struct mu_jpeg_table dc[MU_JPEG_TABLES], ac[MU_JPEG_TABLES];
-	int16_t coefficients[GROUPS][MU_JPEG_GROUP]; /* zero but for those of the present chunk */
+	int16_t coefficients[GROUPS][MU_JPEG_GROUP]; /* zero, except those of the current chunk */
 	int last[GROUPS];
-	uint8_t *places[GROUPS][MU_JPEG_LANES]; /* of blocks that do not stand side by side */
+	uint8_t *places[GROUPS][MU_JPEG_LANES]; /* of blocks that are not side by side */
 	uint8_t *bytes; /* of a segment, then planes and rows */
 	size_t capacity;
 };
 
 struct component {
 	int across, down; /* blocks of an MCU */
-	/* Block number n of a chunk is lane n % 16 of group n / 16: its first, and how much further
-	 * that of the next row of an MCU and that of the next MCU are. */
+	/* Block number n of a chunk is lane n % 16 of group n / 16: number of the first block, and
+	 * distance to the next row of an MCU and to the next MCU. */
 	int first, next_row, next_mcu;
 	int side; /* samples of a block */
 	bool wide, tall;  /* two pixels per sample in this direction */
 	bool smooth;
 	size_t w, h;    /* samples of the picture */
-	uint8_t *plane; /* those of w->kept rows of MCUs, by turns */
+	uint8_t *plane; /* of w->kept rows of MCUs, in a ring */
 	size_t stride;
 	uint8_t *row; /* of the picture's width, if wide or tall */
 	struct mu_jpeg_coding coding;
@@ -53,14 +53,14 @@ struct work {
 	struct component components[MU_JPEG_COMPONENTS];
 	size_t mcu_h, mcu_w; /* pixels of the reduced picture */
 	size_t n_across;     /* MCUs of the picture */
-	/* MCUs that are transformed; only rows before bottom are read. */
+	/* MCUs to transform; only rows before bottom are read. */
 	size_t top, bottom, left, right;
 	size_t rows; /* of MCUs in a chunk */
 	size_t kept; /* rows of MCUs in the planes */
-	size_t late; /* rows of pixels that wait for the next row of MCUs */
+	size_t late; /* rows of pixels that need the next row of MCUs */
 	struct mu_jpeg_bits bits;
 	uint8_t *segment;          /* without stuffing */
-	const uint8_t *from, *end; /* data behind the present segment */
+	const uint8_t *from, *end; /* data after the current segment */
 	size_t until_restart;
 	int restarts;
 };
@@ -90,10 +90,8 @@ void mu_jpeg_free(struct mu_jpeg *jpeg)
 
 /* ---- what is where ---- */
 
-/*
- * libjpeg's choice for chroma: rather more samples by a larger transform than by upsampling, where
- * both directions allow it.
- */
+/* libjpeg's choice for chroma: a larger transform instead of upsampling, where both directions
+ * allow it. */
 static void size_component(struct work *w, int i, int side)
 {
 	const struct mu_jpeg_frame *f = w->frame;
@@ -112,7 +110,9 @@ static void size_component(struct work *w, int i, int side)
 	c->smooth = (c->wide || c->tall) && side > 1 && (!c->wide || c->w > 2);
 }
 
-/* From pixels [first, first + n) of `all` and `spread` more at each side to units of `unit`. */
+/*
+ * Convert pixels [first, first + n) of `all`, with `spread` more at each side, to units of `unit`.
+ */
 static void find_units(size_t first, size_t n, size_t spread, size_t all, size_t unit,
 		       size_t range[2])
 {
@@ -122,7 +122,7 @@ static void find_units(size_t first, size_t n, size_t spread, size_t all, size_t
 	range[1] = ceil_div(end < all ? end : all, unit);
 }
 
-/* Chroma of both kinds shares a group where there is room and nothing tells them apart. */
+/* Both chroma components share a group if there is space and they have equal parameters. */
 static void number_blocks(struct work *w)
 {
 	const struct mu_jpeg_frame *f = w->frame;
@@ -173,7 +173,7 @@ static void find_mcus(struct work *w)
 	number_blocks(w);
 }
 
-/* All buffers are one: the planes, the rows, the segment. */
+/* All buffers are one block: the planes, the rows, the segment. */
 static enum mu_status take_memory(struct work *w)
 {
 	enum mu_status st = MU_OK;
@@ -242,7 +242,7 @@ static bool start_segment(struct work *w)
 	return true;
 }
 
-/* The segment must be read to its last byte, and the right one of eight markers follow. */
+/* The segment must be read completely, and the expected one of eight markers must follow. */
 static bool restart(struct work *w)
 {
 	if (mu_jpeg_bits_left(&w->bits) >= 8 || w->from[1] != 0xd0 + w->restarts)
@@ -269,7 +269,7 @@ static bool read_blocks(struct work *w, struct component *c, int y, int lane, ui
 	return true;
 }
 
-/* Where block (row, column) of a component, counted in w's rows and columns of MCUs, lies. */
+/* Place of block (row, column) of a component, counted in rows and columns of MCUs. */
 static uint8_t *place_of(const struct work *w, const struct component *c, size_t row, size_t x)
 {
 	size_t side = (size_t)c->side, y = row % w->kept * (size_t)c->down * side;
@@ -277,7 +277,7 @@ static uint8_t *place_of(const struct work *w, const struct component *c, size_t
 	return c->plane + y * c->stride + (x - w->left) * (size_t)c->across * side;
 }
 
-/* Number `lane` of a chunk. */
+/* MCU number `lane` of a chunk. */
 static bool read_mcu(struct work *w, size_t row, size_t x, int lane)
 {
 	for (int i = 0; i < w->frame->n; i++) {
@@ -343,7 +343,7 @@ static bool transform_chunk(struct work *w)
 static bool read_row(struct work *w, size_t row)
 {
 	bool any = row >= w->top;
-	/* Of the chunk, those of its rows above this one. */
+	/* MCUs of the chunk in the rows above this one. */
 	size_t before = any ? (row - w->top) % w->rows * (w->right - w->left) : 0;
 
 	for (size_t x = 0; x < w->n_across; x++) {
@@ -370,12 +370,12 @@ static const uint8_t *plane_row(const struct work *w, const struct component *c,
 	return c->plane + y % (w->kept * (size_t)(c->down * c->side)) * c->stride;
 }
 
-/* The samples of the pixels of row y, beginning with the first of MCU left. */
+/* Samples of the pixels of row y, from the first pixel of MCU column `left`. */
 static const uint8_t *find_row(const struct work *w, const struct component *c, size_t y)
 {
 	size_t sample = c->tall ? y / 2 : y, other = sample;
 	size_t first = w->left * (size_t)(c->across * c->side);
-	/* Of the window, from the first pixel on. */
+	/* Range of the window, relative to the first pixel. */
 	size_t from = w->window->left - w->left * w->mcu_w, to = from + w->window->w;
 
 	if (!c->wide && !c->tall)
@@ -400,7 +400,7 @@ static const uint8_t *find_row(const struct work *w, const struct component *c, 
 	return c->row;
 }
 
-/* Rows of pixels [from, to), as far as they are wanted. */
+/* Rows of pixels [from, to), within the window. */
 static void put_rows(struct work *w, size_t from, size_t to)
 {
 	const struct mu_image_window *window = w->window;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of named float32 arrays over HDF5, used by one rank alone. Equal contents give equal bytes:
- * no times are stored. HDF5's own error printing is off inside these functions; its innermost
- * message goes into ours.
+ * Files of named float32 arrays in HDF5, used by one rank. Equal contents give equal bytes: no
+ * times are stored. HDF5's own error output is off inside these functions; its innermost message
+ * becomes a part of the error.
  */
 #include "array_file.h"
 
@@ -21,7 +21,7 @@ static const char *dims_text(int ndims, const hsize_t *dims, char text[DIMS_TEXT
 {
 	int used = snprintf(text, DIMS_TEXT_BYTES, "(");
 
-	/* A file may hold more dimensions than we write; MU_ARRAY_NDIMS of them fit. */
+	/* A file may have more dimensions than Muster writes; MU_ARRAY_NDIMS of them fit. */
 	for (int i = 0; i < ndims && i < MU_ARRAY_NDIMS; i++)
 		used += snprintf(text + used, DIMS_TEXT_BYTES - (size_t)used, "%s%llu",
 				 i ? ", " : "", (unsigned long long)dims[i]);
@@ -103,7 +103,7 @@ enum mu_status mu_array_file_create(struct mu_array_file **out, const char *path
 	f->writing = true;
 	MU_TRY(mu_replace_begin(&f->replace, path));
 	MU_TRY(mu_h5_access_list(f->path, &access));
-	/* From this format on HDF5's own data have checksums, which its reader tests first. */
+	/* From this format on HDF5's metadata have checksums, which its reader checks first. */
 	MU_H5(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST));
 	MU_H5(H5Pset_alignment(access, ALIGN_FROM, ALIGN_TO));
 	MU_H5(create = H5Pcreate(H5P_FILE_CREATE));
@@ -186,7 +186,7 @@ enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit)
 		goto out;
 	MU_H5(H5Fflush(f->file, H5F_SCOPE_GLOBAL));
 	file = f->file;
-	f->file = -1; /* not to be closed again, whatever the answer */
+	f->file = -1; /* closed, whatever the result */
 	MU_H5(H5Fclose(file));
 	MU_TRY(mu_replace_commit(&f->replace));
 out:
@@ -197,10 +197,8 @@ out:
 
 /* ---- arrays ---- */
 
-/*
- * Is there a link of this name? HDF5 answers only where all groups on the way exist, so each is
- * asked for.
- */
+/* Does a link of this name exist? HDF5 needs all groups of the path to exist, so check each of
+ * them. */
 static enum mu_status find_link(struct mu_array_file *f, const char *name, bool *found)
 {
 	enum mu_status st = MU_OK;
@@ -396,7 +394,7 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 	    H5Sget_simple_extent_npoints(space) != 1)
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not one text of fixed length",
 			f->path, attribute);
-	/* A text of another program may have no zero at its end. */
+	/* A text of another program may lack the terminating zero. */
 	if (H5Tget_strpad(type) != H5T_STR_NULLTERM)
 		stored++;
 	if (stored > nbytes)

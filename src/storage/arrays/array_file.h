@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that read and write files of named arrays share. See storage.h. */
+/* Shared by the files that read and write files of named arrays. See storage.h. */
 #ifndef MUSTER_STORAGE_ARRAY_FILE_H
 #define MUSTER_STORAGE_ARRAY_FILE_H
 
@@ -14,21 +14,21 @@ struct mu_array_file {
 	bool writing;
 	struct mu_replace replace; /* when writing */
 	char *path;                /* as the user gave it; owned */
-	uint32_t n_defined;        /* arrays that the caller writes by himself */
+	uint32_t n_defined;        /* arrays that the caller writes */
 	uint32_t *checksums;       /* n_checksums; NULL: not read yet, or the file has none */
 	size_t n_checksums;
 };
 
-/* MU_TRY for an HDF5 call; needs f. A negative answer is an error. */
+/* MU_TRY for an HDF5 call; needs f. A negative result is an error. */
 #define MU_H5(call) MU_H5_TRY(f->path, call)
 
 void mu_array_file_free(struct mu_array_file *f);
 /* Check a number of dimensions, and convert. */
 enum mu_status mu_array_dims(const char *name, int ndims, const size_t *dims,
 			     hsize_t out[MU_ARRAY_NDIMS]);
-/* Make the groups that lead to a new array; MU_ERR_ARGUMENT if there is one of that name. */
+/* Create the groups of a new array's path; MU_ERR_ARGUMENT if the array exists. */
 enum mu_status mu_array_make_groups(struct mu_array_file *f, const char *name);
-/* If the array has a checksum, that of data must be the same: else MU_ERR_FORMAT. */
+/* If the array has a checksum, it must match data: else MU_ERR_FORMAT. */
 enum mu_status mu_array_verify(struct mu_array_file *f, hid_t set, const char *name,
 			       const float *data);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Files of named arrays in a build without HDF5: every function says so. Built in the place of
- * array_file.c.
- */
+/* Files of named arrays in a build without HDF5: every function returns an error. Built instead of
+ * array_file.c. */
 #include <muster/storage.h>
 
 static enum mu_status refuse(const char *what)
@@ -87,7 +85,7 @@ enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit)
 {
 	(void)f;
 	(void)commit;
-	return MU_OK; /* there is none: neither create nor open gave one */
+	return MU_OK; /* create and open never return one */
 }
 
 enum mu_status mu_array_file_open_checked(struct mu_array_file **out, const char *path)

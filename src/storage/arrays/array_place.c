@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrays that callers write into a file of named arrays by themselves, and checksums. HDF5 gives a
- * contiguous array its place when it is made, and nothing else in the file moves afterwards; so
- * several processes, or a thread that must not call HDF5, can write the contents with pwrite.
+ * Arrays that callers write into a file of named arrays themselves, and checksums. HDF5 fixes the
+ * offset of a contiguous array when it is created, and moves nothing in the file afterwards. So
+ * several processes, or a thread that must not call HDF5, can write the contents by pwrite.
  */
 #include "array_file.h"
 
@@ -45,7 +45,7 @@ struct kind {
 	bool indexed;
 };
 
-/* *offset: from the beginning of the file. */
+/* *offset: from the start of the file. */
 static enum mu_status make_array(struct mu_array_file *f, const char *name, const struct kind *kind,
 				 uint64_t *offset)
 {
@@ -117,7 +117,7 @@ enum mu_status mu_array_file_detach(struct mu_array_file *f, struct mu_replace *
 	MU_TRY(make_checksums(f, checksums));
 	MU_H5(H5Fflush(f->file, H5F_SCOPE_GLOBAL));
 	file = f->file;
-	f->file = -1; /* not to be closed again, whatever the answer */
+	f->file = -1; /* closed, whatever the result */
 	MU_H5(H5Fclose(file));
 	*replace = f->replace;
 	f->replace = (struct mu_replace){0};
@@ -211,7 +211,7 @@ struct visit {
 	mu_array_fn *fn; /* NULL: verify */
 	void *context;
 	int depth;
-	char name[MU_ARRAY_NAME_BYTES]; /* of the group that is visited, with a slash; "" */
+	char name[MU_ARRAY_NAME_BYTES]; /* name of the current group, with a slash; "" */
 	size_t n;                       /* arrays with checksums so far */
 	enum mu_status st;
 };

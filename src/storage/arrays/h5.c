@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that use HDF5 share: see h5.h. */
+/* Shared by the files that use HDF5: see h5.h. */
 #include "h5.h"
 
 #include <string.h>
@@ -16,10 +16,8 @@ void mu_h5_quiet_end(const struct mu_h5_quiet *q)
 	H5Eset_auto2(H5E_DEFAULT, q->print, q->data);
 }
 
-/*
- * Of a call to the operating system HDF5 tells time, file, addresses and more, on two lines: what
- * it wanted and the system's message are enough.
- */
+/* For a failed system call HDF5 reports time, file, addresses and more, on two lines: keep only
+ * what it tried and the system's message. */
 static herr_t take_first(unsigned n, const H5E_error2_t *error, void *text)
 {
 	static const char mark[] = "error message = '";

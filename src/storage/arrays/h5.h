@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files that use HDF5 share. HDF5's own error printing is off between quiet_begin and
- * quiet_end; its innermost message goes into ours. Debian's parallel HDF5 is not thread-safe: one
- * thread of a process calls it.
+ * Shared by the files that use HDF5. HDF5's own error output is off between quiet_begin and
+ * quiet_end; its innermost message becomes a part of the error. Debian's parallel HDF5 is not
+ * thread-safe: one thread of a process calls it.
  */
 #ifndef MUSTER_STORAGE_H5_H
 #define MUSTER_STORAGE_H5_H
@@ -13,7 +13,7 @@
 
 enum { MU_H5_MESSAGE = 512 };
 
-/* The caller's error printing, put aside. */
+/* The caller's error handler, saved. */
 struct mu_h5_quiet {
 	H5E_auto2_t print;
 	void *data;
@@ -24,22 +24,20 @@ void mu_h5_quiet_end(const struct mu_h5_quiet *q);
 
 /* HDF5's innermost message; the outer ones only say that an inner one failed. */
 const char *mu_h5_message(char text[MU_H5_MESSAGE]);
-/* MU_ERR_IO for a negative answer. */
+/* MU_ERR_IO for a negative result. */
 enum mu_status mu_h5_check(long long answer, const char *path, const char *call);
 /* MU_TRY for an HDF5 call on the file `path`. */
 #define MU_H5_TRY(path, call) MU_TRY(mu_h5_check((long long)(call), (path), #call))
 
-/* Close what is open; negative: nothing is. */
+/* Close; no effect on negative ids. */
 void mu_h5_close_type(hid_t type);
 void mu_h5_close_space(hid_t space);
 void mu_h5_close_list(hid_t list);
 void mu_h5_close_set(hid_t set);
 void mu_h5_close_attribute(hid_t attribute);
 
-/*
- * Properties of an access. Locks are off where HDF5 lets us say so: a file is written under a name
- * of its own and never changed afterwards, and parallel file systems often refuse locks.
- */
+/* File access properties. Locks are off where HDF5 allows that: a file is written under its own
+ * temporary name and never changed afterwards, and parallel file systems often refuse locks. */
 enum mu_status mu_h5_access_list(const char *path, hid_t *list);
 
 #endif

@@ -18,14 +18,14 @@
 
 enum {
 	HEAD_BYTES = 24,
-	ARRAY_BYTES = 12 + 8 * MU_PARAMS_NDIMS + 12, /* the most before the numbers */
+	ARRAY_BYTES = 12 + 8 * MU_PARAMS_NDIMS + 12, /* most bytes before the numbers */
 	BLOCK = 4096,
 };
 
 #define LIST_MAGIC 0x112u
-#define MAGIC_1 0xF993FAC8u /* sizes of 64 bits */
-#define MAGIC_2 0xF993FAC9u /* and kinds of storage */
-#define MAGIC_3 0xF993FACAu /* and arrays without dimensions that hold a number */
+#define MAGIC_1 0xF993FAC8u /* 64-bit sizes */
+#define MAGIC_2 0xF993FAC9u /* and storage types */
+#define MAGIC_3 0xF993FACAu /* and arrays without dimensions that hold one number */
 
 struct mu_params {
 	struct mu_file file;
@@ -33,11 +33,11 @@ struct mu_params {
 	struct entry {
 		struct mu_params_array array;
 		int dtype;
-		size_t head, at; /* where it begins, where its numbers do */
+		size_t head, at; /* offsets of the array and of its numbers */
 	} * of;
 };
 
-/* Types of numbers, by their numbers in files. */
+/* Number types, by their numbers in files. */
 static const struct {
 	const char *name;
 	size_t nbytes;
@@ -56,7 +56,7 @@ struct cursor {
 	uint8_t bytes[ARRAY_BYTES];
 };
 
-/* Up to nbytes more, as far as the file goes. */
+/* Load up to nbytes more, as far as the file has them. */
 static enum mu_status load(struct cursor *c, size_t nbytes)
 {
 	c->at += c->used;
@@ -103,7 +103,7 @@ out:
 	return st;
 }
 
-/* Dimensions; with *n the numbers. */
+/* Read the dimensions; *n: elements. */
 static enum mu_status take_shape(struct cursor *c, struct entry *e, size_t i, size_t *n)
 {
 	enum mu_status st = MU_OK;
@@ -170,7 +170,7 @@ out:
 	return st;
 }
 
-/* The table grows with what is really there, whatever the file says it holds. */
+/* The table grows with the data that is really there, whatever size the file claims. */
 static enum mu_status make_room(struct mu_params *p)
 {
 	enum mu_status st = MU_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CIFAR's binary files (A. Krizhevsky, "The CIFAR-10 dataset", section "Binary version"), several
- * as one. A record is its labels, one byte each, and (3, 32, 32) pixels. CIFAR-10 has one label,
- * CIFAR-100 a coarse one, which is not used, and a fine one. Ids are numbers of records.
+ * as one. A record is its labels, one byte each, and (3, 32, 32) pixels. CIFAR-10 has one label;
+ * CIFAR-100 has a coarse one, which is not used, and a fine one. Ids are record numbers.
  */
 #include <string.h>
 
@@ -31,14 +31,14 @@ static bool ends_with(const char *path, const char *end)
 	return n >= m && strcmp(path + n - m, end) == 0;
 }
 
-/* By the name, for the bytes may be anything. */
+/* Decide by the name, because the bytes may be anything. */
 static bool holds(const struct mu_records_probe *probe)
 {
 	return !probe->folder && ends_with(probe->path, ".bin");
 }
 
-/* A file whose size fits one kind only is of that kind; else the names of CIFAR-100's archive tell.
- */
+/* If the size fits only one kind, the file is of that kind; else compare its name with those in
+ * CIFAR-100's archive. */
 static size_t count_labels(const char *path, size_t nbytes)
 {
 	bool one = nbytes % (1 + IMAGE) == 0, two = nbytes % (2 + IMAGE) == 0;

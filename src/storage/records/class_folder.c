@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A folder with one folder of images per class. Labels follow the sorted names of the folders;
- * records, whose ids are their numbers, those of the files. Names are sorted by their bytes.
+ * A folder with one folder of images per class. Labels number the sorted names of the folders;
+ * records are sorted by class and file name, and their ids are their numbers. Names are sorted by
+ * their bytes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Names that are owned one by one. */
+/* Names, each owned separately. */
 struct names {
 	char **name;
 	size_t n, capacity;
@@ -26,7 +27,7 @@ struct class_folder {
 	char *path; /* owned */
 	struct names classes;
 	struct names files;
-	size_t *first; /* of each class, its first file; one more at the end; owned */
+	size_t *first; /* number of the first file of each class, and the number of files; owned */
 	float *labels; /* of each class; owned */
 };
 
@@ -91,7 +92,7 @@ out:
 	return st;
 }
 
-/* The folders or the images in a folder, sorted. Names that begin with a dot are left out. */
+/* The folders or the images in a folder, sorted. Names that begin with a dot are omitted. */
 static enum mu_status list(struct names *names, const char *path, bool folders)
 {
 	enum mu_status st = MU_OK;
@@ -154,7 +155,7 @@ static size_t class_of(const struct class_folder *f, size_t i)
 {
 	size_t low = 0, high = f->classes.n;
 
-	/* Of classes without images, which begin at the same file, the last one is found. */
+	/* Classes without images start at the same file as the next class: find the last one. */
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -255,7 +256,7 @@ out:
 	return st;
 }
 
-/* Each file is read anew, whatever it holds by then. */
+/* Files are opened for each read, whatever they hold by then. */
 static enum mu_status unchanged(const struct mu_records *r)
 {
 	(void)r;

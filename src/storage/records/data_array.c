@@ -84,7 +84,7 @@ void mu_data_array_close(struct mu_data_array *a)
 	a->set = a->type = -1;
 }
 
-/* All its bytes lie in the file, which is checked before memory is asked for. */
+/* Check, before allocation, that all its bytes are in the file. */
 static enum mu_status check_stored(const struct mu_file *f, const struct mu_data_array *a)
 {
 	enum mu_status st = MU_OK;

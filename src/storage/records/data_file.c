@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * HDF5 data files, read. HDF5 is used at the opening only: it gives the small arrays and the byte
- * at which the images begin, and everything is checked there. Images are read by position.
- */
+/* Reads HDF5 data files. HDF5 is used only when a file is opened: it returns the small arrays and
+ * the offset of the images, and everything is checked there. Images are read by offset. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +139,7 @@ static enum mu_status take_classes(struct mu_records *r, struct data_file *d, hi
 	if (H5Tis_variable_str(a.type) != 0 || a.item > NAME_BYTES)
 		MU_FAIL(MU_ERR_FORMAT, "%s: array \"classes\" is not %s", path, want_classes.text);
 	MU_TRY(mu_data_array_read(&d->file, &a, a.type, &stored));
-	room = a.item + 1; /* a zero behind names that fill theirs */
+	room = a.item + 1; /* a zero after names of full length */
 	MU_TRY(MU_ALLOC(d->class_names, a.n, "class names"));
 	MU_TRY(MU_ALLOC(d->names, a.n * room, "class names"));
 	for (size_t i = 0; i < a.n; i++) {
@@ -156,7 +154,8 @@ out:
 	return st;
 }
 
-/* As the config wants them; one label without that below the number of class names. */
+/* Check against the config; a single label without a limit there must be below the number of class
+ * names. */
 static enum mu_status check_labels(const struct mu_records *r, const struct data_file *d)
 {
 	enum mu_status st = MU_OK;
@@ -204,10 +203,8 @@ out:
 	return st;
 }
 
-/*
- * HDF5 1.10 reads beyond its memory where metadata without checksums are damaged: only formats that
- * have checksums go to it. Byte 8 is the version of the superblock; from 2 on it has one.
- */
+/* HDF5 1.10 reads beyond its memory if metadata without checksums are damaged: allow only formats
+ * with checksums. Byte 8 is the version of the superblock; from version 2 on it has one. */
 static enum mu_status check_superblock(const struct data_file *d)
 {
 	enum mu_status st = MU_OK;

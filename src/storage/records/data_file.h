@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * HDF5 data files, inside: names that reader and writer agree on, and arrays as the reader checks
- * them. records.h has the layout.
- */
+/* Private to HDF5 data files: names shared by reader and writer, and arrays as the reader checks
+ * them. records.h has the layout. */
 #ifndef MUSTER_STORAGE_DATA_FILE_H
 #define MUSTER_STORAGE_DATA_FILE_H
 
@@ -14,20 +12,20 @@
 
 enum {
 	MU_DATA_VERSION = 1,
-	MU_DATA_ALIGN = 1 << 20, /* bytes; of arrays that have at least as many */
+	MU_DATA_ALIGN = 1 << 20, /* bytes; for arrays of at least this size */
 };
 
-/* An array of the file: what HDF5 says of it. */
+/* An array of the file, as HDF5 describes it. */
 struct mu_data_array {
 	const char *name;
 	hid_t set, type;
 	int ndims;
 	hsize_t dims[H5S_MAX_RANK];
 	size_t n;    /* numbers */
-	size_t item; /* bytes of one */
+	size_t item; /* bytes of a number */
 };
 
-/* What an array must be. */
+/* Requirements for an array. */
 struct mu_data_wanted {
 	const char *name, *text; /* text: for messages */
 	H5T_class_t class;
@@ -35,16 +33,17 @@ struct mu_data_wanted {
 	int ndims[2]; /* one of these */
 };
 
-/* The attributes format and version are what we read. */
+/* Check the attributes format and version. */
 enum mu_status mu_data_check_format(const struct mu_file *f, hid_t file);
-/* An array of the file is there, is what is wanted, and all its bytes are in the file. */
+/* Open an array; check that it exists, meets the requirements, and that all its bytes are in the
+ * file. */
 enum mu_status mu_data_array_open(const struct mu_file *f, hid_t file, struct mu_data_array *a,
 				  const struct mu_data_wanted *want);
 void mu_data_array_close(struct mu_data_array *a);
-/* The checksum that an array has for an attribute. */
+/* Checksum from the array's attribute. */
 enum mu_status mu_data_array_checksum(const struct mu_file *f, const struct mu_data_array *a,
 				      bool *found, uint32_t *out);
-/* Read an array whole, as `type` has it in memory, and test its checksum. */
+/* Read a whole array as type `type` of memory, and check its checksum. */
 enum mu_status mu_data_array_read(const struct mu_file *f, struct mu_data_array *a, hid_t type,
 				  void **out);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HDF5 data files in a build without HDF5: the kind is known, so that the error says why. */
+/* HDF5 data files in a build without HDF5: the kind is recognised, so that the error names the
+ * reason. */
 #include <string.h>
 
 #include "records.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * HDF5 data files, written. Images first go to a file without a name in the same folder: an array
- * that is contiguous must be made with its final size. The small arrays are kept in memory.
- */
+/* Writes HDF5 data files. Images are first collected in an unnamed file in the same folder, because
+ * a contiguous array must be created with its final size. The small arrays are kept in memory. */
 #include <muster/records.h>
 #include <muster/storage.h>
 
@@ -24,12 +22,12 @@ struct mu_data_writer {
 	char *path;                   /* as the user gave it; owned */
 	char *creator, **class_names; /* owned */
 	struct mu_replace replace;
-	FILE *images;  /* has no name */
+	FILE *images;  /* an unnamed file */
 	size_t nbytes; /* of the images */
 	uint32_t crc;  /* of the images */
 	size_t sample; /* bytes of a raw image, 0: encoded */
 	size_t n, capacity, label_width;
-	uint64_t *offsets, *ids; /* offsets: where images end; owned */
+	uint64_t *offsets, *ids; /* offsets: ends of the images; owned */
 	float *labels;           /* owned */
 };
 
@@ -97,7 +95,7 @@ out:
 
 /* ---- records ---- */
 
-/* *array gets room for n numbers of nbytes each. */
+/* Grow *array to n numbers of nbytes each. */
 static enum mu_status grow(void **array, size_t n, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -211,7 +209,7 @@ struct new_array {
 	hsize_t dims[4];
 	const void *data; /* NULL: written later, at *at of the file */
 	size_t nbytes;
-	uint32_t crc; /* where data is NULL */
+	uint32_t crc; /* if data is NULL */
 	haddr_t *at;
 };
 
@@ -262,7 +260,7 @@ static enum mu_status put_images(const struct mu_data_writer *w, hid_t file, had
 	return put_array(w, file, &images);
 }
 
-/* Offsets in the file are where images begin; here, where they end. */
+/* The file stores where images start; the writer, where they end. */
 static enum mu_status put_offsets(const struct mu_data_writer *w, hid_t file)
 {
 	enum mu_status st = MU_OK;
@@ -346,7 +344,7 @@ static enum mu_status put_arrays(struct mu_data_writer *w, haddr_t *at)
 	hid_t list = -1, create = -1, file = -1, done;
 
 	MU_TRY(mu_h5_access_list(w->path, &list));
-	/* From this format on HDF5's own data have checksums, which its reader tests first. */
+	/* From this format on HDF5's metadata have checksums, which its reader checks first. */
 	MU_H5_TRY(w->path, H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_LATEST));
 	MU_H5_TRY(w->path, H5Pset_alignment(list, ALIGN_FROM, MU_DATA_ALIGN));
 	MU_H5_TRY(w->path, create = H5Pcreate(H5P_FILE_CREATE));
@@ -361,7 +359,7 @@ static enum mu_status put_arrays(struct mu_data_writer *w, haddr_t *at)
 	if (*at == HADDR_UNDEF)
 		MU_FAIL(MU_ERR_IO, "%s: HDF5 gave the images no place", w->path);
 	done = file;
-	file = -1; /* not to be closed again, whatever the answer */
+	file = -1; /* closed, whatever the result */
 	MU_H5_TRY(w->path, H5Fclose(done));
 out:
 	if (file >= 0)
@@ -371,7 +369,7 @@ out:
 	return st;
 }
 
-/* The images to their place in the file, at byte `at`. */
+/* Copy the images to their place in the file, at byte `at`. */
 static enum mu_status copy_images(struct mu_data_writer *w, size_t at)
 {
 	enum mu_status st = MU_OK;

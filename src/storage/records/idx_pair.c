@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Two IDX files, of grey images and of their labels, plain or gzip, kept in memory. Ids are numbers
- * of records.
- */
+/* Two IDX files, grey images and their labels, plain or gzip, kept in memory. Ids are record
+ * numbers. */
 #include <muster/storage.h>
 
 #include <string.h>

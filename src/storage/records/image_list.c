@@ -9,7 +9,7 @@
 
 #include "storage/file.h"
 
-/* The field at *text, ended by a zero in place of its tab; NULL: there is no more. */
+/* The field at *text, terminated by a zero instead of its tab; NULL at the end of the line. */
 static char *next_field(char **text)
 {
 	char *field = *text;
@@ -40,7 +40,7 @@ static bool take_label(const char *field, float *out)
 	return end != field && *end == '\0' && isfinite(*out);
 }
 
-/* One line, without its newline. Labels go to labels[0..), which has room for one per tab. */
+/* Parse a line without its newline. labels has space for one label per tab. */
 static bool take_line(char *text, struct mu_image_list_line *out, float *labels)
 {
 	const char *field = next_field(&text);

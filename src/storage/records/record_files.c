@@ -21,12 +21,12 @@ static bool holds(const struct mu_records_probe *probe)
 {
 	size_t n = strlen(probe->path);
 
-	/* A file that is damaged at its begin shall be told as such. */
+	/* A file with a damaged start must be reported as a damaged file. */
 	return (probe->n >= 4 && mu_get_u32(probe->head) == MU_RECORDIO_MAGIC) ||
 	       (!probe->folder && n > 4 && strcmp(probe->path + n - 4, ".rec") == 0);
 }
 
-/* The file that record i is in; *local is its number there. */
+/* The file of record i; *local is its number there. */
 static size_t find_part(const struct mu_records *r, size_t i, size_t *local)
 {
 	const struct record_files *f = r->impl;
@@ -66,7 +66,7 @@ static enum mu_status read_record(const struct mu_records *r, size_t i,
 	MU_TRY(mu_recordio_read(f->part[part].file, local, buffer, &payload, &n));
 	st = mu_record_unpack(payload, n, buffer, out, f->paths.path[part]);
 	if (st == MU_ERR_FORMAT) {
-		/* Once more, with the place, which costs time to make. */
+		/* Unpack again for the error, with the record's place, whose text costs time. */
 		where(r, i, text, sizeof text);
 		MU_TRY(mu_record_unpack(payload, n, buffer, out, text));
 	}
@@ -121,7 +121,7 @@ static enum mu_status open_files(struct mu_records *r, const char *paths)
 	MU_TRY(open_parts(r, f));
 	r->info.kind = MU_RECORD_ENCODED;
 	r->info.format = "RecordIO";
-	/* The first one shows whether the records hold images at all. */
+	/* The first record shows whether the records are images. */
 	MU_TRY(read_record(r, 0, &buffer, &record));
 	r->info.label_width = record.n_labels;
 	MU_TRY(mu_records_check_labels(r, 0, record.labels, record.n_labels));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * RecordIO files, read. A record is fetched by one read of all its parts, which lie behind one
- * another, and is put together in place.
- */
+/* Reads RecordIO files. A record is one read of all its parts, which are consecutive; the parts are
+ * joined in place. */
 #include "record_io.h"
 
 #include <stdlib.h>
@@ -16,7 +14,7 @@ struct mu_recordio {
 	struct mu_recordio_places places;
 };
 
-/* A record that is being read: its bytes from `at` on, of which the first `have` are there. */
+/* A record being read: its bytes start at `at`, and the first `have` of them are in memory. */
 struct pending {
 	const struct mu_file *f;
 	struct mu_record_buffer *buffer;
@@ -87,7 +85,7 @@ enum mu_status mu_recordio_unchanged(const struct mu_recordio *r)
 	return mu_file_unchanged(&r->file);
 }
 
-/* At least nbytes of the record, or all there is up to the next one. */
+/* Read at least nbytes of the record, or all bytes up to the next one. */
 static enum mu_status fetch(struct pending *p, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -120,8 +118,8 @@ out:
 	return st;
 }
 
-/* The payload is put together at the start of the buffer, behind the first head: no part moves to
- * a later byte, for a magic takes less room than a head. */
+/* Join the payload at the start of the buffer, after the first head. No part moves to a later byte,
+ * because a magic is shorter than a head. */
 static enum mu_status join_parts(struct pending *p, size_t *n)
 {
 	enum mu_status st = MU_OK;

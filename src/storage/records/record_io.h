@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecordIO, inside: heads of parts and where records begin. records.h has the format. */
+/* Private to RecordIO: heads of parts and offsets of records. records.h has the format. */
 #ifndef MUSTER_STORAGE_RECORD_IO_H
 #define MUSTER_STORAGE_RECORD_IO_H
 
@@ -24,7 +24,7 @@ struct mu_recordio_place {
 };
 
 struct mu_recordio_places {
-	struct mu_recordio_place *place; /* owned; one more than n: at the end of the file */
+	struct mu_recordio_place *place; /* owned; one more than n: the end of the file */
 	size_t n, capacity;
 };
 
@@ -34,14 +34,14 @@ uint64_t mu_get_u64(const uint8_t *bytes);
 void mu_put_u32(uint8_t *bytes, uint32_t value);
 void mu_put_u64(uint8_t *bytes, uint64_t value);
 
-/* Room for nbytes; the first `used` bytes stay. */
+/* Grow to nbytes; keeps the first `used` bytes. */
 enum mu_status mu_record_buffer_grow(struct mu_record_buffer *b, size_t used, size_t nbytes);
 enum mu_status mu_record_buffer_labels(struct mu_record_buffer *b, size_t n);
 
 /*
- * The head of the part at byte `at` of the file, of which `limit` is the byte that the record must
- * not go beyond. first: it must begin a record, else it must continue one. *length: bytes of the
- * payload; last: nothing follows.
+ * Head of the part at byte `at` of the file; the record must end at or before byte `limit`. first:
+ * it must start a record, else it must continue one. *length: bytes of the payload; last: the
+ * record ends with this part.
  */
 struct mu_recordio_head {
 	enum mu_recordio_part part;
@@ -52,13 +52,13 @@ struct mu_recordio_head {
 enum mu_status mu_recordio_head(struct mu_recordio_head *out, const uint8_t head[MU_RECORDIO_HEAD],
 				const struct mu_file *f, size_t at, size_t limit, bool first);
 
-/* Bytes of a part with its head and padding. */
+/* Bytes of a part with head and padding. */
 size_t mu_recordio_stored(size_t length);
 
-/* Every record of the file, by its heads; keys are 0, 1, ... */
+/* Find every record of the file by its heads; keys are 0, 1, ... */
 enum mu_status mu_recordio_scan(struct mu_recordio_places *places, const struct mu_file *f);
-/* As the index says, sorted by place. The first record must begin the file and the last one end it;
- * what lies between is checked when it is read. */
+/* Offsets from an index, sorted. The first record must start at the file's start and the last one
+ * end at its end; what lies between is checked when it is read. */
 enum mu_status mu_recordio_load(struct mu_recordio_places *places, const struct mu_file *f,
 				const char *index);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the records of a RecordIO file begin: found by their heads, or told by an index. */
+/* Offsets of the records of a RecordIO file: by a scan of their heads, or from an index. */
 #include "record_io.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { WINDOW_BYTES = 4096 };
 
-/* A piece of the file that is held, so that small records cost no read each. */
+/* A piece of the file in memory, so that small records do not cost a read each. */
 struct window {
 	const struct mu_file *f;
 	size_t at, n;
@@ -78,7 +78,7 @@ out:
 	return st;
 }
 
-/* The end of the record at byte *at. */
+/* Advance *at to the end of the record. */
 static enum mu_status skip_record(struct window *w, size_t *at)
 {
 	enum mu_status st = MU_OK;
@@ -153,7 +153,7 @@ out:
 
 /* ---- the index ---- */
 
-/* A number in decimal at *text; false if there is none that fits. */
+/* Parse a decimal number at *text; false if there is none or it does not fit. */
 static bool take_number(const char **text, uint64_t *out)
 {
 	const char *c = *text;
@@ -221,7 +221,7 @@ static int compare_places(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* What can be seen without reading every head. */
+/* Checks that do not read every head. */
 static enum mu_status check_places(const struct mu_recordio_places *p, const struct mu_file *f,
 				   const char *index)
 {

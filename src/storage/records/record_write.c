@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecordIO files and their indexes, written. */
+/* Writes RecordIO files and their indexes. */
 #include <muster/storage.h>
 
 #include <errno.h>
@@ -43,7 +43,7 @@ out:
 	return st;
 }
 
-/* Everything is in the file; it keeps its temporary name. */
+/* All data is in the file, which still has its temporary name. */
 static enum mu_status end(struct output *o)
 {
 	enum mu_status st = MU_OK;
@@ -140,7 +140,8 @@ enum mu_status mu_recordio_finish(struct mu_recordio_writer *w, bool commit)
 		goto out;
 	MU_TRY(end(&w->records));
 	MU_TRY(end(&w->index));
-	/* An index beside the wrong file is found by its reader, whatever stops us in between. */
+	/* The reader detects an index that does not match its file, if this is interrupted between
+	 * the two. */
 	MU_TRY(mu_replace_commit(&w->records.replace));
 	if (w->index.replace.path)
 		MU_TRY(mu_replace_commit(&w->index.replace));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labelled images from files of any kind: finds out the kind, checks labels. See records.h. */
+/* Labelled images from files of any kind: detects the kind, checks labels. See records.h. */
 #include "records.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { WHERE_BYTES = 600, FILES_BYTES = 512 };
 
-/* Asked in this order. */
+/* Probed in this order. */
 static const struct mu_records_ops *const kinds[] = {
 	&mu_records_recordio, &mu_records_data_file, &mu_records_folder,
 	&mu_records_idx,      &mu_records_cifar,
@@ -176,7 +176,7 @@ enum mu_status mu_records_check_labels(const struct mu_records *r, size_t i, con
 		MU_FAIL(MU_ERR_FORMAT, "%s: has %zu labels; expected %zu",
 			mu_records_where(r, i, text, sizeof text), n, r->config.label_width);
 	for (size_t j = 0; classes && j < n; j++) {
-		/* NaN is refused, too. */
+		/* This form also refuses NaN. */
 		if (!(labels[j] >= 0 && labels[j] < (float)classes) ||
 		    labels[j] != floorf(labels[j]))
 			MU_FAIL(MU_ERR_FORMAT,

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The kinds of files with labelled images: one file and one const table each. A new one is a line
- * here and a line in the list in records.c.
- */
+/* The kinds of files with labelled images: one file and one const table each. A new kind is one
+ * line here and one line in the list in records.c. */
 #ifndef MUSTER_STORAGE_RECORDS_H
 #define MUSTER_STORAGE_RECORDS_H
 
 #include <muster/records.h>
 
-/* The first path of a list, as far as is needed to tell what it is. */
+/* The start of a list's first path, for the detection of its kind. */
 struct mu_records_probe {
 	const char *path;
 	bool folder;
 	uint8_t head[16];
-	size_t n;      /* bytes of head that are there */
+	size_t n;      /* bytes of head that were read */
 	size_t nbytes; /* of the file */
 };
 
 struct mu_records_ops {
-	const char *files; /* for messages: what it takes */
+	const char *files; /* for messages: the files of this kind */
 	bool several;      /* more than one path */
 	bool (*holds)(const struct mu_records_probe *probe);
-	/* Fills r->impl, which close frees even after an error, and r->info. */
+	/* Set r->impl, which close frees even after an error, and r->info. */
 	enum mu_status (*open)(struct mu_records *r, const char *paths);
 	void (*close)(struct mu_records *r);
 	/* i < n. Labels are checked by the caller. */
@@ -46,17 +44,17 @@ extern const struct mu_records_ops mu_records_folder;
 extern const struct mu_records_ops mu_records_idx;
 extern const struct mu_records_ops mu_records_recordio;
 
-/* Labels of record i are as the config wants them. */
+/* Check the labels of record i against the config. */
 enum mu_status mu_records_check_labels(const struct mu_records *r, size_t i, const float *labels,
 				       size_t n);
 
-/* The paths of a list, cut at ';'. */
+/* The paths of a list, separated by ';'. */
 struct mu_path_list {
-	char **path; /* owned, in one piece */
+	char **path; /* owned, one block */
 	size_t n;
 };
 
-/* MU_ERR_USAGE: an empty path, in a list that is meant to be `what`. */
+/* MU_ERR_USAGE: an empty path; `what` names the path in the message. */
 enum mu_status mu_path_list_split(struct mu_path_list *list, const char *paths, const char *what);
 void mu_path_list_release(struct mu_path_list *list);
 
