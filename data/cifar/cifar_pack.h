@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cifar_pack, inside: how images become the records of CIFAR's binary files. A source (a folder,
- * cifar/folder.c, or a tar file, archive.c) hands over one file after another; each is
- * decoded (jpeg.c), brought to size (cifar/scale.c) and kept in the set (cifar/set.c), which is
- * written when all are there. So nothing is written if one of them is bad, and what is written
- * depends on the images and their names alone, not on the order in which they came.
+ * cifar_pack, internals: from images to the records of CIFAR's binary files. A source (a folder,
+ * cifar/folder.c, or a tar file, archive.c) passes on one file after another. Each is decoded
+ * (jpeg.c), scaled (cifar/scale.c) and stored in the set (cifar/set.c), which is written when it is
+ * complete. So nothing is written if an image is bad, and the output depends only on the images and
+ * their names, not on their order.
  */
 #ifndef MUSTER_DATA_CIFAR_PACK_H
 #define MUSTER_DATA_CIFAR_PACK_H
@@ -44,18 +44,17 @@ struct pack_set {
 	struct data_buffer pixels;       /* n images (3, size, size) */
 };
 
-/*
- * Take up one image. The last three parts of its path are train or test, the class, the file.
- * *pixels: room for its (3, size, size) bytes, to be filled before the next call.
- */
+/* Add one image. The last three parts of its path are train or test, the class, the file. *pixels:
+ * space for its (3, size, size) bytes, to be filled before the next call. */
 enum mu_status pack_set_add(struct pack_set *set, const char *path, uint8_t **pixels);
-/* All are there: classes in alphabetical order become labels 0, 1, ..., records are sorted by part,
- * label and file. Errors: no image in a part, a file that came twice. */
+/* After the last image: number the classes in alphabetical order, sort records by part, label and
+ * file. Errors: no image in a part, a duplicate file. */
 enum mu_status pack_set_sort(struct pack_set *set);
 /*
- * folder/data_batch_1.bin and so on with per_file records each, test_batch.bin, batches.meta.txt.
- * shuffle: seed of the order of each part, -1 as sorted. All are complete before the first one gets
- * its name. Files data_batch_N.bin of an earlier set that are no longer used are removed.
+ * Write folder/data_batch_1.bin and so on with per_file records each, test_batch.bin,
+ * batches.meta.txt. shuffle: seed of the order of each part, -1: sorted. All files are complete
+ * before the first one is renamed. Files data_batch_N.bin of an earlier set that are no longer used
+ * are removed.
  */
 enum mu_status pack_set_write(const struct pack_set *set, const char *folder, size_t per_file,
 			      long shuffle, size_t *n_files);
@@ -72,9 +71,9 @@ struct pack_job {
 	size_t n_others; /* files that are no JPEG files by their names */
 };
 
-/* Is it a JPEG file by its name? */
+/* Does the name end like a JPEG file's? */
 bool pack_is_image(const char *path);
-/* One JPEG file. done: the share of the input that has been read, from 0 to 1. */
+/* Add one JPEG file. done: fraction of the input read so far, 0 to 1. */
 enum mu_status pack_job_add(struct pack_job *job, const char *path, const uint8_t *bytes,
 			    size_t nbytes, double done);
 

@@ -10,7 +10,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* The paths of the images, found first: so it can be said how far the work is. */
+/* The paths of the images, listed first so that progress can be reported. */
 struct list {
 	char **paths; /* owned */
 	size_t n, capacity;
@@ -47,7 +47,7 @@ static void release(struct list *list)
 static enum mu_status list_folder(struct pack_job *job, struct list *list, const char *path,
 				  int levels);
 
-/* levels: how many folders may still follow before the files. */
+/* levels: number of folder levels still to descend. */
 static enum mu_status list_entry(struct pack_job *job, struct list *list, const char *path,
 				 int levels)
 {

@@ -130,7 +130,7 @@ static int compare_records(const void *a, const void *b)
 	return strcmp(x->file, y->file);
 }
 
-/* Labels by the alphabet in place of labels by arrival. */
+/* Renumber labels from order of arrival to alphabetical order. */
 static void sort_classes(struct pack_set *set)
 {
 	char *arrived[PACK_CLASSES_MAX];
@@ -201,7 +201,7 @@ out:
 	return st;
 }
 
-/* What could not be written shows here at the latest. */
+/* Errors of buffered writes appear here at the latest. */
 static enum mu_status finish(struct writer *w, FILE *f)
 {
 	enum mu_status st = MU_OK;
@@ -283,7 +283,7 @@ out:
 	return st;
 }
 
-/* Files data_batch_N.bin with N > n: readers take all that are numbered from 1 on. */
+/* Remove files data_batch_N.bin with N > n, because readers use all that are numbered from 1 on. */
 static enum mu_status remove_others(const char *folder, size_t n)
 {
 	enum mu_status st = MU_OK;

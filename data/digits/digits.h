@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * digits, inside: how one image of the embedded data set comes about. A glyph (strokes written down
- * in glyphs.c) becomes the path of a pen (path.c), and the path becomes pixels
- * (digits/image.c). Everything about image number i follows from the seed and i. Only sums,
- * products, divisions and square roots are used, which IEEE 754 rounds alike everywhere, and no
- * function whose last bit depends on the library. A compiler that fuses products with sums needs
- * -ffp-contract=off to give the same bytes as others.
+ * digits, internals: how an image of the embedded data set is drawn. A glyph (strokes in glyphs.c)
+ * becomes the path of a pen (path.c), and the path becomes pixels (digits/image.c). Image number i
+ * depends only on the seed and i. The code uses only sums, products, divisions and square roots,
+ * which IEEE 754 rounds alike everywhere, and no function whose last bit depends on the library. A
+ * compiler that fuses products with sums needs -ffp-contract=off to give the same bytes as others.
  */
 #ifndef MUSTER_DIGITS_H
 #define MUSTER_DIGITS_H
@@ -86,9 +85,9 @@ struct digits_set {
 	uint8_t *images; /* n * DIGITS_PIXELS, NULL before digits_set_draw; owned */
 };
 
-/* Set the labels, every class as often as the others (give or take one), in random order. */
+/* Set the labels: classes of equal size (within one), in random order. */
 enum mu_status digits_set_init(struct digits_set *set);
-/* Draw all images. progress: a terminal to tell how far it is, or NULL. */
+/* Draw all images. progress: a terminal for progress output, or NULL. */
 enum mu_status digits_set_draw(struct digits_set *set, FILE *progress);
 void digits_set_release(struct digits_set *set);
 /* One image of the set. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Has this option a value in the next word? An unknown one is left to mu_options_parse. */
+/* Is the next word the value of this option? mu_options_parse handles unknown options. */
 static bool takes_value(const struct data_command *command, const char *word)
 {
 	size_t n = strlen(word);
@@ -41,7 +41,7 @@ static void split(struct data_command *command, int argc, char **argv, size_t *n
 	}
 }
 
-/* As many words as there must be, and none is empty. */
+/* Check the number of words; none may be empty. */
 static enum mu_status check_words(const struct data_command *command, size_t n)
 {
 	enum mu_status st = MU_OK;
@@ -80,8 +80,8 @@ enum mu_status data_command_parse(struct data_command *command, int argc, char *
 	MU_TRY(MU_ALLOC(list, (size_t)argc + 1, "options"));
 	MU_TRY(MU_ALLOC(command->words, (size_t)argc + 1, "words"));
 	split(command, argc, argv, &n_words, list, &n);
-	MU_TRY(mu_options_parse(&options, n, list)); /* first: a word too many may be the value of
-							an unknown option */
+	MU_TRY(mu_options_parse(&options, n, list)); /* first, because an extra word may be the
+							value of an unknown option */
 	*done = mu_options_given(&options, "help");
 	if (*done)
 		print_help(command, &options);

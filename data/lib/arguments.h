@@ -5,28 +5,26 @@
 
 #include "interrupt.h"
 
-/* What main of a tool gives and gets. */
+/* Input and output of data_command_parse. */
 struct data_command {
 	const char *tool;
 	const struct mu_option *table;
 	size_t n_options;
 	void *values;       /* the struct that the table's offsets point into */
-	const char *usage;  /* "PREFIX ROOT": words that there must be; then, after an empty line, a
-			      text for --help */
-	size_t n_words;     /* of them; out: how many there are */
-	bool many;          /* there may be more words */
+	const char *usage;  /* "PREFIX ROOT": required words; then, after an empty line, a text for
+			       --help */
+	size_t n_words;     /* number of required words; out: number of words */
+	bool many;          /* more words are allowed */
 	const char **words; /* out; freed by data_command_end */
 	struct data_interrupt *interrupt; /* out of data_command_watch */
 };
 
-/*
- * Options into values, the other words into words. *done: --help was given and printed. Errors:
- * MU_ERR_USAGE. The table's last line is --help.
- */
+/* Store options in values and other words in words. *done: --help was given and printed. Errors:
+ * MU_ERR_USAGE. The last line of the table is --help. */
 enum mu_status data_command_parse(struct data_command *command, int argc, char **argv, bool *done);
-/* Signals shall leave nothing unfinished beside this path: data_interrupt_watch. */
+/* On a signal, remove temporary files beside this path: see data_interrupt_watch. */
 enum mu_status data_command_watch(struct data_command *command, const char *output);
-/* The exit status for st, after printing the trace if it is an error. */
+/* Print the trace if st is an error; returns the exit status. */
 int data_command_end(struct data_command *command, enum mu_status st);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef MUSTER_DATA_FOLDER_H
 #define MUSTER_DATA_FOLDER_H
 
-/* With all that is in it. Errors leave something behind, no more. */
+/* Remove a folder with its contents. Errors are ignored. */
 void data_folder_remove(const char *path);
 
 #endif

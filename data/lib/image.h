@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images for the tools of data/: read by the library's decoder (codec.c), written through libjpeg
- * (jpeg.c) and libpng (png.c), scaled (scale.c); memory that grows (buffer.c). A build without one
- * of the libraries has a file *_none.c in its place, whose functions say so (MU_ERR_UNSUPPORTED).
+ * Images for the tools of data/: read by the library's decoder (codec.c), written by libjpeg
+ * (jpeg.c) and libpng (png.c), scaled (scale.c); growing buffers (buffer.c). A build without one of
+ * the libraries has *_none.c instead, whose functions return MU_ERR_UNSUPPORTED.
  */
 #ifndef MUSTER_DATA_IMAGE_H
 #define MUSTER_DATA_IMAGE_H
@@ -16,9 +16,9 @@ struct data_buffer {
 	size_t capacity;
 };
 
-/* Room for nbytes; the first `used` bytes stay. */
+/* Grow to nbytes; keeps the first `used` bytes. */
 enum mu_status data_buffer_grow(struct data_buffer *b, size_t used, size_t nbytes);
-/* The file of an image. Errors: not to be read, not a plain file, empty. */
+/* Read a whole image file. Errors: unreadable, not a regular file, empty. */
 enum mu_status data_buffer_read(struct data_buffer *out, const char *path, size_t *nbytes);
 void data_buffer_release(struct data_buffer *b);
 
@@ -46,7 +46,7 @@ void data_jpeg_free(struct data_jpeg *jpeg);
 enum mu_status data_jpeg_decode(struct data_jpeg *jpeg, const char *path, const uint8_t *bytes,
 				size_t nbytes, struct data_pixels *out);
 
-/* How pixels become a file. */
+/* File format of written pixels. */
 struct data_encoding {
 	bool png;    /* else JPEG */
 	bool grey;   /* one channel, the luma of Rec. 601 */
@@ -64,13 +64,13 @@ enum mu_status data_png_encode(const struct data_pixels *in, const struct data_e
 /* ---- both ---- */
 
 struct data_codec {
-	struct mu_image_decoder *decoder; /* made when the first image comes */
+	struct mu_image_decoder *decoder; /* created for the first image */
 	struct mu_image image;
 	struct data_buffer pixels;
 };
 
-/* {0} is a codec without images. The trainer's decoder, muster/image.h: what it takes is taken
- * here, to the same pixels. Errors name the path. */
+/* {0} is a codec without images. Uses the trainer's decoder, muster/image.h, so it reads the same
+ * files to the same pixels. Errors name the path. */
 enum mu_status data_decode(struct data_codec *codec, const char *path, const uint8_t *bytes,
 			   size_t nbytes, struct data_pixels *out);
 enum mu_status data_encode(const struct data_pixels *in, const struct data_encoding *how,

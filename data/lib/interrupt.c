@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signals that end a tool: see interrupt.h. They are blocked, and a thread waits for them: unlike a
- * handler it may read a folder, and needs no global variables. The work goes on meanwhile, and
- * perhaps fails for lack of its files.
+ * handler it may read a folder, and needs no global variables. The work continues meanwhile, and
+ * may fail because its files are gone.
  */
 #include "interrupt.h"
 
@@ -25,7 +25,7 @@ struct data_interrupt {
 	char folder[PATH_BYTES]; /* that holds the output */
 };
 
-/* A folder is renamed first: then nothing more can come into it. */
+/* Rename a folder first, so that nothing more is created in it. */
 static void remove_one(const char *path)
 {
 	char gone[PATH_BYTES];
@@ -36,7 +36,7 @@ static void remove_one(const char *path)
 	data_folder_remove(gone);
 }
 
-/* Of this process: their names end in its number. */
+/* Temporary files of this process: their names end in its process id. */
 static void remove_temporary(const char *folder)
 {
 	char end[END_BYTES], path[PATH_BYTES];
@@ -84,7 +84,7 @@ static void find_folder(struct data_interrupt *watch, const char *output)
 	snprintf(watch->folder, sizeof watch->folder, "%.*s", n ? (int)n : 1, n ? output : ".");
 }
 
-/* Without SIGHUP, which libraries of MPI (UCX) take also where the caller ignores it. */
+/* Without SIGHUP, which MPI's libraries (UCX) enable even if the caller ignores it. */
 static void find_signals(struct data_interrupt *watch)
 {
 	static const int all[] = {SIGINT, SIGTERM};
@@ -116,7 +116,7 @@ enum mu_status data_interrupt_watch(struct data_interrupt **out, const char *too
 		mu_free(watch);
 		goto out;
 	}
-	/* It has what it needs until the process ends. */
+	/* The thread uses its data until the process ends. */
 	pthread_detach(thread);
 	*out = watch;
 out:

@@ -8,9 +8,9 @@
 struct data_interrupt;
 
 /*
- * From now on SIGINT and SIGTERM end the process at once, as they would without this, but
- * first the temporary files (storage.h) beside output, a path that the tool writes to, are removed.
- * A signal that the caller ignores stays ignored. Called before other threads are started.
+ * From now on SIGINT and SIGTERM still end the process at once, but the temporary files (storage.h)
+ * beside output, a path that the tool writes to, are removed before. A signal that the caller
+ * ignores stays ignored. Call before other threads are started.
  */
 enum mu_status data_interrupt_watch(struct data_interrupt **out, const char *tool,
 				    const char *output);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * JPEG images through libjpeg, with its default arithmetic, as most programs have it. libjpeg
- * leaves an error by a long jump; no function here that is left so owns anything.
- */
+/* JPEG images by libjpeg, with its default arithmetic, which most programs use. libjpeg reports an
+ * error by a long jump; no function that it jumps out of owns anything. */
 #include "image.h"
 
 #include <setjmp.h>
@@ -38,7 +36,7 @@ static void on_error(j_common_ptr decoder)
 	longjmp(owner_of(decoder)->escape, 1);
 }
 
-/* Level -1: a warning, that the data is corrupt; the others are remarks. */
+/* Level -1: a warning, corrupt data; other levels are remarks. */
 static void on_message(j_common_ptr decoder, int level)
 {
 	if (level < 0)
@@ -134,7 +132,7 @@ enum mu_status data_jpeg_decode(struct data_jpeg *jpeg, const char *path, const 
 	out->w = jpeg->decoder.image_width;
 	out->h = jpeg->decoder.image_height;
 	MU_TRY(data_buffer_grow(&jpeg->pixels, 0, out->w * out->h * 3));
-	/* A warning is as bad: libjpeg fills up with grey what it cannot decode. */
+	/* A warning is an error as well: libjpeg fills undecodable parts with grey. */
 	if (!read_pixels(jpeg) || *jpeg->message)
 		MU_FAIL(MU_ERR_FORMAT, "%s: a corrupt image: %s", path, jpeg->message);
 	out->rgb = jpeg->pixels.bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JPEG images in a build without libjpeg: says so before any work. */
+/* JPEG images in a build without libjpeg: reports that before any work. */
 #include "image.h"
 
 static enum mu_status refuse(void)

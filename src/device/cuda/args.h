@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The arguments of our kernels, known to them (kernels.cu) and to those that start them. n is
- * the number of elements, or of rows, that a kernel goes through. Sizes are elements.
- */
+/* Arguments of the kernels, shared by kernels.cu and by the code that launches them. n is the
+ * number of elements, or of rows, of a kernel's loop. Sizes are in elements. */
 #ifndef DEVICE_CUDA_ARGS_H
 #define DEVICE_CUDA_ARGS_H
 
@@ -11,8 +9,8 @@
 
 #include <muster/update.h>
 
-/* Kernels over elements; over groups of eight of them; and over rows: each of these has a block of
- * threads. */
+/* Kernels over elements; over groups of eight elements; and over rows, with one block of threads
+ * per row. */
 #define CUDA_EACH(F) \
 	F(scale) \
 	F(convert) \
@@ -54,10 +52,10 @@
 /* enum mu_activation_kind, or none */
 enum { CUDA_RELU, CUDA_TANH, CUDA_SIGMOID, CUDA_LINEAR = -1 };
 
-/* Of numbers behind a void pointer; the numbers of enum mu_dtype. */
+/* Type of the numbers behind a void pointer; the values of enum mu_dtype. */
 enum { CUDA_FLOAT32, CUDA_FLOAT16, CUDA_BFLOAT16 };
 
-/* x *= factor; *found becomes 1 if an element is not finite then */
+/* x *= factor; sets *found to 1 if a result is not finite. */
 struct cuda_scale {
 	float *x;
 	float factor;
@@ -65,8 +63,8 @@ struct cuda_scale {
 	size_t n;
 };
 
-/* Between types and layouts of (samples, channels, area); last: (samples, area, channels). adds: to
- * what is there. */
+/* Convert between types and layouts of (samples, channels, area); last: (samples, area, channels).
+ * adds: add to the present values. */
 struct cuda_convert {
 	const void *from;
 	void *to;
@@ -75,8 +73,9 @@ struct cuda_convert {
 	size_t n;
 };
 
-/* Bytes (samples, channels, area) become (byte - mean) / std of their channel; channels are 3 at
- * most. */
+/*
+ * Bytes (samples, channels, area) become (byte - mean) / std of their channel; at most 3 channels.
+ */
 struct cuda_unpack {
 	const unsigned char *from;
 	void *to;
@@ -111,7 +110,7 @@ struct cuda_add_bias {
 	size_t n;
 };
 
-/* y = f(x[0] + x[1] + ...), or with `of`, values of f, (x[0] + x[1] + ...) f'; x[0] may be y */
+/* y = f(x[0] + x[1] + ...), or with `of`, values of f: (x[0] + x[1] + ...) f'; x[0] may be y */
 enum { CUDA_MAX_ADDED = 16 };
 struct cuda_add {
 	const void *x[CUDA_MAX_ADDED];
@@ -131,7 +130,7 @@ struct cuda_multiply {
 	size_t n;
 };
 
-/* Rows of `row` elements, from_step apart, become rows to_step apart. */
+/* Copy rows of `row` elements from distance from_step to distance to_step. */
 struct cuda_copy_rows {
 	const void *from;
 	void *to;
@@ -141,7 +140,7 @@ struct cuda_copy_rows {
 };
 
 /* y = x mask, with the mask of mu_random_uniform; ids may be NULL: 0, 1, 2, ... x may be y.
- * Elements are counted in plain order, (channels, area); last: they lie as (area, channels). */
+ * Elements are counted in plain order, (channels, area); last: memory order is (area, channels). */
 struct cuda_dropout {
 	const void *x;
 	void *y;
@@ -155,10 +154,8 @@ struct cuda_dropout {
 	size_t n;
 };
 
-/*
- * Sums over rows (rows, channels) for channels that lie together: lane l of them adds up the
- * rows l, l + lanes, ... `width` channels at a time, eight or one. n = lanes * channels / width.
- */
+/* Sums over rows (rows, channels) with contiguous channels: lane l adds rows l, l + lanes, ...,
+ * `width` channels at a time, eight or one. n = lanes * channels / width. */
 enum { CUDA_OF_VALUES, CUDA_OF_SPREAD, CUDA_OF_GRADIENTS };
 struct cuda_partial_sums {
 	int of; /* x; x - that of row 0, and its square; dy, and dy normal */
@@ -170,13 +167,15 @@ struct cuda_partial_sums {
 	size_t n;
 };
 
-/* These, added up by the kernels below in place of elements; lanes 0: there are none. */
+/* These partial sums, used by the kernels below instead of elements; lanes 0: none. */
 struct cuda_lanes {
 	const float *first, *second;
 	size_t lanes;
 };
 
-/* out = the sum over samples and area of each of the n channels of x; adds: to what is there */
+/*
+ * out = sum over samples and area of each of the n channels of x; adds: add to the present values.
+ */
 struct cuda_channel_sums {
 	struct cuda_lanes of;
 	const float *x;
@@ -198,12 +197,13 @@ struct cuda_statistics {
 	size_t n;
 };
 
-/* What turns x into y in a channel: (x - mean) scale + shift. */
+/* Per channel: y = (x - mean) scale + shift. */
 struct cuda_normal {
 	float mean, inverse, scale, shift;
 };
 
-/* Those of n channels, from the batch's statistics or those that run on (the other two NULL). */
+/* Compute these for n channels, from the statistics of the batch or from running ones (the other
+ * two NULL). */
 struct cuda_normals {
 	const double *mean, *variance;
 	const float *running_mean, *running_variance;
@@ -223,8 +223,8 @@ struct cuda_normalize {
 	size_t n;
 };
 
-/* means[2 c], [2 c + 1]: over m values of dy and of dy normal, of each of the n channels; and the
- * gradients that their sums are. d_gamma is 0 if fixed. */
+/* means[2 c], [2 c + 1]: means over m values of dy and of dy normal, for each of the n channels;
+ * and the gradients, which are their sums. d_gamma is 0 if fixed. */
 struct cuda_normal_sums {
 	struct cuda_lanes of;
 	const struct cuda_normal *normals;
@@ -251,7 +251,7 @@ struct cuda_normalize_backward {
 
 struct cuda_lrn {
 	const float *x;
-	float *y, *scale; /* scale is kept for backward; NULL: not */
+	float *y, *scale; /* scale is kept for backward; NULL: not kept */
 	size_t channels, area;
 	int size;
 	float alpha, beta, k;
@@ -274,14 +274,14 @@ struct cuda_windows {
 	int average;
 };
 
-/* planes: that lie interleaved, element by element; 1: one behind the other */
+/* planes: number of planes interleaved element by element; 1: consecutive planes */
 struct cuda_pool {
 	struct cuda_windows w;
 	const void *x;
 	void *y;
 	int type;
 	size_t planes;
-	int *winners; /* position in the plane; NULL: nobody wants it */
+	int *winners; /* position in the plane; NULL: not needed */
 	size_t n;     /* of y */
 };
 
@@ -308,7 +308,7 @@ struct cuda_softmax {
 	struct cuda_targets t;
 	const float *x;
 	float *p;
-	double *losses; /* 0 of predictions that are not counted */
+	double *losses; /* 0 for predictions that are not counted */
 	size_t n;       /* predictions */
 };
 
@@ -325,7 +325,7 @@ struct cuda_softmax_backward {
 struct cuda_embed {
 	const float *x, *weight;
 	float *y;
-	int *bad; /* becomes 1 if a number that counts is none of 0 .. inputs - 1 */
+	int *bad; /* set to 1 if a number that counts is not in 0 .. inputs - 1 */
 	size_t units, area, count;
 	int inputs;
 	size_t n;
@@ -342,8 +342,8 @@ struct cuda_embed_backward {
 
 /* ---- lstm ---- */
 
-/* Arrays of steps are (steps, samples, c), those of tensors (samples, c, steps), or with `last`
- * (samples, steps, c); both are of one type. */
+/* Arrays of steps are (steps, samples, c); tensors are (samples, c, steps), or with `last`
+ * (samples, steps, c); both have one type. */
 struct cuda_steps {
 	const void *from;
 	void *to;
@@ -355,15 +355,15 @@ struct cuda_steps {
 #define cuda_from_steps cuda_steps
 
 /*
- * Between the parameters of struct mu_lstm, or their gradients, and cuDNN's space of weights: gate
- * g of parameter p begins there with element at[p][g], and has `units` rows of width[p]. n elements
- * in all.
+ * Copy between the parameters of struct mu_lstm, or their gradients, and cuDNN's weight space: gate
+ * g of parameter p starts there at element at[p][g], with `units` rows of width[p]. n elements in
+ * total.
  */
 enum { CUDA_LSTM_PARAMS = 4, CUDA_LSTM_GATES = 4 };
 struct cuda_lstm_space {
 	float *params[CUDA_LSTM_PARAMS];
 	void *space;
-	int type, adds; /* adds: gradients are added to those that are there */
+	int type, adds; /* adds: add gradients to the present values */
 	size_t units, width[CUDA_LSTM_PARAMS], at[CUDA_LSTM_PARAMS][CUDA_LSTM_GATES];
 	size_t n;
 };

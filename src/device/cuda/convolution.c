@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolution, by cuDNN. For each phase its heuristics list algorithms, the fastest first; taken is
- * the first one that gives the same bits in every run, needs at most MOST_BYTES of scratch, and is
- * direct, that is no Winograd or Fourier transform: those round otherwise. Where Winograd's is
- * asked for (--conv-algo) it comes before, if there is one. Products are float32's: no TF32.
+ * Convolution, by cuDNN. For each phase cuDNN's heuristics list algorithms, the fastest first. The
+ * first one is used that is deterministic, needs at most MOST_BYTES of scratch, and is direct
+ * (Winograd and Fourier transforms round differently). If Winograd is requested (--conv-algo),
+ * Winograd's algorithms are tried before. Products are float32: no TF32.
  *
- * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which add up in
- * float32. Weights are rounded and turned in each call, into the scratch, and their gradient comes
- * back the same way: parameters stay plain float32.
+ * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which
+ * accumulate in float32. Weights are rounded and transposed into the scratch in each call, and
+ * their gradient is converted back: parameters stay plain float32.
  */
 #include "cuda.h"
 
@@ -23,7 +23,7 @@ enum { MAX_FOUND = 4 * CUDNN_CONVOLUTION_FWD_ALGO_COUNT };
 
 enum { HALF_BYTES = 2 };
 
-/* What is chosen for a phase. */
+/* The choice for a phase. */
 struct choice {
 	int algorithm;
 	size_t nbytes;
@@ -36,8 +36,8 @@ struct convolution {
 	cudnnFilterDescriptor_t weight;
 	cudnnConvolutionDescriptor_t shape;
 	struct choice choices[MU_CONVOLUTION_PHASES];
-	/* Of the scratch: weights or their gradient in `layout`, 0 and NULL if they are plain;
-	 * behind them what cuDNN needs. */
+	/* Scratch: weights or their gradient in `layout`, 0 and NULL if they are plain; then
+	 * cuDNN's workspace. */
 	const struct cuda_layout *layout;
 	size_t weight_nbytes;
 };
@@ -83,7 +83,8 @@ static bool is_fourier(enum mu_convolution_phase phase, int algorithm)
 	}
 }
 
-/* Scratch of this algorithm as the descriptors stand. False: it cannot do this convolution. */
+/* Scratch of this algorithm for the current descriptors. False: it does not support this
+ * convolution. */
 static bool needs(struct cuda_device *d, const struct convolution *c,
 		  enum mu_convolution_phase phase, const struct found *f, size_t *nbytes)
 {
@@ -106,7 +107,7 @@ static bool needs(struct cuda_device *d, const struct convolution *c,
 	return result == CUDNN_STATUS_SUCCESS;
 }
 
-/* The first of the wanted kind. */
+/* The first one of the requested kind. */
 static bool take(struct cuda_device *d, struct mu_op *op, enum mu_convolution_phase phase,
 		 const struct found *found, int n, bool winograd)
 {
@@ -165,7 +166,7 @@ out:
 	return st;
 }
 
-/* Whatever it is listed with, float32 is never multiplied on tensor cores. */
+/* float32 is never multiplied on tensor cores, whatever the list says. */
 static void forbid_tensor_cores(struct found *found, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -304,7 +305,7 @@ static void *room_of(const struct mu_op *op)
 	return (char *)op->scratch + c->weight_nbytes;
 }
 
-/* As the convolution has them: the parameter itself, or a copy in the scratch. */
+/* Weights as the convolution reads them: the parameter itself, or a copy in the scratch. */
 static enum mu_status weights_of(struct cuda_device *d, const struct mu_op *op, const void **out)
 {
 	enum mu_status st = MU_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU as a device: opening it, and its table. See cuda.h. */
+/* The GPU as a device: opening, closing, and its table. See cuda.h. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -128,7 +128,7 @@ out:
 	return st;
 }
 
-/* Also of a device that was opened in part. */
+/* Also for a device that was opened in part. */
 static void close_cuda(struct mu_device *device)
 {
 	struct cuda_device *d = device->impl;
@@ -238,7 +238,7 @@ static void release(struct mu_device *device, struct mu_op *op)
 	mu_cuda_release_view(device->impl, op, kinds[op->kind]);
 }
 
-/* All architectures that our kernels are compiled for have both. */
+/* All architectures of the kernels have both. */
 static enum mu_status check_dtype(const struct mu_device *device, enum mu_dtype dtype)
 {
 	(void)device;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda: NVIDIA's GPUs, known to src/device/cuda*.c only. Convolutions and LSTM are cuDNN's,
- * products of matrices cuBLAS's, everything else our own kernels (kernels.cu), which lie in
- * the program as bytes. No library of CUDA is linked: each is opened when a GPU is (cuda/load.c),
- * and all functions are called through the tables of struct cuda_api.
+ * cuda: NVIDIA's GPUs, private to src/device/cuda. cuDNN computes convolutions and LSTM, cuBLAS
+ * matrix products, Muster's own kernels (kernels.cu), embedded in the program as bytes, everything
+ * else. No CUDA library is linked: all are opened when a GPU is opened (cuda/load.c), and all
+ * functions are called through the tables of struct cuda_api.
  *
- * Parameters are plain, dense float32 in the order of their shape (the first dimension slowest),
- * in memory of the GPU. So are tensors, unless the device works in float16 or bfloat16:
- * cuda/layout.c. Work is in one stream, so it is done in the order it is given; copies to the host
- * are in a second one, behind an event, and go on beside the work; samples come in a third one
- * (cuda/feed.c).
+ * Parameters are plain, dense float32 in the order of their shape (the first dimension slowest), in
+ * GPU memory. So are tensors, unless the device works in float16 or bfloat16: see cuda/layout.c.
+ * One stream does the work, in the order of submission. A second stream copies to the host after an
+ * event, concurrently with later work. A third one copies samples to the GPU (cuda/feed.c).
  */
 #ifndef DEVICE_CUDA_H
 #define DEVICE_CUDA_H
@@ -25,7 +24,7 @@
 
 /* ---- libraries: cuda/load.c ---- */
 
-/* What is called, of each library. In CUDA's headers some of these names are macros. */
+/* Functions used from each library. In CUDA's headers some of these names are macros. */
 /* clang-format off */
 #define CUDA_DRIVER_FUNCTIONS(F) \
 	F(cuInit) F(cuGetErrorString) F(cuDriverGetVersion) F(cuDeviceGetCount) F(cuDeviceGet) \
@@ -71,20 +70,20 @@ struct cuda_api {
 };
 #undef CUDA_MEMBER
 
-/* The driver, ready to be called. MU_ERR_DEVICE with its own reason if there is none. */
+/* Open the driver. MU_ERR_DEVICE with the driver's reason if that fails. */
 enum mu_status mu_cuda_load_driver(struct cuda_api *api);
-/* cuBLAS and cuDNN besides. */
+/* Open cuBLAS and cuDNN. */
 enum mu_status mu_cuda_load_libraries(struct cuda_api *api);
 void mu_cuda_unload(struct cuda_api *api);
 
 /* ---- the device ---- */
 
-/* Our kernels, in the order of their table in cuda.c. */
+/* The kernels, in the order of their table in cuda.c. */
 #define CUDA_NAME(name) CUDA_##name,
 enum cuda_kernel { CUDA_KERNELS(CUDA_NAME) CUDA_N_KERNELS };
 #undef CUDA_NAME
 
-enum { CUDA_MARKS = 1024 }; /* the latest ones have an event each */
+enum { CUDA_MARKS = 1024 }; /* the latest marks have an event each */
 
 struct cuda_mirror {
 	struct cuda_mirror *next;
@@ -100,8 +99,8 @@ struct cuda_device {
 	CUdevice number;
 	CUcontext context;
 	CUstream work, copies, inputs;
-	CUstream other; /* what `work` becomes while it is recorded, and what it was meanwhile */
-	CUevent worked; /* what copies wait for */
+	CUstream other; /* exchanged with `work` during a recording */
+	CUevent worked; /* copies wait for it */
 	CUevent marks[CUDA_MARKS];
 	uint64_t n_marks;
 	CUmodule module;
@@ -111,12 +110,14 @@ struct cuda_device {
 	cudnnHandle_t dnn;
 	struct cuda_mirror *mirrors;
 	int processors;                 /* of the GPU: streaming multiprocessors */
-	const struct mu_device *device; /* whose operation is planned: what it is asked for */
+	const struct mu_device *device; /* device of the operation being planned, for its settings
+					   */
 	char name[96];
 };
 
-/* Call a function of a library; its failure climbs with the library's words. `d`: struct
- * cuda_device *. */
+/*
+ * Call a function of a library; an error carries the library's message. `d`: struct cuda_device *.
+ */
 #define CU(d, function, ...) \
 	do { \
 		CUresult result_ = (d)->api.function(__VA_ARGS__); \
@@ -147,22 +148,20 @@ static inline CUdeviceptr cuda_pointer(const void *p)
 	return (CUdeviceptr)(uintptr_t)p;
 }
 
-/*
- * Start a kernel over n elements, one or eight at a time, or for the kernels that sum over n rows
- * with a block of threads each; args is its struct of args.h.
- */
+/* Launch a kernel over n elements, one or eight at a time, or for kernels that sum over n rows with
+ * one block of threads per row; args is its struct of args.h. */
 enum mu_status mu_cuda_each(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
-/* The same on another stream of the device than that of its work. */
+/* The same on another stream of the device. */
 enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda_kernel kernel,
 			       size_t n, void *args);
 enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
-size_t mu_cuda_eights_of(size_t n); /* groups that n elements make */
+size_t mu_cuda_eights_of(size_t n); /* number of groups in n elements */
 enum mu_status mu_cuda_eights(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
-/* n bytes from one place to another, of either kind of memory, behind all work so far. */
+/* Copy n bytes between any two kinds of memory, after all work so far. */
 enum mu_status mu_cuda_copy(struct cuda_device *d, void *to, const void *from, size_t nbytes);
-/* Until all work given so far is done. */
+/* Wait for all work submitted so far. */
 enum mu_status mu_cuda_finish(struct cuda_device *d);
-/* Make this device the calling thread's. Before all calls above. */
+/* Make this device current in the calling thread. Before all calls above. */
 enum mu_status mu_cuda_enter(struct cuda_device *d);
 
 /* cuda/memory.c */
@@ -170,7 +169,7 @@ extern const struct mu_device_memory mu_cuda_memory;
 
 /* ---- layouts: cuda/layout.c ---- */
 
-/* Of a tensor (n, c, h, w) that is not plain: of this type of args.h, and channels last. NULL:
+/* Layout of a tensor (n, c, h, w) that is not plain: this type of args.h, channels last. NULL:
  * plain float32. */
 struct cuda_layout {
 	int type;
@@ -186,7 +185,7 @@ struct cuda_extent {
 struct cuda_extent mu_cuda_extent(const struct mu_tensor *t);
 /* Their type for cuDNN. */
 cudnnDataType_t mu_cuda_dnn_type(const struct cuda_layout *layout);
-/* Up to where another array may begin. */
+/* Round up to the alignment of arrays. */
 size_t mu_cuda_round(size_t nbytes);
 
 struct cuda_array {
@@ -195,7 +194,7 @@ struct cuda_array {
 };
 enum mu_status mu_cuda_convert(struct cuda_device *d, const struct mu_shape *shape,
 			       const struct cuda_array *from, const struct cuda_array *to);
-/* The same, added to what is there. */
+/* The same, added to the present values. */
 enum mu_status mu_cuda_convert_add(struct cuda_device *d, const struct mu_shape *shape,
 				   const struct cuda_array *from, const struct cuda_array *to);
 
@@ -237,19 +236,19 @@ enum mu_status mu_cuda_lay(struct mu_device *device, const struct mu_tensor *out
 
 /* ---- operations ---- */
 
-/* In which layout a kind wants its inputs, and makes its outputs. */
+/* Layout of a kind's inputs and outputs. */
 enum cuda_inputs {
 	CUDA_INPUTS_PLAIN,
-	CUDA_INPUTS_ALIKE,    /* in that of the first */
-	CUDA_INPUTS_OF_DTYPE, /* in that of the device's dtype */
+	CUDA_INPUTS_ALIKE,    /* in the layout of the first */
+	CUDA_INPUTS_OF_DTYPE, /* in the layout of the device's dtype */
 };
 
 /*
- * A kind of operation. It works on a view of the net's operation, whose inputs lie as it wants
- * them. Its shapes are checked by ref's plan; workspace_nbytes and scratch_nbytes are 0 when plan
- * is called, if there is one. restore: if that is less than forward. release frees
- * op->impl. host_forward, host_backward: part of it is the host's, or a library's that need not go
- * into a CUDA graph.
+ * A kind of operation. It works on a view of the net's operation whose inputs have the layout that
+ * it needs. ref's plan checks its shapes; workspace_nbytes and scratch_nbytes are 0 when plan is
+ * called. restore: only if it is less work than forward. release frees op->impl. host_forward,
+ * host_backward: the host does part of the work, or a library whose calls cannot be captured in a
+ * CUDA graph.
  */
 struct cuda_kind {
 	const struct mu_ref_kind *like;
@@ -262,12 +261,13 @@ struct cuda_kind {
 	void (*release)(struct cuda_device *d, struct mu_op *op);
 };
 
-/* The view: made when an operation is planned, set before its work, inputs converted. */
+/* The view: created when an operation is planned; before its work pointers are set and inputs
+ * converted. */
 enum mu_status mu_cuda_plan_view(struct cuda_device *d, struct mu_op *op,
 				 const struct cuda_kind *kind);
 void mu_cuda_release_view(struct cuda_device *d, struct mu_op *op, const struct cuda_kind *kind);
 enum mu_status mu_cuda_begin_view(struct cuda_device *d, struct mu_op *op, struct mu_op **view);
-/* Gradients of inputs that were converted. */
+/* Convert the gradients of converted inputs back. */
 enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op);
 
 extern const struct cuda_kind mu_cuda_convolution;
@@ -286,10 +286,10 @@ extern const struct cuda_kind mu_cuda_embedding;
 extern const struct cuda_kind mu_cuda_lstm;
 extern const struct cuda_kind mu_cuda_custom;
 
-/* ---- what several kinds use: cuda/dense.c ---- */
+/* ---- shared by several kinds: cuda/dense.c ---- */
 
-/* c (rows, columns) = keep c + a b, each one row after the other: a (rows, inner), or (inner, rows)
- * if it is to be transposed; b (inner, columns), or (columns, inner). */
+/* c (rows, columns) = keep c + a b, all in row-major order: a (rows, inner), or (inner, rows) if
+ * transposed; b (inner, columns), or (columns, inner). */
 struct cuda_product {
 	const float *a, *b;
 	float *c;
@@ -299,25 +299,25 @@ struct cuda_product {
 };
 enum mu_status mu_cuda_multiply(struct cuda_device *d, const struct cuda_product *p);
 
-/* The kernels' number of it; NULL: CUDA_LINEAR. */
+/* The kernels' number of the activation; NULL: CUDA_LINEAR. */
 int mu_cuda_activation(const struct mu_activation *activation);
-/* To a convolution's or a fully connected layer's output: bias and activation, if there are. */
+/* Apply bias and activation, if any, to the output of a convolution or a fully connected layer. */
 enum mu_status mu_cuda_add_bias(struct cuda_device *d, struct mu_op *op);
-/* room: as many bytes as mu_cuda_sums_bytes says. */
+/* room: mu_cuda_sums_bytes bytes. */
 enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op, void *room);
-/* The gradient of the output becomes the one in front of its fused activation. */
+/* Convert the output's gradient to the gradient before its fused activation, in place. */
 enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op);
 
-/* ---- sums over channels that lie last: cuda/norm.c ---- */
+/* ---- sums over channels that are last: cuda/norm.c ---- */
 
-/* Room for parts of the sums; 0 for a tensor that is plain. */
+/* Bytes for partial sums; 0 for a plain tensor. */
 size_t mu_cuda_sums_bytes(const struct cuda_device *d, const struct mu_tensor *t);
-/* Make these parts. args has what is to be summed; nothing is done where t is plain. */
+/* Compute the partial sums of what args describes; no effect if t is plain. */
 enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tensor *t,
 				    struct cuda_partial_sums *args, void *room,
 				    struct cuda_lanes *lanes);
 
-/* The bytes of kernels.cu, compiled; made by the makefile. */
+/* kernels.cu, compiled; embedded by the makefile. */
 extern const unsigned char mu_cuda_kernels[];
 
 #endif

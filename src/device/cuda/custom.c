@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers of a user's own: they work in the host's memory. What they read is copied there, and what
- * they write back, with a wait for the GPU in between. The copies of inputs, parameters and output
- * that forward makes are those that backward reads.
+ * Layers defined by users run in host memory. Their inputs are copied to the host, and their
+ * results back, with a wait for the GPU in between. Backward reuses the copies of inputs,
+ * parameters and output that forward made.
  */
 #include "cuda.h"
 #include "device/custom.h"
@@ -12,12 +12,12 @@
 #include <muster/base.h>
 
 struct host {
-	struct mu_layer layer; /* its arrays lie in `memory` */
+	struct mu_layer layer; /* its arrays are in `memory` */
 	void *memory;
 	size_t workspace_nbytes;
 };
 
-/* Room for n numbers, aligned; with no memory yet only the size is found out. */
+/* Reserve n floats, aligned; without memory only compute the size. */
 static float *place(struct host *h, size_t *at, size_t n)
 {
 	float *p = h->memory ? (float *)h->memory + *at : NULL;
@@ -35,7 +35,7 @@ static size_t place_array(struct host *h, size_t at, struct mu_layer_array *a, b
 	return at;
 }
 
-/* All arrays, one behind the other; returns how many numbers that is. */
+/* All arrays, one after another; returns their total number of floats. */
 static size_t place_all(struct host *h, const struct mu_op *op)
 {
 	struct mu_layer *layer = &h->layer;

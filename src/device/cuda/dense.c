@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices, by cuBLAS, and the fully connected layer. */
+/* Matrix products, by cuBLAS, and the fully connected layer. */
 #include "cuda.h"
 
 #include <limits.h>
 
 #include <muster/base.h>
 
-/* In float32, but rounded to the device's type, or one with more bits, where they are multiplied:
- * this is what tensor cores do. */
+/* In float32, but operands are rounded to the device's type, or to one with more bits, as tensor
+ * cores do. */
 static enum mu_status multiply_fast(struct cuda_device *d, const struct cuda_product *p, int a_row,
 				    int b_row)
 {
@@ -26,10 +26,8 @@ out:
 	return st;
 }
 
-/*
- * cuBLAS has columns one after the other, we have rows: so it sees every matrix of ours transposed,
- * and C = A B becomes C' = B' A'.
- */
+/* cuBLAS is column-major, these arrays are row-major: cuBLAS sees every matrix transposed, and C =
+ * A B becomes C' = B' A'. */
 enum mu_status mu_cuda_multiply(struct cuda_device *d, const struct cuda_product *p)
 {
 	enum mu_status st = MU_OK;

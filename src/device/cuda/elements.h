@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What our kernels do with one element, or with a row: formulas in plain C, as the reference device
- * has them (ref_*.c). Whoever includes this defines CUDA_FUNCTION, what stands before a function,
- * and sum_of and most_of, the sum and the maximum of a number over a row's threads.
+ * What the kernels compute for one element, or for one row: formulas in plain C, equal to those of
+ * the reference device (src/device/ref). The including file defines CUDA_FUNCTION, the qualifiers
+ * of a function, and sum_of and most_of, the sum and the maximum over the threads of a row.
  */
 #ifndef DEVICE_CUDA_ELEMENTS_H
 #define DEVICE_CUDA_ELEMENTS_H
@@ -40,7 +40,7 @@ CUDA_FUNCTION void scale_at(const struct cuda_scale *a, size_t i)
 		*a->found = 1;
 }
 
-/* Where element i of (samples, area, channels) is in (samples, channels, area), and back. */
+/* Place of element i of (samples, area, channels) in (samples, channels, area), and back. */
 CUDA_FUNCTION size_t plain_place(size_t i, size_t channels, size_t area)
 {
 	const size_t position = i / channels;
@@ -110,7 +110,7 @@ CUDA_FUNCTION void activate_backward_at(const struct cuda_activate_backward *a, 
 	set_eight(a->dx, a->type, at, m, v);
 }
 
-/* The channel of element at + k: one division for eight where channels lie together. */
+/* Channel of element at + k: one division for eight elements where channels are contiguous. */
 CUDA_FUNCTION size_t channel_of(size_t at, int k, size_t channels, size_t area)
 {
 	if (area == 1 && channels % CUDA_EIGHT == 0)
@@ -220,7 +220,7 @@ CUDA_FUNCTION struct cuda_span window_of(const struct cuda_windows *w, int d, in
 	return s;
 }
 
-/* Its part inside the image. */
+/* The part of the window inside the image. */
 CUDA_FUNCTION struct cuda_span inside(const struct cuda_windows *w, int d, struct cuda_span s)
 {
 	if (s.begin < 0)
@@ -251,7 +251,7 @@ CUDA_FUNCTION void pool_at(const struct cuda_pool *a, size_t i)
 	rows = inside(w, 0, rows);
 	columns = inside(w, 1, columns);
 	best = rows.begin * w->in[1] + columns.begin;
-	/* An average's window may lie in the padding alone. */
+	/* A window of an average may contain only padding. */
 	most = w->average ? 0 : number_at(a->x, a->type, image + (size_t)best * step);
 	for (int y = rows.begin; y < rows.end; y++)
 		for (int x = columns.begin; x < columns.end; x++) {
@@ -269,7 +269,7 @@ CUDA_FUNCTION void pool_at(const struct cuda_pool *a, size_t i)
 		a->winners[i] = best;
 }
 
-/* Output positions along dimension d whose windows hold input position i. */
+/* Output positions along dimension d whose windows contain input position i. */
 CUDA_FUNCTION struct cuda_span windows_with(const struct cuda_windows *w, int d, int i)
 {
 	const int low = i + w->pad[d] - w->kernel[d]; /* a window that begins here just misses i */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a table by number. Gradients of a row are summed over the positions that took it in their
- * order, so that two runs give the same bits: each thread goes through all positions for one unit
- * and every PARTS-th row.
+ * Rows of a table by number. The gradient of a row is summed over the positions that used it, in
+ * their order, so that two runs give the same bits: each thread loops over all positions for one
+ * unit and every PARTS-th row.
  */
 #include "cuda.h"
 
@@ -29,7 +29,7 @@ out:
 	return st;
 }
 
-/* Say which of the numbers is none. */
+/* Name a number that is out of range. */
 static enum mu_status tell_bad(struct cuda_device *d, const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples on their way to the GPU: a stream of their own, and an event that work waits for. */
+/*
+ * Transfer of samples to the GPU: a stream of its own, and an event that the work stream waits for.
+ */
 #include "cuda.h"
 
 #include <string.h>
 
 #include <muster/base.h>
 
-/* The stream of the copies does not wait for the work, which zeroes the memory. */
+/* The copy stream does not wait for the work stream, which zeroes the memory. */
 enum mu_status mu_cuda_feed_open(struct mu_device *device, struct mu_feed *feed, size_t nbytes,
 				 const char *what)
 {
@@ -27,7 +29,7 @@ out:
 	return st;
 }
 
-/* A copy may be under way that nobody took. */
+/* A copy that no forward has waited for may be in progress. */
 void mu_cuda_feed_close(struct mu_device *device, struct mu_feed *feed)
 {
 	struct cuda_device *d = device->impl;

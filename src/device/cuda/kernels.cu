@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Our kernels, compiled to a bundle of machine code and PTX, which cuda.c gives to the driver. What
- * they do is in elements.h and sequences.h; here it is dealt to threads.
- */
+/* The kernels, compiled to a bundle of machine code and PTX, which cuda.c loads into the driver.
+ * The computations are in elements.h and sequences.h; this file distributes them over threads. */
 #include "args.h"
 
 #define CUDA_FUNCTION static __device__ inline
 
 enum { THREADS = 256 }; /* of a block; cuda.c knows the same number */
 
-/* Over the threads of a block, in a fixed order; all of them get it. */
+/* Reduce over the threads of a block, in a fixed order; all threads receive the result. */
 static __device__ double over_block(double v, bool maximum)
 {
 	__shared__ double of[THREADS];
@@ -42,7 +40,7 @@ static __device__ double most_of(double v)
 #include "norms.h"
 #include "sequences.h"
 
-/* A thread takes every so-many-th element. */
+/* A grid-stride loop over elements. */
 #define EACH(name) \
 	extern "C" __global__ void __launch_bounds__(THREADS) name(const struct cuda_##name a) \
 	{ \
@@ -51,7 +49,7 @@ static __device__ double most_of(double v)
 			name##_at(&a, i); \
 	}
 
-/* The same with eight elements. */
+/* The same over groups of eight elements. */
 #define EIGHTS(name) \
 	extern "C" __global__ void __launch_bounds__(THREADS) name(const struct cuda_##name a) \
 	{ \
@@ -61,7 +59,7 @@ static __device__ double most_of(double v)
 			name##_at(&a, i); \
 	}
 
-/* A block takes every so-many-th row. */
+/* A grid-stride loop of blocks over rows. */
 #define ROWS(name) \
 	extern "C" __global__ void __launch_bounds__(THREADS) name(const struct cuda_##name a) \
 	{ \

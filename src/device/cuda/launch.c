@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels are launched, and libraries given their streams. See cuda.h. */
+/* Launch kernels, and set the streams of libraries. See cuda.h. */
 #include "cuda.h"
 
 #include <muster/base.h>

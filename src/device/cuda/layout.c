@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layouts of tensors on a GPU, and what an operation sees of its inputs. With --dtype float16 or
- * bfloat16 tensors (n, c, h, w) that a convolution has made are of that type with channels last,
- * as the tensor cores want them, and so is what other operations make of them. A kind of
- * operation says in which layout it wants its inputs (struct cuda_kind); one that comes in
- * another is converted into the scratch, before forward and again before backward, and its
- * gradient afterwards. So a kind knows nothing of other layouts. Parameters and their gradients
- * are plain float32 always.
+ * Layouts of tensors on a GPU, and an operation's view of its inputs. With --dtype float16 or
+ * bfloat16 tensors (n, c, h, w) written by a convolution are of that type with channels last, as
+ * tensor cores need, and so are tensors derived from them. A kind of operation declares the layout
+ * of its inputs (struct cuda_kind); an input in another layout is converted into the scratch,
+ * before forward and again before backward, and its gradient is converted back afterwards. So a
+ * kind handles one layout only. Parameters and their gradients are always plain float32.
  */
 #include "cuda.h"
 
@@ -16,7 +15,7 @@
 
 enum { ALIGNMENT = 256 };
 
-/* The layouts that there are, but for the plain one. */
+/* All layouts except plain. */
 static const struct cuda_layout layouts[] = {{CUDA_FLOAT16}, {CUDA_BFLOAT16}};
 
 const struct cuda_layout *mu_cuda_layout(enum mu_dtype dtype)
@@ -87,10 +86,10 @@ enum mu_status mu_cuda_convert_add(struct cuda_device *d, const struct mu_shape 
 	return convert(d, shape, from, to, true);
 }
 
-/* ---- what an operation sees ---- */
+/* ---- views ---- */
 
 struct cuda_op {
-	struct mu_op view; /* what its kind works with; its impl is the kind's */
+	struct mu_op view; /* what its kind works on; impl is the kind's */
 	struct cuda_input {
 		struct mu_tensor tensor;
 		bool converted;
@@ -122,7 +121,7 @@ out:
 	return st;
 }
 
-/* The layout that a kind wants its inputs in: also that of its outputs. */
+/* The layout of a kind's inputs, and of its outputs. */
 static const struct cuda_layout *wanted(const struct cuda_device *d, const struct mu_op *op,
 					enum cuda_inputs inputs)
 {
@@ -133,7 +132,7 @@ static const struct cuda_layout *wanted(const struct cuda_device *d, const struc
 	return mu_cuda_layout(d->device->dtype);
 }
 
-/* Copies of inputs lie behind what the kind itself has of the scratch. */
+/* Copies of inputs follow the kind's own scratch. */
 static void place_copies(struct mu_op *op)
 {
 	struct cuda_op *own = op->impl;
@@ -253,7 +252,7 @@ out:
 
 /* ---- between plain order and a layout ---- */
 
-/* From memory of any kind to memory of any kind; done when it returns. */
+/* Copy between any kinds of memory; done on return. */
 static enum mu_status move(struct mu_device *device, const struct mu_shape *shape,
 			   const struct cuda_array *from, const struct cuda_array *to)
 {
@@ -297,7 +296,7 @@ enum mu_status mu_cuda_to_plain(struct mu_device *device, const struct mu_shape 
 		    &(struct cuda_array){plain, NULL});
 }
 
-/* They are constants: nothing to copy or to free. */
+/* Layouts are constants: nothing to copy or free. */
 enum mu_status mu_cuda_copy_layout(struct mu_device *device, const void *layout, void **out)
 {
 	(void)device;

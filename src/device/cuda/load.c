@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The libraries of CUDA, opened by name: the loader's own search first (LD_LIBRARY_PATH, the run
- * path, ld.so.conf), then the folders that configure found. The driver comes with the machine, so
- * it is only looked for by the loader.
+ * Opens the CUDA libraries by name: first by the loader's search (LD_LIBRARY_PATH, run path,
+ * ld.so.conf), then in the folders that configure found. The driver belongs to the machine, so only
+ * the loader's search is used for it.
  */
 #include "config.h"
 
@@ -19,26 +19,26 @@
 
 enum { DRIVER, BLAS_LIBRARY, DNN_LIBRARY };
 
-/* A function of a library: where its address goes in struct cuda_api. */
+/* A function of a library, and the offset of its address in struct cuda_api. */
 struct symbol {
 	const char *name;
 	size_t at;
 };
 
-/* The name is the one that the header's macro stands for. */
+/* The name that the header's macro expands to. */
 #define SYMBOL(f) {WORD(f), offsetof(struct cuda_api, f)},
 static const struct symbol driver_symbols[] = {CUDA_DRIVER_FUNCTIONS(SYMBOL){NULL, 0}};
 static const struct symbol blas_symbols[] = {CUDA_BLAS_FUNCTIONS(SYMBOL){NULL, 0}};
 static const struct symbol dnn_symbols[] = {CUDA_DNN_FUNCTIONS(SYMBOL){NULL, 0}};
 
 struct library {
-	const char *files[3]; /* the first that is there; NULL behind the last */
-	const char *what;     /* for errors: what would bring it */
+	const char *files[3]; /* the first that exists is used; ends with NULL */
+	const char *what;     /* for errors: what to install */
 	const struct symbol *symbols;
-	const char *folders; /* "a:b"; NULL: the loader's alone */
+	const char *folders; /* "a:b"; NULL: the loader's search only */
 };
 
-/* What is called of cuBLAS is the same in versions 12 and 13. */
+/* The functions used from cuBLAS are the same in versions 12 and 13. */
 static const struct library libraries[] = {
 	[DRIVER] = {{"libcuda.so.1"}, "NVIDIA's driver", driver_symbols, NULL},
 	[BLAS_LIBRARY] = {{"libcublas.so." WORD(CUBLAS_VER_MAJOR), "libcublas.so.12"},
@@ -51,7 +51,7 @@ static const struct library libraries[] = {
 			 MU_CUDA_LIBRARY_PATH},
 };
 
-/* In one folder after the other. */
+/* Try one folder after the other. */
 static void *open_in(const char *folders, const char *file)
 {
 	char path[1024];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LSTM, by cuDNN; formulas: struct mu_lstm. cuDNN has sequences as (steps, samples, c), which is
- * what x and y are turned into, and all weights in one space of a layout of its own, with the gates
- * in the order i, f, g, o: ours are written there in each call, and gradients read from there. In
- * float16 and bfloat16 tensors, the space and the states are halves, and sums float32.
+ * LSTM, by cuDNN; formulas: struct mu_lstm. cuDNN's sequences are (steps, samples, c), so x and y
+ * are transposed. cuDNN keeps all weights in one space with its own layout and gates in the order
+ * i, f, g, o: weights are copied there in each call, and gradients back. In float16 and bfloat16
+ * tensors, the space and the states are 16-bit, and sums float32.
  *
- * The algorithm is the standard one: those that keep weights in registers take few shapes.
+ * The algorithm is the standard one; those that keep weights in registers support few shapes.
  */
 #include "cuda.h"
 
@@ -34,18 +34,18 @@ static size_t element_nbytes(const struct lstm *l)
 
 /* ---- memory ---- */
 
-/* From forward to backward: x and y of all steps, and what cuDNN keeps. */
+/* Workspace, from forward to backward: x and y of all steps, and cuDNN's reserve. */
 struct kept {
 	void *x, *y, *reserve;
 };
 
-/* During a call: the weights, cuDNN's own work, and with halves the states; of backward also the
- * gradients of weights, of y and of x. */
+/* Scratch: the weights, cuDNN's workspace, with 16 bits the states; in backward also the gradients
+ * of weights, of y and of x. */
 struct scratch {
 	void *space, *work, *states[3], *space_grad, *dy, *dx;
 };
 
-/* Of an array that grows: its next piece. */
+/* Reserve the next piece of a block. */
 static void *take(CUdeviceptr *end, size_t nbytes)
 {
 	const CUdeviceptr at = *end;
@@ -96,7 +96,7 @@ static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, st
 	for (size_t i = 0; i < l->n; i++)
 		lengths[i] = steps;
 	DNN(d, cudnnCreateRNNDescriptor, &l->shape);
-	/* One layer: no dropout between layers, so no descriptor of it. */
+	/* One layer has no dropout between layers, so there is no dropout descriptor. */
 	DNN(d, cudnnSetRNNDescriptor_v8, l->shape, CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM,
 	    CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, type, CUDNN_DATA_FLOAT,
 	    l->layout ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH, c, units, units, 1, NULL,
@@ -118,7 +118,7 @@ out:
 	return st;
 }
 
-/* An array of the space: where it begins, in elements. It must be (1, units, width), dense. */
+/* Offset, in elements, of an array in the space. It must be (1, units, width), dense. */
 static enum mu_status find_array(struct cuda_device *d, const struct mu_op *op,
 				 const cudnnTensorDescriptor_t array, size_t nbytes, int p,
 				 size_t *at)
@@ -141,14 +141,15 @@ out:
 	return st;
 }
 
-/* cuDNN counts what multiplies the input first, then what multiplies h. */
+/* cuDNN numbers first the matrices of the input, then those of h. */
 static enum mu_status find_gate(struct cuda_device *d, const struct mu_op *op, size_t gate,
 				const cudnnTensorDescriptor_t arrays[2])
 {
 	enum mu_status st = MU_OK;
 	static const int numbers[GATES] = {0, 2, 1, 3}; /* of i, g, f, o */
 	struct lstm *l = op->impl;
-	char *begin = (char *)(uintptr_t)d->blas_workspace; /* some place: it is only added to */
+	char *begin = (char *)(uintptr_t)d->blas_workspace; /* any address: only offsets are
+							       computed from it */
 	void *weight, *bias;
 
 	for (int p = I2H_WEIGHT; p <= H2H_WEIGHT; p += H2H_WEIGHT) {
@@ -230,7 +231,7 @@ static void release(struct cuda_device *d, struct mu_op *op)
 
 /* ---- work ---- */
 
-/* Between a tensor (n, c, steps) and an array of steps. */
+/* Convert between a tensor (n, c, steps) and an array of steps. */
 static enum mu_status turn(struct cuda_device *d, enum cuda_kernel kernel, const struct lstm *l,
 			   size_t c, const void *from, void *to)
 {
@@ -248,7 +249,7 @@ static enum mu_status turn(struct cuda_device *d, enum cuda_kernel kernel, const
 	return mu_cuda_each(d, kernel, args.n, &args);
 }
 
-/* Weights into the space, or gradients out of it. */
+/* Copy weights into the space, or gradients out of it. */
 static enum mu_status move(struct cuda_device *d, enum cuda_kernel kernel, const struct mu_op *op,
 			   void *space)
 {
@@ -271,7 +272,7 @@ static enum mu_status move(struct cuda_device *d, enum cuda_kernel kernel, const
 	return mu_cuda_each(d, kernel, args.n, &args);
 }
 
-/* h, and c behind it, as cuDNN has them: a state of ours, or a piece of the scratch. NULL: 0 */
+/* h followed by c, for cuDNN: a state of the net, or a piece of the scratch. NULL: 0. */
 struct state {
 	void *h, *c;
 };
@@ -301,7 +302,7 @@ out:
 	return st;
 }
 
-/* What cuDNN has written into the room of a state becomes ours. */
+/* Copy the state that cuDNN has written to the net's state. */
 static enum mu_status leave_state(struct cuda_device *d, const struct lstm *l, void *room,
 				  float *ours)
 {
@@ -342,7 +343,7 @@ out:
 	return st;
 }
 
-/* From what the data's gradients have left in the reserve, which must be made first. */
+/* Uses the reserve as left by the gradients of the data, which must be computed first. */
 static enum mu_status weight_gradients(struct cuda_device *d, struct mu_op *op,
 				       const struct state *before)
 {
@@ -353,7 +354,7 @@ static enum mu_status weight_gradients(struct cuda_device *d, struct mu_op *op,
 
 	lay_out_kept(l, op->workspace, &k);
 	lay_out_scratch(l, op->scratch, true, &s);
-	/* cuDNN adds to what is there, and cannot set it. */
+	/* cuDNN adds to the present values, and cannot overwrite. */
 	CU(d, cuMemsetD8Async, cuda_pointer(s.space_grad), 0, l->space_nbytes, d->work);
 	DNN(d, cudnnRNNBackwardWeights_v8, d->dnn, l->shape, CUDNN_WGRAD_MODE_ADD, NULL, l->in, k.x,
 	    l->state, before->h, l->out, k.y, l->space_nbytes, s.space_grad, l->work_nbytes, s.work,

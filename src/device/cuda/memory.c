@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of a GPU, copies, marks, and arrays that stand for the host's. */
+/* GPU memory, copies, marks, and mirrors of host arrays. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static enum mu_status alloc(struct mu_device *device, void **out, size_t nbytes,
 	return st;
 }
 
-/* What cannot be given back is the driver's matter: the program goes on to its end. */
+/* If memory cannot be freed the driver is at fault: the program continues to its end. */
 static void free_data(struct cuda_device *d, CUdeviceptr data)
 {
 	if (data && d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
@@ -133,7 +133,7 @@ out:
 	return st;
 }
 
-/* Copies that are given from now on come behind the work given so far. */
+/* Copies submitted from now on wait for the work submitted so far. */
 static enum mu_status order_copies(struct cuda_device *d)
 {
 	enum mu_status st = MU_OK;
@@ -181,7 +181,7 @@ out:
 	return st;
 }
 
-/* An event that serves a later mark already tells of that one, and so of all before it. */
+/* An event reused for a later mark covers that mark, and so all before it. */
 static enum mu_status reach(struct mu_device *device, uint64_t mark, bool wait, bool *reached)
 {
 	enum mu_status st = MU_OK;
@@ -215,12 +215,10 @@ out:
 	return st;
 }
 
-/* ---- arrays that stand for the host's ---- */
+/* ---- mirrors of host arrays ---- */
 
-/*
- * The host's array is pinned, so that copies are fast and go on by themselves. It may be pinned
- * already, by another GPU of the process, or not be of a kind that can be: then copies are slower.
- */
+/* The host's array is pinned, so that copies are fast and asynchronous. It may be pinned already,
+ * by another GPU of the process, or not be pinnable: then copies are slower. */
 static enum mu_status new_mirror(struct cuda_device *d, float *host, size_t n,
 				 struct cuda_mirror **out)
 {
@@ -262,7 +260,7 @@ out:
 	return st;
 }
 
-/* Copies to and from it may be under way, from or to memory that is freed next. */
+/* Copies to or from the mirror may be in progress, with memory that is freed next. */
 static void unmirror(struct mu_device *device, float *data)
 {
 	struct cuda_device *d = of(device);

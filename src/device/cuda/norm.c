@@ -6,17 +6,17 @@
 
 enum { GAMMA, BETA };
 enum { MEAN, VARIANCE };
-enum { THREADS_OF_SUMS = 256 }; /* for each processor of the GPU */
+enum { THREADS_OF_SUMS = 256 }; /* per processor of the GPU */
 
-/* ---- sums over channels that lie last ---- */
+/* ---- sums over channels that are last ---- */
 
-/* Channels that a thread takes at a time. */
+/* Channels per thread. */
 static int width_of(const struct mu_tensor *t)
 {
 	return t->shape.dims[1] % 8 == 0 ? 8 : 1;
 }
 
-/* As many as give the GPU enough threads, each with several rows where there are so many. */
+/* Enough lanes to occupy the GPU, each with several rows where there are that many. */
 static size_t lanes_of(const struct cuda_device *d, const struct mu_tensor *t)
 {
 	const size_t rows = mu_cuda_extent(t).samples;
@@ -54,8 +54,8 @@ enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tenso
 	return mu_cuda_each(d, CUDA_partial_sums, args->n, args);
 }
 
-/* The workspace keeps mean and variance; the scratch has what turns x into y in each channel, then
- * two means that backward needs, then parts of sums. */
+/* Workspace: mean and variance. Scratch: scale and shift of each channel, then the two means for
+ * backward, then partial sums. */
 static size_t sums_at(const struct mu_op *op)
 {
 	const size_t channels = op->inputs[0]->shape.dims[1];
@@ -88,7 +88,7 @@ static double *variance_of(const struct mu_op *op)
 	return mean_of(op) + op->inputs[0]->shape.dims[1];
 }
 
-/* Into the scratch. */
+/* Compute into the scratch. */
 static enum mu_status find_normals(struct cuda_device *d, struct mu_op *op)
 {
 	const struct mu_batch_norm *a = op->attr;
@@ -110,7 +110,7 @@ static enum mu_status find_normals(struct cuda_device *d, struct mu_op *op)
 	return mu_cuda_each(d, CUDA_normals, args.n, &args);
 }
 
-/* From statistics that are there already. */
+/* From existing statistics. */
 static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -157,7 +157,7 @@ out:
 	return st;
 }
 
-/* Of a sum with a second input: the gradient in front of the activation, for both. */
+/* With a second input: the gradient before the activation, for both inputs. */
 static enum mu_status part(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -235,7 +235,7 @@ const struct cuda_kind mu_cuda_batch_norm = {
 	.backward = backward,
 };
 
-/* ---- lrn: the workspace keeps what is raised to the power ---- */
+/* ---- lrn: the workspace keeps the base of the power ---- */
 
 static enum mu_status plan_lrn(struct cuda_device *d, struct mu_op *op)
 {

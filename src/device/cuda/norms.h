@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More of elements.h: sums over channels, batch-norm. */
+/* Continuation of elements.h: sums over channels, batch-norm. */
 #ifndef DEVICE_CUDA_NORMS_H
 #define DEVICE_CUDA_NORMS_H
 
@@ -13,7 +13,7 @@ CUDA_FUNCTION size_t in_channel(size_t k, size_t c, size_t channels, size_t area
 	return (k / area * channels + c) * area + k % area;
 }
 
-/* A thread's part of them. */
+/* A thread's partial sum. */
 CUDA_FUNCTION double sum_of_lanes(const float *sums, size_t lanes, size_t c, size_t channels,
 				  size_t thread, size_t threads)
 {
@@ -41,7 +41,7 @@ CUDA_FUNCTION void channel_sums_row(const struct cuda_channel_sums *a, size_t c,
 
 /* ---- batch-norm ---- */
 
-/* Of differences from the value of row 0, which lies among the values: little is cancelled. */
+/* Of differences from the value of row 0, which is close to the others: little cancellation. */
 CUDA_FUNCTION void statistics_of_lanes(const struct cuda_statistics *a, size_t c, size_t thread,
 				       size_t threads)
 {
@@ -96,7 +96,7 @@ CUDA_FUNCTION void normals_at(const struct cuda_normals *a, size_t c)
 	b->shift = a->beta[c];
 }
 
-/* The same bits in forward, in backward and when it is restored. */
+/* The same bits in forward, backward and restore. */
 CUDA_FUNCTION float normalized(const struct cuda_normal *b, float x)
 {
 	return fmaf(x - b->mean, b->scale, b->shift);
@@ -120,7 +120,7 @@ CUDA_FUNCTION void normalize_at(const struct cuda_normalize *a, size_t at)
 	set_eight(a->y, a->type, at, m, v);
 }
 
-/* The gradient in front of the activation. */
+/* The gradient before the activation. */
 CUDA_FUNCTION float normal_dy(const struct cuda_normal *b, int relu, float x, float dy)
 {
 	return relu && !(normalized(b, x) > 0) ? 0 : dy;
@@ -171,9 +171,9 @@ CUDA_FUNCTION void normalize_backward_at(const struct cuda_normalize_backward *a
 	set_eight(a->dx, a->type, at, m, v);
 }
 
-/* ---- channels that lie together ---- */
+/* ---- contiguous channels ---- */
 
-/* What a row adds to the sums of `width` channels, from element `at` on. */
+/* Contribution of a row to the sums of `width` channels, from element `at` on. */
 CUDA_FUNCTION void add_row(const struct cuda_partial_sums *a, size_t at, size_t c,
 			   const float *begin, float *first, float *second)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of any type that tensors hold, for kernels, which compute in float: one at a time, or
- * eight that follow one another, whose first has a number that is a multiple of eight: arrays begin
- * at 64 bytes, so eight halves are one access of 16 bytes. Included by elements.h.
+ * Numbers of all tensor types, for kernels, which compute in float: single numbers, or eight
+ * consecutive ones starting at a multiple of eight. Arrays are aligned to 64 bytes, so eight 16-bit
+ * numbers are one access of 16 bytes. Included by elements.h.
  */
 #ifndef DEVICE_CUDA_NUMBERS_H
 #define DEVICE_CUDA_NUMBERS_H
@@ -15,7 +15,7 @@ enum { CUDA_EIGHT = 8 };
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/* Two halves from the bits of a word, the first in the lower ones. */
+/* Two halves from a word, the first in the lower bits. */
 CUDA_FUNCTION void two_of(float *v, int type, uint32_t bits)
 {
 	const __half_raw low = {(unsigned short)bits}, high = {(unsigned short)(bits >> 16)};
@@ -70,7 +70,7 @@ CUDA_FUNCTION void set_eight_floats(float *to, const float *v)
 	*(float4 *)(to + 4) = make_float4(v[4], v[5], v[6], v[7]);
 }
 #else
-/* The host's: see mpi_tests/pretend/gpu.c. */
+/* For the host: see mpi_tests/pretend/gpu.c. */
 CUDA_FUNCTION void two_of(float *v, int type, uint32_t bits)
 {
 	const uint16_t halves[2] = {(uint16_t)bits, (uint16_t)(bits >> 16)};
@@ -125,7 +125,7 @@ CUDA_FUNCTION void set_number(void *p, int type, size_t i, float v)
 		((uint16_t *)p)[i] = half_of(type, v);
 }
 
-/* The numbers from `at` on, m of them: eight, or fewer at the end of the array. */
+/* m numbers from `at` on: eight, or fewer at the end of the array. */
 CUDA_FUNCTION void eight_at(float *v, const void *p, int type, size_t at, int m)
 {
 	if (m < CUDA_EIGHT) {
@@ -151,7 +151,7 @@ CUDA_FUNCTION void set_eight(void *p, int type, size_t at, int m, const float *v
 	}
 }
 
-/* How many of the n numbers the group that begins at `at` has. */
+/* Size of the group that starts at `at`, of n numbers. */
 CUDA_FUNCTION int of_eight(size_t at, size_t n)
 {
 	return n - at < CUDA_EIGHT ? (int)(n - at) : CUDA_EIGHT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations that work element by element, or move whole tensors: activation, dropout, flatten,
+/* Operations that work element by element, or copy whole tensors: activation, dropout, flatten,
  * sum, concat, split. */
 #include "cuda.h"
 
@@ -10,7 +10,7 @@ static size_t n_of(const struct mu_tensor *t)
 	return mu_shape_n(&t->shape);
 }
 
-/* Values or a gradient of a tensor, from one of the same layout. */
+/* Copy values or a gradient of a tensor, from one of the same layout. */
 static enum mu_status copy(struct cuda_device *d, float *to, const float *from,
 			   const struct mu_tensor *like)
 {
@@ -94,7 +94,7 @@ static enum mu_status forward_dropout(struct cuda_device *d, struct mu_op *op)
 
 	if (op->phase != MU_PHASE_TRAIN)
 		return copy(d, args.y, in->data, in);
-	/* Rows from count on have no ids that somebody wrote; what they draw does not matter. */
+	/* Rows from count on have undefined ids; their draws are not used. */
 	if (b->ids && !b->device_draws)
 		MU_TRY(mu_cuda_copy(d, op->scratch, b->ids, b->count * sizeof *b->ids));
 	MU_TRY(mu_cuda_each(d, CUDA_dropout, args.n, &args));
@@ -145,8 +145,10 @@ const struct cuda_kind mu_cuda_flatten = {
 
 /* ---- sum ---- */
 
-/* The data, or the gradients, of some tensors. y may be the first. As many at a time as a kernel
- * takes, in their order; the last ones with the activation, or what undoes it. */
+/*
+ * Sum of the data, or the gradients, of some tensors. y may be the first. Added in order, as many
+ * at a time as a kernel supports; the last kernel also applies the activation, or its derivative.
+ */
 static enum mu_status add_all(struct cuda_device *d, struct mu_tensor *const *tensors, int n,
 			      bool grads, struct cuda_add *args)
 {
@@ -201,10 +203,10 @@ const struct cuda_kind mu_cuda_sum = {
 	.backward = backward_sum,
 };
 
-/* ---- concat: in one sample, or with channels last at one position, channels of the inputs follow
- * one another ---- */
+/* ---- concat: the channels of the inputs are consecutive within a sample, or with channels last
+ * within a position ---- */
 
-/* From input i to the output, without their addresses. */
+/* Arguments from input i to the output, without addresses. */
 static struct cuda_copy_rows rows_of(const struct mu_op *op, int i)
 {
 	const struct mu_tensor *in = op->inputs[i], *out = op->outputs[0];

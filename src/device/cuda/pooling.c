@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling, as ref/pooling.c has it. The workspace keeps where the maxima were. */
+/* Pooling, with the formulas of ref/pooling.c. The workspace keeps the positions of the maxima. */
 #include "cuda.h"
 
 #include <limits.h>
@@ -22,7 +22,7 @@ static struct cuda_windows windows_of(const struct mu_op *op)
 	return w;
 }
 
-/* That lie interleaved. */
+/* Number of interleaved planes. */
 static size_t planes_of(const struct mu_op *op)
 {
 	return op->inputs[0]->layout ? op->inputs[0]->shape.dims[1] : 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work recorded once and given again, as CUDA graphs. What is recorded goes to a stream of its own,
- * for stores and other threads wait for the stream of the work, and make it wait, at any time:
- * they must not find it recording.
+ * Recorded work, as CUDA graphs. A recording uses a stream of its own, because stores and other
+ * threads wait for the work stream, and make it wait, at any time: it must not be in capture mode
+ * then.
  */
 #include "cuda.h"
 
@@ -17,7 +17,7 @@ static enum mu_status exchange_streams(struct cuda_device *d)
 	return mu_cuda_set_streams(d);
 }
 
-/* Relaxed: other threads go on with their devices, and libraries may ask for memory. */
+/* Relaxed capture: other threads use their devices, and libraries may allocate memory. */
 enum mu_status mu_cuda_record_begin(struct mu_device *device)
 {
 	enum mu_status st = MU_OK;
@@ -36,8 +36,8 @@ out:
 	return st;
 }
 
-/* What went wrong meanwhile shows here as well: then there is no graph, or it cannot be made to
- * run. */
+/* Errors during the capture appear here as well: then there is no graph, or it cannot be
+ * instantiated. */
 enum mu_status mu_cuda_record_end(struct mu_device *device, void **recording)
 {
 	enum mu_status st = MU_OK;
@@ -72,7 +72,7 @@ out:
 	return st;
 }
 
-/* It may be at work. */
+/* The graph may be running. */
 void mu_cuda_free_recording(struct mu_device *device, void *recording)
 {
 	struct cuda_device *d = device->impl;

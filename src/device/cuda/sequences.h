@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More of elements.h: random numbers, softmax, embedding, LSTM. */
+/* Continuation of elements.h: random numbers, softmax, embedding, LSTM. */
 #ifndef DEVICE_CUDA_SEQUENCES_H
 #define DEVICE_CUDA_SEQUENCES_H
 
@@ -101,7 +101,8 @@ CUDA_FUNCTION void softmax_backward_at(const struct cuda_softmax_backward *a, si
 
 /* ---- embedding ---- */
 
-/* The row at a position of all samples, or -1: none. Samples that do not count take row 0. */
+/* The row at a position of all samples, or -1 if the number is invalid. Samples that do not count
+ * use row 0. */
 CUDA_FUNCTION long row_at(const float *x, size_t position, size_t area, size_t count, int inputs)
 {
 	float v = x[position];
@@ -136,7 +137,7 @@ CUDA_FUNCTION void embed_backward_at(const struct cuda_embed_backward *a, size_t
 
 /* ---- lstm ---- */
 
-/* Where step t of channel k of a sample is in the tensor. */
+/* Place of step t of channel k of a sample in the tensor. */
 CUDA_FUNCTION size_t step_place(const struct cuda_steps *a, size_t s, size_t k, size_t t)
 {
 	return a->last ? (s * a->steps + t) * a->c + k : (s * a->c + k) * a->steps + t;
@@ -159,7 +160,7 @@ CUDA_FUNCTION void from_steps_at(const struct cuda_steps *a, size_t i)
 		   number_at(a->from, a->type, (t * a->samples + s) * a->c + k));
 }
 
-/* Element *i of all parameters: that of one, and its place in the space. */
+/* Element *i of all parameters: find its parameter, and its place in the space. */
 CUDA_FUNCTION int lstm_place(const struct cuda_lstm_space *a, size_t *i, size_t *place)
 {
 	size_t gate = a->units * a->width[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax cross-entropy: formulas in ref/softmax.c. Labels are checked on the host and copied to
- * the workspace; the losses of the predictions come back and are summed here in their order, so
+ * Softmax cross-entropy: formulas in ref/softmax.c. The host checks the labels, which are copied to
+ * the workspace; the losses of the predictions are copied back and summed on the host in order, so
  * forward waits for the GPU.
  */
 #include "cuda.h"
@@ -15,7 +15,7 @@ static size_t n_predictions(const struct mu_op *op)
 	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
 }
 
-/* Of the workspace: losses, then labels. */
+/* Workspace: losses, then labels. */
 static double *losses_of(const struct mu_op *op)
 {
 	return op->workspace;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stores have done to the flat arrays of a GPU, on streams of their own. */
+/* Operations of stores on the flat arrays of a GPU, on streams of their own. */
 #include "cuda.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ out:
 	return st;
 }
 
-/* So many at a time, the sum so far being the first. */
+/* As many arrays at a time as a kernel supports; the first one is the sum so far. */
 enum mu_status mu_cuda_add(struct mu_device *device, void *stream, const struct mu_device_sum *s)
 {
 	enum mu_status st = MU_OK;
