@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Is the next word the value of this option? mu_options_parse handles unknown options. */
-static bool takes_value(const struct data_command *command, const char *word)
+static bool needs_value(const struct data_command *command, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -36,7 +36,7 @@ static void split(struct data_command *command, int argc, char **argv, size_t *n
 			continue;
 		}
 		options[(*n)++] = argv[i];
-		if (i > 0 && !strchr(word, '=') && takes_value(command, word + 2) && i + 1 < argc)
+		if (i > 0 && !strchr(word, '=') && needs_value(command, word + 2) && i + 1 < argc)
 			options[(*n)++] = argv[++i];
 	}
 }

@@ -27,7 +27,7 @@ out:
 	return st;
 }
 
-static void take_pixels(uint8_t *out, const struct mu_image *image)
+static void copy_pixels(uint8_t *out, const struct mu_image *image)
 {
 	for (size_t i = 0; i < image->h * image->w; i++, out += 3)
 		for (int c = 0; c < 3; c++)
@@ -43,7 +43,7 @@ enum mu_status data_decode(struct data_codec *codec, const char *path, const uin
 	if (st != MU_OK)
 		MU_FAIL(st, "%s: %s", path, mu_trace_message());
 	MU_TRY(data_buffer_grow(&codec->pixels, 0, 3 * image->h * image->w));
-	take_pixels(codec->pixels.bytes, image);
+	copy_pixels(codec->pixels.bytes, image);
 	*out = (struct data_pixels){codec->pixels.bytes, image->w, image->h};
 out:
 	return st;

@@ -59,7 +59,7 @@ static bool is_hidden(const char *name)
 	return *(slash ? slash + 1 : name) == '.';
 }
 
-static enum mu_status take_entry(struct tar *tar, struct archive_entry *entry)
+static enum mu_status add_entry(struct tar *tar, struct archive_entry *entry)
 {
 	enum mu_status st = MU_OK;
 	const struct data_tar_visitor *v = tar->visitor;
@@ -121,7 +121,7 @@ enum mu_status data_tar_read(const char *path, const struct data_tar_visitor *vi
 				"%s: is no tar file, or is damaged after %zu "
 				"images: %s",
 				path, tar.n, reason(tar.archive));
-		MU_TRY(take_entry(&tar, entry));
+		MU_TRY(add_entry(&tar, entry));
 	}
 out:
 	archive_read_free(tar.archive);

@@ -262,7 +262,7 @@ static int compare_class(const void *key, const void *element)
 	return strcmp(key, *(const char *const *)element);
 }
 
-static enum mu_status take_image(void *context, const char *path, const uint8_t *bytes,
+static enum mu_status add_image(void *context, const char *path, const uint8_t *bytes,
 				 size_t nbytes, double done)
 {
 	enum mu_status st = MU_OK;
@@ -304,5 +304,5 @@ enum mu_status data_tar_source_read(struct data_tar_source *s,
 {
 	s->take = take;
 	s->context = context;
-	return data_tar_read(s->path, &(struct data_tar_visitor){s, wants_image, take_image});
+	return data_tar_read(s->path, &(struct data_tar_visitor){s, wants_image, add_image});
 }

@@ -115,7 +115,7 @@ out:
 	return st;
 }
 
-static enum mu_status give_array(void *context, const struct mu_params_array *array, float *data)
+static enum mu_status write_array(void *context, const struct mu_params_array *array, float *data)
 {
 	const struct source *s = context;
 	char name[sizeof array->name];
@@ -138,7 +138,7 @@ static enum mu_status to_params(const char *from, const char *to, size_t *n)
 	MU_TRY(MU_ALLOC(s.arrays, s.n, "table of arrays"));
 	s.n = 0;
 	MU_TRY(mu_array_file_each(s.file, add_array, &s));
-	MU_TRY(mu_params_write(to, s.n, s.arrays, give_array, &s));
+	MU_TRY(mu_params_write(to, s.n, s.arrays, write_array, &s));
 	*n = s.n;
 out:
 	mu_free(s.arrays);

@@ -134,7 +134,7 @@ static const char *find_epoch(const char *line, size_t n)
 }
 
 /* Cut the name of the metric, or "Time cost", out of *text, which then is the value. */
-static bool take_name(char **text, char **name)
+static bool set_name(char **text, char **name)
 {
 	*name = *text;
 	*text = strchr(*text, '=');
@@ -152,7 +152,7 @@ static bool find_cell(struct reader *r, char *text, size_t *cell, char **value)
 	char *name;
 
 	if (!is_train && strncmp(text, valid, sizeof valid - 1) != 0) {
-		if (!take_name(&text, &name) || strcmp(name, "Time cost") != 0)
+		if (!set_name(&text, &name) || strcmp(name, "Time cost") != 0)
 			return false;
 		*cell = 2 * r->metrics->n;
 		*value = text;
@@ -160,7 +160,7 @@ static bool find_cell(struct reader *r, char *text, size_t *cell, char **value)
 		return true;
 	}
 	text += (is_train ? sizeof train : sizeof valid) - 1;
-	if (!take_name(&text, &name))
+	if (!set_name(&text, &name))
 		return false;
 	r->n_values++;
 	for (size_t i = 0; i < r->metrics->n; i++) {
@@ -175,7 +175,7 @@ static bool find_cell(struct reader *r, char *text, size_t *cell, char **value)
 }
 
 /* text: what is behind "Epoch[". */
-static enum mu_status take_text(struct reader *r, char *text)
+static enum mu_status add_text(struct reader *r, char *text)
 {
 	enum mu_status st = MU_OK;
 	struct log_row *row = NULL;
@@ -209,7 +209,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_line(struct reader *r, const char *line, size_t n)
+static enum mu_status parse_line(struct reader *r, const char *line, size_t n)
 {
 	const char *at = find_epoch(line, n);
 	char text[TEXT_BYTES];
@@ -222,11 +222,11 @@ static enum mu_status take_line(struct reader *r, const char *line, size_t n)
 		n = sizeof text - 1; /* a line of speed with many metrics */
 	memcpy(text, at, n);
 	text[n] = '\0';
-	return take_text(r, text);
+	return add_text(r, text);
 }
 
 /* The end of a file that does not end with a newline. */
-static enum mu_status take_end(struct reader *r, const char *line, size_t n)
+static enum mu_status parse_end(struct reader *r, const char *line, size_t n)
 {
 	enum mu_status st = MU_OK;
 	int shown = n > 100 ? 100 : (int)n;
@@ -255,12 +255,12 @@ static enum mu_status read_lines(struct reader *r, FILE *file, char *block)
 		char *at = block, *end = block + have + got, *newline;
 
 		while ((newline = memchr(at, '\n', (size_t)(end - at)))) {
-			MU_TRY(take_line(r, at, (size_t)(newline - at)));
+			MU_TRY(parse_line(r, at, (size_t)(newline - at)));
 			at = newline + 1;
 		}
 		have = (size_t)(end - at);
 		if (have == BLOCK_BYTES) {
-			MU_TRY(take_line(r, at, have));
+			MU_TRY(parse_line(r, at, have));
 			have = 0;
 		}
 		memmove(block, at, have);
@@ -268,7 +268,7 @@ static enum mu_status read_lines(struct reader *r, FILE *file, char *block)
 	if (ferror(file))
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
 	if (have > 0)
-		MU_TRY(take_end(r, block, have));
+		MU_TRY(parse_end(r, block, have));
 	if (r->line == 0 && have == 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s is empty: the log of a training is needed", r->path);
 out:

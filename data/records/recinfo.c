@@ -98,7 +98,7 @@ static void print_range(const char *what, const struct range *r)
 }
 
 /* Count the error of the trace and print it. */
-static void tell(struct job *job)
+static void report_error(struct job *job)
 {
 	data_progress_end(&job->progress);
 	if (job->errors++ < (size_t)job->values->show)
@@ -143,7 +143,7 @@ static void check_record(struct job *job, size_t i, struct mu_record_buffer *buf
 
 	job->ids[i] = UINT64_MAX;
 	if (mu_records_read(job->records, i, buffer, &record) != MU_OK) {
-		tell(job);
+		report_error(job);
 		return;
 	}
 	job->ids[i] = record.id;
@@ -151,7 +151,7 @@ static void check_record(struct job *job, size_t i, struct mu_record_buffer *buf
 	add(&job->sizes, (double)record.n);
 	count_label(job, &record);
 	if (check_image(job, i, &record) != MU_OK)
-		tell(job);
+		report_error(job);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -176,7 +176,7 @@ static void check_ids(struct job *job)
 		       "%zu records have the id of another one; the smallest such id is %llu "
 		       "(h5rec --renumber gives new ones)",
 		       twice, (unsigned long long)first);
-	tell(job);
+	report_error(job);
 }
 
 static void check_sum(struct job *job)
@@ -186,7 +186,7 @@ static void check_sum(struct job *job)
 	mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__,
 		       "the images are damaged: their checksum is %08x; expected %08x", job->crc,
 		       job->info.checksum);
-	tell(job);
+	report_error(job);
 }
 
 static void print_labels(const struct job *job)

@@ -138,7 +138,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_label(struct data_sample *s)
+static enum mu_status copy_label(struct data_sample *s)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_record *r = s->record;
@@ -171,7 +171,7 @@ enum mu_status data_sink_add(struct data_sink *sink, const struct mu_record *rec
 	};
 
 	if (sink->ops->classes)
-		MU_TRY(take_label(&s));
+		MU_TRY(copy_label(&s));
 	if (raw && !sink->ops->pixels)
 		MU_TRY(to_encoded(sink, &s));
 	if (!raw && sink->ops->pixels)

@@ -50,14 +50,14 @@ void mu_trace_clear(void);
 /* Insert text before the message of the current trace. */
 void mu_trace_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /*
- * Each thread has its own trace. _take detaches the trace of the calling thread, so that another
- * thread can use it; it returns NULL if there is no trace or no memory. _give makes a detached
+ * Each thread has its own trace. _detach removes the trace of the calling thread, so that another
+ * thread can use it; it returns NULL if there is no trace or no memory. _attach makes a detached
  * trace the calling thread's own and frees it; NULL changes nothing. A detached trace that no
  * thread uses is freed by mu_free.
  */
 struct mu_trace;
-struct mu_trace *mu_trace_take(void);
-void mu_trace_give(struct mu_trace *taken);
+struct mu_trace *mu_trace_detach(void);
+void mu_trace_attach(struct mu_trace *detached);
 
 #define MU_FAIL(status, ...) \
 	do { \

@@ -53,7 +53,7 @@ void mu_world_abort(int exit_status) __attribute__((noreturn));
 /* 0 for MU_OK, 2 for MU_ERR_USAGE, 1 for all other errors. */
 int mu_world_exit_status(enum mu_status st);
 /* Print the error on stderr: the message alone for MU_ERR_USAGE, else also rank, role and trace. */
-void mu_world_tell(enum mu_status st, const char *program, int rank, const char *role);
+void mu_world_report(enum mu_status st, const char *program, int rank, const char *role);
 /* End the job by an error that the other ranks may not know of: report it, then abort. */
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 	__attribute__((noreturn));
@@ -66,7 +66,7 @@ enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
 void mu_comm_version(char *text, size_t nbytes);
 /* Does MPI accept pointers to NVIDIA GPU memory? "yes", "no", "it does not say"; before MPI_Init a
  * text that says so. */
-const char *mu_comm_takes_gpus(void);
+const char *mu_comm_gpu_support(void);
 
 /* ---- limits of waits ---- */
 
@@ -165,13 +165,13 @@ enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads);
  * Divide the n_threads threads of a rank evenly over n_groups groups; group g gets *mine, at least
  * 1. If the calling thread may run on exactly n_threads cores, and there are enough for one per
  * group, the thread and the threads that it creates are pinned to the cores of group g.
- * _places_take saves the affinity of the calling thread, _places_give restores and frees it (NULL:
+ * _places_save stores the affinity of the calling thread, _places_restore sets and frees it (NULL:
  * no effect). Not collective.
  */
 enum mu_status mu_place_group(int g, int n_groups, int n_threads, int *mine);
 struct mu_places;
-enum mu_status mu_places_take(struct mu_places **out);
-void mu_places_give(struct mu_places *places);
+enum mu_status mu_places_save(struct mu_places **out);
+void mu_places_restore(struct mu_places *places);
 
 /* ---- polite waiting ---- */
 

@@ -491,7 +491,7 @@ void mu_device_close(struct mu_device *device);
 /*
  * Algorithms requested for the convolution of this name: its choice, else the device's algorithm.
  */
-void mu_convolution_ask(const struct mu_device *device, const char *layer,
+void mu_convolution_requested(const struct mu_device *device, const char *layer,
 			enum mu_convolution_algorithm out[MU_CONVOLUTION_PHASES]);
 /* Call before the first plan. MU_ERR_UNSUPPORTED: the device or this machine cannot use the type;
  * the message says why. */

@@ -183,6 +183,6 @@ enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_b
  * arrays, which do not change until the next call with `in`. One batch less is prefetched
  * meanwhile.
  */
-enum mu_status mu_input_lend(struct mu_input *in, size_t step, struct mu_input_batch *batch);
+enum mu_status mu_input_borrow(struct mu_input *in, size_t step, struct mu_input_batch *batch);
 
 #endif

@@ -80,7 +80,7 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 3
+#define MU_ABI 4
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */
@@ -370,7 +370,7 @@ enum mu_status mu_plan_overflowed(struct mu_plan *plan, bool *overflowed);
 void mu_plan_set_versions(struct mu_plan *plan, const uint64_t *versions);
 /* For a device with its own memory: from now on, does forward of this plan copy weights to the
  * device, or has another plan of the device done so? Default: true. */
-void mu_plan_bring_weights(struct mu_plan *plan, bool brings);
+void mu_plan_set_upload(struct mu_plan *plan, bool brings);
 /*
  * For a device with its own memory: from now on the device's mirrors of the flat arrays are
  * authoritative (resident). Forward copies no weights, backward copies no gradients back; for

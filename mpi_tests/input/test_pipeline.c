@@ -162,7 +162,7 @@ static void test_jumps(void)
 				CHECK(mu_input_epoch(in, (uint32_t)i) == MU_OK);
 			got[k] = (struct mu_input_batch){
 				.data = data[k], .labels = labels[k], .ids = ids[k]};
-			CHECK((i / 3 % 2 ? mu_input_lend : mu_input_read)(in, step, &got[k]) ==
+			CHECK((i / 3 % 2 ? mu_input_borrow : mu_input_read)(in, step, &got[k]) ==
 			      MU_OK);
 		}
 		CHECK((got[0].data == data[0]) == (i / 3 % 2 == 0) && got[1].data == data[1]);
@@ -171,7 +171,7 @@ static void test_jumps(void)
 		CHECK(memcmp(got[0].labels, labels[1], got[0].count * sizeof(float)) == 0);
 		CHECK(memcmp(got[0].data, data[1], got[0].count * SAMPLE * sizeof(float)) == 0);
 	}
-	CHECK(mu_input_lend(&threaded, threaded.steps, got) == MU_OK && got->count == 0);
+	CHECK(mu_input_borrow(&threaded, threaded.steps, got) == MU_OK && got->count == 0);
 	CHECK(mu_input_read(&threaded, threaded.steps, got) == MU_OK && got->count == 0);
 	mu_input_close(&plain);
 	mu_input_close(&threaded);

@@ -130,10 +130,10 @@ static void test_choices(void)
 	enum mu_convolution_algorithm asked[MU_CONVOLUTION_PHASES];
 
 	for (int i = 0; i < 2; i++) {
-		mu_convolution_ask(&device, choices[i].layer, asked);
+		mu_convolution_requested(&device, choices[i].layer, asked);
 		CHECK(memcmp(asked, choices[i].algorithms, sizeof asked) == 0);
 	}
-	mu_convolution_ask(&device, "three", asked);
+	mu_convolution_requested(&device, "three", asked);
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
 		CHECK(asked[phase] == MU_CONVOLUTION_DIRECT);
 }

@@ -182,10 +182,10 @@ static void test_groups(void)
 
 		CPU_ZERO(&all);
 		for (int g = 0; g < n; g++) {
-			must(mu_places_take(&places));
+			must(mu_places_save(&places));
 			must(mu_place_group(g, n, n_cores, &threads));
 			CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
-			mu_places_give(places);
+			mu_places_restore(places);
 			sum += threads;
 			CPU_AND(&both, &mine, &all);
 			CPU_OR(&all, &all, &mine);
@@ -197,7 +197,7 @@ static void test_groups(void)
 		CHECK(CPU_EQUAL(&all, &before));
 		CHECK(sum == (n > n_cores ? n : n_cores));
 	}
-	mu_places_give(NULL);
+	mu_places_restore(NULL);
 	must(mu_place_group(0, 2, n_cores + 2, &n_cores)); /* more threads than cores: not pinned */
 	CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_EQUAL(&mine, &before));
 }

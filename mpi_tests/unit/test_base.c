@@ -259,7 +259,7 @@ static void *fail_in_thread(void *value)
 {
 	outer(*(int *)value);
 	mu_trace_prefix("thread %d: ", 1);
-	return mu_trace_take();
+	return mu_trace_detach();
 }
 
 static void test_trace_of_thread(void)
@@ -277,7 +277,7 @@ static void test_trace_of_thread(void)
 		CHECK(pthread_join(thread, &taken) == 0);
 		CHECK((taken != NULL) == (i == 0));
 		CHECK_TEXT(mu_trace_message(), i == 0 ? "" : "thread 1: value 5 is above 3");
-		mu_trace_give(taken);
+		mu_trace_attach(taken);
 	}
 	CHECK_TEXT(mu_trace_message(), "thread 1: value 5 is above 3");
 	mu_trace_print(stream, NULL);
@@ -285,7 +285,7 @@ static void test_trace_of_thread(void)
 	CHECK(fread(text, 1, sizeof text - 1, stream) > 0);
 	CHECK_HAS(text, "in inner(value)");
 	fclose(stream);
-	mu_free(mu_trace_take());
+	mu_free(mu_trace_detach());
 	CHECK_TEXT(mu_trace_message(), "");
 }
 

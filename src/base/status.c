@@ -153,19 +153,19 @@ void mu_trace_clear(void)
 	trace.n = 0;
 }
 
-struct mu_trace *mu_trace_take(void)
+struct mu_trace *mu_trace_detach(void)
 {
-	struct mu_trace *taken = trace.st == MU_OK ? NULL : malloc(sizeof *taken);
+	struct mu_trace *detached = trace.st == MU_OK ? NULL : malloc(sizeof *detached);
 
-	if (taken)
-		*taken = trace;
+	if (detached)
+		*detached = trace;
 	mu_trace_clear();
-	return taken;
+	return detached;
 }
 
-void mu_trace_give(struct mu_trace *taken)
+void mu_trace_attach(struct mu_trace *detached)
 {
-	if (taken)
-		trace = *taken;
-	free(taken);
+	if (detached)
+		trace = *detached;
+	free(detached);
 }

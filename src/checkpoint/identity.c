@@ -20,12 +20,12 @@ static uint64_t hash_labels(const struct train_run *run, uint64_t h, float *data
 	size_t n = in->n < SAMPLES ? in->n : SAMPLES;
 
 	for (size_t i = 0; i < n; i++) {
-		struct mu_trace *before = mu_trace_take();
+		struct mu_trace *before = mu_trace_detach();
 
 		memset(labels, 0, in->config.label_width * sizeof *labels);
 		if (in->ops->read(in, in->thread, in->n / n * i, data, labels) != MU_OK)
 			mu_trace_clear();
-		mu_trace_give(before);
+		mu_trace_attach(before);
 		h = mu_hash(h, labels, in->config.label_width * sizeof *labels);
 	}
 	return h;

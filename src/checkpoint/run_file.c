@@ -153,13 +153,13 @@ out:
 /* A file about the run is no reason to end it. The trace of the run's own error stays. */
 static void try_file(const struct train_run *run, const char *state, const char *cause)
 {
-	struct mu_trace *before = mu_trace_take();
+	struct mu_trace *before = mu_trace_detach();
 
 	if (write_file(run, state, cause) != MU_OK) {
 		mu_log_warn("the file about this run cannot be written: %s", mu_trace_message());
 		mu_trace_clear();
 	}
-	mu_trace_give(before);
+	mu_trace_attach(before);
 }
 
 /* ---- the file of the run before this one ---- */

@@ -40,7 +40,7 @@ out:
 	return st;
 }
 
-static enum mu_status ask(MPI_Comm comm, double (*now)(void), double *seconds)
+static enum mu_status request_time(MPI_Comm comm, double (*now)(void), double *seconds)
 {
 	enum mu_status st = MU_OK;
 	double least = INFINITY;
@@ -70,7 +70,7 @@ enum mu_status mu_clock_offset(MPI_Comm comm, double (*now)(void), double *secon
 	for (int r = 1; rank == 0 && r < size; r++)
 		MU_TRY(answer(comm, r, now));
 	if (rank != 0)
-		MU_TRY(ask(comm, now, seconds));
+		MU_TRY(request_time(comm, now, seconds));
 out:
 	return st;
 }

@@ -158,7 +158,7 @@ struct mu_places {
 	struct cores cores;
 };
 
-enum mu_status mu_places_take(struct mu_places **out)
+enum mu_status mu_places_save(struct mu_places **out)
 {
 	enum mu_status st = MU_OK;
 
@@ -168,7 +168,7 @@ out:
 	return st;
 }
 
-void mu_places_give(struct mu_places *places)
+void mu_places_restore(struct mu_places *places)
 {
 	if (places && mu_cores_bind(&places->cores) != MU_OK)
 		mu_trace_clear(); /* the cores were allowed before: ignore the error */

@@ -91,7 +91,7 @@ out:
 }
 
 /* Read SLURM_JOB_END_TIME and, where it is set, SLURM_JOB_START_TIME. */
-static enum mu_status take_end_time(struct comm_queue *job, const char *end, const char *before)
+static enum mu_status read_end_time(struct comm_queue *job, const char *end, const char *before)
 {
 	enum mu_status st = MU_OK;
 	const char *start = getenv("SLURM_JOB_START_TIME");
@@ -142,7 +142,7 @@ static void warn(struct comm_queue *job, const char *what)
 	job->warned = true;
 }
 
-static void ask(struct comm_queue *job)
+static void start_squeue(struct comm_queue *job)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -199,7 +199,7 @@ static bool read_left(const char *text, double *seconds)
 }
 
 /* Two words: remaining time and time limit. */
-static void take_answer(struct comm_queue *job)
+static void parse_answer(struct comm_queue *job)
 {
 	char left[32] = "", limit[32] = "";
 	double seconds;
@@ -228,7 +228,7 @@ static void look(struct comm_queue *job)
 		job->n_text += (size_t)n;
 	if (n == 0) { /* end of the output, or too much of it */
 		end_asking(job);
-		take_answer(job);
+		parse_answer(job);
 	} else if (mu_now() - job->when > ANSWER_SECONDS) {
 		end_asking(job);
 		warn(job, "no answer");
@@ -244,11 +244,11 @@ enum mu_status mu_comm_queue_open(struct comm_queue **out, const char *before)
 	MU_TRY(MU_ALLOC(job, 1, "the job's end"));
 	MU_TRY(read_duration(before, &job->before));
 	if (end_time && *end_time) {
-		MU_TRY(take_end_time(job, end_time, before));
+		MU_TRY(read_end_time(job, end_time, before));
 	} else if (id && *id) {
 		job->asks = true;
 		snprintf(job->id, sizeof job->id, "%s", id);
-		ask(job);
+		start_squeue(job);
 	} else {
 		MU_FAIL(MU_ERR_USAGE,
 			"--halt-before %s is for jobs of Slurm, and neither SLURM_JOB_END_TIME nor "
@@ -277,6 +277,6 @@ bool mu_comm_queue_ends(struct comm_queue *job)
 
 	look(job);
 	if (job->asks && job->asked == 0 && now - job->when >= ASK_SECONDS)
-		ask(job);
+		start_squeue(job);
 	return job->end > 0 && job->end - now <= job->before;
 }

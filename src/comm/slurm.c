@@ -23,7 +23,7 @@ static void report_restart(const char *job, bool anew)
 	mu_log_info("Slurm job %s was queued anew: restart %ld", job, restarts);
 	if (anew)
 		mu_log_warn("Slurm job %s was queued anew and begins training anew: --resume auto "
-			    "would go on from the newest checkpoint",
+			    "would resume from the newest checkpoint",
 			    job);
 }
 

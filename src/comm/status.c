@@ -51,7 +51,7 @@ void mu_comm_version(char *text, size_t nbytes)
 	snprintf(text, nbytes, "%s", version);
 }
 
-const char *mu_comm_takes_gpus(void)
+const char *mu_comm_gpu_support(void)
 {
 	int started = 0, takes;
 

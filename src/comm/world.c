@@ -77,7 +77,7 @@ int mu_world_exit_status(enum mu_status st)
 }
 
 /* The user must correct wrong usage: the message is enough, whichever rank and line found it. */
-void mu_world_tell(enum mu_status st, const char *program, int rank, const char *role)
+void mu_world_report(enum mu_status st, const char *program, int rank, const char *role)
 {
 	char who[192], host[64] = "unknown host";
 
@@ -121,7 +121,7 @@ static int tenths_before_telling(enum mu_status st, int rank)
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 {
 	rest(tenths_before_telling(st, rank));
-	mu_world_tell(st, program, rank, role);
+	mu_world_report(st, program, rank, role);
 	rest(5);
 	mu_world_abort(mu_world_exit_status(st));
 }
@@ -148,7 +148,7 @@ void mu_world_refuse(enum mu_status st, const char *program)
 	const char *fd = getenv("PMI_FD");
 
 	if (launched("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", 0) == 0)
-		mu_world_tell(st, program, 0, "");
+		mu_world_report(st, program, 0, "");
 	rest(5);
 	if (fd)
 		dprintf(atoi(fd), "cmd=abort exitcode=%d\n", mu_world_exit_status(st));

@@ -49,7 +49,7 @@ enum mu_status mu_device_find(struct mu_device *device, const char *name)
 	digits++;
 	index = strtol(digits, NULL, 10);
 	if (*digits == '\0' || digits[strspn(digits, "0123456789")] != '\0' || index > INT_MAX)
-		MU_FAIL(MU_ERR_USAGE, "device \"%s\": behind the colon stands a number, as in %s:0",
+		MU_FAIL(MU_ERR_USAGE, "device \"%s\": a number must follow the colon, as in %s:0",
 			name, device->ops->name);
 	device->index = (int)index;
 out:

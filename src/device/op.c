@@ -88,7 +88,7 @@ out:
 	return st;
 }
 
-void mu_convolution_ask(const struct mu_device *device, const char *layer,
+void mu_convolution_requested(const struct mu_device *device, const char *layer,
 			enum mu_convolution_algorithm out[MU_CONVOLUTION_PHASES])
 {
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)

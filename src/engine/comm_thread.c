@@ -47,12 +47,12 @@ static void *work(void *argument)
 	struct engine_comm_thread *p = argument;
 	const struct timespec nap = {0, NAP_NANOSECONDS};
 
-	mu_places_give(p->places);
+	mu_places_restore(p->places);
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	while (!atomic_load(&p->quit)) {
 		p->st = poll_once(p);
 		if (p->st != MU_OK) {
-			p->trace = mu_trace_take();
+			p->trace = mu_trace_detach();
 			atomic_store(&p->failed, true);
 			break;
 		}
@@ -112,7 +112,7 @@ void mu_engine_comm_thread_close(struct mu_engine *e)
 		pthread_mutex_unlock(&p->mpi);
 		pthread_mutex_destroy(&p->mpi);
 		if (p->trace) {
-			mu_trace_give(p->trace);
+			mu_trace_attach(p->trace);
 			mu_trace_clear();
 		}
 		mu_free(p);
@@ -129,7 +129,7 @@ static enum mu_status raise_error(struct engine_comm_thread *p)
 	if (!atomic_load(&p->failed))
 		goto out;
 	st = p->st;
-	mu_trace_give(p->trace);
+	mu_trace_attach(p->trace);
 	p->trace = NULL;
 	MU_TRY(st);
 out:

@@ -76,10 +76,10 @@ enum mu_status mu_engine_devices_run(struct mu_engine *e, engine_device_fn *fn)
 		mu_team_begin(s->team, run_task, &task);
 	st = run_task(&task, 0);
 	if (!is_alone(s)) { /* they read the task: it stays until they have ended */
-		struct mu_trace *own = st != MU_OK ? mu_trace_take() : NULL;
+		struct mu_trace *own = st != MU_OK ? mu_trace_detach() : NULL;
 
 		others = mu_engine_devices_join(e, false);
-		mu_trace_give(own);
+		mu_trace_attach(own);
 	}
 	return st != MU_OK ? st : others;
 }
@@ -120,7 +120,7 @@ enum mu_status mu_engine_devices_open(struct mu_engine *e, size_t batch)
 				 mu_engine_device_first(&s->list, i, batch);
 	}
 	if (!is_alone(s)) { /* threads first: each begins with all cores of the rank */
-		MU_TRY(mu_places_take(&s->places));
+		MU_TRY(mu_places_save(&s->places));
 		MU_TRY(mu_team_new(&s->team, s->list.n, e->topology));
 	}
 	MU_TRY(mu_engine_devices_run(e, open_device));
@@ -152,7 +152,7 @@ void mu_engine_devices_close(struct mu_engine *e)
 		if (i > 0)
 			mu_free(d->gradients);
 	}
-	mu_places_give(s->places);
+	mu_places_restore(s->places);
 	mu_free(s->of);
 	mu_free(s->samples);
 	mu_free(s->bytes);

@@ -67,7 +67,7 @@ static bool wait_for_job(struct mu_team *team, uint64_t done, mu_team_job_fn **f
 
 static void end_job(struct mu_team *team, struct member *m, enum mu_status st)
 {
-	struct mu_trace *trace = st != MU_OK ? mu_trace_take() : NULL;
+	struct mu_trace *trace = st != MU_OK ? mu_trace_detach() : NULL;
 
 	pthread_mutex_lock(&team->lock);
 	m->st = st;
@@ -192,7 +192,7 @@ enum mu_status mu_team_result(struct mu_team *team)
 		struct member *m = &team->members[i];
 
 		st = m->st;
-		mu_trace_give(m->trace);
+		mu_trace_attach(m->trace);
 		m->trace = NULL;
 	}
 	pthread_mutex_unlock(&team->lock);

@@ -37,7 +37,7 @@ void mu_image_scratch_release(struct mu_image_scratch *scratch)
 	*scratch = (struct mu_image_scratch){0};
 }
 
-static enum mu_status take_scratch(struct sampling *s, struct mu_image_scratch *scratch)
+static enum mu_status grow_scratch(struct sampling *s, struct mu_image_scratch *scratch)
 {
 	enum mu_status st = MU_OK;
 	size_t weights = mu_pad(s->g->w), floats = weights + CHANNELS * s->image->w + 1;
@@ -356,7 +356,7 @@ enum mu_status mu_image_sample(const struct mu_image *image, const struct mu_geo
 	struct sampling s = {.image = image, .g = g, .values = values};
 	void (*sample_row)(const struct sampling *s, size_t i, float *out) = sample_turned;
 
-	MU_TRY(take_scratch(&s, scratch));
+	MU_TRY(grow_scratch(&s, scratch));
 	find_places(&s);
 	find_fill(&s);
 	if (s.left == s.right || s.top == s.bottom) {
@@ -390,7 +390,7 @@ enum mu_status mu_image_move(const struct mu_image *image, const struct mu_geome
 	const size_t plane = g->h * g->w;
 
 	*moved = false;
-	MU_TRY(take_scratch(&s, scratch));
+	MU_TRY(grow_scratch(&s, scratch));
 	find_places(&s);
 	if (s.left == s.right || s.top == s.bottom)
 		s.top = s.bottom = s.left = s.right = 0;

@@ -284,12 +284,12 @@ bool mu_input_wait(struct mu_input *in, size_t step, double seconds)
 	return mu_pipeline_wait(in->pipeline, step, seconds);
 }
 
-enum mu_status mu_input_lend(struct mu_input *in, size_t step, struct mu_input_batch *batch)
+enum mu_status mu_input_borrow(struct mu_input *in, size_t step, struct mu_input_batch *batch)
 {
 	if (!in->pipeline)
 		return mu_input_read(in, step, batch);
 	mu_pipeline_start(in->pipeline, step);
-	return mu_pipeline_lend(in->pipeline, step, batch);
+	return mu_pipeline_borrow(in->pipeline, step, batch);
 }
 
 enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_batch *batch)
@@ -299,7 +299,7 @@ enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_b
 
 	if (in->pipeline) {
 		mu_pipeline_start(in->pipeline, step);
-		MU_TRY(mu_pipeline_take(in->pipeline, step, batch));
+		MU_TRY(mu_pipeline_copy(in->pipeline, step, batch));
 		goto out;
 	}
 	run.to = batch->count = mu_input_find(in, step, &run.first);

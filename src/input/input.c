@@ -85,7 +85,7 @@ enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader)
 		MU_FAIL(MU_ERR_IO, "%s: holds no data files; looked for %s", dir, list_files(list));
 	if (n > 1)
 		MU_FAIL(MU_ERR_USAGE,
-			"%s: holds %zu data sets (%s), and only one can be meant; looked for %s",
+			"%s: holds %zu data sets (%s), and only one is allowed; looked for %s",
 			dir, n, all, list_files(list));
 out:
 	return st;

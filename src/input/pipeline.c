@@ -56,7 +56,7 @@ static bool has_work(const struct mu_pipeline *p)
 }
 
 /* Assign the next samples of a free slot. Call with the lock held. */
-static struct slot *take_run(struct mu_pipeline *p, struct mu_input_run *run)
+static struct slot *assign_run(struct mu_pipeline *p, struct mu_input_run *run)
 {
 	struct slot *s = &p->slots[p->hand % p->n_slots];
 	size_t left, fair;
@@ -96,7 +96,7 @@ static void *run_thread(void *argument)
 			pthread_cond_wait(&p->work, &p->lock);
 			continue;
 		}
-		s = take_run(p, &run);
+		s = assign_run(p, &run);
 		p->busy++;
 		pthread_mutex_unlock(&p->lock);
 		st = mu_input_fill(p->in, &thread, &run, &s->batch, s->marks);
@@ -330,7 +330,7 @@ static void copy_batch(const struct mu_input *in, struct mu_input_batch *out,
 	out->count = batch->count;
 }
 
-enum mu_status mu_pipeline_lend(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch)
+enum mu_status mu_pipeline_borrow(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch)
 {
 	enum mu_status st = MU_OK;
 	struct slot *s = &p->slots[step % p->n_slots];
@@ -352,13 +352,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch)
+enum mu_status mu_pipeline_copy(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch)
 {
 	enum mu_status st = MU_OK;
 	struct mu_input_batch lent = {0};
 
 	batch->count = 0;
-	MU_TRY(mu_pipeline_lend(p, step, &lent));
+	MU_TRY(mu_pipeline_borrow(p, step, &lent));
 	if (!p->lent) /* past the end */
 		goto out;
 	copy_batch(p->in, batch, &lent, p->slots[step % p->n_slots].batch.count);

@@ -23,8 +23,8 @@ bool mu_pipeline_wait(struct mu_pipeline *p, size_t step, double seconds);
 /*
  * Wait for this step's batch; the pointers of `batch` are set to its arrays, until the next call.
  */
-enum mu_status mu_pipeline_lend(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch);
+enum mu_status mu_pipeline_borrow(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch);
 /* Wait for this step's batch and copy it. */
-enum mu_status mu_pipeline_take(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch);
+enum mu_status mu_pipeline_copy(struct mu_pipeline *p, size_t step, struct mu_input_batch *batch);
 
 #endif

@@ -129,7 +129,7 @@ out:
 }
 
 /* Append the word's number. Unknown words become "<unk>", and are counted. */
-static enum mu_status take_word(struct text *t, const struct mu_input *in, const char *word,
+static enum mu_status add_word(struct text *t, const struct mu_input *in, const char *word,
 				size_t nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -161,15 +161,15 @@ static enum mu_status number_words(struct text *t, const struct mu_input *in)
 
 	MU_TRY(MU_ALLOC(t->numbers, t->n_bytes + 2, "words of the text"));
 	for (size_t i = 0; characters && i < t->n_bytes; i++)
-		MU_TRY(take_word(t, in, t->bytes + i, 1));
+		MU_TRY(add_word(t, in, t->bytes + i, 1));
 	if (characters)
 		goto out;
-	MU_TRY(take_word(t, in, MU_WORD_END, strlen(MU_WORD_END)));
+	MU_TRY(add_word(t, in, MU_WORD_END, strlen(MU_WORD_END)));
 	while (next_word(&s, &word, &nbytes)) {
 		if (nbytes > 0)
-			MU_TRY(take_word(t, in, word, nbytes));
+			MU_TRY(add_word(t, in, word, nbytes));
 		else
-			MU_TRY(take_word(t, in, MU_WORD_END, strlen(MU_WORD_END)));
+			MU_TRY(add_word(t, in, MU_WORD_END, strlen(MU_WORD_END)));
 	}
 out:
 	return st;
@@ -269,7 +269,7 @@ static enum mu_status check_lengths(const struct mu_input_config *c)
 		MU_FAIL(MU_ERR_ARGUMENT, "text input: it needs a file, and lengths of sequences");
 	for (size_t g = 1; g < c->n_lengths; g++)
 		if (c->lengths[g] <= c->lengths[g - 1])
-			MU_FAIL(MU_ERR_ARGUMENT, "text input: lengths of sequences must rise");
+			MU_FAIL(MU_ERR_ARGUMENT, "text input: lengths of sequences must be ascending");
 	if (c->vocabulary && mu_vocabulary_characters(c->vocabulary) != c->characters)
 		MU_FAIL(MU_ERR_USAGE, "%s: the vocabulary is one of %s", c->paths,
 			c->characters ? "words, not of characters" : "characters, not of words");

@@ -227,7 +227,7 @@ static size_t unescape(char *line, size_t n)
 	return to;
 }
 
-static enum mu_status take_line(struct mu_vocabulary *v, const char *path, size_t number,
+static enum mu_status read_line(struct mu_vocabulary *v, const char *path, size_t number,
 				char *line, size_t n)
 {
 	enum mu_status st = MU_OK;
@@ -246,7 +246,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_lines(struct mu_vocabulary *v, const char *path, FILE *f)
+static enum mu_status read_lines(struct mu_vocabulary *v, const char *path, FILE *f)
 {
 	enum mu_status st = MU_OK;
 	char line[LINE_BYTES];
@@ -261,7 +261,7 @@ static enum mu_status take_lines(struct mu_vocabulary *v, const char *path, FILE
 				LINE_BYTES - 2);
 		if (n > 0 && line[n - 1] == '\n')
 			n--;
-		MU_TRY(take_line(v, path, number, line, n));
+		MU_TRY(read_line(v, path, number, line, n));
 	}
 	if (ferror(f))
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
@@ -298,7 +298,7 @@ enum mu_status mu_vocabulary_read(struct mu_vocabulary **out, const char *path)
 	f = fopen(path, "re");
 	if (!f)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
-	MU_TRY(take_lines(v, path, f));
+	MU_TRY(read_lines(v, path, f));
 	MU_TRY(check_characters(v, path));
 	*out = v;
 	v = NULL;

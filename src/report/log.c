@@ -494,7 +494,7 @@ void mu_report_info(FILE *stream)
 	for (size_t i = 0; mu_network_table[i]; i++)
 		fprintf(stream, " %s", mu_network_table[i]->name);
 	fprintf(stream, "\nCUDA:    %s\n", cuda_state(text, sizeof text));
-	fprintf(stream, "GPU-aware MPI: %s; none is needed\n", mu_comm_takes_gpus());
+	fprintf(stream, "GPU-aware MPI: %s; none is needed\n", mu_comm_gpu_support());
 	fprintf(stream, "cores:   %ld online\n", sysconf(_SC_NPROCESSORS_ONLN));
 	fprintf(stream, "threads: OMP_NUM_THREADS if set, else the node's cores shared among its "
 			"workers\n");

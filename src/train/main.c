@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	if (st != MU_OK && !end.agreed)
 		mu_world_fail(st, "trainer", rank, end.who);
 	if (st != MU_OK)
-		mu_world_tell(st, "trainer", rank, end.who);
+		mu_world_report(st, "trainer", rank, end.who);
 	exit_status = st == MU_OK && end.halted ? MU_TRAIN_EXIT_HALTED : mu_world_exit_status(st);
 	return atomic_load(&came) ? mu_world_close_signalled(&world, exit_status)
 				  : mu_world_close(&world, exit_status);

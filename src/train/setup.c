@@ -372,7 +372,7 @@ static enum mu_status place(struct train_run *run)
 
 	run->topology.spare_cores = (int)run->options.comm_thread;
 	if (run->options.comm_thread)
-		taken = mu_places_take(&run->engine.places);
+		taken = mu_places_save(&run->engine.places);
 	MU_TRY(mu_topology_place(&run->topology,
 				 &run->engine.n_threads)); /* collective over the node */
 	MU_TRY(taken);

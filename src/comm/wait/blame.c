@@ -57,7 +57,7 @@ static void look_around(struct mu_watch *watch, double now)
 	for (int i = 0; watch->mine && i < t->node_size; i++)
 		if (i != t->node_rank)
 			watch->states[i] =
-				mu_alive_look(mu_wake_note(t, i), &watch->sights[i], now, recent);
+				mu_alive_check(mu_wake_note(t, i), &watch->sights[i], now, recent);
 }
 
 static enum mu_alive state_of(const struct mu_watch *watch, int rank)
@@ -145,7 +145,7 @@ static void restart(struct mu_waiter *w, const struct mu_awaited *a)
 }
 
 /* No awaited rank is known to stand still. */
-static void judge_unseen(struct verdict *v, struct mu_waiter *w, const struct mu_awaited *a,
+static void assess_unseen(struct verdict *v, struct mu_waiter *w, const struct mu_awaited *a,
 			 double now)
 {
 	const struct mu_awaited all = {.somebody = true};
@@ -162,7 +162,7 @@ static void judge_unseen(struct verdict *v, struct mu_waiter *w, const struct mu
 	v->sure = a->direct;
 }
 
-static struct verdict judge(struct mu_waiter *w, const struct mu_awaited *a, double now)
+static struct verdict assess(struct mu_waiter *w, const struct mu_awaited *a, double now)
 {
 	struct verdict v = {.seconds = 0};
 
@@ -176,7 +176,7 @@ static struct verdict judge(struct mu_waiter *w, const struct mu_awaited *a, dou
 	v.sure = v.n > 0;
 	v.seconds = now - w->still;
 	if (v.n == 0)
-		judge_unseen(&v, w, a, now);
+		assess_unseen(&v, w, a, now);
 	return v;
 }
 
@@ -256,7 +256,7 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
 	if ((l.warn == 0 && l.timeout == 0) || !is_due(w, &l, now))
 		goto out;
 	(fn ? fn : await_somebody)(context, &a);
-	v = judge(w, &a, now);
+	v = assess(w, &a, now);
 	seconds = v.sure ? v.seconds : v.seconds - UNSURE_SECONDS;
 	if (seconds < w->told)
 		w->told = 0;

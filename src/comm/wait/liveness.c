@@ -57,7 +57,7 @@ void mu_alive_begin(struct mu_note *mine)
 	mine->started = mu_process_started(mine->pid);
 }
 
-enum mu_alive mu_alive_look(const struct mu_note *note, struct mu_sight *sight, double now,
+enum mu_alive mu_alive_check(const struct mu_note *note, struct mu_sight *sight, double now,
 			    double recent)
 {
 	const struct mu_sight before = *sight;

@@ -49,7 +49,7 @@ static inline uint64_t mu_nanoseconds(double seconds)
 void mu_alive_begin(struct mu_note *mine);
 /* Observe a rank by its notes. recent: an older observation, in seconds, says nothing about
  * movement. */
-enum mu_alive mu_alive_look(const struct mu_note *note, struct mu_sight *sight, double now,
+enum mu_alive mu_alive_check(const struct mu_note *note, struct mu_sight *sight, double now,
 			    double recent);
 
 #endif

@@ -88,7 +88,7 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
 	op->impl = impl;
 	p.program = &impl->forward;
-	mu_convolution_ask(device, op->name, p.algorithms);
+	mu_convolution_requested(device, op->name, p.algorithms);
 	MU_TRY(planners[op->kind](&p));
 	op->weights_later = op->weights_later && impl->weights.n_steps > 0;
 out:

@@ -184,7 +184,7 @@ static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
 	bool winograd;
 	int n;
 
-	mu_convolution_ask(d->device, op->name, asked);
+	mu_convolution_requested(d->device, op->name, asked);
 	winograd = asked[phase] == MU_CONVOLUTION_WINOGRAD;
 	MU_TRY(ask(d, c, phase, found, &n));
 	if (!c->layout)

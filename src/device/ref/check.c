@@ -46,7 +46,7 @@ static bool fits(int n, int wanted)
 	return wanted < 0 ? n >= -wanted : n == wanted;
 }
 
-static bool takes_activation(enum mu_op_kind kind)
+static bool can_fuse_activation(enum mu_op_kind kind)
 {
 	return kind == MU_OP_CONVOLUTION || kind == MU_OP_FULLY_CONNECTED ||
 	       kind == MU_OP_BATCH_NORM || kind == MU_OP_SUM;
@@ -68,7 +68,7 @@ static enum mu_status check_counts(const struct mu_op *op, const struct mu_ref_k
 	if (op->in_place && !kind->in_place)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s): this kind cannot work in place", op->name,
 			mu_op_kind_name(op->kind));
-	if (op->fused_activation && !takes_activation(op->kind))
+	if (op->fused_activation && !can_fuse_activation(op->kind))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (%s): only a convolution, a fully connected layer, a batch-norm or a "
 			"sum takes an activation",

@@ -115,7 +115,7 @@ enum mu_status mu_engine_staged_begin_forward(struct mu_engine *e, size_t stage,
 			MU_TRY(mu_plan_bind_sum(plan, weights, s->gradients, s->partial,
 						k == mu_engine_staged_micro(s, s->n_now - 1)));
 	}
-	mu_plan_bring_weights(plan, k == 0);
+	mu_plan_set_upload(plan, k == 0);
 	if (s->steps > 0)
 		mu_plan_join(plan, k, k > 0 ? mu_engine_staged_plan_of(s, stage, k - 1) : NULL,
 			     k + 1 < s->n_now ? mu_engine_staged_plan_of(s, stage, k + 1) : NULL);

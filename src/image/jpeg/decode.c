@@ -269,7 +269,7 @@ static bool has_tables(const struct jpeg_decompress_struct *d, const jpeg_compon
 	return table && d->dc_huff_tbl_ptrs[c->dc_tbl_no] && d->ac_huff_tbl_ptrs[c->ac_tbl_no];
 }
 
-static void take_tables(JHUFF_TBL *const tables[], struct mu_jpeg_codes codes[])
+static void copy_tables(JHUFF_TBL *const tables[], struct mu_jpeg_codes codes[])
 {
 	for (int i = 0; i < MU_JPEG_TABLES; i++) {
 		if (tables[i])
@@ -292,8 +292,8 @@ static bool describe_frame(const struct jpeg_decompress_struct *d, struct mu_jpe
 		.data = d->src->next_input_byte,
 		.nbytes = d->src->bytes_in_buffer,
 	};
-	take_tables(d->dc_huff_tbl_ptrs, f->dc_codes);
-	take_tables(d->ac_huff_tbl_ptrs, f->ac_codes);
+	copy_tables(d->dc_huff_tbl_ptrs, f->dc_codes);
+	copy_tables(d->ac_huff_tbl_ptrs, f->ac_codes);
 	for (int i = 0; i < f->n; i++) {
 		const jpeg_component_info *c = d->cur_comp_info[i];
 
@@ -317,7 +317,7 @@ static void keep_head(struct jpeg *j)
 	head->n = n;
 }
 
-static enum mu_status take_head(struct jpeg *j)
+static enum mu_status parse_head(struct jpeg *j)
 {
 	enum mu_status st = MU_OK;
 
@@ -338,7 +338,7 @@ static enum mu_status begin_jpeg(void *state, const uint8_t *data, size_t n, siz
 	j->n = n;
 	j->unread = head->n > 0 && n >= head->n && memcmp(data, head->bytes, head->n) == 0;
 	if (!j->unread)
-		MU_TRY(take_head(j));
+		MU_TRY(parse_head(j));
 	*h = j->d.image_height;
 	*w = j->d.image_width;
 out:
@@ -352,7 +352,7 @@ static enum mu_status decode_safely(struct jpeg *j, const struct mu_image_window
 	enum mu_status st = MU_OK;
 
 	if (j->unread)
-		MU_TRY(take_head(j));
+		MU_TRY(parse_head(j));
 	j->window = *window;
 	j->image = image;
 	j->st = MU_OK;

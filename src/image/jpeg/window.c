@@ -174,7 +174,7 @@ static void find_mcus(struct work *w)
 }
 
 /* All buffers are one block: the planes, the rows, the segment. */
-static enum mu_status take_memory(struct work *w)
+static enum mu_status allocate(struct work *w)
 {
 	enum mu_status st = MU_OK;
 	struct mu_jpeg *j = w->jpeg;
@@ -455,7 +455,7 @@ enum mu_status mu_jpeg_decode(struct mu_jpeg *jpeg, const struct mu_jpeg_frame *
 			 .end = frame->data + frame->nbytes};
 
 	find_mcus(&w);
-	MU_TRY(take_memory(&w));
+	MU_TRY(allocate(&w));
 	MU_TRY(mu_image_resize(image, window->h, window->w));
 	image->top = window->top;
 	image->left = window->left;

@@ -226,7 +226,7 @@ static enum mu_status check_complete(const struct mu_net *net)
 	MU_TRY(check_names(net));
 	for (int t = 0; t < net->n_tensors - 1; t++)
 		if (net->tensors[t].n_consumers == 0)
-			MU_FAIL(MU_ERR_USAGE, "network %s: nobody uses the output of %s",
+			MU_FAIL(MU_ERR_USAGE, "network %s: no layer reads the output of %s",
 				net->config.network,
 				net->tensors[t].producer < 0
 					? "the input"

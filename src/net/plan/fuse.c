@@ -13,7 +13,7 @@
 
 #include <muster/base.h>
 
-static bool takes_activation(const struct mu_op *op, const struct mu_activation *activation)
+static bool can_fuse_activation(const struct mu_op *op, const struct mu_activation *activation)
 {
 	if (op->fused_activation)
 		return false;
@@ -185,7 +185,7 @@ enum mu_status mu_plan_operations(struct mu_plan *plan)
 		struct mu_op *norm = norm_for(plan, layer);
 		bool activation = layer->kind == MU_OP_ACTIVATION;
 
-		if (activation && before && takes_activation(before, layer->attr)) {
+		if (activation && before && can_fuse_activation(before, layer->attr)) {
 			before->fused_activation = layer->attr;
 			before->outputs[0] = &plan->tensors[layer->outputs[0]];
 			continue;

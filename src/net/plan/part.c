@@ -83,8 +83,8 @@ static enum mu_status receive_from(struct mu_plan *plan, size_t t)
 		goto out;
 	}
 	MU_FAIL(MU_ERR_ARGUMENT,
-		"network %s: the part from layer %zu on reads what no part before it "
-		"makes",
+		"network %s: the part from layer %zu on reads a tensor that no part before it "
+		"computes",
 		plan->net->config.network, plan->first);
 out:
 	return st;

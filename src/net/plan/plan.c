@@ -90,7 +90,7 @@ static void add_slice(struct mu_plan *plan, size_t i, int p, bool aux)
 }
 
 /* Use the slices of the whole plan. */
-static void take_slices(struct mu_plan *plan, const struct mu_plan *whole)
+static void copy_slices(struct mu_plan *plan, const struct mu_plan *whole)
 {
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		const struct mu_op *op = &plan->ops[i];
@@ -116,7 +116,7 @@ static enum mu_status make_slices(struct mu_plan *plan)
 			MU_FAIL(MU_ERR_MEMORY, "no memory for the keys of %s", plan->ops[i].name);
 	}
 	if (plan->part) {
-		take_slices(plan, plan->part->whole);
+		copy_slices(plan, plan->part->whole);
 		goto out;
 	}
 	for (size_t i = 0; i < plan->n_ops; i++)
@@ -387,7 +387,7 @@ enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l)
 	bool given;
 
 	MU_TRY(mu_plan_upload(plan, l));
-	MU_TRY(mu_plan_give(plan, false, l, &given));
+	MU_TRY(mu_plan_submit(plan, false, l, &given));
 out:
 	return st;
 }
@@ -399,7 +399,7 @@ enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l)
 
 	if (l + 1 == plan->n_ops)
 		plan->left = plan->begun = plan->n_ops;
-	MU_TRY(mu_plan_give(plan, true, l, &given));
+	MU_TRY(mu_plan_submit(plan, true, l, &given));
 	while (given && plan->begun > l) {
 		MU_TRY(mu_plan_download(plan, plan->begun - 1));
 		plan->begun--;

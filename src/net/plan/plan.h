@@ -100,7 +100,7 @@ struct mu_plan {
 	const uint64_t *versions;
 	uint64_t *brought;
 	bool resident; /* the caller moves the arrays: see mu_plan_set_resident */
-	bool has_weights, sum_stays; /* see mu_plan_bring_weights; mu_plan_bind_sum, except with
+	bool has_weights, sum_stays; /* see mu_plan_set_upload; mu_plan_bind_sum, except with
 					`last` */
 	struct plan_feed feed;
 	struct plan_record record;
@@ -147,7 +147,7 @@ enum mu_status mu_plan_memory(struct mu_plan *plan);
 enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t l);
 /* record.c: layer l is due: run it; if its work is recorded, submit its piece once the whole piece
  * is due. *given: the piece was submitted. */
-enum mu_status mu_plan_give(struct mu_plan *plan, bool backward, size_t l, bool *given);
+enum mu_status mu_plan_submit(struct mu_plan *plan, bool backward, size_t l, bool *given);
 /* Drop all recordings. */
 void mu_plan_record_drop(struct mu_plan *plan);
 void mu_plan_record_close(struct mu_plan *plan);

@@ -170,7 +170,7 @@ static void record(struct mu_plan *plan, bool backward, struct plan_piece *piece
 	piece->recording = NULL;
 }
 
-static enum mu_status give_piece(struct mu_plan *plan, bool backward, struct plan_piece *piece)
+static enum mu_status submit_piece(struct mu_plan *plan, bool backward, struct plan_piece *piece)
 {
 	enum mu_status st = MU_OK;
 
@@ -184,7 +184,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_plan_give(struct mu_plan *plan, bool backward, size_t l, bool *given)
+enum mu_status mu_plan_submit(struct mu_plan *plan, bool backward, size_t l, bool *given)
 {
 	struct plan_record *r = &plan->record;
 	struct plan_pieces *pieces = backward ? &r->backward : &r->forward;
@@ -199,5 +199,5 @@ enum mu_status mu_plan_give(struct mu_plan *plan, bool backward, size_t l, bool 
 	}
 	piece = &pieces->all[pieces->of[l]];
 	*given = l == (backward ? piece->from : piece->to - 1);
-	return *given ? give_piece(plan, backward, piece) : MU_OK;
+	return *given ? submit_piece(plan, backward, piece) : MU_OK;
 }

@@ -25,7 +25,7 @@ void mu_plan_set_resident(struct mu_plan *plan)
 	plan->resident = true;
 }
 
-void mu_plan_bring_weights(struct mu_plan *plan, bool brings)
+void mu_plan_set_upload(struct mu_plan *plan, bool brings)
 {
 	plan->has_weights = !brings;
 }

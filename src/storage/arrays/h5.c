@@ -18,7 +18,7 @@ void mu_h5_quiet_end(const struct mu_h5_quiet *q)
 
 /* For a failed system call HDF5 reports time, file, addresses and more, on two lines: keep only
  * what it tried and the system's message. */
-static herr_t take_first(unsigned n, const H5E_error2_t *error, void *text)
+static herr_t copy_first(unsigned n, const H5E_error2_t *error, void *text)
 {
 	static const char mark[] = "error message = '";
 	const char *what = error->desc ? error->desc : "";
@@ -39,7 +39,7 @@ static herr_t take_first(unsigned n, const H5E_error2_t *error, void *text)
 const char *mu_h5_message(char text[MU_H5_MESSAGE])
 {
 	snprintf(text, MU_H5_MESSAGE, "no message from HDF5");
-	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, text);
+	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, copy_first, text);
 	return text;
 }
 

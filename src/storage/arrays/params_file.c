@@ -104,7 +104,7 @@ out:
 }
 
 /* Read the dimensions; *n: elements. */
-static enum mu_status take_shape(struct cursor *c, struct entry *e, size_t i, size_t *n)
+static enum mu_status read_shape(struct cursor *c, struct entry *e, size_t i, size_t *n)
 {
 	enum mu_status st = MU_OK;
 	const char *path = c->file->path;
@@ -138,7 +138,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_array(struct cursor *c, struct entry *e, size_t i)
+static enum mu_status read_array(struct cursor *c, struct entry *e, size_t i)
 {
 	enum mu_status st = MU_OK;
 	const char *path = c->file->path;
@@ -147,7 +147,7 @@ static enum mu_status take_array(struct cursor *c, struct entry *e, size_t i)
 
 	MU_TRY(load(c, ARRAY_BYTES));
 	e->head = place(c);
-	MU_TRY(take_shape(c, e, i, &n));
+	MU_TRY(read_shape(c, e, i, &n));
 	MU_TRY(take(c, 8, &device));
 	MU_TRY(take(c, 4, &dtype));
 	if (dtype >= DTYPES || !dtypes[dtype].real)
@@ -189,7 +189,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_arrays(struct mu_params *p, struct cursor *c)
+static enum mu_status read_arrays(struct mu_params *p, struct cursor *c)
 {
 	enum mu_status st = MU_OK;
 	uint64_t magic, reserved, n;
@@ -204,7 +204,7 @@ static enum mu_status take_arrays(struct mu_params *p, struct cursor *c)
 	MU_TRY(take(c, 8, &n));
 	for (uint64_t i = 0; i < n; i++) {
 		MU_TRY(make_room(p));
-		MU_TRY(take_array(c, &p->of[p->n], p->n));
+		MU_TRY(read_array(c, &p->of[p->n], p->n));
 		p->n++;
 	}
 out:
@@ -221,7 +221,7 @@ static bool is_name(const char *name, size_t n)
 	return true;
 }
 
-static enum mu_status take_name(struct mu_params *p, struct cursor *c, size_t i)
+static enum mu_status read_name(struct mu_params *p, struct cursor *c, size_t i)
 {
 	enum mu_status st = MU_OK;
 	char *name = p->of[i].array.name;
@@ -272,7 +272,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_names(struct mu_params *p, struct cursor *c)
+static enum mu_status read_names(struct mu_params *p, struct cursor *c)
 {
 	enum mu_status st = MU_OK;
 	uint64_t n;
@@ -284,7 +284,7 @@ static enum mu_status take_names(struct mu_params *p, struct cursor *c)
 			place(c) - 8, (unsigned long long)n, p->n,
 			n == 0 ? ": a list without names has no parameters" : "");
 	for (size_t i = 0; i < p->n; i++)
-		MU_TRY(take_name(p, c, i));
+		MU_TRY(read_name(p, c, i));
 	if (place(c) != p->file.nbytes)
 		MU_FAIL(MU_ERR_FORMAT, "%s: %zu bytes are left behind its end at byte %zu",
 			p->file.path, p->file.nbytes - place(c), place(c));
@@ -304,8 +304,8 @@ enum mu_status mu_params_open(struct mu_params **out, const char *path)
 	mu_file_init(&p->file);
 	MU_TRY(mu_file_open(&p->file, path));
 	c.file = &p->file;
-	MU_TRY(take_arrays(p, &c));
-	MU_TRY(take_names(p, &c));
+	MU_TRY(read_arrays(p, &c));
+	MU_TRY(read_names(p, &c));
 	*out = p;
 	p = NULL;
 out:

@@ -36,7 +36,7 @@ static const struct mu_data_wanted want_classes = {
 
 /* ---- the arrays of a data file ---- */
 
-static enum mu_status take_images(struct mu_records *r, struct data_file *d, hid_t file)
+static enum mu_status open_images(struct mu_records *r, struct data_file *d, hid_t file)
 {
 	enum mu_status st = MU_OK;
 	const char *path = d->file.path;
@@ -72,7 +72,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_offsets(struct data_file *d, hid_t file)
+static enum mu_status read_offsets(struct data_file *d, hid_t file)
 {
 	enum mu_status st = MU_OK;
 	struct mu_data_array a = {.set = -1, .type = -1};
@@ -102,7 +102,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_labels(struct mu_records *r, struct data_file *d, hid_t file)
+static enum mu_status read_labels(struct mu_records *r, struct data_file *d, hid_t file)
 {
 	enum mu_status st = MU_OK;
 	struct mu_data_array labels = {.set = -1, .type = -1}, ids = labels;
@@ -125,7 +125,7 @@ out:
 	return st;
 }
 
-static enum mu_status take_classes(struct mu_records *r, struct data_file *d, hid_t file)
+static enum mu_status read_classes(struct mu_records *r, struct data_file *d, hid_t file)
 {
 	enum mu_status st = MU_OK;
 	const char *path = d->file.path;
@@ -188,16 +188,16 @@ static bool holds(const struct mu_records_probe *probe)
 	       (!probe->folder && n > 3 && strcmp(probe->path + n - 3, ".h5") == 0);
 }
 
-static enum mu_status take_arrays(struct mu_records *r, struct data_file *d, hid_t file)
+static enum mu_status read_arrays(struct mu_records *r, struct data_file *d, hid_t file)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_data_check_format(&d->file, file));
-	MU_TRY(take_images(r, d, file));
+	MU_TRY(open_images(r, d, file));
 	if (!d->sample)
-		MU_TRY(take_offsets(d, file));
-	MU_TRY(take_labels(r, d, file));
-	MU_TRY(take_classes(r, d, file));
+		MU_TRY(read_offsets(d, file));
+	MU_TRY(read_labels(r, d, file));
+	MU_TRY(read_classes(r, d, file));
 	MU_TRY(check_labels(r, d));
 out:
 	return st;
@@ -241,7 +241,7 @@ static enum mu_status open_file(struct mu_records *r, const char *path)
 	file = H5Fopen(path, H5F_ACC_RDONLY, list);
 	if (file < 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: damaged HDF5 file: %s", path, mu_h5_message(message));
-	MU_TRY(take_arrays(r, d, file));
+	MU_TRY(read_arrays(r, d, file));
 out:
 	if (file >= 0)
 		H5Fclose(file);

@@ -23,7 +23,7 @@ static char *next_field(char **text)
 	return field;
 }
 
-static bool take_id(const char *field, uint64_t *out)
+static bool parse_id(const char *field, uint64_t *out)
 {
 	char *end;
 
@@ -32,7 +32,7 @@ static bool take_id(const char *field, uint64_t *out)
 	return *field >= '0' && *field <= '9' && *end == '\0' && errno == 0;
 }
 
-static bool take_label(const char *field, float *out)
+static bool parse_label(const char *field, float *out)
 {
 	char *end;
 
@@ -41,15 +41,15 @@ static bool take_label(const char *field, float *out)
 }
 
 /* Parse a line without its newline. labels has space for one label per tab. */
-static bool take_line(char *text, struct mu_image_list_line *out, float *labels)
+static bool parse_line(char *text, struct mu_image_list_line *out, float *labels)
 {
 	const char *field = next_field(&text);
 
 	*out = (struct mu_image_list_line){.labels = labels};
-	if (!field || !take_id(field, &out->id))
+	if (!field || !parse_id(field, &out->id))
 		return false;
 	for (field = next_field(&text); text; field = next_field(&text))
-		if (!take_label(field, &labels[out->n_labels++]))
+		if (!parse_label(field, &labels[out->n_labels++]))
 			return false;
 	out->path = field;
 	return out->n_labels > 0 && field && *field;
@@ -80,7 +80,7 @@ static enum mu_status parse(struct mu_image_list *list, const char *path)
 		if (!*line)
 			continue;
 		snprintf(shown, sizeof shown, "%.40s", line);
-		if (!take_line(line, &list->line[list->n], list->labels + n_labels))
+		if (!parse_line(line, &list->line[list->n], list->labels + n_labels))
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s: line %zu is \"%s\"; expected a number, labels and a path, "
 				"parted by tabs",

@@ -154,7 +154,7 @@ out:
 /* ---- the index ---- */
 
 /* Parse a decimal number at *text; false if there is none or it does not fit. */
-static bool take_number(const char **text, uint64_t *out)
+static bool parse_number(const char **text, uint64_t *out)
 {
 	const char *c = *text;
 
@@ -171,14 +171,14 @@ static bool take_number(const char **text, uint64_t *out)
 	return true;
 }
 
-static bool take_line(const char *line, struct mu_recordio_place *out)
+static bool parse_line(const char *line, struct mu_recordio_place *out)
 {
 	uint64_t at;
 
-	if (!take_number(&line, &out->key) || (*line != '\t' && *line != ' '))
+	if (!parse_number(&line, &out->key) || (*line != '\t' && *line != ' '))
 		return false;
 	line += strspn(line, "\t ");
-	if (!take_number(&line, &at))
+	if (!parse_number(&line, &at))
 		return false;
 	line += strspn(line, "\t \r");
 	out->at = at;
@@ -198,7 +198,7 @@ static enum mu_status parse(struct mu_recordio_places *p, const struct mu_file *
 			*end++ = '\0';
 		if (line[strspn(line, "\t \r")] == '\0')
 			continue;
-		if (!take_line(line, &place))
+		if (!parse_line(line, &place))
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s: line %zu is \"%.40s\"; expected a key, a tab and the byte of "
 				"a record",

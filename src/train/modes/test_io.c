@@ -40,7 +40,7 @@ enum mu_status mu_train_test_io(struct train_run *run)
 	MU_TRY(mu_input_epoch(in, 0));
 	for (size_t step = 0; step < run->steps; step++) {
 		batch = own;
-		MU_TRY(mu_input_lend(in, step, &batch));
+		MU_TRY(mu_input_borrow(in, step, &batch));
 		samples += (double)batch.count;
 		if (run->topology.index == 0 && (step + 1) % period == 0) {
 			mu_log_info("Batch [%zu]\tSpeed: %.2f samples/sec", step,
