@@ -164,7 +164,7 @@ size_t mu_name_distance(const char *typed, const char *name);
  * NULL in an array and for the top-level value. The caller checks the file for errors (ferror). */
 struct mu_json {
 	FILE *file;
-	int flat;  /* values at this depth and deeper share one line; 0: no limit */
+	int flat;  /* values at this depth and deeper share one line; 0: never */
 	int depth; /* open brackets */
 	bool more; /* the open bracket holds a value already */
 };

@@ -75,7 +75,7 @@ enum mu_status mu_stages_of_groups(struct mu_stages *stages, const struct mu_pla
 				   const struct mu_group_map *map);
 /*
  * n stages on devices 0 .. n - 1 such that the largest stage is as small as possible. The size of a
- * layer is its share of the net's multiply-adds plus a quarter of its share of the parameters.
+ * layer is 3/4 of its share of the net's multiply-adds plus 1/4 of its share of the parameters.
  * Among equally good cuts, the one that the fewest bytes cross. MU_ERR_USAGE: fewer layers with
  * parameters than stages.
  */
