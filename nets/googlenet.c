@@ -29,7 +29,7 @@ static int conv(struct mu_net *net, int x, struct conv c, const char *name, cons
 struct block {
 	const char *name;
 	int n1, n3_reduce, n3, n5_reduce, n5, projection;
-	bool pool; /* a pooling with stride 2 behind it */
+	bool pool; /* a pooling with stride 2 after it */
 };
 
 static int inception(struct mu_net *net, int in, const struct block *b)

@@ -115,7 +115,7 @@ static int block_d(struct mu_net *net, int in)
 	return mu_net_concat(net, 3, parts, NULL);
 }
 
-/* 1x1; 1x3 beside 3x1; the same behind a 3x3; pooling. */
+/* 1x1; 1x3 beside 3x1; the same after a 3x3; pooling. */
 static int block_e(struct mu_net *net, int in, bool average)
 {
 	int parts[6], x;

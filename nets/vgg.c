@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * VGG: 3x3 convolutions in five groups with a maximum pooling behind each, then three fully
- * connected layers; vgg-bn has a batch-norm behind every convolution. (Simonyan and Zisserman, Very
+ * VGG: 3x3 convolutions in five groups with a maximum pooling after each, then three fully
+ * connected layers; vgg-bn has a batch-norm after every convolution. (Simonyan and Zisserman, Very
  * Deep Convolutional Networks for Large-Scale Image Recognition, 2014.)
  */
 #include <muster/net.h>

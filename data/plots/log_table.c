@@ -61,7 +61,7 @@ const char *log_metrics_cell_name(const struct log_metrics *m, size_t cell, char
 	return text;
 }
 
-/* Remember the name of a metric that nobody asked for. */
+/* Store the name of a metric that was not requested. */
 static void add_other(struct log_table *table, const char *name)
 {
 	size_t used = strlen(table->others), n = strlen(name);
@@ -121,7 +121,7 @@ out:
 
 /* ---- lines ---- */
 
-/* The text behind "Epoch[" or "Iteration["; NULL: there is none. */
+/* The text after "Epoch[" or "Iteration["; NULL: there is none. */
 static const char *find_epoch(const char *line, size_t n)
 {
 	static const char epoch[] = "Epoch[", iteration[] = "Iteration[";
@@ -174,7 +174,7 @@ static bool find_cell(struct reader *r, char *text, size_t *cell, char **value)
 	return false;
 }
 
-/* text: what is behind "Epoch[". */
+/* text: the part after "Epoch[". */
 static enum mu_status add_text(struct reader *r, char *text)
 {
 	enum mu_status st = MU_OK;

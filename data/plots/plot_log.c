@@ -237,7 +237,7 @@ struct point {
 	double workers, seconds; /* an epoch's mean */
 };
 
-/* "4:a/b.log": path is behind the colon. */
+/* "4:a/b.log": the path follows the colon. */
 static enum mu_status read_point(struct plot *p, const char *word, bool skip_bad,
 				 struct point *point)
 {

@@ -34,7 +34,7 @@ struct packer {
 	size_t threads;
 	struct slot *slots;       /* owned */
 	size_t n_slots, first, n; /* slot i holds line first + i, i < n */
-	atomic_size_t next;       /* slot that nobody makes yet */
+	atomic_size_t next;       /* next slot to fill */
 	size_t written, bad;
 	struct data_progress progress;
 };

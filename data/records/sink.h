@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where h5rec and im2rec write records to. The name tells the kind of file:
+ * Where h5rec and im2rec write records to. The name determines the kind of file:
  *
  *	x.rec                   RecordIO, with x.idx beside it
  *	x.h5                    an HDF5 data file
