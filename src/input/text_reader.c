@@ -269,7 +269,7 @@ static enum mu_status check_lengths(const struct mu_input_config *c)
 		MU_FAIL(MU_ERR_ARGUMENT, "text input: it needs a file, and lengths of sequences");
 	for (size_t g = 1; g < c->n_lengths; g++)
 		if (c->lengths[g] <= c->lengths[g - 1])
-			MU_FAIL(MU_ERR_ARGUMENT, "text input: lengths of sequences must be ascending");
+			MU_FAIL(MU_ERR_ARGUMENT, "text input: sequence lengths must ascend");
 	if (c->vocabulary && mu_vocabulary_characters(c->vocabulary) != c->characters)
 		MU_FAIL(MU_ERR_USAGE, "%s: the vocabulary is one of %s", c->paths,
 			c->characters ? "words, not of characters" : "characters, not of words");
