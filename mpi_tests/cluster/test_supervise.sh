@@ -12,7 +12,7 @@ limit=$((60 * ${MU_TIMEOUT_SCALE:-1}))
 
 # supervised ARGUMENT...: log and status
 supervised() {
-	timeout -k 5 $limit "$SRCDIR/jobs/supervise" "$@" >"$log" 2>&1 </dev/null
+	timeout -k 5 $limit "$SRCDIR/jobs/supervise" --reach 0 "$@" >"$log" 2>&1 </dev/null
 	status=$?
 }
 
@@ -120,6 +120,11 @@ acts 2 "$killed"
 supervised --backoff 0 ./mpirun -H h2 ./trainer --resume auto
 ended 0 3
 expect 'host h2.site failed 2 times and stays, for no other host is named; restart 2'
+anew
+acts 1 'echo "=   PID 77 RUNNING AT 10.0.0.2"; exit 9'
+supervised --backoff 0 --leave-out-after 1 ./mpirun -hosts 10.0.0.1,10.0.0.2:3 ./trainer --resume auto
+ended 0 2
+[ "$(tail -n 1 runs)" = "-hosts 10.0.0.1 ./trainer --resume auto" ] || fail "the second run: $(tail -n 1 runs)"
 anew
 acts 1 "echo 'trainer: rank 0, worker 0 on h1: error: the loss is not finite (not a finite number)' >&2; exit 1"
 cp act.1 act.2

@@ -73,12 +73,25 @@ hosts_up() {
 			for ((k = 1; k <= hosts_n; k++)); do echo "$hosts_net.$k $(hosts_name "$k")"; done
 		} >"/etc/netns/$(hosts_name "$i")/hosts"
 	done
-	cat >hosts_exec <<'EOF'
+	cat >hosts_exec <<EOF
 #!/bin/sh
 # In place of ssh: [-x] HOST COMMAND..., or more than one command after assignments
+net=$hosts_net
+EOF
+	cat >>hosts_exec <<'EOF'
 [ "$1" = -x ] && shift
 host=$1
 shift
+# As ssh, over the wire: a connection that is refused has reached the host.
+said=$(timeout "${HOSTS_PATIENCE:-10}" bash -c "exec 3<>/dev/tcp/$net.${host##*-}/9" 2>&1)
+case $said in
+*refused*) ;;
+*)
+	said=${said##*: }
+	echo "hosts_exec: connect to host $host port 9: ${said:-Connection timed out}" >&2
+	exit 255
+	;;
+esac
 case $1 in
 *=*) ;;
 *) set -- exec "$@" ;;
@@ -104,6 +117,27 @@ hosts_second() {
 			ip -n "$name" addr add "$hosts_net2.$i/24" dev eth1 &&
 			ip -n "$name" link set eth1 up || return
 	done
+}
+
+# hosts_vanish I: there is no such host any more, and nothing said so; hosts_vanish I told: its processes are killed first,
+# and their ends are heard of. hosts_return I: it is there again.
+hosts_vanish() {
+	local name
+	name=$(hosts_name "$1")
+	[ "${2-}" = told ] || ip link set "muv$$-$1" down
+	# shellcheck disable=SC2046 # a list of numbers
+	kill -KILL $(ip netns pids "$name") 2>/dev/null
+	ip netns del "$name"
+	ip link del "muv$$-$1" 2>/dev/null # the kernel takes a while to remove what a namespace held
+}
+
+hosts_return() {
+	local k
+	for ((k = 0; k < 100; k++)); do
+		[ -e "/sys/class/net/muv$$-$1" ] || break
+		sleep 0.1
+	done
+	hosts_add "$1" && hosts_wait "$1"
 }
 
 hosts_down() {
