@@ -119,8 +119,8 @@ hosts_second() {
 	done
 }
 
-# hosts_vanish I: there is no such host any more, and nothing said so; hosts_vanish I told: its processes are killed first,
-# and their ends are heard of. hosts_return I: it is there again.
+# hosts_vanish I: there is no such host any more, and nothing said so; hosts_vanish I told: its processes are killed
+# first, and their ends are heard of. hosts_return I: it is there again.
 hosts_vanish() {
 	local name
 	name=$(hosts_name "$1")
