@@ -15,7 +15,7 @@
 
 /* The process may be one of another host: a save that is under way changes its file all the time.
  */
-enum { ABANDONED_SECONDS = 3600 };
+enum { ABANDONED_SECONDS = 3600, FUTURE_SECONDS = 60 };
 
 /* ---- folders and names ---- */
 
@@ -310,15 +310,41 @@ void mu_checkpoint_files_sweep(const char *prefix)
 		closedir(d);
 }
 
+static int compare_sizes(size_t x, size_t y)
+{
+	return (x > y) - (x < y);
+}
+
+static int compare_places(const struct checkpoint_file *x, const struct checkpoint_file *y)
+{
+	const int by_epoch = compare_sizes(x->epoch, y->epoch);
+
+	return by_epoch ? by_epoch : compare_sizes(x->step, y->step);
+}
+
+static int compare_times(const struct timespec *x, const struct timespec *y)
+{
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
 static int compare_files(const void *a, const void *b)
 {
 	const struct checkpoint_file *x = a, *y = b;
 
-	if (x->seconds != y->seconds)
-		return x->seconds < y->seconds ? 1 : -1;
-	if (x->nanoseconds != y->nanoseconds)
-		return x->nanoseconds < y->nanoseconds ? 1 : -1;
-	return strcmp(y->path, x->path);
+	if (x->earlier != y->earlier)
+		return x->earlier ? 1 : -1;
+	return compare_places(y, x);
+}
+
+/* "-0001.h5": epoch 1; "-0001-000250.h5": and 250 steps. */
+static void read_place(const char *ending, struct checkpoint_file *file)
+{
+	char *behind;
+
+	file->epoch = strtoul(ending + 1, &behind, 10);
+	file->step = *behind == '-' ? strtoul(behind + 1, NULL, 10) : 0;
 }
 
 /* Files into the table, or only counted while there is none. */
@@ -334,7 +360,7 @@ static enum mu_status list_files(const char *prefix, struct checkpoint_files *fi
 		MU_FAIL(MU_ERR_IO, "--model-prefix %s: the folder %s cannot be read: %s", prefix,
 			folder, strerror(errno));
 	for (const struct dirent *e; (e = readdir(d));) {
-		struct checkpoint_file file;
+		struct checkpoint_file file = {.earlier = false};
 		struct stat status;
 
 		if (strncmp(e->d_name, base, strlen(base)) != 0 ||
@@ -344,8 +370,8 @@ static enum mu_status list_files(const char *prefix, struct checkpoint_files *fi
 			 e->d_name);
 		if (stat(file.path, &status) != 0 || !S_ISREG(status.st_mode))
 			continue;
-		file.seconds = status.st_mtim.tv_sec;
-		file.nanoseconds = status.st_mtim.tv_nsec;
+		read_place(e->d_name + strlen(base), &file);
+		file.changed = status.st_mtim;
 		if (files->of && n < files->n)
 			files->of[n] = file;
 		n++;
@@ -358,17 +384,68 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_files_find(const char *prefix, struct checkpoint_files *files)
+/* Where P-latest points to, and when it was made. False: there is no such link. */
+static bool read_latest(const char *prefix, struct checkpoint_file *latest)
+{
+	char folder[CHECKPOINT_PATH], link[CHECKPOINT_PATH + 8], target[CHECKPOINT_PATH];
+	const char *base = split(prefix, folder);
+	struct stat status;
+	ssize_t n;
+
+	snprintf(link, sizeof link, "%s-latest", prefix);
+	n = readlink(link, target, sizeof target - 1);
+	if (n <= 0 || lstat(link, &status) != 0)
+		return false;
+	target[n] = '\0';
+	if (strncmp(target, base, strlen(base)) != 0 || !is_ending(target + strlen(base)))
+		return false;
+	read_place(target + strlen(base), latest);
+	latest->changed = status.st_mtim;
+	return true;
+}
+
+/* saved: what was saved a moment ago; NULL: what P-latest says. */
+static enum mu_status find_files(const char *prefix, const char *saved,
+				 struct checkpoint_files *files)
 {
 	enum mu_status st = MU_OK;
+	struct checkpoint_file latest = {.earlier = false};
+	bool known = saved || read_latest(prefix, &latest);
 
 	*files = (struct checkpoint_files){.n = 0};
+	if (saved)
+		read_place(saved + strlen(prefix), &latest);
 	MU_TRY(list_files(prefix, files));
 	MU_TRY(MU_ALLOC(files->of, files->n + 1, "list of checkpoints"));
 	MU_TRY(list_files(prefix, files));
+	for (size_t i = 0; known && i < files->n; i++) {
+		struct checkpoint_file *f = &files->of[i];
+
+		f->earlier = compare_places(f, &latest) > 0 &&
+			     (saved || compare_times(&f->changed, &latest.changed) <= 0);
+	}
 	qsort(files->of, files->n, sizeof *files->of, compare_files);
 out:
 	return st;
+}
+
+enum mu_status mu_checkpoint_files_find(const char *prefix, struct checkpoint_files *files)
+{
+	return find_files(prefix, NULL, files);
+}
+
+void mu_checkpoint_files_warn(const struct checkpoint_files *files)
+{
+	const time_t now = time(NULL);
+
+	for (size_t i = 0; i < files->n; i++) {
+		if (files->of[i].changed.tv_sec <= now + FUTURE_SECONDS)
+			continue;
+		mu_log_warn("%s is from the future, by %.0f s: the clocks of hosts differ, or one "
+			    "was put back; checkpoints are chosen by epoch and step",
+			    files->of[i].path, difftime(files->of[i].changed.tv_sec, now));
+		return;
+	}
 }
 
 void mu_checkpoint_files_release(struct checkpoint_files *files)
@@ -405,7 +482,7 @@ enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path
 	MU_TRY(point_latest(v->model_prefix, path));
 	if (v->keep == 0)
 		goto out;
-	MU_TRY(mu_checkpoint_files_find(v->model_prefix, &files));
+	MU_TRY(find_files(v->model_prefix, path, &files));
 	for (size_t i = (size_t)v->keep; i < files.n; i++)
 		if (strcmp(files.of[i].path, path) != 0 && unlink(files.of[i].path) != 0)
 			MU_FAIL(MU_ERR_IO, "--keep %ld: %s cannot be removed: %s", v->keep,

@@ -21,6 +21,7 @@
 #define TRAIN_CHECKPOINT_H
 
 #include <limits.h>
+#include <time.h>
 
 #include "train/train.h"
 
@@ -128,15 +129,23 @@ enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at
 enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 					   struct mu_array_file *file, const char *path);
 
-/* The checkpoints of --model-prefix, newest first by the time of their last change. */
+/*
+ * The checkpoints of --model-prefix, newest first: by epoch and step, whatever the clocks of hosts
+ * say. Files further than P-latest are an earlier run's, and come last, unless they are younger
+ * than the link, which a kill kept from being moved.
+ */
 struct checkpoint_files {
 	size_t n;
 	struct checkpoint_file {
 		char path[CHECKPOINT_PATH];
-		int64_t seconds, nanoseconds;
+		size_t epoch, step;
+		bool earlier; /* of an earlier run */
+		struct timespec changed;
 	} * of;
 };
 enum mu_status mu_checkpoint_files_find(const char *prefix, struct checkpoint_files *files);
+/* Of a file that was changed in the future. */
+void mu_checkpoint_files_warn(const struct checkpoint_files *files);
 void mu_checkpoint_files_release(struct checkpoint_files *files);
 /* Remove temporary files of runs that were stopped while they saved, an hour ago or more. */
 void mu_checkpoint_files_sweep(const char *prefix);

@@ -91,6 +91,7 @@ static enum mu_status try_all(struct train_run *run, const struct checkpoint_rec
 	bool foreign;
 
 	MU_TRY(mu_checkpoint_files_find(prefix, &files));
+	mu_checkpoint_files_warn(&files);
 	for (size_t i = 0; i < files.n; i++) {
 		st = try_file(run, files.of[i].path, record, &foreign);
 		if (st == MU_OK || foreign)
