@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* storage: files. IDX (the MNIST format), HDF5 files of named arrays, atomic replacement. Errors
- * name the file, the value found and the value expected. Not collective. */
+/*
+ * storage: files. IDX (the MNIST format), HDF5 files of named arrays, atomic replacement. Errors
+ * name the file, the value found and the value expected. Not collective.
+ *
+ * HDF5 closes nothing at exit if the process calls one of these functions before HDF5 itself
+ * (H5dont_atexit: its handler crashes after a full disk). Close your own HDF5 files.
+ */
 #ifndef MUSTER_STORAGE_H
 #define MUSTER_STORAGE_H
 

@@ -102,6 +102,21 @@ else
 	echo "a full disk, and one that cannot be written: skipped, no file system can be mounted here"
 fi
 
+part "disks of a few pages"
+rm -rf small
+mkdir small
+for kb in 4 8 12 16 20 24 40; do
+	mount -t tmpfs -o size=${kb}k tmpfs small 2>/dev/null || {
+		echo "disks of a few pages: skipped, no file system can be mounted here"
+		break
+	}
+	run_limited 60 1 $run --kv-store local --num-epochs 1 --model-prefix small/P
+	told 'rank 0' "small/P-0000-000002\\.h5"
+	expect 'No space left'
+	[ -z "$(compgen -G 'small/*.h5*')" ] || fail "left on a disk of $kb KB: $(ls small)"
+	umount small
+done
+
 in_tier full || finish
 # UCX takes files of 4.2 MB in /dev/shm for itself; a checkpoint of this one has 5.2 MB, without what rounds it up.
 part "a limit of file sizes"

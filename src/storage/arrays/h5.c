@@ -4,8 +4,23 @@
 
 #include <string.h>
 
+/*
+ * A file that cannot be closed, for the disk is full, stays in HDF5's tables, and its handler at
+ * exit then crashes. All files are closed where they are used, so the handler has nothing to do.
+ * This has an effect before the process's first call of HDF5 only.
+ */
+static void leave_exit_alone(void)
+{
+	static bool done;
+
+	if (!done)
+		H5dont_atexit();
+	done = true;
+}
+
 void mu_h5_quiet_begin(struct mu_h5_quiet *q)
 {
+	leave_exit_alone();
 	*q = (struct mu_h5_quiet){0};
 	H5Eget_auto2(H5E_DEFAULT, &q->print, &q->data);
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
