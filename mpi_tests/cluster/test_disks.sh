@@ -111,7 +111,7 @@ for kb in 4 8 12 16 20 24 40; do
 		break
 	}
 	run_limited 60 1 $run --kv-store local --num-epochs 1 --model-prefix small/P
-	told 'rank 0' "small/P-0000-000002\\.h5"
+	told 'rank 0, worker 0' "small/P-0000-000002\\.h5"
 	expect 'No space left'
 	[ -z "$(compgen -G 'small/*.h5*')" ] || fail "left on a disk of $kb KB: $(ls small)"
 	umount small
