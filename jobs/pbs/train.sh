@@ -5,6 +5,8 @@
 #	qsub -l select=4:ncpus=8:mpiprocs=5,walltime=4:00:00 \
 #		-v ARGS="build/trainer --network resnet --model-prefix out/resnet" jobs/pbs/train.sh
 #
+# ARGS may hold quotes, as in ARGS="build/trainer --prime 'two words'"; nothing else in it is obeyed. To qsub a comma in
+# it ends it.
 # Submit it in Muster's folder, or have musupervise in the PATH.
 #PBS -N muster
 #PBS -j oe
@@ -14,5 +16,7 @@ cd "$PBS_O_WORKDIR" || exit 1
 	echo "usage: qsub -l select=N,walltime=T -v ARGS='TRAINER OPTIONS... --model-prefix P' jobs/pbs/train.sh" >&2
 	exit 2
 }
-# shellcheck disable=SC2086 # words
-exec "$(command -v jobs/supervise || echo musupervise)" --queue pbs mpirun $ARGS --resume auto
+mapfile -d '' -t words < <(xargs printf '%s\0' <<<"$ARGS" && printf 'whole\0')
+[ "${words[-1]-}" = whole ] || exit 2
+unset 'words[-1]'
+exec "$(command -v jobs/supervise || echo musupervise)" --queue pbs mpirun "${words[@]}" --resume auto

@@ -138,6 +138,70 @@ for system in slurm sge pbs; do
 	PATH=/usr/bin:/bin command -v qsub >/dev/null || [ $system = slurm ] ||
 		refuses 1 "--launcher $system: there is no qsub" -n 3 --launcher $system ./t
 done
+part "hostile words"
+# What a batch file, run by bash, gives the program must be the words that it was given, and nothing else may happen.
+cat >words_mpirun <<'EOF'
+#!/bin/sh
+[ "$1" = --version ] && echo HYDRA && exit
+shift 3
+printf '%s\0' "$K" "$@" >got
+EOF
+chmod +x words_mpirun
+hostile=('x\c' '\101\047;touch owned;' "it's" '' ' ' $'a\nb' '*' '$(touch owned)'
+	$'\n#$ -l h_rt=9\n#PBS -l walltime=9\n#SBATCH -t 9\n'
+	'`touch owned`' '"' '\' -n "'" "''" $'tab\t' $'end\n' "é" '$HOME' '!!' '# no' '&' 'a;b')
+printf '%s\0' '\c\047$(touch owned) "' "${hostile[@]}" >wanted
+for shell in sh dash bash; do
+	command -v $shell >/dev/null || continue
+	for system in slurm sge pbs; do
+		rm -f got
+		MPIRUN=$PWD/words_mpirun $shell "$SRCDIR/jobs/launch" -n 3 --launcher $system --dry-run \
+			--env 'K=\c\047$(touch owned) "' --time 1:00:00 ./t "${hostile[@]}" >batch 2>"$log" </dev/null ||
+			fail "exit status $? of $system"
+		PBS_O_WORKDIR=$PWD PBS_JOBID=7 bash batch || fail "exit status $? of the batch file of $system"
+		cmp wanted got || fail "$shell, $system: other words: $(tr '\0' '|' <got)"
+		[ "$(grep -c '9$' batch)" = 0 ] || fail "$system: a word gives orders to the queue"
+	done
+done
+[ ! -e owned ] || fail "a word was obeyed"
+for system in slurm sge pbs; do
+	for words in $'1:00:00\n#PBS -l x' $'x\n1:00:00' '1:00:0a' '11111:00:00' ':00:00'; do
+		refuses 2 "--time '" -n 1 --launcher $system --time "$words" --dry-run ./t
+	done
+	MULAUNCH_SGE_PE=$'mpi 9\n#$ -l x' \
+		refuses 2 "MULAUNCH_SGE_PE 'mpi 9" -n 1 --launcher $system --dry-run ./t
+done
+# Flux's and PBS's own batch files; supervise takes its job's command from the PATH.
+mkdir own
+cat >own/musupervise <<'EOF'
+#!/bin/sh
+while [ "$1" != ./t ]; do shift; done
+printf '%s\0' "$@" >got
+EOF
+printf '#!/bin/sh\necho 3\n' >own/flux
+chmod +x own/*
+printf '%s\0' ./t "${hostile[@]}" --resume auto >wanted
+PATH=$PWD/own:$PATH bash "$SRCDIR/jobs/flux/train.sh" ./t "${hostile[@]}" >"$log" 2>&1
+cmp wanted got || fail "flux: other words: $(tr '\0' '|' <got)"
+printf '%s\0' ./t 'a  b' "it's" '*' '$(touch owned)' 'x\c' '`touch owned`' --resume auto >wanted
+PATH=$PWD/own:$PATH PBS_O_WORKDIR=$PWD ARGS=$'./t \'a  b\' "it\'s" * $(touch\\ owned) \'x\\c\' "`touch owned`"' \
+	bash "$SRCDIR/jobs/pbs/train.sh" >"$log" 2>&1
+cmp wanted got || fail "pbs: other words: $(tr '\0' '|' <got)"
+rm got
+PATH=$PWD/own:$PATH PBS_O_WORKDIR=$PWD ARGS="./t 'a" bash "$SRCDIR/jobs/pbs/train.sh" >"$log" 2>&1 &&
+	fail "a quote that does not end"
+[ ! -e got ] && [ ! -e owned ] || fail "a word was obeyed, or half of them"
+PATH=$path
+mkdir -p bin
+printf '#!/bin/sh\n[ "$1" != a ] || exit 3\necho fine\n' >bin/rsh
+chmod +x bin/rsh
+printf 'b\nc\n' >n=4
+fake_mpirun "HYDRA build details:"
+shows '^\S+ -n 2 -hosts b:1,c:1 ./t $' -n 2 --launcher mpi -H n=4 ./t
+printf 'a\na.text\n..\n' >hosts
+refuses 1 'host a cannot be reached by ' -n 3 --ssh $PWD/bin/rsh -H hosts ./t
+expect_count 1 'error: '
+
 # OpenHPC's prun, by name, or where there is no mpirun.
 mkdir only_prun
 printf '#!/bin/sh\n' >only_prun/prun
