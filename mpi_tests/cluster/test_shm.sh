@@ -60,4 +60,41 @@ part "no room, and it is wanted"
 run_limited 100 3 $net --node-reduce shm
 [ $status = 1 ] || fail "exit status $status"
 expect_count 1 'has no room for \d+\.\d MB of every worker; make it larger, .* \(--node-reduce auto, mpi or none\)'
+part "a rank is killed at every call that makes shared memory"
+# In a /dev/shm of its own: what is there afterwards is the killed job's.
+cat >kills <<'EOF'
+#!/usr/bin/env bash
+mount -t tmpfs -o size=200m tmpfs /dev/shm || exit
+for rank in 0 1; do
+	for ((n = 0, calls = 1; n <= calls; n++)); do
+		rm -f /dev/shm/muster-*
+		KILL_RANK=$rank KILL_AT=$n timeout -k 5 100 $MPIRUN -n 2 ./traced $NET >kills.log 2>&1 </dev/null
+		status=$?
+		[ $n = 0 ] && { [ $status != 77 ] || exit 77; calls=$(cat muster--calls) || exit; continue; }
+		left=$(du -sk /dev/shm/muster-* 2>/dev/null | awk '{ s += $1 } END { print s + 0 }')
+		echo "rank $rank, call $n of $calls: status $status, $left KB left in $(ls /dev/shm/muster-* 2>/dev/null | wc -l) objects"
+		[ $left = 0 ] && [ $status != 0 ] || echo "$rank $n" >>bad
+	done
+done
+rm -f /dev/shm/muster-*
+head -c 100000 /dev/zero >/dev/shm/muster-999999999-a
+head -c 100000 /dev/zero >/dev/shm/muster-999999999-young
+head -c 100000 /dev/zero >/dev/shm/muster-$$-alive
+touch -d '2 minutes ago' /dev/shm/muster-999999999-a /dev/shm/muster-$$-alive
+$MPIRUN -n 2 "$TRAINER" $NET >swept.log 2>&1
+ls /dev/shm/muster-* | sed 's/.*-//' >swept
+EOF
+cat >traced <<'EOF'
+#!/bin/sh
+exec "$BUILDDIR/mpi_tests/lib/kill_at" "$KILL_RANK" "$KILL_AT" muster- "$TRAINER" "$@"
+EOF
+chmod +x kills traced
+MPIRUN=$mpirun NET="--network mlp --benchmark 1 --num-batches 1 --num-epochs 1 --batch-size 1 --kv-store dist_allreduce" \
+	unshare -m ./kills
+if [ -e muster--calls ]; then
+	[ ! -e bad ] || fail "memory is left, or a kill missed, at calls $(tr '\n' ',' <bad)"
+	[ "$(tr '\n' ' ' <swept)" = "alive young " ] || fail "not swept: $(cat swept)"
+else
+	echo "no kills: processes cannot be traced here"
+fi
 finish

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the ranks of a node share: one POSIX shared-memory object, mapped by all of them and
- * unlinked at once, so that it disappears however the job ends. Its pages are allocated when it is
- * created: if /dev/shm is too small the call fails, instead of a signal at the first access.
+ * Memory that the ranks of a node share: one POSIX shared-memory object. All ranks open it while it
+ * is empty, then it is unlinked, and only then are its pages allocated: so no memory is left behind
+ * whenever a rank is killed. Where /dev/shm is too small that is an error of this call, not a signal
+ * at the first touch.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <muster/comm.h>
 
 #define SEGMENT_ALIGN ((size_t)4096)
 #define NAME_BYTES 64
+/* A name lasts milliseconds; its process may be another container's, whose number says nothing. */
+#define ABANDONED_SECONDS 60
 
 struct mu_window {
 	char *base;
@@ -48,17 +56,36 @@ static bool allocate(int fd, size_t nbytes)
 	return error == 0;
 }
 
-static char *map(const char *name, size_t nbytes, bool create)
+static int open_object(const char *name, bool create)
 {
-	void *p = MAP_FAILED;
-	int fd = shm_open(name, (create ? O_CREAT | O_EXCL : 0) | O_RDWR | O_CLOEXEC, 0600);
+	return shm_open(name, (create ? O_CREAT | O_EXCL : 0) | O_RDWR | O_CLOEXEC, 0600);
+}
 
-	if (fd >= 0) {
-		if (!create || allocate(fd, nbytes))
-			p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		close(fd);
-	}
+static char *map(int fd, size_t nbytes)
+{
+	void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Remove objects of this user's processes that were killed while they made them. */
+static void sweep(void)
+{
+	DIR *d = opendir("/dev/shm");
+
+	for (const struct dirent *e; d && (e = readdir(d));) {
+		struct stat status;
+		long pid;
+
+		if (sscanf(e->d_name, "muster-%ld-", &pid) == 1 && pid > 0 && pid <= INT_MAX &&
+		    fstatat(dirfd(d), e->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+		    time(NULL) - status.st_mtim.tv_sec > ABANDONED_SECONDS &&
+		    kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+			unlinkat(dirfd(d), e->d_name, 0);
+	}
+	if (d)
+		closedir(d);
 }
 
 static enum mu_status place_segments(struct mu_window *w, const struct mu_topology *t,
@@ -78,26 +105,47 @@ out:
 	return st;
 }
 
+/* Does every rank of the node say yes? */
+static enum mu_status all_can(const struct mu_topology *t, bool can, bool *all)
+{
+	enum mu_status st = MU_OK;
+	long ok = can;
+
+	MU_TRY(mu_allreduce_long(&ok, 1, MPI_MIN, t->node));
+	*all = ok != 0;
+out:
+	return st;
+}
+
 static enum mu_status share(struct mu_window *w, const struct mu_topology *t, bool *shared)
 {
 	enum mu_status st = MU_OK;
 	char name[NAME_BYTES] = "";
-	long ok;
+	const bool makes = t->node_rank == 0;
+	int fd = -1;
 
-	if (t->node_rank == 0) {
+	if (makes) {
+		sweep();
 		snprintf(name, sizeof name, "/muster-%ld-%llx", (long)getpid(),
 			 (unsigned long long)(mu_now() * 1e9));
-		w->base = map(name, w->nbytes, true);
+		fd = open_object(name, true);
 	}
 	MU_TRY(mu_bcast(name, sizeof name, 0, t->node));
-	if (t->node_rank > 0)
-		w->base = map(name, w->nbytes, false);
-	ok = w->base != NULL;
-	MU_TRY(mu_allreduce_long(&ok, 1, MPI_MIN, t->node));
-	*shared = ok != 0;
-out:
-	if (t->node_rank == 0 && name[0])
+	if (!makes)
+		fd = open_object(name, false);
+	MU_TRY(all_can(t, fd >= 0, shared));
+	if (makes && fd >= 0)
 		shm_unlink(name);
+	if (!*shared)
+		goto out;
+	MU_TRY(all_can(t, !makes || allocate(fd, w->nbytes), shared));
+	if (!*shared)
+		goto out;
+	w->base = map(fd, w->nbytes);
+	MU_TRY(all_can(t, w->base != NULL, shared));
+out:
+	if (fd >= 0)
+		close(fd);
 	return st;
 }
 
