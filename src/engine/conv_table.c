@@ -102,12 +102,14 @@ enum mu_status mu_engine_conv_read(struct engine_conv *c, const char *path)
 {
 	enum mu_status st = MU_OK;
 	char *text = c->text;
-	FILE *f = fopen(path, "r");
+	FILE *f;
 	size_t n;
 
 	snprintf(c->path, sizeof c->path, "%s", path);
-	if (!f)
-		MU_FAIL(MU_ERR_IO, "--conv-table %s: cannot be read: %s", path, strerror(errno));
+	st = mu_stream_open(&f, path);
+	if (st != MU_OK)
+		mu_trace_prefix("--conv-table ");
+	MU_TRY(st);
 	n = fread(text, 1, TRAIN_CONV_BYTES - 1, f);
 	text[n] = '\0';
 	if (ferror(f))

@@ -122,7 +122,10 @@ static enum mu_status check_records(const struct mu_input *in)
 	size_t workers = (size_t)c->num_workers;
 
 	if (in->n == 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s input: there are no records", in->ops->name);
+		MU_FAIL(MU_ERR_FORMAT, "%s input: there are no records in %s", in->ops->name,
+			c->dir	   ? c->dir
+			: c->paths ? c->paths
+				   : "it");
 	if (in->n > UINT32_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s input: %zu records; at most %lu are possible",
 			in->ops->name, in->n, (unsigned long)UINT32_MAX);

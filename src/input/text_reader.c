@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <muster/storage.h>
+
 #include "reader.h"
 
 struct sequence {
@@ -55,10 +57,9 @@ out:
 static enum mu_status read_file(struct text *t, const char *path)
 {
 	enum mu_status st = MU_OK;
-	FILE *f = fopen(path, "re");
+	FILE *f;
 
-	if (!f)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	MU_TRY(mu_stream_open(&f, path));
 	MU_TRY(read_stream(t, path, f));
 out:
 	if (f)

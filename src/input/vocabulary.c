@@ -295,9 +295,7 @@ enum mu_status mu_vocabulary_read(struct mu_vocabulary **out, const char *path)
 
 	*out = NULL;
 	MU_TRY(make(&v, false));
-	f = fopen(path, "re");
-	if (!f)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	MU_TRY(mu_stream_open(&f, path));
 	MU_TRY(read_lines(v, path, f));
 	MU_TRY(check_characters(v, path));
 	*out = v;

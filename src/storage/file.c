@@ -3,6 +3,8 @@
  * causes a signal. */
 #include "file.h"
 
+#include <muster/storage.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -33,6 +35,26 @@ enum mu_status mu_file_open(struct mu_file *f, const char *path)
 	f->nbytes = (size_t)status.st_size;
 	f->changed = status.st_mtim;
 out:
+	return st;
+}
+
+enum mu_status mu_stream_open(FILE **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+
+	*out = NULL;
+	if (fd < 0 || fstat(fd, &status) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: it is not a plain file", path);
+	*out = fdopen(fd, "r");
+	if (!*out)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+out:
+	if (fd >= 0 && !*out)
+		close(fd);
 	return st;
 }
 

@@ -5,9 +5,44 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SUFFIX_BYTES = 32 };
+
+/*
+ * Create the temporary file, which must be ours: what has its name already is an earlier process's
+ * of the same number, or a link that somebody has laid. Another error shows when the caller opens it.
+ */
+static enum mu_status create(const struct mu_replace *r)
+{
+	enum mu_status st = MU_OK;
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = open(r->temporary, flags, 0666);
+
+	if (fd < 0 && errno == EEXIST && unlink(r->temporary) == 0)
+		fd = open(r->temporary, flags, 0666);
+	if (fd < 0 && errno == EEXIST)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s is in the way", r->path,
+			r->temporary);
+out:
+	if (fd >= 0)
+		close(fd);
+	return st;
+}
+
+/* A device or a pipe must not be replaced by a file. */
+static enum mu_status check_target(const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+
+	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: it is a device or a pipe, not a file",
+			path);
+out:
+	return st;
+}
 
 enum mu_status mu_replace_begin(struct mu_replace *r, const char *path)
 {
@@ -15,11 +50,18 @@ enum mu_status mu_replace_begin(struct mu_replace *r, const char *path)
 	size_t nbytes = strlen(path) + 1;
 
 	*r = (struct mu_replace){0};
+	MU_TRY(check_target(path));
 	MU_TRY(MU_ALLOC(r->path, nbytes, "file name"));
 	memcpy(r->path, path, nbytes);
 	MU_TRY(MU_ALLOC(r->temporary, nbytes + SUFFIX_BYTES, "temporary file name"));
 	/* The process id separates two jobs that write to the same path. */
 	snprintf(r->temporary, nbytes + SUFFIX_BYTES, "%s.tmp-%ld", path, (long)getpid());
+	st = create(r);
+	if (st != MU_OK) { /* not ours to remove */
+		mu_free(r->temporary);
+		r->temporary = NULL;
+	}
+	MU_TRY(st);
 out:
 	return st;
 }

@@ -108,8 +108,13 @@ int main(int argc, char **argv)
 	struct mu_train_end end = {.signal = &came};
 	int rank = 0, size = 1, exit_status;
 
-	if (!mu_world_launched() && mu_train_answer(argc, argv))
-		return 0; /* also where MPI cannot start, as on the login nodes of some clusters */
+	if (!mu_world_launched() && mu_train_answer(argc, argv)) {
+		/* also where MPI cannot start, as on the login nodes of some clusters */
+		if (fflush(stdout) == 0 && !ferror(stdout))
+			return 0;
+		fprintf(stderr, "trainer: error: the output could not be written\n");
+		return 1;
+	}
 	limit_spinning(argv);
 	fix_bits_of_gpus();
 	take_signals();

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Files that are none: outputs replace no device and no pipe and follow no link that somebody has laid; inputs that are
+# pipes do not block; a full standard output is an error. Devices are made in the test's own folder.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+run="--network mlp --benchmark 1 --num-batches 2 --batch-size 10 --num-epochs 1 --devices ref --log-prefix none --log-time 0"
+
+# refused STATUS REGEX COMMAND...: at once
+refused() {
+	local wanted=$1 regex=$2
+	shift 2
+	timeout -k 5 $((30 * ${MU_TIMEOUT_SCALE:-1})) "$@" >"$log" 2>&1 </dev/null
+	status=$?
+	[ $status = "$wanted" ] || { fail "exit status $status, not $wanted, of $*" && show_log; }
+	expect_count 1 "error: .*$regex"
+}
+
+part "outputs"
+mkfifo pipe
+targets=pipe
+if [ "$(id -u)" = 0 ] && mknod device c 1 7 2>/dev/null; then
+	targets="pipe device"
+else
+	echo "no device: this user cannot make one"
+fi
+mkdir set && small_set set 20 10
+printf 'a.jpg 0\n' >list
+for target in $targets; do
+	before=$(stat -c '%F %i' $target)
+	refused 1 "$target: cannot be written: it is a device or a pipe" "$TRAINER" $run --profile $target
+	[ ! -x "$BUILDDIR/h5rec" ] || {
+		ln -sfn $target a.rec
+		refused 1 "a.rec: cannot be written: it is a device or a pipe" \
+			"$BUILDDIR/h5rec" set/train-images-idx3-ubyte.gz a.rec
+		[ -L a.rec ] || fail "the link is gone"
+	}
+	[ "$(stat -c '%F %i' $target)" = "$before" ] || fail "$target was replaced: $(stat -c %F $target)"
+	[ -z "$(compgen -G '*.tmp-*')" ] || fail "left: $(echo *.tmp-*)"
+done
+
+part "a link in the way"
+# The number of the process that writes is that of this shell, which becomes the trainer.
+echo precious >precious
+bash -c 'ln -s precious profile.csv.tmp-$$; exec "$@"' sh "$TRAINER" $run --profile profile.csv >"$log" 2>&1 ||
+	{ fail "exit status $?" && show_log; }
+[ "$(cat precious)" = precious ] || fail "a link was followed"
+[ -s profile.csv ] && [ ! -L profile.csv ] || fail "profile.csv: $(ls -l profile.csv)"
+[ -z "$(compgen -G '*.tmp-*')" ] || fail "left: $(echo *.tmp-*)"
+
+part "inputs"
+text="--network lstm --text words --data-train text --batch-size 1 --num-epochs 1 --num-hidden 4 --num-embed 4"
+for _ in 1 2 3 4 5 6 7 8 9; do echo "a b c d e f g h"; done >text
+refused 1 'pipe: cannot be read: it is not a plain file' "$TRAINER" $text --vocab pipe
+refused 1 'pipe: cannot be read: it is not a plain file' "$TRAINER" ${text/-train text/-train pipe}
+refused 1 'pipe: cannot be read: it is not a plain file' "$TRAINER" $run --conv-table pipe
+
+part "a full standard output"
+if [ -w /dev/full ]; then
+	"$TRAINER" --info >/dev/full 2>"$log" && fail "--info that nobody got"
+	expect_count 1 'error: the output could not be written'
+	[ ! -x "$BUILDDIR/recinfo" ] || {
+		"$BUILDDIR/recinfo" set/train-images-idx3-ubyte.gz >/dev/full 2>"$log" && fail "recinfo that nobody got"
+		expect_count 1 'error: the output could not be written'
+	}
+fi
+
+part "names"
+refused 2 "--model-prefix '': the beginning of a file" "$TRAINER" $run --model-prefix ''
+mkdir empty
+printf '\0\0\010\003\0\0\0\0\0\0\0\034\0\0\0\034' >empty/train-images-idx3-ubyte
+printf '\0\0\010\001\0\0\0\0' >empty/train-labels-idx1-ubyte
+cp empty/train-images-idx3-ubyte empty/t10k-images-idx3-ubyte
+cp empty/train-labels-idx1-ubyte empty/t10k-labels-idx1-ubyte
+refused 1 'empty' "$TRAINER" --network mlp --data-dir empty
+finish
