@@ -23,8 +23,8 @@ struct mu_replace {
 	FILE *stream;    /* the temporary file, open for writing; owned; NULL without _open */
 };
 
-/* Choose the temporary name and create an empty file of it, never through a link. MU_ERR_IO: path is
- * a device or a pipe, or the name is taken. Other errors show when the caller opens the file. */
+/* Choose the temporary name and create an empty file of it, never through a link. MU_ERR_IO: path
+ * is a device or a pipe, or the name is taken. Other errors show when the caller opens the file. */
 enum mu_status mu_replace_begin(struct mu_replace *r, const char *path);
 /* The same, and create the file, to be written through r->stream. MU_ERR_IO on failure. */
 enum mu_status mu_replace_open(struct mu_replace *r, const char *path);
@@ -34,8 +34,8 @@ enum mu_status mu_replace_commit(struct mu_replace *r);
 /* Free; without a commit, close and remove the temporary file. */
 void mu_replace_release(struct mu_replace *r);
 
-/* Open a plain file for reading. MU_ERR_IO: it cannot be opened, or is a device or a pipe, for which
- * a rank would wait. */
+/* Open a plain file for reading. MU_ERR_IO: it cannot be opened, or is a device or a pipe, for
+ * which a rank would wait. */
 enum mu_status mu_stream_open(FILE **out, const char *path);
 
 /* Create a folder and its missing parents. MU_ERR_IO: a folder cannot be created, is a file, or the

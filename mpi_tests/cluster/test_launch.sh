@@ -156,7 +156,8 @@ for shell in sh dash bash; do
 	for system in slurm sge pbs; do
 		rm -f got
 		MPIRUN=$PWD/words_mpirun $shell "$SRCDIR/jobs/launch" -n 3 --launcher $system --dry-run \
-			--env 'K=\c\047$(touch owned) "' --time 1:00:00 ./t "${hostile[@]}" >batch 2>"$log" </dev/null ||
+			--env 'K=\c\047$(touch owned) "' --time 1:00:00 ./t "${hostile[@]}" \
+			>batch 2>"$log" </dev/null ||
 			fail "exit status $? of $system"
 		PBS_O_WORKDIR=$PWD PBS_JOBID=7 bash batch || fail "exit status $? of the batch file of $system"
 		cmp wanted got || fail "$shell, $system: other words: $(tr '\0' '|' <got)"
@@ -168,8 +169,7 @@ for system in slurm sge pbs; do
 	for words in $'1:00:00\n#PBS -l x' $'x\n1:00:00' '1:00:0a' '11111:00:00' ':00:00'; do
 		refuses 2 "--time '" -n 1 --launcher $system --time "$words" --dry-run ./t
 	done
-	MULAUNCH_SGE_PE=$'mpi 9\n#$ -l x' \
-		refuses 2 "MULAUNCH_SGE_PE 'mpi 9" -n 1 --launcher $system --dry-run ./t
+	MULAUNCH_SGE_PE=$'mpi 9\n#$ -l x' refuses 2 "MULAUNCH_SGE_PE 'mpi 9" -n 1 --launcher $system --dry-run ./t
 done
 # Flux's and PBS's own batch files; supervise takes its job's command from the PATH.
 mkdir own

@@ -44,7 +44,8 @@ begin() {
 	rm -f R-*
 	new_mark
 	MU_TEST_PART=$run_mark exec timeout -k 5 $((150 * scale)) "$SRCDIR/jobs/supervise" --backoff 1 \
-		--reach 8 --ask-after 4 "${words[@]}" $MPIRUN -n $np "$TRAINER" $run --model-prefix R "$@" >"$log" 2>&1 </dev/null &
+		--reach 8 --ask-after 4 "${words[@]}" $MPIRUN -n $np "$TRAINER" $run --model-prefix R "$@" \
+		>"$log" 2>&1 </dev/null &
 	job=$!
 	until_said 2 '^Saved checkpoint'
 }
@@ -125,7 +126,8 @@ for i in 1 2 3; do hosts_wait $i || fail "host $i is not reached again"; done
 part "a host without ssh"
 if command -v ssh >/dev/null; then
 	timeout -k 5 $((60 * scale)) "$SRCDIR/jobs/supervise" --backoff 0 --restarts 2 \
-		$hosts_mpirun -hosts $hosts_net.1,$hosts_net.2 -n 2 "$TRAINER" $run --model-prefix S >"$log" 2>&1 </dev/null
+		$hosts_mpirun -hosts $hosts_net.1,$hosts_net.2 -n 2 "$TRAINER" $run --model-prefix S \
+		>"$log" 2>&1 </dev/null
 	status=$?
 	[ $status = 1 ] || fail "exit status $status, not 1"
 	refused="cannot be reached by ssh: ssh: connect to host $hosts_net.[12] port 22: Connection refused"

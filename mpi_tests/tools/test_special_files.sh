@@ -7,7 +7,7 @@ set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
-run="--network mlp --benchmark 1 --num-batches 2 --batch-size 10 --num-epochs 1 --devices ref --log-prefix none --log-time 0"
+run="--network mlp --benchmark 1 --num-batches 2 --batch-size 10 --num-epochs 1 --devices ref --log-prefix none"
 
 # refused STATUS REGEX COMMAND...: at once
 refused() {
@@ -69,7 +69,7 @@ if [ -w /dev/full ]; then
 fi
 
 part "names"
-refused 2 "--model-prefix '': the beginning of a file" "$TRAINER" $run --model-prefix ''
+refused 2 "--model-prefix '': a name is needed" "$TRAINER" $run --model-prefix ''
 mkdir empty
 printf '\0\0\010\003\0\0\0\0\0\0\0\034\0\0\0\034' >empty/train-images-idx3-ubyte
 printf '\0\0\010\001\0\0\0\0' >empty/train-labels-idx1-ubyte

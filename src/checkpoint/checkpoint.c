@@ -243,8 +243,7 @@ enum mu_status mu_checkpoint_save_check(const struct mu_options *o, const struct
 			MU_FAIL(MU_ERR_USAGE, "--%s needs --model-prefix P: which files?",
 				names[i]);
 	if (v->model_prefix && !*v->model_prefix)
-		MU_FAIL(MU_ERR_USAGE, "--model-prefix '': the beginning of a file's name is needed, "
-				      "such as out/lenet");
+		MU_FAIL(MU_ERR_USAGE, "--model-prefix '': a name is needed, such as out/lenet");
 	if (strcmp(v->resume, "auto") == 0 && !v->model_prefix)
 		MU_FAIL(MU_ERR_USAGE, "--resume auto needs --model-prefix P: which files?");
 	if (strcmp(v->resume, "none") != 0 && v->load_epoch > 0)

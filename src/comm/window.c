@@ -2,8 +2,8 @@
 /*
  * Memory that the ranks of a node share: one POSIX shared-memory object. All ranks open it while it
  * is empty, then it is unlinked, and only then are its pages allocated: so no memory is left behind
- * whenever a rank is killed. Where /dev/shm is too small that is an error of this call, not a signal
- * at the first touch.
+ * whenever a rank is killed. Where /dev/shm is too small that is an error of this call, not a
+ * signal at the first touch.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -12,7 +12,7 @@ enum { SUFFIX_BYTES = 32 };
 
 /*
  * Create the temporary file, which must be ours: what has its name already is an earlier process's
- * of the same number, or a link that somebody has laid. Another error shows when the caller opens it.
+ * of the same number, or a link that somebody has laid. The caller's open shows another error.
  */
 static enum mu_status create(const struct mu_replace *r)
 {
