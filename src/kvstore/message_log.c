@@ -9,7 +9,7 @@
 /* "worker 0 (rank 0, node17) and server 1 (rank 3, node17): shared memory" */
 static void tell_connection(const struct mu_kv *kv, int s)
 {
-	const size_t n = kv->worker->lead.groups[s].n;
+	const size_t n = kv->worker->groups[s].n;
 	char mine[128], other[128], messages[64] = "messages";
 
 	if (n > 1)
@@ -133,13 +133,13 @@ void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction
 		return;
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
 		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const struct mu_kv_route *route = &kv->worker->routes[p];
 
-		if (!mu_kv_is_own(kv, part->server) && !mu_kv_leaves(kv, part))
-			mu_traffic_write(
-				&kv->traffic, direction, mu_kv_goes_to(kv, part),
-				bytes_of(kv, coder, part, mu_kv_sends_to(kv, part->server)),
-				seconds, "%s bucket %zu, part %zu", what, bucket,
-				p - b->first_part);
+		if (route->way == MU_KV_WAY_OWN || route->way == MU_KV_WAY_GPU)
+			continue;
+		mu_traffic_write(&kv->traffic, direction, route->rank,
+				 bytes_of(kv, coder, part, route->way != MU_KV_WAY_SHARED), seconds,
+				 "%s bucket %zu, part %zu", what, bucket, p - b->first_part);
 	}
 }
 

@@ -266,7 +266,7 @@ static enum mu_status step_end(struct mu_kv *kv)
 /* The number, among all GPUs, of a part's home. counts: GPUs of each worker of the communicator. */
 static size_t find_home(const struct mu_kv *kv, const struct mu_kv_part *part, const size_t *counts)
 {
-	const struct mu_kv_group *g = &kv->worker->lead.groups[part->server];
+	const struct mu_kv_group *g = &kv->worker->groups[part->server];
 	const size_t leader = mu_kv_leader(g, part->number);
 	const struct mu_topology *t = kv->topology;
 	const struct mu_kv_nodes *nodes = &kv->nodes;

@@ -61,8 +61,7 @@ void mu_kv_late_workers(const void *context, struct mu_awaited *a)
 }
 
 /* A part that this node's leader adds up is not back. */
-static void add_led(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part,
-		    struct mu_awaited *a)
+static void add_led(const struct mu_kv *kv, size_t bucket, size_t part, struct mu_awaited *a)
 {
 	const struct mu_kv_lead *l = &kv->worker->lead;
 	const int *ranks = kv->topology->worker_ranks;
@@ -73,7 +72,7 @@ static void add_led(const struct mu_kv *kv, size_t bucket, const struct mu_kv_pa
 		    (l->relay && !mu_kv_relay_has_taken(kv, i, bucket)))
 			mu_awaited_add(a, ranks[l->workers[i]]);
 	if (a->n == before)
-		mu_awaited_add(a, mu_kv_goes_to(kv, part));
+		mu_awaited_add(a, kv->worker->routes[part].rank);
 }
 
 /* Who is late with parts of a bucket. What this worker sends has a request, in the order of parts.
@@ -86,18 +85,18 @@ static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
 		const struct mu_kv_part *part = &kv->plan.parts[p];
-		const struct mu_kv_near *near = &w->near[part->server];
+		const struct mu_kv_route *route = &w->routes[p];
 		bool here = true; /* if it is its own, the workers below are late */
 
-		if (near->pipe)
-			here = mu_kv_near_returned(near, part->number, w->rounds);
-		else if (mu_kv_sends(kv, part))
+		if (route->way == MU_KV_WAY_SHARED)
+			here = mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
+		else if (route->way == MU_KV_WAY_SEND)
 			here = mu_request_is_complete(w->pulls[request++]);
-		else if (mu_kv_sends_to(kv, part->server) && !mu_kv_leaves(kv, part) &&
-			 !mu_kv_lead_is_back(kv, bucket, part))
-			add_led(kv, bucket, part, a);
+		else if ((route->way == MU_KV_WAY_LEAD || route->way == MU_KV_WAY_LED) &&
+			 !mu_kv_lead_is_back(kv, bucket, p))
+			add_led(kv, bucket, p, a);
 		if (!here)
-			mu_awaited_add(a, mu_kv_goes_to(kv, part));
+			mu_awaited_add(a, route->rank);
 	}
 }
 

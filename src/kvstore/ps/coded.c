@@ -261,7 +261,7 @@ void mu_kv_coded_push(struct mu_kv *kv, size_t bucket)
 		unsigned char *codes = mu_kv_codes_part(&c->pushes, i, 0);
 
 		encode(kv, &kv->push_coder, part, gradients, c->rest + part->at, codes);
-		if (!mu_kv_sends_to(kv, part->server))
+		if (kv->worker->routes[i].way != MU_KV_WAY_SEND)
 			decode(kv, &kv->push_coder, part, codes, gradients);
 	}
 	mu_clock_stop(MU_CLOCK_COMPRESS);
@@ -278,7 +278,7 @@ void mu_kv_coded_pulled(struct mu_kv *kv, size_t bucket)
 		float *results = kv->results + part->at;
 		const unsigned char *codes = mu_kv_codes_part(&c->pulls, i, 0);
 
-		if (!mu_kv_sends_to(kv, part->server))
+		if (kv->worker->routes[i].way != MU_KV_WAY_SEND)
 			continue;
 		if (kv->ops->returns_sums)
 			decode(kv, &kv->pull_coder, part, codes, results);

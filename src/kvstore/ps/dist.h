@@ -20,6 +20,8 @@ size_t mu_kv_copies(const struct mu_kv *kv);
 /* Requests exist for far servers only, which share no memory with it (see struct mu_kv_server), and
  * for the parts that this worker sends itself (see nodes.h). */
 struct mu_kv_worker {
+	struct mu_kv_route *routes;    /* by part of the plan */
+	struct mu_kv_group *groups;    /* of this worker towards every server end */
 	MPI_Request *pushes, *pulls;   /* one per part, bucket by bucket */
 	size_t *first;                 /* by bucket: its first of these; and their number at last */
 	size_t *led;                   /* by bucket: its first of a part that this worker leads */
@@ -245,7 +247,7 @@ static inline bool mu_kv_is_own(const struct mu_kv *kv, int s)
 	return kv->server_ranks[s] == kv->topology->rank;
 }
 
-/* Does a worker send server end s messages? */
+/* Does a worker send server end s messages: orders, and first weights? */
 static inline bool mu_kv_sends_to(const struct mu_kv *kv, int s)
 {
 	return !mu_kv_is_own(kv, s) && !kv->worker->near[s].pipe;

@@ -16,6 +16,11 @@ static size_t worker_of(const struct mu_kv_lead *l, size_t other)
 	return l->workers[other < l->me ? other : other + 1];
 }
 
+static bool is_led_here(const struct mu_kv *kv, size_t part)
+{
+	return kv->worker->routes[part].way == MU_KV_WAY_LEAD;
+}
+
 static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_relay *r)
 {
 	enum mu_status st = MU_OK;
@@ -29,7 +34,7 @@ static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_relay *r)
 
 		r->first[b] = n_parts;
 		for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++) {
-			if (!mu_kv_leads(kv, &plan->parts[p]))
+			if (!is_led_here(kv, p))
 				continue;
 			n_parts++;
 			n += mu_pad(plan->parts[p].n);
@@ -59,7 +64,7 @@ static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_relay *r)
 		const struct mu_kv_part *part = &kv->plan.parts[p];
 		const int n = mu_count(part->n), tag = mu_kv_part_tag(p);
 
-		for (size_t j = 0; mu_kv_leads(kv, part) && j < r->n_others; j++) {
+		for (size_t j = 0; is_led_here(kv, p) && j < r->n_others; j++) {
 			const size_t w = worker_of(&kv->worker->lead, j);
 			const int rank = kv->topology->worker_ranks[w];
 
@@ -145,7 +150,8 @@ static void tell(const struct mu_kv *kv, size_t bucket, enum mu_traffic_directio
 	for (size_t i = 0; i < b->n_parts; i++) {
 		const struct mu_kv_part *part = &kv->plan.parts[b->first_part + i];
 
-		for (size_t j = 0; mu_kv_leads(kv, part) && j < l->relay->n_others; j++)
+		for (size_t j = 0; is_led_here(kv, b->first_part + i) && j < l->relay->n_others;
+		     j++)
 			mu_traffic_write(&kv->traffic, direction,
 					 kv->topology->worker_ranks[worker_of(l, j)],
 					 part->n * sizeof(float), -1, "%s bucket %zu, part %zu",

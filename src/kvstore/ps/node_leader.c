@@ -7,15 +7,6 @@
 
 #include "dist.h"
 
-static size_t node_index(const struct mu_kv_group *g, size_t w)
-{
-	size_t i = 0;
-
-	while (g->workers[i] != w)
-		i++;
-	return i;
-}
-
 enum mu_status mu_kv_lead_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
@@ -25,9 +16,6 @@ enum mu_status mu_kv_lead_open(struct mu_kv *kv)
 	const int node = t->node_of[t->rank];
 	const size_t me = (size_t)t->index;
 
-	MU_TRY(MU_ALLOC(l->groups, (size_t)kv->n_servers, "leaders towards every server"));
-	for (int s = 0; s < kv->n_servers; s++)
-		l->groups[s] = mu_kv_group_of(kv, me, s);
 	if (!nodes->reduces[node] || nodes->by_gpus)
 		goto out;
 	l->workers = nodes->workers + nodes->first[node];
@@ -51,44 +39,10 @@ out:
 void mu_kv_lead_close(struct mu_kv_lead *l)
 {
 	mu_kv_relay_close(l->relay);
-	mu_free(l->groups);
 	mu_free(l->all);
 	mu_free(l->sent);
 	mu_free(l->sources);
 	mu_free(l->block);
-}
-
-static bool is_leader(const struct mu_kv *kv, const struct mu_kv_part *part)
-{
-	const struct mu_kv_group *g = &kv->worker->lead.groups[part->server];
-
-	return mu_kv_leader(g, part->number) == (size_t)kv->topology->index;
-}
-
-bool mu_kv_leads(const struct mu_kv *kv, const struct mu_kv_part *part)
-{
-	return mu_kv_sends_to(kv, part->server) && kv->worker->lead.groups[part->server].n > 1 &&
-	       is_leader(kv, part) && !kv->nodes.by_gpus;
-}
-
-bool mu_kv_leaves(const struct mu_kv *kv, const struct mu_kv_part *part)
-{
-	return kv->nodes.by_gpus && !is_leader(kv, part);
-}
-
-bool mu_kv_sends(const struct mu_kv *kv, const struct mu_kv_part *part)
-{
-	return mu_kv_sends_to(kv, part->server) && !mu_kv_leads(kv, part) &&
-	       !mu_kv_leaves(kv, part) && (is_leader(kv, part) || !kv->window);
-}
-
-int mu_kv_goes_to(const struct mu_kv *kv, const struct mu_kv_part *part)
-{
-	const struct mu_kv_group *g = &kv->worker->lead.groups[part->server];
-
-	if (!mu_kv_sends_to(kv, part->server) || is_leader(kv, part))
-		return kv->server_ranks[part->server];
-	return kv->topology->worker_ranks[mu_kv_leader(g, part->number)];
 }
 
 static bool leads_bucket(const struct mu_kv_worker *w, size_t bucket)
@@ -131,14 +85,14 @@ out:
 	return st;
 }
 
-bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part)
+bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, size_t part)
 {
-	const struct mu_kv_lead *l = &kv->worker->lead;
-	const struct mu_kv_group *g = &l->groups[part->server];
-	const size_t i = node_index(g, mu_kv_leader(g, part->number));
+	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_route *r = &w->routes[part];
+	const size_t i = r->way == MU_KV_WAY_LEAD ? w->lead.me : r->leader;
 
-	return atomic_load_explicit(&l->all[i].back[bucket], memory_order_acquire) >=
-	       kv->worker->rounds;
+	return atomic_load_explicit(&w->lead.all[i].back[bucket], memory_order_acquire) >=
+	       w->rounds;
 }
 
 void mu_kv_lead_wake(const struct mu_kv *kv)
@@ -186,7 +140,7 @@ static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
 	size_t request = w->led[bucket], k = w->lead.relay ? w->lead.relay->first[bucket] : 0;
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
-		if (!mu_kv_leads(kv, &kv->plan.parts[p]))
+		if (w->routes[p].way != MU_KV_WAY_LEAD)
 			continue;
 		sum_part(kv, &kv->plan.parts[p], k++);
 		MU_MPI(MPI_Start(&w->pulls[request]));

@@ -59,7 +59,29 @@ void mu_kv_nodes_close(struct mu_kv_nodes *nodes);
 /* The group of worker w towards server end s. */
 struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s);
 
-/* ---- on workers (node_leader.c) ---- */
+/* ---- routes, on workers (route.c) ---- */
+
+/* How a part gets from this worker to its server end and back. */
+enum mu_kv_way {
+	MU_KV_WAY_OWN,    /* by calls: the server end is this rank's */
+	MU_KV_WAY_SHARED, /* in memory that this worker shares with the server end */
+	MU_KV_WAY_SEND,   /* in messages, to the server end or to the leader of the part */
+	MU_KV_WAY_LEAD,   /* this worker adds up the gradients of its node and sends the sum */
+	MU_KV_WAY_LED,    /* another worker of the node does; both ways in shared memory */
+	MU_KV_WAY_GPU,    /* another worker of the node pushes the sum of all GPUs */
+};
+
+/* Of a part of the plan; made once, when the store is. */
+struct mu_kv_route {
+	enum mu_kv_way way;
+	int rank;      /* that messages go to and come from: the server's, or the leader's */
+	size_t leader; /* LED: which of the node's workers leads the part */
+};
+
+/* kv->worker's groups and routes. After its near[]. */
+enum mu_status mu_kv_routes_open(struct mu_kv *kv);
+
+/* ---- leaders, on workers (node_leader.c) ---- */
 
 /* What a worker sees of one of its node, itself too; by messages of itself only. Counters are by
  * bucket. */
@@ -85,7 +107,6 @@ struct mu_kv_lead {
 	const size_t *workers;
 	struct mu_kv_neighbour *all;
 	struct mu_kv_relay *relay;    /* NULL: the node shares memory */
-	struct mu_kv_group *groups;   /* of this worker towards every server end */
 	uint64_t *sent;               /* by bucket: rounds in which this worker's parts left */
 	size_t n_unsent, n_under_way; /* buckets in this round of which it leads parts */
 	const float **sources;
@@ -94,14 +115,6 @@ struct mu_kv_lead {
 
 enum mu_status mu_kv_lead_open(struct mu_kv *kv);
 void mu_kv_lead_close(struct mu_kv_lead *lead);
-/* Does this worker add up its node's gradients of the part, and send the sum? */
-bool mu_kv_leads(const struct mu_kv *kv, const struct mu_kv_part *part);
-/* Another worker of the node pushes the part, with the sum of all GPUs. */
-bool mu_kv_leaves(const struct mu_kv *kv, const struct mu_kv_part *part);
-/* Does it send its own gradients of the part, to a server end or, by messages, to the leader? */
-bool mu_kv_sends(const struct mu_kv *kv, const struct mu_kv_part *part);
-/* The rank that a part goes to and comes back from: its server's, or its leader's. */
-int mu_kv_goes_to(const struct mu_kv *kv, const struct mu_kv_part *part);
 /* Wake the other workers of the node. */
 void mu_kv_lead_wake(const struct mu_kv *kv);
 enum mu_status mu_kv_lead_begin(struct mu_kv *kv);
@@ -110,8 +123,8 @@ enum mu_status mu_kv_lead_push(struct mu_kv *kv, size_t bucket);
 /* Send what all workers of the node have pushed, and tell them what is back; *n is how many buckets
  * that was. */
 enum mu_status mu_kv_lead_poll(struct mu_kv *kv, int *n);
-/* Is this part of a bucket, which this worker does not send by itself, back? */
-bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part);
+/* Is this part of the plan, which another worker leads or this one, back? */
+bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, size_t part);
 /* Has the i-th worker of the node pushed the bucket in this round? */
 bool mu_kv_lead_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket);
 

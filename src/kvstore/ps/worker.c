@@ -77,17 +77,21 @@ out:
 	return st;
 }
 
-static bool part_here(const struct mu_kv *kv, size_t bucket, const struct mu_kv_part *part)
+static bool part_here(const struct mu_kv *kv, size_t bucket, size_t p)
 {
 	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_part *part = &kv->plan.parts[p];
 
-	if (mu_kv_is_own(kv, part->server))
-		return kv->server->updates[part->number] >= kv->step;
-	if (mu_kv_sends(kv, part) || mu_kv_leaves(kv, part)) /* a request tells, or GPUs */
-		return true;
-	if (mu_kv_sends_to(kv, part->server))
-		return mu_kv_lead_is_back(kv, bucket, part);
-	return mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
+	switch (w->routes[p].way) {
+	case MU_KV_WAY_OWN: return kv->server->updates[part->number] >= kv->step;
+	case MU_KV_WAY_SHARED:
+		return mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
+	case MU_KV_WAY_LEAD:
+	case MU_KV_WAY_LED: return mu_kv_lead_is_back(kv, bucket, p);
+	case MU_KV_WAY_SEND: /* its request tells */
+	case MU_KV_WAY_GPU: break;
+	}
+	return true;
 }
 
 static bool bucket_here(const struct mu_kv *kv, size_t bucket)
@@ -95,7 +99,7 @@ static bool bucket_here(const struct mu_kv *kv, size_t bucket)
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
 	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++)
-		if (!part_here(kv, bucket, &kv->plan.parts[i]))
+		if (!part_here(kv, bucket, i))
 			return false;
 	return true;
 }
@@ -243,15 +247,17 @@ static void wake_for_parts(const struct mu_kv *kv)
 static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_kv_part *parts = kv->plan.parts + b->first_part;
+	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_part *parts = kv->plan.parts;
+	const size_t end = b->first_part + b->n_parts;
 
-	for (size_t i = 0; i < b->n_parts; i++)
-		if (kv->worker->near[parts[i].server].pipe)
-			mu_kv_near_push(&kv->worker->near[parts[i].server], parts[i].number);
+	for (size_t p = b->first_part; p < end; p++)
+		if (w->routes[p].way == MU_KV_WAY_SHARED)
+			mu_kv_near_push(&w->near[parts[p].server], parts[p].number);
 	wake_for_parts(kv);
-	for (size_t i = 0; i < b->n_parts; i++)
-		if (mu_kv_is_own(kv, parts[i].server))
-			MU_TRY(mu_kv_server_part(kv->server, parts[i].number));
+	for (size_t p = b->first_part; p < end; p++)
+		if (w->routes[p].way == MU_KV_WAY_OWN)
+			MU_TRY(mu_kv_server_part(kv->server, parts[p].number));
 out:
 	return st;
 }

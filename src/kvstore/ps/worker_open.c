@@ -44,7 +44,7 @@ static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *
 	enum mu_status st = MU_OK;
 	const struct mu_kv_part *part = &kv->plan.parts[p];
 	const struct mu_kv_coded_worker *c = &w->coded;
-	int n = mu_count(part->n), tag = mu_kv_part_tag(p), rank = mu_kv_goes_to(kv, part);
+	int n = mu_count(part->n), tag = mu_kv_part_tag(p), rank = w->routes[p].rank;
 
 	if (c->pushes.data)
 		MU_MPI(MPI_Send_init(mu_kv_codes_part(&c->pushes, p, 0),
@@ -64,16 +64,15 @@ out:
 	return st;
 }
 
-/* Of a bucket: those of the parts of which this is true. */
+/* Of a bucket: those of the parts that go this way. */
 static enum mu_status make_bucket_requests(struct mu_kv *kv, const struct mu_kv_bucket *bucket,
-					   bool (*is)(const struct mu_kv *kv,
-						      const struct mu_kv_part *part))
+					   enum mu_kv_way way)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 
 	for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++)
-		if (is(kv, &kv->plan.parts[p]))
+		if (w->routes[p].way == way)
 			MU_TRY(make_part_requests(kv, w, p, w->n_parts++));
 out:
 	return st;
@@ -87,9 +86,9 @@ static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_worker *w)
 	MU_TRY(make_order_requests(kv, w));
 	for (size_t b = 0; b < kv->plan.n_buckets; b++) {
 		w->first[b] = w->n_parts;
-		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], mu_kv_sends));
+		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], MU_KV_WAY_SEND));
 		w->led[b] = w->n_parts;
-		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], mu_kv_leads));
+		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], MU_KV_WAY_LEAD));
 	}
 	w->first[kv->plan.n_buckets] = w->n_parts;
 out:
@@ -131,6 +130,7 @@ enum mu_status mu_kv_worker_open(struct mu_kv *kv)
 		w->n_far += mu_kv_sends_to(kv, s);
 	}
 	MU_TRY(find_others(kv));
+	MU_TRY(mu_kv_routes_open(kv));
 	MU_TRY(mu_kv_lead_open(kv));
 	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
 	MU_TRY(MU_ALLOC(w->led, kv->plan.n_buckets + 1, "messages of every bucket"));
@@ -155,6 +155,8 @@ void mu_kv_worker_close(struct mu_kv_worker *w)
 	mu_requests_free(w->answers, w->n_far);
 	mu_kv_lead_close(&w->lead);
 	mu_kv_coded_worker_close(&w->coded);
+	mu_free(w->routes);
+	mu_free(w->groups);
 	mu_free(w->near);
 	mu_free(w->pipes);
 	mu_free(w->first);
