@@ -1,73 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kvstore: holds the weights, takes gradients, applies the optimiser, gives weights back.
+ * kvstore: the parameter store of a model. It holds the weights, sums the gradients of all workers,
+ * applies the optimiser and returns the new weights.
  *
- * There are two ways to use a store. The store of a model, which the trainer uses, has the keys
- * that mu_kv_new is given: flat arrays, and steps in which every key is pushed and pulled once. The
- * store of keys (second half of this page) begins empty: mu_kv_init adds arrays under numbers of
- * the caller's choice, which are pushed and pulled in any order. A call for the one kind on a store
- * of the other is MU_ERR_ARGUMENT.
+ * The store knows the whole model when it is made: key k is slice k of one flat array, and every
+ * step pushes and pulls every key once. For keys that are added one by one, and pushed and pulled
+ * in any order, see keys.h.
  *
- * ---- the store of a model ----
+ * ---- life cycle ----
  *
- * Key k is slice k. A step of a worker:
+ *	all ranks      mu_kv_new
+ *	servers        mu_kv_serve, until all workers have finished
+ *	workers        mu_kv_weights_init; steps; mu_kv_finish
+ *	all ranks      mu_kv_free
  *
- *	mu_kv_step_begin(kv, count);    count samples are behind this step's gradients, 0 allowed
- *	... backward; for every key, in any order, each once: mu_kv_push_ready(kv, key);
- *	... next forward; for every key before its weights are read: mu_kv_pull_end(kv, key);
+ * ---- a step of a worker ----
  *
- * or mu_kv_step_end(kv), which pulls all keys; step_begin does so for a step that is still open.
- * Gradients are sums over samples; the update divides by the samples counted: all workers' of this
- * round for synchronous stores, this push's for dist_async. push_ready begins a bucket's push when
- * its last key is ready; the array of gradients may be written again after the pull of the key has
- * ended, and has to be: what it holds then is not defined. The k-th step of a worker belongs to
- * round k; a synchronous round needs every worker's step k, once.
+ *	mu_kv_step_begin(kv, count);    count: samples of this step's gradients; may be 0
+ *	mu_kv_push_ready(kv, key);      for every key once, in any order, as backward finishes it
+ *	mu_kv_pull_end(kv, key);        for every key, before the next forward reads its weights
  *
- * With a rule that needs norms over the whole model (mu_optim_needs_norms) nothing is updated
- * before all keys of a step are pushed; a pull before that is an error. dist_async then takes one
- * server.
+ * mu_kv_step_end pulls all keys; mu_kv_step_begin does the same for a step that is still open. The
+ * k-th step of a worker belongs to round k. A synchronous round needs step k of every worker.
+ *
+ * Gradients are sums over samples. The update divides by the number of samples: of all workers in
+ * this round for synchronous stores, of this push for dist_async. mu_kv_push_ready starts the push
+ * of a bucket when its last key is ready. Write the gradients of a key again only after its pull:
+ * their contents are undefined then, so write all of them.
+ *
+ * Rules that need norms over the whole model (mu_optim_needs_norms) update nothing before all keys
+ * of a step are pushed; an earlier pull is an error. dist_async then takes one server.
+ *
+ * ---- buckets and bits ----
  *
  * Keys are grouped, last key first, into buckets of about bucket_bytes; the bucket of the first
  * keys is the smallest. Every bucket is cut evenly over the servers, on multiples of 64 elements.
- * Sums are taken over the workers of a node in their order, then over the nodes in the order of
- * their lowest ranks: the bits do not depend on timing, on the number of servers or on the size of
- * buckets.
+ * Gradients are summed over the workers of a node in their order, then over the nodes in the order
+ * of their lowest ranks. So the bits of a synchronous store do not depend on timing, on the number
+ * of servers or on bucket sizes.
  *
- * Bound of staleness (dist_async; stale synchronous parallel: Ho et al., More effective distributed
- * ML via a stale synchronous parallel parameter server, NIPS 2013). Each push still updates at
- * once, but a worker that is ahead waits in its pull: no worker starts step t + k + 1 before all
- * workers have pushed step t, and the weights that it then has hold those pushes. k = 0 is
- * lock-step, not dist_sync: n pushes are n updates. Workers that have finished are not waited for.
- * All keys of a step are pushed before the first is pulled, else MU_ERR_ARGUMENT. Workers that meet
- * between steps (a barrier of their own) have taken numbers of steps that differ by k at most, or
- * they would wait for ever.
+ * ---- bounded staleness (dist_async) ----
  *
- * Local SGD (synchronous stores between ranks; Stich, Local SGD converges fast and communicates
- * little, ICLR 2019): with a period k > 1 every worker updates weights w_i of its own, by its own
- * gradients and with an optimiser of its own, whose states stay its own. After every k-th step the
- * weights are averaged: with c_i the samples of worker i since the last average and G what that
- * gave,
+ * Stale synchronous parallel: Ho et al., More effective distributed ML via a stale synchronous
+ * parallel parameter server, NIPS 2013. Each push still updates at once, but a worker that is ahead
+ * waits in its pull. No worker starts step t + k + 1 before all workers have pushed step t, and its
+ * weights then hold those pushes. k = 0 is lock-step, but not dist_sync: n pushes are n updates.
+ * Nobody waits for workers that have finished. All keys of a step are pushed before the first pull,
+ * else MU_ERR_ARGUMENT. Workers that wait for each other between steps (a barrier of their own)
+ * must have taken numbers of steps that differ by at most k, or they deadlock.
+ *
+ * ---- local SGD (synchronous stores between ranks) ----
+ *
+ * Stich, Local SGD converges fast and communicates little, ICLR 2019. With a period k > 1 every
+ * worker updates its own weights w_i by its own gradients, with an optimiser and states of its own.
+ * After every k-th step the weights are averaged. With c_i the samples of worker i since the last
+ * average and G the result of the last average,
  *
  *	D = sum_i c_i (w_i - G) / sum_i c_i
  *	V <- eta V + zeta D;  G <- G + V;  w_i <- G
  *
- * V is the block momentum (Chen and Huo, Scalable training of deep learning machines by incremental
- * block training with intra-block parallel optimization and blockwise model-update filtering,
- * ICASSP 2016; V begins at 0). With nesterov G <- G + zeta D + eta V, with the new V: their
- * Nesterov form, in the weights that workers start from. Samples are the weights of the average so
- * that one step and an average are dist_sync's step, up to rounding, for sgd without momentum; a
- * worker without samples counts nothing, and if all have none nothing changes. Running statistics
- * are averaged likewise, without V; between averages each worker has its own. Sums are taken in the
- * order above: all stores give the same bits. mu_kv_fetch and mu_kv_finish average what was stepped
- * since the last average; they are collective over workers, which take the same number of steps.
- * Between averages a worker takes the others to have as many samples as itself for the learning
- * rate and mu_kv_progress, which are exact after each average. Norms are those of the worker's own
- * gradients and weights. All keys of a step are pushed before the first is pulled. Period 1 is no
- * local SGD: gradients of every step are summed.
+ * V is the block momentum and starts at 0 (Chen and Huo, Scalable training of deep learning
+ * machines by incremental block training with intra-block parallel optimization and blockwise
+ * model-update filtering, ICASSP 2016). With nesterov G <- G + zeta D + eta V with the new V: their
+ * Nesterov form, in the weights that workers start from.
  *
- * Compression of what goes between ranks: see compress.h.
+ * Averages are weighted by samples, so that one step and an average equal dist_sync's step, up to
+ * rounding, for sgd without momentum. A worker without samples has no weight; if no worker has any,
+ * nothing changes. Running statistics are averaged likewise, without V; between averages each
+ * worker has its own. Sums are taken in the order above: all stores give the same bits.
  *
- * Server ranks call mu_kv_serve, which returns when all workers have called mu_kv_finish.
+ * mu_kv_fetch and mu_kv_finish average the steps since the last average; they are collective over
+ * workers, which take equal numbers of steps. Between averages the learning rate and mu_kv_progress
+ * assume that all workers have as many samples as this one; both are exact after each average.
+ * Norms are those of the worker's own gradients and weights. All keys of a step are pushed before
+ * the first pull. Period 1 is no local SGD: gradients of every step are summed.
+ *
+ * ---- compression ----
+ *
+ * Of messages between ranks: see compress.h.
  */
 #ifndef MUSTER_KVSTORE_H
 #define MUSTER_KVSTORE_H
@@ -88,9 +98,12 @@ struct mu_kv_local_sgd {
 	bool nesterov;
 };
 
-/* Between ranks of a node: shared memory, with a worker's gradients and weights of all (dist_async:
- * of each) in /dev/shm; or messages. Unless NONE, they send other nodes' servers of a synchronous
- * store one sum. The bits are the same. */
+/*
+ * How the ranks of a node exchange data: in shared memory (/dev/shm holds every worker's gradients,
+ * and the weights once; in dist_async once per worker) or in messages. Unless NONE, the workers of
+ * a node send one sum of their gradients to the servers of other nodes (synchronous stores). The
+ * bits do not depend on it.
+ */
 enum mu_kv_node {
 	MU_KV_NODE_AUTO, /* shared memory where there is room for it, else as MPI or NONE */
 	MU_KV_NODE_SHM,  /* shared memory; no room is an error */
@@ -174,28 +187,28 @@ float *mu_kv_weights(struct mu_kv *kv);
 float *mu_kv_gradients(struct mu_kv *kv);
 size_t mu_kv_n(const struct mu_kv *kv);
 
-/* A number for each key: what was read of its weights, behind mu_kv_weights_init or its
- * mu_kv_pull_end, is what they are as long as the number is the same. Not collective. */
+/* Version of each key. Weights read after mu_kv_weights_init or the key's mu_kv_pull_end are
+ * current while the version is unchanged. Not collective. */
 const uint64_t *mu_kv_versions(const struct mu_kv *kv);
 
-/* Worker 0's weights become everybody's, the servers' too. Collective over workers. */
+/* Copies worker 0's weights to all workers and servers. Collective over workers. */
 enum mu_status mu_kv_weights_init(struct mu_kv *kv);
 
 enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count);
 enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key);
 enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key);
-/* Let messages under way move on; for long work between steps. mu_kv_push_ready does the same. */
+/* Progresses messages in flight, for long work between steps. mu_kv_push_ready does the same. */
 enum mu_status mu_kv_poll(struct mu_kv *kv);
 enum mu_status mu_kv_step_end(struct mu_kv *kv);
 /*
- * Fetch the newest weights without pushing (dist_async at the end of an epoch); local SGD: average
- * now, collective over workers. Elsewhere it does nothing. Not collective.
+ * Gets the newest weights without pushing (dist_async, at the end of an epoch). Local SGD: averages
+ * now, collective over workers. Other stores: does nothing. Else not collective.
  */
 enum mu_status mu_kv_fetch(struct mu_kv *kv);
 /*
- * Wait until all workers are here, at the end of an epoch. Workers of dist_async may come at very
- * different times: as long as the servers count samples of others, the limits of waits (struct
- * mu_limits) do not run. Collective over workers.
+ * Waits for all workers, at the end of an epoch. Workers of dist_async may arrive at very different
+ * times: the limits of waits (struct mu_limits) do not run while the servers still count samples of
+ * other workers. Collective over workers.
  */
 enum mu_status mu_kv_meet(struct mu_kv *kv);
 /* MU_ERR_NUMERIC, naming workers, if not all hold the same weights. Collective over workers. */
@@ -204,9 +217,9 @@ enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when);
 /*
  * ---- checkpoints of a store of a model ----
  *
- * What the next update depends on, beside the weights: arrays of the optimiser's states, each as
- * long as the model and laid out as the flat arrays; counts; and arrays that each worker has for
- * itself. Called between steps.
+ * Besides the weights the next update depends on the optimiser's states (arrays with the layout of
+ * the flat arrays), on counts, and on arrays that each worker has of its own. Call these between
+ * steps.
  */
 
 /*
@@ -233,15 +246,15 @@ struct mu_kv_snapshot {
 	double last_lr, progress; /* of the last of them; samples counted */
 };
 /*
- * Fill in all but from and to, into the caller's arrays. weights: the store's newest; with local
- * SGD the last average. alone: this worker calls and no other, for dist_async inside an epoch: of
- * each server it gets what is there when the server is asked, whose updates go on. Else collective
- * over workers.
+ * Fills in all members but from and to, and the caller's arrays. weights: the store's newest; with
+ * local SGD the last average. alone: only this worker calls, for dist_async inside an epoch: each
+ * server answers with its present values and continues to update. Else collective over workers.
  */
 enum mu_status mu_kv_snapshot_save(struct mu_kv *kv, struct mu_kv_snapshot *states, bool alone);
 /*
- * The other way, after mu_kv_weights_init and before the first step; weights and progress do not
- * count. Every element must be in the range of a worker. Collective over workers.
+ * Restores what _save returned, after mu_kv_weights_init and before the first step; weights and
+ * progress are not used. Every element must be in the range of some worker. Collective over
+ * workers.
  */
 enum mu_status mu_kv_snapshot_load(struct mu_kv *kv, struct mu_kv_snapshot *states);
 
@@ -272,7 +285,7 @@ void mu_kv_own_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *count
 double mu_kv_lr(const struct mu_kv *kv);
 double mu_kv_progress(const struct mu_kv *kv);
 
-/* Servers: answer until every worker has finished. */
+/* Servers: answer until every worker has finished. Not collective. */
 enum mu_status mu_kv_serve(struct mu_kv *kv);
 /* Workers: done, no step is open. Collective over workers. Servers then return from mu_kv_serve. */
 enum mu_status mu_kv_finish(struct mu_kv *kv);
