@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A batch is dealt to the devices of a rank: this step's, or that of a later one. */
-#include "engine/engine.h"
+#include "samples.h"
 
 #include <string.h>
 
 #include <muster/base.h>
-
-#include "engine/stages/staged.h"
 
 /*
  * The samples of a device and the plan for them. The short last step is cut like a full one, for
@@ -55,13 +53,11 @@ static void set_batch(struct engine_device *d, const struct mu_batch *whole, siz
 	own->step = whole->step;
 }
 
-float *mu_engine_devices_begin(struct mu_engine *e, enum mu_phase phase, size_t group,
+float *mu_engine_samples_begin(struct mu_engine *e, enum mu_phase phase, size_t group,
 			       const struct mu_batch *batch)
 {
 	struct engine_devices *s = &e->devices;
 
-	if (e->split)
-		return mu_engine_staged_begin(e, phase, group, batch);
 	s->sample = mu_input_sample(e->train, group);
 	for (size_t i = 0; i < s->list.n; i++) {
 		const struct hand h = deal(e, &s->of[i], phase, group, batch->count);
@@ -76,11 +72,9 @@ float *mu_engine_devices_begin(struct mu_engine *e, enum mu_phase phase, size_t 
 	return s->list.n == 1 ? mu_plan_input(s->of[0].now) : s->samples;
 }
 
-void mu_engine_devices_count(struct mu_engine *e, size_t count)
+void mu_engine_samples_count(struct mu_engine *e, size_t count)
 {
-	if (e->split)
-		mu_engine_staged_count(e, count);
-	for (size_t i = 0; !e->split && i < e->devices.list.n; i++) {
+	for (size_t i = 0; i < e->devices.list.n; i++) {
 		const struct engine_device *d = &e->devices.of[i];
 		size_t left = count > d->first ? count - d->first : 0;
 
@@ -102,7 +96,7 @@ static void copy_samples(const struct mu_engine *e, const struct hand *h, size_t
 		       h->n * sample * sizeof(float));
 }
 
-void mu_engine_devices_copy_samples(const struct mu_engine *e, const struct engine_device *d)
+void mu_engine_samples_copy(const struct mu_engine *e, const struct engine_device *d)
 {
 	if (!mu_plan_is_sent(d->now))
 		copy_samples(e, &(struct hand){d->first, d->n, d->now}, e->devices.sample, false);
@@ -110,13 +104,13 @@ void mu_engine_devices_copy_samples(const struct mu_engine *e, const struct engi
 
 /* ---- a batch ahead ---- */
 
-bool mu_engine_devices_send_ahead(const struct mu_engine *e)
+bool mu_engine_sends_ahead(const struct mu_engine *e)
 {
-	return !e->split && e->devices.list.kind->memory;
+	return e->ops->shares_batch && e->devices.list.kind->memory;
 }
 
-void mu_engine_devices_room(const struct mu_engine *e, size_t group, size_t count,
-			    struct mu_input_batch *samples)
+void mu_engine_room(const struct mu_engine *e, size_t group, size_t count,
+		    struct mu_input_batch *samples)
 {
 	const struct engine_devices *s = &e->devices;
 	struct mu_plan *plan = deal(e, &s->of[0], MU_PHASE_TRAIN, group, count).plan;
@@ -126,8 +120,8 @@ void mu_engine_devices_room(const struct mu_engine *e, size_t group, size_t coun
 		samples->bytes = s->list.n > 1 ? s->bytes : mu_plan_input_bytes(plan);
 }
 
-enum mu_status mu_engine_devices_send(const struct mu_engine *e, size_t group,
-				      const struct mu_batch *batch, bool as_bytes)
+enum mu_status mu_engine_send(const struct mu_engine *e, size_t group, const struct mu_batch *batch,
+			      bool as_bytes)
 {
 	enum mu_status st = MU_OK;
 	const struct engine_devices *s = &e->devices;

@@ -87,23 +87,6 @@ out:
 	return st;
 }
 
-static enum mu_status plan_batch(struct mu_engine *e, struct engine_device *d)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(MU_ALLOC(d->plans, e->n_groups, "plans"));
-	MU_TRY(mu_plan_new_dry(&d->plans[e->n_groups - 1].full, e->net, &d->device, d->batch,
-			       MU_PHASE_TRAIN, e->plan));
-out:
-	return st;
-}
-
-/* Like the first device's plan, for the devices share its weights. */
-static enum mu_status plan_further(struct mu_engine *e, struct engine_device *d)
-{
-	return d->number > 0 ? plan_batch(e, d) : MU_OK;
-}
-
 enum mu_status mu_engine_check_block(const struct conf *v, const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
@@ -157,84 +140,28 @@ out:
 	return st;
 }
 
+/* The one place that asks. */
+static const struct mu_engine_ops *choose(const struct engine_device_list *list)
+{
+	if (list->split)
+		return &mu_engine_staged;
+	return list->n > 1 ? &mu_engine_shared : &mu_engine_one;
+}
+
 enum mu_status mu_engine_model_new(struct mu_engine *e, const struct mu_net_config *model,
 				   const struct mu_input_config *data)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_engine_devices_open(e, data->batch));
+	e->ops = choose(&e->devices.list);
 	MU_TRY(make_nets(e, model));
 	MU_TRY(check_large_batch(e, data));
-	if (e->devices.list.split) {
-		MU_TRY(mu_engine_staged_open(e, data->batch));
-		MU_TRY(mu_engine_conv_check(e, model->shape));
-		MU_TRY(check_memory(e, data, mu_engine_devices_arena(e), mu_plan_n(e->plan)));
-		goto out;
-	}
-	MU_TRY(plan_batch(e, &e->devices.of[0]));
-	e->plan = e->devices.of[0].plans[e->n_groups - 1].full;
+	MU_TRY(e->ops->open(e, data->batch));
 	MU_TRY(mu_engine_conv_check(e, model->shape));
-	MU_TRY(mu_engine_devices_run(e, plan_further));
-	MU_TRY(check_memory(e, data, mu_engine_devices_arena(e), mu_plan_n(e->plan)));
-out:
-	return st;
-}
-
-static bool has_records(const struct mu_input *in, size_t group)
-{
-	return in->groups ? in->groups[group].n > 0 : in->n > 0;
-}
-
-/* The plans of a group that there are not yet, with steps of `rest` samples beside full ones. */
-static enum mu_status plan_group(struct mu_engine *e, struct engine_device *d, size_t group,
-				 size_t rest)
-{
-	enum mu_status st = MU_OK;
-	const struct engine_device_list *list = &e->devices.list;
-	struct engine_plans *p = &d->plans[group];
-	const struct mu_net *net = e->nets[group];
-	size_t part = mu_engine_device_first(list, d->number + 1, rest) -
-		      mu_engine_device_first(list, d->number, rest);
-
-	if (!p->full && has_records(e->train, group))
-		MU_TRY(mu_plan_new_dry(&p->full, net, &d->device, d->batch, MU_PHASE_TRAIN,
-				       e->plan));
-	if (part > 0 && part != d->batch)
-		MU_TRY(mu_plan_new_dry(&p->tail, net, &d->device, part, MU_PHASE_TRAIN, e->plan));
-	if (e->validate && has_records(e->validate, group))
-		MU_TRY(mu_plan_new_dry(&p->infer, net, &d->device, d->batch, MU_PHASE_INFER,
-				       e->plan));
-out:
-	return st;
-}
-
-/* The other groups' plans, those of short last steps, and for validation. */
-static enum mu_status plan_others(struct mu_engine *e, struct engine_device *d)
-{
-	enum mu_status st = MU_OK;
-	const bool ends_early = !e->train->groups && e->steps < e->train->steps;
-
-	for (size_t g = 0; g < e->n_groups; g++)
-		MU_TRY(plan_group(e, d, g, ends_early ? 0 : mu_input_rest(e->train, g)));
-out:
-	return st;
-}
-
-/* By the device's thread, whose cores then have the memory near. */
-static enum mu_status allocate(struct mu_engine *e, struct engine_device *d)
-{
-	enum mu_status st = MU_OK;
-	struct mu_plan *largest = d->plans[e->n_groups - 1].full;
-
-	MU_TRY(mu_plan_allocate(largest));
-	for (size_t g = 0; g < e->n_groups; g++) {
-		const struct engine_plans *p = &d->plans[g];
-		struct mu_plan *others[] = {p->full, p->tail, p->infer};
-
-		for (size_t i = 0; i < 3; i++)
-			if (others[i] && others[i] != largest)
-				MU_TRY(mu_plan_allocate_in(others[i], largest));
-	}
+	if (e->ops->open_others)
+		MU_TRY(e->ops->open_others(e));
+	MU_TRY(check_memory(e, data, e->ops->arena(e), mu_plan_n(e->plan)));
 out:
 	return st;
 }
@@ -252,10 +179,10 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 			e->conf->network, mu_net_labels(e->net),
 			e->conf->data_dir ? e->conf->data_dir : e->conf->data_train,
 			data->label_width);
-	MU_TRY(e->split ? mu_engine_staged_plan(e) : mu_engine_devices_run(e, plan_others));
-	MU_TRY(check_memory(e, data, mu_engine_devices_arena(e), mu_plan_n(e->plan)));
-	MU_TRY(e->split ? mu_engine_staged_allocate(e) : mu_engine_devices_run(e, allocate));
-	if (e->devices.list.n > 1 || e->split)
+	MU_TRY(e->ops->plan(e));
+	MU_TRY(check_memory(e, data, e->ops->arena(e), mu_plan_n(e->plan)));
+	MU_TRY(e->ops->allocate(e));
+	if (e->devices.list.n > 1 || e->devices.list.split)
 		MU_TRY(MU_ALLOC(e->devices.samples, batch * shape[0] * shape[1] * shape[2],
 				"samples of a batch"));
 	if (e->train->bytes && e->devices.list.n > 1)

@@ -2,25 +2,21 @@
 /* What the devices of a rank made of a batch: loss, metrics, probabilities. */
 #include <string.h>
 
-#include "engine/stages/staged.h"
+#include "samples.h"
 
-double mu_engine_devices_loss(const struct mu_engine *e)
+double mu_engine_samples_loss(const struct mu_engine *e)
 {
 	double loss = 0;
 
-	if (e->split)
-		return mu_engine_staged_loss(e);
 	for (size_t i = 0; i < e->devices.list.n; i++)
 		if (e->devices.of[i].now)
 			loss += mu_plan_batch(e->devices.of[i].now)->loss;
 	return loss;
 }
 
-void mu_engine_devices_measure(const struct mu_engine *e, struct mu_metrics *m)
+void mu_engine_samples_measure(const struct mu_engine *e, struct mu_metrics *m)
 {
-	if (e->split)
-		mu_engine_staged_measure(e, m);
-	for (size_t i = 0; !e->split && i < e->devices.list.n; i++) {
+	for (size_t i = 0; i < e->devices.list.n; i++) {
 		struct mu_plan *now = e->devices.of[i].now;
 
 		if (now)
@@ -30,18 +26,11 @@ void mu_engine_devices_measure(const struct mu_engine *e, struct mu_metrics *m)
 	}
 }
 
-size_t mu_engine_devices_classes(const struct mu_engine *e)
+void mu_engine_samples_probabilities(const struct mu_engine *e, float *out)
 {
-	return mu_plan_probabilities_shape(e->plan)->dims[1];
-}
+	const size_t classes = mu_plan_probabilities_shape(e->plan)->dims[1];
 
-void mu_engine_devices_probabilities(const struct mu_engine *e, float *out)
-{
-	const size_t classes = mu_engine_devices_classes(e);
-
-	if (e->split)
-		mu_engine_staged_probabilities(e, out);
-	for (size_t i = 0; !e->split && i < e->devices.list.n; i++) {
+	for (size_t i = 0; i < e->devices.list.n; i++) {
 		const struct engine_device *d = &e->devices.of[i];
 
 		if (d->now)
@@ -50,13 +39,11 @@ void mu_engine_devices_probabilities(const struct mu_engine *e, float *out)
 	}
 }
 
-enum mu_status mu_engine_devices_overflowed(const struct mu_engine *e, bool *overflowed)
+enum mu_status mu_engine_samples_overflowed(const struct mu_engine *e, bool *overflowed)
 {
 	enum mu_status st = MU_OK;
 	bool one;
 
-	if (e->split)
-		return mu_engine_staged_overflowed(e, overflowed);
 	*overflowed = false;
 	for (size_t i = 0; i < e->devices.list.n; i++) {
 		if (!e->devices.of[i].now)
@@ -68,17 +55,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_devices_skip(struct mu_engine *e)
-{
-	return e->split ? mu_engine_staged_skip(e) : MU_OK;
-}
-
-const char *mu_engine_devices_find_nonfinite(struct mu_engine *e)
+const char *mu_engine_samples_find_nonfinite(struct mu_engine *e)
 {
 	const char *place = NULL;
 
-	if (e->split)
-		return mu_engine_staged_find_nonfinite(e);
 	for (size_t i = 0; i < e->devices.list.n && !place; i++)
 		if (e->devices.of[i].now)
 			place = mu_plan_find_nonfinite(e->devices.of[i].now);

@@ -118,28 +118,8 @@ out:
 static void report_devices(const struct train_run *run)
 {
 	const struct engine_devices *s = &run->engine.devices;
-	char text[128], name[32];
 
-	for (size_t i = 0; i < s->list.n; i++) {
-		const struct mu_device *device = &s->of[i].device;
-
-		device->ops->describe(device, text, sizeof text);
-		if (device->dtype != MU_FLOAT32)
-			snprintf(text + strlen(text), sizeof text - strlen(text), ", %s",
-				 mu_dtype_name(device->dtype));
-		if (s->list.n == 1 || run->engine.split)
-			mu_log_info("device %s", text);
-		else
-			mu_log_info("device %s, %zu of %zu samples: %s",
-				    mu_engine_device_name(&s->list, i, name, sizeof name),
-				    s->of[i].batch, run->train.config.batch, text);
-	}
-	if (run->engine.split)
-		mu_engine_staged_report(&run->engine);
-	else if (s->list.n > 1)
-		mu_log_info("the %zu devices of a worker share its weights; their gradients are "
-			    "summed on the %s",
-			    s->list.n, run->store.sums_on_devices ? "devices" : "CPU");
+	run->engine.ops->describe(&run->engine);
 	if (s->list.n > (size_t)run->engine.n_threads)
 		mu_log_warn("%zu devices share %d thread%s of a worker: none has a core of its own",
 			    s->list.n, run->engine.n_threads,
@@ -175,16 +155,12 @@ static void report_convolutions(const struct train_run *run)
 static void report_model(const struct train_run *run)
 {
 	struct mu_net_counts counts;
-	double activations = run->engine.split ? mu_engine_devices_arena(&run->engine) : 0;
 
 	mu_net_counts(run->engine.net, &counts);
-	for (size_t i = 0; !run->engine.split && i < run->engine.devices.list.n; i++)
-		activations += (double)mu_plan_arena_bytes(
-			run->engine.devices.of[i].plans[run->engine.n_groups - 1].full);
 	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
 		    "activations",
 		    run->options.network, counts.params, counts.arrays, counts.aux,
-		    activations / 1e6);
+		    run->engine.ops->activations(&run->engine) / 1e6);
 	if (*mu_net_notes(run->engine.net))
 		mu_log_info("%s", mu_net_notes(run->engine.net));
 	report_devices(run);

@@ -41,7 +41,7 @@ enum mu_status mu_train_batch_open(struct train_run *run)
 
 	MU_TRY(MU_ALLOC(run->labels, c->batch * c->label_width, "labels"));
 	MU_TRY(MU_ALLOC(run->ids, c->batch, "sample ids"));
-	if (!mu_engine_devices_send_ahead(&run->engine))
+	if (!mu_engine_sends_ahead(&run->engine))
 		goto out;
 	MU_TRY(MU_ALLOC(run->ahead, 1, "a batch ahead"));
 	MU_TRY(MU_ALLOC(run->ahead->labels, c->batch * c->label_width, "labels"));
@@ -113,20 +113,18 @@ enum mu_status mu_train_batch_load(struct train_run *run, struct mu_input *in, s
 		MU_TRY(wait_for_samples(run, in, step));
 	batch.labels = samples.labels = run->labels;
 	batch.ids = samples.ids = run->ids;
-	samples.data =
-		mu_engine_devices_begin(&run->engine, train ? MU_PHASE_TRAIN : MU_PHASE_INFER,
-					mu_input_group(in, step), &batch);
+	samples.data = run->engine.ops->begin(&run->engine, train ? MU_PHASE_TRAIN : MU_PHASE_INFER,
+					      mu_input_group(in, step), &batch);
 	if (sends)
-		mu_engine_devices_room(&run->engine, mu_input_group(in, step), batch.count,
-				       &samples);
+		mu_engine_room(&run->engine, mu_input_group(in, step), batch.count, &samples);
 	if (!ahead)
 		MU_TRY(mu_input_read(in, step, &samples));
 	if (sends) /* in place of one that nobody took */
-		MU_TRY(mu_engine_devices_send(&run->engine, mu_input_group(in, step), &batch,
-					      samples.are_bytes));
+		MU_TRY(mu_engine_send(&run->engine, mu_input_group(in, step), &batch,
+				      samples.are_bytes));
 	*count = samples.count;
 	if (*count < batch.count)
-		mu_engine_devices_count(&run->engine, *count);
+		run->engine.ops->count(&run->engine, *count);
 out:
 	st = mu_engine_comm_thread_pause(&run->engine, st);
 	mu_clock_stop(MU_CLOCK_DATA);
@@ -147,9 +145,9 @@ static enum mu_status read_ahead(struct train_run *run, size_t step)
 	};
 	struct mu_input_batch samples = {.labels = a->labels, .ids = a->ids};
 
-	mu_engine_devices_room(&run->engine, group, batch.count, &samples);
+	mu_engine_room(&run->engine, group, batch.count, &samples);
 	MU_TRY(mu_input_read(in, step, &samples));
-	MU_TRY(mu_engine_devices_send(&run->engine, group, &batch, samples.are_bytes));
+	MU_TRY(mu_engine_send(&run->engine, group, &batch, samples.are_bytes));
 	a->step = step;
 	a->count = samples.count;
 	a->there = true;

@@ -69,11 +69,11 @@ enum mu_status mu_train_judge_loss(struct train_fit *f, size_t step, bool *good)
 {
 	enum mu_status st = MU_OK;
 
-	*good = isfinite(mu_engine_devices_loss(&f->run->engine));
+	*good = isfinite(f->run->engine.ops->loss(&f->run->engine));
 	if (*good)
 		goto out;
-	MU_TRY(mu_engine_devices_skip(&f->run->engine));
-	MU_TRY(leave_out(f, step, "loss", mu_engine_devices_find_nonfinite(&f->run->engine)));
+	MU_TRY(mu_engine_skip(&f->run->engine));
+	MU_TRY(leave_out(f, step, "loss", f->run->engine.ops->find_nonfinite(&f->run->engine)));
 out:
 	return st;
 }

@@ -68,8 +68,7 @@ out:
 static enum mu_status forward_layer(struct train_run *run, size_t l)
 {
 	mu_engine_comm_thread_resume(&run->engine);
-	return mu_engine_comm_thread_pause(&run->engine,
-					   mu_engine_devices_forward(&run->engine, l));
+	return mu_engine_comm_thread_pause(&run->engine, run->engine.ops->forward(&run->engine, l));
 }
 
 static enum mu_status forward(struct train_run *run)
@@ -99,7 +98,7 @@ static enum mu_status backward(struct train_run *run, size_t step, bool push)
 		mu_clock_start(MU_CLOCK_BACKWARD);
 		mu_engine_comm_thread_resume(&run->engine);
 		st = mu_engine_comm_thread_pause(&run->engine,
-						 mu_engine_devices_backward(&run->engine, &ready));
+						 run->engine.ops->backward(&run->engine, &ready));
 		mu_clock_stop(MU_CLOCK_BACKWARD);
 		MU_TRY(st);
 		while (push && l > ready)
@@ -144,7 +143,7 @@ static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t 
 	struct mu_metrics metrics = {0};
 	bool good;
 
-	mu_engine_devices_measure(&run->engine, &metrics);
+	run->engine.ops->measure(&run->engine, &metrics);
 	MU_TRY(backward(run, step, false));
 	if (run->loss_scale.scale > 0)
 		MU_TRY(mu_train_loss_scale_judge(f, step, false, &good));
@@ -198,7 +197,7 @@ static enum mu_status train_step(struct train_fit *f, size_t step)
 		return watched_backward(f, step, told);
 	if (push)
 		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
-	mu_engine_devices_measure(&run->engine, &f->window);
+	run->engine.ops->measure(&run->engine, &f->window);
 	MU_TRY(backward(run, step, push));
 	if (push)
 		mu_engine_sum_clear(&run->sum);
@@ -375,7 +374,7 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 		for (size_t l = 0; count > 0 && l < mu_plan_layers(run->engine.plan); l++)
 			MU_TRY(forward_layer(run, l));
 		if (count > 0)
-			mu_engine_devices_measure(&run->engine, m);
+			run->engine.ops->measure(&run->engine, m);
 		if (run->prediction)
 			MU_TRY(mu_train_prediction_take(run, step, count, m));
 		MU_TRY(mu_checkpoint_save_poll(run));

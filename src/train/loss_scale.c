@@ -139,7 +139,7 @@ enum mu_status mu_train_loss_scale_judge(struct train_fit *f, size_t step, bool 
 	if (before == 0)
 		goto out;
 	if (!idle)
-		MU_TRY(mu_engine_devices_overflowed(&run->engine, &overflowed));
+		MU_TRY(run->engine.ops->overflowed(&run->engine, &overflowed));
 	bad = overflowed;
 	if (run->store.synchronous && run->topology.num_workers > 1)
 		MU_TRY(mu_allreduce_long(&bad, 1, MPI_MAX, run->topology.peers));

@@ -289,7 +289,7 @@ static enum mu_status check_layouts(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t n = (size_t)run->topology.num_workers;
-	uint64_t mine = mu_engine_devices_hash(&run->engine), *all = calloc(n, sizeof *all);
+	uint64_t mine = mu_engine_hash(&run->engine), *all = calloc(n, sizeof *all);
 
 	if (!all)
 		MU_FAIL(MU_ERR_MEMORY, "no memory");
@@ -347,7 +347,7 @@ static enum mu_status fill_weights(struct train_run *run)
 	if (run->options.update_period > 1)
 		MU_TRY(mu_engine_sum_init(&run->sum, mu_kv_n(run->kv)));
 	run->engine.kv = run->kv;
-	MU_TRY(mu_engine_devices_bind(&run->engine));
+	MU_TRY(run->engine.ops->bind(&run->engine));
 	MU_TRY(mu_engine_comm_thread_open(&run->engine));
 	if (run->topology.index != 0)
 		goto out;
@@ -433,7 +433,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 				     t->world));
 		goto out;
 	}
-	MU_TRY(mu_agree(worker ? mu_engine_devices_link(&run->engine) : MU_OK, t->world));
+	MU_TRY(mu_agree(worker ? mu_engine_link(&run->engine) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	run->lr = run->options.lr *
 		  (run->options.schedule.scale_with_workers ? (double)run->engine.team.n : 1);
@@ -460,13 +460,8 @@ void mu_train_release(struct train_run *run)
 	mu_train_halt_close(&run->halt);
 	mu_train_prediction_close(run);
 	mu_free(run->resume);
-	mu_engine_devices_close(&run->engine);
-	mu_engine_conv_close(&run->engine);
+	mu_engine_close(&run->engine);
 	mu_kv_free(run->kv);
-	mu_net_free(run->engine.block_net);
-	for (size_t g = 0; run->engine.nets && g < run->engine.n_groups; g++)
-		mu_net_free(run->engine.nets[g]);
-	mu_free(run->engine.nets);
 	mu_input_close(&run->validate); /* its vocabulary is the other's */
 	mu_input_close(&run->train);
 	mu_vocabulary_free(run->vocabulary);

@@ -278,7 +278,8 @@ enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	struct engine_staged *s = e->split;
-	const size_t labels = mu_net_labels(e->net), classes = mu_engine_devices_classes(e);
+	const size_t labels = mu_net_labels(e->net),
+		     classes = mu_plan_probabilities_shape(e->plan)->dims[1];
 
 	MU_TRY(for_all_slots(e, allocate));
 	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));

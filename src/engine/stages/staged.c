@@ -316,8 +316,8 @@ out:
 	return st;
 }
 
-float *mu_engine_staged_begin(struct mu_engine *e, enum mu_phase phase, size_t group,
-			      const struct mu_batch *batch)
+static float *begin(struct mu_engine *e, enum mu_phase phase, size_t group,
+		    const struct mu_batch *batch)
 {
 	struct engine_staged *s = e->split;
 
@@ -334,12 +334,12 @@ float *mu_engine_staged_begin(struct mu_engine *e, enum mu_phase phase, size_t g
 	return e->devices.samples;
 }
 
-void mu_engine_staged_count(struct mu_engine *e, size_t count)
+static void count(struct mu_engine *e, size_t count)
 {
 	e->split->batch.count = count;
 }
 
-enum mu_status mu_engine_staged_forward(struct mu_engine *e, size_t l)
+static enum mu_status forward(struct mu_engine *e, size_t l)
 {
 	enum mu_status st = MU_OK;
 	struct engine_staged *s = e->split;
@@ -387,7 +387,7 @@ static size_t complete_from(const struct mu_engine *e)
 	return 0;
 }
 
-enum mu_status mu_engine_staged_backward(struct mu_engine *e, size_t *ready)
+static enum mu_status backward(struct mu_engine *e, size_t *ready)
 {
 	enum mu_status st = MU_OK;
 	struct engine_staged *s = e->split;
@@ -406,15 +406,47 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_staged_skip(struct mu_engine *e)
+static enum mu_status skip(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	size_t ready = mu_plan_layers(e->plan);
 	bool overflowed;
 
 	while (e->split->under_way && ready > 0)
-		MU_TRY(mu_engine_staged_backward(e, &ready));
+		MU_TRY(backward(e, &ready));
 	MU_TRY(mu_engine_staged_overflowed(e, &overflowed)); /* nobody is to hear of it later */
 out:
 	return st;
 }
+
+static void describe(const struct mu_engine *e)
+{
+	char text[128];
+
+	for (size_t i = 0; i < e->devices.list.n; i++)
+		mu_log_info("device %s",
+			    mu_engine_device_text(&e->devices.of[i].device, text, sizeof text));
+	mu_engine_staged_report(e);
+}
+
+const struct mu_engine_ops mu_engine_staged = {
+	.open = mu_engine_staged_open,
+	.plan = mu_engine_staged_plan,
+	.allocate = mu_engine_staged_allocate,
+	.close = mu_engine_staged_close,
+	.arena = mu_engine_staged_arena,
+	.activations = mu_engine_staged_arena,
+	.hash = mu_engine_borders_hash,
+	.bind = mu_engine_staged_bind,
+	.begin = begin,
+	.count = count,
+	.forward = forward,
+	.backward = backward,
+	.loss = mu_engine_staged_loss,
+	.measure = mu_engine_staged_measure,
+	.probabilities = mu_engine_staged_probabilities,
+	.overflowed = mu_engine_staged_overflowed,
+	.skip = skip,
+	.find_nonfinite = mu_engine_staged_find_nonfinite,
+	.describe = describe,
+};

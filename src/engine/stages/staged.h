@@ -140,13 +140,6 @@ void mu_engine_staged_keep(struct mu_engine *e, size_t k);
 
 size_t mu_engine_staged_counter(size_t stage, int which);
 
-float *mu_engine_staged_begin(struct mu_engine *e, enum mu_phase phase, size_t group,
-			      const struct mu_batch *batch);
-void mu_engine_staged_count(struct mu_engine *e, size_t count);
-enum mu_status mu_engine_staged_forward(struct mu_engine *e, size_t l);
-enum mu_status mu_engine_staged_backward(struct mu_engine *e, size_t *ready);
-enum mu_status mu_engine_staged_skip(struct mu_engine *e);
-
 /* stage_results.c: the same. Ranks of a team without the last stage have no loss, and measure
  * nothing. */
 

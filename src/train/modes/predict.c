@@ -232,7 +232,7 @@ static enum mu_status open_prediction(struct train_run *run)
 	if (!run->options.predict)
 		goto out;
 	p->batch = run->validate.config.batch;
-	p->classes = mu_engine_devices_classes(&run->engine);
+	p->classes = mu_engine_classes(&run->engine);
 	p->n = run->validate.n;
 	p->csv = mu_conf_ends_in(run->options.predict, ".csv");
 	p->nbytes = sizeof(struct message) + p->batch * (sizeof(uint32_t) + sizeof(float)) +
@@ -299,7 +299,7 @@ static enum mu_status gather_step(struct train_prediction *p, size_t count)
 	if (count > 0) {
 		memcpy(ids, run->ids, count * sizeof *ids);
 		memcpy(labels, run->labels, count * sizeof *labels);
-		mu_engine_devices_probabilities(&run->engine, labels + p->batch);
+		run->engine.ops->probabilities(&run->engine, labels + p->batch);
 	}
 	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, run->topology.peers));
 	if (run->topology.index == 0)

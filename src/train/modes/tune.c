@@ -167,7 +167,7 @@ enum mu_status mu_train_tune(struct train_run *run)
 	const struct engine_conv_net net = {
 		.name = v->network, .shape = run->train.shape, .path = v->conv_table};
 
-	if (run->engine.split)
+	if (run->engine.devices.list.split)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune measures a device that has all layers: "
 				      "leave out --model-parallel, --group2dev, "
 				      "--micro-batches, --time-block, --model-parallel-ranks and "

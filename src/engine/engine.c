@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine.h"
+
+#include <muster/base.h>
+
+#include "engine/stages/staged.h"
+#include "threads.h"
+
+void mu_engine_close(struct mu_engine *e)
+{
+	mu_team_free(e->devices.team); /* its threads use all that follows */
+	if (e->ops)
+		e->ops->close(e);
+	mu_engine_devices_close(e);
+	mu_engine_conv_close(e);
+	mu_net_free(e->block_net);
+	for (size_t g = 0; e->nets && g < e->n_groups; g++)
+		mu_net_free(e->nets[g]);
+	mu_free(e->nets);
+}
+
+enum mu_status mu_engine_link(struct mu_engine *e)
+{
+	return e->team.size > 1 ? mu_engine_borders_open(e) : MU_OK;
+}
+
+uint64_t mu_engine_hash(const struct mu_engine *e)
+{
+	return mu_plan_hash(e->plan) ^ (e->ops->hash ? e->ops->hash(e) : 0);
+}
+
+size_t mu_engine_classes(const struct mu_engine *e)
+{
+	return mu_plan_probabilities_shape(e->plan)->dims[1];
+}
+
+enum mu_status mu_engine_skip(struct mu_engine *e)
+{
+	return e->ops->skip ? e->ops->skip(e) : MU_OK;
+}

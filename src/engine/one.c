@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One device with all layers and all samples: every call is one of its plan. */
+#include "samples.h"
+
+#include <muster/base.h>
+
+static enum mu_status bind(struct mu_engine *e)
+{
+	return mu_engine_samples_bind(e, &e->devices.of[0]);
+}
+
+static enum mu_status forward(struct mu_engine *e, size_t l)
+{
+	return mu_plan_forward(e->devices.of[0].now, l);
+}
+
+static enum mu_status backward(struct mu_engine *e, size_t *ready)
+{
+	return mu_engine_samples_backward_next(&e->devices.of[0], &e->devices.layer, ready);
+}
+
+static void describe(const struct mu_engine *e)
+{
+	char text[128];
+
+	mu_log_info("device %s",
+		    mu_engine_device_text(&e->devices.of[0].device, text, sizeof text));
+}
+
+const struct mu_engine_ops mu_engine_one = {
+	.open = mu_engine_samples_open,
+	.plan = mu_engine_samples_plan,
+	.allocate = mu_engine_samples_allocate,
+	.close = mu_engine_samples_close,
+	.arena = mu_engine_samples_arena,
+	.activations = mu_engine_samples_activations,
+	.bind = bind,
+	.begin = mu_engine_samples_begin,
+	.count = mu_engine_samples_count,
+	.forward = forward,
+	.backward = backward,
+	.loss = mu_engine_samples_loss,
+	.measure = mu_engine_samples_measure,
+	.probabilities = mu_engine_samples_probabilities,
+	.overflowed = mu_engine_samples_overflowed,
+	.find_nonfinite = mu_engine_samples_find_nonfinite,
+	.describe = describe,
+	.shares_batch = true,
+};
