@@ -71,10 +71,23 @@ static enum mu_status forward_layer(struct train_run *run, size_t l)
 	return mu_engine_comm_thread_pause(&run->engine, run->engine.ops->forward(&run->engine, l));
 }
 
-static enum mu_status forward(struct train_run *run)
+/* Reads the samples of step f->done; f->count: the good ones, 0 where the worker has none. */
+static enum mu_status batch_next(struct train_fit *f)
+{
+	struct train_run *run = f->run;
+
+	f->count = mu_input_count(&run->train, f->done);
+	return f->count > 0 ? mu_train_batch_load(run, &run->train, f->done, &f->count) : MU_OK;
+}
+
+/* Each layer runs once its weights are there. */
+static enum mu_status forward(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
 
+	if (f->count == 0)
+		goto out;
 	for (size_t l = 0; l < mu_plan_layers(run->engine.plan); l++) {
 		MU_TRY(pull_layer(run, l));
 		mu_clock_mark((int)l); /* a server end in this rank has others */
@@ -83,12 +96,20 @@ static enum mu_status forward(struct train_run *run)
 		mu_clock_stop(MU_CLOCK_FORWARD);
 		MU_TRY(st);
 	}
+	mu_clock_mark(-1);
 out:
 	return st;
 }
 
-/* The next step's samples come while the devices are at this one's backward. */
-static enum mu_status backward(struct train_run *run, size_t step, bool push)
+/* *keep: the batch has samples, and its loss is finite. */
+static enum mu_status guard_loss(struct train_fit *f, bool *keep)
+{
+	*keep = f->count > 0;
+	return *keep ? mu_train_judge_loss(f, f->done, keep) : MU_OK;
+}
+
+/* The next step's samples are read while the devices run this step's backward. */
+static enum mu_status backward_layers(struct train_run *run, size_t step, bool push)
 {
 	enum mu_status st = MU_OK;
 
@@ -135,8 +156,8 @@ out:
 	return st;
 }
 
-/* Backward of a batch whose gradients leave only when all of them are known to be finite. */
-static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t told)
+/* Backward of a batch whose gradients are pushed only once all of them are known to be finite. */
+static enum mu_status held_backward(struct train_fit *f, size_t step, size_t told)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
@@ -144,7 +165,7 @@ static enum mu_status watched_backward(struct train_fit *f, size_t step, size_t 
 	bool good;
 
 	run->engine.ops->measure(&run->engine, &metrics);
-	MU_TRY(backward(run, step, false));
+	MU_TRY(backward_layers(run, step, false));
 	if (run->loss_scale.scale > 0)
 		MU_TRY(mu_train_loss_scale_judge(f, step, false, &good));
 	else
@@ -176,29 +197,25 @@ out:
 	return st;
 }
 
-static enum mu_status train_step(struct train_fit *f, size_t step)
+/*
+ * Keys are pushed as the gradients of their layers are ready, unless the guard holds them back or
+ * the update needs more batches.
+ */
+static enum mu_status backward(struct train_fit *f, bool keep)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	size_t count = mu_input_count(&run->train, step), told;
-	bool push = ends_update(run, step), good;
+	const size_t step = f->done, told = mu_engine_team_count(&run->engine, f->count);
+	const bool push = ends_update(run, step);
 
-	if (count > 0)
-		MU_TRY(mu_train_batch_load(run, &run->train, step, &count));
-	if (count == 0) /* or all of them are bad */
+	if (!keep)
 		return idle_step(f, step);
-	MU_TRY(forward(run));
-	mu_clock_mark(-1);
-	MU_TRY(mu_train_judge_loss(f, step, &good));
-	if (!good)
-		return idle_step(f, step);
-	told = mu_engine_team_count(&run->engine, count);
 	if (mu_train_leaves_out(run) || run->loss_scale.scale > 0)
-		return watched_backward(f, step, told);
+		return held_backward(f, step, told);
 	if (push)
 		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
 	run->engine.ops->measure(&run->engine, &f->window);
-	MU_TRY(backward(run, step, push));
+	MU_TRY(backward_layers(run, step, push));
 	if (push)
 		mu_engine_sum_clear(&run->sum);
 	else
@@ -286,11 +303,25 @@ static size_t begin_epoch(struct train_fit *f)
 	return run->begin_step;
 }
 
-static enum mu_status train_steps(struct train_fit *f)
+/* Step f->done, which began at this time, is over: the timeline, a line of the log, the terminal. */
+static enum mu_status observe_step(struct train_fit *f, double begin)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	double begin;
+
+	mu_report_timeline_step(run, f->epoch * run->steps + f->done, begin);
+	if (f->done > 0 && f->done % (size_t)run->options.disp_batches == 0)
+		MU_TRY(show_window(f, f->done));
+	f->done++;
+	mu_report_terminal_step(f);
+out:
+	return st;
+}
+
+static enum mu_status begin_steps(struct train_fit *f)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
 
 	f->window_start = mu_now();
 	f->window_data = mu_clock_seconds(MU_CLOCK_DATA);
@@ -300,14 +331,25 @@ static enum mu_status train_steps(struct train_fit *f)
 	mu_train_batch_forget(run);
 	f->first = f->done = begin_epoch(f);
 	mu_report_terminal_begin(f);
+out:
+	return st;
+}
+
+static enum mu_status train_steps(struct train_fit *f)
+{
+	enum mu_status st = MU_OK;
+	struct train_run *run = f->run;
+	bool keep;
+
+	MU_TRY(begin_steps(f));
 	do {
-		begin = mu_now();
-		MU_TRY(train_step(f, f->done));
-		mu_report_timeline_step(run, f->epoch * run->steps + f->done, begin);
-		if (f->done > 0 && f->done % (size_t)run->options.disp_batches == 0)
-			MU_TRY(show_window(f, f->done));
-		f->done++;
-		mu_report_terminal_step(f);
+		const double begin = mu_now();
+
+		MU_TRY(batch_next(f));
+		MU_TRY(forward(f)); /* pull each layer's keys, then run it */
+		MU_TRY(guard_loss(f, &keep));
+		MU_TRY(backward(f, keep)); /* push keys as layers are ready */
+		MU_TRY(observe_step(f, begin));
 		MU_TRY(mu_train_verify(run, f->epoch, f->done));
 		MU_TRY(mu_train_fit_save_inside(f));
 	} while (f->done < run->steps && !mu_train_halt_heard(run, f->done));

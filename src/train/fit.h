@@ -8,6 +8,7 @@
 struct train_fit {
 	struct train_run *run;
 	size_t epoch, done;              /* steps of it that are */
+	size_t count;                    /* good samples of the present step */
 	size_t first;                    /* of these, those of an earlier run */
 	size_t saved;                    /* of these, when the last checkpoint was begun; 0: none */
 	bool early;                      /* training ended inside the epoch */
