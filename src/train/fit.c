@@ -303,7 +303,7 @@ static size_t begin_epoch(struct train_fit *f)
 	return run->begin_step;
 }
 
-/* Step f->done, which began at this time, is over: the timeline, a line of the log, the terminal. */
+/* Step f->done, which began at this time, is over. */
 static enum mu_status observe_step(struct train_fit *f, double begin)
 {
 	enum mu_status st = MU_OK;
