@@ -55,6 +55,7 @@ walk() {
 	shift 3
 	options="$run $*"
 	! in_tier long || stride=1
+	last=$(in_tier full && echo 1 || echo 3)
 	rm -f R-*
 	train $np $options --num-epochs 1
 	mv R-0001.h5 one.h5
@@ -68,8 +69,8 @@ walk() {
 	fi
 	calls=$(cat R-calls)
 	[ $status = 0 ] && [ "${calls:-0}" -ge 3 ] || fail "the calls were not counted: status $status, \"$calls\""
-	# The last calls name the file and remove the older one: all of them.
-	for ((n = 1; n <= calls; n += calls - n <= 14 && KILL_RANK == 0 ? 1 : stride)); do
+	# The last calls name the file and remove the older one: all of them, or a third.
+	for ((n = 1; n <= calls; n += calls - n <= 14 && KILL_RANK == 0 ? last : stride)); do
 		traced $n
 		check_left $n
 	done

@@ -5,7 +5,7 @@
 set -u
 seed=${MUSTER_SEED:-1}
 case ${MU_TIER:-quick} in
-quick) kills=4 ;;
+quick) kills=2 ;;
 full) kills=25 ;;
 long) seed=${MUSTER_SEED:-$RANDOM} kills=200 ;;
 esac

@@ -89,7 +89,7 @@ refuses 2 'unknown option --host' -n 1 --host a ./t
 refuses 2 '--launcher yarn: unknown; known are local, mpi, ssh, slurm' -n 1 --launcher yarn ./t
 refuses 2 '--launcher ssh needs --hostfile' -n 1 --launcher ssh ./t
 refuses 1 '--launcher ssh: there is no /nothing/ssh in the PATH' -n 1 -H three --ssh /nothing/ssh ./t
-refuses 2 'no such file' -n 1 -H nowhere ./t
+refuses 2 'no such file' -n 1 --launcher mpi -H nowhere ./t
 refuses 2 '3 slots for 4 ranks \(3 workers, 1 servers\)' -n 3 -s 1 --launcher mpi -H three ./t
 refuses 2 "--env 'a-b=c'" -n 1 --env a-b=c ./t
 refuses 2 '--env NOT_SET_AT_ALL: is not set' -n 1 --env NOT_SET_AT_ALL ./t

@@ -26,8 +26,9 @@ hosts_possible() {
 		return 1
 	}
 	[ "$(id -u)" = 0 ] && command -v ip >/dev/null && command -v tc >/dev/null &&
-		ip netns add "mu$$-try" 2>/dev/null && ip netns del "mu$$-try" && return
-	echo "skipped: needs the right to make network namespaces (root), ip and tc"
+		ip netns add "mu$$-try" 2>/dev/null &&
+		if ip netns exec "mu$$-try" true; then ip netns del "mu$$-try"; else ! ip netns del "mu$$-try"; fi && return
+	echo "skipped: needs the right to make network namespaces and to mount (root, no chroot), ip and tc"
 	return 1
 }
 
