@@ -25,9 +25,11 @@ hosts_possible() {
 		echo "skipped: needs an MPICH or an Open MPI, to whose launchers hosts.sh speaks"
 		return 1
 	}
-	[ "$(id -u)" = 0 ] && command -v ip >/dev/null && command -v tc >/dev/null &&
-		ip netns add "mu$$-try" 2>/dev/null &&
-		if ip netns exec "mu$$-try" true; then ip netns del "mu$$-try"; else ! ip netns del "mu$$-try"; fi && return
+	if [ "$(id -u)" = 0 ] && command -v ip >/dev/null && command -v tc >/dev/null &&
+		ip netns add "mu$$-try" 2>/dev/null; then
+		ip netns exec "mu$$-try" true && ip netns del "mu$$-try" && return
+		ip netns del "mu$$-try"
+	fi
 	echo "skipped: needs the right to make network namespaces and to mount (root, no chroot), ip and tc"
 	return 1
 }

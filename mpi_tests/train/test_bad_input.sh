@@ -37,13 +37,13 @@ misused() {
 	expect_none '^    at |^Epoch|^Abort'
 }
 
-# both KIND REGEX ARGUMENT...: with one rank and with three; in the tier quick with either, in turn
-turn=3
+# both KIND REGEX ARGUMENT...: with one rank and with three; in the tier quick with three every fourth time
+turn=0
 both() {
 	local kind=$1 np
 	shift
-	turn=$((4 - turn))
-	for np in $(in_tier full && echo 1 3 || echo $turn); do $kind $np "$@"; done
+	turn=$(((turn + 1) % 4))
+	for np in $(in_tier full && echo 1 3 || echo $((turn == 0 ? 3 : 1))); do $kind $np "$@"; done
 }
 
 part "a launcher of another MPI"
