@@ -173,8 +173,8 @@ came_late() {
 check_end() {
 	local begun=$EPOCHREALTIME left took
 	late=
-	while is_running && [ $((${EPOCHREALTIME/./} - ${begun/./})) -lt $((15000000 * scale)) ]; do nap_ms 10; done
-	is_running && fail "still running after $((15 * scale)) s" && kill -KILL $job
+	while is_running && [ $((${EPOCHREALTIME/./} - ${begun/./})) -lt $((60000000 * scale)) ]; do nap_ms 10; done
+	is_running && fail "still running after $((60 * scale)) s" && kill -KILL $job
 	wait $job 2>/dev/null # without bash's word about a kill
 	status=$?
 	took=$(((${EPOCHREALTIME/./} - ${begun/./}) / 1000))

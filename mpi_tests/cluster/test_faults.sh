@@ -12,7 +12,7 @@ set -u
 
 endless="--network mlp --benchmark 1 --batch-size 20 --lr 0.0001 --num-epochs 1000000 --disp-batches 10"
 endless="$endless --log-prefix none --log-time 0"
-limit=$((10 * ${MU_TIMEOUT_SCALE:-1})) # seconds
+limit=$((60 * ${MU_TIMEOUT_SCALE:-1})) # seconds: a job that hangs does so for ever
 job=
 
 # begin NP ARGUMENT...: start a run in the background, and wait until it trains.

@@ -59,7 +59,7 @@ away() {
 cut_wire() {
 	local host2='nothing from (.*mu.*-2\)(, .*)?|[^;]*mu[0-9]+-1; waits, too\))'
 	ip link set "muv$$-2" down
-	ends 15
+	ends 60
 	# Open MPI's launcher may notice first that a daemon is gone, and ends the job itself.
 	if [ "$(mpi_kind)" != openmpi ] || ! grep -q 'Remote daemon' "$log"; then
 		expect_count 1 'error: '
@@ -109,7 +109,7 @@ part "all ranks of a host are killed"
 begin
 # shellcheck disable=SC2046 # numbers
 kill -KILL $(away)
-ends 10
+ends 60
 expect_count 1 'BAD TERMINATION|exited on signal 9'
 left=$(leftovers)
 [ -z "$left" ] || fail "left running: $left"

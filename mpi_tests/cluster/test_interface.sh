@@ -14,7 +14,7 @@ net="--network mlp --benchmark 1 --num-batches 10 --num-epochs 1 --batch-size 20
 refused() {
 	local regex=$1
 	shift
-	run_limited 30 "$@"
+	run_limited 60 "$@"
 	[ $status = 2 ] || fail "exit status $status, not 2"
 	expect_count 1 'error: '
 	expect "^trainer: error: $regex"

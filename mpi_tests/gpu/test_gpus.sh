@@ -14,7 +14,7 @@ net="--network mlp --benchmark 1 --num-batches 5 --num-epochs 1 --batch-size 20 
 refused() {
 	local wanted=$1 regex=$2
 	shift 2
-	run_limited 30 "$@"
+	run_limited 60 "$@"
 	[ $status = "$wanted" ] || fail "exit status $status, not $wanted"
 	expect_count 1 'error: '
 	expect "$regex"

@@ -49,7 +49,7 @@ if [ "$cores" = 2 ]; then
 	train 3 $net --num-batches 11 --comm-thread 1
 	expect 'warning: --comm-thread 1: 4 threads of workers share the 2 cores of '
 fi
-run_limited 30 1 $net --comm-thread 1
+run_limited 60 1 $net --comm-thread 1
 [ $status = 2 ] || fail "exit status $status of --comm-thread with --kv-store device"
 expect '^trainer: error: --comm-thread 1 with --kv-store device: there are no messages between ranks$'
 

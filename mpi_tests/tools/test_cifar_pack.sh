@@ -172,7 +172,7 @@ done
 pack --input many --output twelve
 expect 'num-classes 12'
 train 1 --network mlp --data-dir twelve --batch-size 4 --num-epochs 1 --num-classes 12
-run_limited 10 1 --network mlp --data-dir twelve --batch-size 4
+run_limited 60 1 --network mlp --data-dir twelve --batch-size 4
 expect 'error: .*twelve/data_batch_1.bin: record \d+ has label 1[01]; labels must be from 0 to 9'
 
 part "scaling"

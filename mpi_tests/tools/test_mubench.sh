@@ -12,7 +12,7 @@ program() {
 	local name=$1 np=$2
 	shift 2
 	# shellcheck disable=SC2086 # MPIRUN may hold options
-	timeout -k 5 $((30 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN -n "$np" "$BUILDDIR/$name" "$@" >"$log" 2>&1 </dev/null
+	timeout -k 5 $((60 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN -n "$np" "$BUILDDIR/$name" "$@" >"$log" 2>&1 </dev/null
 	status=$?
 }
 

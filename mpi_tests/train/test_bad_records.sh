@@ -28,7 +28,7 @@ refused() {
 	for np in ${turn:-1 3}; do
 		store=
 		[ $np = 1 ] || store="--kv-store dist_sharded"
-		run_limited 20 $np $plain $store "$@"
+		run_limited 60 $np $plain $store "$@"
 		[ $status = 1 ] || fail "exit status $status, not 1, of -n $np $*"
 		expect "error: .*$regex"
 		expect_none "$crashes"
@@ -142,12 +142,12 @@ train 3 $plain $bad --kv-store dist_sharded
 part "too few records"
 fresh
 for np in 1 3; do
-	run_limited 20 $np $plain $bad --kv-store $([ $np = 1 ] && echo local || echo dist_sharded) --batch-size 25
+	run_limited 60 $np $plain $bad --kv-store $([ $np = 1 ] && echo local || echo dist_sharded) --batch-size 25
 	[ $status = 2 ] || fail "exit status $status, not 2, of a batch larger than a part"
 	expect_count 1 "error: .*larger than a worker's part: 24 training records over $np w.*possible is $((24 / np))"
 done
 "$BUILDDIR/h5rec" whole.rec two.rec --count 2 >h5rec.log
-run_limited 20 3 $plain --data-train two.rec --kv-store dist_sharded --batch-size 1
+run_limited 60 3 $plain --data-train two.rec --kv-store dist_sharded --batch-size 1
 [ $status = 2 ] || fail "exit status $status, not 2, of 2 records for 3 workers"
 expect_count 1 'error: .*2 training records are too few for 3 workers'
 
@@ -161,9 +161,9 @@ changed() {
 		store=
 		[ $np = 1 ] || store="--kv-store dist_sharded"
 		new_mark
-		(launch 20 $np $plain $store --num-epochs 1000000 --disp-batches 1000 --data-train $3) &
+		(launch 100 $np $plain $store --num-epochs 1000000 --disp-batches 1000 --data-train $3) &
 		pid=$!
-		for _ in $(seq 1000); do
+		for _ in $(seq 3000); do
 			grep -q '^Epoch\[1\]' "$log" 2>/dev/null && break
 			sleep 0.02
 		done

@@ -82,7 +82,7 @@ expect '^convolutions by the table of mixed, hash [0-9a-f]{16}$'
 mixed=$(losses)
 train 1 $resnet --conv-table mixed --batch-size 8
 expect 'mixed: its table of convolutions was measured with batch 16, .*, and this run has batch 8'
-run_limited 20 2 --kv-store dist_allreduce $resnet --conv-table mixed
+run_limited 60 2 --kv-store dist_allreduce $resnet --conv-table mixed
 [ $status = 0 ] || fail "exit status $status of two workers"
 expect '^convolutions by the table of mixed'
 
@@ -132,7 +132,7 @@ table "auto auto auto" >good
 refused() { # WHAT, options
 	local what=$1
 	shift
-	run_limited 20 1 $resnet "$@"
+	run_limited 60 1 $resnet "$@"
 	[ $status = 1 ] || fail "exit status $status, not 1, for: $*"
 	expect "$what"
 }
@@ -154,16 +154,16 @@ refused 'conv-table empty: is no table of convolutions' --conv-table empty
 head -c 100000 /dev/zero >zeros
 refused 'conv-table zeros: is no table of convolutions' --conv-table zeros
 refused 'conv-table none: cannot be read' --conv-table none
-run_limited 20 1 $resnet --conv-algo tune
+run_limited 60 1 $resnet --conv-algo tune
 [ $status = 2 ] || fail "exit status $status for tune without a table"
 expect 'conv-algo tune needs --conv-table FILE'
-run_limited 20 1 --network mlp --benchmark 1 --conv-algo tune --conv-table t $plain
+run_limited 60 1 --network mlp --benchmark 1 --conv-algo tune --conv-table t $plain
 [ $status = 2 ] || fail "exit status $status for a network without convolutions"
 expect 'network mlp on device .* has no convolutions that there are several algorithms for'
 [ ! -e t ] || fail "a table of nothing"
 
 part "a wrong name"
-run_limited 20 1 $resnet --conv-algo fft
+run_limited 60 1 $resnet --conv-algo fft
 [ $status = 2 ] || fail "exit status $status for a wrong name"
 expect 'conv-algo: "fft" is not known; choose one of: auto, direct, winograd, gemm, tune'
 finish

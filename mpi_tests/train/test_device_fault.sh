@@ -14,7 +14,7 @@ if grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 fi
 $CC -O2 -std=c11 -shared -fPIC -I"$SRCDIR/include" "$SRCDIR/mpi_tests/lib/late_net.c" -o late.so || exit 1
 export OMP_NUM_THREADS=1
-run_limited 30 2 --network ./late.so --benchmark 1 --num-batches 8 --num-epochs 1 --batch-size 8 \
+run_limited 60 2 --network ./late.so --benchmark 1 --num-batches 8 --num-epochs 1 --batch-size 8 \
 	--devices cpu:0,cpu:1 --kv-store dist_allreduce --clip-global-norm 5 --node-reduce none \
 	--log-prefix none --log-time 0
 [ $status = 1 ] || fail "exit status $status"

@@ -19,7 +19,7 @@ losses() {
 
 part "a processor without"
 export DNNL_MAX_CPU_ISA=AVX2
-run_limited 20 1 $resnet --dtype bfloat16
+run_limited 60 1 $resnet --dtype bfloat16
 [ $status = 1 ] || fail "exit status $status without instructions for bfloat16"
 expect_count 1 'dtype bfloat16: .*no instructions for bfloat16.* has avx2.*dtype-fallback 1'
 train 1 $resnet --dtype bfloat16 --dtype-fallback 1
@@ -28,13 +28,13 @@ expect_none '^device .*bfloat16'
 unset DNNL_MAX_CPU_ISA
 
 part "wrong use"
-run_limited 20 1 $resnet --dtype float16
+run_limited 60 1 $resnet --dtype float16
 [ $status = 2 ] || fail "exit status $status for float16"
 expect_count 1 'dtype float16: device cpu has float32 and bfloat16; float16 is for GPUs'
-run_limited 20 1 $resnet --dtype-fallback 1
+run_limited 60 1 $resnet --dtype-fallback 1
 [ $status = 2 ] || fail "exit status $status for a fallback of nothing"
 expect_count 1 'dtype-fallback 1 needs --dtype bfloat16'
-run_limited 20 1 $resnet --dtype bfloat16 --devices ref
+run_limited 60 1 $resnet --dtype bfloat16 --devices ref
 [ $status = 1 ] || fail "exit status $status for device ref"
 expect_count 1 'device ref has no bfloat16'
 

@@ -63,20 +63,20 @@ same_model C-0002.h5 D-0002.h5 || fail "dynamic scales change bits"
 train 1 $run --model-prefix C --resume auto --num-epochs 3
 
 part "a fixed scale that is too large"
-run_limited 30 2 $run --kv-store dist_allreduce --loss-scale $most --initializer one --batch-size 5
+run_limited 60 2 $run --kv-store dist_allreduce --loss-scale $most --initializer one --batch-size 5
 [ $status = 1 ] || fail "exit status $status"
 expect 'error: epoch 0, step 9: gradients are not finite at a loss scale of 1.70141e\+38, of 10 batches in a row'
 expect 'in a row; a lower --lr or --loss-scale may help'
 
 part "wrong use"
-run_limited 30 1 $run --loss-scale 8 --loss-scale-window 5
+run_limited 60 1 $run --loss-scale 8 --loss-scale-window 5
 [ $status = 2 ] || fail "exit status $status of a window without a dynamic scale"
 expect_count 1 'error: --loss-scale-window 5 needs --loss-scale dynamic'
-run_limited 30 3 $run --kv-store dist_sync --loss-scale 8 --gc-type topk
+run_limited 60 3 $run --kv-store dist_sync --loss-scale 8 --gc-type topk
 [ $status = 2 ] || fail "exit status $status of a loss scale with compression"
 expect_count 1 'error: --gc-type topk with --kv-store dist_sync and a loss scale: '
 for value in 0 -1 x 1e39 dynamic: dynamic:none dynamics 8x; do
-	run_limited 30 1 $run --loss-scale $value
+	run_limited 60 1 $run --loss-scale $value
 	[ $status = 2 ] || fail "exit status $status of --loss-scale $value"
 	expect_count 1 "error: --loss-scale $value: dynamic, dynamic:START, none, or a number from"
 done

@@ -106,7 +106,7 @@ if has_files; then
 	mv mynet.so elsewhere/other.so
 	train 1 --network elsewhere/other.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
 	expect '^Loaded model P-0001.h5$'
-	run_limited 20 1 --network ./prelu.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
+	run_limited 60 1 --network ./prelu.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
 	[ $status = 1 ] || fail "exit status $status, not 1, of another network's checkpoint"
 	expect 'error: P-0001.h5 was saved with network mynet, and this run has prelu-net'
 	mv elsewhere/other.so mynet.so
@@ -126,7 +126,7 @@ told() {
 refused() {
 	local np
 	for np in 1 $(in_tier full && echo 3); do
-		run_limited 20 $np --network "$3" $plain
+		run_limited 60 $np --network "$3" $plain
 		told "$1" "$2"
 	done
 }
@@ -211,9 +211,9 @@ out:
 static const struct mu_layer_ops ops = {"bad", same, bad, bad};'
 model fails.so "$layer $small" -DNAME='"fails"' -DSHAPE=1,28,28 \
 	-DBODY='x = mu_net_custom(net, 1, &x, &(struct mu_custom){.ops = &ops}, NULL);'
-run_limited 20 1 --network fails.so $plain
+run_limited 60 1 --network fails.so $plain
 told 1 'bad0: says 7'
-run_limited 20 3 --network fails.so $plain
+run_limited 60 3 --network fails.so $plain
 if [ $status = 0 ] || [ $status -ge 124 ]; then fail "exit status $status of a layer that fails on every rank"; fi
 expect 'error: .*bad0: says 7'
 
@@ -252,13 +252,13 @@ first="--devices ref:0,ref:1 --work-load-list 3,2" second="--devices ref:0,ref:1
 for where in 0 1; do
 	model counts.so "$counts $small" -DNAME='"counts"' -DSHAPE=1,28,28 -DWHERE=$where \
 		-DBODY="$dense $custom"
-	run_limited 20 1 --network counts.so $plain $first
+	run_limited 60 1 --network counts.so $plain $first
 	told 1 'device ref:0: counts0: has 15 samples'
-	run_limited 20 1 --network counts.so $plain $second --kv-store local
+	run_limited 60 1 --network counts.so $plain $second --kv-store local
 	told 1 'device ref:1: counts0: has 15 samples'
 	expect '^    at case.c:\d+$'
 	expect '^    at src/engine/shared.c:\d+ in .*join'
-	run_limited 20 3 --network counts.so $plain $second --kv-store dist_sharded
+	run_limited 60 3 --network counts.so $plain $second --kv-store dist_sharded
 	if [ $status = 0 ] || [ $status -ge 124 ]; then fail "exit status $status of a device that fails"; fi
 	expect 'error: device ref:1: counts0: has 15 samples'
 done
@@ -286,7 +286,7 @@ for lacking in 0 1 2; do
 		[ $rank != $lacking ] || folder=there
 		set -- "$@" -n 1 sh -c "cd $folder && exec \"\$0\" \"\$@\"" "$TRAINER" --network ./mynet.so $plain
 	done
-	timeout -k 5 $((20 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN "$@" >"$log" 2>&1 </dev/null
+	timeout -k 5 $((60 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN "$@" >"$log" 2>&1 </dev/null
 	status=$?
 	told 1 "mynet.so: No such file"
 	expect "^trainer: rank $lacking on .*error: "
