@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # What a machine can take away from a run: space, the right to write, a folder, files of the input, memory. The job ends
 # with one error that names rank, host, file and cause, what was saved before is whole, and a run goes on from there.
 # shellcheck disable=SC2086 # lists of options are words

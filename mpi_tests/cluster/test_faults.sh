@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Processes that die or stop in the middle of a run: the job ends within seconds and leaves nothing
 # running; a process that was only stopped for a while does no harm.
 # shellcheck disable=SC2086 # lists of options are words

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Jobs over several hosts: they train as on one, and end with the exit status that they should.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh

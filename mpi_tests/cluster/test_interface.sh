@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # --interface: gradients and weights take the network interface that is named, of two.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # A rank is killed at every system call with which a run opens the checkpoint that it goes on from, writes the next,
 # names it and removes the older one (kill_at.c): there is always a whole file, --resume auto takes the newest, and the
 # bits are those of a run that was never interrupted. make check tries some of the calls, make check-long all.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Processes killed at random moments (faults.sh); make check-long draws others each time. MUSTER_SEED: those of one run.
 set -u
 seed=${MUSTER_SEED:-1}

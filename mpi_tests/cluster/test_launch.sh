@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # jobs/launch: what it starts, on this machine and on private hosts, and what it refuses before anything starts.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Two hosts of two workers: what passes the wire per step, counted at the wire, is one array of
 # gradients and one of weights per host, not per worker; and the log of messages says so.
 set -u

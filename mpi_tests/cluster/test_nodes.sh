@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Tests of the stores once more, with the ranks dealt over several nodes: shared memory inside a node
 # and messages between them, sums by nodes.
 set -u

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # A Grid Engine of two nodes (make check-cluster): jobs/sge/train.sh and jobs/launch train there; a job that comes
 # back after a warning ends with the same bits as one that nobody disturbed.
 # shellcheck disable=SC2086,SC2317 # words; functions that wait_for calls

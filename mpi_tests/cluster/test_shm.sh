@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # A small /dev/shm, as containers have: the ranks of a node send messages then, say so, and get the
 # same bits; with --node-reduce shm it is an error. On several nodes they still reduce before they send.
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200 @tier full
+# @tier full
 # A queue of two nodes: jobs/slurm/*.sbatch and jobs/launch train there; a job that is requeued by hand ends with the
 # same bits as one that nobody disturbed. make check-cluster: also one that loses a node, and runs into its time limit
 # again and again.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # jobs/supervise: what is started again and what is not, waits, hosts that are left out, signals; with a launcher that
 # pretends, and with runs that are killed and go on from their checkpoints.
 # shellcheck disable=SC2086 # lists of options are words

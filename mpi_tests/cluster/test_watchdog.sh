@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # Processes that are stopped for ever: the job ends after --comm-timeout with one message, which
 # names them, and leaves nothing. (Ranks that are only slow: test_watch.) And the log of messages.
 # shellcheck disable=SC2086 # lists of options are words

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 @gpu */ /* @timeout 120 */
+/* @np 1 @gpu */
 /*
  * A GPU as a device: its memory, copies and marks, arrays that stand for the host's, and errors.
  * What it computes is tested with all other devices (test_ops, test_net, test_golden, ...).

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120 @gpu
+# @gpu
 # The trainer and GPUs on any machine: no library of CUDA is linked, --info says what there is, --gpus without a GPU is
 # one error with the reason, and without --gpus the CPU trains.
 # shellcheck disable=SC2086 # lists of options are words

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 2 3 @gpu @timeout 240 */
+/* @np 1 2 3 @gpu */
 /*
  * The stores of GPUs on GPUs: exact sums on every GPU, the updates and states of the store `local`,
  * on the GPUs, on the CPU or on servers, checkpoints, and two workers that have the same GPU.

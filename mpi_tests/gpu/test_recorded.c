@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 @gpu */ /* @timeout 120 */
+/* @np 1 @gpu */
 /*
  * Steps that are recorded and given again (mu_plan_set_recorded) are those that are given operation
  * by operation: with samples, labels and weights that change, and with what a recording holds:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 @gpu */ /* @timeout 120 */
+/* @np 1 @gpu */
 /*
  * A GPU is brought those weights that may have changed, and no others: bytes that forward uploads
  * are counted, and a weight that has changed is seen. What is at work is the device's own table

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */ /* @timeout 300 */
+/* @np 1 */
 /*
  * Random operations and random small networks, every device against ref. make check runs some of a
  * fixed seed; make check-long runs for MUSTER_SECONDS (default 240) with a seed from the clock. A

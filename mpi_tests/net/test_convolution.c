@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 @gpu */ /* @timeout 300 */
+/* @np 1 @gpu */
 /*
  * The algorithms of convolutions: every convolution of the table of operations on every device
  * against ref, under each algorithm. Winograd's rounding has a tolerance of its own; what it does

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 @gpu */ /* @timeout 300 */
+/* @np 1 @gpu */
 /*
  * bfloat16 and float16: every operation of the table, in training and inference, on the devices
  * that have the type against ref in float32, which is given the same rounded values. Single values

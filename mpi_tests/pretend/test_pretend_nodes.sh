@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 240
 # Stores that send messages, whose GPUs NCCL sums inside the node (node.c), with pretended GPUs: losses are those
 # of CPUs, --node-reduce, what it does not go with, and a communicator or a worker that fails.
 # shellcheck disable=SC2086 # lists of options are words

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # Steps of the training on pretended GPUs (pretend.sh), where every batch is another: samples, labels and draws come a
 # batch ahead while the GPU is at the one before. What two CPUs learn is learnt.
 # shellcheck disable=SC2086 # lists of options are words

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 3 @np-full 1 2 3 4 5 7 @timeout 300 */
+/* @np 1 3 @np-full 1 2 3 4 5 7 */
 /*
  * The store of keys: every worker runs a program of its own of calls, drawn at random but such that
  * it cannot wait for itself, and every pull is compared with what a serial store would hold.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 2 @np-full 1 2 3 @timeout 300 */
+/* @np 2 @np-full 1 2 3 */
 /*
  * Keys that are fixed, and multipliers of learning rate and weight decay, with every rule and
  * store: a fixed key keeps its bits, and each other key has those of a run where all keys have its

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # What the log says of communication that computation does not hide.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # The trainer with a bound of staleness and with local SGD: what the log says, that it learns, and
 # that all synchronous stores give the same model.
 # shellcheck disable=SC2086 # lists of options are words

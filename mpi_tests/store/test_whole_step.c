@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 3 @np-full 1 2 3 6 @timeout 300 */
+/* @np 3 @np-full 1 2 3 6 */
 /*
  * Rules that need norms over whole keys or the whole model: equal bits whatever the store, the
  * number of servers, the cut into buckets and the threads that share an update; calls that such a

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # The tool that makes CIFAR's files from JPEG images: what it writes from a folder and from tar
 # files, order, classes, scaling, every error, and that the trainer takes the result.
 set -u

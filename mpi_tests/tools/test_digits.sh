@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The tool that makes the embedded data set: its files and what they hold, same seed same bytes, the
-# preview, errors. @timeout 60
+# preview, errors.
 set -u
 
 DIGITS=${DIGITS:-${BUILDDIR:-.}/digits}

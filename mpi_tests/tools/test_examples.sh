@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # The scripts of jobs/examples on small data: each trains and prints the table of its log.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh

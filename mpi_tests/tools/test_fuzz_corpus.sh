@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # The corpus of the fuzzers, through the fuzz targets as plain programs: each file, parts of it, and
 # it with bits changed. Nothing may crash or leak.
 set -u

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # make install and make installcheck, in a folder of the test; and nothing is left after make uninstall. A user who
 # cannot write the build folder can install, too.
 set -u

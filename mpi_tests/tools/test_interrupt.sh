@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # Signals that end im2rec, h5rec and rec2idx in the middle of their work: the process ends by the signal,
 # no temporary file is left, and what was there before is as it was.
 set -u

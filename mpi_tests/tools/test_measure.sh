@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # measure: sums that are right, figures that hang together, errors told once.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # mubench: figures for every size, sums that it checks by itself, errors told once. The example of the
 # store alone.
 set -u

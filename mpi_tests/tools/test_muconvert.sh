@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # muconvert: .params files, written here byte by byte in the layouts that MXNet has had, and what can be wrong
 # with them; and back.
 set -u

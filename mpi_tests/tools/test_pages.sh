@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 60
 # Manual pages and completion, which are made of --help: every program has a page, mandoc finds nothing, nothing of a
 # text is lost or taken for a macro. --help needs no MPI.
 set -u

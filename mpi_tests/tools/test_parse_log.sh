@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # parse_log: tables out of logs of Muster and of MXNet's trainers, old and new; several logs; wrong ones.
 # In the tier long: 1 GB in 5 s.
-#
-# @timeout 120
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 parse="$BUILDDIR/parse_log"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # plot_log: what gnuplot is told, its pictures, and what happens without gnuplot.
 #
-# @timeout 60
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 search=$PATH # where plot_log looks for gnuplot

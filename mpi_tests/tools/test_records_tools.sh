@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # The tools for record files: im2rec, rec2idx, h5rec, recinfo. What one writes another reads, round
 # trips give equal bytes, and what is wrong is told.
 set -u

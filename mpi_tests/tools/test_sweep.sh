@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # mubench run and mubench report: the product of variables, logs, what is done, failures, tables; configurations and
 # logs that are wrong. A launcher of our own stands in for the jobs, whose speeds are then known, but for one real job.
 set -u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 2 @np-full 1 2 3 */
-/* @timeout 300 */
+
 /*
  * --comm-thread 1: the thread moves messages on, no two threads are inside MPI at a time, the bits
  * are those without it, and an error of the thread ends the run. MPI's calls are seen on their way

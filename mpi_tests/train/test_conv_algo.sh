@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # --conv-algo: what the log tells, what checkpoints remember, that algorithms differ in rounding and
 # in nothing else.
 # shellcheck disable=SC2086 # lists of options are words

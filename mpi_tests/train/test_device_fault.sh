@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 60
 # A device that fails while its worker waits for others' sums, which update the whole model: the error
 # is told, and nobody waits for ever (late_net.c).
 # shellcheck disable=SC2086 # lists of options are words

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 3 @np-full 1 2 3 5 */
-/* @timeout 300 */
+
 /*
  * Several devices in a rank train what one device does, up to rounding, whatever the parts of the
  * batch, and the same bits every time and with every store that sums the same gradients. Running

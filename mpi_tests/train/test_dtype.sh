@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # --dtype bfloat16: what the log tells, losses near float32's, weights that files hold in float32,
 # and processors that have no bfloat16.
 # shellcheck disable=SC2086 # lists of options are words

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Going on from another network's parameters: --load, --skip-mismatch, --fixed, --lr-mult, --wd-mult.
 # shellcheck disable=SC2086 # lists of options are words
 set -u

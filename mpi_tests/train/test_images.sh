@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Training from image files: a .rec file, an .h5 file and a folder with one, two and three workers, the
 # same bits for any number of threads, --dump-batch, --test-io, and what is wrong with images.
 set -u

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # --loss-scale in float32, where a power of two changes no bit: overflows are left out by all workers alike, the scale
 # halves and doubles, checkpoints hold it.
 # shellcheck disable=SC2086 # lists of options are words

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # --metrics-file and --tensorboard have the numbers of the log, of the whole job; a run that goes on adds to them.
 #
-# @timeout 120
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 # number FILE.jsonl EVENT EPOCH NAME: of the last such line; empty: it has none

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 120
 # --on-nan: batches whose loss or gradients are not finite, made by a model of our own (spoil_net.c).
 # shellcheck disable=SC2086 # lists of options are words
 set -u

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # The trainer with every optimiser and schedule, on a small data set of digits: each of them learns;
 # those with norms give the same weights whatever the store and the number of servers.
 # shellcheck disable=SC2086 # lists of options are words

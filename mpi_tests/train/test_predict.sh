@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # --evaluate and --predict: the metrics and the probabilities of a file's parameters, on any number of ranks.
 # shellcheck disable=SC2086 # lists of options are words
 set -u

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # --profile: its rows are the layers of --summary, its times make up the training, its operations
 # and bytes are those of the shapes; several workers and devices; files that cannot be written.
 # shellcheck disable=SC2086 # lists of options are words

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # On a terminal a line shows how far an epoch is; in a file the log is what it always was.
 #
-# @timeout 60
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 small_set set 330 90

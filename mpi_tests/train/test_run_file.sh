@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # P-run.json, the file about a run: valid JSON with what is true, however the run ends.
 # shellcheck disable=SC2086 # lists of options are words
 set -u

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Networks whose layers lie on several devices: the bits of one device, with every kind of store, micro-batches,
 # blocks of steps, checkpoints across, values that are not finite, bad input.
 # shellcheck disable=SC2086 # lists of options are words

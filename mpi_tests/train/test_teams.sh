@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 200
 # Networks whose layers lie on the ranks of a team: the bits of one device, with stores and several teams, devices of
 # several ranks, checkpoints across, a rank that is killed or stopped, bad input.
 # shellcheck disable=SC2086 # lists of options are words

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Language models in the trainer: words and characters, stores, devices, going on from checkpoints,
 # a learning rate that looks at the validation, text that is drawn, bad input.
 # shellcheck disable=SC2086 # lists of options are words

@@ -4,7 +4,6 @@
 # layer, and its times make sense: a thread does one thing at a time, within steps; what a server does for a step lies
 # between the workers' first push and last pull of it.
 #
-# @timeout 120
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 # check_trace FILE STEPS WORKERS SERVERS [DEVICES]: of LeNet. Several devices do several layers backward at a time.

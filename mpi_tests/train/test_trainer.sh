@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # The trainer as a user starts it, on a small data set of digits: stores and rank counts, the log,
 # stopping early, checkpoints, equal bits.
 # shellcheck disable=SC2086 # lists of options are words

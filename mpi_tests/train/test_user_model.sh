@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300
 # Models of users, as a user makes them: Muster is installed into an empty folder, jobs/examples is
 # compiled outside of source and build with what pkg-config says, and the installed trainer trains
 # the result. Then everything that can be wrong with such a file.
