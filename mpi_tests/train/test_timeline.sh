@@ -3,7 +3,6 @@
 # --timeline: the trace is what viewers take (each event on a line of its own, which awk can check), has every rank and
 # layer, and its times make sense: a thread does one thing at a time, within steps; what a server does for a step lies
 # between the workers' first push and last pull of it.
-#
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 # check_trace FILE STEPS WORKERS SERVERS [DEVICES]: of LeNet. Several devices do several layers backward at a time.
