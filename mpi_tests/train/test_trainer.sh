@@ -201,8 +201,8 @@ else
 		"(MUSTER_MNIST may name a folder)"
 fi
 part "placement of servers, on two nodes"
-jobs=
-nodes_up 2 && jobs="packed:1 $(in_tier full && echo spread:2 colocated:0)" && nodes_use 2
+jobs="packed:1 $(in_tier full && echo spread:2 colocated:0)"
+if nodes_up 2; then nodes_use 2; else jobs=; fi
 for job in $jobs; do
 	set -- ${job/:/ }
 	train 5 $mlp --kv-store dist_sync --server-placement "$1" --num-epochs 1
