@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 600
+# @timeout 600 @alone
 # The commands of README.md and of the pages of doc/ run, and print what the pages show. In a page,
 #
 #	<!-- run -->            the next block is a script of bash, which ends well
@@ -8,7 +8,8 @@
 #	<!-- prints -->         the lines of the next block are in the output of the script before, in this order
 #
 # Numbers are not compared, and "..." stands for anything. Each page has an empty folder of its own, in which build/ is
-# the build folder, and the data that digits makes are few. MU_PAGES="doc/data.md" looks at these alone.
+# the build folder, and the data that digits makes are few. The tier quick looks at
+# README.md; MU_PAGES="doc/data.md" looks at these alone.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
@@ -135,8 +136,10 @@ page() {
 	rm -rf page
 }
 
-for name in ${MU_PAGES:-README.md doc/train.md doc/data.md doc/stores.md doc/parallel.md doc/gpus.md doc/clusters.md \
-	doc/api.md doc/from-mxnet.md}; do
+pages=README.md
+! in_tier full || pages="README.md doc/train.md doc/data.md doc/stores.md doc/parallel.md doc/gpus.md doc/clusters.md
+	doc/api.md doc/from-mxnet.md"
+for name in ${MU_PAGES:-$pages}; do
 	part "$name"
 	page "$name"
 done
