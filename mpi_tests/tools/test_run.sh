@@ -24,15 +24,16 @@ shell cluster/test_hour '@tier long @timeout 600' ''
 
 # suite TIER WANTED...: what ran in it, in any order
 suite() {
-	local tier=$1
+	local tier=$1 wanted
 	shift
+	wanted=$([ $# = 0 ] || printf '%s\n' "$@" | sort | tr '\n' ' ')
 	: >ran
 	# shellcheck disable=SC2086 # words
-	env -u ONLY MU_TIER="$tier" SRCDIR="$PWD/tree" BUILDDIR="$PWD/build" MPIRUN="$PWD/launcher" ${only:+"ONLY=$only"} \
-		"$SRCDIR/mpi_tests/run" $tests >"$log" 2>&1
+	env -u ONLY MU_TIER="$tier" SRCDIR="$PWD/tree" BUILDDIR="$PWD/build" MPIRUN="$PWD/launcher" \
+		${only:+"ONLY=$only"} "$SRCDIR/mpi_tests/run" $tests >"$log" 2>&1
 	status=$?
 	sed 's/ [a-z]*$//' ran | sort | tr '\n' ' ' >found
-	[ "$(cat found)" = "$([ $# = 0 ] || printf '%s\n' "$@" | sort | tr '\n' ' ')" ] || fail "$tier${only:+, $only}: ran: $(cat found)"
+	[ "$(cat found)" = "$wanted" ] || fail "$tier${only:+, $only}: ran: $(cat found)"
 }
 
 part "tiers"
