@@ -8,8 +8,9 @@
 #	<!-- prints -->         the lines of the next block are in the output of the script before, in this order
 #
 # Numbers are not compared, and "..." stands for anything. Each page has an empty folder of its own, in which build/ is
-# the build folder, and the data that digits makes are few. The tier quick looks at
-# README.md; MU_PAGES="doc/data.md" looks at these alone.
+# the build folder, and the data that digits makes are few. The tier quick runs README.md, the others all pages;
+# MU_PAGES="doc/data.md" runs these alone. Links, files, options and functions that any page names must
+# exist.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
@@ -143,4 +144,38 @@ for name in ${MU_PAGES:-$pages}; do
 	part "$name"
 	page "$name"
 done
+
+# What pages name must be there; capitals stand for a name of the reader's.
+part "links, files, options and functions"
+folders="src|include|nets|data|jobs|fuzz|mpi_tests|doc|packaging"
+cd "$SRCDIR" && set -- README.md HACKING.md NEWS.md doc/*.md doc/design/*.md
+for name; do
+	for link in $(grep -oE '\]\([^)#]+' "$name" | sed 's/^](//' | grep -v '^http'); do
+		[ -e "$(dirname "$name")/$link" ] || fail "$name: no page $link"
+	done
+	for file in $(grep -ohE "\`($folders)/[A-Za-z0-9_./-]+" "$name" | tr -d '`'); do
+		case $file in *[A-Z]* | *_) ;; *) [ -e "$file" ] || fail "$name: no file $file" ;; esac
+	done
+	for file in $(grep -ohE '`[a-z0-9_]+\.(c|h|sh)`' "$name" | tr -d '`'); do
+		# shellcheck disable=SC2086 # a list of folders
+		[ -n "$(find ${folders//|/ } -name "$file" -print -quit)" ] || fail "$name: no file $file"
+	done
+done
+{
+	"$TRAINER" --help-all
+	for name in digits h5rec im2rec rec2idx recinfo parse_log plot_log measure mubench muconvert cifar_pack; do
+		"$BUILDDIR/$name" --help
+	done
+	jobs/launch --help
+	jobs/supervise --help
+	./configure --help
+	echo "--mca --oversubscribe --export-dynamic --whole-archive" # Open MPI's mpirun, the linker
+} 2>/dev/null | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u >"$OLDPWD/options"
+for name in $(grep -ohE '`--[a-z][a-z0-9-]+' "$@" | tr -d '`' | sort -u); do
+	grep -qxe "$name" "$OLDPWD/options" || fail "no program has the option $name of $(grep -lFe "\`$name" "$@")"
+done
+for name in $(grep -ohE '`mu_[a-z0-9_]+' "$@" | tr -d '`' | sort -u); do
+	grep -rqw -e "$name" include src || fail "there is no $name, which is in $(grep -lFe "\`$name" "$@")"
+done
+cd "$OLDPWD" || exit 1
 finish
