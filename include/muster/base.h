@@ -158,6 +158,43 @@ void mu_options_describe(const struct mu_options *o, char *text, size_t nbytes);
  * (names may be abbreviated). Second key: distance to the whole name. */
 size_t mu_name_distance(const char *typed, const char *name);
 
+/* ---- rules about several options: rows, and one evaluator ---- */
+
+enum mu_option_relation { MU_OPTION_NEEDS = 1, MU_OPTION_EXCLUDES };
+
+/*
+ * "--option, where it has one of the values, needs (excludes) --other with one of its values: why".
+ * option, other: names of options or facts, "a|b": one of them. Values: NULL: it is given; "+":
+ * likewise, and messages show the value; ">1": above 1; "3": this number; "a|b": one of these
+ * words; "!a|b": none of them. Without other: these values alone are wrong.
+ */
+struct mu_option_rule {
+	const char *option, *values;
+	enum mu_option_relation relation;
+	const char *other, *other_values;
+	const char *why;
+};
+
+/* A bool member of the values struct that follows from options; messages show the first of these
+ * options that is given, with its value, "a|b"; NULL: nothing. */
+struct mu_option_fact {
+	const char *name;
+	size_t offset;
+	const char *shown;
+};
+
+struct mu_option_rules {
+	const struct mu_option_fact *facts;
+	size_t n_facts;
+	const struct mu_option_rule *of;
+	size_t n;
+};
+
+/* MU_ERR_USAGE for the first rule that is broken: one line with option, value and why. */
+enum mu_status mu_option_rules_check(const struct mu_options *o, const struct mu_option_rules *r);
+enum mu_status mu_option_rule_check(const struct mu_options *o, const struct mu_option_rules *r,
+				    const struct mu_option_rule *rule);
+
 /* ---- JSON (RFC 8259), written sequentially ---- */
 
 /* A writer; start with {.file = file}. In the calls below name is the member's name in an object;

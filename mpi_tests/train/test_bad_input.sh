@@ -235,30 +235,31 @@ misused 1 'rho with --optimizer sgd.*: adadelta$' $mlp --rho 0.5
 both misused 'lars-eta with --optimizer lamb.*: lars$' $mlp --optimizer lamb --lars-eta 0.1
 misused 1 'lr with --optimizer adadelta.*sgd, nag' $mlp --optimizer adadelta --lr 0.1
 misused 1 'wd-gamma with --optimizer lars' $mlp --optimizer lars --wd-gamma 1
-misused 1 'gamma2 0.5 without --centered 1' $mlp --optimizer rmsprop --gamma2 0.5
+misused 1 'gamma2 0.5 needs --centered 1' $mlp --optimizer rmsprop --gamma2 0.5
 misused 1 'adagrad: epsilon 0: more than 0' $mlp --optimizer adagrad --epsilon 0
 misused 1 'adam: beta1 1' $mlp --optimizer adam --beta1 1
 misused 1 'lower-bound 2 is above upper-bound 1' $mlp --optimizer lamb --lower-bound 2 --upper-bound 1
 misused 1 "optimizer 'none' is for programs" $mlp --optimizer none
 misused 1 'ftrl.*changes.*needs a constant one' $mlp --optimizer ftrl --lr-step-epochs 10
 misused 1 'adadelta.*changes.*has none' $mlp --optimizer adadelta --warmup-epochs 1
-both misused 'lr-power with --lr-schedule cosine.*: poly$' $mlp --lr-schedule cosine --lr-power 3
-misused 1 'lr-factor with --lr-schedule constant.*: multifactor, factor, plateau$' $mlp --lr-factor 0.5
-misused 1 'lr-step-epochs with --lr-schedule factor.*: multifactor$' $mlp --lr-schedule factor --lr-step-epochs 3
+both misused 'lr-power needs --lr-schedule poly' $mlp --lr-schedule cosine --lr-power 3
+misused 1 'lr-factor needs --lr-schedule multifactor or factor or plateau' $mlp --lr-factor 0.5
+misused 1 'lr-step-epochs needs --lr-schedule multifactor' $mlp --lr-schedule factor --lr-step-epochs 3
 misused 1 'multifactor needs --lr-step-epochs' $mlp --lr-schedule multifactor
 misused 1 'lr-step-epochs pow2.*another schedule' $mlp --lr-step-epochs pow2 --lr-schedule cosine
 misused 1 'lr-step-epochs pow2.*another --lr-power' $mlp --lr-step-epochs pow2 --lr-power 3
 misused 1 'lr-step-epochs powx.*such as pow2' $mlp --lr-step-epochs powx
 misused 1 'lr-factor-epoch 0: more than 0' $mlp --lr-schedule factor --lr-factor-epoch 0
-misused 1 'final-lr 0.2 is above --lr 0.1' $mlp --lr-schedule poly --final-lr 0.2
-misused 1 'need --warmup-epochs' $mlp --warmup-begin-lr 0.01
+misused 1 'final-lr 0.2 with --lr 0.1: it is above' $mlp --lr-schedule poly --final-lr 0.2
+misused 1 'warmup-begin-lr needs --warmup-epochs X above 0' $mlp --warmup-begin-lr 0.01
 misused 1 'constant needs --warmup-begin-lr' $mlp --warmup-epochs 1 --warmup-strategy constant
-misused 1 'warmup-begin-lr 0.2 is above --lr 0.1' $mlp --warmup-epochs 1 --warmup-begin-lr 0.2
-misused 1 'warmup-epochs 3 leaves nothing of --num-epochs 3' $mlp --lr-schedule poly --warmup-epochs 3 --num-epochs 3
+misused 1 'warmup-begin-lr 0.2 with --lr 0.1: it is above' $mlp --warmup-epochs 1 --warmup-begin-lr 0.2
+misused 1 'warmup-epochs 3 with --num-epochs 3: it leaves nothing' $mlp --lr-schedule poly \
+	--warmup-epochs 3 --num-epochs 3
 misused 3 'lr-scale-with-workers 1 with --kv-store dist_async' $mlp --lr-scale-with-workers 1 --kv-store dist_async
 misused 3 'max-staleness 2 with --kv-store dist_sync.*dist_async' $mlp --max-staleness 2
 misused 3 'verify-steps 2 with --kv-store dist_async.*synchronous' $mlp --kv-store dist_async --verify-steps 2
-misused 3 'verify-steps 3:.*multiple of --sync-period 2' $mlp --verify-steps 3 --sync-period 2
+misused 3 'verify-steps 3 with --sync-period 2: .*a multiple of it' $mlp --verify-steps 3 --sync-period 2
 misused 1 'max-staleness 0 with --kv-store device' $mlp --max-staleness 0
 misused 3 'tolerate-worker-loss 1 with --kv-store dist_sync.*dist_async' $mlp --tolerate-worker-loss 1
 misused 3 'tolerate-worker-loss 1: .*end the whole job.*ULFM.*jobs/supervise' $mlp --tolerate-worker-loss 1 \
@@ -282,20 +283,20 @@ part "options that would have no effect"
 misused 1 'shuffle-chunk 64 needs --shuffle chunk' $mlp --shuffle-chunk 64
 misused 1 'save-period needs --model-prefix' $mlp --save-period 2
 misused 1 'timeline-steps 3 needs --timeline FILE.json' $mlp --timeline-steps 3
-misused 1 'top-k 1 is the accuracy, .*a K from 2 on' $mlp --top-k 1
-misused 1 'lr-scale-with-workers 1 with --optimizer adadelta, .*no learning rate' $mlp --optimizer adadelta \
+misused 1 'top-k 1: it is the accuracy, .*a K from 2 on' $mlp --top-k 1
+misused 1 'lr-scale-with-workers 1 with --optimizer adadelta: it has no learning rate' $mlp --optimizer adadelta \
 	--lr-scale-with-workers 1
-both misused 'conv-table T and --conv-algo winograd' $mlp --conv-table T --conv-algo winograd
-misused 1 'num-batches is about a training, and with --evaluate and --predict nothing' $mlp --evaluate --load P.h5 \
+both misused 'conv-table with --conv-algo winograd' $mlp --conv-table T --conv-algo winograd
+misused 1 'num-batches 3 with --evaluate: it is about a training, and nothing' $mlp --evaluate --load P.h5 \
 	--num-batches 3
-misused 1 'skip-mismatch with --sample: all parameters' --network lstm --sample 9 --vocab V --load P.h5 \
+misused 1 'skip-mismatch with --sample 9: all parameters' --network lstm --sample 9 --vocab V --load P.h5 \
 	--skip-mismatch $plain
 for file in "profile x.csv" "metrics-file x.csv" "timeline x.json" "halt-before 5m"; do
-	misused 1 "${file% *} is about a training, and with --test-io 1 nothing" $mlp --test-io 1 --$file
-	misused 1 "${file% *} .* with --dump-batch nothing" $mlp --dump-batch x.png --$file
-	misused 1 "${file% *} .* with --conv-algo tune nothing" $mlp --conv-algo tune --conv-table T --$file
+	misused 1 "${file% *} with --test-io 1: it is about a training, and nothing" $mlp --test-io 1 --$file
+	misused 1 "${file% *} with --dump-batch x.png: .* nothing" $mlp --dump-batch x.png --$file
+	misused 1 "${file% *} with --conv-algo tune: .* nothing" $mlp --conv-algo tune --conv-table T --$file
 done
-misused 3 'server-placement packed: --kv-store dist_sharded has no servers' $mlp --kv-store dist_sharded \
+misused 3 'server-placement packed with --kv-store dist_sharded: it has no servers' $mlp --kv-store dist_sharded \
 	--server-placement packed
 misused 3 'priority 0 with --kv-store dist_async' $mlp --kv-store dist_async --priority 0
 misused 1 'node-reduce shm with --kv-store local' $mlp --kv-store local --node-reduce shm
@@ -304,11 +305,12 @@ misused 3 "node-reduce mpi with kv-store 'dist_async', where every worker's push
 misused 3 'node-reduce mpi with compression 2bit, where every worker keeps what is left' $mlp \
 	--kv-store dist_sync --gc-type 2bit --node-reduce mpi
 misused 1 'node-reduce: "mpi2" is not known; choose one of: auto, shm, mpi, none' $mlp --node-reduce mpi2
-both misused 'data-dir set and --data-val set contradict' $mlp --evaluate --load P.h5 --data-val set
-misused 1 'benchmark 1 and --data-val set contradict' --network mlp --benchmark 1 --evaluate --data-val set $plain
+both misused 'data-dir with --data-val set: give one of them' $mlp --evaluate --load P.h5 --data-val set
+misused 1 'benchmark 1 with --data-val set: random data or files' --network mlp --benchmark 1 \
+	--evaluate --data-val set $plain
 folder="--network lenet --data-train set --image-shape 3,28,28 --num-classes 10 --batch-size 20 $plain"
-misused 1 'min-random-area needs --random-resized-crop 1' $folder --min-random-area 0.5
-misused 1 'max-random-area needs --random-resized-crop 1' $folder --max-random-area 0.9 \
+misused 1 'min-random-area: it needs --random-resized-crop 1' $folder --min-random-area 0.5
+misused 1 'max-random-area: it needs --random-resized-crop 1' $folder --max-random-area 0.9 \
 	--random-resized-crop 0 --use-imagenet-data-augmentation 1
 for action in "test-io 1" "dump-batch x.png"; do
 	train 1 $mlp --check --$action

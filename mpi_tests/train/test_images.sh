@@ -115,13 +115,13 @@ done
 [ -s level0 ] || fail "no validation"
 
 part "options"
-misused 'data-dir set and --data-train all.rec contradict' $net $images --data-dir set
-misused 'benchmark 1 and --data-train all.rec contradict' $net $images --benchmark 1
+misused 'data-dir with --data-train all.rec: give one of them' $net $images --data-dir set
+misused 'benchmark 1 with --data-train all.rec: ' $net $images --benchmark 1
 misused 'data-val needs --data-train' $net --data-dir set --data-val all.rec
-misused 'pad-size is for images from files' $net --benchmark 1 --pad-size 4
-misused 'exif-orientation is for images from files' $net --benchmark 1 --exif-orientation 0
-misused 'target-accuracy needs validation data' $net $images --target-accuracy 0.5
-misused 'imagenet-data-augmentation 1 and --data-aug-level 2' $net $images --use-imagenet 1 --data-aug-level 2
+misused 'pad-size with --benchmark 1: it is for images from files' $net --benchmark 1 --pad-size 4
+misused 'exif-orientation with --benchmark 1: it is for images from files' $net --benchmark 1 --exif-orientation 0
+misused 'target-accuracy 0.5: it needs validation data' $net $images --target-accuracy 0.5
+misused 'imagenet-data-augmentation 1 with --data-aug-level 2' $net $images --use-imagenet 1 --data-aug-level 2
 misused 'random-resized-crop 1 takes the place of --random-crop 1' $net $images --random-resized-crop 1 --random-crop 1
 misused 'max-random-aspect-ratio 1 without' $net $images --max-random-aspect-ratio 1
 misused 'batch larger than a worker' $net $images --batch-size 28

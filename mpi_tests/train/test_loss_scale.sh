@@ -70,10 +70,10 @@ expect 'in a row; a lower --lr or --loss-scale may help'
 part "wrong use"
 run_limited 60 1 $run --loss-scale 8 --loss-scale-window 5
 [ $status = 2 ] || fail "exit status $status of a window without a dynamic scale"
-expect_count 1 'error: --loss-scale-window 5 needs --loss-scale dynamic'
+expect_count 1 'error: --loss-scale-window 5: it needs --loss-scale dynamic'
 run_limited 60 3 $run --kv-store dist_sync --loss-scale 8 --gc-type topk
 [ $status = 2 ] || fail "exit status $status of a loss scale with compression"
-expect_count 1 'error: --gc-type topk with --kv-store dist_sync and a loss scale: '
+expect_count 1 'error: --gc-type topk with --kv-store dist_sync: with a loss scale'
 for value in 0 -1 x 1e39 dynamic: dynamic:none dynamics 8x; do
 	run_limited 60 1 $run --loss-scale $value
 	[ $status = 2 ] || fail "exit status $status of --loss-scale $value"

@@ -127,7 +127,7 @@ refuse() {
 	[ $status = "$wanted" ] || fail "exit status $status, not $wanted, of $*"
 	expect "$text"
 }
-refuse 2 'error: --evaluate needs parameters: give --load' --evaluate
+refuse 2 'error: --evaluate: it needs parameters: give --load' --evaluate
 refuse 2 'error: --predict x.txt: a name that ends in .h5 or .csv' --load A-0003.h5 --predict x.txt
 refuse 2 'error: --predict .h5: a name' --load A-0003.h5 --predict .h5
 refuse 1 'error: nowhere/x.h5' --load A-0003.h5 --predict nowhere/x.h5
@@ -135,7 +135,7 @@ refuse 1 'error: --predict nowhere/x.csv: cannot be written' --load A-0003.h5 --
 refuse 2 'error: --evaluate: there is no checkpoint' --resume auto --model-prefix none --evaluate
 run_limited 60 1 --network mlp --benchmark 1 --load A-0003.h5 --predict x.csv
 [ $status = 2 ] || fail "exit status $status, not 2, of random data"
-expect 'error: --predict needs validation data'
+expect 'error: --predict: it needs validation data'
 
 part "the speed of it"
 fast="--network mlp --benchmark 1 --batch-size 20 --evaluate --log-prefix none --log-time 0"

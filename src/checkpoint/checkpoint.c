@@ -230,32 +230,6 @@ out:
 	return st;
 }
 
-/* ---- options ---- */
-
-enum mu_status mu_checkpoint_save_check(const struct mu_options *o, const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	static const char *const names[] = {"save-period", "save-steps", "save-minutes", "keep",
-					    "save-async"};
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (mu_options_given(o, names[i]) && !v->model_prefix)
-			MU_FAIL(MU_ERR_USAGE, "--%s needs --model-prefix P: which files?",
-				names[i]);
-	if (v->model_prefix && !*v->model_prefix)
-		MU_FAIL(MU_ERR_USAGE, "--model-prefix '': a name is needed, such as out/lenet");
-	if (strcmp(v->resume, "auto") == 0 && !v->model_prefix)
-		MU_FAIL(MU_ERR_USAGE, "--resume auto needs --model-prefix P: which files?");
-	if (strcmp(v->resume, "none") != 0 && v->load_epoch > 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--resume %s and --load-epoch %ld contradict each other: give one of them",
-			v->resume, v->load_epoch);
-	if (v->override && strcmp(v->resume, "none") == 0 && v->load_epoch == 0)
-		MU_FAIL(MU_ERR_USAGE, "--override %s needs --resume or --load-epoch", v->override);
-out:
-	return st;
-}
-
 /* ---- files ---- */
 
 /* What stands behind "-0001.h5" or "-0001-000250.h5"; NULL: this is neither. */

@@ -198,7 +198,7 @@ enum mu_status mu_checkpoint_record_make(struct train_run *run, struct checkpoin
 	r->n = 0;
 	r->full = false;
 	r->trains = !v->evaluate;
-	add(r, "network", TRAIN_RECORD_IDENTITY, "%s", v->network);
+	add(r, "network", TRAIN_RECORD_IDENTITY, "%s", v->network_name);
 	add(r, "num-layers", TRAIN_RECORD_IDENTITY, "%ld", v->num_layers);
 	if (run->train.vocabulary) {
 		mu_conf_vocabulary_text(run->train.vocabulary, text, sizeof text);

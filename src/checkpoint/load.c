@@ -179,31 +179,6 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_load_check(const struct mu_options *o, const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-
-	if (v->skip_mismatch && !v->load)
-		MU_FAIL(MU_ERR_USAGE, "--skip-mismatch needs --load FILE: parameters of what?");
-	if (v->skip_mismatch && v->text.sample)
-		MU_FAIL(MU_ERR_USAGE, "--skip-mismatch with --sample: all parameters are needed");
-	if (!v->load)
-		goto out;
-	if (v->load_epoch > 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--load %s and --load-epoch %ld contradict each other: begin with these "
-			"parameters, or go on from that epoch?",
-			v->load, v->load_epoch);
-	if (mu_options_given(o, "resume") && strcmp(v->resume, "auto") != 0 &&
-	    strcmp(v->resume, "none") != 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--load %s and --resume %s contradict each other: begin with these "
-			"parameters, or go on with that run?",
-			v->load, v->resume);
-out:
-	return st;
-}
-
 enum mu_status mu_checkpoint_load_weights(struct train_run *run)
 {
 	enum mu_status st = MU_OK;

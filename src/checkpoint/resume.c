@@ -20,9 +20,9 @@ static enum mu_status check_parameters(const struct train_run *run, struct mu_ar
 	char text[64];
 
 	MU_TRY(mu_array_file_get_text(file, "network", text, sizeof text));
-	if (strcmp(text, run->options.network) != 0)
+	if (strcmp(text, run->options.network_name) != 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, text,
-			run->options.network);
+			run->options.network_name);
 	MU_TRY(mu_array_file_get_text(file, "num_layers", text, sizeof text));
 	if (strtol(text, NULL, 10) != run->options.num_layers)
 		MU_FAIL(MU_ERR_FORMAT, "%s was saved with --num-layers %s, not %ld", path, text,
@@ -155,9 +155,9 @@ static enum mu_status choose(struct train_run *run)
 			run->resume->at.epoch = (size_t)v->load_epoch;
 			run->resume->at.progress = (double)v->load_epoch * (double)run->examples;
 		}
-	} else if (strcmp(v->resume, "auto") == 0) {
+	} else if (v->resume_from == CONF_RESUME_AUTO) {
 		MU_TRY(try_all(run, record));
-	} else if (strcmp(v->resume, "none") != 0) {
+	} else if (v->resume_from != CONF_RESUME_NONE) {
 		MU_TRY(try_file(run, v->resume, record, &foreign));
 	}
 out:

@@ -13,8 +13,6 @@ struct checkpoint_saver;
  * _look and _finish.
  */
 struct checkpoint_position;
-/* The part of mu_conf_check about them. */
-enum mu_status mu_checkpoint_save_check(const struct mu_options *o, const struct conf *v);
 enum mu_status mu_checkpoint_save_open(struct train_run *run);
 void mu_checkpoint_save_close(struct checkpoint_saver *s);
 /* After `done` steps of an epoch, not its last: is a save due now? */
@@ -41,9 +39,7 @@ enum mu_status mu_checkpoint_check(const struct train_run *run);
 enum mu_status mu_checkpoint_resume_weights(struct train_run *run);
 enum mu_status mu_checkpoint_resume_states(struct train_run *run);
 
-/* load.c: the part of mu_conf_check about --load; and the weights that fit, by worker 0.
- */
-enum mu_status mu_checkpoint_load_check(const struct mu_options *o, const struct conf *v);
+/* load.c, --load: the weights that fit, by worker 0. */
 enum mu_status mu_checkpoint_load_weights(struct train_run *run);
 
 #endif

@@ -8,11 +8,10 @@
 
 #include "options.h"
 
-struct train_run;
-
 /* ---- optimizer.c ---- */
 
-/* The part of mu_conf_check about the optimiser and the learning rate. */
+/* Parts of mu_conf_settle: the learning rate, then the optimiser. */
+enum mu_status mu_conf_schedule_settle(const struct mu_options *o, struct conf *v);
 enum mu_status mu_conf_optimizer_settle(const struct mu_options *o, struct conf *v);
 /* The schedule of settled options; lr: at its start, after scaling. */
 enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
@@ -20,8 +19,8 @@ enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_
 
 /* ---- images.c ---- */
 
-/* The part of mu_conf_check about images: levels and presets become settings. */
-enum mu_status mu_conf_images_settle(const struct mu_options *o, struct conf *v);
+/* The part of mu_conf_settle about images: levels and presets become settings. */
+void mu_conf_images_settle(const struct mu_options *o, struct conf *v);
 /* Settled options as the input takes them. Validation: resize alone. */
 struct mu_augment mu_conf_images_augment(const struct conf_images *images, enum mu_input_part part);
 
@@ -38,14 +37,9 @@ void mu_conf_interface_report(const struct conf *v);
 
 /* ---- store.c: how workers keep step, and compression ---- */
 
-/* The part of mu_conf_check about it. */
-enum mu_status mu_conf_store_settle(const struct mu_options *o, struct conf *v);
-
-/* What does not go with the chosen store; the same on every rank. */
-enum mu_status mu_conf_store_check(const struct train_run *run);
+/* Parts of mu_conf_settle: compression, and the store of a job of so many ranks. */
+enum mu_status mu_conf_compression_settle(const struct mu_options *o, struct conf *v);
+enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct conf *v);
 void mu_conf_store_config(const struct conf *v, struct mu_kv_config *config);
-/* Lines of the start log and of the end log. */
-void mu_conf_store_report(const struct train_run *run);
-void mu_conf_store_report_end(const struct train_run *run);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options about training images: presets become settings, settings become the input's config. */
-#include "text.h"
+#include "conf.h"
 
 #include <string.h>
 
@@ -84,46 +84,24 @@ static void set_level(const struct mu_options *o, struct conf_images *i)
 	set(&i->random_mirror, i->level >= 1);
 }
 
-enum mu_status mu_conf_images_settle(const struct mu_options *o, struct conf *v)
+void mu_conf_images_settle(const struct mu_options *o, struct conf *v)
 {
-	enum mu_status st = MU_OK;
 	struct conf_images *i = &v->images;
-	static const char *const areas[] = {"min-random-area", "max-random-area"};
-	bool level = mu_options_given(o, "data-aug-level");
 
 	for (size_t n = 0; n < sizeof names / sizeof *names && !i->given; n++)
 		if (mu_options_given(o, names[n]))
 			i->given = names[n];
-	if (v->benchmark && i->given)
-		MU_FAIL(MU_ERR_USAGE, "--%s is for images from files, not for --benchmark 1",
-			i->given);
-	if (i->given && mu_conf_reads_text(v))
-		MU_FAIL(MU_ERR_USAGE, "--%s is for images; %s is read as text", i->given,
-			v->data_train);
-	if (i->imagenet && level)
-		MU_FAIL(MU_ERR_USAGE,
-			"--use-imagenet-data-augmentation 1 and --data-aug-level %ld "
-			"contradict each other: give one of them",
-			i->level);
 	if (i->imagenet)
 		set_imagenet(o, v);
 	else
 		set_level(o, i);
 	set(&i->random_resized_crop, 0);
-	for (size_t n = 0; n < sizeof areas / sizeof *areas; n++)
-		if (mu_options_given(o, areas[n]) && !i->random_resized_crop)
-			MU_FAIL(MU_ERR_USAGE,
-				"--%s needs --random-resized-crop 1: a crop of fixed size has no "
-				"random area",
-				areas[n]);
 	set(&i->min_crop, 0);
 	set(&i->max_crop, 0);
 	set(&i->max_rotate_angle, 0);
 	set(&i->max_h, 0);
 	set(&i->max_s, 0);
 	set(&i->max_l, 0);
-out:
-	return st;
 }
 
 struct mu_augment mu_conf_images_augment(const struct conf_images *i, enum mu_input_part part)

@@ -4,20 +4,10 @@
  * were not given are. What an optimiser can be told is declared by its rule (mu_setting), under the
  * names of the options.
  */
-#include "train/train.h"
+#include "conf.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Options of a schedule, and the schedules that have them. */
-static const struct {
-	const char *name, *schedules;
-} schedule_options[] = {
-	{"lr-step-epochs", "multifactor"},    {"lr-factor", "multifactor, factor, plateau"},
-	{"plateau-improvement", "plateau"},
-	{"lr-factor-epoch", "factor"},        {"lr-power", "poly"},
-	{"final-lr", "poly, cosine, factor"},
-};
 
 /* All settings that a rule can have are options, and others are none of a rule's. */
 static bool is_setting(const char *name)
@@ -58,7 +48,7 @@ static void fill_settings(const struct mu_options *o, const struct mu_rule *rule
 	v->optim.decoupled = v->adam_decay == CONF_DECAY_DECOUPLED;
 }
 
-static enum mu_status settle_rule(const struct mu_options *o, struct conf *v)
+enum mu_status mu_conf_optimizer_settle(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_rule *rule;
@@ -71,14 +61,7 @@ static enum mu_status settle_rule(const struct mu_options *o, struct conf *v)
 			"optimizer '%s' is for programs that use a store alone: %s train",
 			v->optimizer, known);
 	MU_TRY(check_settings(o, rule));
-	if (mu_options_given(o, "gamma2") && !v->centered)
-		MU_FAIL(MU_ERR_USAGE,
-			"--gamma2 %g without --centered 1: plain rmsprop has no gamma2",
-			v->optim.gamma2);
-	if (v->schedule.scale_with_workers && !mu_rule_setting(rule, "lr"))
-		MU_FAIL(MU_ERR_USAGE,
-			"--lr-scale-with-workers 1 with --optimizer %s, which has no learning rate",
-			rule->name);
+	v->facts.lacks_rate = !mu_rule_setting(rule, "lr");
 	fill_settings(o, rule, v);
 	MU_TRY(mu_optim_check(&v->optim));
 	if (!mu_rule_setting(rule, "lr-schedule") &&
@@ -117,88 +100,19 @@ out:
 	return st;
 }
 
-/* Is it one of "a, b, c"? */
-static bool is_among(const char *word, const char *list)
-{
-	size_t n = strlen(word);
-
-	for (const char *p = list; p; p = strchr(p, ' ')) {
-		p += *p == ' ';
-		if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == '\0'))
-			return true;
-	}
-	return false;
-}
-
-/* Options that the chosen schedule does not have. */
-static enum mu_status check_schedule_options(const struct mu_options *o,
-					     const struct conf_schedule *s)
-{
-	enum mu_status st = MU_OK;
-
-	for (size_t i = 0; i < sizeof schedule_options / sizeof *schedule_options; i++) {
-		const char *name = schedule_options[i].name;
-		bool is_power = strcmp(name, "lr-step-epochs") == 0 && !s->step_epochs;
-
-		if (mu_options_given(o, name) && !is_power &&
-		    !is_among(mu_conf_schedule_words[s->kind], schedule_options[i].schedules))
-			MU_FAIL(MU_ERR_USAGE,
-				"--%s with --lr-schedule %s, which has no such setting: %s", name,
-				mu_conf_schedule_words[s->kind], schedule_options[i].schedules);
-	}
-	if (s->kind == CONF_SCHEDULE_MULTIFACTOR && !s->step_epochs)
-		MU_FAIL(MU_ERR_USAGE,
-			"--lr-schedule multifactor needs --lr-step-epochs LIST: when?");
-out:
-	return st;
-}
-
-static enum mu_status check_warmup(const struct mu_options *o, const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	const struct conf_schedule *s = &v->schedule;
-
-	if (s->warmup_epochs == 0 &&
-	    (mu_options_given(o, "warmup-strategy") || mu_options_given(o, "warmup-begin-lr")))
-		MU_FAIL(MU_ERR_USAGE,
-			"--warmup-strategy and --warmup-begin-lr need --warmup-epochs X "
-			"above 0: how long?");
-	if (s->warmup_epochs > 0 && s->warmup_strategy == CONF_WARMUP_CONSTANT &&
-	    s->warmup_begin_lr == 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--warmup-strategy constant needs --warmup-begin-lr X above 0, "
-			"or nothing is learnt in the warm-up");
-	if (s->warmup_begin_lr > v->lr)
-		MU_FAIL(MU_ERR_USAGE, "--warmup-begin-lr %g is above --lr %g", s->warmup_begin_lr,
-			v->lr);
-out:
-	return st;
-}
-
 static enum mu_status check_values(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const struct conf_schedule *s = &v->schedule;
-	bool ends = s->kind == CONF_SCHEDULE_POLY || s->kind == CONF_SCHEDULE_COSINE;
 	struct mu_schedule parsed = {.lr = 1};
 
 	if (s->step_epochs && mu_schedule_parse(&parsed, s->step_epochs, 1) != MU_OK)
 		MU_FAIL(MU_ERR_USAGE, "--lr-step-epochs: %s", mu_trace_message());
-	if (s->kind == CONF_SCHEDULE_FACTOR && s->factor_epoch <= 0)
-		MU_FAIL(MU_ERR_USAGE, "--lr-factor-epoch %g: more than 0 is needed",
-			s->factor_epoch);
-	if (s->final_lr > v->lr && v->lr > 0)
-		MU_FAIL(MU_ERR_USAGE, "--final-lr %g is above --lr %g", s->final_lr, v->lr);
-	if (ends && s->warmup_epochs >= (double)v->num_epochs)
-		MU_FAIL(MU_ERR_USAGE,
-			"--warmup-epochs %g leaves nothing of --num-epochs %ld for --lr-schedule "
-			"%s",
-			s->warmup_epochs, v->num_epochs, mu_conf_schedule_words[s->kind]);
 out:
 	return st;
 }
 
-static enum mu_status settle_schedule(const struct mu_options *o, struct conf *v)
+enum mu_status mu_conf_schedule_settle(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	struct conf_schedule *s = &v->schedule;
@@ -209,19 +123,7 @@ static enum mu_status settle_schedule(const struct mu_options *o, struct conf *v
 		s->kind = s->step_epochs ? CONF_SCHEDULE_MULTIFACTOR : CONF_SCHEDULE_CONSTANT;
 	if (!mu_options_given(o, "final-lr"))
 		s->final_lr = s->kind == CONF_SCHEDULE_FACTOR ? 1e-8 : 0;
-	MU_TRY(check_schedule_options(o, s));
-	MU_TRY(check_warmup(o, v));
 	MU_TRY(check_values(v));
-out:
-	return st;
-}
-
-enum mu_status mu_conf_optimizer_settle(const struct mu_options *o, struct conf *v)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(settle_schedule(o, v));
-	MU_TRY(settle_rule(o, v));
 out:
 	return st;
 }

@@ -1,37 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options that do not go together, and those whose values are texts: before anything is read. */
-#include "report/scalars.h"
+/* Settling of options: what follows from others, facts, then the rules (rules.c). */
+#include "conf.h"
+#include "rules.h"
 #include "text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include <muster/base.h>
-
-static int count_given(const struct mu_options *o, const char *const *names)
-{
-	int n = 0;
-
-	for (size_t i = 0; names[i]; i++)
-		n += mu_options_given(o, names[i]);
-	return n;
-}
-
-/* Names that are in tables elsewhere, asked for before anything is read. */
-static enum mu_status check_names(const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_network *network;
-	struct engine_metrics metrics;
-
-	if (!v->network)
-		MU_FAIL(MU_ERR_USAGE,
-			"--network NAME is missing; trainer --help lists the options");
-	MU_TRY(mu_network_find(&network, v->network));
-	MU_TRY(mu_engine_metrics_choose(&metrics, v));
-out:
-	return st;
-}
+#include <muster/net.h>
+#include <muster/storage.h>
 
 /* "123.68,116.779,103.939"; sets nothing else than three finite numbers. */
 static enum mu_status parse_rgb(const char *option, const char *text, float *out)
@@ -63,99 +41,6 @@ out:
 	return st;
 }
 
-/* What is done instead of a training; NULL: one is. */
-static const char *find_instead(const struct conf *v)
-{
-	if (v->test_io)
-		return "--test-io 1";
-	if (v->dump_batch)
-		return "--dump-batch";
-	if (mu_engine_tunes(v))
-		return "--conv-algo tune";
-	return v->evaluate ? "--evaluate and --predict" : NULL;
-}
-
-/* An option about the training, where none is; NULL: there is none. */
-static const char *find_of_training(const struct conf *v)
-{
-	return v->metrics_file              ? "metrics-file"
-	       : v->tensorboard             ? "tensorboard"
-	       : v->timeline                ? "timeline"
-	       : v->halt_before             ? "halt-before"
-	       : v->profile && !v->evaluate ? "profile" /* an evaluation has one, too */
-	       : v->num_batches && v->evaluate && !v->benchmark ? "num-batches"
-								: NULL;
-}
-
-static enum mu_status check_files(const struct mu_options *o, const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	const char *instead = find_instead(v);
-	const char *of_training = instead ? find_of_training(v) : NULL;
-
-	if (of_training)
-		MU_FAIL(MU_ERR_USAGE, "--%s is about a training, and with %s nothing is trained",
-			of_training, instead);
-	if (mu_options_given(o, "timeline-steps") && !v->timeline)
-		MU_FAIL(MU_ERR_USAGE,
-			"--timeline-steps %ld needs --timeline FILE.json: steps of "
-			"what?",
-			v->timeline_steps);
-	MU_TRY(mu_report_metrics_file_check(v));
-	MU_TRY(mu_report_events_check(v));
-out:
-	return st;
-}
-
-static enum mu_status check_data(const struct mu_options *o, const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	/* --evaluate takes the one for the other where it alone is given. */
-	const char *files = mu_options_given(o, "data-train") ? "data-train" : "data-val";
-	float mean[3], std[3];
-
-	if (v->benchmark && (v->data_dir || v->data_train))
-		MU_FAIL(MU_ERR_USAGE,
-			"--benchmark 1 and --%s %s contradict each other: random data or files?",
-			v->data_dir ? "data-dir" : files,
-			v->data_dir ? v->data_dir : v->data_train);
-	if (v->data_dir && v->data_train)
-		MU_FAIL(MU_ERR_USAGE,
-			"--data-dir %s and --%s %s contradict each other: give one of them",
-			v->data_dir, files, v->data_train);
-	if (!v->data_train && (v->data_val || v->data_train_idx))
-		MU_FAIL(MU_ERR_USAGE, "--%s needs --data-train FILE",
-			v->data_val ? "data-val" : "data-train-idx");
-	if (!v->data_val && v->data_val_idx)
-		MU_FAIL(MU_ERR_USAGE, "--data-val-idx %s needs --data-val FILE", v->data_val_idx);
-	if (!v->benchmark && !v->data_dir && !v->data_train && !v->summary && !v->text.sample)
-		MU_FAIL(MU_ERR_USAGE, "no data: give --data-dir DIR with files of MNIST or CIFAR, "
-				      "--data-train FILE with images or a text, or --benchmark 1");
-	if (mu_train_has_plateau(v) && (v->benchmark || (v->data_train && !v->data_val)))
-		MU_FAIL(MU_ERR_USAGE, "--lr-schedule plateau needs validation data, whose "
-				      "perplexity it looks at: give --data-val");
-	if (v->data_train && !v->data_val && v->target_accuracy > 0)
-		MU_FAIL(MU_ERR_USAGE, "--target-accuracy needs validation data: give --data-val");
-	if (mu_options_given(o, "shuffle-chunk") && v->shuffle != CONF_SHUFFLE_CHUNK)
-		MU_FAIL(MU_ERR_USAGE, "--shuffle-chunk %ld needs --shuffle chunk, not %s",
-			v->shuffle_chunk, mu_conf_shuffle_words[v->shuffle]);
-	MU_TRY(mu_conf_rgb(v, mean, std));
-	if (v->benchmark && (v->rgb_mean || v->rgb_std))
-		MU_FAIL(MU_ERR_USAGE, "--rgb-mean and --rgb-std are for colour images from files, "
-				      "not for --benchmark 1");
-	if (v->benchmark && v->target_accuracy > 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--target-accuracy needs validation data; --benchmark 1 has none");
-	if (mu_options_given(o, "load-epoch") && !v->model_prefix)
-		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld needs --model-prefix P: which files?",
-			v->load_epoch);
-	MU_TRY(mu_checkpoint_save_check(o, v));
-	MU_TRY(mu_checkpoint_load_check(o, v));
-	MU_TRY(mu_train_on_nan_check(v));
-out:
-	return st;
-}
-
 bool mu_conf_ends_in(const char *path, const char *end)
 {
 	size_t n = strlen(path), m = strlen(end);
@@ -163,65 +48,144 @@ bool mu_conf_ends_in(const char *path, const char *end)
 	return n > m && strcmp(path + n - m, end) == 0;
 }
 
-static enum mu_status check_convolutions(const struct conf *v)
+static enum mu_status settle_network(struct conf *v)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_network *network;
 
-	if (mu_engine_tunes(v) && !v->conv_table)
-		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune needs --conv-table FILE, to write to");
-	if (v->conv_table && !mu_engine_tunes(v) && v->conv_algo != CONF_CONV_AUTO)
+	if (!v->network)
 		MU_FAIL(MU_ERR_USAGE,
-			"--conv-table %s and --conv-algo %s contradict each other: the table names "
-			"an algorithm for each convolution",
-			v->conv_table, mu_conf_conv_words[v->conv_algo]);
+			"--network NAME is missing; trainer --help lists the options");
+	MU_TRY(mu_network_find(&network, v->network));
+	v->network_name = network->name;
 out:
 	return st;
 }
 
-enum mu_status mu_conf_check(const struct mu_options *o, struct conf *v)
+/* "dynamic", "dynamic:START", "none", or a number. */
+static enum mu_status settle_loss_scale(struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	static const char *const batches[] = {"batch-size", "global-batch-size", "batch-per-device",
-					      NULL};
-	struct engine_device_list devices;
+	static const char dynamic[] = "dynamic";
+	const char *text = v->loss_scale;
+	const size_t n = sizeof dynamic - 1;
+	char *end;
 
-	MU_TRY(check_names(v));
-	MU_TRY(mu_conf_text_settle(o, v));
-	MU_TRY(mu_conf_optimizer_settle(o, v));
-	MU_TRY(mu_train_multipliers_check(v));
-	MU_TRY(mu_conf_store_settle(o, v));
-	v->traffic = MU_VERBOSE_ENVIRONMENT;
-	if (mu_options_given(o, "verbose"))
-		v->traffic = (enum mu_verbose)(MU_VERBOSE_NO + v->verbose);
-	if (count_given(o, batches) > 1)
-		MU_FAIL(MU_ERR_USAGE, "--batch-size, --global-batch-size and --batch-per-device: "
-				      "give one of them");
-	if (v->num_classes == 1)
-		MU_FAIL(MU_ERR_USAGE, "--num-classes 1: at least 2 are needed, or 0 for the "
-				      "network's own number");
-	if (v->label_smoothing >= 1)
-		MU_FAIL(MU_ERR_USAGE, "--label-smoothing %g: it must be below 1",
-			v->label_smoothing);
-	if (v->top_k == 1)
-		MU_FAIL(MU_ERR_USAGE, "--top-k 1 is the accuracy, which is always reported: give a "
-				      "K from 2 on");
-	MU_TRY(check_convolutions(v));
-	if (v->dtype_fallback && v->dtype == MU_FLOAT32)
-		MU_FAIL(MU_ERR_USAGE, "--dtype-fallback 1 needs --dtype bfloat16 or float16");
-	MU_TRY(mu_engine_device_list_read(&devices, v));
-	if (v->dtype == MU_FLOAT16 && !devices.kind->memory)
+	if (!text)
+		text = v->dtype == MU_FLOAT16 ? dynamic : "none";
+	v->scale.dynamic = strncmp(text, dynamic, n) == 0 && (text[n] == '\0' || text[n] == ':');
+	if (v->scale.dynamic && text[n] == '\0')
+		goto out;
+	if (v->scale.dynamic)
+		text += n + 1;
+	if (strcmp(text, "none") == 0 && !v->scale.dynamic)
+		goto out;
+	v->scale.start = strtod(text, &end);
+	if (end == text || *end ||
+	    !(v->scale.start >= CONF_SCALE_LEAST && v->scale.start <= CONF_SCALE_MOST))
 		MU_FAIL(MU_ERR_USAGE,
-			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
-			"(--gpus)",
-			devices.kind->name);
-	MU_TRY(mu_train_loss_scale_check(o, v));
-	MU_TRY(mu_train_predict_settle(v));
-	MU_TRY(check_files(o, v));
-	if (v->load_epoch > v->num_epochs && !v->evaluate && !v->text.sample)
-		MU_FAIL(MU_ERR_USAGE, "--load-epoch %ld is past --num-epochs %ld", v->load_epoch,
-			v->num_epochs);
-	MU_TRY(check_data(o, v));
-	MU_TRY(mu_conf_images_settle(o, v));
+			"--loss-scale %s: dynamic, dynamic:START, none, or a number from %g to %g "
+			"is needed",
+			v->loss_scale, CONF_SCALE_LEAST, CONF_SCALE_MOST);
+out:
+	return st;
+}
+
+static void settle_resume(struct conf *v)
+{
+	v->resume_from = strcmp(v->resume, "none") == 0	  ? CONF_RESUME_NONE
+			 : strcmp(v->resume, "auto") == 0 ? CONF_RESUME_AUTO
+							  : CONF_RESUME_FILE;
+}
+
+static void find_facts(struct conf *v)
+{
+	const struct conf_schedule *s = &v->schedule;
+	const bool ends = s->kind == CONF_SCHEDULE_POLY || s->kind == CONF_SCHEDULE_COSINE;
+	const bool files_alone = v->data_train && !v->data_val;
+	struct conf_facts *f = &v->facts;
+
+	f->of_text = mu_conf_reads_text(v);
+	f->text_or_sample = f->of_text || v->text.sample > 0;
+	f->validation = !v->benchmark && !files_alone;
+	f->evaluates = v->evaluate;
+	f->evaluates_files = v->evaluate && !v->benchmark;
+	f->can_evaluate = v->benchmark ? !v->predict : !files_alone;
+	f->goes_on = v->resume_from != CONF_RESUME_NONE || v->load_epoch > 0;
+	f->parameters = f->goes_on || v->load || v->benchmark;
+	f->past_the_end = v->load_epoch > v->num_epochs && !v->evaluate && v->text.sample == 0;
+	f->warmup_only = ends && s->warmup_epochs >= (double)v->num_epochs;
+	f->final_above = s->final_lr > v->lr && v->lr > 0;
+	f->warmup_above = s->warmup_begin_lr > v->lr;
+	f->uneven_verify = v->verify_steps % v->sync_period != 0;
+	f->area_crop = v->images.random_resized_crop > 0;
+	f->dynamic_scale = v->scale.dynamic;
+}
+
+static enum mu_status check_predict(const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const bool hdf5 = v->predict && mu_conf_ends_in(v->predict, ".h5");
+
+	if (v->predict && !hdf5 && !mu_conf_ends_in(v->predict, ".csv"))
+		MU_FAIL(MU_ERR_USAGE, "--predict %s: a name that ends in .h5 or .csv is needed",
+			v->predict);
+	if (hdf5 && !mu_array_file_supported())
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"--predict %s: this build has no HDF5; a .csv file is possible",
+			v->predict);
+out:
+	return st;
+}
+
+static enum mu_status check_data(const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	float mean[3], std[3];
+
+	if (!v->benchmark && !v->data_dir && !v->data_train && !v->data_val &&
+	    mu_conf_has_job(v))
+		MU_FAIL(MU_ERR_USAGE, "no data: give --data-dir DIR with files of MNIST or CIFAR, "
+				      "--data-train FILE with images or a text, or --benchmark 1");
+	MU_TRY(mu_conf_rgb(v, mean, std));
+	MU_TRY(check_predict(v));
+out:
+	return st;
+}
+
+bool mu_conf_has_job(const struct conf *v)
+{
+	return !v->summary && !v->text.sample;
+}
+
+enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf *v)
+{
+	enum mu_status st = MU_OK;
+
+	v->facts = (struct conf_facts){.of_text = false};
+	v->scale = (struct conf_loss_scale){.start = 0};
+	v->traffic = mu_options_given(o, "verbose") ? (enum mu_verbose)(MU_VERBOSE_NO + v->verbose)
+						    : MU_VERBOSE_ENVIRONMENT;
+	v->evaluate |= v->predict != NULL;
+	MU_TRY(settle_network(v));
+	settle_resume(v);
+	MU_TRY(settle_loss_scale(v));
+	MU_TRY(mu_conf_text_settle(o, v));
+	MU_TRY(mu_conf_schedule_settle(o, v));
+	mu_conf_images_settle(o, v);
+	find_facts(v);
+	MU_TRY(mu_conf_optimizer_settle(o, v));
+	MU_TRY(mu_option_rules_check(o, &mu_conf_rules));
+	MU_TRY(mu_conf_compression_settle(o, v));
+	MU_TRY(check_data(v));
+	if (v->model_prefix && !*v->model_prefix)
+		MU_FAIL(MU_ERR_USAGE, "--model-prefix '': a name is needed, such as out/lenet");
+	if (v->evaluate && v->data_val && !v->data_train) {
+		v->data_train = v->data_val;
+		v->data_train_idx = v->data_val_idx;
+	}
+	if (mu_conf_has_job(v))
+		MU_TRY(mu_conf_job_settle(o, ranks, v));
 out:
 	return st;
 }

@@ -43,6 +43,7 @@ enum conf_cache { CONF_CACHE_NONE, CONF_CACHE_NODE, CONF_CACHE_N };
 enum conf_on_nan { CONF_ON_NAN_STOP, CONF_ON_NAN_SKIP, CONF_ON_NAN_ROLLBACK, CONF_ON_NAN_N };
 enum conf_prefix { CONF_PREFIX_NODE, CONF_PREFIX_NONE, CONF_PREFIX_N };
 enum conf_progress { CONF_PROGRESS_AUTO, CONF_PROGRESS_NO, CONF_PROGRESS_YES, CONF_PROGRESS_N };
+enum conf_resume { CONF_RESUME_NONE, CONF_RESUME_AUTO, CONF_RESUME_FILE };
 enum conf_summary { CONF_SUMMARY_NONE, CONF_SUMMARY_LAYERS, CONF_SUMMARY_DOT, CONF_SUMMARY_N };
 
 extern const char *const mu_conf_dtype_words[MU_DTYPE_N];
@@ -104,7 +105,39 @@ struct conf_text {
 	long sample;
 };
 
+/* --loss-scale; start 0: the scale that suits the batch, and where it is not dynamic: none. */
+struct conf_loss_scale {
+	bool dynamic;
+	double start;
+};
+
+#define CONF_SCALE_LEAST 0x1p-16
+#define CONF_SCALE_MOST	 0x1p127
+
+/* What follows from options, and from the number of ranks: what rules are about. */
+struct conf_facts {
+	bool of_text, text_or_sample; /* the training data are a text; or text is drawn */
+	bool lacks_rate;	   /* the optimiser has no learning rate */
+	bool validation, can_evaluate, evaluates, evaluates_files, parameters;
+	bool goes_on; /* from a checkpoint */
+	bool past_the_end, warmup_only, final_above, warmup_above, uneven_verify;
+	bool area_crop, dynamic_scale;
+	/* Of a job: */
+	bool servers, distributed, synchronous;
+	bool lockstep;	      /* synchronous, for several workers */
+	bool one_by_one;      /* servers that update by each push */
+	bool scaled_lockstep; /* synchronous with a loss scale */
+	bool team;	      /* ranks share the layers of a network */
+	bool sums_elsewhere;  /* neither servers nor dist_sharded */
+	bool peers;	      /* several workers without servers, not a store of GPUs alone */
+};
+
 struct conf {
+	struct conf_facts facts;
+	struct mu_kv_type store;    /* what --kv-store is */
+	const char *network_name;   /* of --network, which may be a file */
+	enum conf_resume resume_from;
+	struct conf_loss_scale scale;
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *initializer;
 	enum mu_dtype dtype;
 	enum conf_conv conv_algo;
@@ -173,10 +206,12 @@ struct conf {
 extern const struct mu_option mu_conf_options[];
 extern const size_t mu_conf_n_options;
 /*
- * Rules that no single option knows: contradictions, values of this version. Options that were not
- * given and have no default of their own get the one that follows from others.
+ * After the command line is parsed: options without a default of their own get the one that follows
+ * from others, and rules are checked. From then on the values stay. ranks: in the job.
  */
-enum mu_status mu_conf_check(const struct mu_options *o, struct conf *v);
+enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf *v);
+/* Does the run train, or evaluate: neither --summary nor --sample? */
+bool mu_conf_has_job(const struct conf *v);
 /* Does a file's name end so, and is longer? */
 bool mu_conf_ends_in(const char *path, const char *end);
 /* Values of --rgb-mean and --rgb-std, their defaults where they are not given. */

@@ -63,16 +63,12 @@ static void *work(void *argument)
 
 /* ---- the training thread ---- */
 
-enum mu_status mu_engine_comm_thread_check(const struct conf *v, const struct mu_kv_type *store)
+enum mu_status mu_engine_comm_thread_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
 	if (!v->comm_thread)
 		goto out;
-	if (!store->distributed)
-		MU_FAIL(MU_ERR_USAGE,
-			"--comm-thread 1 with --kv-store %s: there are no messages between ranks",
-			v->kv_store);
 	if (!mu_comm_serialized())
 		MU_FAIL(MU_ERR_USAGE, "--comm-thread 1: this MPI lets the main thread alone call "
 				      "it; an MPI with MPI_THREAD_SERIALIZED is needed");

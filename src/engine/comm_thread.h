@@ -14,7 +14,7 @@ struct mu_engine;
 
 struct engine_comm_thread;
 /* What does not go with the chosen store, or with this MPI; the same on every rank. */
-enum mu_status mu_engine_comm_thread_check(const struct conf *v, const struct mu_kv_type *store);
+enum mu_status mu_engine_comm_thread_check(const struct conf *v);
 /*
  * Make the thread, once the store is there, if one was asked for; without one _lend and _take do
  * nothing. The calling thread is the one that may call MPI and use the store, but between _lend and

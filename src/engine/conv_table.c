@@ -19,11 +19,6 @@
 
 static const char *const title = "muster convolutions 1\n";
 
-bool mu_engine_tunes(const struct conf *v)
-{
-	return v->conv_algo == CONF_CONV_TUNE;
-}
-
 /* ---- what a table must fit ---- */
 
 /* Name, a sample, and names and shapes of all parameters. */
@@ -242,7 +237,7 @@ enum mu_status mu_engine_conv_check(const struct mu_engine *e, const size_t *sha
 
 	if (!*c->text)
 		goto out;
-	describe_network(e->plan, e->conf->network, shape, network);
+	describe_network(e->plan, e->conf->network_name, shape, network);
 	describe_device(device, machine);
 	describe_run(e->plan, device, measured);
 	if (strcmp(c->network, network) != 0)
@@ -260,7 +255,7 @@ enum mu_status mu_engine_conv_check(const struct mu_engine *e, const size_t *sha
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s: its table of convolutions has a layer %s, and network %s has "
 				"none of this name",
-				c->path, c->choices[i].layer, e->conf->network);
+				c->path, c->choices[i].layer, e->conf->network_name);
 	if (strcmp(c->measured, measured) != 0 && e->topology->index == 0)
 		mu_log_warn("%s: its table of convolutions was measured with %s, and this run has "
 			    "%s: others may be faster",

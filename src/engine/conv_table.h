@@ -51,7 +51,4 @@ enum mu_status mu_engine_conv_write(const struct mu_plan *plan, const struct mu_
 				    const struct engine_conv_net *net,
 				    const struct mu_convolution_choice *choices, size_t n);
 
-/* Are algorithms measured (--conv-algo tune)? */
-bool mu_engine_tunes(const struct conf *v);
-
 #endif

@@ -434,7 +434,7 @@ enum mu_status mu_engine_device_set(struct mu_device *device, const struct conf 
 {
 	enum mu_status st = MU_OK;
 
-	if (!mu_engine_tunes(v))
+	if (v->conv_algo != CONF_CONV_TUNE)
 		device->algorithm = (enum mu_convolution_algorithm)v->conv_algo;
 	if (v->dtype != MU_FLOAT32)
 		MU_TRY(set_dtype(device, v));

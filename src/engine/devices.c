@@ -108,7 +108,7 @@ enum mu_status mu_engine_devices_open(struct mu_engine *e, size_t batch)
 	enum mu_status st = MU_OK;
 	struct engine_devices *s = &e->devices;
 
-	MU_TRY(mu_engine_device_list_read(&s->list, e->conf));
+	s->list = *e->list;
 	mu_engine_device_list_place(&s->list, e->topology->node_worker);
 	MU_TRY(mu_engine_device_list_check(&s->list, e->conf, batch));
 	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));

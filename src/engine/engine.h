@@ -76,6 +76,7 @@ extern const struct mu_engine_ops mu_engine_one, mu_engine_shared, mu_engine_sta
 struct mu_engine {
 	const struct mu_engine_ops *ops; /* from mu_engine_model_new on */
 	const struct conf *conf;
+	const struct engine_device_list *list; /* as the options name them */
 	const struct mu_topology *topology;
 	const struct mu_kv_type *store;
 	const struct mu_network *network;

@@ -48,46 +48,43 @@ static const char *find_obstacle(const struct conf *v, const struct mu_kv_type *
 	return mu_engine_gpus_obstacle(v, list->split);
 }
 
-/* What --node-reduce nccl does not go with; it goes with dist_sharded by MPI. */
-static enum mu_status check_node_reduce(struct conf *v, const struct mu_kv_type *store)
+/* Stores of GPUs work on the GPUs' own arrays, which the trainer itself does not look into. */
+static enum mu_status check_gpus(const struct conf *v, const struct mu_kv_type *store,
+				 const struct engine_device_list *list)
 {
 	enum mu_status st = MU_OK;
+	const char *why;
 
-	if (v->node_reduce != MU_KV_NODE_NCCL || store->has_servers)
+	if (!store->on_gpus)
 		goto out;
-	if (strcmp(v->kv_store, "dist_sharded") != 0)
+	if (!list->kind->memory)
 		MU_FAIL(MU_ERR_USAGE,
-			"--node-reduce nccl with --kv-store %s: it is for dist_sync, dist_async, "
-			"their device forms and dist_sharded; dist_allreduce with GPUs uses NCCL "
-			"by itself",
-			v->kv_store);
-	if (v->inter_node == CONF_INTER_NODE_NCCL)
-		MU_FAIL(MU_ERR_USAGE, "--node-reduce nccl with --inter-node nccl, which sums over "
-				      "all nodes at once: give one of them");
-	v->inter_node = CONF_INTER_NODE_MPI;
+			"no GPU in this job: --kv-store %s sums between GPUs, and the devices are "
+			"%s; name GPUs with --gpus (0, or 0,1, or auto), or use dist_sync, "
+			"dist_sharded or dist_allreduce",
+			v->kv_store, v->devices ? v->devices : list->kind->name);
+	why = mu_engine_gpus_obstacle(v, list->split);
+	if (why)
+		MU_FAIL(MU_ERR_USAGE,
+			"--kv-store %s keeps gradients and weights on the GPUs, and %s",
+			v->kv_store, why);
 out:
 	return st;
 }
 
-enum mu_status mu_engine_gpus_settle(struct conf *v, struct mu_kv_type *store)
+enum mu_status mu_engine_gpus_settle(const struct conf *v, struct mu_kv_type *store,
+				     const struct engine_device_list *list)
 {
 	enum mu_status st = MU_OK;
 	const bool chosen = v->inter_node != CONF_INTER_NODE_AUTO;
 	const bool by_mpi = v->inter_node == CONF_INTER_NODE_MPI;
 	const bool by_nccl = v->node_reduce == MU_KV_NODE_NCCL;
-	struct engine_device_list list;
 	const char *why;
 
-	MU_TRY(check_node_reduce(v, store));
-	if (chosen && (!store->distributed || store->has_servers || store->on_gpus))
-		MU_FAIL(MU_ERR_USAGE,
-			"--inter-node %s with --kv-store %s: it is for dist_allreduce and "
-			"dist_sharded",
-			mu_conf_inter_node_words[v->inter_node], v->kv_store);
+	MU_TRY(check_gpus(v, store, list));
 	if (store->on_gpus || (by_mpi && !by_nccl) || (!store->takes_gpus && !chosen && !by_nccl))
 		goto out;
-	MU_TRY(mu_engine_device_list_read(&list, v));
-	why = find_obstacle(v, store, &list);
+	why = find_obstacle(v, store, list);
 	if (why && by_nccl)
 		MU_FAIL(MU_ERR_USAGE, "--node-reduce nccl: %s; --node-reduce auto sums on the CPU",
 			why);

@@ -21,7 +21,8 @@ struct mu_engine;
  */
 const char *mu_engine_gpus_obstacle(const struct conf *v, bool split);
 bool mu_engine_gpus_by_nodes(const struct conf *v, const struct mu_kv_type *store);
-enum mu_status mu_engine_gpus_settle(struct conf *v, struct mu_kv_type *store);
+enum mu_status mu_engine_gpus_settle(const struct conf *v, struct mu_kv_type *store,
+				     const struct engine_device_list *list);
 enum mu_status mu_engine_gpus_fall_back(struct mu_engine *e, struct mu_kv_type *store);
 enum mu_status mu_engine_gpus_join(struct mu_engine *e);
 void mu_engine_gpus_leave(struct mu_engine *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics: sums over predictions, and the table of the numbers that are made of them. */
 #include "conf/text.h"
+#include "metrics.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics of a run. */
+/* Metrics of a run: which there are, and their sums over workers. */
 #ifndef ENGINE_METRICS_H
 #define ENGINE_METRICS_H
 

@@ -56,13 +56,13 @@ static enum mu_status check_memory(const struct mu_engine *e, const struct mu_in
 			"network %s needs about %.1f GB for weights and %.1f GB for a batch of "
 			"%zu; "
 			"a worker has %.1f GB here%s: no batch fits",
-			e->conf->network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9,
+			e->conf->network_name, fixed / 1e9, growing / 1e9, data->batch, have / 1e9,
 			by_limit());
 	MU_FAIL(MU_ERR_MEMORY,
 		"network %s needs about %.1f GB for weights and %.1f GB for a batch of %zu; a "
 		"worker has %.1f GB here%s: a batch of about %.0f would fit",
-		e->conf->network, fixed / 1e9, growing / 1e9, data->batch, have / 1e9, by_limit(),
-		fits);
+		e->conf->network_name, fixed / 1e9, growing / 1e9, data->batch, have / 1e9,
+		by_limit(), fits);
 out:
 	return st;
 }
@@ -176,7 +176,7 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s needs %zu labels a sample, one for each position of its last "
 			"layer; %s has %zu",
-			e->conf->network, mu_net_labels(e->net),
+			e->conf->network_name, mu_net_labels(e->net),
 			e->conf->data_dir ? e->conf->data_dir : e->conf->data_train,
 			data->label_width);
 	MU_TRY(e->ops->plan(e));

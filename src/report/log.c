@@ -159,7 +159,7 @@ static void report_model(const struct train_run *run)
 	mu_net_counts(run->engine.net, &counts);
 	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
 		    "activations",
-		    run->options.network, counts.params, counts.arrays, counts.aux,
+		    run->options.network_name, counts.params, counts.arrays, counts.aux,
 		    run->engine.ops->activations(&run->engine) / 1e6);
 	if (*mu_net_notes(run->engine.net))
 		mu_log_info("%s", mu_net_notes(run->engine.net));
@@ -305,7 +305,7 @@ static void report_batch(const struct train_run *run)
 		batch, run->engine.team.size > 1 ? "team" : "worker", all, updates, run->examples,
 		run->steps, steps);
 	report_optimizer(run, run->store.synchronous && v->sync_period == 1 ? all : mine);
-	mu_conf_store_report(run);
+	mu_report_store(run);
 	if (v->label_smoothing > 0)
 		mu_log_info("label smoothing %g in training; metrics are those of the labels "
 			    "themselves",
@@ -419,7 +419,7 @@ void mu_report_end(const struct train_run *run)
 		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
 		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
 	report_bound(run);
-	mu_conf_store_report_end(run);
+	mu_report_store_end(run);
 }
 
 static void report_device(FILE *stream, const struct mu_device_ops *ops)

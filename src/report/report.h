@@ -30,4 +30,8 @@ void mu_report_end(const struct train_run *run);
 /* --info */
 void mu_report_info(FILE *stream);
 
+/* store.c: lines about the store. */
+void mu_report_store(const struct train_run *run);
+void mu_report_store_end(const struct train_run *run);
+
 #endif

@@ -46,7 +46,7 @@ void mu_report_scalars_validation(const struct train_run *run, size_t epoch,
 /* ---- metrics_file.c: --metrics-file, a line for each record: JSON, or CSV after a head ---- */
 
 struct report_metrics_file;
-/* The part of mu_conf_check about its name: MU_ERR_USAGE. */
+/* The part of the settling of options about its name: MU_ERR_USAGE. */
 enum mu_status mu_report_metrics_file_check(const struct conf *v);
 enum mu_status mu_report_metrics_file_open(struct report_metrics_file **out, const char *path,
 					   bool append);
@@ -57,7 +57,7 @@ void mu_report_metrics_file_close(struct report_metrics_file *f);
 /* ---- tensorboard.c: --tensorboard; tensorboard_none.c where there is no protobuf-c ---- */
 
 struct report_events;
-/* The part of mu_conf_check about it: can this build? */
+/* The part of the settling of options about it: can this build? */
 enum mu_status mu_report_events_check(const struct conf *v);
 /* A new file in the folder, which is made if it is not there. */
 enum mu_status mu_report_events_open(struct report_events **out, const char *folder);

@@ -10,27 +10,6 @@
 /* A net whose weights have gone bad has no good batch any more. */
 #define MOST_IN_A_ROW 10
 
-enum mu_status mu_train_on_nan_check(const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	struct mu_kv_type store = {.synchronous = true};
-
-	if (v->on_nan != CONF_ON_NAN_ROLLBACK)
-		goto out;
-	if (!v->model_prefix)
-		MU_FAIL(MU_ERR_USAGE, "--on-nan rollback needs --model-prefix P, for it goes back "
-				      "to a checkpoint; without one there is --on-nan skip");
-	if (v->kv_store)
-		MU_TRY(mu_kv_type_check(v->kv_store, &store));
-	if (!store.synchronous)
-		MU_FAIL(MU_ERR_USAGE,
-			"--on-nan rollback with --kv-store %s: its workers are at different steps "
-			"and cannot go back together; --on-nan skip leaves the batch out",
-			v->kv_store);
-out:
-	return st;
-}
-
 bool mu_train_leaves_out(const struct train_run *run)
 {
 	return run->options.on_nan != CONF_ON_NAN_STOP;

@@ -13,7 +13,7 @@
 #include "batch.h"
 #include "report/profile.h"
 #include "report/terminal.h"
-#include "conf/text.h"
+#include "plateau.h"
 #include "report/timeline.h"
 
 double mu_train_comm_seconds(void)

@@ -42,7 +42,5 @@ void mu_train_halt_tell(const struct train_run *run, const char *when, bool save
 /* What workers have agreed on, on servers, too, when all is done. Collective over all ranks. */
 enum mu_status mu_train_halt_end(struct train_run *run);
 
-/* finite.c: the part of mu_conf_check about --on-nan. */
-enum mu_status mu_train_on_nan_check(const struct conf *v);
 
 #endif

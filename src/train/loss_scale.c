@@ -20,69 +20,18 @@
 
 /* The scale of a mean of a batch that others begin with; ours is of its sum. */
 #define START 65536.0
-#define LEAST 0x1p-16
-#define MOST 0x1p127
+#define LEAST CONF_SCALE_LEAST
+#define MOST  CONF_SCALE_MOST
 #define MOST_IN_A_ROW 10 /* of a fixed scale */
-
-static const char dynamic[] = "dynamic";
-
-/* What the option says; scale 0 and dynamic: it begins as suits the batch. */
-static enum mu_status read_option(const struct conf *v, struct train_loss_scale *s)
-{
-	enum mu_status st = MU_OK;
-	const char *text = v->loss_scale;
-	const size_t n = strlen(dynamic);
-	char *end;
-
-	*s = (struct train_loss_scale){.window = (size_t)v->loss_scale_window};
-	if (!text)
-		text = v->dtype == MU_FLOAT16 ? dynamic : "none";
-	s->dynamic = strncmp(text, dynamic, n) == 0 && (text[n] == '\0' || text[n] == ':');
-	if (s->dynamic && text[n] == '\0')
-		goto out;
-	if (s->dynamic)
-		text += n + 1;
-	if (strcmp(text, "none") == 0 && !s->dynamic)
-		goto out;
-	s->scale = strtod(text, &end);
-	if (end == text || *end || !(s->scale >= LEAST && s->scale <= MOST))
-		MU_FAIL(MU_ERR_USAGE,
-			"--loss-scale %s: dynamic, dynamic:START, none, or a number from %g to %g "
-			"is needed",
-			v->loss_scale, LEAST, MOST);
-out:
-	return st;
-}
-
-enum mu_status mu_train_loss_scale_check(const struct mu_options *o, const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	struct train_loss_scale s;
-
-	MU_TRY(read_option(v, &s));
-	if (mu_options_given(o, "loss-scale-window") && !s.dynamic)
-		MU_FAIL(MU_ERR_USAGE,
-			"--loss-scale-window %ld needs --loss-scale dynamic: another "
-			"scale never grows",
-			v->loss_scale_window);
-out:
-	return st;
-}
-
-bool mu_train_loss_scale_is_on(const struct conf *v)
-{
-	struct train_loss_scale s;
-
-	return read_option(v, &s) == MU_OK && (s.dynamic || s.scale > 0);
-}
 
 void mu_train_loss_scale_begin(struct train_run *run)
 {
 	struct train_loss_scale *s = &run->loss_scale;
 	const struct train_loss_scale *before = &run->resume->at.loss_scale;
 
-	if (read_option(&run->options, s) != MU_OK) /* checked before */
-		return;
+	*s = (struct train_loss_scale){.scale = run->options.scale.start,
+				       .dynamic = run->options.scale.dynamic,
+				       .window = (size_t)run->options.loss_scale_window};
 	if (s->dynamic && s->scale == 0)
 		for (s->scale = START; s->scale * (double)run->train.config.batch > START;)
 			s->scale /= 2;

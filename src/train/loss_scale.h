@@ -22,10 +22,6 @@ struct train_loss_scale {
 	size_t left_out;       /* batches so far */
 };
 
-/* The part of mu_conf_check about it. */
-enum mu_status mu_train_loss_scale_check(const struct mu_options *o, const struct conf *v);
-/* Does the run begin with one? */
-bool mu_train_loss_scale_is_on(const struct conf *v);
 /* Of a run whose batches and devices are known. */
 void mu_train_loss_scale_begin(struct train_run *run);
 

@@ -9,7 +9,7 @@ struct train_run;
 
 /* ---- multipliers.c: --fixed, --lr-mult, --wd-mult ---- */
 
-/* The part of mu_conf_check about them. */
+/* The part of the settling of options about them. */
 enum mu_status mu_train_multipliers_check(const struct conf *v);
 /* run->slices: the plan's, as options say. MU_ERR_USAGE names a pattern that matches nothing. */
 enum mu_status mu_train_multipliers_apply(struct train_run *run);

@@ -4,7 +4,7 @@
  * whose perplexity is not lower than the lowest so far by --plateau-improvement. (MXNet's
  * example/model-parallel-lstm, where both are fixed: 0.5 and 1.)
  */
-#include "conf/text.h"
+#include "plateau.h"
 
 #include <math.h>
 #include <string.h>

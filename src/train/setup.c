@@ -23,12 +23,11 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = &run->options;
-	struct engine_device_list devices;
+	const struct engine_device_list *devices = &run->list;
 	long workers = (long)run->engine.team.n, parts = workers * v->update_period;
 
-	MU_TRY(mu_engine_device_list_read(&devices, v));
 	*batch = v->batch_per_device
-			 ? (size_t)v->batch_per_device * mu_engine_device_shares(&devices)
+			 ? (size_t)v->batch_per_device * mu_engine_device_shares(devices)
 			 : (size_t)v->batch_size;
 	if (v->global_batch_size % parts != 0)
 		MU_FAIL(MU_ERR_USAGE, "--global-batch-size %ld is not a multiple of the %ld %s%s",
@@ -37,7 +36,7 @@ static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 			v->update_period > 1 ? " times --update-period" : "");
 	if (v->global_batch_size)
 		*batch = (size_t)(v->global_batch_size / parts);
-	MU_TRY(mu_engine_device_list_check(&devices, v, *batch));
+	MU_TRY(mu_engine_device_list_check(devices, v, *batch));
 out:
 	return st;
 }
@@ -112,7 +111,7 @@ out:
 struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t *shape,
 					     size_t classes)
 {
-	return (struct mu_net_config){.network = v->network,
+	return (struct mu_net_config){.network = v->network_name,
 				      .shape = {shape[0], shape[1], shape[2]},
 				      .classes = classes,
 				      .num_layers = v->num_layers,
@@ -180,13 +179,9 @@ out:
 }
 
 /* Do samples of the training go to devices (deal.c) that can make floats of bytes? */
-static bool takes_bytes(const struct conf *v)
+static bool takes_bytes(const struct train_run *run)
 {
-	struct engine_device_list devices;
-
-	if (mu_engine_device_list_read(&devices, v) != MU_OK) /* looked at before */
-		return false;
-	return !devices.split && devices.kind->memory;
+	return !run->list.split && run->list.kind->memory;
 }
 
 /* Training and validation data; what the network must know of it. */
@@ -214,16 +209,15 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 
 	MU_TRY(mu_network_find(&network, v->network));
 	run->engine.network = network;
-	run->options.network = network->name; /* not as it was typed, nor a file's path */
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(choose_reader(v, network, &config));
-	MU_TRY(mu_conf_text_open(run, &config));
+	MU_TRY(mu_train_text_open(run, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
 		*model = mu_train_describe_model(v, config.shape, config.classes);
 		MU_TRY(mu_engine_model_new(&run->engine, model, &config));
 		config.label_width = mu_net_labels(run->engine.net);
 	}
-	config.bytes = takes_bytes(v);
+	config.bytes = takes_bytes(run);
 	MU_TRY(mu_input_open(&run->train, &config));
 	config.bytes = false;
 	*model = mu_train_describe_model(v, run->train.shape, run->train.classes);
@@ -251,7 +245,7 @@ static enum mu_status setup_worker(struct train_run *run)
 	    run->topology.index == 0)
 		MU_TRY(mu_checkpoint_check(run));
 	MU_TRY(open_inputs(run, &model));
-	MU_TRY(mu_conf_vocabulary_save(run));
+	MU_TRY(mu_train_vocabulary_save(run));
 	if (v->test_io || v->dump_batch)
 		goto out;
 	if (!run->engine.net)
@@ -385,7 +379,7 @@ static enum mu_status find_conv_table(struct train_run *run)
 {
 	const struct conf *v = &run->options;
 
-	if (v->conv_table && !mu_engine_tunes(v))
+	if (v->conv_table && v->conv_algo != CONF_CONV_TUNE)
 		return mu_engine_conv_read(run->engine.conv, v->conv_table);
 	return mu_checkpoint_conv_find(v, run->back, run->engine.conv);
 }
@@ -410,6 +404,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	bool worker = t->role == MU_ROLE_WORKER;
 
 	run->engine.conf = &run->options;
+	run->engine.list = &run->list;
 	run->engine.topology = t;
 	run->engine.store = &run->store;
 	run->engine.train = &run->train;
@@ -428,7 +423,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 		MU_TRY(mu_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
-	if (mu_engine_tunes(&run->options) && !run->options.check) {
+	if (run->options.conv_algo == CONF_CONV_TUNE && !run->options.check) {
 		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_tune(run) : MU_OK,
 				     t->world));
 		goto out;

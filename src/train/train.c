@@ -15,7 +15,7 @@
 #include "report/profile.h"
 #include "report/scalars.h"
 #include "report/terminal.h"
-#include "conf/text.h"
+#include "plateau.h"
 #include "report/timeline.h"
 
 /* Rank 0's arguments on every rank: argv of pointers into text. */
@@ -77,17 +77,41 @@ out:
 	return st == MU_OK ? (enum mu_status)status : mine;
 }
 
-static enum mu_status parse(struct mu_options *o, struct train_run *run, const struct arguments *a)
+/* What tables of the layers above the options say of them. */
+static enum mu_status check_values(const struct conf *v, struct engine_device_list *list)
 {
 	enum mu_status st = MU_OK;
-	struct conf *v = &run->options;
+	struct engine_metrics metrics;
 
-	MU_TRY(mu_options_init(o, mu_conf_options, mu_conf_n_options, &run->options));
+	MU_TRY(mu_engine_metrics_choose(&metrics, v));
+	MU_TRY(mu_train_multipliers_check(v));
+	MU_TRY(mu_report_metrics_file_check(v));
+	MU_TRY(mu_report_events_check(v));
+	MU_TRY(mu_engine_device_list_read(list, v));
+	if (v->dtype == MU_FLOAT16 && !list->kind->memory)
+		MU_FAIL(MU_ERR_USAGE,
+			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
+			"(--gpus)",
+			list->kind->name);
+	MU_TRY(mu_conf_interface_check(v));
+out:
+	return st;
+}
+
+/* The values of o are settled, and stay as they are in the run. */
+static enum mu_status parse(struct mu_options *o, struct conf *v, struct train_run *run,
+			    const struct arguments *a, int ranks)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_options_init(o, mu_conf_options, mu_conf_n_options, v));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 	if (!v->help && !v->help_all && !v->version && !v->info) {
-		MU_TRY(mu_conf_check(o, v));
-		MU_TRY(mu_conf_interface_check(v));
+		MU_TRY(mu_conf_settle(o, ranks, v));
+		MU_TRY(check_values(v, &run->list));
 	}
+	run->store = v->store;
+	memcpy((char *)run + offsetof(struct train_run, options), v, sizeof *v);
 out:
 	return st;
 }
@@ -146,75 +170,13 @@ static void start_log(const struct train_run *run, const struct mu_options *opti
 		mu_log_info("start with arguments %s", line);
 }
 
-/*
- * Servers inside the workers: what dist_sharded does with the same sums, bits and updates as
- * dist_sync.
- */
-static enum mu_status colocate(struct train_run *run)
+/* What a store of GPUs, the thread of communication and teams need; the same on every rank. */
+static enum mu_status check_job(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	struct conf *v = &run->options;
 
-	if (v->server_placement != CONF_COLOCATED || !run->store.has_servers)
-		goto out;
-	if (!run->store.synchronous)
-		MU_FAIL(MU_ERR_USAGE,
-			"--server-placement colocated with --kv-store %s: a worker that computes "
-			"cannot answer pushes at once; it is for dist_sync",
-			v->kv_store);
-	if (v->num_servers > 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--num-servers %ld with --server-placement colocated: every worker serves "
-			"a part",
-			v->num_servers);
-	v->kv_store = "dist_sharded";
-	MU_TRY(mu_kv_type_check(v->kv_store, &run->store));
-out:
-	return st;
-}
-
-/* Rules about store, servers and ranks; the same on every rank. */
-static enum mu_status check_roles(struct train_run *run, int size)
-{
-	enum mu_status st = MU_OK;
-	struct conf *v = &run->options;
-	size_t in_team;
-
-	MU_TRY(mu_engine_team_size(v, &in_team));
-	if (!v->kv_store)
-		v->kv_store = size == 1 ? "device" : in_team > 1 ? "dist_sharded" : "dist_sync";
-	MU_TRY(mu_kv_type_check(v->kv_store, &run->store));
-	if (v->schedule.scale_with_workers && !run->store.synchronous)
-		MU_FAIL(MU_ERR_USAGE,
-			"--lr-scale-with-workers 1 with --kv-store %s: each push is an update of "
-			"its own there, of one worker's batch; it is for the synchronous stores",
-			v->kv_store);
-	MU_TRY(colocate(run));
-	MU_TRY(mu_conf_store_check(run));
-	MU_TRY(mu_engine_gpus_settle(v, &run->store));
-	MU_TRY(mu_engine_comm_thread_check(v, &run->store));
-	MU_TRY(mu_engine_team_check(v, &run->store));
-	if (!run->store.has_servers && v->num_servers > 0)
-		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
-			v->num_servers, v->kv_store);
-	if (run->store.has_servers && v->num_servers == 0)
-		MU_FAIL(MU_ERR_USAGE, "--num-servers 0: --kv-store %s needs at least one server",
-			v->kv_store);
-	if (run->store.has_servers && size == 1)
-		MU_FAIL(MU_ERR_USAGE,
-			"--kv-store %s needs a worker and a server, and there is one rank: start "
-			"more with mpirun -np N, or use --kv-store local",
-			v->kv_store);
-	if (run->store.has_servers && v->num_servers >= size)
-		MU_FAIL(MU_ERR_USAGE,
-			"--num-servers %ld leaves no worker of %d ranks: at most %d servers, or at "
-			"least mpirun -np %ld",
-			v->num_servers, size, size - 1, v->num_servers + 1);
-	if (!run->store.distributed && size > 1)
-		MU_FAIL(MU_ERR_USAGE,
-			"--kv-store %s is for one rank, not %d; use dist_sync or another dist_ "
-			"store",
-			v->kv_store, size);
+	MU_TRY(mu_engine_gpus_settle(&run->options, &run->store, &run->list));
+	MU_TRY(mu_engine_comm_thread_check(&run->options));
 out:
 	return st;
 }
@@ -265,18 +227,18 @@ out:
 }
 
 /* end->agreed: would an error from here on be known to all ranks? */
-static enum mu_status run_job(struct train_run *run, struct mu_options *options,
+static enum mu_status run_job(struct train_run *run, struct mu_options *options, struct conf *conf,
 			      const struct arguments *arguments, MPI_Comm comm,
 			      struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
-	struct conf *v = &run->options;
+	const struct conf *v = &run->options;
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	end->agreed = true;
 	/* Alike on all ranks but for a network's file, which a node may lack. */
-	MU_TRY(mu_agree(parse(options, run, arguments), comm));
+	MU_TRY(mu_agree(parse(options, conf, run, arguments, size), comm));
 	if (answer(options, v, rank))
 		goto out;
 	if (v->summary) {
@@ -287,7 +249,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		MU_TRY(mu_agree(rank == 0 ? mu_train_sample(v) : MU_OK, comm));
 		goto out;
 	}
-	MU_TRY(check_roles(run, size));
+	MU_TRY(check_job(run));
 	end->agreed = false;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
 	MU_TRY(mu_topology_init(&run->topology, comm,
@@ -308,7 +270,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		MU_TRY(mu_engine_gpus_record(&run->engine));
 	if (v->check && is_worker_0(&run->topology))
 		mu_log_info("check: options, data and layout are good");
-	if (v->check || v->test_io || v->dump_batch || mu_engine_tunes(v))
+	if (v->check || v->test_io || v->dump_batch || v->conv_algo == CONF_CONV_TUNE)
 		goto out;
 	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
 			     run->topology.world));
@@ -329,13 +291,14 @@ static enum mu_status run_once(struct checkpoint_rollback *back, const struct ar
 	enum mu_status st = MU_OK;
 	struct mu_options options = {0};
 	struct train_run *run = NULL;
+	struct conf conf = {.network = NULL};
 
 	*end = (struct mu_train_end){.signal = end->signal};
 	*again = false;
 	MU_TRY(MU_ALLOC(run, 1, "run"));
 	run->halt.signal = end->signal;
 	run->back = back;
-	MU_TRY(run_job(run, &options, arguments, comm, end));
+	MU_TRY(run_job(run, &options, &conf, arguments, comm, end));
 	*again = run->halt.goes_back;
 out:
 	if (run)

@@ -27,7 +27,8 @@
 #include "report/report.h"
 
 struct train_run {
-	struct conf options;
+	const struct conf options; /* settled */
+	struct engine_device_list list;
 	struct mu_topology topology;
 	struct mu_kv_type store;
 	struct mu_engine engine;
@@ -72,6 +73,11 @@ enum mu_status mu_train_setup(struct train_run *run);
 /* data_cache.c: samples in memory that a node shares. Collective over all ranks. */
 enum mu_status mu_train_cache_data(struct train_run *run);
 void mu_train_release(struct train_run *run);
+
+/* text.c: checks that the network reads what the data are, loads the vocabulary of a text, and
+ * fills in the config of the input. Worker 0 writes the vocabulary that was made of the text. */
+enum mu_status mu_train_text_open(struct train_run *run, struct mu_input_config *config);
+enum mu_status mu_train_vocabulary_save(const struct train_run *run);
 
 /* fit.c: the training loop of a worker. */
 enum mu_status mu_train_fit(struct train_run *run);

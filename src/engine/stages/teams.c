@@ -78,49 +78,6 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_team_check(const struct conf *v, const struct mu_kv_type *store)
-{
-	enum mu_status st = MU_OK;
-	const char *name = option_of(v);
-	size_t size;
-
-	MU_TRY(mu_engine_team_size(v, &size));
-	if (size == 1)
-		goto out;
-	if (!store->synchronous)
-		MU_FAIL(MU_ERR_USAGE,
-			"--%s with --kv-store %s: a team's ranks make one update together, and "
-			"there each push is one; it is for the synchronous stores",
-			name, v->kv_store);
-	if (v->sync_period > 1)
-		MU_FAIL(MU_ERR_USAGE,
-			"--%s with --sync-period %ld: a worker that updates by itself needs the "
-			"gradients of all layers, and each rank of a team has its own",
-			name, v->sync_period);
-	if (strcmp(v->compression.type, "1bit") == 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--%s with --gc-type 1bit, which has no code for the zeros of layers that "
-			"other ranks have; the other codes do",
-			name);
-	if (v->on_nan != CONF_ON_NAN_STOP)
-		MU_FAIL(MU_ERR_USAGE,
-			"--%s with --on-nan %s: one rank of a team sees the loss, and the others "
-			"could not leave the batch out; --on-nan stop is possible",
-			name, mu_conf_on_nan_words[v->on_nan]);
-	if (v->comm_thread)
-		MU_FAIL(MU_ERR_USAGE,
-			"--%s with --comm-thread 1: what passes between a team's ranks is moved on "
-			"by the training thread",
-			name);
-	if (v->predict)
-		MU_FAIL(MU_ERR_USAGE,
-			"--%s with --predict: one rank of a team has the probabilities; predict "
-			"without it, from the same checkpoint",
-			name);
-out:
-	return st;
-}
-
 enum mu_status mu_engine_team_open(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;

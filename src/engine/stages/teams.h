@@ -22,8 +22,6 @@ enum mu_status mu_engine_team_size(const struct conf *v, size_t *size);
 /* Layers by --group2rank. */
 enum mu_status mu_engine_team_stages(const struct conf *v, const struct mu_plan *plan,
 				     struct mu_stages *stages);
-/* What does not go with teams; the same on every rank. */
-enum mu_status mu_engine_team_check(const struct conf *v, const struct mu_kv_type *store);
 /* Once the topology is there. MU_ERR_USAGE, on all ranks: the workers are no whole teams. */
 enum mu_status mu_engine_team_open(struct mu_engine *e);
 /* The number among the workers of a member of this team. */

@@ -5,6 +5,7 @@
  * again.
  */
 #include "conf/text.h"
+#include "train/train.h"
 
 #include <string.h>
 
@@ -77,7 +78,7 @@ static enum mu_status open_network(struct writer *w)
 	const struct conf_text *t = &v->text;
 	const struct mu_network *network;
 	struct engine_device_list devices;
-	struct mu_net_config config = {.network = v->network,
+	struct mu_net_config config = {.network = v->network_name,
 				       .shape = {1, w->steps, 1},
 				       .classes = mu_vocabulary_n(w->vocabulary),
 				       .num_layers = v->num_layers,

@@ -10,6 +10,10 @@
 
 struct train_run;
 
+/* generate.c: --sample, text drawn from a trained network, on standard output. No data, no roles.
+ * Not collective. */
+enum mu_status mu_train_sample(const struct conf *v);
+
 /* summary.c: --summary, the network of the options on standard output. No data, no roles. Not
  * collective. */
 enum mu_status mu_train_summary(const struct conf *v);
@@ -26,12 +30,10 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 enum mu_status mu_train_tune(struct train_run *run);
 
 /*
- * predict.c: --evaluate and --predict, which means both. _settle is the part of
- * mu_conf_check about them. mu_train_predict is all that such a run does, and _take, where
- * there is a prediction, is for its evaluation, after each step, with the samples of this worker in
- * it and its metrics so far. Collective over workers.
+ * predict.c: --evaluate and --predict, which means both. mu_train_predict is all that such a run
+ * does, and _take, where there is a prediction, is for its evaluation, after each step, with the
+ * samples of this worker in it and its metrics so far. Collective over workers.
  */
-enum mu_status mu_train_predict_settle(struct conf *v);
 enum mu_status mu_train_predict(struct train_run *run);
 enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
 					const struct mu_metrics *m);

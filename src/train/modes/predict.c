@@ -38,36 +38,6 @@ struct train_prediction {
 	uint32_t checksum; /* of the probabilities so far */
 };
 
-enum mu_status mu_train_predict_settle(struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	const char *what = v->predict ? "predict" : "evaluate";
-
-	if (!v->predict && !v->evaluate)
-		goto out;
-	if (v->predict && !mu_conf_ends_in(v->predict, ".h5") &&
-	    !mu_conf_ends_in(v->predict, ".csv"))
-		MU_FAIL(MU_ERR_USAGE, "--predict %s: a name that ends in .h5 or .csv is needed",
-			v->predict);
-	if (v->predict && mu_conf_ends_in(v->predict, ".h5") && !mu_array_file_supported())
-		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"--predict %s: this build has no HDF5; a .csv file is possible",
-			v->predict);
-	if (!v->benchmark && !v->load && v->load_epoch == 0 && strcmp(v->resume, "none") == 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--%s needs parameters: give --load FILE, --load-epoch or --resume", what);
-	if (v->benchmark ? v->predict != NULL : v->data_train && !v->data_val)
-		MU_FAIL(MU_ERR_USAGE, "--%s needs validation data: give --data-val or --data-dir",
-			what);
-	v->evaluate = true;
-	if (v->data_val && !v->data_train) {
-		v->data_train = v->data_val;
-		v->data_train_idx = v->data_val_idx;
-	}
-out:
-	return st;
-}
-
 /* ---- the file ---- */
 
 static enum mu_status check_stream(const struct train_prediction *p, bool good)
@@ -92,7 +62,7 @@ static enum mu_status make_arrays(struct train_prediction *p)
 
 	MU_TRY(mu_array_file_create(&file, v->predict));
 	snprintf(text, sizeof text, "%ld", v->num_layers);
-	MU_TRY(mu_array_file_set_text(file, "network", v->network));
+	MU_TRY(mu_array_file_set_text(file, "network", v->network_name));
 	MU_TRY(mu_array_file_set_text(file, "num_layers", text));
 	MU_TRY(mu_array_file_set_text(file, "parameters",
 				      *p->run->resume->path ? p->run->resume->path : v->load));

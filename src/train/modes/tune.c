@@ -165,7 +165,7 @@ enum mu_status mu_train_tune(struct train_run *run)
 			  .device = &run->engine.devices.of[0].device,
 			  .n = mu_plan_layers(run->engine.plan)};
 	const struct engine_conv_net net = {
-		.name = v->network, .shape = run->train.shape, .path = v->conv_table};
+		.name = v->network_name, .shape = run->train.shape, .path = v->conv_table};
 
 	if (run->engine.devices.list.split)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune measures a device that has all layers: "
@@ -183,7 +183,7 @@ enum mu_status mu_train_tune(struct train_run *run)
 		MU_FAIL(MU_ERR_USAGE,
 			"--conv-algo tune: network %s on device %s has no convolutions that there "
 			"are several algorithms for",
-			v->network, t.device->ops->name);
+			v->network_name, t.device->ops->name);
 	MU_TRY(judge(&t));
 	MU_TRY(mu_engine_conv_write(run->engine.plan, t.device, &net, t.choices, t.n_choices));
 	mu_log_info("--conv-algo tune: wrote %s: %zu convolutions; --conv-table %s trains by it",

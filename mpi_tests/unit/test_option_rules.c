@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 */
+/* Every rule about several options: a command line made from its row that breaks it, and one that
+ * satisfies it. */
+#include "conf/rules.h"
+
+#include "../lib/check.h"
+
+enum { WORD_BYTES = 256, MOST_WORDS = 8 };
+
+struct line {
+	char words[MOST_WORDS][2 * WORD_BYTES];
+	char *argv[MOST_WORDS];
+	int argc;
+};
+
+static void start(struct line *l)
+{
+	l->argc = 1;
+	snprintf(l->words[0], sizeof l->words[0], "trainer");
+	l->argv[0] = l->words[0];
+}
+
+static const struct mu_option *find(const char *names)
+{
+	const size_t n = strcspn(names, "|");
+
+	for (size_t i = 0; i < mu_conf_n_options; i++)
+		if (strlen(mu_conf_options[i].name) == n &&
+		    strncmp(mu_conf_options[i].name, names, n) == 0)
+			return &mu_conf_options[i];
+	return NULL;
+}
+
+/* A value that is among them, or is not. false: the option is to be left out. */
+static bool choose(const struct mu_option *option, const char *values, bool among, char *text)
+{
+	const bool number = option->type == MU_OPTION_INT || option->type == MU_OPTION_REAL;
+	const bool named = values && *values != '+' && *values != '>' && *values != '!';
+	const bool others = values && *values == '!';
+	const char *list = others ? values + 1 : values;
+	char known[WORD_BYTES];
+
+	if (!values || *values == '+') { /* given, or not */
+		mu_option_list(option, known, sizeof known);
+		if (number)
+			snprintf(text, WORD_BYTES, "%g", option->min > 0 ? option->min : 1.0);
+		else
+			snprintf(text, WORD_BYTES, "%.*s",
+				 *known ? (int)strcspn(known, ",") : 1, *known ? known : "x");
+		return among;
+	}
+	if (*values == '>') {
+		if (among)
+			snprintf(text, WORD_BYTES, "%g",
+				 option->max <= 1 ? 0.5 : strtod(values + 1, NULL) + 1);
+		return among;
+	}
+	if (named == among || number) {
+		snprintf(text, WORD_BYTES, "%.*s", (int)strcspn(list, "|"), list);
+		return among;
+	}
+	/* A word of the list that is none of these. */
+	mu_option_list(option, known, sizeof known);
+	for (const char *w = known; *w; w += strspn(w, ", ")) {
+		const size_t n = strcspn(w, ",");
+		bool found = false;
+
+		for (const char *v = list; *v && !found; v += strcspn(v, "|"), v += *v == '|')
+			found = strcspn(v, "|") == n && strncmp(v, w, n) == 0;
+		snprintf(text, WORD_BYTES, "%.*s", (int)n, w);
+		if (!found)
+			return true;
+		w += n;
+	}
+	snprintf(text, WORD_BYTES, "x");
+	return true;
+}
+
+static void add(struct line *l, const struct mu_option *option, const char *values, bool among)
+{
+	char text[WORD_BYTES];
+
+	if (!choose(option, values, among, text) ||
+	    (option->type == MU_OPTION_FLAG && !among))
+		return;
+	if (option->type == MU_OPTION_FLAG)
+		snprintf(l->words[l->argc], sizeof l->words[l->argc], "--%s", option->name);
+	else
+		snprintf(l->words[l->argc], sizeof l->words[l->argc], "--%s=%s", option->name,
+			 text);
+	l->argv[l->argc] = l->words[l->argc];
+	l->argc++;
+}
+
+static bool *fact_of(const struct mu_option_rules *r, struct conf *v, const char *name)
+{
+	for (size_t i = 0; i < r->n_facts; i++)
+		if (strcmp(r->facts[i].name, name) == 0)
+			return (bool *)((char *)v + r->facts[i].offset);
+	return NULL;
+}
+
+/* The rule, with what it is about given, and what it names beside so that it holds or not. */
+static void check_row(const struct mu_option_rules *r, const struct mu_option_rule *rule,
+		      bool breaks)
+{
+	const struct mu_option *option = find(rule->option);
+	const struct mu_option *other = rule->other ? find(rule->other) : NULL;
+	const bool among = (rule->relation == MU_OPTION_EXCLUDES) == breaks;
+	bool *fact;
+	struct mu_options o;
+	struct line l;
+	struct conf v;
+
+	start(&l);
+	if (option)
+		add(&l, option, rule->values, rule->other ? true : breaks);
+	if (other)
+		add(&l, other, rule->other_values, among);
+	if (!CHECK(mu_options_init(&o, mu_conf_options, mu_conf_n_options, &v) == MU_OK))
+		return;
+	memset(&v.facts, 0, sizeof v.facts);
+	if (!CHECK(mu_options_parse(&o, l.argc, l.argv) == MU_OK))
+		fprintf(stderr, "    %s\n", mu_trace_message());
+	fact = fact_of(r, &v, rule->option);
+	if (fact)
+		*fact = true;
+	CHECK(option || fact); /* the row names something */
+	fact = rule->other ? fact_of(r, &v, rule->other) : NULL;
+	if (fact)
+		*fact = among;
+	CHECK(!rule->other || other || fact);
+	if (!CHECK(mu_option_rule_check(&o, r, rule) == (breaks ? MU_ERR_USAGE : MU_OK)))
+		fprintf(stderr, "    %s, %s: %s, breaks %d: %s\n", rule->option,
+			rule->other ? rule->other : "", l.argc > 1 ? l.argv[1] : "", breaks,
+			mu_trace_message());
+	if (breaks && option)
+		CHECK_HAS(mu_trace_message(), option->name);
+	if (breaks && rule->why)
+		CHECK_HAS(mu_trace_message(), rule->why);
+	mu_trace_clear();
+	mu_options_release(&o);
+}
+
+static void check_rules(const struct mu_option_rules *r)
+{
+	CHECK(r->n > 0);
+	for (size_t i = 0; i < r->n; i++) {
+		check_row(r, &r->of[i], true);
+		check_row(r, &r->of[i], false);
+	}
+}
+
+/* Each alternative of a row is an option or a fact. */
+static void check_names(const struct mu_option_rules *r)
+{
+	struct conf v;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const char *lists[] = {r->of[i].option, r->of[i].other};
+
+		for (size_t k = 0; k < 2; k++)
+			for (const char *p = lists[k]; p && *p;
+			     p += strcspn(p, "|"), p += *p == '|')
+				if (!CHECK(find(p) || fact_of(r, &v, p)))
+					fprintf(stderr, "    no option and no fact: %s\n", p);
+	}
+}
+
+int main(void)
+{
+	check_rules(&mu_conf_rules);
+	check_rules(&mu_conf_job_rules);
+	check_names(&mu_conf_rules);
+	check_names(&mu_conf_job_rules);
+	return check_failures() ? 1 : 0;
+}

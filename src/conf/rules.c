@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules about several options, a row each. Options of a row are alternatives: "a|b". Facts are what
+ * follows from options, and the number of ranks (conf.facts).
+ */
+#include "rules.h"
+
+#include <stddef.h>
+
+#define NEEDS    .relation = MU_OPTION_NEEDS, .other
+#define EXCLUDES .relation = MU_OPTION_EXCLUDES, .other
+#define IS(list) .values = list
+#define BEING(list) .other_values = list
+#define SAVES "save-period|save-steps|save-minutes|keep|save-async"
+#define ABOUT_IMAGES \
+	"exif-orientation|resize|pad-size|fill-value|random-crop|random-mirror|data-aug-level|" \
+	"use-imagenet-data-augmentation|random-resized-crop|min-random-area|max-random-area|" \
+	"min-random-aspect-ratio|max-random-aspect-ratio|min-crop-size|max-crop-size|" \
+	"max-random-rotate-angle|max-random-shear-ratio|min-random-scale|max-random-scale|" \
+	"brightness|contrast|saturation|max-random-h|max-random-s|max-random-l|pca-noise"
+#define OF_IMAGES \
+	"image-shape|rgb-mean|rgb-std|num-classes|data-train-idx|data-val-idx|dump-batch|" \
+	"skip-bad-records|data-cache|predict"
+#define WATCHES "metrics-file|tensorboard|timeline|halt-before"
+#define NOTHING "it is about a training, and nothing is trained"
+
+static const struct mu_option_fact facts[] = {
+#define FACT(member, shown_) {#member, offsetof(struct conf, facts.member), shown_}
+	FACT(of_text, "data-train"),
+	FACT(text_or_sample, NULL),
+	FACT(lacks_rate, "optimizer"),
+	FACT(servers, "kv-store"),
+	FACT(distributed, "kv-store"),
+	FACT(synchronous, "kv-store"),
+	FACT(lockstep, "kv-store"),
+	FACT(one_by_one, "kv-store"),
+	FACT(scaled_lockstep, "kv-store"),
+	FACT(sums_elsewhere, "kv-store"),
+	FACT(peers, "kv-store"),
+	FACT(team, "group2rank|model-parallel-ranks"),
+	FACT(validation, NULL),
+	FACT(evaluates, "predict|evaluate"),
+	FACT(evaluates_files, "evaluate"),
+	FACT(can_evaluate, NULL),
+	FACT(parameters, NULL),
+	FACT(goes_on, NULL),
+	FACT(past_the_end, "num-epochs"),
+	FACT(warmup_only, "num-epochs"),
+	FACT(final_above, "lr"),
+	FACT(warmup_above, "lr"),
+	FACT(uneven_verify, "sync-period"),
+	FACT(area_crop, NULL),
+	FACT(dynamic_scale, NULL),
+};
+
+static const struct mu_option_rule rules[] = {
+	/* texts and images */
+	{.option = "text|vocab|buckets", NEEDS = "text_or_sample",
+	 .why = "it is for texts: give --data-train FILE.txt"},
+	{.option = OF_IMAGES "|" ABOUT_IMAGES, EXCLUDES = "of_text",
+	 .why = "it is for images, and this is read as text"},
+	{.option = "shuffle", IS("chunk"), EXCLUDES = "of_text",
+	 .why = "it is for images, and this is read as text"},
+	{.option = "prime", NEEDS = "sample", BEING(">0"), .why = "how much text?"},
+	{.option = "sample", IS(">0"), NEEDS = "load|model-prefix", .why = "which parameters?"},
+	{.option = "sample", IS(">0"), NEEDS = "vocab|model-prefix", .why = "which words?"},
+	{.option = ABOUT_IMAGES "|rgb-mean|rgb-std", EXCLUDES = "benchmark", BEING("1"),
+	 .why = "it is for images from files"},
+	{.option = "use-imagenet-data-augmentation", IS("1"), EXCLUDES = "data-aug-level",
+	 .why = "give one of them"},
+	{.option = "min-random-area|max-random-area", NEEDS = "area_crop",
+	 .why = "it needs --random-resized-crop 1: a crop of fixed size has no random area"},
+
+	/* learning rate */
+	{.option = "lr-step-epochs", NEEDS = "lr-schedule", BEING("multifactor")},
+	{.option = "lr-factor", NEEDS = "lr-schedule", BEING("multifactor|factor|plateau")},
+	{.option = "plateau-improvement", NEEDS = "lr-schedule", BEING("plateau")},
+	{.option = "lr-factor-epoch", NEEDS = "lr-schedule", BEING("factor")},
+	{.option = "lr-power", NEEDS = "lr-schedule", BEING("poly")},
+	{.option = "final-lr", NEEDS = "lr-schedule", BEING("poly|cosine|factor")},
+	{.option = "lr-schedule", IS("multifactor"), NEEDS = "lr-step-epochs", .why = "when?"},
+	{.option = "lr-factor-epoch", IS("0"), .why = "more than 0 is needed"},
+	{.option = "warmup-strategy|warmup-begin-lr", NEEDS = "warmup-epochs", BEING(">0"),
+	 .why = "how long?"},
+	{.option = "warmup-strategy", IS("constant"), NEEDS = "warmup-begin-lr", BEING(">0"),
+	 .why = "else nothing is learnt in the warm-up"},
+	{.option = "warmup-begin-lr", IS(">0"), EXCLUDES = "warmup_above", .why = "it is above"},
+	{.option = "final-lr", IS(">0"), EXCLUDES = "final_above", .why = "it is above"},
+	{.option = "warmup-epochs", IS(">0"), EXCLUDES = "warmup_only",
+	 .why = "it leaves nothing for the schedule"},
+	{.option = "lr-scale-with-workers", IS("1"), EXCLUDES = "lacks_rate",
+	 .why = "it has no learning rate"},
+	{.option = "lr-scale-with-workers", IS("1"), EXCLUDES = "sync-period", BEING(">1"),
+	 .why = "an update is of one worker's batch there; --sync-period 1 sums all workers' "
+		"gradients"},
+	{.option = "gamma2", IS("+"), NEEDS = "centered", BEING("1"),
+	 .why = "plain rmsprop has no gamma2"},
+	{.option = "lr-schedule", IS("plateau"), NEEDS = "validation",
+	 .why = "it looks at the perplexity of validation data: give --data-val"},
+	{.option = "target-accuracy", IS(">0"), NEEDS = "validation",
+	 .why = "it needs validation data: give --data-val, and no --benchmark 1"},
+	{.option = "loss-scale-window", IS("+"), NEEDS = "dynamic_scale",
+	 .why = "it needs --loss-scale dynamic: another scale never grows"},
+
+	/* averages and compression */
+	{.option = "block-momentum|block-lr|block-nesterov", NEEDS = "sync-period", BEING(">1"),
+	 .why = "it is about averages of the workers' weights"},
+	{.option = "block-momentum", IS("1"), .why = "it must be below 1"},
+	{.option = "block-lr", IS("0"), .why = "more than 0 is needed, or nothing is learnt"},
+	{.option = "block-nesterov", IS("1"), NEEDS = "block-momentum", BEING(">0")},
+	{.option = "gc-threshold", IS("+"), NEEDS = "gc-type", BEING("2bit|1bit")},
+	{.option = "gc-ratio", IS("+"), NEEDS = "gc-type", BEING("topk")},
+	{.option = "gc-pull", IS("1"), NEEDS = "gc-type", BEING("!none"), .why = "compressed how?"},
+
+	/* values */
+	{.option = "batch-size", EXCLUDES = "global-batch-size|batch-per-device",
+	 .why = "give one of them"},
+	{.option = "global-batch-size", EXCLUDES = "batch-per-device", .why = "give one of them"},
+	{.option = "num-classes", IS("1"),
+	 .why = "at least 2 are needed, or 0 for the network's own number"},
+	{.option = "label-smoothing", IS("1"), .why = "it must be below 1"},
+	{.option = "top-k", IS("1"),
+	 .why = "it is the accuracy, which is always reported: give a K from 2 on"},
+	{.option = "dtype-fallback", IS("1"), NEEDS = "dtype", BEING("bfloat16|float16")},
+	{.option = "conv-algo", IS("tune"), NEEDS = "conv-table", .why = "to write to"},
+	{.option = "conv-table", EXCLUDES = "conv-algo", BEING("direct|winograd|gemm"),
+	 .why = "the table names an algorithm for each convolution"},
+
+	/* data */
+	{.option = "data-val", NEEDS = "data-train|evaluate"},
+	{.option = "data-train-idx", NEEDS = "data-train"},
+	{.option = "data-val-idx", NEEDS = "data-val"},
+	{.option = "benchmark", IS("1"), EXCLUDES = "data-dir|data-train|data-val",
+	 .why = "random data or files?"},
+	{.option = "data-dir", EXCLUDES = "data-train|data-val", .why = "give one of them"},
+	{.option = "shuffle-chunk", IS("+"), NEEDS = "shuffle", BEING("chunk")},
+
+	/* files */
+	{.option = SAVES, NEEDS = "model-prefix", .why = "which files?"},
+	{.option = "resume", IS("auto"), NEEDS = "model-prefix", .why = "which files?"},
+	{.option = "load-epoch", IS(">0"), NEEDS = "model-prefix", .why = "which files?"},
+	{.option = "load-epoch", IS(">0"), EXCLUDES = "past_the_end", .why = "it is past the end"},
+	{.option = "resume", IS("!none"), EXCLUDES = "load-epoch", BEING(">0"),
+	 .why = "give one of them"},
+	{.option = "override", NEEDS = "goes_on", .why = "it needs --resume or --load-epoch"},
+	{.option = "skip-mismatch", NEEDS = "load", .why = "parameters of what?"},
+	{.option = "skip-mismatch", EXCLUDES = "sample", BEING(">0"),
+	 .why = "all parameters are needed"},
+	{.option = "load", EXCLUDES = "load-epoch", BEING(">0"),
+	 .why = "begin with these parameters, or go on from that epoch?"},
+	{.option = "load", EXCLUDES = "resume", BEING("!none|auto"),
+	 .why = "begin with these parameters, or go on with that run?"},
+	{.option = "on-nan", IS("rollback"), NEEDS = "model-prefix",
+	 .why = "it goes back to a checkpoint; without one there is --on-nan skip"},
+	{.option = "evaluates", NEEDS = "parameters",
+	 .why = "it needs parameters: give --load FILE, --load-epoch or --resume"},
+	{.option = "evaluates", NEEDS = "can_evaluate",
+	 .why = "it needs validation data: give --data-val or --data-dir"},
+	{.option = WATCHES "|profile", EXCLUDES = "test-io", BEING("1"), .why = NOTHING},
+	{.option = WATCHES "|profile", EXCLUDES = "dump-batch", .why = NOTHING},
+	{.option = WATCHES "|profile", EXCLUDES = "conv-algo", BEING("tune"), .why = NOTHING},
+	{.option = WATCHES, EXCLUDES = "evaluate", .why = NOTHING},
+	{.option = "num-batches", IS(">0"), EXCLUDES = "evaluates_files", .why = NOTHING},
+	{.option = "timeline-steps", IS("+"), NEEDS = "timeline", .why = "steps of what?"},
+};
+
+/* Rules about the store, once it is known for how many ranks. */
+static const struct mu_option_rule job_rules[] = {
+	{.option = "num-servers", IS(">0"), EXCLUDES = "server-placement", BEING("colocated"),
+	 .why = "every worker serves a part"},
+	{.option = "server-placement", IS("colocated"), EXCLUDES = "one_by_one",
+	 .why = "a worker that computes cannot answer pushes at once; it is for dist_sync"},
+	{.option = "server-placement", IS("packed"), NEEDS = "servers", .why = "it has no servers"},
+	{.option = "num-servers", IS(">0"), NEEDS = "servers", .why = "it has no servers"},
+	{.option = "num-servers", IS("0"), EXCLUDES = "servers",
+	 .why = "it needs at least one server"},
+	{.option = "lr-scale-with-workers", IS("1"), NEEDS = "synchronous",
+	 .why = "each push is an update of its own there, of one worker's batch; it is for the "
+		"synchronous stores"},
+	{.option = "priority", IS("0"), NEEDS = "lockstep",
+	 .why = "it is about the order in which dist_sync, dist_sharded and dist_allreduce answer"},
+	{.option = "node-reduce", IS("!auto"), NEEDS = "distributed",
+	 .why = "nothing goes between ranks by MPI or in memory that they share"},
+	{.option = "max-staleness", IS(">-1"), EXCLUDES = "synchronous",
+	 .why = "all workers keep step there; it is for dist_async and dist_device_async"},
+	{.option = "tolerate-worker-loss", IS("1"), EXCLUDES = "synchronous",
+	 .why = "every update needs all workers there; it is for dist_async"},
+	{.option = "tolerate-worker-loss", IS("1"),
+	 .why = "MPI and its launcher end the whole job when a process dies; it would need an MPI "
+		"that goes on without it (ULFM: MPIX_Comm_revoke, MPIX_Comm_shrink) and a Muster "
+		"that uses this; jobs/supervise with --resume auto starts the job again from its "
+		"newest checkpoint"},
+	{.option = "verify-steps", IS(">0"), NEEDS = "synchronous",
+	 .why = "its workers hold different weights at all times; it is for the synchronous "
+		"stores"},
+	{.option = "verify-steps", IS(">0"), EXCLUDES = "uneven_verify",
+	 .why = "workers hold the same weights after each average only; a multiple of it is "
+		"needed"},
+	{.option = "sync-period", IS(">1"), NEEDS = "lockstep",
+	 .why = "averages are for dist_sync, dist_device_sync, dist_sharded and dist_allreduce"},
+	{.option = "gc-type", IS("!none"), NEEDS = "distributed",
+	 .why = "nothing goes between ranks by MPI; it is for dist_sync, dist_async, dist_sharded "
+		"and dist_allreduce"},
+	{.option = "gc-type", IS("!none"), EXCLUDES = "scaled_lockstep",
+	 .why = "with a loss scale, where a batch is left out, what compression keeps for later "
+		"would be lost; --loss-scale none, or --gc-type none"},
+	{.option = "on-nan", IS("rollback"), NEEDS = "synchronous",
+	 .why = "its workers are at different steps and cannot go back together; --on-nan skip "
+		"leaves the batch out"},
+	{.option = "comm-thread", IS("1"), NEEDS = "distributed",
+	 .why = "there are no messages between ranks"},
+
+	{.option = "node-reduce", IS("nccl"), EXCLUDES = "sums_elsewhere",
+	 .why = "it is for dist_sync, dist_async, their device forms and dist_sharded; "
+		"dist_allreduce with GPUs uses NCCL by itself"},
+	{.option = "inter-node", IS("!auto"), NEEDS = "peers",
+	 .why = "it is for dist_allreduce and dist_sharded"},
+	{.option = "node-reduce", IS("nccl"), EXCLUDES = "inter-node", BEING("nccl"),
+	 .why = "that sums over all nodes at once: give one of them"},
+
+	/* teams */
+	{.option = "team", NEEDS = "synchronous",
+	 .why = "a team's ranks make one update together, and there each push is one; it is for "
+		"the synchronous stores"},
+	{.option = "team", EXCLUDES = "sync-period", BEING(">1"),
+	 .why = "a worker that updates by itself needs the gradients of all layers, and each rank "
+		"of a team has its own"},
+	{.option = "team", EXCLUDES = "gc-type", BEING("1bit"),
+	 .why = "it has no code for the zeros of layers that other ranks have; the other codes do"},
+	{.option = "team", EXCLUDES = "on-nan", BEING("skip|rollback"),
+	 .why = "one rank of a team sees the loss, and the others could not leave the batch out; "
+		"--on-nan stop is possible"},
+	{.option = "team", EXCLUDES = "comm-thread", BEING("1"),
+	 .why = "what passes between a team's ranks is moved on by the training thread"},
+	{.option = "team", EXCLUDES = "predict",
+	 .why = "one rank of a team has the probabilities; predict without it, from the same "
+		"checkpoint"},
+};
+
+#define N(table) (sizeof table / sizeof *table)
+
+const struct mu_option_rules mu_conf_rules = {
+	.facts = facts, .n_facts = N(facts), .of = rules, .n = N(rules)};
+const struct mu_option_rules mu_conf_job_rules = {
+	.facts = facts, .n_facts = N(facts), .of = job_rules, .n = N(job_rules)};

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules about several options (rules.c). */
+#ifndef CONF_RULES_H
+#define CONF_RULES_H
+
+#include <muster/base.h>
+
+#include "options.h"
+
+extern const struct mu_option_rules mu_conf_rules;     /* before the number of ranks counts */
+extern const struct mu_option_rules mu_conf_job_rules; /* of a run: store, servers, teams */
+
+#endif
