@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 300 @plain
+# @timeout 300 @tier full
 # jobs/supervise on hosts that are really taken away: they are gone, or their wire is cut. The run ends, one line names
 # the host, the others go on from the checkpoint, and the end has the bits that it should.
 # shellcheck disable=SC2086 # lists of options are words
