@@ -85,7 +85,7 @@ both misused 'num-layers 7' --network lenet --num-layers 7 --summary
 both misused 'device.*tpu' --network lenet --devices tpu --summary
 
 part "devices"
-both misused 'device "ref:x": .*number, as in ref:0' $mlp --devices ref:0,ref:x
+both misused 'device "ref:x": .*number must follow.*as in ref:0' $mlp --devices ref:0,ref:x
 both misused 'device "gpx:0"; this build has: .*ref' $mlp --devices gpx:0
 misused 1 'device ""' $mlp --devices ref:0,,ref:1
 misused 1 'device ""' $mlp --devices ref:0,

@@ -62,6 +62,10 @@ if in_tier full; then
 		--num-batches 5 --batch-size 4 --num-epochs 2 --kv-store dist_allreduce $plain
 fi
 
+part "a folder that is not there yet"
+train 2 $mlp --num-epochs 1 --kv-store dist_allreduce --model-prefix new/deep/R --resume auto
+[ -s new/deep/R-0001.h5 ] || fail "no new/deep/R-0001.h5"
+
 part "--save-minutes"
 # The last file is always so old: one at each look, which comes with --disp-batches 2, after steps 3, 5, ...
 minutes="$mlp --num-epochs 1 --mom 0.9"

@@ -323,7 +323,7 @@ static void read_place(const char *ending, struct checkpoint_file *file)
 	file->step = *behind == '-' ? strtoul(behind + 1, NULL, 10) : 0;
 }
 
-/* Files into the table, or only counted while there is none. */
+/* Files into the table, or only counted while there is none. No folder: no files. */
 static enum mu_status list_files(const char *prefix, struct checkpoint_files *files)
 {
 	enum mu_status st = MU_OK;
@@ -332,10 +332,10 @@ static enum mu_status list_files(const char *prefix, struct checkpoint_files *fi
 	DIR *d = opendir(folder);
 	size_t n = 0;
 
-	if (!d)
+	if (!d && errno != ENOENT)
 		MU_FAIL(MU_ERR_IO, "--model-prefix %s: the folder %s cannot be read: %s", prefix,
 			folder, strerror(errno));
-	for (const struct dirent *e; (e = readdir(d));) {
+	for (const struct dirent *e; d && (e = readdir(d));) {
 		struct checkpoint_file file = {.earlier = false};
 		struct stat status;
 

@@ -198,7 +198,7 @@ static enum mu_status place(struct train_run *run, struct checkpoint_saver *s,
 	}
 	st = run->topology.index == 0 ? make_file(run, s, arrays, at, counts, places) : MU_OK;
 	if (!s->alone) {
-		MU_TRY(mu_agree_late(st, peers));
+		MU_TRY(mu_agree(st, peers)); /* with the limit of waits: a host may be gone */
 		MU_TRY(mu_bcast(s->written, sizeof s->written, 0, peers));
 		MU_TRY(mu_bcast(places, (arrays->n + 1) * sizeof *places, 0, peers));
 	}
