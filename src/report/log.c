@@ -455,6 +455,11 @@ static const char *cuda_state(char *text, size_t nbytes)
 	return text;
 }
 
+double mu_report_comm_seconds(void)
+{
+	return mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_PULL);
+}
+
 void mu_report_info(FILE *stream)
 {
 	char mpi[128], text[320];

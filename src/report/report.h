@@ -27,6 +27,11 @@ void mu_report_speed(const struct train_run *run, const struct report_window *w)
 void mu_report_epoch(const struct train_run *run, const struct report_window *w);
 void mu_report_validation(const struct train_run *run, size_t epoch, const struct mu_metrics *m);
 void mu_report_end(const struct train_run *run);
+/*
+ * Communication that computation does not hide: what this worker's thread spent in pushes and
+ * pulls, waits for slower workers included, updates of its own left out.
+ */
+double mu_report_comm_seconds(void);
 /* --info */
 void mu_report_info(FILE *stream);
 

@@ -51,7 +51,7 @@ void mu_report_terminal_begin(const struct train_fit *f)
 		return;
 	t->start = t->shown = mu_now();
 	t->data = mu_clock_seconds(MU_CLOCK_DATA);
-	t->comm = mu_train_comm_seconds();
+	t->comm = mu_report_comm_seconds();
 	t->first = f->done;
 }
 
@@ -100,7 +100,7 @@ static void show(const struct train_fit *f, double now)
 	n = strlen(line);
 	if (run->store.distributed)
 		snprintf(line + n, sizeof line - n, " comm %.0f%%",
-			 100 * (mu_train_comm_seconds() - t->comm) / seconds);
+			 100 * (mu_report_comm_seconds() - t->comm) / seconds);
 	if (strlen(line) >= t->columns) /* a line that goes on in the next cannot be replaced */
 		line[t->columns - 1] = '\0';
 	mu_log_status(line);

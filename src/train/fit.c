@@ -16,11 +16,6 @@
 #include "plateau.h"
 #include "report/timeline.h"
 
-double mu_train_comm_seconds(void)
-{
-	return mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_PULL);
-}
-
 static enum mu_status pull_layer(struct train_run *run, size_t l)
 {
 	enum mu_status st = MU_OK;
@@ -246,7 +241,7 @@ static enum mu_status show_window(struct train_fit *f, size_t last)
 	f->window_before = 0;
 	w.seconds = mu_now() - f->window_start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
-	w.comm_seconds = mu_train_comm_seconds() - f->window_comm;
+	w.comm_seconds = mu_report_comm_seconds() - f->window_comm;
 	if (run->topology.index == 0)
 		mu_report_speed(run, &w);
 	if (run->store.synchronous)
@@ -325,7 +320,7 @@ static enum mu_status begin_steps(struct train_fit *f)
 
 	f->window_start = mu_now();
 	f->window_data = mu_clock_seconds(MU_CLOCK_DATA);
-	f->window_comm = mu_train_comm_seconds();
+	f->window_comm = mu_report_comm_seconds();
 	f->window_progress = mu_kv_progress(run->kv);
 	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
 	mu_train_batch_forget(run);
@@ -368,7 +363,7 @@ static enum mu_status train_epoch(struct train_fit *f)
 	double start = mu_now();
 	struct report_window epoch = {.epoch = f->epoch,
 				      .data_seconds = -mu_clock_seconds(MU_CLOCK_DATA),
-				      .comm_seconds = -mu_train_comm_seconds()};
+				      .comm_seconds = -mu_report_comm_seconds()};
 	char what[32];
 
 	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
@@ -381,7 +376,7 @@ static enum mu_status train_epoch(struct train_fit *f)
 	epoch.seconds = mu_now() - start;
 	mu_report_profile_end(run);
 	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA);
-	epoch.comm_seconds += mu_train_comm_seconds();
+	epoch.comm_seconds += mu_report_comm_seconds();
 	if (!f->early)
 		MU_TRY(mu_train_check_weights(run, f->epoch));
 	mu_metrics_add(&f->total, &f->window);

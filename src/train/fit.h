@@ -20,14 +20,6 @@ struct train_fit {
 	size_t left_out, in_a_row; /* batches of the epoch, of this worker, that were not finite */
 };
 
-/* ---- fit.c ---- */
-
-/*
- * Communication that computation does not hide: what this worker's thread spent in pushes and
- * pulls, waits for slower workers included, updates of its own left out.
- */
-double mu_train_comm_seconds(void);
-
 /* ---- fit_save.c. Collective over workers, but for dist_async's _save_inside ---- */
 
 /* Inside an epoch: let a save move on, and begin one if it is due. */

@@ -2,7 +2,7 @@
 /* Shared by readers of images: the augmentation of their config. */
 #include <math.h>
 
-#include "input/reader.h"
+#include "reader.h"
 
 struct mu_augment_task mu_input_task(const struct mu_input *in, struct mu_input_thread *thread,
 				     size_t record)
