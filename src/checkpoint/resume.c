@@ -236,7 +236,6 @@ enum mu_status mu_checkpoint_resume_find(struct train_run *run)
 	MU_TRY(mu_agree_late(chooses ? find(run) : MU_OK, t->world));
 	MU_TRY(mu_bcast(run->resume, sizeof *run->resume, t->worker_ranks[0], t->world));
 	run->plateau = run->resume->at.plateau;
-	mu_train_loss_scale_begin(run);
 	run->begin_epoch = run->resume->at.epoch;
 	run->begin_step = run->resume->at.step;
 out:

@@ -312,13 +312,31 @@ static void report_batch(const struct train_run *run)
 			    v->label_smoothing);
 }
 
+/* Keys that are not trained. */
+static void report_fixed(const struct train_run *run)
+{
+	size_t n_slices, fixed = 0, fixed_n = 0, all_n = 0;
+
+	mu_plan_slices(run->engine.plan, &n_slices);
+	for (size_t k = 0; k < n_slices; k++) {
+		const struct mu_slice *slice = &run->slices[k];
+
+		fixed += slice->fixed;
+		fixed_n += slice->fixed ? slice->n : 0;
+		all_n += slice->n;
+	}
+	if (fixed > 0)
+		mu_log_info("fixed: %zu of %zu arrays, %zu of %zu values", fixed, n_slices, fixed_n,
+			    all_n);
+}
+
 void mu_report_start(const struct train_run *run)
 {
 	const struct conf *v = &run->options;
 
 	mu_report_data(run);
 	report_model(run);
-	mu_train_multipliers_report(run);
+	report_fixed(run);
 	report_store(run);
 	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
 		    "those of the whole job%s",

@@ -210,20 +210,3 @@ enum mu_status mu_train_multipliers_apply(struct train_run *run)
 out:
 	return st;
 }
-
-void mu_train_multipliers_report(const struct train_run *run)
-{
-	size_t n_slices, fixed = 0, fixed_n = 0, all_n = 0;
-
-	mu_plan_slices(run->engine.plan, &n_slices);
-	for (size_t k = 0; k < n_slices; k++) {
-		const struct mu_slice *slice = &run->slices[k];
-
-		fixed += slice->fixed;
-		fixed_n += slice->fixed ? slice->n : 0;
-		all_n += slice->n;
-	}
-	if (fixed > 0)
-		mu_log_info("fixed: %zu of %zu arrays, %zu of %zu values", fixed, n_slices, fixed_n,
-			    all_n);
-}

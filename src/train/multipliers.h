@@ -13,6 +13,5 @@ struct train_run;
 enum mu_status mu_train_multipliers_check(const struct conf *v);
 /* run->slices: the plan's, as options say. MU_ERR_USAGE names a pattern that matches nothing. */
 enum mu_status mu_train_multipliers_apply(struct train_run *run);
-void mu_train_multipliers_report(const struct train_run *run);
 
 #endif

@@ -433,6 +433,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	run->lr = run->options.lr *
 		  (run->options.schedule.scale_with_workers ? (double)run->engine.team.n : 1);
 	MU_TRY(mu_checkpoint_resume_find(run));
+	mu_train_loss_scale_begin(run);
 	MU_TRY(mu_engine_gpus_fall_back(&run->engine, &run->store));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->link));
