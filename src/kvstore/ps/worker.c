@@ -15,6 +15,7 @@ struct wait {
 	bool (*here)(const struct mu_kv *kv, size_t bucket);
 	size_t bucket, n_buckets; /* 0: the answers to orders */
 	const char *what;
+	const struct mu_meeting *meeting; /* a collective of workers; NULL: a wait for servers */
 };
 
 /* Large messages move on inside MPI calls only: ask about the push that began last. */
@@ -56,6 +57,8 @@ static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 	int done = 0, n = 0;
 
 	mu_waiter_init(&waiter, kv->topology);
+	if (wait->meeting)
+		mu_meeting_enter(wait->meeting, &waiter);
 	waiter.only_woken =
 		kv->worker->n_far == 0 && (!kv->server || kv->server->n_far == 0) && wait->n == 0;
 	for (;;) {
@@ -71,7 +74,10 @@ static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
 			continue;
 		}
 		mu_waiter_nap(&waiter);
-		MU_TRY(mu_waiter_check(&waiter, mu_kv_late_servers, &late));
+		if (wait->meeting)
+			MU_TRY(mu_waiter_check(&waiter, mu_awaited_meeting, wait->meeting));
+		else
+			MU_TRY(mu_waiter_check(&waiter, mu_kv_late_servers, &late));
 	}
 out:
 	return st;
@@ -376,6 +382,8 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool m
 	struct mu_kv_parcel parcel = {.n = 0};
 	MPI_Request barrier = MPI_REQUEST_NULL;
 	struct wait wait = {.here = nothing_else, .what = "the states of the optimizer"};
+	const struct mu_meeting meeting = {.comm = kv->topology->peers,
+					   .what = "the other workers to have their states"};
 
 	/* Both sides of every message are posted before anybody waits for one. */
 	MU_TRY(mu_kv_parcel_begin(kv, kind, &parcel));
@@ -390,7 +398,8 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool m
 	/* Not a barrier that only waits: others may still need the server end of this rank. */
 	MU_MPI(MPI_Ibarrier(kv->topology->peers, &barrier));
 	wait = (struct wait){.n = 1, .requests = &barrier, .here = nothing_else};
-	wait.what = "the other workers to have their states";
+	wait.what = meeting.what;
+	wait.meeting = &meeting;
 	MU_TRY(wait_for(kv, &wait));
 out:
 	mu_kv_parcel_release(&parcel);
