@@ -3,8 +3,8 @@
  * terminal: where the log goes to a terminal, a line below it that shows how far an epoch is, in
  * place of the lines of speed. Its numbers are those of worker 0, the rate that of the job.
  */
-#ifndef TRAIN_TERMINAL_H
-#define TRAIN_TERMINAL_H
+#ifndef REPORT_TERMINAL_H
+#define REPORT_TERMINAL_H
 
 #include "train/fit.h"
 

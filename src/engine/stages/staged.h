@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * split: a net whose layers lie on several devices, of a rank or of a team of ranks (parallel.h),
- * known to the files about devices only. stages_plan.c makes the stages and their plans; staged.c
+ * known to the files about devices only. plan.c makes the stages and their plans; staged.c
  * works through a batch, behind the functions of shared.c and with the same meaning;
- * stage_batch.c gives each micro-batch its part of it; stage_results.c tells what came of it;
- * stage_ranks.c moves what passes between ranks.
+ * batch.c gives each micro-batch its part of it; results.c tells what came of it;
+ * ranks.c moves what passes between ranks.
  *
  * With --time-block a micro-batch is a block of the steps of all samples. One net, of so many
  * steps, serves sequences of all lengths: steps that a last block has too many, and samples that a
@@ -84,13 +84,13 @@ struct engine_staged {
 	size_t group;
 	struct mu_batch batch;
 	size_t total, n_now; /* samples, also those that do not count; micro-batches */
-	size_t *kinds;       /* of messages of each micro-batch: see stage_ranks.c */
+	size_t *kinds;       /* of messages of each micro-batch: see ranks.c */
 	bool under_way;
 	struct engine_place place; /* of the first device */
 	struct mu_waiter waiter;
 };
 
-/* stages_plan.c */
+/* plan.c */
 
 /* Once the nets are there: stages, and parts for full batches, without memory. */
 enum mu_status mu_engine_staged_open(struct mu_engine *e, size_t batch);
@@ -109,7 +109,7 @@ enum mu_status mu_engine_staged_print(const struct engine_device_list *list, con
 size_t mu_engine_staged_member(const struct mu_engine *e, size_t stage);
 bool mu_engine_staged_is_here(const struct mu_engine *e, size_t stage);
 
-/* stage_ranks.c: nothing is done without teams. _open: collective over workers. */
+/* ranks.c: nothing is done without teams. _open: collective over workers. */
 
 enum mu_status mu_engine_borders_open(struct mu_engine *e);
 void mu_engine_borders_close(struct mu_engine *e);
@@ -127,7 +127,7 @@ mu_awaited_fn mu_engine_borders_awaited; /* the context is the run */
 enum mu_status mu_engine_borders_receive(struct mu_engine *e, size_t stage, size_t k, int way);
 enum mu_status mu_engine_borders_send(struct mu_engine *e, size_t stage, size_t k, int way);
 
-/* stage_batch.c: of the present batch. */
+/* batch.c: of the present batch. */
 
 struct mu_plan *mu_engine_staged_plan_of(const struct engine_staged *s, size_t stage, size_t k);
 /* The micro-batch that backward number i is of. */
@@ -140,7 +140,7 @@ void mu_engine_staged_keep(struct mu_engine *e, size_t k);
 
 size_t mu_engine_staged_counter(size_t stage, int which);
 
-/* stage_results.c: the same. Ranks of a team without the last stage have no loss, and measure
+/* results.c: the same. Ranks of a team without the last stage have no loss, and measure
  * nothing. */
 
 double mu_engine_staged_loss(const struct mu_engine *e);

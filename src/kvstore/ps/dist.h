@@ -73,7 +73,7 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool m
 /* Elements that are summed, updated and copied at a time, so that they stay in the first cache. */
 #define MU_KV_BLOCK ((size_t)2048)
 
-/* What a sum over workers needs (sum.c). */
+/* What a sum over workers needs (sum_order.c). */
 struct mu_kv_sum {
 	size_t n_nodes;   /* that have workers */
 	size_t n_workers; /* whose places hold gradients, or a node's sum */
@@ -227,7 +227,7 @@ void mu_kv_parcel_release(struct mu_kv_parcel *p);
 /* Worker w's order to save or to load. */
 enum mu_status mu_kv_server_states(struct mu_kv_server *s, size_t w);
 
-/* ---- sums (sum.c) ---- */
+/* ---- sums (sum_order.c) ---- */
 
 enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_kv *kv);
 void mu_kv_sum_release(struct mu_kv_sum *sum);
