@@ -73,7 +73,7 @@ has_files() {
 	! "$TRAINER" --info | grep -q '^HDF5: *not built in'
 }
 
-# The python that has h5py; prints nothing where none has (Debian: python3-h5py-serial).
+# The python that has h5py; prints nothing where none has (Debian: python3-h5py).
 find_h5py() {
 	local candidate
 	for candidate in python3 /usr/bin/python3; do

@@ -96,13 +96,13 @@ static void check_choice(const struct op_rig *rig)
 	}
 }
 
-/* Winograd is for CPUs with AVX-512. */
+/* oneDNN 2 has Winograd for CPUs with AVX-512; oneDNN 3 has it for no x86. */
 static bool does_winograd(const struct mu_device *device)
 {
 	char text[128];
 
 	device->ops->describe(device, text, sizeof text);
-	return strstr(text, "avx512");
+	return strstr(text, "oneDNN 2.") && strstr(text, "avx512");
 }
 
 static void check_asked(const struct op_rig *rig)

@@ -15,7 +15,7 @@ if [ ! -x "$JPEG" ] || ! has_files; then
 fi
 python=$(find_h5py)
 if [ -z "$python" ]; then
-	echo "skip: no python3 has h5py (Debian: python3-h5py-serial)"
+	echo "skip: no python3 has h5py (Debian: python3-h5py)"
 	exit 77
 fi
 
