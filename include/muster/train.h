@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 #include <muster/base.h>
+#include <muster/checkpoint.h>
 #include <muster/device.h>
 #include <muster/metrics.h>
 #include <muster/net.h>
@@ -43,14 +44,5 @@ bool mu_train_answer(int argc, char *const argv[]);
 /* Run a training job. argv of rank 0 is used, other ranks' argv is ignored. --help and the like
  * return MU_OK. Collective over comm. */
 enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end);
-
-/*
- * Load the parameters and running statistics of a checkpoint, or of another HDF5 file with arrays
- * arg/NAME and aux/NAME, into a flat array of the plan. MU_ERR_FORMAT lists all mismatches by name
- * and shape, arrays missing in the file, and arrays missing in the network; with skip_mismatch a
- * warning lists them and the rest is loaded. Not collective.
- */
-enum mu_status mu_load_weights(const struct mu_plan *plan, const char *path, bool skip_mismatch,
-			       float *flat);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: their names, what is in them, and which there are. See checkpoint.h. */
 #include "checkpoint.h"
+#include "saver.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -29,10 +30,10 @@ static const char *split(const char *prefix, char folder[CHECKPOINT_PATH])
 	return slash ? slash + 1 : prefix;
 }
 
-enum mu_status mu_checkpoint_check(const struct train_run *run)
+enum mu_status mu_checkpoint_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const char *prefix = run->options.model_prefix;
+	const char *prefix = v->model_prefix;
 	char folder[CHECKPOINT_PATH];
 
 	if (!mu_array_file_supported())
@@ -64,30 +65,33 @@ static void add_worker(struct checkpoint_arrays *a, int worker, size_t n_slices)
 {
 	for (size_t i = 0; i < a->own.n; i++)
 		for (size_t k = 0; k < n_slices; k++)
-			a->all[a->n++] = (struct checkpoint_array){
-				.of = TRAIN_ARRAY_OWN, .which = (int)i, .worker = worker, .key = k};
+			a->all[a->n++] = (struct checkpoint_array){.of = CHECKPOINT_ARRAY_OWN,
+								   .which = (int)i,
+								   .worker = worker,
+								   .key = k};
 }
 
-enum mu_status mu_checkpoint_arrays_make(struct train_run *run, struct checkpoint_arrays *a,
+enum mu_status mu_checkpoint_arrays_make(const struct mu_engine *e, struct checkpoint_arrays *a,
 					 bool own)
 {
 	enum mu_status st = MU_OK;
-	size_t n_slices, workers = (size_t)run->topology.num_workers;
-	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
+	size_t n_slices, workers = (size_t)e->topology->num_workers;
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 
 	*a = (struct checkpoint_arrays){.n = 0};
-	a->n_states = mu_kv_state_names(run->kv, a->states);
+	a->n_states = mu_kv_state_names(e->kv, a->states);
 	if (own)
-		mu_kv_own(run->kv, &a->own);
+		mu_kv_own(e->kv, &a->own);
 	MU_TRY(MU_ALLOC(a->all, (1 + (size_t)a->n_states + a->own.n * workers) * n_slices,
 			"table of a checkpoint"));
 	for (size_t k = 0; k < n_slices; k++)
-		a->all[a->n++] = (struct checkpoint_array){.of = TRAIN_ARRAY_WEIGHTS, .key = k};
+		a->all[a->n++] =
+			(struct checkpoint_array){.of = CHECKPOINT_ARRAY_WEIGHTS, .key = k};
 	for (int i = 0; i < a->n_states; i++)
 		for (size_t k = 0; k < n_slices; k++)
 			if (slices[k].rule == MU_SLICE_LEARN)
 				a->all[a->n++] = (struct checkpoint_array){
-					.of = TRAIN_ARRAY_STATE, .which = i, .key = k};
+					.of = CHECKPOINT_ARRAY_STATE, .which = i, .key = k};
 	for (size_t w = 0; w < workers; w++)
 		add_worker(a, (int)w, n_slices);
 out:
@@ -106,16 +110,16 @@ void mu_checkpoint_weights_name(const struct mu_slice *slice, char *text, size_t
 		 slice->name);
 }
 
-void mu_checkpoint_array_name(const struct train_run *run, const struct checkpoint_arrays *a,
+void mu_checkpoint_array_name(const struct mu_engine *e, const struct checkpoint_arrays *a,
 			      const struct checkpoint_array *array, char *text, size_t nbytes)
 {
 	size_t n;
-	const struct mu_slice *slice = &mu_plan_slices(run->engine.plan, &n)[array->key];
+	const struct mu_slice *slice = &mu_plan_slices(e->plan, &n)[array->key];
 
-	if (array->of == TRAIN_ARRAY_WEIGHTS)
+	if (array->of == CHECKPOINT_ARRAY_WEIGHTS)
 		mu_checkpoint_weights_name(slice, text, nbytes);
-	else if (array->of == TRAIN_ARRAY_STATE)
-		snprintf(text, nbytes, "%s/%s/%s", run->options.sync_period > 1 ? "block" : "state",
+	else if (array->of == CHECKPOINT_ARRAY_STATE)
+		snprintf(text, nbytes, "%s/%s/%s", e->conf->sync_period > 1 ? "block" : "state",
 			 a->states[array->which], slice->name);
 	else
 		snprintf(text, nbytes, "worker-%d/%s/%s", array->worker,
@@ -171,7 +175,7 @@ out:
 }
 
 /* What an earlier version has saved has none. */
-static enum mu_status read_loss_scale(struct train_loss_scale *s, struct mu_array_file *file,
+static enum mu_status read_loss_scale(struct checkpoint_loss_scale *s, struct mu_array_file *file,
 				      const char *path)
 {
 	enum mu_status st = MU_OK;

@@ -17,13 +17,19 @@
  * others where the arrays lie; a thread of each writes its own. When all have told that their part
  * is on the disk, worker 0 renames the file. Training waits for the copy to memory alone.
  */
-#ifndef TRAIN_CHECKPOINT_H
-#define TRAIN_CHECKPOINT_H
+#ifndef CHECKPOINT_CHECKPOINT_H
+#define CHECKPOINT_CHECKPOINT_H
 
 #include <limits.h>
 #include <time.h>
 
-#include "train/train.h"
+#include <muster/kvstore.h>
+#include <muster/metrics.h>
+#include <muster/net.h>
+#include <muster/storage.h>
+
+#include "conf/conf.h"
+#include "engine/engine.h"
 
 enum { CHECKPOINT_VERSION = 1, CHECKPOINT_PATH = 1024, CHECKPOINT_NAME = 256 };
 
@@ -32,7 +38,7 @@ enum { CHECKPOINT_VERSION = 1, CHECKPOINT_PATH = 1024, CHECKPOINT_NAME = 256 };
  * with weights and states of its newest file and behind the batch that was not finite. What passes
  * from one to the other, on worker 0; times on all ranks.
  */
-#define TRAIN_MOST_BACK 10
+#define CHECKPOINT_MOST_BACK 10
 struct checkpoint_rollback {
 	int times;                  /* so far */
 	size_t epoch, step;         /* where the next run goes on */
@@ -42,12 +48,12 @@ struct checkpoint_rollback {
 /* ---- record.c: what the results depend on, as texts ---- */
 
 enum checkpoint_record_kind {
-	TRAIN_RECORD_IDENTITY, /* another value needs --override */
-	TRAIN_RECORD_TRAINING, /* likewise, where the run trains; else it is told of */
-	TRAIN_RECORD_TOLD,     /* another value is told of */
+	CHECKPOINT_RECORD_IDENTITY, /* another value needs --override */
+	CHECKPOINT_RECORD_TRAINING, /* likewise, where the run trains; else it is told of */
+	CHECKPOINT_RECORD_TOLD,     /* another value is told of */
 };
 
-#define TRAIN_RECORD_MAX 64
+#define CHECKPOINT_RECORD_MAX 64
 
 struct checkpoint_record {
 	size_t n;
@@ -57,11 +63,12 @@ struct checkpoint_record {
 		const char *name; /* an option's, where there is one */
 		enum checkpoint_record_kind kind;
 		char text[192];
-	} of[TRAIN_RECORD_MAX];
+	} of[CHECKPOINT_RECORD_MAX];
 };
 
 /* Of this run; after the plans are made. On workers, not collective. */
-enum mu_status mu_checkpoint_record_make(struct train_run *run, struct checkpoint_record *record);
+enum mu_status mu_checkpoint_record_make(const struct mu_engine *e,
+					 struct checkpoint_record *record);
 enum mu_status mu_checkpoint_record_write(const struct checkpoint_record *record,
 					  struct mu_array_file *file);
 /* override: names, with commas between them, or "all". MU_ERR_USAGE if one is not in the record. */
@@ -87,8 +94,13 @@ struct checkpoint_position {
 	uint64_t updates;
 	double last_lr;
 	struct mu_metrics total, window; /* of the epoch so far; of all workers */
-	struct train_plateau plateau;
-	struct train_loss_scale loss_scale;
+	struct checkpoint_plateau {
+		double best, rate; /* lowest perplexity; of the learning rate, 0: none yet */
+	} plateau;
+	struct checkpoint_loss_scale {
+		double scale;          /* 0: none */
+		size_t good, left_out; /* batches since its last change; in all */
+	} loss_scale;
 };
 
 /* What resume.c found; {0}: a new run. */
@@ -100,7 +112,7 @@ struct checkpoint_resume {
 
 /* Arrays of a file, in their order. */
 struct checkpoint_array {
-	enum { TRAIN_ARRAY_WEIGHTS, TRAIN_ARRAY_STATE, TRAIN_ARRAY_OWN } of;
+	enum { CHECKPOINT_ARRAY_WEIGHTS, CHECKPOINT_ARRAY_STATE, CHECKPOINT_ARRAY_OWN } of;
 	int which; /* state, or array of the worker's own */
 	int worker;
 	size_t key;
@@ -113,10 +125,10 @@ struct checkpoint_arrays {
 	struct mu_kv_own own;
 };
 /* own: with those that workers have for themselves. */
-enum mu_status mu_checkpoint_arrays_make(struct train_run *run, struct checkpoint_arrays *arrays,
-					 bool own);
+enum mu_status mu_checkpoint_arrays_make(const struct mu_engine *e,
+					 struct checkpoint_arrays *arrays, bool own);
 void mu_checkpoint_arrays_release(struct checkpoint_arrays *arrays);
-void mu_checkpoint_array_name(const struct train_run *run, const struct checkpoint_arrays *arrays,
+void mu_checkpoint_array_name(const struct mu_engine *e, const struct checkpoint_arrays *arrays,
 			      const struct checkpoint_array *array, char *text, size_t nbytes);
 
 /* Of a parameter, or a running statistic: "arg/fc1_weight". */
@@ -183,11 +195,22 @@ enum mu_status mu_checkpoint_writer_end(struct checkpoint_writer *w);
 /* ---- resume.c ---- */
 
 /*
- * What to go on from, by --load-epoch and --resume, into run->resume; begin_epoch and begin_step
- * follow. Collective over all ranks; all return the same.
+ * What to go on from, by --load-epoch and --resume, or back->path after a rollback; back->path is
+ * set to it. *resume is the caller's to free. examples: per epoch, of the whole job. Collective
+ * over all ranks; all find the same.
  */
-enum mu_status mu_checkpoint_resume_find(struct train_run *run);
+enum mu_status mu_checkpoint_resume_find(const struct mu_engine *e, size_t examples,
+					 struct checkpoint_rollback *back,
+					 struct checkpoint_resume **resume);
+/* The weights, into e->kv, by worker 0; afterwards all the rest, collective over workers. */
+enum mu_status mu_checkpoint_resume_weights(const struct mu_engine *e,
+					    const struct checkpoint_resume *resume);
+enum mu_status mu_checkpoint_resume_states(const struct mu_engine *e,
+					   const struct checkpoint_resume *resume);
 /* Room for the largest array in plain order. */
 enum mu_status mu_checkpoint_plain_buffer(const struct mu_plan *plan, float **out);
+
+/* load.c, --load: the weights that fit, into e->kv, by worker 0. */
+enum mu_status mu_checkpoint_load_weights(const struct mu_engine *e);
 
 #endif

@@ -61,8 +61,7 @@ enum mu_status mu_checkpoint_conv_find(const struct conf *v, const struct checkp
 	enum mu_status st = MU_OK;
 	const bool goes_on = v->load_epoch > 0 || strcmp(v->resume, "none") != 0 || back->times > 0;
 
-	if (!goes_on || v->evaluate || v->conv_algo != CONF_CONV_AUTO ||
-	    !mu_array_file_supported())
+	if (!goes_on || v->evaluate || v->conv_algo != CONF_CONV_AUTO || !mu_array_file_supported())
 		goto out;
 	MU_TRY(find_saved(v, back, c->path, c->text));
 	c->saved = true;

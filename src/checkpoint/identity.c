@@ -14,9 +14,9 @@
 enum { SAMPLES = 64 };
 
 /* The labels of some records tell data sets of one size apart. A bad record has none. */
-static uint64_t hash_labels(const struct train_run *run, uint64_t h, float *data, float *labels)
+static uint64_t hash_labels(const struct mu_engine *e, uint64_t h, float *data, float *labels)
 {
-	const struct mu_input *in = &run->train;
+	const struct mu_input *in = e->train;
 	size_t n = in->n < SAMPLES ? in->n : SAMPLES;
 
 	for (size_t i = 0; i < n; i++) {
@@ -32,20 +32,20 @@ static uint64_t hash_labels(const struct train_run *run, uint64_t h, float *data
 }
 
 /* Random data has as many samples as the job wants: their number is not a part of it. */
-static enum mu_status hash_data(const struct train_run *run, uint64_t *h)
+static enum mu_status hash_data(const struct mu_engine *e, uint64_t *h)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_input *in = &run->train;
-	const uint64_t sizes[2] = {run->options.benchmark ? 0 : in->n, in->classes};
+	const struct mu_input *in = e->train;
+	const uint64_t sizes[2] = {e->conf->benchmark ? 0 : in->n, in->classes};
 	float *data = NULL, *labels = NULL;
 
 	*h = mu_hash(MU_HASH_START, in->ops->name, strlen(in->ops->name));
 	*h = mu_hash(*h, sizes, sizeof sizes);
-	if (run->options.benchmark)
+	if (e->conf->benchmark)
 		goto out;
 	MU_TRY(MU_ALLOC(data, in->shape[0] * in->shape[1] * in->shape[2], "a sample"));
 	MU_TRY(MU_ALLOC(labels, in->config.label_width, "labels of a sample"));
-	*h = hash_labels(run, *h, data, labels);
+	*h = hash_labels(e, *h, data, labels);
 out:
 	mu_free(data);
 	mu_free(labels);
@@ -59,7 +59,7 @@ __attribute__((format(printf, 4, 5))) static void add(struct checkpoint_record *
 	struct checkpoint_record_item *item = &r->of[r->n];
 	va_list args;
 
-	if (r->n == TRAIN_RECORD_MAX) {
+	if (r->n == CHECKPOINT_RECORD_MAX) {
 		r->full = true;
 		return;
 	}
@@ -101,120 +101,123 @@ static void describe_rule(const struct conf *v, char *text, size_t nbytes)
 static void add_list(struct checkpoint_record *r, const char *name, const char *list)
 {
 	if (!list || strlen(list) < sizeof r->of->text)
-		add(r, name, TRAIN_RECORD_TOLD, "%s", list ? list : "none");
+		add(r, name, CHECKPOINT_RECORD_TOLD, "%s", list ? list : "none");
 	else
-		add(r, name, TRAIN_RECORD_TOLD, "%.128s... %016" PRIx64, list,
+		add(r, name, CHECKPOINT_RECORD_TOLD, "%.128s... %016" PRIx64, list,
 		    mu_hash(MU_HASH_START, list, strlen(list)));
 }
 
-static void add_optimizer(const struct train_run *run, struct checkpoint_record *r)
+static void add_optimizer(const struct mu_engine *e, struct checkpoint_record *r)
 {
-	const struct conf *v = &run->options;
+	const struct conf *v = e->conf;
 	const struct conf_schedule *s = &v->schedule;
 	char settings[sizeof r->of->text];
 
 	describe_rule(v, settings, sizeof settings);
-	add(r, "optimizer", TRAIN_RECORD_TRAINING, "%s", v->optim.name);
-	add(r, "mom", TRAIN_RECORD_TRAINING, "%.17g", v->optim.mom);
-	add(r, "wd", TRAIN_RECORD_TRAINING, "%.17g", v->optim.wd);
-	add(r, "optimizer-settings", TRAIN_RECORD_TRAINING, "%s", settings);
-	add(r, "lr", TRAIN_RECORD_TOLD, "%.17g", run->lr);
+	add(r, "optimizer", CHECKPOINT_RECORD_TRAINING, "%s", v->optim.name);
+	add(r, "mom", CHECKPOINT_RECORD_TRAINING, "%.17g", v->optim.mom);
+	add(r, "wd", CHECKPOINT_RECORD_TRAINING, "%.17g", v->optim.wd);
+	add(r, "optimizer-settings", CHECKPOINT_RECORD_TRAINING, "%s", settings);
+	add(r, "lr", CHECKPOINT_RECORD_TOLD, "%.17g", mu_conf_base_lr(v, e->team.n));
 	add_list(r, "fixed", v->fixed);
 	add_list(r, "lr-mult", v->lr_mult);
 	add_list(r, "wd-mult", v->wd_mult);
-	add(r, "lr-schedule", TRAIN_RECORD_TOLD, "%s %s %g %g %g %g %s %g %g",
-	    mu_conf_schedule_words[s->kind],
-	    s->step_epochs ? s->step_epochs : "-", s->factor, s->factor_epoch, s->power,
-	    s->final_lr, mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,
-	    s->warmup_begin_lr);
+	add(r, "lr-schedule", CHECKPOINT_RECORD_TOLD, "%s %s %g %g %g %g %s %g %g",
+	    mu_conf_schedule_words[s->kind], s->step_epochs ? s->step_epochs : "-", s->factor,
+	    s->factor_epoch, s->power, s->final_lr, mu_conf_warmup_words[s->warmup_strategy],
+	    s->warmup_epochs, s->warmup_begin_lr);
 }
 
 /* Which samples a step has, and what becomes of them. */
-static void add_data(const struct train_run *run, struct checkpoint_record *r)
+static void add_data(const struct mu_engine *e, struct checkpoint_record *r)
 {
-	const struct conf *v = &run->options;
+	const struct conf *v = e->conf;
 	char text[1024];
 
 	if (v->shuffle == CONF_SHUFFLE_CHUNK)
-		add(r, "shuffle", TRAIN_RECORD_TOLD, "chunk of %ld", v->shuffle_chunk);
+		add(r, "shuffle", CHECKPOINT_RECORD_TOLD, "chunk of %ld", v->shuffle_chunk);
 	else
-		add(r, "shuffle", TRAIN_RECORD_TOLD, "%s", mu_conf_shuffle_words[v->shuffle]);
-	add(r, "num-batches", TRAIN_RECORD_TOLD, "%ld", v->num_batches);
-	if (run->train.ops->colour_images) {
-		mu_augment_describe(&run->train.config.augment, text, sizeof text);
+		add(r, "shuffle", CHECKPOINT_RECORD_TOLD, "%s", mu_conf_shuffle_words[v->shuffle]);
+	add(r, "num-batches", CHECKPOINT_RECORD_TOLD, "%ld", v->num_batches);
+	if (e->train->ops->colour_images) {
+		mu_augment_describe(&e->train->config.augment, text, sizeof text);
 		add_list(r, "augmentation", text);
 	}
-	if (run->train.groups)
+	if (e->train->groups)
 		add_list(r, "buckets", v->text.buckets);
 }
 
-static void add_job(const struct train_run *run, struct checkpoint_record *r)
+static void add_job(const struct mu_engine *e, struct checkpoint_record *r)
 {
-	const struct conf *v = &run->options;
-	const struct mu_topology *t = &run->topology;
+	const struct conf *v = e->conf;
+	const struct mu_topology *t = e->topology;
 
-	add(r, "kv-store", TRAIN_RECORD_TOLD, "%s", v->kv_store);
-	add(r, "workers", TRAIN_RECORD_TOLD, "%d", t->num_workers);
-	add(r, "servers", TRAIN_RECORD_TOLD, "%d", t->num_servers);
-	add(r, "nodes", TRAIN_RECORD_TOLD, "%d", t->num_nodes);
-	add(r, "batch-size", TRAIN_RECORD_TOLD, "%zu", run->train.config.batch);
-	add(r, "threads", TRAIN_RECORD_TOLD, "%d", run->engine.n_threads);
+	add(r, "kv-store", CHECKPOINT_RECORD_TOLD, "%s", v->kv_store);
+	add(r, "workers", CHECKPOINT_RECORD_TOLD, "%d", t->num_workers);
+	add(r, "servers", CHECKPOINT_RECORD_TOLD, "%d", t->num_servers);
+	add(r, "nodes", CHECKPOINT_RECORD_TOLD, "%d", t->num_nodes);
+	add(r, "batch-size", CHECKPOINT_RECORD_TOLD, "%zu", e->train->config.batch);
+	add(r, "threads", CHECKPOINT_RECORD_TOLD, "%d", e->n_threads);
 	if (v->gpus && *v->gpus)
-		add(r, "devices", TRAIN_RECORD_TOLD, "gpu:%s", v->gpus);
+		add(r, "devices", CHECKPOINT_RECORD_TOLD, "gpu:%s", v->gpus);
 	else
-		add(r, "devices", TRAIN_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
-	add(r, "update-period", TRAIN_RECORD_TOLD, "%ld", v->update_period);
-	add(r, "micro-batches", TRAIN_RECORD_TOLD, "%ld", v->micro_batches);
-	add(r, "time-block", TRAIN_RECORD_TOLD, "%ld", v->time_block);
-	add(r, "sync-period", TRAIN_RECORD_TOLD, "%ld", v->sync_period);
-	add(r, "block-momentum", TRAIN_RECORD_TOLD, "%g", v->block_momentum);
-	add(r, "block-lr", TRAIN_RECORD_TOLD, "%g", v->block_lr);
-	add(r, "block-nesterov", TRAIN_RECORD_TOLD, "%ld", v->block_nesterov);
-	add(r, "gc-type", TRAIN_RECORD_TOLD, "%s",
+		add(r, "devices", CHECKPOINT_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
+	add(r, "update-period", CHECKPOINT_RECORD_TOLD, "%ld", v->update_period);
+	add(r, "micro-batches", CHECKPOINT_RECORD_TOLD, "%ld", v->micro_batches);
+	add(r, "time-block", CHECKPOINT_RECORD_TOLD, "%ld", v->time_block);
+	add(r, "sync-period", CHECKPOINT_RECORD_TOLD, "%ld", v->sync_period);
+	add(r, "block-momentum", CHECKPOINT_RECORD_TOLD, "%g", v->block_momentum);
+	add(r, "block-lr", CHECKPOINT_RECORD_TOLD, "%g", v->block_lr);
+	add(r, "block-nesterov", CHECKPOINT_RECORD_TOLD, "%ld", v->block_nesterov);
+	add(r, "gc-type", CHECKPOINT_RECORD_TOLD, "%s",
 	    v->compression.type ? v->compression.type : "none");
-	add(r, "gc-threshold", TRAIN_RECORD_TOLD, "%g", v->compression.threshold);
-	add(r, "gc-ratio", TRAIN_RECORD_TOLD, "%g", v->compression.ratio);
-	add(r, "gc-pull", TRAIN_RECORD_TOLD, "%ld", v->gc_pull);
-	add(r, "label-smoothing", TRAIN_RECORD_TOLD, "%g", v->label_smoothing);
-	add(r, "loss-scale", TRAIN_RECORD_TOLD, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
-	add(r, "conv-algo", TRAIN_RECORD_TOLD, "%s", mu_conf_conv_words[v->conv_algo]);
-	if (*run->engine.conv->text)
-		add(r, "conv-table", TRAIN_RECORD_TOLD, "%016" PRIx64, run->engine.conv->hash);
+	add(r, "gc-threshold", CHECKPOINT_RECORD_TOLD, "%g", v->compression.threshold);
+	add(r, "gc-ratio", CHECKPOINT_RECORD_TOLD, "%g", v->compression.ratio);
+	add(r, "gc-pull", CHECKPOINT_RECORD_TOLD, "%ld", v->gc_pull);
+	add(r, "label-smoothing", CHECKPOINT_RECORD_TOLD, "%g", v->label_smoothing);
+	add(r, "loss-scale", CHECKPOINT_RECORD_TOLD, "%s",
+	    v->loss_scale ? v->loss_scale : "by --dtype");
+	add(r, "conv-algo", CHECKPOINT_RECORD_TOLD, "%s", mu_conf_conv_words[v->conv_algo]);
+	if (*e->conv->text)
+		add(r, "conv-table", CHECKPOINT_RECORD_TOLD, "%016" PRIx64, e->conv->hash);
 	else
-		add(r, "conv-table", TRAIN_RECORD_TOLD, "none");
-	add_data(run, r);
-	add(r, "dropout", TRAIN_RECORD_TOLD, "%g", v->text.dropout_given ? v->text.dropout : -1);
+		add(r, "conv-table", CHECKPOINT_RECORD_TOLD, "none");
+	add_data(e, r);
+	add(r, "dropout", CHECKPOINT_RECORD_TOLD, "%g",
+	    v->text.dropout_given ? v->text.dropout : -1);
 }
 
-enum mu_status mu_checkpoint_record_make(struct train_run *run, struct checkpoint_record *r)
+enum mu_status mu_checkpoint_record_make(const struct mu_engine *e, struct checkpoint_record *r)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
-	const size_t *shape = run->train.shape;
+	const struct conf *v = e->conf;
+	const size_t *shape = e->train->shape;
 	uint64_t data;
 	char text[64];
 
-	MU_TRY(hash_data(run, &data));
+	MU_TRY(hash_data(e, &data));
 	r->n = 0;
 	r->full = false;
 	r->trains = !v->evaluate;
-	add(r, "network", TRAIN_RECORD_IDENTITY, "%s", v->network_name);
-	add(r, "num-layers", TRAIN_RECORD_IDENTITY, "%ld", v->num_layers);
-	if (run->train.vocabulary) {
-		mu_conf_vocabulary_text(run->train.vocabulary, text, sizeof text);
-		add(r, "vocabulary", TRAIN_RECORD_IDENTITY, "%s", text);
+	add(r, "network", CHECKPOINT_RECORD_IDENTITY, "%s", v->network_name);
+	add(r, "num-layers", CHECKPOINT_RECORD_IDENTITY, "%ld", v->num_layers);
+	if (e->train->vocabulary) {
+		mu_conf_vocabulary_text(e->train->vocabulary, text, sizeof text);
+		add(r, "vocabulary", CHECKPOINT_RECORD_IDENTITY, "%s", text);
 	}
-	add(r, "image-shape", TRAIN_RECORD_IDENTITY, "%zu,%zu,%zu", shape[0], shape[1], shape[2]);
-	add(r, "num-classes", TRAIN_RECORD_IDENTITY, "%zu", run->train.classes);
-	add(r, "structure", TRAIN_RECORD_IDENTITY, "%016" PRIx64,
-	    mu_plan_structure_hash(run->engine.plan));
-	add(r, "dtype", TRAIN_RECORD_TRAINING, "%s", mu_dtype_name(v->dtype));
-	add(r, "seed", TRAIN_RECORD_TRAINING, "%ld", v->seed);
-	add(r, "data", TRAIN_RECORD_TRAINING, "%016" PRIx64, data);
-	add_optimizer(run, r);
-	add_job(run, r);
+	add(r, "image-shape", CHECKPOINT_RECORD_IDENTITY, "%zu,%zu,%zu", shape[0], shape[1],
+	    shape[2]);
+	add(r, "num-classes", CHECKPOINT_RECORD_IDENTITY, "%zu", e->train->classes);
+	add(r, "structure", CHECKPOINT_RECORD_IDENTITY, "%016" PRIx64,
+	    mu_plan_structure_hash(e->plan));
+	add(r, "dtype", CHECKPOINT_RECORD_TRAINING, "%s", mu_dtype_name(v->dtype));
+	add(r, "seed", CHECKPOINT_RECORD_TRAINING, "%ld", v->seed);
+	add(r, "data", CHECKPOINT_RECORD_TRAINING, "%016" PRIx64, data);
+	add_optimizer(e, r);
+	add_job(e, r);
 	if (r->full)
-		MU_FAIL(MU_ERR_ARGUMENT, "more than %d settings are recorded", TRAIN_RECORD_MAX);
+		MU_FAIL(MU_ERR_ARGUMENT, "more than %d settings are recorded",
+			CHECKPOINT_RECORD_MAX);
 out:
 	return st;
 }
@@ -257,7 +260,7 @@ enum mu_status mu_checkpoint_record_check_override(const struct checkpoint_recor
 	if (!override || strcmp(override, "all") == 0)
 		goto out;
 	for (size_t i = 0; i < r->n && n < sizeof known; i++)
-		if (r->of[i].kind != TRAIN_RECORD_TOLD)
+		if (r->of[i].kind != CHECKPOINT_RECORD_TOLD)
 			n += (size_t)snprintf(known + n, sizeof known - n, ",%s", r->of[i].name);
 	for (const char *p = override; p; p = strchr(p, ',')) {
 		char name[64];
@@ -284,8 +287,8 @@ enum mu_status mu_checkpoint_record_compare(const struct checkpoint_record *r,
 	differs[0] = '\0';
 	for (size_t i = 0; i < r->n; i++) {
 		const struct checkpoint_record_item *item = &r->of[i];
-		const bool identity = item->kind == TRAIN_RECORD_IDENTITY ||
-				      (item->kind == TRAIN_RECORD_TRAINING && r->trains);
+		const bool identity = item->kind == CHECKPOINT_RECORD_IDENTITY ||
+				      (item->kind == CHECKPOINT_RECORD_TRAINING && r->trains);
 		bool there = true;
 
 		/* A version that did not know the setting has saved the file. */

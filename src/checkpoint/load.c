@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include <muster/checkpoint.h>
+
 /* Names, with commas between them; what has no room is counted. */
 struct names {
 	size_t n, left_out, used;
@@ -179,13 +181,12 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_load_weights(struct train_run *run)
+enum mu_status mu_checkpoint_load_weights(const struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
+	const struct conf *v = e->conf;
 
-	MU_TRY(mu_load_weights(run->engine.plan, v->load, v->skip_mismatch,
-			       mu_kv_weights(run->kv)));
+	MU_TRY(mu_load_weights(e->plan, v->load, v->skip_mismatch, mu_kv_weights(e->kv)));
 	mu_log_info("Loaded parameters of %s", v->load);
 out:
 	return st;

@@ -12,21 +12,29 @@
 
 /* ---- which file ---- */
 
+/* Worker 0's search for the file. */
+struct search {
+	const struct mu_engine *e;
+	struct checkpoint_rollback *back;
+	size_t examples; /* per epoch, of the whole job */
+	struct checkpoint_record *record;
+	struct checkpoint_resume *found;
+};
+
 /* Parameters alone, such as other programs write: the network must be the same. */
-static enum mu_status check_parameters(const struct train_run *run, struct mu_array_file *file,
+static enum mu_status check_parameters(const struct conf *v, struct mu_array_file *file,
 				       const char *path)
 {
 	enum mu_status st = MU_OK;
 	char text[64];
 
 	MU_TRY(mu_array_file_get_text(file, "network", text, sizeof text));
-	if (strcmp(text, run->options.network_name) != 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, text,
-			run->options.network_name);
+	if (strcmp(text, v->network_name) != 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, text, v->network_name);
 	MU_TRY(mu_array_file_get_text(file, "num_layers", text, sizeof text));
-	if (strtol(text, NULL, 10) != run->options.num_layers)
+	if (strtol(text, NULL, 10) != v->num_layers)
 		MU_FAIL(MU_ERR_FORMAT, "%s was saved with --num-layers %s, not %ld", path, text,
-			run->options.num_layers);
+			v->num_layers);
 out:
 	return st;
 }
@@ -51,27 +59,25 @@ out:
 }
 
 /* *foreign: the file is good, but of another run. */
-static enum mu_status try_file(struct train_run *run, const char *path,
-			       const struct checkpoint_record *record, bool *foreign)
+static enum mu_status try_file(const struct search *s, const char *path, bool *foreign)
 {
 	enum mu_status st = MU_OK;
-	struct checkpoint_resume *r = run->resume;
+	struct checkpoint_resume *r = s->found;
 	struct mu_array_file *file = NULL;
 	char differs[1024];
 
 	*foreign = false;
-	*r = (struct checkpoint_resume){.whole =
-						false}; /* nothing of a damaged file tried before */
+	*r = (struct checkpoint_resume){.path = ""}; /* nothing of a damaged file tried before */
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_array_file_has_text(file, "format", &r->whole));
 	snprintf(r->path, sizeof r->path, "%s", path);
 	if (!r->whole) {
-		MU_TRY(check_parameters(run, file, path));
+		MU_TRY(check_parameters(s->e->conf, file, path));
 		mu_log_warn("%s holds parameters alone: states of the optimizer begin anew", path);
 		goto out;
 	}
 	MU_TRY(check_version(file, path));
-	MU_TRY(mu_checkpoint_record_compare(record, file, path, run->options.override, foreign,
+	MU_TRY(mu_checkpoint_record_compare(s->record, file, path, s->e->conf->override, foreign,
 					    differs, sizeof differs));
 	MU_TRY(mu_checkpoint_position_read(&r->at, file, path));
 	MU_TRY(mu_array_file_verify(file));
@@ -83,24 +89,24 @@ out:
 }
 
 /* The newest that is complete; what is damaged is named. */
-static enum mu_status try_all(struct train_run *run, const struct checkpoint_record *record)
+static enum mu_status try_all(const struct search *s)
 {
 	enum mu_status st = MU_OK;
-	const char *prefix = run->options.model_prefix;
+	const char *prefix = s->e->conf->model_prefix;
 	struct checkpoint_files files = {.n = 0};
 	bool foreign;
 
 	MU_TRY(mu_checkpoint_files_find(prefix, &files));
 	mu_checkpoint_files_warn(&files);
 	for (size_t i = 0; i < files.n; i++) {
-		st = try_file(run, files.of[i].path, record, &foreign);
+		st = try_file(s, files.of[i].path, &foreign);
 		if (st == MU_OK || foreign)
 			goto out;
 		mu_log_warn("left out, for it is damaged: %s", mu_trace_message());
 		mu_trace_clear();
 		st = MU_OK;
 	}
-	*run->resume = (struct checkpoint_resume){.whole = false};
+	*s->found = (struct checkpoint_resume){.path = ""};
 	mu_log_info("--resume auto: there is no checkpoint %s-*.h5 to go on from: training begins "
 		    "anew",
 		    prefix);
@@ -110,68 +116,68 @@ out:
 }
 
 /* --on-nan rollback: its weights and states, and the data behind the batch that was not finite. */
-static enum mu_status go_back(struct train_run *run, const struct checkpoint_record *record)
+static enum mu_status go_back(const struct search *s)
 {
 	enum mu_status st = MU_OK;
-	struct checkpoint_resume *r = run->resume;
+	const struct checkpoint_rollback *back = s->back;
+	struct checkpoint_position *at = &s->found->at;
 	bool foreign;
 
-	if (run->back->times > TRAIN_MOST_BACK)
+	if (back->times > CHECKPOINT_MOST_BACK)
 		MU_FAIL(MU_ERR_NUMERIC,
 			"--on-nan rollback: training has gone back to a checkpoint %d times; a "
 			"lower --lr may help",
-			TRAIN_MOST_BACK);
-	if (!*run->back->path)
+			CHECKPOINT_MOST_BACK);
+	if (!*back->path)
 		MU_FAIL(MU_ERR_NUMERIC,
 			"--on-nan rollback: nothing has been saved yet to go back to; --save-steps "
 			"K saves inside the first epoch");
-	MU_TRY(try_file(run, run->back->path, record, &foreign));
-	r->at.epoch = run->back->epoch;
-	r->at.step = r->at.window_first = run->back->step;
-	r->at.total = r->at.window = (struct mu_metrics){0};
-	r->at.batch = run->train.config.batch * run->engine.team.n;
+	MU_TRY(try_file(s, back->path, &foreign));
+	at->epoch = back->epoch;
+	at->step = at->window_first = back->step;
+	at->total = at->window = (struct mu_metrics){0};
+	at->batch = s->e->train->config.batch * s->e->team.n;
 out:
 	return st;
 }
 
 /* Worker 0. */
-static enum mu_status choose(struct train_run *run)
+static enum mu_status choose(struct search *s)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
-	struct checkpoint_record *record = NULL;
+	const struct conf *v = s->e->conf;
 	char path[CHECKPOINT_PATH];
 	bool foreign;
 
-	MU_TRY(MU_ALLOC(record, 1, "record of the run"));
-	MU_TRY(mu_checkpoint_record_make(run, record));
-	MU_TRY(mu_checkpoint_record_check_override(record, v->override));
-	if (run->back->times > 0) {
-		MU_TRY(go_back(run, record));
+	MU_TRY(MU_ALLOC(s->record, 1, "record of the run"));
+	MU_TRY(mu_checkpoint_record_make(s->e, s->record));
+	MU_TRY(mu_checkpoint_record_check_override(s->record, v->override));
+	if (s->back->times > 0) {
+		MU_TRY(go_back(s));
 	} else if (v->load_epoch > 0) {
 		mu_checkpoint_path(v->model_prefix, (size_t)v->load_epoch, 0, path, sizeof path);
-		MU_TRY(try_file(run, path, record, &foreign));
-		if (!run->resume->whole) {
-			run->resume->at.epoch = (size_t)v->load_epoch;
-			run->resume->at.progress = (double)v->load_epoch * (double)run->examples;
+		MU_TRY(try_file(s, path, &foreign));
+		if (!s->found->whole) {
+			s->found->at.epoch = (size_t)v->load_epoch;
+			s->found->at.progress = (double)v->load_epoch * (double)s->examples;
 		}
 	} else if (v->resume_from == CONF_RESUME_AUTO) {
-		MU_TRY(try_all(run, record));
+		MU_TRY(try_all(s));
 	} else if (v->resume_from != CONF_RESUME_NONE) {
-		MU_TRY(try_file(run, v->resume, record, &foreign));
+		MU_TRY(try_file(s, v->resume, &foreign));
 	}
 out:
-	mu_free(record);
+	mu_free(s->record);
 	return st;
 }
 
 /* Which samples the first steps of an epoch have depends on the batch, where steps are shuffled. */
-static enum mu_status check_place(const struct train_run *run, const struct checkpoint_resume *r)
+static enum mu_status check_place(const struct mu_engine *e, const struct checkpoint_resume *r)
 {
 	enum mu_status st = MU_OK;
-	const size_t batch = run->train.config.batch * run->engine.team.n;
+	const size_t batch = e->train->config.batch * e->team.n;
 
-	if (run->train.groups && r->at.step > 0 && r->at.batch != batch)
+	if (e->train->groups && r->at.step > 0 && r->at.batch != batch)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s is from inside an epoch of a text, with %zu sequences a step over all "
 			"workers, and this run has %zu: go on with %zu, or from the end of an "
@@ -185,59 +191,61 @@ out:
  * The same samples with another number of workers, or another batch: the step that begins at or
  * before the first sample that was not seen.
  */
-static void place_again(struct train_run *run, struct checkpoint_position *at)
+static void place_again(const struct mu_engine *e, struct checkpoint_position *at)
 {
-	const size_t batch = run->train.config.batch * run->engine.team.n;
+	const size_t batch = e->train->config.batch * e->team.n;
 
 	if (at->step > 0 && at->batch != batch) {
 		at->step = at->step * at->batch / batch;
 		at->window_first = at->step;
 	}
-	at->step -= at->step % (size_t)run->options.update_period;
+	at->step -= at->step % (size_t)e->conf->update_period;
 	if (at->window_first > at->step)
 		at->window_first = at->step;
-	if (at->step < run->steps)
+	if (at->step < e->steps)
 		return;
 	at->step = at->window_first = 0;
 	at->total = at->window = (struct mu_metrics){0};
 	at->epoch++;
 }
 
-static enum mu_status find(struct train_run *run)
+static enum mu_status find(struct search *s)
 {
 	enum mu_status st = MU_OK;
-	struct checkpoint_resume *r = run->resume;
+	const struct conf *v = s->e->conf;
+	struct checkpoint_resume *r = s->found;
 
-	MU_TRY(choose(run));
+	MU_TRY(choose(s));
 	if (!*r->path)
 		goto out;
-	if (!run->options.evaluate) {
-		MU_TRY(check_place(run, r));
-		place_again(run, &r->at);
+	if (!v->evaluate) {
+		MU_TRY(check_place(s->e, r));
+		place_again(s->e, &r->at);
 	}
-	snprintf(run->back->path, sizeof run->back->path, "%s", r->path);
-	if (r->at.epoch > (size_t)run->options.num_epochs && !run->options.evaluate)
+	snprintf(s->back->path, sizeof s->back->path, "%s", r->path);
+	if (r->at.epoch > (size_t)v->num_epochs && !v->evaluate)
 		MU_FAIL(MU_ERR_USAGE, "%s is of epoch %zu, past --num-epochs %ld", r->path,
-			r->at.epoch, run->options.num_epochs);
-	if (r->whole && (r->at.step > 0 || run->options.load_epoch == 0))
+			r->at.epoch, v->num_epochs);
+	if (r->whole && (r->at.step > 0 || v->load_epoch == 0))
 		mu_log_info("Resumed from \"%s\": epoch %zu, step %zu, %.0f samples counted",
 			    r->path, r->at.epoch, r->at.step, r->at.progress);
 out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_resume_find(struct train_run *run)
+enum mu_status mu_checkpoint_resume_find(const struct mu_engine *e, size_t examples,
+					 struct checkpoint_rollback *back,
+					 struct checkpoint_resume **resume)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
+	const struct mu_topology *t = e->topology;
 	const bool chooses = t->role == MU_ROLE_WORKER && t->index == 0;
+	struct search s = {.e = e, .back = back, .examples = examples};
 
-	MU_TRY(MU_ALLOC(run->resume, 1, "what to go on from"));
-	MU_TRY(mu_agree_late(chooses ? find(run) : MU_OK, t->world));
-	MU_TRY(mu_bcast(run->resume, sizeof *run->resume, t->worker_ranks[0], t->world));
-	run->plateau = run->resume->at.plateau;
-	run->begin_epoch = run->resume->at.epoch;
-	run->begin_step = run->resume->at.step;
+	MU_TRY(MU_ALLOC(*resume, 1, "what to go on from"));
+	s.found = *resume;
+	MU_TRY(mu_agree_late(chooses ? find(&s) : MU_OK, t->world));
+	MU_TRY(mu_bcast(*resume, sizeof **resume, t->worker_ranks[0], t->world));
 out:
 	return st;
 }
@@ -256,20 +264,20 @@ enum mu_status mu_checkpoint_plain_buffer(const struct mu_plan *plan, float **ou
 }
 
 struct loader {
-	struct train_run *run;
+	const struct mu_engine *e;
+	const struct checkpoint_resume *from;
 	struct mu_array_file *file;
 	float *plain;
 	struct checkpoint_arrays arrays;
 };
 
-static enum mu_status open_loader(struct train_run *run, struct loader *l)
+static enum mu_status open_loader(struct loader *l)
 {
 	enum mu_status st = MU_OK;
 
-	*l = (struct loader){.run = run};
-	MU_TRY(mu_checkpoint_plain_buffer(run->engine.plan, &l->plain));
-	MU_TRY(mu_array_file_open_checked(&l->file, run->resume->path));
-	MU_TRY(mu_checkpoint_arrays_make(run, &l->arrays, true));
+	MU_TRY(mu_checkpoint_plain_buffer(l->e->plan, &l->plain));
+	MU_TRY(mu_array_file_open_checked(&l->file, l->from->path));
+	MU_TRY(mu_checkpoint_arrays_make(l->e, &l->arrays, true));
 out:
 	return st;
 }
@@ -286,36 +294,37 @@ static enum mu_status load_array(struct loader *l, const struct checkpoint_array
 				 float *laid, bool must)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_shape *shape = mu_plan_slice_shape(l->run->engine.plan, array->key);
+	const struct mu_shape *shape = mu_plan_slice_shape(l->e->plan, array->key);
 	char name[CHECKPOINT_NAME];
 	bool there = true;
 
-	mu_checkpoint_array_name(l->run, &l->arrays, array, name, sizeof name);
+	mu_checkpoint_array_name(l->e, &l->arrays, array, name, sizeof name);
 	if (!must)
 		MU_TRY(mu_array_file_has(l->file, name, &there));
 	if (!there)
 		goto out;
 	MU_TRY(mu_array_file_read(l->file, name, shape->ndims, shape->dims, l->plain));
-	MU_TRY(mu_plan_key_from_plain(l->run->engine.plan, array->key, l->plain, laid));
+	MU_TRY(mu_plan_key_from_plain(l->e->plan, array->key, l->plain, laid));
 out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_resume_weights(struct train_run *run)
+enum mu_status mu_checkpoint_resume_weights(const struct mu_engine *e,
+					    const struct checkpoint_resume *resume)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
-	float *weights = mu_kv_weights(run->kv);
-	struct loader l;
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
+	float *weights = mu_kv_weights(e->kv);
+	struct loader l = {.e = e, .from = resume};
 
-	MU_TRY(open_loader(run, &l));
+	MU_TRY(open_loader(&l));
 	for (size_t k = 0; k < n_slices; k++) {
-		const struct checkpoint_array array = {.of = TRAIN_ARRAY_WEIGHTS, .key = k};
+		const struct checkpoint_array array = {.of = CHECKPOINT_ARRAY_WEIGHTS, .key = k};
 
 		MU_TRY(load_array(&l, &array, weights + slices[k].at, true));
 	}
-	mu_log_info("Loaded model %s", run->resume->path);
+	mu_log_info("Loaded model %s", resume->path);
 out:
 	close_loader(&l);
 	return st;
@@ -325,31 +334,31 @@ out:
 static enum mu_status load_states(struct loader *l)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = l->run;
+	const struct mu_engine *e = l->e;
 	size_t n_slices, first, end;
-	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 	struct mu_kv_snapshot s = {
-		.updates = run->resume->at.updates,
-		.last_lr = run->resume->at.last_lr,
+		.updates = l->from->at.updates,
+		.last_lr = l->from->at.last_lr,
 	};
 
-	mu_kv_snapshot_share(run->kv, true, &first, &end);
-	s.from = first < n_slices ? slices[first].at : mu_kv_n(run->kv);
-	s.to = end < n_slices ? slices[end].at : mu_kv_n(run->kv);
+	mu_kv_snapshot_share(e->kv, true, &first, &end);
+	s.from = first < n_slices ? slices[first].at : mu_kv_n(e->kv);
+	s.to = end < n_slices ? slices[end].at : mu_kv_n(e->kv);
 	for (int i = 0; i < l->arrays.n_states; i++) {
 		MU_TRY(MU_ALLOC(s.arrays[i], s.to - s.from + 1, "states of a checkpoint"));
 		if (strcmp(l->arrays.states[i], MU_KV_EXACT) == 0)
-			memcpy(s.arrays[i], mu_kv_weights(run->kv) + s.from,
+			memcpy(s.arrays[i], mu_kv_weights(e->kv) + s.from,
 			       (s.to - s.from) * sizeof *s.arrays[i]);
 	}
 	for (size_t i = 0; i < l->arrays.n; i++) {
 		const struct checkpoint_array *a = &l->arrays.all[i];
 
-		if (a->of == TRAIN_ARRAY_STATE && a->key >= first && a->key < end)
+		if (a->of == CHECKPOINT_ARRAY_STATE && a->key >= first && a->key < end)
 			MU_TRY(load_array(l, a, s.arrays[a->which] + (slices[a->key].at - s.from),
 					  false));
 	}
-	MU_TRY(mu_kv_snapshot_load(run->kv, &s));
+	MU_TRY(mu_kv_snapshot_load(e->kv, &s));
 out:
 	for (int i = 0; i < MU_KV_MAX_STATES; i++)
 		mu_free(s.arrays[i]);
@@ -373,11 +382,11 @@ static enum mu_status load_counts(struct loader *l, int worker, bool same)
 	if (sscanf(text, "%llu steps, %llu updates, %lf samples, last lr %lf", &steps, &updates,
 		   &counts.samples, &counts.last_lr) != 4)
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not what was saved: \"%s\"",
-			l->run->resume->path, name, text);
+			l->from->path, name, text);
 	counts.steps = same ? steps : 0;
 	counts.samples = same ? counts.samples : 0;
 	counts.updates = updates;
-	mu_kv_own_set_counts(l->run->kv, &counts);
+	mu_kv_own_set_counts(l->e->kv, &counts);
 out:
 	return st;
 }
@@ -390,11 +399,11 @@ out:
 static enum mu_status load_own(struct loader *l)
 {
 	enum mu_status st = MU_OK;
-	const struct train_run *run = l->run;
-	const int workers = (int)run->resume->at.workers, mine = run->topology.index;
-	const bool same = workers == run->topology.num_workers;
+	const struct mu_engine *e = l->e;
+	const int workers = (int)l->from->at.workers, mine = e->topology->index;
+	const bool same = workers == e->topology->num_workers;
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 
 	if (l->arrays.own.n == 0)
 		goto out;
@@ -403,7 +412,7 @@ static enum mu_status load_own(struct loader *l)
 		struct checkpoint_array a = l->arrays.all[i];
 		const struct mu_kv_own_array *own = &l->arrays.own.arrays[a.which];
 
-		if (a.of != TRAIN_ARRAY_OWN || a.worker != mine ||
+		if (a.of != CHECKPOINT_ARRAY_OWN || a.worker != mine ||
 		    (!same && strncmp(own->name, "state/", 6) != 0))
 			continue;
 		a.worker = mine % workers;
@@ -413,14 +422,15 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_resume_states(struct train_run *run)
+enum mu_status mu_checkpoint_resume_states(const struct mu_engine *e,
+					   const struct checkpoint_resume *resume)
 {
 	enum mu_status st = MU_OK;
-	struct loader l = {.run = run};
+	struct loader l = {.e = e, .from = resume};
 
-	if (!run->resume->whole)
+	if (!resume->whole)
 		return MU_OK;
-	MU_TRY(open_loader(run, &l));
+	MU_TRY(open_loader(&l));
 	MU_TRY(load_states(&l)); /* before weights of a worker's own come */
 	MU_TRY(load_own(&l));
 out:

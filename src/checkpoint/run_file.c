@@ -4,7 +4,7 @@
  * training begins, and again at the end. A job that was killed leaves "running": the next one with
  * the same prefix makes that "lost", and keeps the file as P-run-K.json.
  */
-#include "checkpoint.h"
+#include "run_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +17,7 @@
 
 #include <muster/storage.h>
 
+#include "checkpoint.h"
 #include "git_version.h"
 
 static void put_options(struct mu_json *j, const struct mu_options *o)
@@ -43,9 +44,9 @@ static void put_options(struct mu_json *j, const struct mu_options *o)
 	mu_json_close(j, '}');
 }
 
-static void put_versions(struct mu_json *j, const struct train_run *run)
+static void put_versions(struct mu_json *j, const struct mu_engine *e)
 {
-	const struct mu_device *device = &run->engine.devices.of[0].device;
+	const struct mu_device *device = &e->devices.of[0].device;
 	char text[160];
 
 	mu_json_open(j, "versions", '{');
@@ -98,52 +99,51 @@ static void put_time(struct mu_json *j, const char *name, time_t when)
 }
 
 /* Of worker 0: whether it is still there can be seen on its host. */
-static void put_process(struct mu_json *j, const struct train_run *run)
+static void put_process(struct mu_json *j, const struct mu_topology *t)
 {
 	const long pid = getpid();
 
 	mu_json_open(j, "process", '{');
-	mu_json_text(j, "host", run->topology.host);
+	mu_json_text(j, "host", t->host);
 	mu_json_number(j, "pid", (double)pid);
 	mu_json_number(j, "start_ticks", (double)mu_process_started(pid));
 	mu_json_close(j, '}');
 }
 
-static void put_all(struct mu_json *j, const struct train_run *run, const char *state,
+static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, const char *state,
 		    const char *cause)
 {
-	const struct checkpoint_run_file *f = &run->run_file;
-
 	mu_json_open(j, NULL, '{');
 	mu_json_text(j, "exit", state);
 	mu_json_text(j, "cause", cause);
 	put_time(j, "started", f->started);
 	put_time(j, "ended", f->ended);
-	put_process(j, run);
-	mu_json_number(j, "seed", (double)run->options.seed);
-	mu_json_text(j, "resumed_from", *run->resume->path ? run->resume->path : NULL);
-	put_versions(j, run);
-	put_ranks(j, &run->topology);
+	put_process(j, f->e->topology);
+	mu_json_number(j, "seed", (double)f->e->conf->seed);
+	mu_json_text(j, "resumed_from", *f->resumed_from ? f->resumed_from : NULL);
+	put_versions(j, f->e);
+	put_ranks(j, f->e->topology);
 	put_options(j, f->options);
 	mu_json_close(j, '}');
 }
 
-static void path_of(const struct train_run *run, char path[CHECKPOINT_PATH])
+static void path_of(const struct conf *v, char path[CHECKPOINT_PATH])
 {
-	snprintf(path, CHECKPOINT_PATH, "%s-run.json", run->options.model_prefix);
+	snprintf(path, CHECKPOINT_PATH, "%s-run.json", v->model_prefix);
 }
 
-static enum mu_status write_file(const struct train_run *run, const char *state, const char *cause)
+static enum mu_status write_file(const struct checkpoint_run_file *f, const char *state,
+				 const char *cause)
 {
 	enum mu_status st = MU_OK;
 	struct mu_replace replace = {0};
 	char path[CHECKPOINT_PATH];
 	struct mu_json json = {.file = NULL};
 
-	path_of(run, path);
+	path_of(f->e->conf, path);
 	MU_TRY(mu_replace_open(&replace, path));
 	json.file = replace.stream;
-	put_all(&json, run, state, cause);
+	put_all(&json, f, state, cause);
 	MU_TRY(mu_replace_commit(&replace));
 out:
 	mu_replace_release(&replace);
@@ -151,11 +151,11 @@ out:
 }
 
 /* A file about the run is no reason to end it. The trace of the run's own error stays. */
-static void try_file(const struct train_run *run, const char *state, const char *cause)
+static void try_file(const struct checkpoint_run_file *f, const char *state, const char *cause)
 {
 	struct mu_trace *before = mu_trace_detach();
 
-	if (write_file(run, state, cause) != MU_OK) {
+	if (write_file(f, state, cause) != MU_OK) {
 		mu_log_warn("the file about this run cannot be written: %s", mu_trace_message());
 		mu_trace_clear();
 	}
@@ -225,14 +225,14 @@ out:
 }
 
 /* Out of the way of the new one. */
-static enum mu_status keep_former(const struct train_run *run, const char *path)
+static enum mu_status keep_former(const struct conf *v, const char *path)
 {
 	enum mu_status st = MU_OK;
 	char kept[CHECKPOINT_PATH + 32];
 	int k = 0;
 
 	do
-		snprintf(kept, sizeof kept, "%s-run-%d.json", run->options.model_prefix, ++k);
+		snprintf(kept, sizeof kept, "%s-run-%d.json", v->model_prefix, ++k);
 	while (access(kept, F_OK) == 0);
 	if (rename(path, kept) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", path, kept, strerror(errno));
@@ -242,18 +242,18 @@ out:
 	return st;
 }
 
-static enum mu_status settle_former(const struct train_run *run)
+static enum mu_status settle_former(const struct conf *v, const char *host)
 {
 	enum mu_status st = MU_OK;
 	char path[CHECKPOINT_PATH];
 	struct former f;
 	bool running;
 
-	path_of(run, path);
+	path_of(v, path);
 	if (!read_former(path, &f))
 		goto out;
 	running = strcmp(f.exit, "running") == 0;
-	if (running && f.start_ticks > 0 && strcmp(f.host, run->topology.host) == 0 &&
+	if (running && f.start_ticks > 0 && strcmp(f.host, host) == 0 &&
 	    mu_process_started(f.pid) == f.start_ticks) {
 		mu_log_warn("%s: another run with this prefix is under way, its worker 0 is "
 			    "process %ld: each removes and replaces files of the other",
@@ -264,38 +264,40 @@ static enum mu_status settle_former(const struct train_run *run)
 		MU_TRY(mark_lost(path));
 	/* "lost": a start that was killed in between. */
 	if (running || strcmp(f.exit, "lost") == 0)
-		MU_TRY(keep_former(run, path));
+		MU_TRY(keep_former(v, path));
 out:
 	return st;
 }
 
-void mu_checkpoint_run_file_begin(struct train_run *run, const struct mu_options *options)
+void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu_engine *e,
+				  const char *resumed_from, const struct mu_options *options)
 {
-	if (!run->options.model_prefix || run->options.evaluate ||
-	    run->topology.role != MU_ROLE_WORKER || run->topology.index != 0)
+	if (!e->conf->model_prefix || e->conf->evaluate || e->topology->role != MU_ROLE_WORKER ||
+	    e->topology->index != 0)
 		return;
-	run->run_file.options = options;
-	run->run_file.started = time(NULL);
-	if (settle_former(run) != MU_OK) {
+	*f = (struct checkpoint_run_file){
+		.e = e, .resumed_from = resumed_from, .options = options, .started = time(NULL)};
+	if (settle_former(e->conf, e->topology->host) != MU_OK) {
 		mu_log_warn("the file about the run before this one cannot be kept: %s",
 			    mu_trace_message());
 		mu_trace_clear();
 	}
-	try_file(run, "running", NULL);
+	try_file(f, "running", NULL);
 }
 
-void mu_checkpoint_run_file_end(struct train_run *run, enum mu_status st)
+void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st,
+				const char *halted)
 {
 	char cause[1024];
 
-	if (!run->run_file.options)
+	if (!f->options)
 		return;
-	run->run_file.ended = time(NULL);
+	f->ended = time(NULL);
 	snprintf(cause, sizeof cause, "%s", mu_trace_message());
 	if (st != MU_OK)
-		try_file(run, "error", *cause ? cause : mu_status_name(st));
-	else if (run->halt.wanted)
-		try_file(run, "halted", run->halt.cause);
+		try_file(f, "error", *cause ? cause : mu_status_name(st));
+	else if (halted)
+		try_file(f, "halted", halted);
 	else
-		try_file(run, "finished", NULL);
+		try_file(f, "finished", NULL);
 }

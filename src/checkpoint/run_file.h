@@ -7,17 +7,25 @@
 
 #include <muster/base.h>
 
-struct train_run;
-
-/* ---- run_file.c: P-run.json ---- */
+struct mu_engine;
 
 struct checkpoint_run_file {
+	const struct mu_engine *e;        /* the devices, the ranks, the settled options */
+	const char *resumed_from;         /* "": nothing */
 	const struct mu_options *options; /* NULL: this rank writes none */
 	time_t started, ended;            /* 0: not yet */
 };
-/* Where worker 0 cannot write it, it warns. Not collective; other ranks do nothing. */
-void mu_checkpoint_run_file_begin(struct train_run *run, const struct mu_options *options);
-/* st: how the run ended here; the cause of an error is the present trace, which stays. */
-void mu_checkpoint_run_file_end(struct train_run *run, enum mu_status st);
+/*
+ * What is given must stay until _end. Where worker 0 cannot write the file, it warns. Not
+ * collective; other ranks do nothing.
+ */
+void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu_engine *e,
+				  const char *resumed_from, const struct mu_options *options);
+/*
+ * st: how the run ended here; the cause of an error is the present trace, which stays. halted: why
+ * the run was halted; NULL: it was not.
+ */
+void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st,
+				const char *halted);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Saving checkpoints (checkpoint.h): what is saved, and when; the rest is save_stage.c's. */
-#include "saver.h"
+#include "save_state.h"
 
 #include <string.h>
 
@@ -12,26 +12,26 @@ struct share {
 	struct mu_kv_snapshot states;
 };
 
-static enum mu_status take_share(struct train_run *run, struct share *share, int n_states,
+static enum mu_status copy_share(const struct mu_engine *e, struct share *share, int n_states,
 				 bool alone)
 {
 	enum mu_status st = MU_OK;
 	size_t n_slices, n;
-	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 	struct mu_kv_snapshot *s = &share->states;
 
-	mu_kv_snapshot_share(run->kv, false, &share->first, &share->end);
+	mu_kv_snapshot_share(e->kv, false, &share->first, &share->end);
 	if (alone) {
 		share->first = 0;
 		share->end = n_slices;
 	}
-	s->from = share->first < n_slices ? slices[share->first].at : mu_kv_n(run->kv);
-	s->to = share->end < n_slices ? slices[share->end].at : mu_kv_n(run->kv);
+	s->from = share->first < n_slices ? slices[share->first].at : mu_kv_n(e->kv);
+	s->to = share->end < n_slices ? slices[share->end].at : mu_kv_n(e->kv);
 	n = s->to - s->from;
 	MU_TRY(MU_ALLOC(s->weights, n + 1, "weights of a checkpoint"));
 	for (int i = 0; i < n_states; i++)
 		MU_TRY(MU_ALLOC(s->arrays[i], n + 1, "states of a checkpoint"));
-	MU_TRY(mu_kv_snapshot_save(run->kv, s, alone));
+	MU_TRY(mu_kv_snapshot_save(e->kv, s, alone));
 out:
 	return st;
 }
@@ -43,41 +43,41 @@ static void release_share(struct share *share)
 		mu_free(share->states.arrays[i]);
 }
 
-static bool is_mine(const struct train_run *run, const struct share *share,
+static bool is_mine(const struct mu_engine *e, const struct share *share,
 		    const struct checkpoint_array *array)
 {
-	if (array->of == TRAIN_ARRAY_OWN)
-		return array->worker == run->topology.index;
+	if (array->of == CHECKPOINT_ARRAY_OWN)
+		return array->worker == e->topology->index;
 	return array->key >= share->first && array->key < share->end;
 }
 
-static enum mu_status to_plain(struct train_run *run, const struct checkpoint_arrays *arrays,
+static enum mu_status to_plain(const struct mu_engine *e, const struct checkpoint_arrays *arrays,
 			       const struct checkpoint_array *array, const struct share *share,
 			       float *plain)
 {
 	size_t n;
-	const size_t at = mu_plan_slices(run->engine.plan, &n)[array->key].at;
+	const size_t at = mu_plan_slices(e->plan, &n)[array->key].at;
 	const float *part = share->states.weights;
 
-	if (array->of == TRAIN_ARRAY_OWN)
-		return mu_plan_slice_to_plain(run->engine.plan, array->key,
+	if (array->of == CHECKPOINT_ARRAY_OWN)
+		return mu_plan_slice_to_plain(e->plan, array->key,
 					      arrays->own.arrays[array->which].data, plain);
-	if (array->of == TRAIN_ARRAY_STATE)
+	if (array->of == CHECKPOINT_ARRAY_STATE)
 		part = share->states.arrays[array->which];
-	return mu_plan_key_to_plain(run->engine.plan, array->key, part + (at - share->states.from),
-				    plain);
+	return mu_plan_key_to_plain(e->plan, array->key, part + (at - share->states.from), plain);
 }
 
 /* The pieces of this worker, in plain order; where they go is not known yet. */
-static enum mu_status copy(struct train_run *run, struct checkpoint_saver *s,
-			   const struct checkpoint_arrays *arrays, const struct share *share)
+static enum mu_status copy(struct checkpoint_saver *s, const struct checkpoint_arrays *arrays,
+			   const struct share *share)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_engine *e = s->e;
 	size_t n_slices, n = 0, n_pieces = 0;
-	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 
 	for (size_t i = 0; i < arrays->n; i++)
-		if (is_mine(run, share, &arrays->all[i])) {
+		if (is_mine(e, share, &arrays->all[i])) {
 			n += slices[arrays->all[i].key].n;
 			n_pieces++;
 		}
@@ -95,9 +95,9 @@ static enum mu_status copy(struct train_run *run, struct checkpoint_saver *s,
 		const struct checkpoint_array *array = &arrays->all[i];
 		const size_t n_array = slices[array->key].n;
 
-		if (!is_mine(run, share, array))
+		if (!is_mine(e, share, array))
 			continue;
-		MU_TRY(to_plain(run, arrays, array, share, s->plain + n));
+		MU_TRY(to_plain(e, arrays, array, share, s->plain + n));
 		s->pieces[s->n_pieces++] =
 			(struct checkpoint_piece){s->plain + n, n_array * sizeof(float), i, 0};
 		n += n_array;
@@ -108,14 +108,14 @@ out:
 
 /* ---- the file ---- */
 
-static enum mu_status write_own_counts(struct train_run *run,
+static enum mu_status write_own_counts(const struct mu_engine *e,
 				       const struct checkpoint_arrays *arrays,
 				       const struct mu_kv_own_counts *all,
 				       struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
 
-	for (int w = 0; arrays->own.n > 0 && w < run->topology.num_workers; w++) {
+	for (int w = 0; arrays->own.n > 0 && w < e->topology->num_workers; w++) {
 		char name[32], text[160];
 
 		snprintf(name, sizeof name, "worker-%d", w);
@@ -129,7 +129,8 @@ out:
 	return st;
 }
 
-static enum mu_status write_attributes(struct train_run *run, const struct checkpoint_position *at,
+static enum mu_status write_attributes(const struct mu_engine *e,
+				       const struct checkpoint_position *at,
 				       struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
@@ -140,36 +141,35 @@ static enum mu_status write_attributes(struct train_run *run, const struct check
 	snprintf(version, sizeof version, "%d", CHECKPOINT_VERSION);
 	MU_TRY(mu_array_file_set_text(file, "format", "muster checkpoint"));
 	MU_TRY(mu_array_file_set_text(file, "version", version));
-	MU_TRY(mu_checkpoint_record_make(run, record));
+	MU_TRY(mu_checkpoint_record_make(e, record));
 	MU_TRY(mu_checkpoint_record_write(record, file));
 	MU_TRY(mu_checkpoint_position_write(at, file));
-	if (*run->engine.conv->text)
-		MU_TRY(mu_array_file_set_text(file, TRAIN_CONV_ATTRIBUTE, run->engine.conv->text));
+	if (*e->conv->text)
+		MU_TRY(mu_array_file_set_text(file, TRAIN_CONV_ATTRIBUTE, e->conv->text));
 out:
 	mu_free(record);
 	return st;
 }
 
 /* Worker 0. places: of all arrays, and of the checksums behind them. */
-static enum mu_status make_file(struct train_run *run, struct checkpoint_saver *s,
-				const struct checkpoint_arrays *arrays,
+static enum mu_status make_file(struct checkpoint_saver *s, const struct checkpoint_arrays *arrays,
 				const struct checkpoint_position *at,
 				const struct mu_kv_own_counts *counts, uint64_t *places)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_engine *e = s->e;
 	struct mu_array_file *file = NULL;
 	char name[CHECKPOINT_NAME];
 
 	MU_TRY(mu_array_file_create(&file, s->path));
-	MU_TRY(write_attributes(run, at, file));
-	MU_TRY(write_own_counts(run, arrays, counts, file));
+	MU_TRY(write_attributes(e, at, file));
+	MU_TRY(write_own_counts(e, arrays, counts, file));
 	s->n_bytes = 0;
 	for (size_t i = 0; i < arrays->n; i++) {
-		const struct mu_shape *shape =
-			mu_plan_slice_shape(run->engine.plan, arrays->all[i].key);
+		const struct mu_shape *shape = mu_plan_slice_shape(e->plan, arrays->all[i].key);
 
 		s->n_bytes += mu_shape_n(shape) * sizeof(float);
-		mu_checkpoint_array_name(run, arrays, &arrays->all[i], name, sizeof name);
+		mu_checkpoint_array_name(e, arrays, &arrays->all[i], name, sizeof name);
 		MU_TRY(mu_array_file_define(file, name, shape->ndims, shape->dims, &places[i]));
 	}
 	st = mu_array_file_detach(file, &s->replace, &places[arrays->n]);
@@ -182,21 +182,21 @@ out:
 }
 
 /* Where every array goes, on every worker. */
-static enum mu_status place(struct train_run *run, struct checkpoint_saver *s,
-			    const struct checkpoint_arrays *arrays,
+static enum mu_status place(struct checkpoint_saver *s, const struct checkpoint_arrays *arrays,
 			    const struct checkpoint_position *at)
 {
 	enum mu_status st = MU_OK;
-	MPI_Comm peers = run->topology.peers;
+	const struct mu_engine *e = s->e;
+	MPI_Comm peers = e->topology->peers;
 	struct mu_kv_own_counts *counts = NULL;
 	uint64_t *places = NULL;
 
 	MU_TRY(MU_ALLOC(places, arrays->n + 1, "places in a checkpoint"));
 	if (arrays->own.n > 0) {
-		MU_TRY(MU_ALLOC(counts, (size_t)run->topology.num_workers, "counts of workers"));
+		MU_TRY(MU_ALLOC(counts, (size_t)e->topology->num_workers, "counts of workers"));
 		MU_TRY(mu_allgather(&arrays->own.counts, counts, sizeof *counts, peers));
 	}
-	st = run->topology.index == 0 ? make_file(run, s, arrays, at, counts, places) : MU_OK;
+	st = e->topology->index == 0 ? make_file(s, arrays, at, counts, places) : MU_OK;
 	if (!s->alone) {
 		MU_TRY(mu_agree(st, peers)); /* with the limit of waits: a host may be gone */
 		MU_TRY(mu_bcast(s->written, sizeof s->written, 0, peers));
@@ -217,25 +217,28 @@ out:
 
 /* ---- the public face ---- */
 
-enum mu_status mu_checkpoint_save_open(struct train_run *run)
+enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const struct mu_engine *e,
+					struct checkpoint_rollback *back)
 {
 	enum mu_status st = MU_OK;
 	struct checkpoint_saver *s = NULL;
 
-	if (!run->options.model_prefix)
+	*out = NULL;
+	if (!e->conf->model_prefix)
 		goto out;
 	MU_TRY(MU_ALLOC(s, 1, "saving of checkpoints"));
-	s->run = run;
+	*out = s;
+	s->e = e;
+	s->back = back;
 	s->last = mu_now();
-	run->saver = s;
-	if (run->topology.index == 0)
-		mu_checkpoint_files_sweep(run->options.model_prefix);
-	MU_TRY(mu_vote_open(&s->vote, run->topology.peers));
+	if (e->topology->index == 0)
+		mu_checkpoint_files_sweep(e->conf->model_prefix);
+	MU_TRY(mu_vote_open(&s->vote, e->topology->peers));
 out:
 	return st;
 }
 
-void mu_checkpoint_save_close(struct checkpoint_saver *s)
+void mu_checkpoint_saver_close(struct checkpoint_saver *s)
 {
 	if (!s)
 		return;
@@ -248,34 +251,32 @@ void mu_checkpoint_save_close(struct checkpoint_saver *s)
 	mu_free(s);
 }
 
-enum mu_status mu_checkpoint_save(struct train_run *run, const struct checkpoint_position *position,
-				  bool alone)
+enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
+				  const struct checkpoint_position *position, bool alone)
 {
 	enum mu_status st = MU_OK;
-	struct checkpoint_saver *s = run->saver;
+	const struct mu_engine *e = s->e;
 	struct checkpoint_position at = *position;
 	struct checkpoint_arrays arrays = {.n = 0};
 	struct share share = {.first = 0};
 
-	MU_TRY(mu_checkpoint_save_finish(run));
+	MU_TRY(mu_checkpoint_saver_finish(s));
 	s->started = s->last = mu_now();
 	s->alone = alone;
-	mu_checkpoint_path(run->options.model_prefix, at.epoch, at.step, s->path, sizeof s->path);
-	MU_TRY(mu_kv_step_end(run->kv));
-	MU_TRY(mu_checkpoint_arrays_make(run, &arrays, !alone));
-	MU_TRY(take_share(run, &share, arrays.n_states, alone));
+	mu_checkpoint_path(e->conf->model_prefix, at.epoch, at.step, s->path, sizeof s->path);
+	MU_TRY(mu_kv_step_end(e->kv));
+	MU_TRY(mu_checkpoint_arrays_make(e, &arrays, !alone));
+	MU_TRY(copy_share(e, &share, arrays.n_states, alone));
 	at.updates = share.states.updates;
 	at.last_lr = share.states.last_lr;
 	at.progress = share.states.progress;
-	at.workers = (size_t)run->topology.num_workers;
-	at.batch = run->engine.team.n * run->train.config.batch;
-	at.plateau = run->plateau;
-	at.loss_scale = run->loss_scale;
-	MU_TRY(copy(run, s, &arrays, &share));
-	MU_TRY(place(run, s, &arrays, &at));
-	MU_TRY(mu_checkpoint_saver_begin(s));
-	if (!run->options.save_async)
-		MU_TRY(mu_checkpoint_save_finish(run));
+	at.workers = (size_t)e->topology->num_workers;
+	at.batch = e->team.n * e->train->config.batch;
+	MU_TRY(copy(s, &arrays, &share));
+	MU_TRY(place(s, &arrays, &at));
+	MU_TRY(mu_checkpoint_saver_write(s));
+	if (!e->conf->save_async)
+		MU_TRY(mu_checkpoint_saver_finish(s));
 	s->waited = mu_now() - s->started;
 out:
 	mu_checkpoint_arrays_release(&arrays);
@@ -284,43 +285,43 @@ out:
 }
 
 /* --save-minutes, by worker 0's clock. */
-static bool is_late(const struct train_run *run)
+static bool is_late(const struct checkpoint_saver *s)
 {
-	const double minutes = run->options.save_minutes;
+	const double minutes = s->e->conf->save_minutes;
 
-	return minutes > 0 && mu_now() - run->saver->last >= 60 * minutes;
+	return minutes > 0 && mu_now() - s->last >= 60 * minutes;
 }
 
-enum mu_status mu_checkpoint_save_look(struct train_run *run)
+enum mu_status mu_checkpoint_saver_check_minutes(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
 
-	if (!run->saver || run->options.save_minutes <= 0)
+	if (!s || s->e->conf->save_minutes <= 0)
 		goto out;
-	run->saver->late = is_late(run);
-	MU_TRY(mu_bcast(&run->saver->late, sizeof run->saver->late, 0, run->topology.peers));
+	s->late = is_late(s);
+	MU_TRY(mu_bcast(&s->late, sizeof s->late, 0, s->e->topology->peers));
 out:
 	return st;
 }
 
-bool mu_checkpoint_save_due(struct train_run *run, size_t done)
+bool mu_checkpoint_saver_due(struct checkpoint_saver *s, size_t done)
 {
-	struct checkpoint_saver *s = run->saver;
-	const size_t period = (size_t)run->options.save_steps;
+	const struct mu_engine *e = s ? s->e : NULL;
 
-	if (!s || done >= run->steps)
+	if (!s || done >= e->steps)
 		return false;
-	if (!run->store.synchronous) {
-		if (run->topology.index != 0)
+	if (!e->store->synchronous) {
+		if (e->topology->index != 0)
 			return false;
-		s->late = is_late(run);
+		s->late = is_late(s);
 	}
 	/* Batches of an update that is not complete are nowhere but in memory: wait for its end. */
-	s->wanted |= s->late || (period > 0 && done % period == 0);
-	if (!s->wanted || done % (size_t)run->options.update_period != 0)
+	s->wanted |=
+		s->late || (e->conf->save_steps > 0 && done % (size_t)e->conf->save_steps == 0);
+	if (!s->wanted || done % (size_t)e->conf->update_period != 0)
 		return false;
 	/* Others may wait for this worker's updates before they vote: it must not wait for them. */
-	if (!run->store.synchronous && s->stage != TRAIN_SAVE_NONE && !s->alone)
+	if (!e->store->synchronous && s->stage != CHECKPOINT_SAVE_NONE && !s->alone)
 		return false;
 	s->late = s->wanted = false;
 	return true;

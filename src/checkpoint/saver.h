@@ -1,42 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a save share: save.c, save_stage.c. */
-#ifndef TRAIN_SAVER_H
-#define TRAIN_SAVER_H
+/* Saving checkpoints while training continues; checkpoint.h has the files. */
+#ifndef CHECKPOINT_SAVER_H
+#define CHECKPOINT_SAVER_H
 
-#include "checkpoint.h"
+#include "engine/engine.h"
 
-/* A save goes from one to the next. */
-enum checkpoint_save_stage {
-	TRAIN_SAVE_NONE,
-	TRAIN_SAVE_WRITE,  /* this worker's thread writes */
-	TRAIN_SAVE_AGREE,  /* it has; do all others have? */
-	TRAIN_SAVE_COMMIT, /* worker 0: all have */
-	TRAIN_SAVE_FAILED, /* another worker could not, and ends the job as soon as it knows */
-};
+struct checkpoint_position;
+struct checkpoint_rollback;
+struct checkpoint_saver;
 
-struct checkpoint_saver {
-	struct train_run *run;
-	enum checkpoint_save_stage stage;
-	bool alone;                    /* worker 0, without the others */
-	struct mu_vote vote;           /* of the workers: the lowest that failed, if any did */
-	char path[CHECKPOINT_PATH];    /* as it will be called */
-	char written[CHECKPOINT_PATH]; /* as it is called while it is written */
-	struct mu_replace replace;     /* worker 0 */
-	float *plain;                  /* this worker's arrays; kept from save to save */
-	size_t n_plain;
-	struct checkpoint_piece *pieces;
-	size_t n_pieces;
-	struct checkpoint_writer *writer;
-	int lowest;                          /* worker that failed; none: how many there are */
-	char message[CHECKPOINT_PATH + 256]; /* of the thread's error */
-	double started, waited;              /* of the last save: when, and how long training did */
-	size_t n_bytes;                      /* of the whole file's arrays */
-	double last;                         /* when it was begun, or the run */
-	bool late;                           /* --save-minutes: worker 0 wants a save */
-	bool wanted;                         /* one is due at the end of this update */
-};
+/*
+ * *out: NULL without --model-prefix, which the functions below accept, except mu_checkpoint_save.
+ * The path of the last complete save is written to back->path. Collective over workers.
+ */
+enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const struct mu_engine *e,
+					struct checkpoint_rollback *back);
+void mu_checkpoint_saver_close(struct checkpoint_saver *s);
+/* After `done` steps of an epoch, not its last: is a save due now? */
+bool mu_checkpoint_saver_due(struct checkpoint_saver *s, size_t done);
+/*
+ * Synchronous stores: worker 0 tells all whether --save-minutes have passed. Collective over
+ * workers.
+ */
+enum mu_status mu_checkpoint_saver_check_minutes(struct checkpoint_saver *s);
+/*
+ * Begin a save. The store and the engine fill in the rest of the position: workers, batch,
+ * progress, updates and last_lr. alone: worker 0 of dist_async inside an epoch; what workers have
+ * for themselves is not saved then. Otherwise collective over workers.
+ */
+enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
+				  const struct checkpoint_position *position, bool alone);
+/* Let the save under way move on; errors of its threads come out here. Cheap. */
+enum mu_status mu_checkpoint_saver_poll(struct checkpoint_saver *s);
+/* Wait until it is complete. Collective over workers, unless the save was alone. */
+enum mu_status mu_checkpoint_saver_finish(struct checkpoint_saver *s);
+/*
+ * dist_async, before workers meet: finish a save of all workers, for its vote would not move on
+ * while they meet.
+ */
+enum mu_status mu_checkpoint_saver_finish_shared(struct checkpoint_saver *s);
 
-/* The pieces are copied and the file is made: write them. Then mu_checkpoint_save_poll. */
-enum mu_status mu_checkpoint_saver_begin(struct checkpoint_saver *s);
+/* Can files be written to --model-prefix? Asked before the training. Not collective. */
+enum mu_status mu_checkpoint_check(const struct conf *v);
 
 #endif

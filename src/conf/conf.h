@@ -13,6 +13,8 @@
 /* Parts of mu_conf_settle: the learning rate, then the optimiser. */
 enum mu_status mu_conf_schedule_settle(const struct mu_options *o, struct conf *v);
 enum mu_status mu_conf_optimizer_settle(const struct mu_options *o, struct conf *v);
+/* --lr, scaled with the workers (teams of them) if that was asked for. */
+double mu_conf_base_lr(const struct conf *v, size_t workers);
 /* The schedule of settled options; lr: at its start, after scaling. */
 enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
 				struct mu_schedule *s);

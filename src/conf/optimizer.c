@@ -128,6 +128,11 @@ out:
 	return st;
 }
 
+double mu_conf_base_lr(const struct conf *v, size_t workers)
+{
+	return v->lr * (v->schedule.scale_with_workers ? (double)workers : 1);
+}
+
 enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
 				struct mu_schedule *s)
 {

@@ -245,7 +245,7 @@ static enum mu_status show_window(struct train_fit *f, size_t last)
 	if (run->topology.index == 0)
 		mu_report_speed(run, &w);
 	if (run->store.synchronous)
-		MU_TRY(mu_checkpoint_save_look(run));
+		MU_TRY(mu_checkpoint_saver_check_minutes(run->saver));
 	f->window_first = last;
 	f->window_start = mu_now();
 	f->window_data += w.data_seconds;
@@ -349,7 +349,7 @@ static enum mu_status train_steps(struct train_fit *f)
 		MU_TRY(mu_train_fit_save_inside(f));
 	} while (f->done < run->steps && !mu_train_halt_heard(run, f->done));
 	mu_report_terminal_end(f);
-	MU_TRY(mu_checkpoint_save_meet(run));
+	MU_TRY(mu_checkpoint_saver_finish_shared(run->saver));
 	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_train_fit_look_inside(f));
 out:
@@ -414,7 +414,7 @@ enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
 			run->engine.ops->measure(&run->engine, m);
 		if (run->prediction)
 			MU_TRY(mu_train_prediction_take(run, step, count, m));
-		MU_TRY(mu_checkpoint_save_poll(run));
+		MU_TRY(mu_checkpoint_saver_poll(run->saver));
 	}
 	tell_bad(run, &run->validate, "validation:");
 	MU_TRY(mu_engine_metrics_reduce(m, run->topology.peers));

@@ -3,7 +3,7 @@
 #ifndef TRAIN_FIT_H
 #define TRAIN_FIT_H
 
-#include "checkpoint/checkpoint.h"
+#include "train.h"
 
 struct train_fit {
 	struct train_run *run;

@@ -4,14 +4,26 @@
 
 #include <string.h>
 
+/* With what a checkpoint holds of the loop's state. */
+static struct checkpoint_position position(const struct train_run *run, size_t epoch, size_t step)
+{
+	const struct train_loss_scale *s = &run->loss_scale;
+
+	return (struct checkpoint_position){
+		.epoch = epoch,
+		.step = step,
+		.plateau = run->plateau,
+		.loss_scale = {.scale = s->scale, .good = s->good, .left_out = s->left_out}};
+}
+
 /* Inside an epoch, after `done` of its steps. alone: worker 0 of dist_async by itself. */
 static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	struct checkpoint_position at = {
-		.epoch = f->epoch, .step = done, .window_first = f->window_first};
+	struct checkpoint_position at = position(run, f->epoch, done);
 
+	at.window_first = f->window_first;
 	f->saved = done;
 	if (run->store.synchronous) {
 		at.total = f->total;
@@ -19,7 +31,7 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 		MU_TRY(mu_engine_metrics_reduce(&at.total, run->topology.peers));
 		MU_TRY(mu_engine_metrics_reduce(&at.window, run->topology.peers));
 	}
-	MU_TRY(mu_checkpoint_save(run, &at, alone));
+	MU_TRY(mu_checkpoint_save(run->saver, &at, alone));
 out:
 	return st;
 }
@@ -29,8 +41,8 @@ enum mu_status mu_train_fit_save_inside(struct train_fit *f)
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
 
-	MU_TRY(mu_checkpoint_save_poll(run));
-	if (mu_checkpoint_save_due(run, f->done))
+	MU_TRY(mu_checkpoint_saver_poll(run->saver));
+	if (mu_checkpoint_saver_due(run->saver, f->done))
 		MU_TRY(save_here(f, f->done, !run->store.synchronous));
 out:
 	return st;
@@ -79,19 +91,19 @@ out:
 
 enum mu_status mu_train_fit_save(struct train_fit *f)
 {
-	const struct checkpoint_position at = {.epoch = f->epoch + 1};
+	const struct checkpoint_position at = position(f->run, f->epoch + 1, 0);
 
 	if (!f->run->saver || at.epoch % (size_t)f->run->options.save_period != 0)
 		return MU_OK;
 	f->saved_epochs = at.epoch;
-	return mu_checkpoint_save(f->run, &at, false);
+	return mu_checkpoint_save(f->run->saver, &at, false);
 }
 
 enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	const struct checkpoint_position at = {.epoch = epochs};
+	const struct checkpoint_position at = position(run, epochs, 0);
 	const bool back = run->halt.goes_back;
 	const bool saves = run->saver && !back && epochs > run->begin_epoch;
 	char when[64] = "before its first step";
@@ -104,7 +116,7 @@ enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 		run->back->step = 0;
 	}
 	if (saves && f->saved_epochs != epochs)
-		MU_TRY(mu_checkpoint_save(run, &at, false));
+		MU_TRY(mu_checkpoint_save(run->saver, &at, false));
 out:
 	return st;
 }

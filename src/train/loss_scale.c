@@ -27,7 +27,7 @@
 void mu_train_loss_scale_begin(struct train_run *run)
 {
 	struct train_loss_scale *s = &run->loss_scale;
-	const struct train_loss_scale *before = &run->resume->at.loss_scale;
+	const struct checkpoint_loss_scale *before = &run->resume->at.loss_scale;
 
 	*s = (struct train_loss_scale){.scale = run->options.scale.start,
 				       .dynamic = run->options.scale.dynamic,

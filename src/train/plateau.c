@@ -22,7 +22,7 @@ void mu_train_plateau_resume(struct train_run *run)
 
 void mu_train_plateau_look(struct train_run *run, const struct mu_metrics *m)
 {
-	struct train_plateau *p = &run->plateau;
+	struct checkpoint_plateau *p = &run->plateau;
 	const struct conf_schedule *s = &run->options.schedule;
 	const double perplexity = exp(m->log_loss / m->predictions);
 

@@ -4,7 +4,7 @@
  * agreed on by all ranks before the store is made, so that a bad file ends the job with one message
  * and no hang.
  */
-#include "checkpoint/checkpoint.h"
+#include "train.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -243,7 +243,7 @@ static enum mu_status setup_worker(struct train_run *run)
 	MU_TRY(mu_train_halt_open(run));
 	if (v->model_prefix && !v->evaluate && v->load_epoch < v->num_epochs &&
 	    run->topology.index == 0)
-		MU_TRY(mu_checkpoint_check(run));
+		MU_TRY(mu_checkpoint_check(v));
 	MU_TRY(open_inputs(run, &model));
 	MU_TRY(mu_train_vocabulary_save(run));
 	if (v->test_io || v->dump_batch)
@@ -346,7 +346,7 @@ static enum mu_status fill_weights(struct train_run *run)
 	if (run->topology.index != 0)
 		goto out;
 	if (*run->resume->path) {
-		MU_TRY(mu_checkpoint_resume_weights(run));
+		MU_TRY(mu_checkpoint_resume_weights(&run->engine, run->resume));
 		goto out;
 	}
 	if (run->options.evaluate && !run->options.load && !run->options.benchmark)
@@ -354,7 +354,7 @@ static enum mu_status fill_weights(struct train_run *run)
 	MU_TRY(mu_plan_init_weights(run->engine.plan, run->options.initializer,
 				    (uint64_t)run->options.seed, weights));
 	if (run->options.load)
-		MU_TRY(mu_checkpoint_load_weights(run));
+		MU_TRY(mu_checkpoint_load_weights(&run->engine));
 out:
 	return st;
 }
@@ -430,9 +430,11 @@ enum mu_status mu_train_setup(struct train_run *run)
 	}
 	MU_TRY(mu_agree(worker ? mu_engine_link(&run->engine) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
-	run->lr = run->options.lr *
-		  (run->options.schedule.scale_with_workers ? (double)run->engine.team.n : 1);
-	MU_TRY(mu_checkpoint_resume_find(run));
+	run->lr = mu_conf_base_lr(&run->options, run->engine.team.n);
+	MU_TRY(mu_checkpoint_resume_find(&run->engine, run->examples, run->back, &run->resume));
+	run->plateau = run->resume->at.plateau;
+	run->begin_epoch = run->resume->at.epoch;
+	run->begin_step = run->resume->at.step;
 	mu_train_loss_scale_begin(run);
 	MU_TRY(mu_engine_gpus_fall_back(&run->engine, &run->store));
 	MU_TRY(make_store(run));
@@ -452,7 +454,7 @@ void mu_train_release(struct train_run *run)
 	mu_report_timeline_close(run);
 	mu_report_terminal_close(run);
 	mu_report_scalars_close(run);
-	mu_checkpoint_save_close(run->saver);
+	mu_checkpoint_saver_close(run->saver);
 	mu_train_halt_close(&run->halt);
 	mu_train_prediction_close(run);
 	mu_free(run->resume);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts as training data: the network must read them, and their vocabulary is read or written. */
-#include "checkpoint/checkpoint.h"
 #include "conf/text.h"
+#include "train.h"
 
 /* A text needs a network that reads sequences, and the other way. */
 static enum mu_status check_network(const struct train_run *run, bool text)

@@ -11,7 +11,6 @@
 
 #include <muster/base.h>
 
-#include "checkpoint/checkpoint.h"
 #include "report/profile.h"
 #include "report/scalars.h"
 #include "report/terminal.h"
@@ -199,11 +198,11 @@ static enum mu_status work(struct train_run *run)
 		MU_TRY(mu_report_profile_report(run));
 		goto out;
 	}
-	MU_TRY(mu_checkpoint_resume_states(run));
+	MU_TRY(mu_checkpoint_resume_states(&run->engine, run->resume));
 	mu_train_plateau_resume(run);
-	MU_TRY(mu_checkpoint_save_open(run));
+	MU_TRY(mu_checkpoint_saver_open(&run->saver, &run->engine, run->back));
 	MU_TRY(mu_train_fit(run));
-	MU_TRY(mu_checkpoint_save_finish(run));
+	MU_TRY(mu_checkpoint_saver_finish(run->saver));
 	MU_TRY(mu_kv_finish(run->kv));
 	MU_TRY(mu_train_halt_end(run));
 	MU_TRY(mu_report_timeline_write(run));
@@ -275,7 +274,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
 			     run->topology.world));
 	MU_TRY(mu_report_timeline_open(run));
-	mu_checkpoint_run_file_begin(run, options);
+	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume->path, options);
 	end->agreed = false;
 	MU_TRY(work(run));
 	end->halted = run->halt.wanted && !run->halt.goes_back;
@@ -302,7 +301,8 @@ static enum mu_status run_once(struct checkpoint_rollback *back, const struct ar
 	*again = run->halt.goes_back;
 out:
 	if (run)
-		mu_checkpoint_run_file_end(run, st);
+		mu_checkpoint_run_file_end(&run->run_file, st,
+					   run->halt.wanted ? run->halt.cause : NULL);
 	if (st == MU_ERR_TIMEOUT) /* who does not move cannot agree */
 		end->agreed = false;
 	if (st != MU_OK && end->agreed)

@@ -15,8 +15,9 @@
 #include <muster/parallel.h>
 #include <muster/train.h>
 
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/run_file.h"
-#include "checkpoint/save.h"
+#include "checkpoint/saver.h"
 #include "conf/conf.h"
 #include "engine/accumulate.h"
 #include "engine/engine.h"
@@ -42,9 +43,7 @@ struct train_run {
 	struct report_scalars *scalars;   /* NULL: nobody wants them */
 	struct report_terminal *terminal; /* NULL: no line of progress */
 	struct engine_metrics metrics;
-	struct train_plateau {
-		double best, rate; /* lowest perplexity; of the learning rate, 0: none yet */
-	} plateau;
+	struct checkpoint_plateau plateau;
 	struct train_loss_scale loss_scale;
 	struct engine_sum sum;
 	float *labels; /* of one batch */

@@ -5,7 +5,7 @@
  * so that the file can be written from its beginning to its end. With --benchmark 1, of random
  * data, there are lines of speed as in training instead.
  */
-#include "checkpoint/checkpoint.h"
+#include "train/train.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
  * more than they save. A table that makes the whole step no faster than the fixed rule is not
  * worth another rounding: then the rule is written.
  */
-#include "checkpoint/checkpoint.h"
+#include "train/train.h"
 
 #include <string.h>
 
