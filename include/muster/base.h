@@ -19,6 +19,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Headers can be used from C++. */
+#ifdef __cplusplus
+#define MU_BEGIN_C extern "C" {
+#define MU_END_C }
+#else
+#define MU_BEGIN_C
+#define MU_END_C
+#endif
+
+MU_BEGIN_C
+
 /* ---- status and error trace ---- */
 
 enum mu_status {
@@ -414,5 +425,7 @@ void mu_random_normals(const struct mu_random *key, uint64_t first, size_t n, fl
 uint64_t mu_random_below(const struct mu_random *key, uint64_t element, uint64_t n);
 /* Set order[0..n) to a permutation of 0..n-1 (Fisher and Yates). */
 void mu_random_permutation(const struct mu_random *key, uint32_t *order, size_t n);
+
+MU_END_C
 
 #endif

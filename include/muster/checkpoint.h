@@ -6,6 +6,8 @@
 #include <muster/base.h>
 #include <muster/net.h>
 
+MU_BEGIN_C
+
 /*
  * Load the parameters and running statistics of a checkpoint, or of another HDF5 file with arrays
  * arg/NAME and aux/NAME, into a flat array of the plan. MU_ERR_FORMAT lists all mismatches by name
@@ -14,5 +16,7 @@
  */
 enum mu_status mu_load_weights(const struct mu_plan *plan, const char *path, bool skip_mismatch,
 			       float *flat);
+
+MU_END_C
 
 #endif

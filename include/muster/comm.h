@@ -18,6 +18,8 @@
 #include <mpi.h>
 #include <muster/base.h>
 
+MU_BEGIN_C
+
 /* MU_TRY for an MPI call: the message holds the call and MPI_Error_string. */
 #define MU_MPI(call) MU_TRY(mu_from_mpi((call), #call, __FILE__, __LINE__))
 enum mu_status mu_from_mpi(int mpi_error, const char *call, const char *file, int line);
@@ -334,5 +336,7 @@ enum mu_verbose {
 	MU_VERBOSE_CONNECTIONS,
 	MU_VERBOSE_MESSAGES,
 };
+
+MU_END_C
 
 #endif

@@ -62,6 +62,8 @@
 
 #include <muster/base.h>
 
+MU_BEGIN_C
+
 #define MU_COMPRESS_BLOCK ((size_t)1024)
 
 /* What a user asks for. */
@@ -98,5 +100,7 @@ bool mu_compress_has_blocks(const struct mu_coder *coder);
 size_t mu_compress_bytes(const struct mu_coder *coder, size_t n);
 void mu_compress(const struct mu_coder *coder, size_t n, float *values, void *codes);
 void mu_decompress(const struct mu_coder *coder, size_t n, const void *codes, float *out);
+
+MU_END_C
 
 #endif

@@ -22,6 +22,8 @@
 #include <muster/base.h>
 #include <muster/device_memory.h>
 
+MU_BEGIN_C
+
 #define MU_MAX_DIMS 4
 
 struct mu_shape {
@@ -500,5 +502,7 @@ enum mu_status mu_device_set_dtype(struct mu_device *device, enum mu_dtype dtype
 enum mu_status mu_device_find(struct mu_device *device, const char *name);
 /* Can a device of this kind be opened on this machine? If not, `why` holds the reason. */
 bool mu_device_is_here(const struct mu_device_ops *ops, char *why, size_t nbytes);
+
+MU_END_C
 
 #endif

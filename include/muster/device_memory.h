@@ -6,6 +6,8 @@
 #include <muster/base.h>
 #include <muster/update.h>
 
+MU_BEGIN_C
+
 struct mu_device;
 
 /* An element-wise update of n elements (update.h). Run i of MU_ELEMENT_RUN elements uses the
@@ -121,5 +123,7 @@ struct mu_device_memory {
 	enum mu_status (*sum)(struct mu_device *device, void *stream,
 			      const struct mu_device_sum *sum);
 };
+
+MU_END_C
 
 #endif

@@ -32,6 +32,8 @@
 #include <muster/device.h>
 #include <muster/kvstore.h>
 
+MU_BEGIN_C
+
 /* Can stores between GPUs work in this process? MU_ERR_DEVICE, with what is missing: the driver or
  * NCCL, as a library; MU_ERR_UNSUPPORTED: this build has none. No GPU is looked at. */
 enum mu_status mu_kv_gpus_check(void);
@@ -69,5 +71,7 @@ struct mu_kv_shard {
 };
 struct mu_kv_shard mu_kv_shard(size_t n, size_t which, size_t n_gpus);
 size_t mu_kv_shard_each(size_t n, size_t n_gpus);
+
+MU_END_C
 
 #endif

@@ -21,6 +21,8 @@
 
 #include <muster/base.h>
 
+MU_BEGIN_C
+
 /* ---- pictures ---- */
 
 /*
@@ -276,5 +278,7 @@ enum mu_status mu_augment_file(const struct mu_augment_task *task, const uint8_t
 			       struct mu_image_worker *worker, float *out);
 enum mu_status mu_augment_image(const struct mu_augment_task *task, struct mu_image_worker *worker,
 				float *out);
+
+MU_END_C
 
 #endif

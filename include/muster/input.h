@@ -30,6 +30,8 @@
 #include <muster/storage.h>
 #include <muster/text.h>
 
+MU_BEGIN_C
+
 struct mu_input;
 struct mu_input_thread;
 struct mu_pipeline;
@@ -184,5 +186,7 @@ enum mu_status mu_input_read(struct mu_input *in, size_t step, struct mu_input_b
  * meanwhile.
  */
 enum mu_status mu_input_borrow(struct mu_input *in, size_t step, struct mu_input_batch *batch);
+
+MU_END_C
 
 #endif

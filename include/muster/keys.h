@@ -110,6 +110,8 @@
 #include <muster/comm.h>
 #include <muster/optim.h>
 
+MU_BEGIN_C
+
 struct mu_keys;
 
 /*
@@ -269,5 +271,7 @@ typedef enum mu_status (*mu_kv_state_fn)(void *context, struct mu_kv_state *stat
  */
 enum mu_status mu_keys_states_save(struct mu_keys *keys, mu_kv_state_fn fn, void *context);
 enum mu_status mu_keys_states_load(struct mu_keys *keys, mu_kv_state_fn fn, void *context);
+
+MU_END_C
 
 #endif

@@ -88,6 +88,8 @@
 #include <muster/keys.h>
 #include <muster/optim.h>
 
+MU_BEGIN_C
+
 struct mu_kv;
 
 /* See "local SGD" above. All zero: none. */
@@ -364,5 +366,7 @@ int mu_kv_rank(const struct mu_kv *kv); /* number of this worker, or of this ser
 int mu_kv_num_workers(const struct mu_kv *kv);
 int mu_kv_num_servers(const struct mu_kv *kv);
 const char *mu_kv_type(const struct mu_kv *kv);
+
+MU_END_C
 
 #endif

@@ -9,6 +9,8 @@
 #include <muster/device.h>
 #include <muster/net.h>
 
+MU_BEGIN_C
+
 /*
  * Sums over the counted predictions (see struct mu_batch), zero at first; the sums of several
  * workers are added. p is the probability of a prediction's label, also if training smooths the
@@ -41,5 +43,7 @@ struct mu_metric {
 
 /* Ends with a NULL name. */
 extern const struct mu_metric mu_metric_table[];
+
+MU_END_C
 
 #endif

@@ -27,6 +27,8 @@
 #include <muster/base.h>
 #include <muster/device.h>
 
+MU_BEGIN_C
+
 struct mu_net;
 
 struct mu_net_config {
@@ -438,5 +440,7 @@ enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream);
  */
 enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer,
 				    uint64_t seed, float *flat);
+
+MU_END_C
 
 #endif

@@ -14,6 +14,8 @@
 
 #include <muster/kvstore.h>
 
+MU_BEGIN_C
+
 /* What a rank has to say now; 0: nothing. */
 typedef uint64_t mu_kv_say_fn(void *context);
 /*
@@ -30,5 +32,7 @@ uint64_t mu_kv_notice(const struct mu_kv *kv);
  * same step; with dist_async that of the last order counts. Not collective.
  */
 void mu_kv_set_rate(struct mu_kv *kv, double rate);
+
+MU_END_C
 
 #endif

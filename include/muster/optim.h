@@ -11,6 +11,8 @@
 #include <muster/base.h>
 #include <muster/update.h>
 
+MU_BEGIN_C
+
 /* A rule ignores settings that it does not have. mu_optim_defaults sets a rule's defaults. */
 struct mu_optim_config {
 	const char *name; /* name of a rule: see mu_rule_table */
@@ -240,5 +242,7 @@ double mu_schedule_lr(const struct mu_schedule *s, double progress, double count
  * MU_ERR_USAGE names the bad text. */
 enum mu_status mu_schedule_parse(struct mu_schedule *s, const char *epochs,
 				 double samples_per_epoch);
+
+MU_END_C
 
 #endif

@@ -33,6 +33,8 @@
 #include <muster/comm.h>
 #include <muster/net.h>
 
+MU_BEGIN_C
+
 /* ---- groups of layers and their devices, or ranks of a team ---- */
 
 enum { MU_MAX_GROUPS = 512, MU_MAX_STAGES = 256, MU_PLACE_NAME = 32 };
@@ -166,5 +168,7 @@ size_t mu_stage_slots(const struct mu_stages *stages, size_t stage, size_t n_mic
 enum mu_status mu_stage_order_new(struct mu_stage_order **out, const struct mu_stages *stages,
 				  size_t n_devices, size_t n_micro, bool train);
 void mu_stage_order_free(struct mu_stage_order *schedule);
+
+MU_END_C
 
 #endif

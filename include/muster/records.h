@@ -16,6 +16,8 @@
 
 #include <muster/base.h>
 
+MU_BEGIN_C
+
 /* ---- one sample ---- */
 
 struct mu_record {
@@ -210,5 +212,7 @@ enum mu_status mu_data_file_create(struct mu_data_writer **out, const char *path
  * than shape. id2 is not stored. */
 enum mu_status mu_data_file_write(struct mu_data_writer *w, const struct mu_record *record);
 enum mu_status mu_data_file_finish(struct mu_data_writer *w, bool commit);
+
+MU_END_C
 
 #endif

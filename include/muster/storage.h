@@ -11,6 +11,8 @@
 
 #include <muster/base.h>
 
+MU_BEGIN_C
+
 /*
  * ---- atomic replacement of a file: write under a temporary name in the same folder, then rename.
  * At any time the name refers to the complete old file or the complete new one, also if the job is
@@ -142,5 +144,7 @@ typedef enum mu_status mu_params_fn(void *context, const struct mu_params_array 
 				    float *data);
 enum mu_status mu_params_write(const char *path, size_t n, const struct mu_params_array *arrays,
 			       mu_params_fn *fn, void *context);
+
+MU_END_C
 
 #endif

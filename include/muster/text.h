@@ -13,6 +13,8 @@
 
 #include <muster/base.h>
 
+MU_BEGIN_C
+
 #define MU_WORD_END "<eos>"
 #define MU_WORD_UNKNOWN "<unk>"
 
@@ -42,5 +44,7 @@ enum mu_status mu_vocabulary_add(struct mu_vocabulary *v, const char *word, size
 				 size_t *number);
 /* Hash; different vocabularies almost certainly differ. */
 uint64_t mu_vocabulary_hash(const struct mu_vocabulary *v);
+
+MU_END_C
 
 #endif

@@ -5,7 +5,12 @@
 #ifndef MUSTER_TRAIN_H
 #define MUSTER_TRAIN_H
 
+#ifdef __cplusplus
+#include <atomic>
+using std::atomic_int;
+#else
 #include <stdatomic.h>
+#endif
 
 #include <mpi.h>
 #include <muster/base.h>
@@ -13,6 +18,8 @@
 #include <muster/device.h>
 #include <muster/metrics.h>
 #include <muster/net.h>
+
+MU_BEGIN_C
 
 /*
  * How a job ended. agreed: all ranks return the same status and may finalize MPI, and only the rank
@@ -44,5 +51,7 @@ bool mu_train_answer(int argc, char *const argv[]);
 /* Run a training job. argv of rank 0 is used, other ranks' argv is ignored. --help and the like
  * return MU_OK. Collective over comm. */
 enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end);
+
+MU_END_C
 
 #endif
