@@ -51,7 +51,7 @@ static const struct mu_option table[] = {
 	 .type = MU_OPTION_FLAG,
 	 AT(no_decode),
 	 .group = "Work",
-	 .help = "do not decode the images"},
+	 .help = "do not decode the images; RecordIO files may then hold anything"},
 	{.name = "show",
 	 .type = MU_OPTION_INT,
 	 AT(show),
@@ -232,6 +232,98 @@ static void print_info(const struct job *job, const char *path)
 	print_labels(job);
 }
 
+/* ---- RecordIO files whose records have no headers of images ---- */
+
+/* The first path of a list is copied to path; the rest of the list, NULL after the last. */
+static const char *next_path(const char *list, char *path)
+{
+	const size_t n = strcspn(list, ";");
+
+	snprintf(path, WHERE_BYTES, "%.*s", (int)n, list);
+	return list[n] ? list + n + 1 : NULL;
+}
+
+/* Is it a RecordIO file, and is none of its records an image? Errors are for whoever reads it. */
+static bool is_plain(const char *path, const char *index)
+{
+	struct mu_recordio *file = NULL;
+	struct mu_record_buffer buffer = {0};
+	struct mu_record record;
+	const uint8_t *payload;
+	size_t n;
+	bool plain = mu_recordio_open(&file, path, index) == MU_OK && mu_recordio_count(file) > 0;
+
+	for (size_t i = 0; plain && i < mu_recordio_count(file); i++)
+		plain = mu_recordio_read(file, i, &buffer, &payload, &n) != MU_OK ||
+			mu_record_unpack(payload, n, &buffer, &record, path) != MU_OK;
+	mu_trace_clear();
+	mu_record_buffer_release(&buffer);
+	mu_recordio_close(file);
+	return plain;
+}
+
+static enum mu_status look_plain(struct job *job, const char *path, const char *index)
+{
+	enum mu_status st = MU_OK;
+	struct mu_recordio *file = NULL;
+	struct mu_record_buffer buffer = {0};
+	const uint8_t *payload;
+	size_t n;
+
+	MU_TRY(mu_recordio_open(&file, path, index));
+	for (size_t i = 0; i < mu_recordio_count(file); i++) {
+		if (mu_recordio_read(file, i, &buffer, &payload, &n) != MU_OK) {
+			report_error(job);
+			continue;
+		}
+		job->crc = (uint32_t)crc32_z(job->crc, payload, n);
+		add(&job->sizes, (double)n);
+	}
+	job->info.n += mu_recordio_count(file);
+	MU_TRY(mu_recordio_unchanged(file));
+out:
+	mu_record_buffer_release(&buffer);
+	mu_recordio_close(file);
+	return st;
+}
+
+/* *plain: all files of the list hold records that are no images; they are checked and described. */
+static enum mu_status look_plain_list(const struct values *v, const char *paths, bool *plain)
+{
+	enum mu_status st = MU_OK;
+	char path[WHERE_BYTES], index[WHERE_BYTES];
+	struct job *job = NULL;
+
+	MU_TRY(MU_ALLOC(job, 1, "counts"));
+	job->values = v;
+	*plain = v->no_decode && !v->classes && !v->label_width;
+	for (int pass = 0; *plain && pass < 2; pass++) {
+		const char *indexes = v->index;
+
+		for (const char *rest = paths; *plain && rest;) {
+			rest = next_path(rest, path);
+			if (indexes)
+				indexes = next_path(indexes, index);
+			if (pass == 0)
+				*plain = is_plain(path, v->index ? index : NULL);
+			else
+				MU_TRY(look_plain(job, path, v->index ? index : NULL));
+		}
+	}
+	if (!*plain)
+		goto out;
+	printf("%s: RecordIO, %zu records without headers of images\n", paths, job->info.n);
+	print_range("bytes      ", &job->sizes);
+	printf("checksum   %08x (CRC-32 of all records; the file has none)\n", job->crc);
+	if (job->errors)
+		MU_FAIL(MU_ERR_FORMAT, "%s: %zu errors in %zu records", paths, job->errors,
+			job->info.n);
+	printf("no errors\n");
+out:
+	mu_free(job);
+	return st;
+}
+
 static enum mu_status look(const struct values *v, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -290,10 +382,12 @@ int main(int argc, char **argv)
 			 "wrong use.\n",
 		.n_words = 1,
 	};
-	bool done;
+	bool done, plain = false;
 
 	MU_TRY(data_command_parse(&command, argc, argv, &done));
 	if (!done)
+		MU_TRY(look_plain_list(&values, command.words[0], &plain));
+	if (!done && !plain)
 		MU_TRY(look(&values, command.words[0]));
 out:
 	return data_command_end(&command, st);
