@@ -9,16 +9,16 @@
 enum mu_status mu_kv_keys_open(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	const struct mu_keys_config keys = {
-		.type = kv->ops->name,
+		.type = kv->kind.name,
 		.topology = kv->topology,
 		.verbose = config->verbose,
 		.updaters = config->updaters,
 		.n_updaters = config->n_updaters,
 	};
 	const struct mu_keys_kind kind = {
-		.has_servers = kv->ops->has_servers,
-		.one_worker = kv->ops->one_worker,
-		.synchronous = kv->ops->synchronous,
+		.has_servers = kv->kind.has_servers,
+		.one_worker = kv->kind.one_worker,
+		.synchronous = kv->kind.synchronous,
 	};
 
 	return mu_keys_open(&kv->keys, &keys, &kind, kv->comm, &kv->traffic);
@@ -124,5 +124,5 @@ int mu_kv_num_servers(const struct mu_kv *kv)
 
 const char *mu_kv_type(const struct mu_kv *kv)
 {
-	return kv->ops->name;
+	return kv->kind.name;
 }

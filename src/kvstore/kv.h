@@ -63,11 +63,13 @@ size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
  */
 enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
 
-/* ---- settings (agree.c) ---- */
+/* ---- settings (settings.c) ---- */
 
+/* Do they fit together and to the kind of store? Not collective, and the same on every rank. */
+enum mu_status mu_kv_config_check(const struct mu_kv_config *config);
 /*
- * What must be equal on all ranks is. After mu_kv_model_share, as it depends on the kind of store.
- * Collective over kv->comm; all ranks return the same.
+ * Are they the same on all ranks? After mu_kv_model_share, since fewer of them count for a store of
+ * keys. Collective over kv->comm; all ranks return the same.
  */
 enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *config);
 
@@ -110,20 +112,10 @@ enum mu_status mu_kv_norms_measure(struct mu_kv_norms *norms, struct mu_optim *o
 enum mu_status mu_kv_check_worker(const struct mu_kv *kv, const char *call);
 
 /*
- * A kind of store. Slots that a kind without servers, or of which a role, has no use for are NULL.
+ * What a store does: functions alone; struct mu_kv_kind says what it is. Functions that a store
+ * without servers, or a role, does not need are NULL.
  */
 struct mu_kv_ops {
-	const char *name;
-	bool has_servers;
-	bool hosted;                   /* without server ranks: every worker holds a server end */
-	bool one_worker;               /* nothing goes between ranks */
-	bool own_weights;              /* every worker has weights that differ from the others' */
-	bool returns_sums;             /* sums of gradients come back, and every worker updates */
-	bool synchronous;              /* all workers' gradients make one update */
-	bool sums_on_devices;          /* the gradients of a rank's devices; else on the CPU */
-	bool on_gpus;                  /* arrays are those of GPUs */
-	const struct mu_kv_ops *below; /* on_gpus: whose messages it uses (node.c) */
-	enum mu_clock push_clock;      /* what a worker's push counts as */
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
 	void (*close)(struct mu_kv *kv); /* also of what was opened in part */
 	enum mu_status (*set_devices)(struct mu_kv *kv, const struct mu_kv_device *devices,
@@ -194,40 +186,49 @@ void mu_kv_replica_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *c
 enum mu_status mu_kv_keys_open(struct mu_kv *kv, const struct mu_kv_config *config);
 void mu_kv_keys_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 
-/* ---- kinds (table.c) ---- */
+/* ---- kinds (kinds.c) ---- */
 
-/* NULL for an unknown name. */
-const struct mu_kv_ops *mu_kv_ops_find(const char *type);
-/* The kind that keeps its arrays on GPUs if the settings say so. */
-const struct mu_kv_ops *mu_kv_ops_of(const struct mu_kv_config *config);
-/* What mu_kv_new asks of the settings. Not collective, and the same on every rank. */
-enum mu_status mu_kv_config_check(const struct mu_kv_config *config);
+/* Which forms of a store have their arrays on GPUs. */
+enum {
+	MU_KV_GPUS_NCCL = 1, /* NCCL in place of messages (gpu/nccl.c) */
+	MU_KV_GPUS_NODE =
+		2, /* NCCL inside a node, the store's messages between nodes (gpu/node.c) */
+};
 
-extern const struct mu_kv_ops mu_kv_local;
-extern const struct mu_kv_ops mu_kv_device;
-extern const struct mu_kv_ops mu_kv_dist_sync;
-extern const struct mu_kv_ops mu_kv_dist_device_sync;
-extern const struct mu_kv_ops mu_kv_dist_sync_device;
-extern const struct mu_kv_ops mu_kv_dist_async;
-extern const struct mu_kv_ops mu_kv_dist_device_async;
-extern const struct mu_kv_ops mu_kv_dist_async_device;
-extern const struct mu_kv_ops mu_kv_dist_sharded;
-extern const struct mu_kv_ops mu_kv_dist_allreduce;
-extern const struct mu_kv_ops mu_kv_nccl;
-extern const struct mu_kv_ops mu_kv_nccl_allreduce;
-extern const struct mu_kv_ops mu_kv_device_gpus;
-extern const struct mu_kv_ops mu_kv_sharded_gpus;
-extern const struct mu_kv_ops mu_kv_allreduce_gpus;
-extern const struct mu_kv_ops mu_kv_sync_gpus;
-extern const struct mu_kv_ops mu_kv_device_sync_gpus;
-extern const struct mu_kv_ops mu_kv_sync_device_gpus;
-extern const struct mu_kv_ops mu_kv_async_gpus;
-extern const struct mu_kv_ops mu_kv_device_async_gpus;
-extern const struct mu_kv_ops mu_kv_async_device_gpus;
-extern const struct mu_kv_ops mu_kv_sharded_nodes; /* by messages, not NCCL's all over */
+/* A row of the table of stores: what a store is. */
+struct mu_kv_kind {
+	const char *name;
+	const struct mu_kv_ops *ops;
+	bool has_servers;
+	bool hosted;          /* no server ranks: every worker holds a server end */
+	bool one_worker;      /* no messages between ranks */
+	bool own_weights;     /* the weights of workers differ */
+	bool workers_update;  /* workers receive sums of gradients and update the whole model */
+	bool synchronous;     /* the gradients of all workers make one update */
+	bool sums_on_devices; /* the gradients of a rank's devices; else on the CPU */
+	bool on_gpus;         /* the arrays are on GPUs */
+	unsigned gpus;        /* the forms that it has on GPUs */
+	/* MU_KV_GPUS_NODE: the store between nodes, of which ops is a layer. */
+	const struct mu_kv_ops *below;
+};
+
+/* The row of config->type, which is known, in the form that the settings ask for. */
+struct mu_kv_kind mu_kv_kind_of(const struct mu_kv_config *config);
+/* Does this build have one of these forms of the store on GPUs? */
+bool mu_kv_kind_has_gpus(const char *type, unsigned gpus);
+
+/* The behaviours. */
+extern const struct mu_kv_ops mu_kv_local;     /* local.c */
+extern const struct mu_kv_ops mu_kv_sync;      /* ps/dist.c */
+extern const struct mu_kv_ops mu_kv_async;     /* ps/dist.c */
+extern const struct mu_kv_ops mu_kv_allreduce; /* ps/allreduce.c */
+extern const struct mu_kv_ops mu_kv_nccl;      /* gpu/nccl.c */
+extern const struct mu_kv_ops mu_kv_node;      /* gpu/node.c */
 
 struct mu_kv {
-	const struct mu_kv_ops *ops;
+	struct mu_kv_kind kind;
+	const struct mu_kv_ops *ops; /* kind.ops, or local SGD's */
+	enum mu_clock push_clock;    /* what the time of a push counts as */
 	const struct mu_topology *topology;
 	MPI_Comm comm; /* the store's own */
 	struct mu_schedule schedule;

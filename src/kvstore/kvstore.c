@@ -59,9 +59,9 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	}
 	if (inner.local_sgd.period > 1)
 		MU_TRY(mu_kv_replica_open(kv, &inner));
-	inner.optim.prior = !kv->ops->synchronous; /* as the server ends */
+	inner.optim.prior = !kv->kind.synchronous; /* as the server ends */
 	kv->n_states = mu_optim_states(&inner.optim, kv->state_names);
-	if (kv->pull_coder.codec && kv->ops->synchronous && !kv->ops->returns_sums)
+	if (kv->pull_coder.codec && kv->kind.synchronous && !kv->kind.workers_update)
 		kv->state_names[kv->n_states++] = MU_KV_EXACT;
 	MU_TRY(kv->ops->open(kv, &inner));
 out:
@@ -72,8 +72,8 @@ static void find_servers(struct mu_kv *kv)
 {
 	const struct mu_topology *t = kv->topology;
 
-	kv->n_servers = kv->ops->hosted ? t->num_workers : t->num_servers;
-	kv->server_ranks = kv->ops->hosted ? t->worker_ranks : t->server_ranks;
+	kv->n_servers = kv->kind.hosted ? t->num_workers : t->num_servers;
+	kv->server_ranks = kv->kind.hosted ? t->worker_ranks : t->server_ranks;
 }
 
 enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
@@ -87,10 +87,12 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->comm = MPI_COMM_NULL;
 	MU_TRY(own_comm(kv));
 	MU_TRY(mu_agree(mu_kv_config_check(config), kv->comm));
-	kv->ops = mu_kv_ops_of(config);
+	kv->kind = mu_kv_kind_of(config);
+	kv->ops = kv->kind.ops;
+	kv->push_clock = MU_CLOCK_PUSH;
 	find_servers(kv);
 	MU_TRY(mu_compress_open(&config->compression, &kv->push_coder, &kv->pull_coder));
-	kv->own_weights = kv->ops->own_weights || kv->pull_coder.codec;
+	kv->own_weights = kv->kind.own_weights || kv->pull_coder.codec;
 	kv->schedule = config->schedule;
 	kv->share = config->share;
 	kv->rate = 1;
@@ -103,7 +105,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->whole_pulls = config->local_sgd.period > 1 ? "local SGD"
 			  : kv->bounded                ? "a bound of staleness"
 			  : kv->whole_steps            ? "an optimizer that needs norms"
-			  : kv->ops->on_gpus           ? "buckets in one order on all GPUs"
+			  : kv->kind.on_gpus           ? "buckets in one order on all GPUs"
 						       : NULL;
 	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
 	MU_TRY(mu_kv_config_agree(kv, config));
@@ -238,9 +240,9 @@ enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count)
 			kv->topology->rank);
 	if (kv->open)
 		MU_TRY(mu_kv_step_end(kv));
-	mu_clock_start(kv->ops->push_clock);
+	mu_clock_start(kv->push_clock);
 	st = begin(kv, count);
-	mu_clock_stop(kv->ops->push_clock);
+	mu_clock_stop(kv->push_clock);
 	MU_TRY(st);
 out:
 	return st;
@@ -293,9 +295,9 @@ enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
 		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu on rank %d",
 			key, kv->slices[key].name, (unsigned long long)kv->begun,
 			kv->topology->rank);
-	mu_clock_start(kv->ops->push_clock);
+	mu_clock_start(kv->push_clock);
 	st = push_ready(kv, key);
-	mu_clock_stop(kv->ops->push_clock);
+	mu_clock_stop(kv->push_clock);
 	MU_TRY(st);
 out:
 	return st;
@@ -454,30 +456,4 @@ enum mu_status mu_kv_finish(struct mu_kv *kv)
 	change(kv, 0, kv->n_slices);
 out:
 	return st;
-}
-
-void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
-{
-	if (kv->keys) {
-		mu_kv_keys_layout(kv, layout);
-		return;
-	}
-	*layout = (struct mu_kv_layout){
-		.n_keys = kv->n_slices,
-		.n_buckets = kv->plan.n_buckets,
-		.bytes = kv->plan.n * sizeof(float),
-		.bytes_copies = mu_kv_copies(kv),
-		.shares_memory = kv->window != NULL,
-		.sums_on_node = kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]],
-		.bytes_pushed = mu_kv_message_bytes(kv, &kv->push_coder),
-		.bytes_pulled = mu_kv_message_bytes(kv, &kv->pull_coder),
-	};
-	for (int s = 0; s < kv->n_servers; s++) {
-		size_t nbytes = mu_kv_plan_load(&kv->plan, s) * sizeof(float);
-
-		if (s == 0 || nbytes < layout->bytes_per_server_min)
-			layout->bytes_per_server_min = nbytes;
-		if (nbytes > layout->bytes_per_server_max)
-			layout->bytes_per_server_max = nbytes;
-	}
 }

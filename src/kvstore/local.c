@@ -7,6 +7,7 @@
 
 static enum mu_status open_local(struct mu_kv *kv, const struct mu_kv_config *config)
 {
+	kv->push_clock = MU_CLOCK_UPDATE; /* a push is nothing else */
 	return mu_kv_update_open(kv, &kv->update, &config->optim);
 }
 
@@ -27,13 +28,8 @@ static enum mu_status push(struct mu_kv *kv, size_t bucket)
 	return MU_OK;
 }
 
-/* They differ in where the trainer sums the gradients of a rank's devices. */
-#define OPS(store, on_devices) \
-	{ \
-		.name = (store), .one_worker = true, .synchronous = true, \
-		.push_clock = MU_CLOCK_UPDATE, .open = open_local, .step_begin = step_begin, \
-		.push = push, .sums_on_devices = (on_devices), \
-	}
-
-const struct mu_kv_ops mu_kv_local = OPS("local", false);
-const struct mu_kv_ops mu_kv_device = OPS("device", true);
+const struct mu_kv_ops mu_kv_local = {
+	.open = open_local,
+	.step_begin = step_begin,
+	.push = push,
+};

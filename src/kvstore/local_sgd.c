@@ -266,7 +266,7 @@ static enum mu_status open_replica(struct mu_kv *kv, const struct mu_kv_config *
 	MU_TRY(mu_kv_update_open(kv, &r->update, &config->optim));
 	r->update.weights = r->weights;
 	r->ops = *kv->ops;
-	r->ops.push_clock = MU_CLOCK_UPDATE;
+	kv->push_clock = MU_CLOCK_UPDATE;
 	r->ops.init = init_replica;
 	r->ops.step_begin = step_begin;
 	r->ops.push = push;

@@ -27,7 +27,7 @@ static bool clip(const struct mu_kv_part *part, size_t from, size_t to, size_t *
 /* dist_async: the weights come with the states they belong to, for both change at any time. */
 static bool with_weights(const struct mu_kv *kv, enum wire_kind kind)
 {
-	return kv->ops->own_weights && kind == WIRE_SAVE;
+	return kv->kind.own_weights && kind == WIRE_SAVE;
 }
 
 /* Messages with one rank. */
@@ -227,126 +227,6 @@ enum mu_status mu_kv_server_states(struct mu_kv_server *s, size_t w)
 		copy_own(s, (enum wire_kind)s->peers[w].order.kind);
 	else
 		MU_TRY(exchange(s, w));
-	MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
 out:
 	return st;
-}
-
-/* ---- the public face ---- */
-
-int mu_kv_state_names(const struct mu_kv *kv, const char *names[MU_KV_MAX_STATES])
-{
-	for (int i = 0; i < kv->n_states; i++)
-		names[i] = kv->state_names[i];
-	return kv->n_states;
-}
-
-/* The worker that saves key k: keys are dealt out by the places of their middles. */
-static size_t share_of(const struct mu_kv *kv, size_t k)
-{
-	const struct mu_slice *slice = &kv->slices[k];
-	double middle = (double)slice->at + (double)slice->n_padded / 2;
-	size_t n = (size_t)kv->topology->num_workers;
-	size_t share = (size_t)(middle / (double)kv->plan.n * (double)n);
-
-	return share < n ? share : n - 1;
-}
-
-void mu_kv_snapshot_share(const struct mu_kv *kv, bool load, size_t *first, size_t *end)
-{
-	const size_t mine = (size_t)kv->topology->index;
-
-	*first = 0;
-	*end = kv->n_slices;
-	if (load && (kv->update.optim || kv->ops->states))
-		return;
-	while (*first < kv->n_slices && share_of(kv, *first) < mine)
-		++*first;
-	*end = *first;
-	while (*end < kv->n_slices && share_of(kv, *end) == mine)
-		++*end;
-}
-
-/* A worker that updates by itself. */
-static void copy_states(struct mu_kv *kv, struct mu_kv_snapshot *x, bool load)
-{
-	const char *name;
-	size_t n;
-
-	if (load)
-		mu_optim_set_counts(kv->update.optim, x->updates, x->last_lr);
-	else
-		mu_optim_counts(kv->update.optim, &x->updates, &x->last_lr);
-	for (int i = 0; i < kv->n_states && x->to > x->from; i++) {
-		float *held = mu_optim_state(kv->update.optim, i, &name, &n) + x->from;
-
-		memcpy(load ? held : x->arrays[i], load ? x->arrays[i] : held,
-		       (x->to - x->from) * sizeof *held);
-	}
-}
-
-enum mu_status mu_kv_snapshot_save(struct mu_kv *kv, struct mu_kv_snapshot *states, bool alone)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_kv_check_worker(kv, "mu_kv_snapshot_save"));
-	MU_TRY(mu_kv_step_end(kv));
-	states->updates = 0;
-	states->last_lr = 0;
-	states->progress = kv->progress;
-	if (kv->ops->collect)
-		MU_TRY(kv->ops->collect(kv));
-	if (states->to > states->from)
-		memcpy(states->weights, kv->weights + states->from,
-		       (states->to - states->from) * sizeof *states->weights);
-	if (kv->update.optim) {
-		copy_states(kv, states, false);
-		goto out;
-	}
-	kv->states = states;
-	if (kv->ops->states)
-		MU_TRY(kv->ops->states(kv, false));
-	else
-		MU_TRY(mu_kv_worker_states(kv, WIRE_SAVE, !alone));
-out:
-	kv->states = NULL;
-	return st;
-}
-
-enum mu_status mu_kv_snapshot_load(struct mu_kv *kv, struct mu_kv_snapshot *states)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_kv_check_worker(kv, "mu_kv_snapshot_load"));
-	kv->states = states;
-	if (kv->update.optim)
-		copy_states(kv, states, true);
-	else if (kv->ops->states)
-		MU_TRY(kv->ops->states(kv, true));
-	else
-		MU_TRY(mu_kv_worker_states(kv, WIRE_LOAD, true));
-	if (kv->ops->loaded)
-		MU_TRY(kv->ops->loaded(kv));
-out:
-	kv->states = NULL;
-	return st;
-}
-
-void mu_kv_own(const struct mu_kv *kv, struct mu_kv_own *own)
-{
-	*own = (struct mu_kv_own){.n = 0};
-	if (kv->replica)
-		mu_kv_replica_own(kv, own);
-	if (kv->worker && kv->worker->coded.rest)
-		own->arrays[own->n++] =
-			(struct mu_kv_own_array){"residual", kv->worker->coded.rest};
-	if (kv->server && kv->server->coded.rest)
-		own->arrays[own->n++] =
-			(struct mu_kv_own_array){"residual_of_sums", kv->server->coded.rest};
-}
-
-void mu_kv_own_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts)
-{
-	if (kv->replica)
-		mu_kv_replica_set_counts(kv, counts);
 }

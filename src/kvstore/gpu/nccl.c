@@ -23,39 +23,30 @@ out:
 	return st;
 }
 
-static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *config,
-				enum nccl_way way)
+static enum nccl_way way_of(const struct mu_kv_kind *kind)
+{
+	if (kind->one_worker)
+		return NCCL_PEERS;
+	return kind->workers_update ? NCCL_ALL_REDUCE : NCCL_SHARDS;
+}
+
+static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_rule *rule;
 	struct mu_nccl *n;
 
-	MU_TRY(mu_nccl_open(kv, way));
+	MU_TRY(mu_nccl_open(kv, way_of(&kv->kind)));
 	n = kv->nccl;
 	MU_TRY(mu_rule_find(&rule, config->optim.name));
 	n->config = config->optim;
 	n->config.name = rule->name; /* the caller's string may go */
 	n->config.prior = false;
 	MU_TRY(MU_ALLOC(n->all, (size_t)kv->topology->num_workers, "words of the workers"));
-	if (way != NCCL_SHARDS)
+	if (n->way != NCCL_SHARDS)
 		MU_TRY(mu_kv_update_open(kv, &kv->update, &config->optim));
 out:
 	return st;
-}
-
-static enum mu_status open_shards(struct mu_kv *kv, const struct mu_kv_config *config)
-{
-	return open_nccl(kv, config, NCCL_SHARDS);
-}
-
-static enum mu_status open_allreduce(struct mu_kv *kv, const struct mu_kv_config *config)
-{
-	return open_nccl(kv, config, NCCL_ALL_REDUCE);
-}
-
-static enum mu_status open_peers(struct mu_kv *kv, const struct mu_kv_config *config)
-{
-	return open_nccl(kv, config, NCCL_PEERS);
 }
 
 static void close_gpu(struct mu_nccl *n, struct nccl_gpu *g, size_t n_buckets)
@@ -156,7 +147,7 @@ enum mu_status mu_nccl_open_gpus(struct mu_kv *kv, const struct mu_kv_device *de
 
 	if (n < 1 || n > NCCL_MAX_GPUS)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"kv-store %s with %zu GPUs of a worker: 1 to %d are needed", kv->ops->name,
+			"kv-store %s with %zu GPUs of a worker: 1 to %d are needed", kv->kind.name,
 			n, NCCL_MAX_GPUS);
 	if (kv->nccl->gpus)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_set_devices is called twice");
@@ -165,7 +156,7 @@ enum mu_status mu_nccl_open_gpus(struct mu_kv *kv, const struct mu_kv_device *de
 
 		if (!device->ops->memory || !device->ops->memory->stream)
 			MU_FAIL(MU_ERR_ARGUMENT, "kv-store %s sums on GPUs, and %s:%d is none",
-				kv->ops->name, device->ops->name, device->index);
+				kv->kind.name, device->ops->name, device->index);
 	}
 	MU_TRY(mu_nccl_load(&kv->nccl->api, kv->nccl->way != NCCL_PEERS));
 	MU_TRY(MU_ALLOC(kv->nccl->gpus, n, "GPUs of a worker"));
@@ -211,7 +202,7 @@ enum mu_status mu_nccl_check_gpus(const struct mu_kv *kv)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"kv-store %s on rank %d has no GPU: mu_kv_set_devices comes before "
 			"mu_kv_weights_init",
-			kv->ops->name, kv->topology->rank);
+			kv->kind.name, kv->topology->rank);
 out:
 	return st;
 }
@@ -385,27 +376,18 @@ out:
 	return st;
 }
 
-#define NCCL_OPS(store) \
-	.name = (store), .on_gpus = true, .synchronous = true, .sums_on_devices = true, \
-	.push_clock = MU_CLOCK_PUSH, .close = mu_nccl_close, .set_devices = set_devices, \
-	.leave_devices = mu_nccl_leave, .init = init, .step_begin = step_begin, .push = push, \
-	.pull = pull, .fetch = mu_nccl_collect, .collect = collect, \
-	.loaded = mu_nccl_states_spread, .finish = finish
-
 const struct mu_kv_ops mu_kv_nccl = {
-	NCCL_OPS("nccl"),
-	.open = open_shards,
-	.states = mu_nccl_shards_states,
-};
-const struct mu_kv_ops mu_kv_nccl_allreduce = {NCCL_OPS("nccl_allreduce"), .open = open_allreduce};
-const struct mu_kv_ops mu_kv_sharded_gpus = {
-	NCCL_OPS("dist_sharded"),
-	.open = open_shards,
-	.states = mu_nccl_shards_states,
-};
-const struct mu_kv_ops mu_kv_allreduce_gpus = {NCCL_OPS("dist_allreduce"), .open = open_allreduce};
-const struct mu_kv_ops mu_kv_device_gpus = {
-	NCCL_OPS("device"),
-	.one_worker = true,
-	.open = open_peers,
+	.open = open_nccl,
+	.close = mu_nccl_close,
+	.set_devices = set_devices,
+	.leave_devices = mu_nccl_leave,
+	.init = init,
+	.step_begin = step_begin,
+	.push = push,
+	.pull = pull,
+	.fetch = mu_nccl_collect,
+	.finish = finish,
+	.collect = collect,
+	.loaded = mu_nccl_states_spread,
+	.states = mu_nccl_shards_states, /* without shards they are in kv->update */
 };

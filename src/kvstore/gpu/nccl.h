@@ -31,16 +31,18 @@
 	F(cuGetErrorString) \
 	F(cuDeviceGet) \
 	F(cuDeviceGetUuid) \
-	F(cuStreamCreate) F(cuStreamDestroy) F(cuStreamWaitEvent) F(cuStreamSynchronize) \
-		F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery) \
-			F(cuMemcpyDtoHAsync) F(cuMemcpyHtoDAsync) F(cuMemcpyAsync)
+	F(cuStreamCreate) \
+	F(cuStreamDestroy) F(cuStreamWaitEvent) F(cuStreamSynchronize) F(cuEventCreate) \
+		F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery) F(cuMemcpyDtoHAsync) \
+			F(cuMemcpyHtoDAsync) F(cuMemcpyAsync)
 #define NCCL_FUNCTIONS(F) \
 	F(ncclGetErrorString) \
 	F(ncclGetLastError) \
 	F(ncclGetUniqueId) \
-	F(ncclCommInitRankConfig) F(ncclCommAbort) F(ncclCommGetAsyncError) F(ncclGroupStart) \
-		F(ncclGroupEnd) F(ncclAllReduce) F(ncclReduceScatter) F(ncclReduce) \
-			F(ncclAllGather) F(ncclBroadcast)
+	F(ncclCommInitRankConfig) \
+	F(ncclCommAbort) F(ncclCommGetAsyncError) F(ncclGroupStart) F(ncclGroupEnd) \
+		F(ncclAllReduce) F(ncclReduceScatter) F(ncclReduce) F(ncclAllGather) \
+			F(ncclBroadcast)
 
 #define NCCL_MEMBER(f) __typeof__(f) *f;
 struct nccl_api {
@@ -110,7 +112,6 @@ struct mu_nccl {
 	MPI_Comm comm; /* workers whose GPUs are "all", in their order */
 
 	/* The layer. */
-	const struct mu_kv_ops *below;
 	size_t *homes; /* by part: the number of its GPU among all */
 	size_t pushed; /* buckets whose sums went to the store below: 0, 1, ... */
 	/* What others may need of this rank while it waits; NULL: nothing. */

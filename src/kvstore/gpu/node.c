@@ -145,7 +145,7 @@ static enum mu_status push_summed(struct mu_kv *kv)
 	while (n->pushed < n->sent && summed) {
 		MU_TRY(is_summed(kv, n->pushed, &summed));
 		if (summed)
-			MU_TRY(n->below->push(kv, n->pushed++));
+			MU_TRY(kv->kind.below->push(kv, n->pushed++));
 	}
 out:
 	return st;
@@ -156,7 +156,7 @@ static enum mu_status poll(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(push_summed(kv));
-	MU_TRY(kv->nccl->below->poll(kv));
+	MU_TRY(kv->kind.below->poll(kv));
 out:
 	return st;
 }
@@ -179,7 +179,7 @@ static enum mu_status step_begin(struct mu_kv *kv)
 
 	n->sent = n->pushed = 0;
 	n->left = kv->plan.n_buckets;
-	return n->below->step_begin(kv);
+	return kv->kind.below->step_begin(kv);
 }
 
 /* Buckets go to NCCL in their order, also where keys are ready in another. */
@@ -247,7 +247,7 @@ static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 	if (begins)
 		MU_TRY(push_rest(kv));
 	while (n->left > bucket) {
-		MU_TRY(n->below->pull(kv, n->left - 1));
+		MU_TRY(kv->kind.below->pull(kv, n->left - 1));
 		MU_TRY(give_bucket(kv, --n->left));
 	}
 	if (begins || ends)
@@ -258,7 +258,7 @@ out:
 
 static enum mu_status step_end(struct mu_kv *kv)
 {
-	return kv->nccl->below->step_end(kv);
+	return kv->kind.below->step_end(kv);
 }
 
 /* ---- life ---- */
@@ -337,15 +337,13 @@ out:
 	return st;
 }
 
-static enum mu_status open_over(struct mu_kv *kv, const struct mu_kv_config *config)
+static enum mu_status open_node(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->topology->role == MU_ROLE_WORKER) {
+	if (kv->topology->role == MU_ROLE_WORKER)
 		MU_TRY(mu_nccl_open(kv, NCCL_PARTS));
-		kv->nccl->below = kv->ops->below;
-	}
-	MU_TRY(kv->ops->below->open(kv, config));
+	MU_TRY(kv->kind.below->open(kv, config));
 out:
 	return st;
 }
@@ -355,7 +353,7 @@ static enum mu_status init(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_nccl_check_gpus(kv));
-	MU_TRY(kv->nccl->below->init(kv));
+	MU_TRY(kv->kind.below->init(kv));
 	MU_TRY(mu_nccl_spread(kv));
 out:
 	return st;
@@ -364,14 +362,27 @@ out:
 /* ---- arrays ---- */
 
 /* dist_async: the newest weights of the servers. */
-static enum mu_status fetch_newest(struct mu_kv *kv)
+static enum mu_status fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(kv->nccl->below->fetch(kv));
+	if (kv->kind.synchronous)
+		return mu_nccl_collect(kv);
+	MU_TRY(kv->kind.below->fetch(kv));
 	MU_TRY(mu_nccl_spread(kv));
 out:
 	return st;
+}
+
+/* dist_async: the weights of a snapshot come from the servers. */
+static enum mu_status collect(struct mu_kv *kv)
+{
+	return kv->kind.synchronous ? mu_nccl_collect(kv) : MU_OK;
+}
+
+static enum mu_status meet(struct mu_kv *kv)
+{
+	return kv->kind.below->meet ? kv->kind.below->meet(kv) : mu_barrier(kv->topology->peers);
 }
 
 /* A worker's host has the parts alone that it has pulled. */
@@ -379,48 +390,27 @@ static enum mu_status finish(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->ops->synchronous)
+	if (kv->kind.synchronous)
 		MU_TRY(mu_nccl_collect(kv));
-	MU_TRY(kv->nccl->below->finish(kv));
+	MU_TRY(kv->kind.below->finish(kv));
 out:
 	return st;
 }
 
-#define NODE_OPS(kind) \
-	.below = &(kind), .on_gpus = true, .push_clock = MU_CLOCK_PUSH, .open = open_over, \
-	.close = mu_nccl_close, .set_devices = set_devices, .leave_devices = mu_nccl_leave, \
-	.init = init, .step_begin = step_begin, .push = push, .poll = poll, .pull = pull, \
-	.step_end = step_end, .finish = finish
-#define SYNC_OPS(store, kind, on_devices) \
-	{ \
-		NODE_OPS(kind), .name = (store), .has_servers = true, .synchronous = true, \
-				.fetch = mu_nccl_collect, .collect = mu_nccl_collect, \
-				.serve = mu_kv_server_serve, .sums_on_devices = (on_devices), \
-	}
-#define ASYNC_OPS(store, kind, on_devices) \
-	{ \
-		NODE_OPS(kind), .name = (store), .has_servers = true, .own_weights = true, \
-				.fetch = fetch_newest, .meet = mu_kv_worker_meet, \
-				.serve = mu_kv_server_serve, .sums_on_devices = (on_devices), \
-	}
-
-const struct mu_kv_ops mu_kv_sync_gpus = SYNC_OPS("dist_sync", mu_kv_dist_sync, false);
-const struct mu_kv_ops mu_kv_device_sync_gpus =
-	SYNC_OPS("dist_device_sync", mu_kv_dist_device_sync, true);
-const struct mu_kv_ops mu_kv_sync_device_gpus =
-	SYNC_OPS("dist_sync_device", mu_kv_dist_sync_device, true);
-const struct mu_kv_ops mu_kv_async_gpus = ASYNC_OPS("dist_async", mu_kv_dist_async, false);
-const struct mu_kv_ops mu_kv_device_async_gpus =
-	ASYNC_OPS("dist_device_async", mu_kv_dist_device_async, true);
-const struct mu_kv_ops mu_kv_async_device_gpus =
-	ASYNC_OPS("dist_async_device", mu_kv_dist_async_device, true);
-
-const struct mu_kv_ops mu_kv_sharded_nodes = {
-	NODE_OPS(mu_kv_dist_sharded),
-	.name = "dist_sharded",
-	.hosted = true,
-	.synchronous = true,
-	.sums_on_devices = true,
-	.fetch = mu_nccl_collect,
-	.collect = mu_nccl_collect,
+const struct mu_kv_ops mu_kv_node = {
+	.open = open_node,
+	.close = mu_nccl_close,
+	.set_devices = set_devices,
+	.leave_devices = mu_nccl_leave,
+	.init = init,
+	.step_begin = step_begin,
+	.push = push,
+	.poll = poll,
+	.pull = pull,
+	.step_end = step_end,
+	.fetch = fetch,
+	.meet = meet,
+	.finish = finish,
+	.serve = mu_kv_server_serve,
+	.collect = collect,
 };

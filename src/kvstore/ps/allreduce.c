@@ -11,8 +11,7 @@ static enum mu_status open_allreduce(struct mu_kv *kv, const struct mu_kv_config
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_kv_update_open(kv, &kv->update, &config->optim));
-	MU_TRY(mu_kv_server_open(kv, config, &mu_kv_policy_sync, true));
-	MU_TRY(mu_kv_worker_open(kv));
+	MU_TRY(mu_kv_ends_open(kv, config, &mu_kv_policy_sync));
 out:
 	return st;
 }
@@ -50,7 +49,13 @@ out:
 	return st;
 }
 
-const struct mu_kv_ops mu_kv_dist_allreduce = {
-	MU_KV_WORKER_OPS,     .name = "dist_allreduce", .hosted = true, .synchronous = true,
-	.returns_sums = true, .open = open_allreduce,   .pull = pull,   .sums_on_devices = true,
+const struct mu_kv_ops mu_kv_allreduce = {
+	.open = open_allreduce,
+	.init = mu_kv_worker_init,
+	.step_begin = mu_kv_worker_step_begin,
+	.push = mu_kv_worker_push,
+	.poll = mu_kv_worker_poll,
+	.pull = pull,
+	.step_end = mu_kv_worker_step_end,
+	.finish = mu_kv_worker_finish,
 };

@@ -11,6 +11,8 @@
 
 #include "dist.h"
 
+#define ASK_SECONDS 0.5 /* how often a worker that waits for others asks the servers */
+
 /*
  * Update by worker w's gradients (if any) and copy (if it is answered now), block by block, so that
  * the copy reads the cache.
@@ -232,4 +234,88 @@ const struct mu_kv_policy mu_kv_policy_async = {
 	.pull = pull,
 	.finish = finish,
 	.hear = hear,
+};
+
+/* ---- the store ---- */
+
+static enum mu_status open_async(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	return mu_kv_ends_open(kv, config, &mu_kv_policy_async);
+}
+
+/* With a bound nothing of the next step is there before all servers let it begin. */
+static enum mu_status pull_bounded(struct mu_kv *kv, size_t bucket)
+{
+	enum mu_status st = MU_OK;
+	double count;
+
+	if (kv->bounded)
+		MU_TRY(mu_kv_worker_answers(kv, &count));
+	MU_TRY(mu_kv_worker_pull(kv, bucket));
+out:
+	return st;
+}
+
+/*
+ * Wait for all workers. This one cannot see whether those on other nodes still train; the servers
+ * can: it asks them now and then how many samples they have counted.
+ */
+/* Did anybody push since the last time? */
+static enum mu_status ask(struct mu_kv *kv, struct mu_waiter *waiter, bool *moved)
+{
+	enum mu_status st = MU_OK;
+	const double before = kv->progress;
+
+	mu_waiter_nest(waiter, true);
+	MU_TRY(mu_kv_worker_ask(kv));
+	*moved = kv->progress != before;
+out:
+	mu_waiter_nest(waiter, false);
+	return st;
+}
+
+static enum mu_status meet(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_meeting meeting = {.comm = kv->topology->peers, .what = "all workers"};
+	MPI_Request request = MPI_REQUEST_NULL;
+	struct mu_waiter waiter;
+	double next = mu_now() + ASK_SECONDS;
+	int done = 0;
+
+	MU_MPI(MPI_Ibarrier(meeting.comm, &request));
+	mu_waiter_init(&waiter, NULL);
+	mu_meeting_enter(&meeting, &waiter);
+	for (;;) {
+		bool moved = false;
+
+		MU_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+		if (done)
+			break;
+		mu_waiter_nap(&waiter);
+		if (mu_now() > next) {
+			MU_TRY(ask(kv, &waiter, &moved));
+			next = mu_now() + ASK_SECONDS;
+		}
+		if (moved)
+			mu_waiter_reset(&waiter);
+		else
+			MU_TRY(mu_waiter_check(&waiter, mu_awaited_meeting, &meeting));
+	}
+out:
+	return st;
+}
+
+const struct mu_kv_ops mu_kv_async = {
+	.open = open_async,
+	.init = mu_kv_worker_init,
+	.step_begin = mu_kv_worker_step_begin,
+	.push = mu_kv_worker_push,
+	.poll = mu_kv_worker_poll,
+	.pull = pull_bounded,
+	.step_end = mu_kv_worker_step_end,
+	.fetch = mu_kv_worker_fetch,
+	.meet = meet,
+	.finish = mu_kv_worker_finish,
+	.serve = mu_kv_server_serve,
 };

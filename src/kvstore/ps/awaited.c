@@ -35,7 +35,7 @@ static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
 
 /* A synchronous round waits for all workers; with dist_async one may wait for another by the bound
  * of staleness only. */
-void mu_kv_late_workers(const void *context, struct mu_awaited *a)
+void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 {
 	const struct mu_kv_server *s = context;
 
@@ -117,17 +117,19 @@ static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
 	}
 }
 
-void mu_kv_late_servers(const void *context, struct mu_awaited *a)
+void mu_kv_awaited_servers(const void *context, struct mu_awaited *a)
 {
-	const struct mu_kv_lateness *l = context;
+	const struct mu_kv_awaited_servers *servers = context;
+	const struct mu_kv *kv = servers->kv;
+	const struct mu_kv_wait *wait = servers->wait;
 
-	for (size_t b = l->bucket; b < l->bucket + l->n_buckets; b++)
-		add_bucket(l->kv, b, a);
-	if (l->n_buckets == 0)
-		add_answers(l->kv, a);
-	if (l->kv->server)
-		mu_kv_late_workers(l->kv->server, a);
-	snprintf(a->what, sizeof a->what, "%s", l->what);
+	for (size_t b = wait->bucket; b < wait->bucket + wait->n_buckets; b++)
+		add_bucket(kv, b, a);
+	if (wait->n_buckets == 0)
+		add_answers(kv, a);
+	if (kv->server)
+		mu_kv_awaited_workers(kv->server, a);
+	snprintf(a->what, sizeof a->what, "%s", wait->what);
 	a->somebody = true;
-	a->patient = l->kv->worker->order.kind == WIRE_FINISH; /* until the last worker is done */
+	a->patient = kv->worker->order.kind == WIRE_FINISH; /* until the last worker is done */
 }

@@ -246,7 +246,7 @@ void mu_kv_coded_worker_close(struct mu_kv_coded_worker *c)
 /* dist_async leaves out an update of no samples: the rest must not go into it. */
 static bool is_left_out(const struct mu_kv *kv)
 {
-	return !kv->ops->synchronous && kv->count == 0;
+	return !kv->kind.synchronous && kv->count == 0;
 }
 
 void mu_kv_coded_push(struct mu_kv *kv, size_t bucket)
@@ -280,7 +280,7 @@ void mu_kv_coded_pulled(struct mu_kv *kv, size_t bucket)
 
 		if (kv->worker->routes[i].way != MU_KV_WAY_SEND)
 			continue;
-		if (kv->ops->returns_sums)
+		if (kv->kind.workers_update)
 			decode(kv, &kv->pull_coder, part, codes, results);
 		else
 			decode_change(kv, &kv->pull_coder, part, codes, results);
@@ -297,7 +297,7 @@ static enum mu_status open_answers(struct mu_kv_server *s)
 
 	MU_TRY(mu_kv_codes_init(&c->pulls, s->kv, &s->kv->pull_coder, s->parts, s->n_parts,
 				s->outbox ? s->n_inboxes + 1 : 1));
-	if (s->kv->ops->returns_sums)
+	if (s->kv->kind.workers_update)
 		MU_TRY(MU_ALLOC(c->rest, s->kv->plan.n, "rest of compressed sums"));
 	else if (!s->policy->needs_outbox)
 		MU_TRY(MU_ALLOC(c->given, s->n + 1, "weights that the workers have"));

@@ -11,11 +11,12 @@
 #include "shared_memory.h"
 #include "wire.h"
 
-int mu_kv_part_tag(size_t part);
-/* Bytes of the weights that servers keep for workers, on all servers. */
-size_t mu_kv_copies(const struct mu_kv *kv);
+static inline int mu_kv_part_tag(size_t part)
+{
+	return WIRE_TAG_PART + mu_count(part);
+}
 
-/* ---- worker end (worker.c, worker_open.c): the slots of struct mu_kv_ops ---- */
+/* ---- worker end (worker.c, worker_wait.c): for struct mu_kv_ops ---- */
 
 /* Requests exist for far servers only, which share no memory with it (see struct mu_kv_server), and
  * for the parts that this worker sends itself (see nodes.h). */
@@ -52,8 +53,6 @@ enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count);
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv);
 /* Ask the servers for the samples that they have counted: kv->progress. Outside a step. */
 enum mu_status mu_kv_worker_ask(struct mu_kv *kv);
-/* dist_async: see mu_kv_meet (meeting.c). */
-enum mu_status mu_kv_worker_meet(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 /*
  * kv->states from or to all servers (states.c); meanwhile the own server end goes on. meet: then
@@ -61,14 +60,7 @@ enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
  */
 enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool meet);
 
-/* Slots of struct mu_kv_ops that all stores between ranks share. */
-#define MU_KV_WORKER_OPS \
-	.push_clock = MU_CLOCK_PUSH, .init = mu_kv_worker_init, \
-	.step_begin = mu_kv_worker_step_begin, .push = mu_kv_worker_push, \
-	.poll = mu_kv_worker_poll, .step_end = mu_kv_worker_step_end, \
-	.finish = mu_kv_worker_finish
-
-/* ---- server end (server.c, server_open.c) ---- */
+/* ---- server end (server.c, server_parts.c) ---- */
 
 /* Elements that are summed, updated and copied at a time, so that they stay in the first cache. */
 #define MU_KV_BLOCK ((size_t)2048)
@@ -193,10 +185,15 @@ struct mu_kv_policy {
 extern const struct mu_kv_policy mu_kv_policy_sync;
 extern const struct mu_kv_policy mu_kv_policy_async;
 
-/* hosted: this rank is a worker. */
 enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
-				 const struct mu_kv_policy *policy, bool hosted);
+				 const struct mu_kv_policy *policy);
 void mu_kv_server_close(struct mu_kv_server *s);
+/* What depends on the parts that it holds (server_parts.c). */
+enum mu_status mu_kv_server_parts_open(struct mu_kv_server *s, const struct mu_kv_config *config);
+void mu_kv_server_parts_close(struct mu_kv_server *s);
+/* The ends of this rank: a server's, a worker's, or both (worker.c). */
+enum mu_status mu_kv_ends_open(struct mu_kv *kv, const struct mu_kv_config *config,
+			       const struct mu_kv_policy *policy);
 enum mu_status mu_kv_server_serve(struct mu_kv *kv);
 
 /* The same for a hosted end, by its worker: begin, then as often as possible, until all finished.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages of a leader with the other workers of its node, where they share no memory. To these
- * it stands in for the server end: see nodes.h, and worker_open.c for their side.
+ * it stands in for the server end: see nodes.h, and route.c for their side.
  */
 #include "kvstore/message_log.h"
 

@@ -21,8 +21,8 @@ enum mu_status mu_kv_nodes_open(struct mu_kv *kv, enum mu_kv_node node)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
-	const bool by_gpus = kv->ops->below && kv->ops->synchronous;
-	const bool by_cpus = t->num_nodes > 1 && node != MU_KV_NODE_NONE && !kv->ops->on_gpus &&
+	const bool by_gpus = kv->kind.below && kv->kind.synchronous;
+	const bool by_cpus = t->num_nodes > 1 && node != MU_KV_NODE_NONE && !kv->kind.on_gpus &&
 			     !kv->own_weights && !mu_kv_is_coded(kv);
 	struct mu_kv_nodes *nodes = &kv->nodes;
 
@@ -63,7 +63,7 @@ struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s)
 	const size_t *at = nodes->workers + nodes->first[node];
 	const bool here = t->node_of[kv->server_ranks[s]] == node;
 
-	if (nodes->by_gpus && kv->ops->hosted && here)
+	if (nodes->by_gpus && kv->kind.hosted && here)
 		w = (size_t)s;
 	else if (nodes->reduces[node] && (nodes->by_gpus || !here))
 		return (struct mu_kv_group){

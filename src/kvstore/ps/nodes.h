@@ -80,6 +80,9 @@ struct mu_kv_route {
 
 /* kv->worker's groups and routes. After its near[]. */
 enum mu_status mu_kv_routes_open(struct mu_kv *kv);
+/* The requests of its parts: of a bucket first those that are sent when it is pushed, then those
+ * that wait for the node's other workers. */
+enum mu_status mu_kv_routes_requests(struct mu_kv *kv);
 
 /* ---- leaders, on workers (node_leader.c) ---- */
 

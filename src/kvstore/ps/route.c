@@ -53,3 +53,62 @@ enum mu_status mu_kv_routes_open(struct mu_kv *kv)
 out:
 	return st;
 }
+
+/* ---- the requests of parts that go in messages ---- */
+
+static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *w, size_t p,
+					 size_t i)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_part *part = &kv->plan.parts[p];
+	const struct mu_kv_coded_worker *c = &w->coded;
+	int n = mu_count(part->n), tag = mu_kv_part_tag(p), rank = w->routes[p].rank;
+
+	if (c->pushes.data)
+		MU_MPI(MPI_Send_init(mu_kv_codes_part(&c->pushes, p, 0),
+				     mu_kv_codes_count(&c->pushes, p), MPI_BYTE, rank, tag,
+				     kv->comm, &w->pushes[i]));
+	else
+		MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
+				     &w->pushes[i]));
+	if (c->pulls.data)
+		MU_MPI(MPI_Recv_init(mu_kv_codes_part(&c->pulls, p, 0),
+				     mu_kv_codes_count(&c->pulls, p), MPI_BYTE, rank, tag, kv->comm,
+				     &w->pulls[i]));
+	else
+		MU_MPI(MPI_Recv_init(kv->results + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
+				     &w->pulls[i]));
+out:
+	return st;
+}
+
+/* Of a bucket: those of the parts that go this way. */
+static enum mu_status make_bucket_requests(struct mu_kv *kv, const struct mu_kv_bucket *bucket,
+					   enum mu_kv_way way)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = kv->worker;
+
+	for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++)
+		if (w->routes[p].way == way)
+			MU_TRY(make_part_requests(kv, w, p, w->n_parts++));
+out:
+	return st;
+}
+
+/* Of a bucket first what leaves when it is pushed, then what waits for the node's other workers. */
+enum mu_status mu_kv_routes_requests(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = kv->worker;
+
+	for (size_t b = 0; b < kv->plan.n_buckets; b++) {
+		w->first[b] = w->n_parts;
+		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], MU_KV_WAY_SEND));
+		w->led[b] = w->n_parts;
+		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], MU_KV_WAY_LEAD));
+	}
+	w->first[kv->plan.n_buckets] = w->n_parts;
+out:
+	return st;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server end of a store with servers: its loop, and what policies ask of it. When to update is
- * the policy's (sync.c, async.c). See wire.h.
+ * The server end of a store with servers: its loop, and the calls of policies, which decide when to
+ * update (sync.c, async.c). See wire.h.
  */
 #include <string.h>
 
@@ -168,7 +168,10 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 	case WIRE_ASK: MU_TRY(mu_kv_server_answer(s, w, s->kv->lr)); break;
 	case WIRE_INIT: MU_TRY(begin_init(s, w)); break;
 	case WIRE_SAVE:
-	case WIRE_LOAD: MU_TRY(mu_kv_server_states(s, w)); break;
+	case WIRE_LOAD:
+		MU_TRY(mu_kv_server_states(s, w));
+		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
+		break;
 	case WIRE_FINISH:
 		peer->finished = true;
 		s->n_finished++;
@@ -330,8 +333,36 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 			continue;
 		}
 		mu_waiter_nap(&waiter);
-		MU_TRY(mu_waiter_check(&waiter, mu_kv_late_workers, s));
+		MU_TRY(mu_waiter_check(&waiter, mu_kv_awaited_workers, s));
 	}
 out:
 	return st;
+}
+
+/* ---- life ---- */
+
+enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
+				 const struct mu_kv_policy *policy)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_server *s = NULL;
+
+	MU_TRY(MU_ALLOC(s, 1, "server end of the store"));
+	kv->server = s;
+	s->kv = kv;
+	s->policy = policy;
+	s->flat = kv->pull_coder.codec ? NULL : kv->results; /* workers then have others */
+	s->index = kv->topology->index;
+	s->n_workers = (size_t)kv->topology->num_workers;
+	s->self = kv->kind.hosted ? (size_t)s->index : s->n_workers;
+	MU_TRY(mu_kv_server_parts_open(s, config));
+out:
+	return st;
+}
+
+void mu_kv_server_close(struct mu_kv_server *s)
+{
+	if (s)
+		mu_kv_server_parts_close(s);
+	mu_free(s);
 }

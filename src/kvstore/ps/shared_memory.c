@@ -13,11 +13,8 @@
 enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name)
 {
 	static const char *const names[] = {
-		[MU_KV_NODE_AUTO] = "auto",
-		[MU_KV_NODE_SHM] = "shm",
-		[MU_KV_NODE_MPI] = "mpi",
-		[MU_KV_NODE_NONE] = "none",
-		[MU_KV_NODE_NCCL] = "nccl",
+		[MU_KV_NODE_AUTO] = "auto", [MU_KV_NODE_SHM] = "shm",   [MU_KV_NODE_MPI] = "mpi",
+		[MU_KV_NODE_NONE] = "none", [MU_KV_NODE_NCCL] = "nccl",
 	};
 	enum mu_status st = MU_OK;
 	size_t i = 0;
@@ -147,7 +144,7 @@ static enum mu_status take_rest(struct mu_kv *kv)
 	if (!kv->results)
 		MU_TRY(take(kv, &kv->results, "weights, or sums of gradients"));
 	kv->weights = kv->results;
-	if (kv->ops->returns_sums && !kv->replaces)
+	if (kv->kind.workers_update && !kv->kind.on_gpus && !kv->replaces)
 		MU_TRY(take(kv, &kv->weights, "weights"));
 out:
 	return st;
@@ -178,11 +175,11 @@ static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 	const struct mu_topology *t = kv->topology;
 	const int first = first_worker(kv);
 	const bool worker = t->role == MU_ROLE_WORKER;
-	const bool by_gpus = kv->ops->on_gpus &&
-			     (!kv->ops->below || kv->nodes.reduces[t->node_of[t->rank]]);
+	const bool by_gpus =
+		kv->kind.on_gpus && (!kv->kind.below || kv->nodes.reduces[t->node_of[t->rank]]);
 	size_t nbytes = 0;
 
-	if (node == MU_KV_NODE_MPI || node == MU_KV_NODE_NONE || kv->ops->one_worker || by_gpus ||
+	if (node == MU_KV_NODE_MPI || node == MU_KV_NODE_NONE || kv->kind.one_worker || by_gpus ||
 	    first < 0 || t->node_size == 1)
 		goto out;
 	if (worker)

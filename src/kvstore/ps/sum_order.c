@@ -19,8 +19,8 @@ static void sort_workers(struct mu_kv_sum *sum, const struct mu_kv *kv)
 	const struct mu_kv_nodes *nodes = &kv->nodes;
 
 	for (int node = 0; node < t->num_nodes; node++) {
-		const bool ready = nodes->reduces[node] &&
-				   (nodes->by_gpus || node != t->node_of[t->rank]);
+		const bool ready =
+			nodes->reduces[node] && (nodes->by_gpus || node != t->node_of[t->rank]);
 		const size_t first = nodes->first[node];
 		const size_t end = nodes->first[node + 1];
 

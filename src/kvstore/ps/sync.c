@@ -85,8 +85,7 @@ static enum mu_status measure_and_update(struct mu_kv_server *s)
 		mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
 	st = mu_kv_norms_measure(&s->norms, s->optim, find, s);
 	for (size_t p = 0; st == MU_OK && p < s->n_parts; p++)
-		mu_optim_block(s->optim, p, 0, s->parts[p].n, mu_kv_held(s, p),
-			       sum_of(s, p));
+		mu_optim_block(s->optim, p, 0, s->parts[p].n, mu_kv_held(s, p), sum_of(s, p));
 	mu_clock_stop(MU_CLOCK_UPDATE);
 	MU_TRY(st);
 out:
@@ -248,4 +247,23 @@ const struct mu_kv_policy mu_kv_policy_sync = {
 	.pull = pull,
 	.finish = finish,
 	.settle = settle,
+};
+
+/* ---- the store ---- */
+
+static enum mu_status open_sync(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	return mu_kv_ends_open(kv, config, &mu_kv_policy_sync);
+}
+
+const struct mu_kv_ops mu_kv_sync = {
+	.open = open_sync,
+	.init = mu_kv_worker_init,
+	.step_begin = mu_kv_worker_step_begin,
+	.push = mu_kv_worker_push,
+	.poll = mu_kv_worker_poll,
+	.pull = mu_kv_worker_pull,
+	.step_end = mu_kv_worker_step_end,
+	.finish = mu_kv_worker_finish,
+	.serve = mu_kv_server_serve,
 };

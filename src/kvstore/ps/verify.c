@@ -94,7 +94,7 @@ enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when)
 
 	MU_TRY(mu_kv_check_worker(kv, "mu_kv_verify"));
 	MU_TRY(mu_kv_step_end(kv));
-	if (kv->ops->on_gpus) /* the weights alone */
+	if (kv->kind.on_gpus) /* the weights alone */
 		MU_TRY(kv->ops->fetch(kv));
 	mine = hash_weights(mu_kv_weights(kv), mu_kv_n(kv));
 	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "hashes of weights"));

@@ -6,131 +6,6 @@
 #include "awaited.h"
 #include "kvstore/message_log.h"
 
-/* ---- waiting: meanwhile the server end of this rank, if there is one, and its node go on ---- */
-
-/* What is waited for: requests, and that the server ends of this node have done the same. */
-struct wait {
-	size_t n;
-	MPI_Request *requests;
-	bool (*here)(const struct mu_kv *kv, size_t bucket);
-	size_t bucket, n_buckets; /* 0: the answers to orders */
-	const char *what;
-	const struct mu_meeting *meeting; /* a collective of workers; NULL: a wait for servers */
-};
-
-/* Large messages move on inside MPI calls only: ask about the push that began last. */
-static enum mu_status move_messages(struct mu_kv *kv)
-{
-	enum mu_status st = MU_OK;
-	int done;
-
-	if (kv->worker->n_parts > 0)
-		MU_MPI(MPI_Test(&kv->worker->pushes[kv->worker->last], &done, MPI_STATUS_IGNORE));
-out:
-	return st;
-}
-
-/*
- * What this rank owes others. A hosted end may meet those of all other workers: not before they
- * have this node's sums, which they may need to come there.
- */
-static enum mu_status serve_others(struct mu_kv *kv, int *n)
-{
-	enum mu_status st = MU_OK;
-
-	*n = 0;
-	if (kv->server)
-		MU_TRY(mu_kv_server_poll(kv->server, n));
-	MU_TRY(mu_kv_lead_poll(kv, n));
-	if (kv->server && kv->worker->lead.n_unsent == 0)
-		MU_TRY(kv->server->policy->settle(kv->server));
-out:
-	return st;
-}
-
-static enum mu_status wait_for(struct mu_kv *kv, const struct wait *wait)
-{
-	enum mu_status st = MU_OK;
-	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	const struct mu_kv_lateness late = {kv, wait->what, wait->bucket, wait->n_buckets};
-	struct mu_waiter waiter;
-	int done = 0, n = 0;
-
-	mu_waiter_init(&waiter, kv->topology);
-	if (wait->meeting)
-		mu_meeting_enter(wait->meeting, &waiter);
-	waiter.only_woken =
-		kv->worker->n_far == 0 && (!kv->server || kv->server->n_far == 0) && wait->n == 0;
-	for (;;) {
-		MU_TRY(serve_others(kv, &n));
-		done = wait->here(kv, wait->bucket);
-		if (done && wait->n > 0)
-			MU_MPI(MPI_Testall(mu_count(wait->n), wait->requests, &done, ignore));
-		if (done)
-			break;
-		MU_TRY(move_messages(kv));
-		if (n > 0) {
-			mu_waiter_reset(&waiter);
-			continue;
-		}
-		mu_waiter_nap(&waiter);
-		if (wait->meeting)
-			MU_TRY(mu_waiter_check(&waiter, mu_awaited_meeting, wait->meeting));
-		else
-			MU_TRY(mu_waiter_check(&waiter, mu_kv_late_servers, &late));
-	}
-out:
-	return st;
-}
-
-static bool part_here(const struct mu_kv *kv, size_t bucket, size_t p)
-{
-	const struct mu_kv_worker *w = kv->worker;
-	const struct mu_kv_part *part = &kv->plan.parts[p];
-
-	switch (w->routes[p].way) {
-	case MU_KV_WAY_OWN: return kv->server->updates[part->number] >= kv->step;
-	case MU_KV_WAY_SHARED:
-		return mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
-	case MU_KV_WAY_LEAD:
-	case MU_KV_WAY_LED: return mu_kv_lead_is_back(kv, bucket, p);
-	case MU_KV_WAY_SEND: /* its request tells */
-	case MU_KV_WAY_GPU: break;
-	}
-	return true;
-}
-
-static bool bucket_here(const struct mu_kv *kv, size_t bucket)
-{
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
-
-	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++)
-		if (!part_here(kv, bucket, i))
-			return false;
-	return true;
-}
-
-static bool all_here(const struct mu_kv *kv, size_t bucket)
-{
-	(void)bucket;
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		if (!bucket_here(kv, b))
-			return false;
-	return true;
-}
-
-static bool answers_here(const struct mu_kv *kv, size_t bucket)
-{
-	(void)bucket;
-	for (int s = 0; s < kv->n_servers; s++) {
-		if (mu_kv_is_own(kv, s) && !kv->server->peers[kv->server->self].answered)
-			return false;
-		if (kv->worker->near[s].pipe && !mu_kv_near_answered(&kv->worker->near[s]))
-			return false;
-	}
-	return true;
-}
-
 /* ---- orders and answers ---- */
 
 static void wake_servers(const struct mu_kv *kv)
@@ -177,14 +52,14 @@ static enum mu_status take_answers(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
-	const struct wait wait = {
+	const struct mu_kv_wait wait = {
 		.n = w->n_far,
 		.requests = w->answers,
-		.here = answers_here,
+		.for_answers = true,
 		.what = "the servers' answers",
 	};
 
-	MU_TRY(wait_for(kv, &wait));
+	MU_TRY(mu_kv_worker_wait(kv, &wait));
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_far), w->orders,
 			     "the servers to take an order"));
 	for (int s = 0; s < kv->n_servers; s++)
@@ -245,7 +120,7 @@ static void wake_for_parts(const struct mu_kv *kv)
 {
 	for (int s = 0; s < kv->n_servers; s++)
 		if (!mu_kv_is_own(kv, s) &&
-		    (!kv->ops->synchronous || mu_kv_near_is_last(&kv->worker->near[s])))
+		    (!kv->kind.synchronous || mu_kv_near_is_last(&kv->worker->near[s])))
 			mu_wake(kv->topology, kv->server_ranks[s]);
 }
 
@@ -301,26 +176,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_worker_poll(struct mu_kv *kv)
-{
-	enum mu_status st = MU_OK;
-	int n = 0;
-
-	MU_TRY(mu_kv_lead_poll(kv, &n));
-	MU_TRY(kv->server ? mu_kv_server_poll(kv->server, &n) : move_messages(kv));
-out:
-	return st;
-}
-
 enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
-	const struct wait wait = {
+	const struct mu_kv_wait wait = {
 		.n = n,
 		.requests = w->pulls + first,
-		.here = bucket_here,
 		.bucket = bucket,
 		.n_buckets = 1,
 		.what = kv->plan.buckets[bucket].what,
@@ -328,7 +191,7 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 
 	if (kv->buckets_left > 0) /* workers with keys in different orders: none may be the last */
 		wake_servers(kv);
-	MU_TRY(wait_for(kv, &wait));
+	MU_TRY(mu_kv_worker_wait(kv, &wait));
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.what));
 	if (kv->pull_coder.codec)
 		mu_kv_coded_pulled(kv, bucket);
@@ -349,17 +212,16 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
-	const struct wait wait = {
+	const struct mu_kv_wait wait = {
 		.n = w->n_parts,
 		.requests = w->pulls,
-		.here = all_here,
 		.n_buckets = kv->plan.n_buckets,
 		.what = "the weights from the servers",
 	};
 
 	MU_MPI(MPI_Startall(mu_count(w->n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
-	MU_TRY(wait_for(kv, &wait));
+	MU_TRY(mu_kv_worker_wait(kv, &wait));
 	for (size_t b = 0; kv->pull_coder.codec && b < kv->plan.n_buckets; b++)
 		mu_kv_coded_pulled(kv, b);
 	for (size_t b = 0; mu_traffic_messages(&kv->traffic) && b < kv->plan.n_buckets; b++)
@@ -369,19 +231,12 @@ out:
 	return st;
 }
 
-static bool nothing_else(const struct mu_kv *kv, size_t bucket)
-{
-	(void)kv;
-	(void)bucket;
-	return true;
-}
-
 enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool meet)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_parcel parcel = {.n = 0};
 	MPI_Request barrier = MPI_REQUEST_NULL;
-	struct wait wait = {.here = nothing_else, .what = "the states of the optimizer"};
+	struct mu_kv_wait wait = {.what = "the states of the optimizer"};
 	const struct mu_meeting meeting = {.comm = kv->topology->peers,
 					   .what = "the other workers to have their states"};
 
@@ -390,17 +245,17 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool m
 	MU_TRY(send_orders(kv, kind));
 	wait.requests = parcel.requests;
 	wait.n = parcel.n;
-	MU_TRY(wait_for(kv, &wait));
+	MU_TRY(mu_kv_worker_wait(kv, &wait));
 	mu_kv_parcel_end(kv, kind, &parcel);
 	MU_TRY(take_answers(kv));
 	if (!meet)
 		goto out;
 	/* Not a barrier that only waits: others may still need the server end of this rank. */
 	MU_MPI(MPI_Ibarrier(kv->topology->peers, &barrier));
-	wait = (struct wait){.n = 1, .requests = &barrier, .here = nothing_else};
+	wait = (struct mu_kv_wait){.n = 1, .requests = &barrier};
 	wait.what = meeting.what;
 	wait.meeting = &meeting;
-	MU_TRY(wait_for(kv, &wait));
+	MU_TRY(mu_kv_worker_wait(kv, &wait));
 out:
 	mu_kv_parcel_release(&parcel);
 	return st;
@@ -480,6 +335,128 @@ enum mu_status mu_kv_worker_finish(struct mu_kv *kv)
 	MU_TRY(send_orders(kv, WIRE_FINISH));
 	MU_TRY(take_answers(kv));
 	mu_kv_staleness_gather(kv, kv->worker->received);
+out:
+	return st;
+}
+
+/* ---- life ---- */
+
+static enum mu_status check_tags(const struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	int *highest = NULL;
+	int found = 0;
+
+	MU_MPI(MPI_Comm_get_attr(kv->comm, MPI_TAG_UB, &highest, &found));
+	if (found && kv->plan.n_parts > (size_t)*highest - WIRE_TAG_PART)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"the model makes %zu messages a step, and this MPI tells %d apart: larger "
+			"buckets or messages are needed",
+			kv->plan.n_parts, *highest - WIRE_TAG_PART);
+out:
+	return st;
+}
+
+/* The pipes of the node's other workers to the same server ends. */
+static enum mu_status find_others(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	const int n_workers = kv->topology->num_workers;
+	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_near other;
+
+	MU_TRY(MU_ALLOC(w->pipes, (size_t)kv->n_servers * (size_t)n_workers, "pipes of a node"));
+	for (int s = 0; s < kv->n_servers; s++) {
+		w->near[s].others = w->pipes + s * n_workers;
+		for (int v = 0; v < n_workers; v++) {
+			mu_kv_near_find(kv, v, s, &other);
+			if (other.pipe && v != kv->topology->index)
+				w->near[s].others[w->near[s].n_others++] = other.pipe;
+		}
+	}
+out:
+	return st;
+}
+
+static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker *w)
+{
+	enum mu_status st = MU_OK;
+	size_t i = 0;
+
+	for (int s = 0; s < kv->n_servers; s++) {
+		int rank = kv->server_ranks[s];
+
+		if (!mu_kv_sends_to(kv, s))
+			continue;
+		MU_MPI(MPI_Send_init(&w->order, sizeof w->order, MPI_BYTE, rank, WIRE_TAG_ORDER,
+				     kv->comm, &w->orders[i]));
+		MU_MPI(MPI_Recv_init(&w->received[s], sizeof w->received[s], MPI_BYTE, rank,
+				     WIRE_TAG_ANSWER, kv->comm, &w->answers[i]));
+		i++;
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_kv_worker_open(struct mu_kv *kv)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_worker *w = NULL;
+
+	MU_TRY(check_tags(kv));
+	MU_TRY(MU_ALLOC(w, 1, "worker end of the store"));
+	kv->worker = w;
+	MU_TRY(MU_ALLOC(w->near, (size_t)kv->n_servers, "servers of this node"));
+	for (int s = 0; s < kv->n_servers; s++) {
+		mu_kv_near_find(kv, kv->topology->index, s, &w->near[s]);
+		w->n_far += mu_kv_sends_to(kv, s);
+	}
+	MU_TRY(find_others(kv));
+	MU_TRY(mu_kv_routes_open(kv));
+	MU_TRY(mu_kv_lead_open(kv));
+	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
+	MU_TRY(MU_ALLOC(w->led, kv->plan.n_buckets + 1, "messages of every bucket"));
+	MU_TRY(mu_requests_new(&w->pushes, kv->plan.n_parts));
+	MU_TRY(mu_requests_new(&w->pulls, kv->plan.n_parts));
+	MU_TRY(mu_requests_new(&w->orders, w->n_far));
+	MU_TRY(mu_requests_new(&w->answers, w->n_far));
+	MU_TRY(MU_ALLOC(w->received, (size_t)kv->n_servers, "answers of the servers"));
+	MU_TRY(mu_kv_coded_worker_open(kv));
+	MU_TRY(make_order_requests(kv, w));
+	MU_TRY(mu_kv_routes_requests(kv));
+out:
+	return st;
+}
+
+void mu_kv_worker_close(struct mu_kv_worker *w)
+{
+	if (!w)
+		return;
+	mu_requests_free(w->pushes, w->n_parts);
+	mu_requests_free(w->pulls, w->n_parts);
+	mu_requests_free(w->orders, w->n_far);
+	mu_requests_free(w->answers, w->n_far);
+	mu_kv_lead_close(&w->lead);
+	mu_kv_coded_worker_close(&w->coded);
+	mu_free(w->routes);
+	mu_free(w->groups);
+	mu_free(w->near);
+	mu_free(w->pipes);
+	mu_free(w->first);
+	mu_free(w->led);
+	mu_free(w->received);
+	mu_free(w);
+}
+
+enum mu_status mu_kv_ends_open(struct mu_kv *kv, const struct mu_kv_config *config,
+			       const struct mu_kv_policy *policy)
+{
+	enum mu_status st = MU_OK;
+
+	if (kv->kind.hosted || kv->topology->role == MU_ROLE_SERVER)
+		MU_TRY(mu_kv_server_open(kv, config, policy));
+	if (kv->topology->role == MU_ROLE_WORKER)
+		MU_TRY(mu_kv_worker_open(kv));
 out:
 	return st;
 }

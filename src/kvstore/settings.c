@@ -1,14 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings of a store that must be the same on all ranks: each is compared with that of rank 0, as
- * text. Two small collectives per store; a third one only if a rank differs, so that all ranks can
- * tell which, and how.
+ * The settings of a store: do they fit together and to the kind of store, and are they the same on
+ * all ranks?
  */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kv.h"
+
+/* ---- do they fit together? ---- */
+
+static enum mu_status check_compression(const struct mu_kv_config *config,
+					const struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+	struct mu_coder push, pull;
+
+	MU_TRY(mu_compress_open(&config->compression, &push, &pull));
+	if (push.codec && !is->distributed)
+		MU_FAIL(MU_ERR_USAGE,
+			"compression %s with kv-store '%s', where nothing goes between ranks: it "
+			"is for the dist_ stores",
+			config->compression.type, config->type);
+	if (push.codec && is->on_gpus)
+		MU_FAIL(MU_ERR_USAGE,
+			"compression %s with kv-store '%s', where NCCL sums between GPUs: it is "
+			"for the dist_ stores",
+			config->compression.type, config->type);
+out:
+	return st;
+}
+
+/* Each worker's own gradients, or what compression leaves of them, are not to be lost in a sum. */
+static enum mu_status check_node_reduce(const struct mu_kv_config *config,
+					const struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+	struct mu_coder push, pull;
+
+	if (config->node_reduce == MU_KV_NODE_NCCL &&
+	    !(config->on_gpus && mu_kv_kind_has_gpus(config->type, MU_KV_GPUS_NODE)))
+		MU_FAIL(MU_ERR_USAGE,
+			"node-reduce nccl with kv-store '%s'%s: it is for dist_sync, dist_async, "
+			"their device forms and dist_sharded, with arrays on GPUs",
+			config->type, config->on_gpus ? "" : " and arrays on the CPU");
+	if (config->node_reduce != MU_KV_NODE_MPI || !is->distributed)
+		goto out;
+	MU_TRY(mu_compress_open(&config->compression, &push, &pull));
+	if (!is->synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"node-reduce mpi with kv-store '%s', where every worker's push is an "
+			"update "
+			"of its own: it is for dist_sync, dist_sharded and dist_allreduce; auto, "
+			"shm and none are possible",
+			config->type);
+	if (push.codec)
+		MU_FAIL(MU_ERR_USAGE,
+			"node-reduce mpi with compression %s, where every worker keeps what is "
+			"left "
+			"of its own gradients: auto, shm and none are possible",
+			config->compression.type);
+out:
+	return st;
+}
+
+/* NCCL reaches the GPUs of one node; between nodes are the stores dist_. */
+static enum mu_status check_nodes(const struct mu_kv_config *config, const struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = config->topology;
+
+	if (is->on_gpus && t->num_nodes > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"kv-store '%s' sums between the GPUs of one node, and the ranks are on %d "
+			"nodes: use dist_sync, dist_sharded or dist_allreduce",
+			config->type, t->num_nodes);
+out:
+	return st;
+}
+
+/* The same on every rank, so all of them fail or none. */
+enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = config->topology;
+	struct mu_kv_type is;
+
+	MU_TRY(mu_kv_type_check(config->type, &is));
+	if (config->on_gpus && !is.takes_gpus)
+		MU_FAIL(MU_ERR_USAGE,
+			"kv-store '%s' with arrays on GPUs: in this build it has none there",
+			config->type);
+	if (!is.distributed && t->num_workers > 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
+			"another "
+			"dist_ store",
+			config->type, t->num_workers);
+	if (is.has_servers && t->num_servers == 0)
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", config->type);
+	if (!is.has_servers && t->num_servers > 0)
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
+			config->type, t->num_servers);
+	if (config->bounded && is.synchronous)
+		MU_FAIL(MU_ERR_USAGE,
+			"a bound of staleness with kv-store '%s', where all workers keep step: it "
+			"is for dist_async and dist_device_async",
+			config->type);
+	MU_TRY(check_nodes(config, &is));
+	is.on_gpus |= config->on_gpus;
+	MU_TRY(check_compression(config, &is));
+	MU_TRY(check_node_reduce(config, &is));
+	MU_TRY(mu_kv_local_sgd_check(config, &is));
+	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
+		MU_FAIL(MU_ERR_USAGE,
+			"optimizer %s needs norms over whole keys%s; with kv-store '%s' and %d "
+			"servers no server has them: use dist_sync, or --num-servers 1",
+			config->optim.name,
+			config->optim.clip_global_norm > 0 ? " (--clip-global-norm)" : "",
+			config->type, t->num_servers);
+out:
+	return st;
+}
+
+/*
+ * ---- are they the same on all ranks? ----
+ *
+ * Each setting is compared with rank 0's, as text. That takes two small collectives; a third only
+ * if a rank differs, so that every rank can report which one and its value.
+ */
 
 #define VALUE_BYTES 32
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server end of a store with servers: its memory and its requests. See wire.h. */
+/*
+ * The parts that a server end holds: their optimiser, the workers that push them, their memory and
+ * the requests of their messages. See wire.h.
+ */
 #include "dist.h"
 
 static enum mu_status copy_parts(struct mu_kv_server *s, struct mu_piece **pieces)
@@ -153,26 +156,17 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *config,
-				 const struct mu_kv_policy *policy, bool hosted)
+enum mu_status mu_kv_server_parts_open(struct mu_kv_server *s, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_kv *kv = s->kv;
 	struct mu_piece *pieces = NULL;
-	struct mu_kv_server *s = NULL;
 	struct mu_optim_config optim = config->optim;
 
-	optim.prior = policy->needs_outbox; /* it holds what each worker has pulled */
-	MU_TRY(MU_ALLOC(s, 1, "server end of the store"));
-	kv->server = s;
-	s->kv = kv;
-	s->policy = policy;
-	s->flat = kv->pull_coder.codec ? NULL : kv->results; /* workers then have others */
-	s->index = kv->topology->index;
-	s->n_workers = (size_t)kv->topology->num_workers;
-	s->self = hosted ? (size_t)s->index : s->n_workers;
+	optim.prior = s->policy->needs_outbox; /* it holds what each worker has pulled */
 	MU_TRY(copy_parts(s, &pieces));
 	MU_TRY(find_workers(s));
-	if (!kv->ops->returns_sums) {
+	if (!kv->kind.workers_update) {
 		MU_TRY(mu_optim_new(&s->optim, &optim, kv->slices, kv->n_slices, pieces,
 				    s->n_parts));
 		MU_TRY(mu_kv_norms_init(&s->norms, s->optim, kv->topology->peers, kv->n_servers));
@@ -185,10 +179,8 @@ out:
 	return st;
 }
 
-void mu_kv_server_close(struct mu_kv_server *s)
+void mu_kv_server_parts_close(struct mu_kv_server *s)
 {
-	if (!s)
-		return;
 	mu_requests_free(s->orders, mu_kv_server_requests(s));
 	mu_requests_free(s->answers, mu_kv_server_requests(s));
 	mu_kv_norms_release(&s->norms);
@@ -207,5 +199,4 @@ void mu_kv_server_close(struct mu_kv_server *s)
 	mu_free(s->withheld);
 	mu_free(s->n_arrived);
 	mu_free(s->updates);
-	mu_free(s);
 }

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stores by their names. A row says what a store is; its ops are what it does. Several names
+ * share one behaviour: dist_sync and dist_device_sync differ in where the trainer sums the
+ * gradients of a rank's devices, which changes no message.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kv.h"
+
+/* A store that needs NCCL has no ops of its own: mu_kv_kind_of sets them. */
+static const struct mu_kv_kind kinds[] = {
+	{"local", &mu_kv_local, .one_worker = true, .synchronous = true},
+	{"device", &mu_kv_local, .one_worker = true, .synchronous = true, .sums_on_devices = true,
+	 .gpus = MU_KV_GPUS_NCCL},
+	{"dist_sync", &mu_kv_sync, .has_servers = true, .synchronous = true,
+	 .gpus = MU_KV_GPUS_NODE},
+	{"dist_device_sync", &mu_kv_sync, .has_servers = true, .synchronous = true,
+	 .sums_on_devices = true, .gpus = MU_KV_GPUS_NODE},
+	{"dist_sync_device", &mu_kv_sync, .has_servers = true, .synchronous = true,
+	 .sums_on_devices = true, .gpus = MU_KV_GPUS_NODE},
+	{"dist_async", &mu_kv_async, .has_servers = true, .own_weights = true,
+	 .gpus = MU_KV_GPUS_NODE},
+	{"dist_device_async", &mu_kv_async, .has_servers = true, .own_weights = true,
+	 .sums_on_devices = true, .gpus = MU_KV_GPUS_NODE},
+	{"dist_async_device", &mu_kv_async, .has_servers = true, .own_weights = true,
+	 .sums_on_devices = true, .gpus = MU_KV_GPUS_NODE},
+	{"dist_allreduce", &mu_kv_allreduce, .hosted = true, .synchronous = true,
+	 .workers_update = true, .sums_on_devices = true, .gpus = MU_KV_GPUS_NCCL},
+	{"dist_sharded", &mu_kv_sync, .hosted = true, .synchronous = true, .sums_on_devices = true,
+	 .gpus = MU_KV_GPUS_NCCL | MU_KV_GPUS_NODE},
+	{"nccl", NULL, .synchronous = true, .sums_on_devices = true, .on_gpus = true,
+	 .gpus = MU_KV_GPUS_NCCL},
+	{"nccl_allreduce", NULL, .synchronous = true, .workers_update = true,
+	 .sums_on_devices = true, .on_gpus = true, .gpus = MU_KV_GPUS_NCCL},
+};
+
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+#ifdef HAVE_NCCL
+static const struct mu_kv_ops *const nccl = &mu_kv_nccl, *const node = &mu_kv_node;
+#else
+static const struct mu_kv_ops *const nccl = NULL, *const node = NULL;
+#endif
+
+/* Does this build have the store? */
+static bool is_built(const struct mu_kv_kind *kind)
+{
+	return kind->ops || nccl;
+}
+
+/* NULL: no store has this name. */
+static const struct mu_kv_kind *find(const char *type)
+{
+	for (size_t i = 0; type && i < N_KINDS; i++)
+		if (strcmp(type, kinds[i].name) == 0)
+			return &kinds[i];
+	return NULL;
+}
+
+bool mu_kv_kind_has_gpus(const char *type, unsigned gpus)
+{
+	const struct mu_kv_kind *kind = find(type);
+
+	return kind && nccl && (kind->gpus & gpus);
+}
+
+struct mu_kv_kind mu_kv_kind_of(const struct mu_kv_config *config)
+{
+	struct mu_kv_kind kind = *find(config->type);
+	const bool by_node =
+		!(kind.gpus & MU_KV_GPUS_NCCL) || config->node_reduce == MU_KV_NODE_NCCL;
+
+	if (!kind.on_gpus && !config->on_gpus)
+		return kind;
+	kind.on_gpus = true;
+	if (by_node && (kind.gpus & MU_KV_GPUS_NODE)) {
+		kind.below = kind.ops;
+		kind.ops = node;
+	} else {
+		kind.ops = nccl;
+		kind.hosted = false;
+	}
+	return kind;
+}
+
+/* "local, dist_sync, ..." */
+static void list_names(char *text, size_t nbytes)
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < N_KINDS && n < nbytes; i++)
+		if (is_built(&kinds[i]))
+			n += (size_t)snprintf(text + n, nbytes - n, "%s%s", i ? ", " : "",
+					      kinds[i].name);
+}
+
+enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_kind *kind = find(type);
+	char names[320];
+
+	*is = (struct mu_kv_type){.has_servers = false};
+	list_names(names, sizeof names);
+	if (!kind)
+		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' is not known: %s are", type ? type : "",
+			names);
+	if (!is_built(kind))
+		MU_FAIL(MU_ERR_USAGE,
+			"kv-store '%s' sums on GPUs with NCCL, and this build has no CUDA with "
+			"NCCL (configure --with-cuda=DIR --with-nccl=DIR); it has %s",
+			type, names);
+	*is = (struct mu_kv_type){
+		.has_servers = kind->has_servers,
+		.distributed = !kind->one_worker,
+		.synchronous = kind->synchronous,
+		.sums_on_devices = kind->sums_on_devices,
+		.on_gpus = kind->on_gpus,
+		.takes_gpus = nccl && kind->gpus,
+	};
+out:
+	return st;
+}
