@@ -107,7 +107,7 @@ struct mu_kv_local_sgd {
  * bits do not depend on it.
  */
 enum mu_kv_node {
-	MU_KV_NODE_AUTO, /* shared memory where there is room for it, else as MPI or NONE */
+	MU_KV_NODE_AUTO, /* shared memory if there is room, else as MPI or NONE */
 	MU_KV_NODE_SHM,  /* shared memory; no room is an error */
 	MU_KV_NODE_MPI,  /* messages; with dist_async and compression MU_ERR_USAGE */
 	MU_KV_NODE_NONE, /* messages */
@@ -129,7 +129,7 @@ struct mu_kv_config {
 	double progress;              /* samples counted before this run (resume) */
 	/*
 	 * dist_async: bound the staleness by max_staleness = k. No worker starts step t + k + 1
-	 * before all workers have pushed step t; see below.
+	 * before all workers have pushed step t; see above.
 	 */
 	bool bounded;
 	size_t max_staleness;
@@ -137,23 +137,23 @@ struct mu_kv_config {
 	struct mu_compression compression; /* see compress.h; all zero: none */
 	size_t bucket_bytes;               /* 0 = max(64 KiB, min(4 MiB, model / 16)) */
 	/*
-	 * Synchronous stores: of parts that are due at the same time a server updates and answers
-	 * those of the first keys first. Else in the order in which they became whole. Same bits.
+	 * Synchronous stores: of complete parts a server updates and sends those of the first keys
+	 * first. Else in the order in which they are complete. Same bits.
 	 */
 	bool priority;
 	enum mu_kv_node node_reduce;
 	struct mu_share share;   /* of a worker: for updates of the whole model */
-	bool on_gpus;            /* arrays are on GPUs, where type.takes_gpus: see gpus.h */
-	size_t message_bytes;    /* of a server's part of a bucket at most; 0 = 1 GiB */
+	bool on_gpus;            /* arrays are on GPUs; needs type.takes_gpus: see gpus.h */
+	size_t message_bytes;    /* largest message; 0 = 1 GiB */
 	enum mu_verbose verbose; /* of rank 0 */
 	/* Store of keys: what mu_kv_set_updater may name; the same on all ranks. Not copied. */
 	const struct mu_kv_updater *updaters;
 	size_t n_updaters;
 };
 
-/* What a kind of store is. */
+/* What a store is. */
 struct mu_kv_type {
-	bool has_servers;     /* some ranks serve parameters */
+	bool has_servers;     /* some ranks are servers */
 	bool distributed;     /* for several workers */
 	bool synchronous;     /* one update of all workers' gradients */
 	bool sums_on_devices; /* the gradients of a rank's devices; else on the CPU */
@@ -261,10 +261,10 @@ enum mu_status mu_kv_snapshot_save(struct mu_kv *kv, struct mu_kv_snapshot *stat
 enum mu_status mu_kv_snapshot_load(struct mu_kv *kv, struct mu_kv_snapshot *states);
 
 /*
- * What this worker has for itself: flat arrays of the whole model, which the caller reads, and
- * writes before the first step (after mu_kv_weights_init), where they lie; "weights",
- * "state/momentum" of local SGD, "residual" of compression, "residual_of_sums" of the sums that
- * this worker makes for dist_allreduce. n = 0: nothing, and the counts are 0.
+ * The arrays of this worker alone: flat arrays of the whole model, which the caller reads, and
+ * writes before the first step (after mu_kv_weights_init), in place; "weights", "state/momentum" of
+ * local SGD, "residual" of compression, "residual_of_sums" of the sums that this worker computes
+ * for dist_allreduce. n = 0: none, and the counts are 0.
  */
 #define MU_KV_OWN_MAX 8
 struct mu_kv_own_counts {
@@ -292,33 +292,33 @@ enum mu_status mu_kv_serve(struct mu_kv *kv);
 /* Workers: done, no step is open. Collective over workers. Servers then return from mu_kv_serve. */
 enum mu_status mu_kv_finish(struct mu_kv *kv);
 
-/* How the model, or the keys so far, lie in the store: for the start log. On workers. */
+/* The layout of the model, or of the keys so far, in the store: for the start log. On workers. */
 struct mu_kv_layout {
 	size_t n_keys, n_buckets;
 	size_t bytes;                                      /* of the weights */
 	size_t bytes_per_server_min, bytes_per_server_max; /* 0 without servers */
 	/*
-	 * dist_async: weights as each worker has pulled them, on all servers together; what a
-	 * worker shares memory with its server for is not copied.
+	 * dist_async: copies on all servers of the weights that each worker has pulled; none for
+	 * a worker that shares memory with its server.
 	 */
 	size_t bytes_copies;
 	/* Of a step of a worker, both ways, as messages. */
 	size_t bytes_pushed, bytes_pulled;
 	bool shares_memory; /* with the other ranks of this node */
-	bool sums_on_node;  /* to other nodes its workers send one sum of their gradients */
+	bool sums_on_node;  /* its workers send one sum of their gradients to other nodes */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 
 /*
- * Seconds that a step takes at least if links of this many bytes/s, in both directions at once, are
- * all that counts. M bytes, n workers, k servers: max(M / B, n M / (k B)), for a worker moves M
- * each way and a server n M / k; without servers 2 (n - 1) M / (n B). 0 for one worker, or GPUs.
+ * Lower bound of the seconds of a step, by links of this many bytes/s in both directions at once. M
+ * bytes, n workers, k servers: max(M / B, n M / (k B)), since a worker moves M each way and a
+ * server n M / k; without servers 2 (n - 1) M / (n B). 0 for one worker, or GPUs.
  */
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second);
 /*
- * The same if the workers held parts of the model beside the k servers, in the best split: 2 n (n -
- * 1) M / ((n^2 + k n - 2 k) B) (Jiang et al., A unified architecture for accelerating distributed
- * DNN training in heterogeneous GPU/CPU clusters, OSDI 2020). 0 for one worker.
+ * The same if workers, too, held parts of the model, in the best split: 2 n (n - 1) M / ((n^2 + k n
+ * - 2 k) B) (Jiang et al., A unified architecture for accelerating distributed DNN training in
+ * heterogeneous GPU/CPU clusters, OSDI 2020). 0 for one worker.
  */
 double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second);
 
@@ -332,8 +332,8 @@ struct mu_kv_staleness {
 	double pushes, mean, max;
 	double counts[MU_KV_STALENESS_BINS]; /* pushes of staleness 0, 1, ...; the last: or more */
 	/*
-	 * With a bound: pushes whose answer waited for other workers, and for how many seconds in
-	 * all, of all workers, on the server where that was most.
+	 * With a bound: pushes whose answer waited for other workers, and the sum of the seconds;
+	 * each on the server where it is largest.
 	 */
 	double held_back, held_back_seconds;
 };

@@ -124,7 +124,7 @@ static void test_refused(void)
 	config.slices = worker ? odd.slices : NULL;
 	config.n_slices = worker ? odd.n_keys : 0;
 	CHECK(mu_kv_new(&kv, &config) == MU_ERR_USAGE && !kv);
-	CHECK_HAS(mu_trace_message(), "use dist_sync, or --num-servers 1");
+	CHECK_HAS(mu_trace_message(), "use dist_sync, or one server");
 	mu_trace_clear();
 }
 

@@ -302,7 +302,7 @@ misused 3 'priority 0 with --kv-store dist_async' $mlp --kv-store dist_async --p
 misused 1 'node-reduce shm with --kv-store local' $mlp --kv-store local --node-reduce shm
 misused 3 "node-reduce mpi with kv-store 'dist_async', where every worker's push is an update" $mlp \
 	--kv-store dist_async --node-reduce mpi
-misused 3 'node-reduce mpi with compression 2bit, where every worker keeps what is left' $mlp \
+misused 3 'node-reduce mpi with compression 2bit, where every worker keeps a residual' $mlp \
 	--kv-store dist_sync --gc-type 2bit --node-reduce mpi
 misused 1 'node-reduce: "mpi2" is not known; choose one of: auto, shm, mpi, none' $mlp --node-reduce mpi2
 both misused 'data-dir with --data-val set: give one of them' $mlp --evaluate --load P.h5 --data-val set

@@ -70,6 +70,22 @@ out:
 	return st;
 }
 
+/* Servers that update by each push compute norms alone, and none of several has whole keys. */
+static enum mu_status check_norms(const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (v->facts.one_by_one && v->num_servers > 1 && mu_optim_needs_norms(&v->optim))
+		MU_FAIL(MU_ERR_USAGE,
+			"--optimizer %s needs norms over whole keys%s; with --kv-store %s and %ld "
+			"servers no server has them: use dist_sync, or --num-servers 1",
+			v->optim.name,
+			v->optim.clip_global_norm > 0 ? " (--clip-global-norm)" : "", v->kv_store,
+			v->num_servers);
+out:
+	return st;
+}
+
 enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct conf *v)
 {
 	enum mu_status st = MU_OK;
@@ -88,6 +104,7 @@ enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct 
 	find_facts(v);
 	MU_TRY(mu_option_rules_check(o, &mu_conf_job_rules));
 	MU_TRY(check_ranks(v, ranks));
+	MU_TRY(check_norms(v));
 	if (v->node_reduce == MU_KV_NODE_NCCL && !v->store.has_servers)
 		v->inter_node = CONF_INTER_NODE_MPI;
 out:

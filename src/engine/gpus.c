@@ -197,7 +197,10 @@ enum mu_status mu_engine_gpus_join(struct mu_engine *e)
 		for (size_t g = 0; g < e->n_groups; g++)
 			leave_arrays(&s->of[i].plans[g]);
 	}
-	MU_TRY(mu_kv_set_devices(e->kv, use, s->list.n));
+	st = mu_kv_set_devices(e->kv, use, s->list.n);
+	if (st == MU_ERR_USAGE && e->topology->index == 0)
+		mu_log_info("--gpus auto assigns different GPUs to the workers");
+	MU_TRY(st);
 out:
 	mu_free(use);
 	return st;

@@ -2,14 +2,14 @@
 /*
  * Layout: keys into buckets, buckets into parts.
  *
- * Keys are taken from the last to the first, as backward makes their gradients, and a bucket is
- * closed before it would grow over its size (a key is never divided between buckets). The first
- * keys get a bucket of their own, at most a quarter as large: the next forward waits for it first,
- * and nothing is left to hide that wait behind.
+ * Keys are added from the last to the first, the order in which backward computes their gradients.
+ * A bucket ends before it would exceed its size; a key is never divided between buckets. The first
+ * keys have a bucket of their own, at most a quarter as large: the next forward waits for it first,
+ * and no computation overlaps that wait.
  *
- * A bucket is cut into as many runs as there are servers, equal to within 64 elements, whatever its
- * keys. The first run goes to another server with every bucket, so that the longer runs do too. A
- * run is cut into messages.
+ * A bucket is cut into one run per server, equal to within 64 elements, whatever its keys. The
+ * server of the first run changes from bucket to bucket, and so does that of the longer runs. A run
+ * is cut into messages.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #define FRONT_SHARE 4
 #define GRAIN ((size_t)64) /* elements */
 
-/* Where key k ends: keys own the gap behind them, so that buckets cover the array. */
+/* Where key k ends, including the gap after it: buckets cover the array. */
 static size_t key_end(const struct mu_slice *slices, size_t n_slices, size_t k)
 {
 	return k + 1 < n_slices ? slices[k + 1].at : mu_pad(slices[k].at + slices[k].n_padded);
@@ -61,8 +61,7 @@ static void make_buckets(struct mu_kv_plan *plan, const struct mu_slice *slices,
 		size_t first = end - 1;
 		size_t stop = key_end(slices, n_slices, end - 1);
 
-		/* Running statistics are complete last in backward: they must not keep back others.
-		 */
+		/* Running statistics are complete last in backward: they must not delay others. */
 		while (first > n_front && stop - slices[first - 1].at <= n_max &&
 		       slices[first - 1].rule == slices[end - 1].rule)
 			first--;
@@ -72,7 +71,7 @@ static void make_buckets(struct mu_kv_plan *plan, const struct mu_slice *slices,
 	add_bucket(plan, slices, n_slices, 0, n_front);
 }
 
-/* Where buckets are cut: on multiples of grain, counted from the bucket's begin or the model's. */
+/* Buckets are cut on multiples of grain, counted from the begin of the bucket or of the model. */
 struct grid {
 	size_t grain, n_servers, n_max;
 	bool of_model;
@@ -100,12 +99,12 @@ static void cut_run(const struct mu_kv_plan *plan, size_t i, size_t server, cons
 		*end = b->n;
 }
 
-/* What a server holds so far. */
+/* Elements and parts of a server so far. */
 struct load {
 	size_t n, n_parts;
 };
 
-/* Parts into plan->parts, or only counted while that is NULL; returns their number. */
+/* Sets plan->parts, unless it is NULL; returns the number of parts. */
 static size_t cut_parts(struct mu_kv_plan *plan, const struct grid *g, struct load *loads)
 {
 	size_t n_parts = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores of keys (src/keys) by the names of the kinds of store, and the old names of their calls,
- * on a struct mu_kv without a model.
+ * Stores of keys (src/keys) by the names of stores, and the old names of their calls, on a struct
+ * mu_kv without a model.
  */
 #include "keys/keys.h"
 #include "kv.h"

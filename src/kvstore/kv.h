@@ -13,7 +13,7 @@
 
 /* ---- layout (bucket.c) ---- */
 
-/* Some consecutive keys: a run of the flat arrays, which is pushed and pulled as one. */
+/* Consecutive keys, which are pushed and pulled together. */
 struct mu_kv_bucket {
 	size_t at, n;
 	size_t first_key, n_keys;
@@ -38,7 +38,7 @@ struct mu_kv_plan {
 	size_t n_buckets, n_parts;
 	struct mu_kv_bucket *buckets;
 	struct mu_kv_part *parts;
-	size_t *bucket_of; /* of every key */
+	size_t *bucket_of; /* by key */
 };
 
 struct mu_kv_cut {
@@ -55,11 +55,11 @@ size_t mu_kv_plan_bucket(const struct mu_kv_plan *plan, size_t at);
 /* Elements that server s holds. */
 size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
 
-/* ---- the model (model.c) ---- */
+/* ---- the model (slice_table.c) ---- */
 
 /*
- * Worker 0's slices to every rank, after a check that all workers have the same. Collective over
- * kv->comm.
+ * Copies worker 0's slices to every rank, after a check that all workers have the same. Collective
+ * over kv->comm.
  */
 enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
 
@@ -76,33 +76,32 @@ enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *c
 /* ---- nodes (nodes.c, see nodes.h) ---- */
 
 struct mu_kv_nodes {
-	size_t *workers; /* node by node, those of a node in their order */
-	size_t *first;   /* by node: its first of these; and their number at last */
+	size_t *workers; /* sorted by node, then by number */
+	size_t *first;   /* by node: index of its first worker; then the number of workers */
 	bool *reduces;   /* by node */
-	bool by_gpus;    /* their GPUs add the gradients up (node.c) */
+	bool by_gpus;    /* NCCL sums the gradients of a node (gpu/node.c) */
 };
 
 /* ---- norms (norm.c) ---- */
 
-/* What an owner of pieces needs to measure norms with the other owners. rounds 0: none are needed.
- */
+/* What an owner of pieces needs to compute norms with the other owners. rounds 0: no norms. */
 struct mu_kv_norms {
 	int rounds, n_owners;
 	MPI_Comm owners;
 	size_t n_words, n_pieces;
-	struct mu_share share; /* the owner's, who may set it before mu_kv_norms_init */
-	uint64_t *sums, *all;  /* of this owner, then of all together; of each */
-	uint64_t *parts;       /* of each part that is shared */
+	struct mu_share share; /* set before mu_kv_norms_init, or empty */
+	uint64_t *sums, *all;  /* this owner's sums, later those of all; the sums of each owner */
+	uint64_t *parts;       /* the sums of each thread of share */
 };
 
 /* owners: not used if n_owners is 1. */
 enum mu_status mu_kv_norms_init(struct mu_kv_norms *norms, const struct mu_optim *optim,
 				MPI_Comm owners, int n_owners);
 void mu_kv_norms_release(struct mu_kv_norms *norms);
-/* Where piece p's weights and gradients lie now. */
+/* Sets pointers to piece p's weights and gradients. */
 typedef void mu_kv_find_fn(const void *context, size_t p, const float **weights,
 			   const float **gradients);
-/* All rounds, between mu_optim_begin and mu_optim_block of all pieces. Collective over owners. */
+/* Between mu_optim_begin and mu_optim_block of all pieces. Collective over owners. */
 enum mu_status mu_kv_norms_measure(struct mu_kv_norms *norms, struct mu_optim *optim,
 				   mu_kv_find_fn *find, const void *context);
 
@@ -117,25 +116,25 @@ enum mu_status mu_kv_check_worker(const struct mu_kv *kv, const char *call);
  */
 struct mu_kv_ops {
 	enum mu_status (*open)(struct mu_kv *kv, const struct mu_kv_config *config);
-	void (*close)(struct mu_kv *kv); /* also of what was opened in part */
+	void (*close)(struct mu_kv *kv); /* also after an open that failed */
 	enum mu_status (*set_devices)(struct mu_kv *kv, const struct mu_kv_device *devices,
 				      size_t n);
-	void (*leave_devices)(struct mu_kv *kv); /* before close, which does not */
+	void (*leave_devices)(struct mu_kv *kv); /* before close */
 	enum mu_status (*init)(struct mu_kv *kv);
 	enum mu_status (*step_begin)(struct mu_kv *kv);
 	enum mu_status (*push)(struct mu_kv *kv, size_t bucket);
-	enum mu_status (*poll)(struct mu_kv *kv); /* let messages under way move on */
+	enum mu_status (*poll)(struct mu_kv *kv); /* progress messages in flight */
 	enum mu_status (*pull)(struct mu_kv *kv, size_t bucket);
 	enum mu_status (*step_end)(struct mu_kv *kv);
 	enum mu_status (*fetch)(struct mu_kv *kv);
 	enum mu_status (*meet)(struct mu_kv *kv); /* NULL: a barrier */
 	enum mu_status (*finish)(struct mu_kv *kv);
 	enum mu_status (*serve)(struct mu_kv *kv);
-	/* Make kv->weights the newest, and the states at hand. NULL: they are. Collective over
+	/* Copy the newest weights and states to the host. NULL: they are there. Collective over
 	 * workers. */
 	enum mu_status (*collect)(struct mu_kv *kv);
-	enum mu_status (*loaded)(struct mu_kv *kv); /* the states at hand are those to go on with */
-	/* kv->states, of states that lie neither with servers nor in kv->update. */
+	enum mu_status (*loaded)(struct mu_kv *kv); /* the states on the host were loaded */
+	/* Save or load kv->states, where neither servers nor kv->update hold them. */
 	enum mu_status (*states)(struct mu_kv *kv, bool load);
 };
 
@@ -143,7 +142,7 @@ struct mu_kv_ops {
 
 /* The optimiser of a worker: piece b is bucket b. */
 struct mu_kv_update {
-	float *weights; /* flat array that it updates: kv->weights, if nobody sets another */
+	float *weights; /* the flat array that it updates: kv->weights unless set otherwise */
 	struct mu_optim *optim;
 	struct mu_kv_norms norms;
 };
@@ -151,8 +150,8 @@ struct mu_kv_update {
 enum mu_status mu_kv_update_open(struct mu_kv *kv, struct mu_kv_update *u,
 				 const struct mu_optim_config *config);
 void mu_kv_update_close(struct mu_kv_update *u);
-/* Update a bucket with kv->lr, or with a rule that needs norms all buckets together. gradients: a
- * flat array of sums over count samples. */
+/* Update a bucket with kv->lr; all buckets together, for rules that need norms. gradients: a flat
+ * array of sums over count samples. */
 void mu_kv_update_bucket(struct mu_kv *kv, struct mu_kv_update *u, size_t bucket, double count,
 			 const float *gradients);
 enum mu_status mu_kv_update_all(struct mu_kv *kv, struct mu_kv_update *u, double count,
@@ -166,8 +165,8 @@ enum mu_status mu_kv_local_sgd_check(const struct mu_kv_config *config,
 struct mu_kv_replica;
 
 /*
- * A worker's replica, whose slots take the place of kv->ops; config becomes that of the averages,
- * which the store is then opened with. Before kv->ops->open, on every rank.
+ * Opens a worker's replica, whose functions replace kv->ops, and changes config into the settings
+ * of the averages, with which the store is then opened. Before kv->ops->open, on every rank.
  */
 enum mu_status mu_kv_replica_open(struct mu_kv *kv, struct mu_kv_config *config);
 void mu_kv_replica_close(struct mu_kv_replica *r);
@@ -176,7 +175,7 @@ float *mu_kv_replica_weights(const struct mu_kv *kv);
 double mu_kv_replica_lr(const struct mu_kv *kv);
 double mu_kv_replica_progress(const struct mu_kv *kv);
 
-/* The arrays of this worker's own, and how far its updates have come: see mu_kv_own. */
+/* The arrays and counts of this worker: see mu_kv_own. */
 void mu_kv_replica_own(const struct mu_kv *kv, struct mu_kv_own *own);
 void mu_kv_replica_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts);
 
@@ -237,23 +236,23 @@ struct mu_kv {
 	char *names; /* of the slices */
 	size_t n_slices;
 	struct mu_kv_plan plan;
-	int n_servers;           /* server ends: server ranks, or workers that hold one */
-	const int *server_ranks; /* where they are */
+	int n_servers;           /* server ends: on server ranks, or on workers */
+	const int *server_ranks; /* of these ranks */
 	/*
-	 * Flat arrays. results is what comes back to a worker: the weights, or sums of gradients.
-	 * In shared memory all workers of a node have one array of results, unless each has weights
-	 * of its own. With local SGD weights are the last average.
+	 * Flat arrays. results: what a worker receives, weights or sums of gradients. In shared
+	 * memory the workers of a node have one array of results, unless their weights differ.
+	 * Local SGD: weights are the last average.
 	 */
 	float *weights, *gradients, *results;
 	/*
-	 * Compression. own_weights: as of the kind; with compression of what comes back each
-	 * worker adds up the changes of its own.
+	 * Compression. own_weights: as in kind, and with compressed pulls, where each worker adds
+	 * the changes to weights of its own.
 	 */
 	struct mu_coder push_coder, pull_coder;
 	bool own_weights;
-	struct mu_window *window; /* that they lie in; NULL if they are this rank's own */
+	struct mu_window *window; /* shared memory that holds the arrays; NULL: none */
 	struct mu_kv_nodes nodes;
-	float *owned[3]; /* those that are */
+	float *owned[3]; /* arrays that are not in the window */
 	size_t n_owned;
 
 	/* The step of a worker. */
@@ -261,28 +260,28 @@ struct mu_kv {
 	bool open;
 	uint64_t step;         /* its number: 1, 2, ...; with local SGD averages count */
 	uint64_t begun;        /* steps that the caller has begun */
-	uint64_t step_updated; /* dist_allreduce: the last one whose update was whole */
+	uint64_t step_updated; /* dist_allreduce: the last step that was updated as a whole */
 	double count;
 	bool *ready;             /* per key: its gradient was pushed in this step */
-	size_t *keys_left;       /* per bucket: keys still to be pushed */
+	size_t *keys_left;       /* per bucket: keys not yet pushed */
 	bool *pulled;            /* per bucket */
-	uint64_t *versions;      /* per key: of the weights that this worker reads */
-	size_t buckets_left;     /* buckets still to be pushed */
-	bool replaces;           /* an update makes the sums of gradients the weights */
-	bool whole_steps;        /* nothing is updated before all of a step is pushed: norms */
-	const char *whole_pulls; /* why no pull may come before that; NULL: it may */
+	uint64_t *versions;      /* per key: version of the weights that this worker reads */
+	size_t buckets_left;     /* buckets not yet pushed */
+	bool replaces;           /* the rule sets the weights to the sums of gradients */
+	bool whole_steps;        /* updates need all gradients of a step: norms */
+	const char *whole_pulls; /* why all keys are pushed before a pull; NULL: no need */
 	bool priority;           /* see notice.h */
 	bool bounded;            /* dist_async: see mu_kv_config */
 	uint64_t max_staleness;
 
 	struct mu_traffic traffic;
-	double *pushed_at; /* per bucket; NULL before it is needed */
+	double *pushed_at; /* per bucket; allocated at the first use */
 
 	double progress, lr;
 	double rate;       /* see mu_kv_set_rate */
-	mu_kv_say_fn *say; /* see mu_kv_config */
+	mu_kv_say_fn *say; /* see notice.h */
 	void *say_context;
-	uint64_t notice; /* what is heard */
+	uint64_t notice; /* the largest received */
 	struct mu_kv_staleness staleness;
 	struct mu_keys *keys;          /* a store of keys (keys.c); else NULL */
 	struct mu_kv_update update;    /* of a worker that updates by itself */
@@ -290,20 +289,20 @@ struct mu_kv {
 	int n_states;                  /* arrays for checkpoints, with their names */
 	const char *state_names[MU_KV_MAX_STATES];
 	struct mu_kv_replica *replica; /* local SGD, on workers; else NULL */
-	struct mu_kv_worker *worker;   /* the two ends of this rank in a store between ranks */
+	struct mu_kv_worker *worker;   /* the ends of this rank, in a store between ranks */
 	struct mu_kv_server *server;
 	struct mu_nccl *nccl; /* a store of GPUs; else NULL */
 };
 
-/* What this rank has to say now, or has heard: the larger. */
-static inline uint64_t mu_kv_word(const struct mu_kv *kv)
+/* The larger of this rank's own notice and the received one. */
+static inline uint64_t mu_kv_current_notice(const struct mu_kv *kv)
 {
-	const uint64_t word = kv->say ? kv->say(kv->say_context) : 0;
+	const uint64_t own = kv->say ? kv->say(kv->say_context) : 0;
 
-	return word > kv->notice ? word : kv->notice;
+	return own > kv->notice ? own : kv->notice;
 }
 
-/* The learning rate of an update of so many samples, now. */
+/* The learning rate of the next update, by gradients of count samples. */
 static inline double mu_kv_next_lr(const struct mu_kv *kv, double count)
 {
 	return kv->rate * mu_schedule_lr(&kv->schedule, kv->progress, count);

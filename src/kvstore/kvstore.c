@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public face of the store: it checks the order of calls, keeps the step's books, takes the
- * time, and hands on to the kind of store.
+ * The public calls of the store: they check the order of calls, count the step's keys and buckets,
+ * measure times, and call the functions of the kind of store.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ out:
 	return st;
 }
 
-/* It is for the store of keys. */
+/* The variable is for the store of keys. */
 static void warn_of_bound(const struct mu_kv *kv)
 {
 	const char *bound = getenv("MXNET_KVSTORE_BIGARRAY_BOUND");
@@ -50,7 +50,7 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	kv->replaces = config->local_sgd.period <= 1 && !kv->pull_coder.codec &&
 		       mu_optim_replaces(&config->optim, kv->slices, kv->n_slices);
 	MU_TRY(mu_kv_nodes_open(kv, config->node_reduce));
-	MU_TRY(mu_kv_near_open(kv, config->node_reduce));
+	MU_TRY(mu_kv_arrays_open(kv, config->node_reduce));
 	if (kv->topology->role == MU_ROLE_WORKER) {
 		MU_TRY(MU_ALLOC(kv->ready, kv->n_slices, "keys pushed"));
 		MU_TRY(MU_ALLOC(kv->keys_left, kv->plan.n_buckets, "keys to push"));
@@ -59,7 +59,7 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 	}
 	if (inner.local_sgd.period > 1)
 		MU_TRY(mu_kv_replica_open(kv, &inner));
-	inner.optim.prior = !kv->kind.synchronous; /* as the server ends */
+	inner.optim.prior = !kv->kind.synchronous; /* as on the server ends */
 	kv->n_states = mu_optim_states(&inner.optim, kv->state_names);
 	if (kv->pull_coder.codec && kv->kind.synchronous && !kv->kind.workers_update)
 		kv->state_names[kv->n_states++] = MU_KV_EXACT;
@@ -141,7 +141,7 @@ void mu_kv_free(struct mu_kv *kv)
 	mu_kv_worker_close(kv->worker);
 	mu_kv_server_close(kv->server);
 	mu_kv_nodes_close(&kv->nodes);
-	mu_kv_near_close(kv);
+	mu_kv_arrays_close(kv);
 	mu_free(kv->ready);
 	mu_free(kv->keys_left);
 	mu_free(kv->pulled);
@@ -174,7 +174,7 @@ const uint64_t *mu_kv_versions(const struct mu_kv *kv)
 	return kv->versions;
 }
 
-/* The weights of n keys may be others now. */
+/* The weights of n keys may have changed. */
 static void change(struct mu_kv *kv, size_t first, size_t n)
 {
 	for (size_t k = first; k < first + n; k++)

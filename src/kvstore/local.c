@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * local: one worker, no messages. A bucket is updated as soon as its last gradient is there; with a
- * rule that needs norms, all are when the last one is.
+ * local, device: one worker, no messages. A bucket is updated when its last gradient is ready; with
+ * a rule that needs norms, all buckets when the last one is.
  */
 #include "kv.h"
 
 static enum mu_status open_local(struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	kv->push_clock = MU_CLOCK_UPDATE; /* a push is nothing else */
+	kv->push_clock = MU_CLOCK_UPDATE; /* a push does nothing else */
 	return mu_kv_update_open(kv, &kv->update, &config->optim);
 }
 
@@ -15,7 +15,7 @@ static enum mu_status step_begin(struct mu_kv *kv)
 {
 	kv->lr = mu_kv_next_lr(kv, kv->count);
 	kv->progress += kv->count;
-	kv->notice = mu_kv_word(kv);
+	kv->notice = mu_kv_current_notice(kv);
 	return MU_OK;
 }
 

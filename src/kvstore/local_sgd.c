@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Local SGD (see kvstore.h): a worker's replica of the model, which it updates by itself, and the
- * average of all replicas from time to time. The average is one step of the store that lies below:
- * its weights, kv->weights, are the last average, its gradients the way back that the replica has
- * gone, times its samples, and its rule is sgd with the block momentum. So it has the sums, bits
- * and messages of that store, which knows nothing of the steps between. The replica's weights are
- * an array of their own: workers of a node may have the average in common, and others may still
- * read it.
+ * average of all replicas from time to time. An average is one step of the store below: its
+ * weights, kv->weights, are the last average; its gradients are the replica's change since then,
+ * negated and times its samples; its rule is sgd with the block momentum. So averages have the
+ * sums, bits and messages of that store, which does not see the steps between. The replica's
+ * weights are a separate array: workers of a node may share the average, and others may still read
+ * it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "kv.h"
 
 struct mu_kv_replica {
-	struct mu_kv_ops ops;          /* the store's, with the slots of this file */
+	struct mu_kv_ops ops;          /* the store's, with the functions of this file */
 	const struct mu_kv_ops *store; /* the store below */
 	struct mu_schedule schedule;   /* of the worker's own updates */
 	struct mu_kv_update update;
@@ -22,7 +22,7 @@ struct mu_kv_replica {
 	size_t period, steps; /* steps since the last average */
 	double count;         /* this worker's samples in them */
 	double lr;            /* of the last of them */
-	bool averaging;       /* an average is under way */
+	bool averaging;       /* an average is in flight */
 	float *weights;       /* the replica's; the last average is in kv->weights */
 };
 
@@ -54,21 +54,21 @@ out:
 /* ---- the average ---- */
 
 MU_LOOP
-static void take_way_back(size_t n, float count, float *restrict out, const float *restrict from,
-			  const float *restrict to)
+static void scale_change(size_t n, float count, float *restrict out, const float *restrict from,
+			 const float *restrict to)
 {
 	for (size_t i = 0; i < n; i++)
 		out[i] = count * (from[i] - to[i]);
 }
 
 MU_LOOP
-static void take_multiple(size_t n, float count, float *restrict out, const float *restrict in)
+static void scale_weights(size_t n, float count, float *restrict out, const float *restrict in)
 {
 	for (size_t i = 0; i < n; i++)
 		out[i] = count * in[i];
 }
 
-/* What the replica gives to the average, in place of gradients. */
+/* The replica's part of the average, in place of gradients. */
 static void fill_gradients(struct mu_kv *kv, float count)
 {
 	const float *weights = kv->replica->weights;
@@ -78,10 +78,10 @@ static void fill_gradients(struct mu_kv *kv, float count)
 		size_t end = k + 1 < kv->n_slices ? s[1].at : kv->plan.n;
 
 		if (s->rule == MU_SLICE_AVERAGE)
-			take_multiple(end - s->at, count, kv->gradients + s->at, weights + s->at);
+			scale_weights(end - s->at, count, kv->gradients + s->at, weights + s->at);
 		else
-			take_way_back(end - s->at, count, kv->gradients + s->at,
-				      kv->weights + s->at, weights + s->at);
+			scale_change(end - s->at, count, kv->gradients + s->at, kv->weights + s->at,
+				     weights + s->at);
 	}
 }
 
@@ -106,7 +106,7 @@ out:
 	return st;
 }
 
-/* ---- the slots ---- */
+/* ---- the functions of struct mu_kv_ops ---- */
 
 static enum mu_status init_replica(struct mu_kv *kv)
 {
@@ -177,7 +177,7 @@ out:
 	return st;
 }
 
-/* An average now, unless there were no steps since the last. */
+/* Averages now, if there were steps since the last average. */
 static enum mu_status fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
@@ -291,7 +291,7 @@ enum mu_status mu_kv_replica_open(struct mu_kv *kv, struct mu_kv_config *config)
 	kv->schedule = (struct mu_schedule){.lr = l->block_lr > 0 ? l->block_lr : 1, .factor = 1};
 	kv->whole_steps = false;
 	for (size_t k = 0; k < kv->n_slices; k++) {
-		kv->slices[k].momentum = 0; /* their average is all there is to take */
+		kv->slices[k].momentum = 0; /* their average is the value itself */
 		kv->slices[k].has_lr_mult = kv->slices[k].has_wd_mult = false;
 	}
 out:

@@ -7,7 +7,7 @@
 /* ---- connections ---- */
 
 /* "worker 0 (rank 0, node17) and server 1 (rank 3, node17): shared memory" */
-static void tell_connection(const struct mu_kv *kv, int s)
+static void log_connection(const struct mu_kv *kv, int s)
 {
 	const size_t n = kv->worker->groups[s].n;
 	char mine[128], other[128], messages[64] = "messages";
@@ -17,12 +17,12 @@ static void tell_connection(const struct mu_kv *kv, int s)
 	mu_topology_who(kv->topology, mine, sizeof mine);
 	mu_topology_name(kv->topology, kv->server_ranks[s], other, sizeof other);
 	mu_log_info("connection: %s and %s: %s", mine, other,
-		    mu_kv_is_own(kv, s)        ? "calls, for it is the same rank"
-		    : kv->worker->near[s].pipe ? "memory that the node shares"
-					       : messages);
+		    mu_kv_is_own(kv, s)       ? "calls, for it is the same rank"
+		    : kv->worker->shm[s].pipe ? "memory that the node shares"
+					      : messages);
 }
 
-static void tell_placement(const struct mu_kv_server *s)
+static void log_placement(const struct mu_kv_server *s)
 {
 	char mine[128];
 	size_t buckets = 0;
@@ -49,9 +49,9 @@ void mu_kv_log_connections(const struct mu_kv *kv)
 	mu_topology_who(kv->topology, mine, sizeof mine);
 	mu_log_info("role: %s", mine);
 	for (int s = 0; kv->worker && s < kv->n_servers; s++)
-		tell_connection(kv, s);
+		log_connection(kv, s);
 	if (kv->server)
-		tell_placement(kv->server);
+		log_placement(kv->server);
 }
 
 /* ---- messages ---- */
@@ -97,7 +97,7 @@ void mu_kv_log_first(const struct mu_kv *kv, const struct mu_kv_part *part,
 			 "first weights of bucket %zu", mu_kv_plan_bucket(&kv->plan, part->at));
 }
 
-/* When a bucket left; 0 if it did not. There is no room for it before the first one. */
+/* Time at which a bucket was pushed; 0: it was not. Allocates the times at the first use. */
 static double *pushed_at(struct mu_kv *kv, size_t bucket)
 {
 	if (!kv->pushed_at &&
@@ -108,11 +108,11 @@ static double *pushed_at(struct mu_kv *kv, size_t bucket)
 	return &kv->pushed_at[bucket];
 }
 
-/* Between ranks that share memory the elements themselves lie there. */
+/* Ranks that share memory exchange elements, not codes. */
 static size_t bytes_of(const struct mu_kv *kv, const struct mu_coder *coder,
-		       const struct mu_kv_part *part, bool far)
+		       const struct mu_kv_part *part, bool remote)
 {
-	return far ? mu_kv_coded_bytes(kv, coder, part->at, part->n) : part->n * sizeof(float);
+	return remote ? mu_kv_coded_bytes(kv, coder, part->at, part->n) : part->n * sizeof(float);
 }
 
 void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
@@ -135,11 +135,12 @@ void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction
 		const struct mu_kv_part *part = &kv->plan.parts[p];
 		const struct mu_kv_route *route = &kv->worker->routes[p];
 
-		if (route->way == MU_KV_WAY_OWN || route->way == MU_KV_WAY_GPU)
+		if (route->way == MU_KV_ROUTE_OWN || route->way == MU_KV_ROUTE_GPU)
 			continue;
 		mu_traffic_write(&kv->traffic, direction, route->rank,
-				 bytes_of(kv, coder, part, route->way != MU_KV_WAY_SHARED), seconds,
-				 "%s bucket %zu, part %zu", what, bucket, p - b->first_part);
+				 bytes_of(kv, coder, part, route->way != MU_KV_ROUTE_SHARED),
+				 seconds, "%s bucket %zu, part %zu", what, bucket,
+				 p - b->first_part);
 	}
 }
 
@@ -168,7 +169,7 @@ void mu_kv_log_server_part(const struct mu_kv_server *s, size_t p, size_t w,
 	const size_t b = mu_kv_plan_bucket(plan, at);
 	const struct mu_coder *coder =
 		direction == MU_TRAFFIC_IN ? &s->kv->push_coder : &s->kv->pull_coder;
-	const bool coded = mu_kv_is_far(s, w) && s->peers[w].doing != WIRE_INIT;
+	const bool coded = mu_kv_is_remote(s, w) && s->peers[w].doing != WIRE_INIT;
 
 	if (w == s->self)
 		return;

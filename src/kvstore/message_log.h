@@ -6,10 +6,10 @@
 #include "comm/traffic.h"
 #include "kvstore/ps/dist.h"
 
-/* The store is made: logs what is connected to what, and what lies where. */
+/* After the store is opened: logs connections and placement. */
 void mu_kv_log_connections(const struct mu_kv *kv);
 
-/* Are the times wanted when buckets leave and come back? */
+/* Are the times of pushes and pulls of buckets wanted? */
 static inline bool mu_kv_log_wants_buckets(const struct mu_kv *kv)
 {
 	return mu_traffic_messages(&kv->traffic) || mu_spans_wanted();
@@ -17,7 +17,7 @@ static inline bool mu_kv_log_wants_buckets(const struct mu_kv *kv)
 
 /* ---- if mu_traffic_messages ---- */
 
-/* A part of the first weights, from worker 0 to its server: on either. */
+/* A part of the first weights, from worker 0 to its server; on both. */
 void mu_kv_log_first(const struct mu_kv *kv, const struct mu_kv_part *part,
 		     enum mu_traffic_direction direction);
 
@@ -25,8 +25,7 @@ void mu_kv_log_first(const struct mu_kv *kv, const struct mu_kv_part *part,
 
 void mu_kv_log_order(const struct mu_kv *kv, enum wire_kind kind);
 void mu_kv_log_answers(const struct mu_kv *kv);
-/* Its parts leave, or are back: with a server, or with the worker of this node that leads them. If
- * mu_kv_log_wants_buckets. */
+/* The parts of a bucket are sent or received. If mu_kv_log_wants_buckets. */
 void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction);
 
 /* ---- on servers, worker w ---- */

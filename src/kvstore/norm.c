@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Norms over whole keys for rules that need them, joined among the ranks that own pieces of the
- * model. Sums are integers, so the order of the owners does not matter.
+ * Norms of whole keys, for rules that need them, over the ranks that own pieces of the model. Sums
+ * are of integers, so the order of the owners does not matter.
  */
 #include <string.h>
 

@@ -32,7 +32,7 @@ out:
 	return st;
 }
 
-/* Each worker's own gradients, or what compression leaves of them, are not to be lost in a sum. */
+/* A node's sum loses each worker's own push (dist_async) and its residual (compression). */
 static enum mu_status check_node_reduce(const struct mu_kv_config *config,
 					const struct mu_kv_type *is)
 {
@@ -57,9 +57,8 @@ static enum mu_status check_node_reduce(const struct mu_kv_config *config,
 			config->type);
 	if (push.codec)
 		MU_FAIL(MU_ERR_USAGE,
-			"node-reduce mpi with compression %s, where every worker keeps what is "
-			"left "
-			"of its own gradients: auto, shm and none are possible",
+			"node-reduce mpi with compression %s, where every worker keeps a "
+			"residual of its own gradients: auto, shm and none are possible",
 			config->compression.type);
 out:
 	return st;
@@ -116,9 +115,9 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
 		MU_FAIL(MU_ERR_USAGE,
 			"optimizer %s needs norms over whole keys%s; with kv-store '%s' and %d "
-			"servers no server has them: use dist_sync, or --num-servers 1",
+			"servers no server has them: use dist_sync, or one server",
 			config->optim.name,
-			config->optim.clip_global_norm > 0 ? " (--clip-global-norm)" : "",
+			config->optim.clip_global_norm > 0 ? " (clip_global_norm)" : "",
 			config->type, t->num_servers);
 out:
 	return st;
@@ -139,7 +138,7 @@ struct setting {
 	const char *name;
 	enum type type;
 	size_t offset;
-	bool of_keys; /* does it count for a store of keys, too? */
+	bool of_keys; /* also of a store of keys */
 };
 
 #define AT(member) offsetof(struct mu_kv_config, member)
@@ -199,7 +198,7 @@ static const struct setting settings[] = {
 
 enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
-/* Kind and boundaries, for what has a line of its own is not in it. */
+/* Kind and boundaries; the other members have rows of their own. */
 static void describe_schedule(char *text, const struct mu_schedule *s)
 {
 	double sum = 0;
@@ -234,7 +233,7 @@ struct difference {
 	char value[VALUE_BYTES];
 };
 
-/* The first setting that differs from rank 0's; its rank is INT_MAX if there is none. */
+/* This rank's first setting that differs from rank 0's; rank is INT_MAX if there is none. */
 static struct difference find(const struct mu_kv *kv, const struct mu_kv_config *config,
 			      char (*first)[VALUE_BYTES])
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model of a job: worker 0's table of slices, known to every rank.
+ * The model of a job: worker 0's table of slices, sent to every rank.
  */
 #include <string.h>
 
 #include "kv.h"
 
-/* A slice as it travels; names follow one another in a text of their own. */
+/* A slice in a message; names are in a message of their own. */
 struct wire_slice {
 	uint64_t at, n, n_padded, name, rule, fixed, has_lr_mult, has_wd_mult;
 	double momentum, lr_mult, wd_mult;
 };
 
-/* What a rank says about its model. Servers have none. */
+/* A rank's summary of its model. Servers have none. */
 struct summary {
 	uint64_t is_worker, hash, n_slices, n;
 };
@@ -56,7 +56,7 @@ static struct summary summarise(const struct mu_kv *kv, const struct mu_slice *s
 	return s;
 }
 
-/* Every rank looks at every summary, so all of them come to the same answer. */
+/* Every rank compares all summaries, so all get the same answer. */
 static enum mu_status compare(const struct mu_kv *kv, const struct summary *mine)
 {
 	enum mu_status st = MU_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checkpoints (kvstore.h): what the store holds beside the weights. A worker that updates by itself
- * holds it; servers send it in messages (states.c).
+ * Checkpoints (kvstore.h): the state of a store. A worker that updates by itself holds it; servers
+ * send it in messages (states.c).
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ int mu_kv_state_names(const struct mu_kv *kv, const char *names[MU_KV_MAX_STATES
 	return kv->n_states;
 }
 
-/* The worker that saves key k: keys are dealt out by the places of their middles. */
+/* The worker that saves key k: by the position of the middle of the key. */
 static size_t share_of(const struct mu_kv *kv, size_t k)
 {
 	const struct mu_slice *slice = &kv->slices[k];
@@ -40,7 +40,7 @@ void mu_kv_snapshot_share(const struct mu_kv *kv, bool load, size_t *first, size
 		++*end;
 }
 
-/* A worker that updates by itself. */
+/* The worker updates by itself. */
 static void copy_states(struct mu_kv *kv, struct mu_kv_snapshot *x, bool load)
 {
 	const char *name;
@@ -110,12 +110,12 @@ void mu_kv_own(const struct mu_kv *kv, struct mu_kv_own *own)
 	*own = (struct mu_kv_own){.n = 0};
 	if (kv->replica)
 		mu_kv_replica_own(kv, own);
-	if (kv->worker && kv->worker->coded.rest)
+	if (kv->worker && kv->worker->coded.residual)
 		own->arrays[own->n++] =
-			(struct mu_kv_own_array){"residual", kv->worker->coded.rest};
-	if (kv->server && kv->server->coded.rest)
+			(struct mu_kv_own_array){"residual", kv->worker->coded.residual};
+	if (kv->server && kv->server->coded.residual)
 		own->arrays[own->n++] =
-			(struct mu_kv_own_array){"residual_of_sums", kv->server->coded.rest};
+			(struct mu_kv_own_array){"residual_of_sums", kv->server->coded.residual};
 }
 
 void mu_kv_own_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts)

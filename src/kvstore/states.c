@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store holds beside the weights, from and to workers, for checkpoints (kvstore.h).
+ * The optimiser's states of servers, to and from workers, for checkpoints (snapshot.c).
  *
- * Workers that update by themselves have it at hand. Servers hold it in parts: a worker sends an
- * order with the range of elements it means, and a server sends, or receives, its counts and then
- * what it holds in that range, part by part and array by array, in one order that both sides know;
- * so one tag does. A server waits until these messages are done before it looks at anything else:
- * the worker has posted its side of them before it sent the order, and no update can come between.
+ * A worker sends an order with a range of elements. A server sends, or receives, its counts and
+ * then its states in that range, part by part and array by array. Both sides use this order, so one
+ * tag is enough. A server handles nothing else until these messages are complete: the worker has
+ * posted its side before it sent the order, and no update can come between.
  */
 #include <string.h>
 
 #include "kvstore/ps/dist.h"
 
-/* ---- what both sides know ---- */
+/* ---- both sides ---- */
 
 /* The elements of a part that are in [from, to), if any. */
 static bool clip(const struct mu_kv_part *part, size_t from, size_t to, size_t *at, size_t *n)
@@ -24,7 +23,7 @@ static bool clip(const struct mu_kv_part *part, size_t from, size_t to, size_t *
 	return *n > 0;
 }
 
-/* dist_async: the weights come with the states they belong to, for both change at any time. */
+/* dist_async: the weights are sent with their states, since both change at any time. */
 static bool with_weights(const struct mu_kv *kv, enum wire_kind kind)
 {
 	return kv->kind.own_weights && kind == WIRE_SAVE;
@@ -74,7 +73,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_parcel_begin(struct mu_kv *kv, enum wire_kind kind, struct mu_kv_parcel *p)
+enum mu_status mu_kv_transfer_begin(struct mu_kv *kv, enum wire_kind kind, struct mu_kv_transfer *p)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_kv_plan *plan = &kv->plan;
@@ -99,8 +98,8 @@ out:
 	return st;
 }
 
-/* Servers of dist_async count each for itself, and server 0 speaks for all. */
-void mu_kv_parcel_end(struct mu_kv *kv, enum wire_kind kind, const struct mu_kv_parcel *p)
+/* Servers of dist_async count separately: the progress is server 0's. */
+void mu_kv_transfer_end(struct mu_kv *kv, enum wire_kind kind, const struct mu_kv_transfer *p)
 {
 	struct mu_kv_snapshot *x = kv->states;
 
@@ -118,7 +117,7 @@ void mu_kv_parcel_end(struct mu_kv *kv, enum wire_kind kind, const struct mu_kv_
 	}
 }
 
-void mu_kv_parcel_release(struct mu_kv_parcel *p)
+void mu_kv_transfer_release(struct mu_kv_transfer *p)
 {
 	mu_free(p->requests);
 	mu_free(p->counts);
@@ -126,7 +125,7 @@ void mu_kv_parcel_release(struct mu_kv_parcel *p)
 
 /* ---- server ---- */
 
-/* What comes after the optimiser's arrays are the weights that the server holds: MU_KV_EXACT. */
+/* After the optimiser's arrays comes MU_KV_EXACT: the weights that the server holds. */
 static float *state_of(struct mu_kv_server *s, int i, size_t p, size_t at)
 {
 	const struct mu_kv_part *part = &s->parts[p];
@@ -137,13 +136,13 @@ static float *state_of(struct mu_kv_server *s, int i, size_t p, size_t at)
 	return (state ? state + part->local : mu_kv_held(s, p)) + (at - part->at);
 }
 
-static void take_counts(struct mu_kv_server *s, const struct wire_counts *counts)
+static void set_counts(struct mu_kv_server *s, const struct wire_counts *counts)
 {
 	if (s->optim)
 		mu_optim_set_counts(s->optim, counts->updates, counts->last_lr);
 }
 
-static struct wire_counts give_counts(const struct mu_kv_server *s)
+static struct wire_counts get_counts(const struct mu_kv_server *s)
 {
 	struct wire_counts counts = {.progress = s->kv->progress};
 
@@ -152,7 +151,7 @@ static struct wire_counts give_counts(const struct mu_kv_server *s)
 	return counts;
 }
 
-/* The worker of this rank: its arrays are at hand. */
+/* The worker is on this rank: copies. */
 static void copy_own(struct mu_kv_server *s, enum wire_kind kind)
 {
 	struct mu_kv_snapshot *x = s->kv->states;
@@ -160,9 +159,9 @@ static void copy_own(struct mu_kv_server *s, enum wire_kind kind)
 	size_t at, n;
 
 	if (kind == WIRE_LOAD)
-		take_counts(s, &counts);
+		set_counts(s, &counts);
 	else
-		counts = give_counts(s);
+		counts = get_counts(s);
 	x->updates = counts.updates;
 	x->last_lr = counts.last_lr;
 	for (size_t p = 0; p < s->n_parts; p++)
@@ -198,14 +197,14 @@ out:
 	return st;
 }
 
-/* The worker is on another rank. */
+/* The worker is on another rank: messages. */
 static enum mu_status exchange(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
 	const struct wire_order order = s->peers[w].order;
 	const bool load = order.kind == WIRE_LOAD;
 	struct link link = {.comm = s->kv->comm, .sends = !load};
-	struct wire_counts counts = give_counts(s);
+	struct wire_counts counts = get_counts(s);
 
 	link.rank = s->kv->topology->worker_ranks[w];
 	MU_TRY(mu_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->n_parts));
@@ -213,7 +212,7 @@ static enum mu_status exchange(struct mu_kv_server *s, size_t w)
 	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(link.n), link.requests,
 			     "states of the optimizer"));
 	if (load)
-		take_counts(s, &counts);
+		set_counts(s, &counts);
 out:
 	mu_free(link.requests);
 	return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Updates by a worker that holds the whole model and all of the optimiser's states.
+ * Updates by a worker that holds the whole model and all states of the optimiser.
  */
 #include "kv.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators of NCCL: how they are made, watched and given up. */
+/* NCCL's communicators: open, operations, errors, abort. */
 #include "nccl.h"
 
 #include <string.h>
@@ -21,8 +21,10 @@ void mu_nccl_comm_close(struct mu_nccl *n)
 	}
 }
 
-/* No operation of these communicators ends any more. gpu: of mine, whose communicator told. */
-static enum mu_status give_up(struct mu_nccl *n, size_t gpu, ncclResult_t result, const char *what)
+/* Aborts the communicators, whose operations will not end, and returns the error. gpu: the GPU of
+ * this worker whose communicator reported it. */
+static enum mu_status abort_with(struct mu_nccl *n, size_t gpu, ncclResult_t result,
+				 const char *what)
 {
 	enum mu_status st = MU_OK;
 	const char *more = n->api.ncclGetLastError(n->gpus[gpu].comm);
@@ -31,15 +33,15 @@ static enum mu_status give_up(struct mu_nccl *n, size_t gpu, ncclResult_t result
 	snprintf(text, sizeof text, "%s", more ? more : "");
 	mu_nccl_comm_close(n);
 	MU_FAIL(MU_ERR_DEVICE,
-		"NCCL, gpu:%d, %s: %s%s%s; NCCL_DEBUG=WARN in the environment tells more",
+		"NCCL, gpu:%d, %s: %s%s%s; NCCL_DEBUG=WARN in the environment shows more",
 		n->gpus[gpu].device->index, what, n->api.ncclGetErrorString(result),
 		*text ? ": " : "", text);
 out:
 	return st;
 }
 
-/* *busy: has NCCL still to take what it was given? */
-static enum mu_status look(struct mu_nccl *n, const char *what, bool *busy)
+/* *busy: has NCCL not yet started all operations? */
+static enum mu_status poll_errors(struct mu_nccl *n, const char *what, bool *busy)
 {
 	enum mu_status st = MU_OK;
 
@@ -51,9 +53,9 @@ static enum mu_status look(struct mu_nccl *n, const char *what, bool *busy)
 			continue;
 		asked = n->api.ncclCommGetAsyncError(n->gpus[i].comm, &state);
 		if (asked != ncclSuccess)
-			MU_TRY(give_up(n, i, asked, what));
+			MU_TRY(abort_with(n, i, asked, what));
 		if (state != ncclSuccess && state != ncclInProgress)
-			MU_TRY(give_up(n, i, state, what));
+			MU_TRY(abort_with(n, i, state, what));
 		*busy |= state == ncclInProgress;
 	}
 out:
@@ -64,10 +66,10 @@ enum mu_status mu_nccl_comm_check(struct mu_nccl *n, const char *what)
 {
 	bool busy;
 
-	return look(n, what, &busy);
+	return poll_errors(n, what, &busy);
 }
 
-enum mu_status mu_nccl_comm_settle(struct mu_kv *kv, const char *what)
+enum mu_status mu_nccl_comm_wait(struct mu_kv *kv, const char *what)
 {
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
@@ -76,7 +78,7 @@ enum mu_status mu_nccl_comm_settle(struct mu_kv *kv, const char *what)
 	mu_waiter_init(&waiter, kv->topology);
 	waiter.topology = NULL; /* GPUs do not wake */
 	for (;;) {
-		MU_TRY(look(kv->nccl, what, &busy));
+		MU_TRY(poll_errors(kv->nccl, what, &busy));
 		if (!busy)
 			break;
 		if (kv->nccl->serve)
@@ -102,7 +104,7 @@ enum mu_status mu_nccl_comm_move(struct mu_kv *kv, nccl_move_fn *move, size_t bu
 		goto out;
 	result = n->api.ncclGroupStart();
 	if (result != ncclSuccess)
-		MU_TRY(give_up(n, 0, result, b->what));
+		MU_TRY(abort_with(n, 0, result, b->what));
 	for (i = 0; i < n->n_gpus && nccl_is_taken(result) && st == MU_OK; i++) {
 		struct nccl_gpu *g = &n->gpus[i];
 
@@ -110,13 +112,13 @@ enum mu_status mu_nccl_comm_move(struct mu_kv *kv, nccl_move_fn *move, size_t bu
 		if (st == MU_OK)
 			result = move(kv, g, bucket);
 	}
-	end = n->api.ncclGroupEnd(); /* whatever happened: nothing can be called inside a group */
+	end = n->api.ncclGroupEnd(); /* also after an error: a group must be closed */
 	MU_TRY(st);
 	if (!nccl_is_taken(result))
-		MU_TRY(give_up(n, i - 1, result, b->what));
+		MU_TRY(abort_with(n, i - 1, result, b->what));
 	if (!nccl_is_taken(end))
-		MU_TRY(give_up(n, 0, end, b->what));
-	MU_TRY(mu_nccl_comm_settle(kv, b->what));
+		MU_TRY(abort_with(n, 0, end, b->what));
+	MU_TRY(mu_nccl_comm_wait(kv, b->what));
 out:
 	return st;
 }
@@ -124,37 +126,39 @@ out:
 /* ---- opening ---- */
 
 /* The GPUs of a worker. */
-struct card {
+struct gpu_list {
 	uint64_t worker, n;
 	CUuuid uuids[NCCL_MAX_GPUS];
 };
 
-static enum mu_status add_gpu(const struct mu_nccl *n, const struct mu_device *d, struct card *card)
+static enum mu_status add_gpu(const struct mu_nccl *n, const struct mu_device *d,
+			      struct gpu_list *gpu_list)
 {
 	enum mu_status st = MU_OK;
 	CUdevice device;
 
 	NCCL_CU(n, cuDeviceGet, &device, d->index);
-	NCCL_CU(n, cuDeviceGetUuid, &card->uuids[card->n], device);
-	card->n++;
+	NCCL_CU(n, cuDeviceGetUuid, &gpu_list->uuids[gpu_list->n], device);
+	gpu_list->n++;
 out:
 	return st;
 }
 
-static enum mu_status fill_card(const struct mu_kv *kv, struct card *card)
+static enum mu_status fill_list(const struct mu_kv *kv, struct gpu_list *gpu_list)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
 
-	card->worker = (uint64_t)kv->topology->index;
+	gpu_list->worker = (uint64_t)kv->topology->index;
 	for (size_t i = 0; i < n->n_gpus; i++)
-		MU_TRY(add_gpu(n, n->gpus[i].device, card));
+		MU_TRY(add_gpu(n, n->gpus[i].device, gpu_list));
 out:
 	return st;
 }
 
 /* Without a store. */
-static enum mu_status fill_card_of(struct mu_device *const *devices, size_t n, struct card *card)
+static enum mu_status fill_list_of(struct mu_device *const *devices, size_t n,
+				   struct gpu_list *gpu_list)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl nccl = {.way = NCCL_PARTS};
@@ -164,13 +168,13 @@ static enum mu_status fill_card_of(struct mu_device *const *devices, size_t n, s
 			NCCL_MAX_GPUS);
 	MU_TRY(mu_nccl_load(&nccl.api, true));
 	for (size_t i = 0; i < n; i++)
-		MU_TRY(add_gpu(&nccl, devices[i], card));
+		MU_TRY(add_gpu(&nccl, devices[i], gpu_list));
 out:
 	return st;
 }
 
-/* The first of a's GPUs that b has, too; a's number of GPUs if there is none. */
-static size_t find_same(const struct card *a, const struct card *b)
+/* The first of a's GPUs that is also b's; a->n if there is none. */
+static size_t find_same(const struct gpu_list *a, const struct gpu_list *b)
 {
 	for (size_t i = 0; i < a->n; i++)
 		for (size_t k = 0; k < b->n; k++)
@@ -179,23 +183,22 @@ static size_t find_same(const struct card *a, const struct card *b)
 	return a->n;
 }
 
-/* NCCL takes a GPU once. Every rank looks at all cards, so all come to the same answer. */
-static enum mu_status check_cards(const struct card *cards, int n)
+/* NCCL uses a GPU once. Every rank compares all lists, so all get the same answer. */
+static enum mu_status check_lists(const struct gpu_list *lists, int n)
 {
 	enum mu_status st = MU_OK;
 
 	for (int a = 0; a < n; a++)
 		for (int b = a + 1; b < n; b++) {
-			const size_t same = find_same(&cards[a], &cards[b]);
+			const size_t same = find_same(&lists[a], &lists[b]);
 
-			if (same < cards[a].n)
+			if (same < lists[a].n)
 				MU_FAIL(MU_ERR_USAGE,
 					"workers %d and %d have the same GPU (number %zu of worker "
 					"%d's), which NCCL refuses: each worker needs GPUs of its "
-					"own, --gpus auto deals them out, and at most as many "
-					"workers as GPUs (mpirun -np)",
-					(int)cards[a].worker, (int)cards[b].worker, same,
-					(int)cards[a].worker);
+					"own, so there can be at most as many workers as GPUs",
+					(int)lists[a].worker, (int)lists[b].worker, same,
+					(int)lists[a].worker);
 		}
 out:
 	return st;
@@ -206,43 +209,43 @@ enum mu_status mu_kv_gpus_apart(struct mu_device *const *devices, size_t n, MPI_
 {
 	enum mu_status st = MU_OK;
 	int me, n_ranks;
-	struct card mine, *cards = NULL;
+	struct gpu_list mine, *lists = NULL;
 
 	memset(&mine, 0, sizeof mine);
 	*apart = true;
 	MU_TRY(mu_comm_rank(comm, &me, &n_ranks));
-	MU_TRY(MU_ALLOC(cards, (size_t)n_ranks, "GPUs of the workers"));
-	MU_TRY(mu_agree(fill_card_of(devices, n, &mine), comm));
-	MU_TRY(mu_allgather(&mine, cards, sizeof mine, comm));
+	MU_TRY(MU_ALLOC(lists, (size_t)n_ranks, "GPUs of the workers"));
+	MU_TRY(mu_agree(fill_list_of(devices, n, &mine), comm));
+	MU_TRY(mu_allgather(&mine, lists, sizeof mine, comm));
 	for (int a = 0; a < n_ranks; a++)
 		for (int b = a + 1; b < n_ranks; b++)
-			*apart = *apart && find_same(&cards[a], &cards[b]) == cards[a].n;
+			*apart = *apart && find_same(&lists[a], &lists[b]) == lists[a].n;
 out:
-	mu_free(cards);
+	mu_free(lists);
 	return st;
 }
 
-static enum mu_status meet(struct mu_kv *kv)
+static enum mu_status count_gpus(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
 	int me, n_workers;
-	struct card mine, *cards = NULL;
+	struct gpu_list mine, *lists = NULL;
 
 	memset(&mine, 0, sizeof mine);
 	MU_TRY(mu_comm_rank(n->comm, &me, &n_workers));
-	MU_TRY(MU_ALLOC(cards, (size_t)n_workers, "GPUs of the workers"));
-	MU_TRY(mu_agree(fill_card(kv, &mine), n->comm));
-	MU_TRY(mu_allgather(&mine, cards, sizeof mine, n->comm));
-	MU_TRY(check_cards(cards, n_workers));
+	MU_TRY(MU_ALLOC(lists, (size_t)n_workers, "GPUs of the workers"));
+	MU_TRY(mu_agree(fill_list(kv, &mine), n->comm));
+	MU_TRY(mu_allgather(&mine, lists, sizeof mine, n->comm));
+	MU_TRY(check_lists(lists, n_workers));
 	n->first = n->n_all = 0;
 	for (int w = 0; w < n_workers; w++) {
 		if (w < me)
-			n->first += cards[w].n;
-		n->n_all += cards[w].n;
+			n->first += lists[w].n;
+		n->n_all += lists[w].n;
 	}
 out:
-	mu_free(cards);
+	mu_free(lists);
 	return st;
 }
 
@@ -256,7 +259,7 @@ static enum mu_status begin(struct mu_kv *kv, ncclUniqueId id)
 
 	config.blocking = 0;
 	if (result != ncclSuccess)
-		MU_TRY(give_up(n, 0, result, "ncclGroupStart"));
+		MU_TRY(abort_with(n, 0, result, "ncclGroupStart"));
 	for (i = 0; i < n->n_gpus && nccl_is_taken(result) && st == MU_OK; i++) {
 		struct nccl_gpu *g = &n->gpus[i];
 
@@ -268,15 +271,15 @@ static enum mu_status begin(struct mu_kv *kv, ncclUniqueId id)
 	end = n->api.ncclGroupEnd();
 	MU_TRY(st);
 	if (!nccl_is_taken(result))
-		MU_TRY(give_up(n, i - 1, result, "ncclCommInitRankConfig"));
+		MU_TRY(abort_with(n, i - 1, result, "ncclCommInitRankConfig"));
 	if (!nccl_is_taken(end))
-		MU_TRY(give_up(n, 0, end, "ncclCommInitRankConfig"));
-	MU_TRY(mu_nccl_comm_settle(kv, "a communicator of all GPUs"));
+		MU_TRY(abort_with(n, 0, end, "ncclCommInitRankConfig"));
+	MU_TRY(mu_nccl_comm_wait(kv, "a communicator of all GPUs"));
 out:
 	return st;
 }
 
-/* Of the first of them. */
+/* On the first worker. */
 static enum mu_status make_id(struct mu_nccl *n, ncclUniqueId *id)
 {
 	enum mu_status st = MU_OK;
@@ -285,7 +288,7 @@ static enum mu_status make_id(struct mu_nccl *n, ncclUniqueId *id)
 	if (n->first == 0)
 		result = n->api.ncclGetUniqueId(id);
 	if (result != ncclSuccess)
-		MU_TRY(give_up(n, 0, result, "ncclGetUniqueId"));
+		MU_TRY(abort_with(n, 0, result, "ncclGetUniqueId"));
 out:
 	return st;
 }
@@ -297,7 +300,7 @@ enum mu_status mu_nccl_comm_open(struct mu_kv *kv)
 	ncclUniqueId id;
 
 	memset(&id, 0, sizeof id);
-	MU_TRY(meet(kv));
+	MU_TRY(count_gpus(kv));
 	if (n->way == NCCL_PARTS && n->n_all == 1)
 		goto out;
 	MU_TRY(mu_agree(make_id(n, &id), n->comm));

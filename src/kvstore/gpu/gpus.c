@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of stores of GPUs in every build, and the cut of a bucket among GPUs. */
+/* Calls of gpus.h that every build has, and the shards of a bucket. */
 #include "config.h"
 
 #include <muster/gpus.h>

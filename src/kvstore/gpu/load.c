@@ -12,13 +12,13 @@
 #define WORD_OF(x) #x
 #define WORD(x) WORD_OF(x)
 
-/* A function of a library: where its address goes in struct nccl_api. */
+/* A function of a library, and the offset of its address in struct nccl_api. */
 struct symbol {
 	const char *name;
 	size_t at;
 };
 
-/* The name is the one that the header's macro stands for. */
+/* The name after expansion: some names are macros. */
 #define SYMBOL(f) {WORD(f), offsetof(struct nccl_api, f)},
 static const struct symbol driver_symbols[] = {NCCL_DRIVER_FUNCTIONS(SYMBOL){NULL, 0}};
 static const struct symbol nccl_symbols[] = {NCCL_FUNCTIONS(SYMBOL){NULL, 0}};
@@ -28,7 +28,7 @@ static void *open_one(const char *file)
 	return dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* In one folder of "a:b" after the other. */
+/* Tries the folders of "a:b" in their order. */
 static void *open_in(const char *folders, const char *file)
 {
 	char path[1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of a bucket: from the GPUs' gradients to sums on the host, and back as weights. */
+/* A bucket's sums, from the GPUs to the host, and its weights, back to the GPUs. */
 #include "nccl.h"
 
 #include <muster/base.h>
@@ -16,14 +16,14 @@ enum mu_status mu_nccl_order(const struct mu_nccl *n, const struct nccl_gpu *g, 
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_nccl_enter(g));
-	NCCL_CU(n, cuEventRecord, g->behind, first);
+	NCCL_CU(n, cuEventRecord, g->order, first);
 	MU_TRY(mu_nccl_enter(then));
-	NCCL_CU(n, cuStreamWaitEvent, later, g->behind, 0);
+	NCCL_CU(n, cuStreamWaitEvent, later, g->order, 0);
 out:
 	return st;
 }
 
-/* ---- what NCCL does with a bucket ---- */
+/* ---- NCCL's operations on a bucket ---- */
 
 static ncclResult_t all_reduce(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
 {
@@ -39,7 +39,7 @@ static size_t number(const struct mu_nccl *n, const struct nccl_gpu *g)
 	return n->first + (size_t)(g - n->gpus);
 }
 
-/* Equal parts in one operation, what is left to the last GPU: the two are its shard, in a piece. */
+/* Equal shards in one operation; the last GPU's also has the remainder, which follows it. */
 static ncclResult_t reduce_scatter(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
 {
 	const struct mu_nccl *n = kv->nccl;
@@ -76,8 +76,8 @@ static ncclResult_t all_gather(const struct mu_kv *kv, const struct nccl_gpu *g,
 
 /* ---- between GPU and host ---- */
 
-/* What of a bucket a GPU of mine brings to the host, or takes from there. n = 0: nothing. */
-static struct mu_kv_shard part_of(const struct mu_kv *kv, size_t bucket, size_t i, bool fetch)
+/* The elements of a bucket that GPU i copies to the host, or from there. n = 0: none. */
+static struct mu_kv_shard part_of(const struct mu_kv *kv, size_t bucket, size_t i, bool to_host)
 {
 	const struct mu_nccl *n = kv->nccl;
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
@@ -86,13 +86,13 @@ static struct mu_kv_shard part_of(const struct mu_kv *kv, size_t bucket, size_t 
 
 	if (n->way == NCCL_SHARDS)
 		shard = mu_kv_shard(b->n, n->first + i, n->n_all);
-	else if (fetch && i != source)
-		shard.n = 0; /* that one has the same sums, or all of them */
+	else if (to_host && i != source)
+		shard.n = 0; /* the source has the same sums, or all of them */
 	shard.at += b->at;
 	return shard;
 }
 
-static enum mu_status fetch(struct mu_kv *kv, size_t bucket, size_t i)
+static enum mu_status download(struct mu_kv *kv, size_t bucket, size_t i)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
@@ -109,7 +109,7 @@ out:
 	return st;
 }
 
-static enum mu_status bring(struct mu_kv *kv, size_t bucket, size_t i)
+static enum mu_status upload(struct mu_kv *kv, size_t bucket, size_t i)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
@@ -138,12 +138,12 @@ enum mu_status mu_nccl_send(struct mu_kv *kv, size_t bucket)
 		MU_TRY(mu_nccl_comm_move(kv, n->way == NCCL_SHARDS ? reduce_scatter : all_reduce,
 					 bucket));
 	for (size_t i = 0; !n->updates && i < n->n_gpus; i++)
-		MU_TRY(fetch(kv, bucket, i));
+		MU_TRY(download(kv, bucket, i));
 out:
 	return st;
 }
 
-enum mu_status mu_nccl_await(struct mu_kv *kv, CUevent event, const char *what)
+enum mu_status mu_nccl_wait_event(struct mu_kv *kv, CUevent event, const char *what)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
@@ -151,7 +151,7 @@ enum mu_status mu_nccl_await(struct mu_kv *kv, CUevent event, const char *what)
 	CUresult result;
 
 	mu_waiter_init(&waiter, kv->topology);
-	waiter.topology = NULL; /* GPUs do not wake: naps stay short */
+	waiter.topology = NULL; /* GPUs do not wake ranks: naps stay short */
 	while ((result = n->api.cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
 		MU_TRY(mu_nccl_comm_check(n, what));
 		if (n->serve)
@@ -165,21 +165,20 @@ out:
 	return st;
 }
 
-enum mu_status mu_nccl_wait(struct mu_kv *kv, size_t bucket)
+enum mu_status mu_nccl_wait_sums(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
 
 	for (size_t i = 0; i < n->n_gpus; i++)
 		if (part_of(kv, bucket, i, true).n > 0)
-			MU_TRY(mu_nccl_await(kv, n->gpus[i].summed[bucket],
-					     kv->plan.buckets[bucket].what));
+			MU_TRY(mu_nccl_wait_event(kv, n->gpus[i].summed[bucket],
+						  kv->plan.buckets[bucket].what));
 out:
 	return st;
 }
 
-/* Behind all work of the GPUs: it may still read the weights that are replaced. */
-enum mu_status mu_nccl_replace(struct mu_kv *kv)
+enum mu_status mu_nccl_after_work(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
@@ -191,13 +190,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_nccl_give(struct mu_kv *kv, size_t bucket)
+enum mu_status mu_nccl_distribute(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
 
 	for (size_t i = 0; !n->updates && i < n->n_gpus; i++)
-		MU_TRY(bring(kv, bucket, i));
+		MU_TRY(upload(kv, bucket, i));
 	if (n->way == NCCL_SHARDS)
 		MU_TRY(mu_nccl_comm_move(kv, all_gather, bucket));
 	if (n->way == NCCL_PEERS && n->updates)
@@ -211,7 +210,7 @@ out:
 
 /* ---- all arrays ---- */
 
-enum mu_status mu_nccl_settle(struct mu_kv *kv, const char *what)
+enum mu_status mu_nccl_wait_idle(struct mu_kv *kv, const char *what)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
@@ -222,7 +221,7 @@ enum mu_status mu_nccl_settle(struct mu_kv *kv, const char *what)
 	}
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		MU_TRY(mu_nccl_enter(&n->gpus[i]));
-		MU_TRY(mu_nccl_await(kv, n->gpus[i].done, what));
+		MU_TRY(mu_nccl_wait_event(kv, n->gpus[i].done, what));
 	}
 out:
 	return st;
@@ -233,7 +232,7 @@ enum mu_status mu_nccl_spread(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
 
-	MU_TRY(mu_nccl_replace(kv));
+	MU_TRY(mu_nccl_after_work(kv));
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		const struct nccl_gpu *g = &n->gpus[i];
 
@@ -241,7 +240,7 @@ enum mu_status mu_nccl_spread(struct mu_kv *kv)
 		NCCL_CU(n, cuMemcpyHtoDAsync, nccl_pointer(g->weights), kv->weights,
 			kv->plan.n * sizeof *kv->weights, g->stream);
 	}
-	MU_TRY(mu_nccl_settle(kv, "weights on their way to the GPUs"));
+	MU_TRY(mu_nccl_wait_idle(kv, "weights on their way to the GPUs"));
 out:
 	return st;
 }
@@ -255,7 +254,7 @@ enum mu_status mu_nccl_collect(struct mu_kv *kv)
 	MU_TRY(mu_nccl_enter(g));
 	NCCL_CU(n, cuMemcpyDtoHAsync, kv->weights, nccl_pointer(g->weights),
 		kv->plan.n * sizeof *kv->weights, g->stream);
-	MU_TRY(mu_nccl_settle(kv, "weights of the GPUs"));
+	MU_TRY(mu_nccl_wait_idle(kv, "weights of the GPUs"));
 out:
 	return st;
 }

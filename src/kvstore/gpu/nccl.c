@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The stores of workers whose devices are GPUs. See nccl.h for the way of a bucket, gpus.h for what
- * callers see.
- */
+/* The store whose sums are NCCL's, or of one worker's GPUs. See nccl.h, and gpus.h for its
+ * users. */
 #include "nccl.h"
 
 #include <string.h>
@@ -42,7 +40,7 @@ static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *con
 	n->config = config->optim;
 	n->config.name = rule->name; /* the caller's string may go */
 	n->config.prior = false;
-	MU_TRY(MU_ALLOC(n->all, (size_t)kv->topology->num_workers, "words of the workers"));
+	MU_TRY(MU_ALLOC(n->all, (size_t)kv->topology->num_workers, "samples of the workers"));
 	if (n->way != NCCL_SHARDS)
 		MU_TRY(mu_kv_update_open(kv, &kv->update, &config->optim));
 out:
@@ -53,14 +51,13 @@ static void close_gpu(struct mu_nccl *n, struct nccl_gpu *g, size_t n_buckets)
 {
 	const struct mu_device_memory *memory = g->device->ops->memory;
 
-	if (memory->enter(g->device) !=
-	    MU_OK) /* what cannot be given back is the driver's matter */
+	if (memory->enter(g->device) != MU_OK) /* the driver then frees what is open */
 		return;
 	for (size_t b = 0; g->summed && b < n_buckets; b++)
 		if (g->summed[b])
 			n->api.cuEventDestroy(g->summed[b]);
-	if (g->behind)
-		n->api.cuEventDestroy(g->behind);
+	if (g->order)
+		n->api.cuEventDestroy(g->order);
 	if (g->done)
 		n->api.cuEventDestroy(g->done);
 	mu_nccl_peers_close(n, g);
@@ -72,7 +69,7 @@ static void close_gpu(struct mu_nccl *n, struct nccl_gpu *g, size_t n_buckets)
 		memory->unmirror(g->device, g->gradients);
 }
 
-/* Copies from and to the host end before its memory is given back. */
+/* Copies from and to the host end before its memory is freed. */
 static void end_streams(struct mu_nccl *n)
 {
 	for (size_t i = 0; i < n->n_gpus; i++) {
@@ -132,7 +129,7 @@ static enum mu_status open_gpu(struct mu_kv *kv, const struct mu_kv_device *from
 	MU_TRY(memory->mirror(g->device, &g->weights, kv->weights, kv->plan.n));
 	MU_TRY(memory->mirror(g->device, &g->gradients, from->gradients, kv->plan.n));
 	NCCL_CU(n, cuStreamCreate, &g->stream, CU_STREAM_NON_BLOCKING);
-	NCCL_CU(n, cuEventCreate, &g->behind, CU_EVENT_DISABLE_TIMING);
+	NCCL_CU(n, cuEventCreate, &g->order, CU_EVENT_DISABLE_TIMING);
 	NCCL_CU(n, cuEventCreate, &g->done, CU_EVENT_DISABLE_TIMING);
 	MU_TRY(MU_ALLOC(g->summed, kv->plan.n_buckets, "events of the buckets"));
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
@@ -220,8 +217,8 @@ out:
 
 /* ---- a step ---- */
 
-/* Nobody wakes whom MPI keeps waiting here: naps stay short. */
-enum mu_status mu_nccl_finish(struct mu_kv *kv, MPI_Request *request, const char *what)
+/* No rank wakes this one: naps stay short. */
+enum mu_status mu_nccl_wait_request(struct mu_kv *kv, MPI_Request *request, const char *what)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_meeting meeting = {.comm = kv->comm, .what = what};
@@ -246,7 +243,7 @@ static enum mu_status step_begin(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
 
-	n->mine = (struct nccl_word){.count = kv->count, .notice = mu_kv_word(kv)};
+	n->mine = (struct nccl_step){.count = kv->count, .notice = mu_kv_current_notice(kv)};
 	n->counted = n->updated = false;
 	n->sent = 0;
 	n->left = kv->plan.n_buckets;
@@ -256,15 +253,15 @@ out:
 	return st;
 }
 
-/* Samples and words of all workers; with them the learning rate of this update. */
-static enum mu_status hear(struct mu_kv *kv)
+/* Sums the samples of all workers, which give the learning rate of this update. */
+static enum mu_status count_samples(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
 
 	if (n->counted)
 		goto out;
-	MU_TRY(mu_nccl_finish(kv, &n->request, "the samples of the other workers"));
+	MU_TRY(mu_nccl_wait_request(kv, &n->request, "the samples of the other workers"));
 	n->count = 0;
 	for (int w = 0; w < kv->topology->num_workers; w++) {
 		n->count += n->all[w].count;
@@ -278,7 +275,7 @@ out:
 	return st;
 }
 
-/* Buckets leave in their order, also where keys are ready in another. */
+/* Buckets are summed in their order, even if keys are ready in another. */
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
@@ -299,7 +296,7 @@ static enum mu_status update_all(struct mu_kv *kv)
 	if (n->updated)
 		goto out;
 	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		MU_TRY(mu_nccl_wait(kv, b));
+		MU_TRY(mu_nccl_wait_sums(kv, b));
 	if (n->way == NCCL_SHARDS)
 		MU_TRY(mu_nccl_shards_update_all(kv));
 	else
@@ -318,7 +315,7 @@ static enum mu_status update(struct mu_kv *kv, size_t bucket)
 		return mu_nccl_updates_begin(kv, bucket);
 	if (kv->whole_steps)
 		return update_all(kv);
-	MU_TRY(mu_nccl_wait(kv, bucket));
+	MU_TRY(mu_nccl_wait_sums(kv, bucket));
 	mu_clock_start(MU_CLOCK_UPDATE);
 	if (n->way == NCCL_SHARDS)
 		mu_nccl_shards_update(kv, bucket);
@@ -330,10 +327,9 @@ out:
 }
 
 /*
- * Buckets come back in their order, the one of the front layers first. With the first and the last
- * one the host waits until all that was begun is done: while it waits here it sees errors of NCCL,
- * in the layers behind (an embedding, say) it would wait for the GPU alone. The GPU has the work of
- * the earlier layers meanwhile.
+ * Buckets are copied back in their order, the front layers' first. At the first and at the last one
+ * the host waits until the streams are idle: here it sees errors of NCCL, while a later wait for
+ * the GPU (of an embedding, say) would not. Meanwhile the GPU computes earlier layers.
  */
 static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 {
@@ -341,19 +337,19 @@ static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 	struct mu_nccl *n = kv->nccl;
 	const bool begins = n->left == kv->plan.n_buckets, ends = n->left > 0 && bucket == 0;
 
-	MU_TRY(hear(kv));
+	MU_TRY(count_samples(kv));
 	while (n->left > bucket) {
-		MU_TRY(mu_nccl_replace(kv));
+		MU_TRY(mu_nccl_after_work(kv));
 		MU_TRY(update(kv, n->left - 1));
-		MU_TRY(mu_nccl_give(kv, --n->left));
+		MU_TRY(mu_nccl_distribute(kv, --n->left));
 	}
 	if ((begins || ends) && n->way != NCCL_PEERS)
-		MU_TRY(mu_nccl_settle(kv, "the sums of the GPUs"));
+		MU_TRY(mu_nccl_wait_idle(kv, "the sums of the GPUs"));
 out:
 	return st;
 }
 
-/* Weights, and the optimiser's states if they are not the host's. */
+/* Weights, and the optimiser's states if the GPUs have them. */
 static enum mu_status collect(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
@@ -365,7 +361,7 @@ out:
 	return st;
 }
 
-/* All workers are here before the first gives its communicators up. */
+/* No worker aborts its communicators before all are here. */
 static enum mu_status finish(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;

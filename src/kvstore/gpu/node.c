@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPUs under the stores that send messages: a layer over dist_sync, dist_async and dist_sharded.
- * Their host arrays become those that messages leave from and arrive in.
+ * NCCL inside a node: a layer over dist_sync, dist_async and dist_sharded, whose messages are sent
+ * from the host's arrays and received in them.
  *
  * Synchronous stores: the GPUs of a node's workers are one communicator. Every part of a bucket has
- * a home, a GPU: there NCCL sums the node's gradients of it, behind backward, and from there it is
- * copied to the host of that GPU's worker, who alone of the node pushes the part to its server end
- * and gets it back (nodes.h). The new weights go to the home's GPU, and from it to the others.
- * dist_async, where every push is one worker's: the same with the GPUs of the worker.
+ * a home, one of these GPUs. NCCL sums the node's gradients of the part on its home, during
+ * backward. The sum is copied to the host of the home's worker, the only one of the node that
+ * pushes the part to its server end and pulls it (nodes.h). The new weights are copied to the home,
+ * and from there to the other GPUs. dist_async, where every push is an update: the same with the
+ * GPUs of a worker.
  *
- * A bucket is pushed when its sums are on the host, which is looked at whenever the worker calls
- * the store. Every worker gives NCCL all sums of a step before it waits for a server, and whoever
- * waits for NCCL serves the others meanwhile: so nobody waits for ever.
+ * A bucket is pushed when its sums are on the host; the worker checks that whenever it calls the
+ * store. No deadlock: every worker starts all sums of a step before it waits for a server, and
+ * works for others while it waits for NCCL.
  */
 #include "nccl.h"
 
@@ -55,7 +56,7 @@ static ncclResult_t broadcast(const struct mu_kv *kv, const struct nccl_gpu *g, 
 
 /* ---- copies ---- */
 
-/* The GPU of mine that is the home of a part; NULL: it is another worker's. */
+/* The home of a part; NULL: it is another worker's. */
 static const struct nccl_gpu *home_of(const struct mu_nccl *n, size_t part)
 {
 	const size_t home = n->homes[part];
@@ -63,7 +64,7 @@ static const struct nccl_gpu *home_of(const struct mu_nccl *n, size_t part)
 	return home >= n->first && home < n->first + n->n_gpus ? &n->gpus[home - n->first] : NULL;
 }
 
-/* The parts of a bucket that my GPUs are the homes of: sums to the host, or weights from it. */
+/* Parts of a bucket whose home is here: copies sums to the host, or weights from it. */
 static enum mu_status copy_parts(struct mu_kv *kv, size_t bucket, bool weights)
 {
 	enum mu_status st = MU_OK;
@@ -105,12 +106,11 @@ out:
 
 /* ---- a step ---- */
 
-/* Behind what the GPUs have done so far. */
 static enum mu_status sum_bucket(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_nccl_replace(kv));
+	MU_TRY(mu_nccl_after_work(kv));
 	MU_TRY(mu_nccl_comm_move(kv, reduce, bucket));
 	MU_TRY(fetch_sums(kv, bucket));
 out:
@@ -161,14 +161,14 @@ out:
 	return st;
 }
 
-/* In a wait. A hosted end settles a round (sync.c) once all that its worker owes others is gone. */
+/* In a wait. A hosted end finishes a round (sync.c) only after its worker has pushed everything. */
 static enum mu_status serve(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(poll(kv));
 	if (kv->server && kv->nccl->pushed == kv->plan.n_buckets)
-		MU_TRY(kv->server->policy->settle(kv->server));
+		MU_TRY(kv->server->policy->finish_round(kv->server));
 out:
 	return st;
 }
@@ -182,7 +182,7 @@ static enum mu_status step_begin(struct mu_kv *kv)
 	return kv->kind.below->step_begin(kv);
 }
 
-/* Buckets go to NCCL in their order, also where keys are ready in another. */
+/* Buckets are summed in their order, even if keys are ready in another. */
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
@@ -196,7 +196,7 @@ out:
 	return st;
 }
 
-/* Until all sums have left. */
+/* Waits until all buckets are pushed. */
 static enum mu_status push_rest(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
@@ -204,7 +204,7 @@ static enum mu_status push_rest(struct mu_kv *kv)
 	struct mu_waiter waiter;
 
 	mu_waiter_init(&waiter, kv->topology);
-	waiter.topology = NULL; /* GPUs do not wake */
+	waiter.topology = NULL; /* GPUs do not wake ranks */
 	for (;;) {
 		const size_t before = n->pushed;
 
@@ -222,8 +222,8 @@ out:
 	return st;
 }
 
-/* The sums of the step, and so this stream, are behind all work that reads the old weights. */
-static enum mu_status give_bucket(struct mu_kv *kv, size_t bucket)
+/* The stream has waited for all work that reads the old weights, before the sums of the step. */
+static enum mu_status distribute_bucket(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->nccl;
@@ -237,7 +237,7 @@ out:
 	return st;
 }
 
-/* As in nccl.c: the host waits for the GPUs with the first and the last bucket. */
+/* As in nccl.c: the host waits for the GPUs at the first and at the last bucket. */
 static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
@@ -248,10 +248,10 @@ static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 		MU_TRY(push_rest(kv));
 	while (n->left > bucket) {
 		MU_TRY(kv->kind.below->pull(kv, n->left - 1));
-		MU_TRY(give_bucket(kv, --n->left));
+		MU_TRY(distribute_bucket(kv, --n->left));
 	}
 	if (begins || ends)
-		MU_TRY(mu_nccl_settle(kv, "the sums of the node's GPUs"));
+		MU_TRY(mu_nccl_wait_idle(kv, "the sums of the node's GPUs"));
 out:
 	return st;
 }
@@ -263,11 +263,11 @@ static enum mu_status step_end(struct mu_kv *kv)
 
 /* ---- life ---- */
 
-/* The number, among all GPUs, of a part's home. counts: GPUs of each worker of the communicator. */
+/* A part's home: its number among all GPUs. counts: GPUs of each worker of the communicator. */
 static size_t find_home(const struct mu_kv *kv, const struct mu_kv_part *part, const size_t *counts)
 {
 	const struct mu_kv_group *g = &kv->worker->groups[part->server];
-	const size_t leader = mu_kv_leader(g, part->number);
+	const size_t leader = mu_kv_group_leader(g, part->number);
 	const struct mu_topology *t = kv->topology;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
 	const int node = t->node_of[t->rank];
@@ -306,7 +306,7 @@ static enum mu_status split(struct mu_kv *kv)
 	const int first = mu_count(kv->nodes.workers[kv->nodes.first[node]]);
 
 	kv->nccl->comm = MPI_COMM_NULL;
-	MU_TRY(mu_barrier(t->peers)); /* so that all are here: the next call waits in MPI */
+	MU_TRY(mu_barrier(t->peers)); /* the next call blocks: not before all are here */
 	MU_MPI(MPI_Comm_split(t->peers, kv->nodes.reduces[node] ? first : t->index, t->index,
 			      &kv->nccl->comm));
 	MU_MPI(MPI_Comm_set_errhandler(kv->nccl->comm, MPI_ERRORS_RETURN));
@@ -385,7 +385,7 @@ static enum mu_status meet(struct mu_kv *kv)
 	return kv->kind.below->meet ? kv->kind.below->meet(kv) : mu_barrier(kv->topology->peers);
 }
 
-/* A worker's host has the parts alone that it has pulled. */
+/* The host has only the parts that this worker has pulled. */
 static enum mu_status finish(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device with GPUs: one worker, whose GPUs sum without NCCL, so that the order of the sum is that
- * of the devices. Every bucket has a home: a GPU that copies the others' gradients to itself, adds
- * them up, updates, and gives its weights to the others. All of that is in the home's stream, so
- * one scratch serves all of its buckets.
+ * device on GPUs: one worker, whose GPUs sum without NCCL, in the order of the devices. Every
+ * bucket has a home, a GPU that copies the others' gradients to itself, sums them, updates, and
+ * copies its weights to the others. All of this is in the home's stream, so its buckets share one
+ * scratch.
  */
 #include "nccl.h"
 
@@ -52,7 +52,7 @@ void mu_nccl_peers_close(struct mu_nccl *n, struct nccl_gpu *g)
 	g->scratch = 0;
 }
 
-/* mu_nccl_send has put every stream behind its GPU's work. */
+/* mu_nccl_send has made every stream wait for its GPU's work. */
 enum mu_status mu_nccl_peers_sum(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
@@ -82,8 +82,8 @@ out:
 	return st;
 }
 
-/* mu_nccl_replace has put every stream behind its GPU's work: home's is behind theirs, and then
- * they are behind home's. */
+/* mu_nccl_after_work has made every stream wait for its GPU's work. The home waits for the others'
+ * streams, then they wait for the home's. */
 enum mu_status mu_nccl_peers_spread(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;

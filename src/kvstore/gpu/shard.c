@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nccl: every GPU has a shard of each bucket, and the worker that drives it updates that shard, so
- * the states of the optimiser are divided among the workers.
+ * nccl: every GPU has a shard of each bucket, which its worker updates. So the optimiser's states
+ * are divided among the workers.
  */
 #include "nccl.h"
 
@@ -11,8 +11,8 @@
 
 /* ---- pieces of the optimiser ---- */
 
-/* Shards without elements are no pieces. Those of a GPU are stored side by side. */
-static void deal(struct mu_kv *kv, struct mu_piece *found)
+/* Shards without elements are no pieces. The shards of a GPU are stored side by side. */
+static void cut_shards(struct mu_kv *kv, struct mu_piece *found)
 {
 	struct mu_nccl *n = kv->nccl;
 	size_t local = 0;
@@ -44,7 +44,7 @@ enum mu_status mu_nccl_shards_open(struct mu_kv *kv)
 
 	MU_TRY(MU_ALLOC(found, most, "shards of the optimizer"));
 	MU_TRY(MU_ALLOC(n->owners, most, "shards"));
-	deal(kv, found);
+	cut_shards(kv, found);
 	MU_TRY(mu_optim_new(&n->optim, &n->config, kv->slices, kv->n_slices, found, n->n_pieces));
 	MU_TRY(mu_kv_norms_init(&n->norms, n->optim, kv->topology->peers,
 				kv->topology->num_workers));
@@ -110,7 +110,7 @@ out:
 
 /* ---- checkpoints ---- */
 
-/* Between a whole array, which begins with element `from`, and the shards that are here. */
+/* Copies a state from a whole array to the shards that are here, or back. */
 static void copy_shards(struct mu_kv *kv, int state, float *whole, bool load)
 {
 	const struct mu_nccl *n = kv->nccl;
@@ -126,7 +126,7 @@ static void copy_shards(struct mu_kv *kv, int state, float *whole, bool load)
 	}
 }
 
-/* Every element is one worker's and zero bits with the others: their bits are joined. */
+/* Every element is one worker's, and 0 on the others: joins their bits. */
 static enum mu_status join(struct mu_kv *kv, float *whole)
 {
 	enum mu_status st = MU_OK;
@@ -138,7 +138,7 @@ static enum mu_status join(struct mu_kv *kv, float *whole)
 
 		MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, whole + at, mu_count(n), MPI_UINT32_T, MPI_BOR,
 				      kv->comm, &request));
-		MU_TRY(mu_nccl_finish(kv, &request, "states of the optimizer"));
+		MU_TRY(mu_nccl_wait_request(kv, &request, "states of the optimizer"));
 		at += n;
 	}
 out:
@@ -182,9 +182,9 @@ enum mu_status mu_nccl_shards_states(struct mu_kv *kv, bool load)
 	}
 	if (x->from != 0 || x->to != kv->plan.n)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"states of elements %zu to %zu are loaded, and every worker of kv-store "
-			"nccl needs all %zu",
-			x->from, x->to, kv->plan.n);
+			"states of elements %zu to %zu are loaded, and every worker of kv-store %s "
+			"needs all %zu",
+			x->from, x->to, kv->kind.name, kv->plan.n);
 	mu_optim_set_counts(kv->nccl->optim, x->updates, x->last_lr);
 	for (int i = 0; i < kv->n_states; i++)
 		copy_shards(kv, i, x->arrays[i], true);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Updates on the GPUs: each has the weights, and of its pieces the sums, the optimiser's states and
- * the classes of its elements. The optimiser on the host counts updates and makes the constants of
- * each; its own arrays of states are what checkpoints read and write, copied only then. These are
- * not pinned: pieces have pages in common, and no range may be pinned in part.
+ * Updates on the GPUs. Each has the weights, and the sums, optimiser's states and element classes
+ * of its pieces. The optimiser on the host counts updates and computes their constants. Its own
+ * arrays of states are for checkpoints, and copied only then. They are not pinned: pieces share
+ * pages, and a range that is pinned cannot be pinned again.
  */
 #include "nccl.h"
 
@@ -24,8 +24,8 @@ static float *state_of(const struct mu_kv *kv, const struct nccl_piece *p, int s
 	return held ? held + p->local : NULL;
 }
 
-/* Buckets are the pieces of the optimiser; shards were dealt by shard.c. */
-static void deal_buckets(struct mu_kv *kv)
+/* Buckets are the pieces of the optimiser. For shards see shard.c. */
+static void assign_buckets(struct mu_kv *kv)
 {
 	const struct mu_nccl *n = kv->nccl;
 
@@ -77,7 +77,7 @@ static enum mu_status open_piece(const struct mu_kv *kv, const struct nccl_gpu *
 						     "states of the optimizer"));
 		p->states[s] = data;
 	}
-	MU_TRY(open_classes(kv, g, p)); /* and until the states are zeroed */
+	MU_TRY(open_classes(kv, g, p)); /* which waits for the zeroed states, too */
 out:
 	return st;
 }
@@ -90,7 +90,7 @@ enum mu_status mu_nccl_updates_open(struct mu_kv *kv)
 	char why[128] = "";
 
 	if (n->way != NCCL_SHARDS)
-		deal_buckets(kv);
+		assign_buckets(kv);
 	n->updates = mu_optim_is_by_element(optim_of(kv), why, sizeof why);
 	if (t->index == 0)
 		mu_log_info("the optimizer works on %s%s",
@@ -144,7 +144,7 @@ out:
 	return st;
 }
 
-/* Several GPUs may have the same piece, of which there is one update. */
+/* Several GPUs may have the same piece, which counts as one update. */
 enum mu_status mu_nccl_updates_begin(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
@@ -167,7 +167,7 @@ out:
 
 /* ---- states ---- */
 
-/* Of a piece that several GPUs have the first one's are those of the host. */
+/* Of the GPUs that have the same piece the first one's states are copied to the host. */
 static bool is_first(const struct mu_nccl *n, size_t gpu)
 {
 	return gpu == 0 || n->way != NCCL_ALL_REDUCE;
@@ -203,7 +203,7 @@ static enum mu_status copy_states(struct mu_kv *kv, bool collect)
 			if (!collect || is_first(n, i))
 				MU_TRY(copy_piece(kv, &n->gpus[i], nccl_piece_of(n, b, i),
 						  collect));
-	MU_TRY(mu_nccl_settle(kv, "states of the optimizer on the GPUs"));
+	MU_TRY(mu_nccl_wait_idle(kv, "states of the optimizer on the GPUs"));
 out:
 	return st;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dist_allreduce: every worker sums its part of the gradients of all (the server end that it
- * hosts), all get the sums, and each updates the whole model, so that all have the same states of
- * the optimiser.
+ * dist_allreduce: every worker hosts a server end, which sums a part of the gradients of all
+ * workers. All receive the sums, and each updates the whole model. So all have the same optimiser's
+ * states.
  */
 #include "dist.h"
 
@@ -16,7 +16,7 @@ out:
 	return st;
 }
 
-/* A rule that needs norms waits for all sums of the step, once. */
+/* A rule that needs norms waits for all sums of the step. */
 static enum mu_status pull_all(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dist_async on a server. Each part of a push updates the weights at once and is answered to its
- * worker only. The answer leaves from a copy: other workers change the weights while it is under
- * way. Samples are counted once per step, when its order comes; the learning rate follows from
- * them. With a rule that needs norms the update waits for all parts of the push, and there is one
- * server. With a bound of staleness (staleness.c) pushes update all the same, and the answer to a
- * worker that is too far ahead waits.
+ * dist_async. Each part of a push updates the weights at once; the new weights are sent to its
+ * worker only, from a copy: other workers change the weights during the send. Samples are counted
+ * once per step, when its order arrives; they determine the learning rate. Rules that need norms
+ * update when all parts of a push are here, and there is one server. With a bound of staleness
+ * (staleness.c) pushes update as without, and the answer to a worker that is too far ahead waits.
  */
 #include <string.h>
 
@@ -14,8 +13,8 @@
 #define ASK_SECONDS 0.5 /* how often a worker that waits for others asks the servers */
 
 /*
- * Update by worker w's gradients (if any) and copy (if it is answered now), block by block, so that
- * the copy reads the cache.
+ * Updates by worker w's gradients, if there are any, and copies the weights, if it is answered now.
+ * Block by block: the copy reads from the cache.
  */
 static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool update, bool copy)
 {
@@ -43,27 +42,27 @@ static void begin_update(struct mu_kv_server *s, size_t p, size_t w)
 	mu_optim_prior(s->optim, p, mu_kv_outbox(s, p, w));
 }
 
-/* Send part p to worker w, after its own update if that is still due. */
+/* Sends part p to worker w, after the update by its gradients if that is not done. */
 static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w, bool update)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
 	const bool coded = s->kv->pull_coder.codec;
 
-	MU_TRY(mu_kv_server_forget(s, p, w));
+	MU_TRY(mu_kv_server_wait_sent(s, p, w));
 	update_and_copy(s, p, w, update, !coded);
 	if (coded)
 		mu_kv_coded_answer(s, p, w);
 	if (update)
-		MU_TRY(mu_kv_server_reuse(s, p, w));
-	MU_TRY(mu_kv_server_return(s, p, w));
+		MU_TRY(mu_kv_server_receive_next(s, p, w));
+	MU_TRY(mu_kv_server_send_part(s, p, w));
 	if (--peer->parts_left == 0)
 		peer->seen = s->stale.pushes;
 out:
 	return st;
 }
 
-/* Worker w's gradients of part p are used now; who is too far ahead is answered later. */
+/* Uses worker w's gradients of part p. A worker that is too far ahead is answered later. */
 static enum mu_status update_part(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
@@ -74,18 +73,18 @@ static enum mu_status update_part(struct mu_kv_server *s, size_t p, size_t w)
 	}
 	update_and_copy(s, p, w, true, false);
 	s->withheld[p * s->n_workers + w] = true;
-	MU_TRY(mu_kv_server_reuse(s, p, w));
+	MU_TRY(mu_kv_server_receive_next(s, p, w));
 out:
 	return st;
 }
 
-/* Answer worker w's step, which had to wait: the weights are those of now. */
+/* Answers worker w's step, which had to wait, with the present weights. */
 static enum mu_status release(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
 
-	if (peer->pushed == peer->step) { /* else it has not waited */
+	if (peer->pushed == peer->step) { /* else it did not wait */
 		s->stale.held_back++;
 		s->stale.held_back_seconds += mu_now() - peer->waits_since;
 	}
@@ -113,7 +112,8 @@ out:
 	return st;
 }
 
-/* All of worker w's step is here. Before the last part is answered: a worker has seen its own. */
+/* Worker w's step is complete. Before the last part is answered: its weights include its own
+ * push. */
 static void count_push(struct mu_kv_server *s, size_t w)
 {
 	struct mu_kv_peer *peer = &s->peers[w];
@@ -137,7 +137,7 @@ static void find(const void *context, size_t p, const float **weights, const flo
 	*gradients = mu_kv_inbox(push->s, p, push->w);
 }
 
-/* All parts of worker w's push are here: the norms are those of this push. */
+/* All parts of worker w's push are here. The norms are those of this push. */
 static enum mu_status update_whole(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
@@ -187,7 +187,7 @@ static enum mu_status step(struct mu_kv_server *s, size_t w)
 	s->kv->progress += peer->count;
 	peer->parts_left = s->n_parts;
 	peer->parts_here = 0;
-	MU_TRY(mu_kv_server_hear(s, mu_kv_word(s->kv)));
+	MU_TRY(mu_kv_server_notice(s, mu_kv_current_notice(s->kv)));
 	peer->waiting = mu_kv_staleness_is_ahead(s, w);
 	if (!peer->waiting)
 		MU_TRY(mu_kv_server_answer(s, w, peer->lr));
@@ -213,10 +213,10 @@ out:
 	return st;
 }
 
-/* Workers that know of it may take no more steps: nobody waits for them. */
-static enum mu_status hear(struct mu_kv_server *s)
+/* Workers that have received it may take no more steps: nobody waits for them. */
+static enum mu_status notice(struct mu_kv_server *s)
 {
-	s->word = s->heard;
+	s->answer_notice = s->notice;
 	return release_all(s);
 }
 
@@ -233,7 +233,7 @@ const struct mu_kv_policy mu_kv_policy_async = {
 	.part = part_arrived,
 	.pull = pull,
 	.finish = finish,
-	.hear = hear,
+	.notice = notice,
 };
 
 /* ---- the store ---- */
@@ -243,7 +243,7 @@ static enum mu_status open_async(struct mu_kv *kv, const struct mu_kv_config *co
 	return mu_kv_ends_open(kv, config, &mu_kv_policy_async);
 }
 
-/* With a bound nothing of the next step is there before all servers let it begin. */
+/* With a bound no weight is read before all servers have answered the step. */
 static enum mu_status pull_bounded(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
@@ -257,10 +257,10 @@ out:
 }
 
 /*
- * Wait for all workers. This one cannot see whether those on other nodes still train; the servers
- * can: it asks them now and then how many samples they have counted.
+ * Waits for all workers. A worker cannot see whether workers on other nodes still train; the
+ * servers can: it asks them from time to time how many samples they have counted.
  */
-/* Did anybody push since the last time? */
+/* *moved: have the servers counted samples since the last call? */
 static enum mu_status ask(struct mu_kv *kv, struct mu_waiter *waiter, bool *moved)
 {
 	enum mu_status st = MU_OK;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom the two ends of a store of a model wait for. See awaited.h. */
+/* The ranks that the two ends of a store of a model wait for. See awaited.h. */
 #include <stdio.h>
 
 #include "awaited.h"
 
-/* Of a node that reduces it is known there only who is late: its leader will tell. */
+/* The workers of a source. Which of a node's workers is late only its leader knows, who reports
+ * it. */
 static void add_source(const struct mu_kv_server *s, const struct mu_kv_group *g,
 		       struct mu_awaited *a)
 {
@@ -14,7 +15,7 @@ static void add_source(const struct mu_kv_server *s, const struct mu_kv_group *g
 		a->direct = false;
 }
 
-/* Some workers' gradients of a part are here, and others' are not. */
+/* Workers whose gradients of a part are missing, while others' are here. */
 static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
 {
 	for (size_t p = 0; p < s->n_parts; p++) {
@@ -33,13 +34,13 @@ static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
 	}
 }
 
-/* A synchronous round waits for all workers; with dist_async one may wait for another by the bound
- * of staleness only. */
+/* A synchronous round waits for all workers. In dist_async a worker waits for another only by the
+ * bound of staleness. */
 void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 {
 	const struct mu_kv_server *s = context;
 
-	a->direct = s->self == s->n_workers; /* a worker waits for other servers, too */
+	a->direct = s->self == s->n_workers; /* a worker also waits for other servers */
 	if (s->round_left > 0)
 		add_missing(s, a);
 	for (size_t w = 0; s->n_waiting > 0 && w < s->n_workers; w++) {
@@ -51,7 +52,7 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
 	}
 	for (size_t w = 0; w < s->n_workers; w++) {
-		if (!mu_kv_staleness_is_late(s, w))
+		if (!mu_kv_staleness_delays_others(s, w))
 			continue;
 		if (a->n == 0)
 			snprintf(a->what, sizeof a->what, "step %llu of workers that are behind",
@@ -60,23 +61,23 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 	}
 }
 
-/* A part that this node's leader adds up is not back. */
-static void add_led(const struct mu_kv *kv, size_t bucket, size_t part, struct mu_awaited *a)
+/* The leader of a part has not received its result. */
+static void add_leader(const struct mu_kv *kv, size_t bucket, size_t part, struct mu_awaited *a)
 {
-	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct mu_kv_leader *l = &kv->worker->leader;
 	const int *ranks = kv->topology->worker_ranks;
 	const size_t before = a->n;
 
 	for (size_t i = 0; i < l->n; i++)
-		if (!mu_kv_lead_has_pushed(kv, i, bucket) ||
-		    (l->relay && !mu_kv_relay_has_taken(kv, i, bucket)))
+		if (!mu_kv_leader_has_pushed(kv, i, bucket) ||
+		    (l->messages && !mu_kv_leader_has_forwarded(kv, i, bucket)))
 			mu_awaited_add(a, ranks[l->workers[i]]);
 	if (a->n == before)
 		mu_awaited_add(a, kv->worker->routes[part].rank);
 }
 
-/* Who is late with parts of a bucket. What this worker sends has a request, in the order of parts.
- */
+/* Ranks that are late with parts of a bucket. The requests are those of the parts that this worker
+ * sends, in the order of parts. */
 static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
 {
 	const struct mu_kv_worker *w = kv->worker;
@@ -86,15 +87,16 @@ static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
 		const struct mu_kv_part *part = &kv->plan.parts[p];
 		const struct mu_kv_route *route = &w->routes[p];
-		bool here = true; /* if it is its own, the workers below are late */
+		bool here = true; /* own parts: mu_kv_awaited_workers adds the late ranks */
 
-		if (route->way == MU_KV_WAY_SHARED)
-			here = mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
-		else if (route->way == MU_KV_WAY_SEND)
+		if (route->way == MU_KV_ROUTE_SHARED)
+			here = mu_kv_shm_is_returned(&w->shm[part->server], part->number,
+						     w->rounds);
+		else if (route->way == MU_KV_ROUTE_SEND)
 			here = mu_request_is_complete(w->pulls[request++]);
-		else if ((route->way == MU_KV_WAY_LEAD || route->way == MU_KV_WAY_LED) &&
-			 !mu_kv_lead_is_back(kv, bucket, p))
-			add_led(kv, bucket, p, a);
+		else if ((route->way == MU_KV_ROUTE_LEADER || route->way == MU_KV_ROUTE_MEMBER) &&
+			 !mu_kv_leader_is_back(kv, bucket, p))
+			add_leader(kv, bucket, p, a);
 		if (!here)
 			mu_awaited_add(a, route->rank);
 	}
@@ -108,8 +110,8 @@ static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
 	for (int s = 0; s < kv->n_servers; s++) {
 		bool here = true;
 
-		if (w->near[s].pipe)
-			here = mu_kv_near_answered(&w->near[s]);
+		if (w->shm[s].pipe)
+			here = mu_kv_shm_is_answered(&w->shm[s]);
 		else if (!mu_kv_is_own(kv, s))
 			here = mu_request_is_complete(w->answers[request++]);
 		if (!here)

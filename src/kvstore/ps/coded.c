@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compression in a store of a model: parts of buckets as codes. See coded.h. */
+/* Compression in a store of a model. See coded.h. */
 #include <string.h>
 
 #include "dist.h"
 
-/* ---- runs of a part: a block of a key, or a key that travels as it is ---- */
+/* ---- runs of a part: a block of a key, or a key that is sent as floats ---- */
 
 struct run {
 	size_t at, n;
@@ -21,7 +21,7 @@ static bool is_coded(const struct mu_coder *coder, const struct mu_slice *s)
 	       (mu_compress_keeps_zero(coder) || s->n == s->n_padded);
 }
 
-/* From the key on that holds the first element, or ends before it. */
+/* Begins at the key that holds the first element, or ends before it. */
 static struct walk walk_from(const struct mu_kv *kv, size_t at, size_t n)
 {
 	size_t low = 0, high = kv->n_slices;
@@ -119,7 +119,6 @@ int mu_kv_codes_count(const struct mu_kv_codes *codes, size_t part)
 	return mu_count(codes->at[part + 1] - codes->at[part]);
 }
 
-/* n elements from at on; values and out are those of element at. */
 static void decode(const struct mu_kv *kv, const struct mu_coder *coder, const struct mu_kv_part *p,
 		   const unsigned char *codes, float *out)
 {
@@ -138,23 +137,23 @@ static void decode(const struct mu_kv *kv, const struct mu_coder *coder, const s
 }
 
 MU_LOOP
-static void add_change(size_t n, float *restrict out, const float *restrict change)
+static void add_floats(size_t n, float *restrict out, const float *restrict change)
 {
 	for (size_t i = 0; i < n; i++)
 		out[i] += change[i];
 }
 
 MU_LOOP
-static void take_change(size_t n, float *restrict out, const float *restrict to,
-			const float *restrict from)
+static void subtract_floats(size_t n, float *restrict out, const float *restrict to,
+			    const float *restrict from)
 {
 	for (size_t i = 0; i < n; i++)
 		out[i] = to[i] - from[i];
 }
 
-/* rest + values into codes, and what is left into rest. */
+/* Encodes residual + values, and sets the residual to the rounding error. */
 static void encode(const struct mu_kv *kv, const struct mu_coder *coder, const struct mu_kv_part *p,
-		   const float *values, float *rest, unsigned char *codes)
+		   const float *values, float *residual, unsigned char *codes)
 {
 	struct walk walk = walk_from(kv, p->at, p->n);
 	struct run run;
@@ -165,16 +164,17 @@ static void encode(const struct mu_kv *kv, const struct mu_coder *coder, const s
 		if (run.whole) {
 			memcpy(codes, values + i, run.n * sizeof *values);
 		} else {
-			add_change(run.n, rest + i, values + i);
-			mu_compress(coder, run.n, rest + i, codes);
+			add_floats(run.n, residual + i, values + i);
+			mu_compress(coder, run.n, residual + i, codes);
 		}
 		codes += run_bytes(coder, &run);
 	}
 }
 
-/* The way from what others have to what is right into codes; they then have what these say. */
+/* Encodes the change from sent, the weights of the receivers, to right, and adds the decoded change
+ * to sent. */
 static void encode_change(const struct mu_kv *kv, const struct mu_coder *coder,
-			  const struct mu_kv_part *p, const float *right, float *given,
+			  const struct mu_kv_part *p, const float *right, float *sent,
 			  unsigned char *codes)
 {
 	struct walk walk = walk_from(kv, p->at, p->n);
@@ -186,12 +186,12 @@ static void encode_change(const struct mu_kv *kv, const struct mu_coder *coder,
 
 		if (run.whole) {
 			memcpy(codes, right + i, run.n * sizeof *right);
-			memcpy(given + i, right + i, run.n * sizeof *right);
+			memcpy(sent + i, right + i, run.n * sizeof *right);
 		} else {
-			take_change(run.n, change, right + i, given + i);
+			subtract_floats(run.n, change, right + i, sent + i);
 			mu_compress(coder, run.n, change, codes);
 			mu_decompress(coder, run.n, codes, change);
-			add_change(run.n, given + i, change);
+			add_floats(run.n, sent + i, change);
 		}
 		codes += run_bytes(coder, &run);
 	}
@@ -211,7 +211,7 @@ static void decode_change(const struct mu_kv *kv, const struct mu_coder *coder,
 			memcpy(weights + i, codes, run.n * sizeof *weights);
 		} else {
 			mu_decompress(coder, run.n, codes, change);
-			add_change(run.n, weights + i, change);
+			add_floats(run.n, weights + i, change);
 		}
 		codes += run_bytes(coder, &run);
 	}
@@ -227,7 +227,7 @@ enum mu_status mu_kv_coded_worker_open(struct mu_kv *kv)
 
 	if (!mu_kv_is_coded(kv))
 		goto out;
-	MU_TRY(MU_ALLOC(c->rest, plan->n, "rest of compressed gradients"));
+	MU_TRY(MU_ALLOC(c->residual, plan->n, "residual of compressed gradients"));
 	MU_TRY(mu_kv_codes_init(&c->pushes, kv, &kv->push_coder, plan->parts, plan->n_parts, 1));
 	if (kv->pull_coder.codec)
 		MU_TRY(mu_kv_codes_init(&c->pulls, kv, &kv->pull_coder, plan->parts, plan->n_parts,
@@ -238,13 +238,13 @@ out:
 
 void mu_kv_coded_worker_close(struct mu_kv_coded_worker *c)
 {
-	mu_free(c->rest);
+	mu_free(c->residual);
 	mu_kv_codes_release(&c->pushes);
 	mu_kv_codes_release(&c->pulls);
 }
 
-/* dist_async leaves out an update of no samples: the rest must not go into it. */
-static bool is_left_out(const struct mu_kv *kv)
+/* dist_async skips an update of no samples, which must not use up the residual. */
+static bool is_skipped(const struct mu_kv *kv)
 {
 	return !kv->kind.synchronous && kv->count == 0;
 }
@@ -255,13 +255,13 @@ void mu_kv_coded_push(struct mu_kv *kv, size_t bucket)
 	struct mu_kv_coded_worker *c = &kv->worker->coded;
 
 	mu_clock_start(MU_CLOCK_COMPRESS);
-	for (size_t i = b->first_part; !is_left_out(kv) && i < b->first_part + b->n_parts; i++) {
+	for (size_t i = b->first_part; !is_skipped(kv) && i < b->first_part + b->n_parts; i++) {
 		const struct mu_kv_part *part = &kv->plan.parts[i];
 		float *gradients = kv->gradients + part->at;
 		unsigned char *codes = mu_kv_codes_part(&c->pushes, i, 0);
 
-		encode(kv, &kv->push_coder, part, gradients, c->rest + part->at, codes);
-		if (kv->worker->routes[i].way != MU_KV_WAY_SEND)
+		encode(kv, &kv->push_coder, part, gradients, c->residual + part->at, codes);
+		if (kv->worker->routes[i].way != MU_KV_ROUTE_SEND)
 			decode(kv, &kv->push_coder, part, codes, gradients);
 	}
 	mu_clock_stop(MU_CLOCK_COMPRESS);
@@ -278,7 +278,7 @@ void mu_kv_coded_pulled(struct mu_kv *kv, size_t bucket)
 		float *results = kv->results + part->at;
 		const unsigned char *codes = mu_kv_codes_part(&c->pulls, i, 0);
 
-		if (kv->worker->routes[i].way != MU_KV_WAY_SEND)
+		if (kv->worker->routes[i].way != MU_KV_ROUTE_SEND)
 			continue;
 		if (kv->kind.workers_update)
 			decode(kv, &kv->pull_coder, part, codes, results);
@@ -298,9 +298,9 @@ static enum mu_status open_answers(struct mu_kv_server *s)
 	MU_TRY(mu_kv_codes_init(&c->pulls, s->kv, &s->kv->pull_coder, s->parts, s->n_parts,
 				s->outbox ? s->n_inboxes + 1 : 1));
 	if (s->kv->kind.workers_update)
-		MU_TRY(MU_ALLOC(c->rest, s->kv->plan.n, "rest of compressed sums"));
+		MU_TRY(MU_ALLOC(c->residual, s->kv->plan.n, "residual of compressed sums"));
 	else if (!s->policy->needs_outbox)
-		MU_TRY(MU_ALLOC(c->given, s->n + 1, "weights that the workers have"));
+		MU_TRY(MU_ALLOC(c->sent, s->n + 1, "weights that the workers have"));
 out:
 	return st;
 }
@@ -322,8 +322,8 @@ void mu_kv_coded_server_close(struct mu_kv_coded_server *c)
 {
 	mu_kv_codes_release(&c->pushes);
 	mu_kv_codes_release(&c->pulls);
-	mu_free(c->given);
-	mu_free(c->rest);
+	mu_free(c->sent);
+	mu_free(c->residual);
 }
 
 void mu_kv_coded_arrived(struct mu_kv_server *s, size_t p, size_t w)
@@ -336,7 +336,7 @@ void mu_kv_coded_arrived(struct mu_kv_server *s, size_t p, size_t w)
 	mu_clock_stop(MU_CLOCK_COMPRESS);
 }
 
-/* The same codes for all workers. */
+/* Encodes part p once for all workers. */
 static void answer_all(struct mu_kv_server *s, size_t p)
 {
 	const struct mu_coder *coder = &s->kv->pull_coder;
@@ -344,19 +344,19 @@ static void answer_all(struct mu_kv_server *s, size_t p)
 	const struct mu_kv_part *part = &s->parts[p];
 	unsigned char *codes = mu_kv_codes_part(&c->pulls, p, 0);
 
-	if (c->rest)
-		encode(s->kv, coder, part, mu_kv_held(s, p), c->rest + part->at, codes);
+	if (c->residual)
+		encode(s->kv, coder, part, mu_kv_held(s, p), c->residual + part->at, codes);
 	else
-		encode_change(s->kv, coder, part, mu_kv_held(s, p), c->given + part->local, codes);
+		encode_change(s->kv, coder, part, mu_kv_held(s, p), c->sent + part->local, codes);
 	for (size_t w = 0; w < s->n_workers; w++) {
-		float *results = s->peers[w].near.results;
+		float *results = s->peers[w].shm.results;
 
-		if (mu_kv_is_far(s, w))
+		if (mu_kv_is_remote(s, w))
 			continue;
-		if (c->rest)
+		if (c->residual)
 			decode(s->kv, coder, part, codes, results + part->at);
 		else
-			memcpy(results + part->at, c->given + part->local,
+			memcpy(results + part->at, c->sent + part->local,
 			       part->n * sizeof *results);
 	}
 }
@@ -372,6 +372,6 @@ void mu_kv_coded_answer(struct mu_kv_server *s, size_t p, size_t w)
 			s->kv, &s->kv->pull_coder, &s->parts[p], mu_kv_held(s, p),
 			mu_kv_outbox(s, p, w),
 			mu_kv_codes_part(&s->coded.pulls, p,
-					 mu_kv_is_far(s, w) ? s->peers[w].inbox : s->n_inboxes));
+					 mu_kv_is_remote(s, w) ? s->peers[w].inbox : s->n_inboxes));
 	mu_clock_stop(MU_CLOCK_COMPRESS);
 }

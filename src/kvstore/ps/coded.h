@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Private to kvstore: compression in a store of a model (see kvstore.h and compress.h). A part of a
- * bucket is coded key by key, in blocks of the flat array, so that codes do not depend on how it is
- * cut: parts begin at multiples of a block where codes have blocks. Small keys, running statistics
- * and, if the code has no zero, keys with padding travel as they are, in their place between the
- * codes.
+ * bucket is encoded key by key, in blocks of the flat array. Codes do not depend on how a bucket is
+ * cut: parts begin at multiples of a block, for codecs with blocks. Small keys, running statistics
+ * and, for codecs without a code of zero, keys with padding are sent as floats between the codes.
  *
- * Far messages are codes; between ranks that share memory what the codes say takes the place of the
- * gradients or the weights themselves.
+ * Messages to remote ranks are codes. Between ranks that share memory the decoded values replace
+ * the gradients or weights in place.
  */
 #ifndef MUSTER_KVSTORE_CODED_H
 #define MUSTER_KVSTORE_CODED_H
@@ -16,10 +15,10 @@
 
 struct mu_kv_server;
 
-/* The messages of a direction, one part after the other; several copies of all. */
+/* The messages of one direction, part by part; several copies of all. */
 struct mu_kv_codes {
 	unsigned char *data;
-	size_t *at; /* by part its first byte; then the bytes of all */
+	size_t *at; /* by part: its first byte; then the number of bytes */
 	size_t n_parts;
 };
 
@@ -35,37 +34,37 @@ size_t mu_kv_message_bytes(const struct mu_kv *kv, const struct mu_coder *coder)
 /* Bytes of a message of n elements from at on; without a codec: floats. */
 size_t mu_kv_coded_bytes(const struct mu_kv *kv, const struct mu_coder *coder, size_t at, size_t n);
 
-/* What a worker has for it. By part of the plan. */
+/* Of a worker, by part of the plan. */
 struct mu_kv_coded_worker {
-	float *rest; /* of gradients: flat */
+	float *residual; /* of gradients: flat */
 	struct mu_kv_codes pushes, pulls;
 };
 
 enum mu_status mu_kv_coded_worker_open(struct mu_kv *kv);
 void mu_kv_coded_worker_close(struct mu_kv_coded_worker *c);
-/* The gradients of a bucket are about to be pushed. */
+/* Before the push of a bucket: encodes its gradients. */
 void mu_kv_coded_push(struct mu_kv *kv, size_t bucket);
-/* What comes back for a bucket is here. */
+/* After the pull of a bucket: decodes it. */
 void mu_kv_coded_pulled(struct mu_kv *kv, size_t bucket);
 
-/* What a server end has for it. By part of the server. */
+/* Of a server end, by part of the server. */
 struct mu_kv_coded_server {
 	/*
-	 * A copy per far source; pulls: one of synchronous stores, and of dist_async one more that
-	 * is for near workers, which are not sent any.
+	 * pushes: a copy per remote source. pulls: one copy for synchronous stores; for dist_async
+	 * a copy per remote source, and one for the workers of this node, which is not sent.
 	 */
 	struct mu_kv_codes pushes, pulls;
-	float *given; /* synchronous stores: the weights that workers have */
-	float *rest;  /* of sums, where those go back: flat, for checkpoints */
+	float *sent;     /* synchronous stores: the weights that workers have */
+	float *residual; /* of sums, if those are sent: flat, for checkpoints */
 };
 
 enum mu_status mu_kv_coded_server_open(struct mu_kv_server *s);
 void mu_kv_coded_server_close(struct mu_kv_coded_server *c);
-/* Far worker w's codes of part p are here: into the inbox. */
+/* Decodes remote worker w's part p into the inbox. */
 void mu_kv_coded_arrived(struct mu_kv_server *s, size_t p, size_t w);
 /*
- * Part p is updated, or summed: codes of it for worker w, for all if that is n_workers; near ones
- * have what the codes say afterwards.
+ * Part p is updated, or summed: encodes it for worker w, or for all if w is n_workers. Workers of
+ * this node get the decoded values.
  */
 void mu_kv_coded_answer(struct mu_kv_server *s, size_t p, size_t w);
 

@@ -42,7 +42,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 	}
 }
 
-/* The model in the direction that has more to carry. */
+/* The bytes of the model in the direction with the larger messages. */
 static double model_bytes(const struct mu_kv *kv)
 {
 	const size_t there = mu_kv_message_bytes(kv, &kv->push_coder);
@@ -54,7 +54,7 @@ static double model_bytes(const struct mu_kv *kv)
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 {
 	double n = kv->topology->num_workers, k = kv->n_servers;
-	double models; /* that the busiest link moves each way */
+	double models; /* that the busiest link carries each way */
 
 	if (kv->kind.one_worker || kv->kind.on_gpus)
 		return 0;

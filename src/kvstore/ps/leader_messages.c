@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of a leader with the other workers of its node, where they share no memory. To these
- * it stands in for the server end: see nodes.h, and route.c for their side.
+ * The messages of a leader with the other workers of its node, if these share no memory. They send
+ * to the leader as they would to the server end: see nodes.h, and route.c for their side.
  */
 #include "kvstore/message_log.h"
 
-/* The place of the i-th worker of the node among those that are not this one. */
-static size_t other_of(const struct mu_kv_lead *l, size_t i)
+/* Index of the node's i-th worker among the other workers. */
+static size_t other_of(const struct mu_kv_leader *l, size_t i)
 {
 	return i < l->me ? i : i - 1;
 }
 
-static size_t worker_of(const struct mu_kv_lead *l, size_t other)
+static size_t worker_of(const struct mu_kv_leader *l, size_t other)
 {
 	return l->workers[other < l->me ? other : other + 1];
 }
 
 static bool is_led_here(const struct mu_kv *kv, size_t part)
 {
-	return kv->worker->routes[part].way == MU_KV_WAY_LEAD;
+	return kv->worker->routes[part].way == MU_KV_ROUTE_LEADER;
 }
 
-static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_relay *r)
+static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_leader_messages *r)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_kv_plan *plan = &kv->plan;
@@ -45,8 +45,8 @@ static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_relay *r)
 	MU_TRY(MU_ALLOC(r->memory, n * r->n_others + 1, "gradients of the node's other workers"));
 	MU_TRY(MU_ALLOC(r->inboxes, r->n_pairs + 1, "gradients of the node's other workers"));
 	MU_TRY(mu_requests_new(&r->gathers, r->n_pairs));
-	MU_TRY(mu_requests_new(&r->spreads, r->n_pairs));
-	MU_TRY(MU_ALLOC(r->spread, plan->n_buckets, "buckets that went on"));
+	MU_TRY(mu_requests_new(&r->forwards, r->n_pairs));
+	MU_TRY(MU_ALLOC(r->forwarded, plan->n_buckets, "buckets that are forwarded"));
 	MU_TRY(mu_alloc(&counters, 2 * plan->n_buckets * sizeof *r->counters,
 			"buckets pushed and back"));
 	r->counters = counters;
@@ -54,7 +54,7 @@ out:
 	return st;
 }
 
-static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_relay *r)
+static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_leader_messages *r)
 {
 	enum mu_status st = MU_OK;
 	float *at = r->memory;
@@ -65,13 +65,13 @@ static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_relay *r)
 		const int n = mu_count(part->n), tag = mu_kv_part_tag(p);
 
 		for (size_t j = 0; is_led_here(kv, p) && j < r->n_others; j++) {
-			const size_t w = worker_of(&kv->worker->lead, j);
+			const size_t w = worker_of(&kv->worker->leader, j);
 			const int rank = kv->topology->worker_ranks[w];
 
 			MU_MPI(MPI_Recv_init(at, n, MPI_FLOAT, rank, tag, kv->comm,
 					     &r->gathers[pair]));
 			MU_MPI(MPI_Send_init(kv->results + part->at, n, MPI_FLOAT, rank, tag,
-					     kv->comm, &r->spreads[pair]));
+					     kv->comm, &r->forwards[pair]));
 			r->inboxes[pair++] = at;
 			at += mu_pad(part->n);
 		}
@@ -80,14 +80,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_relay_open(struct mu_kv *kv)
+enum mu_status mu_kv_leader_messages_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_lead *l = &kv->worker->lead;
-	struct mu_kv_relay *r = NULL;
+	struct mu_kv_leader *l = &kv->worker->leader;
+	struct mu_kv_leader_messages *r = NULL;
 
 	MU_TRY(MU_ALLOC(r, 1, "messages of a leader"));
-	l->relay = r;
+	l->messages = r;
 	r->n_others = l->n - 1;
 	MU_TRY(make_memory(kv, r));
 	MU_TRY(make_requests(kv, r));
@@ -100,7 +100,7 @@ out:
 	return st;
 }
 
-void mu_kv_relay_close(struct mu_kv_relay *r)
+void mu_kv_leader_messages_close(struct mu_kv_leader_messages *r)
 {
 	bool complete = true;
 
@@ -109,17 +109,17 @@ void mu_kv_relay_close(struct mu_kv_relay *r)
 	for (size_t i = 0; r->gathers && i < r->n_pairs; i++)
 		complete = complete && mu_request_is_complete(r->gathers[i]);
 	mu_requests_free(r->gathers, r->n_pairs);
-	mu_requests_free(r->spreads, r->n_pairs);
+	mu_requests_free(r->forwards, r->n_pairs);
 	mu_free(r->first);
-	if (complete) /* else a message of a job that failed may still come */
+	if (complete) /* else a message of a failed job may still arrive */
 		mu_free(r->memory);
 	mu_free(r->inboxes);
-	mu_free(r->spread);
+	mu_free(r->forwarded);
 	mu_free(r->counters);
 	mu_free(r);
 }
 
-enum mu_status mu_kv_relay_begin(struct mu_kv_relay *r)
+enum mu_status mu_kv_leader_messages_begin(struct mu_kv_leader_messages *r)
 {
 	enum mu_status st = MU_OK;
 
@@ -133,7 +133,7 @@ struct pairs {
 	size_t first, n;
 };
 
-static struct pairs pairs_of(const struct mu_kv_relay *r, size_t bucket)
+static struct pairs pairs_of(const struct mu_kv_leader_messages *r, size_t bucket)
 {
 	return (struct pairs){
 		.first = r->first[bucket] * r->n_others,
@@ -142,15 +142,15 @@ static struct pairs pairs_of(const struct mu_kv_relay *r, size_t bucket)
 }
 
 /* What is in the pairs of a bucket, a line for each. */
-static void tell(const struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
+static void log_parts(const struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
 {
-	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct mu_kv_leader *l = &kv->worker->leader;
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
 	for (size_t i = 0; i < b->n_parts; i++) {
 		const struct mu_kv_part *part = &kv->plan.parts[b->first_part + i];
 
-		for (size_t j = 0; is_led_here(kv, b->first_part + i) && j < l->relay->n_others;
+		for (size_t j = 0; is_led_here(kv, b->first_part + i) && j < l->messages->n_others;
 		     j++)
 			mu_traffic_write(&kv->traffic, direction,
 					 kv->topology->worker_ranks[worker_of(l, j)],
@@ -160,63 +160,63 @@ static void tell(const struct mu_kv *kv, size_t bucket, enum mu_traffic_directio
 	}
 }
 
-enum mu_status mu_kv_relay_gathered(struct mu_kv *kv, size_t bucket, int *all)
+enum mu_status mu_kv_leader_gathered(struct mu_kv *kv, size_t bucket, int *all)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	const struct mu_kv_relay *r = kv->worker->lead.relay;
+	const struct mu_kv_leader_messages *r = kv->worker->leader.messages;
 	const struct pairs at = pairs_of(r, bucket);
 
 	MU_MPI(MPI_Testall(mu_count(at.n), r->gathers + at.first, all, ignore));
 	if (*all && mu_traffic_messages(&kv->traffic))
-		tell(kv, bucket, MU_TRAFFIC_IN);
+		log_parts(kv, bucket, MU_TRAFFIC_IN);
 out:
 	return st;
 }
 
-/* Are these requests of the i-th worker all complete? */
+/* Are all requests with the i-th worker complete? */
 static bool are_complete(const struct mu_kv *kv, const MPI_Request *requests, size_t i,
 			 size_t bucket)
 {
-	const struct mu_kv_lead *l = &kv->worker->lead;
-	const struct pairs at = pairs_of(l->relay, bucket);
+	const struct mu_kv_leader *l = &kv->worker->leader;
+	const struct pairs at = pairs_of(l->messages, bucket);
 
-	for (size_t k = other_of(l, i); i != l->me && k < at.n; k += l->relay->n_others)
+	for (size_t k = other_of(l, i); i != l->me && k < at.n; k += l->messages->n_others)
 		if (!mu_request_is_complete(requests[at.first + k]))
 			return false;
 	return true;
 }
 
-bool mu_kv_relay_has_come(const struct mu_kv *kv, size_t i, size_t bucket)
+bool mu_kv_leader_has_received(const struct mu_kv *kv, size_t i, size_t bucket)
 {
-	return are_complete(kv, kv->worker->lead.relay->gathers, i, bucket);
+	return are_complete(kv, kv->worker->leader.messages->gathers, i, bucket);
 }
 
-bool mu_kv_relay_has_taken(const struct mu_kv *kv, size_t i, size_t bucket)
+bool mu_kv_leader_has_forwarded(const struct mu_kv *kv, size_t i, size_t bucket)
 {
-	return are_complete(kv, kv->worker->lead.relay->spreads, i, bucket);
+	return are_complete(kv, kv->worker->leader.messages->forwards, i, bucket);
 }
 
-const float *mu_kv_relay_gradients(const struct mu_kv_lead *l, size_t k, size_t i)
+const float *mu_kv_leader_inbox(const struct mu_kv_leader *l, size_t k, size_t i)
 {
-	return l->relay->inboxes[k * l->relay->n_others + other_of(l, i)];
+	return l->messages->inboxes[k * l->messages->n_others + other_of(l, i)];
 }
 
-enum mu_status mu_kv_relay_spread(struct mu_kv *kv, size_t bucket, int *done)
+enum mu_status mu_kv_leader_forward(struct mu_kv *kv, size_t bucket, int *done)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	struct mu_kv_relay *r = kv->worker->lead.relay;
+	struct mu_kv_leader_messages *r = kv->worker->leader.messages;
 	const struct pairs at = pairs_of(r, bucket);
 
-	if (r->spread[bucket] < kv->worker->rounds) {
-		r->spread[bucket] = kv->worker->rounds;
-		MU_MPI(MPI_Startall(mu_count(at.n), r->spreads + at.first));
-		mu_kv_lead_wake(kv);
+	if (r->forwarded[bucket] < kv->worker->rounds) {
+		r->forwarded[bucket] = kv->worker->rounds;
+		MU_MPI(MPI_Startall(mu_count(at.n), r->forwards + at.first));
+		mu_kv_leader_wake(kv);
 		if (mu_traffic_messages(&kv->traffic))
-			tell(kv, bucket, MU_TRAFFIC_OUT);
+			log_parts(kv, bucket, MU_TRAFFIC_OUT);
 	}
-	MU_MPI(MPI_Testall(mu_count(at.n), r->spreads + at.first, done, ignore));
+	MU_MPI(MPI_Testall(mu_count(at.n), r->forwards + at.first, done, ignore));
 out:
 	return st;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker as the leader of parts: it adds up its node's gradients of them, sends the sums, and
- * tells the others what came back. See nodes.h.
+ * A worker as the leader of parts: it sums its node's gradients of them, sends the sums, and passes
+ * the results on. See nodes.h.
  */
 #include <string.h>
 
 #include "dist.h"
 
-enum mu_status mu_kv_lead_open(struct mu_kv *kv)
+enum mu_status mu_kv_leader_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
-	struct mu_kv_lead *l = &kv->worker->lead;
+	struct mu_kv_leader *l = &kv->worker->leader;
 	const int node = t->node_of[t->rank];
 	const size_t me = (size_t)t->index;
 
@@ -23,22 +23,22 @@ enum mu_status mu_kv_lead_open(struct mu_kv *kv)
 	MU_TRY(MU_ALLOC(l->all, l->n, "workers of this node"));
 	for (size_t i = 0; i < l->n; i++) {
 		if (kv->window)
-			mu_kv_near_neighbour(kv, mu_count(l->workers[i]), &l->all[i]);
+			mu_kv_shm_neighbour(kv, mu_count(l->workers[i]), &l->all[i]);
 		if (l->workers[i] == me)
 			l->me = i;
 	}
-	MU_TRY(MU_ALLOC(l->sent, kv->plan.n_buckets, "buckets that left"));
+	MU_TRY(MU_ALLOC(l->sent, kv->plan.n_buckets, "buckets that were sent"));
 	MU_TRY(MU_ALLOC(l->sources, l->n, "gradients to sum"));
 	MU_TRY(MU_ALLOC(l->block, MU_KV_BLOCK, "a block of sums"));
 	if (!kv->window)
-		MU_TRY(mu_kv_relay_open(kv));
+		MU_TRY(mu_kv_leader_messages_open(kv));
 out:
 	return st;
 }
 
-void mu_kv_lead_close(struct mu_kv_lead *l)
+void mu_kv_leader_close(struct mu_kv_leader *l)
 {
-	mu_kv_relay_close(l->relay);
+	mu_kv_leader_messages_close(l->messages);
 	mu_free(l->all);
 	mu_free(l->sent);
 	mu_free(l->sources);
@@ -47,79 +47,79 @@ void mu_kv_lead_close(struct mu_kv_lead *l)
 
 static bool leads_bucket(const struct mu_kv_worker *w, size_t bucket)
 {
-	return w->first[bucket + 1] > w->led[bucket];
+	return w->first[bucket + 1] > w->first_sum[bucket];
 }
 
-enum mu_status mu_kv_lead_begin(struct mu_kv *kv)
+enum mu_status mu_kv_leader_begin(struct mu_kv *kv)
 {
-	struct mu_kv_lead *l = &kv->worker->lead;
+	struct mu_kv_leader *l = &kv->worker->leader;
 
 	l->n_unsent = 0;
 	for (size_t b = 0; l->n > 0 && b < kv->plan.n_buckets; b++)
 		l->n_unsent += leads_bucket(kv->worker, b);
 	l->n_under_way = 0;
-	return l->relay ? mu_kv_relay_begin(l->relay) : MU_OK;
+	return l->messages ? mu_kv_leader_messages_begin(l->messages) : MU_OK;
 }
 
-bool mu_kv_lead_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket)
+bool mu_kv_leader_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket)
 {
-	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct mu_kv_leader *l = &kv->worker->leader;
 
-	if (l->relay && i != l->me)
-		return mu_kv_relay_has_come(kv, i, bucket);
+	if (l->messages && i != l->me)
+		return mu_kv_leader_has_received(kv, i, bucket);
 	return atomic_load(&l->all[i].pushed[bucket]) >= kv->worker->rounds;
 }
 
-/* By messages it is known of buckets of which this worker leads parts. */
+/* Without shared memory: of the parts that this worker leads. */
 static enum mu_status is_pushed(struct mu_kv *kv, size_t bucket, int *all)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct mu_kv_leader *l = &kv->worker->leader;
 
-	*all = mu_kv_lead_has_pushed(kv, l->me, bucket);
-	for (size_t i = 0; *all && !l->relay && i < l->n; i++)
-		*all = mu_kv_lead_has_pushed(kv, i, bucket);
-	if (*all && l->relay)
-		MU_TRY(mu_kv_relay_gathered(kv, bucket, all));
+	*all = mu_kv_leader_has_pushed(kv, l->me, bucket);
+	for (size_t i = 0; *all && !l->messages && i < l->n; i++)
+		*all = mu_kv_leader_has_pushed(kv, i, bucket);
+	if (*all && l->messages)
+		MU_TRY(mu_kv_leader_gathered(kv, bucket, all));
 out:
 	return st;
 }
 
-bool mu_kv_lead_is_back(const struct mu_kv *kv, size_t bucket, size_t part)
+bool mu_kv_leader_is_back(const struct mu_kv *kv, size_t bucket, size_t part)
 {
 	const struct mu_kv_worker *w = kv->worker;
 	const struct mu_kv_route *r = &w->routes[part];
-	const size_t i = r->way == MU_KV_WAY_LEAD ? w->lead.me : r->leader;
+	const size_t i = r->way == MU_KV_ROUTE_LEADER ? w->leader.me : r->leader;
 
-	return atomic_load_explicit(&w->lead.all[i].back[bucket], memory_order_acquire) >=
+	return atomic_load_explicit(&w->leader.all[i].back[bucket], memory_order_acquire) >=
 	       w->rounds;
 }
 
-void mu_kv_lead_wake(const struct mu_kv *kv)
+void mu_kv_leader_wake(const struct mu_kv *kv)
 {
-	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct mu_kv_leader *l = &kv->worker->leader;
 
 	for (size_t i = 0; i < l->n; i++)
 		if (i != l->me)
 			mu_wake(kv->topology, kv->topology->worker_ranks[l->workers[i]]);
 }
 
-/* The i-th worker's gradients of the k-th part that this one leads. */
+/* The node's i-th worker's gradients of a part, the k-th that this worker leads. */
 static const float *gradients_of(const struct mu_kv *kv, const struct mu_kv_part *part, size_t k,
 				 size_t i)
 {
-	const struct mu_kv_lead *l = &kv->worker->lead;
+	const struct mu_kv_leader *l = &kv->worker->leader;
 
-	if (l->relay && i != l->me)
-		return mu_kv_relay_gradients(l, k, i);
+	if (l->messages && i != l->me)
+		return mu_kv_leader_inbox(l, k, i);
 	return l->all[i].gradients + part->at;
 }
 
-/* Into this worker's own gradients: their place is free until the pull, and nobody else reads it.
- */
+/* Sums into this worker's own gradients, which nobody else reads, and which are free until the
+ * pull. */
 static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part, size_t k)
 {
-	struct mu_kv_lead *l = &kv->worker->lead;
+	struct mu_kv_leader *l = &kv->worker->leader;
 
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		const size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
@@ -131,55 +131,56 @@ static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part, size_t k)
 	}
 }
 
-/* All workers of the node have pushed the bucket: sum and send the parts that this one leads. */
+/* The whole node has pushed the bucket: sums and sends the parts that this worker leads. */
 static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
-	size_t request = w->led[bucket], k = w->lead.relay ? w->lead.relay->first[bucket] : 0;
+	size_t request = w->first_sum[bucket],
+	       k = w->leader.messages ? w->leader.messages->first[bucket] : 0;
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
-		if (w->routes[p].way != MU_KV_WAY_LEAD)
+		if (w->routes[p].way != MU_KV_ROUTE_LEADER)
 			continue;
 		sum_part(kv, &kv->plan.parts[p], k++);
 		MU_MPI(MPI_Start(&w->pulls[request]));
 		MU_MPI(MPI_Start(&w->pushes[request]));
 		w->last = request++;
 	}
-	w->lead.sent[bucket] = w->rounds;
-	w->lead.n_unsent--;
-	w->lead.n_under_way++;
+	w->leader.sent[bucket] = w->rounds;
+	w->leader.n_unsent--;
+	w->leader.n_under_way++;
 out:
 	return st;
 }
 
-static enum mu_status take_back(struct mu_kv *kv, size_t bucket, int *done)
+static enum mu_status finish_bucket(struct mu_kv *kv, size_t bucket, int *done)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	const size_t first = w->led[bucket];
+	const size_t first = w->first_sum[bucket];
 
 	MU_MPI(MPI_Testall(mu_count(w->first[bucket + 1] - first), w->pulls + first, done, ignore));
-	if (*done && w->lead.relay)
-		MU_TRY(mu_kv_relay_spread(kv, bucket, done));
+	if (*done && w->leader.messages)
+		MU_TRY(mu_kv_leader_forward(kv, bucket, done));
 	if (!*done)
 		goto out;
-	atomic_store_explicit(&w->lead.all[w->lead.me].back[bucket], w->rounds,
+	atomic_store_explicit(&w->leader.all[w->leader.me].back[bucket], w->rounds,
 			      memory_order_release);
-	w->lead.n_under_way--;
-	if (!w->lead.relay)
-		mu_kv_lead_wake(kv);
+	w->leader.n_under_way--;
+	if (!w->leader.messages)
+		mu_kv_leader_wake(kv);
 out:
 	return st;
 }
 
-enum mu_status mu_kv_lead_poll(struct mu_kv *kv, int *n)
+enum mu_status mu_kv_leader_poll(struct mu_kv *kv, int *n)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
-	struct mu_kv_lead *l = &w->lead;
+	struct mu_kv_leader *l = &w->leader;
 	int done;
 
 	for (size_t b = 0; l->n_unsent + l->n_under_way > 0 && b < kv->plan.n_buckets; b++) {
@@ -192,7 +193,7 @@ enum mu_status mu_kv_lead_poll(struct mu_kv *kv, int *n)
 				MU_TRY(send_bucket(kv, b));
 		} else if (l->sent[b] == w->rounds &&
 			   atomic_load(&l->all[l->me].back[b]) < w->rounds) {
-			MU_TRY(take_back(kv, b, &done));
+			MU_TRY(finish_bucket(kv, b, &done));
 		}
 		*n += done;
 	}
@@ -201,21 +202,21 @@ out:
 }
 
 /*
- * Sequentially consistent counters: of workers that push at the same time the last one sees that
- * all have.
+ * The counters are sequentially consistent: of workers that push at the same time at least one sees
+ * that all have pushed.
  */
-enum mu_status mu_kv_lead_push(struct mu_kv *kv, size_t bucket)
+enum mu_status mu_kv_leader_push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_lead *l = &kv->worker->lead;
+	struct mu_kv_leader *l = &kv->worker->leader;
 	int n = 0, all = 1;
 
 	atomic_store(&l->all[l->me].pushed[bucket], kv->worker->rounds);
-	if (!l->relay)
+	if (!l->messages)
 		MU_TRY(is_pushed(kv, bucket, &all));
 	if (all)
-		mu_kv_lead_wake(kv);
-	MU_TRY(mu_kv_lead_poll(kv, &n));
+		mu_kv_leader_wake(kv);
+	MU_TRY(mu_kv_leader_poll(kv, &n));
 out:
 	return st;
 }

@@ -45,8 +45,8 @@ void mu_kv_nodes_close(struct mu_kv_nodes *nodes)
 	mu_free(nodes->reduces);
 }
 
-/* Server ends before this one that are not on the node: so many parts went to others already. */
-static size_t far_before(const struct mu_kv *kv, int end, int node)
+/* Number of server ends before this one on other nodes. */
+static size_t remote_before(const struct mu_kv *kv, int end, int node)
 {
 	size_t n = 0;
 
@@ -69,7 +69,7 @@ struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s)
 		return (struct mu_kv_group){
 			.workers = at,
 			.n = nodes->first[node + 1] - nodes->first[node],
-			.turn = far_before(kv, s, node),
+			.turn = remote_before(kv, s, node),
 		};
 	while (*at != w)
 		at++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How every part of a bucket gets from this worker to its server end and back. See nodes.h. */
+/* Routes: how each part travels between this worker and its server end. See nodes.h. */
 #include "dist.h"
 
 static size_t node_index(const struct mu_kv_group *g, size_t w)
@@ -11,23 +11,23 @@ static size_t node_index(const struct mu_kv_group *g, size_t w)
 	return i;
 }
 
-static enum mu_kv_way way_of(const struct mu_kv *kv, int server, size_t n_group, bool leader)
+static enum mu_kv_route_kind way_of(const struct mu_kv *kv, int server, size_t n_group, bool leader)
 {
 	if (mu_kv_is_own(kv, server))
-		return MU_KV_WAY_OWN;
+		return MU_KV_ROUTE_OWN;
 	if (kv->nodes.by_gpus && !leader)
-		return MU_KV_WAY_GPU;
-	if (kv->worker->near[server].pipe)
-		return MU_KV_WAY_SHARED;
+		return MU_KV_ROUTE_GPU;
+	if (kv->worker->shm[server].pipe)
+		return MU_KV_ROUTE_SHARED;
 	if (n_group > 1 && leader && !kv->nodes.by_gpus)
-		return MU_KV_WAY_LEAD;
-	return leader || !kv->window ? MU_KV_WAY_SEND : MU_KV_WAY_LED;
+		return MU_KV_ROUTE_LEADER;
+	return leader || !kv->window ? MU_KV_ROUTE_SEND : MU_KV_ROUTE_MEMBER;
 }
 
 static struct mu_kv_route find_route(const struct mu_kv *kv, const struct mu_kv_part *part)
 {
 	const struct mu_kv_group *g = &kv->worker->groups[part->server];
-	const size_t leader = mu_kv_leader(g, part->number);
+	const size_t leader = mu_kv_group_leader(g, part->number);
 	const bool is_leader = leader == (size_t)kv->topology->index;
 	const bool direct = is_leader || !mu_kv_sends_to(kv, part->server);
 
@@ -44,7 +44,7 @@ enum mu_status mu_kv_routes_open(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 
-	MU_TRY(MU_ALLOC(w->groups, (size_t)kv->n_servers, "leaders towards every server"));
+	MU_TRY(MU_ALLOC(w->groups, (size_t)kv->n_servers, "leaders, by server"));
 	for (int s = 0; s < kv->n_servers; s++)
 		w->groups[s] = mu_kv_group_of(kv, (size_t)kv->topology->index, s);
 	MU_TRY(MU_ALLOC(w->routes, kv->plan.n_parts + 1, "routes of parts"));
@@ -82,9 +82,9 @@ out:
 	return st;
 }
 
-/* Of a bucket: those of the parts that go this way. */
+/* The requests of a bucket's parts of this kind of route. */
 static enum mu_status make_bucket_requests(struct mu_kv *kv, const struct mu_kv_bucket *bucket,
-					   enum mu_kv_way way)
+					   enum mu_kv_route_kind way)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
@@ -96,7 +96,6 @@ out:
 	return st;
 }
 
-/* Of a bucket first what leaves when it is pushed, then what waits for the node's other workers. */
 enum mu_status mu_kv_routes_requests(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
@@ -104,9 +103,9 @@ enum mu_status mu_kv_routes_requests(struct mu_kv *kv)
 
 	for (size_t b = 0; b < kv->plan.n_buckets; b++) {
 		w->first[b] = w->n_parts;
-		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], MU_KV_WAY_SEND));
-		w->led[b] = w->n_parts;
-		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], MU_KV_WAY_LEAD));
+		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], MU_KV_ROUTE_SEND));
+		w->first_sum[b] = w->n_parts;
+		MU_TRY(make_bucket_requests(kv, &kv->plan.buckets[b], MU_KV_ROUTE_LEADER));
 	}
 	w->first[kv->plan.n_buckets] = w->n_parts;
 out:

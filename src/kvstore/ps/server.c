@@ -8,34 +8,34 @@
 #include "awaited.h"
 #include "kvstore/message_log.h"
 
-enum mu_status mu_kv_server_reuse(struct mu_kv_server *s, size_t p, size_t w)
+enum mu_status mu_kv_server_receive_next(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
 
 	s->arrived[p * s->n_workers + w] = false;
 	s->n_arrived[p]--;
-	if (mu_kv_is_far(s, w))
+	if (mu_kv_is_remote(s, w))
 		MU_MPI(MPI_Start(&s->pushes[mu_kv_request(s, p, w)]));
 out:
 	return st;
 }
 
-enum mu_status mu_kv_server_forget(struct mu_kv_server *s, size_t p, size_t w)
+enum mu_status mu_kv_server_wait_sent(struct mu_kv_server *s, size_t p, size_t w)
 {
-	if (!mu_kv_is_far(s, w))
+	if (!mu_kv_is_remote(s, w))
 		return MU_OK;
 	return mu_wait_woken(s->kv->topology, 1, &s->pulls[mu_kv_request(s, p, w)],
 			     "a worker to take weights");
 }
 
-enum mu_status mu_kv_server_return(struct mu_kv_server *s, size_t p, size_t w)
+enum mu_status mu_kv_server_send_part(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
 
-	if (mu_kv_is_far(s, w))
+	if (mu_kv_is_remote(s, w))
 		MU_MPI(MPI_Start(&s->pulls[mu_kv_request(s, p, w)]));
 	else if (w != s->self)
-		mu_kv_near_return(&s->peers[w].near, p);
+		mu_kv_shm_return(&s->peers[w].shm, p);
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_part(s, p, w, MU_TRAFFIC_OUT);
 	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
@@ -47,7 +47,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 {
 	enum mu_status st = MU_OK;
 
-	MPI_Request *send = mu_kv_is_far(s, w) ? &s->answers[s->peers[w].slot] : NULL;
+	MPI_Request *send = mu_kv_is_remote(s, w) ? &s->answers[s->peers[w].slot] : NULL;
 
 	if (send)
 		MU_TRY(mu_wait_woken(s->kv->topology, 1, send, "a worker to take an answer"));
@@ -56,43 +56,43 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		.progress = s->kv->progress,
 		.lr = lr,
 		.count = s->round_count,
-		.word = s->word,
+		.notice = s->answer_notice,
 		.stale = s->stale,
 	};
 	s->peers[w].answered = true;
 	if (send)
 		MU_MPI(MPI_Start(send));
 	else if (w != s->self)
-		mu_kv_near_answer(&s->peers[w].near, &s->peers[w].answer);
+		mu_kv_shm_answer(&s->peers[w].shm, &s->peers[w].answer);
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_answer(s, w);
-	/* In a step the weights that follow wake the worker: it waits for those. */
+	/* In a step the weights, which follow, wake the worker. */
 	if (s->peers[w].doing != WIRE_STEP || s->n_parts == 0)
 		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
 }
 
-/* Worker 0's weights of part p are here. The workers get them from worker 0 itself. */
-static void take_weights(struct mu_kv_server *s, size_t p, const float *weights)
+/* Worker 0's weights of part p are here. The workers receive them from worker 0. */
+static void set_part_weights(struct mu_kv_server *s, size_t p, const float *weights)
 {
 	const size_t nbytes = s->parts[p].n * sizeof *weights;
 
 	if (mu_kv_held(s, p) != weights)
 		memcpy(mu_kv_held(s, p), weights, nbytes);
-	if (s->coded.given)
-		memcpy(s->coded.given + s->parts[p].local, weights, nbytes);
-	for (size_t f = 0; s->outbox && f < s->n_far; f++)
-		memcpy(mu_kv_outbox(s, p, s->far[f]), weights, nbytes);
+	if (s->coded.sent)
+		memcpy(s->coded.sent + s->parts[p].local, weights, nbytes);
+	for (size_t f = 0; s->outbox && f < s->n_remote; f++)
+		memcpy(mu_kv_outbox(s, p, s->remote[f]), weights, nbytes);
 }
 
-void mu_kv_server_take(struct mu_kv_server *s, const float *weights)
+void mu_kv_server_set_weights(struct mu_kv_server *s, const float *weights)
 {
 	for (size_t p = 0; p < s->n_parts; p++)
-		take_weights(s, p, weights + s->parts[p].at);
+		set_part_weights(s, p, weights + s->parts[p].at);
 }
 
-/* Happens once, while all workers wait for worker 0: so its requests are made here. */
+/* Once, while all workers wait for worker 0: the requests are made here. */
 static enum mu_status receive_weights(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
@@ -106,7 +106,7 @@ static enum mu_status receive_weights(struct mu_kv_server *s)
 	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(s->n_parts), requests,
 			     "worker 0's first weights"));
 	for (size_t p = 0; p < s->n_parts; p++) {
-		take_weights(s, p, mu_kv_held(s, p));
+		set_part_weights(s, p, mu_kv_held(s, p));
 		if (mu_traffic_messages(&s->kv->traffic))
 			mu_kv_log_first(s->kv, &s->parts[p], MU_TRAFFIC_IN);
 	}
@@ -121,31 +121,31 @@ static enum mu_status begin_init(struct mu_kv_server *s, size_t w)
 
 	if (w != 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu sends first weights: only worker 0 may", w);
-	if (mu_kv_is_far(s, 0))
+	if (mu_kv_is_remote(s, 0))
 		MU_TRY(receive_weights(s));
 	else
-		mu_kv_server_take(s, s->peers[0].near.results);
+		mu_kv_server_set_weights(s, s->peers[0].shm.results);
 	MU_TRY(mu_kv_server_answer(s, 0, s->kv->lr));
 out:
 	return st;
 }
 
-enum mu_status mu_kv_server_hear(struct mu_kv_server *s, uint64_t word)
+enum mu_status mu_kv_server_notice(struct mu_kv_server *s, uint64_t notice)
 {
-	if (word <= s->heard)
+	if (notice <= s->notice)
 		return MU_OK;
-	s->heard = word;
-	return s->policy->hear ? s->policy->hear(s) : MU_OK;
+	s->notice = notice;
+	return s->policy->notice ? s->policy->notice(s) : MU_OK;
 }
 
-static enum mu_status take_order(struct mu_kv_server *s, size_t w)
+static enum mu_status handle_order(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_peer *peer = &s->peers[w];
 	uint64_t step = peer->order.step;
 
 	if (peer->parts_left > 0 || peer->waiting)
-		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order before its step %llu is done",
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu sends an order before its step %llu is done",
 			w, (unsigned long long)peer->step);
 	peer->doing = (enum wire_kind)peer->order.kind;
 	peer->count = peer->order.count;
@@ -153,9 +153,9 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 	peer->answered = false;
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_order(s, w);
-	if (peer->doing != WIRE_FINISH && mu_kv_is_far(s, w))
+	if (peer->doing != WIRE_FINISH && mu_kv_is_remote(s, w))
 		MU_MPI(MPI_Start(&s->orders[peer->slot]));
-	MU_TRY(mu_kv_server_hear(s, peer->order.word));
+	MU_TRY(mu_kv_server_notice(s, peer->order.notice));
 	switch (peer->doing) {
 	case WIRE_STEP:
 		if (step != peer->step + 1)
@@ -178,18 +178,18 @@ static enum mu_status take_order(struct mu_kv_server *s, size_t w)
 		MU_TRY(s->policy->finish(s, w));
 		break;
 	default:
-		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu gives an order of kind %d, which there is not",
-			w, (int)peer->doing);
+		MU_FAIL(MU_ERR_ARGUMENT, "worker %zu sends an order of unknown kind %d", w,
+			(int)peer->doing);
 	}
 out:
 	return st;
 }
 
-static enum mu_status take_part(struct mu_kv_server *s, size_t p, size_t w)
+static enum mu_status handle_part(struct mu_kv_server *s, size_t p, size_t w)
 {
 	s->arrived[p * s->n_workers + w] = true;
 	s->n_arrived[p]++;
-	if (s->coded.pushes.data && mu_kv_is_far(s, w))
+	if (s->coded.pushes.data && mu_kv_is_remote(s, w))
 		mu_kv_coded_arrived(s, p, w);
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_part(s, p, w, MU_TRAFFIC_IN);
@@ -199,19 +199,19 @@ static enum mu_status take_part(struct mu_kv_server *s, size_t p, size_t w)
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order)
 {
 	s->peers[s->self].order = *order;
-	return take_order(s, s->self);
+	return handle_order(s, s->self);
 }
 
 enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p)
 {
-	return take_part(s, p, s->self);
+	return handle_part(s, p, s->self);
 }
 
-static enum mu_status take_pushed(struct mu_kv_server *s, size_t request)
+static enum mu_status handle_push(struct mu_kv_server *s, size_t request)
 {
 	const size_t p = request / s->n_inboxes;
 
-	return take_part(s, p, mu_kv_source(s, p, request % s->n_inboxes));
+	return handle_part(s, p, mu_kv_source(s, p, request % s->n_inboxes));
 }
 
 static enum mu_status handle_messages(struct mu_kv_server *s, int *n)
@@ -229,10 +229,10 @@ static enum mu_status handle_messages(struct mu_kv_server *s, int *n)
 	for (int i = 0; i < *n; i++) {
 		const size_t at = (size_t)s->completed[i];
 
-		if (at < s->n_far)
-			MU_TRY(take_order(s, s->far[at]));
+		if (at < s->n_remote)
+			MU_TRY(handle_order(s, s->remote[at]));
 		else
-			MU_TRY(take_pushed(s, at - s->n_far));
+			MU_TRY(handle_push(s, at - s->n_remote));
 	}
 out:
 	return st;
@@ -246,21 +246,21 @@ static enum mu_status handle_notes(struct mu_kv_server *s, int *n)
 		struct mu_kv_peer *peer = &s->peers[w];
 		uint32_t note;
 
-		while (peer->near.pipe && mu_kv_near_next(&peer->near, &note)) {
+		while (peer->shm.pipe && mu_kv_shm_next_note(&peer->shm, &note)) {
 			++*n;
-			if (note != NEAR_ORDER) {
-				MU_TRY(take_part(s, note, w));
+			if (note != NOTE_ORDER) {
+				MU_TRY(handle_part(s, note, w));
 				continue;
 			}
-			peer->order = peer->near.pipe->order;
-			MU_TRY(take_order(s, w));
+			peer->order = peer->shm.pipe->order;
+			MU_TRY(handle_order(s, w));
 		}
 	}
 out:
 	return st;
 }
 
-/* All workers are done: take the receives back that were posted for a next step. */
+/* All workers have finished: cancels the receives that were posted for a next step. */
 static enum mu_status stop(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
@@ -300,7 +300,7 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n)
 		goto out;
 	do {
 		more = false;
-		do { /* MPI_Testsome of MPICH 5 tells of one message at a time */
+		do { /* MPI_Testsome of MPICH 5 returns one message at a time */
 			MU_TRY(handle_messages(s, &n_messages));
 			MU_TRY(handle_notes(s, n));
 			*n += n_messages;
@@ -325,7 +325,7 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 
 	MU_TRY(mu_kv_server_start(s));
 	mu_waiter_init(&waiter, kv->topology);
-	waiter.only_woken = s->n_far == 0;
+	waiter.only_woken = s->n_remote == 0;
 	while (!s->stopped) {
 		MU_TRY(mu_kv_server_poll(s, &n));
 		if (n > 0) {
@@ -351,7 +351,8 @@ enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *co
 	kv->server = s;
 	s->kv = kv;
 	s->policy = policy;
-	s->flat = kv->pull_coder.codec ? NULL : kv->results; /* workers then have others */
+	s->flat = kv->pull_coder.codec ? NULL
+				       : kv->results; /* workers then have weights of their own */
 	s->index = kv->topology->index;
 	s->n_workers = (size_t)kv->topology->num_workers;
 	s->self = kv->kind.hosted ? (size_t)s->index : s->n_workers;

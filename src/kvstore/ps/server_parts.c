@@ -47,13 +47,13 @@ static enum mu_status make_memory(struct mu_kv_server *s)
 	MU_TRY(MU_ALLOC(s->updates, s->n_parts + 1, "updates of every part"));
 	MU_TRY(mu_requests_new(&s->orders, n));
 	MU_TRY(mu_requests_new(&s->answers, n));
-	s->pushes = s->orders + s->n_far;
-	s->pulls = s->answers + s->n_far;
+	s->pushes = s->orders + s->n_remote;
+	s->pulls = s->answers + s->n_remote;
 out:
 	return st;
 }
 
-/* Part p's place in the plan gives its tag, for this server counts its own parts only. */
+/* The tag comes from part p's number in the plan; p counts this server's parts only. */
 static enum mu_status make_part_requests(struct mu_kv_server *s, size_t p, int tag)
 {
 	enum mu_status st = MU_OK;
@@ -90,9 +90,9 @@ static enum mu_status make_requests(struct mu_kv_server *s)
 	const struct mu_kv_plan *plan = &s->kv->plan;
 	size_t p = 0;
 
-	for (size_t f = 0; f < s->n_far; f++) {
-		struct mu_kv_peer *peer = &s->peers[s->far[f]];
-		int rank = s->kv->topology->worker_ranks[s->far[f]];
+	for (size_t f = 0; f < s->n_remote; f++) {
+		struct mu_kv_peer *peer = &s->peers[s->remote[f]];
+		int rank = s->kv->topology->worker_ranks[s->remote[f]];
 
 		MU_MPI(MPI_Recv_init(&peer->order, sizeof peer->order, MPI_BYTE, rank,
 				     WIRE_TAG_ORDER, s->kv->comm, &s->orders[f]));
@@ -107,49 +107,49 @@ out:
 	return st;
 }
 
-/* Who pushes parts: far ones first. */
+/* Who pushes parts: remote workers first. */
 static enum mu_status find_sources(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(MU_ALLOC(s->sources, s->n_workers, "sources of gradients"));
-	for (size_t f = 0; f < s->n_far; f++) {
-		const struct mu_kv_group g = mu_kv_group_of(s->kv, s->far[f], s->index);
+	for (size_t f = 0; f < s->n_remote; f++) {
+		const struct mu_kv_group g = mu_kv_group_of(s->kv, s->remote[f], s->index);
 		const size_t first = g.workers[0];
 
-		if (first == s->far[f]) {
+		if (first == s->remote[f]) {
 			s->peers[first].inbox = s->n_inboxes;
 			s->sources[s->n_inboxes++] = g;
 		}
-		s->peers[s->far[f]].inbox = s->peers[first].inbox;
+		s->peers[s->remote[f]].inbox = s->peers[first].inbox;
 	}
 	s->n_sources = s->n_inboxes;
 	for (size_t w = 0; w < s->n_workers; w++)
-		if (!mu_kv_is_far(s, w))
+		if (!mu_kv_is_remote(s, w))
 			s->sources[s->n_sources++] = mu_kv_group_of(s->kv, w, s->index);
 out:
 	return st;
 }
 
-/* Which workers are near, and which are far. */
+/* Which workers share memory with this server end, and which are remote. */
 static enum mu_status find_workers(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(MU_ALLOC(s->peers, s->n_workers, "workers of a server"));
-	MU_TRY(MU_ALLOC(s->far, s->n_workers, "workers of other nodes"));
+	MU_TRY(MU_ALLOC(s->remote, s->n_workers, "workers of other nodes"));
 	for (size_t w = 0; w < s->n_workers; w++) {
 		struct mu_kv_peer *peer = &s->peers[w];
 
-		mu_kv_near_find(s->kv, mu_count(w), s->index, &peer->near);
+		mu_kv_shm_find(s->kv, mu_count(w), s->index, &peer->shm);
 		if (w == s->self) {
-			peer->near.gradients = s->kv->gradients;
-			peer->near.results = s->kv->results;
+			peer->shm.gradients = s->kv->gradients;
+			peer->shm.results = s->kv->results;
 		}
-		if (!mu_kv_is_far(s, w))
+		if (!mu_kv_is_remote(s, w))
 			continue;
-		peer->slot = s->n_far;
-		s->far[s->n_far++] = w;
+		peer->slot = s->n_remote;
+		s->remote[s->n_remote++] = w;
 	}
 	MU_TRY(find_sources(s));
 out:
@@ -163,7 +163,7 @@ enum mu_status mu_kv_server_parts_open(struct mu_kv_server *s, const struct mu_k
 	struct mu_piece *pieces = NULL;
 	struct mu_optim_config optim = config->optim;
 
-	optim.prior = s->policy->needs_outbox; /* it holds what each worker has pulled */
+	optim.prior = s->policy->needs_outbox; /* the outbox holds what each worker has pulled */
 	MU_TRY(copy_parts(s, &pieces));
 	MU_TRY(find_workers(s));
 	if (!kv->kind.workers_update) {
@@ -189,7 +189,7 @@ void mu_kv_server_parts_close(struct mu_kv_server *s)
 	mu_free(s->weights);
 	mu_free(s->inbox);
 	mu_free(s->outbox);
-	mu_free(s->far);
+	mu_free(s->remote);
 	mu_free(s->sources);
 	mu_kv_sum_release(&s->sum);
 	mu_free(s->parts);

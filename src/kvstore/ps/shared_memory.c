@@ -2,9 +2,9 @@
 /*
  * Memory that ranks of a node share, and the notes in it. See shared_memory.h.
  *
- * Memory of a worker: results, if it holds any; gradients; one pipe for every server end of the
- * node that is not its own; two counters per bucket (nodes.h). Results that are equal for all
- * workers are those of the node's first worker.
+ * A worker's memory: results, if it holds them; gradients; a pipe to every other rank's server end
+ * on the node; two counters per bucket (nodes.h). If all workers have equal results, the node's
+ * first worker holds them.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ out:
 	return st;
 }
 
-/* Where things lie in the memory of a worker, in bytes. */
+/* Offsets in the memory of a worker, in bytes. */
 struct segment {
 	size_t gradients, pipes;
 };
@@ -44,7 +44,7 @@ static int slot_of(const struct mu_kv *kv, int rank)
 	return kv->topology->slot_of[rank];
 }
 
-/* The worker whose results all workers of this node use; -1 if the node has none. */
+/* The first worker of this node; -1 if it has none. */
 static int first_worker(const struct mu_kv *kv)
 {
 	for (int w = 0; w < kv->topology->num_workers; w++)
@@ -88,14 +88,14 @@ static size_t counter_bytes(const struct mu_kv *kv)
 	return align(kv->plan.n_buckets * sizeof(uint64_t));
 }
 
-/* Is there a pipe between them, and not just a call or messages? */
+/* Do they share memory, on different ranks? */
 static bool has_pipe(const struct mu_kv *kv, int w, int s)
 {
 	return slot_of(kv, kv->server_ranks[s]) >= 0 &&
 	       kv->server_ranks[s] != kv->topology->worker_ranks[w];
 }
 
-/* Bytes of worker w's pipes for the server ends before this one. */
+/* Bytes of worker w's pipes to the server ends before this one. */
 static size_t pipes_before(const struct mu_kv *kv, int w, int end)
 {
 	size_t n = 0;
@@ -124,7 +124,7 @@ static float *gradients_of(const struct mu_kv *kv, int w)
 	return at;
 }
 
-static enum mu_status take(struct mu_kv *kv, float **out, const char *what)
+static enum mu_status add_array(struct mu_kv *kv, float **out, const char *what)
 {
 	enum mu_status st = MU_OK;
 
@@ -134,24 +134,24 @@ out:
 	return st;
 }
 
-/* Without shared memory, and what is never shared. */
-static enum mu_status take_rest(struct mu_kv *kv)
+/* The arrays that are not in shared memory. */
+static enum mu_status add_missing_arrays(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
 	if (!kv->gradients)
-		MU_TRY(take(kv, &kv->gradients, "gradients"));
+		MU_TRY(add_array(kv, &kv->gradients, "gradients"));
 	if (!kv->results)
-		MU_TRY(take(kv, &kv->results, "weights, or sums of gradients"));
+		MU_TRY(add_array(kv, &kv->results, "weights, or sums of gradients"));
 	kv->weights = kv->results;
 	if (kv->kind.workers_update && !kv->kind.on_gpus && !kv->replaces)
-		MU_TRY(take(kv, &kv->weights, "weights"));
+		MU_TRY(add_array(kv, &kv->weights, "weights"));
 out:
 	return st;
 }
 
-/* The node's workers could not get memory for so many bytes each. Told by one rank of the node. */
-static enum mu_status tell_no_room(const struct mu_kv *kv, enum mu_kv_node node, size_t nbytes)
+/* There is no shared memory of nbytes per worker. A warning comes from one rank of the node. */
+static enum mu_status report_no_room(const struct mu_kv *kv, enum mu_kv_node node, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
@@ -159,7 +159,7 @@ static enum mu_status tell_no_room(const struct mu_kv *kv, enum mu_kv_node node,
 	if (node == MU_KV_NODE_SHM)
 		MU_FAIL(MU_ERR_IO,
 			"/dev/shm of %s has no room for %.1f MB of every worker; make it larger, "
-			"or let the ranks send messages (--node-reduce auto, mpi or none)",
+			"or let the ranks send messages (node-reduce auto, mpi or none)",
 			t->host, (double)nbytes * 1e-6);
 	if (t->node_rank == 0)
 		mu_log_warn("/dev/shm of %s has no room for %.1f MB of every worker: the ranks of "
@@ -187,7 +187,7 @@ static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 			 2 * counter_bytes(kv);
 	MU_TRY(mu_window_open(&kv->window, t, nbytes));
 	if (!kv->window) {
-		MU_TRY(tell_no_room(kv, node, lay_out(kv, first).pipes));
+		MU_TRY(report_no_room(kv, node, lay_out(kv, first).pipes));
 		goto out;
 	}
 	if (worker)
@@ -198,44 +198,44 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_near_open(struct mu_kv *kv, enum mu_kv_node node)
+enum mu_status mu_kv_arrays_open(struct mu_kv *kv, enum mu_kv_node node)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(open_window(kv, node));
 	if (kv->topology->role == MU_ROLE_WORKER)
-		MU_TRY(take_rest(kv));
+		MU_TRY(add_missing_arrays(kv));
 out:
 	return st;
 }
 
-void mu_kv_near_close(struct mu_kv *kv)
+void mu_kv_arrays_close(struct mu_kv *kv)
 {
 	mu_window_close(kv->window);
 	for (size_t i = 0; i < kv->n_owned; i++)
 		mu_free(kv->owned[i]);
 }
 
-void mu_kv_near_find(const struct mu_kv *kv, int w, int s, struct mu_kv_near *near)
+void mu_kv_shm_find(const struct mu_kv *kv, int w, int s, struct mu_kv_shm *shm)
 {
 	const int here = kv->topology->worker_ranks[w];
 	char *at;
 
-	*near = (struct mu_kv_near){.pipe = NULL};
+	*shm = (struct mu_kv_shm){.pipe = NULL};
 	if (!kv->window || slot_of(kv, here) < 0 || !has_pipe(kv, w, s))
 		return;
-	near->n_parts = count_parts(kv, s);
-	near->gradients = gradients_of(kv, w);
-	near->results = results_of(kv, w);
+	shm->n_parts = count_parts(kv, s);
+	shm->gradients = gradients_of(kv, w);
+	shm->results = results_of(kv, w);
 	at = memory_of(kv, w) + lay_out(kv, w).pipes + pipes_before(kv, w, s);
-	near->pipe = (void *)at;
-	at += sizeof *near->pipe;
-	near->returned = (void *)at;
-	at += near->n_parts * sizeof *near->returned;
-	near->ring = (void *)at;
+	shm->pipe = (void *)at;
+	at += sizeof *shm->pipe;
+	shm->returned = (void *)at;
+	at += shm->n_parts * sizeof *shm->returned;
+	shm->ring = (void *)at;
 }
 
-void mu_kv_near_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *n)
+void mu_kv_shm_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *n)
 {
 	char *at = memory_of(kv, w) + lay_out(kv, w).pipes + pipes_before(kv, w, kv->n_servers);
 
@@ -246,59 +246,59 @@ void mu_kv_near_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour 
 
 /* ---- notes ---- */
 
-static void write_note(struct mu_kv_near *near, uint32_t note)
+static void write_note(struct mu_kv_shm *shm, uint32_t note)
 {
-	near->ring[near->notes % (near->n_parts + 1)] = note;
-	atomic_store_explicit(&near->pipe->n_notes, ++near->notes, memory_order_release);
+	shm->ring[shm->notes % (shm->n_parts + 1)] = note;
+	atomic_store_explicit(&shm->pipe->n_notes, ++shm->notes, memory_order_release);
 }
 
-void mu_kv_near_order(struct mu_kv_near *near, const struct wire_order *order)
+void mu_kv_shm_send_order(struct mu_kv_shm *shm, const struct wire_order *order)
 {
-	near->pipe->order = *order;
-	near->answers++;
-	write_note(near, NEAR_ORDER);
+	shm->pipe->order = *order;
+	shm->answers++;
+	write_note(shm, NOTE_ORDER);
 }
 
-void mu_kv_near_push(struct mu_kv_near *near, size_t part)
+void mu_kv_shm_send_part(struct mu_kv_shm *shm, size_t part)
 {
-	write_note(near, (uint32_t)part);
-	/* In one order for all with the loads of mu_kv_near_is_last. */
-	atomic_store(&near->pipe->progress, ++near->progress);
+	write_note(shm, (uint32_t)part);
+	/* Sequentially consistent, as the loads of mu_kv_shm_is_last. */
+	atomic_store(&shm->pipe->progress, ++shm->progress);
 }
 
-bool mu_kv_near_is_last(const struct mu_kv_near *near)
+bool mu_kv_shm_is_last(const struct mu_kv_shm *shm)
 {
-	for (size_t i = 0; i < near->n_others; i++)
-		if (atomic_load(&near->others[i]->progress) < near->progress)
+	for (size_t i = 0; i < shm->n_others; i++)
+		if (atomic_load(&shm->others[i]->progress) < shm->progress)
 			return false;
 	return true;
 }
 
-bool mu_kv_near_answered(const struct mu_kv_near *near)
+bool mu_kv_shm_is_answered(const struct mu_kv_shm *shm)
 {
-	return atomic_load_explicit(&near->pipe->n_answers, memory_order_acquire) == near->answers;
+	return atomic_load_explicit(&shm->pipe->n_answers, memory_order_acquire) == shm->answers;
 }
 
-bool mu_kv_near_returned(const struct mu_kv_near *near, size_t part, uint64_t n)
+bool mu_kv_shm_is_returned(const struct mu_kv_shm *shm, size_t part, uint64_t n)
 {
-	return atomic_load_explicit(&near->returned[part], memory_order_acquire) >= n;
+	return atomic_load_explicit(&shm->returned[part], memory_order_acquire) >= n;
 }
 
-bool mu_kv_near_next(struct mu_kv_near *near, uint32_t *note)
+bool mu_kv_shm_next_note(struct mu_kv_shm *shm, uint32_t *note)
 {
-	if (atomic_load_explicit(&near->pipe->n_notes, memory_order_acquire) == near->notes)
+	if (atomic_load_explicit(&shm->pipe->n_notes, memory_order_acquire) == shm->notes)
 		return false;
-	*note = near->ring[near->notes++ % (near->n_parts + 1)];
+	*note = shm->ring[shm->notes++ % (shm->n_parts + 1)];
 	return true;
 }
 
-void mu_kv_near_return(struct mu_kv_near *near, size_t part)
+void mu_kv_shm_return(struct mu_kv_shm *shm, size_t part)
 {
-	atomic_fetch_add_explicit(&near->returned[part], 1, memory_order_release);
+	atomic_fetch_add_explicit(&shm->returned[part], 1, memory_order_release);
 }
 
-void mu_kv_near_answer(struct mu_kv_near *near, const struct wire_answer *answer)
+void mu_kv_shm_answer(struct mu_kv_shm *shm, const struct wire_answer *answer)
 {
-	near->pipe->answer = *answer;
-	atomic_store_explicit(&near->pipe->n_answers, ++near->answers, memory_order_release);
+	shm->pipe->answer = *answer;
+	atomic_store_explicit(&shm->pipe->n_answers, ++shm->answers, memory_order_release);
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: a worker and a server end on one node. The worker's gradients lie in memory
- * that the node shares, and so does the array that comes back to it (weights, or sums); the server
- * end reads the one and writes the other where they lie. What passes between the two are notes in
- * shared memory ("part 3 is ready") and mu_wake, no messages.
+ * Private to kvstore: a worker and a server end on one node. The worker's gradients and its results
+ * (weights, or sums) are in memory that the node shares; the server end reads the former and writes
+ * the latter in place. Instead of messages the two exchange notes in shared memory ("part 3 is
+ * ready") and wake each other (mu_wake).
  *
- * A worker writes notes into a ring: a number of a part, or NEAR_ORDER for the order beside it. No
- * more than one order and every part once are ever under way, for a worker waits for the answer to
- * an order before the next, and for a part before it pushes that again: so the ring cannot
- * overflow. The server counts up a counter of the part when it is back, and one for answers.
- * Whoever writes data counts up afterwards (release), whoever reads the count reads the data
- * afterwards (acquire).
+ * A worker writes notes into a ring: the number of a part, or NOTE_ORDER for the order in the pipe.
+ * The ring cannot overflow: it has room for one order and every part once, and a worker waits for
+ * the answer to an order before it sends the next, and for a part before it pushes the part again.
+ * The server end increments the part's counter when the result is ready, and a counter of answers.
+ * The writer of data increments the counter afterwards (release); the reader reads the counter,
+ * then the data (acquire).
  */
-#ifndef MUSTER_KVSTORE_NEAR_H
-#define MUSTER_KVSTORE_NEAR_H
+#ifndef MUSTER_KVSTORE_SHARED_MEMORY_H
+#define MUSTER_KVSTORE_SHARED_MEMORY_H
 
 #include <stdatomic.h>
 
@@ -21,62 +21,63 @@
 #include "nodes.h"
 #include "wire.h"
 
-#define NEAR_ORDER UINT32_MAX
+#define NOTE_ORDER UINT32_MAX
 
-/* In shared memory; the counters of parts and the ring follow it. */
+/* In shared memory, before the counters of parts and the ring. */
 struct mu_kv_pipe {
 	_Alignas(MU_ALIGN) _Atomic uint64_t n_notes; /* written by the worker */
-	_Atomic uint64_t progress;                   /* see mu_kv_near_is_last */
+	_Atomic uint64_t progress;                   /* see mu_kv_shm_is_last */
 	struct wire_order order;
 	_Alignas(MU_ALIGN) _Atomic uint64_t n_answers; /* written by the server end */
 	struct wire_answer answer;
 };
 
-/* What one of the two ends knows of the other. pipe: NULL if that is not on this node. */
-struct mu_kv_near {
+/* One end's view of the other. pipe: NULL if the other end is not on this node. */
+struct mu_kv_shm {
 	struct mu_kv_pipe *pipe;
-	_Atomic uint64_t *returned; /* by part of the server: how often it came back */
+	_Atomic uint64_t *returned; /* by part of the server: times that its result was ready */
 	uint32_t *ring;
 	size_t n_parts;
-	uint64_t notes, answers; /* passed so far */
+	uint64_t notes, answers; /* so far */
 	uint64_t progress;
 	float *gradients, *results; /* flat arrays of the worker */
-	struct mu_kv_pipe **others; /* on a worker: those of the node's other workers to this end */
+	struct mu_kv_pipe **others; /* on a worker: pipes of the node's other workers to this end */
 	size_t n_others;
 };
 
 /*
- * The flat arrays of this rank: in the node's shared memory if there is room for them. On a server
- * kv->results is what the workers of its node share, or NULL. Collective over topology->node.
+ * Allocates the flat arrays of this rank: in the node's shared memory if there is room. On a server
+ * kv->results is the array that the workers of its node share, or NULL. Collective over
+ * topology->node.
  */
-enum mu_status mu_kv_near_open(struct mu_kv *kv, enum mu_kv_node node);
-void mu_kv_near_close(struct mu_kv *kv);
-/* Worker w and server end s, of which one is of this rank. */
-void mu_kv_near_find(const struct mu_kv *kv, int w, int s, struct mu_kv_near *near);
+enum mu_status mu_kv_arrays_open(struct mu_kv *kv, enum mu_kv_node node);
+void mu_kv_arrays_close(struct mu_kv *kv);
+/* Between worker w and server end s; one of them is on this rank. */
+void mu_kv_shm_find(const struct mu_kv *kv, int w, int s, struct mu_kv_shm *shm);
 
-/* Worker w of this node, which reduces. */
-void mu_kv_near_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *n);
+/* Worker w of this node, if the node reduces. */
+void mu_kv_shm_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *n);
 
 /* ---- worker ---- */
 
-void mu_kv_near_order(struct mu_kv_near *near, const struct wire_order *order);
-void mu_kv_near_push(struct mu_kv_near *near, size_t part);
+void mu_kv_shm_send_order(struct mu_kv_shm *shm, const struct wire_order *order);
+void mu_kv_shm_send_part(struct mu_kv_shm *shm, size_t part);
 /*
- * Have the node's other workers with a pipe to this server end pushed as many parts to it as this
- * worker, counted from the first step? Of workers that have pushed equally many, one at least is
- * told so. Synchronous stores only, where all take the same steps.
+ * Have the node's other workers pushed at least as many parts to this server end as this one, since
+ * the first step? Of workers that push at the same time at least one gets true. For synchronous
+ * stores, where all take the same steps.
  */
-bool mu_kv_near_is_last(const struct mu_kv_near *near);
-/* Is the answer to the last order here? */
-bool mu_kv_near_answered(const struct mu_kv_near *near);
-/* Did the part come back n times? */
-bool mu_kv_near_returned(const struct mu_kv_near *near, size_t part, uint64_t n);
+bool mu_kv_shm_is_last(const struct mu_kv_shm *shm);
+/* Has the last order been answered? */
+bool mu_kv_shm_is_answered(const struct mu_kv_shm *shm);
+/* Has the part's result been ready n times? */
+bool mu_kv_shm_is_returned(const struct mu_kv_shm *shm, size_t part, uint64_t n);
 
 /* ---- server ---- */
 
 /* The next note, if there is one. */
-bool mu_kv_near_next(struct mu_kv_near *near, uint32_t *note);
-void mu_kv_near_return(struct mu_kv_near *near, size_t part);
-void mu_kv_near_answer(struct mu_kv_near *near, const struct wire_answer *answer);
+bool mu_kv_shm_next_note(struct mu_kv_shm *shm, uint32_t *note);
+void mu_kv_shm_return(struct mu_kv_shm *shm, size_t part);
+void mu_kv_shm_answer(struct mu_kv_shm *shm, const struct wire_answer *answer);
 
 #endif

@@ -3,15 +3,14 @@
  * Staleness of dist_async: its figures, and its bound (stale synchronous parallel: Ho et al., More
  * effective distributed ML via a stale synchronous parallel parameter server, NIPS 2013).
  *
- * With the bound k every server answers a worker's step s only when all parts that it holds of step
- * s - k have come from every other worker that has not finished. A worker takes the answers of all
- * servers before it reads a weight, so that step t + k + 1 begins when all have pushed step t, and
- * its weights hold those pushes. Pushes are taken and update at once, whoever sends them.
+ * With the bound k a server answers a worker's step s only when it has received all its parts of
+ * step s - k from every other worker that has not finished. A worker waits for the answers of all
+ * servers before it reads a weight. So step t + k + 1 begins after all have pushed step t, and its
+ * weights include those pushes. Pushes always update at once.
  *
- * No deadlock: let m be the least number of steps that a server has whole from a worker that has
- * not finished. The answer of that worker's step m waits for no one, for it would wait for steps m
- * - k and before, which all servers have. So the worker gets on to push step m + 1, and nothing
- * keeps its parts from arriving.
+ * No deadlock: let m be the least number of complete steps that a server has from a worker that has
+ * not finished. The answer to that worker's step m waits only for steps up to m - k, which all
+ * servers have. So the worker continues and pushes step m + 1, whose parts nothing delays.
  */
 #include "dist.h"
 
@@ -26,13 +25,13 @@ static bool waits_for(const struct mu_kv_server *s, size_t w, size_t v)
 
 bool mu_kv_staleness_is_ahead(const struct mu_kv_server *s, size_t w)
 {
-	for (size_t v = 0; s->kv->bounded && s->heard == 0 && v < s->n_workers; v++)
+	for (size_t v = 0; s->kv->bounded && s->notice == 0 && v < s->n_workers; v++)
 		if (waits_for(s, w, v))
 			return true;
 	return false;
 }
 
-bool mu_kv_staleness_is_late(const struct mu_kv_server *s, size_t w)
+bool mu_kv_staleness_delays_others(const struct mu_kv_server *s, size_t w)
 {
 	for (size_t v = 0; s->kv->bounded && v < s->n_workers; v++)
 		if (s->peers[v].waiting && waits_for(s, v, w))

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one order of a sum: the workers of a node in their order, then the nodes in the order of
- * their lowest rank. So the bits are the same wherever a node's part of the sum is made: of another
- * node that reduces (nodes.h) it comes ready.
+ * The order of a sum: the workers of a node in their order, then the nodes in the order of their
+ * lowest rank. So the bits do not depend on where a node's sum is computed: other nodes that reduce
+ * (nodes.h) send theirs.
  */
 #include <string.h>
 
 #include "dist.h"
 
-/* Elements of an array from which its sums are stored past the caches. */
+/* From this size of the model on, in elements, sums bypass the caches. */
 #define STREAM_MIN ((size_t)1 << 20)
 
-/* Workers by node, one of a node whose sum is ready. first: by node its first of these; then their
- * number. */
+/* Workers sorted by node; of a node that sends its sum, one. first: by node, the index of its first
+ * worker; then their number. */
 static void sort_workers(struct mu_kv_sum *sum, const struct mu_kv *kv)
 {
 	const struct mu_topology *t = kv->topology;
@@ -68,7 +68,7 @@ static const float *add(float *out, const float **sources, size_t n_sources, siz
 	return out;
 }
 
-/* out: where the last addition may put the sum, which no gradients overlap. */
+/* out: for the last addition; does not overlap gradients. Returns where the sum is. */
 static const float *sum_block(struct mu_kv_server *s, size_t p, size_t from, size_t n, float *out)
 {
 	struct mu_kv_sum *sum = &s->sum;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dist_sync on a server. A round opens when every worker's order is here, which fixes the samples
- * and the learning rate; then each part is summed, in one order, and updated as soon as all
- * workers' gradients of it are here. Workers are counted, or nodes that reduce (nodes.h), not
- * messages: each has one place per part, and refills it only after its answer.
+ * dist_sync and dist_sharded. A round opens when the orders of all workers are here, which
+ * determine the samples and the learning rate. Then each part is summed, in one order, and updated
+ * as soon as all gradients of it are here. Sources are counted, workers or nodes that reduce
+ * (nodes.h): each has one inbox per part, and refills it only after its answer.
  *
- * With a rule that needs norms a complete part is only summed, into the place of a worker; when the
- * last one of the round is, the servers measure and exchange their sums, and update all parts.
- * Every server has all it needs by then, so none of them waits for a worker that waits for another.
+ * With a rule that needs norms a complete part is only summed, into an inbox. After the last part
+ * of the round the servers exchange their sums of squares and update all parts. Every server then
+ * has all gradients, so none of them waits for a worker that waits for another server.
  */
 #include "dist.h"
 
-/* Sum, update, block by block: a block's sum is still in the cache when the update reads it. */
+/* Block by block: the update reads a block's sum from the cache. */
 static void sum_and_update(struct mu_kv_server *s, size_t p)
 {
 	const struct mu_kv_part *part = &s->parts[p];
@@ -32,33 +32,33 @@ static void sum_and_update(struct mu_kv_server *s, size_t p)
 	mu_clock_stop(MU_CLOCK_UPDATE);
 }
 
-/* Answer part p: it is updated. */
-static enum mu_status give_back(struct mu_kv_server *s, size_t p)
+/* Part p is updated: sends it to the workers. */
+static enum mu_status answer_part(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
 	for (size_t i = 0; i < s->n_sources; i++)
-		MU_TRY(mu_kv_server_reuse(s, p, mu_kv_source(s, p, i)));
+		MU_TRY(mu_kv_server_receive_next(s, p, mu_kv_source(s, p, i)));
 	s->updates[p]++;
 	if (s->kv->pull_coder.codec)
 		mu_kv_coded_answer(s, p, s->n_workers);
 	for (size_t i = 0; i < s->n_sources; i++)
-		MU_TRY(mu_kv_server_return(s, p, mu_kv_source(s, p, i)));
+		MU_TRY(mu_kv_server_send_part(s, p, mu_kv_source(s, p, i)));
 out:
 	return st;
 }
 
-static enum mu_status forget_sends(struct mu_kv_server *s, size_t p)
+static enum mu_status wait_sent(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
 	for (size_t f = 0; f < s->n_inboxes; f++)
-		MU_TRY(mu_kv_server_forget(s, p, mu_kv_source(s, p, f)));
+		MU_TRY(mu_kv_server_wait_sent(s, p, mu_kv_source(s, p, f)));
 out:
 	return st;
 }
 
-/* Where the sum of a part is kept: the first place that it is made of. */
+/* Where the sum of a part is kept: the first inbox. */
 static float *sum_of(const struct mu_kv_server *s, size_t p)
 {
 	return mu_kv_inbox(s, p, s->sum.workers[0]);
@@ -97,20 +97,20 @@ static enum mu_status update_whole(struct mu_kv_server *s)
 	enum mu_status st = MU_OK;
 
 	for (size_t p = 0; p < s->n_parts; p++)
-		MU_TRY(forget_sends(s, p));
+		MU_TRY(wait_sent(s, p));
 	MU_TRY(measure_and_update(s));
 	for (size_t p = s->n_parts; p-- > 0;) /* the first keys are needed first */
-		MU_TRY(give_back(s, p));
+		MU_TRY(answer_part(s, p));
 out:
 	return st;
 }
 
 /*
- * A hosted end does this only when its worker waits for weights. Before that others may need the
- * worker's own pushes for their sums, or may meet it in a collective of its program: all workers
- * reach that and their pulls in one order, but see their last gradients come at different times.
+ * A hosted end does this only when its worker waits for weights. Earlier, other workers may need
+ * this worker's pushes, or wait for it in a collective of the program: all workers reach those and
+ * their pulls in one order, but receive the last gradients at different times.
  */
-static enum mu_status settle(struct mu_kv_server *s)
+static enum mu_status finish_round(struct mu_kv_server *s)
 {
 	if (!s->whole_due)
 		return MU_OK;
@@ -122,7 +122,7 @@ static enum mu_status settle(struct mu_kv_server *s)
 static enum mu_status whole_due(struct mu_kv_server *s)
 {
 	s->whole_due = true;
-	return s->self < s->n_workers ? MU_OK : settle(s);
+	return s->self < s->n_workers ? MU_OK : finish_round(s);
 }
 
 static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
@@ -138,17 +138,17 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 			MU_TRY(whole_due(s));
 		goto out;
 	}
-	MU_TRY(forget_sends(s, p));
+	MU_TRY(wait_sent(s, p));
 	if (s->optim)
 		sum_and_update(s, p);
 	else if (!s->kv->replaces || s->round_count > 0)
 		mu_kv_sum_part(s, p, mu_kv_held(s, p));
-	MU_TRY(give_back(s, p));
+	MU_TRY(answer_part(s, p));
 out:
 	return st;
 }
 
-/* With priority it waits for its turn, until all messages that are here are seen. */
+/* With priority the part waits until all arrived messages are handled. */
 static enum mu_status complete_part(struct mu_kv_server *s, size_t p)
 {
 	if (!s->kv->priority || s->kv->whole_steps)
@@ -157,7 +157,7 @@ static enum mu_status complete_part(struct mu_kv_server *s, size_t p)
 	return MU_OK;
 }
 
-/* The part of the first keys that is complete. */
+/* Updates the complete part of the first keys. */
 static enum mu_status update_next(struct mu_kv_server *s, bool *more)
 {
 	enum mu_status st = MU_OK;
@@ -183,13 +183,14 @@ static enum mu_status open_round(struct mu_kv_server *s)
 	s->round_lr = mu_kv_next_lr(s->kv, s->round_count);
 	s->kv->progress += s->round_count;
 	s->round_left = s->n_parts;
-	MU_TRY(mu_kv_server_hear(s, mu_kv_word(s->kv)));
-	s->word = s->heard;
+	MU_TRY(mu_kv_server_notice(s, mu_kv_current_notice(s->kv)));
+	s->answer_notice = s->notice;
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_answer(s, w, s->round_lr));
 	for (size_t p = 0; p < s->n_parts; p++)
 		MU_TRY(complete_part(s, p));
-	if (s->optim && s->kv->whole_steps && s->n_parts == 0) /* the others wait for its sums */
+	if (s->optim && s->kv->whole_steps &&
+	    s->n_parts == 0) /* the other servers wait for its sums */
 		MU_TRY(whole_due(s));
 out:
 	return st;
@@ -246,7 +247,7 @@ const struct mu_kv_policy mu_kv_policy_sync = {
 	.next = update_next,
 	.pull = pull,
 	.finish = finish,
-	.settle = settle,
+	.finish_round = finish_round,
 };
 
 /* ---- the store ---- */

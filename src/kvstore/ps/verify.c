@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do all workers hold the same weights? Each has a hash of its own; who is not with most of them is
- * wrong, by its memory, its processor or the network.
+ * Do all workers have the same weights? Each hashes its own; workers that differ from the majority
+ * are wrong, by their memory, processor or network.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { LANES = 4, NAMED = 8, NAME = 160 };
 
-/* Every bit counts, and places do: n is a multiple of the padding of keys. */
+/* Depends on every bit and its place. n is a multiple of the padding of keys. */
 static uint64_t hash_weights(const float *w, size_t n)
 {
 	uint64_t lanes[LANES] = {1, 2, 3, 4}, words[LANES], h = 0;
@@ -26,8 +26,8 @@ static uint64_t hash_weights(const float *w, size_t n)
 	return h;
 }
 
-/* The hash that more workers have than any other; how many. */
-static int find_most(const uint64_t *all, int n, uint64_t *most)
+/* *most: the most frequent hash. Returns the number of workers that have it. */
+static int find_majority(const uint64_t *all, int n, uint64_t *most)
 {
 	int best = 0;
 
@@ -44,9 +44,10 @@ static int find_most(const uint64_t *all, int n, uint64_t *most)
 	return best;
 }
 
-/* The workers with another hash than most; or all of them, if no hash is that of most. */
-static void name_odd(const struct mu_topology *t, const uint64_t *all, int n_most, uint64_t most,
-		     char *text, size_t nbytes)
+/* Names the workers whose hash differs from the majority's; all of them, if there is no
+ * majority. */
+static void list_differing(const struct mu_topology *t, const uint64_t *all, int n_most,
+			   uint64_t most, char *text, size_t nbytes)
 {
 	const bool known = 2 * n_most > t->num_workers;
 	int n = 0;
@@ -68,16 +69,17 @@ static void name_odd(const struct mu_topology *t, const uint64_t *all, int n_mos
 		snprintf(text + used, nbytes - used, " (%d others agree)", n_most);
 }
 
-static enum mu_status judge(const struct mu_topology *t, const uint64_t *all, const char *when)
+static enum mu_status report_differing(const struct mu_topology *t, const uint64_t *all,
+				       const char *when)
 {
 	enum mu_status st = MU_OK;
 	char names[NAMED * NAME];
 	uint64_t most = 0;
-	int n_most = find_most(all, t->num_workers, &most);
+	int n_most = find_majority(all, t->num_workers, &most);
 
 	if (n_most == t->num_workers || t->index != 0)
 		goto out;
-	name_odd(t, all, n_most, most, names, sizeof names);
+	list_differing(t, all, n_most, most, names, sizeof names);
 	MU_FAIL(MU_ERR_NUMERIC,
 		"%s: the workers do not hold the same weights any more, by faulty memory or "
 		"network; different are those of %s",
@@ -94,12 +96,12 @@ enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when)
 
 	MU_TRY(mu_kv_check_worker(kv, "mu_kv_verify"));
 	MU_TRY(mu_kv_step_end(kv));
-	if (kv->kind.on_gpus) /* the weights alone */
+	if (kv->kind.on_gpus) /* copies the weights alone */
 		MU_TRY(kv->ops->fetch(kv));
 	mine = hash_weights(mu_kv_weights(kv), mu_kv_n(kv));
 	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "hashes of weights"));
 	MU_TRY(mu_allgather(&mine, all, sizeof mine, t->peers));
-	MU_TRY(mu_agree(judge(t, all, when), t->peers));
+	MU_TRY(mu_agree(report_differing(t, all, when), t->peers));
 out:
 	mu_free(all);
 	return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker end of a store with servers. Gradients leave from the flat array and weights arrive in
- * it. See wire.h.
+ * The worker end of a store with servers: orders and answers, pushes and pulls. Messages are sent
+ * from and received in the flat arrays. See wire.h.
  */
 #include "awaited.h"
 #include "kvstore/message_log.h"
@@ -21,22 +21,22 @@ static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 	struct mu_kv_worker *w = kv->worker;
 
 	w->order = (struct wire_order){.kind = kind, .step = kv->step, .count = kv->count};
-	w->order.word = mu_kv_word(kv);
-	w->order.rate = kv->replica ? 1 : kv->rate; /* averages have a rate of their own */
+	w->order.notice = mu_kv_current_notice(kv);
+	w->order.rate = kv->replica ? 1 : kv->rate; /* of averages: 1 */
 	if (kv->states) {
 		w->order.from = kv->states->from;
 		w->order.to = kv->states->to;
 	}
 	w->asked = true;
-	MU_MPI(MPI_Startall(mu_count(w->n_far), w->answers));
-	MU_MPI(MPI_Startall(mu_count(w->n_far), w->orders));
+	MU_MPI(MPI_Startall(mu_count(w->n_remote), w->answers));
+	MU_MPI(MPI_Startall(mu_count(w->n_remote), w->orders));
 	w->rounds += kind == WIRE_STEP || kind == WIRE_PULL;
 	for (int s = 0; s < kv->n_servers; s++)
-		if (w->near[s].pipe)
-			mu_kv_near_order(&w->near[s], &w->order);
+		if (w->shm[s].pipe)
+			mu_kv_shm_send_order(&w->shm[s], &w->order);
 	if (mu_traffic_messages(&kv->traffic))
 		mu_kv_log_order(kv, kind);
-	if (kind != WIRE_STEP) /* the gradients that follow wake them */
+	if (kind != WIRE_STEP) /* gradients follow and wake them */
 		wake_servers(kv);
 	if (kv->server)
 		MU_TRY(mu_kv_server_order(kv->server, &w->order));
@@ -45,26 +45,26 @@ out:
 }
 
 /*
- * Every server counts the same samples; for dist_async each in its own order, and server 0 speaks
- * for all.
+ * Every server counts the same samples, in dist_async in an order of its own: progress and learning
+ * rate are server 0's.
  */
-static enum mu_status take_answers(struct mu_kv *kv)
+static enum mu_status wait_answers(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 	const struct mu_kv_wait wait = {
-		.n = w->n_far,
+		.n = w->n_remote,
 		.requests = w->answers,
 		.for_answers = true,
 		.what = "the servers' answers",
 	};
 
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
-	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_far), w->orders,
+	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_remote), w->orders,
 			     "the servers to take an order"));
 	for (int s = 0; s < kv->n_servers; s++)
-		if (w->near[s].pipe)
-			w->received[s] = w->near[s].pipe->answer;
+		if (w->shm[s].pipe)
+			w->received[s] = w->shm[s].pipe->answer;
 	if (kv->server)
 		w->received[kv->server->index] = kv->server->peers[kv->server->self].answer;
 	if (mu_traffic_messages(&kv->traffic))
@@ -73,8 +73,8 @@ static enum mu_status take_answers(struct mu_kv *kv)
 	kv->progress = w->received[0].progress;
 	kv->lr = w->received[0].lr;
 	for (int s = 0; s < kv->n_servers; s++)
-		if (w->received[s].word > kv->notice)
-			kv->notice = w->received[s].word;
+		if (w->received[s].notice > kv->notice)
+			kv->notice = w->received[s].notice;
 out:
 	return st;
 }
@@ -84,7 +84,7 @@ enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count)
 	enum mu_status st = MU_OK;
 
 	if (kv->worker->asked)
-		MU_TRY(take_answers(kv));
+		MU_TRY(wait_answers(kv));
 	*count = kv->worker->received[0].count;
 out:
 	return st;
@@ -95,7 +95,7 @@ enum mu_status mu_kv_worker_ask(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(send_orders(kv, WIRE_ASK));
-	MU_TRY(take_answers(kv));
+	MU_TRY(wait_answers(kv));
 out:
 	return st;
 }
@@ -106,25 +106,25 @@ enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_kv_lead_begin(kv));
+	MU_TRY(mu_kv_leader_begin(kv));
 	MU_TRY(send_orders(kv, WIRE_STEP));
 out:
 	return st;
 }
 
 /*
- * A synchronous server has nothing to do before all workers have pushed: woken earlier, it would
- * only take a core from a worker that computes. So the last one wakes it.
+ * A synchronous server has nothing to do before all workers have pushed. Awake earlier, it would
+ * only use the core of a worker that computes. So the last worker wakes it.
  */
 static void wake_for_parts(const struct mu_kv *kv)
 {
 	for (int s = 0; s < kv->n_servers; s++)
 		if (!mu_kv_is_own(kv, s) &&
-		    (!kv->kind.synchronous || mu_kv_near_is_last(&kv->worker->near[s])))
+		    (!kv->kind.synchronous || mu_kv_shm_is_last(&kv->worker->shm[s])))
 			mu_wake(kv->topology, kv->server_ranks[s]);
 }
 
-/* Parts for the server ends of this node. The own one comes last: it may begin to work. */
+/* Parts for the server ends of this node. This rank's own end is last: it may start to update. */
 static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 {
 	enum mu_status st = MU_OK;
@@ -133,24 +133,24 @@ static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 	const size_t end = b->first_part + b->n_parts;
 
 	for (size_t p = b->first_part; p < end; p++)
-		if (w->routes[p].way == MU_KV_WAY_SHARED)
-			mu_kv_near_push(&w->near[parts[p].server], parts[p].number);
+		if (w->routes[p].way == MU_KV_ROUTE_SHARED)
+			mu_kv_shm_send_part(&w->shm[parts[p].server], parts[p].number);
 	wake_for_parts(kv);
 	for (size_t p = b->first_part; p < end; p++)
-		if (w->routes[p].way == MU_KV_WAY_OWN)
+		if (w->routes[p].way == MU_KV_ROUTE_OWN)
 			MU_TRY(mu_kv_server_part(kv->server, parts[p].number));
 out:
 	return st;
 }
 
-/* Parts that this worker sends by itself. */
+/* Parts that this worker sends at once. */
 static enum mu_status send_parts(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
-	size_t first = w->first[bucket], n = w->led[bucket] - first;
+	size_t first = w->first[bucket], n = w->first_sum[bucket] - first;
 
-	/* The weights are not read any more in this step: their receive may start. */
+	/* The weights are not read again in this step: their receives may start. */
 	MU_MPI(MPI_Startall(mu_count(n), w->pulls + first));
 	MU_MPI(MPI_Startall(mu_count(n), w->pushes + first));
 	if (n > 0)
@@ -169,8 +169,8 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	if (mu_kv_is_coded(kv))
 		mu_kv_coded_push(kv, bucket);
 	MU_TRY(send_parts(kv, bucket));
-	if (w->lead.n > 0)
-		MU_TRY(mu_kv_lead_push(kv, bucket));
+	if (w->leader.n > 0)
+		MU_TRY(mu_kv_leader_push(kv, bucket));
 	MU_TRY(push_here(kv, &kv->plan.buckets[bucket]));
 out:
 	return st;
@@ -189,7 +189,8 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 		.what = kv->plan.buckets[bucket].what,
 	};
 
-	if (kv->buckets_left > 0) /* workers with keys in different orders: none may be the last */
+	if (kv->buckets_left >
+	    0) /* if workers push keys in different orders none may be the last */
 		wake_servers(kv);
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.what));
@@ -226,7 +227,7 @@ enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 		mu_kv_coded_pulled(kv, b);
 	for (size_t b = 0; mu_traffic_messages(&kv->traffic) && b < kv->plan.n_buckets; b++)
 		mu_kv_log_bucket(kv, b, MU_TRAFFIC_IN);
-	MU_TRY(take_answers(kv));
+	MU_TRY(wait_answers(kv));
 out:
 	return st;
 }
@@ -234,34 +235,34 @@ out:
 enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool meet)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_parcel parcel = {.n = 0};
+	struct mu_kv_transfer transfer = {.n = 0};
 	MPI_Request barrier = MPI_REQUEST_NULL;
 	struct mu_kv_wait wait = {.what = "the states of the optimizer"};
 	const struct mu_meeting meeting = {.comm = kv->topology->peers,
 					   .what = "the other workers to have their states"};
 
 	/* Both sides of every message are posted before anybody waits for one. */
-	MU_TRY(mu_kv_parcel_begin(kv, kind, &parcel));
+	MU_TRY(mu_kv_transfer_begin(kv, kind, &transfer));
 	MU_TRY(send_orders(kv, kind));
-	wait.requests = parcel.requests;
-	wait.n = parcel.n;
+	wait.requests = transfer.requests;
+	wait.n = transfer.n;
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
-	mu_kv_parcel_end(kv, kind, &parcel);
-	MU_TRY(take_answers(kv));
+	mu_kv_transfer_end(kv, kind, &transfer);
+	MU_TRY(wait_answers(kv));
 	if (!meet)
 		goto out;
-	/* Not a barrier that only waits: others may still need the server end of this rank. */
+	/* Not mu_barrier: others may still need the server end of this rank. */
 	MU_MPI(MPI_Ibarrier(kv->topology->peers, &barrier));
 	wait = (struct mu_kv_wait){.n = 1, .requests = &barrier};
 	wait.what = meeting.what;
 	wait.meeting = &meeting;
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
 out:
-	mu_kv_parcel_release(&parcel);
+	mu_kv_transfer_release(&transfer);
 	return st;
 }
 
-/* Worker 0's weights to the servers, parts in their order. Happens once, so its requests are made
+/* Sends worker 0's weights to the servers, parts in their order. Once: the requests are made
  * here. */
 static enum mu_status send_weights(struct mu_kv *kv)
 {
@@ -286,14 +287,14 @@ static enum mu_status send_weights(struct mu_kv *kv)
 	wake_servers(kv);
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), requests,
 			     "the servers to take the first weights"));
-	MU_TRY(take_answers(kv));
+	MU_TRY(wait_answers(kv));
 out:
 	mu_free(requests);
 	return st;
 }
 
-/* Worker 0's weights to every worker, or, where a node's workers share them, to the first one. */
-static enum mu_status spread_weights(struct mu_kv *kv)
+/* Sends worker 0's weights to every worker, or to the first worker of a node that shares them. */
+static enum mu_status broadcast_weights(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
@@ -301,7 +302,7 @@ static enum mu_status spread_weights(struct mu_kv *kv)
 	float *unused = NULL, *to = kv->weights;
 
 	if (shared && t->num_nodes > 1 && t->node_worker > 0) {
-		MU_TRY(MU_ALLOC(unused, kv->plan.n, "weights to leave aside"));
+		MU_TRY(MU_ALLOC(unused, kv->plan.n, "weights that are not used"));
 		to = unused;
 	}
 	if (!shared || t->num_nodes > 1)
@@ -316,14 +317,15 @@ enum mu_status mu_kv_worker_init(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	/* The servers have the weights before any worker goes on; hosted ends use the worker's. */
+	/* The servers have the weights before any worker continues; hosted ends use the
+	 * worker's. */
 	if (kv->server)
 		MU_TRY(mu_kv_server_start(kv->server));
 	else if (kv->topology->index == 0)
 		MU_TRY(send_weights(kv));
-	MU_TRY(spread_weights(kv));
-	if (kv->server && kv->server->coded.given)
-		mu_kv_server_take(kv->server, kv->weights);
+	MU_TRY(broadcast_weights(kv));
+	if (kv->server && kv->server->coded.sent)
+		mu_kv_server_set_weights(kv->server, kv->weights);
 out:
 	return st;
 }
@@ -333,7 +335,7 @@ enum mu_status mu_kv_worker_finish(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(send_orders(kv, WIRE_FINISH));
-	MU_TRY(take_answers(kv));
+	MU_TRY(wait_answers(kv));
 	mu_kv_staleness_gather(kv, kv->worker->received);
 out:
 	return st;
@@ -350,28 +352,28 @@ static enum mu_status check_tags(const struct mu_kv *kv)
 	MU_MPI(MPI_Comm_get_attr(kv->comm, MPI_TAG_UB, &highest, &found));
 	if (found && kv->plan.n_parts > (size_t)*highest - WIRE_TAG_PART)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"the model makes %zu messages a step, and this MPI tells %d apart: larger "
+			"the model makes %zu messages a step, and this MPI has %d tags: larger "
 			"buckets or messages are needed",
 			kv->plan.n_parts, *highest - WIRE_TAG_PART);
 out:
 	return st;
 }
 
-/* The pipes of the node's other workers to the same server ends. */
+/* Finds the pipes of the node's other workers to the same server ends. */
 static enum mu_status find_others(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const int n_workers = kv->topology->num_workers;
 	struct mu_kv_worker *w = kv->worker;
-	struct mu_kv_near other;
+	struct mu_kv_shm other;
 
 	MU_TRY(MU_ALLOC(w->pipes, (size_t)kv->n_servers * (size_t)n_workers, "pipes of a node"));
 	for (int s = 0; s < kv->n_servers; s++) {
-		w->near[s].others = w->pipes + s * n_workers;
+		w->shm[s].others = w->pipes + s * n_workers;
 		for (int v = 0; v < n_workers; v++) {
-			mu_kv_near_find(kv, v, s, &other);
+			mu_kv_shm_find(kv, v, s, &other);
 			if (other.pipe && v != kv->topology->index)
-				w->near[s].others[w->near[s].n_others++] = other.pipe;
+				w->shm[s].others[w->shm[s].n_others++] = other.pipe;
 		}
 	}
 out:
@@ -406,20 +408,20 @@ enum mu_status mu_kv_worker_open(struct mu_kv *kv)
 	MU_TRY(check_tags(kv));
 	MU_TRY(MU_ALLOC(w, 1, "worker end of the store"));
 	kv->worker = w;
-	MU_TRY(MU_ALLOC(w->near, (size_t)kv->n_servers, "servers of this node"));
+	MU_TRY(MU_ALLOC(w->shm, (size_t)kv->n_servers, "servers of this node"));
 	for (int s = 0; s < kv->n_servers; s++) {
-		mu_kv_near_find(kv, kv->topology->index, s, &w->near[s]);
-		w->n_far += mu_kv_sends_to(kv, s);
+		mu_kv_shm_find(kv, kv->topology->index, s, &w->shm[s]);
+		w->n_remote += mu_kv_sends_to(kv, s);
 	}
 	MU_TRY(find_others(kv));
 	MU_TRY(mu_kv_routes_open(kv));
-	MU_TRY(mu_kv_lead_open(kv));
+	MU_TRY(mu_kv_leader_open(kv));
 	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
-	MU_TRY(MU_ALLOC(w->led, kv->plan.n_buckets + 1, "messages of every bucket"));
+	MU_TRY(MU_ALLOC(w->first_sum, kv->plan.n_buckets + 1, "messages of every bucket"));
 	MU_TRY(mu_requests_new(&w->pushes, kv->plan.n_parts));
 	MU_TRY(mu_requests_new(&w->pulls, kv->plan.n_parts));
-	MU_TRY(mu_requests_new(&w->orders, w->n_far));
-	MU_TRY(mu_requests_new(&w->answers, w->n_far));
+	MU_TRY(mu_requests_new(&w->orders, w->n_remote));
+	MU_TRY(mu_requests_new(&w->answers, w->n_remote));
 	MU_TRY(MU_ALLOC(w->received, (size_t)kv->n_servers, "answers of the servers"));
 	MU_TRY(mu_kv_coded_worker_open(kv));
 	MU_TRY(make_order_requests(kv, w));
@@ -434,16 +436,16 @@ void mu_kv_worker_close(struct mu_kv_worker *w)
 		return;
 	mu_requests_free(w->pushes, w->n_parts);
 	mu_requests_free(w->pulls, w->n_parts);
-	mu_requests_free(w->orders, w->n_far);
-	mu_requests_free(w->answers, w->n_far);
-	mu_kv_lead_close(&w->lead);
+	mu_requests_free(w->orders, w->n_remote);
+	mu_requests_free(w->answers, w->n_remote);
+	mu_kv_leader_close(&w->leader);
 	mu_kv_coded_worker_close(&w->coded);
 	mu_free(w->routes);
 	mu_free(w->groups);
-	mu_free(w->near);
+	mu_free(w->shm);
 	mu_free(w->pipes);
 	mu_free(w->first);
-	mu_free(w->led);
+	mu_free(w->first_sum);
 	mu_free(w->received);
 	mu_free(w);
 }

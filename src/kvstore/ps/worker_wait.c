@@ -28,9 +28,9 @@ static enum mu_status serve_others(struct mu_kv *kv, int *n)
 	*n = 0;
 	if (kv->server)
 		MU_TRY(mu_kv_server_poll(kv->server, n));
-	MU_TRY(mu_kv_lead_poll(kv, n));
-	if (kv->server && kv->worker->lead.n_unsent == 0)
-		MU_TRY(kv->server->policy->settle(kv->server));
+	MU_TRY(mu_kv_leader_poll(kv, n));
+	if (kv->server && kv->worker->leader.n_unsent == 0)
+		MU_TRY(kv->server->policy->finish_round(kv->server));
 out:
 	return st;
 }
@@ -41,13 +41,13 @@ static bool part_here(const struct mu_kv *kv, size_t bucket, size_t p)
 	const struct mu_kv_part *part = &kv->plan.parts[p];
 
 	switch (w->routes[p].way) {
-	case MU_KV_WAY_OWN: return kv->server->updates[part->number] >= kv->step;
-	case MU_KV_WAY_SHARED:
-		return mu_kv_near_returned(&w->near[part->server], part->number, w->rounds);
-	case MU_KV_WAY_LEAD:
-	case MU_KV_WAY_LED: return mu_kv_lead_is_back(kv, bucket, p);
-	case MU_KV_WAY_SEND: /* its request shows it */
-	case MU_KV_WAY_GPU: break;
+	case MU_KV_ROUTE_OWN: return kv->server->updates[part->number] >= kv->step;
+	case MU_KV_ROUTE_SHARED:
+		return mu_kv_shm_is_returned(&w->shm[part->server], part->number, w->rounds);
+	case MU_KV_ROUTE_LEADER:
+	case MU_KV_ROUTE_MEMBER: return mu_kv_leader_is_back(kv, bucket, p);
+	case MU_KV_ROUTE_SEND: /* its request shows it */
+	case MU_KV_ROUTE_GPU: break;
 	}
 	return true;
 }
@@ -67,7 +67,7 @@ static bool answers_here(const struct mu_kv *kv)
 	for (int s = 0; s < kv->n_servers; s++) {
 		if (mu_kv_is_own(kv, s) && !kv->server->peers[kv->server->self].answered)
 			return false;
-		if (kv->worker->near[s].pipe && !mu_kv_near_answered(&kv->worker->near[s]))
+		if (kv->worker->shm[s].pipe && !mu_kv_shm_is_answered(&kv->worker->shm[s]))
 			return false;
 	}
 	return true;
@@ -95,8 +95,8 @@ enum mu_status mu_kv_worker_wait(struct mu_kv *kv, const struct mu_kv_wait *wait
 	mu_waiter_init(&waiter, kv->topology);
 	if (wait->meeting)
 		mu_meeting_enter(wait->meeting, &waiter);
-	waiter.only_woken =
-		kv->worker->n_far == 0 && (!kv->server || kv->server->n_far == 0) && wait->n == 0;
+	waiter.only_woken = kv->worker->n_remote == 0 &&
+			    (!kv->server || kv->server->n_remote == 0) && wait->n == 0;
 	for (;;) {
 		MU_TRY(serve_others(kv, &n));
 		done = is_here(kv, wait);
@@ -124,7 +124,7 @@ enum mu_status mu_kv_worker_poll(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	int n = 0;
 
-	MU_TRY(mu_kv_lead_poll(kv, &n));
+	MU_TRY(mu_kv_leader_poll(kv, &n));
 	MU_TRY(kv->server ? mu_kv_server_poll(kv->server, &n) : move_messages(kv));
 out:
 	return st;
