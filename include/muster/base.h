@@ -60,6 +60,8 @@ void mu_trace_print(FILE *stream, const char *who);
 void mu_trace_clear(void);
 /* Insert text before the message of the current trace. */
 void mu_trace_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Replace every occurrence of a text in the message. */
+void mu_trace_replace(const char *from, const char *to);
 /*
  * Each thread has its own trace. _detach removes the trace of the calling thread, so that another
  * thread can use it; it returns NULL if there is no trace or no memory. _attach makes a detached

@@ -36,14 +36,6 @@ struct mu_train_end {
 };
 enum { MU_TRAIN_EXIT_HALTED = 85 };
 
-/*
- * Before MPI_Init: make MPI use the network interface that --interface of argv, or DMLC_INTERFACE
- * in the environment, names. Sets the environment variables that MPI libraries read; existing
- * values are kept. MU_ERR_USAGE if this host has no such interface; mu_train reports other errors
- * of argv. Not collective.
- */
-enum mu_status mu_conf_choose_interface(int argc, char *const argv[]);
-
 /* --help, --help-all, --version and --info without a job: true if argv contains one of them and its
  * text was printed. mu_train reports errors of argv. Needs no MPI_Init. */
 bool mu_train_answer(int argc, char *const argv[]);

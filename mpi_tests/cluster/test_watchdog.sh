@@ -85,7 +85,7 @@ expect_count 1 '^placement: server 0 \(rank 2, [^ ]+\) serves (\d+) of \1 bytes'
 expect_none ' bytes, \d+\.\d+ s$'
 export PS_VERBOSE=2 MXNET_KVSTORE_BIGARRAY_BOUND=10
 train 3 $net --num-epochs 1 --num-batches 2
-expect 'PS_VERBOSE=2: as --verbose 2'
+expect 'PS_VERBOSE=2: the log has connections and every message'
 expect 'MXNET_KVSTORE_BIGARRAY_BOUND=10 has no effect'
 # Two steps of two workers: a worker and the server tell of every push, and of every pull.
 line='^\d+\.\d{6} s: '

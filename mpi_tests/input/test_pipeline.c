@@ -316,19 +316,19 @@ static void test_refused(void)
 	check_refused(&config, MU_ERR_USAGE, "the largest possible is 6");
 	config = base_config("images.rec");
 	config.classes = 0;
-	check_refused(&config, MU_ERR_USAGE, "give --num-classes");
+	check_refused(&config, MU_ERR_USAGE, "give the number of classes");
 	config = base_config("images.rec");
 	config.shape[0] = 4;
 	check_refused(&config, MU_ERR_USAGE, "1 channel or 3");
 	config = base_config("images.rec");
 	config.augment.random_resized_crop = true;
-	check_refused(&config, MU_ERR_USAGE, "--random-resized-crop");
+	check_refused(&config, MU_ERR_USAGE, "random_resized_crop");
 	config = base_config("images.rec");
 	config.prefetch = 0;
 	check_refused(&config, MU_ERR_ARGUMENT, "prefetch");
 	config = base_config("images.rec");
 	config.prefetch = (size_t)1 << 50;
-	check_refused(&config, MU_ERR_MEMORY, "--prefetch-buffer 1125899906842624 needs");
+	check_refused(&config, MU_ERR_MEMORY, "prefetch buffer 1125899906842624 needs");
 	config = base_config("none.rec");
 	check_refused(&config, MU_ERR_IO, "none.rec");
 }

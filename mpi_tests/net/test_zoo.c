@@ -96,7 +96,7 @@ static void check_error(const char *network, long depth, size_t height, const ch
 static void test_errors(void)
 {
 	check_error("resnet", 21, 28, "8, 14, 20");
-	check_error("resnet", 18, 28, "--num-layers 18");
+	check_error("resnet", 18, 28, "num_layers 18");
 	check_error("resnet", 20, 224, "18, 34, 50, 101, 152, 200, 269");
 	check_error("resnet", 165, 32, "173");
 	check_error("resnet-v1", 2, 28, "resnet-v1");

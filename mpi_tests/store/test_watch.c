@@ -65,7 +65,7 @@ static long give_up(void (*work)(double), double seconds, double timeout, const 
 	CHECK(st == MU_OK || (st == MU_ERR_TIMEOUT && rank != size - 1));
 	if (st != MU_OK) {
 		CHECK_HAS(mu_trace_message(), part);
-		CHECK_HAS(mu_trace_message(), "--comm-timeout");
+		CHECK_HAS(mu_trace_message(), "communication timeout");
 	}
 	mu_trace_clear();
 	set_limits(0, 0);

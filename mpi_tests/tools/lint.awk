@@ -247,12 +247,25 @@ function check_feature(code)
 		feature_line[++n_features] = FNR
 }
 
+# Options are the programs': the library names the setting, conf/messages.c the option. Options of other programs follow
+# the program's name.
+function check_options(text)
+{
+	if (FILENAME_NOW !~ /^src\/(base|comm|device|image|storage|optim|net|input|compress)\// || \
+	    FILENAME_NOW ~ /^src\/base\/options/)
+		return
+	gsub(/(srun|configure with|pkg-config) --/, "", text)
+	if (text ~ /"([^"]*[^"A-Za-z0-9-])?--[a-z]/)
+		finding(FNR, "an option's name in the library: name the setting")
+}
+
 function check_c_line(code)
 {
 	if (FNR == 1 && $0 != "/* SPDX-License-Identifier: Apache-2.0 */")
 		finding(1, "the first line is not /* SPDX-License-Identifier: Apache-2.0 */")
 	if (FNR <= 20 && $0 ~ /@np +[0-9]/)
 		has_np = 1
+	check_options($0)
 	code = code_of($0)
 	if (code ~ /^[ \t]*#[ \t]*include/)
 		check_include($0)

@@ -81,7 +81,9 @@ misused 1 'initializer.*zeros.*zero' $mlp --initializer zeros
 misused 1 'dtype float16.*float32' $mlp --dtype float16
 misused 1 'gpus 0,x' $mlp --gpus 0,x
 
-both misused 'num-layers 7' --network lenet --num-layers 7 --summary
+misused 1 'num-hidden 8 with --network mlp: it is for networks that read sequences' $mlp --num-hidden 8
+misused 1 'dropout 0.5 with --network mlp: it is for networks' $mlp --dropout 0.5
+both misused '--num-layers 7' --network lenet --num-layers 7 --summary
 both misused 'device.*tpu' --network lenet --devices tpu --summary
 
 part "devices"
@@ -261,9 +263,6 @@ misused 3 'max-staleness 2 with --kv-store dist_sync.*dist_async' $mlp --max-sta
 misused 3 'verify-steps 2 with --kv-store dist_async.*synchronous' $mlp --kv-store dist_async --verify-steps 2
 misused 3 'verify-steps 3 with --sync-period 2: .*a multiple of it' $mlp --verify-steps 3 --sync-period 2
 misused 1 'max-staleness 0 with --kv-store device' $mlp --max-staleness 0
-misused 3 'tolerate-worker-loss 1 with --kv-store dist_sync.*dist_async' $mlp --tolerate-worker-loss 1
-misused 3 'tolerate-worker-loss 1: .*end the whole job.*ULFM.*jobs/supervise' $mlp --tolerate-worker-loss 1 \
-	--kv-store dist_async
 misused 3 'sync-period 4 with --kv-store dist_async.*dist_sync.*dist_allreduce' $mlp --sync-period 4 \
 	--kv-store dist_async
 misused 1 'sync-period 4 with --kv-store local.*dist_sync' $mlp --sync-period 4 --kv-store local
@@ -434,8 +433,8 @@ train 1 $bad --num-epochs 1 --image-shape 3,28,30 --rgb-mean 0,0,0 --rgb-std 255
 expect 'shape \(3, 28, 30\), 20 classes: .* the middle .* mean 0,0,0, std 255,255,255'
 train 1 $bad --test-io 1
 expect 'data cifar: 61 samples for training'
-both misused 'image shape 1,28,28 .*3,H,W' $bad --image-shape 1,28,28
-misused 1 'image shape 3,33,32 .*1 to 32' $bad --image-shape 3,33,32
+both misused 'image-shape 1,28,28 .*3,H,W' $bad --image-shape 1,28,28
+misused 1 'image-shape 3,33,32 .*1 to 32' $bad --image-shape 3,33,32
 misused 1 'rgb-mean 1,2: three numbers' $bad --rgb-mean 1,2
 misused 1 'rgb-mean 1,2,x: three numbers' $bad --rgb-mean 1,2,x
 misused 1 'rgb-std 1,2,nan: three numbers' $bad --rgb-std 1,2,nan

@@ -177,7 +177,7 @@ expect 'error: --devices: cpu:2 has no group'
 refuse $lstm --group2dev $ends --devices cpu:0
 expect 'error: --group2dev: cpu:1 is not one of --devices'
 refuse $lstm --group2dev $ends --model-parallel 2
-expect 'error: --group2dev and --model-parallel 2: give one of them'
+expect 'error: --group2dev with --model-parallel 2: give one of them'
 refuse --network lenet --data-dir set --batch-size 20 --group2dev a=cpu:0
 expect 'error: --group2dev: the layers of this network have no groups'
 refuse --network mlp --data-dir set --batch-size 20 --model-parallel 4
@@ -195,15 +195,15 @@ expect 'error: --time-block: network resnet cannot work on blocks of steps: laye
 refuse $lstm --time-block 9
 expect 'error: --time-block: a block of 9 steps is longer than the longest sequence, of 8'
 refuse $lstm --time-block 4 --micro-batches 2
-expect 'error: --time-block 4 and --micro-batches 2: give one of them'
+expect 'error: --time-block 4 with --micro-batches 2: give one of them'
 refuse $lstm --time-block 4 --devices cpu:0,cpu:1
 expect 'error: --time-block: the 2 devices share the samples'
 refuse $resnet --micro-batches 2 --devices cpu:0,cpu:1
 expect 'error: --micro-batches: the 2 devices share the samples'
 refuse $resnet --model-parallel 2 --work-load-list 1,2
-expect 'error: --work-load-list 1,2 deals samples'
+expect 'error: --work-load-list 1,2 with --model-parallel 2: it divides samples'
 refuse $resnet --model-parallel 2 --profile
-expect 'error: --profile is about'
+expect 'error: --profile with --model-parallel 2: it is for devices'
 refuse $resnet --group2dev stem=cpu:0,stage1-3=ref:0,head=ref:0
 expect 'error: .*cpu and ref are of two kinds'
 

@@ -130,11 +130,13 @@ expect 'error: --group2rank: cpu:1 is no rank of a team: a number'
 refuse 3 $lstm --model-parallel-ranks 2
 expect 'error: --model-parallel-ranks: 3 workers \(3 ranks, 0 of them servers\) cannot be divided into teams'
 refuse 2 $lstm --model-parallel-ranks 2 --group2rank $ends
-expect 'error: --group2rank and --model-parallel-ranks 2: give one of them'
+expect 'error: --group2rank with --model-parallel-ranks 2: give one of them'
 refuse 2 $lstm --group2rank $ends --group2dev embed=cpu:0,lstm0-3=cpu:0,decode=cpu:0
-expect 'error: --group2rank with --group2dev'
+expect 'error: --group2rank with --group2dev .*: that puts all layers on devices of one rank'
 refuse 2 $lstm --group2rank $ends --model-parallel 2
-expect 'error: --group2rank with several devices'
+expect 'error: --group2rank with --model-parallel 2: each rank of it has one device'
+refuse 2 $lstm --group2rank $ends --devices cpu:0,cpu:1
+expect 'error: --group2rank with 2 devices: each rank of it has one device'
 refuse 2 $lstm --model-parallel-ranks 2 --devices cpu:0,cpu:1
 expect 'error: --model-parallel-ranks: the 2 devices share the samples'
 refuse 4 --network mlp --data-dir set --batch-size 20 --model-parallel-ranks 4

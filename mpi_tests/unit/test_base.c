@@ -280,6 +280,9 @@ static void test_trace_of_thread(void)
 		mu_trace_attach(taken);
 	}
 	CHECK_TEXT(mu_trace_message(), "thread 1: value 5 is above 3");
+	mu_trace_replace("3", "three");
+	mu_trace_replace("thread", "task");
+	CHECK_TEXT(mu_trace_message(), "task 1: value 5 is above three");
 	mu_trace_print(stream, NULL);
 	rewind(stream);
 	CHECK(fread(text, 1, sizeof text - 1, stream) > 0);

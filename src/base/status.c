@@ -99,6 +99,21 @@ void mu_trace_prefix(const char *format, ...)
 	memcpy(trace.message, message, sizeof message);
 }
 
+void mu_trace_replace(const char *from, const char *to)
+{
+	char message[MESSAGE_BYTES] = "", *out = message;
+	const char *rest = trace.message, *found;
+	size_t left = sizeof message;
+
+	for (; left > 1 && (found = strstr(rest, from)); rest = found + strlen(from)) {
+		snprintf(out, left, "%.*s%s", (int)(found - rest), rest, to);
+		left -= strlen(out);
+		out += strlen(out);
+	}
+	snprintf(out, left, "%s", rest);
+	memcpy(trace.message, message, sizeof message);
+}
+
 const char *mu_trace_message(void)
 {
 	return trace.st == MU_OK ? "" : trace.message;

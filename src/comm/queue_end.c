@@ -54,7 +54,7 @@ static enum mu_status read_duration(const char *text, double *seconds)
 			*seconds *= units[i].seconds;
 			goto out;
 		}
-	MU_FAIL(MU_ERR_USAGE, "--halt-before %s: a length of time is needed, such as 90s, 5m or 1h",
+	MU_FAIL(MU_ERR_USAGE, "halt before %s: a length of time is needed, such as 90s, 5m or 1h",
 		text);
 out:
 	return st;
@@ -68,7 +68,7 @@ static enum mu_status read_time(const char *variable, const char *text, double *
 
 	*seconds = strtod(text, &end);
 	if (end == text || *end != '\0' || !(*seconds > 0))
-		MU_FAIL(MU_ERR_USAGE, "--halt-before: %s is \"%s\", and not a number of seconds",
+		MU_FAIL(MU_ERR_USAGE, "halt before: %s is \"%s\", and not a number of seconds",
 			variable, text);
 out:
 	return st;
@@ -82,9 +82,9 @@ static enum mu_status check_limit(const struct comm_queue *job, const char *befo
 
 	if (job->limit > 0 && job->limit <= job->before)
 		MU_FAIL(MU_ERR_USAGE,
-			"--halt-before %s: the job's time limit is %.0f s, and training would end "
+			"halt before %s: the job's time limit is %.0f s, and training would end "
 			"%.0f s before it: nothing could be trained; a longer limit is needed, or "
-			"a shorter --halt-before",
+			"a shorter halt before",
 			before, job->limit, job->before);
 out:
 	return st;
@@ -108,7 +108,7 @@ static enum mu_status read_end_time(struct comm_queue *job, const char *end, con
 		MU_TRY(check_limit(job, before));
 	} else if (left <= job->before) {
 		MU_FAIL(MU_ERR_USAGE,
-			"--halt-before %s: the job has only %.0f s left: nothing could be trained",
+			"halt before %s: the job has only %.0f s left: nothing could be trained",
 			before, left);
 	}
 out:
@@ -137,8 +137,8 @@ void mu_comm_queue_close(struct comm_queue *job)
 static void warn(struct comm_queue *job, const char *what)
 {
 	if (!job->warned)
-		mu_log_warn("--halt-before: squeue does not say when job %s ends: %s", job->id,
-			    what);
+		mu_log_warn("halt before the job's end: squeue does not say when job %s ends: %s",
+			    job->id, what);
 	job->warned = true;
 }
 
@@ -251,7 +251,7 @@ enum mu_status mu_comm_queue_open(struct comm_queue **out, const char *before)
 		start_squeue(job);
 	} else {
 		MU_FAIL(MU_ERR_USAGE,
-			"--halt-before %s is for jobs of Slurm, and neither SLURM_JOB_END_TIME nor "
+			"halt before %s is for jobs of Slurm, and neither SLURM_JOB_END_TIME nor "
 			"SLURM_JOB_ID is set on the host of worker 0",
 			before);
 	}

@@ -18,7 +18,8 @@ static enum mu_verbose from_environment(void)
 		mu_log_warn("PS_VERBOSE=%s is not 0, 1 or 2: it has no effect", text);
 		return MU_VERBOSE_NO;
 	}
-	mu_log_info("PS_VERBOSE=%s: as --verbose %s", text, text);
+	mu_log_info("PS_VERBOSE=%s: the log has connections%s", text,
+		    *text == '2' ? " and every message" : "");
 	return (enum mu_verbose)(MU_VERBOSE_NO + (*text - '0'));
 }
 

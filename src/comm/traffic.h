@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private: the log of connections and messages (--verbose, PS_VERBOSE) that both kinds of store
- * write. While it is off a message costs the test of a flag.
+ * Private: the log of connections and messages (enum mu_verbose, PS_VERBOSE) that both kinds of
+ * store write. While it is off a message costs the test of a flag.
  */
 #ifndef MUSTER_COMM_TRAFFIC_H
 #define MUSTER_COMM_TRAFFIC_H

@@ -37,6 +37,18 @@ void mu_conf_interface_address(const struct conf *v, char *text, size_t nbytes);
 /* Warns of variables that the user has set otherwise. */
 void mu_conf_interface_report(const struct conf *v);
 
+/*
+ * Before MPI_Init: make MPI use the interface that --interface of argv or DMLC_INTERFACE names. Sets
+ * the environment variables that MPI libraries read; existing values are kept. MU_ERR_USAGE if this
+ * host has no such interface; mu_train reports other errors of argv. Not collective.
+ */
+enum mu_status mu_conf_choose_interface(int argc, char *const argv[]);
+
+/* ---- messages.c ---- */
+
+/* In the message of an error: options in place of the library's settings. */
+void mu_conf_name_options(void);
+
 /* ---- store.c: how workers keep step, and compression ---- */
 
 /* Parts of mu_conf_settle: compression, and the store of a job of so many ranks. */

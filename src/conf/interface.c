@@ -13,7 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "train/train.h"
+#include "conf.h"
+
+#include <muster/base.h>
 
 /* What each library calls it. NCCL takes a name as the beginning of one, unless "=" is before it.
  */

@@ -74,10 +74,6 @@ const struct mu_option mu_conf_options[] = {
 	 ADVANCED,
 	 .help = "K  dist_async: no worker starts step t + K + 1 before all have pushed step t "
 		 "(-1: no bound)"},
-	{INT("tolerate-worker-loss", tolerate_worker_loss), .initial = "0", RANGE(0, 1),
-	 .group = job, ADVANCED,
-	 .help = "0|1  dist_async: go on without workers that die; refused, for MPI ends the job "
-		 "with them"},
 	{INT("sync-period", sync_period), .initial = "1", RANGE(1, 1e9), .group = job, ADVANCED,
 	 .record = CONF_TOLD,
 	 .help = "K  local SGD: workers update by themselves, and average their weights after "

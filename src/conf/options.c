@@ -56,7 +56,11 @@ static enum mu_status settle_network(struct conf *v)
 	if (!v->network)
 		MU_FAIL(MU_ERR_USAGE,
 			"--network NAME is missing; trainer --help lists the options");
-	MU_TRY(mu_network_find(&network, v->network));
+	st = mu_network_find(&network, v->network);
+	if (st != MU_OK)
+		mu_trace_prefix("--"); /* the message begins with "network NAME" */
+	MU_TRY(st);
+	v->facts.reads_sequences = network->reads_sequences;
 	v->network_name = network->name;
 out:
 	return st;
@@ -111,6 +115,8 @@ static void find_facts(struct conf *v)
 	f->evaluates = v->evaluate;
 	f->evaluates_files = v->evaluate && !v->benchmark;
 	f->can_evaluate = v->benchmark ? !v->predict : !files_alone;
+	f->split = v->group2dev || v->model_parallel > 0 || v->group2rank ||
+		   v->model_parallel_ranks > 1 || v->micro_batches > 1 || v->time_block > 0;
 	f->goes_on = v->resume_from != CONF_RESUME_NONE || v->load_epoch > 0;
 	f->parameters = f->goes_on || v->load || v->benchmark;
 	f->past_the_end = v->load_epoch > v->num_epochs && !v->evaluate && v->text.sample == 0;

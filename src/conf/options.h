@@ -117,8 +117,10 @@ struct conf_loss_scale {
 /* What follows from options, and from the number of ranks: what rules are about. */
 struct conf_facts {
 	bool of_text, text_or_sample; /* the training data are a text; or text is drawn */
+	bool reads_sequences;	   /* the network */
 	bool lacks_rate;	   /* the optimiser has no learning rate */
 	bool validation, can_evaluate, evaluates, evaluates_files, parameters;
+	bool split;   /* devices have layers of the network each, not samples */
 	bool goes_on; /* from a checkpoint */
 	bool past_the_end, warmup_only, final_above, warmup_above, uneven_verify;
 	bool area_crop, dynamic_scale;
@@ -181,7 +183,7 @@ struct conf {
 	const char *loss_scale; /* NULL: dynamic for float16, else none */
 	long loss_scale_window;
 	long update_period;
-	long max_staleness, tolerate_worker_loss, sync_period, block_nesterov;
+	long max_staleness, sync_period, block_nesterov;
 	struct mu_compression compression; /* complete after mu_conf_store_settle */
 	long gc_pull;
 	double block_momentum, block_lr;

@@ -21,14 +21,21 @@
 #define OF_IMAGES \
 	"image-shape|rgb-mean|rgb-std|num-classes|data-train-idx|data-val-idx|dump-batch|" \
 	"skip-bad-records|data-cache|predict"
+#define SPLITS \
+	"group2dev|model-parallel|group2rank|model-parallel-ranks|micro-batches|time-block"
 #define WATCHES "metrics-file|tensorboard|timeline|halt-before"
+#define ONE_RANK \
+	"that puts all layers on devices of one rank; --model-parallel-ranks with " \
+	"--model-parallel cuts over the devices of several"
 #define NOTHING "it is about a training, and nothing is trained"
 
 static const struct mu_option_fact facts[] = {
 #define FACT(member, shown_) {#member, offsetof(struct conf, facts.member), shown_}
 	FACT(of_text, "data-train"),
 	FACT(text_or_sample, NULL),
+	FACT(reads_sequences, "network"),
 	FACT(lacks_rate, "optimizer"),
+	FACT(split, SPLITS),
 	FACT(servers, "kv-store"),
 	FACT(distributed, "kv-store"),
 	FACT(synchronous, "kv-store"),
@@ -70,6 +77,12 @@ static const struct mu_option_rule rules[] = {
 	 .why = "give one of them"},
 	{.option = "min-random-area|max-random-area", NEEDS = "area_crop",
 	 .why = "it needs --random-resized-crop 1: a crop of fixed size has no random area"},
+
+	{.option = "num-hidden|num-embed", IS(">0"), NEEDS = "reads_sequences",
+	 .why = "it is for networks that read sequences"},
+	{.option = "dropout", IS("+"), NEEDS = "reads_sequences",
+	 .why = "it is for networks that read sequences"},
+	{.option = "dropout", IS("1"), .why = "it must be below 1"},
 
 	/* learning rate */
 	{.option = "lr-step-epochs", NEEDS = "lr-schedule", BEING("multifactor")},
@@ -125,6 +138,24 @@ static const struct mu_option_rule rules[] = {
 	{.option = "conv-algo", IS("tune"), NEEDS = "conv-table", .why = "to write to"},
 	{.option = "conv-table", EXCLUDES = "conv-algo", BEING("direct|winograd|gemm"),
 	 .why = "the table names an algorithm for each convolution"},
+
+	/* devices and teams */
+	{.option = "gpus", IS("!none|"), EXCLUDES = "devices", .why = "give one of them"},
+	{.option = "group2dev", EXCLUDES = "model-parallel", BEING(">0"),
+	 .why = "give one of them"},
+	{.option = "group2rank", EXCLUDES = "model-parallel-ranks", BEING(">1"),
+	 .why = "give one of them"},
+	{.option = "group2rank", EXCLUDES = "group2dev", .why = ONE_RANK},
+	{.option = "model-parallel-ranks", IS(">1"), EXCLUDES = "group2dev", .why = ONE_RANK},
+	{.option = "group2rank", EXCLUDES = "model-parallel", BEING(">1"),
+	 .why = "each rank of it has one device; --model-parallel-ranks with --model-parallel "
+		"cuts over several"},
+	{.option = "time-block", IS(">0"), EXCLUDES = "micro-batches", BEING(">1"),
+	 .why = "give one of them: they cut a batch by steps or by samples"},
+	{.option = "work-load-list", IS("+"), EXCLUDES = "split",
+	 .why = "it divides samples among devices; here each device has layers, and all samples"},
+	{.option = "profile", EXCLUDES = "split",
+	 .why = "it is for devices that compute one layer at a time"},
 
 	/* data */
 	{.option = "data-val", NEEDS = "data-train|evaluate"},
@@ -183,13 +214,6 @@ static const struct mu_option_rule job_rules[] = {
 	 .why = "nothing goes between ranks by MPI or in memory that they share"},
 	{.option = "max-staleness", IS(">-1"), EXCLUDES = "synchronous",
 	 .why = "all workers keep step there; it is for dist_async and dist_device_async"},
-	{.option = "tolerate-worker-loss", IS("1"), EXCLUDES = "synchronous",
-	 .why = "every update needs all workers there; it is for dist_async"},
-	{.option = "tolerate-worker-loss", IS("1"),
-	 .why = "MPI and its launcher end the whole job when a process dies; it would need an MPI "
-		"that goes on without it (ULFM: MPIX_Comm_revoke, MPIX_Comm_shrink) and a Muster "
-		"that uses this; jobs/supervise with --resume auto starts the job again from its "
-		"newest checkpoint"},
 	{.option = "verify-steps", IS(">0"), NEEDS = "synchronous",
 	 .why = "its workers hold different weights at all times; it is for the synchronous "
 		"stores"},

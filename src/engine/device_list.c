@@ -80,9 +80,6 @@ static enum mu_status read_gpus(struct engine_device_list *list, const struct co
 	const char *rest = v->gpus;
 	char word[WORD_BYTES], name[WORD_BYTES + 8];
 
-	if (v->devices)
-		MU_FAIL(MU_ERR_USAGE, "--gpus %s with --devices %s: give one of them", v->gpus,
-			v->devices);
 	for (size_t i = 0; mu_device_table[i]; i++)
 		if (strcmp(mu_device_table[i]->name, "gpu") == 0)
 			list->kind = mu_device_table[i];
@@ -161,50 +158,15 @@ out:
 	return st;
 }
 
-/* Teams of ranks. */
-static enum mu_status check_ranks(const struct engine_device_list *list, const struct conf *v)
-{
-	enum mu_status st = MU_OK;
-	const char *name = v->group2rank ? "group2rank" : "model-parallel-ranks";
-
-	if (v->group2dev && (v->group2rank || list->ranks > 1))
-		MU_FAIL(MU_ERR_USAGE,
-			"--%s with --group2dev, which puts all layers on devices of one rank; "
-			"--model-parallel-ranks with --model-parallel cuts over the devices of "
-			"several",
-			name);
-	if (v->group2rank && (v->model_parallel > 1 || list->n > 1))
-		MU_FAIL(MU_ERR_USAGE,
-			"--group2rank with several devices: it puts groups on ranks of one device "
-			"each; --model-parallel-ranks with --model-parallel cuts over several");
-out:
-	return st;
-}
-
 static enum mu_status check_split(const struct engine_device_list *list, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(check_ranks(list, v));
-	if (v->group2dev && v->model_parallel)
-		MU_FAIL(MU_ERR_USAGE, "--group2dev and --model-parallel %ld: give one of them",
-			v->model_parallel);
-	if (v->work_load_list)
+	if (v->group2rank && list->n > 1)
 		MU_FAIL(MU_ERR_USAGE,
-			"--work-load-list %s deals samples to devices; with --group2dev, "
-			"--model-parallel, --micro-batches, --time-block or teams of ranks each "
-			"has layers, and all samples",
-			v->work_load_list);
-	if (v->profile)
-		MU_FAIL(MU_ERR_USAGE,
-			"--profile is about devices that work one layer at a time: not "
-			"with --group2dev, --model-parallel, --micro-batches, --time-block or "
-			"teams of ranks");
-	if (v->time_block && v->micro_batches > 1)
-		MU_FAIL(MU_ERR_USAGE,
-			"--time-block %ld and --micro-batches %ld: give one of them, which cut a "
-			"batch by steps or by samples",
-			v->time_block, v->micro_batches);
+			"--group2rank with %zu devices: each rank of it has one device; "
+			"--model-parallel-ranks with --model-parallel cuts over several",
+			list->n);
 	if (v->model_parallel && (size_t)v->model_parallel != list->n)
 		MU_FAIL(MU_ERR_USAGE,
 			"--model-parallel %ld with %zu devices: one for each part is "
@@ -324,8 +286,7 @@ enum mu_status mu_engine_device_list_read(struct engine_device_list *list, const
 
 	*list = (struct engine_device_list){.n = 0};
 	MU_TRY(mu_engine_team_size(v, &list->ranks));
-	list->split = v->group2dev || v->model_parallel || v->micro_batches > 1 || v->time_block ||
-		      v->group2rank || list->ranks > 1;
+	list->split = v->facts.split;
 	if (v->gpus && *v->gpus)
 		MU_TRY(read_gpus(list, v));
 	else if ((v->group2dev || v->model_parallel) && !v->devices)

@@ -58,20 +58,19 @@ static enum mu_status check_sizes(const struct mu_augment *a, const size_t shape
 	enum mu_status st = MU_OK;
 
 	if (shape[0] != 1 && shape[0] != 3)
-		MU_FAIL(MU_ERR_USAGE, "--image-shape %zu,%zu,%zu: images have 1 channel or 3",
+		MU_FAIL(MU_ERR_USAGE, "image shape %zu,%zu,%zu: images have 1 channel or 3",
 			shape[0], shape[1], shape[2]);
 	if (shape[1] == 0 || shape[2] == 0 || shape[1] > MU_IMAGE_MAX_PIXELS / shape[2])
-		MU_FAIL(MU_ERR_USAGE,
-			"--image-shape %zu,%zu,%zu: from 1 to %zu pixels are possible", shape[0],
-			shape[1], shape[2], MU_IMAGE_MAX_PIXELS);
+		MU_FAIL(MU_ERR_USAGE, "image shape %zu,%zu,%zu: from 1 to %zu pixels are possible",
+			shape[0], shape[1], shape[2], MU_IMAGE_MAX_PIXELS);
 	if (a->min_crop > a->max_crop)
-		MU_FAIL(MU_ERR_USAGE, "--min-crop-size %zu is more than --max-crop-size %zu",
-			a->min_crop, a->max_crop);
+		MU_FAIL(MU_ERR_USAGE, "min_crop %zu is more than max_crop %zu", a->min_crop,
+			a->max_crop);
 	if (a->max_crop > 0 && a->min_crop == 0)
-		MU_FAIL(MU_ERR_USAGE, "--max-crop-size %zu needs --min-crop-size", a->max_crop);
+		MU_FAIL(MU_ERR_USAGE, "max_crop %zu needs min_crop", a->max_crop);
 	if (a->random_resized_crop && (a->random_crop || a->max_crop > 0))
-		MU_FAIL(MU_ERR_USAGE, "--random-resized-crop 1 takes the place of --random-crop 1, "
-				      "--min-crop-size and --max-crop-size: give one of them");
+		MU_FAIL(MU_ERR_USAGE, "random_resized_crop 1 takes the place of random_crop 1, "
+				      "min_crop and max_crop: give one of them");
 out:
 	return st;
 }
@@ -82,18 +81,17 @@ enum mu_status mu_augment_check(const struct mu_augment *a, const size_t shape[3
 
 	MU_TRY(check_sizes(a, shape));
 	if (or_one(a->min_scale) > or_one(a->max_scale))
-		MU_FAIL(MU_ERR_USAGE, "--min-random-scale %g is more than --max-random-scale %g",
+		MU_FAIL(MU_ERR_USAGE, "min_scale %g is more than max_scale %g",
 			or_one(a->min_scale), or_one(a->max_scale));
 	if (or_one(a->min_area) > or_one(a->max_area))
-		MU_FAIL(MU_ERR_USAGE, "--min-random-area %g is more than --max-random-area %g",
-			or_one(a->min_area), or_one(a->max_area));
+		MU_FAIL(MU_ERR_USAGE, "min_area %g is more than max_area %g", or_one(a->min_area),
+			or_one(a->max_area));
 	if (a->min_aspect > a->max_aspect)
-		MU_FAIL(MU_ERR_USAGE,
-			"--min-random-aspect-ratio %g is more than --max-random-aspect-ratio %g",
-			a->min_aspect, a->max_aspect);
+		MU_FAIL(MU_ERR_USAGE, "min_aspect %g is more than max_aspect %g", a->min_aspect,
+			a->max_aspect);
 	if (least_aspect(a) <= 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"--max-random-aspect-ratio %g without --min-random-aspect-ratio: ratios "
+			"max_aspect %g without min_aspect: ratios "
 			"are from 1 - %g to 1 + %g, so it must be below 1",
 			a->max_aspect, a->max_aspect, a->max_aspect);
 out:
@@ -188,7 +186,7 @@ static enum mu_status crop_square(const struct mu_augment *a, const struct mu_ra
 
 	if (g->h < a->max_crop || g->w < a->max_crop)
 		MU_FAIL(MU_ERR_FORMAT,
-			"image of %zu x %zu pixels after resize and padding; --max-crop-size %zu "
+			"image of %zu x %zu pixels after resize and padding; max_crop %zu "
 			"needs so many at each side",
 			g->h, g->w, a->max_crop);
 	crop(g, n, n, a->random_crop ? key : NULL);

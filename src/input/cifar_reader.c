@@ -187,7 +187,7 @@ static enum mu_status check_labels(const struct cifar *c, const uint8_t *bytes, 
 		if ((size_t)label >= classes)
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s: record %zu has label %d; labels must be from 0 to %zu, for a "
-				"network of %zu classes (--num-classes)",
+				"network of %zu classes (number of classes)",
 				path, i, label, classes - 1, classes);
 	}
 out:

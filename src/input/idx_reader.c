@@ -45,8 +45,7 @@ static enum mu_status check_pair(const struct mu_input *in, const struct idx_pai
 		if (pair->labels.data[i] >= in->classes)
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s/%s: record %zu has label %d; labels must be from 0 to %zu, for "
-				"a "
-				"network of %zu classes (--num-classes)",
+				"a network of %zu classes (number of classes)",
 				dir, labels, i, pair->labels.data[i], in->classes - 1, in->classes);
 	}
 out:

@@ -130,7 +130,7 @@ static enum mu_status check_memory(const struct mu_input *in)
 
 	if (have > 0 && (double)c->prefetch * batch > have)
 		MU_FAIL(MU_ERR_MEMORY,
-			"--prefetch-buffer %zu needs %.1f GB, of %.1f GB here: a batch has %.3f GB",
+			"prefetch buffer %zu needs %.1f GB, of %.1f GB here: a batch has %.3f GB",
 			c->prefetch, (double)c->prefetch * batch / 1e9, have / 1e9, batch / 1e9);
 out:
 	return st;
@@ -145,7 +145,7 @@ static enum mu_status make_slots(struct mu_pipeline *p)
 
 	MU_TRY(check_memory(in));
 	MU_TRY(MU_ALLOC(p->slots, p->n_slots, "prefetched batches"));
-	MU_TRY(MU_ALLOC(p->data, n * sample, "prefetched samples (--prefetch-buffer)"));
+	MU_TRY(MU_ALLOC(p->data, n * sample, "prefetched samples (prefetch buffer)"));
 	MU_TRY(MU_ALLOC(p->labels, n * width, "prefetched labels"));
 	MU_TRY(MU_ALLOC(p->ids, n, "prefetched numbers of records"));
 	MU_TRY(MU_ALLOC(p->marks, n, "prefetched marks"));

@@ -4,7 +4,7 @@
  * those of the whole job.
  */
 #include "scalars.h"
-#include "comm/slurm.h"
+#include "conf/slurm.h"
 #include "engine/stages/staged.h"
 
 #include <stdlib.h>
@@ -348,7 +348,7 @@ void mu_report_start(const struct train_run *run)
 			    : " (inside an epoch the metrics are those of worker 0)");
 	mu_engine_team_report(&run->engine);
 	mu_engine_comm_thread_report(&run->engine);
-	mu_comm_slurm_report(
+	mu_conf_slurm_report(
 		run->topology.my_cores, strcmp(run->engine.devices.list.kind->name, "gpu") == 0,
 		v->model_prefix && v->load_epoch == 0 && strcmp(v->resume, "none") == 0);
 	report_batch(run);

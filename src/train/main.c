@@ -15,6 +15,8 @@
 #include <muster/comm.h>
 #include <muster/train.h>
 
+#include "conf/conf.h"
+
 /*
  * libgomp's threads spin for long after each primitive and so keep a server on the same cores from
  * running. libgomp reads the limit when it is loaded, which is before main: set it and start again.

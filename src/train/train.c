@@ -300,6 +300,7 @@ static enum mu_status run_once(struct checkpoint_rollback *back, const struct ar
 	MU_TRY(run_job(run, &options, &conf, arguments, comm, end));
 	*again = run->halt.goes_back;
 out:
+	mu_conf_name_options();
 	if (run)
 		mu_checkpoint_run_file_end(&run->run_file, st,
 					   run->halt.wanted ? run->halt.cause : NULL);

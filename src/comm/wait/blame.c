@@ -263,7 +263,8 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
 	if (l.timeout > 0 && seconds >= l.timeout && (v.sure || !a.patient) &&
 	    may_end(w->watch, now)) {
 		put_text(text, sizeof text, w->watch, &a, &v);
-		MU_FAIL(MU_ERR_TIMEOUT, "%s; the limit is %g s (--comm-timeout)", text, l.timeout);
+		MU_FAIL(MU_ERR_TIMEOUT, "%s; the limit is %g s (communication timeout)", text,
+			l.timeout);
 	}
 	if (l.warn == 0 || seconds < w->told + l.warn)
 		goto out;

@@ -2,7 +2,7 @@
 /*
  * Convolution, by cuDNN. For each phase cuDNN's heuristics list algorithms, the fastest first. The
  * first one is used that is deterministic, needs at most MOST_BYTES of scratch, and is direct
- * (Winograd and Fourier transforms round differently). If Winograd is requested (--conv-algo),
+ * (Winograd and Fourier transforms round differently). If Winograd is requested,
  * Winograd's algorithms are tried before. Products are float32: no TF32.
  *
  * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which
@@ -263,7 +263,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	    mu_shape_n(&op->outputs[0]->shape) > INT_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (convolution): cuDNN takes tensors of at most %d elements; a smaller "
-			"--batch-size is needed",
+			"batch size is needed",
 			op->name, INT_MAX);
 	c->layout = op->inputs[0]->layout;
 	if (c->layout)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layouts of tensors on a GPU, and an operation's view of its inputs. With --dtype float16 or
+ * Layouts of tensors on a GPU, and an operation's view of its inputs. With dtype float16 or
  * bfloat16 tensors (n, c, h, w) written by a convolution are of that type with channels last, as
  * tensor cores need, and so are tensors derived from them. A kind of operation declares the layout
  * of its inputs (struct cuda_kind); an input in another layout is converted into the scratch,

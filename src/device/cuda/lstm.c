@@ -195,7 +195,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	if (mu_shape_n(in) > INT_MAX || mu_shape_n(out) > INT_MAX / GATES)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (lstm): cuDNN counts elements up to %d, those of the gates too; a "
-			"smaller --batch-size is needed",
+			"smaller batch size is needed",
 			op->name, INT_MAX);
 	*l = (struct lstm){
 		.layout = op->inputs[0]->layout,

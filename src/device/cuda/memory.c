@@ -47,7 +47,7 @@ static enum mu_status reserve(struct cuda_device *d, CUdeviceptr *out, size_t nb
 		CU(d, cuMemGetInfo, &left, &all);
 		MU_FAIL(MU_ERR_MEMORY,
 			"gpu:%d: no memory for %.3f MB of %s: %.3f of its %.3f MB are free; a "
-			"smaller --batch-size needs less",
+			"smaller batch size needs less",
 			d->index, (double)nbytes / 1e6, what, (double)left / 1e6,
 			(double)all / 1e6);
 	}

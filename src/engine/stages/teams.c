@@ -56,9 +56,6 @@ enum mu_status mu_engine_team_size(const struct conf *v, size_t *size)
 	struct mu_group_map map;
 
 	*size = (size_t)v->model_parallel_ranks;
-	if (v->group2rank && *size > 1)
-		MU_FAIL(MU_ERR_USAGE,
-			"--group2rank and --model-parallel-ranks %zu: give one of them", *size);
 	if (v->group2rank)
 		MU_TRY(read_groups(&map, v->group2rank, size));
 out:

@@ -246,15 +246,15 @@ enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *net
 		MU_FAIL(MU_ERR_USAGE, "network %s: %zu classes; at least 2 are needed",
 			network->name, config->classes);
 	if (config->num_layers != 0 && !network->has_depths)
-		MU_FAIL(MU_ERR_USAGE, "--num-layers %ld: network %s comes in one depth",
+		MU_FAIL(MU_ERR_USAGE, "num_layers %ld: network %s comes in one depth",
 			config->num_layers, network->name);
 	if (!network->reads_sequences && (config->hidden || config->embed || config->dropout_given))
 		MU_FAIL(MU_ERR_USAGE,
-			"--num-hidden, --num-embed and --dropout are for networks that read "
-			"sequences, not for %s",
+			"hidden, embed and dropout are for networks that read sequences, not for "
+			"%s",
 			network->name);
 	if (config->dropout_given && !(config->dropout >= 0 && config->dropout < 1))
-		MU_FAIL(MU_ERR_USAGE, "--dropout %g: it must be at least 0 and below 1",
+		MU_FAIL(MU_ERR_USAGE, "dropout %g: it must be at least 0 and below 1",
 			(double)config->dropout);
 	net = calloc(1, sizeof *net);
 	if (!net)

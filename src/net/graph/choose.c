@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find a network by its name, a depth by --num-layers. Errors list the known ones. */
+/* Find a network by its name, a depth by num_layers. Errors list the known ones. */
 #include <muster/net.h>
 
 #include <string.h>
@@ -38,7 +38,7 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name)
 		snprintf(list + strlen(list), sizeof list - strlen(list), " %s",
 			 mu_network_table[i]->name);
 	}
-	MU_FAIL(MU_ERR_USAGE, "--network %s: unknown; known networks are:%s", name, list);
+	MU_FAIL(MU_ERR_USAGE, "network %s: unknown; known networks are:%s", name, list);
 out:
 	return st;
 }
@@ -57,7 +57,7 @@ enum mu_status mu_net_find_depth(const struct mu_net_config *config, const int *
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s %d", i ? "," : "",
 			 depths[i]);
 	}
-	MU_FAIL(MU_ERR_USAGE, "--num-layers %ld: network %s has no such depth; it has:%s",
+	MU_FAIL(MU_ERR_USAGE, "num_layers %ld: network %s has no such depth; it has:%s",
 		config->num_layers, config->network, list);
 out:
 	return st;

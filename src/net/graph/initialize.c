@@ -226,9 +226,8 @@ enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *init
 			init = initializers[i].init;
 	if (!init)
 		MU_FAIL(MU_ERR_USAGE,
-			"--initializer %s: unknown; known are default, xavier, msra, orthogonal, "
-			"normal, "
-			"uniform, one, zero, uniform-0.1",
+			"initializer %s: unknown; known are default, xavier, msra, orthogonal, "
+			"normal, uniform, one, zero, uniform-0.1",
 			initializer);
 	for (size_t k = 0; k < plan->n_slices; k++)
 		if (plan->slices[k].n > largest)

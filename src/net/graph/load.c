@@ -22,9 +22,9 @@ static enum mu_status check_file(const char *path)
 	struct stat status;
 
 	if (stat(path, &status) != 0)
-		MU_FAIL(MU_ERR_IO, "--network %s: %s", path, strerror(errno));
+		MU_FAIL(MU_ERR_IO, "network %s: %s", path, strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		MU_FAIL(MU_ERR_IO, "--network %s: not a file", path);
+		MU_FAIL(MU_ERR_IO, "network %s: not a file", path);
 out:
 	return st;
 }
@@ -41,19 +41,19 @@ static enum mu_status find_export(const struct mu_network_export **out, const ch
 	/* dlopen searches the system's library folders for a name without a slash. */
 	if ((size_t)snprintf(place, sizeof place, "%s%s", strchr(path, '/') ? "" : "./", path) >=
 	    sizeof place)
-		MU_FAIL(MU_ERR_IO, "--network %s: %s", path, strerror(ENAMETOOLONG));
+		MU_FAIL(MU_ERR_IO, "network %s: %s", path, strerror(ENAMETOOLONG));
 	handle = dlopen(place, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (!handle) {
 		reason = dlerror();
 		MU_FAIL(MU_ERR_FORMAT,
-			"--network %s: cannot be loaded: %s; a model is a shared "
+			"network %s: cannot be loaded: %s; a model is a shared "
 			"object: " COMPILE_AGAIN " and cc -shared -fPIC",
 			path, reason ? reason : "no reason given");
 	}
 	*out = dlsym(handle, "mu_network_export");
 	if (!*out)
 		MU_FAIL(MU_ERR_FORMAT,
-			"--network %s: a shared object, but not a model: it has no symbol "
+			"network %s: a shared object, but not a model: it has no symbol "
 			"mu_network_export, which MU_NETWORK_EXPORT(network) at the end of its "
 			"source makes",
 			path);
@@ -69,15 +69,15 @@ static enum mu_status check_network(const struct mu_network *network, const char
 
 	if (!network || !network->name || !*network->name || !network->build)
 		MU_FAIL(MU_ERR_FORMAT,
-			"--network %s: its struct mu_network needs a name and a build function",
+			"network %s: its struct mu_network needs a name and a build function",
 			path);
 	if (strlen(network->name) >= NAME_BYTES)
-		MU_FAIL(MU_ERR_FORMAT, "--network %s: the name %s has more than %d characters",
-			path, network->name, NAME_BYTES - 1);
+		MU_FAIL(MU_ERR_FORMAT, "network %s: the name %s has more than %d characters", path,
+			network->name, NAME_BYTES - 1);
 	for (int i = 0; i < 3; i++)
 		if (network->shape[i] == 0)
 			MU_FAIL(MU_ERR_FORMAT,
-				"--network %s: the shape of network %s, %zu,%zu,%zu, has a 0; "
+				"network %s: the shape of network %s, %zu,%zu,%zu, has a 0; "
 				"it is c,h,w of its usual input",
 				path, network->name, network->shape[0], network->shape[1],
 				network->shape[2]);
@@ -95,7 +95,7 @@ enum mu_status mu_network_load(const struct mu_network **out, const char *path)
 	MU_TRY(find_export(&model, path));
 	if (model->abi != MU_ABI)
 		MU_FAIL(MU_ERR_FORMAT,
-			"--network %s: compiled for binary interface %d of Muster, and this is "
+			"network %s: compiled for binary interface %d of Muster, and this is "
 			"%d: " COMPILE_AGAIN,
 			path, model->abi, MU_ABI);
 	MU_TRY(check_network(model->network, path));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What Slurm's environment says about the job. mu_topology_place uses the cores per worker
  * (SLURM_CPUS_PER_TASK), queue_end.c the end of the job. */
-#ifndef COMM_SLURM_H
-#define COMM_SLURM_H
+#ifndef CONF_SLURM_H
+#define CONF_SLURM_H
 
 #include <stdbool.h>
 
@@ -11,6 +11,6 @@
  * requeued job that starts training anew (anew: it saves checkpoints and would not resume); fewer
  * cores than allocated (SLURM_CPUS_PER_TASK); unused GPUs (SLURM_GPUS_ON_NODE). Worker 0.
  */
-void mu_comm_slurm_report(int cores, bool gpus_used, bool anew);
+void mu_conf_slurm_report(int cores, bool gpus_used, bool anew);
 
 #endif

@@ -27,7 +27,7 @@ static void report_restart(const char *job, bool anew)
 			    job);
 }
 
-void mu_comm_slurm_report(int cores, bool gpus_used, bool anew)
+void mu_conf_slurm_report(int cores, bool gpus_used, bool anew)
 {
 	const char *job = getenv("SLURM_JOB_ID");
 	const long per_task = number("SLURM_CPUS_PER_TASK"), gpus = number("SLURM_GPUS_ON_NODE");
