@@ -47,12 +47,6 @@ struct checkpoint_rollback {
 
 /* ---- record.c: what the results depend on, as texts ---- */
 
-enum checkpoint_record_kind {
-	CHECKPOINT_RECORD_IDENTITY, /* another value needs --override */
-	CHECKPOINT_RECORD_TRAINING, /* likewise, where the run trains; else it is told of */
-	CHECKPOINT_RECORD_TOLD,     /* another value is told of */
-};
-
 #define CHECKPOINT_RECORD_MAX 64
 
 struct checkpoint_record {
@@ -61,7 +55,7 @@ struct checkpoint_record {
 	bool trains; /* the run does; else it evaluates */
 	struct checkpoint_record_item {
 		const char *name; /* an option's, where there is one */
-		enum checkpoint_record_kind kind;
+		enum conf_record kind;
 		char text[192];
 	} of[CHECKPOINT_RECORD_MAX];
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run's results depend on, as texts: attributes of its checkpoints, compared when a run goes
- * on from one. Paths, logging, saving and the number of epochs do not belong to it.
+ * The record: what the results of a run depend on, as texts. They are attributes of its
+ * checkpoints and are compared when a run resumes. Which options belong to it, and how another
+ * value is treated, is in the column `record` of the options table; other settings, and options
+ * whose effective value is computed, are added here.
  */
 #include "checkpoint.h"
 
@@ -52,18 +54,93 @@ out:
 	return st;
 }
 
-__attribute__((format(printf, 4, 5))) static void add(struct checkpoint_record *r, const char *name,
-						      enum checkpoint_record_kind kind,
-						      const char *format, ...)
+/* ---- the record ---- */
+
+/* The order of a file's attributes; options that are not here follow. */
+static const char *const order[] = {"network",
+				    "num-layers",
+				    "vocabulary",
+				    "image-shape",
+				    "num-classes",
+				    "structure",
+				    "dtype",
+				    "seed",
+				    "data",
+				    "optimizer",
+				    "mom",
+				    "wd",
+				    "optimizer-settings",
+				    "lr",
+				    "fixed",
+				    "lr-mult",
+				    "wd-mult",
+				    "lr-schedule",
+				    "kv-store",
+				    "workers",
+				    "servers",
+				    "nodes",
+				    "batch-size",
+				    "threads",
+				    "devices",
+				    "update-period",
+				    "micro-batches",
+				    "time-block",
+				    "sync-period",
+				    "block-momentum",
+				    "block-lr",
+				    "block-nesterov",
+				    "gc-type",
+				    "gc-threshold",
+				    "gc-ratio",
+				    "gc-pull",
+				    "label-smoothing",
+				    "loss-scale",
+				    "conv-algo",
+				    "conv-table",
+				    "shuffle",
+				    "num-batches",
+				    "augmentation",
+				    "buckets",
+				    "dropout"};
+enum { N_ORDER = sizeof order / sizeof *order };
+
+static size_t place_of(const char *name)
+{
+	size_t i = 0;
+
+	while (i < N_ORDER && strcmp(order[i], name) != 0)
+		i++;
+	return i;
+}
+
+static const struct mu_option *find_option(const char *name)
+{
+	for (size_t i = 0; i < mu_conf_n_options; i++)
+		if (strcmp(mu_conf_options[i].name, name) == 0)
+			return &mu_conf_options[i];
+	return NULL;
+}
+
+/* The kind of an option is in its row. */
+static const enum conf_record by_row = CONF_UNRECORDED;
+
+__attribute__((format(printf, 4, 5))) static void
+add(struct checkpoint_record *r, const char *name, enum conf_record kind, const char *format, ...)
 {
 	struct checkpoint_record_item *item = &r->of[r->n];
 	va_list args;
 
+	if (kind == by_row)
+		kind = (enum conf_record)find_option(name)->record;
+	if (kind == CONF_UNRECORDED)
+		return;
 	if (r->n == CHECKPOINT_RECORD_MAX) {
 		r->full = true;
 		return;
 	}
 	r->n++;
+	for (; item > r->of && place_of(item[-1].name) > place_of(name); item--)
+		*item = item[-1];
 	item->name = name;
 	item->kind = kind;
 	va_start(args, format);
@@ -71,11 +148,20 @@ __attribute__((format(printf, 4, 5))) static void add(struct checkpoint_record *
 	va_end(args);
 }
 
-/* Settings of the rule's own, "beta1 0.9, beta2 0.999"; momentum and decay have places of theirs.
- */
-static void describe_rule(const struct conf *v, char *text, size_t nbytes)
+/* A list may be longer than an attribute: its hash tells it from others that begin alike. */
+static void add_list(struct checkpoint_record *r, const char *name, enum conf_record kind,
+		     const char *list)
 {
-	const struct mu_optim_config *c = &v->optim;
+	if (strlen(list) < sizeof r->of->text)
+		add(r, name, kind, "%s", list);
+	else
+		add(r, name, kind, "%.128s... %016" PRIx64, list,
+		    mu_hash(MU_HASH_START, list, strlen(list)));
+}
+
+/* Settings of the rule's own, "beta1 0.9, beta2 0.999"; momentum and decay are options here. */
+static void describe_rule(const struct mu_optim_config *c, char *text, size_t nbytes)
+{
 	const struct mu_rule *rule;
 	size_t n = 0;
 
@@ -97,54 +183,47 @@ static void describe_rule(const struct conf *v, char *text, size_t nbytes)
 			 c->centered ? ", centered" : "", c->decoupled ? ", decoupled" : "");
 }
 
-/* A list may be longer than an attribute: its hash tells it from others that begin alike. */
-static void add_list(struct checkpoint_record *r, const char *name, const char *list)
-{
-	if (!list || strlen(list) < sizeof r->of->text)
-		add(r, name, CHECKPOINT_RECORD_TOLD, "%s", list ? list : "none");
-	else
-		add(r, name, CHECKPOINT_RECORD_TOLD, "%.128s... %016" PRIx64, list,
-		    mu_hash(MU_HASH_START, list, strlen(list)));
-}
-
 static void add_optimizer(const struct mu_engine *e, struct checkpoint_record *r)
 {
 	const struct conf *v = e->conf;
 	const struct conf_schedule *s = &v->schedule;
 	char settings[sizeof r->of->text];
 
-	describe_rule(v, settings, sizeof settings);
-	add(r, "optimizer", CHECKPOINT_RECORD_TRAINING, "%s", v->optim.name);
-	add(r, "mom", CHECKPOINT_RECORD_TRAINING, "%.17g", v->optim.mom);
-	add(r, "wd", CHECKPOINT_RECORD_TRAINING, "%.17g", v->optim.wd);
-	add(r, "optimizer-settings", CHECKPOINT_RECORD_TRAINING, "%s", settings);
-	add(r, "lr", CHECKPOINT_RECORD_TOLD, "%.17g", mu_conf_base_lr(v, e->team.n));
-	add_list(r, "fixed", v->fixed);
-	add_list(r, "lr-mult", v->lr_mult);
-	add_list(r, "wd-mult", v->wd_mult);
-	add(r, "lr-schedule", CHECKPOINT_RECORD_TOLD, "%s %s %g %g %g %g %s %g %g",
-	    mu_conf_schedule_words[s->kind], s->step_epochs ? s->step_epochs : "-", s->factor,
-	    s->factor_epoch, s->power, s->final_lr, mu_conf_warmup_words[s->warmup_strategy],
-	    s->warmup_epochs, s->warmup_begin_lr);
+	describe_rule(&v->optim, settings, sizeof settings);
+	add(r, "optimizer-settings", CONF_TRAINING, "%s", settings);
+	add(r, "lr", by_row, "%.17g", mu_conf_base_lr(v, e->team.n));
+	add(r, "lr-schedule", by_row, "%s %s %g %g %g %g %s %g %g", mu_conf_schedule_words[s->kind],
+	    s->step_epochs ? s->step_epochs : "-", s->factor, s->factor_epoch, s->power,
+	    s->final_lr, mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,
+	    s->warmup_begin_lr);
+	add(r, "loss-scale", by_row, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
 }
 
-/* Which samples a step has, and what becomes of them. */
-static void add_data(const struct mu_engine *e, struct checkpoint_record *r)
+static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_record *r)
 {
+	enum mu_status st = MU_OK;
+	const struct mu_input *in = e->train;
 	const struct conf *v = e->conf;
+	uint64_t hash;
 	char text[1024];
 
-	if (v->shuffle == CONF_SHUFFLE_CHUNK)
-		add(r, "shuffle", CHECKPOINT_RECORD_TOLD, "chunk of %ld", v->shuffle_chunk);
-	else
-		add(r, "shuffle", CHECKPOINT_RECORD_TOLD, "%s", mu_conf_shuffle_words[v->shuffle]);
-	add(r, "num-batches", CHECKPOINT_RECORD_TOLD, "%ld", v->num_batches);
-	if (e->train->ops->colour_images) {
-		mu_augment_describe(&e->train->config.augment, text, sizeof text);
-		add_list(r, "augmentation", text);
+	MU_TRY(hash_data(e, &hash));
+	add(r, "data", CONF_TRAINING, "%016" PRIx64, hash);
+	if (in->vocabulary) {
+		mu_conf_vocabulary_text(in->vocabulary, text, sizeof text);
+		add(r, "vocabulary", CONF_IDENTITY, "%s", text);
 	}
-	if (e->train->groups)
-		add_list(r, "buckets", v->text.buckets);
+	add(r, "image-shape", by_row, "%zu,%zu,%zu", in->shape[0], in->shape[1], in->shape[2]);
+	add(r, "num-classes", by_row, "%zu", in->classes);
+	add(r, "batch-size", by_row, "%zu", in->config.batch);
+	if (v->shuffle == CONF_SHUFFLE_CHUNK)
+		add(r, "shuffle", by_row, "chunk of %ld", v->shuffle_chunk);
+	if (in->ops->colour_images) {
+		mu_augment_describe(&in->config.augment, text, sizeof text);
+		add_list(r, "augmentation", CONF_TOLD, text);
+	}
+out:
+	return st;
 }
 
 static void add_job(const struct mu_engine *e, struct checkpoint_record *r)
@@ -152,69 +231,62 @@ static void add_job(const struct mu_engine *e, struct checkpoint_record *r)
 	const struct conf *v = e->conf;
 	const struct mu_topology *t = e->topology;
 
-	add(r, "kv-store", CHECKPOINT_RECORD_TOLD, "%s", v->kv_store);
-	add(r, "workers", CHECKPOINT_RECORD_TOLD, "%d", t->num_workers);
-	add(r, "servers", CHECKPOINT_RECORD_TOLD, "%d", t->num_servers);
-	add(r, "nodes", CHECKPOINT_RECORD_TOLD, "%d", t->num_nodes);
-	add(r, "batch-size", CHECKPOINT_RECORD_TOLD, "%zu", e->train->config.batch);
-	add(r, "threads", CHECKPOINT_RECORD_TOLD, "%d", e->n_threads);
-	if (v->gpus && *v->gpus)
-		add(r, "devices", CHECKPOINT_RECORD_TOLD, "gpu:%s", v->gpus);
-	else
-		add(r, "devices", CHECKPOINT_RECORD_TOLD, "%s", v->devices ? v->devices : "cpu");
-	add(r, "update-period", CHECKPOINT_RECORD_TOLD, "%ld", v->update_period);
-	add(r, "micro-batches", CHECKPOINT_RECORD_TOLD, "%ld", v->micro_batches);
-	add(r, "time-block", CHECKPOINT_RECORD_TOLD, "%ld", v->time_block);
-	add(r, "sync-period", CHECKPOINT_RECORD_TOLD, "%ld", v->sync_period);
-	add(r, "block-momentum", CHECKPOINT_RECORD_TOLD, "%g", v->block_momentum);
-	add(r, "block-lr", CHECKPOINT_RECORD_TOLD, "%g", v->block_lr);
-	add(r, "block-nesterov", CHECKPOINT_RECORD_TOLD, "%ld", v->block_nesterov);
-	add(r, "gc-type", CHECKPOINT_RECORD_TOLD, "%s",
-	    v->compression.type ? v->compression.type : "none");
-	add(r, "gc-threshold", CHECKPOINT_RECORD_TOLD, "%g", v->compression.threshold);
-	add(r, "gc-ratio", CHECKPOINT_RECORD_TOLD, "%g", v->compression.ratio);
-	add(r, "gc-pull", CHECKPOINT_RECORD_TOLD, "%ld", v->gc_pull);
-	add(r, "label-smoothing", CHECKPOINT_RECORD_TOLD, "%g", v->label_smoothing);
-	add(r, "loss-scale", CHECKPOINT_RECORD_TOLD, "%s",
-	    v->loss_scale ? v->loss_scale : "by --dtype");
-	add(r, "conv-algo", CHECKPOINT_RECORD_TOLD, "%s", mu_conf_conv_words[v->conv_algo]);
+	add(r, "network", by_row, "%s", v->network_name);
+	add(r, "structure", CONF_IDENTITY, "%016" PRIx64, mu_plan_structure_hash(e->plan));
+	add(r, "dropout", by_row, "%g", v->text.dropout_given ? v->text.dropout : -1);
 	if (*e->conv->text)
-		add(r, "conv-table", CHECKPOINT_RECORD_TOLD, "%016" PRIx64, e->conv->hash);
+		add(r, "conv-table", by_row, "%016" PRIx64, e->conv->hash);
 	else
-		add(r, "conv-table", CHECKPOINT_RECORD_TOLD, "none");
-	add_data(e, r);
-	add(r, "dropout", CHECKPOINT_RECORD_TOLD, "%g",
-	    v->text.dropout_given ? v->text.dropout : -1);
+		add(r, "conv-table", by_row, "none");
+	add(r, "workers", CONF_TOLD, "%d", t->num_workers);
+	add(r, "servers", CONF_TOLD, "%d", t->num_servers);
+	add(r, "nodes", CONF_TOLD, "%d", t->num_nodes);
+	add(r, "threads", CONF_TOLD, "%d", e->n_threads);
+	if (v->gpus && *v->gpus)
+		add(r, "devices", by_row, "gpu:%s", v->gpus);
+	else
+		add(r, "devices", by_row, "%s", v->devices ? v->devices : "cpu");
+}
+
+static bool has(const struct checkpoint_record *r, const char *name)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->of[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Options whose values are recorded as they are, after those that were added otherwise. */
+static void add_options(const struct mu_engine *e, struct checkpoint_record *r)
+{
+	struct conf values = *e->conf;
+	const struct mu_options o = {.values = &values};
+	char number[64];
+
+	for (size_t i = 0; i < mu_conf_n_options; i++) {
+		const struct mu_option *option = &mu_conf_options[i];
+		/* Reals that must be the same have all digits, others those of a message. */
+		const int digits = option->record == CONF_TOLD ? 6 : 17;
+
+		if (has(r, option->name) ||
+		    (strcmp(option->name, "buckets") == 0 && !e->train->groups))
+			continue;
+		add_list(r, option->name, by_row,
+			 mu_option_text(&o, option, digits, number, sizeof number));
+	}
 }
 
 enum mu_status mu_checkpoint_record_make(const struct mu_engine *e, struct checkpoint_record *r)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = e->conf;
-	const size_t *shape = e->train->shape;
-	uint64_t data;
-	char text[64];
 
-	MU_TRY(hash_data(e, &data));
 	r->n = 0;
 	r->full = false;
-	r->trains = !v->evaluate;
-	add(r, "network", CHECKPOINT_RECORD_IDENTITY, "%s", v->network_name);
-	add(r, "num-layers", CHECKPOINT_RECORD_IDENTITY, "%ld", v->num_layers);
-	if (e->train->vocabulary) {
-		mu_conf_vocabulary_text(e->train->vocabulary, text, sizeof text);
-		add(r, "vocabulary", CHECKPOINT_RECORD_IDENTITY, "%s", text);
-	}
-	add(r, "image-shape", CHECKPOINT_RECORD_IDENTITY, "%zu,%zu,%zu", shape[0], shape[1],
-	    shape[2]);
-	add(r, "num-classes", CHECKPOINT_RECORD_IDENTITY, "%zu", e->train->classes);
-	add(r, "structure", CHECKPOINT_RECORD_IDENTITY, "%016" PRIx64,
-	    mu_plan_structure_hash(e->plan));
-	add(r, "dtype", CHECKPOINT_RECORD_TRAINING, "%s", mu_dtype_name(v->dtype));
-	add(r, "seed", CHECKPOINT_RECORD_TRAINING, "%ld", v->seed);
-	add(r, "data", CHECKPOINT_RECORD_TRAINING, "%016" PRIx64, data);
-	add_optimizer(e, r);
+	r->trains = !e->conf->evaluate;
 	add_job(e, r);
+	MU_TRY(add_data(e, r));
+	add_optimizer(e, r);
+	add_options(e, r);
 	if (r->full)
 		MU_FAIL(MU_ERR_ARGUMENT, "more than %d settings are recorded",
 			CHECKPOINT_RECORD_MAX);
@@ -260,7 +332,7 @@ enum mu_status mu_checkpoint_record_check_override(const struct checkpoint_recor
 	if (!override || strcmp(override, "all") == 0)
 		goto out;
 	for (size_t i = 0; i < r->n && n < sizeof known; i++)
-		if (r->of[i].kind != CHECKPOINT_RECORD_TOLD)
+		if (r->of[i].kind != CONF_TOLD)
 			n += (size_t)snprintf(known + n, sizeof known - n, ",%s", r->of[i].name);
 	for (const char *p = override; p; p = strchr(p, ',')) {
 		char name[64];
@@ -287,8 +359,8 @@ enum mu_status mu_checkpoint_record_compare(const struct checkpoint_record *r,
 	differs[0] = '\0';
 	for (size_t i = 0; i < r->n; i++) {
 		const struct checkpoint_record_item *item = &r->of[i];
-		const bool identity = item->kind == CHECKPOINT_RECORD_IDENTITY ||
-				      (item->kind == CHECKPOINT_RECORD_TRAINING && r->trains);
+		const bool identity =
+			item->kind == CONF_IDENTITY || (item->kind == CONF_TRAINING && r->trains);
 		bool there = true;
 
 		/* A version that did not know the setting has saved the file. */
