@@ -5,7 +5,7 @@
  * update have the clocks of the log; the rest (metrics, log, checks, waits for other devices) is
  * called "other", so that all rows together are the whole time.
  */
-#include "profile.h"
+#include "observers.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,8 @@ static const enum mu_clock clocks[] = {MU_CLOCK_DATA, MU_CLOCK_PUSH, MU_CLOCK_PU
 				       MU_CLOCK_COMPRESS};
 enum { N_CLOCKS = sizeof clocks / sizeof *clocks, FORWARD = N_CLOCKS, BACKWARD, OTHER, N_PHASES };
 
-struct report_profile {
+struct profile {
+	const struct mu_engine *engine;
 	const struct mu_plan *plan; /* its layers are the rows */
 	size_t n;                   /* layers */
 	struct mu_layer_times *layers;
@@ -41,13 +42,14 @@ struct row {
 
 /* ---- taking the times ---- */
 
-/* The plans of the first device that are to be looked at; rows tell of the last of them. */
-static void measure_plans(const struct train_run *run, struct report_profile *p)
+/* The plans of the first device that are measured; rows are those of the last plan. */
+static void measure_plans(struct profile *p)
 {
-	const struct engine_device *d = &run->engine.devices.of[0];
-	const bool evaluates = run->options.evaluate;
+	const struct mu_engine *e = p->engine;
+	const struct engine_device *d = &e->devices.of[0];
+	const bool evaluates = e->conf->evaluate;
 
-	for (size_t g = 0; g < run->engine.n_groups; g++) {
+	for (size_t g = 0; g < e->n_groups; g++) {
 		struct mu_plan *full = evaluates ? d->plans[g].infer : d->plans[g].full;
 		struct mu_plan *tail = evaluates ? NULL : d->plans[g].tail;
 
@@ -60,64 +62,69 @@ static void measure_plans(const struct train_run *run, struct report_profile *p)
 	}
 }
 
-enum mu_status mu_report_profile_open(struct train_run *run)
+static enum mu_status begin_file(struct profile *p, const char *path)
 {
 	enum mu_status st = MU_OK;
-	const char *path = run->options.profile;
-	struct engine_device *d = &run->engine.devices.of[0];
-	struct report_profile *p;
 
-	if (!path)
-		return MU_OK;
-	MU_TRY(MU_ALLOC(run->profile, 1, "profile"));
-	p = run->profile;
-	p->n = mu_plan_layers(run->engine.plan);
-	MU_TRY(MU_ALLOC(p->layers, p->n, "times of the layers"));
-	if (*path && run->topology.index == 0) {
-		MU_TRY(mu_replace_begin(&p->replace, path));
-		p->file = fopen(p->replace.temporary, "w");
-		if (!p->file)
-			MU_FAIL(MU_ERR_IO, "--profile %s: cannot be written: %s", path,
-				strerror(errno));
-	}
-	if (d->device.ops->measure)
-		MU_TRY(d->device.ops->measure(&d->device, &p->limits));
-	measure_plans(run, p);
+	MU_TRY(mu_replace_begin(&p->replace, path));
+	p->file = fopen(p->replace.temporary, "w");
+	if (!p->file)
+		MU_FAIL(MU_ERR_IO, "--profile %s: cannot be written: %s", path, strerror(errno));
 out:
 	return st;
 }
 
-void mu_report_profile_close(struct train_run *run)
+/* Worker 0 begins the file, all workers measure their devices. */
+static enum mu_status open(struct report_observer *o)
 {
-	struct report_profile *p = run->profile;
+	enum mu_status st = MU_OK;
+	const struct mu_engine *e = o->view->engine;
+	const char *path = e->conf->profile;
+	struct engine_device *d;
+	struct profile *p;
 
-	if (!p)
-		return;
+	if (!path || e->topology->role != MU_ROLE_WORKER)
+		goto out;
+	MU_TRY(MU_ALLOC(p, 1, "profile"));
+	o->state = p;
+	p->engine = e;
+	p->n = mu_plan_layers(e->plan);
+	MU_TRY(MU_ALLOC(p->layers, p->n, "times of the layers"));
+	if (*path && mu_report_is_worker_0(o))
+		MU_TRY(begin_file(p, path));
+	d = &e->devices.of[0];
+	if (d->device.ops->measure)
+		MU_TRY(d->device.ops->measure(&d->device, &p->limits));
+	measure_plans(p);
+out:
+	return st;
+}
+
+static void close(struct report_observer *o)
+{
+	struct profile *p = o->state;
+
 	if (p->file)
 		fclose(p->file);
 	mu_replace_release(&p->replace);
 	mu_free(p->layers);
 	mu_free(p);
-	run->profile = NULL;
 }
 
-void mu_report_profile_begin(struct train_run *run)
+static void epoch_begin(struct report_observer *o, size_t first)
 {
-	struct report_profile *p = run->profile;
+	struct profile *p = o->state;
 
-	if (!p)
-		return;
+	(void)first;
 	p->start = mu_now();
 	for (int i = 0; i < N_CLOCKS; i++)
 		p->begin[i] = mu_clock_seconds(clocks[i]);
 }
 
-void mu_report_profile_end(struct train_run *run)
+static void epoch_end(struct report_observer *o)
 {
-	struct report_profile *p = run->profile;
+	struct profile *p = o->state;
 
-	if (!p)
-		return;
 	p->seconds += mu_now() - p->start;
 	for (int i = 0; i < N_CLOCKS; i++)
 		p->phases[i] += mu_clock_seconds(clocks[i]) - p->begin[i];
@@ -133,10 +140,10 @@ static const char *phase_name(int i)
 	return i < N_CLOCKS ? mu_clock_name(clocks[i]) : names[i];
 }
 
-static struct row layer_row(const struct train_run *run, size_t l, bool backward)
+static struct row layer_row(const struct profile *p, size_t l, bool backward)
 {
-	const struct mu_plan *plan = run->profile->plan;
-	const struct mu_layer_times *times = &run->profile->layers[l];
+	const struct mu_plan *plan = p->plan;
+	const struct mu_layer_times *times = &p->layers[l];
 	struct row r = {.layer = mu_plan_layer_name(plan, l),
 			.phase = phase_name(backward ? BACKWARD : FORWARD),
 			.time = backward ? times->backward : times->forward};
@@ -151,10 +158,8 @@ static struct row layer_row(const struct train_run *run, size_t l, bool backward
 	return r;
 }
 
-static void settle_phases(const struct train_run *run)
+static void settle_phases(struct profile *p)
 {
-	struct report_profile *p = run->profile;
-
 	p->phases[FORWARD] = p->phases[BACKWARD] = 0;
 	for (size_t l = 0; l < p->n; l++) {
 		p->phases[FORWARD] += p->layers[l].forward.seconds;
@@ -166,19 +171,18 @@ static void settle_phases(const struct train_run *run)
 }
 
 /* Rows of layers, then of the other phases. */
-static enum mu_status make_rows(const struct train_run *run, struct row **out, size_t *n)
+static enum mu_status make_rows(const struct profile *p, struct row **out, size_t *n)
 {
 	enum mu_status st = MU_OK;
-	const struct report_profile *p = run->profile;
 	struct row *rows;
 
 	*n = 0;
 	MU_TRY(MU_ALLOC(*out, 2 * p->n + N_PHASES, "rows of the profile"));
 	rows = *out;
 	for (size_t l = 0; l < p->n; l++) {
-		rows[(*n)++] = layer_row(run, l, false);
+		rows[(*n)++] = layer_row(p, l, false);
 		if (p->layers[l].backward.calls > 0)
-			rows[(*n)++] = layer_row(run, l, true);
+			rows[(*n)++] = layer_row(p, l, true);
 	}
 	for (int i = 0; i < N_PHASES; i++)
 		if (i != FORWARD && i != BACKWARD)
@@ -188,9 +192,9 @@ out:
 	return st;
 }
 
-static double share(const struct train_run *run, double seconds)
+static double share(const struct profile *p, double seconds)
 {
-	return seconds / run->profile->seconds;
+	return seconds / p->seconds;
 }
 
 static double rate(double amount, double seconds)
@@ -199,7 +203,7 @@ static double rate(double amount, double seconds)
 }
 
 /* The least time that the limits allow, as a part of the time that it took. */
-static double of_limit(const struct report_profile *p, const struct row *r)
+static double of_limit(const struct profile *p, const struct row *r)
 {
 	double least;
 
@@ -220,10 +224,10 @@ static void put_quoted(FILE *file, const char *text)
 	fputc('"', file);
 }
 
-static enum mu_status write_csv(const struct train_run *run, const struct row *rows, size_t n)
+static enum mu_status write_csv(struct profile *p, const struct row *rows, size_t n)
 {
 	enum mu_status st = MU_OK;
-	struct report_profile *p = run->profile;
+	const char *path = p->engine->conf->profile;
 	bool complete;
 
 	fprintf(p->file, "layer,kind,algorithm,phase,calls,samples,seconds,share,flop,bytes,"
@@ -236,7 +240,7 @@ static enum mu_status write_csv(const struct train_run *run, const struct row *r
 		put_quoted(p->file, r->kind);
 		fprintf(p->file, ",%s,%s,%zu,%zu,%.9f,%.6f,%.0f,%.0f,%.3f,%.3f,%.4f,%.9f\n",
 			r->algorithm, r->phase, r->time.calls, r->time.samples, r->time.seconds,
-			share(run, r->time.seconds), r->flops, r->bytes,
+			share(p, r->time.seconds), r->flops, r->bytes,
 			rate(r->flops, r->time.seconds), rate(r->bytes, r->time.seconds),
 			of_limit(p, r), r->time.fastest);
 	}
@@ -244,10 +248,9 @@ static enum mu_status write_csv(const struct train_run *run, const struct row *r
 	complete = fclose(p->file) == 0 && complete;
 	p->file = NULL;
 	if (!complete)
-		MU_FAIL(MU_ERR_IO, "--profile %s: cannot be written: %s", run->options.profile,
-			strerror(errno));
+		MU_FAIL(MU_ERR_IO, "--profile %s: cannot be written: %s", path, strerror(errno));
 	MU_TRY(mu_replace_commit(&p->replace));
-	mu_log_info("Saved profile to \"%s\"", run->options.profile);
+	mu_log_info("Saved profile to \"%s\"", path);
 out:
 	return st;
 }
@@ -263,16 +266,16 @@ static void put_number(int width, int decimals, double v)
 		printf(" %*s", width, "-");
 }
 
-static void print_row(const struct train_run *run, const struct row *r)
+static void print_row(const struct profile *p, const struct row *r)
 {
 	printf("%-30s %-22s %-17s %-8s", r->layer, r->kind, r->algorithm, r->phase);
 	put_number(6, 0, (double)r->time.calls);
 	put_number(9, 3, r->time.calls ? 1e3 * r->time.seconds / (double)r->time.calls : 0);
 	put_number(10, 4, r->time.seconds);
-	printf(" %6.2f", 100 * share(run, r->time.seconds));
+	printf(" %6.2f", 100 * share(p, r->time.seconds));
 	put_number(8, 1, rate(r->flops, r->time.seconds));
 	put_number(7, 1, rate(r->bytes, r->time.seconds));
-	put_number(6, 2, of_limit(run->profile, r));
+	put_number(6, 2, of_limit(p, r));
 	printf("\n");
 }
 
@@ -318,21 +321,21 @@ static void print_head(const char *first)
 	       "limit");
 }
 
-static enum mu_status print_table(const struct train_run *run, struct row *rows, size_t n)
+static enum mu_status print_table(const struct profile *p, struct row *rows, size_t n)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_device_limits *limits = &run->profile->limits;
+	const struct mu_device_limits *limits = &p->limits;
 
 	printf("profile of worker 0%s: %.3f s of %s\n",
-	       run->engine.devices.list.n > 1 ? ", layers of its first device" : "",
-	       run->profile->seconds, run->options.evaluate ? "validation" : "training");
+	       p->engine->devices.list.n > 1 ? ", layers of its first device" : "",
+	       p->seconds, p->engine->conf->evaluate ? "validation" : "training");
 	print_head("layer");
 	for (size_t i = 0; i < n; i++)
-		print_row(run, &rows[i]);
+		print_row(p, &rows[i]);
 	n = sum_kinds(rows, n);
 	print_head("by kind");
 	for (size_t i = 0; i < n; i++)
-		print_row(run, &rows[i]);
+		print_row(p, &rows[i]);
 	printf("\nGFLOP/s: 2 operations for each multiply-add of convolutions and fully connected "
 	       "layers, whatever the\nalgorithm. GB/s: the arrays that a phase must read or write, "
 	       "each once, as plain float32; they may lie in caches.\n");
@@ -351,15 +354,16 @@ out:
 /* ---- over the workers ---- */
 
 /* "forward 1.21 to 1.35 s (worker 3)": who needed least and most. */
-static void report_spread(const struct train_run *run, const double *all)
+static void report_spread(const struct profile *p, const double *all)
 {
+	const int workers = p->engine->topology->num_workers;
 	char line[1024] = "";
 	size_t at = 0;
 
 	for (int i = 0; i < N_PHASES && at < sizeof line; i++) {
 		int least = 0, most = 0;
 
-		for (int w = 1; w < run->topology.num_workers; w++) {
+		for (int w = 1; w < workers; w++) {
 			if (all[w * N_PHASES + i] < all[least * N_PHASES + i])
 				least = w;
 			if (all[w * N_PHASES + i] > all[most * N_PHASES + i])
@@ -370,38 +374,46 @@ static void report_spread(const struct train_run *run, const double *all)
 				       phase_name(i), all[least * N_PHASES + i], least,
 				       all[most * N_PHASES + i], most);
 	}
-	mu_log_info("profile over %d workers, seconds: %s", run->topology.num_workers, line);
+	mu_log_info("profile over %d workers, seconds: %s", workers, line);
 }
 
-enum mu_status mu_report_profile_report(struct train_run *run)
+static enum mu_status end(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
-	struct report_profile *p = run->profile;
-	size_t n, workers = (size_t)run->topology.num_workers;
+	struct profile *p = o->state;
+	const struct mu_topology *t = p->engine->topology;
+	const size_t workers = (size_t)t->num_workers;
 	struct row *rows = NULL;
 	double *all = NULL;
+	size_t n;
 
-	if (!p)
-		return MU_OK;
 	if (p->seconds == 0) {
-		if (run->topology.index == 0)
+		if (t->index == 0)
 			mu_log_info("no profile: nothing was trained");
 		return MU_OK;
 	}
-	settle_phases(run);
+	settle_phases(p);
 	MU_TRY(MU_ALLOC(all, workers * N_PHASES, "times of all workers"));
-	MU_TRY(mu_allgather(p->phases, all, sizeof p->phases, run->topology.peers));
-	if (run->topology.index != 0)
+	MU_TRY(mu_allgather(p->phases, all, sizeof p->phases, t->peers));
+	if (t->index != 0)
 		goto out;
 	if (workers > 1)
-		report_spread(run, all);
-	MU_TRY(make_rows(run, &rows, &n));
+		report_spread(p, all);
+	MU_TRY(make_rows(p, &rows, &n));
 	if (p->file)
-		MU_TRY(write_csv(run, rows, n));
+		MU_TRY(write_csv(p, rows, n));
 	else
-		MU_TRY(print_table(run, rows, n));
+		MU_TRY(print_table(p, rows, n));
 out:
 	mu_free(rows);
 	mu_free(all);
 	return st;
 }
+
+const struct report_observer_ops mu_report_profile = {
+	.open = open,
+	.close = close,
+	.epoch_begin = epoch_begin,
+	.epoch_end = epoch_end,
+	.end = end,
+};

@@ -3,10 +3,13 @@
 #include "scalars.h"
 
 #include <math.h>
+#include <time.h>
 
 #include <muster/base.h>
 
-struct report_scalars {
+#include "checkpoint/checkpoint.h"
+
+struct scalars {
 	size_t n;
 	const char *names[SCALAR_MAX];
 	struct report_metrics_file *file; /* NULL: not asked for, or given up */
@@ -18,38 +21,40 @@ static const char *const names[SCALAR_METRICS] = {
 	[SCALAR_DATA] = "data_share", [SCALAR_COMM] = "comm_share",
 };
 
-enum mu_status mu_report_scalars_open(struct train_run *run)
+/* A file that cannot be made is an error. A run that resumes adds to the file that is there. */
+static enum mu_status open(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
-	struct report_scalars *s;
+	const struct conf *v = o->view->engine->conf;
+	const struct engine_metrics *shown = o->view->metrics;
+	const struct checkpoint_position *from = o->view->from;
+	struct scalars *s;
 
-	if (!v->metrics_file && !v->tensorboard)
+	if ((!v->metrics_file && !v->tensorboard) || !mu_report_is_worker_0(o))
 		goto out;
-	MU_TRY(MU_ALLOC(run->scalars, 1, "names of scalars"));
-	s = run->scalars;
+	MU_TRY(MU_ALLOC(s, 1, "names of scalars"));
+	o->state = s;
 	for (size_t i = 0; i < SCALAR_METRICS; i++)
 		s->names[i] = names[i];
-	s->n = SCALAR_METRICS + run->metrics.n;
-	for (size_t i = 0; i < run->metrics.n; i++)
-		s->names[SCALAR_METRICS + i] = run->metrics.printed[i];
+	s->n = SCALAR_METRICS + shown->n;
+	for (size_t i = 0; i < shown->n; i++)
+		s->names[SCALAR_METRICS + i] = shown->printed[i];
 	if (v->metrics_file)
 		MU_TRY(mu_report_metrics_file_open(&s->file, v->metrics_file,
-						   run->begin_epoch > 0 || run->begin_step > 0));
+						   from->epoch > 0 || from->step > 0));
 	if (v->tensorboard)
 		MU_TRY(mu_report_events_open(&s->events, v->tensorboard));
 out:
 	return st;
 }
 
-void mu_report_scalars_close(struct train_run *run)
+static void close(struct report_observer *o)
 {
-	if (!run->scalars)
-		return;
-	mu_report_metrics_file_close(run->scalars->file);
-	mu_report_events_close(run->scalars->events);
-	mu_free(run->scalars);
-	run->scalars = NULL;
+	struct scalars *s = o->state;
+
+	mu_report_metrics_file_close(s->file);
+	mu_report_events_close(s->events);
+	mu_free(s);
 }
 
 /* A file about the run is no reason to end it. */
@@ -59,7 +64,7 @@ static void give_up(const char *option)
 	mu_trace_clear();
 }
 
-static void put(struct report_scalars *s, const struct report_numbers *record)
+static void put(struct scalars *s, const struct report_numbers *record)
 {
 	if (s->file && mu_report_metrics_file_put(s->file, record) != MU_OK) {
 		give_up("--metrics-file");
@@ -74,10 +79,12 @@ static void put(struct report_scalars *s, const struct report_numbers *record)
 }
 
 /* w: what else is known, or NULL. */
-static void take(const struct train_run *run, struct report_numbers *record,
-		 const struct mu_metrics *m, const struct report_window *w)
+static void add(const struct report_observer *o, struct report_numbers *record,
+		const struct mu_metrics *m, const struct report_window *w)
 {
-	struct report_scalars *s = run->scalars;
+	const struct mu_engine *e = o->view->engine;
+	const struct engine_metrics *shown = o->view->metrics;
+	struct scalars *s = o->state;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -86,45 +93,50 @@ static void take(const struct train_run *run, struct report_numbers *record,
 		record->values[i] = NAN;
 	if (w) {
 		record->values[SCALAR_SECONDS] = w->seconds;
-		record->values[SCALAR_LR] = mu_kv_lr(run->kv);
+		record->values[SCALAR_LR] = mu_kv_lr(e->kv);
 	}
 	if (w && w->seconds > 0) {
 		record->values[SCALAR_RATE] = w->samples / w->seconds;
 		record->values[SCALAR_DATA] = w->data_seconds / w->seconds;
-		if (run->store.distributed)
+		if (e->store->distributed)
 			record->values[SCALAR_COMM] = w->comm_seconds / w->seconds;
 	}
-	for (size_t i = 0; i < run->metrics.n; i++)
-		record->values[SCALAR_METRICS + i] = run->metrics.of[i]->value(m);
+	for (size_t i = 0; i < shown->n; i++)
+		record->values[SCALAR_METRICS + i] = shown->of[i]->value(m);
 	record->n = s->n;
 	record->names = s->names;
 	put(s, record);
 }
 
-void mu_report_scalars_window(const struct train_run *run, const struct report_window *w)
+static void window(struct report_observer *o, const struct report_window *w)
 {
 	struct report_numbers record = {.event = "train", .epoch = w->epoch};
 
-	record.step = w->epoch * run->steps + w->last + 1;
-	if (run->scalars)
-		take(run, &record, &w->metrics, w);
+	record.step = w->epoch * o->view->engine->steps + w->last + 1;
+	add(o, &record, &w->metrics, w);
 }
 
-void mu_report_scalars_epoch(const struct train_run *run, const struct report_window *w)
+static void epoch(struct report_observer *o, const struct report_window *w)
 {
 	struct report_numbers record = {.event = "epoch", .epoch = w->epoch};
 
-	record.step = (w->epoch + 1) * run->steps;
-	if (run->scalars)
-		take(run, &record, &w->metrics, w);
+	record.step = (w->epoch + 1) * o->view->engine->steps;
+	if (!w->early && w->metrics.samples > 0)
+		add(o, &record, &w->metrics, w);
 }
 
-void mu_report_scalars_validation(const struct train_run *run, size_t epoch,
-				  const struct mu_metrics *m)
+static void validation(struct report_observer *o, size_t epoch, const struct mu_metrics *m)
 {
 	struct report_numbers record = {.event = "validation", .epoch = epoch};
 
-	record.step = (epoch + 1) * run->steps;
-	if (run->scalars)
-		take(run, &record, m, NULL);
+	record.step = (epoch + 1) * o->view->engine->steps;
+	add(o, &record, m, NULL);
 }
+
+const struct report_observer_ops mu_report_numbers = {
+	.open = open,
+	.close = close,
+	.window = window,
+	.epoch = epoch,
+	.validation = validation,
+};

@@ -7,10 +7,10 @@
  * validation ("validation"). Its step counts batches of a worker over all epochs. A run that goes
  * on from a checkpoint adds to the file that is there.
  */
-#ifndef TRAIN_SCALARS_H
-#define TRAIN_SCALARS_H
+#ifndef REPORT_SCALARS_H
+#define REPORT_SCALARS_H
 
-#include "train/train.h"
+#include "observers.h"
 
 enum {
 	SCALAR_SECONDS, /* that the steps took, or the epoch without validation */
@@ -31,17 +31,6 @@ struct report_numbers {
 	const char *const *names;
 	double values[SCALAR_MAX];
 };
-
-/*
- * Not collective; for worker 0. A file that cannot be made is an error; one
- * that cannot be written any more ends with a warning, not the training.
- */
-enum mu_status mu_report_scalars_open(struct train_run *run);
-void mu_report_scalars_close(struct train_run *run);
-void mu_report_scalars_window(const struct train_run *run, const struct report_window *w);
-void mu_report_scalars_epoch(const struct train_run *run, const struct report_window *w);
-void mu_report_scalars_validation(const struct train_run *run, size_t epoch,
-				  const struct mu_metrics *m);
 
 /* ---- metrics_file.c: --metrics-file, a line for each record: JSON, or CSV after a head ---- */
 

@@ -19,19 +19,19 @@ static void report_compression(const struct conf *v, const struct mu_kv_layout *
 		    (double)layout->bytes_pulled / 1e6, (double)layout->bytes / 1e6);
 }
 
-void mu_report_store(const struct train_run *run)
+void mu_report_store(const struct mu_engine *e)
 {
-	const struct conf *v = &run->options;
+	const struct conf *v = e->conf;
 	struct mu_kv_layout layout;
 
-	mu_kv_layout(run->kv, &layout);
-	if (run->store.on_gpus && run->store.distributed)
+	mu_kv_layout(e->kv, &layout);
+	if (e->store->on_gpus && e->store->distributed)
 		mu_log_info("sums %sare NCCL's, in an order of its own: their last bits depend on "
 			    "the GPUs, NCCL and the size of buckets",
-			    mu_engine_gpus_by_nodes(&run->options, &run->store)
+			    mu_engine_gpus_by_nodes(e->conf, e->store)
 				    ? "of a node's GPUs "
 				    : "");
-	if (!run->store.synchronous)
+	if (!e->store->synchronous)
 		mu_log_info("weights as the workers have pulled them: %.3f MB on the servers (none "
 			    "for a worker that shares memory with its server)",
 			    (double)layout.bytes_copies / 1e6);
@@ -66,23 +66,23 @@ static void list_counts(const struct mu_kv_staleness *s, char *text, size_t nbyt
 					      s->counts[i]);
 }
 
-void mu_report_store_end(const struct train_run *run)
+void mu_report_store_end(const struct mu_engine *e)
 {
 	struct mu_kv_staleness s;
 	char counts[512];
 
-	if (mu_compress_is_on(&run->options.compression))
+	if (mu_compress_is_on(&e->conf->compression))
 		mu_log_info("worker 0's seconds: compression %.3f",
 			    mu_clock_seconds(MU_CLOCK_COMPRESS));
-	if (run->store.synchronous)
+	if (e->store->synchronous)
 		return;
-	mu_kv_staleness(run->kv, &s);
+	mu_kv_staleness(e->kv, &s);
 	list_counts(&s, counts, sizeof counts);
 	mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and the next "
 		    "push (%.0f pushes)",
 		    s.mean, s.max, s.pushes);
 	mu_log_info("pushes by staleness: %s", counts);
-	if (run->options.max_staleness >= 0)
+	if (e->conf->max_staleness >= 0)
 		mu_log_info("held back by the bound of staleness: %.0f pushes, %.3f s in all",
 			    s.held_back, s.held_back_seconds);
 }

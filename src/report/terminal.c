@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of an epoch's progress: see terminal.h. */
-#include "terminal.h"
+/*
+ * Where the log goes to a terminal, a line below it shows how far an epoch is, in place of the
+ * log's lines of speed. Its numbers are worker 0's, the rate is the job's.
+ */
+#include "observers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,47 +15,50 @@
 
 enum { LINE_BYTES = 256, COLUMNS = 80 };
 
-struct report_terminal {
+struct terminal {
 	size_t columns; /* of the line */
 	double start, shown;
 	double data, comm; /* clocks at the start */
 	size_t first;      /* steps of the epoch that an earlier run did */
+	struct report_step last;
 };
 
-enum mu_status mu_report_terminal_open(struct train_run *run)
+bool mu_report_terminal_is_on(const struct conf *v)
+{
+	return v->progress == CONF_PROGRESS_YES ||
+	       (v->progress == CONF_PROGRESS_AUTO && mu_comm_on_terminal());
+}
+
+static enum mu_status open(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
 	const char *columns = getenv("COLUMNS");
-	const enum conf_progress progress = run->options.progress;
+	struct terminal *t;
 
-	if (progress == CONF_PROGRESS_NO ||
-	    (progress == CONF_PROGRESS_AUTO && !mu_comm_on_terminal()))
+	if (!mu_report_is_worker_0(o) || !mu_report_terminal_is_on(o->view->engine->conf))
 		goto out;
-	MU_TRY(MU_ALLOC(run->terminal, 1, "line of progress"));
-	run->terminal->columns = columns && atoi(columns) > 0 ? (size_t)atoi(columns) : COLUMNS;
+	MU_TRY(MU_ALLOC(t, 1, "line of progress"));
+	o->state = t;
+	t->columns = columns && atoi(columns) > 0 ? (size_t)atoi(columns) : COLUMNS;
 out:
 	return st;
 }
 
-void mu_report_terminal_close(struct train_run *run)
+static void close(struct report_observer *o)
 {
-	if (!run->terminal)
-		return;
-	mu_log_status(NULL); /* in an error inside an epoch */
-	mu_free(run->terminal);
-	run->terminal = NULL;
+	mu_log_status(NULL); /* after an error inside an epoch */
+	mu_free(o->state);
 }
 
-void mu_report_terminal_begin(const struct train_fit *f)
+static void epoch_begin(struct report_observer *o, size_t first)
 {
-	struct report_terminal *t = f->run->terminal;
+	struct terminal *t = o->state;
 
-	if (!t)
-		return;
 	t->start = t->shown = mu_now();
 	t->data = mu_clock_seconds(MU_CLOCK_DATA);
 	t->comm = mu_report_comm_seconds();
-	t->first = f->done;
+	t->first = first;
+	t->last = (struct report_step){.done = first};
 }
 
 /* "1:02:03", "0:12" */
@@ -67,24 +73,22 @@ static void put_time(char *text, size_t nbytes, double seconds)
 }
 
 /* " loss 0.25", the mean over the epoch so far; "" where another rank of the team has it. */
-static void put_loss(const struct train_fit *f, char *text, size_t nbytes)
+static void put_loss(const struct mu_metrics *m, char *text, size_t nbytes)
 {
-	const double n = f->total.predictions + f->window.predictions;
-
 	text[0] = '\0';
-	if (n > 0)
-		snprintf(text, nbytes, " loss %.4g",
-			 (f->total.cross_entropy + f->window.cross_entropy) / n);
+	if (m->predictions > 0)
+		snprintf(text, nbytes, " loss %.4g", m->cross_entropy / m->predictions);
 }
 
-static void show(const struct train_fit *f, double now)
+static void show(struct report_observer *o, double now)
 {
-	const struct train_run *run = f->run;
-	struct report_terminal *t = run->terminal;
-	const double steps = (double)run->steps, seconds = now - t->start;
-	const double done = (double)(f->done - t->first);
-	const double left = steps * (double)run->options.num_epochs -
-			    (steps * (double)f->epoch + (double)f->done);
+	const struct mu_engine *e = o->view->engine;
+	struct terminal *t = o->state;
+	const struct report_step *s = &t->last;
+	const double steps = (double)e->steps, seconds = now - t->start;
+	const double done = (double)(s->done - t->first);
+	const double left = steps * (double)e->conf->num_epochs -
+			    (steps * (double)s->epoch + (double)s->done);
 	char line[LINE_BYTES], eta[32], loss[32];
 	size_t n;
 
@@ -92,36 +96,40 @@ static void show(const struct train_fit *f, double now)
 	if (done == 0 || seconds <= 0)
 		return;
 	put_time(eta, sizeof eta, left * seconds / done);
-	put_loss(f, loss, sizeof loss);
+	put_loss(&s->metrics, loss, sizeof loss);
 	snprintf(line, sizeof line, "epoch %zu/%ld %.0f%% %.0f/s eta %s%s lr %.3g data %.0f%%",
-		 f->epoch + 1, run->options.num_epochs, 100 * (double)f->done / steps,
-		 done / seconds * (double)run->examples / steps, eta, loss, mu_kv_lr(run->kv),
+		 s->epoch + 1, e->conf->num_epochs, 100 * (double)s->done / steps,
+		 done / seconds * (double)o->view->examples / steps, eta, loss, mu_kv_lr(e->kv),
 		 100 * (mu_clock_seconds(MU_CLOCK_DATA) - t->data) / seconds);
 	n = strlen(line);
-	if (run->store.distributed)
+	if (e->store->distributed)
 		snprintf(line + n, sizeof line - n, " comm %.0f%%",
 			 100 * (mu_report_comm_seconds() - t->comm) / seconds);
-	if (strlen(line) >= t->columns) /* a line that goes on in the next cannot be replaced */
+	if (strlen(line) >= t->columns) /* a line that continues in the next cannot be replaced */
 		line[t->columns - 1] = '\0';
 	mu_log_status(line);
 }
 
-void mu_report_terminal_step(const struct train_fit *f)
+static void step(struct report_observer *o, const struct report_step *s)
 {
-	const struct report_terminal *t = f->run->terminal;
-	double now;
+	struct terminal *t = o->state;
+	const double now = mu_now();
 
-	if (!t)
-		return;
-	now = mu_now();
+	t->last = *s;
 	if (now - t->shown >= SHOW_SECONDS)
-		show(f, now);
+		show(o, now);
 }
 
-void mu_report_terminal_end(const struct train_fit *f)
+static void epoch_end(struct report_observer *o)
 {
-	if (!f->run->terminal)
-		return;
-	show(f, mu_now());
+	show(o, mu_now());
 	mu_log_status(NULL);
 }
+
+const struct report_observer_ops mu_report_terminal = {
+	.open = open,
+	.close = close,
+	.epoch_begin = epoch_begin,
+	.step = step,
+	.epoch_end = epoch_end,
+};

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --timeline: see timeline.h. The format: Trace Event Format, Google, 2016. A process of the trace
- * is a rank; a span is a complete event ("X") of its one thread, the way of a bucket to the servers
- * and back an asynchronous one ("b" and "e"), for it goes on while the thread computes.
+ * --timeline: what every rank did in the first steps of a run, for a viewer of Chrome's traces
+ * (Perfetto). Each rank records the spans of its training or serving thread (base.h) in memory that
+ * is allocated before the training, so a step costs a few stores. After the training worker 0
+ * writes the file, rank by rank, with all times on its host's clock.
+ *
+ * The format: Trace Event Format, Google, 2016. A process of the trace is a rank; a span is a
+ * complete event ("X") of its one thread, a bucket's way to the servers and back an asynchronous
+ * event ("b" and "e"), which overlaps with the thread's work.
  */
-#include "timeline.h"
+#include "observers.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,7 +21,8 @@
 /* Spans of a rank. A server has at most one for each part of the model and step. */
 enum { SERVER_ROOM = 1 << 18, WORKER_ROOM = 1 << 20 };
 
-struct report_timeline {
+struct timeline {
+	const struct mu_engine *engine;
 	struct mu_span *spans;
 	size_t n, room;
 	size_t steps_left;
@@ -28,11 +34,10 @@ struct report_timeline {
 
 /* ---- recording ---- */
 
-static enum mu_status begin_file(struct train_run *run)
+static enum mu_status begin_file(struct timeline *t)
 {
 	enum mu_status st = MU_OK;
-	struct report_timeline *t = run->timeline;
-	const char *path = run->options.timeline;
+	const char *path = t->engine->conf->timeline;
 
 	MU_TRY(mu_replace_begin(&t->replace, path));
 	t->file = fopen(t->replace.temporary, "we");
@@ -44,39 +49,42 @@ out:
 
 /* Every layer is pulled, computed forward and backward, and pushed; a hosted server may interrupt
  * each of these. */
-static size_t room_of(const struct train_run *run)
+static size_t room_of(const struct mu_engine *e)
 {
 	size_t keys, layers, all;
 
-	if (run->topology.role == MU_ROLE_SERVER)
+	if (e->topology->role == MU_ROLE_SERVER)
 		return SERVER_ROOM;
-	mu_plan_slices(run->engine.plan, &keys);
-	layers = mu_plan_layers(run->engine.plan);
-	all = (size_t)run->options.timeline_steps * (4 * layers + 8 * keys + 64);
+	mu_plan_slices(e->plan, &keys);
+	layers = mu_plan_layers(e->plan);
+	all = (size_t)e->conf->timeline_steps * (4 * layers + 8 * keys + 64);
 	return all < WORKER_ROOM ? all : WORKER_ROOM;
 }
 
-static enum mu_status prepare(struct train_run *run)
+/* Worker 0 begins the file. */
+static enum mu_status prepare(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
-	struct report_timeline *t;
+	const struct mu_engine *e = o->view->engine;
+	struct timeline *t;
 
-	MU_TRY(MU_ALLOC(run->timeline, 1, "timeline"));
-	t = run->timeline;
-	t->steps_left = (size_t)run->options.timeline_steps;
-	t->room = room_of(run);
+	MU_TRY(MU_ALLOC(t, 1, "timeline"));
+	o->state = t;
+	t->engine = e;
+	t->steps_left = (size_t)e->conf->timeline_steps;
+	t->room = room_of(e);
 	MU_TRY(MU_ALLOC(t->spans, t->room, "spans of the timeline"));
-	if (run->topology.role == MU_ROLE_WORKER && run->topology.index == 0)
-		MU_TRY(begin_file(run));
+	if (mu_report_is_worker_0(o))
+		MU_TRY(begin_file(t));
 out:
 	return st;
 }
 
 /* Ranks of a host have one clock; others are compared with rank 0's, and so with each other. */
-static enum mu_status compare_clocks(struct train_run *run)
+static enum mu_status compare_clocks(struct timeline *timeline)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
+	const struct mu_topology *t = timeline->engine->topology;
 	double offset, first;
 
 	MU_TRY(mu_clock_offset(t->world, mu_now, &offset));
@@ -84,53 +92,55 @@ static enum mu_status compare_clocks(struct train_run *run)
 		offset = 0;
 	first = offset;
 	MU_TRY(mu_bcast(&first, sizeof first, t->worker_ranks[0], t->world));
-	run->timeline->offset = offset - first;
+	timeline->offset = offset - first;
 out:
 	return st;
 }
 
-enum mu_status mu_report_timeline_open(struct train_run *run)
+static enum mu_status open(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_engine *e = o->view->engine;
+	struct timeline *t;
 
-	if (!run->options.timeline)
+	if (!e->conf->timeline)
 		goto out;
-	MU_TRY(mu_agree(prepare(run), run->topology.world));
-	MU_TRY(compare_clocks(run));
-	mu_spans_start(run->timeline->spans, run->timeline->room);
+	MU_TRY(mu_agree(prepare(o), e->topology->world));
+	t = o->state;
+	MU_TRY(compare_clocks(t));
+	mu_spans_start(t->spans, t->room);
 out:
 	return st;
 }
 
-static void stop(struct report_timeline *t)
+static void stop(struct timeline *t)
 {
 	if (!t->stopped)
 		t->n = mu_spans_stop();
 	t->stopped = true;
 }
 
-void mu_report_timeline_close(struct train_run *run)
+static void close(struct report_observer *o)
 {
-	struct report_timeline *t = run->timeline;
+	struct timeline *t = o->state;
 
-	if (!t)
-		return;
 	stop(t);
 	if (t->file)
 		fclose(t->file);
 	mu_replace_release(&t->replace);
 	mu_free(t->spans);
 	mu_free(t);
-	run->timeline = NULL;
 }
 
-void mu_report_timeline_step(struct train_run *run, size_t number, double begin)
+/* Steps are numbered over all epochs. */
+static void step(struct report_observer *o, const struct report_step *s)
 {
-	struct report_timeline *t = run->timeline;
+	struct timeline *t = o->state;
 
-	if (!t || t->stopped)
+	if (t->stopped)
 		return;
-	mu_spans_add(MU_SPAN_STEP, (int)number, begin, mu_now());
+	mu_spans_add(MU_SPAN_STEP, (int)(s->epoch * t->engine->steps + s->done - 1), s->begin,
+		     mu_now());
 	if (--t->steps_left == 0)
 		stop(t);
 }
@@ -139,7 +149,7 @@ void mu_report_timeline_step(struct train_run *run, size_t number, double begin)
 
 /* What is common to all ranks' events. */
 struct trace {
-	const struct train_run *run;
+	struct timeline *mine;
 	struct mu_json json;
 	double begin, end; /* of all that is shown, on worker 0's clock */
 	size_t n_buckets;  /* so far: their events are told apart by numbers */
@@ -166,9 +176,8 @@ static void begin_event(struct trace *t, const char *name, const char *category,
 static const char *name_of(const struct trace *t, const struct mu_span *s, bool server, char *text,
 			   size_t nbytes)
 {
-	const struct train_run *run = t->run;
 	const char *clock;
-	bool hosted = s->what == MU_CLOCK_UPDATE && run->store.distributed;
+	bool hosted = s->what == MU_CLOCK_UPDATE && t->mine->engine->store->distributed;
 
 	if (s->what == MU_SPAN_STEP || s->what == MU_SPAN_BUCKET) {
 		snprintf(text, nbytes, "%s %d", s->what == MU_SPAN_STEP ? "step" : "bucket",
@@ -182,7 +191,7 @@ static const char *name_of(const struct trace *t, const struct mu_span *s, bool 
 		snprintf(text, nbytes, "%s part %d", clock, s->which);
 	else
 		snprintf(text, nbytes, "%s %s", clock,
-			 mu_plan_layer_name(run->engine.plan, (size_t)s->which));
+			 mu_plan_layer_name(t->mine->engine->plan, (size_t)s->which));
 	return text;
 }
 
@@ -219,7 +228,7 @@ static void put_span(struct trace *t, const struct mu_span *s, int rank, bool se
 /* The names that the viewer shows. */
 static void put_rank(struct trace *t, int rank, bool server)
 {
-	const struct mu_topology *topology = &t->run->topology;
+	const struct mu_topology *topology = t->mine->engine->topology;
 	const char *const what[] = {"process_name", "thread_name"};
 	char text[128];
 
@@ -244,7 +253,7 @@ static bool is_server(const struct mu_topology *t, int rank)
 /* spans: of this rank, on worker 0's clock. A server has some before and after the workers'. */
 static void put_spans(struct trace *t, int rank, const struct mu_span *spans, size_t n)
 {
-	const bool server = is_server(&t->run->topology, rank);
+	const bool server = is_server(t->mine->engine->topology, rank);
 
 	put_rank(t, rank, server);
 	for (size_t i = 0; i < n; i++)
@@ -256,8 +265,8 @@ static void put_spans(struct trace *t, int rank, const struct mu_span *spans, si
 static enum mu_status put_ranks(struct trace *t)
 {
 	enum mu_status st = MU_OK;
-	const struct report_timeline *mine = t->run->timeline;
-	const struct mu_topology *topology = &t->run->topology;
+	const struct timeline *mine = t->mine;
+	const struct mu_topology *topology = t->mine->engine->topology;
 	struct mu_span *spans = NULL;
 
 	for (int rank = 0; rank < topology->size; rank++) {
@@ -282,8 +291,8 @@ out:
 static enum mu_status find_limits(struct trace *t)
 {
 	enum mu_status st = MU_OK;
-	struct report_timeline *mine = t->run->timeline;
-	const struct mu_topology *topology = &t->run->topology;
+	struct timeline *mine = t->mine;
+	const struct mu_topology *topology = t->mine->engine->topology;
 	double limits[2] = {INFINITY, INFINITY}; /* begin, -end */
 	long full = mine->n == mine->room;
 
@@ -302,49 +311,49 @@ static enum mu_status find_limits(struct trace *t)
 	if (full && mine->file)
 		mu_log_warn("timeline: %ld steps are more than there is room for: some ranks' end "
 			    "earlier; give a smaller --timeline-steps",
-			    t->run->options.timeline_steps);
+			    t->mine->engine->conf->timeline_steps);
 out:
 	return st;
 }
 
-static enum mu_status end_file(struct train_run *run)
+static enum mu_status end_file(struct timeline *t)
 {
 	enum mu_status st = MU_OK;
-	struct report_timeline *t = run->timeline;
+	const char *path = t->engine->conf->timeline;
 	bool complete = !ferror(t->file);
 
 	complete = fclose(t->file) == 0 && complete;
 	t->file = NULL;
 	if (!complete)
-		MU_FAIL(MU_ERR_IO, "--timeline %s: cannot be written: %s", run->options.timeline,
-			strerror(errno));
+		MU_FAIL(MU_ERR_IO, "--timeline %s: cannot be written: %s", path, strerror(errno));
 	MU_TRY(mu_replace_commit(&t->replace));
-	mu_log_info("Saved timeline to \"%s\"", run->options.timeline);
+	mu_log_info("Saved timeline to \"%s\"", path);
 out:
 	return st;
 }
 
-enum mu_status mu_report_timeline_write(struct train_run *run)
+static enum mu_status end(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
-	struct trace t = {.run = run, .json.flat = 3};
+	struct timeline *mine = o->state;
+	struct trace t = {.mine = mine, .json = {.file = mine->file, .flat = 3}};
 
-	if (!run->timeline)
-		goto out;
-	stop(run->timeline);
-	t.json.file = run->timeline->file;
+	stop(mine);
 	MU_TRY(find_limits(&t));
-	if (t.json.file) {
+	if (mine->file) {
 		mu_json_open(&t.json, NULL, '{');
 		mu_json_text(&t.json, "displayTimeUnit", "ms");
 		mu_json_open(&t.json, "traceEvents", '[');
 	}
 	MU_TRY(put_ranks(&t));
-	if (t.json.file) {
+	if (mine->file) {
 		mu_json_close(&t.json, ']');
 		mu_json_close(&t.json, '}');
-		MU_TRY(end_file(run));
+		MU_TRY(end_file(mine));
 	}
 out:
 	return st;
 }
+
+const struct report_observer_ops mu_report_timeline = {
+	.open = open, .close = close, .step = step, .end = end};

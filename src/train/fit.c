@@ -11,10 +11,7 @@
 #include <muster/base.h>
 
 #include "batch.h"
-#include "report/profile.h"
-#include "report/terminal.h"
-#include "plateau.h"
-#include "report/timeline.h"
+#include "report/observers.h"
 
 static enum mu_status pull_layer(struct train_run *run, size_t l)
 {
@@ -242,8 +239,7 @@ static enum mu_status show_window(struct train_fit *f, size_t last)
 	w.seconds = mu_now() - f->window_start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
 	w.comm_seconds = mu_report_comm_seconds() - f->window_comm;
-	if (run->topology.index == 0)
-		mu_report_speed(run, &w);
+	mu_report_window(run->observers, &w);
 	if (run->store.synchronous)
 		MU_TRY(mu_checkpoint_saver_check_minutes(run->saver));
 	f->window_first = last;
@@ -303,12 +299,14 @@ static enum mu_status observe_step(struct train_fit *f, double begin)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
+	struct report_step s = {
+		.epoch = f->epoch, .done = f->done + 1, .begin = begin, .metrics = f->total};
 
-	mu_report_timeline_step(run, f->epoch * run->steps + f->done, begin);
+	mu_metrics_add(&s.metrics, &f->window);
+	mu_report_step(run->observers, &s);
 	if (f->done > 0 && f->done % (size_t)run->options.disp_batches == 0)
 		MU_TRY(show_window(f, f->done));
 	f->done++;
-	mu_report_terminal_step(f);
 out:
 	return st;
 }
@@ -325,7 +323,6 @@ static enum mu_status begin_steps(struct train_fit *f)
 	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
 	mu_train_batch_forget(run);
 	f->first = f->done = begin_epoch(f);
-	mu_report_terminal_begin(f);
 out:
 	return st;
 }
@@ -348,7 +345,6 @@ static enum mu_status train_steps(struct train_fit *f)
 		MU_TRY(mu_train_verify(run, f->epoch, f->done));
 		MU_TRY(mu_train_fit_save_inside(f));
 	} while (f->done < run->steps && !mu_train_halt_heard(run, f->done));
-	mu_report_terminal_end(f);
 	MU_TRY(mu_checkpoint_saver_finish_shared(run->saver));
 	MU_TRY(mu_kv_meet(run->kv));
 	MU_TRY(mu_train_fit_look_inside(f));
@@ -367,14 +363,14 @@ static enum mu_status train_epoch(struct train_fit *f)
 	char what[32];
 
 	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
-	mu_report_profile_begin(run);
+	mu_report_epoch_begin(run->observers, f->epoch == run->begin_epoch ? run->begin_step : 0);
 	MU_TRY(train_steps(f));
 	tell_bad(run, &run->train, what);
 	mu_train_tell_left_out(f, what);
 	if (!f->early)
 		MU_TRY(mu_kv_fetch(run->kv));
 	epoch.seconds = mu_now() - start;
-	mu_report_profile_end(run);
+	mu_report_epoch_end(run->observers);
 	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA);
 	epoch.comm_seconds += mu_report_comm_seconds();
 	if (!f->early)
@@ -385,14 +381,10 @@ static enum mu_status train_epoch(struct train_fit *f)
 		MU_TRY(check_samples(&f->total, what));
 	epoch.metrics = f->total;
 	epoch.samples = f->total.samples - f->before;
-	run->speed_seconds += epoch.seconds;
-	run->comm_seconds += epoch.comm_seconds;
-	run->speed_samples += epoch.samples;
-	run->exchanges +=
-		ceil(ceil((double)(f->done - f->first) / (double)run->options.update_period) /
-		     (double)run->options.sync_period);
-	if (run->topology.index == 0 && !f->early && f->total.samples > 0)
-		mu_report_epoch(run, &epoch);
+	epoch.first = f->first;
+	epoch.last = f->done;
+	epoch.early = f->early;
+	mu_report_epoch(run->observers, &epoch);
 out:
 	return st;
 }
@@ -437,9 +429,7 @@ static enum mu_status validate(struct train_fit *f, bool *reached)
 	if (!run->has_validation)
 		goto out;
 	MU_TRY(mu_train_evaluate(run, &m));
-	if (run->topology.index == 0)
-		mu_report_validation(run, f->epoch, &m);
-	mu_train_plateau_look(run, &m);
+	mu_report_validation(run->observers, f->epoch, &m);
 	*reached = target > 0 && m.correct / m.predictions >= target;
 	if (*reached && run->topology.index == 0)
 		mu_log_info("target accuracy %g reached: training ends", target);
@@ -452,6 +442,8 @@ enum mu_status mu_train_fit(struct train_run *run)
 	enum mu_status st = MU_OK;
 	size_t end = (size_t)run->options.num_epochs;
 	struct train_fit f = {.run = run, .epoch = run->begin_epoch};
+	/* Then a checkpoint holds the learning rate after the validation. */
+	const bool plateau = run->options.schedule.kind == CONF_SCHEDULE_PLATEAU;
 	bool reached = false;
 
 	if (f.epoch == end) { /* nothing to train: tell what the loaded file is worth */
@@ -472,11 +464,10 @@ enum mu_status mu_train_fit(struct train_run *run)
 			MU_TRY(mu_train_fit_end_between(&f, f.epoch + 1));
 			break;
 		}
-		/* A checkpoint holds what the validation makes of the learning rate. */
-		if (!mu_train_has_plateau(&run->options))
+		if (!plateau)
 			MU_TRY(mu_train_fit_save(&f));
 		MU_TRY(validate(&f, &reached));
-		if (mu_train_has_plateau(&run->options))
+		if (plateau)
 			MU_TRY(mu_train_fit_save(&f));
 	}
 out:

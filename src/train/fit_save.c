@@ -5,15 +5,17 @@
 #include <string.h>
 
 /* With what a checkpoint holds of the loop's state. */
-static struct checkpoint_position position(const struct train_run *run, size_t epoch, size_t step)
+static struct checkpoint_position position(const struct train_fit *f, size_t epoch, size_t step)
 {
-	const struct train_loss_scale *s = &run->loss_scale;
-
-	return (struct checkpoint_position){
+	const struct train_loss_scale *s = &f->run->loss_scale;
+	struct checkpoint_position at = {
 		.epoch = epoch,
 		.step = step,
-		.plateau = run->plateau,
-		.loss_scale = {.scale = s->scale, .good = s->good, .left_out = s->left_out}};
+		.loss_scale = {.scale = s->scale, .good = s->good, .left_out = s->left_out},
+	};
+
+	mu_report_save(f->run->observers, &at);
+	return at;
 }
 
 /* Inside an epoch, after `done` of its steps. alone: worker 0 of dist_async by itself. */
@@ -21,7 +23,7 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	struct checkpoint_position at = position(run, f->epoch, done);
+	struct checkpoint_position at = position(f, f->epoch, done);
 
 	at.window_first = f->window_first;
 	f->saved = done;
@@ -91,7 +93,7 @@ out:
 
 enum mu_status mu_train_fit_save(struct train_fit *f)
 {
-	const struct checkpoint_position at = position(f->run, f->epoch + 1, 0);
+	const struct checkpoint_position at = position(f, f->epoch + 1, 0);
 
 	if (!f->run->saver || at.epoch % (size_t)f->run->options.save_period != 0)
 		return MU_OK;
@@ -103,7 +105,7 @@ enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 {
 	enum mu_status st = MU_OK;
 	struct train_run *run = f->run;
-	const struct checkpoint_position at = position(run, epochs, 0);
+	const struct checkpoint_position at = position(f, epochs, 0);
 	const bool back = run->halt.goes_back;
 	const bool saves = run->saver && !back && epochs > run->begin_epoch;
 	char when[64] = "before its first step";

@@ -13,11 +13,7 @@
 #include <muster/base.h>
 
 #include "batch.h"
-#include "report/profile.h"
-#include "report/scalars.h"
-#include "report/terminal.h"
 #include "conf/text.h"
-#include "report/timeline.h"
 
 static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {
@@ -252,8 +248,6 @@ static enum mu_status setup_worker(struct train_run *run)
 		MU_TRY(mu_engine_model_new(&run->engine, &model, &run->train.config));
 	MU_TRY(mu_engine_model_plan(&run->engine));
 	MU_TRY(mu_train_batch_open(run));
-	if (!v->check)
-		MU_TRY(mu_report_profile_open(run));
 	MU_TRY(mu_train_multipliers_apply(run));
 out:
 	return st;
@@ -408,6 +402,8 @@ enum mu_status mu_train_setup(struct train_run *run)
 	run->engine.topology = t;
 	run->engine.store = &run->store;
 	run->engine.train = &run->train;
+	run->view.engine = &run->engine;
+	run->view.metrics = &run->metrics;
 	MU_TRY(mu_engine_team_open(&run->engine));
 	MU_TRY(mu_engine_metrics_choose(&run->metrics, &run->options));
 	MU_TRY(mu_agree(place(run), t->world));
@@ -432,17 +428,20 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
 	run->lr = mu_conf_base_lr(&run->options, run->engine.team.n);
 	MU_TRY(mu_checkpoint_resume_find(&run->engine, run->examples, run->back, &run->resume));
-	run->plateau = run->resume->at.plateau;
 	run->begin_epoch = run->resume->at.epoch;
 	run->begin_step = run->resume->at.step;
 	mu_train_loss_scale_begin(run);
 	MU_TRY(mu_engine_gpus_fall_back(&run->engine, &run->store));
 	MU_TRY(make_store(run));
-	MU_TRY(mu_comm_link(t->world, &run->link));
+	MU_TRY(mu_comm_link(t->world, &run->view.link));
 	MU_TRY(mu_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
-	MU_TRY(mu_report_ranks(run));
+	run->view.slices = run->slices;
+	run->view.from = &run->resume->at;
+	run->view.examples = run->examples;
+	run->view.lr = run->lr;
+	MU_TRY(mu_report_ranks(&run->engine));
 	if (worker && t->index == 0)
-		mu_report_start(run);
+		mu_report_start(&run->view);
 out:
 	return st;
 }
@@ -450,10 +449,7 @@ out:
 void mu_train_release(struct train_run *run)
 {
 	mu_engine_comm_thread_close(&run->engine);
-	mu_report_profile_close(run);
-	mu_report_timeline_close(run);
-	mu_report_terminal_close(run);
-	mu_report_scalars_close(run);
+	mu_report_close(run->observers);
 	mu_checkpoint_saver_close(run->saver);
 	mu_train_halt_close(&run->halt);
 	mu_train_prediction_close(run);

@@ -11,11 +11,7 @@
 
 #include <muster/base.h>
 
-#include "report/profile.h"
 #include "report/scalars.h"
-#include "report/terminal.h"
-#include "plateau.h"
-#include "report/timeline.h"
 
 /* Rank 0's arguments on every rank: argv of pointers into text. */
 struct arguments {
@@ -187,7 +183,7 @@ static enum mu_status work(struct train_run *run)
 	if (run->topology.role == MU_ROLE_SERVER) {
 		MU_TRY(mu_kv_serve(run->kv));
 		MU_TRY(mu_train_halt_end(run));
-		MU_TRY(mu_report_timeline_write(run));
+		MU_TRY(mu_report_end(run->observers));
 		goto out;
 	}
 	MU_TRY(mu_kv_weights_init(run->kv));
@@ -195,32 +191,16 @@ static enum mu_status work(struct train_run *run)
 		MU_TRY(mu_train_predict(run));
 		MU_TRY(mu_kv_finish(run->kv));
 		MU_TRY(mu_train_halt_end(run));
-		MU_TRY(mu_report_profile_report(run));
+		MU_TRY(mu_report_end(run->observers));
 		goto out;
 	}
 	MU_TRY(mu_checkpoint_resume_states(&run->engine, run->resume));
-	mu_train_plateau_resume(run);
 	MU_TRY(mu_checkpoint_saver_open(&run->saver, &run->engine, run->back));
 	MU_TRY(mu_train_fit(run));
 	MU_TRY(mu_checkpoint_saver_finish(run->saver));
 	MU_TRY(mu_kv_finish(run->kv));
 	MU_TRY(mu_train_halt_end(run));
-	MU_TRY(mu_report_timeline_write(run));
-	if (run->topology.index == 0)
-		mu_report_end(run);
-	MU_TRY(mu_report_profile_report(run));
-out:
-	return st;
-}
-
-/* Worker 0's last steps before the training: what it tells beside the log. */
-static enum mu_status open_reports(struct train_run *run)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_train_halt_check(run));
-	MU_TRY(mu_report_scalars_open(run));
-	MU_TRY(mu_report_terminal_open(run));
+	MU_TRY(mu_report_end(run->observers));
 out:
 	return st;
 }
@@ -271,9 +251,9 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		mu_log_info("check: options, data and layout are good");
 	if (v->check || v->test_io || v->dump_batch || v->conv_algo == CONF_CONV_TUNE)
 		goto out;
-	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? open_reports(run) : MU_OK,
+	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? mu_train_halt_check(run) : MU_OK,
 			     run->topology.world));
-	MU_TRY(mu_report_timeline_open(run));
+	MU_TRY(mu_report_open(&run->observers, &run->view));
 	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume->path, options);
 	end->agreed = false;
 	MU_TRY(work(run));

@@ -25,7 +25,7 @@
 #include "loss_scale.h"
 #include "train/modes/modes.h"
 #include "multipliers.h"
-#include "report/report.h"
+#include "report/observers.h"
 
 struct train_run {
 	const struct conf options; /* settled */
@@ -38,12 +38,9 @@ struct train_run {
 	struct mu_input train, validate;
 	bool has_validation;
 	struct mu_kv *kv;
-	struct report_profile *profile;   /* NULL without --profile */
-	struct report_timeline *timeline; /* NULL without --timeline */
-	struct report_scalars *scalars;   /* NULL: nobody wants them */
-	struct report_terminal *terminal; /* NULL: no line of progress */
 	struct engine_metrics metrics;
-	struct checkpoint_plateau plateau;
+	struct report_view view;            /* complete after set-up */
+	struct report_observers *observers; /* NULL: nothing runs that could be watched */
 	struct train_loss_scale loss_scale;
 	struct engine_sum sum;
 	float *labels; /* of one batch */
@@ -58,12 +55,7 @@ struct train_run {
 	struct train_halt halt;
 	struct checkpoint_rollback *back; /* --on-nan rollback: what outlives this run */
 	struct checkpoint_run_file run_file;
-	double link;          /* bytes/s between ranks, 0 for one rank */
-	double lr;            /* base, scaled with the workers if that was asked for */
-	double speed_seconds; /* training time of all epochs, without validation */
-	double speed_samples;
-	double comm_seconds; /* of worker 0's in speed_seconds, not hidden */
-	double exchanges;    /* between workers and store in that time */
+	double lr; /* base, scaled with the workers if that was asked for */
 };
 
 /* setup.c: from options to a run that can train; collective over topology->world, agreed on all

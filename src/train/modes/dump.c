@@ -167,7 +167,7 @@ enum mu_status mu_train_dump_batch(struct train_run *run)
 	struct mu_input_batch batch = {0};
 	struct sheet sheet = {0};
 
-	mu_report_data(run);
+	mu_report_data(&run->engine);
 	MU_TRY(mu_train_batch_new(&batch, in));
 	MU_TRY(mu_replace_begin(&replace, path));
 	MU_TRY(mu_input_epoch(in, (uint32_t)run->options.load_epoch));

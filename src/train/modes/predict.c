@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/profile.h"
+#include "report/observers.h"
 
 /* What a worker sends after a step: this, then ids, labels and probabilities of a whole batch. */
 struct message {
@@ -247,8 +247,7 @@ static enum mu_status show_speed(struct train_prediction *p, size_t step,
 	w.samples = w.metrics.samples - p->samples;
 	w.seconds = mu_now() - p->start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - p->data_seconds;
-	if (run->topology.index == 0)
-		mu_report_speed(run, &w);
+	mu_report_window(run->observers, &w);
 	p->step = step;
 	p->samples = w.metrics.samples;
 	p->start = mu_now();
@@ -304,18 +303,17 @@ enum mu_status mu_train_predict(struct train_run *run)
 	if (run->options.benchmark && run->options.num_batches > 0 &&
 	    (size_t)run->options.num_batches < run->validate.steps)
 		run->validate.steps = (size_t)run->options.num_batches;
-	mu_report_profile_begin(run);
+	mu_report_epoch_begin(run->observers, 0);
 	seconds = -mu_now();
 	if (run->prediction)
 		run->prediction->start = -seconds;
 	MU_TRY(mu_train_evaluate(run, &m));
 	seconds += mu_now();
-	mu_report_profile_end(run);
-	if (run->topology.index == 0) {
-		mu_report_validation(run, epoch, &m);
+	mu_report_epoch_end(run->observers);
+	mu_report_validation(run->observers, epoch, &m);
+	if (run->topology.index == 0)
 		mu_log_info("validated %.0f samples in %.3f s: %.2f samples/sec", m.samples,
 			    seconds, m.samples / seconds);
-	}
 	if (run->options.predict && run->topology.index == 0)
 		MU_TRY(finish_file(run->prediction));
 out:

@@ -33,7 +33,7 @@ enum mu_status mu_train_test_io(struct train_run *run)
 	size_t period = (size_t)run->options.disp_batches;
 
 	if (run->topology.index == 0)
-		mu_report_data(run);
+		mu_report_data(&run->engine);
 	if (!in->pipeline)
 		MU_TRY(mu_train_batch_new(&own, in));
 	start = window = mu_now();

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log before the first step: ranks, data, network, store, batch. */
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <muster/base.h>
+
+#include "conf/slurm.h"
+#include "conf/conf.h"
+
+/* What every rank tells of itself. */
+struct card {
+	char host[64];
+	char address[96]; /* with its interface; see mu_conf_interface_address */
+	int role, index, pid;
+	int crowd, cores, machine_cores; /* see struct mu_topology */
+};
+
+/* The address of a node: its first rank's that has one. */
+static const char *node_address(const struct mu_engine *e, const struct card *cards, int node)
+{
+	for (int r = 0; r < e->topology->size; r++)
+		if (e->topology->node_of[r] == node && *cards[r].address)
+			return cards[r].address;
+	return "";
+}
+
+/*
+ * "node 0 (host, eth0 10.0.0.1): worker 0 (rank 0, pid 17), server 0 (rank 2, pid 19)", one line a
+ * node; a rank with another address than its node's has it behind its number.
+ */
+static void print_node(const struct mu_engine *e, const struct card *cards, int node)
+{
+	char line[2048];
+	const char *address = node_address(e, cards, node);
+	size_t n = 0;
+
+	for (int r = 0; r < e->topology->size; r++) {
+		const struct card *c = &cards[r];
+		const bool own = *c->address && strcmp(c->address, address) != 0;
+
+		if (e->topology->node_of[r] != node)
+			continue;
+		if (n == 0)
+			n += (size_t)snprintf(line, sizeof line, "node %d (%s%s%s):", node, c->host,
+					      *address ? ", " : "", address);
+		else
+			line[n++] = ',';
+		if (n + 64 + sizeof c->address > sizeof line) {
+			snprintf(line + n, sizeof line - n, " ...");
+			break;
+		}
+		n += (size_t)snprintf(line + n, sizeof line - n, " %s %d (rank %d, pid %d%s%s)",
+				      mu_role_name((enum mu_role)c->role), c->index, r, c->pid,
+				      own ? ", " : "", own ? c->address : "");
+	}
+	mu_log_info("%s", line);
+}
+
+/* Once for a node: by the first of the workers that share too few cores. */
+static void warn_crowd(const struct mu_engine *e, const struct card *cards, int node)
+{
+	for (int r = 0; r < e->topology->size; r++) {
+		const struct card *c = &cards[r];
+
+		if (e->topology->node_of[r] != node || c->crowd == 0)
+			continue;
+		mu_log_warn("node %d (%s): %d workers are bound to the same %d core%s of %d; see "
+			    "to the binding of mpirun (-bind-to), srun (--cpus-per-task, "
+			    "--cpu-bind) or taskset",
+			    node, c->host, c->crowd, c->cores, c->cores == 1 ? "" : "s",
+			    c->machine_cores);
+		return;
+	}
+}
+
+enum mu_status mu_report_ranks(const struct mu_engine *e)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_topology *t = e->topology;
+	struct card mine = {
+		.role = (int)t->role,
+		.index = t->index,
+		.pid = (int)getpid(),
+		.crowd = t->crowd,
+		.cores = t->my_cores,
+		.machine_cores = t->machine_cores,
+	};
+	struct card *cards = calloc((size_t)t->size, sizeof *cards);
+
+	if (!cards)
+		MU_FAIL(MU_ERR_MEMORY, "no memory");
+	snprintf(mine.host, sizeof mine.host, "%s", t->host);
+	mu_conf_interface_address(e->conf, mine.address, sizeof mine.address);
+	if (t->rank == t->worker_ranks[0])
+		mu_conf_interface_report(e->conf);
+	MU_TRY(mu_allgather(&mine, cards, sizeof mine, t->world));
+	for (int node = 0; t->rank == t->worker_ranks[0] && node < t->num_nodes; node++) {
+		print_node(e, cards, node);
+		warn_crowd(e, cards, node);
+	}
+out:
+	free(cards);
+	return st;
+}
+
+/* Each device, and where their gradients are summed. */
+static void report_devices(const struct mu_engine *e)
+{
+	const struct engine_devices *s = &e->devices;
+
+	e->ops->describe(e);
+	if (s->list.n > (size_t)e->n_threads)
+		mu_log_warn("%zu devices share %d thread%s of a worker: none has a core of its own",
+			    s->list.n, e->n_threads,
+			    e->n_threads == 1 ? "" : "s");
+	if (strcmp(s->list.kind->name, "ref") == 0)
+		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "
+			    "device cpu");
+}
+
+/* How the first device computes them; the others do likewise. */
+static void report_convolutions(const struct mu_engine *e)
+{
+	struct mu_plan_convolutions c;
+	enum { FORWARD = MU_CONVOLUTION_FORWARD, DATA = MU_CONVOLUTION_DATA };
+	const int weights = MU_CONVOLUTION_WEIGHTS;
+	char gemm[96] = "";
+
+	mu_plan_convolutions(e->plan, &c);
+	if (c.n[FORWARD] == 0)
+		return;
+	if (c.gemm[FORWARD] + c.gemm[DATA] + c.gemm[weights] > 0)
+		snprintf(gemm, sizeof gemm, "gemm does %zu, %zu and %zu, ", c.gemm[FORWARD],
+			 c.gemm[DATA], c.gemm[weights]);
+	mu_log_info("convolutions %s: winograd does %zu of %zu forward, %zu of %zu gradients of "
+		    "data and %zu of %zu of weights; %sdirect the others",
+		    mu_conf_conv_words[e->conf->conv_algo], c.winograd[FORWARD], c.n[FORWARD],
+		    c.winograd[DATA], c.n[DATA], c.winograd[weights], c.n[weights], gemm);
+	if (*e->conv->text)
+		mu_log_info("convolutions by the table of %s, hash %016" PRIx64,
+			    e->conv->path, e->conv->hash);
+}
+
+static void report_model(const struct mu_engine *e)
+{
+	struct mu_net_counts counts;
+
+	mu_net_counts(e->net, &counts);
+	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
+		    "activations",
+		    e->conf->network_name, counts.params, counts.arrays, counts.aux,
+		    e->ops->activations(e) / 1e6);
+	if (*mu_net_notes(e->net))
+		mu_log_info("%s", mu_net_notes(e->net));
+	report_devices(e);
+	report_convolutions(e);
+}
+
+void mu_report_data(const struct mu_engine *e)
+{
+	const struct mu_input *in = e->train;
+	char what[1024], more[64] = "";
+
+	in->ops->describe(in, what, sizeof what);
+	if (e->validate)
+		snprintf(more, sizeof more, ", %zu for validation", e->validate->n);
+	mu_log_info("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
+		    in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
+		    in->classes, what);
+	if (in->groups && e->validate) {
+		e->validate->ops->describe(e->validate, what, sizeof what);
+		mu_log_info("data %s: validation: %s", in->ops->name, what);
+	}
+	if (in->ops->colour_images) {
+		mu_augment_describe(&in->config.augment, what, sizeof what);
+		mu_log_info("data %s: training images: %s", in->ops->name, what);
+	}
+	if (in->config.shuffle_chunk)
+		mu_log_info("data %s: shuffled in runs of %zu samples", in->ops->name,
+			    in->config.shuffle_chunk);
+	if (in->pipeline)
+		mu_log_info("data %s: %d thread%s per worker decode%s, at most %zu batches ahead: "
+			    "%.1f MB%s",
+			    in->ops->name, in->config.threads, in->config.threads == 1 ? "" : "s",
+			    in->config.threads == 1 ? "s" : "", in->config.prefetch,
+			    (double)mu_input_prefetch_bytes(in) / 1e6,
+			    e->validate ? ", and as much for validation" : "");
+}
+
+static void report_store(const struct report_view *view)
+{
+	const struct mu_engine *e = view->engine;
+	struct mu_kv_layout layout;
+
+	mu_kv_layout(e->kv, &layout);
+	if (e->store->has_servers)
+		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
+			    "%.3f to %.3f MB",
+			    e->conf->kv_store, layout.n_keys, (double)layout.bytes / 1e6,
+			    layout.n_buckets, e->topology->num_servers,
+			    e->topology->num_servers == 1 ? "" : "s",
+			    (double)layout.bytes_per_server_min / 1e6,
+			    (double)layout.bytes_per_server_max / 1e6);
+	else
+		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", e->conf->kv_store,
+			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
+	if (*e->without_nccl)
+		mu_log_warn("--%s auto: %s; sums of GPUs are the host's%s",
+			    e->store->has_servers ? "node-reduce" : "inter-node",
+			    e->without_nccl, e->store->has_servers ? "" : ", and MPI's");
+	if (!e->store->distributed || e->store->on_gpus)
+		return;
+	if (e->topology->node_size > 1)
+		mu_log_info("ranks of a node %s",
+			    layout.shares_memory
+				    ? "share memory: inside it gradients and weights do not travel"
+			    : layout.sums_on_node
+				    ? "send messages, and to other nodes one sum of gradients"
+				    : "send messages");
+	if (e->topology->num_workers > 1)
+		mu_log_info("a link of %.3f GB/s bounds a step's push and pull by messages to %.3f "
+			    "ms; the best "
+			    "split of servers over all ranks: %.3f ms",
+			    view->link / 1e9, 1e3 * mu_kv_bound(e->kv, view->link),
+			    1e3 * mu_kv_bound_split(e->kv, view->link));
+}
+
+/* "momentum, previous: 3.448 MB" */
+static void report_states(const struct mu_engine *e)
+{
+	struct mu_optim_config config = e->conf->optim;
+	const char *names[MU_MAX_STATES];
+	struct mu_kv_layout layout;
+	char text[128] = "";
+	size_t used = 0;
+	int n;
+
+	config.prior = !e->store->synchronous;
+	n = mu_optim_states(&config, names);
+	for (int i = 0; i < n; i++)
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "",
+					 names[i]);
+	mu_kv_layout(e->kv, &layout);
+	if (n > 0)
+		mu_log_info("state of %s: %s: %.3f MB%s", config.name, text,
+			    (double)layout.bytes * n / 1e6,
+			    e->conf->sync_period > 1 ? " on every worker" : "");
+}
+
+static void report_optimizer(const struct report_view *view, size_t count)
+{
+	const struct mu_engine *e = view->engine;
+	const struct conf *v = e->conf;
+	const struct conf_schedule *s = &v->schedule;
+	const struct mu_rule *rule;
+	bool has_rate = mu_rule_find(&rule, v->optimizer) == MU_OK && mu_rule_setting(rule, "lr");
+	char rate[32] = "";
+
+	if (has_rate)
+		snprintf(rate, sizeof rate, "lr %g, ", view->lr);
+	mu_log_info("optimizer %s: %sgradients rescaled by 1/%zu", v->optimizer, rate, count);
+	if (s->scale_with_workers)
+		mu_log_info("lr %g is multiplied by the %zu %s", v->lr, e->team.n,
+			    e->team.size > 1 ? "teams" : "workers");
+	if (has_rate && s->kind != CONF_SCHEDULE_CONSTANT)
+		mu_log_info("learning rate: schedule %s", mu_conf_schedule_words[s->kind]);
+	if (s->warmup_epochs > 0)
+		mu_log_info("learning rate: %s warm-up of %g epochs from %g",
+			    mu_conf_warmup_words[s->warmup_strategy],
+			    s->warmup_epochs, s->warmup_begin_lr);
+	report_states(e);
+	if (mu_optim_needs_norms(&v->optim))
+		mu_log_info("norms over whole keys: nothing is updated before the last gradient of "
+			    "a step is there");
+}
+
+/* What an update is made of. */
+static void report_batch(const struct report_view *view)
+{
+	const struct mu_engine *e = view->engine;
+	const struct conf *v = e->conf;
+	size_t batch = e->train->config.batch, asked = (size_t)v->update_period;
+	size_t period = asked < e->steps ? asked : e->steps; /* an epoch ends an update */
+	size_t mine = batch * period, all = mine * e->team.n;
+	char updates[96] = "", steps[64] = "steps", device[256];
+
+	if (period > 1) {
+		snprintf(updates, sizeof updates, " (%zu batches of each worker make an update)",
+			 period);
+		snprintf(steps, sizeof steps, "batches and %zu updates",
+			 (e->steps + period - 1) / period);
+	}
+	mu_log_info(
+		"batch size %s per device, %zu per %s, %zu global%s; %zu samples in %zu "
+		"%s an epoch",
+		mu_engine_device_batches(&e->devices.list, batch, device, sizeof device),
+		batch, e->team.size > 1 ? "team" : "worker", all, updates, view->examples,
+		e->steps, steps);
+	report_optimizer(view, e->store->synchronous && v->sync_period == 1 ? all : mine);
+	mu_report_store(e);
+	if (v->label_smoothing > 0)
+		mu_log_info("label smoothing %g in training; metrics are those of the labels "
+			    "themselves",
+			    v->label_smoothing);
+}
+
+/* Keys that are not trained. */
+static void report_fixed(const struct report_view *view)
+{
+	size_t n_slices, fixed = 0, fixed_n = 0, all_n = 0;
+
+	mu_plan_slices(view->engine->plan, &n_slices);
+	for (size_t k = 0; k < n_slices; k++) {
+		const struct mu_slice *slice = &view->slices[k];
+
+		fixed += slice->fixed;
+		fixed_n += slice->fixed ? slice->n : 0;
+		all_n += slice->n;
+	}
+	if (fixed > 0)
+		mu_log_info("fixed: %zu of %zu arrays, %zu of %zu values", fixed, n_slices, fixed_n,
+			    all_n);
+}
+
+void mu_report_start(const struct report_view *view)
+{
+	const struct mu_engine *e = view->engine;
+	const struct conf *v = e->conf;
+
+	mu_report_data(e);
+	report_model(e);
+	report_fixed(view);
+	report_store(view);
+	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
+		    "those of the whole job%s",
+		    e->topology->num_workers, e->topology->num_workers == 1 ? "" : "s",
+		    e->topology->num_servers, e->topology->num_servers == 1 ? "" : "s",
+		    e->n_threads, e->n_threads == 1 ? "" : "s",
+		    e->store->synchronous
+			    ? ""
+			    : " (inside an epoch the metrics are those of worker 0)");
+	mu_engine_team_report(e);
+	mu_engine_comm_thread_report(e);
+	mu_conf_slurm_report(
+		e->topology->my_cores, strcmp(e->devices.list.kind->name, "gpu") == 0,
+		v->model_prefix && v->load_epoch == 0 && strcmp(v->resume, "none") == 0);
+	report_batch(view);
+}

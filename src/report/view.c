@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What observers share. */
+#include "observers.h"
+
+#include <muster/base.h>
+
+bool mu_report_is_worker_0(const struct report_observer *o)
+{
+	const struct mu_topology *t = o->view->engine->topology;
+
+	return t->role == MU_ROLE_WORKER && t->index == 0;
+}
+
+double mu_report_comm_seconds(void)
+{
+	return mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_PULL);
+}
