@@ -322,6 +322,8 @@ static void once(void)
 	keys_run("local", &alone, &plain, refused, NULL);
 	keys_run("local", &alone, &updated, halving, NULL);
 	CHECK(calls > 0);
+	run_failing("local", &alone, failing, MU_ERR_NUMERIC, "update of key 4");
+	run_failing("device", &alone, failing, MU_ERR_NUMERIC, "update of key 4");
 }
 
 static void each(void)

@@ -1,16 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store of keys with one worker: it is its own owner, and nothing travels.
+ * A store of keys with one worker: it is its own owner, and nothing travels. The first failure is
+ * the store's: every later call fails with it, as in a store of several ranks.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "keys.h"
+#include "wire.h"
 
 struct local {
 	struct mu_owner owner;
 	struct mu_owned *parts; /* by the table's number of the part */
 	size_t n_parts, max_parts;
+	enum mu_status status; /* of the store */
+	char failure[KEYS_TEXT_BYTES];
 };
+
+static enum mu_status check_failure(const struct local *l)
+{
+	enum mu_status st = MU_OK;
+
+	if (l->status != MU_OK)
+		MU_FAIL(l->status, "%s", l->failure);
+out:
+	return st;
+}
+
+/* Keep what has failed; returns st. */
+static enum mu_status keep_failure(struct local *l, enum mu_status st)
+{
+	if (st == MU_OK || l->status != MU_OK)
+		return st;
+	l->status = st;
+	snprintf(l->failure, sizeof l->failure, "%s", mu_trace_message());
+	return st;
+}
 
 static enum mu_status open_local(struct mu_keys *keys, const struct mu_keys_config *config)
 {
@@ -40,6 +65,7 @@ static enum mu_status make(struct mu_keys *keys, size_t first_part)
 	enum mu_status st = MU_OK;
 	struct local *l = keys->end;
 
+	MU_TRY(check_failure(l));
 	for (size_t i = first_part; i < keys->table.n_parts; i++) {
 		const struct mu_key_part *part = &keys->table.parts[i];
 		const struct mu_key *key = &keys->table.keys[part->key];
@@ -51,7 +77,7 @@ static enum mu_status make(struct mu_keys *keys, size_t first_part)
 		MU_TRY(mu_owner_add(&l->owner, &l->parts[l->n_parts++]));
 	}
 out:
-	return st;
+	return keep_failure(l, st);
 }
 
 static enum mu_status update(struct mu_keys *keys, struct mu_owned *p, const struct mu_transfer *x)
@@ -70,6 +96,8 @@ static enum mu_status update(struct mu_keys *keys, struct mu_owned *p, const str
 	}
 	MU_TRY(mu_owner_update(&l->owner, p, &source, 1));
 out:
+	if (st != MU_OK)
+		mu_trace_prefix("update of key %d on rank %d: ", key->number, keys->topology->rank);
 	mu_pool_give(&keys->pool, expanded);
 	return st;
 }
@@ -94,10 +122,11 @@ static enum mu_status call(struct mu_keys *keys, size_t n, const struct mu_trans
 	enum mu_status st = MU_OK;
 	struct local *l = keys->end;
 
+	MU_TRY(check_failure(l));
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(transfer(keys, &l->parts[transfers[i].part], &transfers[i]));
 out:
-	return st;
+	return keep_failure(l, st);
 }
 
 static enum mu_status rule(struct mu_keys *keys, const struct mu_rule_order *order)
@@ -105,11 +134,12 @@ static enum mu_status rule(struct mu_keys *keys, const struct mu_rule_order *ord
 	enum mu_status st = MU_OK;
 	struct local *l = keys->end;
 
+	MU_TRY(check_failure(l));
 	MU_TRY(mu_owner_set_rule(&l->owner, order));
 	for (size_t i = 0; i < l->n_parts; i++)
 		MU_TRY(mu_owner_renew(&l->owner, &l->parts[i]));
 out:
-	return st;
+	return keep_failure(l, st);
 }
 
 static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, size_t nbytes)
@@ -129,8 +159,7 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 
 static enum mu_status finish(struct mu_keys *keys)
 {
-	(void)keys;
-	return MU_OK;
+	return check_failure(keys->end);
 }
 
 const struct mu_keys_ops mu_keys_local = {
