@@ -229,8 +229,10 @@ enum mu_status mu_keys_set_updater(struct mu_keys *keys, const char *name);
 /*
  * Compresses what float32 keys push from now on. "none"; "2bit": an element becomes +threshold,
  * -threshold or 0, and the residual is added to the next push (error feedback); "1bit": +1 above
- * threshold, else -1. Rows and 16-bit keys are not compressed. With several arrays per item their
- * sum is compressed, not each array. All workers call it with the same arguments. Not collective.
+ * threshold, else -1. Rows and 16-bit keys are not compressed. With several arrays per item local
+ * and device compress each array, with a residual of its own (the i-th array of a key is always the
+ * i-th device), the other stores the sum of the arrays; as MXNet does. All workers call it with the
+ * same arguments. Not collective.
  */
 enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, double threshold);
 

@@ -277,6 +277,39 @@ static void two_bits(struct mu_kv *kv, void *context)
 	}
 }
 
+/* Four devices push 0.4, 0.2, 0.2, 0.2 and twice the gradient is added, as in MXNet's test. With
+ * one worker each array is compressed, else their sum, which is always above the threshold. */
+static void four_devices(struct mu_kv *kv, void *context)
+{
+	enum { DEVICES = 4, EACH = 70 };
+	const bool alone_here = strncmp(mu_kv_type(kv), "dist", 4) != 0;
+	const float pushed[] = {0.4f, 0.2f, 0.2f, 0.2f}, wanted[] = {0, 4, 4, 8};
+	const struct mu_kv_optimizer add = {
+		.optim = {.name = "test"}, .schedule = {.lr = 1, .factor = 1}, .rescale = 2};
+	float data[DEVICES][EACH] = {{0}};
+	struct mu_array arrays[DEVICES];
+	struct mu_kv_item item = {.key = 3, .n_arrays = DEVICES, .arrays = arrays};
+	size_t wrong = 0;
+
+	(void)context;
+	for (size_t d = 0; d < DEVICES; d++)
+		arrays[d] = floats(data[d], EACH);
+	must(mu_kv_set_compression(kv, "2bit", 0.5));
+	must(mu_kv_set_optimizer(kv, &add));
+	must(mu_kv_init(kv, 1, &item));
+	for (size_t step = 0; step < 4; step++) {
+		const float sums = (float)(step + 1) * (float)mu_kv_num_workers(kv);
+
+		for (size_t i = 0; i < DEVICES * EACH; i++)
+			data[i / EACH][i % EACH] = pushed[step];
+		must(mu_kv_push(kv, 1, &item, 0));
+		must(mu_kv_pull(kv, 1, &item, 0));
+		for (size_t i = 0; i < DEVICES * EACH; i++)
+			wrong += data[i / EACH][i % EACH] != (alone_here ? wanted[step] : sums);
+	}
+	CHECK(wrong == 0);
+}
+
 /* A cut key: the rest of every element is kept where it belongs. */
 static void one_bit(struct mu_kv *kv, void *context)
 {
@@ -375,6 +408,7 @@ static void all(const char *type, const struct mu_topology *t)
 	keys_run(type, t, &plain, sixteen, &dtypes[1]);
 	keys_run(type, t, &plain, two_bits, NULL);
 	keys_run(type, t, &plain, one_bit, NULL);
+	keys_run(type, t, &plain, four_devices, NULL);
 }
 
 static void once(void)
@@ -385,6 +419,7 @@ static void once(void)
 		return;
 	test_dtypes();
 	all("local", &alone);
+	keys_run("device", &alone, &plain, four_devices, NULL);
 }
 
 /* ---- dist_async: a barrier ---- */

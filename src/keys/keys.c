@@ -153,8 +153,9 @@ void mu_keys_end(struct mu_keys *keys)
 
 /* ---- dense calls ---- */
 
-static enum mu_status sum_devices(struct mu_keys *keys, const struct mu_key *key,
-				  const struct mu_kv_item *item, void *out)
+/* coded: each device's array goes through compression before it is added. */
+static enum mu_status sum_devices(struct mu_keys *keys, struct mu_key *key,
+				  const struct mu_kv_item *item, bool coded, void *out)
 {
 	enum mu_status st = MU_OK;
 	struct mu_source *sources = NULL;
@@ -166,10 +167,13 @@ static enum mu_status sum_devices(struct mu_keys *keys, const struct mu_key *key
 		MU_TRY(mu_owner_init(&keys->summer, &none, &keys->pool, item->n_arrays));
 	}
 	MU_TRY(mu_keys_scratch(keys, (void **)&sources, item->n_arrays * sizeof *sources));
-	for (size_t i = 0; i < item->n_arrays; i++)
+	for (size_t i = 0; i < item->n_arrays; i++) {
 		sources[i] = (struct mu_source){.data = item->arrays[i].data,
 						.coding = MU_CODING_DENSE,
 						.dtype = key->dtype};
+		if (coded)
+			MU_TRY(mu_keys_compress_array(keys, key, i, &sources[i]));
+	}
 	mu_owner_sum(&keys->summer, key->dtype, out, sources, item->n_arrays, key->n);
 out:
 	return st;
@@ -179,14 +183,18 @@ enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *
 				 enum mu_direction direction)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_key *key = mu_key_find(&keys->table, item->key);
+	struct mu_key *key = mu_key_find(&keys->table, item->key);
 	const size_t nbytes = mu_dtype_bytes(key->dtype);
 	const bool push = direction != MU_PULL, first = direction == MU_FIRST;
+	bool coded = push && !first && mu_keys_compresses(keys, key);
 	void *data = item->arrays[0].data;
 
 	if (push && item->n_arrays > 1) {
+		const bool each = coded && keys->kind.one_worker;
+
 		MU_TRY(mu_keys_scratch(keys, &data, key->n * nbytes));
-		MU_TRY(sum_devices(keys, key, item, data));
+		MU_TRY(sum_devices(keys, key, item, each, data));
+		coded = coded && !each;
 	}
 	for (size_t i = key->first_part; i < key->first_part + key->n_parts; i++) {
 		const struct mu_key_part *part = &keys->table.parts[i];
@@ -198,7 +206,7 @@ enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *
 			x->coding = first ? MU_CODING_VALUE_PUT : MU_CODING_DENSE;
 			x->data = (char *)data + part->from * nbytes;
 			x->nbytes = part->n * nbytes;
-			if (!first && mu_keys_compresses(keys, key))
+			if (coded)
 				MU_TRY(mu_keys_compress(keys, x));
 		}
 		if (direction == MU_PULL || direction == MU_PUSHPULL) {

@@ -17,7 +17,8 @@ struct mu_key {
 	enum mu_dtype dtype;
 	size_t n;
 	size_t first_part, n_parts;
-	float *residual; /* n: what compression has not sent yet; NULL = nothing */
+	float *residual; /* n_residuals * n: what compression has not sent yet of each array */
+	size_t n_residuals;
 	uint64_t call;   /* the last one that named this key */
 };
 
@@ -148,6 +149,9 @@ enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *
 /* Is what this key pushes compressed? Then a transfer's data become codes: keys/compress.c. */
 bool mu_keys_compresses(const struct mu_keys *keys, const struct mu_key *key);
 enum mu_status mu_keys_compress(struct mu_keys *keys, struct mu_transfer *x);
+/* The same for array i of an item; the source has the whole key. */
+enum mu_status mu_keys_compress_array(struct mu_keys *keys, struct mu_key *key, size_t i,
+				      struct mu_source *source);
 /* A push of rows. */
 enum mu_status mu_keys_add_rows(struct mu_keys *keys, const struct mu_kv_item *item);
 
