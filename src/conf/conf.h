@@ -38,9 +38,9 @@ void mu_conf_interface_address(const struct conf *v, char *text, size_t nbytes);
 void mu_conf_interface_report(const struct conf *v);
 
 /*
- * Before MPI_Init: make MPI use the interface that --interface of argv or DMLC_INTERFACE names. Sets
- * the environment variables that MPI libraries read; existing values are kept. MU_ERR_USAGE if this
- * host has no such interface; mu_train reports other errors of argv. Not collective.
+ * Before MPI_Init: make MPI use the interface that --interface of argv or DMLC_INTERFACE names.
+ * Sets the environment variables that MPI libraries read; existing values are kept. MU_ERR_USAGE if
+ * this host has no such interface; mu_train reports other errors of argv. Not collective.
  */
 enum mu_status mu_conf_choose_interface(int argc, char *const argv[]);
 

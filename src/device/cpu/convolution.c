@@ -31,8 +31,8 @@ static bool prefers_nhwc(const struct mu_op *op, const struct mu_convolution *a)
 /*
  * The fixed rule of MU_CONVOLUTION_AUTO: oneDNN's own choice, which depends on shape, phase,
  * threads and instruction set, and direct for fewer than 32 channels. Winograd pads fewer than 16:
- * for RGB images at batch 128 that took 4.6 GB of scratch, and ran at a quarter of direct's speed; with 16
- * channels it took 1.3 times direct's time forward and 1.6 times backward.
+ * for RGB images at batch 128 that took 4.6 GB of scratch, and ran at a quarter of direct's speed;
+ * with 16 channels it took 1.3 times direct's time forward and 1.6 times backward.
  */
 static dnnl_alg_kind_t ask(const struct cpu_plan *p, const struct shape *s,
 			   enum mu_convolution_phase phase)
