@@ -57,60 +57,22 @@ out:
 /* ---- the record ---- */
 
 /* The order of a file's attributes; options that are not here follow. */
-static const char *const order[] = {"network",
-				    "num-layers",
-				    "vocabulary",
-				    "image-shape",
-				    "num-classes",
-				    "structure",
-				    "dtype",
-				    "seed",
-				    "data",
-				    "optimizer",
-				    "mom",
-				    "wd",
-				    "optimizer-settings",
-				    "lr",
-				    "fixed",
-				    "lr-mult",
-				    "wd-mult",
-				    "lr-schedule",
-				    "kv-store",
-				    "workers",
-				    "servers",
-				    "nodes",
-				    "batch-size",
-				    "threads",
-				    "devices",
-				    "update-period",
-				    "micro-batches",
-				    "time-block",
-				    "sync-period",
-				    "block-momentum",
-				    "block-lr",
-				    "block-nesterov",
-				    "gc-type",
-				    "gc-threshold",
-				    "gc-ratio",
-				    "gc-pull",
-				    "label-smoothing",
-				    "loss-scale",
-				    "conv-algo",
-				    "conv-table",
-				    "shuffle",
-				    "num-batches",
-				    "augmentation",
-				    "buckets",
-				    "dropout"};
-enum { N_ORDER = sizeof order / sizeof *order };
+static const char order[] =
+	"network num-layers vocabulary image-shape num-classes structure dtype seed data optimizer "
+	"mom wd optimizer-settings lr fixed lr-mult wd-mult lr-schedule kv-store workers servers "
+	"nodes batch-size threads devices update-period micro-batches time-block sync-period "
+	"block-momentum block-lr block-nesterov gc-type gc-threshold gc-ratio gc-pull "
+	"label-smoothing loss-scale conv-algo conv-table shuffle num-batches augmentation buckets "
+	"dropout";
 
 static size_t place_of(const char *name)
 {
-	size_t i = 0;
+	const size_t n = strlen(name);
+	const char *p = order;
 
-	while (i < N_ORDER && strcmp(order[i], name) != 0)
-		i++;
-	return i;
+	while ((p = strstr(p, name)) && ((p > order && p[-1] != ' ') || (p[n] && p[n] != ' ')))
+		p++;
+	return p ? (size_t)(p - order) : sizeof order;
 }
 
 static const struct mu_option *find_option(const char *name)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a save copies, and the file that it goes to: snapshot.c, new_file.c. */
+#ifndef CHECKPOINT_SNAPSHOT_H
+#define CHECKPOINT_SNAPSHOT_H
+
+#include "checkpoint.h"
+
+/* ---- snapshot.c: this worker's part, in memory ---- */
+
+/* Arrays in plain order. The memory is kept from save to save. */
+struct checkpoint_snapshot {
+	float *plain;
+	size_t n_plain;
+	struct checkpoint_piece *pieces; /* by array, in their order */
+	size_t n_pieces;
+};
+
+/*
+ * Copy this worker's share of the arrays; pieces have no places yet: their offset is the number of
+ * the array. Sets at->updates, last_lr and progress. alone: worker 0 copies all weights and states,
+ * without the other workers; else collective over workers.
+ */
+enum mu_status mu_checkpoint_snapshot_copy(struct checkpoint_snapshot *s, const struct mu_engine *e,
+					   const struct checkpoint_arrays *arrays,
+					   struct checkpoint_position *at, bool alone);
+void mu_checkpoint_snapshot_release(struct checkpoint_snapshot *s);
+
+/* ---- new_file.c: the file, which worker 0 creates ---- */
+
+struct checkpoint_new_file {
+	const struct mu_engine *e;
+	bool alone;                    /* worker 0 writes it without the others */
+	char path[CHECKPOINT_PATH];    /* its final name */
+	char written[CHECKPOINT_PATH]; /* its name while it is written */
+	struct mu_replace replace;     /* worker 0 */
+	size_t n_bytes;                /* of all arrays; worker 0 */
+};
+
+/*
+ * Create the file with attributes and room for all arrays, and set the places of the snapshot's
+ * pieces. e, alone and path are set. Collective over workers unless alone.
+ */
+enum mu_status mu_checkpoint_new_file_create(struct checkpoint_new_file *f,
+					     const struct checkpoint_arrays *arrays,
+					     const struct checkpoint_position *at,
+					     struct checkpoint_snapshot *snapshot);
+
+#endif
