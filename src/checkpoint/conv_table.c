@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* That of a checkpoint, if it can be read and has one. What is wrong with it is told when the run
- * goes on from it. */
-static bool take_table(const char *path, char text[TRAIN_CONV_BYTES])
+/* The table of a checkpoint that can be read; "" if it has none. Errors are reported when the run
+ * resumes from the file. */
+static bool read_table(const char *path, char text[TRAIN_CONV_BYTES])
 {
 	struct mu_array_file *file = NULL;
 	bool there = false;
@@ -24,7 +24,7 @@ static bool take_table(const char *path, char text[TRAIN_CONV_BYTES])
 	return good;
 }
 
-/* Of the checkpoint that the run goes on from. */
+/* The table of the checkpoint from which the run resumes. */
 static enum mu_status find_saved(const struct conf *v, const struct checkpoint_rollback *back,
 				 char path[CHECKPOINT_PATH], char text[TRAIN_CONV_BYTES])
 {
@@ -39,7 +39,7 @@ static enum mu_status find_saved(const struct conf *v, const struct checkpoint_r
 	else if (strcmp(v->resume, "auto") != 0)
 		snprintf(path, CHECKPOINT_PATH, "%s", v->resume);
 	if (*path) {
-		take_table(path, text);
+		read_table(path, text);
 		goto out;
 	}
 	if (!v->model_prefix)
@@ -47,7 +47,7 @@ static enum mu_status find_saved(const struct conf *v, const struct checkpoint_r
 	MU_TRY(mu_checkpoint_files_find(v->model_prefix, &files));
 	for (size_t i = 0; i < files.n; i++) {
 		snprintf(path, CHECKPOINT_PATH, "%s", files.of[i].path);
-		if (take_table(path, text))
+		if (read_table(path, text))
 			break;
 	}
 out:
@@ -59,9 +59,9 @@ enum mu_status mu_checkpoint_conv_find(const struct conf *v, const struct checkp
 				       struct engine_conv *c)
 {
 	enum mu_status st = MU_OK;
-	const bool goes_on = v->load_epoch > 0 || strcmp(v->resume, "none") != 0 || back->times > 0;
+	const bool resumes = v->load_epoch > 0 || strcmp(v->resume, "none") != 0 || back->times > 0;
 
-	if (!goes_on || v->evaluate || v->conv_algo != CONF_CONV_AUTO || !mu_array_file_supported())
+	if (!resumes || v->evaluate || v->conv_algo != CONF_CONV_AUTO || !mu_array_file_supported())
 		goto out;
 	MU_TRY(find_saved(v, back, c->path, c->text));
 	c->saved = true;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record: what the results of a run depend on, as texts. They are attributes of its
+ * The identity: what the results of a run depend on, as texts. They are attributes of its
  * checkpoints and are compared when a run resumes. Which options belong to it, and how another
- * value is treated, is in the column `record` of the options table; other settings, and options
- * whose effective value is computed, are added here.
+ * value is treated, is in the column `record` of the options table; settings that are no options,
+ * and options whose effective value is computed, are added here.
  */
-#include "checkpoint.h"
+#include "contents.h"
 
 #include "conf/text.h"
 
@@ -15,7 +15,7 @@
 
 enum { SAMPLES = 64 };
 
-/* The labels of some records tell data sets of one size apart. A bad record has none. */
+/* The labels of some records distinguish data sets of equal size. A bad record counts as zeros. */
 static uint64_t hash_labels(const struct mu_engine *e, uint64_t h, float *data, float *labels)
 {
 	const struct mu_input *in = e->train;
@@ -33,7 +33,7 @@ static uint64_t hash_labels(const struct mu_engine *e, uint64_t h, float *data, 
 	return h;
 }
 
-/* Random data has as many samples as the job wants: their number is not a part of it. */
+/* Random data: the job chooses the number of samples, so it is not part of the hash. */
 static enum mu_status hash_data(const struct mu_engine *e, uint64_t *h)
 {
 	enum mu_status st = MU_OK;
@@ -54,7 +54,7 @@ out:
 	return st;
 }
 
-/* ---- the record ---- */
+/* ---- the settings ---- */
 
 /* The order of a file's attributes; options that are not here follow. */
 static const char order[] =
@@ -87,16 +87,16 @@ static const struct mu_option *find_option(const char *name)
 static const enum conf_record by_row = CONF_UNRECORDED;
 
 __attribute__((format(printf, 4, 5))) static void
-add(struct checkpoint_record *r, const char *name, enum conf_record kind, const char *format, ...)
+add(struct checkpoint_identity *r, const char *name, enum conf_record kind, const char *format, ...)
 {
-	struct checkpoint_record_item *item = &r->of[r->n];
+	struct checkpoint_identity_item *item = &r->of[r->n];
 	va_list args;
 
 	if (kind == by_row)
 		kind = (enum conf_record)find_option(name)->record;
 	if (kind == CONF_UNRECORDED)
 		return;
-	if (r->n == CHECKPOINT_RECORD_MAX) {
+	if (r->n == CHECKPOINT_IDENTITY_MAX) {
 		r->full = true;
 		return;
 	}
@@ -110,8 +110,8 @@ add(struct checkpoint_record *r, const char *name, enum conf_record kind, const 
 	va_end(args);
 }
 
-/* A list may be longer than an attribute: its hash tells it from others that begin alike. */
-static void add_list(struct checkpoint_record *r, const char *name, enum conf_record kind,
+/* A list longer than an attribute ends in a hash of all of it. */
+static void add_list(struct checkpoint_identity *r, const char *name, enum conf_record kind,
 		     const char *list)
 {
 	if (strlen(list) < sizeof r->of->text)
@@ -145,7 +145,7 @@ static void describe_rule(const struct mu_optim_config *c, char *text, size_t nb
 			 c->centered ? ", centered" : "", c->decoupled ? ", decoupled" : "");
 }
 
-static void add_optimizer(const struct mu_engine *e, struct checkpoint_record *r)
+static void add_optimizer(const struct mu_engine *e, struct checkpoint_identity *r)
 {
 	const struct conf *v = e->conf;
 	const struct conf_schedule *s = &v->schedule;
@@ -161,7 +161,7 @@ static void add_optimizer(const struct mu_engine *e, struct checkpoint_record *r
 	add(r, "loss-scale", by_row, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
 }
 
-static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_record *r)
+static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_identity *r)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input *in = e->train;
@@ -188,7 +188,7 @@ out:
 	return st;
 }
 
-static void add_job(const struct mu_engine *e, struct checkpoint_record *r)
+static void add_job(const struct mu_engine *e, struct checkpoint_identity *r)
 {
 	const struct conf *v = e->conf;
 	const struct mu_topology *t = e->topology;
@@ -210,7 +210,7 @@ static void add_job(const struct mu_engine *e, struct checkpoint_record *r)
 		add(r, "devices", by_row, "%s", v->devices ? v->devices : "cpu");
 }
 
-static bool has(const struct checkpoint_record *r, const char *name)
+static bool has(const struct checkpoint_identity *r, const char *name)
 {
 	for (size_t i = 0; i < r->n; i++)
 		if (strcmp(r->of[i].name, name) == 0)
@@ -219,7 +219,7 @@ static bool has(const struct checkpoint_record *r, const char *name)
 }
 
 /* Options whose values are recorded as they are, after those that were added otherwise. */
-static void add_options(const struct mu_engine *e, struct checkpoint_record *r)
+static void add_options(const struct mu_engine *e, struct checkpoint_identity *r)
 {
 	struct conf values = *e->conf;
 	const struct mu_options o = {.values = &values};
@@ -238,7 +238,7 @@ static void add_options(const struct mu_engine *e, struct checkpoint_record *r)
 	}
 }
 
-enum mu_status mu_checkpoint_record_make(const struct mu_engine *e, struct checkpoint_record *r)
+enum mu_status mu_checkpoint_identity_make(const struct mu_engine *e, struct checkpoint_identity *r)
 {
 	enum mu_status st = MU_OK;
 
@@ -251,13 +251,13 @@ enum mu_status mu_checkpoint_record_make(const struct mu_engine *e, struct check
 	add_options(e, r);
 	if (r->full)
 		MU_FAIL(MU_ERR_ARGUMENT, "more than %d settings are recorded",
-			CHECKPOINT_RECORD_MAX);
+			CHECKPOINT_IDENTITY_MAX);
 out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_record_write(const struct checkpoint_record *r,
-					  struct mu_array_file *file)
+enum mu_status mu_checkpoint_identity_write(const struct checkpoint_identity *r,
+					    struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
 
@@ -267,7 +267,7 @@ out:
 	return st;
 }
 
-/* Is it in "a,b,c", or is that "all"? */
+/* Is the name in the list "a,b,c", or the list "all"? */
 static bool is_overridden(const char *list, const char *name)
 {
 	const size_t n = strlen(name);
@@ -284,8 +284,8 @@ static bool is_overridden(const char *list, const char *name)
 	return false;
 }
 
-enum mu_status mu_checkpoint_record_check_override(const struct checkpoint_record *r,
-						   const char *override)
+enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_identity *r,
+						     const char *override)
 {
 	enum mu_status st = MU_OK;
 	char known[512] = "all";
@@ -309,10 +309,10 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_record_compare(const struct checkpoint_record *r,
-					    struct mu_array_file *file, const char *path,
-					    const char *override, bool *foreign, char *differs,
-					    size_t nbytes)
+enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *r,
+					      struct mu_array_file *file, const char *path,
+					      const char *override, bool *foreign, char *differs,
+					      size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	char text[sizeof r->of->text];
@@ -320,12 +320,12 @@ enum mu_status mu_checkpoint_record_compare(const struct checkpoint_record *r,
 
 	differs[0] = '\0';
 	for (size_t i = 0; i < r->n; i++) {
-		const struct checkpoint_record_item *item = &r->of[i];
+		const struct checkpoint_identity_item *item = &r->of[i];
 		const bool identity =
 			item->kind == CONF_IDENTITY || (item->kind == CONF_TRAINING && r->trains);
 		bool there = true;
 
-		/* A version that did not know the setting has saved the file. */
+		/* The file may be of a version without the setting. */
 		if (!identity)
 			MU_TRY(mu_array_file_has_text(file, item->name, &there));
 		if (!there)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parameters and running statistics of a file: --load, for a run that begins at its beginning. They
- * are known by their names and must have the same shapes; what a checkpoint holds besides is not
- * looked at.
+ * --load: parameters and running statistics of a file, for a new run. Arrays are matched by name
+ * and must have the same shape; anything else in the file is ignored.
  */
-#include "checkpoint.h"
+#include "contents.h"
 
 #include <string.h>
 
 #include <muster/checkpoint.h>
 
-/* Names, with commas between them; what has no room is counted. */
+/* A list of names; those for which there is no room are counted. */
 struct names {
-	size_t n, left_out, used;
+	size_t n, omitted, used;
 	char text[600];
 };
 
@@ -21,7 +20,7 @@ struct load {
 	const char *path;
 	struct mu_array_file *file;
 	bool *fits; /* by key */
-	bool *seen; /* by key: it is in the file, of whatever shape */
+	bool *seen; /* by key: it is in the file, of any shape */
 	struct names missing, shapes, unknown;
 };
 
@@ -36,7 +35,7 @@ static void add_name(struct names *names, const char *name)
 		return;
 	}
 	names->text[names->used] = '\0';
-	names->left_out++;
+	names->omitted++;
 }
 
 static void dims_text(int ndims, const size_t *dims, char *text, size_t nbytes)
@@ -58,11 +57,11 @@ static void key_name(const struct mu_plan *plan, size_t key, char name[CHECKPOIN
 	mu_checkpoint_weights_name(slice, name, CHECKPOINT_NAME);
 }
 
-/* Is there a key for this array of the file? */
-static enum mu_status look_at(void *context, const char *name, int ndims, const size_t *dims)
+/* Finds the key of an array of the file. */
+static enum mu_status match(void *context, const char *name, int ndims, const size_t *dims)
 {
 	struct load *l = context;
-	char mine[CHECKPOINT_NAME], text[2 * CHECKPOINT_NAME], found[200], expected[200];
+	char wanted[CHECKPOINT_NAME], text[2 * CHECKPOINT_NAME], found[200], expected[200];
 	size_t n_slices;
 
 	if (strncmp(name, "arg/", 4) != 0 && strncmp(name, "aux/", 4) != 0)
@@ -71,8 +70,8 @@ static enum mu_status look_at(void *context, const char *name, int ndims, const 
 	for (size_t k = 0; k < n_slices; k++) {
 		const struct mu_shape *shape = mu_plan_slice_shape(l->plan, k);
 
-		key_name(l->plan, k, mine);
-		if (strcmp(mine, name) != 0)
+		key_name(l->plan, k, wanted);
+		if (strcmp(wanted, name) != 0)
 			continue;
 		l->seen[k] = true;
 		l->fits[k] = ndims == shape->ndims &&
@@ -89,7 +88,7 @@ static enum mu_status look_at(void *context, const char *name, int ndims, const 
 	return MU_OK;
 }
 
-/* "; of another shape: ..." behind what is in text. */
+/* Appends "; of another shape: ..." to text. */
 static void describe(const char *what, const struct names *names, char *text, size_t nbytes)
 {
 	const size_t n = strlen(text);
@@ -97,9 +96,9 @@ static void describe(const char *what, const struct names *names, char *text, si
 	if (names->n == 0)
 		return;
 	snprintf(text + n, nbytes - n, "; %s: %s", what, names->text);
-	if (names->left_out > 0)
+	if (names->omitted > 0)
 		snprintf(text + strlen(text), nbytes - strlen(text), " and %zu more",
-			 names->left_out);
+			 names->omitted);
 }
 
 static enum mu_status check_fit(struct load *l, bool skip_mismatch)
@@ -162,13 +161,13 @@ enum mu_status mu_load_weights(const struct mu_plan *plan, const char *path, boo
 	size_t n_slices;
 
 	mu_plan_slices(plan, &n_slices);
-	MU_TRY(MU_ALLOC(l, 1, "what is loaded"));
+	MU_TRY(MU_ALLOC(l, 1, "loading of weights"));
 	l->plan = plan;
 	l->path = path;
 	MU_TRY(mu_array_file_open_checked(&l->file, path));
 	MU_TRY(MU_ALLOC(l->fits, n_slices + 1, "keys of a file"));
 	MU_TRY(MU_ALLOC(l->seen, n_slices + 1, "keys of a file"));
-	MU_TRY(mu_array_file_each(l->file, look_at, l));
+	MU_TRY(mu_array_file_each(l->file, match, l));
 	MU_TRY(check_fit(l, skip_mismatch));
 	MU_TRY(read_keys(l, flat));
 out:

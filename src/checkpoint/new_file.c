@@ -31,20 +31,20 @@ static enum mu_status write_attributes(const struct mu_engine *e,
 				       struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
-	struct checkpoint_record *record = NULL;
+	struct checkpoint_identity *identity = NULL;
 	char version[16];
 
-	MU_TRY(MU_ALLOC(record, 1, "record of the run"));
+	MU_TRY(MU_ALLOC(identity, 1, "identity of the run"));
 	snprintf(version, sizeof version, "%d", CHECKPOINT_VERSION);
 	MU_TRY(mu_array_file_set_text(file, "format", "muster checkpoint"));
 	MU_TRY(mu_array_file_set_text(file, "version", version));
-	MU_TRY(mu_checkpoint_record_make(e, record));
-	MU_TRY(mu_checkpoint_record_write(record, file));
+	MU_TRY(mu_checkpoint_identity_make(e, identity));
+	MU_TRY(mu_checkpoint_identity_write(identity, file));
 	MU_TRY(mu_checkpoint_position_write(at, file));
 	if (*e->conv->text)
 		MU_TRY(mu_array_file_set_text(file, TRAIN_CONV_ATTRIBUTE, e->conv->text));
 out:
-	mu_free(record);
+	mu_free(identity);
 	return st;
 }
 

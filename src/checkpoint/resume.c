@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going on from a checkpoint. Worker 0 chooses the file and checks all of it, then every rank knows
- * where the run goes on; weights are loaded before the store takes them, what else the store holds
- * afterwards, each worker its share.
+ * Resuming from a checkpoint. Worker 0 chooses the file and checks all of it, then sends every rank
+ * the position. Worker 0 loads the weights before the store distributes them; afterwards each
+ * worker loads its share of the states.
  */
-#include "checkpoint.h"
+#include "contents.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,11 @@ struct search {
 	const struct mu_engine *e;
 	struct checkpoint_rollback *back;
 	size_t examples; /* per epoch, of the whole job */
-	struct checkpoint_record *record;
+	struct checkpoint_identity *identity;
 	struct checkpoint_resume *found;
 };
 
-/* Parameters alone, such as other programs write: the network must be the same. */
+/* A file of parameters only, such as other programs write: the network must be the same. */
 static enum mu_status check_parameters(const struct conf *v, struct mu_array_file *file,
 				       const char *path)
 {
@@ -58,7 +58,7 @@ out:
 	return st;
 }
 
-/* *foreign: the file is good, but of another run. */
+/* *foreign: the file is good, but of another run: it differs in what needs --override. */
 static enum mu_status try_file(const struct search *s, const char *path, bool *foreign)
 {
 	enum mu_status st = MU_OK;
@@ -67,7 +67,7 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 	char differs[1024];
 
 	*foreign = false;
-	*r = (struct checkpoint_resume){.path = ""}; /* nothing of a damaged file tried before */
+	*r = (struct checkpoint_resume){.path = ""}; /* drop what a damaged file has set */
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_array_file_has_text(file, "format", &r->whole));
 	snprintf(r->path, sizeof r->path, "%s", path);
@@ -77,8 +77,8 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 		goto out;
 	}
 	MU_TRY(check_version(file, path));
-	MU_TRY(mu_checkpoint_record_compare(s->record, file, path, s->e->conf->override, foreign,
-					    differs, sizeof differs));
+	MU_TRY(mu_checkpoint_identity_compare(s->identity, file, path, s->e->conf->override,
+					      foreign, differs, sizeof differs));
 	MU_TRY(mu_checkpoint_position_read(&r->at, file, path));
 	MU_TRY(mu_array_file_verify(file));
 	if (*differs)
@@ -88,7 +88,7 @@ out:
 	return st;
 }
 
-/* The newest that is complete; what is damaged is named. */
+/* --resume auto: the newest file that is complete, with a line for each damaged one. */
 static enum mu_status try_all(const struct search *s)
 {
 	enum mu_status st = MU_OK;
@@ -115,8 +115,9 @@ out:
 	return st;
 }
 
-/* --on-nan rollback: its weights and states, and the data behind the batch that was not finite. */
-static enum mu_status go_back(const struct search *s)
+/* --on-nan rollback: weights and states of the file, data from after the batch that was not
+ * finite. */
+static enum mu_status roll_back(const struct search *s)
 {
 	enum mu_status st = MU_OK;
 	const struct checkpoint_rollback *back = s->back;
@@ -149,11 +150,11 @@ static enum mu_status choose(struct search *s)
 	char path[CHECKPOINT_PATH];
 	bool foreign;
 
-	MU_TRY(MU_ALLOC(s->record, 1, "record of the run"));
-	MU_TRY(mu_checkpoint_record_make(s->e, s->record));
-	MU_TRY(mu_checkpoint_record_check_override(s->record, v->override));
+	MU_TRY(MU_ALLOC(s->identity, 1, "identity of the run"));
+	MU_TRY(mu_checkpoint_identity_make(s->e, s->identity));
+	MU_TRY(mu_checkpoint_identity_check_override(s->identity, v->override));
 	if (s->back->times > 0) {
-		MU_TRY(go_back(s));
+		MU_TRY(roll_back(s));
 	} else if (v->load_epoch > 0) {
 		mu_checkpoint_path(v->model_prefix, (size_t)v->load_epoch, 0, path, sizeof path);
 		MU_TRY(try_file(s, path, &foreign));
@@ -167,12 +168,12 @@ static enum mu_status choose(struct search *s)
 		MU_TRY(try_file(s, v->resume, &foreign));
 	}
 out:
-	mu_free(s->record);
+	mu_free(s->identity);
 	return st;
 }
 
-/* Which samples the first steps of an epoch have depends on the batch, where steps are shuffled. */
-static enum mu_status check_place(const struct mu_engine *e, const struct checkpoint_resume *r)
+/* Steps of groups are shuffled: the samples of the first ones depend on the batch size. */
+static enum mu_status check_position(const struct mu_engine *e, const struct checkpoint_resume *r)
 {
 	enum mu_status st = MU_OK;
 	const size_t batch = e->train->config.batch * e->team.n;
@@ -188,10 +189,10 @@ out:
 }
 
 /*
- * The same samples with another number of workers, or another batch: the step that begins at or
- * before the first sample that was not seen.
+ * With another number of workers or another batch size: the step that begins at or before the first
+ * sample that was not used, and where no update is incomplete.
  */
-static void place_again(const struct mu_engine *e, struct checkpoint_position *at)
+static void convert_position(const struct mu_engine *e, struct checkpoint_position *at)
 {
 	const size_t batch = e->train->config.batch * e->team.n;
 
@@ -219,8 +220,8 @@ static enum mu_status find(struct search *s)
 	if (!*r->path)
 		goto out;
 	if (!v->evaluate) {
-		MU_TRY(check_place(s->e, r));
-		place_again(s->e, &r->at);
+		MU_TRY(check_position(s->e, r));
+		convert_position(s->e, &r->at);
 	}
 	snprintf(s->back->path, sizeof s->back->path, "%s", r->path);
 	if (r->at.epoch > (size_t)v->num_epochs && !v->evaluate)
@@ -242,7 +243,7 @@ enum mu_status mu_checkpoint_resume_find(const struct mu_engine *e, size_t examp
 	const bool chooses = t->role == MU_ROLE_WORKER && t->index == 0;
 	struct search s = {.e = e, .back = back, .examples = examples};
 
-	MU_TRY(MU_ALLOC(*resume, 1, "what to go on from"));
+	MU_TRY(MU_ALLOC(*resume, 1, "position of a resumed run"));
 	s.found = *resume;
 	MU_TRY(mu_agree_late(chooses ? find(&s) : MU_OK, t->world));
 	MU_TRY(mu_bcast(*resume, sizeof **resume, t->worker_ranks[0], t->world));
@@ -251,17 +252,6 @@ out:
 }
 
 /* ---- loading ---- */
-
-enum mu_status mu_checkpoint_plain_buffer(const struct mu_plan *plan, float **out)
-{
-	size_t n_slices, largest = 0;
-	const struct mu_slice *slices = mu_plan_slices(plan, &n_slices);
-
-	for (size_t k = 0; k < n_slices; k++)
-		if (slices[k].n > largest)
-			largest = slices[k].n;
-	return mu_alloc((void **)out, largest * sizeof **out, "a checkpoint's arrays");
-}
 
 struct loader {
 	const struct mu_engine *e;
@@ -289,7 +279,7 @@ static void close_loader(struct loader *l)
 	mu_free(l->plain);
 }
 
-/* laid: where its slice begins. If it is not in the file nothing is done, unless it must be. */
+/* laid: where the slice begins. must: an error if the array is not in the file. */
 static enum mu_status load_array(struct loader *l, const struct checkpoint_array *array,
 				 float *laid, bool must)
 {
@@ -365,7 +355,7 @@ out:
 	return st;
 }
 
-/* Of the worker that this one follows. */
+/* The counts that worker `worker` had; same: there are as many workers as then. */
 static enum mu_status load_counts(struct loader *l, int worker, bool same)
 {
 	enum mu_status st = MU_OK;
@@ -392,9 +382,8 @@ out:
 }
 
 /*
- * What this worker has for itself. With another number of workers the states of local optimisers
- * are taken over from the workers in turn; what belongs to the steps since the last average, and
- * residuals, are left out.
+ * This worker's own arrays. With another number of workers, worker w loads the states of worker w
+ * modulo the former number; arrays of the steps since the last average, and residuals, are skipped.
  */
 static enum mu_status load_own(struct loader *l)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * P-run.json: what was run, where, with which versions, and how it ended. Worker 0 writes it when
- * training begins, and again at the end. A job that was killed leaves "running": the next one with
- * the same prefix makes that "lost", and keeps the file as P-run-K.json.
+ * training begins, and again at the end. A killed job leaves "running": the next job with the same
+ * prefix changes that to "lost" and keeps the file as P-run-K.json.
  */
 #include "run_file.h"
 
@@ -85,7 +85,7 @@ static void put_ranks(struct mu_json *j, const struct mu_topology *t)
 	mu_json_close(j, ']');
 }
 
-/* UTC, as RFC 3339 has it. */
+/* UTC, in the format of RFC 3339. */
 static void put_time(struct mu_json *j, const char *name, time_t when)
 {
 	char text[32];
@@ -98,7 +98,7 @@ static void put_time(struct mu_json *j, const char *name, time_t when)
 		mu_json_text(j, name, text);
 }
 
-/* Of worker 0: whether it is still there can be seen on its host. */
+/* Worker 0's process, so that its host can tell whether it still runs. */
 static void put_process(struct mu_json *j, const struct mu_topology *t)
 {
 	const long pid = getpid();
@@ -150,7 +150,7 @@ out:
 	return st;
 }
 
-/* A file about the run is no reason to end it. The trace of the run's own error stays. */
+/* An error here does not end the run. The trace of the run's own error is kept. */
 static void try_file(const struct checkpoint_run_file *f, const char *state, const char *cause)
 {
 	struct mu_trace *before = mu_trace_detach();
@@ -164,25 +164,25 @@ static void try_file(const struct checkpoint_run_file *f, const char *state, con
 
 /* ---- the file of the run before this one ---- */
 
-/* What is looked at of it; put_all writes it within so many lines. */
-struct former {
+/* What is read of it: put_all writes these within the first PREVIOUS_LINES lines. */
+struct previous {
 	char exit[16], host[64];
 	long pid;
 	unsigned long long start_ticks;
 };
-enum { FORMER_LINES = 16 };
+enum { PREVIOUS_LINES = 16 };
 
 /* false: there is none. */
-static bool read_former(const char *path, struct former *f)
+static bool read_previous(const char *path, struct previous *f)
 {
 	FILE *file = fopen(path, "re");
 	char *line = NULL;
 	size_t room = 0;
 
-	*f = (struct former){.pid = 0};
+	*f = (struct previous){.pid = 0};
 	if (!file)
 		return false;
-	for (int i = 0; i < FORMER_LINES && getline(&line, &room, file) > 0; i++) {
+	for (int i = 0; i < PREVIOUS_LINES && getline(&line, &room, file) > 0; i++) {
 		sscanf(line, " \"exit\": \"%15[a-z]", f->exit);
 		sscanf(line, " \"host\": \"%63[^\"]", f->host);
 		sscanf(line, " \"pid\": %ld", &f->pid);
@@ -193,7 +193,7 @@ static bool read_former(const char *path, struct former *f)
 	return true;
 }
 
-/* The same, but that it says what became of the run. */
+/* Rewrites the file with the exit "lost". */
 static enum mu_status mark_lost(const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -224,8 +224,8 @@ out:
 	return st;
 }
 
-/* Out of the way of the new one. */
-static enum mu_status keep_former(const struct conf *v, const char *path)
+/* Renames the file to P-run-K.json. */
+static enum mu_status keep_previous(const struct conf *v, const char *path)
 {
 	enum mu_status st = MU_OK;
 	char kept[CHECKPOINT_PATH + 32];
@@ -242,15 +242,15 @@ out:
 	return st;
 }
 
-static enum mu_status settle_former(const struct conf *v, const char *host)
+static enum mu_status settle_previous(const struct conf *v, const char *host)
 {
 	enum mu_status st = MU_OK;
 	char path[CHECKPOINT_PATH];
-	struct former f;
+	struct previous f;
 	bool running;
 
 	path_of(v, path);
-	if (!read_former(path, &f))
+	if (!read_previous(path, &f))
 		goto out;
 	running = strcmp(f.exit, "running") == 0;
 	if (running && f.start_ticks > 0 && strcmp(f.host, host) == 0 &&
@@ -262,9 +262,9 @@ static enum mu_status settle_former(const struct conf *v, const char *host)
 	}
 	if (running)
 		MU_TRY(mark_lost(path));
-	/* "lost": a start that was killed in between. */
+	/* "lost": a start that was killed between the two calls. */
 	if (running || strcmp(f.exit, "lost") == 0)
-		MU_TRY(keep_former(v, path));
+		MU_TRY(keep_previous(v, path));
 out:
 	return st;
 }
@@ -277,7 +277,7 @@ void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu
 		return;
 	*f = (struct checkpoint_run_file){
 		.e = e, .resumed_from = resumed_from, .options = options, .started = time(NULL)};
-	if (settle_former(e->conf, e->topology->host) != MU_OK) {
+	if (settle_previous(e->conf, e->topology->host) != MU_OK) {
 		mu_log_warn("the file about the run before this one cannot be kept: %s",
 			    mu_trace_message());
 		mu_trace_clear();

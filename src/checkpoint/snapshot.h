@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a save copies, and the file that it goes to: snapshot.c, new_file.c. */
+/* The parts of a save: the copy in memory, the new file, the thread that writes. */
 #ifndef CHECKPOINT_SNAPSHOT_H
 #define CHECKPOINT_SNAPSHOT_H
 
-#include "checkpoint.h"
+#include "contents.h"
 
 /* ---- snapshot.c: this worker's part, in memory ---- */
+
+/* An array in plain order. */
+struct checkpoint_piece {
+	const float *data;
+	size_t nbytes;
+	uint64_t offset, checksum; /* their places in the file */
+};
 
 /* Arrays in plain order. The memory is kept from save to save. */
 struct checkpoint_snapshot {
@@ -44,5 +51,19 @@ enum mu_status mu_checkpoint_new_file_create(struct checkpoint_new_file *f,
 					     const struct checkpoint_arrays *arrays,
 					     const struct checkpoint_position *at,
 					     struct checkpoint_snapshot *snapshot);
+
+/* ---- writer.c: the thread that writes ---- */
+
+/* Write the pieces into the file, and sync it to the disk. */
+enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpoint_piece *pieces,
+					  size_t n);
+
+/* A thread that calls fn. _end waits for it, frees the writer and returns the status of fn. */
+struct checkpoint_writer;
+typedef enum mu_status checkpoint_writer_fn(void *context);
+enum mu_status mu_checkpoint_writer_begin(struct checkpoint_writer **out, checkpoint_writer_fn *fn,
+					  void *context);
+bool mu_checkpoint_writer_done(struct checkpoint_writer *w);
+enum mu_status mu_checkpoint_writer_end(struct checkpoint_writer *w);
 
 #endif

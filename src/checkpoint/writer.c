@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of a save: it writes this rank's part of a checkpoint at given places of a file, and
- * on worker 0 gives the file its name when all have. It calls neither MPI nor HDF5.
+ * The thread of a save: it writes this worker's pieces at their places in the file; on worker 0 it
+ * renames the file after all have been written. It calls neither MPI nor HDF5.
  */
-#include "checkpoint.h"
+#include "snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,22 +22,22 @@ struct checkpoint_writer {
 	char message[CHECKPOINT_PATH + 256];
 };
 
-/* One call writes a part of it only, if it is large or the disk is full. */
+/* A call may write less than asked: large data, a full disk. */
 static enum mu_status write_at(int fd, const char *path, const void *data, size_t nbytes,
 			       uint64_t offset)
 {
 	enum mu_status st = MU_OK;
 	const char *p = data;
-	const size_t most = (size_t)1 << 24;
+	const size_t limit = (size_t)1 << 24;
 
 	while (nbytes > 0) {
-		ssize_t n = pwrite(fd, p, nbytes < most ? nbytes : most, (off_t)offset);
+		ssize_t n = pwrite(fd, p, nbytes < limit ? nbytes : limit, (off_t)offset);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path,
-				n < 0 ? strerror(errno) : "nothing was taken");
+				n < 0 ? strerror(errno) : "nothing was written");
 		p += n;
 		nbytes -= (size_t)n;
 		offset += (uint64_t)n;
@@ -62,7 +62,7 @@ enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpo
 		MU_TRY(write_at(fd, path, &sum, sizeof sum, p->checksum));
 	}
 	if (fsync(fd) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be brought to the disk: %s", path, strerror(errno));
+		MU_FAIL(MU_ERR_IO, "%s: cannot be synced to the disk: %s", path, strerror(errno));
 out:
 	if (fd >= 0 && close(fd) != 0 && st == MU_OK)
 		st = mu_trace_start(MU_ERR_IO, __FILE__, __LINE__, "%s: cannot be closed: %s", path,
@@ -94,7 +94,7 @@ enum mu_status mu_checkpoint_writer_begin(struct checkpoint_writer **out, checkp
 	MU_TRY(MU_ALLOC(w, 1, "writer of a checkpoint"));
 	w->fn = fn;
 	w->context = context;
-	sigfillset(&all); /* signals are the caller's */
+	sigfillset(&all); /* the caller handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&w->thread, NULL, run_writer, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

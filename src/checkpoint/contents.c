@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a checkpoint holds beside the identity: its arrays and its position. See contents.h. */
+#include "contents.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- arrays ---- */
+
+static void add_worker(struct checkpoint_arrays *a, int worker, size_t n_slices)
+{
+	for (size_t i = 0; i < a->own.n; i++)
+		for (size_t k = 0; k < n_slices; k++)
+			a->all[a->n++] = (struct checkpoint_array){.of = CHECKPOINT_ARRAY_OWN,
+								   .which = (int)i,
+								   .worker = worker,
+								   .key = k};
+}
+
+enum mu_status mu_checkpoint_arrays_make(const struct mu_engine *e, struct checkpoint_arrays *a,
+					 bool own)
+{
+	enum mu_status st = MU_OK;
+	size_t n_slices, workers = (size_t)e->topology->num_workers;
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
+
+	*a = (struct checkpoint_arrays){.n = 0};
+	a->n_states = mu_kv_state_names(e->kv, a->states);
+	if (own)
+		mu_kv_own(e->kv, &a->own);
+	MU_TRY(MU_ALLOC(a->all, (1 + (size_t)a->n_states + a->own.n * workers) * n_slices,
+			"table of a checkpoint"));
+	for (size_t k = 0; k < n_slices; k++)
+		a->all[a->n++] =
+			(struct checkpoint_array){.of = CHECKPOINT_ARRAY_WEIGHTS, .key = k};
+	for (int i = 0; i < a->n_states; i++)
+		for (size_t k = 0; k < n_slices; k++)
+			if (slices[k].rule == MU_SLICE_LEARN)
+				a->all[a->n++] = (struct checkpoint_array){
+					.of = CHECKPOINT_ARRAY_STATE, .which = i, .key = k};
+	for (size_t w = 0; w < workers; w++)
+		add_worker(a, (int)w, n_slices);
+out:
+	return st;
+}
+
+void mu_checkpoint_arrays_release(struct checkpoint_arrays *a)
+{
+	mu_free(a->all);
+	*a = (struct checkpoint_arrays){.n = 0};
+}
+
+void mu_checkpoint_weights_name(const struct mu_slice *slice, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes, "%s/%s", slice->rule == MU_SLICE_AVERAGE ? "aux" : "arg",
+		 slice->name);
+}
+
+void mu_checkpoint_array_name(const struct mu_engine *e, const struct checkpoint_arrays *a,
+			      const struct checkpoint_array *array, char *text, size_t nbytes)
+{
+	size_t n;
+	const struct mu_slice *slice = &mu_plan_slices(e->plan, &n)[array->key];
+
+	if (array->of == CHECKPOINT_ARRAY_WEIGHTS)
+		mu_checkpoint_weights_name(slice, text, nbytes);
+	else if (array->of == CHECKPOINT_ARRAY_STATE)
+		snprintf(text, nbytes, "%s/%s/%s", e->conf->sync_period > 1 ? "block" : "state",
+			 a->states[array->which], slice->name);
+	else
+		snprintf(text, nbytes, "worker-%d/%s/%s", array->worker,
+			 a->own.arrays[array->which].name, slice->name);
+}
+
+/* ---- positions ---- */
+
+static void print_metrics(const struct mu_metrics *m, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes,
+		 "samples %.17g predictions %.17g correct %.17g top_k %.17g cross_entropy %.17g "
+		 "log_loss %.17g",
+		 m->samples, m->predictions, m->correct, m->top_k, m->cross_entropy, m->log_loss);
+}
+
+static bool scan_metrics(struct mu_metrics *m, const char *text)
+{
+	return sscanf(text,
+		      "samples %lf predictions %lf correct %lf top_k %lf cross_entropy %lf "
+		      "log_loss %lf",
+		      &m->samples, &m->predictions, &m->correct, &m->top_k, &m->cross_entropy,
+		      &m->log_loss) == 6;
+}
+
+enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at,
+					    struct mu_array_file *file)
+{
+	enum mu_status st = MU_OK;
+	char text[512];
+
+	snprintf(text, sizeof text, "%zu", at->epoch);
+	MU_TRY(mu_array_file_set_text(file, "epoch", text));
+	snprintf(text, sizeof text, "%zu", at->step);
+	MU_TRY(mu_array_file_set_text(file, "step", text));
+	snprintf(text, sizeof text,
+		 "window %zu, %zu workers, %zu samples a step, %.17g samples, %llu updates, last "
+		 "lr %.17g",
+		 at->window_first, at->workers, at->batch, at->progress,
+		 (unsigned long long)at->updates, at->last_lr);
+	MU_TRY(mu_array_file_set_text(file, "position", text));
+	print_metrics(&at->total, text, sizeof text);
+	MU_TRY(mu_array_file_set_text(file, "metrics_epoch", text));
+	print_metrics(&at->window, text, sizeof text);
+	MU_TRY(mu_array_file_set_text(file, "metrics_window", text));
+	snprintf(text, sizeof text, "best %.17g, rate %.17g", at->plateau.best, at->plateau.rate);
+	MU_TRY(mu_array_file_set_text(file, "plateau", text));
+	snprintf(text, sizeof text, "%.17g, %zu good batches since, %zu left out",
+		 at->loss_scale.scale, at->loss_scale.good, at->loss_scale.left_out);
+	MU_TRY(mu_array_file_set_text(file, "loss_scale", text));
+out:
+	return st;
+}
+
+/* Files of earlier versions have none. */
+static enum mu_status read_loss_scale(struct checkpoint_loss_scale *s, struct mu_array_file *file,
+				      const char *path)
+{
+	enum mu_status st = MU_OK;
+	char text[128];
+	bool there;
+
+	MU_TRY(mu_array_file_has_text(file, "loss_scale", &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_get_text(file, "loss_scale", text, sizeof text));
+	if (sscanf(text, "%lf, %zu good batches since, %zu left out", &s->scale, &s->good,
+		   &s->left_out) != 3 ||
+	    !(s->scale >= 0) || !isfinite(s->scale))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"loss_scale\" is not one: \"%s\"", path,
+			text);
+out:
+	return st;
+}
+
+enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
+					   struct mu_array_file *file, const char *path)
+{
+	enum mu_status st = MU_OK;
+	unsigned long long updates;
+	char text[512];
+	bool there;
+
+	MU_TRY(mu_array_file_get_text(file, "epoch", text, sizeof text));
+	at->epoch = strtoul(text, NULL, 10);
+	MU_TRY(mu_array_file_get_text(file, "step", text, sizeof text));
+	at->step = strtoul(text, NULL, 10);
+	MU_TRY(mu_array_file_get_text(file, "position", text, sizeof text));
+	if (sscanf(text,
+		   "window %zu, %zu workers, %zu samples a step, %lf samples, %llu updates, last "
+		   "lr %lf",
+		   &at->window_first, &at->workers, &at->batch, &at->progress, &updates,
+		   &at->last_lr) != 6 ||
+	    at->workers == 0 || at->workers > INT_MAX || !(at->progress >= 0) ||
+	    !isfinite(at->progress))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"position\" is not one: \"%s\"", path, text);
+	at->updates = updates;
+	MU_TRY(read_loss_scale(&at->loss_scale, file, path));
+	MU_TRY(mu_array_file_get_text(file, "metrics_epoch", text, sizeof text));
+	if (!scan_metrics(&at->total, text))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_epoch\": \"%s\"", path, text);
+	MU_TRY(mu_array_file_get_text(file, "metrics_window", text, sizeof text));
+	if (!scan_metrics(&at->window, text))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_window\": \"%s\"", path, text);
+	MU_TRY(mu_array_file_has_text(file, "plateau", &there));
+	if (!there) /* a file of an earlier version */
+		goto out;
+	MU_TRY(mu_array_file_get_text(file, "plateau", text, sizeof text));
+	if (sscanf(text, "best %lf, rate %lf", &at->plateau.best, &at->plateau.rate) != 2)
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"plateau\": \"%s\"", path, text);
+out:
+	return st;
+}
+
+enum mu_status mu_checkpoint_plain_buffer(const struct mu_plan *plan, float **out)
+{
+	size_t n_slices, largest = 0;
+	const struct mu_slice *slices = mu_plan_slices(plan, &n_slices);
+
+	for (size_t k = 0; k < n_slices; k++)
+		if (slices[k].n > largest)
+			largest = slices[k].n;
+	return mu_alloc((void **)out, largest * sizeof **out, "a checkpoint's arrays");
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a checkpoint holds: the identity of the run, arrays, a position. */
+#ifndef CHECKPOINT_CONTENTS_H
+#define CHECKPOINT_CONTENTS_H
+
+#include "checkpoint.h"
+
+/* ---- identity.c: what the results of a run depend on, as texts ---- */
+
+#define CHECKPOINT_IDENTITY_MAX 64
+
+struct checkpoint_identity {
+	size_t n;
+	bool full;   /* there was no room for more */
+	bool trains; /* else the run evaluates */
+	struct checkpoint_identity_item {
+		const char *name; /* of the option, if it is one */
+		enum conf_record kind;
+		char text[192];
+	} of[CHECKPOINT_IDENTITY_MAX];
+};
+
+/* Of this run, after its plans are made. Workers only; not collective. */
+enum mu_status mu_checkpoint_identity_make(const struct mu_engine *e,
+					   struct checkpoint_identity *identity);
+enum mu_status mu_checkpoint_identity_write(const struct checkpoint_identity *identity,
+					    struct mu_array_file *file);
+/* override: names separated by commas, or "all". MU_ERR_USAGE for a name that is not here. */
+enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_identity *identity,
+						     const char *override);
+/*
+ * Compare with a file's. MU_ERR_FORMAT, with *foreign set, for a difference that needs --override;
+ * otherwise a list of the differences, "" if there are none.
+ */
+enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *identity,
+					      struct mu_array_file *file, const char *path,
+					      const char *override, bool *foreign, char *differs,
+					      size_t nbytes);
+
+/* ---- contents.c ---- */
+
+/* The arrays of a file, in order. */
+struct checkpoint_array {
+	enum { CHECKPOINT_ARRAY_WEIGHTS, CHECKPOINT_ARRAY_STATE, CHECKPOINT_ARRAY_OWN } of;
+	int which; /* index of the state, or of the worker's own array */
+	int worker;
+	size_t key;
+};
+struct checkpoint_arrays {
+	size_t n;
+	struct checkpoint_array *all;
+	int n_states;
+	const char *states[MU_KV_MAX_STATES];
+	struct mu_kv_own own;
+};
+/* own: include the arrays that each worker has for itself. */
+enum mu_status mu_checkpoint_arrays_make(const struct mu_engine *e,
+					 struct checkpoint_arrays *arrays, bool own);
+void mu_checkpoint_arrays_release(struct checkpoint_arrays *arrays);
+void mu_checkpoint_array_name(const struct mu_engine *e, const struct checkpoint_arrays *arrays,
+			      const struct checkpoint_array *array, char *text, size_t nbytes);
+
+/* Of a parameter or a running statistic: "arg/fc1_weight". */
+void mu_checkpoint_weights_name(const struct mu_slice *slice, char *text, size_t nbytes);
+
+/* Room for the largest array in plain order. */
+enum mu_status mu_checkpoint_plain_buffer(const struct mu_plan *plan, float **out);
+
+enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at,
+					    struct mu_array_file *file);
+enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
+					   struct mu_array_file *file, const char *path);
+
+#endif
