@@ -97,7 +97,7 @@ enum mu_status mu_train_batch_load(struct train_run *run, struct mu_input *in, s
 	struct mu_batch batch = {
 		.count = mu_input_count(in, step),
 		.label_smoothing = train ? (float)run->options.label_smoothing : 0,
-		.loss_scale = train ? (float)run->loss_scale.scale : 0,
+		.loss_scale = train ? (float)run->guard.scale.scale : 0,
 		.seed = (uint64_t)run->options.seed,
 		.epoch = in->epoch,
 		.step = step,

@@ -97,7 +97,7 @@ out:
 static enum mu_status guard_loss(struct train_fit *f, bool *keep)
 {
 	*keep = f->count > 0;
-	return *keep ? mu_train_judge_loss(f, f->done, keep) : MU_OK;
+	return *keep ? mu_train_guard_loss(&f->run->guard, f->done, keep) : MU_OK;
 }
 
 /* The next step's samples are read while the devices run this step's backward. */
@@ -158,10 +158,7 @@ static enum mu_status held_backward(struct train_fit *f, size_t step, size_t tol
 
 	run->engine.ops->measure(&run->engine, &metrics);
 	MU_TRY(backward_layers(run, step, false));
-	if (run->loss_scale.scale > 0)
-		MU_TRY(mu_train_loss_scale_judge(f, step, false, &good));
-	else
-		MU_TRY(mu_train_judge_gradients(f, step, &good));
+	MU_TRY(mu_train_guard_gradients(&run->guard, step, false, &good));
 	if (!good) {
 		MU_TRY(empty_step(run, step));
 		goto out;
@@ -183,7 +180,7 @@ static enum mu_status idle_step(struct train_fit *f, size_t step)
 	enum mu_status st = MU_OK;
 	bool good;
 
-	MU_TRY(mu_train_loss_scale_judge(f, step, true, &good));
+	MU_TRY(mu_train_guard_gradients(&f->run->guard, step, true, &good));
 	MU_TRY(empty_step(f->run, step));
 out:
 	return st;
@@ -202,7 +199,7 @@ static enum mu_status backward(struct train_fit *f, bool keep)
 
 	if (!keep)
 		return idle_step(f, step);
-	if (mu_train_leaves_out(run) || run->loss_scale.scale > 0)
+	if (mu_train_guard_holds(&run->guard))
 		return held_backward(f, step, told);
 	if (push)
 		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
@@ -280,7 +277,6 @@ static size_t begin_epoch(struct train_fit *f)
 
 	f->total = f->window = (struct mu_metrics){0};
 	f->before = f->window_before = 0;
-	f->left_out = f->in_a_row = 0;
 	f->window_first = f->saved = 0;
 	if (f->epoch != run->begin_epoch)
 		return 0;
@@ -342,7 +338,7 @@ static enum mu_status train_steps(struct train_fit *f)
 		MU_TRY(guard_loss(f, &keep));
 		MU_TRY(backward(f, keep)); /* push keys as layers are ready */
 		MU_TRY(observe_step(f, begin));
-		MU_TRY(mu_train_verify(run, f->epoch, f->done));
+		MU_TRY(mu_train_guard_verify(&run->guard, f->done));
 		MU_TRY(mu_train_fit_save_inside(f));
 	} while (f->done < run->steps && !mu_train_halt_heard(run, f->done));
 	MU_TRY(mu_checkpoint_saver_finish_shared(run->saver));
@@ -363,10 +359,11 @@ static enum mu_status train_epoch(struct train_fit *f)
 	char what[32];
 
 	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
+	mu_train_guard_epoch(&run->guard, f->epoch);
 	mu_report_epoch_begin(run->observers, f->epoch == run->begin_epoch ? run->begin_step : 0);
 	MU_TRY(train_steps(f));
 	tell_bad(run, &run->train, what);
-	mu_train_tell_left_out(f, what);
+	mu_train_guard_report(&run->guard, what);
 	if (!f->early)
 		MU_TRY(mu_kv_fetch(run->kv));
 	epoch.seconds = mu_now() - start;
@@ -374,10 +371,10 @@ static enum mu_status train_epoch(struct train_fit *f)
 	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA);
 	epoch.comm_seconds += mu_report_comm_seconds();
 	if (!f->early)
-		MU_TRY(mu_train_check_weights(run, f->epoch));
+		MU_TRY(mu_train_guard_weights(&run->guard));
 	mu_metrics_add(&f->total, &f->window);
 	MU_TRY(mu_engine_metrics_reduce(&f->total, run->topology.peers));
-	if (!f->early && run->loss_scale.in_a_row == 0) /* or its last batches did not fit it */
+	if (!f->early && run->guard.scale.in_a_row == 0) /* or its last batches did not fit it */
 		MU_TRY(check_samples(&f->total, what));
 	epoch.metrics = f->total;
 	epoch.samples = f->total.samples - f->before;

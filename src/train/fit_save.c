@@ -7,11 +7,10 @@
 /* With what a checkpoint holds of the loop's state. */
 static struct checkpoint_position position(const struct train_fit *f, size_t epoch, size_t step)
 {
-	const struct train_loss_scale *s = &f->run->loss_scale;
 	struct checkpoint_position at = {
 		.epoch = epoch,
 		.step = step,
-		.loss_scale = {.scale = s->scale, .good = s->good, .left_out = s->left_out},
+		.loss_scale = mu_train_guard_state(&f->run->guard),
 	};
 
 	mu_report_save(f->run->observers, &at);

@@ -51,7 +51,7 @@ uint64_t mu_train_halt_say(void *context)
 		return JOB_ENDS | me | (uint64_t)number;
 	if (h->job && mu_comm_queue_ends(h->job))
 		return JOB_ENDS | me | CAUSE_JOB;
-	return h->not_finite ? me | CAUSE_NOT_FINITE : 0;
+	return run->guard.rollback ? me | CAUSE_NOT_FINITE : 0;
 }
 
 bool mu_train_halt_heard(const struct train_run *run, size_t done)

@@ -17,7 +17,6 @@ struct conf;
 struct train_halt {
 	const atomic_int *signal; /* that came to this process; NULL: nobody looks */
 	struct comm_queue *job;   /* worker 0, with --halt-before; else NULL */
-	bool not_finite;          /* --on-nan rollback: this worker's batch was not finite */
 	/* Agreed on by all workers: training ends; then it goes on from an older checkpoint. */
 	bool wanted, goes_back;
 	char cause[192]; /* with wanted */

@@ -430,7 +430,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_checkpoint_resume_find(&run->engine, run->examples, run->back, &run->resume));
 	run->begin_epoch = run->resume->at.epoch;
 	run->begin_step = run->resume->at.step;
-	mu_train_loss_scale_begin(run);
+	mu_train_guard_open(&run->guard, &run->engine, &run->resume->at.loss_scale);
 	MU_TRY(mu_engine_gpus_fall_back(&run->engine, &run->store));
 	MU_TRY(make_store(run));
 	MU_TRY(mu_comm_link(t->world, &run->view.link));

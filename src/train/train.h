@@ -21,8 +21,8 @@
 #include "conf/conf.h"
 #include "engine/accumulate.h"
 #include "engine/engine.h"
+#include "guard.h"
 #include "halt.h"
-#include "loss_scale.h"
 #include "train/modes/modes.h"
 #include "multipliers.h"
 #include "report/observers.h"
@@ -41,7 +41,7 @@ struct train_run {
 	struct engine_metrics metrics;
 	struct report_view view;            /* complete after set-up */
 	struct report_observers *observers; /* NULL: nothing runs that could be watched */
-	struct train_loss_scale loss_scale;
+	struct train_guard guard;
 	struct engine_sum sum;
 	float *labels; /* of one batch */
 	uint32_t *ids;
