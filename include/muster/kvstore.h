@@ -29,7 +29,7 @@
  * their contents are undefined then, so write all of them.
  *
  * Rules that need norms over the whole model (mu_optim_needs_norms) update nothing before all keys
- * of a step are pushed; an earlier pull is an error. dist_async then takes one server.
+ * of a step are pushed; an earlier pull is an error. dist_async then needs a single server.
  *
  * ---- buckets and bits ----
  *
@@ -67,7 +67,7 @@
  * Averages are weighted by samples, so that one step and an average equal dist_sync's step, up to
  * rounding, for sgd without momentum. A worker without samples has no weight; if no worker has any,
  * nothing changes. Running statistics are averaged likewise, without V; between averages each
- * worker has its own. Sums are taken in the order above: all stores give the same bits.
+ * worker has its own. Sums are in the order above: all stores have the same bits.
  *
  * mu_kv_fetch and mu_kv_finish average the steps since the last average; they are collective over
  * workers, which take equal numbers of steps. Between averages the learning rate and mu_kv_progress
@@ -227,7 +227,7 @@ enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when);
 /*
  * Names of the store's states ("momentum"), the same on all workers; returns their number. With
  * local SGD they are those of the average: the block momentum. Where servers keep exact weights
- * beside those that workers have (compression of what comes back), MU_KV_EXACT is one of them; a
+ * beside those that workers have (compressed pulls), MU_KV_EXACT is one of them; a
  * caller who has no values of it loads the weights.
  */
 #define MU_KV_MAX_STATES (MU_MAX_STATES + 1)

@@ -149,12 +149,12 @@ static enum mu_status check_slices(const struct mu_slice *slices, size_t n_slice
 		if (slices[k].at % 16 || slices[k].at < before ||
 		    slices[k].n_padded < slices[k].n || !slices[k].n_padded)
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"key %zu (%s) lies at %zu with %zu of %zu elements: multiples of "
+				"key %zu (%s) is at %zu with %zu of %zu elements: multiples of "
 				"16 in rising order, not overlapping and not empty are needed",
 				k, slices[k].name, slices[k].at, slices[k].n, slices[k].n_padded);
 	}
 	if (slices[0].at != 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "key 0 (%s) lies at %zu, not at 0", slices[0].name,
+		MU_FAIL(MU_ERR_ARGUMENT, "key 0 (%s) is at %zu, not at 0", slices[0].name,
 			slices[0].at);
 out:
 	return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to kvstore: the store, how the model lies in it, and the table of kinds of store.
+ * Private to kvstore: the store, the layout of the model in it, and the table of stores.
  */
 #ifndef MUSTER_KVSTORE_KV_H
 #define MUSTER_KVSTORE_KV_H

@@ -253,7 +253,7 @@ out:
 	return st;
 }
 
-/* Sums the samples of all workers, which give the learning rate of this update. */
+/* Sums the samples of all workers, which determine the learning rate of this update. */
 static enum mu_status count_samples(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;

@@ -36,8 +36,9 @@
 	F(cuStreamWaitEvent) \
 	F(cuStreamSynchronize) \
 	F(cuEventCreate) \
-	F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery) F(cuMemcpyDtoHAsync) \
-		F(cuMemcpyHtoDAsync) F(cuMemcpyAsync)
+	F(cuEventDestroy) \
+	F(cuEventRecord) F(cuEventQuery) F(cuMemcpyDtoHAsync) F(cuMemcpyHtoDAsync) \
+		F(cuMemcpyAsync)
 #define NCCL_FUNCTIONS(F) \
 	F(ncclGetErrorString) \
 	F(ncclGetLastError) \

@@ -14,7 +14,7 @@ static struct mu_optim *optim_of(const struct mu_kv *kv)
 	return kv->nccl->optim ? kv->nccl->optim : kv->update.optim;
 }
 
-/* Where a state of a piece lies on the host; NULL: there are no more states. */
+/* A state of a piece on the host; NULL: there are no more states. */
 static float *state_of(const struct mu_kv *kv, const struct nccl_piece *p, int state)
 {
 	const char *name;

@@ -55,9 +55,9 @@ enum mu_status mu_kv_worker_ask(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 /*
  * Loads or saves kv->states, from or to all servers (states.c). The worker's own server end works
- * meanwhile. meet: then wait for all workers; collective over workers.
+ * meanwhile. barrier: then wait for all workers; collective over workers.
  */
-enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool meet);
+enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool barrier);
 
 /* ---- server end (server.c, server_parts.c) ---- */
 

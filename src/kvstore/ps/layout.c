@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the model lies in the store, and what the links between ranks allow at best. */
+/* The layout of the model in the store, and what the links between ranks allow at best. */
 #include "dist.h"
 
 /* Bytes of the weights that the servers keep for workers, on all servers. */

@@ -25,7 +25,7 @@ enum mu_status mu_kv_server_wait_sent(struct mu_kv_server *s, size_t p, size_t w
 	if (!mu_kv_is_remote(s, w))
 		return MU_OK;
 	return mu_wait_woken(s->kv->topology, 1, &s->pulls[mu_kv_request(s, p, w)],
-			     "a worker to take weights");
+			     "a worker to receive weights");
 }
 
 enum mu_status mu_kv_server_send_part(struct mu_kv_server *s, size_t p, size_t w)
@@ -50,7 +50,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 	MPI_Request *send = mu_kv_is_remote(s, w) ? &s->answers[s->peers[w].slot] : NULL;
 
 	if (send)
-		MU_TRY(mu_wait_woken(s->kv->topology, 1, send, "a worker to take an answer"));
+		MU_TRY(mu_wait_woken(s->kv->topology, 1, send, "a worker to receive an answer"));
 	s->kv->lr = lr;
 	s->peers[w].answer = (struct wire_answer){
 		.progress = s->kv->progress,
@@ -273,7 +273,7 @@ static enum mu_status stop(struct mu_kv_server *s)
 	for (size_t w = 0; w < s->n_workers; w++)
 		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
 	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(mu_kv_server_requests(s)), s->answers,
-			     "the workers to take the last answers"));
+			     "the workers to receive the last answers"));
 out:
 	return st;
 }

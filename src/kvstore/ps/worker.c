@@ -45,8 +45,8 @@ out:
 }
 
 /*
- * Every server counts the same samples, in dist_async in an order of its own: progress and learning
- * rate are server 0's.
+ * Every server counts the same samples, in dist_async in its own order: progress and learning rate
+ * are server 0's.
  */
 static enum mu_status wait_answers(struct mu_kv *kv)
 {
@@ -61,7 +61,7 @@ static enum mu_status wait_answers(struct mu_kv *kv)
 
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_remote), w->orders,
-			     "the servers to take an order"));
+			     "the servers to receive an order"));
 	for (int s = 0; s < kv->n_servers; s++)
 		if (w->shm[s].pipe)
 			w->received[s] = w->shm[s].pipe->answer;
@@ -232,11 +232,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool meet)
+enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool barrier)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_transfer transfer = {.n = 0};
-	MPI_Request barrier = MPI_REQUEST_NULL;
+	MPI_Request request = MPI_REQUEST_NULL;
 	struct mu_kv_wait wait = {.what = "the states of the optimizer"};
 	const struct mu_meeting meeting = {.comm = kv->topology->peers,
 					   .what = "the other workers to have their states"};
@@ -249,11 +249,11 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool m
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
 	mu_kv_transfer_end(kv, kind, &transfer);
 	MU_TRY(wait_answers(kv));
-	if (!meet)
+	if (!barrier)
 		goto out;
 	/* Not mu_barrier: others may still need the server end of this rank. */
-	MU_MPI(MPI_Ibarrier(kv->topology->peers, &barrier));
-	wait = (struct mu_kv_wait){.n = 1, .requests = &barrier};
+	MU_MPI(MPI_Ibarrier(kv->topology->peers, &request));
+	wait = (struct mu_kv_wait){.n = 1, .requests = &request};
 	wait.what = meeting.what;
 	wait.meeting = &meeting;
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
@@ -286,7 +286,7 @@ static enum mu_status send_weights(struct mu_kv *kv)
 	}
 	wake_servers(kv);
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), requests,
-			     "the servers to take the first weights"));
+			     "the servers to receive the first weights"));
 	MU_TRY(wait_answers(kv));
 out:
 	mu_free(requests);
