@@ -135,10 +135,10 @@ void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction
 		const struct mu_kv_part *part = &kv->plan.parts[p];
 		const struct mu_kv_route *route = &kv->worker->routes[p];
 
-		if (route->way == MU_KV_ROUTE_OWN || route->way == MU_KV_ROUTE_GPU)
+		if (route->kind == MU_KV_ROUTE_OWN || route->kind == MU_KV_ROUTE_GPU)
 			continue;
 		mu_traffic_write(&kv->traffic, direction, route->rank,
-				 bytes_of(kv, coder, part, route->way != MU_KV_ROUTE_SHARED),
+				 bytes_of(kv, coder, part, route->kind != MU_KV_ROUTE_SHARED),
 				 seconds, "%s bucket %zu, part %zu", what, bucket,
 				 p - b->first_part);
 	}

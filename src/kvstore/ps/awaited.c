@@ -89,12 +89,12 @@ static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
 		const struct mu_kv_route *route = &w->routes[p];
 		bool here = true; /* own parts: mu_kv_awaited_workers adds the late ranks */
 
-		if (route->way == MU_KV_ROUTE_SHARED)
+		if (route->kind == MU_KV_ROUTE_SHARED)
 			here = mu_kv_shm_is_returned(&w->shm[part->server], part->number,
 						     w->rounds);
-		else if (route->way == MU_KV_ROUTE_SEND)
+		else if (route->kind == MU_KV_ROUTE_SEND)
 			here = mu_request_is_complete(w->pulls[request++]);
-		else if ((route->way == MU_KV_ROUTE_LEADER || route->way == MU_KV_ROUTE_MEMBER) &&
+		else if ((route->kind == MU_KV_ROUTE_LEADER || route->kind == MU_KV_ROUTE_MEMBER) &&
 			 !mu_kv_leader_is_back(kv, bucket, p))
 			add_leader(kv, bucket, p, a);
 		if (!here)

@@ -261,7 +261,7 @@ void mu_kv_coded_push(struct mu_kv *kv, size_t bucket)
 		unsigned char *codes = mu_kv_codes_part(&c->pushes, i, 0);
 
 		encode(kv, &kv->push_coder, part, gradients, c->residual + part->at, codes);
-		if (kv->worker->routes[i].way != MU_KV_ROUTE_SEND)
+		if (kv->worker->routes[i].kind != MU_KV_ROUTE_SEND)
 			decode(kv, &kv->push_coder, part, codes, gradients);
 	}
 	mu_clock_stop(MU_CLOCK_COMPRESS);
@@ -278,7 +278,7 @@ void mu_kv_coded_pulled(struct mu_kv *kv, size_t bucket)
 		float *results = kv->results + part->at;
 		const unsigned char *codes = mu_kv_codes_part(&c->pulls, i, 0);
 
-		if (kv->worker->routes[i].way != MU_KV_ROUTE_SEND)
+		if (kv->worker->routes[i].kind != MU_KV_ROUTE_SEND)
 			continue;
 		if (kv->kind.workers_update)
 			decode(kv, &kv->pull_coder, part, codes, results);

@@ -39,7 +39,6 @@ struct mu_kv_worker {
 	struct mu_kv_coded_worker coded;
 };
 
-enum mu_status mu_kv_worker_open(struct mu_kv *kv);
 void mu_kv_worker_close(struct mu_kv_worker *w);
 enum mu_status mu_kv_worker_init(struct mu_kv *kv);
 enum mu_status mu_kv_worker_step_begin(struct mu_kv *kv);

@@ -18,7 +18,7 @@ static size_t worker_of(const struct mu_kv_leader *l, size_t other)
 
 static bool is_led_here(const struct mu_kv *kv, size_t part)
 {
-	return kv->worker->routes[part].way == MU_KV_ROUTE_LEADER;
+	return kv->worker->routes[part].kind == MU_KV_ROUTE_LEADER;
 }
 
 static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_leader_messages *r)

@@ -57,7 +57,7 @@ enum mu_status mu_kv_leader_begin(struct mu_kv *kv)
 	l->n_unsent = 0;
 	for (size_t b = 0; l->n > 0 && b < kv->plan.n_buckets; b++)
 		l->n_unsent += leads_bucket(kv->worker, b);
-	l->n_under_way = 0;
+	l->n_in_flight = 0;
 	return l->messages ? mu_kv_leader_messages_begin(l->messages) : MU_OK;
 }
 
@@ -89,7 +89,7 @@ bool mu_kv_leader_is_back(const struct mu_kv *kv, size_t bucket, size_t part)
 {
 	const struct mu_kv_worker *w = kv->worker;
 	const struct mu_kv_route *r = &w->routes[part];
-	const size_t i = r->way == MU_KV_ROUTE_LEADER ? w->leader.me : r->leader;
+	const size_t i = r->kind == MU_KV_ROUTE_LEADER ? w->leader.me : r->leader;
 
 	return atomic_load_explicit(&w->leader.all[i].back[bucket], memory_order_acquire) >=
 	       w->rounds;
@@ -141,7 +141,7 @@ static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
 	       k = w->leader.messages ? w->leader.messages->first[bucket] : 0;
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
-		if (w->routes[p].way != MU_KV_ROUTE_LEADER)
+		if (w->routes[p].kind != MU_KV_ROUTE_LEADER)
 			continue;
 		sum_part(kv, &kv->plan.parts[p], k++);
 		MU_MPI(MPI_Start(&w->pulls[request]));
@@ -150,7 +150,7 @@ static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
 	}
 	w->leader.sent[bucket] = w->rounds;
 	w->leader.n_unsent--;
-	w->leader.n_under_way++;
+	w->leader.n_in_flight++;
 out:
 	return st;
 }
@@ -169,7 +169,7 @@ static enum mu_status finish_bucket(struct mu_kv *kv, size_t bucket, int *done)
 		goto out;
 	atomic_store_explicit(&w->leader.all[w->leader.me].back[bucket], w->rounds,
 			      memory_order_release);
-	w->leader.n_under_way--;
+	w->leader.n_in_flight--;
 	if (!w->leader.messages)
 		mu_kv_leader_wake(kv);
 out:
@@ -183,7 +183,7 @@ enum mu_status mu_kv_leader_poll(struct mu_kv *kv, int *n)
 	struct mu_kv_leader *l = &w->leader;
 	int done;
 
-	for (size_t b = 0; l->n_unsent + l->n_under_way > 0 && b < kv->plan.n_buckets; b++) {
+	for (size_t b = 0; l->n_unsent + l->n_in_flight > 0 && b < kv->plan.n_buckets; b++) {
 		done = 0;
 		if (!leads_bucket(w, b))
 			continue;

@@ -73,7 +73,7 @@ enum mu_kv_route_kind {
 
 /* Of a part of the plan; computed once, when the store is opened. */
 struct mu_kv_route {
-	enum mu_kv_route_kind way;
+	enum mu_kv_route_kind kind;
 	int rank;      /* peer of the messages: the server's rank, or the leader's */
 	size_t leader; /* MEMBER: which of the node's workers leads the part */
 };
@@ -111,7 +111,7 @@ struct mu_kv_leader {
 	struct mu_kv_neighbour *all;
 	struct mu_kv_leader_messages *messages; /* NULL: the node shares memory */
 	uint64_t *sent;               /* by bucket: rounds in which this worker sent its sums */
-	size_t n_unsent, n_under_way; /* buckets with parts that it leads, in this round */
+	size_t n_unsent, n_in_flight; /* buckets with parts that it leads, in this round */
 	const float **sources;
 	float *block; /* MU_KV_BLOCK elements */
 };

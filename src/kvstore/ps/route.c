@@ -11,7 +11,8 @@ static size_t node_index(const struct mu_kv_group *g, size_t w)
 	return i;
 }
 
-static enum mu_kv_route_kind way_of(const struct mu_kv *kv, int server, size_t n_group, bool leader)
+static enum mu_kv_route_kind kind_of(const struct mu_kv *kv, int server, size_t n_group,
+				     bool leader)
 {
 	if (mu_kv_is_own(kv, server))
 		return MU_KV_ROUTE_OWN;
@@ -32,7 +33,7 @@ static struct mu_kv_route find_route(const struct mu_kv *kv, const struct mu_kv_
 	const bool direct = is_leader || !mu_kv_sends_to(kv, part->server);
 
 	return (struct mu_kv_route){
-		.way = way_of(kv, part->server, g->n, is_leader),
+		.kind = kind_of(kv, part->server, g->n, is_leader),
 		.rank = direct ? kv->server_ranks[part->server]
 			       : kv->topology->worker_ranks[leader],
 		.leader = node_index(g, leader),
@@ -84,13 +85,13 @@ out:
 
 /* The requests of a bucket's parts of this kind of route. */
 static enum mu_status make_bucket_requests(struct mu_kv *kv, const struct mu_kv_bucket *bucket,
-					   enum mu_kv_route_kind way)
+					   enum mu_kv_route_kind kind)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = kv->worker;
 
 	for (size_t p = bucket->first_part; p < bucket->first_part + bucket->n_parts; p++)
-		if (w->routes[p].way == way)
+		if (w->routes[p].kind == kind)
 			MU_TRY(make_part_requests(kv, w, p, w->n_parts++));
 out:
 	return st;

@@ -133,11 +133,11 @@ static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 	const size_t end = b->first_part + b->n_parts;
 
 	for (size_t p = b->first_part; p < end; p++)
-		if (w->routes[p].way == MU_KV_ROUTE_SHARED)
+		if (w->routes[p].kind == MU_KV_ROUTE_SHARED)
 			mu_kv_shm_send_part(&w->shm[parts[p].server], parts[p].number);
 	wake_for_parts(kv);
 	for (size_t p = b->first_part; p < end; p++)
-		if (w->routes[p].way == MU_KV_ROUTE_OWN)
+		if (w->routes[p].kind == MU_KV_ROUTE_OWN)
 			MU_TRY(mu_kv_server_part(kv->server, parts[p].number));
 out:
 	return st;
@@ -400,7 +400,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_worker_open(struct mu_kv *kv)
+static enum mu_status open_worker(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_worker *w = NULL;
@@ -458,7 +458,7 @@ enum mu_status mu_kv_ends_open(struct mu_kv *kv, const struct mu_kv_config *conf
 	if (kv->kind.hosted || kv->topology->role == MU_ROLE_SERVER)
 		MU_TRY(mu_kv_server_open(kv, config, policy));
 	if (kv->topology->role == MU_ROLE_WORKER)
-		MU_TRY(mu_kv_worker_open(kv));
+		MU_TRY(open_worker(kv));
 out:
 	return st;
 }

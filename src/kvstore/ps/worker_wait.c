@@ -18,7 +18,7 @@ out:
 }
 
 /*
- * A hosted server end settles the round only when this worker has sent its node's sums: settling is
+ * A hosted server end finishes the round only when this worker has sent its node's sums: that is
  * collective over the server ends, and others may need the sums to get there.
  */
 static enum mu_status serve_others(struct mu_kv *kv, int *n)
@@ -40,7 +40,7 @@ static bool part_here(const struct mu_kv *kv, size_t bucket, size_t p)
 	const struct mu_kv_worker *w = kv->worker;
 	const struct mu_kv_part *part = &kv->plan.parts[p];
 
-	switch (w->routes[p].way) {
+	switch (w->routes[p].kind) {
 	case MU_KV_ROUTE_OWN: return kv->server->updates[part->number] >= kv->step;
 	case MU_KV_ROUTE_SHARED:
 		return mu_kv_shm_is_returned(&w->shm[part->server], part->number, w->rounds);
