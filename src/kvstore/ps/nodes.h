@@ -78,7 +78,7 @@ struct mu_kv_route {
 	size_t leader; /* MEMBER: which of the node's workers leads the part */
 };
 
-/* kv->worker's groups and routes. After its near[]. */
+/* kv->worker's groups and routes. After its shm[]. */
 enum mu_status mu_kv_routes_open(struct mu_kv *kv);
 /* The requests of its parts: of a bucket first those that are sent when it is pushed, then those
  * that wait for the node's other workers. */
