@@ -8,8 +8,8 @@
  * error calls MU_FAIL with a message that names the thing and the remedy. Every caller passes the
  * error on with MU_TRY. Only main prints the trace and ends the job.
  *
- * Nothing here knows MPI. The only mutable globals of the library are the trace, the log and the
- * clocks.
+ * Nothing here knows MPI. The only mutable globals of the library are the trace, the log, the
+ * clocks, and the list of open stores of keys.
  */
 #ifndef MUSTER_BASE_H
 #define MUSTER_BASE_H

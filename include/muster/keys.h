@@ -40,10 +40,14 @@
  *	               then push, pull and mu_keys_init in any order; mu_keys_finish
  *	all ranks      mu_keys_free
  *
- * Workers that use several stores make the collective calls of all stores in one order. In a store
- * without servers every worker owns some of the keys and answers for them only inside calls of that
- * store. So finish one such store before you begin to use the next, and wait for other workers in
- * mu_keys_barrier, not in a barrier of your own.
+ * Several stores may be used in turns. All workers make the collective calls of all stores in one
+ * order. In a store without servers every worker owns some of the keys, and answers for the keys of
+ * all its stores in the waits of any call below. Nobody answers in a barrier of your own or in
+ * mu_keys_new: wait for other workers in mu_keys_barrier. A server answers for all its stores in
+ * mu_keys_serve, which it calls once for each of them, in any order.
+ *
+ * A worker that calls mu_keys_free without mu_keys_finish (and without an error on its way) warns,
+ * and the store fails on all other ranks: MU_ERR_ARGUMENT names this worker.
  *
  * ---- keys and values ----
  *
@@ -142,12 +146,15 @@ struct mu_keys_config {
  * MU_ERR_ARGUMENT on all ranks; a type that does not fit the topology is MU_ERR_USAGE.
  */
 enum mu_status mu_keys_new(struct mu_keys **out, const struct mu_keys_config *config);
-/* NULL is allowed. Not collective. */
+/* After mu_keys_finish or mu_keys_serve, or an error. NULL is allowed. Not collective. */
 void mu_keys_free(struct mu_keys *keys);
 
 /* Servers: answer until every worker has finished. */
 enum mu_status mu_keys_serve(struct mu_keys *keys);
-/* Workers: the last call. Servers then return from mu_keys_serve. Collective over workers. */
+/*
+ * Workers: the last call; waits for all workers. Servers then return from mu_keys_serve. A second
+ * call returns MU_OK at once; any other call after it is MU_ERR_ARGUMENT. Collective over workers.
+ */
 enum mu_status mu_keys_finish(struct mu_keys *keys);
 
 /* ---- values ---- */

@@ -77,6 +77,16 @@ status=$?
 expect_count 1 'error: '
 expect 'error: .*key 7.*worker 1 \(rank 1, [^ ]+; stopped\)'
 
+part "a store of keys without mu_keys_finish"
+for store in forgotten forgotten-servers; do
+	timeout -k 5 $((60 * scale)) $MPIRUN -n 3 "$(test_program test_keys_turns)" $store >"$log" 2>&1 </dev/null
+	status=$?
+	[ $status = 1 ] || fail "exit status $status of a store of keys, $store"
+	expect_count 1 'error: '
+	expect 'warning: worker 1 \(rank 1, [^ ]+\) calls mu_keys_free of a .* store without mu_keys_finish'
+	expect 'error: worker 1 \(rank 1, [^ ]+\) has freed the store of keys without mu_keys_finish'
+done
+
 part "the log of messages"
 train 3 $net --num-epochs 1 --num-batches 2 --verbose 1
 expect_count 3 '^role: '

@@ -14,6 +14,9 @@ enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call
 
 	if (keys->topology->role != MU_ROLE_WORKER)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_keys_serve", call);
+	if (keys->finished)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s on rank %d after mu_keys_finish", call,
+			keys->topology->rank);
 out:
 	return st;
 }

@@ -86,12 +86,28 @@ void mu_keys_keep_comm(struct mu_keys *keys)
 	keys->owns_comm = true;
 }
 
+/* With an error on its way, that error ends the job. */
+static void warn_unfinished(struct mu_keys *keys)
+{
+	char who[128];
+
+	if (!keys->ops->leave || *mu_trace_message())
+		return;
+	mu_log_warn("%s calls mu_keys_free of a %s store without mu_keys_finish: the store fails "
+		    "on all ranks",
+		    mu_topology_who(keys->topology, who, sizeof who), keys->type);
+	keys->ops->leave(keys);
+}
+
 void mu_keys_free(struct mu_keys *keys)
 {
 	if (!keys)
 		return;
-	if (keys->end)
+	if (keys->end) {
+		if (!keys->finished)
+			warn_unfinished(keys);
 		keys->ops->close(keys);
+	}
 	mu_keys_server_close(keys);
 	mu_owner_release(&keys->summer);
 	mu_key_table_release(&keys->table);
@@ -107,7 +123,10 @@ enum mu_status mu_keys_finish(struct mu_keys *keys)
 {
 	enum mu_status st = MU_OK;
 
+	if (keys->finished)
+		goto out;
 	MU_TRY(mu_keys_check_worker(keys, "mu_keys_finish"));
+	keys->finished = true;
 	MU_TRY(keys->ops->finish(keys));
 out:
 	return st;

@@ -70,6 +70,8 @@ struct mu_keys_ops {
 	enum mu_status (*gather)(struct mu_keys *keys, const void *mine, void *all, size_t nbytes);
 	enum mu_status (*bcast)(struct mu_keys *keys, void *data, size_t nbytes);
 	enum mu_status (*finish)(struct mu_keys *keys);
+	/* The store is freed without finish. NULL: nobody waits for this worker. */
+	void (*leave)(struct mu_keys *keys);
 };
 
 extern const struct mu_keys_ops mu_keys_local;
@@ -105,6 +107,7 @@ struct mu_keys {
 	void **scratch; /* buffers of the pool that they use */
 	size_t n_scratch, max_scratch;
 	void *end; /* of the worker */
+	bool finished;
 	/* Who owns keys, as ranks of comm; they may be workers. */
 	const int *owner_ranks;
 	int n_owners;

@@ -58,15 +58,17 @@ static void await_heads(const void *context, struct mu_awaited *a)
 		mu_keys_late_workers(x->keys->server, a);
 }
 
-/* After a poll that found nothing. A rank that owns keys serves while it waits. */
+/* After a poll that found nothing. A rank that owns keys, of any store, serves while it waits. */
 static enum mu_status idle(struct mu_keys *keys, struct mu_waiter *waiter, mu_awaited_fn *fn,
 			   const void *context)
 {
 	enum mu_status st = MU_OK;
 	int n = 0;
 
-	if (keys->server)
-		MU_TRY(mu_keys_server_poll(keys->server, &n));
+	MU_TRY(mu_keys_servers_poll(&n));
+	/* What the worker that left owns nobody answers any more. */
+	if (keys->server && keys->server->left)
+		MU_FAIL(keys->server->status, "%s", keys->server->failure);
 	if (n > 0) {
 		mu_waiter_reset(waiter);
 		goto out;

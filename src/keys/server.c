@@ -10,6 +10,9 @@
 #include "server.h"
 #include "traffic.h"
 
+/* Open stores that this rank owns keys of. */
+static struct mu_keys_server *open_servers;
+
 /* ---- memory ---- */
 
 static enum mu_status open_conn(struct mu_keys_server *s, size_t w)
@@ -41,6 +44,8 @@ enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_keys_co
 	MU_TRY(MU_ALLOC(s, 1, "owner's end of the store of keys"));
 	keys->server = s;
 	s->keys = keys;
+	s->next = open_servers;
+	open_servers = s;
 	s->n_workers = n;
 	MU_TRY(mu_owner_init(&s->owner, config, &keys->pool, n));
 	MU_TRY(MU_ALLOC(s->conns, n, "connections to workers"));
@@ -60,6 +65,12 @@ void mu_keys_server_close(struct mu_keys *keys)
 
 	if (!s)
 		return;
+	for (struct mu_keys_server **p = &open_servers; *p; p = &(*p)->next) {
+		if (*p == s) {
+			*p = s->next;
+			break;
+		}
+	}
 	mu_keys_runs_release(s);
 	for (size_t w = 0; s->conns && w < s->n_workers; w++) {
 		mu_free(s->conns[w].head);
@@ -153,6 +164,8 @@ static enum mu_status finish_one(struct mu_keys_server *s, struct mu_keys_conn *
 	if (s->keys->kind.synchronous && s->status == MU_OK)
 		MU_TRY(mu_keys_finished(s));
 	for (size_t w = 0; s->n_finished == s->n_workers && w < s->n_workers; w++) {
+		if (!s->conns[w].busy) /* it left, and wants no answer */
+			continue;
 		if (s->status == MU_OK)
 			MU_TRY(mu_keys_answer(s, &s->conns[w]));
 		else
@@ -296,6 +309,11 @@ static enum mu_status take_head(struct mu_keys_server *s, struct mu_keys_conn *c
 	if (head->op == KEYS_FAIL) {
 		MU_TRY(mu_keys_fail(s, (enum mu_status)head->status, (const char *)(head + 1)));
 		MU_MPI(MPI_Start(&s->heads[c->worker]));
+	} else if (head->op == KEYS_LEAVE) {
+		s->left = true;
+		MU_TRY(mu_keys_fail(s, (enum mu_status)head->status, (const char *)(head + 1)));
+		c->op = KEYS_FINISH;
+		MU_TRY(finish_one(s, c));
 	} else if (head->op == KEYS_FINISH) {
 		c->op = KEYS_FINISH;
 		c->busy = c->received = c->answered = true;
@@ -358,7 +376,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_keys_server_poll(struct mu_keys_server *s, int *n)
+static enum mu_status poll_one(struct mu_keys_server *s, int *n)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
@@ -369,7 +387,18 @@ enum mu_status mu_keys_server_poll(struct mu_keys_server *s, int *n)
 		MU_TRY(take_head(s, &s->conns[s->arrived[i]]));
 	MU_TRY(poll_receives(s, &n_received));
 	MU_TRY(mu_keys_poll_sends(s));
-	*n = (n_heads > 0 ? n_heads : 0) + n_received;
+	*n += (n_heads > 0 ? n_heads : 0) + n_received;
+out:
+	return st;
+}
+
+enum mu_status mu_keys_servers_poll(int *n)
+{
+	enum mu_status st = MU_OK;
+
+	*n = 0;
+	for (struct mu_keys_server *s = open_servers; s; s = s->next)
+		MU_TRY(poll_one(s, n));
 out:
 	return st;
 }
@@ -417,7 +446,7 @@ enum mu_status mu_keys_serve(struct mu_keys *keys)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_serve is for servers");
 	mu_waiter_init(&waiter, keys->topology);
 	while (!mu_keys_server_is_done(s)) {
-		MU_TRY(mu_keys_server_poll(s, &n));
+		MU_TRY(mu_keys_servers_poll(&n));
 		if (n > 0) {
 			mu_waiter_reset(&waiter);
 			continue;

@@ -15,8 +15,12 @@
 /* Make keys->server. Not collective; it answers from the first poll on. */
 enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_keys_config *config);
 void mu_keys_server_close(struct mu_keys *keys);
-/* Handle what has come; *n: how many messages that was. An error is one of MPI or memory. */
-enum mu_status mu_keys_server_poll(struct mu_keys_server *s, int *n);
+/*
+ * Handle what has come for any open store that this rank owns keys of; *n: how many messages that
+ * was. Stores may be used in turns, so a rank that waits in one of them answers for all. An error
+ * is one of MPI or memory.
+ */
+enum mu_status mu_keys_servers_poll(int *n);
 /* The context is a struct mu_keys_server: workers whose pushes others wait for. */
 mu_awaited_fn mu_keys_late_workers;
 /* All workers have finished and have their answers. */
@@ -80,6 +84,7 @@ struct mu_keys_send {
 
 struct mu_keys_server {
 	struct mu_keys *keys;
+	struct mu_keys_server *next; /* open store of this rank */
 	struct mu_owner owner;
 	struct mu_keys_run **runs; /* by part; NULL = another owner's */
 	size_t n_runs, max_runs;
@@ -98,6 +103,7 @@ struct mu_keys_server {
 	size_t n_rule, n_finished;
 	enum mu_status status; /* of the store: the first failure */
 	char failure[KEYS_TEXT_BYTES];
+	bool left; /* a worker has freed the store without mu_keys_finish; failure names it */
 };
 
 /* ---- round.c ---- */

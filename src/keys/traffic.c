@@ -19,6 +19,7 @@ static const char *const codings[] = {
 static const char *const ops[] = {
 	[KEYS_CALL] = "call",    [KEYS_MAKE] = "new keys", [KEYS_RULE] = "rule",
 	[KEYS_FAIL] = "failure", [KEYS_FINISH] = "finish",
+	[KEYS_LEAVE] = "leave",
 };
 
 void mu_keys_traffic_call(const struct mu_keys *keys, size_t owner, size_t n,

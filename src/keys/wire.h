@@ -10,8 +10,8 @@
  *
  * The receives of heads are persistent; all others are posted, with their sizes and sources, when
  * the head that announces them is there, or before the call is sent. A worker has one call under
- * way at most; to one that is not yet answered only FAIL and FINISH may follow. All ranks are of
- * one machine type, so structs travel as bytes.
+ * way at most; to one that is not yet answered only FAIL, FINISH and LEAVE may follow. All ranks
+ * are of one machine type, so structs travel as bytes.
  */
 #ifndef MUSTER_KEYS_WIRE_H
 #define MUSTER_KEYS_WIRE_H
@@ -44,6 +44,8 @@ enum keys_op {
 	KEYS_RULE,   /* the body is a struct mu_rule_order; answered when all workers sent it */
 	KEYS_FAIL,   /* the body is a message: another owner has failed. No answer. */
 	KEYS_FINISH, /* answered when all workers have finished */
+	/* As FAIL and FINISH of a worker that frees the store without mu_keys_finish. No answer. */
+	KEYS_LEAVE,
 };
 
 struct keys_head {
