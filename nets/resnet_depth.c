@@ -70,7 +70,7 @@ enum mu_status mu_resnet_choose(struct mu_net *net, const struct mu_net_config *
 	if ((height <= 28 || !choose_imagenet(r)) && (height > 32 || !choose_cifar(r))) {
 		list_imagenet(list, sizeof list);
 		MU_FAIL(MU_ERR_USAGE,
-			"--num-layers %ld: network %s has no such depth for images of height %zu; "
+			"num_layers %ld: network %s has no such depth for images of height %zu; "
 			"up to height 32 it has 8, 14, 20 and every sixth up to 158, and 164, 173 "
 			"and every ninth from there; above height 28 it has %s",
 			r->depth, config->network, height, list);

@@ -30,9 +30,9 @@ DMLC_INTERFACE=eth8 refused "DMLC_INTERFACE=eth8: $list" 2 $net
 part "one that does"
 DMLC_INTERFACE=eth8 train 2 $net --interface lo
 expect '^node 0 \(\S+, lo 127\.0\.0\.1\): worker 0'
-expect_none 'and that counts'
+expect_none 'which takes precedence'
 UCX_NET_DEVICES=all train 2 $net --interface lo
-expect 'interface lo: UCX_NET_DEVICES is set to all, and that counts'
+expect 'interface lo: UCX_NET_DEVICES is set to all, which takes precedence'
 DMLC_INTERFACE=eth8 "${TRAINER:?}" --version || fail "an interface is asked for by --version"
 
 hosts_possible || {

@@ -278,7 +278,7 @@ in_slurm SLURM_RESTART_COUNT=2 SLURM_CPUS_PER_TASK=4096 SLURM_GPUS_ON_NODE=2
 expect_count 1 'Slurm job 7 was queued anew: restart 2$'
 expect_count 1 'Slurm gives 4096 cores to a task \(SLURM_CPUS_PER_TASK\), and worker 0 may run on \d+: '
 expect_count 1 'Slurm gives 2 GPUs on this node'
-expect_none 'begins training anew'
+expect_none 'starts training from'
 in_slurm SLURM_CPUS_PER_TASK=1
 expect_count 1 ', 1 thread per worker;'
 in_slurm SLURM_CPUS_PER_TASK=many
@@ -287,10 +287,10 @@ expect_count 1 "error: SLURM_CPUS_PER_TASK is 'many': a number from 1 to"
 if has_files; then
 	options='--model-prefix P'
 	in_slurm SLURM_RESTART_COUNT=1
-	expect_count 1 'begins training anew: --resume auto'
+	expect_count 1 'starts training from the beginning: --resume auto'
 	options='--model-prefix P --resume auto'
 	in_slurm SLURM_RESTART_COUNT=1
-	expect_none 'begins training anew'
+	expect_none 'starts training from'
 fi
 
 part "on private hosts"

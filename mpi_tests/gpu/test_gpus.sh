@@ -38,14 +38,14 @@ expect_none 'gpu:|CUDA'
 
 part "--inter-node"
 refused 2 'error: --inter-node nccl with --kv-store dist_sync: it is for dist_allreduce' 2 $net --inter-node nccl
-refused 2 'error: --inter-node nccl: (the devices are no GPUs|this build has no CUDA)' 2 $net --kv-store dist_sharded \
+refused 2 'error: --inter-node nccl: (the devices are not GPUs|this build has no CUDA)' 2 $net --kv-store dist_sharded \
 	--inter-node nccl
 train 2 $net --kv-store dist_allreduce --inter-node mpi
 
 part "--gpus"
-refused 2 'error: --gpus 0 with --devices ref: give one of them' 1 $net --gpus 0 --devices ref
+refused 2 'error: --gpus 0 with --devices ref: use one of them' 1 $net --gpus 0 --devices ref
 if grep -q '^CUDA: *not built in' info; then
-	refused 2 'error: --gpus 0: this build has no device gpu, for CUDA was not there' 2 $net --gpus 0
+	refused 2 'error: --gpus 0: this build has no device gpu, because configure found no' 2 $net --gpus 0
 	finish
 fi
 if grep -q '^#define HAVE_NCCL 1' "$BUILDDIR/config.h"; then

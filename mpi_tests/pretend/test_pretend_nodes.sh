@@ -65,13 +65,13 @@ same 3 --gpus auto --kv-store dist_sync --batch-size 12 --node-reduce shm
 expect_none "$by_node"
 same 3 --gpus 0 --kv-store dist_sync --batch-size 12
 expect_none "$by_node"
-expect_count 1 'warning: --node-reduce auto: workers have a GPU in common'
+expect_count 1 'warning: --node-reduce auto: several workers use one GPU'
 
 part "what --node-reduce nccl does not go with"
 refused 'workers 0 and 1 have the same GPU' --gpus 0 --kv-store dist_sync --node-reduce nccl
-refused 'the devices are no GPUs; .*--node-reduce auto sums on the CPU' --kv-store dist_sync --node-reduce nccl
+refused 'the devices are not GPUs; .*--node-reduce auto sums on the CPU' --kv-store dist_sync --node-reduce nccl
 refused 'it is for dist_sync' --gpus auto --kv-store dist_allreduce --node-reduce nccl
-refused 'give one of them' --gpus auto --kv-store dist_sharded --node-reduce nccl --inter-node nccl
+refused 'use one of them' --gpus auto --kv-store dist_sharded --node-reduce nccl --inter-node nccl
 
 part "two nodes: exact sums"
 if nodes_up 2; then

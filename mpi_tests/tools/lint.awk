@@ -251,7 +251,7 @@ function check_feature(code)
 # the program's name.
 function check_options(text)
 {
-	if (FILENAME_NOW !~ /^src\/(base|comm|device|image|storage|optim|net|input|compress)\// || \
+	if (FILENAME_NOW !~ /^(nets|src\/(base|comm|device|image|storage|optim|net|input|compress))\// || \
 	    FILENAME_NOW ~ /^src\/base\/options/)
 		return
 	gsub(/(srun|configure with|pkg-config) --/, "", text)

@@ -282,16 +282,16 @@ part "options that would have no effect"
 misused 1 'shuffle-chunk 64 needs --shuffle chunk' $mlp --shuffle-chunk 64
 misused 1 'save-period needs --model-prefix' $mlp --save-period 2
 misused 1 'timeline-steps 3 needs --timeline FILE.json' $mlp --timeline-steps 3
-misused 1 'top-k 1: it is the accuracy, .*a K from 2 on' $mlp --top-k 1
+misused 1 'top-k 1: it is the accuracy, .*K must be at least 2' $mlp --top-k 1
 misused 1 'lr-scale-with-workers 1 with --optimizer adadelta: it has no learning rate' $mlp --optimizer adadelta \
 	--lr-scale-with-workers 1
 both misused 'conv-table with --conv-algo winograd' $mlp --conv-table T --conv-algo winograd
-misused 1 'num-batches 3 with --evaluate: it is about a training, and nothing' $mlp --evaluate --load P.h5 \
+misused 1 'num-batches 3 with --evaluate: it is about training, and nothing' $mlp --evaluate --load P.h5 \
 	--num-batches 3
 misused 1 'skip-mismatch with --sample 9: all parameters' --network lstm --sample 9 --vocab V --load P.h5 \
 	--skip-mismatch $plain
 for file in "profile x.csv" "metrics-file x.csv" "timeline x.json" "halt-before 5m"; do
-	misused 1 "${file% *} with --test-io 1: it is about a training, and nothing" $mlp --test-io 1 --$file
+	misused 1 "${file% *} with --test-io 1: it is about training, and nothing" $mlp --test-io 1 --$file
 	misused 1 "${file% *} with --dump-batch x.png: .* nothing" $mlp --dump-batch x.png --$file
 	misused 1 "${file% *} with --conv-algo tune: .* nothing" $mlp --conv-algo tune --conv-table T --$file
 done
@@ -304,7 +304,7 @@ misused 3 "node-reduce mpi with kv-store 'dist_async', where every worker's push
 misused 3 'node-reduce mpi with compression 2bit, where every worker keeps a residual' $mlp \
 	--kv-store dist_sync --gc-type 2bit --node-reduce mpi
 misused 1 'node-reduce: "mpi2" is not known; choose one of: auto, shm, mpi, none' $mlp --node-reduce mpi2
-both misused 'data-dir with --data-val set: give one of them' $mlp --evaluate --load P.h5 --data-val set
+both misused 'data-dir with --data-val set: use one of them' $mlp --evaluate --load P.h5 --data-val set
 misused 1 'benchmark 1 with --data-val set: random data or files' --network mlp --benchmark 1 \
 	--evaluate --data-val set $plain
 folder="--network lenet --data-train set --image-shape 3,28,28 --num-classes 10 --batch-size 20 $plain"

@@ -105,7 +105,7 @@ if has_files; then
 			    a.write(numpy.char.replace(text, b"cpu: ", b"CPU: ").astype(a.dtype))
 		END
 		train 1 $resnet --num-epochs 2 --model-prefix M --load-epoch 1
-		expect 'M-0001.h5: its table .* measured on CPU: .*, and here is cpu: .*: convolutions go by'
+		expect 'M-0001.h5: its table .* measured on CPU: .*, and this is cpu: .*: the fixed rule chooses'
 		expect_none '^convolutions by the table'
 	else
 		echo "a checkpoint of another machine: skipped, there is no h5py"
@@ -139,19 +139,19 @@ refused 'good: its table of convolutions is for network resnet 3,32,32 [0-9a-f]+
 	--num-layers 32 --conv-table good
 refused 'good: its table .* and this run has resnet 3,28,28' --image-shape 3,28,28 --conv-table good
 sed 's/^\(device.* \)[0-9]*\.[0-9]*\.[0-9]*/\19.9.9/' good >library
-refused 'library: its table of convolutions was measured on .*9\.9\.9.*, and here is' --conv-table library
+refused 'library: its table of convolutions was measured on .*9\.9\.9.*, and this is' --conv-table library
 sed 's/^device cpu: \(.*\), .*/device cpu: \1, avx7/' good >instructions
-refused 'instructions: its table of convolutions was measured on .*avx7, and here is' --conv-table instructions
+refused 'instructions: its table of convolutions was measured on .*avx7, and this is' --conv-table instructions
 sed 's/^conv0 /conv99 /' good >layer
 refused 'layer: its table of convolutions has a layer conv99' --conv-table layer
 sed 's/^conv0 auto/conv0 fft/' good >algorithm
 refused 'algorithm: layer conv0: unknown algorithm of convolutions "fft"' --conv-table algorithm
 sed 's/^conv0 auto/conv0/' good >short
-refused 'short: "conv0 auto auto" is no line of a table' --conv-table short
+refused 'short: "conv0 auto auto" is not a line of a table' --conv-table short
 : >empty
-refused 'conv-table empty: is no table of convolutions' --conv-table empty
+refused 'conv-table empty: not a table of convolutions' --conv-table empty
 head -c 100000 /dev/zero >zeros
-refused 'conv-table zeros: is no table of convolutions' --conv-table zeros
+refused 'conv-table zeros: not a table of convolutions' --conv-table zeros
 refused 'conv-table none: cannot be read' --conv-table none
 run_limited 60 1 $resnet --conv-algo tune
 [ $status = 2 ] || fail "exit status $status for tune without a table"

@@ -115,7 +115,7 @@ done
 [ -s level0 ] || fail "no validation"
 
 part "options"
-misused 'data-dir with --data-train all.rec: give one of them' $net $images --data-dir set
+misused 'data-dir with --data-train all.rec: use one of them' $net $images --data-dir set
 misused 'benchmark 1 with --data-train all.rec: ' $net $images --benchmark 1
 misused 'data-val needs --data-train' $net --data-dir set --data-val all.rec
 misused 'pad-size with --benchmark 1: it is for images from files' $net --benchmark 1 --pad-size 4
@@ -126,7 +126,7 @@ misused 'random-resized-crop 1 takes the place of --random-crop 1' $net $images 
 misused 'max-random-aspect-ratio 1 without' $net $images --max-random-aspect-ratio 1
 misused 'batch larger than a worker' $net $images --batch-size 28
 misused 'image-shape 2,20,20: images have 1 channel or 3' $net $images --image-shape 2,20,20
-misused 'give --num-classes' $net --data-train all.rec
+misused '--num-classes is needed' $net --data-train all.rec
 
 mkdir -p other/ant other/cow
 cp set/ant/1.jpg other/ant && cp set/cow/1.jpg other/cow

@@ -73,7 +73,7 @@ run_limited 60 1 $run --loss-scale 8 --loss-scale-window 5
 expect_count 1 'error: --loss-scale-window 5: it needs --loss-scale dynamic'
 run_limited 60 3 $run --kv-store dist_sync --loss-scale 8 --gc-type topk
 [ $status = 2 ] || fail "exit status $status of a loss scale with compression"
-expect_count 1 'error: --gc-type topk with --kv-store dist_sync: with a loss scale'
+expect_count 1 'error: --gc-type topk with --kv-store dist_sync: the residual of compression'
 for value in 0 -1 x 1e39 dynamic: dynamic:none dynamics 8x; do
 	run_limited 60 1 $run --loss-scale $value
 	[ $status = 2 ] || fail "exit status $status of --loss-scale $value"

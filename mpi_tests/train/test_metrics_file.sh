@@ -103,7 +103,7 @@ expect 'error: .*--metrics-file m\.txt: its name must end in \.jsonl .*\.csv'
 expected=1 refuses 3 $job --metrics-file none/m.csv
 expect 'error: .*--metrics-file none/m\.csv: cannot be written: No such file'
 expected=2 refuses 1 $job --evaluate --load p-0001.h5 --metrics-file m.csv
-expect 'error: .*--metrics-file with .*: it is about a training'
+expect 'error: .*--metrics-file with .*: it is about training'
 if ! grep -q 'built without protobuf-c' "$log" && [ -d board ]; then
 	expected=1 refuses 2 $job --kv-store dist_allreduce --tensorboard m.csv
 	expect 'error: .*--tensorboard m\.csv: m\.csv: is there, but is not a folder'

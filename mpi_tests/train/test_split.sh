@@ -177,7 +177,7 @@ expect 'error: --devices: cpu:2 has no group'
 refuse $lstm --group2dev $ends --devices cpu:0
 expect 'error: --group2dev: cpu:1 is not one of --devices'
 refuse $lstm --group2dev $ends --model-parallel 2
-expect 'error: --group2dev with --model-parallel 2: give one of them'
+expect 'error: --group2dev with --model-parallel 2: use one of them'
 refuse --network lenet --data-dir set --batch-size 20 --group2dev a=cpu:0
 expect 'error: --group2dev: the layers of this network have no groups'
 refuse --network mlp --data-dir set --batch-size 20 --model-parallel 4
@@ -195,7 +195,7 @@ expect 'error: --time-block: network resnet cannot work on blocks of steps: laye
 refuse $lstm --time-block 9
 expect 'error: --time-block: a block of 9 steps is longer than the longest sequence, of 8'
 refuse $lstm --time-block 4 --micro-batches 2
-expect 'error: --time-block 4 with --micro-batches 2: give one of them'
+expect 'error: --time-block 4 with --micro-batches 2: use one of them'
 refuse $lstm --time-block 4 --devices cpu:0,cpu:1
 expect 'error: --time-block: the 2 devices share the samples'
 refuse $resnet --micro-batches 2 --devices cpu:0,cpu:1

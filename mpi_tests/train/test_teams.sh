@@ -130,7 +130,7 @@ expect 'error: --group2rank: cpu:1 is no rank of a team: a number'
 refuse 3 $lstm --model-parallel-ranks 2
 expect 'error: --model-parallel-ranks: 3 workers \(3 ranks, 0 of them servers\) cannot be divided into teams'
 refuse 2 $lstm --model-parallel-ranks 2 --group2rank $ends
-expect 'error: --group2rank with --model-parallel-ranks 2: give one of them'
+expect 'error: --group2rank with --model-parallel-ranks 2: use one of them'
 refuse 2 $lstm --group2rank $ends --group2dev embed=cpu:0,lstm0-3=cpu:0,decode=cpu:0
 expect 'error: --group2rank with --group2dev .*: that puts all layers on devices of one rank'
 refuse 2 $lstm --group2rank $ends --model-parallel 2

@@ -124,7 +124,7 @@ run_limited 60 2 $job --kv-store dist_allreduce --timeline none/t.json
 expect_count 1 'error: .*--timeline none/t\.json: cannot be written: No such file'
 run_limited 60 1 $job --timeline io.json --test-io 1
 [ $status = 2 ] || fail "exit status $status with --test-io"
-expect_count 1 'error: .*--timeline with .*: it is about a training'
+expect_count 1 'error: .*--timeline with .*: it is about training'
 run_limited 60 1 --network mlp --benchmark 1 --num-epochs 1 --lr 1e6 --num-batches 40 --timeline lost.json
 [ $status = 1 ] || fail "exit status $status of a run that breaks"
 ! ls lost.json* io.json* none 2>/dev/null || fail "something is left"

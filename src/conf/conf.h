@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What options mean: each part settles its own after they are parsed. */
+/* The meaning of options. After parsing each part settles its own options. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
@@ -23,18 +23,18 @@ enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_
 
 /* The part of mu_conf_settle about images: levels and presets become settings. */
 void mu_conf_images_settle(const struct mu_options *o, struct conf *v);
-/* Settled options as the input takes them. Validation: resize alone. */
+/* Settled options as a config of the input. Validation: resize only. */
 struct mu_augment mu_conf_images_augment(const struct conf_images *images, enum mu_input_part part);
 
 /* ---- interface.c ---- */
 
-/* The network interface that was asked for, also by the environment; NULL: none. */
+/* The network interface of --interface or of the environment; NULL: neither is set. */
 const char *mu_conf_interface(const struct conf *v);
-/* This host has it, and it has an address. Not collective. */
+/* MU_ERR_USAGE if this host has no such interface with an address. Not collective. */
 enum mu_status mu_conf_interface_check(const struct conf *v);
-/* "eth1 10.0.0.1": the one asked for, else those that carry TCP to other hosts; "": none. */
+/* "eth1 10.0.0.1": this interface, else all that carry TCP to other hosts; "": none. */
 void mu_conf_interface_address(const struct conf *v, char *text, size_t nbytes);
-/* Warns of variables that the user has set otherwise. */
+/* Warn of variables that the user has set to another interface. */
 void mu_conf_interface_report(const struct conf *v);
 
 /*
@@ -49,9 +49,9 @@ enum mu_status mu_conf_choose_interface(int argc, char *const argv[]);
 /* In the message of an error: options in place of the library's settings. */
 void mu_conf_name_options(void);
 
-/* ---- store.c: how workers keep step, and compression ---- */
+/* ---- store.c: the store, local SGD and compression ---- */
 
-/* Parts of mu_conf_settle: compression, and the store of a job of so many ranks. */
+/* Parts of mu_conf_settle: compression, and the store of a job of `ranks` ranks. */
 enum mu_status mu_conf_compression_settle(const struct mu_options *o, struct conf *v);
 enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct conf *v);
 void mu_conf_store_config(const struct conf *v, struct mu_kv_config *config);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options about training images: presets become settings, settings become the input's config. */
+/* Options about training images: apply presets, and make the input's config. */
 #include "conf.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static void set_real(const struct mu_options *o, const char *name, double *value
 		*value = preset;
 }
 
-/* What MXNet's trainer sets with this option. */
+/* The values that MXNet's trainer sets for this option. */
 static void set_imagenet(const struct mu_options *o, struct conf *v)
 {
 	struct conf_images *i = &v->images;
@@ -66,7 +66,7 @@ static void set_imagenet(const struct mu_options *o, struct conf *v)
 		v->rgb_std = "58.393,57.12,57.375";
 }
 
-/* The levels of MXNet's example, before its version 1.3. */
+/* The levels of MXNet's example before version 1.3. */
 static void set_level(const struct mu_options *o, struct conf_images *i)
 {
 	if (i->level >= 2) {
@@ -79,7 +79,7 @@ static void set_level(const struct mu_options *o, struct conf_images *i)
 		set_real(o, "max-random-shear-ratio", &i->max_shear, 0.1);
 		set_real(o, "max-random-aspect-ratio", &i->max_aspect, 0.25);
 	}
-	/* What takes the place of a plain crop keeps the preset from being a contradiction. */
+	/* The preset must not contradict a random resized crop. */
 	set(&i->random_crop, i->level >= 1 && i->random_resized_crop <= 0);
 	set(&i->random_mirror, i->level >= 1);
 }

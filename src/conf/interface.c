@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network interface that messages between nodes take: --interface, or MXNet's DMLC_INTERFACE.
- * MPI libraries choose it inside MPI_Init, by variables of their own in the environment. Where none
- * is asked for, this process's own TCP connections to other hosts tell which they have chosen.
+ * The network interface of messages between nodes: --interface, or MXNet's DMLC_INTERFACE. MPI
+ * libraries choose it in MPI_Init, by environment variables of their own. If the user sets none,
+ * the TCP connections of this process to other hosts show which they have chosen.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -17,11 +17,10 @@
 
 #include <muster/base.h>
 
-/* What each library calls it. NCCL takes a name as the beginning of one, unless "=" is before it.
- */
+/* The variable of each library. To NCCL a name is a prefix of names, unless it begins with "=". */
 static const struct {
-	const char *variable, *before;
-} told[] = {
+	const char *name, *prefix;
+} variables[] = {
 	{"UCX_NET_DEVICES", ""},
 	{"FI_TCP_IFACE", ""},
 	{"FI_SOCKETS_IFACE", ""},
@@ -29,11 +28,11 @@ static const struct {
 	{"OMPI_MCA_btl_tcp_if_include", ""},
 	{"NCCL_SOCKET_IFNAME", "="},
 };
-enum { N_TOLD = sizeof told / sizeof *told };
+enum { N_VARIABLES = sizeof variables / sizeof *variables };
 
 static void value_for(size_t i, const char *name, char *text, size_t nbytes)
 {
-	snprintf(text, nbytes, "%s%s", told[i].before, name);
+	snprintf(text, nbytes, "%s%s", variables[i].prefix, name);
 }
 
 const char *mu_conf_interface(const struct conf *v)
@@ -68,7 +67,7 @@ static void find_address(const struct ifaddrs *all, const char *name, char *text
 	}
 }
 
-/* "eth0 (10.0.0.1), lo (127.0.0.1)": those with addresses. */
+/* "eth0 (10.0.0.1), lo (127.0.0.1)": all with addresses. */
 static void list_interfaces(const struct ifaddrs *all, char *text, size_t nbytes)
 {
 	size_t used = 0;
@@ -87,7 +86,7 @@ static void list_interfaces(const struct ifaddrs *all, char *text, size_t nbytes
 	}
 }
 
-/* MU_ERR_USAGE if this host has no such interface, with the list of those that it has. */
+/* MU_ERR_USAGE if this host has no such interface; the message lists its interfaces. */
 static enum mu_status find(const char *name, const char *asked, char *address, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -96,14 +95,13 @@ static enum mu_status find(const char *name, const char *asked, char *address, s
 
 	*address = '\0';
 	if (getifaddrs(&all) != 0)
-		MU_FAIL(MU_ERR_IO, "the network interfaces of this host cannot be listed: %m");
+		MU_FAIL(MU_ERR_IO, "cannot list the network interfaces of this host: %m");
 	find_address(all, name, address, nbytes);
 	if (!*address) {
 		gethostname(host, sizeof host - 1);
 		list_interfaces(all, list, sizeof list);
 		MU_FAIL(MU_ERR_USAGE,
-			"%s%s: host %s has no such interface with an address; it "
-			"has: %s",
+			"%s%s: host %s has no such interface with an address; it has: %s",
 			asked, name, host, list);
 	}
 out:
@@ -112,7 +110,7 @@ out:
 	return st;
 }
 
-/* This end's address of a TCP connection to another host; false if fd is none. */
+/* The local address of a TCP connection to another host; false if fd is not one. */
 static bool connection(int fd, char *mine, size_t nbytes)
 {
 	struct sockaddr_storage ends[2];
@@ -129,8 +127,8 @@ static bool connection(int fd, char *mine, size_t nbytes)
 }
 
 /*
- * Does the parent hold this one of my file descriptors, too? Then it is the launcher's: MPI makes
- * its own. A parent that does not let me look has none.
+ * Does the parent have the same file? Then the launcher has opened it, not MPI. false if the
+ * parent's files cannot be read.
  */
 static bool is_inherited(const char *fd)
 {
@@ -154,7 +152,7 @@ static bool is_inherited(const char *fd)
 	return found;
 }
 
-/* The interface that has the address, "?" if none has. */
+/* The interface with this address; "?": there is none. */
 static const char *owner(const struct ifaddrs *all, const char *address)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -169,7 +167,7 @@ static const char *owner(const struct ifaddrs *all, const char *address)
 	return "?";
 }
 
-/* "eth0 10.0.0.1, eth1 10.1.0.1"; "" if nothing goes to another host by TCP. */
+/* "eth0 10.0.0.1, eth1 10.1.0.1"; "": there is no TCP connection to another host. */
 static void list_used(char *text, size_t nbytes)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -207,7 +205,7 @@ void mu_conf_interface_address(const struct conf *v, char *text, size_t nbytes)
 	else if (find(name, "", address, sizeof address) == MU_OK)
 		snprintf(text, nbytes, "%s %s", name, address);
 	else
-		mu_trace_clear(); /* it was there when it was checked */
+		mu_trace_clear(); /* it existed when it was checked */
 }
 
 void mu_conf_interface_report(const struct conf *v)
@@ -215,12 +213,12 @@ void mu_conf_interface_report(const struct conf *v)
 	const char *name = mu_conf_interface(v), *has;
 	char value[IF_NAMESIZE + 1];
 
-	for (size_t i = 0; name && i < N_TOLD; i++) {
+	for (size_t i = 0; name && i < N_VARIABLES; i++) {
 		value_for(i, name, value, sizeof value);
-		has = getenv(told[i].variable);
+		has = getenv(variables[i].name);
 		if (has && strcmp(has, value) != 0)
-			mu_log_warn("interface %s: %s is set to %s, and that counts", name,
-				    told[i].variable, has);
+			mu_log_warn("interface %s: %s is set to %s, which takes precedence", name,
+				    variables[i].name, has);
 	}
 }
 
@@ -237,14 +235,14 @@ out:
 	return st;
 }
 
-/* For MPI_Init to find; what the user has set stays. */
-static void tell_libraries(const char *name)
+/* For MPI_Init. Values that the user has set stay. */
+static void set_variables(const char *name)
 {
 	char value[IF_NAMESIZE + 1];
 
-	for (size_t i = 0; name && i < N_TOLD; i++) {
+	for (size_t i = 0; name && i < N_VARIABLES; i++) {
 		value_for(i, name, value, sizeof value);
-		setenv(told[i].variable, value, 0);
+		setenv(variables[i].name, value, 0);
 	}
 }
 
@@ -261,7 +259,7 @@ enum mu_status mu_conf_choose_interface(int argc, char *const argv[])
 		goto out;
 	}
 	MU_TRY(mu_conf_interface_check(&v));
-	tell_libraries(mu_conf_interface(&v));
+	set_variables(mu_conf_interface(&v));
 out:
 	mu_options_release(&o);
 	return st;

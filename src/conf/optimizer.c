@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options about the optimiser and the learning rate: which belong together, and what those that
- * were not given are. What an optimiser can be told is declared by its rule (mu_setting), under the
- * names of the options.
+ * Options about the optimiser and the learning rate: which belong together, and the defaults that
+ * depend on other options. A rule declares its settings (mu_setting), by the names of the options.
  */
 #include "conf.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* All settings that a rule can have are options, and others are none of a rule's. */
+/* Is the option a setting of any rule? */
 static bool is_setting(const char *name)
 {
 	for (size_t i = 0; mu_rule_table[i]; i++)
@@ -36,7 +35,7 @@ out:
 	return st;
 }
 
-/* The rule's own defaults for what was not given. */
+/* The rule's defaults for settings that the user has not set. */
 static void fill_settings(const struct mu_options *o, const struct mu_rule *rule, struct conf *v)
 {
 	for (const struct mu_setting *s = rule->settings; s->name; s++)
@@ -76,16 +75,16 @@ out:
 	return st;
 }
 
-/* "pow2" of --lr-step-epochs, MXNet's word for poly of power 2. */
-static enum mu_status take_power(const struct mu_options *o, struct conf_schedule *s)
+/* --lr-step-epochs pow2 is MXNet's name for schedule poly of power 2. */
+static enum mu_status settle_power(const struct mu_options *o, struct conf_schedule *s)
 {
 	enum mu_status st = MU_OK;
 	char *end = NULL;
 
 	if (mu_options_given(o, "lr-power") || (s->kind && s->kind != CONF_SCHEDULE_POLY))
 		MU_FAIL(MU_ERR_USAGE,
-			"--lr-step-epochs %s means --lr-schedule poly with that power, and "
-			"another %s is given",
+			"--lr-step-epochs %s means --lr-schedule poly with this power, and "
+			"another %s is set",
 			s->step_epochs,
 			mu_options_given(o, "lr-power") ? "--lr-power" : "schedule");
 	s->power = strtod(s->step_epochs + 3, &end);
@@ -118,7 +117,7 @@ enum mu_status mu_conf_schedule_settle(const struct mu_options *o, struct conf *
 	struct conf_schedule *s = &v->schedule;
 
 	if (s->step_epochs && strncmp(s->step_epochs, "pow", 3) == 0)
-		MU_TRY(take_power(o, s));
+		MU_TRY(settle_power(o, s));
 	if (!s->kind)
 		s->kind = s->step_epochs ? CONF_SCHEDULE_MULTIFACTOR : CONF_SCHEDULE_CONSTANT;
 	if (!mu_options_given(o, "final-lr"))

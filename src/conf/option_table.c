@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of options: names, defaults, meanings are those of MXNet's fit.py where it has them. */
+/* The table of options. Where MXNet's fit.py has an option, name, default and meaning are the same.
+ */
 #include <muster/base.h>
 
 #include "options.h"
@@ -22,147 +23,150 @@ static const char model[] = "model", job[] = "job and stores", rule[] = "optimis
 
 const struct mu_option mu_conf_options[] = {
 	{TEXT("network", network), .group = model, .record = CONF_IDENTITY,
-	 .help = "NAME|FILE  network to train, such as lenet or resnet (a wrong name lists "
-		 "them), or a model of your own: ./mynet.so"},
+	 .help = "NAME|FILE  network to train, such as lenet or resnet (an unknown name lists "
+		 "all), or a model of your own: ./mynet.so"},
 	{INT("num-layers", num_layers), .initial = "0", RANGE(0, 10000), .group = model, ADVANCED,
 	 .record = CONF_IDENTITY,
-	 .help = "N  depth, for networks that come in several (0: the network's own)"},
+	 .help = "N  depth, for networks that have several (0: the network's default)"},
 	{INT("num-hidden", text.hidden), .initial = "0", RANGE(0, 1e6), .group = model, ADVANCED,
-	 .help = "N  units of a layer of a network of sequences (0: its own)"},
+	 .help = "N  units of each layer, for networks of sequences (0: the network's default)"},
 	{INT("num-embed", text.embed), .initial = "0", RANGE(0, 1e6), .group = model, ADVANCED,
-	 .help = "N  numbers that stand for a word there (0: its own)"},
+	 .help = "N  size of a word's embedding there (0: the network's default)"},
 	{REAL("dropout", text.dropout), RANGE(0, 1), .group = model, ADVANCED, .record = CONF_TOLD,
-	 .help = "P  part of what is passed on between its layers that is left out in training "
-		 "(its own)"},
+	 .help = "P  probability that a value between its layers is dropped in training (the "
+		 "network's default)"},
 	{INT("num-classes", num_classes), .initial = "0", RANGE(0, 1e7), .group = model, ADVANCED,
 	 .record = CONF_IDENTITY,
-	 .help = "N  classes, at least 2 (0: the data's own where the files tell, else the "
-		 "network's)"},
+	 .help = "N  classes, at least 2 (0: as many as the data files have, if they say, else "
+		 "the network's default)"},
 	{TEXT("image-shape", image_shape), .group = model, ADVANCED, .record = CONF_IDENTITY,
-	 .help = "C,H,W  shape of one sample: with --benchmark 1 or --summary, and what is cut "
-		 "out of images, such as 3,28,28"},
+	 .help = "C,H,W  shape of one sample, such as 3,28,28: of random data and --summary, and "
+		 "of the crops of images"},
 	{TEXT("initializer", initializer), .initial = "default",
 	 .choices = "default|xavier|msra|orthogonal|normal|uniform|one|zero|uniform-0.1",
 	 .group = model, ADVANCED, .help = "NAME  initial weights"},
 	{WORD("dtype", dtype), .initial = "float32", LIST(mu_conf_dtype_words), .group = model,
 	 ADVANCED, .record = CONF_TRAINING,
-	 .help = "TYPE  arithmetic: float32, float16 on GPUs, or bfloat16 on GPUs and where the "
-		 "CPU has it, with weights and sums in float32"},
+	 .help = "TYPE  arithmetic: float32, float16 on GPUs, or bfloat16 on GPUs and on CPUs that "
+		 "support it; weights and sums stay in float32"},
 	{INT("dtype-fallback", dtype_fallback), .initial = "0", RANGE(0, 1), .group = model,
 	 ADVANCED,
-	 .help = "0|1  train in float32 where the device has no such --dtype, instead of an error"},
+	 .help = "0|1  train in float32 where the device does not support --dtype, instead of an "
+		 "error"},
 	{WORD("conv-algo", conv_algo), .initial = "auto", LIST(mu_conf_conv_words), .group = model,
 	 ADVANCED, .record = CONF_TOLD,
-	 .help = "NAME  algorithm of convolutions, where the device has it: what a fixed rule "
-		 "finds fastest (auto), or one of; tune measures them, writes --conv-table and "
-		 "ends"},
+	 .help = "NAME  algorithm of convolutions, where the device has it; auto: by a fixed rule; "
+		 "tune: measure all, write --conv-table, and stop"},
 	{TEXT("conv-table", conv_table), .group = model, ADVANCED, .record = CONF_TOLD,
-	 .help = "FILE  what --conv-algo tune has written: an algorithm for each convolution; "
-		 "checkpoints hold it"},
+	 .help = "FILE  an algorithm for each convolution, as written by --conv-algo tune; "
+		 "checkpoints include it"},
 
 	{TEXT("kv-store", kv_store), .group = job, .record = CONF_TOLD,
-	 .help = "NAME  local or device for one rank (default device); for several dist_sync "
-		 "(the default) or dist_async with servers, dist_allreduce or dist_sharded "
-		 "without; nccl or nccl_allreduce for GPUs of a node"},
+	 .help = "NAME  for one rank: local or device (default device); for several ranks: "
+		 "dist_sync (the default) or dist_async with servers, dist_allreduce or "
+		 "dist_sharded without; for the GPUs of a node: nccl or nccl_allreduce"},
 	{INT("num-servers", num_servers), .initial = "-1", RANGE(-1, 1e6), .group = job,
 	 .help = "S  ranks that serve parameters (-1: one per node)"},
 	{WORD("server-placement", server_placement), .initial = "spread",
 	 LIST(mu_conf_placement_words), .group = job, ADVANCED,
-	 .help = "NAME  servers on all nodes in turn, on the last ones, or inside the workers "
-		 "(dist_sync becomes dist_sharded)"},
+	 .help = "NAME  servers on all nodes in turn (spread), on the last nodes (packed), or "
+		 "inside the workers (colocated: dist_sync becomes dist_sharded)"},
 	{INT("max-staleness", max_staleness), .initial = "-1", RANGE(-1, 1e9), .group = job,
 	 ADVANCED,
-	 .help = "K  dist_async: no worker starts step t + K + 1 before all have pushed step t "
-		 "(-1: no bound)"},
+	 .help = "K  dist_async: a worker starts step t + K + 1 only after all workers have pushed "
+		 "step t (-1: no bound)"},
 	{INT("sync-period", sync_period), .initial = "1", RANGE(1, 1e9), .group = job, ADVANCED,
 	 .record = CONF_TOLD,
-	 .help = "K  local SGD: workers update by themselves, and average their weights after "
-		 "every K updates (1: sum the gradients of every update)"},
+	 .help = "K  local SGD: each worker updates its own weights, and all average them after "
+		 "every K updates (1: sum gradients at every update)"},
 	{REAL("block-momentum", block_momentum), .initial = "0", RANGE(0, 1), .group = job,
 	 ADVANCED, .record = CONF_TOLD,
-	 .help = "X  momentum of these averages, such as 1 - 1 / workers"},
+	 .help = "X  momentum of the averages, such as 1 - 1 / workers"},
 	{REAL("block-lr", block_lr), .initial = "1", RANGE(0, 1e6), .group = job, ADVANCED,
-	 .record = CONF_TOLD, .help = "X  how far the weights go towards the average"},
+	 .record = CONF_TOLD,
+	 .help = "X  learning rate of the averages: how far weights go towards them"},
 	{INT("block-nesterov", block_nesterov), .initial = "0", RANGE(0, 1), .group = job,
-	 ADVANCED, .record = CONF_TOLD, .help = "0|1  block momentum in Nesterov's form"},
+	 ADVANCED, .record = CONF_TOLD, .help = "0|1  Nesterov's form of the block momentum"},
 	{TEXT("devices", devices), .group = job, .record = CONF_TOLD,
 	 .help = "LIST  devices of each worker: cpu (the default), ref, gpu:0, or several such "
-		 "as cpu:0,cpu:1, which share its batch and its threads"},
+		 "as cpu:0,cpu:1, which share its batch and threads"},
 	{TEXT("group2dev", group2dev), .group = job, ADVANCED,
-	 .help = "LIST  layers of the network on several devices of a worker, by their groups, "
-		 "such as embed=cpu:0,lstm0-3=cpu:0,lstm4-7=cpu:1,decode=cpu:1"},
+	 .help = "LIST  model parallelism by hand: a device of the worker for each group of "
+		 "layers, such as embed=cpu:0,lstm0-3=cpu:0,lstm4-7=cpu:1,decode=cpu:1"},
 	{INT("model-parallel", model_parallel), .initial = "0", RANGE(0, CONF_MAX_STAGES),
 	 .group = job, ADVANCED,
-	 .help = "N  the same over N devices, cut so that each has about as much to do (0: not "
-		 "at all)"},
+	 .help = "N  model parallelism: cut the network into parts of about equal work for N "
+		 "devices (0: no)"},
 	{TEXT("group2rank", group2rank), .group = job, ADVANCED,
-	 .help = "LIST  layers of the network on several workers, which make a team, such as "
-		 "embed=0,lstm0-3=0,lstm4-7=1,decode=1"},
+	 .help = "LIST  model parallelism by hand over a team of workers: a rank of the team for "
+		 "each group of layers, such as embed=0,lstm0-3=0,lstm4-7=1,decode=1"},
 	{INT("model-parallel-ranks", model_parallel_ranks), .initial = "1",
 	 RANGE(1, CONF_MAX_STAGES), .group = job, ADVANCED,
-	 .help = "N  the same over teams of N workers; with --model-parallel each has so many "
-		 "devices"},
+	 .help = "N  model parallelism over teams of N workers, each of which has "
+		 "--model-parallel devices"},
 	{INT("micro-batches", micro_batches), .initial = "1", RANGE(1, 1e6), .group = job,
 	 ADVANCED, .record = CONF_TOLD,
-	 .help = "M  parts of a worker's batch that pass through these devices or workers one "
-		 "behind the other, so that all have work at a time"},
+	 .help = "M  split a worker's batch into M parts that pass through the devices of a cut "
+		 "network one after the other, so that all devices work at a time"},
 	{INT("time-block", time_block), .initial = "0", RANGE(0, TRAIN_LONGEST), .group = job,
 	 ADVANCED, .record = CONF_TOLD,
-	 .help = "STEPS  the same with blocks of so many steps of sequences and all samples, for "
-		 "LSTMs (0: whole sequences)"},
+	 .help = "STEPS  split the sequences of a batch into blocks of STEPS steps in the same "
+		 "way, for LSTMs (0: whole sequences)"},
 	{TEXT("work-load-list", work_load_list), .group = job, ADVANCED,
-	 .help = "LIST  parts of a worker's batch that its devices get, such as 3,1 (equal ones)"},
+	 .help = "LIST  relative parts of a worker's batch for its devices, such as 3,1 (equal "
+		 "parts)"},
 	{TEXT("gpus", gpus), .group = job,
-	 .help = "LIST  GPUs of each worker, such as 0,2; auto: the node's, dealt in turn"},
+	 .help = "LIST  GPUs of each worker, such as 0,2; auto: one of the node's GPUs, in turn"},
 	{WORD("node-reduce", node_reduce), .initial = "auto", LIST(mu_conf_node_words),
 	 .group = job, ADVANCED,
-	 .help = "NAME  ranks of a node share memory where /dev/shm has room (auto), must (shm), "
-		 "or send messages, to other nodes as one (mpi) or each its own (none); GPUs of "
-		 "a node are summed by NCCL where they can be (auto), or else an error (nccl)"},
+	 .help = "NAME  sum the gradients of a node's ranks in shared memory (shm; auto: if "
+		 "/dev/shm has room), by messages to one rank of the node (mpi), or not before "
+		 "they are sent (none); of its GPUs by NCCL (nccl; auto: if possible)"},
 	{WORD("inter-node", inter_node), .initial = "auto", LIST(mu_conf_inter_node_words),
 	 .group = job, ADVANCED,
-	 .help = "NAME  dist_allreduce and dist_sharded with GPUs: sums by NCCL where they can "
-		 "be (auto), or else an error (nccl); by MPI, through the host (mpi)"},
+	 .help = "NAME  dist_allreduce and dist_sharded with GPUs: sum by NCCL (nccl; auto: if "
+		 "possible), or by MPI, through the host (mpi)"},
 	{INT("bucket-bytes", bucket_bytes), .initial = "0", RANGE(0, 1e12), .group = job, ADVANCED,
-	 .help = "N  size of the pieces that gradients travel in (0: model / 16, 64 KiB to 4 MiB)"},
+	 .help = "N  size of the buckets in which gradients are sent (0: model / 16, from 64 KiB "
+		 "to 4 MiB)"},
 	{TEXT("gc-type", compression.type), .initial = "none",
 	 .choices = "none|2bit|1bit|fp16|bf16|topk", .group = job, ADVANCED, .record = CONF_TOLD,
-	 .help = "NAME  compress gradients between ranks; what is left of them is added to the "
-		 "next ones"},
+	 .help = "NAME  compress gradients between ranks; the residual is added to the next "
+		 "gradients"},
 	{REAL("gc-threshold", compression.threshold), RANGE(0, 1e30), .group = job, ADVANCED,
 	 .record = CONF_TOLD,
-	 .help = "X  2bit sends X, -X or 0 of a gradient, the sum over a worker's batch (0.5); "
-		 "1bit tells what is above X (0)"},
+	 .help = "X  threshold for a gradient, the sum over a worker's batch: 2bit sends X, -X or "
+		 "0 (0.5); 1bit sends whether it is above X (0)"},
 	{REAL("gc-ratio", compression.ratio), .initial = "0.01", RANGE(0, 1), .group = job,
 	 ADVANCED, .record = CONF_TOLD,
-	 .help = "X  part of the gradients that topk sends, the largest"},
+	 .help = "X  fraction of the gradients that topk sends: the largest"},
 	{INT("gc-pull", gc_pull), .initial = "0", RANGE(0, 1), .group = job, ADVANCED,
-	 .record = CONF_TOLD, .help = "0|1  compress what comes back, too"},
+	 .record = CONF_TOLD, .help = "0|1  compress what workers pull, too"},
 
 	{INT("priority", priority), .initial = "1", RANGE(0, 1), .group = job, ADVANCED,
-	 .help = "0|1  servers of the synchronous stores answer the front layers first, or in "
-		 "the order in which gradients come (0)"},
+	 .help = "0|1  servers of synchronous stores answer for the first layers first (1), or in "
+		 "the order in which gradients arrive (0)"},
 	{INT("cuda-graph", cuda_graph), .initial = "1", RANGE(0, 1), .group = job, ADVANCED,
-	 .help = "0|1  on GPUs a step is recorded as CUDA graphs, once, and given again, where "
-		 "its layers allow it; not with --profile"},
+	 .help = "0|1  on GPUs record a step as CUDA graphs once, and replay them, where its "
+		 "layers allow it; not with --profile"},
 	{INT("comm-thread", comm_thread), .initial = "0", RANGE(0, 1), .group = job, ADVANCED,
-	 .help = "0|1  a thread in each worker, for a core that is spare, that moves messages on "
-		 "while the worker computes"},
+	 .help = "0|1  a thread in each worker makes progress on messages while the worker "
+		 "computes; it needs a spare core"},
 	{TEXT("interface", interface), .group = job, ADVANCED,
-	 .help = "NAME  network interface for messages between nodes, such as eth1 (that of "
-		 "DMLC_INTERFACE, else what MPI chooses)"},
+	 .help = "NAME  network interface for messages between nodes, such as eth1 "
+		 "(DMLC_INTERFACE, else MPI's choice)"},
 	{REAL("comm-timeout", limits.timeout), .initial = "300", RANGE(0, 1e9), .group = job,
 	 ADVANCED,
-	 .help = "S  end the job when a rank has waited so long for others that do not move (0: "
-		 "never)"},
+	 .help = "S  end the job when a rank has waited S seconds for ranks that make no progress "
+		 "(0: never)"},
 	{REAL("comm-warn", limits.warn), .initial = "30", RANGE(0, 1e9), .group = job, ADVANCED,
-	 .help = "S  tell of such a wait, again and again after so many seconds (0: never)"},
+	 .help = "S  warn of such a wait every S seconds (0: never)"},
 
 	{INT("batch-size", batch_size), .initial = "128", RANGE(1, 1e7), .group = rule,
 	 .record = CONF_TOLD, .help = "N  samples per worker and step"},
 	{INT("global-batch-size", global_batch_size), .initial = "0", RANGE(0, 1e9), .group = rule,
 	 ADVANCED,
-	 .help = "N  samples behind an update over all workers (dist_async: of a step of all), "
+	 .help = "N  samples of an update over all workers (dist_async: of one step of all), "
 		 "instead of --batch-size"},
 	{INT("batch-per-device", batch_per_device), .initial = "0", RANGE(0, 1e7), .group = rule,
 	 ADVANCED, .help = "N  samples per device and step, instead of --batch-size"},
@@ -175,33 +179,36 @@ const struct mu_option mu_conf_options[] = {
 	 .help = "NAME  sgd, nag, adam, adagrad, ftrl, signum, adadelta, rmsprop, lars, lamb, "
 		 "dcasgd, test"},
 	{REAL("lr", lr), .initial = "0.1", RANGE(0, 1e6), .group = rule, .record = CONF_TOLD,
-	 .help = "X  learning rate, the same default for every optimiser (adam, lamb, rmsprop "
-		 "want less)"},
+	 .help = "X  learning rate; the default is the same for every optimiser (adam, lamb and "
+		 "rmsprop need less)"},
 	{WORD("lr-schedule", schedule.kind), LIST(mu_conf_schedule_words), .group = rule,
 	 .record = CONF_TOLD,
-	 .help = "NAME  how it changes; multifactor if --lr-step-epochs is given, else constant"},
+	 .help = "NAME  how the learning rate changes (multifactor with --lr-step-epochs, else "
+		 "constant)"},
 	{REAL("lr-factor", schedule.factor), .initial = "0.1", RANGE(0, 1e6), .group = rule,
-	 ADVANCED, .help = "X  multiplies the learning rate at every epoch of --lr-step-epochs"},
+	 ADVANCED, .help = "X  factor of the learning rate at each epoch of --lr-step-epochs"},
 	{TEXT("lr-step-epochs", schedule.step_epochs), .group = rule,
-	 .help = "LIST  epochs at which the learning rate drops, such as 30,60; pow2: poly of "
-		 "power 2"},
+	 .help = "LIST  epochs at which the learning rate drops, such as 30,60; pow2: schedule "
+		 "poly of power 2"},
 	{REAL("lr-factor-epoch", schedule.factor_epoch), .initial = "1", RANGE(0, 1e9),
-	 .group = rule, ADVANCED, .help = "X  epochs from drop to drop with --lr-schedule factor"},
+	 .group = rule, ADVANCED, .help = "X  epochs between drops of --lr-schedule factor"},
 	{REAL("plateau-improvement", schedule.improvement), .initial = "1", RANGE(0, 1e6),
 	 .group = rule, ADVANCED,
-	 .help = "X  --lr-schedule plateau: multiply by --lr-factor when the validation "
+	 .help = "X  --lr-schedule plateau multiplies by --lr-factor when the validation "
 		 "perplexity has not fallen by X"},
 	{REAL("lr-power", schedule.power), .initial = "2", RANGE(0, 1000), .group = rule, ADVANCED,
-	 .help = "X  of --lr-schedule poly"},
+	 .help = "X  power of --lr-schedule poly"},
 	{REAL("final-lr", schedule.final_lr), RANGE(0, 1e6), .group = rule, ADVANCED,
-	 .help = "X  where poly and cosine end (0) and where factor stops (1e-8)"},
+	 .help = "X  learning rate at the end of poly and cosine (0); least one of factor (1e-8)"},
 	{REAL("warmup-epochs", schedule.warmup_epochs), .initial = "0", RANGE(0, 1e9),
-	 .group = rule, .help = "X  epochs before the schedule, with a lower learning rate"},
+	 .group = rule,
+	 .help = "X  epochs of warm-up, with a lower learning rate, before the schedule"},
 	{WORD("warmup-strategy", schedule.warmup_strategy), .initial = "linear",
 	 LIST(mu_conf_warmup_words), .group = rule, ADVANCED,
-	 .help = "NAME  a line up to --lr, or --warmup-begin-lr all the time"},
+	 .help = "NAME  learning rate of the warm-up: rises to --lr, or stays at "
+		 "--warmup-begin-lr"},
 	{REAL("warmup-begin-lr", schedule.warmup_begin_lr), .initial = "0", RANGE(0, 1e6),
-	 .group = rule, ADVANCED, .help = "X  where the warm-up begins"},
+	 .group = rule, ADVANCED, .help = "X  learning rate at the start of the warm-up"},
 	{INT("lr-scale-with-workers", schedule.scale_with_workers), .initial = "0", RANGE(0, 1),
 	 .group = rule, ADVANCED,
 	 .help = "0|1  multiply --lr by the number of workers (synchronous stores)"},
@@ -210,108 +217,110 @@ const struct mu_option mu_conf_options[] = {
 	{REAL("wd", optim.wd), .initial = "0.0001", RANGE(0, 1e6), .group = rule,
 	 .record = CONF_TRAINING, .help = "X  weight decay"},
 	{INT("wd-gamma", wd_gamma), .initial = "1", RANGE(0, 1), .group = rule, ADVANCED,
-	 .help = "0|1  decay batch-norm's gammas too, as MXNet does"},
+	 .help = "0|1  apply weight decay to the gammas of batch-norm, too, as MXNet does"},
 	{TEXT("fixed", fixed), .group = rule, ADVANCED, .record = CONF_TOLD,
-	 .help = "LIST  names of parameters and running statistics that stay as they are, with "
+	 .help = "LIST  parameters and running statistics that do not change, by names with "
 		 "wildcards: conv*,fc1_*"},
 	{TEXT("lr-mult", lr_mult), .group = rule, ADVANCED, .record = CONF_TOLD,
-	 .help = "LIST  multiply the learning rate of parameters: conv*=0.1,fc2_*=10; 0: --fixed"},
+	 .help = "LIST  factors of the learning rate of parameters: conv*=0.1,fc2_*=10; 0: as "
+		 "--fixed"},
 	{TEXT("wd-mult", wd_mult), .group = rule, ADVANCED, .record = CONF_TOLD,
-	 .help = "LIST  multiply their weight decay, likewise (1 for names in _weight and "
-		 "_gamma, else 0)"},
+	 .help = "LIST  factors of the weight decay of parameters (1 for names that end in _weight "
+		 "or _gamma, else 0)"},
 	{REAL("beta1", optim.beta1), RANGE(0, 1), .group = rule, ADVANCED,
-	 .help = "X  of adam, lamb (0.9): decay of the mean"},
+	 .help = "X  adam, lamb: decay of the mean (0.9)"},
 	{REAL("beta2", optim.beta2), RANGE(0, 1), .group = rule, ADVANCED,
-	 .help = "X  of adam, lamb (0.999): decay of the squares"},
+	 .help = "X  adam, lamb: decay of the squares (0.999)"},
 	{REAL("epsilon", optim.eps), RANGE(0, 1), .group = rule, ADVANCED,
-	 .help = "X  of adam, rmsprop (1e-8), adagrad (1e-7), lamb (1e-6), adadelta (1e-5), lars "
-		 "(0)"},
+	 .help = "X  added to a divisor: adam, rmsprop (1e-8), adagrad (1e-7), lamb (1e-6), "
+		 "adadelta (1e-5), lars (0)"},
 	{WORD("adam-decay", adam_decay), .initial = "l2", LIST(mu_conf_decay_words), .group = rule,
-	 ADVANCED, .help = "NAME  weight decay of adam: within the gradient, or beside it (AdamW)"},
+	 ADVANCED,
+	 .help = "NAME  weight decay of adam: part of the gradient, or decoupled from it (AdamW)"},
 	{REAL("rho", optim.rho), RANGE(0, 1), .group = rule, ADVANCED,
-	 .help = "X  of adadelta (0.9): decay of the squares"},
+	 .help = "X  adadelta: decay of the squares (0.9)"},
 	{REAL("gamma1", optim.gamma1), RANGE(0, 1), .group = rule, ADVANCED,
-	 .help = "X  of rmsprop (0.9): decay of the squares"},
+	 .help = "X  rmsprop: decay of the squares (0.9)"},
 	{REAL("gamma2", optim.gamma2), RANGE(0, 1), .group = rule, ADVANCED,
-	 .help = "X  of rmsprop with --centered 1 (0.9): momentum"},
+	 .help = "X  rmsprop with --centered 1: momentum (0.9)"},
 	{INT("centered", centered), .initial = "0", RANGE(0, 1), .group = rule, ADVANCED,
-	 .help = "0|1  rmsprop by the variance of the gradients, not by their squares"},
+	 .help = "0|1  rmsprop divides by the variance of the gradients, not by their mean square"},
 	{REAL("lamda1", optim.lamda1), RANGE(0, 1e6), .group = rule, ADVANCED,
-	 .help = "X  of ftrl (0.01): weight of the 1-norm"},
+	 .help = "X  ftrl: weight of the 1-norm (0.01)"},
 	{REAL("beta", optim.beta), RANGE(0, 1e6), .group = rule, ADVANCED,
-	 .help = "X  of ftrl (1): divisor of the learning rate at the start"},
+	 .help = "X  ftrl: divisor of the learning rate at the start (1)"},
 	{REAL("wd-lh", optim.wd_lh), RANGE(0, 1e6), .group = rule, ADVANCED,
-	 .help = "X  of signum (0): weight decay beside the momentum"},
+	 .help = "X  signum: weight decay that is not part of the momentum (0)"},
 	{REAL("lars-eta", optim.lars_eta), RANGE(0, 1e6), .group = rule, ADVANCED,
-	 .help = "X  of lars (0.001): trust coefficient"},
+	 .help = "X  lars: trust coefficient (0.001)"},
 	{REAL("lower-bound", optim.lower_bound), RANGE(0, 1e30), .group = rule, ADVANCED,
-	 .help = "X  of lamb (0): least norm of a key's weights"},
+	 .help = "X  lamb: least norm of a key's weights (0)"},
 	{REAL("upper-bound", optim.upper_bound), RANGE(0, 1e30), .group = rule, ADVANCED,
-	 .help = "X  of lamb: greatest norm of a key's weights (0: no limit)"},
+	 .help = "X  lamb: greatest norm of a key's weights (0: no limit)"},
 	{REAL("lamda", optim.lamda), RANGE(0, 1e6), .group = rule, ADVANCED,
-	 .help = "X  of dcasgd (0.04): how much of the delay is made up for"},
+	 .help = "X  dcasgd: strength of the compensation for delay (0.04)"},
 	{REAL("clip-gradient", optim.clip_gradient), .initial = "0", RANGE(0, 1e30), .group = rule,
-	 ADVANCED, .help = "X  clip every element of the mean gradient to +-X (0: no)"},
+	 ADVANCED, .help = "X  clip each element of the mean gradient to +-X (0: no)"},
 	{REAL("clip-global-norm", optim.clip_global_norm), .initial = "0", RANGE(0, 1e30),
 	 .group = rule, ADVANCED,
-	 .help = "X  scale the mean gradient down to the norm X over all keys (0: no)"},
+	 .help = "X  scale the mean gradient so that its norm over all keys is at most X (0: no)"},
 	{REAL("label-smoothing", label_smoothing), .initial = "0", RANGE(0, 1), .group = rule,
 	 ADVANCED, .record = CONF_TOLD,
-	 .help = "E  train towards (1 - E) of the label + E / classes of every class"},
+	 .help = "E  targets are 1 - E for the label plus E / classes for every class"},
 	{TEXT("loss-scale", loss_scale), .group = rule, ADVANCED, .record = CONF_TOLD,
-	 .help = "dynamic|dynamic:START|N|none  multiply the loss, and divide gradients again, "
-		 "so that small ones are not lost in float16 (dynamic for that, else none); a "
-		 "batch whose gradients overflow is left out by all workers, and halves a "
-		 "dynamic scale"},
+	 .help = "dynamic|dynamic:START|N|none  multiply the loss and divide the gradients by a "
+		 "scale, so that float16 keeps small gradients (dynamic for float16, else none); "
+		 "all workers skip a batch whose gradients overflow, which halves a dynamic "
+		 "scale"},
 	{INT("loss-scale-window", loss_scale_window), .initial = "2000", RANGE(1, WHOLE),
 	 .group = rule, ADVANCED,
-	 .help = "N  batches without an overflow that double a dynamic --loss-scale"},
+	 .help = "N  batches without overflow after which a dynamic --loss-scale doubles"},
 	{REAL("target-accuracy", target_accuracy), .initial = "0", RANGE(0, 1), .group = rule,
 	 .help = "X  stop when the validation accuracy reaches X (0: no)"},
 	{INT("seed", seed), .initial = "0", RANGE(0, WHOLE), .group = rule,
-	 .record = CONF_TRAINING, .help = "N  of all random draws"},
+	 .record = CONF_TRAINING, .help = "N  seed of all random numbers"},
 
 	{TEXT("data-dir", data_dir), .group = data,
-	 .help = "DIR  folder with the four MNIST IDX files, plain or .gz, or with the binary "
+	 .help = "DIR  folder with the four IDX files of MNIST, plain or .gz, or with the binary "
 		 "files of CIFAR-10 or CIFAR-100"},
 	{TEXT("data-train", data_train), .group = data,
-	 .help = "FILE  training images instead: a.rec, several as a.rec;b.rec, x.h5, or a "
-		 "folder with a folder of images per class"},
+	 .help = "FILE  training images: a.rec, several as a.rec;b.rec, x.h5, or a folder with a "
+		 "folder of images for each class"},
 	{TEXT("data-val", data_val), .group = data,
-	 .help = "FILE  images for validation, as --data-train (none: no validation)"},
+	 .help = "FILE  validation images, as --data-train (without it: no validation)"},
 	{TEXT("data-train-idx", data_train_idx), .group = data, ADVANCED,
-	 .help = "FILE  index of the .rec file (the .idx beside it)"},
+	 .help = "FILE  index of the .rec file (the .idx file of the same name)"},
 	{TEXT("data-val-idx", data_val_idx), .group = data, ADVANCED,
 	 .help = "FILE  index of the .rec file for validation"},
 	{WORD("text", text.unit), LIST(mu_conf_unit_words), .group = data, ADVANCED,
-	 .help = "NAME  read --data-train as a text of words (which FILE.txt is anyway) or of "
+	 .help = "NAME  read --data-train as a text of words (the default for FILE.txt) or of "
 		 "characters"},
 	{TEXT("vocab", text.vocabulary), .group = data, ADVANCED,
-	 .help = "FILE  vocabulary of the text, a word a line (made of the text, written to "
+	 .help = "FILE  vocabulary of the text, one word a line (made from the text and written to "
 		 "P-vocab.txt)"},
 	{TEXT("buckets", text.buckets), .initial = "8,16,24,32,60", .group = data, ADVANCED,
 	 .record = CONF_TOLD,
-	 .help = "LIST  lengths that sentences are filled up to; longer ones are left out"},
+	 .help = "LIST  lengths to which sentences are padded; longer sentences are skipped"},
 	{TEXT("rgb-mean", rgb_mean), .group = data, ADVANCED,
 	 .help = "R,G,B  subtracted from the pixels of colour images (" TRAIN_RGB_MEAN ")"},
 	{TEXT("rgb-std", rgb_std), .group = data, ADVANCED,
-	 .help = "R,G,B  the difference is divided by (" TRAIN_RGB_STD ")"},
+	 .help = "R,G,B  divisors of the pixels after that (" TRAIN_RGB_STD ")"},
 	{INT("num-examples", num_examples), .initial = "0", RANGE(0, WHOLE), .group = data,
 	 .help = "N  train on the first N samples only (0: all)"},
 	{WORD("shuffle", shuffle), .initial = "1", LIST(mu_conf_shuffle_words), .group = data,
 	 ADVANCED, .record = CONF_TOLD,
-	 .help = "0|1|chunk  a new permutation of all samples every epoch; chunk: of runs of "
-		 "samples, and within each"},
+	 .help = "0|1|chunk  a new permutation of all samples every epoch; chunk: of chunks of "
+		 "samples, and of the samples within each"},
 	{INT("shuffle-chunk", shuffle_chunk), .initial = "1024", RANGE(2, WHOLE), .group = data,
-	 ADVANCED, .help = "N  samples in a run of --shuffle chunk"},
+	 ADVANCED, .help = "N  samples in a chunk of --shuffle chunk"},
 	{INT("benchmark", benchmark), .initial = "0", RANGE(0, 1), .group = data,
-	 .help = "0|1  random data made in memory, no validation"},
+	 .help = "0|1  train on random data in memory, without validation"},
 	{INT("num-batches", num_batches), .initial = "0", RANGE(0, WHOLE), .group = data,
 	 .record = CONF_TOLD, .help = "N  stop every epoch after N steps (0: the whole epoch)"},
 	{INT("test-io", test_io), .initial = "0", RANGE(0, 1), .group = data, ADVANCED,
-	 .help = "0|1  read the data only, and say how fast"},
+	 .help = "0|1  only read the data, and report the speed"},
 	{TEXT("dump-batch", dump_batch), .group = data, ADVANCED,
-	 .help = "FILE.png  write the first batch of images as a sheet, and stop"},
+	 .help = "FILE.png  write the first batch of images into one picture, and stop"},
 	{INT("data-nthreads", data_nthreads), .initial = "-1", RANGE(-1, 1024), .group = data,
 	 ADVANCED,
 	 .help = "N  threads of a worker that read and decode images (-1: 4, at most its cores; "
@@ -320,156 +329,158 @@ const struct mu_option mu_conf_options[] = {
 	 ADVANCED, .help = "N  batches that these threads keep ready"},
 	{WORD("data-cache", data_cache), .initial = "none", LIST(mu_conf_cache_words),
 	 .group = data, ADVANCED,
-	 .help = "NAME  node: keep the files' images, encoded, in memory that a node's ranks "
-		 "share; each reads a part once"},
+	 .help = "NAME  node: keep the encoded images in memory that a node's ranks share; each "
+		 "rank reads a part of the files once"},
 	{INT("skip-bad-records", skip_bad_records), .initial = "0", RANGE(0, 1), .group = data,
 	 ADVANCED,
-	 .help = "0|1  images that cannot be decoded: leave them out of batches, and say so"},
+	 .help = "0|1  skip images that cannot be decoded, with a warning"},
 
 	{INT("exif-orientation", images.exif_orientation), .initial = "1", RANGE(0, 1),
 	 .group = images, ADVANCED,
-	 .help = "0|1  turn JPEG images, also those for validation, as their cameras noted"},
+	 .help = "0|1  turn JPEG images by their EXIF orientation, also validation images"},
 	{INT("resize", images.resize), .initial = "0", RANGE(0, 1e5), .group = images,
-	 .help = "N  shorter edge of images becomes N pixels, first (0: stays)"},
+	 .help = "N  first scale images so that the shorter edge has N pixels (0: no)"},
 	{INT("pad-size", images.pad), .initial = "0", RANGE(0, 1e5), .group = images,
-	 .help = "N  pixels of --fill-value on each side of training images"},
+	 .help = "N  pad training images by N pixels of --fill-value on each side"},
 	{INT("fill-value", images.fill), .initial = "127", RANGE(0, 255), .group = images,
-	 ADVANCED, .help = "N  what is outside of an image"},
+	 ADVANCED, .help = "N  value of pixels outside an image"},
 	{INT("random-crop", images.random_crop), .initial = "-1", RANGE(-1, 1), .group = images,
 	 ADVANCED,
-	 .help = "0|1  cut from a random place, not the middle (-1: as --data-aug-level says)"},
+	 .help = "0|1  crop at a random place, not in the middle (-1: by --data-aug-level)"},
 	{INT("random-mirror", images.random_mirror), .initial = "-1", RANGE(-1, 1),
 	 .group = images, ADVANCED,
-	 .help = "0|1  mirror every other image (-1: as --data-aug-level says)"},
+	 .help = "0|1  mirror an image with probability 1/2 (-1: by --data-aug-level)"},
 	{INT("data-aug-level", images.level), .initial = "1", RANGE(0, 3), .group = images,
 	 ADVANCED,
 	 .help = "N  0: none; 1: random crop and mirror; 2: also h, s, l by 36, 50, 50; 3: also "
 		 "rotate, shear, aspect by 10, 0.1, 0.25"},
 	{INT("use-imagenet-data-augmentation", images.imagenet), .initial = "0", RANGE(0, 1),
 	 .group = images, ADVANCED,
-	 .help = "0|1  random area from 0.08 on and aspect 3/4 to 4/3, mirror, jitter of 0.4, "
-		 "PCA noise of 0.1"},
+	 .help = "0|1  crop a random area from 0.08 up and aspect ratio 3/4 to 4/3, mirror, colour "
+		 "jitter of 0.4, PCA noise of 0.1"},
 	{INT("random-resized-crop", images.random_resized_crop), .initial = "-1", RANGE(-1, 1),
 	 .group = images, ADVANCED,
-	 .help = "0|1  cut a random area and aspect, stretched to the shape"},
+	 .help = "0|1  crop a random area and aspect ratio, and scale it to the shape"},
 	{REAL("min-random-area", images.min_area), RANGE(0, 1), .group = images, ADVANCED,
-	 .help = "X  of --random-resized-crop, part of the image (1)"},
+	 .help = "X  least area of --random-resized-crop, as a fraction of the image (1)"},
 	{REAL("max-random-area", images.max_area), RANGE(0, 1), .group = images, ADVANCED,
-	 .help = "X  of --random-resized-crop (1)"},
+	 .help = "X  greatest area of --random-resized-crop (1)"},
 	{REAL("min-random-aspect-ratio", images.min_aspect), RANGE(0, 1000), .group = images,
-	 ADVANCED, .help = "X  width to height; without it 1 - max to 1 + max"},
+	 ADVANCED,
+	 .help = "X  least width to height (without it ratios are from 1 - max to 1 + max)"},
 	{REAL("max-random-aspect-ratio", images.max_aspect), RANGE(0, 1000), .group = images,
-	 ADVANCED, .help = "X  width to height (0: stays)"},
+	 ADVANCED, .help = "X  greatest width to height (0: no change)"},
 	{INT("min-crop-size", images.min_crop), .initial = "-1", RANGE(-1, 1e5), .group = images,
-	 ADVANCED, .help = "N  pixels of a square to cut and stretch to the shape (-1: none)"},
+	 ADVANCED, .help = "N  least side of a square to crop and scale to the shape (-1: none)"},
 	{INT("max-crop-size", images.max_crop), .initial = "-1", RANGE(-1, 1e5), .group = images,
-	 ADVANCED, .help = "N  its largest side"},
+	 ADVANCED, .help = "N  greatest side of the square"},
 	{INT("max-random-rotate-angle", images.max_rotate_angle), .initial = "-1", RANGE(-1, 180),
-	 .group = images, ADVANCED, .help = "N  degrees to turn by, either way"},
+	 .group = images, ADVANCED, .help = "N  turn by up to N degrees, either way"},
 	{REAL("max-random-shear-ratio", images.max_shear), RANGE(0, 100), .group = images,
-	 ADVANCED, .help = "X  shear, either way"},
+	 ADVANCED, .help = "X  shear by up to X, either way"},
 	{REAL("min-random-scale", images.min_scale), RANGE(0, 1000), .group = images, ADVANCED,
-	 .help = "X  scale of an image (1)"},
+	 .help = "X  least scale of an image (1)"},
 	{REAL("max-random-scale", images.max_scale), RANGE(0, 1000), .group = images, ADVANCED,
-	 .help = "X  scale of an image (1)"},
+	 .help = "X  greatest scale of an image (1)"},
 	{REAL("brightness", images.brightness), RANGE(0, 1), .group = images, ADVANCED,
-	 .help = "X  factor of 1 - X to 1 + X"},
+	 .help = "X  multiply pixels by a factor from 1 - X to 1 + X"},
 	{REAL("contrast", images.contrast), RANGE(0, 1), .group = images, ADVANCED,
-	 .help = "X  towards the mean grey of the image, likewise"},
+	 .help = "X  the same for the difference from the image's mean grey"},
 	{REAL("saturation", images.saturation), RANGE(0, 1), .group = images, ADVANCED,
-	 .help = "X  towards the grey of each pixel, likewise"},
+	 .help = "X  the same for the difference from each pixel's grey"},
 	{INT("max-random-h", images.max_h), .initial = "-1", RANGE(-1, 180), .group = images,
-	 ADVANCED, .help = "N  added to the hue (of 180), either way"},
+	 ADVANCED, .help = "N  add up to N to the hue (of 180), either way"},
 	{INT("max-random-s", images.max_s), .initial = "-1", RANGE(-1, 255), .group = images,
-	 ADVANCED, .help = "N  added to the saturation (of 255)"},
+	 ADVANCED, .help = "N  add up to N to the saturation (of 255), either way"},
 	{INT("max-random-l", images.max_l), .initial = "-1", RANGE(-1, 255), .group = images,
-	 ADVANCED, .help = "N  added to the lightness (of 255)"},
+	 ADVANCED, .help = "N  add up to N to the lightness (of 255), either way"},
 	{REAL("pca-noise", images.pca_noise), RANGE(0, 100), .group = images, ADVANCED,
-	 .help = "X  standard deviation of noise along the main colours"},
+	 .help = "X  standard deviation of noise along the principal components of colour"},
 
 	{INT("disp-batches", disp_batches), .initial = "20", RANGE(1, WHOLE), .group = logs,
-	 .help = "N  a line every N steps"},
+	 .help = "N  log a line every N steps"},
 	{INT("top-k", top_k), .initial = "0", RANGE(0, 1e6), .group = logs,
-	 .help = "K  report also the accuracy within the K best classes"},
+	 .help = "K  also report the accuracy within the K best classes"},
 	{TEXT("loss", loss), .group = logs, ADVANCED,
-	 .help = "LIST  report also these metrics: ce, nll, perplexity"},
+	 .help = "LIST  also report these metrics: ce, nll, perplexity"},
 	{TEXT("model-prefix", model_prefix), .group = logs,
-	 .help = "P  write checkpoints P-0001.h5 and so on; its folder is made"},
+	 .help = "P  write checkpoints P-0001.h5, P-0002.h5, ...; the folder is created"},
 	{INT("save-period", save_period), .initial = "1", RANGE(1, WHOLE), .group = logs, ADVANCED,
-	 .help = "N  epochs between two files"},
+	 .help = "N  write a checkpoint every N epochs"},
 	{INT("save-steps", save_steps), .initial = "0", RANGE(0, WHOLE), .group = logs, ADVANCED,
 	 .help = "N  also after every N steps of an epoch: P-0001-000250.h5 (0: no)"},
 	{REAL("save-minutes", save_minutes), .initial = "0", RANGE(0, 1e6), .group = logs,
 	 ADVANCED,
-	 .help = "M  also when the last file is so old; looked at with --disp-batches (0: no)"},
+	 .help = "M  also M minutes after the last file; checked every --disp-batches (0: no)"},
 	{INT("keep", keep), .initial = "0", RANGE(0, WHOLE), .group = logs, ADVANCED,
-	 .help = "N  the newest files only (0: all)"},
+	 .help = "N  keep only the N newest files (0: all)"},
 	{INT("save-async", save_async), .initial = "1", RANGE(0, 1), .group = logs, ADVANCED,
-	 .help = "0|1  train on while a file is written"},
+	 .help = "0|1  continue training while a file is written"},
 	{INT("verify-steps", verify_steps), .initial = "0", RANGE(0, WHOLE), .group = logs,
 	 ADVANCED,
-	 .help = "K  every K steps compare a checksum of the weights over all workers, and end "
-		 "if one has others (0: never)"},
+	 .help = "K  compare a checksum of the weights over all workers every K steps, and end "
+		 "with an error if they differ (0: never)"},
 	{WORD("on-nan", on_nan), .initial = "stop", LIST(mu_conf_on_nan_words), .group = logs,
 	 ADVANCED,
-	 .help = "NAME  a batch whose loss or gradients are not finite: end with an error, leave "
-		 "it out, or go back to the newest checkpoint and on behind it"},
+	 .help = "NAME  if the loss or a gradient of a batch is not finite: stop with an error, "
+		 "skip the batch, or roll back to the newest checkpoint and skip the batches up "
+		 "to this one"},
 	{TEXT("halt-before", halt_before), .group = logs, ADVANCED,
-	 .help = "TIME  end with a checkpoint and exit status 85 so long before the Slurm job's "
-		 "end: 90s, 5m, 1h"},
+	 .help = "TIME  stop with a checkpoint and exit status 85 TIME before the end of the Slurm "
+		 "job: 90s, 5m, 1h"},
 	{INT("load-epoch", load_epoch), .initial = "0", RANGE(0, 9999), .group = logs, ADVANCED,
-	 .help = "K  go on from P-<K>.h5 (0: no)"},
+	 .help = "K  resume from P-<K>.h5 (0: no)"},
 	{TEXT("load", load), .group = logs,
-	 .help = "FILE  begin with the parameters of a checkpoint, or of arrays arg/, aux/"},
+	 .help = "FILE  start with the parameters of a checkpoint, or of a file with arrays arg/ "
+		 "and aux/"},
 	{FLAG("skip-mismatch", skip_mismatch), .group = logs, ADVANCED,
-	 .help = "take of that file what fits by name and shape, and tell what does not"},
+	 .help = "load the arrays of that file that match by name and shape; report the others"},
 	{FLAG("evaluate", evaluate), .group = logs,
 	 .help = "validate with the parameters of --load or --resume, and stop"},
 	{INT("sample", text.sample), .initial = "0", RANGE(0, 1e6), .group = about, ADVANCED,
-	 .help = "N  draw N characters, or words, of text from a trained network, and stop"},
+	 .help = "N  generate N characters or words of text with a trained network, and stop"},
 	{TEXT("prime", text.prime), .group = about, ADVANCED,
-	 .help = "TEXT  what comes before them"},
+	 .help = "TEXT  text before them"},
 	{TEXT("predict", predict), .group = logs, ADVANCED,
-	 .help = "FILE  write the probabilities of the validation data, too, to a .h5 or .csv "
-		 "file"},
+	 .help = "FILE  validate, and write the probabilities to a .h5 or .csv file"},
 	{TEXT("resume", resume), .initial = "none", .group = logs,
-	 .help = "auto|none|FILE  go on from P's newest complete file, or from FILE"},
+	 .help = "auto|none|FILE  resume from the newest complete checkpoint of P, or from FILE"},
 	{TEXT("override", override), .group = logs, ADVANCED,
-	 .help = "NAMES  settings that may differ from those of the file, as seed,data; or all"},
+	 .help = "NAMES  settings that may differ from the file's, such as seed,data; or all"},
 	{INT("verbose", verbose), .initial = "0", RANGE(0, 2), .group = logs, ADVANCED,
-	 .help = "0|1|2  tell of connections, roles and placement (1), and of every message (2); "
-		 "where it is not given the environment's PS_VERBOSE counts"},
+	 .help = "0|1|2  log connections, roles and placement (1), and every message (2) (0, or "
+		 "PS_VERBOSE)"},
 	{WORD("log-prefix", log_prefix), .initial = "node", LIST(mu_conf_prefix_words),
-	 .group = logs, ADVANCED, .help = "node|none  start lines with Node[0]"},
+	 .group = logs, ADVANCED, .help = "node|none  start lines of the log with Node[0]"},
 	{INT("log-time", log_time), .initial = "1", RANGE(0, 1), .group = logs, ADVANCED,
-	 .help = "0|1  start lines with date and time"},
+	 .help = "0|1  start lines of the log with date and time"},
 
 	{WORD("progress", progress), .initial = "auto", LIST(mu_conf_progress_words),
 	 .group = logs, ADVANCED,
-	 .help = "auto|0|1  a line that shows how far an epoch is, in place of those of speed "
+	 .help = "auto|0|1  show the progress of an epoch in one line, instead of lines of speed "
 		 "(auto: on a terminal)"},
 	{TEXT("metrics-file", metrics_file), .group = logs, ADVANCED,
-	 .help = "FILE  the numbers of the log for programs: a .jsonl or .csv file, added to by "
-		 "a run that goes on"},
+	 .help = "FILE  write the numbers of the log to a .jsonl or .csv file; a resumed run "
+		 "appends"},
 	{TEXT("tensorboard", tensorboard), .group = logs, ADVANCED,
-	 .help = "DIR  the same as event files of TensorBoard"},
+	 .help = "DIR  write them as event files of TensorBoard"},
 	{TEXT("timeline", timeline), .group = logs, ADVANCED,
-	 .help = "FILE.json  what every rank did when in the first steps: a trace for Perfetto "
-		 "or Chrome"},
+	 .help = "FILE.json  write a trace of the first steps of all ranks, for Perfetto or "
+		 "Chrome"},
 	{INT("timeline-steps", timeline_steps), .initial = "100", RANGE(1, 1e6), .group = logs,
 	 ADVANCED, .help = "N  steps of the timeline"},
 
 	{FLAG("check", check), .group = about,
-	 .help = "check options, data and layout of the job, and stop"},
+	 .help = "check the options, the data and the layout of the job, and stop"},
 	{WORD("summary", summary), LIST(mu_conf_summary_words), .group = about,
 	 .help = "[dot]  print the network's layers, or a graph for Graphviz, and stop"},
 	{TEXT("profile", profile), .choices = "|", .group = about, ADVANCED,
-	 .help = "[FILE]  after the training, or --evaluate, where its time went: a table of "
-		 "layers and phases, in FILE as CSV"},
-	{FLAG("help", help), .group = about, .help = "this text"},
-	{FLAG("help-all", help_all), .group = about, .help = "all options"},
-	{FLAG("version", version), .group = about, .help = "the version"},
-	{FLAG("info", info), .group = about, .help = "what this program was built with"},
+	 .help = "[FILE]  after training or --evaluate, report the time of each layer and phase; "
+		 "also to FILE, as CSV"},
+	{FLAG("help", help), .group = about, .help = "print this text"},
+	{FLAG("help-all", help_all), .group = about, .help = "print all options"},
+	{FLAG("version", version), .group = about, .help = "print the version"},
+	{FLAG("info", info), .group = about, .help = "print what this program was built with"},
 };
 
 const size_t mu_conf_n_options = sizeof mu_conf_options / sizeof *mu_conf_options;

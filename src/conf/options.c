@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settling of options: what follows from others, facts, then the rules (rules.c). */
+/* Settle options: defaults that depend on other options, facts, then the rules (rules.c). */
 #include "conf.h"
 #include "rules.h"
 #include "text.h"
@@ -11,7 +11,7 @@
 #include <muster/net.h>
 #include <muster/storage.h>
 
-/* "123.68,116.779,103.939"; sets nothing else than three finite numbers. */
+/* "123.68,116.779,103.939". Sets out only if the text is three finite numbers. */
 static enum mu_status parse_rgb(const char *option, const char *text, float *out)
 {
 	enum mu_status st = MU_OK;
@@ -151,7 +151,7 @@ static enum mu_status check_data(const struct conf *v)
 
 	if (!v->benchmark && !v->data_dir && !v->data_train && !v->data_val &&
 	    mu_conf_has_job(v))
-		MU_FAIL(MU_ERR_USAGE, "no data: give --data-dir DIR with files of MNIST or CIFAR, "
+		MU_FAIL(MU_ERR_USAGE, "no data: use --data-dir DIR with files of MNIST or CIFAR, "
 				      "--data-train FILE with images or a text, or --benchmark 1");
 	MU_TRY(mu_conf_rgb(v, mean, std));
 	MU_TRY(check_predict(v));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: the values of the options table, and the rules about them (options.c). */
+/* options: the values of the table of options. */
 #ifndef CONF_OPTIONS_H
 #define CONF_OPTIONS_H
 
@@ -26,7 +26,7 @@ enum conf_inter_node {
 	CONF_INTER_NODE_N
 };
 enum conf_schedule_kind {
-	CONF_SCHEDULE_NONE, /* not given */
+	CONF_SCHEDULE_NONE, /* not set */
 	CONF_SCHEDULE_CONSTANT,
 	CONF_SCHEDULE_MULTIFACTOR,
 	CONF_SCHEDULE_FACTOR,
@@ -62,19 +62,19 @@ extern const char *const mu_conf_prefix_words[CONF_PREFIX_N];
 extern const char *const mu_conf_progress_words[CONF_PROGRESS_N];
 extern const char *const mu_conf_summary_words[CONF_SUMMARY_N];
 
-/* What a checkpoint does with the value of an option: the column `record` of the table. */
+/* Does a checkpoint record the value of an option? The column `record` of the table. */
 enum conf_record {
 	CONF_UNRECORDED,
-	CONF_IDENTITY, /* holds it; a run that goes on with another value needs --override */
-	CONF_TRAINING, /* likewise, where the run trains; else it is told of */
-	CONF_TOLD,     /* holds it; another value is told of */
+	CONF_IDENTITY, /* yes; to resume with another value needs --override */
+	CONF_TRAINING, /* the same if the run trains; else as CONF_TOLD */
+	CONF_TOLD,     /* yes; another value is reported */
 };
 
 /* ---- the values ---- */
 
 enum { CONF_MAX_STAGES = 256 }; /* as muster/parallel.h has it */
 
-/* How the learning rate changes; lengths in epochs. */
+/* The learning rate; lengths in epochs. */
 struct conf_schedule {
 	enum conf_schedule_kind kind; /* settled: not NONE */
 	const char *step_epochs;
@@ -83,29 +83,29 @@ struct conf_schedule {
 	long scale_with_workers;
 };
 
-/* How training images are changed; negative: not given. */
+/* Augmentation of training images; negative: not set. */
 struct conf_images {
 	long resize, pad, fill, level, imagenet, random_crop, random_mirror, random_resized_crop,
 		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l, exif_orientation;
 	double min_area, max_area, min_aspect, max_aspect, max_shear, min_scale, max_scale,
 		brightness, contrast, saturation, pca_noise;
-	const char *given; /* one that was, for messages; NULL: none */
+	const char *given; /* an option that was set, for messages; NULL: none */
 };
 
 enum { TRAIN_MAX_LENGTHS = 64, TRAIN_LONGEST = 65536 };
 
 /* Networks of sequences, and texts. */
 struct conf_text {
-	long hidden, embed; /* 0: the network's own */
+	long hidden, embed; /* 0: the network's default */
 	double dropout;     /* if dropout_given */
 	bool dropout_given;
 	enum conf_unit unit;
-	const char *vocabulary, *buckets, *prime;	 /* NULL: not given */
+	const char *vocabulary, *buckets, *prime;	 /* NULL: not set */
 	size_t lengths[TRAIN_MAX_LENGTHS], n_lengths;    /* of --buckets */
 	long sample;
 };
 
-/* --loss-scale; start 0: the scale that suits the batch, and where it is not dynamic: none. */
+/* --loss-scale. start 0: chosen by the batch if dynamic, else no scale. */
 struct conf_loss_scale {
 	bool dynamic;
 	double start;
@@ -114,20 +114,20 @@ struct conf_loss_scale {
 #define CONF_SCALE_LEAST 0x1p-16
 #define CONF_SCALE_MOST	 0x1p127
 
-/* What follows from options, and from the number of ranks: what rules are about. */
+/* Facts for the rules: they follow from options and the number of ranks. */
 struct conf_facts {
-	bool of_text, text_or_sample; /* the training data are a text; or text is drawn */
+	bool of_text, text_or_sample; /* the training data are text; or --sample */
 	bool reads_sequences;	   /* the network */
 	bool lacks_rate;	   /* the optimiser has no learning rate */
 	bool validation, can_evaluate, evaluates, evaluates_files, parameters;
 	bool split;   /* devices have layers of the network each, not samples */
-	bool goes_on; /* from a checkpoint */
+	bool goes_on; /* resumes from a checkpoint */
 	bool past_the_end, warmup_only, final_above, warmup_above, uneven_verify;
 	bool area_crop, dynamic_scale;
 	/* Of a job: */
 	bool servers, distributed, synchronous;
 	bool lockstep;	      /* synchronous, for several workers */
-	bool one_by_one;      /* servers that update by each push */
+	bool one_by_one;      /* servers, and an update per push */
 	bool scaled_lockstep; /* synchronous with a loss scale */
 	bool team;	      /* ranks share the layers of a network */
 	bool sums_elsewhere;  /* neither servers nor dist_sharded */
@@ -136,15 +136,15 @@ struct conf_facts {
 
 struct conf {
 	struct conf_facts facts;
-	struct mu_kv_type store;    /* what --kv-store is */
+	struct mu_kv_type store;    /* of --kv-store */
 	const char *network_name;   /* of --network, which may be a file */
 	enum conf_resume resume_from;
 	struct conf_loss_scale scale;
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *initializer;
 	enum mu_dtype dtype;
 	enum conf_conv conv_algo;
-	const char *conv_table; /* NULL: not given */
-	const char *group2dev, *group2rank; /* NULL: not given */
+	const char *conv_table; /* NULL: not set */
+	const char *group2dev, *group2rank; /* NULL: not set */
 	long model_parallel, model_parallel_ranks, micro_batches, time_block;
 	long dtype_fallback;
 	struct conf_text text;
@@ -154,30 +154,30 @@ struct conf {
 	enum conf_placement server_placement;
 	enum mu_kv_node node_reduce;
 	enum conf_inter_node inter_node;
-	const char *interface; /* NULL: not given */
+	const char *interface; /* NULL: not set */
 	const char *optimizer;
 	enum conf_decay adam_decay;
 	double lr;
 	struct conf_schedule schedule;
 	struct mu_optim_config optim; /* complete after mu_conf_optimizer_settle */
 	long wd_gamma, centered;
-	const char *load, *fixed, *lr_mult, *wd_mult; /* NULL: not given */
+	const char *load, *fixed, *lr_mult, *wd_mult; /* NULL: not set */
 	bool skip_mismatch, evaluate;
-	const char *predict; /* NULL: not given */
+	const char *predict; /* NULL: not set */
 	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
 	const char *model_prefix;
 	enum conf_shuffle shuffle;
-	const char *dump_batch; /* NULL: not given */
+	const char *dump_batch; /* NULL: not set */
 	enum conf_cache data_cache;
 	long shuffle_chunk, data_nthreads, prefetch_buffer, skip_bad_records;
 	struct conf_images images;
-	const char *rgb_mean, *rgb_std; /* NULL: not given */
+	const char *rgb_mean, *rgb_std; /* NULL: not set */
 	long num_examples, benchmark, num_batches, test_io, load_epoch, save_period;
 	long save_steps, keep, save_async, verify_steps;
 	double save_minutes;
-	const char *halt_before;       /* NULL: not given */
+	const char *halt_before;       /* NULL: not set */
 	enum conf_on_nan on_nan;
-	const char *resume, *override; /* override NULL: not given */
+	const char *resume, *override; /* override NULL: not set */
 	const char *loss;
 	double label_smoothing;
 	const char *loss_scale; /* NULL: dynamic for float16, else none */
@@ -190,7 +190,7 @@ struct conf {
 	long disp_batches, top_k, seed, log_time, bucket_bytes, comm_thread, priority, cuda_graph;
 	enum conf_prefix log_prefix;
 	long verbose;
-	enum mu_verbose traffic; /* the same, or that of the environment if it was not given */
+	enum mu_verbose traffic; /* of --verbose, else of the environment */
 	struct mu_limits limits;
 	double target_accuracy;
 	enum conf_summary summary;
@@ -201,22 +201,22 @@ struct conf {
 	bool check, help, help_all, version, info;
 };
 
-/* The means of ImageNet, which MXNet subtracts, too. */
+/* The means of ImageNet, as in MXNet. */
 #define TRAIN_RGB_MEAN "123.68,116.779,103.939"
 #define TRAIN_RGB_STD "1,1,1"
 
 extern const struct mu_option mu_conf_options[];
 extern const size_t mu_conf_n_options;
 /*
- * After the command line is parsed: options without a default of their own get the one that follows
- * from others, and rules are checked. From then on the values stay. ranks: in the job.
+ * After parsing: set defaults that depend on other options, and check the rules. The values are
+ * const afterwards. ranks: number of ranks of the job.
  */
 enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf *v);
 /* Does the run train, or evaluate: neither --summary nor --sample? */
 bool mu_conf_has_job(const struct conf *v);
-/* Does a file's name end so, and is longer? */
+/* Does the path end in `end`, after at least one character? */
 bool mu_conf_ends_in(const char *path, const char *end);
-/* Values of --rgb-mean and --rgb-std, their defaults where they are not given. */
+/* Values of --rgb-mean and --rgb-std, or their defaults. */
 enum mu_status mu_conf_rgb(const struct conf *v, float mean[3], float std[3]);
 
 #endif

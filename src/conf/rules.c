@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules about several options, a row each. Options of a row are alternatives: "a|b". Facts are what
- * follows from options, and the number of ranks (conf.facts).
+ * Rules about several options, one row each. "a|b" is option a or option b. Facts (conf.facts)
+ * follow from options and the number of ranks.
  */
 #include "rules.h"
 
@@ -27,7 +27,7 @@
 #define ONE_RANK \
 	"that puts all layers on devices of one rank; --model-parallel-ranks with " \
 	"--model-parallel cuts over the devices of several"
-#define NOTHING "it is about a training, and nothing is trained"
+#define NOTHING "it is about training, and nothing is trained"
 
 static const struct mu_option_fact facts[] = {
 #define FACT(member, shown_) {#member, offsetof(struct conf, facts.member), shown_}
@@ -63,18 +63,18 @@ static const struct mu_option_fact facts[] = {
 static const struct mu_option_rule rules[] = {
 	/* texts and images */
 	{.option = "text|vocab|buckets", NEEDS = "text_or_sample",
-	 .why = "it is for texts: give --data-train FILE.txt"},
+	 .why = "it is for text: use --data-train FILE.txt"},
 	{.option = OF_IMAGES "|" ABOUT_IMAGES, EXCLUDES = "of_text",
-	 .why = "it is for images, and this is read as text"},
+	 .why = "it is for images, and this file is read as text"},
 	{.option = "shuffle", IS("chunk"), EXCLUDES = "of_text",
-	 .why = "it is for images, and this is read as text"},
+	 .why = "it is for images, and this file is read as text"},
 	{.option = "prime", NEEDS = "sample", BEING(">0"), .why = "how much text?"},
 	{.option = "sample", IS(">0"), NEEDS = "load|model-prefix", .why = "which parameters?"},
 	{.option = "sample", IS(">0"), NEEDS = "vocab|model-prefix", .why = "which words?"},
 	{.option = ABOUT_IMAGES "|rgb-mean|rgb-std", EXCLUDES = "benchmark", BEING("1"),
 	 .why = "it is for images from files"},
 	{.option = "use-imagenet-data-augmentation", IS("1"), EXCLUDES = "data-aug-level",
-	 .why = "give one of them"},
+	 .why = "use one of them"},
 	{.option = "min-random-area|max-random-area", NEEDS = "area_crop",
 	 .why = "it needs --random-resized-crop 1: a crop of fixed size has no random area"},
 
@@ -96,7 +96,7 @@ static const struct mu_option_rule rules[] = {
 	{.option = "warmup-strategy|warmup-begin-lr", NEEDS = "warmup-epochs", BEING(">0"),
 	 .why = "how long?"},
 	{.option = "warmup-strategy", IS("constant"), NEEDS = "warmup-begin-lr", BEING(">0"),
-	 .why = "else nothing is learnt in the warm-up"},
+	 .why = "otherwise nothing is learnt in the warm-up"},
 	{.option = "warmup-begin-lr", IS(">0"), EXCLUDES = "warmup_above", .why = "it is above"},
 	{.option = "final-lr", IS(">0"), EXCLUDES = "final_above", .why = "it is above"},
 	{.option = "warmup-epochs", IS(">0"), EXCLUDES = "warmup_only",
@@ -104,22 +104,23 @@ static const struct mu_option_rule rules[] = {
 	{.option = "lr-scale-with-workers", IS("1"), EXCLUDES = "lacks_rate",
 	 .why = "it has no learning rate"},
 	{.option = "lr-scale-with-workers", IS("1"), EXCLUDES = "sync-period", BEING(">1"),
-	 .why = "an update is of one worker's batch there; --sync-period 1 sums all workers' "
-		"gradients"},
+	 .why = "an update uses one worker's batch there; --sync-period 1 sums the gradients of "
+		"all workers"},
 	{.option = "gamma2", IS("+"), NEEDS = "centered", BEING("1"),
 	 .why = "plain rmsprop has no gamma2"},
 	{.option = "lr-schedule", IS("plateau"), NEEDS = "validation",
-	 .why = "it looks at the perplexity of validation data: give --data-val"},
+	 .why = "it uses the perplexity of validation data: use --data-val"},
 	{.option = "target-accuracy", IS(">0"), NEEDS = "validation",
-	 .why = "it needs validation data: give --data-val, and no --benchmark 1"},
+	 .why = "it needs validation data: use --data-val without --benchmark 1"},
 	{.option = "loss-scale-window", IS("+"), NEEDS = "dynamic_scale",
 	 .why = "it needs --loss-scale dynamic: another scale never grows"},
 
 	/* averages and compression */
 	{.option = "block-momentum|block-lr|block-nesterov", NEEDS = "sync-period", BEING(">1"),
-	 .why = "it is about averages of the workers' weights"},
+	 .why = "it is for averages of the workers' weights"},
 	{.option = "block-momentum", IS("1"), .why = "it must be below 1"},
-	{.option = "block-lr", IS("0"), .why = "more than 0 is needed, or nothing is learnt"},
+	{.option = "block-lr", IS("0"),
+	 .why = "more than 0 is needed; otherwise nothing is learnt"},
 	{.option = "block-nesterov", IS("1"), NEEDS = "block-momentum", BEING(">0")},
 	{.option = "gc-threshold", IS("+"), NEEDS = "gc-type", BEING("2bit|1bit")},
 	{.option = "gc-ratio", IS("+"), NEEDS = "gc-type", BEING("topk")},
@@ -127,31 +128,31 @@ static const struct mu_option_rule rules[] = {
 
 	/* values */
 	{.option = "batch-size", EXCLUDES = "global-batch-size|batch-per-device",
-	 .why = "give one of them"},
-	{.option = "global-batch-size", EXCLUDES = "batch-per-device", .why = "give one of them"},
+	 .why = "use one of them"},
+	{.option = "global-batch-size", EXCLUDES = "batch-per-device", .why = "use one of them"},
 	{.option = "num-classes", IS("1"),
 	 .why = "at least 2 are needed, or 0 for the network's own number"},
 	{.option = "label-smoothing", IS("1"), .why = "it must be below 1"},
 	{.option = "top-k", IS("1"),
-	 .why = "it is the accuracy, which is always reported: give a K from 2 on"},
+	 .why = "it is the accuracy, which is always reported: K must be at least 2"},
 	{.option = "dtype-fallback", IS("1"), NEEDS = "dtype", BEING("bfloat16|float16")},
-	{.option = "conv-algo", IS("tune"), NEEDS = "conv-table", .why = "to write to"},
+	{.option = "conv-algo", IS("tune"), NEEDS = "conv-table", .why = "the file to write"},
 	{.option = "conv-table", EXCLUDES = "conv-algo", BEING("direct|winograd|gemm"),
 	 .why = "the table names an algorithm for each convolution"},
 
 	/* devices and teams */
-	{.option = "gpus", IS("!none|"), EXCLUDES = "devices", .why = "give one of them"},
+	{.option = "gpus", IS("!none|"), EXCLUDES = "devices", .why = "use one of them"},
 	{.option = "group2dev", EXCLUDES = "model-parallel", BEING(">0"),
-	 .why = "give one of them"},
+	 .why = "use one of them"},
 	{.option = "group2rank", EXCLUDES = "model-parallel-ranks", BEING(">1"),
-	 .why = "give one of them"},
+	 .why = "use one of them"},
 	{.option = "group2rank", EXCLUDES = "group2dev", .why = ONE_RANK},
 	{.option = "model-parallel-ranks", IS(">1"), EXCLUDES = "group2dev", .why = ONE_RANK},
 	{.option = "group2rank", EXCLUDES = "model-parallel", BEING(">1"),
 	 .why = "each rank of it has one device; --model-parallel-ranks with --model-parallel "
 		"cuts over several"},
 	{.option = "time-block", IS(">0"), EXCLUDES = "micro-batches", BEING(">1"),
-	 .why = "give one of them: they cut a batch by steps or by samples"},
+	 .why = "use one of them: they cut a batch by steps or by samples"},
 	{.option = "work-load-list", IS("+"), EXCLUDES = "split",
 	 .why = "it divides samples among devices; here each device has layers, and all samples"},
 	{.option = "profile", EXCLUDES = "split",
@@ -163,7 +164,7 @@ static const struct mu_option_rule rules[] = {
 	{.option = "data-val-idx", NEEDS = "data-val"},
 	{.option = "benchmark", IS("1"), EXCLUDES = "data-dir|data-train|data-val",
 	 .why = "random data or files?"},
-	{.option = "data-dir", EXCLUDES = "data-train|data-val", .why = "give one of them"},
+	{.option = "data-dir", EXCLUDES = "data-train|data-val", .why = "use one of them"},
 	{.option = "shuffle-chunk", IS("+"), NEEDS = "shuffle", BEING("chunk")},
 
 	/* files */
@@ -172,21 +173,21 @@ static const struct mu_option_rule rules[] = {
 	{.option = "load-epoch", IS(">0"), NEEDS = "model-prefix", .why = "which files?"},
 	{.option = "load-epoch", IS(">0"), EXCLUDES = "past_the_end", .why = "it is past the end"},
 	{.option = "resume", IS("!none"), EXCLUDES = "load-epoch", BEING(">0"),
-	 .why = "give one of them"},
+	 .why = "use one of them"},
 	{.option = "override", NEEDS = "goes_on", .why = "it needs --resume or --load-epoch"},
 	{.option = "skip-mismatch", NEEDS = "load", .why = "parameters of what?"},
 	{.option = "skip-mismatch", EXCLUDES = "sample", BEING(">0"),
 	 .why = "all parameters are needed"},
 	{.option = "load", EXCLUDES = "load-epoch", BEING(">0"),
-	 .why = "begin with these parameters, or go on from that epoch?"},
+	 .why = "start with these parameters, or resume from that epoch?"},
 	{.option = "load", EXCLUDES = "resume", BEING("!none|auto"),
-	 .why = "begin with these parameters, or go on with that run?"},
+	 .why = "start with these parameters, or resume that run?"},
 	{.option = "on-nan", IS("rollback"), NEEDS = "model-prefix",
-	 .why = "it goes back to a checkpoint; without one there is --on-nan skip"},
+	 .why = "it rolls back to a checkpoint; --on-nan skip needs none"},
 	{.option = "evaluates", NEEDS = "parameters",
-	 .why = "it needs parameters: give --load FILE, --load-epoch or --resume"},
+	 .why = "it needs parameters: use --load FILE, --load-epoch or --resume"},
 	{.option = "evaluates", NEEDS = "can_evaluate",
-	 .why = "it needs validation data: give --data-val or --data-dir"},
+	 .why = "it needs validation data: use --data-val or --data-dir"},
 	{.option = WATCHES "|profile", EXCLUDES = "test-io", BEING("1"), .why = NOTHING},
 	{.option = WATCHES "|profile", EXCLUDES = "dump-batch", .why = NOTHING},
 	{.option = WATCHES "|profile", EXCLUDES = "conv-algo", BEING("tune"), .why = NOTHING},
@@ -195,70 +196,68 @@ static const struct mu_option_rule rules[] = {
 	{.option = "timeline-steps", IS("+"), NEEDS = "timeline", .why = "steps of what?"},
 };
 
-/* Rules about the store, once it is known for how many ranks. */
+/* Rules about the store, once the number of ranks is known. */
 static const struct mu_option_rule job_rules[] = {
 	{.option = "num-servers", IS(">0"), EXCLUDES = "server-placement", BEING("colocated"),
-	 .why = "every worker serves a part"},
+	 .why = "every worker is also a server"},
 	{.option = "server-placement", IS("colocated"), EXCLUDES = "one_by_one",
-	 .why = "a worker that computes cannot answer pushes at once; it is for dist_sync"},
+	 .why = "a worker cannot answer pushes while it computes; it is for dist_sync"},
 	{.option = "server-placement", IS("packed"), NEEDS = "servers", .why = "it has no servers"},
 	{.option = "num-servers", IS(">0"), NEEDS = "servers", .why = "it has no servers"},
 	{.option = "num-servers", IS("0"), EXCLUDES = "servers",
 	 .why = "it needs at least one server"},
 	{.option = "lr-scale-with-workers", IS("1"), NEEDS = "synchronous",
-	 .why = "each push is an update of its own there, of one worker's batch; it is for the "
-		"synchronous stores"},
+	 .why = "each push of one worker is an update there; it is for the synchronous stores"},
 	{.option = "priority", IS("0"), NEEDS = "lockstep",
-	 .why = "it is about the order in which dist_sync, dist_sharded and dist_allreduce answer"},
+	 .why = "it sets the order in which dist_sync, dist_sharded and dist_allreduce answer"},
 	{.option = "node-reduce", IS("!auto"), NEEDS = "distributed",
-	 .why = "nothing goes between ranks by MPI or in memory that they share"},
+	 .why = "no gradients pass between ranks by MPI or in shared memory"},
 	{.option = "max-staleness", IS(">-1"), EXCLUDES = "synchronous",
-	 .why = "all workers keep step there; it is for dist_async and dist_device_async"},
+	 .why = "all workers do the same steps there; it is for dist_async and dist_device_async"},
 	{.option = "verify-steps", IS(">0"), NEEDS = "synchronous",
-	 .why = "its workers hold different weights at all times; it is for the synchronous "
-		"stores"},
+	 .why = "its workers always hold different weights; it is for the synchronous stores"},
 	{.option = "verify-steps", IS(">0"), EXCLUDES = "uneven_verify",
-	 .why = "workers hold the same weights after each average only; a multiple of it is "
+	 .why = "workers hold the same weights only after each average; a multiple of it is "
 		"needed"},
 	{.option = "sync-period", IS(">1"), NEEDS = "lockstep",
 	 .why = "averages are for dist_sync, dist_device_sync, dist_sharded and dist_allreduce"},
 	{.option = "gc-type", IS("!none"), NEEDS = "distributed",
-	 .why = "nothing goes between ranks by MPI; it is for dist_sync, dist_async, dist_sharded "
-		"and dist_allreduce"},
+	 .why = "no gradients pass between ranks by MPI; it is for dist_sync, dist_async, "
+		"dist_sharded and dist_allreduce"},
 	{.option = "gc-type", IS("!none"), EXCLUDES = "scaled_lockstep",
-	 .why = "with a loss scale, where a batch is left out, what compression keeps for later "
-		"would be lost; --loss-scale none, or --gc-type none"},
+	 .why = "the residual of compression would be lost when a loss scale skips a batch; use "
+		"--loss-scale none or --gc-type none"},
 	{.option = "on-nan", IS("rollback"), NEEDS = "synchronous",
-	 .why = "its workers are at different steps and cannot go back together; --on-nan skip "
-		"leaves the batch out"},
+	 .why = "its workers are at different steps and cannot roll back together; --on-nan skip "
+		"skips the batch"},
 	{.option = "comm-thread", IS("1"), NEEDS = "distributed",
 	 .why = "there are no messages between ranks"},
 
 	{.option = "node-reduce", IS("nccl"), EXCLUDES = "sums_elsewhere",
-	 .why = "it is for dist_sync, dist_async, their device forms and dist_sharded; "
-		"dist_allreduce with GPUs uses NCCL by itself"},
+	 .why = "it is for dist_sync, dist_async, dist_device_sync, dist_device_async and "
+		"dist_sharded; dist_allreduce with GPUs uses NCCL without it"},
 	{.option = "inter-node", IS("!auto"), NEEDS = "peers",
 	 .why = "it is for dist_allreduce and dist_sharded"},
 	{.option = "node-reduce", IS("nccl"), EXCLUDES = "inter-node", BEING("nccl"),
-	 .why = "that sums over all nodes at once: give one of them"},
+	 .why = "that sums over all nodes at once: use one of them"},
 
 	/* teams */
 	{.option = "team", NEEDS = "synchronous",
-	 .why = "a team's ranks make one update together, and there each push is one; it is for "
-		"the synchronous stores"},
+	 .why = "a team's ranks make one update together, and there each push is an update; it "
+		"is for the synchronous stores"},
 	{.option = "team", EXCLUDES = "sync-period", BEING(">1"),
-	 .why = "a worker that updates by itself needs the gradients of all layers, and each rank "
-		"of a team has its own"},
+	 .why = "a worker that updates its own weights needs the gradients of all layers, and "
+		"each rank of a team has only some"},
 	{.option = "team", EXCLUDES = "gc-type", BEING("1bit"),
-	 .why = "it has no code for the zeros of layers that other ranks have; the other codes do"},
+	 .why = "it cannot code the zeros of layers that other ranks have; the other types can"},
 	{.option = "team", EXCLUDES = "on-nan", BEING("skip|rollback"),
-	 .why = "one rank of a team sees the loss, and the others could not leave the batch out; "
-		"--on-nan stop is possible"},
+	 .why = "only one rank of a team has the loss, so the others could not skip the batch; "
+		"use --on-nan stop"},
 	{.option = "team", EXCLUDES = "comm-thread", BEING("1"),
-	 .why = "what passes between a team's ranks is moved on by the training thread"},
+	 .why = "the training thread exchanges the messages within a team"},
 	{.option = "team", EXCLUDES = "predict",
-	 .why = "one rank of a team has the probabilities; predict without it, from the same "
-		"checkpoint"},
+	 .why = "only one rank of a team has the probabilities; predict without a team, from the "
+		"same checkpoint"},
 };
 
 #define N(table) (sizeof table / sizeof *table)

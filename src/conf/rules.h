@@ -7,7 +7,7 @@
 
 #include "options.h"
 
-extern const struct mu_option_rules mu_conf_rules;     /* before the number of ranks counts */
-extern const struct mu_option_rules mu_conf_job_rules; /* of a run: store, servers, teams */
+extern const struct mu_option_rules mu_conf_rules;     /* of all runs */
+extern const struct mu_option_rules mu_conf_job_rules; /* of the store, for a number of ranks */
 
 #endif

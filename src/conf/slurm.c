@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Warnings about a job of Slurm: options that were forgotten. */
 #include "slurm.h"
 
 #include <stdlib.h>
@@ -22,8 +23,9 @@ static void report_restart(const char *job, bool anew)
 		return;
 	mu_log_info("Slurm job %s was queued anew: restart %ld", job, restarts);
 	if (anew)
-		mu_log_warn("Slurm job %s was queued anew and begins training anew: --resume auto "
-			    "would resume from the newest checkpoint",
+		mu_log_warn("Slurm job %s was requeued and starts training from the beginning: "
+			    "--resume "
+			    "auto resumes from the newest checkpoint",
 			    job);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Slurm's environment says about the job. mu_topology_place uses the cores per worker
- * (SLURM_CPUS_PER_TASK), queue_end.c the end of the job. */
+/* The job, from Slurm's environment, and options that fit it. */
 #ifndef CONF_SLURM_H
 #define CONF_SLURM_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options about the store: which one, for how many ranks, and compression of what they send. */
+/* Options about the store: its kind, its ranks, and compression. */
 #include "conf.h"
 #include "rules.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define GC_THRESHOLD 0.5 /* MXNet's, of 2bit */
+#define GC_THRESHOLD 0.5 /* of 2bit, as in MXNet */
 
 enum mu_status mu_conf_compression_settle(const struct mu_options *o, struct conf *v)
 {
@@ -95,7 +95,7 @@ enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct 
 			      : makes_teams(v) ? "dist_sharded"
 					       : "dist_sync";
 	MU_TRY(mu_kv_type_check(v->kv_store, &v->store));
-	/* Servers inside the workers: dist_sharded has the sums, bits and updates of dist_sync. */
+	/* Servers inside workers: dist_sharded has the same sums, bits and updates as dist_sync. */
 	if (v->server_placement == CONF_COLOCATED && v->store.has_servers &&
 	    v->store.synchronous) {
 		v->kv_store = "dist_sharded";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options about texts and the networks that read them; the vocabulary of a run. */
+/* Options about text and networks that read it; the vocabulary of a run. */
 #include "text.h"
 
 #include <inttypes.h>

@@ -7,12 +7,12 @@
 
 #include "options.h"
 
-/* Is --data-train a text? Is it one of characters? */
+/* Is --data-train a text? Is it read as characters? */
 bool mu_conf_reads_text(const struct conf *v);
 bool mu_conf_text_characters(const struct conf *v);
 /* The part of mu_conf_settle about texts. */
 enum mu_status mu_conf_text_settle(const struct mu_options *o, struct conf *v);
-/* Of --vocab, or of what a run with --model-prefix P writes. */
+/* The file of --vocab, or the file that a run with --model-prefix P writes. */
 void mu_conf_vocabulary_path(const struct conf *v, char *text, size_t nbytes);
 /* As a checkpoint records it: "10000 words, 0123456789abcdef" */
 void mu_conf_vocabulary_text(const struct mu_vocabulary *v, char *text, size_t nbytes);

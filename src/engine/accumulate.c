@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradient accumulation: gradients of the batches before the last of an update are summed here; the
- * last one's get the sum added layer by layer, just before each is pushed. Gradients are sums over
- * samples, and those of auxiliary arrays n times a statistic, so adding is all there is to do.
+ * Gradient accumulation. The gradients of all batches of an update except the last are summed here.
+ * The sum is added to the gradients of the last batch layer by layer, just before each is pushed.
+ * Gradients are sums over samples, or n times a statistic for auxiliary arrays, so a sum is right
+ * for both.
  */
 #include "accumulate.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --comm-thread: messages move on while the training thread computes. Large messages move inside
- * MPI calls only, and in a long layer there is none; a thread on a core that is spare makes them.
+ * --comm-thread: progress on messages while the training thread computes. Large messages progress
+ * only in MPI calls, and a long layer makes none; a thread on a spare core makes them instead.
  *
- * One lock stands for the right to call MPI, and to use the store. The training thread holds it
- * all the time but where it computes: there it lends it, and the thread polls the store now and
- * then. So no two calls of MPI overlap (MPI_THREAD_SERIALIZED), everything else that calls MPI
- * needs to know nothing of this, and the sums are made in the same order: the bits are the same.
+ * One lock protects MPI and the store. The training thread holds it except while it computes; then
+ * the other thread polls the store. So no two MPI calls overlap (MPI_THREAD_SERIALIZED), other code
+ * that calls MPI is not affected, and sums keep their order: the bits are the same.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,12 +15,12 @@
 
 #include "engine/engine.h"
 
-/* Between polls. At 10 Gbit/s 60 kB pass in it, which the buffers of TCP hold. */
+/* Between polls. At 10 Gbit/s 60 kB arrive in this time; the buffers of TCP hold them. */
 #define NAP_NANOSECONDS 50000L
 
 struct engine_comm_thread {
 	struct mu_kv *kv;
-	struct mu_places *places; /* cores to run on: all that the process had at first */
+	struct mu_places *places; /* cores to run on: all cores of the process at start */
 	pthread_t thread;
 	pthread_mutex_t mpi;
 	atomic_bool quit, failed;
@@ -35,7 +34,7 @@ static enum mu_status poll_once(struct engine_comm_thread *p)
 {
 	enum mu_status st;
 
-	if (pthread_mutex_trylock(&p->mpi) != 0) /* the training thread uses it, and polls */
+	if (pthread_mutex_trylock(&p->mpi) != 0) /* the training thread has it, and polls */
 		return MU_OK;
 	st = mu_kv_poll(p->kv);
 	pthread_mutex_unlock(&p->mpi);
@@ -70,8 +69,8 @@ enum mu_status mu_engine_comm_thread_check(const struct conf *v)
 	if (!v->comm_thread)
 		goto out;
 	if (!mu_comm_serialized())
-		MU_FAIL(MU_ERR_USAGE, "--comm-thread 1: this MPI lets the main thread alone call "
-				      "it; an MPI with MPI_THREAD_SERIALIZED is needed");
+		MU_FAIL(MU_ERR_USAGE, "--comm-thread 1: this MPI allows calls of the main thread "
+				      "only; an MPI with MPI_THREAD_SERIALIZED is needed");
 out:
 	return st;
 }
@@ -83,14 +82,14 @@ enum mu_status mu_engine_comm_thread_open(struct mu_engine *e)
 
 	if (!e->conf->comm_thread)
 		goto out;
-	MU_TRY(MU_ALLOC(p, 1, "thread of communication"));
+	MU_TRY(MU_ALLOC(p, 1, "communication thread"));
 	p->kv = e->kv;
 	p->places = e->places;
 	pthread_mutex_init(&p->mpi, NULL);
 	pthread_mutex_lock(&p->mpi);
 	if (pthread_create(&p->thread, NULL, work, p) != 0) {
 		mu_free(p);
-		MU_FAIL(MU_ERR_MEMORY, "the system gives no thread for --comm-thread 1");
+		MU_FAIL(MU_ERR_MEMORY, "the system cannot create a thread for --comm-thread 1");
 	}
 	e->comm_thread = p;
 	e->places = NULL;
@@ -117,7 +116,7 @@ void mu_engine_comm_thread_close(struct mu_engine *e)
 	e->comm_thread = NULL;
 }
 
-/* Once: the caller ends with it. */
+/* Called once: the caller ends with the error. */
 static enum mu_status raise_error(struct engine_comm_thread *p)
 {
 	enum mu_status st = MU_OK;
@@ -142,7 +141,7 @@ enum mu_status mu_engine_comm_thread_pause(struct mu_engine *e, enum mu_status s
 {
 	if (!e->comm_thread)
 		return st;
-	mu_clock_start(MU_CLOCK_PUSH); /* a wait for the other thread is not hidden */
+	mu_clock_start(MU_CLOCK_PUSH); /* a wait for the other thread counts as communication */
 	pthread_mutex_lock(&e->comm_thread->mpi);
 	mu_clock_stop(MU_CLOCK_PUSH);
 	return st == MU_OK ? raise_error(e->comm_thread) : st;
@@ -164,6 +163,6 @@ void mu_engine_comm_thread_report(const struct mu_engine *e)
 		    e->n_threads, e->n_threads == 1 ? "s" : "");
 	if (threads > t->node_cores)
 		mu_log_warn("--comm-thread 1: %d threads of workers share the %d core%s of %s: "
-			    "without a core of its own it costs more than it gives",
+			    "without a core of its own it costs more than it saves",
 			    threads, t->node_cores, t->node_cores == 1 ? "" : "s", t->host);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that moves messages on while the training thread computes. */
+/* A thread that makes progress on messages while the training thread computes. */
 #ifndef ENGINE_COMM_THREAD_H
 #define ENGINE_COMM_THREAD_H
 
@@ -13,19 +13,19 @@ struct mu_engine;
 /* ---- --comm-thread ---- */
 
 struct engine_comm_thread;
-/* What does not go with the chosen store, or with this MPI; the same on every rank. */
+/* MU_ERR_USAGE: this MPI does not support it. The same on every rank. */
 enum mu_status mu_engine_comm_thread_check(const struct conf *v);
 /*
- * Make the thread, once the store is there, if one was asked for; without one _lend and _take do
- * nothing. The calling thread is the one that may call MPI and use the store, but between _lend and
- * _take, where the other moves messages on. Not collective.
+ * After the store is created: start the thread if --comm-thread is set; without it _resume and
+ * _pause do nothing. The calling thread may call MPI and use the store except between _resume and
+ * _pause, when the other thread polls the store. Not collective.
  */
 enum mu_status mu_engine_comm_thread_open(struct mu_engine *e);
 void mu_engine_comm_thread_close(struct mu_engine *e);
 void mu_engine_comm_thread_resume(struct mu_engine *e);
-/* st, or if that is MU_OK what went wrong in the thread. */
+/* Returns st, or if st is MU_OK the error of the thread. */
 enum mu_status mu_engine_comm_thread_pause(struct mu_engine *e, enum mu_status st);
-/* Between the two: let messages move on, as mu_kv_poll does. */
+/* Between the two: make progress on messages, as mu_kv_poll. */
 enum mu_status mu_engine_poll(struct mu_engine *e);
 void mu_engine_comm_thread_report(const struct mu_engine *e);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of convolution algorithms: --conv-algo tune writes one (tune.c), --conv-table reads one, a
- * checkpoint holds the one in use. Worker 0 finds it, all workers plan by it. A text:
+ * Tables of convolution algorithms: --conv-algo tune writes one (tune.c), --conv-table reads one,
+ * and a checkpoint holds the table of its run. Worker 0 reads it, and all workers use it. A text:
  *
  *	muster convolutions 1
- *	network resnet 3,224,224 0123456789abcdef     what it is for: name, a sample, parameters
+ *	network resnet 3,224,224 0123456789abcdef     name, shape of a sample, hash of parameters
  *	device cpu: oneDNN 2.6.3, avx512              library and instructions
- *	measured batch 16, float32, 2 threads         other values are told of
+ *	measured batch 16, float32, 2 threads         other values: a warning
  *	conv0 direct winograd direct                  forward, gradients of data, of weights
  */
 #include "engine/engine.h"
@@ -19,7 +19,7 @@
 
 static const char *const title = "muster convolutions 1\n";
 
-/* ---- what a table must fit ---- */
+/* ---- what a table must match ---- */
 
 /* Name, a sample, and names and shapes of all parameters. */
 static void describe_network(const struct mu_plan *plan, const char *network, const size_t *shape,
@@ -111,8 +111,8 @@ enum mu_status mu_engine_conv_read(struct engine_conv *c, const char *path)
 		MU_FAIL(MU_ERR_IO, "--conv-table %s: cannot be read", path);
 	if (strlen(text) != n || strncmp(text, title, strlen(title)) != 0 || getc(f) != EOF)
 		MU_FAIL(MU_ERR_FORMAT,
-			"--conv-table %s: is no table of convolutions, such as --conv-algo tune "
-			"writes",
+			"--conv-table %s: not a table of convolutions, as --conv-algo tune writes "
+			"them",
 			path);
 out:
 	if (f)
@@ -120,7 +120,7 @@ out:
 	return st;
 }
 
-/* A line that begins with this word and a blank; what follows. NULL: it is another. */
+/* The rest of a line that begins with the word and a blank; NULL: another line. */
 static const char *after(const char *line, const char *word)
 {
 	size_t n = strlen(word);
@@ -137,7 +137,7 @@ static enum mu_status parse_choice(const struct engine_conv *c, const char *line
 	if (sscanf(line, "%63s %15s %15s %15s %c", choice->layer, words[0], words[1], words[2],
 		   &rest) != 4)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: \"%s\" is no line of a table of convolutions: a layer's name and "
+			"%s: \"%s\" is not a line of a table of convolutions: a layer's name and "
 			"three algorithms are expected",
 			c->path, line);
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES && st == MU_OK; phase++)
@@ -201,7 +201,7 @@ out:
 
 /* ---- use ---- */
 
-void mu_engine_conv_ask(struct mu_engine *e, struct mu_device *device)
+void mu_engine_conv_set(struct mu_engine *e, struct mu_device *device)
 {
 	struct engine_conv *c = e->conv;
 	char machine[TRAIN_CONV_TEXT];
@@ -209,8 +209,8 @@ void mu_engine_conv_ask(struct mu_engine *e, struct mu_device *device)
 	describe_device(device, machine);
 	if (*c->text && c->saved && strcmp(c->device, machine) != 0) {
 		if (e->topology->index == 0)
-			mu_log_warn("%s: its table of convolutions was measured on %s, and here is "
-				    "%s: convolutions go by the fixed rule; --conv-algo tune makes "
+			mu_log_warn("%s: its table of convolutions was measured on %s, and this is "
+				    "%s: the fixed rule chooses algorithms; --conv-algo tune makes "
 				    "a table for it",
 				    c->path, c->device, machine);
 		*c->text = '\0';
@@ -247,7 +247,7 @@ enum mu_status mu_engine_conv_check(const struct mu_engine *e, const size_t *sha
 			c->path, c->network, network);
 	if (strcmp(c->device, machine) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: its table of convolutions was measured on %s, and here is %s; "
+			"%s: its table of convolutions was measured on %s, and this is %s; "
 			"--conv-algo tune makes one for it",
 			c->path, c->device, machine);
 	for (size_t i = 0; i < c->n; i++)

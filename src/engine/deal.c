@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch is dealt to the devices of a rank: this step's, or that of a later one. */
+/* Divide a batch, of this step or a later one, among the devices of a rank. */
 #include "samples.h"
 
 #include <string.h>
@@ -7,24 +7,24 @@
 #include <muster/base.h>
 
 /*
- * The samples of a device and the plan for them. The short last step is cut like a full one, for
- * the balance, and has plans of its own. The one for validation takes up to as many samples as a
- * full batch gives it: there the last devices go without.
+ * The samples of a device and the plan for them. The short last step is divided in the same ratios,
+ * for balance, and has its own plans. In validation a device has its samples of a full batch, so
+ * the last devices may have none.
  */
-struct hand {
+struct device_part {
 	size_t first, n;
 	struct mu_plan *plan; /* NULL: none */
 };
 
-static struct hand deal(const struct mu_engine *e, const struct engine_device *d,
-			enum mu_phase phase, size_t group, size_t count)
+static struct device_part find_part(const struct mu_engine *e, const struct engine_device *d,
+				    enum mu_phase phase, size_t group, size_t count)
 {
 	const struct engine_plans *plans = &d->plans[group];
 	const struct engine_device_list *list = &e->devices.list;
 	size_t batch = e->train->config.batch;
 	size_t whole = phase == MU_PHASE_TRAIN ? count : batch;
 	size_t end = mu_engine_device_first(list, d->number + 1, whole);
-	struct hand h = {.first = mu_engine_device_first(list, d->number, whole)};
+	struct device_part h = {.first = mu_engine_device_first(list, d->number, whole)};
 
 	if (end > count)
 		end = count;
@@ -38,7 +38,7 @@ static struct hand deal(const struct mu_engine *e, const struct engine_device *d
 	return h;
 }
 
-/* This device's part of the batch. */
+/* Set the batch of the device's plan to its part. */
 static void set_batch(struct engine_device *d, const struct mu_batch *whole, size_t labels)
 {
 	struct mu_batch *own = mu_plan_batch(d->now);
@@ -60,7 +60,7 @@ float *mu_engine_samples_begin(struct mu_engine *e, enum mu_phase phase, size_t 
 
 	s->sample = mu_input_sample(e->train, group);
 	for (size_t i = 0; i < s->list.n; i++) {
-		const struct hand h = deal(e, &s->of[i], phase, group, batch->count);
+		const struct device_part h = find_part(e, &s->of[i], phase, group, batch->count);
 
 		s->of[i].first = h.first;
 		s->of[i].n = h.n;
@@ -83,8 +83,8 @@ void mu_engine_samples_count(struct mu_engine *e, size_t count)
 	}
 }
 
-/* Samples [first, first + n) of the rank's, for one of several devices. */
-static void copy_samples(const struct mu_engine *e, const struct hand *h, size_t sample,
+/* Copy samples [first, first + n) of the rank's batch to one of several devices. */
+static void copy_samples(const struct mu_engine *e, const struct device_part *h, size_t sample,
 			 bool as_bytes)
 {
 	const struct engine_devices *s = &e->devices;
@@ -99,10 +99,11 @@ static void copy_samples(const struct mu_engine *e, const struct hand *h, size_t
 void mu_engine_samples_copy(const struct mu_engine *e, const struct engine_device *d)
 {
 	if (!mu_plan_is_sent(d->now))
-		copy_samples(e, &(struct hand){d->first, d->n, d->now}, e->devices.sample, false);
+		copy_samples(e, &(struct device_part){d->first, d->n, d->now}, e->devices.sample,
+			     false);
 }
 
-/* ---- a batch ahead ---- */
+/* ---- a later batch ---- */
 
 bool mu_engine_sends_ahead(const struct mu_engine *e)
 {
@@ -113,7 +114,7 @@ void mu_engine_room(const struct mu_engine *e, size_t group, size_t count,
 		    struct mu_input_batch *samples)
 {
 	const struct engine_devices *s = &e->devices;
-	struct mu_plan *plan = deal(e, &s->of[0], MU_PHASE_TRAIN, group, count).plan;
+	struct mu_plan *plan = find_part(e, &s->of[0], MU_PHASE_TRAIN, group, count).plan;
 
 	samples->data = s->list.n > 1 ? s->samples : mu_plan_input(plan);
 	if (e->train->bytes)
@@ -132,7 +133,8 @@ enum mu_status mu_engine_send(const struct mu_engine *e, size_t group, const str
 	memcpy(pixels.mean, e->train->mean, sizeof pixels.mean);
 	memcpy(pixels.std, e->train->std, sizeof pixels.std);
 	for (size_t i = 0; i < s->list.n; i++) {
-		const struct hand h = deal(e, &s->of[i], MU_PHASE_TRAIN, group, batch->count);
+		const struct device_part h =
+			find_part(e, &s->of[i], MU_PHASE_TRAIN, group, batch->count);
 		struct mu_batch own = *batch;
 
 		if (!h.plan)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --devices, --gpus and --work-load-list: which devices a worker has, and what part of its batch
- * each gets. */
+/* The devices of a worker and the part of its batch that each has: --devices, --gpus and
+ * --work-load-list. */
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { MAX_LOAD = 1000000, WORD_BYTES = 64 };
 
 _Static_assert((int)CONF_MAX_STAGES == (int)MU_MAX_STAGES, "limits of the options");
 
-/* The next word of a list with commas; false behind the last. A word too long is cut. */
+/* The next word of a list with commas; false after the last. Long words are truncated. */
 static bool next_word(const char **text, char word[WORD_BYTES])
 {
 	size_t n;
@@ -32,14 +32,14 @@ const char *mu_engine_device_name(const struct engine_device_list *list, size_t 
 	return text;
 }
 
-/* One more device. */
+/* Append a device. */
 static enum mu_status add_device(struct engine_device_list *list, const char *word, const char *all)
 {
 	enum mu_status st = MU_OK;
 	struct mu_device device;
 
 	if (list->n == TRAIN_MAX_DEVICES)
-		MU_FAIL(MU_ERR_USAGE, "--devices: more than %d are named", TRAIN_MAX_DEVICES);
+		MU_FAIL(MU_ERR_USAGE, "--devices: more than %d devices", TRAIN_MAX_DEVICES);
 	MU_TRY(mu_device_find(&device, word));
 	if (list->n > 0 && device.ops != list->kind)
 		MU_FAIL(MU_ERR_USAGE,
@@ -85,8 +85,8 @@ static enum mu_status read_gpus(struct engine_device_list *list, const struct co
 			list->kind = mu_device_table[i];
 	if (!list->kind)
 		MU_FAIL(MU_ERR_USAGE,
-			"--gpus %s: this build has no device gpu, for CUDA was not there when it "
-			"was configured; leave it out to train on the CPU",
+			"--gpus %s: this build has no device gpu, because configure found no "
+			"CUDA; without --gpus the CPU trains",
 			v->gpus);
 	list->automatic = strcmp(v->gpus, "auto") == 0;
 	if (list->automatic) {
@@ -96,7 +96,7 @@ static enum mu_status read_gpus(struct engine_device_list *list, const struct co
 	while (next_word(&rest, word)) {
 		if (*word == '\0' || word[strspn(word, "0123456789")] != '\0')
 			MU_FAIL(MU_ERR_USAGE,
-				"--gpus %s: \"%s\" is no number; a list such as 0,2 or the word "
+				"--gpus %s: \"%s\" is not a number; a list such as 0,2 or the word "
 				"auto is needed",
 				v->gpus, word);
 		snprintf(name, sizeof name, "gpu:%s", word);
@@ -106,7 +106,7 @@ out:
 	return st;
 }
 
-/* ---- devices that have layers each ---- */
+/* ---- devices that have layers of the network ---- */
 
 static enum mu_status find_place(const struct engine_device_list *list, const char *name,
 				 size_t *place)
@@ -123,7 +123,7 @@ out:
 	return st;
 }
 
-/* The list of --group2dev, with devices numbered as in the list of devices. */
+/* Read --group2dev; devices are numbered as in the list of devices. */
 static enum mu_status read_groups(const struct engine_device_list *list, const char *text,
 				  struct mu_group_map *map)
 {
@@ -152,7 +152,7 @@ static enum mu_status check_groups(const struct engine_device_list *list, const 
 	for (size_t d = 0; d < list->n; d++)
 		if (!used[d])
 			MU_FAIL(MU_ERR_USAGE,
-				"--devices: %s has no group; --group2dev %s names none for it",
+				"--devices: %s has no group in --group2dev %s",
 				mu_engine_device_name(list, d, name, sizeof name), text);
 out:
 	return st;
@@ -169,8 +169,7 @@ static enum mu_status check_split(const struct engine_device_list *list, const s
 			list->n);
 	if (v->model_parallel && (size_t)v->model_parallel != list->n)
 		MU_FAIL(MU_ERR_USAGE,
-			"--model-parallel %ld with %zu devices: one for each part is "
-			"needed",
+			"--model-parallel %ld with %zu devices: one for each part is needed",
 			v->model_parallel, list->n);
 	if (!v->model_parallel && !v->group2dev && list->n > 1)
 		MU_FAIL(MU_ERR_USAGE,
@@ -186,7 +185,7 @@ out:
 	return st;
 }
 
-/* Without --devices: those of the groups, or as many of the first kind as there are to be. */
+/* Without --devices: the devices of --group2dev, or --model-parallel devices of the first kind. */
 static enum mu_status name_devices(struct engine_device_list *list, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
@@ -235,7 +234,7 @@ size_t mu_engine_device_shares(const struct engine_device_list *list)
 	return list->split ? 1 : list->n;
 }
 
-/* ---- devices that have samples each ---- */
+/* ---- devices that have samples ---- */
 
 static enum mu_status read_load(size_t *load, const char *word, const char *all)
 {
@@ -245,8 +244,8 @@ static enum mu_status read_load(size_t *load, const char *word, const char *all)
 
 	if (digits == 0 || word[digits] != '\0' || value < 1 || value > MAX_LOAD)
 		MU_FAIL(MU_ERR_USAGE,
-			"--work-load-list %s: \"%s\" is no whole number from 1 to %d; a list such "
-			"as 3,1 gives the first device three quarters of each batch",
+			"--work-load-list %s: \"%s\" is no whole number from 1 to %d; with 3,1 "
+			"the first device has three quarters of each batch",
 			all, word, MAX_LOAD);
 	*load = (size_t)value;
 out:
@@ -298,8 +297,8 @@ enum mu_status mu_engine_device_list_read(struct engine_device_list *list, const
 	MU_TRY(read_loads(list, v->work_load_list));
 	if (list->unequal && v->batch_per_device)
 		MU_FAIL(MU_ERR_USAGE,
-			"--batch-per-device %ld with --work-load-list %s: the devices get "
-			"different numbers of samples; give --batch-size, those of a worker",
+			"--batch-per-device %ld with --work-load-list %s: the devices have "
+			"different numbers of samples; use --batch-size, of a worker",
 			v->batch_per_device, v->work_load_list);
 out:
 	return st;
@@ -368,7 +367,7 @@ out:
 	return st;
 }
 
-/* Where it cannot and must not: what it lacks, and the way out. */
+/* An error or, with --dtype-fallback, a warning if the device does not support --dtype. */
 static enum mu_status set_dtype(struct mu_device *device, const struct conf *v)
 {
 	enum mu_status st = mu_device_set_dtype(device, v->dtype);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sum of the devices' gradients: element by element in the order of the devices, whoever does
- * it and whenever. Each key has a home, the device whose thread sums it into the first device's
- * array, which is the store's. For stores that sum on the CPU that is the first device. Stores of
- * GPUs sum by themselves: no key has a home.
+ * The sum of the devices' gradients. Each element is summed in the order of the devices, so the
+ * result does not depend on the thread. The home of a key is the device whose thread sums it into
+ * the first device's array, which is the store's. For stores that sum on the CPU the first device
+ * is the home of all keys. Stores of GPUs sum by themselves: no key has a home.
  */
 #include "accumulate.h"
 #include "engine/engine.h"
@@ -12,9 +12,9 @@
 
 #include <muster/base.h>
 
-enum { BLOCK = 4096 }; /* elements that stay in the first cache while the devices' are added */
+enum { BLOCK = 4096 }; /* elements that stay in the L1 cache while devices are added */
 
-/* The largest key without a home; equal ones in their order. */
+/* The largest key without a home; among equal ones the first. */
 static size_t largest_left(const struct mu_slice *slices, size_t n, const size_t *homes)
 {
 	size_t found = n;
@@ -60,7 +60,7 @@ bool mu_engine_is_home(const struct mu_engine *e, size_t device)
 	return false;
 }
 
-/* n elements from `at` on. A device without samples has no part in it. */
+/* Sum n elements from `at`. Devices without samples are skipped. */
 static void sum_block(const struct engine_devices *s, size_t at, size_t n)
 {
 	float *out = s->of[0].gradients + at;

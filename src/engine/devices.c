@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices of a rank: their life, and work that each does on a thread of its own. */
+/* The devices of a rank: open and close, and work of each on its own thread. */
 #include "engine/engine.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool is_alone(const struct engine_devices *s)
 	return s->list.n == 1;
 }
 
-/* An error of one of several devices says which. */
+/* The message of an error names the device, if there are several. */
 enum mu_status mu_engine_device_named(const struct mu_engine *e, const struct engine_device *d,
 				      enum mu_status st)
 {
@@ -25,19 +25,19 @@ enum mu_status mu_engine_device_named(const struct mu_engine *e, const struct en
 	return st;
 }
 
-/* Until the other devices have ended a job. poll: the store's messages move on meanwhile. */
+/* Wait until the other devices have ended the job. poll: make progress on the store's messages. */
 enum mu_status mu_engine_devices_join(struct mu_engine *e, bool poll)
 {
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
 	mu_waiter_init(&waiter, e->topology);
-	while (!mu_team_ended(e->devices.team)) {
+	while (!mu_engine_threads_ended(e->devices.threads)) {
 		if (poll)
 			MU_TRY(mu_engine_poll(e));
 		mu_waiter_nap(&waiter);
 	}
-	MU_TRY(mu_team_result(e->devices.team));
+	MU_TRY(mu_engine_threads_result(e->devices.threads));
 out:
 	return st;
 }
@@ -64,9 +64,9 @@ enum mu_status mu_engine_devices_run(struct mu_engine *e, engine_device_fn *fn)
 	struct task task = {e, fn};
 
 	if (!is_alone(s))
-		mu_team_begin(s->team, run_task, &task);
+		mu_engine_threads_begin(s->threads, run_task, &task);
 	st = run_task(&task, 0);
-	if (!is_alone(s)) { /* they read the task: it stays until they have ended */
+	if (!is_alone(s)) { /* they read the task, so wait for them also after an error */
 		struct mu_trace *own = st != MU_OK ? mu_trace_detach() : NULL;
 
 		others = mu_engine_devices_join(e, false);
@@ -98,7 +98,7 @@ static enum mu_status open_device(struct mu_engine *e, struct engine_device *d)
 		MU_TRY(mu_place_group((int)d->number, (int)list->n, e->n_threads, &threads));
 	MU_TRY(mu_device_open(&d->device, name, threads));
 	MU_TRY(mu_engine_device_set(&d->device, e->conf));
-	mu_engine_conv_ask(e, &d->device);
+	mu_engine_conv_set(e, &d->device);
 out:
 	return st;
 }
@@ -114,14 +114,14 @@ enum mu_status mu_engine_devices_open(struct mu_engine *e, size_t batch)
 	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
 	for (size_t i = 0; i < s->list.n; i++) {
 		s->of[i].number = i;
-		if (s->list.split) /* all have all samples */
+		if (s->list.split) /* each has all samples */
 			continue;
 		s->of[i].batch = mu_engine_device_first(&s->list, i + 1, batch) -
 				 mu_engine_device_first(&s->list, i, batch);
 	}
-	if (!is_alone(s)) { /* threads first: each begins with all cores of the rank */
+	if (!is_alone(s)) { /* before any is pinned: each starts with all cores of the rank */
 		MU_TRY(mu_places_save(&s->places));
-		MU_TRY(mu_team_new(&s->team, s->list.n, e->topology));
+		MU_TRY(mu_engine_threads_new(&s->threads, s->list.n, e->topology));
 	}
 	MU_TRY(mu_engine_devices_run(e, open_device));
 out:

@@ -8,7 +8,7 @@
 
 void mu_engine_close(struct mu_engine *e)
 {
-	mu_team_free(e->devices.team); /* its threads use all that follows */
+	mu_engine_threads_free(e->devices.threads); /* first: its threads use everything below */
 	if (e->ops)
 		e->ops->close(e);
 	mu_engine_devices_close(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine: the devices of a rank and the plans of a network on them. It makes of a batch a loss and
- * gradients; what becomes of gradients is the training loop's and the store's.
+ * engine: the devices of a rank and the plans of a network on them. It computes the loss and the
+ * gradients of a batch; the training loop and the store use the gradients.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -22,33 +22,34 @@
 struct mu_engine;
 
 /*
- * Where a batch becomes gradients: on one device (one.c), on devices that share its samples
+ * An engine computes on one device (one.c), on devices that share the samples of a batch
  * (shared.c), or on stages of layers (stages/staged.c). In the order of a run:
  */
 struct mu_engine_ops {
-	/* Plans for full batches without memory; e->plan is set. open_others may be NULL. */
+	/* Plans for full batches, without memory; open sets e->plan. open_others may be NULL. */
 	enum mu_status (*open)(struct mu_engine *e, size_t batch);
 	enum mu_status (*open_others)(struct mu_engine *e);
-	/* The plans of short last steps and of validation; memory for all. */
+	/* Plans for short last steps and validation; memory for all plans. */
 	enum mu_status (*plan)(struct mu_engine *e);
 	enum mu_status (*allocate)(struct mu_engine *e);
 	void (*close)(struct mu_engine *e);
-	/* Bytes of activations: of all plans, and of those for full batches. */
+	/* Bytes of activations: of all plans; of plans for full batches. */
 	double (*arena)(const struct mu_engine *e);
 	double (*activations)(const struct mu_engine *e);
-	/* Equal on two workers if what passes between devices has the same length; NULL: 0. */
+	/* Equal on two workers if messages between their devices have equal lengths; NULL: 0. */
 	uint64_t (*hash)(const struct mu_engine *e);
-	enum mu_status (*bind)(struct mu_engine *e); /* set the flat arrays of the store */
+	enum mu_status (*bind)(struct mu_engine *e); /* bind plans to the store's flat arrays */
 
 	/*
-	 * A batch. begin deals batch->count samples of a group, at least 1, and returns where the
-	 * caller puts them before forward; batch->labels and batch->ids are filled by then.
-	 * count: only the first so many samples count.
+	 * A batch. begin divides batch->count samples of a group, at least 1, among the devices,
+	 * and returns the array that the caller fills with them before forward; batch->labels and
+	 * batch->ids must be filled, too. count: only the first `count` samples count.
 	 *
-	 * forward, for every layer in turn once its weights are there: after the last layer loss
-	 * and metrics are there. backward, with *ready the number of layers at first, until *ready
-	 * is 0: the gradients of layers from *ready on are in the store's array, summed over the
-	 * devices. Waits for other devices let the store's messages move on.
+	 * forward is called for every layer in order, once its weights are there; after the last
+	 * layer loss and metrics are available. backward is called until *ready is 0; *ready is the
+	 * number of layers at first. The gradients of layers from *ready on are in the store's
+	 * array, summed over the devices. Waits for other devices make progress on the store's
+	 * messages.
 	 */
 	float *(*begin)(struct mu_engine *e, enum mu_phase phase, size_t group,
 			const struct mu_batch *batch);
@@ -58,30 +59,30 @@ struct mu_engine_ops {
 
 	double (*loss)(const struct mu_engine *e);
 	void (*measure)(const struct mu_engine *e, struct mu_metrics *m);
-	/* Of the batch's samples, in their order: (samples, classes). */
+	/* Of the samples of the batch, in order: (samples, classes). */
 	void (*probabilities)(const struct mu_engine *e, float *out);
 	/* After backward of a batch with a loss scale: as mu_plan_overflowed, of all devices. */
 	enum mu_status (*overflowed)(const struct mu_engine *e, bool *overflowed);
-	/* Instead of backward: the batch is skipped. NULL: nothing to do. */
+	/* Instead of backward: skip the batch. NULL: nothing to do. */
 	enum mu_status (*skip)(struct mu_engine *e);
 	/* As mu_plan_find_nonfinite; after forward and skip. */
 	const char *(*find_nonfinite)(struct mu_engine *e);
 
 	void (*describe)(const struct mu_engine *e); /* lines of the log */
-	bool shares_batch; /* devices have samples each: batches can go to them ahead */
+	bool shares_batch; /* devices have samples each: later batches can be sent to them */
 };
 extern const struct mu_engine_ops mu_engine_one, mu_engine_shared, mu_engine_staged;
 
-/* What set-up hands over is not the engine's to free: the first block. */
+/* The first block is set by the caller, who also frees it. */
 struct mu_engine {
 	const struct mu_engine_ops *ops; /* from mu_engine_model_new on */
 	const struct conf *conf;
-	const struct engine_device_list *list; /* as the options name them */
+	const struct engine_device_list *list; /* of the options */
 	const struct mu_topology *topology;
 	const struct mu_kv_type *store;
 	const struct mu_network *network;
-	const struct mu_input *train;    /* the samples of a step: how many, of which shape */
-	const struct mu_input *validate; /* NULL: there is no validation */
+	const struct mu_input *train;    /* number and shape of the samples of a step */
+	const struct mu_input *validate; /* NULL: no validation */
 	size_t steps;                    /* batches of a worker per epoch */
 	struct mu_kv *kv;                /* from mu_engine_devices_bind on */
 
@@ -93,27 +94,29 @@ struct mu_engine {
 	struct engine_staged *split; /* NULL: every device has all layers */
 	struct mu_net **nets;        /* by group of the input, n_groups of them */
 	size_t n_groups;             /* 1 without groups */
-	struct mu_net *block_net;    /* of --time-block: of so many steps; else NULL */
+	struct mu_net *block_net;    /* of --time-block: a network of that many steps; else NULL */
 	struct mu_net *net;          /* the last of nets */
-	struct mu_plan *plan; /* its first device's of a full batch: layers and keys of all */
+	struct mu_plan
+		*plan; /* of the first device and a full batch: layers and keys of all plans */
 	struct engine_comm_thread *comm_thread; /* NULL without --comm-thread */
-	char without_nccl[512]; /* why sums between GPUs go by MPI; empty: they do not, or shall */
+	char without_nccl
+		[512]; /* why MPI sums between GPUs; empty: NCCL does, or options say MPI */
 };
 
-/* Frees what the engine made. Not collective. */
+/* Not collective. */
 void mu_engine_close(struct mu_engine *e);
-/* Teams of ranks: the ways of what passes between them. Collective over workers. */
+/* Teams of ranks: open the messages between their ranks. Collective over workers. */
 enum mu_status mu_engine_link(struct mu_engine *e);
-/* Equal on two workers if their devices lay out alike what they share. */
+/* Equal on two workers if their devices have the same layout of shared arrays. */
 uint64_t mu_engine_hash(const struct mu_engine *e);
 /* Classes of a prediction. */
 size_t mu_engine_classes(const struct mu_engine *e);
 enum mu_status mu_engine_skip(struct mu_engine *e);
 
 /*
- * deal.c. For a later batch of the training, while this one is under way, on devices with memory of
- * their own (_sends_ahead): _room says where samples are put, _send begins to bring them to the
- * devices, with labels and ids of batch. begin, with the same count, finds them there.
+ * deal.c. While a training batch is in progress, a later one can be sent to devices with their own
+ * memory (_sends_ahead): _room sets the arrays for the samples, _send begins to copy them to the
+ * devices, with the labels and ids of batch. A later begin with the same count uses them.
  */
 bool mu_engine_sends_ahead(const struct mu_engine *e);
 void mu_engine_room(const struct mu_engine *e, size_t group, size_t count,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores of GPUs (muster/gpus.h): gradients and weights stay on the devices, the store takes them
- * there. So plans move neither, and nobody but the store sums over a worker's devices.
+ * Stores of GPUs (muster/gpus.h): gradients and weights stay on the devices, where the store reads
+ * and updates them. Plans copy neither, and only the store sums over a worker's devices.
  */
 #include "engine/engine.h"
 
@@ -15,20 +15,20 @@ const char *mu_engine_gpus_obstacle(const struct conf *v, bool split)
 {
 	if (split)
 		return "--group2dev, --model-parallel, --micro-batches, --time-block and teams of "
-		       "ranks bring the gradients of their parts to the CPU";
+		       "ranks copy the gradients of their parts to the CPU";
 	if (v->update_period > 1)
-		return "--update-period adds batches up on the CPU";
+		return "--update-period sums gradients on the CPU";
 	if (v->on_nan != CONF_ON_NAN_STOP)
-		return "--on-nan skip and rollback look at gradients on the CPU";
+		return "--on-nan skip and rollback check gradients on the CPU";
 	if (v->sync_period > 1)
 		return "--sync-period averages weights on the CPU";
 	if (mu_compress_is_on(&v->compression))
 		return "--gc-type compresses on the CPU";
 	if (v->comm_thread)
-		return "--comm-thread moves messages of the CPU";
+		return "--comm-thread is for messages of the CPU";
 	if ((v->node_reduce != MU_KV_NODE_AUTO && v->node_reduce != MU_KV_NODE_NCCL) ||
 	    v->priority == 0)
-		return "--node-reduce and --priority are about sums on the CPU";
+		return "--node-reduce and --priority are for sums on the CPU";
 	return NULL;
 }
 
@@ -44,11 +44,11 @@ static const char *find_obstacle(const struct conf *v, const struct mu_kv_type *
 	if (!store->takes_gpus)
 		return "this build has no CUDA with NCCL";
 	if (!list->kind->memory || !list->kind->memory->update)
-		return "the devices are no GPUs; --gpus names some";
+		return "the devices are not GPUs; use --gpus";
 	return mu_engine_gpus_obstacle(v, list->split);
 }
 
-/* Stores of GPUs work on the GPUs' own arrays, which the trainer itself does not look into. */
+/* Stores of GPUs use arrays on the GPUs, which the trainer does not read. */
 static enum mu_status check_gpus(const struct conf *v, const struct mu_kv_type *store,
 				 const struct engine_device_list *list)
 {
@@ -60,7 +60,7 @@ static enum mu_status check_gpus(const struct conf *v, const struct mu_kv_type *
 	if (!list->kind->memory)
 		MU_FAIL(MU_ERR_USAGE,
 			"no GPU in this job: --kv-store %s sums between GPUs, and the devices are "
-			"%s; name GPUs with --gpus (0, or 0,1, or auto), or use dist_sync, "
+			"%s; use --gpus (0, or 0,1, or auto), or the stores dist_sync, "
 			"dist_sharded or dist_allreduce",
 			v->kv_store, v->devices ? v->devices : list->kind->name);
 	why = mu_engine_gpus_obstacle(v, list->split);
@@ -96,7 +96,7 @@ out:
 	return st;
 }
 
-/* The first rank whose host lacks NCCL; LONG_MAX: none does. */
+/* The first rank whose host has no NCCL; LONG_MAX: all have it. */
 static enum mu_status find_without(struct mu_engine *e, long *without)
 {
 	enum mu_status st = MU_OK;
@@ -116,7 +116,7 @@ out:
 	return st;
 }
 
-/* Is each GPU one worker's alone? Collective over workers. */
+/* Does each GPU belong to one worker only? Collective over workers. */
 static enum mu_status find_apart(struct mu_engine *e, bool *apart)
 {
 	enum mu_status st = MU_OK;
@@ -130,8 +130,9 @@ out:
 	return st;
 }
 
-/* Has a node GPUs to sum, or, where each pushes its own, a worker? And can NCCL? */
-static enum mu_status look_at_gpus(struct mu_engine *e, bool *sums)
+/* Are there several GPUs to sum on a node, or on a worker if each worker pushes? Can NCCL sum them?
+ * */
+static enum mu_status check_sums(struct mu_engine *e, bool *sums)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = e->topology;
@@ -148,7 +149,7 @@ static enum mu_status look_at_gpus(struct mu_engine *e, bool *sums)
 	*sums = several && !shared;
 	if (several && shared)
 		snprintf(e->without_nccl, sizeof e->without_nccl,
-			 "workers have a GPU in common, which NCCL refuses");
+			 "several workers use one GPU, which NCCL does not support");
 out:
 	return st;
 }
@@ -169,13 +170,13 @@ enum mu_status mu_engine_gpus_fall_back(struct mu_engine *e, struct mu_kv_type *
 	MU_TRY(find_without(e, &without));
 	store->on_gpus = without == LONG_MAX;
 	if (store->on_gpus && by_nodes)
-		MU_TRY(look_at_gpus(e, &store->on_gpus));
+		MU_TRY(check_sums(e, &store->on_gpus));
 out:
 	return st;
 }
 
-/* Plans move no gradients and no weights. */
-static void leave_arrays(struct engine_plans *p)
+/* The plans copy no gradients and no weights. */
+static void set_resident(struct engine_plans *p)
 {
 	if (p->full)
 		mu_plan_set_resident(p->full);
@@ -195,7 +196,7 @@ enum mu_status mu_engine_gpus_join(struct mu_engine *e)
 	for (size_t i = 0; i < s->list.n; i++) {
 		use[i] = (struct mu_kv_device){&s->of[i].device, s->of[i].gradients};
 		for (size_t g = 0; g < e->n_groups; g++)
-			leave_arrays(&s->of[i].plans[g]);
+			set_resident(&s->of[i].plans[g]);
 	}
 	st = mu_kv_set_devices(e->kv, use, s->list.n);
 	if (st == MU_ERR_USAGE && e->topology->index == 0)
@@ -213,8 +214,8 @@ void mu_engine_gpus_leave(struct mu_engine *e)
 }
 
 /*
- * Pieces with so many bytes of gradients leave what comes behind backward, sums and copies, its
- * overlap; a GPU without others has none of it to wait for.
+ * Gradients of a recorded piece of backward, at most: sums and copies overlap with the pieces that
+ * follow. A single GPU has no sums, and records without a limit.
  */
 enum { PIECE_BYTES = 4 << 20 };
 
@@ -265,7 +266,7 @@ out:
 	return st;
 }
 
-/* Zeros from the host's array, which nobody writes but the store, behind them. */
+/* Upload zeros from the host's array, which only the store writes. */
 static enum mu_status clear(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores whose arrays lie on GPUs, as the engine joins them. */
+/* Stores that keep their arrays on GPUs, as the engine uses them. */
 #ifndef ENGINE_GPUS_H
 #define ENGINE_GPUS_H
 
@@ -10,14 +10,15 @@
 struct mu_engine;
 
 /*
- * ---- gpus.c: stores of GPUs; nothing of it is done for others ----
+ * ---- gpus.c: for stores of GPUs; other stores: nothing happens ----
  *
- * _obstacle: an option that works on the CPU's arrays, or NULL. _settle, before the store is made:
- * on_gpus, if it can have its arrays on GPUs and nobody else looks at gradients. _by_nodes: then
- * NCCL sums in nodes. _fall_back, once devices are open: not where options leave it open and a host
- * lacks NCCL, or a node has nothing to sum, or one GPU for several workers; by all ranks. _join,
- * before mu_kv_weights_init: the store takes the devices; by workers. _leave, before they are
- * closed. _clear: gradients of 0, where there are no samples or on all. _record: --cuda-graph.
+ * _obstacle: why options need arrays on the CPU; NULL: none does. _by_nodes: NCCL sums within
+ * nodes. _settle, before the store is created: set on_gpus, if the store can keep its arrays on
+ * GPUs and no option needs them on the CPU. _fall_back, after devices are opened: clear on_gpus if
+ * options allow it and a host has no NCCL, a node has nothing to sum, or several workers use one
+ * GPU; collective over all ranks. _join, before mu_kv_weights_init: the store uses the devices;
+ * collective over workers. _leave: before the devices are closed. _clear: set gradients to 0, on
+ * devices without samples or on all. _record: --cuda-graph.
  */
 const char *mu_engine_gpus_obstacle(const struct conf *v, bool split);
 bool mu_engine_gpus_by_nodes(const struct conf *v, const struct mu_kv_type *store);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics: sums over predictions, and the table of the numbers that are made of them. */
+/* Metrics: sums over predictions, and the table of the numbers computed from them. */
 #include "conf/text.h"
 #include "metrics.h"
 
@@ -19,8 +19,8 @@ void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
 }
 
 /*
- * The place of a label: how many classes come before it, those with a higher probability, and equal
- * ones with a lower number. What is not a number is equal to all.
+ * The rank of a label: the number of classes with a higher probability, plus those with the same
+ * probability and a lower number. NaN is equal to everything.
  */
 MU_LOOP
 static uint32_t find_place(const float *restrict p, size_t classes, size_t label)
@@ -37,8 +37,8 @@ static uint32_t find_place(const float *restrict p, size_t classes, size_t label
 
 enum { TOGETHER = 64 };
 
-/* The same for n <= TOGETHER steps of a sequence, whose probabilities lie side by side: that of
- * class c and step i is p[c * steps + i]. One pass over the classes for all. */
+/* The same for n <= TOGETHER steps of a sequence, in one pass over the classes. p[c * steps + i] is
+ * the probability of class c at step i. */
 MU_LOOP
 static void find_places(const float *restrict p, size_t steps, size_t classes,
 			const uint32_t *restrict labels, size_t n, uint32_t *restrict places)
@@ -132,7 +132,7 @@ static double perplexity(const struct mu_metrics *m)
 	return exp(mean(m, m->log_loss));
 }
 
-/* What MXNet's examples of language models call NLL: of whole sequences, not of words. */
+/* NLL in MXNet's examples of language models: of whole sequences, not of words. */
 static double sentence_nll(const struct mu_metrics *m)
 {
 	return m->samples > 0 ? m->log_loss / m->samples : 0;
@@ -169,7 +169,7 @@ static bool has_name(const char *name, const char *word, size_t n)
 	return name && strlen(name) == n && strncmp(name, word, n) == 0;
 }
 
-/* The loss of this name, of n characters. */
+/* The loss of this name of n characters. */
 static enum mu_status find(const char *word, size_t n, const struct mu_metric **out)
 {
 	enum mu_status st = MU_OK;

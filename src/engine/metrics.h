@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of a run: which there are, and their sums over workers. */
+/* The metrics of a run, and their sums over workers. */
 #ifndef ENGINE_METRICS_H
 #define ENGINE_METRICS_H
 
@@ -17,8 +17,8 @@ struct engine_metrics {
 	char printed[TRAIN_MAX_METRICS][32];
 };
 
-/* Those of --top-k and --loss and the usual ones. MU_ERR_USAGE with the list for an unknown name.
- */
+/* The default metrics and those of --top-k and --loss. MU_ERR_USAGE: an unknown name; the message
+ * lists the known ones. */
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v);
 /* Collective over comm. */
 enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network of a e, its plans, and the estimate whether they fit into memory. */
+/* The network of an engine, its plans, and an estimate of their memory. */
 #include "engine/stages/staged.h"
 
 #include <math.h>
 
 #include <muster/base.h>
 
-/* Batches above this are looked at from a plan for so many samples first. */
+/* Memory of larger batches is first estimated from a plan of this size. */
 enum { SMALL_BATCH = 64 };
 
 static double batch_bytes(const struct mu_input_config *data)
@@ -15,7 +15,7 @@ static double batch_bytes(const struct mu_input_config *data)
 	       (double)data->batch * sizeof(float);
 }
 
-/* For messages: why it is less than the machine has. */
+/* For messages: why there is less memory than the machine has. */
 static const char *by_limit(void)
 {
 	return mu_memory_bytes() == mu_memory_limit("") ? ", by the limit of its control group"
@@ -23,10 +23,10 @@ static const char *by_limit(void)
 }
 
 /*
- * Memory is written when it is allocated, so the system would end the process rather than refuse:
- * what the workers of this node need is estimated before. Activations, samples that are read ahead
- * and random data grow with the batch; weights, gradients (each device has its own), their sum and
- * the optimiser's arrays do not. Activations of a device with memory of its own are its own matter.
+ * Estimate the memory of the workers of this node. Memory is written when it is allocated, so
+ * without this check the system would end the process. Activations, prefetched samples and random
+ * data grow with the batch; weights, gradients (per device), their sum and the optimiser's states
+ * do not. A device with its own memory checks its activations itself.
  */
 static enum mu_status check_memory(const struct mu_engine *e, const struct mu_input_config *data,
 				   double activations, size_t n)
@@ -46,7 +46,7 @@ static enum mu_status check_memory(const struct mu_engine *e, const struct mu_in
 		   (double)(e->validate ? mu_input_prefetch_bytes(e->validate) : 0);
 	if (e->conf->benchmark)
 		growing += batch_bytes(data);
-	if (e->devices.list.n > 1 || split) /* where the devices take their samples from */
+	if (e->devices.list.n > 1 || split) /* e->devices.samples */
 		growing += batch_bytes(data);
 	if (have <= 0 || fixed + growing <= have)
 		return MU_OK;
@@ -67,12 +67,12 @@ out:
 	return st;
 }
 
-/* For tensors beyond all memory oneDNN may not even find kernels. */
+/* Check before planning: for very large tensors oneDNN may find no kernels. */
 static enum mu_status check_large_batch(struct mu_engine *e, const struct mu_input_config *data)
 {
 	enum mu_status st = MU_OK;
 	struct mu_plan *small = NULL;
-	/* At the least: of micro-batches one is in memory. */
+	/* A lower bound: at least one micro-batch is in memory. */
 	const size_t held = data->batch / (size_t)e->conf->micro_batches;
 
 	if (held <= SMALL_BATCH)
@@ -105,7 +105,7 @@ out:
 	return st;
 }
 
-/* --time-block: of so many steps, for all lengths. */
+/* --time-block: one network of that many steps, for all lengths. */
 static enum mu_status make_block_net(struct mu_engine *e, struct mu_net_config config)
 {
 	enum mu_status st = MU_OK;
@@ -119,7 +119,7 @@ out:
 	return st;
 }
 
-/* One for each length of sequences, all with the same parameters. */
+/* One network for each length of sequences; all have the same parameters. */
 static enum mu_status make_nets(struct mu_engine *e, const struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
@@ -140,7 +140,7 @@ out:
 	return st;
 }
 
-/* The one place that asks. */
+/* The only place that chooses. */
 static const struct mu_engine_ops *choose(const struct engine_device_list *list)
 {
 	if (list->split)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One device with all layers and all samples: every call is one of its plan. */
+/* One device with all layers and all samples. */
 #include "samples.h"
 
 #include <muster/base.h>

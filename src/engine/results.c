@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the devices of a rank made of a batch: loss, metrics, probabilities. */
+/* Results of a batch on the devices of a rank: loss, metrics, probabilities. */
 #include <string.h>
 
 #include "samples.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plans of devices that have all layers, and each its samples of a batch. */
+/* Plans of devices that have all layers and share the samples of a batch. */
 #include "samples.h"
 
 #include <muster/base.h>
@@ -15,7 +15,7 @@ out:
 	return st;
 }
 
-/* Like the first device's plan, for the devices share its weights. */
+/* Same layouts as the first device's plan: the devices share the weights. */
 static enum mu_status plan_further(struct mu_engine *e, struct engine_device *d)
 {
 	return d->number > 0 ? plan_batch(e, d) : MU_OK;
@@ -25,7 +25,7 @@ enum mu_status mu_engine_samples_open(struct mu_engine *e, size_t batch)
 {
 	enum mu_status st = MU_OK;
 
-	(void)batch; /* each device has its part */
+	(void)batch; /* each device knows its part */
 	MU_TRY(plan_batch(e, &e->devices.of[0]));
 	e->plan = e->devices.of[0].plans[e->n_groups - 1].full;
 out:
@@ -42,7 +42,7 @@ static bool has_records(const struct mu_input *in, size_t group)
 	return in->groups ? in->groups[group].n > 0 : in->n > 0;
 }
 
-/* The plans of a group that there are not yet, with steps of `rest` samples beside full ones. */
+/* The missing plans of a group whose short last step has `rest` samples. */
 static enum mu_status plan_group(struct mu_engine *e, struct engine_device *d, size_t group,
 				 size_t rest)
 {
@@ -65,7 +65,7 @@ out:
 	return st;
 }
 
-/* The other groups' plans, those of short last steps, and for validation. */
+/* Plans of the other groups, of short last steps, and for validation. */
 static enum mu_status plan_others(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
@@ -77,7 +77,7 @@ out:
 	return st;
 }
 
-/* By the device's thread, whose cores then have the memory near. */
+/* On the device's thread, so that memory is local to its cores. */
 static enum mu_status allocate(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
@@ -122,7 +122,7 @@ void mu_engine_samples_close(struct mu_engine *e)
 		free_plans(&e->devices.of[i], e->n_groups);
 }
 
-/* Of its own: what it cannot have in the memory of the largest. */
+/* Bytes of the plan's own memory: 0 if it fits into the memory of the largest. */
 static double arena(const struct mu_plan *plan, const struct mu_plan *largest)
 {
 	const size_t n = plan ? mu_plan_arena_bytes(plan) : 0;
@@ -184,10 +184,6 @@ out:
 	return st;
 }
 
-/*
- * One more layer, while there is one that has not begun. *left: those of the device that are not
- * done; when all have begun, at least one more is.
- */
 enum mu_status mu_engine_samples_backward_next(const struct engine_device *d, size_t *layer,
 					       size_t *left)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two engines share whose devices have all layers: one.c, shared.c. */
+/* Shared by the two engines whose devices have all layers: one.c, shared.c. */
 #ifndef ENGINE_SAMPLES_H
 #define ENGINE_SAMPLES_H
 
@@ -14,10 +14,10 @@ enum mu_status mu_engine_samples_allocate(struct mu_engine *e);
 void mu_engine_samples_close(struct mu_engine *e);
 double mu_engine_samples_arena(const struct mu_engine *e);
 double mu_engine_samples_activations(const struct mu_engine *e);
-/* Binds the plans of one device (engine_device_fn). */
+/* Bind the plans of a device (engine_device_fn). */
 enum mu_status mu_engine_samples_bind(struct mu_engine *e, struct engine_device *d);
-/* The next layer of backward, if one has not begun. *left: layers of the device that are not done;
- * if all have begun, waits for at least one more. */
+/* Begin the next layer of backward, if there is one. *left: layers of the device that are not done.
+ * If all have begun, wait for at least one more. */
 enum mu_status mu_engine_samples_backward_next(const struct engine_device *d, size_t *layer,
 					       size_t *left);
 
@@ -26,7 +26,7 @@ enum mu_status mu_engine_samples_backward_next(const struct engine_device *d, si
 float *mu_engine_samples_begin(struct mu_engine *e, enum mu_phase phase, size_t group,
 			       const struct mu_batch *batch);
 void mu_engine_samples_count(struct mu_engine *e, size_t count);
-/* One of several devices copies its samples, if they were not sent. */
+/* Copy the samples of one of several devices, if they were not sent. */
 void mu_engine_samples_copy(const struct mu_engine *e, const struct engine_device *d);
 
 /* ---- results.c ---- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices that share a batch: each works on its own samples, all at the same time.
+ * Devices that share a batch: each computes its own samples, in parallel.
  *
- * Forward and backward are jobs of the team (threads.h). Forward of a layer begins when the first
- * device's thread has its weights. In backward, a layer that all devices have finished is summed by
- * the homes of its keys and reported to the caller, who pushes it.
+ * Forward and backward are jobs of the devices' threads (threads.h). Forward of a layer begins when
+ * the first device's thread has its weights. In backward, when all devices have finished a layer,
+ * the homes of its keys sum it, and the caller pushes it.
  */
 #include "samples.h"
 
@@ -12,7 +12,6 @@
 
 #include <muster/base.h>
 
-#include "samples.h"
 #include "threads.h"
 
 /* ---- life ---- */
@@ -55,7 +54,7 @@ static enum mu_status forward_job(void *context, size_t member)
 		goto out;
 	mu_engine_samples_copy(e, d);
 	for (size_t l = 0; l < layers; l++) {
-		if (!mu_team_wait(e->devices.team, TEAM_PULL, layers - 1 - l))
+		if (!mu_engine_threads_wait_left(e->devices.threads, ENGINE_PULL, layers - 1 - l))
 			goto out;
 		MU_TRY(mu_engine_device_named(e, d, mu_plan_forward(d->now, l)));
 	}
@@ -63,7 +62,7 @@ out:
 	return st;
 }
 
-/* The first device's part of what several do. */
+/* A layer on the first device; the others follow. */
 static enum mu_status forward(struct mu_engine *e, size_t l)
 {
 	enum mu_status st = MU_OK;
@@ -71,15 +70,15 @@ static enum mu_status forward(struct mu_engine *e, size_t l)
 	struct engine_device *d = &s->of[0];
 	size_t left = mu_plan_layers(e->plan) - 1 - l;
 
-	mu_team_tell(s->team, 0, TEAM_PULL, left);
+	mu_engine_threads_set_left(s->threads, 0, ENGINE_PULL, left);
 	if (l == 0) {
-		mu_team_begin(s->team, forward_job, e);
+		mu_engine_threads_begin(s->threads, forward_job, e);
 		if (d->now)
 			mu_engine_samples_copy(e, d);
 	}
 	if (d->now)
 		MU_TRY(mu_engine_device_named(e, d, mu_plan_forward(d->now, l)));
-	if (left == 0 || mu_team_stopped(s->team))
+	if (left == 0 || mu_engine_threads_stopped(s->threads))
 		MU_TRY(mu_engine_devices_join(e, true));
 out:
 	return st;
@@ -87,37 +86,38 @@ out:
 
 /* ---- backward ---- */
 
-/* Sum what all devices have done and nobody needs to wait for. */
+/* Sum the layers that all devices have finished. */
 static void sum_ready(struct mu_engine *e, struct engine_device *d, size_t left)
 {
 	if (left >= d->unsummed)
 		return;
 	mu_engine_sum_layers(e, d, left);
-	mu_team_tell(e->devices.team, d->number, TEAM_SUM, left);
+	mu_engine_threads_set_left(e->devices.threads, d->number, ENGINE_SUM, left);
 }
 
 static enum mu_status backward_job(void *context, size_t member)
 {
 	enum mu_status st = MU_OK;
 	struct mu_engine *e = context;
-	struct mu_team *team = e->devices.team;
+	struct engine_threads *threads = e->devices.threads;
 	struct engine_device *d = &e->devices.of[member];
 	size_t layer = d->now ? mu_plan_layers(e->plan) : 0, left = layer;
 
 	while (left > 0) {
-		if (mu_team_stopped(team))
+		if (mu_engine_threads_stopped(threads))
 			goto out;
 		MU_TRY(mu_engine_device_named(e, d,
 					      mu_engine_samples_backward_next(d, &layer, &left)));
-		sum_ready(e, d, mu_team_tell(team, member, TEAM_BACKWARD, left));
+		sum_ready(e, d, mu_engine_threads_set_left(threads, member, ENGINE_BACKWARD, left));
 	}
-	while (d->unsummed > 0 && mu_team_wait(team, TEAM_BACKWARD, d->unsummed - 1))
-		sum_ready(e, d, mu_team_left(team, TEAM_BACKWARD));
+	while (d->unsummed > 0 &&
+	       mu_engine_threads_wait_left(threads, ENGINE_BACKWARD, d->unsummed - 1))
+		sum_ready(e, d, mu_engine_threads_left(threads, ENGINE_BACKWARD));
 out:
 	return st;
 }
 
-/* All that is left to do, told before anybody asks. */
+/* Set the layers left of all members before any member reads them. */
 static void begin_backward(struct mu_engine *e)
 {
 	struct engine_devices *s = &e->devices;
@@ -127,16 +127,16 @@ static void begin_backward(struct mu_engine *e)
 		struct engine_device *d = &s->of[i];
 
 		d->unsummed = mu_engine_is_home(e, i) ? layers : 0;
-		mu_team_tell(s->team, i, TEAM_SUM, d->unsummed);
-		mu_team_tell(s->team, i, TEAM_BACKWARD, d->now ? layers : 0);
+		mu_engine_threads_set_left(s->threads, i, ENGINE_SUM, d->unsummed);
+		mu_engine_threads_set_left(s->threads, i, ENGINE_BACKWARD, d->now ? layers : 0);
 	}
 	if (!s->of[0].now)
 		s->layer = s->left = 0;
 	mu_waiter_init(&s->waiter, e->topology);
-	mu_team_begin(s->team, backward_job, e);
+	mu_engine_threads_begin(s->threads, backward_job, e);
 }
 
-/* A layer of the first device, or if it has none left a short wait for the others. */
+/* A layer of the first device, or after its last one a short wait for the others. */
 static enum mu_status backward(struct mu_engine *e, size_t *ready)
 {
 	enum mu_status st = MU_OK;
@@ -149,11 +149,12 @@ static enum mu_status backward(struct mu_engine *e, size_t *ready)
 	if (s->left > 0) {
 		MU_TRY(mu_engine_device_named(
 			e, d, mu_engine_samples_backward_next(d, &s->layer, &s->left)));
-		mu_team_tell(s->team, 0, TEAM_BACKWARD, s->left);
+		mu_engine_threads_set_left(s->threads, 0, ENGINE_BACKWARD, s->left);
 	}
-	sum_ready(e, d, mu_team_left(s->team, TEAM_BACKWARD));
-	*ready = mu_team_left(s->team, e->store->on_gpus ? TEAM_BACKWARD : TEAM_SUM);
-	if (*ready == 0 || mu_team_stopped(s->team)) {
+	sum_ready(e, d, mu_engine_threads_left(s->threads, ENGINE_BACKWARD));
+	*ready = mu_engine_threads_left(s->threads,
+					e->store->on_gpus ? ENGINE_BACKWARD : ENGINE_SUM);
+	if (*ready == 0 || mu_engine_threads_stopped(s->threads)) {
 		MU_TRY(mu_engine_devices_join(e, true));
 		goto out;
 	}

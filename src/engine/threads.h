@@ -1,70 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * team: the threads of a rank's devices, known to the files about devices in src/train only.
+ * threads: the threads of a rank's devices.
  *
- * Member 0 is the thread that makes the team; it alone calls MPI. Every other member has a thread
- * of its own, which sleeps until a job begins. Within a job members go through the layers of a net,
- * and tell each other how far they are: for each task, how many layers a member still has before
- * it. All state is behind one lock; members sleep while they wait, but member 0, which has messages
- * to look after: it asks, and naps by mu_waiter_nap. What a member says ends the nap.
+ * Member 0 is the thread that creates the object, and the only one that calls MPI. Every other
+ * member has its own thread, which sleeps until a job begins. In a job members process the layers
+ * of a network and set, for each task, how many layers they have left. One lock protects all state.
+ * Members sleep while they wait, except member 0, which makes progress on messages: it polls, and
+ * naps with mu_waiter_nap. A change by another member wakes it.
  *
- * What was written before mu_team_begin, or before a member said how many layers it has left, can
- * be read by those who learn of it.
+ * Writes before mu_engine_threads_begin, or before a member sets its layers left, are visible to
+ * members that see the new value.
  */
-#ifndef TRAIN_TEAM_H
-#define TRAIN_TEAM_H
+#ifndef ENGINE_THREADS_H
+#define ENGINE_THREADS_H
 
 #include <muster/base.h>
 #include <muster/comm.h>
 
-struct mu_team;
+struct engine_threads;
 
-/* The work of one member. Member 0's is done by its own calls. */
-typedef enum mu_status mu_team_job_fn(void *context, size_t member);
+/* The work of one member; called for members from 1 on. */
+typedef enum mu_status engine_threads_job_fn(void *context, size_t member);
 
-enum mu_team_task {
-	TEAM_PULL,     /* weights to fetch: member 0 */
-	TEAM_BACKWARD, /* backward */
-	TEAM_SUM,      /* the sum over the members' gradients */
-	TEAM_TASKS,
+enum engine_threads_task {
+	ENGINE_PULL,     /* pull of the weights: member 0 */
+	ENGINE_BACKWARD, /* backward */
+	ENGINE_SUM,      /* the sum over the members' gradients */
+	ENGINE_TASKS,
 };
 
-/* n >= 1 members. The topology must outlive the team. */
-enum mu_status mu_team_new(struct mu_team **out, size_t n, const struct mu_topology *topology);
-/* Stops a job that is under way, and ends the threads. */
-void mu_team_free(struct mu_team *team);
+/* n >= 1 members. The topology must outlive the threads. */
+enum mu_status mu_engine_threads_new(struct engine_threads **out, size_t n,
+				     const struct mu_topology *topology);
+/* Stop a job that is in progress, and end the threads. */
+void mu_engine_threads_free(struct engine_threads *t);
 
 /* ---- member 0 ---- */
 
-/* Begin a job. The last one has ended. */
-void mu_team_begin(struct mu_team *team, mu_team_job_fn *fn, void *context);
+/* Begin a job, after the last one has ended. */
+void mu_engine_threads_begin(struct engine_threads *t, engine_threads_job_fn *fn, void *context);
 /* Have the other members ended the job? */
-bool mu_team_ended(struct mu_team *team);
-/* Once they have: the error of the first member, in their order, that had one, with its trace. */
-enum mu_status mu_team_result(struct mu_team *team);
-/* End the job early: waits below return false. It is the team's last one. */
-void mu_team_stop(struct mu_team *team);
+bool mu_engine_threads_ended(struct engine_threads *t);
+/* After that: the error of the first member that had one, with its trace. */
+enum mu_status mu_engine_threads_result(struct engine_threads *t);
+/* End the job early: the waits below return false. No job can begin afterwards. */
+void mu_engine_threads_stop(struct engine_threads *t);
 
 /* ---- every member ---- */
 
-/* A member has failed, or the job is to end: nothing is waited for any more. */
-bool mu_team_stopped(struct mu_team *team);
-/* This member has so many layers left of a task. Returns the most that any member has. */
-size_t mu_team_tell(struct mu_team *team, size_t member, enum mu_team_task task, size_t left);
-/* The most that any member has left. */
-size_t mu_team_left(struct mu_team *team, enum mu_team_task task);
-/* Sleep until that is at most `most`. False: the team was stopped before. */
-bool mu_team_wait(struct mu_team *team, enum mu_team_task task, size_t most);
+/* Has a member failed, or was the job stopped? Then no wait blocks. */
+bool mu_engine_threads_stopped(struct engine_threads *t);
+/* Set the layers that this member has left of a task. Returns the maximum over all members. */
+size_t mu_engine_threads_set_left(struct engine_threads *t, size_t member,
+				  enum engine_threads_task task, size_t left);
+/* The maximum over all members. */
+size_t mu_engine_threads_left(struct engine_threads *t, enum engine_threads_task task);
+/* Sleep until it is at most `most`. False: stopped before. */
+bool mu_engine_threads_wait_left(struct engine_threads *t, enum engine_threads_task task,
+				 size_t most);
 
 /*
- * For stages: numbers that members raise, n of them, 0 after mu_team_counters and after _reset
- * (member 0, no job is under way). _await sleeps until number i is at least `least`; false: the
- * team was stopped before. Member 0 asks by _counted.
+ * For stages: n counters, 0 after mu_engine_threads_counters and _reset (member 0, between jobs).
+ * _increment adds 1 to counter i. _wait_count sleeps until it is at least `least`; false: stopped
+ * before. Member 0 uses _count instead.
  */
-enum mu_status mu_team_counters(struct mu_team *team, size_t n);
-void mu_team_reset(struct mu_team *team);
-void mu_team_count(struct mu_team *team, size_t member, size_t i);
-size_t mu_team_counted(struct mu_team *team, size_t i);
-bool mu_team_await(struct mu_team *team, size_t i, size_t least);
+enum mu_status mu_engine_threads_counters(struct engine_threads *t, size_t n);
+void mu_engine_threads_reset(struct engine_threads *t);
+void mu_engine_threads_increment(struct engine_threads *t, size_t member, size_t i);
+size_t mu_engine_threads_count(struct engine_threads *t, size_t i);
+bool mu_engine_threads_wait_count(struct engine_threads *t, size_t i, size_t least);
 
 #endif

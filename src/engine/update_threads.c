@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices' threads work for the store: on updates of the whole model, between their jobs. */
+/* The devices' threads also run the store's updates of the whole model, between their jobs. */
 #include "threads.h"
 #include "engine/engine.h"
 
@@ -26,11 +26,11 @@ static enum mu_status share_part(void *context, mu_part_fn *part, void *of)
 
 	if (s->list.n == 1) {
 		first->ops->share((size_t)first->n_threads, part, of);
-	} else if (mu_team_ended(s->team) && !mu_team_stopped(s->team)) {
-		mu_team_begin(s->team, do_part, &shared);
+	} else if (mu_engine_threads_ended(s->threads) && !mu_engine_threads_stopped(s->threads)) {
+		mu_engine_threads_begin(s->threads, do_part, &shared);
 		part(of, 0);
 		MU_TRY(mu_engine_devices_join(e, false));
-	} else { /* a job is under way, or its error is still to be told */
+	} else { /* a job is in progress, or has an error that is not reported yet */
 		for (size_t i = 0; i < s->list.n; i++)
 			part(of, i);
 	}

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a batch a micro-batch has: the plan that works on it, samples and labels, results. */
+/* The micro-batches of a batch: their plans, samples, labels and results. */
 #include "staged.h"
 
 #include <string.h>
 
 #include <muster/base.h>
 
-/* Micro-batch k of the present batch: its first sample, and how many it has; a block has all. */
+/* Micro-batch k of the current batch: its first sample, and its number of samples. A time block has
+ * all samples. */
 static size_t first_of(const struct engine_staged *s, size_t k)
 {
 	return s->steps > 0 ? 0 : k * s->micro;
@@ -35,7 +36,7 @@ struct mu_plan *mu_engine_staged_plan_of(const struct engine_staged *s, size_t s
 	return samples_of(s, k) == s->micro ? plans->full : plans->tail;
 }
 
-/* Of rows of all steps those of block k; `fill` behind the last step, and the last row. */
+/* Copy the steps of block k from rows of all steps; pad with `fill` after the last step and row. */
 static void cut_block(const struct mu_engine *e, size_t k, const float *rows, float fill,
 		      float *out)
 {
@@ -50,7 +51,7 @@ static void cut_block(const struct mu_engine *e, size_t k, const float *rows, fl
 		}
 }
 
-/* The labels of block k, for the last stage. A net that ignores none ignores -1 here. */
+/* The labels of block k, for the last stage. A network without an ignored label ignores -1. */
 static const float *block_labels(const struct mu_engine *e, struct mu_batch *own, size_t k)
 {
 	const struct engine_staged *s = e->split;
@@ -83,7 +84,7 @@ static void set_batch(const struct mu_engine *e, struct mu_plan *plan, size_t st
 	own->step = s->batch.step;
 }
 
-/* The samples, to the stage that reads them. */
+/* Copy the samples if this stage reads them. */
 static void set_input(const struct mu_engine *e, struct mu_plan *plan, size_t k)
 {
 	const struct engine_staged *s = e->split;
@@ -106,7 +107,7 @@ enum mu_status mu_engine_staged_begin_forward(struct mu_engine *e, size_t stage,
 	const size_t first = mu_engine_staged_micro(s, 0);
 
 	set_batch(e, plan, stage, k);
-	if (s->partial && s->phase == MU_PHASE_TRAIN) { /* the first backward makes the sum */
+	if (s->partial && s->phase == MU_PHASE_TRAIN) { /* the first backward overwrites the sum */
 		float *weights = mu_kv_weights(e->kv);
 
 		if (k == first)
@@ -123,7 +124,7 @@ enum mu_status mu_engine_staged_begin_forward(struct mu_engine *e, size_t stage,
 	for (size_t r = 0; r < stage; r++)
 		if (mu_engine_staged_is_here(e, r))
 			MU_TRY(mu_plan_receive(plan, mu_engine_staged_plan_of(s, r, k)));
-	MU_TRY(mu_engine_borders_receive(e, stage, k, TRAIN_VALUES));
+	MU_TRY(mu_engine_borders_receive(e, stage, k, ENGINE_VALUES));
 out:
 	return st;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stages of equal size, and what passes between stages. */
+/* Stages of equal size, and the borders between stages. */
 #include <muster/parallel.h>
 
 #include <math.h>
 #include <string.h>
 
-/* Of a layer's size: how much its parameters count beside its multiply-adds. */
+/* Weight of parameters in a layer's size; the rest is its multiply-adds. */
 #define PARAMETERS 0.25
 
 /* ---- sizes ---- */
@@ -31,17 +31,18 @@ static double work_of(const struct mu_plan *plan, size_t l)
 	return forward.flops;
 }
 
-/* Of layers in front of a cut: their size, what passes the cut; and the best way so far. */
+/* A cut: size and multiply-adds of the layers before it, bytes that cross it. */
 struct cut {
-	double size, work, nbytes; /* work: of the net's multiply-adds */
+	double size, work, nbytes; /* fractions of the whole network */
 };
 
+/* A choice of cuts: its largest stage, and all bytes that cross. */
 struct way {
 	double largest, nbytes;
-	size_t before; /* the cut in front of the last stage */
+	size_t before; /* the cut before the last stage */
 };
 
-/* cuts[l]: in front of layer l, for l up to and with the number of layers. */
+/* cuts[l]: before layer l, for l from 0 to the number of layers. */
 static enum mu_status measure_cuts(const struct mu_plan *plan, struct cut *cuts,
 				   size_t *with_params)
 {
@@ -138,18 +139,19 @@ out:
 
 /* ---- for blocks ---- */
 
-/* A step of so many blocks is what cuts are judged by, and cuts so near are moved together. */
+/* Cuts are compared by a simulated step of BLOCKS blocks; pairs of cuts at most NEAR apart are
+ * moved together. */
 enum { BLOCKS = 4, NEAR = 3 };
 
-/* Cuts are in front of layers with multiply-adds, each stage having one: place p is layer at[p],
+/* Cuts are before layers with multiply-adds, so that each stage has one. Place p is layer at[p];
  * at[0] is 0. */
 struct search {
 	const struct cut *cuts;
 	size_t layers, n_places, *at;
 	size_t n_devices;
-	struct mu_stages stages;    /* of the cuts looked at last */
+	struct mu_stages stages;    /* of the cuts tried last */
 	size_t best[MU_MAX_STAGES]; /* the places where the stages begin */
-	double time;                /* that a step takes with these */
+	double time;                /* of a step with the best cuts */
 };
 
 static void set_stages(struct search *m, const size_t *cut)
@@ -181,7 +183,7 @@ out:
 	return st;
 }
 
-/* Stages i and j (i <= j; the same: one) begin wherever they can between their neighbours. */
+/* Try all places of the starts of stages i <= j between their neighbours. */
 static enum mu_status move_two(struct search *m, size_t i, size_t j)
 {
 	enum mu_status st = MU_OK;
@@ -200,7 +202,7 @@ out:
 	return st;
 }
 
-/* The best cuts into n stages, from equal numbers of layers on. */
+/* The best cuts into n stages; starts from equal numbers of layers. */
 static enum mu_status search(struct search *m, size_t n)
 {
 	enum mu_status st = MU_OK;

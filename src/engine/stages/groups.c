@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of layers: the list that puts them on devices or ranks, and the stages that come of it. */
+/* Groups of layers: the list of their devices or ranks, and the stages of a list. */
 #include <muster/parallel.h>
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ out:
 	return st;
 }
 
-/* "lstm0-3": where the last number before the hyphen begins; NULL if it is no range. */
+/* "lstm0-3": the start of the number before the hyphen; NULL: not a range. */
 static const char *find_range(const char *name, unsigned long *from, unsigned long *to)
 {
 	const char *hyphen = strrchr(name, '-'), *digits = hyphen;
@@ -66,7 +66,7 @@ static enum mu_status add_groups(struct mu_group_map *map, const char *name, siz
 		goto out;
 	}
 	if (from > to || to > MOST_IN_RANGE)
-		MU_FAIL(MU_ERR_USAGE, "--%s: %s is no range: it must rise, to %d at most",
+		MU_FAIL(MU_ERR_USAGE, "--%s: %s is not a range: it must rise, to at most %d",
 			map->option, name, MOST_IN_RANGE);
 	for (; from <= to; from++) {
 		if (snprintf(one, sizeof one, "%.*s%lu", (int)(digits - name), name, from) >=
@@ -113,7 +113,7 @@ out:
 
 /* ---- the stages ---- */
 
-/* Each name of the list must be a group of the net. */
+/* Each name of the list must be a group of the network. */
 static enum mu_status check_names(const struct mu_plan *plan, const struct mu_group_map *map)
 {
 	enum mu_status st = MU_OK;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of a step's work: what would come of it if all stages' forwards took one unit of time
- * (or as much as their size) and backwards two (of blocks one, and one their weights), and every
- * device did what is there, a backward rather than a forward, and weights last.
+ * The order of a step's tasks, from a simulation. A forward of a stage takes one unit of time (or
+ * the stage's size), a backward two (of blocks one, and one for weights). Every device runs a task
+ * that is ready: backward first, then forward, then weights.
  *
- * It always comes to an end: of the earliest micro-batch that is not through, whatever is next has
- * all that it needs, for the slot that it waits for can only be one of a micro-batch before it.
+ * The simulation ends: the next task of the earliest unfinished micro-batch is always ready,
+ * because only an earlier micro-batch can hold the slot that it needs.
  */
 #include <muster/parallel.h>
 
 #include <math.h>
 
-/* Of a stage and a kind of work: the next micro-batch, and when the one before ends. */
+/* Of a stage and a kind of work: the next micro-batch, and the end of the previous one. */
 struct progress {
 	size_t begun;
 	double end;
@@ -26,17 +26,17 @@ struct simulation {
 	double *free_at;                       /* of the devices */
 	struct mu_stage_order *schedule;
 	size_t *n_tasks; /* of the devices, so far */
-	size_t left;     /* tasks in all */
+	size_t left;     /* tasks of all devices */
 };
 
 size_t mu_stage_slots(const struct mu_stages *stages, size_t stage, size_t n_micro)
 {
-	const size_t behind = stages->n - stage;
+	const size_t after = stages->n - stage; /* this stage and those that follow */
 
-	return stages->blocks || n_micro < behind ? n_micro : behind;
+	return stages->blocks || n_micro < after ? n_micro : after;
 }
 
-/* So much of a stage's work has ended by now. */
+/* Micro-batches of which this work of a stage has ended. */
 static size_t done(const struct simulation *m, size_t s, enum mu_stage_work work)
 {
 	const struct progress *p = &m->of[s][work];
@@ -88,7 +88,7 @@ static void begin(struct simulation *m, size_t s, enum mu_stage_work work)
 	m->left--;
 }
 
-/* The next task of a device that is free; later stages first, for others wait for them. */
+/* Begin the next task of a free device; later stages first, because others wait for them. */
 static void choose(struct simulation *m, size_t d)
 {
 	static const enum mu_stage_work in_turn[] = {MU_STAGE_BACKWARD, MU_STAGE_FORWARD,
@@ -102,7 +102,7 @@ static void choose(struct simulation *m, size_t d)
 			}
 }
 
-/* The next time at which a device has done its work; now, if all have. */
+/* The next time at which a device ends its task; now, if all are free. */
 static double next_end(const struct simulation *m)
 {
 	double next = INFINITY;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages over a border between ranks: see parallel.h. */
+/* Messages across a border between ranks: see parallel.h. */
 #include <muster/parallel.h>
 
-/* Bytes of one MPI message; longer ones are cut. */
+/* Bytes of one MPI message; longer ones are split. */
 #define PIECE (MU_MESSAGE_MAX * sizeof(float))
 
 struct mu_passage {
@@ -111,13 +111,13 @@ void mu_passage_free(struct mu_passage *p)
 		if (p->requests[i] != MPI_REQUEST_NULL)
 			MPI_Request_free(&p->requests[i]);
 	mu_free(p->requests);
-	if (p->passed == p->begun) /* else a message of a job that failed may still come */
+	if (p->passed == p->begun) /* else a message of a failed job may still arrive */
 		mu_free(p->buffer);
 	mu_free(p->nbytes);
 	mu_free(p);
 }
 
-/* The next micro-batch's messages. */
+/* Start the messages of the next micro-batch. */
 static enum mu_status start(struct mu_passage *p)
 {
 	enum mu_status st = MU_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stages of a net on several devices, and their plans. A stage has as many slots as it holds
- * micro-batches at a time; each is a part of the net with memory of its own. Parts are planned
- * stage by stage, for each takes the layouts of what it receives from those before it, and each by
- * the thread of its device.
+ * The stages of a network on several devices, and their plans. A stage has a slot for each
+ * micro-batch that it holds at a time: a plan of its layers with its own memory. Stages are planned
+ * in order, because a plan uses the layouts of the tensors that it receives; each on the thread of
+ * its device.
  */
 #include "staged.h"
 
@@ -11,7 +11,7 @@
 
 #include <muster/base.h>
 
-/* ---- where ---- */
+/* ---- places ---- */
 
 size_t mu_engine_staged_member(const struct mu_engine *e, size_t stage)
 {
@@ -23,7 +23,7 @@ bool mu_engine_staged_is_here(const struct mu_engine *e, size_t stage)
 	return mu_engine_staged_member(e, stage) == e->team.member;
 }
 
-/* Its device, or the one of this rank that stands for it. */
+/* The stage's device; for a stage of another rank the device of this rank with the same number. */
 static size_t device_of(const struct mu_engine *e, size_t stage)
 {
 	return e->split->stages.of[stage].device % e->devices.list.n;
@@ -45,7 +45,7 @@ out:
 	return st;
 }
 
-/* Stage by stage, each by the thread of its device. */
+/* Stage by stage, each on the thread of its device. */
 static enum mu_status for_all_slots(struct mu_engine *e, slot_fn *fn)
 {
 	enum mu_status st = MU_OK;
@@ -58,8 +58,7 @@ out:
 	return st;
 }
 
-/* The plan of a group that slots of a stage have for this: MU_PHASE_TRAIN and micro samples,
- * _TRAIN and fewer, _INFER. */
+/* The plan of a slot and group for the phase and batch of `like`. */
 static struct mu_plan **find_plan(struct mu_engine *e, size_t stage, size_t slot, size_t group,
 				  const struct mu_plan_part *like)
 {
@@ -70,7 +69,8 @@ static struct mu_plan **find_plan(struct mu_engine *e, size_t stage, size_t slot
 	return like->batch == e->split->micro ? &p->full : &p->tail;
 }
 
-/* The part of a stage, as `like` says. Whichever slot: all parts of a stage are laid out alike. */
+/* Plan a slot of a stage, for the phase and batch of `like`. All slots of a stage have the same
+ * layouts. */
 static enum mu_status plan_part(struct mu_engine *e, size_t stage, size_t slot, size_t group,
 				const struct mu_plan_part *like)
 {
@@ -168,9 +168,10 @@ enum mu_status mu_engine_staged_open(struct mu_engine *e, size_t batch)
 	MU_TRY(mu_engine_devices_run(e, plan_whole));
 	e->plan = s->whole;
 	MU_TRY(make_stages(e));
-	if (!e->devices.team)
-		MU_TRY(mu_team_new(&e->devices.team, 1, e->topology));
-	MU_TRY(mu_team_counters(e->devices.team, mu_engine_border_counter(e, s->n_borders, 0)));
+	if (!e->devices.threads)
+		MU_TRY(mu_engine_threads_new(&e->devices.threads, 1, e->topology));
+	MU_TRY(mu_engine_threads_counters(e->devices.threads,
+					  mu_engine_border_counter(e, s->n_borders, 0)));
 	MU_TRY(for_all_slots(e, plan_full));
 out:
 	return st;
@@ -215,7 +216,7 @@ void mu_engine_staged_close(struct mu_engine *e)
 	e->split = NULL;
 }
 
-/* ---- further plans, and memory ---- */
+/* ---- other plans, and memory ---- */
 
 static bool has_records(const struct mu_input *in, size_t group)
 {
@@ -252,7 +253,7 @@ enum mu_status mu_engine_staged_plan(struct mu_engine *e)
 	return for_all_slots(e, plan_others);
 }
 
-/* A slot's plans: one at a time is used. */
+/* The plans of a slot share memory: only one is used at a time. */
 static enum mu_status allocate(struct mu_engine *e, size_t stage, size_t slot)
 {
 	enum mu_status st = MU_OK;
@@ -336,7 +337,7 @@ enum mu_status mu_engine_staged_bind(struct mu_engine *e)
 	return for_all_slots(e, bind);
 }
 
-/* ---- for people ---- */
+/* ---- log and summary ---- */
 
 static double count_params(const struct mu_plan *plan, const struct mu_stage *stage)
 {
@@ -434,7 +435,7 @@ enum mu_status mu_engine_staged_print(const struct engine_device_list *list, con
 		fprintf(stream, "%s\n", text);
 	}
 	if (fflush(stream) != 0 || ferror(stream))
-		MU_FAIL(MU_ERR_IO, "the stages of the network could not be written");
+		MU_FAIL(MU_ERR_IO, "the stages of the network cannot be written");
 out:
 	mu_free(borders);
 	return st;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What passes between the stages of a team's ranks. Each border between two ranks has two passages
- * (parallel.h): values as the earlier stage's forward ends, gradients as the later one's backward
- * does. A task packs what it has made into the buffer of its micro-batch, and its end is counted;
- * the first device's thread, which alone calls MPI, sees that and sends, and counts what has come.
- * What a stage makes is so never sent from the slot itself, which is free for the next micro-batch.
+ * Messages between the stages of a team's ranks. Each border between two ranks has two passages
+ * (parallel.h): values are sent when the earlier stage's forward ends, gradients when the later
+ * stage's backward ends. A task packs its results into the buffer of its micro-batch and increments
+ * a counter. The first device's thread, the only one that calls MPI, sees the counter, sends, and
+ * counts the messages that arrive. Results are never sent from the slot, which is then free for the
+ * next micro-batch.
  *
- * Kinds of messages are kinds of plans: by group of the input, of a whole micro-batch, of fewer
- * samples, for validation.
+ * The kind of a message is the kind of its plan: group of the input, and full micro-batch, fewer
+ * samples or validation.
  */
 #include "staged.h"
 
@@ -24,7 +25,7 @@ static size_t kind_of(const struct engine_staged *s, size_t k)
 	return first + (s->steps > 0 || (k + 1) * s->micro <= s->total ? KIND_FULL : KIND_TAIL);
 }
 
-/* Any slot's: those of a stage are alike. NULL: none of this kind. */
+/* The plan of any slot: all slots of a stage are the same. NULL: none of this kind. */
 static const struct mu_plan *find_plan(const struct engine_stage *stage, size_t kind)
 {
 	const struct mu_plan *plan = NULL;
@@ -48,10 +49,10 @@ static void measure(const struct mu_engine *e, const struct engine_border *borde
 	for (size_t kind = 0; kind < e->split->n_groups * KINDS; kind++) {
 		const struct mu_plan *from = find_plan(&s->of[border->from], kind);
 		const struct mu_plan *to = find_plan(&s->of[border->to], kind);
-		const bool passes = way == TRAIN_VALUES || kind % KINDS != KIND_INFER;
+		const bool passes = way == ENGINE_VALUES || kind % KINDS != KIND_INFER;
 
 		nbytes[kind] = from && to && passes
-				       ? mu_plan_pack_nbytes(from, to, way == TRAIN_GRADIENTS)
+				       ? mu_plan_pack_nbytes(from, to, way == ENGINE_GRADIENTS)
 				       : 0;
 	}
 }
@@ -75,7 +76,7 @@ uint64_t mu_engine_borders_hash(const struct mu_engine *e)
 
 size_t mu_engine_border_counter(const struct mu_engine *e, size_t border, int way)
 {
-	return e->split->stages.n * TRAIN_STAGE_COUNTERS + border * TRAIN_WAYS + (size_t)way;
+	return e->split->stages.n * ENGINE_STAGE_COUNTERS + border * ENGINE_WAYS + (size_t)way;
 }
 
 /* ---- life ---- */
@@ -90,7 +91,7 @@ static enum mu_status open_way(struct mu_engine *e, size_t b, int way, size_t *n
 	const size_t kinds = e->split->n_groups * KINDS;
 	size_t most = 0;
 
-	w->sends = is_from == (way == TRAIN_VALUES);
+	w->sends = is_from == (way == ENGINE_VALUES);
 	w->peer = mu_engine_team_worker(
 		e, mu_engine_staged_member(e, is_from ? border->to : border->from));
 	measure(e, border, way, nbytes);
@@ -100,7 +101,7 @@ static enum mu_status open_way(struct mu_engine *e, size_t b, int way, size_t *n
 		MU_TRY(mu_passage_new(&w->passage, &(struct mu_passage_config){
 							   .comm = s->comm,
 							   .peer = w->peer,
-							   .tag = (int)(b * TRAIN_WAYS) + way,
+							   .tag = (int)(b * ENGINE_WAYS) + way,
 							   .sends = w->sends,
 							   .n_micro = s->n_micro,
 							   .n_kinds = kinds,
@@ -120,7 +121,7 @@ enum mu_status mu_engine_borders_open(struct mu_engine *e)
 	MU_TRY(MU_ALLOC(nbytes, e->split->n_groups * KINDS, "borders"));
 	MU_TRY(MU_ALLOC(s->kinds, s->n_micro, "borders"));
 	for (size_t b = 0; b < s->n_borders; b++)
-		for (int way = 0; way < TRAIN_WAYS; way++)
+		for (int way = 0; way < ENGINE_WAYS; way++)
 			if (mu_engine_staged_is_here(e, s->borders[b].from) !=
 			    mu_engine_staged_is_here(e, s->borders[b].to))
 				MU_TRY(open_way(e, b, way, nbytes));
@@ -134,7 +135,7 @@ void mu_engine_borders_close(struct mu_engine *e)
 	struct engine_staged *s = e->split;
 
 	for (size_t b = 0; s->borders && b < s->n_borders; b++)
-		for (int way = 0; way < TRAIN_WAYS; way++)
+		for (int way = 0; way < ENGINE_WAYS; way++)
 			mu_passage_free(s->borders[b].ways[way].passage);
 	mu_passage_comm_free(&s->comm);
 	mu_free(s->kinds);
@@ -142,12 +143,12 @@ void mu_engine_borders_close(struct mu_engine *e)
 
 /* ---- a batch ---- */
 
-/* Gradients pass in training alone. */
+/* NULL: nothing passes; gradients pass only in training. */
 static struct engine_way *way_of(const struct engine_staged *s, size_t b, int way)
 {
 	struct engine_way *w = &s->borders[b].ways[way];
 
-	return w->passage && (way == TRAIN_VALUES || s->phase == MU_PHASE_TRAIN) ? w : NULL;
+	return w->passage && (way == ENGINE_VALUES || s->phase == MU_PHASE_TRAIN) ? w : NULL;
 }
 
 enum mu_status mu_engine_borders_begin(struct mu_engine *e)
@@ -158,7 +159,7 @@ enum mu_status mu_engine_borders_begin(struct mu_engine *e)
 	for (size_t k = 0; s->kinds && k < s->n_now; k++)
 		s->kinds[k] = kind_of(s, k);
 	for (size_t b = 0; b < s->n_borders; b++)
-		for (int way = 0; way < TRAIN_WAYS; way++) {
+		for (int way = 0; way < ENGINE_WAYS; way++) {
 			struct engine_way *w = way_of(s, b, way);
 
 			if (!w)
@@ -170,16 +171,17 @@ out:
 	return st;
 }
 
-/* Send what has been made since. */
+/* Send the micro-batches that are complete. */
 static enum mu_status send_ready(struct mu_engine *e, const struct engine_border *border, int way,
 				 struct engine_way *w)
 {
 	enum mu_status st = MU_OK;
-	const size_t i = way == TRAIN_VALUES
-				 ? mu_engine_staged_counter(border->from, TRAIN_FORWARDS)
-				 : mu_engine_staged_counter(border->to, TRAIN_BACKWARDS);
+	const size_t i = way == ENGINE_VALUES
+				 ? mu_engine_staged_counter(border->from, ENGINE_FORWARDS)
+				 : mu_engine_staged_counter(border->to, ENGINE_BACKWARDS);
 
-	for (const size_t made = mu_team_counted(e->devices.team, i); w->begun < made; w->begun++) {
+	for (const size_t made = mu_engine_threads_count(e->devices.threads, i); w->begun < made;
+	     w->begun++) {
 		MU_TRY(mu_passage_send(w->passage));
 		mu_wake(e->topology, e->topology->worker_ranks[w->peer]);
 	}
@@ -193,7 +195,7 @@ enum mu_status mu_engine_borders_move(struct mu_engine *e)
 	struct engine_staged *s = e->split;
 
 	for (size_t b = 0; b < s->n_borders; b++)
-		for (int way = 0; way < TRAIN_WAYS; way++) {
+		for (int way = 0; way < ENGINE_WAYS; way++) {
 			struct engine_way *w = way_of(s, b, way);
 			size_t passed;
 
@@ -204,8 +206,9 @@ enum mu_status mu_engine_borders_move(struct mu_engine *e)
 			MU_TRY(mu_passage_test(w->passage, &passed));
 			for (; w->passed < passed; w->passed++)
 				if (!w->sends)
-					mu_team_count(e->devices.team, 0,
-						      mu_engine_border_counter(e, b, way));
+					mu_engine_threads_increment(
+						e->devices.threads, 0,
+						mu_engine_border_counter(e, b, way));
 		}
 out:
 	return st;
@@ -216,7 +219,7 @@ bool mu_engine_borders_have_left(const struct mu_engine *e)
 	const struct engine_staged *s = e->split;
 
 	for (size_t b = 0; b < s->n_borders; b++)
-		for (int way = 0; way < TRAIN_WAYS; way++) {
+		for (int way = 0; way < ENGINE_WAYS; way++) {
 			const struct engine_way *w = way_of(s, b, way);
 
 			if (w && w->sends && w->passed < s->n_now)
@@ -230,10 +233,9 @@ void mu_engine_borders_awaited(const void *context, struct mu_awaited *a)
 	const struct mu_engine *e = context;
 	const struct engine_staged *s = e->split;
 
-	snprintf(a->what, sizeof a->what, "what passes between the ranks of team %zu",
-		 e->team.index);
+	snprintf(a->what, sizeof a->what, "messages between the ranks of team %zu", e->team.index);
 	for (size_t b = 0; b < s->n_borders; b++)
-		for (int way = 0; way < TRAIN_WAYS; way++) {
+		for (int way = 0; way < ENGINE_WAYS; way++) {
 			const struct engine_way *w = way_of(s, b, way);
 
 			if (w && w->passed < s->n_now)
@@ -244,7 +246,7 @@ void mu_engine_borders_awaited(const void *context, struct mu_awaited *a)
 static struct mu_plan *plan_of(const struct engine_staged *s, size_t stage, size_t k, int way)
 {
 	return mu_engine_staged_plan_of(s, stage,
-					way == TRAIN_GRADIENTS ? mu_engine_staged_micro(s, k) : k);
+					way == ENGINE_GRADIENTS ? mu_engine_staged_micro(s, k) : k);
 }
 
 enum mu_status mu_engine_borders_receive(struct mu_engine *e, size_t stage, size_t k, int way)
@@ -256,10 +258,10 @@ enum mu_status mu_engine_borders_receive(struct mu_engine *e, size_t stage, size
 		const struct engine_border *border = &s->borders[b];
 		const struct engine_way *w = way_of(s, b, way);
 
-		if (w && !w->sends && stage == (way == TRAIN_VALUES ? border->to : border->from))
+		if (w && !w->sends && stage == (way == ENGINE_VALUES ? border->to : border->from))
 			MU_TRY(mu_plan_unpack(
 				plan_of(s, border->from, k, way), plan_of(s, border->to, k, way),
-				way == TRAIN_GRADIENTS, mu_passage_buffer(w->passage, k)));
+				way == ENGINE_GRADIENTS, mu_passage_buffer(w->passage, k)));
 	}
 out:
 	return st;
@@ -274,9 +276,9 @@ enum mu_status mu_engine_borders_send(struct mu_engine *e, size_t stage, size_t 
 		const struct engine_border *border = &s->borders[b];
 		const struct engine_way *w = way_of(s, b, way);
 
-		if (w && w->sends && stage == (way == TRAIN_VALUES ? border->from : border->to))
+		if (w && w->sends && stage == (way == ENGINE_VALUES ? border->from : border->to))
 			MU_TRY(mu_plan_pack(plan_of(s, border->from, k, way),
-					    plan_of(s, border->to, k, way), way == TRAIN_GRADIENTS,
+					    plan_of(s, border->to, k, way), way == ENGINE_GRADIENTS,
 					    mu_passage_buffer(w->passage, k)));
 	}
 out:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of a batch that went through stages. */
+/* Results of a batch of a cut network. */
 #include "staged.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ double mu_engine_staged_loss(const struct mu_engine *e)
 	return loss;
 }
 
-/* Of all samples, in their order. */
+/* Of all samples, in order. */
 static const float *probabilities(const struct engine_staged *s, struct mu_shape *shape)
 {
 	struct mu_plan *last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
@@ -90,7 +90,7 @@ out:
 	return st;
 }
 
-/* All that is done here once more, in this thread. */
+/* Repeat the forwards of this rank, on this thread. */
 const char *mu_engine_staged_find_nonfinite(struct mu_engine *e)
 {
 	const struct engine_staged *s = e->split;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch through the stages. Every device does its tasks in the order of the schedule; counters of
- * the team (threads.h) say how many forwards and backwards of each stage of this rank have ended,
- * and what has come from other ranks. The thread of the first device, which alone calls MPI, does
+ * A batch on stages. Every device runs its tasks in the order of the schedule. Counters (threads.h)
+ * hold the forwards and backwards of each stage of this rank that have ended, and the messages that
+ * have arrived from other ranks. The thread of the first device, the only one that calls MPI, runs
  * its tasks in the calls of the training loop: in forward up to its last forward, in backward the
- * rest, layer by layer. A layer's gradients are complete when the last micro-batch's backward has
- * passed it, of blocks the half of it that makes those of weights; those of stages on other ranks
- * are 0 here.  What passes a border is copied by the later stage, both ways: its slot is the one
- * that is at work, while the earlier stage's waits for the gradient and is left alone.
+ * rest, layer by layer. A layer's gradients are complete after the backward of the last
+ * micro-batch, or of time blocks after its part for weights; gradients of stages on other ranks are
+ * 0 here. The later stage copies the tensors of a border, in both directions, while the earlier
+ * stage's slot waits for the gradient.
  */
 #include "staged.h"
 
@@ -17,12 +17,12 @@
 
 size_t mu_engine_staged_counter(size_t stage, int which)
 {
-	return stage * TRAIN_STAGE_COUNTERS + (size_t)which;
+	return stage * ENGINE_STAGE_COUNTERS + (size_t)which;
 }
 
 static size_t counted(const struct mu_engine *e, size_t stage, int which)
 {
-	return mu_team_counted(e->devices.team, mu_engine_staged_counter(stage, which));
+	return mu_engine_threads_count(e->devices.threads, mu_engine_staged_counter(stage, which));
 }
 
 static const struct mu_stage_order *schedule_of(const struct engine_staged *s)
@@ -30,7 +30,7 @@ static const struct mu_stage_order *schedule_of(const struct engine_staged *s)
 	return s->phase == MU_PHASE_TRAIN ? s->train : s->infer;
 }
 
-/* The next task of one of this rank's devices that this batch has; NULL behind the last. */
+/* The next task of a device of this rank in this batch; NULL after the last. */
 static const struct mu_stage_task *next_task(const struct mu_engine *e, size_t member,
 					     struct engine_place *place)
 {
@@ -51,7 +51,7 @@ static const struct mu_stage_task *next_task(const struct mu_engine *e, size_t m
 
 /* ---- a task ---- */
 
-/* What a task needs because of a border: that counter *i is at least *least. False: nothing. */
+/* What a task needs because of border b: counter *i is at least *least. False: nothing. */
 static bool find_need(const struct mu_engine *e, const struct mu_stage_task *task, size_t b,
 		      size_t *i, size_t *least)
 {
@@ -65,34 +65,34 @@ static bool find_need(const struct mu_engine *e, const struct mu_stage_task *tas
 	if (task->work == MU_STAGE_WEIGHTS)
 		return false;
 	if (task->work == MU_STAGE_BACKWARD) {
-		*i = to_here ? mu_engine_staged_counter(border->to, TRAIN_BACKWARDS)
-			     : mu_engine_border_counter(e, b, TRAIN_GRADIENTS);
+		*i = to_here ? mu_engine_staged_counter(border->to, ENGINE_BACKWARDS)
+			     : mu_engine_border_counter(e, b, ENGINE_GRADIENTS);
 		return border->from == task->stage &&
-		       (to_here || border->ways[TRAIN_GRADIENTS].passage);
+		       (to_here || border->ways[ENGINE_GRADIENTS].passage);
 	}
 	if (border->to == task->stage) {
-		*i = from_here ? mu_engine_staged_counter(border->from, TRAIN_FORWARDS)
-			       : mu_engine_border_counter(e, b, TRAIN_VALUES);
+		*i = from_here ? mu_engine_staged_counter(border->from, ENGINE_FORWARDS)
+			       : mu_engine_border_counter(e, b, ENGINE_VALUES);
 		return true;
 	}
-	/* Without backward a slot is free when who reads it has done so. */
-	*i = mu_engine_staged_counter(border->to, TRAIN_FORWARDS);
+	/* Without backward a slot is free after its reader's forward. */
+	*i = mu_engine_staged_counter(border->to, ENGINE_FORWARDS);
 	*least -= slots;
 	return s->phase == MU_PHASE_INFER && border->from == task->stage && to_here &&
 	       task->micro >= slots;
 }
 
-/* What the task waits for is there. A member with a thread of its own sleeps until it is, false:
- * the team was stopped. */
+/* Can the task begin? Members from 1 on sleep until it can; false: stopped. */
 static bool is_ready(struct mu_engine *e, size_t member, const struct mu_stage_task *task)
 {
-	struct mu_team *team = e->devices.team;
+	struct engine_threads *threads = e->devices.threads;
 	size_t i, least;
 
 	for (size_t b = 0; b < e->split->n_borders; b++) {
 		if (!find_need(e, task, b, &i, &least))
 			continue;
-		if (member > 0 ? !mu_team_await(team, i, least) : mu_team_counted(team, i) < least)
+		if (member > 0 ? !mu_engine_threads_wait_count(threads, i, least)
+			       : mu_engine_threads_count(threads, i) < least)
 			return false;
 	}
 	return true;
@@ -104,15 +104,15 @@ static enum mu_status end_forward(struct mu_engine *e, size_t member, size_t sta
 
 	if (stage + 1 == e->split->stages.n)
 		mu_engine_staged_keep(e, k);
-	MU_TRY(mu_engine_borders_send(e, stage, k, TRAIN_VALUES));
+	MU_TRY(mu_engine_borders_send(e, stage, k, ENGINE_VALUES));
 	MU_TRY(mu_plan_finish(mu_engine_staged_plan_of(e->split, stage, k)));
-	mu_team_count(e->devices.team, member, mu_engine_staged_counter(stage, TRAIN_FORWARDS));
+	mu_engine_threads_increment(e->devices.threads, member,
+				    mu_engine_staged_counter(stage, ENGINE_FORWARDS));
 out:
 	return st;
 }
 
-/* Layer `l` of the net, whose kernels cannot: its gradients, added to those of earlier
- * micro-batches. */
+/* Add the gradients of layer l to those of earlier micro-batches, if its kernels cannot. */
 static void add_gradients(const struct mu_engine *e, size_t l)
 {
 	const struct engine_staged *s = e->split;
@@ -127,7 +127,7 @@ static void add_gradients(const struct mu_engine *e, size_t l)
 	}
 }
 
-/* Backward of layer i of the stage, or what it has left for later. */
+/* Backward of layer i of the stage, or its deferred part. */
 static enum mu_status backward_layer(struct mu_engine *e, size_t member,
 				     const struct mu_stage_task *task, size_t i)
 {
@@ -141,8 +141,8 @@ static enum mu_status backward_layer(struct mu_engine *e, size_t member,
 	if (task->micro > 0 && !mu_plan_adds(plan, i) && later == mu_plan_weights_later(plan, i))
 		add_gradients(e, s->stages.of[task->stage].first + i);
 	if (task->micro + 1 == s->n_now && later == s->stages.blocks)
-		mu_team_count(e->devices.team, member,
-			      mu_engine_staged_counter(task->stage, TRAIN_LAYERS));
+		mu_engine_threads_increment(e->devices.threads, member,
+					    mu_engine_staged_counter(task->stage, ENGINE_LAYERS));
 out:
 	return st;
 }
@@ -157,9 +157,10 @@ static enum mu_status end_backward(struct mu_engine *e, size_t member, size_t st
 		if (mu_engine_staged_is_here(e, r))
 			MU_TRY(mu_plan_return(mu_engine_staged_plan_of(s, stage, k),
 					      mu_engine_staged_plan_of(s, r, k)));
-	MU_TRY(mu_engine_borders_send(e, stage, number, TRAIN_GRADIENTS));
+	MU_TRY(mu_engine_borders_send(e, stage, number, ENGINE_GRADIENTS));
 	MU_TRY(mu_plan_finish(mu_engine_staged_plan_of(s, stage, k)));
-	mu_team_count(e->devices.team, member, mu_engine_staged_counter(stage, TRAIN_BACKWARDS));
+	mu_engine_threads_increment(e->devices.threads, member,
+				    mu_engine_staged_counter(stage, ENGINE_BACKWARDS));
 out:
 	return st;
 }
@@ -169,7 +170,7 @@ static enum mu_status begin_task(struct mu_engine *e, const struct mu_stage_task
 	switch (task->work) {
 	case MU_STAGE_FORWARD: return mu_engine_staged_begin_forward(e, task->stage, task->micro);
 	case MU_STAGE_BACKWARD:
-		return mu_engine_borders_receive(e, task->stage, task->micro, TRAIN_GRADIENTS);
+		return mu_engine_borders_receive(e, task->stage, task->micro, ENGINE_GRADIENTS);
 	default: return MU_OK;
 	}
 }
@@ -183,7 +184,7 @@ static enum mu_status end_task(struct mu_engine *e, size_t member, const struct 
 	}
 }
 
-/* The next layer of a task that is ready; behind the last one the place is the next task's. */
+/* The next layer of a task that is ready; after its last layer the place is the next task. */
 static enum mu_status do_layer(struct mu_engine *e, size_t member, struct engine_place *place,
 			       const struct mu_stage_task *task)
 {
@@ -209,14 +210,15 @@ out:
 
 /* ---- the other devices ---- */
 
-/* Weights of the layer that comes next: the first micro-batch waits for them. */
+/* Wait for the weights of the next layer: only in the first micro-batch. */
 static bool has_weights(const struct mu_engine *e, const struct mu_stage_task *task, size_t done)
 {
 	const size_t l = e->split->stages.of[task->stage].first + done;
 
 	if (task->work != MU_STAGE_FORWARD || task->micro > 0)
 		return true;
-	return mu_team_wait(e->devices.team, TEAM_PULL, mu_plan_layers(e->plan) - 1 - l);
+	return mu_engine_threads_wait_left(e->devices.threads, ENGINE_PULL,
+					   mu_plan_layers(e->plan) - 1 - l);
 }
 
 static enum mu_status work(void *context, size_t member)
@@ -228,7 +230,8 @@ static enum mu_status work(void *context, size_t member)
 
 	while ((task = next_task(e, member, &place))) {
 		if ((!place.begun && !is_ready(e, member, task)) ||
-		    !has_weights(e, task, place.done) || mu_team_stopped(e->devices.team))
+		    !has_weights(e, task, place.done) ||
+		    mu_engine_threads_stopped(e->devices.threads))
 			goto out;
 		MU_TRY(do_layer(e, member, &place, task));
 	}
@@ -238,7 +241,7 @@ out:
 
 /* ---- the first device ---- */
 
-/* A layer of the first device's, or a short wait for what it needs; messages move on. */
+/* A layer of the first device, or a short wait if it is not ready; makes progress on messages. */
 static enum mu_status do_or_wait(struct mu_engine *e, const struct mu_stage_task *task)
 {
 	enum mu_status st = MU_OK;
@@ -259,14 +262,15 @@ out:
 	return st;
 }
 
-/* What other ranks wait for leaves before this one goes on to waits in which no message moves. */
+/* End the batch, after all messages for other ranks have left: later waits make no progress on
+ * them. */
 static enum mu_status end_job(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	struct engine_staged *s = e->split;
 
-	while (!mu_team_stopped(e->devices.team) &&
-	       !(mu_team_ended(e->devices.team) && mu_engine_borders_have_left(e)))
+	while (!mu_engine_threads_stopped(e->devices.threads) &&
+	       !(mu_engine_threads_ended(e->devices.threads) && mu_engine_borders_have_left(e)))
 		MU_TRY(do_or_wait(e, next_task(e, 0, &s->place)));
 	s->under_way = false;
 	MU_TRY(mu_engine_devices_join(e, true));
@@ -274,7 +278,7 @@ out:
 	return st;
 }
 
-/* Is it the forward of the first micro-batch, and layer l comes next? */
+/* Is the next layer of this task layer l of the first micro-batch's forward? */
 static bool is_first_forward(const struct engine_staged *s, const struct mu_stage_task *task,
 			     size_t l)
 {
@@ -282,7 +286,7 @@ static bool is_first_forward(const struct engine_staged *s, const struct mu_stag
 	       s->stages.of[task->stage].first + s->place.done == l;
 }
 
-/* All that is left of forward on this rank's devices. */
+/* The rest of forward on this rank's devices. */
 static enum mu_status end_forwards(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
@@ -291,8 +295,8 @@ static enum mu_status end_forwards(struct mu_engine *e)
 
 	while (!mu_engine_staged_is_here(e, last))
 		last--;
-	while (counted(e, last, TRAIN_FORWARDS) < s->n_now) {
-		if (mu_team_stopped(e->devices.team)) {
+	while (counted(e, last, ENGINE_FORWARDS) < s->n_now) {
+		if (mu_engine_threads_stopped(e->devices.threads)) {
 			MU_TRY(end_job(e));
 			goto out;
 		}
@@ -311,7 +315,7 @@ static enum mu_status begin_job(struct mu_engine *e)
 	MU_TRY(mu_engine_borders_begin(e));
 	e->split->under_way = true;
 	mu_waiter_init(&e->split->waiter, e->topology);
-	mu_team_begin(e->devices.team, work, e);
+	mu_engine_threads_begin(e->devices.threads, work, e);
 out:
 	return st;
 }
@@ -330,7 +334,7 @@ static float *begin(struct mu_engine *e, enum mu_phase phase, size_t group,
 	e->devices.sample = mu_input_sample(e->train, group);
 	if (s->steps > 0)
 		s->n_now = (e->devices.sample + s->steps - 1) / s->steps;
-	mu_team_reset(e->devices.team);
+	mu_engine_threads_reset(e->devices.threads);
 	return e->devices.samples;
 }
 
@@ -345,19 +349,19 @@ static enum mu_status forward(struct mu_engine *e, size_t l)
 	struct engine_staged *s = e->split;
 	const size_t left = mu_plan_layers(e->plan) - 1 - l;
 
-	mu_team_tell(e->devices.team, 0, TEAM_PULL, left);
+	mu_engine_threads_set_left(e->devices.threads, 0, ENGINE_PULL, left);
 	if (l == 0)
 		MU_TRY(begin_job(e));
-	while (!mu_team_stopped(e->devices.team) &&
+	while (!mu_engine_threads_stopped(e->devices.threads) &&
 	       is_first_forward(s, next_task(e, 0, &s->place), l))
 		MU_TRY(do_or_wait(e, next_task(e, 0, &s->place)));
-	if (left == 0 || mu_team_stopped(e->devices.team))
+	if (left == 0 || mu_engine_threads_stopped(e->devices.threads))
 		MU_TRY(end_forwards(e));
 out:
 	return st;
 }
 
-/* The gradients of layers that other ranks have. */
+/* Set the gradients of layers on other ranks to 0. */
 static void clear_others(const struct mu_engine *e)
 {
 	const struct mu_stages *stages = &e->split->stages;
@@ -373,13 +377,13 @@ static void clear_others(const struct mu_engine *e)
 				       slices[keys[i]].n_padded * sizeof(float));
 }
 
-/* Layers from which on all gradients are complete. */
+/* The first layer from which on all gradients are complete. */
 static size_t complete_from(const struct mu_engine *e)
 {
 	const struct mu_stages *stages = &e->split->stages;
 
 	for (size_t s = stages->n; s-- > 0;) {
-		const size_t done = counted(e, s, TRAIN_LAYERS);
+		const size_t done = counted(e, s, ENGINE_LAYERS);
 
 		if (mu_engine_staged_is_here(e, s) && done < stages->of[s].n)
 			return stages->of[s].first + stages->of[s].n - done;
@@ -396,11 +400,11 @@ static enum mu_status backward(struct mu_engine *e, size_t *ready)
 	if (*ready == mu_plan_layers(e->plan))
 		clear_others(e);
 	do { /* one call for each layer: clocks and spans count calls */
-		if (!mu_team_stopped(e->devices.team))
+		if (!mu_engine_threads_stopped(e->devices.threads))
 			MU_TRY(do_or_wait(e, next_task(e, 0, &s->place)));
 		*ready = complete_from(e);
-	} while (*ready == before && before > 0 && !mu_team_stopped(e->devices.team));
-	if (*ready == 0 || mu_team_stopped(e->devices.team))
+	} while (*ready == before && before > 0 && !mu_engine_threads_stopped(e->devices.threads));
+	if (*ready == 0 || mu_engine_threads_stopped(e->devices.threads))
 		MU_TRY(end_job(e));
 out:
 	return st;
@@ -414,7 +418,7 @@ static enum mu_status skip(struct mu_engine *e)
 
 	while (e->split->under_way && ready > 0)
 		MU_TRY(backward(e, &ready));
-	MU_TRY(mu_engine_staged_overflowed(e, &overflowed)); /* nobody is to hear of it later */
+	MU_TRY(mu_engine_staged_overflowed(e, &overflowed)); /* clears the mark */
 out:
 	return st;
 }

@@ -2,8 +2,8 @@
 /*
  * --group2rank and --model-parallel-ranks: teams of workers that share the layers of one network.
  * Team t of size m is workers t m .. t m + m - 1, in whose order they have the numbers 0 .. m - 1
- * of the options. A team reads one batch, and takes the part of one worker in everything that goes
- * by samples; stores, checkpoints and meetings know workers alone.
+ * of the options. A team reads one batch, and counts as one worker wherever samples are divided;
+ * stores and checkpoints know only workers.
  */
 #include "engine/engine.h"
 
@@ -17,7 +17,7 @@ static const char *option_of(const struct conf *v)
 	return v->group2rank ? "group2rank" : "model-parallel-ranks";
 }
 
-/* The list of --group2rank, with ranks as their numbers; *size: how many there are. */
+/* Read --group2rank; *size: the number of ranks. */
 static enum mu_status read_groups(struct mu_group_map *map, const char *text, size_t *size)
 {
 	enum mu_status st = MU_OK;
