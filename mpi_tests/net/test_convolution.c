@@ -6,7 +6,10 @@
  * not do keeps the case's.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <muster/device.h>
 
@@ -96,13 +99,25 @@ static void check_choice(const struct op_rig *rig)
 	}
 }
 
-/* oneDNN 2 has Winograd for CPUs with AVX-512; oneDNN 3 has it for no x86. */
-static bool does_winograd(const struct mu_device *device)
+static bool describes(const struct mu_device *device, const char *words)
 {
 	char text[128];
 
 	device->ops->describe(device, text, sizeof text);
-	return strstr(text, "oneDNN 2.") && strstr(text, "avx512");
+	return strstr(text, words);
+}
+
+/* Of oneDNN or of our own. */
+static bool does_winograd(const struct mu_device *device)
+{
+	return describes(device, "avx512") || describes(device, "avx2");
+}
+
+/* oneDNN 2 has it for CPUs with AVX-512, oneDNN 3 for no x86. */
+static bool has_own_winograd(const struct mu_device *device)
+{
+	return does_winograd(device) &&
+	       !(describes(device, "oneDNN 2.") && describes(device, "avx512"));
 }
 
 static void check_asked(const struct op_rig *rig)
@@ -138,9 +153,11 @@ static void test_choices(void)
 		CHECK(asked[phase] == MU_CONVOLUTION_DIRECT);
 }
 
-static void test_case(const struct op_case *c, struct mu_device *device, struct mu_device *ref)
+static void test_case(const struct op_case *c, struct mu_device *device, struct mu_device *ref,
+		      enum op_layouts layouts)
 {
-	struct op_rig_config config = {.c = c, .device = device, .phase = MU_PHASE_TRAIN};
+	struct op_rig_config config = {
+		.c = c, .device = device, .phase = MU_PHASE_TRAIN, .layouts = layouts};
 	struct op_rig_config ref_config = {.c = c, .device = ref, .phase = MU_PHASE_TRAIN};
 	struct op_values values;
 	struct op_rig rig, truth;
@@ -171,11 +188,67 @@ static void test_device(const char *name, int n_threads, struct mu_device *ref)
 	CHECK(device.algorithm == MU_CONVOLUTION_AUTO);
 	for (int a = MU_CONVOLUTION_AUTO; a < MU_CONVOLUTION_ALGORITHMS; a++) {
 		device.algorithm = (enum mu_convolution_algorithm)a;
-		for (size_t i = 0; i < op_n_cases; i++)
-			if (op_cases[i].kind == MU_OP_CONVOLUTION && !op_cases[i].ref_only)
-				test_case(&op_cases[i], &device, ref);
+		for (size_t i = 0; i < op_n_cases; i++) {
+			if (op_cases[i].kind != MU_OP_CONVOLUTION || op_cases[i].ref_only)
+				continue;
+			test_case(&op_cases[i], &device, ref, OP_LAYOUT_PLAIN);
+			if (a == MU_CONVOLUTION_WINOGRAD &&
+			    op_layouts_differ(&op_cases[i], OP_LAYOUT_ALL))
+				test_case(&op_cases[i], &device, ref, OP_LAYOUT_ALL);
+		}
 	}
 	mu_device_close(&device);
+}
+
+/* ---- bits of our own Winograd ---- */
+
+static bool run(struct op_rig *rig, const struct op_values *values)
+{
+	return worked(op_rig_forward(rig, values), rig->c->name) &&
+	       worked(op_rig_backward(rig, values), rig->c->name);
+}
+
+static void compare_bits(const struct op_case *c, struct mu_device *one, struct mu_device *many)
+{
+	struct op_rig_config config = {.c = c, .device = one, .phase = MU_PHASE_TRAIN};
+	struct op_rig_config many_config = {.c = c, .device = many, .phase = MU_PHASE_TRAIN};
+	struct op_values values;
+	struct op_rig a, b;
+
+	if (!worked(op_values_init(&values, c), c->name))
+		return;
+	if (worked(op_rig_init(&a, &config), c->name) &&
+	    worked(op_rig_init(&b, &many_config), c->name)) {
+		if (run(&a, &values) && run(&b, &values))
+			for (int i = 0; i < a.n_blocks; i++)
+				if (a.op.algorithms[phase_of(&a.blocks[i])] ==
+				    MU_CONVOLUTION_WINOGRAD)
+					CHECK(memcmp(a.blocks[i].v, b.blocks[i].v,
+						     a.blocks[i].n * sizeof(float)) == 0);
+		op_rig_release(&b);
+	}
+	op_rig_release(&a);
+	op_values_release(&values);
+}
+
+/* They do not depend on the number of threads. */
+static void test_threads(void)
+{
+	struct mu_device one, many;
+
+	if (!worked(mu_device_open(&one, "cpu", 1), "cpu"))
+		return;
+	one.algorithm = MU_CONVOLUTION_WINOGRAD;
+	for (int n_threads = 2; n_threads <= 3 && has_own_winograd(&one); n_threads++) {
+		if (!worked(mu_device_open(&many, "cpu", n_threads), "cpu"))
+			break;
+		many.algorithm = MU_CONVOLUTION_WINOGRAD;
+		for (size_t i = 0; i < op_n_cases; i++)
+			if (op_cases[i].kind == MU_OP_CONVOLUTION && !op_cases[i].ref_only)
+				compare_bits(&op_cases[i], &one, &many);
+		mu_device_close(&many);
+	}
+	mu_device_close(&one);
 }
 
 static void test_names(void)
@@ -192,12 +265,10 @@ static void test_names(void)
 	mu_trace_clear();
 }
 
-int main(void)
+static int test_all(void)
 {
 	struct mu_device ref;
 
-	test_names();
-	test_choices();
 	if (!worked(mu_device_open(&ref, "ref", 1), "ref"))
 		return 1;
 	for (size_t d = 0; mu_device_table[d]; d++)
@@ -205,5 +276,33 @@ int main(void)
 		     n_threads++)
 			test_device(mu_device_table[d]->name, n_threads, &ref);
 	mu_device_close(&ref);
+	if (strcmp(mu_device_table[0]->name, "cpu") == 0)
+		test_threads();
 	return check_failures() ? 1 : 0;
+}
+
+/* The same with the kernels of CPUs without AVX-512, in a process of its own: oneDNN reads the
+ * variable once. */
+static void test_avx2(void)
+{
+	pid_t child;
+	int status;
+
+	fflush(NULL);
+	child = fork();
+	if (child == 0) {
+		setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
+		setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+		exit(test_all());
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	      WEXITSTATUS(status) == 0);
+}
+
+int main(void)
+{
+	test_names();
+	test_choices();
+	test_avx2();
+	return test_all();
 }

@@ -14,7 +14,8 @@ struct shape {
 		dst;                /* as asked for: src and dst fixed or any, weights any */
 	struct cpu_request request; /* what all phases have in common */
 	bool has_bias;
-	int ndims; /* of the weights: 4, or 5 with groups */
+	bool winograd[MU_CONVOLUTION_PHASES]; /* by our own kernels, where the layouts fit */
+	int ndims;                            /* of the weights: 4, or 5 with groups */
 	dnnl_dims_t weight_dims;
 };
 
@@ -118,6 +119,9 @@ static void describe_shape(const struct cpu_plan *p, struct shape *s)
 				  (a->kernel[i] - 1) * (r->dilate[i] + 1) + 1 -
 				  (dnnl_dim_t)in[2 + i] - a->pad[i];
 	}
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+		s->winograd[phase] = p->algorithms[phase] == MU_CONVOLUTION_WINOGRAD &&
+				     mu_cpu_winograd_can(p);
 	mu_cpu_tag(&s->src, &op->inputs[0]->shape, tag);
 	mu_cpu_tag(&s->dst, &op->outputs[0]->shape, tag);
 	s->src.data_type = s->dst.data_type = p->dtype;
@@ -141,6 +145,108 @@ static enum mu_status input_as(struct cpu_plan *p, const struct cpu_md *md, int 
 			 p->op->phase == MU_PHASE_TRAIN, out);
 }
 
+/* ---- Winograd's algorithm of our own ---- */
+
+/* Layouts of forward: those that oneDNN has chosen if they fit, so that the layers around keep
+ * theirs, else channels last. */
+static bool choose_layouts(const struct cpu_plan *p, const struct shape *s, struct cpu_md *in,
+			   struct cpu_md *out)
+{
+	if (!s->winograd[MU_CONVOLUTION_FORWARD])
+		return false;
+	if (!mu_cpu_winograd_fits(in, out)) {
+		mu_cpu_tag(in, &p->op->inputs[0]->shape, dnnl_nhwc);
+		mu_cpu_tag(out, &p->op->outputs[0]->shape, dnnl_nhwc);
+	}
+	return true;
+}
+
+/* A layout of the input for the gradients: its own if it fits, else channels last. */
+static bool choose_input(const struct cpu_plan *p, const struct shape *s,
+			 enum mu_convolution_phase phase, struct cpu_md *in)
+{
+	struct cpu_md out;
+
+	mu_cpu_tensor_md(&out, p->op->outputs[0]);
+	if (!mu_cpu_winograd_fits(in, &out))
+		mu_cpu_tag(in, &p->op->inputs[0]->shape, dnnl_nhwc);
+	return s->winograd[phase] && mu_cpu_winograd_fits(in, &out);
+}
+
+static enum mu_status plain_weights(struct cpu_plan *p, const struct shape *s, int *memory)
+{
+	struct cpu_md plain;
+
+	mu_dnnl_plain(&plain, s->ndims, s->weight_dims);
+	return mu_cpu_weights_as(p, s->ndims, s->weight_dims, &plain, memory);
+}
+
+static enum mu_status winograd_forward(struct cpu_plan *p, const struct shape *s, int src,
+				       const struct cpu_md *out)
+{
+	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	struct cpu_convolution c = {.x = src, .bias = -1};
+	struct cpu_md plain;
+
+	mu_dnnl_plain(&plain, s->ndims, s->weight_dims);
+	MU_TRY(mu_cpu_set_param(&op->params[0], &plain));
+	MU_TRY(plain_weights(p, s, &c.weight));
+	if (s->has_bias) {
+		MU_TRY(mu_cpu_set_param(&op->params[1], &s->bias));
+		c.bias = mu_cpu_memory(p, &s->bias, CPU_PARAM_DATA, 1);
+	}
+	c.y = mu_cpu_memory(p, out, CPU_OUT_DATA, 0);
+	MU_TRY(mu_cpu_plan_winograd(p, MU_CONVOLUTION_FORWARD, &c));
+	op->algorithms[MU_CONVOLUTION_FORWARD] = MU_CONVOLUTION_WINOGRAD;
+out:
+	return st;
+}
+
+static enum mu_status winograd_data(struct cpu_plan *p, const struct shape *s,
+				    const struct cpu_md *in, int diff_dst)
+{
+	enum mu_status st = MU_OK;
+	struct cpu_convolution c = {.y = diff_dst, .bias = -1};
+	struct cpu_md have;
+	int to;
+
+	mu_cpu_tensor_md(&have, p->op->inputs[0]);
+	to = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
+	c.x = mu_dnnl_equal(in, &have) ? to : mu_cpu_temporary(p, in);
+	MU_TRY(plain_weights(p, s, &c.weight));
+	MU_TRY(mu_cpu_plan_winograd(p, MU_CONVOLUTION_DATA, &c));
+	if (c.x != to)
+		MU_TRY(mu_cpu_reorder(p, c.x, to));
+	p->op->algorithms[MU_CONVOLUTION_DATA] = MU_CONVOLUTION_WINOGRAD;
+out:
+	return st;
+}
+
+static enum mu_status winograd_weights(struct cpu_plan *p, const struct shape *s, int src,
+				       int diff_dst)
+{
+	enum mu_status st = MU_OK;
+	struct cpu_convolution c = {.x = src, .y = diff_dst, .bias = -1};
+	struct cpu_md have, plain;
+	int to;
+
+	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
+	mu_dnnl_plain(&plain, s->ndims, s->weight_dims);
+	to = mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0);
+	c.weight = mu_dnnl_equal(&plain, &have) ? to : mu_cpu_temporary(p, &plain);
+	if (s->has_bias)
+		c.bias = mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1);
+	MU_TRY(mu_cpu_plan_winograd(p, MU_CONVOLUTION_WEIGHTS, &c));
+	if (c.weight != to)
+		MU_TRY(mu_cpu_reorder(p, c.weight, to));
+	p->op->algorithms[MU_CONVOLUTION_WEIGHTS] = MU_CONVOLUTION_WINOGRAD;
+out:
+	return st;
+}
+
+/* ---- phases ---- */
+
 static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 				   dnnl_primitive_desc_t *pd, int *src)
 {
@@ -148,15 +254,21 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 	struct mu_op *op = p->op;
 	struct cpu_md in, weights, out_md;
 	struct cpu_arg args[4];
+	bool winograd;
 	int n = 3;
 
 	MU_TRY(choose(p, s, MU_CONVOLUTION_FORWARD, NULL, pd));
 	MU_TRY(mu_dnnl_query(*pd, dnnl_query_src_md, &in));
 	MU_TRY(mu_dnnl_query(*pd, dnnl_query_weights_md, &weights));
 	MU_TRY(mu_dnnl_query(*pd, dnnl_query_dst_md, &out_md));
-	MU_TRY(mu_cpu_set_param(&op->params[0], &weights));
+	winograd = choose_layouts(p, s, &in, &out_md);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &out_md));
 	MU_TRY(input_as(p, &in, src));
+	if (winograd) {
+		MU_TRY(winograd_forward(p, s, *src, &out_md));
+		goto out;
+	}
+	MU_TRY(mu_cpu_set_param(&op->params[0], &weights));
 	args[0] = (struct cpu_arg){DNNL_ARG_SRC, *src};
 	args[1].arg = DNNL_ARG_WEIGHTS;
 	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims, &weights, &args[1].memory));
@@ -185,6 +297,11 @@ static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
 	struct cpu_arg args[4] = {{DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 0}};
 	int n = 2;
 
+	src_md = *mu_cpu_md(p, src);
+	if (choose_input(p, s, MU_CONVOLUTION_WEIGHTS, &src_md)) {
+		MU_TRY(mu_cpu_as(p, src, &src_md, false, &src));
+		return winograd_weights(p, s, src, diff_dst);
+	}
 	MU_TRY(choose(p, s, MU_CONVOLUTION_WEIGHTS, hint, &pd));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_src_md, &src_md));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_dst_md, &dst_md));
@@ -211,11 +328,14 @@ static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
 	struct cpu_arg args[3] = {
 		{DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_SRC, 0}};
 
+	mu_cpu_tensor_md(&have, p->op->inputs[0]);
+	src_md = have;
+	if (choose_input(p, s, MU_CONVOLUTION_DATA, &src_md))
+		return winograd_data(p, s, &src_md, diff_dst);
 	MU_TRY(choose(p, s, MU_CONVOLUTION_DATA, hint, &pd));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_src_md, &src_md));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_weights_md, &weights));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_dst_md, &dst_md));
-	mu_cpu_tensor_md(&have, p->op->inputs[0]);
 	MU_TRY(mu_cpu_as(p, diff_dst, &dst_md, false, &args[0].memory));
 	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims, &weights, &args[1].memory));
 	MU_TRY(mu_cpu_step_to(p, pd, 3, args, &src_md, mu_cpu_memory(p, &have, CPU_IN_GRAD, 0)));

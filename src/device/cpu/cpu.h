@@ -192,6 +192,22 @@ struct cpu_rows_grad {
 };
 enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_rows_grad *g);
 
+/* ---- cpu/winograd.c ---- */
+
+/* Memories of a convolution's phase, data or gradients: the input, the output, plain weights, the
+ * bias (-1: none). */
+struct cpu_convolution {
+	int x, y, weight, bias;
+};
+
+/* Is there a kernel of Winograd's algorithm of our own for this convolution, and none of oneDNN's;
+ * for these layouts of input and output? */
+bool mu_cpu_winograd_can(const struct cpu_plan *p);
+bool mu_cpu_winograd_fits(const struct cpu_md *x, const struct cpu_md *y);
+/* The steps of a phase, fused activation included. */
+enum mu_status mu_cpu_plan_winograd(struct cpu_plan *p, enum mu_convolution_phase phase,
+				    const struct cpu_convolution *c);
+
 /* ---- cpu/layout.c ---- */
 
 /* Descriptions: plain of a shape; the layout a tensor or a parameter has. */

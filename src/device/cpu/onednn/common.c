@@ -154,6 +154,16 @@ bool mu_dnnl_has_bfloat16(void)
 	return has(dnnl_cpu_isa_avx512_core_bf16);
 }
 
+bool mu_dnnl_has_avx2(void)
+{
+	return has(dnnl_cpu_isa_avx2);
+}
+
+bool mu_dnnl_has_avx512(void)
+{
+	return has(dnnl_cpu_isa_avx512_core);
+}
+
 enum mu_status mu_dnnl_check_version(void)
 {
 	enum mu_status st = MU_OK;

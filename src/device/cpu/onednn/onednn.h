@@ -112,6 +112,10 @@ enum mu_status mu_dnnl_check_version(void);
 /* "avx512 bf16": the instructions that its kernels use here. */
 const char *mu_dnnl_isa_name(void);
 bool mu_dnnl_has_bfloat16(void);
+bool mu_dnnl_has_avx2(void);
+bool mu_dnnl_has_avx512(void);
+/* Has it Winograd's algorithm here? */
+bool mu_dnnl_has_winograd(void);
 
 /* ---- between common.c and version2.c or version3.c ---- */
 

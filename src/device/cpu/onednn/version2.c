@@ -305,3 +305,8 @@ bool mu_dnnl_backward_has_shift(void)
 {
 	return true;
 }
+
+bool mu_dnnl_has_winograd(void)
+{
+	return mu_dnnl_has_avx512();
+}

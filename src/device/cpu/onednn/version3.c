@@ -454,3 +454,8 @@ bool mu_dnnl_backward_has_shift(void)
 {
 	return false;
 }
+
+bool mu_dnnl_has_winograd(void)
+{
+	return false;
+}
