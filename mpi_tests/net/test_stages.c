@@ -173,7 +173,7 @@ static void check_groups(void)
 	refuse(m.plan, "embed=cpu:0,lstm0-4=cpu:0,decode=cpu:0",
 	       "has no group lstm4; the nearest one is lstm");
 	refuse(m.plan, "embed=cpu:0,embed=cpu:1", "group embed is named twice");
-	refuse(m.plan, "embed=cpu:0,lstm3-0=cpu:1", "lstm3-0 is no range");
+	refuse(m.plan, "embed=cpu:0,lstm3-0=cpu:1", "lstm3-0 is not a range");
 	refuse(m.plan, "embed=cpu:0,lstm0", "cannot read 'lstm0'");
 	refuse(m.plan, "", "cannot read ''");
 	close_model(&m);
