@@ -37,6 +37,31 @@ static void refused_of_a_model(struct mu_kv *kv)
 	fails(mu_kv_snapshot_load(kv, &snapshot), MU_ERR_ARGUMENT, "use mu_kv_init");
 }
 
+static void refused_schedules(struct mu_kv *kv)
+{
+	static const struct {
+		struct mu_schedule schedule;
+		const char *part;
+	} cases[] = {
+		{{.lr = 1, .final_lr = -1}, "learning rate"},
+		{{.lr = 1, .warmup = 3, .warmup_begin_lr = INFINITY}, "learning rate"},
+		{{.lr = 1, .factor = -1}, "factor, warmup and power"},
+		{{.lr = 1, .warmup = INFINITY}, "factor, warmup and power"},
+		{{.lr = 1, .factor = 0.1, .n_steps = 2, .steps = {5, 3}}, "ascending"},
+		{{.lr = 1, .factor = 0.1, .n_steps = 1000}, "too many steps"},
+		{{.kind = MU_SCHEDULE_FACTOR, .lr = 1, .factor = 0.1}, "step of the schedule"},
+		{{.kind = MU_SCHEDULE_COSINE, .lr = 1, .length = 5, .warmup = 5}, "length of"},
+		{{.kind = MU_SCHEDULE_POLY, .lr = 1, .length = INFINITY}, "length of"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct mu_kv_optimizer o = {
+			.optim = {.name = "sgd"}, .schedule = cases[i].schedule, .rescale = 1};
+
+		fails(mu_kv_set_optimizer(kv, &o), MU_ERR_ARGUMENT, cases[i].part);
+	}
+}
+
 static void refused(struct mu_kv *kv, void *context)
 {
 	struct mu_kv_item one = with(7, &values, 100), two[2];
@@ -91,6 +116,7 @@ static void refused(struct mu_kv *kv, void *context)
 
 		fails(mu_kv_set_optimizer(kv, &o), MU_ERR_ARGUMENT, "learning rate");
 	}
+	refused_schedules(kv);
 	fails(mu_kv_set_optimizer(kv, &infinite), MU_ERR_ARGUMENT, "rescale");
 	fails(mu_kv_set_compression(kv, "2bit", INFINITY), MU_ERR_ARGUMENT, "threshold inf");
 	fails(mu_kv_set_compression(kv, "1bit", INFINITY), MU_ERR_ARGUMENT, "threshold inf");

@@ -56,6 +56,38 @@ static void refuse(struct mu_rule_order *order, const char *why, const char *nam
 	snprintf(order->name, sizeof order->name, "%s '%.64s'", why, name ? name : "");
 }
 
+static bool is_rate(double x)
+{
+	return x >= 0 && isfinite(x);
+}
+
+/* What is wrong with a schedule; NULL: nothing. */
+static const char *find_fault(const struct mu_schedule *s)
+{
+	const bool decays = s->kind == MU_SCHEDULE_POLY || s->kind == MU_SCHEDULE_COSINE;
+
+	if (!is_rate(s->lr) || !is_rate(s->final_lr) || !is_rate(s->warmup_begin_lr))
+		return "the learning rate must be finite and not below 0, and it is not for "
+		       "optimizer";
+	if (!is_rate(s->factor) || !is_rate(s->warmup) || !is_rate(s->power))
+		return "factor, warmup and power of the schedule must be finite and not below 0, "
+		       "and are not for optimizer";
+	if (s->n_steps > MU_MAX_LR_STEPS)
+		return "the schedule has too many steps for optimizer";
+	for (size_t i = 0; i < s->n_steps; i++) {
+		if (!is_rate(s->steps[i]) || (i > 0 && s->steps[i] < s->steps[i - 1]))
+			return "the steps of the schedule must be finite and ascending, and are "
+			       "not for optimizer";
+	}
+	if (s->kind == MU_SCHEDULE_FACTOR && (!(s->step > 0) || !isfinite(s->step)))
+		return "the step of the schedule must be finite and above 0, and it is not for "
+		       "optimizer";
+	if (decays && (!(s->length > s->warmup) || !isfinite(s->length)))
+		return "the length of the schedule must be finite and above its warmup, and it is "
+		       "not for optimizer";
+	return NULL;
+}
+
 static void fill_optimizer(struct mu_rule_order *order, const struct mu_kv_optimizer *optimizer)
 {
 	const char *name = optimizer->optim.name;
@@ -76,11 +108,8 @@ static void fill_optimizer(struct mu_rule_order *order, const struct mu_kv_optim
 	else if (!(optimizer->rescale > 0) || !isfinite(optimizer->rescale))
 		refuse(order, "rescale must be finite and above 0, and it is not for optimizer",
 		       name);
-	else if (!(optimizer->schedule.lr >= 0) || !isfinite(optimizer->schedule.lr))
-		refuse(order,
-		       "the learning rate must be finite and not below 0, and it is not for "
-		       "optimizer",
-		       name);
+	else if (find_fault(&optimizer->schedule))
+		refuse(order, find_fault(&optimizer->schedule), name);
 	else
 		snprintf(order->name, sizeof order->name, "%s", name);
 	mu_trace_clear();
