@@ -10,14 +10,13 @@
  *
  * Every worker adds its gradient to key 0 and gets the sum of all workers:
  *
- *	struct mu_keys_config config = {.type = "dist_sync", .topology = &topology};
  *	struct mu_keys *keys = NULL;
  *	float x[100] = {0};
  *	struct mu_array array = {x, 100, MU_FLOAT32};
  *	struct mu_kv_item item = {.key = 0, .n_arrays = 1, .arrays = &array};
  *
- *	mu_keys_new(&keys, &config);
- *	if (topology.role == MU_ROLE_SERVER) {
+ *	mu_keys_open(&keys, MPI_COMM_WORLD, "dist_sync", MU_SERVERS_DEFAULT);
+ *	if (mu_keys_is_server(keys)) {
  *		mu_keys_serve(keys);                   returns when all workers have finished
  *	} else {
  *		mu_keys_init(keys, 1, &item);          once per key, with worker 0's values
@@ -34,7 +33,7 @@
  *
  * ---- life cycle ----
  *
- *	all ranks      mu_keys_new
+ *	all ranks      mu_keys_open or mu_keys_new
  *	servers        mu_keys_serve, until all workers have finished
  *	workers        mu_keys_set_optimizer or mu_keys_set_updater (optional), mu_keys_init,
  *	               then push, pull and mu_keys_init in any order; mu_keys_finish
@@ -43,7 +42,7 @@
  * Several stores may be used in turns. All workers make the collective calls of all stores in one
  * order. In a store without servers every worker owns some of the keys, and answers for the keys of
  * all its stores in the waits of any call below. Nobody answers in a barrier of your own or in
- * mu_keys_new: wait for other workers in mu_keys_barrier. A server answers for all its stores in
+ * mu_keys_open: wait for other workers in mu_keys_barrier. A server answers for all its stores in
  * mu_keys_serve, which it calls once for each of them, in any order.
  *
  * A worker that calls mu_keys_free without mu_keys_finish (and without an error on its way) warns,
@@ -61,9 +60,10 @@
  * before it travels.
  *
  * Placement. A key of fewer elements than a bound lies on the server that holds the fewest bytes. A
- * larger key is cut evenly over all servers, on multiples of 64 elements. The bound is 1e6;
- * MXNET_KVSTORE_BIGARRAY_BOUND in worker 0's environment changes it, for models whose largest key
- * is small but holds most of the bytes. The placement does not change the bits of results.
+ * larger key is cut evenly over all servers, on multiples of 64 elements. The bound is 16384, so
+ * that servers differ by about 64 KiB (float32); MXNET_KVSTORE_BIGARRAY_BOUND in worker 0's
+ * environment changes it (MXNet's default is 1e6). The placement does not change the bits of
+ * results.
  *
  * ---- synchronous stores: rounds ----
  *
@@ -142,7 +142,16 @@ struct mu_keys_config {
 };
 
 /*
- * Makes an empty store. Collective over topology->world. Settings that differ between ranks are
+ * Makes an empty store for the ranks of comm: the short way. num_servers ranks become servers, one
+ * per node with MU_SERVERS_DEFAULT (none in stores without servers); the others are workers. All
+ * ranks pass the same type and number. MU_ERR_USAGE: an unknown type (the message lists the known
+ * ones), or a type and a number of ranks that do not fit. Collective over comm.
+ */
+enum mu_status mu_keys_open(struct mu_keys **out, MPI_Comm comm, const char *type, int num_servers);
+/*
+ * The same with a topology of the caller's, updaters, and a log of messages.
+ *
+ * Collective over topology->world. Settings that differ between ranks are
  * MU_ERR_ARGUMENT on all ranks; a type that does not fit the topology is MU_ERR_USAGE.
  */
 enum mu_status mu_keys_new(struct mu_keys **out, const struct mu_keys_config *config);
@@ -215,7 +224,8 @@ enum mu_status mu_keys_barrier(struct mu_keys *keys);
 
 struct mu_kv_optimizer {
 	struct mu_optim_config optim; /* weight decay applies to every key */
-	struct mu_schedule schedule;  /* its progress is the number of updates of the key */
+	/* Progress is the number of updates of the key. Rates are finite and not below 0. */
+	struct mu_schedule schedule;
 	double rescale;               /* of gradients, > 0: 1 / (samples of a round) */
 	bool multi_precision;         /* 16-bit keys: keep the weights in float32 */
 };
@@ -245,6 +255,7 @@ enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, d
 
 /* ---- queries: not collective ---- */
 
+bool mu_keys_is_server(const struct mu_keys *keys);
 int mu_keys_rank(const struct mu_keys *keys); /* number of this worker, or of this server */
 int mu_keys_num_workers(const struct mu_keys *keys);
 int mu_keys_num_servers(const struct mu_keys *keys);

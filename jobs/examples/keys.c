@@ -2,6 +2,7 @@
 /*
  * The store alone: every worker pushes its number under key 0, and pulls the sum over all workers.
  *
+ *	mpicc keys.c -o keys $(pkg-config --cflags --libs muster)
  *	mpirun -np 4 keys           three workers and one server: prints "sum 6" three times
  */
 #include <muster/keys.h>
@@ -9,16 +10,13 @@
 static enum mu_status run(MPI_Comm world)
 {
 	enum mu_status st = MU_OK;
-	struct mu_topology t = {0};
-	struct mu_keys_config config = {.type = "dist_sync", .topology = &t};
 	struct mu_keys *keys = NULL;
 	float value = 0;
 	struct mu_array array = {&value, 1, MU_FLOAT32};
 	struct mu_kv_item item = {.key = 0, .n_arrays = 1, .arrays = &array};
 
-	MU_TRY(mu_topology_init(&t, world, 1, MU_PLACEMENT_SPREAD));
-	MU_TRY(mu_keys_new(&keys, &config));
-	if (t.role == MU_ROLE_SERVER) {
+	MU_TRY(mu_keys_open(&keys, world, "dist_sync", MU_SERVERS_DEFAULT));
+	if (mu_keys_is_server(keys)) {
 		MU_TRY(mu_keys_serve(keys));
 		goto out;
 	}
@@ -30,8 +28,6 @@ static enum mu_status run(MPI_Comm world)
 	MU_TRY(mu_keys_finish(keys));
 out:
 	mu_keys_free(keys);
-	if (t.size > 0)
-		mu_topology_release(&t);
 	return st;
 }
 
@@ -39,13 +35,10 @@ int main(int argc, char **argv)
 {
 	MPI_Comm world = MPI_COMM_NULL;
 	enum mu_status st = mu_world_open(&argc, &argv, &world);
-	int rank = 0, size;
 
-	if (st == MU_OK)
-		st = mu_comm_rank(world, &rank, &size);
 	if (st == MU_OK)
 		st = run(world);
 	if (st != MU_OK)
-		mu_world_fail(st, "keys", rank, "");
+		mu_world_fail(st, "keys", 0, "");
 	return mu_world_close(&world, 0);
 }

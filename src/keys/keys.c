@@ -8,7 +8,7 @@
 
 #include "server.h"
 
-#define BOUND_DEFAULT ((size_t)1000000)
+#define BOUND_DEFAULT ((size_t)16384) /* 64 KiB: keys of this size are messages of their own */
 
 /* Rank 0's environment decides for all, so that all cut alike. */
 static enum mu_status read_bound(struct mu_keys *keys, size_t *bound)
@@ -28,8 +28,8 @@ static enum mu_status read_bound(struct mu_keys *keys, size_t *bound)
 		else
 			*bound = (size_t)value;
 		if (!*end && value > 0)
-			mu_log_info("MXNET_KVSTORE_BIGARRAY_BOUND=%zu: keys of so many elements "
-				    "are cut over all servers",
+			mu_log_info("MXNET_KVSTORE_BIGARRAY_BOUND=%zu: keys of at least that many "
+				    "elements are cut over all servers",
 				    *bound);
 	}
 	MU_TRY(keys->ops->bcast(keys, bound, sizeof *bound));
@@ -54,9 +54,9 @@ out:
 	return st;
 }
 
-enum mu_status mu_keys_open(struct mu_keys **out, const struct mu_keys_config *config,
-			    const struct mu_keys_kind *kind, MPI_Comm comm,
-			    const struct mu_traffic *traffic)
+enum mu_status mu_keys_new_on(struct mu_keys **out, const struct mu_keys_config *config,
+			      const struct mu_keys_kind *kind, MPI_Comm comm,
+			      const struct mu_traffic *traffic)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = config->topology;
@@ -84,6 +84,11 @@ out:
 void mu_keys_keep_comm(struct mu_keys *keys)
 {
 	keys->owns_comm = true;
+}
+
+void mu_keys_keep_topology(struct mu_keys *keys, struct mu_topology *topology)
+{
+	keys->own_topology = topology;
 }
 
 /* With an error on its way, that error ends the job. */
@@ -116,6 +121,9 @@ void mu_keys_free(struct mu_keys *keys)
 	mu_free(keys->scratch);
 	if (keys->owns_comm)
 		MPI_Comm_free(&keys->comm);
+	if (keys->own_topology)
+		mu_topology_release(keys->own_topology);
+	mu_free(keys->own_topology);
 	mu_free(keys);
 }
 
@@ -394,6 +402,11 @@ out:
 }
 
 /* ---- queries ---- */
+
+bool mu_keys_is_server(const struct mu_keys *keys)
+{
+	return keys->topology->role == MU_ROLE_SERVER;
+}
 
 int mu_keys_rank(const struct mu_keys *keys)
 {

@@ -90,6 +90,7 @@ struct mu_keys {
 	const struct mu_topology *topology;
 	MPI_Comm comm; /* borrowed, unless owns_comm */
 	bool owns_comm;
+	struct mu_topology *own_topology; /* NULL: the caller's */
 	struct mu_traffic traffic;
 	enum mu_clock push_clock;      /* what a push counts as */
 	const struct mu_keys_ops *ops; /* NULL on servers */
@@ -118,11 +119,12 @@ struct mu_keys {
  * A store whose settings are checked, on a communicator of its own, which stays the caller's.
  * Collective over comm. *out is set also after an error: mu_keys_free.
  */
-enum mu_status mu_keys_open(struct mu_keys **out, const struct mu_keys_config *config,
-			    const struct mu_keys_kind *kind, MPI_Comm comm,
-			    const struct mu_traffic *traffic);
-/* mu_keys_free frees the communicator, too. */
+enum mu_status mu_keys_new_on(struct mu_keys **out, const struct mu_keys_config *config,
+			      const struct mu_keys_kind *kind, MPI_Comm comm,
+			      const struct mu_traffic *traffic);
+/* mu_keys_free frees the communicator, too; and a topology that mu_alloc has made room for. */
 void mu_keys_keep_comm(struct mu_keys *keys);
+void mu_keys_keep_topology(struct mu_keys *keys, struct mu_topology *topology);
 
 /* ---- between the files of the face ---- */
 

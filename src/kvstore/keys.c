@@ -21,7 +21,7 @@ enum mu_status mu_kv_keys_open(struct mu_kv *kv, const struct mu_kv_config *conf
 		.synchronous = kv->kind.synchronous,
 	};
 
-	return mu_keys_open(&kv->keys, &keys, &kind, kv->comm, &kv->traffic);
+	return mu_keys_new_on(&kv->keys, &keys, &kind, kv->comm, &kv->traffic);
 }
 
 void mu_kv_keys_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
@@ -61,6 +61,32 @@ enum mu_status mu_keys_new(struct mu_keys **out, const struct mu_keys_config *co
 	kv->comm = MPI_COMM_NULL;
 out:
 	mu_kv_free(kv);
+	return st;
+}
+
+enum mu_status mu_keys_open(struct mu_keys **out, MPI_Comm comm, const char *type, int num_servers)
+{
+	enum mu_status st = MU_OK;
+	struct mu_keys_config config = {.type = type};
+	struct mu_topology *t = NULL;
+	struct mu_kv_type is;
+	bool opened = false;
+
+	*out = NULL;
+	MU_TRY(mu_agree(mu_kv_type_check(type, &is), comm));
+	if (!is.has_servers && num_servers == MU_SERVERS_DEFAULT)
+		num_servers = 0;
+	MU_TRY(MU_ALLOC(t, 1, "topology of a store of keys"));
+	MU_TRY(mu_topology_init(t, comm, num_servers, MU_PLACEMENT_SPREAD));
+	opened = true;
+	config.topology = t;
+	MU_TRY(mu_keys_new(out, &config));
+	mu_keys_keep_topology(*out, t);
+	t = NULL;
+out:
+	if (t && opened)
+		mu_topology_release(t);
+	mu_free(t);
 	return st;
 }
 
