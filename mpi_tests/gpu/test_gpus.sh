@@ -57,7 +57,7 @@ if grep -q '^#define HAVE_NCCL 1' "$BUILDDIR/config.h"; then
 			--inter-node nccl $option
 	done
 fi
-refused 2 'error: --gpus 0,x: "x" is no number' 1 $net --gpus 0,x
+refused 2 'error: --gpus 0,x: "x" is not a number' 1 $net --gpus 0,x
 refused 2 'error: --devices 0,0: gpu:0 is named twice' 1 $net --gpus 0,0
 if grep -q '^CUDA: *built in, no device: ' info; then
 	reason=$(sed -n 's/^CUDA: *built in, no device: //p' info)

@@ -119,7 +119,7 @@ expect 'error: empty.txt: is empty'
 refuse 2 $words --batch-size 8 --buckets 8,8
 expect "error: --buckets 8,8: cannot read '8'"
 refuse 2 $words --batch-size 8 --network lenet --num-layers 0
-expect 'are for networks that read sequences, not for lenet|--network lstm reads texts'
+expect 'error: --num-hidden 16 with --network lenet: it is for networks that read sequences'
 refuse 2 --network lenet --data-train train.txt $plain
 expect 'error: network lenet is for images, and train.txt is read as text: --network lstm'
 refuse 1 --network lstm --data-dir . $plain
@@ -128,7 +128,7 @@ expect 'error: --image-shape with --data-train train.txt: it is for images'
 refuse 2 $words --random-mirror 1
 expect 'error: --random-mirror with --data-train train.txt: it is for images'
 refuse 2 --network lstm --benchmark 1 --vocab A-vocab.txt $plain
-expect 'error: --vocab: it is for texts'
+expect 'error: --vocab: it is for text: use --data-train FILE.txt'
 refuse 2 --network lstm --data-train train.txt --lr-schedule plateau $plain
 expect 'error: --lr-schedule plateau: .*validation data'
 refuse 2 --network lstm --sample 10

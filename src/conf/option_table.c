@@ -116,7 +116,7 @@ const struct mu_option mu_conf_options[] = {
 	 .help = "LIST  relative parts of a worker's batch for its devices, such as 3,1 (equal "
 		 "parts)"},
 	{TEXT("gpus", gpus), .group = job,
-	 .help = "LIST  GPUs of each worker, such as 0,2; auto: one of the node's GPUs, in turn"},
+	 .help = "LIST  GPUs of each worker, such as 0,2; auto: the node's GPUs in turn"},
 	{WORD("node-reduce", node_reduce), .initial = "auto", LIST(mu_conf_node_words),
 	 .group = job, ADVANCED,
 	 .help = "NAME  sum the gradients of a node's ranks in shared memory (shm; auto: if "
@@ -188,8 +188,7 @@ const struct mu_option mu_conf_options[] = {
 	{REAL("lr-factor", schedule.factor), .initial = "0.1", RANGE(0, 1e6), .group = rule,
 	 ADVANCED, .help = "X  factor of the learning rate at each epoch of --lr-step-epochs"},
 	{TEXT("lr-step-epochs", schedule.step_epochs), .group = rule,
-	 .help = "LIST  epochs at which the learning rate drops, such as 30,60; pow2: schedule "
-		 "poly of power 2"},
+	 .help = "LIST  epochs at which the learning rate drops: 30,60; pow2: poly of power 2"},
 	{REAL("lr-factor-epoch", schedule.factor_epoch), .initial = "1", RANGE(0, 1e9),
 	 .group = rule, ADVANCED, .help = "X  epochs between drops of --lr-schedule factor"},
 	{REAL("plateau-improvement", schedule.improvement), .initial = "1", RANGE(0, 1e6),
@@ -202,7 +201,7 @@ const struct mu_option mu_conf_options[] = {
 	 .help = "X  learning rate at the end of poly and cosine (0); least one of factor (1e-8)"},
 	{REAL("warmup-epochs", schedule.warmup_epochs), .initial = "0", RANGE(0, 1e9),
 	 .group = rule,
-	 .help = "X  epochs of warm-up, with a lower learning rate, before the schedule"},
+	 .help = "X  epochs at a lower learning rate, before the schedule"},
 	{WORD("warmup-strategy", schedule.warmup_strategy), .initial = "linear",
 	 LIST(mu_conf_warmup_words), .group = rule, ADVANCED,
 	 .help = "NAME  learning rate of the warm-up: rises to --lr, or stays at "
@@ -339,9 +338,9 @@ const struct mu_option mu_conf_options[] = {
 	 .group = images, ADVANCED,
 	 .help = "0|1  turn JPEG images by their EXIF orientation, also validation images"},
 	{INT("resize", images.resize), .initial = "0", RANGE(0, 1e5), .group = images,
-	 .help = "N  first scale images so that the shorter edge has N pixels (0: no)"},
+	 .help = "N  scale the shorter edge of images to N pixels first (0: no)"},
 	{INT("pad-size", images.pad), .initial = "0", RANGE(0, 1e5), .group = images,
-	 .help = "N  pad training images by N pixels of --fill-value on each side"},
+	 .help = "N  pad training images by N pixels on each side"},
 	{INT("fill-value", images.fill), .initial = "127", RANGE(0, 255), .group = images,
 	 ADVANCED, .help = "N  value of pixels outside an image"},
 	{INT("random-crop", images.random_crop), .initial = "-1", RANGE(-1, 1), .group = images,
@@ -431,8 +430,7 @@ const struct mu_option mu_conf_options[] = {
 	{INT("load-epoch", load_epoch), .initial = "0", RANGE(0, 9999), .group = logs, ADVANCED,
 	 .help = "K  resume from P-<K>.h5 (0: no)"},
 	{TEXT("load", load), .group = logs,
-	 .help = "FILE  start with the parameters of a checkpoint, or of a file with arrays arg/ "
-		 "and aux/"},
+	 .help = "FILE  start with the parameters of a checkpoint (or of arrays arg/, aux/)"},
 	{FLAG("skip-mismatch", skip_mismatch), .group = logs, ADVANCED,
 	 .help = "load the arrays of that file that match by name and shape; report the others"},
 	{FLAG("evaluate", evaluate), .group = logs,
@@ -444,7 +442,7 @@ const struct mu_option mu_conf_options[] = {
 	{TEXT("predict", predict), .group = logs, ADVANCED,
 	 .help = "FILE  validate, and write the probabilities to a .h5 or .csv file"},
 	{TEXT("resume", resume), .initial = "none", .group = logs,
-	 .help = "auto|none|FILE  resume from the newest complete checkpoint of P, or from FILE"},
+	 .help = "auto|none|FILE  resume from P's newest complete checkpoint, or from FILE"},
 	{TEXT("override", override), .group = logs, ADVANCED,
 	 .help = "NAMES  settings that may differ from the file's, such as seed,data; or all"},
 	{INT("verbose", verbose), .initial = "0", RANGE(0, 2), .group = logs, ADVANCED,
