@@ -21,13 +21,19 @@ using std::atomic_int;
 
 MU_BEGIN_C
 
-/*
- * How a job ended. agreed: all ranks return the same status and may finalize MPI, and only the rank
- * that reports the error has a trace. Otherwise other ranks may be waiting for this one, and the
- * job must be aborted. who: role of this rank, such as "worker 2", or "" if it was not known yet.
- */
+/* How far a job came. */
+enum mu_train_phase {
+	MU_TRAIN_STARTING, /* ranks share the arguments */
+	MU_TRAIN_OPTIONS,  /* options are read and checked; agreed */
+	MU_TRAIN_ROLES,    /* ranks become workers and servers */
+	MU_TRAIN_SETUP,    /* data, network and store are opened; agreed */
+	MU_TRAIN_RUNNING,  /* workers train, servers serve */
+	MU_TRAIN_DONE      /* agreed */
+};
+
+/* How a job ended. who: role of this rank, such as "worker 2", or "" if it was not known yet. */
 struct mu_train_end {
-	bool agreed;
+	enum mu_train_phase phase;
 	char who[32];
 	bool halted; /* with MU_OK: training was ended early; exit with MU_TRAIN_EXIT_HALTED */
 	/* Set by the caller beforehand. A value above 0, which any thread may write, ends training
@@ -35,6 +41,13 @@ struct mu_train_end {
 	const atomic_int *signal;
 };
 enum { MU_TRAIN_EXIT_HALTED = 85 };
+
+/*
+ * Do all ranks know of an error with which mu_train returned? Then all have the same status and may
+ * finalize MPI, and only the rank that reports the error has a trace. Otherwise other ranks may be
+ * waiting for this one, and the job must be aborted.
+ */
+bool mu_train_agreed(const struct mu_train_end *end, enum mu_status st);
 
 /* --help, --help-all, --version and --info without a job: true if argv contains one of them and its
  * text was printed. mu_train reports errors of argv. Needs no MPI_Init. */

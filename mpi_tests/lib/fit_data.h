@@ -65,7 +65,7 @@ static inline void fit_write_data(const char *folder)
 static inline enum mu_status fit_run(MPI_Comm comm, char *line)
 {
 	char *argv[64], *rest = line;
-	struct mu_train_end end = {.agreed = false};
+	struct mu_train_end end = {.phase = MU_TRAIN_STARTING};
 	int argc = 0;
 
 	for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))

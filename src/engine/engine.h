@@ -69,9 +69,14 @@ struct mu_engine_ops {
 	const char *(*find_nonfinite)(struct mu_engine *e);
 
 	void (*describe)(const struct mu_engine *e); /* lines of the log */
+	/* The stages of a plan, as --summary prints them; NULL: there are none. */
+	enum mu_status (*print)(const struct engine_device_list *list, const struct conf *v,
+				const struct mu_plan *plan, FILE *stream);
 	bool shares_batch; /* devices have samples each: later batches can be sent to them */
 };
 extern const struct mu_engine_ops mu_engine_one, mu_engine_shared, mu_engine_staged;
+/* model.c: the engine of these devices. */
+const struct mu_engine_ops *mu_engine_ops_of(const struct engine_device_list *list);
 
 /* The first block is set by the caller, who also frees it. */
 struct mu_engine {

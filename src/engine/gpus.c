@@ -11,9 +11,10 @@
 #include <muster/base.h>
 #include <muster/gpus.h>
 
-const char *mu_engine_gpus_obstacle(const struct conf *v, bool split)
+/* An option that works on the CPU's arrays, or NULL. */
+static const char *find_option(const struct conf *v, const struct engine_device_list *list)
 {
-	if (split)
+	if (!mu_engine_ops_of(list)->shares_batch)
 		return "--group2dev, --model-parallel, --micro-batches, --time-block and teams of "
 		       "ranks copy the gradients of their parts to the CPU";
 	if (v->update_period > 1)
@@ -45,7 +46,7 @@ static const char *find_obstacle(const struct conf *v, const struct mu_kv_type *
 		return "this build has no CUDA with NCCL";
 	if (!list->kind->memory || !list->kind->memory->update)
 		return "the devices are not GPUs; use --gpus";
-	return mu_engine_gpus_obstacle(v, list->split);
+	return find_option(v, list);
 }
 
 /* Stores of GPUs use arrays on the GPUs, which the trainer does not read. */
@@ -63,7 +64,7 @@ static enum mu_status check_gpus(const struct conf *v, const struct mu_kv_type *
 			"%s; use --gpus (0, or 0,1, or auto), or the stores dist_sync, "
 			"dist_sharded or dist_allreduce",
 			v->kv_store, v->devices ? v->devices : list->kind->name);
-	why = mu_engine_gpus_obstacle(v, list->split);
+	why = find_option(v, list);
 	if (why)
 		MU_FAIL(MU_ERR_USAGE,
 			"--kv-store %s keeps gradients and weights on the GPUs, and %s",
@@ -243,14 +244,15 @@ enum mu_status mu_engine_gpus_record(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	const struct engine_device_list *list = &e->devices.list;
-	const char *why = !e->conf->cuda_graph ? "--cuda-graph 0"
-			  : e->conf->profile   ? "--profile times layer by layer"
-			  : list->split        ? "the network is split over devices"
-					       : NULL;
+	const char *why;
 	size_t recorded, alone;
 
 	if (e->topology->role != MU_ROLE_WORKER || !list->kind->memory)
 		goto out;
+	why = !e->conf->cuda_graph	? "--cuda-graph 0"
+	      : e->conf->profile	? "--profile times layer by layer"
+	      : !e->ops->shares_batch	? "the network is split over devices"
+					: NULL;
 	if (!why)
 		MU_TRY(mu_engine_devices_run(e, record_plans));
 	mu_plan_count_pieces(e->plan, &recorded, &alone);

@@ -141,7 +141,7 @@ out:
 }
 
 /* The only place that chooses. */
-static const struct mu_engine_ops *choose(const struct engine_device_list *list)
+const struct mu_engine_ops *mu_engine_ops_of(const struct engine_device_list *list)
 {
 	if (list->split)
 		return &mu_engine_staged;
@@ -154,7 +154,7 @@ enum mu_status mu_engine_model_new(struct mu_engine *e, const struct mu_net_conf
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_engine_devices_open(e, data->batch));
-	e->ops = choose(&e->devices.list);
+	e->ops = mu_engine_ops_of(&e->devices.list);
 	MU_TRY(make_nets(e, model));
 	MU_TRY(check_large_batch(e, data));
 	MU_TRY(e->ops->open(e, data->batch));

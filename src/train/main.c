@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 	st = mu_comm_rank(world, &rank, &size);
 	if (st == MU_OK)
 		st = mu_train(world, argc, argv, &end);
-	if (st != MU_OK && !end.agreed)
+	if (st != MU_OK && !mu_train_agreed(&end, st))
 		mu_world_fail(st, "trainer", rank, end.who);
 	if (st != MU_OK)
 		mu_world_report(st, "trainer", rank, end.who);

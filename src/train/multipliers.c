@@ -3,7 +3,7 @@
  * --fixed, --lr-mult, --wd-mult: which keys are not trained, and how fast the others are. Lists of
  * patterns of the shell, for the names of keys; of several that match the last one counts.
  */
-#include "train.h"
+#include "multipliers.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -115,28 +115,32 @@ out:
 
 /* ---- names ---- */
 
+struct keys {
+	struct mu_slice *of;
+	size_t n;
+};
+
 static bool can_have(const struct list *list, const struct mu_slice *slice)
 {
 	return !list->valued || slice->rule == MU_SLICE_LEARN;
 }
 
 /* The names that are most like what was typed, "a, b, c". */
-static void list_nearest(const struct train_run *run, const struct list *list, const char *pattern,
+static void list_nearest(const struct keys *keys, const struct list *list, const char *pattern,
 			 char *text, size_t nbytes)
 {
 	const struct mu_slice *found[NEAREST] = {NULL};
-	size_t distances[NEAREST], n_found = 0, n_slices, used = 0;
+	size_t distances[NEAREST], n_found = 0, used = 0;
 	char plain[PATTERN_BYTES];
 
-	mu_plan_slices(run->engine.plan, &n_slices);
 	snprintf(plain, sizeof plain, "%s", pattern);
 	for (char *from = plain, *to = plain; (*to = *from); from++)
 		to += *from != '*' && *from != '?';
-	for (size_t k = 0; k < n_slices; k++) {
-		const size_t d = mu_name_distance(plain, run->slices[k].name);
+	for (size_t k = 0; k < keys->n; k++) {
+		const size_t d = mu_name_distance(plain, keys->of[k].name);
 		size_t i = n_found;
 
-		if (!can_have(list, &run->slices[k]))
+		if (!can_have(list, &keys->of[k]))
 			continue;
 		for (; i > 0 && distances[i - 1] > d; i--)
 			if (i < NEAREST) {
@@ -145,7 +149,7 @@ static void list_nearest(const struct train_run *run, const struct list *list, c
 			}
 		if (i == NEAREST)
 			continue;
-		found[i] = &run->slices[k];
+		found[i] = &keys->of[k];
 		distances[i] = d;
 		n_found += n_found < NEAREST;
 	}
@@ -155,16 +159,15 @@ static void list_nearest(const struct train_run *run, const struct list *list, c
 					 found[i]->name);
 }
 
-static enum mu_status apply_item(struct train_run *run, const struct list *list,
+static enum mu_status apply_item(const struct keys *keys, const struct list *list,
 				 const struct item *item)
 {
 	enum mu_status st = MU_OK;
 	char names[512];
-	size_t n_slices, matches = 0;
+	size_t matches = 0;
 
-	mu_plan_slices(run->engine.plan, &n_slices);
-	for (size_t k = 0; k < n_slices; k++) {
-		struct mu_slice *slice = &run->slices[k];
+	for (size_t k = 0; k < keys->n; k++) {
+		struct mu_slice *slice = &keys->of[k];
 
 		if (!can_have(list, slice) || fnmatch(item->pattern, slice->name, 0) != 0)
 			continue;
@@ -173,40 +176,43 @@ static enum mu_status apply_item(struct train_run *run, const struct list *list,
 	}
 	if (matches > 0)
 		goto out;
-	list_nearest(run, list, item->pattern, names, sizeof names);
+	list_nearest(keys, list, item->pattern, names, sizeof names);
 	MU_FAIL(MU_ERR_USAGE, "--%s: no parameter's name matches \"%s\"; the nearest names are %s",
 		list->option, item->pattern, names);
 out:
 	return st;
 }
 
-enum mu_status mu_train_multipliers_apply(struct train_run *run)
+enum mu_status mu_train_multipliers_apply(const struct conf *v, const struct mu_plan *plan,
+					  struct mu_slice **out)
 {
 	enum mu_status st = MU_OK;
-	size_t n_slices, n_fixed = 0;
-	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
+	size_t n_fixed = 0;
+	struct keys keys;
+	const struct mu_slice *slices = mu_plan_slices(plan, &keys.n);
 	struct item item;
 
-	MU_TRY(MU_ALLOC(run->slices, n_slices + 1, "table of keys"));
-	memcpy(run->slices, slices, n_slices * sizeof *slices);
+	MU_TRY(MU_ALLOC(*out, keys.n + 1, "table of keys"));
+	keys.of = *out;
+	memcpy(keys.of, slices, keys.n * sizeof *slices);
 	for (const struct list *l = lists; l->option; l++)
-		for (const char *text = text_of(l, &run->options); text;) {
+		for (const char *text = text_of(l, v); text;) {
 			MU_TRY(take_item(l, &text, &item));
-			MU_TRY(apply_item(run, l, &item));
+			MU_TRY(apply_item(&keys, l, &item));
 		}
-	for (size_t k = 0; k < n_slices; k++) {
-		struct mu_slice *slice = &run->slices[k];
+	for (size_t k = 0; k < keys.n; k++) {
+		struct mu_slice *slice = &keys.of[k];
 
 		/* Rules divide by the rate, or move without one: nothing shall move here. */
 		slice->fixed = slice->fixed || (slice->has_lr_mult && slice->lr_mult == 0);
 		n_fixed += slice->fixed;
 	}
-	if (n_fixed == n_slices)
+	if (n_fixed == keys.n)
 		MU_FAIL(MU_ERR_USAGE,
 			"--fixed %s%s%s: all arrays are fixed, and nothing is left to train",
-			run->options.fixed ? run->options.fixed : "",
-			run->options.lr_mult ? " --lr-mult " : "",
-			run->options.lr_mult ? run->options.lr_mult : "");
+			v->fixed ? v->fixed : "",
+			v->lr_mult ? " --lr-mult " : "",
+			v->lr_mult ? v->lr_mult : "");
 out:
 	return st;
 }

@@ -3,15 +3,17 @@
 #ifndef TRAIN_MULTIPLIERS_H
 #define TRAIN_MULTIPLIERS_H
 
-#include "conf/options.h"
+#include <muster/net.h>
 
-struct train_run;
+#include "conf/options.h"
 
 /* ---- multipliers.c: --fixed, --lr-mult, --wd-mult ---- */
 
 /* The part of the settling of options about them. */
 enum mu_status mu_train_multipliers_check(const struct conf *v);
-/* run->slices: the plan's, as options say. MU_ERR_USAGE names a pattern that matches nothing. */
-enum mu_status mu_train_multipliers_apply(struct train_run *run);
+/* *slices, the caller's to free: the plan's, changed by the options. MU_ERR_USAGE names a pattern
+ * that matches nothing. */
+enum mu_status mu_train_multipliers_apply(const struct conf *v, const struct mu_plan *plan,
+					  struct mu_slice **slices);
 
 #endif

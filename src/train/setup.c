@@ -177,7 +177,7 @@ out:
 /* Do samples of the training go to devices (deal.c) that can make floats of bytes? */
 static bool takes_bytes(const struct train_run *run)
 {
-	return !run->list.split && run->list.kind->memory;
+	return mu_engine_ops_of(&run->list)->shares_batch && run->list.kind->memory;
 }
 
 /* Training and validation data; what the network must know of it. */
@@ -248,7 +248,7 @@ static enum mu_status setup_worker(struct train_run *run)
 		MU_TRY(mu_engine_model_new(&run->engine, &model, &run->train.config));
 	MU_TRY(mu_engine_model_plan(&run->engine));
 	MU_TRY(mu_train_batch_open(run));
-	MU_TRY(mu_train_multipliers_apply(run));
+	MU_TRY(mu_train_multipliers_apply(v, run->engine.plan, &run->slices));
 out:
 	return st;
 }
@@ -413,14 +413,17 @@ enum mu_status mu_train_setup(struct train_run *run)
 	if (run->options.data_cache == CONF_CACHE_NODE)
 		MU_TRY(mu_agree_late(mu_train_cache_data(run), t->world));
 	if (run->options.dump_batch && !run->options.check)
-		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_dump_batch(run) : MU_OK,
+		MU_TRY(mu_agree_late(worker && t->index == 0
+					     ? mu_train_dump_batch(&run->engine, &run->train)
+					     : MU_OK,
 				     t->world));
 	if (run->options.test_io && !run->options.check)
-		MU_TRY(mu_agree_late(worker ? mu_train_test_io(run) : MU_OK, t->world));
+		MU_TRY(mu_agree_late(worker ? mu_train_test_io(&run->engine, &run->train) : MU_OK,
+				     t->world));
 	if (run->options.dump_batch || run->options.test_io)
 		goto out;
 	if (run->options.conv_algo == CONF_CONV_TUNE && !run->options.check) {
-		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_tune(run) : MU_OK,
+		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_tune(&run->engine) : MU_OK,
 				     t->world));
 		goto out;
 	}

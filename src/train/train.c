@@ -111,6 +111,15 @@ out:
 	return st;
 }
 
+bool mu_train_agreed(const struct mu_train_end *end, enum mu_status st)
+{
+	static const bool agreed[] = {[MU_TRAIN_OPTIONS] = true,
+				      [MU_TRAIN_SETUP] = true,
+				      [MU_TRAIN_DONE] = true};
+
+	return agreed[end->phase] && st != MU_ERR_TIMEOUT; /* a rank that hangs cannot agree */
+}
+
 /* --help and the like; true if one was asked for. */
 static bool answer(const struct mu_options *o, const struct conf *v, int rank)
 {
@@ -205,7 +214,6 @@ out:
 	return st;
 }
 
-/* end->agreed: would an error from here on be known to all ranks? */
 static enum mu_status run_job(struct train_run *run, struct mu_options *options, struct conf *conf,
 			      const struct arguments *arguments, MPI_Comm comm,
 			      struct mu_train_end *end)
@@ -215,7 +223,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	end->agreed = true;
+	end->phase = MU_TRAIN_OPTIONS;
 	/* Alike on all ranks but for a network's file, which a node may lack. */
 	MU_TRY(mu_agree(parse(options, conf, run, arguments, size), comm));
 	if (answer(options, v, rank))
@@ -229,7 +237,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		goto out;
 	}
 	MU_TRY(check_job(run));
-	end->agreed = false;
+	end->phase = MU_TRAIN_ROLES;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
 	MU_TRY(mu_topology_init(&run->topology, comm,
 				run->store.has_servers ? (int)v->num_servers : 0,
@@ -238,7 +246,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
 		 run->topology.index);
 	start_log(run, options);
-	end->agreed = true;
+	end->phase = MU_TRAIN_SETUP;
 	MU_TRY(mu_train_setup(run));
 	if (run->kv && run->store.on_gpus)
 		MU_TRY(mu_agree_late(run->topology.role == MU_ROLE_WORKER
@@ -255,10 +263,10 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 			     run->topology.world));
 	MU_TRY(mu_report_open(&run->observers, &run->view));
 	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume->path, options);
-	end->agreed = false;
+	end->phase = MU_TRAIN_RUNNING;
 	MU_TRY(work(run));
 	end->halted = run->halt.wanted && !run->halt.goes_back;
-	end->agreed = true;
+	end->phase = MU_TRAIN_DONE;
 out:
 	return st;
 }
@@ -284,9 +292,7 @@ out:
 	if (run)
 		mu_checkpoint_run_file_end(&run->run_file, st,
 					   run->halt.wanted ? run->halt.cause : NULL);
-	if (st == MU_ERR_TIMEOUT) /* who does not move cannot agree */
-		end->agreed = false;
-	if (st != MU_OK && end->agreed)
+	if (st != MU_OK && mu_train_agreed(end, st))
 		st = settle(st, comm);
 	if (run) {
 		mu_engine_gpus_leave(&run->engine);

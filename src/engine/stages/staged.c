@@ -453,4 +453,5 @@ const struct mu_engine_ops mu_engine_staged = {
 	.skip = skip,
 	.find_nonfinite = mu_engine_staged_find_nonfinite,
 	.describe = describe,
+	.print = mu_engine_staged_print,
 };

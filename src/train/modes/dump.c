@@ -3,7 +3,8 @@
  * --dump-batch: the first batch of worker 0, as the network gets it, side by side in a PNG file
  * (W3C recommendation "Portable Network Graphics", 2003), so that a person can look at it.
  */
-#include "train/train.h"
+#include "modes.h"
+#include "report/report.h"
 
 #include <errno.h>
 #include <string.h>
@@ -158,19 +159,18 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_dump_batch(struct train_run *run)
+enum mu_status mu_train_dump_batch(const struct mu_engine *e, struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
-	const char *path = run->options.dump_batch;
-	struct mu_input *in = &run->train;
+	const char *path = e->conf->dump_batch;
 	struct mu_replace replace = {0};
 	struct mu_input_batch batch = {0};
 	struct sheet sheet = {0};
 
-	mu_report_data(&run->engine);
+	mu_report_data(e);
 	MU_TRY(mu_train_batch_new(&batch, in));
 	MU_TRY(mu_replace_begin(&replace, path));
-	MU_TRY(mu_input_epoch(in, (uint32_t)run->options.load_epoch));
+	MU_TRY(mu_input_epoch(in, (uint32_t)e->conf->load_epoch));
 	MU_TRY(mu_input_read(in, 0, &batch));
 	if (batch.count == 0)
 		MU_FAIL(MU_ERR_FORMAT, "--dump-batch: no record of the first batch can be read");
@@ -178,7 +178,7 @@ enum mu_status mu_train_dump_batch(struct train_run *run)
 	MU_TRY(write_png(&sheet, replace.temporary));
 	MU_TRY(mu_replace_commit(&replace));
 	mu_log_info("%s: the first %zu samples of epoch %ld, %zu x %zu pixels", path, batch.count,
-		    run->options.load_epoch, sheet.h, sheet.w);
+		    e->conf->load_epoch, sheet.h, sheet.w);
 out:
 	mu_replace_release(&replace);
 	mu_train_batch_free(&batch);

@@ -4,10 +4,12 @@
 #define TRAIN_MODES_MODES_H
 
 #include <muster/input.h>
+#include <muster/metrics.h>
 #include <muster/net.h>
 
 #include "conf/options.h"
 
+struct mu_engine;
 struct train_run;
 
 /* generate.c: --sample, text drawn from a trained network, on standard output. No data, no roles.
@@ -27,7 +29,7 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 					     size_t classes);
 
 /* tune.c, --conv-algo tune: measure, and write --conv-table. After the plans are made; worker 0. */
-enum mu_status mu_train_tune(struct train_run *run);
+enum mu_status mu_train_tune(struct mu_engine *e);
 
 /*
  * predict.c: --evaluate and --predict, which means both. mu_train_predict is all that such a run
@@ -42,9 +44,9 @@ void mu_train_prediction_close(struct train_run *run);
 /* test_io.c: --test-io 1, the input alone; memory for a batch. */
 enum mu_status mu_train_batch_new(struct mu_input_batch *batch, const struct mu_input *in);
 void mu_train_batch_free(struct mu_input_batch *batch);
-enum mu_status mu_train_test_io(struct train_run *run);
+enum mu_status mu_train_test_io(const struct mu_engine *e, struct mu_input *in);
 
 /* dump.c: --dump-batch, the first batch of worker 0 as a sheet of images. */
-enum mu_status mu_train_dump_batch(struct train_run *run);
+enum mu_status mu_train_dump_batch(const struct mu_engine *e, struct mu_input *in);
 
 #endif

@@ -2,7 +2,7 @@
 /* --summary: the layers of a network, and where it is cut. */
 #include <muster/base.h>
 
-#include "engine/stages/staged.h"
+#include "engine/engine.h"
 #include "modes.h"
 
 enum mu_status mu_train_summary(const struct conf *v)
@@ -11,6 +11,7 @@ enum mu_status mu_train_summary(const struct conf *v)
 	struct mu_net_config model;
 	size_t shape[3], batch; /* of the first device */
 	const struct mu_network *network;
+	const struct mu_engine_ops *ops;
 	struct engine_device_list devices;
 	struct mu_device device = {.ops = NULL};
 	struct mu_net *net = NULL;
@@ -38,8 +39,9 @@ enum mu_status mu_train_summary(const struct conf *v)
 	MU_TRY(mu_plan_new_dry(&plan, net, &device, batch, MU_PHASE_TRAIN, NULL));
 	MU_TRY(v->summary == CONF_SUMMARY_DOT ? mu_plan_dot(plan, stdout)
 					      : mu_plan_summary(plan, stdout));
-	if (devices.split && v->summary != CONF_SUMMARY_DOT)
-		MU_TRY(mu_engine_staged_print(&devices, v, plan, stdout));
+	ops = mu_engine_ops_of(&devices);
+	if (ops->print && v->summary != CONF_SUMMARY_DOT)
+		MU_TRY(ops->print(&devices, v, plan, stdout));
 out:
 	mu_plan_free(plan);
 	mu_net_free(net);

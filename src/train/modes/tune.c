@@ -6,14 +6,15 @@
  * more than they save. A table that makes the whole step no faster than the fixed rule is not
  * worth another rounding: then the rule is written.
  */
-#include "train/train.h"
+#include "engine/engine.h"
+#include "modes.h"
 
 #include <string.h>
 
 enum { STEPS = 4 }; /* of each algorithm; the first makes ready and is not counted */
 
 struct tuner {
-	struct train_run *run;
+	const struct mu_engine *engine;
 	struct mu_device *device;
 	size_t n; /* layers */
 	struct mu_layer_times *times, *best;
@@ -43,14 +44,14 @@ out:
 static enum mu_status measure(struct tuner *t, struct mu_plan **plan)
 {
 	enum mu_status st = MU_OK;
-	const struct train_run *run = t->run;
+	const struct mu_engine *e = t->engine;
 	const struct mu_random key = {.purpose = MU_RANDOM_SYNTHETIC};
-	size_t batch = run->engine.devices.of[0].batch;
+	size_t batch = e->devices.of[0].batch;
 	float *weights = NULL, *gradients = NULL;
 	struct mu_batch *b;
 
-	MU_TRY(mu_plan_new_dry(plan, run->engine.net, t->device, batch, MU_PHASE_TRAIN, NULL));
-	MU_TRY(mu_plan_allocate_in(*plan, run->engine.plan));
+	MU_TRY(mu_plan_new_dry(plan, e->net, t->device, batch, MU_PHASE_TRAIN, NULL));
+	MU_TRY(mu_plan_allocate_in(*plan, e->plan));
 	MU_TRY(MU_ALLOC(weights, mu_plan_n(*plan), "weights"));
 	MU_TRY(MU_ALLOC(gradients, mu_plan_n(*plan), "gradients"));
 	MU_TRY(mu_plan_init_weights(*plan, "default", 0, weights));
@@ -58,8 +59,8 @@ static enum mu_status measure(struct tuner *t, struct mu_plan **plan)
 	b = mu_plan_batch(*plan);
 	b->count = batch;
 	b->labels = t->labels;
-	if (!run->engine.network->reads_sequences)
-		mu_random_normals(&key, 0, batch * mu_input_sample(&run->train, 0),
+	if (!e->network->reads_sequences)
+		mu_random_normals(&key, 0, batch * mu_input_sample(e->train, 0),
 				  mu_plan_input(*plan));
 	MU_TRY(run_steps(t, *plan));
 out:
@@ -75,7 +76,7 @@ static double seconds_of(const struct tuner *t)
 
 	for (size_t l = 0; l < t->n; l++)
 		sum += t->times[l].forward.fastest + t->times[l].backward.fastest;
-	return sum * (double)t->run->engine.devices.of[0].batch;
+	return sum * (double)t->engine->devices.of[0].batch;
 }
 
 /* What was measured of layer l is the best so far, if this algorithm did any of it. */
@@ -121,7 +122,7 @@ static enum mu_status try_algorithm(struct tuner *t, enum mu_convolution_algorit
 		t->n_choices++;
 	}
 	mu_log_info("--conv-algo tune: a step of %zu samples by %s takes %.4f s",
-		    t->run->engine.devices.of[0].batch, mu_convolution_algorithm_name(algorithm),
+		    t->engine->devices.of[0].batch, mu_convolution_algorithm_name(algorithm),
 		    seconds_of(t));
 out:
 	mu_plan_free(plan);
@@ -129,7 +130,7 @@ out:
 }
 
 /* The whole step, by the rule and by the table. */
-static enum mu_status judge(struct tuner *t)
+static enum mu_status compare_steps(struct tuner *t)
 {
 	enum mu_status st = MU_OK;
 	struct mu_plan *plan = NULL;
@@ -157,17 +158,17 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_tune(struct train_run *run)
+enum mu_status mu_train_tune(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
-	struct tuner t = {.run = run,
-			  .device = &run->engine.devices.of[0].device,
-			  .n = mu_plan_layers(run->engine.plan)};
+	const struct conf *v = e->conf;
+	struct tuner t = {.engine = e,
+			  .device = &e->devices.of[0].device,
+			  .n = mu_plan_layers(e->plan)};
 	const struct engine_conv_net net = {
-		.name = v->network_name, .shape = run->train.shape, .path = v->conv_table};
+		.name = v->network_name, .shape = e->train->shape, .path = v->conv_table};
 
-	if (run->engine.devices.list.split)
+	if (!e->ops->shares_batch)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune measures a device that has all layers: "
 				      "leave out --model-parallel, --group2dev, "
 				      "--micro-batches, --time-block, --model-parallel-ranks and "
@@ -175,7 +176,7 @@ enum mu_status mu_train_tune(struct train_run *run)
 	MU_TRY(MU_ALLOC(t.times, t.n, "times of the layers"));
 	MU_TRY(MU_ALLOC(t.best, t.n, "times of the layers"));
 	MU_TRY(MU_ALLOC(t.choices, t.n, "table of convolutions"));
-	MU_TRY(MU_ALLOC(t.labels, run->engine.devices.of[0].batch * mu_net_labels(run->engine.net),
+	MU_TRY(MU_ALLOC(t.labels, e->devices.of[0].batch * mu_net_labels(e->net),
 			"labels"));
 	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_DIRECT));
 	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_WINOGRAD));
@@ -184,8 +185,8 @@ enum mu_status mu_train_tune(struct train_run *run)
 			"--conv-algo tune: network %s on device %s has no convolutions that there "
 			"are several algorithms for",
 			v->network_name, t.device->ops->name);
-	MU_TRY(judge(&t));
-	MU_TRY(mu_engine_conv_write(run->engine.plan, t.device, &net, t.choices, t.n_choices));
+	MU_TRY(compare_steps(&t));
+	MU_TRY(mu_engine_conv_write(e->plan, t.device, &net, t.choices, t.n_choices));
 	mu_log_info("--conv-algo tune: wrote %s: %zu convolutions; --conv-table %s trains by it",
 		    v->conv_table, t.n_choices, v->conv_table);
 out:
