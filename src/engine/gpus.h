@@ -12,12 +12,12 @@ struct mu_engine;
 /*
  * ---- gpus.c: for stores of GPUs; other stores: nothing happens ----
  *
- * _by_nodes: NCCL sums within nodes. _settle, before the store is created: set on_gpus, if the store can keep its arrays on
- * GPUs and no option needs them on the CPU. _fall_back, after devices are opened: clear on_gpus if
- * options allow it and a host has no NCCL, a node has nothing to sum, or several workers use one
- * GPU; collective over all ranks. _join, before mu_kv_weights_init: the store uses the devices;
- * collective over workers. _leave: before the devices are closed. _clear: set gradients to 0, on
- * devices without samples or on all. _record: --cuda-graph.
+ * _by_nodes: NCCL sums within nodes. _settle, before the store is created: set on_gpus, if the
+ * store can keep its arrays on GPUs and no option needs them on the CPU. _fall_back, after devices
+ * are opened: clear on_gpus if options allow it and a host has no NCCL, a node has nothing to sum,
+ * or several workers use one GPU; collective over all ranks. _join, before mu_kv_weights_init: the
+ * store uses the devices; collective over workers. _leave: before the devices are closed. _clear:
+ * set gradients to 0, on devices without samples or on all. _record: --cuda-graph.
  */
 bool mu_engine_gpus_by_nodes(const struct conf *v, const struct mu_kv_type *store);
 enum mu_status mu_engine_gpus_settle(const struct conf *v, struct mu_kv_type *store,
