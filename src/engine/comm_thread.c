@@ -147,6 +147,18 @@ enum mu_status mu_engine_comm_thread_pause(struct mu_engine *e, enum mu_status s
 	return st == MU_OK ? raise_error(e->comm_thread) : st;
 }
 
+enum mu_status mu_engine_forward(struct mu_engine *e, size_t layer)
+{
+	mu_engine_comm_thread_resume(e);
+	return mu_engine_comm_thread_pause(e, e->ops->forward(e, layer));
+}
+
+enum mu_status mu_engine_backward(struct mu_engine *e, size_t *ready)
+{
+	mu_engine_comm_thread_resume(e);
+	return mu_engine_comm_thread_pause(e, e->ops->backward(e, ready));
+}
+
 enum mu_status mu_engine_poll(struct mu_engine *e)
 {
 	return e->comm_thread ? raise_error(e->comm_thread) : mu_kv_poll(e->kv);

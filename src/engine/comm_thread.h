@@ -25,7 +25,10 @@ void mu_engine_comm_thread_close(struct mu_engine *e);
 void mu_engine_comm_thread_resume(struct mu_engine *e);
 /* Returns st, or if st is MU_OK the error of the thread. */
 enum mu_status mu_engine_comm_thread_pause(struct mu_engine *e, enum mu_status st);
-/* Between the two: make progress on messages, as mu_kv_poll. */
+/* The engine's forward and backward of a layer, during which the thread polls the store. */
+enum mu_status mu_engine_forward(struct mu_engine *e, size_t layer);
+enum mu_status mu_engine_backward(struct mu_engine *e, size_t *ready);
+/* Between _resume and _pause: make progress on messages, as mu_kv_poll. */
 enum mu_status mu_engine_poll(struct mu_engine *e);
 void mu_engine_comm_thread_report(const struct mu_engine *e);
 

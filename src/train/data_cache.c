@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --data-cache node. */
-#include "train.h"
+#include "data.h"
 
-static enum mu_status cache_one(const struct train_run *run, struct mu_input *in, const char *what)
+#include <muster/base.h>
+
+static enum mu_status cache_one(const struct mu_topology *t, struct mu_input *in, const char *what)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
 	size_t bytes;
 
 	MU_TRY(mu_input_cache(in, t, &bytes));
@@ -20,17 +21,17 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_cache_data(struct train_run *run)
+enum mu_status mu_train_cache_data(const struct mu_topology *t, struct mu_input *train,
+				   struct mu_input *validate)
 {
 	enum mu_status st = MU_OK;
-	const bool worker = run->topology.role == MU_ROLE_WORKER;
-	long validate = run->has_validation;
+	long has_validation = validate != NULL;
 
-	MU_TRY(mu_allreduce_long(&validate, 1, MPI_MAX, run->topology.world));
-	/* From here on a node meets itself alone: another may fail, or take longer. */
-	MU_TRY(cache_one(run, worker ? &run->train : NULL, "training images"));
-	if (validate)
-		MU_TRY(cache_one(run, worker ? &run->validate : NULL, "validation images"));
+	MU_TRY(mu_allreduce_long(&has_validation, 1, MPI_MAX, t->world));
+	/* From here on only the ranks of a node meet: another node may fail, or take longer. */
+	MU_TRY(cache_one(t, train, "training images"));
+	if (has_validation)
+		MU_TRY(cache_one(t, validate, "validation images"));
 out:
 	return st;
 }

@@ -1,90 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The training loop. One step: read samples, forward (each layer waits for its weights first),
- * backward (each layer's gradients leave as soon as they are there). Here nets and stores meet.
+ * backward (each layer's gradients are pushed as soon as they are ready).
  */
 #include "fit.h"
 
-#include <math.h>
 #include <string.h>
 
 #include <muster/base.h>
+#include <muster/notice.h>
 
-#include "batch.h"
-#include "report/observers.h"
+#include "engine/comm_thread.h"
+#include "engine/gpus.h"
+#include "engine/metrics.h"
+#include "evaluate.h"
 
-static enum mu_status pull_layer(struct train_run *run, size_t l)
+/* ---- a step ---- */
+
+static enum mu_status pull_layer(const struct mu_engine *e, size_t l)
 {
 	enum mu_status st = MU_OK;
 	const size_t *keys;
-	size_t n = mu_plan_layer_keys(run->engine.plan, l, &keys);
+	size_t n = mu_plan_layer_keys(e->plan, l, &keys);
 
 	mu_clock_mark((int)l);
 	for (size_t i = 0; i < n; i++)
-		MU_TRY(mu_kv_pull_end(run->kv, keys[i]));
+		MU_TRY(mu_kv_pull_end(e->kv, keys[i]));
 out:
 	return st;
 }
 
 /* With the gradients of earlier batches of this update added. */
-static enum mu_status push_layer(struct train_run *run, size_t l)
+static enum mu_status push_layer(struct train_fit *f, size_t l)
 {
 	enum mu_status st = MU_OK;
+	struct mu_engine *e = f->engine;
 	size_t n_slices;
-	const struct mu_slice *slices = mu_plan_slices(run->engine.plan, &n_slices);
+	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 	const size_t *keys;
 
 	mu_clock_mark((int)l);
-	for (size_t i = mu_plan_layer_keys(run->engine.plan, l, &keys); i-- > 0;) {
+	for (size_t i = mu_plan_layer_keys(e->plan, l, &keys); i-- > 0;) {
 		const struct mu_slice *s = &slices[keys[i]];
 
-		mu_engine_sum_add_to(&run->sum, mu_kv_gradients(run->kv), s->at, s->n_padded);
-		MU_TRY(mu_kv_push_ready(run->kv, keys[i]));
+		mu_engine_sum_add_to(f->sum, mu_kv_gradients(e->kv), s->at, s->n_padded);
+		MU_TRY(mu_kv_push_ready(e->kv, keys[i]));
 	}
 out:
 	return st;
 }
 
-/* The layers of an update whose gradients are all there. */
-static enum mu_status push_all(struct train_run *run)
+/* Of an update whose gradients are all ready. */
+static enum mu_status push_all(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t l = mu_plan_layers(run->engine.plan); l-- > 0;)
-		MU_TRY(push_layer(run, l));
-	mu_engine_sum_clear(&run->sum);
+	for (size_t l = mu_plan_layers(f->engine->plan); l-- > 0;)
+		MU_TRY(push_layer(f, l));
+	mu_engine_sum_clear(f->sum);
 out:
 	return st;
 }
 
-static enum mu_status forward_layer(struct train_run *run, size_t l)
+/* Reads the samples of a step. f->count: the good ones, 0 if the worker has none. */
+static enum mu_status batch_next(struct train_fit *f, size_t step)
 {
-	mu_engine_comm_thread_resume(&run->engine);
-	return mu_engine_comm_thread_pause(&run->engine, run->engine.ops->forward(&run->engine, l));
-}
-
-/* Reads the samples of step f->done; f->count: the good ones, 0 where the worker has none. */
-static enum mu_status batch_next(struct train_fit *f)
-{
-	struct train_run *run = f->run;
-
-	f->count = mu_input_count(&run->train, f->done);
-	return f->count > 0 ? mu_train_batch_load(run, &run->train, f->done, &f->count) : MU_OK;
+	f->step = step;
+	f->begin = mu_now();
+	f->count = mu_input_count(f->train, step);
+	return f->count > 0 ? mu_train_batch_load(f->batches, f->train, step, &f->count) : MU_OK;
 }
 
 /* Each layer runs once its weights are there. */
 static enum mu_status forward(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
+	struct mu_engine *e = f->engine;
 
 	if (f->count == 0)
 		goto out;
-	for (size_t l = 0; l < mu_plan_layers(run->engine.plan); l++) {
-		MU_TRY(pull_layer(run, l));
-		mu_clock_mark((int)l); /* a server end in this rank has others */
+	for (size_t l = 0; l < mu_plan_layers(e->plan); l++) {
+		MU_TRY(pull_layer(e, l));
+		mu_clock_mark((int)l); /* a server in this rank sets others */
 		mu_clock_start(MU_CLOCK_FORWARD);
-		st = forward_layer(run, l);
+		st = mu_engine_forward(e, l);
 		mu_clock_stop(MU_CLOCK_FORWARD);
 		MU_TRY(st);
 	}
@@ -97,91 +96,95 @@ out:
 static enum mu_status guard_loss(struct train_fit *f, bool *keep)
 {
 	*keep = f->count > 0;
-	return *keep ? mu_train_guard_loss(&f->run->guard, f->done, keep) : MU_OK;
+	return *keep ? mu_train_guard_loss(f->guard, f->step, keep) : MU_OK;
 }
 
 /* The next step's samples are read while the devices run this step's backward. */
-static enum mu_status backward_layers(struct train_run *run, size_t step, bool push)
+static enum mu_status backward_layers(struct train_fit *f, bool push)
 {
 	enum mu_status st = MU_OK;
+	struct mu_engine *e = f->engine;
 
-	MU_TRY(mu_engine_gpus_clear(&run->engine, false));
-	for (size_t ready = mu_plan_layers(run->engine.plan), l = ready; ready > 0;) {
+	MU_TRY(mu_engine_gpus_clear(e, false));
+	for (size_t ready = mu_plan_layers(e->plan), l = ready; ready > 0;) {
 		mu_clock_mark((int)ready - 1);
 		mu_clock_start(MU_CLOCK_BACKWARD);
-		mu_engine_comm_thread_resume(&run->engine);
-		st = mu_engine_comm_thread_pause(&run->engine,
-						 run->engine.ops->backward(&run->engine, &ready));
+		st = mu_engine_backward(e, &ready);
 		mu_clock_stop(MU_CLOCK_BACKWARD);
 		MU_TRY(st);
 		while (push && l > ready)
-			MU_TRY(push_layer(run, --l));
-		MU_TRY(mu_train_batch_ahead(run, step + 1));
+			MU_TRY(push_layer(f, --l));
+		MU_TRY(mu_train_batch_ahead(f->batches, f->step + 1));
 		if (!push)
-			MU_TRY(mu_kv_poll(run->kv)); /* others may need what is under way here */
+			MU_TRY(mu_kv_poll(e->kv)); /* other ranks may wait for messages */
 	}
 out:
 	return st;
 }
 
-/* --update-period: is this batch the last of an update? The rest of an epoch makes a shorter one.
+/* --update-period: is this batch the last of an update? The last update of an epoch may be shorter.
  */
-static bool ends_update(const struct train_run *run, size_t step)
+static bool ends_update(const struct train_fit *f)
 {
-	return (step + 1) % (size_t)run->options.update_period == 0 || step + 1 == run->steps;
+	const struct mu_engine *e = f->engine;
+
+	return (f->step + 1) % (size_t)e->conf->update_period == 0 || f->step + 1 == e->steps;
 }
 
-/* The short last step, bad records or values that are not finite can leave a worker without
- * samples; it takes part all the same. */
-static enum mu_status empty_step(struct train_run *run, size_t step)
+/*
+ * The short last step, bad records or values that are not finite can leave a worker without
+ * samples. It takes part in the update all the same, with gradients of 0.
+ */
+static enum mu_status push_nothing(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
+	struct mu_kv *kv = f->engine->kv;
 
-	if (!ends_update(run, step))
+	if (!ends_update(f))
 		return MU_OK;
-	MU_TRY(mu_kv_step_end(run->kv));
-	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count));
-	memset(mu_kv_gradients(run->kv), 0, mu_kv_n(run->kv) * sizeof(float));
-	MU_TRY(mu_engine_gpus_clear(&run->engine, true));
-	MU_TRY(push_all(run));
+	MU_TRY(mu_kv_step_end(kv));
+	MU_TRY(mu_kv_step_begin(kv, f->sum->count));
+	memset(mu_kv_gradients(kv), 0, mu_kv_n(kv) * sizeof(float));
+	MU_TRY(mu_engine_gpus_clear(f->engine, true));
+	MU_TRY(push_all(f));
 out:
 	return st;
 }
 
-/* Backward of a batch whose gradients are pushed only once all of them are known to be finite. */
-static enum mu_status held_backward(struct train_fit *f, size_t step, size_t told)
+/* Gradients are pushed only when all of them are known to be finite. */
+static enum mu_status held_backward(struct train_fit *f, size_t n_samples)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
+	struct mu_engine *e = f->engine;
 	struct mu_metrics metrics = {0};
-	bool good;
+	bool keep;
 
-	run->engine.ops->measure(&run->engine, &metrics);
-	MU_TRY(backward_layers(run, step, false));
-	MU_TRY(mu_train_guard_gradients(&run->guard, step, false, &good));
-	if (!good) {
-		MU_TRY(empty_step(run, step));
+	e->ops->measure(e, &metrics);
+	MU_TRY(backward_layers(f, false));
+	MU_TRY(mu_train_guard_gradients(f->guard, f->step, false, &keep));
+	if (!keep) {
+		MU_TRY(push_nothing(f));
 		goto out;
 	}
 	mu_metrics_add(&f->window, &metrics);
-	if (!ends_update(run, step)) {
-		mu_engine_sum_add(&run->sum, mu_kv_gradients(run->kv), told);
+	if (!ends_update(f)) {
+		mu_engine_sum_add(f->sum, mu_kv_gradients(e->kv), n_samples);
 		goto out;
 	}
-	MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
-	MU_TRY(push_all(run));
+	MU_TRY(mu_kv_step_begin(e->kv, f->sum->count + n_samples));
+	MU_TRY(push_all(f));
 out:
 	return st;
 }
 
 /* This worker has no good samples. */
-static enum mu_status idle_step(struct train_fit *f, size_t step)
+static enum mu_status idle_step(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	bool good;
+	bool keep;
 
-	MU_TRY(mu_train_guard_gradients(&f->run->guard, step, true, &good));
-	MU_TRY(empty_step(f->run, step));
+	MU_TRY(mu_train_guard_gradients(f->guard, f->step, true, &keep));
+	MU_TRY(push_nothing(f));
 out:
 	return st;
 }
@@ -193,53 +196,55 @@ out:
 static enum mu_status backward(struct train_fit *f, bool keep)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
-	const size_t step = f->done, told = mu_engine_team_count(&run->engine, f->count);
-	const bool push = ends_update(run, step);
+	struct mu_engine *e = f->engine;
+	const size_t n_samples = mu_engine_team_count(e, f->count);
+	const bool push = ends_update(f);
 
 	if (!keep)
-		return idle_step(f, step);
-	if (mu_train_guard_holds(&run->guard))
-		return held_backward(f, step, told);
+		return idle_step(f);
+	if (mu_train_guard_holds(f->guard))
+		return held_backward(f, n_samples);
 	if (push)
-		MU_TRY(mu_kv_step_begin(run->kv, run->sum.count + told));
-	run->engine.ops->measure(&run->engine, &f->window);
-	MU_TRY(backward_layers(run, step, push));
+		MU_TRY(mu_kv_step_begin(e->kv, f->sum->count + n_samples));
+	e->ops->measure(e, &f->window);
+	MU_TRY(backward_layers(f, push));
 	if (push)
-		mu_engine_sum_clear(&run->sum);
+		mu_engine_sum_clear(f->sum);
 	else
-		mu_engine_sum_add(&run->sum, mu_kv_gradients(run->kv), told);
+		mu_engine_sum_add(f->sum, mu_kv_gradients(e->kv), n_samples);
 out:
 	return st;
 }
 
 /*
- * A line for steps (first, last]. Synchronous stores sum the metrics over the workers; dist_async
- * must not meet inside an epoch, so its lines have the speed of the whole job (the servers count
- * samples) and the metrics of worker 0.
+ * A line for the steps since the last. Synchronous stores sum the metrics over the workers;
+ * dist_async must not synchronise inside an epoch, so its lines have the speed of the whole job
+ * (the servers count samples) and the metrics of worker 0.
  */
-static enum mu_status show_window(struct train_fit *f, size_t last)
+static enum mu_status end_window(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
-	struct report_window w = {
-		.epoch = f->epoch, .first = f->window_first, .last = last, .metrics = f->window};
-	double progress = mu_kv_progress(run->kv);
+	const struct mu_engine *e = f->engine;
+	struct report_window w = {.epoch = f->epoch,
+				  .first = f->window_first,
+				  .last = f->step,
+				  .metrics = f->window};
+	double progress = mu_kv_progress(e->kv);
 
 	mu_metrics_add(&f->total, &f->window);
 	f->window = (struct mu_metrics){0};
-	if (run->store.synchronous)
-		MU_TRY(mu_engine_metrics_reduce(&w.metrics, run->topology.peers));
-	w.samples = run->store.synchronous ? w.metrics.samples - f->window_before
-					   : progress - f->window_progress;
+	if (e->store->synchronous)
+		MU_TRY(mu_engine_metrics_reduce(&w.metrics, e->topology->peers));
+	w.samples = e->store->synchronous ? w.metrics.samples - f->window_before
+					  : progress - f->window_progress;
 	f->window_before = 0;
 	w.seconds = mu_now() - f->window_start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
 	w.comm_seconds = mu_report_comm_seconds() - f->window_comm;
-	mu_report_window(run->observers, &w);
-	if (run->store.synchronous)
-		MU_TRY(mu_checkpoint_saver_check_minutes(run->saver));
-	f->window_first = last;
+	mu_report_window(f->observers, &w);
+	if (e->store->synchronous)
+		MU_TRY(mu_checkpoint_saver_check_minutes(f->saver));
+	f->window_first = f->step;
 	f->window_start = mu_now();
 	f->window_data += w.data_seconds;
 	f->window_comm += w.comm_seconds;
@@ -248,77 +253,58 @@ out:
 	return st;
 }
 
-/* What --skip-bad-records left out. */
-static void tell_bad(const struct train_run *run, const struct mu_input *in, const char *what)
-{
-	if (in->n_bad > 0 && run->engine.team.member == 0)
-		mu_log_warn("%s worker %d left %zu bad records out", what, run->topology.index,
-			    in->n_bad);
-}
-
-/* The same on all workers. */
-static enum mu_status check_samples(const struct mu_metrics *m, const char *what)
+static enum mu_status observe_step(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-
-	if (m->samples == 0)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: none of the records can be read or used; without --skip-bad-records "
-			"and --on-nan the run ends with what is wrong with the first",
-			what);
-out:
-	return st;
-}
-
-/* Where the epoch begins: in the one that a run goes on with, behind what is done. */
-static size_t begin_epoch(struct train_fit *f)
-{
-	const struct train_run *run = f->run;
-
-	f->total = f->window = (struct mu_metrics){0};
-	f->before = f->window_before = 0;
-	f->window_first = f->saved = 0;
-	if (f->epoch != run->begin_epoch)
-		return 0;
-	f->window_first = run->resume->at.window_first;
-	if (run->topology.index == 0) { /* sums over all workers */
-		f->total = run->resume->at.total;
-		f->window = run->resume->at.window;
-		f->window_before = f->window.samples;
-		f->before = f->total.samples + f->window.samples;
-	}
-	return run->begin_step;
-}
-
-/* Step f->done, which began at this time, is over. */
-static enum mu_status observe_step(struct train_fit *f, double begin)
-{
-	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
-	struct report_step s = {
-		.epoch = f->epoch, .done = f->done + 1, .begin = begin, .metrics = f->total};
+	struct report_step s = {.epoch = f->epoch,
+				.done = f->step + 1,
+				.begin = f->begin,
+				.metrics = f->total};
 
 	mu_metrics_add(&s.metrics, &f->window);
-	mu_report_step(run->observers, &s);
-	if (f->done > 0 && f->done % (size_t)run->options.disp_batches == 0)
-		MU_TRY(show_window(f, f->done));
-	f->done++;
+	mu_report_step(f->observers, &s);
+	if (f->step > 0 && f->step % (size_t)f->engine->conf->disp_batches == 0)
+		MU_TRY(end_window(f));
+	f->done = f->step + 1;
 out:
 	return st;
 }
 
+static enum mu_status checkpoint_due(struct train_fit *f)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_train_guard_verify(f->guard, f->done));
+	MU_TRY(mu_train_fit_save_inside(f));
+out:
+	return st;
+}
+
+/* ---- an epoch ---- */
+
+/* f->first: steps that are done, in the epoch with which a run resumes. */
 static enum mu_status begin_steps(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
+	const bool resumes = f->epoch == f->from->epoch;
 
 	f->window_start = mu_now();
 	f->window_data = mu_clock_seconds(MU_CLOCK_DATA);
 	f->window_comm = mu_report_comm_seconds();
-	f->window_progress = mu_kv_progress(run->kv);
-	MU_TRY(mu_input_epoch(&run->train, (uint32_t)f->epoch));
-	mu_train_batch_forget(run);
-	f->first = f->done = begin_epoch(f);
+	f->window_progress = mu_kv_progress(f->engine->kv);
+	MU_TRY(mu_input_epoch(f->train, (uint32_t)f->epoch));
+	mu_train_batch_forget(f->batches);
+	f->total = f->window = (struct mu_metrics){0};
+	f->before = f->window_before = 0;
+	f->saved = 0;
+	f->first = f->done = resumes ? f->from->step : 0;
+	f->window_first = resumes ? f->from->window_first : 0;
+	if (resumes && f->engine->topology->index == 0) { /* sums over all workers */
+		f->total = f->from->total;
+		f->window = f->from->window;
+		f->window_before = f->window.samples;
+		f->before = f->total.samples + f->window.samples;
+	}
 out:
 	return st;
 }
@@ -326,24 +312,21 @@ out:
 static enum mu_status train_steps(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
-	bool keep;
+	bool keep, halt = false;
 
 	MU_TRY(begin_steps(f));
-	do {
-		const double begin = mu_now();
-
-		MU_TRY(batch_next(f));
+	for (size_t s = f->first; s < f->engine->steps && !halt; s++) {
+		MU_TRY(batch_next(f, s));
 		MU_TRY(forward(f)); /* pull each layer's keys, then run it */
 		MU_TRY(guard_loss(f, &keep));
 		MU_TRY(backward(f, keep)); /* push keys as layers are ready */
-		MU_TRY(observe_step(f, begin));
-		MU_TRY(mu_train_guard_verify(&run->guard, f->done));
-		MU_TRY(mu_train_fit_save_inside(f));
-	} while (f->done < run->steps && !mu_train_halt_heard(run, f->done));
-	MU_TRY(mu_checkpoint_saver_finish_shared(run->saver));
-	MU_TRY(mu_kv_meet(run->kv));
-	MU_TRY(mu_train_fit_look_inside(f));
+		MU_TRY(observe_step(f));
+		MU_TRY(checkpoint_due(f));
+		halt = mu_train_halt_is_due(f->halt, f->done);
+	}
+	MU_TRY(mu_checkpoint_saver_finish_shared(f->saver));
+	MU_TRY(mu_kv_meet(f->engine->kv));
+	MU_TRY(mu_train_fit_end_inside(f));
 out:
 	return st;
 }
@@ -351,7 +334,6 @@ out:
 static enum mu_status train_epoch(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
 	double start = mu_now();
 	struct report_window epoch = {.epoch = f->epoch,
 				      .data_seconds = -mu_clock_seconds(MU_CLOCK_DATA),
@@ -359,113 +341,96 @@ static enum mu_status train_epoch(struct train_fit *f)
 	char what[32];
 
 	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
-	mu_train_guard_epoch(&run->guard, f->epoch);
-	mu_report_epoch_begin(run->observers, f->epoch == run->begin_epoch ? run->begin_step : 0);
+	mu_train_guard_epoch(f->guard, f->epoch);
+	mu_report_epoch_begin(f->observers, f->epoch == f->from->epoch ? f->from->step : 0);
 	MU_TRY(train_steps(f));
-	tell_bad(run, &run->train, what);
-	mu_train_guard_report(&run->guard, what);
+	mu_train_report_bad(f->engine, f->train, what);
+	mu_train_guard_report(f->guard, what);
 	if (!f->early)
-		MU_TRY(mu_kv_fetch(run->kv));
+		MU_TRY(mu_kv_fetch(f->engine->kv));
 	epoch.seconds = mu_now() - start;
-	mu_report_epoch_end(run->observers);
+	mu_report_epoch_end(f->observers);
 	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA);
 	epoch.comm_seconds += mu_report_comm_seconds();
 	if (!f->early)
-		MU_TRY(mu_train_guard_weights(&run->guard));
+		MU_TRY(mu_train_guard_weights(f->guard));
 	mu_metrics_add(&f->total, &f->window);
-	MU_TRY(mu_engine_metrics_reduce(&f->total, run->topology.peers));
-	if (!f->early && run->guard.scale.in_a_row == 0) /* or its last batches did not fit it */
-		MU_TRY(check_samples(&f->total, what));
+	MU_TRY(mu_engine_metrics_reduce(&f->total, f->engine->topology->peers));
+	if (!f->early && f->guard->scale.in_a_row == 0) /* else the last batches overflowed */
+		MU_TRY(mu_train_check_samples(&f->total, what));
 	epoch.metrics = f->total;
 	epoch.samples = f->total.samples - f->before;
 	epoch.first = f->first;
 	epoch.last = f->done;
 	epoch.early = f->early;
-	mu_report_epoch(run->observers, &epoch);
+	mu_report_epoch(f->observers, &epoch);
 out:
 	return st;
 }
 
-enum mu_status mu_train_evaluate(struct train_run *run, struct mu_metrics *m)
+/* ---- all epochs ---- */
+
+/* Saves go on during a validation. */
+static enum mu_status poll_saver(void *context, size_t step, size_t count,
+				 const struct mu_metrics *m)
 {
-	enum mu_status st = MU_OK;
-	size_t count;
+	const struct train_fit *f = context;
 
-	*m = (struct mu_metrics){0};
-	MU_TRY(mu_input_epoch(&run->validate, 0));
-	for (size_t step = 0; step < run->validate.steps; step++) {
-		count = mu_input_count(&run->validate, step);
-		if (count > 0)
-			MU_TRY(mu_train_batch_load(run, &run->validate, step, &count));
-		for (size_t l = 0; count > 0 && l < mu_plan_layers(run->engine.plan); l++)
-			MU_TRY(forward_layer(run, l));
-		if (count > 0)
-			run->engine.ops->measure(&run->engine, m);
-		if (run->prediction)
-			MU_TRY(mu_train_prediction_take(run, step, count, m));
-		MU_TRY(mu_checkpoint_saver_poll(run->saver));
-	}
-	tell_bad(run, &run->validate, "validation:");
-	MU_TRY(mu_engine_metrics_reduce(m, run->topology.peers));
-	MU_TRY(check_samples(m, "validation"));
-	if (!isfinite(m->cross_entropy))
-		MU_FAIL(MU_ERR_NUMERIC,
-			"validation: the loss is not finite; a lower --lr may help");
-out:
-	return st;
+	(void)step, (void)count, (void)m;
+	return mu_checkpoint_saver_poll(f->saver);
 }
 
-/* Validate after epoch f->epoch. */
+/* After epoch f->epoch. *reached: --target-accuracy is. */
 static enum mu_status validate(struct train_fit *f, bool *reached)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
-	double target = run->options.target_accuracy;
+	double target = f->engine->conf->target_accuracy;
 	struct mu_metrics m;
 
-	if (!run->has_validation)
+	if (!f->validate)
 		goto out;
-	MU_TRY(mu_train_evaluate(run, &m));
-	mu_report_validation(run->observers, f->epoch, &m);
+	MU_TRY(mu_train_evaluate(f->batches, f->validate, poll_saver, f, &m));
+	mu_report_validation(f->observers, f->epoch, &m);
 	*reached = target > 0 && m.correct / m.predictions >= target;
-	if (*reached && run->topology.index == 0)
+	if (*reached && f->engine->topology->index == 0)
 		mu_log_info("target accuracy %g reached: training ends", target);
 out:
 	return st;
 }
 
-enum mu_status mu_train_fit(struct train_run *run)
+enum mu_status mu_train_fit(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	size_t end = (size_t)run->options.num_epochs;
-	struct train_fit f = {.run = run, .epoch = run->begin_epoch};
+	const struct conf *v = f->engine->conf;
+	const size_t end = (size_t)v->num_epochs;
 	/* Then a checkpoint holds the learning rate after the validation. */
-	const bool plateau = run->options.schedule.kind == CONF_SCHEDULE_PLATEAU;
+	const bool plateau = v->schedule.kind == CONF_SCHEDULE_PLATEAU;
 	bool reached = false;
 
-	if (f.epoch == end) { /* nothing to train: tell what the loaded file is worth */
-		f.epoch--;
-		MU_TRY(validate(&f, &reached));
+	f->epoch = f->from->epoch;
+	if (f->epoch == end) { /* nothing to train: validate what was loaded */
+		f->epoch--;
+		MU_TRY(validate(f, &reached));
 		goto out;
 	}
-	for (; f.epoch < end && !reached; f.epoch++) {
-		MU_TRY(mu_train_halt_agree(run));
-		if (run->halt.wanted) {
-			MU_TRY(mu_train_fit_end_between(&f, f.epoch));
+	for (; f->epoch < end && !reached; f->epoch++) {
+		MU_TRY(mu_train_halt_agree(f->halt));
+		if (f->halt->wanted) {
+			MU_TRY(mu_train_fit_end_between(f, f->epoch));
 			break;
 		}
-		MU_TRY(train_epoch(&f));
-		if (f.early)
+		MU_TRY(train_epoch(f));
+		if (f->early)
 			break;
-		if (run->halt.wanted) {
-			MU_TRY(mu_train_fit_end_between(&f, f.epoch + 1));
+		if (f->halt->wanted) {
+			MU_TRY(mu_train_fit_end_between(f, f->epoch + 1));
 			break;
 		}
 		if (!plateau)
-			MU_TRY(mu_train_fit_save(&f));
-		MU_TRY(validate(&f, &reached));
+			MU_TRY(mu_train_fit_save(f));
+		MU_TRY(validate(f, &reached));
 		if (plateau)
-			MU_TRY(mu_train_fit_save(&f));
+			MU_TRY(mu_train_fit_save(f));
 	}
 out:
 	return st;

@@ -1,33 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the training loop share: fit.c, fit_save.c. */
+/* fit: the training of a worker, from the first epoch to the last. */
 #ifndef TRAIN_FIT_H
 #define TRAIN_FIT_H
 
-#include "train.h"
+#include "batch.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/saver.h"
+#include "engine/accumulate.h"
+#include "guard.h"
+#include "halt.h"
+#include "report/observers.h"
 
 struct train_fit {
-	struct train_run *run;
-	size_t epoch, done;              /* steps of it that are */
+	/* Set by the caller. */
+	struct mu_engine *engine; /* with its options, topology, plan and store */
+	struct mu_input *train, *validate; /* validate: NULL, there is none */
+	struct train_batches *batches;
+	struct train_guard *guard;
+	struct train_halt *halt;
+	struct engine_sum *sum; /* of the gradients of earlier batches of an update */
+	struct report_observers *observers;
+	struct checkpoint_saver *saver;             /* NULL without --model-prefix */
+	const struct checkpoint_position *from;     /* what the run resumes from; {0}: nothing */
+	struct checkpoint_rollback *back;
+
+	size_t epoch, step;              /* present ones */
 	size_t count;                    /* good samples of the present step */
-	size_t first;                    /* of these, those of an earlier run */
-	size_t saved;                    /* of these, when the last checkpoint was begun; 0: none */
+	double begin;                    /* when it began */
+	size_t first, done;              /* steps of the epoch: done by an earlier run; so far */
 	bool early;                      /* training ended inside the epoch */
 	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
 	double before, window_before;    /* of their samples, those of an earlier run */
 	double window_start, window_progress, window_data, window_comm;
 	size_t window_first;
-	size_t saved_epochs; /* what the last checkpoint after an epoch holds; 0: none yet */
+	size_t saved;        /* steps of the epoch that the last checkpoint inside it holds */
+	size_t saved_epochs; /* epochs that the last one after an epoch holds; 0: none yet */
 };
 
-/* ---- fit_save.c. Collective over workers, but for dist_async's _save_inside ---- */
+/* ---- fit.c. Collective over workers ---- */
+
+enum mu_status mu_train_fit(struct train_fit *f);
+
+/* ---- fit_save.c. Collective over workers, but for _inside with dist_async ---- */
 
 /* Inside an epoch: let a save move on, and begin one if it is due. */
 enum mu_status mu_train_fit_save_inside(struct train_fit *f);
 /* After an epoch, if --save-period says so. */
 enum mu_status mu_train_fit_save(struct train_fit *f);
-/* After the last step that this worker took of an epoch: do all end here? Then f->early. */
-enum mu_status mu_train_fit_look_inside(struct train_fit *f);
-/* Training ends when so many epochs are trained: tell, and save what is not. */
+/* After the last step that this worker did of an epoch: do all end here? Sets f->early. */
+enum mu_status mu_train_fit_end_inside(struct train_fit *f);
+/* Training ends after so many epochs: report it, and save what is not saved. */
 enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs);
 
 #endif

@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-/* With what a checkpoint holds of the loop's state. */
+/* With the state of the guard and of observers. */
 static struct checkpoint_position position(const struct train_fit *f, size_t epoch, size_t step)
 {
 	struct checkpoint_position at = {
 		.epoch = epoch,
 		.step = step,
-		.loss_scale = mu_train_guard_state(&f->run->guard),
+		.loss_scale = mu_train_guard_state(f->guard),
 	};
 
-	mu_report_save(f->run->observers, &at);
+	mu_report_save(f->observers, &at);
 	return at;
 }
 
@@ -21,18 +21,17 @@ static struct checkpoint_position position(const struct train_fit *f, size_t epo
 static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
 	struct checkpoint_position at = position(f, f->epoch, done);
 
 	at.window_first = f->window_first;
 	f->saved = done;
-	if (run->store.synchronous) {
+	if (f->engine->store->synchronous) {
 		at.total = f->total;
 		at.window = f->window;
-		MU_TRY(mu_engine_metrics_reduce(&at.total, run->topology.peers));
-		MU_TRY(mu_engine_metrics_reduce(&at.window, run->topology.peers));
+		MU_TRY(mu_engine_metrics_reduce(&at.total, f->engine->topology->peers));
+		MU_TRY(mu_engine_metrics_reduce(&at.window, f->engine->topology->peers));
 	}
-	MU_TRY(mu_checkpoint_save(run->saver, &at, alone));
+	MU_TRY(mu_checkpoint_save(f->saver, &at, alone));
 out:
 	return st;
 }
@@ -40,50 +39,47 @@ out:
 enum mu_status mu_train_fit_save_inside(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
 
-	MU_TRY(mu_checkpoint_saver_poll(run->saver));
-	if (mu_checkpoint_saver_due(run->saver, f->done))
-		MU_TRY(save_here(f, f->done, !run->store.synchronous));
+	MU_TRY(mu_checkpoint_saver_poll(f->saver));
+	if (mu_checkpoint_saver_due(f->saver, f->done))
+		MU_TRY(save_here(f, f->done, !f->engine->store->synchronous));
 out:
 	return st;
 }
 
 /*
  * All workers have stopped inside the epoch. Those of dist_async may be at different steps: the
- * mean goes with the samples that the servers have counted.
+ * mean is saved, which fits the samples that the servers have counted.
  */
 static enum mu_status end_early(struct train_fit *f, long done)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
 	char when[64];
 
 	snprintf(when, sizeof when, "after step %ld of epoch %zu", done, f->epoch);
-	mu_train_halt_tell(run, when, run->saver);
-	if (run->halt.goes_back) {
-		run->back->epoch = f->epoch;
-		run->back->step = (size_t)done;
+	mu_train_halt_report(f->halt, when, f->saver);
+	if (f->halt->goes_back) {
+		f->back->epoch = f->epoch;
+		f->back->step = (size_t)done;
 		goto out;
 	}
-	if (run->saver && (!run->store.synchronous || f->saved != (size_t)done))
+	if (f->saver && (!f->engine->store->synchronous || f->saved != (size_t)done))
 		MU_TRY(save_here(f, (size_t)done, false));
 out:
 	return st;
 }
 
-enum mu_status mu_train_fit_look_inside(struct train_fit *f)
+enum mu_status mu_train_fit_end_inside(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
 	long done = (long)f->done;
 
-	MU_TRY(mu_train_halt_agree(run));
-	if (!run->halt.wanted)
+	MU_TRY(mu_train_halt_agree(f->halt));
+	if (!f->halt->wanted)
 		goto out;
-	MU_TRY(mu_allreduce_long(&done, 1, MPI_SUM, run->topology.peers));
-	done /= run->topology.num_workers;
-	f->early = (size_t)done < run->steps;
+	MU_TRY(mu_allreduce_long(&done, 1, MPI_SUM, f->engine->topology->peers));
+	done /= f->engine->topology->num_workers;
+	f->early = (size_t)done < f->engine->steps;
 	if (f->early)
 		MU_TRY(end_early(f, done));
 out:
@@ -94,30 +90,29 @@ enum mu_status mu_train_fit_save(struct train_fit *f)
 {
 	const struct checkpoint_position at = position(f, f->epoch + 1, 0);
 
-	if (!f->run->saver || at.epoch % (size_t)f->run->options.save_period != 0)
+	if (!f->saver || at.epoch % (size_t)f->engine->conf->save_period != 0)
 		return MU_OK;
 	f->saved_epochs = at.epoch;
-	return mu_checkpoint_save(f->run->saver, &at, false);
+	return mu_checkpoint_save(f->saver, &at, false);
 }
 
 enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = f->run;
 	const struct checkpoint_position at = position(f, epochs, 0);
-	const bool back = run->halt.goes_back;
-	const bool saves = run->saver && !back && epochs > run->begin_epoch;
+	const bool back = f->halt->goes_back;
+	const bool saves = f->saver && !back && epochs > f->from->epoch;
 	char when[64] = "before its first step";
 
-	if (epochs > run->begin_epoch)
+	if (epochs > f->from->epoch)
 		snprintf(when, sizeof when, "after epoch %zu", epochs - 1);
-	mu_train_halt_tell(run, when, saves);
+	mu_train_halt_report(f->halt, when, saves);
 	if (back) {
-		run->back->epoch = epochs;
-		run->back->step = 0;
+		f->back->epoch = epochs;
+		f->back->step = 0;
 	}
 	if (saves && f->saved_epochs != epochs)
-		MU_TRY(mu_checkpoint_save(run->saver, &at, false));
+		MU_TRY(mu_checkpoint_save(f->saver, &at, false));
 out:
 	return st;
 }

@@ -1,62 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training that ends early, after a step, with a checkpoint: a signal came to a rank, or the job's
- * time is nearly over (queue_end.c). A rank that knows of it says a word, which goes round with the
- * store's own messages (mu_kv_notice): so the workers of synchronous stores end after the same
- * step.
+ * Training that ends early, after a step, with a checkpoint: a rank received a signal, or the job's
+ * time is nearly over (queue_end.c). The rank posts a notice, which travels with the store's own
+ * messages (mu_kv_notice): so the workers of synchronous stores end after the same step.
  */
-#include "train.h"
+#include "halt.h"
 
 #include <signal.h>
 
-#include <muster/base.h>
+#include <muster/train.h>
+
+#include "conf/options.h"
 
 /*
- * A word: the cause, above it the rank that it came to, plus 1, and above that whether the job is
- * to end: the largest word is heard, so that going back to a checkpoint gives way. Causes below
+ * A notice is a number: the cause in its low bits, above it the rank plus 1, above that whether the
+ * job is to end. The largest wins, so that the end of the job comes before a rollback. Causes below
  * these are signals.
  */
 enum { CAUSE_JOB = 200, CAUSE_NOT_FINITE, RANK_SHIFT = 8 };
 #define JOB_ENDS ((uint64_t)1 << 40)
 
-enum mu_status mu_train_halt_open(struct train_run *run)
+enum mu_status mu_train_halt_open(struct train_halt *h)
 {
 	enum mu_status st = MU_OK;
 
-	if (run->options.halt_before && run->topology.index == 0)
-		MU_TRY(mu_comm_queue_open(&run->halt.job, run->options.halt_before));
+	if (h->conf->halt_before && h->topology->index == 0)
+		MU_TRY(mu_comm_queue_open(&h->job, h->conf->halt_before));
 out:
 	return st;
 }
 
-enum mu_status mu_train_halt_check(struct train_run *run)
+enum mu_status mu_train_halt_check(struct train_halt *h)
 {
-	return run->halt.job ? mu_comm_queue_check(run->halt.job, run->options.halt_before) : MU_OK;
+	return h->job ? mu_comm_queue_check(h->job, h->conf->halt_before) : MU_OK;
 }
 
-void mu_train_halt_close(struct train_halt *halt)
+void mu_train_halt_close(struct train_halt *h)
 {
-	mu_comm_queue_close(halt->job);
-	halt->job = NULL;
+	mu_comm_queue_close(h->job);
+	h->job = NULL;
 }
 
 uint64_t mu_train_halt_say(void *context)
 {
-	struct train_run *run = context;
-	const uint64_t me = (uint64_t)(run->topology.rank + 1) << RANK_SHIFT;
-	const struct train_halt *h = &run->halt;
+	const struct train_halt *h = context;
+	const uint64_t me = (uint64_t)(h->topology->rank + 1) << RANK_SHIFT;
 	const int number = h->signal ? atomic_load_explicit(h->signal, memory_order_relaxed) : 0;
 
 	if (number > 0)
 		return JOB_ENDS | me | (uint64_t)number;
 	if (h->job && mu_comm_queue_ends(h->job))
 		return JOB_ENDS | me | CAUSE_JOB;
-	return run->guard.rollback ? me | CAUSE_NOT_FINITE : 0;
+	return h->guard->rollback ? me | CAUSE_NOT_FINITE : 0;
 }
 
-bool mu_train_halt_heard(const struct train_run *run, size_t done)
+bool mu_train_halt_is_due(const struct train_halt *h, size_t done)
 {
-	return mu_kv_notice(run->kv) != 0 && done % (size_t)run->options.update_period == 0;
+	return mu_kv_notice(h->kv) != 0 && done % (size_t)h->conf->update_period == 0;
 }
 
 static const char *signal_name(int number)
@@ -69,19 +69,18 @@ static const char *signal_name(int number)
 	}
 }
 
-static void describe(struct train_run *run, uint64_t word)
+static void describe(struct train_halt *h, uint64_t notice)
 {
-	const int cause = (int)(word & ((1 << RANK_SHIFT) - 1));
-	struct train_halt *h = &run->halt;
+	const int cause = (int)(notice & ((1 << RANK_SHIFT) - 1));
 	char who[128];
 
 	if (cause == CAUSE_JOB) {
 		snprintf(h->cause, sizeof h->cause,
 			 "the job's time is nearly over (--halt-before %s)",
-			 run->options.halt_before);
+			 h->conf->halt_before);
 		return;
 	}
-	mu_topology_name(&run->topology, (int)((word & (JOB_ENDS - 1)) >> RANK_SHIFT) - 1, who,
+	mu_topology_name(h->topology, (int)((notice & (JOB_ENDS - 1)) >> RANK_SHIFT) - 1, who,
 			 sizeof who);
 	h->goes_back = cause == CAUSE_NOT_FINITE;
 	if (h->goes_back)
@@ -90,47 +89,46 @@ static void describe(struct train_run *run, uint64_t word)
 		snprintf(h->cause, sizeof h->cause, "%s came to %s", signal_name(cause), who);
 }
 
-enum mu_status mu_train_halt_agree(struct train_run *run)
+enum mu_status mu_train_halt_agree(struct train_halt *h)
 {
 	enum mu_status st = MU_OK;
-	const uint64_t said = mu_train_halt_say(run), heard = mu_kv_notice(run->kv);
-	long word = (long)(said > heard ? said : heard);
+	const uint64_t mine = mu_train_halt_say(h), others = mu_kv_notice(h->kv);
+	long notice = (long)(mine > others ? mine : others);
 
-	MU_TRY(mu_allreduce_long(&word, 1, MPI_MAX, run->topology.peers));
-	if (word == 0 || run->halt.wanted)
+	MU_TRY(mu_allreduce_long(&notice, 1, MPI_MAX, h->topology->peers));
+	if (notice == 0 || h->wanted)
 		goto out;
-	run->halt.wanted = true;
-	describe(run, (uint64_t)word);
+	h->wanted = true;
+	describe(h, (uint64_t)notice);
 out:
 	return st;
 }
 
-void mu_train_halt_tell(const struct train_run *run, const char *when, bool saves)
+void mu_train_halt_report(const struct train_halt *h, const char *when, bool saves)
 {
-	if (run->topology.index != 0)
+	if (h->topology->index != 0)
 		return;
-	if (run->halt.goes_back) {
+	if (h->goes_back) {
 		mu_log_warn("%s: training goes back from %s to the newest checkpoint",
-			    run->halt.cause, when);
+			    h->cause, when);
 		return;
 	}
 	mu_log_info(
 		"%s: training ends %s, %s; exit status %d; a second signal ends the job at once",
-		run->halt.cause, when,
+		h->cause, when,
 		saves ? "with a checkpoint"
-		: run->options.model_prefix
+		: h->conf->model_prefix
 			? "and there is nothing new to save"
 			: "and nothing is saved, for that needs --model-prefix P",
 		MU_TRAIN_EXIT_HALTED);
 }
 
-enum mu_status mu_train_halt_end(struct train_run *run)
+enum mu_status mu_train_halt_share(struct train_halt *h)
 {
 	enum mu_status st = MU_OK;
-	struct train_halt *h = &run->halt;
 	bool agreed[2] = {h->wanted, h->goes_back};
 
-	MU_TRY(mu_bcast(agreed, sizeof agreed, run->topology.worker_ranks[0], run->topology.world));
+	MU_TRY(mu_bcast(agreed, sizeof agreed, h->topology->worker_ranks[0], h->topology->world));
 	h->wanted = agreed[0];
 	h->goes_back = agreed[1];
 out:

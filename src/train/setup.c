@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From options to a run that can train. What a worker can find wrong (files, shapes, memory) is
- * agreed on by all ranks before the store is made, so that a bad file ends the job with one message
- * and no hang.
+ * From options to a run that can train. All ranks agree on each worker's errors (files, shapes,
+ * memory) before the store is created, so that a bad file ends the job with one message and no
+ * hang.
  */
-#include "train.h"
+#include "setup.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <muster/base.h>
+#include <muster/notice.h>
 
-#include "batch.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/saver.h"
 #include "conf/text.h"
+#include "data.h"
+#include "engine/comm_thread.h"
+#include "engine/conv_table.h"
+#include "engine/gpus.h"
+#include "multipliers.h"
+#include "train/modes/modes.h"
 
 static enum mu_status find_batch(const struct train_run *run, size_t *batch)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
+	const struct conf *v = run->conf;
 	const struct engine_device_list *devices = &run->list;
 	long workers = (long)run->engine.team.n, parts = workers * v->update_period;
 
@@ -61,7 +69,7 @@ out:
 	return st;
 }
 
-/* What is read, and how: random data, or the files that are in the folder. */
+/* Random data, or the files in the folder. */
 static enum mu_status choose_reader(const struct conf *v, const struct mu_network *network,
 				    struct mu_input_config *config)
 {
@@ -121,15 +129,14 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 static int count_threads(const struct train_run *run)
 {
 	enum { USUAL = 4 };
-	long asked = run->options.data_nthreads;
+	long asked = run->conf->data_nthreads;
 
 	if (asked >= 0)
 		return (int)asked;
 	return run->engine.n_threads < USUAL ? run->engine.n_threads : USUAL;
 }
 
-/* Folders number their classes by themselves: a class that only one of them has moves all others.
- */
+/* Folders number their classes in order: a class that only one of them has moves all others. */
 static enum mu_status check_class_names(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -142,8 +149,8 @@ static enum mu_status check_class_names(const struct train_run *run)
 			MU_FAIL(MU_ERR_USAGE,
 				"class %zu is \"%s\" in %s and \"%s\" in %s: the same classes are "
 				"needed, also those without images (as empty folders)",
-				i, train->class_names[i], run->options.data_train,
-				validate->class_names[i], run->options.data_val);
+				i, train->class_names[i], run->conf->data_train,
+				validate->class_names[i], run->conf->data_val);
 out:
 	return st;
 }
@@ -151,7 +158,7 @@ out:
 static enum mu_status open_validation(struct train_run *run, struct mu_input_config config)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
+	const struct conf *v = run->conf;
 
 	config.part = MU_INPUT_VALIDATE;
 	config.num_examples = v->benchmark ? config.num_examples : 0;
@@ -174,7 +181,7 @@ out:
 	return st;
 }
 
-/* Do samples of the training go to devices (deal.c) that can make floats of bytes? */
+/* Do training samples go to devices (deal.c) that convert bytes to floats? */
 static bool takes_bytes(const struct train_run *run)
 {
 	return mu_engine_ops_of(&run->list)->shares_batch && run->list.kind->memory;
@@ -184,7 +191,7 @@ static bool takes_bytes(const struct train_run *run)
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
+	const struct conf *v = run->conf;
 	struct mu_input_config config = {
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
@@ -207,7 +214,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	run->engine.network = network;
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(choose_reader(v, network, &config));
-	MU_TRY(mu_train_text_open(run, &config));
+	MU_TRY(mu_train_text_open(v, network, &run->vocabulary, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
 		*model = mu_train_describe_model(v, config.shape, config.classes);
 		MU_TRY(mu_engine_model_new(&run->engine, model, &config));
@@ -217,13 +224,12 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	MU_TRY(mu_input_open(&run->train, &config));
 	config.bytes = false;
 	*model = mu_train_describe_model(v, run->train.shape, run->train.classes);
-	run->steps = run->train.steps;
+	run->engine.steps = run->train.steps;
 	run->examples = run->train.n;
-	if (v->num_batches && (size_t)v->num_batches < run->steps) {
-		run->steps = (size_t)v->num_batches;
-		run->examples = run->steps * config.batch * (size_t)config.num_workers;
+	if (v->num_batches && (size_t)v->num_batches < run->engine.steps) {
+		run->engine.steps = (size_t)v->num_batches;
+		run->examples = run->engine.steps * config.batch * (size_t)config.num_workers;
 	}
-	run->engine.steps = run->steps;
 	if (v->benchmark ? v->evaluate : !v->data_train || v->data_val)
 		MU_TRY(open_validation(run, config));
 out:
@@ -233,27 +239,28 @@ out:
 static enum mu_status setup_worker(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
+	const struct conf *v = run->conf;
 	struct mu_net_config model;
 
-	MU_TRY(mu_train_halt_open(run));
+	MU_TRY(mu_train_halt_open(&run->halt));
 	if (v->model_prefix && !v->evaluate && v->load_epoch < v->num_epochs &&
 	    run->topology.index == 0)
 		MU_TRY(mu_checkpoint_check(v));
 	MU_TRY(open_inputs(run, &model));
-	MU_TRY(mu_train_vocabulary_save(run));
+	if (run->topology.index == 0)
+		MU_TRY(mu_train_vocabulary_save(v, run->train.vocabulary));
 	if (v->test_io || v->dump_batch)
 		goto out;
 	if (!run->engine.net)
 		MU_TRY(mu_engine_model_new(&run->engine, &model, &run->train.config));
 	MU_TRY(mu_engine_model_plan(&run->engine));
-	MU_TRY(mu_train_batch_open(run));
+	MU_TRY(mu_train_batch_open(&run->batches));
 	MU_TRY(mu_train_multipliers_apply(v, run->engine.plan, &run->slices));
 out:
 	return st;
 }
 
-/* Workers may read other disks; they must find data of one size, or they would wait for ever. */
+/* Workers may read different disks. With data of different sizes they would wait for ever. */
 static enum mu_status check_sizes(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -265,14 +272,14 @@ static enum mu_status check_sizes(const struct train_run *run)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: workers find %ld to %ld records for training, %ld to %ld for "
 			"validation; there must be the same files on every node",
-			run->options.data_dir ? run->options.data_dir : run->options.data_train,
+			run->conf->data_dir ? run->conf->data_dir : run->conf->data_train,
 			least[0], -least[1], least[2], -least[3]);
 out:
 	return st;
 }
 
-/* The flat arrays and what passes between the ranks of a team hold the device's layout, so it must
- * be the same on every worker. */
+/* The store's arrays and the messages of a team have the device's layout, so it must be the same on
+ * every worker. */
 static enum mu_status check_layouts(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -285,7 +292,7 @@ static enum mu_status check_layouts(const struct train_run *run)
 	for (size_t w = 0; w < n; w++)
 		if (all[w] != all[0])
 			MU_FAIL(MU_ERR_UNSUPPORTED,
-				"worker %zu (rank %d) lays its parameters out otherwise than "
+				"worker %zu (rank %d) has another layout of parameters than "
 				"worker 0: "
 				"run on CPUs of one kind, or with --devices ref",
 				w, run->topology.worker_ranks[w]);
@@ -297,7 +304,7 @@ out:
 static enum mu_status make_store(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
+	const struct conf *v = run->conf;
 	double examples = (double)run->examples;
 	struct mu_kv_config config = {
 		.type = v->kv_store,
@@ -314,7 +321,7 @@ static enum mu_status make_store(struct train_run *run)
 	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
 			run->topology.world));
 	config.progress = run->resume->at.progress;
-	MU_TRY(mu_conf_schedule(v, run->lr, examples, &config.schedule));
+	MU_TRY(mu_conf_schedule(v, run->view.lr, examples, &config.schedule));
 	mu_conf_store_config(v, &config);
 	if (run->topology.role == MU_ROLE_WORKER) {
 		mu_plan_slices(run->engine.plan, &config.n_slices);
@@ -322,7 +329,8 @@ static enum mu_status make_store(struct train_run *run)
 	}
 	config.slices = run->slices;
 	MU_TRY(mu_kv_new(&run->kv, &config));
-	mu_kv_say(run->kv, mu_train_halt_say, run);
+	run->halt.kv = run->kv;
+	mu_kv_say(run->kv, mu_train_halt_say, &run->halt);
 out:
 	return st;
 }
@@ -332,7 +340,7 @@ static enum mu_status fill_weights(struct train_run *run)
 	enum mu_status st = MU_OK;
 	float *weights = mu_kv_weights(run->kv);
 
-	if (run->options.update_period > 1)
+	if (run->conf->update_period > 1)
 		MU_TRY(mu_engine_sum_init(&run->sum, mu_kv_n(run->kv)));
 	run->engine.kv = run->kv;
 	MU_TRY(run->engine.ops->bind(&run->engine));
@@ -343,35 +351,35 @@ static enum mu_status fill_weights(struct train_run *run)
 		MU_TRY(mu_checkpoint_resume_weights(&run->engine, run->resume));
 		goto out;
 	}
-	if (run->options.evaluate && !run->options.load && !run->options.benchmark)
+	if (run->conf->evaluate && !run->conf->load && !run->conf->benchmark)
 		MU_FAIL(MU_ERR_USAGE, "--evaluate: there is no checkpoint, and no --load FILE");
-	MU_TRY(mu_plan_init_weights(run->engine.plan, run->options.initializer,
-				    (uint64_t)run->options.seed, weights));
-	if (run->options.load)
+	MU_TRY(mu_plan_init_weights(run->engine.plan, run->conf->initializer,
+				    (uint64_t)run->conf->seed, weights));
+	if (run->conf->load)
 		MU_TRY(mu_checkpoint_load_weights(&run->engine));
 out:
 	return st;
 }
 
-/* The thread of communication is to have the cores that the others leave. */
+/* The communication thread gets the cores that the other threads do not use. */
 static enum mu_status place(struct train_run *run)
 {
-	enum mu_status st = MU_OK, taken = MU_OK;
+	enum mu_status st = MU_OK, saved = MU_OK;
 
-	run->topology.spare_cores = (int)run->options.comm_thread;
-	if (run->options.comm_thread)
-		taken = mu_places_save(&run->engine.places);
+	run->topology.spare_cores = (int)run->conf->comm_thread;
+	if (run->conf->comm_thread)
+		saved = mu_places_save(&run->engine.places);
 	MU_TRY(mu_topology_place(&run->topology,
 				 &run->engine.n_threads)); /* collective over the node */
-	MU_TRY(taken);
+	MU_TRY(saved);
 out:
 	return st;
 }
 
-/* Worker 0. Who names an algorithm does not want a checkpoint's table; validation needs none. */
+/* Worker 0: the table of --conv-table, or of the checkpoint that the run resumes from. */
 static enum mu_status find_conv_table(struct train_run *run)
 {
-	const struct conf *v = &run->options;
+	const struct conf *v = run->conf;
 
 	if (v->conv_table && v->conv_algo != CONF_CONV_TUNE)
 		return mu_engine_conv_read(run->engine.conv, v->conv_table);
@@ -382,13 +390,21 @@ static enum mu_status open_conv_table(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = &run->topology;
-	const bool finds = t->role == MU_ROLE_WORKER && t->index == 0;
+	const bool worker_0 = t->role == MU_ROLE_WORKER && t->index == 0;
 
 	MU_TRY(mu_agree(MU_ALLOC(run->engine.conv, 1, "table of convolutions"), t->world));
-	MU_TRY(mu_agree_late(finds ? find_conv_table(run) : MU_OK, t->world));
+	MU_TRY(mu_agree_late(worker_0 ? find_conv_table(run) : MU_OK, t->world));
 	MU_TRY(mu_engine_conv_share(&run->engine));
 out:
 	return st;
+}
+
+static enum mu_status cache_data(struct train_run *run)
+{
+	const bool worker = run->topology.role == MU_ROLE_WORKER;
+
+	return mu_train_cache_data(&run->topology, worker ? &run->train : NULL,
+				   run->has_validation ? &run->validate : NULL);
 }
 
 enum mu_status mu_train_setup(struct train_run *run)
@@ -397,42 +413,46 @@ enum mu_status mu_train_setup(struct train_run *run)
 	const struct mu_topology *t = &run->topology;
 	bool worker = t->role == MU_ROLE_WORKER;
 
-	run->engine.conf = &run->options;
+	run->engine.conf = run->conf;
 	run->engine.list = &run->list;
 	run->engine.topology = t;
 	run->engine.store = &run->store;
 	run->engine.train = &run->train;
+	run->batches = (struct train_batches){.engine = &run->engine,
+					      .train = &run->train,
+					      .loss_scale = &run->guard.scale.scale};
+	run->halt.conf = run->conf;
+	run->halt.topology = t;
+	run->halt.guard = &run->guard;
 	run->view.engine = &run->engine;
 	run->view.metrics = &run->metrics;
 	MU_TRY(mu_engine_team_open(&run->engine));
-	MU_TRY(mu_engine_metrics_choose(&run->metrics, &run->options));
+	MU_TRY(mu_engine_metrics_choose(&run->metrics, run->conf));
 	MU_TRY(mu_agree(place(run), t->world));
 	MU_TRY(open_conv_table(run));
 	MU_TRY(mu_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
-	if (run->options.data_cache == CONF_CACHE_NODE)
-		MU_TRY(mu_agree_late(mu_train_cache_data(run), t->world));
-	if (run->options.dump_batch && !run->options.check)
+	if (run->conf->data_cache == CONF_CACHE_NODE)
+		MU_TRY(mu_agree_late(cache_data(run), t->world));
+	if (run->conf->dump_batch && !run->conf->check)
 		MU_TRY(mu_agree_late(worker && t->index == 0
 					     ? mu_train_dump_batch(&run->engine, &run->train)
 					     : MU_OK,
 				     t->world));
-	if (run->options.test_io && !run->options.check)
+	if (run->conf->test_io && !run->conf->check)
 		MU_TRY(mu_agree_late(worker ? mu_train_test_io(&run->engine, &run->train) : MU_OK,
 				     t->world));
-	if (run->options.dump_batch || run->options.test_io)
+	if (run->conf->dump_batch || run->conf->test_io)
 		goto out;
-	if (run->options.conv_algo == CONF_CONV_TUNE && !run->options.check) {
+	if (run->conf->conv_algo == CONF_CONV_TUNE && !run->conf->check) {
 		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_tune(&run->engine) : MU_OK,
 				     t->world));
 		goto out;
 	}
 	MU_TRY(mu_agree(worker ? mu_engine_link(&run->engine) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
-	run->lr = mu_conf_base_lr(&run->options, run->engine.team.n);
+	run->view.lr = mu_conf_base_lr(run->conf, run->engine.team.n);
 	MU_TRY(mu_checkpoint_resume_find(&run->engine, run->examples, run->back, &run->resume));
-	run->begin_epoch = run->resume->at.epoch;
-	run->begin_step = run->resume->at.step;
 	mu_train_guard_open(&run->guard, &run->engine, &run->resume->at.loss_scale);
 	MU_TRY(mu_engine_gpus_fall_back(&run->engine, &run->store));
 	MU_TRY(make_store(run));
@@ -441,7 +461,6 @@ enum mu_status mu_train_setup(struct train_run *run)
 	run->view.slices = run->slices;
 	run->view.from = &run->resume->at;
 	run->view.examples = run->examples;
-	run->view.lr = run->lr;
 	MU_TRY(mu_report_ranks(&run->engine));
 	if (worker && t->index == 0)
 		mu_report_start(&run->view);
@@ -453,18 +472,16 @@ void mu_train_release(struct train_run *run)
 {
 	mu_engine_comm_thread_close(&run->engine);
 	mu_report_close(run->observers);
-	mu_checkpoint_saver_close(run->saver);
 	mu_train_halt_close(&run->halt);
-	mu_train_prediction_close(run);
 	mu_free(run->resume);
 	mu_engine_close(&run->engine);
 	mu_kv_free(run->kv);
-	mu_input_close(&run->validate); /* its vocabulary is the other's */
+	mu_input_close(&run->validate); /* it has the vocabulary of train */
 	mu_input_close(&run->train);
 	mu_vocabulary_free(run->vocabulary);
-	if (run->topology.size > 0) /* else it was never made */
+	if (run->topology.size > 0) /* else it was never created */
 		mu_topology_release(&run->topology);
 	mu_engine_sum_release(&run->sum);
 	mu_free(run->slices);
-	mu_train_batch_close(run);
+	mu_train_batch_close(&run->batches);
 }

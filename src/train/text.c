@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts as training data: the network must read them, and their vocabulary is read or written. */
+#include "data.h"
+
+#include "checkpoint/checkpoint.h"
 #include "conf/text.h"
-#include "train.h"
 
 /* A text needs a network that reads sequences, and the other way. */
-static enum mu_status check_network(const struct train_run *run, bool text)
+static enum mu_status check_network(const struct conf *v, const struct mu_network *network,
+				    bool text)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
 
-	if (text && !run->engine.network->reads_sequences)
+	if (text && !network->reads_sequences)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s is for images, and %s is read as text: --network lstm reads "
 			"texts",
 			v->network_name, v->data_train);
-	if (!text && run->engine.network->reads_sequences && !v->benchmark)
+	if (!text && network->reads_sequences && !v->benchmark)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s reads sequences of words: give --data-train FILE.txt, or "
 			"--benchmark 1",
@@ -23,13 +25,14 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_text_open(struct train_run *run, struct mu_input_config *config)
+enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network *network,
+				  struct mu_vocabulary **vocabulary,
+				  struct mu_input_config *config)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
 	const bool text = mu_conf_reads_text(v);
 
-	MU_TRY(check_network(run, text));
+	MU_TRY(check_network(v, network, text));
 	if (!text)
 		goto out;
 	config->reader = "text";
@@ -38,24 +41,23 @@ enum mu_status mu_train_text_open(struct train_run *run, struct mu_input_config 
 	config->n_lengths = v->text.n_lengths;
 	config->classes = 0;
 	if (v->text.vocabulary)
-		MU_TRY(mu_vocabulary_read(&run->vocabulary, v->text.vocabulary));
-	config->vocabulary = run->vocabulary;
+		MU_TRY(mu_vocabulary_read(vocabulary, v->text.vocabulary));
+	config->vocabulary = *vocabulary;
 out:
 	return st;
 }
 
-enum mu_status mu_train_vocabulary_save(const struct train_run *run)
+enum mu_status mu_train_vocabulary_save(const struct conf *v,
+					const struct mu_vocabulary *vocabulary)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
 	char path[CHECKPOINT_PATH];
 
-	if (!run->train.vocabulary || !v->model_prefix || v->text.vocabulary || v->evaluate ||
-	    v->check || run->topology.index != 0)
+	if (!vocabulary || !v->model_prefix || v->text.vocabulary || v->evaluate || v->check)
 		goto out;
 	mu_conf_vocabulary_path(v, path, sizeof path);
-	MU_TRY(mu_vocabulary_write(run->train.vocabulary, path));
-	mu_log_info("vocabulary of %zu in %s", mu_vocabulary_n(run->train.vocabulary), path);
+	MU_TRY(mu_vocabulary_write(vocabulary, path));
+	mu_log_info("vocabulary of %zu in %s", mu_vocabulary_n(vocabulary), path);
 out:
 	return st;
 }

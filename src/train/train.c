@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mu_train: arguments, then set-up, then training or serving, then the end. */
-#include "train.h"
+#include "setup.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,16 @@
 #endif
 
 #include <muster/base.h>
+#include <muster/train.h>
 
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/saver.h"
+#include "engine/comm_thread.h"
+#include "engine/gpus.h"
+#include "fit.h"
+#include "multipliers.h"
 #include "report/scalars.h"
+#include "train/modes/modes.h"
 
 /* Rank 0's arguments on every rank: argv of pointers into text. */
 struct arguments {
@@ -51,28 +59,28 @@ out:
 }
 
 /*
- * The end of an error that all ranks know of: the lowest rank with an error of its own keeps its
- * trace, for it is to tell, and all return its status, so that the launcher sees one. Collective.
+ * All ranks know of an error: the lowest rank with an error of its own keeps its trace and reports
+ * it, and all return its status, so that the launcher sees one. Collective.
  */
 static enum mu_status settle(enum mu_status mine, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
-	long teller, status = mine;
+	long reporter, status = mine;
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	teller = mine == MU_OK || mine == MU_ERR_PEER ? size : rank;
-	MU_TRY(mu_allreduce_long(&teller, 1, MPI_MIN, comm));
-	if (teller == size)
+	reporter = mine == MU_OK || mine == MU_ERR_PEER ? size : rank;
+	MU_TRY(mu_allreduce_long(&reporter, 1, MPI_MIN, comm));
+	if (reporter == size)
 		goto out;
-	MU_TRY(mu_bcast(&status, sizeof status, (int)teller, comm));
-	if (teller != rank)
+	MU_TRY(mu_bcast(&status, sizeof status, (int)reporter, comm));
+	if (reporter != rank)
 		mu_trace_clear();
 out:
 	return st == MU_OK ? (enum mu_status)status : mine;
 }
 
-/* What tables of the layers above the options say of them. */
+/* Checks that need the tables of layers above conf. */
 static enum mu_status check_values(const struct conf *v, struct engine_device_list *list)
 {
 	enum mu_status st = MU_OK;
@@ -93,7 +101,7 @@ out:
 	return st;
 }
 
-/* The values of o are settled, and stay as they are in the run. */
+/* Sets v, which nothing changes afterwards. */
 static enum mu_status parse(struct mu_options *o, struct conf *v, struct train_run *run,
 			    const struct arguments *a, int ranks)
 {
@@ -105,8 +113,8 @@ static enum mu_status parse(struct mu_options *o, struct conf *v, struct train_r
 		MU_TRY(mu_conf_settle(o, ranks, v));
 		MU_TRY(check_values(v, &run->list));
 	}
+	run->conf = v;
 	run->store = v->store;
-	memcpy((char *)run + offsetof(struct train_run, options), v, sizeof *v);
 out:
 	return st;
 }
@@ -149,7 +157,7 @@ bool mu_train_answer(int argc, char *const argv[])
 	    mu_options_parse(&o, argc, argv) == MU_OK)
 		done = answer(&o, &v, 0);
 	mu_options_release(&o);
-	mu_trace_clear(); /* mu_train tells of wrong options */
+	mu_trace_clear(); /* mu_train reports wrong options */
 	return done;
 }
 
@@ -160,7 +168,7 @@ static bool is_worker_0(const struct mu_topology *t)
 
 static void start_log(const struct train_run *run, const struct mu_options *options)
 {
-	const struct conf *v = &run->options;
+	const struct conf *v = run->conf;
 	bool server = run->topology.role == MU_ROLE_SERVER;
 	char prefix[32] = "", line[4096];
 
@@ -174,14 +182,52 @@ static void start_log(const struct train_run *run, const struct mu_options *opti
 		mu_log_info("start with arguments %s", line);
 }
 
-/* What a store of GPUs, the thread of communication and teams need; the same on every rank. */
+/* The needs of a store of GPUs and of the communication thread; the same on every rank. */
 static enum mu_status check_job(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_engine_gpus_settle(&run->options, &run->store, &run->list));
-	MU_TRY(mu_engine_comm_thread_check(&run->options));
+	MU_TRY(mu_engine_gpus_settle(run->conf, &run->store, &run->list));
+	MU_TRY(mu_engine_comm_thread_check(run->conf));
 out:
+	return st;
+}
+
+static enum mu_status predict(struct train_run *run)
+{
+	const struct checkpoint_resume *from = run->resume;
+
+	return mu_train_predict(&(struct train_predict){
+		.batches = &run->batches,
+		.data = &run->validate,
+		.observers = run->observers,
+		.parameters = *from->path ? from->path : run->conf->load,
+		.epoch = from->at.epoch > 0 ? from->at.epoch - 1 : 0,
+	});
+}
+
+static enum mu_status fit(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	struct train_fit f = {
+		.engine = &run->engine,
+		.train = &run->train,
+		.validate = run->has_validation ? &run->validate : NULL,
+		.batches = &run->batches,
+		.guard = &run->guard,
+		.halt = &run->halt,
+		.sum = &run->sum,
+		.observers = run->observers,
+		.from = &run->resume->at,
+		.back = run->back,
+	};
+
+	MU_TRY(mu_checkpoint_resume_states(&run->engine, run->resume));
+	MU_TRY(mu_checkpoint_saver_open(&f.saver, &run->engine, run->back));
+	MU_TRY(mu_train_fit(&f));
+	MU_TRY(mu_checkpoint_saver_finish(f.saver));
+out:
+	mu_checkpoint_saver_close(f.saver);
 	return st;
 }
 
@@ -191,24 +237,12 @@ static enum mu_status work(struct train_run *run)
 
 	if (run->topology.role == MU_ROLE_SERVER) {
 		MU_TRY(mu_kv_serve(run->kv));
-		MU_TRY(mu_train_halt_end(run));
-		MU_TRY(mu_report_end(run->observers));
-		goto out;
-	}
-	MU_TRY(mu_kv_weights_init(run->kv));
-	if (run->options.evaluate) {
-		MU_TRY(mu_train_predict(run));
+	} else {
+		MU_TRY(mu_kv_weights_init(run->kv));
+		MU_TRY(run->conf->evaluate ? predict(run) : fit(run));
 		MU_TRY(mu_kv_finish(run->kv));
-		MU_TRY(mu_train_halt_end(run));
-		MU_TRY(mu_report_end(run->observers));
-		goto out;
 	}
-	MU_TRY(mu_checkpoint_resume_states(&run->engine, run->resume));
-	MU_TRY(mu_checkpoint_saver_open(&run->saver, &run->engine, run->back));
-	MU_TRY(mu_train_fit(run));
-	MU_TRY(mu_checkpoint_saver_finish(run->saver));
-	MU_TRY(mu_kv_finish(run->kv));
-	MU_TRY(mu_train_halt_end(run));
+	MU_TRY(mu_train_halt_share(&run->halt));
 	MU_TRY(mu_report_end(run->observers));
 out:
 	return st;
@@ -219,12 +253,12 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 			      struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &run->options;
+	const struct conf *v = conf;
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	end->phase = MU_TRAIN_OPTIONS;
-	/* Alike on all ranks but for a network's file, which a node may lack. */
+	/* The same on all ranks, except that a node may lack the file of a network. */
 	MU_TRY(mu_agree(parse(options, conf, run, arguments, size), comm));
 	if (answer(options, v, rank))
 		goto out;
@@ -259,7 +293,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		mu_log_info("check: options, data and layout are good");
 	if (v->check || v->test_io || v->dump_batch || v->conv_algo == CONF_CONV_TUNE)
 		goto out;
-	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? mu_train_halt_check(run) : MU_OK,
+	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? mu_train_halt_check(&run->halt) : MU_OK,
 			     run->topology.world));
 	MU_TRY(mu_report_open(&run->observers, &run->view));
 	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume->path, options);
@@ -312,7 +346,7 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 
 	*end = (struct mu_train_end){.signal = end->signal};
 	MU_TRY(share_arguments(&arguments, comm, argc, argv));
-	do { /* who has no trace of an error is not to tell it: nothing is added here */
+	do { /* a rank without a trace does not report the error: none is added here */
 		st = run_once(&back, &arguments, comm, end, &again);
 		back.times += again;
 	} while (st == MU_OK && again);

@@ -5,9 +5,11 @@
  * again.
  */
 #include "conf/text.h"
-#include "train/train.h"
+#include "modes.h"
 
 #include <string.h>
+
+#include <muster/checkpoint.h>
 
 #include "checkpoint/checkpoint.h"
 

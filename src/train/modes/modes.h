@@ -10,7 +10,8 @@
 #include "conf/options.h"
 
 struct mu_engine;
-struct train_run;
+struct report_observers;
+struct train_batches;
 
 /* generate.c: --sample, text drawn from a trained network, on standard output. No data, no roles.
  * Not collective. */
@@ -31,15 +32,17 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 /* tune.c, --conv-algo tune: measure, and write --conv-table. After the plans are made; worker 0. */
 enum mu_status mu_train_tune(struct mu_engine *e);
 
-/*
- * predict.c: --evaluate and --predict, which means both. mu_train_predict is all that such a run
- * does, and _take, where there is a prediction, is for its evaluation, after each step, with the
- * samples of this worker in it and its metrics so far. Collective over workers.
- */
-enum mu_status mu_train_predict(struct train_run *run);
-enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
-					const struct mu_metrics *m);
-void mu_train_prediction_close(struct train_run *run);
+/* ---- predict.c: --evaluate and --predict, which means both ---- */
+
+struct train_predict {
+	struct train_batches *batches;
+	struct mu_input *data;
+	struct report_observers *observers;
+	const char *parameters; /* the file that they are from */
+	size_t epoch;           /* after which they were saved */
+};
+/* All that such a run does. Collective over workers. */
+enum mu_status mu_train_predict(const struct train_predict *run);
 
 /* test_io.c: --test-io 1, the input alone; memory for a batch. */
 enum mu_status mu_train_batch_new(struct mu_input_batch *batch, const struct mu_input *in);

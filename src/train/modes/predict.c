@@ -5,22 +5,27 @@
  * so that the file can be written from its beginning to its end. With --benchmark 1, of random
  * data, there are lines of speed as in training instead.
  */
-#include "train/train.h"
+#include "modes.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
+#include "conf/conf.h"
+#include "engine/metrics.h"
 #include "report/observers.h"
+#include "train/evaluate.h"
 
 /* What a worker sends after a step: this, then ids, labels and probabilities of a whole batch. */
 struct message {
 	uint64_t count;
 };
 
-struct train_prediction {
-	struct train_run *run;
-	/* Where the lines of speed have got to. */
+struct prediction {
+	const struct train_predict *run;
+	const struct conf *conf;
+	const struct mu_topology *topology;
+	/* The end of the last line of speed. */
 	size_t step;
 	double samples, start, data_seconds;
 	/* What is to be written. */
@@ -40,22 +45,22 @@ struct train_prediction {
 
 /* ---- the file ---- */
 
-static enum mu_status check_stream(const struct train_prediction *p, bool good)
+static enum mu_status check_stream(const struct prediction *p, bool good)
 {
 	enum mu_status st = MU_OK;
 
 	if (!good)
-		MU_FAIL(MU_ERR_IO, "--predict %s: cannot be written: %s", p->run->options.predict,
+		MU_FAIL(MU_ERR_IO, "--predict %s: cannot be written: %s", p->conf->predict,
 			strerror(errno));
 out:
 	return st;
 }
 
 /* Places for the arrays, and what they are about. */
-static enum mu_status make_arrays(struct train_prediction *p)
+static enum mu_status make_arrays(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = &p->run->options;
+	const struct conf *v = p->conf;
 	const size_t dims[2] = {p->n, p->classes};
 	struct mu_array_file *file = NULL;
 	char text[32];
@@ -65,7 +70,7 @@ static enum mu_status make_arrays(struct train_prediction *p)
 	MU_TRY(mu_array_file_set_text(file, "network", v->network_name));
 	MU_TRY(mu_array_file_set_text(file, "num_layers", text));
 	MU_TRY(mu_array_file_set_text(file, "parameters",
-				      *p->run->resume->path ? p->run->resume->path : v->load));
+				      p->run->parameters));
 	MU_TRY(mu_array_file_set_text(file, "data", v->data_val ? v->data_val : v->data_dir));
 	MU_TRY(mu_array_file_define(file, "probabilities", 2, dims, &p->at_probabilities));
 	MU_TRY(mu_array_file_define(file, "labels", 1, dims, &p->at_labels));
@@ -84,11 +89,11 @@ out:
 	return st;
 }
 
-static enum mu_status make_table(struct train_prediction *p)
+static enum mu_status make_table(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_replace_begin(&p->replace, p->run->options.predict));
+	MU_TRY(mu_replace_begin(&p->replace, p->conf->predict));
 	p->stream = fopen(p->replace.temporary, "w");
 	MU_TRY(check_stream(p, p->stream != NULL));
 	fprintf(p->stream, "id,label,predicted");
@@ -99,7 +104,7 @@ out:
 	return st;
 }
 
-static enum mu_status write_row(struct train_prediction *p, float label, const float *row)
+static enum mu_status write_row(struct prediction *p, float label, const float *row)
 {
 	enum mu_status st = MU_OK;
 	const size_t nbytes = p->classes * sizeof *row;
@@ -111,7 +116,7 @@ out:
 	return st;
 }
 
-static enum mu_status write_line(struct train_prediction *p, float label, const float *row)
+static enum mu_status write_line(struct prediction *p, float label, const float *row)
 {
 	enum mu_status st = MU_OK;
 	size_t best = 0;
@@ -128,7 +133,7 @@ out:
 }
 
 /* Records up to, not including, this one, which --skip-bad-records has left out. */
-static enum mu_status pass_over(struct train_prediction *p, size_t id)
+static enum mu_status pass_over(struct prediction *p, size_t id)
 {
 	enum mu_status st = MU_OK;
 
@@ -139,11 +144,11 @@ out:
 	return st;
 }
 
-static enum mu_status write_step(struct train_prediction *p)
+static enum mu_status write_step(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
 
-	for (int w = 0; w < p->run->topology.num_workers; w++) {
+	for (int w = 0; w < p->topology->num_workers; w++) {
 		const char *from = p->all + (size_t)w * p->nbytes;
 		const struct message *m = (const void *)from;
 		const uint32_t *ids = (const void *)(m + 1);
@@ -160,14 +165,14 @@ out:
 	return st;
 }
 
-static enum mu_status write_at(struct train_prediction *p, uint64_t at, const void *data,
+static enum mu_status write_at(struct prediction *p, uint64_t at, const void *data,
 			       size_t nbytes)
 {
 	return check_stream(p, fseeko(p->stream, (off_t)at, SEEK_SET) == 0 &&
 				       fwrite(data, 1, nbytes, p->stream) == nbytes);
 }
 
-static enum mu_status finish_file(struct train_prediction *p)
+static enum mu_status finish_file(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
 	FILE *stream;
@@ -184,46 +189,39 @@ static enum mu_status finish_file(struct train_prediction *p)
 	p->stream = NULL;
 	MU_TRY(check_stream(p, fclose(stream) == 0));
 	MU_TRY(mu_replace_commit(&p->replace));
-	mu_log_info("predictions of %zu records are in %s", p->n, p->run->options.predict);
+	mu_log_info("predictions of %zu records are in %s", p->n, p->conf->predict);
 out:
 	return st;
 }
 
 /* ---- a run ---- */
 
-static enum mu_status open_prediction(struct train_run *run)
+static enum mu_status open_prediction(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
-	struct train_prediction *p = NULL;
+	const struct mu_input *data = p->run->data;
 
-	MU_TRY(MU_ALLOC(p, 1, "predictions"));
-	run->prediction = p;
-	p->run = run;
-	if (!run->options.predict)
+	if (!p->conf->predict)
 		goto out;
-	p->batch = run->validate.config.batch;
-	p->classes = mu_engine_classes(&run->engine);
-	p->n = run->validate.n;
-	p->csv = mu_conf_ends_in(run->options.predict, ".csv");
+	p->batch = data->config.batch;
+	p->classes = mu_engine_classes(p->run->batches->engine);
+	p->n = data->n;
+	p->csv = mu_conf_ends_in(p->conf->predict, ".csv");
 	p->nbytes = sizeof(struct message) + p->batch * (sizeof(uint32_t) + sizeof(float)) +
 		    p->batch * p->classes * sizeof(float);
 	p->nbytes = (p->nbytes + 7) / 8 * 8;
 	MU_TRY(MU_ALLOC(p->mine, p->nbytes, "predictions of a step"));
-	if (run->topology.index != 0)
+	if (p->topology->index != 0)
 		goto out;
-	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)run->topology.num_workers,
+	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)p->topology->num_workers,
 			"all workers' predictions of a step"));
 	MU_TRY(p->csv ? make_table(p) : make_arrays(p));
 out:
 	return st;
 }
 
-void mu_train_prediction_close(struct train_run *run)
+static void close_prediction(struct prediction *p)
 {
-	struct train_prediction *p = run->prediction;
-
-	if (!p)
-		return;
 	if (p->stream)
 		fclose(p->stream);
 	mu_replace_release(&p->replace);
@@ -231,23 +229,19 @@ void mu_train_prediction_close(struct train_run *run)
 	mu_free(p->left_out);
 	mu_free(p->mine);
 	mu_free(p->all);
-	mu_free(p);
-	run->prediction = NULL;
 }
 
 /* Samples of the whole job between steps; metrics of all so far. */
-static enum mu_status show_speed(struct train_prediction *p, size_t step,
-				 const struct mu_metrics *m)
+static enum mu_status show_speed(struct prediction *p, size_t step, const struct mu_metrics *m)
 {
 	enum mu_status st = MU_OK;
-	const struct train_run *run = p->run;
 	struct report_window w = {.first = p->step, .last = step, .metrics = *m};
 
-	MU_TRY(mu_engine_metrics_reduce(&w.metrics, run->topology.peers));
+	MU_TRY(mu_engine_metrics_reduce(&w.metrics, p->topology->peers));
 	w.samples = w.metrics.samples - p->samples;
 	w.seconds = mu_now() - p->start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - p->data_seconds;
-	mu_report_window(run->observers, &w);
+	mu_report_window(p->run->observers, &w);
 	p->step = step;
 	p->samples = w.metrics.samples;
 	p->start = mu_now();
@@ -256,66 +250,66 @@ out:
 	return st;
 }
 
-static enum mu_status gather_step(struct train_prediction *p, size_t count)
+static enum mu_status gather_step(struct prediction *p, size_t count)
 {
 	enum mu_status st = MU_OK;
-	struct train_run *run = p->run;
+	const struct train_batches *b = p->run->batches;
 	struct message *m = (void *)p->mine;
 	uint32_t *ids = (void *)(m + 1);
 	float *labels = (void *)(ids + p->batch);
 
 	m->count = count;
 	if (count > 0) {
-		memcpy(ids, run->ids, count * sizeof *ids);
-		memcpy(labels, run->labels, count * sizeof *labels);
-		run->engine.ops->probabilities(&run->engine, labels + p->batch);
+		memcpy(ids, b->ids, count * sizeof *ids);
+		memcpy(labels, b->labels, count * sizeof *labels);
+		b->engine->ops->probabilities(b->engine, labels + p->batch);
 	}
-	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, run->topology.peers));
-	if (run->topology.index == 0)
+	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, p->topology->peers));
+	if (p->topology->index == 0)
 		MU_TRY(write_step(p));
 out:
 	return st;
 }
 
-enum mu_status mu_train_prediction_take(struct train_run *run, size_t step, size_t count,
-					const struct mu_metrics *m)
+/* After a step of the evaluation. */
+static enum mu_status end_step(void *context, size_t step, size_t count,
+			       const struct mu_metrics *m)
 {
 	enum mu_status st = MU_OK;
-	struct train_prediction *p = run->prediction;
+	struct prediction *p = context;
 
-	if (run->options.predict)
+	if (p->conf->predict)
 		MU_TRY(gather_step(p, count));
-	else if (step > 0 && step % (size_t)run->options.disp_batches == 0)
+	else if (p->conf->benchmark && step > 0 && step % (size_t)p->conf->disp_batches == 0)
 		MU_TRY(show_speed(p, step, m));
 out:
 	return st;
 }
 
-enum mu_status mu_train_predict(struct train_run *run)
+enum mu_status mu_train_predict(const struct train_predict *run)
 {
 	enum mu_status st = MU_OK;
-	const size_t epoch = run->begin_epoch > 0 ? run->begin_epoch - 1 : 0;
+	const struct mu_engine *e = run->batches->engine;
+	struct prediction p = {.run = run, .conf = e->conf, .topology = e->topology};
 	struct mu_metrics m;
-	double seconds;
+	double started, seconds;
 
-	if (run->options.predict || run->options.benchmark)
-		MU_TRY(mu_agree(open_prediction(run), run->topology.peers));
-	if (run->options.benchmark && run->options.num_batches > 0 &&
-	    (size_t)run->options.num_batches < run->validate.steps)
-		run->validate.steps = (size_t)run->options.num_batches;
+	MU_TRY(mu_agree(open_prediction(&p), p.topology->peers));
+	if (p.conf->benchmark && p.conf->num_batches > 0 &&
+	    (size_t)p.conf->num_batches < run->data->steps)
+		run->data->steps = (size_t)p.conf->num_batches;
 	mu_report_epoch_begin(run->observers, 0);
-	seconds = -mu_now();
-	if (run->prediction)
-		run->prediction->start = -seconds;
-	MU_TRY(mu_train_evaluate(run, &m));
-	seconds += mu_now();
+	p.start = started = mu_now();
+	MU_TRY(mu_train_evaluate(run->batches, run->data, end_step, &p, &m));
+	seconds = mu_now() - started;
 	mu_report_epoch_end(run->observers);
-	mu_report_validation(run->observers, epoch, &m);
-	if (run->topology.index == 0)
+	mu_report_validation(run->observers, run->epoch, &m);
+	if (p.topology->index == 0)
 		mu_log_info("validated %.0f samples in %.3f s: %.2f samples/sec", m.samples,
 			    seconds, m.samples / seconds);
-	if (run->options.predict && run->topology.index == 0)
-		MU_TRY(finish_file(run->prediction));
+	if (p.conf->predict && p.topology->index == 0)
+		MU_TRY(finish_file(&p));
 out:
+	close_prediction(&p);
 	return st;
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What set-up does with the data: texts and their vocabulary, the cache of a node. */
+#ifndef TRAIN_DATA_H
+#define TRAIN_DATA_H
+
+#include <muster/comm.h>
+#include <muster/input.h>
+#include <muster/net.h>
+
+#include "conf/options.h"
+
+/* ---- text.c ---- */
+
+/*
+ * MU_ERR_USAGE unless the network reads what the data are. For a text: reads the vocabulary of
+ * --vocab into *vocabulary (the caller's to free; else NULL) and fills in the config.
+ */
+enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network *network,
+				  struct mu_vocabulary **vocabulary,
+				  struct mu_input_config *config);
+/* Worker 0: write the vocabulary that was made of the text. vocabulary: NULL, there is none. */
+enum mu_status mu_train_vocabulary_save(const struct conf *v,
+					const struct mu_vocabulary *vocabulary);
+
+/* ---- data_cache.c: --data-cache node ---- */
+
+/*
+ * Keep the samples in memory that the ranks of a node share. train, validate: NULL on a rank that
+ * reads none. Collective over all ranks.
+ */
+enum mu_status mu_train_cache_data(const struct mu_topology *t, struct mu_input *train,
+				   struct mu_input *validate);
+
+#endif

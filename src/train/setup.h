@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * setup: everything that a rank of a run owns. Only train.c and setup.c know it; all other
+ * functions get what they use.
+ */
+#ifndef TRAIN_SETUP_H
+#define TRAIN_SETUP_H
+
+#include "batch.h"
+#include "checkpoint/run_file.h"
+#include "conf/conf.h"
+#include "engine/accumulate.h"
+#include "engine/engine.h"
+#include "engine/metrics.h"
+#include "guard.h"
+#include "halt.h"
+#include "report/observers.h"
+
+struct checkpoint_resume;
+struct checkpoint_rollback;
+
+struct train_run {
+	const struct conf *conf; /* settled */
+	struct engine_device_list list;
+	struct mu_topology topology;
+	struct mu_kv_type store;
+	struct mu_engine engine;
+	struct mu_vocabulary *vocabulary; /* --vocab; NULL: none was given */
+	struct mu_slice *slices;          /* keys, as the store is to update them */
+	struct mu_input train, validate;
+	bool has_validation;
+	struct mu_kv *kv;
+	struct engine_metrics metrics;
+	struct report_view view;            /* complete after set-up */
+	struct report_observers *observers; /* NULL: nothing runs that could be watched */
+	struct train_guard guard;
+	struct engine_sum sum;
+	struct train_batches batches;
+	size_t examples;                  /* per epoch, of the whole job */
+	struct checkpoint_resume *resume; /* what the run goes on from */
+	struct train_halt halt;
+	struct checkpoint_rollback *back; /* --on-nan rollback: what outlives this run */
+	struct checkpoint_run_file run_file;
+};
+
+/*
+ * setup.c: from options to a run that can train. conf, store, list, topology, halt.signal and back
+ * are set. Collective over topology.world, agreed on by all ranks.
+ */
+enum mu_status mu_train_setup(struct train_run *run);
+void mu_train_release(struct train_run *run);
+
+#endif
