@@ -223,7 +223,7 @@ enum mu_status mu_keys_barrier(struct mu_keys *keys);
 /* ---- rules ---- */
 
 struct mu_kv_optimizer {
-	struct mu_optim_config optim; /* weight decay applies to every key */
+	struct mu_optim_config optim; /* weight decay applies to every key, see multipliers */
 	/* Progress is the number of updates of the key. Rates are finite and not below 0. */
 	struct mu_schedule schedule;
 	double rescale;               /* of gradients, > 0: 1 / (samples of a round) */
@@ -238,6 +238,21 @@ struct mu_kv_optimizer {
  * Collective over workers.
  */
 enum mu_status mu_keys_set_optimizer(struct mu_keys *keys, const struct mu_kv_optimizer *optimizer);
+/* Factors of the learning rate and of the weight decay for one key, finite and not below 0. */
+struct mu_kv_multiplier {
+	int key;
+	double lr, wd;
+};
+/*
+ * Sets the multipliers of n existing keys for later pushes; they stay when the optimiser is set
+ * again. Keys without them have 1 and 1: a key is a number and says nothing of what it holds, so
+ * biases, betas and gammas are decayed unless wd is 0 for them (MXNet's optimisers look at names,
+ * and do not decay biases and betas). Worker 0's values count. MU_ERR_ARGUMENT, on the other
+ * workers MU_ERR_PEER: a key that does not exist, or a value out of range; nothing is changed then.
+ * Collective over workers.
+ */
+enum mu_status mu_keys_set_multipliers(struct mu_keys *keys, size_t n,
+				       const struct mu_kv_multiplier *list);
 /*
  * Sets the updater of this name from the config; NULL: neither updater nor optimiser. Collective
  * over workers.

@@ -6,6 +6,21 @@
  */
 #include "keys_job.h"
 
+static void run(const char *type, const struct mu_topology *t, void (*worker)(struct mu_keys *))
+{
+	const struct mu_keys_config config = {.type = type, .topology = t};
+	struct mu_keys *keys = NULL;
+
+	must(mu_keys_new(&keys, &config));
+	if (t->role == MU_ROLE_SERVER) {
+		must(mu_keys_serve(keys));
+	} else {
+		worker(keys);
+		must(mu_keys_finish(keys));
+	}
+	mu_keys_free(keys);
+}
+
 /* ---- placement ---- */
 
 /* LeNet: one key has 0.93 of the elements. */
@@ -29,19 +44,64 @@ static void lenet(struct mu_keys *keys)
 	      1.1 * (double)layout.bytes);
 }
 
-static void run(const char *type, const struct mu_topology *t, void (*worker)(struct mu_keys *))
-{
-	const struct mu_keys_config config = {.type = type, .topology = t};
-	struct mu_keys *keys = NULL;
+/* ---- multipliers ---- */
 
-	must(mu_keys_new(&keys, &config));
-	if (t->role == MU_ROLE_SERVER) {
-		must(mu_keys_serve(keys));
-	} else {
-		worker(keys);
-		must(mu_keys_finish(keys));
+/*
+ * Plain sgd of a key that is cut and of one that is not: w <- w - lr * lr_mult * (g + wd * wd_mult
+ * * w), with numbers that floats hold exactly.
+ */
+static void multiply(struct mu_keys *keys)
+{
+	enum { LARGE = 20000, SMALL = 3, KEYS = 3 };
+	static float data[KEYS][LARGE];
+	const size_t sizes[KEYS] = {LARGE, SMALL, SMALL};
+	const double factors[KEYS][2] = {{0.5, 0}, {1, 1}, {2, 0.5}};
+	const struct mu_kv_optimizer sgd = {.optim = {.name = "sgd", .wd = 0.5, .mom = 0.5},
+					    .schedule = {.lr = 0.25},
+					    .rescale = 1.0 / mu_keys_num_workers(keys)};
+	const struct mu_kv_multiplier list[] = {{0, 0.5, 0}, {2, 2, 0.5}};
+	const struct mu_kv_multiplier unknown = {9, 1, 1}, negative = {1, 1, -1};
+	const enum mu_status wrong =
+		mu_keys_rank(keys) == 0 ? MU_ERR_ARGUMENT : MU_ERR_PEER;
+	float w[KEYS], m[KEYS] = {0};
+	struct mu_array arrays[KEYS];
+	struct mu_kv_item items[KEYS];
+	size_t n_wrong = 0;
+
+	for (size_t k = 0; k < KEYS; k++) {
+		w[k] = 4;
+		for (size_t i = 0; i < sizes[k]; i++)
+			data[k][i] = w[k];
+		arrays[k] = floats(data[k], sizes[k]);
+		items[k] = item_of((int)k, &arrays[k]);
 	}
-	mu_keys_free(keys);
+	must(mu_keys_init(keys, KEYS, items));
+	must(mu_keys_set_optimizer(keys, &sgd));
+	for (size_t step = 0; step < 4; step++) {
+		for (size_t k = 0; k < KEYS; k++) {
+			/* In the first step there are no multipliers: momentum and weights stay. */
+			const float lr = 0.25f * (float)(step ? factors[k][0] : 1);
+			const float wd = 0.5f * (float)(step ? factors[k][1] : 1);
+
+			m[k] = 0.5f * m[k] - lr * (8 + wd * w[k]);
+			w[k] += m[k];
+			for (size_t i = 0; i < sizes[k]; i++)
+				data[k][i] = 8;
+		}
+		must(mu_keys_push(keys, KEYS, items, 0));
+		if (step == 0)
+			must(mu_keys_set_multipliers(keys, 2, list));
+		if (step == 1) /* they stay */
+			must(mu_keys_set_optimizer(keys, &sgd));
+		fails(mu_keys_set_multipliers(keys, 1, &unknown), wrong, "multipliers of key 9");
+		fails(mu_keys_set_multipliers(keys, 1, &negative), wrong, "not below 0");
+		must(mu_keys_pull(keys, KEYS, items, 0));
+		for (size_t k = 0; k < KEYS; k++) {
+			for (size_t i = 0; i < sizes[k]; i++)
+				n_wrong += data[k][i] != w[k];
+		}
+	}
+	CHECK(n_wrong == 0);
 }
 
 /* ---- a store without a topology of the caller's ---- */
@@ -77,6 +137,8 @@ static void once(void)
 	fails(mu_keys_open(&keys, world, "dist_sync", size), MU_ERR_USAGE, "no worker");
 	CHECK(!keys);
 	test_open("dist_sharded", MU_SERVERS_DEFAULT, 0);
+	if (rank == 0)
+		run("local", &alone, multiply);
 	if (size == 1) {
 		test_open("local", MU_SERVERS_DEFAULT, 0);
 		return;
@@ -91,6 +153,7 @@ static void once(void)
 static void each(void)
 {
 	run("dist_sync", &topology, lenet);
+	run("dist_sync", &topology, multiply);
 }
 
 int main(int argc, char **argv)

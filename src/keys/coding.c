@@ -89,7 +89,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_coding_put(struct mu_owned *p, const struct mu_transfer *x)
+enum mu_status mu_coding_put(struct mu_owner *o, struct mu_owned *p, const struct mu_transfer *x)
 {
 	enum mu_status st = MU_OK;
 	uint64_t updates;
@@ -103,6 +103,10 @@ enum mu_status mu_coding_put(struct mu_owned *p, const struct mu_transfer *x)
 	} else if (x->coding == MU_CODING_UPDATES_PUT) {
 		memcpy(&updates, x->data, sizeof updates);
 		mu_owner_set_updates(p, updates);
+	} else if (x->coding == MU_CODING_MULTIPLIERS_PUT) {
+		p->has_multipliers = true;
+		memcpy(p->multipliers, x->data, sizeof p->multipliers);
+		MU_TRY(mu_owner_renew(o, p));
 	}
 out:
 	return st;

@@ -106,11 +106,12 @@ static enum mu_status transfer(struct mu_keys *keys, struct mu_owned *p,
 			       const struct mu_transfer *x)
 {
 	enum mu_status st = MU_OK;
+	struct local *l = keys->end;
 
 	if (mu_coding_is_push(x->coding))
 		MU_TRY(update(keys, p, x));
 	else
-		MU_TRY(mu_coding_put(p, x));
+		MU_TRY(mu_coding_put(&l->owner, p, x));
 	if (x->out)
 		MU_TRY(mu_coding_answer(p, x, x->out));
 out:

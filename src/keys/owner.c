@@ -194,8 +194,13 @@ out:
 static enum mu_status new_optim(const struct mu_owner *o, const struct mu_owned *p,
 				struct mu_optim **out)
 {
-	const struct mu_slice slice = {
-		.name = "key_weight", .n = mu_pad(p->n), .n_padded = mu_pad(p->n)};
+	const struct mu_slice slice = {.name = "key_weight",
+				       .n = mu_pad(p->n),
+				       .n_padded = mu_pad(p->n),
+				       .has_lr_mult = p->has_multipliers,
+				       .has_wd_mult = p->has_multipliers,
+				       .lr_mult = p->multipliers[0],
+				       .wd_mult = p->multipliers[1]};
 	const struct mu_piece piece = {.n = mu_pad(p->n)};
 
 	return mu_optim_new(out, &o->optimizer.optim, &slice, 1, &piece, 1);

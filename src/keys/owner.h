@@ -26,6 +26,7 @@ enum mu_coding {
 	MU_CODING_STATE_PUT,   /* a state of the optimiser, float32 */
 	MU_CODING_UPDATES_GET, /* the count of updates, uint64_t */
 	MU_CODING_UPDATES_PUT,
+	MU_CODING_MULTIPLIERS_PUT, /* of learning rate and weight decay, two doubles */
 };
 
 /* A gradient. */
@@ -44,6 +45,8 @@ struct mu_owned {
 	float *weights;         /* padded to whole runs of 16 */
 	struct mu_optim *optim; /* NULL without an optimiser */
 	char rule[192];         /* that optim and updates belong to */
+	bool has_multipliers;
+	double multipliers[2]; /* of the learning rate and of the weight decay */
 	uint64_t updates;
 };
 
@@ -112,8 +115,8 @@ size_t mu_row_in_run(uint64_t row, size_t row_length, size_t from, size_t n, siz
 /* Rows as they came with CODING_ROWS, added up into float32; out has n elements, all written. */
 void mu_coding_expand(const struct mu_owned *p, const void *data, size_t n_rows, size_t row_length,
 		      float *out);
-/* Values, a state or a count of updates are set; other codings do nothing. */
-enum mu_status mu_coding_put(struct mu_owned *p, const struct mu_transfer *x);
+/* Values, a state, a count of updates or multipliers are set; other codings do nothing. */
+enum mu_status mu_coding_put(struct mu_owner *o, struct mu_owned *p, const struct mu_transfer *x);
 /* What x wants of a run: its bytes, and itself. out may be any memory. */
 size_t mu_coding_answer_bytes(const struct mu_owned *p, const struct mu_transfer *x);
 enum mu_status mu_coding_answer(const struct mu_owned *p, const struct mu_transfer *x, void *out);

@@ -248,7 +248,7 @@ enum mu_status mu_keys_accept(struct mu_keys_server *s, struct mu_keys_conn *c, 
 		c->data[i] = data;
 	} else if (data) {
 		struct mu_transfer x = {.coding = coding, .data = data + 1, .n_rows = item->n_rows};
-		enum mu_status result = mu_coding_put(&run->owned, &x);
+		enum mu_status result = mu_coding_put(&s->owner, &run->owned, &x);
 
 		if (result != MU_OK)
 			MU_TRY(mu_keys_fail(s, result, mu_trace_message()));

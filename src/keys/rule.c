@@ -153,6 +153,72 @@ out:
 	return st;
 }
 
+/* ---- multipliers ---- */
+
+static enum mu_status check_multipliers(const struct mu_keys *keys, size_t n,
+					const struct mu_kv_multiplier *list)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!mu_key_find(&keys->table, list[i].key))
+			MU_FAIL(MU_ERR_ARGUMENT, "multipliers of key %d, which does not exist",
+				list[i].key);
+		if (!is_rate(list[i].lr) || !is_rate(list[i].wd))
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"multipliers %g and %g of key %d: they must be finite and not "
+				"below 0",
+				list[i].lr, list[i].wd, list[i].key);
+	}
+out:
+	return st;
+}
+
+static enum mu_status put_multipliers(struct mu_keys *keys, size_t n,
+				      const struct mu_kv_multiplier *list)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_multipliers(keys, n, list));
+	mu_keys_begin(keys);
+	for (size_t i = 0; i < n; i++) {
+		const struct mu_key *key = mu_key_find(&keys->table, list[i].key);
+		double *values;
+
+		MU_TRY(mu_keys_scratch(keys, (void **)&values, 2 * sizeof *values));
+		values[0] = list[i].lr;
+		values[1] = list[i].wd;
+		for (size_t p = 0; p < key->n_parts; p++) {
+			struct mu_transfer *x;
+
+			MU_TRY(mu_keys_transfer(keys, &x));
+			x->part = key->first_part + p;
+			x->coding = MU_CODING_MULTIPLIERS_PUT;
+			x->data = values;
+			x->nbytes = 2 * sizeof *values;
+		}
+	}
+	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+out:
+	mu_keys_end(keys);
+	return st;
+}
+
+enum mu_status mu_keys_set_multipliers(struct mu_keys *keys, size_t n,
+				       const struct mu_kv_multiplier *list)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_multipliers"));
+	/* Owners obey the rule in force again when they have all earlier pushes. */
+	MU_TRY(keys->ops->rule(keys, &keys->rule));
+	if (keys->topology->index == 0)
+		st = put_multipliers(keys, n, list);
+	MU_TRY(mu_keys_agree_first(keys, st, "mu_keys_set_multipliers"));
+out:
+	return st;
+}
+
 /* ---- states of the optimiser ---- */
 
 /* Move one state, or the count of updates (state < 0), of all parts of a key. On worker 0. */
