@@ -75,7 +75,8 @@ const char *mu_comm_gpu_support(void);
 /*
  * Seconds; 0 = no limit. A wait without progress for `warn` seconds is reported on stderr, and
  * again after each further `warn` seconds. A wait without progress for `timeout` seconds is
- * MU_ERR_TIMEOUT; the error names what is missing and the ranks that owe it. After such an error
+ * MU_ERR_TIMEOUT; the error names what is missing and the ranks that owe it. `setup` is the limit for
+ * ranks of other nodes in waits where only some ranks work, however long: mu_meet. After an error
  * other ranks may wait for this rank for ever, so the program must end the job (mu_world_fail).
  *
  * Progress is any message that arrives, and any rank of the same node that computes or passes from
@@ -84,17 +85,19 @@ const char *mu_comm_gpu_support(void);
  * as soon as any rank of its node waits for anything. Time in which the waiting rank itself could
  * not run does not count.
  *
- * One rank of each node reports. If it can be determined, the rank that ends the job is one that
- * waits for a rank that is not itself waiting; other ranks follow a few seconds later.
+ * One rank reports. If it can be determined, the rank that ends the job is one that waits for a rank
+ * that is not itself waiting. Other ranks of the node, and those of each following node, do so some
+ * seconds later if the job has not ended.
  */
 struct mu_limits {
-	double warn, timeout;
+	double warn, timeout, setup;
 };
 #define MU_WARN_SECONDS 30.0
 #define MU_TIMEOUT_SECONDS 300.0
+#define MU_SETUP_SECONDS 3600.0
 
 /* Set the limits of collective calls on comm, and of waits in topologies made from it afterwards.
- * Defaults: the two above. Not collective, but all ranks should set the same limits. */
+ * Defaults: the three above. Not collective, but all ranks should set the same limits. */
 enum mu_status mu_comm_set_limits(MPI_Comm comm, const struct mu_limits *limits);
 
 /* ---- topology ---- */
@@ -221,8 +224,9 @@ struct mu_awaited {
 	int ranks[MU_AWAITED_MAX]; /* of the topology's world */
 	bool somebody; /* n = 0, but some unknown rank owes something */
 	bool direct;   /* the ranks depend on no other rank for what they owe */
-	bool patient;  /* no timeout for ranks of other nodes; only ranks that are seen to stand
-			  still count */
+	/* Ranks of other nodes have no limit, or that of set-up; only ranks that are seen to stand
+	 * still have the usual one. */
+	bool patient, setup;
 };
 void mu_awaited_add(struct mu_awaited *a, int rank);
 /* Fill in *a, which is zero. No ranks and not somebody: nobody owes anything. */
@@ -239,7 +243,7 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
 struct mu_meeting {
 	MPI_Comm comm;
 	const char *what;
-	bool patient;
+	bool setup; /* see struct mu_awaited */
 };
 void mu_meeting_enter(const struct mu_meeting *meeting, struct mu_waiter *w);
 mu_awaited_fn mu_awaited_meeting;
@@ -247,8 +251,8 @@ mu_awaited_fn mu_awaited_meeting;
 /* ---- collectives with polite waits. Collective over comm. ---- */
 
 enum mu_status mu_barrier(MPI_Comm comm);
-/* A barrier for ranks that arrive at very different times: the limits apply to ranks of this node
- * only; ranks of other nodes are waited for without a limit. */
+/* A barrier for ranks that arrive at very different times: ranks of other nodes have the limit of
+ * set-up. */
 enum mu_status mu_meet(MPI_Comm comm);
 enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm);
 enum mu_status mu_allreduce_double(double *values, size_t n, MPI_Op op, MPI_Comm comm);
@@ -295,7 +299,8 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
 /*
  * Bandwidth of large messages between the first and the last rank of comm, in bytes/s per
  * direction, both directions at once; the best of several trials, in a few hundredths of a second.
- * 0 for one rank. Collective over comm.
+ * On a slow link the messages are smaller, so that they end in about a second. Waits have the limit
+ * of set-up. 0 for one rank. Collective over comm.
  */
 enum mu_status mu_comm_link(MPI_Comm comm, double *bytes_per_second);
 

@@ -123,6 +123,24 @@ leftovers >/dev/null # what runs on hosts that cannot be reached
 for i in 1 2 3; do ip link set "muv$$-$i" up; done
 for i in 1 2 3; do hosts_wait $i || fail "host $i is not reached again"; done
 
+part "jobs/launch is cut off from all hosts"
+for i in 1 2 3; do hosts_name $i; done >hosts
+: >"$log"
+new_mark
+MU_TEST_PART=$run_mark MPIRUN="$hosts_mpirun -iface $hosts_bridge" timeout -k 5 $((100 * scale)) "$SRCDIR/jobs/launch" \
+	-n 3 -H hosts --ssh "$PWD/hosts_exec" --ask-after 2 "$TRAINER" $run --model-prefix L --num-epochs 1000000 \
+	>"$log" 2>&1 </dev/null &
+job=$!
+until_said 1 '^Epoch\[1\] Train-accuracy'
+for i in 1 2 3; do ip link set "muv$$-$i" down; done
+begun=$SECONDS
+wait $job
+[ $((SECONDS - begun)) -le $((60 * scale)) ] || fail "it took $((SECONDS - begun)) s"
+expect_count 1 '^launch: error: none of the hosts can be reached by .*hosts_exec any more: mpirun is ended'
+leftovers >/dev/null # what runs on hosts that cannot be reached
+for i in 1 2 3; do ip link set "muv$$-$i" up; done
+for i in 1 2 3; do hosts_wait $i || fail "host $i is not reached again"; done
+
 part "a host without ssh"
 if command -v ssh >/dev/null; then
 	timeout -k 5 $((60 * scale)) "$SRCDIR/jobs/supervise" --backoff 0 --restarts 2 \

@@ -51,6 +51,7 @@ hosts_wait() {
 	name=$(hosts_name "$1")
 	for ((k = 0; k < 100; k++)); do
 		ip -n "$name" neigh flush dev eth0
+		ip neigh flush dev "$hosts_bridge"
 		ip netns exec "$name" timeout 2 bash -c "exec 3<>/dev/tcp/$hosts_net.254/9" 2>&1 |
 			grep -q refused && return
 		sleep 0.2

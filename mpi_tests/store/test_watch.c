@@ -3,7 +3,8 @@
 /*
  * The watch over waits: a rank that sleeps is named, one that computes is not taken for lost, and
  * one rank tells. With an argument, for test_watchdog.sh: "keys", a store of keys whose worker 1
- * stops itself for ever; "finish", a store whose workers finish at different times.
+ * stops itself for ever; "finish", a store whose workers finish at different times; "setup", a
+ * meeting to which a rank of another node comes late.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void compute(double seconds)
 
 static void set_limits(double warn, double timeout)
 {
-	must(mu_comm_set_limits(world, &(struct mu_limits){warn, timeout}));
+	must(mu_comm_set_limits(world, &(struct mu_limits){warn, timeout, 0}));
 }
 
 /* Sums over the ranks, for checks that need all of them. */
@@ -42,8 +43,10 @@ static long total(long mine)
 
 static void test_limits(void)
 {
-	fails(mu_comm_set_limits(world, &(struct mu_limits){-1, 3}), MU_ERR_ARGUMENT, "0 or more");
-	fails(mu_comm_set_limits(world, &(struct mu_limits){1, 0.0 / 0.0}), MU_ERR_ARGUMENT,
+	fails(mu_comm_set_limits(world, &(struct mu_limits){-1, 3, 0}), MU_ERR_ARGUMENT, "0 or more");
+	fails(mu_comm_set_limits(world, &(struct mu_limits){1, 0.0 / 0.0, 0}), MU_ERR_ARGUMENT,
+	      "0 or more");
+	fails(mu_comm_set_limits(world, &(struct mu_limits){1, 3, -1}), MU_ERR_ARGUMENT,
 	      "0 or more");
 }
 
@@ -284,6 +287,31 @@ static int run_finish(void)
 	return mu_world_close(&world, check_failures() ? 1 : 0);
 }
 
+/* On two nodes: worker 1 is late at a meeting of set-up, which has a limit of its own. */
+static int run_setup(void)
+{
+	for (int limited = 0; limited < 2; limited++) {
+		struct mu_topology t;
+		enum mu_status st;
+
+		must(mu_comm_set_limits(world, &(struct mu_limits){0, 0.2, limited ? 0.5 : 0}));
+		must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+		set_limits(0, 0);
+		if (rank == 1)
+			sleep_seconds(7);
+		st = mu_meet(t.world);
+		CHECK(st == (limited && rank == 0 ? MU_ERR_TIMEOUT : MU_OK));
+		if (st != MU_OK)
+			CHECK_HAS(mu_trace_message(), "all to come: nothing from worker 1");
+		if (st != MU_OK)
+			CHECK_HAS(mu_trace_message(), "; the limit is 0.5 s (set-up timeout)");
+		mu_trace_clear();
+		must(mu_barrier(world));
+		mu_topology_release(&t);
+	}
+	return mu_world_close(&world, check_failures() ? 1 : 0);
+}
+
 static int run_keys(void)
 {
 	struct mu_kv_config config = {.type = "dist_sync", .topology = &topology};
@@ -311,6 +339,8 @@ int main(int argc, char **argv)
 		return run_keys();
 	if (argc > 1 && strcmp(argv[1], "finish") == 0)
 		return run_finish();
+	if (argc > 1 && strcmp(argv[1], "setup") == 0)
+		return run_setup();
 	test_limits();
 	if (size > 1) {
 		test_timeout();

@@ -26,7 +26,7 @@ out:
 enum mu_status mu_meet(MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_meeting meeting = {.comm = comm, .what = "all to come", .patient = true};
+	const struct mu_meeting meeting = {.comm = comm, .what = "all to come", .setup = true};
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Ibarrier(comm, &request));

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,23 +105,23 @@ static void rest(int tenths_of_second)
  * it. So a rank that only knows of another rank's error leaves the abort to that rank for a while.
  * Among ranks with the same error (a loss that is not finite is an error on every worker) the
  * lowest reports: the others delay, and the abort ends them meanwhile. For a wait that is too long
- * one rank of each node reports first (watch.c).
+ * one rank reports first (blame.c), unless roles are not known.
  */
-static int tenths_before_telling(enum mu_status st, int rank)
+static int tenths_before_telling(enum mu_status st, int rank, const char *role)
 {
 	const int turn = rank < 20 ? rank : 20;
 
 	if (st == MU_ERR_PEER)
 		return 50;
 	if (st == MU_ERR_TIMEOUT)
-		return turn;
+		return *role ? 0 : 10 * turn;
 	return rank == 0 ? 0 : 20 + turn;
 }
 
 /* An immediate abort can end the launcher before it has passed on the output. */
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 {
-	rest(tenths_before_telling(st, rank));
+	rest(tenths_before_telling(st, rank, role));
 	mu_world_report(st, program, rank, role);
 	rest(5);
 	mu_world_abort(mu_world_exit_status(st));
@@ -169,6 +170,15 @@ static bool may_hang(void)
 	    sscanf(text, "MPICH Version: %d.%d", &major, &minor) != 2)
 		return false;
 	return major < 4 || (major == 4 && minor < 2);
+}
+
+/* Has the user told UCX to use no shared memory inside a host? */
+static bool avoids_memory(void)
+{
+	const char *uses = getenv("UCX_TLS");
+
+	return uses && *uses != '^' && !strstr(uses, "sm") && !strstr(uses, "sysv") &&
+	       !strstr(uses, "posix") && !strstr(uses, "all");
 }
 
 static enum mu_status count_hosts(MPI_Comm comm, bool *several)
@@ -261,7 +271,7 @@ static bool end_mpi(MPI_Comm *world)
 		mu_trace_clear();
 		MPI_Comm_free(world);
 	}
-	if (several && may_hang()) {
+	if ((several || avoids_memory()) && may_hang()) {
 		fflush(NULL);
 		leave_hydra();
 		return true;

@@ -14,6 +14,7 @@
 #include <muster/notice.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/lock.h"
 #include "checkpoint/saver.h"
 #include "conf/text.h"
 #include "data.h"
@@ -244,8 +245,11 @@ static enum mu_status setup_worker(struct train_run *run)
 
 	MU_TRY(mu_train_halt_open(&run->halt));
 	if (v->model_prefix && !v->evaluate && v->load_epoch < v->num_epochs &&
-	    run->topology.index == 0)
+	    run->topology.index == 0) {
 		MU_TRY(mu_checkpoint_check(v));
+		if (!v->check && !v->test_io && !v->dump_batch && v->conv_algo != CONF_CONV_TUNE)
+			MU_TRY(mu_checkpoint_lock(v->model_prefix, &run->lock));
+	}
 	MU_TRY(open_inputs(run, &model));
 	if (run->topology.index == 0)
 		MU_TRY(mu_train_vocabulary_save(v, run->train.vocabulary));
@@ -472,6 +476,7 @@ void mu_train_release(struct train_run *run)
 {
 	mu_engine_comm_thread_close(&run->engine);
 	mu_report_close(run->observers);
+	mu_checkpoint_unlock(run->lock);
 	mu_train_halt_close(&run->halt);
 	mu_free(run->resume);
 	mu_engine_close(&run->engine);

@@ -38,6 +38,7 @@ struct train_run {
 	struct train_batches batches;
 	size_t examples;                  /* per epoch, of the whole job */
 	struct checkpoint_resume *resume; /* what the run goes on from */
+	struct mu_checkpoint_lock *lock;  /* of worker 0's prefix; NULL: none */
 	struct train_halt halt;
 	struct checkpoint_rollback *back; /* --on-nan rollback: what outlives this run */
 	struct checkpoint_run_file run_file;

@@ -9,10 +9,14 @@
 /* Ranks that cannot see the cause report later by this time, so that a rank that can see it reports
  * first. */
 #define UNSURE_SECONDS 2.0
+/* Ranks of other nodes may see the same. A node that sees a rank stand still reports first, then one
+ * node after the other, later by the time in which a report ends the job (mu_world_fail). */
+#define TURN_SECONDS 1.5
+#define MOST_TURNS 8
 /* The rank that reported first ends the job; after this time the next one does. */
 #define END_SECONDS 5.0
 
-static const struct mu_limits defaults = {MU_WARN_SECONDS, MU_TIMEOUT_SECONDS};
+static const struct mu_limits defaults = {MU_WARN_SECONDS, MU_TIMEOUT_SECONDS, MU_SETUP_SECONDS};
 
 void mu_awaited_add(struct mu_awaited *a, int rank)
 {
@@ -35,6 +39,7 @@ static void await_somebody(const void *context, struct mu_awaited *a)
 struct verdict {
 	double seconds;   /* time without progress */
 	bool sure;        /* the named ranks are in no wait themselves */
+	bool seen;        /* this node alone sees that they stand still */
 	bool by_the_way;  /* no rank waits for the named ranks */
 	size_t n;         /* number of named ranks */
 	char names[1024]; /* their names */
@@ -46,6 +51,8 @@ static double look_period(const struct mu_limits *l)
 
 	if (least == 0 || (l->warn > 0 && l->warn < least))
 		least = l->warn;
+	if (least == 0)
+		least = l->setup;
 	return least > 16 ? 2 : least < 0.4 ? 0.05 : least / 8;
 }
 
@@ -126,7 +133,7 @@ static void name_stopped(struct verdict *v, const struct mu_watch *watch, double
 		if (watch->sights[t->slot_of[r]].stopped_from < from)
 			from = watch->sights[t->slot_of[r]].stopped_from;
 	}
-	v->by_the_way = v->sure = v->n > 0;
+	v->by_the_way = v->sure = v->seen = v->n > 0;
 	v->seconds = v->n > 0 ? now - from : 0;
 }
 
@@ -173,7 +180,7 @@ static struct verdict assess(struct mu_waiter *w, const struct mu_awaited *a, do
 	look_around(w->watch, now);
 	restart(w, a);
 	name_awaited(&v, w->watch, a, true);
-	v.sure = v.n > 0;
+	v.sure = v.seen = v.n > 0;
 	v.seconds = now - w->still;
 	if (v.n == 0)
 		assess_unseen(&v, w, a, now);
@@ -243,6 +250,45 @@ static bool is_due(struct mu_waiter *w, const struct mu_limits *l, double now)
 	return true;
 }
 
+/* The turns of the nodes (delay_of) hold only if no check comes late. */
+static void check_earlier(struct mu_waiter *w, double then)
+{
+	if (then >= w->next)
+		return;
+	w->next = then;
+	if (w->watch)
+		w->watch->next = then;
+}
+
+/* Seconds without progress that end the job; 0: none. */
+static double limit_of(const struct mu_limits *l, const struct mu_awaited *a, bool sure)
+{
+	if (sure)
+		return l->timeout;
+	if (a->setup)
+		return l->setup;
+	return a->patient ? 0 : l->timeout;
+}
+
+static int at_most(int a, int most)
+{
+	return a < most ? a : most;
+}
+
+/* How much later than the limit this rank reports, so that one rank does. */
+static double delay_of(const struct mu_waiter *w, const struct verdict *v)
+{
+	const struct mu_topology *t = w->watch ? w->watch->topology : NULL;
+	const double unsure = v->sure ? 0 : UNSURE_SECONDS;
+	int turns = 0;
+
+	if (t && t->num_nodes > 1 && !v->seen) {
+		turns = 1 + at_most(t->node_of[t->rank], MOST_TURNS - 1);
+		turns += v->sure ? 0 : at_most(t->num_nodes, MOST_TURNS);
+	}
+	return unsure + turns * TURN_SECONDS;
+}
+
 enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const void *context)
 {
 	enum mu_status st = MU_OK;
@@ -250,22 +296,25 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
 	const double now = w->last;
 	struct mu_awaited a = {.n = 0};
 	struct verdict v;
-	double seconds;
+	double seconds, limit, left;
 	char text[1280];
 
-	if ((l.warn == 0 && l.timeout == 0) || !is_due(w, &l, now))
+	if ((l.warn == 0 && l.timeout == 0 && l.setup == 0) || !is_due(w, &l, now))
 		goto out;
 	(fn ? fn : await_somebody)(context, &a);
 	v = assess(w, &a, now);
+	limit = limit_of(&l, &a, v.sure);
+	left = limit + delay_of(w, &v) - v.seconds;
+	if (limit > 0 && v.seconds > 0 && left <= 0 && may_end(w->watch, now)) {
+		put_text(text, sizeof text, w->watch, &a, &v);
+		MU_FAIL(MU_ERR_TIMEOUT, "%s; the limit is %g s (%s timeout)", text, limit,
+			limit == l.timeout ? "communication" : "set-up");
+	}
+	if (limit > 0 && left > 0)
+		check_earlier(w, now + left);
 	seconds = v.sure ? v.seconds : v.seconds - UNSURE_SECONDS;
 	if (seconds < w->told)
 		w->told = 0;
-	if (l.timeout > 0 && seconds >= l.timeout && (v.sure || !a.patient) &&
-	    may_end(w->watch, now)) {
-		put_text(text, sizeof text, w->watch, &a, &v);
-		MU_FAIL(MU_ERR_TIMEOUT, "%s; the limit is %g s (communication timeout)", text,
-			l.timeout);
-	}
 	if (l.warn == 0 || seconds < w->told + l.warn)
 		goto out;
 	w->told = seconds;

@@ -78,6 +78,13 @@ static struct mu_group *group_of(MPI_Comm comm)
 	return found ? group : NULL;
 }
 
+struct mu_watch *mu_watch_of(MPI_Comm comm)
+{
+	struct mu_group *group = group_of(comm);
+
+	return group ? group->watch : NULL;
+}
+
 static enum mu_status new_watch(struct mu_watch **out)
 {
 	enum mu_status st = MU_OK;
@@ -85,7 +92,8 @@ static enum mu_status new_watch(struct mu_watch **out)
 
 	MU_TRY(MU_ALLOC(watch, 1, "watch over waits"));
 	watch->refs = 1;
-	watch->limits = (struct mu_limits){MU_WARN_SECONDS, MU_TIMEOUT_SECONDS};
+	watch->limits = (struct mu_limits){MU_WARN_SECONDS, MU_TIMEOUT_SECONDS,
+					    MU_SETUP_SECONDS};
 	for (int i = 0; i <= MU_GROUP_N; i++)
 		watch->groups[i] = (struct mu_group){watch, (enum mu_group_kind)i};
 	*out = watch;
@@ -99,9 +107,10 @@ enum mu_status mu_comm_set_limits(MPI_Comm comm, const struct mu_limits *limits)
 	struct mu_group *group = group_of(comm);
 	struct mu_watch *watch = NULL;
 
-	if (!(limits->warn >= 0) || !(limits->timeout >= 0))
-		MU_FAIL(MU_ERR_ARGUMENT, "limits of waits: %g s and %g s: they must be 0 or more",
-			limits->warn, limits->timeout);
+	if (!(limits->warn >= 0) || !(limits->timeout >= 0) || !(limits->setup >= 0))
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"limits of waits: %g s, %g s and %g s: they must be 0 or more",
+			limits->warn, limits->timeout, limits->setup);
 	if (!group) {
 		MU_TRY(new_watch(&watch));
 		MU_TRY(attach(comm, &watch->groups[MU_GROUP_N]));
@@ -214,7 +223,7 @@ void mu_awaited_meeting(const void *context, struct mu_awaited *a)
 	const struct mu_topology *t = group ? group->watch->topology : NULL;
 
 	snprintf(a->what, sizeof a->what, "%s", meeting->what);
-	a->patient = meeting->patient;
+	a->setup = meeting->setup;
 	a->somebody = true;
 	for (int r = 0; t && group->kind < MU_GROUP_N && r < t->size; r++)
 		if (r != t->rank && is_member(t, group->kind, r) &&

@@ -34,6 +34,9 @@ void mu_watch_close(struct mu_topology *t);
 void mu_watch_begin(const struct mu_watch *watch);
 void mu_watch_polled(const struct mu_watch *watch, double now);
 
+/* Of a communicator; NULL: none. Waits with it have its limits. */
+struct mu_watch *mu_watch_of(MPI_Comm comm);
+
 /* Wait for the request of a collective. */
 enum mu_status mu_watch_collective(const struct mu_meeting *meeting, MPI_Request *request);
 
