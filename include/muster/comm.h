@@ -75,9 +75,10 @@ const char *mu_comm_gpu_support(void);
 /*
  * Seconds; 0 = no limit. A wait without progress for `warn` seconds is reported on stderr, and
  * again after each further `warn` seconds. A wait without progress for `timeout` seconds is
- * MU_ERR_TIMEOUT; the error names what is missing and the ranks that owe it. `setup` is the limit for
- * ranks of other nodes in waits where only some ranks work, however long: mu_meet. After an error
- * other ranks may wait for this rank for ever, so the program must end the job (mu_world_fail).
+ * MU_ERR_TIMEOUT; the error names what is missing and the ranks that owe it. `setup` is the limit
+ * for ranks of other nodes in waits where only some ranks work, however long: mu_meet. After an
+ * error other ranks may wait for this rank for ever, so the program must end the job
+ * (mu_world_fail).
  *
  * Progress is any message that arrives, and any rank of the same node that computes or passes from
  * one wait to another. Ranks of other nodes cannot be observed: the limit must exceed the longest
@@ -85,9 +86,9 @@ const char *mu_comm_gpu_support(void);
  * as soon as any rank of its node waits for anything. Time in which the waiting rank itself could
  * not run does not count.
  *
- * One rank reports. If it can be determined, the rank that ends the job is one that waits for a rank
- * that is not itself waiting. Other ranks of the node, and those of each following node, do so some
- * seconds later if the job has not ended.
+ * One rank reports. If it can be determined, the rank that ends the job is one that waits for a
+ * rank that is not itself waiting. Other ranks of the node, and those of each following node, do so
+ * some seconds later if the job has not ended.
  */
 struct mu_limits {
 	double warn, timeout, setup;

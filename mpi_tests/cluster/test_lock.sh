@@ -41,7 +41,7 @@ refused() {
 	(log=second.log && run_limited 30 2 $endless && exit $status)
 	[ $? = 1 ] || fail "exit status $status of a second job"
 	log=second.log
-	expect_count 1 "error: --model-prefix P: another job saves there \(host $1, pid \d+, since .*\); .* remove P.lock"
+	expect_count 1 "error: --model-prefix P: another job saves there \(host $1, pid \d+, since .* P.lock"
 	expect_count 1 'error: '
 	log=trainer.log
 	kill -0 $job || fail "the first job has ended"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # @tier full
-# Hosts that answer slowly are not lost: a slow link does not end a job, whose limit of waits is short. A host that falls
+# Hosts that answer slowly are not lost: a slow link does not end a job with a short limit of waits. A host that falls
 # silent is lost: one line says so, whichever ranks of other hosts wait for it.
 # shellcheck disable=SC2086 # lists of options are words
 set -u

@@ -53,7 +53,8 @@ hosts_wait() {
 		ip -n "$name" neigh flush dev eth0
 		ip neigh flush dev "$hosts_bridge"
 		ip netns exec "$name" timeout 2 bash -c "exec 3<>/dev/tcp/$hosts_net.254/9" 2>&1 |
-			grep -q refused && return
+			grep -q refused &&
+			timeout 2 bash -c "exec 3<>/dev/tcp/$hosts_net.$1/9" 2>&1 | grep -q refused && return
 		sleep 0.2
 	done
 	return 1

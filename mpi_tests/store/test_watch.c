@@ -43,7 +43,8 @@ static long total(long mine)
 
 static void test_limits(void)
 {
-	fails(mu_comm_set_limits(world, &(struct mu_limits){-1, 3, 0}), MU_ERR_ARGUMENT, "0 or more");
+	fails(mu_comm_set_limits(world, &(struct mu_limits){-1, 3, 0}), MU_ERR_ARGUMENT,
+	      "0 or more");
 	fails(mu_comm_set_limits(world, &(struct mu_limits){1, 0.0 / 0.0, 0}), MU_ERR_ARGUMENT,
 	      "0 or more");
 	fails(mu_comm_set_limits(world, &(struct mu_limits){1, 3, -1}), MU_ERR_ARGUMENT,

@@ -21,7 +21,7 @@
 
 enum { OWNER_TEXT = 512, MOST_TRIES = 10 };
 
-/* Owner of a lock. place: the boot of the kernel and the pid namespace, in which pids are unique. */
+/* Owner of a lock. place: boot of the kernel and pid namespace; a pid is unique in these. */
 struct owner {
 	char host[80], place[128], since[32];
 	long pid;
@@ -182,9 +182,10 @@ static void remove_dead(const char *path, const struct sight *dead)
 static enum mu_status write_text(int fd, const struct mu_checkpoint_lock *lock)
 {
 	enum mu_status st = MU_OK;
-	const ssize_t nbytes = (ssize_t)strlen(lock->text), n = write(fd, lock->text, (size_t)nbytes);
+	const size_t nbytes = strlen(lock->text);
+	const ssize_t n = write(fd, lock->text, nbytes);
 
-	if (n != nbytes) {
+	if (n != (ssize_t)nbytes) {
 		const char *why = n < 0 ? strerror(errno) : "No space left on device";
 
 		unlink(lock->path);

@@ -7,8 +7,8 @@
 
 /*
  * The start of a job waits for the measurement, so it ends in about LINK_SECONDS: messages grow
- * until one takes a fair part of that time. The first one, which also connects the two ranks, is not
- * counted.
+ * until one takes a fair part of that time. The first one, which also connects the two ranks, does
+ * not count.
  */
 #define LINK_SECONDS 0.5
 enum { LINK_BYTES = 1 << 22, LINK_LEAST = 1 << 12, LINK_GROWTH = 4, LINK_ROUNDS = 5, LINK_TAG = 1 };

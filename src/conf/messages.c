@@ -9,7 +9,6 @@ static const struct {
 } settings[] = {
 	{"batch size", "--batch-size"},
 	{"communication timeout", "--comm-timeout"},
-	{"set-up timeout", "--setup-timeout"},
 	{"halt before", "--halt-before"},
 	{"image shape", "--image-shape"},
 	{"max_area", "--max-random-area"},
@@ -25,6 +24,7 @@ static const struct {
 	{"prefetch buffer", "--prefetch-buffer"},
 	{"random_crop", "--random-crop"},
 	{"random_resized_crop", "--random-resized-crop"},
+	{"set-up timeout", "--setup-timeout"},
 };
 
 void mu_conf_name_options(void)

@@ -161,8 +161,8 @@ const struct mu_option mu_conf_options[] = {
 		 "(0: never)"},
 	{REAL("setup-timeout", limits.setup), .initial = "3600", RANGE(0, 1e9), .group = job,
 	 ADVANCED,
-	 .help = "S  the same for ranks of other nodes while the job is set up: they may read data, "
-		 "make a cache, or measure a slow link (0: never)"},
+	 .help = "S  the same for ranks of other nodes while the job is set up: they may read "
+		 "data, make a cache, or measure a slow link (0: never)"},
 	{REAL("comm-warn", limits.warn), .initial = "30", RANGE(0, 1e9), .group = job, ADVANCED,
 	 .help = "S  warn of such a wait every S seconds (0: never)"},
 

@@ -107,7 +107,8 @@ check_supervised() {
 		*"; restart "*) bad causes "$line" ;;
 		esac
 	done < <(grep '^supervise: ' "$log")
-	! grep -P "$crashes" "$log" | grep -Pvq 'EXIT CODE: (9|15|137|143)\b' || bad signals "$(grep -Pm 1 "$crashes" "$log")"
+	! grep -P "$crashes" "$log" | grep -Pvq 'EXIT CODE: (9|15|137|143)\b' ||
+		bad signals "$(grep -Pm 1 "$crashes" "$log")"
 	remains=$(leftovers)
 	[ -z "$remains" ] || bad left "processes ${remains//$'\n'/ }"
 }
@@ -135,8 +136,9 @@ campaign() {
 			$(((${EPOCHREALTIME/./} - ${begun/./}) / 1000000)) \
 			$(((${EPOCHREALTIME/./} - ${begun/./}) / 100000 % 10)) "${verdict:-good}"
 	done
-	printf '\n%s: %d cases, %d events; hangs %d, lost runs %d, crashes by signal %d, ends without one line that names ' \
+	printf '\n%s: %d cases, %d events; hangs %d, lost runs %d, crashes by signal %d, ' \
 		"${0##*/}" $done_cases $events $hangs $lost $signals
-	printf 'the cause %d, processes left %d, other bits %d, bit-equal ends %d\n' $causes $left $unequal $equal
+	printf 'ends without one line that names the cause %d, processes left %d, other bits %d, bit-equal ends %d\n' \
+		$causes $left $unequal $equal
 	[ $((hangs + lost + signals + causes + left + unequal)) = 0 ]
 }

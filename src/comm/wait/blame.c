@@ -9,8 +9,8 @@
 /* Ranks that cannot see the cause report later by this time, so that a rank that can see it reports
  * first. */
 #define UNSURE_SECONDS 2.0
-/* Ranks of other nodes may see the same. A node that sees a rank stand still reports first, then one
- * node after the other, later by the time in which a report ends the job (mu_world_fail). */
+/* Ranks of other nodes may see the same. A node that sees a rank stand still reports first, then
+ * one node after the other, later by the time in which a report ends the job (mu_world_fail). */
 #define TURN_SECONDS 1.5
 #define MOST_TURNS 8
 /* The rank that reported first ends the job; after this time the next one does. */
