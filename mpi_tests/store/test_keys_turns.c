@@ -108,7 +108,7 @@ static void once(void)
 {
 	struct mu_topology flat;
 
-	must(mu_comm_set_limits(world, &(struct mu_limits){0, 10}));
+	must(mu_comm_set_limits(world, &(struct mu_limits){.timeout = 10}));
 	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	in_turns("dist_allreduce", "dist_sharded", &flat);
 	in_turns("dist_sharded", "dist_sharded", &flat);
@@ -132,7 +132,7 @@ static int run_forgotten(int servers)
 
 	must(mu_world_open(&(int){0}, &(char **){NULL}, &world));
 	MPI_Comm_rank(world, &rank);
-	must(mu_comm_set_limits(world, &(struct mu_limits){0, 1}));
+	must(mu_comm_set_limits(world, &(struct mu_limits){.timeout = 1}));
 	must(mu_topology_init(&t, world, servers, MU_PLACEMENT_SPREAD));
 	open_store(&s, servers ? "dist_sync" : "dist_sharded", &t);
 	if (t.role == MU_ROLE_SERVER) {
