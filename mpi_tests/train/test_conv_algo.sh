@@ -38,6 +38,7 @@ if grep -q '^device cpu: oneDNN 2\..*avx512' "$log"; then
 	[ "$winograd_counts" = "17 17 17 " ] || fail "winograd does $winograd_counts, not 17 17 17"
 elif grep -qE '^device cpu: .*(avx2|avx512)' "$log"; then
 	[ "$winograd_counts" = "16 16 16 " ] || fail "winograd does $winograd_counts, not 16 16 16"
+	[ "$auto_counts" = "16 10 10 " ] || fail "auto does $auto_counts by winograd, not 16 10 10"
 fi
 awk -v a="$direct" -v b="$winograd" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-3 && d > -1e-3) }' ||
 	fail "losses differ by more than rounding: $direct and $winograd"

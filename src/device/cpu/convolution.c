@@ -30,10 +30,11 @@ static bool prefers_nhwc(const struct mu_op *op, const struct mu_convolution *a)
 }
 
 /*
- * The fixed rule of MU_CONVOLUTION_AUTO: oneDNN's own choice, which depends on shape, phase,
- * threads and instruction set, and direct for fewer than 32 channels. Winograd pads fewer than 16:
- * for RGB images at batch 128 that took 4.6 GB of scratch, and ran at a quarter of direct's speed;
- * with 16 channels it took 1.3 times direct's time forward and 1.6 times backward.
+ * The fixed rule of MU_CONVOLUTION_AUTO where our own Winograd does not apply (winograd.c):
+ * oneDNN's own choice, which depends on shape, phase, threads and instruction set, and direct for
+ * fewer than 32 channels. Its Winograd pads fewer than 16: for RGB images at batch 128 that took
+ * 4.6 GB of scratch, and ran at a quarter of direct's speed; with 16 channels it took 1.3 times
+ * direct's time forward and 1.6 times backward.
  */
 static dnnl_alg_kind_t ask(const struct cpu_plan *p, const struct shape *s,
 			   enum mu_convolution_phase phase)
@@ -120,8 +121,8 @@ static void describe_shape(const struct cpu_plan *p, struct shape *s)
 				  (dnnl_dim_t)in[2 + i] - a->pad[i];
 	}
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
-		s->winograd[phase] = p->algorithms[phase] == MU_CONVOLUTION_WINOGRAD &&
-				     mu_cpu_winograd_can(p);
+		s->winograd[phase] =
+			mu_cpu_winograd_does(p, (enum mu_convolution_phase)phase);
 	mu_cpu_tag(&s->src, &op->inputs[0]->shape, tag);
 	mu_cpu_tag(&s->dst, &op->outputs[0]->shape, tag);
 	s->src.data_type = s->dst.data_type = p->dtype;

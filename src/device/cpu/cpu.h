@@ -200,9 +200,9 @@ struct cpu_convolution {
 	int x, y, weight, bias;
 };
 
-/* Is there a kernel of Winograd's algorithm of our own for this convolution, and none of oneDNN's;
- * for these layouts of input and output? */
-bool mu_cpu_winograd_can(const struct cpu_plan *p);
+/* Is this phase done by our own kernels of Winograd's algorithm, if they fit the layouts of input
+ * and output? Never where oneDNN has its own. */
+bool mu_cpu_winograd_does(const struct cpu_plan *p, enum mu_convolution_phase phase);
 bool mu_cpu_winograd_fits(const struct cpu_md *x, const struct cpu_md *y);
 /* The steps of a phase, fused activation included. */
 enum mu_status mu_cpu_plan_winograd(struct cpu_plan *p, enum mu_convolution_phase phase,
