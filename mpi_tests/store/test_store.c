@@ -239,6 +239,7 @@ static void once(void)
 	model_large(&large);
 	test_types();
 	test_order(&odd);
+	topology = alone;
 	hash = hash_of_store(&odd, &config, "local", &alone, 2);
 	config.bucket_bytes = 3000;
 	CHECK(hash == hash_of_store(&odd, &config, "local", &alone, 2));
