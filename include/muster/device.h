@@ -60,8 +60,15 @@ enum mu_op_kind {
 	MU_OP_N,
 };
 
-const char *mu_op_kind_name(enum mu_op_kind kind); /* "convolution"; without separators, as in array
-						      names: "fullyconnected", "batchnorm" */
+/* A kind of operation, as plans see it. A member that is not set is right, but costs memory. */
+struct mu_op_traits {
+	const char *name;   /* "convolution"; without separators, as in array names: "batchnorm" */
+	bool input_unused;  /* backward does not read the input's values */
+	bool output_unused; /* backward does not read the output's values */
+	bool stepwise;      /* computes each step of a sequence from that step alone */
+};
+const struct mu_op_traits *mu_op_traits(enum mu_op_kind kind);
+const char *mu_op_kind_name(enum mu_op_kind kind);
 
 /* Pairs are (height, width). Output size: floor((size + 2 pad - dilate (kernel - 1) - 1) / stride)
  * + 1. */

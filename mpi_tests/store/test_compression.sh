@@ -79,7 +79,7 @@ refuse 'gc-threshold 1 needs --gc-type 2bit or 1bit' --gc-threshold 1
 refuse 'gc-pull 1 needs --gc-type' --gc-pull 1
 run_limited 60 1 --network mlp $run --num-epochs 1 --kv-store device --gc-type 2bit
 [ $status = 2 ] || fail "exit status $status of compression with device"
-expect 'kv-store device: nothing goes between ranks'
+expect 'kv-store device: no gradients pass between ranks'
 
 hosts_possible || {
 	echo "no private hosts: needs root, ip and tc"

@@ -38,20 +38,36 @@ bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b)
 	return true;
 }
 
-const char *mu_op_kind_name(enum mu_op_kind kind)
+const struct mu_op_traits *mu_op_traits(enum mu_op_kind kind)
 {
-	static const char *const names[MU_OP_N] = {
-		[MU_OP_CONVOLUTION] = "convolution", [MU_OP_FULLY_CONNECTED] = "fullyconnected",
-		[MU_OP_ACTIVATION] = "activation",   [MU_OP_POOLING] = "pooling",
-		[MU_OP_FLATTEN] = "flatten",         [MU_OP_DROPOUT] = "dropout",
-		[MU_OP_BATCH_NORM] = "batchnorm",    [MU_OP_SUM] = "sum",
-		[MU_OP_CONCAT] = "concat",           [MU_OP_SPLIT] = "split",
-		[MU_OP_SOFTMAX] = "softmax",         [MU_OP_LRN] = "lrn",
-		[MU_OP_EMBEDDING] = "embedding",     [MU_OP_LSTM] = "lstm",
-		[MU_OP_CUSTOM] = "custom",
+	static const struct mu_op_traits unknown = {.name = "unknown"}, kinds[MU_OP_N] = {
+		[MU_OP_CONVOLUTION] = {"convolution", .output_unused = true},
+		[MU_OP_FULLY_CONNECTED] = {"fullyconnected", .output_unused = true},
+		[MU_OP_ACTIVATION] = {"activation", .input_unused = true, .stepwise = true},
+		[MU_OP_POOLING] = {"pooling", .input_unused = true, .output_unused = true},
+		[MU_OP_FLATTEN] = {"flatten", .input_unused = true, .output_unused = true},
+		[MU_OP_DROPOUT] = {"dropout", .input_unused = true, .output_unused = true,
+				   .stepwise = true},
+		[MU_OP_BATCH_NORM] = {"batchnorm", .output_unused = true},
+		[MU_OP_SUM] = {"sum", .input_unused = true, .output_unused = true,
+			       .stepwise = true},
+		[MU_OP_CONCAT] = {"concat", .input_unused = true, .output_unused = true,
+				  .stepwise = true},
+		[MU_OP_SPLIT] = {"split", .input_unused = true, .output_unused = true,
+				 .stepwise = true},
+		[MU_OP_SOFTMAX] = {"softmax", .input_unused = true, .stepwise = true},
+		[MU_OP_LRN] = {"lrn", .output_unused = true, .stepwise = true},
+		[MU_OP_EMBEDDING] = {"embedding", .output_unused = true, .stepwise = true},
+		[MU_OP_LSTM] = {"lstm"},
+		[MU_OP_CUSTOM] = {"custom"},
 	};
 
-	return (unsigned)kind < MU_OP_N ? names[kind] : "unknown";
+	return (unsigned)kind < MU_OP_N ? &kinds[kind] : &unknown;
+}
+
+const char *mu_op_kind_name(enum mu_op_kind kind)
+{
+	return mu_op_traits(kind)->name;
 }
 
 float mu_batch_loss_scale(const struct mu_batch *batch)

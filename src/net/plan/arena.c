@@ -93,10 +93,9 @@ static void keep(struct layout *m, size_t b, long time)
 
 bool mu_plan_reads_input(const struct mu_op *op, int i)
 {
-	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
-	       (op->kind == MU_OP_BATCH_NORM && i == 0) || op->kind == MU_OP_LRN ||
-	       op->kind == MU_OP_EMBEDDING || op->kind == MU_OP_LSTM ||
-	       op->kind == MU_OP_CUSTOM || op->undoes;
+	const bool added = op->kind == MU_OP_BATCH_NORM && i > 0; /* to the result */
+
+	return op->undoes || (!mu_op_traits(op->kind)->input_unused && !added);
 }
 
 bool mu_plan_has_activation_to_undo(const struct mu_op *op)
@@ -108,8 +107,7 @@ bool mu_plan_reads_output(const struct mu_op *op)
 {
 	bool undoes = mu_plan_has_activation_to_undo(op) && !op->undone;
 
-	return undoes || op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_SOFTMAX ||
-	       op->kind == MU_OP_LSTM || op->kind == MU_OP_CUSTOM;
+	return undoes || !mu_op_traits(op->kind)->output_unused;
 }
 
 /* Buffers merge: users of gradient buffer `from` use `to`. */

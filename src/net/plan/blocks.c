@@ -10,20 +10,10 @@ static bool is_stepwise(const struct net_layer *layer)
 {
 	const struct mu_convolution *a = layer->attr;
 
-	switch (layer->kind) {
-	case MU_OP_ACTIVATION:
-	case MU_OP_DROPOUT:
-	case MU_OP_LRN:
-	case MU_OP_SUM:
-	case MU_OP_CONCAT:
-	case MU_OP_SPLIT:
-	case MU_OP_SOFTMAX:
-	case MU_OP_EMBEDDING: return true;
-	case MU_OP_CONVOLUTION:
+	if (layer->kind == MU_OP_CONVOLUTION)
 		return a->kernel[0] == 1 && a->stride[0] <= 1 && a->pad[0] == 0 &&
 		       a->kernel[1] == 1 && a->pad[1] == 0;
-	default: return false;
-	}
+	return mu_op_traits(layer->kind)->stepwise;
 }
 
 enum mu_status mu_net_check_blocks(const struct mu_net *net)
