@@ -179,7 +179,7 @@ struct mu_places;
 enum mu_status mu_places_save(struct mu_places **out);
 void mu_places_restore(struct mu_places *places);
 
-/* ---- polite waiting ---- */
+/* ---- waits ---- */
 
 /* Wait until all requests are complete. Inactive and null requests count as complete. what names
  * the wait in messages ("bucket 4 from server 1"). */
@@ -249,7 +249,7 @@ struct mu_meeting {
 void mu_meeting_enter(const struct mu_meeting *meeting, struct mu_waiter *w);
 mu_awaited_fn mu_awaited_meeting;
 
-/* ---- collectives with polite waits. Collective over comm. ---- */
+/* ---- collectives whose waits yield the core. Collective over comm. ---- */
 
 enum mu_status mu_barrier(MPI_Comm comm);
 /* A barrier for ranks that arrive at very different times: ranks of other nodes have the limit of

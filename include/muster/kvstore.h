@@ -3,7 +3,7 @@
  * kvstore: the parameter store of a model. It holds the weights, sums the gradients of all workers,
  * applies the optimiser and returns the new weights.
  *
- * The store knows the whole model when it is made: key k is slice k of one flat array, and every
+ * The store knows the whole model when it is created: key k is slice k of one flat array, and every
  * step pushes and pulls every key once. For keys that are added one by one, and pushed and pulled
  * in any order, see keys.h.
  *
@@ -111,7 +111,7 @@ enum mu_kv_node {
 	MU_KV_NODE_SHM,  /* shared memory; no room is an error */
 	MU_KV_NODE_MPI,  /* messages; with dist_async and compression MU_ERR_USAGE */
 	MU_KV_NODE_NONE, /* messages */
-	MU_KV_NODE_NCCL, /* with on_gpus alone: see gpus.h; else MU_ERR_USAGE */
+	MU_KV_NODE_NCCL, /* only with on_gpus: see gpus.h; else MU_ERR_USAGE */
 }; /* "auto", "shm", ...; another name is MU_ERR_USAGE with the list: */
 enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name);
 
@@ -162,7 +162,7 @@ struct mu_kv_type {
 };
 
 /*
- * The same without making a store. Unknown type: MU_ERR_USAGE with the list. Not collective.
+ * The same without creating a store. Unknown type: MU_ERR_USAGE with the list. Not collective.
  *
  * local, device: one worker. dist_sync: servers sum and update. dist_async: servers update by each
  * push. dist_device_sync, dist_sync_device and dist_device_async, dist_async_device: the same, the
@@ -220,7 +220,7 @@ enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when);
  * ---- checkpoints of a store of a model ----
  *
  * Besides the weights the next update depends on the optimiser's states (arrays with the layout of
- * the flat arrays), on counts, and on arrays that each worker has of its own. Call these between
+ * the flat arrays), on counts, and on arrays of each worker alone. Call these between
  * steps.
  */
 

@@ -54,7 +54,7 @@ expect 'array "[^"]+" is damaged'
 
 part "options"
 refuse 2 --load A-0001.h5 --load-epoch 1 --model-prefix A
-expect 'error: --load with --load-epoch 1: begin with'
+expect 'error: --load with --load-epoch 1: start with'
 refuse 2 --load A-0001.h5 --resume A-0001.h5
 refuse 2 --skip-mismatch
 refuse 2 --fixed 'fc9_*'

@@ -135,6 +135,7 @@ if mount -t tmpfs -o size=4k tmpfs full 2>/dev/null; then
 	head -c 4096 /dev/zero >full/zero 2>/dev/null
 	run_limited 60 1 $mlp --kv-store local --model-prefix full/P --save-period 9
 	expect 'the file about this run cannot be written: .*No space left'
+	expect 'full/P.lock: cannot be written: No space left on device; another job with this prefix is not refused'
 	[ "$(ls full)" = zero ] || fail "left: $(ls full)"
 	umount full
 else

@@ -5,7 +5,7 @@
  *
  *	arg/<key>, aux/<key>              parameters, running statistics, plain order
  *	state/<name>/<key>                states of the optimiser; of local SGD's average: block/...
- *	worker-<w>/weights|state/<name>|residual/<key>   what worker w has for itself
+ *	worker-<w>/weights|state/<name>|residual/<key>   arrays of worker w alone
  *	checksums                         see mu_array_file_define
  *
  * Attributes: format, version, the identity of the run (identity.c), the position (struct

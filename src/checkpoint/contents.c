@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a checkpoint holds beside the identity: its arrays and its position. See contents.h. */
+/* What a checkpoint holds besides the identity: arrays and position. See contents.h. */
 #include "contents.h"
 
 #include <limits.h>
@@ -136,7 +136,7 @@ static enum mu_status read_loss_scale(struct checkpoint_loss_scale *s, struct mu
 	if (sscanf(text, "%lf, %zu good batches since, %zu left out", &s->scale, &s->good,
 		   &s->left_out) != 3 ||
 	    !(s->scale >= 0) || !isfinite(s->scale))
-		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"loss_scale\" is not one: \"%s\"", path,
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"loss_scale\" is invalid: \"%s\"", path,
 			text);
 out:
 	return st;
@@ -162,7 +162,7 @@ enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 		   &at->last_lr) != 6 ||
 	    at->workers == 0 || at->workers > INT_MAX || !(at->progress >= 0) ||
 	    !isfinite(at->progress))
-		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"position\" is not one: \"%s\"", path, text);
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"position\" is invalid: \"%s\"", path, text);
 	at->updates = updates;
 	MU_TRY(read_loss_scale(&at->loss_scale, file, path));
 	MU_TRY(mu_array_file_get_text(file, "metrics_epoch", text, sizeof text));

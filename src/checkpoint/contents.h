@@ -53,7 +53,7 @@ struct checkpoint_arrays {
 	const char *states[MU_KV_MAX_STATES];
 	struct mu_kv_own own;
 };
-/* own: include the arrays that each worker has for itself. */
+/* own: include the arrays of each worker alone. */
 enum mu_status mu_checkpoint_arrays_make(const struct mu_engine *e,
 					 struct checkpoint_arrays *arrays, bool own);
 void mu_checkpoint_arrays_release(struct checkpoint_arrays *arrays);

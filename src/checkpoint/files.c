@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a prefix: their names, which there are, and which are removed. */
+/* The files of a prefix: names, listing, removal. */
 #include "checkpoint.h"
 #include "saver.h"
 
@@ -37,7 +37,7 @@ enum mu_status mu_checkpoint_check(const struct conf *v)
 
 	if (!mu_array_file_supported())
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"--model-prefix %s: this build writes no files, for it is without HDF5",
+			"--model-prefix %s: this build writes no files, because it has no HDF5",
 			prefix);
 	if (strlen(prefix) + sizeof "-0001-000001.h5.tmp-" + 32 > sizeof folder)
 		MU_FAIL(MU_ERR_USAGE, "--model-prefix %s: too long a name", prefix);

@@ -336,8 +336,8 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		*foreign = identity && !is_overridden(override, item->name);
 		if (*foreign)
 			MU_FAIL(MU_ERR_FORMAT,
-				"%s was saved with %s %s, and this run has %s; --override %s goes "
-				"on all the same",
+				"%s was saved with %s %s, and this run has %s; --override %s "
+				"resumes anyway",
 				path, item->name, text, item->text, item->name);
 		if (n < nbytes)
 			n += (size_t)snprintf(differs + n, nbytes - n, "%s%s %s (was %s)",

@@ -9,7 +9,7 @@
 
 #include <muster/checkpoint.h>
 
-/* A list of names; those for which there is no room are counted. */
+/* A list of names; names beyond its size are only counted. */
 struct names {
 	size_t n, omitted, used;
 	char text[600];

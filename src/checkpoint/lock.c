@@ -16,7 +16,7 @@
 
 #define BEAT_SECONDS 3
 #define PATIENCE_SECONDS (3 * BEAT_SECONDS)
-/* The ranks of a job that lost its launcher end in this time: the next start is not refused. */
+/* Ranks that have lost their launcher end within this time: the next job is not refused. */
 #define END_SECONDS 2
 
 enum { OWNER_TEXT = 512, MOST_TRIES = 10 };
@@ -74,7 +74,7 @@ static bool get_owner(const char *text, struct owner *o)
 
 /* ---- the file ---- */
 
-/* What changes while the owner lives. */
+/* Changes while the owner is alive. */
 struct sight {
 	char text[OWNER_TEXT];
 	struct timespec changed;
@@ -110,7 +110,7 @@ static bool same_sight(const struct sight *a, const struct sight *b)
 
 static const struct timespec a_moment = {0, 200000000L};
 
-/* Does the owner, which is elsewhere, set the file's time? */
+/* Does the owner, on another host, still set the file's time? */
 static bool is_touched(const char *path, const struct sight *first)
 {
 	const double end = mu_now() + PATIENCE_SECONDS;
@@ -126,7 +126,7 @@ static bool is_touched(const char *path, const struct sight *first)
 	return false;
 }
 
-/* Who is known to live, or to be dead, by the kernel of this host? */
+/* Does the kernel of this host know that the owner is alive, or dead? */
 enum known { KNOWN_ALIVE, KNOWN_DEAD, NOT_KNOWN };
 
 static enum known look_up(const struct owner *o)
@@ -141,7 +141,7 @@ static enum known look_up(const struct owner *o)
 		       : KNOWN_DEAD;
 }
 
-/* Does the lock's owner live, also after a moment? */
+/* Is the lock's owner alive, and still after a moment? */
 static bool is_held(const char *path, const struct sight *s)
 {
 	const double end = mu_now() + END_SECONDS;
@@ -179,20 +179,17 @@ static void remove_dead(const char *path, const struct sight *dead)
 	unlink(away);
 }
 
-static enum mu_status write_text(int fd, const struct mu_checkpoint_lock *lock)
+/* Not an error where there is no room: the job may make some before it saves. */
+static void write_text(int fd, const struct mu_checkpoint_lock *lock)
 {
-	enum mu_status st = MU_OK;
 	const size_t nbytes = strlen(lock->text);
 	const ssize_t n = write(fd, lock->text, nbytes);
 
-	if (n != (ssize_t)nbytes) {
-		const char *why = n < 0 ? strerror(errno) : "No space left on device";
-
-		unlink(lock->path);
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", lock->path, why);
-	}
-out:
-	return st;
+	if (n == (ssize_t)nbytes)
+		return;
+	mu_log_warn("%s: cannot be written: %s; another job with this prefix is not refused",
+		    lock->path, n < 0 ? strerror(errno) : "No space left on device");
+	unlink(lock->path);
 }
 
 static enum mu_status refuse(const struct mu_checkpoint_lock *lock, const char *prefix,
@@ -222,7 +219,7 @@ static enum mu_status make_file(const struct mu_checkpoint_lock *lock, const cha
 		int fd = open(lock->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 		if (fd >= 0) {
-			st = write_text(fd, lock);
+			write_text(fd, lock);
 			close(fd);
 			goto out;
 		}
@@ -237,7 +234,7 @@ static enum mu_status make_file(const struct mu_checkpoint_lock *lock, const cha
 			MU_TRY(refuse(lock, prefix, &s));
 		remove_dead(lock->path, &s);
 	}
-	MU_FAIL(MU_ERR_IO, "%s: it was made and removed %d times by others", lock->path,
+	MU_FAIL(MU_ERR_IO, "%s: it was created and removed %d times by others", lock->path,
 		MOST_TRIES);
 out:
 	return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One job a prefix: P.lock says which. Two jobs that save under one name would remove each other's
+ * One job per prefix: P.lock names it. Two jobs that save under one name would remove each other's
  * files.
  *
  * The file holds host, process and start time of the owner, which sets its modification time every

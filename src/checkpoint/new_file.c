@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of a save: worker 0 creates it with HDF5, under a temporary name, and tells all workers
- * where their arrays go.
+ * The file of a save: worker 0 creates it with HDF5, under a temporary name, and sends all workers
+ * the places of their arrays.
  */
 #include "snapshot.h"
 

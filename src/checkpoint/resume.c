@@ -107,7 +107,7 @@ static enum mu_status try_all(const struct search *s)
 		st = MU_OK;
 	}
 	*s->found = (struct checkpoint_resume){.path = ""};
-	mu_log_info("--resume auto: there is no checkpoint %s-*.h5 to go on from: training begins "
+	mu_log_info("--resume auto: there is no checkpoint %s-*.h5 to resume from: training begins "
 		    "anew",
 		    prefix);
 out:
@@ -420,7 +420,7 @@ enum mu_status mu_checkpoint_resume_states(const struct mu_engine *e,
 	if (!resume->whole)
 		return MU_OK;
 	MU_TRY(open_loader(&l));
-	MU_TRY(load_states(&l)); /* before weights of a worker's own come */
+	MU_TRY(load_states(&l)); /* before the worker's own weights */
 	MU_TRY(load_own(&l));
 out:
 	close_loader(&l);

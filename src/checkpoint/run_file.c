@@ -56,7 +56,7 @@ static void put_versions(struct mu_json *j, const struct mu_engine *e)
 	mu_json_text(j, "mpi", text);
 	mu_json_text(j, "hdf5", mu_array_file_version());
 	device->ops->describe(device, text, sizeof text);
-	mu_json_text(j, "device", text); /* with oneDNN's */
+	mu_json_text(j, "device", text); /* with the version of oneDNN */
 	mu_json_close(j, '}');
 }
 

@@ -16,13 +16,13 @@ struct checkpoint_run_file {
 	time_t started, ended;            /* 0: not yet */
 };
 /*
- * What is given must stay until _end. Where worker 0 cannot write the file, it warns. Not
+ * The arguments must stay valid until _end. If worker 0 cannot write the file, it warns. Not
  * collective; other ranks do nothing.
  */
 void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu_engine *e,
 				  const char *resumed_from, const struct mu_options *options);
 /*
- * st: how the run ended here; the cause of an error is the present trace, which stays. halted: why
+ * st: how the run ended here; the cause of an error is the current trace, which stays. halted: why
  * the run was halted; NULL: it was not.
  */
 void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st,

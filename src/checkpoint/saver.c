@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Saves beside the training: when one is due, and its progress from the copy in memory over the
- * workers' threads and their vote to the file's final name.
+ * Saves concurrent with training: when one is due, and its way from the copy in memory through the
+ * workers' threads and their vote to the rename of the file.
  */
 #include "saver.h"
 
@@ -11,7 +11,7 @@
 
 #define WARN_SECONDS 30.0
 
-/* A save goes from one to the next. */
+/* The stages of a save, in order. */
 enum stage {
 	NONE,
 	WRITE,  /* this worker's thread writes */
@@ -154,7 +154,7 @@ out:
 
 /* ---- its progress ---- */
 
-/* This worker's part is on the disk, or cannot be: the lowest worker that failed reports. */
+/* This worker's part is on disk, or has failed: the lowest worker that failed reports. */
 static enum mu_status begin_vote(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
@@ -289,7 +289,7 @@ enum mu_status mu_checkpoint_saver_finish(struct checkpoint_saver *s)
 	mu_waiter_init(&disk, NULL);
 	while (s && s->stage != NONE) {
 		MU_TRY(mu_checkpoint_saver_poll(s));
-		MU_TRY(mu_kv_poll(s->e->kv)); /* others may need what is under way here */
+		MU_TRY(mu_kv_poll(s->e->kv)); /* other ranks may wait for messages */
 		MU_TRY(nap(s, &disk, &votes));
 		if (mu_now() - warned < WARN_SECONDS)
 			continue;

@@ -19,28 +19,28 @@ void mu_checkpoint_saver_close(struct checkpoint_saver *s);
 /* After `done` steps of an epoch, not its last: is a save due now? */
 bool mu_checkpoint_saver_due(struct checkpoint_saver *s, size_t done);
 /*
- * Synchronous stores: worker 0 tells all whether --save-minutes have passed. Collective over
+ * Synchronous stores: worker 0 broadcasts whether --save-minutes have passed. Collective over
  * workers.
  */
 enum mu_status mu_checkpoint_saver_check_minutes(struct checkpoint_saver *s);
 /*
  * Begin a save. The store and the engine fill in the rest of the position: workers, batch,
- * progress, updates and last_lr. alone: worker 0 of dist_async inside an epoch; what workers have
- * for themselves is not saved then. Otherwise collective over workers.
+ * progress, updates and last_lr. alone: worker 0 of dist_async inside an epoch; the workers' own
+ * arrays are not saved then. Otherwise collective over workers.
  */
 enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 				  const struct checkpoint_position *position, bool alone);
-/* Let the save under way move on; errors of its threads come out here. Cheap. */
+/* Advance the save in progress; returns the errors of its threads. Cheap. */
 enum mu_status mu_checkpoint_saver_poll(struct checkpoint_saver *s);
 /* Wait until it is complete. Collective over workers, unless the save was alone. */
 enum mu_status mu_checkpoint_saver_finish(struct checkpoint_saver *s);
 /*
- * dist_async, before workers meet: finish a save of all workers, for its vote would not move on
+ * dist_async, before workers meet: finish a save of all workers, whose vote makes no progress
  * while they meet.
  */
 enum mu_status mu_checkpoint_saver_finish_shared(struct checkpoint_saver *s);
 
-/* Can files be written to --model-prefix? Asked before the training. Not collective. */
+/* Can files be written to --model-prefix? Call before training. Not collective. */
 enum mu_status mu_checkpoint_check(const struct conf *v);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copy of weights and states to memory: training waits for it alone. */
+/* The copy of weights and states to memory: training waits for nothing else. */
 #include "snapshot.h"
 
 /* Keys [first, end), which this worker saves, in the device's layout. */

@@ -89,7 +89,7 @@ struct mu_engine {
 	const struct mu_input *train;    /* number and shape of the samples of a step */
 	const struct mu_input *validate; /* NULL: no validation */
 	size_t steps;                    /* batches of a worker per epoch */
-	struct mu_kv *kv;                /* from mu_engine_devices_bind on */
+	struct mu_kv *kv;                /* set by the caller before ops->bind */
 
 	int n_threads;
 	struct mu_places *places; /* --comm-thread: cores of this process before it was pinned */

@@ -65,7 +65,7 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices
 
 /* ---- settings (settings.c) ---- */
 
-/* Do they fit together and to the kind of store? Not collective, and the same on every rank. */
+/* Are they consistent and valid for this kind of store? Not collective; the same on every rank. */
 enum mu_status mu_kv_config_check(const struct mu_kv_config *config);
 /*
  * Are they the same on all ranks? After mu_kv_model_share, since fewer of them count for a store of
@@ -218,8 +218,8 @@ bool mu_kv_kind_has_gpus(const char *type, unsigned gpus);
 
 /* The behaviours. */
 extern const struct mu_kv_ops mu_kv_local;     /* local.c */
-extern const struct mu_kv_ops mu_kv_sync;      /* ps/dist.c */
-extern const struct mu_kv_ops mu_kv_async;     /* ps/dist.c */
+extern const struct mu_kv_ops mu_kv_sync;      /* ps/sync.c */
+extern const struct mu_kv_ops mu_kv_async;     /* ps/async.c */
 extern const struct mu_kv_ops mu_kv_allreduce; /* ps/allreduce.c */
 extern const struct mu_kv_ops mu_kv_nccl;      /* gpu/nccl.c */
 extern const struct mu_kv_ops mu_kv_node;      /* gpu/node.c */
@@ -270,7 +270,7 @@ struct mu_kv {
 	bool replaces;           /* the rule sets the weights to the sums of gradients */
 	bool whole_steps;        /* updates need all gradients of a step: norms */
 	const char *whole_pulls; /* why all keys are pushed before a pull; NULL: no need */
-	bool priority;           /* see notice.h */
+	bool priority;           /* see mu_kv_config */
 	bool bounded;            /* dist_async: see mu_kv_config */
 	uint64_t max_staleness;
 

@@ -17,7 +17,7 @@ static void log_connection(const struct mu_kv *kv, int s)
 	mu_topology_who(kv->topology, mine, sizeof mine);
 	mu_topology_name(kv->topology, kv->server_ranks[s], other, sizeof other);
 	mu_log_info("connection: %s and %s: %s", mine, other,
-		    mu_kv_is_own(kv, s)       ? "calls, for it is the same rank"
+		    mu_kv_is_own(kv, s)       ? "calls within the rank"
 		    : kv->worker->shm[s].pipe ? "memory that the node shares"
 					      : messages);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The settings of a store: do they fit together and to the kind of store, and are they the same on
+ * The settings of a store: are they consistent, valid for the kind of store, and the same on
  * all ranks?
  */
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 #include "kv.h"
 
-/* ---- do they fit together? ---- */
+/* ---- are they consistent? ---- */
 
 static enum mu_status check_compression(const struct mu_kv_config *config,
 					const struct mu_kv_type *is)

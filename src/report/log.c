@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log of steps, epochs and validations: MXNet's lines (1.4 and later), and a summary at the
- * end. Speed and metrics are those of the whole job.
+ * end. Speed and metrics are for the whole job.
  */
 #include "observers.h"
 
@@ -13,7 +13,7 @@
 /* Of all epochs, without validation. */
 struct log {
 	double seconds, samples;
-	double comm_seconds; /* of worker 0's in seconds, not hidden */
+	double comm_seconds; /* of worker 0, not hidden by computation */
 	double exchanges;    /* between workers and store in that time */
 };
 

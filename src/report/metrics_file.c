@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --metrics-file: see scalars.h. Each line is written when it is there. */
+/* --metrics-file: see scalars.h. Each line is written at once. */
 #include "scalars.h"
 
 #include <errno.h>

@@ -37,7 +37,7 @@ void mu_report_close(struct report_observers *all)
 	mu_free(all);
 }
 
-/* Calls the observers that watch and have a function for the event. */
+/* Calls the active observers that have a function for the event. */
 #define CALL_EACH(all, event, ...) \
 	for (size_t i = 0; i < N_OBSERVERS; i++) \
 		if ((all)->of[i].state && table[i]->event) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * observers: what watches a run: log, files of numbers, the terminal's line, timeline, profile, and
+ * observers of a run: the log, metrics files, the terminal's status line, timeline, profile, and
  * the learning rate's plateau. The loop reports each event once, and every observer that has a
  * function for it is called, in the order of the table in observers.c.
  *
@@ -31,12 +31,12 @@ struct report_window {
 struct report_observer {
 	const struct report_observer_ops *ops;
 	const struct report_view *view;
-	void *state; /* the observer's own; NULL: it does not watch this run, or from this rank */
+	void *state; /* the observer's own; NULL: inactive in this run, or on this rank */
 };
 
 /* Any but open and close may be NULL. Without a state only these two are called. */
 struct report_observer_ops {
-	/* Before the first step: sets the state if the observer is to watch. Collective over all
+	/* Before the first step: sets the state if the observer is active. Collective over all
 	 * ranks; an error is known to all. */
 	enum mu_status (*open)(struct report_observer *o);
 	void (*close)(struct report_observer *o);
@@ -46,12 +46,12 @@ struct report_observer_ops {
 	void (*step)(struct report_observer *o, const struct report_step *s);
 	/* A line of the log is due. */
 	void (*window)(struct report_observer *o, const struct report_window *w);
-	/* All steps are done, and all weights are here. */
+	/* All steps are done, and this worker has all weights. */
 	void (*epoch_end)(struct report_observer *o);
 	/* Then: the epoch's metrics are known. */
 	void (*epoch)(struct report_observer *o, const struct report_window *w);
 	void (*validation)(struct report_observer *o, size_t epoch, const struct mu_metrics *m);
-	/* A checkpoint is to hold this, too. */
+	/* Add the observer's state to a checkpoint. */
 	void (*save)(const struct report_observer *o, struct checkpoint_position *at);
 
 	/* The run is over, without an error. Collective over all ranks. */
@@ -83,7 +83,7 @@ enum mu_status mu_report_end(struct report_observers *all);
 bool mu_report_is_worker_0(const struct report_observer *o);
 /*
  * Communication that computation does not hide: what this worker's thread spent in pushes and
- * pulls, waits for slower workers included, updates of its own left out.
+ * pulls, including waits for slower workers, without its own updates.
  */
 double mu_report_comm_seconds(void);
 /* terminal.c: does the line of progress replace the log's lines of speed? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --profile: where the time of the training steps, or with --evaluate that of the validation, goes,
- * by layer and phase. The plans of the first device take the times of layers; data, store and
+ * --profile: where the time of the training steps goes, or with --evaluate of the validation,
+ * by layer and phase. The plans of the first device measure the layers; data, store and
  * update have the clocks of the log; the rest (metrics, log, checks, waits for other devices) is
  * called "other", so that all rows together are the whole time.
  */
@@ -15,7 +15,7 @@
 #include <muster/base.h>
 #include <muster/storage.h>
 
-/* Phases that are no layer's. */
+/* Phases that belong to no layer. */
 static const enum mu_clock clocks[] = {MU_CLOCK_DATA, MU_CLOCK_PUSH, MU_CLOCK_PULL, MU_CLOCK_UPDATE,
 				       MU_CLOCK_COMPRESS};
 enum { N_CLOCKS = sizeof clocks / sizeof *clocks, FORWARD = N_CLOCKS, BACKWARD, OTHER, N_PHASES };
@@ -28,7 +28,7 @@ struct profile {
 	struct mu_device_limits limits; /* 0: not known */
 	double begin[N_CLOCKS], start;
 	double seconds;          /* of the training, or the evaluation */
-	double phases[N_PHASES]; /* what they took of it */
+	double phases[N_PHASES]; /* the parts of it */
 	struct mu_replace replace;
 	FILE *file; /* of worker 0, NULL: a table on standard output */
 };
@@ -40,7 +40,7 @@ struct row {
 	double flops, bytes; /* of all calls */
 };
 
-/* ---- taking the times ---- */
+/* ---- measuring ---- */
 
 /* The plans of the first device that are measured; rows are those of the last plan. */
 static void measure_plans(struct profile *p)
@@ -202,7 +202,7 @@ static double rate(double amount, double seconds)
 	return seconds > 0 ? amount / seconds / 1e9 : 0;
 }
 
-/* The least time that the limits allow, as a part of the time that it took. */
+/* The least time that the limits allow, as a fraction of the time measured. */
 static double of_limit(const struct profile *p, const struct row *r)
 {
 	double least;
@@ -353,7 +353,7 @@ out:
 
 /* ---- over the workers ---- */
 
-/* "forward 1.21 to 1.35 s (worker 3)": who needed least and most. */
+/* "forward 1.21 to 1.35 s (worker 3)": the fastest and the slowest worker. */
 static void report_spread(const struct profile *p, const double *all)
 {
 	const int workers = p->engine->topology->num_workers;

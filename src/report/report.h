@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report: what a run says of itself. Here what is said before the first step, and on request;
- * observers.h has what is said afterwards. Worker 0 writes, and speaks for the whole job.
+ * report: the log and the other reports of a run. Here: reports before the first step, and --info;
+ * observers.h: reports during and after training. Worker 0 writes them, for the whole job.
  */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
@@ -11,7 +11,7 @@
 
 struct checkpoint_position;
 
-/* What reports may look at: the run once it is set up. On servers only the engine's configuration,
+/* The part of a run that reports read, after set-up. On servers only the engine's configuration,
  * topology and store are set. */
 struct report_view {
 	const struct mu_engine *engine; /* and its configuration, topology, inputs and store */

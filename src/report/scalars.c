@@ -12,7 +12,7 @@
 struct scalars {
 	size_t n;
 	const char *names[SCALAR_MAX];
-	struct report_metrics_file *file; /* NULL: not asked for, or given up */
+	struct report_metrics_file *file; /* NULL: not requested, or closed after an error */
 	struct report_events *events;     /* likewise */
 };
 
@@ -21,7 +21,7 @@ static const char *const names[SCALAR_METRICS] = {
 	[SCALAR_DATA] = "data_share", [SCALAR_COMM] = "comm_share",
 };
 
-/* A file that cannot be made is an error. A run that resumes adds to the file that is there. */
+/* A file that cannot be created is an error. A resumed run appends to the existing file. */
 static enum mu_status open(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
@@ -57,7 +57,7 @@ static void close(struct report_observer *o)
 	mu_free(s);
 }
 
-/* A file about the run is no reason to end it. */
+/* An error of such a file does not end the run. */
 static void give_up(const char *option)
 {
 	mu_log_warn("%s: nothing more is written there: %s", option, mu_trace_message());

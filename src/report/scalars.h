@@ -3,9 +3,9 @@
  * scalars: the numbers of the log for other programs, in the files of --metrics-file and
  * --tensorboard. Worker 0 writes them, of the whole job; without these options nothing is done.
  *
- * A record is made whenever the log tells of steps ("train"), of an epoch ("epoch") or of a
- * validation ("validation"). Its step counts batches of a worker over all epochs. A run that goes
- * on from a checkpoint adds to the file that is there.
+ * A record is written whenever the log reports steps ("train"), an epoch ("epoch") or a
+ * validation ("validation"). Its step counts batches of a worker over all epochs. A resumed
+ * run appends to the existing file.
  */
 #ifndef REPORT_SCALARS_H
 #define REPORT_SCALARS_H
@@ -35,7 +35,7 @@ struct report_numbers {
 /* ---- metrics_file.c: --metrics-file, a line for each record: JSON, or CSV after a head ---- */
 
 struct report_metrics_file;
-/* The part of the settling of options about its name: MU_ERR_USAGE. */
+/* Check the name of the file: MU_ERR_USAGE. */
 enum mu_status mu_report_metrics_file_check(const struct conf *v);
 enum mu_status mu_report_metrics_file_open(struct report_metrics_file **out, const char *path,
 					   bool append);
@@ -46,9 +46,9 @@ void mu_report_metrics_file_close(struct report_metrics_file *f);
 /* ---- tensorboard.c: --tensorboard; tensorboard_none.c where there is no protobuf-c ---- */
 
 struct report_events;
-/* The part of the settling of options about it: can this build? */
+/* Check the option: does this build support it? */
 enum mu_status mu_report_events_check(const struct conf *v);
-/* A new file in the folder, which is made if it is not there. */
+/* Create a file in the folder, and the folder if it is missing. */
 enum mu_status mu_report_events_open(struct report_events **out, const char *folder);
 enum mu_status mu_report_events_put(struct report_events *e, const struct report_numbers *record);
 void mu_report_events_close(struct report_events *e);

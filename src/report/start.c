@@ -12,7 +12,7 @@
 #include "conf/slurm.h"
 #include "conf/conf.h"
 
-/* What every rank tells of itself. */
+/* What every rank reports about itself. */
 struct card {
 	char host[64];
 	char address[96]; /* with its interface; see mu_conf_interface_address */
@@ -31,7 +31,7 @@ static const char *node_address(const struct mu_engine *e, const struct card *ca
 
 /*
  * "node 0 (host, eth0 10.0.0.1): worker 0 (rank 0, pid 17), server 0 (rank 2, pid 19)", one line a
- * node; a rank with another address than its node's has it behind its number.
+ * node; a rank with another address than its node's has it after its number.
  */
 static void print_node(const struct mu_engine *e, const struct card *cards, int node)
 {
@@ -70,7 +70,7 @@ static void warn_crowd(const struct mu_engine *e, const struct card *cards, int 
 		if (e->topology->node_of[r] != node || c->crowd == 0)
 			continue;
 		mu_log_warn("node %d (%s): %d workers are bound to the same %d core%s of %d; see "
-			    "to the binding of mpirun (-bind-to), srun (--cpus-per-task, "
+			    "the binding of mpirun (-bind-to), srun (--cpus-per-task, "
 			    "--cpu-bind) or taskset",
 			    node, c->host, c->crowd, c->cores, c->cores == 1 ? "" : "s",
 			    c->machine_cores);
@@ -123,7 +123,7 @@ static void report_devices(const struct mu_engine *e)
 			    "device cpu");
 }
 
-/* How the first device computes them; the others do likewise. */
+/* Their algorithms on the first device; the others use the same. */
 static void report_convolutions(const struct mu_engine *e)
 {
 	struct mu_plan_convolutions c;
@@ -279,7 +279,7 @@ static void report_optimizer(const struct report_view *view, size_t count)
 			    "a step is there");
 }
 
-/* What an update is made of. */
+/* The batches and samples of an update. */
 static void report_batch(const struct report_view *view)
 {
 	const struct mu_engine *e = view->engine;

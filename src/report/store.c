@@ -53,7 +53,7 @@ void mu_report_store(const struct mu_engine *e)
 			    v->block_momentum, v->block_nesterov ? " (Nesterov)" : "", v->block_lr);
 }
 
-/* "0: 12, 1: 30, 11 or more: 2", without what there was none of. */
+/* "0: 12, 1: 30, 11 or more: 2", without zero counts. */
 static void list_counts(const struct mu_kv_staleness *s, char *text, size_t nbytes)
 {
 	size_t n = 0;

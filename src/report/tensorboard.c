@@ -88,7 +88,7 @@ enum mu_status mu_report_events_check(const struct conf *v)
 	return MU_OK;
 }
 
-/* TensorBoard takes files with "tfevents" in their name, in the order of the names. */
+/* TensorBoard reads files with "tfevents" in their name, in the order of the names. */
 static void choose_path(struct report_events *e, const char *folder, const struct timespec *now)
 {
 	char host[64] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --tensorboard in a build without protobuf-c: it says so. */
+/* --tensorboard in a build without protobuf-c: an error. */
 #include "scalars.h"
 
 #include <muster/base.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the log goes to a terminal, a line below it shows how far an epoch is, in place of the
- * log's lines of speed. Its numbers are worker 0's, the rate is the job's.
+ * If the log goes to a terminal, a status line below it shows the progress of an epoch, instead of
+ * the log's lines of speed. Its metrics are worker 0's; the speed is for the whole job.
  */
 #include "observers.h"
 
@@ -10,7 +10,7 @@
 
 #include <muster/base.h>
 
-/* Often enough to be seen moving. */
+/* Between updates of the line. */
 #define SHOW_SECONDS 0.2
 
 enum { LINE_BYTES = 256, COLUMNS = 80 };

@@ -152,10 +152,10 @@ struct trace {
 	struct timeline *mine;
 	struct mu_json json;
 	double begin, end; /* of all that is shown, on worker 0's clock */
-	size_t n_buckets;  /* so far: their events are told apart by numbers */
+	size_t n_buckets;  /* so far: their events have numbers */
 };
 
-/* Microseconds since the begin, to the nanosecond. */
+/* Microseconds since the start, to the nanosecond. */
 static double micro(double seconds)
 {
 	return round(1e9 * seconds) / 1e3;
@@ -261,7 +261,7 @@ static void put_spans(struct trace *t, int rank, const struct mu_span *spans, si
 			put_span(t, &spans[i], rank, server);
 }
 
-/* Each rank in turn tells its spans. */
+/* Each rank in turn sends its spans. */
 static enum mu_status put_ranks(struct trace *t)
 {
 	enum mu_status st = MU_OK;
@@ -310,7 +310,7 @@ static enum mu_status find_limits(struct trace *t)
 	t->end = -limits[1];
 	if (full && mine->file)
 		mu_log_warn("timeline: %ld steps are more than there is room for: some ranks' end "
-			    "earlier; give a smaller --timeline-steps",
+			    "earlier; use a smaller --timeline-steps",
 			    t->mine->engine->conf->timeline_steps);
 out:
 	return st;

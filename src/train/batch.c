@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of a step. Devices with memory of their own get them one step in advance: while they
+ * The samples of a step. Devices with their own memory receive them one step ahead: while they
  * run backward, the next batch is read and sent, if it is ready by then.
  */
 #include "batch.h"
@@ -13,7 +13,7 @@
 #define POLL_SECONDS 1e-3
 
 /*
- * Meanwhile other ranks may need messages of this one. To them polling looks like progress, so this
+ * Other ranks may need messages from this one meanwhile. They see polling as progress, so this
  * worker itself warns of a long wait.
  */
 static enum mu_status wait_for_samples(struct mu_engine *e, struct mu_input *in, size_t step)

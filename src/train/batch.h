@@ -7,7 +7,7 @@
 
 #include "engine/engine.h"
 
-/* The batch of a later step, which devices with memory of their own get in advance. */
+/* The batch of a later step, sent in advance to devices with their own memory. */
 struct train_batch_ahead {
 	bool there;
 	size_t step, count; /* count: samples that are good */
@@ -19,9 +19,9 @@ struct train_batches {
 	struct mu_engine *engine;
 	struct mu_input *train;
 	const double *loss_scale; /* of training batches */
-	float *labels;            /* of the present batch */
+	float *labels;            /* of the current batch */
 	uint32_t *ids;
-	struct train_batch_ahead *ahead; /* NULL: the devices get no batch in advance */
+	struct train_batch_ahead *ahead; /* NULL: batches are not sent in advance */
 };
 
 /* ---- batch.c ---- */
@@ -30,12 +30,12 @@ struct train_batches {
 enum mu_status mu_train_batch_open(struct train_batches *b);
 void mu_train_batch_close(struct train_batches *b);
 
-/* The batch of a step, read unless it is there: *count of its samples are good. */
+/* Load the batch of a step, unless it was read in advance. *count: its good samples. */
 enum mu_status mu_train_batch_load(struct train_batches *b, struct mu_input *in, size_t step,
 				   size_t *count);
-/* While the devices work: if this step's training batch is ready, begin to send it to them. */
+/* While the devices compute: start sending them this step's training batch, if it is ready. */
 enum mu_status mu_train_batch_ahead(struct train_batches *b, size_t step);
-/* A new epoch begins: what was read in advance is another step's. */
+/* Drop the batch read in advance: a new epoch begins. */
 void mu_train_batch_forget(struct train_batches *b);
 
 #endif

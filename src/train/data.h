@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What set-up does with the data: texts and their vocabulary, the cache of a node. */
+/* Set-up of the data: texts and their vocabulary, the cache of a node. */
 #ifndef TRAIN_DATA_H
 #define TRAIN_DATA_H
 
@@ -12,13 +12,13 @@
 /* ---- text.c ---- */
 
 /*
- * MU_ERR_USAGE unless the network reads what the data are. For a text: reads the vocabulary of
+ * MU_ERR_USAGE unless the network accepts this kind of data. For a text: reads the vocabulary of
  * --vocab into *vocabulary (the caller's to free; else NULL) and fills in the config.
  */
 enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network *network,
 				  struct mu_vocabulary **vocabulary,
 				  struct mu_input_config *config);
-/* Worker 0: write the vocabulary that was made of the text. vocabulary: NULL, there is none. */
+/* Worker 0: write the vocabulary built from the text. vocabulary: NULL if there is none. */
 enum mu_status mu_train_vocabulary_save(const struct conf *v,
 					const struct mu_vocabulary *vocabulary);
 

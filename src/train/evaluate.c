@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validation, and what it has in common with training. */
+/* Validation, and code that it shares with training. */
 #include "evaluate.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ enum mu_status mu_train_check_samples(const struct mu_metrics *m, const char *wh
 	if (m->samples == 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: none of the records can be read or used; without --skip-bad-records "
-			"and --on-nan the run ends with what is wrong with the first",
+			"and --on-nan the run ends with the error of the first one",
 			what);
 out:
 	return st;

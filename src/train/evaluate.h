@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validation: the loss and the metrics of data that are not trained on. */
+/* Validation: loss and metrics on data that is not used for training. */
 #ifndef TRAIN_EVALUATE_H
 #define TRAIN_EVALUATE_H
 

@@ -30,7 +30,7 @@ out:
 	return st;
 }
 
-/* With the gradients of earlier batches of this update added. */
+/* Adds the gradients of earlier batches of this update. */
 static enum mu_status push_layer(struct train_fit *f, size_t l)
 {
 	enum mu_status st = MU_OK;
@@ -50,7 +50,7 @@ out:
 	return st;
 }
 
-/* Of an update whose gradients are all ready. */
+/* All gradients of the update are ready. */
 static enum mu_status push_all(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
@@ -370,7 +370,7 @@ out:
 
 /* ---- all epochs ---- */
 
-/* Saves go on during a validation. */
+/* Saves make progress during validation. */
 static enum mu_status poll_saver(void *context, size_t step, size_t count,
 				 const struct mu_metrics *m)
 {

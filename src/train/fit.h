@@ -24,17 +24,17 @@ struct train_fit {
 	const struct checkpoint_position *from;     /* what the run resumes from; {0}: nothing */
 	struct checkpoint_rollback *back;
 
-	size_t epoch, step;              /* present ones */
-	size_t count;                    /* good samples of the present step */
+	size_t epoch, step;              /* the current ones */
+	size_t count;                    /* good samples of the current step */
 	double begin;                    /* when it began */
 	size_t first, done;              /* steps of the epoch: done by an earlier run; so far */
 	bool early;                      /* training ended inside the epoch */
 	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
-	double before, window_before;    /* of their samples, those of an earlier run */
+	double before, window_before;    /* samples in them from an earlier run */
 	double window_start, window_progress, window_data, window_comm;
 	size_t window_first;
-	size_t saved;        /* steps of the epoch that the last checkpoint inside it holds */
-	size_t saved_epochs; /* epochs that the last one after an epoch holds; 0: none yet */
+	size_t saved;        /* steps of the epoch in the last checkpoint inside it */
+	size_t saved_epochs; /* epochs in the last checkpoint after an epoch; 0: none */
 };
 
 /* ---- fit.c. Collective over workers ---- */
@@ -43,13 +43,13 @@ enum mu_status mu_train_fit(struct train_fit *f);
 
 /* ---- fit_save.c. Collective over workers, but for _inside with dist_async ---- */
 
-/* Inside an epoch: let a save move on, and begin one if it is due. */
+/* Inside an epoch: advance a save in progress, and begin one if it is due. */
 enum mu_status mu_train_fit_save_inside(struct train_fit *f);
 /* After an epoch, if --save-period says so. */
 enum mu_status mu_train_fit_save(struct train_fit *f);
-/* After the last step that this worker did of an epoch: do all end here? Sets f->early. */
+/* After this worker's last step of an epoch: do all workers stop here? Sets f->early. */
 enum mu_status mu_train_fit_end_inside(struct train_fit *f);
-/* Training ends after so many epochs: report it, and save what is not saved. */
+/* Training ends after `epochs` epochs: report it, and save unless that is done. */
 enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs);
 
 #endif

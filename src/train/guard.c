@@ -3,8 +3,8 @@
  * See guard.h. The loss scale grows and falls as in PyTorch's GradScaler and MXNet's LossScaler:
  * twice the scale after --loss-scale-window good batches, half of it after a bad one.
  *
- * A bad batch must change nothing on any worker, and gradients that were pushed cannot be taken
- * back. So with a loss scale gradients are pushed only after all workers have found theirs finite:
+ * A bad batch must change nothing on any worker, and gradients that were pushed cannot be
+ * recalled. So with a loss scale gradients are pushed only after all workers found theirs finite:
  * one maximum a batch, and no push overlaps with backward. A skipped batch is skipped by all
  * workers, as are batches without samples. The workers of dist_async do not meet inside an epoch:
  * there each has its own scale, and checkpoints hold worker 0's.
@@ -18,10 +18,10 @@
 #include "checkpoint/checkpoint.h"
 #include "engine/engine.h"
 
-/* A network whose weights are not finite has no good batch any more. */
+/* Once weights are not finite, no later batch is good. */
 #define MOST_IN_A_ROW 10
 
-/* Others' first scale, of a batch's mean loss; ours is of its sum. */
+/* Initial scale of other frameworks, for a batch's mean loss; ours is for the sum. */
 #define START 65536.0
 #define LEAST CONF_SCALE_LEAST
 #define MOST  CONF_SCALE_MOST

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard: values of the training that cannot be right. A loss, gradients or weights that are not
+ * guard: checks for invalid values in training: a loss, gradients or weights that are not
  * finite (--on-nan), gradients that overflow at the loss scale (--loss-scale), weights that differ
  * between workers (--verify-steps).
  */
@@ -29,31 +29,31 @@ struct train_guard {
 	struct mu_engine *engine;
 	size_t epoch;
 	size_t left_out, in_a_row; /* this worker's batches of the epoch that were not finite */
-	bool rollback; /* --on-nan rollback: one was, and the run is to go back to a checkpoint */
+	bool rollback; /* --on-nan rollback: one occurred, and the run must roll back */
 	struct train_loss_scale scale;
 };
 
 /* ---- guard.c ---- */
 
-/* Batches and devices are known. before: of the checkpoint that the run resumes from. */
+/* After batches and devices are known. before: from the checkpoint that the run resumes. */
 void mu_train_guard_open(struct train_guard *g, struct mu_engine *e,
 			 const struct checkpoint_loss_scale *before);
 /* An epoch begins. */
 void mu_train_guard_epoch(struct train_guard *g, size_t epoch);
-/* Are gradients to be checked before the first of them is pushed? */
+/* Must all gradients be checked before the first one is pushed? */
 bool mu_train_guard_holds(const struct train_guard *g);
 
 /* *keep: the present batch's loss is finite. Else an error, or --on-nan skips the batch. */
 enum mu_status mu_train_guard_loss(struct train_guard *g, size_t step, bool *keep);
 /*
  * *keep: the batch's gradients, of which none is pushed yet, are finite; with a loss scale those of
- * all workers. Else as above. idle: this worker has no gradients. With a loss scale once a batch
+ * all workers. Else as above. idle: this worker has no gradients. With a loss scale once per batch
  * on every worker, and collective over the workers of synchronous stores.
  */
 enum mu_status mu_train_guard_gradients(struct train_guard *g, size_t step, bool idle, bool *keep);
 /* MU_ERR_NUMERIC: weights are not finite. After mu_kv_fetch. */
 enum mu_status mu_train_guard_weights(const struct train_guard *g);
-/* --verify-steps, when `done` steps of the epoch are. Collective over workers. */
+/* --verify-steps, after `done` steps of the epoch. Collective over workers. */
 enum mu_status mu_train_guard_verify(const struct train_guard *g, size_t done);
 
 /* At the end of an epoch, which `what` names: what was skipped, and the loss scale. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training that ends early, with or without a checkpoint: by a signal, before the job's end, or to
- * go back to a checkpoint.
+ * roll back to a checkpoint.
  */
 #ifndef TRAIN_HALT_H
 #define TRAIN_HALT_H
@@ -26,28 +26,28 @@ struct train_halt {
 	const atomic_int *signal;        /* last one received; NULL: signals are not handled */
 
 	struct comm_queue *job; /* worker 0, with --halt-before; else NULL */
-	/* Agreed on by all workers: training ends; then it goes on from an older checkpoint. */
+	/* Agreed on by all workers: training ends; it then continues from an older checkpoint. */
 	bool wanted, goes_back;
 	char cause[192]; /* with wanted */
 };
 
 /* ---- halt.c ---- */
 
-/* Worker 0 begins to watch the job's end, if that was asked for. Not collective. */
+/* Worker 0: start to watch the end of the job (--halt-before). Not collective. */
 enum mu_status mu_train_halt_open(struct train_halt *h);
 /* Worker 0, before the training: mu_comm_queue_check. Not collective. */
 enum mu_status mu_train_halt_check(struct train_halt *h);
 void mu_train_halt_close(struct train_halt *h);
 /* What this rank reports to the others (mu_kv_say); context: struct train_halt. */
 mu_kv_say_fn mu_train_halt_say;
-/* Inside an epoch, after `done` of its steps: has a worker to stop here? Synchronous stores: the
+/* Inside an epoch, after `done` of its steps: must a worker stop here? Synchronous stores: the
  * same on all workers. */
 bool mu_train_halt_is_due(const struct train_halt *h, size_t done);
 /* Sets wanted, goes_back and cause, the same on all workers. Collective over workers. */
 enum mu_status mu_train_halt_agree(struct train_halt *h);
 /* The line of the log; when: "after epoch 2". */
 void mu_train_halt_report(const struct train_halt *h, const char *when, bool saves);
-/* What workers have agreed on, on servers, too, when the work is done. Collective over all ranks.
+/* After the work: send the agreement of the workers to the servers. Collective over all ranks.
  */
 enum mu_status mu_train_halt_share(struct train_halt *h);
 

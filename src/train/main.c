@@ -21,7 +21,7 @@
  * libgomp's threads spin for long after each primitive and so keep a server on the same cores from
  * running. libgomp reads the limit when it is loaded, which is before main: set it and start again.
  * A process that no launcher started is alone: there the limit bridges the gaps between the
- * primitives of a small network (some tenths of a millisecond), for to sleep and to wake takes
+ * primitives of a small network (some tenths of a millisecond), because sleeping and waking take
  * longer.
  */
 #define SPINS_BESIDE_OTHERS "1000"
@@ -46,7 +46,7 @@ static void limit_spinning(char **argv)
 }
 
 /*
- * Library functions of NVIDIA's that use streams of their own give the same bits in every run only
+ * NVIDIA's library functions that use streams of their own give the same bits in every run only
  * if all of cuBLAS's buffers have one size (cuDNN's release notes, about LSTM). Read when cuBLAS is
  * opened; our own handles of it have a buffer of ours.
  */
@@ -55,10 +55,10 @@ static void fix_bits_of_gpus(void)
 	setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:2", 0);
 }
 
-/* The launcher may pass on a signal that has come to this process already. */
+/* The launcher may forward a signal that this process has already received. */
 #define SAME_SECONDS 1.0
 
-/* The signal that came; see struct mu_train_end. */
+/* The signal received; see struct mu_train_end. */
 static atomic_int came;
 
 /* The first signal asks for a checkpoint and the end; one that comes later ends the process. */
@@ -81,9 +81,9 @@ static void *wait_for_signals(void *context)
 }
 
 /*
- * No thread but this one takes these signals, and there is no handler: kernels of oneDNN use memory
- * that the frame of a handler would overwrite. Before any other thread is made. Those that are
- * ignored stay so.
+ * Only this thread receives these signals, without a handler: kernels of oneDNN use memory
+ * that the frame of a handler would overwrite. Call before any other thread is created. Signals
+ * that are ignored stay ignored.
  */
 static void take_signals(void)
 {
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 	st = mu_conf_choose_interface(argc, argv);
 	if (st != MU_OK && mu_world_spans_hosts())
 		mu_world_refuse(st, "trainer");
-	mu_trace_clear(); /* mu_train tells once of what is wrong with the host of all ranks */
+	mu_trace_clear(); /* mu_train reports an error of the host once for all ranks */
 	st = mu_world_open(&argc, &argv, &world);
 	if (st != MU_OK)
 		mu_world_fail(st, "trainer", rank, "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --fixed, --lr-mult, --wd-mult: which keys are not trained, and how fast the others are. Lists of
- * patterns of the shell, for the names of keys; of several that match the last one counts.
+ * --fixed, --lr-mult, --wd-mult: keys that are not trained, and multipliers of the others: lists of
+ * shell patterns for the names of keys; if several match, the last one applies.
  */
 #include "multipliers.h"
 
@@ -73,7 +73,7 @@ out:
 	return st;
 }
 
-/* The first item of *text, which then points behind it; NULL: it was the last. */
+/* The first item of *text, which is advanced past it; NULL: no item is left. */
 static enum mu_status take_item(const struct list *list, const char **text, struct item *item)
 {
 	enum mu_status st = MU_OK;
@@ -125,7 +125,7 @@ static bool can_have(const struct list *list, const struct mu_slice *slice)
 	return !list->valued || slice->rule == MU_SLICE_LEARN;
 }
 
-/* The names that are most like what was typed, "a, b, c". */
+/* The names nearest to the given one, "a, b, c". */
 static void list_nearest(const struct keys *keys, const struct list *list, const char *pattern,
 			 char *text, size_t nbytes)
 {
@@ -203,7 +203,7 @@ enum mu_status mu_train_multipliers_apply(const struct conf *v, const struct mu_
 	for (size_t k = 0; k < keys.n; k++) {
 		struct mu_slice *slice = &keys.of[k];
 
-		/* Rules divide by the rate, or move without one: nothing shall move here. */
+		/* Rules may divide by the rate, or change weights at rate 0: fix these. */
 		slice->fixed = slice->fixed || (slice->has_lr_mult && slice->lr_mult == 0);
 		n_fixed += slice->fixed;
 	}

@@ -9,7 +9,7 @@
 
 /* ---- multipliers.c: --fixed, --lr-mult, --wd-mult ---- */
 
-/* The part of the settling of options about them. */
+/* Check these options. */
 enum mu_status mu_train_multipliers_check(const struct conf *v);
 /* *slices, the caller's to free: the plan's, changed by the options. MU_ERR_USAGE names a pattern
  * that matches nothing. */

@@ -126,7 +126,7 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 				      .dropout = (float)v->text.dropout};
 }
 
-/* Threads that decode: as asked, else 4 but no more than there are cores for this worker. */
+/* Threads that decode: --data-nthreads, else 4, at most the cores of this worker. */
 static int count_threads(const struct train_run *run)
 {
 	enum { USUAL = 4 };
@@ -137,7 +137,7 @@ static int count_threads(const struct train_run *run)
 	return run->engine.n_threads < USUAL ? run->engine.n_threads : USUAL;
 }
 
-/* Folders number their classes in order: a class that only one of them has moves all others. */
+/* Folders number their classes in order: a class that one of them lacks shifts the others. */
 static enum mu_status check_class_names(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -188,7 +188,7 @@ static bool takes_bytes(const struct train_run *run)
 	return mu_engine_ops_of(&run->list)->shares_batch && run->list.kind->memory;
 }
 
-/* Training and validation data; what the network must know of it. */
+/* Training and validation data. *model: the configuration of the network for them. */
 static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;

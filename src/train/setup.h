@@ -26,21 +26,21 @@ struct train_run {
 	struct mu_kv_type store;
 	struct mu_engine engine;
 	struct mu_vocabulary *vocabulary; /* --vocab; NULL: none was given */
-	struct mu_slice *slices;          /* keys, as the store is to update them */
+	struct mu_slice *slices;          /* keys, with the multipliers of the options */
 	struct mu_input train, validate;
 	bool has_validation;
 	struct mu_kv *kv;
 	struct engine_metrics metrics;
 	struct report_view view;            /* complete after set-up */
-	struct report_observers *observers; /* NULL: nothing runs that could be watched */
+	struct report_observers *observers; /* NULL: nothing is observed */
 	struct train_guard guard;
 	struct engine_sum sum;
 	struct train_batches batches;
 	size_t examples;                  /* per epoch, of the whole job */
-	struct checkpoint_resume *resume; /* what the run goes on from */
+	struct checkpoint_resume *resume; /* what the run resumes from */
 	struct mu_checkpoint_lock *lock;  /* of worker 0's prefix; NULL: none */
 	struct train_halt halt;
-	struct checkpoint_rollback *back; /* --on-nan rollback: what outlives this run */
+	struct checkpoint_rollback *back; /* --on-nan rollback: passed on to the next run */
 	struct checkpoint_run_file run_file;
 };
 

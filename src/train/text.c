@@ -5,7 +5,7 @@
 #include "checkpoint/checkpoint.h"
 #include "conf/text.h"
 
-/* A text needs a network that reads sequences, and the other way. */
+/* A text needs a network that reads sequences, and vice versa. */
 static enum mu_status check_network(const struct conf *v, const struct mu_network *network,
 				    bool text)
 {

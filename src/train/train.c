@@ -182,7 +182,7 @@ static void start_log(const struct train_run *run, const struct mu_options *opti
 		mu_log_info("start with arguments %s", line);
 }
 
-/* The needs of a store of GPUs and of the communication thread; the same on every rank. */
+/* Requirements of stores of GPUs and of the communication thread; the same on every rank. */
 static enum mu_status check_job(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -305,7 +305,7 @@ out:
 	return st;
 }
 
-/* One run, from the arguments to its end; *again: it goes back to a checkpoint. */
+/* One run, from the arguments to its end; *again: it rolls back to a checkpoint. */
 static enum mu_status run_once(struct checkpoint_rollback *back, const struct arguments *arguments,
 			       MPI_Comm comm, struct mu_train_end *end, bool *again)
 {

@@ -38,7 +38,7 @@ static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *con
 	n = kv->nccl;
 	MU_TRY(mu_rule_find(&rule, config->optim.name));
 	n->config = config->optim;
-	n->config.name = rule->name; /* the caller's string may go */
+	n->config.name = rule->name; /* the caller may free its string */
 	n->config.prior = false;
 	MU_TRY(MU_ALLOC(n->all, (size_t)kv->topology->num_workers, "samples of the workers"));
 	if (n->way != NCCL_SHARDS)

@@ -81,8 +81,8 @@ static enum mu_status report_differing(const struct mu_topology *t, const uint64
 		goto out;
 	list_differing(t, all, n_most, most, names, sizeof names);
 	MU_FAIL(MU_ERR_NUMERIC,
-		"%s: the workers do not hold the same weights any more, by faulty memory or "
-		"network; different are those of %s",
+		"%s: the workers no longer hold the same weights: faulty memory or "
+		"network; the weights of %s differ",
 		when, names);
 out:
 	return st;

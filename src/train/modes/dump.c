@@ -23,12 +23,12 @@ struct sheet {
 
 /* ---- the picture ---- */
 
-/* How a value becomes a byte again: value * scale + shift, per channel. */
+/* Conversion of a value to a byte: value * scale + shift, per channel. */
 struct tone {
 	float scale[3], shift[3];
 };
 
-/* Images have their mean and std; of other values the least is black and the largest white. */
+/* Images: by mean and std. Other values: the smallest is black, the largest white. */
 static struct tone find_tone(const struct mu_input *in, const struct mu_input_batch *batch)
 {
 	size_t n = batch->count * in->shape[0] * in->shape[1] * in->shape[2];
@@ -77,7 +77,7 @@ static void draw_sample(const struct sheet *sheet, const struct mu_input *in,
 	}
 }
 
-/* About as wide as high. Samples beyond the largest sheet are left out. */
+/* About as wide as high. Samples beyond the largest sheet are skipped. */
 static enum mu_status draw(struct sheet *sheet, const struct mu_input *in,
 			   const struct mu_input_batch *batch)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --sample: text that a trained network writes. It reads what is there so far, as much as the
- * longest sequence of its training has, and the next word is drawn from its prediction, again and
- * again.
+ * --sample: generate text with a trained network. It reads the text so far, at most as much as the
+ * longest sequence of its training, and the next word is drawn from its prediction, until there are
+ * enough.
  */
 #include "conf/text.h"
 #include "modes.h"
@@ -20,7 +20,7 @@ struct writer {
 	struct mu_net *net;
 	struct mu_plan *plan; /* of one sequence of `steps` */
 	float *weights, *labels;
-	uint64_t *versions; /* all 0: weights stay as they are */
+	uint64_t *versions; /* all 0: the weights do not change */
 	size_t steps;
 	uint32_t *numbers; /* of the words so far */
 	size_t n;
@@ -28,7 +28,7 @@ struct writer {
 
 /* ---- the network ---- */
 
-/* The file of --load, or of --model-prefix that of --load-epoch or the newest. */
+/* The file of --load; else the checkpoint of --load-epoch, or the newest one. */
 static enum mu_status find_file(const struct conf *v, char *path, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -107,7 +107,7 @@ static enum mu_status open_network(struct writer *w)
 	MU_TRY(MU_ALLOC(w->versions, n_keys, "versions of weights"));
 	mu_plan_set_versions(w->plan, w->versions);
 	MU_TRY(MU_ALLOC(w->labels, w->steps, "labels"));
-	mu_plan_batch(w->plan)->labels = w->labels; /* all 0: nothing to compare with */
+	mu_plan_batch(w->plan)->labels = w->labels; /* all 0: there are no labels */
 	mu_plan_batch(w->plan)->count = 1;
 out:
 	return st;
@@ -129,7 +129,7 @@ out:
 	return st;
 }
 
-/* Of words the text begins behind the end of a sentence; of characters, if nothing is said, behind
+/* A text of words begins after an end of sentence; one of characters, without --prime, after
  * a line break. */
 static enum mu_status take_prime(struct writer *w)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs that do something else than train, or more. */
+/* Modes of the trainer other than plain training. */
 #ifndef TRAIN_MODES_MODES_H
 #define TRAIN_MODES_MODES_H
 
@@ -32,7 +32,7 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 /* tune.c, --conv-algo tune: measure, and write --conv-table. After the plans are made; worker 0. */
 enum mu_status mu_train_tune(struct mu_engine *e);
 
-/* ---- predict.c: --evaluate and --predict, which means both ---- */
+/* ---- predict.c: --evaluate and --predict, which implies --evaluate ---- */
 
 struct train_predict {
 	struct train_batches *batches;
@@ -41,7 +41,7 @@ struct train_predict {
 	const char *parameters; /* the file that they are from */
 	size_t epoch;           /* after which they were saved */
 };
-/* All that such a run does. Collective over workers. */
+/* The whole run. Collective over workers. */
 enum mu_status mu_train_predict(const struct train_predict *run);
 
 /* test_io.c: --test-io 1, the input alone; memory for a batch. */

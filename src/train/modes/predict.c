@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --evaluate and --predict: validation with the parameters of a file, and nothing else. The
- * workers' probabilities come together on worker 0 after each step, in the order of the records,
- * so that the file can be written from its beginning to its end. With --benchmark 1, of random
- * data, there are lines of speed as in training instead.
+ * workers' probabilities are gathered on worker 0 after each step, in the order of the records,
+ * so that the file can be written sequentially. With --benchmark 1, on random
+ * data, it logs the speed as in training instead.
  */
 #include "modes.h"
 
@@ -28,7 +28,7 @@ struct prediction {
 	/* The end of the last line of speed. */
 	size_t step;
 	double samples, start, data_seconds;
-	/* What is to be written. */
+	/* The output. */
 	size_t batch, classes, n; /* n: records */
 	size_t nbytes;            /* of a message */
 	char *mine, *all;         /* messages; all: worker 0's, of all workers */
@@ -56,7 +56,7 @@ out:
 	return st;
 }
 
-/* Places for the arrays, and what they are about. */
+/* Define the arrays, and attributes that describe them. */
 static enum mu_status make_arrays(struct prediction *p)
 {
 	enum mu_status st = MU_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --test-io 1: go through the training data without training, and say how fast, as MXNet's trainer
+/* --test-io 1: read the training data without training and report the speed, as MXNet's trainer
  * does. */
 #include "modes.h"
 #include "report/report.h"

@@ -2,7 +2,7 @@
 /*
  * --conv-algo tune: a full batch's step by each algorithm, layer by layer, on the first device; the
  * fastest of each layer are written to --conv-table. Gradients of data and of weights are measured
- * together. Products of matrices take no part: on plain layouts, they would cost their neighbours
+ * together. Matrix products are not tried: their plain layouts would cost their neighbours
  * more than they save. A table that makes the whole step no faster than the fixed rule is not
  * worth another rounding: then the rule is written.
  */
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { STEPS = 4 }; /* of each algorithm; the first makes ready and is not counted */
+enum { STEPS = 4 }; /* of each algorithm; the first is a warm-up */
 
 struct tuner {
 	const struct mu_engine *engine;
