@@ -263,11 +263,11 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	if (answer(options, v, rank))
 		goto out;
 	if (v->summary) {
-		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v) : MU_OK, comm));
+		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list) : MU_OK, comm));
 		goto out;
 	}
 	if (v->text.sample) {
-		MU_TRY(mu_agree(rank == 0 ? mu_train_sample(v) : MU_OK, comm));
+		MU_TRY(mu_agree(rank == 0 ? mu_train_sample(v, &run->list) : MU_OK, comm));
 		goto out;
 	}
 	MU_TRY(check_job(run));

@@ -15,6 +15,7 @@
 
 struct writer {
 	const struct conf *v;
+	const char *device_kind;
 	struct mu_vocabulary *vocabulary;
 	struct mu_device device;
 	struct mu_net *net;
@@ -79,7 +80,6 @@ static enum mu_status open_network(struct writer *w)
 	const struct conf *v = w->v;
 	const struct conf_text *t = &v->text;
 	const struct mu_network *network;
-	struct engine_device_list devices;
 	struct mu_net_config config = {.network = v->network_name,
 				       .shape = {1, w->steps, 1},
 				       .classes = mu_vocabulary_n(w->vocabulary),
@@ -95,8 +95,7 @@ static enum mu_status open_network(struct writer *w)
 			network->name);
 	MU_TRY(find_file(v, path, sizeof path));
 	MU_TRY(check_vocabulary(w, path));
-	MU_TRY(mu_engine_device_list_read(&devices, v));
-	MU_TRY(mu_device_open(&w->device, devices.kind->name, 1));
+	MU_TRY(mu_device_open(&w->device, w->device_kind, 1));
 	MU_TRY(mu_engine_device_set(&w->device, v));
 	MU_TRY(mu_net_new_from(&w->net, network, &config));
 	MU_TRY(mu_plan_new(&w->plan, w->net, &w->device, 1, MU_PHASE_INFER, NULL));
@@ -131,7 +130,7 @@ out:
 
 /* A text of words begins after an end of sentence; one of characters, without --prime, after
  * a line break. */
-static enum mu_status take_prime(struct writer *w)
+static enum mu_status set_prime(struct writer *w)
 {
 	enum mu_status st = MU_OK;
 	const bool characters = mu_vocabulary_characters(w->vocabulary);
@@ -216,15 +215,17 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_sample(const struct conf *v)
+enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_list *devices)
 {
 	enum mu_status st = MU_OK;
-	struct writer w = {.v = v, .steps = v->text.lengths[v->text.n_lengths - 1]};
+	struct writer w = {.v = v,
+			   .device_kind = devices->kind->name,
+			   .steps = v->text.lengths[v->text.n_lengths - 1]};
 	char path[CHECKPOINT_PATH];
 
 	mu_conf_vocabulary_path(v, path, sizeof path);
 	MU_TRY(mu_vocabulary_read(&w.vocabulary, path));
-	MU_TRY(take_prime(&w));
+	MU_TRY(set_prime(&w));
 	MU_TRY(open_network(&w));
 	MU_TRY(write_text(&w));
 out:

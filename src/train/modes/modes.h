@@ -9,17 +9,18 @@
 
 #include "conf/options.h"
 
+struct engine_device_list;
 struct mu_engine;
 struct report_observers;
 struct train_batches;
 
 /* generate.c: --sample, text drawn from a trained network, on standard output. No data, no roles.
  * Not collective. */
-enum mu_status mu_train_sample(const struct conf *v);
+enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_list *devices);
 
 /* summary.c: --summary, the network of the options on standard output. No data, no roles. Not
  * collective. */
-enum mu_status mu_train_summary(const struct conf *v);
+enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices);
 
 /* ---- setup.c ---- */
 
