@@ -83,6 +83,19 @@ expect "restart $((fails + 1)) of 10 in 1 s"
 expect "restart $((fails + 2)) of 10 in 2 s"
 expect_count 1 '^Saved checkpoint'
 
+part "lines come at once"
+anew
+acts 1 'echo first; for _ in $(seq 1500); do [ -e go ] && exit 0; sleep 0.02; done; exit 1'
+rm -f go
+supervised ./mpirun ./trainer --resume auto &
+for _ in $(seq $((500 * ${MU_TIMEOUT_SCALE:-1}))); do
+	grep -q '^first$' "$log" && break
+	sleep 0.02
+done
+grep -q '^first$' "$log" || fail "a line of the command is held back"
+: >go
+wait $!
+
 part "hosts that fail"
 killed='echo "=   PID 77 RUNNING AT h2.site"; exit 9'
 anew
