@@ -59,6 +59,17 @@ out:
 	return st;
 }
 
+/* Without mu_keys_finish messages may still arrive: not into memory that is freed. */
+static void cancel(MPI_Request *requests, size_t n)
+{
+	for (size_t i = 0; requests && i < n; i++) {
+		if (requests[i] == MPI_REQUEST_NULL || mu_request_is_complete(requests[i]))
+			continue;
+		MPI_Cancel(&requests[i]);
+		MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+	}
+}
+
 void mu_keys_server_close(struct mu_keys *keys)
 {
 	struct mu_keys_server *s = keys->server;
@@ -71,6 +82,8 @@ void mu_keys_server_close(struct mu_keys *keys)
 			break;
 		}
 	}
+	cancel(s->heads, s->n_workers);
+	cancel(s->receives, s->n_receives);
 	mu_keys_runs_release(s);
 	for (size_t w = 0; s->conns && w < s->n_workers; w++) {
 		mu_free(s->conns[w].head);

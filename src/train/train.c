@@ -13,6 +13,7 @@
 #include <muster/train.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/lock.h"
 #include "checkpoint/saver.h"
 #include "engine/comm_thread.h"
 #include "engine/gpus.h"
@@ -240,6 +241,9 @@ static enum mu_status work(struct train_run *run)
 	} else {
 		MU_TRY(mu_kv_weights_init(run->kv));
 		MU_TRY(run->conf->evaluate ? predict(run) : fit(run));
+		/* While others wait for this rank: after a halt the launcher may kill it. */
+		mu_checkpoint_unlock(run->lock);
+		run->lock = NULL;
 		MU_TRY(mu_kv_finish(run->kv));
 	}
 	MU_TRY(mu_train_halt_share(&run->halt));
