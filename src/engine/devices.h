@@ -36,7 +36,7 @@ struct engine_device {
 	float *gradients;    /* flat array */
 	struct mu_plan *now; /* of the current batch; NULL: the device has no samples */
 	size_t first, n;     /* its samples of the worker's batch */
-	size_t unsummed;     /* backward: layers whose keys it has not summed */
+	size_t unsummed;     /* backward: layers not summed yet */
 };
 
 struct engine_devices {

@@ -17,7 +17,7 @@ struct engine_metrics {
 	char printed[TRAIN_MAX_METRICS][32];
 };
 
-/* The default metrics and those of --top-k and --loss. MU_ERR_USAGE: an unknown name; the message
+/* The default metrics, and what --top-k and --loss add. MU_ERR_USAGE: an unknown name; the message
  * lists the known ones. */
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v);
 /* Collective over comm. */

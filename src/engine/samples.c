@@ -42,7 +42,7 @@ static bool has_records(const struct mu_input *in, size_t group)
 	return in->groups ? in->groups[group].n > 0 : in->n > 0;
 }
 
-/* The missing plans of a group whose short last step has `rest` samples. */
+/* The missing plans of a group with `rest` samples in its short last step. */
 static enum mu_status plan_group(struct mu_engine *e, struct engine_device *d, size_t group,
 				 size_t rest)
 {

@@ -53,7 +53,7 @@ bool mu_keys_compresses(const struct mu_keys *keys, const struct mu_key *key)
 	return keys->compression != MU_CODING_DENSE && key->dtype == MU_FLOAT32;
 }
 
-/* Room for residuals of so many arrays of a key; those that are there are kept. */
+/* Room for the residuals of n arrays of a key; existing ones are kept. */
 static enum mu_status need_residuals(struct mu_key *key, size_t n)
 {
 	enum mu_status st = MU_OK;

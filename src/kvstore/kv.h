@@ -90,7 +90,7 @@ struct mu_kv_norms {
 	MPI_Comm owners;
 	size_t n_words, n_pieces;
 	struct mu_share share; /* set before mu_kv_norms_init, or empty */
-	uint64_t *sums, *all;  /* this owner's sums, later those of all; the sums of each owner */
+	uint64_t *sums, *all;  /* sums of this owner, later of all; sums of each owner */
 	uint64_t *parts;       /* the sums of each thread of share */
 };
 

@@ -42,7 +42,7 @@ struct row {
 
 /* ---- measuring ---- */
 
-/* The plans of the first device that are measured; rows are those of the last plan. */
+/* The plans of the first device that are measured; rows belong to the last plan. */
 static void measure_plans(struct profile *p)
 {
 	const struct mu_engine *e = p->engine;

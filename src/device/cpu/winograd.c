@@ -111,7 +111,7 @@ bool mu_cpu_winograd_does(const struct cpu_plan *p, enum mu_convolution_phase ph
 
 /* ---- layouts ---- */
 
-/* An image in this layout, for vectors of so many floats; false if it does not fit. */
+/* An image in this layout, for vectors of n floats; false if it does not fit. */
 static bool find_image(struct winograd_image *image, const struct cpu_md *md, size_t lanes)
 {
 	bool blocked = md->n_blocks == 1 && md->blocked[0] == 1 &&

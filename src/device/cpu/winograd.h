@@ -89,7 +89,7 @@ struct winograd_kernels {
 				 const struct winograd_sums *to);
 };
 
-/* For vectors of so many floats; NULL: not on this processor. Instructions that oneDNN was told not
+/* For vectors of n floats; NULL: not on this processor. Instructions that oneDNN was told not
  * to use (DNNL_MAX_CPU_ISA, ONEDNN_MAX_CPU_ISA) are not used here. */
 const struct winograd_kernels *mu_cpu_winograd_kernels(size_t lanes);
 

@@ -55,6 +55,16 @@ TARGET MU_INLINE void NAME(output)(const vec *m, vec *to, size_t step)
 	to[3 * step] = m[5] + A2 * diff_a + B2 * diff_b;
 }
 
+/* At the points a, -a, b, -b: the sums and differences of even and odd terms. */
+TARGET MU_INLINE void NAME(pairs)(vec even_a, vec odd_a, vec even_b, vec odd_b, vec *to,
+				  size_t step)
+{
+	to[step] = even_a + odd_a;
+	to[2 * step] = even_a - odd_a;
+	to[3 * step] = even_b + odd_b;
+	to[4 * step] = even_b - odd_b;
+}
+
 /* Of 4 gradients of outputs: A y. */
 TARGET MU_INLINE void NAME(gradient)(const vec *y, vec *to, size_t step)
 {
@@ -62,10 +72,7 @@ TARGET MU_INLINE void NAME(gradient)(const vec *y, vec *to, size_t step)
 	vec even_b = y[0] + B2 * y[2], odd_b = B * (y[1] + B2 * y[3]);
 
 	to[0] = y[0];
-	to[step] = even_a + odd_a;
-	to[2 * step] = even_a - odd_a;
-	to[3 * step] = even_b + odd_b;
-	to[4 * step] = even_b - odd_b;
+	NAME(pairs)(even_a, odd_a, even_b, odd_b, to, step);
 	to[5 * step] = y[3];
 }
 
@@ -76,10 +83,7 @@ TARGET MU_INLINE void NAME(weight)(const vec *g, vec *to, size_t step)
 	vec even_b = NB * g[0] + NB * B2 * g[2], odd_b = NB * B * g[1];
 
 	to[0] = 1 / (A2 * B2) * g[0];
-	to[step] = even_a + odd_a;
-	to[2 * step] = even_a - odd_a;
-	to[3 * step] = even_b + odd_b;
-	to[4 * step] = even_b - odd_b;
+	NAME(pairs)(even_a, odd_a, even_b, odd_b, to, step);
 	to[5 * step] = g[2];
 }
 
@@ -354,7 +358,7 @@ TARGET MU_INLINE void NAME(block)(const struct NAME(product) *p, const size_t ro
 			store(p->c + i * p->c_row + j * LANES, sums[i][j]);
 }
 
-/* All full blocks of so many rows; returns the rows that are left. */
+/* All full blocks of rows; returns the rows that are left. */
 TARGET MU_INLINE size_t NAME(blocks)(struct NAME(product) *p, size_t left, const size_t rows,
 				     size_t vectors)
 {

@@ -112,7 +112,7 @@ out:
 	return st;
 }
 
-/* Add the gradients of layer l to those of earlier micro-batches, if its kernels cannot. */
+/* Add the gradients of layer l to the sums of earlier micro-batches, if its kernels cannot. */
 static void add_gradients(const struct mu_engine *e, size_t l)
 {
 	const struct engine_staged *s = e->split;

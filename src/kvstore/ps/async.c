@@ -137,7 +137,7 @@ static void find(const void *context, size_t p, const float **weights, const flo
 	*gradients = mu_kv_inbox(push->s, p, push->w);
 }
 
-/* All parts of worker w's push are here. The norms are those of this push. */
+/* All parts of worker w's push are here. The norms belong to this push. */
 static enum mu_status update_whole(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
