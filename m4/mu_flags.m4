@@ -24,6 +24,20 @@ AS_IF([test "x$enable_paranoid" != xno], [
 AC_SUBST([PARANOID_CPPFLAGS])
 ])
 
+dnl MU_MAX_ISA: --with-max-isa=avx2 compiles and plans for AVX2 at most, so that AVX2 can be measured on any machine.
+AC_DEFUN([MU_MAX_ISA], [
+AC_ARG_WITH([max-isa],
+	[AS_HELP_STRING([--with-max-isa=NAME],
+		[no instructions beyond avx2, in oneDNN too (default: all that the machine has)])],
+	[], [with_max_isa=all])
+MAX_ISA_CPPFLAGS=
+AS_CASE([$with_max_isa],
+	[avx2], [MAX_ISA_CPPFLAGS=-DMU_MAX_ISA_AVX2],
+	[all|yes|no], [with_max_isa=all],
+	[AC_MSG_ERROR([--with-max-isa=$with_max_isa: choose avx2 or all])])
+AC_SUBST([MAX_ISA_CPPFLAGS])
+])
+
 dnl MU_SANITIZE: --enable-sanitize=address,undefined. Sets SANITIZE_CFLAGS, used to compile and to
 dnl link.
 AC_DEFUN([MU_SANITIZE], [

@@ -339,7 +339,11 @@ void mu_stream_end(void);
 #define MU_LOOP
 #define MU_SHIFT
 #else
+#ifdef MU_MAX_ISA_AVX2 /* configure --with-max-isa=avx2 */
+#define MU_LOOP __attribute__((target_clones("avx2", "default")))
+#else
 #define MU_LOOP __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
 /* The same for functions with variable shifts: one instruction each with BMI2. */
 #define MU_SHIFT __attribute__((target_clones("bmi2", "default")))
 #endif

@@ -20,9 +20,15 @@ static void copy_quarters(float *out, const float *in, size_t n)
 		_mm_stream_ps(out + i, _mm_loadu_ps(in + i));
 }
 
+#ifdef MU_MAX_ISA_AVX2
+#define HAS_AVX512 false
+#else
+#define HAS_AVX512 __builtin_cpu_supports("avx512f")
+#endif
+
 void mu_stream_copy(float *out, const float *in, size_t n)
 {
-	if (__builtin_cpu_supports("avx512f"))
+	if (HAS_AVX512)
 		copy_lines(out, in, n);
 	else
 		copy_quarters(out, in, n);

@@ -169,6 +169,9 @@ enum mu_status mu_dnnl_check_version(void)
 	enum mu_status st = MU_OK;
 	const dnnl_version_t *v = dnnl_version();
 
+#ifdef MU_MAX_ISA_AVX2
+	dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2); /* refused where the first device did it */
+#endif
 	if (v->major != DNNL_VERSION_MAJOR || v->minor < DNNL_VERSION_MINOR)
 		MU_FAIL(MU_ERR_DEVICE,
 			"oneDNN %d.%d.%d is loaded, but this Muster was built with %d.%d.%d: build "
