@@ -18,12 +18,14 @@ AM_CONDITIONAL([HAVE_ONEDNN_2], [test "x$mu_onednn_api" = x2])
 ])
 
 dnl The OpenMP runtime that libdnnl itself was linked with: we set its number of threads, and a second
-dnl runtime in one process would start threads of its own. Looks at what the test program loads.
+dnl runtime in one process would start threads of its own. Looks at what the test program loads; of another machine's
+dnl libraries it takes GCC's.
 AC_DEFUN([MU_ONEDNN_OPENMP], [
 mu_openmp=
 for mu_lib in gomp iomp5 omp; do
 	AS_CASE([$mu_openmp:$mu_loaded], [:*lib$mu_lib.so*], [mu_openmp=lib$mu_lib])
 done
+AS_IF([test "x$mu_openmp$cross_compiling" = xyes], [mu_openmp=libgomp])
 AS_IF([test "x$mu_openmp" != x], [ONEDNN_LIBS="$ONEDNN_LIBS -l${mu_openmp#lib}"])
 ])
 

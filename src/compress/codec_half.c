@@ -2,13 +2,15 @@
 /* fp16 and bf16. The rest, of a rounding, is exact in float32. */
 #include "codec.h"
 
+#include <string.h>
+
 #define HALF_MAX 65504.0f
 
 MU_LOOP
-static void clamp_to_half(size_t n, const float *restrict in, float *restrict out)
+static void clamp_to_half(size_t n, float *x)
 {
 	for (size_t i = 0; i < n; i++)
-		out[i] = in[i] > HALF_MAX ? HALF_MAX : in[i] < -HALF_MAX ? -HALF_MAX : in[i];
+		x[i] = x[i] > HALF_MAX ? HALF_MAX : x[i] < -HALF_MAX ? -HALF_MAX : x[i];
 }
 
 MU_LOOP
@@ -37,7 +39,8 @@ static void encode_fp16(const struct mu_coder *coder, size_t n, float *restrict 
 	float sent[MU_COMPRESS_BLOCK];
 
 	(void)coder;
-	clamp_to_half(n, values, sent);
+	memcpy(sent, values, n * sizeof *sent);
+	clamp_to_half(n, sent);
 	mu_dtype_from_float(MU_FLOAT16, codes, sent, n);
 	mu_dtype_to_float(MU_FLOAT16, sent, codes, n);
 	take_away(n, values, sent);

@@ -66,7 +66,8 @@ static void softmax(const float *x, float *p, const struct prediction *r)
 	double largest = (double)x[r->at], sum = 0;
 
 	for (size_t k = 1; k < r->classes; k++)
-		largest = fmax(largest, (double)x[r->at + k * r->stride]);
+		if ((double)x[r->at + k * r->stride] > largest)
+			largest = (double)x[r->at + k * r->stride];
 	for (size_t k = 0; k < r->classes; k++)
 		sum += exp((double)x[r->at + k * r->stride] - largest);
 	for (size_t k = 0; k < r->classes; k++)

@@ -122,10 +122,22 @@ bool mu_dnnl_is_kernel(const_dnnl_primitive_desc_t pd, const char *name)
 
 /* ---- the library ---- */
 
-/* A value of dnnl_cpu_isa_t is a set of bits: its own and those of all that it includes. */
+#ifdef __x86_64__
+#define IS_X86 true
+#define PLAIN_ISA "baseline"
+#elif defined(__aarch64__)
+#define IS_X86 false
+#define PLAIN_ISA "aarch64"
+#else
+#define IS_X86 false
+#define PLAIN_ISA "other"
+#endif
+
+/* A value of dnnl_cpu_isa_t is a set of bits: its own and those of all that it includes. Elsewhere
+ * than on x86 oneDNN answers with bits that mean nothing. */
 static bool has(dnnl_cpu_isa_t isa)
 {
-	return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
+	return IS_X86 && ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
 }
 
 const char *mu_dnnl_isa_name(void)
@@ -146,7 +158,7 @@ const char *mu_dnnl_isa_name(void)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (has(names[i].isa))
 			return names[i].name;
-	return "baseline";
+	return PLAIN_ISA;
 }
 
 bool mu_dnnl_has_bfloat16(void)
