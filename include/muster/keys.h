@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keys: a parameter store for arrays that are named by numbers. MXNet's KVStore for C programs:
- * calls have MXNet's names and, where MXNet defines one, its meaning.
+ * keys: a parameter store for arrays that are named by numbers or by strings. MXNet's KVStore for C
+ * programs: calls have MXNet's names and, where MXNet defines one, its meaning.
  *
  * Use it for a training loop of your own. The trainer uses the other store (kvstore.h), which knows
  * the whole model and pushes every key once per step.
@@ -50,7 +50,9 @@
  *
  * ---- keys and values ----
  *
- * A key is a number >= 0 with an array of fixed size and type. What a push does to the value
+ * A key is a number >= 0, or a name, with an array of fixed size and type. All keys of a store are
+ * of the one sort or of the other: the first mu_keys_init decides. Named keys are numbered 0, 1, 2,
+ * ... in the order of their init, which is the same on all workers. What a push does to the value
  * depends on the rule: an optimiser (mu_keys_set_optimizer), a function of the caller
  * (mu_keys_set_updater), or, with neither, the value is replaced by the sum: an all-reduce.
  *
@@ -123,7 +125,7 @@ struct mu_keys;
  * [from, from + n) of a key. It runs on the rank that holds the elements (a server, or this rank in
  * a store without servers), once per update for every part of the key on that rank. gradient is the
  * sum of a round, or one push in asynchronous stores. Both arrays are float32. An error (MU_FAIL)
- * fails the store: see "errors".
+ * fails the store: see "errors". A named key comes as its number: mu_keys_number.
  */
 struct mu_kv_updater {
 	const char *name;
@@ -174,8 +176,10 @@ struct mu_array {
 	enum mu_dtype dtype;
 };
 
+enum { MU_KEY_NAME_MAX = 127 }; /* bytes of a key's name */
+
 struct mu_kv_item {
-	int key;
+	int key; /* without a name */
 	/* One array per device of this rank. A push sends their sum, a pull fills all of them. */
 	size_t n_arrays;
 	const struct mu_array *arrays;
@@ -188,6 +192,8 @@ struct mu_kv_item {
 	size_t row_length;
 	size_t n_rows;
 	const uint64_t *rows;
+	/* The key's name, "conv1_weight"; then key is not used. NULL: the key is a number. */
+	const char *name;
 };
 
 /*
@@ -240,14 +246,15 @@ struct mu_kv_optimizer {
 enum mu_status mu_keys_set_optimizer(struct mu_keys *keys, const struct mu_kv_optimizer *optimizer);
 /* Factors of the learning rate and of the weight decay for one key, finite and not below 0. */
 struct mu_kv_multiplier {
-	int key;
+	int key; /* without a name */
 	double lr, wd;
+	const char *name; /* of the key; NULL: it is a number */
 };
 /*
  * Sets the multipliers of n existing keys for later pushes; they stay when the optimiser is set
- * again. Keys without them have 1 and 1: a key is a number and says nothing of what it holds, so
- * biases, betas and gammas are decayed unless wd is 0 for them (MXNet's optimisers look at names,
- * and do not decay biases and betas). Worker 0's values count. MU_ERR_ARGUMENT, on the other
+ * again. Keys without them have 1 and 1, whatever their names: biases, betas and gammas are decayed
+ * unless wd is 0 for them (MXNet's Module tells its optimiser names, so that biases and betas are
+ * not decayed). Worker 0's values count. MU_ERR_ARGUMENT, on the other
  * workers MU_ERR_PEER: a key that does not exist, or a value out of range; nothing is changed then.
  * Collective over workers.
  */
@@ -275,6 +282,9 @@ int mu_keys_rank(const struct mu_keys *keys); /* number of this worker, or of th
 int mu_keys_num_workers(const struct mu_keys *keys);
 int mu_keys_num_servers(const struct mu_keys *keys);
 const char *mu_keys_type(const struct mu_keys *keys);
+/* Of a named key, on workers: its number, -1 if there is none; its name, NULL if there is none. */
+int mu_keys_number(const struct mu_keys *keys, const char *name);
+const char *mu_keys_name(const struct mu_keys *keys, int number);
 
 /* Where the values lie. On workers. */
 struct mu_keys_layout {
@@ -296,6 +306,7 @@ struct mu_kv_state {
 	uint64_t updates; /* of this key */
 	size_t n;         /* elements: those of the key, in its order */
 	float *data;
+	const char *key_name; /* NULL: the key is a number */
 };
 typedef enum mu_status (*mu_kv_state_fn)(void *context, struct mu_kv_state *state);
 

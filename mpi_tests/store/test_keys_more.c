@@ -59,8 +59,10 @@ static void multiply(struct mu_keys *keys)
 	const struct mu_kv_optimizer sgd = {.optim = {.name = "sgd", .wd = 0.5, .mom = 0.5},
 					    .schedule = {.lr = 0.25},
 					    .rescale = 1.0 / mu_keys_num_workers(keys)};
-	const struct mu_kv_multiplier list[] = {{0, 0.5, 0}, {2, 2, 0.5}};
-	const struct mu_kv_multiplier unknown = {9, 1, 1}, negative = {1, 1, -1};
+	const struct mu_kv_multiplier list[] = {{.key = 0, .lr = 0.5, .wd = 0},
+						{.key = 2, .lr = 2, .wd = 0.5}};
+	const struct mu_kv_multiplier unknown = {.key = 9, .lr = 1, .wd = 1};
+	const struct mu_kv_multiplier negative = {.key = 1, .lr = 1, .wd = -1};
 	const enum mu_status wrong =
 		mu_keys_rank(keys) == 0 ? MU_ERR_ARGUMENT : MU_ERR_PEER;
 	float w[KEYS], m[KEYS] = {0};

@@ -176,7 +176,7 @@ static void first_half(struct mu_kv *kv, void *context)
 	must(mu_kv_states_save(kv, save, &saved));
 	CHECK(saved.n == (mu_kv_rank(kv) == 0 ? 2 : 0));
 	CHECK(mu_kv_rank(kv) > 0 || saved.states[0].updates == 3);
-	must(mu_kv_pull(kv, 1, &(struct mu_kv_item){KEY, 1, &values, 0, 0, NULL}, 0));
+	must(mu_kv_pull(kv, 1, &(struct mu_kv_item){KEY, 1, &values, 0, 0, NULL, NULL}, 0));
 	memcpy(saved.weights, w, sizeof saved.weights);
 	fails(mu_kv_states_save(kv, refuse, NULL), mu_kv_rank(kv) == 0 ? MU_ERR_IO : MU_ERR_PEER,
 	      "no room for mean");

@@ -8,6 +8,8 @@
 
 #include "keys.h"
 
+#define NAME(number, name) mu_key_text((number), (name)).text
+
 enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call)
 {
 	enum mu_status st = MU_OK;
@@ -43,6 +45,45 @@ out:
 
 /* ---- keys that are there ---- */
 
+/* The first names of keys, for a message: "'conv1_weight', 'conv1_bias', ...". */
+static const char *list_names(const struct mu_key_table *t, char *text, size_t nbytes)
+{
+	enum { MOST = 5 };
+	size_t at = 0;
+
+	for (size_t i = 0; i < t->n_keys && i < MOST && at < nbytes; i++)
+		at += (size_t)snprintf(text + at, nbytes - at, "%s'%s'", i ? ", " : "",
+				       t->keys[i].name);
+	if (t->n_keys > MOST && at < nbytes)
+		snprintf(text + at, nbytes - at, ", ...");
+	return text;
+}
+
+static enum mu_status refuse_unknown(const struct mu_keys *keys, const struct mu_kv_item *item,
+				     const char *call)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_key_table *t = &keys->table;
+	const int rank = keys->topology->rank;
+	char names[5 * (MU_KEY_NAME_MAX + 5)];
+
+	if (t->n_keys > 0 && t->named != (item->name != NULL))
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s of key %s on rank %d, and the keys of this store are %s: use the same",
+			call, NAME(item->key, item->name), rank, t->named ? "names" : "numbers");
+	if (t->named)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s of key %s on rank %d, and mu_keys_init has not made this key (it made "
+			"%zu: %s)",
+			call, NAME(item->key, item->name), rank, t->n_keys,
+			list_names(t, names, sizeof names));
+	MU_FAIL(MU_ERR_ARGUMENT,
+		"%s of key %s on rank %d, and mu_keys_init has not made this key (it made %zu)",
+		call, NAME(item->key, item->name), rank, t->n_keys);
+out:
+	return st;
+}
+
 static enum mu_status check_array(const struct mu_keys *keys, const struct mu_key *key, size_t need,
 				  const struct mu_array *a, const char *call, enum mu_use use)
 {
@@ -51,16 +92,17 @@ static enum mu_status check_array(const struct mu_keys *keys, const struct mu_ke
 	const bool exact = use == MU_USE_PUSH || use == MU_USE_PUSHPULL;
 
 	if (!a->data)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: an array without data", call,
-			key->number, rank);
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %s on rank %d: an array without data", call,
+			NAME(key->number, key->name), rank);
 	if (a->dtype != key->dtype)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: the array is %s, the key %s",
-			call, key->number, rank, mu_dtype_name(a->dtype),
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %s on rank %d: the array is %s, the key %s",
+			call, NAME(key->number, key->name), rank, mu_dtype_name(a->dtype),
 			mu_dtype_name(key->dtype));
 	if (exact ? a->n != need : a->n < need)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s of key %d on rank %d: the array has %zu elements, and %s%zu are needed",
-			call, key->number, rank, a->n, exact ? "" : "at least ", need);
+			"%s of key %s on rank %d: the array has %zu elements, and %s%zu are needed",
+			call, NAME(key->number, key->name), rank, a->n, exact ? "" : "at least ",
+			need);
 out:
 	return st;
 }
@@ -75,21 +117,21 @@ static enum mu_status check_rows(const struct mu_keys *keys, const struct mu_key
 	*need = item->n_rows * item->row_length;
 	if (key->n % item->row_length || item->row_length > UINT32_MAX)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s of key %d on rank %d: its %zu elements are not rows of %zu", call,
-			key->number, rank, key->n, item->row_length);
+			"%s of key %s on rank %d: its %zu elements are not rows of %zu", call,
+			NAME(key->number, key->name), rank, key->n, item->row_length);
 	if (item->n_arrays != 1 && item->n_rows > 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s of rows of key %d on rank %d: %zu arrays, and one is needed", call,
-			key->number, rank, item->n_arrays);
+			"%s of rows of key %s on rank %d: %zu arrays, and one is needed", call,
+			NAME(key->number, key->name), rank, item->n_arrays);
 	if (item->n_rows > 0 && !item->rows)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: %zu rows without numbers", call,
-			key->number, rank, item->n_rows);
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %s on rank %d: %zu rows without numbers", call,
+			NAME(key->number, key->name), rank, item->n_rows);
 	for (size_t i = 0; i < item->n_rows; i++) {
 		if (item->rows[i] >= key->n / item->row_length)
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s of key %d on rank %d: row %llu, and it has %zu rows", call,
-				key->number, rank, (unsigned long long)item->rows[i],
-				key->n / item->row_length);
+				"%s of key %s on rank %d: row %llu, and it has %zu rows", call,
+				NAME(key->number, key->name), rank,
+				(unsigned long long)item->rows[i], key->n / item->row_length);
 	}
 out:
 	return st;
@@ -99,33 +141,30 @@ static enum mu_status check_item(struct mu_keys *keys, const struct mu_kv_item *
 				 const char *call, enum mu_use use)
 {
 	enum mu_status st = MU_OK;
-	struct mu_key *key = mu_key_find(&keys->table, item->key);
+	struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
 	const int rank = keys->topology->rank;
 	size_t need;
 
 	if (!key)
-		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s of key %d on rank %d, and mu_keys_init has not made this key (it made "
-			"%zu)",
-			call, item->key, rank, keys->table.n_keys);
+		MU_TRY(refuse_unknown(keys, item, call));
 	if (key->call == keys->calls)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s on rank %d names key %d twice: give all its arrays in one item", call,
-			rank, item->key);
+			"%s on rank %d names key %s twice: give all its arrays in one item", call,
+			rank, NAME(item->key, item->name));
 	key->call = keys->calls;
 	need = key->n;
 	if (item->row_length > 0 && (use == MU_USE_PULL || use == MU_USE_PUSHPULL))
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s of rows of key %d on rank %d: use mu_keys_push and mu_keys_pull_rows",
-			call, item->key, rank);
+			"%s of rows of key %s on rank %d: use mu_keys_push and mu_keys_pull_rows",
+			call, NAME(item->key, item->name), rank);
 	if (item->row_length == 0 && use == MU_USE_ROWS)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: row_length is 0", call,
-			item->key, rank);
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %s on rank %d: row_length is 0", call,
+			NAME(item->key, item->name), rank);
 	if (item->row_length > 0)
 		MU_TRY(check_rows(keys, key, item, call, &need));
 	if ((item->n_arrays == 0 || !item->arrays) && need > 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %d on rank %d: no array", call, item->key,
-			rank);
+		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %s on rank %d: no array", call,
+			NAME(item->key, item->name), rank);
 	for (size_t i = 0; i < item->n_arrays && need > 0; i++)
 		MU_TRY(check_array(keys, key, need, &item->arrays[i], call, use));
 out:
@@ -160,19 +199,24 @@ enum fault {
 	NEGATIVE, /* the number is below 0 */
 	TWICE,    /* the key is there already, or is twice in the call */
 	NO_ARRAY, /* nothing to take the size from */
+	MIXED,    /* a name where keys are numbers, or the reverse */
+	BAD_NAME, /* empty, or too long */
 };
 
 /* A new key as workers compare it, and what is wrong with it. */
 struct new_key {
 	uint64_t fault, n_items;
-	int64_t number;
+	int64_t number; /* 0 with a name */
 	uint64_t n, dtype;
+	char name[MU_KEY_NAME_MAX + 1]; /* "": none; cut if it is too long */
 };
 
 static struct new_key describe(const struct mu_kv_item *item)
 {
-	struct new_key k = {.number = item->key};
+	struct new_key k = {.number = item->name ? 0 : item->key};
 
+	if (item->name)
+		snprintf(k.name, sizeof k.name, "%s", item->name);
 	if (item->n_arrays > 0 && item->arrays) {
 		k.n = item->arrays[0].n;
 		k.dtype = (uint64_t)item->arrays[0].dtype;
@@ -180,29 +224,41 @@ static struct new_key describe(const struct mu_kv_item *item)
 	return k;
 }
 
-static int compare_numbers(const void *a, const void *b)
+/* Names after numbers; a call that has both is refused. */
+static int compare_items(const void *a, const void *b)
 {
-	int x = *(const int *)a;
-	int y = *(const int *)b;
+	const struct mu_kv_item *x = *(const struct mu_kv_item *const *)a;
+	const struct mu_kv_item *y = *(const struct mu_kv_item *const *)b;
 
-	return (x > y) - (x < y);
+	if (x->name && y->name)
+		return strcmp(x->name, y->name);
+	if (x->name || y->name)
+		return x->name ? 1 : -1;
+	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Is number twice in a sorted list? */
-static bool is_twice(const int *sorted, size_t n, int number)
+/* Is the item's key twice in a sorted list? */
+static bool is_twice(const struct mu_kv_item **sorted, size_t n, const struct mu_kv_item *item)
 {
-	const int *found = bsearch(&number, sorted, n, sizeof *sorted, compare_numbers);
+	const struct mu_kv_item **found = bsearch(&item, sorted, n, sizeof *sorted, compare_items);
 
-	return found && ((found > sorted && found[-1] == number) ||
-			 (found < sorted + n - 1 && found[1] == number));
+	return found && ((found > sorted && compare_items(&found[-1], found) == 0) ||
+			 (found < sorted + n - 1 && compare_items(&found[1], found) == 0));
 }
 
-static enum fault look(const struct mu_keys *keys, const struct mu_kv_item *item, const int *sorted,
-		       size_t n)
+static enum fault look(const struct mu_keys *keys, const struct mu_kv_item *item,
+		       const struct mu_kv_item **sorted, size_t n)
 {
-	if (item->key < 0)
+	const struct mu_key_table *t = &keys->table;
+	const bool named = t->n_keys > 0 ? t->named : sorted[n - 1]->name != NULL;
+
+	if (named != (item->name != NULL))
+		return MIXED;
+	if (item->name && (!*item->name || strlen(item->name) > MU_KEY_NAME_MAX))
+		return BAD_NAME;
+	if (!item->name && item->key < 0)
 		return NEGATIVE;
-	if (mu_key_find(&keys->table, item->key) || is_twice(sorted, n, item->key))
+	if (mu_key_find(t, item->key, item->name) || is_twice(sorted, n, item))
 		return TWICE;
 	if (item->n_arrays == 0 || !item->arrays || item->arrays[0].n == 0 ||
 	    !item->arrays[0].data || (unsigned)item->arrays[0].dtype >= MU_DTYPE_N)
@@ -212,7 +268,7 @@ static enum fault look(const struct mu_keys *keys, const struct mu_kv_item *item
 
 /* The first key of mine that is wrong by itself or is not worker 0's. */
 static struct new_key judge(const struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
-			    const struct new_key *theirs, const int *sorted)
+			    const struct new_key *theirs, const struct mu_kv_item **sorted)
 {
 	struct new_key mine = {.fault = FINE};
 
@@ -220,8 +276,8 @@ static struct new_key judge(const struct mu_keys *keys, size_t n, const struct m
 		mine = describe(&items[i]);
 		mine.fault = look(keys, &items[i], sorted, n);
 		if (mine.fault == FINE && theirs &&
-		    (mine.number != theirs[i].number || mine.n != theirs[i].n ||
-		     mine.dtype != theirs[i].dtype)) {
+		    (mine.number != theirs[i].number || strcmp(mine.name, theirs[i].name) != 0 ||
+		     mine.n != theirs[i].n || mine.dtype != theirs[i].dtype)) {
 			mine.fault = OTHER;
 			mine.n_items = i; /* where worker 0's is */
 		}
@@ -234,6 +290,7 @@ static enum mu_status tell(const struct mu_topology *t, int w, const struct new_
 {
 	enum mu_status st = MU_OK;
 	const struct new_key *first = k->fault == OTHER ? &theirs[k->n_items] : k;
+	const struct mu_key_text key = mu_key_text((int)k->number, k->name);
 	const int rank = t->worker_ranks[w];
 
 	switch ((enum fault)k->fault) {
@@ -244,26 +301,37 @@ static enum mu_status tell(const struct mu_topology *t, int w, const struct new_
 			(unsigned long long)k->n_items, n_theirs);
 	case OTHER:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_keys_init: worker %d (rank %d) makes key %lld of %llu %s, and worker 0 "
-			"in its place key %lld of %llu %s",
-			w, rank, (long long)k->number, (unsigned long long)k->n,
-			mu_dtype_name((enum mu_dtype)k->dtype), (long long)first->number,
-			(unsigned long long)first->n, mu_dtype_name((enum mu_dtype)first->dtype));
+			"mu_keys_init: worker %d (rank %d) makes key %s of %llu %s, and worker 0 "
+			"in its place key %s of %llu %s",
+			w, rank, key.text, (unsigned long long)k->n,
+			mu_dtype_name((enum mu_dtype)k->dtype),
+			NAME((int)first->number, first->name), (unsigned long long)first->n,
+			mu_dtype_name((enum mu_dtype)first->dtype));
 	case NEGATIVE:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_keys_init: key %lld on worker %d (rank %d): keys are 0 or more",
-			(long long)k->number, w, rank);
+			"mu_keys_init: key %s on worker %d (rank %d): keys are 0 or more", key.text,
+			w, rank);
 	case TWICE:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_keys_init: worker %d (rank %d) makes key %lld twice: its size and type "
+			"mu_keys_init: worker %d (rank %d) makes key %s twice: its size and type "
 			"are fixed by the first time",
-			w, rank, (long long)k->number);
+			w, rank, key.text);
 	case NO_ARRAY:
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_keys_init: key %lld on worker %d (rank %d) has no array, or one "
-			"without "
+			"mu_keys_init: key %s on worker %d (rank %d) has no array, or one without "
 			"elements, data or a known type",
-			(long long)k->number, w, rank);
+			key.text, w, rank);
+	case MIXED:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_keys_init: worker %d (rank %d) makes key %s, and other keys of the "
+			"store are %s: use names or numbers, not both",
+			w, rank, key.text, *k->name ? "numbers" : "names");
+	case BAD_NAME:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_keys_init: the name of key '%.40s%s' on worker %d (rank %d) is empty "
+			"or "
+			"longer than %d bytes",
+			k->name, strlen(k->name) > 40 ? "..." : "", w, rank, MU_KEY_NAME_MAX);
 	}
 out:
 	return st;
@@ -293,13 +361,13 @@ enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu
 	struct new_key *theirs = NULL, *all = NULL;
 	struct new_key mine;
 	size_t n_theirs = 0;
-	int *sorted = NULL;
+	const struct mu_kv_item **sorted = NULL;
 
 	MU_TRY(share_first(keys, n, items, &theirs, &n_theirs));
-	MU_TRY(MU_ALLOC(sorted, n + 1, "numbers of keys"));
+	MU_TRY(MU_ALLOC(sorted, n + 1, "sorted keys"));
 	for (size_t i = 0; i < n; i++)
-		sorted[i] = items[i].key;
-	qsort(sorted, n, sizeof *sorted, compare_numbers);
+		sorted[i] = &items[i];
+	qsort(sorted, n, sizeof *sorted, compare_items);
 	mine = judge(keys, n, items, n == n_theirs ? theirs : NULL, sorted);
 	if (mine.fault == FINE && n != n_theirs)
 		mine = (struct new_key){.fault = COUNT, .n_items = n};

@@ -84,7 +84,8 @@ static enum mu_status find_state(const struct mu_owned *p, size_t i, float **sta
 
 	*state = p->optim ? mu_optim_state(p->optim, (int)i, &name, &n) : NULL;
 	if (!*state)
-		MU_FAIL(MU_ERR_ARGUMENT, "key %d has no state number %zu", p->key, i);
+		MU_FAIL(MU_ERR_ARGUMENT, "key %s has no state number %zu",
+			mu_key_text(p->key, p->name).text, i);
 out:
 	return st;
 }

@@ -210,7 +210,7 @@ enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *
 				 enum mu_direction direction)
 {
 	enum mu_status st = MU_OK;
-	struct mu_key *key = mu_key_find(&keys->table, item->key);
+	struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
 	const size_t nbytes = mu_dtype_bytes(key->dtype);
 	const bool push = direction != MU_PULL, first = direction == MU_FIRST;
 	bool coded = push && !first && mu_keys_compresses(keys, key);
@@ -249,7 +249,7 @@ out:
 static void copy_to_devices(const struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct mu_key *key = mu_key_find(&keys->table, items[i].key);
+		const struct mu_key *key = mu_key_find(&keys->table, items[i].key, items[i].name);
 
 		for (size_t d = 1; d < items[i].n_arrays; d++)
 			memcpy(items[i].arrays[d].data, items[i].arrays[0].data,
@@ -361,8 +361,7 @@ enum mu_status mu_keys_init(struct mu_keys *keys, size_t n, const struct mu_kv_i
 	MU_TRY(mu_keys_check_new(keys, n, items));
 	first = keys->table.n_parts;
 	for (size_t i = 0; i < n; i++)
-		MU_TRY(mu_key_add(&keys->table, items[i].key, items[i].arrays[0].n,
-				  items[i].arrays[0].dtype));
+		MU_TRY(mu_key_add(&keys->table, &items[i]));
 	if (keys->topology->index == 0)
 		st = make_first(keys, first, n, items);
 	MU_TRY(mu_keys_agree_first(keys, st, "mu_keys_init"));
@@ -426,6 +425,20 @@ int mu_keys_num_servers(const struct mu_keys *keys)
 const char *mu_keys_type(const struct mu_keys *keys)
 {
 	return keys->type;
+}
+
+int mu_keys_number(const struct mu_keys *keys, const char *name)
+{
+	const struct mu_key *key = name ? mu_key_find(&keys->table, 0, name) : NULL;
+
+	return key ? key->number : -1;
+}
+
+const char *mu_keys_name(const struct mu_keys *keys, int number)
+{
+	const struct mu_key_table *t = &keys->table;
+
+	return t->named && number >= 0 && (size_t)number < t->n_keys ? t->keys[number].name : NULL;
 }
 
 void mu_keys_layout(const struct mu_keys *keys, struct mu_keys_layout *layout)

@@ -13,7 +13,8 @@
 /* ---- the table of keys (keys/table.c), equal on all workers ---- */
 
 struct mu_key {
-	int number; /* the caller's */
+	int number; /* the caller's; of a named key its index in the table */
+	char *name; /* NULL: the key is a number */
 	enum mu_dtype dtype;
 	size_t n;
 	size_t first_part, n_parts;
@@ -33,7 +34,8 @@ struct mu_key_table {
 	struct mu_key *keys;
 	struct mu_key_part *parts;
 	size_t n_keys, max_keys, n_parts, max_parts;
-	size_t *slots; /* hash table of key + 1, 0 = free */
+	bool named;    /* keys have names */
+	size_t *slots; /* hash table, by number or by name, of key + 1; 0 = free */
 	size_t n_slots;
 	size_t *loads; /* bytes on every owner */
 	int n_owners;
@@ -42,10 +44,13 @@ struct mu_key_table {
 
 enum mu_status mu_key_table_init(struct mu_key_table *t, int n_owners, size_t bound);
 void mu_key_table_release(struct mu_key_table *t);
-/* The key of this number, NULL if there is none. Valid until the next key is added. */
-struct mu_key *mu_key_find(const struct mu_key_table *t, int number);
-/* A new number; the size is not 0. */
-enum mu_status mu_key_add(struct mu_key_table *t, int number, size_t n, enum mu_dtype dtype);
+/*
+ * The key of this name, or, if that is NULL, of this number; NULL if there is none. Valid until the
+ * next key is added.
+ */
+struct mu_key *mu_key_find(const struct mu_key_table *t, int number, const char *name);
+/* A new key of the table's sort; the size is not 0. */
+enum mu_status mu_key_add(struct mu_key_table *t, const struct mu_kv_item *item);
 
 void mu_key_table_layout(const struct mu_key_table *t, struct mu_keys_layout *layout);
 /* Room for one more element; *array keeps the n that it has. */

@@ -24,16 +24,16 @@ static void await_somebody(const void *context, struct mu_awaited *a)
 	a->somebody = true;
 }
 
-/* The first key of the present call on an owner; -1 if it has none there. */
-static int key_on(const struct mu_keys *keys, size_t owner)
+/* The first key of the present call on an owner; NULL if it has none there. */
+static const struct mu_key *key_on(const struct mu_keys *keys, size_t owner)
 {
 	for (size_t i = 0; i < keys->n_transfers; i++) {
 		const struct mu_key_part *part = &keys->table.parts[keys->transfers[i].part];
 
 		if ((size_t)part->owner == owner)
-			return keys->table.keys[part->key].number;
+			return &keys->table.keys[part->key];
 	}
-	return -1;
+	return NULL;
 }
 
 /* Owners that have not answered. */
@@ -45,12 +45,13 @@ static void await_heads(const void *context, struct mu_awaited *a)
 	snprintf(a->what, sizeof a->what, "%s", x->what);
 	a->patient = w->finishing; /* until the last worker is done, whenever that is */
 	for (size_t o = 0; o < (size_t)x->keys->n_owners; o++) {
-		const int key = key_on(x->keys, o);
+		const struct mu_key *key = key_on(x->keys, o);
 
 		if (w->heads[o] == MPI_REQUEST_NULL)
 			continue;
-		if (a->n == 0 && key >= 0)
-			snprintf(a->what, sizeof a->what, "%s (key %d)", x->what, key);
+		if (a->n == 0 && key)
+			snprintf(a->what, sizeof a->what, "%.60s (key %.60s)", x->what,
+				 mu_key_text(key->number, key->name).text);
 		mu_awaited_add(a, w->links[o].rank);
 	}
 	/* An owner waits for all pushes of a key. */

@@ -97,7 +97,8 @@ static enum mu_status update(struct mu_keys *keys, struct mu_owned *p, const str
 	MU_TRY(mu_owner_update(&l->owner, p, &source, 1));
 out:
 	if (st != MU_OK)
-		mu_trace_prefix("update of key %d on rank %d: ", key->number, keys->topology->rank);
+		mu_trace_prefix("update of key %s on rank %d: ",
+				mu_key_text(key->number, key->name).text, keys->topology->rank);
 	mu_pool_give(&keys->pool, expanded);
 	return st;
 }

@@ -37,9 +37,16 @@ struct mu_source {
 	float threshold;
 };
 
+/* What messages call a key: 7, or 'conv1_weight'. */
+struct mu_key_text {
+	char text[MU_KEY_NAME_MAX + 3];
+};
+struct mu_key_text mu_key_text(int number, const char *name);
+
 /* A run of a key: elements [from, from + n). */
 struct mu_owned {
 	int key;
+	char name[MU_KEY_NAME_MAX + 1]; /* "": the key is a number */
 	size_t from, n;
 	enum mu_dtype dtype;
 	float *weights;         /* padded to whole runs of 16 */

@@ -30,11 +30,13 @@ enum mu_status mu_keys_runs_make(struct mu_keys_server *s, const struct keys_new
 					       .from = list[i].from,
 					       .n = list[i].n,
 					       .dtype = (enum mu_dtype)list[i].dtype};
+		memcpy(run->owned.name, list[i].name, sizeof run->owned.name);
 		MU_TRY(mu_owner_add(&s->owner, &run->owned));
 		if (mu_traffic_connections(&s->keys->traffic))
-			mu_log_info("placement: %s %d has elements %zu to %zu of key %d, %s",
+			mu_log_info("placement: %s %d has elements %zu to %zu of key %s, %s",
 				    mu_role_name(s->keys->topology->role), me, run->owned.from,
-				    run->owned.from + run->owned.n - 1, run->owned.key,
+				    run->owned.from + run->owned.n - 1,
+				    mu_key_text(run->owned.key, run->owned.name).text,
 				    mu_dtype_name(run->owned.dtype));
 	}
 out:
@@ -107,9 +109,9 @@ static enum mu_status update(struct mu_keys_server *s, struct mu_keys_run *run, 
 	if (result != MU_OK) {
 		char text[KEYS_TEXT_BYTES];
 
-		snprintf(text, sizeof text, "update of key %d on server %d (rank %d): %s",
-			 run->owned.key, s->keys->topology->index, s->keys->topology->rank,
-			 mu_trace_message());
+		snprintf(text, sizeof text, "update of key %s on server %d (rank %d): %s",
+			 mu_key_text(run->owned.key, run->owned.name).text,
+			 s->keys->topology->index, s->keys->topology->rank, mu_trace_message());
 		MU_TRY(mu_keys_fail(s, result, text));
 	}
 out:
@@ -178,9 +180,9 @@ static enum mu_status check_finished(struct mu_keys_server *s, const struct mu_k
 		if (!s->conns[v].finished || run->queues[v].pushed >= run->queues[w].pushed)
 			continue;
 		snprintf(text, sizeof text,
-			 "key %d: worker %zu (rank %d) waits for round %llu, and worker %zu (rank "
+			 "key %s: worker %zu (rank %d) waits for round %llu, and worker %zu (rank "
 			 "%d) has finished after %llu pushes of it",
-			 run->owned.key, w, s->conns[w].rank,
+			 mu_key_text(run->owned.key, run->owned.name).text, w, s->conns[w].rank,
 			 (unsigned long long)run->queues[w].pushed, v, s->conns[v].rank,
 			 (unsigned long long)run->queues[v].pushed);
 		MU_TRY(mu_keys_fail(s, MU_ERR_ARGUMENT, text));

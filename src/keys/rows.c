@@ -96,7 +96,7 @@ out:
 enum mu_status mu_keys_add_rows(struct mu_keys *keys, const struct mu_kv_item *item)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_key *key = mu_key_find(&keys->table, item->key);
+	const struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
 
 	for (size_t i = 0; i < key->n_parts; i++)
 		MU_TRY(add_part(keys, item, key->first_part + i, true));
@@ -111,14 +111,14 @@ static enum mu_status pull_rows(struct mu_keys *keys, size_t n, const struct mu_
 
 	mu_keys_begin(keys);
 	for (size_t i = 0; i < n; i++) {
-		const struct mu_key *key = mu_key_find(&keys->table, items[i].key);
+		const struct mu_key *key = mu_key_find(&keys->table, items[i].key, items[i].name);
 
 		for (size_t p = 0; p < key->n_parts; p++)
 			MU_TRY(add_part(keys, &items[i], key->first_part + p, false));
 	}
 	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
 	for (size_t i = 0; i < n; i++) {
-		const struct mu_key *key = mu_key_find(&keys->table, items[i].key);
+		const struct mu_key *key = mu_key_find(&keys->table, items[i].key, items[i].name);
 		const size_t end = key->first_part + key->n_parts;
 
 		for (; next < keys->n_transfers && keys->transfers[next].part < end &&

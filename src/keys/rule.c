@@ -161,14 +161,16 @@ static enum mu_status check_multipliers(const struct mu_keys *keys, size_t n,
 	enum mu_status st = MU_OK;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!mu_key_find(&keys->table, list[i].key))
-			MU_FAIL(MU_ERR_ARGUMENT, "multipliers of key %d, which does not exist",
-				list[i].key);
+		const struct mu_key_text key = mu_key_text(list[i].key, list[i].name);
+
+		if (!mu_key_find(&keys->table, list[i].key, list[i].name))
+			MU_FAIL(MU_ERR_ARGUMENT, "multipliers of key %s, which does not exist",
+				key.text);
 		if (!is_rate(list[i].lr) || !is_rate(list[i].wd))
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"multipliers %g and %g of key %d: they must be finite and not "
+				"multipliers %g and %g of key %s: they must be finite and not "
 				"below 0",
-				list[i].lr, list[i].wd, list[i].key);
+				list[i].lr, list[i].wd, key.text);
 	}
 out:
 	return st;
@@ -182,7 +184,8 @@ static enum mu_status put_multipliers(struct mu_keys *keys, size_t n,
 	MU_TRY(check_multipliers(keys, n, list));
 	mu_keys_begin(keys);
 	for (size_t i = 0; i < n; i++) {
-		const struct mu_key *key = mu_key_find(&keys->table, list[i].key);
+		const struct mu_key *key =
+			mu_key_find(&keys->table, list[i].key, list[i].name);
 		double *values;
 
 		MU_TRY(mu_keys_scratch(keys, (void **)&values, 2 * sizeof *values));
@@ -264,7 +267,10 @@ static enum mu_status visit_state(struct mu_keys *keys, const struct mu_key *key
 				  const char *name, const struct visit *v)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_state state = {.key = key->number, .name = name, .n = i < 0 ? 0 : key->n};
+	struct mu_kv_state state = {.key = key->number,
+				    .key_name = key->name,
+				    .name = name,
+				    .n = i < 0 ? 0 : key->n};
 
 	MU_TRY(MU_ALLOC(state.data, key->n, "state of a key"));
 	if (!v->put) {

@@ -441,8 +441,8 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 			    s->conns[w].rank == s->keys->topology->rank)
 				continue;
 			if (a->n == 0)
-				snprintf(a->what, sizeof a->what, "pushes of key %d",
-					 run->owned.key);
+				snprintf(a->what, sizeof a->what, "pushes of key %.100s",
+					 mu_key_text(run->owned.key, run->owned.name).text);
 			mu_awaited_add(a, s->conns[w].rank);
 		}
 	}

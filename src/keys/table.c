@@ -4,7 +4,7 @@
  * bytes (of several the lowest); a large one is cut evenly over all owners, and an owner's run of
  * it into parts, so that an owner sums one part while the next is on its way.
  */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "keys.h"
@@ -27,8 +27,10 @@ out:
 
 void mu_key_table_release(struct mu_key_table *t)
 {
-	for (size_t k = 0; k < t->n_keys; k++)
+	for (size_t k = 0; k < t->n_keys; k++) {
 		mu_free(t->keys[k].residual);
+		mu_free(t->keys[k].name);
+	}
 	mu_free(t->keys);
 	mu_free(t->parts);
 	mu_free(t->slots);
@@ -54,21 +56,49 @@ out:
 	return st;
 }
 
-/* The slot of a number: its own, or the free one where it would go. n_slots is a power of two. */
-static size_t *slot_of(const struct mu_key_table *t, int number)
+static uint64_t hash(int number, const char *name)
 {
-	size_t i = (size_t)(((uint64_t)(unsigned)number * GOLDEN) >> 32) & (t->n_slots - 1);
+	uint64_t h = (unsigned)number;
 
-	while (t->slots[i] && t->keys[t->slots[i] - 1].number != number)
+	for (h = name ? 0 : h; name && *name; name++)
+		h = (h ^ (unsigned char)*name) * GOLDEN;
+	return (h * GOLDEN) >> 32;
+}
+
+static bool is_key(const struct mu_key *key, int number, const char *name)
+{
+	return name ? strcmp(key->name, name) == 0 : key->number == number;
+}
+
+/* A key's slot: its own, or the free one where it would go. n_slots is a power of two. */
+static size_t *slot_of(const struct mu_key_table *t, int number, const char *name)
+{
+	size_t i = (size_t)hash(number, name) & (t->n_slots - 1);
+
+	while (t->slots[i] && !is_key(&t->keys[t->slots[i] - 1], number, name))
 		i = (i + 1) & (t->n_slots - 1);
 	return &t->slots[i];
 }
 
-struct mu_key *mu_key_find(const struct mu_key_table *t, int number)
+struct mu_key *mu_key_find(const struct mu_key_table *t, int number, const char *name)
 {
-	size_t *slot = t->n_slots ? slot_of(t, number) : NULL;
+	size_t *slot;
 
-	return slot && *slot ? &t->keys[*slot - 1] : NULL;
+	if (t->n_slots == 0 || t->named != (name != NULL))
+		return NULL;
+	slot = slot_of(t, number, name);
+	return *slot ? &t->keys[*slot - 1] : NULL;
+}
+
+struct mu_key_text mu_key_text(int number, const char *name)
+{
+	struct mu_key_text k;
+
+	if (name && *name)
+		snprintf(k.text, sizeof k.text, "'%s'", name);
+	else
+		snprintf(k.text, sizeof k.text, "%d", number);
+	return k;
 }
 
 /* At most half of the slots are used. */
@@ -83,7 +113,7 @@ static enum mu_status grow_slots(struct mu_key_table *t)
 	t->n_slots = t->n_slots ? 2 * t->n_slots : 128;
 	MU_TRY(MU_ALLOC(t->slots, t->n_slots, "slots of keys"));
 	for (size_t k = 0; k < t->n_keys; k++)
-		*slot_of(t, t->keys[k].number) = k + 1;
+		*slot_of(t, t->keys[k].number, t->keys[k].name) = k + 1;
 out:
 	return st;
 }
@@ -139,22 +169,32 @@ out:
 	return st;
 }
 
-enum mu_status mu_key_add(struct mu_key_table *t, int number, size_t n, enum mu_dtype dtype)
+enum mu_status mu_key_add(struct mu_key_table *t, const struct mu_kv_item *item)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_array *array = &item->arrays[0];
+	const int number = item->name ? (int)t->n_keys : item->key;
 	size_t first = t->n_parts;
+	char *name = NULL;
 
 	MU_TRY(mu_keys_grow((void **)&t->keys, t->n_keys, &t->max_keys, sizeof *t->keys, "keys"));
 	MU_TRY(grow_slots(t));
-	MU_TRY(place(t, n, dtype));
-	t->keys[t->n_keys] = (struct mu_key){.number = number,
-					     .dtype = dtype,
-					     .n = n,
-					     .first_part = first,
-					     .n_parts = t->n_parts - first};
-	*slot_of(t, number) = t->n_keys + 1;
-	t->n_keys++;
+	if (item->name) {
+		MU_TRY(MU_ALLOC(name, strlen(item->name) + 1, "name of a key"));
+		memcpy(name, item->name, strlen(item->name) + 1);
+	}
+	MU_TRY(place(t, array->n, array->dtype));
+	t->named = name != NULL;
+	*slot_of(t, number, name) = t->n_keys + 1;
+	t->keys[t->n_keys++] = (struct mu_key){.number = number,
+					       .name = name,
+					       .dtype = array->dtype,
+					       .n = array->n,
+					       .first_part = first,
+					       .n_parts = t->n_parts - first};
+	name = NULL;
 out:
+	mu_free(name);
 	return st;
 }
 

@@ -29,15 +29,16 @@ void mu_keys_traffic_call(const struct mu_keys *keys, size_t owner, size_t n,
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct mu_key_part *part = &keys->table.parts[x[i].part];
+		const struct mu_key *key = &keys->table.keys[part->key];
 		const bool out = direction == MU_TRAFFIC_OUT;
 
 		if ((size_t)part->owner != owner || (!out && !x[i].out))
 			continue;
 		mu_traffic_write(&keys->traffic, direction, keys->owner_ranks[owner],
 				 out ? x[i].nbytes : x[i].out_nbytes, seconds,
-				 "%s, key %d from element %zu",
+				 "%s, key %s from element %zu",
 				 out ? codings[x[i].coding] : "value",
-				 keys->table.keys[part->key].number, part->from);
+				 mu_key_text(key->number, key->name).text, part->from);
 	}
 }
 
@@ -53,7 +54,7 @@ void mu_keys_traffic_item(const struct mu_keys_server *s, const struct mu_keys_c
 	const struct mu_owned *owned = &s->runs[c->items[i].part]->owned;
 
 	mu_traffic_write(&s->keys->traffic, direction, c->rank, nbytes, -1,
-			 "%s, key %d from element %zu",
+			 "%s, key %s from element %zu",
 			 direction == MU_TRAFFIC_IN ? codings[c->items[i].coding] : "value",
-			 owned->key, owned->from);
+			 mu_key_text(owned->key, owned->name).text, owned->from);
 }

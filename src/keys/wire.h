@@ -16,6 +16,8 @@
 #ifndef MUSTER_KEYS_WIRE_H
 #define MUSTER_KEYS_WIRE_H
 
+#include <muster/keys.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -70,6 +72,7 @@ struct keys_new {
 	uint32_t part, dtype, owner, unused;
 	int64_t key;
 	uint64_t from, n;
+	char name[MU_KEY_NAME_MAX + 1]; /* "": the key is a number */
 };
 
 /*

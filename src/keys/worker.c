@@ -327,13 +327,15 @@ static enum mu_status make(struct mu_keys *keys, size_t first_part)
 	MU_TRY(MU_ALLOC(list, n + 1, "list of new keys"));
 	for (size_t i = 0; i < n; i++) {
 		const struct mu_key_part *part = &t->parts[first_part + i];
+		const struct mu_key *key = &t->keys[part->key];
 
 		list[i] = (struct keys_new){.part = (uint32_t)(first_part + i),
-					    .dtype = (uint32_t)t->keys[part->key].dtype,
-					    .key = t->keys[part->key].number,
+					    .dtype = (uint32_t)key->dtype,
+					    .key = key->number,
 					    .from = part->from,
 					    .n = part->n,
 					    .owner = (uint32_t)part->owner};
+		snprintf(list[i].name, sizeof list[i].name, "%s", key->name ? key->name : "");
 	}
 	MU_TRY(tell_all(keys, KEYS_MAKE, list, n * sizeof *list));
 	MU_TRY(check_failure(w));
