@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "storage/file.h"
+
 struct checkpoint_writer {
 	pthread_t thread;
 	checkpoint_writer_fn *fn;
@@ -21,30 +23,6 @@ struct checkpoint_writer {
 	enum mu_status st;
 	char message[CHECKPOINT_PATH + 256];
 };
-
-/* A call may write less than asked: large data, a full disk. */
-static enum mu_status write_at(int fd, const char *path, const void *data, size_t nbytes,
-			       uint64_t offset)
-{
-	enum mu_status st = MU_OK;
-	const char *p = data;
-	const size_t limit = (size_t)1 << 24;
-
-	while (nbytes > 0) {
-		ssize_t n = pwrite(fd, p, nbytes < limit ? nbytes : limit, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path,
-				n < 0 ? strerror(errno) : "nothing was written");
-		p += n;
-		nbytes -= (size_t)n;
-		offset += (uint64_t)n;
-	}
-out:
-	return st;
-}
 
 enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpoint_piece *pieces,
 					  size_t n)
@@ -58,8 +36,8 @@ enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpo
 		const struct checkpoint_piece *p = &pieces[i];
 		uint32_t sum = mu_checksum(0, p->data, p->nbytes);
 
-		MU_TRY(write_at(fd, path, p->data, p->nbytes, p->offset));
-		MU_TRY(write_at(fd, path, &sum, sizeof sum, p->checksum));
+		MU_TRY(mu_file_write_at(fd, path, p->data, p->nbytes, p->offset));
+		MU_TRY(mu_file_write_at(fd, path, &sum, sizeof sum, p->checksum));
 	}
 	if (fsync(fd) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be synced to the disk: %s", path, strerror(errno));

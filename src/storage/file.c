@@ -114,3 +114,27 @@ enum mu_status mu_file_read(const struct mu_file *f, size_t at, void *out, size_
 out:
 	return st;
 }
+
+/* A call may write less than asked: large data, a full disk. */
+enum mu_status mu_file_write_at(int fd, const char *path, const void *data, size_t nbytes,
+				uint64_t offset)
+{
+	enum mu_status st = MU_OK;
+	const char *p = data;
+	const size_t limit = (size_t)1 << 24;
+
+	while (nbytes > 0) {
+		ssize_t n = pwrite(fd, p, nbytes < limit ? nbytes : limit, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path,
+				n < 0 ? strerror(errno) : "nothing was written");
+		p += n;
+		nbytes -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+out:
+	return st;
+}

@@ -24,6 +24,9 @@ void mu_file_close(struct mu_file *f);
 enum mu_status mu_file_read(const struct mu_file *f, size_t at, void *out, size_t nbytes);
 /* MU_ERR_IO if size or modification time have changed since it was opened. */
 enum mu_status mu_file_unchanged(const struct mu_file *f);
+/* Write all bytes at an offset of a descriptor; path is for messages. Any thread. */
+enum mu_status mu_file_write_at(int fd, const char *path, const void *data, size_t nbytes,
+				uint64_t offset);
 /* " (the file changed after it was opened)" or "", for messages. */
 const char *mu_file_changed_text(const struct mu_file *f);
 

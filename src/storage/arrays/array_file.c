@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
 /*
  * Files of named float32 arrays in HDF5, used by one rank. Equal contents give equal bytes: no
  * times are stored. HDF5's own error output is off inside these functions; its innermost message
@@ -7,7 +10,9 @@
 #include "array_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "storage/file.h"
@@ -60,10 +65,64 @@ out:
 	return st;
 }
 
+/*
+ * HDF5 1.10 does not survive a full disk: where H5Fcreate, H5Fflush or H5Fclose cannot write, the
+ * file stays in its tables, and its handler in MPI_Finalize crashes or loops. So there is room for
+ * the first blocks before a file is created, for the whole file before it is flushed; and what
+ * HDF5 writes to a file that is given up goes to memory.
+ */
+static enum mu_status check_room(const struct mu_array_file *f)
+{
+	enum mu_status st = MU_OK;
+	const char zeros[1 << 14] = {0};
+	int fd = open(f->replace.temporary, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		goto out; /* HDF5 says why */
+	MU_TRY(mu_file_write_at(fd, f->path, zeros, sizeof zeros, 0));
+out:
+	if (fd >= 0)
+		close(fd);
+	return st;
+}
+
+enum mu_status mu_array_flush(struct mu_array_file *f)
+{
+	enum mu_status st = MU_OK;
+	void *handle = NULL;
+	hsize_t nbytes;
+	int error;
+
+	MU_H5(H5Fget_filesize(f->file, &nbytes));
+	MU_H5(H5Fget_vfd_handle(f->file, H5P_DEFAULT, &handle));
+	error = posix_fallocate(*(const int *)handle, 0, (off_t)nbytes);
+	if (error != 0 && error != EINVAL && error != EOPNOTSUPP)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", f->path, strerror(error));
+	MU_H5(H5Fflush(f->file, H5F_SCOPE_GLOBAL));
+out:
+	return st;
+}
+
+static void divert(hid_t file)
+{
+	void *handle = NULL;
+	int fd;
+
+	if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || !handle)
+		return;
+	fd = memfd_create("muster: a file given up", MFD_CLOEXEC);
+	if (fd < 0)
+		return;
+	dup2(fd, *(const int *)handle);
+	close(fd);
+}
+
 void mu_array_file_free(struct mu_array_file *f)
 {
 	if (!f)
 		return;
+	if (f->file >= 0 && f->writing)
+		divert(f->file);
 	if (f->file >= 0)
 		H5Fclose(f->file);
 	mu_replace_release(&f->replace);
@@ -102,6 +161,7 @@ enum mu_status mu_array_file_create(struct mu_array_file **out, const char *path
 	MU_TRY(new_file(&f, path));
 	f->writing = true;
 	MU_TRY(mu_replace_begin(&f->replace, path));
+	MU_TRY(check_room(f));
 	MU_TRY(mu_h5_access_list(f->path, &access));
 	/* From this format on HDF5's metadata have checksums, which its reader checks first. */
 	MU_H5(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST));
@@ -184,7 +244,7 @@ enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit)
 	mu_h5_quiet_begin(&quiet);
 	if (!f->writing || !commit)
 		goto out;
-	MU_H5(H5Fflush(f->file, H5F_SCOPE_GLOBAL));
+	MU_TRY(mu_array_flush(f));
 	file = f->file;
 	f->file = -1; /* closed, whatever the result */
 	MU_H5(H5Fclose(file));

@@ -22,6 +22,8 @@ struct mu_array_file {
 /* MU_TRY for an HDF5 call; needs f. A negative result is an error. */
 #define MU_H5(call) MU_H5_TRY(f->path, call)
 
+/* Bring what HDF5 holds to a file with room for all of it; MU_ERR_IO on a full disk. */
+enum mu_status mu_array_flush(struct mu_array_file *f);
 void mu_array_file_free(struct mu_array_file *f);
 /* Check a number of dimensions, and convert. */
 enum mu_status mu_array_dims(const char *name, int ndims, const size_t *dims,

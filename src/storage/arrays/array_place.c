@@ -115,7 +115,7 @@ enum mu_status mu_array_file_detach(struct mu_array_file *f, struct mu_replace *
 	*replace = (struct mu_replace){0};
 	mu_h5_quiet_begin(&quiet);
 	MU_TRY(make_checksums(f, checksums));
-	MU_H5(H5Fflush(f->file, H5F_SCOPE_GLOBAL));
+	MU_TRY(mu_array_flush(f));
 	file = f->file;
 	f->file = -1; /* closed, whatever the result */
 	MU_H5(H5Fclose(file));
