@@ -294,7 +294,33 @@ struct mu_keys_layout {
 };
 void mu_keys_layout(const struct mu_keys *keys, struct mu_keys_layout *layout);
 
-/* ---- checkpoints of the optimiser ---- */
+/* ---- files ---- */
+
+enum mu_keys_contents {
+	MU_KEYS_WEIGHTS = 1, /* values of all keys, in the precision that their owners keep */
+	MU_KEYS_STATES = 2,  /* states of the optimiser, and numbers of updates */
+	MU_KEYS_OPTIMIZER = 4, /* the optimiser with its settings: MXNet's dump_optimizer */
+};
+
+/*
+ * Save a sum of enum mu_keys_contents to one HDF5 file, and load what a file has. All complete
+ * rounds of pushes before the call count. After a load the store goes on with the bits of the one
+ * that saved, whatever the number of servers; multipliers and compression are not in the file.
+ * Worker 0's arguments count, and worker 0 alone opens the file. It is written under a temporary
+ * name, synced and renamed: after an error the old file is still there.
+ *
+ * A load finds its keys by name or number; the file may have more. MU_KEYS_OPTIMIZER sets the
+ * file's optimiser as by mu_keys_set_optimizer; without it MU_KEYS_STATES needs an optimiser of the
+ * file's rule. The file is read and checked as a whole before anything is changed. Errors are
+ * worker 0's, and MU_ERR_PEER with its message on the others: MU_ERR_IO (no file, no room),
+ * MU_ERR_FORMAT (another kind of file, damaged, a key that is not in it, another size),
+ * MU_ERR_ARGUMENT (no optimiser, another rule), MU_ERR_UNSUPPORTED (a build without HDF5).
+ * Collective over workers.
+ */
+enum mu_status mu_keys_save(struct mu_keys *keys, const char *path, unsigned contents);
+enum mu_status mu_keys_load(struct mu_keys *keys, const char *path, unsigned contents);
+
+/* ---- states of the optimiser, for files of your own ---- */
 
 /*
  * One state of the optimiser for one key. A key always has at least one, which carries its number

@@ -22,7 +22,7 @@ function arrows_init(base)
 	arrows["input"] = "input base comm storage image"
 	arrows["optim"] = "optim base device"
 	arrows["compress"] = "compress base"
-	arrows["keys"] = "keys base comm device optim compress"
+	arrows["keys"] = "keys base comm device storage optim compress"
 	arrows["kvstore"] = "kvstore base comm device optim compress keys"
 	base = "base comm device net storage image input optim compress keys kvstore"
 	arrows["conf"] = base " conf"

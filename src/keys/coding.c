@@ -104,6 +104,8 @@ enum mu_status mu_coding_put(struct mu_owner *o, struct mu_owned *p, const struc
 	} else if (x->coding == MU_CODING_UPDATES_PUT) {
 		memcpy(&updates, x->data, sizeof updates);
 		mu_owner_set_updates(p, updates);
+	} else if (x->coding == MU_CODING_WEIGHTS_PUT) {
+		mu_owner_set_weights(o, p, x->data);
 	} else if (x->coding == MU_CODING_MULTIPLIERS_PUT) {
 		p->has_multipliers = true;
 		memcpy(p->multipliers, x->data, sizeof p->multipliers);
@@ -117,7 +119,8 @@ size_t mu_coding_answer_bytes(const struct mu_owned *p, const struct mu_transfer
 {
 	switch (x->coding) {
 	case MU_CODING_ROW_IDS: return rows_bytes(p, x->data, x->n_rows, x->row_length);
-	case MU_CODING_STATE_GET: return p->n * sizeof(float);
+	case MU_CODING_STATE_GET:
+	case MU_CODING_WEIGHTS_GET: return p->n * sizeof(float);
 	case MU_CODING_UPDATES_GET: return sizeof p->updates;
 	default: return p->n * mu_dtype_bytes(p->dtype);
 	}
@@ -134,6 +137,7 @@ enum mu_status mu_coding_answer(const struct mu_owned *p, const struct mu_transf
 		MU_TRY(find_state(p, x->n_rows, &state));
 		memcpy(out, state, p->n * sizeof *state);
 		break;
+	case MU_CODING_WEIGHTS_GET: memcpy(out, p->weights, p->n * sizeof *p->weights); break;
 	case MU_CODING_UPDATES_GET: memcpy(out, &p->updates, sizeof p->updates); break;
 	default: read_all(p, out); break;
 	}

@@ -140,6 +140,24 @@ enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call
  * error there and MU_ERR_PEER with its message on the others. Collective over workers.
  */
 enum mu_status mu_keys_agree_first(struct mu_keys *keys, enum mu_status mine, const char *call);
+/* ---- rules and states: rule.c ---- */
+
+/* An order to use this optimiser; MU_RULE_BAD with the reason as its name if it is refused. */
+void mu_rule_order_fill(struct mu_rule_order *order, const struct mu_kv_optimizer *optimizer);
+/* Names of the states of a rule's optimiser; returns their number, 0 without an optimiser. */
+int mu_keys_state_names(const struct mu_rule_order *order, const char *names[MU_MAX_STATES]);
+/*
+ * One of STATE_GET, STATE_PUT (of this number), UPDATES_GET, UPDATES_PUT, WEIGHTS_GET, WEIGHTS_PUT
+ * for all parts of a key. data: float32 of the whole key, or one uint64_t. On one worker.
+ */
+enum mu_status mu_keys_move(struct mu_keys *keys, const struct mu_key *key, enum mu_coding coding,
+			    size_t state, void *data);
+/* An optimiser as text, with the name of its rule, and back: optimizer_text.c. */
+enum { MU_OPTIMIZER_TEXT = 4096 };
+void mu_optimizer_text(const struct mu_rule_order *order, char text[MU_OPTIMIZER_TEXT]);
+/* The name lies in the text, which is changed. MU_ERR_FORMAT names the bad word. */
+enum mu_status mu_optimizer_parse(char *text, struct mu_kv_optimizer *optimizer);
+
 /* What an item says, against the table: check.c. */
 enum mu_use { MU_USE_PUSH, MU_USE_PULL, MU_USE_PUSHPULL, MU_USE_ROWS };
 enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,

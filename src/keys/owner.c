@@ -241,6 +241,13 @@ out:
 	return st;
 }
 
+void mu_owner_set_weights(const struct mu_owner *o, struct mu_owned *p, const float *weights)
+{
+	memcpy(p->weights, weights, p->n * sizeof *weights);
+	for (size_t from = 0; from < p->n; from += MU_KEYS_BLOCK)
+		round_block(o, p, p->weights + from, block_at(from, p->n));
+}
+
 void mu_owner_set_updates(struct mu_owned *p, uint64_t updates)
 {
 	p->updates = updates;

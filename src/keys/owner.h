@@ -26,6 +26,8 @@ enum mu_coding {
 	MU_CODING_STATE_PUT,   /* a state of the optimiser, float32 */
 	MU_CODING_UPDATES_GET, /* the count of updates, uint64_t */
 	MU_CODING_UPDATES_PUT,
+	MU_CODING_WEIGHTS_GET, /* the value in the owner's precision, float32 */
+	MU_CODING_WEIGHTS_PUT,
 	MU_CODING_MULTIPLIERS_PUT, /* of learning rate and weight decay, two doubles */
 };
 
@@ -100,6 +102,8 @@ enum mu_status mu_owner_set_rule(struct mu_owner *o, const struct mu_rule_order 
 /* Bring a run's optimiser in line with the rule. After mu_owner_set_rule, for every run. */
 enum mu_status mu_owner_renew(struct mu_owner *o, struct mu_owned *p);
 void mu_owner_set_updates(struct mu_owned *p, uint64_t updates);
+/* Rounds to the key's type, unless the rule keeps float32. */
+void mu_owner_set_weights(const struct mu_owner *o, struct mu_owned *p, const float *weights);
 
 /* ---- what comes and goes, by coding (coding.c) ---- */
 

@@ -219,7 +219,8 @@ static enum mu_status want(struct mu_keys_server *s, struct mu_keys_conn *c, siz
 	struct mu_keys_queue *q = &run->queues[c->worker];
 
 	if (!s->keys->kind.synchronous || q->pushed == run->rounds ||
-	    coding == MU_CODING_STATE_GET || coding == MU_CODING_UPDATES_GET) {
+	    coding == MU_CODING_STATE_GET || coding == MU_CODING_UPDATES_GET ||
+	    coding == MU_CODING_WEIGHTS_GET) {
 		MU_TRY(mu_keys_ready(s, c, i));
 		goto out;
 	}

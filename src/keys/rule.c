@@ -88,7 +88,7 @@ static const char *find_fault(const struct mu_schedule *s)
 	return NULL;
 }
 
-static void fill_optimizer(struct mu_rule_order *order, const struct mu_kv_optimizer *optimizer)
+void mu_rule_order_fill(struct mu_rule_order *order, const struct mu_kv_optimizer *optimizer)
 {
 	const char *name = optimizer->optim.name;
 	const struct mu_rule *rule;
@@ -121,7 +121,7 @@ enum mu_status mu_keys_set_optimizer(struct mu_keys *keys, const struct mu_kv_op
 	struct mu_rule_order order;
 
 	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_optimizer"));
-	fill_optimizer(&order, optimizer);
+	mu_rule_order_fill(&order, optimizer);
 	MU_TRY(set_rule(keys, &order));
 out:
 	return st;
@@ -224,28 +224,29 @@ out:
 
 /* ---- states of the optimiser ---- */
 
-/* Move one state, or the count of updates (state < 0), of all parts of a key. On worker 0. */
-static enum mu_status move(struct mu_keys *keys, const struct mu_key *key, int state, void *data,
-			   bool put)
+enum mu_status mu_keys_move(struct mu_keys *keys, const struct mu_key *key, enum mu_coding coding,
+			    size_t state, void *data)
 {
 	enum mu_status st = MU_OK;
+	const bool put = coding == MU_CODING_STATE_PUT || coding == MU_CODING_UPDATES_PUT ||
+			 coding == MU_CODING_WEIGHTS_PUT;
+	const bool count = coding == MU_CODING_UPDATES_GET || coding == MU_CODING_UPDATES_PUT;
 
 	mu_keys_begin(keys);
 	for (size_t i = 0; i < key->n_parts; i++) {
 		const struct mu_key_part *part = &keys->table.parts[key->first_part + i];
-		const size_t nbytes = state < 0 ? sizeof(uint64_t) : part->n * sizeof(float);
-		char *p = state < 0 ? data : (char *)data + part->from * sizeof(float);
+		const size_t nbytes = count ? sizeof(uint64_t) : part->n * sizeof(float);
+		char *p = (char *)data + (count ? 0 : part->from * sizeof(float));
 		struct mu_transfer *x;
 
 		MU_TRY(mu_keys_transfer(keys, &x));
 		x->part = key->first_part + i;
-		x->n_rows = state < 0 ? 0 : (size_t)state;
+		x->coding = coding;
+		x->n_rows = state;
 		if (put) {
-			x->coding = state < 0 ? MU_CODING_UPDATES_PUT : MU_CODING_STATE_PUT;
 			x->data = p;
 			x->nbytes = nbytes;
 		} else {
-			x->coding = state < 0 ? MU_CODING_UPDATES_GET : MU_CODING_STATE_GET;
 			x->out = p;
 			x->out_nbytes = nbytes;
 		}
@@ -274,30 +275,37 @@ static enum mu_status visit_state(struct mu_keys *keys, const struct mu_key *key
 
 	MU_TRY(MU_ALLOC(state.data, key->n, "state of a key"));
 	if (!v->put) {
-		MU_TRY(move(keys, key, -1, &state.updates, false));
+		MU_TRY(mu_keys_move(keys, key, MU_CODING_UPDATES_GET, 0, &state.updates));
 		if (i >= 0)
-			MU_TRY(move(keys, key, i, state.data, false));
+			MU_TRY(mu_keys_move(keys, key, MU_CODING_STATE_GET, (size_t)i, state.data));
 	}
 	MU_TRY(v->fn(v->context, &state));
 	if (v->put) {
-		MU_TRY(move(keys, key, -1, &state.updates, true));
+		MU_TRY(mu_keys_move(keys, key, MU_CODING_UPDATES_PUT, 0, &state.updates));
 		if (i >= 0)
-			MU_TRY(move(keys, key, i, state.data, true));
+			MU_TRY(mu_keys_move(keys, key, MU_CODING_STATE_PUT, (size_t)i, state.data));
 	}
 out:
 	mu_free(state.data);
 	return st;
 }
 
+int mu_keys_state_names(const struct mu_rule_order *order, const char *names[MU_MAX_STATES])
+{
+	struct mu_optim_config config = order->optimizer.optim;
+
+	if (order->kind != MU_RULE_OPTIM)
+		return 0;
+	config.name = order->name;
+	return mu_optim_states(&config, names);
+}
+
 static enum mu_status visit_all(struct mu_keys *keys, const struct visit *v)
 {
 	enum mu_status st = MU_OK;
-	struct mu_optim_config config = keys->rule.optimizer.optim;
 	const char *names[MU_MAX_STATES];
-	int n;
+	const int n = mu_keys_state_names(&keys->rule, names);
 
-	config.name = keys->rule.name;
-	n = mu_optim_states(&config, names);
 	for (size_t k = 0; k < keys->table.n_keys; k++) {
 		const struct mu_key *key = &keys->table.keys[k];
 
