@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tables for doc/completion.bash from what a program prints with --help (the trainer: --help-all, then --info):
+# Tables for doc/completion.bash from what a command prints with --help (train: --help-all, then --info of the trainer):
 #
-#	PROGRAM --help | awk -f doc/completion.awk -v name=PROGRAM
+#	muster COMMAND --help | awk -f doc/completion.awk -v name=COMMAND
 #
-# _muster_options[PROGRAM] holds its options, _muster_values[PROGRAM --option] the words that the option takes; file
+# _muster_options[COMMAND] holds its options, _muster_values[COMMAND --option] the words that the option takes; file
 # and folder stand for names of these.
 
 function quote(text)

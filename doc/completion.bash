@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completion of options and their values for the programs of Muster, in bash. The tables are made of what the programs
-# print with --help. Behind mulaunch and musupervise the options of the program that they start are completed.
+# Completion of commands, options and their values for muster, in bash. The tables are made of what the commands print
+# with --help. Behind muster launch and muster supervise the options of the command that they start are completed.
 
-declare -A _muster_options _muster_values
+declare -gA _muster_options _muster_values # -g: bash-completion reads this file in a function
 
 # Words of a kind: _muster_words LIST CURRENT
 _muster_words() {
@@ -17,13 +17,13 @@ _muster_words() {
 }
 
 _muster() {
-	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} program i word
-	program=${COMP_WORDS[0]##*/}
+	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' i word
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]##*/}
-		case $program:$word in
-		mubench:run | mubench:report) program="mubench-$word" ;;
-		mulaunch:* | musupervise:*) [[ -n ${_muster_options[$word]-} ]] && program=$word ;;
+		case $command:$word in
+		launch:muster | supervise:muster) command='' ;;
+		bench:run | bench:report) command=bench-$word ;;
+		:*) command=$word ;;
 		esac
 	done
 	COMPREPLY=()
@@ -32,11 +32,13 @@ _muster() {
 	elif [[ $current == = ]]; then
 		current=
 	fi
-	if [[ $before == --* && -n ${_muster_values["$program $before"]-} ]]; then
+	if [[ -z $command || $command == help ]]; then
+		_muster_words "$_muster_commands" "$current"
+	elif [[ $before == --* && -n ${_muster_values["$command $before"]-} ]]; then
 		compopt -o filenames 2>/dev/null
-		_muster_words "${_muster_values["$program $before"]}" "$current"
+		_muster_words "${_muster_values["$command $before"]}" "$current"
 	elif [[ $current == -* ]]; then
-		_muster_words "${_muster_options[$program]-}" "$current"
+		_muster_words "${_muster_options[$command]-}" "$current"
 	else
 		compopt -o filenames 2>/dev/null
 		_muster_words file "$current"

@@ -102,8 +102,6 @@ function is_option(line)
 
 /^usage: / && !begun {
 	usage = substr($0, 8)
-	if (index(usage, substr(name, 3)) == 1) # mulaunch is launch where it is not installed
-		usage = substr(name, 1, 2) usage
 	print ".\\\" Made by doc/page.awk of what " name " --help prints."
 	print ".Dd " date
 	print ".Dt " toupper(name) " 1"
@@ -185,8 +183,9 @@ END {
 		if (line !~ /^\.\\" SPDX/)
 			print line
 	print ".Sh SEE ALSO"
-	if (name != "trainer")
-		print ".Xr trainer 1 ,"
+	print name == "muster" ? ".Xr muster-launch 1 ," : ".Xr muster 1 ,"
+	if (name != "muster-train")
+		print ".Xr muster-train 1 ,"
 	print ".Xr muster-files 5 ,"
-	print ".Xr muster 7"
+	print ".Xr muster-tutorial 7"
 }

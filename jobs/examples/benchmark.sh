@@ -4,8 +4,8 @@
 #
 #	jobs/examples/benchmark.sh [STORE [trainer option ...]]
 #
-# STORE is local by default. mubench run compares stores, networks and numbers of workers. common.sh says what can be
-# set by the environment.
+# STORE is local by default. muster bench run compares stores, networks and numbers of workers. common.sh says what can
+# be set by the environment.
 . "$(dirname "$0")/common.sh"
 store=${1:-local}
 [ $# = 0 ] || shift

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the examples share: sourced by them. A log of everything is kept, and at the end parse_log makes a table of it:
-# accuracy and time of each epoch.
-# From the environment: WORKERS (2), SERVERS (1), MPIRUN (mpirun), TRAINER (build/trainer; parse_log is looked for
-# beside it), LOG (the script's name with .log), OMP_NUM_THREADS (a node's cores, shared by its workers).
+# What the examples share: sourced by them. A log of everything is kept, and at the end muster table shows accuracy and
+# time of each epoch.
+# From the environment: WORKERS (2), SERVERS (1), MPIRUN (mpirun), MUSTER (build/muster in a checkout, else that of
+# PATH), LOG (the script's name with .log), OMP_NUM_THREADS (a node's cores, shared by its workers).
 # shellcheck shell=bash
 set -eu -o pipefail
 
 top=$(dirname "$0")/../..
-trainer=${TRAINER:-$top/build/trainer}
+muster=$top/build/muster
+[ -x "$muster" ] || muster=muster
+muster=${MUSTER:-$muster}
 workers=${WORKERS:-2}
 servers=${SERVERS:-1}
 log=${LOG:-$(basename "$0" .sh).log}
@@ -20,7 +22,7 @@ need() {
 }
 
 table() {
-	"$(dirname "$trainer")/parse_log" "$@"
+	"$muster" table "$@"
 }
 
 # job STORE OPTION...: the trainer on as many ranks as the store has
@@ -36,6 +38,6 @@ job() {
 		set -- --num-servers "$servers" "$@"
 		;;
 	esac
-	${start[@]+"${start[@]}"} "$trainer" --kv-store "$store" "$@" 2>&1 | tee "$log"
+	${start[@]+"${start[@]}"} "$muster" train --kv-store "$store" "$@" 2>&1 | tee "$log"
 	table "$log"
 }

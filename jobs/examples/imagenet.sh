@@ -6,7 +6,7 @@
 #	jobs/examples/imagenet.sh resnet|inception-bn TRAIN.rec VAL.rec [--num-layers 101 ...]
 #	WORKERS=16 SERVERS=16 MPIRUN="mpirun -f hosts" jobs/examples/imagenet.sh resnet train.rec val.rec
 #
-# The files are made by im2rec: im2rec --list --recursive train images; im2rec --resize 256 --num-thread 8 train images.
+# The files are made by muster pack: muster pack --list --recursive train images; muster pack --resize 256 train images.
 # STORE (dist_sync) is the store. Further options of the trainer come behind; the last one given counts. common.sh
 # says what else can be set.
 . "$(dirname "$0")/common.sh"

@@ -12,25 +12,23 @@
 # whole sentences (its "Perp" is e to that). Further options of the trainer come after the files; the
 # last one given counts. Checkpoints and the vocabulary: --model-prefix lstm. The layers on two devices that work at the
 # same time: --model-parallel 2 --time-block 8.
-# From the environment: WORKERS (1), SERVERS (1 if there are several workers), MPIRUN (mpirun),
-# TRAINER (build/trainer), OMP_NUM_THREADS.
-set -eu
-
-[ $# -ge 2 ] || { echo "usage: $0 TRAIN.txt VALIDATION.txt [trainer option ...]" >&2; exit 2; }
+# From the environment: WORKERS (1), SERVERS (1 if there are several workers), and MPIRUN, MUSTER, OMP_NUM_THREADS as in
+# common.sh.
+. "$(dirname "$0")/common.sh"
+need 2 "TRAIN.txt VALIDATION.txt" "$@"
 train=$1
 validation=$2
 shift 2
-trainer=${TRAINER:-$(dirname "$0")/../../build/trainer}
 workers=${WORKERS:-1}
 store="--kv-store device"
 ranks=1
 if [ "$workers" -gt 1 ]; then
-	store="--kv-store dist_sync --num-servers ${SERVERS:-1}"
-	ranks=$((workers + ${SERVERS:-1}))
+	store="--kv-store dist_sync --num-servers $servers"
+	ranks=$((workers + servers))
 fi
 
 # shellcheck disable=SC2086 # MPIRUN and store hold several words
-exec ${MPIRUN:-mpirun} -n $ranks "$trainer" $store \
+exec ${MPIRUN:-mpirun} -n $ranks "$muster" train $store \
 	--network lstm --data-train "$train" --data-val "$validation" --batch-size 20 --num-epochs 25 \
 	--optimizer sgd --lr 0.1 --mom 0 --wd 0 --clip-global-norm 5 \
 	--lr-schedule plateau --lr-factor 0.5 --disp-batches 28 --model-prefix lstm "$@"

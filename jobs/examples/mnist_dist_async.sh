@@ -9,7 +9,7 @@
 #	WORKERS=6 SERVERS=2 MPIRUN="mpirun -f hosts" jobs/examples/mnist_dist_async.sh DATA_DIR
 #	WORKERS=6 SERVERS=2 MPIRUN=srun jobs/examples/mnist_dist_async.sh DATA_DIR    # Slurm
 #
-# DATA_DIR, readable on every node, holds the four MNIST files, plain or .gz; build/digits --output
+# DATA_DIR, readable on every node, holds the four MNIST files, plain or .gz; muster digits --output
 # DATA_DIR makes a set of the same shape. Further options of the trainer come after it; the last one
 # given counts. common.sh says what else can be set.
 . "$(dirname "$0")/common.sh"

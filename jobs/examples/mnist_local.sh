@@ -4,7 +4,7 @@
 #
 #	jobs/examples/mnist_local.sh DATA_DIR [--network lenet ...]
 #
-# DATA_DIR holds the four MNIST files, plain or .gz; build/digits --output DATA_DIR makes a set of the same shape.
+# DATA_DIR holds the four MNIST files, plain or .gz; muster digits --output DATA_DIR makes a set of the same shape.
 # Further options of the trainer come after it; the last one given counts. common.sh says what else can be set.
 . "$(dirname "$0")/common.sh"
 need 1 DATA_DIR "$@"

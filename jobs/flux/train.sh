@@ -4,7 +4,7 @@
 #
 #	flux batch -N 4 -n 20 -t 4h jobs/flux/train.sh build/trainer --network resnet --model-prefix out/resnet
 #
-# Submit it in Muster's folder, or have musupervise in the PATH. MPICH is started by Flux's PMI; for Open MPI set
+# Submit it in Muster's folder, or have muster in the PATH. MPICH is started by Flux's PMI; for Open MPI set
 # FLUX_OPTIONS="-o pmi=pmix".
 # flux: --job-name=muster
 # flux: --output=muster-{{id}}.log
@@ -13,6 +13,6 @@
 	echo "usage: flux batch [-N NODES -n RANKS -t TIME] jobs/flux/train.sh TRAINER OPTIONS... --model-prefix P" >&2
 	exit 2
 }
-# shellcheck disable=SC2086 # words
-exec "$(command -v jobs/supervise || echo musupervise)" --queue flux \
+# shellcheck disable=SC2046,SC2086 # words
+exec $(command -v jobs/supervise || echo muster supervise) --queue flux \
 	flux run -n "$(flux resource list -s up -no '{ncores}')" ${FLUX_OPTIONS-} "$@" --resume auto

@@ -7,7 +7,7 @@
 #
 # ARGS may hold quotes, as in ARGS="build/trainer --prime 'two words'"; nothing else in it is obeyed. To qsub a comma in
 # it ends it.
-# Submit it in Muster's folder, or have musupervise in the PATH.
+# Submit it in Muster's folder, or have muster in the PATH: then muster train is build/trainer.
 #PBS -N muster
 #PBS -j oe
 #PBS -r y
@@ -19,4 +19,5 @@ cd "$PBS_O_WORKDIR" || exit 1
 mapfile -d '' -t words < <(xargs printf '%s\0' <<<"$ARGS" && printf 'whole\0')
 [ "${words[-1]-}" = whole ] || exit 2
 unset 'words[-1]'
-exec "$(command -v jobs/supervise || echo musupervise)" --queue pbs mpirun "${words[@]}" --resume auto
+# shellcheck disable=SC2046 # two words
+exec $(command -v jobs/supervise || echo muster supervise) --queue pbs mpirun "${words[@]}" --resume auto

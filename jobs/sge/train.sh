@@ -6,7 +6,7 @@
 #
 # The warning, 2 minutes before h_rt is over, is supervise's, which asks qstat for the limit: Grid Engine 8.1.9 was seen
 # to kill a parallel job at its soft limit (s_rt) without the signal that this is for, and the SIGUSR2 of qsub -notify
-# ends mpirun. Submit it in Muster's folder, or have musupervise in the PATH.
+# ends mpirun. Submit it in Muster's folder, or have muster in the PATH.
 #$ -N muster
 #$ -cwd
 #$ -V
@@ -17,4 +17,5 @@
 	echo "usage: qsub -pe mpi RANKS [-l h_rt=TIME] jobs/sge/train.sh TRAINER OPTIONS... --model-prefix P" >&2
 	exit 2
 }
-exec "$(command -v jobs/supervise || echo musupervise)" --queue sge mpirun "$@" --resume auto
+# shellcheck disable=SC2046 # two words
+exec $(command -v jobs/supervise || echo muster supervise) --queue sge mpirun "$@" --resume auto

@@ -172,7 +172,7 @@ for system in slurm sge pbs; do
 done
 # Flux's and PBS's own batch files; supervise takes its job's command from the PATH.
 mkdir own
-cat >own/musupervise <<'EOF'
+cat >own/muster <<'EOF'
 #!/bin/sh
 while [ "$1" != ./t ]; do shift; done
 printf '%s\0' "$@" >got

@@ -30,41 +30,80 @@ tool() {
 	timeout -k 5 120 "$@" >log 2>&1 </dev/null || die "$text: exit status $? of $*"
 }
 
-[ "$(command -v trainer)" = "$bin/trainer" ] || die "there is no $bin/trainer: make install comes first"
-tool "the version" trainer --version
-grep -q " $version\$" log || die "not version $version"
+[ "$(command -v muster)" = "$bin/muster" ] || die "there is no $bin/muster: make install comes first"
+command -v trainer >/dev/null && die "$(command -v trainer): plain names in PATH are another's"
+tool "the version" muster --version
+grep -qx "muster $version" log || die "not version $version"
 
-tool "a data set" digits --output set --train 400 --test 100
-# shellcheck disable=SC2086 # MPIRUN may hold options
-tool "training" $MPIRUN -n 3 trainer --network lenet --data-dir set --num-epochs 1 --batch-size 20 --lr 0.05
+for command in $(muster help | sed -nE 's/^  ([a-z-]+)   *.*/\1/p'); do
+	tool "help" muster help "$command"
+	grep -q "^usage: .*muster $command " log || die "muster help $command tells another name"
+done
+grep -q 'round trips' log || die "muster help does not list bench" # the last command
+muster im2rec >log 2>&1
+[ "$? $(cat log)" = "2 muster: error: there is no command 'im2rec'; the nearest is 'pack' (muster help lists all)" ] ||
+	die "an unknown command"
+
+# With no folder but ours in PATH.
+mpirun=$(command -v ${MPIRUN%% *}) || die "there is no ${MPIRUN%% *}"
+case $MPIRUN in *' '*) mpirun="$mpirun ${MPIRUN#* }" ;; esac
+few="--num-epochs 1 --batch-size 20 --lr 0.05"
+tool "a data set" env PATH="$bin" muster digits --output set --train 400 --test 100
+# shellcheck disable=SC2086 # lists of words
+tool "training" env PATH="$bin" muster train --network mlp --data-dir set $few
 grep -q 'Validation-accuracy=' log || die "no validation"
-tool "mulaunch" mulaunch -n 2 -s 1 trainer --network mlp --data-dir set --num-epochs 1 --batch-size 20
+# shellcheck disable=SC2086
+tool "training on ranks" env PATH="$bin" $mpirun -n 3 muster train --network lenet --kv-store dist_sync \
+	--data-dir set $few
 grep -q 'Validation-accuracy=' log || die "no validation"
-[ -n "$DESTDIR" ] || # what it reads lies where it will be
-	tool "mulaunch's batch files" mulaunch -n 2 --launcher slurm --dry-run trainer --network mlp
-tool "musupervise" musupervise trainer --version
-tool "tools" im2rec --help
+cp log train.log
+tool "a table" muster table train.log
+grep -q '^|  *1 |' log || die "no epoch in the table"
+tool "a page" muster plot train.log --output run.html
+[ -s run.html ] || die "no page"
+if muster train --info | grep -q '^PNG: *[0-9]'; then
+	tool "images" muster repack set/t10k-images-idx3-ubyte.gz images/
+	tool "a list" muster pack --list --recursive packed images
+	tool "packing" muster pack packed images
+	tool "a look at it" muster info packed.rec --num-classes 10
+fi
+# shellcheck disable=SC2086
+tool "launch" muster launch -n 2 -s 1 muster train --network mlp --kv-store dist_sync --data-dir set $few
+grep -q 'Validation-accuracy=' log || die "no validation"
+tool "a batch file" muster launch -n 2 --launcher slurm --dry-run muster train --network mlp --model-prefix out/x
+grep -q "exec .*/supervise .* muster train .* --resume auto" log || die "a batch file without supervise"
+[ -x "$(sed -n 's/^exec \([^ ]*\).*/\1/p' log)" ] || die "a batch file names no supervise that is there"
+tool "supervise" muster supervise muster train --version
+# shellcheck disable=SC2086
+tool "an example" "$DESTDIR$datadir/muster/jobs/examples/mnist_local.sh" set $few
+for file in slurm/train.sbatch pbs/train.sh sge/train.sh flux/train.sh dlbs/config.json examples/mynet.c; do
+	[ -s "$DESTDIR$datadir/muster/jobs/$file" ] || die "there is no $file"
+done
+grep -qx "set bindir \"$bindir\"" "$DESTDIR$datadir/muster/modulefiles/muster/$version" || die "the module file"
 
 if command -v pkg-config >/dev/null; then
-	flags=$(pkg-config --define-variable=prefix="$DESTDIR$prefix" --cflags --libs muster) || die "no muster.pc"
+	place=${DESTDIR:+--define-variable=prefix=$DESTDIR$prefix}
+	# shellcheck disable=SC2086 # nothing, or a word
+	flags=$(pkg-config $place --cflags --libs muster) || die "no muster.pc"
 	# shellcheck disable=SC2086 # flags are words
 	tool "a program with the library" $CC "$examples/keys.c" -o keys $flags
 	# shellcheck disable=SC2086
 	tool "the store alone" $MPIRUN -n 3 ./keys
 	# shellcheck disable=SC2046,SC2086 # words
 	tool "a model" $CC -shared -fPIC "$examples/mynet.c" -o mynet.so \
-		$(pkg-config --define-variable=prefix="$DESTDIR$prefix" --cflags muster)
-	tool "training of a loaded model" trainer --network ./mynet.so --data-dir set --num-epochs 1 --batch-size 20
+		$(pkg-config $place --cflags muster)
+	# shellcheck disable=SC2086
+	tool "training of a loaded model" muster train --network ./mynet.so --data-dir set $few
 fi
 
 for page; do
 	[ -s "$DESTDIR$mandir/man1/$page.1" ] || die "there is no page $page(1)"
 done
-for page in man5/muster-files.5 man7/muster.7; do
+for page in man5/muster-files.5 man7/muster-tutorial.7; do
 	[ -s "$DESTDIR$mandir/$page" ] || die "there is no page $page"
 done
 if command -v mandoc >/dev/null; then
-	tool "manual pages" mandoc -T lint -W warning "$DESTDIR$mandir"/man1/{trainer,mubench}.1 \
+	tool "manual pages" mandoc -T lint -W warning "$DESTDIR$mandir"/man1/{muster,muster-train,muster-bench}.1 \
 		"$DESTDIR$mandir"/man[57]/muster*
 fi
 
@@ -74,18 +113,25 @@ complete_words() {
 	COMP_CWORD=$(($# - 1))
 	_muster
 }
-# shellcheck disable=SC1090,SC1091 # it is installed
-. "$DESTDIR$datadir/bash-completion/completions/mulaunch" || die "there is no completion"
-complete_words trainer --network len
-[ "${COMPREPLY[*]}" = lenet ] || die "completion of a network: ${COMPREPLY[*]}"
-complete_words mulaunch -n 2 trainer --kv-store dist_s
-[ "${COMPREPLY[*]}" = "dist_sync dist_sharded" ] || die "completion of a store: ${COMPREPLY[*]}"
-complete_words im2rec --no-
-[ "${COMPREPLY[*]}" = --no-shuffle ] || die "completion of an option: ${COMPREPLY[*]}"
+# As bash-completion reads it.
+load() {
+	# shellcheck disable=SC1090,SC1091 # it is installed
+	. "$DESTDIR$datadir/bash-completion/completions/muster" || die "there is no completion"
+}
+load
+# completes WHAT WANTED WORD...
+completes() {
+	local what=$1 wanted=$2
+	shift 2
+	complete_words muster "$@"
+	[ "${COMPREPLY[*]}" = "$wanted" ] || die "completion of $what: ${COMPREPLY[*]}"
+}
+completes "a command" "pack pack-cifar" pa
+completes "a network" lenet train --network len
+completes "a store" "dist_sync dist_sharded" launch -n 2 muster train --kv-store dist_s
+completes "an option" --no-shuffle pack --no-
+completes "a command's help" supervise help sup
 case " $* " in
-*" mubench-report "*)
-	complete_words mubench report --type weak
-	[ "${COMPREPLY[*]}" = weak-scaling ] || die "completion of mubench report: ${COMPREPLY[*]}"
-	;;
+*" muster-bench-report "*) completes "bench report" weak-scaling bench report --type weak ;;
 esac
 echo "installcheck: $bin is good"

@@ -4,7 +4,7 @@
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
-export OMP_NUM_THREADS=1 TRAINER MPIRUN
+export OMP_NUM_THREADS=1 MUSTER=$BUILDDIR/muster MPIRUN
 
 # example NAME ARGUMENT...: must end well
 example() {

@@ -6,18 +6,28 @@ set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
-part "a page for every program"
-names=$(sed -n '/^bin_PROGRAMS/{s/.*=//;p}' "$SRCDIR/Makefile.am" "$SRCDIR"/*/*.am "$SRCDIR"/*/*/*.am)
-for name in $names mulaunch musupervise; do
-	[ -s "$BUILDDIR/doc/$name.1" ] || fail "no page of $name: doc/pages.am and doc/pages want its name"
+part "a command for every program, and a page for every command"
+names=$(sed -n '/^pkglibexec_PROGRAMS/{s/.*=//;p}' "$SRCDIR/Makefile.am" "$SRCDIR"/*/*.am "$SRCDIR"/*/*/*.am)
+"$BUILDDIR/muster" help >"$log" 2>&1 || fail "exit status $? of muster help"
+commands=$(sed -nE 's/^  ([a-z-]+( run| report)?)   *.*/\1/p' "$log" | tr ' ' -)
+for name in $names launch supervise; do
+	expect "(^  | )($name  |\\S+ is $name(,|$))" # jobs/muster wants its name
+done
+for name in $commands; do
+	page=$BUILDDIR/doc/muster-$name.1
+	[ -s "$page" ] || { fail "no page of muster $name: doc/pages.am wants its name" && continue; }
 	grep -q "^_muster_options\\['$name'\\]='.*--help" "$BUILDDIR/doc/completion" || fail "no completion of $name"
+	words=${name/bench-/bench }
+	sed 's/\\-/-/g' "$page" | grep -qE "^(mpirun -np N )?muster $words " ||
+		fail "muster-$name(1) has another synopsis"
 done
 n=$("$TRAINER" --help-all | grep -cE '^  --[a-z]')
-[ "$(grep -c '^\.It Fl ' "$BUILDDIR/doc/trainer.1")" = "$n" ] || fail "trainer(1) has not the $n options of --help-all"
+[ "$(grep -c '^\.It Fl ' "$BUILDDIR/doc/muster-train.1")" = "$n" ] ||
+	fail "muster-train(1) has not the $n options of --help-all"
 
 part "mandoc"
 if command -v mandoc >/dev/null; then
-	mandoc -T lint -W warning "$BUILDDIR"/doc/*.1 "$SRCDIR"/doc/*.[57] >"$log" 2>&1
+	mandoc -T lint -W warning "$BUILDDIR"/doc/muster*.1 "$SRCDIR"/doc/*.[57] >"$log" 2>&1
 	[ -s "$log" ] && fail "mandoc: $(head -n 3 "$log")"
 else
 	echo "there is no mandoc"
