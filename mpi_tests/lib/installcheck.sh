@@ -45,7 +45,7 @@ muster im2rec >log 2>&1
 	die "an unknown command"
 
 # With no folder but ours in PATH.
-mpirun=$(command -v ${MPIRUN%% *}) || die "there is no ${MPIRUN%% *}"
+mpirun=$(command -v "${MPIRUN%% *}") || die "there is no ${MPIRUN%% *}"
 case $MPIRUN in *' '*) mpirun="$mpirun ${MPIRUN#* }" ;; esac
 few="--num-epochs 1 --batch-size 20 --lr 0.05"
 tool "a data set" env PATH="$bin" muster digits --output set --train 400 --test 100

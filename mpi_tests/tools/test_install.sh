@@ -26,8 +26,10 @@ expect '^installcheck: .*/there/bin is good$'
 [ "$(ls there/bin)" = muster ] || fail "more than muster in bin: $(ls -m there/bin)"
 [ -d "$(PKG_CONFIG_PATH=there/lib/pkgconfig pkg-config --variable=includedir muster)/muster" ] ||
 	fail "muster.pc names no folder of headers"
-mv there moved && moved/bin/muster pack --help >"$log" 2>&1 || { fail "muster in a folder that was moved" && show_log; }
-ln -s "$PWD/moved/bin/muster" linked && ./linked --version >"$log" 2>&1 || { fail "a link to muster" && show_log; }
+mv there moved
+ln -s "$PWD/moved/bin/muster" linked
+moved/bin/muster pack --help >"$log" 2>&1 || { fail "muster in a folder that was moved" && show_log; }
+./linked --version >"$log" 2>&1 || { fail "a link to muster" && show_log; }
 mv moved there
 in_build uninstall
 left=$(find there ! -type d)
@@ -40,7 +42,7 @@ in_build install $other
 stage/usr/games/muster --version >"$log" 2>&1 || { fail "muster in a folder that is staged" && show_log; }
 [ -x stage/usr/lib/muster/trainer ] || fail "no trainer in stage/usr/lib/muster"
 grep -rIlF -e "$PWD" stage >"$log" && fail "files that name the stage: $(tr '\n' ' ' <"$log")"
-grep -qx 'setenv MUSTER_ROOT "$prefix"' stage/usr/share/muster/modulefiles/muster/* || fail "no module file"
+grep -qx 'set bindir "/usr/games"' stage/usr/share/muster/modulefiles/muster/* || fail "no module file"
 # shellcheck disable=SC2086
 in_build uninstall $other
 left=$(find stage ! -type d)
