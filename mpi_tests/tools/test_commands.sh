@@ -65,11 +65,11 @@ of_comments() {
 }
 
 of_quickstart() {
-	sed -n '/^Next:$/,/^TEXT$/s/^  *//p' "$SRCDIR/quickstart" | sed 's/\\\\$/\\/' | awk '
+	sed -n '/^Next, in/,/^TEXT$/s/^  *//p' "$SRCDIR/quickstart" | sed 's/\\\\$/\\/' | awk '
 	{
 		held = held $0
 		if (sub(/ *\\$/, " ", held)) next
-		sub(/  +[a-z].*/, "", held)
+		sub(/   *[A-Za-z].*/, "", held)
 		print "quickstart\t" held
 		held = ""
 	}'

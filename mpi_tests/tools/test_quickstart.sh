@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # quickstart where oneDNN is missing or cannot be used: it stops with the remedy; --without-onednn goes on.
-# A folder with a configure of our own stands for the sources, and no apt-get is on the PATH.
+# A folder with a configure of our own stands for the sources, and no apt-get is on the PATH. Arguments, and the
+# commands that it names in the end, which run in a folder that looks like the checkout.
 #
 # @timeout 60
 . "$SRCDIR/mpi_tests/lib/lib.sh"
@@ -67,4 +68,31 @@ builds --without-onednn
 grep -q -e --without-onednn sources/configured.txt || fail "configure was not told --without-onednn"
 with_onednn=yes builds
 ! grep -q -e --without-onednn sources/configured.txt || fail "oneDNN is left out unasked"
+
+part "arguments"
+expect_usage() {
+	sources/quickstart "$@" >"$log" 2>&1 </dev/null || fail "exit status $? of quickstart $*"
+	expect '^usage: ./quickstart '
+}
+expect_usage --help
+expect_usage check --help
+for words in chek "check --al" "--without-onednn check" "check check"; do
+	# shellcheck disable=SC2086 # words
+	sources/quickstart $words >"$log" 2>&1 </dev/null
+	[ "$? $(cat "$log")" = "2 quickstart: error: \"$words\" is not known; ./quickstart --help says what is" ] ||
+		{ fail "no clear answer to quickstart $words" && show_log; }
+done
+
+part "what it names next"
+sed -n '/^Next, in/,/^TEXT$/s/^  //p' sources/quickstart | sed -e 's/\\\\$/\\/' -e 's/   *[A-Za-z].*//' -e '/^$/d' \
+	-e '/^.\/quickstart check$/d' -e "/^make -C build install /d" -e 's|DIR|build/data/digits|' \
+	-e 's/--data-dir [^ ]*/& --num-examples 256 --batch-size 32/' >next.sh
+[ "$(grep -c . next.sh)" = 4 ] || { fail "other commands: change this test" && cat next.sh; }
+mkdir -p checkout/build/data run
+ln -s "$TRAINER" checkout/build/
+small_set checkout/build/data/digits 256 64
+printf '#!/bin/sh\nexec %s "$@"\n' "$MPIRUN" >run/mpirun && chmod +x run/mpirun
+(cd checkout && PATH=$OLDPWD/run:$PATH OMP_NUM_THREADS=1 timeout 40 bash -eux ../next.sh) >"$log" 2>&1 </dev/null ||
+	{ fail "exit status $? of the commands" && show_log; }
+expect_count 2 'Epoch\[1\] Validation-accuracy='
 finish
