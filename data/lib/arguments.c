@@ -4,40 +4,20 @@
 
 #include <string.h>
 
-/* Is the next word the value of this option? mu_options_parse handles unknown options. */
-static bool needs_value(const struct data_command *command, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (size_t i = 0; i < command->n_options; i++) {
-		const struct mu_option *o = &command->table[i];
-		bool same = strlen(o->name) >= n;
-
-		for (size_t j = 0; same && j < n; j++)
-			same = o->name[j] == (word[j] == '_' ? '-' : word[j]);
-		if (same)
-			return o->type != MU_OPTION_FLAG;
-	}
-	return false;
-}
-
-/* The words go to command->words[0..*n_words), the rest to options[0..*n). */
-static void split(struct data_command *command, int argc, char **argv, size_t *n_words,
-		  char **options, int *n)
+/* The words go to command->words[0..*n_words), the rest to list[0..*n). */
+static void split(struct data_command *command, const struct mu_options *options, char **argv,
+		  size_t *n_words, char **list, int *n)
 {
 	*n_words = 0;
-
-	for (int i = 0; i < argc; i++) {
-		const char *word = argv[i];
-		bool option = i == 0 || strncmp(word, "--", 2) == 0;
-
-		if (!option) {
-			command->words[(*n_words)++] = word;
+	list[(*n)++] = *argv++;
+	for (; *argv; argv++) {
+		if (!mu_options_is_option(*argv)) {
+			command->words[(*n_words)++] = *argv;
 			continue;
 		}
-		options[(*n)++] = argv[i];
-		if (i > 0 && !strchr(word, '=') && needs_value(command, word + 2) && i + 1 < argc)
-			options[(*n)++] = argv[++i];
+		list[(*n)++] = *argv;
+		if (mu_options_takes(options, *argv, argv[1]))
+			list[(*n)++] = *++argv;
 	}
 }
 
@@ -59,13 +39,15 @@ out:
 	return st;
 }
 
-static void print_help(const struct data_command *command, const struct mu_options *options)
+static bool answer(const struct data_command *command, const struct mu_options *options)
 {
-	size_t n = strcspn(command->usage, "\n");
+	const int n = (int)strcspn(command->usage, "\n");
+	const char *more = command->usage + n;
+	char usage[4096];
 
-	printf("usage: %s %.*s [options]\n%s\n", command->tool, (int)n, command->usage,
-	       command->usage + n + (command->usage[n] != '\0'));
-	mu_options_help(options, stdout, true);
+	snprintf(usage, sizeof usage, "usage: %s %.*s [options]\n%s\n", command->tool, n,
+		 command->usage, more + (*more != '\0'));
+	return mu_options_answer(options, command->tool, usage);
 }
 
 enum mu_status data_command_parse(struct data_command *command, int argc, char **argv, bool *done)
@@ -79,13 +61,11 @@ enum mu_status data_command_parse(struct data_command *command, int argc, char *
 	MU_TRY(mu_options_init(&options, command->table, command->n_options, command->values));
 	MU_TRY(MU_ALLOC(list, (size_t)argc + 1, "options"));
 	MU_TRY(MU_ALLOC(command->words, (size_t)argc + 1, "words"));
-	split(command, argc, argv, &n_words, list, &n);
+	split(command, &options, argv, &n_words, list, &n);
 	MU_TRY(mu_options_parse(&options, n, list)); /* first, because an extra word may be the
 							value of an unknown option */
-	*done = mu_options_given(&options, "help");
-	if (*done)
-		print_help(command, &options);
-	else
+	*done = answer(command, &options);
+	if (!*done)
 		MU_TRY(check_words(command, n_words));
 	command->n_words = n_words;
 out:

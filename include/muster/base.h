@@ -120,8 +120,17 @@ enum mu_option_type {
 	MU_OPTION_WORD,   /* enum member: index of the word in `words`; 0 without a default */
 };
 
+/* Another word for a value; also: a second option that the word sets, or NULL. */
+struct mu_option_spelling {
+	const char *word, *value, *also, *also_value;
+};
+
 struct mu_option {
 	const char *name; /* "batch-size", without dashes */
+	const char *aliases; /* other names of exactly the same meaning, "a|b", or NULL */
+	const char *similar; /* what other programs call it: the error for such a name suggests this
+				option; "a|b", or NULL */
+	const struct mu_option_spelling *spellings; /* ends with an empty one; or NULL */
 	enum mu_option_type type;
 	size_t offset;       /* of the member in the struct of values */
 	const char *initial; /* default as text, NULL = none (0, NULL, false) */
@@ -132,6 +141,11 @@ struct mu_option {
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
 	bool advanced; /* shown by --help-all only */
+	bool toggle;   /* an INT of 0 and 1 that is a switch: --name, --no-name */
+	bool expert;   /* shown on the last pages of --help-all */
+	const char *now; /* an old name, which help does not show: what is written today, with the
+			    value for '*', "--resume *" */
+	bool silent;     /* an old name that needs no note: mu_options_note has none */
 	const char *const *words; /* of a WORD, by value; NULL: a value without a word. "": the
 				     option may stand alone */
 	size_t n_words;
@@ -143,6 +157,7 @@ struct mu_options {
 	size_t n;
 	void *values; /* the struct that the offsets refer to */
 	bool *given;  /* n flags: the option was on the command line; owned */
+	bool version; /* --version was given, and the table has --help but no --version */
 };
 
 /* Set all values to their defaults. */
@@ -151,13 +166,26 @@ enum mu_status mu_options_init(struct mu_options *o, const struct mu_option *tab
 void mu_options_release(struct mu_options *o);
 /*
  * Parse argv[1..argc): "--name value" or "--name=value". A name may be abbreviated if that is
- * unambiguous; '_' reads as '-'. Errors (MU_ERR_USAGE) name the option, its value and the allowed
- * values. The error for an unknown option names the nearest known option.
+ * unambiguous; '_' reads as '-'. A switch is "--name" or "--no-name"; "--name 1" and "--name=0" are
+ * the same. "-h" is "--help". Errors (MU_ERR_USAGE) name the option, its value and the allowed
+ * values. The error for an unknown option names a similar one, if there is one.
  */
 enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv[]);
+/* As "--name=text" on the command line; text NULL: as "--name". For files of options. */
+enum mu_status mu_options_set(struct mu_options *o, const char *name, const char *text);
+/* For programs with words that are no options: is `word` an option, and is `next` its value? */
+bool mu_options_is_option(const char *word);
+bool mu_options_takes(const struct mu_options *o, const char *word, const char *next);
 bool mu_options_given(const struct mu_options *o, const char *name);
-/* Print help by groups, at most 100 columns wide. all = false omits advanced options. */
+/* "--save-steps 500 is now --save-every 500steps", if option i of the table is an old name and was
+ * given; false: there is nothing to note. */
+bool mu_options_note(const struct mu_options *o, size_t i, char *text, size_t nbytes);
+/* Print help by groups, as wide as mu_columns. all = false omits advanced options. */
 void mu_options_help(const struct mu_options *o, FILE *stream, bool all);
+/* Answer --help and --version: false if neither was given. usage: printed before the options. */
+bool mu_options_answer(const struct mu_options *o, const char *program, const char *usage);
+/* Columns for a text: of the terminal (COLUMNS, if it is set), from 60 to 120; else 100. */
+size_t mu_columns(FILE *stream);
 /* The allowed words as "a, b, c"; "" if any text is allowed. */
 void mu_option_list(const struct mu_option *option, char *text, size_t nbytes);
 /* The value as text, in text or elsewhere; "none" for no value. digits: of reals. */

@@ -2,25 +2,21 @@
 /* The command lines of mubench run and mubench report: see sweep.h. */
 #include "sweep.h"
 
-#include <string.h>
-
 enum mu_status sweep_command_parse(struct sweep_command *c, int argc, char **argv, bool *done)
 {
 	enum mu_status st = MU_OK;
 	struct mu_options options = {0};
+	char usage[4096];
 	int n = 1;
 
-	while (n < argc && strncmp(argv[n], "--", 2) != 0)
+	while (n < argc && !mu_options_is_option(argv[n]))
 		n++;
 	c->names = argv + 1;
 	c->n_names = (size_t)n - 1;
 	MU_TRY(mu_options_init(&options, c->table, c->n_options, c->values));
 	MU_TRY(mu_options_parse(&options, argc - n + 1, argv + n - 1));
-	*done = mu_options_given(&options, "help");
-	if (*done) {
-		printf("usage: %s\n", c->usage);
-		mu_options_help(&options, stdout, true);
-	}
+	snprintf(usage, sizeof usage, "usage: %s\n", c->usage);
+	*done = mu_options_answer(&options, "mubench", usage);
 out:
 	mu_options_release(&options);
 	return st;

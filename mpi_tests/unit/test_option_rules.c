@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 */
 /* Every rule about several options: a command line made from its row that breaks it, and one that
- * satisfies it. */
+ * satisfies it. Words of other programs: aliases, and what is suggested for the rest. */
 #include "conf/rules.h"
 
 #include "../lib/check.h"
@@ -30,6 +30,17 @@ static const struct mu_option *find(const char *names)
 		    strncmp(mu_conf_options[i].name, names, n) == 0)
 			return &mu_conf_options[i];
 	return NULL;
+}
+
+/* Is the first word of `word` among the names? */
+static bool named(const char *names, const char *word)
+{
+	const size_t n = strcspn(word, "|");
+
+	for (const char *p = names; p && *p; p += strcspn(p, "|"), p += *p == '|')
+		if (strcspn(p, "|") == n && strncmp(p, word, n) == 0)
+			return true;
+	return false;
 }
 
 /* A value that is among them, or is not. false: the option is to be left out. */
@@ -168,8 +179,122 @@ static void check_names(const struct mu_option_rules *r)
 	}
 }
 
+static enum mu_status parse(struct mu_options *o, struct conf *v, const char *a, const char *b)
+{
+	struct line l;
+
+	start(&l);
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(l.words[1 + i], sizeof l.words[0], "%s", i ? b : a);
+		l.argv[1 + i] = l.words[1 + i];
+	}
+	mu_trace_clear();
+	CHECK(mu_options_init(o, mu_conf_options, mu_conf_n_options, v) == MU_OK);
+	return mu_options_parse(o, 3, l.argv);
+}
+
+/* PyTorch's words for the same. */
+static void check_aliases(void)
+{
+	static const struct {
+		const char *option, *word, *same;
+	} rows[] = {
+		{"--lr=0.5", "--learning-rate", "0.5"},
+		{"--mom=0.5", "--momentum", "0.5"},
+		{"--wd=0.5", "--weight-decay", "0.5"},
+		{"--num-epochs=7", "--epochs", "7"},
+		{"--disp-batches=7", "--print-freq", "7"},
+		{"--dtype=float16", "--dtype", "half"},
+		{"--dtype=float16", "--dtype", "fp16"},
+		{"--dtype=bfloat16", "--dtype", "bf16"},
+		{"--dtype=float32", "--dtype", "fp32"},
+	};
+	char one[8192], two[8192];
+	struct mu_options o;
+	struct conf v;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		CHECK(parse(&o, &v, rows[i].option, "--check") == MU_OK);
+		mu_options_describe(&o, one, sizeof one);
+		mu_options_release(&o);
+		if (!CHECK(parse(&o, &v, rows[i].word, rows[i].same) == MU_OK))
+			fprintf(stderr, "    %s: %s\n", rows[i].word, mu_trace_message());
+		v.check = true;
+		mu_options_describe(&o, two, sizeof two);
+		mu_options_release(&o);
+		CHECK_TEXT(one, two);
+	}
+	CHECK(parse(&o, &v, "--optimizer", "adamw") == MU_OK);
+	CHECK_TEXT(v.optimizer, "adam");
+	CHECK(v.adam_decay == CONF_DECAY_DECOUPLED && mu_options_given(&o, "adam-decay"));
+	mu_options_release(&o);
+	CHECK(parse(&o, &v, "--arch", "lenet") == MU_OK);
+	CHECK_TEXT(v.network, "lenet");
+	mu_options_release(&o);
+}
+
+/* Errors for words that mean something else here, or nothing. */
+static void check_suggestions(void)
+{
+	static const struct {
+		const char *word, *suggested;
+	} rows[] = {
+		{"--num-workers", "--data-nthreads"},
+		{"--workers", "--data-nthreads"},
+		{"--num-worker", "--data-nthreads"},
+		{"--resume-from", "--resume"},
+		{"--output", "--model-prefix"},
+		{"--model", "--network"},
+		{"--lr-scheduler", "--lr-schedule"},
+		{"--learningrate", "--lr"},
+		{"--batchsize", "--batch-size"},
+		{"--zzz", NULL},
+		{"--frobnicate", NULL},
+	};
+	struct mu_options o;
+	struct conf v;
+	char want[WORD_BYTES];
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		CHECK(parse(&o, &v, rows[i].word, "1") == MU_ERR_USAGE);
+		snprintf(want, sizeof want, "unknown option %s%s%s", rows[i].word,
+			 rows[i].suggested ? "; " : " (--help lists them)", "");
+		CHECK_HAS(mu_trace_message(), want);
+		snprintf(want, sizeof want, "%s ",
+			 rows[i].suggested ? rows[i].suggested : "--help");
+		CHECK_HAS(mu_trace_message(), want);
+		mu_options_release(&o);
+	}
+	mu_trace_clear();
+}
+
+/* No word stands for two options, or hides a name. */
+static void check_words(void)
+{
+	for (size_t i = 0; i < mu_conf_n_options; i++) {
+		const char *const lists[] = {mu_conf_options[i].aliases,
+					     mu_conf_options[i].similar};
+
+		for (size_t k = 0; k < 2; k++)
+			for (const char *p = lists[k]; p && *p;
+			     p += strcspn(p, "|"), p += *p == '|') {
+				size_t n = 0;
+
+				for (size_t j = 0; j < mu_conf_n_options; j++) {
+					n += named(mu_conf_options[j].aliases, p);
+					n += named(mu_conf_options[j].similar, p);
+				}
+				if (!CHECK(n == 1 && !find(p)))
+					fprintf(stderr, "    %s\n", p);
+			}
+	}
+}
+
 int main(void)
 {
+	check_aliases();
+	check_suggestions();
+	check_words();
 	check_rules(&mu_conf_rules);
 	check_rules(&mu_conf_job_rules);
 	check_names(&mu_conf_rules);

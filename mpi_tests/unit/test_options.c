@@ -7,12 +7,21 @@
 
 struct values {
 	const char *network, *store, *data_dir;
-	long batch, epochs, seed;
+	long batch, epochs, seed, benchmark;
 	double lr, factor;
 	bool info, infer;
 };
 
-#define AT(member) .offset = offsetof(struct values, member)
+#define AT(member)   .offset = offsetof(struct values, member)
+#define INT(member)  .type = MU_OPTION_INT, AT(member)
+#define TEXT(member) .type = MU_OPTION_STRING, AT(member)
+#define FLAG(member) .type = MU_OPTION_FLAG, AT(member)
+
+static const struct mu_option_spelling spellings[] = {
+	{"conv", "lenet", NULL, NULL},
+	{"tiny", "mlp", "batch-size", "2"},
+	{NULL, NULL, NULL, NULL},
+};
 
 static const struct mu_option table[] = {
 	{.name = "network",
@@ -20,13 +29,10 @@ static const struct mu_option table[] = {
 	 AT(network),
 	 .initial = "mlp",
 	 .choices = "mlp|lenet",
+	 .spellings = spellings,
 	 .group = "Model",
 	 .help = "NAME  network to train"},
-	{.name = "kv-store",
-	 .type = MU_OPTION_STRING,
-	 AT(store),
-	 .group = "Store",
-	 .help = "NAME  store"},
+	{.name = "kv-store", TEXT(store), .group = "Store", .help = "NAME  store"},
 	{.name = "batch-size",
 	 .type = MU_OPTION_INT,
 	 AT(batch),
@@ -38,6 +44,8 @@ static const struct mu_option table[] = {
 		 "line of one hundred columns can be, so that it is wrapped twice at least when it "
 		 "is printed to the terminal"},
 	{.name = "num-epochs",
+	 .aliases = "epochs|passes",
+	 .similar = "max-epochs",
 	 .type = MU_OPTION_INT,
 	 AT(epochs),
 	 .initial = "10",
@@ -45,12 +53,7 @@ static const struct mu_option table[] = {
 	 .max = INFINITY,
 	 .group = "Model",
 	 .help = "N  epochs"},
-	{.name = "seed",
-	 .type = MU_OPTION_INT,
-	 AT(seed),
-	 .initial = "0",
-	 .group = "Store",
-	 .help = "N  seed"},
+	{.name = "seed", INT(seed), .initial = "0", .group = "Store", .help = "N  seed"},
 	{.name = "lr",
 	 .type = MU_OPTION_REAL,
 	 AT(lr),
@@ -66,16 +69,16 @@ static const struct mu_option table[] = {
 	 .group = "Model",
 	 .help = "X  factor",
 	 .advanced = true},
-	{.name = "data-dir",
-	 .type = MU_OPTION_STRING,
-	 AT(data_dir),
-	 .group = "Store",
-	 .help = "DIR  folder"},
-	{.name = "info",
-	 .type = MU_OPTION_FLAG,
-	 AT(info),
+	{.name = "data-dir", TEXT(data_dir), .group = "Store", .help = "DIR  folder"},
+	{.name = "info", FLAG(info), .group = "Other", .help = "show what is built in"},
+	{.name = "benchmark",
+	 INT(benchmark),
+	 .toggle = true,
+	 .initial = "1",
+	 .min = -1,
+	 .max = 1,
 	 .group = "Other",
-	 .help = "show what is built in"},
+	 .help = "random data"},
 	{.name = "infer-shape",
 	 .type = MU_OPTION_FLAG,
 	 AT(infer),
@@ -175,6 +178,61 @@ static void test_abbreviations(void)
 	mu_options_release(&o);
 }
 
+/* Another name or word is as the one it stands for. */
+static void test_aliases(void)
+{
+	struct mu_options o;
+	struct values v;
+
+	CHECK(parse(&o, &v, "--epochs", "3", "--network=conv") == MU_OK);
+	CHECK(v.epochs == 3 && mu_options_given(&o, "num-epochs"));
+	CHECK_TEXT(v.network, "lenet");
+	CHECK(!mu_options_given(&o, "batch-size"));
+	mu_options_release(&o);
+	CHECK(parse(&o, &v, "--pass=4", "--network", "tiny") == MU_OK);
+	CHECK(v.epochs == 4 && v.batch == 2 && mu_options_given(&o, "batch-size"));
+	CHECK_TEXT(v.network, "mlp");
+	CHECK(mu_options_set(&o, "epochs", "5") == MU_OK && v.epochs == 5);
+	CHECK(mu_options_set(&o, "info", NULL) == MU_OK && v.info);
+	CHECK(mu_options_set(&o, "no-info", NULL) == MU_OK && !v.info);
+	CHECK(mu_options_set(&o, "info", "true") == MU_OK && v.info);
+	CHECK(mu_options_set(&o, "no-info", "1") == MU_ERR_USAGE);
+	CHECK(mu_options_set(&o, "epochs", NULL) == MU_ERR_USAGE);
+	CHECK(mu_options_set(&o, "nothing", "1") == MU_ERR_USAGE);
+	mu_trace_clear();
+	mu_options_release(&o);
+}
+
+/* A flag, and a number that is a switch: --x, --no-x, --x 1, --x=0. */
+static void test_switches(void)
+{
+	static const struct {
+		const char *a, *b, *c;
+		long benchmark;
+		bool info;
+	} cases[] = {
+		{NULL, NULL, NULL, 1, false},
+		{"--no-benchmark", "--info", NULL, 0, true},
+		{"--no-bench", NULL, NULL, 0, false},
+		{"--benchmark", "--seed", "3", 1, false},
+		{"--benchmark", "0", "--info", 0, true},
+		{"--benchmark=0", "--info", "--no-info", 0, false},
+		{"--benchmark", "-1", "--info=1", -1, true},
+		{"--info", "0", "--benchmark=false", 0, false},
+		{"--info=true", "--no_benchmark", "--benchmark", 1, true},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct mu_options o;
+		struct values v;
+
+		CHECK(parse(&o, &v, cases[i].a, cases[i].b, cases[i].c) == MU_OK);
+		if (!CHECK(v.benchmark == cases[i].benchmark && v.info == cases[i].info))
+			fprintf(stderr, "    case %zu: %ld %d\n", i, v.benchmark, v.info);
+		mu_options_release(&o);
+	}
+}
+
 /* These words must be refused with a message that holds all the parts. */
 static void check_refused(const char *a, const char *b, const char *part1, const char *part2,
 			  const char *part3)
@@ -213,11 +271,21 @@ static void test_errors(void)
 	check_refused("--network", "mlp|lenet", "--network", "mlp|lenet", "mlp, lenet");
 	check_refused("--batch-size", NULL, "--batch-size", "needs a value", "");
 	check_refused("--batch-size", "--info", "--batch-size", "needs a value", "");
-	check_refused("--info=1", NULL, "--info", "takes no value", "1");
+	check_refused("--info=2", NULL, "--info", "neither 0 nor 1", "--no-info");
+	check_refused("--no-info=1", NULL, "--no-info", "takes no value", "1");
+	check_refused("--no-lr", "1", "--no-lr", "is not a switch", "--lr");
+	check_refused("--benchmark=2", NULL, "--benchmark", "2 is out of range", "from -1 to 1");
+	check_refused("--benchmark", "on", "\"on\"", "belongs to no option", "");
 	check_refused("--batchsize", "3", "unknown option", "--batchsize", "--batch-size");
 	check_refused("--netwrok", "mlp", "unknown option", "--netwrok", "is --network");
 	check_refused("--bath=3", NULL, "unknown option", "--bath", "is --batch-size");
 	check_refused("--Lr", "3", "unknown option", "--Lr", "is --lr");
+	check_refused("--epochss", "3", "unknown option --epochss", "is --num-epochs", "");
+	check_refused("--max-epochs", "3", "unknown option --max-epochs", "--num-epochs is for",
+		      "--help lists it");
+	check_refused("--foo", "3", "unknown option --foo (--help lists them)", "", "");
+	check_refused("--xy", "3", "unknown option --xy (--help lists them)", "", "");
+	check_refused("--no-such-thing", NULL, "unknown option --no-such-thing (--help", "", "");
 	check_refused("--in", NULL, "ambiguous", "--info", "--infer-shape");
 	check_refused("stray", NULL, "\"stray\"", "belongs to no option", "--name");
 	check_refused("--info", "stray", "\"stray\"", "belongs to no option", "");
@@ -292,7 +360,8 @@ static void test_describe(void)
 {
 	static const char want[] =
 		"network=mlp, kv_store=none, batch_size=64, num_epochs=10, seed=0, lr=0.25, "
-		"lr_factor_of_a_very_long_name=0.1, data_dir=none, info=true, infer_shape=false";
+		"lr_factor_of_a_very_long_name=0.1, data_dir=none, info=true, benchmark=1, "
+		"infer_shape=false";
 	char text[512];
 	struct mu_options o;
 	struct values v;
@@ -323,11 +392,7 @@ static void test_optional_word(void)
 		 .choices = "|",
 		 .group = "Other",
 		 .help = "[FILE]  write it"},
-		{.name = "info",
-		 .type = MU_OPTION_FLAG,
-		 AT(info),
-		 .group = "Other",
-		 .help = "flag"},
+		{.name = "info", FLAG(info), .group = "Other", .help = "flag"},
 	};
 	char name[] = "trainer", summary[] = "--summary", info[] = "--info", dot[] = "dot",
 	     svg[] = "svg", profile[] = "--profile";
@@ -422,6 +487,8 @@ int main(void)
 	test_optional_word();
 	test_words();
 	test_abbreviations();
+	test_aliases();
+	test_switches();
 	test_errors();
 	test_bad_table();
 	test_help();

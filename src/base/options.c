@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parser of the options table: defaults, command line, errors. options_help.c writes --help. */
-#include <muster/base.h>
+/* Parser of the options table: defaults, command line, errors. options_names.c finds names,
+ * options_help.c writes --help. */
+#include "options.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -97,19 +98,9 @@ out:
 	return st;
 }
 
-/* The index of the word; n_words: there is none. */
-static size_t find_word(const struct mu_option *option, const char *text)
-{
-	size_t i = 0;
-
-	while (i < option->n_words && !(option->words[i] && strcmp(option->words[i], text) == 0))
-		i++;
-	return i;
-}
-
 static enum mu_status set_word(const struct mu_option *option, const char *text, int *value)
 {
-	const size_t i = find_word(option, text);
+	const size_t i = mu_option_word(option, text);
 
 	*value = i < option->n_words ? (int)i : 0;
 	return i < option->n_words ? MU_OK : refuse_word(option, text);
@@ -119,7 +110,7 @@ static enum mu_status set_word(const struct mu_option *option, const char *text,
 static bool takes_nothing(const struct mu_option *option)
 {
 	return (option->choices && is_choice(option->choices, "")) ||
-	       find_word(option, "") < option->n_words;
+	       mu_option_word(option, "") < option->n_words;
 }
 
 static enum mu_status set_string(const struct mu_option *option, const char *text,
@@ -136,6 +127,38 @@ out:
 	return st;
 }
 
+/* "0" or "1"; NULL: the text is neither. */
+static const char *find_truth(const char *text)
+{
+	static const char *const words[][2] = {
+		{"0", "0"}, {"1", "1"}, {"false", "0"}, {"true", "1"}};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(words[i][0], text) == 0)
+			return words[i][1];
+	return NULL;
+}
+
+static enum mu_status set_flag(const struct mu_option *option, const char *text, bool *value)
+{
+	enum mu_status st = MU_OK;
+	const char *truth = find_truth(text);
+
+	if (!truth)
+		MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is neither 0 nor 1: --%s or --no-%s is enough",
+			option->name, text, option->name, option->name);
+	*value = *truth == '1';
+out:
+	return st;
+}
+
+static enum mu_status set_toggle(const struct mu_option *option, const char *text, long *value)
+{
+	const char *truth = find_truth(text);
+
+	return set_int(option, truth ? truth : text, value);
+}
+
 /* text: NULL for the empty value of the type */
 static enum mu_status set(const struct mu_options *o, const struct mu_option *option,
 			  const char *text)
@@ -143,8 +166,12 @@ static enum mu_status set(const struct mu_options *o, const struct mu_option *op
 	void *value = member(o, option);
 
 	switch (option->type) {
-	case MU_OPTION_FLAG: *(bool *)value = text && strcmp(text, "true") == 0; return MU_OK;
-	case MU_OPTION_INT: *(long *)value = 0; return text ? set_int(option, text, value) : MU_OK;
+	case MU_OPTION_FLAG:
+		*(bool *)value = false;
+		return text ? set_flag(option, text, value) : MU_OK;
+	case MU_OPTION_INT:
+		*(long *)value = 0;
+		return text ? (option->toggle ? set_toggle : set_int)(option, text, value) : MU_OK;
 	case MU_OPTION_REAL:
 		*(double *)value = 0;
 		return text ? set_real(option, text, value) : MU_OK;
@@ -156,98 +183,29 @@ static enum mu_status set(const struct mu_options *o, const struct mu_option *op
 	return MU_ERR_ARGUMENT;
 }
 
-/* ---- names ---- */
-
-/* Edit distance: Wagner and Fischer 1974. */
-size_t mu_name_distance(const char *typed, const char *name)
+static const struct mu_option_spelling *find_spelling(const struct mu_option *option,
+						      const char *text)
 {
-	size_t row[NAME_BYTES + 1];
-	size_t n = strlen(name) < NAME_BYTES ? strlen(name) : NAME_BYTES, least;
+	const struct mu_option_spelling *s = option->spellings;
 
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 1; typed[i - 1]; i++) {
-		size_t diagonal = row[0]; /* of the row before */
-
-		row[0] = i;
-		for (size_t j = 1; j <= n; j++) {
-			size_t best = diagonal + (typed[i - 1] != name[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	least = row[0];
-	for (size_t j = 1; j <= n; j++)
-		least = row[j] < least ? row[j] : least;
-	return least * 2 * NAME_BYTES + row[n];
+	while (s && s->word && strcmp(s->word, text) != 0)
+		s++;
+	return s && s->word ? s : NULL;
 }
 
-static const struct mu_option *nearest(const struct mu_options *o, const char *name)
-{
-	const struct mu_option *best = NULL;
-	size_t best_distance = 0;
-
-	for (size_t i = 0; i < o->n; i++) {
-		size_t d = mu_name_distance(name, o->table[i].name);
-
-		if (!best || d < best_distance) {
-			best = &o->table[i];
-			best_distance = d;
-		}
-	}
-	return best;
-}
-
-/* All names that start with this text, as "--a, --b". */
-static void list_matches(const struct mu_options *o, const char *name, char *text, size_t nbytes)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < o->n && used < nbytes; i++) {
-		if (strncmp(o->table[i].name, name, strlen(name)) != 0)
-			continue;
-		used += (size_t)snprintf(text + used, nbytes - used, "%s--%s", used ? ", " : "",
-					 o->table[i].name);
-	}
-}
-
-/* name: as typed, with '_' replaced by '-'. */
-static enum mu_status find(const struct mu_options *o, const char *name,
-			   const struct mu_option **out)
+/* As a user gives it. */
+static enum mu_status give(struct mu_options *o, const struct mu_option *option, const char *text)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_option *match = NULL;
-	char list[LIST_BYTES];
-	int matches = 0;
+	const struct mu_option_spelling *s = find_spelling(option, text);
+	struct mu_option_found also;
 
-	for (size_t i = 0; i < o->n; i++) {
-		const struct mu_option *option = &o->table[i];
-
-		if (strncmp(option->name, name, strlen(name)) != 0)
-			continue;
-		match = option;
-		if (strlen(option->name) == strlen(name)) {
-			matches = 1;
-			break;
-		}
-		matches++;
+	MU_TRY(set(o, option, s ? s->value : text));
+	o->given[option - o->table] = true;
+	if (s && s->also) {
+		MU_TRY(mu_options_find(o, s->also, &also));
+		MU_TRY(give(o, also.option, s->also_value));
 	}
-	if (matches > 1) {
-		list_matches(o, name, list, sizeof list);
-		MU_FAIL(MU_ERR_USAGE, "--%s is ambiguous: it may be %s", name, list);
-	}
-	if (matches == 0) {
-		match = nearest(o, name);
-		MU_FAIL(MU_ERR_USAGE,
-			"unknown option --%s; the nearest known one is --%s (--help lists them)",
-			name, match ? match->name : "");
-	}
-	*out = match;
 out:
 	return st;
 }
@@ -275,37 +233,99 @@ out:
 	return st;
 }
 
-/* Parse the option at argv[*i]; advance *i past its value. */
-static enum mu_status parse_one(struct mu_options *o, int argc, char *const argv[], int *i)
+bool mu_options_is_option(const char *word)
+{
+	return strncmp(word, "--", 2) == 0 || strcmp(word, "-h") == 0;
+}
+
+/* Is the next word the option's value? */
+static bool takes(const struct mu_option *option, const char *next)
+{
+	const bool flag = option->type == MU_OPTION_FLAG || option->toggle;
+
+	if (!next || strncmp(next, "--", 2) == 0)
+		return false;
+	return !flag || find_truth(next) || (option->min < 0 && strcmp(next, "-1") == 0);
+}
+
+/* Without "=value": the next word, or what the option is without one. NULL: it needs a value. */
+static const char *value_without(const struct mu_option_found *found, const char *next, int *i)
+{
+	if (found->negated)
+		return "0";
+	if (takes(found->option, next)) {
+		++*i;
+		return next;
+	}
+	if (mu_option_is_switch(found->option))
+		return "1";
+	return takes_nothing(found->option) ? "" : NULL;
+}
+
+/* --version of a program whose table has only --help. */
+static bool is_version(const struct mu_options *o, const char *name)
+{
+	bool help = false, version = false;
+
+	for (size_t i = 0; i < o->n; i++) {
+		help |= strcmp(o->table[i].name, "help") == 0;
+		version |= strcmp(o->table[i].name, "version") == 0;
+	}
+	return help && !version && strcmp(name, "version") == 0;
+}
+
+/* name: "name" or "name=value". *i advances if next is its value. */
+static enum mu_status parse_one(struct mu_options *o, const char *word, const char *next, int *i)
 {
 	enum mu_status st = MU_OK;
 	char name[NAME_BYTES];
-	const struct mu_option *option = NULL;
+	struct mu_option_found found = {NULL, false};
 	const char *value = NULL;
 
-	if (strncmp(argv[*i], "--", 2) != 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"\"%s\" belongs to no option: options are written --name value or "
-			"--name=value",
-			argv[*i]);
-	MU_TRY(split(argv[*i] + 2, name, &value));
-	MU_TRY(find(o, name, &option));
-	if (option->type == MU_OPTION_FLAG) {
-		if (value)
-			MU_FAIL(MU_ERR_USAGE, "--%s takes no value, but \"%s\" was given",
-				option->name, value);
-		value = "true";
-	} else if (!value) {
-		/* A value that starts with two dashes must be written --name=value. */
-		if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0)
-			value = argv[++*i];
-		else if (takes_nothing(option))
-			value = "";
-		else
-			MU_FAIL(MU_ERR_USAGE, "--%s needs a value", option->name);
+	MU_TRY(split(word, name, &value));
+	if (is_version(o, name)) {
+		o->version = true;
+		goto out;
 	}
-	MU_TRY(set(o, option, value));
-	o->given[option - o->table] = true;
+	MU_TRY(mu_options_find(o, name, &found));
+	if (found.negated && value)
+		MU_FAIL(MU_ERR_USAGE, "--%s takes no value, but \"%s\" was given", name, value);
+	if (!value)
+		value = value_without(&found, next, i);
+	/* A value that starts with two dashes must be written --name=value. */
+	if (!value)
+		MU_FAIL(MU_ERR_USAGE, "--%s needs a value", found.option->name);
+	MU_TRY(give(o, found.option, value));
+out:
+	return st;
+}
+
+bool mu_options_takes(const struct mu_options *o, const char *word, const char *next)
+{
+	char name[NAME_BYTES];
+	struct mu_option_found found = {NULL, false};
+	const char *value = NULL;
+	struct mu_trace *before = mu_trace_detach();
+	const bool known = split(word + 2, name, &value) == MU_OK && !is_version(o, name) &&
+			   mu_options_find(o, name, &found) == MU_OK;
+
+	mu_trace_clear(); /* mu_options_parse reports wrong names */
+	mu_trace_attach(before);
+	return known && !value && !found.negated && takes(found.option, next);
+}
+
+enum mu_status mu_options_set(struct mu_options *o, const char *name, const char *text)
+{
+	enum mu_status st = MU_OK;
+	struct mu_option_found found = {NULL, false};
+	const char *value;
+	int unused = 0;
+
+	MU_TRY(mu_options_find(o, name, &found));
+	value = text ? text : value_without(&found, NULL, &unused);
+	if (!value || (text && found.negated))
+		MU_FAIL(MU_ERR_USAGE, "--%s %s", name, text ? "takes no value" : "needs a value");
+	MU_TRY(give(o, found.option, value));
 out:
 	return st;
 }
@@ -314,8 +334,17 @@ enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv
 {
 	enum mu_status st = MU_OK;
 
-	for (int i = 1; i < argc; i++)
-		MU_TRY(parse_one(o, argc, argv, &i));
+	for (int i = 1; i < argc; i++) {
+		const bool help = strcmp(argv[i], "-h") == 0;
+
+		if (!mu_options_is_option(argv[i]))
+			MU_FAIL(MU_ERR_USAGE,
+				"\"%s\" belongs to no option: options are written --name value or "
+				"--name=value",
+				argv[i]);
+		MU_TRY(parse_one(o, help ? "help" : argv[i] + 2,
+				 i + 1 < argc ? argv[i + 1] : NULL, &i));
+	}
 out:
 	return st;
 }

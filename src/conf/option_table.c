@@ -15,6 +15,9 @@
 #define RANGE(min_, max_)    .min = min_, .max = max_
 #define ADVANCED            .advanced = true
 #define LIST(list)	    .words = list, .n_words = sizeof list / sizeof *list
+#define SPELLINGS(...) \
+	.spellings = (const struct mu_option_spelling[]){__VA_ARGS__, {.word = NULL}}
+#define SAME(word_, value_) {.word = word_, .value = value_}
 #define WHOLE 2147483647.0
 
 static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",

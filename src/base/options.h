@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of options as users type them. */
+#ifndef BASE_OPTIONS_H
+#define BASE_OPTIONS_H
+
+#include <muster/base.h>
+
+/* A switch: --name and --no-name. */
+bool mu_option_is_switch(const struct mu_option *option);
+/* The index of the word of a WORD; n_words: there is none. */
+size_t mu_option_word(const struct mu_option *option, const char *text);
+
+/* What a name means; negated: it is --no-NAME of a switch. */
+struct mu_option_found {
+	const struct mu_option *option;
+	bool negated;
+};
+
+/* name: without dashes; a whole name, an alias, or the beginning of one of them. */
+enum mu_status mu_options_find(const struct mu_options *o, const char *name,
+			       struct mu_option_found *found);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which option a typed name means: whole names, aliases, abbreviations, and what to suggest. */
+#include "options.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { NAME_BYTES = 64, LIST_BYTES = 512, MOST_EDITS = 3 };
+
+/* Edit distance: Wagner and Fischer 1974. */
+size_t mu_name_distance(const char *typed, const char *name)
+{
+	size_t row[NAME_BYTES + 1];
+	size_t n = strlen(name) < NAME_BYTES ? strlen(name) : NAME_BYTES, least;
+
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 1; typed[i - 1]; i++) {
+		size_t diagonal = row[0]; /* of the row before */
+
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			size_t best = diagonal + (typed[i - 1] != name[j - 1]);
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	least = row[0];
+	for (size_t j = 1; j <= n; j++)
+		least = row[j] < least ? row[j] : least;
+	return least * 2 * NAME_BYTES + row[n];
+}
+
+size_t mu_option_word(const struct mu_option *option, const char *text)
+{
+	size_t i = 0;
+
+	while (i < option->n_words && !(option->words[i] && strcmp(option->words[i], text) == 0))
+		i++;
+	return i;
+}
+
+bool mu_option_is_switch(const struct mu_option *option)
+{
+	return option->type == MU_OPTION_FLAG || option->toggle ||
+	       (mu_option_word(option, "0") < option->n_words &&
+		mu_option_word(option, "1") < option->n_words);
+}
+
+/* The next name of "a|b"; false after the last. */
+static bool next_name(const char **names, char name[NAME_BYTES])
+{
+	size_t n;
+
+	if (!*names)
+		return false;
+	n = strcspn(*names, "|");
+	snprintf(name, NAME_BYTES, "%.*s", (int)n, *names);
+	*names = (*names)[n] ? *names + n + 1 : NULL;
+	return true;
+}
+
+/* Is one of the names the typed one, or does one begin with it? */
+static bool has(const char *names, const char *typed, bool whole)
+{
+	char name[NAME_BYTES];
+
+	while (next_name(&names, name))
+		if (whole ? strcmp(name, typed) == 0 : strncmp(name, typed, strlen(typed)) == 0)
+			return true;
+	return false;
+}
+
+/* What may stand for an option, in the order in which it is looked for. */
+enum kind { NAME, ALIAS, NAME_BEGIN, OLD_NAME_BEGIN, ALIAS_BEGIN, KINDS };
+
+static bool matches(const struct mu_option *option, const char *typed, enum kind kind)
+{
+	const bool alias = kind == ALIAS || kind == ALIAS_BEGIN;
+
+	if ((kind == NAME_BEGIN && option->now) || (kind == OLD_NAME_BEGIN && !option->now))
+		return false;
+	return has(alias ? option->aliases : option->name, typed, kind < NAME_BEGIN);
+}
+
+/* Sets *option to the last match. */
+static size_t count(const struct mu_options *o, const char *typed, enum kind kind,
+		    const struct mu_option **option)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < o->n; i++)
+		if (matches(&o->table[i], typed, kind)) {
+			*option = &o->table[i];
+			n++;
+		}
+	return n;
+}
+
+/* The kind of the first match; KINDS: none. */
+static enum kind find_kind(const struct mu_options *o, const char *typed,
+			   const struct mu_option **option, size_t *n)
+{
+	enum kind kind = NAME;
+
+	while (kind < KINDS && (*n = count(o, typed, kind, option)) == 0)
+		kind++;
+	return kind;
+}
+
+/* The option that other programs call so; NULL: none. */
+static const struct mu_option *find_similar(const struct mu_options *o, const char *typed)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (has(o->table[i].similar, typed, true))
+			return &o->table[i];
+	return NULL;
+}
+
+/* Edits that turn the typed name into the beginning of one of the names. */
+static size_t edits(const char *typed, const char *names)
+{
+	size_t least = NAME_BYTES;
+	char name[NAME_BYTES];
+
+	while (next_name(&names, name)) {
+		const size_t d = mu_name_distance(typed, name) / (2 * NAME_BYTES);
+
+		least = d < least ? d : least;
+	}
+	return least;
+}
+
+/* The nearest option, by names, aliases and what other programs call it; NULL: none is near. */
+static const struct mu_option *nearest(const struct mu_options *o, const char *typed)
+{
+	const size_t third = strlen(typed) / 3;
+	const struct mu_option *best = NULL;
+	size_t least = (third < MOST_EDITS ? third : MOST_EDITS) + 1;
+
+	for (size_t i = 0; i < o->n; i++) {
+		const struct mu_option *option = &o->table[i];
+		const char *const lists[] = {option->name, option->aliases, option->similar};
+
+		for (size_t k = 0; !option->now && k < sizeof lists / sizeof *lists; k++) {
+			const size_t d = edits(typed, lists[k]);
+
+			if (d < least) {
+				best = option;
+				least = d;
+			}
+		}
+	}
+	return best;
+}
+
+static enum mu_status refuse_unknown(const struct mu_options *o, const char *typed)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_option *option = find_similar(o, typed);
+	char lower[NAME_BYTES] = "";
+
+	if (option)
+		MU_FAIL(MU_ERR_USAGE, "unknown option --%s; --%s is for that (--help%s lists it)",
+			typed, option->name, option->advanced ? "-all" : "");
+	for (size_t i = 0; typed[i] && i + 1 < sizeof lower; i++)
+		lower[i] = (char)tolower((unsigned char)typed[i]);
+	option = nearest(o, lower);
+	if (option)
+		MU_FAIL(MU_ERR_USAGE,
+			"unknown option --%s; the nearest known one is --%s (--help%s lists it)",
+			typed, option->name, option->advanced ? "-all" : "");
+	MU_FAIL(MU_ERR_USAGE, "unknown option --%s (--help lists them)", typed);
+out:
+	return st;
+}
+
+/* Several options begin so. */
+static enum mu_status refuse_ambiguous(const struct mu_options *o, const char *typed,
+				       enum kind kind)
+{
+	enum mu_status st = MU_OK;
+	char list[LIST_BYTES] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < o->n && used < sizeof list; i++)
+		if (matches(&o->table[i], typed, kind))
+			used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s",
+						 used ? ", " : "", o->table[i].name);
+	MU_FAIL(MU_ERR_USAGE, "--%s is ambiguous: it may be %s", typed, list);
+out:
+	return st;
+}
+
+enum mu_status mu_options_find(const struct mu_options *o, const char *name,
+			       struct mu_option_found *found)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_option *option = NULL;
+	const bool no = strncmp(name, "no-", 3) == 0;
+	size_t n = 0;
+	enum kind kind = find_kind(o, name, &option, &n);
+
+	found->negated = kind == KINDS && no;
+	if (found->negated) {
+		kind = find_kind(o, name + 3, &option, &n);
+		if (n == 1 && !mu_option_is_switch(option))
+			MU_FAIL(MU_ERR_USAGE, "--%s: --%s is not a switch, it takes a value", name,
+				option->name);
+	}
+	if (n > 1 && find_similar(o, name))
+		MU_TRY(refuse_unknown(o, name));
+	if (n > 1)
+		MU_TRY(refuse_ambiguous(o, found->negated ? name + 3 : name, kind));
+	if (n == 0)
+		MU_TRY(refuse_unknown(o, name));
+	found->option = option;
+out:
+	return st;
+}
