@@ -186,6 +186,11 @@ int main(int argc, char **argv)
 	MPI_Comm world;
 	int n_threads;
 
+	if (argc == 2 && mu_options_is_option(argv[1])) { /* --help */
+		printf("usage: mpirun -np N bench_allreduce [ROUNDS [FRESH [MIN_BYTES "
+		       "[MAX_BYTES]]]]\n");
+		return 0;
+	}
 	must(mu_world_open(&argc, &argv, &world));
 	must(mu_topology_init(&b.topology, world, 0, MU_PLACEMENT_SPREAD));
 	must(mu_topology_place(&b.topology, &n_threads));

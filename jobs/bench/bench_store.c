@@ -136,12 +136,15 @@ int main(int argc, char **argv)
 	MPI_Comm world;
 	int n_threads;
 
-	must(mu_world_open(&argc, &argv, &world));
 	if (argc < 6) {
-		fprintf(stderr, "usage: bench_store TYPE SERVERS MODEL STEPS WORK_MS [BUCKET_BYTES "
-				"[NODE [RULE [GC [PULL]]]]]\n");
-		mu_world_abort(2);
+		const bool help = argc == 2 && mu_options_is_option(argv[1]);
+
+		fprintf(help ? stdout : stderr,
+			"usage: mpirun -np N bench_store TYPE SERVERS MODEL STEPS WORK_MS "
+			"[BUCKET_BYTES [NODE [RULE [GC [PULL]]]]]\n");
+		return help ? 0 : 2;
 	}
+	must(mu_world_open(&argc, &argv, &world));
 	must(mu_topology_init(&t, world, atoi(argv[2]), MU_PLACEMENT_SPREAD));
 	must(mu_topology_place(&t, &n_threads));
 

@@ -13,6 +13,10 @@ muster=${MUSTER:-$muster}
 workers=${WORKERS:-2}
 servers=${SERVERS:-1}
 log=${LOG:-$(basename "$0" .sh).log}
+case ${1-} in
+-h | --help) sed -n '3,/^[^#]/s/^#\(\t\| \|$\)//p' "$0" && exit ;; # the text at its beginning
+--version) exec "$muster" --version ;;
+esac
 
 # need N TEXT ARGUMENT...: at least N arguments, which TEXT names
 need() {

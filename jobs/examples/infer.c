@@ -5,6 +5,8 @@
  *	mpicc $(pkg-config --cflags muster) infer.c $(pkg-config --libs muster) -o infer
  *	infer lenet P-0010.h5 t10k-images-idx3-ubyte
  */
+#include <string.h>
+
 #include <muster/storage.h>
 #include <muster/train.h>
 
@@ -70,9 +72,11 @@ out:
 
 int main(int argc, char **argv)
 {
+	const bool help = argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"));
+
 	if (argc != 4) {
-		fprintf(stderr, "usage: infer NETWORK PARAMETERS.h5 IMAGES\n");
-		return 2;
+		fprintf(help ? stdout : stderr, "usage: infer NETWORK PARAMETERS.h5 IMAGES\n");
+		return help ? 0 : 2;
 	}
 	if (infer(argv[1], argv[2], argv[3]) == MU_OK)
 		return 0;

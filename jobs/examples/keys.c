@@ -34,7 +34,13 @@ out:
 int main(int argc, char **argv)
 {
 	MPI_Comm world = MPI_COMM_NULL;
-	enum mu_status st = mu_world_open(&argc, &argv, &world);
+	enum mu_status st;
+
+	if (argc > 1) { /* --help */
+		printf("usage: mpirun -np N keys\n");
+		return argv[1][0] == '-' ? 0 : 2;
+	}
+	st = mu_world_open(&argc, &argv, &world);
 
 	if (st == MU_OK)
 		st = run(world);

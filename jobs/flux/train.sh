@@ -9,6 +9,7 @@
 # flux: --job-name=muster
 # flux: --output=muster-{{id}}.log
 # flux: --signal=SIGUSR1@120
+case ${1-} in -h | --help) sed -n '3,/^[^#]/s/^#\(\t\| \|$\)//p' "$0" && exit ;; esac
 [ $# -gt 0 ] || {
 	echo "usage: flux batch [-N NODES -n RANKS -t TIME] jobs/flux/train.sh TRAINER OPTIONS... --model-prefix P" >&2
 	exit 2

@@ -11,6 +11,7 @@
 #PBS -N muster
 #PBS -j oe
 #PBS -r y
+case ${1-} in -h | --help) sed -n '3,/^[^#]/s/^#\(\t\| \|$\)//p' "$0" && exit ;; esac
 cd "$PBS_O_WORKDIR" || exit 1
 [ -n "${ARGS-}" ] || {
 	echo "usage: qsub -l select=N,walltime=T -v ARGS='TRAINER OPTIONS... --model-prefix P' jobs/pbs/train.sh" >&2

@@ -13,6 +13,7 @@
 #$ -j y
 #$ -r y
 #$ -S /bin/bash
+case ${1-} in -h | --help) sed -n '3,/^[^#]/s/^#\(\t\| \|$\)//p' "$0" && exit ;; esac
 [ $# -gt 0 ] || {
 	echo "usage: qsub -pe mpi RANKS [-l h_rt=TIME] jobs/sge/train.sh TRAINER OPTIONS... --model-prefix P" >&2
 	exit 2

@@ -15,6 +15,10 @@ SRCDIR=$(cd "$here/../../.." && pwd)
 build=${BUILDDIR:-$SRCDIR/build} seed=1 cases=20 seconds=100000
 while [ $# -gt 0 ]; do
 	case $1 in
+	-h | --help)
+		sed -n 's/^#\tjobs/usage: jobs/p' "$here/common.sh"
+		exit 0
+		;;
 	--build) build=$2 ;;
 	--seed) seed=$2 ;;
 	--cases) cases=$2 ;;
