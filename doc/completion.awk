@@ -54,6 +54,8 @@ function end_option(words)
 	if (option == "")
 		return
 	options = options (options == "" ? "" : " ") option
+	if (match(text, /off by --no-[a-z0-9-]+\)/))
+		options = options " " substr(text, RSTART + 7, RLENGTH - 8)
 	words = values_of(option, value, text)
 	if (option != "--network" && words != "")
 		printf "_muster_values[%s]=%s\n", quote(name " " option), quote(words)

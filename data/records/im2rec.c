@@ -23,6 +23,11 @@
 		.name = name_, .type = MU_OPTION_INT, AT(member), .initial = initial_, \
 		.min = min_, .max = max_, .group = group_, .help = help_ \
 	}
+#define SWITCH(name_, member, initial_, group_, help_) \
+	{ \
+		.name = name_, .type = MU_OPTION_INT, AT(member), .initial = initial_, .max = 1, \
+		.toggle = true, .group = group_, .help = help_ \
+	}
 #define SHARE(name_, member, initial_, help_) \
 	{ \
 		.name = name_, .type = MU_OPTION_REAL, AT(member), .initial = initial_, .min = 0, \
@@ -40,8 +45,7 @@ static const struct mu_option table[] = {
 	FLAG("recursive", recursive, "Lists",
 	     "look into folders; each folder with images is a class, in the order of their names. "
 	     "Without, all labels are 0"),
-	NUMBER("shuffle", shuffle, "1", 0, 1, "Lists", "0|1  mix the order of a list"),
-	FLAG("no-shuffle", no_shuffle, "Lists", "the same as --shuffle 0"),
+	SWITCH("shuffle", shuffle, "1", "Lists", "mix the order of a list"),
 	NUMBER("seed", seed, "100", 0, 2147483647, "Lists", "N  of the order"),
 	NUMBER("chunks", chunks, "1", 1, 1e6, "Lists", "N  cut the list into N, PREFIX_0.lst, ..."),
 	SHARE("train-ratio", train_ratio, "1",

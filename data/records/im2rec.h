@@ -12,7 +12,7 @@
 #include "../lib/image.h"
 
 struct im2rec_values {
-	bool list, recursive, no_shuffle, pass_through, center_crop, pack_label, skip_bad, help;
+	bool list, recursive, pass_through, center_crop, pack_label, skip_bad, help;
 	const char *exts, *encoding, *format;
 	long shuffle, chunks, resize, quality, num_thread, color, seed;
 	double train_ratio, test_ratio;

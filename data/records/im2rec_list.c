@@ -209,7 +209,7 @@ static enum mu_status write_lists(const struct images *all, const char *prefix)
 	char stem[PATH_BYTES];
 
 	MU_TRY(MU_ALLOC(order, all->n, "order of images"));
-	if (v->shuffle && !v->no_shuffle)
+	if (v->shuffle)
 		mu_random_permutation(&key, order, all->n);
 	else
 		for (size_t i = 0; i < all->n; i++)

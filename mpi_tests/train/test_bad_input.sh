@@ -153,7 +153,7 @@ both misused 'num is ambiguous.*num-servers.*num-epochs' $mlp --num 3
 misused 1 'num-e is ambiguous.*num-epochs.*num-examples' $mlp --num-e 3
 both misused 'bacth-size.*batch-size' $mlp --bacth-size 3
 misused 1 '"lenet"' lenet $mlp
-misused 1 'check.*no value' $mlp --check=1
+misused 1 'check.*neither 0 nor 1' $mlp --check=2
 misused 1 'network' --network
 for range in "batch-size 0" "batch-size -3" "lr -1" "lr 1e20" "mom 2" "num-epochs 0" "test-io 2" \
 	"disp-batches 0" "top-k -1" "seed -1" "num-servers -2" "num-examples -1" "target-accuracy 1.5" \

@@ -347,6 +347,7 @@ static void test_help(void)
 	CHECK_HAS(text, "network to train: mlp, lenet (default mlp)\n");
 	CHECK_HAS(text, "  --info                      show what is built in\n");
 	CHECK_HAS(text, "(default 64)");
+	CHECK_HAS(text, "  --benchmark                 random data (on; off by --no-benchmark)\n");
 	CHECK(!strstr(text, "infer-shape") && !strstr(text, "lr-factor"));
 	CHECK(strstr(text, "batch-size") < strstr(text, "kv-store")); /* groups stay together */
 	read_help(&o, true, text, sizeof text);

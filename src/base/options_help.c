@@ -106,7 +106,8 @@ static void print_option(const struct page *page, const struct mu_option *option
 	int n = snprintf(left, sizeof left, "  --%s%s%.*s", option->name, metavar ? " " : "",
 			 (int)metavar, option->help);
 
-	mu_option_list(option, choices, sizeof choices);
+	if (!memchr(option->help, '|', metavar)) /* else they are there already */
+		mu_option_list(option, choices, sizeof choices);
 	describe_default(option, initial, sizeof initial);
 	snprintf(text, sizeof text, "%s%s%s%s", option->help + metavar, *choices ? ": " : "",
 		 choices, initial);

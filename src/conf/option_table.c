@@ -9,6 +9,7 @@
 	.name = name_, .type = MU_OPTION_##type_, .offset = offsetof(struct conf, member)
 #define FLAG(name_, member) ROW(name_, FLAG, member)
 #define INT(name_, member)  ROW(name_, INT, member)
+#define SWITCH(name_, member) INT(name_, member), .toggle = true
 #define REAL(name_, member) ROW(name_, REAL, member)
 #define TEXT(name_, member) ROW(name_, STRING, member)
 #define WORD(name_, member) ROW(name_, WORD, member)
