@@ -92,6 +92,9 @@ enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attri
 enum mu_status mu_array_file_has_text(struct mu_array_file *f, const char *attribute, bool *found);
 enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text,
 				      size_t nbytes);
+/* Room that mu_array_file_get_text needs. */
+enum mu_status mu_array_file_text_bytes(struct mu_array_file *f, const char *attribute,
+					size_t *nbytes);
 enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit);
 
 /*

@@ -32,6 +32,10 @@ enum mu_status mu_vocabulary_read(struct mu_vocabulary **out, const char *path);
 /* Written under a temporary name and renamed. */
 enum mu_status mu_vocabulary_write(const struct mu_vocabulary *v, const char *path);
 
+/* The same text in memory. text is the caller's, to be freed with free(); name: for messages. */
+enum mu_status mu_vocabulary_to_text(const struct mu_vocabulary *v, char **text);
+enum mu_status mu_vocabulary_from_text(struct mu_vocabulary **out, const char *name, char *text);
+
 /* Number of words plus number 0: the classes of a network. */
 size_t mu_vocabulary_n(const struct mu_vocabulary *v);
 bool mu_vocabulary_characters(const struct mu_vocabulary *v);

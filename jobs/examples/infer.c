@@ -3,8 +3,11 @@
  * Inference from C: the class of every image of an IDX file, and its probability.
  *
  *	mpicc $(pkg-config --cflags muster) infer.c $(pkg-config --libs muster) -o infer
- *	infer lenet P-0010.h5 t10k-images-idx3-ubyte
+ *	infer P-0010.h5 t10k-images-idx3-ubyte
+ *
+ * The checkpoint names its network; a file of arrays alone needs the name: infer FILE IMAGES lenet.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include <muster/storage.h>
@@ -36,7 +39,27 @@ out:
 	return st;
 }
 
-static enum mu_status infer(const char *name, const char *parameters, const char *images)
+/* What a checkpoint says of its model; "name": the network's. */
+static enum mu_status describe(const char *parameters, struct mu_net_config *config, char name[64])
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *file = NULL;
+	char number[64];
+
+	MU_TRY(mu_array_file_open_checked(&file, parameters));
+	MU_TRY(mu_array_file_get_text(file, "network", name, 64));
+	MU_TRY(mu_array_file_get_text(file, "num-layers", number, sizeof number));
+	config->num_layers = strtol(number, NULL, 10);
+	MU_TRY(mu_array_file_get_text(file, "num-classes", number, sizeof number));
+	config->classes = strtoul(number, NULL, 10);
+	config->network = name;
+out:
+	mu_array_file_close(file, false);
+	return st;
+}
+
+/* name: of the network; NULL: as the file says. */
+static enum mu_status infer(const char *parameters, const char *images, const char *name)
 {
 	enum mu_status st = MU_OK;
 	struct mu_device device = {.ops = NULL};
@@ -46,12 +69,15 @@ static enum mu_status infer(const char *name, const char *parameters, const char
 	struct mu_plan *plan = NULL;
 	struct mu_idx idx = {.data = NULL};
 	float *weights = NULL;
+	char recorded[64];
 
+	if (!name)
+		MU_TRY(describe(parameters, &config, recorded));
 	MU_TRY(mu_idx_read(&idx, images, 3));
 	config.shape[0] = 1;
 	config.shape[1] = idx.dims[1];
 	config.shape[2] = idx.dims[2];
-	MU_TRY(mu_network_find(&network, name));
+	MU_TRY(mu_network_find(&network, config.network));
 	MU_TRY(mu_device_open(&device, NULL, THREADS));
 	MU_TRY(mu_net_new_from(&net, network, &config));
 	MU_TRY(mu_plan_new(&plan, net, &device, BATCH, MU_PHASE_INFER, NULL));
@@ -74,8 +100,9 @@ int main(int argc, char **argv)
 {
 	const bool help = argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"));
 
-	if (argc != 4) {
-		fprintf(help ? stdout : stderr, "usage: infer NETWORK PARAMETERS.h5 IMAGES\n");
+	if (argc != 3 && argc != 4) {
+		fprintf(help ? stdout : stderr,
+			"usage: infer PARAMETERS.h5 IMAGES [NETWORK]\n");
 		return help ? 0 : 2;
 	}
 	if (infer(argv[1], argv[2], argv[3]) == MU_OK)

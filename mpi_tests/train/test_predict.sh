@@ -110,12 +110,12 @@ fi
 ls ./*.tmp-* 2>/dev/null && fail "temporary files are left"
 
 part "from C"
-"$BUILDDIR/infer" mlp A-0003.h5 set/t10k-images-idx3-ubyte >classes 2>infer.log || fail "infer: $(cat infer.log)"
+"$BUILDDIR/infer" A-0003.h5 set/t10k-images-idx3-ubyte >classes 2>infer.log || fail "infer: $(cat infer.log)"
 awk -F , 'NR > 1 { best = 4; for (i = 4; i <= NF; i++) if ($i > $best) best = i; print best - 4, $best }' one.csv |
 	paste - classes | awk '
 		{ d = $2 - $4; bad += $1 != $3 || d > 1e-5 || d < -1e-5 } END { exit bad > 0 || NR != 137 }' ||
 	fail "infer: other classes or probabilities"
-"$BUILDDIR/infer" lenet A-0003.h5 set/t10k-images-idx3-ubyte >classes 2>infer.log && fail "infer takes another network"
+"$BUILDDIR/infer" A-0003.h5 set/t10k-images-idx3-ubyte lenet >classes 2>infer.log && fail "infer takes another network"
 grep -q 'A-0003.h5: none of its arrays fits' infer.log || fail "infer: $(cat infer.log)"
 
 part "wrong use"

@@ -97,12 +97,17 @@ train 1 --network ./prelu.so --summary dot
 expect 'label="prelu1\\nprelu\\n'
 
 if has_files; then
-	part "a checkpoint has the network's name, not the file's"
+	part "a checkpoint has the network's name, and where its file was"
 	mkdir elsewhere
 	train 1 --network ./mynet.so $plain --num-epochs 1 --num-batches 2 --model-prefix P
 	grep -qa mynet P-0001.h5 || fail "P-0001.h5 does not hold the network's name"
-	! grep -qa 'mynet\.so' P-0001.h5 || fail "P-0001.h5 holds the name of a file"
+	train 1 --evaluate --load P-0001.h5 $plain
+	expect "^options from P-0001.h5: network $outside/mynet.so$"
 	mv mynet.so elsewhere/other.so
+	run_limited 60 1 --evaluate --load P-0001.h5 $plain
+	[ $status = 1 ] || fail "exit status $status, not 1, of a network whose file is gone"
+	expect "error: P-0001.h5: its network is in the file $outside/mynet.so, which is not there; --network FILE says"
+	train 1 --evaluate --load P-0001.h5 --network elsewhere/other.so $plain
 	train 1 --network elsewhere/other.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
 	expect '^Loaded model P-0001.h5$'
 	run_limited 60 1 --network ./prelu.so $plain --num-epochs 1 --model-prefix P --load-epoch 1

@@ -90,6 +90,49 @@ void mu_checkpoint_files_sweep(const char *prefix);
 /* Point P-latest to path, and remove files beyond --keep N. */
 enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path);
 
+/* ---- describe.c: a checkpoint as the description of its model and the model's input ---- */
+
+/* Options that a file may set; the first ones cannot differ from the file's. */
+enum checkpoint_described {
+	CHECKPOINT_NETWORK,
+	CHECKPOINT_NUM_LAYERS,
+	CHECKPOINT_NUM_HIDDEN,
+	CHECKPOINT_NUM_EMBED,
+	CHECKPOINT_NUM_CLASSES,
+	CHECKPOINT_IMAGE_SHAPE,
+	CHECKPOINT_DROPOUT,
+	CHECKPOINT_TEXT,
+	CHECKPOINT_VOCAB,
+	CHECKPOINT_BUCKETS,
+	CHECKPOINT_RGB_MEAN,
+	CHECKPOINT_RGB_STD,
+	CHECKPOINT_RESIZE,
+	CHECKPOINT_EXIF,
+	CHECKPOINT_N_DESCRIBED,
+};
+struct checkpoint_description {
+	char path[CHECKPOINT_PATH]; /* "": no file, or one that says nothing */
+	char network[64], input[16];
+	char of[CHECKPOINT_N_DESCRIBED][CHECKPOINT_PATH]; /* "": not in the file */
+	char argument[CHECKPOINT_N_DESCRIBED][CHECKPOINT_PATH + 32];
+	char taken[1024], differs[1024]; /* "name value, ...": for the log */
+};
+/*
+ * Of the file that the options name; rank 0 reads it. An error if it cannot be read and no network
+ * is given. Collective over comm.
+ */
+enum mu_status mu_checkpoint_description_read(struct checkpoint_description *d,
+					      const struct mu_options *o, const struct conf *v,
+					      MPI_Comm comm);
+/*
+ * Sets the options that were not given; v: their values. *d must outlive them. MU_ERR_USAGE for an
+ * option that contradicts the file.
+ */
+enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
+					       struct mu_options *o, const struct conf *v);
+/* The words of a checkpoint (FILE.h5), or of a file of words. */
+enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const char *path);
+
 /* ---- conv_table.c ---- */
 
 /*

@@ -37,6 +37,15 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 					      const char *override, bool *foreign, char *differs,
 					      size_t nbytes);
 
+/* The row of an option; NULL: there is none. */
+const struct mu_option *mu_checkpoint_option(const char *name);
+
+/* ---- describe.c ---- */
+
+/* What the identity lacks for a description of the model. */
+enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
+					       struct mu_array_file *file);
+
 /* ---- contents.c ---- */
 
 /* The arrays of a file, in order. */

@@ -75,7 +75,7 @@ static size_t place_of(const char *name)
 	return p ? (size_t)(p - order) : sizeof order;
 }
 
-static const struct mu_option *find_option(const char *name)
+const struct mu_option *mu_checkpoint_option(const char *name)
 {
 	for (size_t i = 0; i < mu_conf_n_options; i++)
 		if (strcmp(mu_conf_options[i].name, name) == 0)
@@ -93,7 +93,7 @@ add(struct checkpoint_identity *r, const char *name, enum conf_record kind, cons
 	va_list args;
 
 	if (kind == by_row)
-		kind = (enum conf_record)find_option(name)->record;
+		kind = (enum conf_record)mu_checkpoint_option(name)->record;
 	if (kind == CONF_UNRECORDED)
 		return;
 	if (r->n == CHECKPOINT_IDENTITY_MAX) {
@@ -177,6 +177,12 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	}
 	add(r, "image-shape", by_row, "%zu,%zu,%zu", in->shape[0], in->shape[1], in->shape[2]);
 	add(r, "num-classes", by_row, "%zu", in->classes);
+	add(r, "text", by_row, "%s",
+	    !in->vocabulary				 ? "none"
+	    : mu_vocabulary_characters(in->vocabulary) ? "characters"
+						       : "words");
+	add(r, "rgb-mean", by_row, "%s", v->rgb_mean ? v->rgb_mean : TRAIN_RGB_MEAN);
+	add(r, "rgb-std", by_row, "%s", v->rgb_std ? v->rgb_std : TRAIN_RGB_STD);
 	add(r, "batch-size", by_row, "%zu", in->config.batch);
 	if (v->shuffle == CONF_SHUFFLE_CHUNK)
 		add(r, "shuffle", by_row, "chunk of %ld", v->shuffle_chunk);

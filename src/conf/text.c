@@ -17,7 +17,9 @@ static bool ends_in(const char *name, const char *end)
 
 bool mu_conf_reads_text(const struct conf *v)
 {
-	return v->data_train && (v->text.unit || ends_in(v->data_train, ".txt"));
+	const char *data = v->data_train ? v->data_train : v->data_val; /* to evaluate */
+
+	return data && (v->text.unit || ends_in(data, ".txt"));
 }
 
 bool mu_conf_text_characters(const struct conf *v)

@@ -287,23 +287,50 @@ out:
 	return st;
 }
 
-enum mu_status mu_vocabulary_read(struct mu_vocabulary **out, const char *path)
+static enum mu_status read_stream(struct mu_vocabulary **out, const char *path, FILE *f)
 {
 	enum mu_status st = MU_OK;
 	struct mu_vocabulary *v = NULL;
-	FILE *f = NULL;
 
-	*out = NULL;
 	MU_TRY(make(&v, false));
-	MU_TRY(mu_stream_open(&f, path));
 	MU_TRY(read_lines(v, path, f));
 	MU_TRY(check_characters(v, path));
 	*out = v;
 	v = NULL;
 out:
+	mu_vocabulary_free(v);
+	return st;
+}
+
+enum mu_status mu_vocabulary_read(struct mu_vocabulary **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	FILE *f = NULL;
+
+	*out = NULL;
+	MU_TRY(mu_stream_open(&f, path));
+	MU_TRY(read_stream(out, path, f));
+out:
 	if (f)
 		fclose(f);
-	mu_vocabulary_free(v);
+	return st;
+}
+
+enum mu_status mu_vocabulary_from_text(struct mu_vocabulary **out, const char *name, char *text)
+{
+	enum mu_status st = MU_OK;
+	FILE *f = NULL;
+
+	*out = NULL;
+	if (!*text)
+		MU_FAIL(MU_ERR_FORMAT, "%s: its vocabulary is empty", name);
+	f = fmemopen(text, strlen(text), "r");
+	if (!f)
+		MU_FAIL(MU_ERR_MEMORY, "%s: no memory for its vocabulary", name);
+	MU_TRY(read_stream(out, name, f));
+out:
+	if (f)
+		fclose(f);
 	return st;
 }
 
@@ -335,5 +362,21 @@ enum mu_status mu_vocabulary_write(const struct mu_vocabulary *v, const char *pa
 	MU_TRY(mu_replace_commit(&replace));
 out:
 	mu_replace_release(&replace);
+	return st;
+}
+
+enum mu_status mu_vocabulary_to_text(const struct mu_vocabulary *v, char **text)
+{
+	enum mu_status st = MU_OK;
+	size_t nbytes;
+	FILE *f = open_memstream(text, &nbytes);
+
+	if (!f)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the text of a vocabulary");
+	for (size_t i = 1; i < v->n; i++)
+		write_word(f, v->bytes + v->words[i].at, v->words[i].nbytes);
+	if (fclose(f) != 0)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the text of a vocabulary");
+out:
 	return st;
 }

@@ -7,6 +7,7 @@
 #define TRAIN_SETUP_H
 
 #include "batch.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/run_file.h"
 #include "conf/conf.h"
 #include "engine/accumulate.h"
@@ -16,11 +17,9 @@
 #include "halt.h"
 #include "report/observers.h"
 
-struct checkpoint_resume;
-struct checkpoint_rollback;
-
 struct train_run {
 	const struct conf *conf; /* settled */
+	struct checkpoint_description description; /* of the file that the options name */
 	struct engine_device_list list;
 	struct mu_topology topology;
 	struct mu_kv_type store;

@@ -41,7 +41,7 @@ enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network 
 	config->n_lengths = v->text.n_lengths;
 	config->classes = 0;
 	if (v->text.vocabulary)
-		MU_TRY(mu_vocabulary_read(vocabulary, v->text.vocabulary));
+		MU_TRY(mu_checkpoint_vocabulary_read(vocabulary, v->text.vocabulary));
 	config->vocabulary = *vocabulary;
 out:
 	return st;

@@ -102,19 +102,25 @@ out:
 	return st;
 }
 
-/* Sets v, which nothing changes afterwards. */
-static enum mu_status parse(struct mu_options *o, struct conf *v, struct train_run *run,
-			    const struct arguments *a, int ranks)
+static enum mu_status parse(struct mu_options *o, struct conf *v, const struct arguments *a)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_options_init(o, mu_conf_options, mu_conf_n_options, v));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
-	if (!v->help && !v->help_all && !v->version && !v->info) {
-		MU_TRY(mu_conf_settle(o, ranks, v));
-		MU_TRY(check_values(v, &run->list));
-	}
-	run->conf = v;
+out:
+	return st;
+}
+
+/* Sets v, which nothing changes afterwards. */
+static enum mu_status settle_options(struct mu_options *o, struct conf *v, struct train_run *run,
+				     int ranks)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_checkpoint_description_apply(&run->description, o, v));
+	MU_TRY(mu_conf_settle(o, ranks, v));
+	MU_TRY(check_values(v, &run->list));
 	run->store = v->store;
 out:
 	return st;
@@ -170,6 +176,7 @@ static bool is_worker_0(const struct mu_topology *t)
 static void start_log(const struct train_run *run, const struct mu_options *options)
 {
 	const struct conf *v = run->conf;
+	const struct checkpoint_description *d = &run->description;
 	bool server = run->topology.role == MU_ROLE_SERVER;
 	char prefix[32] = "", line[4096];
 
@@ -181,6 +188,11 @@ static void start_log(const struct train_run *run, const struct mu_options *opti
 	mu_options_describe(options, line, sizeof line);
 	if (is_worker_0(&run->topology))
 		mu_log_info("start with arguments %s", line);
+	if (is_worker_0(&run->topology) && *d->taken)
+		mu_log_info("options from %s: %s", d->path, d->taken);
+	if (is_worker_0(&run->topology) && *d->differs)
+		mu_log_info("%s was saved with %s: the options given here are used", d->path,
+			    d->differs);
 }
 
 /* Requirements of stores of GPUs and of the communication thread; the same on every rank. */
@@ -263,9 +275,12 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	end->phase = MU_TRAIN_OPTIONS;
 	/* The same on all ranks, except that a node may lack the file of a network. */
-	MU_TRY(mu_agree(parse(options, conf, run, arguments, size), comm));
+	run->conf = v;
+	MU_TRY(mu_agree(parse(options, conf, arguments), comm));
 	if (answer(options, v, rank))
 		goto out;
+	MU_TRY(mu_checkpoint_description_read(&run->description, options, v, comm));
+	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
 	if (v->summary) {
 		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list) : MU_OK, comm));
 		goto out;

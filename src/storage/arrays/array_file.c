@@ -433,6 +433,24 @@ out:
 	return st;
 }
 
+enum mu_status mu_array_file_text_bytes(struct mu_array_file *f, const char *attribute,
+					size_t *nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct mu_h5_quiet quiet;
+	hid_t type = -1, attr = -1;
+
+	mu_h5_quiet_begin(&quiet);
+	MU_H5(attr = H5Aopen(f->file, attribute, H5P_DEFAULT));
+	MU_H5(type = H5Aget_type(attr));
+	*nbytes = H5Tget_size(type) + 1; /* a text of another program may lack the zero */
+out:
+	mu_h5_close_attribute(attr);
+	mu_h5_close_type(type);
+	mu_h5_quiet_end(&quiet);
+	return st;
+}
+
 enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text,
 				      size_t nbytes)
 {

@@ -72,6 +72,14 @@ enum mu_status mu_array_file_has_text(struct mu_array_file *f, const char *attri
 	return refuse(attribute);
 }
 
+enum mu_status mu_array_file_text_bytes(struct mu_array_file *f, const char *attribute,
+					size_t *nbytes)
+{
+	(void)f;
+	*nbytes = 0;
+	return refuse(attribute);
+}
+
 enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text,
 				      size_t nbytes)
 {

@@ -224,7 +224,7 @@ enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_
 	char path[CHECKPOINT_PATH];
 
 	mu_conf_vocabulary_path(v, path, sizeof path);
-	MU_TRY(mu_vocabulary_read(&w.vocabulary, path));
+	MU_TRY(mu_checkpoint_vocabulary_read(&w.vocabulary, path));
 	MU_TRY(set_prime(&w));
 	MU_TRY(open_network(&w));
 	MU_TRY(write_text(&w));

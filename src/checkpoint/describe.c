@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A checkpoint describes its model and the model's input: options that were not given get the
+ * file's values, before options are settled. The values are those of the identity; the file of a
+ * user's network, the kind of input and the words of a vocabulary are attributes of their own.
+ */
+#include "contents.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <muster/input.h>
+
+#include "conf/text.h"
+
+#define NETWORK_FILE "network-file"
+#define INPUT "input"
+#define WORDS "vocabulary-words"
+
+/* ---- writing ---- */
+
+static const char *kind_of_input(const struct mu_input *in, const struct conf *v)
+{
+	if (in->vocabulary)
+		return "text";
+	if (v->benchmark)
+		return "random";
+	return in->ops->colour_images ? "images" : "values";
+}
+
+enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
+					       struct mu_array_file *file)
+{
+	enum mu_status st = MU_OK;
+	const struct conf *v = e->conf;
+	char *place = NULL, *words = NULL;
+
+	MU_TRY(mu_array_file_set_text(file, INPUT, kind_of_input(e->train, v)));
+	if (strcmp(v->network, v->network_name) != 0)
+		place = realpath(v->network, NULL);
+	if (place)
+		MU_TRY(mu_array_file_set_text(file, NETWORK_FILE, place));
+	if (e->train->vocabulary) {
+		MU_TRY(mu_vocabulary_to_text(e->train->vocabulary, &words));
+		MU_TRY(mu_array_file_set_text(file, WORDS, words));
+	}
+out:
+	free(place);
+	free(words);
+	return st;
+}
+
+enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *file = NULL;
+	char *words = NULL;
+	size_t nbytes;
+
+	if (!mu_conf_ends_in(path, ".h5"))
+		return mu_vocabulary_read(out, path);
+	MU_TRY(mu_array_file_open_checked(&file, path));
+	MU_TRY(mu_array_file_text_bytes(file, WORDS, &nbytes));
+	MU_TRY(MU_ALLOC(words, nbytes + 1, "vocabulary"));
+	MU_TRY(mu_array_file_get_text(file, WORDS, words, nbytes + 1));
+	MU_TRY(mu_vocabulary_from_text(out, path, words));
+out:
+	mu_free(words);
+	mu_array_file_close(file, false);
+	return st;
+}
+
+/* ---- which file ---- */
+
+/* Worker 0 is not known yet: rank 0 reads. *file NULL: there is none, or it cannot be read. */
+static enum mu_status open_file(const struct conf *v, char *path, struct mu_array_file **file)
+{
+	enum mu_status st = MU_OK;
+	struct checkpoint_files files = {.n = 0};
+
+	*file = NULL;
+	path[0] = '\0';
+	if (v->load)
+		snprintf(path, CHECKPOINT_PATH, "%s", v->load);
+	else if (v->load_epoch > 0 && v->model_prefix)
+		mu_checkpoint_path(v->model_prefix, (size_t)v->load_epoch, 0, path,
+				   CHECKPOINT_PATH);
+	else if (strcmp(v->resume, "auto") != 0 && strcmp(v->resume, "none") != 0)
+		snprintf(path, CHECKPOINT_PATH, "%s", v->resume);
+	if (*path) {
+		MU_TRY(mu_array_file_open_checked(file, path));
+		goto out;
+	}
+	if (!v->model_prefix || (strcmp(v->resume, "auto") != 0 && v->text.sample == 0))
+		goto out;
+	MU_TRY(mu_checkpoint_files_find(v->model_prefix, &files));
+	for (size_t i = 0; i < files.n && !*file; i++) {
+		snprintf(path, CHECKPOINT_PATH, "%s", files.of[i].path);
+		if (mu_array_file_open_checked(file, path) != MU_OK)
+			mu_trace_clear(); /* reported when the run resumes */
+	}
+out:
+	mu_checkpoint_files_release(&files);
+	return st;
+}
+
+/* ---- reading ---- */
+
+/* The text of an attribute; "" if the file has none, or a longer one. */
+static enum mu_status get(struct mu_array_file *file, const char *name, char *text, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	size_t n = 0;
+	bool there;
+
+	text[0] = '\0';
+	MU_TRY(mu_array_file_has_text(file, name, &there));
+	if (there)
+		MU_TRY(mu_array_file_text_bytes(file, name, &n));
+	if (there && n <= nbytes)
+		MU_TRY(mu_array_file_get_text(file, name, text, nbytes));
+out:
+	return st;
+}
+
+/* A network's file that was moved with the checkpoint is found beside it. */
+static enum mu_status find_network_file(const char *checkpoint, char *place, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	const char *slash = strrchr(checkpoint, '/'), *name = strrchr(place, '/');
+	char beside[CHECKPOINT_PATH];
+
+	if (access(place, R_OK) == 0)
+		goto out;
+	if ((size_t)snprintf(beside, sizeof beside, "%.*s/%s",
+			     slash ? (int)(slash - checkpoint) : 1, slash ? checkpoint : ".",
+			     name ? name + 1 : place) >= sizeof beside ||
+	    access(beside, R_OK) != 0)
+		MU_FAIL(MU_ERR_IO,
+			"%s: its network is in the file %s, which is not there; --network FILE "
+			"says where it is",
+			checkpoint, place);
+	snprintf(place, nbytes, "%s", beside);
+out:
+	return st;
+}
+
+/* "P-0003.h5" of an earlier version: the vocabulary is in P-vocab.txt. */
+static void find_vocabulary_file(const char *checkpoint, char *place, size_t nbytes)
+{
+	size_t n = strlen(checkpoint);
+
+	n = n > 3 ? n - 3 : 0; /* ".h5" */
+	for (int part = 0; part < 2; part++) {
+		size_t digits = 0;
+
+		while (digits < n && isdigit((unsigned char)checkpoint[n - digits - 1]))
+			digits++;
+		if (digits > 0 && digits < n && checkpoint[n - digits - 1] == '-')
+			n -= digits + 1;
+	}
+	snprintf(place, nbytes, "%.*s-vocab.txt", (int)n, checkpoint);
+	if (access(place, R_OK) != 0)
+		place[0] = '\0';
+}
+
+/* Options, by enum checkpoint_described. */
+static const char *const names[CHECKPOINT_N_DESCRIBED] = {
+	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_NUM_LAYERS] = "num-layers",
+	[CHECKPOINT_NUM_HIDDEN] = "num-hidden",	  [CHECKPOINT_NUM_EMBED] = "num-embed",
+	[CHECKPOINT_NUM_CLASSES] = "num-classes", [CHECKPOINT_IMAGE_SHAPE] = "image-shape",
+	[CHECKPOINT_DROPOUT] = "dropout",	  [CHECKPOINT_TEXT] = "text",
+	[CHECKPOINT_VOCAB] = "vocab",		  [CHECKPOINT_BUCKETS] = "buckets",
+	[CHECKPOINT_RGB_MEAN] = "rgb-mean",	  [CHECKPOINT_RGB_STD] = "rgb-std",
+	[CHECKPOINT_RESIZE] = "resize",		  [CHECKPOINT_EXIF] = "exif-orientation",
+};
+
+static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_description *d,
+				const struct mu_options *given)
+{
+	enum mu_status st = MU_OK;
+	char place[CHECKPOINT_PATH];
+	bool words;
+
+	for (size_t i = 0; i < CHECKPOINT_N_DESCRIBED; i++)
+		MU_TRY(get(file, names[i], d->of[i], sizeof d->of[i]));
+	if (!*d->of[CHECKPOINT_NUM_LAYERS]) /* files of parameters alone */
+		MU_TRY(get(file, "num_layers", d->of[CHECKPOINT_NUM_LAYERS], sizeof *d->of));
+	MU_TRY(get(file, "network", d->network, sizeof d->network));
+	MU_TRY(get(file, NETWORK_FILE, place, sizeof place));
+	if (*place && !mu_options_given(given, "network")) {
+		MU_TRY(find_network_file(d->path, place, sizeof place));
+		snprintf(d->of[CHECKPOINT_NETWORK], sizeof *d->of, "%s", place);
+	}
+	MU_TRY(get(file, INPUT, d->input, sizeof d->input));
+	MU_TRY(get(file, "vocabulary", place, sizeof place));
+	if (*place && !*d->input)
+		snprintf(d->input, sizeof d->input, "text");
+	MU_TRY(mu_array_file_has_text(file, WORDS, &words));
+	if (words)
+		snprintf(d->of[CHECKPOINT_VOCAB], sizeof *d->of, "%s", d->path);
+	else if (*place)
+		find_vocabulary_file(d->path, d->of[CHECKPOINT_VOCAB], sizeof *d->of);
+out:
+	return st;
+}
+
+/* Rank 0. A file that cannot be read is reported here if the network is not known without it. */
+static enum mu_status read_description(const struct mu_options *o, const struct conf *v,
+				       struct checkpoint_description *d)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *file = NULL;
+
+	st = open_file(v, d->path, &file);
+	if (st == MU_OK && file)
+		st = read_file(file, d, o);
+	if (st != MU_OK && v->network) {
+		mu_trace_clear();
+		st = MU_OK;
+		*d = (struct checkpoint_description){.path = ""};
+	}
+	mu_array_file_close(file, false);
+	if (!file)
+		d->path[0] = '\0';
+	return st;
+}
+
+/* ---- options ---- */
+
+/* Is the recorded value what a run has without the option? */
+static bool is_default(const struct mu_option *option, const char *text)
+{
+	const char *initial = option->initial ? option->initial : "none";
+
+	return !*text || strcmp(text, "none") == 0 || strcmp(text, initial) == 0 ||
+	       (strcmp(option->name, "dropout") == 0 && *text == '-') ||
+	       (strcmp(option->name, "rgb-mean") == 0 && strcmp(text, TRAIN_RGB_MEAN) == 0) ||
+	       (strcmp(option->name, "rgb-std") == 0 && strcmp(text, TRAIN_RGB_STD) == 0);
+}
+
+/* Is the setting about this run? Some are refused where they have no meaning. */
+static bool applies(const struct checkpoint_description *d, const struct conf *v, size_t which)
+{
+	const bool text = strcmp(d->input, "text") == 0, images = strcmp(d->input, "images") == 0;
+	const bool trains = !v->evaluate && !v->predict && v->text.sample == 0;
+
+	switch (which) {
+	case CHECKPOINT_NUM_CLASSES: return !text && !v->data_dir;
+	case CHECKPOINT_IMAGE_SHAPE: return !text && (v->benchmark || v->summary || images);
+	case CHECKPOINT_RGB_MEAN:
+	case CHECKPOINT_RGB_STD:
+	case CHECKPOINT_RESIZE:
+	case CHECKPOINT_EXIF: return images && !v->benchmark;
+	case CHECKPOINT_TEXT:
+	case CHECKPOINT_BUCKETS: return text && !v->benchmark && !v->summary;
+	/* A run that resumes makes it of its text, and compares. */
+	case CHECKPOINT_VOCAB: return text && !v->benchmark && !v->summary && (!trains || v->load);
+	default: return true;
+	}
+}
+
+/* Appends "name value" to a list. */
+static void add(char *list, size_t nbytes, const char *name, const char *value)
+{
+	const size_t n = strlen(list);
+
+	snprintf(list + n, nbytes - n, "%s%s %s", n ? ", " : "", name, value);
+}
+
+/* --load FILE with --evaluate, --predict or --sample: must the option be as in the file? */
+static bool is_fixed(size_t which)
+{
+	return which <= CHECKPOINT_NUM_CLASSES;
+}
+
+static enum mu_status check_given(struct checkpoint_description *d, const struct conf *v,
+				  const struct mu_options *o, const struct mu_option *option,
+				  size_t which)
+{
+	enum mu_status st = MU_OK;
+	char number[64];
+	const char *recorded = d->of[which],
+		   *is = mu_option_text(o, option, 17, number, sizeof number);
+
+	if (which == CHECKPOINT_NETWORK) {
+		const struct mu_network *network;
+
+		recorded = d->network;
+		MU_TRY(mu_network_find(&network, v->network));
+		is = network->name;
+	}
+	if (strcmp(recorded, is) == 0 || !*recorded)
+		goto out;
+	if (!is_fixed(which)) {
+		if (which != CHECKPOINT_VOCAB && applies(d, v, which))
+			add(d->differs, sizeof d->differs, option->name, recorded);
+		goto out;
+	}
+	if (is_default(option, recorded) || strcmp(is, "0") == 0)
+		goto out;
+	MU_FAIL(MU_ERR_USAGE,
+		"--%s %s: %s was saved with %s %s; leave the option out, or load another file",
+		option->name, is, d->path, option->name, recorded);
+out:
+	return st;
+}
+
+static enum mu_status apply_one(struct checkpoint_description *d, struct mu_options *o,
+				const struct mu_option *option, size_t which)
+{
+	enum mu_status st = MU_OK;
+
+	snprintf(d->argument[which], sizeof *d->argument, "--%s=%s", option->name, d->of[which]);
+	st = mu_options_parse(o, 2, (char *[]){NULL, d->argument[which]});
+	if (st != MU_OK)
+		mu_trace_prefix("%s: ", d->path);
+	MU_TRY(st);
+	add(d->taken, sizeof d->taken, option->name, d->of[which]);
+out:
+	return st;
+}
+
+/* Is a network given that is not the file's? Then resuming is refused later, with the reason. */
+static bool is_foreign(const struct checkpoint_description *d, const struct conf *v)
+{
+	const struct mu_network *network;
+	bool foreign = false;
+
+	if (!v->network)
+		return false;
+	if (mu_network_find(&network, v->network) != MU_OK)
+		mu_trace_clear();
+	else
+		foreign = strcmp(network->name, d->network) != 0;
+	return foreign;
+}
+
+enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
+					       struct mu_options *o, const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const bool strict =
+		v->load && (v->evaluate || v->predict || v->text.sample > 0) && !v->skip_mismatch;
+	const bool fine_tunes = v->load && v->network && !strict;
+
+	if (!*d->path || fine_tunes || (!strict && is_foreign(d, v)))
+		goto out;
+	for (size_t which = 0; which < CHECKPOINT_N_DESCRIBED; which++) {
+		const struct mu_option *option = mu_checkpoint_option(names[which]);
+
+		if (mu_options_given(o, names[which])) {
+			if (strict)
+				MU_TRY(check_given(d, v, o, option, which));
+			continue;
+		}
+		if (!is_default(option, d->of[which]) && applies(d, v, which))
+			MU_TRY(apply_one(d, o, option, which));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_checkpoint_description_read(struct checkpoint_description *d,
+					      const struct mu_options *o, const struct conf *v,
+					      MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	int rank, size;
+
+	*d = (struct checkpoint_description){.path = ""};
+	if (!mu_array_file_supported())
+		goto out;
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	MU_TRY(mu_agree(rank == 0 ? read_description(o, v, d) : MU_OK, comm));
+	MU_TRY(mu_bcast(d, sizeof *d, 0, comm));
+out:
+	return st;
+}
