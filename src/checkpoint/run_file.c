@@ -44,6 +44,16 @@ static void put_options(struct mu_json *j, const struct mu_options *o)
 	mu_json_close(j, '}');
 }
 
+/* The options that were given: --config repeats the run with these. */
+static void put_given(struct mu_json *j, const struct mu_options *o)
+{
+	mu_json_open(j, "given", '[');
+	for (size_t i = 0; i < o->n; i++)
+		if (o->given[i])
+			mu_json_text(j, NULL, o->table[i].name);
+	mu_json_close(j, ']');
+}
+
 static void put_versions(struct mu_json *j, const struct mu_engine *e)
 {
 	const struct mu_device *device = &e->devices.of[0].device;
@@ -124,6 +134,7 @@ static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, cons
 	put_versions(j, f->e);
 	put_ranks(j, f->e->topology);
 	put_options(j, f->options);
+	put_given(j, f->options);
 	mu_json_close(j, '}');
 }
 

@@ -8,6 +8,17 @@
 
 #include "options.h"
 
+/* ---- config_file.c ---- */
+
+/* A command line with the options of its --config files before its own. */
+struct conf_arguments {
+	int argc;
+	char **argv;
+};
+/* MU_ERR_USAGE names file and line. Release it after an error, too. Not collective. */
+enum mu_status mu_conf_arguments_read(struct conf_arguments *a, int argc, char *const argv[]);
+void mu_conf_arguments_release(struct conf_arguments *a);
+
 /* ---- optimizer.c ---- */
 
 /* Parts of mu_conf_settle: the learning rate, then the optimiser. */

@@ -250,10 +250,12 @@ enum mu_status mu_conf_choose_interface(int argc, char *const argv[])
 {
 	enum mu_status st = MU_OK;
 	struct mu_options o = {0};
+	struct conf_arguments a = {.argc = 0};
 	struct conf v;
 
 	MU_TRY(mu_options_init(&o, mu_conf_options, mu_conf_n_options, &v));
-	if (mu_options_parse(&o, argc, argv) != MU_OK || v.help || v.help_all || v.version ||
+	if (mu_conf_arguments_read(&a, argc, argv) != MU_OK ||
+	    mu_options_parse(&o, a.argc, a.argv) != MU_OK || v.help || v.help_all || v.version ||
 	    v.info) {
 		mu_trace_clear();
 		goto out;
@@ -261,6 +263,7 @@ enum mu_status mu_conf_choose_interface(int argc, char *const argv[])
 	MU_TRY(mu_conf_interface_check(&v));
 	set_variables(mu_conf_interface(&v));
 out:
+	mu_conf_arguments_release(&a);
 	mu_options_release(&o);
 	return st;
 }

@@ -177,6 +177,7 @@ struct conf {
 	double save_minutes;
 	const char *halt_before;       /* NULL: not set */
 	enum conf_on_nan on_nan;
+	const char *config; /* NULL: not set; its options have been read */
 	const char *resume, *override; /* override NULL: not set */
 	const char *loss;
 	double label_smoothing;

@@ -29,6 +29,20 @@ struct arguments {
 	long argc;
 };
 
+/* Rank 0: with the options of its --config files. */
+static enum mu_status read_arguments(struct conf_arguments *own, MPI_Comm comm, int argc,
+				     char *const argv[])
+{
+	enum mu_status st = MU_OK;
+	int rank, size;
+
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	if (rank == 0)
+		MU_TRY(mu_conf_arguments_read(own, argc, argv));
+out:
+	return st;
+}
+
 static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int argc,
 				      char *const argv[])
 {
@@ -360,16 +374,24 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 {
 	enum mu_status st = MU_OK;
 	struct arguments arguments = {0};
+	struct conf_arguments own = {.argc = 0};
 	struct checkpoint_rollback back = {0};
 	bool again;
 
+	*end = (struct mu_train_end){.signal = end->signal, .phase = MU_TRAIN_OPTIONS};
+	st = mu_agree(read_arguments(&own, comm, argc, argv), comm);
+	if (st != MU_OK) {
+		st = settle(st, comm);
+		goto out;
+	}
 	*end = (struct mu_train_end){.signal = end->signal};
-	MU_TRY(share_arguments(&arguments, comm, argc, argv));
+	MU_TRY(share_arguments(&arguments, comm, own.argc, own.argv));
 	do { /* a rank without a trace does not report the error: none is added here */
 		st = run_once(&back, &arguments, comm, end, &again);
 		back.times += again;
 	} while (st == MU_OK && again);
 out:
+	mu_conf_arguments_release(&own);
 	free(arguments.argv);
 	free(arguments.text);
 	return st;

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# --config: P-run.json repeats a run bit for bit; a file of options; which wins; and what is wrong with files.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+needs_files
+export OMP_NUM_THREADS=1
+small_set set 60 20
+
+# refuse STATUS REGEX FILE: with three ranks, one message
+refuse() {
+	run_limited 60 3 --config "$3" --network mlp --data-dir set --batch-size 4 --num-epochs 1
+	[ $status = "$1" ] || fail "exit status $status, not $1, of $3"
+	expect_count 1 "error: --config $2"
+	expect_none "$crashes"
+}
+
+part "the file of a run repeats it"
+train 3 --network mlp --data-dir set --batch-size 5 --num-epochs 2 --lr 0.07 --lr-schedule multifactor \
+	--lr-step-epochs 1 --kv-store dist_sync --num-servers 1 --seed 3 --wd 0.00012345678901234567 --devices ref \
+	--log-time 0 --log-prefix none --fixed 'fc3*,fc1_bias' --metrics-file 'm"\.jsonl' --model-prefix P
+grep -q '"given": \[' P-run.json || fail "P-run.json does not say what was given"
+train 3 --config P-run.json --model-prefix Q
+cmp P-0002.h5 Q-0002.h5 || fail "the repeated run has other bits"
+expect 'wd=0.000123456789, .*fixed=fc3\*,fc1_bias, .*metrics_file=m"\\\.jsonl, '
+
+part "lines, and which wins"
+cat >a.conf <<'END'
+# a comment
+network mlp
+--data-dir = set   # another
+batch_size=5
+
+lr 0.3
+check
+END
+echo 'lr = 0.4' >b.conf
+train 1 --config a.conf
+expect 'network=mlp, .*batch_size=5, .*lr=0.3, .*check=true'
+train 3 --config a.conf --config=b.conf
+expect ' lr=0.4, '
+train 1 --lr 0.5 --config a.conf --config b.conf
+expect ' lr=0.5, '
+
+part "what is wrong"
+printf 'seed 1\n\nbatch-seize 4\n' >c.conf
+refuse 2 'c.conf:3: unknown option --batch-seize; the nearest known one is --batch-size' c.conf
+echo 'lr = much' >c.conf
+refuse 2 'c.conf:1: --lr: "much" is not a finite number' c.conf
+echo 'config a.conf' >c.conf
+refuse 2 'c.conf:1: config: a file cannot name another' c.conf
+echo '= 4' >c.conf
+refuse 2 'c.conf:1: "= 4": write an option as "name value"' c.conf
+refuse 1 'none.conf: ' none.conf
+head -c 500 P-run.json >cut.json
+refuse 1 'cut.json:\d+: not the JSON of a run' cut.json
+echo '{"a": [1, {"b": "]"}]}' >cut.json
+refuse 1 'cut.json: has no list "given" of a run' cut.json
+sed 's/"lr": 0.07/"lr": "high"/' P-run.json >bad.json
+refuse 2 "bad.json:$(grep -n '"lr":' bad.json | cut -d : -f 1): --lr: \"high\" is not a finite number" bad.json
+finish

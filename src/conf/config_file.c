@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --config FILE: options of a file, before those of the command line. A file has an option a line
+ * ("name value" or "name = value", "#" begins a comment), or is the P-run.json of a run: then the
+ * options that were given to that run, with the values that it had.
+ */
+#include "conf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <muster/storage.h>
+
+enum { NAME_BYTES = 64, VALUE_BYTES = 4096, MOST_BYTES = 1 << 20 };
+
+/* ---- arguments ---- */
+
+static enum mu_status append(struct conf_arguments *a, const char *name, const char *value)
+{
+	enum mu_status st = MU_OK;
+	const size_t n = strlen(name) + (value ? strlen(value) : 0) + sizeof "--=";
+	char **grown = realloc(a->argv, ((size_t)a->argc + 2) * sizeof *grown), *text = NULL;
+
+	if (grown)
+		a->argv = grown;
+	MU_TRY(grown ? MU_ALLOC(text, n, "argument") : MU_ERR_MEMORY);
+	if (value)
+		snprintf(text, n, "--%s=%s", name, value);
+	else
+		snprintf(text, n, "%s", name);
+	a->argv[a->argc++] = text;
+	a->argv[a->argc] = NULL;
+out:
+	return st;
+}
+
+void mu_conf_arguments_release(struct conf_arguments *a)
+{
+	for (int i = 0; i < a->argc; i++)
+		mu_free(a->argv[i]);
+	free(a->argv);
+	*a = (struct conf_arguments){.argc = 0};
+}
+
+/* ---- one file ---- */
+
+struct reader {
+	struct conf_arguments *to;
+	struct mu_options *scratch; /* defaults, and options of the files so far */
+	const char *path;
+	size_t line;
+	const char *p; /* in the text of the file */
+};
+
+static const struct mu_option *find_option(const char *name)
+{
+	for (size_t i = 0; i < mu_conf_n_options; i++)
+		if (strcmp(mu_conf_options[i].name, name) == 0)
+			return &mu_conf_options[i];
+	return NULL;
+}
+
+/* An option of the file, as on a command line: an error names the line. */
+static enum mu_status take(struct reader *r, char *name, const char *value)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_option *option;
+	char *argument[3] = {NULL};
+	struct conf_arguments *a = r->to;
+
+	for (char *c = name; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	if (strcmp(name, "config") == 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s:%zu: config: a file cannot name another; use --config twice", r->path,
+			r->line);
+	option = find_option(name);
+	if (option && option->type == MU_OPTION_FLAG && strcmp(value, "false") == 0)
+		goto out;
+	if (option && option->type == MU_OPTION_FLAG && (!*value || strcmp(value, "true") == 0)) {
+		char flag[NAME_BYTES + 2];
+
+		snprintf(flag, sizeof flag, "--%s", name);
+		MU_TRY(append(a, flag, NULL));
+	} else {
+		MU_TRY(append(a, name, value));
+	}
+	argument[1] = a->argv[a->argc - 1];
+	st = mu_options_parse(r->scratch, 2, argument);
+	if (st != MU_OK)
+		mu_trace_prefix("%s:%zu: ", r->path, r->line);
+out:
+	return st;
+}
+
+/* ---- lines ---- */
+
+/* The line without a comment and the blanks at its end. "#" begins one at the start of a word. */
+static void cut(char *line)
+{
+	size_t n;
+
+	for (char *c = line; *c; c++)
+		if (*c == '#' && (c == line || strchr(" \t", c[-1])))
+			*c = '\0';
+	for (n = strlen(line); n > 0 && strchr(" \t\r\n", line[n - 1]);)
+		line[--n] = '\0';
+}
+
+static enum mu_status read_line(struct reader *r, char *line)
+{
+	enum mu_status st = MU_OK;
+	char name[NAME_BYTES];
+	size_t n;
+
+	cut(line);
+	line += strspn(line, " \t");
+	if (strncmp(line, "--", 2) == 0)
+		line += 2;
+	if (!*line)
+		goto out;
+	n = strcspn(line, " \t=");
+	if (n == 0 || n >= sizeof name)
+		MU_FAIL(MU_ERR_USAGE, "%s:%zu: \"%.60s\": write an option as \"name value\" or "
+				      "\"name = value\"",
+			r->path, r->line, line);
+	snprintf(name, sizeof name, "%.*s", (int)n, line);
+	line += n;
+	line += strspn(line, " \t");
+	line += *line == '=';
+	line += strspn(line, " \t");
+	MU_TRY(take(r, name, line));
+out:
+	return st;
+}
+
+static enum mu_status read_lines(struct reader *r, char *text)
+{
+	enum mu_status st = MU_OK;
+
+	for (char *line = text, *next; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		r->line++;
+		MU_TRY(read_line(r, line));
+	}
+out:
+	return st;
+}
+
+/* ---- P-run.json ---- */
+
+static void skip_blanks(struct reader *r)
+{
+	for (; *r->p && strchr(" \t\r\n", *r->p); r->p++)
+		r->line += *r->p == '\n';
+}
+
+static enum mu_status expect(struct reader *r, char c)
+{
+	enum mu_status st = MU_OK;
+
+	skip_blanks(r);
+	if (*r->p != c)
+		MU_FAIL(MU_ERR_FORMAT, "%s:%zu: not the JSON of a run: \"%c\" is missing", r->path,
+			r->line, c);
+	r->p++;
+out:
+	return st;
+}
+
+/* Is the next character c? Then it is read. */
+static bool next_is(struct reader *r, char c)
+{
+	skip_blanks(r);
+	if (*r->p != c)
+		return false;
+	r->p++;
+	return true;
+}
+
+/* The character of "\u0001"; those that P-run.json escapes are below 32. */
+static char read_escape(struct reader *r)
+{
+	static const char letters[] = "bfnrt", bytes[] = "\b\f\n\r\t";
+	const char *letter = *r->p ? strchr(letters, *r->p) : NULL;
+	char digits[5] = "";
+
+	if (letter)
+		return bytes[letter - letters];
+	if (*r->p != 'u')
+		return *r->p;
+	strncat(digits, r->p + 1, 4);
+	r->p += strlen(digits);
+	return (char)strtol(digits, NULL, 16);
+}
+
+/* A text, or a number, true, false, null as they are. *quoted: it is a text. */
+static enum mu_status read_scalar(struct reader *r, char *text, size_t nbytes, bool *quoted)
+{
+	enum mu_status st = MU_OK;
+	size_t n = 0;
+
+	*quoted = next_is(r, '"');
+	for (; *r->p && (*quoted ? *r->p != '"' : !strchr(",]} \t\r\n", *r->p)); r->p++) {
+		char c = *r->p;
+
+		if (*quoted && c == '\\') {
+			r->p++;
+			c = read_escape(r);
+		}
+		if (!*r->p || n + 1 == nbytes)
+			MU_FAIL(MU_ERR_FORMAT, "%s:%zu: not the JSON of a run: a text without end",
+				r->path, r->line);
+		text[n++] = c;
+	}
+	text[n] = '\0';
+	if (*quoted)
+		MU_TRY(expect(r, '"'));
+out:
+	return st;
+}
+
+static enum mu_status skip_scalar(struct reader *r)
+{
+	char text[VALUE_BYTES];
+	bool quoted;
+
+	return read_scalar(r, text, sizeof text, &quoted);
+}
+
+/* Any value: brackets are counted, texts are read. */
+static enum mu_status skip_value(struct reader *r)
+{
+	enum mu_status st = MU_OK;
+	int depth = 0;
+
+	do {
+		skip_blanks(r);
+		if (!*r->p)
+			MU_FAIL(MU_ERR_FORMAT, "%s:%zu: not the JSON of a run: it ends here",
+				r->path, r->line);
+		if (strchr("[{", *r->p)) {
+			depth++;
+			r->p++;
+		} else if (strchr("]}", *r->p)) {
+			depth--;
+			r->p++;
+		} else if (strchr(",:", *r->p)) {
+			r->p++;
+		} else {
+			MU_TRY(skip_scalar(r));
+		}
+	} while (depth > 0);
+out:
+	return st;
+}
+
+/* Go to the value of a member of the outermost object. *found: there is one. */
+static enum mu_status seek(struct reader *r, const char *text, const char *member, bool *found)
+{
+	enum mu_status st = MU_OK;
+	char name[VALUE_BYTES];
+	bool quoted;
+
+	*found = false;
+	r->p = text;
+	r->line = 1;
+	MU_TRY(expect(r, '{'));
+	while (!next_is(r, '}')) {
+		MU_TRY(read_scalar(r, name, sizeof name, &quoted));
+		MU_TRY(expect(r, ':'));
+		*found = strcmp(name, member) == 0;
+		if (*found)
+			goto out;
+		MU_TRY(skip_value(r));
+		next_is(r, ',');
+	}
+out:
+	return st;
+}
+
+/* Marks the options that were given to the run. */
+static enum mu_status read_given(struct reader *r, const char *text, bool *given)
+{
+	enum mu_status st = MU_OK;
+	char name[VALUE_BYTES];
+	bool quoted, found;
+
+	MU_TRY(seek(r, text, "given", &found));
+	if (!found)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: has no list \"given\" of a run's options: P-run.json, as this version "
+			"writes it, or lines \"name value\" are needed",
+			r->path);
+	MU_TRY(expect(r, '['));
+	while (!next_is(r, ']')) {
+		const struct mu_option *option;
+
+		MU_TRY(read_scalar(r, name, sizeof name, &quoted));
+		option = find_option(name);
+		if (!option)
+			MU_FAIL(MU_ERR_USAGE, "%s:%zu: unknown option --%s", r->path, r->line,
+				name);
+		given[option - mu_conf_options] = true;
+		next_is(r, ',');
+	}
+out:
+	return st;
+}
+
+static enum mu_status read_member(struct reader *r, const bool *given)
+{
+	enum mu_status st = MU_OK;
+	char name[VALUE_BYTES], value[VALUE_BYTES];
+	const struct mu_option *option;
+	bool quoted;
+
+	MU_TRY(read_scalar(r, name, sizeof name, &quoted));
+	MU_TRY(expect(r, ':'));
+	MU_TRY(read_scalar(r, value, sizeof value, &quoted));
+	option = find_option(name);
+	if (strcmp(name, "config") == 0 || (!quoted && strcmp(value, "null") == 0))
+		goto out;
+	if (option && given[option - mu_conf_options])
+		MU_TRY(take(r, name, value));
+out:
+	return st;
+}
+
+static enum mu_status read_run(struct reader *r, const char *text)
+{
+	enum mu_status st = MU_OK;
+	bool *given = NULL, found;
+
+	MU_TRY(MU_ALLOC(given, mu_conf_n_options, "options of a run"));
+	MU_TRY(read_given(r, text, given));
+	MU_TRY(seek(r, text, "options", &found));
+	if (!found)
+		MU_FAIL(MU_ERR_FORMAT, "%s: has no \"options\"", r->path);
+	MU_TRY(expect(r, '{'));
+	while (!next_is(r, '}')) {
+		MU_TRY(read_member(r, given));
+		next_is(r, ',');
+	}
+out:
+	mu_free(given);
+	return st;
+}
+
+/* ---- files ---- */
+
+static enum mu_status read_config(struct reader *r)
+{
+	enum mu_status st = MU_OK;
+	FILE *f = NULL;
+	char *text = NULL;
+	size_t n;
+
+	MU_TRY(mu_stream_open(&f, r->path));
+	MU_TRY(MU_ALLOC(text, MOST_BYTES + 1, "options of a file"));
+	n = fread(text, 1, MOST_BYTES + 1, f);
+	if (ferror(f))
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
+	if (n > MOST_BYTES || memchr(text, '\0', n))
+		MU_FAIL(MU_ERR_FORMAT, "%s: not a file of options", r->path);
+	text[n] = '\0';
+	MU_TRY(text[strspn(text, " \t\r\n")] == '{' ? read_run(r, text) : read_lines(r, text));
+out:
+	mu_free(text);
+	if (f)
+		fclose(f);
+	if (st != MU_OK)
+		mu_trace_prefix("--config ");
+	return st;
+}
+
+/* Is it --config, or short for it? *value: in the same argument, or NULL. */
+static bool is_config(const char *argument, const char **value)
+{
+	static const char name[] = "--config";
+	const size_t n = strcspn(argument, "=");
+
+	*value = argument[n] ? argument + n + 1 : NULL;
+	return n >= sizeof "--conf" - 1 && n < sizeof name && strncmp(argument, name, n) == 0;
+}
+
+enum mu_status mu_conf_arguments_read(struct conf_arguments *a, int argc, char *const argv[])
+{
+	enum mu_status st = MU_OK;
+	struct mu_options scratch = {0};
+	struct conf values;
+
+	*a = (struct conf_arguments){.argc = 0};
+	MU_TRY(mu_options_init(&scratch, mu_conf_options, mu_conf_n_options, &values));
+	MU_TRY(append(a, argc > 0 ? argv[0] : "trainer", NULL));
+	for (int i = 1; i < argc; i++) {
+		struct reader r = {.to = a, .scratch = &scratch};
+
+		if (!is_config(argv[i], &r.path))
+			continue;
+		if (!r.path && i + 1 < argc)
+			r.path = argv[i + 1];
+		if (r.path)
+			MU_TRY(read_config(&r));
+	}
+	for (int i = 1; i < argc; i++)
+		MU_TRY(append(a, argv[i], NULL));
+out:
+	mu_options_release(&scratch);
+	return st;
+}
