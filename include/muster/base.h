@@ -140,6 +140,7 @@ struct mu_option {
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
+	char letter;   /* "-q" for short; 0: none. Of flags only */
 	bool advanced; /* shown by --help-all only */
 	bool toggle;   /* an INT of 0 and 1 that is a switch: --name, --no-name */
 	bool expert;   /* shown on the last pages of --help-all */
@@ -167,8 +168,9 @@ void mu_options_release(struct mu_options *o);
 /*
  * Parse argv[1..argc): "--name value" or "--name=value". A name may be abbreviated if that is
  * unambiguous; '_' reads as '-'. A switch is "--name" or "--no-name"; "--name 1" and "--name=0" are
- * the same. "-h" is "--help". Errors (MU_ERR_USAGE) name the option, its value and the allowed
- * values. The error for an unknown option names a similar one, if there is one.
+ * the same. "-h" is "--help", "-q" the flag with that letter. Errors (MU_ERR_USAGE) name the option,
+ * its value and the allowed values. The error for an unknown option names a similar one, if there
+ * is one.
  */
 enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv[]);
 /* As "--name=text" on the command line; text NULL: as "--name". For files of options. */

@@ -70,7 +70,11 @@ static const struct mu_option table[] = {
 	 .help = "X  factor",
 	 .advanced = true},
 	{.name = "data-dir", TEXT(data_dir), .group = "Store", .help = "DIR  folder"},
-	{.name = "info", FLAG(info), .group = "Other", .help = "show what is built in"},
+	{.name = "info",
+	 FLAG(info),
+	 .letter = 'i',
+	 .group = "Other",
+	 .help = "show what is built in"},
 	{.name = "benchmark",
 	 INT(benchmark),
 	 .toggle = true,
@@ -175,6 +179,9 @@ static void test_abbreviations(void)
 	mu_options_release(&o);
 	CHECK(parse(&o, &v, "--lr-", "0.5", NULL) == MU_OK);
 	CHECK(v.factor == 0.5);
+	mu_options_release(&o);
+	CHECK(parse(&o, &v, "--lr", "0.5", "-i") == MU_OK);
+	CHECK(v.info && mu_options_given(&o, "info"));
 	mu_options_release(&o);
 }
 
@@ -290,6 +297,7 @@ static void test_errors(void)
 	check_refused("stray", NULL, "\"stray\"", "belongs to no option", "--name");
 	check_refused("--info", "stray", "\"stray\"", "belongs to no option", "");
 	check_refused("-n", "3", "\"-n\"", "belongs to no option", "");
+	check_refused("-ii", NULL, "\"-ii\"", "belongs to no option", "");
 	check_refused("--", NULL, "unknown option", "--", "");
 	check_refused("--=3", NULL, "unknown option", "--=3", "");
 }
@@ -345,7 +353,7 @@ static void test_help(void)
 	CHECK(strncmp(text, "Model:\n  --network NAME  ", 25) == 0);
 	CHECK_HAS(text, "\n\nStore:\n  --kv-store NAME ");
 	CHECK_HAS(text, "network to train: mlp, lenet (default mlp)\n");
-	CHECK_HAS(text, "  --info                      show what is built in\n");
+	CHECK_HAS(text, "  -i, --info                  show what is built in\n");
 	CHECK_HAS(text, "(default 64)");
 	CHECK_HAS(text, "  --benchmark                 random data (on; off by --no-benchmark)\n");
 	CHECK(!strstr(text, "infer-shape") && !strstr(text, "lr-factor"));

@@ -330,20 +330,33 @@ out:
 	return st;
 }
 
+/* Name of the flag with this letter, "-q"; NULL: none. */
+static const char *find_letter(const struct mu_options *o, const char *word)
+{
+	if (strcmp(word, "-h") == 0)
+		return "help";
+	if (word[0] != '-' || word[1] == '\0' || word[2] != '\0')
+		return NULL;
+	for (size_t i = 0; i < o->n; i++)
+		if (o->table[i].letter == word[1])
+			return o->table[i].name;
+	return NULL;
+}
+
 enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv[])
 {
 	enum mu_status st = MU_OK;
 
 	for (int i = 1; i < argc; i++) {
-		const bool help = strcmp(argv[i], "-h") == 0;
+		const char *flag = find_letter(o, argv[i]);
 
-		if (!mu_options_is_option(argv[i]))
+		if (!flag && !mu_options_is_option(argv[i]))
 			MU_FAIL(MU_ERR_USAGE,
 				"\"%s\" belongs to no option: options are written --name value or "
 				"--name=value",
 				argv[i]);
-		MU_TRY(parse_one(o, help ? "help" : argv[i] + 2,
-				 i + 1 < argc ? argv[i + 1] : NULL, &i));
+		MU_TRY(parse_one(o, flag ? flag : argv[i] + 2,
+				 !flag && i + 1 < argc ? argv[i + 1] : NULL, &i));
 	}
 out:
 	return st;

@@ -103,8 +103,9 @@ static void print_option(const struct page *page, const struct mu_option *option
 {
 	char left[NAME_BYTES], text[HELP_BYTES], choices[HELP_BYTES / 2] = "", initial[NAME_BYTES];
 	size_t metavar = metavar_length(option);
-	int n = snprintf(left, sizeof left, "  --%s%s%.*s", option->name, metavar ? " " : "",
-			 (int)metavar, option->help);
+	const char letter[] = {'-', option->letter, ',', ' ', '\0'};
+	int n = snprintf(left, sizeof left, "  %s--%s%s%.*s", option->letter ? letter : "",
+			 option->name, metavar ? " " : "", (int)metavar, option->help);
 
 	if (!memchr(option->help, '|', metavar)) /* else they are there already */
 		mu_option_list(option, choices, sizeof choices);
