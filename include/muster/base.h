@@ -57,6 +57,13 @@ void mu_trace_add(enum mu_status st, const char *file, int line, const char *cal
 /* Message of the current trace ("" if there is none); print the whole trace, several lines. */
 const char *mu_trace_message(void);
 void mu_trace_print(FILE *stream, const char *who);
+/* Print the error as its user needs it: one line for what he can mend, such as a missing file; for
+ * errors of MPI, of devices and of this program the whole trace. _configure: always the whole
+ * trace; with colours. */
+void mu_trace_report(FILE *stream, const char *who);
+void mu_trace_configure(bool whole, bool colour);
+/* Place i of the current trace, "src/a.c:12 in call(x)"; false: there are no more. */
+bool mu_trace_place(size_t i, char *text, size_t nbytes);
 void mu_trace_clear(void);
 /* Insert text before the message of the current trace. */
 void mu_trace_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -89,25 +96,54 @@ void mu_trace_attach(struct mu_trace *detached);
 
 /* ---- log ---- */
 
-enum mu_log_level { MU_LOG_ERROR, MU_LOG_WARN, MU_LOG_INFO, MU_LOG_DEBUG };
+enum mu_log_level {
+	MU_LOG_ERROR,
+	MU_LOG_WARN,
+	MU_LOG_RESULT, /* how the run ended: the last line that --quiet leaves */
+	MU_LOG_INFO,
+	MU_LOG_DETAIL, /* what nobody acts on: for files, and for --verbose 1 */
+	MU_LOG_DEBUG,
+};
 
+/*
+ * The log has two forms: MXNet's, for files and for programs that read it, and the plain one, which
+ * is short, for a person at a terminal. Most lines are in both.
+ */
+enum mu_log_form { MU_LOG_ANY, MU_LOG_MXNET, MU_LOG_PLAIN, MU_LOG_FILES };
+
+/* How a destination is written. */
 struct mu_log_config {
-	FILE *stream;            /* destination of lines, NULL = stderr */
+	FILE *stream;            /* NULL = stderr */
 	enum mu_log_level level; /* lines above this level are dropped */
-	bool time;          /* start each line with date and time: "2026-01-31 12:00:00,123" */
+	bool plain;              /* the form; files have MXNet's */
+	bool time;               /* start each line with date and time: "2026-01-31 12:00:00,123" */
+	bool colour;             /* mark warnings by colour */
 	const char *prefix; /* text after the time, e.g. "Node[0]"; NULL or "" = none. Copied. */
 };
 
 void mu_log_configure(const struct mu_log_config *config);
 enum mu_log_level mu_log_level(void);
+/*
+ * A file, beside the stream of _configure, that has every line from then on: at most two. The log
+ * owns it, and closes it by _close_files.
+ */
+enum mu_status mu_log_add_file(const struct mu_log_config *config);
+void mu_log_close_files(void);
+
 /* Write one line, by one write call, so that lines of several ranks do not mix. The format has no
  * newline. */
 void mu_log(enum mu_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same where the log has this form; FILES: in files alone. */
+void mu_log_in(enum mu_log_form form, enum mu_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Show a status line below the log, if the stream is a terminal. It replaces the previous status
- * line. NULL: the previous one stays in the log. */
+ * line. "": no status line. NULL: the previous one stays in the log. */
 void mu_log_status(const char *text);
 #define mu_log_info(...) mu_log(MU_LOG_INFO, __VA_ARGS__)
 #define mu_log_warn(...) mu_log(MU_LOG_WARN, __VA_ARGS__)
+#define mu_log_detail(...) mu_log(MU_LOG_DETAIL, __VA_ARGS__)
+#define mu_log_mxnet(...) mu_log_in(MU_LOG_MXNET, MU_LOG_INFO, __VA_ARGS__)
+#define mu_log_plain(...) mu_log_in(MU_LOG_PLAIN, MU_LOG_INFO, __VA_ARGS__)
 
 /* ---- options: one table gives the struct's values, the parser, --help, the log header ---- */
 

@@ -54,7 +54,8 @@ int mu_world_close_signalled(MPI_Comm *world, int exit_status);
 void mu_world_abort(int exit_status) __attribute__((noreturn));
 /* 0 for MU_OK, 2 for MU_ERR_USAGE, 1 for all other errors. */
 int mu_world_exit_status(enum mu_status st);
-/* Print the error on stderr: the message alone for MU_ERR_USAGE, else also rank, role and trace. */
+/* Print the error on stderr (mu_trace_report), and in files of the log; with rank and role but for
+ * MU_ERR_USAGE, and unless rank is negative: a process that is alone. */
 void mu_world_report(enum mu_status st, const char *program, int rank, const char *role);
 /* End the job by an error that the other ranks may not know of: report it, then abort. */
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
@@ -308,6 +309,10 @@ enum mu_status mu_comm_link(MPI_Comm comm, double *bytes_per_second);
 /* Does standard error of this rank reach a terminal: directly, or through the launcher if it runs
  * on this host? */
 bool mu_comm_on_terminal(void);
+/* Does its standard output reach a file? */
+bool mu_comm_output_to_file(void);
+/* May lines on standard error have colours: is it a terminal, and NO_COLOR not set? */
+bool mu_comm_colours(void);
 
 /* Add *seconds to now() of this rank to get now() of rank 0. Accuracy: half of the shortest round
  * trip. Ranks of one host share the clock of mu_now and need no offset. Collective over comm. */

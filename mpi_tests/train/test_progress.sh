@@ -31,19 +31,70 @@ terminal() {
 }
 if command -v script >/dev/null && script -qec true /dev/null </dev/null >/dev/null 2>&1; then
 	part "on a terminal"
+	line='epoch [12]/2: loss \d+\.\d{4} acc \d\.\d{4}, val \d+\.\d{4} acc \d\.\d{4} best \d\.\d{4}, [\d.]+ s, \d+/s'
 	terminal "$TRAINER $job"
 	expect_count 2 "$escape\\[K$epoch"
-	expect_none 'Speed: '
-	terminal "$MPIRUN -n 3 $TRAINER $job --kv-store dist_sync"
+	expect_count 2 "\\r$escape\\[K$line\\r\$"
+	expect_count 1 '^network +mlp, 109386 parameters, on '
+	expect_count 1 '^data +330 samples \+ 90 for validation, 1 x 28 x 28, 10 classes: set\r$'
+	expect_count 1 '^steps +batches of 20 samples, 17 steps an epoch, 2 epochs\r$'
+	expect_count 1 '^trained 2 epochs in .*; validation accuracy .*, best .* after epoch \d\r$'
+	expect_count 0 'Speed: |Node\[|^\d{4}-|start with arguments'
+	[ "$(grep -c '' "$log")" -le 12 ] || { fail "more than 12 lines on a terminal" && show_log; }
+	terminal "$MPIRUN -n 3 $TRAINER $job --kv-store dist_sync --log logs/a.log --model-prefix m"
 	expect_count 2 "$escape\\[K$epoch comm"
-	expect_none 'Speed: '
+	expect_none 'Speed: |Saved checkpoint'
+	if has_files; then expect_count 2 "$line, m-000[12].h5\\r\$"; fi
+	expect 'log +logs/a.log'
+	log=logs/a.log
+	expect_count 4 '^Node\[0\] .*Speed: '
+	expect_count 1 'start with arguments network=mlp'
+	expect_count 2 'Validation-accuracy='
+	expect_none "$escape"
+	log=trainer.log
+	# A user who sends standard output to a file finds the log there.
+	terminal "$TRAINER $job >out.log"
+	expect_count 2 "$line"
+	log=out.log
+	expect_count 10 'Speed: '
+	expect_none "$escape"
+	log=trainer.log
+	terminal "$MPIRUN -n 3 $TRAINER $job --kv-store dist_sync --log-format mxnet"
+	expect_count 2 'Epoch\[[01]\] Validation-accuracy='
+	expect_none '^network|: loss'
 	terminal "$MPIRUN -n 3 $TRAINER $job --kv-store dist_sync 2>file.log"
 	log=file.log
 	expect_count 4 'Speed: '
 	expect_none "$escape"
+	log=trainer.log
+	terminal "$TRAINER $job --data-dir nowhere || true"
+	expect_count 1 "^trainer: $escape\\[1;31merror:$escape\\[0m nowhere: .*\\r\$"
+	NO_COLOR=1 terminal "$TRAINER $job --data-dir nowhere || true"
+	expect_count 1 "^trainer: error: nowhere: .*\\r\$"
 else
 	part "on a terminal: skipped, script (util-linux) makes none here"
 fi
+
+part "--log, --quiet, errors"
+log=trainer.log
+train 1 $job --quiet
+expect_count 1 .
+expect '^trained 2 epochs in .*; validation accuracy '
+train 1 $job -q --log a.log
+expect_count 1 .
+lines=$(grep -c 'Epoch\[1\]' a.log)
+[ "$lines" -ge 5 ] || fail "$lines lines of epoch 1 in the file of --log"
+run_limited 60 1 $job --log set
+expect_count 1 .
+expect '^trainer: error: --log set: cannot be written: Is a directory$'
+run_limited 60 1 $job --data-dir nowhere --log a.log
+expect_none 'rank 0|input/output|^    at '
+expect_count 1 '^trainer: error: nowhere: '
+log=a.log
+expect '    at src/'
+log=trainer.log
+run_limited 60 1 $job --data-dir nowhere --verbose 1
+expect '^    at src/'
 
 part "a narrow one, an error inside an epoch"
 log=trainer.log

@@ -258,7 +258,7 @@ for where in 0 1; do
 		-DBODY="$dense $custom"
 	run_limited 60 1 --network counts.so $plain $first
 	told 1 'device ref:0: counts0: has 15 samples'
-	run_limited 60 1 --network counts.so $plain $second --kv-store local
+	run_limited 60 1 --network counts.so $plain $second --kv-store local --verbose 1
 	told 1 'device ref:1: counts0: has 15 samples'
 	expect '^    at case.c:\d+$'
 	expect '^    at src/engine/shared.c:\d+ in .*join'

@@ -118,6 +118,39 @@ static void test_log(void)
 	fclose(stream);
 }
 
+/* The lines of a stream in the plain form, and those of a file beside it. */
+static void test_log_forms(void)
+{
+	FILE *stream = tmpfile(), *file = tmpfile();
+	char text[512] = "";
+
+	if (!CHECK(stream && file))
+		return;
+	mu_log_configure(&(struct mu_log_config){
+		.stream = stream, .level = MU_LOG_INFO, .plain = true, .colour = true});
+	CHECK(mu_log_add_file(&(struct mu_log_config){
+		      .stream = file, .level = MU_LOG_DETAIL, .prefix = "Node[0]"}) == MU_OK);
+	mu_log_status("status");
+	mu_log_mxnet("Epoch[0]");
+	mu_log_plain("epoch 1");
+	mu_log_detail("detail");
+	mu_log_in(MU_LOG_FILES, MU_LOG_ERROR, "why");
+	mu_log_status("");
+	mu_log_warn("w");
+	rewind(file);
+	text[fread(text, 1, sizeof text - 1, file)] = '\0';
+	CHECK_TEXT(text, "Node[0] Epoch[0]\nNode[0] detail\nNode[0] error: why\n"
+			 "Node[0] warning: w\n");
+	mu_log_close_files();
+	rewind(stream);
+	text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+	CHECK_TEXT(text, "\r\033[Kstatus\r\033[Kepoch 1\nstatus\r\033[K"
+			 "\033[1;33mwarning:\033[0m w\n");
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_INFO});
+	mu_log_status(NULL);
+	fclose(stream);
+}
+
 /* The text below the log: replaced, written anew below each line, at last a line of its own. */
 static void test_log_status(void)
 {
@@ -376,6 +409,7 @@ int main(void)
 	test_trace();
 	test_trace_of_thread();
 	test_log();
+	test_log_forms();
 	test_log_status();
 	test_clock();
 	test_nested_clocks();

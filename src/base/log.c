@@ -9,30 +9,54 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 8192, PREFIX_BYTES = 128, STATUS_BYTES = 256 };
+enum { LINE_BYTES = 8192, PREFIX_BYTES = 128, STATUS_BYTES = 256, FILES = 2 };
 
 /* Return to the start of the line and clear it. */
 #define ERASE "\r\033[K"
 
-static struct {
-	FILE *stream; /* NULL = stderr */
-	enum mu_log_level level;
-	bool time;
+struct destination {
+	struct mu_log_config config;
 	char prefix[PREFIX_BYTES];
+};
+
+static struct {
+	struct destination stream, files[FILES];
+	size_t n_files;
 	char status[STATUS_BYTES]; /* status line below the log, "" if there is none */
-} state = {.level = MU_LOG_INFO};
+} state = {.stream.config.level = MU_LOG_DETAIL};
+
+static void configure(struct destination *d, const struct mu_log_config *config)
+{
+	d->config = *config;
+	snprintf(d->prefix, sizeof d->prefix, "%s", config->prefix ? config->prefix : "");
+	d->config.prefix = d->prefix;
+}
 
 void mu_log_configure(const struct mu_log_config *config)
 {
-	state.stream = config->stream;
-	state.level = config->level;
-	state.time = config->time;
-	snprintf(state.prefix, sizeof state.prefix, "%s", config->prefix ? config->prefix : "");
+	configure(&state.stream, config);
 }
 
 enum mu_log_level mu_log_level(void)
 {
-	return state.level;
+	return state.stream.config.level;
+}
+
+enum mu_status mu_log_add_file(const struct mu_log_config *config)
+{
+	enum mu_status st = MU_OK;
+
+	if (state.n_files == FILES)
+		MU_FAIL(MU_ERR_ARGUMENT, "the log has %d files, and no more", FILES);
+	configure(&state.files[state.n_files++], config);
+out:
+	return st;
+}
+
+void mu_log_close_files(void)
+{
+	while (state.n_files > 0)
+		fclose(state.files[--state.n_files].config.stream);
 }
 
 /* Date, time and milliseconds in the format of Python's logging; returns the length. */
@@ -72,35 +96,33 @@ static void write_line(FILE *stream, const char *line, size_t nbytes)
 	}
 }
 
-void mu_log(enum mu_log_level level, const char *format, ...)
+static const char *mark(enum mu_log_level level, bool colour)
 {
-	static const char *const marks[] = {
-		[MU_LOG_ERROR] = "error: ",
-		[MU_LOG_WARN] = "warning: ",
-		[MU_LOG_INFO] = "",
-		[MU_LOG_DEBUG] = "",
-	};
+	switch (level) {
+	case MU_LOG_ERROR: return colour ? "\033[1;31merror:\033[0m " : "error: ";
+	case MU_LOG_WARN: return colour ? "\033[1;33mwarning:\033[0m " : "warning: ";
+	default: return "";
+	}
+}
+
+/* status: the status line that the line must replace, and that follows it. */
+static void put(const struct destination *d, enum mu_log_level level, const char *text,
+		const char *status)
+{
 	static const char cut[] = " ...";
 	char line[LINE_BYTES + STATUS_BYTES];
 	size_t used = 0, room;
-	va_list args;
 	int n;
 
-	if (level > state.level)
-		return;
-	if (*state.status)
+	if (*status)
 		used += (size_t)snprintf(line, sizeof line, ERASE);
-	if (state.time)
+	if (d->config.time)
 		used += put_time(line + used, sizeof line - used);
-	n = snprintf(line + used, sizeof line - used, "%s%s%s", state.prefix,
-		     *state.prefix ? " " : "", marks[level]);
+	n = snprintf(line + used, sizeof line - used, "%s%s%s", d->prefix, *d->prefix ? " " : "",
+		     mark(level, d->config.colour));
 	used += n > 0 ? (size_t)n : 0;
 	room = LINE_BYTES - used - 1; /* the newline replaces the terminating zero */
-	va_start(args, format);
-	n = vsnprintf(line + used, room + 1, format, args);
-	va_end(args);
-	if (n < 0)
-		return;
+	n = snprintf(line + used, room + 1, "%s", text);
 	if ((size_t)n > room) {
 		used += room;
 		memcpy(line + used - (sizeof cut - 1), cut, sizeof cut - 1);
@@ -108,14 +130,53 @@ void mu_log(enum mu_log_level level, const char *format, ...)
 		used += (size_t)n;
 	}
 	line[used++] = '\n';
-	used += (size_t)snprintf(line + used, sizeof line - used, "%s", state.status);
-	write_line(state.stream ? state.stream : stderr, line, used);
+	used += (size_t)snprintf(line + used, sizeof line - used, "%s", status);
+	write_line(d->config.stream ? d->config.stream : stderr, line, used);
+}
+
+static bool has(const struct destination *d, enum mu_log_form form, enum mu_log_level level)
+{
+	const enum mu_log_form other = d->config.plain ? MU_LOG_MXNET : MU_LOG_PLAIN;
+
+	return level <= d->config.level && form != other;
+}
+
+static void log_line(enum mu_log_form form, enum mu_log_level level, const char *format,
+		     va_list args)
+{
+	char text[LINE_BYTES + 1]; /* one byte more than fits: put marks the cut */
+
+	if (vsnprintf(text, sizeof text, format, args) < 0)
+		return;
+	if (form != MU_LOG_FILES && has(&state.stream, form, level))
+		put(&state.stream, level, text, state.status);
+	for (size_t i = 0; i < state.n_files; i++)
+		if (has(&state.files[i], form, level))
+			put(&state.files[i], level, text, "");
+}
+
+void mu_log(enum mu_log_level level, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	log_line(MU_LOG_ANY, level, format, args);
+	va_end(args);
+}
+
+void mu_log_in(enum mu_log_form form, enum mu_log_level level, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	log_line(form, level, format, args);
+	va_end(args);
 }
 
 void mu_log_status(const char *text)
 {
 	char line[STATUS_BYTES + sizeof ERASE];
-	FILE *stream = state.stream ? state.stream : stderr;
+	FILE *stream = state.stream.config.stream ? state.stream.config.stream : stderr;
 
 	if (!text) {
 		if (*state.status)
@@ -123,6 +184,8 @@ void mu_log_status(const char *text)
 		*state.status = '\0';
 		return;
 	}
+	if (!*text && !*state.status)
+		return;
 	snprintf(state.status, sizeof state.status, "%s", text);
 	snprintf(line, sizeof line, ERASE "%s", state.status);
 	write_line(stream, line, strlen(line));

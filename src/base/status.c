@@ -24,6 +24,9 @@ struct mu_trace {
 
 static _Thread_local struct mu_trace trace;
 
+/* See mu_trace_configure. */
+static bool always_whole, colours;
+
 static const char *const names[] = {
 	[MU_OK] = "ok",
 	[MU_ERR_USAGE] = "wrong use",
@@ -160,6 +163,46 @@ void mu_trace_print(FILE *stream, const char *who)
 	fflush(stream);
 	fwrite(text, 1, used, stream);
 	fflush(stream);
+}
+
+void mu_trace_configure(bool whole, bool colour)
+{
+	always_whole = whole;
+	colours = colour;
+}
+
+/* Not the user's to mend. */
+static bool is_defect(enum mu_status st)
+{
+	return st == MU_ERR_ARGUMENT || st == MU_ERR_MPI || st == MU_ERR_DEVICE;
+}
+
+void mu_trace_report(FILE *stream, const char *who)
+{
+	char text[PRINT_BYTES];
+
+	if (always_whole || is_defect(trace.st)) {
+		mu_trace_print(stream, who);
+		return;
+	}
+	if (trace.st == MU_OK)
+		return;
+	append(text, sizeof text, 0, "%s%s%serror:%s %s\n", who ? who : "", who && *who ? ": " : "",
+	       colours ? "\033[1;31m" : "", colours ? "\033[0m" : "", trace.message);
+	fflush(stream);
+	fwrite(text, 1, strlen(text), stream); /* one write, so that ranks do not mix */
+	fflush(stream);
+}
+
+bool mu_trace_place(size_t i, char *text, size_t nbytes)
+{
+	const struct place *p = &trace.places[i < PLACES_MAX ? i : 0];
+
+	if (trace.st == MU_OK || i >= PLACES_MAX || i >= (size_t)trace.n)
+		return false;
+	snprintf(text, nbytes, "%s:%d%s%s", p->file, p->line, p->call ? " in " : "",
+		 p->call ? p->call : "");
+	return true;
 }
 
 void mu_trace_clear(void)

@@ -314,7 +314,7 @@ enum mu_status mu_checkpoint_resume_weights(const struct mu_engine *e,
 
 		MU_TRY(load_array(&l, &array, weights + slices[k].at, true));
 	}
-	mu_log_info("Loaded model %s", resume->path);
+	mu_log_detail("Loaded model %s", resume->path);
 out:
 	close_loader(&l);
 	return st;

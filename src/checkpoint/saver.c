@@ -26,6 +26,7 @@ struct checkpoint_saver {
 	enum stage stage;
 	struct checkpoint_snapshot snapshot;
 	struct checkpoint_new_file file;
+	bool inside; /* the file is of a step inside an epoch */
 	struct checkpoint_writer *writer;
 	struct mu_vote vote;                 /* of the workers: the lowest that failed, if any */
 	int lowest;                          /* worker that failed; num_workers: none */
@@ -134,6 +135,7 @@ enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 	MU_TRY(mu_checkpoint_saver_finish(s));
 	s->started = s->last = mu_now();
 	s->file.alone = alone;
+	s->inside = at.step > 0;
 	mu_checkpoint_path(e->conf->model_prefix, at.epoch, at.step, s->file.path,
 			   sizeof s->file.path);
 	MU_TRY(mu_kv_step_end(e->kv));
@@ -227,10 +229,12 @@ static enum mu_status end_commit(struct checkpoint_saver *s)
 	s->stage = NONE;
 	mu_replace_release(&s->file.replace);
 	MU_TRY(st);
-	mu_log_info("Saved checkpoint to \"%s\"", s->file.path);
+	/* The plain log names an epoch's file in its line. */
+	mu_log_in(s->inside ? MU_LOG_ANY : MU_LOG_MXNET, MU_LOG_INFO, "Saved checkpoint to \"%s\"",
+		  s->file.path);
 	snprintf(s->back->path, sizeof s->back->path, "%s", s->file.path);
-	mu_log_info("checkpoint: %.3f MB; training waited %.3f s, complete after %.3f s",
-		    (double)s->file.n_bytes * 1e-6, s->waited, mu_now() - s->started);
+	mu_log_detail("checkpoint: %.3f MB; training waited %.3f s, complete after %.3f s",
+		      (double)s->file.n_bytes * 1e-6, s->waited, mu_now() - s->started);
 out:
 	return st;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,21 +51,49 @@ static bool read_process(int pid, char name[64], int *parent)
 	return good;
 }
 
-bool mu_comm_on_terminal(void)
+/* The outermost process of the launcher on this host; 0: none. */
+static int find_launcher(void)
 {
-	char name[64], path[64], target[64] = "";
+	char name[64];
 	int pid = (int)getppid(), parent, launcher = 0;
 
 	while (read_process(pid, name, &parent) && is_launcher(name)) {
 		launcher = pid;
 		pid = parent;
 	}
+	return launcher;
+}
+
+bool mu_comm_on_terminal(void)
+{
+	const int launcher = find_launcher();
+	char path[64], target[64] = "";
+
 	if (launcher == 0)
 		return isatty(STDERR_FILENO);
 	snprintf(path, sizeof path, "/proc/%d/fd/2", launcher);
 	if (readlink(path, target, sizeof target - 1) < 0)
 		return false;
 	return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0;
+}
+
+bool mu_comm_output_to_file(void)
+{
+	const int launcher = find_launcher();
+	char path[64];
+	struct stat file;
+
+	if (launcher == 0)
+		return fstat(STDOUT_FILENO, &file) == 0 && S_ISREG(file.st_mode);
+	snprintf(path, sizeof path, "/proc/%d/fd/1", launcher);
+	return stat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+bool mu_comm_colours(void)
+{
+	const char *none = getenv("NO_COLOR"), *term = getenv("TERM"); /* no-color.org */
+
+	return !(none && *none) && !(term && strcmp(term, "dumb") == 0) && mu_comm_on_terminal();
 }
 
 static int number(const char *variable)

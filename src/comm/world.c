@@ -62,6 +62,8 @@ void mu_world_abort(int exit_status)
 	int started = 0;
 	int ended = 0;
 
+	if (!mu_world_launched()) /* a process that is alone: MPI_Abort would only add a line */
+		_exit(exit_status);
 	signal(SIGALRM, SIG_DFL);
 	alarm(ABORT_SECONDS);
 	if (MPI_Initialized(&started) == MPI_SUCCESS && started &&
@@ -77,20 +79,32 @@ int mu_world_exit_status(enum mu_status st)
 	return st == MU_ERR_USAGE ? 2 : 1;
 }
 
-/* The user must correct wrong usage: the message is enough, whichever rank and line found it. */
+/* Files of the log have the trace, too: the error may be all that is left of a night. */
+static void log_error(const char *who)
+{
+	char place[512];
+
+	mu_log_in(MU_LOG_FILES, MU_LOG_ERROR, "%s: %s", who, mu_trace_message());
+	for (size_t i = 0; mu_trace_place(i, place, sizeof place); i++)
+		mu_log_in(MU_LOG_FILES, MU_LOG_INFO, "    at %s", place);
+}
+
+/* The user must correct wrong usage: whichever rank found it. */
 void mu_world_report(enum mu_status st, const char *program, int rank, const char *role)
 {
 	char who[192], host[64] = "unknown host";
 
-	if (st == MU_ERR_USAGE) {
-		if (*mu_trace_message())
-			fprintf(stderr, "%s: error: %s\n", program, mu_trace_message());
+	if (!*mu_trace_message())
 		return;
-	}
 	gethostname(host, sizeof host - 1);
-	snprintf(who, sizeof who, "%s: rank %d%s%s on %s", program, rank, *role ? ", " : "", role,
-		 host);
-	mu_trace_print(stderr, who);
+	if (st == MU_ERR_USAGE || rank < 0)
+		snprintf(who, sizeof who, "%s", program);
+	else
+		snprintf(who, sizeof who, "%s: rank %d%s%s on %s", program, rank, *role ? ", " : "",
+			 role, host);
+	mu_log_status(NULL);
+	mu_trace_report(stderr, who);
+	log_error(who);
 }
 
 static void rest(int tenths_of_second)
@@ -115,7 +129,7 @@ static int tenths_before_telling(enum mu_status st, int rank, const char *role)
 		return 50;
 	if (st == MU_ERR_TIMEOUT)
 		return *role ? 0 : 10 * turn;
-	return rank == 0 ? 0 : 20 + turn;
+	return rank <= 0 ? 0 : 20 + turn;
 }
 
 /* An immediate abort can end the launcher before it has passed on the output. */

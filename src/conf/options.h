@@ -43,6 +43,7 @@ enum conf_cache { CONF_CACHE_NONE, CONF_CACHE_NODE, CONF_CACHE_N };
 enum conf_on_nan { CONF_ON_NAN_STOP, CONF_ON_NAN_SKIP, CONF_ON_NAN_ROLLBACK, CONF_ON_NAN_N };
 enum conf_prefix { CONF_PREFIX_NODE, CONF_PREFIX_NONE, CONF_PREFIX_N };
 enum conf_progress { CONF_PROGRESS_AUTO, CONF_PROGRESS_NO, CONF_PROGRESS_YES, CONF_PROGRESS_N };
+enum conf_log { CONF_LOG_AUTO, CONF_LOG_MXNET, CONF_LOG_PLAIN, CONF_LOG_N };
 enum conf_resume { CONF_RESUME_NONE, CONF_RESUME_AUTO, CONF_RESUME_FILE };
 enum conf_summary { CONF_SUMMARY_NONE, CONF_SUMMARY_LAYERS, CONF_SUMMARY_DOT, CONF_SUMMARY_N };
 
@@ -60,6 +61,7 @@ extern const char *const mu_conf_cache_words[CONF_CACHE_N];
 extern const char *const mu_conf_on_nan_words[CONF_ON_NAN_N];
 extern const char *const mu_conf_prefix_words[CONF_PREFIX_N];
 extern const char *const mu_conf_progress_words[CONF_PROGRESS_N];
+extern const char *const mu_conf_log_words[CONF_LOG_N];
 extern const char *const mu_conf_summary_words[CONF_SUMMARY_N];
 
 /* Does a checkpoint record the value of an option? The column `record` of the table. */
@@ -199,6 +201,9 @@ struct conf {
 	const char *metrics_file, *tensorboard, *timeline; /* NULL: none */
 	long timeline_steps;
 	enum conf_progress progress;
+	const char *log_file; /* NULL: none */
+	enum conf_log log_format;
+	bool quiet;
 	bool check, help, help_all, version, info;
 };
 

@@ -85,6 +85,12 @@ const char *const mu_conf_progress_words[CONF_PROGRESS_N] = {
 	[CONF_PROGRESS_YES] = "1",
 };
 
+const char *const mu_conf_log_words[CONF_LOG_N] = {
+	[CONF_LOG_AUTO] = "auto",
+	[CONF_LOG_MXNET] = "mxnet",
+	[CONF_LOG_PLAIN] = "plain",
+};
+
 const char *const mu_conf_summary_words[CONF_SUMMARY_N] = {
 	[CONF_SUMMARY_LAYERS] = "",
 	[CONF_SUMMARY_DOT] = "dot",

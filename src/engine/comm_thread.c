@@ -171,8 +171,8 @@ void mu_engine_comm_thread_report(const struct mu_engine *e)
 
 	if (!e->conf->comm_thread)
 		return;
-	mu_log_info("a thread of communication in every worker, beside %d that compute%s",
-		    e->n_threads, e->n_threads == 1 ? "s" : "");
+	mu_log_detail("a thread of communication in every worker, beside %d that compute%s",
+		      e->n_threads, e->n_threads == 1 ? "s" : "");
 	if (threads > t->node_cores)
 		mu_log_warn("--comm-thread 1: %d threads of workers share the %d core%s of %s: "
 			    "without a core of its own it costs more than it saves",

@@ -259,11 +259,11 @@ enum mu_status mu_engine_gpus_record(struct mu_engine *e)
 	if (e->topology->index != 0)
 		goto out;
 	if (why)
-		mu_log_info("a step is no CUDA graph: %s", why);
+		mu_log_detail("a step is no CUDA graph: %s", why);
 	else
-		mu_log_info("a step is %zu CUDA graphs, and %zu calls of layers that are not in "
-			    "them",
-			    recorded, alone);
+		mu_log_detail("a step is %zu CUDA graphs, and %zu calls of layers that are not in "
+			      "them",
+			      recorded, alone);
 out:
 	return st;
 }

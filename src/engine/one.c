@@ -23,8 +23,8 @@ static void describe(const struct mu_engine *e)
 {
 	char text[128];
 
-	mu_log_info("device %s",
-		    mu_engine_device_text(&e->devices.of[0].device, text, sizeof text));
+	mu_log_detail("device %s",
+		      mu_engine_device_text(&e->devices.of[0].device, text, sizeof text));
 }
 
 const struct mu_engine_ops mu_engine_one = {

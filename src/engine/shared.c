@@ -32,13 +32,14 @@ static void describe(const struct mu_engine *e)
 	char text[128], name[32];
 
 	for (size_t i = 0; i < s->list.n; i++)
-		mu_log_info("device %s, %zu of %zu samples: %s",
-			    mu_engine_device_name(&s->list, i, name, sizeof name), s->of[i].batch,
-			    e->train->config.batch,
-			    mu_engine_device_text(&s->of[i].device, text, sizeof text));
-	mu_log_info("the %zu devices of a worker share its weights; their gradients are summed on "
-		    "the %s",
-		    s->list.n, e->store->sums_on_devices ? "devices" : "CPU");
+		mu_log_detail("device %s, %zu of %zu samples: %s",
+			      mu_engine_device_name(&s->list, i, name, sizeof name), s->of[i].batch,
+			      e->train->config.batch,
+			      mu_engine_device_text(&s->of[i].device, text, sizeof text));
+	mu_log_detail(
+		"the %zu devices of a worker share its weights; their gradients are summed on "
+		"the %s",
+		s->list.n, e->store->sums_on_devices ? "devices" : "CPU");
 }
 
 /* ---- forward ---- */

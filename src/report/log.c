@@ -41,8 +41,6 @@ static void window(struct report_observer *o, const struct report_window *w)
 	char text[512];
 	size_t n;
 
-	if (mu_report_terminal_is_on(e->conf))
-		return;
 	snprintf(text, sizeof text, "Epoch[%zu] Batch [%zu-%zu]\tSpeed: %.2f samples/sec", w->epoch,
 		 w->first, w->last, mean(w->samples, w->seconds));
 	for (size_t i = 0; i < shown->n; i++) {
@@ -58,7 +56,8 @@ static void window(struct report_observer *o, const struct report_window *w)
 	if (e->store->distributed)
 		snprintf(text + n, sizeof text - n, "\tcomm=%.1f%%",
 			 100 * mean(w->comm_seconds, w->seconds));
-	mu_log_info("%s", text);
+	mu_log_in(mu_report_terminal_is_on(e->conf) ? MU_LOG_FILES : MU_LOG_ANY, MU_LOG_INFO, "%s",
+		  text);
 }
 
 static void report_metrics(const struct report_observer *o, const char *what, size_t epoch,
@@ -67,8 +66,8 @@ static void report_metrics(const struct report_observer *o, const char *what, si
 	const struct engine_metrics *shown = o->view->metrics;
 
 	for (size_t i = 0; i < shown->n; i++)
-		mu_log_info("Epoch[%zu] %s-%s=%f", epoch, what, shown->printed[i],
-			    shown->of[i]->value(m));
+		mu_log_mxnet("Epoch[%zu] %s-%s=%f", epoch, what, shown->printed[i],
+			     shown->of[i]->value(m));
 }
 
 static void epoch(struct report_observer *o, const struct report_window *w)
@@ -84,9 +83,9 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 	if (w->early || w->metrics.samples <= 0)
 		return;
 	report_metrics(o, "Train", w->epoch, &w->metrics);
-	mu_log_info("Epoch[%zu] Time cost=%.3f", w->epoch, w->seconds);
+	mu_log_mxnet("Epoch[%zu] Time cost=%.3f", w->epoch, w->seconds);
 	if (o->view->engine->store->distributed)
-		mu_log_info("Epoch[%zu] Exposed communication=%.3f", w->epoch, w->comm_seconds);
+		mu_log_mxnet("Epoch[%zu] Exposed communication=%.3f", w->epoch, w->comm_seconds);
 }
 
 static void validation(struct report_observer *o, size_t epoch, const struct mu_metrics *m)
@@ -103,12 +102,13 @@ static void report_bound(const struct report_observer *o)
 	const double spent = mu_report_comm_seconds();
 
 	if (o->view->engine->store->distributed)
-		mu_log_info("exposed communication (worker 0's time in pushes and pulls): %.3f s, "
-			    "%.1f%% of training",
-			    log->comm_seconds, 100 * mean(log->comm_seconds, log->seconds));
+		mu_log_detail(
+			"exposed communication (worker 0's time in pushes and pulls): %.3f s, "
+			"%.1f%% of training",
+			log->comm_seconds, 100 * mean(log->comm_seconds, log->seconds));
 	if (link > 0 && bound > 0 && spent > 0)
-		mu_log_info("push and pull: %.3f ms a step, %.2f of the bound's speed",
-			    1e3 * spent / log->exchanges, bound / spent);
+		mu_log_detail("push and pull: %.3f ms a step, %.2f of the bound's speed",
+			      1e3 * spent / log->exchanges, bound / spent);
 }
 
 static enum mu_status end(struct report_observer *o)
@@ -117,13 +117,13 @@ static enum mu_status end(struct report_observer *o)
 
 	if (log->samples == 0)
 		return MU_OK;
-	mu_log_info("trained %.0f samples in %.3f s: %.2f samples/sec", log->samples, log->seconds,
-		    mean(log->samples, log->seconds));
-	mu_log_info("worker 0's seconds: data %.3f, forward %.3f, backward %.3f, push %.3f, pull "
-		    "%.3f, update %.3f",
-		    mu_clock_seconds(MU_CLOCK_DATA), mu_clock_seconds(MU_CLOCK_FORWARD),
-		    mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
-		    mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
+	mu_log_in(MU_LOG_MXNET, MU_LOG_RESULT, "trained %.0f samples in %.3f s: %.2f samples/sec",
+		  log->samples, log->seconds, mean(log->samples, log->seconds));
+	mu_log_detail("worker 0's seconds: data %.3f, forward %.3f, backward %.3f, push %.3f, pull "
+		      "%.3f, update %.3f",
+		      mu_clock_seconds(MU_CLOCK_DATA), mu_clock_seconds(MU_CLOCK_FORWARD),
+		      mu_clock_seconds(MU_CLOCK_BACKWARD), mu_clock_seconds(MU_CLOCK_PUSH),
+		      mu_clock_seconds(MU_CLOCK_PULL), mu_clock_seconds(MU_CLOCK_UPDATE));
 	report_bound(o);
 	mu_report_store_end(o->view->engine);
 	return MU_OK;

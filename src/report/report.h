@@ -35,6 +35,17 @@ enum mu_status mu_report_ranks(const struct mu_engine *e);
 void mu_report_store(const struct mu_engine *e);
 void mu_report_store_end(const struct mu_engine *e);
 
+/* brief.c: the same in the plain form. */
+void mu_report_start_brief(const struct report_view *view);
+
+/* ---- destinations.c: where the log of this rank goes, before the first line. again: a run after
+ * a rollback, whose files are open. Worker 0 may fail ---- */
+
+enum mu_status mu_report_log_open(const struct conf *v, const struct mu_options *options,
+				  const struct mu_topology *t, bool again);
+/* view.c: has the log on standard error the plain form? */
+bool mu_report_is_plain(const struct conf *v);
+
 /* ---- info.c: --info ---- */
 
 void mu_report_info(FILE *stream);

@@ -58,7 +58,7 @@ static void print_node(const struct mu_engine *e, const struct card *cards, int 
 				      mu_role_name((enum mu_role)c->role), c->index, r, c->pid,
 				      own ? ", " : "", own ? c->address : "");
 	}
-	mu_log_info("%s", line);
+	mu_log_detail("%s", line);
 }
 
 /* Once for a node: by the first of the workers that share too few cores. */
@@ -137,13 +137,13 @@ static void report_convolutions(const struct mu_engine *e)
 	if (c.gemm[FORWARD] + c.gemm[DATA] + c.gemm[weights] > 0)
 		snprintf(gemm, sizeof gemm, "gemm does %zu, %zu and %zu, ", c.gemm[FORWARD],
 			 c.gemm[DATA], c.gemm[weights]);
-	mu_log_info("convolutions %s: winograd does %zu of %zu forward, %zu of %zu gradients of "
-		    "data and %zu of %zu of weights; %sdirect the others",
-		    mu_conf_conv_words[e->conf->conv_algo], c.winograd[FORWARD], c.n[FORWARD],
-		    c.winograd[DATA], c.n[DATA], c.winograd[weights], c.n[weights], gemm);
+	mu_log_detail("convolutions %s: winograd does %zu of %zu forward, %zu of %zu gradients of "
+		      "data and %zu of %zu of weights; %sdirect the others",
+		      mu_conf_conv_words[e->conf->conv_algo], c.winograd[FORWARD], c.n[FORWARD],
+		      c.winograd[DATA], c.n[DATA], c.winograd[weights], c.n[weights], gemm);
 	if (*e->conv->text)
-		mu_log_info("convolutions by the table of %s, hash %016" PRIx64,
-			    e->conv->path, e->conv->hash);
+		mu_log_detail("convolutions by the table of %s, hash %016" PRIx64, e->conv->path,
+			      e->conv->hash);
 }
 
 static void report_model(const struct mu_engine *e)
@@ -151,12 +151,12 @@ static void report_model(const struct mu_engine *e)
 	struct mu_net_counts counts;
 
 	mu_net_counts(e->net, &counts);
-	mu_log_info("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
-		    "activations",
-		    e->conf->network_name, counts.params, counts.arrays, counts.aux,
-		    e->ops->activations(e) / 1e6);
+	mu_log_detail("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
+		      "activations",
+		      e->conf->network_name, counts.params, counts.arrays, counts.aux,
+		      e->ops->activations(e) / 1e6);
 	if (*mu_net_notes(e->net))
-		mu_log_info("%s", mu_net_notes(e->net));
+		mu_log_detail("%s", mu_net_notes(e->net));
 	report_devices(e);
 	report_convolutions(e);
 }
@@ -169,27 +169,28 @@ void mu_report_data(const struct mu_engine *e)
 	in->ops->describe(in, what, sizeof what);
 	if (e->validate)
 		snprintf(more, sizeof more, ", %zu for validation", e->validate->n);
-	mu_log_info("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
-		    in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
-		    in->classes, what);
+	mu_log_detail("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
+		      in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
+		      in->classes, what);
 	if (in->groups && e->validate) {
 		e->validate->ops->describe(e->validate, what, sizeof what);
-		mu_log_info("data %s: validation: %s", in->ops->name, what);
+		mu_log_detail("data %s: validation: %s", in->ops->name, what);
 	}
 	if (in->ops->colour_images) {
 		mu_augment_describe(&in->config.augment, what, sizeof what);
-		mu_log_info("data %s: training images: %s", in->ops->name, what);
+		mu_log_detail("data %s: training images: %s", in->ops->name, what);
 	}
 	if (in->config.shuffle_chunk)
-		mu_log_info("data %s: shuffled in runs of %zu samples", in->ops->name,
-			    in->config.shuffle_chunk);
+		mu_log_detail("data %s: shuffled in runs of %zu samples", in->ops->name,
+			      in->config.shuffle_chunk);
 	if (in->pipeline)
-		mu_log_info("data %s: %d thread%s per worker decode%s, at most %zu batches ahead: "
-			    "%.1f MB%s",
-			    in->ops->name, in->config.threads, in->config.threads == 1 ? "" : "s",
-			    in->config.threads == 1 ? "s" : "", in->config.prefetch,
-			    (double)mu_input_prefetch_bytes(in) / 1e6,
-			    e->validate ? ", and as much for validation" : "");
+		mu_log_detail(
+			"data %s: %d thread%s per worker decode%s, at most %zu batches ahead: "
+			"%.1f MB%s",
+			in->ops->name, in->config.threads, in->config.threads == 1 ? "" : "s",
+			in->config.threads == 1 ? "s" : "", in->config.prefetch,
+			(double)mu_input_prefetch_bytes(in) / 1e6,
+			e->validate ? ", and as much for validation" : "");
 }
 
 static void report_store(const struct report_view *view)
@@ -199,16 +200,16 @@ static void report_store(const struct report_view *view)
 
 	mu_kv_layout(e->kv, &layout);
 	if (e->store->has_servers)
-		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
-			    "%.3f to %.3f MB",
-			    e->conf->kv_store, layout.n_keys, (double)layout.bytes / 1e6,
-			    layout.n_buckets, e->topology->num_servers,
-			    e->topology->num_servers == 1 ? "" : "s",
-			    (double)layout.bytes_per_server_min / 1e6,
-			    (double)layout.bytes_per_server_max / 1e6);
+		mu_log_detail("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
+			      "%.3f to %.3f MB",
+			      e->conf->kv_store, layout.n_keys, (double)layout.bytes / 1e6,
+			      layout.n_buckets, e->topology->num_servers,
+			      e->topology->num_servers == 1 ? "" : "s",
+			      (double)layout.bytes_per_server_min / 1e6,
+			      (double)layout.bytes_per_server_max / 1e6);
 	else
-		mu_log_info("kv-store %s: %zu keys, %.3f MB in %zu buckets", e->conf->kv_store,
-			    layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
+		mu_log_detail("kv-store %s: %zu keys, %.3f MB in %zu buckets", e->conf->kv_store,
+			      layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
 	if (*e->without_nccl)
 		mu_log_warn("--%s auto: %s; sums of GPUs are the host's%s",
 			    e->store->has_servers ? "node-reduce" : "inter-node",
@@ -216,18 +217,20 @@ static void report_store(const struct report_view *view)
 	if (!e->store->distributed || e->store->on_gpus)
 		return;
 	if (e->topology->node_size > 1)
-		mu_log_info("ranks of a node %s",
-			    layout.shares_memory
-				    ? "share memory: inside it gradients and weights do not travel"
-			    : layout.sums_on_node
-				    ? "send messages, and to other nodes one sum of gradients"
-				    : "send messages");
+		mu_log_detail(
+			"ranks of a node %s",
+			layout.shares_memory
+				? "share memory: inside it gradients and weights do not travel"
+			: layout.sums_on_node
+				? "send messages, and to other nodes one sum of gradients"
+				: "send messages");
 	if (e->topology->num_workers > 1)
-		mu_log_info("a link of %.3f GB/s bounds a step's push and pull by messages to %.3f "
-			    "ms; the best "
-			    "split of servers over all ranks: %.3f ms",
-			    view->link / 1e9, 1e3 * mu_kv_bound(e->kv, view->link),
-			    1e3 * mu_kv_bound_split(e->kv, view->link));
+		mu_log_detail(
+			"a link of %.3f GB/s bounds a step's push and pull by messages to %.3f "
+			"ms; the best "
+			"split of servers over all ranks: %.3f ms",
+			view->link / 1e9, 1e3 * mu_kv_bound(e->kv, view->link),
+			1e3 * mu_kv_bound_split(e->kv, view->link));
 }
 
 /* "momentum, previous: 3.448 MB" */
@@ -247,9 +250,9 @@ static void report_states(const struct mu_engine *e)
 					 names[i]);
 	mu_kv_layout(e->kv, &layout);
 	if (n > 0)
-		mu_log_info("state of %s: %s: %.3f MB%s", config.name, text,
-			    (double)layout.bytes * n / 1e6,
-			    e->conf->sync_period > 1 ? " on every worker" : "");
+		mu_log_detail("state of %s: %s: %.3f MB%s", config.name, text,
+			      (double)layout.bytes * n / 1e6,
+			      e->conf->sync_period > 1 ? " on every worker" : "");
 }
 
 static void report_optimizer(const struct report_view *view, size_t count)
@@ -263,20 +266,21 @@ static void report_optimizer(const struct report_view *view, size_t count)
 
 	if (has_rate)
 		snprintf(rate, sizeof rate, "lr %g, ", view->lr);
-	mu_log_info("optimizer %s: %sgradients rescaled by 1/%zu", v->optimizer, rate, count);
+	mu_log_detail("optimizer %s: %sgradients rescaled by 1/%zu", v->optimizer, rate, count);
 	if (s->scale_with_workers)
-		mu_log_info("lr %g is multiplied by the %zu %s", v->lr, e->team.n,
-			    e->team.size > 1 ? "teams" : "workers");
+		mu_log_detail("lr %g is multiplied by the %zu %s", v->lr, e->team.n,
+			      e->team.size > 1 ? "teams" : "workers");
 	if (has_rate && s->kind != CONF_SCHEDULE_CONSTANT)
-		mu_log_info("learning rate: schedule %s", mu_conf_schedule_words[s->kind]);
+		mu_log_detail("learning rate: schedule %s", mu_conf_schedule_words[s->kind]);
 	if (s->warmup_epochs > 0)
-		mu_log_info("learning rate: %s warm-up of %g epochs from %g",
-			    mu_conf_warmup_words[s->warmup_strategy],
-			    s->warmup_epochs, s->warmup_begin_lr);
+		mu_log_detail("learning rate: %s warm-up of %g epochs from %g",
+			      mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,
+			      s->warmup_begin_lr);
 	report_states(e);
 	if (mu_optim_needs_norms(&v->optim))
-		mu_log_info("norms over whole keys: nothing is updated before the last gradient of "
-			    "a step is there");
+		mu_log_detail(
+			"norms over whole keys: nothing is updated before the last gradient of "
+			"a step is there");
 }
 
 /* The batches and samples of an update. */
@@ -295,18 +299,17 @@ static void report_batch(const struct report_view *view)
 		snprintf(steps, sizeof steps, "batches and %zu updates",
 			 (e->steps + period - 1) / period);
 	}
-	mu_log_info(
-		"batch size %s per device, %zu per %s, %zu global%s; %zu samples in %zu "
-		"%s an epoch",
-		mu_engine_device_batches(&e->devices.list, batch, device, sizeof device),
-		batch, e->team.size > 1 ? "team" : "worker", all, updates, view->examples,
-		e->steps, steps);
+	mu_log_detail("batch size %s per device, %zu per %s, %zu global%s; %zu samples in %zu "
+		      "%s an epoch",
+		      mu_engine_device_batches(&e->devices.list, batch, device, sizeof device),
+		      batch, e->team.size > 1 ? "team" : "worker", all, updates, view->examples,
+		      e->steps, steps);
 	report_optimizer(view, e->store->synchronous && v->sync_period == 1 ? all : mine);
 	mu_report_store(e);
 	if (v->label_smoothing > 0)
-		mu_log_info("label smoothing %g in training; metrics are those of the labels "
-			    "themselves",
-			    v->label_smoothing);
+		mu_log_detail("label smoothing %g in training; metrics are those of the labels "
+			      "themselves",
+			      v->label_smoothing);
 }
 
 /* Keys that are not trained. */
@@ -323,8 +326,8 @@ static void report_fixed(const struct report_view *view)
 		all_n += slice->n;
 	}
 	if (fixed > 0)
-		mu_log_info("fixed: %zu of %zu arrays, %zu of %zu values", fixed, n_slices, fixed_n,
-			    all_n);
+		mu_log_detail("fixed: %zu of %zu arrays, %zu of %zu values", fixed, n_slices,
+			      fixed_n, all_n);
 }
 
 void mu_report_start(const struct report_view *view)
@@ -336,14 +339,14 @@ void mu_report_start(const struct report_view *view)
 	report_model(e);
 	report_fixed(view);
 	report_store(view);
-	mu_log_info("%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
-		    "those of the whole job%s",
-		    e->topology->num_workers, e->topology->num_workers == 1 ? "" : "s",
-		    e->topology->num_servers, e->topology->num_servers == 1 ? "" : "s",
-		    e->n_threads, e->n_threads == 1 ? "" : "s",
-		    e->store->synchronous
-			    ? ""
-			    : " (inside an epoch the metrics are those of worker 0)");
+	mu_log_detail(
+		"%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
+		"those of the whole job%s",
+		e->topology->num_workers, e->topology->num_workers == 1 ? "" : "s",
+		e->topology->num_servers, e->topology->num_servers == 1 ? "" : "s", e->n_threads,
+		e->n_threads == 1 ? "" : "s",
+		e->store->synchronous ? ""
+				      : " (inside an epoch the metrics are those of worker 0)");
 	mu_engine_team_report(e);
 	mu_engine_comm_thread_report(e);
 	mu_conf_slurm_report(

@@ -13,10 +13,10 @@ static void report_compression(const struct conf *v, const struct mu_kv_layout *
 		snprintf(setting, sizeof setting, " (threshold %g)", c->threshold);
 	else if (strcmp(c->type, "topk") == 0)
 		snprintf(setting, sizeof setting, " (ratio %g)", c->ratio);
-	mu_log_info("compression %s%s: gradients %.3f MB, what comes back %.3f MB, of %.3f MB "
-		    "each",
-		    c->type, setting, (double)layout->bytes_pushed / 1e6,
-		    (double)layout->bytes_pulled / 1e6, (double)layout->bytes / 1e6);
+	mu_log_detail("compression %s%s: gradients %.3f MB, what comes back %.3f MB, of %.3f MB "
+		      "each",
+		      c->type, setting, (double)layout->bytes_pushed / 1e6,
+		      (double)layout->bytes_pulled / 1e6, (double)layout->bytes / 1e6);
 }
 
 void mu_report_store(const struct mu_engine *e)
@@ -26,31 +26,34 @@ void mu_report_store(const struct mu_engine *e)
 
 	mu_kv_layout(e->kv, &layout);
 	if (e->store->on_gpus && e->store->distributed)
-		mu_log_info("sums %sare NCCL's, in an order of its own: their last bits depend on "
-			    "the GPUs, NCCL and the size of buckets",
-			    mu_engine_gpus_by_nodes(e->conf, e->store)
-				    ? "of a node's GPUs "
-				    : "");
+		mu_log_detail(
+			"sums %sare NCCL's, in an order of its own: their last bits depend on "
+			"the GPUs, NCCL and the size of buckets",
+			mu_engine_gpus_by_nodes(e->conf, e->store) ? "of a node's GPUs " : "");
 	if (!e->store->synchronous)
-		mu_log_info("weights as the workers have pulled them: %.3f MB on the servers (none "
-			    "for a worker that shares memory with its server)",
-			    (double)layout.bytes_copies / 1e6);
+		mu_log_detail(
+			"weights as the workers have pulled them: %.3f MB on the servers (none "
+			"for a worker that shares memory with its server)",
+			(double)layout.bytes_copies / 1e6);
 	if (v->max_staleness >= 0)
-		mu_log_info("staleness is bounded: no worker starts a step before all have pushed "
-			    "the step %ld before it",
-			    v->max_staleness + 1);
+		mu_log_detail(
+			"staleness is bounded: no worker starts a step before all have pushed "
+			"the step %ld before it",
+			v->max_staleness + 1);
 	if (mu_compress_is_on(&v->compression))
 		report_compression(v, &layout);
 	if (v->sync_period <= 1)
 		return;
-	mu_log_info("local SGD: every worker updates by its own gradients; after every %ld updates "
-		    "and at the end of an epoch the weights are averaged by samples",
-		    v->sync_period);
-	mu_log_info("local SGD: weights of its own on every worker: %.3f MB",
-		    (double)layout.bytes / 1e6);
+	mu_log_detail(
+		"local SGD: every worker updates by its own gradients; after every %ld updates "
+		"and at the end of an epoch the weights are averaged by samples",
+		v->sync_period);
+	mu_log_detail("local SGD: weights of its own on every worker: %.3f MB",
+		      (double)layout.bytes / 1e6);
 	if (v->block_momentum > 0 || v->block_lr != 1)
-		mu_log_info("averages: block momentum %g%s, block learning rate %g",
-			    v->block_momentum, v->block_nesterov ? " (Nesterov)" : "", v->block_lr);
+		mu_log_detail("averages: block momentum %g%s, block learning rate %g",
+			      v->block_momentum, v->block_nesterov ? " (Nesterov)" : "",
+			      v->block_lr);
 }
 
 /* "0: 12, 1: 30, 11 or more: 2", without zero counts. */
@@ -72,17 +75,18 @@ void mu_report_store_end(const struct mu_engine *e)
 	char counts[512];
 
 	if (mu_compress_is_on(&e->conf->compression))
-		mu_log_info("worker 0's seconds: compression %.3f",
-			    mu_clock_seconds(MU_CLOCK_COMPRESS));
+		mu_log_detail("worker 0's seconds: compression %.3f",
+			      mu_clock_seconds(MU_CLOCK_COMPRESS));
 	if (e->store->synchronous)
 		return;
 	mu_kv_staleness(e->kv, &s);
 	list_counts(&s, counts, sizeof counts);
-	mu_log_info("staleness: mean %.2f, max %.0f updates by others between a pull and the next "
-		    "push (%.0f pushes)",
-		    s.mean, s.max, s.pushes);
-	mu_log_info("pushes by staleness: %s", counts);
+	mu_log_detail(
+		"staleness: mean %.2f, max %.0f updates by others between a pull and the next "
+		"push (%.0f pushes)",
+		s.mean, s.max, s.pushes);
+	mu_log_detail("pushes by staleness: %s", counts);
 	if (e->conf->max_staleness >= 0)
-		mu_log_info("held back by the bound of staleness: %.0f pushes, %.3f s in all",
-			    s.held_back, s.held_back_seconds);
+		mu_log_detail("held back by the bound of staleness: %.0f pushes, %.3f s in all",
+			      s.held_back, s.held_back_seconds);
 }

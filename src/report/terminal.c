@@ -26,7 +26,7 @@ struct terminal {
 bool mu_report_terminal_is_on(const struct conf *v)
 {
 	return v->progress == CONF_PROGRESS_YES ||
-	       (v->progress == CONF_PROGRESS_AUTO && mu_comm_on_terminal());
+	       (v->progress == CONF_PROGRESS_AUTO && !v->quiet && mu_comm_on_terminal());
 }
 
 static enum mu_status open(struct report_observer *o)
@@ -123,7 +123,8 @@ static void step(struct report_observer *o, const struct report_step *s)
 static void epoch_end(struct report_observer *o)
 {
 	show(o, mu_now());
-	mu_log_status(NULL);
+	if (!mu_report_is_plain(o->view->engine->conf)) /* else a line of the epoch replaces it */
+		mu_log_status(NULL);
 }
 
 const struct report_observer_ops mu_report_terminal = {

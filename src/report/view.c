@@ -11,6 +11,12 @@ bool mu_report_is_worker_0(const struct report_observer *o)
 	return t->role == MU_ROLE_WORKER && t->index == 0;
 }
 
+bool mu_report_is_plain(const struct conf *v)
+{
+	return v->quiet || v->log_format == CONF_LOG_PLAIN ||
+	       (v->log_format == CONF_LOG_AUTO && mu_comm_on_terminal());
+}
+
 double mu_report_comm_seconds(void)
 {
 	return mu_clock_seconds(MU_CLOCK_PUSH) + mu_clock_seconds(MU_CLOCK_PULL);

@@ -47,7 +47,7 @@ enum mu_status mu_train_batch_open(struct train_batches *b)
 	MU_TRY(MU_ALLOC(b->ahead->labels, c->batch * c->label_width, "labels"));
 	MU_TRY(MU_ALLOC(b->ahead->ids, c->batch, "sample ids"));
 	if (b->train->bytes && b->engine->topology->index == 0)
-		mu_log_info("samples go to the GPUs as bytes");
+		mu_log_detail("samples go to the GPUs as bytes");
 out:
 	return st;
 }

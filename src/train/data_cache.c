@@ -15,8 +15,8 @@ static enum mu_status cache_one(const struct mu_topology *t, struct mu_input *in
 			    "epoch",
 			    t->host, what);
 	else if (t->rank == 0)
-		mu_log_info("data cache: %.3f MB of %s in memory that the ranks of a node share",
-			    (double)bytes * 1e-6, what);
+		mu_log_detail("data cache: %.3f MB of %s in memory that the ranks of a node share",
+			      (double)bytes * 1e-6, what);
 out:
 	return st;
 }

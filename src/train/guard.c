@@ -178,14 +178,14 @@ static void report_scale(const struct train_guard *g, size_t step, double before
 	const struct train_loss_scale *s = &g->scale;
 
 	if (s->in_a_row > 0)
-		mu_log_info("epoch %zu, step %zu: gradients overflow at a loss scale of %g; %s "
-			    "leaves the batch out, %zu so far; the loss scale is %g now",
-			    g->epoch, step, before,
-			    g->engine->store->synchronous ? "every worker" : "worker 0",
-			    s->left_out, s->scale);
+		mu_log_detail("epoch %zu, step %zu: gradients overflow at a loss scale of %g; %s "
+			      "leaves the batch out, %zu so far; the loss scale is %g now",
+			      g->epoch, step, before,
+			      g->engine->store->synchronous ? "every worker" : "worker 0",
+			      s->left_out, s->scale);
 	else if (s->scale != before)
-		mu_log_info("epoch %zu, step %zu: loss scale %g after %zu good batches", g->epoch,
-			    step, s->scale, s->window);
+		mu_log_detail("epoch %zu, step %zu: loss scale %g after %zu good batches", g->epoch,
+			      step, s->scale, s->window);
 }
 
 static enum mu_status check_scaled(struct train_guard *g, size_t step, bool idle, bool *keep)

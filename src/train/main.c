@@ -120,6 +120,7 @@ int main(int argc, char **argv)
 	limit_spinning(argv);
 	fix_bits_of_gpus();
 	take_signals();
+	mu_trace_configure(false, mu_comm_colours());
 	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes: an error of write, not the end */
 	st = mu_conf_choose_interface(argc, argv);
 	if (st != MU_OK && mu_world_spans_hosts())
@@ -131,11 +132,13 @@ int main(int argc, char **argv)
 	st = mu_comm_rank(world, &rank, &size);
 	if (st == MU_OK)
 		st = mu_train(world, argc, argv, &end);
+	rank = size > 1 ? rank : -1; /* in messages */
 	if (st != MU_OK && !mu_train_agreed(&end, st))
 		mu_world_fail(st, "trainer", rank, end.who);
 	if (st != MU_OK)
 		mu_world_report(st, "trainer", rank, end.who);
 	exit_status = st == MU_OK && end.halted ? MU_TRAIN_EXIT_HALTED : mu_world_exit_status(st);
+	mu_log_close_files();
 	return atomic_load(&came) ? mu_world_close_signalled(&world, exit_status)
 				  : mu_world_close(&world, exit_status);
 }

@@ -466,8 +466,10 @@ enum mu_status mu_train_setup(struct train_run *run)
 	run->view.from = &run->resume->at;
 	run->view.examples = run->examples;
 	MU_TRY(mu_report_ranks(&run->engine));
-	if (worker && t->index == 0)
+	if (worker && t->index == 0) {
 		mu_report_start(&run->view);
+		mu_report_start_brief(&run->view);
+	}
 out:
 	return st;
 }

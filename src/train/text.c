@@ -57,7 +57,7 @@ enum mu_status mu_train_vocabulary_save(const struct conf *v,
 		goto out;
 	mu_conf_vocabulary_path(v, path, sizeof path);
 	MU_TRY(mu_vocabulary_write(vocabulary, path));
-	mu_log_info("vocabulary of %zu in %s", mu_vocabulary_n(vocabulary), path);
+	mu_log_detail("vocabulary of %zu in %s", mu_vocabulary_n(vocabulary), path);
 out:
 	return st;
 }

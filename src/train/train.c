@@ -187,26 +187,23 @@ static bool is_worker_0(const struct mu_topology *t)
 	return t->role == MU_ROLE_WORKER && t->index == 0;
 }
 
-static void start_log(const struct train_run *run, const struct mu_options *options)
+static enum mu_status start_log(const struct train_run *run, const struct mu_options *options)
 {
-	const struct conf *v = run->conf;
+	enum mu_status st = MU_OK;
 	const struct checkpoint_description *d = &run->description;
-	bool server = run->topology.role == MU_ROLE_SERVER;
-	char prefix[32] = "", line[4096];
+	char line[4096];
 
-	if (v->log_prefix == CONF_PREFIX_NODE)
-		snprintf(prefix, sizeof prefix, "%s[%d]", server ? "Server" : "Node",
-			 run->topology.index);
-	mu_log_configure(&(struct mu_log_config){
-		.level = MU_LOG_INFO, .time = v->log_time != 0, .prefix = prefix});
+	MU_TRY(mu_report_log_open(run->conf, options, &run->topology, run->back->times > 0));
 	mu_options_describe(options, line, sizeof line);
 	if (is_worker_0(&run->topology))
-		mu_log_info("start with arguments %s", line);
+		mu_log_detail("start with arguments %s", line);
 	if (is_worker_0(&run->topology) && *d->taken)
-		mu_log_info("options from %s: %s", d->path, d->taken);
+		mu_log_detail("options from %s: %s", d->path, d->taken);
 	if (is_worker_0(&run->topology) && *d->differs)
 		mu_log_info("%s was saved with %s: the options given here are used", d->path,
 			    d->differs);
+out:
+	return st;
 }
 
 /* Requirements of stores of GPUs and of the communication thread; the same on every rank. */
@@ -303,6 +300,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		MU_TRY(mu_agree(rank == 0 ? mu_train_sample(v, &run->list) : MU_OK, comm));
 		goto out;
 	}
+	mu_trace_configure(v->verbose > 0, mu_comm_colours());
 	MU_TRY(check_job(run));
 	end->phase = MU_TRAIN_ROLES;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
@@ -312,8 +310,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 								   : MU_PLACEMENT_SPREAD));
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
 		 run->topology.index);
-	start_log(run, options);
 	end->phase = MU_TRAIN_SETUP;
+	MU_TRY(mu_agree_late(start_log(run, options), run->topology.world));
 	MU_TRY(mu_train_setup(run));
 	if (run->kv && run->store.on_gpus)
 		MU_TRY(mu_agree_late(run->topology.role == MU_ROLE_WORKER

@@ -397,14 +397,14 @@ void mu_engine_staged_report(const struct mu_engine *e)
 
 	for (size_t i = 0; i < s->stages.n; i++) {
 		describe_stage(&e->devices.list, s->whole, &s->stages, i, text);
-		mu_log_info("%s", text);
+		mu_log_detail("%s", text);
 	}
 	if (s->steps > 0)
-		mu_log_info("a batch passes through them as blocks of %zu steps, %zu at most",
-			    s->steps, s->n_micro);
+		mu_log_detail("a batch passes through them as blocks of %zu steps, %zu at most",
+			      s->steps, s->n_micro);
 	else
-		mu_log_info("a batch passes through them as %zu micro-batch%s of %zu samples",
-			    s->n_micro, s->n_micro == 1 ? "" : "es", s->micro);
+		mu_log_detail("a batch passes through them as %zu micro-batch%s of %zu samples",
+			      s->n_micro, s->n_micro == 1 ? "" : "es", s->micro);
 }
 
 enum mu_status mu_engine_staged_print(const struct engine_device_list *list, const struct conf *v,

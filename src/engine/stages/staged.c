@@ -428,8 +428,8 @@ static void describe(const struct mu_engine *e)
 	char text[128];
 
 	for (size_t i = 0; i < e->devices.list.n; i++)
-		mu_log_info("device %s",
-			    mu_engine_device_text(&e->devices.of[i].device, text, sizeof text));
+		mu_log_detail("device %s",
+			      mu_engine_device_text(&e->devices.of[i].device, text, sizeof text));
 	mu_engine_staged_report(e);
 }
 

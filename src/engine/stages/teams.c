@@ -111,7 +111,8 @@ void mu_engine_team_report(const struct mu_engine *e)
 	const struct engine_team *team = &e->team;
 
 	if (team->size > 1)
-		mu_log_info("%zu team%s of %zu workers each, which share a batch and the layers of "
-			    "the network",
-			    team->n, team->n == 1 ? "" : "s", team->size);
+		mu_log_detail(
+			"%zu team%s of %zu workers each, which share a batch and the layers of "
+			"the network",
+			team->n, team->n == 1 ? "" : "s", team->size);
 }

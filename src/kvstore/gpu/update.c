@@ -93,8 +93,8 @@ enum mu_status mu_nccl_updates_open(struct mu_kv *kv)
 		assign_buckets(kv);
 	n->updates = mu_optim_is_by_element(optim_of(kv), why, sizeof why);
 	if (t->index == 0)
-		mu_log_info("the optimizer works on %s%s",
-			    n->updates ? "the GPUs" : "the CPU: ", why);
+		mu_log_detail("the optimizer works on %s%s",
+			      n->updates ? "the GPUs" : "the CPU: ", why);
 	for (size_t b = 0; n->updates && b < kv->plan.n_buckets; b++)
 		for (size_t i = 0; i < n->n_gpus; i++)
 			if (nccl_piece_of(n, b, i)->n > 0)
