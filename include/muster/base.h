@@ -56,6 +56,9 @@ enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, con
 void mu_trace_add(enum mu_status st, const char *file, int line, const char *call);
 /* Message of the current trace ("" if there is none); print the whole trace, several lines. */
 const char *mu_trace_message(void);
+/* Would the call that began the trace fail again, unless the user changes something? For an error
+ * of a file errno decides: no for a full disk, yes for a missing file. */
+bool mu_trace_is_final(void);
 void mu_trace_print(FILE *stream, const char *who);
 /* Print the error as its user needs it: one line for what he can mend, such as a missing file; for
  * errors of MPI, of devices and of this program the whole trace. _configure: always the whole

@@ -35,12 +35,14 @@ enum mu_train_phase {
 struct mu_train_end {
 	enum mu_train_phase phase;
 	char who[32];
+	bool final; /* an error before the first step that the same command would meet again: exit
+		       with MU_TRAIN_EXIT_FINAL */
 	bool halted; /* with MU_OK: training was ended early; exit with MU_TRAIN_EXIT_HALTED */
 	/* Set by the caller beforehand. A value above 0, which any thread may write, ends training
 	 * on all ranks after a step, with a checkpoint. NULL: no such flag. */
 	const atomic_int *signal;
 };
-enum { MU_TRAIN_EXIT_HALTED = 85 };
+enum { MU_TRAIN_EXIT_FINAL = 2, MU_TRAIN_EXIT_HALTED = 85 };
 
 /*
  * Do all ranks know of an error with which mu_train returned? Then all have the same status and may

@@ -45,7 +45,7 @@ anew
 supervised ./mpirun -np 2 ./trainer --resume auto
 ended 0 1
 expect_none supervise
-for words in "2 wrong use" "85 wants to go on" "127 no such command"; do
+for words in "2 an error that would come again" "85 wants to go on" "127 no such command"; do
 	anew
 	acts 1 "exit ${words%% *}"
 	supervised --backoff 0 ./mpirun -np 2 ./trainer --resume auto

@@ -339,6 +339,8 @@ bad="--network mlp --data-dir bad --batch-size 20 $plain"
 fresh
 train 1 $bad --num-epochs 1 # plain files are as good as packed ones
 both refused 'nowhere: .*train-images' --network mlp --data-dir nowhere $plain
+refused 3 'nowhere: .*train-images' --network mlp --data-dir nowhere $plain
+[ $status = 2 ] || fail "exit status $status, not 2, of a folder that is not there, on 3 ranks"
 both refused 'LICENSE' --network mlp --data-dir "$SRCDIR/LICENSE" $plain
 for file in $images $labels $test_images bad/t10k-labels-idx1-ubyte; do
 	fresh

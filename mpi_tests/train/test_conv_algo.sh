@@ -136,7 +136,7 @@ refused() { # WHAT, options
 	local what=$1
 	shift
 	run_limited 60 1 $resnet "$@"
-	[ $status = 1 ] || fail "exit status $status, not 1, for: $*"
+	[ $status = 2 ] || fail "exit status $status, not 2, for: $*"
 	expect "$what"
 }
 refused 'good: its table of convolutions is for network resnet 3,32,32 [0-9a-f]+, and this run has resnet 3,32,32' \

@@ -47,7 +47,7 @@ worth --resume
 train 1 ${plain/--data-dir set/--data-dir other} --resume A-0003.h5 --evaluate
 expect '^validated 90 samples'
 run_limited 60 1 ${plain/mlp/lenet} --resume A-0003.h5 --evaluate
-[ $status = 1 ] || fail "exit status $status, not 1, of another network"
+[ $status = 2 ] || fail "exit status $status, not 2, of another network"
 expect 'error: A-0003.h5 was saved with network mlp, and this run has lenet'
 for np in $(in_tier full && echo 2 5) 3; do
 	train $np $plain --load A-0003.h5 --evaluate --kv-store dist_sharded

@@ -188,7 +188,7 @@ refuse $resnet --micro-batches 3
 expect "error: --micro-batches 3 does not divide a worker's batch of 20"
 run_limited 60 1 --network resnet --num-layers 50 --benchmark 1 --batch-size 1000000 --model-parallel 2 \
 	--micro-batches 2
-[ $status = 1 ] || fail "exit status $status of a batch that is too large"
+[ $status = 2 ] || fail "exit status $status of a batch that is too large"
 expect 'error: network resnet needs about .* a batch of about [0-9]+ would fit'
 refuse $resnet --time-block 4
 expect 'error: --time-block: network resnet cannot work on blocks of steps: layer bn_data \(batchnorm\) needs all'

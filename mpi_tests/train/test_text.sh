@@ -109,12 +109,12 @@ train 1 $characters --sample 200 --prime "the c" --model-prefix G
 cmp -s "$log" first || fail "the same seed writes another text"
 refuse 2 $characters --sample 10 --prime "the Q" --model-prefix G
 expect 'error: --prime: "Q" is not in the vocabulary'
-refuse 1 $characters --sample 10 --model-prefix G --vocab A-vocab.txt
+refuse 2 $characters --sample 10 --model-prefix G --vocab A-vocab.txt
 expect 'error: G-0006.h5 was saved with a vocabulary of [0-9]+ characters, .*, and this one has [0-9]+ words'
 
 part "bad input"
 : >empty.txt
-refuse 1 $words --batch-size 8 --data-train empty.txt
+refuse 2 $words --batch-size 8 --data-train empty.txt
 expect 'error: empty.txt: is empty'
 refuse 2 $words --batch-size 8 --buckets 8,8
 expect "error: --buckets 8,8: cannot read '8'"
@@ -122,7 +122,7 @@ refuse 2 $words --batch-size 8 --network lenet --num-layers 0
 expect 'error: --num-hidden 16 with --network lenet: it is for networks that read sequences'
 refuse 2 --network lenet --data-train train.txt $plain
 expect 'error: network lenet is for images, and train.txt is read as text: --network lstm'
-refuse 1 --network lstm --data-dir . $plain
+refuse 2 --network lstm --data-dir . $plain
 refuse 2 $words --image-shape 1,8,1
 expect 'error: --image-shape with --data-train train.txt: it is for images'
 refuse 2 $words --random-mirror 1
@@ -134,10 +134,10 @@ expect 'error: --lr-schedule plateau: .*validation data'
 refuse 2 --network lstm --sample 10
 expect 'error: --sample 10 needs --load FILE or --model-prefix P'
 sed 's/bird/fish/' A-vocab.txt >other.txt
-refuse 1 $words --batch-size 8 --vocab other.txt --model-prefix A --resume auto --num-epochs 3
+refuse 2 $words --batch-size 8 --vocab other.txt --model-prefix A --resume auto --num-epochs 3
 expect 'error: A-0002.h5 was saved with vocabulary [0-9]+ words, [0-9a-f]+, and this run has [0-9]+ words, [0-9a-f]+;'
 printf 'a\nbc\n' >bad.txt
-refuse 1 $words --batch-size 8 --vocab bad.txt
+refuse 2 $words --batch-size 8 --vocab bad.txt
 expect 'error: bad.txt, line 2: "bc" is no character'
 
 finish

@@ -111,7 +111,7 @@ if has_files; then
 	train 1 --network elsewhere/other.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
 	expect '^Loaded model P-0001.h5$'
 	run_limited 60 1 --network ./prelu.so $plain --num-epochs 1 --model-prefix P --load-epoch 1
-	[ $status = 1 ] || fail "exit status $status, not 1, of another network's checkpoint"
+	[ $status = 2 ] || fail "exit status $status, not 2, of another network's checkpoint"
 	expect 'error: P-0001.h5 was saved with network mynet, and this run has prelu-net'
 	mv elsewhere/other.so mynet.so
 fi
@@ -159,37 +159,37 @@ static const struct mu_network network = {.name = NAME, .shape = {SHAPE}, .class
 MU_NETWORK_EXPORT(network);'
 
 part "not a file that can be loaded"
-refused 1 'nowhere/mynet.so: No such file' nowhere/mynet.so
-refused 1 'nothing.so: No such file' nothing.so
-refused 1 'root: not a file' ./root
+refused 2 'nowhere/mynet.so: No such file' nowhere/mynet.so
+refused 2 'nothing.so: No such file' nothing.so
+refused 2 'root: not a file' ./root
 mkfifo pipe.so
-refused 1 'pipe.so: not a file' ./pipe.so
-refused 1 'mynet.c: cannot be loaded: .*shared object' ./mynet.c
+refused 2 'pipe.so: not a file' ./pipe.so
+refused 2 'mynet.c: cannot be loaded: .*shared object' ./mynet.c
 : >empty.so
-refused 1 'empty.so: cannot be loaded: ' empty.so
+refused 2 'empty.so: cannot be loaded: ' empty.so
 cc -c $flags mynet.c -o mynet.o
-refused 1 'mynet.o: cannot be loaded: ' ./mynet.o
+refused 2 'mynet.o: cannot be loaded: ' ./mynet.o
 refused 2 'mynet: unknown; known networks are:.* lenet' mynet
 
 part "not a model, or not of this version"
 model none.so 'int mu_something(void); int mu_something(void) { return 0; }'
-refused 1 'none.so: .*no symbol mu_network_export.*MU_NETWORK_EXPORT' none.so
+refused 2 'none.so: .*no symbol mu_network_export.*MU_NETWORK_EXPORT' none.so
 model undefined.so "int mu_net_fourier(struct mu_net *, int); $small" -DNAME='"undefined"' -DSHAPE=1,28,28 \
 	-DBODY='x = mu_net_fourier(net, x);'
-refused 1 'undefined.so: cannot be loaded: .*mu_net_fourier.*compile it again' undefined.so
+refused 2 'undefined.so: cannot be loaded: .*mu_net_fourier.*compile it again' undefined.so
 model old.so 'struct old { int abi; void *elsewhere; };
 extern const struct old mu_network_export;
 const struct old mu_network_export = {999, (void *)8};'
-refused 1 'old.so: compiled for binary interface 999 of Muster, and this is \d+: compile it again' old.so
+refused 2 'old.so: compiled for binary interface 999 of Muster, and this is \d+: compile it again' old.so
 model hidden.so "$small" -fvisibility=hidden -DNAME='"hidden"' -DSHAPE=1,28,28 -DBODY=
 train 1 --network hidden.so $plain --num-epochs 1 --num-batches 2
 expect '^network hidden: 7850 parameters'
 
 part "a model that is not right"
 model nameless.so "$small" -DNAME=0 -DSHAPE=1,28,28 -DBODY=
-refused 1 'nameless.so: .*needs a name and a build function' nameless.so
+refused 2 'nameless.so: .*needs a name and a build function' nameless.so
 model flat.so "$small" -DNAME='"flat"' -DSHAPE=1,28 -DBODY=
-refused 1 'flat.so: the shape of network flat, 1,28,0, has a 0' flat.so
+refused 2 'flat.so: the shape of network flat, 1,28,0, has a 0' flat.so
 model wrong.so "$small" -DNAME='"wrong"' -DSHAPE=1,28,28 \
 	-DBODY='x = mu_net_activation(net, 5, MU_ACTIVATION_RELU, NULL);'
 refused 2 'network wrong: a layer reads tensor 5; there are 0 to 0 so far' wrong.so
@@ -292,7 +292,7 @@ for lacking in 0 1 2; do
 	done
 	timeout -k 5 $((60 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN "$@" >"$log" 2>&1 </dev/null
 	status=$?
-	told 1 "mynet.so: No such file"
+	told 2 "mynet.so: No such file"
 	expect "^trainer: rank $lacking on .*error: "
 done
 finish

@@ -4,6 +4,7 @@
 #include <muster/base.h>
 
 #include <pthread.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,6 +43,16 @@ out:
 
 static void test_trace(void)
 {
+	static const struct {
+		enum mu_status st;
+		int number;
+		bool final;
+	} ends[] = {
+		{MU_ERR_IO, ENOENT, true},  {MU_ERR_IO, EACCES, true},  {MU_ERR_IO, 0, true},
+		{MU_ERR_IO, ENOSPC, false}, {MU_ERR_IO, EBUSY, false},  {MU_ERR_IO, EIO, false},
+		{MU_ERR_FORMAT, 0, true},   {MU_ERR_USAGE, EIO, true},  {MU_ERR_MEMORY, 0, true},
+		{MU_ERR_PEER, 0, false},    {MU_ERR_TIMEOUT, 0, false}, {MU_ERR_MPI, 0, false},
+	};
 	char text[16384] = "";
 	FILE *stream = fmemopen(text, sizeof text, "w");
 
@@ -60,6 +71,12 @@ static void test_trace(void)
 	/* A message may be made from the one that it replaces. */
 	mu_trace_start(MU_ERR_IO, __FILE__, __LINE__, "file x: %s", mu_trace_message());
 	CHECK_TEXT(mu_trace_message(), "file x: value 5 is above 3");
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		errno = ends[i].number;
+		mu_trace_start(ends[i].st, __FILE__, __LINE__, "case %zu", i);
+		errno = 0;
+		CHECK(mu_trace_is_final() == ends[i].final);
+	}
 	mu_trace_clear();
 	CHECK_TEXT(mu_trace_message(), "");
 

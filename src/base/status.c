@@ -3,6 +3,7 @@
  * climbed through. Each thread has its own trace, so there are no locks. */
 #include <muster/base.h>
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct place {
 
 struct mu_trace {
 	enum mu_status st; /* MU_OK: there is no trace */
+	int number;        /* errno where the error was detected */
 	char message[MESSAGE_BYTES];
 	int n; /* places passed; the first PLACES_MAX are stored */
 	struct place places[PLACES_MAX];
@@ -63,6 +65,7 @@ enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, con
 			      ...)
 {
 	char message[MESSAGE_BYTES];
+	const int number = errno;
 	va_list args;
 
 	/* Format into a buffer first: an argument may be the message of the trace that this one
@@ -72,6 +75,7 @@ enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, con
 	va_end(args);
 	memcpy(trace.message, message, sizeof message);
 	trace.st = st;
+	trace.number = number;
 	trace.n = 0;
 	add_place(file, line, NULL);
 	return st;
@@ -81,6 +85,7 @@ void mu_trace_add(enum mu_status st, const char *file, int line, const char *cal
 {
 	if (trace.st == MU_OK) {
 		trace.st = st;
+		trace.number = 0;
 		snprintf(trace.message, sizeof trace.message, "%s", mu_status_name(st));
 	}
 	add_place(file, line, call);
@@ -120,6 +125,29 @@ void mu_trace_replace(const char *from, const char *to)
 const char *mu_trace_message(void)
 {
 	return trace.st == MU_OK ? "" : trace.message;
+}
+
+bool mu_trace_is_final(void)
+{
+	/* Room, quotas, other processes, and the servers of network file systems change. */
+	static const int passing[] = {
+		ENOSPC, EDQUOT,    EIO,          ENOMEM, EMFILE,    ENFILE,
+		EBUSY,  ETIMEDOUT, EHOSTUNREACH, ESTALE, EHOSTDOWN, EREMOTEIO,
+	};
+
+	switch (trace.st) {
+	case MU_ERR_USAGE:
+	case MU_ERR_ARGUMENT:
+	case MU_ERR_MEMORY:
+	case MU_ERR_FORMAT:
+	case MU_ERR_UNSUPPORTED: return true;
+	case MU_ERR_IO: break;
+	default: return false;
+	}
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+		if (trace.number == passing[i])
+			return false;
+	return true;
 }
 
 /* snprintf at text + used; returns the new length, at most nbytes - 1. */

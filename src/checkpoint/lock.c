@@ -197,8 +197,10 @@ static enum mu_status refuse(const struct mu_checkpoint_lock *lock, const char *
 {
 	enum mu_status st = MU_OK;
 	struct owner o;
+	const bool known = get_owner(s->text, &o);
 
-	if (!get_owner(s->text, &o))
+	errno = EBUSY; /* until that job ends */
+	if (!known)
 		MU_FAIL(MU_ERR_IO,
 			"--model-prefix %s: another job saves there; end it first, or remove %s",
 			prefix, lock->path);

@@ -137,7 +137,9 @@ int main(int argc, char **argv)
 		mu_world_fail(st, "trainer", rank, end.who);
 	if (st != MU_OK)
 		mu_world_report(st, "trainer", rank, end.who);
-	exit_status = st == MU_OK && end.halted ? MU_TRAIN_EXIT_HALTED : mu_world_exit_status(st);
+	exit_status = st != MU_OK && end.final ? MU_TRAIN_EXIT_FINAL
+		      : st == MU_OK && end.halted ? MU_TRAIN_EXIT_HALTED
+						  : mu_world_exit_status(st);
 	mu_log_close_files();
 	return atomic_load(&came) ? mu_world_close_signalled(&world, exit_status)
 				  : mu_world_close(&world, exit_status);

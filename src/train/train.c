@@ -77,10 +77,10 @@ out:
  * All ranks know of an error: the lowest rank with an error of its own keeps its trace and reports
  * it, and all return its status, so that the launcher sees one. Collective.
  */
-static enum mu_status settle(enum mu_status mine, MPI_Comm comm)
+static enum mu_status settle(enum mu_status mine, MPI_Comm comm, struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
-	long reporter, status = mine;
+	long reporter, told[2] = {mine, mu_trace_is_final()};
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
@@ -88,11 +88,12 @@ static enum mu_status settle(enum mu_status mine, MPI_Comm comm)
 	MU_TRY(mu_allreduce_long(&reporter, 1, MPI_MIN, comm));
 	if (reporter == size)
 		goto out;
-	MU_TRY(mu_bcast(&status, sizeof status, (int)reporter, comm));
+	MU_TRY(mu_bcast(told, sizeof told, (int)reporter, comm));
 	if (reporter != rank)
 		mu_trace_clear();
+	end->final = told[1] && end->phase < MU_TRAIN_RUNNING;
 out:
-	return st == MU_OK ? (enum mu_status)status : mine;
+	return st == MU_OK ? (enum mu_status)told[0] : mine;
 }
 
 /* Checks that need the tables of layers above conf. */
@@ -358,7 +359,7 @@ out:
 		mu_checkpoint_run_file_end(&run->run_file, st,
 					   run->halt.wanted ? run->halt.cause : NULL);
 	if (st != MU_OK && mu_train_agreed(end, st))
-		st = settle(st, comm);
+		st = settle(st, comm, end);
 	if (run) {
 		mu_engine_gpus_leave(&run->engine);
 		mu_train_release(run);
