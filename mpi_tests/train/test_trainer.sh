@@ -78,6 +78,16 @@ expect '^node 0 \(.+\): worker 0 \(rank 0, pid \d+\), worker 1 \(rank 1, pid \d+
 expect '^2 workers, 1 server, \d+ threads? per worker; '
 expect '^batch size 20 per device, 20 per worker, 40 global; 600 samples in 15 steps an epoch$'
 expect '^optimizer sgd: lr 0.1, gradients rescaled by 1/40$'
+expect '^3 ranks: 2 workers, 1 server; --kv-store dist_sharded lets all 3 train$'
+train 2 $mlp --num-epochs 1 --num-batches 2
+expect '^kv-store dist_sharded: '
+expect '^2 workers, 0 servers, '
+expect_none '^\d+ ranks: '
+train 2 $mlp --num-epochs 1 --num-batches 2 --num-servers 1
+expect '^kv-store dist_sync: .*, 1 server with'
+expect '^2 ranks: 1 worker, 1 server; '
+train 3 $mlp --num-epochs 1 --num-batches 2 --kv-store dist_sync
+expect_none '^\d+ ranks: '
 train 3 $mlp --disp-batches 5 --loss perplexity,nll,ce,nll_loss --num-epochs 1
 {
 	for batches in 0-5 5-10; do

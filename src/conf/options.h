@@ -139,6 +139,7 @@ struct conf_facts {
 struct conf {
 	struct conf_facts facts;
 	struct mu_kv_type store;    /* of --kv-store */
+	bool default_store;	    /* --kv-store is not given */
 	const char *network_name;   /* of --network, which may be a file */
 	enum conf_resume resume_from;
 	struct conf_loss_scale scale;
@@ -175,7 +176,7 @@ struct conf {
 	struct conf_images images;
 	const char *rgb_mean, *rgb_std; /* NULL: not set */
 	long num_examples, benchmark, num_batches, test_io, load_epoch, save_period;
-	long save_steps, keep, save_async, verify_steps;
+	long save_steps, keep, save_async, overwrite, verify_steps;
 	double save_minutes;
 	const char *halt_before;       /* NULL: not set */
 	enum conf_on_nan on_nan;

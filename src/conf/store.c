@@ -86,14 +86,23 @@ out:
 	return st;
 }
 
+/* Of two ranks both train, unless an option asks for servers. */
+static const char *default_store(const struct conf *v, int ranks)
+{
+	const bool servers = v->num_servers > 0 || v->server_placement == CONF_PACKED;
+
+	if (ranks == 1)
+		return "device";
+	return makes_teams(v) || (ranks == 2 && !servers) ? "dist_sharded" : "dist_sync";
+}
+
 enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
+	v->default_store = !v->kv_store;
 	if (!v->kv_store)
-		v->kv_store = ranks == 1       ? "device"
-			      : makes_teams(v) ? "dist_sharded"
-					       : "dist_sync";
+		v->kv_store = default_store(v, ranks);
 	MU_TRY(mu_kv_type_check(v->kv_store, &v->store));
 	/* Servers inside workers: dist_sharded has the same sums, bits and updates as dist_sync. */
 	if (v->server_placement == CONF_COLOCATED && v->store.has_servers &&

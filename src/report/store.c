@@ -19,11 +19,24 @@ static void report_compression(const struct conf *v, const struct mu_kv_layout *
 		      (double)layout->bytes_pulled / 1e6, (double)layout->bytes / 1e6);
 }
 
+/* Where nobody asked for servers. */
+static void report_carved(const struct mu_engine *e)
+{
+	const struct mu_topology *t = e->topology;
+
+	if (e->conf->default_store && e->store->has_servers)
+		mu_log_info("%d ranks: %d worker%s, %d server%s; --kv-store dist_sharded lets all "
+			    "%d train",
+			    t->size, t->num_workers, t->num_workers == 1 ? "" : "s",
+			    t->num_servers, t->num_servers == 1 ? "" : "s", t->size);
+}
+
 void mu_report_store(const struct mu_engine *e)
 {
 	const struct conf *v = e->conf;
 	struct mu_kv_layout layout;
 
+	report_carved(e);
 	mu_kv_layout(e->kv, &layout);
 	if (e->store->on_gpus && e->store->distributed)
 		mu_log_detail(
