@@ -18,8 +18,8 @@ part "the same bits"
 for job in "1 local" "2 dist_allreduce" "3 dist_sync" "1 device --devices cpu:0,cpu:1" \
 	"2 dist_allreduce --devices ref" "1 local --devices cpu:0,cpu:1 --model-parallel 2 --micro-batches 2" \
 	"2 dist_sharded --update-period 2"; do
-	train ${job%% *} $run --kv-store ${job#* } --model-prefix A
-	train ${job%% *} $run --kv-store ${job#* } --model-prefix B --loss-scale 1024
+	train ${job%% *} $run --kv-store ${job#* } --model-prefix A --overwrite 1
+	train ${job%% *} $run --kv-store ${job#* } --model-prefix B --overwrite 1 --loss-scale 1024
 	expect_none 'overflow'
 	same_model A-0002.h5 B-0002.h5 || fail "$job: a loss scale of 1024 changes bits"
 done

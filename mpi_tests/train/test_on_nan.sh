@@ -43,7 +43,7 @@ jobs=("1 local" "3 dist_sync" "3 dist_async")
 for job in "${jobs[@]}"; do
 	for what in loss gradient; do
 		spoilt 0 1 2 3 $what
-		train ${job%% *} $run --kv-store ${job#* } --on-nan skip --model-prefix $what
+		train ${job%% *} $run --kv-store ${job#* } --on-nan skip --model-prefix $what --overwrite 1
 		expect_count 2 "worker 0 leaves the batch of epoch 1, step [23] out: the $what is not finite, first in "
 		expect 'Epoch\[1\] worker 0 left 2 batches out that were not finite'
 		expect '^Epoch\[1\] Validation-cross-entropy=[0-9.]+$'

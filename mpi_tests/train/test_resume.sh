@@ -145,7 +145,7 @@ rm -f R-*
 train 1 $run --num-epochs 1
 refuse() {
 	run_limited 60 1 $run "$@"
-	[ $status = 1 ] || fail "exit status $status, not 1, of $*"
+	[ $status = 2 ] || fail "exit status $status, not 2, of $*"
 }
 refuse --resume auto --wd 0.01
 expect 'R-0001.h5 was saved with wd 0.0001\d*, and this run has 0.01.*--override wd'
@@ -186,11 +186,11 @@ done
 cp good.h5 P-0001.h5
 printf '\1' | dd of=P-0001.h5 bs=1 seek=$((size / 4)) conv=notrunc status=none
 run_limited 60 3 $mlp --model-prefix P --load-epoch 1
-[ $status = 1 ] || fail "exit status $status of a damaged file"
+[ $status = 2 ] || fail "exit status $status of a damaged file"
 expect 'P-0001.h5: array "[^"]+" is damaged: its checksum is'
 head -c $((size / 2)) good.h5 >P-0001.h5
 run_limited 60 3 $mlp --model-prefix P --load-epoch 1
-[ $status = 1 ] || fail "exit status $status of half a file"
+[ $status = 2 ] || fail "exit status $status of half a file"
 expect 'P-0001.h5'
 
 part "the newest files"
@@ -198,6 +198,21 @@ rm -f K-*
 train 1 $mlp --model-prefix K --save-steps 7 --keep 3
 [ "$(echo K-*.h5)" = "K-0001-000021.h5 K-0001-000028.h5 K-0002.h5" ] || fail "--keep 3: $(ls K-*)"
 [ "$(readlink K-latest)" = K-0002.h5 ] || fail "K-latest: $(readlink K-latest)"
+
+part "an earlier run's checkpoints are not replaced"
+ls -l --time-style=full-iso K-* >before
+for np in 1 3; do
+	run_limited 60 $np $mlp --model-prefix K
+	[ $status = 2 ] || fail "exit status $status, not 2, over an earlier run's files"
+	expect_count 1 'error: '
+	expect 'error: --model-prefix K: .* the newest K-0002.h5 \(epoch 2\): .*--resume auto.*--overwrite'
+	ls -l --time-style=full-iso K-* | cmp -s before - || fail "files have changed: $(ls -l K-* | diff before -)"
+done
+run_limited 60 1 $mlp --model-prefix K --overwrite 1 --resume auto
+[ $status = 2 ] || fail "exit status $status, not 2, of --overwrite with --resume"
+train 1 $mlp --model-prefix K --num-epochs 2 --overwrite 1
+[ "$(readlink K-latest)" = K-0002.h5 ] || fail "K-latest: $(readlink K-latest)"
+expect_none 'Resumed'
 
 part "files of runs that were stopped"
 rm -f T-*

@@ -50,7 +50,7 @@ kill_one() {
 	shift
 	new_mark
 	rm -f "$log"
-	(launch 60 2 $mlp --num-epochs 100000 --model-prefix K --save-period 5 --keep 2 "$@") &
+	(launch 60 2 $mlp --num-epochs 100000 --kv-store dist_sync --model-prefix K --save-period 5 --keep 2 "$@") &
 	job=$!
 	for _ in $(seq 2000); do
 		[ -e K-latest ] && grep -qs '^Epoch\[[0-9]*\] Train' "$log" && break
@@ -68,7 +68,8 @@ meanwhile() {
 	says K-run.json \
 		"r[\"process\"][\"pid\"] == $(sed -n 's/^node .*worker 0 (rank 0, pid \([0-9]*\)).*/\1/p' trainer.log)"
 	cp K-run.json L-run.json
-	(launch 60 1 $mlp --kv-store local --model-prefix L) || fail "exit status $? of a run beside the other"
+	(launch 60 1 $mlp --kv-store local --model-prefix L --overwrite 1) ||
+		fail "exit status $? of a run beside the other"
 	expect_count 1 'L-run.json: another run with this prefix is under way, its worker 0 is process \d+'
 	[ -e L-run-1.json ] && fail "a run that is under way counts as lost"
 }
@@ -80,14 +81,14 @@ expect_count 1 'the run before this one was killed, or its host was lost: K-run-
 says K-run-1.json 'r["exit"] == "lost" and r["ended"] is None and r["cause"].startswith("it told no end")'
 says K-run-1.json 'r["resumed_from"] is None and r["options"]["resume"] == "none"'
 sed -i 's/"running"/"lost"/' K-run.json # killed as it began, before its own file
-train 1 $mlp --kv-store local --model-prefix K
-train 1 $mlp --kv-store local --model-prefix K
+train 1 $mlp --kv-store local --model-prefix K --overwrite 1
+train 1 $mlp --kv-store local --model-prefix K --overwrite 1
 expect_none 'the run before this one'
 says K-run-2.json 'r["exit"] == "lost" and r["resumed_from"].startswith("K-")'
 says K-run.json 'r["exit"] == "finished"'
 [ -e K-run-3.json ] && fail "a run that ended counts as lost"
 : >K-run.json
-train 1 $mlp --kv-store local --model-prefix K
+train 1 $mlp --kv-store local --model-prefix K --overwrite 1
 says K-run.json 'r["exit"] == "finished"'
 
 part "after one whose worker 0 has ended, of which nobody has taken note yet"
@@ -102,14 +103,14 @@ ticks=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 20)
 train 1 $mlp --kv-store local --model-prefix Z
 sed -i -e 's/"finished"/"running"/' -e "s/\"pid\": [0-9]*/\"pid\": $pid/" \
 	-e "s/\"start_ticks\": [0-9]*/\"start_ticks\": $ticks/" Z-run.json
-train 1 $mlp --kv-store local --model-prefix Z
+train 1 $mlp --kv-store local --model-prefix Z --overwrite 1
 expect_count 1 'the run before this one was killed, or its host was lost: Z-run-1.json tells of it'
 kill $parent
 
 part "a signal"
 rm -f "$log"
 new_mark
-(launch 60 2 $mlp --num-epochs 100000 --model-prefix S --save-period 100000) &
+(launch 60 2 $mlp --num-epochs 100000 --kv-store dist_sync --model-prefix S --save-period 100000) &
 job=$!
 for _ in $(seq 2000); do
 	grep -qs '^Epoch\[1\] Train' "$log" && break

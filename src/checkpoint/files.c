@@ -238,6 +238,29 @@ enum mu_status mu_checkpoint_files_find(const char *prefix, struct checkpoint_fi
 	return find_files(prefix, NULL, files);
 }
 
+enum mu_status mu_checkpoint_check_unused(const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	struct checkpoint_files files = {.n = 0};
+	char steps[48] = "";
+
+	if (v->facts.goes_on || v->overwrite)
+		goto out;
+	MU_TRY(find_files(v->model_prefix, NULL, &files));
+	if (files.n == 0)
+		goto out;
+	if (files.of->step > 0)
+		snprintf(steps, sizeof steps, ", step %zu", files.of->step);
+	MU_FAIL(MU_ERR_USAGE,
+		"--model-prefix %s: an earlier run's checkpoints are there, the newest %s (epoch "
+		"%zu%s): continue from it with --resume auto, use another --model-prefix, or "
+		"replace them with --overwrite 1",
+		v->model_prefix, files.of->path, files.of->epoch, steps);
+out:
+	mu_checkpoint_files_release(&files);
+	return st;
+}
+
 void mu_checkpoint_files_warn(const struct checkpoint_files *files)
 {
 	const time_t now = time(NULL);

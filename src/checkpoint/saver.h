@@ -42,5 +42,7 @@ enum mu_status mu_checkpoint_saver_finish_shared(struct checkpoint_saver *s);
 
 /* Can files be written to --model-prefix? Call before training. Not collective. */
 enum mu_status mu_checkpoint_check(const struct conf *v);
+/* MU_ERR_USAGE: --model-prefix has checkpoints, and the run neither resumes nor has --overwrite. */
+enum mu_status mu_checkpoint_check_unused(const struct conf *v);
 
 #endif

@@ -11,7 +11,7 @@
 #define EXCLUDES .relation = MU_OPTION_EXCLUDES, .other
 #define IS(list) .values = list
 #define BEING(list) .other_values = list
-#define SAVES "save-period|save-steps|save-minutes|keep|save-async"
+#define SAVES "save-period|save-steps|save-minutes|keep|save-async|overwrite"
 #define ABOUT_IMAGES \
 	"exif-orientation|resize|pad-size|fill-value|random-crop|random-mirror|data-aug-level|" \
 	"use-imagenet-data-augmentation|random-resized-crop|min-random-area|max-random-area|" \
@@ -238,6 +238,10 @@ static const struct mu_option_rule rules[] = {
 	 EXCLUDES = "load-epoch",
 	 BEING(">0"),
 	 .why = "use one of them"},
+	{.option = "overwrite", IS("1"), EXCLUDES = "resume", BEING("!none"),
+	 .why = "begin anew, or continue a run?"},
+	{.option = "overwrite", IS("1"), EXCLUDES = "load-epoch", BEING(">0"),
+	 .why = "begin anew, or continue a run?"},
 	{.option = "override", NEEDS = "goes_on", .why = "it needs --resume or --load-epoch"},
 	{.option = "skip-mismatch", NEEDS = "load", .why = "it is about the file of --load"},
 	{.option = "skip-mismatch",

@@ -22,6 +22,15 @@ enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network 
 enum mu_status mu_train_vocabulary_save(const struct conf *v,
 					const struct mu_vocabulary *vocabulary);
 
+/* ---- data_reader.c ---- */
+
+/* The shape of a sample: --image-shape, or the network's usual one. */
+enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
+				   size_t *shape);
+/* Sets the reader, and what it reads: random data, or the files that the options name. */
+enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_network *network,
+				      struct mu_input_config *config);
+
 /* ---- data_cache.c: --data-cache node ---- */
 
 /*

@@ -46,73 +46,6 @@ out:
 	return st;
 }
 
-enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
-				   size_t *shape)
-{
-	enum mu_status st = MU_OK;
-	unsigned c, h, w; /* of at most 5 digits: their product fits */
-	char rest;
-
-	memcpy(shape, network->shape, sizeof network->shape);
-	if (!v->image_shape)
-		return MU_OK;
-	if (strchr(v->image_shape, '-') ||
-	    sscanf(v->image_shape, "%5u,%5u,%5u%c", &c, &h, &w, &rest) != 3 || c == 0 || h == 0 ||
-	    w == 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--image-shape %s: three numbers from 1 to 99999 are needed, such as "
-			"1,28,28",
-			v->image_shape);
-	shape[0] = c;
-	shape[1] = h;
-	shape[2] = w;
-out:
-	return st;
-}
-
-/* Random data, or the files in the folder. */
-static enum mu_status choose_reader(const struct conf *v, const struct mu_network *network,
-				    struct mu_input_config *config)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_reader *reader;
-
-	config->classes = (size_t)v->num_classes;
-	MU_TRY(mu_train_find_shape(v, network, config->shape));
-	MU_TRY(mu_conf_rgb(v, config->mean, config->std));
-	config->reader = "synthetic";
-	config->numbers = network->reads_sequences;
-	if (v->data_train) {
-		config->reader = "records";
-		memcpy(config->net_shape, config->shape, sizeof config->shape);
-		if (!v->image_shape)
-			memset(config->shape, 0, sizeof config->shape);
-		return MU_OK;
-	}
-	if (!v->benchmark) {
-		MU_TRY(mu_input_detect(v->data_dir, &reader));
-		config->reader = reader->name;
-		if (!v->image_shape)
-			memset(config->shape, 0, sizeof config->shape);
-		if (!reader->colour_images && (v->image_shape || v->rgb_mean || v->rgb_std))
-			MU_FAIL(MU_ERR_USAGE,
-				"--image-shape, --rgb-mean and --rgb-std are for colour images; %s "
-				"holds %s files, which bring their own shape",
-				v->data_dir, reader->name);
-		if (!reader->colour_images && v->images.given)
-			MU_FAIL(MU_ERR_USAGE,
-				"--%s is for colour images; %s holds %s files, which are taken as "
-				"they are",
-				v->images.given, v->data_dir, reader->name);
-		if (reader->knows_classes)
-			goto out;
-	}
-	if (config->classes == 0)
-		config->classes = network->classes;
-out:
-	return st;
-}
-
 struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t *shape,
 					     size_t classes)
 {
@@ -214,7 +147,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	MU_TRY(mu_network_find(&network, v->network));
 	run->engine.network = network;
 	MU_TRY(find_batch(run, &config.batch));
-	MU_TRY(choose_reader(v, network, &config));
+	MU_TRY(mu_train_choose_reader(v, network, &config));
 	MU_TRY(mu_train_text_open(v, network, &run->vocabulary, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
 		*model = mu_train_describe_model(v, config.shape, config.classes);
@@ -237,6 +170,22 @@ out:
 	return st;
 }
 
+/* Worker 0 of a run that may save. */
+static enum mu_status open_prefix(struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct conf *v = run->conf;
+	const bool trains = !v->test_io && !v->dump_batch && v->conv_algo != CONF_CONV_TUNE;
+
+	MU_TRY(mu_checkpoint_check(v));
+	if (trains && !v->check)
+		MU_TRY(mu_checkpoint_lock(v->model_prefix, &run->lock));
+	if (trains && run->back->times == 0)
+		MU_TRY(mu_checkpoint_check_unused(v));
+out:
+	return st;
+}
+
 static enum mu_status setup_worker(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -245,11 +194,8 @@ static enum mu_status setup_worker(struct train_run *run)
 
 	MU_TRY(mu_train_halt_open(&run->halt));
 	if (v->model_prefix && !v->evaluate && v->load_epoch < v->num_epochs &&
-	    run->topology.index == 0) {
-		MU_TRY(mu_checkpoint_check(v));
-		if (!v->check && !v->test_io && !v->dump_batch && v->conv_algo != CONF_CONV_TUNE)
-			MU_TRY(mu_checkpoint_lock(v->model_prefix, &run->lock));
-	}
+	    run->topology.index == 0)
+		MU_TRY(open_prefix(run));
 	MU_TRY(open_inputs(run, &model));
 	if (run->topology.index == 0)
 		MU_TRY(mu_train_vocabulary_save(v, run->train.vocabulary));

@@ -24,9 +24,6 @@ enum mu_status mu_train_summary(const struct conf *v, const struct engine_device
 
 /* ---- setup.c ---- */
 
-/* The shape of a sample, as --image-shape says or usual for the network; and the network. */
-enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
-				   size_t *shape);
 struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t *shape,
 					     size_t classes);
 

@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "modes.h"
+#include "train/data.h"
 
 enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices)
 {

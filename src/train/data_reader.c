@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which reader a run's data need: random data, files in a folder, or records. */
+#include "data.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+#include "conf/conf.h"
+
+enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
+				   size_t *shape)
+{
+	enum mu_status st = MU_OK;
+	unsigned c, h, w; /* of at most 5 digits: their product fits */
+	char rest;
+
+	memcpy(shape, network->shape, sizeof network->shape);
+	if (!v->image_shape)
+		return MU_OK;
+	if (strchr(v->image_shape, '-') ||
+	    sscanf(v->image_shape, "%5u,%5u,%5u%c", &c, &h, &w, &rest) != 3 || c == 0 || h == 0 ||
+	    w == 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--image-shape %s: three numbers from 1 to 99999 are needed, such as "
+			"1,28,28",
+			v->image_shape);
+	shape[0] = c;
+	shape[1] = h;
+	shape[2] = w;
+out:
+	return st;
+}
+
+enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_network *network,
+				      struct mu_input_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_reader *reader;
+
+	config->classes = (size_t)v->num_classes;
+	MU_TRY(mu_train_find_shape(v, network, config->shape));
+	MU_TRY(mu_conf_rgb(v, config->mean, config->std));
+	config->reader = "synthetic";
+	config->numbers = network->reads_sequences;
+	if (v->data_train) {
+		config->reader = "records";
+		memcpy(config->net_shape, config->shape, sizeof config->shape);
+		if (!v->image_shape)
+			memset(config->shape, 0, sizeof config->shape);
+		return MU_OK;
+	}
+	if (!v->benchmark) {
+		MU_TRY(mu_input_detect(v->data_dir, &reader));
+		config->reader = reader->name;
+		if (!v->image_shape)
+			memset(config->shape, 0, sizeof config->shape);
+		if (!reader->colour_images && (v->image_shape || v->rgb_mean || v->rgb_std))
+			MU_FAIL(MU_ERR_USAGE,
+				"--image-shape, --rgb-mean and --rgb-std are for colour images; %s "
+				"holds %s files, which bring their own shape",
+				v->data_dir, reader->name);
+		if (!reader->colour_images && v->images.given)
+			MU_FAIL(MU_ERR_USAGE,
+				"--%s is for colour images; %s holds %s files, which are taken as "
+				"they are",
+				v->images.given, v->data_dir, reader->name);
+		if (reader->knows_classes)
+			goto out;
+	}
+	if (config->classes == 0)
+		config->classes = network->classes;
+out:
+	return st;
+}
