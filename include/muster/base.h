@@ -207,9 +207,9 @@ void mu_options_release(struct mu_options *o);
 /*
  * Parse argv[1..argc): "--name value" or "--name=value". A name may be abbreviated if that is
  * unambiguous; '_' reads as '-'. A switch is "--name" or "--no-name"; "--name 1" and "--name=0" are
- * the same. "-h" is "--help", "-q" the flag with that letter. Errors (MU_ERR_USAGE) name the option,
- * its value and the allowed values. The error for an unknown option names a similar one, if there
- * is one.
+ * the same. "-h" is "--help", "-q" the flag with that letter. Errors (MU_ERR_USAGE) name the
+ * option, its value and the allowed values. The error for an unknown option names a similar one, if
+ * there is one.
  */
 enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv[]);
 /* As "--name=text" on the command line; text NULL: as "--name". For files of options. */

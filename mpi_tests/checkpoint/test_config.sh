@@ -54,11 +54,11 @@ echo 'config a.conf' >c.conf
 refuse 2 'c.conf:1: config: a file cannot name another' c.conf
 echo '= 4' >c.conf
 refuse 2 'c.conf:1: "= 4": write an option as "name value"' c.conf
-refuse 1 'none.conf: ' none.conf
+refuse 2 'none.conf: ' none.conf
 head -c 500 P-run.json >cut.json
-refuse 1 'cut.json:\d+: not the JSON of a run' cut.json
+refuse 2 'cut.json:\d+: not the JSON of a run' cut.json
 echo '{"a": [1, {"b": "]"}]}' >cut.json
-refuse 1 'cut.json: has no list "given" of a run' cut.json
+refuse 2 'cut.json: has no list "given" of a run' cut.json
 sed 's/"lr": 0.07/"lr": "high"/' P-run.json >bad.json
 refuse 2 "bad.json:$(grep -n '"lr":' bad.json | cut -d : -f 1): --lr: \"high\" is not a finite number" bad.json
 finish

@@ -70,10 +70,7 @@ static const struct mu_option table[] = {
 	 .help = "X  factor",
 	 .advanced = true},
 	{.name = "data-dir", TEXT(data_dir), .group = "Store", .help = "DIR  folder"},
-	{.name = "info",
-	 FLAG(info),
-	 .letter = 'i',
-	 .group = "Other",
+	{.name = "info", FLAG(info), .letter = 'i', .group = "Other",
 	 .help = "show what is built in"},
 	{.name = "benchmark",
 	 INT(benchmark),
@@ -462,12 +459,8 @@ static void test_words(void)
 		enum colour colour;
 	} v;
 	const struct mu_option one[] = {
-		{.name = "colour",
-		 .type = MU_OPTION_WORD,
-		 .words = colours,
-		 .n_words = N_COLOURS,
-		 .group = "",
-		 .help = "NAME  colour"},
+		{.name = "colour", .type = MU_OPTION_WORD, .words = colours, .n_words = N_COLOURS,
+		 .group = "", .help = "NAME  colour"},
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

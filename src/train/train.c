@@ -380,7 +380,7 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 	*end = (struct mu_train_end){.signal = end->signal, .phase = MU_TRAIN_OPTIONS};
 	st = mu_agree(read_arguments(&own, comm, argc, argv), comm);
 	if (st != MU_OK) {
-		st = settle(st, comm);
+		st = settle(st, comm, end);
 		goto out;
 	}
 	*end = (struct mu_train_end){.signal = end->signal};
