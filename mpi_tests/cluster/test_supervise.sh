@@ -317,4 +317,10 @@ if has_files; then
 	expect_count 2 '^Resumed from'
 	cmp U-00$epochs.h5 R-00$epochs.h5 || fail "other bits than a run that was never interrupted"
 fi
+
+part "muster train is the trainer, whose first line is waited for"
+printf '#!/bin/sh\necho a greeting of the host\nexec sleep 1000\n' >muster
+chmod +x muster
+supervised --restarts 0 --start-limit 1 ./muster train --resume auto
+expect_count 1 'no line of the trainer came in 1 s \(--start-limit\)'
 finish

@@ -57,6 +57,15 @@ tool "training on ranks" env PATH="$bin" $mpirun -n 3 muster train --network len
 	--data-dir set $few
 grep -q 'Validation-accuracy=' log || die "no validation"
 cp log train.log
+# The command becomes the trainer, which a launcher sends signals to and a script looks for.
+muster train --network mlp --benchmark 1 --kv-store local --num-epochs 1000000 >log 2>&1 </dev/null &
+for ((i = 0; i < 600; i++)); do
+	[ "$(cat /proc/$!/comm 2>/dev/null)" = trainer ] && grep -qF 'Epoch[0]' log && break
+	sleep 0.1
+done
+kill -TERM $!
+wait $!
+[ $? = 85 ] || die "muster train does not pass signals and exit status on"
 tool "a table" muster table train.log
 grep -q '^|  *1 |' log || die "no epoch in the table"
 tool "a page" muster plot train.log --output run.html
@@ -74,6 +83,8 @@ tool "a batch file" muster launch -n 2 --launcher slurm --dry-run muster train -
 grep -q "exec .*/supervise .* muster train .* --resume auto" log || die "a batch file without supervise"
 [ -x "$(sed -n 's/^exec \([^ ]*\).*/\1/p' log)" ] || die "a batch file names no supervise that is there"
 tool "supervise" muster supervise muster train --version
+echo '{"parameters": {"exp.model": "mlp", "exp.num_batches": 3, "exp.replica_batch": 4}}' >sweep.json
+case " $* " in *" muster-bench-run "*) tool "a sweep" muster bench run sweep.json ;; esac
 # shellcheck disable=SC2086
 tool "an example" "$DESTDIR$datadir/muster/jobs/examples/mnist_local.sh" set $few
 for file in slurm/train.sbatch pbs/train.sh sge/train.sh flux/train.sh dlbs/config.json examples/mynet.c; do

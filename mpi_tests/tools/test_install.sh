@@ -34,6 +34,7 @@ mv moved there
 in_build uninstall
 left=$(find there ! -type d)
 [ -z "$left" ] || fail "left by make uninstall: ${left//$'\n'/ }"
+[ -z "$(find there -name muster)" ] || fail "folders left by make uninstall: $(find there -name muster)"
 
 part "staged, with other folders"
 other="prefix=/usr bindir=/usr/games libexecdir=/usr/lib DESTDIR=$PWD/stage"
