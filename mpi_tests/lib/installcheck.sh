@@ -43,6 +43,9 @@ grep -q 'round trips' log || die "muster help does not list bench" # the last co
 muster im2rec >log 2>&1
 [ "$? $(cat log)" = "2 muster: error: there is no command 'im2rec'; the nearest is 'pack' (muster help lists all)" ] ||
 	die "an unknown command"
+muster strange >log 2>&1
+[ "$? $(cat log)" = "2 muster: error: there is no command 'strange' (muster help lists all)" ] ||
+	die "a strange command"
 
 # With no folder but ours in PATH.
 mpirun=$(command -v "${MPIRUN%% *}") || die "there is no ${MPIRUN%% *}"
