@@ -33,7 +33,7 @@ tool() {
 [ "$(command -v muster)" = "$bin/muster" ] || die "there is no $bin/muster: make install comes first"
 command -v trainer >/dev/null && die "$(command -v trainer): plain names in PATH are another's"
 tool "the version" muster --version
-grep -qx "muster $version" log || die "not version $version"
+grep -qxF "muster (Muster) $version" log || die "not version $version"
 
 for command in $(muster help | sed -nE 's/^  ([a-z-]+)   *.*/\1/p'); do
 	tool "help" muster help "$command"
