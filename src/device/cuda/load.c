@@ -84,14 +84,15 @@ static enum mu_status open_library(struct cuda_api *api, int which)
 			handle = open_in(l->folders, l->files[i]);
 	}
 	if (!handle)
-		MU_FAIL(MU_ERR_DEVICE, "%s (%s)", reason, l->what);
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s)", reason, l->what);
 	api->handles[which] = handle;
 	for (const struct symbol *s = l->symbols; s->name; s++) {
 		void *address = dlsym(handle, s->name);
 
 		if (!address)
-			MU_FAIL(MU_ERR_DEVICE, "%s has no function %s: a newer version is needed",
-				l->what, s->name);
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"%s has no function %s: a newer version is needed", l->what,
+				s->name);
 		memcpy((char *)api + s->at, &address, sizeof address);
 	}
 out:
