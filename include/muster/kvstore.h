@@ -312,13 +312,15 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 /*
  * Lower bound of the seconds of a step, by links of this many bytes/s in both directions at once. M
  * bytes, n workers, k servers: max(M / B, n M / (k B)), since a worker moves M each way and a
- * server n M / k; without servers 2 (n - 1) M / (n B). 0 for one worker, or GPUs.
+ * server n M / k; without servers 2 (n - 1) M / (n B). Where the ranks of a node share memory or
+ * send one sum, the links are those of nodes. 0, no bound: one worker, one node whose ranks share
+ * memory, GPUs.
  */
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second);
 /*
  * The same if workers, too, held parts of the model, in the best split: 2 n (n - 1) M / ((n^2 + k n
  * - 2 k) B) (Jiang et al., A unified architecture for accelerating distributed DNN training in
- * heterogeneous GPU/CPU clusters, OSDI 2020). 0 for one worker.
+ * heterogeneous GPU/CPU clusters, OSDI 2020). 0 for one worker, and where nodes are as one.
  */
 double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second);
 

@@ -27,6 +27,12 @@ for job in "${jobs[@]}"; do
 	expect_count 1 '^num of arrays = 8, total size = 1.724320 MB$'
 done
 
+part "a bound where something travels over links"
+measure 3 --network lenet --num-batches 1 --node-reduce shm
+expect_none 'bounds a step'
+measure 3 --network lenet --num-batches 1 --node-reduce none
+expect_count 1 '^a link of [0-9.]+ GB/sec bounds a step to 0\.\d+ sec: reached '
+
 part "one JSON line"
 measure 3 --network lenet --num-batches 2 --json
 [ $status = 0 ] || fail "exit status $status, not 0"

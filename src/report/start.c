@@ -193,6 +193,22 @@ void mu_report_data(const struct mu_engine *e)
 			e->validate ? ", and as much for validation" : "");
 }
 
+/* What the links between ranks allow, if anything travels over them. */
+static void report_bound(const struct report_view *view)
+{
+	const struct mu_kv *kv = view->engine->kv;
+	const double bound = mu_kv_bound(kv, view->link), split = mu_kv_bound_split(kv, view->link);
+	char best[80] = "";
+
+	if (view->engine->topology->num_workers < 2 || bound <= 0)
+		return;
+	if (split > 0)
+		snprintf(best, sizeof best, "; the best split of servers over all ranks: %.3f ms",
+			 1e3 * split);
+	mu_log_detail("a link of %.3f GB/s bounds a step's push and pull by messages to %.3f ms%s",
+		      view->link / 1e9, 1e3 * bound, best);
+}
+
 static void report_store(const struct report_view *view)
 {
 	const struct mu_engine *e = view->engine;
@@ -224,13 +240,7 @@ static void report_store(const struct report_view *view)
 			: layout.sums_on_node
 				? "send messages, and to other nodes one sum of gradients"
 				: "send messages");
-	if (e->topology->num_workers > 1)
-		mu_log_detail(
-			"a link of %.3f GB/s bounds a step's push and pull by messages to %.3f "
-			"ms; the best "
-			"split of servers over all ranks: %.3f ms",
-			view->link / 1e9, 1e3 * mu_kv_bound(e->kv, view->link),
-			1e3 * mu_kv_bound_split(e->kv, view->link));
+	report_bound(view);
 }
 
 /* "momentum, previous: 3.448 MB" */

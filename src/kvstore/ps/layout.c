@@ -51,6 +51,36 @@ static double model_bytes(const struct mu_kv *kv)
 	return (double)(there > back ? there : back);
 }
 
+/* Ranks of a node share memory, or add up their gradients before they send. */
+static bool nodes_are_one(const struct mu_kv *kv)
+{
+	return kv->window || kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]];
+}
+
+/* Models that the busiest node sends, and receives, if its ranks send one sum, and nothing to each
+ * other. */
+static double node_models(const struct mu_kv *kv)
+{
+	const struct mu_topology *t = kv->topology;
+	double most = 0, nodes = 0; /* nodes with workers */
+
+	for (int pass = 0; pass < 2; pass++)
+		for (int node = 0; node < t->num_nodes; node++) {
+			double part = 0, workers = 0, load;
+
+			for (int w = 0; w < t->num_workers; w++)
+				if (t->node_of[t->worker_ranks[w]] == node)
+					workers = 1;
+			for (int s = 0; s < t->num_servers; s++)
+				if (t->node_of[t->server_ranks[s]] == node)
+					part += 1.0 / t->num_servers;
+			nodes += pass == 0 ? workers : 0;
+			load = workers * (1 - part) + part * (nodes - workers);
+			most = pass == 1 && load > most ? load : most;
+		}
+	return kv->kind.hosted ? 2 * (nodes - 1) / nodes : most;
+}
+
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 {
 	double n = kv->topology->num_workers, k = kv->n_servers;
@@ -58,7 +88,9 @@ double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 
 	if (kv->kind.one_worker || kv->kind.on_gpus)
 		return 0;
-	if (kv->kind.hosted)
+	if (nodes_are_one(kv))
+		models = node_models(kv);
+	else if (kv->kind.hosted)
 		models = 2 * (n - 1) / n;
 	else
 		models = n > k ? n / k : 1;
@@ -69,7 +101,8 @@ double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second)
 {
 	double n = kv->topology->num_workers, k = kv->topology->num_servers;
 
-	if (kv->kind.one_worker || kv->kind.on_gpus || n < 2)
+	if (kv->kind.one_worker || kv->kind.on_gpus || n < 2 ||
+	    nodes_are_one(kv))
 		return 0;
 	return 2 * n * (n - 1) * model_bytes(kv) / ((n * n + k * n - 2 * k) * bytes_per_second);
 }
