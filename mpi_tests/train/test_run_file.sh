@@ -124,7 +124,7 @@ says S-run.json 'r["exit"] == "halted" and r["cause"].startswith("SIGTERM came t
 part "an error"
 run_limited 60 1 $mlp --kv-store local --lr 1e6 --model-prefix E
 [ $status = 1 ] || fail "exit status $status of weights that are not finite"
-says E-run.json 'r["exit"] == "error" and "not finite" in r["cause"]'
+says E-run.json 'r["exit"] == "error" and "not finite" in r["cause"] and r["trace"][0].startswith("src/train/guard.c:")'
 expect 'not finite'
 run_limited 60 2 $mlp --kv-store dist_sync --num-servers 7 --model-prefix U
 [ $status = 2 ] || fail "exit status $status of too many servers"

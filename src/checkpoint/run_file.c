@@ -120,6 +120,15 @@ static void put_process(struct mu_json *j, const struct mu_topology *t)
 	mu_json_close(j, '}');
 }
 
+/* Where an error was detected, and the calls that passed it on. */
+static void put_places(struct mu_json *j, const struct checkpoint_run_file *f)
+{
+	mu_json_open(j, "trace", '[');
+	for (size_t i = 0; i < f->n_places; i++)
+		mu_json_text(j, NULL, f->places[i]);
+	mu_json_close(j, ']');
+}
+
 static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, const char *state,
 		    const char *cause)
 {
@@ -135,6 +144,8 @@ static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, cons
 	put_ranks(j, f->e->topology);
 	put_options(j, f->options);
 	put_given(j, f->options);
+	if (f->n_places > 0)
+		put_places(j, f);
 	mu_json_close(j, '}');
 }
 
@@ -305,6 +316,9 @@ void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st
 		return;
 	f->ended = time(NULL);
 	snprintf(cause, sizeof cause, "%s", mu_trace_message());
+	while (st != MU_OK && f->n_places < CHECKPOINT_PLACES &&
+	       mu_trace_place(f->n_places, f->places[f->n_places], sizeof *f->places))
+		f->n_places++;
 	if (st != MU_OK)
 		try_file(f, "error", *cause ? cause : mu_status_name(st));
 	else if (halted)

@@ -9,11 +9,15 @@
 
 struct mu_engine;
 
+enum { CHECKPOINT_PLACES = 16 };
+
 struct checkpoint_run_file {
 	const struct mu_engine *e;        /* the devices, the ranks, the settled options */
 	const char *resumed_from;         /* "": nothing */
 	const struct mu_options *options; /* NULL: this rank writes none */
 	time_t started, ended;            /* 0: not yet */
+	char places[CHECKPOINT_PLACES][256]; /* of the error that ended the run */
+	size_t n_places;
 };
 /*
  * The arguments must stay valid until _end. If worker 0 cannot write the file, it warns. Not
