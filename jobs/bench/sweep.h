@@ -100,6 +100,8 @@ void sweep_log_put(FILE *log, const char *name, const json_t *value);
 enum mu_status sweep_log_read(const char *path, json_t **values);
 /* Did this experiment come to its end, with a result? */
 bool sweep_log_is_ok(const json_t *values);
+/* Hosts of a job, by the start of its log; 0: unknown. */
+long sweep_log_hosts(const char *path);
 /* Milliseconds a batch, of each line of speed that counts: a new array. Empty: the job did not get
  * there. */
 enum mu_status sweep_log_times(const char *path, const json_t *experiment, json_t **times);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 128 };
+enum { NAME_BYTES = 128, HOSTS_MOST = 1024 };
 
 void sweep_log_put(FILE *log, const char *name, const json_t *value)
 {
@@ -84,6 +84,31 @@ static bool read_speed(const char *line, long *behind, double *rate)
 			  rate) != 3)
 		return false;
 	return *rate > 0;
+}
+
+/* "...node 1 (HOST, eth0 10.0.0.2): worker 1 (rank 1, pid 17)...": nodes that are pretended share a
+ * host. */
+long sweep_log_hosts(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char(*hosts)[64] = calloc(HOSTS_MOST, sizeof *hosts), *line = NULL;
+	size_t nbytes = 0;
+	long n = 0, i;
+
+	while (file && hosts && n < HOSTS_MOST && getline(&line, &nbytes, file) >= 0) {
+		const char *at = strstr(line, "node ");
+
+		if (!at || sscanf(at, "node %*d (%63[^,)]", hosts[n]) != 1)
+			continue;
+		for (i = 0; strcmp(hosts[i], hosts[n]) != 0; i++)
+			;
+		n += i == n;
+	}
+	free(line);
+	free(hosts);
+	if (file)
+		fclose(file);
+	return n;
 }
 
 enum mu_status sweep_log_times(const char *path, const json_t *experiment, json_t **times)

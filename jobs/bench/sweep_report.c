@@ -31,7 +31,7 @@ static const struct mu_option table[] = {
 	 .choices = "exploration|weak-scaling|strong-scaling",
 	 .group = "Options",
 	 .help = "NAME  a row for each experiment, or experiments of one batch per replica or per "
-		 "step beside each other, with their efficiency"},
+		 "step beside each other, with their efficiency, unless nodes share a host"},
 	{.name = "format",
 	 .type = MU_OPTION_STRING,
 	 AT(format),
@@ -204,12 +204,14 @@ static int compare(const void *a, const void *b)
 	return (x->time > y->time) - (x->time < y->time);
 }
 
+/* There is no efficiency of nodes that are pretended: they share the cores of a host. */
 static void add_scaling(json_t *row, const struct experiment *e, const struct experiment *base,
 			bool weak)
 {
 	const bool known = e->time > 0 && base && base->time > 0 && base->n > 0 && e->n > 0;
 	const double batch = (double)sweep_whole(e->log, "exp.effective_batch");
 	const double base_batch = known ? (double)sweep_whole(base->log, "exp.effective_batch") : 0;
+	const json_int_t hosts = json_integer_value(json_object_get(e->log, "results.hosts"));
 	double efficiency;
 
 	if (!known) {
@@ -217,11 +219,15 @@ static void add_scaling(json_t *row, const struct experiment *e, const struct ex
 		json_object_set_new(row, "efficiency %", json_null());
 		return;
 	}
+	json_object_set_new(row, "speed-up",
+			    json_real(batch / e->time / (base_batch / base->time)));
+	if (hosts > 0 && hosts < sweep_whole(e->log, "exp.num_nodes")) {
+		json_object_set_new(row, "efficiency %", json_null());
+		return;
+	}
 	efficiency = 100 * base->time / e->time;
 	if (!weak)
 		efficiency *= (double)base->n / (double)e->n;
-	json_object_set_new(row, "speed-up",
-			    json_real(batch / e->time / (base_batch / base->time)));
 	json_object_set_new(row, "efficiency %", json_real(efficiency));
 }
 

@@ -298,6 +298,9 @@ static enum mu_status put_results(FILE *log, const json_t *experiment, double *r
 	sweep_log_put(log, "results.throughput", value);
 	json_decref(value);
 	sweep_log_put(log, "results.time_data", times);
+	value = json_integer(sweep_log_hosts(path));
+	sweep_log_put(log, "results.hosts", value);
+	json_decref(value);
 out:
 	json_decref(times);
 	return st;

@@ -38,6 +38,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+[ ! -f host ] || for node in 0 1; do echo "x Node[0] node $node (h): worker $node (rank $node, pid 7)"; done
 for ((i = 0; i + line < all; i += line)); do
 	speed=$(((ranks - 1) * 100))
 	[ $i -lt 10 ] && speed=1
@@ -94,6 +95,14 @@ ends 0 run config.json
 ends 0 report logs --type strong-scaling --format csv
 expect_count 1 '^lenet,training,dist_sync,2,2,1,float32,20,40,200,200,1,100$'
 expect_count 1 '^lenet,training,dist_sync,4,4,1,float32,10,40,100,400,2,100$'
+touch host
+config "$common, \"exp.model\": \"vgg\", \"mxnet.kv_store\": \"dist_sync\", \"muster.num_servers\": 1, \
+	\"exp.replica_batch\": 10, \"exp.log_file\": \"shared\${exp.num_nodes}.log\"" '"exp.num_nodes": [1, 2]'
+ends 0 run config.json
+ends 0 report shared1.log shared2.log --type weak-scaling --format csv
+expect_count 1 '^vgg,training,dist_sync,1,1,1,float32,10,10,100,100,1,100$'
+expect_count 1 '^vgg,training,dist_sync,2,2,1,float32,10,20,100,200,2,$' # two nodes on one host
+rm host
 ends 0 report logs --format json --output all.json
 [ "$(grep -c '"exp.status": "ok"' all.json)" = 7 ] || fail "all.json has not all logs"
 [ "$(tail -n 1 all.json)" = "}" ] || fail "all.json is not whole"
