@@ -94,6 +94,6 @@ int data_command_end(struct data_command *command, enum mu_status st)
 	mu_free(command->words);
 	st = check_output(st);
 	if (st != MU_OK)
-		mu_trace_print(stderr, command->tool);
+		mu_trace_report(stderr, command->tool);
 	return st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1;
 }

@@ -24,9 +24,7 @@ out:
 
 int sweep_command_end(const char *name, enum mu_status st)
 {
-	if (st == MU_ERR_USAGE)
-		fprintf(stderr, "%s: error: %s\n", name, mu_trace_message());
-	else if (st != MU_OK)
-		mu_trace_print(stderr, name);
+	if (st != MU_OK)
+		mu_trace_report(stderr, name);
 	return st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1;
 }

@@ -107,6 +107,6 @@ int main(int argc, char **argv)
 	}
 	if (infer(argv[1], argv[2], argv[3]) == MU_OK)
 		return 0;
-	mu_trace_print(stderr, "infer");
+	mu_trace_report(stderr, "infer");
 	return 1;
 }
