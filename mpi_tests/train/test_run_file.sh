@@ -26,6 +26,7 @@ sys.exit(not eval(sys.argv[2]))' "$1" "$2" || fail "$1: not $2: $(head -c 600 "$
 part "a run that ends"
 train 3 $mlp --kv-store dist_sync --seed 7 --model-prefix P
 says P-run.json 'r["exit"] == "finished" and r["cause"] is None and r["seed"] == 7'
+says P-run.json 'min(x["peak_memory"] for x in r["ranks"]) > 1e6'
 says P-run.json 'r["started"] <= r["ended"] and len(r["ended"]) == 20 and r["ended"].endswith("Z")'
 says P-run.json '[(x["rank"], x["role"], x["index"]) for x in r["ranks"][:2]] == [(0, "worker", 0), (1, "worker", 1)]'
 says P-run.json '[(x["rank"], x["role"], x["index"]) for x in r["ranks"][2:]] == [(2, "server", 0)]'

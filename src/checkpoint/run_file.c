@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #ifdef HAVE_CONFIG_H
@@ -70,7 +71,8 @@ static void put_versions(struct mu_json *j, const struct mu_engine *e)
 	mu_json_close(j, '}');
 }
 
-static void put_ranks(struct mu_json *j, const struct mu_topology *t)
+/* memory: bytes of each rank; NULL: not known yet. */
+static void put_ranks(struct mu_json *j, const struct mu_topology *t, const double *memory)
 {
 	mu_json_open(j, "ranks", '[');
 	for (int r = 0; r < t->size; r++) {
@@ -90,6 +92,8 @@ static void put_ranks(struct mu_json *j, const struct mu_topology *t)
 		mu_json_text(j, "role", mu_role_name(server ? MU_ROLE_SERVER : MU_ROLE_WORKER));
 		mu_json_number(j, "index", index);
 		mu_json_text(j, "host", t->hosts[r]);
+		if (memory)
+			mu_json_number(j, "peak_memory", memory[r]);
 		mu_json_close(j, '}');
 	}
 	mu_json_close(j, ']');
@@ -141,7 +145,7 @@ static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, cons
 	mu_json_number(j, "seed", (double)f->e->conf->seed);
 	mu_json_text(j, "resumed_from", *f->resumed_from ? f->resumed_from : NULL);
 	put_versions(j, f->e);
-	put_ranks(j, f->e->topology);
+	put_ranks(j, f->e->topology, f->memory);
 	put_options(j, f->options);
 	put_given(j, f->options);
 	if (f->n_places > 0)
@@ -307,13 +311,47 @@ void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu
 	try_file(f, "running", NULL);
 }
 
-void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st,
-				const char *halted)
+/* "peak memory: at most 85.2 MB (rank 0, h1); rank 0 85.2, rank 1 83.0, ... MB" */
+static void log_memory(const struct mu_topology *t, const double *memory)
+{
+	char list[512] = "";
+	size_t n = 0;
+	int most = 0;
+
+	for (int r = 0; r < t->size; r++) {
+		most = memory[r] > memory[most] ? r : most;
+		if (n + 64 < sizeof list)
+			n += (size_t)snprintf(list + n, sizeof list - n, "%s rank %d %.1f",
+					      r ? "," : "", r, memory[r] / 1e6);
+		else if (list[n - 1] != '.')
+			n += (size_t)snprintf(list + n, sizeof list - n, ", ...");
+	}
+	mu_log_detail("peak memory: at most %.1f MB (rank %d, %s);%s MB", memory[most] / 1e6, most,
+		      t->hosts[most], list);
+}
+
+enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
+					     const struct mu_topology *t)
+{
+	enum mu_status st = MU_OK;
+	struct rusage used = {.ru_maxrss = 0};
+	double mine;
+
+	getrusage(RUSAGE_SELF, &used);
+	mine = 1024.0 * (double)used.ru_maxrss; /* it counts KiB */
+	if (!f->memory)
+		MU_TRY(mu_agree(MU_ALLOC(f->memory, (size_t)t->size, "memory of ranks"), t->world));
+	MU_TRY(mu_allgather(&mine, f->memory, sizeof mine, t->world));
+	if (t->role == MU_ROLE_WORKER && t->index == 0)
+		log_memory(t, f->memory);
+out:
+	return st;
+}
+
+static void end_file(struct checkpoint_run_file *f, enum mu_status st, const char *halted)
 {
 	char cause[1024];
 
-	if (!f->options)
-		return;
 	f->ended = time(NULL);
 	snprintf(cause, sizeof cause, "%s", mu_trace_message());
 	while (st != MU_OK && f->n_places < CHECKPOINT_PLACES &&
@@ -325,4 +363,13 @@ void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st
 		try_file(f, "halted", halted);
 	else
 		try_file(f, "finished", NULL);
+}
+
+void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st,
+				const char *halted)
+{
+	if (f->options)
+		end_file(f, st, halted);
+	mu_free(f->memory);
+	f->memory = NULL;
 }

@@ -8,6 +8,7 @@
 #include <muster/base.h>
 
 struct mu_engine;
+struct mu_topology;
 
 enum { CHECKPOINT_PLACES = 16 };
 
@@ -18,6 +19,7 @@ struct checkpoint_run_file {
 	time_t started, ended;            /* 0: not yet */
 	char places[CHECKPOINT_PLACES][256]; /* of the error that ended the run */
 	size_t n_places;
+	double *memory; /* most bytes of RAM that each rank has used; NULL: not known */
 };
 /*
  * The arguments must stay valid until _end. If worker 0 cannot write the file, it warns. Not
@@ -25,6 +27,9 @@ struct checkpoint_run_file {
  */
 void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu_engine *e,
 				  const char *resumed_from, const struct mu_options *options);
+/* At the end: learn and log how much memory the ranks have used. Collective over all ranks. */
+enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
+					     const struct mu_topology *t);
 /*
  * st: how the run ended here; the cause of an error is the current trace, which stays. halted: why
  * the run was halted; NULL: it was not.

@@ -272,6 +272,7 @@ static enum mu_status work(struct train_run *run)
 	}
 	MU_TRY(mu_train_halt_share(&run->halt));
 	MU_TRY(mu_report_end(run->observers));
+	MU_TRY(mu_checkpoint_run_file_memory(&run->run_file, &run->topology));
 out:
 	return st;
 }
