@@ -111,7 +111,7 @@ kill $parent
 part "a signal"
 rm -f "$log"
 new_mark
-(launch 60 2 $mlp --num-epochs 100000 --kv-store dist_sync --model-prefix S --save-period 100000) &
+(launch 60 2 $mlp --num-epochs 100000 --kv-store dist_sync --model-prefix S --save-period 100000 --best-metric none) &
 job=$!
 for _ in $(seq 2000); do
 	grep -qs '^Epoch\[1\] Train' "$log" && break
@@ -135,7 +135,7 @@ part "a folder where nothing can be written"
 mkdir full
 if mount -t tmpfs -o size=4k tmpfs full 2>/dev/null; then
 	head -c 4096 /dev/zero >full/zero 2>/dev/null
-	run_limited 60 1 $mlp --kv-store local --model-prefix full/P --save-period 9
+	run_limited 60 1 $mlp --kv-store local --model-prefix full/P --save-period 9 --best-metric none
 	expect 'the file about this run cannot be written: .*No space left'
 	expect 'full/P.lock: cannot be written: No space left on device; another job with this prefix is not refused'
 	[ "$(ls full)" = zero ] || fail "left: $(ls full)"

@@ -57,6 +57,14 @@ struct checkpoint_position {
 	struct checkpoint_plateau {
 		double best, rate; /* lowest perplexity; factor of the learning rate, 0: none yet */
 	} plateau;
+	struct checkpoint_best {
+		char metric[16]; /* of --best-metric */
+		double value;
+		size_t epoch;  /* completed epochs at the best validation; 0: none yet */
+		size_t since;  /* validations since */
+		bool pending;  /* the last epoch has not been validated: the run was halted */
+		bool improved; /* the last validation is the best; not in files */
+	} best;
 	struct checkpoint_loss_scale {
 		double scale;          /* 0: none */
 		size_t good, left_out; /* good batches since its last change; skipped ones in all */
@@ -87,8 +95,12 @@ void mu_checkpoint_files_warn(const struct checkpoint_files *files);
 void mu_checkpoint_files_release(struct checkpoint_files *files);
 /* Remove temporary files of runs that ended during a save, an hour ago or more. */
 void mu_checkpoint_files_sweep(const char *prefix);
-/* Point P-latest to path, and remove files beyond --keep N. */
-enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path);
+/*
+ * Point P-latest to path, and P-best to the file of the best epoch (0: none) if it is there; remove
+ * files beyond --keep N, but these.
+ */
+enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path,
+					  size_t best_epoch);
 
 /* ---- describe.c: a checkpoint as the description of its model and the model's input ---- */
 

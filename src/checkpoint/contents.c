@@ -114,6 +114,10 @@ enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at
 	MU_TRY(mu_array_file_set_text(file, "metrics_window", text));
 	snprintf(text, sizeof text, "best %.17g, rate %.17g", at->plateau.best, at->plateau.rate);
 	MU_TRY(mu_array_file_set_text(file, "plateau", text));
+	snprintf(text, sizeof text, "%s %.17g, epoch %zu, %zu validations since, pending %d",
+		 at->best.metric, at->best.value, at->best.epoch, at->best.since,
+		 at->best.pending);
+	MU_TRY(mu_array_file_set_text(file, "best", text));
 	snprintf(text, sizeof text, "%.17g, %zu good batches since, %zu left out",
 		 at->loss_scale.scale, at->loss_scale.good, at->loss_scale.left_out);
 	MU_TRY(mu_array_file_set_text(file, "loss_scale", text));
@@ -142,6 +146,27 @@ out:
 	return st;
 }
 
+static enum mu_status read_best(struct checkpoint_best *b, struct mu_array_file *file,
+				const char *path)
+{
+	enum mu_status st = MU_OK;
+	char text[128];
+	int pending;
+	bool there;
+
+	MU_TRY(mu_array_file_has_text(file, "best", &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_get_text(file, "best", text, sizeof text));
+	if (sscanf(text, "%15s %lf, epoch %zu, %zu validations since, pending %d", b->metric,
+		   &b->value, &b->epoch, &b->since, &pending) != 5 ||
+	    !isfinite(b->value))
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"best\" is invalid: \"%s\"", path, text);
+	b->pending = pending != 0;
+out:
+	return st;
+}
+
 enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 					   struct mu_array_file *file, const char *path)
 {
@@ -165,6 +190,7 @@ enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"position\" is invalid: \"%s\"", path, text);
 	at->updates = updates;
 	MU_TRY(read_loss_scale(&at->loss_scale, file, path));
+	MU_TRY(read_best(&at->best, file, path));
 	MU_TRY(mu_array_file_get_text(file, "metrics_epoch", text, sizeof text));
 	if (!scan_metrics(&at->total, text))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_epoch\": \"%s\"", path, text);

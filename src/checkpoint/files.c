@@ -188,22 +188,34 @@ out:
 	return st;
 }
 
-/* The file that P-latest points to, and when the link was made. false: there is no such link. */
-static bool read_latest(const char *prefix, struct checkpoint_file *latest)
+/* The file that a link points to; "": there is no such link. */
+static void read_link(const char *prefix, const char *which, char path[CHECKPOINT_PATH])
 {
 	char folder[CHECKPOINT_PATH], link[CHECKPOINT_PATH + 8], target[CHECKPOINT_PATH];
 	const char *base = split(prefix, folder);
-	struct stat status;
 	ssize_t n;
 
-	snprintf(link, sizeof link, "%s-latest", prefix);
+	path[0] = '\0';
+	snprintf(link, sizeof link, "%s-%s", prefix, which);
 	n = readlink(link, target, sizeof target - 1);
-	if (n <= 0 || lstat(link, &status) != 0)
-		return false;
+	if (n <= 0)
+		return;
 	target[n] = '\0';
-	if (strncmp(target, base, strlen(base)) != 0 || !is_ending(target + strlen(base)))
+	if (strncmp(target, base, strlen(base)) == 0 && is_ending(target + strlen(base)))
+		snprintf(path, CHECKPOINT_PATH, "%s%.255s", prefix, target + strlen(base));
+}
+
+/* The file that P-latest points to, and when the link was made. false: there is no such link. */
+static bool read_latest(const char *prefix, struct checkpoint_file *latest)
+{
+	char link[CHECKPOINT_PATH + 8], path[CHECKPOINT_PATH];
+	struct stat status;
+
+	read_link(prefix, "latest", path);
+	snprintf(link, sizeof link, "%s-latest", prefix);
+	if (!*path || lstat(link, &status) != 0)
 		return false;
-	read_place(target + strlen(base), latest);
+	read_place(path + strlen(prefix), latest);
 	latest->changed = status.st_mtim;
 	return true;
 }
@@ -282,13 +294,13 @@ void mu_checkpoint_files_release(struct checkpoint_files *files)
 }
 
 /* The new link replaces the old one in one step. */
-static enum mu_status point_latest(const char *prefix, const char *path)
+static enum mu_status point(const char *prefix, const char *which, const char *path)
 {
 	enum mu_status st = MU_OK;
 	const char *slash = strrchr(path, '/');
 	char link[CHECKPOINT_PATH], temporary[CHECKPOINT_PATH + 32];
 
-	snprintf(link, sizeof link, "%s-latest", prefix);
+	snprintf(link, sizeof link, "%s-%s", prefix, which);
 	snprintf(temporary, sizeof temporary, "%s.tmp-%ld", link, (long)getpid());
 	unlink(temporary);
 	if (symlink(slash ? slash + 1 : path, temporary) != 0 || rename(temporary, link) != 0) {
@@ -301,17 +313,39 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path)
+/* The file that P-best pointed to before was saved for that alone: it is removed. */
+static void remove_best(const struct conf *v, const char *was, const char *best, const char *path)
+{
+	struct checkpoint_file file = {.step = 0};
+
+	if (!*was || strcmp(was, best) == 0 || strcmp(was, path) == 0)
+		return;
+	read_place(was + strlen(v->model_prefix), &file);
+	if (file.step == 0 && file.epoch % (size_t)v->save_period != 0)
+		unlink(was);
+}
+
+enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path, size_t best_epoch)
 {
 	enum mu_status st = MU_OK;
 	struct checkpoint_files files = {.n = 0};
+	char best[CHECKPOINT_PATH] = "", was[CHECKPOINT_PATH];
 
-	MU_TRY(point_latest(v->model_prefix, path));
+	MU_TRY(point(v->model_prefix, "latest", path));
+	if (best_epoch > 0)
+		mu_checkpoint_path(v->model_prefix, best_epoch, 0, best, sizeof best);
+	/* A run that resumed with another prefix has no file of its own for it. */
+	if (*best && access(best, F_OK) == 0) {
+		read_link(v->model_prefix, "best", was);
+		MU_TRY(point(v->model_prefix, "best", best));
+		remove_best(v, was, best, path);
+	}
 	if (v->keep == 0)
 		goto out;
 	MU_TRY(find_files(v->model_prefix, path, &files));
 	for (size_t i = (size_t)v->keep; i < files.n; i++)
-		if (strcmp(files.of[i].path, path) != 0 && unlink(files.of[i].path) != 0)
+		if (strcmp(files.of[i].path, path) != 0 &&
+		    strcmp(files.of[i].path, best) != 0 && unlink(files.of[i].path) != 0)
 			MU_FAIL(MU_ERR_IO, "--keep %ld: %s cannot be removed: %s", v->keep,
 				files.of[i].path, strerror(errno));
 out:

@@ -137,6 +137,7 @@ static enum mu_status roll_back(const struct search *s)
 	at->epoch = back->epoch;
 	at->step = at->window_first = back->step;
 	at->total = at->window = (struct mu_metrics){0};
+	at->best.pending = false;
 	at->batch = s->e->train->config.batch * s->e->team.n;
 out:
 	return st;

@@ -29,6 +29,7 @@ struct checkpoint_saver {
 	bool inside; /* the file is of a step inside an epoch */
 	struct checkpoint_writer *writer;
 	struct mu_vote vote;                 /* of the workers: the lowest that failed, if any */
+	size_t best_epoch;                   /* of the position that is saved */
 	int lowest;                          /* worker that failed; num_workers: none */
 	char message[CHECKPOINT_PATH + 256]; /* of the thread's error */
 	double started, waited;              /* last save: its start, seconds training waited */
@@ -136,6 +137,7 @@ enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 	s->started = s->last = mu_now();
 	s->file.alone = alone;
 	s->inside = at.step > 0;
+	s->best_epoch = at.best.epoch;
 	mu_checkpoint_path(e->conf->model_prefix, at.epoch, at.step, s->file.path,
 			   sizeof s->file.path);
 	MU_TRY(mu_kv_step_end(e->kv));
@@ -185,7 +187,7 @@ static enum mu_status commit(void *context)
 	struct checkpoint_saver *s = context;
 
 	MU_TRY(mu_replace_commit(&s->file.replace));
-	MU_TRY(mu_checkpoint_files_settle(s->e->conf, s->file.path));
+	MU_TRY(mu_checkpoint_files_settle(s->e->conf, s->file.path, s->best_epoch));
 out:
 	return st;
 }

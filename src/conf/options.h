@@ -197,6 +197,8 @@ struct conf {
 	enum mu_verbose traffic; /* of --verbose, else of the environment */
 	struct mu_limits limits;
 	double target_accuracy;
+	const char *best_metric; /* NULL: by the network */
+	long early_stopping, validate_every, max_val_samples;
 	enum conf_summary summary;
 	const char *profile; /* "" or a file; NULL: none */
 	const char *metrics_file, *tensorboard, *timeline; /* NULL: none */

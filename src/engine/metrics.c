@@ -212,6 +212,25 @@ out:
 	return st;
 }
 
+enum mu_status mu_engine_metrics_best(const struct mu_metric **metric, const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const char *usual = v->facts.reads_sequences ? "perplexity" : "accuracy";
+	const char *name = v->best_metric ? v->best_metric : usual;
+
+	*metric = NULL;
+	if (strcmp(name, "none") == 0)
+		goto out;
+	if (strcmp(name, "loss") == 0)
+		name = "ce";
+	for (*metric = mu_metric_table; (*metric)->name; ++*metric)
+		if (strcmp((*metric)->name, name) == 0)
+			goto out;
+	MU_FAIL(MU_ERR_USAGE, "--best-metric %s: unknown", name); /* the option's words say which */
+out:
+	return st;
+}
+
 enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;

@@ -20,6 +20,8 @@ struct engine_metrics {
 /* The default metrics, and what --top-k and --loss add. MU_ERR_USAGE: an unknown name; the message
  * lists the known ones. */
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v);
+/* The metric of --best-metric; NULL: none. */
+enum mu_status mu_engine_metrics_best(const struct mu_metric **metric, const struct conf *v);
 /* Collective over comm. */
 enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
 

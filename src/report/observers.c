@@ -53,6 +53,11 @@ void mu_report_step(struct report_observers *all, const struct report_step *s)
 	CALL_EACH(all, step, s);
 }
 
+void mu_report_validating(struct report_observers *all, size_t done, size_t steps)
+{
+	CALL_EACH(all, validating, done, steps);
+}
+
 void mu_report_window(struct report_observers *all, const struct report_window *w)
 {
 	CALL_EACH(all, window, w);

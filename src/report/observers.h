@@ -44,6 +44,8 @@ struct report_observer_ops {
 	/* On every worker. An epoch, or an evaluation, begins after its first `first` steps. */
 	void (*epoch_begin)(struct report_observer *o, size_t first);
 	void (*step)(struct report_observer *o, const struct report_step *s);
+	/* `done` of the `steps` steps of a validation are done. */
+	void (*validating)(struct report_observer *o, size_t done, size_t steps);
 	/* A line of the log is due. */
 	void (*window)(struct report_observer *o, const struct report_window *w);
 	/* All steps are done, and this worker has all weights. */
@@ -71,6 +73,7 @@ void mu_report_close(struct report_observers *all);
 
 void mu_report_epoch_begin(struct report_observers *all, size_t first);
 void mu_report_step(struct report_observers *all, const struct report_step *s);
+void mu_report_validating(struct report_observers *all, size_t done, size_t steps);
 void mu_report_window(struct report_observers *all, const struct report_window *w);
 void mu_report_epoch_end(struct report_observers *all);
 void mu_report_epoch(struct report_observers *all, const struct report_window *w);

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/metrics.h"
 
+struct checkpoint_best;
 struct checkpoint_position;
 
 /* The part of a run that reports read, after set-up. On servers only the engine's configuration,
@@ -18,6 +19,8 @@ struct report_view {
 	const struct engine_metrics *metrics;   /* shown */
 	const struct mu_slice *slices;          /* keys, as the store updates them */
 	const struct checkpoint_position *from; /* what the run resumes from; {0}: nothing */
+	const struct checkpoint_best *best;     /* of the validations so far */
+	const char *saved;                      /* the newest complete checkpoint; "": none */
 	size_t examples;                        /* per epoch, of the whole job */
 	double link;                            /* bytes/s between ranks, 0 for one rank */
 	double lr; /* base learning rate, scaled with the workers if that was asked for */

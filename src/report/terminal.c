@@ -120,6 +120,28 @@ static void step(struct report_observer *o, const struct report_step *s)
 		show(o, now);
 }
 
+static void validating(struct report_observer *o, size_t done, size_t steps)
+{
+	struct terminal *t = o->state;
+	const double now = mu_now(), part = (double)done / (double)steps;
+	char line[LINE_BYTES], eta[32];
+
+	if (done == 1)
+		t->start = t->shown = now;
+	if (done == steps) {
+		mu_log_status(NULL);
+		return;
+	}
+	if (now - t->shown < SHOW_SECONDS)
+		return;
+	t->shown = now;
+	put_time(eta, sizeof eta, (now - t->start) * (double)(steps - done) / (double)(done - 1));
+	snprintf(line, sizeof line, "validation %.0f%% eta %s", 100 * part, eta);
+	if (strlen(line) >= t->columns)
+		line[t->columns - 1] = '\0';
+	mu_log_status(line);
+}
+
 static void epoch_end(struct report_observer *o)
 {
 	show(o, mu_now());
@@ -132,5 +154,6 @@ const struct report_observer_ops mu_report_terminal = {
 	.close = close,
 	.epoch_begin = epoch_begin,
 	.step = step,
+	.validating = validating,
 	.epoch_end = epoch_end,
 };

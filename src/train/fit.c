@@ -10,6 +10,7 @@
 #include <muster/base.h>
 #include <muster/notice.h>
 
+#include "best.h"
 #include "engine/comm_thread.h"
 #include "engine/gpus.h"
 #include "engine/metrics.h"
@@ -370,30 +371,98 @@ out:
 
 /* ---- all epochs ---- */
 
+/* Does --validate-every say so? */
+static bool validates_epoch(const struct train_fit *f)
+{
+	const struct conf *v = f->engine->conf;
+	const size_t done = f->epoch + 1;
+
+	return f->validate &&
+	       (done % (size_t)v->validate_every == 0 || done == (size_t)v->num_epochs);
+}
+
 /* Saves make progress during validation. */
-static enum mu_status poll_saver(void *context, size_t step, size_t count,
-				 const struct mu_metrics *m)
+static enum mu_status validation_step(void *context, size_t step, size_t count,
+				      const struct mu_metrics *m)
 {
 	const struct train_fit *f = context;
 
-	(void)step, (void)count, (void)m;
+	(void)count, (void)m;
+	mu_report_validating(f->observers, step + 1, f->validate->steps);
 	return mu_checkpoint_saver_poll(f->saver);
 }
 
-/* After epoch f->epoch. *reached: --target-accuracy is. */
-static enum mu_status validate(struct train_fit *f, bool *reached)
+/* After epoch f->epoch. *ends: --target-accuracy or --early-stopping ends training. */
+static enum mu_status validate(struct train_fit *f, bool *ends)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_topology *t = f->engine->topology;
 	double target = f->engine->conf->target_accuracy;
+	struct mu_metrics m;
+
+	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
+	MU_TRY(mu_bcast(&m, sizeof m, 0, t->peers)); /* decisions below are the same on all */
+	mu_train_best_update(f->best, f->epoch + 1, &m);
+	f->unvalidated = false;
+	mu_report_validation(f->observers, f->epoch, &m);
+	mu_train_best_report(f->best);
+	*ends = target > 0 && m.correct / m.predictions >= target;
+	if (*ends && t->index == 0)
+		mu_log_info("target accuracy %g reached: training ends", target);
+	*ends = *ends || mu_train_best_stops(f->best);
+out:
+	return st;
+}
+
+/* The run that saved the checkpoint ended before the validation of its last epoch. */
+static enum mu_status validate_pending(struct train_fit *f, bool *ends)
+{
+	enum mu_status st = MU_OK;
+
+	if (!f->validate || f->from->step > 0 || !f->from->best.pending)
+		goto out;
+	f->epoch--;
+	MU_TRY(validate(f, ends));
+	MU_TRY(mu_train_fit_save(f));
+	f->epoch++;
+out:
+	return st;
+}
+
+/* Nothing to train: validate what was loaded. */
+static enum mu_status validate_loaded(struct train_fit *f)
+{
+	enum mu_status st = MU_OK;
 	struct mu_metrics m;
 
 	if (!f->validate)
 		goto out;
-	MU_TRY(mu_train_evaluate(f->batches, f->validate, poll_saver, f, &m));
+	f->epoch--;
+	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
 	mu_report_validation(f->observers, f->epoch, &m);
-	*reached = target > 0 && m.correct / m.predictions >= target;
-	if (*reached && f->engine->topology->index == 0)
-		mu_log_info("target accuracy %g reached: training ends", target);
+out:
+	return st;
+}
+
+/* An epoch, its validation and its checkpoint. *ends: training ends. */
+static enum mu_status train_and_validate(struct train_fit *f, bool *ends)
+{
+	enum mu_status st = MU_OK;
+
+	f->best->state.improved = false;
+	MU_TRY(train_epoch(f));
+	*ends = f->early;
+	if (f->early)
+		goto out;
+	f->unvalidated = validates_epoch(f);
+	*ends = f->halt->wanted;
+	if (f->halt->wanted) {
+		MU_TRY(mu_train_fit_end_between(f, f->epoch + 1));
+		goto out;
+	}
+	if (f->unvalidated)
+		MU_TRY(validate(f, ends));
+	MU_TRY(mu_train_fit_save(f)); /* behind the validation, whose results it holds */
 out:
 	return st;
 }
@@ -401,36 +470,25 @@ out:
 enum mu_status mu_train_fit(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = f->engine->conf;
-	const size_t end = (size_t)v->num_epochs;
-	/* Then a checkpoint holds the learning rate after the validation. */
-	const bool plateau = v->schedule.kind == CONF_SCHEDULE_PLATEAU;
-	bool reached = false;
+	const size_t end = (size_t)f->engine->conf->num_epochs;
+	bool ends = false;
 
 	f->epoch = f->from->epoch;
-	if (f->epoch == end) { /* nothing to train: validate what was loaded */
-		f->epoch--;
-		MU_TRY(validate(f, &reached));
+	if (f->epoch == end && !f->from->best.pending) {
+		MU_TRY(validate_loaded(f));
 		goto out;
 	}
-	for (; f->epoch < end && !reached; f->epoch++) {
+	if (f->from->best.pending)
+		MU_TRY(validate_pending(f, &ends));
+	else
+		ends = mu_train_best_stops(f->best);
+	for (; f->epoch < end && !ends; f->epoch++) {
 		MU_TRY(mu_train_halt_agree(f->halt));
 		if (f->halt->wanted) {
 			MU_TRY(mu_train_fit_end_between(f, f->epoch));
 			break;
 		}
-		MU_TRY(train_epoch(f));
-		if (f->early)
-			break;
-		if (f->halt->wanted) {
-			MU_TRY(mu_train_fit_end_between(f, f->epoch + 1));
-			break;
-		}
-		if (!plateau)
-			MU_TRY(mu_train_fit_save(f));
-		MU_TRY(validate(f, &reached));
-		if (plateau)
-			MU_TRY(mu_train_fit_save(f));
+		MU_TRY(train_and_validate(f, &ends));
 	}
 out:
 	return st;

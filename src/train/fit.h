@@ -23,11 +23,13 @@ struct train_fit {
 	struct checkpoint_saver *saver;             /* NULL without --model-prefix */
 	const struct checkpoint_position *from;     /* what the run resumes from; {0}: nothing */
 	struct checkpoint_rollback *back;
+	struct train_best *best;
 
 	size_t epoch, step;              /* the current ones */
 	size_t count;                    /* good samples of the current step */
 	double begin;                    /* when it began */
 	size_t first, done;              /* steps of the epoch: done by an earlier run; so far */
+	bool unvalidated;                /* the last epoch is, although its validation is due */
 	bool early;                      /* training ended inside the epoch */
 	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
 	double before, window_before;    /* samples in them from an earlier run */
@@ -45,7 +47,7 @@ enum mu_status mu_train_fit(struct train_fit *f);
 
 /* Inside an epoch: advance a save in progress, and begin one if it is due. */
 enum mu_status mu_train_fit_save_inside(struct train_fit *f);
-/* After an epoch, if --save-period says so. */
+/* After an epoch and its validation, if --save-period says so or it is the best. */
 enum mu_status mu_train_fit_save(struct train_fit *f);
 /* After this worker's last step of an epoch: do all workers stop here? Sets f->early. */
 enum mu_status mu_train_fit_end_inside(struct train_fit *f);

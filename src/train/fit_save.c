@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "best.h"
+
 /* With the state of the guard and of observers. */
 static struct checkpoint_position position(const struct train_fit *f, size_t epoch, size_t step)
 {
@@ -11,8 +13,10 @@ static struct checkpoint_position position(const struct train_fit *f, size_t epo
 		.epoch = epoch,
 		.step = step,
 		.loss_scale = mu_train_guard_state(f->guard),
+		.best = f->best->state,
 	};
 
+	at.best.pending = step == 0 && f->unvalidated;
 	mu_report_save(f->observers, &at);
 	return at;
 }
@@ -89,8 +93,9 @@ out:
 enum mu_status mu_train_fit_save(struct train_fit *f)
 {
 	const struct checkpoint_position at = position(f, f->epoch + 1, 0);
+	const bool due = at.epoch % (size_t)f->engine->conf->save_period == 0;
 
-	if (!f->saver || at.epoch % (size_t)f->engine->conf->save_period != 0)
+	if (!f->saver || !(due || f->best->state.improved))
 		return MU_OK;
 	f->saved_epochs = at.epoch;
 	return mu_checkpoint_save(f->saver, &at, false);

@@ -95,7 +95,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	const struct conf *v = run->conf;
 
 	config.part = MU_INPUT_VALIDATE;
-	config.num_examples = v->benchmark ? config.num_examples : 0;
+	config.num_examples = v->benchmark ? config.num_examples : (size_t)v->max_val_samples;
 	config.shuffle = false;
 	config.paths = v->data_val;
 	config.indexes = v->data_val_idx;
@@ -409,7 +409,10 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_comm_link(t->world, &run->view.link));
 	MU_TRY(mu_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
 	run->view.slices = run->slices;
+	MU_TRY(mu_train_best_open(&run->best, &run->engine, &run->resume->at.best));
 	run->view.from = &run->resume->at;
+	run->view.best = &run->best.state;
+	run->view.saved = run->back->path;
 	run->view.examples = run->examples;
 	MU_TRY(mu_report_ranks(&run->engine));
 	if (worker && t->index == 0) {

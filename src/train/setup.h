@@ -7,6 +7,7 @@
 #define TRAIN_SETUP_H
 
 #include "batch.h"
+#include "best.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_file.h"
 #include "conf/conf.h"
@@ -33,6 +34,7 @@ struct train_run {
 	struct report_view view;            /* complete after set-up */
 	struct report_observers *observers; /* NULL: nothing is observed */
 	struct train_guard guard;
+	struct train_best best;
 	struct engine_sum sum;
 	struct train_batches batches;
 	size_t examples;                  /* per epoch, of the whole job */

@@ -245,6 +245,7 @@ static enum mu_status fit(struct train_run *run)
 		.observers = run->observers,
 		.from = &run->resume->at,
 		.back = run->back,
+		.best = &run->best,
 	};
 
 	MU_TRY(mu_checkpoint_resume_states(&run->engine, run->resume));

@@ -278,6 +278,7 @@ static enum mu_status end_step(void *context, size_t step, size_t count,
 	enum mu_status st = MU_OK;
 	struct prediction *p = context;
 
+	mu_report_validating(p->run->observers, step + 1, p->run->data->steps);
 	if (p->conf->predict)
 		MU_TRY(gather_step(p, count));
 	else if (p->conf->benchmark && step > 0 && step % (size_t)p->conf->disp_batches == 0)

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# P-best, --best-metric, --early-stopping, --validate-every and --max-val-samples; all of them in runs that resume.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+needs_files
+export OMP_NUM_THREADS=1
+small_set set 200 60
+# A learning rate at which validations go up and down.
+mlp="--network mlp --data-dir set --batch-size 10 --lr 0.2 --num-epochs 12 --devices ref --log-prefix none --log-time 0"
+
+# best_epoch LINE MORE: the first of the best values in the log, as a number of epochs; MORE 1: higher is better
+best_epoch() {
+	sed -n "s/^Epoch\[\([0-9]*\)\] $1=/\1 /p" "$log" | awk -v more="$2" '
+		NR == 1 || (more ? $2 > best : $2 < best) { best = $2; at = $1 + 1 } END { print at }'
+}
+
+# points_to PREFIX EPOCHS
+points_to() {
+	local file
+	file=$(printf '%s-%04d.h5' "$1" "$2")
+	[ "$(readlink "$1-best")" = "$file" ] || fail "$1-best points to $(readlink "$1-best"), not $file"
+	[ -s "$1-best" ] || fail "there is no $file"
+}
+
+epochs() { grep -c '^Epoch.*Train-accuracy' "$log"; }
+
+part "the best file"
+train 1 $mlp --model-prefix A --keep 1
+best=$(best_epoch Validation-accuracy 1)
+[ "$best" -gt 1 ] && [ "$best" -lt 12 ] || fail "the best epoch, $best, tests nothing"
+points_to A "$best"
+[ "$(echo A-0*.h5)" = "$(printf 'A-%04d.h5 A-0012.h5' "$best")" ] || fail "--keep 1 keeps $(echo A-0*.h5)"
+expect "^best so far: accuracy 0\.\d+ of Epoch\[$((best - 1))\]$"
+train 1 --evaluate --load A-best --data-dir set --batch-size 10
+train 3 $mlp --model-prefix B --best-metric loss --kv-store dist_sync --num-servers 1 --save-period 6
+points_to B "$(best_epoch Validation-cross-entropy 0)"
+[ "$(ls B-0*.h5)" = "$(printf 'B-%04d.h5\n' "$(best_epoch Validation-cross-entropy 0)" 6 12 | sort -u)" ] ||
+	fail "--save-period 6 keeps $(echo B-0*.h5)"
+train 1 $mlp --model-prefix C --best-metric none --save-period 12
+[ "$(echo C-*)" = "C-0012.h5 C-latest C-run.json" ] || fail "--best-metric none: $(echo C-*)"
+
+part "early stopping"
+train 3 $mlp --model-prefix D --kv-store dist_sync --num-servers 1 --best-metric loss --early-stopping 3
+best=$(best_epoch Validation-cross-entropy 0)
+end=$(epochs)
+[ "$end" = $((best + 3)) ] && [ "$end" -lt 12 ] || fail "$end epochs, and the best is $best"
+expect "^early stopping: no better ce than [0-9.]+ of Epoch\[$((best - 1))\] in 3 validations: training ends$"
+for resume in $((best + 1)) $end; do
+	train 3 $mlp --model-prefix E$resume --kv-store dist_sync --num-servers 1 --best-metric loss \
+		--early-stopping 3 --resume "$(printf 'D-%04d.h5' "$resume")"
+	[ "$(epochs)" = $((end - resume)) ] || fail "resumed after $resume of $end epochs, $(epochs) more"
+done
+cmp "$(printf 'D-%04d.h5' "$end")" "$(printf 'E%d-%04d.h5' $((best + 1)) "$end")" ||
+	fail "a resumed run has other bits"
+train 1 $mlp --model-prefix D --resume auto --best-metric accuracy
+expect '^the checkpoint.s best validation is of ce: that of accuracy begins anew$'
+train 2 $mlp --kv-store dist_async --num-servers 1 --best-metric loss --early-stopping 1
+
+part "which epochs, which samples"
+train 1 $mlp --num-epochs 5 --validate-every 2 --max-val-samples 20
+[ "$(sed -n 's/^Epoch\[\(.\)\] Validation-accuracy.*/\1/p' "$log" | tr -d '\n')" = 134 ] ||
+	fail "not validated after 1, 3, 4"
+expect '^data idx: 200 samples for training, 20 for validation'
+
+part "a run that is halted before a validation"
+# An update takes an epoch: a signal comes in one.
+slow="--network lenet --data-dir set --num-examples 40 --batch-size 40 --max-val-samples 10 --lr 0.1 --num-epochs 3
+	--devices ref --log-prefix none --log-time 0"
+train 1 $slow --model-prefix F
+new_mark
+rm -f "$log"
+(launch 100 1 $slow --model-prefix G) &
+job=$!
+for _ in $(seq 3000); do
+	grep -qs '^Epoch\[0\] Validation' "$log" && break
+	sleep 0.01
+done
+kill -s TERM "$(sed -n 's/^node .*(rank 0, pid \([0-9]*\)).*/\1/p' "$log")"
+wait $job
+[ $? = 85 ] || fail "not exit status 85"
+pending=$(grep -ac 'pending 1' G-latest)
+train 1 $slow --model-prefix G --resume auto
+if [ "$pending" = 1 ]; then
+	[ "$(grep -n '^Epoch.*Validation-acc' "$log" | head -n 1 | cut -d : -f 1)" -lt \
+		"$(grep -n '^Epoch.*Train-acc' "$log" | head -n 1 | cut -d : -f 1)" ] ||
+		fail "the epoch before the halt is not validated"
+else
+	echo "the signal came in a validation"
+fi
+cmp F-0003.h5 G-0003.h5 || fail "the resumed run has other bits"
+[ "$(readlink F-best | tr F G)" = "$(readlink G-best)" ] || fail "another best epoch: $(readlink G-best)"
+
+part "wrong use"
+for wrong in '--early-stopping 2' '--max-val-samples 2' '--validate-every 2' '--best-metric loss'; do
+	run_limited 60 3 --network mlp --benchmark 1 --num-batches 1 $wrong
+	[ $status = 2 ] || fail "exit status $status of $wrong without validation"
+	expect_count 1 "error: $wrong.*it needs validation data"
+done
+run_limited 60 1 $mlp --best-metric top-k
+expect 'error: --best-metric top-k needs --top-k K above 0'
+finish

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The best validation so far, which P-best points to, and --early-stopping. */
+#include "best.h"
+
+#include <string.h>
+
+#include <muster/base.h>
+
+enum mu_status mu_train_best_open(struct train_best *b, const struct mu_engine *e,
+				  const struct checkpoint_best *from)
+{
+	enum mu_status st = MU_OK;
+	const bool tells = e->topology->role == MU_ROLE_WORKER && e->topology->index == 0;
+
+	*b = (struct train_best){.conf = e->conf, .worker_0 = tells};
+	MU_TRY(mu_engine_metrics_best(&b->metric, e->conf));
+	b->state.pending = from->pending;
+	snprintf(b->state.metric, sizeof b->state.metric, "%s",
+		 b->metric ? b->metric->name : "none");
+	if (!b->metric)
+		goto out;
+	if (from->epoch == 0 || strcmp(from->metric, b->metric->name) == 0)
+		b->state = *from;
+	else if (tells)
+		mu_log_info("the checkpoint's best validation is of %s: that of %s begins anew",
+			    from->metric, b->metric->name);
+	snprintf(b->state.metric, sizeof b->state.metric, "%s", b->metric->name);
+	b->state.pending = from->pending;
+out:
+	return st;
+}
+
+bool mu_train_best_update(struct train_best *b, size_t epochs, const struct mu_metrics *m)
+{
+	struct checkpoint_best *s = &b->state;
+	const double value = b->metric ? b->metric->value(m) : 0;
+
+	s->pending = s->improved = false;
+	if (!b->metric)
+		return false;
+	s->improved = s->epoch == 0 || (b->metric->loss ? value < s->value : value > s->value);
+	if (!s->improved) {
+		s->since++;
+		return false;
+	}
+	s->value = value;
+	s->epoch = epochs;
+	s->since = 0;
+	return true;
+}
+
+void mu_train_best_report(const struct train_best *b)
+{
+	const struct checkpoint_best *s = &b->state;
+
+	if (b->worker_0 && s->improved && (b->conf->model_prefix || b->conf->early_stopping > 0))
+		mu_log_info("best so far: %s %f of Epoch[%zu]", s->metric, s->value, s->epoch - 1);
+}
+
+bool mu_train_best_stops(const struct train_best *b)
+{
+	const struct checkpoint_best *s = &b->state;
+	const long patience = b->conf->early_stopping;
+
+	if (patience == 0 || s->since < (size_t)patience)
+		return false;
+	if (b->worker_0)
+		mu_log_info("early stopping: no better %s than %f of Epoch[%zu] in %zu "
+			    "validations: training ends",
+			    s->metric, s->value, s->epoch - 1, s->since);
+	return true;
+}
