@@ -27,10 +27,10 @@ static const char model[] = "model", job[] = "job and stores", rule[] = "optimis
 
 const struct mu_option mu_conf_options[] = {
 #include "rows/model.def"
-#include "rows/job.def"
-#include "rows/optimiser.def"
 #include "rows/data.def"
 #include "rows/images.def"
+#include "rows/optimiser.def"
+#include "rows/job.def"
 #include "rows/files.def"
 };
 

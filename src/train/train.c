@@ -150,6 +150,13 @@ bool mu_train_agreed(const struct mu_train_end *end, enum mu_status st)
 	return agreed[end->phase] && st != MU_ERR_TIMEOUT; /* a rank that hangs cannot agree */
 }
 
+static const char usage[] =
+	"usage: mpirun -np N trainer --network NAME --data-dir DIR [options]\n\n"
+	"Train a network in one process, or in N processes of workers and servers:\n"
+	"  trainer --network lenet --data-dir mnist --num-epochs 5\n"
+	"  mpirun -np 4 trainer --network lenet --data-dir mnist --num-servers 1\n\n"
+	"An option is --name value, a switch --name or --no-name; names may be cut short.\n\n";
+
 /* --help and the like; true if one was asked for. */
 static bool answer(const struct mu_options *o, const struct conf *v, int rank)
 {
@@ -162,8 +169,7 @@ static bool answer(const struct mu_options *o, const struct conf *v, int rank)
 	if (v->info)
 		mu_report_info(stdout);
 	if (v->help || v->help_all) {
-		printf("usage: mpirun -np N trainer --network NAME --data-dir DIR [--kv-store "
-		       "NAME] [options]\n");
+		printf("%s", usage);
 		mu_options_help(o, stdout, v->help_all);
 	}
 	return true;
