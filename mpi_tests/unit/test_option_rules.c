@@ -268,6 +268,98 @@ static void check_suggestions(void)
 	mu_trace_clear();
 }
 
+/* Settle a line of words for a run on random data. */
+static enum mu_status settle(struct mu_options *o, struct conf *v, const char *words)
+{
+	struct line l;
+	enum mu_status st = MU_OK;
+
+	start(&l);
+	for (const char *p = words; *p; p += strcspn(p, " "), p += *p == ' ') {
+		l.argv[l.argc] = l.words[l.argc];
+		snprintf(l.words[l.argc++], sizeof l.words[0], "%.*s", (int)strcspn(p, " "), p);
+	}
+	mu_trace_clear();
+	CHECK(mu_options_init(o, mu_conf_options, mu_conf_n_options, v) == MU_OK);
+	MU_TRY(mu_options_parse(o, l.argc, l.argv));
+	MU_TRY(mu_conf_settle(o, 1, v));
+out:
+	return st;
+}
+
+#define RUN "--network=mlp --benchmark "
+
+/* One option for all periods of checkpoints, one for where a run resumes. */
+static void check_merged(void)
+{
+	static const struct {
+		const char *words;
+		long epochs, steps;
+		double minutes;
+		long load_epoch;
+	} good[] = {
+		{RUN "--model-prefix=P", 1, 0, 0, 0},
+		{RUN "--model-prefix=P --save-every=2", 2, 0, 0, 0},
+		{RUN "--model-prefix=P --save-every=500steps", 1, 500, 0, 0},
+		{RUN "--model-prefix=P --save-every=3epochs,1step,1.5min", 3, 1, 1.5, 0},
+		{RUN "--model-prefix=P --save-steps=7 --save-minutes=2", 1, 7, 2, 0},
+		{RUN "--model-prefix=P --resume=3", 1, 0, 0, 3},
+		{RUN "--model-prefix=P --load-epoch=3", 1, 0, 0, 3},
+	};
+	static const char *const bad[][2] = {
+		{RUN "--save-every=2", "--save-every needs --model-prefix"},
+		{RUN "--model-prefix=P --save-every=0", "\"0\" is no period"},
+		{RUN "--model-prefix=P --save-every=2,1.5steps", "\"1.5steps\" is no period"},
+		{RUN "--model-prefix=P --save-every=5hours", "\"5hours\" is no period"},
+		{RUN "--model-prefix=P --save-every=2,", "\"\" is no period"},
+		{RUN "--resume=3", "--resume 3 needs --model-prefix"},
+		{RUN "--load-epoch=3", "--load-epoch 3 needs --model-prefix"},
+		{RUN "--model-prefix=P --resume=3 --load-epoch=2", "--resume 3 with --load-epoch"},
+	};
+	struct mu_options o;
+	struct conf v;
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		if (!CHECK(settle(&o, &v, good[i].words) == MU_OK) ||
+		    !CHECK(v.save_period == good[i].epochs && v.save_steps == good[i].steps &&
+			   v.save_minutes == good[i].minutes &&
+			   v.load_epoch == good[i].load_epoch))
+			fprintf(stderr, "    %s: %s\n", good[i].words, mu_trace_message());
+		mu_options_release(&o);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		CHECK(settle(&o, &v, bad[i][0]) == MU_ERR_USAGE);
+		CHECK_HAS(mu_trace_message(), bad[i][1]);
+		mu_options_release(&o);
+	}
+	mu_trace_clear();
+}
+
+/* What a log says of old names. */
+static void check_notes(void)
+{
+	static const char *const rows[][2] = {
+		{"--save-steps=500", "--save-steps 500 is now --save-every 500steps"},
+		{"--save-minutes=1.5", "--save-minutes 1.5 is now --save-every 1.5min"},
+		{"--save-period=2", "--save-period 2 is now --save-every 2"},
+		{"--load-epoch=3", ""},
+		{"--save-every=2", ""},
+	};
+	char note[WORD_BYTES], text[WORD_BYTES];
+	struct mu_options o;
+	struct conf v;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		*note = '\0';
+		CHECK(parse(&o, &v, rows[i][0], "--check") == MU_OK);
+		for (size_t k = 0; k < o.n; k++)
+			if (mu_options_note(&o, k, text, sizeof text))
+				snprintf(note, sizeof note, "%s", text);
+		CHECK_TEXT(note, rows[i][1]);
+		mu_options_release(&o);
+	}
+}
+
 /* No word stands for two options, or hides a name. */
 static void check_words(void)
 {
@@ -295,6 +387,8 @@ int main(void)
 	check_aliases();
 	check_suggestions();
 	check_words();
+	check_merged();
+	check_notes();
 	check_rules(&mu_conf_rules);
 	check_rules(&mu_conf_job_rules);
 	check_names(&mu_conf_rules);

@@ -10,6 +10,9 @@ bool mu_option_is_switch(const struct mu_option *option);
 /* The index of the word of a WORD; n_words: there is none. */
 size_t mu_option_word(const struct mu_option *option, const char *text);
 
+/* What is written today in place of an old name with this value. */
+void mu_option_now(const struct mu_option *option, const char *value, char *text, size_t nbytes);
+
 /* What a name means; negated: it is --no-NAME of a switch. */
 struct mu_option_found {
 	const struct mu_option *option;

@@ -225,21 +225,26 @@ const char *mu_option_text(const struct mu_options *o, const struct mu_option *o
 	return "";
 }
 
+void mu_option_now(const struct mu_option *option, const char *value, char *text, size_t nbytes)
+{
+	size_t n = 0;
+
+	*text = '\0';
+	for (const char *p = option->now; *p && n < nbytes; p++)
+		n += (size_t)snprintf(text + n, nbytes - n, "%.*s", *p == '*' ? NAME_BYTES : 1,
+				      *p == '*' ? value : p);
+}
+
 bool mu_options_note(const struct mu_options *o, size_t i, char *text, size_t nbytes)
 {
 	const struct mu_option *option = &o->table[i];
-	char number[32];
+	char number[32], now[HELP_BYTES / 2];
 	const char *value = mu_option_text(o, option, 10, number, sizeof number);
-	size_t n;
 
 	if (!o->given[i] || !option->now || option->silent)
 		return false;
-	n = (size_t)snprintf(text, nbytes, "--%s%s%s is now ", option->name,
-			     option->type == MU_OPTION_FLAG ? "" : " ",
-			     option->type == MU_OPTION_FLAG ? "" : value);
-	for (const char *p = option->now; *p && n < nbytes; p++)
-		n += (size_t)snprintf(text + n, nbytes - n, "%.*s", *p == '*' ? 128 : 1,
-				      *p == '*' ? value : p);
+	mu_option_now(option, value, now, sizeof now);
+	snprintf(text, nbytes, "--%s %.*s is now %s", option->name, NAME_BYTES, value, now);
 	return true;
 }
 

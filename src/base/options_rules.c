@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The evaluator of rules about options. */
-#include <muster/base.h>
+#include "options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,11 @@ static void show(const struct mu_options *o, const struct mu_option_rules *r, st
 	}
 	if (!s.option)
 		return;
-	if (with_value && s.option->type != MU_OPTION_FLAG)
+	if (s.option->now && !o->given[s.option - o->table])
+		mu_option_now(s.option,
+			      mu_option_text(o, s.option, VALUE_DIGITS, value, sizeof value), text,
+			      TEXT_BYTES);
+	else if (with_value && s.option->type != MU_OPTION_FLAG)
 		snprintf(text, TEXT_BYTES, "--%s %.150s", s.option->name,
 			 mu_option_text(o, s.option, VALUE_DIGITS, value, sizeof value));
 	else

@@ -183,7 +183,7 @@ static enum mu_status check_position(const struct mu_engine *e, const struct che
 		MU_FAIL(MU_ERR_USAGE,
 			"%s is from inside an epoch of a text, with %zu sequences a step over all "
 			"workers, and this run has %zu: go on with %zu, or from the end of an "
-			"epoch (--load-epoch)",
+			"epoch (--resume K)",
 			r->path, r->at.batch, batch, r->at.batch);
 out:
 	return st;

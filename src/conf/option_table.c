@@ -15,6 +15,8 @@
 #define WORD(name_, member) ROW(name_, WORD, member)
 #define RANGE(min_, max_)    .min = min_, .max = max_
 #define ADVANCED            .advanced = true
+#define NOW(text)           .now = text
+#define SILENT              .silent = true
 #define LIST(list)	    .words = list, .n_words = sizeof list / sizeof *list
 #define SPELLINGS(...) \
 	.spellings = (const struct mu_option_spelling[]){__VA_ARGS__, {.word = NULL}}

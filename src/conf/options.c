@@ -4,6 +4,7 @@
 #include "rules.h"
 #include "text.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,11 +96,71 @@ out:
 	return st;
 }
 
+/* "3": the file of epoch 3, as --load-epoch 3. */
 static void settle_resume(struct conf *v)
 {
+	const size_t digits = strspn(v->resume, "0123456789");
+
+	if (digits > 0 && digits <= 4 && !v->resume[digits] && v->load_epoch == 0) {
+		v->load_epoch = strtol(v->resume, NULL, 10);
+		v->resume = "none";
+	}
 	v->resume_from = strcmp(v->resume, "none") == 0	  ? CONF_RESUME_NONE
 			 : strcmp(v->resume, "auto") == 0 ? CONF_RESUME_AUTO
 							  : CONF_RESUME_FILE;
+}
+
+/* The unit of "500steps": 0 epochs, 1 steps, 2 minutes, 3 none of them. */
+static int find_unit(const char *text, size_t n)
+{
+	static const char *const units[3][3] = {
+		{"", "epoch", "epochs"}, {"step", "steps", "steps"}, {"min", "minute", "minutes"}};
+	int unit = 0;
+
+	for (; unit < 3; unit++)
+		for (int i = 0; i < 3; i++)
+			if (strlen(units[unit][i]) == n && strncmp(units[unit][i], text, n) == 0)
+				return unit;
+	return unit;
+}
+
+/* One item of --save-every. false: it is none. */
+static bool set_period(struct conf *v, const char *item, size_t n)
+{
+	char *end;
+	const double x = strtod(item, &end);
+	const size_t digits = (size_t)(end - item);
+	const int unit = digits > 0 && digits <= n ? find_unit(end, n - digits) : 3;
+
+	if (unit == 3 || !(x > 0 && x <= (unit == 2 ? 1e6 : INT_MAX)) ||
+	    (unit < 2 && x != floor(x)))
+		return false;
+	if (unit == 0)
+		v->save_period = (long)x;
+	else if (unit == 1)
+		v->save_steps = (long)x;
+	else
+		v->save_minutes = x;
+	return true;
+}
+
+/* "1,500steps,10min" */
+static enum mu_status settle_save_every(struct conf *v)
+{
+	enum mu_status st = MU_OK;
+
+	for (const char *item = v->save_every; item;) {
+		const size_t n = strcspn(item, ",");
+
+		if (!set_period(v, item, n))
+			MU_FAIL(MU_ERR_USAGE,
+				"--save-every %s: \"%.*s\" is no period: a number of epochs, of "
+				"steps or of minutes is needed, as in 1,500steps,10min",
+				v->save_every, (int)n, item);
+		item = item[n] ? item + n + 1 : NULL;
+	}
+out:
+	return st;
 }
 
 static void find_facts(struct conf *v)
@@ -175,6 +236,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 	v->evaluate |= v->predict != NULL;
 	MU_TRY(settle_network(v));
 	settle_resume(v);
+	MU_TRY(settle_save_every(v));
 	MU_TRY(settle_loss_scale(v));
 	MU_TRY(mu_conf_text_settle(o, v));
 	MU_TRY(mu_conf_schedule_settle(o, v));

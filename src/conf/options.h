@@ -177,6 +177,7 @@ struct conf {
 	const char *rgb_mean, *rgb_std; /* NULL: not set */
 	long num_examples, benchmark, num_batches, test_io, load_epoch, save_period;
 	long save_steps, keep, save_async, overwrite, verify_steps;
+	const char *save_every; /* NULL: not set; else the periods are settled */
 	double save_minutes;
 	const char *halt_before;       /* NULL: not set */
 	enum conf_on_nan on_nan;

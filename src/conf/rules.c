@@ -11,7 +11,7 @@
 #define EXCLUDES .relation = MU_OPTION_EXCLUDES, .other
 #define IS(list) .values = list
 #define BEING(list) .other_values = list
-#define SAVES "save-period|save-steps|save-minutes|keep|save-async|overwrite"
+#define SAVES "save-every|save-period|save-steps|save-minutes|keep|save-async|overwrite"
 #define ABOUT_IMAGES \
 	"exif-orientation|resize|pad-size|fill-value|random-crop|random-mirror|data-aug-level|" \
 	"use-imagenet-data-augmentation|random-resized-crop|min-random-area|max-random-area|" \
@@ -193,7 +193,7 @@ static const struct mu_option_rule rules[] = {
 	 .why = "begin anew, or continue a run?"},
 	{.option = "overwrite", IS("1"), EXCLUDES = "load-epoch", BEING(">0"),
 	 .why = "begin anew, or continue a run?"},
-	{.option = "override", NEEDS = "goes_on", .why = "it needs --resume or --load-epoch"},
+	{.option = "override", NEEDS = "goes_on", .why = "it needs --resume"},
 	{.option = "skip-mismatch", NEEDS = "load", .why = "it is about the file of --load"},
 	{.option = "skip-mismatch", EXCLUDES = "sample", BEING(">0"),
 	 .why = "all parameters are needed"},
@@ -204,7 +204,7 @@ static const struct mu_option_rule rules[] = {
 	{.option = "on-nan", IS("rollback"), NEEDS = "model-prefix",
 	 .why = "it rolls back to a checkpoint; --on-nan skip needs none"},
 	{.option = "evaluates", NEEDS = "parameters",
-	 .why = "it needs parameters: use --load FILE, --load-epoch or --resume"},
+	 .why = "it needs parameters: use --load FILE or --resume"},
 	{.option = "evaluates", NEEDS = "can_evaluate",
 	 .why = "it needs validation data: use --data-val or --data-dir"},
 	{.option = WATCHES "|profile", EXCLUDES = "test-io", BEING("1"), .why = NOTHING},

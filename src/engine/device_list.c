@@ -56,28 +56,34 @@ out:
 	return st;
 }
 
+/* "cpu:0,cpu:1", "gpu:0,2" */
 static enum mu_status read_devices(struct engine_device_list *list, const char *all)
 {
 	enum mu_status st = MU_OK;
 	const char *rest = all;
-	char word[WORD_BYTES];
+	char word[WORD_BYTES], name[WORD_BYTES + 16];
 
 	if (!all) {
 		list->kind = mu_device_table[0];
 		list->n = 1;
 		goto out;
 	}
-	while (next_word(&rest, word))
-		MU_TRY(add_device(list, word, all));
+	while (next_word(&rest, word)) {
+		if (list->n > 0 && *word && word[strspn(word, "0123456789")] == '\0')
+			snprintf(name, sizeof name, "%s:%s", list->kind->name, word);
+		else
+			snprintf(name, sizeof name, "%s", word);
+		MU_TRY(add_device(list, name, all));
+	}
 out:
 	return st;
 }
 
 /* --gpus: numbers, or "auto". */
-static enum mu_status read_gpus(struct engine_device_list *list, const struct conf *v)
+static enum mu_status read_gpus(struct engine_device_list *list, const char *gpus)
 {
 	enum mu_status st = MU_OK;
-	const char *rest = v->gpus;
+	const char *rest = gpus;
 	char word[WORD_BYTES], name[WORD_BYTES + 8];
 
 	for (size_t i = 0; mu_device_table[i]; i++)
@@ -87,8 +93,8 @@ static enum mu_status read_gpus(struct engine_device_list *list, const struct co
 		MU_FAIL(MU_ERR_USAGE,
 			"--gpus %s: this build has no device gpu, because configure found no "
 			"CUDA; without --gpus the CPU trains",
-			v->gpus);
-	list->automatic = strcmp(v->gpus, "auto") == 0;
+			gpus);
+	list->automatic = strcmp(gpus, "auto") == 0;
 	if (list->automatic) {
 		list->n = 1;
 		goto out;
@@ -98,9 +104,9 @@ static enum mu_status read_gpus(struct engine_device_list *list, const struct co
 			MU_FAIL(MU_ERR_USAGE,
 				"--gpus %s: \"%s\" is not a number; a list such as 0,2 or the word "
 				"auto is needed",
-				v->gpus, word);
+				gpus, word);
 		snprintf(name, sizeof name, "gpu:%s", word);
-		MU_TRY(add_device(list, name, v->gpus));
+		MU_TRY(add_device(list, name, gpus));
 	}
 out:
 	return st;
@@ -287,7 +293,9 @@ enum mu_status mu_engine_device_list_read(struct engine_device_list *list, const
 	MU_TRY(mu_engine_team_size(v, &list->ranks));
 	list->split = v->facts.split;
 	if (v->gpus && *v->gpus)
-		MU_TRY(read_gpus(list, v));
+		MU_TRY(read_gpus(list, v->gpus));
+	else if (v->devices && strcmp(v->devices, "gpu:auto") == 0)
+		MU_TRY(read_gpus(list, "auto"));
 	else if ((v->group2dev || v->model_parallel) && !v->devices)
 		MU_TRY(name_devices(list, v));
 	else

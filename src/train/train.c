@@ -201,6 +201,10 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 	char line[4096];
 
 	MU_TRY(mu_report_log_open(run->conf, options, &run->topology, run->back->times > 0));
+	for (size_t i = 0; i < options->n; i++)
+		if (is_worker_0(&run->topology) &&
+		    mu_options_note(options, i, line, sizeof line))
+			mu_log_info("note: %s", line);
 	mu_options_describe(options, line, sizeof line);
 	if (is_worker_0(&run->topology))
 		mu_log_detail("start with arguments %s", line);
