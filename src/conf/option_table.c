@@ -15,6 +15,7 @@
 #define WORD(name_, member) ROW(name_, WORD, member)
 #define RANGE(min_, max_)    .min = min_, .max = max_
 #define ADVANCED            .advanced = true
+#define EXPERT              .expert = true
 #define NOW(text)           .now = text
 #define SILENT              .silent = true
 #define LIST(list)	    .words = list, .n_words = sizeof list / sizeof *list
@@ -25,7 +26,8 @@
 
 static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",
 		  data[] = "data", images[] = "training images", logs[] = "log and files",
-		  about[] = "about";
+		  about[] = "about", mxnet_words[] = "training images: MXNet's further words",
+		  one_rule[] = "settings of single optimisers", experts[] = "for experts";
 
 const struct mu_option mu_conf_options[] = {
 #include "rows/model.def"
