@@ -37,7 +37,7 @@ train 1 $resnet --model-prefix S --model-parallel 2
 expect '^stage 0 on cpu:0: bn_data to [a-z0-9_]+, [0-9]+ parameters, [0-9.]+ GMAC per sample$'
 expect '^stage 1 on cpu:1: [a-z0-9_]+ to softmax, '
 same R S 1 "resnet, two devices"
-train 1 $resnet --model-prefix T --group2dev stem=cpu:1,stage1=cpu:1,stage2-3=cpu:0,head=cpu:1
+train 1 $resnet --model-prefix T --model-parallel stem=cpu:1,stage1=cpu:1,stage2-3=cpu:0,head=cpu:1
 expect '^stage 2 on cpu:1: bn1 to softmax, '
 same R T 1 "resnet, three stages on two devices"
 train 1 $lstm --model-prefix L --save-period 2
@@ -45,6 +45,8 @@ losses >L.losses
 train 1 $lstm --model-prefix M --save-period 2 --model-parallel 3
 same L M 2 "lstm, three devices"
 train 1 $lstm --model-prefix N --save-period 2 --group2dev $ends --devices cpu:1,cpu:0
+expect '^note: --group2dev .* is now --model-parallel embed='
+expect '^note: --save-period 2 is now --save-every 2$'
 same L N 2 "lstm, three stages on two devices"
 
 part "micro-batches"
@@ -53,7 +55,7 @@ losses >A.losses
 train 1 $lstm --model-prefix B --save-period 2 --micro-batches 4 --model-parallel 2
 expect '^a batch passes through them as 4 micro-batches of 2 samples$'
 same A B 2 "lstm, micro-batches on two devices"
-train 1 $lstm --model-prefix C --save-period 2 --micro-batches 4 --group2dev $ends
+train 1 $lstm --model-prefix C --save-period 2 --micro-batches 4 --model-parallel $ends
 same A C 2 "lstm, micro-batches, three stages on two devices"
 awk -v a="$(value Validation-perplexity)" -v b="$(sed -n 's/.*Validation-cross-entropy=//p' L.losses | tail -n 1)" \
 	'BEGIN { d = log(a) - b; exit !(a > 1 && d < 1e-3 && -d < 1e-3) }' ||
@@ -81,7 +83,7 @@ losses >W.losses
 train 1 $lstm --model-prefix X --save-period 2 --time-block 3 --model-parallel 2
 expect '^a batch passes through them as blocks of 3 steps, 3 at most$'
 same W X 2 "blocks on two devices"
-train 1 $lstm --model-prefix Y --save-period 2 --time-block 3 --group2dev $ends
+train 1 $lstm --model-prefix Y --save-period 2 --time-block 3 --model-parallel $ends
 same W Y 2 "blocks, three stages on two devices"
 train 1 $lstm --num-layers 8 --model-prefix AB --save-period 2 --time-block 3
 losses >AB.losses
@@ -150,7 +152,7 @@ train 1 --network resnet --num-layers 20 --image-shape 3,28,28 --num-classes 10 
 	--model-parallel 2 --micro-batches 4
 expect '^2 stages, 4 micro-batches of 2 samples a step'
 train 1 --network resnet --num-layers 20 --image-shape 3,28,28 --num-classes 10 --batch-size 8 --summary \
-	--group2dev stem=cpu:0,stage1-2=cpu:0,stage3=cpu:1,head=cpu:1 --micro-batches 2
+	--model-parallel stem=cpu:0,stage1-2=cpu:0,stage3=cpu:1,head=cpu:1 --micro-batches 2
 expect '^2 stages, 2 micro-batches of 4 samples a step:$'
 # 32 channels of 14 x 14 and their gradients, of 8 samples
 expect "^from stage 0 to stage 1: 1 tensor, $((32 * 14 * 14 * 4 * 2 * 8)) bytes per step, both ways\$"
@@ -168,18 +170,18 @@ run_limited 60 1 --network lstm --image-shape 1,12,1 --num-classes 50 --summary 
 expect 'error: --time-block: a block of 20 steps is longer than the longest sequence, of 12'
 
 part "bad input"
-refuse $lstm --group2dev embed=cpu:0,lstm0-3=cpu:1
-expect 'error: --group2dev: group decode \(.*\) has no device'
-refuse $lstm --group2dev embed=cpu:0,lstm0-4=cpu:1,decode=cpu:1
-expect 'error: --group2dev: the network has no group lstm4; the nearest one is lstm'
-refuse $lstm --group2dev $ends --devices cpu:0,cpu:1,cpu:2
+refuse $lstm --model-parallel embed=cpu:0,lstm0-3=cpu:1
+expect 'error: --model-parallel: group decode \(.*\) has no device'
+refuse $lstm --model-parallel embed=cpu:0,lstm0-4=cpu:1,decode=cpu:1
+expect 'error: --model-parallel: the network has no group lstm4; the nearest one is lstm'
+refuse $lstm --model-parallel $ends --devices cpu:0,cpu:1,cpu:2
 expect 'error: --devices: cpu:2 has no group'
-refuse $lstm --group2dev $ends --devices cpu:0
-expect 'error: --group2dev: cpu:1 is not one of --devices'
+refuse $lstm --model-parallel $ends --devices cpu:0
+expect 'error: --model-parallel: cpu:1 is not one of --devices'
 refuse $lstm --group2dev $ends --model-parallel 2
 expect 'error: --group2dev with --model-parallel 2: use one of them'
-refuse --network lenet --data-dir set --batch-size 20 --group2dev a=cpu:0
-expect 'error: --group2dev: the layers of this network have no groups'
+refuse --network lenet --data-dir set --batch-size 20 --model-parallel a=cpu:0
+expect 'error: --model-parallel: the layers of this network have no groups'
 refuse --network mlp --data-dir set --batch-size 20 --model-parallel 4
 expect 'error: --model-parallel 4: the network has 3 layers with parameters'
 refuse $resnet --model-parallel 2 --devices cpu:0
@@ -204,7 +206,7 @@ refuse $resnet --model-parallel 2 --work-load-list 1,2
 expect 'error: --work-load-list 1,2 with --model-parallel 2: it divides samples'
 refuse $resnet --model-parallel 2 --profile
 expect 'error: --profile with --model-parallel 2: it is for devices'
-refuse $resnet --group2dev stem=cpu:0,stage1-3=ref:0,head=ref:0
+refuse $resnet --model-parallel stem=cpu:0,stage1-3=ref:0,head=ref:0
 expect 'error: .*cpu and ref are of two kinds'
 
 finish

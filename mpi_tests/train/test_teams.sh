@@ -42,12 +42,12 @@ expect '^1 team of 2 workers each, '
 expect '^kv-store dist_sharded: '
 same one two "lstm, two ranks"
 run micro 1 $lstm $two --micro-batches 4
-run micro2 2 $lstm $two --micro-batches 4 --group2rank $ends
+run micro2 2 $lstm $two --micro-batches 4 --model-parallel-ranks $ends
 same micro micro2 "lstm, three stages on two ranks"
 run block 1 $lstm $two --time-block 3
 run block2 2 $lstm $two --time-block 3 --model-parallel-ranks 2
 same block block2 "lstm in blocks of steps, two ranks"
-run block3 2 $lstm $two --time-block 3 --group2rank $ends
+run block3 2 $lstm $two --time-block 3 --model-parallel-ranks $ends
 same block block3 "lstm in blocks of steps, three stages on two ranks"
 # a part of a micro-batch is left at the end of the epoch: 10 is 8 and 2
 run net 1 $resnet --micro-batches 5 --batch-size 40
@@ -76,7 +76,7 @@ expect 'eta \S+ lr 1 data' # worker 0 does not know the loss
 train 1 $lstm $two --model-prefix there --load-epoch 1
 same_model one-0002.h5 there-0002.h5 || fail "one rank goes on otherwise with the checkpoint of a team"
 run here 1 $lstm --num-epochs 1
-train 2 $lstm $two --model-prefix here --load-epoch 1 --group2rank $ends
+train 2 $lstm $two --model-prefix here --load-epoch 1 --model-parallel-ranks $ends
 same_model one-0002.h5 here-0002.h5 || fail "a team goes on otherwise with the checkpoint of one rank"
 train 2 $resnet --model-prefix inside --save-steps 2 --model-parallel-ranks 2
 train 1 $resnet --model-prefix rest --resume inside-0000-000002.h5
@@ -115,28 +115,28 @@ expect 'error: .*worker 0 has waited \d\.\d s for .*worker 1 \(rank 1, [^ ]+; st
 
 part "the summary"
 train 1 --network resnet --num-layers 20 --image-shape 3,28,28 --num-classes 10 --batch-size 8 --summary \
-	--group2rank stem=0,stage1-2=0,stage3=1,head=1 --micro-batches 2
+	--model-parallel-ranks stem=0,stage1-2=0,stage3=1,head=1 --micro-batches 2
 expect '^stage 1 on cpu:0 of rank 1: '
 # 32 channels of 14 x 14 and their gradients, of 8 samples
 expect "^from stage 0 to stage 1: 1 tensor, $((32 * 14 * 14 * 4 * 2 * 8)) bytes per step, both ways\$"
 
 part "bad input"
-refuse 2 $lstm --group2rank embed=0,lstm0-3=1
-expect 'error: --group2rank: group decode \(.*\) has no rank'
-refuse 2 $lstm --group2rank embed=0,lstm0-3=2,decode=2
-expect 'error: --group2rank: rank 1 has no group; '
-refuse 2 $lstm --group2rank embed=0,lstm0-3=cpu:1,decode=0
-expect 'error: --group2rank: cpu:1 is no rank of a team: a number'
+refuse 2 $lstm --model-parallel-ranks embed=0,lstm0-3=1
+expect 'error: --model-parallel-ranks: group decode \(.*\) has no rank'
+refuse 2 $lstm --model-parallel-ranks embed=0,lstm0-3=2,decode=2
+expect 'error: --model-parallel-ranks: rank 1 has no group; '
+refuse 2 $lstm --model-parallel-ranks embed=0,lstm0-3=cpu:1,decode=0
+expect 'error: --model-parallel-ranks: cpu:1 is no rank of a team: a number'
 refuse 3 $lstm --model-parallel-ranks 2
 expect 'error: --model-parallel-ranks: 3 workers \(3 ranks, 0 of them servers\) cannot be divided into teams'
 refuse 2 $lstm --model-parallel-ranks 2 --group2rank $ends
 expect 'error: --group2rank with --model-parallel-ranks 2: use one of them'
-refuse 2 $lstm --group2rank $ends --group2dev embed=cpu:0,lstm0-3=cpu:0,decode=cpu:0
-expect 'error: --group2rank with --group2dev .*: that puts all layers on devices of one rank'
-refuse 2 $lstm --group2rank $ends --model-parallel 2
-expect 'error: --group2rank with --model-parallel 2: each rank of it has one device'
-refuse 2 $lstm --group2rank $ends --devices cpu:0,cpu:1
-expect 'error: --group2rank with 2 devices: each rank of it has one device'
+refuse 2 $lstm --model-parallel-ranks $ends --model-parallel embed=cpu:0,lstm0-3=cpu:0,decode=cpu:0
+expect 'error: --model-parallel-ranks .* with --model-parallel .*: that puts all layers on devices of one rank'
+refuse 2 $lstm --model-parallel-ranks $ends --model-parallel 2
+expect 'error: --model-parallel-ranks .* with --model-parallel 2: each rank of it has one device'
+refuse 2 $lstm --model-parallel-ranks $ends --devices cpu:0,cpu:1
+expect 'error: --model-parallel-ranks .* with 2 devices: each rank of it has one device'
 refuse 2 $lstm --model-parallel-ranks 2 --devices cpu:0,cpu:1
 expect 'error: --model-parallel-ranks: the 2 devices share the samples'
 refuse 4 --network mlp --data-dir set --batch-size 20 --model-parallel-ranks 4

@@ -163,6 +163,32 @@ out:
 	return st;
 }
 
+/* --model-parallel and --model-parallel-ranks: a number, or a list as --group2dev and --group2rank
+ * have it. */
+static enum mu_status settle_cut(const char *option, const char *text, long *n, const char **list)
+{
+	enum mu_status st = MU_OK;
+	const long least = *n; /* what is set without the option */
+	char *end;
+
+	if (!text)
+		goto out;
+	if (strchr(text, '=')) {
+		if (*list)
+			MU_FAIL(MU_ERR_USAGE, "--%s %s with %s: use one of them", option, text,
+				*list);
+		*list = text;
+		goto out;
+	}
+	*n = strtol(text, &end, 10);
+	if (end == text || *end || *n < least || *n > CONF_MAX_STAGES)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s %s: a number from %ld to %d is needed, or a list of groups of layers",
+			option, text, least, CONF_MAX_STAGES);
+out:
+	return st;
+}
+
 static void find_facts(struct conf *v)
 {
 	const struct conf_schedule *s = &v->schedule;
@@ -178,6 +204,9 @@ static void find_facts(struct conf *v)
 	f->can_evaluate = v->benchmark ? !v->predict : !files_alone;
 	f->split = v->group2dev || v->model_parallel > 0 || v->group2rank ||
 		   v->model_parallel_ranks > 1 || v->micro_batches > 1 || v->time_block > 0;
+	f->cut_devices = v->model_parallel > 0;
+	f->cut_several = v->model_parallel > 1;
+	f->cut_ranks = v->model_parallel_ranks > 1;
 	f->goes_on = v->resume_from != CONF_RESUME_NONE || v->load_epoch > 0;
 	f->parameters = f->goes_on || v->load || v->benchmark;
 	f->past_the_end = v->load_epoch > v->num_epochs && !v->evaluate && v->text.sample == 0;
@@ -237,6 +266,11 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 	MU_TRY(settle_network(v));
 	settle_resume(v);
 	MU_TRY(settle_save_every(v));
+	v->model_parallel = 0;
+	v->model_parallel_ranks = 1;
+	MU_TRY(settle_cut("model-parallel", v->cut.devices, &v->model_parallel, &v->group2dev));
+	MU_TRY(settle_cut("model-parallel-ranks", v->cut.ranks, &v->model_parallel_ranks,
+			  &v->group2rank));
 	MU_TRY(settle_loss_scale(v));
 	MU_TRY(mu_conf_text_settle(o, v));
 	MU_TRY(mu_conf_schedule_settle(o, v));

@@ -123,6 +123,7 @@ struct conf_facts {
 	bool lacks_rate;	   /* the optimiser has no learning rate */
 	bool validation, can_evaluate, evaluates, evaluates_files, parameters;
 	bool split;   /* devices have layers of the network each, not samples */
+	bool cut_devices, cut_several, cut_ranks; /* N devices, above 1, ranks above 1 */
 	bool goes_on; /* resumes from a checkpoint */
 	bool past_the_end, warmup_only, final_above, warmup_above, uneven_verify;
 	bool area_crop, dynamic_scale;
@@ -148,7 +149,11 @@ struct conf {
 	enum conf_conv conv_algo;
 	const char *conv_table; /* NULL: not set */
 	const char *group2dev, *group2rank; /* NULL: not set */
-	long model_parallel, model_parallel_ranks, micro_batches, time_block;
+	struct {
+		const char *devices, *ranks; /* --model-parallel, --model-parallel-ranks */
+	} cut;
+	long model_parallel, model_parallel_ranks; /* settled from these: 0 and 1 without */
+	long micro_batches, time_block;
 	long dtype_fallback;
 	struct conf_text text;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,

@@ -25,8 +25,8 @@
 	"group2dev|model-parallel|group2rank|model-parallel-ranks|micro-batches|time-block"
 #define WATCHES "metrics-file|tensorboard|timeline|halt-before"
 #define ONE_RANK \
-	"that puts all layers on devices of one rank; --model-parallel-ranks with " \
-	"--model-parallel cuts over the devices of several"
+	"that puts all layers on devices of one rank; --model-parallel-ranks N with " \
+	"--model-parallel N cuts over the devices of several"
 #define NOTHING "it is about training, and nothing is trained"
 
 static const struct mu_option_fact facts[] = {
@@ -36,6 +36,9 @@ static const struct mu_option_fact facts[] = {
 	FACT(reads_sequences, "network"),
 	FACT(lacks_rate, "optimizer"),
 	FACT(split, SPLITS),
+	FACT(cut_devices, "model-parallel"),
+	FACT(cut_several, "model-parallel"),
+	FACT(cut_ranks, "model-parallel-ranks"),
 	FACT(servers, "kv-store"),
 	FACT(distributed, "kv-store"),
 	FACT(synchronous, "kv-store"),
@@ -157,14 +160,12 @@ static const struct mu_option_rule rules[] = {
 
 	/* devices and teams */
 	{.option = "gpus", IS("!none|"), EXCLUDES = "devices", .why = "use one of them"},
-	{.option = "group2dev", EXCLUDES = "model-parallel", BEING(">0"),
-	 .why = "use one of them"},
-	{.option = "group2rank", EXCLUDES = "model-parallel-ranks", BEING(">1"),
-	 .why = "use one of them"},
+	{.option = "group2dev", EXCLUDES = "cut_devices", .why = "use one of them"},
+	{.option = "group2rank", EXCLUDES = "cut_ranks", .why = "use one of them"},
 	{.option = "group2rank", EXCLUDES = "group2dev", .why = ONE_RANK},
-	{.option = "model-parallel-ranks", IS(">1"), EXCLUDES = "group2dev", .why = ONE_RANK},
-	{.option = "group2rank", EXCLUDES = "model-parallel", BEING(">1"),
-	 .why = "each rank of it has one device; --model-parallel-ranks with --model-parallel "
+	{.option = "cut_ranks", EXCLUDES = "group2dev", .why = ONE_RANK},
+	{.option = "group2rank", EXCLUDES = "cut_several",
+	 .why = "each rank of it has one device; --model-parallel-ranks N with --model-parallel "
 		"cuts over several"},
 	{.option = "time-block", IS(">0"), EXCLUDES = "micro-batches", BEING(">1"),
 	 .why = "use one of them: they cut a batch by steps or by samples"},

@@ -124,12 +124,12 @@ static enum mu_status find_place(const struct engine_device_list *list, const ch
 	for (*place = 0; *place < list->n; ++*place)
 		if (list->kind == device.ops && list->indices[*place] == device.index)
 			goto out;
-	MU_FAIL(MU_ERR_USAGE, "--group2dev: %s is not one of --devices", name);
+	MU_FAIL(MU_ERR_USAGE, "--model-parallel: %s is not one of --devices", name);
 out:
 	return st;
 }
 
-/* Read --group2dev; devices are numbered as in the list of devices. */
+/* Read a list of --model-parallel; devices are numbered as in the list of devices. */
 static enum mu_status read_groups(const struct engine_device_list *list, const char *text,
 				  struct mu_group_map *map)
 {
@@ -158,7 +158,7 @@ static enum mu_status check_groups(const struct engine_device_list *list, const 
 	for (size_t d = 0; d < list->n; d++)
 		if (!used[d])
 			MU_FAIL(MU_ERR_USAGE,
-				"--devices: %s has no group in --group2dev %s",
+				"--devices: %s has no group in --model-parallel %s",
 				mu_engine_device_name(list, d, name, sizeof name), text);
 out:
 	return st;
@@ -170,9 +170,9 @@ static enum mu_status check_split(const struct engine_device_list *list, const s
 
 	if (v->group2rank && list->n > 1)
 		MU_FAIL(MU_ERR_USAGE,
-			"--group2rank with %zu devices: each rank of it has one device; "
-			"--model-parallel-ranks with --model-parallel cuts over several",
-			list->n);
+			"--model-parallel-ranks %s with %zu devices: each rank of it has one "
+			"device; --model-parallel-ranks N with --model-parallel cuts over several",
+			v->group2rank, list->n);
 	if (v->model_parallel && (size_t)v->model_parallel != list->n)
 		MU_FAIL(MU_ERR_USAGE,
 			"--model-parallel %ld with %zu devices: one for each part is needed",
@@ -191,7 +191,7 @@ out:
 	return st;
 }
 
-/* Without --devices: the devices of --group2dev, or --model-parallel devices of the first kind. */
+/* Without --devices: the devices of its list, or --model-parallel devices of the first kind. */
 static enum mu_status name_devices(struct engine_device_list *list, const struct conf *v)
 {
 	enum mu_status st = MU_OK;

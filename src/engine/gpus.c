@@ -15,7 +15,7 @@
 static const char *find_option(const struct conf *v, const struct engine_device_list *list)
 {
 	if (!mu_engine_ops_of(list)->shares_batch)
-		return "--group2dev, --model-parallel, --micro-batches, --time-block and teams of "
+		return "--model-parallel, --micro-batches, --time-block and teams of "
 		       "ranks copy the gradients of their parts to the CPU";
 	if (v->update_period > 1)
 		return "--update-period sums gradients on the CPU";

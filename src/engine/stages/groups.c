@@ -83,7 +83,8 @@ enum mu_status mu_group_map_read(struct mu_group_map *map, const char *text, boo
 {
 	enum mu_status st = MU_OK;
 
-	*map = (struct mu_group_map){.option = ranks ? "group2rank" : "group2dev",
+	*map = (struct mu_group_map){.option = ranks ? "model-parallel-ranks"
+						     : "model-parallel",
 				     .kind = ranks ? "rank" : "device",
 				     .cuts = ranks ? "model-parallel-ranks" : "model-parallel"};
 	while (text) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --group2rank and --model-parallel-ranks: teams of workers that share the layers of one network.
+ * --model-parallel-ranks: teams of workers that share the layers of one network.
  * Team t of size m is workers t m .. t m + m - 1, in whose order they have the numbers 0 .. m - 1
  * of the options. A team reads one batch, and counts as one worker wherever samples are divided;
  * stores and checkpoints know only workers.
@@ -12,12 +12,7 @@
 
 #include <muster/base.h>
 
-static const char *option_of(const struct conf *v)
-{
-	return v->group2rank ? "group2rank" : "model-parallel-ranks";
-}
-
-/* Read --group2rank; *size: the number of ranks. */
+/* Read a list of groups; *size: the number of ranks. */
 static enum mu_status read_groups(struct mu_group_map *map, const char *text, size_t *size)
 {
 	enum mu_status st = MU_OK;
@@ -32,8 +27,8 @@ static enum mu_status read_groups(struct mu_group_map *map, const char *text, si
 		numbers[d] = strtoul(name, NULL, 10);
 		if (name[strspn(name, "0123456789")] != '\0' || numbers[d] >= MU_MAX_STAGES)
 			MU_FAIL(MU_ERR_USAGE,
-				"--group2rank: %s is no rank of a team: a number from 0 to %d is "
-				"needed",
+				"--model-parallel-ranks: %s is no rank of a team: a number from 0 "
+				"to %d is needed",
 				name, MU_MAX_STAGES - 1);
 		used[numbers[d]] = true;
 		*size = numbers[d] + 1 > *size ? numbers[d] + 1 : *size;
@@ -41,8 +36,8 @@ static enum mu_status read_groups(struct mu_group_map *map, const char *text, si
 	for (size_t r = 0; r < *size; r++)
 		if (!used[r])
 			MU_FAIL(MU_ERR_USAGE,
-				"--group2rank: rank %zu has no group; %s makes a team of the ranks "
-				"0 to %zu",
+				"--model-parallel-ranks: rank %zu has no group; %s makes a team of "
+				"the ranks 0 to %zu",
 				r, text, *size - 1);
 	for (size_t i = 0; i < map->n; i++)
 		map->of[i].device = numbers[map->of[i].device];
@@ -85,10 +80,9 @@ enum mu_status mu_engine_team_open(struct mu_engine *e)
 	MU_TRY(mu_engine_team_size(e->conf, &team->size));
 	if (workers % team->size != 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"--%s: %zu worker%s (%d ranks, %d of them servers) cannot be divided into "
-			"teams of %zu",
-			option_of(e->conf), workers, workers == 1 ? "" : "s", t->size,
-			t->num_servers, team->size);
+			"--model-parallel-ranks: %zu worker%s (%d ranks, %d of them servers) "
+			"cannot be divided into teams of %zu",
+			workers, workers == 1 ? "" : "s", t->size, t->num_servers, team->size);
 	team->n = workers / team->size;
 	team->index = (size_t)t->index / team->size;
 	team->member = (size_t)t->index % team->size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Teams of ranks: --group2rank and --model-parallel-ranks. */
+/* Teams of ranks: --model-parallel-ranks. */
 #ifndef ENGINE_TEAMS_H
 #define ENGINE_TEAMS_H
 
@@ -20,7 +20,7 @@ struct engine_team {
 
 /* Workers of a team. MU_ERR_USAGE: a list that cannot be read. */
 enum mu_status mu_engine_team_size(const struct conf *v, size_t *size);
-/* The stages of --group2rank. */
+/* The stages of a list of groups of layers. */
 enum mu_status mu_engine_team_stages(const struct conf *v, const struct mu_plan *plan,
 				     struct mu_stages *stages);
 /* After the topology is known. MU_ERR_USAGE, on all ranks: the workers cannot be divided into

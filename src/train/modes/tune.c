@@ -170,9 +170,8 @@ enum mu_status mu_train_tune(struct mu_engine *e)
 
 	if (!e->ops->shares_batch)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune measures a device that has all layers: "
-				      "leave out --model-parallel, --group2dev, "
-				      "--micro-batches, --time-block, --model-parallel-ranks and "
-				      "--group2rank");
+				      "leave out --model-parallel, --micro-batches, "
+				      "--time-block and --model-parallel-ranks");
 	MU_TRY(MU_ALLOC(t.times, t.n, "times of the layers"));
 	MU_TRY(MU_ALLOC(t.best, t.n, "times of the layers"));
 	MU_TRY(MU_ALLOC(t.choices, t.n, "table of convolutions"));
