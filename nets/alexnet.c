@@ -61,6 +61,8 @@ const struct mu_network mu_network_alexnet = {
 	.help = "AlexNet: five convolutions, three fully connected layers, LRN",
 	.shape = {3, 224, 224},
 	.classes = 1000,
+	/* Krizhevsky et al. 2012. */
+	.training = {.lr = 0.01, .batch = 128},
 	.initializer = "normal",
 	.build = build,
 };

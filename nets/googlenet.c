@@ -84,5 +84,7 @@ const struct mu_network mu_network_googlenet = {
 	.help = "GoogLeNet: nine inception blocks",
 	.shape = {3, 224, 224},
 	.classes = 1000,
+	/* Caffe's bvlc_googlenet, quick_solver. */
+	.training = {.lr = 0.01, .batch = 32},
 	.build = build,
 };

@@ -168,6 +168,8 @@ const struct mu_network mu_network_inception_bn = {
 	.help = "Inception with batch-norm; the small one at height <= 28",
 	.shape = {3, 224, 224},
 	.classes = 1000,
+	/* MXNet 1.x, example/image-classification: 0.05 for 144 images, in proportion. */
+	.training = {.lr = 0.01, .batch = 32},
 	.build = build,
 };
 
@@ -176,5 +178,7 @@ const struct mu_network mu_network_inception_bn_small = {
 	.help = "Inception with batch-norm for 28x28",
 	.shape = {3, 28, 28},
 	.classes = 10,
+	/* MXNet 1.x, example/image-classification/train_cifar10.py. */
+	.training = {.lr = 0.05, .batch = 128, .pad = 4},
 	.build = build_small,
 };

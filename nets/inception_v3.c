@@ -189,5 +189,7 @@ const struct mu_network mu_network_inception_v3 = {
 	.help = "Inception v3 for 299x299",
 	.shape = {3, 299, 299},
 	.classes = 1000,
+	/* Goyal et al. 2017 for networks with batch-norm: 0.1 for 256 images, in proportion. */
+	.training = {.lr = 0.0125, .batch = 32},
 	.build = build,
 };

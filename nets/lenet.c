@@ -39,5 +39,7 @@ const struct mu_network mu_network_lenet = {
 	.help = "LeNet: conv 20, conv 50, fc 500, tanh",
 	.shape = {1, 28, 28},
 	.classes = 10,
+	/* MXNet 1.x, example/image-classification/train_mnist.py. */
+	.training = {.lr = 0.05, .batch = 64},
 	.build = build,
 };

@@ -24,5 +24,7 @@ const struct mu_network mu_network_mlp = {
 	.help = "perceptron: fc 128, fc 64, relu",
 	.shape = {1, 28, 28},
 	.classes = 10,
+	/* MXNet 1.x, example/image-classification/train_mnist.py. */
+	.training = {.lr = 0.05, .batch = 64},
 	.build = build,
 };

@@ -74,6 +74,8 @@ const struct mu_network mu_network_vgg = {
 	.help = "VGG of 11, 13, 16 or 19 layers",
 	.shape = {3, 224, 224},
 	.classes = 1000,
+	/* Simonyan and Zisserman 2014: 0.01 for 256 images, in proportion. */
+	.training = {.lr = 0.00125, .batch = 32},
 	.initializer = "xavier",
 	.has_depths = true,
 	.build = build_plain,
@@ -84,6 +86,8 @@ const struct mu_network mu_network_vgg_bn = {
 	.help = "VGG with batch-norm",
 	.shape = {3, 224, 224},
 	.classes = 1000,
+	/* As vgg, whose learning rate is lower than batch-norm needs. */
+	.training = {.lr = 0.00125, .batch = 32},
 	.initializer = "xavier",
 	.has_depths = true,
 	.build = build_norm,

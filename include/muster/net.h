@@ -42,6 +42,16 @@ struct mu_net_config {
 	float dropout;
 };
 
+/* Images of at most this height are small: MNIST's and CIFAR's. */
+enum { MU_SMALL_IMAGE = 32 };
+
+/* What trains a network where no option says otherwise. 0: the trainer's own default; pad: none. */
+struct mu_training {
+	double lr;  /* of sgd with momentum 0.9, in steps of batch samples */
+	long batch; /* samples per worker and step */
+	long pad;   /* pixels around training images before a random crop */
+};
+
 /* A network is one file with one exported const table. */
 struct mu_network {
 	const char *name;
@@ -51,6 +61,8 @@ struct mu_network {
 	bool has_depths;         /* accepts num_layers */
 	bool reads_sequences;    /* of word numbers, (n, 1, steps, 1); accepts hidden, embed,
 				    dropout */
+	struct mu_training training;       /* say where the figures come from */
+	struct mu_training training_small; /* of small images, if that differs */
 	const char *initializer; /* meaning of --initializer default; NULL = gaussian, in, 2 */
 	enum mu_status (*build)(struct mu_net *net, const struct mu_net_config *config);
 };
@@ -82,7 +94,7 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 4
+#define MU_ABI 5
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */

@@ -71,6 +71,7 @@ struct mu_rule {
 	const char *name;
 	const char *help;
 	bool internal;                     /* for tests and stores; not listed */
+	double lr; /* default of the trainer; 0: as sgd's, which networks declare */
 	const struct mu_setting *settings; /* ends with a NULL name */
 	int n_states;
 	const char *state_names[MU_MAX_STATES]; /* "momentum" */

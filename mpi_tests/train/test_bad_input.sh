@@ -252,10 +252,10 @@ misused 1 'lr-step-epochs pow2.*another schedule' $mlp --lr-step-epochs pow2 --l
 misused 1 'lr-step-epochs pow2.*another --lr-power' $mlp --lr-step-epochs pow2 --lr-power 3
 misused 1 'lr-step-epochs powx.*such as pow2' $mlp --lr-step-epochs powx
 misused 1 'lr-factor-epoch 0: more than 0' $mlp --lr-schedule factor --lr-factor-epoch 0
-misused 1 'final-lr 0.2 with --lr 0.1: it is above' $mlp --lr-schedule poly --final-lr 0.2
+misused 1 'final-lr 0.2 with --lr 0.1: it is above' $mlp --lr 0.1 --lr-schedule poly --final-lr 0.2
 misused 1 'warmup-begin-lr needs --warmup-epochs X above 0' $mlp --warmup-begin-lr 0.01
 misused 1 'constant needs --warmup-begin-lr' $mlp --warmup-epochs 1 --warmup-strategy constant
-misused 1 'warmup-begin-lr 0.2 with --lr 0.1: it is above' $mlp --warmup-epochs 1 --warmup-begin-lr 0.2
+misused 1 'warmup-begin-lr 0.2 with --lr 0.1: it is above' $mlp --lr 0.1 --warmup-epochs 1 --warmup-begin-lr 0.2
 misused 1 'warmup-epochs 3 with --num-epochs 3: it leaves nothing' $mlp --lr-schedule poly \
 	--warmup-epochs 3 --num-epochs 3
 misused 3 'lr-scale-with-workers 1 with --kv-store dist_async' $mlp --lr-scale-with-workers 1 --kv-store dist_async

@@ -65,12 +65,12 @@ expect '^optimizer sgd: lr 0.05,'
 part "schedules"
 for job in "factor --lr-factor 0.5 --lr-factor-epoch 0.5 --final-lr 0.01" "poly --lr-power 1 --final-lr 0.01" \
 	"cosine --warmup-epochs 1 --warmup-begin-lr 0.01" "multifactor --lr-step-epochs 1,2" "constant"; do
-	train 2 $mlp --num-epochs 4 --kv-store dist_sync --lr-schedule $job
+	train 2 $mlp --num-epochs 4 --lr 0.1 --kv-store dist_sync --lr-schedule $job
 	less 0.95
 	[ "$job" = constant ] || expect "^learning rate: schedule ${job%% *}\$"
 done
 expect_none '^learning rate:'
-train 1 $mlp --num-epochs 4 --lr-step-epochs pow2 --warmup-epochs 1 --warmup-strategy constant \
+train 1 $mlp --num-epochs 4 --lr 0.1 --lr-step-epochs pow2 --warmup-epochs 1 --warmup-strategy constant \
 	--warmup-begin-lr 0.02
 expect '^learning rate: schedule poly$'
 expect '^learning rate: constant warm-up of 1 epochs from 0.02$'

@@ -33,7 +33,7 @@ static enum mu_status train(const char *folder, int epochs, const char *more)
 	mu_trace_clear();
 	snprintf(line, sizeof line,
 		 "trainer --network lstm --num-hidden 4 --num-embed 4 --num-layers 1 --batch-size "
-		 "4 --data-train %s/words.txt --buckets 8 --num-batches 1 --mom 0.8 "
+		 "4 --data-train %s/words.txt --buckets 8 --num-batches 1 --lr 0.1 --mom 0.8 "
 		 "--label-smoothing "
 		 "0.2 --dropout 0.25 --num-epochs %d --model-prefix %s/P %s",
 		 folder, epochs, folder, more);

@@ -30,6 +30,13 @@ double mu_conf_base_lr(const struct conf *v, size_t workers);
 enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
 				struct mu_schedule *s);
 
+/* ---- training.c ---- */
+
+struct mu_network;
+/* The part of mu_conf_settle about defaults of the network: before the images and the facts. */
+enum mu_status mu_conf_training_settle(const struct mu_options *o, const struct mu_network *network,
+				       struct conf *v);
+
 /* ---- images.c ---- */
 
 /* The part of mu_conf_settle about images: levels and presets become settings. */

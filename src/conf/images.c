@@ -95,6 +95,7 @@ void mu_conf_images_settle(const struct mu_options *o, struct conf *v)
 		set_imagenet(o, v);
 	else
 		set_level(o, i);
+	set(&i->pad, i->random_crop ? i->usual_pad : 0);
 	set(&i->random_resized_crop, 0);
 	set(&i->min_crop, 0);
 	set(&i->max_crop, 0);

@@ -49,7 +49,7 @@ bool mu_conf_ends_in(const char *path, const char *end)
 	return n > m && strcmp(path + n - m, end) == 0;
 }
 
-static enum mu_status settle_network(struct conf *v)
+static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *network;
@@ -63,6 +63,7 @@ static enum mu_status settle_network(struct conf *v)
 	MU_TRY(st);
 	v->facts.reads_sequences = network->reads_sequences;
 	v->network_name = network->name;
+	MU_TRY(mu_conf_training_settle(o, network, v));
 out:
 	return st;
 }
@@ -263,7 +264,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 	v->traffic = mu_options_given(o, "verbose") ? (enum mu_verbose)(MU_VERBOSE_NO + v->verbose)
 						    : MU_VERBOSE_ENVIRONMENT;
 	v->evaluate |= v->predict != NULL;
-	MU_TRY(settle_network(v));
+	MU_TRY(settle_network(o, v));
 	settle_resume(v);
 	MU_TRY(settle_save_every(v));
 	v->model_parallel = 0;

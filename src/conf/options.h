@@ -91,6 +91,7 @@ struct conf_images {
 		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l, exif_orientation;
 	double min_area, max_area, min_aspect, max_aspect, max_shear, min_scale, max_scale,
 		brightness, contrast, saturation, pca_noise;
+	long usual_pad;    /* of a random crop, where pad is not set */
 	const char *given; /* an option that was set, for messages; NULL: none */
 };
 
@@ -166,6 +167,7 @@ struct conf {
 	const char *optimizer;
 	enum conf_decay adam_decay;
 	double lr;
+	bool network_lr; /* lr is the network's default */
 	struct conf_schedule schedule;
 	struct mu_optim_config optim; /* complete after mu_conf_optimizer_settle */
 	long wd_gamma, centered;
@@ -227,6 +229,9 @@ extern const size_t mu_conf_n_options;
  * const afterwards. ranks: number of ranks of the job.
  */
 enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf *v);
+/* Once roles are known: --num-servers, and the default learning rate of asynchronous stores: the
+ * network's over twice the workers. */
+void mu_conf_roles_settle(struct conf *v, int workers, int servers);
 /* Does the run train, or evaluate: neither --summary nor --sample? */
 bool mu_conf_has_job(const struct conf *v);
 /* Does the path end in `end`, after at least one character? */

@@ -39,6 +39,7 @@ static const struct mu_setting settings[] = {
 
 const struct mu_rule mu_rule_adagrad = {
 	.name = "adagrad",
+	.lr = 0.01,
 	.help = "rates divided by the root of the sum of squared gradients",
 	.settings = settings,
 	.n_states = 1,

@@ -71,6 +71,7 @@ static const struct mu_setting settings[] = {
 
 const struct mu_rule mu_rule_adam = {
 	.name = "adam",
+	.lr = 0.001,
 	.help = "Adam: first and second moments of the gradient",
 	.settings = settings,
 	.n_states = 2,

@@ -121,6 +121,7 @@ static const struct mu_setting settings[] = {
 
 const struct mu_rule mu_rule_lamb = {
 	.name = "lamb",
+	.lr = 0.001,
 	.help = "adam with a rate for every layer, for large batches",
 	.settings = settings,
 	.n_states = 2,

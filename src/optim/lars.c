@@ -52,6 +52,7 @@ static const struct mu_setting settings[] = {
 
 const struct mu_rule mu_rule_lars = {
 	.name = "lars",
+	.lr = 1,
 	.help = "sgd with a rate for every layer, for large batches",
 	.settings = settings,
 	.n_states = 1,

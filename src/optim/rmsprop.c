@@ -71,6 +71,7 @@ static const struct mu_setting settings[] = {
 
 const struct mu_rule mu_rule_rmsprop = {
 	.name = "rmsprop",
+	.lr = 0.001,
 	.help = "rates divided by the root of a running mean of squared gradients",
 	.settings = settings,
 	.n_states = 3,

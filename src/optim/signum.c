@@ -57,6 +57,7 @@ static const struct mu_setting settings[] = {
 
 const struct mu_rule mu_rule_signum = {
 	.name = "signum",
+	.lr = 0.001,
 	.help = "steps of equal size by the sign of the momentum",
 	.settings = settings,
 	.n_states = 1,

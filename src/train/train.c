@@ -127,7 +127,7 @@ out:
 	return st;
 }
 
-/* Sets v, which nothing changes afterwards. */
+/* Sets v, which nothing but mu_conf_roles_settle changes afterwards. */
 static enum mu_status settle_options(struct mu_options *o, struct conf *v, struct train_run *run,
 				     int ranks)
 {
@@ -321,6 +321,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 				run->store.has_servers ? (int)v->num_servers : 0,
 				v->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED
 								   : MU_PLACEMENT_SPREAD));
+	mu_conf_roles_settle(conf, run->topology.num_workers, run->topology.num_servers);
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
 		 run->topology.index);
 	end->phase = MU_TRAIN_SETUP;

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Defaults that train: batch size, learning rate and padding, where no option says otherwise. They
+ * are the network's (struct mu_training of nets/), for its kind of images, but for optimisers whose
+ * learning rates have another scale than sgd's (mu_rule.lr).
+ */
+#include <string.h>
+
+#include <muster/net.h>
+
+#include "conf.h"
+
+/* Of networks that declare none. */
+static const struct mu_training usual = {.lr = 0.05, .batch = 128};
+
+/*
+ * Are the images small, as MNIST's and CIFAR's? Before the data are opened: --image-shape decides,
+ * else --data-dir, which is for these alone, else the network's shape.
+ */
+static bool has_small_images(const struct conf *v, const struct mu_network *network)
+{
+	unsigned height;
+
+	if (v->image_shape && sscanf(v->image_shape, "%*u,%5u", &height) == 1)
+		return height <= MU_SMALL_IMAGE;
+	return v->data_dir || network->shape[1] <= MU_SMALL_IMAGE;
+}
+
+static struct mu_training choose(const struct conf *v, const struct mu_network *network)
+{
+	const bool small = network->training_small.lr > 0 && has_small_images(v, network);
+	struct mu_training t = small ? network->training_small : network->training;
+
+	if (t.lr == 0)
+		t.lr = usual.lr;
+	if (t.batch == 0)
+		t.batch = usual.batch;
+	return t;
+}
+
+/* Smaller steps have noisier gradients: in proportion (Goyal et al., 2017). Larger ones would need
+ * a warm-up, too. */
+static double scaled_lr(const struct conf *v, const struct mu_training *t)
+{
+	const long batch = v->global_batch_size  ? v->global_batch_size
+			   : v->batch_per_device ? v->batch_per_device
+						 : v->batch_size;
+
+	return batch < t->batch ? t->lr * (double)batch / (double)t->batch : t->lr;
+}
+
+enum mu_status mu_conf_training_settle(const struct mu_options *o, const struct mu_network *network,
+				       struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_training t = choose(v, network);
+	const struct mu_rule *rule;
+
+	if (!mu_options_given(o, "batch-size"))
+		v->batch_size = t.batch;
+	v->images.usual_pad = t.pad;
+	v->network_lr = false;
+	if (mu_options_given(o, "lr"))
+		goto out;
+	MU_TRY(mu_rule_find(&rule, v->optimizer));
+	v->network_lr = rule->lr == 0 && mu_rule_setting(rule, "lr");
+	v->lr = rule->lr > 0 ? rule->lr : v->network_lr ? scaled_lr(v, &t) : 0;
+out:
+	return st;
+}
+
+/* Each worker's gradients are an update, and come late: measured, doc/train.md. */
+void mu_conf_roles_settle(struct conf *v, int workers, int servers)
+{
+	v->num_servers = servers;
+	if (v->network_lr && !v->store.synchronous && workers > 1)
+		v->lr /= 2 * workers;
+}
