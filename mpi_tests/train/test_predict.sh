@@ -45,7 +45,7 @@ worth other settings
 train 1 $plain --num-epochs 1 --model-prefix A --resume auto --evaluate
 worth --resume
 train 1 ${plain/--data-dir set/--data-dir other} --resume A-0003.h5 --evaluate
-expect '^validated 90 samples'
+expect '^A-0003.h5: accuracy [01]\.\d{6}, .*cross-entropy \d+\.\d{6}.*; validated 90 samples in '
 run_limited 60 1 ${plain/mlp/lenet} --resume A-0003.h5 --evaluate
 [ $status = 2 ] || fail "exit status $status, not 2, of another network"
 expect 'error: A-0003.h5 was saved with network mlp, and this run has lenet'
@@ -142,13 +142,13 @@ fast="--network mlp --benchmark 1 --batch-size 20 --evaluate --log-prefix none -
 train 1 $fast --num-batches 31 --disp-batches 10
 expect_count 3 '^Epoch\[0\] Batch \[(0-1|10-2|20-3)0\]\tSpeed: [0-9.]+ samples/sec\taccuracy='
 expect_count 1 '^Epoch\[0\] Validation-accuracy='
-expect_count 1 '^validated 620 samples in [0-9.]+ s: [0-9.]+ samples/sec$'
+expect_count 1 '^initial parameters: .*; validated 620 samples in [0-9.]+ s: [0-9.]+ samples/sec$'
 expect_none 'Train-|^trained'
 train 1 $fast --num-examples 210 --load A-0003.h5
-expect_count 1 '^validated 210 samples in '
+expect_count 1 '; validated 210 samples in '
 for job in "3 dist_sync" "2 dist_sharded"; do
 	train ${job% *} $fast --num-batches 21 --kv-store ${job#* }
 	expect_count 1 '^Epoch\[0\] Batch \[0-20\]\tSpeed: '
-	expect_count 1 '^validated 840 samples in '
+	expect_count 1 '; validated 840 samples in '
 done
 finish

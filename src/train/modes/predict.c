@@ -287,6 +287,28 @@ out:
 	return st;
 }
 
+/* The result, in one line: which parameters, the metrics, how many samples, how fast. */
+static enum mu_status show_result(const struct prediction *p, const struct mu_metrics *m,
+				  double seconds)
+{
+	enum mu_status st = MU_OK;
+	struct engine_metrics shown;
+	char text[512] = "";
+
+	MU_TRY(mu_engine_metrics_choose(&shown, p->conf));
+	for (size_t i = 0; i < shown.n; i++) {
+		const size_t n = strlen(text);
+
+		snprintf(text + n, sizeof text - n, "%s%s %f", i ? ", " : "", shown.printed[i],
+			 shown.of[i]->value(m));
+	}
+	mu_log_info("%s: %s; validated %.0f samples in %.3f s: %.2f samples/sec",
+		    p->run->parameters ? p->run->parameters : "initial parameters", text,
+		    m->samples, seconds, m->samples / seconds);
+out:
+	return st;
+}
+
 enum mu_status mu_train_predict(const struct train_predict *run)
 {
 	enum mu_status st = MU_OK;
@@ -306,8 +328,7 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 	mu_report_epoch_end(run->observers);
 	mu_report_validation(run->observers, run->epoch, &m);
 	if (p.topology->index == 0)
-		mu_log_info("validated %.0f samples in %.3f s: %.2f samples/sec", m.samples,
-			    seconds, m.samples / seconds);
+		MU_TRY(show_result(&p, &m, seconds));
 	if (p.conf->predict && p.topology->index == 0)
 		MU_TRY(finish_file(&p));
 out:
