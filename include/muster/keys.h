@@ -107,7 +107,7 @@
  * ---- differences to MXNet ----
  *
  * A call takes several keys, each with one array per device of this rank. Calls return when they
- * are done; priority is accepted and has no effect.
+ * are done, unless they end in _begin: see "requests". Priority is accepted and has no effect.
  */
 #ifndef MUSTER_KEYS_H
 #define MUSTER_KEYS_H
@@ -217,6 +217,39 @@ enum mu_status mu_keys_pushpull(struct mu_keys *keys, size_t n, const struct mu_
 /* Pulls the rows that the items name. Not collective. */
 enum mu_status mu_keys_pull_rows(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
 				 int priority);
+/*
+ * ---- requests ----
+ *
+ * The calls above without waiting, in MXNet's order: calls of one key happen in the order in which
+ * they begin, calls of different keys do not wait for each other, and any number may be under way.
+ * Until mu_keys_request_end the arrays and row numbers belong to the request: do not write or free
+ * what it pushes, nor read, write or free what it pulls (the items may go). Two requests under way
+ * must not pull into the same array. A blocking call of a key waits for that key's earlier
+ * requests; collective calls, mu_keys_set_compression and mu_keys_finish complete all requests of
+ * this worker first.
+ *
+ * MPI moves on within calls, so a program that computes for long calls mu_keys_request_test now and
+ * then: a pull asks the owners whether its rounds have closed, and is copied in the call that finds
+ * them closed. Wrong items are an error of the _begin, and nothing begins. All other errors are the
+ * request's. None of these calls is collective.
+ */
+struct mu_keys_request;
+
+enum mu_status mu_keys_push_begin(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				  int priority, struct mu_keys_request **out);
+enum mu_status mu_keys_pull_begin(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				  int priority, struct mu_keys_request **out);
+enum mu_status mu_keys_pushpull_begin(struct mu_keys *keys, size_t n,
+				      const struct mu_kv_item *items, int priority,
+				      struct mu_keys_request **out);
+enum mu_status mu_keys_pull_rows_begin(struct mu_keys *keys, size_t n,
+				       const struct mu_kv_item *items, int priority,
+				       struct mu_keys_request **out);
+/* Move all requests of the store on; *done: mu_keys_request_end will not wait. */
+enum mu_status mu_keys_request_test(struct mu_keys_request *request, bool *done);
+/* Wait, free the request, and return how it went. NULL is allowed. Before mu_keys_free. */
+enum mu_status mu_keys_request_end(struct mu_keys_request *request);
+
 /* mu_keys_init, then mu_keys_pull into the same arrays. Collective over workers. */
 enum mu_status mu_keys_broadcast(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
 				 int priority);

@@ -122,6 +122,7 @@ size_t mu_coding_answer_bytes(const struct mu_owned *p, const struct mu_transfer
 	case MU_CODING_STATE_GET:
 	case MU_CODING_WEIGHTS_GET: return p->n * sizeof(float);
 	case MU_CODING_UPDATES_GET: return sizeof p->updates;
+	case MU_CODING_ROUNDS_GET: return sizeof p->rounds;
 	default: return p->n * mu_dtype_bytes(p->dtype);
 	}
 }
@@ -138,6 +139,7 @@ enum mu_status mu_coding_answer(const struct mu_owned *p, const struct mu_transf
 		memcpy(out, state, p->n * sizeof *state);
 		break;
 	case MU_CODING_WEIGHTS_GET: memcpy(out, p->weights, p->n * sizeof *p->weights); break;
+	case MU_CODING_ROUNDS_GET: memcpy(out, &p->rounds, sizeof p->rounds); break;
 	case MU_CODING_UPDATES_GET: memcpy(out, &p->updates, sizeof p->updates); break;
 	default: read_all(p, out); break;
 	}

@@ -10,7 +10,7 @@
 #include "compress/bits.h"
 #include "keys.h"
 
-static enum mu_status parse(const char *type, double threshold, enum mu_coding *coding)
+enum mu_status mu_keys_parse_compression(const char *type, double threshold, enum mu_coding *coding)
 {
 	enum mu_status st = MU_OK;
 
@@ -31,19 +31,6 @@ static enum mu_status parse(const char *type, double threshold, enum mu_coding *
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"threshold %g of 1bit compression: it must be finite and not below 0",
 			threshold);
-out:
-	return st;
-}
-
-enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, double threshold)
-{
-	enum mu_status st = MU_OK;
-	enum mu_coding coding = MU_CODING_DENSE;
-
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_compression"));
-	MU_TRY(parse(type, threshold, &coding));
-	keys->compression = coding;
-	keys->threshold = (float)threshold;
 out:
 	return st;
 }

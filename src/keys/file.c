@@ -341,7 +341,7 @@ static enum mu_status begin(struct mu_keys *keys, const char *path, unsigned *co
 	enum mu_status st = MU_OK;
 	const unsigned all = MU_KEYS_WEIGHTS | MU_KEYS_STATES | MU_KEYS_OPTIMIZER;
 
-	MU_TRY(mu_keys_check_worker(keys, call));
+	MU_TRY(mu_keys_check_all(keys, call));
 	MU_TRY(keys->ops->bcast(keys, contents, sizeof *contents));
 	if (*contents == 0 || *contents & ~all)
 		MU_FAIL(MU_ERR_ARGUMENT,

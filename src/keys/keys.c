@@ -108,6 +108,7 @@ void mu_keys_free(struct mu_keys *keys)
 {
 	if (!keys)
 		return;
+	mu_keys_requests_free(keys);
 	if (keys->end) {
 		if (!keys->finished)
 			warn_unfinished(keys);
@@ -133,191 +134,108 @@ enum mu_status mu_keys_finish(struct mu_keys *keys)
 
 	if (keys->finished)
 		goto out;
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_finish"));
+	MU_TRY(mu_keys_check_all(keys, "mu_keys_finish"));
 	keys->finished = true;
 	MU_TRY(keys->ops->finish(keys));
 out:
 	return st;
 }
 
-/* ---- building a call ---- */
+/* ---- calls on keys ---- */
 
-void mu_keys_begin(struct mu_keys *keys)
+/* The call of this name, behind the requests of its keys. */
+static enum mu_status call(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+			   enum mu_use use, const char *name)
 {
-	keys->n_transfers = 0;
-	keys->n_scratch = 0;
-}
-
-enum mu_status mu_keys_transfer(struct mu_keys *keys, struct mu_transfer **out)
-{
+	static const enum mu_direction directions[] = {
+		[MU_USE_PUSH] = MU_PUSH, [MU_USE_PULL] = MU_PULL, [MU_USE_PUSHPULL] = MU_PUSHPULL};
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_keys_grow((void **)&keys->transfers, keys->n_transfers, &keys->max_transfers,
-			    sizeof *keys->transfers, "transfers of a call"));
-	*out = &keys->transfers[keys->n_transfers++];
-	memset(*out, 0, sizeof **out);
+	MU_TRY(mu_keys_check_worker(keys, name));
+	MU_TRY(mu_keys_check_items(keys, n, items, name, use));
+	if (keys->requests)
+		MU_TRY(mu_keys_after_requests(keys, n, items, use));
+	else if (use == MU_USE_ROWS)
+		MU_TRY(mu_keys_exchange_rows(keys, n, items));
+	else
+		MU_TRY(mu_keys_exchange(keys, n, items, directions[use]));
 out:
-	return st;
-}
-
-enum mu_status mu_keys_scratch(struct mu_keys *keys, void **out, size_t nbytes)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_keys_grow((void **)&keys->scratch, keys->n_scratch, &keys->max_scratch,
-			    sizeof *keys->scratch, "buffers of a call"));
-	MU_TRY(mu_pool_take(&keys->pool, out, nbytes, "buffer of a call"));
-	keys->scratch[keys->n_scratch++] = *out;
-out:
-	return st;
-}
-
-void mu_keys_end(struct mu_keys *keys)
-{
-	while (keys->n_scratch > 0)
-		mu_pool_give(&keys->pool, keys->scratch[--keys->n_scratch]);
-}
-
-/* ---- dense calls ---- */
-
-/* coded: each device's array goes through compression before it is added. */
-static enum mu_status sum_devices(struct mu_keys *keys, struct mu_key *key,
-				  const struct mu_kv_item *item, bool coded, void *out)
-{
-	enum mu_status st = MU_OK;
-	struct mu_source *sources = NULL;
-
-	if (item->n_arrays > keys->summer.max_sources) {
-		struct mu_keys_config none = {0};
-
-		mu_owner_release(&keys->summer);
-		MU_TRY(mu_owner_init(&keys->summer, &none, &keys->pool, item->n_arrays));
-	}
-	MU_TRY(mu_keys_scratch(keys, (void **)&sources, item->n_arrays * sizeof *sources));
-	for (size_t i = 0; i < item->n_arrays; i++) {
-		sources[i] = (struct mu_source){.data = item->arrays[i].data,
-						.coding = MU_CODING_DENSE,
-						.dtype = key->dtype};
-		if (coded)
-			MU_TRY(mu_keys_compress_array(keys, key, i, &sources[i]));
-	}
-	mu_owner_sum(&keys->summer, key->dtype, out, sources, item->n_arrays, key->n);
-out:
-	return st;
-}
-
-enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *item,
-				 enum mu_direction direction)
-{
-	enum mu_status st = MU_OK;
-	struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
-	const size_t nbytes = mu_dtype_bytes(key->dtype);
-	const bool push = direction != MU_PULL, first = direction == MU_FIRST;
-	bool coded = push && !first && mu_keys_compresses(keys, key);
-	void *data = item->arrays[0].data;
-
-	if (push && item->n_arrays > 1) {
-		const bool each = coded && keys->kind.one_worker;
-
-		MU_TRY(mu_keys_scratch(keys, &data, key->n * nbytes));
-		MU_TRY(sum_devices(keys, key, item, each, data));
-		coded = coded && !each;
-	}
-	for (size_t i = key->first_part; i < key->first_part + key->n_parts; i++) {
-		const struct mu_key_part *part = &keys->table.parts[i];
-		struct mu_transfer *x;
-
-		MU_TRY(mu_keys_transfer(keys, &x));
-		x->part = i;
-		if (push) {
-			x->coding = first ? MU_CODING_VALUE_PUT : MU_CODING_DENSE;
-			x->data = (char *)data + part->from * nbytes;
-			x->nbytes = part->n * nbytes;
-			if (coded)
-				MU_TRY(mu_keys_compress(keys, x));
-		}
-		if (direction == MU_PULL || direction == MU_PUSHPULL) {
-			x->out = (char *)item->arrays[0].data + part->from * nbytes;
-			x->out_nbytes = part->n * nbytes;
-		}
-	}
-out:
-	return st;
-}
-
-/* The first array of every item is filled: the other devices' are copies. */
-static void copy_to_devices(const struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct mu_key *key = mu_key_find(&keys->table, items[i].key, items[i].name);
-
-		for (size_t d = 1; d < items[i].n_arrays; d++)
-			memcpy(items[i].arrays[d].data, items[i].arrays[0].data,
-			       key->n * mu_dtype_bytes(key->dtype));
-	}
-}
-
-/* One call of a direction; the items are checked. */
-static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
-			       enum mu_direction direction)
-{
-	enum mu_status st = MU_OK;
-	const enum mu_clock clock = direction == MU_PUSH ? keys->push_clock : MU_CLOCK_PULL;
-
-	mu_clock_start(clock);
-	mu_keys_begin(keys);
-	for (size_t i = 0; i < n; i++) {
-		if (items[i].row_length > 0)
-			MU_TRY(mu_keys_add_rows(keys, &items[i]));
-		else
-			MU_TRY(mu_keys_add_dense(keys, &items[i], direction));
-	}
-	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
-	if (direction != MU_PUSH)
-		copy_to_devices(keys, n, items);
-out:
-	mu_keys_end(keys);
-	mu_clock_stop(clock);
 	return st;
 }
 
 enum mu_status mu_keys_push(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
 			    int priority)
 {
-	enum mu_status st = MU_OK;
-
 	(void)priority;
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_push"));
-	MU_TRY(mu_keys_check_items(keys, n, items, "mu_keys_push", MU_USE_PUSH));
-	MU_TRY(exchange(keys, n, items, MU_PUSH));
-out:
-	return st;
+	return call(keys, n, items, MU_USE_PUSH, "mu_keys_push");
 }
 
 enum mu_status mu_keys_pull(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
 			    int priority)
 {
-	enum mu_status st = MU_OK;
-
 	(void)priority;
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_pull"));
-	MU_TRY(mu_keys_check_items(keys, n, items, "mu_keys_pull", MU_USE_PULL));
-	MU_TRY(exchange(keys, n, items, MU_PULL));
-out:
-	return st;
+	return call(keys, n, items, MU_USE_PULL, "mu_keys_pull");
 }
 
 enum mu_status mu_keys_pushpull(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
 				int priority)
 {
+	(void)priority;
+	return call(keys, n, items, MU_USE_PUSHPULL, "mu_keys_pushpull");
+}
+
+enum mu_status mu_keys_pull_rows(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				 int priority)
+{
+	(void)priority;
+	return call(keys, n, items, MU_USE_ROWS, "mu_keys_pull_rows");
+}
+
+static enum mu_status begin(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+			    enum mu_use use, struct mu_keys_request **out)
+{
+	static const char *const names[] = {[MU_USE_PUSH] = "mu_keys_push_begin",
+					    [MU_USE_PULL] = "mu_keys_pull_begin",
+					    [MU_USE_PUSHPULL] = "mu_keys_pushpull_begin",
+					    [MU_USE_ROWS] = "mu_keys_pull_rows_begin"};
 	enum mu_status st = MU_OK;
 
-	(void)priority;
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_pushpull"));
-	MU_TRY(mu_keys_check_items(keys, n, items, "mu_keys_pushpull", MU_USE_PUSHPULL));
-	MU_TRY(exchange(keys, n, items, MU_PUSHPULL));
+	*out = NULL;
+	MU_TRY(mu_keys_check_worker(keys, names[use]));
+	MU_TRY(mu_keys_check_items(keys, n, items, names[use], use));
+	MU_TRY(mu_keys_request_begin(keys, n, items, use, out));
 out:
 	return st;
+}
+
+enum mu_status mu_keys_push_begin(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				  int priority, struct mu_keys_request **out)
+{
+	(void)priority;
+	return begin(keys, n, items, MU_USE_PUSH, out);
+}
+
+enum mu_status mu_keys_pull_begin(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				  int priority, struct mu_keys_request **out)
+{
+	(void)priority;
+	return begin(keys, n, items, MU_USE_PULL, out);
+}
+
+enum mu_status mu_keys_pushpull_begin(struct mu_keys *keys, size_t n,
+				      const struct mu_kv_item *items, int priority,
+				      struct mu_keys_request **out)
+{
+	(void)priority;
+	return begin(keys, n, items, MU_USE_PUSHPULL, out);
+}
+
+enum mu_status mu_keys_pull_rows_begin(struct mu_keys *keys, size_t n,
+				       const struct mu_kv_item *items, int priority,
+				       struct mu_keys_request **out)
+{
+	(void)priority;
+	return begin(keys, n, items, MU_USE_ROWS, out);
 }
 
 /* ---- new keys ---- */
@@ -357,7 +275,7 @@ enum mu_status mu_keys_init(struct mu_keys *keys, size_t n, const struct mu_kv_i
 	enum mu_status st = MU_OK;
 	size_t first;
 
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_init"));
+	MU_TRY(mu_keys_check_all(keys, "mu_keys_init"));
 	MU_TRY(mu_keys_check_new(keys, n, items));
 	first = keys->table.n_parts;
 	for (size_t i = 0; i < n; i++)
@@ -390,13 +308,26 @@ enum mu_status mu_keys_barrier(struct mu_keys *keys)
 	char nothing = 0;
 	char *all = NULL;
 
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_barrier"));
+	MU_TRY(mu_keys_check_all(keys, "mu_keys_barrier"));
 	if (!keys->kind.synchronous)
 		MU_TRY(keys->ops->rule(keys, &keys->rule));
 	MU_TRY(MU_ALLOC(all, (size_t)keys->topology->num_workers, "workers of a barrier"));
 	MU_TRY(keys->ops->gather(keys, &nothing, all, sizeof nothing));
 out:
 	mu_free(all);
+	return st;
+}
+
+enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, double threshold)
+{
+	enum mu_status st = MU_OK;
+	enum mu_coding coding = MU_CODING_DENSE;
+
+	MU_TRY(mu_keys_check_all(keys, "mu_keys_set_compression"));
+	MU_TRY(mu_keys_parse_compression(type, threshold, &coding));
+	keys->compression = coding;
+	keys->threshold = (float)threshold;
+out:
 	return st;
 }
 

@@ -21,6 +21,8 @@ struct mu_key {
 	float *residual; /* n_residuals * n: what compression has not sent yet of each array */
 	size_t n_residuals;
 	uint64_t call;   /* the last one that named this key */
+	uint64_t pushed; /* this worker's pushes */
+	uint64_t pass;   /* of the requests: the last one in which this key was marked */
 };
 
 /* A run of a key on one owner. */
@@ -59,6 +61,7 @@ enum mu_status mu_keys_grow(void **array, size_t n, size_t *max, size_t nbytes, 
 /* ---- ends ---- */
 
 /* Slots that a worker of the kind has no use for are NULL. */
+struct mu_keys_links;
 struct mu_keys_ops {
 	enum mu_status (*open)(struct mu_keys *keys, const struct mu_keys_config *config);
 	void (*close)(struct mu_keys *keys);
@@ -66,6 +69,17 @@ struct mu_keys_ops {
 	enum mu_status (*make)(struct mu_keys *keys, size_t first_part);
 	/* When it returns the data may be written again and what was wanted is there. */
 	enum mu_status (*call)(struct mu_keys *keys, size_t n, const struct mu_transfer *transfers);
+	/*
+	 * Pushes alone: they have begun, *sent is what they need until push_end; NULL: they are
+	 * over. The data must not change until then.
+	 */
+	enum mu_status (*push_begin)(struct mu_keys *keys, size_t n,
+				     const struct mu_transfer *transfers,
+				     struct mu_keys_links **sent);
+	/* Have they left? wait: they will have. */
+	enum mu_status (*push_test)(struct mu_keys *keys, struct mu_keys_links *sent, bool wait,
+				    bool *done);
+	void (*push_end)(struct mu_keys *keys, struct mu_keys_links *sent);
 	/*
 	 * Collective over workers: when it returns every owner has all that workers pushed before,
 	 * and has obeyed.
@@ -112,7 +126,10 @@ struct mu_keys {
 	size_t n_transfers, max_transfers;
 	void **scratch; /* buffers of the pool that they use */
 	size_t n_scratch, max_scratch;
-	void *end; /* of the worker */
+	struct mu_keys_request *requests; /* that are not done, in the order of their begin */
+	struct mu_keys_request *done;     /* not freed yet */
+	uint64_t pass;                    /* over the requests */
+	void *end;                        /* of the worker */
 	bool finished;
 	/* Who owns keys, as ranks of comm; they may be workers. */
 	const int *owner_ranks;
@@ -165,7 +182,7 @@ enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct 
 /* The same for new keys; the answer is the same on all workers. Collective over workers. */
 enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu_kv_item *items);
 
-/* Build a call: _begin, then transfers and buffers for them, then _end, always. */
+/* Build a call (exchange.c): _begin, then transfers and buffers for them, then _end, always. */
 void mu_keys_begin(struct mu_keys *keys);
 enum mu_status mu_keys_transfer(struct mu_keys *keys, struct mu_transfer **out);
 enum mu_status mu_keys_scratch(struct mu_keys *keys, void **out, size_t nbytes);
@@ -174,6 +191,9 @@ void mu_keys_end(struct mu_keys *keys);
 enum mu_direction { MU_PUSH, MU_PULL, MU_PUSHPULL, MU_FIRST };
 enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *item,
 				 enum mu_direction direction);
+/* The name and threshold of a compression. */
+enum mu_status mu_keys_parse_compression(const char *type, double threshold,
+					 enum mu_coding *coding);
 /* Is what this key pushes compressed? Then a transfer's data become codes: keys/compress.c. */
 bool mu_keys_compresses(const struct mu_keys *keys, const struct mu_key *key);
 enum mu_status mu_keys_compress(struct mu_keys *keys, struct mu_transfer *x);
@@ -182,5 +202,28 @@ enum mu_status mu_keys_compress_array(struct mu_keys *keys, struct mu_key *key, 
 				      struct mu_source *source);
 /* A push of rows. */
 enum mu_status mu_keys_add_rows(struct mu_keys *keys, const struct mu_kv_item *item);
+
+/* The transfers of a call of one direction; items are checked. Between _begin and _end. */
+enum mu_status mu_keys_add_items(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				 enum mu_direction direction);
+/* A whole call, of items that are checked; it waits. */
+enum mu_status mu_keys_exchange(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				enum mu_direction direction);
+enum mu_status mu_keys_exchange_rows(struct mu_keys *keys, size_t n,
+				     const struct mu_kv_item *items);
+
+/* ---- requests: request.c ---- */
+
+/* mu_keys_check_worker of a collective call, which completes all requests first. */
+enum mu_status mu_keys_check_all(struct mu_keys *keys, const char *call);
+/* A request of items that are checked. */
+enum mu_status mu_keys_request_begin(struct mu_keys *keys, size_t n,
+				     const struct mu_kv_item *items, enum mu_use use,
+				     struct mu_keys_request **out);
+/* A call of items that are checked, behind the requests of its keys. */
+enum mu_status mu_keys_after_requests(struct mu_keys *keys, size_t n,
+				      const struct mu_kv_item *items, enum mu_use use);
+enum mu_status mu_keys_requests_end(struct mu_keys *keys);
+void mu_keys_requests_free(struct mu_keys *keys);
 
 #endif

@@ -80,6 +80,13 @@ out:
 	return st;
 }
 
+enum mu_status mu_keys_link_nap(struct mu_keys *keys, struct mu_waiter *waiter, const char *what)
+{
+	const struct waiting waiting = {keys, what};
+
+	return idle(keys, waiter, await_somebody, &waiting);
+}
+
 enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *requests,
 				 const char *what)
 {

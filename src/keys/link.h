@@ -22,7 +22,9 @@ struct mu_keys_link_note {
 	size_t owner, item;
 };
 
+/* All connections, with the buffers and messages of one call. */
 struct mu_keys_links {
+	struct mu_keys_links *next; /* of the worker's end: those that are not used */
 	struct mu_keys_link *links;
 	MPI_Request *heads; /* answers, one per link */
 	int *completed;
@@ -35,6 +37,24 @@ struct mu_keys_links {
 	char failure[KEYS_TEXT_BYTES];
 };
 
+/* *out is set also after an error. */
+enum mu_status mu_keys_links_new(struct mu_keys *keys, struct mu_keys_links **out);
+void mu_keys_links_free(struct mu_keys *keys, struct mu_keys_links *w);
+/* The call is over: buffers go back. */
+void mu_keys_links_clear(struct mu_keys *keys, struct mu_keys_links *w);
+/*
+ * Begin a call by the buffers of keys->end; at most KEYS_MAX_ITEMS transfers. *n_answers: of owners
+ * that will answer.
+ */
+enum mu_status mu_keys_links_send(struct mu_keys *keys, size_t n, const struct mu_transfer *x,
+				  int *n_answers);
+/* Pushes that nobody waits for (pushes.c): slots of struct mu_keys_ops. */
+enum mu_status mu_keys_pushes_begin(struct mu_keys *keys, size_t n, const struct mu_transfer *x,
+				   struct mu_keys_links **sent);
+enum mu_status mu_keys_pushes_test(struct mu_keys *keys, struct mu_keys_links *sent, bool wait,
+				  bool *done);
+void mu_keys_pushes_end(struct mu_keys *keys, struct mu_keys_links *sent);
+
 /*
  * Every wait of a worker of a store of keys ends here, in mu_keys_link_meet or in
  * mu_keys_link_wait_heads: a rank that owns keys serves meanwhile.
@@ -43,6 +63,8 @@ enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *re
 				 const char *what);
 /* The same for a collective of all workers that has begun. */
 enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what);
+/* A nap between two polls that found nothing, with the limit of a wait for `what`. */
+enum mu_status mu_keys_link_nap(struct mu_keys *keys, struct mu_waiter *waiter, const char *what);
 /* A worker that owns keys: answer until all workers have finished. */
 enum mu_status mu_keys_link_serve(struct mu_keys *keys);
 /* Begin a message of the present call, in pieces if it is large. Zero bytes: nothing is sent. */

@@ -26,6 +26,7 @@ enum mu_coding {
 	MU_CODING_STATE_PUT,   /* a state of the optimiser, float32 */
 	MU_CODING_UPDATES_GET, /* the count of updates, uint64_t */
 	MU_CODING_UPDATES_PUT,
+	MU_CODING_ROUNDS_GET, /* the count of closed rounds, uint64_t; always answered at once */
 	MU_CODING_WEIGHTS_GET, /* the value in the owner's precision, float32 */
 	MU_CODING_WEIGHTS_PUT,
 	MU_CODING_MULTIPLIERS_PUT, /* of learning rate and weight decay, two doubles */
@@ -57,6 +58,7 @@ struct mu_owned {
 	bool has_multipliers;
 	double multipliers[2]; /* of the learning rate and of the weight decay */
 	uint64_t updates;
+	uint64_t rounds; /* that are closed */
 };
 
 /* What a push does: replace the value, the optimiser, the caller's updater. BAD: see rule.c.

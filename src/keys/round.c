@@ -125,12 +125,12 @@ static enum mu_status close_rounds(struct mu_keys_server *s, struct mu_keys_run 
 
 	while (s->status == MU_OK && run->n_here == s->n_workers) {
 		MU_TRY(update(s, run, 0, s->n_workers));
-		run->rounds++;
+		run->owned.rounds++;
 	}
 	for (size_t w = 0; s->status == MU_OK && w < s->n_workers; w++) {
 		struct mu_keys_queue *q = &run->queues[w];
 
-		if (q->waiting && q->pushed == run->rounds) {
+		if (q->waiting && q->pushed == run->owned.rounds) {
 			size_t item = q->waiting - 1;
 
 			q->waiting = 0;
@@ -163,7 +163,7 @@ static enum mu_status take_gradient(struct mu_keys_server *s, struct mu_keys_run
 	append(run, w, g);
 	if (!s->keys->kind.synchronous) {
 		MU_TRY(update(s, run, w, w + 1));
-		run->rounds++;
+		run->owned.rounds++;
 	}
 out:
 	return st;
@@ -218,9 +218,15 @@ static enum mu_status want(struct mu_keys_server *s, struct mu_keys_conn *c, siz
 	const enum mu_coding coding = (enum mu_coding)c->items[i].coding;
 	struct mu_keys_queue *q = &run->queues[c->worker];
 
-	if (!s->keys->kind.synchronous || q->pushed == run->rounds ||
+	/* Who asks for a round that nobody can close gets the error instead. */
+	if (coding == MU_CODING_ROUNDS_GET && q->pushed > run->owned.rounds) {
+		MU_TRY(check_finished(s, run, c->worker));
+		if (s->status != MU_OK)
+			goto out;
+	}
+	if (!s->keys->kind.synchronous || q->pushed == run->owned.rounds ||
 	    coding == MU_CODING_STATE_GET || coding == MU_CODING_UPDATES_GET ||
-	    coding == MU_CODING_WEIGHTS_GET) {
+	    coding == MU_CODING_WEIGHTS_GET || coding == MU_CODING_ROUNDS_GET) {
 		MU_TRY(mu_keys_ready(s, c, i));
 		goto out;
 	}

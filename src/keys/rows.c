@@ -96,19 +96,22 @@ out:
 enum mu_status mu_keys_add_rows(struct mu_keys *keys, const struct mu_kv_item *item)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
+	struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
 
+	key->pushed++;
 	for (size_t i = 0; i < key->n_parts; i++)
 		MU_TRY(add_part(keys, item, key->first_part + i, true));
 out:
 	return st;
 }
 
-static enum mu_status pull_rows(struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
+enum mu_status mu_keys_exchange_rows(struct mu_keys *keys, size_t n,
+				     const struct mu_kv_item *items)
 {
 	enum mu_status st = MU_OK;
 	size_t next = 0;
 
+	mu_clock_start(MU_CLOCK_PULL);
 	mu_keys_begin(keys);
 	for (size_t i = 0; i < n; i++) {
 		const struct mu_key *key = mu_key_find(&keys->table, items[i].key, items[i].name);
@@ -129,21 +132,6 @@ static enum mu_status pull_rows(struct mu_keys *keys, size_t n, const struct mu_
 	}
 out:
 	mu_keys_end(keys);
-	return st;
-}
-
-enum mu_status mu_keys_pull_rows(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
-				 int priority)
-{
-	enum mu_status st = MU_OK;
-
-	(void)priority;
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_pull_rows"));
-	MU_TRY(mu_keys_check_items(keys, n, items, "mu_keys_pull_rows", MU_USE_ROWS));
-	mu_clock_start(MU_CLOCK_PULL);
-	st = pull_rows(keys, n, items);
 	mu_clock_stop(MU_CLOCK_PULL);
-	MU_TRY(st);
-out:
 	return st;
 }

@@ -120,7 +120,7 @@ enum mu_status mu_keys_set_optimizer(struct mu_keys *keys, const struct mu_kv_op
 	enum mu_status st = MU_OK;
 	struct mu_rule_order order;
 
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_optimizer"));
+	MU_TRY(mu_keys_check_all(keys, "mu_keys_set_optimizer"));
 	mu_rule_order_fill(&order, optimizer);
 	MU_TRY(set_rule(keys, &order));
 out:
@@ -141,7 +141,7 @@ enum mu_status mu_keys_set_updater(struct mu_keys *keys, const char *name)
 	enum mu_status st = MU_OK;
 	struct mu_rule_order order;
 
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_updater"));
+	MU_TRY(mu_keys_check_all(keys, "mu_keys_set_updater"));
 	memset(&order, 0, sizeof order);
 	order.kind = name ? MU_RULE_UPDATER : MU_RULE_REPLACE;
 	if (name && !has_updater(keys, name))
@@ -212,7 +212,7 @@ enum mu_status mu_keys_set_multipliers(struct mu_keys *keys, size_t n,
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_keys_check_worker(keys, "mu_keys_set_multipliers"));
+	MU_TRY(mu_keys_check_all(keys, "mu_keys_set_multipliers"));
 	/* Owners obey the rule in force again when they have all earlier pushes. */
 	MU_TRY(keys->ops->rule(keys, &keys->rule));
 	if (keys->topology->index == 0)
@@ -322,7 +322,7 @@ static enum mu_status visit_states(struct mu_keys *keys, const char *call, const
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_keys_check_worker(keys, call));
+	MU_TRY(mu_keys_check_all(keys, call));
 	if (keys->rule.kind != MU_RULE_OPTIM)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s: there are no states without mu_keys_set_optimizer",
 			call);

@@ -437,7 +437,7 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 		if (!run || !is_wanted(s, run))
 			continue;
 		for (size_t w = 0; w < s->n_workers; w++) {
-			if (run->queues[w].pushed > run->rounds ||
+			if (run->queues[w].pushed > run->owned.rounds ||
 			    s->conns[w].rank == s->keys->topology->rank)
 				continue;
 			if (a->n == 0)

@@ -49,7 +49,6 @@ struct mu_keys_run {
 	struct mu_owned owned;
 	struct mu_keys_queue *queues; /* one per worker */
 	size_t n_here;                /* workers whose next gradient is here */
-	uint64_t rounds;              /* that are closed */
 	size_t n_sends;               /* answers on their way out of owned.weights */
 };
 

@@ -14,6 +14,7 @@ static const char *const codings[] = {
 	[MU_CODING_STATE_PUT] = "push of a state",
 	[MU_CODING_UPDATES_GET] = "pull of the count of updates",
 	[MU_CODING_UPDATES_PUT] = "push of the count of updates",
+	[MU_CODING_ROUNDS_GET] = "pull of the count of rounds",
 	[MU_CODING_WEIGHTS_GET] = "pull of weights",
 	[MU_CODING_WEIGHTS_PUT] = "push of weights",
 	[MU_CODING_MULTIPLIERS_PUT] = "push of multipliers",

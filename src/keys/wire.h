@@ -10,7 +10,8 @@
  *
  * The receives of heads are persistent; all others are posted, with their sizes and sources, when
  * the head that announces them is there, or before the call is sent. A worker has one call under
- * way at most; to one that is not yet answered only FAIL, FINISH and LEAVE may follow. All ranks
+ * way at most that is answered, and to it only FAIL, FINISH and LEAVE may follow; calls of pushes
+ * alone may follow each other (request.c). All ranks
  * are of one machine type, so structs travel as bytes.
  */
 #ifndef MUSTER_KEYS_WIRE_H

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "comm/requests.h"
 #include "link.h"
 #include "traffic.h"
 
@@ -207,6 +206,24 @@ out:
 	return st;
 }
 
+enum mu_status mu_keys_links_send(struct mu_keys *keys, size_t n, const struct mu_transfer *x,
+				  int *n_answers)
+{
+	enum mu_status st = MU_OK;
+	struct mu_keys_links *w = keys->end;
+
+	MU_TRY(check_failure(w));
+	MU_TRY(prepare(keys, n, x, n_answers));
+	if (mu_traffic_messages(&keys->traffic))
+		w->began = mu_now();
+	for (size_t o = 0; o < (size_t)keys->n_owners; o++) {
+		if (w->links[o].used)
+			MU_TRY(send_call(keys, o, n, x));
+	}
+out:
+	return st;
+}
+
 /* At most KEYS_MAX_ITEMS transfers. */
 static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_transfer *x)
 {
@@ -214,24 +231,13 @@ static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_t
 	struct mu_keys_links *w = keys->end;
 	int n_answers;
 
-	MU_TRY(check_failure(w));
-	MU_TRY(prepare(keys, n, x, &n_answers));
-	if (mu_traffic_messages(&keys->traffic))
-		w->began = mu_now();
-	for (size_t o = 0; o < (size_t)keys->n_owners; o++) {
-		if (w->links[o].used)
-			MU_TRY(send_call(keys, o, n, x));
-	}
+	MU_TRY(mu_keys_links_send(keys, n, x, &n_answers));
 	MU_TRY(mu_keys_link_wait(keys, w->n_sends, w->sends, "the owners to take a push"));
 	w->n_sends = 0;
 	if (n_answers > 0)
 		MU_TRY(finish_answers(keys, n, x, n_answers));
 out:
-	for (int o = 0; o < keys->n_owners; o++) {
-		mu_pool_give(&keys->pool, w->links[o].body);
-		mu_pool_give(&keys->pool, w->links[o].answer_body);
-		w->links[o].body = w->links[o].answer_body = NULL;
-	}
+	mu_keys_links_clear(keys, w);
 	return st;
 }
 
@@ -431,19 +437,11 @@ static enum mu_status open_worker(struct mu_keys *keys, const struct mu_keys_con
 {
 	enum mu_status st = MU_OK;
 	struct mu_keys_links *w = NULL;
-	size_t n = (size_t)keys->n_owners;
 
 	(void)config;
-	MU_TRY(MU_ALLOC(w, 1, "worker end of the store of keys"));
+	st = mu_keys_links_new(keys, &w);
 	keys->end = w;
-	MU_TRY(MU_ALLOC(w->links, n, "connections to owners"));
-	MU_TRY(MU_ALLOC(w->completed, n, "answers"));
-	MU_TRY(mu_requests_new(&w->heads, n));
-	for (size_t o = 0; o < n; o++) {
-		w->links[o].rank = keys->owner_ranks[o];
-		MU_TRY(MU_ALLOC(w->links[o].head, KEYS_HEAD_BYTES, "head of a call"));
-		MU_TRY(MU_ALLOC(w->links[o].answer, KEYS_HEAD_BYTES, "head of an answer"));
-	}
+	MU_TRY(st);
 out:
 	return st;
 }
@@ -452,17 +450,12 @@ static void close_worker(struct mu_keys *keys)
 {
 	struct mu_keys_links *w = keys->end;
 
-	for (int o = 0; w->links && o < keys->n_owners; o++) {
-		mu_free(w->links[o].head);
-		mu_free(w->links[o].answer);
+	while (w) {
+		struct mu_keys_links *next = w->next;
+
+		mu_keys_links_free(keys, w);
+		w = next;
 	}
-	mu_requests_free(w->heads, (size_t)keys->n_owners);
-	mu_free(w->links);
-	mu_free(w->completed);
-	mu_free(w->sends);
-	mu_free(w->receives);
-	mu_free(w->notes);
-	mu_free(w);
 }
 
 const struct mu_keys_ops mu_keys_remote = {
@@ -470,6 +463,9 @@ const struct mu_keys_ops mu_keys_remote = {
 	.close = close_worker,
 	.make = make,
 	.call = call,
+	.push_begin = mu_keys_pushes_begin,
+	.push_test = mu_keys_pushes_test,
+	.push_end = mu_keys_pushes_end,
 	.rule = rule,
 	.gather = gather,
 	.bcast = bcast,

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call of a worker on keys: the transfers that it is made of, with sums over devices, and the
+ * call itself, which waits.
+ */
+#include <string.h>
+
+#include "keys.h"
+
+/* ---- building a call ---- */
+
+void mu_keys_begin(struct mu_keys *keys)
+{
+	keys->n_transfers = 0;
+	keys->n_scratch = 0;
+}
+
+enum mu_status mu_keys_transfer(struct mu_keys *keys, struct mu_transfer **out)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_keys_grow((void **)&keys->transfers, keys->n_transfers, &keys->max_transfers,
+			    sizeof *keys->transfers, "transfers of a call"));
+	*out = &keys->transfers[keys->n_transfers++];
+	memset(*out, 0, sizeof **out);
+out:
+	return st;
+}
+
+enum mu_status mu_keys_scratch(struct mu_keys *keys, void **out, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_keys_grow((void **)&keys->scratch, keys->n_scratch, &keys->max_scratch,
+			    sizeof *keys->scratch, "buffers of a call"));
+	MU_TRY(mu_pool_take(&keys->pool, out, nbytes, "buffer of a call"));
+	keys->scratch[keys->n_scratch++] = *out;
+out:
+	return st;
+}
+
+void mu_keys_end(struct mu_keys *keys)
+{
+	while (keys->n_scratch > 0)
+		mu_pool_give(&keys->pool, keys->scratch[--keys->n_scratch]);
+}
+
+/* ---- dense calls ---- */
+
+/* coded: each device's array goes through compression before it is added. */
+static enum mu_status sum_devices(struct mu_keys *keys, struct mu_key *key,
+				  const struct mu_kv_item *item, bool coded, void *out)
+{
+	enum mu_status st = MU_OK;
+	struct mu_source *sources = NULL;
+
+	if (item->n_arrays > keys->summer.max_sources) {
+		struct mu_keys_config none = {0};
+
+		mu_owner_release(&keys->summer);
+		MU_TRY(mu_owner_init(&keys->summer, &none, &keys->pool, item->n_arrays));
+	}
+	MU_TRY(mu_keys_scratch(keys, (void **)&sources, item->n_arrays * sizeof *sources));
+	for (size_t i = 0; i < item->n_arrays; i++) {
+		sources[i] = (struct mu_source){.data = item->arrays[i].data,
+						.coding = MU_CODING_DENSE,
+						.dtype = key->dtype};
+		if (coded)
+			MU_TRY(mu_keys_compress_array(keys, key, i, &sources[i]));
+	}
+	mu_owner_sum(&keys->summer, key->dtype, out, sources, item->n_arrays, key->n);
+out:
+	return st;
+}
+
+enum mu_status mu_keys_add_dense(struct mu_keys *keys, const struct mu_kv_item *item,
+				 enum mu_direction direction)
+{
+	enum mu_status st = MU_OK;
+	struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
+	const size_t nbytes = mu_dtype_bytes(key->dtype);
+	const bool push = direction != MU_PULL, first = direction == MU_FIRST;
+	bool coded = push && !first && mu_keys_compresses(keys, key);
+	void *data = item->arrays[0].data;
+
+	key->pushed += push && !first;
+
+	if (push && item->n_arrays > 1) {
+		const bool each = coded && keys->kind.one_worker;
+
+		MU_TRY(mu_keys_scratch(keys, &data, key->n * nbytes));
+		MU_TRY(sum_devices(keys, key, item, each, data));
+		coded = coded && !each;
+	}
+	for (size_t i = key->first_part; i < key->first_part + key->n_parts; i++) {
+		const struct mu_key_part *part = &keys->table.parts[i];
+		struct mu_transfer *x;
+
+		MU_TRY(mu_keys_transfer(keys, &x));
+		x->part = i;
+		if (push) {
+			x->coding = first ? MU_CODING_VALUE_PUT : MU_CODING_DENSE;
+			x->data = (char *)data + part->from * nbytes;
+			x->nbytes = part->n * nbytes;
+			if (coded)
+				MU_TRY(mu_keys_compress(keys, x));
+		}
+		if (direction == MU_PULL || direction == MU_PUSHPULL) {
+			x->out = (char *)item->arrays[0].data + part->from * nbytes;
+			x->out_nbytes = part->n * nbytes;
+		}
+	}
+out:
+	return st;
+}
+
+/* The first array of every item is filled: the other devices' are copies. */
+static void copy_to_devices(const struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct mu_key *key = mu_key_find(&keys->table, items[i].key, items[i].name);
+
+		for (size_t d = 1; d < items[i].n_arrays; d++)
+			memcpy(items[i].arrays[d].data, items[i].arrays[0].data,
+			       key->n * mu_dtype_bytes(key->dtype));
+	}
+}
+
+enum mu_status mu_keys_add_items(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				 enum mu_direction direction)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		if (items[i].row_length > 0)
+			MU_TRY(mu_keys_add_rows(keys, &items[i]));
+		else
+			MU_TRY(mu_keys_add_dense(keys, &items[i], direction));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_keys_exchange(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
+				enum mu_direction direction)
+{
+	enum mu_status st = MU_OK;
+	const enum mu_clock clock = direction == MU_PUSH ? keys->push_clock : MU_CLOCK_PULL;
+
+	mu_clock_start(clock);
+	mu_keys_begin(keys);
+	MU_TRY(mu_keys_add_items(keys, n, items, direction));
+	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+	if (direction != MU_PUSH)
+		copy_to_devices(keys, n, items);
+out:
+	mu_keys_end(keys);
+	mu_clock_stop(clock);
+	return st;
+}
