@@ -40,7 +40,7 @@ expect_none '^options from'
 refuse '--network lenet: out/m-0002.h5 was saved with network mlp; leave the option out' 1 \
 	--network lenet --evaluate --load out/m-0002.h5 --data-dir set $plain
 run_limited 60 3 --evaluate --load out/none.h5 --data-dir set $plain
-[ $status = 1 ] || fail "exit status $status of a file that is not there"
+[ $status = 2 ] || fail "exit status $status of a file that is not there"
 expect_count 1 'error: out/none.h5: cannot be opened'
 
 part "to resume"

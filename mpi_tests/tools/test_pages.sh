@@ -21,7 +21,7 @@ for name in $commands; do
 	sed 's/\\-/-/g' "$page" | grep -qE "^(mpirun -np N )?muster $words " ||
 		fail "muster-$name(1) has another synopsis"
 done
-n=$("$TRAINER" --help-all | grep -cE '^  --[a-z]')
+n=$("$TRAINER" --help-all | grep -cE '^  (-[a-z], )?--[a-z]')
 [ "$(grep -c '^\.It Fl ' "$BUILDDIR/doc/muster-train.1")" = "$n" ] ||
 	fail "muster-train(1) has not the $n options of --help-all"
 
