@@ -116,8 +116,12 @@ check_trainer() {
 		...) shift && continue ;;
 		--network) known_network "${2-}" ;;
 		--kv-store) grep -qwe "${2-}" "$help" || tells "there is no store ${2-}" ;;
-		--data-dir | --data-train | --data-val | --num-servers | --gpus | --pad-size | --resize)
+		--data-dir | --data-train | --data-val | --num-servers | --gpus | --pad-size | --resize | \
+			--load | --sample | --prime)
 			options_in_help "$1"
+			;;
+		--devices)
+			case ${2-} in *gpu*) ;; *) kept+=("$1") && shift && continue ;; esac
 			;;
 		*) kept+=("$1") && shift && continue ;;
 		esac

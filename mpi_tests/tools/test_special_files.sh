@@ -31,7 +31,7 @@ mkdir set && small_set set 20 10
 printf 'a.jpg 0\n' >list
 for target in $targets; do
 	before=$(stat -c '%F %i' $target)
-	refused 1 "$target: cannot be written: it is a device or a pipe" "$TRAINER" $run --profile $target
+	refused 2 "$target: cannot be written: it is a device or a pipe" "$TRAINER" $run --profile $target
 	[ ! -x "$BUILDDIR/h5rec" ] || {
 		ln -sfn $target a.rec
 		refused 1 "a.rec: cannot be written: it is a device or a pipe" \
@@ -54,9 +54,9 @@ bash -c 'ln -s precious profile.csv.tmp-$$; exec "$@"' sh "$TRAINER" $run --prof
 part "inputs"
 text="--network lstm --text words --data-train text --batch-size 1 --num-epochs 1 --num-hidden 4 --num-embed 4"
 for _ in 1 2 3 4 5 6 7 8 9; do echo "a b c d e f g h"; done >text
-refused 1 'pipe: cannot be read: it is not a plain file' "$TRAINER" $text --vocab pipe
-refused 1 'pipe: cannot be read: it is not a plain file' "$TRAINER" ${text/-train text/-train pipe}
-refused 1 'pipe: cannot be read: it is not a plain file' "$TRAINER" $run --conv-table pipe
+refused 2 'pipe: cannot be read: it is not a plain file' "$TRAINER" $text --vocab pipe
+refused 2 'pipe: cannot be read: it is not a plain file' "$TRAINER" ${text/-train text/-train pipe}
+refused 2 'pipe: cannot be read: it is not a plain file' "$TRAINER" $run --conv-table pipe
 
 part "a full standard output"
 if [ -w /dev/full ]; then
@@ -75,5 +75,5 @@ printf '\0\0\010\003\0\0\0\0\0\0\0\034\0\0\0\034' >empty/train-images-idx3-ubyte
 printf '\0\0\010\001\0\0\0\0' >empty/train-labels-idx1-ubyte
 cp empty/train-images-idx3-ubyte empty/t10k-images-idx3-ubyte
 cp empty/train-labels-idx1-ubyte empty/t10k-labels-idx1-ubyte
-refused 1 'empty' "$TRAINER" --network mlp --data-dir empty
+refused 2 'empty' "$TRAINER" --network mlp --data-dir empty
 finish
