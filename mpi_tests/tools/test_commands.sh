@@ -101,7 +101,7 @@ help_of() {
 
 declare -A good # options that were checked
 
-# Its options with --check on a network that needs no time, without data and GPUs, which are not here, and on one rank.
+# Its options with --check on a network that needs no time, without data, checkpoints and GPUs, on one rank.
 check_trainer() {
 	local kept=()
 	help_of "$TRAINER" --help-all

@@ -5,7 +5,7 @@
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
-export PMI_PORT=127.0.0.1:1 PMI_ID=0 TRAINER # a program that starts MPI would fail, or wait
+export PMI_PORT=127.0.0.1:1 PMI_ID=0 MUSTER=$BUILDDIR/muster # a program that starts MPI would fail, or wait
 
 version=$("$TRAINER" --version)
 version=${version##* }
@@ -34,8 +34,9 @@ version_of() {
 }
 
 part "programs"
-names=$(sed -n '/^bin_PROGRAMS/{s/.*=//;p}' "$SRCDIR/Makefile.am" "$SRCDIR"/*/*.am "$SRCDIR"/*/*/*.am)
-for name in $names; do
+names=$(sed -n '/^pkglibexec_PROGRAMS/{s/.*=//;p}' "$SRCDIR/Makefile.am" "$SRCDIR"/*/*.am "$SRCDIR"/*/*/*.am)
+[ "$(wc -w <<<"$names")" -ge 12 ] || fail "only the programs $names"
+for name in muster $names; do
 	help_of "$BUILDDIR/$name"
 	expect '\-\-help'
 	expect '\-\-version'
