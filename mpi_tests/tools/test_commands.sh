@@ -116,6 +116,10 @@ check_trainer() {
 		...) shift && continue ;;
 		--network) known_network "${2-}" ;;
 		--kv-store) grep -qwe "${2-}" "$help" || tells "there is no store ${2-}" ;;
+		--devices)
+			options_in_help "$1"
+			[[ ${2-} == gpu:* ]] || kept+=("$1" "${2-}")
+			;;
 		--data-dir | --data-train | --data-val | --num-servers | --gpus | --pad-size | --resize | \
 			--load | --sample | --prime)
 			options_in_help "$1"

@@ -169,10 +169,10 @@ done
 	jobs/launch --help
 	jobs/supervise --help
 	./configure --help
-	# Other names of options, and old ones, which help does not show.
-	grep -ohE 'aliases = "[^"]*"' src/conf/rows/*.def | sed 's/.*= "//; s/"//; s/^/--/; s/|/ --/g'
-	sed -nE 's/.*\{[A-Z]+\("([a-z0-9-]+)",.*NOW\(.*/--\1/p' src/conf/rows/*.def
-	echo "--no-x --mca --oversubscribe --export-dynamic --whole-archive" # Open MPI's mpirun, the linker
+	echo "--mca --oversubscribe --export-dynamic --whole-archive" # Open MPI's mpirun, the linker
+	echo "--x --no-x"                                             # any switch
+	# Other names of options, and those that were replaced, are not in --help-all.
+	grep -ohE '(\.aliases = |[A-Z]+\()"[a-z0-9|-]+"' src/conf/rows/*.def | sed 's/.*[( ]"/--/; s/|/ --/g'
 } 2>/dev/null | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u >"$OLDPWD/options"
 for name in $(grep -ohE '`--[a-z][a-z0-9-]+' "$@" | tr -d '`' | sort -u); do
 	grep -qxe "$name" "$OLDPWD/options" || fail "no program has the option $name of $(grep -lFe "\`$name" "$@")"
