@@ -30,7 +30,7 @@ help_of() {
 
 version_of() {
 	answer "$* --version" "$@" --version
-	grep -q "Muster.* $version\$" "$log" || fail "$* --version: $(head -n 1 "$log")"
+	grep -qi "muster.* $version\$" "$log" || fail "$* --version: $(head -n 1 "$log")"
 }
 
 part "programs"
@@ -42,6 +42,9 @@ for name in muster $names; do
 	expect '\-\-version'
 	version_of "$BUILDDIR/$name"
 done
+help_of "$BUILDDIR/muster"
+version_of "$BUILDDIR/muster"
+help_of "$BUILDDIR/muster" train
 help_of "$BUILDDIR/mubench" run
 help_of "$BUILDDIR/mubench" report
 version_of "$BUILDDIR/mubench" run
