@@ -23,6 +23,9 @@ expect 'epoch 1/2 100% .* eta \d+:\d\d'
 expect 'epoch 2/2 100% .* eta 0:00 '
 train 1 $job --progress 1
 expect_count 2 "$epoch\$"
+expect_count 2 'validation 100% eta 0:00'
+train 1 --evaluate --benchmark 1 --network mlp --num-batches 2 --progress 1
+expect_count 1 'validation 100% eta 0:00'
 
 # terminal COMMAND: on a terminal of its own; what it shows there goes to $log
 terminal() {

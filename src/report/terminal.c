@@ -128,18 +128,16 @@ static void validating(struct report_observer *o, size_t done, size_t steps)
 
 	if (done == 1)
 		t->start = t->shown = now;
-	if (done == steps) {
-		mu_log_status(NULL);
-		return;
-	}
-	if (now - t->shown < SHOW_SECONDS)
+	if (now - t->shown < SHOW_SECONDS && done < steps)
 		return;
 	t->shown = now;
-	put_time(eta, sizeof eta, (now - t->start) * (double)(steps - done) / (double)(done - 1));
+	put_time(eta, sizeof eta, (now - t->start) * (double)(steps - done) / (double)done);
 	snprintf(line, sizeof line, "validation %.0f%% eta %s", 100 * part, eta);
 	if (strlen(line) >= t->columns)
 		line[t->columns - 1] = '\0';
 	mu_log_status(line);
+	if (done == steps)
+		mu_log_status(""); /* the results follow */
 }
 
 static void epoch_end(struct report_observer *o)
