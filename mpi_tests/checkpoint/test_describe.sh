@@ -65,6 +65,10 @@ expect '^options from alone.h5: network lstm, num-layers 1, num-hidden 6, num-em
 expect ' vocab alone.h5, buckets 4,6$'
 validation | cmp - trained || fail "other results than in training"
 train 1 --sample 5 --load alone.h5
+train 1 --summary --load alone.h5
+expect '^lstm, input \(1, 6, 1\)'
+expect '^softmax +softmax +\(\d+, 6, 1\)'
+train 1 --benchmark 1 --num-batches 2 --evaluate --load alone.h5 $plain
 refuse '--num-hidden 7: alone.h5 was saved with num-hidden 6' 1 --sample 5 --load alone.h5 --num-hidden 7
 
 if [ -x "$JPEG" ]; then

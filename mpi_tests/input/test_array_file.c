@@ -76,6 +76,31 @@ static void check_file(const char *name, float plus)
 	CHECK(mu_array_file_close(f, false) == MU_OK);
 }
 
+/* A text that does not fit into an object's header. */
+static void test_long_text(void)
+{
+	enum { N = 200000 };
+	static char text[N + 1], again[N + 2];
+	struct mu_array_file *f;
+	size_t nbytes = 0;
+
+	memset(text, 'x', N);
+	text[N - 1] = 'y';
+	if (!CHECK(mu_array_file_create(&f, path_of("long.h5")) == MU_OK))
+		return;
+	CHECK(mu_array_file_set_text(f, "words", text) == MU_OK);
+	CHECK(mu_array_file_close(f, true) == MU_OK);
+	if (!CHECK(mu_array_file_open_checked(&f, path_of("long.h5")) == MU_OK))
+		return;
+	CHECK(mu_array_file_text_bytes(f, "words", &nbytes) == MU_OK && nbytes == N + 2);
+	CHECK(mu_array_file_get_text(f, "words", again, nbytes) == MU_OK);
+	CHECK(strcmp(text, again) == 0);
+	CHECK(mu_array_file_text_bytes(f, "none", &nbytes) != MU_OK);
+	mu_trace_clear();
+	CHECK(mu_array_file_close(f, false) == MU_OK);
+	CHECK(remove(path_of("long.h5")) == 0);
+}
+
 static void test_round_trip(void)
 {
 	static char first[FILE_BYTES], second[FILE_BYTES];
@@ -195,6 +220,7 @@ int main(void)
 	if (!scratch_make(folder))
 		return 1;
 	test_round_trip();
+		test_long_text();
 	test_refused_reads();
 	test_refused_writes();
 	test_bad_files();

@@ -4,6 +4,8 @@
  * Texts: vocabularies in memory and in files; sequences, their groups and what fills them up; steps
  * of one group, alike on all workers, in which every sequence has its place once.
  */
+#include <stdlib.h>
+
 #include <muster/input.h>
 
 #include "../lib/check.h"
@@ -44,6 +46,21 @@ static size_t add(struct mu_vocabulary *v, const char *word)
 	return number;
 }
 
+/* In memory. */
+static void check_memory(const struct mu_vocabulary *v)
+{
+	struct mu_vocabulary *again = NULL;
+	char *text = NULL;
+
+	if (CHECK(mu_vocabulary_to_text(v, &text) == MU_OK) &&
+	    CHECK(mu_vocabulary_from_text(&again, "memory", text) == MU_OK)) {
+		CHECK(mu_vocabulary_characters(again) == mu_vocabulary_characters(v));
+		CHECK(mu_vocabulary_hash(again) == mu_vocabulary_hash(v));
+	}
+	mu_vocabulary_free(again);
+	free(text);
+}
+
 static void test_words(void)
 {
 	struct mu_vocabulary *v = NULL, *again = NULL;
@@ -70,6 +87,7 @@ static void test_words(void)
 		add(again, "one more");
 		CHECK(mu_vocabulary_hash(again) != mu_vocabulary_hash(v));
 	}
+	check_memory(v);
 	mu_vocabulary_free(again);
 	mu_vocabulary_free(v);
 }
@@ -90,6 +108,7 @@ static void test_characters(void)
 		for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 			CHECK(number_of(again, all[i]) == i + 1);
 	}
+	check_memory(v);
 	mu_vocabulary_free(again);
 	mu_vocabulary_free(v);
 }

@@ -246,18 +246,19 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 {
 	const bool text = strcmp(d->input, "text") == 0, images = strcmp(d->input, "images") == 0;
 	const bool trains = !v->evaluate && !v->predict && v->text.sample == 0;
+	const bool reads = !v->benchmark && !v->summary; /* data */
 
 	switch (which) {
-	case CHECKPOINT_NUM_CLASSES: return !text && !v->data_dir;
-	case CHECKPOINT_IMAGE_SHAPE: return !text && (v->benchmark || v->summary || images);
+	case CHECKPOINT_NUM_CLASSES: return !reads || (!text && !v->data_dir);
+	case CHECKPOINT_IMAGE_SHAPE: return !reads || images;
 	case CHECKPOINT_RGB_MEAN:
 	case CHECKPOINT_RGB_STD:
 	case CHECKPOINT_RESIZE:
-	case CHECKPOINT_EXIF: return images && !v->benchmark;
+	case CHECKPOINT_EXIF: return images && reads;
 	case CHECKPOINT_TEXT:
-	case CHECKPOINT_BUCKETS: return text && !v->benchmark && !v->summary;
+	case CHECKPOINT_BUCKETS: return text && reads;
 	/* A run that resumes makes it of its text, and compares. */
-	case CHECKPOINT_VOCAB: return text && !v->benchmark && !v->summary && (!trains || v->load);
+	case CHECKPOINT_VOCAB: return text && reads && (!trains || v->load);
 	default: return true;
 	}
 }
