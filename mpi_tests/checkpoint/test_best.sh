@@ -36,7 +36,7 @@ points_to A "$best"
 [ "$(echo A-0*.h5)" = "$(printf 'A-%04d.h5 A-0012.h5' "$best")" ] || fail "--keep 1 keeps $(echo A-0*.h5)"
 expect "^best so far: accuracy 0\.\d+ of Epoch\[$((best - 1))\]$"
 train 1 --evaluate --load A-best --data-dir set --batch-size 10
-train 3 $mlp --model-prefix B --best-metric loss --kv-store dist_sync --num-servers 1 --save-period 6
+train 1 $mlp --model-prefix B --best-metric loss --save-period 6
 points_to B "$(best_epoch Validation-cross-entropy 0)"
 [ "$(ls B-0*.h5)" = "$(printf 'B-%04d.h5\n' "$(best_epoch Validation-cross-entropy 0)" 6 12 | sort -u)" ] ||
 	fail "--save-period 6 keeps $(echo B-0*.h5)"

@@ -58,6 +58,7 @@ printf 'the bird sees\na cat sings\nthe dog sings\na dog sees\n' >val.txt
 train 1 --network lstm --num-layers 1 --num-hidden 6 --num-embed 4 --data-train train.txt --data-val val.txt \
 	--text words --buckets 4,6 --num-epochs 1 --model-prefix out/w $plain
 validation >trained
+train 1 --evaluate --load out/w-best --data-val val.txt $plain
 mv out/w-0001.h5 alone.h5
 rm out/*
 train 1 --evaluate --load alone.h5 --data-val val.txt $plain

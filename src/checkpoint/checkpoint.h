@@ -142,7 +142,7 @@ enum mu_status mu_checkpoint_description_read(struct checkpoint_description *d,
  */
 enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 					       struct mu_options *o, const struct conf *v);
-/* The words of a checkpoint (FILE.h5), or of a file of words. */
+/* The words of a checkpoint, or of a file of words. */
 enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const char *path);
 
 /* ---- conv_table.c ---- */

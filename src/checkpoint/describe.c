@@ -52,6 +52,18 @@ out:
 	return st;
 }
 
+/* By its first bytes: P-best and P-latest do not end in .h5. */
+static bool is_checkpoint(const char *path)
+{
+	char head[8] = "";
+	FILE *file = fopen(path, "re");
+	const bool read = file && fread(head, 1, sizeof head, file) == sizeof head;
+
+	if (file)
+		fclose(file);
+	return read && memcmp(head, "\x89HDF\r\n\x1a\n", sizeof head) == 0;
+}
+
 enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -59,7 +71,7 @@ enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const c
 	char *words = NULL;
 	size_t nbytes;
 
-	if (!mu_conf_ends_in(path, ".h5"))
+	if (!is_checkpoint(path))
 		return mu_vocabulary_read(out, path);
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_array_file_text_bytes(file, WORDS, &nbytes));
