@@ -283,7 +283,7 @@ static void test_refused_options(void)
 	config.classes = 9; /* number 7 of all is the first with label 9 */
 	check_refused(&config, MU_ERR_FORMAT,
 		      "data_batch_4.bin: record 1 has label 9; labels must be from 0 to 8", "");
-	config.reader = "idx";
+	config.reader = "synthetic";
 	config.classes = 0;
 	check_refused(&config, MU_ERR_ARGUMENT, "0 classes", "at least 1");
 }

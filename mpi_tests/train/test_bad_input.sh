@@ -380,8 +380,8 @@ echo more >>$labels
 refused 1 "$labels" $bad
 fresh
 poke $labels 25 '\n'
-both refused "$labels: record 17 has label 10; .* 0 to 9, for a network of 10 classes .--num-classes" $bad
-train 1 $bad --num-epochs 1 --num-classes 11
+both refused "$labels: record 17 has label 10; .* 0 to 9, .* 10 classes .--num-classes" $bad --num-classes 10
+train 1 ${bad/mlp/resnet --num-layers 8} --num-epochs 1 --num-batches 1 && expect '^data idx: .*, 11 classes: '
 fresh
 poke bad/t10k-labels-idx1-ubyte 8 '\377'
 refused 3 't10k-labels-idx1-ubyte: record 0 has label 255' $bad

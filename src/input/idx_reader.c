@@ -26,6 +26,17 @@ out:
 	return st;
 }
 
+/* At least 2, or a network would have nothing to tell apart. */
+static size_t count_classes(const struct idx_pair *pair)
+{
+	size_t classes = 2;
+
+	for (size_t i = 0; i < pair->labels.dims[0]; i++)
+		if (pair->labels.data[i] >= classes)
+			classes = (size_t)pair->labels.data[i] + 1;
+	return classes;
+}
+
 static enum mu_status check_pair(const struct mu_input *in, const struct idx_pair *pair,
 				 const char *images, const char *labels)
 {
@@ -86,7 +97,7 @@ static enum mu_status open_idx(struct mu_input *in)
 	in->impl = pair;
 	MU_TRY(read_file(&pair->images, in->config.dir, name[0], 3));
 	MU_TRY(read_file(&pair->labels, in->config.dir, name[1], 1));
-	in->classes = in->config.classes;
+	in->classes = in->config.classes ? in->config.classes : count_classes(pair);
 	MU_TRY(check_pair(in, pair, name[0], name[1]));
 	in->n = pair->images.dims[0];
 	in->mean[0] = 0;
@@ -149,6 +160,7 @@ const struct mu_reader mu_reader_idx = {
 	.help = "images and labels in IDX files (the MNIST format), plain or gzip",
 	.files = "train-images-idx3-ubyte and MNIST's three others, plain or .gz",
 	.bytes = true,
+	.knows_classes = true,
 	.find = find_idx,
 	.open = open_idx,
 	.close = close_idx,
