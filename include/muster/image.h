@@ -236,6 +236,9 @@ struct mu_augment {
 enum mu_status mu_augment_check(const struct mu_augment *a, const size_t shape[3]);
 /* Is the centre crop the only step? */
 bool mu_augment_is_none(const struct mu_augment *a);
+/* Is there a random crop of this shape that has one place only, in images of the stored size? */
+bool mu_augment_crop_is_fixed(const struct mu_augment *a, const size_t stored[3],
+			      const size_t shape[3]);
 /* "shorter edge to 256, cut at random, mirrored at random" */
 void mu_augment_describe(const struct mu_augment *a, char *text, size_t nbytes);
 /* Geometry from a picture of (h, w) to (shape[1], shape[2]). MU_ERR_FORMAT: the picture is smaller

@@ -108,6 +108,7 @@ struct mu_input {
 	void *impl;
 	size_t n; /* records */
 	size_t shape[3]; /* with groups: the shape of the longest */
+	size_t stored[3]; /* c, h, w of the images in the files; 0: they have several sizes */
 	size_t classes;
 	const struct mu_input_group *groups; /* n_groups of them, by ascending length; NULL: all
 						records have one shape */

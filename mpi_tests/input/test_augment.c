@@ -397,8 +397,23 @@ static void test_bytes(void)
 	mu_image_release(&image);
 }
 
+static void test_fixed(void)
+{
+	const size_t image[3] = {3, 32, 32}, smaller[3] = {3, 28, 32}, several[3] = {0};
+
+	CHECK(mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true}, image, image));
+	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true}, image, smaller));
+	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true}, several, image));
+	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = false}, image, image));
+	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true, .pad = 4}, image,
+					image));
+	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true, .resize = 36},
+					image, image));
+}
+
 int main(void)
 {
+	test_fixed();
 	test_bytes();
 	test_sampling();
 	test_moves();

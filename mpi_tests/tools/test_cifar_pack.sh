@@ -160,6 +160,7 @@ fi
 part "training"
 train 1 --network mlp --data-dir mixed --batch-size 4 --num-epochs 1 --num-batches 1 --log-prefix none --log-time 0
 expect 'data cifar: 17 samples for training, 3 for validation'
+expect_count 1 'the random crop cannot move, because images and crop are 32 x 32: --pad-size 4'
 expect '^Epoch\[0\] Train-cross-entropy='
 log=pack.log
 

@@ -83,6 +83,13 @@ train 2 $mlp --num-epochs 1 --num-batches 2
 expect '^kv-store dist_sharded: '
 expect '^2 workers, 0 servers, '
 expect_none '^\d+ ranks: '
+cores=$(nproc)
+if [ "$cores" -le 4 ]; then
+	train $((cores + 1)) $mlp --batch-size 1 --num-epochs 1 --num-batches 1 --kv-store dist_sharded
+	expect_count 1 "^warning: node 0 \(\S+\): $((cores + 1)) workers on $cores cores?: speed suffers"
+	train "$cores" $mlp --batch-size 1 --num-epochs 1 --num-batches 1
+	expect_none ' speed suffers'
+fi
 train 2 $mlp --num-epochs 1 --num-batches 2 --num-servers 1
 expect '^kv-store dist_sync: .*, 1 server with'
 expect '^2 ranks: 1 worker, 1 server; '

@@ -98,6 +98,13 @@ out:
 	return st;
 }
 
+bool mu_augment_crop_is_fixed(const struct mu_augment *a, const size_t stored[3],
+			      const size_t shape[3])
+{
+	return a->random_crop && a->pad == 0 && a->resize == 0 && a->max_crop == 0 &&
+	       !has_affine(a) && stored[1] == shape[1] && stored[2] == shape[2];
+}
+
 bool mu_augment_is_none(const struct mu_augment *a)
 {
 	return a->resize == 0 && !has_affine(a) && a->pad == 0 && !a->random_resized_crop &&

@@ -230,6 +230,8 @@ static enum mu_status set_shape(struct mu_input *in, struct cifar *c)
 	const size_t *shape = in->config.shape;
 	bool whole = shape[0] + shape[1] + shape[2] == 0;
 
+	in->stored[0] = CHANNELS;
+	in->stored[1] = in->stored[2] = SIDE;
 	in->shape[0] = whole ? CHANNELS : shape[0];
 	in->shape[1] = whole ? SIDE : shape[1];
 	in->shape[2] = whole ? SIDE : shape[2];

@@ -40,6 +40,7 @@ static enum mu_status open_records(struct mu_input *in)
 	if (shape[0] + shape[1] + shape[2] == 0)
 		shape = r->info.kind == MU_RECORD_RAW ? r->info.shape : c->net_shape;
 	memcpy(in->shape, shape, sizeof in->shape);
+	memcpy(in->stored, r->info.shape, sizeof in->stored);
 	MU_TRY(mu_input_check_images(in));
 out:
 	return st;

@@ -18,6 +18,7 @@ struct card {
 	char address[96]; /* with its interface; see mu_conf_interface_address */
 	int role, index, pid;
 	int crowd, cores, machine_cores; /* see struct mu_topology */
+	int node_workers, node_cores;
 };
 
 /* The address of a node: its first rank's that has one. */
@@ -61,6 +62,23 @@ static void print_node(const struct mu_engine *e, const struct card *cards, int 
 	mu_log_detail("%s", line);
 }
 
+/* Servers sleep most of the time: they are not counted. */
+static void warn_workers(const struct card *cards, int n, const int *node_of, int node)
+{
+	for (int r = 0; r < n; r++) {
+		const struct card *c = &cards[r];
+
+		if (node_of[r] != node)
+			continue;
+		if (c->node_workers > c->node_cores)
+			mu_log_warn("node %d (%s): %d workers on %d core%s: speed suffers, though "
+				    "ranks that wait leave the cores to others",
+				    node, c->host, c->node_workers, c->node_cores,
+				    c->node_cores == 1 ? "" : "s");
+		return;
+	}
+}
+
 /* Once for a node: by the first of the workers that share too few cores. */
 static void warn_crowd(const struct mu_engine *e, const struct card *cards, int node)
 {
@@ -76,6 +94,7 @@ static void warn_crowd(const struct mu_engine *e, const struct card *cards, int 
 			    c->machine_cores);
 		return;
 	}
+	warn_workers(cards, e->topology->size, e->topology->node_of, node);
 }
 
 enum mu_status mu_report_ranks(const struct mu_engine *e)
@@ -89,6 +108,8 @@ enum mu_status mu_report_ranks(const struct mu_engine *e)
 		.crowd = t->crowd,
 		.cores = t->my_cores,
 		.machine_cores = t->machine_cores,
+		.node_workers = t->node_num_workers,
+		.node_cores = t->node_cores,
 	};
 	struct card *cards = calloc((size_t)t->size, sizeof *cards);
 
@@ -179,6 +200,10 @@ void mu_report_data(const struct mu_engine *e)
 	if (in->ops->colour_images) {
 		mu_augment_describe(&in->config.augment, what, sizeof what);
 		mu_log_detail("data %s: training images: %s", in->ops->name, what);
+		if (mu_augment_crop_is_fixed(&in->config.augment, in->stored, in->shape))
+			mu_log_info("data %s: the random crop cannot move, because images and crop "
+				    "are %zu x %zu: --pad-size 4 lets it",
+				    in->ops->name, in->shape[1], in->shape[2]);
 	}
 	if (in->config.shuffle_chunk)
 		mu_log_detail("data %s: shuffled in runs of %zu samples", in->ops->name,
