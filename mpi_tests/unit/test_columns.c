@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../lib/check.h"
@@ -29,12 +30,15 @@ static size_t widest_line(FILE *stream, int fd)
 	if (!CHECK(mu_options_init(&o, table, 1, &help) == MU_OK))
 		return 0;
 	mu_options_help(&o, stream, true);
+	fputs("#\n", stream); /* the end: a terminal may give a text in parts */
 	fflush(stream);
-	n = read(fd, text, sizeof text);
-	for (ssize_t i = 0; i < n; i++) {
-		column = text[i] == '\n' || text[i] == '\r' ? 0 : column + 1;
-		widest = column > widest ? column : widest;
-	}
+	do {
+		n = read(fd, text, sizeof text);
+		for (ssize_t i = 0; i < n; i++) {
+			column = text[i] == '\n' || text[i] == '\r' ? 0 : column + 1;
+			widest = column > widest ? column : widest;
+		}
+	} while (n > 0 && !memchr(text, '#', (size_t)n));
 	mu_options_release(&o);
 	return widest;
 }

@@ -53,15 +53,18 @@ out:
 }
 
 /* By its first bytes: P-best and P-latest do not end in .h5. */
-static bool is_checkpoint(const char *path)
+static enum mu_status is_checkpoint(const char *path, bool *answer)
 {
+	enum mu_status st = MU_OK;
 	char head[8] = "";
-	FILE *file = fopen(path, "re");
-	const bool read = file && fread(head, 1, sizeof head, file) == sizeof head;
+	FILE *file = NULL;
 
-	if (file)
-		fclose(file);
-	return read && memcmp(head, "\x89HDF\r\n\x1a\n", sizeof head) == 0;
+	MU_TRY(mu_stream_open(&file, path));
+	*answer = fread(head, 1, sizeof head, file) == sizeof head &&
+		  memcmp(head, "\x89HDF\r\n\x1a\n", sizeof head) == 0;
+	fclose(file);
+out:
+	return st;
 }
 
 enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const char *path)
@@ -70,8 +73,10 @@ enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const c
 	struct mu_array_file *file = NULL;
 	char *words = NULL;
 	size_t nbytes;
+	bool checkpoint;
 
-	if (!is_checkpoint(path))
+	MU_TRY(is_checkpoint(path, &checkpoint));
+	if (!checkpoint)
 		return mu_vocabulary_read(out, path);
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_array_file_text_bytes(file, WORDS, &nbytes));
