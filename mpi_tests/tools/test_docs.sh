@@ -169,6 +169,10 @@ done
 	jobs/launch --help
 	jobs/supervise --help
 	./configure --help
+	# aliases, old names and the form of switches
+	sed -n 's/.*\.aliases = "\([^"]*\)".*/|\1/p; s/.*("\([a-z0-9-]*\)".*NOW(.*/|\1/p' src/conf/rows/*.def |
+		sed 's/|/ --/g'
+	echo "--no-x"
 	echo "--mca --oversubscribe --export-dynamic --whole-archive" # Open MPI's mpirun, the linker
 	echo "--x --no-x"                                             # any switch
 	# Other names of options, and those that were replaced, are not in --help-all.

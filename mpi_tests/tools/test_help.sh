@@ -42,8 +42,6 @@ for name in muster $names; do
 	expect '\-\-version'
 	version_of "$BUILDDIR/$name"
 done
-help_of "$BUILDDIR/muster"
-version_of "$BUILDDIR/muster"
 help_of "$BUILDDIR/muster" train
 help_of "$BUILDDIR/mubench" run
 help_of "$BUILDDIR/mubench" report

@@ -149,8 +149,8 @@ OMP_NUM_THREADS=many misused 3 'OMP_NUM_THREADS.*many' $mlp
 part "options"
 both misused 'lr needs a value' $mlp --lr
 misused 3 'lr needs a value' $mlp --lr --mom 0.9
-both misused 'num is ambiguous.*num-servers.*num-epochs' $mlp --num 3
-misused 1 'num-e is ambiguous.*num-epochs.*num-examples' $mlp --num-e 3
+both misused 'num is ambiguous.*num-epochs.*num-servers' $mlp --num 3
+misused 1 'num-e is ambiguous.*num-examples.*num-epochs' $mlp --num-e 3
 both misused 'bacth-size.*batch-size' $mlp --bacth-size 3
 misused 1 '"lenet"' lenet $mlp
 misused 1 'check.*neither 0 nor 1' $mlp --check=2
