@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log in the plain form: one line an epoch, and one at the end. A line is written when its
- * epoch is validated, or saved if there is no validation; at the latest when the next one begins.
+ * epoch is validated and saved, at the latest when the next one begins.
  */
 #include "observers.h"
 
@@ -112,11 +112,8 @@ static void validation(struct report_observer *o, size_t epoch, const struct mu_
 		l->best = l->last;
 		l->best_epoch = epoch + 1;
 	}
-	if (l->pending) {
-		if (o->view->engine->conf->schedule.kind != CONF_SCHEDULE_PLATEAU)
-			write_line(l); /* else the file follows */
+	if (l->pending) /* the file follows */
 		return;
-	}
 	mu_log_status("");
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
 		  "validation: loss %.4f, accuracy %.4f (%.0f samples)", loss(m), accuracy(m),
@@ -128,12 +125,11 @@ static void save(const struct report_observer *o, struct checkpoint_position *at
 	struct lines *l = o->state;
 	const struct mu_engine *e = o->view->engine;
 
-	if (!l->pending || at->step > 0 || !e->conf->model_prefix ||
-	    at->epoch % (size_t)e->conf->save_period != 0)
+	if (!l->pending || at->step > 0)
 		return;
-	mu_checkpoint_path(e->conf->model_prefix, at->epoch, 0, l->saved, sizeof l->saved);
-	if (!e->validate || l->has_validation)
-		write_line(l);
+	if (e->conf->model_prefix && at->epoch % (size_t)e->conf->save_period == 0)
+		mu_checkpoint_path(e->conf->model_prefix, at->epoch, 0, l->saved, sizeof l->saved);
+	write_line(l);
 }
 
 static enum mu_status end(struct report_observer *o)

@@ -54,7 +54,7 @@ void mu_train_best_report(const struct train_best *b)
 	const struct checkpoint_best *s = &b->state;
 
 	if (b->worker_0 && s->improved && (b->conf->model_prefix || b->conf->early_stopping > 0))
-		mu_log_info("best so far: %s %f of Epoch[%zu]", s->metric, s->value, s->epoch - 1);
+		mu_log_mxnet("best so far: %s %f of Epoch[%zu]", s->metric, s->value, s->epoch - 1);
 }
 
 bool mu_train_best_stops(const struct train_best *b)
