@@ -127,7 +127,8 @@ static void save(const struct report_observer *o, struct checkpoint_position *at
 
 	if (!l->pending || at->step > 0)
 		return;
-	if (e->conf->model_prefix && at->epoch % (size_t)e->conf->save_period == 0)
+	if (e->conf->model_prefix &&
+	    (at->epoch % (size_t)e->conf->save_period == 0 || o->view->best->improved))
 		mu_checkpoint_path(e->conf->model_prefix, at->epoch, 0, l->saved, sizeof l->saved);
 	write_line(l);
 }
