@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log in the plain form: one line an epoch, and one at the end. A line is written when its
- * epoch is validated and saved, at the latest when the next one begins.
+ * The log in the plain form: a table with a line an epoch, and a line at the end. A line is written
+ * when its epoch is validated and saved, at the latest when the next one begins.
  */
 #include "observers.h"
 
@@ -13,26 +13,42 @@
 
 struct lines {
 	long num_epochs;
+	const struct mu_metric *metric; /* shown beside the loss: that of --best-metric */
+	bool begun;                     /* the table has its heading */
 	struct report_window trained;
 	struct mu_metrics validated;
 	bool pending, has_validation;
 	char saved[CHECKPOINT_PATH]; /* "": the epoch has no file */
 	size_t epochs;
 	double seconds, samples; /* of all epochs, without validation */
-	double last, best;       /* accuracy of validation */
-	size_t best_epoch;       /* counted from 1; 0: none yet */
 };
+
+/* A name of at most six letters for a column. */
+static const char *heading(const struct mu_metric *metric)
+{
+	static const char *const names[][2] = {
+		{"accuracy", "acc"}, {"perplexity", "perpl"}, {"sentence-nll", "nll"}};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(metric->name, names[i][0]) == 0)
+			return names[i][1];
+	return metric->name;
+}
 
 static enum mu_status open(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
+	const struct conf *v = o->view->engine->conf;
 	struct lines *l;
 
 	if (!mu_report_is_worker_0(o))
 		goto out;
 	MU_TRY(MU_ALLOC(l, 1, "lines of epochs"));
 	o->state = l;
-	l->num_epochs = o->view->engine->conf->num_epochs;
+	l->num_epochs = v->num_epochs;
+	MU_TRY(mu_engine_metrics_best(&l->metric, v));
+	if (!l->metric)
+		l->metric = mu_metric_table; /* accuracy */
 out:
 	return st;
 }
@@ -42,38 +58,61 @@ static double loss(const struct mu_metrics *m)
 	return m->predictions > 0 ? m->cross_entropy / m->predictions : 0;
 }
 
-static double accuracy(const struct mu_metrics *m)
-{
-	return m->predictions > 0 ? m->correct / m->predictions : 0;
-}
-
 static double speed(double samples, double seconds)
 {
 	return seconds > 0 ? samples / seconds : 0;
 }
 
-static void write_line(struct lines *l)
+/* At most seven columns: 0.9781, 97.81. */
+static void print_value(char text[16], double value)
 {
+	snprintf(text, 16, value < 10 ? "%.4f" : value < 1000 ? "%.2f" : "%.4g", value);
+}
+
+static void write_heading(struct lines *l)
+{
+	const char *name = heading(l->metric);
+	char val[16];
+
+	if (l->begun)
+		return;
+	l->begun = true;
+	snprintf(val, sizeof val, "val %s", name);
+	mu_log_plain("%-7s %7s %7s %8s %9s %7s %7s %7s  %s", "epoch", "loss", name, "val loss", val,
+		     "best", "seconds", "1/s", "saved");
+}
+
+/* 80 columns, for a file of a usual name. */
+static void write_line(const struct report_observer *o)
+{
+	struct lines *l = o->state;
 	const struct report_window *w = &l->trained;
+	const struct checkpoint_best *top = o->view->best;
 	const char *name = strrchr(l->saved, '/');
-	char validation[96] = "";
+	char epoch[48], figures[5][16] = {"", "", "", "", ""};
 
 	if (!l->pending)
 		return;
 	l->pending = false;
-	if (l->has_validation)
-		snprintf(validation, sizeof validation, ", val %.4f acc %.4f best %.4f",
-			 loss(&l->validated), accuracy(&l->validated), l->best);
+	print_value(figures[0], loss(&w->metrics));
+	print_value(figures[1], l->metric->value(&w->metrics));
+	if (l->has_validation) {
+		print_value(figures[2], loss(&l->validated));
+		print_value(figures[3], l->metric->value(&l->validated));
+	}
+	if (top->epoch > 0)
+		print_value(figures[4], top->value);
+	snprintf(epoch, sizeof epoch, "%zu/%ld", w->epoch + 1, l->num_epochs);
 	mu_log_status("");
-	mu_log_plain("epoch %zu/%ld: loss %.4f acc %.4f%s, %.1f s, %.0f/s%s%s", w->epoch + 1,
-		     l->num_epochs, loss(&w->metrics), accuracy(&w->metrics), validation,
-		     w->seconds, speed(w->samples, w->seconds), *l->saved ? ", " : "",
+	write_heading(l);
+	mu_log_plain("%-7s %7s %7s %8s %9s %7s %7.1f %7.0f  %s", epoch, figures[0], figures[1],
+		     figures[2], figures[3], figures[4], w->seconds, speed(w->samples, w->seconds),
 		     name ? name + 1 : l->saved);
 }
 
 static void close(struct report_observer *o)
 {
-	write_line(o->state);
+	write_line(o);
 	mu_free(o->state);
 }
 
@@ -82,7 +121,7 @@ static void epoch_begin(struct report_observer *o, size_t first)
 	struct lines *l = o->state;
 
 	(void)first;
-	write_line(l);
+	write_line(o);
 	l->has_validation = false;
 	l->saved[0] = '\0';
 }
@@ -105,19 +144,15 @@ static void validation(struct report_observer *o, size_t epoch, const struct mu_
 {
 	struct lines *l = o->state;
 
+	(void)epoch;
 	l->validated = *m;
 	l->has_validation = true;
-	l->last = accuracy(m);
-	if (l->best_epoch == 0 || l->last > l->best) {
-		l->best = l->last;
-		l->best_epoch = epoch + 1;
-	}
 	if (l->pending) /* the file follows */
 		return;
 	mu_log_status("");
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
-		  "validation: loss %.4f, accuracy %.4f (%.0f samples)", loss(m), accuracy(m),
-		  m->samples);
+		  "validation: loss %.4f, %s %.4f (%.0f samples)", loss(m), l->metric->name,
+		  l->metric->value(m), m->samples);
 }
 
 static void save(const struct report_observer *o, struct checkpoint_position *at)
@@ -130,24 +165,26 @@ static void save(const struct report_observer *o, struct checkpoint_position *at
 	if (e->conf->model_prefix &&
 	    (at->epoch % (size_t)e->conf->save_period == 0 || o->view->best->improved))
 		mu_checkpoint_path(e->conf->model_prefix, at->epoch, 0, l->saved, sizeof l->saved);
-	write_line(l);
+	write_line(o);
 }
 
 static enum mu_status end(struct report_observer *o)
 {
-	struct lines *l = o->state;
-	char result[96] = "";
+	const struct lines *l = o->state;
+	const struct checkpoint_best *top = o->view->best;
+	char last[80] = "", best[80] = "";
 
-	write_line(l);
+	write_line(o);
 	if (l->samples == 0)
 		return MU_OK;
-	if (l->best_epoch > 0)
-		snprintf(result, sizeof result,
-			 "; validation accuracy %.4f, best %.4f after epoch %zu", l->last, l->best,
-			 l->best_epoch);
-	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "trained %zu epoch%s in %.1f s, %.0f samples/s%s",
+	if (l->has_validation)
+		snprintf(last, sizeof last, "; validation %s %.4f", l->metric->name,
+			 l->metric->value(&l->validated));
+	if (top->epoch > 0)
+		snprintf(best, sizeof best, ", best %.4f after epoch %zu", top->value, top->epoch);
+	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "trained %zu epoch%s in %.1f s, %.0f samples/s%s%s",
 		  l->epochs, l->epochs == 1 ? "" : "s", l->seconds, speed(l->samples, l->seconds),
-		  result);
+		  last, best);
 	return MU_OK;
 }
 
