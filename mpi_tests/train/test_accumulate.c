@@ -24,7 +24,8 @@ static void run(const struct job *job)
 
 	snprintf(
 		line, sizeof line,
-		"trainer --network %s --data-dir %s --overwrite --model-prefix %s/%s --num-epochs %d --lr 0.01 "
+		"trainer --network %s --data-dir %s --overwrite --model-prefix %s/%s "
+		"--num-epochs %d --lr 0.01 "
 		"--disp-batches 1000 --batch-size %d --update-period %d %s",
 		job->network, job->folder, job->folder, job->model, job->epochs, job->batch,
 		job->period, job->more);

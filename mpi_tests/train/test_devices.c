@@ -29,8 +29,8 @@ static void run(const struct job *job, const char *name)
 	MPI_Comm_rank(job->comm, &rank);
 	snprintf(path, sizeof path, "%s/%s-%d", job->folder, name, rank);
 	snprintf(line, sizeof line,
-		 "trainer --network %s --data-dir %s --overwrite --model-prefix %s/%s --num-epochs %d "
-		 "--lr 0.01 --batch-size %d --kv-store %s --devices %s %s",
+		 "trainer --network %s --data-dir %s --overwrite --model-prefix %s/%s "
+		 "--num-epochs %d --lr 0.01 --batch-size %d --kv-store %s --devices %s %s",
 		 job->network, job->folder, job->folder, name, job->epochs, job->batch, job->store,
 		 job->devices, job->more);
 	if (!CHECK(fit_run_logged(job->comm, line, path) == MU_OK))

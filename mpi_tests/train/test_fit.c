@@ -24,8 +24,8 @@ static enum mu_status run(const struct job *job, const char *folder)
 
 	snprintf(line, sizeof line,
 		 "trainer --network lenet --data-dir %s --overwrite --model-prefix %s/%s "
-		 "--num-epochs 2 --lr 0.01 --disp-batches 1000 --kv-store %s --optimizer %s --batch-size %d "
-		 "--num-servers %d",
+		 "--num-epochs 2 --lr 0.01 --disp-batches 1000 --kv-store %s --optimizer %s "
+		 "--batch-size %d --num-servers %d",
 		 folder, folder, job->model, job->store, job->optimizer, job->batch,
 		 job->servers ? job->servers : -1);
 	return fit_run(job->comm, line);

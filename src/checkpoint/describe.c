@@ -266,7 +266,7 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 	const bool reads = !v->benchmark && !v->summary; /* data */
 
 	switch (which) {
-	case CHECKPOINT_NUM_CLASSES: return !reads || (!text && !v->data_dir);
+	case CHECKPOINT_NUM_CLASSES: return !reads || !text;
 	case CHECKPOINT_IMAGE_SHAPE: return !reads || images;
 	case CHECKPOINT_RGB_MEAN:
 	case CHECKPOINT_RGB_STD:
