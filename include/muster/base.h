@@ -190,6 +190,7 @@ struct mu_option {
 				     option may stand alone */
 	size_t n_words;
 	int record; /* for the program: whether its files hold the value */
+	bool automatic; /* the default is no value: it stands for one that is chosen later */
 };
 
 struct mu_options {
@@ -229,7 +230,11 @@ bool mu_options_answer(const struct mu_options *o, const char *program, const ch
 size_t mu_columns(FILE *stream);
 /* The allowed words as "a, b, c"; "" if any text is allowed. */
 void mu_option_list(const struct mu_option *option, char *text, size_t nbytes);
-/* The value as text, in text or elsewhere; "none" for no value. digits: of reals. */
+/* An option that was not given and has no value: "auto" if one is chosen later, "none" for a number
+ * without a default. NULL: it has a value. */
+const char *mu_option_unset(const struct mu_options *o, const struct mu_option *option);
+/* The value as text, in text or elsewhere; "none" for no value. digits: of reals; 0: as many as it
+ * takes to read the value back. */
 const char *mu_option_text(const struct mu_options *o, const struct mu_option *option, int digits,
 			   char *text, size_t nbytes);
 /*

@@ -32,11 +32,11 @@ small_set set 60 20
 train 1 --network mlp --data-dir set --num-epochs 2 --lr 0.1 --model-prefix out/m $plain
 validation >trained
 train 3 --evaluate --load out/m-0002.h5 --data-dir set --kv-store dist_sync $plain
-expect '^options from out/m-0002.h5: network mlp$'
+expect '^options from out/m-0002.h5: network mlp, num-classes 10$'
 validation | cmp - trained || fail "other results than in training"
 train 1 --predict p.csv --load out/m-0002.h5 --data-dir set $plain
 train 1 --network mlp --num-layers 0 --evaluate --load out/m-0002.h5 --data-dir set $plain
-expect_none '^options from'
+expect_none '^options from.*network'
 refuse '--network lenet: out/m-0002.h5 was saved with network mlp; leave the option out' 1 \
 	--network lenet --evaluate --load out/m-0002.h5 --data-dir set $plain
 run_limited 60 3 --evaluate --load out/none.h5 --data-dir set $plain
@@ -48,7 +48,7 @@ train 1 --resume out/m-0001.h5 --data-dir set --num-epochs 2 --lr 0.1 --model-pr
 same_model out/m-0002.h5 out/n-0002.h5 || fail "a run that resumed without --network has other bits"
 rm out/n-0002.h5
 train 3 --resume auto --model-prefix out/m --data-dir set --num-epochs 3 $plain
-expect '^options from out/m-0002.h5: network mlp$'
+expect '^options from out/m-0002.h5: network mlp, num-classes 10$'
 run_limited 60 1 --resume auto --model-prefix out/m --network lenet --data-dir set --num-epochs 4 $plain
 expect 'error: out/m-0003.h5 was saved with network mlp, and this run has lenet'
 

@@ -85,9 +85,9 @@ static enum mu_status run(const struct job *job)
 	char line[4 * SCRATCH_BYTES];
 
 	snprintf(line, sizeof line,
-		 "trainer --network mlp --data-dir %s --overwrite --model-prefix %s/m%d --num-epochs 2 --lr "
-		 "0.01 --disp-batches 1000 --batch-size 13 --kv-store %s --comm-thread %d "
-		 "--comm-timeout 20 %s",
+		 "trainer --network mlp --data-dir %s --overwrite --model-prefix %s/m%d "
+		 "--num-epochs 2 --lr 0.01 --disp-batches 1000 --batch-size 13 --kv-store %s "
+		 "--comm-thread %d --comm-timeout 20 %s",
 		 job->folder, job->folder, job->thread, job->store, job->thread, job->more);
 	return fit_run(job->comm, line);
 }

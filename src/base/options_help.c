@@ -96,7 +96,8 @@ static void describe_default(const struct mu_option *option, char *text, size_t 
 	if (option->toggle && initial && strcmp(initial, "1") == 0)
 		snprintf(text, nbytes, " (on; off by --no-%s)", option->name);
 	else if (!option->toggle && option->type != MU_OPTION_FLAG && initial)
-		snprintf(text, nbytes, " (default %s)", initial);
+		snprintf(text, nbytes, " (default %s)",
+			 option->automatic ? "auto" : initial);
 }
 
 static void print_option(const struct page *page, const struct mu_option *option)
@@ -204,6 +205,33 @@ bool mu_options_answer(const struct mu_options *o, const char *program, const ch
 	return help || o->version;
 }
 
+const char *mu_option_unset(const struct mu_options *o, const struct mu_option *option)
+{
+	const void *value = (const char *)o->values + option->offset;
+	const double initial = option->initial ? strtod(option->initial, NULL) : 0;
+	double number;
+
+	if (o->given[option - o->table] ||
+	    (option->type != MU_OPTION_INT && option->type != MU_OPTION_REAL))
+		return NULL;
+	number = option->type == MU_OPTION_INT ? (double)*(const long *)value
+					       : *(const double *)value;
+	if (number != initial || (option->initial && !option->automatic))
+		return NULL;
+	return option->automatic ? "auto" : "none";
+}
+
+/* The fewest digits that read back as the value. */
+static const char *real_text(double value, char *text, size_t nbytes)
+{
+	for (int digits = 6; digits <= 17; digits++) {
+		snprintf(text, nbytes, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	return text;
+}
+
 const char *mu_option_text(const struct mu_options *o, const struct mu_option *option, int digits,
 			   char *text, size_t nbytes)
 {
@@ -214,6 +242,8 @@ const char *mu_option_text(const struct mu_options *o, const struct mu_option *o
 	case MU_OPTION_FLAG: return *(const bool *)value ? "true" : "false";
 	case MU_OPTION_INT: snprintf(text, nbytes, "%ld", *(const long *)value); return text;
 	case MU_OPTION_REAL:
+		if (digits == 0)
+			return real_text(*(const double *)value, text, nbytes);
 		snprintf(text, nbytes, "%.*g", digits, *(const double *)value);
 		return text;
 	case MU_OPTION_STRING:
@@ -256,8 +286,10 @@ void mu_options_describe(const struct mu_options *o, char *text, size_t nbytes)
 		*text = '\0';
 	for (size_t i = 0; i < o->n && used < nbytes; i++) {
 		char name[NAME_BYTES], number[32];
-		const char *value = mu_option_text(o, &o->table[i], 10, number, sizeof number);
+		const char *value = mu_option_unset(o, &o->table[i]);
 
+		if (!value)
+			value = mu_option_text(o, &o->table[i], 0, number, sizeof number);
 		snprintf(name, sizeof name, "%s", o->table[i].name);
 		for (char *c = name; *c; c++) {
 			if (*c == '-')

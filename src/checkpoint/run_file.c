@@ -28,6 +28,10 @@ static void put_options(struct mu_json *j, const struct mu_options *o)
 		const struct mu_option *option = &o->table[i];
 		const void *value = (const char *)o->values + option->offset;
 
+		if (mu_option_unset(o, option)) {
+			mu_json_text(j, option->name, NULL);
+			continue;
+		}
 		switch (option->type) {
 		case MU_OPTION_FLAG: mu_json_bool(j, option->name, *(const bool *)value); break;
 		case MU_OPTION_INT:

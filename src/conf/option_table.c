@@ -18,6 +18,7 @@
 #define EXPERT              .expert = true
 #define NOW(text)           .now = text
 #define SILENT              .silent = true
+#define AUTO                .automatic = true /* at its default */
 #define LIST(list)	    .words = list, .n_words = sizeof list / sizeof *list
 #define SPELLINGS(...) \
 	.spellings = (const struct mu_option_spelling[]){__VA_ARGS__, {.word = NULL}}
