@@ -90,6 +90,7 @@ refuses 2 '--launcher ssh needs --hostfile' -n 1 --launcher ssh ./t
 refuses 1 '--launcher ssh: there is no /nothing/ssh in the PATH' -n 1 -H three --ssh /nothing/ssh ./t
 refuses 2 'no such file' -n 1 --launcher mpi -H nowhere ./t
 refuses 2 '3 slots for 4 ranks \(3 workers, 1 servers\)' -n 3 -s 1 --launcher mpi -H three ./t
+refuses 2 "--reach '0': a whole number from 1" -n 1 --reach 0 ./t
 refuses 2 "--env 'a-b=c'" -n 1 --env a-b=c ./t
 refuses 2 '--env NOT_SET_AT_ALL: is not set' -n 1 --env NOT_SET_AT_ALL ./t
 refuses 2 '--time, .* are for batch systems' -n 1 --time 1:00 ./t
@@ -313,6 +314,18 @@ sed -i '$d' hosts
 ip netns exec "$(hosts_name 3)" ip link set eth0 name eth5
 refuses 1 "host $(hosts_name 3) has no network interface eth0" -n 4 -H hosts --interface eth0 "$TRAINER"
 ip netns exec "$(hosts_name 3)" ip link set eth5 name eth0
+
+part "a host is silent"
+hosts_silence 2 || fail "cannot silence host 2"
+new_mark
+HOSTS_PATIENCE=1000 MU_TEST_PART=$run_mark refuses 1 \
+	"host $(hosts_name 2) cannot be reached by \S+: it has not answered in 2 s \(--reach\)\$" \
+	-n 4 --reach 2 -H hosts "$TRAINER" $plain
+expect_count 1 .
+left=$(leftovers)
+[ -z "$left" ] || fail "left running: ${left//$'\n'/ }"
+hosts_silence 2 end
+hosts_wait 2 || fail "host 2 is not reached again"
 
 part "Ctrl-C leaves nothing on three hosts"
 for signal in INT TERM; do

@@ -88,7 +88,7 @@ EOF
 host=$1
 shift
 # As ssh, over the wire: a connection that is refused has reached the host.
-said=$(timeout "${HOSTS_PATIENCE:-10}" bash -c "exec 3<>/dev/tcp/$net.${host##*-}/9" 2>&1)
+said=$(timeout --foreground "${HOSTS_PATIENCE:-10}" bash -c "exec 3<>/dev/tcp/$net.${host##*-}/9" 2>&1)
 case $said in
 *refused*) ;;
 *)
@@ -143,6 +143,23 @@ hosts_return() {
 		sleep 0.1
 	done
 	hosts_add "$1" && hosts_wait "$1"
+}
+
+# hosts_silence I: host I is there and says nothing, and nobody hears so: packets to and from it are dropped, for none
+# fits the wire. hosts_silence I end: as before.
+hosts_silence() {
+	local name address
+	name=$(hosts_name "$1")
+	if [ "${2-}" = end ]; then
+		tc qdisc del dev "muv$$-$1" root
+		ip netns exec "$name" tc qdisc del dev eth0 root
+		ip neigh del "$hosts_net.$1" dev "$hosts_bridge"
+		return
+	fi
+	address=$(ip netns exec "$name" cat /sys/class/net/eth0/address) &&
+		ip neigh replace "$hosts_net.$1" lladdr "$address" dev "$hosts_bridge" nud permanent &&
+		tc qdisc add dev "muv$$-$1" root tbf rate 8bit burst 1 latency 1ms &&
+		ip netns exec "$name" tc qdisc add dev eth0 root tbf rate 8bit burst 1 latency 1ms
 }
 
 hosts_down() {
