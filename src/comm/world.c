@@ -157,16 +157,19 @@ bool mu_world_spans_hosts(void)
 
 /*
  * If a process ends before MPI_Init, Hydra lets the others wait in it, unless this process aborts.
+ * Its end must not be seen before mpirun has the abort: Hydra would call it a BAD TERMINATION. So
+ * the process waits until Hydra ends it or closes the connection.
  */
 void mu_world_refuse(enum mu_status st, const char *program)
 {
 	const char *fd = getenv("PMI_FD");
+	struct pollfd launcher = {.fd = fd ? atoi(fd) : -1, .events = POLLIN};
 
 	if (launched("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", 0) == 0)
 		mu_world_report(st, program, 0, "");
 	rest(5);
-	if (fd)
-		dprintf(atoi(fd), "cmd=abort exitcode=%d\n", mu_world_exit_status(st));
+	if (fd && dprintf(launcher.fd, "cmd=abort exitcode=%d\n", mu_world_exit_status(st)) > 0)
+		poll(&launcher, 1, ABORT_SECONDS * 1000);
 	_exit(mu_world_exit_status(st));
 }
 
