@@ -25,7 +25,7 @@ train 3 --network mlp --data-dir set --batch-size 5 --num-epochs 2 --lr 0.07 --l
 grep -q '"given": \[' P-run.json || fail "P-run.json does not say what was given"
 train 3 --config P-run.json --model-prefix Q
 cmp P-0002.h5 Q-0002.h5 || fail "the repeated run has other bits"
-expect 'wd=0.000123456789, .*fixed=fc3\*,fc1_bias, .*metrics_file=m"\\\.jsonl, '
+expect 'wd=0.00012345678901234\d+, .*fixed=fc3\*,fc1_bias, .*metrics_file=m"\\\.jsonl, '
 
 part "lines, and which wins"
 cat >a.conf <<'END'

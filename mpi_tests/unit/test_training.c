@@ -80,7 +80,8 @@ static void check_lines(void)
 
 		snprintf(line, sizeof line, "%s", cases[i].line);
 		if (settle(line, &o, &v) &&
-		    (!CHECK(v.batch_size == cases[i].batch) || !CHECK(v.images.pad == cases[i].pad) ||
+		    (!CHECK(v.batch_size == cases[i].batch) ||
+		     !CHECK(v.images.pad == cases[i].pad) ||
 		     !CHECK(equals(v.lr, cases[i].lr))))
 			fprintf(stderr, "    %s: batch %ld, pad %ld, lr %g\n", cases[i].line,
 				v.batch_size, v.images.pad, v.lr);
