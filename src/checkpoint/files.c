@@ -266,7 +266,7 @@ enum mu_status mu_checkpoint_check_unused(const struct conf *v)
 	MU_FAIL(MU_ERR_USAGE,
 		"--model-prefix %s: an earlier run's checkpoints are there, the newest %s (epoch "
 		"%zu%s): continue from it with --resume auto, use another --model-prefix, or "
-		"replace them with --overwrite 1",
+		"replace them with --overwrite",
 		v->model_prefix, files.of->path, files.of->epoch, steps);
 out:
 	mu_checkpoint_files_release(&files);
