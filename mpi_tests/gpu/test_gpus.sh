@@ -37,7 +37,7 @@ expect '^trained '
 expect_none 'gpu:|CUDA'
 
 part "--inter-node"
-refused 2 'error: --inter-node nccl with --kv-store dist_sync: it is for dist_allreduce' 2 $net --inter-node nccl
+refused 2 'error: --inter-node nccl with --kv-store dist_sync: it is for dist_allreduce' 2 $net --kv-store dist_sync --inter-node nccl
 refused 2 'error: --inter-node nccl: (the devices are not GPUs|this build has no CUDA)' 2 $net --kv-store dist_sharded \
 	--inter-node nccl
 train 2 $net --kv-store dist_allreduce --inter-node mpi
@@ -63,10 +63,10 @@ if grep -q '^CUDA: *built in, no device: ' info; then
 	reason=$(sed -n 's/^CUDA: *built in, no device: //p' info)
 	[ -n "$reason" ] || fail "--info does not say why there is no GPU"
 	for gpus in "--gpus 0" "--gpus auto" "--devices gpu:0"; do
-		refused 1 "error: .*gpu:0 cannot be used: " 1 $net $gpus
+		refused 2 "error: .*gpu:0 cannot be used: " 1 $net $gpus
 		grep -qF "$reason" "$log" || fail "$gpus does not say: $reason"
 	done
-	refused 1 "error: .*gpu:0 cannot be used: " 3 $net --gpus 0
-	refused 1 "error: .*gpu:[01] cannot be used: " 1 $net --gpus 0,1
+	refused 2 "error: .*gpu:0 cannot be used: " 3 $net --gpus 0
+	refused 2 "error: .*gpu:[01] cannot be used: " 1 $net --gpus 0,1
 fi
 finish

@@ -40,7 +40,7 @@ if in_tier full; then
 fi
 
 part "a thread of communication"
-train 2 $net --num-batches 11 --comm-thread 1
+train 2 $net --num-batches 11 --comm-thread 1 --kv-store dist_sync
 expect 'a thread of communication in every worker, beside 1 that computes$'
 cores=$(getconf _NPROCESSORS_ONLN)
 if [ "$cores" = 2 ]; then
