@@ -64,6 +64,28 @@ static void async_worker(struct job *j, const struct model *m)
 	CHECK(j->n_workers > 1 || stale.max == 0);
 }
 
+/* Each worker has its own weights, also in memory that a node shares: worker 0's pull changes no
+ * others. */
+static void own_worker(struct job *j, const struct model *m)
+{
+	const float *w = mu_kv_weights(j->kv);
+	const float mine = j->worker == 0 ? 1 : 0;
+	size_t n = mu_kv_n(j->kv), wrong = 0;
+
+	must(mu_kv_weights_init(j->kv));
+	must(mu_barrier(topology.peers));
+	for (size_t i = 0; i < n; i++)
+		mu_kv_gradients(j->kv)[i] = 1;
+	if (j->worker == 0)
+		push_pull(j, m->n_keys, 1, 1);
+	must(mu_barrier(topology.peers));
+	for (size_t i = 0; i < n; i++)
+		wrong += w[i] != mine;
+	CHECK(wrong == 0);
+	must(mu_barrier(topology.peers));
+	must(mu_kv_finish(j->kv));
+}
+
 /* What the start log says of copies on the servers. */
 static void copies_worker(struct job *j, const struct model *m)
 {
@@ -98,8 +120,10 @@ static void test_async(const struct model *m)
 	struct job j = {.config = {.type = "dist_async",
 				   .optim = {.name = "sum"},
 				   .schedule = {.lr = 1, .factor = 1}}};
+	struct job own = j;
 
 	job_run(&j, m, async_worker);
+	job_run(&own, m, own_worker);
 }
 
 /* Two workers by turns: each push is behind by exactly one of the other's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 3 @np-full 2 3 4 5 */
+/* @np 4 @np-full 2 3 4 5 */
 /*
  * The bound of staleness: nobody starts a step too early, and all start as soon as they may.
  * Workers write on a page that all ranks see what they have begun and pushed. A word that ends the
