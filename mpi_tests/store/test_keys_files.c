@@ -264,7 +264,8 @@ static void full_disk(struct mu_keys *keys)
 	if (first)
 		fill_disk();
 	/* HDF5 itself cannot write: it must not crash in MPI_Finalize. */
-	fails(mu_keys_save(keys, path, ALL), first ? MU_ERR_IO : MU_ERR_PEER, path);
+	fails(mu_keys_save(keys, path, ALL), first ? MU_ERR_IO : MU_ERR_PEER,
+	      first ? "b.h5: cannot be written: No space left" : path);
 	if (first)
 		save_many();
 	must(mu_keys_load(keys, path, ALL));
@@ -339,6 +340,62 @@ static void numbers(struct mu_keys *keys)
 	CHECK(data[0][0] == 0 && data[0][1] == 5);
 }
 
+/* ---- pushes under way ---- */
+
+enum { PUSHES = 20 };
+
+/* Slow, so that the pushes of a worker wait in a row at the server. */
+static enum mu_status add_slowly(void *context, int key, size_t from, size_t n,
+				 const float *gradient, float *weights)
+{
+	(void)context;
+	(void)key;
+	(void)from;
+	usleep(5000);
+	for (size_t i = 0; i < n; i++)
+		weights[i] += gradient[i];
+	return MU_OK;
+}
+
+static const struct mu_kv_updater slow = {"slow", add_slowly, NULL};
+
+/* A file has all pushes that began before it, other workers' too. */
+static void flushed_worker(struct mu_keys *keys)
+{
+	struct mu_array array = floats(data[0], SMALL);
+	struct mu_kv_item item = item_of(0, &array);
+	const int workers = mu_keys_num_workers(keys);
+
+	memset(data, 0, sizeof data);
+	must(mu_keys_init(keys, 1, &item));
+	must(mu_keys_set_updater(keys, "slow"));
+	data[0][0] = 1;
+	for (int i = 0; i < PUSHES && mu_keys_rank(keys) == workers - 1; i++)
+		must(mu_keys_push(keys, 1, &item, 0));
+	must(mu_keys_save(keys, "keys-f.h5", MU_KEYS_WEIGHTS));
+	must(mu_keys_barrier(keys)); /* now all are in, whatever the file has */
+	must(mu_keys_load(keys, "keys-f.h5", MU_KEYS_WEIGHTS));
+	must(mu_keys_pull(keys, 1, &item, 0));
+	CHECK(data[0][0] == PUSHES);
+}
+
+static void flushed(void)
+{
+	const struct mu_keys_config config = {
+		.type = "dist_async", .topology = &topology, .updaters = &slow, .n_updaters = 1};
+	struct mu_keys *keys = NULL;
+
+	must(mu_keys_new(&keys, &config));
+	if (topology.role == MU_ROLE_SERVER) {
+		must(mu_keys_serve(keys));
+	} else {
+		flushed_worker(keys);
+		must(mu_keys_finish(keys));
+	}
+	mu_keys_free(keys);
+	must(mu_barrier(world));
+}
+
 static void in_all_ways(const char *type, const struct mu_topology *t)
 {
 	run(type, t, resume);
@@ -378,6 +435,8 @@ static void each(void)
 {
 	in_all_ways("dist_sync", &topology);
 	in_all_ways("dist_async", &topology);
+	if (topology.num_workers > 1)
+		flushed();
 }
 
 int main(int argc, char **argv)
