@@ -33,8 +33,8 @@ int mu_count(size_t n);
 
 /*
  * Start MPI (serialized, at least funneled) and return a duplicate of the world communicator whose
- * errors are returned. MU_ERR_USAGE: another MPI's launcher started the processes, so each process
- * is alone.
+ * errors are returned. A signal SIGXFSZ is ignored, unless the program handles it: writes return an
+ * error. MU_ERR_USAGE: another MPI's launcher started the processes, so each process is alone.
  */
 enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
 /*

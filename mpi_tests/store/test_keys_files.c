@@ -10,6 +10,7 @@
 #endif
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -340,6 +341,33 @@ static void numbers(struct mu_keys *keys)
 	CHECK(data[0][0] == 0 && data[0][1] == 5);
 }
 
+/* A limit of file sizes below the first blocks: an error, and the old file stays. */
+static void limited(void)
+{
+	static const rlim_t limits[] = {0, 4 << 10};
+	const struct mu_keys_config config = {.type = "local", .topology = &alone};
+	struct mu_array array = floats(data[0], LARGE);
+	struct mu_kv_item item = item_of(0, &array);
+	struct mu_keys *keys = NULL;
+	struct rlimit before, now;
+
+	must(mu_keys_new(&keys, &config));
+	must(mu_keys_init(keys, 1, &item));
+	must(mu_keys_save(keys, "keys-l.h5", MU_KEYS_WEIGHTS));
+	CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+		now = before;
+		now.rlim_cur = limits[i];
+		CHECK(setrlimit(RLIMIT_FSIZE, &now) == 0);
+		fails(mu_keys_save(keys, "keys-l.h5", MU_KEYS_WEIGHTS), MU_ERR_IO,
+		      "keys-l.h5: cannot be written: File too large");
+		CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+	}
+	must(mu_keys_load(keys, "keys-l.h5", MU_KEYS_WEIGHTS));
+	must(mu_keys_finish(keys));
+	mu_keys_free(keys);
+}
+
 /* ---- pushes under way ---- */
 
 enum { PUSHES = 20 };
@@ -420,6 +448,7 @@ static void once(void)
 		must(mu_keys_finish(keys));
 		mu_keys_free(keys);
 		make_wrong_files();
+		limited();
 	}
 	must(mu_bcast(expected, sizeof expected, 0, world));
 	must(mu_bcast(expected_half, sizeof expected_half, 0, world));

@@ -121,7 +121,6 @@ int main(int argc, char **argv)
 	fix_bits_of_gpus();
 	take_signals();
 	mu_trace_configure(false, mu_comm_colours());
-	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes: an error of write, not the end */
 	st = mu_conf_choose_interface(argc, argv);
 	if (st != MU_OK && mu_world_spans_hosts())
 		mu_world_refuse(st, "trainer");
