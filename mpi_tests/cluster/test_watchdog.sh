@@ -49,7 +49,8 @@ part "a process is stopped for ever"
 # Most likely in the exchange of a bucket.
 wait='(bucket \d+|the servers|an all-reduce|a barrier|all workers)'
 stops "worker 1" 3 1 'worker 1 \(rank 1, [^ ]+; stopped\)' $endless
-stops "server 0" 2 1 "worker 0 has waited \d\.\d s for $wait.*: nothing from server 0 \(.*; stopped\)" $endless --kv-store dist_sync
+stops "server 0" 2 1 "worker 0 has waited \d\.\d s for $wait.*: nothing from server 0 \(.*; stopped\)" $endless \
+	--kv-store dist_sync
 in_tier full && stops "worker 0" 2 1 'worker 0 \(rank 0, [^ ]+; stopped\) did not move' $endless --kv-store dist_async
 in_tier full && stops "worker 2" 4 1 "for $wait.*worker 2 \(rank 2, [^ ]+; stopped\)" $endless --kv-store dist_allreduce
 

@@ -37,7 +37,8 @@ expect '^trained '
 expect_none 'gpu:|CUDA'
 
 part "--inter-node"
-refused 2 'error: --inter-node nccl with --kv-store dist_sync: it is for dist_allreduce' 2 $net --kv-store dist_sync --inter-node nccl
+refused 2 'error: --inter-node nccl with --kv-store dist_sync: it is for dist_allreduce' 2 $net --kv-store dist_sync \
+	--inter-node nccl
 refused 2 'error: --inter-node nccl: (the devices are not GPUs|this build has no CUDA)' 2 $net --kv-store dist_sharded \
 	--inter-node nccl
 train 2 $net --kv-store dist_allreduce --inter-node mpi

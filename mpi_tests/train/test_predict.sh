@@ -38,8 +38,6 @@ expect '^Epoch\[0\] Validation-accuracy='
 train 1 $plain --num-epochs 3 --lr 0.1 --model-prefix A --load-epoch 3 --evaluate
 expect '^Epoch\[2\] Validation-accuracy='
 worth load-epoch
-train 1 $plain --load A-0003.h5 --evaluate --batch-size 1000 # more than there are
-worth a large batch
 # Nothing of the training counts but the network, nor must the data be the same.
 small_set other 250 90
 train 1 $plain --num-epochs 1 --seed 7 --optimizer adam --model-prefix A --load-epoch 3 --evaluate

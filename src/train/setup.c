@@ -143,7 +143,6 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.skip_bad_records = v->skip_bad_records != 0,
 	};
 	const struct mu_network *network;
-	size_t batch;
 
 	MU_TRY(mu_network_find(&network, v->network));
 	run->engine.network = network;
@@ -156,12 +155,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		config.label_width = mu_net_labels(run->engine.net);
 	}
 	config.bytes = takes_bytes(run);
-	batch = config.batch;
-	if (v->evaluate && !v->benchmark)
-		config.batch = 1; /* nothing is trained: a batch may be larger than that part */
 	MU_TRY(mu_input_open(&run->train, &config));
 	config.bytes = false;
-	config.batch = batch;
 	*model = mu_train_describe_model(v, run->train.shape, run->train.classes);
 	run->engine.steps = run->train.steps;
 	run->examples = run->train.n;
