@@ -39,6 +39,9 @@ void mu_replace_release(struct mu_replace *r);
 /* Open a plain file for reading. MU_ERR_IO: it cannot be opened, or is a device or a pipe, for
  * which a rank would wait. */
 enum mu_status mu_stream_open(FILE **out, const char *path);
+/* Open a plain file for writing at its end; it is made, or emptied unless it is kept. MU_ERR_IO as
+ * above. */
+enum mu_status mu_stream_append(FILE **out, const char *path, bool keep);
 
 /* Create a folder and its missing parents. MU_ERR_IO: a folder cannot be created, is a file, or the
  * last one is not writable. */

@@ -58,6 +58,7 @@ cmp "$(printf 'D-%04d.h5' "$end")" "$(printf 'E%d-%04d.h5' $((best + 1)) "$end")
 	fail "a resumed run has other bits"
 train 1 $mlp --model-prefix D --resume auto --best-metric accuracy
 expect '^the checkpoint.s best validation is of ce: that of accuracy begins anew$'
+train 2 $mlp --kv-store dist_async --num-servers 1 --early-stopping 9 # by accuracy
 train 2 $mlp --kv-store dist_async --num-servers 1 --best-metric loss --early-stopping 1
 
 part "which epochs, which samples"

@@ -21,10 +21,16 @@ refuse() {
 part "the file of a run repeats it"
 train 3 --network mlp --data-dir set --batch-size 5 --num-epochs 2 --lr 0.07 --lr-schedule multifactor \
 	--lr-step-epochs 1 --kv-store dist_sync --num-servers 1 --seed 3 --wd 0.00012345678901234567 --devices ref \
-	--log-time 0 --log-prefix none --fixed 'fc3*,fc1_bias' --metrics-file 'm"\.jsonl' --model-prefix P
+	--log-time 0 --log-prefix none --fixed 'fc3*,fc1_bias' --metrics-file 'm"\.jsonl' --model-prefix P \
+	--overwrite --log p.log
+lines=$(wc -l <p.log)
 grep -q '"given": \[' P-run.json || fail "P-run.json does not say what was given"
 train 3 --config P-run.json --model-prefix Q
 cmp P-0002.h5 Q-0002.h5 || fail "the repeated run has other bits"
+[ "$(wc -l <p.log)" = "$lines" ] || fail "the repeated run writes the log of the first"
+run_limited 60 3 --config P-run.json --model-prefix Q
+[ $status = 2 ] || fail "exit status $status: --overwrite was repeated"
+train 3 --config P-run.json --model-prefix R
 expect 'wd=0.00012345678901234\d+, .*fixed=fc3\*,fc1_bias, .*metrics_file=m"\\\.jsonl, '
 
 part "lines, and which wins"
@@ -36,10 +42,12 @@ batch_size=5
 
 lr 0.3
 check
+no-shuffle
+cuda-graph
 END
 echo 'lr = 0.4' >b.conf
 train 1 --config a.conf
-expect 'network=mlp, .*batch_size=5, .*lr=0.3, .*check=true'
+expect 'network=mlp, .*shuffle=0, .*batch_size=5, .*lr=0.3, .*cuda_graph=1, .*check=true'
 train 3 --config a.conf --config=b.conf
 expect ' lr=0.4, '
 train 1 --lr 0.5 --config a.conf --config b.conf

@@ -88,6 +88,25 @@ train 1 $job -q --log a.log
 expect_count 1 .
 lines=$(grep -c 'Epoch\[1\]' a.log)
 [ "$lines" -ge 5 ] || fail "$lines lines of epoch 1 in the file of --log"
+before=$(wc -l <a.log)
+train 1 $job -q --log a.log
+[ "$(wc -l <a.log)" -gt $((before + 10)) ] || fail "--log does not append"
+mkfifo pipe
+for name in pipe set/train-images-idx3-ubyte.gz; do
+	run_limited 60 1 $job --log $name
+	[ $status = 2 ] || fail "exit status $status of --log $name"
+	expect_count 1 "^trainer: error: --log $name: "
+done
+ln -s pipe pipe.csv
+run_limited 60 1 $job --metrics-file pipe.csv
+expect_count 1 '^trainer: error: --metrics-file pipe.csv: cannot be written: it is a device or a pipe$'
+if mkdir full && mount -t tmpfs -o size=4k tmpfs full 2>/dev/null; then
+	train 1 $job --disp-batches 1 --log full/a.log
+	expect_count 1 'warning: the file of the log cannot be written: No space left on device: it ends here$'
+	umount full
+else
+	echo "a full disk: skipped, no file system can be mounted here"
+fi
 run_limited 60 1 $job --log set
 expect_count 1 .
 expect '^trainer: error: --log set: cannot be written: Is a directory$'

@@ -17,6 +17,7 @@ enum { LINE_BYTES = 8192, PREFIX_BYTES = 128, STATUS_BYTES = 256, FILES = 2 };
 struct destination {
 	struct mu_log_config config;
 	char prefix[PREFIX_BYTES];
+	bool lost; /* a line could not be written: there are no more */
 };
 
 static struct {
@@ -48,6 +49,7 @@ enum mu_status mu_log_add_file(const struct mu_log_config *config)
 
 	if (state.n_files == FILES)
 		MU_FAIL(MU_ERR_ARGUMENT, "the log has %d files, and no more", FILES);
+	state.files[state.n_files].lost = false;
 	configure(&state.files[state.n_files++], config);
 out:
 	return st;
@@ -74,15 +76,15 @@ static size_t put_time(char *text, size_t nbytes)
 	return rest > 0 ? n + (size_t)rest : n;
 }
 
-static void write_line(FILE *stream, const char *line, size_t nbytes)
+/* false: it could not be written. */
+static bool write_line(FILE *stream, const char *line, size_t nbytes)
 {
 	int fd = fileno(stream);
 
 	fflush(stream);
 	if (fd < 0) { /* a memory stream */
 		fwrite(line, 1, nbytes, stream);
-		fflush(stream);
-		return;
+		return fflush(stream) == 0;
 	}
 	while (nbytes > 0) {
 		ssize_t n = write(fd, line, nbytes);
@@ -90,10 +92,11 @@ static void write_line(FILE *stream, const char *line, size_t nbytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return; /* a failing log must not end the training */
+			return false; /* a failing log must not end the training */
 		line += n;
 		nbytes -= (size_t)n;
 	}
+	return true;
 }
 
 static const char *mark(enum mu_log_level level, bool colour)
@@ -106,7 +109,7 @@ static const char *mark(enum mu_log_level level, bool colour)
 }
 
 /* status: the status line that the line must replace, and that follows it. */
-static void put(const struct destination *d, enum mu_log_level level, const char *text,
+static bool put(const struct destination *d, enum mu_log_level level, const char *text,
 		const char *status)
 {
 	static const char cut[] = " ...";
@@ -131,7 +134,20 @@ static void put(const struct destination *d, enum mu_log_level level, const char
 	}
 	line[used++] = '\n';
 	used += (size_t)snprintf(line + used, sizeof line - used, "%s", status);
-	write_line(d->config.stream ? d->config.stream : stderr, line, used);
+	return write_line(d->config.stream ? d->config.stream : stderr, line, used);
+}
+
+/* A line that was not written is told once, where the log goes otherwise. */
+static void put_in_file(struct destination *d, enum mu_log_level level, const char *text)
+{
+	char warning[128];
+
+	if (d->lost || put(d, level, text, ""))
+		return;
+	d->lost = true;
+	snprintf(warning, sizeof warning, "the file of the log cannot be written: %s: it ends here",
+		 strerror(errno));
+	put(&state.stream, MU_LOG_WARN, warning, state.status);
 }
 
 static bool has(const struct destination *d, enum mu_log_form form, enum mu_log_level level)
@@ -152,7 +168,7 @@ static void log_line(enum mu_log_form form, enum mu_log_level level, const char 
 		put(&state.stream, level, text, state.status);
 	for (size_t i = 0; i < state.n_files; i++)
 		if (has(&state.files[i], form, level))
-			put(&state.files[i], level, text, "");
+			put_in_file(&state.files[i], level, text);
 }
 
 void mu_log(enum mu_log_level level, const char *format, ...)

@@ -142,28 +142,6 @@ out:
 	return st;
 }
 
-/* A network's file that was moved with the checkpoint is found beside it. */
-static enum mu_status find_network_file(const char *checkpoint, char *place, size_t nbytes)
-{
-	enum mu_status st = MU_OK;
-	const char *slash = strrchr(checkpoint, '/'), *name = strrchr(place, '/');
-	char beside[CHECKPOINT_PATH];
-
-	if (access(place, R_OK) == 0)
-		goto out;
-	if ((size_t)snprintf(beside, sizeof beside, "%.*s/%s",
-			     slash ? (int)(slash - checkpoint) : 1, slash ? checkpoint : ".",
-			     name ? name + 1 : place) >= sizeof beside ||
-	    access(beside, R_OK) != 0)
-		MU_FAIL(MU_ERR_IO,
-			"%s: its network is in the file %s, which is not there; --network FILE "
-			"says where it is",
-			checkpoint, place);
-	snprintf(place, nbytes, "%s", beside);
-out:
-	return st;
-}
-
 /* "P-0003.h5" of an earlier version: the vocabulary is in P-vocab.txt. */
 static void find_vocabulary_file(const char *checkpoint, char *place, size_t nbytes)
 {
@@ -207,10 +185,11 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 		MU_TRY(get(file, "num_layers", d->of[CHECKPOINT_NUM_LAYERS], sizeof *d->of));
 	MU_TRY(get(file, "network", d->network, sizeof d->network));
 	MU_TRY(get(file, NETWORK_FILE, place, sizeof place));
-	if (*place && !mu_options_given(given, "network")) {
-		MU_TRY(find_network_file(d->path, place, sizeof place));
-		snprintf(d->of[CHECKPOINT_NETWORK], sizeof *d->of, "%s", place);
-	}
+	/* A checkpoint may come from anywhere: it names no program to run. */
+	if (!mu_options_given(given, "network") && (*place || strchr(d->network, '/')))
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: its network is one of your own, %s: name its file, --network %s",
+			d->path, d->network, *place ? place : "FILE.so");
 	MU_TRY(get(file, INPUT, d->input, sizeof d->input));
 	MU_TRY(get(file, "vocabulary", place, sizeof place));
 	if (*place && !*d->input)

@@ -78,7 +78,8 @@ static enum mu_status take(struct reader *r, char *name, const char *value)
 	option = find_option(name);
 	if (option && option->type == MU_OPTION_FLAG && strcmp(value, "false") == 0)
 		goto out;
-	if (option && option->type == MU_OPTION_FLAG && (!*value || strcmp(value, "true") == 0)) {
+	if ((option && option->type == MU_OPTION_FLAG && strcmp(value, "true") == 0) ||
+	    (!*value && (!option || option->type == MU_OPTION_FLAG || option->toggle))) {
 		char flag[NAME_BYTES + 2];
 
 		snprintf(flag, sizeof flag, "--%s", name);
@@ -311,6 +312,18 @@ out:
 	return st;
 }
 
+/* Is the option about one run alone, and not repeated? */
+static bool is_of_one_run(const char *name)
+{
+	static const char *const names[] = {"config", "overwrite", "resume", "load-epoch",
+					    "log",    "check",	   NULL};
+
+	for (size_t i = 0; names[i]; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 static enum mu_status read_member(struct reader *r, const bool *given)
 {
 	enum mu_status st = MU_OK;
@@ -322,7 +335,7 @@ static enum mu_status read_member(struct reader *r, const bool *given)
 	MU_TRY(expect(r, ':'));
 	MU_TRY(read_scalar(r, value, sizeof value, &quoted));
 	option = find_option(name);
-	if (strcmp(name, "config") == 0 || (!quoted && strcmp(value, "null") == 0))
+	if (is_of_one_run(name) || (!quoted && strcmp(value, "null") == 0))
 		goto out;
 	if (option && given[option - mu_conf_options])
 		MU_TRY(take(r, name, value));

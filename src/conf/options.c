@@ -217,6 +217,7 @@ static void find_facts(struct conf *v)
 	f->uneven_verify = v->verify_steps % v->sync_period != 0;
 	f->area_crop = v->images.random_resized_crop > 0;
 	f->dynamic_scale = v->scale.dynamic;
+	f->no_best = v->best_metric && strcmp(v->best_metric, "none") == 0;
 }
 
 static enum mu_status check_predict(const struct conf *v)

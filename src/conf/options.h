@@ -127,7 +127,7 @@ struct conf_facts {
 	bool cut_devices, cut_several, cut_ranks; /* N devices, above 1, ranks above 1 */
 	bool goes_on; /* resumes from a checkpoint */
 	bool past_the_end, warmup_only, final_above, warmup_above, uneven_verify;
-	bool area_crop, dynamic_scale;
+	bool area_crop, dynamic_scale, no_best;
 	/* Of a job: */
 	bool servers, distributed, synchronous;
 	bool lockstep;	      /* synchronous, for several workers */

@@ -61,6 +61,7 @@ static const struct mu_option_fact facts[] = {
 	FACT(uneven_verify, "sync-period"),
 	FACT(area_crop, NULL),
 	FACT(dynamic_scale, NULL),
+	FACT(no_best, "best-metric"),
 };
 
 static const struct mu_option_rule rules[] = {
@@ -127,7 +128,7 @@ static const struct mu_option_rule rules[] = {
 	 .why = "it needs validation data: use --data-val without --benchmark 1"},
 	{.option = "best-metric", IS("!none"), NEEDS = "validation",
 	 .why = "it needs validation data: use --data-val without --benchmark 1"},
-	{.option = "early-stopping", IS(">0"), EXCLUDES = "best-metric", BEING("none"),
+	{.option = "early-stopping", IS(">0"), EXCLUDES = "no_best",
 	 .why = "better by which metric?"},
 	{.option = "best-metric", IS("top-k"), NEEDS = "top-k", BEING(">0"), .why = "which K?"},
 	{.option = "loss-scale-window", IS("+"), NEEDS = "dynamic_scale",

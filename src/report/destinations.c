@@ -5,7 +5,7 @@
  */
 #include "report.h"
 
-#include <errno.h>
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,14 +31,34 @@ out:
 	return st;
 }
 
-static enum mu_status add_file(struct mu_log_config *config, const char *path, bool append)
+/* A log begins with a date or a letter: other files are not continued. */
+static enum mu_status check_log(const char *path)
+{
+	enum mu_status st = MU_OK;
+	FILE *file = fopen(path, "re");
+	const int first = file ? fgetc(file) : EOF;
+
+	if (file)
+		fclose(file);
+	if (first != EOF && !isprint(first) && first != '\n' && first != '\033')
+		MU_FAIL(MU_ERR_USAGE, "--log %s: is there, and is no log", path);
+out:
+	return st;
+}
+
+static enum mu_status add_file(struct mu_log_config *config, const char *path)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(make_folder(path));
-	config->stream = fopen(path, append ? "ae" : "we");
-	if (!config->stream)
-		MU_FAIL(MU_ERR_IO, "--log %s: cannot be written: %s", path, strerror(errno));
+	st = mu_stream_append(&config->stream, path, true);
+	if (st != MU_OK)
+		mu_trace_prefix("--log ");
+	MU_TRY(st);
+	st = check_log(path);
+	if (st != MU_OK)
+		fclose(config->stream);
+	MU_TRY(st);
 	MU_TRY(mu_log_add_file(config));
 out:
 	return st;
@@ -81,7 +101,7 @@ enum mu_status mu_report_log_open(const struct conf *v, const struct mu_options 
 	file = (struct mu_log_config){
 		.level = MU_LOG_DETAIL, .time = v->log_time != 0, .prefix = node};
 	if (v->log_file)
-		MU_TRY(add_file(&file, v->log_file, v->facts.goes_on));
+		MU_TRY(add_file(&file, v->log_file));
 	if (mu_comm_on_terminal() && mu_comm_output_to_file())
 		MU_TRY(add_output(&file));
 out:

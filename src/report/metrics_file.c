@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <muster/base.h>
+#include <muster/storage.h>
 
 struct report_metrics_file {
 	FILE *file;
@@ -38,10 +39,10 @@ enum mu_status mu_report_metrics_file_open(struct report_metrics_file **out, con
 	f = *out;
 	f->path = path;
 	f->csv = mu_conf_ends_in(path, ".csv");
-	f->file = fopen(path, append ? "ae" : "we");
-	if (!f->file)
-		MU_FAIL(MU_ERR_IO, "--metrics-file %s: cannot be written: %s", path,
-			strerror(errno));
+	st = mu_stream_append(&f->file, path, append);
+	if (st != MU_OK)
+		mu_trace_prefix("--metrics-file ");
+	MU_TRY(st);
 	f->headed = fseek(f->file, 0, SEEK_END) == 0 && ftell(f->file) > 0;
 out:
 	return st;

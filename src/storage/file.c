@@ -58,6 +58,28 @@ out:
 	return st;
 }
 
+enum mu_status mu_stream_append(FILE **out, const char *path, bool keep)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+
+	*out = NULL;
+	if (fd < 0 && errno != ENXIO) /* a pipe that nobody reads */
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: it is a device or a pipe", path);
+	if (!keep && ftruncate(fd, 0) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	*out = fdopen(fd, "a");
+	if (!*out)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+out:
+	if (fd >= 0 && !*out)
+		close(fd);
+	return st;
+}
+
 void mu_file_close(struct mu_file *f)
 {
 	if (f->fd >= 0)
