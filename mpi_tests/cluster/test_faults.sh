@@ -115,7 +115,7 @@ part "a process is stopped for a while"
 run="${endless/--num-epochs 1000000/--num-epochs 2} --num-batches 400"
 if has_files; then
 	train 3 $run --model-prefix P
-	run="$run --model-prefix Q"
+	run="$run --model-prefix Q --overwrite"
 fi
 for who in "worker 1" "server 0"; do
 	if [ "$who" = "server 0" ] && ! in_tier full; then break; fi
