@@ -55,14 +55,17 @@ touch -h -d '1 minute ago' P-latest
 goes_on_from P-0003.h5 4
 
 part "two runs with one prefix"
-train 1 $run --model-prefix P --overwrite 1 --num-epochs 2
-are P-0001.h5 P-0002.h5 P-0003.h5 P-0004.h5
+mkdir old
+cp -p P-0003.h5 P-0004.h5 old
+train 1 $run --model-prefix P --overwrite --num-epochs 2
+are P-0001.h5 P-0002.h5
+cp -p old/* . # as a version before --overwrite left them
 goes_on_from P-0002.h5 3
 rm -f P-*
 train 1 $run --model-prefix P --num-epochs 4
 touch -d '1 hour' P-0004.h5
-train 1 $run --model-prefix P --overwrite 1 --num-epochs 1 --keep 2
-are P-0001.h5 P-0004.h5
-train 1 $run --model-prefix P --overwrite 1 --num-epochs 2 --keep 2
+train 1 $run --model-prefix P --overwrite --num-epochs 1 --keep 2
+are P-0001.h5
+train 1 $run --model-prefix P --overwrite --num-epochs 2 --keep 2
 are P-0001.h5 P-0002.h5
 finish

@@ -210,7 +210,9 @@ for np in 1 3; do
 done
 run_limited 60 1 $mlp --model-prefix K --overwrite 1 --resume auto
 [ $status = 2 ] || fail "exit status $status, not 2, of --overwrite with --resume"
-train 1 $mlp --model-prefix K --num-epochs 2 --overwrite 1
+train 1 $mlp --model-prefix K --num-epochs 3 --overwrite
+train 1 $mlp --model-prefix K --num-epochs 2 --overwrite --save-async 0
+[ ! -e K-0003.h5 ] || fail "a later file of the replaced run is left"
 [ "$(readlink K-latest)" = K-0002.h5 ] || fail "K-latest: $(readlink K-latest)"
 expect_none 'Resumed'
 

@@ -340,14 +340,19 @@ enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path
 		MU_TRY(point(v->model_prefix, "best", best));
 		remove_best(v, was, best, path);
 	}
-	if (v->keep == 0)
+	if (v->keep == 0 && !v->overwrite)
 		goto out;
 	MU_TRY(find_files(v->model_prefix, path, &files));
-	for (size_t i = (size_t)v->keep; i < files.n; i++)
-		if (strcmp(files.of[i].path, path) != 0 &&
-		    strcmp(files.of[i].path, best) != 0 && unlink(files.of[i].path) != 0)
-			MU_FAIL(MU_ERR_IO, "--keep %ld: %s cannot be removed: %s", v->keep,
-				files.of[i].path, strerror(errno));
+	for (size_t i = 0; i < files.n; i++) {
+		const struct checkpoint_file *f = &files.of[i];
+		const bool replaced = v->overwrite && f->earlier;
+
+		if ((replaced || (v->keep > 0 && i >= (size_t)v->keep)) &&
+		    strcmp(f->path, path) != 0 && strcmp(f->path, best) != 0 &&
+		    unlink(f->path) != 0)
+			MU_FAIL(MU_ERR_IO, "--%s: %s cannot be removed: %s",
+				replaced ? "overwrite" : "keep", f->path, strerror(errno));
+	}
 out:
 	mu_checkpoint_files_release(&files);
 	return st;
