@@ -77,6 +77,14 @@ status=$?
 expect_count 1 'error: '
 expect 'error: .*key 7.*worker 1 \(rank 1, [^ ]+; stopped\)'
 
+part "a request that waits for a push that nobody makes"
+timeout -k 5 $((60 * scale)) $MPIRUN -n 3 "$(test_program test_watch)" asks >"$log" 2>&1 </dev/null
+status=$?
+[ $status = 1 ] || fail "exit status $status of a request that waits for ever"
+expect_count 1 'error: '
+expect 'warning: server 0 has waited .* for pushes of key 7: nothing from worker 1'
+expect 'error: .*server 0 has waited .* for pushes of key 7: nothing from worker 1 .*the limit is 1 s'
+
 part "a store of keys without mu_keys_finish"
 for store in forgotten forgotten-servers; do
 	timeout -k 5 $((60 * scale)) $MPIRUN -n 3 "$(test_program test_keys_turns)" $store >"$log" 2>&1 </dev/null

@@ -3,7 +3,8 @@
 /*
  * The watch over waits: a rank that sleeps is named, one that computes is not taken for lost, and
  * one rank tells. With an argument, for test_watchdog.sh: "keys", a store of keys whose worker 1
- * stops itself for ever; "finish", a store whose workers finish at different times; "setup", a
+ * stops itself for ever; "asks", one whose worker 1 never makes the push that a request of worker 0
+ * needs; "finish", a store whose workers finish at different times; "setup", a
  * meeting to which a rank of another node comes late.
  */
 #include <signal.h>
@@ -259,6 +260,36 @@ static void stop_one(struct mu_kv *kv, void *context)
 	mu_world_fail(st, "test_watch", rank, "a worker");
 }
 
+/* Worker 0 asks the owner again and again whether the round has closed: that is no progress. */
+static int run_asks(void)
+{
+	struct mu_keys_config config = {.type = "dist_sync", .topology = &topology};
+	struct mu_array array = floats(values, 8), out = floats(values + 8, 8);
+	struct mu_kv_item item = item_of(7, &array), into = item_of(7, &out);
+	struct mu_keys_request *r[2];
+	struct mu_keys *keys = NULL;
+	enum mu_status st;
+
+	set_limits(0.3, 1);
+	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	must(mu_keys_new(&keys, &config));
+	if (topology.role == MU_ROLE_SERVER) {
+		st = mu_keys_serve(keys);
+	} else {
+		must(mu_keys_init(keys, 1, &item));
+		if (topology.index == 0) {
+			must(mu_keys_push(keys, 1, &item, 0));
+			must(mu_keys_pull_begin(keys, 1, &into, 0, &r[0]));
+			must(mu_keys_push_begin(keys, 1, &item, 0, &r[1]));
+			st = mu_keys_request_end(r[1]);
+		} else {
+			st = mu_keys_barrier(keys);
+		}
+	}
+	mu_world_fail(st, "test_watch", rank, "asks");
+	return 1;
+}
+
 /* Worker 0 has nothing more to do, the last one for longer than the limit; nobody sees it. */
 static int run_finish(void)
 {
@@ -338,6 +369,8 @@ int main(int argc, char **argv)
 	MPI_Comm_size(world, &size);
 	if (argc > 1 && strcmp(argv[1], "keys") == 0)
 		return run_keys();
+	if (argc > 1 && strcmp(argv[1], "asks") == 0)
+		return run_asks();
 	if (argc > 1 && strcmp(argv[1], "finish") == 0)
 		return run_finish();
 	if (argc > 1 && strcmp(argv[1], "setup") == 0)

@@ -13,6 +13,7 @@
 struct waiting {
 	struct mu_keys *keys;
 	const char *what;
+	const struct mu_key *key; /* whose round is open */
 };
 
 /* Whoever completes some requests; and workers, if this rank owns what they wait for. */
@@ -80,11 +81,26 @@ out:
 	return st;
 }
 
-enum mu_status mu_keys_link_nap(struct mu_keys *keys, struct mu_waiter *waiter, const char *what)
+/* The owners of a key whose round is open, and if this rank is one, the workers that they await. */
+static void await_round(const void *context, struct mu_awaited *a)
 {
-	const struct waiting waiting = {keys, what};
+	const struct waiting *x = context;
+	const struct mu_keys *keys = x->keys;
 
-	return idle(keys, waiter, await_somebody, &waiting);
+	snprintf(a->what, sizeof a->what, "a round of key %.100s to close",
+		 mu_key_text(x->key->number, x->key->name).text);
+	for (size_t p = x->key->first_part; p < x->key->first_part + x->key->n_parts; p++)
+		mu_awaited_add(a, keys->owner_ranks[keys->table.parts[p].owner]);
+	if (keys->server)
+		mu_keys_late_workers(keys->server, a);
+}
+
+enum mu_status mu_keys_link_nap(struct mu_keys *keys, struct mu_waiter *waiter,
+				const struct mu_key *key)
+{
+	const struct waiting waiting = {.keys = keys, .key = key};
+
+	return idle(keys, waiter, await_round, &waiting);
 }
 
 enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *requests,
@@ -92,7 +108,7 @@ enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *re
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	const struct waiting waiting = {keys, what};
+	const struct waiting waiting = {.keys = keys, .what = what};
 	struct mu_waiter waiter;
 	int done = 0;
 
@@ -239,7 +255,7 @@ enum mu_status mu_keys_link_wait_heads(struct mu_keys *keys, int n, const char *
 	enum mu_status st = MU_OK;
 	struct mu_keys_links *w = keys->end;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	const struct waiting waiting = {keys, what};
+	const struct waiting waiting = {.keys = keys, .what = what};
 	struct mu_waiter waiter;
 
 	mu_waiter_init(&waiter, keys->topology);

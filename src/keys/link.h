@@ -63,8 +63,9 @@ enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *re
 				 const char *what);
 /* The same for a collective of all workers that has begun. */
 enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what);
-/* A nap between two polls that found nothing, with the limit of a wait for `what`. */
-enum mu_status mu_keys_link_nap(struct mu_keys *keys, struct mu_waiter *waiter, const char *what);
+/* A nap between two polls that found nothing, with the limits of a wait for a round of a key. */
+enum mu_status mu_keys_link_nap(struct mu_keys *keys, struct mu_waiter *waiter,
+				const struct mu_key *key);
 /* A worker that owns keys: answer until all workers have finished. */
 enum mu_status mu_keys_link_serve(struct mu_keys *keys);
 /* Begin a message of the present call, in pieces if it is large. Zero bytes: nothing is sent. */

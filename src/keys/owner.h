@@ -26,7 +26,8 @@ enum mu_coding {
 	MU_CODING_STATE_PUT,   /* a state of the optimiser, float32 */
 	MU_CODING_UPDATES_GET, /* the count of updates, uint64_t */
 	MU_CODING_UPDATES_PUT,
-	MU_CODING_ROUNDS_GET, /* the count of closed rounds, uint64_t; always answered at once */
+	/* The count of closed rounds, uint64_t; always answered at once. n_rows: does it wait? */
+	MU_CODING_ROUNDS_GET,
 	MU_CODING_WEIGHTS_GET, /* the value in the owner's precision, float32 */
 	MU_CODING_WEIGHTS_PUT,
 	MU_CODING_MULTIPLIERS_PUT, /* of learning rate and weight decay, two doubles */
@@ -116,7 +117,7 @@ struct mu_transfer {
 	float threshold;       /* of 2BIT, 1BIT */
 	const void *data;      /* what goes to the owner */
 	size_t nbytes;
-	size_t n_rows, row_length; /* of rows; n_rows: number of a state */
+	size_t n_rows, row_length; /* of rows; n_rows: number of a state, or see ROUNDS_GET */
 	void *out;                 /* what comes back, NULL = nothing is wanted */
 	size_t out_nbytes;
 };

@@ -188,17 +188,15 @@ static void pull(struct mu_keys_request *r)
 		finish(r, mu_keys_exchange(r->keys, r->n, r->items, MU_PULL));
 }
 
-/* Which requests may go on? Keys that an earlier request holds are marked by the number of the
- * pass. */
+/* Which requests may go on? Keys that an earlier one holds are marked by the pass's number. */
 static void find_free(struct mu_keys *keys)
 {
 	keys->pass++;
 	for (struct mu_keys_request *r = keys->requests; r; r = r->next) {
 		r->is_free = true;
 		for (size_t i = 0; i < r->n; i++)
-			r->is_free = r->is_free &&
-				     mu_key_find(&keys->table, r->items[i].key, r->items[i].name)
-						     ->pass != keys->pass;
+			r->is_free &= mu_key_find(&keys->table, r->items[i].key, r->items[i].name)
+					      ->pass != keys->pass;
 		for (size_t i = 0; holds_keys(r) && i < r->n; i++)
 			mu_key_find(&keys->table, r->items[i].key, r->items[i].name)->pass =
 				keys->pass;
@@ -231,7 +229,8 @@ static bool is_pull(const struct mu_keys_request *r)
 
 /* ---- have rounds closed? ---- */
 
-static enum mu_status add_question(struct mu_keys *keys, const struct mu_kv_item *item)
+/* waits: the worker does nothing else until this round has closed. */
+static enum mu_status add_question(struct mu_keys *keys, const struct mu_kv_item *item, bool waits)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
@@ -244,6 +243,7 @@ static enum mu_status add_question(struct mu_keys *keys, const struct mu_kv_item
 		MU_TRY(mu_keys_transfer(keys, &x));
 		x->part = key->first_part + p;
 		x->coding = MU_CODING_ROUNDS_GET;
+		x->n_rows = waits;
 		x->out = rounds;
 		x->out_nbytes = sizeof(uint64_t);
 	}
@@ -251,16 +251,16 @@ out:
 	return st;
 }
 
-/* Marks requests whose keys have rounds that are open as not free. */
-static enum mu_status ask(struct mu_keys *keys)
+/* Marks requests whose keys have rounds that are open as not free. waits: for this request. */
+static enum mu_status ask(struct mu_keys *keys, const struct mu_keys_request *waits)
 {
 	enum mu_status st = MU_OK;
 	size_t next = 0;
 
 	mu_keys_begin(keys);
-	for (struct mu_keys_request *r = keys->requests; r; r = r->next)
+	for (const struct mu_keys_request *r = keys->requests; r; r = r->next)
 		for (size_t i = 0; is_pull(r) && i < r->n; i++)
-			MU_TRY(add_question(keys, &r->items[i]));
+			MU_TRY(add_question(keys, &r->items[i], r == waits));
 	if (keys->n_transfers > 0)
 		MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
 	for (struct mu_keys_request *r = keys->requests; r; r = r->next) {
@@ -287,7 +287,7 @@ out:
 }
 
 /* Pull what is there to be pulled. */
-static void move_pulls(struct mu_keys *keys)
+static void move_pulls(struct mu_keys *keys, const struct mu_keys_request *waits)
 {
 	struct mu_keys_request *next;
 	enum mu_status st = MU_OK;
@@ -295,7 +295,7 @@ static void move_pulls(struct mu_keys *keys)
 
 	find_free(keys);
 	if (keys->kind.synchronous && !keys->kind.one_worker)
-		st = ask(keys);
+		st = ask(keys, waits);
 	if (st != MU_OK) {
 		snprintf(text, sizeof text, "%s", mu_trace_message());
 		mu_trace_clear();
@@ -311,7 +311,7 @@ static void move_pulls(struct mu_keys *keys)
 	}
 }
 
-static enum mu_status move(struct mu_keys *keys)
+static enum mu_status move(struct mu_keys *keys, const struct mu_keys_request *waits)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_keys_request *before;
@@ -321,7 +321,7 @@ static enum mu_status move(struct mu_keys *keys)
 	move_pushes(keys);
 	do { /* what a pull has held back */
 		before = keys->done;
-		move_pulls(keys);
+		move_pulls(keys, waits);
 		move_pushes(keys);
 	} while (keys->requests && keys->done != before);
 out:
@@ -339,7 +339,7 @@ static bool is_push_queued(const struct mu_keys *keys)
 	return false;
 }
 
-/* The first request that r waits for: an earlier one that holds one of its keys, or itself. */
+/* The first request that r waits for: an earlier one that holds a key of it, or itself. */
 static struct mu_keys_request *find_holder(struct mu_keys *keys, struct mu_keys_request *r)
 {
 	const uint64_t mark = ++keys->pass;
@@ -379,13 +379,19 @@ static enum mu_status complete(struct mu_keys_request *r)
 			pull(holder);
 		} else {
 			const struct mu_keys_request *before = keys->done;
+			const struct mu_kv_item *item = holder->items;
 
-			MU_TRY(move(keys));
-			if (keys->done == before)
-				MU_TRY(mu_keys_link_nap(keys, &waiter,
-							"the owners to close a round"));
+			/* An answer is no progress, so it must not look like a wait of its own. */
+			mu_waiter_nest(&waiter, true);
+			st = move(keys, holder);
+			mu_waiter_nest(&waiter, false);
+			MU_TRY(st);
+			if (keys->done != before)
+				mu_waiter_init(&waiter, keys->topology);
 			else
-				mu_waiter_reset(&waiter);
+				MU_TRY(mu_keys_link_nap(keys, &waiter,
+							mu_key_find(&keys->table, item->key,
+								    item->name)));
 			continue;
 		}
 		st = MU_OK;
@@ -412,7 +418,7 @@ enum mu_status mu_keys_request_test(struct mu_keys_request *request, bool *done)
 	enum mu_status st = MU_OK;
 
 	if (request->stage != DONE)
-		MU_TRY(move(request->keys));
+		MU_TRY(move(request->keys, NULL));
 out:
 	*done = request->stage == DONE;
 	return st;

@@ -220,6 +220,8 @@ static enum mu_status want(struct mu_keys_server *s, struct mu_keys_conn *c, siz
 
 	/* Who asks for a round that nobody can close gets the error instead. */
 	if (coding == MU_CODING_ROUNDS_GET && q->pushed > run->owned.rounds) {
+		if (c->items[i].n_rows > 0)
+			q->asked = q->pushed;
 		MU_TRY(check_finished(s, run, c->worker));
 		if (s->status != MU_OK)
 			goto out;

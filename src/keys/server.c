@@ -389,6 +389,16 @@ out:
 	return st;
 }
 
+/* Does the call only ask whether rounds have closed? Such items are a call of their own. */
+static bool is_question(const struct mu_keys_conn *c)
+{
+	const struct keys_head *head = (const struct keys_head *)(const void *)c->head;
+	const struct keys_item *items = (const struct keys_item *)(const void *)(head + 1);
+
+	return head->op == KEYS_CALL && head->n_items > 0 &&
+	       (enum mu_coding)items[0].coding == MU_CODING_ROUNDS_GET;
+}
+
 static enum mu_status poll_one(struct mu_keys_server *s, int *n)
 {
 	enum mu_status st = MU_OK;
@@ -396,11 +406,15 @@ static enum mu_status poll_one(struct mu_keys_server *s, int *n)
 	int n_heads = 0, n_received = 0;
 
 	MU_MPI(MPI_Testsome(mu_count(s->n_workers), s->heads, &n_heads, s->arrived, ignore));
-	for (int i = 0; i < n_heads; i++)
-		MU_TRY(take_head(s, &s->conns[s->arrived[i]]));
+	for (int i = 0; i < n_heads; i++) {
+		struct mu_keys_conn *c = &s->conns[s->arrived[i]];
+
+		*n += !is_question(c);
+		MU_TRY(take_head(s, c));
+	}
 	MU_TRY(poll_receives(s, &n_received));
 	MU_TRY(mu_keys_poll_sends(s));
-	*n += (n_heads > 0 ? n_heads : 0) + n_received;
+	*n += n_received;
 out:
 	return st;
 }
@@ -421,7 +435,7 @@ out:
 static bool is_wanted(const struct mu_keys_server *s, const struct mu_keys_run *run)
 {
 	for (size_t w = 0; w < s->n_workers; w++)
-		if (run->queues[w].waiting)
+		if (run->queues[w].waiting || run->queues[w].asked > run->owned.rounds)
 			return true;
 	return false;
 }

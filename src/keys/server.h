@@ -17,8 +17,8 @@ enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_keys_co
 void mu_keys_server_close(struct mu_keys *keys);
 /*
  * Handle what has come for any open store that this rank owns keys of; *n: how many messages that
- * was. Stores may be used in turns, so a rank that waits in one of them answers for all. An error
- * is one of MPI or memory.
+ * was, without those that ask whether a round has closed: they are no progress. Stores may be used
+ * in turns, so a rank that waits in one of them answers for all. An error is one of MPI or memory.
  */
 enum mu_status mu_keys_servers_poll(int *n);
 /* The context is a struct mu_keys_server: workers whose pushes others wait for. */
@@ -42,6 +42,7 @@ struct mu_keys_queue {
 	uint64_t pushed;
 	size_t waiting; /* item of its call + 1 that wants the value after its last push; 0 = none
 			 */
+	uint64_t asked; /* it waits for this round to close, and asks now and then; 0 = none */
 };
 
 /* A run of a key that this rank owns. */
