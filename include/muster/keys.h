@@ -221,7 +221,8 @@ enum mu_status mu_keys_pull_rows(struct mu_keys *keys, size_t n, const struct mu
  * ---- requests ----
  *
  * The calls above without waiting, in MXNet's order: calls of one key happen in the order in which
- * they begin, calls of different keys do not wait for each other, and any number may be under way.
+ * they begin, calls of different keys do not wait for each other, not even those of one request,
+ * and any number may be under way.
  * Until mu_keys_request_end the arrays and row numbers belong to the request: do not write or free
  * what it pushes, nor read, write or free what it pulls (the items may go). Two requests under way
  * must not pull into the same array. A blocking call of a key waits for that key's earlier

@@ -154,6 +154,38 @@ static void crossed(struct mu_keys *keys)
 	CHECK(count_wrong(0, 0, n) == 0 && count_wrong(1, 0, n) == 0 && count_wrong(0, 1, n) == 0);
 }
 
+/*
+ * Each worker pushes one of two keys, pulls both in one request, and pushes the other: half of the
+ * pull waits for a push of others that waits for the other half of theirs.
+ */
+static void listed(struct mu_keys *keys)
+{
+	const int n = mu_keys_num_workers(keys), first = mu_keys_rank(keys) % 2;
+
+	for (int late = 0; late < 2; late++) { /* which request ends first */
+		struct mu_array both[2] = {floats(pulled[0][1], SMALL),
+					   floats(pulled[0][3], SMALL)};
+		const struct mu_kv_item items[2] = {item_of(6 + 2 * late, &both[0]),
+						    item_of(7 + 2 * late, &both[1])};
+		struct mu_array one = floats(pushed[0][first ? 3 : 1], SMALL);
+		struct mu_kv_item item = item_of(items[first].key, &one);
+		struct mu_keys_request *r[3];
+
+		fill(mu_keys_rank(keys));
+		memset(pulled, 0, sizeof pulled);
+		must(mu_keys_init(keys, 2, items));
+		must(mu_keys_push_begin(keys, 1, &item, 0, &r[0]));
+		must(mu_keys_pull_begin(keys, 2, items, 0, &r[1]));
+		one.data = pushed[0][first ? 1 : 3];
+		item.key = items[!first].key;
+		must(mu_keys_push_begin(keys, 1, &item, 0, &r[2]));
+		for (int i = 0; i < 3; i++)
+			must(mu_keys_request_end(r[(late + 1 + i) % 3]));
+		CHECK(count_wrong(0, first ? 3 : 1, n) == 0);
+		CHECK(pulled[0][first ? 1 : 3][1] == 0);
+	}
+}
+
 /* A pull is not done before all have pushed; blocking calls and a finish come behind requests. */
 static void tested(struct mu_keys *keys)
 {
@@ -341,6 +373,7 @@ static void in_all_ways(const char *type, const struct mu_topology *t)
 {
 	run(type, t, all_at_once, NULL);
 	run(type, t, crossed, NULL);
+	run(type, t, listed, NULL);
 	run(type, t, tested, NULL);
 	run(type, t, forms, NULL);
 	failing(type, t);

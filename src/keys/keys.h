@@ -22,7 +22,7 @@ struct mu_key {
 	size_t n_residuals;
 	uint64_t call;   /* the last one that named this key */
 	uint64_t pushed; /* this worker's pushes */
-	uint64_t pass;   /* of the requests: the last one in which this key was marked */
+	uint64_t pass;   /* of the requests: the last one that marked this key */
 };
 
 /* A run of a key on one owner. */
@@ -129,6 +129,7 @@ struct mu_keys {
 	struct mu_keys_request *requests; /* that are not done, in the order of their begin */
 	struct mu_keys_request *done;     /* not freed yet */
 	uint64_t pass;                    /* over the requests */
+	uint64_t n_parts_done;            /* of requests, so far */
 	void *end;                        /* of the worker */
 	bool finished;
 	/* Who owns keys, as ranks of comm; they may be workers. */
