@@ -43,6 +43,7 @@ static void refused_schedules(struct mu_kv *kv)
 		struct mu_schedule schedule;
 		const char *part;
 	} cases[] = {
+		{{.kind = (enum mu_schedule_kind)17, .lr = 1}, "kind of the schedule"},
 		{{.lr = 1, .final_lr = -1}, "learning rate"},
 		{{.lr = 1, .warmup = 3, .warmup_begin_lr = INFINITY}, "learning rate"},
 		{{.lr = 1, .factor = -1}, "factor, warmup and power"},
@@ -66,6 +67,7 @@ static void refused(struct mu_kv *kv, void *context)
 {
 	struct mu_kv_item one = with(7, &values, 100), two[2];
 	struct mu_array half = {w, 100, MU_FLOAT16};
+	const struct mu_array uneven[2] = {{w, 4, MU_FLOAT32}, {w, 3, MU_FLOAT32}};
 	uint64_t rows[2] = {3, 10};
 	const struct mu_kv_optimizer bad = {.optim = {.name = "magic"}, .rescale = 1};
 	const struct mu_kv_optimizer lars = {.optim = {.name = "lars"}, .rescale = 1};
@@ -82,6 +84,11 @@ static void refused(struct mu_kv *kv, void *context)
 	fails(mu_kv_init(kv, 1, &one), MU_ERR_ARGUMENT, "key -4");
 	two[0] = two[1] = with(9, &values, 100);
 	fails(mu_kv_init(kv, 2, two), MU_ERR_ARGUMENT, "makes key 9 twice");
+	two[1] = with(11, &values, 100);
+	two[1].row_length = 10;
+	fails(mu_kv_init(kv, 1, &two[1]), MU_ERR_ARGUMENT, "key 11 on worker 0");
+	two[1] = (struct mu_kv_item){.key = 11, .n_arrays = 2, .arrays = uneven};
+	fails(mu_kv_init(kv, 1, &two[1]), MU_ERR_ARGUMENT, "the arrays of key 11 on worker 0");
 	one = with(10, &values, 0);
 	fails(mu_kv_init(kv, 1, &one), MU_ERR_ARGUMENT, "without elements");
 	one = with(7, &values, 99);
@@ -101,8 +108,9 @@ static void refused(struct mu_kv *kv, void *context)
 	one.rows = rows;
 	values.n = 20;
 	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "row 10, and it has 10 rows");
+	values.n = 19; /* the array is checked before numbers are read */
+	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "19 elements, and at least 20");
 	rows[1] = 4;
-	values.n = 19;
 	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "19 elements, and at least 20");
 	one.row_length = 33;
 	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "are not rows of 33");

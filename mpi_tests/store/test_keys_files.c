@@ -332,7 +332,8 @@ static void numbers(struct mu_keys *keys)
 	memset(data, 0, sizeof data);
 	data[0][1] = mu_keys_rank(keys) == 0 ? 5 : 6;
 	must(mu_keys_init(keys, 1, &item));
-	check_wrong(keys, "keys-a.h5", MU_KEYS_WEIGHTS, MU_ERR_FORMAT, "its keys is 'names'");
+	check_wrong(keys, "keys-a.h5", MU_KEYS_WEIGHTS, MU_ERR_FORMAT,
+		    "its sort of keys is 'names'");
 	must(mu_keys_save(keys, "keys-n.h5", MU_KEYS_WEIGHTS));
 	data[0][1] = 8;
 	must(mu_keys_pushpull(keys, 1, &item, 0));

@@ -286,6 +286,28 @@ out:
 
 static const struct mu_kv_updater refusing = {"refusing", refuse, NULL};
 
+/* NULL where there must be something: an error of the call, not of the program. */
+static void refused_null(struct mu_keys *keys)
+{
+	struct mu_array array = floats(pulled[0][0], 3);
+	struct mu_kv_item item = item_of(1, &array);
+	bool done;
+
+	fails(mu_keys_push(NULL, 1, &item, 0), MU_ERR_ARGUMENT, "mu_keys_push: the store is NULL");
+	fails(mu_keys_barrier(NULL), MU_ERR_ARGUMENT, "mu_keys_barrier: the store is NULL");
+	fails(mu_keys_finish(NULL), MU_ERR_ARGUMENT, "mu_keys_finish: the store is NULL");
+	fails(mu_keys_serve(NULL), MU_ERR_ARGUMENT, "mu_keys_serve: the store is NULL");
+	fails(mu_keys_load(NULL, "a", 1), MU_ERR_ARGUMENT, "mu_keys_load: the store is NULL");
+	fails(mu_keys_push(keys, 2, NULL, 0), MU_ERR_ARGUMENT, "list of 2 items is NULL");
+	fails(mu_keys_pull_begin(keys, 1, &item, 0, NULL), MU_ERR_ARGUMENT,
+	      "mu_keys_pull_begin: there is no place");
+	fails(mu_keys_request_test(NULL, &done), MU_ERR_ARGUMENT, "the request is NULL");
+	fails(mu_keys_init(keys, 1, NULL), MU_ERR_ARGUMENT, "list of 1 items of worker 0 (rank");
+	fails(mu_keys_set_optimizer(keys, NULL), MU_ERR_ARGUMENT, "the optimizer is NULL");
+	fails(mu_keys_set_multipliers(keys, 1, NULL),
+	      mu_keys_rank(keys) == 0 ? MU_ERR_ARGUMENT : MU_ERR_PEER, "multipliers is NULL");
+}
+
 /* Wrong items at the begin; what the owner says at the end, of all requests, and then no hang. */
 static void failing(const char *type, const struct mu_topology *t)
 {
@@ -308,6 +330,7 @@ static void failing(const char *type, const struct mu_topology *t)
 	item.key = 0;
 	fails(mu_keys_pull_begin(keys, 1, &item, 0, &r[0]), MU_ERR_ARGUMENT, "are needed");
 	CHECK(!r[0]);
+	refused_null(keys);
 	must(mu_keys_request_end(NULL));
 	must(mu_keys_set_updater(keys, "refusing"));
 	r[0] = begin(keys, 1, pushed[0][1], true);

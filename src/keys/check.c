@@ -14,6 +14,8 @@ enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call
 {
 	enum mu_status st = MU_OK;
 
+	if (!keys)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: the store is NULL: mu_keys_open makes one", call);
 	if (keys->topology->role != MU_ROLE_WORKER)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_keys_serve", call);
 	if (keys->finished)
@@ -107,7 +109,7 @@ out:
 	return st;
 }
 
-/* Rows: numbers in range, a length that divides the key. *need is elements. */
+/* Rows: a length that divides the key, numbers, one array. *need is elements. */
 static enum mu_status check_rows(const struct mu_keys *keys, const struct mu_key *key,
 				 const struct mu_kv_item *item, const char *call, size_t *need)
 {
@@ -126,7 +128,17 @@ static enum mu_status check_rows(const struct mu_keys *keys, const struct mu_key
 	if (item->n_rows > 0 && !item->rows)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s of key %s on rank %d: %zu rows without numbers", call,
 			NAME(key->number, key->name), rank, item->n_rows);
-	for (size_t i = 0; i < item->n_rows; i++) {
+out:
+	return st;
+}
+
+static enum mu_status check_row_numbers(const struct mu_keys *keys, const struct mu_key *key,
+					const struct mu_kv_item *item, const char *call)
+{
+	enum mu_status st = MU_OK;
+	const int rank = keys->topology->rank;
+
+	for (size_t i = 0; item->row_length > 0 && i < item->n_rows; i++) {
 		if (item->rows[i] >= key->n / item->row_length)
 			MU_FAIL(MU_ERR_ARGUMENT,
 				"%s of key %s on rank %d: row %llu, and it has %zu rows", call,
@@ -167,6 +179,8 @@ static enum mu_status check_item(struct mu_keys *keys, const struct mu_kv_item *
 			NAME(item->key, item->name), rank);
 	for (size_t i = 0; i < item->n_arrays && need > 0; i++)
 		MU_TRY(check_array(keys, key, need, &item->arrays[i], call, use));
+	/* Last: an array that fits says that n_rows is right, so the numbers may be read. */
+	MU_TRY(check_row_numbers(keys, key, item, call));
 out:
 	return st;
 }
@@ -183,6 +197,9 @@ enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct 
 			"optimizer nor updater: mu_keys_set_optimizer or mu_keys_set_updater comes "
 			"first",
 			call, keys->topology->rank, keys->type);
+	if (n > 0 && !items)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s on rank %d: the list of %zu items is NULL", call,
+			keys->topology->rank, n);
 	keys->calls++;
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(check_item(keys, &items[i], call, use));
@@ -201,6 +218,9 @@ enum fault {
 	NO_ARRAY, /* nothing to take the size from */
 	MIXED,    /* a name where keys are numbers, or the reverse */
 	BAD_NAME, /* empty, or too long */
+	NO_LIST,  /* the list of items is NULL */
+	DIFFERENT, /* arrays of different sizes or types, or one without data */
+	WITH_ROWS, /* a new key has none */
 };
 
 /* A new key as workers compare it, and what is wrong with it. */
@@ -263,7 +283,13 @@ static enum fault look(const struct mu_keys *keys, const struct mu_kv_item *item
 	if (item->n_arrays == 0 || !item->arrays || item->arrays[0].n == 0 ||
 	    !item->arrays[0].data || (unsigned)item->arrays[0].dtype >= MU_DTYPE_N)
 		return NO_ARRAY;
-	return FINE;
+	for (size_t i = 1; i < item->n_arrays; i++) {
+		const struct mu_array *a = &item->arrays[i];
+
+		if (a->n != item->arrays[0].n || a->dtype != item->arrays[0].dtype || !a->data)
+			return DIFFERENT;
+	}
+	return item->row_length > 0 || item->n_rows > 0 || item->rows ? WITH_ROWS : FINE;
 }
 
 /* The first key of mine that is wrong by itself or is not worker 0's. */
@@ -332,6 +358,20 @@ static enum mu_status tell(const struct mu_topology *t, int w, const struct new_
 			"or "
 			"longer than %d bytes",
 			k->name, strlen(k->name) > 40 ? "..." : "", w, rank, MU_KEY_NAME_MAX);
+	case NO_LIST:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_keys_init: the list of %llu items of worker %d (rank %d) is NULL",
+			(unsigned long long)k->n_items, w, rank);
+	case DIFFERENT:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_keys_init: the arrays of key %s on worker %d (rank %d) differ in size "
+			"or type, or one has no data",
+			key.text, w, rank);
+	case WITH_ROWS:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_keys_init: key %s on worker %d (rank %d) has row_length or rows: a key "
+			"is made as a whole",
+			key.text, w, rank);
 	}
 out:
 	return st;
@@ -347,7 +387,7 @@ static enum mu_status share_first(struct mu_keys *keys, size_t n, const struct m
 	MU_TRY(keys->ops->bcast(keys, &count, sizeof count));
 	*n_theirs = count;
 	MU_TRY(MU_ALLOC(*theirs, *n_theirs + 1, "keys of worker 0"));
-	for (size_t i = 0; keys->topology->index == 0 && i < n; i++)
+	for (size_t i = 0; keys->topology->index == 0 && items && i < n; i++)
 		(*theirs)[i] = describe(&items[i]);
 	MU_TRY(keys->ops->bcast(keys, *theirs, *n_theirs * sizeof **theirs));
 out:
@@ -365,10 +405,12 @@ enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu
 
 	MU_TRY(share_first(keys, n, items, &theirs, &n_theirs));
 	MU_TRY(MU_ALLOC(sorted, n + 1, "sorted keys"));
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; items && i < n; i++)
 		sorted[i] = &items[i];
-	qsort(sorted, n, sizeof *sorted, compare_items);
-	mine = judge(keys, n, items, n == n_theirs ? theirs : NULL, sorted);
+	if (items)
+		qsort(sorted, n, sizeof *sorted, compare_items);
+	mine = n > 0 && !items ? (struct new_key){.fault = NO_LIST, .n_items = n} :
+				 judge(keys, n, items, n == n_theirs ? theirs : NULL, sorted);
 	if (mine.fault == FINE && n != n_theirs)
 		mine = (struct new_key){.fault = COUNT, .n_items = n};
 	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "answers about new keys"));

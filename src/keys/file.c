@@ -233,6 +233,7 @@ static enum mu_status check_text(struct mu_array_file *file, const char *path, c
 				 const char *expected, const char *remedy)
 {
 	enum mu_status st = MU_OK;
+	const char *what = strcmp(name, "keys") == 0 ? "sort of keys" : name;
 	char text[TEXT_BYTES] = "nothing";
 	bool found;
 
@@ -240,7 +241,7 @@ static enum mu_status check_text(struct mu_array_file *file, const char *path, c
 	if (found)
 		MU_TRY(mu_array_file_get_text(file, name, text, sizeof text));
 	if (!found || strcmp(text, expected) != 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: its %s is '%s', and '%s' is needed: %s", path, name,
+		MU_FAIL(MU_ERR_FORMAT, "%s: its %s is '%s', and '%s' is needed: %s", path, what,
 			text, expected, remedy);
 out:
 	return st;
@@ -378,9 +379,10 @@ enum mu_status mu_keys_load(struct mu_keys *keys, const char *path, unsigned con
 	enum mu_status st = MU_OK;
 	struct keys_file f = {.keys = keys, .path = path};
 	struct mu_array_file *file = NULL;
-	struct mu_rule_order rule = keys->rule;
+	struct mu_rule_order rule;
 
 	MU_TRY(begin(keys, path, &contents, "mu_keys_load"));
+	rule = keys->rule;
 	f.contents = contents;
 	if (keys->topology->index == 0)
 		st = check(&f, &file, &rule);

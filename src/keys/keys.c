@@ -132,7 +132,7 @@ enum mu_status mu_keys_finish(struct mu_keys *keys)
 {
 	enum mu_status st = MU_OK;
 
-	if (keys->finished)
+	if (keys && keys->finished)
 		goto out;
 	MU_TRY(mu_keys_check_all(keys, "mu_keys_finish"));
 	keys->finished = true;
@@ -200,6 +200,9 @@ static enum mu_status begin(struct mu_keys *keys, size_t n, const struct mu_kv_i
 					    [MU_USE_ROWS] = "mu_keys_pull_rows_begin"};
 	enum mu_status st = MU_OK;
 
+	if (!out)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: there is no place for the request: out is NULL",
+			names[use]);
 	*out = NULL;
 	MU_TRY(mu_keys_check_worker(keys, names[use]));
 	MU_TRY(mu_keys_check_items(keys, n, items, names[use], use));

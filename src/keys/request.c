@@ -197,10 +197,14 @@ enum mu_status mu_keys_request_test(struct mu_keys_request *request, bool *done)
 {
 	enum mu_status st = MU_OK;
 
-	if (request->n_open > 0)
-		MU_TRY(mu_parts_move(request->keys, NULL));
-out:
+	if (!request || !done)
+		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_request_test: the %s is NULL",
+			request ? "place for the answer" : "request");
 	*done = request->n_open == 0;
+	if (!*done)
+		MU_TRY(mu_parts_move(request->keys, NULL));
+	*done = request->n_open == 0;
+out:
 	return st;
 }
 

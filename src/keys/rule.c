@@ -3,10 +3,26 @@
  * How the values of keys are updated: optimiser, updater, and the optimiser's states.
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "keys.h"
+
+struct rule_text {
+	char text[224];
+};
+
+/* What messages call a rule: the optimizer 'sgd'. */
+static struct rule_text rule_text(const struct mu_rule_order *order)
+{
+	struct rule_text rule = {"no updater"};
+
+	if (order->kind == MU_RULE_OPTIM || order->kind == MU_RULE_UPDATER)
+		snprintf(rule.text, sizeof rule.text, "the %s '%s'",
+			 order->kind == MU_RULE_OPTIM ? "optimizer" : "updater", order->name);
+	return rule;
+}
 
 /* Same rule on all workers: its kind and name. */
 static enum mu_status check_same(struct mu_keys *keys, const struct mu_rule_order *mine)
@@ -23,11 +39,9 @@ static enum mu_status check_same(struct mu_keys *keys, const struct mu_rule_orde
 				all[w].name);
 		if (all[w].kind != all[0].kind || strcmp(all[w].name, all[0].name) != 0)
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"worker %d (rank %d) sets the %s '%s', worker 0 the %s '%s'", w,
-				t->worker_ranks[w],
-				all[w].kind == MU_RULE_OPTIM ? "optimizer" : "updater", all[w].name,
-				all[0].kind == MU_RULE_OPTIM ? "optimizer" : "updater",
-				all[0].name);
+				"worker %d (rank %d) sets %s, worker 0 %s", w,
+				t->worker_ranks[w], rule_text(&all[w]).text,
+				rule_text(&all[0]).text);
 	}
 out:
 	mu_free(all);
@@ -50,10 +64,15 @@ out:
  * What is wrong with the caller's rule travels in place of its name, so that all workers tell of
  * it.
  */
-static void refuse(struct mu_rule_order *order, const char *why, const char *name)
+__attribute__((format(printf, 2, 3))) static void refuse(struct mu_rule_order *order,
+							 const char *format, ...)
 {
+	va_list arguments;
+
 	order->kind = MU_RULE_BAD;
-	snprintf(order->name, sizeof order->name, "%s '%.64s'", why, name ? name : "");
+	va_start(arguments, format);
+	vsnprintf(order->name, sizeof order->name, format, arguments);
+	va_end(arguments);
 }
 
 static bool is_rate(double x)
@@ -66,6 +85,8 @@ static const char *find_fault(const struct mu_schedule *s)
 {
 	const bool decays = s->kind == MU_SCHEDULE_POLY || s->kind == MU_SCHEDULE_COSINE;
 
+	if ((unsigned)s->kind > MU_SCHEDULE_COSINE)
+		return "the kind of the schedule is no enum mu_schedule_kind for optimizer";
 	if (!is_rate(s->lr) || !is_rate(s->final_lr) || !is_rate(s->warmup_begin_lr))
 		return "the learning rate must be finite and not below 0, and it is not for "
 		       "optimizer";
@@ -90,26 +111,32 @@ static const char *find_fault(const struct mu_schedule *s)
 
 void mu_rule_order_fill(struct mu_rule_order *order, const struct mu_kv_optimizer *optimizer)
 {
-	const char *name = optimizer->optim.name;
+	const char *name = optimizer ? optimizer->optim.name : NULL;
 	const struct mu_rule *rule;
 
 	memset(order, 0, sizeof *order);
 	order->kind = MU_RULE_OPTIM;
+	if (!name) {
+		refuse(order, optimizer ? "the optimizer has no name" : "the optimizer is NULL");
+		return;
+	}
 	order->optimizer = *optimizer;
 	order->optimizer.optim.name = NULL;
 	if (mu_rule_find(&rule, name) != MU_OK)
-		refuse(order, "there is no optimizer", name);
+		refuse(order, "there is no optimizer '%.64s'", name);
 	else if (mu_optim_check(&optimizer->optim) != MU_OK)
-		refuse(order, mu_trace_message(), name);
+		refuse(order, "optimizer '%.64s': %s", name, mu_trace_message());
 	else if (mu_optim_needs_norms(&optimizer->optim))
 		refuse(order,
-		       "norms over whole keys are for the store of a model: not with optimizer",
+		       "norms over whole keys are for the store of a model: not with optimizer "
+		       "'%.64s'",
 		       name);
 	else if (!(optimizer->rescale > 0) || !isfinite(optimizer->rescale))
-		refuse(order, "rescale must be finite and above 0, and it is not for optimizer",
+		refuse(order,
+		       "rescale must be finite and above 0, and it is not for optimizer '%.64s'",
 		       name);
 	else if (find_fault(&optimizer->schedule))
-		refuse(order, find_fault(&optimizer->schedule), name);
+		refuse(order, "%s '%.64s'", find_fault(&optimizer->schedule), name);
 	else
 		snprintf(order->name, sizeof order->name, "%s", name);
 	mu_trace_clear();
@@ -145,7 +172,7 @@ enum mu_status mu_keys_set_updater(struct mu_keys *keys, const char *name)
 	memset(&order, 0, sizeof order);
 	order.kind = name ? MU_RULE_UPDATER : MU_RULE_REPLACE;
 	if (name && !has_updater(keys, name))
-		refuse(&order, "mu_keys_new was given no updater", name);
+		refuse(&order, "mu_keys_new was given no updater '%.64s'", name);
 	else
 		snprintf(order.name, sizeof order.name, "%s", name ? name : "");
 	MU_TRY(set_rule(keys, &order));
@@ -181,6 +208,10 @@ static enum mu_status put_multipliers(struct mu_keys *keys, size_t n,
 {
 	enum mu_status st = MU_OK;
 
+	if (n > 0 && !list)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_keys_set_multipliers on worker 0: the list of %zu multipliers is NULL",
+			n);
 	MU_TRY(check_multipliers(keys, n, list));
 	mu_keys_begin(keys);
 	for (size_t i = 0; i < n; i++) {

@@ -465,10 +465,13 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 enum mu_status mu_keys_serve(struct mu_keys *keys)
 {
 	enum mu_status st = MU_OK;
-	struct mu_keys_server *s = keys->server;
+	struct mu_keys_server *s = keys ? keys->server : NULL;
 	struct mu_waiter waiter;
 	int n = 0;
 
+	if (!keys)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_keys_serve: the store is NULL: mu_keys_open makes one");
 	if (keys->topology->role != MU_ROLE_SERVER)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_serve is for servers");
 	mu_waiter_init(&waiter, keys->topology);
