@@ -248,7 +248,11 @@ enum mu_status mu_keys_pull_rows_begin(struct mu_keys *keys, size_t n,
 				       struct mu_keys_request **out);
 /* Move all requests of the store on; *done: mu_keys_request_end will not wait. */
 enum mu_status mu_keys_request_test(struct mu_keys_request *request, bool *done);
-/* Wait, free the request, and return how it went. NULL is allowed. Before mu_keys_free. */
+/*
+ * Wait, free the request, and return how it went. NULL is allowed. Once for each request, as free:
+ * a second call is undefined. mu_keys_free warns of requests that are left; they may be ended after
+ * it, and one that was not done is MU_ERR_ARGUMENT then.
+ */
 enum mu_status mu_keys_request_end(struct mu_keys_request *request);
 
 /* mu_keys_init, then mu_keys_pull into the same arrays. Collective over workers. */

@@ -220,7 +220,34 @@ static void tested(struct mu_keys *keys)
 	must(mu_keys_request_end(a));
 	must(mu_keys_request_end(b));
 	unended = begin(keys, 2, pushed[0][2], true);
-	CHECK(unended != NULL);
+	must(mu_keys_finish(keys)); /* completes it */
+	must(mu_keys_request_test(unended, &done));
+	CHECK(done);
+	must(mu_keys_request_end(unended));
+}
+
+/* Requests that outlive their store, which says how many they are. */
+static void orphaned(void)
+{
+	const struct mu_keys_config config = {.type = "local", .topology = &alone};
+	struct mu_keys_request *done_one, *open_one;
+	struct mu_keys *keys = NULL;
+	char text[512] = "";
+	FILE *stream = tmpfile();
+
+	must(mu_keys_new(&keys, &config));
+	make(keys);
+	done_one = begin(keys, 0, pushed[0][0], true);
+	open_one = begin(keys, 1, pulled[0][1], false);
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_INFO, .stream = stream});
+	mu_keys_free(keys);
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_INFO});
+	rewind(stream);
+	CHECK(fread(text, 1, sizeof text - 1, stream) > 0);
+	fclose(stream);
+	CHECK_HAS(text, "calls mu_keys_free, and 2 requests have had no mu_keys_request_end");
+	must(mu_keys_request_end(done_one));
+	fails(mu_keys_request_end(open_one), MU_ERR_ARGUMENT, "mu_keys_free of its store");
 }
 
 /* Several arrays, rows, push and pull in one, many keys in one request. */
@@ -412,6 +439,7 @@ static void once(void)
 	mu_topology_release(&flat);
 	if (rank == 0)
 		in_all_ways("local", &alone);
+	orphaned();
 }
 
 static void each(void)

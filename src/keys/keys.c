@@ -108,7 +108,7 @@ void mu_keys_free(struct mu_keys *keys)
 {
 	if (!keys)
 		return;
-	mu_keys_requests_free(keys);
+	mu_keys_requests_abandon(keys);
 	if (keys->end) {
 		if (!keys->finished)
 			warn_unfinished(keys);

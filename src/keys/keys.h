@@ -225,6 +225,7 @@ enum mu_status mu_keys_request_begin(struct mu_keys *keys, size_t n,
 enum mu_status mu_keys_after_requests(struct mu_keys *keys, size_t n,
 				      const struct mu_kv_item *items, enum mu_use use);
 enum mu_status mu_keys_requests_end(struct mu_keys *keys);
-void mu_keys_requests_free(struct mu_keys *keys);
+/* The store is freed: a warning if requests are left, which the caller may still end. */
+void mu_keys_requests_abandon(struct mu_keys *keys);
 
 #endif

@@ -216,7 +216,8 @@ enum mu_status mu_keys_request_end(struct mu_keys_request *request)
 		return MU_OK;
 	if (request->n_open > 0)
 		MU_TRY(complete(request));
-	unlink_request(&request->keys->done, request);
+	if (request->keys)
+		unlink_request(&request->keys->done, request);
 	st = result(request);
 	free_request(request);
 	MU_TRY(st);
@@ -246,21 +247,49 @@ out:
 	return st;
 }
 
-void mu_keys_requests_free(struct mu_keys *keys)
+/* Waits at most a second for what MPI still sends; else its buffers are never freed. An error on
+ * its way ends the job: no wait. */
+static void abandon_part(struct mu_keys *keys, struct mu_request_part *part)
+{
+	const bool failing = *mu_trace_message();
+	const double end = mu_now() + 1;
+	bool done = !part->batch || !part->batch->sent;
+
+	while (!done && !failing && mu_now() < end &&
+	       keys->ops->push_test(keys, part->batch->sent, false, &done) == MU_OK)
+		;
+	if (!failing)
+		mu_trace_clear();
+	if (done)
+		mu_request_drop_batch(keys, part);
+	part->batch = NULL;
+}
+
+/* The caller still has the requests, and may end them later. */
+void mu_keys_requests_abandon(struct mu_keys *keys)
 {
 	struct mu_keys_request *next;
+	char who[128];
+	size_t n = 0;
 
-	for (struct mu_keys_request *r = keys->requests; r; r = next) {
+	for (struct mu_keys_request *r = keys->done; r; r = next, n++) {
+		next = r->next;
+		r->keys = NULL;
+	}
+	for (struct mu_keys_request *r = keys->requests; r; r = next, n++) {
 		next = r->next;
 		for (size_t i = 0; i < r->n; i++)
-			mu_request_drop_batch(keys, &r->parts[i]);
-		free_request(r);
-	}
-	for (struct mu_keys_request *r = keys->done; r; r = next) {
-		next = r->next;
-		free_request(r);
+			abandon_part(keys, &r->parts[i]);
+		keep_error(r, MU_ERR_ARGUMENT,
+			   "mu_keys_free of its store came before the end of this request");
+		r->keys = NULL;
+		r->n_open = 0;
 	}
 	keys->requests = keys->done = NULL;
+	if (n > 0 && !*mu_trace_message())
+		mu_log_warn("%s calls mu_keys_free, and %zu requests have had no "
+			    "mu_keys_request_end",
+			    mu_topology_who(keys->topology, who, sizeof who), n);
 }
 
 enum mu_status mu_keys_request_begin(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
