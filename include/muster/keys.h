@@ -96,6 +96,9 @@
  *
  * ---- errors ----
  *
+ * MU_ERR_ARGUMENT on all workers, which names both calls: workers that make different collective
+ * calls (but for mu_keys_finish).
+ *
  * MU_ERR_ARGUMENT, with key, rank and both values, before anything is sent: a key that does not
  * exist or is initialised twice, another size or type, a buffer that is too small, a key that is
  * named twice in one call.

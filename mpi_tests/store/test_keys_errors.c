@@ -161,6 +161,9 @@ static void differing(struct mu_kv *kv, void *context)
 	snprintf(text, sizeof text, "worker %d (rank %d) sets the optimizer 'test'", last,
 		 topology.worker_ranks[last]);
 	fails(mu_kv_set_optimizer(kv, &one), MU_ERR_ARGUMENT, text);
+	snprintf(text, sizeof text, "worker %d (rank %d) calls mu_keys_barrier, and worker 0 "
+		 "mu_keys_set_updater", last, topology.worker_ranks[last]);
+	fails(odd ? mu_kv_barrier(kv) : mu_kv_set_updater(kv, NULL), MU_ERR_ARGUMENT, text);
 	/* Nothing of this was kept. */
 	items[1].key = 2;
 	must(mu_kv_init(kv, 2, items));
@@ -266,6 +269,7 @@ static void failing(struct mu_kv *kv, void *context)
 	}
 	fails(mu_kv_pull(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
 	fails(mu_kv_push(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
+	fails(mu_kv_barrier(kv), MU_ERR_NUMERIC, message);
 	keys[0].key = 7;
 	fails(mu_kv_init(kv, 1, keys), mu_kv_rank(kv) == 0 ? MU_ERR_NUMERIC : MU_ERR_PEER, message);
 }

@@ -134,7 +134,7 @@ enum mu_status mu_keys_finish(struct mu_keys *keys)
 
 	if (keys && keys->finished)
 		goto out;
-	MU_TRY(mu_keys_check_all(keys, "mu_keys_finish"));
+	MU_TRY(mu_keys_check_alone(keys, "mu_keys_finish"));
 	keys->finished = true;
 	MU_TRY(keys->ops->finish(keys));
 out:
@@ -302,22 +302,16 @@ out:
 }
 
 /*
- * In an asynchronous store each owner answers the rule in force, told again, after all that workers
- * pushed before. In a synchronous one the caller's own pushes say which rounds it sees.
+ * Each owner answers the rule in force, told again, after all that workers pushed before; and if it
+ * has failed, by its error.
  */
 enum mu_status mu_keys_barrier(struct mu_keys *keys)
 {
 	enum mu_status st = MU_OK;
-	char nothing = 0;
-	char *all = NULL;
 
 	MU_TRY(mu_keys_check_all(keys, "mu_keys_barrier"));
-	if (!keys->kind.synchronous)
-		MU_TRY(keys->ops->rule(keys, &keys->rule));
-	MU_TRY(MU_ALLOC(all, (size_t)keys->topology->num_workers, "workers of a barrier"));
-	MU_TRY(keys->ops->gather(keys, &nothing, all, sizeof nothing));
+	MU_TRY(keys->ops->rule(keys, &keys->rule));
 out:
-	mu_free(all);
 	return st;
 }
 
@@ -326,7 +320,7 @@ enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, d
 	enum mu_status st = MU_OK;
 	enum mu_coding coding = MU_CODING_DENSE;
 
-	MU_TRY(mu_keys_check_all(keys, "mu_keys_set_compression"));
+	MU_TRY(mu_keys_check_alone(keys, "mu_keys_set_compression"));
 	MU_TRY(mu_keys_parse_compression(type, threshold, &coding));
 	keys->compression = coding;
 	keys->threshold = (float)threshold;

@@ -215,7 +215,9 @@ enum mu_status mu_keys_exchange_rows(struct mu_keys *keys, size_t n,
 
 /* ---- requests: request.c ---- */
 
-/* mu_keys_check_worker of a collective call, which completes all requests first. */
+/* mu_keys_check_worker of a call that completes all requests first. */
+enum mu_status mu_keys_check_alone(struct mu_keys *keys, const char *call);
+/* The same for a collective call: all workers make the same one. Collective over workers. */
 enum mu_status mu_keys_check_all(struct mu_keys *keys, const char *call);
 /* A request of items that are checked. */
 enum mu_status mu_keys_request_begin(struct mu_keys *keys, size_t n,

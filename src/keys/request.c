@@ -303,7 +303,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_keys_check_all(struct mu_keys *keys, const char *call)
+enum mu_status mu_keys_check_alone(struct mu_keys *keys, const char *call)
 {
 	enum mu_status st = MU_OK;
 
