@@ -13,7 +13,7 @@
  *	struct mu_keys *keys = NULL;
  *	float x[100] = {0};
  *	struct mu_array array = {x, 100, MU_FLOAT32};
- *	struct mu_kv_item item = {.key = 0, .n_arrays = 1, .arrays = &array};
+ *	struct mu_kv_item item = mu_kv_item_of(0, &array);
  *
  *	mu_keys_open(&keys, MPI_COMM_WORLD, "dist_sync", MU_SERVERS_DEFAULT);
  *	if (mu_keys_is_server(keys)) {
@@ -115,6 +115,8 @@
 #ifndef MUSTER_KEYS_H
 #define MUSTER_KEYS_H
 
+#include <string.h>
+
 #include <muster/base.h>
 #include <muster/comm.h>
 #include <muster/optim.h>
@@ -198,6 +200,18 @@ struct mu_kv_item {
 	/* The key's name, "conv1_weight"; then key is not used. NULL: the key is a number. */
 	const char *name;
 };
+
+/* A whole key with one array: for C and C++. Set the name afterwards. */
+static inline struct mu_kv_item mu_kv_item_of(int key, const struct mu_array *array)
+{
+	struct mu_kv_item item;
+
+	memset(&item, 0, sizeof item);
+	item.key = key;
+	item.n_arrays = 1;
+	item.arrays = array;
+	return item;
+}
 
 /*
  * Makes new keys with worker 0's values. All workers pass the same keys, sizes and types in the

@@ -13,7 +13,7 @@ static enum mu_status run(MPI_Comm world)
 	struct mu_keys *keys = NULL;
 	float value = 0;
 	struct mu_array array = {&value, 1, MU_FLOAT32};
-	struct mu_kv_item item = {.key = 0, .n_arrays = 1, .arrays = &array};
+	struct mu_kv_item item = mu_kv_item_of(0, &array);
 
 	MU_TRY(mu_keys_open(&keys, world, "dist_sync", MU_SERVERS_DEFAULT));
 	if (mu_keys_is_server(keys)) {

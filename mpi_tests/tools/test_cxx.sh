@@ -21,6 +21,11 @@ for header in "$SRCDIR"/include/muster/*.h; do
 		{ fail "$name is not C++" && show_log; }
 done
 
+part "the example of the store of keys, as C++ of the strict kind"
+# shellcheck disable=SC2086 # words
+$CC -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$SRCDIR/include" \
+	"$SRCDIR/jobs/examples/keys.c" >"$log" 2>&1 || { fail "jobs/examples/keys.c is not C++" && show_log; }
+
 part "a program"
 if is_sanitized; then
 	echo "not linked: programs of users are linked without sanitizers"
