@@ -88,6 +88,7 @@ struct mu_input_config {
 	int threads;           /* threads that read and decode; 0: the caller of mu_input_read */
 	size_t prefetch;       /* batches to prefetch, >= 1 with threads */
 	bool bytes; /* return samples as bytes where that changes no bit of them */
+	bool any_size;         /* there may be fewer records than a batch: no step then */
 	bool skip_bad_records; /* omit them from batches, and report them in the log */
 	bool numbers;          /* synthetic: samples are integers below classes */
 	bool characters;       /* text: words are single bytes */

@@ -38,6 +38,11 @@ expect '^Epoch\[0\] Validation-accuracy='
 train 1 $plain --num-epochs 3 --lr 0.1 --model-prefix A --load-epoch 3 --evaluate
 expect '^Epoch\[2\] Validation-accuracy='
 worth load-epoch
+for np in 1 3; do
+	train $np $plain --kv-store $([ $np = 1 ] && echo local || echo dist_sharded) --load A-0003.h5 --evaluate \
+		--batch-size 1000 # more than there are
+	worth a large batch
+done
 # Nothing of the training counts but the network, nor must the data be the same.
 small_set other 250 90
 train 1 $plain --num-epochs 1 --seed 7 --optimizer adam --model-prefix A --load-epoch 3 --evaluate

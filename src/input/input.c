@@ -129,7 +129,7 @@ static enum mu_status check_records(const struct mu_input *in)
 	if (in->n > UINT32_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s input: %zu records; at most %lu are possible",
 			in->ops->name, in->n, (unsigned long)UINT32_MAX);
-	if (c->part == MU_INPUT_VALIDATE || c->batch <= in->n / workers)
+	if (c->part == MU_INPUT_VALIDATE || c->any_size || c->batch <= in->n / workers)
 		goto out;
 	if (in->n < workers)
 		MU_FAIL(MU_ERR_USAGE, "%zu training records are too few for %zu workers", in->n,

@@ -105,7 +105,9 @@ static enum mu_status send(struct mu_keys_request *r, size_t n)
 			r->parts[i].batch = r->parts[i].chosen ? batch : r->parts[i].batch;
 		MU_TRY(MU_ALLOC(batch->scratch, keys->n_scratch + 1, "buffers of a request"));
 		st = keys->ops->push_begin(keys, keys->n_transfers, keys->transfers, &batch->sent);
-		memcpy(batch->scratch, keys->scratch, keys->n_scratch * sizeof *batch->scratch);
+		if (keys->n_scratch > 0)
+			memcpy(batch->scratch, keys->scratch,
+			       keys->n_scratch * sizeof *batch->scratch);
 		batch->n_scratch = keys->n_scratch;
 		keys->n_scratch = 0;
 	} else {
