@@ -106,6 +106,7 @@ expect_count 1 '^by kind '
 train 1 $lenet --num-batches 3
 expect_none '^profile|^by kind'
 
+# The table is on standard output, and a line of the log may come in the middle of one of it.
 part "a validation"
 if has_files; then
 	few="--network lenet --data-dir set --batch-size 16 --load E-0001.h5 --evaluate $plain"
@@ -119,9 +120,9 @@ if has_files; then
 	train 1 --network lenet --benchmark 1 --summary
 	layers valid.csv
 	train 3 $few --kv-store dist_sync --profile
-	expect_count 1 '^profile of worker 0: [0-9.]+ s of validation$'
+	expect_count 1 'profile of worker 0: [0-9.]+ s of validation$'
 	expect '^convolution0 +convolution .*forward +2 '
-	expect_count 1 '^profile over 2 workers, seconds: '
+	expect_count 1 'profile over 2 workers, seconds: '
 fi
 
 part "several workers"
@@ -131,10 +132,10 @@ for job in "2 dist_allreduce" "3 dist_sync" "3 dist_async" "5 dist_sync --num-se
 	shift 2
 	train "$np" $lenet --kv-store "$store" "$@" --num-batches 3 --profile several.csv
 	holds several.csv
-	expect_count 1 "^profile over [23] workers, seconds: data \d.* \(worker \d\), push .*forward \d.*other \d"
+	expect_count 1 "profile over [23] workers, seconds: data \d.* \(worker \d\), push .*forward \d.*other \d"
 done
 train 2 $lenet --kv-store dist_allreduce --num-batches 3 --comm-thread 1 --profile
-expect_count 1 '^profile of worker 0:'
+expect_count 1 'profile of worker 0:'
 
 part "files"
 rm -rf none
