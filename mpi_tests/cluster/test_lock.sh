@@ -69,7 +69,7 @@ refused "$(hostname)"
 part "other uses of the prefix"
 train 1 $run --num-epochs 1000000 --check
 
-kill -INT $job
+kill -INT "$(launcher_of $job)"
 wait $job # may return before the launcher does
 wait_until test ! -e P.lock
 goes_on

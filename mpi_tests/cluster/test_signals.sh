@@ -41,10 +41,10 @@ wait_for() {
 	show_log
 }
 
-# pid_of RANK, or of the launcher (all): timeout's child.
+# pid_of RANK, or of the launcher (all)
 pid_of() {
 	if [ "$1" = all ]; then
-		pgrep -P $job
+		launcher_of $job
 	else
 		sed -n "s/^node .*(rank $1, pid \\([0-9]*\\)).*/\\1/p" "$log" | head -n 1
 	fi

@@ -121,6 +121,12 @@ launch() {
 		>"$log" 2>&1 </dev/null
 }
 
+# launcher_of JOB: the launcher of a job that launch began in the background. A signal to JOB itself, which is
+# timeout, reaches the launcher twice, and MPICH's ends all ranks at the second Ctrl-C.
+launcher_of() {
+	grep -ls "^PPid:[[:space:]]*$1\$" /proc/[0-9]*/status | cut -d / -f 3
+}
+
 new_mark() {
 	run_mark=$$.$RANDOM.$RANDOM
 }
