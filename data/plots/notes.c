@@ -100,8 +100,15 @@ static enum mu_status read_line(struct notes *notes, const char *text)
 
 	if (steps && sscanf(steps, " samples in %lf steps an epoch", &v) == 1)
 		notes->steps = v;
-	if (sscanf(text, "trained %*f samples in %*f s: %lf samples/sec", &v) == 1)
+	if (sscanf(text, "trained %*f samples in %*f s: %lf samples/sec", &v) == 1) {
 		notes->speed = v;
+		notes->trained = true;
+	}
+	if (sscanf(text, "peak memory: at most %lf MB", &v) == 1)
+		notes->memory = v;
+	if (strstr(text, "error: ") ||
+	    (strstr(text, "training ends") && !strstr(notes->stop, "error: ")))
+		snprintf(notes->stop, sizeof notes->stop, "%s", text);
 	if (begins(text, settings)) {
 		free(notes->settings);
 		notes->settings = strdup(text + sizeof settings - 1);

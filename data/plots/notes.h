@@ -36,7 +36,10 @@ struct notes {
 	size_t n_phases;
 	double steps; /* in an epoch; 0: not in the log */
 	double speed; /* samples/s of all the training; 0: not in the log */
+	double memory; /* MB, the most that a rank had; 0: not in the log */
 	char exposed[NOTES_TEXT];
+	bool trained;          /* the log has the line of the end of a training */
+	char stop[NOTES_TEXT]; /* what ended it before: an error, else a signal; "": nothing */
 };
 
 /* {0} at first. An error names the file. */

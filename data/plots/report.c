@@ -61,6 +61,18 @@ static double mean_speed(const struct notes *notes)
 	return notes->n_speeds ? (double)notes->n_speeds / seconds_a_sample : 0;
 }
 
+/* How a run ended, in a line. Logs of other programs do not say it. */
+static const char *ending(const struct notes *notes)
+{
+	if (*notes->stop)
+		return notes->stop;
+	if (notes->trained)
+		return "Trained to its last epoch.";
+	return notes->nodes.n ? "The log stops before the training's end: the run goes on, or was "
+				"killed."
+			      : "";
+}
+
 static void put_tiles(const struct report *r, size_t t)
 {
 	const struct log_table *table = &r->set->tables[t];
@@ -96,7 +108,90 @@ static void put_tiles(const struct report *r, size_t t)
 	snprintf(value, sizeof value, "%.0f", speed);
 	if (speed > 0)
 		page_tile(r->out, "samples/s", value);
-	fputs("</div>\n", r->out);
+	snprintf(value, sizeof value, "%.0f MB", r->notes[t].memory);
+	if (r->notes[t].memory > 0)
+		page_tile(r->out, "memory, of the rank with most", value);
+	fputs("</div>\n<p>", r->out);
+	page_text(r->out, ending(&r->notes[t]));
+	fputs("</p>\n", r->out);
+}
+
+/* The value of the setting of this name, its end, or NULL. */
+static const char *setting(const char *settings, const char *name, size_t len, const char **end)
+{
+	while (settings && *settings) {
+		const char *next = strstr(settings, ", ");
+
+		*end = next ? next : settings + strlen(settings);
+		if (strncmp(settings, name, len) == 0 && settings[len] == '=')
+			return settings + len + 1;
+		settings = next ? next + 2 : NULL;
+	}
+	return NULL;
+}
+
+static void put_setting(const struct report *r, size_t t, const char *name, size_t len)
+{
+	const char *end, *value = setting(r->notes[t].settings, name, len, &end);
+	char text[NOTES_TEXT] = "";
+
+	if (value)
+		snprintf(text, sizeof text, "%.*s", (int)(end - value), value);
+	fputs("<td>", r->out);
+	page_text(r->out, text);
+	fputs("</td>", r->out);
+}
+
+/* Whether a later run, if its log has settings, has another value than the first. */
+static bool differs(const struct report *r, const char *name, size_t len)
+{
+	const char *end, *end0, *v0 = setting(r->notes[0].settings, name, len, &end0), *v;
+
+	for (size_t t = 1; t < r->set->n; t++) {
+		if (!r->notes[t].settings)
+			continue;
+		v = setting(r->notes[t].settings, name, len, &end);
+		if (!v != !v0 ||
+		    (v && (end - v != end0 - v0 || strncmp(v, v0, (size_t)(end - v)) != 0)))
+			return true;
+	}
+	return false;
+}
+
+/* Settings of which the runs have different values, by the names that the first run's log has. */
+static void put_differences(const struct report *r)
+{
+	const char *name = r->notes[0].settings, *next;
+	char text[256];
+	bool any = false;
+
+	for (; r->set->n > 1 && name && *name; name = next ? next + 2 : NULL) {
+		const size_t len = strcspn(name, "=,");
+
+		next = strstr(name, ", ");
+		if (name[len] != '=' || !differs(r, name, len))
+			continue;
+		if (!any) {
+			fputs("<h2>Settings that differ</h2>\n<table>\n<tr><th></th>", r->out);
+			for (size_t t = 0; t < r->set->n; t++) {
+				fputs("<th>", r->out);
+				page_text(r->out,
+					  short_name(r->set->names[t], text, sizeof text));
+				fputs("</th>", r->out);
+			}
+			fputs("</tr>\n", r->out);
+		}
+		any = true;
+		snprintf(text, sizeof text, "%.*s", (int)len, name);
+		fputs("<tr><td>", r->out);
+		page_text(r->out, text);
+		fputs("</td>", r->out);
+		for (size_t t = 0; t < r->set->n; t++)
+			put_setting(r, t, name, len);
+		fputs("</tr>\n", r->out);
+	}
+	if (any)
+		fputs("</table>\n", r->out);
 }
 
 /* Where worker 0's time went, as a bar and a table. */
@@ -247,7 +342,9 @@ static enum mu_status put_page(struct report *r, const char *title)
 	enum mu_status st = MU_OK;
 	char name[256];
 
-	page_begin(r->out, title ? title : short_name(r->set->names[0], name, sizeof name));
+	page_begin(r->out, title           ? title
+			   : r->set->n > 1 ? "Comparison of runs"
+					   : short_name(r->set->names[0], name, sizeof name));
 	for (size_t t = 0; t < r->set->n; t++) {
 		if (r->set->n > 1) {
 			fputs("<h2>", r->out);
@@ -256,6 +353,7 @@ static enum mu_status put_page(struct report *r, const char *title)
 		}
 		put_tiles(r, t);
 	}
+	put_differences(r);
 	fputs("<h2>Curves</h2>\n<div class=\"charts\">\n", r->out);
 	for (size_t i = 0; i < r->set->metrics.n; i++)
 		MU_TRY(put_metric(r, i));
@@ -272,8 +370,8 @@ static enum mu_status put_page(struct report *r, const char *title)
 		put_phases(r, notes);
 		put_lines(r, "Hosts and their ranks", &notes->nodes);
 		put_lines(r, "Warnings and errors, the last ones", &notes->warnings);
-		put_lines(r, "How it ended", &notes->end);
-		put_lines(r, "How it began", &notes->start);
+		put_lines(r, "Its last lines", &notes->end);
+		put_lines(r, "Its first lines", &notes->start);
 		put_settings(r, notes->settings);
 	}
 	page_end(r->out);

@@ -48,6 +48,7 @@ part "a page"
 	echo "warning: less <i>than</i> \"that\" & more"
 	echo "trained 8000 samples in 4.751 s: 1683.72 samples/sec"
 	echo "worker 0's seconds: data 1.000, forward 2.000, backward 4.000, push 0.500, pull 0.500, update 0.000"
+	echo "peak memory: at most 114.9 MB (rank 1, here); rank 0 113.1, rank 1 114.9 MB"
 } >run.log
 draws run.log one.log --output page.html --title "a <page>"
 has() {
@@ -62,6 +63,22 @@ has 'node 0 (here): worker 0'
 [ "$(grep -c '<svg ' page.html)" = 3 ] || fail "$(grep -c '<svg ' page.html) charts, not of accuracy, loss and speed"
 [ "$(grep -c '<circle ' page.html)" = 6 ] || fail "$(grep -c '<circle ' page.html) points, not 6"
 grep -Eq 'https?:|<script|<link|nan|inf' page.html && fail "the page names another file, or a value that is none"
+has '<b>115 MB</b>'
+has '<p>Trained to its last epoch.</p>'
+grep -q 'Settings that differ' page.html && fail "settings of a log without settings"
+
+part "runs that ended before, compared"
+sed -e '/^trained/,$d' -e 's/lenet, title=<b>/mlp, lr=1/' run.log >killed.log
+{ cat killed.log && echo "SIGINT (Ctrl-C) came to worker 0: training ends after epoch 3, saved"; } >halted.log
+{ cat halted.log && echo "error: no room" && echo "SIGTERM came to worker 0: training ends"; } >failed.log
+draws run.log killed.log halted.log failed.log --output page.html
+has '<title>Comparison of runs</title>'
+has "<p>The log stops before the training's end: the run goes on, or was killed.</p>"
+has '<p>SIGINT (Ctrl-C) came to worker 0: training ends after epoch 3, saved</p>'
+has '<p>error: no room</p>'
+has '<tr><td>network</td><td>lenet</td><td>mlp</td><td>mlp</td><td>mlp</td></tr>'
+has '<tr><td>title</td><td>&lt;b&gt;</td><td></td><td></td><td></td></tr>'
+
 refuses 2 'read twice' - --output page2.html <one.log
 refuses 2 'must be a .svg or .png file' --scaling 1:one.log 2:one.log --output page2.html
 [ ! -e page2.html ] || fail "a page in spite of an error"
