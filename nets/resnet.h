@@ -19,7 +19,7 @@ struct resnet {
  * From image height and --num-layers, as MXNet chooses: height <= 28 takes the CIFAR depths, 6n+2
  * below 164 and 9n+2 from there (He et al., Identity Mappings, 2016), height > 28 the ImageNet
  * depths, with the small stem up to height 32. There MXNet refuses the CIFAR depths; here those
- * that are no ImageNet depth work at heights 29 to 32, too. Without --num-layers: 110 up to height
+ * that are no ImageNet depth work at heights 29 to 32, too. Without --num-layers: 20 up to height
  * 32, else 50. Notes the choice in the net.
  */
 enum mu_status mu_resnet_choose(struct mu_net *net, const struct mu_net_config *config,

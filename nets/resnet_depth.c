@@ -66,7 +66,7 @@ enum mu_status mu_resnet_choose(struct mu_net *net, const struct mu_net_config *
 	char list[64];
 
 	*r = (struct resnet){.small = height <= 32};
-	r->depth = config->num_layers ? config->num_layers : r->small ? 110 : 50;
+	r->depth = config->num_layers ? config->num_layers : r->small ? 20 : 50;
 	if ((height <= 28 || !choose_imagenet(r)) && (height > 32 || !choose_cifar(r))) {
 		list_imagenet(list, sizeof list);
 		MU_FAIL(MU_ERR_USAGE,
@@ -75,6 +75,7 @@ enum mu_status mu_resnet_choose(struct mu_net *net, const struct mu_net_config *
 			"and every ninth from there; above height 28 it has %s",
 			r->depth, config->network, height, list);
 	}
+	mu_net_set_depth(net, r->depth);
 	mu_net_note(net, "%s-%ld: %s stem for height %zu, %d stages of %s units from %d filters",
 		    config->network, r->depth, r->small ? "3x3" : "7x7", height, r->n_stages,
 		    r->bottleneck ? "bottleneck" : "basic", r->filters[0]);

@@ -58,6 +58,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	int x;
 
 	MU_TRY(mu_net_find_depth(config, depths, sizeof depths / sizeof *depths, &depth));
+	mu_net_set_depth(net, depths[depth]);
 	mu_net_group(net, "stem");
 	x = mu_net_input(net);
 	x = mu_net_batch_norm(net, x, &input_norm, "bn_data");

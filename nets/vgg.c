@@ -43,6 +43,7 @@ static enum mu_status build_with(struct mu_net *net, const struct mu_net_config 
 	int x;
 
 	MU_TRY(mu_net_find_depth(config, depths, sizeof depths / sizeof *depths, &depth));
+	mu_net_set_depth(net, depths[depth]);
 	x = mu_net_input(net);
 	for (int g = 0; g < 5; g++) {
 		for (int i = 0; i < groups[depth][g]; i++)

@@ -69,8 +69,9 @@ struct mu_network {
 
 extern const struct mu_network *const mu_network_table[]; /* NULL-terminated; nets/table.c */
 
-/* '_' reads as '-'. MU_ERR_USAGE with the list for an unknown name. A name that contains '/' or
- * ends in ".so" is a file: see mu_network_load. */
+/* '_' reads as '-', capitals as small letters. MU_ERR_USAGE for an unknown name, with the network
+ * and depth that are meant ("resnet50"), else with the list. A name that contains '/' or ends in
+ * ".so" is a file: see mu_network_load. */
 enum mu_status mu_network_find(const struct mu_network **out, const char *name);
 
 /* ---- a network in its own file ---- */
@@ -133,6 +134,8 @@ void mu_net_group(struct mu_net *net, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Note what build chose: "stem for images of height <= 32". One line; replaces an earlier note. */
 void mu_net_note(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The depth that the network builds, which it chose if num_layers is 0. */
+void mu_net_set_depth(struct mu_net *net, long depth);
 /* Index of config->num_layers in depths[n]; num_layers 0 is depths[0]. MU_ERR_USAGE with the list
  * if it is not there. */
 enum mu_status mu_net_find_depth(const struct mu_net_config *config, const int *depths, size_t n,
@@ -184,6 +187,8 @@ struct mu_net_counts {
 void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts);
 /* Labels per sample: 1, or h * w for a softmax input of (n, classes, h, w). */
 size_t mu_net_labels(const struct mu_net *net);
+/* num_layers, or the depth that the network chose; 0: it says none. */
+long mu_net_depth(const struct mu_net *net);
 /* The text of mu_net_note, "" if there is none. */
 const char *mu_net_notes(const struct mu_net *net);
 

@@ -109,6 +109,19 @@ static void test_errors(void)
 	check_error("inception-v3", 0, 224, "larger image");
 	check_error("inception-bn", 0, 24, "larger image");
 	check_error("mobilenet-0.3", 0, 224, "mobilenet-0.25");
+	/* a name with the depth in it, as other programs have it */
+	check_error("resnet18", 0, 224, "take network resnet with num_layers 18");
+	check_error("ResNet-50", 0, 224, "take network resnet with num_layers 50");
+	check_error("resnet50_v1", 0, 224, "take network resnet-v1 with num_layers 50");
+	check_error("resnet50_v2", 0, 224, "take network resnet with num_layers 50");
+	check_error("resnext50_32x4d", 0, 224, "take network resnext with num_layers 50");
+	check_error("vgg16", 0, 224, "take network vgg with num_layers 16");
+	check_error("vgg16_bn", 0, 224, "take network vgg-bn with num_layers 16");
+	check_error("InceptionV3", 0, 299, "take network inception-v3");
+	check_error("LeNet-5", 0, 28, "take network lenet");
+	check_error("alexnet0", 0, 224, "known networks are: mlp");
+	check_error("18", 0, 224, "known networks are: mlp");
+	check_error("--", 0, 224, "known networks are: mlp");
 }
 
 /* Which network a height gives. */
@@ -127,11 +140,11 @@ static void check_stem(size_t height, long depth, const char *words)
 
 static void test_stems(void)
 {
-	check_stem(28, 0, "resnet-110: 3x3 stem for height 28, 3 stages of basic");
+	check_stem(28, 0, "resnet-20: 3x3 stem for height 28, 3 stages of basic");
 	check_stem(28, 50, "3 stages of basic");
 	check_stem(32, 50, "3x3 stem for height 32, 4 stages of bottleneck");
 	check_stem(32, 110, "3x3 stem for height 32, 3 stages of basic");
-	check_stem(32, 0, "resnet-110");
+	check_stem(32, 0, "resnet-20");
 	check_stem(32, 164, "3 stages of bottleneck units from 64");
 	check_stem(33, 0, "resnet-50: 7x7 stem");
 }

@@ -172,6 +172,19 @@ static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_RESIZE] = "resize",		  [CHECKPOINT_EXIF] = "exif-orientation",
 };
 
+/* Earlier versions recorded 0 for a network's own depth, which was 110 of resnet for small
+ * images. */
+static void find_depth(struct checkpoint_description *d)
+{
+	const char *shape = d->of[CHECKPOINT_IMAGE_SHAPE];
+	unsigned height;
+
+	if (strcmp(d->of[CHECKPOINT_NUM_LAYERS], "0") == 0 &&
+	    (strcmp(d->network, "resnet") == 0 || strcmp(d->network, "resnet-v1") == 0) &&
+	    sscanf(shape, "%*u,%u", &height) == 1 && height <= MU_SMALL_IMAGE)
+		snprintf(d->of[CHECKPOINT_NUM_LAYERS], sizeof *d->of, "110");
+}
+
 static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_description *d,
 				const struct mu_options *given)
 {
@@ -184,6 +197,7 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 	if (!*d->of[CHECKPOINT_NUM_LAYERS]) /* files of parameters alone */
 		MU_TRY(get(file, "num_layers", d->of[CHECKPOINT_NUM_LAYERS], sizeof *d->of));
 	MU_TRY(get(file, "network", d->network, sizeof d->network));
+	find_depth(d);
 	MU_TRY(get(file, NETWORK_FILE, place, sizeof place));
 	/* A checkpoint may come from anywhere: it names no program to run. */
 	if (!mu_options_given(given, "network") && (*place || strchr(d->network, '/')))

@@ -200,6 +200,7 @@ static void add_job(const struct mu_engine *e, struct checkpoint_identity *r)
 	const struct mu_topology *t = e->topology;
 
 	add(r, "network", by_row, "%s", v->network_name);
+	add(r, "num-layers", by_row, "%ld", mu_net_depth(e->net));
 	add(r, "structure", CONF_IDENTITY, "%016" PRIx64, mu_plan_structure_hash(e->plan));
 	add(r, "dropout", by_row, "%g", v->text.dropout_given ? v->text.dropout : -1);
 	if (*e->conv->text)
@@ -315,6 +316,12 @@ out:
 	return st;
 }
 
+/* Earlier versions recorded 0 for a network's own depth. The structure is compared in any case. */
+static bool says_no_depth(const struct checkpoint_identity_item *item, const char *text)
+{
+	return strcmp(item->name, "num-layers") == 0 && strcmp(text, "0") == 0;
+}
+
 enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *r,
 					      struct mu_array_file *file, const char *path,
 					      const char *override, bool *foreign, char *differs,
@@ -337,7 +344,7 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		if (!there)
 			continue;
 		MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
-		if (strcmp(text, item->text) == 0)
+		if (strcmp(text, item->text) == 0 || says_no_depth(item, text))
 			continue;
 		*foreign = identity && !is_overridden(override, item->name);
 		if (*foreign)

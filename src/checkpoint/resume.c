@@ -32,7 +32,7 @@ static enum mu_status check_parameters(const struct conf *v, struct mu_array_fil
 	if (strcmp(text, v->network_name) != 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s holds network %s, not %s", path, text, v->network_name);
 	MU_TRY(mu_array_file_get_text(file, "num_layers", text, sizeof text));
-	if (strtol(text, NULL, 10) != v->num_layers)
+	if (strtol(text, NULL, 10) != 0 && strtol(text, NULL, 10) != v->num_layers)
 		MU_FAIL(MU_ERR_FORMAT, "%s was saved with --num-layers %s, not %ld", path, text,
 			v->num_layers);
 out:

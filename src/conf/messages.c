@@ -24,6 +24,7 @@ static const struct {
 	{"prefetch buffer", "--prefetch-buffer"},
 	{"random_crop", "--random-crop"},
 	{"random_resized_crop", "--random-resized-crop"},
+	{"take network", "use --network"},
 	{"set-up timeout", "--setup-timeout"},
 };
 

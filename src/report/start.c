@@ -176,6 +176,11 @@ static void report_model(const struct mu_engine *e)
 		      "activations",
 		      e->conf->network_name, counts.params, counts.arrays, counts.aux,
 		      e->ops->activations(e) / 1e6);
+	if (mu_net_depth(e->net) > 0 && e->conf->num_layers == 0)
+		mu_log_info("network %s: %ld layers, its usual depth for %zu x %zu pixels; "
+			    "--num-layers N sets another",
+			    e->conf->network_name, mu_net_depth(e->net), e->train->shape[1],
+			    e->train->shape[2]);
 	if (*mu_net_notes(e->net))
 		mu_log_detail("%s", mu_net_notes(e->net));
 	report_devices(e);

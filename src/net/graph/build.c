@@ -150,6 +150,16 @@ void mu_net_note(struct mu_net *net, const char *format, ...)
 	va_end(args);
 }
 
+void mu_net_set_depth(struct mu_net *net, long depth)
+{
+	net->depth = depth;
+}
+
+long mu_net_depth(const struct mu_net *net)
+{
+	return net->depth ? net->depth : net->config.num_layers;
+}
+
 const char *mu_net_notes(const struct mu_net *net)
 {
 	return net->note;

@@ -2,6 +2,8 @@
 /* Find a network by its name, a depth by num_layers. Errors list the known ones. */
 #include <muster/net.h>
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <muster/base.h>
@@ -18,15 +20,61 @@ static bool same_name(const char *known, const char *typed)
 	size_t i;
 
 	for (i = 0; known[i] && typed[i]; i++)
-		if (known[i] != (typed[i] == '_' ? '-' : typed[i]))
+		if (known[i] != (typed[i] == '_' ? '-' : tolower((unsigned char)typed[i])))
 			return false;
 	return known[i] == typed[i];
+}
+
+/* The network whose name has these letters and digits; NULL: none, or name has none. */
+static const struct mu_network *find_letters(const char *name)
+{
+	for (size_t i = 0; mu_network_table[i]; i++) {
+		const char *known = mu_network_table[i]->name, *typed = name;
+
+		while (*known && tolower((unsigned char)*typed) == *known) {
+			do
+				known++;
+			while (*known && !isalnum((unsigned char)*known));
+			do
+				typed++;
+			while (*typed && !isalnum((unsigned char)*typed));
+		}
+		if (!*known && !*typed)
+			return mu_network_table[i];
+	}
+	return NULL;
+}
+
+/* "inceptionv3"; a name with the depth in it, as in other programs: "resnet50", "vgg16_bn",
+ * "ResNet-18", "resnext50_32x4d". NULL: none is meant; *depth 0: it says none. */
+static const struct mu_network *guess(const char *name, long *depth)
+{
+	const size_t before = strcspn(name, "0123456789");
+	const struct mu_network *found = find_letters(name);
+	char text[64], *end;
+
+	*depth = 0;
+	if (found || !name[before] || strlen(name) >= sizeof text)
+		return found;
+	*depth = strtol(name + before, &end, 10);
+	snprintf(text, sizeof text, "%.*s%s", (int)before, name, end);
+	found = find_letters(text);
+	text[before] = '\0';
+	if (!found)
+		found = find_letters(text);
+	if (!found || *depth <= 0 || (!found->has_depths && *end))
+		return NULL;
+	if (!found->has_depths) /* "LeNet-5" */
+		*depth = 0;
+	return found;
 }
 
 enum mu_status mu_network_find(const struct mu_network **out, const char *name)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_network *meant;
 	char list[1024] = "";
+	long depth;
 
 	if (is_file(name))
 		return mu_network_load(out, name);
@@ -38,6 +86,12 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name)
 		snprintf(list + strlen(list), sizeof list - strlen(list), " %s",
 			 mu_network_table[i]->name);
 	}
+	meant = guess(name, &depth);
+	if (meant && depth > 0)
+		MU_FAIL(MU_ERR_USAGE, "network %s: unknown; take network %s with num_layers %ld",
+			name, meant->name, depth);
+	if (meant)
+		MU_FAIL(MU_ERR_USAGE, "network %s: unknown; take network %s", name, meant->name);
 	MU_FAIL(MU_ERR_USAGE, "network %s: unknown; known networks are:%s", name, list);
 out:
 	return st;

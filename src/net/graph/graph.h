@@ -48,6 +48,7 @@ struct mu_net {
 	char group[NET_GROUP];
 	bool use_ignore;
 	float ignore_label;
+	long depth; /* of mu_net_set_depth */
 	char note[256];
 };
 
