@@ -254,6 +254,7 @@ void mu_augment_colour(const struct mu_augment *a, const struct mu_random *key, 
 struct mu_image_worker {
 	struct mu_image_decoder *decoder; /* created for the first file */
 	struct mu_image image;
+	size_t h, w; /* of the last picture, all of it */
 	struct mu_image_scratch scratch;
 	float *planes; /* for one channel: the three planes before conversion */
 	size_t planes_capacity;

@@ -47,6 +47,8 @@ struct mu_reader {
 	bool bytes;         /* samples can be bytes, before mean and std */
 	/* Number of data sets of this kind in a folder; lists one file of each, as "a, b". */
 	size_t (*find)(const char *dir, char *found, size_t nbytes);
+	/* Training samples in a folder, without reading them; NULL: unknown. */
+	enum mu_status (*count)(const char *dir, size_t *n);
 	/* Sets in->n, in->shape (c, h, w), in->classes. */
 	enum mu_status (*open)(struct mu_input *in);
 	void (*close)(struct mu_input *in);

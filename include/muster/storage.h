@@ -60,6 +60,8 @@ struct mu_idx {
  * path as given, or path with ".gz" appended. ndims: the expected number. MU_ERR_IO, MU_ERR_FORMAT.
  */
 enum mu_status mu_idx_read(struct mu_idx *idx, const char *path, int ndims);
+/* The same without the data: idx->data is NULL. */
+enum mu_status mu_idx_read_header(struct mu_idx *idx, const char *path, int ndims);
 void mu_idx_release(struct mu_idx *idx);
 /* Written under a temporary name and renamed; gzip if path ends in ".gz" (without a time stamp, so
  * equal data give equal bytes). */

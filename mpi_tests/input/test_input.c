@@ -288,7 +288,7 @@ static void test_refused_options(void)
 	check_epoch(config, RECORDS, 0); /* 4 x 250 of 1003 is the most */
 	config.batch = 251;
 	check_refused(&config, MU_ERR_USAGE,
-		      "batch larger than a worker's part: 1003 training records over 4 workers",
+		      "batch larger than a worker's part of 1003 training records over 4 workers",
 		      "250");
 	config.num_examples = 3;
 	check_refused(&config, MU_ERR_USAGE, "3 training records", "4 workers");

@@ -140,9 +140,9 @@ misused 1 'dist_sync.*one rank' $mlp --kv-store dist_sync
 misused 3 'kv-store local.*not 3' $mlp --kv-store local
 misused 3 'kv-store device.*not 3' $mlp --kv-store device
 misused 1 'num-servers 1.*local' $mlp --kv-store local --num-servers 1
-misused 3 'batch of 301.*largest possible is 150' --network mlp --data-dir set --batch-size 301 $plain
+misused 3 '--batch-size 301: .*largest possible is 150' --network mlp --data-dir set --batch-size 301 $plain
 misused 1 '301' --network mlp --data-dir set --batch-size 301 $plain
-misused 3 'batch of 20.*largest possible is 15' $mlp --num-examples 30
+misused 3 '--batch-size 20: .*largest possible is 15' $mlp --num-examples 30
 misused 3 'global-batch-size 31.*2 workers' --network mlp --data-dir set --global-batch-size 31 $plain
 OMP_NUM_THREADS=many misused 3 'OMP_NUM_THREADS.*many' $mlp
 

@@ -168,6 +168,9 @@ struct conf {
 	enum conf_decay adam_decay;
 	double lr;
 	bool network_lr; /* lr is the network's default */
+	bool usual_batch;  /* and so is the batch size */
+	long num_samples;  /* of the training data; 0: unknown */
+	long lowered_from; /* the usual batch size, if there are fewer samples; else 0 */
 	struct conf_schedule schedule;
 	struct mu_optim_config optim; /* complete after mu_conf_optimizer_settle */
 	long wd_gamma, centered;

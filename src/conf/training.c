@@ -56,6 +56,8 @@ enum mu_status mu_conf_training_settle(const struct mu_options *o, const struct 
 	const struct mu_training t = choose(v, network);
 	const struct mu_rule *rule;
 
+	v->usual_batch = !mu_options_given(o, "batch-size") && !v->batch_per_device &&
+			 !v->global_batch_size;
 	if (!mu_options_given(o, "batch-size"))
 		v->batch_size = t.batch;
 	v->images.usual_pad = t.pad;
@@ -69,10 +71,24 @@ out:
 	return st;
 }
 
+/* A set that has fewer samples than batches of the usual size. */
+static void lower_batch(struct conf *v, int workers)
+{
+	const long most = v->num_samples / (workers / v->model_parallel_ranks);
+
+	if (!v->usual_batch || v->facts.split || most == 0 || most >= v->batch_size)
+		return;
+	if (v->network_lr)
+		v->lr *= (double)most / (double)v->batch_size;
+	v->lowered_from = v->batch_size;
+	v->batch_size = most;
+}
+
 /* Each worker's gradients are an update, and come late: measured, doc/train.md. */
 void mu_conf_roles_settle(struct conf *v, int workers, int servers)
 {
 	v->num_servers = servers;
+	lower_batch(v, workers);
 	if (v->network_lr && !v->store.synchronous && workers > 1)
 		v->lr /= 2 * workers;
 }

@@ -337,8 +337,10 @@ enum mu_status mu_augment_image(const struct mu_augment_task *task, struct mu_im
 	enum mu_status st = MU_OK;
 	struct mu_geometry g;
 
-	MU_TRY(mu_augment_geometry(task->augment, &task->key, task->shape, worker->image.h,
-				   worker->image.w, &g));
+	worker->h = worker->image.h;
+	worker->w = worker->image.w;
+	MU_TRY(mu_augment_geometry(task->augment, &task->key, task->shape, worker->h, worker->w,
+				   &g));
 	MU_TRY(finish(task, &g, worker, out));
 out:
 	return st;
@@ -356,6 +358,8 @@ enum mu_status mu_augment_file(const struct mu_augment_task *task, const uint8_t
 		MU_TRY(mu_image_decoder_new(&worker->decoder));
 	mu_image_decoder_upright(worker->decoder, !task->augment->as_stored);
 	MU_TRY(mu_image_begin(worker->decoder, data, n, &h, &w));
+	worker->h = h;
+	worker->w = w;
 	MU_TRY(mu_augment_geometry(task->augment, &task->key, task->shape, h, w, &g));
 	mu_geometry_window(&g, 8, &window);
 	MU_TRY(mu_image_decode(worker->decoder, &window, &worker->image));

@@ -194,6 +194,34 @@ out:
 	return st;
 }
 
+/* If number 1 is missing, the error names it. */
+static int count_files(const struct cifar *c, enum mu_input_part part)
+{
+	const int last = part == MU_INPUT_TRAIN && !c->kind->train ? last_batch(c->dir) : 1;
+
+	return last > 1 ? last : 1;
+}
+
+static enum mu_status count_cifar(const char *dir, size_t *n)
+{
+	enum mu_status st = MU_OK;
+	struct cifar c = {0};
+	char path[2 * PATH_BYTES];
+	size_t nbytes;
+
+	*n = 0;
+	if (find_sets(dir, &c, path, sizeof path) != 1)
+		goto out;
+	c.record = c.kind->labels + IMAGE;
+	for (int i = 1; i <= count_files(&c, MU_INPUT_TRAIN); i++) {
+		name_file(path, c.kind, c.dir, MU_INPUT_TRAIN, i);
+		MU_TRY(measure(&c, path, &nbytes));
+		*n += nbytes / c.record;
+	}
+out:
+	return st;
+}
+
 /* Read all files, one after another; first their sizes, so that there is one allocation. */
 static enum mu_status read_files(struct mu_input *in, struct cifar *c, int n_files)
 {
@@ -252,7 +280,6 @@ static enum mu_status open_cifar(struct mu_input *in)
 	char found[2 * PATH_BYTES];
 	struct cifar *c;
 	size_t n;
-	int n_files = 1;
 
 	if (!dir || !*dir)
 		MU_FAIL(MU_ERR_USAGE, "no data folder given: the cifar reader needs one with %s",
@@ -268,10 +295,7 @@ static enum mu_status open_cifar(struct mu_input *in)
 	c->record = c->kind->labels + IMAGE;
 	in->classes = in->config.classes ? in->config.classes : c->kind->classes;
 	MU_TRY(set_shape(in, c));
-	/* If number 1 is missing, the error names it. */
-	if (in->config.part == MU_INPUT_TRAIN && !c->kind->train && last_batch(c->dir) > 1)
-		n_files = last_batch(c->dir);
-	MU_TRY(read_files(in, c, n_files));
+	MU_TRY(read_files(in, c, count_files(c, in->config.part)));
 out:
 	return st;
 }
@@ -387,6 +411,7 @@ const struct mu_reader mu_reader_cifar = {
 	.bytes = true,
 	.knows_classes = true,
 	.find = find_cifar,
+	.count = count_cifar,
 	.open = open_cifar,
 	.close = close_cifar,
 	.describe = describe_cifar,

@@ -12,7 +12,10 @@ struct idx_pair {
 
 enum { BLOCK = 16 };
 
-static enum mu_status read_file(struct mu_idx *idx, const char *dir, const char *name, int ndims)
+typedef enum mu_status read_fn(struct mu_idx *idx, const char *path, int ndims);
+
+static enum mu_status read_file(struct mu_idx *idx, const char *dir, const char *name, int ndims,
+				read_fn *read)
 {
 	enum mu_status st = MU_OK;
 	size_t nbytes = strlen(dir) + strlen(name) + 2;
@@ -20,7 +23,7 @@ static enum mu_status read_file(struct mu_idx *idx, const char *dir, const char 
 
 	MU_TRY(MU_ALLOC(path, nbytes, "file name"));
 	snprintf(path, nbytes, "%s/%s", dir, name);
-	MU_TRY(mu_idx_read(idx, path, ndims));
+	MU_TRY(read(idx, path, ndims));
 out:
 	mu_free(path);
 	return st;
@@ -83,6 +86,18 @@ static size_t find_idx(const char *dir, char *found, size_t nbytes)
 	return 0;
 }
 
+static enum mu_status count_idx(const char *dir, size_t *n)
+{
+	enum mu_status st = MU_OK;
+	struct mu_idx images;
+
+	MU_TRY(read_file(&images, dir, names[MU_INPUT_TRAIN][0], 3, mu_idx_read_header));
+	*n = images.dims[0];
+	mu_idx_release(&images);
+out:
+	return st;
+}
+
 static enum mu_status open_idx(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
@@ -95,8 +110,8 @@ static enum mu_status open_idx(struct mu_input *in)
 			name[0], name[1]);
 	MU_TRY(MU_ALLOC(pair, 1, "idx reader"));
 	in->impl = pair;
-	MU_TRY(read_file(&pair->images, in->config.dir, name[0], 3));
-	MU_TRY(read_file(&pair->labels, in->config.dir, name[1], 1));
+	MU_TRY(read_file(&pair->images, in->config.dir, name[0], 3, mu_idx_read));
+	MU_TRY(read_file(&pair->labels, in->config.dir, name[1], 1, mu_idx_read));
 	in->classes = in->config.classes ? in->config.classes : count_classes(pair);
 	MU_TRY(check_pair(in, pair, name[0], name[1]));
 	in->n = pair->images.dims[0];
@@ -162,6 +177,7 @@ const struct mu_reader mu_reader_idx = {
 	.bytes = true,
 	.knows_classes = true,
 	.find = find_idx,
+	.count = count_idx,
 	.open = open_idx,
 	.close = close_idx,
 	.describe = describe_idx,

@@ -135,10 +135,9 @@ static enum mu_status check_records(const struct mu_input *in)
 		MU_FAIL(MU_ERR_USAGE, "%zu training records are too few for %zu workers", in->n,
 			workers);
 	MU_FAIL(MU_ERR_USAGE,
-		"batch larger than a worker's part: %zu training records over %zu workers; "
-		"a batch of %zu for each worker "
-		"was asked for, the largest possible is %zu",
-		in->n, workers, c->batch, in->n / workers);
+		"batch size %zu: batch larger than a worker's part of %zu training records over "
+		"%zu worker%s; the largest possible is %zu",
+		c->batch, in->n, workers, workers == 1 ? "" : "s", in->n / workers);
 out:
 	return st;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images of all files that mu_records_open reads: encoded ones are decoded, raw ones are used as
  * they are; both are augmented. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "cache.h"
@@ -12,7 +13,24 @@ struct records {
 	struct mu_records *records;
 	struct mu_records_info info;
 	struct mu_cache *cache; /* NULL: read the files */
+	atomic_flag enlarges;   /* it was reported that images are */
 };
+
+/* Once, by worker 0: a small image is enlarged to the crop, for which nobody has asked. */
+static void report_enlarged(const struct mu_input *in, const struct mu_image_worker *image)
+{
+	struct records *r = in->impl;
+	const struct mu_augment *a = &in->config.augment;
+	const size_t h = image->h + 2 * a->pad, w = image->w + 2 * a->pad;
+
+	if ((h >= in->shape[1] && w >= in->shape[2]) || in->config.worker != 0 || a->resize > 0 ||
+	    a->random_resized_crop || a->max_crop > 0 || atomic_flag_test_and_set(&r->enlarges))
+		return;
+	mu_log_warn("%s: images smaller than the image shape %zu,%zu,%zu are enlarged, the first "
+		    "of %zu x %zu pixels; image shape %zu,%zu,%zu would not",
+		    in->config.paths, in->shape[0], in->shape[1], in->shape[2], image->h, image->w,
+		    in->shape[0], image->h, image->w);
+}
 
 static enum mu_status open_records(struct mu_input *in)
 {
@@ -27,6 +45,7 @@ static enum mu_status open_records(struct mu_input *in)
 		MU_FAIL(MU_ERR_USAGE, "no data files given");
 	MU_TRY(MU_ALLOC(r, 1, "records"));
 	in->impl = r;
+	atomic_flag_clear(&r->enlarges);
 	MU_TRY(mu_records_open(&r->records, c->paths, &config));
 	mu_records_info(r->records, &r->info);
 	in->n = r->info.n;
@@ -92,8 +111,10 @@ static enum mu_status read_record(const struct mu_input *in, struct mu_input_thr
 		MU_TRY(mu_records_read(r->records, i, &thread->record, &record));
 	memcpy(labels, record.labels, in->config.label_width * sizeof *labels);
 	st = make_sample(in, thread, i, &record, data);
-	if (st == MU_OK)
+	if (st == MU_OK) {
+		report_enlarged(in, &thread->image);
 		goto out;
+	}
 	snprintf(what, sizeof what, "%s", mu_trace_message());
 	MU_FAIL(st, "%s (id %llu): %s", mu_records_where(r->records, i, where, sizeof where),
 		(unsigned long long)record.id, what);

@@ -182,7 +182,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_idx_read(struct mu_idx *idx, const char *path, int ndims)
+/* data: all of the file; else the header. */
+static enum mu_status read_parts(struct mu_idx *idx, const char *path, int ndims, bool data)
 {
 	enum mu_status st = MU_OK;
 	struct source s = {0};
@@ -198,6 +199,8 @@ enum mu_status mu_idx_read(struct mu_idx *idx, const char *path, int ndims)
 	snprintf(zipped, nbytes, "%s.gz", path);
 	MU_TRY(open_source(&s, path, zipped));
 	MU_TRY(read_header(&s, idx, ndims));
+	if (!data)
+		goto out;
 	MU_TRY(read_data(&s, idx));
 	error = gzclose_r(s.gz);
 	s.gz = NULL;
@@ -212,6 +215,16 @@ out:
 		mu_idx_release(idx);
 	mu_free(zipped);
 	return st;
+}
+
+enum mu_status mu_idx_read(struct mu_idx *idx, const char *path, int ndims)
+{
+	return read_parts(idx, path, ndims, true);
+}
+
+enum mu_status mu_idx_read_header(struct mu_idx *idx, const char *path, int ndims)
+{
+	return read_parts(idx, path, ndims, false);
 }
 
 void mu_idx_release(struct mu_idx *idx)

@@ -22,6 +22,18 @@ enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network 
 enum mu_status mu_train_vocabulary_save(const struct conf *v,
 					const struct mu_vocabulary *vocabulary);
 
+/* ---- data_look.c ---- */
+
+/* What is known of the training data before they are opened. */
+struct train_look {
+	size_t n;        /* samples; 0: unknown */
+	char shape[40];  /* for --image-shape; "": by the network */
+	char note[1400]; /* where the shape comes from; "": nothing to say */
+};
+/* v: options before they are settled. Rank 0 reads. Collective over comm. */
+enum mu_status mu_train_look(const struct mu_options *o, const struct conf *v, MPI_Comm comm,
+			     struct train_look *look);
+
 /* ---- data_reader.c ---- */
 
 /* The shape of a sample: --image-shape, or the network's usual one. */

@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_file.h"
 #include "conf/conf.h"
+#include "data.h"
 #include "engine/accumulate.h"
 #include "engine/engine.h"
 #include "engine/metrics.h"
@@ -21,6 +22,7 @@
 struct train_run {
 	const struct conf *conf; /* settled */
 	struct checkpoint_description description; /* of the file that the options name */
+	struct train_look look; /* at the training data */
 	struct engine_device_list list;
 	struct mu_topology topology;
 	struct mu_kv_type store;

@@ -127,13 +127,28 @@ out:
 	return st;
 }
 
-/* Sets v, which nothing but mu_conf_roles_settle changes afterwards. */
-static enum mu_status settle_options(struct mu_options *o, struct conf *v, struct train_run *run,
-				     int ranks)
+/* What files say where options do not: the checkpoint, then the data. Collective. */
+static enum mu_status read_files(struct mu_options *o, struct conf *v, struct train_run *run,
+				 MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_checkpoint_description_apply(&run->description, o, v));
+	MU_TRY(mu_checkpoint_description_read(&run->description, o, v, comm));
+	MU_TRY(mu_agree(mu_checkpoint_description_apply(&run->description, o, v), comm));
+	MU_TRY(mu_train_look(o, v, comm, &run->look));
+	v->num_samples = (long)run->look.n;
+	if (*run->look.shape)
+		v->image_shape = run->look.shape;
+out:
+	return st;
+}
+
+/* Sets v, which nothing but mu_conf_roles_settle changes afterwards. */
+static enum mu_status settle_options(const struct mu_options *o, struct conf *v,
+				     struct train_run *run, int ranks)
+{
+	enum mu_status st = MU_OK;
+
 	MU_TRY(mu_conf_settle(o, ranks, v));
 	MU_TRY(check_values(v, &run->list));
 	run->store = v->store;
@@ -194,6 +209,17 @@ static bool is_worker_0(const struct mu_topology *t)
 	return t->role == MU_ROLE_WORKER && t->index == 0;
 }
 
+/* Worker 0: what was taken from the training data. */
+static void note_data(const struct conf *v, const struct train_look *look)
+{
+	if (*look->note)
+		mu_log_info("%s", look->note);
+	if (v->lowered_from)
+		mu_log_info("batch size %ld of each worker, not the usual %ld, because there are "
+			    "%ld training samples; --batch-size N sets another",
+			    v->batch_size, v->lowered_from, v->num_samples);
+}
+
 static enum mu_status start_log(const struct train_run *run, const struct mu_options *options)
 {
 	enum mu_status st = MU_OK;
@@ -213,6 +239,8 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 	if (is_worker_0(&run->topology) && *d->differs)
 		mu_log_info("%s was saved with %s: the options given here are used", d->path,
 			    d->differs);
+	if (is_worker_0(&run->topology))
+		note_data(run->conf, &run->look);
 out:
 	return st;
 }
@@ -303,7 +331,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_agree(parse(options, conf, arguments), comm));
 	if (answer(options, v, rank))
 		goto out;
-	MU_TRY(mu_checkpoint_description_read(&run->description, options, v, comm));
+	MU_TRY(read_files(options, conf, run, comm));
 	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
 	if (v->summary) {
 		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list) : MU_OK, comm));

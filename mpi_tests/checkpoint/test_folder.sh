@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A folder of images and few options: shape, depth and batch size come from the data.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+export LC_ALL=C OMP_NUM_THREADS=1
+JPEG=$BUILDDIR/mpi_tests/lib/make_jpeg
+
+if [ ! -x "$JPEG" ]; then
+	echo "skip: this build has no libjpeg, of which the test makes its images"
+	exit 77
+fi
+plain="--log-prefix none --log-time 0"
+
+# refuse REGEX ARGUMENT...: exit status 2, one error
+refuse() {
+	local regex=$1
+	shift
+	run_limited 60 1 "$@" $plain
+	[ $status = 2 ] || fail "exit status $status, not 2, of $*"
+	expect_count 1 "error: .*$regex"
+}
+
+mkdir -p set/ant set/bee
+for i in 1 2 3 4 5 6; do
+	"$JPEG" write set/ant/$i.jpg 32 32 rgb $i
+	"$JPEG" write set/bee/$i.jpg 32 32 grey 1$i
+done
+
+part "what the data say"
+train 1 --network resnet --data-train set --check $plain
+expect '^image shape 3,32,32, as the images of set; --image-shape C,H,W sets another$'
+expect '^network resnet: 20 layers, its usual depth for 32 x 32 pixels; --num-layers N sets another$'
+expect '^batch size 12 of each worker, not the usual 128, because there are 12 training samples; --batch-size N'
+expect '^optimizer sgd: lr 0.0046875,'
+expect_none 'enlarged'
+train 3 --network lenet --data-train set --kv-store dist_sync --check $plain
+expect '^image shape 1,32,32, as the images of set'
+expect '^batch size 6 of each worker, not the usual 64, because there are 12 training samples'
+expect '^batch size 6 per device, 6 per worker, 12 global'
+train 1 --network lenet --data-train set --image-shape 1,20,20 --batch-size 4 --check $plain
+expect_none '^image shape|^batch size .* usual'
+refuse '--batch-size 13: .* 12 training records over 1 worker; the largest possible is 12' --network lenet \
+	--data-train set --batch-size 13
+cp -r set mixed && "$JPEG" write mixed/bee/1.jpg 30 32 rgb 1
+train 1 --network lenet --data-train mixed --check $plain
+expect '^image shape 1,28,28, the usual one of lenet, .* of mixed are cut: their sizes differ; --image-shape C,H,W'
+train 1 --network alexnet --data-train set --test-io 1 --num-epochs 1 $plain
+expect '^image shape 3,224,224, the usual one of alexnet, .*: they are 32 x 32, too small for the network; '
+expect_count 1 'enlarged'
+expect '^warning: set: images smaller than the image shape 3,224,224 are enlarged, the first of 32 x 32 pixels; '
+small_set idx 30 10
+train 1 --network mlp --data-dir idx --check $plain
+expect '^batch size 30 of each worker, not the usual 64, because there are 30 training samples'
+train 1 --network mlp --data-dir idx --num-examples 20 --check $plain
+expect '^batch size 20 of each worker'
+mkdir cifar && for i in 1 2; do head -c $((i * 3073)) /dev/zero >cifar/data_batch_$i.bin; done
+head -c 3073 /dev/zero >cifar/test_batch.bin
+train 1 --network mlp --data-dir cifar --check $plain
+expect '^batch size 3 of each worker'
+refuse '--network resnet18: unknown; use --network resnet with --num-layers 18' --network resnet18 --data-train set
+train 1 --network LeNet --data-train set --check $plain
+
+finish
