@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A folder of images and few options: shape, depth and batch size come from the data.
+# A folder of images and few options: shape, depth and batch size come from the data; checkpoints hold the names of
+# the classes.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -63,4 +64,18 @@ expect '^batch size 3 of each worker'
 refuse '--network resnet18: unknown; use --network resnet with --num-layers 18' --network resnet18 --data-train set
 train 1 --network LeNet --data-train set --check $plain
 
+has_files || finish
+
+part "names of classes"
+train 1 --network mlp --data-train set --data-val set --image-shape 3,8,8 --num-epochs 1 --model-prefix P $plain
+train 1 --evaluate --load P-0001.h5 --data-val set $plain
+cp -r set other && mv other/bee other/cow
+mkdir fewer && cp -r set/ant fewer
+wrong='class 1 is "bee" in P-0001.h5 and "cow" in other: the same classes are needed, .* folders\)'
+refuse "$wrong" --evaluate --load P-0001.h5 --data-val other
+refuse 'P-0001.h5 has 2 classes and fewer 1: class 1, "bee", is in one' --evaluate --load P-0001.h5 --data-val fewer
+refuse "$wrong; --skip-mismatch" --network mlp --image-shape 3,8,8 --load P-0001.h5 --data-train other
+resume="--resume P-0001.h5 --data-train other --num-epochs 2"
+refuse "$wrong; --override class-names resumes anyway" $resume
+train 1 $resume --override class-names $plain
 finish

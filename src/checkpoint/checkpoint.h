@@ -145,6 +145,17 @@ enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 /* The words of a checkpoint, or of a file of words. */
 enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const char *path);
 
+/* ---- classes.c: names of classes ---- */
+
+struct checkpoint_classes {
+	size_t n; /* 0: the file has none */
+	const char **name;
+	char *text;
+};
+/* Not collective. Release it afterwards. */
+enum mu_status mu_checkpoint_classes_read(struct checkpoint_classes *classes, const char *path);
+void mu_checkpoint_classes_release(struct checkpoint_classes *classes);
+
 /* ---- conv_table.c ---- */
 
 /*

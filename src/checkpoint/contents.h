@@ -25,6 +25,9 @@ enum mu_status mu_checkpoint_identity_make(const struct mu_engine *e,
 					   struct checkpoint_identity *identity);
 enum mu_status mu_checkpoint_identity_write(const struct checkpoint_identity *identity,
 					    struct mu_array_file *file);
+#define CHECKPOINT_CLASS_NAMES "class-names" /* compared by classes.c */
+/* Is the name in the list of --override? */
+bool mu_checkpoint_identity_overrides(const char *override, const char *name);
 /* override: names separated by commas, or "all". MU_ERR_USAGE for a name that is not here. */
 enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_identity *identity,
 						     const char *override);
@@ -45,6 +48,14 @@ const struct mu_option *mu_checkpoint_option(const char *name);
 /* What the identity lacks for a description of the model. */
 enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
 					       struct mu_array_file *file);
+
+/* ---- classes.c ---- */
+
+/* Of the training data, if it names its classes. */
+enum mu_status mu_checkpoint_classes_write(const struct mu_engine *e, struct mu_array_file *file);
+/* MU_ERR_USAGE if both the file and the data name their classes, and differ. */
+enum mu_status mu_checkpoint_classes_check(const struct mu_engine *e, struct mu_array_file *file,
+					   const char *path, const char *cure);
 
 /* ---- contents.c ---- */
 

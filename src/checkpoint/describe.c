@@ -46,6 +46,7 @@ enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
 		MU_TRY(mu_vocabulary_to_text(e->train->vocabulary, &words));
 		MU_TRY(mu_array_file_set_text(file, WORDS, words));
 	}
+	MU_TRY(mu_checkpoint_classes_write(e, file));
 out:
 	free(place);
 	free(words);

@@ -275,7 +275,7 @@ out:
 }
 
 /* Is the name in the list "a,b,c", or the list "all"? */
-static bool is_overridden(const char *list, const char *name)
+bool mu_checkpoint_identity_overrides(const char *list, const char *name)
 {
 	const size_t n = strlen(name);
 
@@ -295,7 +295,7 @@ enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_ide
 						     const char *override)
 {
 	enum mu_status st = MU_OK;
-	char known[512] = "all";
+	char known[512] = "all," CHECKPOINT_CLASS_NAMES;
 	size_t n = strlen(known);
 
 	if (!override || strcmp(override, "all") == 0)
@@ -308,7 +308,7 @@ enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_ide
 
 		p += *p == ',';
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
-		if (!is_overridden(known, name) || strcmp(name, "all") == 0)
+		if (!mu_checkpoint_identity_overrides(known, name) || strcmp(name, "all") == 0)
 			MU_FAIL(MU_ERR_USAGE, "--override %s: \"%s\" is not one of %s", override,
 				name, known);
 	}
@@ -346,7 +346,7 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
 		if (strcmp(text, item->text) == 0 || says_no_depth(item, text))
 			continue;
-		*foreign = identity && !is_overridden(override, item->name);
+		*foreign = identity && !mu_checkpoint_identity_overrides(override, item->name);
 		if (*foreign)
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s was saved with %s %s, and this run has %s; --override %s "

@@ -180,11 +180,27 @@ out:
 	return st;
 }
 
+static enum mu_status check_classes(const struct mu_engine *e, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *file = NULL;
+
+	MU_TRY(mu_array_file_open_checked(&file, path));
+	MU_TRY(mu_checkpoint_classes_check(
+		e, file, path,
+		e->conf->evaluate ? "" : "; --skip-mismatch trains on other classes"));
+out:
+	mu_array_file_close(file, false);
+	return st;
+}
+
 enum mu_status mu_checkpoint_load_weights(const struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = e->conf;
 
+	if (!v->skip_mismatch)
+		MU_TRY(check_classes(e, v->load));
 	MU_TRY(mu_load_weights(e->plan, v->load, v->skip_mismatch, mu_kv_weights(e->kv)));
 	mu_log_info("Loaded parameters of %s", v->load);
 out:

@@ -79,6 +79,11 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 	MU_TRY(check_version(file, path));
 	MU_TRY(mu_checkpoint_identity_compare(s->identity, file, path, s->e->conf->override,
 					      foreign, differs, sizeof differs));
+	*foreign = !mu_checkpoint_identity_overrides(s->e->conf->override, CHECKPOINT_CLASS_NAMES);
+	if (*foreign)
+		MU_TRY(mu_checkpoint_classes_check(
+			s->e, file, path, "; --override class-names resumes anyway"));
+	*foreign = false;
 	MU_TRY(mu_checkpoint_position_read(&r->at, file, path));
 	MU_TRY(mu_array_file_verify(file));
 	if (*differs)
