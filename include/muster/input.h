@@ -58,6 +58,9 @@ struct mu_reader {
 	enum mu_status (*cache)(struct mu_input *in, const struct mu_topology *t, size_t *bytes);
 	/* For the log: format, place and values of the data. */
 	void (*describe)(const struct mu_input *in, char *text, size_t nbytes);
+	/* Where record i is, for messages; of images without labels their path. NULL: i alone
+	 * says. */
+	void (*name_record)(const struct mu_input *in, size_t i, char *text, size_t nbytes);
 	/* Read one sample, float32, plain (c, h, w), and its label_width labels. Any thread. */
 	enum mu_status (*read)(const struct mu_input *in, struct mu_input_thread *thread,
 			       size_t record, float *data, float *labels);
@@ -92,6 +95,7 @@ struct mu_input_config {
 	bool bytes; /* return samples as bytes where that changes no bit of them */
 	bool any_size;         /* there may be fewer records than a batch: no step then */
 	bool skip_bad_records; /* omit them from batches, and report them in the log */
+	bool unlabelled;       /* records: images without labels are no error */
 	bool numbers;          /* synthetic: samples are integers below classes */
 	bool characters;       /* text: words are single bytes */
 	/* text: of other data, such as the training data; NULL: built from the text */
@@ -119,6 +123,7 @@ struct mu_input {
 	bool bytes;             /* samples can be bytes, */
 	float mean[3], std[3];  /* with values (byte - mean) / std, per channel */
 	const struct mu_vocabulary *vocabulary; /* text */
+	bool unlabelled; /* labels are 0 and mean nothing */
 	const char *const *class_names; /* n_class_names of them; NULL: unknown */
 	size_t n_class_names;
 	size_t steps;    /* T */

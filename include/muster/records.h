@@ -60,6 +60,7 @@ struct mu_records_info {
 			       mixed widths */
 	const char *format; /* "RecordIO", "HDF5", "folder", "CIFAR-10", "CIFAR-100", "IDX" */
 	const char *const *class_names; /* `classes` names, or NULL */
+	bool unlabelled; /* labels are 0 and mean nothing */
 	bool has_checksum;
 	uint32_t checksum; /* CRC-32 of the data of all records in order, if has_checksum */
 };
@@ -69,6 +70,7 @@ struct mu_records_config {
 	size_t label_width;  /* required labels per record; 0: any number */
 	const char *indexes; /* .idx files of the .rec files, "a.idx;b.idx"; NULL: X.idx beside
 				X.rec if it exists; "": none, scan for record headers */
+	bool unlabelled; /* images without labels are no error */
 };
 
 struct mu_records;
@@ -77,9 +79,10 @@ struct mu_records;
  * paths: "a.rec;b.rec" (several files as one); "x.h5"; a folder with one folder of .jpg, .jpeg and
  * .png files per class (labels number the sorted folders; records are sorted by class, then by
  * file); "data_batch_1.bin;data_batch_2.bin" (CIFAR); or an IDX file of images, with its labels in
- * the file whose name has "labels-idx1" instead of "images-idx3". The contents determine the
- * format. config may be NULL. Records of .rec files are in file order, with or without an index.
- * Labels of .rec files are checked when a record is read, all others on opening.
+ * the file whose name has "labels-idx1" instead of "images-idx3". With config->unlabelled also a
+ * folder of images without folders, and "x.lst", paths of images, one a line. The contents
+ * determine the format. config may be NULL. Records of .rec files are in file order, with or
+ * without an index. Labels of .rec files are checked when a record is read, all others on opening.
  */
 enum mu_status mu_records_open(struct mu_records **out, const char *paths,
 			       const struct mu_records_config *config);

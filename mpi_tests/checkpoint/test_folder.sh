@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A folder of images and few options: shape, depth and batch size come from the data; checkpoints hold the names of
-# the classes.
+# the classes; images without labels are predicted.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -78,4 +78,30 @@ refuse "$wrong; --skip-mismatch" --network mlp --image-shape 3,8,8 --load P-0001
 resume="--resume P-0001.h5 --data-train other --num-epochs 2"
 refuse "$wrong; --override class-names resumes anyway" $resume
 train 1 $resume --override class-names $plain
+train 1 --predict p.csv --load P-0001.h5 --data-val set $plain
+awk -F , 'NR == 1 { bad = $0 != "id,label,predicted,ant,bee" }
+	NR > 1 { bad += $2 != (NR <= 7 ? "ant" : "bee") || $3 != ($4 >= $5 ? "ant" : "bee") }
+	END { exit bad || NR != 13 }' p.csv || fail "wrong rows: $(cat p.csv)"
+
+part "images without labels"
+mkdir photos && cp set/ant/1.jpg photos/b.jpg && cp set/bee/1.jpg "photos/a,1.jpg"
+train 1 --predict q.csv --load P-0001.h5 --data-val photos $plain
+expect '^P-0001.h5: predicted 2 images in '
+expect_none 'Validation-accuracy|: accuracy'
+# best ROW: "class,probability" of a line of p.csv
+best() { sed -n "${1}p" p.csv | awk -F , '{ print $3 "," ($4 >= $5 ? $4 : $5) }'; }
+printf '%s\n' file,class,probability "\"photos/a,1.jpg\",$(best 8)" "photos/b.jpg,$(best 2)" | cmp - q.csv ||
+	fail "wrong predictions: $(cat q.csv)"
+printf 'photos/b.jpg\r\n\n7\t0\tphotos/a,1.jpg\nset/bee/2.jpg\n' >some.lst
+train 3 --predict q.csv --load P-0001.h5 --data-val some.lst --kv-store dist_sharded --top-k 2 $plain
+awk -F , -v first="$(best 2)" 'NR == 1 { bad = $0 != "file,class,probability,class2,probability2" }
+	NR > 1 { n = NF; bad += $(n - 3) == $(n - 1) || $(n - 2) < $n || $(n - 2) + $n < 0.999 }
+	NR == 2 { bad += index($0, "photos/b.jpg," first) != 1 }
+	END { exit bad || NR != 4 }' q.csv || fail "wrong predictions of a list: $(cat q.csv)"
+refuse 'photos: images without labels; expected a folder with a folder of images' --network mlp --data-train photos
+refuse 'photos: images without labels' --evaluate --load P-0001.h5 --data-val photos
+echo photos/none.jpg >none.lst
+run_limited 60 1 --predict q.csv --load P-0001.h5 --data-val none.lst $plain
+[ $status != 0 ] || fail "a file that is not there was predicted"
+expect_count 1 'error: .*photos/none.jpg'
 finish

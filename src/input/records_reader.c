@@ -37,7 +37,8 @@ static enum mu_status open_records(struct mu_input *in)
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
 	struct mu_records_config config = {
-		.classes = c->classes, .label_width = c->label_width, .indexes = c->indexes};
+		.classes = c->classes, .label_width = c->label_width, .indexes = c->indexes,
+		.unlabelled = c->unlabelled};
 	const size_t *shape = c->shape;
 	struct records *r;
 
@@ -50,6 +51,7 @@ static enum mu_status open_records(struct mu_input *in)
 	mu_records_info(r->records, &r->info);
 	in->n = r->info.n;
 	in->classes = c->classes ? c->classes : r->info.classes;
+	in->unlabelled = r->info.unlabelled;
 	in->class_names = r->info.class_names;
 	in->n_class_names = r->info.class_names ? r->info.classes : 0;
 	if (in->classes == 0)
@@ -129,6 +131,13 @@ static enum mu_status cache_records(struct mu_input *in, const struct mu_topolog
 	return mu_cache_open(&r->cache, r->records, in->n, t, bytes);
 }
 
+static void name_record(const struct mu_input *in, size_t i, char *text, size_t nbytes)
+{
+	const struct records *r = in->impl;
+
+	mu_records_where(r->records, i, text, nbytes);
+}
+
 static void describe_records(const struct mu_input *in, char *text, size_t nbytes)
 {
 	const struct records *r = in->impl;
@@ -153,5 +162,6 @@ const struct mu_reader mu_reader_records = {
 	.check = check_records,
 	.cache = cache_records,
 	.describe = describe_records,
+	.name_record = name_record,
 	.read = read_record,
 };

@@ -142,6 +142,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.prefetch = (size_t)v->prefetch_buffer,
 		.any_size = v->evaluate && !v->benchmark,
 		.skip_bad_records = v->skip_bad_records != 0,
+		.unlabelled = v->predict != NULL,
 	};
 	const struct mu_network *network;
 

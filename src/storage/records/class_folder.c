@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "storage/file.h"
@@ -72,14 +71,6 @@ static void sort_from(struct names *names, size_t first)
 		qsort(names->name + first, names->n - first, sizeof *names->name, compare_names);
 }
 
-static bool is_image(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
-		       strcasecmp(dot, ".png") == 0);
-}
-
 /* ---- listing ---- */
 
 static enum mu_status join(char out[PATH_BYTES], const char *a, const char *b)
@@ -104,7 +95,7 @@ static enum mu_status list(struct names *names, const char *path, bool folders)
 	if (!stream)
 		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", path, strerror(errno));
 	for (struct dirent *entry = readdir(stream); entry; entry = readdir(stream)) {
-		if (entry->d_name[0] == '.' || (!folders && !is_image(entry->d_name)))
+		if (entry->d_name[0] == '.' || (!folders && !mu_record_is_image(entry->d_name)))
 			continue;
 		if (folders) {
 			MU_TRY(join(inside, path, entry->d_name));
@@ -231,28 +222,14 @@ static enum mu_status read_record(const struct mu_records *r, size_t i,
 {
 	enum mu_status st = MU_OK;
 	const struct class_folder *f = r->impl;
-	size_t class = class_of(f, i);
 	char path[PATH_BYTES];
-	struct mu_file file;
 
-	mu_file_init(&file);
 	if (!path_of(f, i, path))
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", path,
 			PATH_BYTES - 1);
-	MU_TRY(mu_file_open(&file, path));
-	if (file.nbytes == 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an image", path);
-	MU_TRY(mu_record_buffer_grow(buffer, 0, file.nbytes));
-	MU_TRY(mu_file_read(&file, 0, buffer->bytes, file.nbytes));
-	*out = (struct mu_record){
-		.data = buffer->bytes,
-		.n = file.nbytes,
-		.id = i,
-		.n_labels = 1,
-		.labels = &f->labels[class],
-	};
+	*out = (struct mu_record){.id = i, .n_labels = 1, .labels = &f->labels[class_of(f, i)]};
+	MU_TRY(mu_record_read_image(path, buffer, out));
 out:
-	mu_file_close(&file);
 	return st;
 }
 

@@ -3,6 +3,7 @@
 #include "record_io.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum { HEADER = 24 }; /* flag, label, id, id2 */
 
@@ -156,5 +157,34 @@ enum mu_status mu_record_pack(const struct mu_record *record, struct mu_record_b
 	*payload = out;
 	*n = nbytes;
 out:
+	return st;
+}
+
+/* ---- files of images ---- */
+
+bool mu_record_is_image(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
+		       strcasecmp(dot, ".png") == 0);
+}
+
+enum mu_status mu_record_read_image(const char *path, struct mu_record_buffer *buffer,
+				    struct mu_record *out)
+{
+	enum mu_status st = MU_OK;
+	struct mu_file file;
+
+	mu_file_init(&file);
+	MU_TRY(mu_file_open(&file, path));
+	if (file.nbytes == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an image", path);
+	MU_TRY(mu_record_buffer_grow(buffer, 0, file.nbytes));
+	MU_TRY(mu_file_read(&file, 0, buffer->bytes, file.nbytes));
+	out->data = buffer->bytes;
+	out->n = file.nbytes;
+out:
+	mu_file_close(&file);
 	return st;
 }

@@ -34,6 +34,11 @@ uint64_t mu_get_u64(const uint8_t *bytes);
 void mu_put_u32(uint8_t *bytes, uint32_t value);
 void mu_put_u64(uint8_t *bytes, uint64_t value);
 
+/* Files of images. Does the name end as theirs do? Sets out->data and out->n. */
+bool mu_record_is_image(const char *name);
+enum mu_status mu_record_read_image(const char *path, struct mu_record_buffer *buffer,
+				    struct mu_record *out);
+
 /* Grow to nbytes; keeps the first `used` bytes. */
 enum mu_status mu_record_buffer_grow(struct mu_record_buffer *b, size_t used, size_t nbytes);
 enum mu_status mu_record_buffer_labels(struct mu_record_buffer *b, size_t n);

@@ -13,8 +13,8 @@ enum { WHERE_BYTES = 600, FILES_BYTES = 512 };
 
 /* Probed in this order. */
 static const struct mu_records_ops *const kinds[] = {
-	&mu_records_recordio, &mu_records_data_file, &mu_records_folder,
-	&mu_records_idx,      &mu_records_cifar,
+	&mu_records_recordio, &mu_records_data_file, &mu_records_image_files,
+	&mu_records_folder,   &mu_records_idx,	     &mu_records_cifar,
 };
 
 enum { NUM_KINDS = sizeof kinds / sizeof *kinds };

@@ -42,6 +42,7 @@ extern const struct mu_records_ops mu_records_cifar;
 extern const struct mu_records_ops mu_records_data_file;
 extern const struct mu_records_ops mu_records_folder;
 extern const struct mu_records_ops mu_records_idx;
+extern const struct mu_records_ops mu_records_image_files;
 extern const struct mu_records_ops mu_records_recordio;
 
 /* Check the labels of record i against the config. */

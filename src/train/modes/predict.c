@@ -6,6 +6,7 @@
  * data, it logs the speed as in training instead.
  */
 #include "modes.h"
+#include "prediction_table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -36,6 +37,7 @@ struct prediction {
 	bool csv;
 	struct mu_replace replace;
 	FILE *stream;
+	struct prediction_table table; /* CSV */
 	size_t next;     /* record */
 	float *labels;   /* HDF5: n, written at the end */
 	float *left_out; /* HDF5: a row for a record without an answer */
@@ -92,14 +94,19 @@ out:
 static enum mu_status make_table(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
+	const size_t top_k = p->conf->top_k > 0 ? (size_t)p->conf->top_k : 1;
 
 	MU_TRY(mu_replace_begin(&p->replace, p->conf->predict));
 	p->stream = fopen(p->replace.temporary, "w");
 	MU_TRY(check_stream(p, p->stream != NULL));
-	fprintf(p->stream, "id,label,predicted");
-	for (size_t c = 0; c < p->classes; c++)
-		fprintf(p->stream, ",p%zu", c);
-	MU_TRY(check_stream(p, fputc('\n', p->stream) != EOF));
+	p->table = (struct prediction_table){.stream = p->stream,
+					     .data = p->run->data,
+					     .classes = p->classes,
+					     .top_k = top_k < p->classes ? top_k : p->classes};
+	if (p->run->parameters && mu_array_file_supported())
+		MU_TRY(mu_checkpoint_classes_read(&p->table.saved, p->run->parameters));
+	mu_prediction_table_begin(&p->table);
+	MU_TRY(check_stream(p, !ferror(p->stream)));
 out:
 	return st;
 }
@@ -109,7 +116,7 @@ static enum mu_status write_row(struct prediction *p, float label, const float *
 	enum mu_status st = MU_OK;
 	const size_t nbytes = p->classes * sizeof *row;
 
-	p->labels[p->next] = label;
+	p->labels[p->next] = p->run->data->unlabelled ? NAN : label;
 	p->checksum = mu_checksum(p->checksum, row, nbytes);
 	MU_TRY(check_stream(p, fwrite(row, 1, nbytes, p->stream) == nbytes));
 out:
@@ -119,15 +126,9 @@ out:
 static enum mu_status write_line(struct prediction *p, float label, const float *row)
 {
 	enum mu_status st = MU_OK;
-	size_t best = 0;
 
-	for (size_t c = 1; c < p->classes; c++)
-		if (row[c] > row[best])
-			best = c;
-	fprintf(p->stream, "%zu,%g,%zu", p->next, (double)label, best);
-	for (size_t c = 0; c < p->classes; c++)
-		fprintf(p->stream, ",%.9g", (double)row[c]);
-	MU_TRY(check_stream(p, fputc('\n', p->stream) != EOF));
+	mu_prediction_table_line(&p->table, p->next, label, row);
+	MU_TRY(check_stream(p, !ferror(p->stream)));
 out:
 	return st;
 }
@@ -225,6 +226,7 @@ static void close_prediction(struct prediction *p)
 	if (p->stream)
 		fclose(p->stream);
 	mu_replace_release(&p->replace);
+	mu_checkpoint_classes_release(&p->table.saved);
 	mu_free(p->labels);
 	mu_free(p->left_out);
 	mu_free(p->mine);
@@ -295,6 +297,12 @@ static enum mu_status show_result(const struct prediction *p, const struct mu_me
 	struct engine_metrics shown;
 	char text[512] = "";
 
+	if (p->run->data->unlabelled) {
+		mu_log_info("%s: predicted %.0f images in %.3f s: %.2f samples/sec",
+			    p->run->parameters ? p->run->parameters : "initial parameters",
+			    m->samples, seconds, m->samples / seconds);
+		goto out;
+	}
 	MU_TRY(mu_engine_metrics_choose(&shown, p->conf));
 	for (size_t i = 0; i < shown.n; i++) {
 		const size_t n = strlen(text);
@@ -326,7 +334,8 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 	MU_TRY(mu_train_evaluate(run->batches, run->data, end_step, &p, &m));
 	seconds = mu_now() - started;
 	mu_report_epoch_end(run->observers);
-	mu_report_validation(run->observers, run->epoch, &m);
+	if (!run->data->unlabelled)
+		mu_report_validation(run->observers, run->epoch, &m);
 	if (p.topology->index == 0)
 		MU_TRY(show_result(&p, &m, seconds));
 	if (p.conf->predict && p.topology->index == 0)

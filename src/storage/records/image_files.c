@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Images without labels: a folder that holds images and no folders, or a list of files, one path a
+ * line, whose name ends in .lst. In a list with tabs, as im2rec writes it, the path is the last
+ * field. Those of a folder are sorted by the bytes of their names.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "storage/file.h"
+#include "record_io.h"
+#include "records.h"
+
+enum { PATH_BYTES = 4096 };
+
+struct image_files {
+	char *text; /* paths, each ended by a zero; owned */
+	const char **path;
+	size_t n;
+};
+
+static int compare(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_image(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && mu_record_is_image(entry->d_name);
+}
+
+static bool is_list(const char *path)
+{
+	const size_t n = strlen(path);
+
+	return n > 4 && strcmp(path + n - 4, ".lst") == 0;
+}
+
+/* Images, and no folders. */
+static bool is_flat(const char *path)
+{
+	char inside[PATH_BYTES];
+	struct stat status;
+	bool images = false, folders = false;
+	DIR *stream = opendir(path);
+
+	for (struct dirent *entry; stream && !folders && (entry = readdir(stream));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (is_image(entry)) {
+			images = true;
+			continue;
+		}
+		snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
+		folders = stat(inside, &status) == 0 && S_ISDIR(status.st_mode);
+	}
+	if (stream)
+		closedir(stream);
+	return images && !folders;
+}
+
+static bool holds(const struct mu_records_probe *probe)
+{
+	return probe->folder ? is_flat(probe->path) : is_list(probe->path);
+}
+
+static enum mu_status list_folder(struct image_files *f, const char *folder)
+{
+	enum mu_status st = MU_OK;
+	struct dirent **entry = NULL;
+	const int n = scandir(folder, &entry, is_image, compare);
+	size_t nbytes = 1;
+	char *at;
+
+	if (n < 0)
+		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", folder, strerror(errno));
+	for (int i = 0; i < n; i++)
+		nbytes += strlen(folder) + strlen(entry[i]->d_name) + 2;
+	MU_TRY(MU_ALLOC(f->text, nbytes, "names of images"));
+	MU_TRY(MU_ALLOC(f->path, (size_t)n + 1, "names of images"));
+	at = f->text;
+	for (; f->n < (size_t)n; f->n++) {
+		f->path[f->n] = at;
+		at += sprintf(at, "%s/%s", folder, entry[f->n]->d_name) + 1;
+	}
+out:
+	for (int i = 0; i < n; i++)
+		free(entry[i]);
+	free(entry);
+	return st;
+}
+
+static enum mu_status read_list(struct image_files *f, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_file file;
+	size_t lines = 1;
+
+	mu_file_init(&file);
+	MU_TRY(mu_file_open(&file, path));
+	MU_TRY(MU_ALLOC(f->text, file.nbytes + 1, path)); /* a zero at its end */
+	MU_TRY(mu_file_read(&file, 0, f->text, file.nbytes));
+	if (memchr(f->text, '\0', file.nbytes))
+		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path, strlen(f->text));
+	for (const char *p = f->text; *p; p++)
+		lines += *p == '\n';
+	MU_TRY(MU_ALLOC(f->path, lines, path));
+	for (char *line = f->text, *end; line; line = end) {
+		char *last;
+
+		end = line + strcspn(line, "\r\n");
+		end = *end ? end : NULL;
+		if (end)
+			*end++ = '\0';
+		last = strrchr(line, '\t');
+		if (*line)
+			f->path[f->n++] = last ? last + 1 : line;
+	}
+	if (f->n == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: holds no lines; expected a path of an image in each",
+			path);
+out:
+	mu_file_close(&file);
+	return st;
+}
+
+static enum mu_status open_files(struct mu_records *r, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct image_files *f;
+
+	if (!r->config.unlabelled)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: images without labels; expected a folder with a folder of images for "
+			"each class",
+			path);
+	MU_TRY(MU_ALLOC(f, 1, "list of images"));
+	r->impl = f;
+	MU_TRY(is_list(path) ? read_list(f, path) : list_folder(f, path));
+	r->info.n = f->n;
+	r->info.kind = MU_RECORD_ENCODED;
+	r->info.label_width = 1;
+	r->info.format = "images without labels";
+	r->info.unlabelled = true;
+out:
+	return st;
+}
+
+static void close_files(struct mu_records *r)
+{
+	struct image_files *f = r->impl;
+
+	mu_free(f->text);
+	mu_free(f->path);
+	mu_free(f);
+}
+
+static size_t bound(const struct mu_records *r, size_t i)
+{
+	const struct image_files *f = r->impl;
+	struct stat info;
+
+	return stat(f->path[i], &info) == 0 ? (size_t)info.st_size : 0;
+}
+
+static void where(const struct mu_records *r, size_t i, char *text, size_t nbytes)
+{
+	const struct image_files *f = r->impl;
+
+	snprintf(text, nbytes, "%s", f->path[i]);
+}
+
+static enum mu_status read_record(const struct mu_records *r, size_t i,
+				  struct mu_record_buffer *buffer, struct mu_record *out)
+{
+	static const float none = 0;
+	const struct image_files *f = r->impl;
+
+	*out = (struct mu_record){.id = i, .n_labels = 1, .labels = &none};
+	return mu_record_read_image(f->path[i], buffer, out);
+}
+
+static enum mu_status unchanged(const struct mu_records *r)
+{
+	(void)r;
+	return MU_OK;
+}
+
+const struct mu_records_ops mu_records_image_files = {
+	.files = "images without labels: a folder of them, or a list of their paths (.lst)",
+	.holds = holds,
+	.open = open_files,
+	.close = close_files,
+	.read = read_record,
+	.bound = bound,
+	.where = where,
+	.unchanged = unchanged,
+};

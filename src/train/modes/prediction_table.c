@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --predict FILE.csv: a line for each record. With labels: id, label, predicted class and all
+ * probabilities. Images without labels: the file, and the best --top-k classes (1) with their
+ * probabilities. Classes are names where the checkpoint or the data have them, else numbers.
+ */
+#include "prediction_table.h"
+
+#include <string.h>
+
+static const char *class_name(const struct prediction_table *t, size_t class)
+{
+	return t->saved.n == t->classes		       ? t->saved.name[class]
+	       : t->data->n_class_names == t->classes ? t->data->class_names[class]
+						       : NULL;
+}
+
+/* A field; in quotes if it needs them (RFC 4180). */
+static void put_text(FILE *stream, const char *text)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		fputs(text, stream);
+		return;
+	}
+	fputc('"', stream);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', stream);
+		fputc(*text, stream);
+	}
+	fputc('"', stream);
+}
+
+static void put_class(const struct prediction_table *t, size_t class, const char *before)
+{
+	const char *name = class_name(t, class);
+
+	if (name)
+		put_text(t->stream, name);
+	else
+		fprintf(t->stream, "%s%zu", before, class);
+}
+
+void mu_prediction_table_begin(const struct prediction_table *t)
+{
+	if (t->data->unlabelled) {
+		fprintf(t->stream, "file,class,probability");
+		for (size_t k = 2; k <= t->top_k; k++)
+			fprintf(t->stream, ",class%zu,probability%zu", k, k);
+	} else {
+		fprintf(t->stream, "id,label,predicted");
+		for (size_t c = 0; c < t->classes; c++) {
+			fputc(',', t->stream);
+			put_class(t, c, "p");
+		}
+	}
+	fputc('\n', t->stream);
+}
+
+/* The best class of those that are below (value, class) in order; ties: the lower number first. */
+static size_t find_next(const float *row, size_t classes, size_t before)
+{
+	size_t best = classes;
+
+	for (size_t c = 0; c < classes; c++) {
+		const bool below = before == classes || row[c] < row[before] ||
+				   (row[c] == row[before] && c > before);
+
+		if (below && (best == classes || row[c] > row[best]))
+			best = c;
+	}
+	return best < classes ? best : 0; /* values that are no numbers */
+}
+
+static void put_best(const struct prediction_table *t, size_t id, const float *row)
+{
+	char file[4096];
+	size_t class = t->classes;
+
+	t->data->ops->name_record(t->data, id, file, sizeof file);
+	put_text(t->stream, file);
+	for (size_t k = 0; k < t->top_k; k++) {
+		class = find_next(row, t->classes, class);
+		fputc(',', t->stream);
+		put_class(t, class, "");
+		fprintf(t->stream, ",%.9g", (double)row[class]);
+	}
+}
+
+void mu_prediction_table_line(const struct prediction_table *t, size_t id, float label,
+			      const float *row)
+{
+	if (t->data->unlabelled) {
+		put_best(t, id, row);
+	} else {
+		fprintf(t->stream, "%zu,", id);
+		if (label >= 0 && label < (float)t->classes)
+			put_class(t, (size_t)label, "");
+		else
+			fprintf(t->stream, "%g", (double)label);
+		fputc(',', t->stream);
+		put_class(t, find_next(row, t->classes, t->classes), "");
+		for (size_t c = 0; c < t->classes; c++)
+			fprintf(t->stream, ",%.9g", (double)row[c]);
+	}
+	fputc('\n', t->stream);
+}

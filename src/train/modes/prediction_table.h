@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of --predict FILE.csv. Worker 0. */
+#ifndef TRAIN_MODES_PREDICTION_TABLE_H
+#define TRAIN_MODES_PREDICTION_TABLE_H
+
+#include <muster/input.h>
+
+#include "checkpoint/checkpoint.h"
+
+struct prediction_table {
+	FILE *stream;
+	const struct mu_input *data;
+	size_t classes, top_k;           /* top_k: from 1 to classes */
+	struct checkpoint_classes saved; /* of the checkpoint */
+};
+
+/* Errors of the stream stay in it (ferror). */
+void mu_prediction_table_begin(const struct prediction_table *t);
+void mu_prediction_table_line(const struct prediction_table *t, size_t id, float label,
+			      const float *row);
+
+#endif
