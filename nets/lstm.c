@@ -46,7 +46,7 @@ const struct mu_network mu_network_lstm = {
 	.shape = {1, 32, 1},
 	.classes = 10000,
 	/* Measured on the Penn Treebank's validation text: doc/train.md. */
-	.training = {.lr = 0.05, .batch = 32},
+	.training = {.lr = 0.03, .batch = 32},
 	.has_depths = true,
 	.reads_sequences = true,
 	.initializer = "uniform-0.1",

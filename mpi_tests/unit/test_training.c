@@ -61,6 +61,7 @@ static void check_lines(void)
 		{"--network resnet --data-train a.rec --image-shape 3,32,32", 128, 4, 0.05},
 		{"--network resnet --data-train a.rec --image-shape 3,33,32", 32, 0, 0.0125},
 		{"--network inception-bn-28-small --data-train a.rec", 128, 4, 0.05},
+		{"--network lstm --data-train a.txt", 32, 0, 0.03},
 		/* other scales */
 		{"--network lenet --data-dir D --optimizer adam", 64, 0, 0.001},
 		{"--network lenet --data-dir D --optimizer adam --batch-size 1", 1, 0, 0.001},
