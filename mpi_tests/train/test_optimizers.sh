@@ -35,10 +35,9 @@ less() {
 	show_log
 }
 
-# Not ftrl: its first update forgets the first weights, and then all units of a layer are alike.
 part "each learns"
 jobs=("sgd --lr 0.1" "nag --lr 0.05" "adam --lr 0.002" "adagrad --lr 0.02" "adadelta" "rmsprop --lr 0.001"
-	"signum --lr 0.001" "lars --lr 0.1 --lars-eta 0.005" "lamb --lr 0.02" "dcasgd --lr 0.1 --lamda 0.02")
+	"signum --lr 0.001" "lars --lr 0.1 --lars-eta 0.005" "lamb --lr 0.02" "ftrl" "dcasgd --lr 0.1 --lamda 0.02")
 ! in_tier full || jobs+=("adam --lr 0.002 --adam-decay decoupled --wd 0.01" "adadelta --rho 0.8 --epsilon 1e-4"
 	"rmsprop --lr 0.001 --centered 1 --gamma2 0.5" "signum --lr 0.001 --mom 0 --wd-lh 0.001"
 	"sgd --lr 0.3 --clip-global-norm 0.5" "sgd --lr 0.1 --clip-gradient 0.01")

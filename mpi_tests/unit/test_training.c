@@ -68,6 +68,7 @@ static void check_lines(void)
 		{"--network lenet --data-dir D --optimizer rmsprop", 64, 0, 0.001},
 		{"--network lenet --data-dir D --optimizer lamb", 64, 0, 0.001},
 		{"--network lenet --data-dir D --optimizer nag", 64, 0, 0.05},
+		{"--network lenet --data-dir D --optimizer ftrl", 64, 0, 0.003},
 		{"--network lenet --data-dir D --optimizer lars", 64, 0, 1},
 		{"--network lenet --optimizer adam --kv-store dist_async --data-dir D", 64, 0,
 		 0.001},

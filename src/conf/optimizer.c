@@ -35,12 +35,33 @@ out:
 	return st;
 }
 
-/* The rule's defaults for settings that the user has not set. */
+/*
+ * Where networks need other settings than a rule's own. ftrl: 0.01 and 1, of MXNet and the paper,
+ * are for models that are linear in their weights; with them no network learns.
+ */
+static const struct {
+	const char *rule, *setting;
+	double value;
+} of_networks[] = {{"ftrl", "lamda1", 0}, {"ftrl", "beta", 1e-4}};
+
+static double initial(const struct mu_rule *rule, const struct mu_setting *s)
+{
+	for (size_t i = 0; i < sizeof of_networks / sizeof *of_networks; i++)
+		if (strcmp(of_networks[i].rule, rule->name) == 0 &&
+		    strcmp(of_networks[i].setting, s->name) == 0)
+			return of_networks[i].value;
+	return s->initial;
+}
+
+/* The defaults for settings that the user has not set. */
 static void fill_settings(const struct mu_options *o, const struct mu_rule *rule, struct conf *v)
 {
-	for (const struct mu_setting *s = rule->settings; s->name; s++)
+	for (const struct mu_setting *s = rule->settings; s->name; s++) {
+		const double value = initial(rule, s);
+
 		if (s->offset && !mu_options_given(o, s->name))
-			memcpy((char *)&v->optim + s->offset, &s->initial, sizeof s->initial);
+			memcpy((char *)&v->optim + s->offset, &value, sizeof value);
+	}
 	v->optim.name = rule->name;
 	v->optim.wd_gamma = v->wd_gamma != 0;
 	v->optim.centered = v->centered != 0;

@@ -51,7 +51,7 @@ static const struct mu_setting settings[] = {
 
 const struct mu_rule mu_rule_ftrl = {
 	.name = "ftrl",
-	.lr = 0.1,
+	.lr = 0.003,
 	.help = "follow the regularised leader: sparse weights of linear models",
 	.settings = settings,
 	.n_states = 2,
