@@ -58,7 +58,9 @@
 	F(cudnnDestroyRNNDescriptor) F(cudnnSetRNNDescriptor_v8) F(cudnnCreateRNNDataDescriptor) \
 	F(cudnnDestroyRNNDataDescriptor) F(cudnnSetRNNDataDescriptor) \
 	F(cudnnGetRNNWeightSpaceSize) F(cudnnGetRNNWeightParams) F(cudnnGetRNNTempSpaceSizes) \
-	F(cudnnRNNForward) F(cudnnRNNBackwardData_v8) F(cudnnRNNBackwardWeights_v8)
+	F(cudnnRNNForward) F(cudnnRNNBackwardData_v8) F(cudnnRNNBackwardWeights_v8) \
+	F(cudnnBackendCreateDescriptor) F(cudnnBackendDestroyDescriptor) \
+	F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) F(cudnnBackendFinalize)
 /* clang-format on */
 
 #define CUDA_MEMBER(f) __typeof__(f) *f;

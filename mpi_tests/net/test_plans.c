@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 @timeout 900 */
+/*
+ * cuDNN plans every convolution of every network for GPUs that are not there: forward and both
+ * gradients, alone and, exactly where dnn_graph.h says so, in one kernel with what stands beside
+ * them. ResNet-50 in the tier quick, a sixteenth of all convolutions in full, all in long. No GPU
+ * and no driver is needed, cuDNN is.
+ */
+#include "config.h"
+
+#include <muster/base.h>
+
+#include "../lib/check.h"
+
+#ifdef HAVE_CUDA
+#include "device/cuda/dnn_graph.h"
+#include "net/graph/graph.h"
+#include "zoo_table.h"
+
+enum { BATCH = 64, MAX_SHAPES = 1024, SKIP = 16 };
+
+/* Properties as cuDNN wants them; figures of NVIDIA's data sheets and programming guide (compute
+ * capabilities 8.0 and 9.0). */
+#define PROPERTIES(name, version, processors, shared, core, memory, l2, bytes) \
+	"{\"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64], " \
+	"\"regsPerBlock\": 65536, \"multiProcessorCount\": " #processors ", \"warpSize\": 32, " \
+	"\"maxSharedMemoryPerBlock\": 49152, \"maxSharedMemoryPerBlockOptin\": " #shared ", " \
+	"\"reservedSharedMemoryPerBlock\": 1024, \"maxRegistersPerSM\": 65536, " \
+	"\"maxCtasPerSM\": 32, \"maxThreadsPerBlock\": 1024, \"maxThreadsPerSM\": 2048, " \
+	"\"pciDeviceId\": 0, \"isTccDriver\": 0, \"supportCoopLaunch\": 1, " \
+	"\"smClockRateKHz\": " #core ", \"memClockRateKHz\": " #memory ", \"l2CacheSize\": " #l2 \
+	", \"deviceName\": \"" name "\", \"deviceVer\": " #version ", \"driverVer\": 13000, " \
+	"\"cudaDeviceId\": 0, \"totalGlobalMem\": " #bytes "}"
+
+static const struct gpu {
+	const char *name, *properties;
+} gpus[] = {
+	{"H200", PROPERTIES("NVIDIA H200", 900, 132, 232448, 1980000, 3201000, 62914560,
+			    150754820096)},
+	{"H100", PROPERTIES("NVIDIA H100 80GB HBM3", 900, 132, 232448, 1980000, 2619000, 52428800,
+			    85029158912)},
+	{"A100", PROPERTIES("NVIDIA A100-SXM4-80GB", 800, 108, 166912, 1410000, 1593000, 41943040,
+			    85174714368)},
+};
+
+static const struct {
+	const char *name;
+	cudnnDataType_t type;
+} types[] = {
+	{"float16", CUDNN_DATA_HALF},
+	{"bfloat16", CUDNN_DATA_BFLOAT16},
+	{"float32", CUDNN_DATA_FLOAT},
+};
+
+/* ---- shapes ---- */
+
+static struct dnn_convolution shapes[MAX_SHAPES];
+static size_t n_shapes;
+
+static int64_t one_or(int value)
+{
+	return value ? value : 1;
+}
+
+static void add_shape(const struct mu_net *net, const struct net_layer *layer)
+{
+	const struct mu_convolution *a = layer->attr;
+	const size_t *in = net->tensors[layer->inputs[0]].shape.dims;
+	const struct dnn_convolution c = {
+		.in = {BATCH, (int64_t)in[1], (int64_t)in[2], (int64_t)in[3]},
+		.filters = (int64_t)a->filters,
+		.kernel = {(int64_t)a->kernel[0], (int64_t)a->kernel[1]},
+		.pad = {a->pad[0], a->pad[1]},
+		.stride = {one_or(a->stride[0]), one_or(a->stride[1])},
+		.dilate = {one_or(a->dilate[0]), one_or(a->dilate[1])},
+		.groups = one_or(a->groups),
+	};
+
+	for (size_t i = 0; i < n_shapes; i++)
+		if (memcmp(&shapes[i], &c, sizeof c) == 0)
+			return;
+	if (CHECK(n_shapes < MAX_SHAPES))
+		shapes[n_shapes++] = c;
+}
+
+/* Of all networks, or of ResNet-50 on ImageNet. */
+static void find_shapes(bool all)
+{
+	for (size_t r = 0; r < zoo_n_rows; r++) {
+		const struct zoo_row *row = &zoo_rows[r];
+		struct mu_net_config config = {.network = row->network,
+					       .classes = row->classes,
+					       .num_layers = row->depth};
+		struct mu_net *net = NULL;
+
+		if (!all && !(strcmp(row->network, "resnet-v1") == 0 && row->depth == 50 &&
+			      row->shape[1] == 224))
+			continue;
+		memcpy(config.shape, row->shape, sizeof config.shape);
+		if (!CHECK(mu_net_new(&net, &config) == MU_OK))
+			continue;
+		for (int l = 0; l < net->n_layers; l++)
+			if (net->layers[l].kind == MU_OP_CONVOLUTION)
+				add_shape(net, &net->layers[l]);
+		mu_net_free(net);
+	}
+}
+
+/* ---- plans ---- */
+
+struct totals {
+	size_t asked, planned, tensor_cores;
+	int64_t most_bytes;
+};
+
+static void plan_one(const struct cuda_api *api, const struct dnn_target *target,
+		     const struct gpu *gpu, const char *type, const struct dnn_convolution *c,
+		     enum dnn_pattern pattern, struct totals *totals)
+{
+	const bool fused = pattern != DNN_FORWARD && pattern != DNN_DATA && pattern != DNN_WEIGHTS;
+	struct dnn_plan plan;
+
+	totals->asked++;
+	if (!CHECK(mu_dnn_plan(api, target, c, pattern, (int64_t)1 << 30, &plan) == MU_OK)) {
+		mu_trace_print(stderr, "test_plans");
+		mu_trace_clear();
+		return;
+	}
+	if (plan.plan) {
+		totals->planned++;
+		totals->tensor_cores += plan.tensor_cores;
+		if (plan.nbytes > totals->most_bytes)
+			totals->most_bytes = plan.nbytes;
+	}
+	if (!CHECK(!plan.plan == (fused && !mu_dnn_fuses(c))))
+		fprintf(stderr,
+			"%s %s, %s: %d channels of %dx%d, %d filters of %dx%d, stride %d, pad "
+			"%d,%d, groups %d\n",
+			gpu->name, type, mu_dnn_pattern_name(pattern), (int)c->in[1],
+			(int)c->in[2], (int)c->in[3], (int)c->filters, (int)c->kernel[0],
+			(int)c->kernel[1], (int)c->stride[0], (int)c->pad[0], (int)c->pad[1],
+			(int)c->groups);
+	mu_dnn_release(api, &plan);
+}
+
+static void plan_all(const struct cuda_api *api, const struct gpu *gpu, size_t t, size_t step)
+{
+	struct dnn_target target = {.handle = NULL};
+
+	if (!CHECK(mu_dnn_properties(api, gpu->properties, &target.properties) == MU_OK)) {
+		mu_trace_print(stderr, gpu->name);
+		mu_trace_clear();
+		return;
+	}
+	for (int p = 0; p < DNN_N_PATTERNS; p++) {
+		struct totals totals = {0};
+
+		for (size_t s = 0; s < n_shapes; s += step) {
+			struct dnn_convolution c = shapes[s];
+
+			c.type = types[t].type;
+			plan_one(api, &target, gpu, types[t].name, &c, p, &totals);
+		}
+		printf("%s %s, %s: %zu of %zu planned, %zu on tensor cores, scratch of at most "
+		       "%.1f MB\n",
+		       gpu->name, types[t].name, mu_dnn_pattern_name(p), totals.planned,
+		       totals.asked, totals.tensor_cores, (double)totals.most_bytes / 1e6);
+	}
+	api->cudnnBackendDestroyDescriptor(target.properties);
+}
+
+int main(void)
+{
+	const bool all = check_in_tier("full");
+	const size_t step = all && !check_in_tier("long") ? SKIP : 1;
+	struct cuda_api api = {.handles = {NULL}};
+
+	if (mu_cuda_load_libraries(&api) != MU_OK) {
+		printf("skipped: cuDNN cannot be opened\n");
+		mu_trace_print(stdout, "test_plans");
+		return CHECK_SKIPPED;
+	}
+	find_shapes(all);
+	printf("cuDNN %zu, %zu convolutions\n", api.cudnnGetVersion(), n_shapes);
+	for (size_t g = 0; g < (all ? sizeof gpus / sizeof *gpus : 1); g++)
+		for (size_t t = 0; t < (all ? sizeof types / sizeof *types : 1); t++)
+			plan_all(&api, &gpus[g], t, step);
+	mu_cuda_unload(&api);
+	return check_failures() ? 1 : 0;
+}
+#else
+int main(void)
+{
+	printf("skipped: this build has no device gpu\n");
+	return CHECK_SKIPPED;
+}
+#endif

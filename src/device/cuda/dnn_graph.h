@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Convolutions by cuDNN's graph API: alone, or in one kernel with what stands beside them. cuDNN
+ * plans a graph for a handle's GPU, or for a GPU that is not there, from its properties in JSON
+ * ("without a device", cuDNN 9.8 and later), which is how the test shows what every network gets on
+ * which GPU. The device does not use these plans yet.
+ *
+ * Tensors have channels last. Products of float16 and bfloat16 are summed in float32; those of
+ * float32 are never rounded to TF32. An engine is taken if it gives the same bits in every run, is
+ * direct (no Winograd or Fourier transform), and keeps to the limit of scratch: the first of
+ * cuDNN's heuristics (fastest first), else of its list of engines that always work.
+ *
+ * Formulas, with u = relu(x a + b), a and b per channel of x (a batch-norm and its ReLU before the
+ * convolution), sums per channel:
+ *	DNN_FORWARD                  y = w * x
+ *	DNN_FORWARD_STATISTICS       y = w * x, sums of y and of y y
+ *	DNN_NORM_FORWARD_STATISTICS  y = w * u, sums of y and of y y
+ *	DNN_DATA                     dx = w^T * dy
+ *	DNN_DATA_NORM                g = (w^T * dy) [(x - m) i a + b > 0], sums of g and of
+ *	                             g (x - m) i, factors of batch-norm's gradient
+ *	DNN_WEIGHTS                  dw = dy * x
+ *	DNN_NORM_WEIGHTS             dw = dy * u
+ */
+#ifndef DEVICE_CUDA_DNN_GRAPH_H
+#define DEVICE_CUDA_DNN_GRAPH_H
+
+#include "cuda.h"
+
+enum dnn_pattern {
+	DNN_FORWARD,
+	DNN_FORWARD_STATISTICS,
+	DNN_NORM_FORWARD_STATISTICS,
+	DNN_DATA,
+	DNN_DATA_NORM,
+	DNN_WEIGHTS,
+	DNN_NORM_WEIGHTS,
+	DNN_N_PATTERNS
+};
+
+const char *mu_dnn_pattern_name(enum dnn_pattern pattern); /* "conv + statistics" */
+
+/*
+ * cuDNN 9.19 plans DNN_FORWARD, DNN_DATA and DNN_WEIGHTS of every convolution of Muster's networks,
+ * and the others where mu_dnn_fuses is true: of float16, one group, channels and filters in eights.
+ */
+struct dnn_convolution {
+	cudnnDataType_t type; /* of x, w, y and their gradients */
+	int64_t in[4];        /* x: samples, channels, height, width */
+	int64_t filters, kernel[2], pad[2], stride[2], dilate[2], groups;
+};
+
+bool mu_dnn_fuses(const struct dnn_convolution *c);
+
+/* The GPU to plan for: the handle's, or one of these properties; the other is NULL. */
+struct dnn_target {
+	cudnnHandle_t handle;
+	cudnnBackendDescriptor_t properties;
+};
+
+/* From JSON as cuDNN prints it. Freed by cudnnBackendDestroyDescriptor. */
+enum mu_status mu_dnn_properties(const struct cuda_api *api, const char *json,
+				 cudnnBackendDescriptor_t *out);
+
+struct dnn_plan {
+	cudnnBackendDescriptor_t plan; /* NULL: no engine does it */
+	int64_t engine, nbytes;        /* number of the engine; scratch */
+	bool tensor_cores;
+	cudnnBackendDescriptor_t parts[64]; /* of the graph */
+	int n_parts;
+};
+
+/* MU_OK without a plan where no engine is fit. An error: cuDNN refused a descriptor. */
+enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *target,
+			   const struct dnn_convolution *c, enum dnn_pattern pattern,
+			   int64_t most_bytes, struct dnn_plan *out);
+void mu_dnn_release(const struct cuda_api *api, struct dnn_plan *plan);
+
+#endif
