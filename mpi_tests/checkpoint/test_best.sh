@@ -48,7 +48,7 @@ train 3 $mlp --model-prefix D --kv-store dist_sync --num-servers 1 --best-metric
 best=$(best_epoch Validation-cross-entropy 0)
 end=$(epochs)
 [ "$end" = $((best + 3)) ] && [ "$end" -lt 12 ] || fail "$end epochs, and the best is $best"
-expect "^early stopping: no better ce than [0-9.]+ of Epoch\[$((best - 1))\] in 3 validations: training ends$"
+expect "^early stopping: no better ce than [0-9.]+ after epoch $best of \d+ in 3 validations: training ends$"
 for resume in $((best + 1)) $end; do
 	train 3 $mlp --model-prefix E$resume --kv-store dist_sync --num-servers 1 --best-metric loss \
 		--early-stopping 3 --resume "$(printf 'D-%04d.h5' "$resume")"

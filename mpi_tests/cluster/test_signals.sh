@@ -69,7 +69,7 @@ halt() {
 	[ $status = 85 ] || { fail "exit status $status, not 85, of $signal to $to, -n $*" && show_log; }
 	if [ "$to" = all ]; then to='\d+'; fi
 	expect "^SIG$signal( \\(Ctrl-C\\))? came to (worker|server) \\d+ \\(rank $to, .*\\): training ends after "
-	expect 'training ends after (step \d+ of )?epoch \d+, with a checkpoint; exit status 85; a second signal'
+	expect 'training ends after (step \d+ in )?epoch \d+ of \d+, with a checkpoint; exit status 85; a second signal'
 	expect_count 1 'training ends'
 }
 
@@ -136,7 +136,7 @@ inside() {
 	shift
 	rm -f R-*
 	halt "$@" $minutes --log-prefix none --model-prefix R
-	expect 'training ends after step \d+ of epoch 0, with a checkpoint'
+	expect 'training ends after step \d+ in epoch 1 of \d+, with a checkpoint'
 	step=$(grep -oP 'training ends after step \K\d+' "$log")
 	[ "$samples" = any ] || expect "^trained $((step * samples)) samples"
 }

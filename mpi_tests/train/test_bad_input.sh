@@ -463,7 +463,7 @@ both refused 'bad: holds no data files; looked for .*data_batch_1.bin.*train-ima
 
 part "losses that are not finite"
 for np in 1 3 7; do
-	refused $np 'epoch 0, step \d+: the loss is not finite; .* in fc\d' $mlp --lr 1e6
+	refused $np 'epoch 1 of \d+, step \d+: the loss is not finite; .* in fc\d' $mlp --lr 1e6
 	expect_none '^Epoch.*Validation'
 done
 refused 3 'step \d+: the loss is not finite; .* in fc\d' $mlp --lr 1e6 --kv-store dist_async

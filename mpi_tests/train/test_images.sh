@@ -98,7 +98,7 @@ train 2 $net $images --test-io 1 --kv-store dist_sharded
 expect '^worker 0 read 13 samples in .*samples/sec$'
 expect_none '^network'
 train 1 $net $images --dump-batch sheet.png --pad-size 3 --resize 24 --data-aug-level 3
-expect '^sheet.png: the first 4 samples of epoch 0, 46 x 46 pixels$'
+expect '^sheet.png: the first 4 samples of epoch 1, 46 x 46 pixels$'
 expect 'training images: shorter edge to 24, turned by up to 10 degrees, .*3 pixels of 127 around'
 [ "$(od -An -tx1 -N 24 sheet.png | tr -d ' \n')" = 89504e470d0a1a0a0000000d494844520000002e0000002e ] ||
 	fail "sheet.png does not begin as a PNG file of 46 x 46 pixels"
@@ -144,7 +144,7 @@ run_limited 60 3 $net --data-train set --kv-store dist_sharded
 expect 'error: .*set/cow/5.jpg'
 train 1 $net --data-train set --skip-bad-records 1
 expect_count 2 '^warning: skipped: set/cow/5.jpg'
-expect 'Epoch\[1\] worker 0 left 1 bad records out'
+expect 'epoch 2 of \d+: worker 0 left 1 bad record out'
 # The same pictures, and among them one that cannot be read: the same numbers.
 mkdir -p good
 cp -r set/ant set/bee set/cow good && rm good/cow/5.jpg
@@ -155,7 +155,7 @@ results good.log
 train 1 $alone --data-train set --data-val set --batch-size 27 --skip-bad-records 1
 results set.log
 cmp good.log set.log || fail "a bad record counts: $(diff good.log set.log)"
-expect_count 2 '^warning: validation: worker 0 left 1 bad records out'
+expect_count 2 '^warning: validation: worker 0 left 1 bad record out'
 train 1 $alone --data-train set --data-val set --batch-size 27 --skip-bad-records 1 --devices ref:0,ref:1,ref:2
 results devices.log
 [ "$(grep accuracy set.log)" = "$(grep accuracy devices.log)" ] ||
@@ -169,7 +169,7 @@ if has_files; then
 	awk -F , -v OFS=, -v bad="$bad_id" 'NR > 1 && $1 >= bad { $1++ } { print }' good.csv >expected.csv
 	for job in $(in_tier full && echo 1,local 3,dist_sharded) 3,dist_sync; do
 		train ${job%,*} $predict --kv-store ${job#*,} --data-val set --predict bad.csv --skip-bad-records 1
-		expect_count 1 '^warning: validation: .*worker \d left 1 bad records out'
+		expect_count 1 '^warning: validation: .*worker \d left 1 bad record out'
 		cmp expected.csv bad.csv || fail "$job: other predictions: $(diff expected.csv bad.csv | head -n 4)"
 	done
 	run_limited 60 1 $predict --data-val set --predict none.csv
@@ -199,12 +199,12 @@ for store in dist_sync $(in_tier full && echo dist_sharded dist_allreduce dist_a
 	case $store in dist_sync|dist_async) ranks=3;; *) ranks=2;; esac
 	train $ranks $alone --data-train few --data-val few --batch-size 2 --skip-bad-records 1 --kv-store $store
 	expect_count 2 'Validation-accuracy'
-	expect_count 2 'Epoch.* worker 1 left 1 bad records out'
+	expect_count 2 'epoch \d of \d+: worker 1 left 1 bad record out'
 done
 train 1 $alone --data-train few --data-val few --batch-size 1 --skip-bad-records 1 --update-period 2
 mkdir -p none/a
 cp set/cow/5.jpg none/a
 run_limited 60 1 $alone --data-train none --batch-size 1 --skip-bad-records 1
 [ $status = 1 ] || fail "exit status $status, not 1, without any good record"
-expect 'error: Epoch.0.: none of the records can be read'
+expect 'error: epoch 1 of \d+: none of the records can be read'
 finish

@@ -44,8 +44,8 @@ for job in "${jobs[@]}"; do
 	for what in loss gradient; do
 		spoilt 0 1 2 3 $what
 		train ${job%% *} $run --kv-store ${job#* } --on-nan skip --model-prefix $what --overwrite 1
-		expect_count 2 "worker 0 leaves the batch of epoch 1, step [23] out: the $what is not finite, first in "
-		expect 'Epoch\[1\] worker 0 left 2 batches out that were not finite'
+		expect_count 2 "worker 0 leaves the batch of epoch 2 of \d, step [34] out: the $what is not finite"
+		expect 'epoch 2 of \d: worker 0 left 2 batches out that were not finite'
 		expect '^Epoch\[1\] Validation-cross-entropy=[0-9.]+$'
 	done
 	case $job in *async*) continue ;; esac
@@ -54,7 +54,7 @@ done
 spoilt 1 0 1 99 loss
 run_limited 60 3 $run $sync --on-nan skip --batch-size 4
 [ $status = 1 ] || fail "exit status $status"
-expect 'error: epoch 0, step 10: the loss is not finite, of 10 batches in a row'
+expect 'error: epoch 1 of \d, step 11: the loss is not finite, of 10 batches in a row'
 
 part "rollback"
 jobs=("2 --kv-store dist_allreduce" "3 $sync")
@@ -64,7 +64,7 @@ for job in "${jobs[@]}"; do
 	spoilt 0 1 1 1 gradient
 	train ${job%% *} $run ${job#* } --on-nan rollback --model-prefix P --save-steps 2
 	expect 'a batch of .*worker 0.* was not finite: training goes back from .* to the newest checkpoint'
-	expect '^Resumed from "P-000[01](-00000[0-9])?.h5": epoch [12], step [0-9]+, '
+	expect '^Resumed from "P-000[01](-00000[0-9])?.h5": after (step \d+ in )?epoch [12] of 2, '
 	expect_count 1 'Resumed from'
 	expect '^Epoch\[1\] Validation-cross-entropy=[0-9.]+$'
 	"$BUILDDIR/mpi_tests/lib/whole_file" P-*.h5 || fail "a damaged file"

@@ -18,9 +18,9 @@ expect_none 'warning: Epoch'
 train 1 $small --lr 1e-6 --num-batches 99
 expect_none 'warning: Epoch'
 train 1 $small --lr 1e-6
-expect_count 1 'warning: Epoch\[0\] nothing is learnt: .* chance is 2.303, .* a higher --lr, .* \(now 1e-06\)'
+expect_count 1 'warning: epoch 1 of \d+: nothing is learnt: .* chance is 2.303, .* a higher --lr, .* \(now 1e-06\)'
 train 1 $small --lr 0.3 --mom 0.95
-expect_count 1 'warning: Epoch\[0\] the loss has risen from .*: try a lower --lr, such as 0.03 \(now 0.3\)'
+expect_count 1 'warning: epoch 1 of \d+: the loss has risen from .*: try a lower --lr, such as 0.03 \(now 0.3\)'
 
 # values NAME: all of them, one a line
 values() {

@@ -32,7 +32,7 @@ same_bits() {
 	cmp U-0002.h5 R-0002.h5 || fail "saving changes the result of -n $np $*"
 	for other in R-*.h5; do [ "$other" = "$file" ] || rm "$other"; done
 	train "$np" "$@" --model-prefix R --resume auto
-	expect "^Resumed from \"$file\": epoch "
+	expect "^Resumed from \"$file\": after "
 	expect_none 'not as when|left out'
 	cmp U-0002.h5 R-0002.h5 || fail "other bits after going on from $file: -n $np $*"
 	epochs | cmp -s expected - || fail "other metrics: $(epochs | diff expected - | head -n 4)"
@@ -100,7 +100,7 @@ rm -f R-*
 train 3 $mlp --kv-store dist_async --mom 0 --model-prefix R --save-steps 4
 [ -s R-0000-000004.h5 ] && [ -s R-0001.h5 ] || fail "not all there: $(ls R-*)"
 train 3 $mlp --kv-store dist_async --mom 0 --model-prefix R --resume R-0000-000004.h5
-expect '^Resumed from "R-0000-000004.h5": epoch 0, step 4'
+expect '^Resumed from "R-0000-000004.h5": after step 4 in epoch 1 of 2'
 at_least Validation-accuracy 0.2
 
 # Two steps an epoch, or some: the next save is due, and the other workers wait at the epoch's end or for worker 0's
@@ -118,11 +118,11 @@ rm -f R-*
 train 3 $mlp --kv-store dist_sync --mom 0.9 --model-prefix R --save-steps 4 --num-batches 10
 train 4 $mlp --kv-store dist_sharded --mom 0.9 --model-prefix R --resume R-0000-000004.h5
 expect 'not as when R-0000-000004.h5 was saved: kv-store dist_sharded \(was dist_sync\), workers 4 \(was 2\)'
-expect '^Resumed from "R-0000-000004.h5": epoch 0, step 2, 160 samples counted$'
+expect '^Resumed from "R-0000-000004.h5": after step 2 in epoch 1 of 2, 160 samples counted$'
 rm -f S-*
 train 3 $mlp --kv-store dist_allreduce --sync-period 4 --mom 0.9 --model-prefix S --save-steps 6
 train 2 $mlp --kv-store dist_allreduce --sync-period 4 --mom 0.9 --model-prefix S --resume S-0000-000006.h5
-expect '^Resumed from "S-0000-000006.h5": epoch 0, step 9'
+expect '^Resumed from "S-0000-000006.h5": after step 9 in epoch 1 of 2,'
 
 part "counts after going on"
 rm -f R-*

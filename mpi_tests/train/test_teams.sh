@@ -80,7 +80,7 @@ train 2 $lstm $two --model-prefix here --load-epoch 1 --model-parallel-ranks $en
 same_model one-0002.h5 here-0002.h5 || fail "a team goes on otherwise with the checkpoint of one rank"
 train 2 $resnet --model-prefix inside --save-steps 2 --model-parallel-ranks 2
 train 1 $resnet --model-prefix rest --resume inside-0000-000002.h5
-expect '^Resumed from "inside-0000-000002.h5": epoch 0, step 2, 40 samples counted$'
+expect '^Resumed from "inside-0000-000002.h5": after step 2 in epoch 1 of \d+, 40 samples counted$'
 same_model inside-0001.h5 rest-0001.h5 || fail "one rank goes on otherwise inside an epoch of a team"
 train 1 $lstm --evaluate --load one-0002.h5
 value Validation-cross-entropy >one.value

@@ -216,6 +216,23 @@ static void convert_position(const struct mu_engine *e, struct checkpoint_positi
 	at->epoch++;
 }
 
+/* Where the run continues. Epochs are counted from 1, as in the names of files. */
+static void report(const struct checkpoint_resume *r, const struct conf *v)
+{
+	char where[96];
+
+	if (v->evaluate)
+		snprintf(where, sizeof where, "after epoch %zu", r->at.epoch);
+	else if (r->at.step > 0)
+		snprintf(where, sizeof where, "after step %zu in epoch %zu of %ld", r->at.step,
+			 r->at.epoch + 1, v->num_epochs);
+	else
+		snprintf(where, sizeof where, "after epoch %zu of %ld", r->at.epoch,
+			 v->num_epochs);
+	mu_log_info("Resumed from \"%s\": %s, %.0f sample%s counted", r->path, where,
+		    r->at.progress, r->at.progress == 1 ? "" : "s");
+}
+
 static enum mu_status find(struct search *s)
 {
 	enum mu_status st = MU_OK;
@@ -233,9 +250,13 @@ static enum mu_status find(struct search *s)
 	if (r->at.epoch > (size_t)v->num_epochs && !v->evaluate)
 		MU_FAIL(MU_ERR_USAGE, "%s is of epoch %zu, past --num-epochs %ld", r->path,
 			r->at.epoch, v->num_epochs);
-	if (r->whole && (r->at.step > 0 || v->load_epoch == 0))
-		mu_log_info("Resumed from \"%s\": epoch %zu, step %zu, %.0f samples counted",
-			    r->path, r->at.epoch, r->at.step, r->at.progress);
+	if (r->at.epoch == (size_t)v->num_epochs && !v->evaluate)
+		mu_log_info("%s has %s%ld epoch%s: nothing is left to train; --num-epochs N for "
+			    "more",
+			    r->path, v->num_epochs > 1 ? "all " : "", v->num_epochs,
+			    v->num_epochs == 1 ? "" : "s");
+	else if (r->whole && (r->at.step > 0 || v->load_epoch == 0))
+		report(r, v);
 out:
 	return st;
 }

@@ -102,13 +102,15 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 		return;
 	if (loss > ROSE * l->start && loss > chance) {
 		advise(o, true, advice, sizeof advice);
-		mu_log_warn("Epoch[%zu] the loss has risen from %.4g to %.4g: %s", w->epoch,
-			    l->start, loss, advice);
+		mu_log_warn("epoch %zu of %ld: the loss has risen from %.4g to %.4g: %s",
+			    w->epoch + 1, o->view->engine->conf->num_epochs, l->start, loss,
+			    advice);
 	} else if (loss > MOVED * chance) {
 		advise(o, l->most > 2 * l->start, advice, sizeof advice);
-		mu_log_warn("Epoch[%zu] nothing is learnt: the loss is %.4g, and that of chance is "
-			    "%.4g, the log of %zu classes: %s",
-			    w->epoch, loss, chance, o->view->engine->train->classes, advice);
+		mu_log_warn("epoch %zu of %ld: nothing is learnt: the loss is %.4g, and that of "
+			    "chance is %.4g, the log of %zu classes: %s",
+			    w->epoch + 1, o->view->engine->conf->num_epochs, loss, chance,
+			    o->view->engine->train->classes, advice);
 	}
 }
 

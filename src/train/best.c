@@ -65,8 +65,9 @@ bool mu_train_best_stops(const struct train_best *b)
 	if (patience == 0 || s->since < (size_t)patience)
 		return false;
 	if (b->worker_0)
-		mu_log_info("early stopping: no better %s than %f of Epoch[%zu] in %zu "
-			    "validations: training ends",
-			    s->metric, s->value, s->epoch - 1, s->since);
+		mu_log_info("early stopping: no better %s than %f after epoch %zu of %ld in %zu "
+			    "validation%s: training ends",
+			    s->metric, s->value, s->epoch, b->conf->num_epochs, s->since,
+			    s->since == 1 ? "" : "s");
 	return true;
 }

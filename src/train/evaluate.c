@@ -12,8 +12,8 @@
 void mu_train_report_bad(const struct mu_engine *e, const struct mu_input *in, const char *what)
 {
 	if (in->n_bad > 0 && e->team.member == 0)
-		mu_log_warn("%s worker %d left %zu bad records out", what, e->topology->index,
-			    in->n_bad);
+		mu_log_warn("%s: worker %d left %zu bad record%s out", what, e->topology->index,
+			    in->n_bad, in->n_bad == 1 ? "" : "s");
 }
 
 enum mu_status mu_train_check_samples(const struct mu_metrics *m, const char *what)
@@ -48,7 +48,7 @@ enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 			e->ops->measure(e, m);
 		MU_TRY(each_step(context, step, count, m));
 	}
-	mu_train_report_bad(e, data, "validation:");
+	mu_train_report_bad(e, data, "validation");
 	MU_TRY(mu_engine_metrics_reduce(m, e->topology->peers));
 	MU_TRY(mu_train_check_samples(m, "validation"));
 	if (!isfinite(m->cross_entropy))

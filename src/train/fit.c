@@ -339,9 +339,9 @@ static enum mu_status train_epoch(struct train_fit *f)
 	struct report_window epoch = {.epoch = f->epoch,
 				      .data_seconds = -mu_clock_seconds(MU_CLOCK_DATA),
 				      .comm_seconds = -mu_report_comm_seconds()};
-	char what[32];
+	char what[64];
 
-	snprintf(what, sizeof what, "Epoch[%zu]", f->epoch);
+	snprintf(what, sizeof what, "epoch %zu of %ld", f->epoch + 1, f->engine->conf->num_epochs);
 	mu_train_guard_epoch(f->guard, f->epoch);
 	mu_report_epoch_begin(f->observers, f->epoch == f->from->epoch ? f->from->step : 0);
 	MU_TRY(train_steps(f));

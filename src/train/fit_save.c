@@ -58,9 +58,10 @@ out:
 static enum mu_status end_early(struct train_fit *f, long done)
 {
 	enum mu_status st = MU_OK;
-	char when[64];
+	char when[96];
 
-	snprintf(when, sizeof when, "after step %ld of epoch %zu", done, f->epoch);
+	snprintf(when, sizeof when, "after step %ld in epoch %zu of %ld", done, f->epoch + 1,
+		 f->engine->conf->num_epochs);
 	mu_train_halt_report(f->halt, when, f->saver);
 	if (f->halt->goes_back) {
 		f->back->epoch = f->epoch;
@@ -107,10 +108,11 @@ enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 	const struct checkpoint_position at = position(f, epochs, 0);
 	const bool back = f->halt->goes_back;
 	const bool saves = f->saver && !back && epochs > f->from->epoch;
-	char when[64] = "before its first step";
+	char when[96] = "before its first step";
 
 	if (epochs > f->from->epoch)
-		snprintf(when, sizeof when, "after epoch %zu", epochs - 1);
+		snprintf(when, sizeof when, "after epoch %zu of %ld", epochs,
+			 f->engine->conf->num_epochs);
 	mu_train_halt_report(f->halt, when, saves);
 	if (back) {
 		f->back->epoch = epochs;

@@ -21,6 +21,8 @@
 /* Once weights are not finite, no later batch is good. */
 #define MOST_IN_A_ROW 10
 
+enum { WHERE_BYTES = 96 };
+
 /* Initial scale of other frameworks, for a batch's mean loss; ours is for the sum. */
 #define START 65536.0
 #define LEAST CONF_SCALE_LEAST
@@ -72,29 +74,38 @@ bool mu_train_guard_holds(const struct train_guard *g)
 	return skips(g) || g->scale.scale > 0;
 }
 
+/* "epoch 3 of 10, step 5", both counted from 1 as a person does. */
+static const char *where(const struct train_guard *g, size_t step, char text[WHERE_BYTES])
+{
+	snprintf(text, WHERE_BYTES, "epoch %zu of %ld, step %zu", g->epoch + 1,
+		 g->engine->conf->num_epochs, step + 1);
+	return text;
+}
+
 /* place: the first array that is not finite; NULL: the loss alone is not. */
 static enum mu_status skip_batch(struct train_guard *g, size_t step, const char *what,
 				 const char *place)
 {
 	enum mu_status st = MU_OK;
 	const enum conf_on_nan on_nan = g->engine->conf->on_nan;
+	char at[WHERE_BYTES];
 
+	where(g, step, at);
 	if (!place)
 		place = "the loss itself";
 	if (!skips(g))
 		MU_FAIL(MU_ERR_NUMERIC,
-			"epoch %zu, step %zu: the %s is not finite; the first value that is not "
-			"finite is in %s; a lower --lr may help",
-			g->epoch, step, what, place);
+			"%s: the %s is not finite; the first value that is not finite is in %s; "
+			"a lower --lr may help",
+			at, what, place);
 	g->left_out++;
 	if (++g->in_a_row == MOST_IN_A_ROW)
 		MU_FAIL(MU_ERR_NUMERIC,
-			"epoch %zu, step %zu: the %s is not finite, of %d batches in a row "
-			"(--on-nan %s); the last time first in %s",
-			g->epoch, step, what, MOST_IN_A_ROW, mu_conf_on_nan_words[on_nan], place);
-	mu_log_warn("worker %d leaves the batch of epoch %zu, step %zu out: the %s is not finite, "
-		    "first in %s",
-		    g->engine->topology->index, g->epoch, step, what, place);
+			"%s: the %s is not finite, of %d batches in a row (--on-nan %s); the last "
+			"time first in %s",
+			at, what, MOST_IN_A_ROW, mu_conf_on_nan_words[on_nan], place);
+	mu_log_warn("worker %d leaves the batch of %s out: the %s is not finite, first in %s",
+		    g->engine->topology->index, at, what, place);
 	g->rollback = on_nan == CONF_ON_NAN_ROLLBACK;
 out:
 	return st;
@@ -148,8 +159,8 @@ enum mu_status mu_train_guard_weights(const struct train_guard *g)
 	const char *place = find_slice(g->engine, mu_kv_weights(g->engine->kv));
 
 	if (place)
-		MU_FAIL(MU_ERR_NUMERIC, "epoch %zu: %s is not finite; a lower --lr may help",
-			g->epoch, place);
+		MU_FAIL(MU_ERR_NUMERIC, "epoch %zu of %ld: %s is not finite; a lower --lr may help",
+			g->epoch + 1, g->engine->conf->num_epochs, place);
 out:
 	return st;
 }
@@ -176,16 +187,17 @@ static void update_scale(struct train_loss_scale *s, bool good)
 static void report_scale(const struct train_guard *g, size_t step, double before)
 {
 	const struct train_loss_scale *s = &g->scale;
+	char at[WHERE_BYTES];
 
 	if (s->in_a_row > 0)
-		mu_log_detail("epoch %zu, step %zu: gradients overflow at a loss scale of %g; %s "
-			      "leaves the batch out, %zu so far; the loss scale is %g now",
-			      g->epoch, step, before,
+		mu_log_detail("%s: gradients overflow at a loss scale of %g; %s leaves the batch "
+			      "out, %zu so far; the loss scale is %g now",
+			      where(g, step, at), before,
 			      g->engine->store->synchronous ? "every worker" : "worker 0",
 			      s->left_out, s->scale);
 	else if (s->scale != before)
-		mu_log_detail("epoch %zu, step %zu: loss scale %g after %zu good batches", g->epoch,
-			      step, s->scale, s->window);
+		mu_log_detail("%s: loss scale %g after %zu good batch%s", where(g, step, at),
+			      s->scale, s->window, s->window == 1 ? "" : "es");
 }
 
 static enum mu_status check_scaled(struct train_guard *g, size_t step, bool idle, bool *keep)
@@ -196,6 +208,7 @@ static enum mu_status check_scaled(struct train_guard *g, size_t step, bool idle
 	struct train_loss_scale *s = &g->scale;
 	const double before = s->scale;
 	bool overflowed = false;
+	char at[WHERE_BYTES];
 	long bad;
 
 	if (!idle)
@@ -211,9 +224,9 @@ static enum mu_status check_scaled(struct train_guard *g, size_t step, bool idle
 		report_scale(g, step, before);
 	if (s->dynamic ? s->scale < LEAST : s->in_a_row >= MOST_IN_A_ROW)
 		MU_FAIL(MU_ERR_NUMERIC,
-			"epoch %zu, step %zu: gradients are not finite at a loss scale of %g%s; a "
-			"lower --lr%s may help",
-			g->epoch, step, before, s->dynamic ? "" : ", of 10 batches in a row",
+			"%s: gradients are not finite at a loss scale of %g%s; a lower --lr%s may "
+			"help",
+			where(g, step, at), before, s->dynamic ? "" : ", of 10 batches in a row",
 			s->dynamic ? "" : " or --loss-scale");
 out:
 	return st;
@@ -233,11 +246,12 @@ enum mu_status mu_train_guard_verify(const struct train_guard *g, size_t done)
 {
 	enum mu_status st = MU_OK;
 	const size_t every = (size_t)g->engine->conf->verify_steps;
-	char when[64];
+	char when[WHERE_BYTES];
 
 	if (every == 0 || done % every != 0)
 		goto out;
-	snprintf(when, sizeof when, "epoch %zu, after step %zu", g->epoch, done);
+	snprintf(when, sizeof when, "epoch %zu of %ld, after step %zu", g->epoch + 1,
+		 g->engine->conf->num_epochs, done);
 	MU_TRY(mu_kv_verify(g->engine->kv, when));
 out:
 	return st;
@@ -249,9 +263,10 @@ void mu_train_guard_report(const struct train_guard *g, const char *what)
 	const int worker = g->engine->topology->index;
 
 	if (g->left_out > 0)
-		mu_log_warn("%s worker %d left %zu batches out that were not finite", what, worker,
-			    g->left_out);
+		mu_log_warn("%s: worker %d left %zu batch%s out that %s not finite", what, worker,
+			    g->left_out, g->left_out == 1 ? "" : "es",
+			    g->left_out == 1 ? "was" : "were");
 	if (s->scale > 0 && worker == 0)
-		mu_log_info("%s Loss-scale=%g, %zu batches left out so far", what, s->scale,
-			    s->left_out);
+		mu_log_info("%s: loss scale %g, %zu batch%s left out so far", what, s->scale,
+			    s->left_out, s->left_out == 1 ? "" : "es");
 }
