@@ -45,7 +45,8 @@ if command -v script >/dev/null && script -qec true /dev/null </dev/null >/dev/n
 	expect_count 1 '^trained 2 epochs in .*; validation accuracy .*, best .* after epoch \d\r$'
 	expect_count 0 'Speed: |Node\[|^\d{4}-|start with arguments'
 	[ "$(grep -c '' "$log")" -le 13 ] || { fail "more than 13 lines on a terminal" && show_log; }
-	terminal "$MPIRUN -n 3 $TRAINER $job --kv-store dist_sync --log logs/a.log --model-prefix m"
+	terminal "$MPIRUN -n 3 $TRAINER $job --kv-store dist_sync --log logs/a.log --model-prefix m \
+		--save-async 0"
 	expect_count 2 "$escape\\[K$epoch comm"
 	expect_none 'Speed: |Saved checkpoint'
 	if has_files; then expect_count 2 "$line  m-000[12].h5\\r\$"; fi
@@ -118,6 +119,19 @@ expect '    at src/'
 log=trainer.log
 run_limited 60 1 $job --data-dir nowhere --verbose 1
 expect '^    at src/'
+
+part "a file is named when it is complete"
+if has_files; then
+	table="$job --log-format plain --model-prefix whole"
+	train 1 $table --save-async 0
+	expect '^1/2 .*  whole-0001.h5$'
+	train 1 $table --num-epochs 1 --overwrite
+	expect '^1/1 .*  whole-0001.h5$'
+	mkdir -p cut-0001.h5/full # no file can have its name
+	run_limited 60 1 $table --num-epochs 1 --model-prefix cut
+	[ $status = 1 ] || fail "exit status $status of a checkpoint that cannot be written"
+	expect '^1/1 .*  saving cut-0001.h5$'
+fi
 
 part "a narrow one, an error inside an epoch"
 log=trainer.log

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log in the plain form: a table with a line an epoch, and a line at the end. A line is written
- * when its epoch is validated and saved, at the latest when the next one begins.
+ * when its epoch is validated and its checkpoint complete. A checkpoint is written while the next
+ * epoch trains: where that takes longer than WAIT_SECONDS, the line says "saving".
  */
 #include "observers.h"
 
@@ -11,6 +12,8 @@
 
 #include "checkpoint/checkpoint.h"
 
+#define WAIT_SECONDS 2.0
+
 struct lines {
 	long num_epochs;
 	const struct mu_metric *metric; /* shown beside the loss: that of --best-metric */
@@ -19,6 +22,7 @@ struct lines {
 	struct mu_metrics validated;
 	bool pending, has_validation;
 	char saved[CHECKPOINT_PATH]; /* "": the epoch has no file */
+	double since;                /* when the epoch was over */
 	size_t epochs;
 	double seconds, samples; /* of all epochs, without validation */
 };
@@ -82,6 +86,13 @@ static void write_heading(struct lines *l)
 		     "best", "seconds", "1/s", "saved");
 }
 
+static bool is_complete(const struct report_observer *o)
+{
+	const struct lines *l = o->state;
+
+	return !*l->saved || strcmp(o->view->saved, l->saved) == 0;
+}
+
 /* 80 columns, for a file of a usual name. */
 static void write_line(const struct report_observer *o)
 {
@@ -105,9 +116,9 @@ static void write_line(const struct report_observer *o)
 	snprintf(epoch, sizeof epoch, "%zu/%ld", w->epoch + 1, l->num_epochs);
 	mu_log_status("");
 	write_heading(l);
-	mu_log_plain("%-7s %7s %7s %8s %9s %7s %7.1f %7.0f  %s", epoch, figures[0], figures[1],
+	mu_log_plain("%-7s %7s %7s %8s %9s %7s %7.1f %7.0f  %s%s", epoch, figures[0], figures[1],
 		     figures[2], figures[3], figures[4], w->seconds, speed(w->samples, w->seconds),
-		     name ? name + 1 : l->saved);
+		     is_complete(o) ? "" : "saving ", name ? name + 1 : l->saved);
 }
 
 static void close(struct report_observer *o)
@@ -116,26 +127,29 @@ static void close(struct report_observer *o)
 	mu_free(o->state);
 }
 
-static void epoch_begin(struct report_observer *o, size_t first)
+static void step(struct report_observer *o, const struct report_step *s)
 {
-	struct lines *l = o->state;
+	const struct lines *l = o->state;
 
-	(void)first;
-	write_line(o);
-	l->has_validation = false;
-	l->saved[0] = '\0';
+	(void)s;
+	if (l->pending && (is_complete(o) || mu_now() - l->since > WAIT_SECONDS))
+		write_line(o);
 }
 
 static void epoch(struct report_observer *o, const struct report_window *w)
 {
 	struct lines *l = o->state;
 
+	write_line(o);
+	l->has_validation = false;
+	l->saved[0] = '\0';
 	l->seconds += w->seconds;
 	l->samples += w->samples;
 	if (w->early || w->metrics.samples <= 0)
 		return;
 	l->trained = *w;
 	l->pending = true;
+	l->since = mu_now();
 	l->epochs++;
 }
 
@@ -147,7 +161,7 @@ static void validation(struct report_observer *o, size_t epoch, const struct mu_
 	(void)epoch;
 	l->validated = *m;
 	l->has_validation = true;
-	if (l->pending) /* the file follows */
+	if (l->pending && !*l->saved) /* of the epoch, whose file follows */
 		return;
 	mu_log_status("");
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
@@ -165,7 +179,8 @@ static void save(const struct report_observer *o, struct checkpoint_position *at
 	if (e->conf->model_prefix &&
 	    (at->epoch % (size_t)e->conf->save_period == 0 || o->view->best->improved))
 		mu_checkpoint_path(e->conf->model_prefix, at->epoch, 0, l->saved, sizeof l->saved);
-	write_line(o);
+	else
+		write_line(o);
 }
 
 static enum mu_status end(struct report_observer *o)
@@ -191,7 +206,7 @@ static enum mu_status end(struct report_observer *o)
 const struct report_observer_ops mu_report_epoch_line = {
 	.open = open,
 	.close = close,
-	.epoch_begin = epoch_begin,
+	.step = step,
 	.epoch = epoch,
 	.validation = validation,
 	.save = save,
