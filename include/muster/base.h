@@ -237,6 +237,10 @@ const char *mu_option_unset(const struct mu_options *o, const struct mu_option *
  * takes to read the value back. */
 const char *mu_option_text(const struct mu_options *o, const struct mu_option *option, int digits,
 			   char *text, size_t nbytes);
+/* number.c: the fewest digits that read back as the value. */
+const char *mu_real_text(double value, char *text, size_t nbytes);
+/* Each number of 17 characters or more in a text becomes the shortest that reads back the same. */
+void mu_text_shorten(char *text);
 /*
  * Write "batch_size=64, lr=0.05, ..." in table order into text of nbytes bytes, always terminated.
  */

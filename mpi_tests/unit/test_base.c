@@ -420,8 +420,20 @@ static void test_memory_limit(void)
 	CHECK(system(command) == 0);
 }
 
+static void test_numbers(void)
+{
+	char text[128] = "lr 0.050000000000000003, at 1e-05 of 0123456789abcdef, "
+			 "17 0.33333333333333331";
+	char number[32];
+
+	mu_text_shorten(text);
+	CHECK_TEXT(text, "lr 0.05, at 1e-05 of 0123456789abcdef, 17 0.3333333333333333");
+	CHECK_TEXT(mu_real_text(0.1 + 0.2, number, sizeof number), "0.30000000000000004");
+}
+
 int main(void)
 {
+	test_numbers();
 	test_stream();
 	test_trace();
 	test_trace_of_thread();

@@ -103,8 +103,8 @@ void mu_json_number(struct mu_json *j, const char *name, double value)
 
 	begin_value(j, name);
 	snprintf(text, sizeof text, "%.15g", value);
-	if (strtod(text, NULL) != value) /* some need two more digits */
-		snprintf(text, sizeof text, "%.17g", value);
+	for (int digits = 16; digits <= 17 && strtod(text, NULL) != value; digits++)
+		snprintf(text, sizeof text, "%.*g", digits, value);
 	fputs(isfinite(value) ? text : "null", j->file);
 }
 

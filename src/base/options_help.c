@@ -221,17 +221,6 @@ const char *mu_option_unset(const struct mu_options *o, const struct mu_option *
 	return option->automatic ? "auto" : "none";
 }
 
-/* The fewest digits that read back as the value. */
-static const char *real_text(double value, char *text, size_t nbytes)
-{
-	for (int digits = 6; digits <= 17; digits++) {
-		snprintf(text, nbytes, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	return text;
-}
-
 const char *mu_option_text(const struct mu_options *o, const struct mu_option *option, int digits,
 			   char *text, size_t nbytes)
 {
@@ -243,7 +232,7 @@ const char *mu_option_text(const struct mu_options *o, const struct mu_option *o
 	case MU_OPTION_INT: snprintf(text, nbytes, "%ld", *(const long *)value); return text;
 	case MU_OPTION_REAL:
 		if (digits == 0)
-			return real_text(*(const double *)value, text, nbytes);
+			return mu_real_text(*(const double *)value, text, nbytes);
 		snprintf(text, nbytes, "%.*g", digits, *(const double *)value);
 		return text;
 	case MU_OPTION_STRING:

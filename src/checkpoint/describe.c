@@ -280,6 +280,7 @@ static void add(char *list, size_t nbytes, const char *name, const char *value)
 	const size_t n = strlen(list);
 
 	snprintf(list + n, nbytes - n, "%s%s %s", n ? ", " : "", name, value);
+	mu_text_shorten(list + n);
 }
 
 /* --load FILE with --evaluate, --predict or --sample: must the option be as in the file? */

@@ -328,7 +328,7 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 					      size_t nbytes)
 {
 	enum mu_status st = MU_OK;
-	char text[sizeof r->of->text];
+	char text[sizeof r->of->text], mine[sizeof r->of->text];
 	size_t n = 0;
 
 	differs[0] = '\0';
@@ -346,15 +346,18 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
 		if (strcmp(text, item->text) == 0 || says_no_depth(item, text))
 			continue;
+		snprintf(mine, sizeof mine, "%s", item->text);
+		mu_text_shorten(mine);
+		mu_text_shorten(text);
 		*foreign = identity && !mu_checkpoint_identity_overrides(override, item->name);
 		if (*foreign)
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s was saved with %s %s, and this run has %s; --override %s "
 				"resumes anyway",
-				path, item->name, text, item->text, item->name);
+				path, item->name, text, mine, item->name);
 		if (n < nbytes)
 			n += (size_t)snprintf(differs + n, nbytes - n, "%s%s %s (was %s)",
-					      n ? ", " : "", item->name, item->text, text);
+					      n ? ", " : "", item->name, mine, text);
 	}
 out:
 	return st;

@@ -219,7 +219,7 @@ static void describe(char *text, const struct setting *s, const struct mu_kv_con
 		snprintf(text, VALUE_BYTES, "%s", *word ? *word : "none");
 		break;
 	}
-	case REAL: snprintf(text, VALUE_BYTES, "%.17g", *(const double *)p); break;
+	case REAL: mu_real_text(*(const double *)p, text, VALUE_BYTES); break;
 	case SIZE: snprintf(text, VALUE_BYTES, "%zu", *(const size_t *)p); break;
 	case FLAG: snprintf(text, VALUE_BYTES, "%d", *(const bool *)p); break;
 	case NODE: snprintf(text, VALUE_BYTES, "%d", (int)*(const enum mu_kv_node *)p); break;
