@@ -106,7 +106,9 @@ void mu_world_report(enum mu_status st, const char *program, int rank, const cha
 	else
 		snprintf(who, sizeof who, "%s: rank %d%s%s on %s", program, rank, *role ? ", " : "",
 			 role, host);
-	mu_log_status(NULL);
+	mu_log_status("");
+	if (st != MU_ERR_USAGE && rank >= 0 && mu_comm_on_terminal()) /* worker 0's progress */
+		fputs("\r\033[K", stderr);
 	mu_trace_report(stderr, who);
 	log_error(who);
 }

@@ -46,7 +46,7 @@ out:
 
 static void close(struct report_observer *o)
 {
-	mu_log_status(NULL); /* after an error inside an epoch */
+	mu_log_status(""); /* after an error inside an epoch */
 	mu_free(o->state);
 }
 
