@@ -179,7 +179,7 @@ struct mu_option {
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */
-	char letter;   /* "-q" for short; 0: none. Of flags only */
+	char letter;   /* "-q", "-b 32" for short; 0: none */
 	bool advanced; /* shown by --help-all only */
 	bool toggle;   /* an INT of 0 and 1 that is a switch: --name, --no-name */
 	bool expert;   /* shown on the last pages of --help-all */

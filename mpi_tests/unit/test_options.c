@@ -293,8 +293,8 @@ static void test_errors(void)
 	check_refused("--in", NULL, "ambiguous", "--info", "--infer-shape");
 	check_refused("stray", NULL, "\"stray\"", "belongs to no option", "--name");
 	check_refused("--info", "stray", "\"stray\"", "belongs to no option", "");
-	check_refused("-n", "3", "\"-n\"", "belongs to no option", "");
-	check_refused("-ii", NULL, "\"-ii\"", "belongs to no option", "");
+	check_refused("-n", "3", "unknown option -n", "--help", "");
+	check_refused("-ii", NULL, "\"-ii\"", "begins with two dashes", "--ii");
 	check_refused("--", NULL, "unknown option", "--", "");
 	check_refused("--=3", NULL, "unknown option", "--=3", "");
 }

@@ -3,6 +3,8 @@
  * options_help.c writes --help. */
 #include "options.h"
 
+#include <ctype.h>
+
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -98,9 +100,22 @@ out:
 	return st;
 }
 
+/* "Cosine" is cosine. */
+static size_t find_word(const struct mu_option *option, const char *text)
+{
+	size_t i = mu_option_word(option, text);
+
+	if (i < option->n_words)
+		return i;
+	for (i = 0; i < option->n_words; i++)
+		if (option->words[i] && mu_option_same(option->words[i], text))
+			break;
+	return i;
+}
+
 static enum mu_status set_word(const struct mu_option *option, const char *text, int *value)
 {
-	const size_t i = mu_option_word(option, text);
+	const size_t i = find_word(option, text);
 
 	*value = i < option->n_words ? (int)i : 0;
 	return i < option->n_words ? MU_OK : refuse_word(option, text);
@@ -188,7 +203,7 @@ static const struct mu_option_spelling *find_spelling(const struct mu_option *op
 {
 	const struct mu_option_spelling *s = option->spellings;
 
-	while (s && s->word && strcmp(s->word, text) != 0)
+	while (s && s->word && !mu_option_same(s->word, text))
 		s++;
 	return s && s->word ? s : NULL;
 }
@@ -330,7 +345,7 @@ out:
 	return st;
 }
 
-/* Name of the flag with this letter, "-q"; NULL: none. */
+/* Name of the option with this letter, "-q"; NULL: none. */
 static const char *find_letter(const struct mu_options *o, const char *word)
 {
 	if (strcmp(word, "-h") == 0)
@@ -348,15 +363,17 @@ enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv
 	enum mu_status st = MU_OK;
 
 	for (int i = 1; i < argc; i++) {
-		const char *flag = find_letter(o, argv[i]);
+		const char *short_of = find_letter(o, argv[i]);
 
-		if (!flag && !mu_options_is_option(argv[i]))
+		if (!short_of && argv[i][0] == '-' && isalpha((unsigned char)argv[i][1]))
+			MU_TRY(mu_options_refuse_letter(o, argv[i]));
+		if (!short_of && !mu_options_is_option(argv[i]))
 			MU_FAIL(MU_ERR_USAGE,
 				"\"%s\" belongs to no option: options are written --name value or "
 				"--name=value",
 				argv[i]);
-		MU_TRY(parse_one(o, flag ? flag : argv[i] + 2,
-				 !flag && i + 1 < argc ? argv[i + 1] : NULL, &i));
+		MU_TRY(parse_one(o, short_of ? short_of : argv[i] + 2,
+				 i + 1 < argc ? argv[i + 1] : NULL, &i));
 	}
 out:
 	return st;

@@ -10,6 +10,11 @@ bool mu_option_is_switch(const struct mu_option *option);
 /* The index of the word of a WORD; n_words: there is none. */
 size_t mu_option_word(const struct mu_option *option, const char *text);
 
+/* The same word, but for its case and '-' for '_'? */
+bool mu_option_same(const char *word, const char *typed);
+/* MU_ERR_USAGE for "-x" that is no option. */
+enum mu_status mu_options_refuse_letter(const struct mu_options *o, const char *typed);
+
 /* What is written today in place of an old name with this value. */
 void mu_option_now(const struct mu_option *option, const char *value, char *text, size_t nbytes);
 

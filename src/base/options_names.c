@@ -45,6 +45,20 @@ size_t mu_option_word(const struct mu_option *option, const char *text)
 	return i;
 }
 
+static char plain(char c)
+{
+	return c == '_' ? '-' : (char)tolower((unsigned char)c);
+}
+
+bool mu_option_same(const char *word, const char *typed)
+{
+	while (*word && plain(*word) == plain(*typed)) {
+		word++;
+		typed++;
+	}
+	return *word == *typed;
+}
+
 bool mu_option_is_switch(const struct mu_option *option)
 {
 	return option->type == MU_OPTION_FLAG || option->toggle ||
@@ -122,6 +136,42 @@ static const struct mu_option *find_similar(const struct mu_options *o, const ch
 	return NULL;
 }
 
+/*
+ * The option that has this value, as "--lenet" for --network lenet: "lenet!" in its list of similar
+ * names, or a word that no other option has. *value: as it is written. NULL: none.
+ */
+static const struct mu_option *find_value(const struct mu_options *o, const char *typed,
+					  char value[NAME_BYTES])
+{
+	const struct mu_option *found = NULL;
+	char name[NAME_BYTES];
+	size_t n = 0;
+
+	for (size_t i = 0; i < o->n; i++) {
+		const struct mu_option *option = &o->table[i];
+		const char *list = option->similar;
+
+		while (next_name(&list, name)) {
+			char *mark = strchr(name, '!');
+
+			if (!mark)
+				continue;
+			*mark = '\0';
+			if (mu_option_same(name, typed)) {
+				snprintf(value, NAME_BYTES, "%s", name);
+				return option;
+			}
+		}
+		for (size_t k = 0; !option->now && k < option->n_words; k++)
+			if (option->words[k] && mu_option_same(option->words[k], typed)) {
+				snprintf(value, NAME_BYTES, "%s", option->words[k]);
+				found = option;
+				n++;
+			}
+	}
+	return n == 1 ? found : NULL;
+}
+
 /* Edits that turn the typed name into the beginning of one of the names. */
 static size_t edits(const char *typed, const char *names)
 {
@@ -162,9 +212,14 @@ static const struct mu_option *nearest(const struct mu_options *o, const char *t
 static enum mu_status refuse_unknown(const struct mu_options *o, const char *typed)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_option *option = find_similar(o, typed);
+	char value[NAME_BYTES];
+	const struct mu_option *option = find_value(o, typed, value);
 	char lower[NAME_BYTES] = "";
 
+	if (option)
+		MU_FAIL(MU_ERR_USAGE, "unknown option --%s: write --%s %s", typed, option->name,
+			value);
+	option = find_similar(o, typed);
 	if (option)
 		MU_FAIL(MU_ERR_USAGE, "unknown option --%s; --%s is for that (--help%s lists it)",
 			typed, option->name, option->advanced ? "-all" : "");
@@ -176,6 +231,22 @@ static enum mu_status refuse_unknown(const struct mu_options *o, const char *typ
 			"unknown option --%s; the nearest known one is --%s (--help%s lists it)",
 			typed, option->name, option->advanced ? "-all" : "");
 	MU_FAIL(MU_ERR_USAGE, "unknown option --%s (--help lists them)", typed);
+out:
+	return st;
+}
+
+enum mu_status mu_options_refuse_letter(const struct mu_options *o, const char *typed)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_option *option = find_similar(o, typed + 1);
+	const bool letter = typed[2] == '\0';
+
+	if (letter && option)
+		MU_FAIL(MU_ERR_USAGE, "unknown option %s; --%s is for that (--help%s lists it)",
+			typed, option->name, option->advanced ? "-all" : "");
+	if (letter)
+		MU_FAIL(MU_ERR_USAGE, "unknown option %s (--help lists them)", typed);
+	MU_FAIL(MU_ERR_USAGE, "\"%s\": an option begins with two dashes: -%s", typed, typed);
 out:
 	return st;
 }
@@ -209,9 +280,14 @@ enum mu_status mu_options_find(const struct mu_options *o, const char *name,
 	found->negated = kind == KINDS && no;
 	if (found->negated) {
 		kind = find_kind(o, name + 3, &option, &n);
-		if (n == 1 && !mu_option_is_switch(option))
-			MU_FAIL(MU_ERR_USAGE, "--%s: --%s is not a switch, it takes a value", name,
+		if (n == 1 && !mu_option_is_switch(option) &&
+		    mu_option_word(option, "none") < option->n_words)
+			MU_FAIL(MU_ERR_USAGE, "unknown option --%s: write --%s none", name,
 				option->name);
+		if (n == 1 && !mu_option_is_switch(option))
+			MU_FAIL(MU_ERR_USAGE, "--%s: --%s is not a switch, it takes a value: "
+				"leave it out for the default",
+				name, option->name);
 	}
 	if (n > 1 && find_similar(o, name))
 		MU_TRY(refuse_unknown(o, name));

@@ -50,6 +50,9 @@ struct mu_augment mu_conf_images_augment(const struct conf_images *images, enum 
 const char *mu_conf_interface(const struct conf *v);
 /* MU_ERR_USAGE if this host has no such interface with an address. Not collective. */
 enum mu_status mu_conf_interface_check(const struct conf *v);
+
+/* foreign.c. MU_ERR_USAGE for an option of other programs that none here stands for: what to do. */
+enum mu_status mu_conf_check_foreign(int argc, char *const argv[]);
 /* "eth1 10.0.0.1": this interface, else all that carry TCP to other hosts; "": none. */
 void mu_conf_interface_address(const struct conf *v, char *text, size_t nbytes);
 /* Warn of variables that the user has set to another interface. */

@@ -56,7 +56,7 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 
 	if (!v->network)
 		MU_FAIL(MU_ERR_USAGE,
-			"--network NAME is missing; trainer --help lists the options");
+			"--network NAME is missing (--help lists the options)");
 	st = mu_network_find(&network, v->network);
 	if (st != MU_OK)
 		mu_trace_prefix("--"); /* the message begins with "network NAME" */

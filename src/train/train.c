@@ -122,6 +122,7 @@ static enum mu_status parse(struct mu_options *o, struct conf *v, const struct a
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_options_init(o, mu_conf_options, mu_conf_n_options, v));
+	MU_TRY(mu_conf_check_foreign((int)a->argc, a->argv));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 out:
 	return st;
