@@ -10,6 +10,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "checkpoint_info.h"
 #include "../lib/arguments.h"
 #include "../lib/image.h"
 #include "../lib/progress.h"
@@ -378,13 +379,17 @@ int main(int argc, char **argv)
 			 "Read every record of PATH (a.rec;b.rec, x.h5, CIFAR's or IDX files, a "
 			 "folder "
 			 "of images per class)\nand decode its image; print what is wrong, then "
-			 "counts, sizes and labels.\nExit status: 0 nothing is wrong, 1 errors, 2 "
-			 "wrong use.\n",
+			 "counts, sizes and labels.\nOf a checkpoint of the trainer: network, "
+			 "sizes, epoch, metrics and settings.\nExit status: 0 nothing is wrong, "
+			 "1 errors, 2 wrong use.\n",
 		.n_words = 1,
 	};
-	bool done, plain = false;
+	bool done, checkpoint = false, plain = false;
 
 	MU_TRY(data_command_parse(&command, argc, argv, &done));
+	if (!done)
+		MU_TRY(data_checkpoint_info(command.words[0], &checkpoint));
+	done = done || checkpoint;
 	if (!done)
 		MU_TRY(look_plain_list(&values, command.words[0], &plain));
 	if (!done && !plain)

@@ -23,13 +23,13 @@ struct page {
 size_t mu_columns(FILE *stream)
 {
 	const int fd = fileno(stream);
-	const char *set = getenv("COLUMNS");
+	const char *set = getenv("COLUMNS"), *behind = getenv("MUSTER_COLUMNS");
 	struct winsize size = {.ws_col = 0};
 	long n = set ? strtol(set, NULL, 10) : 0;
 
-	if (fd < 0 || !isatty(fd))
-		return COLUMNS;
-	if (n <= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0)
+	if (fd < 0 || !isatty(fd)) /* the command muster writes to the terminal behind a pipe */
+		n = behind ? strtol(behind, NULL, 10) : COLUMNS;
+	else if (n <= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0)
 		n = size.ws_col;
 	if (n <= 0)
 		return COLUMNS;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE_BYTES = 2048, PLACES_MAX = 32, PRINT_BYTES = 8192 };
+enum { MESSAGE_BYTES = 2048, PLACES_MAX = 32, PRINT_BYTES = 8192, WHO_BYTES = 256 };
 
 struct place {
 	const char *file;
@@ -205,10 +205,27 @@ static bool is_defect(enum mu_status st)
 	return st == MU_ERR_ARGUMENT || st == MU_ERR_MPI || st == MU_ERR_DEVICE;
 }
 
+/*
+ * The command "muster train" sets MUSTER_COMMAND to "trainer:muster train": messages of the program
+ * trainer, "trainer: ...", begin with the command's name.
+ */
+static const char *name_command(const char *who, char *text, size_t nbytes)
+{
+	const char *command = getenv("MUSTER_COMMAND");
+	const size_t n = command ? strcspn(command, ":") : 0;
+
+	if (n == 0 || command[n] == '\0' || !who || strncmp(who, command, n) != 0 ||
+	    (who[n] != ':' && who[n] != '\0'))
+		return who;
+	snprintf(text, nbytes, "%s%s", command + n + 1, who + n);
+	return text;
+}
+
 void mu_trace_report(FILE *stream, const char *who)
 {
-	char text[PRINT_BYTES];
+	char text[PRINT_BYTES], name[WHO_BYTES];
 
+	who = name_command(who, name, sizeof name);
 	if (always_whole || is_defect(trace.st)) {
 		mu_trace_print(stream, who);
 		return;
