@@ -75,6 +75,35 @@ static void put_versions(struct mu_json *j, const struct mu_engine *e)
 	mu_json_close(j, '}');
 }
 
+/* What options without a value, and "auto", have become. */
+static void put_settled(struct mu_json *j, const struct mu_engine *e)
+{
+	const struct conf *v = e->conf;
+	struct mu_net_counts counts;
+	const char *note = mu_net_notes(e->net);
+
+	mu_net_counts(e->net, &counts);
+	mu_json_open(j, "settled", '{');
+	mu_json_text(j, "network", v->network_name);
+	mu_json_text(j, "structure", note && *note ? note : NULL);
+	mu_json_number(j, "layers", (double)mu_plan_layers(e->plan));
+	mu_json_number(j, "parameters", (double)counts.params);
+	mu_json_number(j, "classes", (double)e->train->classes);
+	mu_json_open(j, "shape", '[');
+	for (size_t i = 0; i < 3; i++)
+		mu_json_number(j, NULL, (double)e->train->shape[i]);
+	mu_json_close(j, ']');
+	mu_json_number(j, "batch_size", (double)e->train->config.batch);
+	mu_json_number(j, "steps", (double)e->steps);
+	mu_json_text(j, "optimizer", v->optimizer);
+	mu_json_number(j, "lr", mu_conf_base_lr(v, e->team.n));
+	mu_json_text(j, "kv_store", v->kv_store);
+	mu_json_number(j, "workers", e->topology->num_workers);
+	mu_json_number(j, "servers", e->topology->num_servers);
+	mu_json_number(j, "threads", e->n_threads);
+	mu_json_close(j, '}');
+}
+
 /* memory: bytes of each rank; NULL: not known yet. */
 static void put_ranks(struct mu_json *j, const struct mu_topology *t, const double *memory)
 {
@@ -152,6 +181,7 @@ static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, cons
 	put_ranks(j, f->e->topology, f->memory);
 	put_options(j, f->options);
 	put_given(j, f->options);
+	put_settled(j, f->e);
 	if (f->n_places > 0)
 		put_places(j, f);
 	mu_json_close(j, '}');
