@@ -170,7 +170,8 @@ int main(int argc, char **argv)
 	MU_TRY(data_command_watch(&command, command.words[1]));
 	MU_TRY((is_hdf5(command.words[0]) ? to_params : to_hdf5)(command.words[0], command.words[1],
 								 &n));
-	printf("muconvert: %zu arrays of %s in %s\n", n, command.words[0], command.words[1]);
+	printf("muconvert: %zu array%s of %s in %s\n", n, n == 1 ? "" : "s", command.words[0],
+	       command.words[1]);
 out:
 	return data_command_end(&command, st);
 }

@@ -216,8 +216,8 @@ static enum mu_status convert(const struct values *v, const char *input, const c
 out:
 	data_progress_end(&job.progress);
 	if (st == MU_OK)
-		printf("h5rec: %zu images of %s in %s, %.1f s\n", job.n, input, output,
-		       mu_now() - start);
+		printf("h5rec: %zu image%s of %s in %s, %.1f s\n", job.n, job.n == 1 ? "" : "s",
+		       input, output, mu_now() - start);
 	return st;
 }
 

@@ -164,7 +164,8 @@ static enum mu_status write_list(const struct images *all, const uint32_t *order
 			image->path);
 	}
 	MU_TRY(mu_replace_commit(&replace));
-	printf("im2rec: %zu images in %s\n", part->to - part->from, path);
+	printf("im2rec: %zu image%s in %s\n", part->to - part->from,
+	       part->to - part->from == 1 ? "" : "s", path);
 out:
 	mu_replace_release(&replace);
 	return st;

@@ -162,7 +162,8 @@ static enum mu_status pack(struct packer *p, const char *list)
 	p->sink = NULL;
 	MU_TRY(st);
 	data_progress_end(&p->progress);
-	printf("im2rec: %zu images of %s in %s, %.1f s", p->written, list, path, mu_now() - start);
+	printf("im2rec: %zu image%s of %s in %s, %.1f s", p->written, p->written == 1 ? "" : "s",
+	       list, path, mu_now() - start);
 	printf(p->bad ? ", %zu left out\n" : "\n", p->bad);
 out:
 	data_sink_finish(p->sink, false);

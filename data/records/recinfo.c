@@ -215,8 +215,8 @@ static void print_info(const struct job *job, const char *path)
 {
 	const struct mu_records_info *info = &job->info;
 
-	printf("%s: %s, %zu records, %zu label%s each\n", path, info->format, info->n,
-	       info->label_width, info->label_width == 1 ? "" : "s");
+	printf("%s: %s, %zu record%s, %zu label%s each\n", path, info->format, info->n,
+	       info->n == 1 ? "" : "s", info->label_width, info->label_width == 1 ? "" : "s");
 	if (info->kind == MU_RECORD_RAW)
 		printf("images     raw, %zu x %zu pixels of %zu channels\n", info->shape[2],
 		       info->shape[1], info->shape[0]);

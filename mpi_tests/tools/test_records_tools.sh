@@ -359,7 +359,7 @@ refused 1 'wide/bad.jpg: neither a JPEG nor a PNG' im2rec bad wide
 [ ! -e bad.rec ] || fail "an error left bad.rec"
 tool im2rec bad wide --skip-bad
 expect 'left out: wide/bad.jpg'
-expect '1 images of .*bad.lst.*1 left out'
+expect '1 image of .*bad.lst.*1 left out'
 printf '7\t1\n' >bad.lst
 refused 1 'bad.lst: line 1 is "7.1"; expected' im2rec bad wide
 for option in '--resize 3' --center-crop '--color 0' '--encoding .png' '--quality 80'; do

@@ -46,8 +46,9 @@ static void put_data(const struct mu_engine *e)
 
 	if (e->validate)
 		snprintf(validation, sizeof validation, " + %zu for validation", e->validate->n);
-	put("data", "%zu samples%s, %zu x %zu x %zu, %zu classes: %s", in->n, validation,
-	    in->shape[0], in->shape[1], in->shape[2], in->classes,
+	put("data", "%zu sample%s%s, %zu x %zu x %zu, %zu class%s: %s", in->n,
+	    in->n == 1 ? "" : "s", validation, in->shape[0], in->shape[1],
+	    in->shape[2], in->classes, in->classes == 1 ? "" : "es",
 	    v->benchmark    ? "random numbers"
 	    : v->data_train ? v->data_train
 			    : v->data_dir);
@@ -98,8 +99,10 @@ static void put_steps(const struct report_view *view)
 	if (e->team.n > 1)
 		snprintf(each, sizeof each, " (%zu per %s)", batch,
 			 e->team.size > 1 ? "team" : "worker");
-	put("steps", "batches of %zu samples%s, %zu steps an epoch, %ld epoch%s", batch * e->team.n,
-	    each, e->steps, e->conf->num_epochs, e->conf->num_epochs == 1 ? "" : "s");
+	put("steps", "batches of %zu sample%s%s, %zu step%s an epoch, %ld epoch%s",
+	    batch * e->team.n, batch * e->team.n == 1 ? "" : "s", each, e->steps,
+	    e->steps == 1 ? "" : "s", e->conf->num_epochs,
+	    e->conf->num_epochs == 1 ? "" : "s");
 }
 
 static void put_optimizer(const struct report_view *view)

@@ -374,7 +374,8 @@ static void report_spread(const struct profile *p, const double *all)
 				       phase_name(i), all[least * N_PHASES + i], least,
 				       all[most * N_PHASES + i], most);
 	}
-	mu_log_info("profile over %d workers, seconds: %s", workers, line);
+	mu_log_info("profile over %d worker%s, seconds: %s", workers, workers == 1 ? "" : "s",
+		    line);
 }
 
 static enum mu_status end(struct report_observer *o)
