@@ -417,6 +417,7 @@ enum mu_status mu_layer_shape(struct mu_layer *layer, const struct mu_layer_ops 
 struct mu_device_limits {
 	double flops; /* in its dtype, in a large matrix product */
 	double bytes; /* read and written, in a copy larger than all caches */
+	double host_bytes; /* to a device with memory of its own, from the host's; 0: has none */
 };
 
 struct mu_device_ops {

@@ -152,6 +152,35 @@ static void test_mirrors(struct mu_device *gpu)
 	mu_free(b);
 }
 
+/* One array of the host on two GPUs: it stays pinned while the second one copies to it. */
+static void test_two(const struct mu_device_ops *ops, struct mu_device *gpu)
+{
+	const struct mu_device_memory *memory = ops->memory;
+	struct mu_device second;
+	float *a = NULL, *mirrors[2] = {NULL};
+	char why[256];
+
+	if (ops->count(why, sizeof why) < 2) {
+		printf("not tested: two GPUs, for there is one\n");
+		return;
+	}
+	if (!CHECK(MU_ALLOC(a, N, "numbers") == MU_OK) ||
+	    !CHECK(mu_device_open(&second, "gpu:1", 1) == MU_OK))
+		return;
+	CHECK(memory->mirror(gpu, &mirrors[0], a, N) == MU_OK);
+	CHECK(memory->mirror(&second, &mirrors[1], a, N) == MU_OK);
+	a[N - 1] = 1;
+	CHECK(memory->download(&second, a, mirrors[1], N * sizeof *a) == MU_OK);
+	memory->unmirror(gpu, mirrors[0]);
+	finish(&second);
+	CHECK(a[N - 1] == 0);
+	memory->unmirror(&second, mirrors[1]);
+	CHECK(memory->mirror(gpu, &mirrors[0], a, N) == MU_OK); /* once more, from the start */
+	memory->unmirror(gpu, mirrors[0]);
+	mu_device_close(&second);
+	mu_free(a);
+}
+
 static void test_errors(const struct mu_device_ops *ops, struct mu_device *gpu)
 {
 	struct mu_device other;
@@ -185,6 +214,7 @@ int main(void)
 	test_feed(&gpu);
 	test_marks(&gpu);
 	test_mirrors(&gpu);
+	test_two(ops, &gpu);
 	test_errors(ops, &gpu);
 	mu_device_close(&gpu);
 	return check_failures() ? 1 : 0;

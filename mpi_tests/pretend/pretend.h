@@ -53,6 +53,8 @@ struct cudnnTensorStruct {
 void pretend_put(CUstream stream, struct pretend_work work);
 /* That of a handle of cuBLAS's or cuDNN's. */
 CUstream pretend_stream(const void *handle);
+/* Is a copy from or to these bytes under way? */
+int pretend_copies(const char *p, size_t n);
 /* The calling thread's; -1: none. */
 int pretend_device(void);
 

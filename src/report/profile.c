@@ -345,6 +345,8 @@ static enum mu_status print_table(const struct profile *p, struct row *rows, siz
 		       "matrices of --dtype, a copy in memory. Winograd and caches can go past "
 		       "them.\n",
 		       limits->flops / 1e9, limits->bytes / 1e9);
+	if (limits->host_bytes > 0)
+		printf("host to device: %.1f GB/s\n", limits->host_bytes / 1e9);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		MU_FAIL(MU_ERR_IO, "the profile could not be written");
 out:

@@ -122,6 +122,7 @@ static enum mu_status open_cuda(struct mu_device *device)
 	MU_TRY(open_context(d));
 	MU_TRY(open_streams(d));
 	MU_TRY(open_libraries(d));
+	MU_TRY(mu_cuda_join(d));
 out:
 	if (st != MU_OK && d)
 		mu_trace_prefix("gpu:%d cannot be used: ", d->index);
@@ -133,6 +134,7 @@ static void close_cuda(struct mu_device *device)
 {
 	struct cuda_device *d = device->impl;
 
+	mu_cuda_leave(d);
 	if (d->context && d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS) {
 		if (d->work)
 			d->api.cuStreamSynchronize(d->work);
@@ -267,4 +269,5 @@ const struct mu_device_ops mu_device_cuda = {
 	.hash_layout = mu_cuda_hash_layout,
 	.check_dtype = check_dtype,
 	.describe = describe,
+	.measure = mu_cuda_measure,
 };

@@ -29,7 +29,8 @@
 #define CUDA_DRIVER_FUNCTIONS(F) \
 	F(cuInit) F(cuGetErrorString) F(cuDriverGetVersion) F(cuDeviceGetCount) F(cuDeviceGet) \
 	F(cuDeviceGetName) F(cuDeviceGetAttribute) F(cuDevicePrimaryCtxRetain) \
-	F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent) F(cuMemGetInfo) F(cuMemAlloc) \
+	F(cuDevicePrimaryCtxRelease) F(cuDeviceCanAccessPeer) F(cuCtxEnablePeerAccess) \
+	F(cuCtxSetCurrent) F(cuMemGetInfo) F(cuMemAlloc) \
 	F(cuMemFree) F(cuMemHostAlloc) F(cuMemFreeHost) F(cuMemHostRegister) \
 	F(cuMemHostUnregister) F(cuMemsetD8Async) F(cuMemcpyAsync) F(cuStreamCreate) \
 	F(cuStreamDestroy) F(cuStreamSynchronize) F(cuStreamWaitEvent) F(cuEventCreate) \
@@ -91,6 +92,7 @@ struct cuda_mirror {
 	struct cuda_mirror *next;
 	float *host;
 	CUdeviceptr data;
+	size_t nbytes;
 	int users;
 	bool pinned;
 };
@@ -111,6 +113,7 @@ struct cuda_device {
 	CUdeviceptr blas_workspace;
 	cudnnHandle_t dnn;
 	struct cuda_mirror *mirrors;
+	struct cuda_device *next; /* of the process's open GPUs: cuda/share.c */
 	int processors;                 /* of the GPU: streaming multiprocessors */
 	const struct mu_device *device; /* device of the operation being planned, for its settings
 					   */
@@ -165,6 +168,23 @@ enum mu_status mu_cuda_copy(struct cuda_device *d, void *to, const void *from, s
 enum mu_status mu_cuda_finish(struct cuda_device *d);
 /* Make this device current in the calling thread. Before all calls above. */
 enum mu_status mu_cuda_enter(struct cuda_device *d);
+
+/*
+ * cuda/share.c: what GPUs of a process share. Copies between two of them go directly where they
+ * can: _join when a GPU was opened, _leave before its context is released.
+ */
+enum mu_status mu_cuda_join(struct cuda_device *d);
+void mu_cuda_leave(struct cuda_device *d);
+/*
+ * Pin an array of the host, or count one more user of it, by its address and size; false: it cannot
+ * be pinned, which makes copies slower. The array stays pinned until its last user has gone:
+ * another GPU's copy may be under way.
+ */
+bool mu_cuda_pin(struct cuda_device *d, void *host, size_t nbytes);
+void mu_cuda_unpin(struct cuda_device *d, void *host, size_t nbytes);
+
+/* cuda/limits.c */
+enum mu_status mu_cuda_measure(struct mu_device *device, struct mu_device_limits *limits);
 
 /* cuda/memory.c */
 extern const struct mu_device_memory mu_cuda_memory;

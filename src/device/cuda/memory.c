@@ -217,8 +217,7 @@ out:
 
 /* ---- mirrors of host arrays ---- */
 
-/* The host's array is pinned, so that copies are fast and asynchronous. It may be pinned already,
- * by another GPU of the process, or not be pinnable: then copies are slower. */
+/* The host's array is pinned, so that copies are fast and asynchronous. */
 static enum mu_status new_mirror(struct cuda_device *d, float *host, size_t n,
 				 struct cuda_mirror **out)
 {
@@ -230,8 +229,8 @@ static enum mu_status new_mirror(struct cuda_device *d, float *host, size_t n,
 		MU_FAIL(MU_ERR_MEMORY, "gpu:%d: no memory to note an array", d->index);
 	MU_TRY(reserve(d, &m->data, n * sizeof *host, "weights or gradients"));
 	m->host = host;
-	m->pinned = d->api.cuMemHostRegister(host, n * sizeof *host, CU_MEMHOSTREGISTER_PORTABLE) ==
-		    CUDA_SUCCESS;
+	m->nbytes = n * sizeof *host;
+	m->pinned = mu_cuda_pin(d, host, m->nbytes);
 	m->next = d->mirrors;
 	d->mirrors = m;
 	*out = m;
@@ -274,7 +273,7 @@ static void unmirror(struct mu_device *device, float *data)
 	d->api.cuStreamSynchronize(d->work);
 	d->api.cuStreamSynchronize(d->copies);
 	if (m->pinned)
-		d->api.cuMemHostUnregister(m->host);
+		mu_cuda_unpin(d, m->host, m->nbytes);
 	*link = m->next;
 	free_data(d, m->data);
 	free(m);
