@@ -60,6 +60,14 @@ small_losses() {
 }
 small_losses "--network resnet --num-layers 8"
 
+part "convolutions whose list of algorithms has none that can be had; the log has the engine of each"
+listed=$(small_loss --network resnet --num-layers 8 --gpus 0 --verbose 1)
+expect_count 1 'engine of stage2_unit1_sc, weights: cuDNN.s algorithm 1, no tensor cores, 0.001 MB of workspace'
+unlisted=$(PRETEND_NO_LIST=1 small_loss --network resnet --num-layers 8 --gpus 0)
+[ -n "$listed" ] && [ "$listed" = "$unlisted" ] || fail "a loss of $unlisted, and $listed by the list"
+unlisted=$(PRETEND_NO_LIST=1 small_loss --network resnet --num-layers 8 --gpus 0 --dtype float16)
+[ -n "$unlisted" ] || fail "float16: no algorithm without a list"
+
 part "sums in batch-norms"
 small_losses "--network resnet-v1 --num-layers 14"
 for devices in "--gpus 0" "--devices cpu"; do
@@ -145,6 +153,9 @@ for store in device nccl nccl_allreduce; do
 	same --gpus 0,1 --kv-store $store
 	expect '^the optimizer works on the GPUs$'
 done
+PRETEND_PEERS=peers same --gpus 0,1 --kv-store device
+[ "$(sort -u peers | tr '\n' ,)" = "0 1,1 0," ] || fail "access between GPUs: $(tr '\n' , <peers), and not 0 1,1 0"
+PRETEND_NO_PEERS=1 same --gpus 0,1 --kv-store device
 
 part "validation has the epoch's weights"
 small_set data 240 60

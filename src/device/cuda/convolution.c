@@ -2,8 +2,8 @@
 /*
  * Convolution, by cuDNN. For each phase cuDNN's heuristics list algorithms, the fastest first. The
  * first one is used that is deterministic, needs at most MOST_BYTES of scratch, and is direct
- * (Winograd and Fourier transforms round differently). If Winograd is requested,
- * Winograd's algorithms are tried before. Products are float32: no TF32.
+ * (Winograd and Fourier transforms round differently); then some that are not listed. If Winograd
+ * is requested, its algorithms are tried before. Products are float32: no TF32.
  *
  * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which
  * accumulate in float32. Weights are rounded and transposed into the scratch in each call, and
@@ -173,6 +173,46 @@ static void forbid_tensor_cores(struct found *found, int n)
 		found[i].math = CUDNN_FMA_MATH;
 }
 
+/* For convolutions whose list has no deterministic algorithm: cuDNN's heuristics leave some out
+ * that work, for instance in float32 for gradients of the weights of 1x1 kernels with stride 2. All
+ * of these are direct and deterministic. The gradients' ALGO_0 is not: it adds by atomics. */
+static bool take_unlisted(struct cuda_device *d, struct mu_op *op, enum mu_convolution_phase phase)
+{
+	const struct convolution *c = op->impl;
+	const cudnnMathType_t math = c->layout ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
+	const struct found forward[] = {
+		{true, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, math},
+		{true, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, math},
+		{true, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, math}};
+	const struct found data[] = {{true, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, math}};
+	const struct found weights[] = {{true, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, math}};
+
+	switch (phase) {
+	case MU_CONVOLUTION_FORWARD:
+		return take(d, op, phase, forward, sizeof forward / sizeof *forward, false);
+	case MU_CONVOLUTION_DATA:
+		return take(d, op, phase, data, 1, false);
+	default:
+		return take(d, op, phase, weights, 1, false);
+	}
+}
+
+static void log_choice(const struct mu_op *op, enum mu_convolution_phase phase)
+{
+	static const char *const phases[MU_CONVOLUTION_PHASES] = {
+		[MU_CONVOLUTION_FORWARD] = "forward",
+		[MU_CONVOLUTION_DATA] = "data",
+		[MU_CONVOLUTION_WEIGHTS] = "weights",
+	};
+	const struct convolution *c = op->impl;
+	const struct choice *choice = &c->choices[phase];
+
+	mu_log_detail("engine of %s, %s: cuDNN's algorithm %d, %s, %.3f MB of workspace", op->name,
+		      phases[phase], choice->algorithm,
+		      choice->math == CUDNN_FMA_MATH ? "no tensor cores" : "tensor cores",
+		      (double)choice->nbytes / 1e6);
+}
+
 static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
 			     enum mu_convolution_phase phase)
 {
@@ -190,11 +230,12 @@ static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
 	if (!c->layout)
 		forbid_tensor_cores(found, n);
 	if (!(winograd && take(d, op, phase, found, n, true)) &&
-	    !take(d, op, phase, found, n, false))
+	    !take(d, op, phase, found, n, false) && !take_unlisted(d, op, phase))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (convolution): cuDNN has no direct algorithm that gives the same bits "
 			"in every run; another kernel, stride or number of groups is needed",
 			op->name);
+	log_choice(op, phase);
 	op->algorithms[phase] = choice->winograd ? MU_CONVOLUTION_WINOGRAD : MU_CONVOLUTION_DIRECT;
 	if (c->weight_nbytes + choice->nbytes > op->scratch_nbytes)
 		op->scratch_nbytes = c->weight_nbytes + choice->nbytes;
