@@ -13,7 +13,7 @@
 
 #include "pretend.h"
 
-enum { MAX = 16, BYTES = 8 << 20 };
+enum { MAX = 16, BYTES = 8 << 20, BUSY = 2 };
 struct seat {
 	_Atomic uint64_t posted, taken;
 	uint64_t count;
@@ -26,6 +26,7 @@ struct room {
 struct ncclComm {
 	struct room *room;
 	int rank, n, device, aborted;
+	int busy; /* how often it still answers that it is in progress */
 	uint64_t given;
 	char name[64];
 };
@@ -99,6 +100,7 @@ static void flush_group(void)
 		struct pretend_work w = {.run = run_op};
 		memcpy(w.args, &queue[i], sizeof queue[i]);
 		pretend_put(queue[i].stream, w);
+		queue[i].c->busy = BUSY;
 	}
 	n_queued = 0;
 }
@@ -117,7 +119,7 @@ ncclResult_t ncclGroupEnd(void)
 static ncclResult_t give(int kind, const void *s, void *r, size_t n, ncclDataType_t t, int root,
 			 ncclComm_t c, cudaStream_t stream)
 {
-	NEED(t == ncclFloat32 && c && !c->aborted && n > 0);
+	NEED(t == ncclFloat32 && c && !c->aborted && !c->busy && n > 0);
 	NEED(((CUstream)stream)->device == c->device);
 	if (getenv("PRETEND_NCCL_DIE") && c->rank == 1 &&
 	    (long)c->given + 1 == atol(getenv("PRETEND_NCCL_DIE")))
@@ -186,6 +188,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int
 	c->rank = rank;
 	c->n = n;
 	c->device = pretend_device();
+	c->busy = BUSY;
 	snprintf(c->name, sizeof c->name, "%s", id.internal);
 	*out = c;
 	return ncclInProgress;
@@ -199,6 +202,7 @@ ncclResult_t ncclCommAbort(ncclComm_t c)
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *r)
 {
 	NEED(c && !c->aborted);
-	*r = has_failed(c) ? ncclRemoteError : ncclSuccess;
+	*r = has_failed(c) ? ncclRemoteError : c->busy ? ncclInProgress : ncclSuccess;
+	c->busy -= c->busy > 0;
 	return ncclSuccess;
 }
