@@ -4,8 +4,13 @@
 #
 #	fact   NAME TEXT
 #	part   NAME STATUS SECONDS TEXT
-#	test   NAME PASS|FAIL|SKIP SECONDS TEXT
-#	speed  SYSTEM NETWORK DTYPE BATCH V,V,... HOW      samples/s of each run; none: HOW says why
+#	smoke  NAME done|failed TEXT
+#	test   NAME PASS|FAIL|SKIP|OUT OF TIME|NOT RUN SECONDS TEXT
+#	ceiling NAME VALUE UNIT                            flops (TFLOP/s), copy, host (GB/s)
+#	kernel NAME COUNT MICROSECONDS BYTES               of one step
+#	speed  SYSTEM NETWORK DTYPE BATCH V,V,... HOW [GMAC START MIB]
+#	                                                   samples/s of each run; none: HOW says why. SYSTEM: muster;
+#	                                                   of PyTorch eager, ieee (eager without TF32), compiled
 
 function quoted(text)
 {
@@ -54,11 +59,32 @@ $1 == "test" {
 	test_rows = test_rows "| " $2 " | " $3 " | " $4 " | " cell($5) " |\n"
 }
 
+$1 == "smoke" {
+	smokes[++n_smokes] = "{\"name\": " quoted($2) ", \"status\": " quoted($3) ", \"text\": " quoted($4) "}"
+	smoke_rows = smoke_rows "| " $2 " | " $3 " | " cell($4) " |\n"
+}
+
+$1 == "ceiling" {
+	ceiling[$2] = $3
+	ceilings[++n_ceilings] = "{\"name\": " quoted($2) ", \"value\": " number_of($3) ", \"unit\": " quoted($4) "}"
+	ceiling_rows = ceiling_rows "| " $2 " | " $3 " | " $4 " |\n"
+}
+
+$1 == "kernel" {
+	kernels[++n_kernels] = "{\"name\": " quoted($2) ", \"count\": " number_of($3) ", \"us\": " number_of($4) \
+		", \"bytes\": " number_of($5) "}"
+	kernel_rows = kernel_rows sprintf("| %s | %d | %.1f | %.2f | %.0f |\n", cell($2), $3, $4, $5 / 1e6, \
+		$4 > 0 ? $5 / $4 / 1e3 : 0)
+	step_us += $4
+	step_bytes += $5
+}
+
 $1 == "speed" {
 	m = median($6)
 	speeds[++n_speeds] = "{\"system\": " quoted($2) ", \"network\": " quoted($3) ", \"dtype\": " quoted($4) \
 		", \"batch\": " number_of($5) ", \"samples_per_second\": " (m > 0 ? sprintf("%.1f", m) : "null") \
-		", \"runs\": [" $6 "], \"text\": " quoted($7) "}"
+		", \"runs\": [" $6 "], \"text\": " quoted($7) ", \"start_seconds\": " number_of($9) \
+		", \"mib\": " number_of($10) "}"
 	key = $3 "\t" $4 "\t" $5
 	if (!(key in known)) {
 		known[key] = 1
@@ -68,8 +94,68 @@ $1 == "speed" {
 		best[$2, key] = m
 		how[$2, key] = $7
 	}
+	if ($2 == "muster" && $8 > 0)
+		gmac[key] = $8
+	if ($2 == "muster" && $9 != "" && !((key) in start)) {
+		start[key] = $9
+		mib[key] = $10
+	}
 	if (m == 0)
-		problem[key] = $7
+		problem[$2, key] = $7
+}
+
+function shown(format, value)
+{
+	return value > 0 ? sprintf(format, value) : "-"
+}
+
+function or_null(format, value)
+{
+	return value > 0 ? sprintf(format, value) : "null"
+}
+
+# Our best beside the best of each way of PyTorch.
+function compare(i, key, f, ours, eager, ieee, compiled, flops, part)
+{
+	for (i = 1; i <= n_keys; i++) {
+		key = order[i]
+		split(key, f, "\t")
+		ours = best["muster", key] + 0
+		eager = best["eager", key] + 0
+		ieee = best["ieee", key] + 0
+		compiled = best["compiled", key] + 0
+		flops = ours * gmac[key] * 6 / 1e3
+		part = ceiling["flops"] > 0 ? 100 * flops / ceiling["flops"] : 0
+		ratios[i] = "{\"network\": " quoted(f[1]) ", \"dtype\": " quoted(f[2]) \
+			", \"batch\": " number_of(f[3]) \
+			", \"muster\": " or_null("%.1f", ours) ", \"eager\": " or_null("%.1f", eager) \
+			", \"eager_ieee\": " or_null("%.1f", ieee) ", \"compiled\": " or_null("%.1f", compiled) \
+			", \"to_eager\": " or_null("%.3f", eager ? ours / eager : 0) \
+			", \"to_compiled\": " or_null("%.3f", compiled ? ours / compiled : 0) \
+			", \"tflops\": " or_null("%.2f", flops) "}"
+		speed_rows = speed_rows "| " f[1] " | " f[2] " | " f[3] " | " \
+			shown("%.0f", ours) " | " shown("%.0f", eager) " | " \
+			shown("%.0f", ieee) " | " shown("%.0f", compiled) " | " \
+			shown("%.2f", eager ? ours / eager : 0) " | " \
+			shown("%.2f", compiled ? ours / compiled : 0) " | " \
+			shown("%.1f", flops) " | " shown("%.0f", part) " | " shown("%.0f", mib[key]) " | " \
+			shown("%.1f", start[key]) " | " cell(ours ? how["muster", key] : problem["muster", key]) "; " \
+			cell(how["eager", key]) " |\n"
+	}
+}
+
+# What the first configuration reaches of the memory's ceiling, by the bytes that ncu has counted.
+function bytes_reached(f, rate, text)
+{
+	if (n_kernels == 0 || !(order[1] in known))
+		return
+	split(order[1], f, "\t")
+	rate = best["muster", order[1]] / f[3] * step_bytes / 1e9
+	text = sprintf("%.3f GB of memory a step; %.0f GB/s at the speed measured", step_bytes / 1e9, rate)
+	if (ceiling["copy"] > 0)
+		text = text sprintf(", %.0f %% of a copy's", 100 * rate / ceiling["copy"])
+	facts[++n_facts] = quoted("bytes of " f[1] " " f[2] " " f[3]) ": " quoted(text)
+	fact_rows = fact_rows "| bytes of " f[1] " " f[2] " " f[3] " | " text " |\n"
 }
 
 function list(name, items, n, last, i)
@@ -80,23 +166,6 @@ function list(name, items, n, last, i)
 	printf "%s]%s\n", (n ? "\n  " : ""), (last ? "" : ",")
 }
 
-# Our best beside PyTorch's best.
-function compare(i, key, f, a, b)
-{
-	for (i = 1; i <= n_keys; i++) {
-		key = order[i]
-		split(key, f, "\t")
-		a = best["muster", key] + 0
-		b = best["pytorch", key] + 0
-		ratios[i] = "{\"network\": " quoted(f[1]) ", \"dtype\": " quoted(f[2]) ", \"batch\": " number_of(f[3]) \
-			", \"muster\": " (a ? sprintf("%.1f", a) : "null") ", \"pytorch\": " \
-			(b ? sprintf("%.1f", b) : "null") ", \"ratio\": " (a && b ? sprintf("%.3f", a / b) : "null") "}"
-		speed_rows = speed_rows "| " f[1] " | " f[2] " | " f[3] " | " (a ? sprintf("%.0f", a) : "-") " | " \
-			(b ? sprintf("%.0f", b) : "-") " | " (a && b ? sprintf("%.2f", a / b) : "-") " | " \
-			cell(a ? how["muster", key] : problem[key]) "; " cell(how["pytorch", key]) " |\n"
-	}
-}
-
 function table(title, head, rule, rows)
 {
 	if (rows != "")
@@ -105,21 +174,29 @@ function table(title, head, rule, rows)
 
 END {
 	compare()
+	bytes_reached()
 	printf "{\n  \"seconds\": %d,\n  \"facts\": {", seconds
 	for (i = 1; i <= n_facts; i++)
 		printf "%s\n    %s", (i > 1 ? "," : ""), facts[i]
 	printf "%s},\n", (n_facts ? "\n  " : "")
 	list("parts", parts, n_parts)
+	list("smoke", smokes, n_smokes)
 	list("tests", tests, n_tests)
+	list("ceilings", ceilings, n_ceilings)
+	list("kernels", kernels, n_kernels)
 	list("speeds", speeds, n_speeds)
 	list("ratios", ratios, n_keys, 1)
 	print "}"
 	print "# Muster on a GPU" >markdown
 	table("Parts", "part | status | s | what", "--- | --- | --- | ---", part_rows)
-	table("Speed, samples/s (medians; the best way of each)", \
-	      "network | dtype | batch | Muster | PyTorch | ratio | how: Muster; PyTorch", \
-	      "--- | --- | --- | --- | --- | --- | ---", speed_rows)
+	table("Smoke", "run | status | what", "--- | --- | ---", smoke_rows)
 	table("Tests", "test | status | s | what", "--- | --- | --- | ---", test_rows)
+	table("Ceilings, measured", "what | value | unit", "--- | --- | ---", ceiling_rows)
+	table("Speed, samples/s (medians; the best way of each)", \
+	      "network | dtype | batch | Muster | PyTorch eager | without TF32 | compiled | to eager | to compiled |" \
+	      " TFLOP/s | % of ceiling | MiB | start s | how: Muster; PyTorch", \
+	      "--- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | ---", speed_rows)
+	table("Kernels of a step", "kernel | count | us | MB | GB/s", "--- | --- | --- | --- | ---", kernel_rows)
 	table("Facts", "what | value", "--- | ---", fact_rows)
 	close(markdown)
 }

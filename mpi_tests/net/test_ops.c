@@ -471,7 +471,8 @@ static void test_all_cases(const struct mu_device_ops *ops, int n_threads, struc
 		test_literal(&op_literals[i], &device);
 	test_dropout(&device);
 	for (size_t i = 0; i < op_n_cases && strcmp(ops->name, "ref") != 0; i++)
-		test_device(&op_cases[i], &device, ref);
+		if (check_is_asked("MU_TEST_CASES", op_cases[i].name))
+			test_device(&op_cases[i], &device, ref);
 	ops->describe(&device, title, sizeof title);
 	report(title);
 	mu_device_close(&device);
@@ -487,7 +488,7 @@ int main(void)
 		return 1;
 	test_refusals(&ref);
 	test_labels(&ref);
-	for (size_t i = 0; i < op_n_cases; i++)
+	for (size_t i = 0; i < op_n_cases && check_is_asked("MU_TEST_DEVICES", "ref"); i++)
 		test_ref(&op_cases[i], &ref);
 	report("ref against finite differences");
 	for (size_t d = 0; mu_device_table[d]; d++)

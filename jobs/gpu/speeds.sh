@@ -1,0 +1,111 @@
+# shellcheck shell=bash disable=SC2154 # variables of gpu-check.sh and run.sh
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by jobs/gpu/run.sh: speeds of training, ours and PyTorch's.
+
+epochs=6     # the first is the warm-up, the others are the runs of a median
+least_runs=3
+
+configurations() {
+	grep '^[^#]' "${CONFIGURATIONS:-$tree/jobs/gpu/configurations}"
+}
+
+# The most memory in use on the first GPU, in MiB, while the process runs.
+most_memory() {
+	command -v nvidia-smi >/dev/null || return
+	while kill -0 "$1" 2>/dev/null; do
+		timeout 5 nvidia-smi -i 0 --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null
+		sleep 0.5
+	done | sort -n | tail -n 1
+}
+
+# Multiply-adds of a sample's forward; backward has twice as many.
+gmac_of() {
+	ours limited 10 "$tree/trainer" "$@" --batch-size 1 --devices ref --summary 2>/dev/null |
+		sed -n 's/.*values [0-9]*, \([0-9.]*\) GMAC per sample.*/\1/p'
+}
+
+# speed STORE NETWORK DTYPE BATCH STEPS OPTION...: one configuration; what was done in time counts. Recorded: speeds,
+# GMAC of a sample, the seconds before the first step, MiB.
+speed() {
+	local store=$1 network=$2 dtype=$3 batch=$4 steps=$5 st values launch=() begin memory log=$work/speed.log
+	shift 5
+	[ "$store" != dist_sync ] || launch=("$tree/bin/mpirun" -n 2) # and a server
+	begin=${EPOCHREALTIME/[.,]/}
+	ours limited 25 "${launch[@]}" "$tree/trainer" "$@" --dtype "$dtype" --batch-size "$batch" \
+		--kv-store "${store%+*}" --gpus 0 \
+		--benchmark 1 --num-examples $((steps * batch)) --num-epochs $epochs --disp-batches 1000000000 \
+		--lr 0.01 --mom 0.9 --wd 0.0001 >"$log" 2>&1 &
+	most_memory $! >"$work/memory"
+	wait $!
+	st=$?
+	begin=$((${EPOCHREALTIME/[.,]/} - begin))
+	memory=$(cat "$work/memory")
+	{ echo "== $network $dtype $batch $store: exit status $st" && cat "$log"; } >>"$out/speeds.log"
+	values=$(sed -n 's/.*Epoch\[[0-9]*\] Time cost=\([0-9.]*\).*/\1/p' "$log" | tail -n +2 |
+		awk -v n=$((steps * batch)) '$1 > 0 { printf "%s%.1f", (k++ ? "," : ""), n / $1 }')
+	if [ "$(tr , '\n' <<<"$values" | grep -c .)" -ge $least_runs ]; then
+		record speed muster "$network" "$dtype" "$batch" "$values" "$store" "$gmac" \
+			"$(sed -n 's/.*Epoch\[[0-9]*\] Time cost=\([0-9.]*\).*/\1/p' "$log" |
+				awk -v all=$begin '{ s += $1 } END { printf "%.1f", all / 1e6 - s }')" "$memory"
+		return 0
+	fi
+	record speed muster "$network" "$dtype" "$batch" "" \
+		"$store: exit status $st: $(grep -m 1 'error: ' "$log" || tail -n 1 "$log")"
+	return 1
+}
+
+# The first also with the users' benchmark and one with a server; of those that calls of the driver bound also without
+# CUDA graphs. These come after all configurations.
+also() {
+	case $* in
+	'resnet-50 float16 256') echo nccl_allreduce dist_sync device+calls ;;
+	'lenet float32 64') echo device+calls ;;
+	esac
+}
+
+# measure LINE STORE...
+measure() {
+	local network dtype batch steps options store bad=0
+	read -r network dtype batch steps options <<<"$1"
+	shift
+	# shellcheck disable=SC2086 # words
+	[ $# = 0 ] || gmac=$(gmac_of $options)
+	for store in "$@"; do
+		[ "$(left)" -ge 5 ] || { bad=$((bad + 1)) && continue; }
+		begun=$((begun + 1))
+		# shellcheck disable=SC2086,SC2046 # a list of words
+		speed "$store" "$network" "$dtype" "$batch" "$steps" $options \
+			$([ "$store" != dist_sync ] || echo --node-reduce nccl) \
+			$([ "$store" = "${store%+*}" ] || echo --cuda-graph 0) || bad=$((bad + 1))
+	done
+	return $bad
+}
+
+speeds() {
+	local lines line network dtype batch begun=0 bad=0 gmac=
+	needs_gpu || return 77
+	: >"$out/speeds.log"
+	mapfile -t lines < <(configurations)
+	for line in "${lines[@]}"; do
+		measure "$line" device || bad=$((bad + $?))
+	done
+	for line in "${lines[@]}"; do
+		read -r network dtype batch _ <<<"$line"
+		# shellcheck disable=SC2046 # words
+		measure "$line" $(also "$network" "$dtype" "$batch") || bad=$((bad + $?))
+	done
+	echo "$begun begun, $bad failed, out of time or not begun"
+	[ $bad = 0 ]
+}
+
+peer() {
+	local st
+	command -v python3 >/dev/null || { echo "no python3" && return 77; }
+	configurations >"$work/configurations"
+	limited 120 python3 "$tree/jobs/gpu/peer" 100 <"$work/configurations" >"$work/peer.out" 2>"$out/peer.log"
+	st=$?
+	grep -E '^(speed|fact)' "$work/peer.out" >>"$records"
+	[ $st != 77 ] || sed -n 's/^skip\t//p' "$work/peer.out"
+	[ $st = 77 ] || echo "$(grep -c '^speed' "$work/peer.out") speeds of PyTorch"
+	return $st
+}
