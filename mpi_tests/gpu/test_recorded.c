@@ -3,16 +3,36 @@
 /*
  * Steps that are recorded and given again (mu_plan_set_recorded) are those that are given operation
  * by operation: with samples, labels and weights that change, and with what a recording holds:
- * counted samples, smoothing, the loss scale; and after mu_plan_bind.
+ * counted samples, smoothing, the loss scale; and after mu_plan_bind. With networks whose
+ * convolutions, norms and dropout are captured, too, in all types.
  */
 #include <string.h>
 
+#include <muster/base.h>
 #include <muster/device.h>
 #include <muster/net.h>
 
 #include "../lib/check.h"
 
-enum { BATCH = 5, SIDE = 6, CLASSES = 10, STEPS = 18 };
+enum { BATCH = 5, CLASSES = 10, STEPS = 18, FEW_FROM = 9, FEW_TO = 15 };
+
+/* few: the steps FEW_FROM to FEW_TO alone, where smoothing and the loss scale change. */
+static const struct one {
+	struct mu_net_config config;
+	enum mu_dtype dtype;
+	bool few;
+} nets[] = {
+	{{.network = "mlp", .shape = {1, 6, 6}, .classes = CLASSES}, MU_FLOAT32, false},
+	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
+	 MU_FLOAT32,
+	 true},
+	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
+	 MU_FLOAT16,
+	 true},
+	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
+	 MU_BFLOAT16,
+	 true},
+};
 
 struct model {
 	struct mu_plan *plan;
@@ -23,18 +43,19 @@ struct pair {
 	struct mu_device device;
 	struct mu_net *net;
 	struct model models[2]; /* the first as it is, the second recorded */
-	size_t n;
+	size_t n, sample; /* elements of all weights, of an image */
 };
 
-static bool start(struct pair *p)
+static bool start(struct pair *p, const struct one *one)
 {
-	const struct mu_net_config config = {
-		.network = "mlp", .shape = {1, SIDE, SIDE}, .classes = CLASSES};
+	const struct mu_net_config *config = &one->config;
 	size_t recorded, alone;
 
 	if (mu_device_open(&p->device, "gpu:0", 1) != MU_OK ||
-	    mu_net_new(&p->net, &config) != MU_OK)
+	    mu_device_set_dtype(&p->device, one->dtype) != MU_OK ||
+	    mu_net_new(&p->net, config) != MU_OK)
 		return false;
+	p->sample = config->shape[0] * config->shape[1] * config->shape[2];
 	for (int i = 0; i < 2; i++) {
 		struct model *m = &p->models[i];
 
@@ -67,12 +88,12 @@ static void stop(struct pair *p)
 	mu_device_close(&p->device);
 }
 
-static void step(struct model *m, const struct mu_batch *batch, size_t number)
+static void step(struct model *m, const struct mu_batch *batch, size_t number, size_t sample)
 {
 	struct mu_plan *plan = m->plan;
 	size_t layer = mu_plan_layers(plan), left = layer;
 
-	for (size_t i = 0; i < BATCH * SIDE * SIDE; i++)
+	for (size_t i = 0; i < BATCH * sample; i++)
 		mu_plan_input(plan)[i] = (float)((i * 7 + number * 3) % 11) / 11;
 	*mu_plan_batch(plan) = *batch;
 	for (size_t l = 0; l < mu_plan_layers(plan); l++)
@@ -95,11 +116,12 @@ static void rebind(struct model *m)
 }
 
 /* What changes stays so for some steps, of which the later ones are recorded. */
-static void test_steps(struct pair *p)
+static void test_steps(struct pair *p, const struct one *one)
 {
 	float labels[BATCH];
+	size_t recorded, alone;
 
-	for (size_t s = 0; s < STEPS; s++) {
+	for (size_t s = one->few ? FEW_FROM : 0; s < (one->few ? FEW_TO : STEPS); s++) {
 		const struct mu_batch batch = {
 			.labels = labels,
 			.count = s < 3 || s > 5 ? BATCH : BATCH - 2,
@@ -113,24 +135,25 @@ static void test_steps(struct pair *p)
 			struct model *m = &p->models[i];
 
 			for (size_t k = 0; k < p->n && s > 0; k++)
-				m->weights[k] -= 0.125f * m->gradients[k];
+				m->weights[k] -= (one->few ? 1e-4f : 0.125f) * m->gradients[k];
 			if (s == 15)
 				rebind(m);
-			step(m, &batch, s);
+			step(m, &batch, s, p->sample);
 		}
 		if (!CHECK(mu_plan_batch(p->models[0].plan)->loss ==
 			   mu_plan_batch(p->models[1].plan)->loss) ||
 		    !CHECK(memcmp(p->models[0].gradients, p->models[1].gradients,
 				  p->n * sizeof(float)) == 0)) {
-			printf("step %zu\n", s);
+			printf("%s, type %d: step %zu\n", one->config.network, one->dtype, s);
 			break;
 		}
 	}
+	mu_plan_count_pieces(p->models[1].plan, &recorded, &alone);
+	CHECK(alone == 1); /* what cannot be captured is run directly from then on */
 }
 
 int main(void)
 {
-	struct pair p = {.n = 0};
 	char why[256];
 
 	for (size_t d = 0;; d++) {
@@ -145,10 +168,15 @@ int main(void)
 		printf("skipped: %s\n", why);
 		return CHECK_SKIPPED;
 	}
-	if (CHECK(start(&p)))
-		test_steps(&p);
-	else
-		mu_trace_print(stderr, "gpu");
-	stop(&p);
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_WARN});
+	for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+		struct pair p = {.n = 0};
+
+		if (CHECK(start(&p, &nets[i])))
+			test_steps(&p, &nets[i]);
+		else
+			mu_trace_print(stderr, "gpu");
+		stop(&p);
+	}
 	return check_failures() ? 1 : 0;
 }
