@@ -225,6 +225,7 @@ const struct op_case op_cases[] = {
 	{"norm 1x1, batch 2", NORM(0.5f), IN(IMAGE(2, 17, 1, 1))},
 	{"norm batch 1, 48", NORM(1e-3f), IN(IMAGE(1, 48, 3, 5))},
 	{"norm 17", NORM(2e-5f), IN(IMAGE(2, 17, 5, 3))},
+	{"norm 2056", NORM(1e-2f), IN(IMAGE(3, 2056, 2, 1)), .no_differences = true},
 	{"norm 1 channel", NORM(1e-3f), IN(IMAGE(2, 1, 3, 5))},
 	{"norm one value", NORM(1e-2f), IN(VECTOR(1, 5))},
 	{"norm vectors, fix_gamma", NORM(1e-3f, .fix_gamma = true), IN(VECTOR(6, 16))},

@@ -18,7 +18,8 @@ for f in elements norms sequences; do
 done
 for f in gpu share math rnn nccl missing; do
 	${CC:-cc} $flags -include muster/device.h -include "$SRCDIR/src/device/cuda/cuda.h" -include nccl.h \
-		-D 'CUDA_FUNCTION=static inline' -D 'sum_of(v)=(v)' -D 'most_of(v)=(v)' $kernels \
+		-D 'CUDA_FUNCTION=static inline' -D CUDA_SHARED= -D 'CUDA_BARRIER()=' \
+		-D 'sum_of(v)=(v)' -D 'most_of(v)=(v)' $kernels \
 		-Wno-unused-function -c "$SRCDIR/mpi_tests/pretend/$f.c" -o $f.o || fail "pretend/$f.c does not compile"
 done
 ${CC:-cc} $flags -c "$SRCDIR/src/base/dtype.c" -o dtype.o || fail "dtype.c does not compile"

@@ -18,11 +18,18 @@
 	F(copy_rows) \
 	F(dropout) \
 	F(normals) \
-	F(partial_sums) \
+	F(normalize_float16) \
+	F(normalize_bfloat16) \
+	F(normalize_backward_float16) \
+	F(normalize_backward_bfloat16) \
 	F(lrn) \
 	F(lrn_backward) \
 	F(pool) \
 	F(pool_backward) \
+	F(pool_float16) \
+	F(pool_bfloat16) \
+	F(pool_backward_float16) \
+	F(pool_backward_bfloat16) \
 	F(softmax_backward) \
 	F(embed) \
 	F(embed_backward) \
@@ -43,6 +50,11 @@
 	F(channel_sums) \
 	F(statistics) \
 	F(normal_sums) \
+	F(plane_sums) \
+	F(value_sums_float16) \
+	F(value_sums_bfloat16) \
+	F(gradient_sums_float16) \
+	F(gradient_sums_bfloat16) \
 	F(softmax)
 #define CUDA_KERNELS(F) \
 	CUDA_EACH(F) \
@@ -154,46 +166,56 @@ struct cuda_dropout {
 	size_t n;
 };
 
-/* Sums over rows (rows, channels) with contiguous channels: lane l adds rows l, l + lanes, ...,
- * `width` channels at a time, eight or one. n = lanes * channels / width. */
+/*
+ * Partial sums of each channel of (samples, channels, area): of x, or of x - the first x of the
+ * channel, and its square; or of dy, and dy normal. Lane l adds samples l, l + lanes, ...
+ * plane_sums: one block of threads per lane and channel, n = lanes * channels. The others are for
+ * tensors of their type with contiguous channels (area 1, channels a multiple of eight): a block
+ * adds several samples at a time, of up to CUDA_THREADS groups of eight channels, its chunk;
+ * n = lanes * chunks.
+ */
 enum { CUDA_OF_VALUES, CUDA_OF_SPREAD, CUDA_OF_GRADIENTS };
+enum { CUDA_THREADS = 256 }; /* of a block */
 struct cuda_partial_sums {
-	int of; /* x; x - that of row 0, and its square; dy, and dy normal */
+	int of;
 	const void *x, *dy;
 	const struct cuda_normal *normals;
 	float *first, *second; /* (lanes, channels) */
-	int type, relu, width;
-	size_t rows, channels, lanes;
+	int type, relu;
+	size_t samples, channels, area, lanes;
 	size_t n;
 };
+#define cuda_plane_sums cuda_partial_sums
+#define cuda_value_sums_float16 cuda_partial_sums
+#define cuda_value_sums_bfloat16 cuda_partial_sums
+#define cuda_gradient_sums_float16 cuda_partial_sums
+#define cuda_gradient_sums_bfloat16 cuda_partial_sums
 
-/* These partial sums, used by the kernels below instead of elements; lanes 0: none. */
+/* These partial sums, which the kernels below add, for eight channels in a block of threads. */
 struct cuda_lanes {
 	const float *first, *second;
-	size_t lanes;
+	size_t lanes, channels;
 };
 
-/*
- * out = sum over samples and area of each of the n channels of x; adds: add to the present values.
- */
+/* out = sum of each channel; adds: add to the present values. n groups of eight channels. */
 struct cuda_channel_sums {
 	struct cuda_lanes of;
-	const float *x;
 	float *out;
 	int adds;
-	size_t samples, area;
 	size_t n;
 };
 
 /* ---- batch-norm: (samples, channels, area) ---- */
 
-/* mean and biased variance of each of the n channels */
+/* Mean and biased variance of each channel, of 1 / share values: x is the first of channel 0, and
+ * that of the next channel is `area` further on. n groups of eight channels. */
 struct cuda_statistics {
 	struct cuda_lanes of;
 	const void *x;
-	int type; /* float32 without lanes */
+	int type;
 	double *mean, *variance;
-	size_t samples, area;
+	double share;
+	size_t area;
 	size_t n;
 };
 
@@ -213,39 +235,42 @@ struct cuda_normals {
 	size_t n;
 };
 
-/* With `add`: y = f(normalized x + add), which may be y. */
+/* With `add`: y = f(normalized x + add), which may be y. n elements; n threads for the kernels of a
+ * type, which need contiguous channels, a multiple of eight: see normalize_last in norms.h. */
 struct cuda_normalize {
 	const struct cuda_normal *normals;
 	const void *x, *add;
 	void *y;
 	int type, relu;
-	size_t channels, area;
+	size_t samples, channels, area;
 	size_t n;
 };
+#define cuda_normalize_float16 cuda_normalize
+#define cuda_normalize_bfloat16 cuda_normalize
 
-/* means[2 c], [2 c + 1]: means over m values of dy and of dy normal, for each of the n channels;
- * and the gradients, which are their sums. d_gamma is 0 if fixed. */
+/* means[2 c], [2 c + 1]: means over 1 / share values of dy and of dy normal, for each channel; and
+ * the gradients, which are their sums. d_gamma is 0 if fixed. n groups of eight channels. */
 struct cuda_normal_sums {
 	struct cuda_lanes of;
-	const struct cuda_normal *normals;
 	const double *mean, *variance;
-	const float *x, *dy;
 	float *means, *d_gamma, *d_beta, *d_mean, *d_variance;
-	int relu, fixed;
-	double count;
-	size_t samples, area;
+	int fixed;
+	double share, count;
 	size_t n;
 };
 
+/* n as for cuda_normalize. */
 struct cuda_normalize_backward {
 	const struct cuda_normal *normals;
 	const void *x, *dy;
 	const float *means;
 	void *dx;
 	int type, relu;
-	size_t channels, area;
+	size_t samples, channels, area;
 	size_t n;
 };
+#define cuda_normalize_backward_float16 cuda_normalize_backward
+#define cuda_normalize_backward_bfloat16 cuda_normalize_backward
 
 /* ---- lrn ---- */
 
@@ -282,8 +307,10 @@ struct cuda_pool {
 	int type;
 	size_t planes;
 	int *winners; /* position in the plane; NULL: not needed */
-	size_t n;     /* of y */
+	size_t n;     /* of y; groups of eight planes for the kernels of a type */
 };
+#define cuda_pool_float16 cuda_pool
+#define cuda_pool_bfloat16 cuda_pool
 
 struct cuda_pool_backward {
 	struct cuda_windows w;
@@ -292,8 +319,10 @@ struct cuda_pool_backward {
 	void *dx;
 	int type;
 	size_t planes;
-	size_t n; /* of dx */
+	size_t n; /* of dx; groups of eight planes for the kernels of a type */
 };
+#define cuda_pool_backward_float16 cuda_pool_backward
+#define cuda_pool_backward_bfloat16 cuda_pool_backward
 
 /* ---- softmax cross-entropy: (samples, classes, area) ---- */
 

@@ -205,6 +205,10 @@ struct cuda_extent {
 	size_t samples, channels, area;
 };
 struct cuda_extent mu_cuda_extent(const struct mu_tensor *t);
+/* Contiguous channels in groups of eight 16-bit numbers: kernels with float16 or bfloat16 in their
+ * names are for these. The kernel for the tensor's type, given float16's. */
+bool mu_cuda_in_groups(const struct mu_tensor *t);
+enum cuda_kernel mu_cuda_of_type(const struct mu_tensor *t, enum cuda_kernel float16);
 /* Their type for cuDNN. */
 cudnnDataType_t mu_cuda_dnn_type(const struct cuda_layout *layout);
 /* Round up to the alignment of arrays. */
@@ -330,11 +334,11 @@ enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op, vo
 /* Convert the output's gradient to the gradient before its fused activation, in place. */
 enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op);
 
-/* ---- sums over channels that are last: cuda/norm.c ---- */
+/* ---- sums over channels: cuda/norm.c ---- */
 
-/* Bytes for partial sums; 0 for a plain tensor. */
+/* Bytes for partial sums. */
 size_t mu_cuda_sums_bytes(const struct cuda_device *d, const struct mu_tensor *t);
-/* Compute the partial sums of what args describes; no effect if t is plain. */
+/* Compute the partial sums of what args describes. */
 enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tensor *t,
 				    struct cuda_partial_sums *args, void *room,
 				    struct cuda_lanes *lanes);

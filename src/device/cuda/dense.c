@@ -101,12 +101,7 @@ enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op, vo
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *out = op->outputs[0];
 	struct cuda_partial_sums parts = {.of = CUDA_OF_VALUES, .x = out->grad};
-	struct cuda_channel_sums args = {
-		.x = out->grad,
-		.samples = out->shape.dims[0],
-		.area = mu_ref_area(&out->shape),
-		.n = out->shape.dims[1],
-	};
+	struct cuda_channel_sums args = {.n = mu_cuda_eights_of(out->shape.dims[1])};
 
 	if (op->n_params < 2)
 		goto out;
@@ -116,6 +111,13 @@ enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op, vo
 	MU_TRY(mu_cuda_rows(d, CUDA_channel_sums, args.n, &args));
 out:
 	return st;
+}
+
+static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
+{
+	if (op->phase == MU_PHASE_TRAIN && op->n_params > 1)
+		op->scratch_nbytes = mu_cuda_sums_bytes(d, op->outputs[0]);
+	return MU_OK;
 }
 
 /* y = x W' + b */
@@ -166,7 +168,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 
 	MU_TRY(mu_cuda_undo_activation(d, op));
 	MU_TRY(mu_cuda_multiply(d, &weight));
-	MU_TRY(mu_cuda_bias_gradient(d, op, NULL));
+	MU_TRY(mu_cuda_bias_gradient(d, op, op->scratch));
 	if (in->needs_grad)
 		MU_TRY(mu_cuda_multiply(d, &data));
 out:
@@ -175,6 +177,7 @@ out:
 
 const struct cuda_kind mu_cuda_fully_connected = {
 	.like = &mu_ref_fully_connected,
+	.plan = plan,
 	.forward = forward,
 	.backward = backward,
 };

@@ -64,10 +64,12 @@ CUDA_FUNCTION void convert_at(const struct cuda_convert *a, size_t i)
 CUDA_FUNCTION void unpack_at(const struct cuda_unpack *a, size_t i)
 {
 	const size_t from = a->to_last ? plain_place(i, a->channels, a->area) : i;
-	const size_t channel = from / a->area % a->channels;
+	const size_t c = from / a->area % a->channels;
+	/* not mean[c]: an index that is computed puts the arguments into local memory */
+	const float mean = c == 0 ? a->mean[0] : c == 1 ? a->mean[1] : a->mean[2];
+	const float std = c == 0 ? a->std[0] : c == 1 ? a->std[1] : a->std[2];
 
-	set_number(a->to, a->to_type, i,
-		   ((float)a->from[from] - a->mean[channel]) / a->std[channel]);
+	set_number(a->to, a->to_type, i, ((float)a->from[from] - mean) / std);
 }
 
 CUDA_FUNCTION void copy_rows_at(const struct cuda_copy_rows *a, size_t i)
@@ -305,5 +307,93 @@ CUDA_FUNCTION void pool_backward_at(const struct cuda_pool_backward *a, size_t i
 		}
 	set_number(a->dx, a->type, i, sum);
 }
+
+/* ---- pooling of eight contiguous channels by a thread: places are counted in groups ---- */
+
+CUDA_FUNCTION void pool_eight(const struct cuda_pool *a, uint32_t i, int type)
+{
+	const struct cuda_windows *w = &a->w;
+	const uint32_t groups = (uint32_t)(a->planes / CUDA_EIGHT);
+	const uint32_t pixel = i / groups, position = pixel % (uint32_t)(w->out[0] * w->out[1]);
+	const uint32_t sample = pixel / (uint32_t)(w->out[0] * w->out[1]);
+	const uint32_t image = sample * (uint32_t)(w->in[0] * w->in[1]) * groups + i % groups;
+	struct cuda_span rows = window_of(w, 0, (int)position / w->out[1]);
+	struct cuda_span columns = window_of(w, 1, (int)position % w->out[1]);
+	const float area = area_of(rows, columns);
+	float v[CUDA_EIGHT], result[CUDA_EIGHT] = {0};
+	int best[CUDA_EIGHT];
+	struct cuda_halves loaded;
+
+	rows = inside(w, 0, rows);
+	columns = inside(w, 1, columns);
+	for (int c = 0; c < CUDA_EIGHT; c++)
+		best[c] = rows.begin * w->in[1] + columns.begin;
+	if (!w->average) { /* a window of an average may contain only padding */
+		loaded = group_at(a->x, image + (uint32_t)best[0] * groups);
+		floats_of(result, type, &loaded);
+	}
+	for (int y = rows.begin; y < rows.end; y++)
+		for (int x = columns.begin; x < columns.end; x++) {
+			const int k = y * w->in[1] + x;
+
+			loaded = group_at(a->x, image + (uint32_t)k * groups);
+			floats_of(v, type, &loaded);
+			for (int c = 0; c < CUDA_EIGHT; c++) {
+				const bool more = !w->average && v[c] > result[c];
+
+				best[c] = more ? k : best[c];
+				result[c] = w->average ? result[c] + v[c] : more ? v[c] : result[c];
+			}
+		}
+	for (int c = 0; c < CUDA_EIGHT && w->average; c++)
+		result[c] /= area;
+	set_group(a->y, i, type, result);
+	if (a->winners)
+		set_eight_numbers(a->winners + (size_t)i * CUDA_EIGHT, best);
+}
+
+CUDA_FUNCTION void pool_backward_eight(const struct cuda_pool_backward *a, uint32_t i, int type)
+{
+	const struct cuda_windows *w = &a->w;
+	const uint32_t groups = (uint32_t)(a->planes / CUDA_EIGHT), pixel = i / groups;
+	const uint32_t in_area = (uint32_t)(w->in[0] * w->in[1]);
+	const uint32_t out_area = (uint32_t)(w->out[0] * w->out[1]);
+	const uint32_t plane = pixel / in_area * out_area * groups + i % groups;
+	const int position = (int)(pixel % in_area);
+	struct cuda_span rows = windows_with(w, 0, position / w->in[1]);
+	struct cuda_span columns = windows_with(w, 1, position % w->in[1]);
+	float v[CUDA_EIGHT], sum[CUDA_EIGHT] = {0};
+	int winners[CUDA_EIGHT];
+
+	for (int y = rows.begin; y < rows.end; y++)
+		for (int x = columns.begin; x < columns.end; x++) {
+			const uint32_t k = plane + (uint32_t)(y * w->out[1] + x) * groups;
+			const struct cuda_halves loaded = group_at(a->dy, k);
+			const float area = area_of(window_of(w, 0, y), window_of(w, 1, x));
+
+			floats_of(v, type, &loaded);
+			if (!w->average)
+				eight_numbers(winners, a->winners + (size_t)k * CUDA_EIGHT);
+			for (int c = 0; c < CUDA_EIGHT; c++)
+				if (w->average)
+					sum[c] += v[c] / area;
+				else if (winners[c] == position)
+					sum[c] += v[c];
+		}
+	set_group(a->dx, i, type, sum);
+}
+
+#define CUDA_POOL(suffix, type) \
+	CUDA_FUNCTION void pool_##suffix##_at(const struct cuda_pool *a, size_t i) \
+	{ \
+		pool_eight(a, (uint32_t)i, type); \
+	} \
+	CUDA_FUNCTION void pool_backward_##suffix##_at(const struct cuda_pool_backward *a, \
+						       size_t i) \
+	{ \
+		pool_backward_eight(a, (uint32_t)i, type); \
+	}
+CUDA_POOL(float16, CUDA_FLOAT16)
+CUDA_POOL(bfloat16, CUDA_BFLOAT16)
 
 #endif

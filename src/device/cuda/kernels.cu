@@ -4,8 +4,10 @@
 #include "args.h"
 
 #define CUDA_FUNCTION static __device__ inline
+#define CUDA_SHARED __shared__
+#define CUDA_BARRIER() __syncthreads()
 
-enum { THREADS = 256 }; /* of a block; cuda.c knows the same number */
+enum { THREADS = CUDA_THREADS };
 
 /* Reduce over the threads of a block, in a fixed order; all threads receive the result. */
 static __device__ double over_block(double v, bool maximum)

@@ -13,7 +13,7 @@
 
 #include <muster/base.h>
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, EIGHT = 8 };
 
 /* All layouts except plain. */
 static const struct cuda_layout layouts[] = {{CUDA_FLOAT16}, {CUDA_BFLOAT16}};
@@ -48,6 +48,17 @@ struct cuda_extent mu_cuda_extent(const struct mu_tensor *t)
 
 	return t->layout ? (struct cuda_extent){n[0] * area, n[1], 1}
 			 : (struct cuda_extent){n[0], n[1], area};
+}
+
+bool mu_cuda_in_groups(const struct mu_tensor *t)
+{
+	return t->layout && t->shape.dims[1] % EIGHT == 0;
+}
+
+/* The list of kernels has bfloat16's behind it. */
+enum cuda_kernel mu_cuda_of_type(const struct mu_tensor *t, enum cuda_kernel float16)
+{
+	return mu_cuda_type(t) == CUDA_BFLOAT16 ? float16 + 1 : float16;
 }
 
 size_t mu_cuda_round(size_t nbytes)

@@ -8,50 +8,87 @@ enum { GAMMA, BETA };
 enum { MEAN, VARIANCE };
 enum { THREADS_OF_SUMS = 256 }; /* per processor of the GPU */
 
-/* ---- sums over channels that are last ---- */
+/* Blocks that a processor of the GPU holds of the kernels that keep channels in registers
+ * (norms.h), forward and backward, so that all blocks run at a time: test_sass.sh checks their
+ * registers. And the fewest rows of a block and of a thread for which keeping them pays. */
+enum { BLOCKS = 4, BLOCKS_BACKWARD = 3, BLOCK_ROWS = 32, THREAD_ROWS = 4, EIGHT = 8 };
 
-/* Channels per thread. */
-static int width_of(const struct mu_tensor *t)
+static size_t least(size_t a, size_t b)
 {
-	return t->shape.dims[1] % 8 == 0 ? 8 : 1;
+	return a < b ? a : b;
 }
 
-/* Enough lanes to occupy the GPU, each with several rows where there are that many. */
-static size_t lanes_of(const struct cuda_device *d, const struct mu_tensor *t)
+static size_t most(size_t a, size_t b)
 {
-	const size_t rows = mu_cuda_extent(t).samples;
-	const size_t groups = t->shape.dims[1] / (size_t)width_of(t);
-	const size_t lanes = (size_t)d->processors * THREADS_OF_SUMS / groups + 1;
-
-	return lanes < rows ? lanes : rows;
+	return a > b ? a : b;
 }
 
-/* ---- batch-norm ---- */
+static size_t ceiling(size_t a, size_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* ---- sums over channels ---- */
+
+/* Blocks of threads that add one lane. */
+static size_t blocks_of_lane(const struct mu_tensor *t)
+{
+	const size_t channels = t->shape.dims[1];
+
+	return mu_cuda_in_groups(t) ? ceiling(channels / EIGHT, CUDA_THREADS) : channels;
+}
+
+/* Enough lanes to occupy the GPU, each with several samples where there are that many. */
+static size_t lanes_of(const struct cuda_device *d, const struct mu_tensor *t, size_t blocks)
+{
+	const struct cuda_extent e = mu_cuda_extent(t);
+	const size_t lanes = ceiling((size_t)d->processors * blocks, blocks_of_lane(t));
+	const size_t values = (size_t)CUDA_THREADS * THREAD_ROWS; /* of a block */
+	const size_t samples = mu_cuda_in_groups(t) ? most(values * EIGHT / e.channels, BLOCK_ROWS)
+					    : ceiling(values, e.area);
+
+	return least(lanes, ceiling(e.samples, samples));
+}
 
 size_t mu_cuda_sums_bytes(const struct cuda_device *d, const struct mu_tensor *t)
 {
-	return t->layout ? lanes_of(d, t) * t->shape.dims[1] * 2 * sizeof(float) : 0;
+	return lanes_of(d, t, BLOCKS) * t->shape.dims[1] * 2 * sizeof(float);
 }
 
 enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tensor *t,
 				    struct cuda_partial_sums *args, void *room,
 				    struct cuda_lanes *lanes)
 {
-	const size_t channels = t->shape.dims[1];
+	const struct cuda_extent e = mu_cuda_extent(t);
+	const bool gradients = args->of == CUDA_OF_GRADIENTS;
+	enum cuda_kernel kernel = CUDA_plane_sums;
 
-	*lanes = (struct cuda_lanes){.lanes = 0};
-	if (!t->layout)
-		return MU_OK;
+	if (mu_cuda_in_groups(t))
+		kernel = mu_cuda_of_type(t, gradients ? CUDA_gradient_sums_float16
+					      : CUDA_value_sums_float16);
 	args->type = mu_cuda_type(t);
-	args->width = width_of(t);
-	args->rows = mu_cuda_extent(t).samples;
-	args->channels = channels;
-	args->lanes = lanes_of(d, t);
+	args->samples = e.samples;
+	args->channels = e.channels;
+	args->area = e.area;
+	args->lanes = lanes_of(d, t, gradients ? BLOCKS_BACKWARD : BLOCKS);
 	args->first = room;
-	args->second = args->first + args->lanes * channels;
-	args->n = args->lanes * channels / (size_t)args->width;
-	*lanes = (struct cuda_lanes){args->first, args->second, args->lanes};
-	return mu_cuda_each(d, CUDA_partial_sums, args->n, args);
+	args->second = args->first + args->lanes * e.channels;
+	args->n = args->lanes * blocks_of_lane(t);
+	*lanes = (struct cuda_lanes){args->first, args->second, args->lanes, e.channels};
+	return mu_cuda_rows(d, kernel, args->n, args);
+}
+
+/* ---- batch-norm ---- */
+
+/* n of a kernel that normalises: elements, or for groups threads, a multiple of those of a row. */
+static size_t threads_of(const struct cuda_device *d, const struct mu_tensor *t, size_t blocks)
+{
+	const size_t groups = t->shape.dims[1] / EIGHT, rows = mu_cuda_extent(t).samples;
+	const size_t threads = (size_t)d->processors * blocks * CUDA_THREADS;
+
+	if (!mu_cuda_in_groups(t))
+		return mu_shape_n(&t->shape);
+	return groups * least(most(threads / groups, 1), rows);
 }
 
 /* Workspace: mean and variance. Scratch: scale and shift of each channel, then the two means for
@@ -115,6 +152,7 @@ static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0];
+	const struct cuda_extent e = mu_cuda_extent(in);
 	struct cuda_normalize args = {
 		.normals = op->scratch,
 		.x = in->data,
@@ -122,13 +160,17 @@ static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 		.y = op->outputs[0]->data,
 		.type = mu_cuda_type(in),
 		.relu = op->fused_activation != NULL,
-		.channels = in->shape.dims[1],
-		.area = mu_cuda_extent(in).area,
-		.n = mu_shape_n(&in->shape),
+		.samples = e.samples,
+		.channels = e.channels,
+		.area = e.area,
+		.n = threads_of(d, in, BLOCKS),
 	};
 
 	MU_TRY(find_normals(d, op));
-	MU_TRY(mu_cuda_eights(d, CUDA_normalize, args.n, &args));
+	if (mu_cuda_in_groups(in))
+		MU_TRY(mu_cuda_each(d, mu_cuda_of_type(in, CUDA_normalize_float16), args.n, &args));
+	else
+		MU_TRY(mu_cuda_eights(d, CUDA_normalize, args.n, &args));
 out:
 	return st;
 }
@@ -137,14 +179,15 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0];
+	const struct cuda_extent e = mu_cuda_extent(in);
 	struct cuda_partial_sums parts = {.of = CUDA_OF_SPREAD, .x = in->data};
 	struct cuda_statistics args = {
 		.x = in->data,
 		.type = mu_cuda_type(in),
 		.mean = mean_of(op),
-		.samples = in->shape.dims[0],
-		.area = mu_ref_area(&in->shape),
-		.n = in->shape.dims[1],
+		.share = 1 / (double)(e.samples * e.area),
+		.area = e.area,
+		.n = mu_cuda_eights_of(e.channels),
 	};
 
 	if (op->phase == MU_PHASE_TRAIN) {
@@ -174,33 +217,29 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
-	const size_t channels = in->shape.dims[1];
+	const struct cuda_extent e = mu_cuda_extent(in);
 	const struct cuda_normal *normals = op->scratch;
-	float *means = (float *)((struct cuda_normal *)op->scratch + channels);
+	float *means = (float *)((struct cuda_normal *)op->scratch + e.channels);
+	const int relu = op->fused_activation && op->n_inputs == 1;
 	struct cuda_normal_sums sums = {
-		.normals = normals,
 		.mean = mean_of(op),
 		.variance = variance_of(op),
-		.x = in->data,
-		.dy = out->grad,
 		.means = means,
 		.d_gamma = op->params[GAMMA].grad,
 		.d_beta = op->params[BETA].grad,
 		.d_mean = op->aux[MEAN].grad,
 		.d_variance = op->aux[VARIANCE].grad,
-		.relu = op->fused_activation && op->n_inputs == 1,
 		.fixed = ((const struct mu_batch_norm *)op->attr)->fix_gamma,
+		.share = 1 / (double)(e.samples * e.area),
 		.count = (double)op->batch->count,
-		.samples = in->shape.dims[0],
-		.area = mu_ref_area(&in->shape),
-		.n = channels,
+		.n = mu_cuda_eights_of(e.channels),
 	};
 	struct cuda_partial_sums parts = {
 		.of = CUDA_OF_GRADIENTS,
 		.x = in->data,
 		.dy = out->grad,
 		.normals = normals,
-		.relu = sums.relu,
+		.relu = relu,
 	};
 	struct cuda_normalize_backward args = {
 		.normals = normals,
@@ -209,10 +248,11 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.means = means,
 		.dx = in->grad,
 		.type = mu_cuda_type(in),
-		.relu = sums.relu,
-		.channels = channels,
-		.area = mu_cuda_extent(in).area,
-		.n = mu_shape_n(&in->shape),
+		.relu = relu,
+		.samples = e.samples,
+		.channels = e.channels,
+		.area = e.area,
+		.n = threads_of(d, in, BLOCKS_BACKWARD),
 	};
 
 	if (op->n_inputs > 1)
@@ -220,7 +260,12 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 	MU_TRY(find_normals(d, op));
 	MU_TRY(mu_cuda_partial_sums(d, in, &parts, room_of(op), &sums.of));
 	MU_TRY(mu_cuda_rows(d, CUDA_normal_sums, sums.n, &sums));
-	if (in->needs_grad)
+	if (!in->needs_grad)
+		goto out;
+	if (mu_cuda_in_groups(in))
+		MU_TRY(mu_cuda_each(d, mu_cuda_of_type(in, CUDA_normalize_backward_float16), args.n,
+				    &args));
+	else
 		MU_TRY(mu_cuda_eights(d, CUDA_normalize_backward, args.n, &args));
 out:
 	return st;

@@ -11,9 +11,28 @@
 
 enum { CUDA_EIGHT = 8 };
 
+/* Eight 16-bit numbers as they lie in memory. */
+struct cuda_halves {
+	uint32_t pairs[4];
+};
+
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+CUDA_FUNCTION struct cuda_halves load_halves(const uint16_t *from)
+{
+	const uint4 bits = *(const uint4 *)from;
+
+	return {{bits.x, bits.y, bits.z, bits.w}};
+}
+
+CUDA_FUNCTION void four_floats(float *v, const float *from)
+{
+	const float4 four = *(const float4 *)from;
+
+	v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+}
 
 /* Two halves from a word, the first in the lower bits. */
 CUDA_FUNCTION void two_of(float *v, int type, uint32_t bits)
@@ -69,8 +88,45 @@ CUDA_FUNCTION void set_eight_floats(float *to, const float *v)
 	*(float4 *)to = make_float4(v[0], v[1], v[2], v[3]);
 	*(float4 *)(to + 4) = make_float4(v[4], v[5], v[6], v[7]);
 }
+
+CUDA_FUNCTION void eight_numbers(int *v, const int *from)
+{
+	const int4 low = *(const int4 *)from, high = *(const int4 *)(from + 4);
+
+	v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+	v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+}
+
+CUDA_FUNCTION void set_eight_numbers(int *to, const int *v)
+{
+	*(int4 *)to = make_int4(v[0], v[1], v[2], v[3]);
+	*(int4 *)(to + 4) = make_int4(v[4], v[5], v[6], v[7]);
+}
 #else
 /* For the host: see mpi_tests/pretend/gpu.c. */
+CUDA_FUNCTION void eight_numbers(int *v, const int *from)
+{
+	memcpy(v, from, CUDA_EIGHT * sizeof *v);
+}
+
+CUDA_FUNCTION void set_eight_numbers(int *to, const int *v)
+{
+	memcpy(to, v, CUDA_EIGHT * sizeof *v);
+}
+
+CUDA_FUNCTION struct cuda_halves load_halves(const uint16_t *from)
+{
+	struct cuda_halves halves;
+
+	memcpy(&halves, from, sizeof halves);
+	return halves;
+}
+
+CUDA_FUNCTION void four_floats(float *v, const float *from)
+{
+	memcpy(v, from, 4 * sizeof *v);
+}
+
 CUDA_FUNCTION void two_of(float *v, int type, uint32_t bits)
 {
 	const uint16_t halves[2] = {(uint16_t)bits, (uint16_t)(bits >> 16)};
@@ -106,6 +162,12 @@ CUDA_FUNCTION void set_eight_floats(float *to, const float *v)
 	memcpy(to, v, CUDA_EIGHT * sizeof *v);
 }
 #endif
+
+CUDA_FUNCTION void floats_of(float *v, int type, const struct cuda_halves *halves)
+{
+	for (int k = 0; k < 4; k++)
+		two_of(v + 2 * k, type, halves->pairs[k]);
+}
 
 CUDA_FUNCTION float number_at(const void *p, int type, size_t i)
 {
@@ -155,6 +217,17 @@ CUDA_FUNCTION void set_eight(void *p, int type, size_t at, int m, const float *v
 CUDA_FUNCTION int of_eight(size_t at, size_t n)
 {
 	return n - at < CUDA_EIGHT ? (int)(n - at) : CUDA_EIGHT;
+}
+
+/* Groups of eight 16-bit numbers, counted in 32 bits, which saves registers: no tensor has 2^31. */
+CUDA_FUNCTION struct cuda_halves group_at(const void *p, uint32_t group)
+{
+	return load_halves((const uint16_t *)p + (size_t)group * CUDA_EIGHT);
+}
+
+CUDA_FUNCTION void set_group(void *p, uint32_t group, int type, const float *v)
+{
+	set_eight_halves((uint16_t *)p + (size_t)group * CUDA_EIGHT, type, v);
 }
 
 #endif

@@ -55,7 +55,10 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.n = mu_shape_n(&op->outputs[0]->shape),
 	};
 
-	return mu_cuda_each(d, CUDA_pool, args.n, &args);
+	if (!mu_cuda_in_groups(op->outputs[0]))
+		return mu_cuda_each(d, CUDA_pool, args.n, &args);
+	args.n = mu_cuda_eights_of(args.n);
+	return mu_cuda_each(d, mu_cuda_of_type(op->outputs[0], CUDA_pool_float16), args.n, &args);
 }
 
 static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
@@ -70,8 +73,13 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.n = mu_shape_n(&op->inputs[0]->shape),
 	};
 
-	return op->inputs[0]->needs_grad ? mu_cuda_each(d, CUDA_pool_backward, args.n, &args)
-					 : MU_OK;
+	if (!op->inputs[0]->needs_grad)
+		return MU_OK;
+	if (!mu_cuda_in_groups(op->inputs[0]))
+		return mu_cuda_each(d, CUDA_pool_backward, args.n, &args);
+	args.n = mu_cuda_eights_of(args.n);
+	return mu_cuda_each(d, mu_cuda_of_type(op->inputs[0], CUDA_pool_backward_float16), args.n,
+			    &args);
 }
 
 const struct cuda_kind mu_cuda_pooling = {
