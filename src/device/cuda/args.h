@@ -354,7 +354,7 @@ struct cuda_softmax_backward {
 struct cuda_embed {
 	const float *x, *weight;
 	float *y;
-	int *bad; /* set to 1 if a number that counts is not in 0 .. inputs - 1 */
+	uint32_t *bad; /* set to 1 if a number that counts is not in 0 .. inputs - 1 */
 	size_t units, area, count;
 	int inputs;
 	size_t n;

@@ -37,7 +37,7 @@ CUDA_FUNCTION void scale_at(const struct cuda_scale *a, size_t i)
 
 	a->x[i] = x;
 	if (!(fabsf(x) <= 3.402823466e38f)) /* FLT_MAX */
-		*a->found = 1;
+		set_flag(a->found);
 }
 
 /* Place of element i of (samples, area, channels) in (samples, channels, area), and back. */

@@ -75,6 +75,12 @@ CUDA_FUNCTION void set_eight_halves(uint16_t *to, int type, const float *v)
 				  bits_of_two(type, v + 4), bits_of_two(type, v + 6));
 }
 
+/* For several threads at once. */
+CUDA_FUNCTION void set_flag(uint32_t *flag)
+{
+	__stcg(flag, 1u);
+}
+
 CUDA_FUNCTION void eight_floats(float *v, const float *from)
 {
 	const float4 low = *(const float4 *)from, high = *(const float4 *)(from + 4);
@@ -150,6 +156,11 @@ CUDA_FUNCTION void eight_halves(float *v, int type, const uint16_t *from)
 CUDA_FUNCTION void set_eight_halves(uint16_t *to, int type, const float *v)
 {
 	mu_dtype_from_float((enum mu_dtype)type, to, v, CUDA_EIGHT);
+}
+
+CUDA_FUNCTION void set_flag(uint32_t *flag)
+{
+	*flag = 1;
 }
 
 CUDA_FUNCTION void eight_floats(float *v, const float *from)

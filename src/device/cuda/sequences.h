@@ -118,7 +118,7 @@ CUDA_FUNCTION void embed_at(const struct cuda_embed *a, size_t i)
 	const long row = row_at(a->x, s * a->area + i % a->area, a->area, a->count, a->inputs);
 
 	if (row < 0)
-		*a->bad = 1;
+		set_flag(a->bad);
 	a->y[i] = row < 0 ? 0 : a->weight[(size_t)row * a->units + u];
 }
 
