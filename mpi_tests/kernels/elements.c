@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases of kernels that compute one element from a few: see rig.h. */
+#include "rig.h"
+
+static double value(int kind, double x)
+{
+	return kind == CUDA_RELU      ? rig_relu(x)
+	       : kind == CUDA_TANH    ? tanh(x)
+	       : kind == CUDA_SIGMOID ? 1 / (1 + exp(-x))
+				      : x;
+}
+
+static double slope(int kind, double y)
+{
+	return kind == CUDA_RELU      ? (y > 0 ? 1 : 0)
+	       : kind == CUDA_TANH    ? 1 - y * y
+	       : kind == CUDA_SIGMOID ? y * (1 - y)
+				      : 1;
+}
+
+void test_scale(const struct variant *v)
+{
+	uint32_t *found = rig_bytes(4, 0);
+	float *x = rig_numbers_at(CUDA_FLOAT32, v->n, 1, 1), *was = rig_copy(x, CUDA_FLOAT32, v->n);
+	const struct cuda_scale a = {.x = x, .factor = 1.5f, .found = found, .n = v->n};
+
+	if (v->odd)
+		x[v->n / 2] = x[v->n - 1] = v->type ? INFINITY : NAN;
+	RUN(scale, v, &a);
+	CHECK(*found == (uint32_t)v->odd);
+	for (size_t i = 0; i < v->n; i++)
+		if (!v->odd || (i != v->n / 2 && i != v->n - 1))
+			rig_expect(x, CUDA_FLOAT32, i, 1.5 * (double)was[i]);
+}
+
+void test_convert(const struct variant *v)
+{
+	for (int to_type = 0; to_type < 3; to_type++)
+		for (int last = 0; last < 4; last++) {
+			const int from_last = last & 1, to_last = last >> 1;
+			const void *from = rig_numbers_at(v->type, v->n, 2, 1);
+			void *to = rig_numbers_at(to_type, v->n, 3, 3);
+			const void *was = rig_copy(to, to_type, v->n);
+			const struct cuda_convert a = {from,      to,      v->type, to_type,
+						       from_last, to_last, v->odd,  v->channels,
+						       v->area,   v->n};
+
+			RUN(convert, v, &a);
+			for (size_t i = 0; i < v->n; i++) { /* plain order; where it lies */
+				size_t c = i / v->area % v->channels, p = i % v->area;
+				size_t s = i / v->area / v->channels;
+				size_t moved = (s * v->area + p) * v->channels + c;
+				size_t at = to_last ? moved : i;
+				double x = rig_at(from, v->type, from_last ? moved : i);
+
+				rig_expect(to, to_type, at,
+					   x + (v->odd ? rig_at(was, to_type, at) : 0));
+			}
+		}
+}
+
+void test_unpack(const struct variant *v)
+{
+	unsigned char *from;
+	struct cuda_unpack a = {.to_type = v->type,
+				.to_last = v->odd,
+				.channels = v->channels,
+				.area = v->area,
+				.mean = {100, 110.5f, 120},
+				.std = {50, 60, 70.25f},
+				.n = v->n};
+
+	if (v->channels > 3)
+		return;
+	a.from = from = (unsigned char *)rig_bytes(v->n + 1, 0) + 1;
+	for (size_t i = 0; i < v->n; i++)
+		from[i] = (unsigned char)(i * 37 + i / 256);
+	a.to = rig_numbers(v->type, v->n, 4);
+	RUN(unpack, v, &a);
+	for (size_t i = 0; i < v->n; i++) {
+		const size_t at = v->odd ? rig_plain(v, i) : i, c = at / v->area % v->channels;
+
+		rig_expect(a.to, v->type, i, (from[at] - (double)a.mean[c]) / (double)a.std[c]);
+	}
+}
+
+void test_copy_rows(const struct variant *v)
+{
+	const size_t rows = v->samples, row = v->channels * v->area;
+	const size_t from_step = row + 3, to_step = row + (v->odd ? 5 : 0);
+	const size_t n_to = (rows - 1) * to_step + row;
+	const void *from = rig_numbers_at(v->type, (rows - 1) * from_step + row, 5, 1);
+	void *to = rig_numbers_at(v->type, n_to, 6, (size_t)v->odd);
+	const void *was = rig_copy(to, v->type, n_to);
+	const struct cuda_copy_rows a = {from, to, v->type, row, from_step, to_step, v->n};
+
+	RUN(copy_rows, v, &a);
+	for (size_t i = 0; i < n_to; i++)
+		rig_expect(to, v->type, i,
+			   i % to_step < row
+				   ? rig_at(from, v->type, i / to_step * from_step + i % to_step)
+				   : rig_at(was, v->type, i));
+}
+
+void test_update(const struct variant *v)
+{
+	static const int kinds[] = {MU_ELEMENT_ADAM, MU_ELEMENT_MOMENTUM, MU_ELEMENT_KEEP,
+				    MU_ELEMENT_SGD, MU_ELEMENT_CENTERED};
+	const size_t runs = (v->n + MU_ELEMENT_RUN - 1) / MU_ELEMENT_RUN;
+	unsigned char *classes = rig_bytes(runs, 0);
+	struct cuda_update a = {.n = v->n, .classes = classes};
+	float *was[4];
+
+	for (size_t r = 0; r < runs; r++)
+		classes[r] = (unsigned char)(r % 5);
+	for (int k = 0; k < 5; k++)
+		a.of[k] = (struct mu_element){kinds[k], 0.5f, 1,    0.1f, 0.01f,
+					      0.9f,     1,    0.8f, 0.9f, 1e-3f};
+	a.weights = rig_floats(v->n, 7);
+	a.gradients = rig_floats(v->n, 8);
+	for (unsigned s = 0; s < 3; s++) {
+		a.states[s] = rig_floats(v->n, 9 + s);
+		for (size_t i = 0; i < v->n; i++)
+			a.states[s][i] = s == 1 ? a.states[s][i] / 8 : 4 + a.states[s][i];
+	}
+	for (int k = 0; k < 4; k++)
+		was[k] = rig_copy(k < 3 ? a.states[k] : a.weights, CUDA_FLOAT32, v->n);
+	for (size_t i = 0; i < v->n; i++)
+		if (was[1][i] < 0)
+			was[1][i] = a.states[1][i] = -was[1][i];
+	RUN(update, v, &a);
+	for (size_t i = 0; i < v->n; i++) {
+		float *const states[] = {was[0], was[1], was[2]};
+
+		mu_element_update(&a.of[classes[i / MU_ELEMENT_RUN]], a.gradients[i], &was[3][i],
+				  states, i);
+		rig_expect(a.weights, CUDA_FLOAT32, i, (double)was[3][i]);
+		for (int s = 0; s < 3; s++)
+			rig_expect(a.states[s], CUDA_FLOAT32, i, (double)was[s][i]);
+	}
+}
+
+/* ---- eight elements at a time: arrays are aligned ---- */
+
+void test_activate(const struct variant *v)
+{
+	for (int kind = CUDA_LINEAR; kind <= CUDA_SIGMOID; kind++) {
+		const void *x = rig_numbers(v->type, v->n, 12);
+		void *y = v->odd ? rig_copy(x, v->type, v->n) : rig_numbers(v->type, v->n, 13);
+		const struct cuda_activate a = {v->odd ? y : x, y, v->type, kind, v->n};
+
+		RUN_EIGHTS(activate, v, &a);
+		for (size_t i = 0; i < v->n; i++)
+			rig_expect(y, v->type, i, value(kind, rig_at(x, v->type, i)));
+	}
+}
+
+void test_activate_backward(const struct variant *v)
+{
+	for (int kind = CUDA_LINEAR; kind <= CUDA_SIGMOID; kind++) {
+		const void *y = rig_numbers(v->type, v->n, 14),
+			   *dy = rig_numbers(v->type, v->n, 15);
+		void *dx = v->odd ? rig_copy(dy, v->type, v->n) : rig_numbers(v->type, v->n, 16);
+		const struct cuda_activate_backward a = {y,   v->odd ? dx : dy, dx, v->type, kind,
+							 v->n};
+
+		RUN_EIGHTS(activate_backward, v, &a);
+		for (size_t i = 0; i < v->n; i++)
+			rig_expect(dx, v->type, i,
+				   rig_at(dy, v->type, i) * slope(kind, rig_at(y, v->type, i)));
+	}
+}
+
+void test_add_bias(const struct variant *v)
+{
+	const size_t channels = v->channels, area = v->area;
+	void *y = rig_numbers(v->type, v->n, 17);
+	const void *was = rig_copy(y, v->type, v->n);
+	const float *bias = rig_floats(channels, 18);
+	const struct cuda_add_bias a = {y,       v->odd ? NULL : bias,           area, channels,
+					v->type, v->odd ? CUDA_TANH : CUDA_RELU, v->n};
+
+	RUN_EIGHTS(add_bias, v, &a);
+	for (size_t i = 0; i < v->n; i++)
+		rig_expect(y, v->type, i,
+			   value(a.kind, rig_at(was, v->type, i) +
+						 (a.bias ? (double)bias[i / area % channels] : 0)));
+}
+
+void test_add(const struct variant *v)
+{
+	struct cuda_add a = {.n_x = v->odd ? 1 : 5, .type = v->type, .kind = CUDA_RELU, .n = v->n};
+	double sum;
+
+	for (int x = 0; x < a.n_x; x++)
+		a.x[x] = rig_numbers(v->type, v->n, 20 + (unsigned)x);
+	for (int of = 0; of < 2; of++) {
+		a.of = of ? rig_numbers(v->type, v->n, 19) : NULL;
+		a.y = rig_numbers(v->type, v->n, 25);
+		RUN_EIGHTS(add, v, &a);
+		for (size_t i = 0; i < v->n; i++) {
+			sum = 0;
+			for (int x = 0; x < a.n_x; x++)
+				sum += rig_at(a.x[x], v->type, i);
+			rig_near(a.y, v->type, i,
+				 of ? sum * slope(CUDA_RELU, rig_at(a.of, v->type, i))
+				    : value(CUDA_RELU, sum),
+				 8);
+		}
+	}
+}
+
+void test_multiply(const struct variant *v)
+{
+	const void *x = rig_numbers(v->type, v->n, 26);
+	const float *factor = rig_floats(v->n, 27);
+	void *y = v->odd ? rig_copy(x, v->type, v->n) : rig_numbers(v->type, v->n, 28);
+	const struct cuda_multiply a = {v->odd ? y : x, factor, y, v->type, v->n};
+
+	RUN_EIGHTS(multiply, v, &a);
+	for (size_t i = 0; i < v->n; i++)
+		rig_expect(y, v->type, i, rig_at(x, v->type, i) * (double)factor[i]);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases of dropout, softmax, embedding and LSTM: see rig.h. */
+#include "rig.h"
+
+void test_dropout(const struct variant *v)
+{
+	const void *x = rig_numbers_at(v->type, v->n, 80, 1);
+	const size_t features = v->channels * v->area;
+	uint32_t *ids = rig_bytes(v->samples * sizeof *ids, 0), *epochs = rig_bytes(4, 0);
+	void *y = v->odd ? rig_copy(x, v->type, v->n) : rig_numbers_at(v->type, v->n, 81, 3);
+	struct cuda_dropout a = {.x = v->odd ? y : x,
+				 .y = y,
+				 .mask = rig_floats(v->n, 82),
+				 .type = v->type,
+				 .last = v->odd,
+				 .channels = v->channels,
+				 .area = v->area,
+				 .ids = v->odd ? ids : NULL,
+				 .epochs = v->odd ? epochs : NULL,
+				 .seed = 0x123456789abcu,
+				 .first = 6,
+				 .epoch = 3,
+				 .purpose = MU_RANDOM_TEST,
+				 .p = 0.25f,
+				 .n = v->n};
+
+	for (size_t s = 0; s < v->samples; s++)
+		ids[s] = (uint32_t)(1000 - s);
+	epochs[0] = 7;
+	RUN(dropout, v, &a);
+	for (size_t i = 0; i < v->n; i++) {
+		const size_t at = v->odd ? rig_plain(v, i) : i, s = at / features;
+		const struct mu_random key = {.seed = a.seed,
+					      .purpose = a.purpose,
+					      .epoch = v->odd ? 7 : 3,
+					      .sample = v->odd ? 1000 - s : s};
+		const float drawn = mu_random_uniform(&key, a.first + at % features);
+		const double mask = drawn < a.p ? 0 : 1 / 0.75;
+
+		rig_expect(a.mask, CUDA_FLOAT32, i, mask);
+		rig_expect(y, v->type, i, rig_at(x, v->type, i) * mask);
+	}
+}
+
+/* ---- softmax: rows are blocks ---- */
+
+enum { MAX_ROWS = 7 };
+
+static struct cuda_targets targets_of(const struct variant *v, size_t samples)
+{
+	const size_t n = samples * v->area;
+	float *labels = rig_floats(n, 83);
+	struct cuda_targets t = {.labels = labels,
+				 .classes = v->channels,
+				 .area = v->area,
+				 .count = samples - samples / 3,
+				 .use_ignore = v->odd,
+				 .ignored = 0,
+				 .smoothing = v->odd ? 0.125f : 0};
+
+	for (size_t i = 0; i < n; i++)
+		labels[i] = (float)(i * 7 % v->channels);
+	return t;
+}
+
+/* The probability that prediction i should give class c, or -1 if it does not count. */
+static double wanted(const struct cuda_targets *t, size_t i, size_t c)
+{
+	if (i / t->area >= t->count || (t->use_ignore && t->labels[i] == t->ignored))
+		return -1;
+	return (c == (size_t)t->labels[i] ? 1 - (double)t->smoothing : 0) +
+	       (double)t->smoothing / (double)t->classes;
+}
+
+void test_softmax(const struct variant *of)
+{
+	struct variant v = *of;
+	struct cuda_softmax a;
+	double largest, sum, loss, p;
+	float *result = rig_floats(1, 0);
+
+	if (rig_is_long(of))
+		return;
+	if (v.samples == 1 &&
+	    v.area > 1) { /* of a thousand classes: more than a block has threads */
+		v.channels = 1000;
+		v.area = 1;
+	}
+	if (v.area > MAX_ROWS)
+		v.area = MAX_ROWS;
+	if (v.samples * v.area > MAX_ROWS)
+		v.samples = v.area < MAX_ROWS ? MAX_ROWS / v.area : 1;
+	a = (struct cuda_softmax){.t = targets_of(&v, v.samples), .n = v.samples * v.area};
+	a.x = rig_floats(a.n * v.channels, 84);
+	a.p = rig_floats(a.n * v.channels, 85);
+	a.losses = rig_bytes(a.n * sizeof *a.losses, 0);
+	RUN_ROWS(softmax, &v, &a);
+	for (size_t i = 0; i < a.n; i++) {
+		const size_t at = i / v.area * v.channels * v.area + i % v.area;
+
+		largest = -INFINITY, sum = loss = 0;
+		for (size_t c = 0; c < v.channels; c++)
+			largest = fmax(largest, (double)a.x[at + c * v.area]);
+		for (size_t c = 0; c < v.channels; c++)
+			sum += exp((double)a.x[at + c * v.area] - largest);
+		for (size_t c = 0; c < v.channels; c++) {
+			p = exp((double)a.x[at + c * v.area] - largest) / sum;
+			if (wanted(&a.t, i, c) > 0)
+				loss -= wanted(&a.t, i, c) * log(p);
+			rig_expect(a.p, CUDA_FLOAT32, at + c * v.area, p);
+		}
+		*result = (float)a.losses[i];
+		rig_expect(result, CUDA_FLOAT32, 0, loss);
+	}
+}
+
+void test_softmax_backward(const struct variant *v)
+{
+	struct cuda_softmax_backward a = {.t = targets_of(v, v->samples), .scale = 3, .n = v->n};
+
+	a.p = rig_floats(v->n, 86);
+	a.dx = rig_floats(v->n, 87);
+	RUN(softmax_backward, v, &a);
+	for (size_t i = 0; i < v->n; i++) {
+		const size_t c = i / v->area % v->channels;
+		const double q = wanted(&a.t, i / v->area / v->channels * v->area + i % v->area, c);
+
+		rig_expect(a.dx, CUDA_FLOAT32, i, q < 0 ? 0 : 3 * ((double)a.p[i] - q));
+	}
+}
+
+/* ---- embedding: channels are units ---- */
+
+enum { INPUTS = 9 };
+
+/* Numbers of words; with `bad`, the last is none. Those of the last sample do not count. */
+static float *words_of(const struct variant *v, int bad)
+{
+	const size_t n = v->samples * v->area;
+	float *x = rig_floats(n, 88);
+
+	for (size_t i = 0; i < n; i++)
+		x[i] = i / v->area + 1 < v->samples ? (float)(i * 5 % INPUTS) : -1;
+	if (bad && v->samples > 1)
+		x[0] = INPUTS, x[v->area - 1] = 1.5f;
+	return x;
+}
+
+void test_embed(const struct variant *v)
+{
+	uint32_t *bad = rig_bytes(sizeof *bad, 0);
+	const struct cuda_embed a = {.x = words_of(v, v->odd),
+				     .weight = rig_floats(INPUTS * v->channels, 89),
+				     .y = rig_floats(v->n, 90),
+				     .bad = bad,
+				     .units = v->channels,
+				     .area = v->area,
+				     .count = v->samples - 1,
+				     .inputs = INPUTS,
+				     .n = v->n};
+
+	RUN(embed, v, &a);
+	CHECK(*bad == (uint32_t)(v->odd && v->samples > 1));
+	for (size_t i = 0; i < v->n; i++) {
+		const size_t s = i / v->area / v->channels, u = i / v->area % v->channels;
+		const float x = s < a.count ? a.x[s * v->area + i % v->area] : 0;
+
+		rig_expect(a.y, CUDA_FLOAT32, i,
+			   x == 1.5f || x >= INPUTS
+				   ? 0
+				   : (double)a.weight[(size_t)x * v->channels + u]);
+	}
+}
+
+void test_embed_backward(const struct variant *v)
+{
+	const size_t parts = v->odd ? 4 : 1;
+	const struct cuda_embed_backward a = {.x = words_of(v, v->odd),
+					      .dy = rig_floats(v->n, 91),
+					      .dw = rig_bytes(INPUTS * v->channels * 4, 0),
+					      .units = v->channels,
+					      .area = v->area,
+					      .count = v->samples - 1,
+					      .samples = v->samples,
+					      .parts = parts,
+					      .inputs = INPUTS,
+					      .n = v->channels * parts};
+	double *want = rig_bytes(INPUTS * v->channels * sizeof *want, 0);
+
+	for (size_t i = 0; i < v->n; i++) {
+		const size_t s = i / v->area / v->channels, u = i / v->area % v->channels;
+		const float x = s < a.count ? a.x[s * v->area + i % v->area] : 0;
+
+		if (x != 1.5f && x < INPUTS)
+			want[(size_t)x * v->channels + u] += (double)a.dy[i];
+	}
+	RUN(embed_backward, v, &a);
+	for (size_t i = 0; i < INPUTS * v->channels; i++)
+		rig_near(a.dw, CUDA_FLOAT32, i, want[i], 100);
+}
+
+/* ---- LSTM: area is steps ---- */
+
+/* Place in the steps of element i of the tensor. */
+static size_t in_steps(const struct variant *v, size_t i)
+{
+	const size_t s = i / v->channels / v->area;
+	const size_t c = v->odd ? i % v->channels : i / v->area % v->channels;
+	const size_t t = v->odd ? i / v->channels % v->area : i % v->area;
+
+	return (t * v->samples + s) * v->channels + c;
+}
+
+void test_to_steps(const struct variant *v)
+{
+	const void *from = rig_numbers_at(v->type, v->n, 92, 1);
+	void *to = rig_numbers_at(v->type, v->n, 93, 3);
+	const struct cuda_steps a = {from,       to,          v->type, v->odd,
+				     v->samples, v->channels, v->area, v->n};
+
+	RUN(to_steps, v, &a);
+	for (size_t i = 0; i < v->n; i++)
+		rig_expect(to, v->type, in_steps(v, i), rig_at(from, v->type, i));
+}
+
+void test_from_steps(const struct variant *v)
+{
+	const void *from = rig_numbers_at(v->type, v->n, 94, 3);
+	void *to = rig_numbers_at(v->type, v->n, 95, 1);
+	const struct cuda_steps a = {from,       to,          v->type, v->odd,
+				     v->samples, v->channels, v->area, v->n};
+
+	RUN(from_steps, v, &a);
+	for (size_t i = 0; i < v->n; i++)
+		rig_expect(to, v->type, i, rig_at(from, v->type, in_steps(v, i)));
+}
+
+/* Gates lie in the space in another order, with gaps. */
+static struct cuda_lstm_space space_of(const struct variant *v, size_t *n_space)
+{
+	struct cuda_lstm_space a = {.type = v->type, .adds = v->odd, .units = v->channels};
+	size_t at = 1;
+
+	for (unsigned p = 0; p < CUDA_LSTM_PARAMS; p++) {
+		a.width[p] = p < 2 ? 1 + v->area % 50 + p : 1;
+		a.params[p] = rig_floats(CUDA_LSTM_GATES * a.units * a.width[p], 96 + p);
+		a.n += CUDA_LSTM_GATES * a.units * a.width[p];
+		for (int gate = CUDA_LSTM_GATES; gate-- > 0;) {
+			a.at[p][gate] = at;
+			at += a.units * a.width[p] + 3;
+		}
+	}
+	*n_space = at;
+	a.space = rig_numbers(v->type, at, 95);
+	return a;
+}
+
+void test_lstm_weights(const struct variant *v)
+{
+	size_t n_space, touched = 0;
+	const struct cuda_lstm_space a = space_of(v, &n_space);
+	const void *was = rig_copy(a.space, v->type, n_space);
+
+	RUN(lstm_weights, v, &a);
+	for (int p = 0; p < CUDA_LSTM_PARAMS; p++)
+		for (int gate = 0; gate < CUDA_LSTM_GATES; gate++) {
+			const size_t n = a.units * a.width[p];
+
+			for (size_t i = 0; i < n; i++)
+				rig_expect(a.space, v->type, a.at[p][gate] + i,
+					   (double)a.params[p][(size_t)gate * n + i]);
+			for (size_t i = n; i < n + 3; i++) /* the gap */
+				touched += rig_at(a.space, v->type, a.at[p][gate] + i) !=
+					   rig_at(was, v->type, a.at[p][gate] + i);
+		}
+	CHECK(touched == 0);
+}
+
+void test_lstm_gradients(const struct variant *v)
+{
+	size_t n_space;
+	const struct cuda_lstm_space a = space_of(v, &n_space);
+	const float *was[CUDA_LSTM_PARAMS];
+
+	for (int p = 0; p < CUDA_LSTM_PARAMS; p++)
+		was[p] =
+			rig_copy(a.params[p], CUDA_FLOAT32, CUDA_LSTM_GATES * a.units * a.width[p]);
+	RUN(lstm_gradients, v, &a);
+	for (int p = 0; p < CUDA_LSTM_PARAMS; p++)
+		for (size_t i = 0; i < CUDA_LSTM_GATES * a.units * a.width[p]; i++) {
+			const size_t n = a.units * a.width[p];
+
+			rig_expect(a.params[p], CUDA_FLOAT32, i,
+				   rig_at(a.space, v->type, a.at[p][i / n] + i % n) +
+					   (v->odd ? (double)was[p][i] : 0));
+		}
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases of kernels that look at neighbours: see rig.h. Pooling scatters, where kernels gather. */
+#include "rig.h"
+
+void test_lrn(const struct variant *v)
+{
+	const float *x = rig_floats(v->n, 60);
+	float *y = rig_floats(v->n, 61), *scale = v->odd ? rig_floats(v->n, 62) : NULL;
+	const struct cuda_lrn a = {x, y, scale, v->channels, v->area, 5, 0.5f, 0.75f, 2, v->n};
+
+	RUN(lrn, v, &a);
+	for (size_t i = 0; i < v->n; i++) {
+		const long c = (long)(i / v->area % v->channels);
+		double sum = 0;
+
+		for (long d = -2; d <= 2; d++)
+			if (c + d >= 0 && c + d < (long)v->channels)
+				sum += pow((double)x[(long)i + d * (long)v->area], 2);
+		sum = 2 + 0.5 / 5 * sum;
+		if (scale)
+			rig_expect(scale, CUDA_FLOAT32, i, sum);
+		rig_expect(y, CUDA_FLOAT32, i, (double)x[i] * pow(sum, -0.75));
+	}
+}
+
+void test_lrn_backward(const struct variant *v)
+{
+	const float *x = rig_floats(v->n, 63), *dy = rig_floats(v->n, 64);
+	float *dx = rig_floats(v->n, 65), *scale = rig_floats(v->n, 66);
+	const struct cuda_lrn_backward a = {x,       scale, dy,   dx,    v->channels,
+					    v->area, 3,     0.5f, 0.75f, v->n};
+
+	for (size_t i = 0; i < v->n; i++)
+		scale[i] += 4;
+	RUN(lrn_backward, v, &a);
+	for (size_t i = 0; i < v->n; i++) {
+		const long c = (long)(i / v->area % v->channels);
+		double sum = 0;
+
+		for (long d = -1; d <= 1; d++)
+			if (c + d >= 0 && c + d < (long)v->channels) {
+				const long e = (long)i + d * (long)v->area;
+
+				sum += (double)(dy[e] * x[e]) * pow((double)scale[e], -1.75);
+			}
+		rig_expect(dx, CUDA_FLOAT32, i,
+			   (double)dy[i] * pow((double)scale[i], -0.75) -
+				   2 * 0.5 * 0.75 / 3 * (double)x[i] * sum);
+	}
+}
+
+/* ---- pooling ---- */
+
+/* Planes of 9 x 5, as many as fit (one at least), consecutive or interleaved. */
+enum { HEIGHT = 9, WIDTH = 5 };
+static const struct cuda_windows windows[] = {
+	{{HEIGHT, WIDTH}, {5, 3}, {3, 2}, {2, 2}, {1, 0}, 0},
+	{{HEIGHT, WIDTH}, {5, 3}, {3, 3}, {2, 2}, {1, 1}, 1},
+	{{HEIGHT, WIDTH}, {1, 1}, {HEIGHT, WIDTH}, {1, 1}, {0, 0}, 1},
+	{{HEIGHT, WIDTH}, {4, 4}, {2, 2}, {2, 1}, {0, 0}, 0},
+	{{HEIGHT, WIDTH}, {3, 2}, {1, 2}, {3, 3}, {0, 0}, 1},
+};
+enum { WINDOWS = sizeof windows / sizeof windows[0] };
+
+struct pool {
+	const struct cuda_windows *w;
+	size_t planes, step, n_in, n_out; /* step: between elements of a plane */
+};
+
+static struct pool pool_of(const struct variant *v, int k)
+{
+	const size_t groups = v->n / (HEIGHT * WIDTH * v->channels) + 1;
+	struct pool p = {.w = &windows[k]};
+
+	p.step = v->odd ? v->channels : 1;
+	p.planes = groups * v->channels;
+	p.n_in = p.planes * HEIGHT * WIDTH;
+	p.n_out = p.planes * (size_t)(p.w->out[0] * p.w->out[1]);
+	return p;
+}
+
+static size_t in_plane(const struct pool *p, size_t plane, size_t area, int k)
+{
+	return plane / p->step * area * p->step + (size_t)k * p->step + plane % p->step;
+}
+
+/* The input positions of an output: their number. */
+static int positions(const struct cuda_windows *w, int y, int x, int *out)
+{
+	int n = 0;
+
+	for (int i = 0; i < w->kernel[0]; i++)
+		for (int j = 0; j < w->kernel[1]; j++) {
+			const int r = y * w->stride[0] - w->pad[0] + i;
+			const int c = x * w->stride[1] - w->pad[1] + j;
+
+			if (r >= 0 && r < HEIGHT && c >= 0 && c < WIDTH)
+				out[n++] = r * WIDTH + c;
+		}
+	return n;
+}
+
+/* Padding counts for averages, the part beyond it does not: as in Caffe and MXNet. */
+static int divisor(const struct cuda_windows *w, int y, int x)
+{
+	const int o[2] = {y, x};
+	int area = 1;
+
+	for (int d = 0; d < 2; d++) {
+		const int begin = o[d] * w->stride[d] - w->pad[d];
+		const int end = begin + w->kernel[d], most = w->in[d] + w->pad[d];
+
+		area *= (end < most ? end : most) - begin;
+	}
+	return area;
+}
+
+void test_pool(const struct variant *v)
+{
+	int at[HEIGHT * WIDTH];
+
+	for (int k = 0; k < WINDOWS; k++) {
+		const struct pool p = pool_of(v, k);
+		const size_t out_area = (size_t)(p.w->out[0] * p.w->out[1]);
+		const void *x = rig_numbers(v->type, p.n_in, 67);
+		void *y = rig_numbers(v->type, p.n_out, 68);
+		int *winners = p.w->average ? NULL : rig_bytes(p.n_out * sizeof *winners, 0);
+		const struct cuda_pool a = {*p.w, x, y, v->type, p.step, winners, p.n_out};
+
+		RUN(pool, v, &a);
+		for (size_t i = 0; i < p.planes * out_area; i++) {
+			const size_t plane = i / out_area;
+			const int o = (int)(i % out_area);
+			const int n = positions(p.w, o / p.w->out[1], o % p.w->out[1], at);
+			const size_t to = in_plane(&p, plane, out_area, o);
+			double sum = 0, most = -INFINITY;
+			int winner = -1;
+
+			for (int e = 0; e < n; e++) {
+				double one = rig_at(x, v->type,
+						    in_plane(&p, plane, HEIGHT * WIDTH, at[e]));
+
+				sum += one;
+				if (one > most)
+					most = one, winner = at[e];
+			}
+			rig_expect(y, v->type, to,
+				   p.w->average
+					   ? sum / divisor(p.w, o / p.w->out[1], o % p.w->out[1])
+					   : most);
+			if (winners)
+				CHECK(winners[to] == winner);
+		}
+	}
+}
+
+void test_pool_backward(const struct variant *v)
+{
+	int at[HEIGHT * WIDTH];
+
+	for (int k = 0; k < WINDOWS; k++) {
+		const struct pool p = pool_of(v, k);
+		const size_t out_area = (size_t)(p.w->out[0] * p.w->out[1]);
+		const void *dy = rig_numbers(v->type, p.n_out, 69);
+		void *dx = rig_numbers(v->type, p.n_in, 70);
+		int *winners = rig_bytes(p.n_out * sizeof *winners, 0);
+		double *want = rig_bytes(p.n_in * sizeof *want, 0);
+		const struct cuda_pool_backward a = {
+			*p.w, dy, p.w->average ? NULL : winners, dx, v->type, p.step, p.n_in};
+
+		for (size_t i = 0; i < p.planes * out_area; i++) {
+			const int o = (int)(i % out_area), y = o / p.w->out[1];
+			const int n = positions(p.w, y, o % p.w->out[1], at);
+			const size_t from = in_plane(&p, i / out_area, out_area, o);
+			const double d = rig_at(dy, v->type, from);
+
+			winners[from] = at[i % (size_t)n];
+			for (int e = 0; e < n; e++)
+				if (p.w->average || at[e] == winners[from])
+					want[in_plane(&p, i / out_area, HEIGHT * WIDTH, at[e])] +=
+						p.w->average ? d / divisor(p.w, y, o % p.w->out[1])
+							     : d;
+		}
+		RUN(pool_backward, v, &a);
+		for (size_t i = 0; i < p.n_in; i++)
+			rig_expect(dx, v->type, i, want[i]);
+	}
+}
