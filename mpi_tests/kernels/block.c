@@ -4,11 +4,14 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifndef __x86_64__
 #include <ucontext.h>
+#endif
 
 #define WEAK __attribute__((weak))
 WEAK void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
@@ -22,8 +25,52 @@ WEAK void __tsan_release(void *at);
 enum { STACK = 32 << 10, NO_SYNC = 1, PHASES = 2 };
 enum state { UNUSED, READY, WAITS, ENDED };
 
+/* ---- stacks: swapcontext is a system call, 50 times slower ---- */
+
+#ifdef __x86_64__
+struct context {
+	void **top;
+};
+void block_switch(struct context *from, const struct context *to);
+__asm__(".text\n"
+	".globl block_switch\n"
+	".hidden block_switch\n"
+	".type block_switch, @function\n"
+	"block_switch:\n"
+	"	pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq (%rsi), %rsp\n"
+	"	popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp\n"
+	"	ret\n"
+	".size block_switch, . - block_switch\n");
+
+static void begin_context(struct context *c, void *stack, void (*run)(void))
+{
+	c->top = (void **)((char *)stack + STACK) - 8;
+	memset(c->top, 0, 8 * sizeof *c->top); /* six registers, the function, no caller */
+	c->top[6] = (void *)(uintptr_t)run;
+}
+#else
+struct context {
+	ucontext_t u;
+};
+
+static void block_switch(struct context *from, const struct context *to)
+{
+	swapcontext(&from->u, &to->u);
+}
+
+static void begin_context(struct context *c, void *stack, void (*run)(void))
+{
+	getcontext(&c->u);
+	c->u.uc_stack.ss_sp = stack;
+	c->u.uc_stack.ss_size = STACK;
+	makecontext(&c->u, run, 0);
+}
+#endif
+
 struct fibre {
-	ucontext_t context;
+	struct context context;
 	enum state state;
 	unsigned thread;
 	/* of the barrier; lanes 0: the whole block */
@@ -39,7 +86,7 @@ struct block {
 	const void *args;
 	unsigned number, grid, threads;
 	unsigned started, round;
-	ucontext_t scheduler;
+	struct context scheduler;
 	void *scheduler_of_sanitizer, *of_sanitizer[BLOCK_MAX_THREADS]; /* kept */
 	const void *stack;
 	size_t stack_size;
@@ -76,7 +123,7 @@ static void to_scheduler(struct fibre *f)
 					       block->stack_size);
 	if (__tsan_switch_to_fiber)
 		__tsan_switch_to_fiber(block->scheduler_of_sanitizer, NO_SYNC);
-	swapcontext(&f->context, &block->scheduler);
+	block_switch(&f->context, &block->scheduler);
 	if (__sanitizer_finish_switch_fiber)
 		__sanitizer_finish_switch_fiber(save, &block->stack, &block->stack_size);
 }
@@ -115,10 +162,7 @@ static void run(struct fibre *f)
 	void *save = NULL;
 
 	if (f->state == UNUSED) {
-		getcontext(&f->context);
-		f->context.uc_stack.ss_sp = block->stacks[k];
-		f->context.uc_stack.ss_size = STACK;
-		makecontext(&f->context, fibre_main, 0);
+		begin_context(&f->context, block->stacks[k], fibre_main);
 		if (__tsan_create_fiber && !block->of_sanitizer[k])
 			block->of_sanitizer[k] = __tsan_create_fiber(0);
 	}
@@ -128,7 +172,7 @@ static void run(struct fibre *f)
 		__sanitizer_start_switch_fiber(&save, block->stacks[k], STACK);
 	if (__tsan_switch_to_fiber)
 		__tsan_switch_to_fiber(block->of_sanitizer[k], NO_SYNC);
-	swapcontext(&block->scheduler, &f->context);
+	block_switch(&block->scheduler, &f->context);
 	if (__sanitizer_finish_switch_fiber)
 		__sanitizer_finish_switch_fiber(save, NULL, NULL);
 }
