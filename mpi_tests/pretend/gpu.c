@@ -3,8 +3,10 @@
  * A pretended driver of GPUs: what a GPU would do happens in the memory of the host, as late as the
  * driver allows, and streams take turns at random (PRETEND_SEED). So a missing wait between streams
  * shows as wrong numbers. PRETEND_GPUS: how many there are (2). Kernels are our own, compiled for
- * the host; cuBLAS and cuDNN are in pretend/math.c.
+ * the host, of one thread (mpi_tests/kernels runs whole blocks); memory is in memory.c, cuBLAS and
+ * cuDNN are in math.c.
  */
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -12,6 +14,8 @@
 #include "pretend.h"
 
 /* ---- kernels ---- */
+
+enum { MAX_THREADS = 256 }; /* __launch_bounds__ */
 
 #define EACH(name) \
 	static void run_##name(const void *p) \
@@ -78,7 +82,7 @@ void pretend_put(CUstream s, struct pretend_work w)
 	pthread_mutex_unlock(&lock);
 }
 
-static CUresult spoil(CUstream s, CUresult why)
+CUresult pretend_spoil(CUstream s, CUresult why)
 {
 	s->graph->spoilt = 1;
 	return why;
@@ -114,16 +118,6 @@ static int step(void)
 	return 0;
 }
 
-static int run_copy(struct pretend_work *w)
-{
-	memmove(w->to, w->from, w->n);
-	return 1;
-}
-static int run_set(struct pretend_work *w)
-{
-	memset(w->to, w->value, w->n);
-	return 1;
-}
 static int run_record(struct pretend_work *w)
 {
 	w->mark->done = 1;
@@ -224,67 +218,12 @@ CUresult cuCtxSetCurrent(CUcontext c)
 	now = c;
 	return 0;
 }
-CUresult cuMemGetInfo(size_t *f, size_t *a)
-{
-	*f = *a = (size_t)1 << 33;
-	return 0;
-}
-enum { MAX_ALLOCATED = 4096 };
-static struct {
-	char *p;
-	size_t n;
-} allocated[MAX_ALLOCATED];
-static int is_allocated(const void *p)
-{
-	for (int i = 0; i < MAX_ALLOCATED; i++)
-		if (allocated[i].p && (const char *)p >= allocated[i].p &&
-		    (const char *)p < allocated[i].p + allocated[i].n)
-			return 1;
-	return 0;
-}
-CUresult cuMemAlloc(CUdeviceptr *p, size_t n)
-{
-	void *q;
-	NEED(now);
-	if (n > (size_t)1 << 33)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	q = aligned_alloc(256, (n + 255) / 256 * 256);
-	memset(q, 0xee, n);
-	for (int i = 0; i < MAX_ALLOCATED && q; i++)
-		if (!allocated[i].p) {
-			allocated[i].p = q;
-			allocated[i].n = n;
-			break;
-		}
-	*p = (CUdeviceptr)(uintptr_t)q;
-	return 0;
-}
-static void drain(void)
+void pretend_drain(void)
 {
 	pthread_mutex_lock(&lock);
 	while (step()) {
 	}
 	pthread_mutex_unlock(&lock);
-}
-CUresult cuMemFree(CUdeviceptr p)
-{
-	drain();
-	for (int i = 0; i < MAX_ALLOCATED; i++)
-		if (allocated[i].p == (char *)(uintptr_t)p)
-			allocated[i].p = NULL;
-	free((void *)(uintptr_t)p);
-	return 0;
-}
-CUresult cuMemHostAlloc(void **p, size_t n, unsigned f)
-{
-	(void)f;
-	*p = malloc(n);
-	return 0;
-}
-CUresult cuMemFreeHost(void *p)
-{
-	drain();
-	return free(p), 0;
 }
 int pretend_copies(const char *p, size_t n)
 {
@@ -292,10 +231,8 @@ int pretend_copies(const char *p, size_t n)
 	pthread_mutex_lock(&lock);
 	for (const struct CUstream_st *s = streams; s; s = s->next)
 		for (const struct pretend_work *w = s->head; w; w = w->next)
-			if (w->run == run_copy) {
-				const size_t to = (size_t)((char *)w->to - p);
-				found |= to < n || (size_t)((const char *)w->from - p) < n;
-			}
+			found |= (size_t)((char *)w->to - p) < n ||
+				 (size_t)((const char *)w->from - p) < n;
 	pthread_mutex_unlock(&lock);
 	return found;
 }
@@ -314,7 +251,7 @@ CUresult cuStreamCreate(CUstream *s, unsigned f)
 CUresult cuStreamDestroy(CUstream s)
 {
 	CUstream *l = &streams;
-	drain();
+	pretend_drain();
 	pthread_mutex_lock(&lock);
 	while (*l != s)
 		l = &(*l)->next;
@@ -332,7 +269,7 @@ CUresult cuEventCreate(CUevent *e, unsigned f)
 }
 CUresult cuEventDestroy(CUevent e)
 {
-	drain();
+	pretend_drain();
 	free(e);
 	return 0;
 }
@@ -348,7 +285,7 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned f)
 {
 	(void)f;
 	if (s->graph) /* no event here is recorded with it */
-		return spoil(s, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+		return pretend_spoil(s, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	pretend_put(s, (struct pretend_work){.run = run_wait, .mark = e->latest});
 	return 0;
 }
@@ -373,7 +310,7 @@ CUresult cuStreamSynchronize(CUstream s)
 {
 	int left = 1;
 	if (s->graph)
-		return spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		return pretend_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	while (left) {
 		pthread_mutex_lock(&lock);
 		step();
@@ -382,46 +319,9 @@ CUresult cuStreamSynchronize(CUstream s)
 	}
 	return 0;
 }
-static CUresult copy(void *to, const void *from, size_t n, CUstream s)
-{
-	NEED(now);
-	if (s->graph && !(is_allocated(to) && is_allocated(from)))
-		return spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	pretend_put(s, (struct pretend_work){.run = run_copy, .to = to, .from = from, .n = n});
-	return 0;
-}
-CUresult cuMemcpyAsync(CUdeviceptr t, CUdeviceptr f, size_t n, CUstream s)
-{
-	return copy((void *)t, (void *)f, n, s);
-}
-CUresult cuMemcpyDtoHAsync(void *t, CUdeviceptr f, size_t n, CUstream s)
-{
-	NEED(!NOT_IN_CONTEXT(s));
-	return copy(t, (void *)f, n, s);
-}
-CUresult cuMemcpyHtoDAsync(CUdeviceptr t, const void *f, size_t n, CUstream s)
-{
-	NEED(!NOT_IN_CONTEXT(s));
-	return copy((void *)t, f, n, s);
-}
-CUresult cuMemsetD8Async(CUdeviceptr t, unsigned char v, size_t n, CUstream s)
-{
-	pretend_put(s, (struct pretend_work){.run = run_set, .to = (void *)t, .value = v, .n = n});
-	return 0;
-}
-CUresult cuModuleLoadData(CUmodule *m, const void *p)
-{
-	*m = (CUmodule)(uintptr_t)p;
-	return 0;
-}
-CUresult cuModuleUnload(CUmodule m)
-{
-	(void)m;
-	return 0;
-}
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 {
-	(void)m;
+	NEED(pretend_has_kernel(m, name));
 	for (const struct pretend_kernel *k = kernels; k->name; k++)
 		if (!strcmp(k->name, name)) {
 			*f = (CUfunction)(uintptr_t)k;
@@ -437,8 +337,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 				 .kernel = (const struct pretend_kernel *)(uintptr_t)f};
 
 	NEED(!NOT_IN_CONTEXT(s));
-	NEED(gx > 0 && gy == 1 && gz == 1 && bx <= 1024 && by == 1 && bz == 1 && sh < 49152 &&
-	     !extra);
+	NEED(gx > 0 && gx <= INT_MAX && gy == 1 && gz == 1 && by == 1 && bz == 1);
+	NEED(bx > 0 && bx <= MAX_THREADS && sh <= 49152 && !extra);
 	NEED(w.kernel->nbytes <= sizeof w.args);
 	memcpy(w.args, params[0], w.kernel->nbytes);
 	pretend_put(s, w);

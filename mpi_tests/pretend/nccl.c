@@ -2,7 +2,9 @@
 /*
  * NCCL, pretended: ranks, of one process or of several, meet in a file of /dev/shm that has the
  * name of the unique id. PRETEND_NCCL_FAIL=N: a communicator fails at its Nth operation, later on,
- * as a network does; _DIE=N: rank 1 of one is killed there.
+ * as a network does; _DIE=N: rank 1 of one is killed there. A communicator is in progress for some
+ * polls after it is made and after each group of operations, which start only then; nothing else
+ * may be asked of it before.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +15,7 @@
 
 #include "pretend.h"
 
-enum { MAX = 16, BYTES = 8 << 20, BUSY = 2 };
+enum { MAX = 16, BYTES = 8 << 20, POLLS = 3 };
 struct seat {
 	_Atomic uint64_t posted, taken;
 	uint64_t count;
@@ -25,8 +27,7 @@ struct room {
 };
 struct ncclComm {
 	struct room *room;
-	int rank, n, device, aborted;
-	int busy; /* how often it still answers that it is in progress */
+	int rank, n, device, aborted, polls; /* left until it is no longer in progress */
 	uint64_t given;
 	char name[64];
 };
@@ -91,18 +92,32 @@ static int run_op(struct pretend_work *w)
 	r->seats[me].taken = o->number;
 	return 1;
 }
-static __thread int depth, n_queued;
+static __thread int depth, n_queued, n_ended;
 static __thread struct op queue[256];
 static int opened;
-static void flush_group(void)
+/* Of operations whose group has ended: they begin when their communicator was polled. */
+static void start_ended(const struct ncclComm *c)
 {
+	int kept = 0;
+
 	for (int i = 0; i < n_queued; i++) {
 		struct pretend_work w = {.run = run_op};
+
+		if (queue[i].c != c || i >= n_ended) {
+			queue[kept++] = queue[i];
+			continue;
+		}
 		memcpy(w.args, &queue[i], sizeof queue[i]);
 		pretend_put(queue[i].stream, w);
-		queue[i].c->busy = BUSY;
 	}
-	n_queued = 0;
+	n_ended -= n_queued - kept;
+	n_queued = kept;
+}
+static void flush_group(void)
+{
+	for (int i = n_ended; i < n_queued; i++)
+		queue[i].c->polls = POLLS;
+	n_ended = n_queued;
 }
 ncclResult_t ncclGroupStart(void)
 {
@@ -114,12 +129,13 @@ ncclResult_t ncclGroupEnd(void)
 	NEED(depth > 0);
 	if (--depth == 0)
 		flush_group();
-	return 0;
+	return n_queued > 0 ? ncclInProgress : ncclSuccess;
 }
 static ncclResult_t give(int kind, const void *s, void *r, size_t n, ncclDataType_t t, int root,
 			 ncclComm_t c, cudaStream_t stream)
 {
-	NEED(t == ncclFloat32 && c && !c->aborted && !c->busy && n > 0);
+	NEED(t == ncclFloat32 && c && !c->aborted && c->polls == 0 && n > 0);
+	NEED(n_queued < (int)(sizeof queue / sizeof queue[0]));
 	NEED(((CUstream)stream)->device == c->device);
 	if (getenv("PRETEND_NCCL_DIE") && c->rank == 1 &&
 	    (long)c->given + 1 == atol(getenv("PRETEND_NCCL_DIE")))
@@ -188,7 +204,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int
 	c->rank = rank;
 	c->n = n;
 	c->device = pretend_device();
-	c->busy = BUSY;
+	c->polls = POLLS;
 	snprintf(c->name, sizeof c->name, "%s", id.internal);
 	*out = c;
 	return ncclInProgress;
@@ -202,7 +218,8 @@ ncclResult_t ncclCommAbort(ncclComm_t c)
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *r)
 {
 	NEED(c && !c->aborted);
-	*r = has_failed(c) ? ncclRemoteError : c->busy ? ncclInProgress : ncclSuccess;
-	c->busy -= c->busy > 0;
+	if (c->polls > 0 && --c->polls == 0)
+		start_ended(c);
+	*r = has_failed(c) ? ncclRemoteError : c->polls > 0 ? ncclInProgress : ncclSuccess;
 	return ncclSuccess;
 }

@@ -50,6 +50,12 @@ struct cudnnTensorStruct {
 	int n_dims;
 };
 
+/* Does all work of all streams that can be done. */
+void pretend_drain(void);
+/* Nothing of the stream's recording can run; returns why. */
+CUresult pretend_spoil(CUstream stream, CUresult why);
+/* Is there machine code of this kernel for our GPUs? fatbin.c */
+int pretend_has_kernel(CUmodule module, const char *name);
 void pretend_put(CUstream stream, struct pretend_work work);
 /* That of a handle of cuBLAS's or cuDNN's. */
 CUstream pretend_stream(const void *handle);

@@ -15,8 +15,11 @@ set -u
 
 part "stores of GPUs: exact sums, updates, checkpoints"
 for np in 1 2 3; do
+	# with three ranks, arrays of the host that cannot be registered
+	[ $np = 3 ] && export PRETEND_NO_REGISTER=1
 	PRETEND_GPUS=3 PRETEND_SEED=$np $MPIRUN -n $np "$BUILDDIR/mpi_tests/gpu/test_nccl" >out 2>&1 ||
 		fail "test_nccl of $np ranks: $(tail -5 out)"
+	unset PRETEND_NO_REGISTER
 	grep -q 'the optimizer works on the GPUs' out || fail "no optimizer on the GPUs"
 	grep -q 'the optimizer works on the CPU: sgd with a limit of the norm' out ||
 		fail "an optimizer with norms, not on the CPU"
