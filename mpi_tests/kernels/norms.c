@@ -53,41 +53,40 @@ static void keep_off_zero(const struct variant *v, void *x, const struct cuda_no
 	}
 }
 
+/* Groups of eight channels. */
+static size_t groups_of(const struct variant *v)
+{
+	return (v->channels + 7) / 8;
+}
+
+static struct cuda_lanes lanes_for(const struct variant *v, unsigned seed)
+{
+	return (struct cuda_lanes){rig_floats(LANES * v->channels, seed),
+				   rig_floats(LANES * v->channels, seed + 1), LANES, v->channels};
+}
+
 void test_channel_sums(const struct variant *v)
 {
-	struct cuda_channel_sums a = {
-		.adds = v->odd, .samples = v->samples, .area = v->area, .n = v->channels};
+	struct cuda_channel_sums a = {.adds = v->odd, .n = groups_of(v)};
 	const float *was;
 
 	if (rig_is_long(v))
 		return;
-	a.x = rig_floats(v->n, 30);
-	for (int lanes = 0; lanes < 2; lanes++) {
-		a.out = rig_floats(v->channels, 31);
-		was = rig_copy(a.out, CUDA_FLOAT32, v->channels);
-		if (lanes)
-			a.of = (struct cuda_lanes){rig_floats(LANES * v->channels, 32),
-						   rig_floats(LANES * v->channels, 33), LANES};
-		RUN_ROWS(channel_sums, v, &a);
-		for (size_t c = 0; c < v->channels; c++) {
-			double sum = v->odd ? (double)was[c] : 0;
-
-			for (size_t k = 0; k < v->samples * v->area && !lanes; k++)
-				sum += (double)a.x[place(v, c, k)];
-			rig_expect(a.out, CUDA_FLOAT32, c,
-				   sum + (lanes ? lanes_of(a.of.first, v, c) : 0));
-		}
-	}
+	a.out = rig_floats(v->channels, 31);
+	was = rig_copy(a.out, CUDA_FLOAT32, v->channels);
+	a.of = lanes_for(v, 32);
+	RUN_ROWS(channel_sums, v, &a);
+	for (size_t c = 0; c < v->channels; c++)
+		rig_expect(a.out, CUDA_FLOAT32, c,
+			   (v->odd ? (double)was[c] : 0) + lanes_of(a.of.first, v, c));
 }
 
-/* With lanes: sums of differences from row 0, and of their squares. */
+/* Lanes are sums of differences from a channel's first value, and of their squares. */
 void test_statistics(const struct variant *v)
 {
 	const double m = (double)(v->samples * v->area);
-	struct cuda_statistics a = {.type = v->odd ? v->type : CUDA_FLOAT32,
-				    .samples = v->samples,
-				    .area = v->area,
-				    .n = v->channels};
+	struct cuda_statistics a = {
+		.type = v->type, .share = 1 / m, .area = v->odd ? 1 : v->area, .n = groups_of(v)};
 	float *result = rig_floats(2, 0);
 
 	if (rig_is_long(v))
@@ -95,28 +94,16 @@ void test_statistics(const struct variant *v)
 	a.x = rig_numbers(a.type, v->n, 34);
 	a.mean = rig_bytes(v->channels * sizeof(double), 0);
 	a.variance = rig_bytes(v->channels * sizeof(double), 0);
-	if (v->odd)
-		a.of = (struct cuda_lanes){rig_floats(LANES * v->channels, 35),
-					   rig_floats(LANES * v->channels, 36), LANES};
+	a.of = lanes_for(v, 35);
 	RUN_ROWS(statistics, v, &a);
 	for (size_t c = 0; c < v->channels; c++) {
-		double mean = 0, squares = 0, d;
+		const double d = lanes_of(a.of.first, v, c) / m;
 
-		for (size_t k = 0; k < v->samples * v->area; k++)
-			mean += rig_at(a.x, a.type, place(v, c, k)) / m;
-		for (size_t k = 0; k < v->samples * v->area; k++) {
-			d = rig_at(a.x, a.type, place(v, c, k)) - mean;
-			squares += d * d / m;
-		}
-		if (v->odd) {
-			d = lanes_of(a.of.first, v, c) / m;
-			mean = rig_at(a.x, a.type, c) + d;
-			squares = fmax(lanes_of(a.of.second, v, c) / m - d * d, 0);
-		}
 		result[0] = (float)a.mean[c];
 		result[1] = (float)a.variance[c];
-		rig_expect(result, CUDA_FLOAT32, 0, mean);
-		rig_expect(result, CUDA_FLOAT32, 1, squares);
+		rig_expect(result, CUDA_FLOAT32, 0, rig_at(a.x, a.type, c * a.area) + d);
+		rig_expect(result, CUDA_FLOAT32, 1,
+			   fmax(lanes_of(a.of.second, v, c) / m - d * d, 0));
 	}
 }
 
@@ -165,154 +152,208 @@ static struct variant shaped(const struct variant *v, int last)
 	return w;
 }
 
-void test_normalize(const struct variant *v)
+/* Threads of a kernel of contiguous channels: a multiple of the groups of a row. */
+static size_t threads_of(const struct variant *v)
+{
+	return v->channels / 8 * (v->samples < 7 ? v->samples : 7);
+}
+
+static void normalize_case(const struct variant *v, int type, int groups, enum kernel_id kernel)
 {
 	for (int way = 0; way < 4; way++) {
-		const struct variant w = shaped(v, way & 1);
+		const struct variant w = shaped(v, groups || (way & 1));
 		const struct cuda_normal *normals = normals_of(&w);
-		const void *x = rig_numbers(v->type, v->n, 41);
-		const void *add = way & 2 ? rig_numbers(v->type, v->n, 42) : NULL;
-		const void *was = add ? rig_copy(add, v->type, v->n) : NULL;
-		void *y = add && v->odd ? (void *)(uintptr_t)add : rig_numbers(v->type, v->n, 43);
-		const struct cuda_normalize a = {normals, x,          add,    y,   v->type,
-						 v->odd,  w.channels, w.area, v->n};
+		const void *x = rig_numbers(type, v->n, 41);
+		const void *add = way & 2 ? rig_numbers(type, v->n, 42) : NULL;
+		const void *was = add ? rig_copy(add, type, v->n) : NULL;
+		void *y = add && v->odd ? (void *)(uintptr_t)add : rig_numbers(type, v->n, 43);
+		const struct cuda_normalize a = {.normals = normals,
+						 .x = x,
+						 .add = add,
+						 .y = y,
+						 .type = type,
+						 .relu = v->odd,
+						 .samples = w.samples,
+						 .channels = w.channels,
+						 .area = w.area,
+						 .n = groups ? threads_of(&w) : v->n};
 
-		RUN_EIGHTS(normalize, v, &a);
+		rig_run(kernel, v, groups ? a.n : (a.n + 7) / 8, &a);
 		for (size_t i = 0; i < v->n; i++) {
 			double out = normalized(&normals[i / w.area % w.channels],
-						rig_at(x, v->type, i)) +
-				     (was ? rig_at(was, v->type, i) : 0);
+						rig_at(x, type, i)) +
+				     (was ? rig_at(was, type, i) : 0);
 
-			rig_expect(y, v->type, i, v->odd ? rig_relu(out) : out);
+			rig_expect(y, type, i, v->odd ? rig_relu(out) : out);
 		}
 	}
+}
+
+void test_normalize(const struct variant *v)
+{
+	normalize_case(v, v->type, 0, KERNEL_normalize);
+}
+
+void test_normalize_float16(const struct variant *v)
+{
+	if (v->channels % 8 == 0)
+		normalize_case(v, CUDA_FLOAT16, 1, KERNEL_normalize_float16);
+}
+
+void test_normalize_bfloat16(const struct variant *v)
+{
+	if (v->channels % 8 == 0)
+		normalize_case(v, CUDA_BFLOAT16, 1, KERNEL_normalize_bfloat16);
 }
 
 void test_normal_sums(const struct variant *v)
 {
 	const double m = (double)(v->samples * v->area);
-	struct cuda_normal_sums a = {.relu = v->odd,
-				     .fixed = v->type == CUDA_FLOAT16,
-				     .count = 3,
-				     .samples = v->samples,
-				     .area = v->area,
-				     .n = v->channels};
-	struct variant floats = *v;
+	struct cuda_normal_sums a = {
+		.fixed = v->type == CUDA_FLOAT16, .share = 1 / m, .count = 3, .n = groups_of(v)};
+	float **out[] = {&a.d_gamma, &a.d_beta, &a.d_mean, &a.d_variance};
 	double *mean, *variance;
-	float *x;
 
 	if (rig_is_long(v))
 		return;
-	floats.type = CUDA_FLOAT32;
-	a.normals = normals_of(v);
-	a.x = x = rig_floats(v->n, 44);
-	keep_off_zero(&floats, x, a.normals, 0);
-	a.dy = rig_floats(v->n, 45);
 	a.mean = mean = rig_bytes(v->channels * sizeof *mean, 0);
 	a.variance = variance = rig_bytes(v->channels * sizeof *mean, 0);
 	for (size_t c = 0; c < v->channels; c++)
 		mean[c] = (double)c, variance[c] = 2.5 * (double)c;
-	for (int lanes = 0; lanes < 2; lanes++) {
-		float **out[] = {&a.d_gamma, &a.d_beta, &a.d_mean, &a.d_variance};
+	for (int k = 0; k < 4; k++)
+		*out[k] = rig_floats(v->channels, 46);
+	a.means = rig_floats(2 * v->channels, 47);
+	a.of = lanes_for(v, 48);
+	RUN_ROWS(normal_sums, v, &a);
+	for (size_t c = 0; c < v->channels; c++) {
+		const double sum = lanes_of(a.of.first, v, c);
+		const double product = lanes_of(a.of.second, v, c);
 
-		for (int k = 0; k < 4; k++)
-			*out[k] = rig_floats(v->channels, 46);
-		a.means = rig_floats(2 * v->channels, 47);
-		if (lanes)
-			a.of = (struct cuda_lanes){rig_floats(LANES * v->channels, 48),
-						   rig_floats(LANES * v->channels, 49), LANES};
-		RUN_ROWS(normal_sums, v, &a);
-		for (size_t c = 0; c < v->channels; c++) {
-			const struct cuda_normal *b = &a.normals[c];
-			double sum = lanes ? lanes_of(a.of.first, v, c) : 0;
-			double product = lanes ? lanes_of(a.of.second, v, c) : 0;
-
-			for (size_t k = 0; k < v->samples * v->area && !lanes; k++) {
-				const double at = (double)x[place(v, c, k)];
-				const double dy =
-					before_relu(b, a.relu, at, (double)a.dy[place(v, c, k)]);
-
-				sum += dy;
-				product += dy * (at - (double)b->mean) * (double)b->inverse;
-			}
-			rig_expect(a.means, CUDA_FLOAT32, 2 * c, sum / m);
-			rig_expect(a.means, CUDA_FLOAT32, 2 * c + 1, product / m);
-			rig_expect(a.d_gamma, CUDA_FLOAT32, c, a.fixed ? 0 : product);
-			rig_expect(a.d_beta, CUDA_FLOAT32, c, sum);
-			rig_expect(a.d_mean, CUDA_FLOAT32, c, 3 * mean[c]);
-			rig_expect(a.d_variance, CUDA_FLOAT32, c, 3 * variance[c]);
-		}
+		rig_expect(a.means, CUDA_FLOAT32, 2 * c, sum / m);
+		rig_expect(a.means, CUDA_FLOAT32, 2 * c + 1, product / m);
+		rig_expect(a.d_gamma, CUDA_FLOAT32, c, a.fixed ? 0 : product);
+		rig_expect(a.d_beta, CUDA_FLOAT32, c, sum);
+		rig_expect(a.d_mean, CUDA_FLOAT32, c, 3 * mean[c]);
+		rig_expect(a.d_variance, CUDA_FLOAT32, c, 3 * variance[c]);
 	}
 }
 
-void test_normalize_backward(const struct variant *v)
+static void backward_case(const struct variant *v, int type, int groups, enum kernel_id kernel)
 {
-	for (int last = 0; last < 2; last++) {
+	for (int last = groups; last < 2; last++) {
 		const struct variant w = shaped(v, last);
 		const struct cuda_normal *normals = normals_of(&w);
-		void *x = rig_numbers(v->type, v->n, 50), *dx = rig_numbers(v->type, v->n, 52);
-		const void *dy = rig_numbers(v->type, v->n, 51);
+		void *x = rig_numbers(type, v->n, 50), *dx = rig_numbers(type, v->n, 52);
+		const void *dy = rig_numbers(type, v->n, 51);
 		const float *means = rig_floats(2 * w.channels, 53);
-		const struct cuda_normalize_backward a = {
-			normals, x, dy, means, dx, v->type, v->odd, w.channels, w.area, v->n};
+		struct variant typed = w;
+		const struct cuda_normalize_backward a = {.normals = normals,
+							  .x = x,
+							  .dy = dy,
+							  .means = means,
+							  .dx = dx,
+							  .type = type,
+							  .relu = v->odd,
+							  .samples = w.samples,
+							  .channels = w.channels,
+							  .area = w.area,
+							  .n = groups ? threads_of(&w) : v->n};
 
-		keep_off_zero(&w, x, normals, last);
-		RUN_EIGHTS(normalize_backward, v, &a);
+		typed.type = type;
+		keep_off_zero(&typed, x, normals, last);
+		rig_run(kernel, v, groups ? a.n : (a.n + 7) / 8, &a);
 		for (size_t i = 0; i < v->n; i++) {
 			const size_t c = i / w.area % w.channels;
 			const struct cuda_normal *b = &normals[c];
-			const double at = rig_at(x, v->type, i);
+			const double at = rig_at(x, type, i);
 			const double normal = (at - (double)b->mean) * (double)b->inverse;
-			const double d = before_relu(b, v->odd, at, rig_at(dy, v->type, i));
+			const double d = before_relu(b, v->odd, at, rig_at(dy, type, i));
 
-			rig_expect(dx, v->type, i,
+			rig_expect(dx, type, i,
 				   (double)b->scale * (d - (double)means[2 * c] -
 						       normal * (double)means[2 * c + 1]));
 		}
 	}
 }
 
-/* Every lane's sums over its rows of contiguous channels, eight or one at a time. */
-void test_partial_sums(const struct variant *v)
+void test_normalize_backward(const struct variant *v)
 {
-	const size_t channels = v->channels, rows = v->samples * v->area;
-	const size_t lanes = rows < LANES ? rows : LANES;
-	struct cuda_partial_sums a = {.type = v->type,
+	backward_case(v, v->type, 0, KERNEL_normalize_backward);
+}
+
+void test_normalize_backward_float16(const struct variant *v)
+{
+	if (v->channels % 8 == 0)
+		backward_case(v, CUDA_FLOAT16, 1, KERNEL_normalize_backward_float16);
+}
+
+void test_normalize_backward_bfloat16(const struct variant *v)
+{
+	if (v->channels % 8 == 0)
+		backward_case(v, CUDA_BFLOAT16, 1, KERNEL_normalize_backward_bfloat16);
+}
+
+/* A lane's sums over its samples: wide, of contiguous channels. */
+static void sums_case(const struct variant *v, int type, int of, int wide, enum kernel_id kernel)
+{
+	struct variant w = shaped(v, wide);
+	const size_t m = w.channels, together = wide ? 256 / (m / 8 < 256 ? m / 8 : 256) : 1;
+	const size_t lanes = w.samples < LANES || !v->odd ? 1 : LANES; /* 1: longer loops */
+	struct cuda_partial_sums a = {.of = of,
+				      .type = type,
 				      .relu = v->odd,
-				      .width = channels % 8 == 0 ? 8 : 1,
-				      .rows = rows,
-				      .channels = channels,
+				      .samples = w.samples,
+				      .channels = m,
+				      .area = w.area,
 				      .lanes = lanes};
-	void *x = rig_numbers(v->type, v->n, 54);
+	void *x = rig_numbers(type, v->n, 54);
 
-	a.n = lanes * channels / (size_t)a.width;
+	w.type = type;
+	a.n = lanes * (wide ? (m / 8 + 255) / 256 : m);
 	a.x = x;
-	a.dy = rig_numbers(v->type, v->n, 55);
-	a.normals = normals_of(v);
-	keep_off_zero(v, x, a.normals, 1);
-	for (a.of = CUDA_OF_VALUES; a.of <= CUDA_OF_GRADIENTS; a.of++) {
-		a.first = rig_floats(lanes * channels, 56);
-		a.second = rig_floats(lanes * channels, 57);
-		RUN(partial_sums, v, &a);
-		for (size_t i = 0; i < lanes * channels; i++) {
-			const struct cuda_normal *b = &a.normals[i % channels];
-			double first = 0, second = 0;
+	a.dy = rig_numbers(type, v->n, 55);
+	a.normals = normals_of(&w);
+	keep_off_zero(&w, x, a.normals, wide);
+	a.first = rig_floats(lanes * m, 56);
+	a.second = rig_floats(lanes * m, 57);
+	rig_run_rows(kernel, v, a.n, &a);
+	for (size_t i = 0; i < lanes * m; i++) {
+		const struct cuda_normal *b = &a.normals[i % m];
+		double first = 0, second = 0;
 
-			for (size_t r = i / channels; r < rows; r += lanes) {
-				const size_t at = r * channels + i % channels;
-				double d = rig_at(x, v->type, at), other = d;
+		for (size_t k = 0; k < w.samples * w.area; k++) {
+			const size_t at = place(&w, i % m, k), sample = k / w.area;
+			double d = rig_at(x, type, at), other = d;
 
-				if (a.of == CUDA_OF_SPREAD)
-					other = d -= rig_at(x, v->type, i % channels);
-				if (a.of == CUDA_OF_GRADIENTS) {
-					other = (d - (double)b->mean) * (double)b->inverse;
-					d = before_relu(b, a.relu, d, rig_at(a.dy, v->type, at));
-				}
-				first += d;
-				second += d * other;
+			if (sample / together % lanes != i / m)
+				continue;
+			if (of == CUDA_OF_SPREAD)
+				other = d -= rig_at(x, type, place(&w, i % m, 0));
+			if (of == CUDA_OF_GRADIENTS) {
+				other = (d - (double)b->mean) * (double)b->inverse;
+				d = before_relu(b, a.relu, d, rig_at(a.dy, type, at));
 			}
-			rig_near(a.first, CUDA_FLOAT32, i, first, 100);
-			rig_near(a.second, CUDA_FLOAT32, i, second, 100);
+			first += d;
+			second += d * other;
 		}
+		rig_near(a.first, CUDA_FLOAT32, i, first, 100);
+		rig_near(a.second, CUDA_FLOAT32, i, second, 100);
 	}
 }
+
+void test_plane_sums(const struct variant *v)
+{
+	for (int of = CUDA_OF_VALUES; of <= CUDA_OF_GRADIENTS && !rig_is_long(v); of++)
+		sums_case(v, v->type, of, 0, KERNEL_plane_sums);
+}
+
+#define WIDE(name, type, from, to) \
+	void test_##name(const struct variant *v) \
+	{ \
+		for (int of = from; of <= to && v->channels % 8 == 0; of++) \
+			sums_case(v, type, of, 1, KERNEL_##name); \
+	}
+WIDE(value_sums_float16, CUDA_FLOAT16, CUDA_OF_VALUES, CUDA_OF_SPREAD)
+WIDE(value_sums_bfloat16, CUDA_BFLOAT16, CUDA_OF_VALUES, CUDA_OF_SPREAD)
+WIDE(gradient_sums_float16, CUDA_FLOAT16, CUDA_OF_GRADIENTS, CUDA_OF_GRADIENTS)
+WIDE(gradient_sums_bfloat16, CUDA_BFLOAT16, CUDA_OF_GRADIENTS, CUDA_OF_GRADIENTS)

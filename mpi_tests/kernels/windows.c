@@ -67,13 +67,13 @@ struct pool {
 	size_t planes, step, n_in, n_out; /* step: between elements of a plane */
 };
 
-static struct pool pool_of(const struct variant *v, int k)
+static struct pool pool_of(const struct variant *v, int k, int groups)
 {
-	const size_t groups = v->n / (HEIGHT * WIDTH * v->channels) + 1;
+	const size_t samples = v->n / (HEIGHT * WIDTH * v->channels) + 1;
 	struct pool p = {.w = &windows[k]};
 
-	p.step = v->odd ? v->channels : 1;
-	p.planes = groups * v->channels;
+	p.step = v->odd || groups ? v->channels : 1;
+	p.planes = samples * v->channels;
 	p.n_in = p.planes * HEIGHT * WIDTH;
 	p.n_out = p.planes * (size_t)(p.w->out[0] * p.w->out[1]);
 	return p;
@@ -115,19 +115,20 @@ static int divisor(const struct cuda_windows *w, int y, int x)
 	return area;
 }
 
-void test_pool(const struct variant *v)
+static void pool_case(const struct variant *v, int type, int groups, enum kernel_id kernel)
 {
 	int at[HEIGHT * WIDTH];
 
 	for (int k = 0; k < WINDOWS; k++) {
-		const struct pool p = pool_of(v, k);
+		const struct pool p = pool_of(v, k, groups);
 		const size_t out_area = (size_t)(p.w->out[0] * p.w->out[1]);
-		const void *x = rig_numbers(v->type, p.n_in, 67);
-		void *y = rig_numbers(v->type, p.n_out, 68);
+		const void *x = rig_numbers(type, p.n_in, 67);
+		void *y = rig_numbers(type, p.n_out, 68);
 		int *winners = p.w->average ? NULL : rig_bytes(p.n_out * sizeof *winners, 0);
-		const struct cuda_pool a = {*p.w, x, y, v->type, p.step, winners, p.n_out};
+		const struct cuda_pool a = {*p.w, x, y, type, p.step, winners,
+					    groups ? p.n_out / 8 : p.n_out};
 
-		RUN(pool, v, &a);
+		rig_run(kernel, v, a.n, &a);
 		for (size_t i = 0; i < p.planes * out_area; i++) {
 			const size_t plane = i / out_area;
 			const int o = (int)(i % out_area);
@@ -137,14 +138,14 @@ void test_pool(const struct variant *v)
 			int winner = -1;
 
 			for (int e = 0; e < n; e++) {
-				double one = rig_at(x, v->type,
+				double one = rig_at(x, type,
 						    in_plane(&p, plane, HEIGHT * WIDTH, at[e]));
 
 				sum += one;
 				if (one > most)
 					most = one, winner = at[e];
 			}
-			rig_expect(y, v->type, to,
+			rig_expect(y, type, to,
 				   p.w->average
 					   ? sum / divisor(p.w, o / p.w->out[1], o % p.w->out[1])
 					   : most);
@@ -154,25 +155,26 @@ void test_pool(const struct variant *v)
 	}
 }
 
-void test_pool_backward(const struct variant *v)
+static void backward_case(const struct variant *v, int type, int groups, enum kernel_id kernel)
 {
 	int at[HEIGHT * WIDTH];
 
 	for (int k = 0; k < WINDOWS; k++) {
-		const struct pool p = pool_of(v, k);
+		const struct pool p = pool_of(v, k, groups);
 		const size_t out_area = (size_t)(p.w->out[0] * p.w->out[1]);
-		const void *dy = rig_numbers(v->type, p.n_out, 69);
-		void *dx = rig_numbers(v->type, p.n_in, 70);
+		const void *dy = rig_numbers(type, p.n_out, 69);
+		void *dx = rig_numbers(type, p.n_in, 70);
 		int *winners = rig_bytes(p.n_out * sizeof *winners, 0);
 		double *want = rig_bytes(p.n_in * sizeof *want, 0);
 		const struct cuda_pool_backward a = {
-			*p.w, dy, p.w->average ? NULL : winners, dx, v->type, p.step, p.n_in};
+			*p.w, dy,     p.w->average ? NULL : winners,      dx,
+			type, p.step, groups ? p.n_in / 8 : p.n_in};
 
 		for (size_t i = 0; i < p.planes * out_area; i++) {
 			const int o = (int)(i % out_area), y = o / p.w->out[1];
 			const int n = positions(p.w, y, o % p.w->out[1], at);
 			const size_t from = in_plane(&p, i / out_area, out_area, o);
-			const double d = rig_at(dy, v->type, from);
+			const double d = rig_at(dy, type, from);
 
 			winners[from] = at[i % (size_t)n];
 			for (int e = 0; e < n; e++)
@@ -181,8 +183,26 @@ void test_pool_backward(const struct variant *v)
 						p.w->average ? d / divisor(p.w, y, o % p.w->out[1])
 							     : d;
 		}
-		RUN(pool_backward, v, &a);
+		rig_run(kernel, v, a.n, &a);
 		for (size_t i = 0; i < p.n_in; i++)
-			rig_expect(dx, v->type, i, want[i]);
+			rig_expect(dx, type, i, want[i]);
 	}
 }
+
+#define CASES(name, run) \
+	void test_##name(const struct variant *v) \
+	{ \
+		run(v, v->type, 0, KERNEL_##name); \
+	} \
+	void test_##name##_float16(const struct variant *v) \
+	{ \
+		if (v->channels % 8 == 0) \
+			run(v, CUDA_FLOAT16, 1, KERNEL_##name##_float16); \
+	} \
+	void test_##name##_bfloat16(const struct variant *v) \
+	{ \
+		if (v->channels % 8 == 0) \
+			run(v, CUDA_BFLOAT16, 1, KERNEL_##name##_bfloat16); \
+	}
+CASES(pool, pool_case)
+CASES(pool_backward, backward_case)
