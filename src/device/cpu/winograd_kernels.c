@@ -3,6 +3,9 @@
 #include "winograd.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include <muster/base.h>
 
@@ -30,18 +33,21 @@
 #define DEPTH 256
 #define TARGET __attribute__((target("avx2,fma")))
 #define NAME(name) name##_avx2
+#define FUSED(a, b, c) _mm256_fmadd_ps(_mm256_set1_ps(a), b, c)
 #include "winograd_lanes.h"
 #undef LANES
 #undef ROWS
 #undef DEPTH
 #undef TARGET
 #undef NAME
+#undef FUSED
 
 #define LANES 16
 #define ROWS 8
 #define DEPTH 128
 #define TARGET __attribute__((target("avx512f")))
 #define NAME(name) name##_avx512
+#define FUSED(a, b, c) _mm512_fmadd_ps(_mm512_set1_ps(a), b, c)
 #include "winograd_lanes.h"
 
 const struct winograd_kernels *mu_cpu_winograd_kernels(size_t lanes)

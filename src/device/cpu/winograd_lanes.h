@@ -3,7 +3,7 @@
  * The kernels of winograd.h for vectors of LANES floats. winograd_kernels.c includes it for each
  * instruction set, with NAME, TARGET (the compiler's name of the set), ROWS (rows of a product's
  * block in registers), DEPTH (of the sums between loads of such a block: a panel of b of this depth
- * stays in the first cache).
+ * stays in the first cache), FUSED (a number times a vector plus a vector, rounded once).
  *
  * Transforms work on vectors of channels: columns first, then rows.
  */
@@ -335,7 +335,8 @@ struct NAME(product) {
 	bool adds;
 };
 
-/* One block, in registers. */
+/* One block, in registers. FUSED: from GCC 13 on, the block of a single sum would multiply and add
+ * apart, and which rows are in that block depends on the number of threads. */
 TARGET MU_INLINE void NAME(block)(const struct NAME(product) *p, const size_t rows,
 				  const size_t vectors)
 {
@@ -351,7 +352,7 @@ TARGET MU_INLINE void NAME(block)(const struct NAME(product) *p, const size_t ro
 			right[j] = load(b + j * LANES);
 		UNROLL for (size_t i = 0; i < rows; i++)
 			UNROLL for (size_t j = 0; j < vectors; j++)
-				sums[i][j] += a[i * a_row] * right[j];
+				sums[i][j] = FUSED(a[i * a_row], right[j], sums[i][j]);
 	}
 	UNROLL for (size_t i = 0; i < rows; i++)
 		UNROLL for (size_t j = 0; j < vectors; j++)
