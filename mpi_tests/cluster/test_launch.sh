@@ -70,6 +70,7 @@ shows '^\S+ -n 2 -launcher ssh -launcher-exec \S+ -hosts no.such.host:2 -wdir /d
 	-n 2 -H away --ssh sh --sync-dst-dir /d ./t
 PATH=$path
 expect_count 1 '^rsync -a -e sh ./ no.such.host:/d/ $'
+shows '^\S+ -n 2 -launcher ssh -launcher-exec \S+ -hosts no.such.host:2 ./t $' -n 2 -H away --ssh /nothing/ssh ./t
 shows '^\S+ -n 2 .*-iface lo -genv DMLC_INTERFACE lo ' -n 2 --interface lo ./t
 launch_it -n 2 ./t
 expect_count 1 '^-n 2 -launcher fork ./t $'
