@@ -185,7 +185,7 @@ enum mu_status mu_dnnl_check_version(void)
 	dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2); /* refused where the first device did it */
 #endif
 	if (v->major != DNNL_VERSION_MAJOR || v->minor < DNNL_VERSION_MINOR)
-		MU_FAIL(MU_ERR_DEVICE,
+		MU_FAIL(MU_ERR_USAGE,
 			"oneDNN %d.%d.%d is loaded, but this Muster was built with %d.%d.%d: build "
 			"it again, or see LD_LIBRARY_PATH",
 			v->major, v->minor, v->patch, DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR,
