@@ -84,6 +84,10 @@ for mu_flag in -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing
 	-Wvla -Wpointer-arith -Wwrite-strings -Wundef -Wformat=2 -Wcast-qual -Wduplicated-cond -Wlogical-op; do
 	MU_ADD_FLAG([WARN_CFLAGS], [$mu_flag])
 done
+mu_enum_float=
+dnl In clang 19's -Wextra; our whole numbers are enum constants.
+MU_ADD_FLAG([mu_enum_float], [-Wenum-float-conversion])
+AS_IF([test "x$mu_enum_float" != x], [WARN_CFLAGS="$WARN_CFLAGS -Wno-enum-float-conversion"])
 AC_ARG_ENABLE([werror],
 	[AS_HELP_STRING([--enable-werror],
 		[warnings are errors, in a git checkout only (default: only where CI is set)])],

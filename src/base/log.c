@@ -157,8 +157,8 @@ static bool has(const struct destination *d, enum mu_log_form form, enum mu_log_
 	return level <= d->config.level && form != other;
 }
 
-static void log_line(enum mu_log_form form, enum mu_log_level level, const char *format,
-		     va_list args)
+__attribute__((format(printf, 3, 0))) static void
+log_line(enum mu_log_form form, enum mu_log_level level, const char *format, va_list args)
 {
 	char text[LINE_BYTES + 1]; /* one byte more than fits: put marks the cut */
 
