@@ -20,7 +20,7 @@ refused() {
 	expect_none 'BAD TERMINATION|start with arguments|Abort'
 }
 
-unset UCX_NET_DEVICES # mpi_tests/run's
+unset UCX_NET_DEVICES OMPI_MCA_btl_tcp_if_include # mpi_tests/run's
 part "an interface that does not exist"
 list='host \S+ has no such interface with an address; it has: .*\blo \(127\.0\.0\.1\)'
 refused "--interface eth7: $list" 1 $net --interface eth7

@@ -64,7 +64,7 @@ hosts_wait() {
 hosts_up() {
 	local i k
 	hosts_n=$1
-	unset UCX_NET_DEVICES # mpi_tests/run's
+	unset UCX_NET_DEVICES OMPI_MCA_btl_tcp_if_include # mpi_tests/run's
 	trap hosts_down EXIT
 	ip link add "$hosts_bridge" type bridge &&
 		ip addr add "$hosts_net.254/24" dev "$hosts_bridge" &&
