@@ -31,8 +31,9 @@ MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [MPICH_VERSION])
 AS_IF([test "x$mu_mpi_version" != x], [mu_mpi_flavor=mpich], [
 	MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION])
 	AS_CASE([$mu_mpi_version], [""|*OMPI*], [mu_mpi_version=], [mu_mpi_flavor=openmpi])])
-mu_mpi_tested="; make check was run with MPICH 4.0.2 and 5.0.2 and with Open MPI 4.1.4"
-AS_CASE(["$mu_mpi_flavor $mu_mpi_version"], ["mpich 4.0."*|"mpich 5.0."*|"openmpi 4.1."*], [mu_mpi_tested=])
+mu_mpi_tested="; tests were run with MPICH 4.0.2, 4.2.1 and 5.0.2, with Open MPI 4.1.4 and 5.0.7"
+AS_CASE(["$mu_mpi_flavor $mu_mpi_version"], ["mpich 4.0."*|"mpich 4.2."*|"mpich 5.0."*|"openmpi 4.1."*|"openmpi 5.0."*],
+	[mu_mpi_tested=])
 AS_CASE([$mu_mpi_flavor],
 	[mpich], [mu_has_mpi="yes (MPICH $mu_mpi_version or a relative of it$mu_mpi_tested)"],
 	[openmpi], [mu_has_mpi="yes (Open MPI $mu_mpi_version$mu_mpi_tested)"],
