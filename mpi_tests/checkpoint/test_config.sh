@@ -68,5 +68,6 @@ refuse 2 'cut.json:\d+: not the JSON of a run' cut.json
 echo '{"a": [1, {"b": "]"}]}' >cut.json
 refuse 2 'cut.json: has no list "given" of a run' cut.json
 sed 's/"lr": 0.07/"lr": "high"/' P-run.json >bad.json
-refuse 2 "bad.json:$(grep -n '"lr":' bad.json | cut -d : -f 1): --lr: \"high\" is not a finite number" bad.json
+line=$(grep -n '"high"' bad.json | head -n 1 | cut -d : -f 1)
+refuse 2 "bad.json:$line: --lr: \"high\" is not a finite number" bad.json
 finish

@@ -144,7 +144,7 @@ fresh
 for np in 1 3; do
 	run_limited 60 $np $plain $bad --kv-store $([ $np = 1 ] && echo local || echo dist_sharded) --batch-size 25
 	[ $status = 2 ] || fail "exit status $status, not 2, of a batch larger than a part"
-	expect_count 1 "error: .*larger than a worker's part: 24 training records over $np w.*possible is $((24 / np))"
+	expect_count 1 "error: .*larger than a worker's part of 24 training records over $np w.*ble is $((24 / np))"
 done
 "$BUILDDIR/h5rec" whole.rec two.rec --count 2 >h5rec.log
 run_limited 60 3 $plain --data-train two.rec --kv-store dist_sharded --batch-size 1

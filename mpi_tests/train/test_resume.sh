@@ -167,7 +167,7 @@ train 1 $run --resume R-0001.h5 --lr 0.2
 expect 'not as when R-0001.h5 was saved: lr 0.2'
 run_limited 60 1 $run --resume auto --override wd,sed
 [ $status = 2 ] || fail "exit status $status, not 2, of a name that is none"
-expect 'error: --override wd,sed: "sed" is not one of all,network,'
+expect 'error: --override wd,sed: "sed" is not one of all,class-names,network,'
 for words in "--resume auto --load-epoch 1" "--override wd" "--resume nowhere.h5 --num-epochs x"; do
 	run_limited 60 1 $run $words
 	[ $status = 2 ] || fail "exit status $status, not 2, of $words"
