@@ -41,7 +41,8 @@ const char *mu_dnn_pattern_name(enum dnn_pattern pattern); /* "conv + statistics
 
 /*
  * cuDNN 9.19 plans DNN_FORWARD, DNN_DATA and DNN_WEIGHTS of every convolution of Muster's networks,
- * and the others where mu_dnn_fuses is true: of float16, one group, channels and filters in eights.
+ * and the others at least where mu_dnn_fuses is true: of float16, one group, channels and filters
+ * in eights.
  */
 struct dnn_convolution {
 	cudnnDataType_t type; /* of x, w, y and their gradients */
