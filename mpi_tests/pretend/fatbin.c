@@ -22,12 +22,16 @@ struct entry {
 };
 enum { MAGIC = (int)0xBA55ED50, MACHINE_CODE = 2, OURS = 90 };
 
-static const char *code;
-static size_t n_code;
+/* A module: its machine code for our kind of GPU. */
+struct CUmod_st {
+	const char *code;
+	size_t n;
+};
 
 CUresult cuModuleLoadData(CUmodule *m, const void *p)
 {
 	const char *at = p, *end;
+	struct CUmod_st found = {NULL, 0};
 	struct header h;
 	struct entry e;
 
@@ -36,23 +40,24 @@ CUresult cuModuleLoadData(CUmodule *m, const void *p)
 	NEED(h.magic == (uint32_t)MAGIC && h.version == 1 && h.nbytes >= sizeof h);
 	at += h.nbytes;
 	end = at + h.nbytes_entries;
-	code = NULL;
 	while (at < end) {
 		memcpy(&e, at, sizeof e);
 		NEED(e.nbytes_header >= sizeof e && at + e.nbytes_header + e.nbytes <= end);
 		at += e.nbytes_header;
-		if (e.kind == MACHINE_CODE && e.capability == OURS) {
-			code = at;
-			n_code = e.nbytes;
-		}
+		if (e.kind == MACHINE_CODE && e.capability == OURS)
+			found = (struct CUmod_st){at, e.nbytes};
 		at += e.nbytes;
 	}
-	*m = (CUmodule)(uintptr_t)p;
-	return code ? 0 : CUDA_ERROR_NO_BINARY_FOR_GPU;
+	if (!found.code)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	*m = malloc(sizeof **m);
+	NEED(*m);
+	**m = found;
+	return 0;
 }
 CUresult cuModuleUnload(CUmodule m)
 {
-	(void)m;
+	free(m);
 	return 0;
 }
 
@@ -62,6 +67,6 @@ int pretend_has_kernel(CUmodule m, const char *name)
 	char section[128];
 	const int n = snprintf(section, sizeof section, ".text.%s", name) + 1;
 
-	NEED(m && code && memcmp(code, "\177ELF", 4) == 0);
-	return memmem(code, n_code, section, (size_t)n) != NULL;
+	NEED(m && memcmp(m->code, "\177ELF", 4) == 0);
+	return memmem(m->code, m->n, section, (size_t)n) != NULL;
 }
