@@ -163,7 +163,7 @@ static void plan_all(const struct cuda_api *api, const struct gpu *gpu, size_t t
 		mu_trace_clear();
 		return;
 	}
-	for (int p = 0; p < DNN_N_PATTERNS; p++) {
+	for (enum dnn_pattern p = 0; p < DNN_N_PATTERNS; p++) {
 		struct totals totals = {0};
 
 		for (size_t s = 0; s < n_shapes; s += step) {

@@ -7,9 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#ifdef HAVE_CONFIG_H
 #include "config.h"
-#endif
 
 enum { LEAST_COLUMNS = 60, COLUMNS = 100, MOST_COLUMNS = 120 };
 enum { HELP_COLUMN = 30, NARROW_HELP_COLUMN = 24, HELP_BYTES = 2048, NAME_BYTES = 128 };
