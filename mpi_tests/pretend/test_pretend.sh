@@ -27,7 +27,7 @@ done
 
 part "all operations"
 for t in test_gpu test_versions test_recorded test_ops test_dtype test_blocks $(in_tier long && echo test_net); do
-	PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
+	MU_TEST_DEVICES=gpu PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
 	grep -q '^skipped.* gpu' out && fail "$t: $(grep '^skipped' out)"
 	case $t in
 	test_ops) expected='^gpu: .* worst error' ;;
