@@ -19,21 +19,11 @@ static const char *const names[] = {
 	"lr-schedule", "update-period", "sync-period", "gc-type", "loss", "label-smoothing",
 	"loss-scale", "dropout", "seed", "rgb-mean", "rgb-std", "augmentation"};
 
-/* The text of an attribute; "": there is none, or it is longer. */
 static enum mu_status get(struct mu_array_file *file, const char *name, char text[TEXT_BYTES])
 {
-	enum mu_status st = MU_OK;
-	size_t n = 0;
-	bool there;
+	enum mu_status st = mu_array_file_find_text(file, name, text, TEXT_BYTES);
 
-	text[0] = '\0';
-	MU_TRY(mu_array_file_has_text(file, name, &there));
-	if (there)
-		MU_TRY(mu_array_file_text_bytes(file, name, &n));
-	if (there && n <= TEXT_BYTES)
-		MU_TRY(mu_array_file_get_text(file, name, text, TEXT_BYTES));
 	mu_text_shorten(text);
-out:
 	return st;
 }
 

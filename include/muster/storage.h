@@ -97,6 +97,9 @@ enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attri
 enum mu_status mu_array_file_has_text(struct mu_array_file *f, const char *attribute, bool *found);
 enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attribute, char *text,
 				      size_t nbytes);
+/* The same; "" if the file has no such text, or one that is longer. */
+enum mu_status mu_array_file_find_text(struct mu_array_file *f, const char *attribute, char *text,
+				       size_t nbytes);
 /* Room that mu_array_file_get_text needs. */
 enum mu_status mu_array_file_text_bytes(struct mu_array_file *f, const char *attribute,
 					size_t *nbytes);

@@ -13,8 +13,6 @@
 #include "../lib/check.h"
 
 #ifdef HAVE_CUDA
-#include <dlfcn.h>
-
 #include "device/cuda/dnn_graph.h"
 #include "net/graph/graph.h"
 #include "zoo_table.h"
@@ -183,18 +181,10 @@ static void plan_all(const struct cuda_api *api, const struct gpu *gpu, size_t t
 /* cuDNN opens and closes NVRTC for each plan, which takes most of the time: it stays open. */
 static void keep_nvrtc(void)
 {
-	const char *folders = MU_CUDA_LIBRARY_PATH;
-	char path[4096];
-	void *found = NULL;
+	char name[64];
 
-	while (*folders && !found) {
-		const size_t n = strcspn(folders, ":");
-
-		snprintf(path, sizeof path, "%.*s/libnvrtc.so.%d", (int)n, folders,
-			 CUDA_VERSION / 1000);
-		found = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-		folders += n + (folders[n] == ':');
-	}
+	snprintf(name, sizeof name, "libnvrtc.so.%d", CUDA_VERSION / 1000);
+	mu_cuda_open_in(MU_CUDA_LIBRARY_PATH, name);
 }
 
 int main(void)

@@ -126,23 +126,6 @@ out:
 
 /* ---- reading ---- */
 
-/* The text of an attribute; "" if the file has none, or a longer one. */
-static enum mu_status get(struct mu_array_file *file, const char *name, char *text, size_t nbytes)
-{
-	enum mu_status st = MU_OK;
-	size_t n = 0;
-	bool there;
-
-	text[0] = '\0';
-	MU_TRY(mu_array_file_has_text(file, name, &there));
-	if (there)
-		MU_TRY(mu_array_file_text_bytes(file, name, &n));
-	if (there && n <= nbytes)
-		MU_TRY(mu_array_file_get_text(file, name, text, nbytes));
-out:
-	return st;
-}
-
 /* "P-0003.h5" of an earlier version: the vocabulary is in P-vocab.txt. */
 static void find_vocabulary_file(const char *checkpoint, char *place, size_t nbytes)
 {
@@ -194,19 +177,20 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 	bool words;
 
 	for (size_t i = 0; i < CHECKPOINT_N_DESCRIBED; i++)
-		MU_TRY(get(file, names[i], d->of[i], sizeof d->of[i]));
+		MU_TRY(mu_array_file_find_text(file, names[i], d->of[i], sizeof d->of[i]));
 	if (!*d->of[CHECKPOINT_NUM_LAYERS]) /* files of parameters alone */
-		MU_TRY(get(file, "num_layers", d->of[CHECKPOINT_NUM_LAYERS], sizeof *d->of));
-	MU_TRY(get(file, "network", d->network, sizeof d->network));
+		MU_TRY(mu_array_file_find_text(file, "num_layers",
+					       d->of[CHECKPOINT_NUM_LAYERS], sizeof *d->of));
+	MU_TRY(mu_array_file_find_text(file, "network", d->network, sizeof d->network));
 	find_depth(d);
-	MU_TRY(get(file, NETWORK_FILE, place, sizeof place));
+	MU_TRY(mu_array_file_find_text(file, NETWORK_FILE, place, sizeof place));
 	/* A checkpoint may come from anywhere: it names no program to run. */
 	if (!mu_options_given(given, "network") && (*place || strchr(d->network, '/')))
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its network is one of your own, %s: name its file, --network %s",
 			d->path, d->network, *place ? place : "FILE.so");
-	MU_TRY(get(file, INPUT, d->input, sizeof d->input));
-	MU_TRY(get(file, "vocabulary", place, sizeof place));
+	MU_TRY(mu_array_file_find_text(file, INPUT, d->input, sizeof d->input));
+	MU_TRY(mu_array_file_find_text(file, "vocabulary", place, sizeof place));
 	if (*place && !*d->input)
 		snprintf(d->input, sizeof d->input, "text");
 	MU_TRY(mu_array_file_has_text(file, WORDS, &words));

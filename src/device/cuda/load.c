@@ -51,8 +51,7 @@ static const struct library libraries[] = {
 			 MU_CUDA_LIBRARY_PATH},
 };
 
-/* Try one folder after the other. */
-static void *open_in(const char *folders, const char *file)
+void *mu_cuda_open_in(const char *folders, const char *file)
 {
 	char path[1024];
 	void *handle = NULL;
@@ -81,7 +80,7 @@ static enum mu_status open_library(struct cuda_api *api, int which)
 		if (!handle && !*reason && (said = dlerror()))
 			snprintf(reason, sizeof reason, "%s", said);
 		if (!handle)
-			handle = open_in(l->folders, l->files[i]);
+			handle = mu_cuda_open_in(l->folders, l->files[i]);
 	}
 	if (!handle)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s)", reason, l->what);

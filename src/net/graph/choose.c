@@ -25,7 +25,7 @@ static bool same_name(const char *known, const char *typed)
 	return known[i] == typed[i];
 }
 
-/* The network whose name has these letters and digits; NULL: none, or name has none. */
+/* The network with this name, compared by letters and digits only; NULL: none. */
 static const struct mu_network *find_letters(const char *name)
 {
 	for (size_t i = 0; mu_network_table[i]; i++) {

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A text of an array file that may be missing. */
+#include <muster/base.h>
+#include <muster/storage.h>
+
+enum mu_status mu_array_file_find_text(struct mu_array_file *f, const char *attribute, char *text,
+				       size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	size_t n = 0;
+	bool there;
+
+	text[0] = '\0';
+	MU_TRY(mu_array_file_has_text(f, attribute, &there));
+	if (there)
+		MU_TRY(mu_array_file_text_bytes(f, attribute, &n));
+	if (there && n <= nbytes)
+		MU_TRY(mu_array_file_get_text(f, attribute, text, nbytes));
+out:
+	return st;
+}
