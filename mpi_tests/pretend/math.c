@@ -321,58 +321,61 @@ static size_t count(const struct tensor *t)
 	return (size_t)t->like.n[0] * t->like.n[1] * t->like.n[2] * t->like.n[3];
 }
 
-static void add(const struct convolution *k, double *sums, size_t x, size_t w, size_t y)
-{
-	const struct tensor *a = k->out == OUT_X ? &k->y : &k->x;
-	const struct tensor *b = k->out == OUT_W ? &k->y : &k->w;
-
-	sums[k->out == OUT_X   ? x
-	     : k->out == OUT_W ? w
-			       : y] +=
-		(double)number_at(a->data, type_of(a), k->out == OUT_X ? y : x) *
-		(double)number_at(b->data, type_of(b), k->out == OUT_W ? y : w);
-}
-
-/* All products of an output pixel (n, c, i, j). */
-static void add_pixel(const struct convolution *k, double *sums, int n, int c, int i, int j)
+/* All products of an output pixel (n, c, i, j). values: by OUT_X, OUT_W and OUT_Y. */
+static void add_pixel(const struct convolution *k, double *const *values, int n, int c, int i,
+		      int j)
 {
 	const struct cudnnConvolutionStruct *s = &k->shape;
 	const int *of_x = k->x.like.n, *of_w = k->w.like.n;
 	const int first = c / (k->y.like.n[1] / s->groups) * of_w[1];
+	double *y = values[OUT_Y] + place(&k->y, n, c, i, j);
 
 	for (int q = 0; q < of_w[1]; q++)
 		for (int r = 0; r < of_w[2]; r++)
 			for (int t = 0; t < of_w[3]; t++) {
 				int h = i * s->stride[0] - s->pad[0] + r * s->dilation[0];
-				int w = j * s->stride[1] - s->pad[1] + t * s->dilation[1];
+				int v = j * s->stride[1] - s->pad[1] + t * s->dilation[1];
+				double *x, *w;
 
-				if (h >= 0 && w >= 0 && h < of_x[2] && w < of_x[3])
-					add(k, sums, place(&k->x, n, first + q, h, w),
-					    place(&k->w, c, q, r, t), place(&k->y, n, c, i, j));
+				if (h < 0 || v < 0 || h >= of_x[2] || v >= of_x[3])
+					continue;
+				x = values[OUT_X] + place(&k->x, n, first + q, h, v);
+				w = values[OUT_W] + place(&k->w, c, q, r, t);
+				if (k->out == OUT_X)
+					*x += *w * *y;
+				else if (k->out == OUT_W)
+					*w += *x * *y;
+				else
+					*y += *x * *w;
 			}
 }
 
 static int run_convolution(struct pretend_work *work)
 {
 	struct convolution k;
-	const struct tensor *out;
-	const int *of;
-	double *sums;
+	const struct tensor *tensors[3] = {[OUT_X] = &k.x, [OUT_W] = &k.w, [OUT_Y] = &k.y}, *out;
+	double *values[3];
+	const int *of = k.y.like.n;
 
 	memcpy(&k, work->args, sizeof k);
-	out = k.out == OUT_X ? &k.x : k.out == OUT_W ? &k.w : &k.y;
-	of = k.y.like.n;
-	sums = calloc(count(out), sizeof *sums);
+	out = tensors[k.out];
+	for (int t = 0; t < 3; t++) {
+		values[t] = calloc(count(tensors[t]), sizeof *values[t]);
+		for (size_t i = 0; tensors[t] != out && i < count(tensors[t]); i++)
+			values[t][i] = (double)number_at(tensors[t]->data, type_of(tensors[t]), i);
+	}
 	for (int n = 0; n < of[0]; n++)
 		for (int c = 0; c < of[1]; c++)
 			for (int i = 0; i < of[2]; i++)
 				for (int j = 0; j < of[3]; j++)
-					add_pixel(&k, sums, n, c, i, j);
-	for (size_t i = 0; k.adds && i < count(out); i++)
-		sums[i] += (double)number_at(out->data, type_of(out), i);
-	for (size_t i = 0; i < count(out); i++)
-		set_number(out->data, type_of(out), i, (float)sums[i]);
-	free(sums);
+					add_pixel(&k, values, n, c, i, j);
+	for (size_t i = 0; i < count(out); i++) {
+		if (k.adds)
+			values[k.out][i] += (double)number_at(out->data, type_of(out), i);
+		set_number(out->data, type_of(out), i, (float)values[k.out][i]);
+	}
+	for (int t = 0; t < 3; t++)
+		free(values[t]);
 	memset(work->to, 0x7f, work->n); /* the workspace holds nothing that is needed */
 	return 1;
 }

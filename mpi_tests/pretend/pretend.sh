@@ -10,7 +10,7 @@ if ! grep -q '^CUDA: *built in' info || ! grep -q '^#define HAVE_NCCL 1' "$BUILD
 	exit 77
 fi
 
-flags="-std=gnu11 -O1 -fPIC -I$SRCDIR/include -I$SRCDIR/src -iquote $SRCDIR/src/device/cuda"
+flags="-std=gnu11 -O2 -fPIC -I$SRCDIR/include -I$SRCDIR/src -iquote $SRCDIR/src/device/cuda"
 flags="$flags $(sed -n 's/^\(CUDA\|NCCL\)_CPPFLAGS = //p' "$BUILDDIR/Makefile" | tr '\n' ' ')"
 kernels="-include math.h -include string.h"
 for f in elements norms sequences; do

@@ -46,27 +46,6 @@ both() {
 	for np in $(in_tier full && echo 1 3 || echo $((turn == 0 ? 3 : 1))); do $kind $np "$@"; done
 }
 
-part "a launcher of another MPI"
-# What the three processes of such a launcher find in their environment, one after the other.
-case $(mpi_kind) in
-mpich) other=OMPI_COMM_WORLD ;;
-*) other=PMI ;;
-esac
-# alone REGEX VARIABLE VARIABLE: of the number of processes, of a process's own
-alone() {
-	for rank in 0 1 2; do
-		env $2=3 $3=$rank "${TRAINER:?}" $mlp >"$log.$rank" 2>&1
-		status=$?
-		[ $status = 2 ] || fail "exit status $status of process $rank of another MPI's launcher"
-	done
-	cat "$log".? >"$log"
-	expect_count 1 "error: the launcher, $1, started 3 processes.* each is alone"
-	expect_count 1 .
-}
-alone 'mpirun of (Open MPI|MPICH).*' ${other}_SIZE ${other}_RANK
-alone 'srun' SLURM_STEP_NUM_TASKS SLURM_PROCID
-expect 'srun --mpi=pmi2'
-
 part "names"
 both misused 'lenett.*lenet' --network lenett --data-dir set
 both misused 'network' --data-dir set
