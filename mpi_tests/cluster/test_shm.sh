@@ -57,7 +57,7 @@ fi
 part "no room, and it is wanted"
 # shellcheck disable=SC2086
 run_limited 100 3 $net --node-reduce shm
-[ $status = 2 ] || fail "exit status $status"
+[ $status = 1 ] || fail "exit status $status, not 1: other jobs may leave room"
 expect_count 1 'has no room for \d+\.\d MB of every worker; make it larger, .* \(node-reduce auto, mpi or none\)'
 part "a rank is killed at every call that makes shared memory"
 # In a /dev/shm of its own: what is there afterwards is the killed job's.

@@ -6,6 +6,7 @@
  * on the node; two counters per bucket (nodes.h). If all workers have equal results, the node's
  * first worker holds them.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "shared_memory.h"
@@ -156,6 +157,7 @@ static enum mu_status report_no_room(const struct mu_kv *kv, enum mu_kv_node nod
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
 
+	errno = ENOSPC; /* also where another rank found it: see mu_trace_is_final */
 	if (node == MU_KV_NODE_SHM)
 		MU_FAIL(MU_ERR_IO,
 			"/dev/shm of %s has no room for %.1f MB of every worker; make it larger, "
