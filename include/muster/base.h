@@ -483,6 +483,7 @@ enum mu_random_purpose {
 	MU_RANDOM_SYNTHETIC,
 	MU_RANDOM_DIGITS,
 	MU_RANDOM_TEST,
+	MU_RANDOM_HELD_OUT, /* records for validation */
 };
 
 struct mu_random {

@@ -74,6 +74,8 @@ struct mu_input_config {
 	const char *dir;       /* idx, cifar: folder of the files that the reader's `files` names */
 	const char *paths;     /* records: as for mu_records_open; text: a file */
 	const char *indexes;   /* records: .idx files, NULL = files beside the .rec files */
+	double held_out;       /* share of the records, in (0, 1), for validation alone: the part
+				  validate has these, the part train the others; 0 = none */
 	size_t num_examples;   /* use the first num_examples records only; 0 = all */
 	size_t shape[3];       /* c, h, w. synthetic: shape of a sample. Colour images: shape after
 				  augmentation; all 0 = the whole image */
@@ -127,6 +129,7 @@ struct mu_input {
 	const char *const *class_names; /* n_class_names of them; NULL: unknown */
 	size_t n_class_names;
 	size_t steps;    /* T */
+	uint32_t *records; /* n numbers in the files; NULL: those from 0 on */
 	uint32_t *order; /* permutation of the current epoch */
 	uint32_t *step_order; /* with groups: permutation of its steps */
 	uint32_t epoch;

@@ -52,6 +52,22 @@ train 1 --network alexnet --data-train set --test-io 1 --num-epochs 1 $plain
 expect '^image shape 3,224,224, the usual one of alexnet, .*: they are 32 x 32, too small for the network; '
 expect_count 1 'enlarged'
 expect '^warning: set: images smaller than the image shape 3,224,224 are enlarged, the first of 32 x 32 pixels; '
+
+part "a share of the training images, held out for validation"
+held="--network lenet --data-train set --batch-size 1 --val-split 0.25 --lr 0.01"
+train 1 $held --num-epochs 1 --model-prefix held $plain
+expect '^data records: 9 samples for training, 3 for validation,'
+expect '^Epoch\[0\] Validation-accuracy=(0.000000|0.333333|0.666667|1.000000)$'
+train 3 $held --num-epochs 2 --model-prefix held --resume auto --data-cache node --kv-store dist_sync $plain
+refuse 'held-0002.h5 was saved with val-split 0.25, and this run has 0.5' $held --val-split 0.5 --num-epochs 3 \
+	--model-prefix held --resume auto
+train 1 --network lenet --data-train set --val-split 0.25 --load held-0002.h5 --evaluate $plain
+expect '^Epoch\[0\] Validation-accuracy='
+refuse '--data-val: .*val-split|--val-split.*data-val' $held --data-val set
+refuse '--val-split 0.01: |0.01 held out for validation is 0 of 12 records' $held --val-split 0.01
+refuse 'val-split.*data-train' --network mlp --data-dir idx --val-split 0.1
+
+part "few samples"
 small_set idx 30 10
 train 1 --network mlp --data-dir idx --check $plain
 expect '^batch size 30 of each worker, not the usual 64, because there are 30 training samples'

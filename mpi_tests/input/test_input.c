@@ -369,6 +369,62 @@ static void test_synthetic(void)
 	check_refused(&config, MU_ERR_ARGUMENT, "(2, 0, 5)", "at least 1");
 }
 
+/* Counts the records of a part. */
+static size_t count_part(struct mu_input_config config, enum mu_input_part part, int *seen)
+{
+	enum { PIXELS = 50 };
+	static float data[8 * PIXELS];
+	float labels[8];
+	uint32_t ids[8];
+	struct mu_input in;
+	size_t n = 0;
+
+	config.part = part;
+	config.shuffle = part == MU_INPUT_TRAIN;
+	for (config.worker = 0; config.worker < config.num_workers; config.worker++) {
+		if (!CHECK(mu_input_open(&in, &config) == MU_OK))
+			return 0;
+		CHECK(mu_input_epoch(&in, 3) == MU_OK);
+		for (size_t t = 0; t < in.steps; t++) {
+			const size_t count = read_step(&in, t, data, labels, ids);
+
+			for (size_t i = 0; i < count; i++)
+				seen[ids[i] % 100]++;
+			n += count;
+		}
+		mu_input_close(&in);
+	}
+	return n;
+}
+
+/* Every record is of one part, and of the same with another seed and number of workers. */
+static void test_held_out(void)
+{
+	int held[2][100] = {{0}}, others[100] = {0}, wrong = 0;
+	struct mu_input_config config = synthetic_config();
+
+	config.num_examples = 100;
+	config.held_out = 0.174;
+	config.num_workers = 3;
+	CHECK(count_part(config, MU_INPUT_VALIDATE, held[0]) == 17);
+	CHECK(count_part(config, MU_INPUT_TRAIN, others) == 83);
+	config.seed += 5;
+	config.num_workers = 1;
+	CHECK(count_part(config, MU_INPUT_VALIDATE, held[1]) == 17);
+	for (int i = 0; i < 100; i++)
+		wrong += held[0][i] + others[i] != 1 || held[0][i] != held[1][i];
+	CHECK(wrong == 0);
+	for (int i = wrong = 0; i < 17; i++)
+		wrong += !held[0][i];
+	CHECK(wrong > 0); /* not the first ones */
+	config.worker = 0;
+	config.held_out = 0.001;
+	check_refused(&config, MU_ERR_USAGE, "0.001", "is 0 of 100 records; both parts need some");
+	config = base_config();
+	config.held_out = 0.1;
+	check_refused(&config, MU_ERR_UNSUPPORTED, "idx files have a part for validation", "");
+}
+
 int main(void)
 {
 	if (!scratch_make(folder))
@@ -384,6 +440,7 @@ int main(void)
 	test_refused_options();
 	test_refused_files();
 	test_synthetic();
+	test_held_out();
 	scratch_remove(folder);
 	return check_failures() ? 1 : 0;
 }

@@ -194,7 +194,7 @@ static void find_facts(struct conf *v)
 {
 	const struct conf_schedule *s = &v->schedule;
 	const bool ends = s->kind == CONF_SCHEDULE_POLY || s->kind == CONF_SCHEDULE_COSINE;
-	const bool files_alone = v->data_train && !v->data_val;
+	const bool files_alone = v->data_train && !v->data_val && v->val_split <= 0;
 	struct conf_facts *f = &v->facts;
 
 	f->of_text = mu_conf_reads_text(v);

@@ -177,6 +177,7 @@ struct conf {
 	const char *load, *fixed, *lr_mult, *wd_mult; /* NULL: not set */
 	bool skip_mismatch, evaluate;
 	const char *predict; /* NULL: not set */
+	double val_split;
 	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
 	const char *model_prefix;
 	enum conf_shuffle shuffle;

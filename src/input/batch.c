@@ -190,6 +190,8 @@ enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *
 		size_t place = run->first + i;
 
 		batch->ids[i] = in->order ? in->order[place] : (uint32_t)place;
+		if (in->records)
+			batch->ids[i] = in->records[batch->ids[i]];
 		thread->bytes = in->bytes && batch->bytes ? batch->bytes + i * sample : NULL;
 		thread->are_bytes = false;
 		st = in->ops->read(in, thread, batch->ids[i], batch->data + i * sample,

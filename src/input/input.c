@@ -102,6 +102,10 @@ static enum mu_status check_config(const struct mu_input *in)
 		MU_FAIL(MU_ERR_ARGUMENT, "input: 0 classes; there must be at least 1");
 	if (c->threads > 0 && c->prefetch == 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "input: threads without batches to prefetch");
+	if (c->held_out > 0 && in->ops->files)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"input: %s files have a part for validation, and none can be held out",
+			in->ops->name);
 	if (c->label_width > 1 && in->ops->files)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"input: %s files have one label per sample, and %zu are asked for",
@@ -157,6 +161,8 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	in->bytes = config->bytes && in->ops->bytes &&
 		    (!in->ops->colour_images ||
 		     mu_augment_keeps_bytes(&config->augment, in->shape));
+	if (config->held_out > 0)
+		MU_TRY(mu_input_hold_out(in));
 	if (config->num_examples && config->num_examples < in->n)
 		in->n = config->num_examples;
 	MU_TRY(check_records(in));
@@ -186,6 +192,7 @@ void mu_input_close(struct mu_input *in)
 		mu_input_thread_release(in->thread);
 	mu_free(in->thread);
 	mu_free(in->marks);
+	mu_free(in->records);
 	mu_free(in->order);
 	mu_free(in->step_order);
 	*in = (struct mu_input){0};

@@ -52,6 +52,9 @@ void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch,
 			size_t *n_bad);
 /* Convert n samples of bytes to floats. */
 void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *bytes, size_t n);
+/* Keep the config's part of the records: those that are held out, or the others. MU_ERR_USAGE: one
+ * of the parts would be empty. */
+enum mu_status mu_input_hold_out(struct mu_input *in);
 /* Compute the order of an epoch's records. */
 void mu_input_order(struct mu_input *in, uint32_t epoch);
 /* Number of steps of a group. */

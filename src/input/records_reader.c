@@ -128,7 +128,7 @@ static enum mu_status cache_records(struct mu_input *in, const struct mu_topolog
 {
 	struct records *r = in->impl;
 
-	return mu_cache_open(&r->cache, r->records, in->n, t, bytes);
+	return mu_cache_open(&r->cache, r->records, in->records ? r->info.n : in->n, t, bytes);
 }
 
 static void name_record(const struct mu_input *in, size_t i, char *text, size_t nbytes)

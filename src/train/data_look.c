@@ -153,6 +153,7 @@ enum mu_status mu_train_look(const struct mu_options *o, const struct conf *v, M
 		found = look_at_folder(v, look);
 	if (found != MU_OK)
 		mu_trace_clear();
+	look->n -= (size_t)(v->val_split * (double)look->n + 0.5);
 	if (v->num_examples && look->n > (size_t)v->num_examples)
 		look->n = (size_t)v->num_examples;
 	MU_TRY(mu_bcast(look, sizeof *look, 0, comm));

@@ -97,8 +97,10 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	config.part = MU_INPUT_VALIDATE;
 	config.num_examples = v->benchmark ? config.num_examples : (size_t)v->max_val_samples;
 	config.shuffle = false;
-	config.paths = v->data_val;
-	config.indexes = v->data_val_idx;
+	if (v->val_split <= 0) {
+		config.paths = v->data_val;
+		config.indexes = v->data_val_idx;
+	}
 	config.classes = run->train.classes;
 	config.vocabulary = run->train.vocabulary;
 	config.augment = mu_conf_images_augment(&v->images, MU_INPUT_VALIDATE);
@@ -129,6 +131,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	struct mu_input_config config = {
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
+		.held_out = v->val_split,
 		.num_examples = (size_t)v->num_examples,
 		.worker = (int)run->engine.team.index,
 		.num_workers = (int)run->engine.team.n,
@@ -166,7 +169,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		run->engine.steps = (size_t)v->num_batches;
 		run->examples = run->engine.steps * config.batch * (size_t)config.num_workers;
 	}
-	if (v->benchmark ? v->evaluate : !v->data_train || v->data_val)
+	if (v->benchmark ? v->evaluate : v->facts.validation)
 		MU_TRY(open_validation(run, config));
 out:
 	return st;
