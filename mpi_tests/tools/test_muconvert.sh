@@ -143,5 +143,5 @@ train 1 --network lenet --data-dir set --batch-size 20 --num-epochs 1 --optimize
 same_model A-0001.h5 B.h5 || fail "other weights after two conversions"
 train 1 --network lenet --data-dir set --batch-size 20 --load B.h5 --evaluate
 run_limited 60 1 --network lenet --data-dir set --batch-size 20 --load A.params --evaluate
-expect 'A.params: is not an HDF5 file'
+expect "A.params: is not an HDF5 file; it is MXNet's: muconvert makes one of it"
 finish

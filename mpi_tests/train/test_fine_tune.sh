@@ -45,7 +45,10 @@ refuse 2 --load set/nothing.h5
 expect 'set/nothing.h5: cannot be opened'
 printf 'no file of arrays' >text.h5
 refuse 2 --load text.h5
-expect 'text.h5: is not an HDF5 file'
+expect 'text.h5: is not an HDF5 file$'
+printf 'PK\3\4 and more' >model.pth
+refuse 2 --load model.pth
+expect 'model.pth: is not an HDF5 file; it is a zip file, as PyTorch and NumPy write them'
 size=$(stat -c %s A-0001.h5)
 cp A-0001.h5 damaged.h5
 printf '\1\2\3' | dd of=damaged.h5 bs=1 seek=$((size / 4)) conv=notrunc status=none # in fc1_weight

@@ -165,6 +165,10 @@ expect 'R-0001.h5 was saved with seed 0, and this run has 3'
 train 1 $run --resume auto --wd 0.01 --seed 3 --override wd,seed
 train 1 $run --resume R-0001.h5 --lr 0.2
 expect 'not as when R-0001.h5 was saved: lr 0.2'
+if grep -q '^#define HAVE_ONEDNN 1' "$BUILDDIR/config.h"; then
+	ONEDNN_MAX_CPU_ISA=SSE41 train 1 $run --resume R-0001.h5
+	expect 'not as when R-0001.h5 was saved: computed-by cpu: oneDNN \S+, sse4.1 \(was cpu: oneDNN \S+, [\w .]+\)$'
+fi
 run_limited 60 1 $run --resume auto --override wd,sed
 [ $status = 2 ] || fail "exit status $status, not 2, of a name that is none"
 expect 'error: --override wd,sed: "sed" is not one of all,class-names,network,'

@@ -58,12 +58,12 @@ out:
 
 /* The order of a file's attributes; options that are not here follow. */
 static const char order[] =
-	"network num-layers vocabulary image-shape num-classes structure dtype seed data optimizer "
-	"mom wd optimizer-settings lr fixed lr-mult wd-mult lr-schedule kv-store workers servers "
-	"nodes batch-size threads devices update-period micro-batches time-block sync-period "
-	"block-momentum block-lr block-nesterov gc-type gc-threshold gc-ratio gc-pull "
-	"label-smoothing loss-scale conv-algo conv-table shuffle num-batches augmentation buckets "
-	"dropout";
+	"network num-layers vocabulary image-shape num-classes structure dtype seed val-split "
+	"data optimizer mom wd optimizer-settings lr fixed lr-mult wd-mult lr-schedule kv-store "
+	"workers servers nodes batch-size threads devices computed-by update-period micro- "
+	"batches time-block sync-period block-momentum block-lr block-nesterov gc-type gc- "
+	"threshold gc-ratio gc-pull label-smoothing loss-scale conv-algo conv-table shuffle "
+	"num-batches augmentation buckets dropout";
 
 static size_t place_of(const char *name)
 {
@@ -194,6 +194,21 @@ out:
 	return st;
 }
 
+/* "cpu: oneDNN 2.6.3, avx2": other versions and instruction sets give other bits. Threads are an
+ * item of their own. */
+static void add_library(const struct mu_engine *e, struct checkpoint_identity *r)
+{
+	char text[sizeof r->of->text], *threads;
+
+	mu_engine_device_text(&e->devices.of[0].device, text, sizeof text);
+	threads = strstr(text, " thread");
+	while (threads && threads > text && *threads != ',')
+		threads--;
+	if (threads)
+		*threads = '\0';
+	add(r, "computed-by", CONF_TOLD, "%s", text);
+}
+
 static void add_job(const struct mu_engine *e, struct checkpoint_identity *r)
 {
 	const struct conf *v = e->conf;
@@ -215,6 +230,7 @@ static void add_job(const struct mu_engine *e, struct checkpoint_identity *r)
 		add(r, "devices", by_row, "gpu:%s", v->gpus);
 	else
 		add(r, "devices", by_row, "%s", v->devices ? v->devices : "cpu");
+	add_library(e, r);
 }
 
 static bool has(const struct checkpoint_identity *r, const char *name)

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "foreign.h"
 #include "storage/file.h"
 
 enum { DIMS_TEXT_BYTES = 200, ALIGN_FROM = 1 << 16, ALIGN_TO = 1 << 12 };
@@ -193,7 +194,8 @@ enum mu_status mu_array_file_open_checked(struct mu_array_file **out, const char
 	MU_TRY(mu_file_open(&file, path));
 	MU_TRY(mu_file_read(&file, 0, head, file.nbytes < 9 ? file.nbytes : 9));
 	if (memcmp(head, "\x89HDF\r\n\x1a\n", 8) != 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file", path);
+		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file%s", path,
+			mu_array_file_advice(path));
 	if (head[8] < 2)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: is in HDF5's old file format (superblock %u), which has no checksums",
@@ -217,7 +219,8 @@ enum mu_status mu_array_file_open(struct mu_array_file **out, const char *path)
 	if (access(path, R_OK) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
 	if (H5Fis_hdf5(path) <= 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file", path);
+		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file%s", path,
+			mu_array_file_advice(path));
 	MU_TRY(mu_h5_access_list(f->path, &list));
 	f->file = H5Fopen(path, H5F_ACC_RDONLY, list);
 	if (f->file < 0)

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of other frameworks that are given where a checkpoint is wanted, by their first bytes. */
+#include "foreign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *start;
+	size_t n;
+	const char *advice;
+} table[] = {
+	{"\x12\x01\0\0\0\0\0\0", 8, "; it is MXNet's: muconvert makes one of it"},
+	{"PK\3\4", 4, "; it is a zip file, as PyTorch and NumPy write them, which is not read"},
+	{"\x80\2\x8a\x0a", 4, "; it is a file of an early PyTorch, which is not read"},
+};
+
+const char *mu_array_file_advice(const char *path)
+{
+	char start[8];
+	FILE *file = fopen(path, "rb");
+	const size_t n = file ? fread(start, 1, sizeof start, file) : 0;
+
+	if (file)
+		fclose(file);
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (n >= table[i].n && memcmp(start, table[i].start, table[i].n) == 0)
+			return table[i].advice;
+	return "";
+}
