@@ -13,7 +13,7 @@
 
 #include <muster/base.h>
 
-#define LANES 16
+#define LANES 8
 
 /* One image, or one block of 16 channels of it, is a plane of h x w pixels of `width` floats. */
 struct max_pooling {
@@ -44,13 +44,14 @@ static size_t pixel(const struct max_pooling *m, int oy, int ox, int y, int x)
 	return ((size_t)row * (size_t)m->in[1] + (size_t)column) * m->width;
 }
 
-/* Channels go 16 at a time; the last 16 may overlap those before, which only repeats work. */
+/* Channels go 8 at a time; the last 8 may overlap those before, which only repeats work. */
 static size_t lane_start(size_t c, size_t width)
 {
 	return c + LANES <= width ? c : width - LANES;
 }
 
-/* Vectors of 16: a plain loop over 16 is taken apart into scalars by gcc 12 here. */
+/* Vectors of 8, a register of AVX2: gcc 12 takes plain loops apart into scalars here, and for AVX2
+ * vectors of 16, too. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t numbers __attribute__((vector_size(LANES * sizeof(int32_t))));
 
