@@ -32,6 +32,7 @@ expect_count 1 '^muster train: error: unknown option --bogus'
 part "words of other programs"
 answers "unknown option -e; --num-epochs is for that (--help lists it)" -e 3
 answers "unknown option -j; --data-nthreads is for that (--help-all lists it)" -j 4
+answers "unknown option --gpuss; the nearest known one is --gpus, for which there is --devices" --gpuss 0
 answers "unknown option -z (--help lists them)" -z
 answers '"-lr": an option begins with two dashes: --lr' -lr 0.1
 answers "unknown option --lenet: write --network lenet" --lenet

@@ -186,8 +186,9 @@ static size_t edits(const char *typed, const char *names)
 	return least;
 }
 
-/* The nearest option, by names, aliases and what other programs call it; NULL: none is near. */
-static const struct mu_option *nearest(const struct mu_options *o, const char *typed)
+/* The nearest option, by names, aliases and what other programs call it; NULL: none is near. Among
+ * those in use, or among the earlier ones that others replace. */
+static const struct mu_option *nearest(const struct mu_options *o, const char *typed, bool earlier)
 {
 	const size_t third = strlen(typed) / 3;
 	const struct mu_option *best = NULL;
@@ -197,7 +198,9 @@ static const struct mu_option *nearest(const struct mu_options *o, const char *t
 		const struct mu_option *option = &o->table[i];
 		const char *const lists[] = {option->name, option->aliases, option->similar};
 
-		for (size_t k = 0; !option->now && k < sizeof lists / sizeof *lists; k++) {
+		if ((option->now != NULL) != earlier)
+			continue;
+		for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
 			const size_t d = edits(typed, lists[k]);
 
 			if (d < least) {
@@ -225,11 +228,17 @@ static enum mu_status refuse_unknown(const struct mu_options *o, const char *typ
 			typed, option->name, option->advanced ? "-all" : "");
 	for (size_t i = 0; typed[i] && i + 1 < sizeof lower; i++)
 		lower[i] = (char)tolower((unsigned char)typed[i]);
-	option = nearest(o, lower);
+	option = nearest(o, lower, false);
 	if (option)
 		MU_FAIL(MU_ERR_USAGE,
 			"unknown option --%s; the nearest known one is --%s (--help%s lists it)",
 			typed, option->name, option->advanced ? "-all" : "");
+	option = nearest(o, lower, true);
+	if (option)
+		MU_FAIL(MU_ERR_USAGE,
+			"unknown option --%s; the nearest known one is --%s, for which there is "
+			"%.*s",
+			typed, option->name, (int)strcspn(option->now, " ="), option->now);
 	MU_FAIL(MU_ERR_USAGE, "unknown option --%s (--help lists them)", typed);
 out:
 	return st;
