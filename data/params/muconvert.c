@@ -128,8 +128,14 @@ static enum mu_status write_array(void *context, const struct mu_params_array *a
 static enum mu_status to_params(const char *from, const char *to, size_t *n)
 {
 	enum mu_status st = MU_OK;
+	static const char end[] = ".params";
 	struct source s = {.path = from};
 
+	if (strlen(to) < sizeof end || strcmp(to + strlen(to) - strlen(end), end) != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: a name that ends in .params is needed: MXNet's format is written, no "
+			"other",
+			to);
 	MU_TRY(mu_array_file_open_checked(&s.file, from));
 	MU_TRY(mu_array_file_has_text(s.file, "format", &s.checkpoint));
 	MU_TRY(mu_array_file_each(s.file, add_array, &s));

@@ -66,7 +66,8 @@ enum mu_status gnuplot_begin(struct gnuplot *g, const char *path, int width, int
 
 	*g = (struct gnuplot){.in = NULL};
 	if (!svg && !(end && strcmp(end, ".png") == 0))
-		MU_FAIL(MU_ERR_USAGE, "--output %s: a name that ends in .svg or .png is needed",
+		MU_FAIL(MU_ERR_USAGE, "--output %s: a name that ends in .html, .svg or .png is "
+			"needed",
 			path);
 	signal(SIGPIPE, SIG_IGN); /* a failing gnuplot is reported by its status */
 	MU_TRY(mu_replace_begin(&g->replace, path));

@@ -42,7 +42,7 @@ static const char style[] =
 	"i{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;margin-right:.3rem}"
 	"table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .6rem .2rem "
 	"0;"
-	"border-bottom:1px solid var(--line);vertical-align:top}"
+	"border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}"
 	".bar{display:flex;height:1.6rem;border-radius:6px;overflow:hidden}"
 	"pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--card);border:1px solid "
 	"var(--line);border-radius:8px;padding:.6rem .8rem;margin:.3rem 0;font-size:13px}"

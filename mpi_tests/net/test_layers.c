@@ -27,6 +27,13 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	case 1: x = pool(net, x, &overhang); break;
 	case 2: x = pool(net, x, &wide); break;
 	case 3: x = pool(net, x, &large); break;
+	case 4: x = pool(net, x, NULL); break;
+	case 5: x = mu_net_convolution(net, x, NULL, NULL); break;
+	case 6: x = mu_net_fully_connected(net, x, NULL, NULL); break;
+	case 7: x = mu_net_batch_norm(net, x, NULL, NULL); break;
+	case 8: x = mu_net_lrn(net, x, NULL, NULL); break;
+	case 9: x = mu_net_embedding(net, x, NULL, NULL); break;
+	case 10: x = mu_net_lstm(net, x, NULL, NULL); break;
 	default: break;
 	}
 	x = mu_net_fully_connected(
@@ -56,5 +63,7 @@ int main(void)
 		   "pooling pool1 has windows of 1 x 1 with nothing but padding in them");
 	check_case(2, MU_ERR_USAGE, "pool1 has windows of 2 x 2 with nothing but padding in them");
 	check_case(3, MU_ERR_USAGE, "has an input of 5 x 4, and its window of 3 x 7");
+	for (long layer = 4; layer <= 10; layer++)
+		check_case(layer, MU_ERR_USAGE, "attr");
 	return check_failures() ? 1 : 0;
 }

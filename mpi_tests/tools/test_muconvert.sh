@@ -131,6 +131,9 @@ convert nothing.params bad.h5
 expect 'nothing.params: cannot be opened'
 convert new.params nowhere/x.h5
 [ $status = 1 ] || fail "exit status $status of a folder that is not there"
+convert array.h5 x.onnx
+[ $status = 2 ] || fail "exit status $status of a name that MXNet's format does not have"
+expect 'x.onnx: a name that ends in .params is needed'
 "$BUILDDIR/muconvert" new.params >"$log" 2>&1
 [ $? = 2 ] || fail "one word is enough"
 

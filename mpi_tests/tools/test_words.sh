@@ -45,6 +45,10 @@ launcher="the launcher starts the ranks: mpirun -np N, or srun -n N, before the 
 answers "unknown option --nproc_per_node: $launcher" --nproc_per_node=2
 mpi="ranks and hosts are known from MPI: leave it out, and start with mpirun -np N or srun"
 answers "unknown option --local-rank: $mpi" --local-rank 0
+answers "unknown option --fast-dev-run: write --num-batches 5 --num-epochs 1, or --check" --fast-dev-run
+answers "unknown option --nesterov: write --optimizer nag" --nesterov
+answers "unknown option --ckpt-path; --resume is for that (--help lists it)" --ckpt-path m
+answers "unknown option --warmup-init-lr; --warmup-begin-lr is for that (--help-all lists it)" --warmup-init-lr 0
 answers "unknown option --pin-memory: nothing has to be asked for here: leave it out" --pin-memory
 few="--benchmark 1 --num-batches 2 --num-epochs 1 --log-format plain"
 # shellcheck disable=SC2086 # words

@@ -210,6 +210,7 @@ misused 1 'mom .*adam' $mlp --optimizer adam --mom 0.5
 misused 1 'beta1.*sgd' $mlp --beta1 0.5
 misused 1 'image-shape.*set holds idx files' $mlp --image-shape 1,28,28
 both misused 'rgb-mean.*set holds idx files' $mlp --rgb-mean 0,0,0
+misused 2 '2 workers .* cannot be divided into teams of 4' $mlp --model-parallel-ranks 4
 misused 1 'rgb-std.*set holds idx files' $mlp --rgb-std 1,1,1
 misused 3 'rgb-mean.*benchmark' --network mlp --benchmark 1 --rgb-mean 0,0,0
 misused 1 'rho with --optimizer sgd.*: adadelta$' $mlp --rho 0.5
@@ -420,6 +421,7 @@ misused 1 'rgb-mean 1,2: three numbers' $bad --rgb-mean 1,2
 misused 1 'rgb-mean 1,2,x: three numbers' $bad --rgb-mean 1,2,x
 misused 1 'rgb-std 1,2,nan: three numbers' $bad --rgb-std 1,2,nan
 both misused 'rgb-std 1,0,1: .* above 0' $bad --rgb-std 1,0,1
+misused 1 'rgb-std 0.2,0.3,0.2: pixels are from 0 to 255; 0.2 of values from 0 to 1 is 51 here' $bad --rgb-std 0.2,0.3,0.2
 poke bad/data_batch_2.bin 3073 '\12'
 both refused 'bad/data_batch_2.bin: record 1 has label 10; labels must be from 0 to 9' $bad
 misused 3 'largest possible is 30' --network mlp --data-dir bad --batch-size 31 $plain --num-classes 11
@@ -438,6 +440,9 @@ cp set/t10k-images-idx3-ubyte.gz bad
 both misused 'bad: holds 2 data sets .*data_batch_2.bin.*t10k-images' $bad
 rm -rf bad
 mkdir bad
+mkdir bad/cat
+both refused 'holds no data files; .*; a folder of images for each class is for --data-train' $bad
+rmdir bad/cat
 both refused 'bad: holds no data files; looked for .*data_batch_1.bin.*train-images-idx3-ubyte' $bad
 
 part "losses that are not finite"

@@ -27,6 +27,18 @@ static const struct {
 	 "the same command gives the same bits: leave it out, --seed N draws other numbers"},
 	{"|wandb|mlflow|comet|",
 	 "write --tensorboard DIR, or --metrics-file FILE.jsonl or FILE.csv"},
+	{"|threads|num-threads|omp-num-threads|nthreads|",
+	 "OMP_NUM_THREADS in the environment is the number of threads of a rank; it is the cores "
+	 "that the launcher gives it"},
+	{"|clip-grad|",
+	 "write --clip-global-norm X for the norm of all gradients, --clip-gradient X for each "
+	 "value"},
+	{"|nesterov|", "write --optimizer nag"},
+	{"|ntasks|num-nodes|num-gpus|gpus-per-node|",
+	 "the launcher starts the ranks, mpirun -np N or srun -n N; --devices names their devices"},
+	{"|strategy|", "write --kv-store dist_sync, dist_async, dist_sharded or dist_allreduce"},
+	{"|fast-dev-run|", "write --num-batches 5 --num-epochs 1, or --check"},
+	{"|class-weight|class-weights|", "there is no such thing here: leave it out"},
 	{"|log-level|loglevel|", "write --quiet, or --verbose 1"},
 	{"|ema|model-ema|mixup|cutmix|sync-bn|syncbn|sync-batchnorm|",
 	 "there is no such thing here: leave it out"},

@@ -9,6 +9,7 @@ static const struct {
 } settings[] = {
 	{"batch size", "--batch-size"},
 	{"communication timeout", "--comm-timeout"},
+	{"data train", "--data-train"},
 	{"halt before", "--halt-before"},
 	{"image shape", "--image-shape"},
 	{"max_area", "--max-random-area"},

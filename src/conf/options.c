@@ -38,6 +38,11 @@ enum mu_status mu_conf_rgb(const struct conf *v, float mean[3], float std[3])
 		if (std[i] <= 0)
 			MU_FAIL(MU_ERR_USAGE, "--rgb-std %s: the numbers must be above 0",
 				v->rgb_std);
+	if (std[0] < 1 && std[1] < 1 && std[2] < 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"--rgb-std %s: pixels are from 0 to 255; %g of values from 0 to 1 is %g "
+			"here, as for --rgb-mean",
+			v->rgb_std, (double)std[0], 255 * (double)std[0]);
 out:
 	return st;
 }

@@ -74,7 +74,9 @@ out:
 /* A set that has fewer samples than batches of the usual size. */
 static void lower_batch(struct conf *v, int workers)
 {
-	const long most = v->num_samples / (workers / v->model_parallel_ranks);
+	/* 0: too few ranks, as is said later */
+	const long teams = workers / v->model_parallel_ranks;
+	const long most = teams > 0 ? v->num_samples / teams : 0;
 
 	if (!v->usual_batch || v->facts.split || most == 0 || most >= v->batch_size)
 		return;

@@ -4,6 +4,7 @@
  */
 #include <muster/input.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,6 +57,21 @@ static const char *list_files(char text[FILES_BYTES])
 	return text;
 }
 
+static bool has_folders(const char *dir)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	struct stat status;
+	bool has = false;
+
+	while (d && !has && (entry = readdir(d)))
+		has = entry->d_name[0] != '.' &&
+		      fstatat(dirfd(d), entry->d_name, &status, 0) == 0 && S_ISDIR(status.st_mode);
+	if (d)
+		closedir(d);
+	return has;
+}
+
 enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader)
 {
 	enum mu_status st = MU_OK;
@@ -82,7 +98,11 @@ enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader)
 		n += sets;
 	}
 	if (n == 0)
-		MU_FAIL(MU_ERR_IO, "%s: holds no data files; looked for %s", dir, list_files(list));
+		MU_FAIL(MU_ERR_IO, "%s: holds no data files; looked for %s%s", dir,
+			list_files(list),
+			has_folders(dir)
+				? "; a folder of images for each class is for data train"
+				: "");
 	if (n > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: holds %zu data sets (%s), and only one is allowed; looked for %s",

@@ -85,7 +85,7 @@ static enum mu_status choose_shape(const struct conf *v, const struct mu_records
 		snprintf(why, sizeof why, "their sizes differ");
 	else if (sizes.h > side || sizes.w > side)
 		snprintf(why, sizeof why, "they are %zu x %zu", sizes.h, sizes.w);
-	else if (!fits(v, network, shape))
+	else if (!fits(v, network, shape) && fits(v, network, network->shape))
 		snprintf(why, sizeof why, "they are %zu x %zu, too small for the network",
 			 sizes.h, sizes.w);
 	else {

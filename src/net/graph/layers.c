@@ -13,6 +13,14 @@ static bool usable(struct mu_net *net, int in)
 	return net->st == MU_OK;
 }
 
+/* attr: what the caller says of a layer that cannot do without. */
+static bool described(struct mu_net *net, int in, const void *attr)
+{
+	if (net->st == MU_OK && !attr)
+		mu_net_fail(net, "attr of a layer that reads tensor %d is NULL", in);
+	return usable(net, in);
+}
+
 static const struct mu_shape *shape_of(const struct mu_net *net, int t)
 {
 	return &net->tensors[t].shape;
@@ -107,14 +115,14 @@ static int need_window(const struct place *at, const int *kernel, const int *str
 int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
 		       const char *name)
 {
-	struct mu_convolution a = *attr;
+	struct mu_convolution a = attr ? *attr : (struct mu_convolution){0};
 	const struct mu_shape *s;
 	struct mu_shape out, weight;
 	struct place at = {net, MU_OP_CONVOLUTION, name, NULL};
 	char layer[160];
 	int t, reach[2];
 
-	if (!usable(net, in))
+	if (!described(net, in, attr))
 		return -1;
 	s = at.in = shape_of(net, in);
 	if (s->ndims != 4)
@@ -151,7 +159,7 @@ int mu_net_fully_connected(struct mu_net *net, int in, const struct mu_fully_con
 	struct mu_shape out, weight;
 	int t;
 
-	if (!usable(net, in))
+	if (!described(net, in, attr))
 		return -1;
 	if (attr->units < 1)
 		return mu_net_fail(net, "fully connected: %d units; at least 1 is needed",
@@ -192,13 +200,13 @@ static bool is_empty(const struct mu_pooling *a, const struct mu_shape *in,
 
 int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, const char *name)
 {
-	struct mu_pooling a = *attr;
+	struct mu_pooling a = attr ? *attr : (struct mu_pooling){0};
 	const struct mu_shape *s;
 	struct mu_shape out;
 	struct place at = {net, MU_OP_POOLING, name, NULL};
 	char layer[160];
 
-	if (!usable(net, in))
+	if (!described(net, in, attr))
 		return -1;
 	s = at.in = shape_of(net, in);
 	if (s->ndims != 4)
@@ -252,11 +260,11 @@ int mu_net_dropout(struct mu_net *net, int in, float p, const char *name)
 int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *attr,
 		      const char *name)
 {
-	struct mu_batch_norm a = *attr;
+	struct mu_batch_norm a = attr ? *attr : (struct mu_batch_norm){0};
 	struct mu_shape c;
 	int t;
 
-	if (!usable(net, in))
+	if (!described(net, in, attr))
 		return -1;
 	if (!(a.eps > 0 && a.momentum > 0 && a.momentum < 1))
 		return mu_net_fail(
@@ -277,7 +285,7 @@ int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char
 {
 	const struct mu_shape *s;
 
-	if (!usable(net, in))
+	if (!described(net, in, attr))
 		return -1;
 	s = shape_of(net, in);
 	if (s->ndims != 4)

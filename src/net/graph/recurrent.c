@@ -6,12 +6,15 @@
 
 /* The input must be (n, c, h, w) with these dimensions; 0 is any. NULL after an error. */
 static const struct mu_shape *input_of(struct mu_net *net, int in, const char *layer,
-				       const char *form, const size_t dims[MU_MAX_DIMS])
+				       const char *form, const size_t dims[MU_MAX_DIMS],
+				       const void *attr)
 {
 	const struct mu_shape *s;
 	bool fits;
 	char text[96];
 
+	if (net->st == MU_OK && !attr)
+		mu_net_fail(net, "%s: attr is NULL", layer);
 	if (net->st == MU_OK && (in < 0 || in >= net->n_tensors))
 		mu_net_fail(net, "a layer reads tensor %d; there are 0 to %d so far", in,
 			    net->n_tensors - 1);
@@ -32,7 +35,8 @@ int mu_net_embedding(struct mu_net *net, int in, const struct mu_embedding *attr
 {
 	static const size_t dims[MU_MAX_DIMS] = {0, 1, 0, 0};
 	const struct mu_shape *s =
-		input_of(net, in, name ? name : "embedding", "(n, 1, h, w) of whole numbers", dims);
+		input_of(net, in, name ? name : "embedding", "(n, 1, h, w) of whole numbers", dims,
+			 attr);
 	struct mu_shape out, weight;
 	int t;
 
@@ -56,8 +60,8 @@ int mu_net_lstm(struct mu_net *net, int in, const struct mu_lstm *attr, const ch
 {
 	static const size_t dims[MU_MAX_DIMS] = {0, 0, 0, 1};
 	const struct mu_shape *s =
-		input_of(net, in, name ? name : "lstm", "(n, c, steps, 1)", dims);
-	size_t units = (size_t)attr->units;
+		input_of(net, in, name ? name : "lstm", "(n, c, steps, 1)", dims, attr);
+	size_t units = attr ? (size_t)attr->units : 0;
 	struct mu_shape out, from_input, from_before, bias;
 	int t;
 
