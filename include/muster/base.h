@@ -45,6 +45,7 @@ enum mu_status {
 	MU_ERR_UNSUPPORTED, /* known, but not in this build or not for these sizes */
 	MU_ERR_PEER,        /* another rank reported an error */
 	MU_ERR_TIMEOUT,     /* another rank did not answer in time */
+	MU_ERR_HARDWARE,    /* a GPU or its driver failed, which this program cannot mend */
 };
 
 const char *mu_status_name(enum mu_status st);

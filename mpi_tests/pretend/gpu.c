@@ -146,27 +146,26 @@ int pretend_device(void)
 }
 static int n_devices(void)
 {
-	const char *n = getenv("PRETEND_GPUS");
-	return n ? atoi(n) : 2;
+	return (int)pretend_setting("PRETEND_GPUS", 2);
 }
 #define NOT_IN_CONTEXT(s) ((s)->device != pretend_device())
 
 CUresult cuInit(unsigned f)
 {
 	(void)f;
-	seed = getenv("PRETEND_SEED") ? (unsigned)atoi(getenv("PRETEND_SEED")) : 1;
-	return n_devices() ? 0 : CUDA_ERROR_NO_DEVICE;
+	seed = (unsigned)pretend_setting("PRETEND_SEED", 1);
+	return (CUresult)pretend_setting("PRETEND_INIT", n_devices() ? 0 : CUDA_ERROR_NO_DEVICE);
 }
 CUresult cuGetErrorString(CUresult e, const char **t)
 {
-	static char text[32];
+	static __thread char text[32];
 	snprintf(text, sizeof text, "pretended error %d", e);
 	*t = text;
 	return 0;
 }
 CUresult cuDriverGetVersion(int *v)
 {
-	*v = 13000;
+	*v = (int)pretend_setting("PRETEND_DRIVER", 13000);
 	return 0;
 }
 CUresult cuDeviceGetCount(int *n)
@@ -206,7 +205,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
 {
 	contexts[d].number = d;
 	*c = &contexts[d];
-	return 0;
+	return (CUresult)pretend_setting("PRETEND_OPEN", 0);
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice d)
 {
@@ -221,7 +220,7 @@ CUresult cuCtxSetCurrent(CUcontext c)
 void pretend_drain(void)
 {
 	pthread_mutex_lock(&lock);
-	while (step()) {
+	while (!pretend_lost() && step()) {
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -229,7 +228,7 @@ int pretend_copies(const char *p, size_t n)
 {
 	int found = 0;
 	pthread_mutex_lock(&lock);
-	for (const struct CUstream_st *s = streams; s; s = s->next)
+	for (const struct CUstream_st *s = streams; s && !pretend_lost(); s = s->next)
 		for (const struct pretend_work *w = s->head; w; w = w->next)
 			found |= (size_t)((char *)w->to - p) < n ||
 				 (size_t)((const char *)w->from - p) < n;
@@ -238,6 +237,7 @@ int pretend_copies(const char *p, size_t n)
 }
 CUresult cuStreamCreate(CUstream *s, unsigned f)
 {
+	ALIVE();
 	NEED(now);
 	(void)f;
 	*s = calloc(1, sizeof **s);
@@ -275,6 +275,7 @@ CUresult cuEventDestroy(CUevent e)
 }
 CUresult cuEventRecord(CUevent e, CUstream s)
 {
+	ALIVE();
 	NEED(e->device == s->device && !s->graph);
 	e->latest = calloc(1, sizeof *e->latest); /* never freed: streams may wait for it */
 	pretend_put(s, (struct pretend_work){.run = run_record, .mark = e->latest});
@@ -283,6 +284,7 @@ CUresult cuEventRecord(CUevent e, CUstream s)
 
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned f)
 {
+	ALIVE();
 	(void)f;
 	if (s->graph) /* no event here is recorded with it */
 		return pretend_spoil(s, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
@@ -293,6 +295,7 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned f)
 CUresult cuEventQuery(CUevent e)
 {
 	CUresult r;
+	ALIVE();
 	pthread_mutex_lock(&lock);
 	for (unsigned i = draw() % 8; i-- > 0;)
 		step();
@@ -302,22 +305,23 @@ CUresult cuEventQuery(CUevent e)
 }
 CUresult cuEventSynchronize(CUevent e)
 {
-	while (cuEventQuery(e))
+	while (!pretend_lost() && cuEventQuery(e))
 		;
-	return 0;
+	return pretend_lost();
 }
 CUresult cuStreamSynchronize(CUstream s)
 {
 	int left = 1;
+	ALIVE();
 	if (s->graph)
 		return pretend_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	while (left) {
+	while (left && !pretend_lost()) {
 		pthread_mutex_lock(&lock);
 		step();
 		left = s->head != NULL;
 		pthread_mutex_unlock(&lock);
 	}
-	return 0;
+	return pretend_lost();
 }
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 {
@@ -340,6 +344,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	NEED(gx > 0 && gx <= INT_MAX && gy == 1 && gz == 1 && by == 1 && bz == 1);
 	NEED(bx > 0 && bx <= MAX_THREADS && sh <= 49152 && !extra);
 	NEED(w.kernel->nbytes <= sizeof w.args);
+	if (pretend_launch())
+		return pretend_lost();
 	memcpy(w.args, params[0], w.kernel->nbytes);
 	pretend_put(s, w);
 	return 0;
@@ -394,6 +400,8 @@ CUresult cuGraphExecDestroy(CUgraphExec x)
 CUresult cuGraphLaunch(CUgraphExec x, CUstream s)
 {
 	NEED(!NOT_IN_CONTEXT(s) && !s->graph);
+	if (pretend_launch())
+		return pretend_lost();
 	for (const struct pretend_work *w = ((CUgraph)x)->head; w; w = w->next)
 		pretend_put(s, *w);
 	return 0;

@@ -31,6 +31,12 @@ cublasStatus_t cublasDestroy(cublasHandle_t h)
 	(void)h;
 	return 0;
 }
+cublasStatus_t cublasGetProperty(libraryPropertyType which, int *v)
+{
+	NEED(which == MAJOR_VERSION);
+	*v = (int)pretend_setting("PRETEND_CUDNN_FOR", 13000) / 1000;
+	return 0;
+}
 cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s)
 {
 	streams[(uintptr_t)h - 1] = (CUstream)s;
@@ -132,6 +138,8 @@ cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperat
 	(void)algorithm;
 	NEED(bt == at && ct == at && (at == CUDA_R_32F || compute == CUBLAS_COMPUTE_32F));
 	NEED(lda >= (g.ta ? k : m) && ldb >= (g.tb ? n : k) && ldc >= m);
+	if (pretend_launch())
+		return CUBLAS_STATUS_EXECUTION_FAILED;
 	memcpy(w.args, &g, sizeof g);
 	pretend_put(pretend_stream(h), w);
 	return 0;
@@ -179,7 +187,11 @@ const char *cudnnGetErrorString(cudnnStatus_t s)
 }
 size_t cudnnGetVersion(void)
 {
-	return 91900;
+	return (size_t)pretend_setting("PRETEND_CUDNN", 91900);
+}
+size_t cudnnGetCudartVersion(void)
+{
+	return (size_t)pretend_setting("PRETEND_CUDNN_FOR", 13000);
 }
 
 #define DESCRIPTOR(name, type) \
@@ -393,6 +405,8 @@ static cudnnStatus_t put(cudnnHandle_t h, const struct convolution *k, void *roo
 	NEED(x->type == CUDNN_DATA_FLOAT || k->shape.math == CUDNN_TENSOR_OP_MATH);
 	NEED(x->n[1] == f->n[1] * k->shape.groups && y->n[1] == f->n[0] && x->n[0] == y->n[0]);
 	NEED(*(const float *)beta == 0 || *(const float *)beta == 1);
+	if (pretend_launch())
+		return CUDNN_STATUS_EXECUTION_FAILED;
 	memcpy(w.args, k, sizeof *k);
 	own->adds = *(const float *)beta == 1;
 	pretend_put(pretend_stream(h), w);

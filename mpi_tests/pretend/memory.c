@@ -53,16 +53,31 @@ static int is_on_gpu(const void *p, size_t n, int *device)
 	return r != NULL;
 }
 
+/* Free memory of the present GPU. */
+static const size_t all_bytes = (size_t)1 << 33;
+static size_t left(void)
+{
+	size_t used = (size_t)pretend_setting("PRETEND_USED", 0) << 20;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < MAX_ALLOCATED; i++)
+		if (allocated[i].p && allocated[i].device == pretend_device())
+			used += allocated[i].n;
+	pthread_mutex_unlock(&lock);
+	return used < all_bytes ? all_bytes - used : 0;
+}
 CUresult cuMemGetInfo(size_t *f, size_t *a)
 {
-	*f = *a = (size_t)1 << 33;
+	ALIVE();
+	*a = all_bytes;
+	*f = left();
 	return 0;
 }
 CUresult cuMemAlloc(CUdeviceptr *p, size_t n)
 {
 	void *q;
 	NEED(pretend_device() >= 0 && n > 0);
-	if (n > (size_t)1 << 33)
+	ALIVE();
+	if (n > left())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	q = aligned_alloc(256, (n + 255) / 256 * 256);
 	NEED(q);
@@ -76,6 +91,7 @@ CUresult cuMemAlloc(CUdeviceptr *p, size_t n)
 CUresult cuMemFree(CUdeviceptr p)
 {
 	struct range *r;
+	ALIVE();
 	pretend_drain();
 	pthread_mutex_lock(&lock);
 	r = find(allocated, (void *)(uintptr_t)p, 1);
@@ -145,6 +161,7 @@ static CUresult copy(void *to, int to_gpu, const void *from, int from_gpu, size_
 	int device = s->device, to_is, from_is;
 
 	NEED(pretend_device() >= 0 && n > 0);
+	ALIVE();
 	to_is = is_on_gpu(to, n, &device);
 	NEED(to_gpu < 0 || (to_gpu == to_is && device == s->device));
 	from_is = is_on_gpu(from, n, &device);
@@ -171,6 +188,7 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr t, const void *f, size_t n, CUstream s)
 CUresult cuMemsetD8Async(CUdeviceptr t, unsigned char v, size_t n, CUstream s)
 {
 	int device = -1;
+	ALIVE();
 	NEED(n > 0 && is_on_gpu((void *)t, n, &device) && device == s->device);
 	pretend_put(s, (struct pretend_work){.run = run_set, .to = (void *)t, .value = v, .n = n});
 	return 0;

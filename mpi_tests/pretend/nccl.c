@@ -2,11 +2,13 @@
 /*
  * NCCL, pretended: ranks, of one process or of several, meet in a file of /dev/shm that has the
  * name of the unique id. PRETEND_NCCL_FAIL=N: a communicator fails at its Nth operation, later on,
- * as a network does; _DIE=N: rank 1 of one is killed there. A communicator is in progress for some
+ * as a network does; _DIE=N: rank 1 of one is killed there; _START=N: a communicator cannot be
+ * made, with the result N, or 7 (ncclInProgress) for ever. A communicator is in progress for some
  * polls after it is made and after each group of operations, which start only then; nothing else
  * may be asked of it before.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -197,6 +199,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int
 	int fd;
 	NEED(rank >= 0 && rank < n && n <= MAX && config->blocking == 0);
 	NEED(id.internal[0]);
+	if (pretend_setting("PRETEND_NCCL_START", ncclInProgress) != ncclInProgress)
+		return (ncclResult_t)pretend_setting("PRETEND_NCCL_START", 0);
 	fd = shm_open(id.internal, O_RDWR | O_CREAT, 0600);
 	NEED(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
 	c->room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -204,7 +208,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int
 	c->rank = rank;
 	c->n = n;
 	c->device = pretend_device();
-	c->polls = POLLS;
+	c->polls = getenv("PRETEND_NCCL_START") ? INT_MAX : POLLS;
 	snprintf(c->name, sizeof c->name, "%s", id.internal);
 	*out = c;
 	return ncclInProgress;

@@ -63,6 +63,17 @@ CUstream pretend_stream(const void *handle);
 int pretend_copies(const char *p, size_t n);
 /* The calling thread's; -1: none. */
 int pretend_device(void);
+/* faults.c: a number from the environment; the error of a lost GPU, 0 while there is none, which a
+ * launch may bring about. */
+long pretend_setting(const char *name, long otherwise);
+CUresult pretend_launch(void);
+CUresult pretend_lost(void);
+
+#define ALIVE() \
+	do { \
+		if (pretend_lost()) \
+			return pretend_lost(); \
+	} while (0)
 
 #define NEED(condition) \
 	do { \

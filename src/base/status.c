@@ -42,6 +42,7 @@ static const char *const names[] = {
 	[MU_ERR_UNSUPPORTED] = "not supported",
 	[MU_ERR_PEER] = "error on another rank",
 	[MU_ERR_TIMEOUT] = "waited too long",
+	[MU_ERR_HARDWARE] = "hardware error",
 };
 
 const char *mu_status_name(enum mu_status st)

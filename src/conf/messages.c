@@ -12,6 +12,7 @@ static const struct {
 	{"data train", "--data-train"},
 	{"halt before", "--halt-before"},
 	{"image shape", "--image-shape"},
+	{"its last checkpoint", "its last checkpoint (--resume auto)"},
 	{"max_area", "--max-random-area"},
 	{"max_aspect", "--max-random-aspect-ratio"},
 	{"max_crop", "--max-crop-size"},

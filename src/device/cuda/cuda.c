@@ -61,13 +61,16 @@ out:
 static enum mu_status open_context(struct cuda_device *d)
 {
 	enum mu_status st = MU_OK;
+	size_t left = 0, all = 0;
 	int n = 0;
 
 	MU_TRY(mu_cuda_load_driver(&d->api));
 	CU(d, cuDeviceGetCount, &n);
 	if (d->index >= n)
-		MU_FAIL(MU_ERR_DEVICE, "the driver knows %d GPU%s here, numbered from 0 on", n,
-			n == 1 ? "" : "s");
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"the driver knows %d GPU%s here, numbered from 0 on; nvidia-smi lists "
+			"them, CUDA_VISIBLE_DEVICES may hide some",
+			n, n == 1 ? "" : "s");
 	CU(d, cuDeviceGet, &d->number, d->index);
 	CU(d, cuDeviceGetName, d->name, (int)sizeof d->name, d->number);
 	CU(d, cuDeviceGetAttribute, &d->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
@@ -75,6 +78,8 @@ static enum mu_status open_context(struct cuda_device *d)
 	MU_TRY(mu_cuda_load_libraries(&d->api));
 	CU(d, cuDevicePrimaryCtxRetain, &d->context, d->number);
 	MU_TRY(mu_cuda_enter(d));
+	CU(d, cuMemGetInfo, &left, &all);
+	d->taken = all - left;
 out:
 	return st;
 }
@@ -101,7 +106,7 @@ static enum mu_status open_libraries(struct cuda_device *d)
 	CU(d, cuModuleLoadData, &d->module, mu_cuda_kernels);
 	for (size_t i = 0; i < CUDA_N_KERNELS; i++)
 		CU(d, cuModuleGetFunction, &d->kernels[i], d->module, kernel_names[i]);
-	CU(d, cuMemAlloc, &d->blas_workspace, CUDA_BLAS_BYTES);
+	MU_TRY(mu_cuda_reserve(d, &d->blas_workspace, CUDA_BLAS_BYTES, "cuBLAS"));
 	BLAS(d, cublasCreate, &d->blas);
 	BLAS(d, cublasSetMathMode, d->blas, CUBLAS_PEDANTIC_MATH);
 	DNN(d, cudnnCreate, &d->dnn);
@@ -114,6 +119,7 @@ static enum mu_status open_cuda(struct mu_device *device)
 {
 	enum mu_status st = MU_OK;
 	struct cuda_device *d = calloc(1, sizeof *d);
+	char name[32];
 
 	device->impl = d;
 	if (!d)
@@ -124,8 +130,11 @@ static enum mu_status open_cuda(struct mu_device *device)
 	MU_TRY(open_libraries(d));
 	MU_TRY(mu_cuda_join(d));
 out:
-	if (st != MU_OK && d)
+	if (st != MU_OK && d) {
+		snprintf(name, sizeof name, "gpu:%d: ", d->index);
+		mu_trace_replace(name, "");
 		mu_trace_prefix("gpu:%d cannot be used: ", d->index);
+	}
 	return st;
 }
 

@@ -39,10 +39,12 @@
 	F(cuGraphLaunch) F(cuGraphExecDestroy) \
 	F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction) F(cuLaunchKernel)
 #define CUDA_BLAS_FUNCTIONS(F) \
-	F(cublasCreate) F(cublasDestroy) F(cublasGetStatusString) F(cublasSetStream) \
+	F(cublasCreate) F(cublasDestroy) F(cublasGetProperty) F(cublasGetStatusString) \
+	F(cublasSetStream) \
 	F(cublasSetWorkspace) F(cublasSetMathMode) F(cublasSgemm) F(cublasGemmEx)
 #define CUDA_DNN_FUNCTIONS(F) \
 	F(cudnnCreate) F(cudnnDestroy) F(cudnnGetErrorString) F(cudnnGetVersion) \
+	F(cudnnGetCudartVersion) \
 	F(cudnnSetStream) F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) \
 	F(cudnnSetTensor4dDescriptor) F(cudnnCreateFilterDescriptor) \
 	F(cudnnDestroyFilterDescriptor) F(cudnnSetFilter4dDescriptor) \
@@ -78,7 +80,7 @@ enum mu_status mu_cuda_load_driver(struct cuda_api *api);
 /* A library in one of the folders "a:b", by dlopen; it stays open until the process ends. NULL:
  * none has it. */
 void *mu_cuda_open_in(const char *folders, const char *file);
-/* Open cuBLAS and cuDNN. */
+/* Open cuBLAS and cuDNN, of versions that the driver supports. */
 enum mu_status mu_cuda_load_libraries(struct cuda_api *api);
 void mu_cuda_unload(struct cuda_api *api);
 
@@ -115,6 +117,8 @@ struct cuda_device {
 	cublasHandle_t blas;
 	CUdeviceptr blas_workspace;
 	cudnnHandle_t dnn;
+	size_t taken; /* bytes of its memory in use when it was opened, by other processes and the
+			 driver */
 	struct cuda_mirror *mirrors;
 	struct cuda_device *next; /* of the process's open GPUs: cuda/share.c */
 	int processors;                 /* of the GPU: streaming multiprocessors */
@@ -124,30 +128,35 @@ struct cuda_device {
 };
 
 /*
- * Call a function of a library; an error carries the library's message. `d`: struct cuda_device *.
+ * Call a function of a library; an error carries the library's message, and what to do. `d`: struct
+ * cuda_device *.
  */
 #define CU(d, function, ...) \
 	do { \
 		CUresult result_ = (d)->api.function(__VA_ARGS__); \
 		if (result_ != CUDA_SUCCESS) \
-			MU_FAIL(MU_ERR_DEVICE, "gpu:%d: %s: %s", (d)->index, #function, \
-				mu_cuda_text(&(d)->api, result_)); \
+			MU_TRY(mu_cuda_failed((d), #function, result_)); \
 	} while (0)
 #define BLAS(d, function, ...) \
 	do { \
 		cublasStatus_t result_ = (d)->api.function(__VA_ARGS__); \
 		if (result_ != CUBLAS_STATUS_SUCCESS) \
-			MU_FAIL(MU_ERR_DEVICE, "gpu:%d: %s: %s", (d)->index, #function, \
-				(d)->api.cublasGetStatusString(result_)); \
+			MU_TRY(mu_cuda_library_failed( \
+				(d), #function, (d)->api.cublasGetStatusString(result_))); \
 	} while (0)
 #define DNN(d, function, ...) \
 	do { \
 		cudnnStatus_t result_ = (d)->api.function(__VA_ARGS__); \
 		if (result_ != CUDNN_STATUS_SUCCESS) \
-			MU_FAIL(MU_ERR_DEVICE, "gpu:%d: %s: %s", (d)->index, #function, \
-				(d)->api.cudnnGetErrorString(result_)); \
+			MU_TRY(mu_cuda_library_failed((d), #function, \
+						      (d)->api.cudnnGetErrorString(result_))); \
 	} while (0)
 
+/* errors.c: report an error of the driver, or of cuBLAS or cuDNN, whose cause may be the driver's.
+ */
+enum mu_status mu_cuda_failed(const struct cuda_device *d, const char *function, CUresult result);
+enum mu_status mu_cuda_library_failed(const struct cuda_device *d, const char *function,
+				      const char *text);
 /* "out of memory" */
 const char *mu_cuda_text(const struct cuda_api *api, CUresult result);
 
@@ -189,7 +198,9 @@ void mu_cuda_unpin(struct cuda_device *d, void *host, size_t nbytes);
 /* cuda/limits.c */
 enum mu_status mu_cuda_measure(struct mu_device *device, struct mu_device_limits *limits);
 
-/* cuda/memory.c */
+/* cuda/memory.c; _reserve: zeroed memory of the GPU, of which an error says how much is missing. */
+enum mu_status mu_cuda_reserve(struct cuda_device *d, CUdeviceptr *out, size_t nbytes,
+			       const char *what);
 extern const struct mu_device_memory mu_cuda_memory;
 
 /* ---- layouts: cuda/layout.c ---- */

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "cuda.h"
+#include "errors.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -33,20 +34,28 @@ static const struct symbol dnn_symbols[] = {CUDA_DNN_FUNCTIONS(SYMBOL){NULL, 0}}
 
 struct library {
 	const char *files[3]; /* the first that exists is used; ends with NULL */
-	const char *what;     /* for errors: what to install */
+	const char *what, *cure; /* for errors: what to install, and how */
 	const struct symbol *symbols;
 	const char *folders; /* "a:b"; NULL: the loader's search only */
 };
 
+static const char folder[] = "install it, or name its folder in LD_LIBRARY_PATH";
+
 /* The functions used from cuBLAS are the same in versions 12 and 13. */
 static const struct library libraries[] = {
-	[DRIVER] = {{"libcuda.so.1"}, "NVIDIA's driver", driver_symbols, NULL},
+	[DRIVER] = {{"libcuda.so.1"},
+		    "NVIDIA's driver",
+		    "install it, or start the container with the GPUs",
+		    driver_symbols,
+		    NULL},
 	[BLAS_LIBRARY] = {{"libcublas.so." WORD(CUBLAS_VER_MAJOR), "libcublas.so.12"},
 			  "cuBLAS, of the CUDA toolkit",
+			  folder,
 			  blas_symbols,
 			  MU_CUDA_LIBRARY_PATH},
 	[DNN_LIBRARY] = {{"libcudnn.so." WORD(CUDNN_MAJOR)},
-			 "cuDNN 9",
+			 "cuDNN " WORD(CUDNN_MAJOR),
+			 folder,
 			 dnn_symbols,
 			 MU_CUDA_LIBRARY_PATH},
 };
@@ -83,7 +92,7 @@ static enum mu_status open_library(struct cuda_api *api, int which)
 			handle = mu_cuda_open_in(l->folders, l->files[i]);
 	}
 	if (!handle)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s)", reason, l->what);
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s: %s)", reason, l->what, l->cure);
 	api->handles[which] = handle;
 	for (const struct symbol *s = l->symbols; s->name; s++) {
 		void *address = dlsym(handle, s->name);
@@ -98,24 +107,54 @@ out:
 	return st;
 }
 
-const char *mu_cuda_text(const struct cuda_api *api, CUresult result)
-{
-	const char *text = NULL;
-
-	if (api->cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
-		return "an error that the driver does not know";
-	return text;
-}
-
 enum mu_status mu_cuda_load_driver(struct cuda_api *api)
 {
-	enum mu_status st = MU_OK;
+	enum mu_status st = MU_OK, kind;
+	const char *cure;
 	CUresult result;
 
 	MU_TRY(open_library(api, DRIVER));
 	result = api->cuInit(0);
+	cure = mu_cuda_cure(result, &kind);
 	if (result != CUDA_SUCCESS)
-		MU_FAIL(MU_ERR_DEVICE, "the driver says: %s", mu_cuda_text(api, result));
+		MU_FAIL(kind, "the driver says: %s%s", mu_cuda_text(api, result), cure);
+out:
+	return st;
+}
+
+/* A library works with drivers for its own major version of CUDA, and with later ones. Without a
+ * driver, where plans are made for GPUs that are not there, it need not. */
+static enum mu_status check_driver(const struct cuda_api *api, const char *library, int cuda)
+{
+	enum mu_status st = MU_OK;
+	int driver = 0;
+
+	if (!api->cuDriverGetVersion || api->cuDriverGetVersion(&driver) != CUDA_SUCCESS ||
+	    driver / 1000 >= cuda)
+		goto out;
+	MU_FAIL(MU_ERR_UNSUPPORTED,
+		"NVIDIA's driver is for CUDA %d.%d, and %s for CUDA %d: install a newer driver, or "
+		"%s for CUDA %d",
+		driver / 1000, driver % 1000 / 10, library, cuda, library, driver / 1000);
+out:
+	return st;
+}
+
+static enum mu_status check_versions(const struct cuda_api *api)
+{
+	enum mu_status st = MU_OK;
+	const size_t dnn = api->cudnnGetVersion();
+	const size_t major = dnn / (dnn >= 90000 ? 10000 : 1000); /* until 8.9: 8907 */
+	int blas = 0;
+
+	if (major != CUDNN_MAJOR)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"libcudnn.so." WORD(CUDNN_MAJOR) " is cuDNN %zu: install cuDNN " WORD(
+				CUDNN_MAJOR) ", or name its folder in LD_LIBRARY_PATH",
+			major);
+	if (api->cublasGetProperty(MAJOR_VERSION, &blas) == CUBLAS_STATUS_SUCCESS)
+		MU_TRY(check_driver(api, "cuBLAS", blas));
+	MU_TRY(check_driver(api, "cuDNN", (int)(api->cudnnGetCudartVersion() / 1000)));
 out:
 	return st;
 }
@@ -126,6 +165,7 @@ enum mu_status mu_cuda_load_libraries(struct cuda_api *api)
 
 	MU_TRY(open_library(api, BLAS_LIBRARY));
 	MU_TRY(open_library(api, DNN_LIBRARY));
+	MU_TRY(check_versions(api));
 out:
 	return st;
 }

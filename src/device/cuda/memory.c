@@ -33,27 +33,41 @@ static void *stream(struct mu_device *device)
 
 /* ---- memory ---- */
 
-static enum mu_status reserve(struct cuda_device *d, CUdeviceptr *out, size_t nbytes,
-			      const char *what)
+/* The GPU has too little memory: how much is missing, and who uses it. */
+static enum mu_status report_full(const struct cuda_device *d, size_t nbytes, const char *what)
 {
 	enum mu_status st = MU_OK;
 	size_t left = 0, all = 0;
+	char others[128] = "";
+
+	CU(d, cuMemGetInfo, &left, &all);
+	if (d->taken > all / 16) /* an empty GPU has some, too */
+		snprintf(others, sizeof others,
+			 ", %.3f MB were in use before this process (nvidia-smi lists processes)",
+			 (double)d->taken / 1e6);
+	MU_FAIL(MU_ERR_MEMORY,
+		"gpu:%d: no memory for %.3f MB of %s, %.3f MB are missing: %.3f of its %.3f MB are "
+		"free%s; a smaller batch size needs less",
+		d->index, (double)nbytes / 1e6, what,
+		nbytes > left ? (double)(nbytes - left) / 1e6 : 0, (double)left / 1e6,
+		(double)all / 1e6, others);
+out:
+	return st;
+}
+
+enum mu_status mu_cuda_reserve(struct cuda_device *d, CUdeviceptr *out, size_t nbytes,
+			       const char *what)
+{
+	enum mu_status st = MU_OK;
 	CUresult result;
 
 	*out = 0;
 	MU_TRY(mu_cuda_enter(d));
 	result = d->api.cuMemAlloc(out, nbytes > 0 ? nbytes : 1);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-		CU(d, cuMemGetInfo, &left, &all);
-		MU_FAIL(MU_ERR_MEMORY,
-			"gpu:%d: no memory for %.3f MB of %s: %.3f of its %.3f MB are free; a "
-			"smaller batch size needs less",
-			d->index, (double)nbytes / 1e6, what, (double)left / 1e6,
-			(double)all / 1e6);
-	}
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		MU_TRY(report_full(d, nbytes, what));
 	if (result != CUDA_SUCCESS)
-		MU_FAIL(MU_ERR_DEVICE, "gpu:%d: cuMemAlloc: %s", d->index,
-			mu_cuda_text(&d->api, result));
+		MU_TRY(mu_cuda_failed(d, "cuMemAlloc", result));
 	if (nbytes > 0)
 		CU(d, cuMemsetD8Async, *out, 0, nbytes, d->work);
 out:
@@ -65,7 +79,7 @@ static enum mu_status alloc(struct mu_device *device, void **out, size_t nbytes,
 	enum mu_status st = MU_OK;
 	CUdeviceptr data = 0;
 
-	st = reserve(of(device), &data, nbytes, what);
+	st = mu_cuda_reserve(of(device), &data, nbytes, what);
 	*out = (void *)(uintptr_t)data;
 	return st;
 }
@@ -195,7 +209,7 @@ static enum mu_status reach(struct mu_device *device, uint64_t mark, bool wait, 
 		CU(d, cuEventSynchronize, event);
 	result = d->api.cuEventQuery(event);
 	if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
-		MU_FAIL(MU_ERR_DEVICE, "gpu:%d: %s", d->index, mu_cuda_text(&d->api, result));
+		MU_TRY(mu_cuda_failed(d, "cuEventQuery", result));
 	*reached = result == CUDA_SUCCESS;
 out:
 	return st;
@@ -227,7 +241,7 @@ static enum mu_status new_mirror(struct cuda_device *d, float *host, size_t n,
 	*out = NULL;
 	if (!m)
 		MU_FAIL(MU_ERR_MEMORY, "gpu:%d: no memory to note an array", d->index);
-	MU_TRY(reserve(d, &m->data, n * sizeof *host, "weights or gradients"));
+	MU_TRY(mu_cuda_reserve(d, &m->data, n * sizeof *host, "weights or gradients"));
 	m->host = host;
 	m->nbytes = n * sizeof *host;
 	m->pinned = mu_cuda_pin(d, host, m->nbytes);

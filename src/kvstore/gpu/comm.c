@@ -28,11 +28,13 @@ static enum mu_status abort_with(struct mu_nccl *n, size_t gpu, ncclResult_t res
 {
 	enum mu_status st = MU_OK;
 	const char *more = n->api.ncclGetLastError(n->gpus[gpu].comm);
+	const bool defect = result == ncclInvalidArgument || result == ncclInvalidUsage ||
+			    result == ncclInternalError;
 	char text[256];
 
 	snprintf(text, sizeof text, "%s", more ? more : "");
 	mu_nccl_comm_close(n);
-	MU_FAIL(MU_ERR_DEVICE,
+	MU_FAIL(defect ? MU_ERR_DEVICE : MU_ERR_HARDWARE,
 		"NCCL, gpu:%d, %s: %s%s%s; NCCL_DEBUG=WARN in the environment shows more",
 		n->gpus[gpu].device->index, what, n->api.ncclGetErrorString(result),
 		*text ? ": " : "", text);
@@ -249,6 +251,9 @@ out:
 	return st;
 }
 
+static const char connect[] =
+	"NCCL's connections between all GPUs (NCCL_SOCKET_IFNAME chooses the network)";
+
 static enum mu_status begin(struct mu_kv *kv, ncclUniqueId id)
 {
 	enum mu_status st = MU_OK;
@@ -271,10 +276,10 @@ static enum mu_status begin(struct mu_kv *kv, ncclUniqueId id)
 	end = n->api.ncclGroupEnd();
 	MU_TRY(st);
 	if (!nccl_is_taken(result))
-		MU_TRY(abort_with(n, i - 1, result, "ncclCommInitRankConfig"));
+		MU_TRY(abort_with(n, i - 1, result, connect));
 	if (!nccl_is_taken(end))
-		MU_TRY(abort_with(n, 0, end, "ncclCommInitRankConfig"));
-	MU_TRY(mu_nccl_comm_wait(kv, "a communicator of all GPUs"));
+		MU_TRY(abort_with(n, 0, end, connect));
+	MU_TRY(mu_nccl_comm_wait(kv, connect));
 out:
 	return st;
 }

@@ -9,6 +9,8 @@
 
 #include <muster/base.h>
 
+#include "device/cuda/errors.h"
+
 #define WORD_OF(x) #x
 #define WORD(x) WORD_OF(x)
 
@@ -54,7 +56,8 @@ static enum mu_status find_symbols(struct nccl_api *api, void *handle, const cha
 		void *address = dlsym(handle, s->name);
 
 		if (!address)
-			MU_FAIL(MU_ERR_DEVICE, "%s has no function %s: a newer version is needed",
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"%s has no function %s: a newer version is needed",
 				file, s->name);
 		memcpy((char *)api + s->at, &address, sizeof address);
 	}
@@ -70,7 +73,7 @@ enum mu_status mu_nccl_load(struct nccl_api *api, bool with_nccl)
 	char reason[256];
 
 	if (!handle)
-		MU_FAIL(MU_ERR_DEVICE, "NVIDIA's driver cannot be opened: %s", dlerror());
+		MU_FAIL(MU_ERR_UNSUPPORTED, "NVIDIA's driver cannot be opened: %s", dlerror());
 	MU_TRY(find_symbols(api, handle, driver, driver_symbols));
 	if (!with_nccl)
 		goto out;
@@ -80,7 +83,7 @@ enum mu_status mu_nccl_load(struct nccl_api *api, bool with_nccl)
 		handle = open_in(MU_NCCL_LIBRARY_PATH, nccl);
 	}
 	if (!handle)
-		MU_FAIL(MU_ERR_DEVICE,
+		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"NCCL cannot be opened: %s, nor in %s; name its folder in LD_LIBRARY_PATH",
 			reason, MU_NCCL_LIBRARY_PATH);
 	MU_TRY(find_symbols(api, handle, nccl, nccl_symbols));
@@ -95,10 +98,23 @@ enum mu_status mu_kv_gpus_check(void)
 	return mu_nccl_load(&api, true);
 }
 
-const char *mu_nccl_text(const struct nccl_api *api, CUresult result)
+enum mu_status mu_nccl_driver_failed(const struct nccl_api *api, const char *what, CUresult result)
 {
-	const char *text = NULL;
+	enum mu_status st = MU_OK, kind;
+	const char *text = NULL, *cure = mu_cuda_cure(result, &kind);
 
-	return api->cuGetErrorString(result, &text) == CUDA_SUCCESS && text ? text
-									    : "unknown error";
+	if (api->cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
+		text = "unknown error";
+	MU_FAIL(kind, "%s: %s%s", what, text, cure);
+out:
+	return st;
+}
+
+enum mu_status mu_nccl_gpu_failed(const struct mu_nccl *n, const struct nccl_gpu *g,
+				  const char *what, CUresult result)
+{
+	char text[128];
+
+	snprintf(text, sizeof text, "gpu:%d, %s", g->device->index, what);
+	return mu_nccl_driver_failed(&n->api, text, result);
 }

@@ -143,7 +143,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_nccl_wait_event(struct mu_kv *kv, CUevent event, const char *what)
+enum mu_status mu_nccl_wait_event(struct mu_kv *kv, const struct nccl_gpu *g, CUevent event,
+				  const char *what)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->nccl;
@@ -160,7 +161,7 @@ enum mu_status mu_nccl_wait_event(struct mu_kv *kv, CUevent event, const char *w
 		MU_TRY(mu_waiter_check(&waiter, NULL, what));
 	}
 	if (result != CUDA_SUCCESS)
-		MU_FAIL(MU_ERR_DEVICE, "%s: %s", what, mu_nccl_text(&n->api, result));
+		MU_TRY(mu_nccl_gpu_failed(n, g, what, result));
 out:
 	return st;
 }
@@ -172,7 +173,7 @@ enum mu_status mu_nccl_wait_sums(struct mu_kv *kv, size_t bucket)
 
 	for (size_t i = 0; i < n->n_gpus; i++)
 		if (part_of(kv, bucket, i, true).n > 0)
-			MU_TRY(mu_nccl_wait_event(kv, n->gpus[i].summed[bucket],
+			MU_TRY(mu_nccl_wait_event(kv, &n->gpus[i], n->gpus[i].summed[bucket],
 						  kv->plan.buckets[bucket].what));
 out:
 	return st;
@@ -221,7 +222,7 @@ enum mu_status mu_nccl_wait_idle(struct mu_kv *kv, const char *what)
 	}
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		MU_TRY(mu_nccl_enter(&n->gpus[i]));
-		MU_TRY(mu_nccl_wait_event(kv, n->gpus[i].done, what));
+		MU_TRY(mu_nccl_wait_event(kv, &n->gpus[i], n->gpus[i].done, what));
 	}
 out:
 	return st;

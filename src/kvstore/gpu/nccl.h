@@ -148,11 +148,12 @@ struct mu_nccl {
 	do { \
 		CUresult result_ = (n)->api.function(__VA_ARGS__); \
 		if (result_ != CUDA_SUCCESS) \
-			MU_FAIL(MU_ERR_DEVICE, "%s: %s", #function, \
-				mu_nccl_text(&(n)->api, result_)); \
+			MU_TRY(mu_nccl_driver_failed(&(n)->api, #function, result_)); \
 	} while (0)
-/* "out of memory" */
-const char *mu_nccl_text(const struct nccl_api *api, CUresult result);
+/* Report an error of the driver; of a GPU. */
+enum mu_status mu_nccl_driver_failed(const struct nccl_api *api, const char *what, CUresult result);
+enum mu_status mu_nccl_gpu_failed(const struct mu_nccl *n, const struct nccl_gpu *g,
+				  const char *what, CUresult result);
 
 /* ---- communicators: comm.c ---- */
 
@@ -205,7 +206,8 @@ enum mu_status mu_nccl_enter(const struct nccl_gpu *g);
 enum mu_status mu_nccl_order(const struct mu_nccl *n, const struct nccl_gpu *g, CUstream first,
 			     const struct nccl_gpu *then, CUstream later);
 /* Waits for an event, or for an error of NCCL. */
-enum mu_status mu_nccl_wait_event(struct mu_kv *kv, CUevent event, const char *what);
+enum mu_status mu_nccl_wait_event(struct mu_kv *kv, const struct nccl_gpu *g, CUevent event,
+				  const char *what);
 
 /* ---- peers: peers.c ---- */
 

@@ -128,8 +128,8 @@ static enum mu_status is_summed(struct mu_kv *kv, size_t bucket, bool *summed)
 		const CUresult result = n->api.cuEventQuery(n->gpus[i].summed[bucket]);
 
 		if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
-			MU_FAIL(MU_ERR_DEVICE, "gpu:%d, %s: %s", n->gpus[i].device->index,
-				kv->plan.buckets[bucket].what, mu_nccl_text(&n->api, result));
+			MU_TRY(mu_nccl_gpu_failed(n, &n->gpus[i], kv->plan.buckets[bucket].what,
+						  result));
 		*summed = result == CUDA_SUCCESS;
 	}
 out:
