@@ -108,6 +108,18 @@ static int run_gemm(struct pretend_work *w)
 	return 1;
 }
 
+static struct pretend_cost cost_of_gemm(const struct gemm *g)
+{
+	const double m = g->m, n = g->n, k = g->k, size = g->stored == CUDA_FLOAT32 ? 4 : 2;
+
+	return (struct pretend_cost){.name = "cuBLAS",
+				     .read = (m * k + k * n + (g->beta != 0 ? m * n : 0)) * size,
+				     .written = m * n * size,
+				     .operations = 2 * m * n * k,
+				     .half = g->type != CUDA_FLOAT32 || g->stored != CUDA_FLOAT32,
+				     .known = 1};
+}
+
 cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m,
 			    int n, int k, const void *alpha, const void *a, cudaDataType at,
 			    int lda, const void *b, cudaDataType bt, int ldb, const void *beta,
@@ -141,6 +153,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperat
 	if (pretend_launch())
 		return CUBLAS_STATUS_EXECUTION_FAILED;
 	memcpy(w.args, &g, sizeof g);
+	w.cost = cost_of_gemm(&g);
 	pretend_put(pretend_stream(h), w);
 	return 0;
 }
@@ -392,6 +405,25 @@ static int run_convolution(struct pretend_work *work)
 	return 1;
 }
 
+static struct pretend_cost cost_of_convolution(const struct convolution *k)
+{
+	static const char *const names[] = {[OUT_X] = "cuDNN, data",
+					    [OUT_W] = "cuDNN, weights",
+					    [OUT_Y] = "cuDNN, forward"};
+	const struct tensor *tensors[3] = {[OUT_X] = &k->x, [OUT_W] = &k->w, [OUT_Y] = &k->y};
+	struct pretend_cost c = {.name = names[k->out], .half = type_of(&k->x) != 0, .known = 1};
+
+	for (int t = 0; t < 3; t++) {
+		const double n = (double)count(tensors[t]) * (c.half ? 2 : 4);
+
+		c.read += t != k->out || k->adds ? n : 0;
+		c.written += t == k->out ? n : 0;
+	}
+	c.operations = 2.0 * (double)count(&k->y) * k->w.like.n[1] * k->w.like.n[2] *
+		       k->w.like.n[3];
+	return c;
+}
+
 static cudnnStatus_t put(cudnnHandle_t h, const struct convolution *k, void *room, size_t nbytes,
 			 const void *alpha, const void *beta)
 {
@@ -409,6 +441,7 @@ static cudnnStatus_t put(cudnnHandle_t h, const struct convolution *k, void *roo
 		return CUDNN_STATUS_EXECUTION_FAILED;
 	memcpy(w.args, k, sizeof *k);
 	own->adds = *(const float *)beta == 1;
+	w.cost = cost_of_convolution(own);
 	pretend_put(pretend_stream(h), w);
 	return 0;
 }

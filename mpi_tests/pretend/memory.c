@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "pretend.h"
 
@@ -54,7 +55,10 @@ static int is_on_gpu(const void *p, size_t n, int *device)
 }
 
 /* Free memory of the present GPU. */
-static const size_t all_bytes = (size_t)1 << 33;
+static size_t all_bytes(void)
+{
+	return pretend_is_dry() ? (size_t)140 << 30 : (size_t)1 << 33;
+}
 static size_t left(void)
 {
 	size_t used = (size_t)pretend_setting("PRETEND_USED", 0) << 20;
@@ -63,12 +67,12 @@ static size_t left(void)
 		if (allocated[i].p && allocated[i].device == pretend_device())
 			used += allocated[i].n;
 	pthread_mutex_unlock(&lock);
-	return used < all_bytes ? all_bytes - used : 0;
+	return used < all_bytes() ? all_bytes() - used : 0;
 }
 CUresult cuMemGetInfo(size_t *f, size_t *a)
 {
 	ALIVE();
-	*a = all_bytes;
+	*a = all_bytes();
 	*f = left();
 	return 0;
 }
@@ -79,9 +83,14 @@ CUresult cuMemAlloc(CUdeviceptr *p, size_t n)
 	ALIVE();
 	if (n > left())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	q = aligned_alloc(256, (n + 255) / 256 * 256);
-	NEED(q);
-	memset(q, 0xee, n);
+	if (pretend_is_dry()) { /* addresses alone */
+		q = mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		NEED(q != MAP_FAILED);
+	} else {
+		q = aligned_alloc(256, (n + 255) / 256 * 256);
+		NEED(q);
+		memset(q, 0xee, n);
+	}
 	pthread_mutex_lock(&lock);
 	note(allocated, q, n);
 	pthread_mutex_unlock(&lock);
@@ -99,7 +108,10 @@ CUresult cuMemFree(CUdeviceptr p)
 	if (r)
 		r->p = NULL;
 	pthread_mutex_unlock(&lock);
-	free((void *)(uintptr_t)p);
+	if (!pretend_is_dry())
+		free((void *)(uintptr_t)p);
+	else if (r)
+		munmap((void *)(uintptr_t)p, r->n);
 	return 0;
 }
 CUresult cuMemHostAlloc(void **p, size_t n, unsigned f)
@@ -155,6 +167,15 @@ static int run_set(struct pretend_work *w)
 	memset(w->to, w->value, w->n);
 	return 1;
 }
+static struct pretend_cost cost_of_copy(int to, int from, double n)
+{
+	return (struct pretend_cost){.name = to && from ? "copy"
+					     : to       ? "copy from the host"
+							: "copy to the host",
+				     .read = from ? n : 0,
+				     .written = to ? n : 0,
+				     .known = 1};
+}
 /* to_gpu, from_gpu: 1 or 0: it must be on the stream's, or on none; -1: any. */
 static CUresult copy(void *to, int to_gpu, const void *from, int from_gpu, size_t n, CUstream s)
 {
@@ -168,7 +189,11 @@ static CUresult copy(void *to, int to_gpu, const void *from, int from_gpu, size_
 	NEED(from_gpu < 0 || (from_gpu == from_is && device == s->device));
 	if (s->graph && !(to_is && from_is))
 		return pretend_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	pretend_put(s, (struct pretend_work){.run = run_copy, .to = to, .from = from, .n = n});
+	pretend_put(s, (struct pretend_work){.run = run_copy,
+					     .to = to,
+					     .from = from,
+					     .n = n,
+					     .cost = cost_of_copy(to_is, from_is, (double)n)});
 	return 0;
 }
 CUresult cuMemcpyAsync(CUdeviceptr t, CUdeviceptr f, size_t n, CUstream s)
@@ -190,6 +215,7 @@ CUresult cuMemsetD8Async(CUdeviceptr t, unsigned char v, size_t n, CUstream s)
 	int device = -1;
 	ALIVE();
 	NEED(n > 0 && is_on_gpu((void *)t, n, &device) && device == s->device);
-	pretend_put(s, (struct pretend_work){.run = run_set, .to = (void *)t, .value = v, .n = n});
+	pretend_put(s, (struct pretend_work){.run = run_set, .to = (void *)t, .value = v, .n = n,
+		.cost = {.name = "set", .written = (double)n, .known = 1}});
 	return 0;
 }

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "costs.h"
+
 struct pretend_kernel;
 
 /* One recording of an event: streams that wait for it do not wait for later ones. */
@@ -31,6 +33,7 @@ struct pretend_work {
 	int value;
 	struct pretend_mark *mark;
 	const struct pretend_kernel *kernel;
+	struct pretend_cost cost;
 	_Alignas(16) char args[4096];
 };
 

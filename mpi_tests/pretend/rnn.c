@@ -372,6 +372,7 @@ static cudnnStatus_t put(cudnnHandle_t h, const struct rnn *k, const struct cudn
 	NEED(memcmp(hd->n, cd->n, sizeof hd->n) == 0 && hd->strides[1] == k->r.units);
 	NEED(!k->training == !k->reserve);
 	memcpy(w.args, k, sizeof *k);
+	w.cost.name = "cuDNN, LSTM";
 	pretend_put(pretend_stream(h), w);
 	return 0;
 }
