@@ -24,6 +24,12 @@ kernels() {
 		record kernel "$name" "$count" "$us" "$bytes"
 	done <"$work/kernels"
 	fact "step whose kernels are listed" "$network $dtype $batch"
+	if [ "$(head -n 1 "$tree/model" 2>/dev/null)" = "# $network $dtype $batch" ]; then
+		while IFS=$'\t' read -r name count fields; do
+			# shellcheck disable=SC2086 # numbers
+			record model "$name" "$count" $fields
+		done < <(tail -n +2 "$tree/model")
+	fi
 	echo "$network $dtype $batch: $(awk -F '\t' '{ n += $2; us += $3; b += $4 } END {
 		printf "%d kernels of %d names, %.0f us, %.3f GB, %.0f GB/s", n, NR, us, b / 1e9, b / us / 1e3 }' \
 		"$work/kernels")"

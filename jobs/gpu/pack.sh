@@ -77,6 +77,19 @@ TEXT
 	git -C "$top" describe --always --dirty >"$stage/version" 2>/dev/null
 }
 
+# The model of the step whose kernels are measured (jobs/gpu/kernels.sh), which the report has beside it.
+stage_model() {
+	local network dtype batch options
+	read -r network dtype batch _ options < <(grep '^[^#]' "${CONFIGURATIONS:-$here/gpu/configurations}")
+	# shellcheck disable=SC2086 # words
+	if "$here/gpu/model" --build "$build" --whole --raw $options --dtype "$dtype" --batch-size "$batch" \
+		>"$work/model" 2>"$work/model.log"; then
+		{ echo "# $network $dtype $batch" && cat "$work/model"; } >"$stage/model"
+	else
+		echo "gpu-check: the report will have no model: $(tail -n 1 "$work/model" "$work/model.log")" >&2
+	fi
+}
+
 stage_libraries() {
 	local programs libraries library
 	mapfile -t programs < <(find "$stage" -type f -perm -100 -exec sh -c 'head -c 4 "$1" | grep -q ELF' _ {} \; \
@@ -123,6 +136,7 @@ pack() {
 	trap 'rm -rf "$work"' EXIT
 	stage=$work/muster-gpu
 	stage_files
+	stage_model
 	stage_libraries
 	tar -C "$work" -czf "$pack/$archive" muster-gpu || die "cannot write $pack/$archive"
 	[ "$here" -ef "$pack" ] || cp "$here/gpu-check.sh" "$pack/" || die "cannot write $pack/gpu-check.sh"

@@ -8,9 +8,16 @@
 #	test   NAME PASS|FAIL|SKIP|OUT OF TIME|NOT RUN SECONDS TEXT
 #	ceiling NAME VALUE UNIT                            flops (TFLOP/s), copy, host (GB/s)
 #	kernel NAME COUNT MICROSECONDS BYTES               of one step
+#	model  NAME COUNT READ WRITTEN OPERATIONS HALF KNOWN
+#	                                                   of the same step, by jobs/gpu/model; bytes. cuDNN's and
+#	                                                   cuBLAS's kernels have names that no model knows
 #	speed  SYSTEM NETWORK DTYPE BATCH V,V,... HOW [GMAC START MIB]
 #	                                                   samples/s of each run; none: HOW says why. SYSTEM: muster;
 #	                                                   of PyTorch eager, ieee (eager without TF32), compiled
+
+BEGIN {
+	libraries = "cuDNN and cuBLAS"
+}
 
 function quoted(text)
 {
@@ -75,8 +82,26 @@ $1 == "kernel" {
 		", \"bytes\": " number_of($5) "}"
 	kernel_rows = kernel_rows sprintf("| %s | %d | %.1f | %.2f | %.0f |\n", cell($2), $3, $4, $5 / 1e6, \
 		$4 > 0 ? $5 / $4 / 1e3 : 0)
+	measured[$2] = 1
+	measured_n[$2] += $3
+	measured_us[$2] += $4
+	measured_bytes[$2] += $5
 	step_us += $4
 	step_bytes += $5
+}
+
+$1 == "model" && $2 !~ /^(copy|set)/ {
+	own = $2 !~ /^cu(DNN|BLAS)/
+	name = own ? $2 : libraries
+	if (!(name in model_n))
+		model_order[++n_model] = name
+	model_n[name] += $3
+	model_bytes[name] += $3 * ($4 + $5)
+	n_sizes++
+	size_name[n_sizes] = name
+	size_n[n_sizes] = $3
+	size_bytes[n_sizes] = $4 + $5
+	size_operations[n_sizes] = $6
 }
 
 $1 == "speed" {
@@ -158,6 +183,36 @@ function bytes_reached(f, rate, text)
 	fact_rows = fact_rows "| bytes of " f[1] " " f[2] " " f[3] " | " text " |\n"
 }
 
+# Microseconds of the model at the ceilings measured, else at an H200's, beside those measured; what the model does not
+# name are kernels of the libraries.
+function compare_model(i, name, copy, flops, a, b, us, known)
+{
+	copy = ceiling["copy"] > 0 ? ceiling["copy"] : 4300
+	flops = ceiling["flops"] > 0 ? ceiling["flops"] : 600
+	for (i = 1; i <= n_sizes; i++) {
+		a = size_bytes[i] / copy / 1e3
+		b = size_operations[i] / flops / 1e6
+		us[size_name[i]] += size_n[i] * (a > b ? a : b)
+	}
+	for (name in measured)
+		if (!(name in model_n)) {
+			measured_n[libraries] += measured_n[name]
+			measured_us[libraries] += measured_us[name]
+			measured_bytes[libraries] += measured_bytes[name]
+		}
+	for (i = 1; i <= n_model; i++) {
+		name = model_order[i]
+		models[i] = "{\"name\": " quoted(name) ", \"count\": " model_n[name] \
+			sprintf(", \"bytes\": %.0f, \"us\": %.3f", model_bytes[name], us[name]) \
+			", \"measured_count\": " measured_n[name] + 0 \
+			sprintf(", \"measured_us\": %.3f}", measured_us[name])
+		model_rows = model_rows sprintf("| %s | %d | %d | %.2f | %.2f | %.1f | %.1f | %s |\n", cell(name), \
+			model_n[name], measured_n[name], model_bytes[name] / 1e6, measured_bytes[name] / 1e6, \
+			us[name], measured_us[name], \
+			shown("%.2f", us[name] > 0 ? measured_us[name] / us[name] : 0))
+	}
+}
+
 function list(name, items, n, last, i)
 {
 	printf "  \"%s\": [", name
@@ -175,6 +230,7 @@ function table(title, head, rule, rows)
 END {
 	compare()
 	bytes_reached()
+	compare_model()
 	printf "{\n  \"seconds\": %d,\n  \"facts\": {", seconds
 	for (i = 1; i <= n_facts; i++)
 		printf "%s\n    %s", (i > 1 ? "," : ""), facts[i]
@@ -184,6 +240,7 @@ END {
 	list("tests", tests, n_tests)
 	list("ceilings", ceilings, n_ceilings)
 	list("kernels", kernels, n_kernels)
+	list("model", models, n_model)
 	list("speeds", speeds, n_speeds)
 	list("ratios", ratios, n_keys, 1)
 	print "}"
@@ -197,6 +254,9 @@ END {
 	      " TFLOP/s | % of ceiling | MiB | start s | how: Muster; PyTorch", \
 	      "--- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | ---", speed_rows)
 	table("Kernels of a step", "kernel | count | us | MB | GB/s", "--- | --- | --- | --- | ---", kernel_rows)
+	table("The same step by the model (jobs/gpu/model), at the ceilings measured", \
+	      "kernel | count, model | measured | MB, model | measured | us, model | measured | measured / model", \
+	      "--- | --- | --- | --- | --- | --- | --- | ---", model_rows)
 	table("Facts", "what | value", "--- | ---", fact_rows)
 	close(markdown)
 }

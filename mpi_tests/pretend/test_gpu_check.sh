@@ -27,13 +27,19 @@ whole() {
 		import json
 		report = json.load(open("out/gpu-check.json"))
 		assert [p["name"] for p in report["parts"]] == "$1".split(), report["parts"]
-		for name in "facts smoke tests ceilings kernels speeds ratios".split():
+		for name in "facts smoke tests ceilings kernels model speeds ratios".split():
 		    assert name in report, name
 	END
 }
 all="machine smoke ceilings tests sanitizer kernels speeds peer"
 
 part "pack"
+cat >configurations <<'END'
+# tiny
+lenet float16  4 1 --network lenet --image-shape 1,20,20
+small float32  2 2 --network resnet --num-layers 8 --image-shape 3,16,16 --num-classes 10
+END
+export CONFIGURATIONS=$PWD/configurations
 env -u LD_LIBRARY_PATH "$SRCDIR/jobs/gpu-check.sh" pack --build "$BUILDDIR" pack >out.txt 2>&1 ||
 	fail "pack ends with $?: $(tail -3 out.txt)"
 [ "$(stat -c %s pack/muster-gpu.tar.gz)" -lt 64000000 ] || fail "the pack is larger than 64 MB"
@@ -114,11 +120,6 @@ case $* in
 esac
 END
 chmod +x tools/*
-cat >configurations <<'END'
-# tiny
-lenet float16  4 1 --network lenet --image-shape 1,20,20
-small float32  2 2 --network resnet --num-layers 8 --image-shape 3,16,16 --num-classes 10
-END
 export PATH=$PWD/tools:$PATH CUDA_HOME=$PWD/toolkit
 SANITIZED=$PWD/sanitized CONFIGURATIONS=$PWD/configurations TESTS="test_gpu test_recorded test_nccl" TINY=1 \
 	MU_TIMEOUT_SCALE=4 timeout 500 pack/gpu-check.sh run pack out >out.txt 2>&1
@@ -139,6 +140,8 @@ for c in flops copy host; do
 done
 reported '^\| scale \| 2 \| 4.0 \| 0.00 \| 1 \|'
 reported '^\| void cudnn::conv<float, int> \| 1 \| 6.0 \| 2.00 \| 333 \|'
+reported '^\| softmax \| 1 \| 0 \| 0.00 \| 0.00 \| [0-9.]+ \| 0.0 \| - \|'
+reported '^\| cuDNN and cuBLAS \| [0-9]+ \| 1 \| [0-9.]+ \| 2.00 \| [0-9.]+ \| 6.0 \| [0-9.]+ \|'
 reported '^\| kernels \| done \| [0-9]+ \| lenet float16 4: 3 kernels of 2 names, 10 us, 0.002 GB, 200 GB/s'
 awk -F ' [|] ' '/^. lenet [|] float16 [|] 4 [|]/ {
 	n++
