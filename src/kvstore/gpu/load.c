@@ -98,23 +98,29 @@ enum mu_status mu_kv_gpus_check(void)
 	return mu_nccl_load(&api, true);
 }
 
-enum mu_status mu_nccl_driver_failed(const struct nccl_api *api, const char *what, CUresult result)
+static enum mu_status failed(const struct nccl_api *api, int gpu, const char *what, CUresult result)
 {
 	enum mu_status st = MU_OK, kind;
 	const char *text = NULL, *cure = mu_cuda_cure(result, &kind);
 
 	if (api->cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
 		text = "unknown error";
-	MU_FAIL(kind, "%s: %s%s", what, text, cure);
+	MU_FAIL(kind, "gpu:%d: %s: %s%s", gpu, what, text, cure);
 out:
 	return st;
+}
+
+/* A GPU has the same number as its place in the driver's list. */
+enum mu_status mu_nccl_driver_failed(const struct nccl_api *api, const char *what, CUresult result)
+{
+	CUdevice gpu = 0;
+
+	api->cuCtxGetDevice(&gpu);
+	return failed(api, gpu, what, result);
 }
 
 enum mu_status mu_nccl_gpu_failed(const struct mu_nccl *n, const struct nccl_gpu *g,
 				  const char *what, CUresult result)
 {
-	char text[128];
-
-	snprintf(text, sizeof text, "gpu:%d, %s", g->device->index, what);
-	return mu_nccl_driver_failed(&n->api, text, result);
+	return failed(&n->api, g->device->index, what, result);
 }

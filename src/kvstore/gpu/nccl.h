@@ -31,6 +31,7 @@
 	F(cuGetErrorString) \
 	F(cuDeviceGet) \
 	F(cuDeviceGetUuid) \
+	F(cuCtxGetDevice) \
 	F(cuStreamCreate) \
 	F(cuStreamDestroy) \
 	F(cuStreamWaitEvent) \
@@ -150,7 +151,7 @@ struct mu_nccl {
 		if (result_ != CUDA_SUCCESS) \
 			MU_TRY(mu_nccl_driver_failed(&(n)->api, #function, result_)); \
 	} while (0)
-/* Report an error of the driver; of a GPU. */
+/* Report an error of the driver, on the GPU that the thread has entered; of another GPU. */
 enum mu_status mu_nccl_driver_failed(const struct nccl_api *api, const char *what, CUresult result);
 enum mu_status mu_nccl_gpu_failed(const struct mu_nccl *n, const struct nccl_gpu *g,
 				  const char *what, CUresult result);
