@@ -42,7 +42,8 @@ static const char style[] =
 	"i{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;margin-right:.3rem}"
 	"table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .6rem .2rem "
 	"0;"
-	"border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}"
+	"border-bottom:1px solid var(--line);vertical-align:top}"
+	"td+td{min-width:4.9rem;overflow-wrap:anywhere}"
 	".bar{display:flex;height:1.6rem;border-radius:6px;overflow:hidden}"
 	"pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--card);border:1px solid "
 	"var(--line);border-radius:8px;padding:.6rem .8rem;margin:.3rem 0;font-size:13px}"
@@ -116,19 +117,25 @@ static double place(const struct range *r, double v, double from, double to)
 
 static void put_axes(FILE *out, const struct range *x, const struct range *y, const char *x_name)
 {
+	const bool thousands = fmax(fabs(y->low), fabs(y->high)) >= 1e4;
+
 	for (int k = 0; y->low + k * y->step <= y->high + y->step / 2; k++) {
 		const double v = y->low + k * y->step, at = place(y, v, HEIGHT - BOTTOM, TOP);
 
 		fprintf(out,
 			"<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" "
-			"text-anchor=\"end\">%.6g</text>\n",
-			LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4, fabs(v) < y->step / 2 ? 0 : v);
+			"text-anchor=\"end\">%.6g%s</text>\n",
+			LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4,
+			fabs(v) < y->step / 2 ? 0
+			: thousands           ? v / 1000
+					      : v,
+			thousands ? "k" : "");
 	}
 	for (int k = 0; x->low + k * x->step <= x->high + x->step / 2; k++) {
 		const double v = x->low + k * x->step;
 
 		fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n",
-			place(x, v, LEFT, WIDTH - RIGHT), HEIGHT - BOTTOM + 16,
+			place(x, v, LEFT, WIDTH - RIGHT), HEIGHT - BOTTOM + 18,
 			fabs(v) < x->step / 2 ? 0 : v);
 	}
 	fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH - RIGHT) / 2,

@@ -421,7 +421,8 @@ misused 1 'rgb-mean 1,2: three numbers' $bad --rgb-mean 1,2
 misused 1 'rgb-mean 1,2,x: three numbers' $bad --rgb-mean 1,2,x
 misused 1 'rgb-std 1,2,nan: three numbers' $bad --rgb-std 1,2,nan
 both misused 'rgb-std 1,0,1: .* above 0' $bad --rgb-std 1,0,1
-misused 1 'rgb-std 0.2,0.3,0.2: pixels are from 0 to 255; 0.2 of values from 0 to 1 is 51 here' $bad --rgb-std 0.2,0.3,0.2
+misused 1 'rgb-std 0.2,0.3,0.2: pixels are from 0 to 255; 0.2 of values from 0 to 1 is 51 here' \
+	$bad --rgb-std 0.2,0.3,0.2
 poke bad/data_batch_2.bin 3073 '\12'
 both refused 'bad/data_batch_2.bin: record 1 has label 10; labels must be from 0 to 9' $bad
 misused 3 'largest possible is 30' --network mlp --data-dir bad --batch-size 31 $plain --num-classes 11
@@ -461,6 +462,7 @@ if has_files; then
 	[ -s new/folder/P-0001.h5 ] || fail "no checkpoint in a new folder"
 	refused 3 'model-prefix set/t10k-labels-idx1-ubyte.gz/P' $mlp --model-prefix set/t10k-labels-idx1-ubyte.gz/P
 	expect_none '^Epoch'
+	misused 1 'model-prefix new/: a name must follow the folder, as in new/run' $mlp --model-prefix new/
 	mkdir D-0001.h5
 	both refused 'D-0001.h5' $mlp --model-prefix D
 	for file in D-*; do

@@ -41,6 +41,10 @@ enum mu_status mu_checkpoint_check(const struct conf *v)
 			prefix);
 	if (strlen(prefix) + sizeof "-0001-000001.h5.tmp-" + 32 > sizeof folder)
 		MU_FAIL(MU_ERR_USAGE, "--model-prefix %s: too long a name", prefix);
+	if (prefix[strlen(prefix) - 1] == '/')
+		MU_FAIL(MU_ERR_USAGE,
+			"--model-prefix %s: a name must follow the folder, as in %srun", prefix,
+			prefix);
 	split(prefix, folder);
 	st = mu_folder_make(folder);
 	if (st != MU_OK)
