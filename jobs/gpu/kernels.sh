@@ -12,7 +12,7 @@ kernels() {
 	ours limited 90 ncu --clock-control none --metrics gpu__time_duration.sum,dram__bytes.sum --csv \
 		--print-units base --log-file "$out/kernels.csv" \
 		"$tree/trainer" $options --gpus 0 --dtype "$dtype" --batch-size "$batch" --benchmark 1 \
-		--num-examples "$batch" --num-epochs 1 --lr 0.01 --cuda-graph 0 >"$out/kernels.log" 2>&1
+		--num-examples "$batch" --num-epochs 1 --lr 0.01 >"$out/kernels.log" 2>&1
 	st=$?
 	awk -f "$tree/jobs/gpu/kernels.awk" "$out/kernels.csv" 2>/dev/null | sort -t $'\t' -k 3 -rn >"$work/kernels"
 	if [ ! -s "$work/kernels" ]; then

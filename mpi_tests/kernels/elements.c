@@ -21,12 +21,12 @@ static double slope(int kind, double y)
 void test_scale(const struct variant *v)
 {
 	uint32_t *found = rig_bytes(4, 0);
-	float *x = rig_numbers_at(CUDA_FLOAT32, v->n, 1, 1), *was = rig_copy(x, CUDA_FLOAT32, v->n);
+	float *x = rig_numbers(CUDA_FLOAT32, v->n, 1), *was = rig_copy(x, CUDA_FLOAT32, v->n);
 	const struct cuda_scale a = {.x = x, .factor = 1.5f, .found = found, .n = v->n};
 
 	if (v->odd)
 		x[v->n / 2] = x[v->n - 1] = v->type ? INFINITY : NAN;
-	RUN(scale, v, &a);
+	RUN_EIGHTS(scale, v, &a);
 	CHECK(*found == (uint32_t)v->odd);
 	for (size_t i = 0; i < v->n; i++)
 		if (!v->odd || (i != v->n / 2 && i != v->n - 1))

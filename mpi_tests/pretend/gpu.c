@@ -69,9 +69,8 @@ void pretend_put(CUstream s, struct pretend_work w)
 {
 	struct pretend_work *n;
 
-	if (w.cost.name && pretend_is_dry()) {
-		if (!s->graph)
-			pretend_count(&w.cost);
+	if (w.cost.name && pretend_is_dry() && !s->graph) {
+		pretend_count(&w.cost);
 		return;
 	}
 	n = malloc(sizeof *n);

@@ -93,4 +93,30 @@ done <<-END
 	begin cuStreamBeginCapture
 	run cuGraphInstantiate
 END
+
+# step_work DTYPE: names and counts of the kernels, products, convolutions and copies of a step of a residual network
+# with 16 convolutions and 16 batch-norms, as CUDA graphs: what a fourth step adds to three
+step_work() {
+	local n
+	for n in 3 4; do
+		PRETEND_COSTS=costs.$n train 1 --network resnet-v1 --num-layers 14 --image-shape 3,16,16 --benchmark 1 \
+			--batch-size 4 --num-batches $n --num-epochs 1 --lr 0.01 --log-prefix none --log-time 0 \
+			--gpus 0 --kv-store device --dtype "$1" --loss-scale 16
+	done
+	awk -F '\t' -v OFS='\t' 'NR == FNR { n[$1] -= $2; next } { n[$1] += $2 }
+		END { for (k in n) if (n[k]) print k, n[k] }' costs.3 costs.4 >work
+	[ -s work ] || fail "no work of a step"
+}
+# at_most N KERNEL
+at_most() {
+	local n
+	n=$(awk -F '\t' -v k="$2" '$1 == k { print $2 }' work)
+	[ "${n:-0}" -le "$1" ] || fail "$n of kernel $2 in a step, more than $1"
+}
+
+part "kernels of a step: none for each parameter"
+for type in float16 float32; do
+	step_work $type
+	at_most 2 scale
+done
 finish

@@ -12,7 +12,6 @@
 /* Kernels over elements; over groups of eight elements; and over rows, with one block of threads
  * per row. */
 #define CUDA_EACH(F) \
-	F(scale) \
 	F(convert) \
 	F(unpack) \
 	F(copy_rows) \
@@ -39,6 +38,7 @@
 	F(lstm_gradients) \
 	F(update)
 #define CUDA_EIGHTS(F) \
+	F(scale) \
 	F(activate) \
 	F(activate_backward) \
 	F(add_bias) \

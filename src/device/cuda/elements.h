@@ -31,15 +31,6 @@ CUDA_FUNCTION float slope_of(int kind, float y)
 	}
 }
 
-CUDA_FUNCTION void scale_at(const struct cuda_scale *a, size_t i)
-{
-	const float x = a->x[i] * a->factor;
-
-	a->x[i] = x;
-	if (!(fabsf(x) <= 3.402823466e38f)) /* FLT_MAX */
-		set_flag(a->found);
-}
-
 /* Place of element i of (samples, area, channels) in (samples, channels, area), and back. */
 CUDA_FUNCTION size_t plain_place(size_t i, size_t channels, size_t area)
 {
@@ -88,6 +79,22 @@ CUDA_FUNCTION void update_at(const struct cuda_update *a, size_t i)
 }
 
 /* ---- eight elements at a time, from `at` on ---- */
+
+CUDA_FUNCTION void scale_at(const struct cuda_scale *a, size_t at)
+{
+	const int m = of_eight(at, a->n);
+	float v[CUDA_EIGHT];
+	bool good = true;
+
+	eight_at(v, a->x, CUDA_FLOAT32, at, m);
+	for (int k = 0; k < CUDA_EIGHT; k++) {
+		v[k] *= a->factor;
+		good &= k >= m || fabsf(v[k]) <= 3.402823466e38f; /* FLT_MAX */
+	}
+	set_eight(a->x, CUDA_FLOAT32, at, m, v);
+	if (!good)
+		set_flag(a->found);
+}
 
 CUDA_FUNCTION void activate_at(const struct cuda_activate *a, size_t at)
 {

@@ -224,7 +224,7 @@ static enum mu_status scale(struct mu_device *device, float *x, size_t n, float 
 	struct cuda_scale args = {.x = x, .factor = factor, .found = found, .n = n};
 
 	MU_TRY(mu_cuda_enter(of(device)));
-	MU_TRY(mu_cuda_each(of(device), CUDA_scale, n, &args));
+	MU_TRY(mu_cuda_eights(of(device), CUDA_scale, n, &args));
 out:
 	return st;
 }

@@ -134,7 +134,7 @@ enum mu_status mu_plan_backward_weights(struct mu_plan *plan, size_t l)
 	if (!op->weights_later || !op->outputs[0]->needs_grad)
 		goto out;
 	MU_TRY(plan->device->ops->backward_weights(plan->device, op));
-	MU_TRY(mu_plan_unscale(plan, l));
+	MU_TRY(mu_plan_unscale(plan, l, l + 1));
 out:
 	return st;
 }

@@ -370,15 +370,21 @@ static enum mu_status run_backward(struct mu_plan *plan, size_t l)
 		MU_TRY(mu_plan_finish(plan));
 		mu_plan_add_time(&plan->times[l].backward, mu_now() - start, plan->batch_size);
 	}
-	if (!plan->ops[l].weights_later)
-		MU_TRY(mu_plan_unscale(plan, l));
 out:
 	return st;
 }
 
-enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t l)
+/* Only layers that run one by one leave gradients for later. */
+enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t from, size_t to)
 {
-	return backward ? run_backward(plan, l) : run_forward(plan, l);
+	enum mu_status st = MU_OK;
+
+	for (size_t i = from; i < to; i++)
+		MU_TRY(backward ? run_backward(plan, to - 1 - (i - from)) : run_forward(plan, i));
+	if (backward && !plan->ops[from].weights_later)
+		MU_TRY(mu_plan_unscale(plan, from, to));
+out:
+	return st;
 }
 
 enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l)
@@ -456,7 +462,7 @@ const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 			if (!all_finite(plan->host.weights + plan->slices[plan->op_keys[i][p]].at,
 					op->params[p].n_padded))
 				return op->params[p].name;
-		if (mu_plan_upload(plan, i) != MU_OK || mu_plan_run(plan, false, i) != MU_OK)
+		if (mu_plan_upload(plan, i) != MU_OK || mu_plan_run(plan, false, i, i + 1) != MU_OK)
 			return op->name;
 		for (int o = 0; o < op->n_outputs; o++)
 			if (!tensor_finite(plan, op->outputs[o]))

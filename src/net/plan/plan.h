@@ -143,8 +143,8 @@ enum mu_status mu_plan_choose_restores(struct mu_plan *plan);
  * set pointers. For a dry plan compute arena_bytes only. */
 enum mu_status mu_plan_memory(struct mu_plan *plan);
 
-/* plan.c: run forward, or backward, of layer l now. */
-enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t l);
+/* plan.c: run forward, or backward, of layers [from, to) now. */
+enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t from, size_t to);
 /* record.c: layer l is due: run it; if its work is recorded, submit its piece once the whole piece
  * is due. *given: the piece was submitted. */
 enum mu_status mu_plan_submit(struct mu_plan *plan, bool backward, size_t l, bool *given);
@@ -171,9 +171,9 @@ enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_alloc_states(struct mu_plan *plan);
 void mu_plan_free_states(struct mu_plan *plan);
 
-/* scale.c: with loss scaling, after backward of layer l: divide its gradients by the scale and
- * check them. */
-enum mu_status mu_plan_unscale(struct mu_plan *plan, size_t l);
+/* scale.c: with loss scaling, after backward of layers [from, to): divide their gradients by the
+ * scale and check them. */
+enum mu_status mu_plan_unscale(struct mu_plan *plan, size_t from, size_t to);
 
 /* Does backward of the operation read the values of input i, or of its outputs? */
 bool mu_plan_reads_input(const struct mu_op *op, int i);

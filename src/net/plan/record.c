@@ -126,13 +126,7 @@ static bool is_alike(const struct mu_batch *a, const struct mu_batch *b)
 
 static enum mu_status run(struct mu_plan *plan, bool backward, const struct plan_piece *piece)
 {
-	enum mu_status st = MU_OK;
-
-	for (size_t i = piece->from; i < piece->to; i++)
-		MU_TRY(mu_plan_run(plan, backward,
-				   backward ? piece->to - 1 - (i - piece->from) : i));
-out:
-	return st;
+	return mu_plan_run(plan, backward, piece->from, piece->to);
 }
 
 enum { WHY = 256 };
@@ -192,7 +186,7 @@ enum mu_status mu_plan_submit(struct mu_plan *plan, bool backward, size_t l, boo
 
 	*given = true;
 	if (!r->on || plan->times)
-		return mu_plan_run(plan, backward, l);
+		return mu_plan_run(plan, backward, l, l + 1);
 	if (!backward && l == 0 && !is_alike(&r->batch, &plan->batch)) {
 		mu_plan_record_drop(plan);
 		r->batch = plan->batch;
