@@ -88,6 +88,7 @@ void test_statistics(const struct variant *v)
 	struct cuda_statistics a = {
 		.type = v->type, .share = 1 / m, .area = v->odd ? 1 : v->area, .n = groups_of(v)};
 	float *result = rig_floats(2, 0);
+	struct cuda_normals *b = &a.normals;
 
 	if (rig_is_long(v))
 		return;
@@ -95,6 +96,11 @@ void test_statistics(const struct variant *v)
 	a.mean = rig_bytes(v->channels * sizeof(double), 0);
 	a.variance = rig_bytes(v->channels * sizeof(double), 0);
 	a.of = lanes_for(v, 35);
+	*b = (struct cuda_normals){.mean = a.mean,
+				   .variance = a.variance,
+				   .beta = rig_floats(v->channels, 40),
+				   .eps = 0.125f,
+				   .out = rig_bytes(v->channels * sizeof *b->out, 0)};
 	RUN_ROWS(statistics, v, &a);
 	for (size_t c = 0; c < v->channels; c++) {
 		const double d = lanes_of(a.of.first, v, c) / m;
@@ -104,6 +110,9 @@ void test_statistics(const struct variant *v)
 		rig_expect(result, CUDA_FLOAT32, 0, rig_at(a.x, a.type, c * a.area) + d);
 		rig_expect(result, CUDA_FLOAT32, 1,
 			   fmax(lanes_of(a.of.second, v, c) / m - d * d, 0));
+		rig_expect(&b->out[c].mean, CUDA_FLOAT32, 0, a.mean[c]);
+		rig_expect(&b->out[c].scale, CUDA_FLOAT32, 0, 1 / sqrt(a.variance[c] + 0.125));
+		rig_expect(&b->out[c].shift, CUDA_FLOAT32, 0, (double)b->beta[c]);
 	}
 }
 

@@ -207,18 +207,6 @@ struct cuda_channel_sums {
 
 /* ---- batch-norm: (samples, channels, area) ---- */
 
-/* Mean and biased variance of each channel, of 1 / share values: x is the first of channel 0, and
- * that of the next channel is `area` further on. n groups of eight channels. */
-struct cuda_statistics {
-	struct cuda_lanes of;
-	const void *x;
-	int type;
-	double *mean, *variance;
-	double share;
-	size_t area;
-	size_t n;
-};
-
 /* Per channel: y = (x - mean) scale + shift. */
 struct cuda_normal {
 	float mean, inverse, scale, shift;
@@ -232,6 +220,20 @@ struct cuda_normals {
 	const float *gamma, *beta; /* gamma NULL: 1 */
 	float eps;
 	struct cuda_normal *out;
+	size_t n;
+};
+
+/* Mean and biased variance of each channel, of 1 / share values: x is the first of channel 0, and
+ * that of the next channel is `area` further on; then `normals` of them. n groups of eight
+ * channels. */
+struct cuda_statistics {
+	struct cuda_lanes of;
+	const void *x;
+	int type;
+	double *mean, *variance;
+	double share;
+	size_t area;
+	struct cuda_normals normals;
 	size_t n;
 };
 

@@ -91,22 +91,22 @@ static size_t threads_of(const struct cuda_device *d, const struct mu_tensor *t,
 	return groups * least(most(threads / groups, 1), rows);
 }
 
-/* Workspace: mean and variance. Scratch: scale and shift of each channel, then the two means for
- * backward, then partial sums. */
+/* Workspace: scale and shift of each channel, then mean and variance. Scratch: the two means for
+ * backward, then partial sums; in inference scale and shift. */
 static size_t sums_at(const struct mu_op *op)
 {
-	const size_t channels = op->inputs[0]->shape.dims[1];
-
-	return mu_cuda_round(channels * (sizeof(struct cuda_normal) + 2 * sizeof(float)));
+	return mu_cuda_round(op->inputs[0]->shape.dims[1] * 2 * sizeof(float));
 }
 
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
 	const size_t channels = op->inputs[0]->shape.dims[1];
 
-	op->scratch_nbytes = sums_at(op) + mu_cuda_sums_bytes(d, op->inputs[0]);
-	if (op->phase == MU_PHASE_TRAIN)
-		op->workspace_nbytes = 2 * channels * sizeof(double);
+	op->scratch_nbytes = channels * sizeof(struct cuda_normal);
+	if (op->phase == MU_PHASE_TRAIN) {
+		op->workspace_nbytes = channels * (sizeof(struct cuda_normal) + 2 * sizeof(double));
+		op->scratch_nbytes = sums_at(op) + mu_cuda_sums_bytes(d, op->inputs[0]);
+	}
 	return MU_OK;
 }
 
@@ -115,9 +115,14 @@ static void *room_of(const struct mu_op *op)
 	return (char *)op->scratch + sums_at(op);
 }
 
+static struct cuda_normal *normals_of(const struct mu_op *op)
+{
+	return op->phase == MU_PHASE_TRAIN ? op->workspace : op->scratch;
+}
+
 static double *mean_of(const struct mu_op *op)
 {
-	return op->workspace;
+	return (double *)(normals_of(op) + op->inputs[0]->shape.dims[1]);
 }
 
 static double *variance_of(const struct mu_op *op)
@@ -125,15 +130,15 @@ static double *variance_of(const struct mu_op *op)
 	return mean_of(op) + op->inputs[0]->shape.dims[1];
 }
 
-/* Compute into the scratch. */
-static enum mu_status find_normals(struct cuda_device *d, struct mu_op *op)
+/* What normals are computed of. */
+static struct cuda_normals find_normals(const struct mu_op *op)
 {
 	const struct mu_batch_norm *a = op->attr;
 	struct cuda_normals args = {
 		.gamma = a->fix_gamma ? NULL : op->params[GAMMA].data,
 		.beta = op->params[BETA].data,
 		.eps = a->eps,
-		.out = op->scratch,
+		.out = normals_of(op),
 		.n = op->inputs[0]->shape.dims[1],
 	};
 
@@ -144,17 +149,16 @@ static enum mu_status find_normals(struct cuda_device *d, struct mu_op *op)
 		args.running_mean = op->aux[MEAN].data;
 		args.running_variance = op->aux[VARIANCE].data;
 	}
-	return mu_cuda_each(d, CUDA_normals, args.n, &args);
+	return args;
 }
 
-/* From existing statistics. */
+/* From existing normals. */
 static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 {
-	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0];
 	const struct cuda_extent e = mu_cuda_extent(in);
 	struct cuda_normalize args = {
-		.normals = op->scratch,
+		.normals = normals_of(op),
 		.x = in->data,
 		.add = op->n_inputs > 1 ? op->inputs[1]->data : NULL,
 		.y = op->outputs[0]->data,
@@ -166,13 +170,9 @@ static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 		.n = threads_of(d, in, BLOCKS),
 	};
 
-	MU_TRY(find_normals(d, op));
 	if (mu_cuda_in_groups(in))
-		MU_TRY(mu_cuda_each(d, mu_cuda_of_type(in, CUDA_normalize_float16), args.n, &args));
-	else
-		MU_TRY(mu_cuda_eights(d, CUDA_normalize, args.n, &args));
-out:
-	return st;
+		return mu_cuda_each(d, mu_cuda_of_type(in, CUDA_normalize_float16), args.n, &args);
+	return mu_cuda_eights(d, CUDA_normalize, args.n, &args);
 }
 
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
@@ -187,6 +187,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.mean = mean_of(op),
 		.share = 1 / (double)(e.samples * e.area),
 		.area = e.area,
+		.normals = find_normals(op),
 		.n = mu_cuda_eights_of(e.channels),
 	};
 
@@ -194,6 +195,8 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		args.variance = variance_of(op);
 		MU_TRY(mu_cuda_partial_sums(d, in, &parts, room_of(op), &args.of));
 		MU_TRY(mu_cuda_rows(d, CUDA_statistics, args.n, &args));
+	} else {
+		MU_TRY(mu_cuda_each(d, CUDA_normals, args.normals.n, &args.normals));
 	}
 	MU_TRY(normalize(d, op));
 out:
@@ -218,8 +221,8 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
 	const struct cuda_extent e = mu_cuda_extent(in);
-	const struct cuda_normal *normals = op->scratch;
-	float *means = (float *)((struct cuda_normal *)op->scratch + e.channels);
+	const struct cuda_normal *normals = normals_of(op);
+	float *means = op->scratch;
 	const int relu = op->fused_activation && op->n_inputs == 1;
 	struct cuda_normal_sums sums = {
 		.mean = mean_of(op),
@@ -257,7 +260,6 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 
 	if (op->n_inputs > 1)
 		MU_TRY(part(d, op));
-	MU_TRY(find_normals(d, op));
 	MU_TRY(mu_cuda_partial_sums(d, in, &parts, room_of(op), &sums.of));
 	MU_TRY(mu_cuda_rows(d, CUDA_normal_sums, sums.n, &sums));
 	if (!in->needs_grad)

@@ -72,6 +72,20 @@ CUDA_FUNCTION void channel_sums_row(const struct cuda_channel_sums *a, size_t ro
 
 /* ---- batch-norm ---- */
 
+CUDA_FUNCTION void normals_at(const struct cuda_normals *a, size_t c)
+{
+	double variance = a->variance ? a->variance[c] : (double)a->running_variance[c];
+	double mean = a->mean ? a->mean[c] : (double)a->running_mean[c];
+	double inverse = 1 / sqrt(variance + (double)a->eps);
+	double gamma = a->gamma ? (double)a->gamma[c] : 1;
+	struct cuda_normal *b = &a->out[c];
+
+	b->mean = (float)mean;
+	b->inverse = (float)inverse;
+	b->scale = (float)(gamma * inverse);
+	b->shift = a->beta[c];
+}
+
 /* Of differences from the channel's first value, which is close to the others: little
  * cancellation. */
 CUDA_FUNCTION void statistics_row(const struct cuda_statistics *a, size_t row, size_t thread,
@@ -86,21 +100,8 @@ CUDA_FUNCTION void statistics_row(const struct cuda_statistics *a, size_t row, s
 
 		a->mean[c + k] = (double)number_at(a->x, a->type, (c + k) * a->area) + mean;
 		a->variance[c + k] = fmax(room[1][k] * a->share - mean * mean, 0.0);
+		normals_at(&a->normals, c + k);
 	}
-}
-
-CUDA_FUNCTION void normals_at(const struct cuda_normals *a, size_t c)
-{
-	double variance = a->variance ? a->variance[c] : (double)a->running_variance[c];
-	double mean = a->mean ? a->mean[c] : (double)a->running_mean[c];
-	double inverse = 1 / sqrt(variance + (double)a->eps);
-	double gamma = a->gamma ? (double)a->gamma[c] : 1;
-	struct cuda_normal *b = &a->out[c];
-
-	b->mean = (float)mean;
-	b->inverse = (float)inverse;
-	b->scale = (float)(gamma * inverse);
-	b->shift = a->beta[c];
 }
 
 /* The same bits in forward, backward and restore. */
