@@ -325,6 +325,10 @@ struct mu_op {
 	size_t workspace_nbytes;   /* own memory, kept from forward to backward */
 	size_t scratch_nbytes;     /* memory used during one call */
 	void *workspace, *scratch; /* set before bind, aligned to 64 bytes */
+	/* Memory for prepare and conclude (struct mu_device_ops), kept from the begin of a step to
+	 * its end. NULL: neither is called. */
+	size_t kept_nbytes;
+	void *kept;
 	void *impl;                /* private to the device */
 	size_t shared_nbytes;      /* see struct mu_state */
 	bool can_add;              /* see adds; set in training */
@@ -440,6 +444,13 @@ struct mu_device_ops {
 	enum mu_status (*bind)(struct mu_device *device, struct mu_op *op);
 	enum mu_status (*forward)(struct mu_device *device, struct mu_op *op);
 	enum mu_status (*backward)(struct mu_device *device, struct mu_op *op);
+	/*
+	 * What is less work for n neighbouring operations together than for each: before their
+	 * forward, and after their backward, which leaves gradients of parameters to `conclude`,
+	 * where `kept` is set. NULL: nothing.
+	 */
+	enum mu_status (*prepare)(struct mu_device *device, struct mu_op *ops, size_t n);
+	enum mu_status (*conclude)(struct mu_device *device, struct mu_op *ops, size_t n);
 	/* For an operation with `weights_later`, after its backward. NULL: not supported. */
 	enum mu_status (*backward_weights)(struct mu_device *device, struct mu_op *op);
 	/* For an operation with `restored`, between forward and backward: recompute the output, bit

@@ -59,6 +59,42 @@ void test_convert(const struct variant *v)
 		}
 }
 
+/* Three arrays, the second one longer than a row. */
+void test_lay_weights(const struct variant *v)
+{
+	const uint32_t filters[] = {3, 1 + 2 * CUDA_WEIGHTS_ROW / (uint32_t)(v->n / v->samples), 1};
+	struct cuda_lay_weights a = {.n_of = 3, .type = v->type};
+	const uint32_t c = (uint32_t)v->channels, area = (uint32_t)v->area;
+	float *was[3];
+
+	if (v->type == CUDA_FLOAT32)
+		return;
+	for (int k = 0; k < 3; k++) {
+		const uint32_t n = filters[k] * c * area;
+
+		a.of[k] = (struct cuda_weights){rig_floats(n, 50), rig_numbers(v->type, n, 51), n,
+						c, area, (uint32_t)a.n, v->odd};
+		was[k] = rig_copy(a.of[k].plain, CUDA_FLOAT32, n);
+		a.n += (n + CUDA_WEIGHTS_ROW - 1) / CUDA_WEIGHTS_ROW;
+	}
+	for (a.back = 0; a.back < 2; a.back++) {
+		RUN_ROWS(lay_weights, v, &a);
+		for (int k = 0; k < 3; k++)
+			for (uint32_t i = 0; i < a.of[k].n; i++) { /* plain order; where it lies */
+				const uint32_t f = i / area / c, p = i % area;
+				const uint32_t at = (f * area + p) * c + i / area % c;
+				const double x = (double)was[k][i];
+
+				if (a.back)
+					rig_expect(a.of[k].plain, CUDA_FLOAT32, i,
+						   rig_at(a.of[k].laid, v->type, at) +
+							   (v->odd ? x : 0));
+				else
+					rig_expect(a.of[k].laid, v->type, at, x);
+			}
+	}
+}
+
 void test_unpack(const struct variant *v)
 {
 	unsigned char *from;

@@ -39,6 +39,15 @@ static double size_of(int type)
 COST(scale, 4 * n, 4 * n)
 COST(convert, n *(size_of(a->from_type) + (a->adds ? size_of(a->to_type) : 0)),
      n *size_of(a->to_type))
+static double elements(const struct cuda_lay_weights *a)
+{
+	double sum = 0;
+
+	for (int k = 0; k < a->n_of; k++)
+		sum += a->of[k].n;
+	return sum;
+}
+COST(lay_weights, elements(a) * (a->back ? 2 : 4), elements(a) * (a->back ? 4 : 2))
 COST(unpack, n, n *size_of(a->to_type))
 COST(copy_rows, T *n, T *n)
 COST(dropout, T *n, (T + (a->mask ? 4 : 0)) * n)

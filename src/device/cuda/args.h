@@ -55,6 +55,7 @@
 	F(value_sums_bfloat16) \
 	F(gradient_sums_float16) \
 	F(gradient_sums_bfloat16) \
+	F(lay_weights) \
 	F(softmax)
 #define CUDA_KERNELS(F) \
 	CUDA_EACH(F) \
@@ -82,6 +83,24 @@ struct cuda_convert {
 	void *to;
 	int from_type, to_type, from_last, to_last, adds;
 	size_t channels, area;
+	size_t n;
+};
+
+/*
+ * Convert weights (filters, channels, area) between float32 and 16-bit numbers with channels last:
+ * many arrays at once, each of n elements, whose first row is `first`. A row is CUDA_WEIGHTS_ROW
+ * elements. back: to float32, which adds to the present values with `adds`.
+ */
+enum { CUDA_MAX_WEIGHTS = 96, CUDA_WEIGHTS_ROW = 2048 };
+struct cuda_weights {
+	float *plain;
+	uint16_t *laid;
+	uint32_t n, channels, area, first;
+	int adds;
+};
+struct cuda_lay_weights {
+	struct cuda_weights of[CUDA_MAX_WEIGHTS];
+	int n_of, type, back;
 	size_t n;
 };
 

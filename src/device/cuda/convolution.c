@@ -6,8 +6,9 @@
  * is requested, its algorithms are tried before. Products are float32: no TF32.
  *
  * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which
- * accumulate in float32. Weights are rounded and transposed into the scratch in each call, and
- * their gradient is converted back: parameters stay plain float32.
+ * accumulate in float32. Weights are rounded and transposed, and their gradient is converted back:
+ * parameters stay plain float32. layout.c does so for many convolutions at once, in memory that
+ * each keeps during a step; without that memory each call does it, in the scratch.
  */
 #include "cuda.h"
 
@@ -309,6 +310,8 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	c->layout = op->inputs[0]->layout;
 	if (c->layout)
 		c->weight_nbytes = mu_cuda_round(mu_shape_n(&op->params[0].shape) * HALF_BYTES);
+	if (mu_shape_n(&op->params[0].shape) <= INT_MAX)
+		op->kept_nbytes = c->weight_nbytes;
 	MU_TRY(describe(d, op, c));
 	MU_TRY(choose(d, op, MU_CONVOLUTION_FORWARD));
 	if (op->phase == MU_PHASE_TRAIN)
@@ -346,7 +349,7 @@ static void *room_of(const struct mu_op *op)
 	return (char *)op->scratch + c->weight_nbytes;
 }
 
-/* Weights as the convolution reads them: the parameter itself, or a copy in the scratch. */
+/* Weights as the convolution reads them: the parameter itself, or a copy. */
 static enum mu_status weights_of(struct cuda_device *d, const struct mu_op *op, const void **out)
 {
 	enum mu_status st = MU_OK;
@@ -356,7 +359,9 @@ static enum mu_status weights_of(struct cuda_device *d, const struct mu_op *op, 
 	*out = p->data;
 	if (!c->layout)
 		goto out;
-	*out = op->scratch;
+	*out = op->kept ? op->kept : op->scratch;
+	if (op->kept)
+		goto out;
 	MU_TRY(mu_cuda_convert(d, &p->shape, &(struct cuda_array){p->data, NULL},
 			       &(struct cuda_array){op->scratch, c->layout}));
 out:
@@ -386,14 +391,14 @@ static enum mu_status backward_weights(struct cuda_device *d, struct mu_op *op)
 	const struct convolution *c = op->impl;
 	const struct choice *choice = &c->choices[MU_CONVOLUTION_WEIGHTS];
 	const struct mu_param *p = &op->params[0];
-	void *gradient = c->layout ? op->scratch : p->grad;
+	void *gradient = op->kept ? op->kept : c->layout ? op->scratch : p->grad;
 	const float *keep = op->adds && !c->layout ? &one : &zero;
 
 	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
 	DNN(d, cudnnConvolutionBackwardFilter, d->dnn, &one, c->in, op->inputs[0]->data, c->out,
 	    op->outputs[0]->grad, c->shape, (cudnnConvolutionBwdFilterAlgo_t)choice->algorithm,
 	    room_of(op), choice->nbytes, keep, c->weight, gradient);
-	if (c->layout)
+	if (c->layout && !op->kept)
 		MU_TRY((op->adds ? mu_cuda_convert_add : mu_cuda_convert)(
 			d, &p->shape, &(struct cuda_array){gradient, c->layout},
 			&(struct cuda_array){p->grad, NULL}));
@@ -402,7 +407,7 @@ out:
 	return st;
 }
 
-static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
+static enum mu_status backward_data(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct convolution *c = op->impl;
@@ -410,8 +415,6 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 	const struct mu_tensor *in = op->inputs[0];
 	const void *weights;
 
-	MU_TRY(mu_cuda_undo_activation(d, op));
-	MU_TRY(backward_weights(d, op));
 	if (!in->needs_grad)
 		goto out;
 	MU_TRY(weights_of(d, op, &weights));
@@ -419,6 +422,18 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 	DNN(d, cudnnConvolutionBackwardData, d->dnn, &one, c->weight, weights, c->out,
 	    op->outputs[0]->grad, c->shape, (cudnnConvolutionBwdDataAlgo_t)choice->algorithm,
 	    room_of(op), choice->nbytes, &zero, c->in, in->grad);
+out:
+	return st;
+}
+
+/* The gradient of the weights takes the memory of their copy. */
+static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_cuda_undo_activation(d, op));
+	MU_TRY(backward_data(d, op));
+	MU_TRY(backward_weights(d, op));
 out:
 	return st;
 }

@@ -244,6 +244,26 @@ out:
 	return st;
 }
 
+static enum mu_status prepare(struct mu_device *device, struct mu_op *ops, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_cuda_enter(device->impl));
+	MU_TRY(mu_cuda_lay_weights(device->impl, device->dtype, ops, n, false));
+out:
+	return st;
+}
+
+static enum mu_status conclude(struct mu_device *device, struct mu_op *ops, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_cuda_enter(device->impl));
+	MU_TRY(mu_cuda_lay_weights(device->impl, device->dtype, ops, n, true));
+out:
+	return st;
+}
+
 static void release(struct mu_device *device, struct mu_op *op)
 {
 	mu_cuda_release_view(device->impl, op, kinds[op->kind]);
@@ -270,6 +290,8 @@ const struct mu_device_ops mu_device_cuda = {
 	.forward = forward,
 	.backward = backward,
 	.restore = restore,
+	.prepare = prepare,
+	.conclude = conclude,
 	.release = release,
 	.from_plain = mu_cuda_from_plain,
 	.to_plain = mu_cuda_to_plain,

@@ -247,6 +247,11 @@ enum mu_status mu_cuda_copy_layout(struct mu_device *device, const void *layout,
 void mu_cuda_free_layout(struct mu_device *device, void *layout);
 uint64_t mu_cuda_hash_layout(struct mu_device *device, const void *layout);
 
+/* layout.c: fill the copies of weights of n neighbouring operations, or with `back` convert their
+ * gradients back. */
+enum mu_status mu_cuda_lay_weights(struct cuda_device *d, enum mu_dtype dtype, struct mu_op *ops,
+				   size_t n, bool back);
+
 /* cuda/update.c: slots of struct mu_device_memory */
 enum mu_status mu_cuda_update(struct mu_device *device, void *stream,
 			      const struct mu_device_update *u);

@@ -52,6 +52,48 @@ CUDA_FUNCTION void convert_at(const struct cuda_convert *a, size_t i)
 	set_number(a->to, a->to_type, i, a->adds ? number_at(a->to, a->to_type, i) + v : v);
 }
 
+/* plain_place in 32 bits: divisions by 64 bits take longer than the memory does. */
+CUDA_FUNCTION uint32_t place_of_weight(uint32_t i, uint32_t channels, uint32_t area)
+{
+	const uint32_t position = i / channels;
+
+	return (position / area * channels + i % channels) * area + position % area;
+}
+
+CUDA_FUNCTION void lay_weights_row(const struct cuda_lay_weights *a, size_t row, size_t thread,
+				   size_t threads)
+{
+	const uint32_t r = (uint32_t)row;
+	uint32_t n, channels, area, at, end;
+	uint16_t *laid;
+	float *plain;
+	int k = 0, adds;
+
+	while (k + 1 < a->n_of && a->of[k + 1].first <= r)
+		k++;
+	/* by index: a pointer into the arguments puts them into local memory */
+	plain = a->of[k].plain;
+	laid = a->of[k].laid;
+	n = a->of[k].n;
+	channels = a->of[k].channels;
+	area = a->of[k].area;
+	adds = a->of[k].adds;
+	at = (r - a->of[k].first) * CUDA_WEIGHTS_ROW;
+	end = n - at < CUDA_WEIGHTS_ROW ? n : at + CUDA_WEIGHTS_ROW;
+	for (uint32_t i = at + (uint32_t)thread; i < end; i += (uint32_t)threads) {
+		if (a->back) {
+			const uint32_t from = area == 1 ? i : place_of_weight(i, area, channels);
+			const float v = number_at(laid, a->type, from);
+
+			plain[i] = adds ? plain[i] + v : v;
+		} else {
+			const uint32_t from = area == 1 ? i : place_of_weight(i, channels, area);
+
+			set_number(laid, a->type, i, plain[from]);
+		}
+	}
+}
+
 CUDA_FUNCTION void unpack_at(const struct cuda_unpack *a, size_t i)
 {
 	const size_t from = a->to_last ? plain_place(i, a->channels, a->area) : i;

@@ -29,14 +29,15 @@ struct buffer {
 	bool gaps;
 };
 
-/* Buffer numbers: data of tensor t, gradient of tensor t, workspace and scratch of operation i. */
+/* Buffer numbers: data of tensor t, gradient of tensor t; workspace, scratch and kept memory of
+ * operation i. */
 struct layout {
 	struct mu_plan *plan;
 	struct buffer *buffers;
 	size_t n_buffers;
 	size_t *data, *grad;         /* per tensor: its buffer; aliases share one */
-	size_t *workspace, *scratch; /* per operation */
-	size_t *order, *placed;      /* used while placing */
+	size_t *workspace, *scratch, *kept; /* per operation */
+	size_t *order, *placed;             /* used while placing */
 };
 
 static long forward_time(size_t i)
@@ -159,6 +160,7 @@ static void assign_buffers(struct layout *m)
 		m->workspace[i] = add_buffer(m, op->workspace_nbytes);
 		m->scratch[i] = add_buffer(m, op->scratch_nbytes);
 		m->buffers[m->scratch[i]].gaps = train;
+		m->kept[i] = add_buffer(m, op->kept_nbytes);
 	}
 }
 
@@ -237,6 +239,8 @@ static void find_lifetimes(struct layout *m)
 
 		use(m, m->workspace[i], forward);
 		use(m, m->scratch[i], forward);
+		use(m, m->kept[i], -1); /* layers are prepared, and concluded, in any groups */
+		use(m, m->kept[i], train ? 2 * (long)plan->n_ops : (long)plan->n_ops);
 		if (train) {
 			use(m, m->workspace[i], backward);
 			use(m, m->scratch[i], backward);
@@ -339,6 +343,7 @@ static void set_pointers(struct layout *m)
 
 		op->workspace = op->workspace_nbytes ? pointer(m, m->workspace[i]) : NULL;
 		op->scratch = op->scratch_nbytes ? pointer(m, m->scratch[i]) : NULL;
+		op->kept = op->kept_nbytes ? pointer(m, m->kept[i]) : NULL;
 		for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
 			struct mu_tensor *t =
 				k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
@@ -370,7 +375,7 @@ out:
 enum mu_status mu_plan_memory(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
-	size_t nt = plan->n_tensors, n_max = 2 * (nt + plan->n_ops);
+	size_t nt = plan->n_tensors, n_max = 2 * nt + 3 * plan->n_ops;
 	struct layout m = {.plan = plan};
 
 	m.buffers = calloc(n_max, sizeof *m.buffers);
@@ -380,7 +385,8 @@ enum mu_status mu_plan_memory(struct mu_plan *plan)
 	m.grad = m.data + nt;
 	m.workspace = m.grad + nt;
 	m.scratch = m.workspace + plan->n_ops;
-	m.order = m.scratch + plan->n_ops;
+	m.kept = m.scratch + plan->n_ops;
+	m.order = m.kept + plan->n_ops;
 	m.placed = m.order + n_max;
 	assign_buffers(&m);
 	find_lifetimes(&m);

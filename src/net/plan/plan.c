@@ -378,9 +378,14 @@ out:
 enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t from, size_t to)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_device_ops *device = plan->device->ops;
 
+	if (!backward && device->prepare)
+		MU_TRY(device->prepare(plan->device, &plan->ops[from], to - from));
 	for (size_t i = from; i < to; i++)
 		MU_TRY(backward ? run_backward(plan, to - 1 - (i - from)) : run_forward(plan, i));
+	if (backward && device->conclude)
+		MU_TRY(device->conclude(plan->device, &plan->ops[from], to - from));
 	if (backward && !plan->ops[from].weights_later)
 		MU_TRY(mu_plan_unscale(plan, from, to));
 out:
