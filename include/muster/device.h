@@ -441,6 +441,9 @@ struct mu_device_ops {
 	 * is set already (n_padded != 0) keeps it.
 	 */
 	enum mu_status (*plan)(struct mu_device *device, struct mu_op *op);
+	/* Before that, for an operation that alone reads the net's input: set layout and nbytes of
+	 * the input. NULL: it is plain. */
+	void (*lay_input)(struct mu_device *device, const struct mu_op *op);
 	enum mu_status (*bind)(struct mu_device *device, struct mu_op *op);
 	enum mu_status (*forward)(struct mu_device *device, struct mu_op *op);
 	enum mu_status (*backward)(struct mu_device *device, struct mu_op *op);

@@ -286,6 +286,7 @@ const struct mu_device_ops mu_device_cuda = {
 	.open = open_cuda,
 	.close = close_cuda,
 	.plan = plan,
+	.lay_input = mu_cuda_lay_input,
 	.bind = mu_plain_bind,
 	.forward = forward,
 	.backward = backward,

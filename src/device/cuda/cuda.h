@@ -245,6 +245,7 @@ enum mu_status mu_cuda_to_plain(struct mu_device *device, const struct mu_shape 
 				const void *layout, const float *in, float *plain);
 enum mu_status mu_cuda_copy_layout(struct mu_device *device, const void *layout, void **out);
 void mu_cuda_free_layout(struct mu_device *device, void *layout);
+void mu_cuda_lay_input(struct mu_device *device, const struct mu_op *op);
 uint64_t mu_cuda_hash_layout(struct mu_device *device, const void *layout);
 
 /* layout.c: fill the copies of weights of n neighbouring operations, or with `back` convert their

@@ -309,6 +309,17 @@ enum mu_status mu_cuda_to_plain(struct mu_device *device, const struct mu_shape 
 		    &(struct cuda_array){plain, NULL});
 }
 
+/* Samples come in the layout of a convolution, which would convert them in forward and backward. */
+void mu_cuda_lay_input(struct mu_device *device, const struct mu_op *op)
+{
+	struct mu_tensor *in = op->inputs[0];
+
+	if (op->kind == MU_OP_CONVOLUTION && in->shape.ndims == 4) {
+		in->layout = (void *)(uintptr_t)mu_cuda_layout(device->dtype);
+		in->nbytes = mu_cuda_bytes(in);
+	}
+}
+
 /* Layouts are constants: nothing to copy or free. */
 enum mu_status mu_cuda_copy_layout(struct mu_device *device, const void *layout, void **out)
 {

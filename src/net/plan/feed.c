@@ -38,17 +38,17 @@ enum mu_status mu_plan_feed_open(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 	struct plan_feed *f = &plan->feed;
+	const size_t n = mu_shape_n(&input_of(plan)->shape);
 
 	if (!memory_of(plan) || f->memory.host)
 		goto out;
 	if (mu_plan_reads(plan, input_of(plan)))
-		f->draws_at = mu_pad(input_of(plan)->nbytes / sizeof(float) / sizeof(float) + 1) *
-			      sizeof(float);
+		f->draws_at = mu_pad(n / sizeof(float) + 1) * sizeof(float);
 	f->labels_at = f->draws_at + mu_pad(1 + plan->batch_size) * sizeof(uint32_t);
 	f->samples_at = f->labels_at + mu_pad(plan->batch_size * n_labels(plan)) * sizeof(float);
 	f->nbytes = f->samples_at;
 	if (mu_plan_reads(plan, input_of(plan)))
-		f->nbytes += input_of(plan)->nbytes;
+		f->nbytes += n * sizeof(float);
 	MU_TRY(memory_of(plan)->feed_open(plan->device, &f->memory, f->nbytes, "samples"));
 out:
 	return st;

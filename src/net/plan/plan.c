@@ -42,6 +42,23 @@ out:
 	return st;
 }
 
+static void lay_input(struct mu_plan *plan)
+{
+	struct mu_tensor *in = &plan->tensors[0];
+	const struct mu_op *reader = NULL;
+	size_t n = 0;
+
+	in->nbytes = mu_shape_n(&in->shape) * sizeof(float);
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int k = 0; k < plan->ops[i].n_inputs; k++)
+			if (plan->ops[i].inputs[k] == in) {
+				reader = &plan->ops[i];
+				n++;
+			}
+	if (n == 1 && plan->device->ops->lay_input)
+		plan->device->ops->lay_input(plan->device, reader);
+}
+
 /* The device chooses kernels and layouts; parameters keep the layouts of `like`. */
 static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *like)
 {
@@ -49,7 +66,7 @@ static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *li
 	const struct mu_device_ops *device = plan->device->ops;
 	const size_t first = plan->first - (like ? like->first : 0);
 
-	plan->tensors[0].nbytes = mu_shape_n(&plan->tensors[0].shape) * sizeof(float);
+	lay_input(plan);
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
 
@@ -458,7 +475,7 @@ static bool tensor_finite(const struct mu_plan *plan, const struct mu_tensor *t)
 const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 {
 	if (mu_plan_input(plan) && !plan->feed.as_bytes &&
-	    !all_finite(mu_plan_input(plan), plan->tensors[0].nbytes / sizeof(float)))
+	    !all_finite(mu_plan_input(plan), mu_shape_n(&plan->tensors[0].shape)))
 		return "the input";
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
