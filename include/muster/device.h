@@ -310,6 +310,9 @@ struct mu_op {
 	/* Batch-norm and sum: between forward and backward the memory of the output is reused, and
 	 * `restore` computes the output again. */
 	bool restored;
+	/* Softmax, set by the net before forward: forward does not wait for the device; set_loss
+	 * (struct mu_device_ops) sets the batch's loss. */
+	bool loss_later;
 	/* Time blocks. LSTM: its state, NULL for whole sequences. Dropout: the number of the block,
 	 * from 0; each block has its own masks. */
 	const struct mu_state *state;
@@ -454,6 +457,9 @@ struct mu_device_ops {
 	 */
 	enum mu_status (*prepare)(struct mu_device *device, struct mu_op *ops, size_t n);
 	enum mu_status (*conclude)(struct mu_device *device, struct mu_op *ops, size_t n);
+	/* For an operation with `loss_later`, when its forward is done: set the batch's loss. NULL:
+	 * not supported. */
+	void (*set_loss)(struct mu_device *device, struct mu_op *op);
 	/* For an operation with `weights_later`, after its backward. NULL: not supported. */
 	enum mu_status (*backward_weights)(struct mu_device *device, struct mu_op *op);
 	/* For an operation with `restored`, between forward and backward: recompute the output, bit

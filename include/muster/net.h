@@ -378,6 +378,14 @@ enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
  */
 enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *left);
+/*
+ * For a device with its own memory, in training: from now on forward of the last layer does not
+ * wait for the device, so that backward can be submitted before the loss is known. Then
+ * mu_plan_results_end waits for forward alone; the loss of the batch is set after it, and not
+ * before. Other plans ignore both calls.
+ */
+void mu_plan_set_results_later(struct mu_plan *plan);
+enum mu_status mu_plan_results_end(struct mu_plan *plan);
 /* For a batch with a loss scale: was a gradient of a parameter not finite in a backward since the
  * last call? The scale may have been too large. Waits for the device. */
 enum mu_status mu_plan_overflowed(struct mu_plan *plan, bool *overflowed);

@@ -4,7 +4,8 @@
  * driver allows, and streams take turns at random (PRETEND_SEED). So a missing wait between streams
  * shows as wrong numbers. PRETEND_GPUS: how many there are (2). Kernels are our own, compiled for
  * the host, of one thread (mpi_tests/kernels runs whole blocks); memory is in memory.c, cuBLAS and
- * cuDNN are in math.c.
+ * cuDNN are in math.c. PRETEND_IDLE: a file for how often a wait of the host left the GPUs without
+ * work.
  */
 #include <limits.h>
 #include <math.h>
@@ -122,6 +123,36 @@ static int step(void)
 			if (s->head && k-- <= 0 && try_head(s))
 				return 1;
 	return 0;
+}
+
+static int has_work(void)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (CUstream s = streams; s; s = s->next)
+		n += s->head != NULL;
+	pthread_mutex_unlock(&lock);
+	return n > 0;
+}
+
+/* After a wait of the host. had_work: there was work when it began. */
+static unsigned long n_idle;
+static void count_idle(int had_work)
+{
+	if (!had_work || has_work())
+		return;
+	pthread_mutex_lock(&lock);
+	n_idle++;
+	pthread_mutex_unlock(&lock);
+}
+__attribute__((destructor)) static void write_idle(void)
+{
+	const char *name = getenv("PRETEND_IDLE");
+	FILE *f = name ? fopen(name, "w") : NULL;
+
+	if (f && fprintf(f, "%lu\n", n_idle) > 0)
+		fclose(f);
 }
 
 static int run_record(struct pretend_work *w)
@@ -318,12 +349,16 @@ CUresult cuEventQuery(CUevent e)
 }
 CUresult cuEventSynchronize(CUevent e)
 {
+	const int had_work = has_work();
+
 	while (!pretend_lost() && cuEventQuery(e))
 		;
+	count_idle(had_work);
 	return pretend_lost();
 }
 CUresult cuStreamSynchronize(CUstream s)
 {
+	const int had_work = has_work();
 	int left = 1;
 	ALIVE();
 	if (s->graph)
@@ -334,6 +369,7 @@ CUresult cuStreamSynchronize(CUstream s)
 		left = s->head != NULL;
 		pthread_mutex_unlock(&lock);
 	}
+	count_idle(had_work);
 	return pretend_lost();
 }
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)

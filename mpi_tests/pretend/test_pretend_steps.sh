@@ -94,14 +94,14 @@ done <<-END
 	run cuGraphInstantiate
 END
 
-# step_work DTYPE: names and counts of the kernels, products, convolutions and copies of a step of a residual network
-# with 16 convolutions and 16 batch-norms, as CUDA graphs: what a fourth step adds to three
+# step_work OPTION...: names and counts of the kernels, products, convolutions and copies of a step of a residual
+# network with 16 convolutions and 16 batch-norms, as CUDA graphs: what a fourth step adds to three
 step_work() {
 	local n
 	for n in 3 4; do
-		PRETEND_COSTS=costs.$n train 1 --network resnet-v1 --num-layers 14 --image-shape 3,16,16 --benchmark 1 \
-			--batch-size 4 --num-batches $n --num-epochs 1 --lr 0.01 --log-prefix none --log-time 0 \
-			--gpus 0 --kv-store device --dtype "$1" --loss-scale 16
+		PRETEND_COSTS=costs.$n PRETEND_IDLE=idle.$n train 1 --network resnet-v1 --num-layers 14 \
+			--image-shape 3,16,16 --benchmark 1 --batch-size 4 --num-batches $n --num-epochs 1 --lr 0.01 \
+			--log-prefix none --log-time 0 --gpus 0 --kv-store device "$@"
 	done
 	awk -F '\t' -v OFS='\t' 'NR == FNR { n[$1] -= $2; next } { n[$1] += $2 }
 		END { for (k in n) if (n[k]) print k, n[k] }' costs.3 costs.4 >work
@@ -113,10 +113,32 @@ at_most() {
 	n=$(awk -F '\t' -v k="$2" '$1 == k { print $2 }' work)
 	[ "${n:-0}" -le "$1" ] || fail "$n of kernel $2 in a step, more than $1"
 }
+# in_all N: kernels, at most
+in_all() {
+	local n
+	n=$(awk -F '\t' '$1 !~ /^(copy|set)/ { n += $2 } END { print n + 0 }' work)
+	[ "$n" -gt 100 ] && [ "$n" -le "$1" ] || fail "$n kernels in a step, more than $1: $(tr '\t\n' ' ;' <work)"
+}
 
-part "kernels of a step: none for each parameter"
-for type in float16 float32; do
-	step_work $type
-	at_most 2 scale
-done
+part "kernels of a step: three for a convolution, six or seven for a batch-norm, none for a parameter"
+step_work --dtype float16 --loss-scale 16
+in_all $((3 * 16 + 6 * 16 + 28))
+at_most 2 scale
+at_most 2 lay_weights
+at_most 4 convert
+at_most 1 update
+at_most 0 normals
+step_work --dtype float32
+in_all $((3 * 16 + 7 * 16 + 28)) # outputs are restored
+at_most 1 update
+at_most 0 normals
+
+part "the GPU has work while the host waits for a loss"
+idle=$(($(cat idle.4) - $(cat idle.3)))
+[ $idle -le 0 ] || fail "a wait of the host leaves the GPU idle: $idle in a step"
+
+part "a loss that is not finite, after backward was submitted"
+run_limited 100 1 $net --gpus 0 --kv-store device --lr 1e6
+[ $status = 1 ] || fail "status $status, not 1"
+expect 'error: epoch 1 of 2, step \d: the loss is not finite; .* is in fullyconnected\d;'
 finish

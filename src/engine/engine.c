@@ -38,3 +38,8 @@ enum mu_status mu_engine_skip(struct mu_engine *e)
 {
 	return e->ops->skip ? e->ops->skip(e) : MU_OK;
 }
+
+enum mu_status mu_engine_backward_begin(struct mu_engine *e)
+{
+	return e->early_backward ? e->ops->backward_begin(e) : MU_OK;
+}

@@ -63,6 +63,9 @@ struct mu_engine_ops {
 	void (*probabilities)(const struct mu_engine *e, float *out);
 	/* After backward of a batch with a loss scale: as mu_plan_overflowed, of all devices. */
 	enum mu_status (*overflowed)(const struct mu_engine *e, bool *overflowed);
+	/* After forward: submit all of backward, then wait for forward's results. NULL: not
+	 * supported. */
+	enum mu_status (*backward_begin)(struct mu_engine *e);
 	/* Instead of backward: skip the batch. NULL: nothing to do. */
 	enum mu_status (*skip)(struct mu_engine *e);
 	/* As mu_plan_find_nonfinite; after forward and skip. */
@@ -103,6 +106,7 @@ struct mu_engine {
 	struct mu_net *net;          /* the last of nets */
 	struct mu_plan
 		*plan; /* of the first device and a full batch: layers and keys of all plans */
+	bool early_backward; /* submitted before the loss is known; set by gpus.c */
 	struct engine_comm_thread *comm_thread; /* NULL without --comm-thread */
 	char without_nccl
 		[512]; /* why MPI sums between GPUs; empty: NCCL does, or options say MPI */
@@ -117,6 +121,8 @@ uint64_t mu_engine_hash(const struct mu_engine *e);
 /* Classes of a prediction. */
 size_t mu_engine_classes(const struct mu_engine *e);
 enum mu_status mu_engine_skip(struct mu_engine *e);
+/* After forward, before loss and measure: nothing, without early_backward. */
+enum mu_status mu_engine_backward_begin(struct mu_engine *e);
 
 /*
  * deal.c. While a training batch is in progress, a later one can be sent to devices with their own

@@ -176,15 +176,24 @@ out:
 	return st;
 }
 
-/* The plans copy no gradients and no weights. */
-static void set_resident(struct engine_plans *p)
+bool mu_engine_gpus_alone(const struct mu_engine *e)
 {
-	if (p->full)
-		mu_plan_set_resident(p->full);
-	if (p->tail)
-		mu_plan_set_resident(p->tail);
-	if (p->infer)
-		mu_plan_set_resident(p->infer);
+	return e->store->on_gpus && e->devices.list.n == 1 && e->topology->num_workers == 1 &&
+	       !mu_engine_gpus_by_nodes(e->conf, e->store);
+}
+
+/* The plans copy no gradients and no weights. */
+static void set_plans(const struct mu_engine *e, const struct engine_plans *p)
+{
+	struct mu_plan *const plans[] = {p->full, p->tail, p->infer};
+
+	for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+		if (!plans[i])
+			continue;
+		mu_plan_set_resident(plans[i]);
+		if (e->early_backward)
+			mu_plan_set_results_later(plans[i]);
+	}
 }
 
 enum mu_status mu_engine_gpus_join(struct mu_engine *e)
@@ -194,10 +203,12 @@ enum mu_status mu_engine_gpus_join(struct mu_engine *e)
 	struct mu_kv_device *use = NULL;
 
 	MU_TRY(mu_agree(MU_ALLOC(use, s->list.n, "GPUs"), e->topology->peers));
+	/* Only the GPU's own update follows backward: no sum waits for parts of it. */
+	e->early_backward = mu_engine_gpus_alone(e) && e->ops->backward_begin;
 	for (size_t i = 0; i < s->list.n; i++) {
 		use[i] = (struct mu_kv_device){&s->of[i].device, s->of[i].gradients};
 		for (size_t g = 0; g < e->n_groups; g++)
-			set_resident(&s->of[i].plans[g]);
+			set_plans(e, &s->of[i].plans[g]);
 	}
 	st = mu_kv_set_devices(e->kv, use, s->list.n);
 	if (st == MU_ERR_USAGE && e->topology->index == 0)
@@ -223,10 +234,7 @@ enum { PIECE_BYTES = 4 << 20 };
 static enum mu_status record_plans(struct mu_engine *e, struct engine_device *d)
 {
 	enum mu_status st = MU_OK;
-	const bool alone = e->store->on_gpus && e->devices.list.n == 1 &&
-			   e->topology->num_workers == 1 &&
-			   !mu_engine_gpus_by_nodes(e->conf, e->store);
-	const size_t most = alone ? 0 : PIECE_BYTES;
+	const size_t most = mu_engine_gpus_alone(e) ? 0 : PIECE_BYTES;
 
 	for (size_t g = 0; g < e->n_groups; g++) {
 		struct mu_plan *const plans[] = {d->plans[g].full, d->plans[g].tail,

@@ -17,9 +17,11 @@ struct mu_engine;
  * are opened: clear on_gpus if options allow it and a host has no NCCL, a node has nothing to sum,
  * or several workers use one GPU; collective over all ranks. _join, before mu_kv_weights_init: the
  * store uses the devices; collective over workers. _leave: before the devices are closed. _clear:
- * set gradients to 0, on devices without samples or on all. _record: --cuda-graph.
+ * set gradients to 0, on devices without samples or on all. _record: --cuda-graph. _alone: one GPU,
+ * with a store that keeps its arrays there: no sums.
  */
 bool mu_engine_gpus_by_nodes(const struct conf *v, const struct mu_kv_type *store);
+bool mu_engine_gpus_alone(const struct mu_engine *e);
 enum mu_status mu_engine_gpus_settle(const struct conf *v, struct mu_kv_type *store,
 				     const struct engine_device_list *list);
 enum mu_status mu_engine_gpus_fall_back(struct mu_engine *e, struct mu_kv_type *store);

@@ -19,6 +19,18 @@ static enum mu_status backward(struct mu_engine *e, size_t *ready)
 	return mu_engine_samples_backward_next(&e->devices.of[0], &e->devices.layer, ready);
 }
 
+static enum mu_status backward_begin(struct mu_engine *e)
+{
+	enum mu_status st = MU_OK;
+	struct engine_devices *s = &e->devices;
+
+	while (s->layer > 0)
+		MU_TRY(mu_plan_backward_begin(s->of[0].now, --s->layer));
+	MU_TRY(mu_plan_results_end(s->of[0].now));
+out:
+	return st;
+}
+
 static void describe(const struct mu_engine *e)
 {
 	char text[128];
@@ -39,6 +51,7 @@ const struct mu_engine_ops mu_engine_one = {
 	.count = mu_engine_samples_count,
 	.forward = forward,
 	.backward = backward,
+	.backward_begin = backward_begin,
 	.loss = mu_engine_samples_loss,
 	.measure = mu_engine_samples_measure,
 	.probabilities = mu_engine_samples_probabilities,

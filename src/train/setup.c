@@ -272,6 +272,10 @@ static enum mu_status make_store(struct train_run *run)
 		.on_gpus = run->store.on_gpus,
 	};
 
+	/* Without messages and sums one kernel updates all weights. */
+	if (v->bucket_bytes == 0 && run->topology.role == MU_ROLE_WORKER &&
+	    mu_engine_gpus_alone(&run->engine))
+		config.bucket_bytes = SIZE_MAX;
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
 	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
 			run->topology.world));

@@ -293,6 +293,7 @@ const struct mu_device_ops mu_device_cuda = {
 	.restore = restore,
 	.prepare = prepare,
 	.conclude = conclude,
+	.set_loss = mu_cuda_set_loss,
 	.release = release,
 	.from_plain = mu_cuda_from_plain,
 	.to_plain = mu_cuda_to_plain,

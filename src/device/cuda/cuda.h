@@ -313,6 +313,8 @@ enum mu_status mu_cuda_plan_view(struct cuda_device *d, struct mu_op *op,
 				 const struct cuda_kind *kind);
 void mu_cuda_release_view(struct cuda_device *d, struct mu_op *op, const struct cuda_kind *kind);
 enum mu_status mu_cuda_begin_view(struct cuda_device *d, struct mu_op *op, struct mu_op **view);
+/* The view as it was last used. */
+struct mu_op *mu_cuda_view(const struct mu_op *op);
 /* Convert the gradients of converted inputs back. */
 enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op);
 
@@ -328,6 +330,7 @@ extern const struct cuda_kind mu_cuda_sum;
 extern const struct cuda_kind mu_cuda_concat;
 extern const struct cuda_kind mu_cuda_split;
 extern const struct cuda_kind mu_cuda_softmax;
+void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op);
 extern const struct cuda_kind mu_cuda_embedding;
 extern const struct cuda_kind mu_cuda_lstm;
 extern const struct cuda_kind mu_cuda_custom;

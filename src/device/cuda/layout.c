@@ -244,6 +244,11 @@ out:
 	return st;
 }
 
+struct mu_op *mu_cuda_view(const struct mu_op *op)
+{
+	return &((struct cuda_op *)op->impl)->view;
+}
+
 enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;

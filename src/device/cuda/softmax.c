@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Softmax cross-entropy: formulas in ref/softmax.c. The host checks the labels, which are copied to
- * the workspace; the losses of the predictions are copied back and summed on the host in order, so
- * forward waits for the GPU.
+ * the workspace; the losses of the predictions are copied back and summed on the host in order, for
+ * which forward waits for the GPU, unless that is left for later.
  */
 #include "cuda.h"
-
-#include <stdlib.h>
 
 #include <muster/base.h>
 
@@ -32,18 +30,16 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	const size_t n = n_predictions(op);
 
 	op->workspace_nbytes = n * (sizeof(double) + sizeof(float));
-	op->impl = calloc(n, sizeof(double)); /* losses on the host */
-	if (!op->impl)
-		MU_FAIL(MU_ERR_MEMORY, "gpu:%d: no memory for the losses of %s", d->index,
-			op->name);
+	/* losses on the host */
+	CU(d, cuMemHostAlloc, &op->impl, n * sizeof(double), CU_MEMHOSTALLOC_PORTABLE);
 out:
 	return st;
 }
 
 static void release(struct cuda_device *d, struct mu_op *op)
 {
-	(void)d;
-	free(op->impl);
+	if (d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
+		d->api.cuMemFreeHost(op->impl);
 }
 
 static struct cuda_targets targets_of(const struct mu_op *op)
@@ -62,11 +58,25 @@ static struct cuda_targets targets_of(const struct mu_op *op)
 	};
 }
 
+static void set_loss(struct mu_op *op)
+{
+	const double *losses = op->impl;
+
+	op->batch->loss = 0;
+	for (size_t i = 0; i < n_predictions(op); i++)
+		op->batch->loss += losses[i];
+}
+
+void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op)
+{
+	(void)device;
+	set_loss(mu_cuda_view(op));
+}
+
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const size_t n = n_predictions(op);
-	const double *losses = op->impl;
 	const float *labels = op->batch->labels;
 	struct cuda_softmax args = {
 		.t = targets_of(op),
@@ -76,16 +86,16 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.n = n,
 	};
 
-	op->batch->loss = 0;
 	MU_TRY(mu_ref_check_labels(op));
 	if (op->batch->device_labels)
 		labels = op->batch->device_labels;
 	MU_TRY(mu_cuda_copy(d, labels_of(op), labels, args.t.count * args.t.area * sizeof(float)));
 	MU_TRY(mu_cuda_rows(d, CUDA_softmax, n, &args));
-	MU_TRY(mu_cuda_copy(d, op->impl, args.losses, n * sizeof *losses));
+	MU_TRY(mu_cuda_copy(d, op->impl, args.losses, n * sizeof *args.losses));
+	if (op->loss_later)
+		goto out;
 	MU_TRY(mu_cuda_finish(d));
-	for (size_t i = 0; i < n; i++)
-		op->batch->loss += losses[i];
+	set_loss(op);
 out:
 	return st;
 }

@@ -223,8 +223,7 @@ enum mu_status mu_plan_allocate(struct mu_plan *plan)
 	if (plan->of_block)
 		MU_TRY(mu_plan_alloc_states(plan));
 	if (!plan->borrowed && mu_plan_has_end(plan))
-		MU_TRY(MU_ALLOC(plan->probabilities, mu_shape_n(mu_plan_probabilities_shape(plan)),
-				"probabilities"));
+		MU_TRY(mu_plan_alloc_probabilities(plan));
 out:
 	return st;
 }
@@ -280,8 +279,7 @@ void mu_plan_free(struct mu_plan *plan)
 	mu_plan_record_close(plan);
 	mu_plan_free_memory(plan);
 	mu_plan_free_states(plan);
-	if (!plan->borrowed)
-		mu_free(plan->probabilities);
+	mu_plan_free_probabilities(plan);
 	mu_free(plan->received);
 	free(plan->tensors);
 	free(plan->ops);
@@ -416,6 +414,8 @@ enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l)
 
 	MU_TRY(mu_plan_upload(plan, l));
 	MU_TRY(mu_plan_submit(plan, false, l, &given));
+	if (plan->ops[l].loss_later)
+		MU_TRY(mu_plan_results_begin(plan));
 out:
 	return st;
 }
@@ -442,6 +442,8 @@ const float *mu_plan_probabilities(struct mu_plan *plan)
 
 	if (!out->layout && !plan->device->ops->memory)
 		return out->data;
+	if (plan->ops[plan->n_ops - 1].loss_later)
+		return mu_plan_results_end(plan) == MU_OK ? plan->probabilities : NULL;
 	if (plan->device->ops->to_plain(plan->device, &out->shape, out->layout, out->data,
 					plan->probabilities) != MU_OK)
 		return NULL;

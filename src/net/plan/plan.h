@@ -121,6 +121,9 @@ struct mu_plan {
 	bool overflowed;
 	uint32_t *overflow;
 	float *probabilities; /* plain copy, if the device's layout is not plain */
+	/* mu_plan_set_results_later: the last forward's have not been waited for; their mark. */
+	bool results_due;
+	uint64_t results_mark;
 };
 
 /* The parameter of slice k. */
@@ -166,6 +169,12 @@ enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays);
 /* Before forward of layer l; after its backward. No effect on devices that work in host memory. */
 enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
+
+/* transfer.c: after forward of a layer with loss_later: copy the probabilities to the host. */
+enum mu_status mu_plan_results_begin(struct mu_plan *plan);
+/* Memory of the host for the probabilities, from which and to which the device copies fast. */
+enum mu_status mu_plan_alloc_probabilities(struct mu_plan *plan);
+void mu_plan_free_probabilities(struct mu_plan *plan);
 
 /* blocks.c: memory for the states that a part of a block passes to others. */
 enum mu_status mu_plan_alloc_states(struct mu_plan *plan);

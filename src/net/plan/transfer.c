@@ -235,3 +235,67 @@ enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l)
 out:
 	return st;
 }
+
+/* ---- results of forward ---- */
+
+enum mu_status mu_plan_alloc_probabilities(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_memory *memory = memory_of(plan);
+	const size_t n = mu_shape_n(mu_plan_probabilities_shape(plan));
+	void *p = NULL;
+
+	if (memory)
+		MU_TRY(memory->alloc_host(plan->device, &p, n * sizeof(float), "probabilities"));
+	else
+		MU_TRY(mu_alloc(&p, n * sizeof(float), "probabilities"));
+	plan->probabilities = p;
+out:
+	return st;
+}
+
+void mu_plan_free_probabilities(struct mu_plan *plan)
+{
+	if (plan->borrowed)
+		return;
+	if (memory_of(plan))
+		memory_of(plan)->free_host(plan->device, plan->probabilities);
+	else
+		mu_free(plan->probabilities);
+}
+
+void mu_plan_set_results_later(struct mu_plan *plan)
+{
+	struct mu_op *last = &plan->ops[plan->n_ops - 1];
+
+	last->loss_later = plan->phase == MU_PHASE_TRAIN && memory_of(plan) &&
+			   plan->device->ops->set_loss && !last->outputs[0]->layout;
+}
+
+/* The copy runs beside backward, which leaves the probabilities as they are (arena.c). */
+enum mu_status mu_plan_results_begin(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *out = plan->ops[plan->n_ops - 1].outputs[0];
+
+	MU_TRY(memory_of(plan)->download(plan->device, plan->probabilities, out->data,
+					 mu_shape_n(&out->shape) * sizeof(float)));
+	MU_TRY(memory_of(plan)->mark(plan->device, &plan->results_mark));
+	plan->results_due = true;
+out:
+	return st;
+}
+
+enum mu_status mu_plan_results_end(struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	bool reached;
+
+	if (!plan->results_due)
+		goto out;
+	MU_TRY(memory_of(plan)->reach(plan->device, plan->results_mark, true, &reached));
+	plan->device->ops->set_loss(plan->device, &plan->ops[plan->n_ops - 1]);
+	plan->results_due = false;
+out:
+	return st;
+}
