@@ -32,7 +32,7 @@ learns() {
 		awk -v a="$plain" -v b="$got" -v most="${job%% *}" 'BEGIN { exit !(b > a - most) }' ||
 			fail "$gc: accuracy $got, $plain without compression"
 	done
-	train 3 ${lenet/--lr 0.03/--lr 0.01} --gc-type fp16 --gc-pull 1 --kv-store dist_async
+	train 3 $lenet --mom 0 --gc-type fp16 --gc-pull 1 --kv-store dist_async
 	at_least Validation-accuracy 0.8
 }
 

@@ -22,7 +22,7 @@ for job in "${jobs[@]}"; do
 	np=$1 store=$2
 	shift 2
 	# Momentum and staleness together make larger steps than each of them.
-	case $store in *async) set -- --mom 0 "$@" ;; esac
+	case $store in *async) set -- --mom 0 --lr 0.05 "$@" ;; esac
 	train "$np" $mlp --kv-store "$store" "$@" --num-epochs 3
 	expect "^kv-store $store: 6 keys"
 	expect_count 3 '^Epoch\[\d\] Validation-accuracy='
