@@ -41,5 +41,13 @@ enum mu_status mu_engine_skip(struct mu_engine *e)
 
 enum mu_status mu_engine_backward_begin(struct mu_engine *e)
 {
-	return e->early_backward ? e->ops->backward_begin(e) : MU_OK;
+	enum mu_status st = MU_OK;
+
+	if (!e->early_backward)
+		goto out;
+	mu_clock_start(MU_CLOCK_FORWARD); /* it waits for forward */
+	st = e->ops->backward_begin(e);
+	mu_clock_stop(MU_CLOCK_FORWARD);
+out:
+	return st;
 }

@@ -89,10 +89,7 @@ static enum mu_status forward(struct train_fit *f)
 		MU_TRY(st);
 	}
 	mu_clock_mark(-1);
-	mu_clock_start(MU_CLOCK_FORWARD); /* it waits for forward */
-	st = mu_engine_backward_begin(e);
-	mu_clock_stop(MU_CLOCK_FORWARD);
-	MU_TRY(st);
+	MU_TRY(mu_engine_backward_begin(e));
 out:
 	return st;
 }

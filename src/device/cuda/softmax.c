@@ -6,6 +6,8 @@
  */
 #include "cuda.h"
 
+#include <string.h>
+
 #include <muster/base.h>
 
 static size_t n_predictions(const struct mu_op *op)
@@ -32,6 +34,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	op->workspace_nbytes = n * (sizeof(double) + sizeof(float));
 	/* losses on the host */
 	CU(d, cuMemHostAlloc, &op->impl, n * sizeof(double), CU_MEMHOSTALLOC_PORTABLE);
+	memset(op->impl, 0, n * sizeof(double)); /* simulated GPUs may copy nothing */
 out:
 	return st;
 }
