@@ -351,7 +351,7 @@ static void test_synthetic(void)
 	CHECK(memcmp(data[0], data[1], sizeof data[0]) == 0); /* the same batch in every step */
 	CHECK(memcmp(labels[0], labels[1], sizeof labels[0]) == 0);
 	for (size_t i = 0; i < BATCH * PIXELS; i++) {
-		CHECK(data[0][i] >= -1 && data[0][i] < 1);
+		CHECK(data[0][i] >= -1 && data[0][i] <= 1);
 		sum += data[0][i];
 	}
 	CHECK_NEAR(sum / (BATCH * PIXELS), 0, 0.15);
@@ -367,6 +367,46 @@ static void test_synthetic(void)
 	mu_input_close(&in);
 	config.shape[1] = 0;
 	check_refused(&config, MU_ERR_ARGUMENT, "(2, 0, 5)", "at least 1");
+}
+
+/* As bytes, images have the same values; others are not bytes. */
+static void test_synthetic_bytes(void)
+{
+	enum { BATCH = 8, MOST = 100 };
+	static float data[BATCH * MOST], labels[BATCH];
+	static uint8_t bytes[BATCH * MOST];
+	uint32_t ids[BATCH];
+
+	for (size_t channels = 1; channels <= 4; channels++)
+		for (int numbers = 0; numbers < 2; numbers++) {
+			struct mu_input_batch batch = {
+				.data = data, .bytes = bytes, .labels = labels, .ids = ids};
+			struct mu_input_config config = synthetic_config();
+			const bool images = channels <= 3 && !numbers;
+			const size_t n = BATCH * channels * 25;
+			float *wanted = calloc(n, sizeof *wanted);
+			struct mu_input in;
+
+			config.shape[0] = channels;
+			config.numbers = numbers;
+			if (CHECK(wanted && mu_input_open(&in, &config) == MU_OK)) {
+				read_step(&in, 0, wanted, labels, ids);
+				mu_input_close(&in);
+			}
+			config.bytes = true;
+			if (CHECK(wanted && mu_input_open(&in, &config) == MU_OK)) {
+				CHECK(mu_input_read(&in, 0, &batch) == MU_OK);
+				CHECK(in.bytes == images && batch.are_bytes == images);
+				for (size_t i = 0; i < n && images; i++)
+					data[i] = ((float)bytes[i] - in.mean[0]) / in.std[0];
+				CHECK(memcmp(data, wanted, n * sizeof *data) == 0);
+				batch.bytes = NULL; /* floats are needed all the same */
+				CHECK(mu_input_read(&in, 0, &batch) == MU_OK && !batch.are_bytes);
+				CHECK(memcmp(data, wanted, n * sizeof *data) == 0);
+				mu_input_close(&in);
+			}
+			free(wanted);
+		}
 }
 
 /* Counts the records of a part. */
@@ -440,6 +480,7 @@ int main(void)
 	test_refused_options();
 	test_refused_files();
 	test_synthetic();
+	test_synthetic_bytes();
 	test_held_out();
 	scratch_remove(folder);
 	return check_failures() ? 1 : 0;

@@ -128,6 +128,7 @@ at_most 2 lay_weights
 at_most 4 convert
 at_most 1 update
 at_most 0 normals
+grep -q '^unpack	1$' work || fail "random images do not come as bytes"
 step_work --dtype float32
 in_all $((3 * 16 + 7 * 16 + 28)) # outputs are restored
 at_most 1 update

@@ -232,6 +232,11 @@ static void copy_sample(const struct mu_input *in, struct mu_input_batch *batch,
 	marks[to] = marks[from];
 }
 
+bool mu_input_are_images(const struct mu_input *in)
+{
+	return !in->config.numbers && in->shape[0] <= sizeof in->mean / sizeof *in->mean;
+}
+
 void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *bytes, size_t n)
 {
 	const size_t plane = in->shape[1] * in->shape[2];

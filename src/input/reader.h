@@ -50,6 +50,8 @@ enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *
  */
 void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch, uint8_t *marks,
 			size_t *n_bad);
+/* Are samples grey or colour images, which have a mean and a std per channel? */
+bool mu_input_are_images(const struct mu_input *in);
 /* Convert n samples of bytes to floats. */
 void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *bytes, size_t n);
 /* Keep the config's part of the records: those that are held out, or the others. MU_ERR_USAGE: one

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random data for benchmarks: one batch, uniform in [-1, 1) or of integers, with random labels, is
- * made at the start and returned for every step. Record i is its sample i modulo b. */
+/*
+ * Random data for benchmarks: one batch, uniform in [-1, 1] or of integers, with random labels, is
+ * made at the start and returned for every step. Record i is its sample i modulo b. Images are
+ * (byte - 127.5) / 127.5: a GPU receives them as bytes, as it does those of files.
+ */
 #include <string.h>
 
 #include "reader.h"
@@ -8,40 +11,92 @@
 enum { DEFAULT_STEPS = 500 };
 
 struct synthetic {
-	float *data;   /* (b, c, h, w) */
-	float *labels; /* (b, label_width) */
+	float *data;    /* (b, c, h, w); NULL: bytes has them */
+	uint8_t *bytes; /* for config.bytes */
+	float *labels;  /* (b, label_width) */
 };
 
-static enum mu_status open_synthetic(struct mu_input *in)
+static size_t sample_of(const struct mu_input *in)
+{
+	return in->shape[0] * in->shape[1] * in->shape[2];
+}
+
+static struct mu_random key_of(const struct mu_input *in, size_t i)
+{
+	return (struct mu_random){
+		.seed = in->config.seed, .purpose = MU_RANDOM_SYNTHETIC, .sample = i};
+}
+
+static enum mu_status draw_images(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	struct synthetic *s = in->impl;
+	const size_t batch = in->config.batch, sample = sample_of(in);
+
+	for (size_t c = 0; c < in->shape[0]; c++)
+		in->mean[c] = in->std[c] = 127.5f;
+	MU_TRY(MU_ALLOC(s->bytes, batch * sample, "synthetic samples"));
+	for (size_t i = 0; i < batch; i++) {
+		const struct mu_random key = key_of(in, i);
+
+		for (size_t j = 0; j < sample; j++)
+			s->bytes[i * sample + j] = (uint8_t)(mu_random_bits(&key, j) >> 24);
+	}
+	if (in->config.bytes)
+		goto out;
+	MU_TRY(MU_ALLOC(s->data, batch * sample, "synthetic samples"));
+	mu_input_from_bytes(in, s->data, s->bytes, batch);
+	mu_free(s->bytes);
+	s->bytes = NULL;
+out:
+	return st;
+}
+
+static enum mu_status draw_others(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
-	size_t sample = c->shape[0] * c->shape[1] * c->shape[2];
-	struct mu_random key = {.seed = c->seed, .purpose = MU_RANDOM_SYNTHETIC};
-	struct synthetic *s;
+	struct synthetic *s = in->impl;
+	const size_t sample = sample_of(in);
 
-	if (sample == 0)
-		MU_FAIL(MU_ERR_ARGUMENT,
-			"synthetic input: shape (%zu, %zu, %zu); every part must be at least 1",
-			c->shape[0], c->shape[1], c->shape[2]);
-	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
-	in->impl = s;
 	MU_TRY(MU_ALLOC(s->data, c->batch * sample, "synthetic samples"));
-	MU_TRY(MU_ALLOC(s->labels, c->batch * c->label_width, "synthetic labels"));
 	for (size_t i = 0; i < c->batch; i++) {
-		key.sample = i;
+		const struct mu_random key = key_of(in, i);
+
 		for (size_t j = 0; j < sample; j++)
 			s->data[i * sample + j] =
 				c->numbers ? (float)mu_random_below(&key, c->label_width + j,
 								    c->classes)
 					   : 2 * mu_random_uniform(&key, j) - 1;
+	}
+out:
+	return st;
+}
+
+static enum mu_status open_synthetic(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *c = &in->config;
+	struct synthetic *s;
+
+	memcpy(in->shape, c->shape, sizeof in->shape);
+	if (sample_of(in) == 0)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"synthetic input: shape (%zu, %zu, %zu); every part must be at least 1",
+			c->shape[0], c->shape[1], c->shape[2]);
+	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
+	in->impl = s;
+	MU_TRY(mu_input_are_images(in) ? draw_images(in) : draw_others(in));
+	MU_TRY(MU_ALLOC(s->labels, c->batch * c->label_width, "synthetic labels"));
+	for (size_t i = 0; i < c->batch; i++) {
+		const struct mu_random key = key_of(in, i);
+
 		for (size_t j = 0; j < c->label_width; j++)
 			s->labels[i * c->label_width + j] =
 				(float)mu_random_below(&key, j, c->classes);
 	}
 	in->n = c->num_examples ? c->num_examples
 				: DEFAULT_STEPS * (size_t)c->num_workers * c->batch;
-	memcpy(in->shape, c->shape, sizeof in->shape);
 	in->classes = c->classes;
 out:
 	return st;
@@ -54,6 +109,7 @@ static void close_synthetic(struct mu_input *in)
 	if (!s)
 		return;
 	mu_free(s->data);
+	mu_free(s->bytes);
 	mu_free(s->labels);
 	mu_free(s);
 	in->impl = NULL;
@@ -63,11 +119,16 @@ static enum mu_status read_synthetic(const struct mu_input *in, struct mu_input_
 				     size_t record, float *data, float *labels)
 {
 	const struct synthetic *s = in->impl;
-	size_t sample = in->shape[0] * in->shape[1] * in->shape[2];
-	size_t i = record % in->config.batch;
+	const size_t sample = sample_of(in), i = record % in->config.batch;
 
-	(void)thread;
-	memcpy(data, s->data + i * sample, sample * sizeof *data);
+	if (s->data) {
+		memcpy(data, s->data + i * sample, sample * sizeof *data);
+	} else if (thread && thread->bytes) {
+		memcpy(thread->bytes, s->bytes + i * sample, sample);
+		thread->are_bytes = true;
+	} else {
+		mu_input_from_bytes(in, data, s->bytes + i * sample, 1);
+	}
 	memcpy(labels, s->labels + i * in->config.label_width,
 	       in->config.label_width * sizeof *labels);
 	return MU_OK;
@@ -82,6 +143,7 @@ static void describe_synthetic(const struct mu_input *in, char *text, size_t nby
 const struct mu_reader mu_reader_synthetic = {
 	.name = "synthetic",
 	.help = "one batch of random data, given again and again",
+	.bytes = true,
 	.open = open_synthetic,
 	.close = close_synthetic,
 	.describe = describe_synthetic,
