@@ -20,6 +20,13 @@ extern const struct mu_network mu_network_mobilenet;
 extern const struct mu_network mu_network_mobilenet_075;
 extern const struct mu_network mu_network_mobilenet_050;
 extern const struct mu_network mu_network_mobilenet_025;
+extern const struct mu_network mu_network_gpt2;
+extern const struct mu_network mu_network_gpt2_355m;
+extern const struct mu_network mu_network_gpt2_774m;
+extern const struct mu_network mu_network_gpt2_1558m;
+extern const struct mu_network mu_network_vit_tiny;
+extern const struct mu_network mu_network_vit_small;
+extern const struct mu_network mu_network_vit_base;
 
 const struct mu_network *const mu_network_table[] = {
 	&mu_network_mlp,
@@ -39,5 +46,12 @@ const struct mu_network *const mu_network_table[] = {
 	&mu_network_mobilenet_050,
 	&mu_network_mobilenet_025,
 	&mu_network_lstm,
+	&mu_network_gpt2,
+	&mu_network_gpt2_355m,
+	&mu_network_gpt2_774m,
+	&mu_network_gpt2_1558m,
+	&mu_network_vit_tiny,
+	&mu_network_vit_small,
+	&mu_network_vit_base,
 	NULL,
 };

@@ -56,7 +56,12 @@ enum mu_op_kind {
 			    labels, see struct mu_batch; the last operation of a net */
 	MU_OP_EMBEDDING, /* rows of a table, selected by number */
 	MU_OP_LSTM,      /* over all steps of a sequence */
-	MU_OP_CUSTOM,    /* a user's layer: struct mu_layer_ops */
+	MU_OP_LAYER_NORM, /* along c, at every position */
+	MU_OP_SMOOTH,     /* activations whose gradient needs the input: GELU, SiLU */
+	MU_OP_ATTENTION,  /* between the steps of a sequence */
+	MU_OP_POSITIONS,  /* a learned vector for each step, perhaps a first step of its own */
+	MU_OP_STEP,       /* one step of a sequence */
+	MU_OP_CUSTOM,     /* a user's layer: struct mu_layer_ops */
 	MU_OP_N,
 };
 
@@ -84,11 +89,25 @@ struct mu_fully_connected {
 	bool no_bias;
 };
 
-enum mu_activation_kind { MU_ACTIVATION_RELU, MU_ACTIVATION_TANH, MU_ACTIVATION_SIGMOID };
+/*
+ * GELU(x) = x / 2 (1 + erf(x / sqrt 2)); GELU_TANH approximates it by x / 2 (1 + tanh(sqrt(2 / pi)
+ * (x + 0.044715 x^3))), as GPT-2 does (Hendrycks and Gimpel, Gaussian error linear units, 2016).
+ * SiLU(x) = x sigmoid(x). The first three are operations of kind MU_OP_ACTIVATION, these of kind
+ * MU_OP_SMOOTH.
+ */
+enum mu_activation_kind {
+	MU_ACTIVATION_RELU,
+	MU_ACTIVATION_TANH,
+	MU_ACTIVATION_SIGMOID,
+	MU_ACTIVATION_GELU,
+	MU_ACTIVATION_GELU_TANH,
+	MU_ACTIVATION_SILU,
+};
 
 struct mu_activation {
 	enum mu_activation_kind kind;
 };
+bool mu_activation_is_smooth(enum mu_activation_kind kind);
 
 /* Average pooling divides by the kernel's area, zero padding included. A window that `ceil` extends
  * beyond the padding is clipped to the padding. */
@@ -152,6 +171,53 @@ struct mu_embedding {
  */
 struct mu_lstm {
 	int units;
+};
+
+/*
+ * At every position y = (x - mean) / sqrt(var + eps) gamma + beta, with mean and biased variance
+ * over c (Ba et al., Layer normalization, 2016). rms: y = x / sqrt(mean of x^2 + eps) gamma (Zhang
+ * and Sennrich, Root mean square layer normalization, 2019), without beta. Parameters: gamma, beta
+ * (c).
+ */
+struct mu_layer_norm {
+	float eps;
+	bool rms;
+};
+
+/*
+ * Attention (Vaswani et al., Attention is all you need, 2017) between the steps of x (n, (heads + 2
+ * kv_heads) d, steps, 1), whose channels are the queries of all heads, then the keys, then the
+ * values, d each. y: (n, heads d, steps, 1). Head h uses keys and values number h kv_heads / heads.
+ *
+ *	w[t][s] = exp(q[t] k[s] / sqrt d) / sum over s, for all s, or for s <= t (causal)
+ *	y[t]    = sum over s of w[t][s] v[s]
+ *
+ * rotary B > 0: queries and keys of step t are rotated first: the elements i and i + d / 2 by the
+ * angle t B^(-2 i / d) (Su et al., RoFormer, 2021; the order of Llama's weights). dropout: as struct
+ * mu_dropout, of the weights w; element (h steps + t) steps + s of the sample.
+ */
+struct mu_attention {
+	int heads;
+	int kv_heads; /* divides heads; 0 means heads */
+	bool causal;
+	float rotary;
+	float dropout;
+};
+
+/*
+ * x (n, c, h, w) becomes (n, c, steps, 1), steps = h w, in that order: y(t) = x(t) + weight[t].
+ * token: one step more, before the others: y(0) = token + weight[0], y(t + 1) = x(t) + weight[t +
+ * 1]. (Dosovitskiy et al., An image is worth 16x16 words, 2021.) Parameters: weight (most_steps, c),
+ * token (c).
+ */
+struct mu_positions {
+	int most_steps; /* at least the steps of y; 0 means as many */
+	bool token;
+};
+
+/* y (n, c) = x(step) of x (n, c, steps, 1). */
+struct mu_step {
+	int step;
 };
 
 /* ---- tensors and parameters ---- */

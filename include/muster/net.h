@@ -36,8 +36,9 @@ struct mu_net_config {
 	size_t shape[3];     /* of one sample: c, h, w */
 	size_t classes;
 	long num_layers; /* 0 = the network's default */
-	/* For networks that read sequences; 0, or dropout_given false: the network's default. */
-	size_t hidden, embed;
+	/* For networks that read sequences or have heads of attention; 0, or dropout_given false:
+	 * the network's default. */
+	size_t hidden, embed, heads;
 	bool dropout_given;
 	float dropout;
 };
@@ -61,6 +62,7 @@ struct mu_network {
 	bool has_depths;         /* accepts num_layers */
 	bool reads_sequences;    /* of word numbers, (n, 1, steps, 1); accepts hidden, embed,
 				    dropout */
+	bool has_heads;          /* accepts hidden, heads, dropout */
 	struct mu_training training;       /* say where the figures come from */
 	struct mu_training training_small; /* of small images, if that differs */
 	const char *initializer; /* meaning of --initializer default; NULL = gaussian, in, 2 */
@@ -95,7 +97,7 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 5
+#define MU_ABI 6
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */
@@ -161,6 +163,20 @@ int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name);
  * connected layer per step, such as the last one, is a 1 x 1 convolution. */
 int mu_net_embedding(struct mu_net *net, int in, const struct mu_embedding *attr, const char *name);
 int mu_net_lstm(struct mu_net *net, int in, const struct mu_lstm *attr, const char *name);
+/* For transformers: struct mu_layer_norm, mu_attention, mu_positions and mu_step in device.h. */
+int mu_net_layer_norm(struct mu_net *net, int in, const struct mu_layer_norm *attr,
+		      const char *name);
+int mu_net_attention(struct mu_net *net, int in, const struct mu_attention *attr, const char *name);
+int mu_net_positions(struct mu_net *net, int in, const struct mu_positions *attr, const char *name);
+int mu_net_step(struct mu_net *net, int in, int step, const char *name);
+/*
+ * The weight of the layer added last, a convolution or a fully connected layer, is that of an
+ * embedding before it with as many elements: one key, whose gradient is the sum of both (Press and
+ * Wolf, Using the output embedding to improve language models, 2017). Both are then on one device.
+ */
+void mu_net_tie(struct mu_net *net, const char *weight); /* "wte_weight" */
+/* The weight of the layer added last begins as this many times what the initializer draws. */
+void mu_net_scale_initial(struct mu_net *net, float factor);
 /*
  * A layer defined by the user, with n inputs: see struct mu_layer_ops in device.h. attr is copied.
  * name NULL: the kind's name and a number, "prelu0".

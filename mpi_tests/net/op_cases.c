@@ -14,6 +14,11 @@
 #define LRN(...) .kind = MU_OP_LRN, ATTR(lrn, .size = __VA_ARGS__)
 #define EMBED(n, ...) .kind = MU_OP_EMBEDDING, ATTR(embedding, .inputs = n, .units = __VA_ARGS__)
 #define LSTM(...) .kind = MU_OP_LSTM, ATTR(lstm, .units = __VA_ARGS__)
+#define LAYER_NORM(...) .kind = MU_OP_LAYER_NORM, ATTR(layer_norm, .eps = __VA_ARGS__)
+#define SMOOTH(name) .kind = MU_OP_SMOOTH, .attr = &name
+#define ATTEND(n, ...) .kind = MU_OP_ATTENTION, ATTR(attention, .heads = n, __VA_ARGS__)
+#define POSITIONS(...) .kind = MU_OP_POSITIONS, ATTR(positions, __VA_ARGS__)
+#define STEP(number) .kind = MU_OP_STEP, ATTR(step, number)
 #define K(height, width) .kernel = {height, width}
 #define S(height, width) .stride = {height, width}
 #define P(height, width) .pad = {height, width}
@@ -29,6 +34,9 @@
 static const struct mu_activation relu = {MU_ACTIVATION_RELU};
 static const struct mu_activation tanh_ = {MU_ACTIVATION_TANH};
 static const struct mu_activation sigmoid = {MU_ACTIVATION_SIGMOID};
+static const struct mu_activation gelu = {MU_ACTIVATION_GELU};
+static const struct mu_activation gelu_tanh = {MU_ACTIVATION_GELU_TANH};
+static const struct mu_activation silu = {MU_ACTIVATION_SILU};
 
 const struct op_case op_cases[] = {
 	{"conv", CONV(5, K(3, 2)), IN(IMAGE(2, 3, 9, 7))},
@@ -288,6 +296,48 @@ const struct op_case op_cases[] = {
 	{"lrn 5 of 7, 1x1", LRN(5, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 7, 1, 1))},
 	{"lrn 20 frozen", LRN(3, .alpha = 1, .beta = 0.75f, .k = 2), IN(IMAGE(2, 20, 3, 3)),
 	 .frozen = 1},
+
+	{"layer norm", LAYER_NORM(1e-5f), IN(IMAGE(2, 48, 7, 1))},
+	{"layer norm of an image", LAYER_NORM(1e-3f), IN(IMAGE(2, 5, 3, 4))},
+	{"layer norm of vectors", LAYER_NORM(1e-5f), IN(VECTOR(3, 70))},
+	{"layer norm, 130 rows", LAYER_NORM(1e-5f), IN(IMAGE(2, 17, 65, 1)), .no_differences = true},
+	{"layer norm, frozen", LAYER_NORM(1e-5f), IN(IMAGE(2, 16, 3, 1)), .frozen = 1},
+	{"rms norm", LAYER_NORM(1e-5f, .rms = true), IN(IMAGE(2, 33, 5, 1))},
+	{"rms norm of vectors", LAYER_NORM(1e-5f, .rms = true), IN(VECTOR(2, 16))},
+
+	{"gelu", SMOOTH(gelu), IN(IMAGE(2, 5, 7, 1))},
+	{"gelu tanh", SMOOTH(gelu_tanh), IN(IMAGE(2, 32, 5, 1))},
+	{"gelu tanh of vectors", SMOOTH(gelu_tanh), IN(VECTOR(3, 21))},
+	{"silu", SMOOTH(silu), IN(IMAGE(1, 7, 3, 4))},
+	{"gelu, frozen", SMOOTH(gelu), IN(VECTOR(2, 9)), .frozen = 1},
+
+	{"attention", ATTEND(2, 0), IN(IMAGE(2, 24, 5, 1))},
+	{"attention, causal", ATTEND(3, .causal = true), IN(IMAGE(2, 36, 6, 1))},
+	{"attention, one step", ATTEND(2, .causal = true), IN(IMAGE(2, 12, 1, 1))},
+	{"attention, grouped keys", ATTEND(4, .kv_heads = 2, .causal = true),
+	 IN(IMAGE(2, 32, 7, 1))},
+	{"attention, one head of keys", ATTEND(3, .kv_heads = 1), IN(IMAGE(1, 20, 5, 1))},
+	{"attention, rotary", ATTEND(2, .causal = true, .rotary = 10000), IN(IMAGE(2, 24, 9, 1))},
+	{"attention, rotary, grouped keys", ATTEND(4, .kv_heads = 2, .rotary = 100),
+	 IN(IMAGE(1, 32, 5, 1))},
+	{"attention, dropout", ATTEND(2, .causal = true, .dropout = 0.4f), IN(IMAGE(2, 24, 9, 1)),
+	 .index = 3},
+	{"attention, blocks", ATTEND(1, .causal = true), IN(IMAGE(1, 12, 150, 1)),
+	 .no_differences = true},
+	{"attention, blocks, all", ATTEND(2, .kv_heads = 1, .rotary = 10000, .dropout = 0.2f),
+	 IN(IMAGE(2, 16, 130, 1)), .no_differences = true, .index = 1},
+	{"attention, frozen", ATTEND(2, 0), IN(IMAGE(1, 24, 3, 1)), .frozen = 1},
+
+	{"positions", POSITIONS(.most_steps = 0), IN(IMAGE(2, 5, 7, 1))},
+	{"positions, more than steps", POSITIONS(.most_steps = 11), IN(IMAGE(2, 16, 7, 1))},
+	{"positions of patches, token", POSITIONS(.token = true), IN(IMAGE(2, 16, 3, 4))},
+	{"positions, token, frozen", POSITIONS(.most_steps = 20, .token = true), IN(IMAGE(3, 5, 2, 2)),
+	 .frozen = 1},
+	{"positions, frozen", POSITIONS(.most_steps = 0), IN(IMAGE(2, 3, 4, 1)), .frozen = 1},
+
+	{"step 0", STEP(0), IN(IMAGE(3, 5, 7, 1))},
+	{"step 6", STEP(6), IN(IMAGE(2, 16, 7, 1))},
+	{"step, frozen", STEP(1), IN(IMAGE(2, 4, 3, 1)), .frozen = 1},
 
 	{"sum of 2", .kind = MU_OP_SUM, IN(IMAGE(2, 3, 4, 5), IMAGE(2, 3, 4, 5))},
 	{"sum of 3", .kind = MU_OP_SUM, IN(VECTOR(2, 9), VECTOR(2, 9), VECTOR(2, 9))},

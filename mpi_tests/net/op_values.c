@@ -46,6 +46,16 @@ static struct mu_shape pooling_shape(const struct op_case *c)
 	return out;
 }
 
+static struct mu_shape attention_shape(const struct op_case *c)
+{
+	const struct mu_attention *a = c->attr;
+	struct mu_shape out = c->in[0];
+	const size_t heads = (size_t)a->heads, kv = a->kv_heads ? (size_t)a->kv_heads : heads;
+
+	out.dims[1] = out.dims[1] / (heads + 2 * kv) * heads;
+	return out;
+}
+
 struct mu_shape op_output_shape(const struct op_case *c)
 {
 	struct mu_shape out = c->in[0];
@@ -61,6 +71,13 @@ struct mu_shape op_output_shape(const struct op_case *c)
 		out.dims[1] = (size_t)((const struct mu_embedding *)c->attr)->units;
 		return out;
 	case MU_OP_LSTM: out.dims[1] = (size_t)((const struct mu_lstm *)c->attr)->units; return out;
+	case MU_OP_ATTENTION: return attention_shape(c);
+	case MU_OP_POSITIONS:
+		out.dims[2] = out.dims[2] * out.dims[3] +
+			      (((const struct mu_positions *)c->attr)->token ? 1 : 0);
+		out.dims[3] = 1;
+		return out;
+	case MU_OP_STEP: return (struct mu_shape){2, {out.dims[0], out.dims[1]}};
 	case MU_OP_FLATTEN: return (struct mu_shape){2, {out.dims[0], features(&out)}};
 	case MU_OP_CONCAT:
 		for (int i = 1; i < OP_MAX_TENSORS; i++)
@@ -106,6 +123,20 @@ int op_n_params(const struct op_case *c, struct mu_shape *shapes)
 
 		shapes[0] = (struct mu_shape){2, {(size_t)a->inputs, (size_t)a->units}};
 		return 1;
+	}
+	if (c->kind == MU_OP_LAYER_NORM) {
+		shapes[0] = shapes[1] = (struct mu_shape){1, {c->in[0].dims[1]}};
+		return ((const struct mu_layer_norm *)c->attr)->rms ? 1 : 2;
+	}
+	if (c->kind == MU_OP_POSITIONS) {
+		const struct mu_positions *a = c->attr;
+		const struct mu_shape out = op_output_shape(c);
+
+		shapes[0] = (struct mu_shape){
+			2,
+			{a->most_steps ? (size_t)a->most_steps : out.dims[2], out.dims[1]}};
+		shapes[1] = (struct mu_shape){1, {out.dims[1]}};
+		return a->token ? 2 : 1;
 	}
 	if (c->kind == MU_OP_LSTM) {
 		size_t units = (size_t)((const struct mu_lstm *)c->attr)->units;

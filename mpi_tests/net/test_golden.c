@@ -24,6 +24,7 @@ struct golden {
 	char network[64];
 	struct mu_net_config net;
 	size_t batch, steps, arrays, parameters;
+	bool sequences;
 	uint64_t seed;
 	double lr, momentum, wd;
 	double losses[MAX_STEPS], losses32[MAX_STEPS]; /* float64, float32 */
@@ -81,11 +82,13 @@ static void parse(struct golden *g, const char *text)
 					.num_layers = (long)whole(text, "depth")};
 	for (int i = 0; i < 3; i++)
 		g->net.shape[i] = (size_t)shape[i];
-	if (strstr(text, "\"hidden\"")) { /* a network that reads sequences */
+	if (strstr(text, "\"hidden\"")) {
 		g->net.hidden = whole(text, "hidden");
-		g->net.embed = whole(text, "embed");
+		g->net.embed = strstr(text, "\"embed\"") ? whole(text, "embed") : 0;
+		g->net.heads = strstr(text, "\"heads\"") ? whole(text, "heads") : 0;
 		g->net.dropout_given = true;
 	}
+	g->sequences = g->net.shape[0] == 1 && g->net.shape[2] == 1;
 	g->batch = whole(text, "batch");
 	g->steps = whole(text, "steps");
 	g->arrays = whole(text, "arrays");
@@ -198,9 +201,9 @@ static void fill_batch(struct mu_plan *plan, const struct golden *g, float *labe
 
 	for (size_t i = 0; i < n; i++)
 		mu_plan_input(plan)[i] =
-			g->net.hidden ? (float)(bits(g->seed, INPUTS, i) % g->net.classes)
+			g->sequences ? (float)(bits(g->seed, INPUTS, i) % g->net.classes)
 				      : (float)uniform(g->seed, INPUTS, i);
-	for (size_t i = 0; i < (g->net.hidden ? n : g->batch); i++)
+	for (size_t i = 0; i < (g->sequences ? n : g->batch); i++)
 		labels[i] = (float)(bits(g->seed, LABELS, i) % g->net.classes);
 	b->labels = labels;
 	b->count = g->batch;
@@ -311,6 +314,8 @@ static const struct course courses[] = {
 	{"resnet-20", MAX_STEPS, 5e-5, 5e-4},
 	{"resnet-50", 2, 5e-5, 5e-4},
 	{"lstm", MAX_STEPS, 1e-6, 1e-6},
+	{"gpt2", MAX_STEPS, 1e-6, 1e-6},
+	{"vit", MAX_STEPS, 1e-6, 1e-6},
 };
 
 static double tolerance(const struct golden *g, const struct course *c)

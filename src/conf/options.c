@@ -67,6 +67,8 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 		mu_trace_prefix("--"); /* the message begins with "network NAME" */
 	MU_TRY(st);
 	v->facts.reads_sequences = network->reads_sequences;
+	v->facts.has_heads = network->has_heads;
+	v->facts.has_widths = network->reads_sequences || network->has_heads;
 	v->network_name = network->name;
 	MU_TRY(mu_conf_training_settle(o, network, v));
 out:

@@ -99,7 +99,7 @@ enum { TRAIN_MAX_LENGTHS = 64, TRAIN_LONGEST = 65536 };
 
 /* Networks of sequences, and texts. */
 struct conf_text {
-	long hidden, embed; /* 0: the network's default */
+	long hidden, embed, heads; /* 0: the network's default */
 	double dropout;     /* if dropout_given */
 	bool dropout_given;
 	enum conf_unit unit;
@@ -120,7 +120,7 @@ struct conf_loss_scale {
 /* Facts for the rules: they follow from options and the number of ranks. */
 struct conf_facts {
 	bool of_text, text_or_sample; /* the training data are text; or --sample */
-	bool reads_sequences;	   /* the network */
+	bool reads_sequences, has_heads, has_widths; /* the network; one of them */
 	bool lacks_rate;	   /* the optimiser has no learning rate */
 	bool validation, can_evaluate, evaluates, evaluates_files, parameters;
 	bool split;   /* devices have layers of the network each, not samples */

@@ -34,6 +34,8 @@ static const struct mu_option_fact facts[] = {
 	FACT(of_text, "data-train"),
 	FACT(text_or_sample, NULL),
 	FACT(reads_sequences, "network"),
+	FACT(has_heads, "network"),
+	FACT(has_widths, "network"),
 	FACT(lacks_rate, "optimizer"),
 	FACT(split, SPLITS),
 	FACT(cut_devices, "model-parallel"),
@@ -82,10 +84,13 @@ static const struct mu_option_rule rules[] = {
 	{.option = "min-random-area|max-random-area", NEEDS = "area_crop",
 	 .why = "it needs --random-resized-crop 1: a crop of fixed size has no random area"},
 
-	{.option = "num-hidden|num-embed", IS(">0"), NEEDS = "reads_sequences",
+	{.option = "num-embed", IS(">0"), NEEDS = "reads_sequences",
 	 .why = "it is for networks that read sequences"},
-	{.option = "dropout", IS("+"), NEEDS = "reads_sequences",
-	 .why = "it is for networks that read sequences"},
+	{.option = "num-hidden", IS(">0"), NEEDS = "has_widths",
+	 .why = "it is for networks that read sequences, and for transformers"},
+	{.option = "num-heads", IS(">0"), NEEDS = "has_heads", .why = "it is for transformers"},
+	{.option = "dropout", IS("+"), NEEDS = "has_widths",
+	 .why = "it is for networks that read sequences, and for transformers"},
 	{.option = "dropout", IS("1"), .why = "it must be below 1"},
 
 	/* the log */

@@ -59,6 +59,13 @@ const struct mu_op_traits *mu_op_traits(enum mu_op_kind kind)
 		[MU_OP_LRN] = {.name = "lrn", .output_unused = true, .stepwise = true},
 		[MU_OP_EMBEDDING] = {.name = "embedding", .output_unused = true, .stepwise = true},
 		[MU_OP_LSTM] = {.name = "lstm"},
+		[MU_OP_LAYER_NORM] = {.name = "layernorm", .output_unused = true, .stepwise = true},
+		[MU_OP_SMOOTH] = {.name = "smooth", .output_unused = true, .stepwise = true},
+		[MU_OP_ATTENTION] = {.name = "attention", .output_unused = true},
+		[MU_OP_POSITIONS] = {.name = "positions",
+				     .input_unused = true,
+				     .output_unused = true},
+		[MU_OP_STEP] = {.name = "step", .input_unused = true, .output_unused = true},
 		[MU_OP_CUSTOM] = {.name = "custom"},
 	};
 
@@ -68,6 +75,12 @@ const struct mu_op_traits *mu_op_traits(enum mu_op_kind kind)
 const char *mu_op_kind_name(enum mu_op_kind kind)
 {
 	return mu_op_traits(kind)->name;
+}
+
+bool mu_activation_is_smooth(enum mu_activation_kind kind)
+{
+	return kind == MU_ACTIVATION_GELU || kind == MU_ACTIVATION_GELU_TANH ||
+	       kind == MU_ACTIVATION_SILU;
 }
 
 float mu_batch_loss_scale(const struct mu_batch *batch)

@@ -24,6 +24,11 @@ static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
 	[MU_OP_SOFTMAX] = mu_cpu_plan_softmax,
 	[MU_OP_EMBEDDING] = mu_cpu_plan_embedding,
 	[MU_OP_LSTM] = mu_cpu_plan_lstm,
+	[MU_OP_LAYER_NORM] = mu_cpu_plan_layer_norm,
+	[MU_OP_SMOOTH] = mu_cpu_plan_smooth,
+	[MU_OP_ATTENTION] = mu_cpu_plan_attention,
+	[MU_OP_POSITIONS] = mu_cpu_plan_positions,
+	[MU_OP_STEP] = mu_cpu_plan_step,
 	[MU_OP_CUSTOM] = mu_cpu_plan_custom,
 };
 

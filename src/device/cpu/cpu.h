@@ -260,6 +260,11 @@ enum mu_status mu_cpu_plan_split(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_embedding(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_layer_norm(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_smooth(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_attention(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_positions(struct cpu_plan *p);
+enum mu_status mu_cpu_plan_step(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_custom(struct cpu_plan *p);
 /* An error if so many tensors cannot be summed or put together in one step. */
 enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n);

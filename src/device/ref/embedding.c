@@ -24,6 +24,7 @@ static enum mu_status plan(struct mu_op *op)
 	MU_TRY(mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &want));
 	MU_TRY(mu_ref_need_shape(op, "weight", &op->params[0].shape, &weight));
 	op->scratch_nbytes = mu_shape_n(&weight) * sizeof(double);
+	op->can_add = op->phase == MU_PHASE_TRAIN;
 out:
 	return st;
 }
@@ -84,7 +85,8 @@ static enum mu_status backward(struct mu_op *op)
 					(double)op->outputs[0]->grad[(s * units + u) * area + p];
 		}
 	for (size_t k = 0; k < n; k++)
-		op->params[0].grad[k] = (float)sums[k];
+		op->params[0].grad[k] =
+			(float)(sums[k] + (op->adds ? (double)op->params[0].grad[k] : 0));
 	if (op->inputs[0]->needs_grad)
 		memset(op->inputs[0]->grad, 0, op->inputs[0]->nbytes);
 out:

@@ -15,6 +15,7 @@ static double value(enum mu_activation_kind kind, double x)
 	case MU_ACTIVATION_RELU: return x <= 0 ? 0 : x; /* NaN stays NaN */
 	case MU_ACTIVATION_TANH: return tanh(x);
 	case MU_ACTIVATION_SIGMOID: return 1 / (1 + exp(-x));
+	default: break;
 	}
 	return NAN;
 }
@@ -25,6 +26,7 @@ static double slope(enum mu_activation_kind kind, double y)
 	case MU_ACTIVATION_RELU: return y > 0 ? 1 : 0;
 	case MU_ACTIVATION_TANH: return 1 - y * y;
 	case MU_ACTIVATION_SIGMOID: return y * (1 - y);
+	default: break;
 	}
 	return NAN;
 }

@@ -26,6 +26,11 @@ static const struct mu_ref_kind *const kinds[MU_OP_N] = {
 	[MU_OP_SOFTMAX] = &mu_ref_softmax,
 	[MU_OP_EMBEDDING] = &mu_ref_embedding,
 	[MU_OP_LSTM] = &mu_ref_lstm,
+	[MU_OP_LAYER_NORM] = &mu_ref_layer_norm,
+	[MU_OP_SMOOTH] = &mu_ref_smooth,
+	[MU_OP_ATTENTION] = &mu_ref_attention,
+	[MU_OP_POSITIONS] = &mu_ref_positions,
+	[MU_OP_STEP] = &mu_ref_step,
 	[MU_OP_CUSTOM] = &mu_ref_custom,
 };
 

@@ -41,6 +41,11 @@ extern const struct mu_ref_kind mu_ref_split;
 extern const struct mu_ref_kind mu_ref_softmax;
 extern const struct mu_ref_kind mu_ref_embedding;
 extern const struct mu_ref_kind mu_ref_lstm;
+extern const struct mu_ref_kind mu_ref_layer_norm;
+extern const struct mu_ref_kind mu_ref_smooth;
+extern const struct mu_ref_kind mu_ref_attention;
+extern const struct mu_ref_kind mu_ref_positions;
+extern const struct mu_ref_kind mu_ref_step;
 extern const struct mu_ref_kind mu_ref_custom;
 
 /* Checks common to all kinds: numbers of tensors and parameters, plain inputs, which kinds work in
@@ -57,6 +62,9 @@ enum mu_status mu_ref_need_ndims(const struct mu_op *op, int ndims, const char *
 
 /* Softmax: an error if a label that counts is not a class. */
 enum mu_status mu_ref_check_labels(const struct mu_op *op);
+
+/* Attention: an error if shapes or settings do not fit. */
+enum mu_status mu_ref_check_attention(const struct mu_op *op);
 
 /* Elements of one sample. */
 size_t mu_ref_features(const struct mu_shape *shape);

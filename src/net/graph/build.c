@@ -258,11 +258,14 @@ enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *net
 	if (config->num_layers != 0 && !network->has_depths)
 		MU_FAIL(MU_ERR_USAGE, "num_layers %ld: network %s comes in one depth",
 			config->num_layers, network->name);
-	if (!network->reads_sequences && (config->hidden || config->embed || config->dropout_given))
+	if (!network->reads_sequences && !network->has_heads &&
+	    (config->hidden || config->embed || config->dropout_given))
 		MU_FAIL(MU_ERR_USAGE,
-			"hidden, embed and dropout are for networks that read sequences, not for "
-			"%s",
+			"hidden, embed and dropout are for networks that read sequences or have "
+			"heads, not for %s",
 			network->name);
+	if (!network->has_heads && config->heads)
+		MU_FAIL(MU_ERR_USAGE, "network %s has no heads of attention", network->name);
 	if (config->dropout_given && !(config->dropout >= 0 && config->dropout < 1))
 		MU_FAIL(MU_ERR_USAGE, "dropout %g: it must be at least 0 and below 1",
 			(double)config->dropout);

@@ -30,6 +30,8 @@ void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts)
 		for (int p = 0; p < layer->n_params; p++) {
 			size_t n = mu_shape_n(&layer->params[p].shape);
 
+			if (layer->params[p].tied)
+				continue;
 			if (layer->params[p].aux) {
 				counts->aux += n;
 			} else {

@@ -16,6 +16,8 @@ struct net_param {
 	bool aux;
 	float momentum; /* of an aux array's running average */
 	float initial;  /* initial value, if the name's suffix has no rule */
+	float scale; /* of an initial weight; 0 means 1 */
+	bool tied; /* it is the weight of an embedding, of the same name */
 };
 
 struct net_layer {

@@ -106,6 +106,11 @@ static void init_normal(struct weight *w)
 	gaussian(w, 0.01);
 }
 
+static void init_normal_gpt2(struct weight *w)
+{
+	gaussian(w, 0.02);
+}
+
 static void init_uniform(struct weight *w)
 {
 	uniform(w, 0.07);
@@ -169,6 +174,7 @@ static const struct {
 	{"normal", init_normal}, {"uniform", init_uniform},
 	{"one", init_one},       {"zero", init_zero},
 	{"uniform-0.1", init_uniform_tenth},
+	{"normal-0.02", init_normal_gpt2},
 };
 
 static bool ends_with(const char *name, const char *suffix)
@@ -178,16 +184,22 @@ static bool ends_with(const char *name, const char *suffix)
 	return n >= m && strcmp(name + n - m, suffix) == 0;
 }
 
-static float initial_value(const struct mu_plan *plan, size_t k)
+static const struct net_param *param_of(const struct mu_plan *plan, size_t k)
 {
 	const struct plan_key *key = &plan->keys[k];
+
+	return &plan->net->layers[plan->ops[key->op].index].params[key->param];
+}
+
+static float initial_value(const struct mu_plan *plan, size_t k)
+{
 	const char *name = plan->slices[k].name;
 
 	if (ends_with(name, "_gamma") || ends_with(name, "_moving_var"))
 		return 1;
 	if (ends_with(name, "_bias") || ends_with(name, "_beta"))
 		return 0;
-	return plan->net->layers[plan->ops[key->op].index].params[key->param].initial;
+	return param_of(plan, k)->initial;
 }
 
 static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct weight *),
@@ -204,10 +216,13 @@ static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct
 	w->columns = plan->slices[k].n / w->rows;
 	w->fan_in = shape->ndims > 1 ? shape->dims[1] * window : 1;
 	w->fan_out = shape->dims[0] * window;
-	if (ends_with(name, "_weight"))
-		init(w);
-	else
+	if (!ends_with(name, "_weight")) {
 		fill(w, initial_value(plan, k));
+		return;
+	}
+	init(w);
+	for (size_t i = 0; i < plan->slices[k].n && param_of(plan, k)->scale > 0; i++)
+		w->values[i] *= param_of(plan, k)->scale;
 }
 
 enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer,
@@ -227,7 +242,7 @@ enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *init
 	if (!init)
 		MU_FAIL(MU_ERR_USAGE,
 			"initializer %s: unknown; known are default, xavier, msra, orthogonal, "
-			"normal, uniform, one, zero, uniform-0.1",
+			"normal, uniform, one, zero, uniform-0.1, normal-0.02",
 			initializer);
 	for (size_t k = 0; k < plan->n_slices; k++)
 		if (plan->slices[k].n > largest)

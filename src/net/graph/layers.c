@@ -182,10 +182,11 @@ int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, 
 
 	if (!usable(net, in))
 		return -1;
-	if ((unsigned)kind > MU_ACTIVATION_SIGMOID)
+	if ((unsigned)kind > MU_ACTIVATION_SILU)
 		return mu_net_fail(net, "activation: there is no kind %d", (int)kind);
-	return mu_net_add(net, &(struct net_spec){MU_OP_ACTIVATION, name, &a, sizeof a, 1, &in,
-						  *shape_of(net, in)});
+	return mu_net_add(net, &(struct net_spec){mu_activation_is_smooth(kind) ? MU_OP_SMOOTH
+										: MU_OP_ACTIVATION,
+						  name, &a, sizeof a, 1, &in, *shape_of(net, in)});
 }
 
 /* Does the first window along dimension i, or the last one, contain only padding? Such a window has

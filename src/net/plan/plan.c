@@ -30,12 +30,13 @@ static enum mu_status allocate(struct mu_plan *plan)
 	plan->ops = calloc(n_layers, sizeof *plan->ops);
 	plan->links = calloc(n_layers, sizeof *plan->links);
 	plan->op_keys = calloc(n_layers, sizeof *plan->op_keys);
+	plan->ties = calloc(n_layers, sizeof *plan->ties);
 	plan->restores = calloc(n_layers, sizeof *plan->restores);
 	plan->restore_first = calloc(n_layers + 1, sizeof *plan->restore_first);
 	plan->slices = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->slices);
 	plan->keys = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->keys);
-	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_keys || !plan->restores ||
-	    !plan->restore_first || !plan->slices || !plan->keys)
+	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_keys || !plan->ties ||
+	    !plan->restores || !plan->restore_first || !plan->slices || !plan->keys)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
 			plan->net->config.network);
 out:
@@ -77,6 +78,7 @@ static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *li
 			to->n_padded = from->n_padded;
 			MU_TRY(device->copy_layout(plan->device, from->layout, &to->layout));
 		}
+		MU_TRY(mu_plan_tie_layout(plan, i));
 		plan->n_planned++;
 		op->weights_later =
 			plan->of_block && plan->phase == MU_PHASE_TRAIN && device->backward_weights;
@@ -112,7 +114,7 @@ static void copy_slices(struct mu_plan *plan, const struct mu_plan *whole)
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		const struct mu_op *op = &plan->ops[i];
 
-		for (int p = 0; p < op->n_params + op->n_aux; p++) {
+		for (int p = mu_plan_first_own(plan, i); p < op->n_params + op->n_aux; p++) {
 			size_t key = whole->op_keys[plan->first + i][p];
 
 			plan->slices[plan->n_slices] = whole->slices[key];
@@ -121,6 +123,16 @@ static void copy_slices(struct mu_plan *plan, const struct mu_plan *whole)
 		}
 	}
 	plan->n = whole->n;
+}
+
+static void add_slices(struct mu_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int p = mu_plan_first_own(plan, i); p < plan->ops[i].n_params; p++)
+			add_slice(plan, i, p, false);
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int p = 0; p < plan->ops[i].n_aux; p++)
+			add_slice(plan, i, plan->ops[i].n_params + p, true);
 }
 
 static enum mu_status make_slices(struct mu_plan *plan)
@@ -132,16 +144,13 @@ static enum mu_status make_slices(struct mu_plan *plan)
 		if (!plan->op_keys[i])
 			MU_FAIL(MU_ERR_MEMORY, "no memory for the keys of %s", plan->ops[i].name);
 	}
-	if (plan->part) {
+	if (plan->part)
 		copy_slices(plan, plan->part->whole);
-		goto out;
-	}
+	else
+		add_slices(plan);
 	for (size_t i = 0; i < plan->n_ops; i++)
-		for (int p = 0; p < plan->ops[i].n_params; p++)
-			add_slice(plan, i, p, false);
-	for (size_t i = 0; i < plan->n_ops; i++)
-		for (int p = 0; p < plan->ops[i].n_aux; p++)
-			add_slice(plan, i, plan->ops[i].n_params + p, true);
+		if (plan->ties[i].with != MU_PLAN_NONE)
+			plan->op_keys[i][0] = plan->op_keys[plan->ties[i].with][0];
 out:
 	return st;
 }
@@ -157,6 +166,7 @@ static enum mu_status compile(struct mu_plan *plan, const struct mu_plan *like)
 	MU_TRY(allocate(plan));
 	MU_TRY(mu_plan_operations(plan));
 	MU_TRY(mu_plan_cut(plan));
+	MU_TRY(mu_plan_find_ties(plan));
 	MU_TRY(mu_plan_choose_restores(plan));
 	MU_TRY(plan_device(plan, like));
 	MU_TRY(make_slices(plan));
@@ -285,6 +295,7 @@ void mu_plan_free(struct mu_plan *plan)
 	free(plan->ops);
 	free(plan->links);
 	free(plan->op_keys);
+	free(plan->ties);
 	free(plan->restores);
 	free(plan->restore_first);
 	free(plan->slices);
@@ -303,9 +314,9 @@ static enum mu_status bind(struct mu_plan *plan, struct plan_arrays arrays)
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
 
-		op->adds = arrays.sum && op->can_add && !(plan->batch.loss_scale > 0);
+		mu_plan_tie_adds(plan, i, arrays.sum && !(plan->batch.loss_scale > 0));
 		for (int p = 0; p < op->n_params + op->n_aux; p++) {
-			float *gradients = op->adds ? arrays.sum : arrays.gradients;
+			float *gradients = plan->ties[i].sums ? arrays.sum : arrays.gradients;
 			const size_t at = plan->slices[plan->op_keys[i][p]].at;
 
 			op_param(op, p)->data = arrays.weights + at;
@@ -333,7 +344,7 @@ enum mu_status mu_plan_bind_sum(struct mu_plan *plan, float *weights, float *sum
 
 bool mu_plan_adds(const struct mu_plan *plan, size_t l)
 {
-	return plan->ops[l].adds;
+	return plan->ties[l].sums;
 }
 
 /*

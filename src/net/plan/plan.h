@@ -13,6 +13,13 @@ struct plan_key {
 
 #define MU_PLAN_NONE ((size_t)-1)
 
+/* Weights that two operations share: see mu_net_tie. */
+struct plan_tie {
+	size_t with; /* the embedding, whose weight the operation's first parameter is; or NONE */
+	size_t reader; /* of an embedding: the operation with its weight, or NONE */
+	bool sums;     /* gradients are added to those of earlier plans: see mu_plan_bind_sum */
+};
+
 /* Flat arrays. */
 struct plan_arrays {
 	float *weights, *gradients; /* gradients NULL for inference */
@@ -92,6 +99,7 @@ struct mu_plan {
 	struct plan_key *keys;
 	size_t n_slices, n;
 	size_t **op_keys;          /* per operation: its n_params + n_aux keys */
+	struct plan_tie *ties;     /* per operation */
 	struct plan_arrays host;   /* as passed by the caller */
 	struct plan_arrays mirror; /* the device's, if it has its own memory */
 	struct plan_mirror mirrors[PLAN_MIRRORS]; /* these, and others bound before */
@@ -131,6 +139,16 @@ struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
 
 /* fuse.c: fill ops and links from the net's layers, fusing activations. */
 enum mu_status mu_plan_operations(struct mu_plan *plan);
+
+/* tie.c: find weights that operations share. An error if only one of the two is in the part. */
+enum mu_status mu_plan_find_ties(struct mu_plan *plan);
+/* The embedding's layout, before the device plans operation i. */
+enum mu_status mu_plan_tie_layout(struct mu_plan *plan, size_t i);
+/* What backward of operation i adds to: itself (an earlier operation's part of a shared gradient),
+ * with `sums` what earlier plans left; so op->adds. */
+void mu_plan_tie_adds(struct mu_plan *plan, size_t i, bool sums);
+/* The first parameter whose key is the operation's own. */
+int mu_plan_first_own(const struct mu_plan *plan, size_t i);
 
 /* part.c: keep only the operations of a part. In every plan, find the received tensors. */
 enum mu_status mu_plan_cut(struct mu_plan *plan);

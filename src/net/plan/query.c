@@ -103,8 +103,10 @@ void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolution
 
 size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **keys)
 {
-	*keys = plan->op_keys[l];
-	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux);
+	const int first = mu_plan_first_own(plan, l);
+
+	*keys = plan->op_keys[l] + first;
+	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux - first);
 }
 
 enum mu_status mu_plan_key_from_plain(const struct mu_plan *plan, size_t k, const float *plain,

@@ -72,7 +72,8 @@ enum mu_status mu_plan_unscale(struct mu_plan *plan, size_t from, size_t to)
 	for (size_t l = from; l < to; l++) {
 		const struct mu_op *op = &plan->ops[l];
 
-		for (int p = 0; p < op->n_params && op->outputs[0]->needs_grad; p++)
+		for (int p = mu_plan_first_own(plan, l);
+		     p < op->n_params && op->outputs[0]->needs_grad; p++)
 			MU_TRY(add(plan, &params, &op->params[p], factor));
 		for (int p = 0; p < op->n_aux && op->outputs[0]->needs_grad; p++)
 			MU_TRY(add(plan, &aux, &op->aux[p], 1));

@@ -23,6 +23,9 @@ static const char *activation_name(const struct mu_activation *a)
 	case MU_ACTIVATION_RELU: return "relu";
 	case MU_ACTIVATION_TANH: return "tanh";
 	case MU_ACTIVATION_SIGMOID: return "sigmoid";
+	case MU_ACTIVATION_GELU: return "gelu";
+	case MU_ACTIVATION_GELU_TANH: return "gelu tanh";
+	case MU_ACTIVATION_SILU: return "silu";
 	}
 	return "?";
 }
@@ -31,7 +34,7 @@ const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text,
 {
 	const struct mu_op *op = &plan->ops[l];
 
-	if (op->kind == MU_OP_ACTIVATION)
+	if (op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_SMOOTH)
 		snprintf(text, nbytes, "%s", activation_name(op->attr));
 	else if (op->kind == MU_OP_CUSTOM)
 		snprintf(text, nbytes, "%s", ((const struct mu_custom *)op->attr)->ops->name);

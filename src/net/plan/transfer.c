@@ -167,7 +167,7 @@ out:
 /* Do the layer's gradients stay on the device, where later plans add to them? */
 static bool stays(const struct mu_plan *plan, size_t l)
 {
-	return memory_of(plan) && plan->ops[l].adds && plan->sum_stays;
+	return memory_of(plan) && mu_plan_adds(plan, l) && plan->sum_stays;
 }
 
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l)
@@ -175,12 +175,14 @@ enum mu_status mu_plan_download(struct mu_plan *plan, size_t l)
 	enum mu_status st = MU_OK;
 	const struct mu_device_memory *memory = memory_of(plan);
 	const struct mu_op *op = &plan->ops[l];
-	float *to = op->adds ? plan->host.sum : plan->host.gradients;
-	const float *from = op->adds ? plan->mirror.sum : plan->mirror.gradients;
+	const bool sums = mu_plan_adds(plan, l);
+	float *to = sums ? plan->host.sum : plan->host.gradients;
+	const float *from = sums ? plan->mirror.sum : plan->mirror.gradients;
 
 	if (!memory || plan->resident)
 		goto out;
-	for (size_t p = 0; p < (size_t)(op->n_params + op->n_aux) && !stays(plan, l); p++) {
+	for (int p = mu_plan_first_own(plan, l); p < op->n_params + op->n_aux && !stays(plan, l);
+	     p++) {
 		const struct mu_slice *s = &plan->slices[plan->op_keys[l][p]];
 
 		MU_TRY(memory->download(plan->device, to + s->at, from + s->at,

@@ -72,7 +72,7 @@ struct cpu_request {
 	unsigned flags; /* of batch-norm */
 	float eps;
 	dnnl_dim_t size; /* of LRN */
-	float alpha, beta, k;
+	float alpha, beta, k; /* of LRN; alpha also of an activation */
 
 	dnnl_alg_kind_t post;             /* activation of the result; undef: none */
 	const_dnnl_primitive_desc_t hint; /* backward: the forward one */

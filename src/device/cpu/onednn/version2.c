@@ -168,9 +168,10 @@ static dnnl_status_t eltwise(const struct request *q, union desc *d)
 	const struct cpu_request *r = q->r;
 
 	if (r->prop == dnnl_backward_data)
-		return dnnl_eltwise_backward_desc_init(&d->eltwise, r->algorithm, q->src, q->src, 0,
-						       0);
-	return dnnl_eltwise_forward_desc_init(&d->eltwise, r->prop, r->algorithm, q->src, 0, 0);
+		return dnnl_eltwise_backward_desc_init(&d->eltwise, r->algorithm, q->src, q->src,
+						       r->alpha, 0);
+	return dnnl_eltwise_forward_desc_init(&d->eltwise, r->prop, r->algorithm, q->src, r->alpha,
+					      0);
 }
 
 static dnnl_status_t binary(const struct request *q, union desc *d)

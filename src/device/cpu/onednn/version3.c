@@ -257,10 +257,10 @@ static dnnl_status_t eltwise(const struct request *q, dnnl_primitive_desc_t *pd)
 
 	if (r->prop == dnnl_backward_data)
 		return dnnl_eltwise_backward_primitive_desc_create(pd, q->engine, r->algorithm,
-								   q->src, q->src, q->src, 0, 0,
-								   r->hint, q->attr);
+								   q->src, q->src, q->src,
+								   r->alpha, 0, r->hint, q->attr);
 	return dnnl_eltwise_forward_primitive_desc_create(pd, q->engine, r->prop, r->algorithm,
-							  q->src, q->src, 0, 0, q->attr);
+							  q->src, q->src, r->alpha, 0, q->attr);
 }
 
 static dnnl_status_t binary(const struct request *q, dnnl_primitive_desc_t *pd)

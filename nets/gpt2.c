@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPT-2 (Radford et al., Language models are unsupervised multitask learners, 2019): a token's row
+ * of a table and its position's, blocks of attention, and an output whose product reads the table
+ * again. Weights begin as normal numbers of deviation 0.02. By default 124,439,808 parameters.
+ */
+#include <string.h>
+
+#include "transformer.h"
+
+enum { POSITIONS = 1024 };
+
+static const struct {
+	const char *name;
+	int layers, hidden, heads;
+} presets[] = {
+	{"gpt2", 12, 768, 12},
+	{"gpt2-355m", 24, 1024, 16},
+	{"gpt2-774m", 36, 1280, 20},
+	{"gpt2-1558m", 48, 1600, 25},
+};
+
+static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
+{
+	struct mu_transformer s = {
+		.eps = 1e-5f, .causal = true, .activation = MU_ACTIVATION_GELU_TANH};
+	const int steps = (int)config->shape[1];
+	const struct mu_positions positions = {.most_steps = steps > POSITIONS ? steps : POSITIONS};
+	const struct mu_convolution head = {
+		.filters = (int)config->classes, .kernel = {1, 1}, .no_bias = true};
+	struct mu_embedding tokens = {.inputs = (int)config->classes};
+	int x;
+
+	for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+		if (strcmp(presets[i].name, config->network) == 0) {
+			s.layers = presets[i].layers;
+			s.hidden = presets[i].hidden;
+			s.heads = presets[i].heads;
+		}
+	mu_transformer_choose(config, &s);
+	tokens.units = s.hidden;
+	x = mu_net_input(net);
+	mu_net_group(net, "embed");
+	x = mu_net_embedding(net, x, &tokens, "wte");
+	x = mu_net_positions(net, x, &positions, "wpe");
+	x = mu_transformer_blocks(net, x, &s);
+	x = mu_net_convolution(net, x, &head, "head");
+	mu_net_tie(net, "wte_weight");
+	mu_net_softmax(net, x, "softmax");
+	return MU_OK;
+}
+
+#define GPT2(variable, preset, text) \
+	const struct mu_network variable = { \
+		.name = preset, \
+		.help = text, \
+		.shape = {1, POSITIONS, 1}, \
+		.classes = 50257, \
+		.training = {.lr = 0.0003, .batch = 4}, \
+		.has_depths = true, \
+		.has_heads = true, \
+		.reads_sequences = true, \
+		.initializer = "normal-0.02", \
+		.build = build, \
+	}
+
+GPT2(mu_network_gpt2, "gpt2", "transformer of text: 12 blocks of 768, 12 heads; 124M parameters");
+GPT2(mu_network_gpt2_355m, "gpt2-355m", "24 blocks of 1024, 16 heads");
+GPT2(mu_network_gpt2_774m, "gpt2-774m", "36 blocks of 1280, 20 heads");
+GPT2(mu_network_gpt2_1558m, "gpt2-1558m", "48 blocks of 1600, 25 heads");

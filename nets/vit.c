@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Vision transformers (Dosovitskiy et al., An image is worth 16x16 words, 2021; sizes tiny and small
+ * of Touvron et al., 2021): patches of 16 x 16 pixels, 4 x 4 of small images, and a token whose last
+ * state is classified.
+ */
+#include <string.h>
+
+#include "transformer.h"
+
+static const struct {
+	const char *name;
+	int hidden, heads;
+} presets[] = {{"vit-tiny", 192, 3}, {"vit-small", 384, 6}, {"vit-base", 768, 12}};
+
+static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
+{
+	const int patch = config->shape[1] <= MU_SMALL_IMAGE ? 4 : 16;
+	struct mu_transformer s = {.layers = 12, .eps = 1e-6f, .activation = MU_ACTIVATION_GELU};
+	struct mu_convolution patches = {.kernel = {patch, patch}, .stride = {patch, patch}};
+	const struct mu_fully_connected head = {.units = (int)config->classes};
+	int x;
+
+	for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+		if (strcmp(presets[i].name, config->network) == 0) {
+			s.hidden = presets[i].hidden;
+			s.heads = presets[i].heads;
+		}
+	mu_transformer_choose(config, &s);
+	patches.filters = s.hidden;
+	x = mu_net_input(net);
+	mu_net_group(net, "embed");
+	x = mu_net_convolution(net, x, &patches, "patch");
+	x = mu_net_positions(net, x, &(struct mu_positions){.token = true}, "position");
+	x = mu_transformer_blocks(net, x, &s);
+	x = mu_net_step(net, x, 0, "first");
+	x = mu_net_fully_connected(net, x, &head, "head");
+	mu_net_softmax(net, x, "softmax");
+	return MU_OK;
+}
+
+#define VIT(variable, preset, text) \
+	const struct mu_network variable = { \
+		.name = preset, \
+		.help = text, \
+		.shape = {3, 224, 224}, \
+		.classes = 1000, \
+		.training = {.lr = 0.001, .batch = 64}, \
+		.training_small = {.lr = 0.001, .batch = 128, .pad = 4}, \
+		.has_depths = true, \
+		.has_heads = true, \
+		.initializer = "normal-0.02", \
+		.build = build, \
+	}
+
+VIT(mu_network_vit_tiny, "vit-tiny", "transformer of image patches: 12 blocks of 192, 3 heads");
+VIT(mu_network_vit_small, "vit-small", "12 blocks of 384, 6 heads");
+VIT(mu_network_vit_base, "vit-base", "12 blocks of 768, 12 heads");
