@@ -47,6 +47,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_convolution(net, x, &head, "head");
 	mu_net_tie(net, "wte_weight");
 	mu_net_softmax(net, x, "softmax");
+	if (config->padded)
+		mu_net_ignore_label(net, 0);
 	return MU_OK;
 }
 

@@ -338,6 +338,16 @@ struct mu_state {
 	bool has_shared;
 };
 
+/*
+ * Steps of a sequence before the only one of an operation in inference, for attention (causal) and
+ * positions. Attention keeps their keys and values here, and adds those of its own step. Rows are (n,
+ * most, 2 kv_heads d), keys first; behind them is room for (2, most).
+ */
+struct mu_past {
+	size_t steps, most;
+	float *rows;
+};
+
 struct mu_op {
 	enum mu_op_kind kind;
 	const char *name;
@@ -383,6 +393,8 @@ struct mu_op {
 	 * from 0; each block has its own masks. */
 	const struct mu_state *state;
 	size_t block;
+	/* NULL: the operation has the whole sequence. */
+	struct mu_past *past;
 	/* With can_add, at any time: backward adds the gradients of parameters to the present
 	 * values. */
 	bool adds;
@@ -502,6 +514,7 @@ struct mu_device_ops {
 	const struct mu_device_memory *memory; /* NULL: the device works in host memory */
 	/* Nets fuse a sum of two with the batch-norm before it: see struct mu_batch_norm. */
 	bool norms_add;
+	bool remembers; /* has struct mu_past */
 	enum mu_status (*open)(struct mu_device *device);
 	void (*close)(struct mu_device *device);
 	/*

@@ -39,6 +39,7 @@ struct mu_net_config {
 	/* For networks that read sequences or have heads of attention; 0, or dropout_given false:
 	 * the network's default. */
 	size_t hidden, embed, heads;
+	bool padded; /* number 0 is no word, but fills sequences up: it is not to be predicted */
 	bool dropout_given;
 	float dropout;
 };
@@ -238,6 +239,15 @@ uint64_t mu_plan_hash(const struct mu_plan *plan);
 /* Hash of the names, plain shapes and rules of all parameters: the same on every device. */
 uint64_t mu_plan_structure_hash(const struct mu_plan *plan);
 size_t mu_plan_arena_bytes(const struct mu_plan *plan);
+
+/*
+ * For a plan for inference of one step of a sequence, of a network whose layers need other steps for
+ * causal attention and positions only: remember up to `most` steps. Forward works on step number
+ * `steps`, from 0, and reads what it remembers of the steps before. MU_ERR_UNSUPPORTED: the device
+ * or a layer cannot. Release the memory with the plan.
+ */
+enum mu_status mu_plan_remember(struct mu_plan *plan, size_t most);
+void mu_plan_set_past(struct mu_plan *plan, size_t steps);
 
 /* ---- parts of a plan: a net on several devices ---- */
 

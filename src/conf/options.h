@@ -105,7 +105,8 @@ struct conf_text {
 	enum conf_unit unit;
 	const char *vocabulary, *buckets, *prime;	 /* NULL: not set */
 	size_t lengths[TRAIN_MAX_LENGTHS], n_lengths;    /* of --buckets */
-	long sample;
+	long sample, top_k;
+	double temperature, top_p;
 };
 
 /* --loss-scale. start 0: chosen by the batch if dynamic, else no scale. */

@@ -75,6 +75,8 @@ static const struct mu_option_rule rules[] = {
 	{.option = "shuffle", IS("chunk"), EXCLUDES = "of_text",
 	 .why = "it is for images, and this file is read as text"},
 	{.option = "prime", NEEDS = "sample", BEING(">0"), .why = "it starts a generated text"},
+	{.option = "temperature|sample-top-k|sample-top-p", NEEDS = "sample", BEING(">0"),
+	 .why = "it is about generated text"},
 	{.option = "sample", IS(">0"), NEEDS = "load|model-prefix", .why = "it needs parameters"},
 	{.option = "sample", IS(">0"), NEEDS = "vocab|model-prefix", .why = "it needs a word list"},
 	{.option = ABOUT_IMAGES "|rgb-mean|rgb-std", EXCLUDES = "benchmark", BEING("1"),

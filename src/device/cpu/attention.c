@@ -256,8 +256,84 @@ static void each_head(struct mu_op *op, struct cpu_part part,
 	}
 }
 
+/* ---- the only step, behind others: see struct mu_past ---- */
+
+static void rotate_step(const struct mu_op *op, float *x, size_t n, size_t step)
+{
+	const struct attention *a = of(op);
+	const double base = (double)((const struct mu_attention *)op->attr)->rotary;
+	const size_t half = a->d / 2;
+
+	for (size_t k = 0; base > 0 && k < n * half; k++) {
+		float *at = x + k / half * a->d + k % half;
+		const double angle =
+			(double)step * pow(base, -2.0 * (double)(k % half) / (double)a->d);
+		const float c = (float)cos(angle), s = (float)sin(angle), u = at[0], v = at[half];
+
+		at[0] = u * c - v * s;
+		at[half] = v * c + u * s;
+	}
+}
+
+MU_LOOP static float dot(const float *restrict a, const float *restrict b, size_t n)
+{
+	float sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+MU_LOOP static void add_times(float *restrict to, const float *restrict row, float factor, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += factor * row[i];
+}
+
+/* The head's scores, then its weights, are behind the rows. */
+static void past_head(const struct mu_op *op, const float *q, const float *rows, size_t h, float *y)
+{
+	const struct attention *a = of(op);
+	const struct mu_past *past = op->past;
+	const size_t width = 2 * a->kv * a->d, n = past->steps + 1;
+	const float *k = rows + h * a->kv / a->heads * a->d, *v = k + a->kv * a->d;
+	float *scores = past->rows + a->n * past->most * width, *w = scores + past->most;
+
+	for (size_t j = 0; j < n; j++)
+		scores[j] = a->scale * dot(q + h * a->d, k + j * width, a->d);
+	mu_cpu_softmax(scores, w, n);
+	memset(y + h * a->d, 0, a->d * sizeof *y);
+	for (size_t j = 0; j < n; j++)
+		add_times(y + h * a->d, v + j * width, w[j], a->d);
+}
+
+static void forward_past(struct mu_op *op)
+{
+	const struct attention *a = of(op);
+	const struct mu_past *past = op->past;
+	const size_t width = 2 * a->kv * a->d, from = a->heads * a->d;
+	float *q = mu_cpu_pointer(op, a->scratch);
+
+	for (size_t n = 0; n < a->n; n++) {
+		const float *x = (const float *)mu_cpu_pointer(op, a->x) + n * a->width;
+		float *rows = past->rows + n * past->most * width, *own = rows + past->steps * width;
+
+		memcpy(q, x, from * sizeof *q);
+		memcpy(own, x + from, width * sizeof *own);
+		rotate_step(op, q, a->heads, past->steps);
+		rotate_step(op, own, a->kv, past->steps);
+		for (size_t h = 0; h < a->heads; h++)
+			past_head(op, q, rows, h, (float *)mu_cpu_pointer(op, a->y) + n * from);
+	}
+}
+
 static void forward(struct mu_op *op, struct cpu_part part)
 {
+	if (op->past) {
+		if (part.index == 0)
+			forward_past(op);
+		return;
+	}
 	each_head(op, part, forward_head);
 }
 
@@ -307,6 +383,8 @@ static enum mu_status describe(struct cpu_plan *p, struct attention **out)
 				.causal = attr->causal,
 				.gradient = -1};
 	a->scratch_floats = 3 * BLOCK * a->steps + (n_angles ? 2 * a->steps * d : 0);
+	if (a->scratch_floats < in->dims[1]) /* of a query, for struct mu_past */
+		a->scratch_floats = in->dims[1];
 	if (n_angles) {
 		a->angles = (float *)(a + 1);
 		fill_angles(a, (double)attr->rotary);

@@ -353,7 +353,9 @@ static bool is_of_rows(const struct cpu_plan *p, const struct mu_convolution *a)
 	const struct mu_op *op = p->op;
 	const struct mu_shape *in = &op->inputs[0]->shape;
 	const int phases = op->phase == MU_PHASE_TRAIN ? MU_CONVOLUTION_PHASES : 1;
-	bool one = in->dims[2] > 1 && in->dims[3] == 1 && a->groups <= 1;
+	/* A single step too if the weight is another layer's, whose layout is plain. */
+	bool one = (in->dims[2] > 1 || op->params[0].n_padded > 0) && in->dims[3] == 1 &&
+		   a->groups <= 1;
 
 	for (int i = 0; i < 2; i++)
 		one = one && a->kernel[i] == 1 && a->stride[i] <= 1 && a->pad[i] == 0;

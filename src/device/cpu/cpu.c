@@ -169,5 +169,6 @@ const struct mu_device_ops mu_device_cpu = {
 	.check_dtype = check_dtype,
 	.share = mu_cpu_parts,
 	.describe = describe,
+	.remembers = true,
 	.measure = mu_cpu_measure,
 };

@@ -371,12 +371,13 @@ static void forward_positions(struct mu_op *op, struct cpu_part part)
 	const struct steps s = steps_of(op, part);
 	const float *x = mu_cpu_pointer(op, rows_of(op)->x);
 	float *y = mu_cpu_pointer(op, rows_of(op)->y);
+	const float *weight = op->params[0].data + (op->past ? op->past->steps * s.c : 0);
 
 	for (size_t i = 0; i < s.n; i++)
 		for (size_t t = s.from; t < s.to; t++)
 			add_rows(t < s.first ? op->params[1].data
 					     : x + (i * (s.steps - s.first) + t - s.first) * s.c,
-				 op->params[0].data + t * s.c, y + (i * s.steps + t) * s.c, s.c);
+				 weight + t * s.c, y + (i * s.steps + t) * s.c, s.c);
 }
 
 static void backward_positions(struct mu_op *op, struct cpu_part part)

@@ -79,8 +79,8 @@ out:
 	return st;
 }
 
-/* Rotate queries and keys of x (rows, steps), or back. */
-static void rotate(const struct mu_op *op, double *x, double sign)
+/* Rotate queries and keys of x (rows, steps), or back; the first step is number `first`. */
+static void rotate(const struct mu_op *op, double *x, double sign, size_t first)
 {
 	const struct mu_attention *a = op->attr;
 	const struct sizes s = sizes_of(op);
@@ -90,7 +90,7 @@ static void rotate(const struct mu_op *op, double *x, double sign)
 		for (size_t i = 0; i < half; i++)
 			for (size_t t = 0; t < s.steps; t++) {
 				const double angle =
-					(double)t * pow((double)a->rotary,
+					(double)(first + t) * pow((double)a->rotary,
 							-2.0 * (double)i / (double)s.d);
 				double *one = x + (h * s.d + i) * s.steps + t;
 				double *other = one + half * s.steps, u = *one, v = *other;
@@ -158,7 +158,43 @@ static void load(const struct mu_op *op, size_t sample, double *x)
 
 	for (size_t k = 0; k < s.rows * s.steps; k++)
 		x[k] = (double)op->inputs[0]->data[sample * s.rows * s.steps + k];
-	rotate(op, x, 1);
+}
+
+/* The only step, behind others: see struct mu_past. x: the sample's input, rotated. */
+static void forward_past(struct mu_op *op, size_t n, double *x)
+{
+	const struct sizes s = sizes_of(op);
+	const struct mu_past *past = op->past;
+	const size_t width = 2 * s.kv * s.d, t = past->steps;
+	float *rows = past->rows + n * past->most * width, *y = op->outputs[0]->data;
+	float *w = past->rows + s.n * past->most * width;
+
+	rotate(op, x, 1, t);
+	for (size_t i = 0; i < width; i++)
+		rows[t * width + i] = (float)x[s.heads * s.d + i];
+	for (size_t h = 0; h < s.heads; h++) {
+		const float *k = rows + h * s.kv / s.heads * s.d, *v = k + s.kv * s.d;
+		double largest = -INFINITY, sum = 0;
+
+		for (size_t j = 0; j <= t; j++) {
+			double dot = 0;
+
+			for (size_t i = 0; i < s.d; i++)
+				dot += x[h * s.d + i] * (double)k[j * width + i];
+			w[j] = (float)(dot / sqrt((double)s.d));
+			largest = fmax(largest, (double)w[j]);
+		}
+		for (size_t j = 0; j <= t; j++)
+			sum += exp((double)w[j] - largest);
+		for (size_t i = 0; i < s.d; i++) {
+			double out = 0;
+
+			for (size_t j = 0; j <= t; j++)
+				out += exp((double)w[j] - largest) / sum *
+				       (double)v[j * width + i];
+			y[(n * s.heads + h) * s.d + i] = (float)out;
+		}
+	}
 }
 
 static enum mu_status forward(struct mu_op *op)
@@ -170,6 +206,11 @@ static enum mu_status forward(struct mu_op *op)
 		float *y = op->outputs[0]->data + n * s.heads * s.d * s.steps;
 
 		load(op, n, x);
+		if (op->past) {
+			forward_past(op, n, x);
+			continue;
+		}
+		rotate(op, x, 1, 0);
 		for (size_t ht = 0; ht < s.heads * s.steps; ht++) {
 			const struct query q = query(op, &s, ht / s.steps, ht % s.steps);
 
@@ -221,13 +262,14 @@ static void backward(struct mu_op *op)
 
 	for (size_t n = 0; n < s.n && op->inputs[0]->needs_grad; n++) {
 		load(op, n, x);
+		rotate(op, x, 1, 0);
 		memset(dx, 0, s.rows * s.steps * sizeof *dx);
 		for (size_t ht = 0; ht < s.heads * s.steps; ht++) {
 			const struct query q = query(op, &s, ht / s.steps, ht % s.steps);
 
 			backward_query(op, n, &q, x);
 		}
-		rotate(op, dx, -1);
+		rotate(op, dx, -1, 0);
 		for (size_t k = 0; k < s.rows * s.steps; k++)
 			op->inputs[0]->grad[n * s.rows * s.steps + k] = (float)dx[k];
 	}

@@ -117,5 +117,6 @@ const struct mu_device_ops mu_device_ref = {
 	.copy_layout = mu_plain_copy_layout,
 	.free_layout = mu_plain_free_layout,
 	.hash_layout = mu_plain_hash_layout,
+	.remembers = true,
 	.describe = describe,
 };

@@ -232,7 +232,8 @@ static enum mu_status forward_positions(struct mu_op *op)
 	const struct mu_shape *out = &op->outputs[0]->shape;
 	const size_t c = out->dims[1], steps = out->dims[2];
 	const size_t first = ((const struct mu_positions *)op->attr)->token ? 1 : 0;
-	const float *x = op->inputs[0]->data, *weight = op->params[0].data;
+	const float *x = op->inputs[0]->data;
+	const float *weight = op->params[0].data + (op->past ? op->past->steps * c : 0);
 
 	for (size_t i = 0; i < out->dims[0] * c; i++)
 		for (size_t t = 0; t < steps; t++)

@@ -289,6 +289,7 @@ void mu_plan_free(struct mu_plan *plan)
 	mu_plan_record_close(plan);
 	mu_plan_free_memory(plan);
 	mu_plan_free_states(plan);
+	mu_plan_forget(plan);
 	mu_plan_free_probabilities(plan);
 	mu_free(plan->received);
 	free(plan->tensors);

@@ -124,6 +124,7 @@ struct mu_plan {
 	bool of_block;                /* with states, one per operation once allocated */
 	const struct mu_plan *first_block; /* see struct mu_plan_part */
 	struct plan_state *states;
+	struct mu_past *pasts; /* per operation, with mu_plan_remember; else NULL */
 	/* Loss scaling: was a gradient not finite since the last query? The word is in device
 	 * memory, if the device has its own. */
 	bool overflowed;
@@ -149,6 +150,9 @@ enum mu_status mu_plan_tie_layout(struct mu_plan *plan, size_t i);
 void mu_plan_tie_adds(struct mu_plan *plan, size_t i, bool sums);
 /* The first parameter whose key is the operation's own. */
 int mu_plan_first_own(const struct mu_plan *plan, size_t i);
+
+/* past.c: free what mu_plan_remember made. */
+void mu_plan_forget(struct mu_plan *plan);
 
 /* part.c: keep only the operations of a part. In every plan, find the received tensors. */
 enum mu_status mu_plan_cut(struct mu_plan *plan);

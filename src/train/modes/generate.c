@@ -2,16 +2,26 @@
 /*
  * --sample: generate text with a trained network. It reads the text so far, at most as much as the
  * longest sequence of its training, and the next word is drawn from its prediction, until there are
- * enough.
+ * enough. A transformer reads word by word and remembers the earlier ones (mu_plan_remember); when
+ * it has as many as a sequence, it begins again with the latter half. Other networks read all of it
+ * for each word.
  */
 #include "conf/text.h"
 #include "modes.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <muster/checkpoint.h>
 
 #include "checkpoint/checkpoint.h"
+
+/* A word that may be next. */
+struct choice {
+	double p;
+	size_t number;
+};
 
 struct writer {
 	const struct conf *v;
@@ -22,9 +32,12 @@ struct writer {
 	struct mu_plan *plan; /* of one sequence of `steps` */
 	float *weights, *labels;
 	uint64_t *versions; /* all 0: the weights do not change */
-	size_t steps;
+	size_t steps; /* the longest sequence */
+	size_t width; /* steps that the plan reads at once */
 	uint32_t *numbers; /* of the words so far */
 	size_t n;
+	size_t first, read; /* with memory: the first word that is remembered; how many were read */
+	struct choice *choices; /* of all words */
 };
 
 /* ---- the network ---- */
@@ -81,31 +94,38 @@ static enum mu_status open_network(struct writer *w)
 	const struct conf_text *t = &v->text;
 	const struct mu_network *network;
 	struct mu_net_config config = {.network = v->network_name,
-				       .shape = {1, w->steps, 1},
+				       .shape = {1, w->width, 1},
 				       .classes = mu_vocabulary_n(w->vocabulary),
 				       .num_layers = v->num_layers,
 				       .hidden = (size_t)t->hidden,
-				       .embed = (size_t)t->embed};
+				       .embed = (size_t)t->embed,
+				       .heads = (size_t)t->heads,
+				       .padded = true};
 	char path[CHECKPOINT_PATH];
 	size_t n_keys;
 
+	MU_TRY(mu_device_open(&w->device, w->device_kind, 1));
 	MU_TRY(mu_network_find(&network, v->network));
 	if (!network->reads_sequences)
 		MU_FAIL(MU_ERR_USAGE, "--sample with network %s, which reads no texts",
 			network->name);
+	if (!network->has_heads || !w->device.ops->remembers)
+		config.shape[1] = w->width = w->steps;
 	MU_TRY(find_file(v, path, sizeof path));
 	MU_TRY(check_vocabulary(w, path));
-	MU_TRY(mu_device_open(&w->device, w->device_kind, 1));
 	MU_TRY(mu_engine_device_set(&w->device, v));
 	MU_TRY(mu_net_new_from(&w->net, network, &config));
 	MU_TRY(mu_plan_new(&w->plan, w->net, &w->device, 1, MU_PHASE_INFER, NULL));
 	MU_TRY(MU_ALLOC(w->weights, mu_plan_n(w->plan), "weights"));
 	MU_TRY(mu_load_weights(w->plan, path, false, w->weights));
 	MU_TRY(mu_plan_bind(w->plan, w->weights, NULL));
+	if (w->width < w->steps)
+		MU_TRY(mu_plan_remember(w->plan, w->steps));
+	MU_TRY(MU_ALLOC(w->choices, config.classes, "choices"));
 	mu_plan_slices(w->plan, &n_keys);
 	MU_TRY(MU_ALLOC(w->versions, n_keys, "versions of weights"));
 	mu_plan_set_versions(w->plan, w->versions);
-	MU_TRY(MU_ALLOC(w->labels, w->steps, "labels"));
+	MU_TRY(MU_ALLOC(w->labels, w->width, "labels"));
 	mu_plan_batch(w->plan)->labels = w->labels; /* all 0: there are no labels */
 	mu_plan_batch(w->plan)->count = 1;
 out:
@@ -167,34 +187,107 @@ static void print(const struct writer *w, size_t number)
 		printf("%.*s ", (int)n, word);
 }
 
+static int by_probability(const void *a, const void *b)
+{
+	const struct choice *x = a, *y = b;
+
+	if (x->p != y->p)
+		return x->p < y->p ? 1 : -1;
+	return x->number < y->number ? -1 : 1;
+}
+
+/* The likeliest n choices are to be drawn from, in this order: see --sample-top-k and -p. */
+static size_t keep_likeliest(const struct writer *w, size_t n)
+{
+	const struct conf_text *t = &w->v->text;
+	double all = 0, sum = 0;
+	size_t kept = 0;
+
+	if (t->top_k == 0 && t->top_p >= 1 && t->temperature > 0)
+		return n;
+	qsort(w->choices, n, sizeof *w->choices, by_probability);
+	if (t->temperature <= 0)
+		return 1;
+	if (t->top_k > 0 && (size_t)t->top_k < n)
+		n = (size_t)t->top_k;
+	for (size_t k = 0; k < n; k++)
+		all += w->choices[k].p;
+	while (kept < n && (kept == 0 || sum < t->top_p * all))
+		sum += w->choices[kept++].p;
+	return kept;
+}
+
 /* From the predictions of step t, without number 0, which is no word. */
 static size_t draw(const struct writer *w, size_t t, size_t i)
 {
 	const struct mu_random key = {.seed = (uint64_t)w->v->seed, .purpose = MU_RANDOM_SYNTHETIC};
+	const double temperature = w->v->text.temperature;
 	const size_t words = mu_vocabulary_n(w->vocabulary);
 	const float *p = mu_plan_probabilities(w->plan);
 	double sum = 0, limit;
-	size_t number = 1;
+	size_t n = 0, k = 0;
 
-	for (size_t k = 1; k < words; k++)
-		sum += (double)p[k * w->steps + t];
+	for (size_t word = 1; word < words; word++) {
+		const double of = (double)p[word * w->width + t];
+
+		w->choices[n++] = (struct choice){
+			temperature > 0 && temperature != 1 ? pow(of, 1 / temperature) : of, word};
+	}
+	n = keep_likeliest(w, n);
+	for (size_t c = 0; c < n; c++)
+		sum += w->choices[c].p;
 	limit = sum * (double)mu_random_uniform(&key, i);
-	for (sum = (double)p[w->steps + t]; sum <= limit && number + 1 < words;)
-		sum += (double)p[++number * w->steps + t];
-	return number;
+	for (sum = w->choices[0].p; sum <= limit && k + 1 < n;)
+		sum += w->choices[++k].p;
+	return w->choices[k].number;
+}
+
+static enum mu_status forward(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t l = 0; l < mu_plan_layers(w->plan); l++)
+		MU_TRY(mu_plan_forward(w->plan, l));
+out:
+	return st;
+}
+
+/* Read the words that were not read yet, one by one. */
+static enum mu_status read_on(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+
+	if (w->n - w->first > w->steps) {
+		w->first = w->n - (w->steps + 1) / 2;
+		w->read = w->first;
+	}
+	for (; w->read < w->n; w->read++) {
+		mu_plan_set_past(w->plan, w->read - w->first);
+		mu_plan_input(w->plan)[0] = (float)w->numbers[w->read];
+		MU_TRY(forward(w));
+	}
+out:
+	return st;
+}
+
+/* Read the whole text, or its end. */
+static enum mu_status read_all(struct writer *w)
+{
+	const size_t n = w->n < w->steps ? w->n : w->steps;
+
+	for (size_t t = 0; t < w->steps; t++)
+		mu_plan_input(w->plan)[t] = t < n ? (float)w->numbers[w->n - n + t] : 0;
+	return forward(w);
 }
 
 static enum mu_status write_next(struct writer *w, size_t i)
 {
 	enum mu_status st = MU_OK;
 	const size_t n = w->n < w->steps ? w->n : w->steps;
-	float *input = mu_plan_input(w->plan);
+	const bool remembers = w->width < w->steps;
 
-	for (size_t t = 0; t < w->steps; t++)
-		input[t] = t < n ? (float)w->numbers[w->n - n + t] : 0;
-	for (size_t l = 0; l < mu_plan_layers(w->plan); l++)
-		MU_TRY(mu_plan_forward(w->plan, l));
-	w->numbers[w->n] = (uint32_t)draw(w, n - 1, i);
+	MU_TRY(remembers ? read_on(w) : read_all(w));
+	w->numbers[w->n] = (uint32_t)draw(w, remembers ? 0 : n - 1, i);
 	print(w, w->numbers[w->n++]);
 out:
 	return st;
@@ -220,7 +313,8 @@ enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_
 	enum mu_status st = MU_OK;
 	struct writer w = {.v = v,
 			   .device_kind = devices->kind->name,
-			   .steps = v->text.lengths[v->text.n_lengths - 1]};
+			   .steps = v->text.lengths[v->text.n_lengths - 1],
+			   .width = 1};
 	char path[CHECKPOINT_PATH];
 
 	mu_conf_vocabulary_path(v, path, sizeof path);
@@ -236,6 +330,7 @@ out:
 	mu_free(w.versions);
 	mu_free(w.labels);
 	mu_free(w.numbers);
+	mu_free(w.choices);
 	mu_vocabulary_free(w.vocabulary);
 	return st;
 }
