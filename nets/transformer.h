@@ -15,8 +15,8 @@ struct mu_transformer {
 /* Sizes that the configuration names replace those of s. */
 void mu_transformer_choose(const struct mu_net_config *config, struct mu_transformer *s);
 /*
- * Groups block0, block1, ...: x + attention(norm(x)), then x + layers(norm(x)) with an inner layer of
- * four times the width; then a last norm, "lnf". Weights before a sum begin smaller by sqrt(2
+ * Groups block0, block1, ...: x + attention(norm(x)), then x + layers(norm(x)) with an inner layer
+ * of four times the width; then a last norm, "lnf". Weights before a sum begin smaller by sqrt(2
  * layers), so that the sum of all does not grow with the depth (Radford et al., 2019).
  */
 int mu_transformer_blocks(struct mu_net *net, int x, const struct mu_transformer *s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vision transformers (Dosovitskiy et al., An image is worth 16x16 words, 2021; sizes tiny and small
- * of Touvron et al., 2021): patches of 16 x 16 pixels, 4 x 4 of small images, and a token whose last
- * state is classified.
+ * Vision transformers (Dosovitskiy et al., An image is worth 16x16 words, 2021; sizes tiny and
+ * small of Touvron et al., 2021): patches of 16 x 16 pixels, 4 x 4 of small images, and a token
+ * whose last state is classified.
  */
 #include <string.h>
 

@@ -193,8 +193,8 @@ struct mu_layer_norm {
  *	y[t]    = sum over s of w[t][s] v[s]
  *
  * rotary B > 0: queries and keys of step t are rotated first: the elements i and i + d / 2 by the
- * angle t B^(-2 i / d) (Su et al., RoFormer, 2021; the order of Llama's weights). dropout: as struct
- * mu_dropout, of the weights w; element (h steps + t) steps + s of the sample.
+ * angle t B^(-2 i / d) (Su et al., RoFormer, 2021; the order of Llama's weights). dropout: as
+ * struct mu_dropout, of the weights w; element (h steps + t) steps + s of the sample.
  */
 struct mu_attention {
 	int heads;
@@ -207,8 +207,8 @@ struct mu_attention {
 /*
  * x (n, c, h, w) becomes (n, c, steps, 1), steps = h w, in that order: y(t) = x(t) + weight[t].
  * token: one step more, before the others: y(0) = token + weight[0], y(t + 1) = x(t) + weight[t +
- * 1]. (Dosovitskiy et al., An image is worth 16x16 words, 2021.) Parameters: weight (most_steps, c),
- * token (c).
+ * 1]. (Dosovitskiy et al., An image is worth 16x16 words, 2021.) Parameters: weight (most_steps,
+ * c), token (c).
  */
 struct mu_positions {
 	int most_steps; /* at least the steps of y; 0 means as many */
@@ -340,8 +340,8 @@ struct mu_state {
 
 /*
  * Steps of a sequence before the only one of an operation in inference, for attention (causal) and
- * positions. Attention keeps their keys and values here, and adds those of its own step. Rows are (n,
- * most, 2 kv_heads d), keys first; behind them is room for (2, most).
+ * positions. Attention keeps their keys and values here, and adds those of its own step. Rows are
+ * (n, most, 2 kv_heads d), keys first; behind them is room for (2, most).
  */
 struct mu_past {
 	size_t steps, most;
@@ -367,7 +367,8 @@ struct mu_op {
 	 * Set by the net before plan, where allowed.
 	 *
 	 * in_place: the output shares the input's memory (data and grad; of a split and a sum only
-	 * data, of a sum the first input's).
+	 * data, of a sum the first input's; of a softmax, whose plan may clear it, also the
+	 * gradient of the input).
 	 *
 	 * fused_activation: forward applies it to the output; backward receives the gradient after
 	 * the activation and first undoes the activation. Allowed for convolution, fully connected,

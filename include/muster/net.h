@@ -31,6 +31,20 @@ MU_BEGIN_C
 
 struct mu_net;
 
+/*
+ * What backward computes again instead of keeping it in memory; results are the same. AUTO: in
+ * float32 batch-norms and sums. ATTENTION: besides, whatever the type, what costs little:
+ * attention, layer normalisation, smooth activations. ALL: all but sums, so that a residual
+ * network keeps its sums only.
+ */
+enum mu_recompute {
+	MU_RECOMPUTE_AUTO,
+	MU_RECOMPUTE_NONE,
+	MU_RECOMPUTE_ATTENTION,
+	MU_RECOMPUTE_ALL,
+	MU_RECOMPUTE_N,
+};
+
 struct mu_net_config {
 	const char *network; /* "lenet" */
 	size_t shape[3];     /* of one sample: c, h, w */
@@ -39,6 +53,7 @@ struct mu_net_config {
 	/* For networks that read sequences or have heads of attention; 0, or dropout_given false:
 	 * the network's default. */
 	size_t hidden, embed, heads;
+	enum mu_recompute recompute;
 	bool padded; /* number 0 is no word, but fills sequences up: it is not to be predicted */
 	bool dropout_given;
 	float dropout;
@@ -241,9 +256,9 @@ uint64_t mu_plan_structure_hash(const struct mu_plan *plan);
 size_t mu_plan_arena_bytes(const struct mu_plan *plan);
 
 /*
- * For a plan for inference of one step of a sequence, of a network whose layers need other steps for
- * causal attention and positions only: remember up to `most` steps. Forward works on step number
- * `steps`, from 0, and reads what it remembers of the steps before. MU_ERR_UNSUPPORTED: the device
+ * For a plan for inference of one step of a sequence, of a network whose layers need other steps
+ * for causal attention and positions only: remember up to `most` steps. Forward works on step
+ * number `steps`, from 0, and reads what it remembers of the steps before. MU_ERR_UNSUPPORTED: the device
  * or a layer cannot. Release the memory with the plan.
  */
 enum mu_status mu_plan_remember(struct mu_plan *plan, size_t most);

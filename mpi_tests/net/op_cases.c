@@ -300,7 +300,8 @@ const struct op_case op_cases[] = {
 	{"layer norm", LAYER_NORM(1e-5f), IN(IMAGE(2, 48, 7, 1))},
 	{"layer norm of an image", LAYER_NORM(1e-3f), IN(IMAGE(2, 5, 3, 4))},
 	{"layer norm of vectors", LAYER_NORM(1e-5f), IN(VECTOR(3, 70))},
-	{"layer norm, 130 rows", LAYER_NORM(1e-5f), IN(IMAGE(2, 17, 65, 1)), .no_differences = true},
+	{"layer norm, 130 rows", LAYER_NORM(1e-5f), IN(IMAGE(2, 17, 65, 1)),
+	 .no_differences = true},
 	{"layer norm, frozen", LAYER_NORM(1e-5f), IN(IMAGE(2, 16, 3, 1)), .frozen = 1},
 	{"rms norm", LAYER_NORM(1e-5f, .rms = true), IN(IMAGE(2, 33, 5, 1))},
 	{"rms norm of vectors", LAYER_NORM(1e-5f, .rms = true), IN(VECTOR(2, 16))},
@@ -331,8 +332,8 @@ const struct op_case op_cases[] = {
 	{"positions", POSITIONS(.most_steps = 0), IN(IMAGE(2, 5, 7, 1))},
 	{"positions, more than steps", POSITIONS(.most_steps = 11), IN(IMAGE(2, 16, 7, 1))},
 	{"positions of patches, token", POSITIONS(.token = true), IN(IMAGE(2, 16, 3, 4))},
-	{"positions, token, frozen", POSITIONS(.most_steps = 20, .token = true), IN(IMAGE(3, 5, 2, 2)),
-	 .frozen = 1},
+	{"positions, token, frozen", POSITIONS(.most_steps = 20, .token = true),
+	 IN(IMAGE(3, 5, 2, 2)), .frozen = 1},
 	{"positions, frozen", POSITIONS(.most_steps = 0), IN(IMAGE(2, 3, 4, 1)), .frozen = 1},
 
 	{"step 0", STEP(0), IN(IMAGE(3, 5, 7, 1))},
@@ -443,4 +444,11 @@ bool op_case_is_for(const struct op_case *c, const struct mu_device *device)
 	const bool adds = c->kind == MU_OP_BATCH_NORM && c->in[1].ndims > 0;
 
 	return !c->ref_only && (!adds || device->ops->norms_add);
+}
+
+bool op_case_infers(const struct op_case *c)
+{
+	const struct mu_attention *a = c->attr;
+
+	return c->kind != MU_OP_BATCH_NORM && !(c->kind == MU_OP_ATTENTION && a->dropout > 0);
 }

@@ -40,6 +40,9 @@ struct op_case {
 extern const struct op_case op_cases[];
 extern const size_t op_n_cases;
 
+/* Are its outputs the same in inference, or those of dropout? */
+bool op_case_infers(const struct op_case *c);
+
 /* Is this a use that nets make of the device? ref knows all of them. */
 bool op_case_is_for(const struct op_case *c, const struct mu_device *device);
 

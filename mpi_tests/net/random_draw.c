@@ -98,6 +98,23 @@ struct mu_lrn draw_lrn(struct draw *d)
 			       .k = (float)draw_int(d, 1, 2)};
 }
 
+/* Sometimes of more steps than a block of queries has. */
+static struct mu_attention draw_attention(struct draw *d, struct mu_shape *in)
+{
+	const int kv = draw_int(d, 1, 3), group = draw_int(d, 1, 3);
+	struct mu_attention a = {.heads = kv * group, .causal = draw_chance(d, 60)};
+
+	a.kv_heads = group == 1 && draw_chance(d, 50) ? 0 : kv;
+	if (draw_chance(d, 40))
+		a.rotary = 10000;
+	if (draw_chance(d, 30))
+		a.dropout = 0.25f;
+	in->dims[1] = (size_t)((a.heads + 2 * kv) * 2 * draw_int(d, 1, 6));
+	in->dims[2] = (size_t)draw_int(d, 1, draw_chance(d, 20) ? 140 : 12);
+	in->dims[3] = 1;
+	return a;
+}
+
 static void draw_groups(struct draw *d, struct mu_convolution *a, size_t *channels)
 {
 	int kind = draw_int(d, 0, 9);
@@ -200,7 +217,9 @@ static const enum mu_op_kind kinds[] = {
 	MU_OP_POOLING,     MU_OP_POOLING,     MU_OP_POOLING,         MU_OP_LRN,
 	MU_OP_BATCH_NORM,  MU_OP_BATCH_NORM,  MU_OP_FULLY_CONNECTED, MU_OP_CONCAT,
 	MU_OP_CONCAT,      MU_OP_SUM,         MU_OP_ACTIVATION,      MU_OP_SPLIT,
-	MU_OP_DROPOUT,     MU_OP_FLATTEN,     MU_OP_LSTM,
+	MU_OP_DROPOUT,     MU_OP_FLATTEN,     MU_OP_LSTM,            MU_OP_LAYER_NORM,
+	MU_OP_SMOOTH,      MU_OP_ATTENTION,   MU_OP_ATTENTION,       MU_OP_POSITIONS,
+	MU_OP_STEP,
 };
 
 /* Further inputs of a sum and a concat, outputs of a split. */
@@ -241,6 +260,24 @@ static void draw_attributes(struct random_case *r, struct draw *d)
 	case MU_OP_LSTM:
 		r->attr.lstm.units = draw_channels(d, 48);
 		in->dims[3] = 1;
+		break;
+	case MU_OP_LAYER_NORM:
+		r->attr.layer_norm = (struct mu_layer_norm){1e-5f, draw_chance(d, 30)};
+		break;
+	case MU_OP_SMOOTH:
+		r->attr.activation.kind = (enum mu_activation_kind)draw_int(
+			d, MU_ACTIVATION_GELU, MU_ACTIVATION_SILU);
+		break;
+	case MU_OP_ATTENTION: r->attr.attention = draw_attention(d, in); break;
+	case MU_OP_POSITIONS:
+		r->attr.positions.token = draw_chance(d, 50);
+		if (draw_chance(d, 30))
+			r->attr.positions.most_steps =
+				(int)(in->dims[2] * in->dims[3]) + draw_int(d, 1, 9);
+		break;
+	case MU_OP_STEP:
+		in->dims[3] = 1;
+		r->attr.step.step = draw_int(d, 0, (int)in->dims[2] - 1);
 		break;
 	case MU_OP_DROPOUT: r->attr.dropout.p = 0.25f * (float)draw_int(d, 0, 3); break;
 	case MU_OP_ACTIVATION:

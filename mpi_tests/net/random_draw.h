@@ -40,6 +40,10 @@ struct random_case {
 		struct mu_batch_norm norm;
 		struct mu_lrn lrn;
 		struct mu_lstm lstm;
+		struct mu_layer_norm layer_norm;
+		struct mu_attention attention;
+		struct mu_positions positions;
+		struct mu_step step;
 	} attr;
 	struct mu_activation fused;
 	char name[320]; /* what it is, in full */

@@ -193,19 +193,14 @@ static void check_differences(struct op_rig *rig, struct op_values *values)
 	}
 }
 
-/* Inference gives training's outputs, but for batch-norm and dropout; dropout does nothing. */
+/* Inference gives training's outputs, with exceptions; dropout does nothing. */
 static void check_inference(struct op_rig *train, struct op_rig *infer,
 			    const struct op_values *values)
 {
 	struct place at = {train->c, "ref", "inference", 0};
 	bool dropout = train->c->kind == MU_OP_DROPOUT;
 
-	const bool drops = train->c->kind == MU_OP_ATTENTION &&
-			   ((const struct mu_attention *)train->c->attr)->dropout > 0;
-
-	if (drops)
-		return;
-	for (int i = 0; i < infer->n_blocks && train->c->kind != MU_OP_BATCH_NORM; i++)
+	for (int i = 0; i < infer->n_blocks && op_case_infers(train->c); i++)
 		compare_block(&at, &infer->blocks[i], dropout ? values->in[0] : train->blocks[i].v);
 }
 

@@ -6,6 +6,7 @@
 #include <muster/comm.h>
 #include <muster/device.h>
 #include <muster/kvstore.h>
+#include <muster/net.h>
 #include <muster/optim.h>
 
 /* ---- words.c: values of options that are words, and the words ---- */
@@ -53,6 +54,7 @@ extern const char *const mu_conf_placement_words[CONF_PLACEMENT_N];
 extern const char *const mu_conf_node_words[MU_KV_NODE_NCCL + 1];
 extern const char *const mu_conf_inter_node_words[CONF_INTER_NODE_N];
 extern const char *const mu_conf_schedule_words[CONF_SCHEDULE_N];
+extern const char *const mu_conf_recompute_words[MU_RECOMPUTE_N];
 extern const char *const mu_conf_warmup_words[CONF_WARMUP_N];
 extern const char *const mu_conf_decay_words[CONF_DECAY_N];
 extern const char *const mu_conf_unit_words[CONF_UNIT_N];
@@ -147,6 +149,7 @@ struct conf {
 	enum conf_resume resume_from;
 	struct conf_loss_scale scale;
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *initializer;
+	enum mu_recompute recompute;
 	enum mu_dtype dtype;
 	enum conf_conv conv_algo;
 	const char *conv_table; /* NULL: not set */

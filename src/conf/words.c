@@ -42,6 +42,13 @@ const char *const mu_conf_schedule_words[CONF_SCHEDULE_N] = {
 	[CONF_SCHEDULE_PLATEAU] = "plateau",
 };
 
+const char *const mu_conf_recompute_words[MU_RECOMPUTE_N] = {
+	[MU_RECOMPUTE_AUTO] = "auto",
+	[MU_RECOMPUTE_NONE] = "none",
+	[MU_RECOMPUTE_ATTENTION] = "attention",
+	[MU_RECOMPUTE_ALL] = "all",
+};
+
 const char *const mu_conf_warmup_words[CONF_WARMUP_N] = {
 	[CONF_WARMUP_LINEAR] = "linear",
 	[CONF_WARMUP_CONSTANT] = "constant",

@@ -3,8 +3,8 @@
  * Attention on rows, with channels last and in float32; formulas at struct mu_attention. A thread
  * works on the heads of one sample that share keys, BLOCK queries at a time: two products by
  * oneDNN's sgemm around a softmax of rows, of which nothing is kept. Backward computes the weights
- * again, and adds to the gradients of keys and values block by block, from the last one on: that one
- * reaches all of them.
+ * again, and adds to the gradients of keys and values block by block, from the last one on: that
+ * one reaches all of them.
  */
 #include "cpu.h"
 
@@ -58,7 +58,7 @@ static void rotate(const struct attention *a, const float *from, size_t from_ste
 		}
 }
 
-MU_LOOP static void masks_from_draws(float *mask, size_t n, float p)
+MU_LOOP static void attention_masks(float *mask, size_t n, float p)
 {
 	const float scale = 1 / (1 - p);
 
@@ -66,7 +66,7 @@ MU_LOOP static void masks_from_draws(float *mask, size_t n, float p)
 		mask[k] = mask[k] < p ? 0 : scale;
 }
 
-MU_LOOP static void multiply(float *restrict to, const float *restrict by, size_t n)
+MU_LOOP static void mask_rows(float *restrict to, const float *restrict by, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
 		to[k] *= by[k];
@@ -84,7 +84,7 @@ static void draw_masks(const struct mu_op *op, const struct head *h, size_t t, f
 			   ((uint64_t)op->index << ELEMENT_BITS) +
 				   (h->number * steps + t) * steps,
 			   n, mask);
-	masks_from_draws(mask, n, ((const struct mu_attention *)op->attr)->dropout);
+	attention_masks(mask, n, ((const struct mu_attention *)op->attr)->dropout);
 }
 
 /* Queries [from, from + n), which see `keys` keys, the largest number in the block. */
@@ -132,7 +132,7 @@ static enum mu_status forward_head(const struct mu_op *op, const struct head *h)
 
 		MU_TRY(weigh(op, h, &b));
 		if (h->masks)
-			multiply(h->weights, h->masks, b.n * b.keys);
+			mask_rows(h->weights, h->masks, b.n * b.keys);
 		CPU_DNNL(dnnl_sgemm('N', 'N', (dnnl_dim_t)b.n, d, (dnnl_dim_t)b.keys, 1, h->weights,
 				    (dnnl_dim_t)b.keys, h->v, (dnnl_dim_t)a->width, 0,
 				    h->y + b.from * (size_t)width, width));
@@ -166,11 +166,11 @@ static enum mu_status backward_block(const struct mu_op *op, const struct head *
 	MU_TRY(weigh(op, h, b));
 	CPU_DNNL(dnnl_sgemm('N', 'T', n, keys, d, 1, dy, out, h->v, width, 0, h->scores, keys));
 	if (h->masks)
-		multiply(h->scores, h->masks, b->n * b->keys);
+		mask_rows(h->scores, h->masks, b->n * b->keys);
 	for (size_t i = 0; i < b->n; i++)
 		scores_back(h->weights + i * b->keys, h->scores + i * b->keys, b->keys, a->scale);
 	if (h->masks)
-		multiply(h->weights, h->masks, b->n * b->keys);
+		mask_rows(h->weights, h->masks, b->n * b->keys);
 	CPU_DNNL(dnnl_sgemm('T', 'N', keys, d, n, 1, h->weights, keys, dy, out, beta, h->dv,
 			    width));
 	CPU_DNNL(dnnl_sgemm('N', 'N', n, d, keys, 1, h->scores, keys, h->k, k_step, 0,
@@ -284,7 +284,8 @@ MU_LOOP static float dot(const float *restrict a, const float *restrict b, size_
 	return sum;
 }
 
-MU_LOOP static void add_times(float *restrict to, const float *restrict row, float factor, size_t n)
+MU_LOOP static void add_times(float *restrict to, const float *restrict row, float factor,
+			      size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] += factor * row[i];
@@ -316,7 +317,8 @@ static void forward_past(struct mu_op *op)
 
 	for (size_t n = 0; n < a->n; n++) {
 		const float *x = (const float *)mu_cpu_pointer(op, a->x) + n * a->width;
-		float *rows = past->rows + n * past->most * width, *own = rows + past->steps * width;
+		float *rows = past->rows + n * past->most * width;
+		float *own = rows + past->steps * width;
 
 		memcpy(q, x, from * sizeof *q);
 		memcpy(own, x + from, width * sizeof *own);

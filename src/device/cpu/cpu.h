@@ -233,8 +233,9 @@ enum mu_status mu_cpu_to_plain(struct mu_device *device, const struct mu_shape *
 /* x = sigmoid(x), in place; y = tanh(x), y may be x. */
 void mu_cpu_sigmoid(float *x, size_t n);
 void mu_cpu_tanh(const float *x, float *y, size_t n);
-/* p = softmax(x). */
+/* p = softmax(x); they do not overlap. p = softmax(p), with the same bits. */
 void mu_cpu_softmax(const float *x, float *p, size_t n);
+void mu_cpu_softmax_in_place(float *p, size_t n);
 /* to += from. They do not overlap. */
 void mu_cpu_add(float *to, const float *from, size_t n);
 

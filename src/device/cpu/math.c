@@ -92,6 +92,27 @@ MU_LOOP static void softmax(const float *restrict x, float *restrict p, size_t n
 		p[i] /= sum;
 }
 
+MU_LOOP static void softmax_in_place(float *p, size_t n)
+{
+	const float shift = largest_of(p, n);
+	float lanes[LANES] = {0}, sum = 0;
+	size_t i = 0;
+
+	for (; i + LANES <= n; i += LANES)
+		for (size_t k = 0; k < LANES; k++) {
+			p[i + k] = exponential(p[i + k] - shift);
+			lanes[k] += p[i + k];
+		}
+	for (; i < n; i++) {
+		p[i] = exponential(p[i] - shift);
+		sum += p[i];
+	}
+	for (size_t k = 0; k < LANES; k++)
+		sum += lanes[k];
+	for (i = 0; i < n; i++)
+		p[i] /= sum;
+}
+
 MU_LOOP static void add_all(float *restrict to, const float *restrict from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -116,6 +137,11 @@ void mu_cpu_tanh(const float *x, float *y, size_t n)
 void mu_cpu_softmax(const float *x, float *p, size_t n)
 {
 	softmax(x, p, n);
+}
+
+void mu_cpu_softmax_in_place(float *p, size_t n)
+{
+	softmax_in_place(p, n);
 }
 
 void mu_cpu_add(float *to, const float *from, size_t n)

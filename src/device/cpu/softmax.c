@@ -135,7 +135,10 @@ static void forward_rows(struct mu_op *op)
 	for (size_t i = 0; i < s.n * s.area; i++) {
 		float *p = op->outputs[0]->data + i * s.classes;
 
-		mu_cpu_softmax(op->inputs[0]->data + i * s.classes, p, s.classes);
+		if (op->in_place)
+			mu_cpu_softmax_in_place(p, s.classes);
+		else
+			mu_cpu_softmax(op->inputs[0]->data + i * s.classes, p, s.classes);
 		if (counts(b, &s, i))
 			b->loss += loss_of(p, &row, (size_t)b->labels[i], b->label_smoothing);
 	}
@@ -145,6 +148,12 @@ MU_LOOP static void subtract(const float *restrict p, float *restrict dx, size_t
 {
 	for (size_t k = 0; k < n; k++)
 		dx[k] = p[k] - share;
+}
+
+MU_LOOP static void subtract_in_place(float *dx, size_t n, float share)
+{
+	for (size_t k = 0; k < n && share != 0; k++)
+		dx[k] -= share;
 }
 
 static void backward_rows(struct mu_op *op)
@@ -159,8 +168,11 @@ static void backward_rows(struct mu_op *op)
 			memset(dx, 0, s.classes * sizeof *dx);
 			continue;
 		}
-		subtract(op->outputs[0]->data + i * s.classes, dx, s.classes,
-			 b->label_smoothing / (float)s.classes);
+		if (op->in_place)
+			subtract_in_place(dx, s.classes, b->label_smoothing / (float)s.classes);
+		else
+			subtract(op->outputs[0]->data + i * s.classes, dx, s.classes,
+				 b->label_smoothing / (float)s.classes);
 		dx[(size_t)b->labels[i]] -= 1 - b->label_smoothing;
 		scale_by(dx, s.classes, 1, mu_batch_loss_scale(b));
 	}
@@ -194,6 +206,7 @@ enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
 		if (mu_dnnl_equal(&have, &plain))
 			return plan_rows(p, &have);
 	}
+	op->in_place = false;
 	mu_cpu_plain(&plain, &op->inputs[0]->shape);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &plain));
 	if (!is_plain)

@@ -40,6 +40,8 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 	const struct mu_ref_kind *kind = kinds[op->kind];
 
 	(void)device;
+	if (op->kind == MU_OP_SOFTMAX)
+		op->in_place = false;
 	MU_TRY(mu_ref_check(op, kind));
 	op->workspace_nbytes = 0;
 	op->scratch_nbytes = 0;

@@ -70,7 +70,7 @@ enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct m
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* src/net/graph/count.c: multiply-adds of forward of one sample; 0 except for convolutions, fully
- * connected layers and LSTMs. */
+ * connected layers, LSTMs and attention. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer);
 
 /* src/net/plan/rewrite.c: make the graph cheaper without changing its results; then give every

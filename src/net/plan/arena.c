@@ -149,12 +149,15 @@ static void assign_buffers(struct layout *m)
 		for (int o = 0; o < op->n_outputs; o++) {
 			size_t t = tensor_number(plan, op->outputs[o]);
 			bool alias_grad = op->in_place && op->kind == MU_OP_ACTIVATION;
+			bool over = op->in_place && op->kind == MU_OP_SOFTMAX;
 
 			m->data[t] =
 				op->in_place ? m->data[in] : add_buffer(m, op->outputs[o]->nbytes);
 			if (op->outputs[o]->needs_grad)
 				m->grad[t] = alias_grad ? m->grad[in]
 							: add_buffer(m, op->outputs[o]->nbytes);
+			if (over && op->inputs[0]->needs_grad)
+				m->grad[in] = m->data[in];
 		}
 		share_gradients(m, op);
 		m->workspace[i] = add_buffer(m, op->workspace_nbytes);

@@ -13,6 +13,8 @@
 
 #include <muster/base.h>
 
+enum { LARGE_VOCABULARY = 4096 };
+
 static bool can_fuse_activation(const struct mu_op *op, const struct mu_activation *activation)
 {
 	if (op->fused_activation)
@@ -105,6 +107,11 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 			before->undone = true;
 		}
 	}
+	/* A large vocabulary: neither its predictions nor their gradient take memory of their own.
+	 * Another part of the net may want them at any time. */
+	if (op->kind == MU_OP_SOFTMAX && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
+		op->in_place = !plan->part && before && !before->in_place &&
+			       !mu_plan_reads_output(before);
 	if (op->kind != MU_OP_SUM)
 		return;
 	op->in_place = before && !before->in_place && !mu_plan_reads_output(before);

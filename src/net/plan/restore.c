@@ -12,6 +12,8 @@
  *
  * In float32 only: with 16 bits all outputs together need less memory than the restored ones do in
  * float32, and recomputation is a larger part of the step.
+ *
+ * That is the level AUTO; others name other operations (enum mu_recompute).
  */
 #include "plan.h"
 
@@ -81,14 +83,44 @@ static bool is_there(const struct mu_plan *plan, const struct mu_tensor *t)
 	       first_in_backward(plan, plan->ops[from].outputs[0]) != MU_PLAN_NONE;
 }
 
+/* Does its reader write where it wrote? */
+static bool is_overwritten(const struct mu_plan *plan, const struct mu_op *op)
+{
+	int input;
+	const size_t i = reader(plan, op->outputs[0], &input);
+
+	return i != MU_PLAN_NONE && plan->ops[i].in_place && plan->ops[i].kind != MU_OP_SPLIT &&
+	       input == 0;
+}
+
+/* Does the level name such operations? */
+static bool is_of_level(const struct mu_plan *plan, const struct mu_op *op)
+{
+	const enum mu_recompute level = plan->net->config.recompute;
+	const bool usual = op->kind == MU_OP_BATCH_NORM || op->kind == MU_OP_SUM;
+	const bool cheap = op->kind == MU_OP_ATTENTION || op->kind == MU_OP_LAYER_NORM ||
+			   op->kind == MU_OP_SMOOTH;
+
+	switch (level) {
+	case MU_RECOMPUTE_NONE: return false;
+	case MU_RECOMPUTE_AUTO: return usual && plan->device->dtype == MU_FLOAT32;
+	case MU_RECOMPUTE_ATTENTION: return usual || cheap;
+	default:
+		return op->kind == MU_OP_BATCH_NORM || cheap || op->kind == MU_OP_DROPOUT ||
+		       op->kind == MU_OP_CONVOLUTION;
+	}
+}
+
 static bool may_be_restored(const struct mu_plan *plan, const struct mu_op *op)
 {
 	const bool norm = op->kind == MU_OP_BATCH_NORM;
 
+	if (!is_of_level(plan, op) || (!norm && op->kind != MU_OP_SUM && is_overwritten(plan, op)))
+		return false;
 	for (int i = norm; i < op->n_inputs; i++)
 		if (!is_there(plan, op->inputs[i]))
 			return false;
-	return norm || op->kind == MU_OP_SUM;
+	return true;
 }
 
 /* A larger number is earlier in backward. MU_PLAN_NONE: never. */
@@ -129,7 +161,7 @@ enum mu_status mu_plan_choose_restores(struct mu_plan *plan)
 	size_t *at = NULL, n = 0;
 
 	MU_TRY(MU_ALLOC(at, plan->n_ops, "restores"));
-	if (plan->phase == MU_PHASE_TRAIN && plan->device->dtype == MU_FLOAT32)
+	if (plan->phase == MU_PHASE_TRAIN)
 		choose(plan, at);
 	for (size_t l = 0; l < plan->n_ops; l++) {
 		plan->restore_first[l] = n;

@@ -2,8 +2,8 @@
 /*
  * Weights that two operations share (mu_net_tie): the output's product reads the table of the
  * embedding. The key is the embedding's, since forward needs it there first, and backward completes
- * its gradient there: the product, later in the net and so earlier in backward, writes its part, and
- * the embedding adds to that.
+ * its gradient there: the product, later in the net and so earlier in backward, writes its part,
+ * and the embedding adds to that.
  */
 #include "plan.h"
 

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 */
+/*
+ * A transformer that reads one step after another predicts what it predicts from the whole
+ * sequence; weights that two layers share are one key; with a large vocabulary, whose predictions
+ * and their gradient are in one place, gradients are those of ref, whatever is computed again.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <muster/base.h>
+#include <muster/device.h>
+#include <muster/net.h>
+
+#include "../lib/check.h"
+
+enum { STEPS = 9, CLASSES = 11, MANY = 4100, SAMPLES = 2 };
+
+struct model {
+	struct mu_net *net;
+	struct mu_plan *plan;
+	float *weights, labels[SAMPLES * STEPS];
+};
+
+static enum mu_status open_model(struct model *m, struct mu_device *device, size_t steps)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_net_config config = {.network = "gpt2",
+					     .shape = {1, steps, 1},
+					     .classes = CLASSES,
+					     .num_layers = 2,
+					     .hidden = 12,
+					     .heads = 3};
+
+	*m = (struct model){.net = NULL};
+	MU_TRY(mu_net_new(&m->net, &config));
+	MU_TRY(mu_plan_new(&m->plan, m->net, device, SAMPLES, MU_PHASE_INFER, NULL));
+	MU_TRY(MU_ALLOC(m->weights, mu_plan_n(m->plan), "weights"));
+	MU_TRY(mu_plan_init_weights(m->plan, "xavier", 3, m->weights));
+	MU_TRY(mu_plan_bind(m->plan, m->weights, NULL));
+	mu_plan_batch(m->plan)->labels = m->labels;
+	mu_plan_batch(m->plan)->count = SAMPLES;
+out:
+	return st;
+}
+
+static void close_model(struct model *m)
+{
+	mu_plan_free(m->plan);
+	mu_net_free(m->net);
+	mu_free(m->weights);
+}
+
+/* The probabilities, or NULL. */
+static const float *run(struct model *m)
+{
+	for (size_t l = 0; l < mu_plan_layers(m->plan); l++)
+		if (!CHECK(mu_plan_forward(m->plan, l) == MU_OK))
+			return NULL;
+	return mu_plan_probabilities(m->plan);
+}
+
+static float token(size_t sample, size_t step)
+{
+	return (float)((5 * sample + 3 * step + step * step) % CLASSES);
+}
+
+static void compare(struct model *whole, struct model *one, const char *device)
+{
+	const float *all, *p;
+	double worst = 0;
+
+	for (size_t i = 0; i < SAMPLES * STEPS; i++)
+		mu_plan_input(whole->plan)[i] = token(i / STEPS, i % STEPS);
+	all = run(whole);
+	for (size_t t = 0; t < STEPS && all; t++) {
+		mu_plan_set_past(one->plan, t);
+		for (size_t n = 0; n < SAMPLES; n++)
+			mu_plan_input(one->plan)[n] = token(n, t);
+		p = run(one);
+		for (size_t i = 0; p && i < SAMPLES * CLASSES; i++)
+			worst = fmax(worst, fabs((double)p[i] - (double)all[i * STEPS + t]));
+	}
+	printf("%s: largest difference of a probability %.1e\n", device, worst);
+	CHECK(all && worst < 1e-6);
+}
+
+static void test_device(const char *name)
+{
+	struct mu_device device;
+	struct model whole, one;
+
+	if (!CHECK(mu_device_open(&device, name, 2) == MU_OK))
+		return;
+	if (CHECK(open_model(&whole, &device, STEPS) == MU_OK) &&
+	    CHECK(open_model(&one, &device, 1) == MU_OK)) {
+		CHECK(mu_plan_remember(whole.plan, STEPS) == MU_ERR_UNSUPPORTED);
+		mu_trace_clear();
+		if (CHECK(mu_plan_remember(one.plan, STEPS) == MU_OK))
+			compare(&whole, &one, name);
+		close_model(&one);
+	}
+	close_model(&whole);
+	mu_device_close(&device);
+}
+
+/* The head has no key of its own, and forgets nothing of the embedding's. */
+static void test_tie(void)
+{
+	struct mu_device device;
+	struct model m;
+	struct mu_net_counts counts;
+	const size_t *keys, *first;
+	size_t n = 0, head;
+
+	if (!CHECK(mu_device_open(&device, "ref", 1) == MU_OK) ||
+	    !CHECK(open_model(&m, &device, STEPS) == MU_OK))
+		return;
+	mu_net_counts(m.net, &counts);
+	mu_plan_slices(m.plan, &n);
+	CHECK(counts.arrays == n && n == 2 + 2 * 12 + 2);
+	head = mu_plan_layers(m.plan) - 2;
+	CHECK(mu_plan_layer_keys(m.plan, head, &keys) == 0);
+	CHECK(mu_plan_layer_keys(m.plan, 0, &first) == 1 && first[0] == 0);
+	close_model(&m);
+	mu_device_close(&device);
+}
+
+/* ---- gradients of a step ---- */
+
+struct step {
+	double loss;
+	float *gradients; /* plain, key behind key */
+	size_t n, arena_bytes;
+};
+
+static enum mu_status take_gradients(struct model *m, const float *laid, struct step *s)
+{
+	enum mu_status st = MU_OK;
+	size_t n_slices;
+	const struct mu_slice *slices = mu_plan_slices(m->plan, &n_slices);
+
+	s->n = 0;
+	for (size_t k = 0; k < n_slices; k++)
+		s->n += slices[k].n;
+	MU_TRY(MU_ALLOC(s->gradients, s->n, "gradients"));
+	s->n = 0;
+	for (size_t k = 0; k < n_slices; k++) {
+		MU_TRY(mu_plan_key_to_plain(m->plan, k, laid + slices[k].at,
+					    s->gradients + s->n));
+		s->n += slices[k].n;
+	}
+out:
+	return st;
+}
+
+static enum mu_status train(const char *name, enum mu_recompute recompute, struct step *s)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_net_config config = {.network = "gpt2",
+					     .shape = {1, STEPS, 1},
+					     .classes = MANY,
+					     .num_layers = 2,
+					     .hidden = 12,
+					     .heads = 3,
+					     .dropout_given = true,
+					     .dropout = 0.2f,
+					     .recompute = recompute};
+	struct mu_device device;
+	struct model m = {.net = NULL};
+	float *gradients = NULL;
+
+	*s = (struct step){.loss = 0};
+	MU_TRY(mu_device_open(&device, name, 2));
+	MU_TRY(mu_net_new(&m.net, &config));
+	MU_TRY(mu_plan_new(&m.plan, m.net, &device, SAMPLES, MU_PHASE_TRAIN, NULL));
+	s->arena_bytes = mu_plan_arena_bytes(m.plan);
+	MU_TRY(MU_ALLOC(m.weights, mu_plan_n(m.plan), "weights"));
+	MU_TRY(MU_ALLOC(gradients, mu_plan_n(m.plan), "gradients"));
+	MU_TRY(mu_plan_init_weights(m.plan, "xavier", 3, m.weights));
+	MU_TRY(mu_plan_bind(m.plan, m.weights, gradients));
+	for (size_t i = 0; i < SAMPLES * STEPS; i++) {
+		mu_plan_input(m.plan)[i] = token(i / STEPS, i % STEPS);
+		m.labels[i] = (float)(700 * i % MANY);
+	}
+	mu_plan_batch(m.plan)->labels = m.labels;
+	mu_plan_batch(m.plan)->count = SAMPLES;
+	for (size_t l = 0; l < mu_plan_layers(m.plan); l++)
+		MU_TRY(mu_plan_forward(m.plan, l));
+	for (size_t l = mu_plan_layers(m.plan); l-- > 0;)
+		MU_TRY(mu_plan_backward(m.plan, l));
+	s->loss = mu_plan_batch(m.plan)->loss;
+	MU_TRY(take_gradients(&m, gradients, s));
+out:
+	mu_free(gradients);
+	close_model(&m);
+	mu_device_close(&device);
+	return st;
+}
+
+static double distance(const struct step *a, const struct step *b)
+{
+	double worst = fabs(a->loss - b->loss) / b->loss;
+
+	for (size_t i = 0; i < a->n && CHECK(a->n == b->n); i++)
+		worst = fmax(worst, fabs((double)a->gradients[i] - (double)b->gradients[i]) /
+					    (1 + fabs((double)b->gradients[i])));
+	return worst;
+}
+
+static void test_gradients(const char *device)
+{
+	struct step ref, none, again;
+
+	if (!CHECK(train("ref", MU_RECOMPUTE_NONE, &ref) == MU_OK) ||
+	    !CHECK(train(device, MU_RECOMPUTE_NONE, &none) == MU_OK))
+		return;
+	printf("%s: largest difference of a gradient %.1e\n", device, distance(&none, &ref));
+	CHECK(distance(&none, &ref) < 1e-5);
+	for (int level = MU_RECOMPUTE_ATTENTION; level <= MU_RECOMPUTE_ALL; level++) {
+		if (!CHECK(train(device, (enum mu_recompute)level, &again) == MU_OK))
+			break;
+		CHECK(again.n == none.n && again.loss == none.loss &&
+		      memcmp(again.gradients, none.gradients, none.n * sizeof(float)) == 0);
+		/* ref's scratch of the embedding is the largest of all */
+		CHECK(again.arena_bytes < none.arena_bytes || strcmp(device, "ref") == 0);
+		mu_free(again.gradients);
+	}
+	mu_free(none.gradients);
+	mu_free(ref.gradients);
+}
+
+int main(void)
+{
+	test_device("ref");
+	for (size_t i = 0; mu_device_table[i]; i++)
+		if (mu_device_table[i]->remembers && strcmp(mu_device_table[i]->name, "ref") != 0)
+			test_device(mu_device_table[i]->name);
+	test_tie();
+	test_gradients("ref");
+	if (strcmp(mu_device_table[0]->name, "ref") != 0)
+		test_gradients(mu_device_table[0]->name);
+	return check_failures() ? 1 : 0;
+}
