@@ -258,8 +258,8 @@ size_t mu_plan_arena_bytes(const struct mu_plan *plan);
 /*
  * For a plan for inference of one step of a sequence, of a network whose layers need other steps
  * for causal attention and positions only: remember up to `most` steps. Forward works on step
- * number `steps`, from 0, and reads what it remembers of the steps before. MU_ERR_UNSUPPORTED: the device
- * or a layer cannot. Release the memory with the plan.
+ * number `steps`, from 0, and reads what it remembers of the steps before. MU_ERR_UNSUPPORTED: the
+ * device or a layer cannot. The memory goes with the plan.
  */
 enum mu_status mu_plan_remember(struct mu_plan *plan, size_t most);
 void mu_plan_set_past(struct mu_plan *plan, size_t steps);

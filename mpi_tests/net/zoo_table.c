@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of MXNet's networks, found by building each of them in MXNet 1.9. Transformers:
- * parameters as published with GPT-2's weights and by PyTorch's libraries; multiply-adds by hand. */
+ * parameters as published with GPT-2's weights and by PyTorch's libraries; multiply-adds by hand.
+ */
 #include "zoo_table.h"
 
 /* clang-format off */

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Transformers in the trainer: the same bits by every store and whatever is computed again, runs that
+# continue inside an epoch, generated text, images, bad input.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+needs_files
+export OMP_NUM_THREADS=1
+for i in {1..30}; do
+	echo "the cat sees the dog and the dog hears bird $((i % 7)) and the red bird sees the old cat"
+done >text.txt
+plain="--log-prefix none --log-time 0"
+gpt="--network gpt2 --num-layers 2 --num-hidden 16 --num-heads 4 --data-train text.txt --text characters --buckets 32
+	--optimizer adamw --lr 0.01 --dropout 0.1 $plain"
+
+part "stores, memory, going on"
+train 1 $gpt --batch-size 8 --num-epochs 2 --model-prefix one
+expect '^network gpt2: 23[0-9]+ parameters in 28 arrays'
+train 1 $gpt --batch-size 8 --num-epochs 2 --recompute all --model-prefix all
+same_model one-0002.h5 all-0002.h5 || fail "--recompute all trains other bits"
+train 3 $gpt --batch-size 4 --num-epochs 2 --kv-store dist_sync --num-servers 1 --model-prefix sync
+train 2 $gpt --batch-size 4 --num-epochs 2 --kv-store dist_sharded --model-prefix sharded
+same_model sync-0002.h5 sharded-0002.h5 || fail "dist_sharded trains other bits than dist_sync"
+train 1 $gpt --batch-size 8 --num-epochs 1 --save-steps 5 --model-prefix cut
+rm cut-0001.h5
+train 1 $gpt --batch-size 8 --num-epochs 2 --resume auto --model-prefix cut
+expect '^trained 115 samples'
+same_model one-0002.h5 cut-0002.h5 || fail "a run that went on inside an epoch has other bits"
+train 1 $gpt --batch-size 8 --num-epochs 2 --update-period 2 --model-prefix sum
+
+part "text"
+train 1 $gpt --batch-size 8 --num-epochs 40 --dropout 0 --model-prefix good
+"$TRAINER" --load good-latest --sample 80 --prime "the cat " --temperature 0 >"$log" 2>&1 || fail "no text"
+grep -q 'the cat sees the dog' "$log" || fail "nothing was learnt: $(cat "$log")"
+cp "$log" first
+"$TRAINER" --load good-latest --sample 80 --prime "the cat " --sample-top-k 1 >"$log" 2>&1
+cmp -s first "$log" || fail "the likeliest of one is not the likeliest: $(cat "$log")"
+"$TRAINER" --load good-latest --sample 80 --prime "the cat " --sample-top-p 0 --seed 3 >"$log" 2>&1
+cmp -s first "$log" || fail "the fewest words that have probability 0 are not one: $(cat "$log")"
+
+part "images"
+small_set set 400 50
+train 1 --network vit-tiny --num-layers 2 --num-hidden 32 --num-heads 4 --initializer xavier --data-dir set \
+	--num-epochs 20 --batch-size 20 --optimizer adamw --lr 0.003 $plain
+at_least Train-accuracy 0.5
+
+# refuse ARGUMENT...
+refuse() {
+	run_limited 60 1 "$@"
+	[ $status = 2 ] || fail "exit status $status, not 2, of $*"
+}
+part "bad input"
+refuse $gpt --num-heads 3
+expect 'error: network gpt2: attention: 3 heads, .*must be a multiple of heads'
+refuse --network lenet --benchmark 1 --num-heads 3 $plain
+expect 'error: --num-heads 3 with --network lenet: it is for transformers'
+refuse $gpt --temperature 2
+expect 'error: --temperature needs --sample N above 0: it is about generated text'
+refuse $gpt --recompute some
+expect 'error: --recompute.*"some".*auto, none, attention, all'
+finish
