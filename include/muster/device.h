@@ -557,6 +557,9 @@ struct mu_device_ops {
 				   const void *layout, const float *in, float *plain);
 	enum mu_status (*copy_layout)(struct mu_device *device, const void *layout, void **out);
 	void (*free_layout)(struct mu_device *device, void *layout);
+	/* Are these rows: float32, the c numbers of a position together, positions in order of n,
+	 * h, w, no padding? NULL: never. */
+	bool (*is_rows)(const struct mu_shape *shape, const void *layout);
 	/* Equal hashes = equal layouts; 0 for plain. */
 	uint64_t (*hash_layout)(struct mu_device *device, const void *layout);
 	/*

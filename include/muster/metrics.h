@@ -30,6 +30,10 @@ void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more);
 void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
 			const struct mu_shape *shape, const struct mu_batch *batch, size_t k);
 
+/* The same of predictions with this shape that lie as rows, (n h w, c). */
+void mu_metrics_measure_rows(struct mu_metrics *m, const float *rows, const struct mu_shape *shape,
+			     const struct mu_batch *batch, size_t k);
+
 /* A number in the log, computed from the sums. MXNet's names and definitions. */
 struct mu_metric {
 	const char *name;                            /* in --loss: "ce" */

@@ -472,6 +472,8 @@ void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_co
 
 /* Results of the last forward: probabilities, plain, (batch, classes) or (batch, classes, h, w). */
 const float *mu_plan_probabilities(struct mu_plan *plan);
+/* The same as the device has them, if those are rows, (n h w, c), one for each label; else NULL. */
+const float *mu_plan_rows(const struct mu_plan *plan);
 const struct mu_shape *mu_plan_probabilities_shape(const struct mu_plan *plan);
 /* For error messages: the first layer whose output or parameter gradient is not finite; NULL if
  * there is none. */

@@ -53,6 +53,25 @@ static void test_by_hand(void)
 	CHECK(m.predictions == 6 && m.top_k == 2);
 }
 
+/* The same predictions as rows. */
+static void check_rows(const struct mu_metrics *wanted, const float *p,
+		       const struct mu_shape *shape, const struct mu_batch *batch, size_t k)
+{
+	const size_t n = mu_shape_n(shape), classes = shape->dims[1], steps = shape->dims[2];
+	float *rows = malloc(n * sizeof *rows);
+	struct mu_metrics m = {0};
+
+	for (size_t i = 0; i < n && rows; i++) {
+		const size_t row = i / classes / steps * steps + i % steps;
+
+		rows[row * classes + i / steps % classes] = p[i];
+	}
+	mu_metrics_measure_rows(&m, rows, shape, batch, k);
+	CHECK(m.samples == wanted->samples && m.predictions == wanted->predictions);
+	CHECK(m.correct == wanted->correct && m.top_k == wanted->top_k);
+	free(rows);
+}
+
 /* More steps than are looked at together, equal probabilities, some that are no numbers. */
 static void test_places(size_t steps)
 {
@@ -88,6 +107,7 @@ static void test_places(size_t steps)
 
 		within += wanted[k - 1];
 		mu_metrics_measure(&m, p, &shape, &batch, k);
+		check_rows(&m, p, &shape, &batch, k);
 		if (!CHECK(m.top_k == (double)within && m.correct == (double)wanted[0]))
 			fprintf(stderr, "%zu steps, the best %zu\n", steps, k);
 	}

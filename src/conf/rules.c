@@ -86,10 +86,10 @@ static const struct mu_option_rule rules[] = {
 	{.option = "min-random-area|max-random-area", NEEDS = "area_crop",
 	 .why = "it needs --random-resized-crop 1: a crop of fixed size has no random area"},
 
-	{.option = "num-embed", IS(">0"), NEEDS = "reads_sequences",
-	 .why = "it is for networks that read sequences"},
 	{.option = "num-hidden", IS(">0"), NEEDS = "has_widths",
 	 .why = "it is for networks that read sequences, and for transformers"},
+	{.option = "num-embed", IS(">0"), NEEDS = "reads_sequences",
+	 .why = "it is for networks that read sequences"},
 	{.option = "num-heads", IS(">0"), NEEDS = "has_heads", .why = "it is for transformers"},
 	{.option = "dropout", IS("+"), NEEDS = "has_widths",
 	 .why = "it is for networks that read sequences, and for transformers"},

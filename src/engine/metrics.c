@@ -107,6 +107,17 @@ void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
 	m->samples += (double)batch->count;
 }
 
+void mu_metrics_measure_rows(struct mu_metrics *m, const float *rows, const struct mu_shape *shape,
+			     const struct mu_batch *batch, size_t k)
+{
+	const size_t n = batch->count * steps_of(shape), classes = shape->dims[1];
+	const struct mu_shape row = {2, {1, classes}};
+
+	for (size_t i = 0; i < n; i++)
+		measure_steps(m, rows + i * classes, &row, batch, batch->labels + i, 1, k);
+	m->samples += (double)batch->count;
+}
+
 static double mean(const struct mu_metrics *m, double sum)
 {
 	return m->predictions > 0 ? sum / m->predictions : 0;

@@ -14,16 +14,22 @@ double mu_engine_samples_loss(const struct mu_engine *e)
 	return loss;
 }
 
+static void measure(struct mu_plan *plan, size_t k, struct mu_metrics *m)
+{
+	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
+	const float *rows = mu_plan_rows(plan);
+
+	if (rows)
+		mu_metrics_measure_rows(m, rows, shape, mu_plan_batch(plan), k);
+	else
+		mu_metrics_measure(m, mu_plan_probabilities(plan), shape, mu_plan_batch(plan), k);
+}
+
 void mu_engine_samples_measure(const struct mu_engine *e, struct mu_metrics *m)
 {
-	for (size_t i = 0; i < e->devices.list.n; i++) {
-		struct mu_plan *now = e->devices.of[i].now;
-
-		if (now)
-			mu_metrics_measure(m, mu_plan_probabilities(now),
-					   mu_plan_probabilities_shape(now), mu_plan_batch(now),
-					   (size_t)e->conf->top_k);
-	}
+	for (size_t i = 0; i < e->devices.list.n; i++)
+		if (e->devices.of[i].now)
+			measure(e->devices.of[i].now, (size_t)e->conf->top_k, m);
 }
 
 void mu_engine_samples_probabilities(const struct mu_engine *e, float *out)

@@ -165,6 +165,7 @@ const struct mu_device_ops mu_device_cpu = {
 	.to_plain = mu_cpu_to_plain,
 	.copy_layout = mu_cpu_copy_layout,
 	.free_layout = mu_cpu_free_layout,
+	.is_rows = mu_cpu_is_rows,
 	.hash_layout = mu_cpu_hash_layout,
 	.check_dtype = check_dtype,
 	.share = mu_cpu_parts,

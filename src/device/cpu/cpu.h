@@ -222,6 +222,7 @@ void mu_cpu_param_md(struct cpu_md *md, const struct mu_param *param, int ndims,
 		     const dnnl_dim_t *dims);
 enum mu_status mu_cpu_copy_layout(struct mu_device *device, const void *layout, void **out);
 void mu_cpu_free_layout(struct mu_device *device, void *layout);
+bool mu_cpu_is_rows(const struct mu_shape *shape, const void *layout);
 uint64_t mu_cpu_hash_layout(struct mu_device *device, const void *layout);
 enum mu_status mu_cpu_from_plain(struct mu_device *device, const struct mu_shape *shape,
 				 const void *layout, const float *plain, float *out);

@@ -92,6 +92,16 @@ void mu_cpu_free_layout(struct mu_device *device, void *layout)
 	free(layout);
 }
 
+bool mu_cpu_is_rows(const struct mu_shape *shape, const void *layout)
+{
+	struct cpu_md last;
+
+	if (!layout || shape->ndims != 4)
+		return false;
+	mu_cpu_tag(&last, shape, dnnl_acdb);
+	return mu_dnnl_equal(&last, layout);
+}
+
 static uint64_t mix(uint64_t hash, int64_t word)
 {
 	return (hash ^ (uint64_t)word) * 1099511628211u;

@@ -129,7 +129,9 @@ struct mu_plan {
 	 * memory, if the device has its own. */
 	bool overflowed;
 	uint32_t *overflow;
-	float *probabilities; /* plain copy, if the device's layout is not plain */
+	/* Plain copy, if the device's layout is not plain; of rows, made when it is asked for. */
+	float *probabilities;
+	bool has_probabilities; /* of its own */
 	/* mu_plan_set_results_later: the last forward's have not been waited for; their mark. */
 	bool results_due;
 	uint64_t results_mark;

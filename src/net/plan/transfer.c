@@ -240,6 +240,15 @@ out:
 
 /* ---- results of forward ---- */
 
+const float *mu_plan_rows(const struct mu_plan *plan)
+{
+	const struct mu_tensor *out = plan->ops[plan->n_ops - 1].outputs[0];
+	const struct mu_device_ops *ops = plan->device->ops;
+
+	return !ops->memory && ops->is_rows && ops->is_rows(&out->shape, out->layout) ? out->data
+										      : NULL;
+}
+
 enum mu_status mu_plan_alloc_probabilities(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
@@ -252,13 +261,14 @@ enum mu_status mu_plan_alloc_probabilities(struct mu_plan *plan)
 	else
 		MU_TRY(mu_alloc(&p, n * sizeof(float), "probabilities"));
 	plan->probabilities = p;
+	plan->has_probabilities = true;
 out:
 	return st;
 }
 
 void mu_plan_free_probabilities(struct mu_plan *plan)
 {
-	if (plan->borrowed)
+	if (!plan->has_probabilities)
 		return;
 	if (memory_of(plan))
 		memory_of(plan)->free_host(plan->device, plan->probabilities);
