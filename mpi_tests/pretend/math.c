@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pretended cuBLAS and cuDNN, of gpu.c's GPUs: products and convolutions by their plain
- * formulas, in double precision, each when its stream comes to it; LSTM is in rnn.c. Who
- * passes what the real ones do not take (workspace of another size, tensors of two layouts, types
- * without tensor cores) is told.
+ * formulas, in double precision, each when its stream comes to it (convolution.c); LSTM is in
+ * rnn.c, cuDNN's graphs are in graph.c. Who passes what the real ones do not take (workspace of
+ * another size, tensors of two layouts, types without tensor cores) is told.
  */
 #include <stdint.h>
 #include <string.h>
@@ -170,11 +170,6 @@ cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
 struct cudnnFilterStruct {
 	struct cudnnTensorStruct like;
 };
-struct cudnnConvolutionStruct {
-	int pad[2], stride[2], dilation[2], groups;
-	cudnnDataType_t compute;
-	cudnnMathType_t math;
-};
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *h)
 {
@@ -312,124 +307,11 @@ FIND(BackwardFilter, BwdFilter, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t
 
 /* ---- cuDNN: convolutions ---- */
 
-struct tensor {
-	struct cudnnTensorStruct like;
-	void *data;
-};
-
-/* out is one of the three, and becomes the sum over all products of the other two. */
-struct convolution {
-	struct tensor x, w, y;
-	struct cudnnConvolutionStruct shape;
-	int out, adds;
-};
-enum { OUT_X, OUT_W, OUT_Y };
-
-static int type_of(const struct tensor *t)
+static cudnnStatus_t put(cudnnHandle_t h, const struct pretend_convolution *k, void *room,
+			 size_t nbytes, const void *alpha, const void *beta)
 {
-	return t->like.type == CUDNN_DATA_FLOAT  ? CUDA_FLOAT32
-	       : t->like.type == CUDNN_DATA_HALF ? CUDA_FLOAT16
-						 : CUDA_BFLOAT16;
-}
-
-static size_t place(const struct tensor *t, int n, int c, int h, int w)
-{
-	const int *of = t->like.n;
-
-	if (t->like.format == CUDNN_TENSOR_NHWC)
-		return (((size_t)n * of[2] + h) * of[3] + w) * of[1] + c;
-	return (((size_t)n * of[1] + c) * of[2] + h) * of[3] + w;
-}
-
-static size_t count(const struct tensor *t)
-{
-	return (size_t)t->like.n[0] * t->like.n[1] * t->like.n[2] * t->like.n[3];
-}
-
-/* All products of an output pixel (n, c, i, j). values: by OUT_X, OUT_W and OUT_Y. */
-static void add_pixel(const struct convolution *k, double *const *values, int n, int c, int i,
-		      int j)
-{
-	const struct cudnnConvolutionStruct *s = &k->shape;
-	const int *of_x = k->x.like.n, *of_w = k->w.like.n;
-	const int first = c / (k->y.like.n[1] / s->groups) * of_w[1];
-	double *y = values[OUT_Y] + place(&k->y, n, c, i, j);
-
-	for (int q = 0; q < of_w[1]; q++)
-		for (int r = 0; r < of_w[2]; r++)
-			for (int t = 0; t < of_w[3]; t++) {
-				int h = i * s->stride[0] - s->pad[0] + r * s->dilation[0];
-				int v = j * s->stride[1] - s->pad[1] + t * s->dilation[1];
-				double *x, *w;
-
-				if (h < 0 || v < 0 || h >= of_x[2] || v >= of_x[3])
-					continue;
-				x = values[OUT_X] + place(&k->x, n, first + q, h, v);
-				w = values[OUT_W] + place(&k->w, c, q, r, t);
-				if (k->out == OUT_X)
-					*x += *w * *y;
-				else if (k->out == OUT_W)
-					*w += *x * *y;
-				else
-					*y += *x * *w;
-			}
-}
-
-static int run_convolution(struct pretend_work *work)
-{
-	struct convolution k;
-	const struct tensor *tensors[3] = {[OUT_X] = &k.x, [OUT_W] = &k.w, [OUT_Y] = &k.y}, *out;
-	double *values[3];
-	const int *of = k.y.like.n;
-
-	memcpy(&k, work->args, sizeof k);
-	out = tensors[k.out];
-	for (int t = 0; t < 3; t++) {
-		values[t] = calloc(count(tensors[t]), sizeof *values[t]);
-		for (size_t i = 0; tensors[t] != out && i < count(tensors[t]); i++)
-			values[t][i] = (double)number_at(tensors[t]->data, type_of(tensors[t]), i);
-	}
-	for (int n = 0; n < of[0]; n++)
-		for (int c = 0; c < of[1]; c++)
-			for (int i = 0; i < of[2]; i++)
-				for (int j = 0; j < of[3]; j++)
-					add_pixel(&k, values, n, c, i, j);
-	for (size_t i = 0; i < count(out); i++) {
-		if (k.adds)
-			values[k.out][i] += (double)number_at(out->data, type_of(out), i);
-		set_number(out->data, type_of(out), i, (float)values[k.out][i]);
-	}
-	for (int t = 0; t < 3; t++)
-		free(values[t]);
-	memset(work->to, 0x7f, work->n); /* the workspace holds nothing that is needed */
-	return 1;
-}
-
-static struct pretend_cost cost_of_convolution(const struct convolution *k)
-{
-	static const char *const names[] = {[OUT_X] = "cuDNN, data",
-					    [OUT_W] = "cuDNN, weights",
-					    [OUT_Y] = "cuDNN, forward"};
-	const struct tensor *tensors[3] = {[OUT_X] = &k->x, [OUT_W] = &k->w, [OUT_Y] = &k->y};
-	struct pretend_cost c = {.name = names[k->out], .half = type_of(&k->x) != 0, .known = 1};
-
-	for (int t = 0; t < 3; t++) {
-		const double n = (double)count(tensors[t]) * (c.half ? 2 : 4);
-
-		c.read += t != k->out || k->adds ? n : 0;
-		c.written += t == k->out ? n : 0;
-	}
-	c.operations = 2.0 * (double)count(&k->y) * k->w.like.n[1] * k->w.like.n[2] *
-		       k->w.like.n[3];
-	return c;
-}
-
-static cudnnStatus_t put(cudnnHandle_t h, const struct convolution *k, void *room, size_t nbytes,
-			 const void *alpha, const void *beta)
-{
-	struct pretend_work w = {.run = run_convolution, .to = room, .n = nbytes};
 	const struct cudnnTensorStruct *x = &k->x.like, *f = &k->w.like, *y = &k->y.like;
-	struct convolution *own = (struct convolution *)(void *)w.args;
+	struct pretend_convolution own = *k;
 
 	NEED(*(const float *)alpha == 1 && nbytes == ROOM);
 	NEED(x->format == f->format && x->format == y->format);
@@ -437,13 +319,8 @@ static cudnnStatus_t put(cudnnHandle_t h, const struct convolution *k, void *roo
 	NEED(x->type == CUDNN_DATA_FLOAT || k->shape.math == CUDNN_TENSOR_OP_MATH);
 	NEED(x->n[1] == f->n[1] * k->shape.groups && y->n[1] == f->n[0] && x->n[0] == y->n[0]);
 	NEED(*(const float *)beta == 0 || *(const float *)beta == 1);
-	if (pretend_launch())
-		return CUDNN_STATUS_EXECUTION_FAILED;
-	memcpy(w.args, k, sizeof *k);
-	own->adds = *(const float *)beta == 1;
-	w.cost = cost_of_convolution(own);
-	pretend_put(pretend_stream(h), w);
-	return 0;
+	own.adds = *(const float *)beta == 1;
+	return pretend_put_convolution(h, &own, room, nbytes);
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t h, const void *alpha,
@@ -456,11 +333,11 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t h, const void *alpha,
 {
 	(void)algorithm;
 	return put(h,
-		   &(struct convolution){{*xd, (void *)(uintptr_t)x},
+		   &(struct pretend_convolution){{*xd, (void *)(uintptr_t)x},
 					 {wd->like, (void *)(uintptr_t)w},
 					 {*yd, y},
 					 *d,
-					 OUT_Y},
+					 PRETEND_OUT_Y},
 		   room, nbytes, alpha, beta);
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t h, const void *alpha,
@@ -473,11 +350,11 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t h, const void *alpha,
 {
 	(void)algorithm;
 	return put(h,
-		   &(struct convolution){{*xd, x},
+		   &(struct pretend_convolution){{*xd, x},
 					 {wd->like, (void *)(uintptr_t)w},
 					 {*yd, (void *)(uintptr_t)y},
 					 *d,
-					 OUT_X},
+					 PRETEND_OUT_X},
 		   room, nbytes, alpha, beta);
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t h, const void *alpha,
@@ -490,10 +367,10 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t h, const void *alpha,
 {
 	(void)algorithm;
 	return put(h,
-		   &(struct convolution){{*xd, (void *)(uintptr_t)x},
+		   &(struct pretend_convolution){{*xd, (void *)(uintptr_t)x},
 					 {wd->like, w},
 					 {*yd, (void *)(uintptr_t)y},
 					 *d,
-					 OUT_W},
+					 PRETEND_OUT_W},
 		   room, nbytes, alpha, beta);
 }

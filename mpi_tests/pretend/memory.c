@@ -40,8 +40,7 @@ static void note(struct range *of, void *p, size_t n)
 	*free_one = (struct range){p, n, pretend_device()};
 }
 
-/* 1: all of it is in one allocation of a GPU; 0: none of it is in any. */
-static int is_on_gpu(const void *p, size_t n, int *device)
+int pretend_is_on_gpu(const void *p, size_t n, int *device)
 {
 	struct range *r;
 
@@ -183,9 +182,9 @@ static CUresult copy(void *to, int to_gpu, const void *from, int from_gpu, size_
 
 	NEED(pretend_device() >= 0 && n > 0);
 	ALIVE();
-	to_is = is_on_gpu(to, n, &device);
+	to_is = pretend_is_on_gpu(to, n, &device);
 	NEED(to_gpu < 0 || (to_gpu == to_is && device == s->device));
-	from_is = is_on_gpu(from, n, &device);
+	from_is = pretend_is_on_gpu(from, n, &device);
 	NEED(from_gpu < 0 || (from_gpu == from_is && device == s->device));
 	if (s->graph && !(to_is && from_is))
 		return pretend_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -214,7 +213,7 @@ CUresult cuMemsetD8Async(CUdeviceptr t, unsigned char v, size_t n, CUstream s)
 {
 	int device = -1;
 	ALIVE();
-	NEED(n > 0 && is_on_gpu((void *)t, n, &device) && device == s->device);
+	NEED(n > 0 && pretend_is_on_gpu((void *)t, n, &device) && device == s->device);
 	pretend_put(s, (struct pretend_work){.run = run_set, .to = (void *)t, .value = v, .n = n,
 		.cost = {.name = "set", .written = (double)n, .known = 1}});
 	return 0;

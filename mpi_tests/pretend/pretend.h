@@ -53,6 +53,30 @@ struct cudnnTensorStruct {
 	int n_dims;
 };
 
+struct cudnnConvolutionStruct {
+	int pad[2], stride[2], dilation[2], groups;
+	cudnnDataType_t compute;
+	cudnnMathType_t math;
+};
+
+struct pretend_tensor {
+	struct cudnnTensorStruct like;
+	void *data;
+};
+
+/* out is one of the three, and becomes the sum over all products of the other two. sums: of each
+ * channel of y, and of its squares, in float32; NULL: none. */
+enum { PRETEND_OUT_X, PRETEND_OUT_W, PRETEND_OUT_Y };
+struct pretend_convolution {
+	struct pretend_tensor x, w, y;
+	struct cudnnConvolutionStruct shape;
+	int out, adds;
+	float *sums[2];
+};
+size_t pretend_count_of(const struct pretend_tensor *t);
+cudnnStatus_t pretend_put_convolution(cudnnHandle_t h, const struct pretend_convolution *k,
+				      void *room, size_t nbytes);
+
 /* Does all work of all streams that can be done. */
 void pretend_drain(void);
 /* Nothing of the stream's recording can run; returns why. */
@@ -64,6 +88,8 @@ void pretend_put(CUstream stream, struct pretend_work work);
 CUstream pretend_stream(const void *handle);
 /* Is a copy from or to these bytes under way? */
 int pretend_copies(const char *p, size_t n);
+/* 1: all of it is in one allocation of a GPU, which is *device; 0: none of it is in any. */
+int pretend_is_on_gpu(const void *p, size_t n, int *device);
 /* The calling thread's; -1: none. */
 int pretend_device(void);
 /* faults.c: a number from the environment; the error of a lost GPU, 0 while there is none, which a

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The convolutions of the pretended cuDNN, by their plain formula, in double precision. */
+#include <string.h>
+
+#include "pretend.h"
+
+static int type_of(const struct pretend_tensor *t)
+{
+	return t->like.type == CUDNN_DATA_FLOAT  ? CUDA_FLOAT32
+	       : t->like.type == CUDNN_DATA_HALF ? CUDA_FLOAT16
+						 : CUDA_BFLOAT16;
+}
+
+static size_t place(const struct pretend_tensor *t, int n, int c, int h, int w)
+{
+	const int *of = t->like.n;
+
+	if (t->like.format == CUDNN_TENSOR_NHWC)
+		return (((size_t)n * of[2] + h) * of[3] + w) * of[1] + c;
+	return (((size_t)n * of[1] + c) * of[2] + h) * of[3] + w;
+}
+
+size_t pretend_count_of(const struct pretend_tensor *t)
+{
+	return (size_t)t->like.n[0] * t->like.n[1] * t->like.n[2] * t->like.n[3];
+}
+
+/* All products of an output pixel (n, c, i, j). values: by PRETEND_OUT_X and so on. */
+static void add_pixel(const struct pretend_convolution *k, double *const *values, int n, int c,
+		      int i, int j)
+{
+	const struct cudnnConvolutionStruct *s = &k->shape;
+	const int *of_x = k->x.like.n, *of_w = k->w.like.n;
+	const int first = c / (k->y.like.n[1] / s->groups) * of_w[1];
+	double *y = values[PRETEND_OUT_Y] + place(&k->y, n, c, i, j);
+
+	for (int q = 0; q < of_w[1]; q++)
+		for (int r = 0; r < of_w[2]; r++)
+			for (int t = 0; t < of_w[3]; t++) {
+				int h = i * s->stride[0] - s->pad[0] + r * s->dilation[0];
+				int v = j * s->stride[1] - s->pad[1] + t * s->dilation[1];
+				double *x, *w;
+
+				if (h < 0 || v < 0 || h >= of_x[2] || v >= of_x[3])
+					continue;
+				x = values[PRETEND_OUT_X] + place(&k->x, n, first + q, h, v);
+				w = values[PRETEND_OUT_W] + place(&k->w, c, q, r, t);
+				if (k->out == PRETEND_OUT_X)
+					*x += *w * *y;
+				else if (k->out == PRETEND_OUT_W)
+					*w += *x * *y;
+				else
+					*y += *x * *w;
+			}
+}
+
+/* Channels are last. */
+static void add_sums(const struct pretend_convolution *k, const double *y)
+{
+	const size_t channels = (size_t)k->y.like.n[1];
+
+	for (size_t c = 0; k->sums[0] && c < channels; c++) {
+		float sum = 0, squares = 0;
+
+		for (size_t i = c; i < pretend_count_of(&k->y); i += channels) {
+			sum += (float)y[i];
+			squares += (float)y[i] * (float)y[i];
+		}
+		k->sums[0][c] = sum;
+		k->sums[1][c] = squares;
+	}
+}
+
+static int run_convolution(struct pretend_work *work)
+{
+	struct pretend_convolution k;
+	const struct pretend_tensor *tensors[3] = {
+		[PRETEND_OUT_X] = &k.x, [PRETEND_OUT_W] = &k.w, [PRETEND_OUT_Y] = &k.y};
+	const struct pretend_tensor *out;
+	double *values[3];
+	const int *of = k.y.like.n;
+
+	memcpy(&k, work->args, sizeof k);
+	out = tensors[k.out];
+	for (int t = 0; t < 3; t++) {
+		values[t] = calloc(pretend_count_of(tensors[t]), sizeof *values[t]);
+		for (size_t i = 0; tensors[t] != out && i < pretend_count_of(tensors[t]); i++)
+			values[t][i] = (double)number_at(tensors[t]->data, type_of(tensors[t]), i);
+	}
+	for (int n = 0; n < of[0]; n++)
+		for (int c = 0; c < of[1]; c++)
+			for (int i = 0; i < of[2]; i++)
+				for (int j = 0; j < of[3]; j++)
+					add_pixel(&k, values, n, c, i, j);
+	add_sums(&k, values[PRETEND_OUT_Y]);
+	for (size_t i = 0; i < pretend_count_of(out); i++) {
+		if (k.adds)
+			values[k.out][i] += (double)number_at(out->data, type_of(out), i);
+		set_number(out->data, type_of(out), i, (float)values[k.out][i]);
+	}
+	for (int t = 0; t < 3; t++)
+		free(values[t]);
+	memset(work->to, 0x7f, work->n); /* the workspace holds nothing that is needed */
+	return 1;
+}
+
+static struct pretend_cost cost_of_convolution(const struct pretend_convolution *k)
+{
+	static const char *const names[] = {[PRETEND_OUT_X] = "cuDNN, data",
+					    [PRETEND_OUT_W] = "cuDNN, weights",
+					    [PRETEND_OUT_Y] = "cuDNN, forward"};
+	const struct pretend_tensor *tensors[3] = {
+		[PRETEND_OUT_X] = &k->x, [PRETEND_OUT_W] = &k->w, [PRETEND_OUT_Y] = &k->y};
+	struct pretend_cost c = {.name = names[k->out], .half = type_of(&k->x) != 0, .known = 1};
+
+	for (int t = 0; t < 3; t++) {
+		const double n = (double)pretend_count_of(tensors[t]) * (c.half ? 2 : 4);
+
+		c.read += t != k->out || k->adds ? n : 0;
+		c.written += t == k->out ? n : 0;
+	}
+	c.written += k->sums[0] ? 8.0 * k->y.like.n[1] : 0;
+	c.operations = 2.0 * (double)pretend_count_of(&k->y) * k->w.like.n[1] *
+		       k->w.like.n[2] * k->w.like.n[3];
+	return c;
+}
+
+cudnnStatus_t pretend_put_convolution(cudnnHandle_t h, const struct pretend_convolution *k,
+				      void *room, size_t nbytes)
+{
+	struct pretend_work w = {.run = run_convolution,
+				 .to = room,
+				 .n = nbytes,
+				 .cost = cost_of_convolution(k)};
+
+	if (pretend_launch())
+		return CUDNN_STATUS_EXECUTION_FAILED;
+	memcpy(w.args, k, sizeof *k);
+	pretend_put(pretend_stream(h), w);
+	return 0;
+}

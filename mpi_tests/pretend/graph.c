@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The graph API of the pretended cuDNN, for convolutions in one kernel with sums of their output:
+ * any other graph has no plan, as where PRETEND_NO_FUSION is set. Each descriptor is a table of
+ * attributes. Who sets one that its kind does not have, another type or number of values, or any
+ * after it was finished, forgets one, or passes arrays that are not aligned as promised or not on
+ * the GPU, is told. Of the engines offered only the last one is deterministic and direct.
+ */
+#include <string.h>
+
+#include "pretend.h"
+
+enum { MAX_SET = 12, MAX_VALUES = 64, SCRATCH = 640, N_ENGINES = 3, MAX_ARRAYS = 5 };
+
+struct attribute {
+	cudnnBackendAttributeName_t name;
+	int64_t n;
+	union {
+		int64_t numbers[4];
+		void *pointers[8];
+		char bytes[MAX_VALUES];
+	} v;
+};
+
+struct part {
+	cudnnBackendDescriptorType_t kind;
+	int finished, n_set;
+	struct attribute set[MAX_SET];
+	struct part *graph; /* of a list of configurations, a configuration, an engine, a plan */
+	int engine;
+	cudnnHandle_t handle;
+	/* Of a plan: what it does, and which number and bytes each of its arrays has. */
+	struct pretend_convolution work;
+	int64_t numbers[MAX_ARRAYS], nbytes[MAX_ARRAYS], alignment[MAX_ARRAYS];
+};
+
+/* Attributes that may be set: how many values; fewest 0: not needed. */
+static const struct rule {
+	cudnnBackendDescriptorType_t kind;
+	cudnnBackendAttributeName_t name;
+	cudnnBackendAttributeType_t type;
+	int64_t fewest, most;
+} rules[] = {
+#define PART CUDNN_TYPE_BACKEND_DESCRIPTOR
+#define RULE(kind, name, type, fewest, most) \
+	{CUDNN_BACKEND_##kind##_DESCRIPTOR, CUDNN_ATTR_##name, type, fewest, most}
+	RULE(TENSOR, TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1),
+	RULE(TENSOR, TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, 4),
+	RULE(TENSOR, TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, 4),
+	RULE(TENSOR, TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, 1),
+	RULE(TENSOR, TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, 1),
+	RULE(TENSOR, TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 0, 1),
+	RULE(CONVOLUTION, CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1),
+	RULE(CONVOLUTION, CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, 1),
+	RULE(CONVOLUTION, CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, 1),
+	RULE(CONVOLUTION, CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, 2),
+	RULE(CONVOLUTION, CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, 2),
+	RULE(CONVOLUTION, CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, 2),
+	RULE(CONVOLUTION, CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, 2),
+	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_CONV_DESC, PART, 1, 1),
+	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_X, PART, 1, 1),
+	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_W, PART, 1, 1),
+	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_Y, PART, 1, 1),
+	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT,
+	     1, 1),
+	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1,
+	     1),
+	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, 1),
+	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1),
+	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_XDESC, PART, 1, 1),
+	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_SUMDESC, PART, 1, 1),
+	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_SQSUMDESC, PART, 1, 1),
+	RULE(OPERATIONGRAPH, OPERATIONGRAPH_OPS, PART, 1, 8),
+	RULE(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, 1),
+	RULE(ENGINEHEUR, ENGINEHEUR_OPERATION_GRAPH, PART, 1, 1),
+	RULE(ENGINEHEUR, ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, 1),
+	RULE(EXECUTION_PLAN, EXECUTION_PLAN_ENGINE_CONFIG, PART, 1, 1),
+	RULE(EXECUTION_PLAN, EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, 1),
+	RULE(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 1, MAX_ARRAYS),
+	RULE(VARIANT_PACK, VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 1, MAX_ARRAYS),
+	RULE(VARIANT_PACK, VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, 1),
+};
+enum { N_RULES = sizeof rules / sizeof *rules };
+
+/* ---- descriptors ---- */
+
+static size_t bytes_of(cudnnBackendAttributeType_t type)
+{
+	switch (type) {
+	case CUDNN_TYPE_INT64: return sizeof(int64_t);
+	case CUDNN_TYPE_FLOAT: return sizeof(float);
+	case CUDNN_TYPE_BOOLEAN: return sizeof(bool);
+	case CUDNN_TYPE_HANDLE:
+	case CUDNN_TYPE_VOID_PTR:
+	case CUDNN_TYPE_BACKEND_DESCRIPTOR: return sizeof(void *);
+	default: return sizeof(int); /* an enum */
+	}
+}
+
+static const struct attribute *find(const struct part *p, cudnnBackendAttributeName_t name)
+{
+	for (int i = 0; i < p->n_set; i++)
+		if (p->set[i].name == name)
+			return &p->set[i];
+	return NULL;
+}
+
+static struct part *part_of(const struct part *p, cudnnBackendAttributeName_t name)
+{
+	return find(p, name)->v.pointers[0];
+}
+
+static int word_of(const struct part *p, cudnnBackendAttributeName_t name)
+{
+	int word;
+
+	memcpy(&word, find(p, name)->v.bytes, sizeof word);
+	return word;
+}
+
+static const int64_t *numbers_of(const struct part *p, cudnnBackendAttributeName_t name)
+{
+	return find(p, name)->v.numbers;
+}
+
+/* Kinds without rules: of other graphs, and those that cuDNN fills in. */
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
+					   cudnnBackendDescriptor_t *out)
+{
+	struct part *p = calloc(1, sizeof *p);
+
+	p->kind = kind;
+	*out = p;
+	return 0;
+}
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d)
+{
+	NEED(d);
+	free(d);
+	return 0;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+				       cudnnBackendAttributeType_t type, int64_t n, const void *v)
+{
+	struct part *p = d;
+	const struct rule *r = rules;
+	int known = 0;
+
+	for (int i = 0; i < N_RULES; i++)
+		known |= rules[i].kind == p->kind;
+	if (!known)
+		return 0; /* of a graph that has no plan */
+	while (r < rules + N_RULES && (r->kind != p->kind || r->name != name))
+		r++;
+	NEED(r < rules + N_RULES && r->type == type && n >= r->fewest && n <= r->most);
+	NEED(!p->finished && p->n_set < MAX_SET && !find(p, name));
+	NEED((size_t)n * bytes_of(type) <= MAX_VALUES);
+	p->set[p->n_set] = (struct attribute){.name = name, .n = n};
+	memcpy(p->set[p->n_set++].v.bytes, v, (size_t)n * bytes_of(type));
+	for (int64_t i = 0; type == PART && i < n; i++) {
+		const struct part *other = ((struct part *const *)v)[i];
+
+		NEED(other && other->finished);
+	}
+	return 0;
+}
+
+/* ---- plans ---- */
+
+/* A tensor of a plan, with channels last. */
+static void keep_tensor(struct part *plan, int i, const struct part *t, struct pretend_tensor *to)
+{
+	const int64_t *n = numbers_of(t, CUDNN_ATTR_TENSOR_DIMENSIONS);
+	const int64_t *strides = numbers_of(t, CUDNN_ATTR_TENSOR_STRIDES);
+	const cudnnDataType_t type = word_of(t, CUDNN_ATTR_TENSOR_DATA_TYPE);
+
+	NEED(strides[1] == 1 && strides[3] == n[1] && strides[2] == n[1] * n[3]);
+	NEED(strides[0] == n[1] * n[2] * n[3]);
+	plan->numbers[i] = *numbers_of(t, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+	plan->alignment[i] = *numbers_of(t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+	plan->nbytes[i] = n[0] * n[1] * n[2] * n[3] * (type == CUDNN_DATA_FLOAT ? 4 : 2);
+	for (int k = 0; k < i; k++)
+		NEED(plan->numbers[k] != plan->numbers[i]);
+	if (to)
+		to->like = (struct cudnnTensorStruct){
+			CUDNN_TENSOR_NHWC, type, {(int)n[0], (int)n[1], (int)n[2], (int)n[3]},
+			.n_dims = 4};
+}
+
+static int out_size(const struct pretend_convolution *k, int i)
+{
+	const struct cudnnConvolutionStruct *s = &k->shape;
+	const int window = s->dilation[i] * (k->w.like.n[2 + i] - 1) + 1;
+
+	return (k->x.like.n[2 + i] + 2 * s->pad[i] - window) / s->stride[i] + 1;
+}
+
+/* What cuDNN 9.19 plans on Hopper: float16, channels and filters in eights. */
+static int is_supported(const struct pretend_convolution *k)
+{
+	return k->x.like.type == CUDNN_DATA_HALF && k->x.like.n[1] % 8 == 0 &&
+	       k->y.like.n[1] % 8 == 0 && k->x.like.n[1] == k->w.like.n[1];
+}
+
+/* A convolution, then sums of its output. */
+static int compile(struct part *plan, const struct part *graph)
+{
+	const struct attribute *ops = find(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+	const struct part *op = ops->v.pointers[0], *stats = ops->v.pointers[ops->n - 1];
+	const struct part *shape, *y;
+	struct pretend_convolution *k = &plan->work;
+
+	if (ops->n != 2 || getenv("PRETEND_NO_FUSION") ||
+	    op->kind != CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
+	    stats->kind != CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR)
+		return 0;
+	y = part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+	NEED(part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_XDESC) == y);
+	NEED(word_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_MODE) == CUDNN_GENSTATS_SUM_SQSUM);
+	keep_tensor(plan, 0, part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X), &k->x);
+	keep_tensor(plan, 1, part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W), &k->w);
+	keep_tensor(plan, 2, y, &k->y);
+	keep_tensor(plan, 3, part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC), NULL);
+	keep_tensor(plan, 4, part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC), NULL);
+	NEED(plan->nbytes[3] == 4 * k->y.like.n[1] && plan->nbytes[4] == plan->nbytes[3]);
+	shape = part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+	k->shape.groups = 1;
+	for (int i = 0; i < 2; i++) {
+		k->shape.pad[i] = (int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)[i];
+		k->shape.stride[i] =
+			(int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)[i];
+		k->shape.dilation[i] = (int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_DILATIONS)[i];
+		NEED(k->y.like.n[2 + i] == out_size(k, i));
+	}
+	NEED(k->x.like.n[0] == k->y.like.n[0] && k->w.like.n[0] == k->y.like.n[1]);
+	k->out = PRETEND_OUT_Y;
+	return is_supported(k);
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d)
+{
+	struct part *p = d, *config, room = {0};
+
+	NEED(!p->finished);
+	for (int i = 0; i < N_RULES; i++)
+		NEED(rules[i].kind != p->kind || rules[i].fewest == 0 || find(p, rules[i].name));
+	p->finished = 1;
+	switch (p->kind) {
+	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+		return compile(&room, p) ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
+	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+		p->graph = part_of(p, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+		return 0;
+	case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+		config = part_of(p, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+		NEED(config->graph && config->engine == N_ENGINES - 1);
+		p->handle = find(p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)->v.pointers[0];
+		return compile(p, config->graph) ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
+	case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+		NEED(find(p, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS)->n ==
+		     find(p, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)->n);
+		return 0;
+	default: return 0;
+	}
+}
+
+/* ---- answers ---- */
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const d,
+				       cudnnBackendAttributeName_t name,
+				       cudnnBackendAttributeType_t type, int64_t most, int64_t *n,
+				       void *v)
+{
+	static const cudnnBackendNumericalNote_t notes[N_ENGINES][2] = {
+		{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
+		{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_WINOGRAD},
+		{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}};
+	const struct part *p = d;
+	struct part *to;
+
+	NEED(p->finished);
+	*n = 1;
+	switch (name) {
+	case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+		NEED(type == PART && most >= N_ENGINES);
+		*n = N_ENGINES;
+		break;
+	case CUDNN_ATTR_ENGINECFG_ENGINE: NEED(type == PART && most == 1); break;
+	case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+		NEED(type == CUDNN_TYPE_INT64 && most == 1);
+		*(int64_t *)v = p->engine;
+		return 0;
+	case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+		NEED(type == CUDNN_TYPE_NUMERICAL_NOTE && most >= 2);
+		*n = 2;
+		memcpy(v, notes[p->engine], sizeof notes[p->engine]);
+		return 0;
+	case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
+		NEED(type == CUDNN_TYPE_INT64 && most == 1);
+		*(int64_t *)v = SCRATCH;
+		return 0;
+	default: NEED(!"an attribute that can be read");
+	}
+	for (int i = 0; i < *n; i++) {
+		to = ((struct part **)v)[i];
+		NEED(to->kind == (name == CUDNN_ATTR_ENGINEHEUR_RESULTS
+					  ? CUDNN_BACKEND_ENGINECFG_DESCRIPTOR
+					  : CUDNN_BACKEND_ENGINE_DESCRIPTOR));
+		to->graph = p->graph;
+		to->engine = name == CUDNN_ATTR_ENGINEHEUR_RESULTS ? i : p->engine;
+		to->finished = 1;
+	}
+	return 0;
+}
+
+/* ---- work ---- */
+
+/* The array with this number, which is on the GPU and aligned. */
+static void *array_of(const struct part *plan, const struct part *pack, int i)
+{
+	const struct attribute *numbers = find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+	const struct attribute *arrays = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+	int device = -1, k = 0;
+
+	while (k < numbers->n && ((const int64_t *)numbers->v.bytes)[k] != plan->numbers[i])
+		k++;
+	NEED(k < numbers->n);
+	NEED((uintptr_t)arrays->v.pointers[k] % (uintptr_t)plan->alignment[i] == 0);
+	NEED(pretend_is_on_gpu(arrays->v.pointers[k], (size_t)plan->nbytes[i], &device));
+	NEED(device == pretend_device());
+	return arrays->v.pointers[k];
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan_of,
+				  cudnnBackendDescriptor_t pack_of)
+{
+	const struct part *plan = plan_of, *pack = pack_of;
+	struct pretend_convolution k = plan->work;
+	void *room;
+	int device = -1;
+
+	NEED(plan->finished && plan->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+	NEED(pack->finished && pack->kind == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+	NEED(plan->handle == h);
+	k.x.data = array_of(plan, pack, 0);
+	k.w.data = array_of(plan, pack, 1);
+	k.y.data = array_of(plan, pack, 2);
+	k.sums[0] = array_of(plan, pack, 3);
+	k.sums[1] = array_of(plan, pack, 4);
+	room = find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE)->v.pointers[0];
+	NEED(pretend_is_on_gpu(room, SCRATCH, &device) && device == pretend_device());
+	return pretend_put_convolution(h, &k, room, SCRATCH);
+}
