@@ -228,6 +228,8 @@ struct mu_tensor {
 	size_t nbytes;   /* of data, and of grad, in this layout; set by plan of the operation that
 			    writes the tensor */
 	void *layout;    /* private to the device, NULL = plain */
+	size_t sums_at;  /* bytes from data to sums of each channel, which the device writes with
+			    the tensor for a batch-norm; part of nbytes. 0: none */
 	float *data;     /* set before bind */
 	float *grad;     /* set before bind; NULL if !needs_grad */
 };
@@ -384,6 +386,8 @@ struct mu_op {
 	bool in_place, undone;
 	const struct mu_activation *fused_activation, *undoes;
 	unsigned shared_grads;
+	/* A batch-norm alone reads the output: a device may write sums for it (sums_at). */
+	bool feeds_norm;
 	/* Batch-norm and sum: between forward and backward the memory of the output is reused, and
 	 * `restore` computes the output again. */
 	bool restored;

@@ -59,7 +59,8 @@ COST(multiply, (T + 4) * n, T *n)
 COST(plane_sums, (a->dy ? 2 : 1) * T * ALL,
      (a->second ? 8.0 : 4.0) * (double)a->lanes * (double)a->channels)
 COST(channel_sums, LANES(a->of) + (a->adds ? 4 * CHANNELS(a->of) : 0), 4 * CHANNELS(a->of))
-COST(statistics, LANES(a->of) + (T + (a->normals.gamma ? 8 : 4)) * CHANNELS(a->of),
+COST(statistics,
+     LANES(a->of) + ((a->x ? T : 0) + (a->normals.gamma ? 8 : 4)) * CHANNELS(a->of),
      (16 + (double)sizeof(struct cuda_normal)) * CHANNELS(a->of))
 COST(normals, (16 + (a->gamma ? 4 : 0) + 4) * n, (double)sizeof(struct cuda_normal) * n)
 COST(normalize, (a->add ? 2 : 1) * T * ALL, T *ALL)

@@ -26,7 +26,8 @@ for np in 1 2 3; do
 done
 
 part "all operations"
-for t in test_gpu test_versions test_recorded test_ops test_dtype test_blocks $(in_tier long && echo test_net); do
+for t in test_gpu test_versions test_recorded test_fused test_ops test_dtype test_blocks \
+	$(in_tier long && echo test_net); do
 	MU_TEST_DEVICES=gpu PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
 	grep -q '^skipped.* gpu' out && fail "$t: $(grep '^skipped' out)"
 	case $t in

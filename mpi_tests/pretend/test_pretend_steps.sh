@@ -120,9 +120,10 @@ in_all() {
 	[ "$n" -gt 100 ] && [ "$n" -le "$1" ] || fail "$n kernels in a step, more than $1: $(tr '\t\n' ' ;' <work)"
 }
 
-part "kernels of a step: three for a convolution, six or seven for a batch-norm, none for a parameter"
+part "kernels of a step: three for a convolution, five to seven for a batch-norm, none for a parameter"
 step_work --dtype float16 --loss-scale 16
-in_all $((3 * 16 + 6 * 16 + 28))
+in_all $((3 * 16 + 5 * 16 + 29))
+at_most 1 value_sums_float16 # of the image's three channels
 at_most 2 scale
 at_most 2 lay_weights
 at_most 4 convert
@@ -133,6 +134,31 @@ step_work --dtype float32
 in_all $((3 * 16 + 7 * 16 + 28)) # outputs are restored
 at_most 1 update
 at_most 0 normals
+
+part "convolutions that sum for batch-norms, and convolutions that do not: all but rounding is equal"
+block="--network resnet-v1 --num-layers 8 --image-shape 3,8,8 --benchmark 1 --batch-size 4 --num-batches 2
+	--num-epochs 1 --lr 0.01 --log-prefix none --log-time 0 --gpus 0 --dtype float16 --verbose 1"
+# summed N OPTION...: this many convolutions of a training step make sums; the loss
+summed() {
+	train 1 $block "${@:2}"
+	expect_count $1 '^engine of .*, forward: cuDNN.s engine 2, with sums for the batch-norm, 0.001 MB of workspace'
+	loss=$(sed -n 's/^Epoch\[0\] Train-cross-entropy=//p' "$log")
+}
+summed 9
+with=$loss
+summed 0 --conv-algo direct
+awk -v a="$with" -v b="$loss" 'BEGIN { exit !(a > 0 && a != b && a - b < 2e-3 && b - a < 2e-3) }' ||
+	fail "a loss of $loss with sums of batch-norm's own, and $with with those of convolutions"
+apart=$loss
+PRETEND_NO_FUSION=1 summed 0
+[ "$loss" = "$apart" ] || fail "no engine makes sums: a loss of $loss, and $apart by --conv-algo direct"
+# Parts of which two end with a convolution and begin with its batch-norm: the sums go from GPU to GPU.
+deep="${block/layers 8/layers 14} --verbose 0"
+train 1 $deep
+one=$(sed -n 's/^Epoch\[0\] Train-cross-entropy=//p' "$log")
+PRETEND_GPUS=7 train 1 ${deep/gpus 0/gpus 0,1,2,3,4,5,6} --model-parallel 7
+expect '^stage 1 on gpu:1: stage1_unit1_bn2 to'
+expect "^Epoch\[0\] Train-cross-entropy=$one\$"
 
 part "the GPU has work while the host waits for a loss"
 idle=$(($(cat idle.4) - $(cat idle.3)))

@@ -244,7 +244,7 @@ struct cuda_normals {
 
 /* Mean and biased variance of each channel, of 1 / share values: x is the first of channel 0, and
  * that of the next channel is `area` further on; then `normals` of them. n groups of eight
- * channels. */
+ * channels. x NULL: the sums are of the values themselves. */
 struct cuda_statistics {
 	struct cuda_lanes of;
 	const void *x;

@@ -3,14 +3,15 @@
  * Convolution, by cuDNN. For each phase cuDNN's heuristics list algorithms, the fastest first. The
  * first one is used that is deterministic, needs at most MOST_BYTES of scratch, and is direct
  * (Winograd and Fourier transforms round differently); then some that are not listed. If Winograd
- * is requested, its algorithms are tried before. Products are float32: no TF32.
+ * is requested, its algorithms are tried before. Products are float32: no TF32. Forward may also be
+ * a plan that sums the output for a batch-norm: dnn_graph.h, norm.c.
  *
  * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which
  * accumulate in float32. Weights are rounded and transposed, and their gradient is converted back:
  * parameters stay plain float32. layout.c does so for many convolutions at once, in memory that
  * each keeps during a step; without that memory each call does it, in the scratch.
  */
-#include "cuda.h"
+#include "dnn_graph.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ struct convolution {
 	cudnnFilterDescriptor_t weight;
 	cudnnConvolutionDescriptor_t shape;
 	struct choice choices[MU_CONVOLUTION_PHASES];
+	struct dnn_plan with_sums; /* forward, where it is planned, in place of the choice */
 	/* Scratch: weights or their gradient in `layout`, 0 and NULL if they are plain; then
 	 * cuDNN's workspace. */
 	const struct cuda_layout *layout;
@@ -244,6 +246,20 @@ out:
 	return st;
 }
 
+static enum mu_status choose_forward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	struct convolution *c = op->impl;
+
+	mu_cuda_plan_sums(d, op, (int64_t)MOST_BYTES, &c->with_sums);
+	if (!c->with_sums.plan)
+		MU_TRY(choose(d, op, MU_CONVOLUTION_FORWARD));
+	else
+		op->scratch_nbytes = c->weight_nbytes + (size_t)c->with_sums.nbytes;
+out:
+	return st;
+}
+
 /* ---- plan ---- */
 
 static cudnnTensorFormat_t format_of(const struct cuda_layout *layout)
@@ -313,7 +329,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	if (mu_shape_n(&op->params[0].shape) <= INT_MAX)
 		op->kept_nbytes = c->weight_nbytes;
 	MU_TRY(describe(d, op, c));
-	MU_TRY(choose(d, op, MU_CONVOLUTION_FORWARD));
+	MU_TRY(choose_forward(d, op));
 	if (op->phase == MU_PHASE_TRAIN)
 		MU_TRY(choose(d, op, MU_CONVOLUTION_WEIGHTS));
 	if (op->phase == MU_PHASE_TRAIN && op->inputs[0]->needs_grad)
@@ -329,6 +345,7 @@ static void release(struct cuda_device *d, struct mu_op *op)
 {
 	struct convolution *c = op->impl;
 
+	mu_dnn_release(&d->api, &c->with_sums);
 	if (c->shape)
 		d->api.cudnnDestroyConvolutionDescriptor(c->shape);
 	if (c->weight)
@@ -371,11 +388,15 @@ out:
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const struct convolution *c = op->impl;
+	struct convolution *c = op->impl;
 	const struct choice *choice = &c->choices[MU_CONVOLUTION_FORWARD];
 	const void *weights;
 
 	MU_TRY(weights_of(d, op, &weights));
+	if (c->with_sums.plan) {
+		MU_TRY(mu_cuda_forward_with_sums(d, op, &c->with_sums, weights, room_of(op)));
+		goto out;
+	}
 	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
 	DNN(d, cudnnConvolutionForward, d->dnn, &one, c->in, op->inputs[0]->data, c->weight,
 	    weights, c->shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, room_of(op),

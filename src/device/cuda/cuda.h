@@ -63,7 +63,8 @@
 	F(cudnnGetRNNWeightSpaceSize) F(cudnnGetRNNWeightParams) F(cudnnGetRNNTempSpaceSizes) \
 	F(cudnnRNNForward) F(cudnnRNNBackwardData_v8) F(cudnnRNNBackwardWeights_v8) \
 	F(cudnnBackendCreateDescriptor) F(cudnnBackendDestroyDescriptor) \
-	F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) F(cudnnBackendFinalize)
+	F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) F(cudnnBackendFinalize) \
+	F(cudnnBackendExecute)
 /* clang-format on */
 
 #define CUDA_MEMBER(f) __typeof__(f) *f;

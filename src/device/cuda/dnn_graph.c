@@ -38,7 +38,7 @@ struct builder {
 	const struct cuda_api *api;
 	struct dnn_plan *plan;
 	enum mu_status st;
-	int64_t last_tensor; /* numbers of tensors count from 1 */
+	int64_t last_tensor; /* numbers count from 1, in the order of enum dnn_array */
 	part ops[MAX_OPS];
 	int n_ops;
 };
@@ -458,6 +458,8 @@ enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *
 
 void mu_dnn_release(const struct cuda_api *api, struct dnn_plan *plan)
 {
+	if (plan->pack)
+		api->cudnnBackendDestroyDescriptor(plan->pack);
 	if (plan->plan)
 		api->cudnnBackendDestroyDescriptor(plan->plan);
 	while (plan->n_parts > 0)

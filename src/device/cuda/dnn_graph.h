@@ -3,7 +3,9 @@
  * Convolutions by cuDNN's graph API: alone, or in one kernel with what stands beside them. cuDNN
  * plans a graph for a handle's GPU, or for a GPU that is not there, from its properties in JSON
  * ("without a device", cuDNN 9.8 and later), which is how the test shows what every network gets on
- * which GPU. The device does not use these plans yet.
+ * which GPU. Of a batch-norm's neighbours the device uses DNN_FORWARD_STATISTICS (norm.c):
+ * the convolution writes its sums behind its output (sums_at of struct mu_tensor), and batch-norm's
+ * forward, which then reads the output once less, starts from them.
  *
  * Tensors have channels last. Products of float16 and bfloat16 are summed in float32; those of
  * float32 are never rounded to TF32. An engine is taken if it gives the same bits in every run, is
@@ -62,8 +64,18 @@ struct dnn_target {
 enum mu_status mu_dnn_properties(const struct cuda_api *api, const char *json,
 				 cudnnBackendDescriptor_t *out);
 
+/* Arrays of the tensors of DNN_FORWARD_STATISTICS, in GPU memory, aligned to 16 bytes; sums are
+ * float32. */
+enum dnn_array { DNN_W, DNN_Y, DNN_X, DNN_SUM, DNN_SQUARES, DNN_N_ARRAYS };
+struct dnn_arrays {
+	const void *of[DNN_N_ARRAYS];
+	void *scratch;
+};
+
 struct dnn_plan {
 	cudnnBackendDescriptor_t plan; /* NULL: no engine does it */
+	cudnnBackendDescriptor_t pack; /* these arrays, for cuDNN; NULL: none yet */
+	struct dnn_arrays arrays;
 	int64_t engine, nbytes;        /* number of the engine; scratch */
 	bool tensor_cores;
 	cudnnBackendDescriptor_t parts[64]; /* of the graph */
@@ -75,5 +87,20 @@ enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *
 			   const struct dnn_convolution *c, enum dnn_pattern pattern,
 			   int64_t most_bytes, struct dnn_plan *out);
 void mu_dnn_release(const struct cuda_api *api, struct dnn_plan *plan);
+/* launch.c: submit the work of a plan of DNN_FORWARD_STATISTICS. A call with the arrays of the call
+ * before allocates nothing. */
+enum mu_status mu_dnn_run(struct cuda_device *d, struct dnn_plan *plan,
+			  const struct dnn_arrays *arrays);
+
+/*
+ * norm.c: plan a convolution that also sums its output for the batch-norm behind it, and make room
+ * for the sums behind the output. No plan: it feeds no batch-norm in training, has a bias or an
+ * activation, is asked for as another algorithm, or cuDNN has no such kernel; then batch-norm reads
+ * the output once more.
+ */
+void mu_cuda_plan_sums(struct cuda_device *d, struct mu_op *op, int64_t most_bytes,
+		       struct dnn_plan *plan);
+enum mu_status mu_cuda_forward_with_sums(struct cuda_device *d, const struct mu_op *op,
+					 struct dnn_plan *plan, const void *weights, void *scratch);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launch kernels, and set the streams of libraries. See cuda.h. */
-#include "cuda.h"
+/* Launch kernels and plans of cuDNN's, and set the streams of libraries. See cuda.h. */
+#include "dnn_graph.h"
+
+#include <string.h>
 
 #include <muster/base.h>
 
@@ -57,6 +59,43 @@ enum mu_status mu_cuda_set_streams(struct cuda_device *d)
 	BLAS(d, cublasSetStream, d->blas, d->work);
 	BLAS(d, cublasSetWorkspace, d->blas, (void *)(uintptr_t)d->blas_workspace, CUDA_BLAS_BYTES);
 	DNN(d, cudnnSetStream, d->dnn, d->work);
+out:
+	return st;
+}
+
+/* The arrays, as cuDNN wants them: in a descriptor that does not change. */
+static enum mu_status make_pack(struct cuda_device *d, struct dnn_plan *plan,
+				const struct dnn_arrays *arrays)
+{
+	enum mu_status st = MU_OK;
+	int64_t numbers[DNN_N_ARRAYS];
+
+	for (int64_t i = 0; i < DNN_N_ARRAYS; i++)
+		numbers[i] = i + 1;
+	if (plan->pack)
+		d->api.cudnnBackendDestroyDescriptor(plan->pack);
+	plan->pack = NULL;
+	DNN(d, cudnnBackendCreateDescriptor, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &plan->pack);
+	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
+	    CUDNN_TYPE_INT64, DNN_N_ARRAYS, numbers);
+	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+	    CUDNN_TYPE_VOID_PTR, DNN_N_ARRAYS, arrays->of);
+	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
+	    CUDNN_TYPE_VOID_PTR, 1, &arrays->scratch);
+	DNN(d, cudnnBackendFinalize, plan->pack);
+	plan->arrays = *arrays;
+out:
+	return st;
+}
+
+enum mu_status mu_dnn_run(struct cuda_device *d, struct dnn_plan *plan,
+			  const struct dnn_arrays *arrays)
+{
+	enum mu_status st = MU_OK;
+
+	if (!plan->pack || memcmp(&plan->arrays, arrays, sizeof *arrays) != 0)
+		MU_TRY(make_pack(d, plan, arrays));
+	DNN(d, cudnnBackendExecute, d->dnn, plan->plan, plan->pack);
 out:
 	return st;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalisation and LRN: formulas in ref/norm.c and ref/lrn.c. */
-#include "cuda.h"
+#include "dnn_graph.h"
 
 #include <muster/base.h>
 
@@ -76,6 +76,78 @@ enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tenso
 	args->n = args->lanes * blocks_of_lane(t);
 	*lanes = (struct cuda_lanes){args->first, args->second, args->lanes, e.channels};
 	return mu_cuda_rows(d, kernel, args->n, args);
+}
+
+/* ---- sums that a convolution makes, for the batch-norm behind it ---- */
+
+static int64_t one_or(int value)
+{
+	return value ? value : 1;
+}
+
+static struct dnn_convolution describe(const struct mu_op *op)
+{
+	const struct mu_convolution *a = op->attr;
+	const size_t *n = op->inputs[0]->shape.dims;
+
+	return (struct dnn_convolution){
+		.type = mu_cuda_dnn_type(op->inputs[0]->layout),
+		.in = {(int64_t)n[0], (int64_t)n[1], (int64_t)n[2], (int64_t)n[3]},
+		.filters = a->filters,
+		.kernel = {a->kernel[0], a->kernel[1]},
+		.pad = {a->pad[0], a->pad[1]},
+		.stride = {one_or(a->stride[0]), one_or(a->stride[1])},
+		.dilate = {one_or(a->dilate[0]), one_or(a->dilate[1])},
+		.groups = one_or(a->groups),
+	};
+}
+
+static bool wants_sums(const struct cuda_device *d, const struct mu_op *op)
+{
+	const struct mu_convolution *a = op->attr;
+	enum mu_convolution_algorithm asked[MU_CONVOLUTION_PHASES];
+
+	mu_convolution_requested(d->device, op->name, asked);
+	return op->feeds_norm && op->phase == MU_PHASE_TRAIN && a->no_bias &&
+	       !op->fused_activation && asked[MU_CONVOLUTION_FORWARD] == MU_CONVOLUTION_AUTO;
+}
+
+void mu_cuda_plan_sums(struct cuda_device *d, struct mu_op *op, int64_t most_bytes,
+		       struct dnn_plan *plan)
+{
+	const struct dnn_target target = {.handle = d->dnn};
+	const struct dnn_convolution c = describe(op);
+	struct mu_tensor *out = op->outputs[0];
+
+	if (!wants_sums(d, op) || !mu_dnn_fuses(&c))
+		return;
+	if (mu_dnn_plan(&d->api, &target, &c, DNN_FORWARD_STATISTICS, most_bytes, plan) != MU_OK) {
+		mu_log_detail("%s: no sums for the batch-norm: %s", op->name, mu_trace_message());
+		mu_trace_clear();
+	}
+	if (!plan->plan)
+		return;
+	out->sums_at = mu_cuda_round(out->nbytes);
+	out->nbytes = out->sums_at + 2 * out->shape.dims[1] * sizeof(float);
+	op->algorithms[MU_CONVOLUTION_FORWARD] = MU_CONVOLUTION_DIRECT;
+	mu_log_detail("engine of %s, forward: cuDNN's engine %lld, with sums for the batch-norm, "
+		      "%.3f MB of workspace",
+		      op->name, (long long)plan->engine, (double)plan->nbytes / 1e6);
+}
+
+enum mu_status mu_cuda_forward_with_sums(struct cuda_device *d, const struct mu_op *op,
+					 struct dnn_plan *plan, const void *weights, void *scratch)
+{
+	const struct mu_tensor *out = op->outputs[0];
+	const float *sums = (const float *)(const void *)((const char *)out->data + out->sums_at);
+	const struct dnn_arrays arrays = {.of = {[DNN_W] = weights,
+						 [DNN_Y] = out->data,
+						 [DNN_X] = op->inputs[0]->data,
+						 [DNN_SUM] = sums,
+						 [DNN_SQUARES] = sums + out->shape.dims[1]},
+					  .scratch = scratch};
+
+	return mu_dnn_run(d, plan, &arrays);
 }
 
 /* ---- batch-norm ---- */
@@ -175,12 +247,27 @@ static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 	return mu_cuda_eights(d, CUDA_normalize, args.n, &args);
 }
 
+/* The sums that the convolution before has written, or sums of its output's spread. */
+static enum mu_status find_sums(struct cuda_device *d, const struct mu_op *op,
+				struct cuda_statistics *args)
+{
+	const struct mu_tensor *in = op->inputs[0];
+	const size_t channels = in->shape.dims[1];
+	const float *sums = (const float *)(const void *)((const char *)in->data + in->sums_at);
+	struct cuda_partial_sums parts = {.of = CUDA_OF_SPREAD, .x = in->data};
+
+	if (in->sums_at == 0)
+		return mu_cuda_partial_sums(d, in, &parts, room_of(op), &args->of);
+	args->x = NULL;
+	args->of = (struct cuda_lanes){sums, sums + channels, 1, channels};
+	return MU_OK;
+}
+
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0];
 	const struct cuda_extent e = mu_cuda_extent(in);
-	struct cuda_partial_sums parts = {.of = CUDA_OF_SPREAD, .x = in->data};
 	struct cuda_statistics args = {
 		.x = in->data,
 		.type = mu_cuda_type(in),
@@ -193,7 +280,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 
 	if (op->phase == MU_PHASE_TRAIN) {
 		args.variance = variance_of(op);
-		MU_TRY(mu_cuda_partial_sums(d, in, &parts, room_of(op), &args.of));
+		MU_TRY(find_sums(d, op, &args));
 		MU_TRY(mu_cuda_rows(d, CUDA_statistics, args.n, &args));
 	} else {
 		MU_TRY(mu_cuda_each(d, CUDA_normals, args.normals.n, &args.normals));

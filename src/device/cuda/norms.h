@@ -86,8 +86,14 @@ CUDA_FUNCTION void normals_at(const struct cuda_normals *a, size_t c)
 	b->shift = a->beta[c];
 }
 
-/* Of differences from the channel's first value, which is close to the others: little
- * cancellation. */
+/*
+ * Of differences from the channel's first value, which is close to the others: little cancellation.
+ * Sums of y and of y y in float32, which a convolution made, lose digits where |mean| is many
+ * standard deviations: the variance is off by some 2^-20 (mean^2 + variance), 1 % of it at 100
+ * deviations. There y itself, rounded to float16, is off by up to a twentieth of a deviation. If
+ * cuDNN sums y before it is rounded, the mean is not quite that of what is normalized: the gradient
+ * of y then has a small sum, which weighs as much as the mean of the convolution's input does.
+ */
 CUDA_FUNCTION void statistics_row(const struct cuda_statistics *a, size_t row, size_t thread,
 				  size_t threads)
 {
@@ -97,8 +103,9 @@ CUDA_FUNCTION void statistics_row(const struct cuda_statistics *a, size_t row, s
 	add_lanes(room, &a->of, c, thread, threads);
 	for (size_t k = thread; k < CUDA_EIGHT && c + k < a->of.channels; k += threads) {
 		const double mean = room[0][k] * a->share;
+		const size_t at = (c + k) * a->area;
 
-		a->mean[c + k] = (double)number_at(a->x, a->type, (c + k) * a->area) + mean;
+		a->mean[c + k] = mean + (a->x ? (double)number_at(a->x, a->type, at) : 0);
 		a->variance[c + k] = fmax(room[1][k] * a->share - mean * mean, 0.0);
 		normals_at(&a->normals, c + k);
 	}

@@ -99,6 +99,8 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 {
 	struct mu_op *before = producer(plan, op->inputs[0]);
 
+	if (op->kind == MU_OP_BATCH_NORM && before)
+		before->feeds_norm = true;
 	if (op->kind == MU_OP_SPLIT) {
 		op->in_place = true;
 		if (before && mu_plan_has_activation_to_undo(before) &&

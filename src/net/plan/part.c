@@ -79,6 +79,7 @@ static enum mu_status receive_from(struct mu_plan *plan, size_t t)
 		if (maker(from, made) == from->n_ops)
 			continue;
 		to->nbytes = made->nbytes;
+		to->sums_at = made->sums_at;
 		MU_TRY(plan->device->ops->copy_layout(plan->device, made->layout, &to->layout));
 		goto out;
 	}

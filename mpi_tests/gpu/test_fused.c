@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 @gpu */
+/*
+ * Batch-norms that get the sums of their input from the convolution before them (float16 on a GPU):
+ * mean and variance against those of the exact output, where the mean is up to 200 deviations; and
+ * the gradients of a step against ref's in float32, which up to 8 deviations are as near as with
+ * sums of a pass of their own.
+ */
+#include <string.h>
+
+#include <muster/base.h>
+#include <muster/device.h>
+#include <muster/net.h>
+
+#include "../lib/check.h"
+
+enum { BATCH = 6, CHANNELS = 16, FILTERS = 24, SIDE = 5, AREA = SIDE * SIDE, CLASSES = 4 };
+
+static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
+{
+	const struct mu_convolution first = {
+		.filters = FILTERS, .kernel = {1, 1}, .no_bias = true};
+	const struct mu_convolution second = {.filters = 8,
+					      .kernel = {3, 3},
+					      .stride = {2, 2},
+					      .pad = {1, 1},
+					      .no_bias = true};
+	const struct mu_batch_norm norm = {.eps = 1e-5f, .momentum = 0.9f};
+	const struct mu_fully_connected scores = {.units = (int)config->classes};
+	int x = mu_net_convolution(net, mu_net_input(net), &first, "first");
+
+	x = mu_net_batch_norm(net, x, &norm, "norm");
+	x = mu_net_activation(net, x, MU_ACTIVATION_RELU, NULL);
+	x = mu_net_convolution(net, x, &second, "second");
+	x = mu_net_batch_norm(net, x, &norm, NULL);
+	x = mu_net_flatten(net, x, NULL);
+	mu_net_softmax(net, mu_net_fully_connected(net, x, &scores, NULL), "softmax");
+	return MU_OK;
+}
+
+static const struct mu_network network = {
+	.name = "fused", .shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES, .build = build};
+
+/* What float16 holds exactly. */
+static float sample_at(size_t i, float offset)
+{
+	return offset + (float)((i * 37 + i / 7 * 11) % 9) / 4 - 1;
+}
+
+static float weight_at(size_t i)
+{
+	return (float)((i * 29 + i / 5 * 3) % 17) / 64 - 0.0625f;
+}
+
+struct step {
+	const char *device;
+	enum mu_dtype dtype;
+	enum mu_convolution_algorithm algorithm;
+	float offset; /* of the samples */
+};
+
+struct result {
+	const struct mu_slice *slices;
+	size_t n_slices;
+	float *weights, *gradients;
+	struct mu_plan *plan;
+	struct mu_net *net;
+	struct mu_device device;
+};
+
+/* Parameters of convolutions in float16's numbers, the others as a net begins. */
+static void set_weights(struct result *r)
+{
+	for (size_t k = 0; k < r->n_slices; k++)
+		for (size_t i = 0; strstr(r->slices[k].name, "_weight") && i < r->slices[k].n; i++)
+			r->weights[r->slices[k].at + i] = weight_at(i);
+}
+
+static bool run(struct result *r, const struct step *s)
+{
+	const struct mu_net_config config = {.shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES};
+	static const float labels[BATCH] = {0, 1, 2, 3, 0, 1};
+	struct mu_batch *batch;
+
+	*r = (struct result){.n_slices = 0};
+	if (mu_device_open(&r->device, s->device, 1) != MU_OK ||
+	    mu_device_set_dtype(&r->device, s->dtype) != MU_OK)
+		return false;
+	r->device.algorithm = s->algorithm;
+	if (mu_net_new_from(&r->net, &network, &config) != MU_OK ||
+	    mu_plan_new(&r->plan, r->net, &r->device, BATCH, MU_PHASE_TRAIN, NULL) != MU_OK ||
+	    MU_ALLOC(r->weights, mu_plan_n(r->plan), "weights") != MU_OK ||
+	    MU_ALLOC(r->gradients, mu_plan_n(r->plan), "gradients") != MU_OK ||
+	    mu_plan_init_weights(r->plan, "default", 3, r->weights) != MU_OK)
+		return false;
+	r->slices = mu_plan_slices(r->plan, &r->n_slices);
+	set_weights(r);
+	if (mu_plan_bind(r->plan, r->weights, r->gradients) != MU_OK)
+		return false;
+	batch = mu_plan_batch(r->plan);
+	batch->count = BATCH;
+	batch->labels = labels;
+	for (size_t i = 0; i < (size_t)BATCH * CHANNELS * AREA; i++)
+		mu_plan_input(r->plan)[i] = sample_at(i, s->offset);
+	for (size_t l = 0; l < mu_plan_layers(r->plan); l++)
+		if (mu_plan_forward(r->plan, l) != MU_OK)
+			return false;
+	for (size_t l = mu_plan_layers(r->plan); l-- > 0;)
+		if (mu_plan_backward(r->plan, l) != MU_OK)
+			return false;
+	return true;
+}
+
+static void release(struct result *r)
+{
+	mu_plan_free(r->plan);
+	mu_free(r->weights);
+	mu_free(r->gradients);
+	mu_net_free(r->net);
+	mu_device_close(&r->device);
+}
+
+static const float *gradient_of(const struct result *r, const char *name)
+{
+	for (size_t k = 0; k < r->n_slices; k++)
+		if (strcmp(r->slices[k].name, name) == 0)
+			return r->gradients + r->slices[k].at;
+	CHECK(!name);
+	return r->gradients;
+}
+
+/*
+ * Of the first convolution's output: the auxiliary gradients are BATCH times the statistics. The
+ * variance is a difference of float32 sums of 150 numbers, each off by up to 75 half units of the
+ * last place.
+ */
+static void check_statistics(const struct result *r, float offset)
+{
+	const float *mean = gradient_of(r, "norm_moving_mean");
+	const float *variance = gradient_of(r, "norm_moving_var");
+
+	for (size_t f = 0; f < FILTERS; f++) {
+		double sum = 0, squares = 0;
+
+		for (size_t i = 0; i < (size_t)BATCH * AREA; i++) {
+			const size_t at = i / AREA * CHANNELS * AREA + i % AREA;
+			double y = 0;
+
+			for (size_t c = 0; c < CHANNELS; c++)
+				y += (double)weight_at(f * CHANNELS + c) *
+				     (double)sample_at(at + c * AREA, offset);
+			sum += y;
+			squares += y * y;
+		}
+		sum /= BATCH * AREA;
+		squares = squares / (BATCH * AREA) - sum * sum;
+		if (!CHECK_NEAR((double)mean[f] / BATCH, sum, 1e-6 * (1 + fabs(sum))) ||
+		    !CHECK_NEAR((double)variance[f] / BATCH, squares,
+				0x1p-18 * (sum * sum + squares)))
+			break;
+	}
+}
+
+static double distance(const struct result *a, const struct result *b, const struct mu_slice *s)
+{
+	double difference = 0, size = 0;
+
+	for (size_t i = s->at; i < s->at + s->n; i++) {
+		const double d = (double)a->gradients[i] - (double)b->gradients[i];
+
+		difference += d * d;
+		size += (double)b->gradients[i] * (double)b->gradients[i];
+	}
+	return sqrt(difference / fmax(size, 1e-4));
+}
+
+static void compare(float offset, bool gradients)
+{
+	const struct step steps[] = {
+		{"ref", MU_FLOAT32, MU_CONVOLUTION_AUTO, offset},
+		{"gpu:0", MU_FLOAT16, MU_CONVOLUTION_AUTO, offset},
+		{"gpu:0", MU_FLOAT16, MU_CONVOLUTION_DIRECT, offset},
+	};
+	struct result r[3];
+	bool ran = true;
+
+	for (int i = 0; i < 3; i++)
+		if (!CHECK(run(&r[i], &steps[i]))) {
+			mu_trace_print(stderr, steps[i].device);
+			mu_trace_clear();
+			ran = false;
+		}
+	for (size_t k = 0; ran && gradients && k < r[0].n_slices; k++) {
+		const double with = distance(&r[1], &r[0], &r[0].slices[k]);
+		const double apart = distance(&r[2], &r[0], &r[0].slices[k]);
+
+		printf("offset %g, %s: %.5f from ref, %.5f with sums of their own\n",
+		       (double)offset, r[0].slices[k].name, with, apart);
+		CHECK(with <= 1.5 * apart + 0.001);
+	}
+	if (ran)
+		check_statistics(&r[1], offset);
+	for (int i = 0; i < 3; i++)
+		release(&r[i]);
+}
+
+int main(void)
+{
+	const struct mu_device_ops *const *device = mu_device_table;
+	char why[256];
+
+	while (*device && strcmp((*device)->name, "gpu") != 0)
+		device++;
+	if (!*device || !mu_device_is_here(*device, why, sizeof why)) {
+		printf("skipped: %s\n", *device ? why : "this build has no device gpu");
+		return CHECK_SKIPPED;
+	}
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_WARN});
+	compare(0, true);
+	compare(1, true);
+	compare(2, true);
+	compare(60, false);
+	return check_failures() ? 1 : 0;
+}
