@@ -406,7 +406,8 @@ const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l);
 size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **keys);
 /* Write "convolution + relu" into text; returns text. */
 const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text, size_t nbytes);
-/* "winograd"; for backward "direct/winograd", the algorithms for the gradients of data and weights.
+/* "winograd", "direct+sums" with sums for the batch-norm behind; for backward "direct/winograd",
+ * the algorithms for the gradients of data and weights.
  * "" for layers other than convolutions, and on devices with one algorithm. */
 const char *mu_plan_layer_algorithm(const struct mu_plan *plan, size_t l, bool backward, char *text,
 				    size_t nbytes);

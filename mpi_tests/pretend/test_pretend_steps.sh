@@ -160,6 +160,15 @@ PRETEND_GPUS=7 train 1 ${deep/gpus 0/gpus 0,1,2,3,4,5,6} --model-parallel 7
 expect '^stage 1 on gpu:1: stage1_unit1_bn2 to'
 expect "^Epoch\[0\] Train-cross-entropy=$one\$"
 
+part "--conv-algo tune tries both; its table is read again"
+train 1 $block --conv-algo tune --conv-table tuned
+expect '^--conv-algo tune: a step of 4 samples by auto takes'
+expect '^--conv-algo tune: wrote tuned: 10 convolutions'
+[ "$(awk 'NR > 4 && $2 ~ /auto|direct/' tuned | wc -l)" = 10 ] || fail "the table: $(cat tuned)"
+summed "$(awk 'NR > 4 && $1 != "conv0" && $2 == "auto"' tuned | wc -l)" --conv-table tuned
+awk 'NR > 4 { $2 = NR == 7 ? "auto" : "direct" } { print }' tuned >one
+summed 1 --conv-table one
+
 part "the GPU has work while the host waits for a loss"
 idle=$(($(cat idle.4) - $(cat idle.3)))
 [ $idle -le 0 ] || fail "a wait of the host leaves the GPU idle: $idle in a step"

@@ -90,7 +90,8 @@ const char *mu_plan_layer_algorithm(const struct mu_plan *plan, size_t l, bool b
 	if (op->kind != MU_OP_CONVOLUTION || op->algorithms[0] == MU_CONVOLUTION_AUTO)
 		snprintf(text, nbytes, "%s", "");
 	else if (!backward)
-		snprintf(text, nbytes, "%s", name_of(op, MU_CONVOLUTION_FORWARD));
+		snprintf(text, nbytes, "%s%s", name_of(op, MU_CONVOLUTION_FORWARD),
+			 op->outputs[0]->sums_at ? "+sums" : "");
 	else if (!op->inputs[0]->needs_grad)
 		snprintf(text, nbytes, "%s", name_of(op, MU_CONVOLUTION_WEIGHTS));
 	else

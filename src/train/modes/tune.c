@@ -3,8 +3,10 @@
  * --conv-algo tune: a full batch's step by each algorithm, layer by layer, on the first device; the
  * fastest of each layer are written to --conv-table. Gradients of data and of weights are measured
  * together. Matrix products are not tried: their plain layouts would cost their neighbours
- * more than they save. A table that makes the whole step no faster than the fixed rule is not
- * worth another rounding: then the rule is written.
+ * more than they save. Where convolutions sum their output for batch-norms, by the fixed rule only,
+ * the rule is tried, too, and a convolution's forward counts with that of the batch-norm behind it.
+ * A table that makes the whole step no faster than the fixed rule is not worth another rounding:
+ * then the rule is written.
  */
 #include "engine/engine.h"
 #include "modes.h"
@@ -21,6 +23,7 @@ struct tuner {
 	struct mu_convolution_choice *choices;
 	size_t n_choices;
 	float *labels;
+	bool sums; /* by the fixed rule convolutions make those of batch-norms */
 };
 
 static enum mu_status run_steps(struct tuner *t, struct mu_plan *plan)
@@ -79,6 +82,29 @@ static double seconds_of(const struct tuner *t)
 	return sum * (double)t->engine->devices.of[0].batch;
 }
 
+/* Of a layer, and of a batch-norm directly behind it. */
+static struct mu_layer_time forward_of(const struct tuner *t, const struct mu_plan *plan, size_t l)
+{
+	struct mu_layer_time time = t->times[l].forward;
+	char kind[64] = "";
+
+	if (t->sums && l + 1 < t->n)
+		mu_plan_layer_kind(plan, l + 1, kind, sizeof kind);
+	if (strncmp(kind, "batchnorm", strlen("batchnorm")) == 0)
+		time.fastest += t->times[l + 1].forward.fastest;
+	return time;
+}
+
+static bool makes_sums(const struct mu_plan *plan)
+{
+	char text[64];
+
+	for (size_t l = 0; l < mu_plan_layers(plan); l++)
+		if (strstr(mu_plan_layer_algorithm(plan, l, false, text, sizeof text), "+sums"))
+			return true;
+	return false;
+}
+
 /* What was measured of layer l is the best so far, if this algorithm did any of it. */
 static void keep_best(struct tuner *t, const struct mu_plan *plan, size_t l,
 		      struct mu_convolution_choice *choice)
@@ -86,12 +112,12 @@ static void keep_best(struct tuner *t, const struct mu_plan *plan, size_t l,
 	enum mu_convolution_algorithm algorithm = t->device->algorithm;
 	const char *name = mu_convolution_algorithm_name(algorithm);
 	bool first = t->best[l].forward.calls == 0;
+	const struct mu_layer_time forward = forward_of(t, plan, l);
 	char text[64];
 
 	mu_plan_layer_algorithm(plan, l, false, text, sizeof text);
-	if (first ||
-	    (strstr(text, name) && t->times[l].forward.fastest < t->best[l].forward.fastest)) {
-		t->best[l].forward = t->times[l].forward;
+	if (first || (strstr(text, name) && forward.fastest < t->best[l].forward.fastest)) {
+		t->best[l].forward = forward;
 		choice->algorithms[MU_CONVOLUTION_FORWARD] = algorithm;
 	}
 	mu_plan_layer_algorithm(plan, l, true, text, sizeof text);
@@ -177,6 +203,9 @@ enum mu_status mu_train_tune(struct mu_engine *e)
 	MU_TRY(MU_ALLOC(t.choices, t.n, "table of convolutions"));
 	MU_TRY(MU_ALLOC(t.labels, e->devices.of[0].batch * mu_net_labels(e->net),
 			"labels"));
+	t.sums = makes_sums(e->plan);
+	if (t.sums)
+		MU_TRY(try_algorithm(&t, MU_CONVOLUTION_AUTO));
 	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_DIRECT));
 	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_WINOGRAD));
 	if (t.n_choices == 0)
