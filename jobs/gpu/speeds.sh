@@ -54,12 +54,21 @@ speed() {
 	return 1
 }
 
-# The first also with the users' benchmark and one with a server; of those that calls of the driver bound also without
-# CUDA graphs. These come after all configurations.
+# The first also with the users' benchmark, one with a server, and batch-norms that make their sums themselves; of those
+# that calls of the driver bound also without CUDA graphs. These come after all configurations.
 also() {
 	case $* in
-	'resnet-50 float16 256') echo nccl_allreduce dist_sync device+calls ;;
+	'resnet-50 float16 256') echo nccl_allreduce dist_sync device+calls device+apart ;;
 	'lenet float32 64') echo device+calls ;;
+	esac
+}
+
+# The options of a store's variant.
+options_of() {
+	case $1 in
+	dist_sync) echo --node-reduce nccl ;;
+	*+calls) echo --cuda-graph 0 ;;
+	*+apart) echo --conv-algo direct ;;
 	esac
 }
 
@@ -74,9 +83,8 @@ measure() {
 		[ "$(left)" -ge 5 ] || { bad=$((bad + 1)) && continue; }
 		begun=$((begun + 1))
 		# shellcheck disable=SC2086,SC2046 # a list of words
-		speed "$store" "$network" "$dtype" "$batch" "$steps" $options \
-			$([ "$store" != dist_sync ] || echo --node-reduce nccl) \
-			$([ "$store" = "${store%+*}" ] || echo --cuda-graph 0) || bad=$((bad + 1))
+		speed "$store" "$network" "$dtype" "$batch" "$steps" $options $(options_of "$store") ||
+			bad=$((bad + 1))
 	done
 	return $bad
 }
