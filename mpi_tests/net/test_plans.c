@@ -178,15 +178,6 @@ static void plan_all(const struct cuda_api *api, const struct gpu *gpu, size_t t
 	api->cudnnBackendDestroyDescriptor(target.properties);
 }
 
-/* cuDNN opens and closes NVRTC for each plan, which takes most of the time: it stays open. */
-static void keep_nvrtc(void)
-{
-	char name[64];
-
-	snprintf(name, sizeof name, "libnvrtc.so.%d", CUDA_VERSION / 1000);
-	mu_cuda_open_in(MU_CUDA_LIBRARY_PATH, name);
-}
-
 int main(void)
 {
 	const size_t step = check_in_tier("full") ? 1 : SKIP;
@@ -197,7 +188,7 @@ int main(void)
 		mu_trace_print(stdout, "test_plans");
 		return CHECK_SKIPPED;
 	}
-	keep_nvrtc();
+	mu_cuda_keep_nvrtc(&api);
 	find_shapes();
 	printf("cuDNN %zu, %zu convolutions\n", api.cudnnGetVersion(), n_shapes);
 	for (size_t g = 0; g < N_GPUS; g++)

@@ -78,11 +78,11 @@ struct cuda_api {
 
 /* Open the driver. MU_ERR_DEVICE with the driver's reason if that fails. */
 enum mu_status mu_cuda_load_driver(struct cuda_api *api);
-/* A library in one of the folders "a:b", by dlopen; it stays open until the process ends. NULL:
- * none has it. */
-void *mu_cuda_open_in(const char *folders, const char *file);
 /* Open cuBLAS and cuDNN, of versions that the driver supports. */
 enum mu_status mu_cuda_load_libraries(struct cuda_api *api);
+/* Hold NVRTC open, where it is found, until the process ends: cuDNN opens and closes it for each
+ * plan of its graph API, which takes 20 ms. */
+void mu_cuda_keep_nvrtc(const struct cuda_api *api);
 void mu_cuda_unload(struct cuda_api *api);
 
 /* ---- the device ---- */

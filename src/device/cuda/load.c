@@ -60,7 +60,8 @@ static const struct library libraries[] = {
 			 MU_CUDA_LIBRARY_PATH},
 };
 
-void *mu_cuda_open_in(const char *folders, const char *file)
+/* It stays open until the process ends. NULL: no folder has it. */
+static void *open_in(const char *folders, const char *file)
 {
 	char path[1024];
 	void *handle = NULL;
@@ -76,6 +77,15 @@ void *mu_cuda_open_in(const char *folders, const char *file)
 	return handle;
 }
 
+void mu_cuda_keep_nvrtc(const struct cuda_api *api)
+{
+	char file[64];
+
+	snprintf(file, sizeof file, "libnvrtc.so.%zu", api->cudnnGetCudartVersion() / 1000);
+	if (!dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE))
+		open_in(MU_CUDA_LIBRARY_PATH, file);
+}
+
 static enum mu_status open_library(struct cuda_api *api, int which)
 {
 	enum mu_status st = MU_OK;
@@ -89,7 +99,7 @@ static enum mu_status open_library(struct cuda_api *api, int which)
 		if (!handle && !*reason && (said = dlerror()))
 			snprintf(reason, sizeof reason, "%s", said);
 		if (!handle)
-			handle = mu_cuda_open_in(l->folders, l->files[i]);
+			handle = open_in(l->folders, l->files[i]);
 	}
 	if (!handle)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s: %s)", reason, l->what, l->cure);

@@ -121,6 +121,7 @@ void mu_cuda_plan_sums(struct cuda_device *d, struct mu_op *op, int64_t most_byt
 
 	if (!wants_sums(d, op) || !mu_dnn_fuses(&c))
 		return;
+	mu_cuda_keep_nvrtc(&d->api);
 	if (mu_dnn_plan(&d->api, &target, &c, DNN_FORWARD_STATISTICS, most_bytes, plan) != MU_OK) {
 		mu_log_detail("%s: no sums for the batch-norm: %s", op->name, mu_trace_message());
 		mu_trace_clear();
