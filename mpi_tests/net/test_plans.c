@@ -3,8 +3,8 @@
 /*
  * cuDNN plans every convolution of every network for GPUs that are not there: forward and both
  * gradients, alone and, where dnn_graph.h says so (Hopper: exactly there), in one kernel with what
- * stands beside them. A sixteenth of the convolutions in the tier quick, all in full. No GPU and no
- * driver is needed, cuDNN is.
+ * stands beside them; and takes the arrays of a call, up to the call. A sixteenth of the
+ * convolutions in the tier quick, all in full. No GPU and no driver is needed, cuDNN is.
  */
 #include "config.h"
 
@@ -121,6 +121,20 @@ struct totals {
 	int64_t most_bytes;
 };
 
+/* Without a GPU only the last step fails, the execution: cuDNN takes the description of arrays. */
+static void run_nowhere(const struct cuda_api *api, struct dnn_plan *plan)
+{
+	struct cuda_device d = {.api = *api};
+	struct dnn_arrays arrays = {.scratch = (void *)(uintptr_t)4096};
+
+	for (uintptr_t i = 0; i < DNN_N_ARRAYS; i++)
+		arrays.of[i] = (void *)(8192 + 16 * i);
+	CHECK(mu_dnn_run(&d, plan, &arrays) != MU_OK);
+	CHECK_HAS(mu_trace_message(), "cudnnBackendExecute");
+	CHECK(plan->pack != NULL);
+	mu_trace_clear();
+}
+
 static void plan_one(const struct cuda_api *api, const struct dnn_target *target,
 		     const struct gpu *gpu, const char *type, const struct dnn_convolution *c,
 		     enum dnn_pattern pattern, struct totals *totals)
@@ -135,6 +149,8 @@ static void plan_one(const struct cuda_api *api, const struct dnn_target *target
 		return;
 	}
 	if (plan.plan) {
+		if (pattern == DNN_FORWARD_STATISTICS && totals->planned == 0)
+			run_nowhere(api, &plan);
 		totals->planned++;
 		totals->tensor_cores += plan.tensor_cores;
 		if (plan.nbytes > totals->most_bytes)
