@@ -390,17 +390,20 @@ static void test_abi(void)
 		{"mu_lrn", sizeof(struct mu_lrn), 16},
 		{"mu_embedding", sizeof(struct mu_embedding), 8},
 		{"mu_lstm", sizeof(struct mu_lstm), 4},
+		{"mu_layer_norm", sizeof(struct mu_layer_norm), 8},
+		{"mu_attention", sizeof(struct mu_attention), 20},
+		{"mu_positions", sizeof(struct mu_positions), 8},
 		{"mu_batch", sizeof(struct mu_batch), 88},
 		{"mu_layer_array", sizeof(struct mu_layer_array), 72},
 		{"mu_layer", sizeof(struct mu_layer), 704},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},
 		{"mu_custom", sizeof(struct mu_custom), 24},
-		{"mu_net_config", sizeof(struct mu_net_config), 72},
+		{"mu_net_config", sizeof(struct mu_net_config), 88},
 		{"mu_network", sizeof(struct mu_network), 120},
 		{"mu_network_export", sizeof(struct mu_network_export), 16},
 	};
 
-	CHECK(MU_ABI == 5);
+	CHECK(MU_ABI == 6);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (!CHECK(sizeof(void *) != 8 || sizes[i].found == sizes[i].expected))
 			fprintf(stderr, "    struct %s has %zu bytes\n", sizes[i].name,

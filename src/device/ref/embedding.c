@@ -24,7 +24,6 @@ static enum mu_status plan(struct mu_op *op)
 	MU_TRY(mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &want));
 	MU_TRY(mu_ref_need_shape(op, "weight", &op->params[0].shape, &weight));
 	op->scratch_nbytes = mu_shape_n(&weight) * sizeof(double);
-	op->can_add = op->phase == MU_PHASE_TRAIN;
 out:
 	return st;
 }
