@@ -164,6 +164,22 @@ static void make_text(void)
 	put_text("text/blanks", " \n\n\t\n");
 }
 
+static void make_tokens(void)
+{
+	static uint8_t bytes[1024 + 6] = {0x88, 0xd8, 0x34, 0x01, 1, 0, 0, 0, 3};
+
+	put_text("tokens/tokenizer",
+		 "{\"added_tokens\": [{\"id\": 5, \"content\": \"<e>\", \"special\": true}], "
+		 "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false}, "
+		 "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, "
+		 "\"\\u0120\": 2, \"ab\": 3, \"\\u0120ab\": 4}, \"merges\": [\"a b\", "
+		 "[\"\\u0120\", \"ab\"]]}}");
+	put_text("tokens/vocabulary", "{\"a\": 0, \"b\": 1, \"ab\": 2, \"<|endoftext|>\": 3}");
+	put_text("tokens/text", "don't  caf\xc3\xa9 12\xd9\xa3\r\n\n ab ab \xff\xf0\x9f\x98\x80");
+	put("tokens/file", bytes, sizeof bytes);
+	put("tokens/short", bytes, 1027);
+}
+
 static void make_cifar(void)
 {
 	static uint8_t bytes[2 * 3074];
@@ -229,6 +245,7 @@ int main(int argc, char **argv)
 	make_list();
 	make_idx();
 	make_text();
+	make_tokens();
 	make_cifar();
 	make_params();
 	make_arrays();

@@ -18,13 +18,14 @@ function arrows_init(base)
 	arrows["device"] = "device base"
 	arrows["net"] = "net base device"
 	arrows["storage"] = "storage base"
+	arrows["tokens"] = "tokens base storage"
 	arrows["image"] = "image base storage"
-	arrows["input"] = "input base comm storage image"
+	arrows["input"] = "input base comm storage tokens image"
 	arrows["optim"] = "optim base device"
 	arrows["compress"] = "compress base"
 	arrows["keys"] = "keys base comm device storage optim compress"
 	arrows["kvstore"] = "kvstore base comm device optim compress keys"
-	base = "base comm device net storage image input optim compress keys kvstore"
+	base = "base comm device net storage tokens image input optim compress keys kvstore"
 	arrows["conf"] = base " conf"
 	arrows["engine"] = base " conf engine"
 	arrows["checkpoint"] = base " conf engine checkpoint"
@@ -255,7 +256,7 @@ function check_feature(code)
 # the program's name.
 function check_options(text)
 {
-	if (FILENAME_NOW !~ /^(nets|src\/(base|comm|device|image|storage|optim|net|input|compress))\// || \
+	if (FILENAME_NOW !~ /^(nets|src\/(base|comm|device|image|storage|tokens|optim|net|input|compress))\// || \
 	    FILENAME_NOW ~ /^src\/base\/options/)
 		return
 	gsub(/(srun|configure with|pkg-config) --/, "", text)

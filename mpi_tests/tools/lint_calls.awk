@@ -5,7 +5,7 @@
 
 BEGIN {
 	# From the ground up; a folder may call the folders before it.
-	n_folders = split("base comm device net storage image input optim compress keys kvstore conf engine " \
+	n_folders = split("base comm device net storage tokens image input optim compress keys kvstore conf engine " \
 		"checkpoint report train", folders, " ")
 	for (i = 1; i <= n_folders; i++)
 		level[folders[i]] = i

@@ -163,7 +163,8 @@ for name; do
 done
 {
 	"$TRAINER" --help-all
-	for name in digits h5rec im2rec rec2idx recinfo parse_log plot_log measure mubench muconvert cifar_pack; do
+	for name in digits h5rec im2rec rec2idx recinfo parse_log plot_log measure mubench muconvert cifar_pack \
+		tokenize; do
 		"$BUILDDIR/$name" --help
 	done
 	jobs/launch --help

@@ -6,41 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of the UTF-8 character at p; 0 if it is invalid. */
-static size_t utf8_length(const unsigned char *p)
-{
-	const size_t n = p[0] < 0x80       ? 1
-			 : p[0] >> 5 == 6  ? 2
-			 : p[0] >> 4 == 14 ? 3
-			 : p[0] >> 3 == 30 ? 4
-					   : 0;
-	unsigned long code = n == 1 ? p[0] : p[0] & (0x7fu >> n);
-	static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
-
-	for (size_t i = 1; i < n; i++) {
-		if (p[i] >> 6 != 2)
-			return 0;
-		code = code << 6 | (p[i] & 0x3f);
-	}
-	if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-		return 0;
-	return n;
-}
+#include "utf8.h"
 
 static void put_text(FILE *file, const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
+	const char *p = text, *const end = text + strlen(text);
+	uint32_t code;
 
 	fputc('"', file);
 	while (*p) {
-		const size_t n = utf8_length(p);
+		const size_t n = mu_utf8_read(p, (size_t)(end - p), &code);
 
 		if (n == 0)
 			fputs("\\ufffd", file); /* a path may contain any bytes */
 		else if (*p == '"' || *p == '\\')
 			fprintf(file, "\\%c", *p);
-		else if (*p < 0x20)
-			fprintf(file, "\\u%04x", *p);
+		else if (code < 0x20)
+			fprintf(file, "\\u%04x", (unsigned)code);
 		else
 			fwrite(p, 1, n, file);
 		p += n > 0 ? n : 1;

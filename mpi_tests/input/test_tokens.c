@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 1 */
+/*
+ * Tokens of texts. What is expected of `trained_on` and `encoded` is what tokenizers 0.23.3 gives:
+ *
+ *	t = Tokenizer(models.BPE())
+ *	t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+ *	t.train_from_iterator([trained_on], trainers.BpeTrainer(vocab_size=291, min_frequency=2,
+ *		special_tokens=["<|endoftext|>"],
+ *		initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+ *
+ * and then its merges, and t.encode(text).ids. mpi_tests/tools/test_tokenizers.sh compares more.
+ */
+#include <muster/tokens.h>
+
+#include "../lib/check.h"
+#include "../lib/scratch.h"
+
+static const char trained_on[] =
+	"the don't the dons 12345 12 345 don't we'll we'll\r\n\r\nthe  the   the\t\tthe "
+	"<|endoftext|> caf\xc3\xa9 cafe\xcc\x81 caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87\xe4\xb8\xad"
+	"\xe6\x96\x87 \xf0\x9f\x98\x80\xf0\x9f\x98\x80 \xc2\xbd\xc2\xbd\xd9\xa3\xd9\xa3 "
+	"\xc2\xa0\xc2\xa0x \xc2\xa0\xc2\xa0x 'S'S ... ...the";
+
+/* \xc4\xa0 stands for a blank. */
+static const char *const merges[] = {
+	"h e",
+	"t he",
+	". .",
+	"d o",
+	"\xc3\x82 \xc5\x82",
+	"a f",
+	"c af",
+	"\xc4\xa0 the",
+	"\xc4\xa0 do",
+	"\xc4\xa0 caf",
+	"\xc4\xa0"
+	"do n",
+	"' l",
+	"' t",
+	"1 2",
+	"3 4",
+	"w e",
+	"\xc2\xb8 \xc5\x83",
+	"\xc3\x82 \xc2\xbd",
+	"\xc3\x83 \xc2\xa9",
+	"\xc3\x99 \xc2\xa3",
+	"\xc3\xa4 \xc2\xb8\xc5\x83",
+	"\xc3\xa6 \xc4\xb8",
+	"\xc3\xb0 \xc5\x81",
+	"\xc4\xa0 ..",
+	"\xc4\xa0 \xc3\x82\xc5\x82",
+	"\xc4\xa0 12",
+	"\xc4\xa0 we",
+	"\xc4\xba \xc4\xa2",
+	"\xc4\xa0"
+	"caf \xc3\x83\xc2\xa9",
+	"'l l",
+	"34 5",
+	"\xc3\xa4\xc2\xb8\xc5\x83 \xc3\xa6\xc4\xb8",
+	"\xc3\xb0\xc5\x81 \xc4\xba\xc4\xa2",
+	"\xc4\xa0.. .",
+};
+enum { NUM_MERGES = sizeof merges / sizeof *merges, SIZE = 257 + NUM_MERGES };
+
+static const struct {
+	const char *text;
+	size_t n;
+	uint32_t ids[12];
+} encoded[] = {
+	{"the  the", 3, {258, 221, 264}},
+	{"don't", 3, {260, 78, 269}},
+	{"we'll\r\n\r\nthe", 7, {272, 286, 202, 199, 202, 199, 258}},
+	{"   the", 3, {221, 221, 264}},
+	{"the   ", 4, {258, 221, 221, 221}},
+	{"a \n the", 4, {65, 221, 199, 264}},
+	{"12345the", 3, {270, 287, 258}},
+	{"caf\xc3\xa9 cafe\xcc\x81", 6, {263, 275, 266, 69, 137, 224}},
+	{"\xe4\xb8\xad\xe6\x96\x87!", 3, {288, 230, 1}},
+	{"\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80", 3, {289, 289, 289}},
+	{"\xc2\xa0\xc2\xa0x", 3, {261, 261, 88}},
+	{"\xc2\xbd\xd9\xa3", 2, {274, 276}},
+	{"<|endoftext|>the<|endoftext|>", 3, {0, 258, 0}},
+	{"<|endoftext", 10, {28, 92, 69, 78, 260, 70, 84, 69, 88, 84}},
+	{"'S 's", 5, {7, 51, 221, 7, 83}},
+	{"...the", 3, {259, 14, 258}},
+};
+
+static char folder[SCRATCH_BYTES];
+
+static const char *path_of(const char *name)
+{
+	static char path[2 * SCRATCH_BYTES];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	return path;
+}
+
+static void write_bytes(const char *name, const char *bytes, size_t n)
+{
+	FILE *f = fopen(path_of(name), "wb");
+
+	if (CHECK(f != NULL)) {
+		fwrite(bytes, 1, n, f);
+		fclose(f);
+	}
+}
+
+static struct mu_tokenizer *train(const char *text, size_t n, size_t min_count)
+{
+	struct mu_token_counts *counts = NULL;
+	struct mu_tokenizer *t = NULL;
+
+	CHECK(mu_token_counts_new(&counts) == MU_OK);
+	CHECK(mu_token_counts_add(counts, text, strlen(text)) == MU_OK);
+	CHECK(mu_token_counts_train(counts, n, min_count, &t) == MU_OK);
+	mu_token_counts_free(counts);
+	return t;
+}
+
+/* The lines of the list of merges in a file. */
+static void check_merges(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char line[200], want[200];
+	size_t i = 0;
+
+	while (f && fgets(line, sizeof line, f) && !strstr(line, "\"merges\""))
+		;
+	for (; f && i < NUM_MERGES && fgets(line, sizeof line, f); i++) {
+		snprintf(want, sizeof want, "      \"%s\"%s\n", merges[i],
+			 i + 1 < NUM_MERGES ? "," : "");
+		CHECK_TEXT(line, want);
+	}
+	CHECK(i == NUM_MERGES);
+	if (f)
+		fclose(f);
+}
+
+static void check_encoded(struct mu_tokenizer *t)
+{
+	for (size_t i = 0; i < sizeof encoded / sizeof *encoded; i++) {
+		struct mu_token_list list = {0};
+
+		CHECK(mu_tokenizer_encode(t, encoded[i].text, strlen(encoded[i].text), &list) ==
+		      MU_OK);
+		if (!CHECK(list.n == encoded[i].n &&
+			   memcmp(list.ids, encoded[i].ids, list.n * sizeof *list.ids) == 0))
+			fprintf(stderr, "text %zu, \"%s\"\n", i, encoded[i].text);
+		mu_token_list_release(&list);
+	}
+}
+
+/* All bytes come back, twice: the second time words are remembered. */
+static void check_bytes(struct mu_tokenizer *t)
+{
+	char text[2 * 700];
+	struct mu_token_list list = {0};
+	size_t at = 0, n;
+
+	for (size_t i = 0; i < 700; i++)
+		text[i] = text[700 + i] = (char)(i < 256 ? i : i * i * 2654435761u >> 11);
+	CHECK(mu_tokenizer_encode(t, text, sizeof text, &list) == MU_OK);
+	for (size_t i = 0; i < list.n; i++, at += n) {
+		const char *bytes = mu_tokenizer_bytes(t, list.ids[i], &n);
+
+		if (!CHECK(bytes && n <= sizeof text - at && memcmp(bytes, text + at, n) == 0))
+			break;
+	}
+	CHECK(at == sizeof text);
+	CHECK(!mu_tokenizer_bytes(t, SIZE, &n));
+	mu_token_list_release(&list);
+}
+
+static void test_training(void)
+{
+	struct mu_tokenizer *t = train(trained_on, SIZE, 2), *again = NULL;
+	uint32_t id = 1;
+
+	if (!CHECK(t != NULL))
+		return;
+	CHECK(mu_tokenizer_n(t) == SIZE);
+	CHECK(mu_tokenizer_added(t, MU_TOKEN_END_OF_TEXT, &id) && id == 0);
+	CHECK(!mu_tokenizer_added(t, "the", &id));
+	check_encoded(t);
+	check_bytes(t);
+	CHECK(mu_tokenizer_write(t, path_of("tokenizer.json")) == MU_OK);
+	mu_tokenizer_free(t);
+	check_merges(path_of("tokenizer.json"));
+	if (CHECK(mu_tokenizer_read(&again, folder) == MU_OK)) {
+		check_encoded(again);
+		check_bytes(again);
+	}
+	mu_tokenizer_free(again);
+	remove(path_of("tokenizer.json"));
+	/* A pair that occurs once does not become a token. */
+	t = train("ab ab cd", 300, 2);
+	CHECK(t && mu_tokenizer_n(t) == 258);
+	mu_tokenizer_free(t);
+}
+
+/* ---- files ---- */
+
+static const char small[] =
+	"{\"version\": \"1.0\", \"truncation\": null, \"added_tokens\": [{\"id\": 5, \"content\": "
+	"\"<e>\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": "
+	"false, \"special\": true}], \"normalizer\": null, \"pre_tokenizer\": {\"type\": "
+	"\"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true}, \"decoder\": "
+	"{\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"dropout\": null, "
+	"\"unk_token\": null, \"fuse_unk\": false, \"vocab\": {\"a\": 0, \"b\": 1, \"\\u0120\": 2, "
+	"\"ab\": 3, \"\\u0120ab\": 4}, \"merges\": [\"a b\", [\"\\u0120\", \"ab\"]]}}";
+
+/* One change of `small`, and what the error names. */
+static const struct {
+	const char *from, *to, *error;
+} wrong[] = {
+	{"\"version\"", "\"versions\"", "versions is not known here"},
+	{"\"truncation\": null", "\"truncation\": {}", "truncation is an object"},
+	{"\"single_word\": false", "\"single_word\": true", "added_tokens[].single_word is true"},
+	{"\"lstrip\": false", "\"lstrip\": true", "added_tokens[].lstrip is true"},
+	{"\"id\": 5", "\"id\": 3", "two tokens have number 3"},
+	{"\"id\": 5", "\"id\": -5", "added token 0 has no content, or no number"},
+	{"\"<e>\"", "\"ab\"", "added token \"ab\" has number 5, and 3"},
+	{"\"id\": 5, \"content\": \"<e>\"", "\"id\": 4, \"content\": \"\\u0120ab\"",
+	 "is the name of other bytes in the vocabulary"},
+	{"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}",
+	 "normalizer is of type \"NFC\""},
+	{"\"type\": \"ByteLevel\", \"add", "\"type\": \"Whitespace\", \"add",
+	 "pre_tokenizer.type is \"Whitespace\""},
+	{"\"add_prefix_space\": false", "\"add_prefix_space\": true",
+	 "pre_tokenizer.add_prefix_space is true"},
+	{"\"trim_offsets\": true", "\"use_regex\": false", "pre_tokenizer.use_regex is false"},
+	{"{\"type\": \"ByteLevel\"}", "{\"type\": \"Metaspace\"}", "decoder.type is \"Metaspace\""},
+	{"\"BPE\"", "\"WordPiece\"", "model.type is \"WordPiece\""},
+	{"\"dropout\": null", "\"dropout\": 0.5", "model.dropout is 0.5"},
+	{"\"unk_token\": null", "\"unk_token\": \"<u>\"", "model.unk_token is \"<u>\""},
+	{"\"fuse_unk\": false", "\"ignore_merges\": true", "model.ignore_merges is true"},
+	{"\"b\": 1", "\"b\": 0", "two tokens have number 0"},
+	{"\"b\": 1", "\"a\": 1", "\"a\" is there twice"},
+	{"\"b\": 1", "\"b\": 16777216", "has number 16777216; at most"},
+	{"\"b\": 1", "\"b\": \"1\"", "token \"b\" has no number"},
+	{"[\"a b\"", "[\"a c\"", "merge 1 needs token \"c\""},
+	{"[\"a b\"", "[\"b a\"", "merge 1 needs token \"ba\""},
+	{"[\"a b\"", "[\"a b b\"", "merge 1 is not a pair"},
+	{"[\"a b\"", "[\"ab\"", "merge 1 is not a pair"},
+	{"\"ab\"]]", "\"ab\", \"b\"]]", "merge 2 is not a pair"},
+	{"\"ab\"]]}}", "\"ab\"]]}", "is no JSON: a comma or } is missing"},
+	{"\"ab\"]]}}", "\"ab\"]]}}}", "is no JSON: there is more behind its end"},
+	{"\\u0120", "\\ud800", "is no JSON: half of a surrogate pair"},
+	{"\"b\": 1", "\"\xff\": 1", "is no JSON: a text that is not UTF-8"},
+};
+
+static void test_wrong_files(void)
+{
+	struct mu_tokenizer *t = NULL;
+	struct mu_token_list list = {0};
+	char text[2000];
+
+	write_bytes("x.json", small, strlen(small));
+	if (CHECK(mu_tokenizer_read(&t, path_of("x.json")) == MU_OK)) {
+		CHECK(mu_tokenizer_encode(t, "ab ab<e>", 8, &list) == MU_OK);
+		CHECK(list.n == 3 && list.ids[0] == 3 && list.ids[1] == 4 && list.ids[2] == 5);
+		CHECK(mu_tokenizer_encode(t, "abc", 3, &list) == MU_ERR_FORMAT);
+		CHECK_HAS(mu_trace_message(), "byte 0x63 of the text has no token");
+	}
+	mu_token_list_release(&list);
+	mu_tokenizer_free(t);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		const char *at = strstr(small, wrong[i].from);
+
+		if (!CHECK(at != NULL))
+			continue;
+		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - small), small, wrong[i].to,
+			 at + strlen(wrong[i].from));
+		write_bytes("x.json", text, strlen(text));
+		mu_trace_clear();
+		CHECK(mu_tokenizer_read(&t, path_of("x.json")) != MU_OK && !t);
+		CHECK_HAS(mu_trace_message(), wrong[i].error);
+	}
+	mu_trace_clear();
+	memset(text, '[', sizeof text);
+	write_bytes("x.json", text, sizeof text);
+	CHECK(mu_tokenizer_read(&t, path_of("x.json")) == MU_ERR_FORMAT);
+	CHECK_HAS(mu_trace_message(), "nested more than 64 deep");
+	mu_trace_clear();
+}
+
+/* GPT-2's pair of files. */
+static void test_pair(void)
+{
+	static const char vocab[] = "{\"a\": 0, \"b\": 1, \"ab\": 2, \"<|endoftext|>\": 3}";
+	struct mu_tokenizer *t = NULL;
+	struct mu_token_list list = {0};
+
+	write_bytes("vocab.json", vocab, strlen(vocab));
+	CHECK(mu_tokenizer_read(&t, folder) == MU_ERR_IO);
+	CHECK_HAS(mu_trace_message(), "merges.txt: cannot be opened");
+	mu_trace_clear();
+	write_bytes("merges.txt", "#version: 0.2\na b\r\n", 19);
+	if (CHECK(mu_tokenizer_read(&t, folder) == MU_OK)) {
+		CHECK(mu_tokenizer_encode(t, "aab<|endoftext|>", 16, &list) == MU_OK);
+		CHECK(list.n == 3 && list.ids[0] == 0 && list.ids[1] == 2 && list.ids[2] == 3);
+	}
+	mu_token_list_release(&list);
+	mu_tokenizer_free(t);
+	write_bytes("merges.txt", "a b\nb c\n", 8);
+	CHECK(mu_tokenizer_read(&t, folder) == MU_ERR_FORMAT);
+	CHECK_HAS(mu_trace_message(), "merges.txt: merge 2 needs token \"c\"");
+	mu_trace_clear();
+}
+
+/* ---- token files ---- */
+
+/* A file whose header says `head`, with n bytes behind it. */
+static void check_bad_file(const int32_t head[3], size_t n, const char *error)
+{
+	unsigned char bytes[1024 + 8] = {0};
+	struct mu_token_list list = {0};
+
+	for (int i = 0; i < 12; i++)
+		bytes[i] = (unsigned char)((uint32_t)head[i / 4] >> 8 * (i % 4));
+	write_bytes("x.bin", (const char *)bytes, n);
+	CHECK(mu_token_file_read(path_of("x.bin"), &list) == MU_ERR_FORMAT);
+	CHECK_HAS(mu_trace_message(), error);
+	mu_trace_clear();
+	mu_token_list_release(&list);
+}
+
+static void test_token_files(void)
+{
+	static const uint32_t ids[] = {0, 1, 256, 65535}, large[] = {65536};
+	static const unsigned char want[] = {0, 0, 1, 0, 0, 1, 255, 255};
+	unsigned char bytes[2000];
+	struct mu_token_list list = {0};
+	size_t n = 0;
+	FILE *f;
+
+	CHECK(mu_token_file_write(path_of("x.bin"), ids, 4) == MU_OK);
+	f = fopen(path_of("x.bin"), "rb");
+	n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+	if (f)
+		fclose(f);
+	CHECK(n == 1032 && memcmp(bytes + 1024, want, 8) == 0);
+	CHECK(memcmp(bytes, "\x88\xd8\x34\x01\1\0\0\0\4\0\0\0\0", 13) == 0);
+	CHECK(mu_token_file_is(path_of("x.bin")));
+	CHECK(mu_token_file_count(path_of("x.bin"), &n) == MU_OK && n == 4);
+	CHECK(mu_token_file_read(path_of("x.bin"), &list) == MU_OK && list.n == 4 &&
+	      memcmp(list.ids, ids, sizeof ids) == 0);
+	mu_token_list_release(&list);
+	CHECK(mu_token_file_write(path_of("y.bin"), large, 1) == MU_ERR_UNSUPPORTED);
+	CHECK_HAS(mu_trace_message(), "y.bin: token 65536 needs more than the 16 bits");
+	mu_trace_clear();
+	check_bad_file((int32_t[]){20240520, 1, 4}, 1031,
+		       "1031 bytes, and 1032 by its header of 4");
+	check_bad_file((int32_t[]){20240520, 1, -1}, 1032, "cut short or is damaged");
+	check_bad_file((int32_t[]){20240520, 1, 4}, 1000, "begins with a header of 1024");
+	check_bad_file((int32_t[]){20240801, 7, 4}, 1032,
+		       "begins with 20240801, not with 20240520");
+	check_bad_file((int32_t[]){20240520, 7, 4}, 1032, "of version 7; version 1 is needed");
+}
+
+int main(void)
+{
+	if (!scratch_make(folder))
+		return 1;
+	test_training();
+	test_wrong_files();
+	test_pair();
+	test_token_files();
+	scratch_remove(folder);
+	return check_failures() ? 1 : 0;
+}

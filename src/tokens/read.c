@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tokenizers from files: Hugging Face's tokenizer.json, or GPT-2's vocab.json and merges.txt. What
+ * a tokenizer.json says beyond the vocabulary is a table of members with the values that change no
+ * token; any other value, and any other member, is refused.
+ */
+#include "tokens.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/json_read.h"
+
+enum { PATH_BYTES = 4096 };
+
+struct source {
+	struct mu_tokenizer *t;
+	const char *path;
+	char *name; /* of a merge's token */
+	size_t name_room;
+};
+
+/* ---- members that must not change tokens ---- */
+
+/* Values that are allowed, "|" between them: null, false, true, zero, "" and texts in quotation
+ * marks; "*": any. */
+struct member {
+	const char *name, *values;
+};
+
+static const struct member top_members[] = {
+	{"version", "*"},        {"truncation", "null"},
+	{"padding", "null"},     {"added_tokens", "*"},
+	{"normalizer", "null"},  {"pre_tokenizer", "*"},
+	{"post_processor", "*"}, {"decoder", "*"},
+	{"model", "*"},          {NULL, NULL},
+};
+static const struct member level_members[] = {
+	{"type", "\"ByteLevel\""},
+	{"add_prefix_space", "false"},
+	{"trim_offsets", "*"},
+	{"use_regex", "true"},
+	{NULL, NULL},
+};
+/* Of the post-processor and the decoder only the type counts. */
+static const struct member later_members[] = {
+	{"type", "\"ByteLevel\""},
+	{"add_prefix_space", "*"},
+	{"trim_offsets", "*"},
+	{"use_regex", "*"},
+	{NULL, NULL},
+};
+static const struct member model_members[] = {
+	{"type", "\"BPE\""},
+	{"dropout", "null|zero"},
+	{"unk_token", "null"},
+	{"continuing_subword_prefix", "null|\"\""},
+	{"end_of_word_suffix", "null|\"\""},
+	{"fuse_unk", "*"},
+	{"byte_fallback", "false"},
+	{"ignore_merges", "false"},
+	{"vocab", "*"},
+	{"merges", "*"},
+	{NULL, NULL},
+};
+static const struct member added_members[] = {
+	{"id", "*"},         {"content", "*"},    {"single_word", "false"}, {"lstrip", "false"},
+	{"rstrip", "false"}, {"normalized", "*"}, {"special", "*"},         {NULL, NULL},
+};
+
+/* The value as a table writes it; of texts and numbers the beginning. */
+static void describe(const struct mu_json_value *v, char *text, size_t nbytes)
+{
+	static const char *const names[] = {[MU_JSON_NULL] = "null",
+					    [MU_JSON_FALSE] = "false",
+					    [MU_JSON_TRUE] = "true",
+					    [MU_JSON_ARRAY] = "a list",
+					    [MU_JSON_OBJECT] = "an object"};
+	const struct mu_json_value *type = mu_json_member(v, "type");
+
+	if (type && type->type == MU_JSON_TEXT)
+		snprintf(text, nbytes, "of type \"%.40s\"", type->as.text);
+	else if (v->type == MU_JSON_TEXT)
+		snprintf(text, nbytes, "\"%.40s\"", v->as.text);
+	else if (v->type == MU_JSON_NUMBER && v->as.number == 0)
+		snprintf(text, nbytes, "zero");
+	else if (v->type == MU_JSON_NUMBER)
+		snprintf(text, nbytes, "%g", v->as.number);
+	else
+		snprintf(text, nbytes, "%s", names[v->type]);
+}
+
+static bool is_among(const char *word, const char *values)
+{
+	const size_t n = strlen(word);
+
+	for (const char *p = values; *p; p += strcspn(p, "|"), p += *p == '|')
+		if (strcspn(p, "|") == n && memcmp(p, word, n) == 0)
+			return true;
+	return strcmp(values, "*") == 0;
+}
+
+/* where: "model", or "" at the top. */
+static enum mu_status check_members(const struct source *s, const struct mu_json_value *object,
+				    const char *where, const struct member *table)
+{
+	enum mu_status st = MU_OK;
+	const char *dot = *where ? "." : "";
+	const struct mu_json_value *v;
+	char value[80];
+
+	if (!object || object->type != MU_JSON_OBJECT)
+		MU_FAIL(MU_ERR_FORMAT, "%s: %s is missing, or is no object", s->path,
+			*where ? where : "the tokenizer");
+	v = mu_json_first(object);
+	for (uint32_t i = 0; i < object->n; i++, v = mu_json_next(v)) {
+		const struct member *m = table;
+
+		while (m->name && strcmp(m->name, v->name) != 0)
+			m++;
+		if (!m->name)
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"%s: %s%s%.60s is not known here, and may change tokens", s->path,
+				where, dot, v->name);
+		describe(v, value, sizeof value);
+		if (!is_among(value, m->values))
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"%s: %s%s%s is %s: only byte-level BPE by GPT-2's rule is "
+				"supported, which has %s there",
+				s->path, where, dot, v->name, value, m->values);
+	}
+out:
+	return st;
+}
+
+/* A part of the pipeline that may be absent. */
+static enum mu_status check_part(const struct source *s, const struct mu_json_value *top,
+				 const char *name)
+{
+	const struct mu_json_value *part = mu_json_member(top, name);
+
+	if (!part || part->type == MU_JSON_NULL)
+		return MU_OK;
+	return check_members(s, part, name, later_members);
+}
+
+/* The default of this member is true. */
+static enum mu_status check_pre_tokenizer(const struct source *s, const struct mu_json_value *part)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(check_members(s, part, "pre_tokenizer", level_members));
+	if (!mu_json_member(part, "type") || !mu_json_member(part, "add_prefix_space"))
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s: pre_tokenizer has no %s: ByteLevel without a prefix space is needed",
+			s->path, mu_json_member(part, "type") ? "add_prefix_space" : "type");
+out:
+	return st;
+}
+
+/* ---- vocabulary and merges ---- */
+
+static enum mu_status add_vocabulary(struct source *s, const struct mu_json_value *vocab)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_json_value *v;
+	uint64_t id;
+
+	if (!vocab || vocab->type != MU_JSON_OBJECT || vocab->n == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: has no vocabulary, an object of tokens and numbers",
+			s->path);
+	v = mu_json_first(vocab);
+	for (uint32_t i = 0; i < vocab->n; i++, v = mu_json_next(v)) {
+		if (!mu_json_integer(v, UINT32_MAX, &id))
+			MU_FAIL(MU_ERR_FORMAT, "%s: token \"%.60s\" has no number", s->path,
+				v->name);
+		MU_TRY(mu_tokenizer_add_token(s->t, s->path, v->name, v->name_bytes, id));
+	}
+out:
+	return st;
+}
+
+static enum mu_status find_token(const struct source *s, size_t line, const char *name, size_t n,
+				 uint32_t *id)
+{
+	enum mu_status st = MU_OK;
+
+	*id = mu_tokenizer_find(s->t, name, n);
+	if (*id == TOKENS_NONE)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: merge %zu needs token \"%.*s\", which is not in the "
+			"vocabulary",
+			s->path, line, (int)(n < 60 ? n : 60), name);
+out:
+	return st;
+}
+
+/* number: of the merge, from 1 on, for messages. */
+static enum mu_status add_merge(struct source *s, size_t number, const char *a, size_t n_a,
+				const char *b, size_t n_b)
+{
+	enum mu_status st = MU_OK;
+	uint32_t ids[3];
+
+	if (n_a == 0 || n_b == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: merge %zu is not a pair of tokens", s->path, number);
+	MU_TRY(TOKENS_GROW(s->name, s->name_room, n_a + n_b));
+	memcpy(s->name, a, n_a);
+	memcpy(s->name + n_a, b, n_b);
+	MU_TRY(find_token(s, number, a, n_a, &ids[0]));
+	MU_TRY(find_token(s, number, b, n_b, &ids[1]));
+	MU_TRY(find_token(s, number, s->name, n_a + n_b, &ids[2]));
+	MU_TRY(mu_tokenizer_add_merge(s->t, ids[0], ids[1], ids[2]));
+out:
+	return st;
+}
+
+/* "a b" */
+static enum mu_status add_merge_text(struct source *s, size_t number, const char *text, size_t n)
+{
+	const char *space = memchr(text, ' ', n);
+	const size_t n_a = space ? (size_t)(space - text) : n, n_b = space ? n - n_a - 1 : 0;
+
+	return add_merge(s, number, text, n_a, space ? space + 1 : text,
+			 space && memchr(space + 1, ' ', n_b) ? 0 : n_b);
+}
+
+/* Each "a b", or ["a", "b"]. */
+static enum mu_status add_merges(struct source *s, const struct mu_json_value *merges)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_json_value *v, *a, *b;
+
+	if (!merges || merges->type != MU_JSON_ARRAY)
+		MU_FAIL(MU_ERR_FORMAT, "%s: model.merges is missing, or is no list", s->path);
+	v = mu_json_first(merges);
+	for (uint32_t i = 0; i < merges->n; i++, v = mu_json_next(v)) {
+		if (v->type == MU_JSON_TEXT) {
+			MU_TRY(add_merge_text(s, i + (size_t)1, v->as.text, v->text_bytes));
+			continue;
+		}
+		a = mu_json_first(v);
+		b = a + 1;
+		if (v->type != MU_JSON_ARRAY || v->n != 2 || a->type != MU_JSON_TEXT ||
+		    b->type != MU_JSON_TEXT)
+			MU_FAIL(MU_ERR_FORMAT, "%s: merge %lu is not a pair of tokens", s->path,
+				i + 1ul);
+		MU_TRY(add_merge(s, i + (size_t)1, a->as.text, a->text_bytes, b->as.text,
+				 b->text_bytes));
+	}
+out:
+	return st;
+}
+
+static enum mu_status add_added(struct source *s, const struct mu_json_value *list)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_json_value *v, *content, *flag;
+	struct token_added added;
+	uint64_t id;
+
+	if (!list || list->type == MU_JSON_NULL)
+		goto out;
+	if (list->type != MU_JSON_ARRAY)
+		MU_FAIL(MU_ERR_FORMAT, "%s: added_tokens is no list", s->path);
+	v = mu_json_first(list);
+	for (uint32_t i = 0; i < list->n; i++, v = mu_json_next(v)) {
+		MU_TRY(check_members(s, v, "added_tokens[]", added_members));
+		content = mu_json_member(v, "content");
+		if (!content || content->type != MU_JSON_TEXT || content->text_bytes == 0 ||
+		    !mu_json_integer(mu_json_member(v, "id"), MU_TOKENS_MAX - 1, &id))
+			MU_FAIL(MU_ERR_FORMAT, "%s: added token %lu has no content, or no number",
+				s->path, (unsigned long)i);
+		added = (struct token_added){.id = (uint32_t)id};
+		flag = mu_json_member(v, "special");
+		added.special = flag && flag->type == MU_JSON_TRUE;
+		flag = mu_json_member(v, "normalized");
+		added.normalized = flag && flag->type == MU_JSON_TRUE;
+		MU_TRY(mu_tokenizer_add_added(s->t, s->path, content->as.text, content->text_bytes,
+					      added));
+	}
+out:
+	return st;
+}
+
+static enum mu_status read_whole(struct source *s, const struct mu_json_value *top)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_json_value *model = mu_json_member(top, "model");
+
+	MU_TRY(check_members(s, top, "", top_members));
+	MU_TRY(check_members(s, model, "model", model_members));
+	MU_TRY(check_pre_tokenizer(s, mu_json_member(top, "pre_tokenizer")));
+	MU_TRY(check_part(s, top, "post_processor"));
+	MU_TRY(check_part(s, top, "decoder"));
+	MU_TRY(add_vocabulary(s, mu_json_member(model, "vocab")));
+	MU_TRY(add_merges(s, mu_json_member(model, "merges")));
+	MU_TRY(add_added(s, mu_json_member(top, "added_tokens")));
+out:
+	return st;
+}
+
+/* ---- GPT-2's files ---- */
+
+/* Lines "a b"; those that begin with "#version" are none. */
+static enum mu_status read_merges(struct source *s)
+{
+	enum mu_status st = MU_OK;
+	char *text = NULL;
+	size_t nbytes, number = 0;
+
+	MU_TRY(mu_token_text_read(s->path, &text, &nbytes));
+	for (const char *p = text, *end = text + nbytes; p < end;) {
+		const char *line_end = memchr(p, '\n', (size_t)(end - p));
+		size_t n = (size_t)((line_end ? line_end : end) - p);
+
+		n -= n > 0 && p[n - 1] == '\r';
+		if (n > 0 && strncmp(p, "#version", 8) != 0)
+			MU_TRY(add_merge_text(s, ++number, p, n));
+		p = line_end ? line_end + 1 : end;
+	}
+out:
+	mu_free(text);
+	return st;
+}
+
+static enum mu_status read_pair(struct source *s, const struct mu_json_value *vocab)
+{
+	enum mu_status st = MU_OK;
+	char merges[PATH_BYTES];
+	const char *vocab_path = s->path, *slash = strrchr(s->path, '/');
+	const int folder = slash ? (int)(slash - s->path) + 1 : 0;
+	static const char end[] = MU_TOKEN_END_OF_TEXT;
+	struct token_added added = {.special = true};
+
+	MU_TRY(add_vocabulary(s, vocab));
+	snprintf(merges, sizeof merges, "%.*smerges.txt", folder, s->path);
+	s->path = merges;
+	MU_TRY(read_merges(s));
+	added.id = mu_tokenizer_find(s->t, end, strlen(end));
+	if (added.id != TOKENS_NONE)
+		MU_TRY(mu_tokenizer_add_added(s->t, vocab_path, end, strlen(end), added));
+out:
+	s->path = vocab_path;
+	return st;
+}
+
+/* ---- which file ---- */
+
+static enum mu_status find_file(const char *path, char file[PATH_BYTES])
+{
+	enum mu_status st = MU_OK;
+	static const char *const names[] = {"", "/tokenizer.json", "/vocab.json"};
+	struct stat status;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (snprintf(file, PATH_BYTES, "%s%s", path, names[i]) >= PATH_BYTES)
+			MU_FAIL(MU_ERR_IO, "%.80s...: is too long for the name of a file", path);
+		if (stat(file, &status) == 0 && S_ISREG(status.st_mode))
+			goto out;
+	}
+	MU_FAIL(MU_ERR_IO,
+		"%s: is neither a tokenizer.json, nor a folder with one or with vocab.json and "
+		"merges.txt",
+		path);
+out:
+	return st;
+}
+
+enum mu_status mu_tokenizer_read(struct mu_tokenizer **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_json_document json = {0};
+	struct source s = {0};
+	char *text = NULL, file[PATH_BYTES];
+	size_t nbytes;
+
+	*out = NULL;
+	MU_TRY(find_file(path, file));
+	s.path = file;
+	MU_TRY(mu_token_text_read(file, &text, &nbytes));
+	MU_TRY(mu_json_read(&json, file, text, nbytes));
+	MU_TRY(mu_tokenizer_new(&s.t));
+	if (mu_json_member(json.values, "model"))
+		MU_TRY(read_whole(&s, json.values));
+	else
+		MU_TRY(read_pair(&s, json.values));
+	*out = s.t;
+	s.t = NULL;
+out:
+	mu_tokenizer_free(s.t);
+	mu_free(s.name);
+	mu_json_release(&json);
+	mu_free(text);
+	return st;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tokenizer.json, as tokenizers (from 0.13 on) reads it. */
+#include "tokens.h"
+
+#include <muster/storage.h>
+
+#include <string.h>
+
+enum { NAME_MAX_BYTES = 1 << 16 };
+
+struct writer {
+	const struct mu_tokenizer *t;
+	const char *path;
+	struct mu_json json;
+	char *text; /* of a name and a zero byte, or of a merge */
+};
+
+/* Names of JSON end at a zero byte here. */
+static enum mu_status copy_name(const struct writer *w, uint32_t id, char *to, size_t *nbytes)
+{
+	enum mu_status st = MU_OK;
+	const char *name = mu_token_words_get(&w->t->names, w->t->pieces[id].name, nbytes);
+
+	if (*nbytes >= NAME_MAX_BYTES || memchr(name, 0, *nbytes))
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: token %lu has a name of %zu bytes%s", w->path,
+			(unsigned long)id, *nbytes,
+			*nbytes >= NAME_MAX_BYTES ? "" : ", one of them zero");
+	memcpy(to, name, *nbytes);
+	to[*nbytes] = '\0';
+out:
+	return st;
+}
+
+static enum mu_status put_added(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_json *j = &w->json;
+	size_t n;
+
+	mu_json_open(j, "added_tokens", '[');
+	for (size_t i = 0; i < w->t->n_added; i++) {
+		const struct token_added *a = &w->t->added[i];
+
+		MU_TRY(copy_name(w, a->id, w->text, &n));
+		mu_json_open(j, NULL, '{');
+		mu_json_number(j, "id", a->id);
+		mu_json_text(j, "content", w->text);
+		mu_json_bool(j, "single_word", false);
+		mu_json_bool(j, "lstrip", false);
+		mu_json_bool(j, "rstrip", false);
+		mu_json_bool(j, "normalized", a->normalized);
+		mu_json_bool(j, "special", a->special);
+		mu_json_close(j, '}');
+	}
+	mu_json_close(j, ']');
+out:
+	return st;
+}
+
+static void put_byte_level(struct mu_json *j, const char *name)
+{
+	mu_json_open(j, name, '{');
+	mu_json_text(j, "type", "ByteLevel");
+	mu_json_bool(j, "add_prefix_space", false);
+	mu_json_bool(j, "trim_offsets", true);
+	mu_json_bool(j, "use_regex", true);
+	mu_json_close(j, '}');
+}
+
+static enum mu_status put_vocabulary(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+	size_t n;
+
+	mu_json_open(&w->json, "vocab", '{');
+	for (uint32_t id = 0; id < w->t->n; id++) {
+		if (w->t->pieces[id].name == TOKENS_NONE)
+			continue;
+		MU_TRY(copy_name(w, id, w->text, &n));
+		mu_json_number(&w->json, w->text, id);
+	}
+	mu_json_close(&w->json, '}');
+out:
+	return st;
+}
+
+static enum mu_status put_merges(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+	size_t n, m;
+
+	mu_json_open(&w->json, "merges", '[');
+	for (size_t i = 0; i < w->t->n_merges; i++) {
+		MU_TRY(copy_name(w, w->t->merges[i].a, w->text, &n));
+		w->text[n] = ' ';
+		MU_TRY(copy_name(w, w->t->merges[i].b, w->text + n + 1, &m));
+		mu_json_text(&w->json, NULL, w->text);
+	}
+	mu_json_close(&w->json, ']');
+out:
+	return st;
+}
+
+static enum mu_status put_all(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_json *j = &w->json;
+	static const char *const unset[] = {"dropout", "unk_token", "continuing_subword_prefix",
+					    "end_of_word_suffix"};
+
+	mu_json_open(j, NULL, '{');
+	mu_json_text(j, "version", "1.0");
+	mu_json_text(j, "truncation", NULL);
+	mu_json_text(j, "padding", NULL);
+	MU_TRY(put_added(w));
+	mu_json_text(j, "normalizer", NULL);
+	put_byte_level(j, "pre_tokenizer");
+	put_byte_level(j, "post_processor");
+	put_byte_level(j, "decoder");
+	mu_json_open(j, "model", '{');
+	mu_json_text(j, "type", "BPE");
+	for (size_t i = 0; i < sizeof unset / sizeof *unset; i++)
+		mu_json_text(j, unset[i], NULL);
+	mu_json_bool(j, "fuse_unk", false);
+	mu_json_bool(j, "byte_fallback", false);
+	mu_json_bool(j, "ignore_merges", false);
+	MU_TRY(put_vocabulary(w));
+	MU_TRY(put_merges(w));
+	mu_json_close(j, '}');
+	mu_json_close(j, '}');
+out:
+	return st;
+}
+
+enum mu_status mu_tokenizer_write(const struct mu_tokenizer *t, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_replace file = {0};
+	struct writer w = {.t = t, .path = path};
+
+	MU_TRY(MU_ALLOC(w.text, 2 * NAME_MAX_BYTES + 2, "names of tokens"));
+	MU_TRY(mu_replace_open(&file, path));
+	w.json.file = file.stream;
+	MU_TRY(put_all(&w));
+	MU_TRY(mu_replace_commit(&file));
+out:
+	mu_replace_release(&file);
+	mu_free(w.text);
+	return st;
+}
