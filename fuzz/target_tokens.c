@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same bytes as a tokenizer.json, a vocab.json, a file of tokens, and a text. */
+/*
+ * The same bytes as a tokenizer.json, a vocab.json, a file of tokens, read by windows too, and a
+ * text.
+ */
 #include "fuzz.h"
 
 #include <string.h>
 
+#include <muster/input.h>
 #include <muster/tokens.h>
 
-enum { SIZE = 270 };
+enum { SIZE = 270, WINDOW = 3 };
 
 static void need(bool ok)
 {
@@ -56,6 +60,32 @@ static void train(const char *text, size_t n)
 	mu_token_counts_free(counts);
 }
 
+/* Every window of an epoch, or one error. */
+static void read_windows(const uint8_t *bytes, size_t n)
+{
+	static const size_t lengths[] = {WINDOW};
+	float data[WINDOW], labels[WINDOW];
+	uint32_t id;
+	struct mu_input_batch batch = {.data = data, .labels = labels, .ids = &id};
+	struct mu_input_config config = {.reader = "tokens",
+					 .paths = fuzz_file("train.bin", bytes, n),
+					 .lengths = lengths,
+					 .n_lengths = 1,
+					 .batch = 1,
+					 .num_workers = 1};
+	struct mu_input in;
+
+	if (mu_input_open(&in, &config) == MU_OK) {
+		need(mu_input_epoch(&in, 0) == MU_OK);
+		for (size_t t = 0; t < in.steps; t++) {
+			need(mu_input_read(&in, t, &batch) == MU_OK && batch.count == 1);
+			for (size_t i = 0; i < WINDOW; i++)
+				need(data[i] < (float)in.classes && labels[i] < (float)in.classes);
+		}
+	}
+	mu_input_close(&in);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	const char *path = fuzz_file("x.json", data, n), *text = (const char *)data;
@@ -73,6 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (mu_token_file_read(path, &list) == MU_OK)
 		need(1024 + 2 * list.n == n);
 	mu_token_list_release(&list);
+	mu_trace_clear();
+	read_windows(data, n);
 	mu_trace_clear();
 	return 0;
 }

@@ -38,7 +38,7 @@ struct mu_pipeline;
 
 /* A source of records. */
 struct mu_reader {
-	const char *name; /* "idx", "cifar", "records", "text", "synthetic" */
+	const char *name; /* "idx", "cifar", "records", "text", "tokens", "synthetic" */
 	const char *help;
 	const char *files;  /* file names that find looks for; NULL: reads no files */
 	bool colour_images; /* uses shape, mean, std and augmentation of the config */
@@ -69,10 +69,11 @@ struct mu_reader {
 enum mu_input_part { MU_INPUT_TRAIN, MU_INPUT_VALIDATE };
 
 struct mu_input_config {
-	const char *reader; /* "idx", "cifar", "records", "text" or "synthetic" */
+	const char *reader; /* "idx", "cifar", "records", "text", "tokens" or "synthetic" */
 	enum mu_input_part part;
 	const char *dir;       /* idx, cifar: folder of the files that the reader's `files` names */
-	const char *paths;     /* records: as for mu_records_open; text: a file */
+	const char *paths;     /* records: as for mu_records_open; text: a file; tokens: files,
+				  "a.bin;b.bin" */
 	const char *indexes;   /* records: .idx files, NULL = files beside the .rec files */
 	double held_out;       /* share of the records, in (0, 1), for validation alone: the part
 				  validate has these, the part train the others; 0 = none */
@@ -102,7 +103,8 @@ struct mu_input_config {
 	bool characters;       /* text: words are single bytes */
 	/* text: of other data, such as the training data; NULL: built from the text */
 	const struct mu_vocabulary *vocabulary;
-	const size_t *lengths; /* text: lengths of the groups, ascending */
+	const size_t *lengths; /* text: lengths of the groups, ascending; tokens: the last one is
+				  that of windows */
 	size_t n_lengths;
 };
 

@@ -140,4 +140,30 @@ printf 'a\nbc\n' >bad.txt
 refuse 2 $words --batch-size 8 --vocab bad.txt
 expect 'error: bad.txt, line 2: "bc" is no character'
 
+part "tokens"
+"$BUILDDIR/tokenize" --train --vocab-size 280 tokens train.txt val.txt --shard-tokens 900 >"$log" ||
+	fail "$(cat "$log")"
+tokens="--network lstm --num-layers 1 --num-hidden 16 --num-embed 8 --buckets 12 --batch-size 8 --num-epochs 2
+	--lr 0.5 --mom 0 --wd 0 $plain"
+train 1 $tokens --data-dir tokens --model-prefix T
+expect '^data tokens: [0-9]+ samples for training, [0-9]+ for validation, shape \(1, 12, 1\), 280 classes: '
+expect ' tokens of tokens/train_000000.bin and [1-9] more, windows of 12$'
+expect '^Epoch\[1\] Validation-perplexity='
+ref=$(value Validation-perplexity)
+train 3 $tokens --data-train "$(echo tokens/train_*.bin | tr ' ' ';')" --data-val tokens/val_000000.bin \
+	--batch-size 4 --kv-store dist_sync --num-servers 1 --model-prefix U
+near "$ref" "$(value Validation-perplexity)" 0.01
+train 1 --evaluate --load T-0002.h5 --data-dir tokens $plain
+"$BUILDDIR/tokenize" --train --vocab-size 257 few train.txt >"$log"
+cp few/tokenizer.json tokens
+refuse 1 $tokens --data-dir tokens
+expect 'train_00000[0-9].bin: token [0-9]+, at place [0-9]+, is not below 257: the file is of another tokenizer'
+rm -r tokens/val*
+refuse 2 $tokens --data-dir tokens
+expect 'tokens: holds no val\*.bin: without validation, name the files of --data-train instead of the folder'
+truncate -s -1 tokens/train_000001.bin
+refuse 2 $tokens --data-dir tokens
+expect 'train_000001.bin: has [0-9]+ bytes, and [0-9]+ by its header of [0-9]+ tokens: it was cut short'
+refuse 2 --network lenet --data-dir tokens
+expect 'network lenet is for images, and tokens is read as tokens'
 finish

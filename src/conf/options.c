@@ -206,6 +206,7 @@ static void find_facts(struct conf *v)
 
 	f->of_text = mu_conf_reads_text(v);
 	f->text_or_sample = f->of_text || v->text.sample > 0;
+	f->sequences_or_sample = f->reads_sequences || f->text_or_sample;
 	f->validation = !v->benchmark && !files_alone;
 	f->evaluates = v->evaluate;
 	f->evaluates_files = v->evaluate && !v->benchmark;

@@ -124,6 +124,7 @@ struct conf_loss_scale {
 struct conf_facts {
 	bool of_text, text_or_sample; /* the training data are text; or --sample */
 	bool reads_sequences, has_heads, has_widths; /* the network; one of them */
+	bool sequences_or_sample;  /* it does; or --sample */
 	bool lacks_rate;	   /* the optimiser has no learning rate */
 	bool validation, can_evaluate, evaluates, evaluates_files, parameters;
 	bool split;   /* devices have layers of the network each, not samples */

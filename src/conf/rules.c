@@ -36,6 +36,7 @@ static const struct mu_option_fact facts[] = {
 	FACT(reads_sequences, "network"),
 	FACT(has_heads, "network"),
 	FACT(has_widths, "network"),
+	FACT(sequences_or_sample, "network"),
 	FACT(lacks_rate, "optimizer"),
 	FACT(split, SPLITS),
 	FACT(cut_devices, "model-parallel"),
@@ -68,8 +69,10 @@ static const struct mu_option_fact facts[] = {
 
 static const struct mu_option_rule rules[] = {
 	/* texts and images */
-	{.option = "text|vocab|buckets", NEEDS = "text_or_sample",
+	{.option = "text|vocab", NEEDS = "text_or_sample",
 	 .why = "it is for text: use --data-train FILE.txt"},
+	{.option = "buckets", NEEDS = "sequences_or_sample",
+	 .why = "it is for networks that read sequences"},
 	{.option = OF_IMAGES "|" ABOUT_IMAGES, EXCLUDES = "of_text",
 	 .why = "it is for images, and this file is read as text"},
 	{.option = "shuffle", IS("chunk"), EXCLUDES = "of_text",

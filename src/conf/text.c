@@ -22,6 +22,13 @@ bool mu_conf_reads_text(const struct conf *v)
 	return data && (v->text.unit || ends_in(data, ".txt"));
 }
 
+bool mu_conf_reads_tokens(const struct conf *v)
+{
+	const char *data = v->data_train ? v->data_train : v->data_val;
+
+	return data && ends_in(data, ".bin");
+}
+
 bool mu_conf_text_characters(const struct conf *v)
 {
 	return v->text.unit == CONF_UNIT_CHARACTERS;

@@ -204,7 +204,8 @@ out:
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const char *of_texts = mu_conf_reads_text(v) ? "perplexity,sentence-nll" : NULL;
+	const char *of_tokens = v->facts.reads_sequences && !v->benchmark ? "perplexity" : NULL;
+	const char *of_texts = mu_conf_reads_text(v) ? "perplexity,sentence-nll" : of_tokens;
 	const char *word = v->loss && *v->loss ? v->loss : of_texts;
 
 	*metrics = (struct engine_metrics){.n = 0};

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <muster/tokens.h>
+
 #include "reader.h"
 
 enum {
@@ -88,7 +90,7 @@ static void name_file(char path[PATH_BYTES], const struct kind *kind, const char
 static bool find_file(char path[PATH_BYTES], const struct kind *kind, const char *dir)
 {
 	name_file(path, kind, dir, MU_INPUT_TRAIN, kind->train ? 1 : last_batch(dir));
-	if (access(path, F_OK) == 0)
+	if (access(path, F_OK) == 0 && !mu_token_file_is(path)) /* of tokens, with the same name */
 		return true;
 	name_file(path, kind, dir, MU_INPUT_VALIDATE, 1);
 	return access(path, F_OK) == 0;

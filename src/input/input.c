@@ -21,6 +21,7 @@ static const struct mu_reader *const readers[] = {
 	&mu_reader_records,
 	&mu_reader_synthetic,
 	&mu_reader_text,
+	&mu_reader_tokens,
 };
 
 enum { NUM_READERS = sizeof readers / sizeof *readers };

@@ -12,6 +12,7 @@ extern const struct mu_reader mu_reader_idx;
 extern const struct mu_reader mu_reader_records;
 extern const struct mu_reader mu_reader_synthetic;
 extern const struct mu_reader mu_reader_text;
+extern const struct mu_reader mu_reader_tokens;
 
 /* Memory of a reading thread. {0} is empty. */
 struct mu_input_thread {

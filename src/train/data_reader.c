@@ -7,6 +7,7 @@
 #include <muster/base.h>
 
 #include "conf/conf.h"
+#include "conf/text.h"
 
 enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
 				   size_t *shape)
@@ -41,10 +42,12 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	config->classes = (size_t)v->num_classes;
 	MU_TRY(mu_train_find_shape(v, network, config->shape));
 	MU_TRY(mu_conf_rgb(v, config->mean, config->std));
+	config->lengths = v->text.lengths;
+	config->n_lengths = v->text.n_lengths;
 	config->reader = "synthetic";
 	config->numbers = network->reads_sequences;
 	if (v->data_train) {
-		config->reader = "records";
+		config->reader = mu_conf_reads_tokens(v) ? "tokens" : "records";
 		memcpy(config->net_shape, config->shape, sizeof config->shape);
 		if (!v->image_shape)
 			memset(config->shape, 0, sizeof config->shape);

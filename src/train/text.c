@@ -2,24 +2,26 @@
 /* Texts as training data: the network must read them, and their vocabulary is read or written. */
 #include "data.h"
 
+#include <string.h>
+
 #include "checkpoint/checkpoint.h"
 #include "conf/text.h"
 
-/* A text needs a network that reads sequences, and vice versa. */
+/* A text, or tokens, need a network that reads sequences, and vice versa. */
 static enum mu_status check_network(const struct conf *v, const struct mu_network *network,
-				    bool text)
+				    bool text, bool tokens)
 {
 	enum mu_status st = MU_OK;
 
-	if (text && !network->reads_sequences)
+	if ((text || tokens) && !network->reads_sequences)
 		MU_FAIL(MU_ERR_USAGE,
-			"network %s is for images, and %s is read as text: --network lstm reads "
-			"texts",
-			v->network_name, v->data_train);
-	if (!text && network->reads_sequences && !v->benchmark)
+			"network %s is for images, and %s is read as %s: --network lstm reads %s",
+			v->network_name, v->data_train ? v->data_train : v->data_dir,
+			text ? "text" : "tokens", text ? "texts" : "them");
+	if (!text && !tokens && network->reads_sequences && !v->benchmark)
 		MU_FAIL(MU_ERR_USAGE,
-			"network %s reads sequences of words: give --data-train FILE.txt, or "
-			"--benchmark 1",
+			"network %s reads sequences of words: give --data-train FILE.txt, "
+			"token files, or --benchmark 1",
 			v->network_name);
 out:
 	return st;
@@ -30,15 +32,13 @@ enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network 
 				  struct mu_input_config *config)
 {
 	enum mu_status st = MU_OK;
-	const bool text = mu_conf_reads_text(v);
+	const bool text = mu_conf_reads_text(v), tokens = strcmp(config->reader, "tokens") == 0;
 
-	MU_TRY(check_network(v, network, text));
+	MU_TRY(check_network(v, network, text, tokens));
 	if (!text)
 		goto out;
 	config->reader = "text";
 	config->characters = mu_conf_text_characters(v);
-	config->lengths = v->text.lengths;
-	config->n_lengths = v->text.n_lengths;
 	config->classes = 0;
 	if (v->text.vocabulary)
 		MU_TRY(mu_checkpoint_vocabulary_read(vocabulary, v->text.vocabulary));

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows of tokens from token files (muster/tokens.h): sample i is T tokens, its labels are the
+ * tokens after each. The windows of a file follow one another; what is left at its end is too short
+ * for one. Files are read as windows are asked for: a set may be larger than the memory.
+ *
+ * The vocabulary is that of the tokenizer.json beside the files; without one, the largest token of
+ * the training files tells.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <muster/tokens.h>
+
+#include "reader.h"
+#include "storage/file.h"
+
+enum { PATH_BYTES = 4096, HEADER = 1024 };
+
+struct shard {
+	struct mu_file file;
+	size_t n;     /* tokens */
+	size_t first; /* window of the set */
+};
+
+struct tokens {
+	char **paths; /* of the files, n of them */
+	size_t n, room;
+	struct shard *shards; /* n_open of them are open */
+	size_t n_open;
+	size_t n_tokens, length; /* of a window, T */
+};
+
+static const char *const prefixes[] = {[MU_INPUT_TRAIN] = "train", [MU_INPUT_VALIDATE] = "val"};
+
+/* ---- which files ---- */
+
+/* Is this a name of a file of the part? "train.bin" may also be CIFAR-100's. */
+static bool is_name(const char *name, enum mu_input_part part)
+{
+	const size_t n = strlen(name), m = strlen(prefixes[part]);
+
+	return n > m + 3 && memcmp(name, prefixes[part], m) == 0 &&
+	       strcmp(name + n - 4, ".bin") == 0;
+}
+
+static size_t find_tokens(const char *dir, char *found, size_t nbytes)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	char path[PATH_BYTES];
+	size_t n = 0;
+
+	while (d && n == 0 && (entry = readdir(d))) {
+		if (!is_name(entry->d_name, MU_INPUT_TRAIN) &&
+		    !is_name(entry->d_name, MU_INPUT_VALIDATE))
+			continue;
+		snprintf(path, sizeof path, "%.2000s/%s", dir, entry->d_name);
+		if (strcmp(entry->d_name, "train.bin") == 0 && !mu_token_file_is(path))
+			continue;
+		snprintf(found, nbytes, "%s", path);
+		n = 1;
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static enum mu_status add_path(struct tokens *t, const char *dir, const char *name, size_t n)
+{
+	enum mu_status st = MU_OK;
+	const size_t nbytes = strlen(dir) + n + 2;
+	char **larger;
+
+	if (t->n == t->room) {
+		MU_TRY(MU_ALLOC(larger, 2 * t->n + 8, "token files"));
+		if (t->n > 0)
+			memcpy(larger, t->paths, t->n * sizeof *larger);
+		mu_free(t->paths);
+		t->paths = larger;
+		t->room = 2 * t->n + 8;
+	}
+	MU_TRY(MU_ALLOC(t->paths[t->n], nbytes, "file name"));
+	snprintf(t->paths[t->n++], nbytes, "%s%s%.*s", dir, *dir ? "/" : "", (int)n, name);
+out:
+	return st;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The files of the part in a folder, by name. */
+static enum mu_status list_folder(struct tokens *t, const char *dir, enum mu_input_part part)
+{
+	enum mu_status st = MU_OK;
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+
+	if (!d)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", dir, strerror(errno));
+	while ((entry = readdir(d)))
+		if (is_name(entry->d_name, part))
+			MU_TRY(add_path(t, dir, entry->d_name, strlen(entry->d_name)));
+	if (t->n == 0)
+		MU_FAIL(MU_ERR_IO, "%s: holds no %s*.bin%s", dir, prefixes[part],
+			part == MU_INPUT_TRAIN ? ""
+					       : ": without validation, name the files of data "
+						 "train instead of the folder");
+	qsort(t->paths, t->n, sizeof *t->paths, by_name);
+out:
+	if (d)
+		closedir(d);
+	return st;
+}
+
+/* "a.bin;b.bin" */
+static enum mu_status list_paths(struct tokens *t, const char *paths)
+{
+	enum mu_status st = MU_OK;
+
+	while (*paths) {
+		const size_t n = strcspn(paths, ";");
+
+		if (n > 0)
+			MU_TRY(add_path(t, "", paths, n));
+		paths += n + (paths[n] == ';');
+	}
+	if (t->n == 0)
+		MU_FAIL(MU_ERR_USAGE, "token input: no file is named");
+out:
+	return st;
+}
+
+/* ---- windows and vocabulary ---- */
+
+static enum mu_status open_files(struct mu_input *in, struct tokens *t)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(t->shards, t->n, "token files"));
+	for (size_t i = 0; i < t->n; i++) {
+		struct shard *s = &t->shards[i];
+
+		MU_TRY(mu_token_file_count(t->paths[i], &s->n));
+		t->n_open++;
+		MU_TRY(mu_file_open(&s->file, t->paths[i]));
+		s->first = in->n;
+		t->n_tokens += s->n;
+		in->n += s->n > 0 ? (s->n - 1) / t->length : 0;
+	}
+	if (in->n == 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: has %zu tokens: a window of %zu and the token after it do not fit",
+			t->paths[0], t->n_tokens, t->length);
+out:
+	return st;
+}
+
+/* Tokens of all files are below *n. */
+static enum mu_status scan(struct tokens *t, size_t *n)
+{
+	enum mu_status st = MU_OK;
+	struct mu_token_list list = {0};
+
+	*n = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		list.n = 0;
+		MU_TRY(mu_token_file_read(t->paths[i], &list));
+		for (size_t j = 0; j < list.n; j++)
+			*n = list.ids[j] >= *n ? list.ids[j] + (size_t)1 : *n;
+	}
+out:
+	mu_token_list_release(&list);
+	return st;
+}
+
+/* The tokenizer.json beside the first file. */
+static enum mu_status find_vocabulary(struct tokens *t, size_t *n)
+{
+	enum mu_status st = MU_OK;
+	const char *first = t->paths[0], *slash = strrchr(first, '/');
+	struct mu_tokenizer *tokenizer = NULL;
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof path, "%.*stokenizer.json", slash ? (int)(slash - first) + 1 : 0,
+		 first);
+	if (access(path, F_OK) != 0)
+		return scan(t, n);
+	MU_TRY(mu_tokenizer_read(&tokenizer, path));
+	*n = mu_tokenizer_n(tokenizer);
+out:
+	mu_tokenizer_free(tokenizer);
+	return st;
+}
+
+/* More classes than tokens are allowed: a vocabulary may be filled up to a round number. */
+static enum mu_status find_classes(struct mu_input *in, struct tokens *t)
+{
+	enum mu_status st = MU_OK;
+	size_t n;
+
+	in->classes = in->config.classes;
+	if (in->config.part == MU_INPUT_VALIDATE && in->classes > 0)
+		goto out;
+	MU_TRY(find_vocabulary(t, &n));
+	if (in->classes == 0)
+		in->classes = n > 2 ? n : 2;
+	if (in->classes < n)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: the vocabulary has %zu tokens; %zu classes (number of classes) are "
+			"fewer",
+			t->paths[0], n, in->classes);
+out:
+	return st;
+}
+
+static enum mu_status open_tokens(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	struct mu_input_config *c = &in->config;
+	struct tokens *t;
+
+	if (c->n_lengths == 0 || c->lengths[c->n_lengths - 1] == 0)
+		MU_FAIL(MU_ERR_ARGUMENT, "token input: it needs the length of windows");
+	MU_TRY(MU_ALLOC(t, 1, "token reader"));
+	in->impl = t;
+	t->length = c->lengths[c->n_lengths - 1];
+	if (c->paths)
+		MU_TRY(list_paths(t, c->paths));
+	else
+		MU_TRY(list_folder(t, c->dir, c->part));
+	MU_TRY(open_files(in, t));
+	MU_TRY(find_classes(in, t));
+	in->shape[0] = in->shape[2] = 1;
+	in->shape[1] = c->label_width = t->length;
+out:
+	return st;
+}
+
+static void close_tokens(struct mu_input *in)
+{
+	struct tokens *t = in->impl;
+
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n_open; i++)
+		mu_file_close(&t->shards[i].file);
+	for (size_t i = 0; i < t->n; i++)
+		mu_free(t->paths[i]);
+	mu_free(t->paths);
+	mu_free(t->shards);
+	mu_free(t);
+	in->impl = NULL;
+}
+
+static enum mu_status check_tokens(const struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct tokens *t = in->impl;
+
+	for (size_t i = 0; i < t->n; i++)
+		MU_TRY(mu_file_unchanged(&t->shards[i].file));
+out:
+	return st;
+}
+
+/* ---- reading ---- */
+
+/* The file of a window. */
+static const struct shard *find_shard(const struct tokens *t, size_t record)
+{
+	size_t low = 0, high = t->n;
+
+	while (high - low > 1) {
+		const size_t middle = (low + high) / 2;
+
+		if (t->shards[middle].first <= record)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &t->shards[low];
+}
+
+static enum mu_status read_tokens(const struct mu_input *in, struct mu_input_thread *thread,
+				  size_t record, float *data, float *labels)
+{
+	enum mu_status st = MU_OK;
+	const struct tokens *t = in->impl;
+	const struct shard *s = find_shard(t, record);
+	const size_t at = (record - s->first) * t->length;
+	unsigned char piece[2 * 512];
+
+	(void)thread;
+	for (size_t done = 0; done <= t->length;) {
+		const size_t left = t->length + 1 - done;
+		const size_t n = left < sizeof piece / 2 ? left : sizeof piece / 2;
+
+		MU_TRY(mu_file_read(&s->file, HEADER + 2 * (at + done), piece, 2 * n));
+		for (size_t i = 0; i < n; i++, done++) {
+			const unsigned token = piece[2 * i] | (unsigned)piece[2 * i + 1] << 8;
+
+			if (token >= in->classes)
+				MU_FAIL(MU_ERR_FORMAT,
+					"%s: token %u, at place %zu, is not below %zu: the file is "
+					"of "
+					"another tokenizer",
+					s->file.path, token, at + done, in->classes);
+			if (done < t->length)
+				data[done] = (float)token;
+			if (done > 0)
+				labels[done - 1] = (float)token;
+		}
+	}
+out:
+	return st;
+}
+
+static void name_window(const struct mu_input *in, size_t record, char *text, size_t nbytes)
+{
+	const struct tokens *t = in->impl;
+	const struct shard *s = find_shard(t, record);
+
+	snprintf(text, nbytes, "%s, token %zu", s->file.path, (record - s->first) * t->length);
+}
+
+static void describe_tokens(const struct mu_input *in, char *text, size_t nbytes)
+{
+	const struct tokens *t = in->impl;
+	char more[40] = "";
+
+	if (t->n > 1)
+		snprintf(more, sizeof more, " and %zu more", t->n - 1);
+	snprintf(text, nbytes, "%zu tokens of %s%s, windows of %zu", t->n_tokens, t->paths[0], more,
+		 t->length);
+}
+
+const struct mu_reader mu_reader_tokens = {
+	.name = "tokens",
+	.help = "windows of tokens from files of llm.c",
+	.files = "train*.bin and val*.bin of tokens",
+	.knows_classes = true,
+	.find = find_tokens,
+	.open = open_tokens,
+	.close = close_tokens,
+	.check = check_tokens,
+	.describe = describe_tokens,
+	.name_record = name_window,
+	.read = read_tokens,
+};
