@@ -218,6 +218,30 @@ static void make_params(void)
 	put("params/short", new, sizeof new - 30);
 }
 
+static enum mu_status give_numbers(void *context, const struct mu_params_array *array, float *data)
+{
+	(void)context;
+	for (size_t i = 0; i < mu_params_elements(array); i++)
+		data[i] = (float)i;
+	return MU_OK;
+}
+
+static void make_safetensors(void)
+{
+	static const struct mu_params_array arrays[] = {{"h.0.attn.c_attn.weight", 2, {2, 3}},
+							{"h.0.attn.c_attn.bias", 1, {3}}};
+	static const char overlap[] =
+		"\x70\0\0\0\0\0\0\0"
+		"{\"a\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4]},"
+		"\"b\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[2,10]}}    0123456789";
+
+	need(mu_safetensors_write(path_of("safetensors/two"), 2, arrays, give_numbers, NULL) ==
+		     MU_OK,
+	     "safetensors/two");
+	put_text("safetensors/index", "{\"weight_map\": {\"a\": \"a.safetensors\"}}");
+	put("safetensors/overlap", overlap, sizeof overlap - 1);
+}
+
 /* A file as small as HDF5 makes them. */
 static void make_arrays(void)
 {
@@ -248,6 +272,7 @@ int main(int argc, char **argv)
 	make_tokens();
 	make_cifar();
 	make_params();
+	make_safetensors();
 	make_arrays();
 	make_h5("data_file/encoded", false, 1);
 	make_h5("data_file/free", false, 1);

@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * muconvert: parameters from MXNet's .params files to HDF5, as the trainer's --load reads it, and
- * back. Runs without MPI.
+ * muconvert: parameters from MXNet's .params files and safetensors to HDF5, as the trainer's --load
+ * reads it, and back. Runs without MPI.
  */
 #include <muster/storage.h>
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../lib/arguments.h"
+#include "names.h"
 
 struct values {
+	const char *names;
 	bool help;
 };
 
 static const struct mu_option table[] = {
+	{.name = "names",
+	 .type = MU_OPTION_STRING,
+	 .offset = offsetof(struct values, names),
+	 .initial = "auto",
+	 .choices = "auto|plain|gpt2|resnet",
+	 .group = "Safetensors",
+	 .help = "WORD  names of arrays: of GPT-2 in transformers (gpt2), of torchvision's "
+		 "resnet50, 101 and 152 (resnet, for resnet-v1 here), as they are (plain), or what "
+		 "the file has (auto)"},
 	{.name = "help",
 	 .type = MU_OPTION_FLAG,
 	 .offset = offsetof(struct values, help),
@@ -32,6 +44,22 @@ static bool is_hdf5(const char *path)
 	if (f)
 		fclose(f);
 	return is;
+}
+
+static bool ends_in(const char *path, const char *end)
+{
+	const size_t n = strlen(path), m = strlen(end);
+
+	return n > m && strcmp(path + n - m, end) == 0;
+}
+
+/* By its name; a folder holds nothing else. */
+static bool is_safetensors(const char *path)
+{
+	struct stat status;
+
+	return ends_in(path, ".safetensors") || ends_in(path, ".safetensors.index.json") ||
+	       (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
 /* "arg:x" becomes "arg/x", and back; other names stay. */
@@ -131,10 +159,10 @@ static enum mu_status to_params(const char *from, const char *to, size_t *n)
 	static const char end[] = ".params";
 	struct source s = {.path = from};
 
-	if (strlen(to) < sizeof end || strcmp(to + strlen(to) - strlen(end), end) != 0)
+	if (!ends_in(to, end))
 		MU_FAIL(MU_ERR_USAGE,
-			"%s: a name that ends in .params is needed: MXNet's format is written, no "
-			"other",
+			"%s: a name that ends in .params or .safetensors is needed: MXNet's format "
+			"and safetensors are written, no other",
 			to);
 	MU_TRY(mu_array_file_open_checked(&s.file, from));
 	MU_TRY(mu_array_file_has_text(s.file, "format", &s.checkpoint));
@@ -152,6 +180,27 @@ out:
 	return st;
 }
 
+static enum mu_status convert(const struct values *v, const char *from, const char *to, size_t *n)
+{
+	enum mu_status st = MU_OK;
+	const struct name_choice names = {strcmp(v->names, "auto") == 0,
+					  name_family_find(v->names)};
+
+	if (is_hdf5(from))
+		MU_TRY(is_safetensors(to) ? convert_to_safetensors(from, to, names, n)
+					  : to_params(from, to, n));
+	else if (is_safetensors(to))
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: safetensors are written from HDF5, and %s is none: convert it to HDF5 "
+			"first",
+			to, from);
+	else
+		MU_TRY(is_safetensors(from) ? convert_from_safetensors(from, to, names, n)
+					    : to_hdf5(from, to, n));
+out:
+	return st;
+}
+
 int main(int argc, char **argv)
 {
 	enum mu_status st = MU_OK;
@@ -162,9 +211,11 @@ int main(int argc, char **argv)
 		.n_options = sizeof table / sizeof *table,
 		.values = &values,
 		.usage = "FROM TO\n\n"
-			 "Write the parameters of MXNet's file FROM (X-0001.params) to the HDF5 "
-			 "file TO, for trainer --load,\nor those of the HDF5 file FROM, such as a "
-			 "checkpoint, to TO for MXNet.\n",
+			 "Write the parameters of FROM to the HDF5 file TO, for trainer --load. "
+			 "FROM is a file of MXNet\n(X-0001.params), a file X.safetensors, an index "
+			 "of several (X.safetensors.index.json), or a\nfolder with "
+			 "model.safetensors. Or write those of the HDF5 file FROM, such as a "
+			 "checkpoint, to TO:\nX.params or X.safetensors.\n",
 		.n_words = 2,
 	};
 	bool done;
@@ -174,8 +225,7 @@ int main(int argc, char **argv)
 	if (done)
 		goto out;
 	MU_TRY(data_command_watch(&command, command.words[1]));
-	MU_TRY((is_hdf5(command.words[0]) ? to_params : to_hdf5)(command.words[0], command.words[1],
-								 &n));
+	MU_TRY(convert(&values, command.words[0], command.words[1], &n));
 	printf("muconvert: %zu array%s of %s in %s\n", n, n == 1 ? "" : "s", command.words[0],
 	       command.words[1]);
 out:

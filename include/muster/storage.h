@@ -156,6 +156,28 @@ typedef enum mu_status mu_params_fn(void *context, const struct mu_params_array 
 enum mu_status mu_params_write(const char *path, size_t n, const struct mu_params_array *arrays,
 			       mu_params_fn *fn, void *context);
 
+/*
+ * ---- safetensors (huggingface.co/docs/safetensors): a header of JSON with the name, type, shape
+ * and place of each array, then their numbers. Everything is checked when the file is opened: no
+ * array may leave the file, overlap another or leave a hole. ----
+ */
+
+struct mu_safetensors;
+
+/* path: a file, an index of several that lie beside it (.json), or a folder with model.safetensors
+ * or model.safetensors.index.json. MU_ERR_FORMAT names what is wrong. */
+enum mu_status mu_safetensors_open(struct mu_safetensors **out, const char *path);
+void mu_safetensors_close(struct mu_safetensors *s);
+size_t mu_safetensors_n(const struct mu_safetensors *s);
+/* Array i; ndims may be 0, of one number. */
+const struct mu_params_array *mu_safetensors_array(const struct mu_safetensors *s, size_t i);
+/* Read array i as float32. MU_ERR_UNSUPPORTED unless it has F32, F16, BF16 or F64. */
+enum mu_status mu_safetensors_read(const struct mu_safetensors *s, size_t i, float *data);
+/* Write float32 arrays as mu_params_write does, with the metadata that PyTorch expects. */
+enum mu_status mu_safetensors_write(const char *path, size_t n,
+				    const struct mu_params_array *arrays, mu_params_fn *fn,
+				    void *context);
+
 MU_END_C
 
 #endif

@@ -7,7 +7,7 @@ set -u
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 log=replay.log
 
-for target in rec index list data_file idx cifar decode params arrays text tokens; do
+for target in rec index list data_file idx cifar decode params arrays text tokens safetensors; do
 	timeout 60 "$BUILDDIR/fuzz/replay_$target" "$SRCDIR/fuzz/corpus/$target" >"$log" 2>&1 </dev/null ||
 		fail "exit status $? of replay_$target"
 	expect '^[1-9][0-9]{2,} inputs$'

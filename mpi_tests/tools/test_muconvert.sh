@@ -133,9 +133,128 @@ convert new.params nowhere/x.h5
 [ $status = 1 ] || fail "exit status $status of a folder that is not there"
 convert array.h5 x.onnx
 [ $status = 2 ] || fail "exit status $status of a name that MXNet's format does not have"
-expect 'x.onnx: a name that ends in .params is needed'
+expect 'x.onnx: a name that ends in .params or .safetensors is needed'
 "$BUILDDIR/muconvert" new.params >"$log" 2>&1
 [ $? = 2 ] || fail "one word is enough"
+
+part "safetensors"
+# st FILE HEADER NUMBERS: the header is filled up to a multiple of 8, as others do
+st() {
+	local header=$2
+	while [ $((${#header} % 8)) != 0 ]; do header+=' '; done
+	{ le 8 ${#header}; printf %s "$header"; printf '%b' "${3-}"; } >"$1"
+}
+# entry NAME TYPE SHAPE BEGIN END
+entry() {
+	printf '"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%s,%s]}' "$@"
+}
+two="$(entry arg/a_weight F32 1,2 0 8),$(entry aux/m F32 1,2 8 16)"
+st x.safetensors "{\"__metadata__\":{\"format\":\"pt\"},$two}" "$numbers$numbers"
+convert x.safetensors s.h5
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+same_model array.h5 s.h5 || fail "float32 of safetensors"
+convert s.h5 back.safetensors
+cmp x.safetensors <(tr -d ' ' <back.safetensors) >/dev/null && fail "the header is not filled up"
+convert back.safetensors s2.h5
+same_model array.h5 s2.h5 || fail "after two conversions: $(cat "$log")"
+st h.safetensors "{$(entry aux/m BF16 1,2 4 8),$(entry arg/a_weight F16 1,2 0 4)}" '\0\x3c\0\xc0\x80\x3f\0\xc0'
+convert h.safetensors h.h5
+same_model array.h5 h.h5 || fail "float16 and bfloat16: $(cat "$log")"
+# several files and an index; a folder
+mkdir -p parts
+st parts/1.safetensors "{$(entry arg/a_weight F32 1,2 0 8)}" "$numbers"
+st parts/2.safetensors "{$(entry aux/m F32 1,2 0 8)}" "$numbers"
+index=parts/model.safetensors.index.json
+printf '{"weight_map":{"aux/m":"2.safetensors","arg/a_weight":"1.safetensors"}}' >$index
+for from in $index parts; do
+	convert $from p.h5
+	same_model array.h5 p.h5 || fail "several files by $from: $(cat "$log")"
+done
+
+part "names of others"
+# names FILE.h5 NAME...: it has these arrays alone, as MXNet's file tells
+names() {
+	local file=$1 want
+	shift
+	convert "$file" names.params
+	want=$(printf '%s\n' "$@" | sort)
+	[ "$(grep -aoE '(arg|aux):[a-z0-9_]+' names.params | sort)" = "$want" ] ||
+		fail "$file: other names: $(cat "$log")"
+}
+one=$(entry transformer.h.0.attn.c_attn.weight F32 2,1 0 8),$(entry transformer.h.0.ln_1.bias F32 2 8 16)
+st g.safetensors "{$one,$(entry transformer.h.0.attn.bias BOOL 1,1 16 17),$(entry lm_head.weight F32 1 17 21)}" \
+	"$numbers$numbers\\0\\0\\0\\0\\0"
+convert g.safetensors g.h5
+names g.h5 arg:h0_qkv_weight arg:h0_ln1_beta
+convert g.h5 g2.safetensors
+grep -aq '"h.0.attn.c_attn.weight": {"dtype": "F32", "shape": \[2, 1\]' g2.safetensors ||
+	fail "$(head -c 300 g2.safetensors)"
+convert g2.safetensors g2.h5
+same_model g.h5 g2.h5 || fail "gpt2: other weights after two conversions"
+# (3, 2) is transposed
+six=$(for i in 0 1 2 3 4 5; do printf '\\0\\0\\x8%d\\x3f' $i; done)
+st t.safetensors "{$(entry h.0.attn.c_attn.weight F32 3,2 0 24)}" "$six"
+convert t.safetensors t.h5
+convert t.h5 t.params
+od -An -tx1 -v t.params | tr -d ' \n' | grep -q '0000803f0000823f0000843f0000813f0000833f0000853f' ||
+	fail "not transposed"
+convert t.h5 t2.safetensors
+convert t2.safetensors t2.h5
+same_model t.h5 t2.h5 || fail "transposed twice"
+names=(conv1.weight layer1.0.conv1.weight layer1.0.bn3.running_mean layer1.0.downsample.0.weight
+	layer4.2.bn1.weight layer3.11.downsample.1.running_var fc.bias)
+header='' at=0 all=''
+for n in "${names[@]}"; do header+=$(entry "$n" F32 2 $at $((at + 8))), at=$((at + 8)) all+=$numbers; done
+st r.safetensors "{$header$(entry bn1.num_batches_tracked I64 '' $at $((at + 8)))}" "$all$numbers"
+convert r.safetensors r.h5
+names r.h5 arg:conv0_weight arg:stage1_unit1_conv1_weight aux:stage1_unit1_bn3_moving_mean \
+	arg:stage1_unit1_conv1sc_weight arg:stage4_unit3_bn1_gamma aux:stage3_unit12_sc_moving_var arg:fc1_bias
+convert r.h5 r2.safetensors
+for n in "${names[@]}"; do grep -aqF "\"$n\": {" r2.safetensors || fail "$n is gone"; done
+
+part "wrong safetensors"
+# refuse_st REGEX HEADER NUMBERS
+refuse_st() {
+	st bad.safetensors "$2" "${3-}"
+	rm -f bad.h5
+	convert bad.safetensors bad.h5
+	[ $status = 1 ] || fail "exit status $status, not 1"
+	expect "$1"
+	ls bad.h5* 2>/dev/null && fail "a file is left"
+}
+refuse_st 'array "b" begins at byte [0-9]+, and the one before it ends at [0-9]+: they overlap' \
+	"{$(entry a F32 2 0 8),$(entry b F32 2 4 12)}" "$numbers$numbers"
+refuse_st 'there is a hole' "{$(entry a F32 2 0 8),$(entry b F32 1 12 16)}" "$numbers$numbers"
+refuse_st '8 bytes are behind its last array' "{$(entry a F32 2 0 8)}" "$numbers$numbers"
+refuse_st 'array "a" leaves the file, which has 8 bytes of numbers' "{$(entry a F32 4 0 16)}" "$numbers"
+refuse_st 'array "a" leaves the file' "{$(entry a F32 2 8 0)}" "$numbers"
+refuse_st 'array "a" leaves the file' "{$(entry a F32 2 -8 0)}" "$numbers"
+refuse_st 'array "a" has 8 bytes, and 4 by its shape and type F32' "{$(entry a F32 1 0 8)}" "$numbers"
+refuse_st 'size 0 of array "a" does not fit' "{$(entry a F32 4294967296,4294967296 0 8)}" "$numbers"
+refuse_st 'size 0 of array "a" does not fit' "{$(entry a F32 1.5 0 8)}" "$numbers"
+refuse_st 'numbers of the unknown type "F4"' "{$(entry a F4 2 0 8)}" "$numbers"
+refuse_st 'numbers of type I64; F32, F16, BF16 and F64 can be read' "{$(entry a I64 1 0 8)}" "$numbers"
+refuse_st 'has no two data_offsets' '{"a":{"dtype":"F32","shape":[2]}}' "$numbers"
+refuse_st 'is no JSON: a comma or } is missing' "{$(entry a F32 2 0 8)" "$numbers"
+refuse_st 'two arrays have the name "a"' "{$(entry a F32 1 0 4),$(entry a F32 1 4 8)}" "$numbers"
+refuse_st 'holds no arrays' '{}'
+refuse_st 'array "h.0.x" has no place in the networks of --names gpt2' \
+	"{$(entry h.0.attn.c_attn.weight F32 1,2 0 8),$(entry h.0.x F32 2 8 16)}" "$numbers$numbers"
+{ le 8 -1; printf '{}      '; } >bad.params
+mv bad.params bad.safetensors
+convert bad.safetensors bad.h5
+expect 'begins with a header of 18446744073709551615 bytes, in a file of 16'
+printf '{"weight_map":{"aux/m":"2.safetensors"}}' >$index
+convert $index bad.h5
+[ $status = 0 ] || fail "an index of one file: $(cat "$log")"
+printf '{"weight_map":{"aux/m":"2.safetensors","x":"2.safetensors"}}' >$index
+convert $index bad.h5
+expect 'names 2 arrays, and its files hold 1'
+printf '{"weight_map":{"aux/m":"../x.safetensors"}}' >$index
+convert $index bad.h5
+expect 'array "aux/m" names no file beside it'
+convert x.safetensors y.safetensors
+[ $status = 2 ] || fail "exit status $status of safetensors to safetensors"
 
 part "a checkpoint"
 log=trainer.log

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables of names. In both names of a row '#' stands for a number, and '@' for one that is larger
+ * by 1 in ours; they come in the same order.
+ */
+#include "names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBERS = 4 };
+
+struct row {
+	const char *ours, *theirs; /* ours NULL: NAME_SKIP */
+	enum name_how how;
+};
+
+struct name_family {
+	const char *word;
+	const char *our_mark, *their_mark; /* names that no other family has */
+	const char *prefix;                /* that theirs may have, or NULL */
+	const struct row *rows;            /* the last one is empty */
+};
+
+/* transformers' GPT2Model and GPT2LMHeadModel; their Conv1D keeps (in, out). The output's weight is
+ * that of the embedding. */
+static const struct row gpt2[] = {
+	{"arg/wte_weight", "wte.weight", NAME_KEEP},
+	{"arg/wpe_weight", "wpe.weight", NAME_KEEP},
+	{"arg/h#_ln1_gamma", "h.#.ln_1.weight", NAME_KEEP},
+	{"arg/h#_ln1_beta", "h.#.ln_1.bias", NAME_KEEP},
+	{"arg/h#_qkv_weight", "h.#.attn.c_attn.weight", NAME_TRANSPOSE},
+	{"arg/h#_qkv_bias", "h.#.attn.c_attn.bias", NAME_KEEP},
+	{"arg/h#_proj_weight", "h.#.attn.c_proj.weight", NAME_TRANSPOSE},
+	{"arg/h#_proj_bias", "h.#.attn.c_proj.bias", NAME_KEEP},
+	{"arg/h#_ln2_gamma", "h.#.ln_2.weight", NAME_KEEP},
+	{"arg/h#_ln2_beta", "h.#.ln_2.bias", NAME_KEEP},
+	{"arg/h#_fc_weight", "h.#.mlp.c_fc.weight", NAME_TRANSPOSE},
+	{"arg/h#_fc_bias", "h.#.mlp.c_fc.bias", NAME_KEEP},
+	{"arg/h#_out_weight", "h.#.mlp.c_proj.weight", NAME_TRANSPOSE},
+	{"arg/h#_out_bias", "h.#.mlp.c_proj.bias", NAME_KEEP},
+	{"arg/lnf_gamma", "ln_f.weight", NAME_KEEP},
+	{"arg/lnf_beta", "ln_f.bias", NAME_KEEP},
+	{NULL, "h.#.attn.bias", NAME_SKIP},
+	{NULL, "h.#.attn.masked_bias", NAME_SKIP},
+	{NULL, "lm_head.weight", NAME_SKIP},
+	{NULL, NULL, NAME_KEEP},
+};
+
+#define NORM(ours, theirs) \
+	{"arg/" ours "_gamma", theirs ".weight", NAME_KEEP}, \
+		{"arg/" ours "_beta", theirs ".bias", NAME_KEEP}, \
+		{"aux/" ours "_moving_mean", theirs ".running_mean", NAME_KEEP}, \
+		{"aux/" ours "_moving_var", theirs ".running_var", NAME_KEEP}, \
+	{ \
+		NULL, theirs ".num_batches_tracked", NAME_SKIP \
+	}
+
+/* torchvision's resnet50, 101, 152; resnet-v1 here. */
+static const struct row resnet[] = {
+	{"arg/conv0_weight", "conv1.weight", NAME_KEEP},
+	NORM("bn0", "bn1"),
+	{"arg/stage#_unit@_conv#_weight", "layer#.@.conv#.weight", NAME_KEEP},
+	NORM("stage#_unit@_bn#", "layer#.@.bn#"),
+	{"arg/stage#_unit@_conv1sc_weight", "layer#.@.downsample.0.weight", NAME_KEEP},
+	NORM("stage#_unit@_sc", "layer#.@.downsample.1"),
+	{"arg/fc1_weight", "fc.weight", NAME_KEEP},
+	{"arg/fc1_bias", "fc.bias", NAME_KEEP},
+	{NULL, NULL, NAME_KEEP},
+};
+
+static const struct name_family families[] = {
+	{"gpt2", "arg/h0_qkv_weight", "h.0.attn.c_attn.weight", "transformer.", gpt2},
+	{"resnet", "arg/stage1_unit1_conv1sc_weight", "layer1.0.conv1.weight", NULL, resnet},
+};
+
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+static const char *without_prefix(const struct name_family *f, const char *theirs)
+{
+	const size_t n = f->prefix ? strlen(f->prefix) : 0;
+
+	return n > 0 && strncmp(theirs, f->prefix, n) == 0 ? theirs + n : theirs;
+}
+
+const struct name_family *name_family_find(const char *word)
+{
+	for (int i = 0; i < N_FAMILIES; i++)
+		if (strcmp(families[i].word, word) == 0)
+			return &families[i];
+	return NULL;
+}
+
+const struct name_family *name_family_of_ours(const char *name)
+{
+	for (int i = 0; i < N_FAMILIES; i++)
+		if (strcmp(families[i].our_mark, name) == 0)
+			return &families[i];
+	return NULL;
+}
+
+const struct name_family *name_family_of_theirs(const char *name)
+{
+	for (int i = 0; i < N_FAMILIES; i++)
+		if (strcmp(families[i].their_mark, without_prefix(&families[i], name)) == 0)
+			return &families[i];
+	return NULL;
+}
+
+const char *name_family_word(const struct name_family *family)
+{
+	return family ? family->word : "plain";
+}
+
+/* ---- patterns ---- */
+
+/* At most 6 digits, as they are written: no zeros in front. */
+static bool read_number(const char **text, long *number)
+{
+	const char *p = *text;
+
+	while (*p >= '0' && *p <= '9')
+		p++;
+	if (p == *text || p - *text > 6 || (**text == '0' && p - *text > 1))
+		return false;
+	*number = strtol(*text, NULL, 10);
+	*text = p;
+	return true;
+}
+
+static bool match(const char *pattern, const char *text, long numbers[NUMBERS])
+{
+	int n = 0;
+
+	for (; *pattern; pattern++) {
+		if (*pattern != '#' && *pattern != '@') {
+			if (*pattern != *text++)
+				return false;
+		} else if (n == NUMBERS || !read_number(&text, &numbers[n++])) {
+			return false;
+		}
+	}
+	return *text == '\0';
+}
+
+/* step: is added to '@'. false: a number becomes negative, or the name is too long. */
+static bool format(const char *pattern, const long numbers[NUMBERS], int step,
+		   char name[NAME_BYTES])
+{
+	size_t at = 0;
+	int n = 0;
+
+	for (; *pattern && at < NAME_BYTES - 8; pattern++) {
+		if (*pattern == '#' || *pattern == '@') {
+			const long number = numbers[n++] + (*pattern == '@' ? step : 0);
+
+			if (number < 0)
+				return false;
+			at += (size_t)snprintf(name + at, NAME_BYTES - at, "%ld", number);
+		} else {
+			name[at++] = *pattern;
+		}
+	}
+	name[at] = '\0';
+	return *pattern == '\0';
+}
+
+bool name_to_ours(const struct name_family *family, const char *theirs, char ours[NAME_BYTES],
+		  enum name_how *how)
+{
+	long numbers[NUMBERS];
+
+	theirs = without_prefix(family, theirs);
+	for (const struct row *r = family->rows; r->theirs; r++) {
+		if (!match(r->theirs, theirs, numbers))
+			continue;
+		*how = r->how;
+		return !r->ours || format(r->ours, numbers, 1, ours);
+	}
+	return false;
+}
+
+bool name_to_theirs(const struct name_family *family, const char *ours, char theirs[NAME_BYTES],
+		    enum name_how *how)
+{
+	long numbers[NUMBERS];
+
+	for (const struct row *r = family->rows; r->theirs; r++) {
+		if (!r->ours || !match(r->ours, ours, numbers))
+			continue;
+		*how = r->how;
+		return format(r->theirs, numbers, -1, theirs);
+	}
+	return false;
+}

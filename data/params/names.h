@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of arrays: ours, such as "arg/h0_qkv_weight", and those of other programs. */
+#ifndef MUSTER_DATA_NAMES_H
+#define MUSTER_DATA_NAMES_H
+
+#include <muster/storage.h>
+
+enum { NAME_BYTES = 200 };
+
+enum name_how {
+	NAME_KEEP,      /* the same numbers and sizes */
+	NAME_TRANSPOSE, /* theirs is (in, out), ours (out, in, 1, 1) */
+	NAME_SKIP,      /* theirs alone, no parameter */
+};
+
+struct name_family;
+
+/* NULL: a word that names no family, such as "plain". */
+const struct name_family *name_family_find(const char *word);
+/* By a name that only this family has; NULL: go on looking. */
+const struct name_family *name_family_of_ours(const char *name);
+const struct name_family *name_family_of_theirs(const char *name);
+const char *name_family_word(const struct name_family *family);
+
+/* false: the family has no such name. */
+bool name_to_ours(const struct name_family *family, const char *theirs, char ours[NAME_BYTES],
+		  enum name_how *how);
+bool name_to_theirs(const struct name_family *family, const char *ours, char theirs[NAME_BYTES],
+		    enum name_how *how);
+
+/* from_safetensors.c, to_safetensors.c: names: NULL: plain, by the names if `detect`. */
+struct name_choice {
+	bool detect;
+	const struct name_family *family;
+};
+enum mu_status convert_from_safetensors(const char *from, const char *to, struct name_choice names,
+					size_t *n);
+enum mu_status convert_to_safetensors(const char *from, const char *to, struct name_choice names,
+				      size_t *n);
+
+#endif
