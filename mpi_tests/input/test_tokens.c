@@ -309,6 +309,25 @@ static void test_pair(void)
 	mu_trace_clear();
 }
 
+/* "a b" is possible first, and no longer when "b c" has been merged. */
+static void test_out_of_date(void)
+{
+	static const char vocab[] = "{\"a\": 0, \"b\": 1, \"c\": 2, \"bc\": 3, \"ab\": 4, "
+				    "\"abc\": 5}";
+	static const char lines[] = "b c\na b\na bc\n";
+	struct mu_tokenizer *t = NULL;
+	struct mu_token_list list = {0};
+
+	write_bytes("vocab.json", vocab, strlen(vocab));
+	write_bytes("merges.txt", lines, strlen(lines));
+	if (CHECK(mu_tokenizer_read(&t, folder) == MU_OK)) {
+		CHECK(mu_tokenizer_encode(t, "abcab", 5, &list) == MU_OK);
+		CHECK(list.n == 2 && list.ids[0] == 5 && list.ids[1] == 4);
+	}
+	mu_token_list_release(&list);
+	mu_tokenizer_free(t);
+}
+
 /* ---- token files ---- */
 
 /* A file whose header says `head`, with n bytes behind it. */
@@ -366,6 +385,7 @@ int main(void)
 	test_training();
 	test_wrong_files();
 	test_pair();
+	test_out_of_date();
 	test_token_files();
 	scratch_remove(folder);
 	return check_failures() ? 1 : 0;

@@ -41,6 +41,12 @@ v=$(count one/val.bin)
 tool 0 --decode --tokenizer one/tokenizer.json one/val.bin
 grep -ac '^<|endoftext|>' "$log" | grep -q '^1$' || fail "no <|endoftext|> at the beginning"
 
+# One word, whose tokens grow long.
+head -c 300000 /dev/zero | tr '\0' a >long.txt
+tool 0 long long.txt --train --val-split 0
+tool 0 --decode long/train.bin
+sed 's/<|endoftext|>//' "$log" | cmp - long.txt || fail "another text comes back of one long word"
+
 part "shards"
 tool 0 three a.txt b.txt --tokenizer one --val-split 0 --no-end-of-text --shard-tokens 100
 expect "in $(((n + 99) / 100)) files train_\*.bin, of a vocabulary"

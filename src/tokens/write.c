@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { NAME_MAX_BYTES = 1 << 16 };
-
 struct writer {
 	const struct mu_tokenizer *t;
 	const char *path;
@@ -21,14 +19,24 @@ static enum mu_status copy_name(const struct writer *w, uint32_t id, char *to, s
 	enum mu_status st = MU_OK;
 	const char *name = mu_token_words_get(&w->t->names, w->t->pieces[id].name, nbytes);
 
-	if (*nbytes >= NAME_MAX_BYTES || memchr(name, 0, *nbytes))
-		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: token %lu has a name of %zu bytes%s", w->path,
-			(unsigned long)id, *nbytes,
-			*nbytes >= NAME_MAX_BYTES ? "" : ", one of them zero");
+	if (memchr(name, 0, *nbytes))
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: token %lu has a zero byte in its name", w->path,
+			(unsigned long)id);
 	memcpy(to, name, *nbytes);
 	to[*nbytes] = '\0';
 out:
 	return st;
+}
+
+static size_t longest_name(const struct mu_tokenizer *t)
+{
+	size_t longest = 0, n;
+
+	for (uint32_t i = 0; i < t->names.n; i++) {
+		mu_token_words_get(&t->names, i, &n);
+		longest = n > longest ? n : longest;
+	}
+	return longest;
 }
 
 static enum mu_status put_added(struct writer *w)
@@ -138,7 +146,7 @@ enum mu_status mu_tokenizer_write(const struct mu_tokenizer *t, const char *path
 	struct mu_replace file = {0};
 	struct writer w = {.t = t, .path = path};
 
-	MU_TRY(MU_ALLOC(w.text, 2 * NAME_MAX_BYTES + 2, "names of tokens"));
+	MU_TRY(MU_ALLOC(w.text, 2 * longest_name(t) + 2, "names of tokens"));
 	MU_TRY(mu_replace_open(&file, path));
 	w.json.file = file.stream;
 	MU_TRY(put_all(&w));
