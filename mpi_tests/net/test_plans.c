@@ -102,9 +102,13 @@ static void find_shapes(void)
 		struct mu_net_config config = {.network = row->network,
 					       .classes = row->classes,
 					       .num_layers = row->depth};
+		const struct mu_network *network;
 		struct mu_net *net = NULL;
 
 		memcpy(config.shape, row->shape, sizeof config.shape);
+		/* GPUs have no layers of transformers yet. */
+		if (CHECK(mu_network_find(&network, row->network) == MU_OK) && network->has_heads)
+			continue;
 		if (!CHECK(mu_net_new(&net, &config) == MU_OK))
 			continue;
 		for (int l = 0; l < net->n_layers; l++)
