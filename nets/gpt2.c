@@ -4,16 +4,11 @@
  * of a table and its position's, blocks of attention, and an output whose product reads the table
  * again. Weights begin as normal numbers of deviation 0.02. By default 124,439,808 parameters.
  */
-#include <string.h>
-
 #include "transformer.h"
 
 enum { POSITIONS = 1024 };
 
-static const struct {
-	const char *name;
-	int layers, hidden, heads;
-} presets[] = {
+static const struct mu_transformer_preset presets[] = {
 	{"gpt2", 12, 768, 12},
 	{"gpt2-355m", 24, 1024, 16},
 	{"gpt2-774m", 36, 1280, 20},
@@ -31,13 +26,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	struct mu_embedding tokens = {.inputs = (int)config->classes};
 	int x;
 
-	for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
-		if (strcmp(presets[i].name, config->network) == 0) {
-			s.layers = presets[i].layers;
-			s.hidden = presets[i].hidden;
-			s.heads = presets[i].heads;
-		}
-	mu_transformer_choose(config, &s);
+	mu_transformer_choose(config, presets, sizeof presets / sizeof *presets, &s);
 	tokens.units = s.hidden;
 	x = mu_net_input(net);
 	mu_net_group(net, "embed");

@@ -3,9 +3,18 @@
 #include "transformer.h"
 
 #include <math.h>
+#include <string.h>
 
-void mu_transformer_choose(const struct mu_net_config *config, struct mu_transformer *s)
+void mu_transformer_choose(const struct mu_net_config *config,
+			   const struct mu_transformer_preset *presets, size_t n_presets,
+			   struct mu_transformer *s)
 {
+	for (size_t i = 0; i < n_presets; i++)
+		if (strcmp(presets[i].name, config->network) == 0) {
+			s->layers = presets[i].layers;
+			s->hidden = presets[i].hidden;
+			s->heads = presets[i].heads;
+		}
 	if (config->num_layers)
 		s->layers = (int)config->num_layers;
 	if (config->hidden)

@@ -4,29 +4,23 @@
  * small of Touvron et al., 2021): patches of 16 x 16 pixels, 4 x 4 of small images, and a token
  * whose last state is classified.
  */
-#include <string.h>
-
 #include "transformer.h"
 
-static const struct {
-	const char *name;
-	int hidden, heads;
-} presets[] = {{"vit-tiny", 192, 3}, {"vit-small", 384, 6}, {"vit-base", 768, 12}};
+static const struct mu_transformer_preset presets[] = {
+	{"vit-tiny", 12, 192, 3},
+	{"vit-small", 12, 384, 6},
+	{"vit-base", 12, 768, 12},
+};
 
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
 	const int patch = config->shape[1] <= MU_SMALL_IMAGE ? 4 : 16;
-	struct mu_transformer s = {.layers = 12, .eps = 1e-6f, .activation = MU_ACTIVATION_GELU};
+	struct mu_transformer s = {.eps = 1e-6f, .activation = MU_ACTIVATION_GELU};
 	struct mu_convolution patches = {.kernel = {patch, patch}, .stride = {patch, patch}};
 	const struct mu_fully_connected head = {.units = (int)config->classes};
 	int x;
 
-	for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
-		if (strcmp(presets[i].name, config->network) == 0) {
-			s.hidden = presets[i].hidden;
-			s.heads = presets[i].heads;
-		}
-	mu_transformer_choose(config, &s);
+	mu_transformer_choose(config, presets, sizeof presets / sizeof *presets, &s);
 	patches.filters = s.hidden;
 	x = mu_net_input(net);
 	mu_net_group(net, "embed");

@@ -14,7 +14,7 @@
 
 #include <muster/base.h>
 
-enum { BLOCK = 64, ELEMENT_BITS = 24 };
+enum { BLOCK = 64 };
 
 struct attention {
 	size_t n, steps, heads, kv, d, width; /* width: of a row of the input */
@@ -58,35 +58,6 @@ static void rotate(const struct attention *a, const float *from, size_t from_ste
 		}
 }
 
-MU_LOOP static void attention_masks(float *mask, size_t n, float p)
-{
-	const float scale = 1 / (1 - p);
-
-	for (size_t k = 0; k < n; k++)
-		mask[k] = mask[k] < p ? 0 : scale;
-}
-
-MU_LOOP static void mask_rows(float *restrict to, const float *restrict by, size_t n)
-{
-	for (size_t k = 0; k < n; k++)
-		to[k] *= by[k];
-}
-
-static void draw_masks(const struct mu_op *op, const struct head *h, size_t t, float *mask,
-		       size_t n)
-{
-	const struct mu_batch *b = op->batch;
-	const size_t steps = of(op)->steps;
-	const struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
-				      b->ids ? b->ids[h->sample] : h->sample};
-
-	mu_random_uniforms(&key,
-			   ((uint64_t)op->index << ELEMENT_BITS) +
-				   (h->number * steps + t) * steps,
-			   n, mask);
-	attention_masks(mask, n, ((const struct mu_attention *)op->attr)->dropout);
-}
-
 /* Queries [from, from + n), which see `keys` keys, the largest number in the block. */
 struct block {
 	size_t from, n, keys;
@@ -115,7 +86,10 @@ static enum mu_status weigh(const struct mu_op *op, const struct head *h, const 
 		mu_cpu_softmax(h->scores + i * b->keys, w, seen);
 		memset(w + seen, 0, (b->keys - seen) * sizeof *w);
 		if (h->masks)
-			draw_masks(op, h, b->from + i, h->masks + i * b->keys, b->keys);
+			mu_cpu_draw_mask(op, h->sample,
+					 (h->number * a->steps + b->from + i) * a->steps, b->keys,
+					 ((const struct mu_attention *)op->attr)->dropout,
+					 h->masks + i * b->keys);
 	}
 out:
 	return st;
@@ -132,7 +106,7 @@ static enum mu_status forward_head(const struct mu_op *op, const struct head *h)
 
 		MU_TRY(weigh(op, h, &b));
 		if (h->masks)
-			mask_rows(h->weights, h->masks, b.n * b.keys);
+			mu_cpu_multiply(h->weights, h->masks, b.n * b.keys);
 		CPU_DNNL(dnnl_sgemm('N', 'N', (dnnl_dim_t)b.n, d, (dnnl_dim_t)b.keys, 1, h->weights,
 				    (dnnl_dim_t)b.keys, h->v, (dnnl_dim_t)a->width, 0,
 				    h->y + b.from * (size_t)width, width));
@@ -166,11 +140,11 @@ static enum mu_status backward_block(const struct mu_op *op, const struct head *
 	MU_TRY(weigh(op, h, b));
 	CPU_DNNL(dnnl_sgemm('N', 'T', n, keys, d, 1, dy, out, h->v, width, 0, h->scores, keys));
 	if (h->masks)
-		mask_rows(h->scores, h->masks, b->n * b->keys);
+		mu_cpu_multiply(h->scores, h->masks, b->n * b->keys);
 	for (size_t i = 0; i < b->n; i++)
 		scores_back(h->weights + i * b->keys, h->scores + i * b->keys, b->keys, a->scale);
 	if (h->masks)
-		mask_rows(h->weights, h->masks, b->n * b->keys);
+		mu_cpu_multiply(h->weights, h->masks, b->n * b->keys);
 	CPU_DNNL(dnnl_sgemm('T', 'N', keys, d, n, 1, h->weights, keys, dy, out, beta, h->dv,
 			    width));
 	CPU_DNNL(dnnl_sgemm('N', 'N', n, d, keys, 1, h->scores, keys, h->k, k_step, 0,

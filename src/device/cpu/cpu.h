@@ -237,8 +237,10 @@ void mu_cpu_tanh(const float *x, float *y, size_t n);
 /* p = softmax(x); they do not overlap. p = softmax(p), with the same bits. */
 void mu_cpu_softmax(const float *x, float *p, size_t n);
 void mu_cpu_softmax_in_place(float *p, size_t n);
-/* to += from. They do not overlap. */
+/* to += from; to *= by; to = a + b. They do not overlap. */
 void mu_cpu_add(float *to, const float *from, size_t n);
+void mu_cpu_multiply(float *to, const float *by, size_t n);
+void mu_cpu_sum(float *to, const float *a, const float *b, size_t n);
 
 /* ---- limits.c ---- */
 
@@ -268,6 +270,9 @@ enum mu_status mu_cpu_plan_attention(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_positions(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_step(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_custom(struct cpu_plan *p);
+/* 0 or 1 / (1 - p) for n elements of a sample, from this one on: see struct mu_op's index. */
+void mu_cpu_draw_mask(const struct mu_op *op, size_t sample, uint64_t element, size_t n, float p,
+		      float *mask);
 /* An error if so many tensors cannot be summed or put together in one step. */
 enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n);
 /* Adds the step that activates the output, in place. */

@@ -98,14 +98,6 @@ out:
 
 #define CHUNK 2048 /* floats: a sum of two that is worked on further in the first-level cache */
 
-MU_LOOP
-static void sum_outputs(float *restrict to, const float *restrict a, const float *restrict b,
-			size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = a[i] + b[i];
-}
-
 /* Undo a ReLU whose output was y. */
 MU_LOOP
 static void mask(float *restrict to, const float *restrict y, size_t n)
@@ -125,7 +117,7 @@ static void join_gradients(struct mu_op *op, struct cpu_part part)
 		size_t at = c * CHUNK, m = n - at < CHUNK ? n - at : CHUNK;
 		float *to = in->grad + at;
 
-		sum_outputs(to, op->outputs[0]->grad + at, op->outputs[1]->grad + at, m);
+		mu_cpu_sum(to, op->outputs[0]->grad + at, op->outputs[1]->grad + at, m);
 		for (int o = 2; o < op->n_outputs; o++)
 			mu_cpu_add(to, op->outputs[o]->grad + at, m);
 		if (op->undoes)

@@ -56,12 +56,6 @@ MU_LOOP static void update_cells(const float *restrict gates, const float *restr
 		cells[u] += f[u] * before[u];
 }
 
-MU_LOOP static void multiply(float *restrict to, const float *restrict by, size_t n)
-{
-	for (size_t k = 0; k < n; k++)
-		to[k] *= by[k];
-}
-
 static void add_biases(struct mu_op *op)
 {
 	const struct lstm *l = lstm_of(op);
@@ -99,7 +93,7 @@ static void forward_row(const struct mu_op *op, size_t row, const float *before)
 	mu_cpu_sigmoid(gates + 2 * units, 2 * units);
 	update_cells(gates, before, cells, units);
 	mu_cpu_tanh(cells, y, units);
-	multiply(y, gates + 3 * units, units);
+	mu_cpu_multiply(y, gates + 3 * units, units);
 }
 
 /* h and c of the last step. */

@@ -71,7 +71,7 @@ MU_INLINE float largest_of(const float *x, size_t n)
 	return largest;
 }
 
-MU_LOOP static void softmax(const float *restrict x, float *restrict p, size_t n)
+MU_INLINE void softmax_of(const float *x, float *p, size_t n)
 {
 	const float shift = largest_of(x, n);
 	float lanes[LANES] = {0}, sum = 0;
@@ -92,31 +92,33 @@ MU_LOOP static void softmax(const float *restrict x, float *restrict p, size_t n
 		p[i] /= sum;
 }
 
+MU_LOOP static void softmax(const float *restrict x, float *restrict p, size_t n)
+{
+	softmax_of(x, p, n);
+}
+
 MU_LOOP static void softmax_in_place(float *p, size_t n)
 {
-	const float shift = largest_of(p, n);
-	float lanes[LANES] = {0}, sum = 0;
-	size_t i = 0;
-
-	for (; i + LANES <= n; i += LANES)
-		for (size_t k = 0; k < LANES; k++) {
-			p[i + k] = exponential(p[i + k] - shift);
-			lanes[k] += p[i + k];
-		}
-	for (; i < n; i++) {
-		p[i] = exponential(p[i] - shift);
-		sum += p[i];
-	}
-	for (size_t k = 0; k < LANES; k++)
-		sum += lanes[k];
-	for (i = 0; i < n; i++)
-		p[i] /= sum;
+	softmax_of(p, p, n);
 }
 
 MU_LOOP static void add_all(float *restrict to, const float *restrict from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] += from[i];
+}
+
+MU_LOOP static void multiply_all(float *restrict to, const float *restrict by, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] *= by[i];
+}
+
+MU_LOOP static void sum_both(float *restrict to, const float *restrict a, const float *restrict b,
+			     size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = a[i] + b[i];
 }
 
 /*
@@ -147,4 +149,14 @@ void mu_cpu_softmax_in_place(float *p, size_t n)
 void mu_cpu_add(float *to, const float *from, size_t n)
 {
 	add_all(to, from, n);
+}
+
+void mu_cpu_multiply(float *to, const float *by, size_t n)
+{
+	multiply_all(to, by, n);
+}
+
+void mu_cpu_sum(float *to, const float *a, const float *b, size_t n)
+{
+	sum_both(to, a, b, n);
 }

@@ -117,6 +117,17 @@ MU_LOOP static void mask_from_draws(float *mask, size_t n, float p)
 		mask[k] = mask[k] < p ? 0 : scale;
 }
 
+void mu_cpu_draw_mask(const struct mu_op *op, size_t sample, uint64_t element, size_t n, float p,
+		      float *mask)
+{
+	const struct mu_batch *b = op->batch;
+	const struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
+				      b->ids ? b->ids[sample] : sample};
+
+	mu_random_uniforms(&key, ((uint64_t)op->index << 24) + element, n, mask);
+	mask_from_draws(mask, n, p);
+}
+
 struct dropout {
 	int drawn, mask; /* memories: the mask in plain order, and as it is kept; may be one */
 };
@@ -124,21 +135,14 @@ struct dropout {
 static void draw_mask(struct mu_op *op, struct cpu_part part)
 {
 	const struct mu_dropout *a = op->attr;
-	const struct mu_batch *b = op->batch;
 	const struct dropout *d = ((struct cpu_op *)op->impl)->own;
 	const size_t n = op->inputs[0]->shape.dims[0];
 	const size_t each = mu_shape_n(&op->inputs[0]->shape) / n;
 	const size_t end = (part.index + 1) * n / part.n;
 
-	for (size_t i = part.index * n / part.n; i < end; i++) {
-		const struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
-					      b->ids ? b->ids[i] : i};
-		float *mask = (float *)mu_cpu_pointer(op, d->drawn) + i * each;
-
-		mu_random_uniforms(&key, ((uint64_t)op->index << 24) + op->block * each, each,
-				   mask);
-		mask_from_draws(mask, each, a->p);
-	}
+	for (size_t i = part.index * n / part.n; i < end; i++)
+		mu_cpu_draw_mask(op, i, op->block * each, each, a->p,
+				 (float *)mu_cpu_pointer(op, d->drawn) + i * each);
 }
 
 static enum mu_status plan_mask(struct cpu_plan *p, struct dropout *d, const struct cpu_md *md)

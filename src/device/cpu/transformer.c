@@ -359,13 +359,6 @@ static struct steps steps_of(const struct mu_op *op, struct cpu_part part)
 			      .to = (part.index + 1) * out->dims[2] / part.n};
 }
 
-MU_LOOP static void add_rows(const float *restrict a, const float *restrict b, float *restrict y,
-			     size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] = a[i] + b[i];
-}
-
 static void forward_positions(struct mu_op *op, struct cpu_part part)
 {
 	const struct steps s = steps_of(op, part);
@@ -375,9 +368,11 @@ static void forward_positions(struct mu_op *op, struct cpu_part part)
 
 	for (size_t i = 0; i < s.n; i++)
 		for (size_t t = s.from; t < s.to; t++)
-			add_rows(t < s.first ? op->params[1].data
-					     : x + (i * (s.steps - s.first) + t - s.first) * s.c,
-				 weight + t * s.c, y + (i * s.steps + t) * s.c, s.c);
+			mu_cpu_sum(y + (i * s.steps + t) * s.c,
+				   t < s.first
+					   ? op->params[1].data
+					   : x + (i * (s.steps - s.first) + t - s.first) * s.c,
+				   weight + t * s.c, s.c);
 }
 
 static void backward_positions(struct mu_op *op, struct cpu_part part)

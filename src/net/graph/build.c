@@ -24,6 +24,14 @@ int mu_net_fail(struct mu_net *net, const char *format, ...)
 	return -1;
 }
 
+bool mu_net_can_read(struct mu_net *net, int in)
+{
+	if (net->st == MU_OK && (in < 0 || in >= net->n_tensors))
+		mu_net_fail(net, "a layer reads tensor %d; there are 0 to %d so far", in,
+			    net->n_tensors - 1);
+	return net->st == MU_OK;
+}
+
 static int out_of_memory(struct mu_net *net)
 {
 	if (net->st == MU_OK)

@@ -67,6 +67,8 @@ struct net_spec {
 int mu_net_add(struct mu_net *net, const struct net_spec *spec);
 enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
 				float aux_momentum);
+/* Is there such a tensor, and no error so far? If not, an error is noted. */
+bool mu_net_can_read(struct mu_net *net, int in);
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* src/net/graph/count.c: multiply-adds of forward of one sample; 0 except for convolutions, fully

@@ -5,20 +5,12 @@
 
 #include <muster/base.h>
 
-static bool usable(struct mu_net *net, int in)
-{
-	if (net->st == MU_OK && (in < 0 || in >= net->n_tensors))
-		mu_net_fail(net, "a layer reads tensor %d; there are 0 to %d so far", in,
-			    net->n_tensors - 1);
-	return net->st == MU_OK;
-}
-
 /* attr: what the caller says of a layer that cannot do without. */
 static bool described(struct mu_net *net, int in, const void *attr)
 {
 	if (net->st == MU_OK && !attr)
 		mu_net_fail(net, "attr of a layer that reads tensor %d is NULL", in);
-	return usable(net, in);
+	return mu_net_can_read(net, in);
 }
 
 static const struct mu_shape *shape_of(const struct mu_net *net, int t)
@@ -180,7 +172,7 @@ int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, 
 {
 	struct mu_activation a = {kind};
 
-	if (!usable(net, in))
+	if (!mu_net_can_read(net, in))
 		return -1;
 	if ((unsigned)kind > MU_ACTIVATION_SILU)
 		return mu_net_fail(net, "activation: there is no kind %d", (int)kind);
@@ -240,7 +232,7 @@ int mu_net_flatten(struct mu_net *net, int in, const char *name)
 {
 	struct mu_shape out;
 
-	if (!usable(net, in))
+	if (!mu_net_can_read(net, in))
 		return -1;
 	out = (struct mu_shape){2, {0, features(shape_of(net, in))}};
 	return mu_net_add(net, &(struct net_spec){MU_OP_FLATTEN, name, NULL, 0, 1, &in, out});
@@ -250,7 +242,7 @@ int mu_net_dropout(struct mu_net *net, int in, float p, const char *name)
 {
 	struct mu_dropout a = {p};
 
-	if (!usable(net, in))
+	if (!mu_net_can_read(net, in))
 		return -1;
 	if (!(p >= 0 && p < 1))
 		return mu_net_fail(net, "dropout: probability %g is not in [0, 1)", (double)p);
@@ -303,7 +295,7 @@ int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)
 	char layer[160], a[96], b[96];
 
 	for (int i = 0; i < n; i++) {
-		if (!usable(net, ins[i]))
+		if (!mu_net_can_read(net, ins[i]))
 			return -1;
 		if (!mu_shape_equal(shape_of(net, ins[0]), shape_of(net, ins[i])))
 			return mu_net_fail(net, "%s needs inputs of one shape, not %s and %s",
@@ -326,7 +318,7 @@ int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
 	for (int i = 0; i < n; i++) {
 		struct mu_shape s;
 
-		if (!usable(net, ins[i]))
+		if (!mu_net_can_read(net, ins[i]))
 			return -1;
 		s = *shape_of(net, ins[i]);
 		if (i == 0) {
@@ -355,7 +347,7 @@ void mu_net_softmax(struct mu_net *net, int in, const char *name)
 	const struct mu_shape *s;
 	char layer[160], shape[96];
 
-	if (!usable(net, in))
+	if (!mu_net_can_read(net, in))
 		return;
 	s = shape_of(net, in);
 	if ((s->ndims != 2 && s->ndims != 4) || s->dims[1] != net->config.classes) {

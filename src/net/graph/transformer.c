@@ -16,10 +16,9 @@ static const struct mu_shape *input_of(struct mu_net *net, int in, const char *l
 
 	if (net->st == MU_OK && !attr)
 		mu_net_fail(net, "%s: attr is NULL", layer);
-	if (net->st == MU_OK && (in < 0 || in >= net->n_tensors))
-		mu_net_fail(net, "a layer reads tensor %d; there are 0 to %d so far", in,
-			    net->n_tensors - 1);
-	if (net->st == MU_OK && ndims && net->tensors[in].shape.ndims != ndims)
+	if (!mu_net_can_read(net, in))
+		return NULL;
+	if (ndims && net->tensors[in].shape.ndims != ndims)
 		mu_net_fail(net, "%s needs an input (n, c, h, w), not %s", layer,
 			    mu_shape_text(&net->tensors[in].shape, text, sizeof text));
 	return net->st == MU_OK ? &net->tensors[in].shape : NULL;

@@ -91,16 +91,9 @@ static enum mu_status open_network(struct writer *w)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = w->v;
-	const struct conf_text *t = &v->text;
 	const struct mu_network *network;
-	struct mu_net_config config = {.network = v->network_name,
-				       .shape = {1, w->width, 1},
-				       .classes = mu_vocabulary_n(w->vocabulary),
-				       .num_layers = v->num_layers,
-				       .hidden = (size_t)t->hidden,
-				       .embed = (size_t)t->embed,
-				       .heads = (size_t)t->heads,
-				       .padded = true};
+	struct mu_net_config config = mu_train_describe_model(
+		v, (const size_t[]){1, w->width, 1}, mu_vocabulary_n(w->vocabulary));
 	char path[CHECKPOINT_PATH];
 	size_t n_keys;
 
