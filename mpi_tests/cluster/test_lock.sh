@@ -47,11 +47,13 @@ refused() {
 	kill -0 $job || fail "the first job has ended"
 }
 
-# kill_all: every process of the first job, at once
+# processes_of_job: of the first job, all
+processes_of_job() {
+	grep -lzs "^MU_TEST_PART=$run_mark\$" /proc/[0-9]*/environ | cut -d / -f 3
+}
+
 kill_all() {
-	local pids
-	pids=$(grep -lzs "^MU_TEST_PART=$run_mark\$" /proc/[0-9]*/environ | cut -d / -f 3)
-	kill -KILL $pids
+	kill -KILL $(processes_of_job)
 	wait $job
 	[ -e P.lock ] || fail "a job that was killed has no lock"
 } 2>/dev/null
@@ -67,7 +69,10 @@ part "a second job on this host"
 begin
 refused "$(hostname)"
 part "other uses of the prefix"
+running=$(processes_of_job)
+kill -STOP $running # it removes its older files while another reads them
 train 1 $run --num-epochs 1000000 --check
+kill -CONT $running
 
 kill -INT "$(launcher_of $job)"
 wait $job # may return before the launcher does
