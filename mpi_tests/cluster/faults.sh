@@ -189,7 +189,7 @@ check_files() {
 	local files
 	files=$(compgen -G 'R-*.h5')
 	[ -z "$files" ] || "$BUILDDIR/mpi_tests/lib/whole_file" $files || fail "a checkpoint is not whole"
-	newest=$(ls -t R-*.h5 2>/dev/null | head -n 1)
+	newest=$(newest R-*.h5)
 }
 
 # What a run that went on has said: the newest file, and none left out.

@@ -80,7 +80,7 @@ has_files && saving=(--num-batches 12 --save-steps 4 --keep 3)
 begin "${saving[@]}" ${saving[0]:+--model-prefix N}
 cut_wire
 if has_files; then
-	newest=$(ls -t N-*.h5 | head -n 1)
+	newest=$(newest N-*.h5)
 	"$BUILDDIR/mpi_tests/lib/whole_file" N-*.h5 || fail "a damaged checkpoint"
 	last=$(echo "$newest" | sed 's/N-\([0-9]*\).*/\1/')
 	last=$((10#$last + 2))

@@ -38,7 +38,7 @@ check_left() {
 	local newest
 	[ $status != 0 ] || fail "exit status 0 after a kill at call $1"
 	"$BUILDDIR/mpi_tests/lib/whole_file" R-*.h5 || fail "a damaged file after a kill at call $1"
-	newest=$(ls -t R-*.h5 | head -n 1)
+	newest=$(newest R-*.h5)
 	[ ! -e R-0002.h5 ] || cmp two.h5 R-0002.h5 || fail "not the same file after a kill at call $1"
 	[ ! -e R-latest ] || [ -e "$(readlink R-latest)" ] || fail "R-latest leads nowhere after a kill at call $1"
 	train $np $options --num-epochs 2 --resume auto

@@ -331,6 +331,7 @@ hosts_wait 2 || fail "host 2 is not reached again"
 part "Ctrl-C leaves nothing on three hosts"
 for signal in INT TERM; do
 	new_mark
+	: >"$log"
 	MU_TEST_PART=$run_mark "$SRCDIR/jobs/launch" -n 3 -H hosts "$TRAINER" --network mlp --benchmark 1 \
 		--num-batches 1000000 --devices ref --kv-store dist_allreduce >"$log" 2>&1 </dev/null &
 	job=$!

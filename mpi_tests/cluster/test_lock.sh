@@ -60,7 +60,7 @@ kill_all() {
 
 # goes_on EPOCHS: the next job begins, and ends
 goes_on() {
-	train 2 $run --num-epochs "$(($(ls -t P-[0-9]*.h5 | head -n 1 | sed 's/P-0*\([0-9]*\).*/\1/') + 1))"
+	train 2 $run --num-epochs "$(($(newest P-[0-9]*.h5 | sed 's/P-0*\([0-9]*\).*/\1/') + 1))"
 	expect_count 1 '^Resumed from'
 	[ ! -e P.lock ] || fail "a lock is left"
 }

@@ -38,6 +38,7 @@ acts() {
 }
 anew() {
 	rm -f act.* runs
+	: >"$log"
 }
 
 part "exit statuses"

@@ -111,6 +111,11 @@ leftovers() {
 	kill -KILL $pids 2>/dev/null
 }
 
+# newest FILE...: the checkpoint of the latest step, by its name: two may have one time
+newest() {
+	[ -e "$1" ] && printf '%s\n' "$@" | sed 's/\.h5$//' | sort -V | tail -n 1 | sed 's/$/.h5/'
+}
+
 # launch LIMIT NP ARGUMENT...: the trainer on NP ranks, at most LIMIT seconds; what it prints goes
 # to $log. Becomes the command, so that $! of a job in the background is timeout's number.
 launch() {

@@ -161,6 +161,7 @@ changed() {
 		store=
 		[ $np = 1 ] || store="--kv-store dist_sharded"
 		new_mark
+		rm -f "$log"
 		(launch 100 $np $plain $store --num-epochs 1000000 --disp-batches 1000 --data-train $3) &
 		pid=$!
 		for _ in $(seq 3000); do
@@ -175,7 +176,6 @@ changed() {
 		[ $status = 1 ] || fail "exit status $status, not 1, after $2"
 		expect "error: .*$regex"
 		expect_none "$crashes"
-		rm -f "$log"
 	done
 }
 changed 'bad.rec.*' 'head -c 3000 whole.rec >bad.rec' bad.rec
