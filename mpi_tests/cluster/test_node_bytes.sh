@@ -23,13 +23,14 @@ bytes_of() {
 	bytes=$(($(hosts_sent 1) + $(hosts_sent 2) - before))
 }
 
-# per_step NP ARGUMENT...: without what a job sends once, into $bytes
+# per_step NP ARGUMENT...: without what a job sends once, into $bytes. That differs by two models from job to job: the
+# speed of the link is measured.
 per_step() {
 	local few
 	bytes_of 10 "$@"
 	few=$bytes
-	bytes_of 50 "$@"
-	bytes=$(((bytes - few) / 40))
+	bytes_of 210 "$@"
+	bytes=$(((bytes - few) / 200))
 }
 
 # Every host sends to the other its gradients of one half of the model, and the results of the other
