@@ -4,7 +4,7 @@
  * the workspace; the losses of the predictions are copied back and summed on the host in order, for
  * which forward waits for the GPU, unless that is left for later.
  */
-#include "cuda.h"
+#include "device/cuda/cuda.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * their order, so that two runs give the same bits: each thread loops over all positions for one
  * unit and every PARTS-th row.
  */
-#include "cuda.h"
+#include "device/cuda/cuda.h"
 
 #include <math.h>
 

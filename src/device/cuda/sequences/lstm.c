@@ -7,7 +7,7 @@
  *
  * The algorithm is the standard one; those that keep weights in registers support few shapes.
  */
-#include "cuda.h"
+#include "device/cuda/cuda.h"
 
 #include <limits.h>
 #include <stdlib.h>
