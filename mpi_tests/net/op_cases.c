@@ -443,11 +443,12 @@ bool op_case_is_for(const struct op_case *c, const struct mu_device *device)
 {
 	const bool adds = c->kind == MU_OP_BATCH_NORM && c->in[1].ndims > 0;
 
-	/* GPUs have none of the layers of transformers yet. */
-	const bool of_transformers = c->kind >= MU_OP_LAYER_NORM && c->kind <= MU_OP_STEP;
+	/* GPUs have few of the layers of transformers yet. */
+	const bool not_on_gpus = c->kind >= MU_OP_LAYER_NORM && c->kind <= MU_OP_STEP &&
+				 c->kind != MU_OP_SMOOTH;
 
 	return !c->ref_only && (!adds || device->ops->norms_add) &&
-	       (!of_transformers || !device->ops->memory);
+	       (!not_on_gpus || !device->ops->memory);
 }
 
 bool op_case_infers(const struct op_case *c)

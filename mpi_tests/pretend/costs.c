@@ -56,6 +56,8 @@ COST(activate_backward, 2 * T * n, T *n)
 COST(add_bias, T *n + (a->bias ? 4.0 * (double)a->channels : 0), T *n)
 COST(add, (a->n_x + (a->of ? 1 : 0)) * T * n, T *n)
 COST(multiply, (T + 4) * n, T *n)
+COST(smooth, T *n, T *n)
+COST(smooth_backward, 2 * T * n, T *n)
 COST(plane_sums, (a->dy ? 2 : 1) * T * ALL,
      (a->second ? 8.0 : 4.0) * (double)a->lanes * (double)a->channels)
 COST(channel_sums, LANES(a->of) + (a->adds ? 4 * CHANNELS(a->of) : 0), 4 * CHANNELS(a->of))

@@ -45,7 +45,9 @@
 	F(add) \
 	F(multiply) \
 	F(normalize) \
-	F(normalize_backward)
+	F(normalize_backward) \
+	F(smooth) \
+	F(smooth_backward)
 #define CUDA_ROWS(F) \
 	F(channel_sums) \
 	F(statistics) \
@@ -430,5 +432,7 @@ struct cuda_update {
 	struct mu_element of[MU_ELEMENT_CLASSES];
 	size_t n;
 };
+
+#include "transformer_args.h"
 
 #endif

@@ -322,6 +322,7 @@ enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op);
 extern const struct cuda_kind mu_cuda_convolution;
 extern const struct cuda_kind mu_cuda_fully_connected;
 extern const struct cuda_kind mu_cuda_activation_kind;
+extern const struct cuda_kind mu_cuda_smooth;
 extern const struct cuda_kind mu_cuda_pooling;
 extern const struct cuda_kind mu_cuda_flatten;
 extern const struct cuda_kind mu_cuda_dropout;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels, compiled to a bundle of machine code and PTX, which cuda.c loads into the driver.
- * The computations are in elements.h and sequences.h; this file distributes them over threads. */
+ * The computations are in elements.h and its continuations; this file distributes them over
+ * threads. */
 #include "args.h"
 
 #define CUDA_FUNCTION static __device__ inline
@@ -41,6 +42,7 @@ static __device__ double most_of(double v)
 #include "elements.h"
 #include "norms.h"
 #include "sequences.h"
+#include "transformer.h"
 
 /* A grid-stride loop over elements. */
 #define EACH(name) \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations that work element by element, or copy whole tensors: activation, dropout, flatten,
+/* Operations that work element by element, or copy whole tensors: activations, dropout, flatten,
  * sum, concat, split. */
 #include "cuda.h"
 
@@ -52,6 +52,43 @@ const struct cuda_kind mu_cuda_activation_kind = {
 	.inputs = CUDA_INPUTS_ALIKE,
 	.forward = forward_activation,
 	.backward = backward_activation,
+};
+
+/* ---- smooth activation: its numbers are those of enum mu_activation_kind ---- */
+
+static struct cuda_smooth smooth_of(const struct mu_op *op)
+{
+	return (struct cuda_smooth){
+		.x = op->inputs[0]->data,
+		.type = mu_cuda_type(op->outputs[0]),
+		.kind = (int)((const struct mu_activation *)op->attr)->kind,
+		.n = n_of(op->outputs[0]),
+	};
+}
+
+static enum mu_status forward_smooth(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_smooth args = smooth_of(op);
+
+	args.y = op->outputs[0]->data;
+	return mu_cuda_eights(d, CUDA_smooth, args.n, &args);
+}
+
+static enum mu_status backward_smooth(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_smooth args = smooth_of(op);
+
+	args.dy = op->outputs[0]->grad;
+	args.y = op->inputs[0]->grad;
+	return op->inputs[0]->needs_grad ? mu_cuda_eights(d, CUDA_smooth_backward, args.n, &args)
+					 : MU_OK;
+}
+
+const struct cuda_kind mu_cuda_smooth = {
+	.like = &mu_ref_smooth,
+	.inputs = CUDA_INPUTS_ALIKE,
+	.forward = forward_smooth,
+	.backward = backward_smooth,
 };
 
 /* ---- dropout: the mask is kept for backward; ids of samples come from the host ---- */
