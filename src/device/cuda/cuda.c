@@ -188,13 +188,6 @@ static void describe(const struct mu_device *device, char *text, size_t nbytes)
 
 /* ---- operations ---- */
 
-bool mu_cuda_can_record(const struct mu_op *op, bool backward)
-{
-	const struct cuda_kind *kind = kinds[op->kind];
-
-	return !(backward ? kind->host_backward : kind->host_forward);
-}
-
 static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;

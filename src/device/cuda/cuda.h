@@ -268,7 +268,7 @@ enum mu_status mu_cuda_record_begin(struct mu_device *device);
 enum mu_status mu_cuda_record_end(struct mu_device *device, void **recording);
 enum mu_status mu_cuda_replay(struct mu_device *device, void *recording);
 void mu_cuda_free_recording(struct mu_device *device, void *recording);
-/* cuda.c */
+/* layout.c: of a planned operation */
 bool mu_cuda_can_record(const struct mu_op *op, bool backward);
 
 /* cuda/feed.c: slots of struct mu_device_memory */

@@ -102,6 +102,7 @@ enum mu_status mu_cuda_convert_add(struct cuda_device *d, const struct mu_shape 
 
 struct cuda_op {
 	struct mu_op view; /* what its kind works on; impl is the kind's */
+	const struct cuda_kind *kind;
 	struct cuda_input {
 		struct mu_tensor tensor;
 		bool converted;
@@ -173,6 +174,7 @@ enum mu_status mu_cuda_plan_view(struct cuda_device *d, struct mu_op *op,
 
 	MU_TRY(new_view(op, layout));
 	own = op->impl;
+	own->kind = kind;
 	MU_TRY(mu_ref_check(&own->view, kind->like));
 	MU_TRY(kind->like->plan(&own->view));
 	MU_TRY(mu_ref_set_plain(&own->view));
@@ -247,6 +249,13 @@ out:
 struct mu_op *mu_cuda_view(const struct mu_op *op)
 {
 	return &((struct cuda_op *)op->impl)->view;
+}
+
+bool mu_cuda_can_record(const struct mu_op *op, bool backward)
+{
+	const struct cuda_kind *kind = ((const struct cuda_op *)op->impl)->kind;
+
+	return !(backward ? kind->host_backward : kind->host_forward);
 }
 
 enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op)
