@@ -36,6 +36,7 @@ void rig_run(enum kernel_id kernel, const struct variant *v, size_t n, const voi
 void rig_run_rows(enum kernel_id kernel, const struct variant *v, size_t rows, const void *args);
 #define RUN(name, v, args) rig_run(KERNEL_##name, v, (args)->n, args)
 #define RUN_EIGHTS(name, v, args) rig_run(KERNEL_##name, v, ((args)->n + 7) / 8, args)
+#define RUN_WARPS(name, v, args) rig_run(KERNEL_##name, v, (args)->n * CUDA_WARP, args)
 #define RUN_ROWS(name, v, args) rig_run_rows(KERNEL_##name, v, (args)->n, args)
 
 /* Arrays live until the case ends. Random numbers of magnitude up to 2, rounded to the type. */

@@ -54,3 +54,154 @@ void test_smooth_backward(const struct variant *v)
 		}
 	}
 }
+
+/* ---- layer norm: rms norm in the second way, without statistics kept ---- */
+
+enum { MAX_ROWS = 100 };
+
+/* A warp's fibres take long. */
+static struct variant shortened(const struct variant *of)
+{
+	struct variant v = *of;
+
+	if (v.area > MAX_ROWS)
+		v.area = MAX_ROWS;
+	if (v.samples * v.area > MAX_ROWS)
+		v.samples = MAX_ROWS / v.area;
+	if (v.samples == 3) /* more than a warp's threads hold at a time */
+		v.channels = v.odd ? 272 : 261;
+	v.n = v.samples * v.channels * v.area;
+	return v;
+}
+
+/* Element k of row i. */
+static size_t place(const struct variant *v, size_t i, size_t k)
+{
+	return (i / v->area * v->channels + k) * v->area + i % v->area;
+}
+
+static struct cuda_row_statistics *statistics_of(const struct variant *v, const void *x)
+{
+	struct cuda_row_statistics *s = rig_bytes(v->samples * v->area * sizeof *s, 0);
+
+	for (size_t i = 0; i < v->samples * v->area; i++) {
+		double mean = 0, square = 0;
+
+		for (size_t k = 0; k < v->channels && !v->odd; k++)
+			mean += rig_at(x, v->type, place(v, i, k)) / (double)v->channels;
+		for (size_t k = 0; k < v->channels; k++)
+			square += pow(rig_at(x, v->type, place(v, i, k)) - mean, 2) /
+				  (double)v->channels;
+		s[i] = (struct cuda_row_statistics){(float)mean, (float)(1 / sqrt(square + 0.01))};
+	}
+	return s;
+}
+
+void test_layer_norm(const struct variant *of)
+{
+	const struct variant v = shortened(of);
+	const void *x = rig_numbers(v.type, v.n, 105);
+	const struct cuda_row_statistics *s = statistics_of(&v, x);
+	struct cuda_layer_norm a = {.x = x,
+				    .y = rig_numbers(v.type, v.n, 106),
+				    .gamma = rig_floats(v.channels, 107),
+				    .beta = v.odd ? NULL : rig_floats(v.channels, 108),
+				    .type = v.type,
+				    .rms = v.odd,
+				    .eps = 0.01f,
+				    .channels = v.channels,
+				    .area = v.area,
+				    .n = v.samples * v.area};
+
+	if (!v.odd)
+		a.statistics = rig_bytes(a.n * sizeof *a.statistics, 0xee);
+	RUN_WARPS(layer_norm, &v, &a);
+	for (size_t i = 0; i < a.n; i++) {
+		if (!v.odd) {
+			rig_near(&a.statistics[i].mean, CUDA_FLOAT32, 0, (double)s[i].mean, 4);
+			rig_near(&a.statistics[i].factor, CUDA_FLOAT32, 0, (double)s[i].factor, 4);
+		}
+		for (size_t k = 0; k < v.channels; k++)
+			rig_near(a.y, v.type, place(&v, i, k),
+				 (rig_at(x, v.type, place(&v, i, k)) - (double)s[i].mean) *
+						 (double)s[i].factor * (double)a.gamma[k] +
+					 (a.beta ? (double)a.beta[k] : 0),
+				 20);
+	}
+}
+
+void test_layer_norm_backward(const struct variant *of)
+{
+	const struct variant v = shortened(of);
+	const void *x = rig_numbers(v.type, v.n, 109), *dy = rig_numbers(v.type, v.n, 110);
+	const struct cuda_layer_norm_backward a = {.x = x,
+						   .dy = dy,
+						   .dx = rig_numbers(v.type, v.n, 111),
+						   .gamma = rig_floats(v.channels, 112),
+						   .statistics = statistics_of(&v, x),
+						   .type = v.type,
+						   .rms = v.odd,
+						   .channels = v.channels,
+						   .area = v.area,
+						   .n = v.samples * v.area};
+
+	RUN_WARPS(layer_norm_backward, &v, &a);
+	for (size_t i = 0; i < a.n; i++) {
+		const double factor = (double)a.statistics[i].factor;
+		double mean = 0, mixed = 0;
+
+		for (size_t k = 0; k < v.channels; k++) {
+			const double g = rig_at(dy, v.type, place(&v, i, k)) * (double)a.gamma[k];
+
+			mean += v.odd ? 0 : g / (double)v.channels;
+			mixed += g * factor / (double)v.channels *
+				 (rig_at(x, v.type, place(&v, i, k)) -
+				  (double)a.statistics[i].mean);
+		}
+		for (size_t k = 0; k < v.channels; k++) {
+			const size_t at = place(&v, i, k);
+			const double xhat =
+				(rig_at(x, v.type, at) - (double)a.statistics[i].mean) * factor;
+
+			rig_near(a.dx, v.type, at,
+				 factor * (rig_at(dy, v.type, at) * (double)a.gamma[k] - mean -
+					   xhat * mixed),
+				 20);
+		}
+	}
+}
+
+void test_layer_norm_sums(const struct variant *of)
+{
+	const struct variant v = shortened(of);
+	const void *x = rig_numbers(v.type, v.n, 113), *dy = rig_numbers(v.type, v.n, 114);
+	const size_t rows = v.samples * v.area, lanes = rows < 4 ? rows : 3;
+	const struct cuda_layer_norm_sums a = {.x = x,
+					       .dy = dy,
+					       .statistics = statistics_of(&v, x),
+					       .first = rig_floats(lanes * v.channels, 115),
+					       .second = rig_floats(lanes * v.channels, 116),
+					       .type = v.type,
+					       .channels = v.channels,
+					       .area = v.area,
+					       .rows = rows,
+					       .lanes = lanes,
+					       .n = lanes * ((v.channels + 7) / 8)};
+
+	RUN(layer_norm_sums, &v, &a);
+	for (size_t i = 0; i < lanes * v.channels; i++) {
+		const size_t k = i % v.channels, lane = i / v.channels;
+		double first = 0, second = 0;
+
+		for (size_t row = lane * rows / lanes; row < (lane + 1) * rows / lanes; row++) {
+			const struct cuda_row_statistics *s = &a.statistics[row];
+			const double g = rig_at(dy, v.type, place(&v, row, k));
+
+			first += g * (rig_at(x, v.type, place(&v, row, k)) - (double)s->mean) *
+				 (double)s->factor;
+			second += g;
+		}
+		rig_near(a.first, CUDA_FLOAT32, i, first, 100);
+		rig_near(a.second, CUDA_FLOAT32, i, second, 100);
+	}
+}

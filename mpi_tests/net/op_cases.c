@@ -445,7 +445,7 @@ bool op_case_is_for(const struct op_case *c, const struct mu_device *device)
 
 	/* GPUs have few of the layers of transformers yet. */
 	const bool not_on_gpus = c->kind >= MU_OP_LAYER_NORM && c->kind <= MU_OP_STEP &&
-				 c->kind != MU_OP_SMOOTH;
+				 c->kind != MU_OP_SMOOTH && c->kind != MU_OP_LAYER_NORM;
 
 	return !c->ref_only && (!adds || device->ops->norms_add) &&
 	       (!not_on_gpus || !device->ops->memory);

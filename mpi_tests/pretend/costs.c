@@ -58,6 +58,14 @@ COST(add, (a->n_x + (a->of ? 1 : 0)) * T * n, T *n)
 COST(multiply, (T + 4) * n, T *n)
 COST(smooth, T *n, T *n)
 COST(smooth_backward, 2 * T * n, T *n)
+/* a row is read three times, in backward twice: from a cache but for the first time */
+COST(layer_norm,
+     T *(double)a->channels *n + (a->beta ? 8.0 : 4.0) * (double)a->channels,
+     T *(double)a->channels *n + (a->statistics ? 8 : 0) * n)
+COST(layer_norm_backward, (2 * T * (double)a->channels + 8) * n + 4 * (double)a->channels,
+     T *(double)a->channels *n)
+COST(layer_norm_sums, (2 * T * (double)a->channels + 8) * (double)a->rows,
+     8 * (double)a->lanes * (double)a->channels)
 COST(plane_sums, (a->dy ? 2 : 1) * T * ALL,
      (a->second ? 8.0 : 4.0) * (double)a->lanes * (double)a->channels)
 COST(channel_sums, LANES(a->of) + (a->adds ? 4 * CHANNELS(a->of) : 0), 4 * CHANNELS(a->of))

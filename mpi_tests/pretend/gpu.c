@@ -42,6 +42,7 @@ enum { MAX_THREADS = 256 }; /* __launch_bounds__ */
 CUDA_EACH(EACH)
 CUDA_EIGHTS(EIGHTS)
 CUDA_ROWS(ROWS)
+CUDA_WARPS(ROWS)
 #define ENTRY(name) {#name, run_##name, sizeof(struct cuda_##name)},
 static const struct pretend_kernel {
 	const char *name;

@@ -9,8 +9,8 @@
 
 #include <muster/update.h>
 
-/* Kernels over elements; over groups of eight elements; and over rows, with one block of threads
- * per row. */
+/* Kernels over elements; over groups of eight elements; over rows, with one block of threads per
+ * row; and over rows with one warp per row. */
 #define CUDA_EACH(F) \
 	F(convert) \
 	F(unpack) \
@@ -36,6 +36,7 @@
 	F(from_steps) \
 	F(lstm_weights) \
 	F(lstm_gradients) \
+	F(layer_norm_sums) \
 	F(update)
 #define CUDA_EIGHTS(F) \
 	F(scale) \
@@ -59,10 +60,14 @@
 	F(gradient_sums_bfloat16) \
 	F(lay_weights) \
 	F(softmax)
+#define CUDA_WARPS(F) \
+	F(layer_norm) \
+	F(layer_norm_backward)
 #define CUDA_KERNELS(F) \
 	CUDA_EACH(F) \
 	CUDA_EIGHTS(F) \
-	CUDA_ROWS(F)
+	CUDA_ROWS(F) \
+	CUDA_WARPS(F)
 
 /* enum mu_activation_kind, or none */
 enum { CUDA_RELU, CUDA_TANH, CUDA_SIGMOID, CUDA_LINEAR = -1 };
@@ -196,7 +201,7 @@ struct cuda_dropout {
  * n = lanes * chunks.
  */
 enum { CUDA_OF_VALUES, CUDA_OF_SPREAD, CUDA_OF_GRADIENTS };
-enum { CUDA_THREADS = 256 }; /* of a block */
+enum { CUDA_THREADS = 256, CUDA_WARP = 32 }; /* of a block; of a warp */
 struct cuda_partial_sums {
 	int of;
 	const void *x, *dy;

@@ -26,6 +26,7 @@ static const struct cuda_kind *const kinds[MU_OP_N] = {
 	[MU_OP_SOFTMAX] = &mu_cuda_softmax,
 	[MU_OP_EMBEDDING] = &mu_cuda_embedding,
 	[MU_OP_LSTM] = &mu_cuda_lstm,
+	[MU_OP_LAYER_NORM] = &mu_cuda_layer_norm,
 	[MU_OP_SMOOTH] = &mu_cuda_smooth,
 	[MU_OP_CUSTOM] = &mu_cuda_custom,
 };

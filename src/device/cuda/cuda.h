@@ -175,6 +175,8 @@ enum mu_status mu_cuda_each_on(struct cuda_device *d, CUstream stream, enum cuda
 enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
 size_t mu_cuda_eights_of(size_t n); /* number of groups in n elements */
 enum mu_status mu_cuda_eights(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
+/* One warp of threads per row. */
+enum mu_status mu_cuda_warps(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args);
 /* Copy n bytes between any two kinds of memory, after all work so far. */
 enum mu_status mu_cuda_copy(struct cuda_device *d, void *to, const void *from, size_t nbytes);
 /* Wait for all work submitted so far. */
@@ -335,6 +337,7 @@ extern const struct cuda_kind mu_cuda_softmax;
 void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op);
 extern const struct cuda_kind mu_cuda_embedding;
 extern const struct cuda_kind mu_cuda_lstm;
+extern const struct cuda_kind mu_cuda_layer_norm;
 extern const struct cuda_kind mu_cuda_custom;
 
 /* ---- shared by several kinds: cuda/dense.c ---- */

@@ -8,7 +8,7 @@
 #define CUDA_SHARED __shared__
 #define CUDA_BARRIER() __syncthreads()
 
-enum { THREADS = CUDA_THREADS };
+enum { THREADS = CUDA_THREADS, WARP = CUDA_WARP };
 
 /* Reduce over the threads of a block, in a fixed order; all threads receive the result. */
 static __device__ double over_block(double v, bool maximum)
@@ -37,6 +37,14 @@ static __device__ double sum_of(double v)
 static __device__ double most_of(double v)
 {
 	return over_block(v, true);
+}
+
+/* Sums over a warp: all lanes receive the same bits. */
+static __device__ float warp_sum(float v)
+{
+	for (int by = WARP / 2; by > 0; by /= 2)
+		v += __shfl_xor_sync(0xffffffffu, v, by);
+	return v;
 }
 
 #include "elements.h"
@@ -71,6 +79,17 @@ static __device__ double most_of(double v)
 			name##_row(&a, row, threadIdx.x, THREADS); \
 	}
 
+/* A grid-stride loop of warps over rows. */
+#define WARPS(name) \
+	extern "C" __global__ void __launch_bounds__(THREADS) name(const struct cuda_##name a) \
+	{ \
+		const size_t step = (size_t)gridDim.x * (THREADS / WARP); \
+		size_t row = (size_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP; \
+		for (; row < a.n; row += step) \
+			name##_row(&a, row, threadIdx.x % WARP, WARP); \
+	}
+
 CUDA_EACH(EACH)
 CUDA_EIGHTS(EIGHTS)
 CUDA_ROWS(ROWS)
+CUDA_WARPS(WARPS)

@@ -51,6 +51,11 @@ enum mu_status mu_cuda_rows(struct cuda_device *d, enum cuda_kernel kernel, size
 	return n > 0 ? launch(d, d->work, kernel, n < most ? n : most, args) : MU_OK;
 }
 
+enum mu_status mu_cuda_warps(struct cuda_device *d, enum cuda_kernel kernel, size_t n, void *args)
+{
+	return mu_cuda_each(d, kernel, n * CUDA_WARP, args);
+}
+
 /* cuBLAS forgets its workspace when its stream changes. */
 enum mu_status mu_cuda_set_streams(struct cuda_device *d)
 {

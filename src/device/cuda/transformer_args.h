@@ -16,4 +16,43 @@ struct cuda_smooth {
 };
 #define cuda_smooth_backward cuda_smooth
 
+/* ---- layer norm: (samples, channels, area); a row is the channels of a position ---- */
+
+/* xhat = (x - mean) factor */
+struct cuda_row_statistics {
+	float mean, factor;
+};
+
+struct cuda_layer_norm {
+	const void *x;
+	void *y;
+	const float *gamma, *beta;              /* beta NULL: 0 */
+	struct cuda_row_statistics *statistics; /* of each row, for backward; NULL: not kept */
+	int type, rms;
+	float eps;
+	size_t channels, area;
+	size_t n;
+};
+
+struct cuda_layer_norm_backward {
+	const void *x, *dy;
+	void *dx;
+	const float *gamma;
+	const struct cuda_row_statistics *statistics;
+	int type, rms;
+	size_t channels, area;
+	size_t n;
+};
+
+/* Partial sums of each channel, of dy xhat and of dy: lane l adds `rows / lanes` neighbouring rows.
+ * An element is a lane and eight channels. */
+struct cuda_layer_norm_sums {
+	const void *x, *dy;
+	const struct cuda_row_statistics *statistics;
+	float *first, *second; /* (lanes, channels) */
+	int type;
+	size_t channels, area, rows, lanes;
+	size_t n;
+};
+
 #endif
