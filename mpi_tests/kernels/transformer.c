@@ -205,3 +205,118 @@ void test_layer_norm_sums(const struct variant *of)
 		rig_near(a.second, CUDA_FLOAT32, i, second, 100);
 	}
 }
+
+/* ---- positions: area is steps, channels last in the second way ---- */
+
+static size_t step_place(const struct variant *v, size_t s, size_t k, size_t t, size_t steps)
+{
+	return v->odd ? (s * steps + t) * v->channels + k : (s * v->channels + k) * steps + t;
+}
+
+void test_positions(const struct variant *v)
+{
+	for (size_t first = 0; first < 2 && first < v->area; first++) {
+		const size_t before = v->area - first;
+		const void *x = rig_numbers_at(v->type, v->n, 117, 1);
+		const float *token = rig_floats(v->channels, 119);
+		const struct cuda_positions a = {.x = x,
+						 .weight = rig_floats(v->channels * v->area, 118),
+						 .token = first ? token : NULL,
+						 .y = rig_numbers_at(v->type, v->n, 120, 3),
+						 .type = v->type,
+						 .last = v->odd,
+						 .c = v->channels,
+						 .steps = v->area,
+						 .first = first,
+						 .n = v->n};
+
+		RUN(positions, v, &a);
+		for (size_t i = 0; i < v->n; i++) {
+			const size_t t = i % v->area, k = i / v->area % v->channels;
+			const size_t s = i / v->area / v->channels;
+
+			rig_expect(a.y, v->type, step_place(v, s, k, t, v->area),
+				   (double)a.weight[t * v->channels + k] +
+					   (t < first
+						    ? (double)a.token[k]
+						    : rig_at(x, v->type,
+							     step_place(v, s, k, t - first,
+									before))));
+		}
+	}
+}
+
+/* Two positions more than steps. */
+void test_positions_backward(const struct variant *v)
+{
+	for (int adds = 0; adds < 2; adds++) {
+		const size_t most = v->area + 2, n = (most + 1) * v->channels;
+		const void *dy = rig_numbers_at(v->type, v->n, 121, 1);
+		float *grads = rig_floats(n, 122);
+		const float *was = rig_copy(grads, CUDA_FLOAT32, n);
+		const struct cuda_positions_backward a = {.dy = dy,
+							  .weight = grads,
+							  .token = grads + most * v->channels,
+							  .type = v->type,
+							  .last = v->odd,
+							  .adds = adds,
+							  .samples = v->samples,
+							  .c = v->channels,
+							  .steps = v->area,
+							  .most = most,
+							  .n = n};
+
+		RUN(positions_backward, v, &a);
+		for (size_t i = 0; i < n; i++) {
+			const size_t t = i / v->channels % most;
+			double sum = adds ? (double)was[i] : 0;
+
+			for (size_t s = 0; s < v->samples && t < v->area; s++)
+				sum += rig_at(dy, v->type,
+					      step_place(v, s, i % v->channels, t, v->area));
+			rig_near(grads, CUDA_FLOAT32, i, sum, 200);
+		}
+	}
+}
+
+void test_pick_step(const struct variant *v)
+{
+	const void *x = rig_numbers_at(v->type, v->n, 123, 1);
+	const struct cuda_pick_step a = {.x = x,
+					 .y = rig_floats(v->samples * v->channels, 124),
+					 .type = v->type,
+					 .last = v->odd,
+					 .c = v->channels,
+					 .steps = v->area,
+					 .step = v->area / 2,
+					 .n = v->samples * v->channels};
+
+	RUN(pick_step, v, &a);
+	for (size_t i = 0; i < a.n; i++)
+		rig_expect(a.y, CUDA_FLOAT32, i,
+			   rig_at(x, v->type,
+				  step_place(v, i / v->channels, i % v->channels, a.step,
+					     v->area)));
+}
+
+void test_pick_step_backward(const struct variant *v)
+{
+	const float *dy = rig_floats(v->samples * v->channels, 125);
+	const struct cuda_pick_step_backward a = {.dy = dy,
+						  .dx = rig_numbers_at(v->type, v->n, 126, 1),
+						  .type = v->type,
+						  .last = v->odd,
+						  .c = v->channels,
+						  .steps = v->area,
+						  .step = v->area / 2,
+						  .n = v->n};
+
+	RUN(pick_step_backward, v, &a);
+	for (size_t i = 0; i < v->n; i++) {
+		const size_t t = i % v->area, row = i / v->area;
+		const size_t at =
+			step_place(v, row / v->channels, row % v->channels, t, v->area);
+
+		rig_expect(a.dx, v->type, at, t == a.step ? (double)dy[row] : 0);
+	}
+}

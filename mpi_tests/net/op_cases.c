@@ -443,9 +443,7 @@ bool op_case_is_for(const struct op_case *c, const struct mu_device *device)
 {
 	const bool adds = c->kind == MU_OP_BATCH_NORM && c->in[1].ndims > 0;
 
-	/* GPUs have few of the layers of transformers yet. */
-	const bool not_on_gpus = c->kind >= MU_OP_LAYER_NORM && c->kind <= MU_OP_STEP &&
-				 c->kind != MU_OP_SMOOTH && c->kind != MU_OP_LAYER_NORM;
+	const bool not_on_gpus = c->kind == MU_OP_ATTENTION; /* yet */
 
 	return !c->ref_only && (!adds || device->ops->norms_add) &&
 	       (!not_on_gpus || !device->ops->memory);

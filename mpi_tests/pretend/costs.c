@@ -66,6 +66,11 @@ COST(layer_norm_backward, (2 * T * (double)a->channels + 8) * n + 4 * (double)a-
      T *(double)a->channels *n)
 COST(layer_norm_sums, (2 * T * (double)a->channels + 8) * (double)a->rows,
      8 * (double)a->lanes * (double)a->channels)
+COST(positions, T *n + 4.0 * (double)a->c * (double)a->steps, T *n)
+COST(positions_backward,
+     T *(double)a->samples *(double)a->c *(double)a->steps + (a->adds ? 4 : 0) * n, 4 * n)
+COST(pick_step, T *n, 4 * n)
+COST(pick_step_backward, 4 * n / (double)a->steps, T *n)
 COST(plane_sums, (a->dy ? 2 : 1) * T * ALL,
      (a->second ? 8.0 : 4.0) * (double)a->lanes * (double)a->channels)
 COST(channel_sums, LANES(a->of) + (a->adds ? 4 * CHANNELS(a->of) : 0), 4 * CHANNELS(a->of))

@@ -37,6 +37,10 @@
 	F(lstm_weights) \
 	F(lstm_gradients) \
 	F(layer_norm_sums) \
+	F(positions) \
+	F(positions_backward) \
+	F(pick_step) \
+	F(pick_step_backward) \
 	F(update)
 #define CUDA_EIGHTS(F) \
 	F(scale) \

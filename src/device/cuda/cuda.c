@@ -28,6 +28,8 @@ static const struct cuda_kind *const kinds[MU_OP_N] = {
 	[MU_OP_LSTM] = &mu_cuda_lstm,
 	[MU_OP_LAYER_NORM] = &mu_cuda_layer_norm,
 	[MU_OP_SMOOTH] = &mu_cuda_smooth,
+	[MU_OP_POSITIONS] = &mu_cuda_positions,
+	[MU_OP_STEP] = &mu_cuda_step,
 	[MU_OP_CUSTOM] = &mu_cuda_custom,
 };
 

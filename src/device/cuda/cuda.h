@@ -338,6 +338,8 @@ void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op);
 extern const struct cuda_kind mu_cuda_embedding;
 extern const struct cuda_kind mu_cuda_lstm;
 extern const struct cuda_kind mu_cuda_layer_norm;
+extern const struct cuda_kind mu_cuda_positions;
+extern const struct cuda_kind mu_cuda_step;
 extern const struct cuda_kind mu_cuda_custom;
 
 /* ---- shared by several kinds: cuda/dense.c ---- */

@@ -55,4 +55,43 @@ struct cuda_layer_norm_sums {
 	size_t n;
 };
 
+/* ---- positions: (samples, c, steps), or with `last` (samples, steps, c) ---- */
+
+/* y(t) = x(t - first) + weight[t]; first 1: y(0) = token + weight[0] */
+struct cuda_positions {
+	const void *x;
+	const float *weight, *token;
+	void *y;
+	int type, last;
+	size_t c, steps, first; /* steps: of y */
+	size_t n;
+};
+
+/* Gradients of weight (most, c), then, where it is not NULL, of token (c): sums over samples. */
+struct cuda_positions_backward {
+	const void *dy;
+	float *weight, *token;
+	int type, last, adds; /* adds: add to the present values */
+	size_t samples, c, steps, most;
+	size_t n;
+};
+
+/* ---- one step: y (samples, c), float32, of x as above; backward: n elements of dx ---- */
+
+struct cuda_pick_step {
+	const void *x;
+	float *y;
+	int type, last;
+	size_t c, steps, step;
+	size_t n;
+};
+
+struct cuda_pick_step_backward {
+	const float *dy;
+	void *dx;
+	int type, last;
+	size_t c, steps, step;
+	size_t n;
+};
+
 #endif
