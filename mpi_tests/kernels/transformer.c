@@ -320,3 +320,181 @@ void test_pick_step_backward(const struct variant *v)
 		rig_expect(a.dx, v->type, at, t == a.step ? (double)dy[row] : 0);
 	}
 }
+
+/* ---- attention ---- */
+
+/* Grouped keys, rotated and in place of channels last in the second way. */
+static struct cuda_heads heads_of(const struct variant *v)
+{
+	struct cuda_heads a = {.from_type = v->type,
+			       .last = v->odd,
+			       .samples = v->samples > 3 ? 3 : v->samples,
+			       .steps = v->area > 9 ? 9 : v->area,
+			       .heads = v->odd ? 4 : 3,
+			       .kv = v->odd ? 2 : 0,
+			       .d = 2 * (1 + v->channels % 5)};
+	float *angles = rig_floats(a.steps * a.d, 127);
+
+	a.n = a.samples * (a.heads + 2 * a.kv) * a.steps * a.d;
+	for (size_t i = 0; i < a.steps * a.d / 2; i++) {
+		angles[2 * i] = cosf((float)(i % 100) / 3);
+		angles[2 * i + 1] = sinf((float)(i % 100) / 3);
+	}
+	a.angles = v->odd ? angles : NULL;
+	return a;
+}
+
+/* Head h, of queries, keys, values in turn, step t, element k of sample s: where it lies in the
+ * tensor, and in its heads. */
+static size_t of_tensor(const struct cuda_heads *a, size_t s, size_t h, size_t t, size_t k)
+{
+	const size_t channels = (a->heads + 2 * a->kv) * a->d, c = h * a->d + k;
+
+	return a->last ? (s * a->steps + t) * channels + c : (s * channels + c) * a->steps + t;
+}
+
+static size_t of_heads(const struct cuda_heads *a, size_t s, size_t h, size_t t, size_t k)
+{
+	const size_t n = h < a->heads ? a->heads : a->kv;
+	size_t before = 0;
+
+	if (h >= a->heads) {
+		before = a->samples * a->heads;
+		h -= a->heads;
+	}
+	if (n == a->kv && h >= a->kv) {
+		before += a->samples * a->kv;
+		h -= a->kv;
+	}
+	return ((before + s * n + h) * a->steps + t) * a->d + k;
+}
+
+static void test_heads(const struct variant *v, bool joins)
+{
+	struct cuda_heads a = heads_of(v);
+	const double sign = joins ? -1 : 1;
+	size_t (*const in)(const struct cuda_heads *, size_t, size_t, size_t, size_t) =
+		joins ? of_heads : of_tensor;
+	size_t (*const out)(const struct cuda_heads *, size_t, size_t, size_t, size_t) =
+		joins ? of_tensor : of_heads;
+
+	a.to_type = joins ? CUDA_FLOAT32 : v->type;
+	a.from = rig_numbers_at(a.from_type, a.n, 128, 1);
+	a.to = rig_numbers_at(a.to_type, a.n, 129, 3);
+	if (joins)
+		RUN(join_heads, v, &a);
+	else
+		RUN(split_heads, v, &a);
+	for (size_t i = 0; i < a.n; i++) {
+		const size_t k = i % a.d, t = i / a.d % a.steps, half = a.d / 2;
+		const size_t h = i / a.d / a.steps % (a.heads + 2 * a.kv);
+		const size_t s = i / a.d / a.steps / (a.heads + 2 * a.kv);
+		const size_t other = k < half ? k + half : k - half;
+		double x = rig_at(a.from, a.from_type, in(&a, s, h, t, k));
+
+		if (a.angles && h < a.heads + a.kv) {
+			const float *angle = a.angles + 2 * (t * half + k % half);
+
+			x = x * (double)angle[0] +
+			    (k < half ? -sign : sign) * (double)angle[1] *
+				    rig_at(a.from, a.from_type, in(&a, s, h, t, other));
+		}
+		rig_expect(a.to, a.to_type, out(&a, s, h, t, k), x);
+	}
+}
+
+void test_split_heads(const struct variant *v)
+{
+	test_heads(v, false);
+}
+
+void test_join_heads(const struct variant *v)
+{
+	test_heads(v, true);
+}
+
+/* Two heads of keys for four of queries, a block from the second head's last step on; the second
+ * way: causal, all of a query's heads in one, dropout, results in place where types allow. */
+static struct cuda_attend scores_of(const struct variant *v)
+{
+	const size_t steps = v->area > 70 ? 70 : v->area;
+	struct cuda_attend a = {.type = v->type,
+				.causal = v->odd,
+				.keys = steps,
+				.rows = steps < 4 ? steps + 1 : 4,
+				.first = steps - 1,
+				.sample = 1,
+				.steps = steps,
+				.heads = 4,
+				.kv = 2,
+				.seed = 0x123456789abcu,
+				.element = 5 << 24,
+				.epoch = 3,
+				.purpose = MU_RANDOM_TEST,
+				.p = v->odd ? 0.25f : 0};
+
+	a.n = 2 * a.kv * a.rows; /* of two samples */
+	a.scores = rig_floats(a.n * a.keys, 130);
+	a.grads = rig_floats(a.n * a.keys, 131);
+	a.weights = v->odd && !v->type ? (void *)(uintptr_t)a.scores
+				       : rig_numbers(v->type, a.n * a.keys, 132);
+	a.slopes = v->odd && !v->type ? (void *)(uintptr_t)a.grads
+				      : rig_numbers(v->type, a.n * a.keys, 133);
+	return a;
+}
+
+static double keep_of(const struct cuda_attend *a, size_t row, size_t j)
+{
+	const size_t r = a->first + row % a->rows, batch = row / a->rows;
+	const size_t head = batch % a->kv * 2 + r / a->steps;
+	const struct mu_random key = {.seed = a->seed,
+				      .purpose = a->purpose,
+				      .epoch = a->epoch,
+				      .sample = a->sample + batch / a->kv};
+	const float drawn = mu_random_uniform(
+		&key, a->element + (head * a->steps + r % a->steps) * a->steps + j);
+
+	return a->p == 0 ? 1 : drawn < a->p ? 0 : 1 / 0.75;
+}
+
+static void test_scores(const struct variant *v, bool backward)
+{
+	const struct cuda_attend a = scores_of(v);
+	const float *scores = rig_copy(a.scores, CUDA_FLOAT32, a.n * a.keys);
+	const float *grads = rig_copy(a.grads, CUDA_FLOAT32, a.n * a.keys);
+
+	if (backward)
+		RUN_WARPS(attend_backward, v, &a);
+	else
+		RUN_WARPS(attend, v, &a);
+	for (size_t row = 0; row < a.n; row++) {
+		const size_t t = (a.first + row % a.rows) % a.steps;
+		const size_t sees = a.causal ? t + 1 : a.steps, at = row * a.keys;
+		double sum = 0, mean = 0;
+
+		for (size_t j = 0; j < sees; j++)
+			sum += exp((double)scores[at + j]);
+		for (size_t j = 0; j < sees; j++)
+			mean += exp((double)scores[at + j]) / sum * keep_of(&a, row, j) *
+				(double)grads[at + j];
+		for (size_t j = 0; j < a.keys; j++) {
+			const double w = j < sees ? exp((double)scores[at + j]) / sum : 0;
+			const double keep = keep_of(&a, row, j);
+
+			rig_expect(a.weights, v->type, at + j, w * keep);
+			if (backward)
+				rig_expect(a.slopes, v->type, at + j,
+					   w * (keep * (double)grads[at + j] - mean));
+		}
+	}
+}
+
+void test_attend(const struct variant *v)
+{
+	test_scores(v, false);
+}
+
+void test_attend_backward(const struct variant *v)
+{
+	test_scores(v, true);
+}

@@ -443,10 +443,7 @@ bool op_case_is_for(const struct op_case *c, const struct mu_device *device)
 {
 	const bool adds = c->kind == MU_OP_BATCH_NORM && c->in[1].ndims > 0;
 
-	const bool not_on_gpus = c->kind == MU_OP_ATTENTION; /* yet */
-
-	return !c->ref_only && (!adds || device->ops->norms_add) &&
-	       (!not_on_gpus || !device->ops->memory);
+	return !c->ref_only && (!adds || device->ops->norms_add);
 }
 
 bool op_case_infers(const struct op_case *c)

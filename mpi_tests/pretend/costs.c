@@ -71,6 +71,10 @@ COST(positions_backward,
      T *(double)a->samples *(double)a->c *(double)a->steps + (a->adds ? 4 : 0) * n, 4 * n)
 COST(pick_step, T *n, 4 * n)
 COST(pick_step_backward, 4 * n / (double)a->steps, T *n)
+COST(split_heads, size_of(a->from_type) * n, size_of(a->to_type) * n)
+COST(join_heads, size_of(a->from_type) * n, size_of(a->to_type) * n)
+COST(attend, 4 * (double)a->keys * n, T *(double)a->keys *n)
+COST(attend_backward, 8 * (double)a->keys * n, 2 * T * (double)a->keys * n)
 COST(plane_sums, (a->dy ? 2 : 1) * T * ALL,
      (a->second ? 8.0 : 4.0) * (double)a->lanes * (double)a->channels)
 COST(channel_sums, LANES(a->of) + (a->adds ? 4 * CHANNELS(a->of) : 0), 4 * CHANNELS(a->of))

@@ -66,8 +66,11 @@ struct gemm {
 	void *c;
 	float alpha, beta;
 	int ta, tb, m, n, k, lda, ldb, ldc;
-	int type;   /* that factors are rounded to */
-	int stored; /* in memory */
+	int type;     /* that factors are rounded to */
+	int stored;   /* in memory */
+	int stored_c; /* the result */
+	int count;    /* products, these many elements apart: */
+	long long step_a, step_b, step_c;
 };
 
 static double rounded(int type, float v)
@@ -78,18 +81,32 @@ static double rounded(int type, float v)
 	return (double)number_at(&one, type, 0);
 }
 
-static double product_at(const struct gemm *g, int i, int j)
+static double product_at(const struct gemm *g, int batch, int i, int j)
 {
+	const size_t a = (size_t)(batch * g->step_a), b = (size_t)(batch * g->step_b);
 	double sum = 0;
 
 	for (int l = 0; l < g->k; l++)
 		sum += rounded(g->type, number_at(g->a, g->stored,
-						  g->ta ? (size_t)i * g->lda + l
-							: (size_t)l * g->lda + i)) *
+						  a + (g->ta ? (size_t)i * g->lda + l
+							     : (size_t)l * g->lda + i))) *
 		       rounded(g->type, number_at(g->b, g->stored,
-						  g->tb ? (size_t)l * g->ldb + j
-							: (size_t)j * g->ldb + l));
+						  b + (g->tb ? (size_t)l * g->ldb + j
+							     : (size_t)j * g->ldb + l)));
 	return sum;
+}
+
+static void run_one_gemm(const struct gemm *g, int batch)
+{
+	for (int j = 0; j < g->n; j++)
+		for (int i = 0; i < g->m; i++) {
+			const size_t at = (size_t)(batch * g->step_c) + (size_t)j * g->ldc + i;
+			const double kept = g->beta != 0 ? number_at(g->c, g->stored_c, at) : 0;
+
+			set_number(g->c, g->stored_c, at,
+				   (float)(g->alpha * product_at(g, batch, i, j) +
+					   g->beta * kept));
+		}
 }
 
 static int run_gemm(struct pretend_work *w)
@@ -97,65 +114,86 @@ static int run_gemm(struct pretend_work *w)
 	struct gemm g;
 
 	memcpy(&g, w->args, sizeof g);
-	for (int j = 0; j < g.n; j++)
-		for (int i = 0; i < g.m; i++) {
-			const size_t at = (size_t)j * g.ldc + i;
-			const double kept = g.beta != 0 ? number_at(g.c, g.stored, at) : 0;
-
-			set_number(g.c, g.stored, at,
-				   (float)(g.alpha * product_at(&g, i, j) + g.beta * kept));
-		}
+	for (int batch = 0; batch < g.count; batch++)
+		run_one_gemm(&g, batch);
 	return 1;
 }
 
 static struct pretend_cost cost_of_gemm(const struct gemm *g)
 {
 	const double m = g->m, n = g->n, k = g->k, size = g->stored == CUDA_FLOAT32 ? 4 : 2;
+	const double result = m * n * (g->stored_c == CUDA_FLOAT32 ? 4 : 2);
 
 	return (struct pretend_cost){.name = "cuBLAS",
-				     .read = (m * k + k * n + (g->beta != 0 ? m * n : 0)) * size,
-				     .written = m * n * size,
-				     .operations = 2 * m * n * k,
+				     .read = g->count * ((m * k + k * n) * size +
+							 (g->beta != 0 ? result : 0)),
+				     .written = g->count * result,
+				     .operations = g->count * 2 * m * n * k,
 				     .half = g->type != CUDA_FLOAT32 || g->stored != CUDA_FLOAT32,
 				     .known = 1};
 }
 
-cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m,
-			    int n, int k, const void *alpha, const void *a, cudaDataType at,
-			    int lda, const void *b, cudaDataType bt, int ldb, const void *beta,
-			    void *c, cudaDataType ct, int ldc, cublasComputeType_t compute,
-			    cublasGemmAlgo_t algorithm)
+static int type_of(cudaDataType type)
 {
-	struct gemm g = {a,
-			 b,
-			 c,
-			 *(const float *)alpha,
-			 *(const float *)beta,
-			 ta != CUBLAS_OP_N,
-			 tb != CUBLAS_OP_N,
-			 m,
-			 n,
-			 k,
-			 lda,
-			 ldb,
-			 ldc,
-			 compute == CUBLAS_COMPUTE_32F_FAST_16F    ? CUDA_FLOAT16
-			 : compute == CUBLAS_COMPUTE_32F_FAST_16BF ? CUDA_BFLOAT16
-								   : CUDA_FLOAT32,
-			 at == CUDA_R_16F    ? CUDA_FLOAT16
-			 : at == CUDA_R_16BF ? CUDA_BFLOAT16
-					     : CUDA_FLOAT32};
+	return type == CUDA_R_16F    ? CUDA_FLOAT16
+	       : type == CUDA_R_16BF ? CUDA_BFLOAT16
+				     : CUDA_FLOAT32;
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta,
+					  cublasOperation_t tb, int m, int n, int k,
+					  const void *alpha, const void *a, cudaDataType at,
+					  int lda, long long step_a, const void *b, cudaDataType bt,
+					  int ldb, long long step_b, const void *beta, void *c,
+					  cudaDataType ct, int ldc, long long step_c, int count,
+					  cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
+{
+	struct gemm g = {.a = a,
+			 .b = b,
+			 .c = c,
+			 .alpha = *(const float *)alpha,
+			 .beta = *(const float *)beta,
+			 .ta = ta != CUBLAS_OP_N,
+			 .tb = tb != CUBLAS_OP_N,
+			 .m = m,
+			 .n = n,
+			 .k = k,
+			 .lda = lda,
+			 .ldb = ldb,
+			 .ldc = ldc,
+			 .type = compute == CUBLAS_COMPUTE_32F_FAST_16F    ? CUDA_FLOAT16
+				 : compute == CUBLAS_COMPUTE_32F_FAST_16BF ? CUDA_BFLOAT16
+									   : CUDA_FLOAT32,
+			 .stored = type_of(at),
+			 .stored_c = type_of(ct),
+			 .count = count,
+			 .step_a = step_a,
+			 .step_b = step_b,
+			 .step_c = step_c};
 	struct pretend_work w = {.run = run_gemm};
 
 	(void)algorithm;
-	NEED(bt == at && ct == at && (at == CUDA_R_32F || compute == CUBLAS_COMPUTE_32F));
+	NEED(bt == at && (ct == at || ct == CUDA_R_32F));
+	NEED(at == CUDA_R_32F || compute == CUBLAS_COMPUTE_32F);
+	NEED(m > 0 && n > 0 && k > 0 && count > 0);
 	NEED(lda >= (g.ta ? k : m) && ldb >= (g.tb ? n : k) && ldc >= m);
+	NEED(count == 1 || step_c >= (long long)(n - 1) * ldc + m);
 	if (pretend_launch())
 		return CUBLAS_STATUS_EXECUTION_FAILED;
 	memcpy(w.args, &g, sizeof g);
 	w.cost = cost_of_gemm(&g);
 	pretend_put(pretend_stream(h), w);
 	return 0;
+}
+cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m,
+			    int n, int k, const void *alpha, const void *a, cudaDataType at,
+			    int lda, const void *b, cudaDataType bt, int ldb, const void *beta,
+			    void *c, cudaDataType ct, int ldc, cublasComputeType_t compute,
+			    cublasGemmAlgo_t algorithm)
+{
+	NEED(ct == at);
+	return cublasGemmStridedBatchedEx(h, ta, tb, m, n, k, alpha, a, at, lda, 0, b, bt, ldb, 0,
+					  beta, c, ct, ldc, 0, 1, compute, algorithm);
 }
 cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m,
 			   int n, int k, const float *alpha, const float *a, int lda,

@@ -20,7 +20,7 @@ for f in gpu memory faults costs share fatbin math convolution graph rnn nccl mi
 	${CC:-cc} $flags -D_GNU_SOURCE -include muster/device.h \
 		-include "$SRCDIR/src/device/cuda/cuda.h" -include nccl.h \
 		-D 'CUDA_FUNCTION=static inline' -D CUDA_SHARED= -D 'CUDA_BARRIER()=' \
-		-D 'sum_of(v)=(v)' -D 'most_of(v)=(v)' -D 'warp_sum(v)=(v)' $kernels \
+		-D 'sum_of(v)=(v)' -D 'most_of(v)=(v)' -D 'warp_sum(v)=(v)' -D 'warp_most(v)=(v)' $kernels \
 		-Wno-unused-function -c "$SRCDIR/mpi_tests/pretend/$f.c" -o $f.o || fail "pretend/$f.c does not compile"
 done
 ${CC:-cc} $flags -c "$SRCDIR/src/base/dtype.c" -o dtype.o || fail "dtype.c does not compile"

@@ -39,6 +39,8 @@
 	F(layer_norm_sums) \
 	F(positions) \
 	F(positions_backward) \
+	F(split_heads) \
+	F(join_heads) \
 	F(pick_step) \
 	F(pick_step_backward) \
 	F(update)
@@ -66,7 +68,9 @@
 	F(softmax)
 #define CUDA_WARPS(F) \
 	F(layer_norm) \
-	F(layer_norm_backward)
+	F(layer_norm_backward) \
+	F(attend) \
+	F(attend_backward)
 #define CUDA_KERNELS(F) \
 	CUDA_EACH(F) \
 	CUDA_EIGHTS(F) \

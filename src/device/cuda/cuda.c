@@ -27,6 +27,7 @@ static const struct cuda_kind *const kinds[MU_OP_N] = {
 	[MU_OP_EMBEDDING] = &mu_cuda_embedding,
 	[MU_OP_LSTM] = &mu_cuda_lstm,
 	[MU_OP_LAYER_NORM] = &mu_cuda_layer_norm,
+	[MU_OP_ATTENTION] = &mu_cuda_attention,
 	[MU_OP_SMOOTH] = &mu_cuda_smooth,
 	[MU_OP_POSITIONS] = &mu_cuda_positions,
 	[MU_OP_STEP] = &mu_cuda_step,

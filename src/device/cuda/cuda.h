@@ -41,7 +41,8 @@
 #define CUDA_BLAS_FUNCTIONS(F) \
 	F(cublasCreate) F(cublasDestroy) F(cublasGetProperty) F(cublasGetStatusString) \
 	F(cublasSetStream) \
-	F(cublasSetWorkspace) F(cublasSetMathMode) F(cublasSgemm) F(cublasGemmEx)
+	F(cublasSetWorkspace) F(cublasSetMathMode) F(cublasSgemm) F(cublasGemmEx) \
+	F(cublasGemmStridedBatchedEx)
 #define CUDA_DNN_FUNCTIONS(F) \
 	F(cudnnCreate) F(cudnnDestroy) F(cudnnGetErrorString) F(cudnnGetVersion) \
 	F(cudnnGetCudartVersion) \
@@ -338,6 +339,7 @@ void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op);
 extern const struct cuda_kind mu_cuda_embedding;
 extern const struct cuda_kind mu_cuda_lstm;
 extern const struct cuda_kind mu_cuda_layer_norm;
+extern const struct cuda_kind mu_cuda_attention;
 extern const struct cuda_kind mu_cuda_positions;
 extern const struct cuda_kind mu_cuda_step;
 extern const struct cuda_kind mu_cuda_custom;
@@ -354,6 +356,24 @@ struct cuda_product {
 	float keep; /* 0: c is not read */
 };
 enum mu_status mu_cuda_multiply(struct cuda_device *d, const struct cuda_product *p);
+
+/* A matrix of each of `count` products: element (i, j) of number n is data[n step + i row + j], or
+ * with `transpose` [n step + j row + i]. */
+struct cuda_matrices {
+	void *data;
+	size_t row, step;
+	bool transpose;
+};
+
+/* c = keep c + factor a b, as above. c is of c_type, a and b are of `type`, in tensor cores if that
+ * is not float32. c is not transposed. */
+struct cuda_products {
+	struct cuda_matrices a, b, c;
+	size_t count, rows, columns, inner;
+	int type, c_type;
+	float factor, keep;
+};
+enum mu_status mu_cuda_multiply_many(struct cuda_device *d, const struct cuda_products *p);
 
 /* The kernels' number of the activation; NULL: CUDA_LINEAR. */
 int mu_cuda_activation(const struct mu_activation *activation);

@@ -50,6 +50,33 @@ out:
 	return st;
 }
 
+static cudaDataType of_type(int type)
+{
+	return type == CUDA_FLOAT32 ? CUDA_R_32F : type == CUDA_FLOAT16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+enum mu_status mu_cuda_multiply_many(struct cuda_device *d, const struct cuda_products *p)
+{
+	enum mu_status st = MU_OK;
+	const bool exact = p->type == CUDA_FLOAT32;
+	const cudaDataType type = of_type(p->type);
+
+	if (p->rows > INT_MAX || p->columns > INT_MAX || p->inner > INT_MAX ||
+	    p->count > INT_MAX)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"gpu:%d: %zu products of (%zu, %zu) and (%zu, %zu) are too large", d->index,
+			p->count, p->rows, p->inner, p->inner, p->columns);
+	BLAS(d, cublasSetMathMode, d->blas, exact ? CUBLAS_PEDANTIC_MATH : CUBLAS_DEFAULT_MATH);
+	BLAS(d, cublasGemmStridedBatchedEx, d->blas, p->b.transpose ? CUBLAS_OP_T : CUBLAS_OP_N,
+	     p->a.transpose ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p->columns, (int)p->rows,
+	     (int)p->inner, &p->factor, p->b.data, type, (int)p->b.row, (long long)p->b.step,
+	     p->a.data, type, (int)p->a.row, (long long)p->a.step, &p->keep, p->c.data,
+	     of_type(p->c_type), (int)p->c.row, (long long)p->c.step, (int)p->count,
+	     exact ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+out:
+	return st;
+}
+
 int mu_cuda_activation(const struct mu_activation *activation)
 {
 	static const int kinds[] = {

@@ -39,11 +39,18 @@ static __device__ double most_of(double v)
 	return over_block(v, true);
 }
 
-/* Sums over a warp: all lanes receive the same bits. */
+/* Sum and maximum over a warp: all lanes receive the same bits. */
 static __device__ float warp_sum(float v)
 {
 	for (int by = WARP / 2; by > 0; by /= 2)
 		v += __shfl_xor_sync(0xffffffffu, v, by);
+	return v;
+}
+
+static __device__ float warp_most(float v)
+{
+	for (int by = WARP / 2; by > 0; by /= 2)
+		v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, by));
 	return v;
 }
 

@@ -29,6 +29,16 @@ CUDA_FUNCTION uint32_t philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3
 	return which == 0 ? c0 : which == 1 ? c1 : which == 2 ? c2 : c3;
 }
 
+/* Uniform in [0, 1), of an element of a sample in an epoch. */
+CUDA_FUNCTION float uniform_of(uint64_t seed, uint32_t purpose, uint32_t epoch, uint32_t sample,
+			       uint64_t element)
+{
+	const uint32_t bits = philox((uint32_t)(element / 4), epoch, sample, purpose << 24, seed,
+				     (int)(element % 4));
+
+	return (float)(bits >> 8) * (1.0f / 16777216);
+}
+
 CUDA_FUNCTION void dropout_at(const struct cuda_dropout *a, size_t i)
 {
 	const size_t place = a->last ? plain_place(i, a->channels, a->area) : i;
@@ -36,9 +46,7 @@ CUDA_FUNCTION void dropout_at(const struct cuda_dropout *a, size_t i)
 	const uint64_t element = a->first + place % features;
 	const uint32_t sample = a->ids ? a->ids[s] : (uint32_t)s;
 	const uint32_t epoch = a->epochs ? a->epochs[0] : a->epoch;
-	const uint32_t bits = philox((uint32_t)(element / 4), epoch, sample, a->purpose << 24,
-				     a->seed, (int)(element % 4));
-	const float uniform = (float)(bits >> 8) * (1.0f / 16777216);
+	const float uniform = uniform_of(a->seed, a->purpose, epoch, sample, element);
 
 	a->mask[i] = uniform < a->p ? 0 : 1 / (1 - a->p);
 	set_number(a->y, a->type, i, number_at(a->x, a->type, i) * a->mask[i]);

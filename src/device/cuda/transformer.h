@@ -274,4 +274,163 @@ CUDA_FUNCTION void pick_step_backward_at(const struct cuda_pick_step_backward *a
 	set_number(a->dx, a->type, i, p.t == a->step ? a->dy[p.s * a->c + p.k] : 0);
 }
 
+/* ---- attention ---- */
+
+/* Where element i of the heads lies in the tensor, and what it is rotated with. */
+struct cuda_head_place {
+	size_t tensor, other; /* other: in the tensor */
+	size_t angle;
+	bool rotated, lower; /* lower: the first of the two */
+};
+
+CUDA_FUNCTION struct cuda_head_place head_place(const struct cuda_heads *a, size_t i)
+{
+	const size_t of_head = a->steps * a->d, queries = a->samples * a->heads * of_head;
+	const size_t keys = a->samples * a->kv * of_head, half = a->d / 2;
+	const size_t channels = (a->heads + 2 * a->kv) * a->d;
+	size_t heads = a->heads, first = 0, channel, k, t, s;
+	struct cuda_head_place p;
+
+	p.rotated = a->angles != NULL;
+	if (i >= queries) {
+		i -= queries;
+		heads = a->kv;
+		first = a->heads;
+		if (i >= keys) {
+			i -= keys;
+			first += a->kv;
+			p.rotated = false;
+		}
+	}
+	k = i % a->d;
+	t = i / a->d % a->steps;
+	s = i / of_head / heads;
+	channel = (first + i / of_head % heads) * a->d + k;
+	p.lower = k < half;
+	p.tensor = place_of(a->last, s, channel, t, channels, a->steps);
+	p.other = place_of(a->last, s, p.lower ? channel + half : channel - half, t, channels,
+			   a->steps);
+	p.angle = p.rotated ? 2 * (t * half + k % half) : 0;
+	return p;
+}
+
+/* One of two elements, rotated; sign -1: back. */
+CUDA_FUNCTION float rotated(const struct cuda_heads *a, const struct cuda_head_place *p, float one,
+			    float other, float sign)
+{
+	const float cosine = a->angles[p->angle], sine = a->angles[p->angle + 1] * sign;
+
+	return p->lower ? one * cosine - other * sine : one * cosine + other * sine;
+}
+
+CUDA_FUNCTION void split_heads_at(const struct cuda_split_heads *a, size_t i)
+{
+	const struct cuda_head_place p = head_place(a, i);
+	float v = number_at(a->from, a->from_type, p.tensor);
+
+	if (p.rotated)
+		v = rotated(a, &p, v, number_at(a->from, a->from_type, p.other), 1);
+	set_number(a->to, a->to_type, i, v);
+}
+
+CUDA_FUNCTION void join_heads_at(const struct cuda_join_heads *a, size_t i)
+{
+	const struct cuda_head_place p = head_place(a, i);
+	const size_t half = a->d / 2;
+	float v = number_at(a->from, a->from_type, i);
+
+	if (p.rotated)
+		v = rotated(a, &p, v,
+			    number_at(a->from, a->from_type, p.lower ? i + half : i - half), -1);
+	set_number(a->to, a->to_type, p.tensor, v);
+}
+
+struct cuda_query {
+	size_t at, sees;  /* its row; keys that it sees */
+	uint64_t element; /* of its first weight */
+	uint32_t sample, epoch;
+};
+
+CUDA_FUNCTION struct cuda_query query_of(const struct cuda_attend *a, size_t row)
+{
+	const size_t batch = row / a->rows, r = a->first + row % a->rows, t = r % a->steps;
+	const size_t head = batch % a->kv * (a->heads / a->kv) + r / a->steps;
+	const size_t sample = a->sample + batch / a->kv;
+	struct cuda_query q;
+
+	q.at = row * a->keys;
+	q.sees = a->causal ? t + 1 : a->steps;
+	q.element = a->element + (head * a->steps + t) * a->steps;
+	q.sample = a->ids ? a->ids[sample] : (uint32_t)sample;
+	q.epoch = a->epochs ? a->epochs[0] : a->epoch;
+	return q;
+}
+
+/* Dropout's factor of a weight. */
+CUDA_FUNCTION float keep_of(const struct cuda_attend *a, const struct cuda_query *q, size_t j)
+{
+	if (a->p == 0)
+		return 1;
+	return uniform_of(a->seed, a->purpose, q->epoch, q->sample, q->element + j) < a->p
+		       ? 0
+		       : 1 / (1 - a->p);
+}
+
+/* Largest score, and 1 / sum of exp(score - largest). */
+struct cuda_share {
+	float most, factor;
+};
+
+CUDA_FUNCTION struct cuda_share share_of(const struct cuda_attend *a, const struct cuda_query *q,
+					 size_t thread, size_t threads)
+{
+	struct cuda_share s;
+	float most = -INFINITY, sum = 0;
+
+	for (size_t j = thread; j < q->sees; j += threads)
+		most = fmaxf(most, a->scores[q->at + j]);
+	s.most = warp_most(most);
+	for (size_t j = thread; j < q->sees; j += threads)
+		sum += expf(a->scores[q->at + j] - s.most);
+	s.factor = 1 / warp_sum(sum);
+	return s;
+}
+
+CUDA_FUNCTION float weight_of(const struct cuda_attend *a, const struct cuda_query *q,
+			      const struct cuda_share *s, size_t j)
+{
+	return j < q->sees ? expf(a->scores[q->at + j] - s->most) * s->factor : 0;
+}
+
+CUDA_FUNCTION void attend_row(const struct cuda_attend *a, size_t row, size_t thread,
+			      size_t threads)
+{
+	const struct cuda_query q = query_of(a, row);
+	const struct cuda_share s = share_of(a, &q, thread, threads);
+
+	for (size_t j = thread; j < a->keys; j += threads)
+		set_number(a->weights, a->type, q.at + j,
+			   weight_of(a, &q, &s, j) * keep_of(a, &q, j));
+}
+
+/* With g = gradient keep: the slope of a score is w (g - sum of w g). */
+CUDA_FUNCTION void attend_backward_row(const struct cuda_attend_backward *a, size_t row,
+				       size_t thread, size_t threads)
+{
+	const struct cuda_query q = query_of(a, row);
+	const struct cuda_share s = share_of(a, &q, thread, threads);
+	float part = 0, mean;
+
+	for (size_t j = thread; j < q.sees; j += threads)
+		part += weight_of(a, &q, &s, j) * keep_of(a, &q, j) * a->grads[q.at + j];
+	mean = warp_sum(part);
+	for (size_t j = thread; j < a->keys; j += threads) {
+		const float w = weight_of(a, &q, &s, j), keep = keep_of(a, &q, j);
+		const float slope = w * (keep * a->grads[q.at + j] - mean);
+
+		set_number(a->weights, a->type, q.at + j, w * keep);
+		set_number(a->slopes, a->type, q.at + j, slope);
+	}
+}
+
 #endif
