@@ -39,6 +39,11 @@ for t in test_gpu test_versions test_recorded test_fused test_ops test_dtype tes
 	[ -z "$expected" ] || grep -q "$expected" out || fail "$t: no GPU"
 done
 
+part "transformers: the losses of PyTorch"
+MU_TEST_DEVICES=gpu MU_TEST_CASES="gpt2 vit" PRETEND_SEED=7 "$(test_program test_golden)" >out 2>&1 ||
+	fail "test_golden: $(tail -20 out)"
+[ "$(grep -c '^\(gpt2\|vit\) on gpu: 10 of 10 steps' out)" = 2 ] || fail "test_golden: no GPU"
+
 part "types: convolutions, batch-norms and products by tensor cores"
 small="--image-shape 3,16,16 --benchmark 1 --batch-size 4 --num-batches 2 --num-epochs 1 --lr 0.01 --log-prefix none
 	--log-time 0"
@@ -112,6 +117,29 @@ done <<-END
 	float16 0.002
 	bfloat16 0.02
 END
+
+part "transformers: tied weights, dropout, in all types; CUDA graphs change no bit"
+gpt="--network gpt2 --num-layers 2 --num-hidden 16 --num-heads 4 --data-train text.txt --data-val text.txt
+	--text characters --buckets 16 --optimizer adamw --lr 0.01 --batch-size 4 --num-epochs 2 --dropout 0.1
+	--log-prefix none --log-time 0"
+# gpt_losses OPTIONS: as lstm_losses
+gpt_losses() {
+	train 1 $gpt "$@"
+	sed -n 's/^Epoch.*-cross-entropy=//p' "$log" | tr '\n' ' '
+}
+of_gpt=$(gpt_losses --devices ref)
+while read -r type error; do
+	got=$(gpt_losses --gpus 0 --loss-scale 128 --dtype $type)
+	near "$of_gpt" "$got" $error || fail "gpt2, $type: losses of $got, and $of_gpt by ref"
+	plain=$(gpt_losses --gpus 0 --loss-scale 128 --dtype $type --cuda-graph 0)
+	[ "$got" = "$plain" ] || fail "gpt2, $type: losses of $got, and $plain without CUDA graphs"
+done <<-END
+	float32 0.00001
+	float16 0.001
+	bfloat16 0.005
+END
+got=$(gpt_losses --gpus 0 --micro-batches 2)
+near "$of_gpt" "$got" 0.00001 || fail "gpt2 in micro-batches: losses of $got, and $of_gpt by ref"
 
 part "LSTM: layers on two GPUs, in blocks of steps and micro-batches: the bits of one GPU"
 for cut in "--time-block 3" "--micro-batches 4" "--time-block 3 --dtype float16"; do

@@ -400,6 +400,25 @@ out:
 	return st;
 }
 
+/* An embedding adds to the gradient of the layer that has its table, which must be complete. */
+static enum mu_status run_backwards(struct mu_plan *plan, size_t from, size_t to)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_device_ops *device = plan->device->ops;
+
+	for (size_t i = to; i-- > from;) {
+		if (device->conclude && plan->ties[i].reader < to) {
+			MU_TRY(device->conclude(plan->device, &plan->ops[i + 1], to - (i + 1)));
+			to = i + 1;
+		}
+		MU_TRY(run_backward(plan, i));
+	}
+	if (device->conclude)
+		MU_TRY(device->conclude(plan->device, &plan->ops[from], to - from));
+out:
+	return st;
+}
+
 /* Only layers that run one by one leave gradients for later. */
 enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t from, size_t to)
 {
@@ -408,10 +427,10 @@ enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t from, siz
 
 	if (!backward && device->prepare)
 		MU_TRY(device->prepare(plan->device, &plan->ops[from], to - from));
-	for (size_t i = from; i < to; i++)
-		MU_TRY(backward ? run_backward(plan, to - 1 - (i - from)) : run_forward(plan, i));
-	if (backward && device->conclude)
-		MU_TRY(device->conclude(plan->device, &plan->ops[from], to - from));
+	for (size_t i = from; i < to && !backward; i++)
+		MU_TRY(run_forward(plan, i));
+	if (backward)
+		MU_TRY(run_backwards(plan, from, to));
 	if (backward && !plan->ops[from].weights_later)
 		MU_TRY(mu_plan_unscale(plan, from, to));
 out:
