@@ -67,6 +67,7 @@ static const struct {
 /* ---- shapes ---- */
 
 static struct dnn_convolution shapes[MAX_SHAPES];
+static bool meets_norms[MAX_SHAPES]; /* in a network that may have batch-norms */
 static size_t n_shapes;
 
 static int64_t one_or(int value)
@@ -74,7 +75,7 @@ static int64_t one_or(int value)
 	return value ? value : 1;
 }
 
-static void add_shape(const struct mu_net *net, const struct net_layer *layer)
+static void add_shape(const struct mu_net *net, const struct net_layer *layer, bool norms)
 {
 	const struct mu_convolution *a = layer->attr;
 	const size_t *in = net->tensors[layer->inputs[0]].shape.dims;
@@ -89,10 +90,14 @@ static void add_shape(const struct mu_net *net, const struct net_layer *layer)
 	};
 
 	for (size_t i = 0; i < n_shapes; i++)
-		if (memcmp(&shapes[i], &c, sizeof c) == 0)
+		if (memcmp(&shapes[i], &c, sizeof c) == 0) {
+			meets_norms[i] |= norms;
 			return;
-	if (CHECK(n_shapes < MAX_SHAPES))
-		shapes[n_shapes++] = c;
+		}
+	if (!CHECK(n_shapes < MAX_SHAPES))
+		return;
+	meets_norms[n_shapes] = norms;
+	shapes[n_shapes++] = c;
 }
 
 static void find_shapes(void)
@@ -106,14 +111,12 @@ static void find_shapes(void)
 		struct mu_net *net = NULL;
 
 		memcpy(config.shape, row->shape, sizeof config.shape);
-		/* GPUs have no layers of transformers yet. */
-		if (CHECK(mu_network_find(&network, row->network) == MU_OK) && network->has_heads)
-			continue;
-		if (!CHECK(mu_net_new(&net, &config) == MU_OK))
+		if (!CHECK(mu_network_find(&network, row->network) == MU_OK) ||
+		    !CHECK(mu_net_new(&net, &config) == MU_OK))
 			continue;
 		for (int l = 0; l < net->n_layers; l++)
 			if (net->layers[l].kind == MU_OP_CONVOLUTION)
-				add_shape(net, &net->layers[l]);
+				add_shape(net, &net->layers[l], !network->has_heads);
 		mu_net_free(net);
 	}
 }
@@ -139,11 +142,16 @@ static void run_nowhere(const struct cuda_api *api, struct dnn_plan *plan)
 	mu_trace_clear();
 }
 
+static bool is_fused(enum dnn_pattern pattern)
+{
+	return pattern != DNN_FORWARD && pattern != DNN_DATA && pattern != DNN_WEIGHTS;
+}
+
 static void plan_one(const struct cuda_api *api, const struct dnn_target *target,
 		     const struct gpu *gpu, const char *type, const struct dnn_convolution *c,
 		     enum dnn_pattern pattern, struct totals *totals)
 {
-	const bool fused = pattern != DNN_FORWARD && pattern != DNN_DATA && pattern != DNN_WEIGHTS;
+	const bool fused = is_fused(pattern);
 	struct dnn_plan plan;
 
 	totals->asked++;
@@ -187,6 +195,9 @@ static void plan_all(const struct cuda_api *api, const struct gpu *gpu, size_t t
 		for (size_t s = 0; s < n_shapes; s += step) {
 			struct dnn_convolution c = shapes[s];
 
+			/* transformers have no batch-norms to fuse */
+			if (is_fused(p) && !meets_norms[s])
+				continue;
 			c.type = types[t].type;
 			plan_one(api, &target, gpu, types[t].name, &c, p, &totals);
 		}
