@@ -85,7 +85,7 @@ out:
 
 const struct cuda_kind mu_cuda_positions = {
 	.like = &mu_ref_positions,
-	.inputs = CUDA_INPUTS_ALIKE,
+	.inputs = CUDA_INPUTS_OF_DTYPE,
 	.plan = plan_positions,
 	.forward = forward_positions,
 	.backward = backward_positions,
