@@ -138,6 +138,8 @@ done <<-END
 	float16 0.001
 	bfloat16 0.005
 END
+got=$(gpt_losses --gpus 0 --recompute all) # behind the draws of the next batch
+near "$of_gpt" "$got" 0.00001 || fail "gpt2, recomputed: losses of $got, and $of_gpt by ref"
 got=$(gpt_losses --gpus 0 --micro-batches 2)
 near "$of_gpt" "$got" 0.00001 || fail "gpt2 in micro-batches: losses of $got, and $of_gpt by ref"
 

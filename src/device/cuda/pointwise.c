@@ -139,6 +139,20 @@ out:
 	return st;
 }
 
+/* By the mask: the batch's epoch and ids may be the next one's by now. */
+static enum mu_status restore_dropout(struct cuda_device *d, struct mu_op *op)
+{
+	struct cuda_multiply args = {
+		.x = op->inputs[0]->data,
+		.factor = op->workspace,
+		.y = op->outputs[0]->data,
+		.type = mu_cuda_type(op->inputs[0]),
+		.n = n_of(op->inputs[0]),
+	};
+
+	return mu_cuda_eights(d, CUDA_multiply, args.n, &args);
+}
+
 static enum mu_status backward_dropout(struct cuda_device *d, struct mu_op *op)
 {
 	struct cuda_multiply args = {
@@ -157,6 +171,7 @@ const struct cuda_kind mu_cuda_dropout = {
 	.inputs = CUDA_INPUTS_ALIKE,
 	.plan = plan_dropout,
 	.forward = forward_dropout,
+	.restore = restore_dropout,
 	.backward = backward_dropout,
 };
 

@@ -323,8 +323,8 @@ static struct parts parts_of(const struct mu_op *op, const struct sizes *s, cons
 
 /* ---- forward ---- */
 
-/* Epoch and ids, for backward too: by then the batch's may be the next one's. Rows from count on
- * have undefined ids; their draws are not used. */
+/* Epoch and ids, for restore and backward: by then the batch's may be the next one's. Rows from
+ * count on have undefined ids; their draws are not used. */
 static enum mu_status keep_draws(struct cuda_device *d, const struct mu_op *op)
 {
 	const struct mu_batch *b = op->batch;
@@ -364,7 +364,7 @@ out:
 	return st;
 }
 
-static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
+static enum mu_status restore(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct sizes s = sizes_of(op);
@@ -372,13 +372,22 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 	struct cuda_heads output = heads_of(op, &s);
 	struct block b = {.n = 0};
 
-	MU_TRY(keep_draws(d, op));
 	MU_TRY(split_input(d, op, &s, &r));
 	while (next_block(op, &s, &b))
 		MU_TRY(attend_block(d, op, &s, &r, &b));
 	output.from = r.y;
 	output.to = op->outputs[0]->data;
 	MU_TRY(mu_cuda_each(d, CUDA_join_heads, output.n, &output));
+out:
+	return st;
+}
+
+static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(keep_draws(d, op));
+	MU_TRY(restore(d, op));
 out:
 	return st;
 }
@@ -472,6 +481,7 @@ const struct cuda_kind mu_cuda_attention = {
 	.inputs = CUDA_INPUTS_OF_DTYPE,
 	.plan = plan,
 	.forward = forward,
+	.restore = restore,
 	.backward = backward,
 	.release = release,
 };
