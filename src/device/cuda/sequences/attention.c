@@ -203,19 +203,22 @@ struct block {
 	size_t keys;      /* that they may see */
 };
 
+/* The last rows come first: they see all keys, whose gradients they set and the others add to. */
 static bool next_block(const struct mu_op *op, const struct sizes *s, struct block *b)
 {
 	size_t last;
 
-	b->row += b->rows;
-	if (b->row >= s->rows) {
-		b->row = 0;
+	if (b->row > 0) {
+		b->row -= s->block_rows;
+		b->rows = s->block_rows;
+	} else {
 		b->sample += b->n;
+		b->row = (s->rows - 1) / s->block_rows * s->block_rows;
+		b->rows = s->rows - b->row;
 	}
 	if (b->sample >= s->n)
 		return false;
 	b->n = least(s->block_samples, s->n - b->sample);
-	b->rows = least(s->block_rows, s->rows - b->row);
 	last = b->row + b->rows - 1;
 	b->keys = s->steps;
 	if (((const struct mu_attention *)op->attr)->causal && b->row / s->steps == last / s->steps)
@@ -415,7 +418,7 @@ static enum mu_status backward_products(struct cuda_device *d, const struct size
 	k.c = keys_at(r->dx + s->queries, sizeof(float), s, b);
 	k.rows = b->keys;
 	k.inner = b->rows;
-	k.keep = 1;
+	k.keep = b->row + b->rows < s->rows ? 1 : 0;
 	MU_TRY(mu_cuda_multiply_many(d, &k));
 	v = k;
 	v.a = transposed(scores_at(r->weights, b));
@@ -464,8 +467,6 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 	output.from = op->outputs[0]->grad;
 	output.to = r.y;
 	MU_TRY(mu_cuda_each(d, CUDA_split_heads, output.n, &output));
-	CU(d, cuMemsetD8Async, cuda_pointer(r.dx + s.queries), 0, 2 * s.keys * sizeof *r.dx,
-	   d->work);
 	while (next_block(op, &s, &b))
 		MU_TRY(backward_block(d, op, &s, &r, &b));
 	input.from = r.dx;
