@@ -63,14 +63,12 @@ static void train(const char *text, size_t n)
 /* Every window of an epoch, or one error. */
 static void read_windows(const uint8_t *bytes, size_t n)
 {
-	static const size_t lengths[] = {WINDOW};
 	float data[WINDOW], labels[WINDOW];
 	uint32_t id;
 	struct mu_input_batch batch = {.data = data, .labels = labels, .ids = &id};
 	struct mu_input_config config = {.reader = "tokens",
 					 .paths = fuzz_file("train.bin", bytes, n),
-					 .lengths = lengths,
-					 .n_lengths = 1,
+					 .window = WINDOW,
 					 .batch = 1,
 					 .num_workers = 1};
 	struct mu_input in;

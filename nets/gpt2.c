@@ -20,7 +20,10 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	struct mu_transformer s = {
 		.eps = 1e-5f, .causal = true, .activation = MU_ACTIVATION_GELU_TANH};
 	const int steps = (int)config->shape[1];
-	const struct mu_positions positions = {.most_steps = steps > POSITIONS ? steps : POSITIONS};
+	const struct mu_positions positions = {
+		.most_steps = config->positions	  ? (int)config->positions
+			      : steps > POSITIONS ? steps
+						  : POSITIONS};
 	const struct mu_convolution head = {
 		.filters = (int)config->classes, .kernel = {1, 1}, .no_bias = true};
 	struct mu_embedding tokens = {.inputs = (int)config->classes};

@@ -3,8 +3,7 @@
  * A language model: an embedding of 200, 8 LSTM layers of 400, and at every step a prediction of
  * the next word. Dropout of a half in front of every LSTM but the first, and in front of the
  * prediction (Zaremba et al., Recurrent neural network regularization, 2014). As MXNet's
- * example/model-parallel-lstm: 601 V + 9,945,600 parameters with a vocabulary of V. Number 0 is
- * what fills sequences up: it is never predicted.
+ * example/model-parallel-lstm: 601 V + 9,945,600 parameters with a vocabulary of V.
  */
 #include <muster/net.h>
 
@@ -36,7 +35,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 		x = mu_net_dropout(net, x, dropout, NULL);
 	x = mu_net_convolution(net, x, &decode, "decode");
 	mu_net_softmax(net, x, "softmax");
-	mu_net_ignore_label(net, 0);
+	if (config->padded)
+		mu_net_ignore_label(net, 0);
 	return MU_OK;
 }
 

@@ -34,6 +34,7 @@ MU_BEGIN_C
 
 struct mu_input;
 struct mu_input_thread;
+struct mu_tokenizer;
 struct mu_pipeline;
 
 /* A source of records. */
@@ -103,9 +104,9 @@ struct mu_input_config {
 	bool characters;       /* text: words are single bytes */
 	/* text: of other data, such as the training data; NULL: built from the text */
 	const struct mu_vocabulary *vocabulary;
-	const size_t *lengths; /* text: lengths of the groups, ascending; tokens: the last one is
-				  that of windows */
+	const size_t *lengths; /* text: lengths of the groups, ascending */
 	size_t n_lengths;
+	size_t window; /* tokens: steps of a sample */
 };
 
 /* Records [first, first + n): sequences of up to `length` steps, padded to it. */
@@ -127,6 +128,7 @@ struct mu_input {
 	bool bytes;             /* samples can be bytes, */
 	float mean[3], std[3];  /* with values (byte - mean) / std, per channel */
 	const struct mu_vocabulary *vocabulary; /* text */
+	const struct mu_tokenizer *tokenizer;	/* tokens of training; NULL: not there */
 	bool unlabelled; /* labels are 0 and mean nothing */
 	const char *const *class_names; /* n_class_names of them; NULL: unknown */
 	size_t n_class_names;

@@ -52,7 +52,7 @@ struct mu_net_config {
 	long num_layers; /* 0 = the network's default */
 	/* For networks that read sequences or have heads of attention; 0, or dropout_given false:
 	 * the network's default. */
-	size_t hidden, embed, heads;
+	size_t hidden, embed, heads, positions;
 	enum mu_recompute recompute;
 	bool padded; /* number 0 is no word, but fills sequences up: it is not to be predicted */
 	bool dropout_given;
@@ -113,7 +113,7 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 6
+#define MU_ABI 7
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */

@@ -45,6 +45,9 @@ struct mu_tokenizer;
 enum mu_status mu_tokenizer_read(struct mu_tokenizer **out, const char *path);
 /* As a tokenizer.json. Written under a temporary name and renamed. */
 enum mu_status mu_tokenizer_write(const struct mu_tokenizer *t, const char *path);
+/* The same text in memory. text is the caller's, to be freed with free(); name: for messages. */
+enum mu_status mu_tokenizer_to_text(const struct mu_tokenizer *t, char **text);
+enum mu_status mu_tokenizer_from_text(struct mu_tokenizer **out, const char *name, char *text);
 void mu_tokenizer_free(struct mu_tokenizer *t);
 
 /* The largest number of a token, plus 1. */

@@ -12,7 +12,6 @@
 
 enum { T = 4, BATCH = 2, WINDOWS = 8 };
 
-static const size_t lengths[] = {T};
 static char folder[SCRATCH_BYTES];
 
 static const char *path_of(const char *name)
@@ -37,8 +36,7 @@ static struct mu_input_config config_of(void)
 {
 	return (struct mu_input_config){.reader = "tokens",
 					.dir = folder,
-					.lengths = lengths,
-					.n_lengths = 1,
+					.window = T,
 					.batch = BATCH,
 					.num_workers = 1,
 					.shuffle = true,
@@ -153,7 +151,6 @@ static void test_wrong_files(void)
 {
 	const struct mu_reader *reader = NULL;
 	struct mu_input_config config = config_of();
-	static const size_t long_windows[] = {25};
 	FILE *f;
 
 	CHECK(mu_input_detect(folder, &reader) == MU_OK && reader &&
@@ -161,9 +158,9 @@ static void test_wrong_files(void)
 	config.part = MU_INPUT_VALIDATE;
 	check_wrong(&config, "holds no val*.bin", "without validation, name the files");
 	config.part = MU_INPUT_TRAIN;
-	config.lengths = long_windows;
+	config.window = 25;
 	check_wrong(&config, "train_0.bin: has 36 tokens", "a window of 25 and the token after it");
-	config.lengths = lengths;
+	config.window = T;
 	f = fopen(path_of("train_1.bin"), "r+b");
 	if (CHECK(f != NULL)) {
 		fputc('x', f);

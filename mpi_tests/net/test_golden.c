@@ -87,6 +87,7 @@ static void parse(struct golden *g, const char *text)
 		g->net.embed = strstr(text, "\"embed\"") ? whole(text, "embed") : 0;
 		g->net.heads = strstr(text, "\"heads\"") ? whole(text, "heads") : 0;
 		g->net.dropout_given = true;
+		g->net.padded = strcmp(g->network, "lstm") == 0; /* its figures leave out 0 */
 	}
 	g->sequences = g->net.shape[0] == 1 && g->net.shape[2] == 1;
 	g->batch = whole(text, "batch");

@@ -41,17 +41,54 @@ cmp -s first "$log" || fail "the likeliest of one is not the likeliest: $(cat "$
 "$TRAINER" --load good-latest --sample 80 --prime "the cat " --sample-top-p 0 --seed 3 >"$log" 2>&1
 cmp -s first "$log" || fail "the fewest words that have probability 0 are not one: $(cat "$log")"
 
+part "tokens"
+"$BUILDDIR/tokenize" --train --vocab-size 300 tokens text.txt >tokenize.log || fail "no tokens: $(cat tokenize.log)"
+small="--network gpt2 --num-layers 1 --num-hidden 32 --num-heads 4 --num-positions 40 --data-dir tokens
+	--optimizer adamw --lr 0.01 --batch-size 4 $plain"
+train 1 $small --buckets 8,16 --num-epochs 30 --model-prefix tok
+expect 'windows of 16$'
+train 1 --evaluate --load tok-latest --data-dir tokens $plain
+expect 'windows of 16$'
+# writes ARGUMENT...: 30 tokens, into the log
+writes() {
+	"$TRAINER" --sample 30 --load tok-latest --temperature 0 "$@" >"$log" 2>&1 || fail "no text: $(cat "$log")"
+}
+writes --prime "the cat"
+grep -q 'the cat sees the dog' "$log" || fail "nothing was learnt: $(cat "$log")"
+cp "$log" first
+writes --prime "the cat" --vocab tokens/tokenizer.json
+cmp -s first "$log" || fail "another tokenizer: $(cat "$log")"
+writes
+expect .
+# The text's first three tokens as numbers, without what begins it
+writes --vocab numbers --prime "$(od -An -tu2 -j1026 -N6 tokens/train.bin)"
+expect '^(\d+ ){33}$'
+# refuse ARGUMENT...
+refuse() {
+	run_limited 60 1 "$@"
+	[ $status = 2 ] || fail "exit status $status, not 2, of $*"
+}
+refuse --sample 3 --load tok-latest --vocab numbers
+expect 'error: --prime is missing: numbers of tokens'
+refuse --sample 3 --load tok-latest --vocab numbers --prime "1 300"
+expect 'error: --prime: token 300 is not below 2\d\d'
+refuse --sample 3 --load tok-latest --vocab numbers --prime "1 cat"
+expect 'error: --prime: "cat" is no number of a token'
+refuse $small --seq-len 41
+expect 'error: network gpt2: .*41 steps.*40'
+refuse $small --seq-len 16 --buckets 8
+expect 'error: --seq-len 16 with --buckets 8: both say how long they are'
+refuse --network vit-tiny --benchmark 1 --num-positions 4 $plain
+expect 'error: --num-positions 4 .*it is for transformers of text'
+refuse $gpt --vocab tok-latest
+expect 'error: --vocab tok-latest: has a tokenizer, not the words of a text'
+
 part "images"
 small_set set 400 50
 train 1 --network vit-tiny --num-layers 2 --num-hidden 32 --num-heads 4 --initializer xavier --data-dir set \
 	--num-epochs 20 --batch-size 20 --optimizer adamw --lr 0.003 $plain
 at_least Train-accuracy 0.5
 
-# refuse ARGUMENT...
-refuse() {
-	run_limited 60 1 "$@"
-	[ $status = 2 ] || fail "exit status $status, not 2, of $*"
-}
 part "bad input"
 refuse $gpt --num-heads 3
 expect 'error: network gpt2: attention: 3 heads, .*must be a multiple of heads'

@@ -111,12 +111,14 @@ enum checkpoint_described {
 	CHECKPOINT_NUM_HIDDEN,
 	CHECKPOINT_NUM_EMBED,
 	CHECKPOINT_NUM_HEADS,
+	CHECKPOINT_NUM_POSITIONS,
 	CHECKPOINT_NUM_CLASSES,
 	CHECKPOINT_IMAGE_SHAPE,
 	CHECKPOINT_DROPOUT,
 	CHECKPOINT_TEXT,
 	CHECKPOINT_VOCAB,
 	CHECKPOINT_BUCKETS,
+	CHECKPOINT_SEQ_LEN,
 	CHECKPOINT_RGB_MEAN,
 	CHECKPOINT_RGB_STD,
 	CHECKPOINT_RESIZE,
@@ -143,8 +145,10 @@ enum mu_status mu_checkpoint_description_read(struct checkpoint_description *d,
  */
 enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 					       struct mu_options *o, const struct conf *v);
-/* The words of a checkpoint, or of a file of words. */
-enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const char *path);
+/* The words of a checkpoint or of a file of words, or the tokenizer of a checkpoint; the other one
+ * is NULL. */
+enum mu_status mu_checkpoint_words_read(const char *path, struct mu_vocabulary **vocabulary,
+					struct mu_tokenizer **tokenizer);
 
 /* ---- classes.c: names of classes ---- */
 

@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include <muster/input.h>
+#include <muster/tokens.h>
 
 #include "conf/text.h"
 
 #define NETWORK_FILE "network-file"
 #define INPUT "input"
 #define WORDS "vocabulary-words"
+#define TOKENIZER "tokenizer"
 
 /* ---- writing ---- */
 
@@ -27,6 +29,8 @@ static const char *kind_of_input(const struct mu_input *in, const struct conf *v
 		return "text";
 	if (v->benchmark)
 		return "random";
+	if (strcmp(in->ops->name, "tokens") == 0)
+		return "tokens";
 	return in->ops->colour_images ? "images" : "values";
 }
 
@@ -35,7 +39,7 @@ enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = e->conf;
-	char *place = NULL, *words = NULL;
+	char *place = NULL, *words = NULL, *tokenizer = NULL;
 
 	MU_TRY(mu_array_file_set_text(file, INPUT, kind_of_input(e->train, v)));
 	if (strcmp(v->network, v->network_name) != 0)
@@ -46,9 +50,14 @@ enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
 		MU_TRY(mu_vocabulary_to_text(e->train->vocabulary, &words));
 		MU_TRY(mu_array_file_set_text(file, WORDS, words));
 	}
+	if (e->train->tokenizer) {
+		MU_TRY(mu_tokenizer_to_text(e->train->tokenizer, &tokenizer));
+		MU_TRY(mu_array_file_set_text(file, TOKENIZER, tokenizer));
+	}
 	MU_TRY(mu_checkpoint_classes_write(e, file));
 out:
 	free(place);
+	free(tokenizer);
 	free(words);
 	return st;
 }
@@ -68,24 +77,49 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_vocabulary_read(struct mu_vocabulary **out, const char *path)
+/* A text of any length, to be freed by mu_free; NULL: there is none. */
+static enum mu_status read_long_text(struct mu_array_file *file, const char *attribute, char **text)
+{
+	enum mu_status st = MU_OK;
+	size_t nbytes;
+	bool there;
+
+	MU_TRY(mu_array_file_has_text(file, attribute, &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_text_bytes(file, attribute, &nbytes));
+	MU_TRY(MU_ALLOC(*text, nbytes + 1, attribute));
+	MU_TRY(mu_array_file_get_text(file, attribute, *text, nbytes + 1));
+out:
+	return st;
+}
+
+enum mu_status mu_checkpoint_words_read(const char *path, struct mu_vocabulary **vocabulary,
+					struct mu_tokenizer **tokenizer)
 {
 	enum mu_status st = MU_OK;
 	struct mu_array_file *file = NULL;
-	char *words = NULL;
-	size_t nbytes;
+	char *words = NULL, *tokens = NULL;
 	bool checkpoint;
 
+	*vocabulary = NULL;
+	*tokenizer = NULL;
 	MU_TRY(is_checkpoint(path, &checkpoint));
 	if (!checkpoint)
-		return mu_vocabulary_read(out, path);
+		return mu_vocabulary_read(vocabulary, path);
 	MU_TRY(mu_array_file_open_checked(&file, path));
-	MU_TRY(mu_array_file_text_bytes(file, WORDS, &nbytes));
-	MU_TRY(MU_ALLOC(words, nbytes + 1, "vocabulary"));
-	MU_TRY(mu_array_file_get_text(file, WORDS, words, nbytes + 1));
-	MU_TRY(mu_vocabulary_from_text(out, path, words));
+	MU_TRY(read_long_text(file, WORDS, &words));
+	MU_TRY(read_long_text(file, TOKENIZER, &tokens));
+	if (words)
+		MU_TRY(mu_vocabulary_from_text(vocabulary, path, words));
+	else if (tokens)
+		MU_TRY(mu_tokenizer_from_text(tokenizer, path, tokens));
+	else
+		MU_FAIL(MU_ERR_FORMAT, "%s: holds neither the words of a text nor a tokenizer",
+			path);
 out:
 	mu_free(words);
+	mu_free(tokens);
 	mu_array_file_close(file, false);
 	return st;
 }
@@ -149,10 +183,11 @@ static void find_vocabulary_file(const char *checkpoint, char *place, size_t nby
 static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_NUM_LAYERS] = "num-layers",
 	[CHECKPOINT_NUM_HIDDEN] = "num-hidden",	  [CHECKPOINT_NUM_EMBED] = "num-embed",
-	[CHECKPOINT_NUM_HEADS] = "num-heads",
+	[CHECKPOINT_NUM_HEADS] = "num-heads",	  [CHECKPOINT_NUM_POSITIONS] = "num-positions",
 	[CHECKPOINT_NUM_CLASSES] = "num-classes", [CHECKPOINT_IMAGE_SHAPE] = "image-shape",
 	[CHECKPOINT_DROPOUT] = "dropout",	  [CHECKPOINT_TEXT] = "text",
 	[CHECKPOINT_VOCAB] = "vocab",		  [CHECKPOINT_BUCKETS] = "buckets",
+	[CHECKPOINT_SEQ_LEN] = "seq-len",
 	[CHECKPOINT_RGB_MEAN] = "rgb-mean",	  [CHECKPOINT_RGB_STD] = "rgb-std",
 	[CHECKPOINT_RESIZE] = "resize",		  [CHECKPOINT_EXIF] = "exif-orientation",
 };
@@ -175,7 +210,7 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 {
 	enum mu_status st = MU_OK;
 	char place[CHECKPOINT_PATH];
-	bool words;
+	bool words, tokenizer;
 
 	for (size_t i = 0; i < CHECKPOINT_N_DESCRIBED; i++)
 		MU_TRY(mu_array_file_find_text(file, names[i], d->of[i], sizeof d->of[i]));
@@ -195,8 +230,11 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 	if (*place && !*d->input)
 		snprintf(d->input, sizeof d->input, "text");
 	MU_TRY(mu_array_file_has_text(file, WORDS, &words));
-	if (words)
+	MU_TRY(mu_array_file_has_text(file, TOKENIZER, &tokenizer));
+	if (words || tokenizer)
 		snprintf(d->of[CHECKPOINT_VOCAB], sizeof *d->of, "%s", d->path);
+	else if (strcmp(d->input, "tokens") == 0)
+		snprintf(d->of[CHECKPOINT_VOCAB], sizeof *d->of, CONF_NUMBERS);
 	else if (*place)
 		find_vocabulary_file(d->path, d->of[CHECKPOINT_VOCAB], sizeof *d->of);
 out:
@@ -240,7 +278,8 @@ static bool is_default(const struct mu_option *option, const char *text)
 /* Is the setting about this run? Some are refused where they have no meaning. */
 static bool applies(const struct checkpoint_description *d, const struct conf *v, size_t which)
 {
-	const bool text = strcmp(d->input, "text") == 0, images = strcmp(d->input, "images") == 0;
+	const bool text = strcmp(d->input, "text") == 0, tokens = strcmp(d->input, "tokens") == 0,
+		   images = strcmp(d->input, "images") == 0;
 	const bool trains = !v->evaluate && !v->predict && v->text.sample == 0;
 	const bool reads = !v->benchmark && !v->summary; /* data */
 
@@ -253,8 +292,10 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 	case CHECKPOINT_EXIF: return images && reads;
 	case CHECKPOINT_TEXT:
 	case CHECKPOINT_BUCKETS: return text && reads;
-	/* A run that resumes makes it of its text, and compares. */
-	case CHECKPOINT_VOCAB: return text && reads && (!trains || v->load);
+	case CHECKPOINT_SEQ_LEN: return (text || tokens) && reads;
+	/* A run that resumes makes it of its text, and compares. Those of tokens need none. */
+	case CHECKPOINT_VOCAB:
+		return tokens ? v->text.sample > 0 : text && reads && (!trains || v->load);
 	default: return true;
 	}
 }

@@ -181,6 +181,8 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	    !in->vocabulary				 ? "none"
 	    : mu_vocabulary_characters(in->vocabulary) ? "characters"
 						       : "words");
+	if (strcmp(in->ops->name, "tokens") == 0)
+		add(r, "seq-len", by_row, "%zu", in->config.window);
 	add(r, "rgb-mean", by_row, "%s", v->rgb_mean ? v->rgb_mean : TRAIN_RGB_MEAN);
 	add(r, "rgb-std", by_row, "%s", v->rgb_std ? v->rgb_std : TRAIN_RGB_STD);
 	add(r, "batch-size", by_row, "%zu", in->config.batch);

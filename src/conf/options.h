@@ -101,12 +101,14 @@ enum { TRAIN_MAX_LENGTHS = 64, TRAIN_LONGEST = 65536 };
 
 /* Networks of sequences, and texts. */
 struct conf_text {
-	long hidden, embed, heads; /* 0: the network's default */
+	long hidden, embed, heads, positions; /* 0: the network's default */
 	double dropout;     /* if dropout_given */
 	bool dropout_given;
 	enum conf_unit unit;
 	const char *vocabulary, *buckets, *prime;	 /* NULL: not set */
-	size_t lengths[TRAIN_MAX_LENGTHS], n_lengths;    /* of --buckets */
+	long seq_len;	    /* 0: not set */
+	bool lengths_given; /* by --buckets or --seq-len */
+	size_t lengths[TRAIN_MAX_LENGTHS], n_lengths; /* of --buckets, or --seq-len alone */
 	long sample, top_k;
 	double temperature, top_p;
 };

@@ -40,7 +40,12 @@ static enum mu_status read_lengths(struct conf_text *t)
 	enum mu_status st = MU_OK;
 	const char *p = t->buckets;
 
-	for (t->n_lengths = 0; *p;) {
+	t->n_lengths = 0;
+	if (t->seq_len > 0) {
+		t->lengths[t->n_lengths++] = (size_t)t->seq_len;
+		return MU_OK;
+	}
+	while (*p) {
 		char *end;
 		const unsigned long length = strtoul(p, &end, 10);
 		const size_t last = t->n_lengths ? t->lengths[t->n_lengths - 1] : 0;
@@ -67,9 +72,19 @@ enum mu_status mu_conf_text_settle(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	v->text.dropout_given = mu_options_given(o, "dropout");
+	v->text.lengths_given = v->text.seq_len > 0 || mu_options_given(o, "buckets");
 	MU_TRY(read_lengths(&v->text));
 out:
 	return st;
+}
+
+size_t mu_conf_window(const struct conf *v, const struct mu_network *network)
+{
+	const struct conf_text *t = &v->text;
+
+	if (t->lengths_given)
+		return t->lengths[t->n_lengths - 1];
+	return t->positions > 0 ? (size_t)t->positions : network->shape[1];
 }
 
 void mu_conf_vocabulary_text(const struct mu_vocabulary *v, char *text, size_t nbytes)

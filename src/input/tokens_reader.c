@@ -32,6 +32,7 @@ struct tokens {
 	struct shard *shards; /* n_open of them are open */
 	size_t n_open;
 	size_t n_tokens, length; /* of a window, T */
+	struct mu_tokenizer *tokenizer; /* NULL: not there */
 };
 
 static const char *const prefixes[] = {[MU_INPUT_TRAIN] = "train", [MU_INPUT_VALIDATE] = "val"};
@@ -180,22 +181,14 @@ out:
 }
 
 /* The tokenizer.json beside the first file. */
-static enum mu_status find_vocabulary(struct tokens *t, size_t *n)
+static enum mu_status find_tokenizer(struct tokens *t)
 {
-	enum mu_status st = MU_OK;
 	const char *first = t->paths[0], *slash = strrchr(first, '/');
-	struct mu_tokenizer *tokenizer = NULL;
 	char path[PATH_BYTES];
 
 	snprintf(path, sizeof path, "%.*stokenizer.json", slash ? (int)(slash - first) + 1 : 0,
 		 first);
-	if (access(path, F_OK) != 0)
-		return scan(t, n);
-	MU_TRY(mu_tokenizer_read(&tokenizer, path));
-	*n = mu_tokenizer_n(tokenizer);
-out:
-	mu_tokenizer_free(tokenizer);
-	return st;
+	return access(path, F_OK) == 0 ? mu_tokenizer_read(&t->tokenizer, path) : MU_OK;
 }
 
 /* More classes than tokens are allowed: a vocabulary may be filled up to a round number. */
@@ -207,7 +200,12 @@ static enum mu_status find_classes(struct mu_input *in, struct tokens *t)
 	in->classes = in->config.classes;
 	if (in->config.part == MU_INPUT_VALIDATE && in->classes > 0)
 		goto out;
-	MU_TRY(find_vocabulary(t, &n));
+	MU_TRY(find_tokenizer(t));
+	in->tokenizer = t->tokenizer;
+	if (t->tokenizer)
+		n = mu_tokenizer_n(t->tokenizer);
+	else
+		MU_TRY(scan(t, &n));
 	if (in->classes == 0)
 		in->classes = n > 2 ? n : 2;
 	if (in->classes < n)
@@ -225,11 +223,11 @@ static enum mu_status open_tokens(struct mu_input *in)
 	struct mu_input_config *c = &in->config;
 	struct tokens *t;
 
-	if (c->n_lengths == 0 || c->lengths[c->n_lengths - 1] == 0)
+	if (c->window == 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "token input: it needs the length of windows");
 	MU_TRY(MU_ALLOC(t, 1, "token reader"));
 	in->impl = t;
-	t->length = c->lengths[c->n_lengths - 1];
+	t->length = c->window;
 	if (c->paths)
 		MU_TRY(list_paths(t, c->paths));
 	else
@@ -248,6 +246,7 @@ static void close_tokens(struct mu_input *in)
 
 	if (!t)
 		return;
+	mu_tokenizer_free(t->tokenizer);
 	for (size_t i = 0; i < t->n_open; i++)
 		mu_file_close(&t->shards[i].file);
 	for (size_t i = 0; i < t->n; i++)

@@ -368,19 +368,16 @@ out:
 	return st;
 }
 
-enum mu_status mu_tokenizer_read(struct mu_tokenizer **out, const char *path)
+/* path: of the text, or a name for messages. */
+static enum mu_status read_text(struct mu_tokenizer **out, const char *path, char *text,
+				size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	struct mu_json_document json = {0};
-	struct source s = {0};
-	char *text = NULL, file[PATH_BYTES];
-	size_t nbytes;
+	struct source s = {.path = path};
 
 	*out = NULL;
-	MU_TRY(find_file(path, file));
-	s.path = file;
-	MU_TRY(mu_token_text_read(file, &text, &nbytes));
-	MU_TRY(mu_json_read(&json, file, text, nbytes));
+	MU_TRY(mu_json_read(&json, path, text, nbytes));
 	MU_TRY(mu_tokenizer_new(&s.t));
 	if (mu_json_member(json.values, "model"))
 		MU_TRY(read_whole(&s, json.values));
@@ -392,6 +389,25 @@ out:
 	mu_tokenizer_free(s.t);
 	mu_free(s.name);
 	mu_json_release(&json);
+	return st;
+}
+
+enum mu_status mu_tokenizer_read(struct mu_tokenizer **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	char *text = NULL, file[PATH_BYTES];
+	size_t nbytes;
+
+	*out = NULL;
+	MU_TRY(find_file(path, file));
+	MU_TRY(mu_token_text_read(file, &text, &nbytes));
+	MU_TRY(read_text(out, file, text, nbytes));
+out:
 	mu_free(text);
 	return st;
+}
+
+enum mu_status mu_tokenizer_from_text(struct mu_tokenizer **out, const char *name, char *text)
+{
+	return read_text(out, name, text, strlen(text));
 }

@@ -140,19 +140,44 @@ out:
 	return st;
 }
 
+static enum mu_status write_json(const struct mu_tokenizer *t, const char *path, FILE *file)
+{
+	enum mu_status st = MU_OK;
+	struct writer w = {.t = t, .path = path, .json.file = file};
+
+	MU_TRY(MU_ALLOC(w.text, 2 * longest_name(t) + 2, "names of tokens"));
+	MU_TRY(put_all(&w));
+out:
+	mu_free(w.text);
+	return st;
+}
+
 enum mu_status mu_tokenizer_write(const struct mu_tokenizer *t, const char *path)
 {
 	enum mu_status st = MU_OK;
 	struct mu_replace file = {0};
-	struct writer w = {.t = t, .path = path};
 
-	MU_TRY(MU_ALLOC(w.text, 2 * longest_name(t) + 2, "names of tokens"));
 	MU_TRY(mu_replace_open(&file, path));
-	w.json.file = file.stream;
-	MU_TRY(put_all(&w));
+	MU_TRY(write_json(t, path, file.stream));
 	MU_TRY(mu_replace_commit(&file));
 out:
 	mu_replace_release(&file);
-	mu_free(w.text);
+	return st;
+}
+
+enum mu_status mu_tokenizer_to_text(const struct mu_tokenizer *t, char **text)
+{
+	enum mu_status st = MU_OK;
+	size_t nbytes;
+	FILE *f;
+
+	*text = NULL;
+	f = open_memstream(text, &nbytes);
+	if (!f)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the text of a tokenizer");
+	st = write_json(t, "the tokenizer", f);
+	if (fclose(f) != 0 && st == MU_OK)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the text of a tokenizer");
+out:
 	return st;
 }

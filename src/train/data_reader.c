@@ -17,6 +17,8 @@ enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network
 	char rest;
 
 	memcpy(shape, network->shape, sizeof network->shape);
+	if (network->reads_sequences)
+		shape[1] = mu_conf_window(v, network);
 	if (!v->image_shape)
 		return MU_OK;
 	if (strchr(v->image_shape, '-') ||
@@ -46,6 +48,7 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	config->n_lengths = v->text.n_lengths;
 	config->reader = "synthetic";
 	config->numbers = network->reads_sequences;
+	config->window = mu_conf_window(v, network);
 	if (v->data_train) {
 		config->reader = mu_conf_reads_tokens(v) ? "tokens" : "records";
 		memcpy(config->net_shape, config->shape, sizeof config->shape);

@@ -56,6 +56,7 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 				      .hidden = (size_t)v->text.hidden,
 				      .embed = (size_t)v->text.embed,
 				      .heads = (size_t)v->text.heads,
+				      .positions = (size_t)v->text.positions,
 				      .recompute = v->recompute,
 				      .padded = v->facts.of_text,
 				      .dropout_given = v->text.dropout_given,

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <muster/tokens.h>
+
 #include "checkpoint/checkpoint.h"
 #include "conf/text.h"
 
@@ -33,6 +35,7 @@ enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network 
 {
 	enum mu_status st = MU_OK;
 	const bool text = mu_conf_reads_text(v), tokens = strcmp(config->reader, "tokens") == 0;
+	struct mu_tokenizer *tokenizer = NULL;
 
 	MU_TRY(check_network(v, network, text, tokens));
 	if (!text)
@@ -41,9 +44,15 @@ enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network 
 	config->characters = mu_conf_text_characters(v);
 	config->classes = 0;
 	if (v->text.vocabulary)
-		MU_TRY(mu_checkpoint_vocabulary_read(vocabulary, v->text.vocabulary));
+		MU_TRY(mu_checkpoint_words_read(v->text.vocabulary, vocabulary, &tokenizer));
+	if (tokenizer)
+		MU_FAIL(MU_ERR_USAGE,
+			"--vocab %s: has a tokenizer, not the words of a text: tokenize makes "
+			"token files of %s",
+			v->text.vocabulary, v->data_train);
 	config->vocabulary = *vocabulary;
 out:
+	mu_tokenizer_free(tokenizer);
 	return st;
 }
 

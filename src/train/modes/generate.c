@@ -8,6 +8,7 @@
  */
 #include "conf/text.h"
 #include "modes.h"
+#include "words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ struct choice {
 struct writer {
 	const struct conf *v;
 	const char *device_kind;
-	struct mu_vocabulary *vocabulary;
+	struct train_words words;
+	size_t n_words; /* numbers below this may be drawn */
 	struct mu_device device;
 	struct mu_net *net;
 	struct mu_plan *plan; /* of one sequence of `steps` */
@@ -34,8 +36,7 @@ struct writer {
 	uint64_t *versions; /* all 0: the weights do not change */
 	size_t steps; /* the longest sequence */
 	size_t width; /* steps that the plan reads at once */
-	uint32_t *numbers; /* of the words so far */
-	size_t n;
+	struct mu_token_list text; /* so far */
 	size_t first, read; /* with memory: the first word that is remembered; how many were read */
 	struct choice *choices; /* of all words */
 };
@@ -75,10 +76,10 @@ static enum mu_status check_vocabulary(const struct writer *w, const char *path)
 
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_array_file_has_text(file, "vocabulary", &there));
-	if (!there)
+	if (!there || !w->words.vocabulary)
 		goto out;
 	MU_TRY(mu_array_file_get_text(file, "vocabulary", was, sizeof was));
-	mu_conf_vocabulary_text(w->vocabulary, is, sizeof is);
+	mu_conf_vocabulary_text(w->words.vocabulary, is, sizeof is);
 	if (strcmp(was, is) != 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s was saved with a vocabulary of %s, and this one has %s",
 			path, was, is);
@@ -87,13 +88,39 @@ out:
 	return st;
 }
 
+/* A vocabulary may be smaller than the network's: filled up to a round number. */
+static size_t count_classes(const struct writer *w, const struct mu_network *network)
+{
+	if (w->words.vocabulary)
+		return w->words.n;
+	if (w->v->num_classes > 0)
+		return (size_t)w->v->num_classes;
+	return w->words.n ? w->words.n : network->classes;
+}
+
+static enum mu_status check_words(struct writer *w, size_t classes)
+{
+	enum mu_status st = MU_OK;
+
+	w->n_words = w->words.n ? w->words.n : classes;
+	if (w->n_words > classes)
+		MU_FAIL(MU_ERR_USAGE,
+			"--vocab: the tokenizer has %zu tokens; the network was trained with %zu",
+			w->n_words, classes);
+	for (size_t i = 0; i < w->text.n; i++)
+		if (w->text.ids[i] >= w->n_words)
+			MU_FAIL(MU_ERR_USAGE, "--prime: token %lu is not below %zu",
+				(unsigned long)w->text.ids[i], w->n_words);
+out:
+	return st;
+}
+
 static enum mu_status open_network(struct writer *w)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = w->v;
 	const struct mu_network *network;
-	struct mu_net_config config = mu_train_describe_model(
-		v, (const size_t[]){1, w->width, 1}, mu_vocabulary_n(w->vocabulary));
+	struct mu_net_config config;
 	char path[CHECKPOINT_PATH];
 	size_t n_keys;
 
@@ -102,6 +129,13 @@ static enum mu_status open_network(struct writer *w)
 	if (!network->reads_sequences)
 		MU_FAIL(MU_ERR_USAGE, "--sample with network %s, which reads no texts",
 			network->name);
+	w->steps = w->words.vocabulary ? v->text.lengths[v->text.n_lengths - 1]
+				       : mu_conf_window(v, network);
+	config = mu_train_describe_model(v, (const size_t[]){1, w->width, 1},
+					 count_classes(w, network));
+	if (w->steps > network->shape[1] && config.positions == 0)
+		config.positions = w->steps; /* as in training, whatever is read at once */
+	MU_TRY(check_words(w, config.classes));
 	if (!network->has_heads || !w->device.ops->remembers)
 		config.shape[1] = w->width = w->steps;
 	MU_TRY(find_file(v, path, sizeof path));
@@ -126,59 +160,6 @@ out:
 }
 
 /* ---- the text ---- */
-
-static enum mu_status add(struct writer *w, const char *word, size_t nbytes)
-{
-	enum mu_status st = MU_OK;
-	size_t number = mu_vocabulary_find(w->vocabulary, word, nbytes), n;
-	const char *found = mu_vocabulary_word(w->vocabulary, number, &n);
-
-	if (n != nbytes || memcmp(found, word, n) != 0) /* "<unk>" for it, or nothing */
-		MU_FAIL(MU_ERR_USAGE, "--prime: \"%.*s\" is not in the vocabulary", (int)nbytes,
-			word);
-	w->numbers[w->n++] = (uint32_t)number;
-out:
-	return st;
-}
-
-/* A text of words begins after an end of sentence; one of characters, without --prime, after
- * a line break. */
-static enum mu_status set_prime(struct writer *w)
-{
-	enum mu_status st = MU_OK;
-	const bool characters = mu_vocabulary_characters(w->vocabulary);
-	const char *p = w->v->text.prime ? w->v->text.prime : "";
-
-	MU_TRY(MU_ALLOC(w->numbers, strlen(p) + 1 + (size_t)w->v->text.sample, "text"));
-	if (!characters)
-		MU_TRY(add(w, MU_WORD_END, strlen(MU_WORD_END)));
-	else if (!*p)
-		MU_TRY(add(w, "\n", 1));
-	while (*p) {
-		const size_t n = characters ? 1 : strcspn(p, " \t\n");
-
-		if (n > 0)
-			MU_TRY(add(w, p, n));
-		p += n;
-		if (!characters && *p)
-			p++;
-	}
-out:
-	return st;
-}
-
-static void print(const struct writer *w, size_t number)
-{
-	size_t n;
-	const char *word = mu_vocabulary_word(w->vocabulary, number, &n);
-
-	if (mu_vocabulary_characters(w->vocabulary))
-		fwrite(word, 1, n, stdout);
-	else if (n == strlen(MU_WORD_END) && memcmp(word, MU_WORD_END, n) == 0)
-		fputc('\n', stdout);
-	else
-		printf("%.*s ", (int)n, word);
-}
 
 static int by_probability(const void *a, const void *b)
 {
@@ -210,17 +191,16 @@ static size_t keep_likeliest(const struct writer *w, size_t n)
 	return kept;
 }
 
-/* From the predictions of step t, without number 0, which is no word. */
+/* From the predictions of step t. */
 static size_t draw(const struct writer *w, size_t t, size_t i)
 {
 	const struct mu_random key = {.seed = (uint64_t)w->v->seed, .purpose = MU_RANDOM_SYNTHETIC};
 	const double temperature = w->v->text.temperature;
-	const size_t words = mu_vocabulary_n(w->vocabulary);
 	const float *p = mu_plan_probabilities(w->plan);
 	double sum = 0, limit;
 	size_t n = 0, k = 0;
 
-	for (size_t word = 1; word < words; word++) {
+	for (size_t word = w->words.first; word < w->n_words; word++) {
 		const double of = (double)p[word * w->width + t];
 
 		w->choices[n++] = (struct choice){
@@ -250,13 +230,13 @@ static enum mu_status read_on(struct writer *w)
 {
 	enum mu_status st = MU_OK;
 
-	if (w->n - w->first > w->steps) {
-		w->first = w->n - (w->steps + 1) / 2;
+	if (w->text.n - w->first > w->steps) {
+		w->first = w->text.n - (w->steps + 1) / 2;
 		w->read = w->first;
 	}
-	for (; w->read < w->n; w->read++) {
+	for (; w->read < w->text.n; w->read++) {
 		mu_plan_set_past(w->plan, w->read - w->first);
-		mu_plan_input(w->plan)[0] = (float)w->numbers[w->read];
+		mu_plan_input(w->plan)[0] = (float)w->text.ids[w->read];
 		MU_TRY(forward(w));
 	}
 out:
@@ -266,32 +246,34 @@ out:
 /* Read the whole text, or its end. */
 static enum mu_status read_all(struct writer *w)
 {
-	const size_t n = w->n < w->steps ? w->n : w->steps;
+	const size_t n = w->text.n < w->steps ? w->text.n : w->steps;
 
 	for (size_t t = 0; t < w->steps; t++)
-		mu_plan_input(w->plan)[t] = t < n ? (float)w->numbers[w->n - n + t] : 0;
+		mu_plan_input(w->plan)[t] = t < n ? (float)w->text.ids[w->text.n - n + t] : 0;
 	return forward(w);
 }
 
 static enum mu_status write_next(struct writer *w, size_t i)
 {
 	enum mu_status st = MU_OK;
-	const size_t n = w->n < w->steps ? w->n : w->steps;
+	const size_t n = w->text.n < w->steps ? w->text.n : w->steps;
 	const bool remembers = w->width < w->steps;
+	size_t number;
 
 	MU_TRY(remembers ? read_on(w) : read_all(w));
-	w->numbers[w->n] = (uint32_t)draw(w, remembers ? 0 : n - 1, i);
-	print(w, w->numbers[w->n++]);
+	number = draw(w, remembers ? 0 : n - 1, i);
+	MU_TRY(mu_token_list_add(&w->text, (uint32_t)number));
+	mu_train_words_print(&w->words, number);
 out:
 	return st;
 }
 
-static enum mu_status write_text(struct writer *w)
+static enum mu_status write_text(struct writer *w, size_t hidden)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t i = mu_vocabulary_characters(w->vocabulary) ? 0 : 1; i < w->n; i++)
-		print(w, w->numbers[i]);
+	for (size_t i = hidden; i < w->text.n; i++)
+		mu_train_words_print(&w->words, w->text.ids[i]);
 	for (long i = 0; i < w->v->text.sample; i++)
 		MU_TRY(write_next(w, (size_t)i));
 	fputc('\n', stdout);
@@ -306,15 +288,16 @@ enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_
 	enum mu_status st = MU_OK;
 	struct writer w = {.v = v,
 			   .device_kind = devices->kind->name,
-			   .steps = v->text.lengths[v->text.n_lengths - 1],
 			   .width = 1};
 	char path[CHECKPOINT_PATH];
+	size_t hidden = 0;
 
 	mu_conf_vocabulary_path(v, path, sizeof path);
-	MU_TRY(mu_checkpoint_vocabulary_read(&w.vocabulary, path));
-	MU_TRY(set_prime(&w));
+	MU_TRY(mu_train_words_open(&w.words, path));
+	MU_TRY(mu_train_words_read(&w.words, v->text.prime ? v->text.prime : "", &w.text,
+				   &hidden));
 	MU_TRY(open_network(&w));
-	MU_TRY(write_text(&w));
+	MU_TRY(write_text(&w, hidden));
 out:
 	mu_plan_free(w.plan);
 	mu_net_free(w.net);
@@ -322,8 +305,8 @@ out:
 	mu_free(w.weights);
 	mu_free(w.versions);
 	mu_free(w.labels);
-	mu_free(w.numbers);
+	mu_token_list_release(&w.text);
 	mu_free(w.choices);
-	mu_vocabulary_free(w.vocabulary);
+	mu_train_words_close(&w.words);
 	return st;
 }
