@@ -55,6 +55,9 @@ if has_files; then
 	expect 'Epoch\[0\] Validation-perplexity='
 	example lstm_characters.sh words.txt --num-epochs 1 --batch-size 4
 	grep -qv 'Node\[0\]' "$log" || { fail "no text is written" && show_log; }
+	PRIME="the cat" example gpt.sh words.txt words.txt --num-epochs 2 --num-layers 1 --num-hidden 16 --seq-len 8
+	rows 2
+	expect '^the cat'
 fi
 
 part "ImageNet and the benchmark"
