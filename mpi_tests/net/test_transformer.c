@@ -2,7 +2,7 @@
 /* @np 1 */
 /*
  * A transformer that reads one step after another predicts what it predicts from the whole
- * sequence; weights that two layers share are one key; with a large vocabulary, whose predictions
+ * sequence; weights that two layers share are one key; initial weights; with a large vocabulary, whose predictions
  * and their gradient are in one place, gradients are those of ref, whatever is computed again.
  */
 #include <math.h>
@@ -126,6 +126,38 @@ static void test_tie(void)
 	mu_device_close(&device);
 }
 
+/* Of a key's weights; 0: there is none of this name. */
+static double deviation(const struct model *m, const char *name)
+{
+	size_t n;
+	const struct mu_slice *slices = mu_plan_slices(m->plan, &n);
+	double sum = 0;
+
+	for (size_t k = 0; k < n; k++)
+		if (strcmp(slices[k].name, name) == 0) {
+			for (size_t i = 0; i < slices[k].n; i++)
+				sum += pow((double)m->weights[slices[k].at + i], 2);
+			return sqrt(sum / (double)slices[k].n);
+		}
+	return 0;
+}
+
+/* The last product of a branch begins smaller, by the square root of the number of branches. */
+static void test_initial(void)
+{
+	struct mu_device device;
+	struct model m;
+
+	if (!CHECK(mu_device_open(&device, "ref", 1) == MU_OK) ||
+	    !CHECK(open_model(&m, &device, STEPS) == MU_OK))
+		return;
+	CHECK(mu_plan_init_weights(m.plan, "normal-0.02", 3, m.weights) == MU_OK);
+	CHECK_NEAR(deviation(&m, "h1_fc_weight"), 0.02, 0.002);
+	CHECK_NEAR(deviation(&m, "h1_out_weight"), 0.01, 0.001);
+	close_model(&m);
+	mu_device_close(&device);
+}
+
 /* ---- gradients of a step ---- */
 
 struct step {
@@ -237,6 +269,7 @@ int main(void)
 		if (mu_device_table[i]->remembers && strcmp(mu_device_table[i]->name, "ref") != 0)
 			test_device(mu_device_table[i]->name);
 	test_tie();
+	test_initial();
 	test_gradients("ref");
 	if (strcmp(mu_device_table[0]->name, "ref") != 0)
 		test_gradients(mu_device_table[0]->name);
