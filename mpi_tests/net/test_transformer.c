@@ -2,8 +2,9 @@
 /* @np 1 */
 /*
  * A transformer that reads one step after another predicts what it predicts from the whole
- * sequence; weights that two layers share are one key; initial weights; with a large vocabulary, whose predictions
- * and their gradient are in one place, gradients are those of ref, whatever is computed again.
+ * sequence; weights that two layers share are one key; initial weights; with a large vocabulary,
+ * whose predictions and their gradient are in one place, gradients are those of ref, whatever is
+ * computed again.
  */
 #include <math.h>
 #include <string.h>

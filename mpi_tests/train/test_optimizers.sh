@@ -11,16 +11,19 @@ small_set set 600 200
 plain="--log-prefix none --log-time 0"
 mlp="--network mlp --data-dir set --batch-size 20 $plain"
 
-part "a learning rate that does not train is told after an epoch of 100 steps"
+part "a learning rate that does not train is told, mostly after 100 steps"
 small="${mlp/--batch-size 20/--batch-size 4} --num-epochs 1"
 train 1 $small
-expect_none 'warning: Epoch'
+expect_none 'warning: epoch'
 train 1 $small --lr 1e-6 --num-batches 99
-expect_none 'warning: Epoch'
+expect_none 'warning: epoch'
 train 1 $small --lr 1e-6
 expect_count 1 'warning: epoch 1 of \d+: nothing is learnt: .* chance is 2.303, .* a higher --lr, .* \(now 1e-06\)'
 train 1 $small --lr 0.3 --mom 0.95
 expect_count 1 'warning: epoch 1 of \d+: the loss has risen from .*: try a lower --lr, such as 0.03 \(now 0.3\)'
+# Far above chance: at once
+train 1 $small --lr 10 --num-batches 20
+expect_count 1 'warning: epoch 1 of \d+: the loss has risen from .*: try a lower --lr, such as 1 \(now 10\)'
 
 # values NAME: all of them, one a line
 values() {

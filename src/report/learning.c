@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A warning where nothing is learnt: at the end of the first epoch that has enough steps, the loss
- * of its second half is at chance, log(classes), or above the first step's. The usual cause is the
- * learning rate, and the warning has another one. Worker 0, by its own losses.
+ * A warning where nothing is learnt: at the end of the first epoch after enough steps, the loss
+ * of its second half is at chance, log(classes), or above the first step's. Fewer steps are enough
+ * where it is far above both. The usual cause is the learning rate, and the warning has another
+ * one. Worker 0, by its own losses.
  */
 #include "observers.h"
 
@@ -15,7 +16,8 @@
 /* Below MOVED times chance the loss has moved. Steps: fewer may be too few to learn anything. */
 #define MOVED 0.98
 #define ROSE  1.05
-enum { ENOUGH_STEPS = 100, FACTOR = 10 };
+#define FAR   2
+enum { ENOUGH_STEPS = 100, FEW_STEPS = 10, FACTOR = 10 };
 
 struct learning {
 	struct mu_metrics half; /* of the first half of the epoch */
@@ -93,9 +95,10 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 	struct learning *l = o->state;
 	const double chance = log((double)o->view->engine->train->classes);
 	const double loss = mean_loss(&l->half, &l->last);
+	const bool far = loss > FAR * fmax(l->start, chance);
 	char advice[96];
 
-	if (l->judged || l->steps < ENOUGH_STEPS || w->early)
+	if (l->judged || l->steps < (far ? FEW_STEPS : ENOUGH_STEPS) || w->early)
 		return;
 	l->judged = true;
 	if (loss < 0 || l->start < 0) /* of a team another rank has the loss */
