@@ -20,45 +20,142 @@ out:
 	return st;
 }
 
+/* An array of ours of which thirds are still missing. */
+struct whole {
+	struct whole *next;
+	struct mu_params_array part; /* shape of each */
+	float *data;
+	bool has[NAME_THIRDS];
+	char name[NAME_BYTES];
+};
+
+/* The shape of ours. false: theirs has another number of dimensions. */
+static bool shape_to_ours(struct mu_params_array *array, enum name_how how)
+{
+	const size_t n = how == NAME_THIRD ? NAME_THIRDS : 1;
+
+	if (how == NAME_BATCH) {
+		if (array->ndims != 3 || array->dims[0] != 1)
+			return false;
+		array->ndims = array->dims[1] == 1 ? 1 : 2;
+		array->dims[0] = array->dims[array->ndims == 1 ? 2 : 1];
+		array->dims[1] = array->dims[2];
+		return true;
+	}
+	array->dims[0] *= n;
+	if (how == NAME_KEEP || (how == NAME_THIRD && array->ndims == 1))
+		return true;
+	if (array->ndims != 2)
+		return false;
+	if (how == NAME_TRANSPOSE) {
+		const size_t in_units = array->dims[0];
+
+		array->dims[0] = array->dims[1];
+		array->dims[1] = in_units;
+	}
+	array->ndims = 4;
+	array->dims[2] = array->dims[3] = 1;
+	return true;
+}
+
+static enum mu_status write_array(const struct mu_params_array *theirs, enum name_how how,
+				  const char *name, const float *data, struct mu_array_file *out)
+{
+	enum mu_status st = MU_OK;
+	struct mu_params_array array = *theirs;
+
+	if (!shape_to_ours(&array, how))
+		MU_FAIL(MU_ERR_FORMAT, "array \"%s\" has %d dimensions; %s", theirs->name,
+			theirs->ndims,
+			how == NAME_BATCH ? "3 are needed, the first of 1" : "2 are needed");
+	MU_TRY(mu_array_file_write(out, name, array.ndims, array.dims, data));
+out:
+	return st;
+}
+
 static enum mu_status copy_array(const struct mu_safetensors *in, size_t i, const char *name,
 				 enum name_how how, struct mu_array_file *out)
 {
 	enum mu_status st = MU_OK;
-	struct mu_params_array array = *mu_safetensors_array(in, i);
+	const struct mu_params_array *array = mu_safetensors_array(in, i);
 	float *data = NULL;
 
-	MU_TRY(MU_ALLOC(data, mu_params_elements(&array) + 1, "an array"));
+	MU_TRY(MU_ALLOC(data, mu_params_elements(array) + 1, "an array"));
 	MU_TRY(mu_safetensors_read(in, i, data));
-	if (how == NAME_TRANSPOSE && array.ndims != 2)
-		MU_FAIL(MU_ERR_FORMAT, "array \"%s\" has %d dimensions; 2 are needed", array.name,
-			array.ndims);
-	if (how == NAME_TRANSPOSE) {
-		const size_t in_units = array.dims[0], out_units = array.dims[1];
-
-		MU_TRY(transpose(&data, in_units, out_units));
-		array.ndims = 4;
-		array.dims[0] = out_units;
-		array.dims[1] = in_units;
-		array.dims[2] = array.dims[3] = 1;
-	}
-	MU_TRY(mu_array_file_write(out, name, array.ndims, array.dims, data));
+	if (how == NAME_TRANSPOSE && array->ndims == 2)
+		MU_TRY(transpose(&data, array->dims[0], array->dims[1]));
+	MU_TRY(write_array(array, how, name, data, out));
 out:
 	mu_free(data);
 	return st;
 }
 
+static void forget(struct whole **at)
+{
+	struct whole *w = *at;
+
+	*at = w->next;
+	mu_free(w->data);
+	mu_free(w);
+}
+
+/* Its place in the list, where it is added if it is new. */
+static enum mu_status find_whole(struct whole **list, const char *name,
+				 const struct mu_params_array *part, struct whole ***found)
+{
+	enum mu_status st = MU_OK;
+	struct whole **at = list;
+
+	while (*at && strcmp((*at)->name, name) != 0)
+		at = &(*at)->next;
+	*found = at;
+	if (*at)
+		goto out;
+	MU_TRY(MU_ALLOC(*at, 1, "an array"));
+	(*at)->part = *part;
+	snprintf((*at)->name, sizeof(*at)->name, "%s", name);
+	MU_TRY(MU_ALLOC((*at)->data, NAME_THIRDS * mu_params_elements(part) + 1, "an array"));
+out:
+	return st;
+}
+
+static enum mu_status copy_third(const struct mu_safetensors *in, size_t i, const char *name,
+				 size_t part, struct whole **list, struct mu_array_file *out)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_params_array *array = mu_safetensors_array(in, i);
+	const size_t n = mu_params_elements(array);
+	struct whole **at;
+
+	MU_TRY(find_whole(list, name, array, &at));
+	if ((*at)->part.ndims != array->ndims ||
+	    memcmp((*at)->part.dims, array->dims, (size_t)array->ndims * sizeof *array->dims) != 0)
+		MU_FAIL(MU_ERR_FORMAT, "arrays \"%s\" and \"%s\" have different shapes",
+			(*at)->part.name, array->name);
+	MU_TRY(mu_safetensors_read(in, i, (*at)->data + part * n));
+	(*at)->has[part] = true;
+	for (size_t k = 0; k < NAME_THIRDS; k++)
+		if (!(*at)->has[k])
+			goto out;
+	MU_TRY(write_array(array, NAME_THIRD, name, (*at)->data, out));
+	forget(at);
+out:
+	return st;
+}
+
 static enum mu_status copy_named(const struct mu_safetensors *in, size_t i,
-				 const struct name_family *family, struct mu_array_file *out,
-				 size_t *n)
+				 const struct name_family *family, struct whole **list,
+				 struct mu_array_file *out, size_t *n)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_params_array *array = mu_safetensors_array(in, i);
 	enum name_how how = NAME_KEEP;
 	char name[NAME_BYTES];
+	size_t part = 0;
 	bool twice;
 
 	snprintf(name, sizeof name, "%s", array->name);
-	if (family && !name_to_ours(family, array->name, name, &how))
+	if (family && !name_to_ours(family, array->name, name, &how, &part))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"array \"%s\" has no place in the networks of --names %s; --names plain "
 			"keeps "
@@ -73,7 +170,10 @@ static enum mu_status copy_named(const struct mu_safetensors *in, size_t i,
 	if (twice)
 		MU_FAIL(MU_ERR_FORMAT, "two arrays become \"%s\"; \"%s\" is one", name,
 			array->name);
-	MU_TRY(copy_array(in, i, name, how, out));
+	if (how == NAME_THIRD)
+		MU_TRY(copy_third(in, i, name, part, list, out));
+	else
+		MU_TRY(copy_array(in, i, name, how, out));
 	++*n;
 out:
 	return st;
@@ -85,6 +185,7 @@ enum mu_status convert_from_safetensors(const char *from, const char *to, struct
 	enum mu_status st = MU_OK;
 	struct mu_safetensors *in = NULL;
 	struct mu_array_file *out = NULL;
+	struct whole *list = NULL;
 
 	*n = 0;
 	MU_TRY(mu_safetensors_open(&in, from));
@@ -92,17 +193,23 @@ enum mu_status convert_from_safetensors(const char *from, const char *to, struct
 		names.family = name_family_of_theirs(mu_safetensors_array(in, i)->name);
 	MU_TRY(mu_array_file_create(&out, to));
 	for (size_t i = 0; i < mu_safetensors_n(in); i++) {
-		st = copy_named(in, i, names.family, out, n);
+		st = copy_named(in, i, names.family, &list, out, n);
 		if (st != MU_OK)
 			mu_trace_prefix("%s: ", from);
 		MU_TRY(st);
 	}
 	if (*n == 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no parameters", from);
+	if (list)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: array \"%s\" is there, but not all of query, key and value", from,
+			list->part.name);
 	st = mu_array_file_close(out, true);
 	out = NULL;
 	MU_TRY(st);
 out:
+	while (list)
+		forget(&list);
 	mu_array_file_close(out, false);
 	mu_safetensors_close(in);
 	return st;

@@ -21,11 +21,11 @@ static const struct mu_option table[] = {
 	 .type = MU_OPTION_STRING,
 	 .offset = offsetof(struct values, names),
 	 .initial = "auto",
-	 .choices = "auto|plain|gpt2|resnet",
+	 .choices = "auto|plain|gpt2|vit|resnet",
 	 .group = "Safetensors",
-	 .help = "WORD  names of arrays: of GPT-2 in transformers (gpt2), of torchvision's "
-		 "resnet50, 101 and 152 (resnet, for resnet-v1 here), as they are (plain), or what "
-		 "the file has (auto)"},
+	 .help = "WORD  names of arrays: of GPT-2 and ViT in transformers (gpt2, vit), of "
+		 "torchvision's resnet50, 101 and 152 (resnet, for resnet-v1 here), as they are "
+		 "(plain), or what the file has (auto)"},
 	{.name = "help",
 	 .type = MU_OPTION_FLAG,
 	 .offset = offsetof(struct values, help),

@@ -18,7 +18,7 @@ struct row {
 struct name_family {
 	const char *word;
 	const char *our_mark, *their_mark; /* names that no other family has */
-	const char *prefix;                /* that theirs may have, or NULL */
+	const char *prefix;                /* that theirs may have or lack, or NULL */
 	const struct row *rows;            /* the last one is empty */
 };
 
@@ -47,6 +47,42 @@ static const struct row gpt2[] = {
 	{NULL, NULL, NAME_KEEP},
 };
 
+/* transformers' ViTModel and ViTForImageClassification. */
+#define HEADS "vit.encoder.layer.#.attention.attention."
+#define THIRDS(kind) \
+	{"arg/h#_qkv_" kind, HEADS "query." kind, NAME_THIRD}, \
+		{"arg/h#_qkv_" kind, HEADS "key." kind, NAME_THIRD}, \
+	{ \
+		"arg/h#_qkv_" kind, HEADS "value." kind, NAME_THIRD \
+	}
+#define DENSE(ours, theirs) \
+	{"arg/h#_" ours "_weight", "vit.encoder.layer.#." theirs ".dense.weight", NAME_PRODUCT}, \
+	{ \
+		"arg/h#_" ours "_bias", "vit.encoder.layer.#." theirs ".dense.bias", NAME_KEEP \
+	}
+static const struct row vit[] = {
+	{"arg/patch_weight", "vit.embeddings.patch_embeddings.projection.weight", NAME_KEEP},
+	{"arg/patch_bias", "vit.embeddings.patch_embeddings.projection.bias", NAME_KEEP},
+	{"arg/position_token", "vit.embeddings.cls_token", NAME_BATCH},
+	{"arg/position_weight", "vit.embeddings.position_embeddings", NAME_BATCH},
+	{"arg/h#_ln1_gamma", "vit.encoder.layer.#.layernorm_before.weight", NAME_KEEP},
+	{"arg/h#_ln1_beta", "vit.encoder.layer.#.layernorm_before.bias", NAME_KEEP},
+	THIRDS("weight"),
+	THIRDS("bias"),
+	DENSE("proj", "attention.output"),
+	{"arg/h#_ln2_gamma", "vit.encoder.layer.#.layernorm_after.weight", NAME_KEEP},
+	{"arg/h#_ln2_beta", "vit.encoder.layer.#.layernorm_after.bias", NAME_KEEP},
+	DENSE("fc", "intermediate"),
+	DENSE("out", "output"),
+	{"arg/lnf_gamma", "vit.layernorm.weight", NAME_KEEP},
+	{"arg/lnf_beta", "vit.layernorm.bias", NAME_KEEP},
+	{"arg/head_weight", "classifier.weight", NAME_KEEP},
+	{"arg/head_bias", "classifier.bias", NAME_KEEP},
+	{NULL, "vit.pooler.dense.weight", NAME_SKIP},
+	{NULL, "vit.pooler.dense.bias", NAME_SKIP},
+	{NULL, NULL, NAME_KEEP},
+};
+
 #define NORM(ours, theirs) \
 	{"arg/" ours "_gamma", theirs ".weight", NAME_KEEP}, \
 		{"arg/" ours "_beta", theirs ".bias", NAME_KEEP}, \
@@ -70,7 +106,8 @@ static const struct row resnet[] = {
 };
 
 static const struct name_family families[] = {
-	{"gpt2", "arg/h0_qkv_weight", "h.0.attn.c_attn.weight", "transformer.", gpt2},
+	{"gpt2", "arg/wte_weight", "h.0.attn.c_attn.weight", "transformer.", gpt2},
+	{"vit", "arg/position_token", "vit.embeddings.cls_token", "vit.", vit},
 	{"resnet", "arg/stage1_unit1_conv1sc_weight", "layer1.0.conv1.weight", NULL, resnet},
 };
 
@@ -102,7 +139,8 @@ const struct name_family *name_family_of_ours(const char *name)
 const struct name_family *name_family_of_theirs(const char *name)
 {
 	for (int i = 0; i < N_FAMILIES; i++)
-		if (strcmp(families[i].their_mark, without_prefix(&families[i], name)) == 0)
+		if (strcmp(without_prefix(&families[i], families[i].their_mark),
+			   without_prefix(&families[i], name)) == 0)
 			return &families[i];
 	return NULL;
 }
@@ -166,27 +204,31 @@ static bool format(const char *pattern, const long numbers[NUMBERS], int step,
 }
 
 bool name_to_ours(const struct name_family *family, const char *theirs, char ours[NAME_BYTES],
-		  enum name_how *how)
+		  enum name_how *how, size_t *part)
 {
 	long numbers[NUMBERS];
 
 	theirs = without_prefix(family, theirs);
 	for (const struct row *r = family->rows; r->theirs; r++) {
-		if (!match(r->theirs, theirs, numbers))
+		if (!match(without_prefix(family, r->theirs), theirs, numbers))
 			continue;
 		*how = r->how;
+		*part = 0;
+		while (r - *part > family->rows && r->how == NAME_THIRD &&
+		       strcmp(r[-(long)*part - 1].ours, r->ours) == 0)
+			++*part;
 		return !r->ours || format(r->ours, numbers, 1, ours);
 	}
 	return false;
 }
 
-bool name_to_theirs(const struct name_family *family, const char *ours, char theirs[NAME_BYTES],
-		    enum name_how *how)
+bool name_to_theirs(const struct name_family *family, const char *ours, size_t part,
+		    char theirs[NAME_BYTES], enum name_how *how)
 {
 	long numbers[NUMBERS];
 
 	for (const struct row *r = family->rows; r->theirs; r++) {
-		if (!r->ours || !match(r->ours, ours, numbers))
+		if (!r->ours || !match(r->ours, ours, numbers) || part-- > 0)
 			continue;
 		*how = r->how;
 		return format(r->theirs, numbers, -1, theirs);

@@ -10,8 +10,13 @@ enum { NAME_BYTES = 200 };
 enum name_how {
 	NAME_KEEP,      /* the same numbers and sizes */
 	NAME_TRANSPOSE, /* theirs is (in, out), ours (out, in, 1, 1) */
+	NAME_PRODUCT,   /* theirs is (out, in), ours (out, in, 1, 1) */
+	NAME_BATCH,     /* theirs has three dimensions: ones stand before those of ours */
+	NAME_THIRD,     /* ours is three of theirs behind one another, and as NAME_PRODUCT if theirs
+			   is (out, in) */
 	NAME_SKIP,      /* theirs alone, no parameter */
 };
+enum { NAME_THIRDS = 3 };
 
 struct name_family;
 
@@ -22,11 +27,11 @@ const struct name_family *name_family_of_ours(const char *name);
 const struct name_family *name_family_of_theirs(const char *name);
 const char *name_family_word(const struct name_family *family);
 
-/* false: the family has no such name. */
+/* false: the family has no such name. part: which of the thirds; else 0. */
 bool name_to_ours(const struct name_family *family, const char *theirs, char ours[NAME_BYTES],
-		  enum name_how *how);
-bool name_to_theirs(const struct name_family *family, const char *ours, char theirs[NAME_BYTES],
-		    enum name_how *how);
+		  enum name_how *how, size_t *part);
+bool name_to_theirs(const struct name_family *family, const char *ours, size_t part,
+		    char theirs[NAME_BYTES], enum name_how *how);
 
 /* from_safetensors.c, to_safetensors.c: names: NULL: plain, by the names if `detect`. */
 struct name_choice {

@@ -9,7 +9,13 @@ struct item {
 	char name[NAME_BYTES];
 	int ndims;
 	size_t dims[MU_PARAMS_NDIMS];
+};
+
+/* What an array of theirs is made of. */
+struct origin {
+	const struct item *item;
 	enum name_how how;
+	size_t part;
 };
 
 struct source {
@@ -18,33 +24,67 @@ struct source {
 	const struct name_family *family;
 	bool detect, checkpoint; /* of a checkpoint its parameters alone */
 	struct item *items;
-	struct mu_params_array *arrays; /* what is written; NULL: only counted */
-	size_t n, at;
+	size_t n;
+	struct mu_params_array *arrays; /* what is written, n_arrays of them, and what of */
+	struct origin *origins;
+	size_t n_arrays, at;
 };
 
-static enum mu_status set_array(const struct source *s, struct item *item,
-				struct mu_params_array *array)
+/* The shape of theirs. false: ours has another number of dimensions. */
+static bool shape_to_theirs(struct mu_params_array *array, enum name_how how)
+{
+	size_t *d = array->dims;
+
+	if (how == NAME_BATCH) {
+		if (array->ndims > 2)
+			return false;
+		d[2] = d[array->ndims - 1];
+		d[1] = array->ndims == 2 ? d[0] : 1;
+		d[0] = 1;
+		array->ndims = 3;
+		return true;
+	}
+	if (how == NAME_THIRD) {
+		if (d[0] % NAME_THIRDS != 0)
+			return false;
+		d[0] /= NAME_THIRDS;
+	}
+	if (how == NAME_KEEP || (how == NAME_THIRD && array->ndims == 1))
+		return true;
+	if (array->ndims < 2 || mu_params_elements(array) != d[0] * d[1])
+		return false;
+	array->ndims = 2;
+	if (how == NAME_TRANSPOSE) {
+		const size_t out_units = d[0];
+
+		d[0] = d[1];
+		d[1] = out_units;
+	}
+	return true;
+}
+
+/* The arrays of theirs that an item becomes. */
+static enum mu_status set_arrays(struct source *s, const struct item *item)
 {
 	enum mu_status st = MU_OK;
+	enum name_how how = NAME_KEEP;
 
-	array->ndims = item->ndims;
-	memcpy(array->dims, item->dims, sizeof array->dims);
-	snprintf(array->name, sizeof array->name, "%s", item->name);
-	item->how = NAME_KEEP;
-	if (s->family && !name_to_theirs(s->family, item->name, array->name, &item->how))
-		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"%s: array \"%s\" has no name among those of --names %s; --names plain "
-			"keeps "
-			"names",
-			s->path, item->name, name_family_word(s->family));
-	if (item->how != NAME_TRANSPOSE)
-		goto out;
-	if (item->ndims < 2 || mu_params_elements(array) != item->dims[0] * item->dims[1])
-		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" is no product of (out, in)", s->path,
-			item->name);
-	array->ndims = 2;
-	array->dims[0] = item->dims[1];
-	array->dims[1] = item->dims[0];
+	for (size_t part = 0; part == 0 || (how == NAME_THIRD && part < NAME_THIRDS); part++) {
+		struct mu_params_array *array = &s->arrays[s->n_arrays];
+
+		array->ndims = item->ndims;
+		memcpy(array->dims, item->dims, sizeof array->dims);
+		snprintf(array->name, sizeof array->name, "%s", item->name);
+		if (s->family && !name_to_theirs(s->family, item->name, part, array->name, &how))
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"%s: array \"%s\" has no name among those of --names %s; --names "
+				"plain keeps names",
+				s->path, item->name, name_family_word(s->family));
+		if (!shape_to_theirs(array, how))
+			MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" has not the shape of its name",
+				s->path, item->name);
+		s->origins[s->n_arrays++] = (struct origin){item, how, part};
+	}
 out:
 	return st;
 }
@@ -81,14 +121,20 @@ static enum mu_status read_item(void *context, const struct mu_params_array *arr
 {
 	enum mu_status st = MU_OK;
 	struct source *s = context;
-	const struct item *item = &s->items[s->at++];
+	const struct origin *from = &s->origins[s->at++];
+	const struct item *item = from->item;
 	const size_t rows = array->dims[0], columns = array->dims[1]; /* of theirs */
+	const size_t n = mu_params_elements(array);
 	float *ours = NULL;
 
-	if (item->how != NAME_TRANSPOSE)
+	if (from->how != NAME_TRANSPOSE && from->how != NAME_THIRD)
 		return mu_array_file_read(s->file, item->name, item->ndims, item->dims, data);
-	MU_TRY(MU_ALLOC(ours, rows * columns + 1, "an array"));
+	MU_TRY(MU_ALLOC(ours, NAME_THIRDS * n + 1, "an array"));
 	MU_TRY(mu_array_file_read(s->file, item->name, item->ndims, item->dims, ours));
+	if (from->how == NAME_THIRD) {
+		memcpy(data, ours + from->part * n, n * sizeof *data);
+		goto out;
+	}
 	for (size_t i = 0; i < rows; i++)
 		for (size_t j = 0; j < columns; j++)
 			data[i * columns + j] = ours[j * rows + i];
@@ -110,15 +156,17 @@ enum mu_status convert_to_safetensors(const char *from, const char *to, struct n
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no arrays of float32", from);
 	*n = s.n;
 	MU_TRY(MU_ALLOC(s.items, s.n, "table of arrays"));
-	MU_TRY(MU_ALLOC(s.arrays, s.n, "table of arrays"));
+	MU_TRY(MU_ALLOC(s.arrays, NAME_THIRDS * s.n, "table of arrays"));
+	MU_TRY(MU_ALLOC(s.origins, NAME_THIRDS * s.n, "table of arrays"));
 	s.n = 0;
 	MU_TRY(mu_array_file_each(s.file, add_item, &s));
 	for (size_t i = 0; i < s.n; i++)
-		MU_TRY(set_array(&s, &s.items[i], &s.arrays[i]));
-	MU_TRY(mu_safetensors_write(to, s.n, s.arrays, read_item, &s));
+		MU_TRY(set_arrays(&s, &s.items[i]));
+	MU_TRY(mu_safetensors_write(to, s.n_arrays, s.arrays, read_item, &s));
 out:
 	mu_free(s.items);
 	mu_free(s.arrays);
+	mu_free(s.origins);
 	mu_array_file_close(s.file, false);
 	return st;
 }

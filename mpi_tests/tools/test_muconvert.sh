@@ -182,10 +182,11 @@ names() {
 		fail "$file: other names: $(cat "$log")"
 }
 one=$(entry transformer.h.0.attn.c_attn.weight F32 2,1 0 8),$(entry transformer.h.0.ln_1.bias F32 2 8 16)
+one+=,$(entry transformer.wte.weight F32 1,1 21 25)
 st g.safetensors "{$one,$(entry transformer.h.0.attn.bias BOOL 1,1 16 17),$(entry lm_head.weight F32 1 17 21)}" \
-	"$numbers$numbers\\0\\0\\0\\0\\0"
+	"$numbers$numbers\\0\\0\\0\\0\\0\\0\\0\\0\\0"
 convert g.safetensors g.h5
-names g.h5 arg:h0_qkv_weight arg:h0_ln1_beta
+names g.h5 arg:h0_qkv_weight arg:h0_ln1_beta arg:wte_weight
 convert g.h5 g2.safetensors
 grep -aq '"h.0.attn.c_attn.weight": {"dtype": "F32", "shape": \[2, 1\]' g2.safetensors ||
 	fail "$(head -c 300 g2.safetensors)"
@@ -193,7 +194,7 @@ convert g2.safetensors g2.h5
 same_model g.h5 g2.h5 || fail "gpt2: other weights after two conversions"
 # (3, 2) is transposed
 six=$(for i in 0 1 2 3 4 5; do printf '\\0\\0\\x8%d\\x3f' $i; done)
-st t.safetensors "{$(entry h.0.attn.c_attn.weight F32 3,2 0 24)}" "$six"
+st t.safetensors "{$(entry h.0.attn.c_attn.weight F32 3,2 0 24),$(entry wte.weight F32 1,1 24 28)}" "$six\\0\\0\\0\\0"
 convert t.safetensors t.h5
 convert t.h5 t.params
 od -An -tx1 -v t.params | tr -d ' \n' | grep -q '0000803f0000823f0000843f0000813f0000833f0000853f' ||
@@ -211,6 +212,32 @@ names r.h5 arg:conv0_weight arg:stage1_unit1_conv1_weight aux:stage1_unit1_bn3_m
 	arg:stage1_unit1_conv1sc_weight arg:stage4_unit3_bn1_gamma aux:stage3_unit12_sc_moving_var arg:fc1_bias
 convert r.h5 r2.safetensors
 for n in "${names[@]}"; do grep -aqF "\"$n\": {" r2.safetensors || fail "$n is gone"; done
+
+# Query, key and value, in any order, are one array of ours.
+q=vit.encoder.layer.0.attention.attention
+header=$(entry $q.value.weight F32 1,2 0 8),$(entry $q.query.weight F32 1,2 8 16)
+header+=,$(entry $q.key.weight F32 1,2 16 24),$(entry vit.embeddings.cls_token F32 1,1,2 24 32)
+header+=,$(entry vit.embeddings.position_embeddings F32 1,3,2 32 56)
+header+=,$(entry vit.encoder.layer.0.output.dense.weight F32 2,1 56 64),$(entry classifier.bias F32 2 64 72)
+st v.safetensors "{$header}" "$six$numbers$six$numbers$numbers"
+convert v.safetensors v.h5
+names v.h5 arg:h0_qkv_weight arg:position_token arg:position_weight arg:h0_out_weight arg:head_bias
+od -An -tx1 -v names.params | tr -d ' \n' | grep -q '0000823f0000833f0000843f0000853f0000803f0000813f' ||
+	fail "not query, key, value"
+convert v.h5 v2.safetensors
+grep -aq '"vit.embeddings.position_embeddings": {"dtype": "F32", "shape": \[1, 3, 2\]' v2.safetensors ||
+	fail "$(head -c 900 v2.safetensors)"
+grep -aq '"vit.encoder.layer.0.attention.attention.key.weight": {"dtype": "F32", "shape": \[1, 2\]' v2.safetensors ||
+	fail "$(head -c 900 v2.safetensors)"
+convert v2.safetensors v2.h5
+same_model v.h5 v2.h5 || fail "vit: other weights after two conversions"
+st v.safetensors "{$(entry vit.embeddings.cls_token F32 1,1,2 0 8),$(entry $q.key.bias F32 2 8 16)}" "$numbers$numbers"
+convert v.safetensors w.h5
+[ $status = 1 ] || fail "exit status $status of a key without its query"
+expect 'error: v.safetensors: array "vit.*key.bias" is there, but not all of query, key and value'
+st v.safetensors "{$(entry vit.embeddings.cls_token F32 2,2 0 16)}" "$numbers$numbers"
+convert v.safetensors w.h5
+expect 'error: v.safetensors: array "vit.embeddings.cls_token" has 2 dimensions; 3 are needed, the first of 1'
 
 part "wrong safetensors"
 # refuse_st REGEX HEADER NUMBERS
