@@ -17,7 +17,6 @@ const char *mu_dnn_pattern_name(enum dnn_pattern pattern)
 		[DNN_FORWARD_STATISTICS] = "conv + statistics",
 		[DNN_NORM_FORWARD_STATISTICS] = "norm + relu + conv + statistics",
 		[DNN_DATA] = "data",
-		[DNN_DATA_NORM] = "data + relu' + norm'",
 		[DNN_WEIGHTS] = "weights",
 		[DNN_NORM_WEIGHTS] = "norm + relu + weights",
 	};
@@ -182,11 +181,10 @@ static void add_convolution(struct builder *b, const struct dnn_convolution *c,
 	add_op(b, op, "a convolution's operation");
 }
 
-/* y = x (mode) z, in float32; of the gradient of ReLU x is the gradient and z ReLU's input. */
+/* y = x (mode) z, in float32; z may be NULL. */
 static void add_pointwise(struct builder *b, cudnnPointwiseMode_t mode, part x, part z, part y)
 {
 	const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
-	const bool gradient = mode == CUDNN_POINTWISE_RELU_BWD;
 	part how = begin(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR), op;
 
 	set(b, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
@@ -194,19 +192,10 @@ static void add_pointwise(struct builder *b, cudnnPointwiseMode_t mode, part x, 
 	end(b, how, "a pointwise operation");
 	op = begin(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
 	set_part(b, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-	set_part(b, op,
-		 gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC
-			  : CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
-		 x);
+	set_part(b, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
 	if (z)
-		set_part(b, op,
-			 gradient ? CUDNN_ATTR_OPERATION_POINTWISE_XDESC
-				  : CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-			 z);
-	set_part(b, op,
-		 gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
-			  : CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
-		 y);
+		set_part(b, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, z);
+	set_part(b, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
 	add_op(b, op, "a pointwise operation");
 }
 
@@ -240,39 +229,6 @@ static part add_norm(struct builder *b, const struct dnn_convolution *c, part x)
 	return out;
 }
 
-/* From dx, the gradient behind ReLU: the gradient behind batch-norm, and that of its weights. */
-static void add_norm_gradient(struct builder *b, const struct dnn_convolution *c, part dx)
-{
-	enum { MEAN, INVERSE, SCALE, BIAS, D_SCALE, D_BIAS, OF_DY, OF_X, OF_ONE, N };
-	const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
-	part x = tensor(b, c->type, c->in, false), steps[4], per[N], g, op;
-
-	for (int i = 0; i < N; i++)
-		per[i] = per_channel(b, CUDNN_DATA_FLOAT, c->in[1]);
-	for (int i = 0; i < 4; i++)
-		steps[i] = tensor(b, CUDNN_DATA_FLOAT, c->in, true);
-	g = tensor(b, c->type, c->in, false);
-	add_pointwise(b, CUDNN_POINTWISE_SUB, x, per[MEAN], steps[0]);
-	add_pointwise(b, CUDNN_POINTWISE_MUL, steps[0], per[INVERSE], steps[1]);
-	add_pointwise(b, CUDNN_POINTWISE_MUL, steps[1], per[SCALE], steps[2]);
-	add_pointwise(b, CUDNN_POINTWISE_ADD, steps[2], per[BIAS], steps[3]);
-	add_pointwise(b, CUDNN_POINTWISE_RELU_BWD, dx, steps[3], g);
-	op = begin(b, CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
-	set(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
-	    &precision);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, x);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, per[MEAN]);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, per[INVERSE]);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, per[SCALE]);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, g);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC, per[D_SCALE]);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC, per[D_BIAS]);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, per[OF_DY]);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, per[OF_X]);
-	set_part(b, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, per[OF_ONE]);
-	add_op(b, op, "batch-norm's gradient");
-}
-
 static int64_t out_size(const struct dnn_convolution *c, int i)
 {
 	return (c->in[2 + i] + 2 * c->pad[i] - c->dilate[i] * (c->kernel[i] - 1) - 1) /
@@ -288,11 +244,6 @@ static void add_pattern(struct builder *b, const struct dnn_convolution *c,
 	part w = tensor(b, c->type, weight, false), y = tensor(b, c->type, out, false), x;
 
 	switch (pattern) {
-	case DNN_DATA_NORM:
-		x = tensor(b, CUDNN_DATA_FLOAT, c->in, true);
-		add_convolution(b, c, MU_CONVOLUTION_DATA, x, w, y);
-		add_norm_gradient(b, c, x);
-		return;
 	case DNN_DATA:
 		add_convolution(b, c, MU_CONVOLUTION_DATA, tensor(b, c->type, c->in, false), w, y);
 		return;
