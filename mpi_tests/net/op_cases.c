@@ -136,6 +136,10 @@ const struct op_case op_cases[] = {
 	{"conv sigmoid", CONV(6, K(2, 2), GROUPS(2)), IN(IMAGE(2, 4, 4, 5)), .fused = &sigmoid},
 
 	{"dense", DENSE(7), IN(VECTOR(5, 13))},
+	{"dense 12 to 4100", DENSE(4100), IN(VECTOR(18, 12)), .tolerance = 1e-4,
+	 .no_differences = true},
+	{"dense 3x2x2 to 2050", DENSE(2050), IN(IMAGE(3, 3, 2, 2)), .tolerance = 1e-4,
+	 .no_differences = true},
 	{"dense batch 1", DENSE(16), IN(VECTOR(1, 32))},
 	{"dense one unit", DENSE(1), IN(VECTOR(3, 5))},
 	{"dense 10 of 500", DENSE(10), IN(VECTOR(4, 500))},

@@ -4,7 +4,7 @@
  * A transformer that reads one step after another predicts what it predicts from the whole
  * sequence; weights that two layers share are one key; initial weights; with a large vocabulary,
  * whose predictions and their gradient are in one place, gradients are those of ref, whatever is
- * computed again.
+ * computed again, in bfloat16 too.
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #include "../lib/check.h"
 
-enum { STEPS = 9, CLASSES = 11, MANY = 4100, SAMPLES = 2 };
+enum { STEPS = 9, CLASSES = 11, MANY = 4100, HIDDEN = 12, SAMPLES = 2 };
 
 struct model {
 	struct mu_net *net;
@@ -30,7 +30,7 @@ static enum mu_status open_model(struct model *m, struct mu_device *device, size
 					     .shape = {1, steps, 1},
 					     .classes = CLASSES,
 					     .num_layers = 2,
-					     .hidden = 12,
+					     .hidden = HIDDEN,
 					     .heads = 3};
 
 	*m = (struct model){.net = NULL};
@@ -187,14 +187,15 @@ out:
 	return st;
 }
 
-static enum mu_status train(const char *name, enum mu_recompute recompute, struct step *s)
+static enum mu_status train(const char *name, enum mu_dtype dtype, enum mu_recompute recompute,
+			    struct step *s)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_net_config config = {.network = "gpt2",
 					     .shape = {1, STEPS, 1},
 					     .classes = MANY,
 					     .num_layers = 2,
-					     .hidden = 12,
+					     .hidden = HIDDEN,
 					     .heads = 3,
 					     .dropout_given = true,
 					     .dropout = 0.2f,
@@ -205,6 +206,7 @@ static enum mu_status train(const char *name, enum mu_recompute recompute, struc
 
 	*s = (struct step){.loss = 0};
 	MU_TRY(mu_device_open(&device, name, 2));
+	MU_TRY(mu_device_set_dtype(&device, dtype));
 	MU_TRY(mu_net_new(&m.net, &config));
 	MU_TRY(mu_plan_new(&m.plan, m.net, &device, SAMPLES, MU_PHASE_TRAIN, NULL));
 	s->arena_bytes = mu_plan_arena_bytes(m.plan);
@@ -245,13 +247,13 @@ static void test_gradients(const char *device)
 {
 	struct step ref, none, again;
 
-	if (!CHECK(train("ref", MU_RECOMPUTE_NONE, &ref) == MU_OK) ||
-	    !CHECK(train(device, MU_RECOMPUTE_NONE, &none) == MU_OK))
+	if (!CHECK(train("ref", MU_FLOAT32, MU_RECOMPUTE_NONE, &ref) == MU_OK) ||
+	    !CHECK(train(device, MU_FLOAT32, MU_RECOMPUTE_NONE, &none) == MU_OK))
 		return;
 	printf("%s: largest difference of a gradient %.1e\n", device, distance(&none, &ref));
 	CHECK(distance(&none, &ref) < 1e-5);
 	for (int level = MU_RECOMPUTE_ATTENTION; level <= MU_RECOMPUTE_ALL; level++) {
-		if (!CHECK(train(device, (enum mu_recompute)level, &again) == MU_OK))
+		if (!CHECK(train(device, MU_FLOAT32, (enum mu_recompute)level, &again) == MU_OK))
 			break;
 		CHECK(again.n == none.n && again.loss == none.loss &&
 		      memcmp(again.gradients, none.gradients, none.n * sizeof(float)) == 0);
@@ -260,6 +262,59 @@ static void test_gradients(const char *device)
 		mu_free(again.gradients);
 	}
 	mu_free(none.gradients);
+	mu_free(ref.gradients);
+}
+
+/* Does the device have the type here? Says why not. */
+static bool has_bfloat16(const char *name)
+{
+	struct mu_device device;
+	bool has = false;
+
+	if (!CHECK(mu_device_open(&device, name, 1) == MU_OK))
+		return false;
+	has = mu_device_set_dtype(&device, MU_BFLOAT16) == MU_OK;
+	if (!has)
+		printf("%s, bfloat16: skipped: %s\n", name, mu_trace_message());
+	mu_trace_clear();
+	mu_device_close(&device);
+	return has;
+}
+
+/* |a - b| / |b| of n gradients. */
+static double relative(const float *a, const float *b, size_t n)
+{
+	double difference = 0, size = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		difference += pow((double)a[i] - (double)b[i], 2);
+		size += pow((double)b[i], 2);
+	}
+	return sqrt(difference / size);
+}
+
+/*
+ * The first key is the embedding's, whose gradient is also the head's. A number of 8 bits is 0.0017
+ * away at the root of the mean square, and a gradient has come through some twenty products:
+ * 0.008 if they are independent. Measured: 0.0111.
+ */
+static void test_bfloat16(const char *device)
+{
+	struct step ref, half;
+	double all, table;
+
+	if (!has_bfloat16(device))
+		return;
+	if (!CHECK(train("ref", MU_FLOAT32, MU_RECOMPUTE_NONE, &ref) == MU_OK) ||
+	    !CHECK(train(device, MU_BFLOAT16, MU_RECOMPUTE_NONE, &half) == MU_OK))
+		return;
+	all = relative(half.gradients, ref.gradients, ref.n);
+	table = relative(half.gradients, ref.gradients, (size_t)MANY * HIDDEN);
+	printf("%s, bfloat16: loss %.6f (%.6f); gradients are %.4f of their size away, the "
+	       "table's %.4f\n",
+	       device, half.loss, ref.loss, all, table);
+	CHECK(fabs(half.loss / ref.loss - 1) < 0.001 && all < 0.02 && table < 0.02);
+	mu_free(half.gradients);
 	mu_free(ref.gradients);
 }
 
@@ -274,5 +329,7 @@ int main(void)
 	test_gradients("ref");
 	if (strcmp(mu_device_table[0]->name, "ref") != 0)
 		test_gradients(mu_device_table[0]->name);
+	if (strcmp(mu_device_table[0]->name, "cpu") == 0)
+		test_bfloat16("cpu");
 	return check_failures() ? 1 : 0;
 }

@@ -140,6 +140,8 @@ dnnl_alg_kind_t mu_cpu_eltwise(const struct mu_activation *activation);
 /* As mu_dnnl_describe; an error where oneDNN has no such kernel. */
 enum mu_status mu_cpu_describe(struct cpu_plan *p, const struct cpu_request *request,
 			       dnnl_primitive_desc_t *pd);
+/* The same bytes with another description. */
+int mu_cpu_seen_as(struct cpu_plan *p, int memory, const struct cpu_md *md);
 /* to = a and b, element by element; dimensions of b may be 1. activation: behind it, or NULL. */
 struct cpu_pair {
 	int a, b, to;
@@ -191,6 +193,8 @@ struct cpu_rows_grad {
 	bool columns, has_bias; /* columns: the weight is dnnl_ba */
 };
 enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_rows_grad *g);
+/* The same as a step of oneDNN's, of any type of products; x, dy: memories of rows. Never added. */
+enum mu_status mu_cpu_rows_weight_step(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy);
 
 /* ---- cpu/winograd.c ---- */
 

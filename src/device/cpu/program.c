@@ -153,6 +153,13 @@ out:
 	return st;
 }
 
+int mu_cpu_seen_as(struct cpu_plan *p, int memory, const struct cpu_md *md)
+{
+	const struct cpu_memory *m = &p->impl->memories[memory];
+
+	return mu_cpu_memory(p, md, m->place, m->index);
+}
+
 enum mu_status mu_cpu_weights_as(struct cpu_plan *p, int ndims, const dnnl_dim_t *dims,
 				 const struct cpu_md *md, int *out)
 {

@@ -67,14 +67,6 @@ enum mu_status mu_cpu_rows_data(struct cpu_plan *p, const struct cpu_rows *m,
 	return mu_cpu_describe(p, &request, pd);
 }
 
-/* The same bytes as rows. */
-static int as_rows(struct cpu_plan *p, int memory, const struct cpu_md *rows)
-{
-	const struct cpu_memory *m = &p->impl->memories[memory];
-
-	return mu_cpu_memory(p, rows, m->place, m->index);
-}
-
 enum mu_status mu_cpu_rows_input(struct cpu_plan *p, const struct cpu_rows *m, int *out)
 {
 	enum mu_status st = MU_OK;
@@ -84,8 +76,9 @@ enum mu_status mu_cpu_rows_input(struct cpu_plan *p, const struct cpu_rows *m, i
 
 	mu_cpu_tensor_md(&have, in);
 	mu_cpu_tag(&last, &in->shape, dnnl_acdb);
+	last.data_type = m->x.data_type;
 	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &last, false, &memory));
-	*out = as_rows(p, memory, &m->x);
+	*out = mu_cpu_seen_as(p, memory, &m->x);
 out:
 	return st;
 }
@@ -120,6 +113,50 @@ out:
 	return st;
 }
 
+enum mu_status mu_cpu_rows_weight_step(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy)
+{
+	enum mu_status st = MU_OK;
+	struct cpu_md have, gradient = m->weight;
+	const struct cpu_request request = {.kind = CPU_INNER_PRODUCT,
+					    .prop = dnnl_backward_weights,
+					    .src = &m->x,
+					    .weights = &gradient,
+					    .bias = m->has_bias ? &m->bias : NULL,
+					    .dst = &m->y,
+					    .hint = m->hint};
+	dnnl_primitive_desc_t pd = NULL;
+	struct cpu_arg args[4] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}};
+	int n = 2;
+
+	gradient.data_type = dnnl_f32;
+	MU_TRY(mu_cpu_describe(p, &request, &pd));
+	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_weights_md, &gradient));
+	mu_cpu_param_md(&have, &p->op->params[m->which], 2, m->weight.dims);
+	if (m->has_bias)
+		args[n++] = (struct cpu_arg){
+			DNNL_ARG_DIFF_BIAS,
+			mu_cpu_memory(p, &m->bias, CPU_PARAM_GRAD, (size_t)m->which + 1)};
+	args[n++].arg = DNNL_ARG_DIFF_WEIGHTS;
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, &gradient,
+			      mu_cpu_memory(p, &have, CPU_PARAM_GRAD, (size_t)m->which)));
+out:
+	return st;
+}
+
+/* Of rounded numbers: a product of matrices (see dense.c). */
+static enum mu_status describe_data(struct cpu_plan *p, const struct cpu_rows *m,
+				    struct cpu_arg *args, dnnl_primitive_desc_t *pd)
+{
+	const struct cpu_request request = {
+		.kind = CPU_MATMUL, .src = &m->y, .weights = &m->weight, .dst = &m->x};
+
+	if (m->x.data_type == dnnl_f32)
+		return mu_cpu_rows_data(p, m, pd);
+	args[0].arg = DNNL_ARG_SRC;
+	args[2].arg = DNNL_ARG_DST;
+	return mu_cpu_describe(p, &request, pd);
+}
+
 enum mu_status mu_cpu_rows_input_grad(struct cpu_plan *p, const struct cpu_rows *m, int dy)
 {
 	enum mu_status st = MU_OK;
@@ -132,11 +169,12 @@ enum mu_status mu_cpu_rows_input_grad(struct cpu_plan *p, const struct cpu_rows 
 
 	mu_cpu_tensor_md(&have, in);
 	mu_cpu_tag(&last, &in->shape, dnnl_acdb);
+	last.data_type = m->x.data_type;
 	grad = to = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
 	if (!mu_dnnl_equal(&have, &last))
 		grad = mu_cpu_temporary(p, &last);
-	args[2].memory = as_rows(p, grad, &m->x);
-	MU_TRY(mu_cpu_rows_data(p, m, &pd));
+	args[2].memory = mu_cpu_seen_as(p, grad, &m->x);
+	MU_TRY(describe_data(p, m, args, &pd));
 	MU_TRY(mu_cpu_rows_weight(p, m, pd, &args[1].memory));
 	MU_TRY(mu_cpu_step(p, pd, 3, args));
 	if (grad != to)

@@ -2,8 +2,9 @@
 /*
  * Softmax cross-entropy in loops of our own on plain tensors; formulas: ref/softmax.c. A
  * convolution before it may give another layout. Where channels lie last, as in a language model, a
- * prediction is a row, and the loops are vector loops; else the input is reordered into the output
- * and worked on there, and the gradient leaves through a temporary.
+ * prediction is a row, and the loops are vector loops, which threads share; else the input is
+ * reordered into the output and worked on there, and the gradient leaves through a temporary, as
+ * with rows of another type.
  */
 #include "cpu.h"
 
@@ -124,24 +125,50 @@ static void backward_reordered(struct mu_op *op)
 	backward(op, op->scratch);
 }
 
-/* ---- channels last ---- */
+/* ---- channels last: rows, which threads share ---- */
 
-static void forward_rows(struct mu_op *op)
+struct rows {
+	size_t begin, end;
+};
+
+static struct rows rows_of(const struct size *s, struct cpu_part part)
+{
+	const size_t n = s->n * s->area;
+
+	return (struct rows){part.index * n / part.n, (part.index + 1) * n / part.n};
+}
+
+static void forward_rows(struct mu_op *op, struct cpu_part part)
+{
+	const struct size s = size_of(op);
+	const struct rows rows = rows_of(&s, part);
+
+	for (size_t i = rows.begin; i < rows.end; i++)
+		mu_cpu_softmax(op->inputs[0]->data + i * s.classes,
+			       op->outputs[0]->data + i * s.classes, s.classes);
+}
+
+/* The values are where the predictions will be. */
+static void forward_rows_in_place(struct mu_op *op, struct cpu_part part)
+{
+	const struct size s = size_of(op);
+	const struct rows rows = rows_of(&s, part);
+
+	for (size_t i = rows.begin; i < rows.end; i++)
+		mu_cpu_softmax_in_place(op->outputs[0]->data + i * s.classes, s.classes);
+}
+
+/* In the order of the rows, whoever computed them. */
+static void loss_of_rows(struct mu_op *op)
 {
 	struct mu_batch *b = op->batch;
-	struct size s = size_of(op), row = {1, s.classes, 1};
+	const struct size s = size_of(op), row = {1, s.classes, 1};
 
 	b->loss = 0;
-	for (size_t i = 0; i < s.n * s.area; i++) {
-		float *p = op->outputs[0]->data + i * s.classes;
-
-		if (op->in_place)
-			mu_cpu_softmax_in_place(p, s.classes);
-		else
-			mu_cpu_softmax(op->inputs[0]->data + i * s.classes, p, s.classes);
+	for (size_t i = 0; i < s.n * s.area; i++)
 		if (counts(b, &s, i))
-			b->loss += loss_of(p, &row, (size_t)b->labels[i], b->label_smoothing);
-	}
+			b->loss += loss_of(op->outputs[0]->data + i * s.classes, &row,
+					   (size_t)b->labels[i], b->label_smoothing);
 }
 
 MU_LOOP static void subtract(const float *restrict p, float *restrict dx, size_t n, float share)
@@ -156,13 +183,14 @@ MU_LOOP static void subtract_in_place(float *dx, size_t n, float share)
 		dx[k] -= share;
 }
 
-static void backward_rows(struct mu_op *op)
+static void rows_back(const struct mu_op *op, float *to, struct cpu_part part)
 {
 	const struct mu_batch *b = op->batch;
-	struct size s = size_of(op);
+	const struct size s = size_of(op);
+	const struct rows rows = rows_of(&s, part);
 
-	for (size_t i = 0; i < s.n * s.area; i++) {
-		float *dx = op->inputs[0]->grad + i * s.classes;
+	for (size_t i = rows.begin; i < rows.end; i++) {
+		float *dx = to + i * s.classes;
 
 		if (!counts(b, &s, i)) {
 			memset(dx, 0, s.classes * sizeof *dx);
@@ -178,15 +206,45 @@ static void backward_rows(struct mu_op *op)
 	}
 }
 
-static enum mu_status plan_rows(struct cpu_plan *p, const struct cpu_md *last)
+static void backward_rows(struct mu_op *op, struct cpu_part part)
+{
+	rows_back(op, op->inputs[0]->grad, part);
+}
+
+static void backward_rows_converted(struct mu_op *op, struct cpu_part part)
+{
+	rows_back(op, op->scratch, part);
+}
+
+/* have: of the input, rows of any type. */
+static enum mu_status plan_rows(struct cpu_plan *p, const struct cpu_md *have)
 {
 	enum mu_status st = MU_OK;
+	struct mu_op *op = p->op;
+	const bool converts = have->data_type != dnnl_f32;
+	const int from = mu_cpu_memory(p, have, CPU_IN_DATA, 0);
+	struct cpu_md rows = *have;
+	size_t nbytes;
+	int gradient;
 
-	MU_TRY(mu_cpu_set_tensor(p->op->outputs[0], last));
-	mu_cpu_call(p, forward_rows);
+	rows.data_type = dnnl_f32;
+	nbytes = mu_dnnl_nbytes(&rows);
+	op->in_place = op->in_place && !converts;
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &rows));
+	if (converts)
+		MU_TRY(mu_cpu_reorder(p, from, mu_cpu_memory(p, &rows, CPU_OUT_DATA, 0)));
+	mu_cpu_share(p, op->in_place || converts ? forward_rows_in_place : forward_rows, nbytes);
+	mu_cpu_call(p, loss_of_rows);
 	p->program = &p->impl->backward;
-	if (p->op->inputs[0]->needs_grad)
-		mu_cpu_call(p, backward_rows);
+	if (!op->inputs[0]->needs_grad)
+		goto out;
+	if (!converts) {
+		mu_cpu_share(p, backward_rows, nbytes);
+		goto out;
+	}
+	gradient = mu_cpu_temporary(p, &rows);
+	mu_cpu_share(p, backward_rows_converted, nbytes);
+	MU_TRY(mu_cpu_reorder(p, gradient, mu_cpu_memory(p, have, CPU_IN_GRAD, 0)));
 out:
 	return st;
 }
@@ -203,6 +261,7 @@ enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
 	mu_cpu_tensor_md(&have, op->inputs[0]);
 	if (!is_plain) {
 		mu_cpu_tag(&plain, &op->inputs[0]->shape, dnnl_acdb);
+		plain.data_type = have.data_type;
 		if (mu_dnnl_equal(&have, &plain))
 			return plan_rows(p, &have);
 	}
