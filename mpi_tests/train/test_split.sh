@@ -165,6 +165,22 @@ expect '^stage 0 on cpu:0: embed to [a-z0-9]+, [0-9]+ parameters, 0\.000166 GMAC
 # 16 units of 12 steps and their gradients, of 8 samples
 expect "^from stage 0 to stage 1: 1 tensor, $((16 * 12 * 4 * 2 * 8)) bytes per step, both ways\$"
 
+# 58,675,200 parameters of 4 bytes; adam has two states. What the runs' "peak memory" shows beside it
+# is in RESULTS.md.
+gpt="--network gpt2 --num-layers 6 --num-hidden 768 --num-heads 12 --num-classes 20000 --seq-len 64 --batch-size 4
+	--optimizer adam --summary"
+train 1 $gpt
+expect '^1 worker +234\.7 +234\.7 +469\.4 +([0-9.]+) +[0-9.]+$'
+train 2 $gpt
+expect '^2 workers +234\.7 +234\.7 +234\.7 +([0-9.]+) +[0-9.]+$'
+train 2 $gpt --kv-store dist_allreduce
+expect '^2 workers +234\.7 +469\.4 +469\.4 +([0-9.]+) +[0-9.]+$'
+train 3 $gpt
+expect '^2 workers +234\.7 +234\.7 +0\.0 +([0-9.]+) +[0-9.]+$'
+expect '^1 server +234\.7 +0\.0 +469\.4 +0\.0 +704\.1$'
+train 1 $gpt --kv-store dist_sync # what a job with servers holds is not known from one rank
+expect '^memory: weights 234\.7 MB'
+
 run_limited 60 1 --network lstm --image-shape 1,12,1 --num-classes 50 --summary --time-block 20
 [ $status = 2 ] || fail "exit status $status, not 2, of a summary of blocks that are too long"
 expect 'error: --time-block: a block of 20 steps is longer than the longest sequence, of 12'

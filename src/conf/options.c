@@ -296,7 +296,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 		v->data_train = v->data_val;
 		v->data_train_idx = v->data_val_idx;
 	}
-	if (mu_conf_has_job(v))
+	if (mu_conf_has_job(v) || mu_conf_sums_up_job(v, ranks))
 		MU_TRY(mu_conf_job_settle(o, ranks, v));
 out:
 	return st;

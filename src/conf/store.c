@@ -96,6 +96,19 @@ static const char *default_store(const struct conf *v, int ranks)
 	return makes_teams(v) || (ranks == 2 && !servers) ? "dist_sharded" : "dist_sync";
 }
 
+bool mu_conf_sums_up_job(const struct conf *v, int ranks)
+{
+	struct mu_kv_type is;
+
+	if (!v->summary || v->facts.split || makes_teams(v))
+		return false;
+	if (!v->kv_store || ranks > 1)
+		return true;
+	if (mu_kv_type_check(v->kv_store, &is) != MU_OK)
+		mu_trace_clear(); /* the job's settings say it again */
+	return !is.has_servers;
+}
+
 enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct conf *v)
 {
 	enum mu_status st = MU_OK;

@@ -317,6 +317,20 @@ out:
 	return st;
 }
 
+/* Who is a worker and who a server, and what depends on their numbers. */
+static enum mu_status find_roles(struct train_run *run, struct conf *conf, MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_topology_init(&run->topology, comm,
+				conf->store.has_servers ? (int)conf->num_servers : 0,
+				conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED
+								      : MU_PLACEMENT_SPREAD));
+	mu_conf_roles_settle(conf, run->topology.num_workers, run->topology.num_servers);
+out:
+	return st;
+}
+
 static enum mu_status run_job(struct train_run *run, struct mu_options *options, struct conf *conf,
 			      const struct arguments *arguments, MPI_Comm comm,
 			      struct mu_train_end *end)
@@ -335,7 +349,10 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(read_files(options, conf, run, comm));
 	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
 	if (v->summary) {
-		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list) : MU_OK, comm));
+		MU_TRY(find_roles(run, conf, comm));
+		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list, &run->topology)
+					  : MU_OK,
+				comm));
 		goto out;
 	}
 	if (v->text.sample) {
@@ -346,11 +363,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(check_job(run));
 	end->phase = MU_TRAIN_ROLES;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
-	MU_TRY(mu_topology_init(&run->topology, comm,
-				run->store.has_servers ? (int)v->num_servers : 0,
-				v->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED
-								   : MU_PLACEMENT_SPREAD));
-	mu_conf_roles_settle(conf, run->topology.num_workers, run->topology.num_servers);
+	MU_TRY(find_roles(run, conf, comm));
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
 		 run->topology.index);
 	end->phase = MU_TRAIN_SETUP;

@@ -11,6 +11,7 @@
 
 struct engine_device_list;
 struct mu_engine;
+struct mu_topology;
 struct report_observers;
 struct train_batches;
 
@@ -18,9 +19,10 @@ struct train_batches;
  * Not collective. */
 enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_list *devices);
 
-/* summary.c: --summary, the network of the options on standard output. No data, no roles. Not
- * collective. */
-enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices);
+/* summary.c: --summary, the network of the options and the memory of a rank on standard output. No
+ * data. Not collective. */
+enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices,
+				const struct mu_topology *roles);
 
 /* ---- setup.c ---- */
 

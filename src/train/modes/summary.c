@@ -1,12 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --summary: the layers of a network, and where it is cut. */
+/* --summary: the layers of a network, where it is cut, and what a rank holds of it. */
 #include <muster/base.h>
+#include <muster/comm.h>
 
 #include "engine/engine.h"
 #include "modes.h"
 #include "train/data.h"
 
-enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices)
+/* ---- memory of a rank ---- */
+
+struct memory {
+	double weights, gradients, optimizer, activations; /* bytes */
+};
+
+static void print_rank(const char *role, int n, const struct memory *m)
+{
+	if (n > 0)
+		printf("%d %s%-*s %10.1f %10.1f %10.1f %12.1f %10.1f\n", n, role, n > 1 ? 12 : 13,
+		       n > 1 ? "s" : "", m->weights / 1e6, m->gradients / 1e6, m->optimizer / 1e6,
+		       m->activations / 1e6,
+		       (m->weights + m->gradients + m->optimizer + m->activations) / 1e6);
+}
+
+/*
+ * A server end, on a server or in a worker, holds its share of the model: the states of the
+ * optimizer, and the gradients of every other node. Where workers update they have all states, and
+ * the sums.
+ */
+static void print_memory(const struct conf *v, const struct mu_topology *roles,
+			 const struct mu_plan *plan, size_t n_devices)
+{
+	const char *names[MU_MAX_STATES];
+	const double all = (double)mu_plan_n(plan) * sizeof(float);
+	const double n_states = mu_optim_states(&v->optim, names);
+	const int n_ends = roles->num_servers > 0 ? roles->num_servers : roles->num_workers;
+	const double share = all / n_ends, arrived = (roles->num_nodes - 1) * share;
+	const struct memory server = {share, arrived, n_states * share, 0};
+	struct memory worker = {all, all * (double)n_devices, 0,
+				(double)mu_plan_arena_bytes(plan) * (double)n_devices};
+
+	if (!v->store.has_servers) {
+		const bool updates = v->facts.sums_elsewhere;
+
+		worker.gradients += arrived + (updates && v->store.distributed ? all : 0);
+		worker.optimizer = n_states * (updates ? all : share);
+	}
+	printf("\n%-15s %10s %10s %10s %12s %10s\n", "MB of each of", "weights", "gradients",
+	       "optimizer", "activations", "total");
+	print_rank("worker", roles->num_workers, &worker);
+	print_rank("server", roles->num_servers, &server);
+	printf("%s with %s; libraries and batches of data take some 50 to 100 MB more\n",
+	       v->kv_store, v->optim.name);
+	if (roles->num_nodes < roles->size && v->store.synchronous)
+		printf("ranks of a node share one copy of the weights, and read each other's "
+		       "gradients in place\n");
+}
+
+/* ---- the mode ---- */
+
+enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices,
+				const struct mu_topology *roles)
 {
 	enum mu_status st = MU_OK;
 	struct mu_net_config model;
@@ -39,8 +92,12 @@ enum mu_status mu_train_summary(const struct conf *v, const struct engine_device
 	MU_TRY(v->summary == CONF_SUMMARY_DOT ? mu_plan_dot(plan, stdout)
 					      : mu_plan_summary(plan, stdout));
 	ops = mu_engine_ops_of(devices);
-	if (ops->print && v->summary != CONF_SUMMARY_DOT)
+	if (v->summary == CONF_SUMMARY_DOT)
+		goto out;
+	if (ops->print) /* each rank has its stages alone */
 		MU_TRY(ops->print(devices, v, plan, stdout));
+	else if (v->store.synchronous || v->store.distributed) /* settled: mu_conf_sums_up_job */
+		print_memory(v, roles, plan, devices->n);
 out:
 	mu_plan_free(plan);
 	mu_net_free(net);
