@@ -2,7 +2,8 @@
 /*
  * GPT-2 (Radford et al., Language models are unsupervised multitask learners, 2019): a token's row
  * of a table and its position's, blocks of attention, and an output whose product reads the table
- * again. Weights begin as normal numbers of deviation 0.02. By default 124,439,808 parameters.
+ * again (untied: has weights of its own). Weights begin as normal numbers of deviation 0.02. By
+ * default 124,439,808 parameters.
  */
 #include "transformer.h"
 
@@ -37,7 +38,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_positions(net, x, &positions, "wpe");
 	x = mu_transformer_blocks(net, x, &s);
 	x = mu_net_convolution(net, x, &head, "head");
-	mu_net_tie(net, "wte_weight");
+	if (!config->untied)
+		mu_net_tie(net, "wte_weight");
 	mu_net_softmax(net, x, "softmax");
 	if (config->padded)
 		mu_net_ignore_label(net, 0);

@@ -56,6 +56,7 @@ struct mu_net_config {
 	enum mu_recompute recompute;
 	bool padded; /* number 0 is no word, but fills sequences up: it is not to be predicted */
 	bool dropout_given;
+	bool untied; /* the output of a transformer of text has weights of its own */
 	float dropout;
 };
 

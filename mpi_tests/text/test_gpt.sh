@@ -41,6 +41,21 @@ cmp -s first "$log" || fail "the likeliest of one is not the likeliest: $(cat "$
 "$TRAINER" --load good-latest --sample 80 --prime "the cat " --sample-top-p 0 --seed 3 >"$log" 2>&1
 cmp -s first "$log" || fail "the fewest words that have probability 0 are not one: $(cat "$log")"
 
+part "layers on two devices, and on two ranks"
+pieces="--batch-size 8 --num-epochs 1 --tie-weights 0 --micro-batches 4 --update-period 1"
+train 1 $gpt $pieces --model-prefix whole
+expect '^network gpt2: 23776 parameters in 29 arrays' # 25 x 16 more than tied
+train 1 $gpt $pieces --model-parallel 2 --model-prefix devices
+expect '^stage 1 on cpu:1: .* to softmax, '
+same_model whole-0001.h5 devices-0001.h5 || fail "two devices train other bits"
+train 2 $gpt $pieces --model-parallel-ranks 2 --recompute all --model-prefix ranks
+same_model whole-0001.h5 ranks-0001.h5 || fail "two ranks train other bits"
+train 1 --evaluate --load whole-0001.h5 --data-train text.txt --data-val text.txt $plain
+expect '^options from whole-0001.h5: .*tie-weights 0'
+run_limited 60 1 $gpt --model-parallel 2
+[ $status = 2 ] || fail "exit status $status, not 2, of tied weights on two devices"
+expect 'error: .*wte.* both must be on one device, or have weights of their own \(--tie-weights 0\)'
+
 part "tokens"
 "$BUILDDIR/tokenize" --train --vocab-size 300 tokens text.txt >tokenize.log || fail "no tokens: $(cat tokenize.log)"
 small="--network gpt2 --num-layers 1 --num-hidden 32 --num-heads 4 --num-positions 40 --data-dir tokens
@@ -80,6 +95,8 @@ refuse $small --seq-len 16 --buckets 8
 expect 'error: --seq-len 16 with --buckets 8: both say how long they are'
 refuse --network vit-tiny --benchmark 1 --num-positions 4 $plain
 expect 'error: --num-positions 4 .*it is for transformers of text'
+refuse --network vit-tiny --benchmark 1 --tie-weights 0 $plain
+expect 'error: --tie-weights 0 .*it is for transformers of text'
 refuse $gpt --vocab tok-latest
 expect 'error: --vocab tok-latest: has a tokenizer, not the words of a text'
 

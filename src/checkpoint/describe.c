@@ -184,6 +184,7 @@ static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_NUM_LAYERS] = "num-layers",
 	[CHECKPOINT_NUM_HIDDEN] = "num-hidden",	  [CHECKPOINT_NUM_EMBED] = "num-embed",
 	[CHECKPOINT_NUM_HEADS] = "num-heads",	  [CHECKPOINT_NUM_POSITIONS] = "num-positions",
+	[CHECKPOINT_TIE_WEIGHTS] = "tie-weights",
 	[CHECKPOINT_NUM_CLASSES] = "num-classes", [CHECKPOINT_IMAGE_SHAPE] = "image-shape",
 	[CHECKPOINT_DROPOUT] = "dropout",	  [CHECKPOINT_TEXT] = "text",
 	[CHECKPOINT_VOCAB] = "vocab",		  [CHECKPOINT_BUCKETS] = "buckets",

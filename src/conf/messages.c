@@ -28,6 +28,7 @@ static const struct {
 	{"random_resized_crop", "--random-resized-crop"},
 	{"take network", "use --network"},
 	{"set-up timeout", "--setup-timeout"},
+	{"untied weights", "weights of their own (--tie-weights 0)"},
 };
 
 void mu_conf_name_options(void)

@@ -102,6 +102,7 @@ enum { TRAIN_MAX_LENGTHS = 64, TRAIN_LONGEST = 65536 };
 /* Networks of sequences, and texts. */
 struct conf_text {
 	long hidden, embed, heads, positions; /* 0: the network's default */
+	long tied;
 	double dropout;     /* if dropout_given */
 	bool dropout_given;
 	enum conf_unit unit;

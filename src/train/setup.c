@@ -60,6 +60,7 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 				      .recompute = v->recompute,
 				      .padded = v->facts.of_text,
 				      .dropout_given = v->text.dropout_given,
+				      .untied = !v->text.tied,
 				      .dropout = (float)v->text.dropout};
 }
 

@@ -52,7 +52,7 @@ enum mu_status mu_plan_find_ties(struct mu_plan *plan)
 		if (with == MU_PLAN_NONE)
 			MU_FAIL(MU_ERR_USAGE,
 				"layer %s has the weight of another one, %s: both must be on one "
-				"device",
+				"device, or have untied weights",
 				plan->ops[i].name, plan->ops[i].params[0].name);
 		plan->ties[i].with = with;
 		plan->ties[with].reader = i;
@@ -60,7 +60,8 @@ enum mu_status mu_plan_find_ties(struct mu_plan *plan)
 	for (size_t i = 0; i < plan->n_ops; i++)
 		if (plan->ops[i].kind == MU_OP_EMBEDDING && is_read_elsewhere(plan, i))
 			MU_FAIL(MU_ERR_USAGE,
-				"another layer has the weight of %s: both must be on one device",
+				"another layer has the weight of %s: both must be on one device, "
+				"or have untied weights",
 				plan->ops[i].name);
 out:
 	return st;
