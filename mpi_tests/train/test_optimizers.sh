@@ -83,6 +83,9 @@ for job in "factor --lr-factor 0.5 --lr-factor-epoch 0.5 --final-lr 0.01" "poly 
 	[ "$job" = constant ] || expect "^learning rate: schedule ${job%% *}\$"
 done
 expect_none '^learning rate:'
+expect_none 'lr-step-epochs'
+train 1 $mlp --num-epochs 2 --num-examples 640 --lr-step-epochs 1,2
+expect '^warning: --lr-step-epochs 1,2: the run ends after epoch 2, before the rate changes at 2$'
 train 1 $mlp --num-epochs 4 --lr 0.1 --lr-step-epochs pow2 --warmup-epochs 1 --warmup-strategy constant \
 	--warmup-begin-lr 0.02
 expect '^learning rate: schedule poly$'

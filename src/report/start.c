@@ -295,6 +295,19 @@ static void report_states(const struct mu_engine *e)
 			      e->conf->sync_period > 1 ? " on every worker" : "");
 }
 
+/* Rates that change too late. */
+static void warn_of_steps(const struct conf *v)
+{
+	struct mu_schedule s = {.lr = 1};
+
+	if (!v->schedule.step_epochs || mu_schedule_parse(&s, v->schedule.step_epochs, 1) != MU_OK)
+		return;
+	if (s.n_steps > 0 && s.steps[s.n_steps - 1] >= (double)v->num_epochs)
+		mu_log_warn("--lr-step-epochs %s: the run ends after epoch %ld, before the rate "
+			    "changes at %g",
+			    v->schedule.step_epochs, v->num_epochs, s.steps[s.n_steps - 1]);
+}
+
 static void report_optimizer(const struct report_view *view, size_t count)
 {
 	const struct mu_engine *e = view->engine;
@@ -312,6 +325,7 @@ static void report_optimizer(const struct report_view *view, size_t count)
 			      e->team.size > 1 ? "teams" : "workers");
 	if (has_rate && s->kind != CONF_SCHEDULE_CONSTANT)
 		mu_log_detail("learning rate: schedule %s", mu_conf_schedule_words[s->kind]);
+	warn_of_steps(v);
 	if (s->warmup_epochs > 0)
 		mu_log_detail("learning rate: %s warm-up of %g epochs from %g",
 			      mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,
