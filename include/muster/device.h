@@ -204,6 +204,13 @@ struct mu_attention {
 	float dropout;
 };
 
+/* Of an input: kv, heads of keys and values; d, channels of a head; channels = (heads + 2 kv) d. */
+struct mu_attention_sizes {
+	size_t n, steps, heads, kv, d, channels;
+};
+struct mu_attention_sizes mu_attention_sizes(const struct mu_attention *a,
+					     const struct mu_shape *in);
+
 /*
  * x (n, c, h, w) becomes (n, c, steps, 1), steps = h w, in that order: y(t) = x(t) + weight[t].
  * token: one step more, before the others: y(0) = token + weight[0], y(t + 1) = x(t) + weight[t +

@@ -28,6 +28,19 @@ const char *mu_shape_text(const struct mu_shape *shape, char *text, size_t nbyte
 	return text;
 }
 
+struct mu_attention_sizes mu_attention_sizes(const struct mu_attention *a,
+					     const struct mu_shape *in)
+{
+	const size_t heads = (size_t)a->heads, kv = a->kv_heads ? (size_t)a->kv_heads : heads;
+
+	return (struct mu_attention_sizes){.n = in->dims[0],
+					   .steps = in->dims[2],
+					   .heads = heads,
+					   .kv = kv,
+					   .d = in->dims[1] / (heads + 2 * kv),
+					   .channels = in->dims[1]};
+}
+
 bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b)
 {
 	if (a->ndims != b->ndims)

@@ -339,28 +339,25 @@ static enum mu_status describe(struct cpu_plan *p, struct attention **out)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_attention *attr = p->op->attr;
-	const struct mu_shape *in = &p->op->inputs[0]->shape;
-	const size_t heads = (size_t)attr->heads;
-	const size_t kv = attr->kv_heads ? (size_t)attr->kv_heads : heads;
-	const size_t d = in->dims[1] / (heads + 2 * kv);
-	const size_t n_angles = attr->rotary > 0 ? in->dims[2] * d : 0;
+	const struct mu_attention_sizes s = mu_attention_sizes(attr, &p->op->inputs[0]->shape);
+	const size_t n_angles = attr->rotary > 0 ? s.steps * s.d : 0;
 	struct attention *a = calloc(1, sizeof *a + n_angles * sizeof(float));
 
 	*out = p->impl->own = a;
 	if (!a)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", p->op->name);
-	*a = (struct attention){.n = in->dims[0],
-				.steps = in->dims[2],
-				.heads = heads,
-				.kv = kv,
-				.d = d,
-				.width = in->dims[1],
-				.scale = 1 / sqrtf((float)d),
+	*a = (struct attention){.n = s.n,
+				.steps = s.steps,
+				.heads = s.heads,
+				.kv = s.kv,
+				.d = s.d,
+				.width = s.channels,
+				.scale = 1 / sqrtf((float)s.d),
 				.causal = attr->causal,
 				.gradient = -1};
-	a->scratch_floats = 3 * BLOCK * a->steps + (n_angles ? 2 * a->steps * d : 0);
-	if (a->scratch_floats < in->dims[1]) /* of a query, for struct mu_past */
-		a->scratch_floats = in->dims[1];
+	a->scratch_floats = 3 * BLOCK * a->steps + (n_angles ? 2 * a->steps * a->d : 0);
+	if (a->scratch_floats < a->width) /* of a query, for struct mu_past */
+		a->scratch_floats = a->width;
 	if (n_angles) {
 		a->angles = (float *)(a + 1);
 		fill_angles(a, (double)attr->rotary);

@@ -10,22 +10,9 @@
 /* Of dropout's random numbers: see pointwise.c. */
 enum { ELEMENT_BITS = 24 };
 
-struct sizes {
-	size_t n, steps, heads, kv, d, rows; /* rows: channels of the input */
-};
-
-static struct sizes sizes_of(const struct mu_op *op)
+static struct mu_attention_sizes sizes_of(const struct mu_op *op)
 {
-	const struct mu_attention *a = op->attr;
-	const struct mu_shape *in = &op->inputs[0]->shape;
-	const size_t heads = (size_t)a->heads, kv = a->kv_heads ? (size_t)a->kv_heads : heads;
-
-	return (struct sizes){.n = in->dims[0],
-			      .steps = in->dims[2],
-			      .heads = heads,
-			      .kv = kv,
-			      .d = in->dims[1] / (heads + 2 * kv),
-			      .rows = in->dims[1]};
+	return mu_attention_sizes(op->attr, &op->inputs[0]->shape);
 }
 
 enum mu_status mu_ref_check_attention(const struct mu_op *op)
@@ -34,7 +21,7 @@ enum mu_status mu_ref_check_attention(const struct mu_op *op)
 	const struct mu_attention *a = op->attr;
 	const struct mu_shape *in = &op->inputs[0]->shape;
 	struct mu_shape out = *in;
-	struct sizes s;
+	struct mu_attention_sizes s;
 
 	MU_TRY(mu_ref_need_ndims(op, 4, "(n, c, steps, 1)"));
 	if (a->heads < 1 || a->kv_heads < 0 || (a->kv_heads && a->heads % a->kv_heads != 0))
@@ -42,11 +29,11 @@ enum mu_status mu_ref_check_attention(const struct mu_op *op)
 			"%s (attention): %d heads, %d of keys; the latter must divide the former",
 			op->name, a->heads, a->kv_heads);
 	s = sizes_of(op);
-	if (in->dims[3] != 1 || s.d * (s.heads + 2 * s.kv) != s.rows || s.d == 0)
+	if (in->dims[3] != 1 || s.d * (s.heads + 2 * s.kv) != s.channels || s.d == 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"%s (attention): an input of %zu x %zu x %zu; its channels must be a "
 			"multiple of %zu, and w 1",
-			op->name, s.rows, s.steps, in->dims[3], s.heads + 2 * s.kv);
+			op->name, s.channels, s.steps, in->dims[3], s.heads + 2 * s.kv);
 	if (!(a->rotary >= 0) || (a->rotary > 0 && s.d % 2 != 0))
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"%s (attention): rotary %g with heads of %zu elements; an even number is "
@@ -70,11 +57,11 @@ out:
 static enum mu_status plan(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	struct sizes s;
+	struct mu_attention_sizes s;
 
 	MU_TRY(mu_ref_check_attention(op));
 	s = sizes_of(op);
-	op->scratch_nbytes = 2 * (s.rows + 1) * s.steps * sizeof(double);
+	op->scratch_nbytes = 2 * (s.channels + 1) * s.steps * sizeof(double);
 out:
 	return st;
 }
@@ -83,15 +70,15 @@ out:
 static void rotate(const struct mu_op *op, double *x, double sign, size_t first)
 {
 	const struct mu_attention *a = op->attr;
-	const struct sizes s = sizes_of(op);
+	const struct mu_attention_sizes s = sizes_of(op);
 	const size_t half = s.d / 2;
 
 	for (size_t h = 0; a->rotary > 0 && h < s.heads + s.kv; h++)
 		for (size_t i = 0; i < half; i++)
 			for (size_t t = 0; t < s.steps; t++) {
 				const double angle =
-					(double)(first + t) * pow((double)a->rotary,
-							-2.0 * (double)i / (double)s.d);
+					(double)(first + t) *
+					pow((double)a->rotary, -2.0 * (double)i / (double)s.d);
 				double *one = x + (h * s.d + i) * s.steps + t;
 				double *other = one + half * s.steps, u = *one, v = *other;
 
@@ -120,7 +107,8 @@ struct query {
 	size_t q, k, v, t, n_keys, element;
 };
 
-static struct query query(const struct mu_op *op, const struct sizes *s, size_t h, size_t t)
+static struct query query(const struct mu_op *op, const struct mu_attention_sizes *s, size_t h,
+			  size_t t)
 {
 	const size_t of = h * s->kv / s->heads;
 
@@ -129,11 +117,12 @@ static struct query query(const struct mu_op *op, const struct sizes *s, size_t 
 			      .v = (s->heads + s->kv + of) * s->d * s->steps,
 			      .t = t,
 			      .n_keys = ((const struct mu_attention *)op->attr)->causal ? t + 1
-										       : s->steps,
+											: s->steps,
 			      .element = (h * s->steps + t) * s->steps};
 }
 
-static void weigh(const double *x, const struct sizes *s, const struct query *q, double *w)
+static void weigh(const double *x, const struct mu_attention_sizes *s, const struct query *q,
+		  double *w)
 {
 	double largest = -INFINITY, sum = 0;
 
@@ -154,16 +143,16 @@ static void weigh(const double *x, const struct sizes *s, const struct query *q,
 
 static void load(const struct mu_op *op, size_t sample, double *x)
 {
-	const struct sizes s = sizes_of(op);
+	const struct mu_attention_sizes s = sizes_of(op);
 
-	for (size_t k = 0; k < s.rows * s.steps; k++)
-		x[k] = (double)op->inputs[0]->data[sample * s.rows * s.steps + k];
+	for (size_t k = 0; k < s.channels * s.steps; k++)
+		x[k] = (double)op->inputs[0]->data[sample * s.channels * s.steps + k];
 }
 
 /* The only step, behind others: see struct mu_past. x: the sample's input, rotated. */
 static void forward_past(struct mu_op *op, size_t n, double *x)
 {
-	const struct sizes s = sizes_of(op);
+	const struct mu_attention_sizes s = sizes_of(op);
 	const struct mu_past *past = op->past;
 	const size_t width = 2 * s.kv * s.d, t = past->steps;
 	float *rows = past->rows + n * past->most * width, *y = op->outputs[0]->data;
@@ -190,8 +179,7 @@ static void forward_past(struct mu_op *op, size_t n, double *x)
 			double out = 0;
 
 			for (size_t j = 0; j <= t; j++)
-				out += exp((double)w[j] - largest) / sum *
-				       (double)v[j * width + i];
+				out += exp((double)w[j] - largest) / sum * (double)v[j * width + i];
 			y[(n * s.heads + h) * s.d + i] = (float)out;
 		}
 	}
@@ -199,8 +187,8 @@ static void forward_past(struct mu_op *op, size_t n, double *x)
 
 static enum mu_status forward(struct mu_op *op)
 {
-	const struct sizes s = sizes_of(op);
-	double *x = op->scratch, *w = x + 2 * s.rows * s.steps;
+	const struct mu_attention_sizes s = sizes_of(op);
+	double *x = op->scratch, *w = x + 2 * s.channels * s.steps;
 
 	for (size_t n = 0; n < s.n; n++) {
 		float *y = op->outputs[0]->data + n * s.heads * s.d * s.steps;
@@ -231,8 +219,9 @@ static enum mu_status forward(struct mu_op *op)
 /* With g[j] = dy v[j] keep[j]: the gradient of a score is w[j] (g[j] - sum of w g). */
 static void backward_query(const struct mu_op *op, size_t n, const struct query *q, double *x)
 {
-	const struct sizes s = sizes_of(op);
-	double *dx = x + s.rows * s.steps, *w = dx + s.rows * s.steps, *g = w + s.steps, mean = 0;
+	const struct mu_attention_sizes s = sizes_of(op);
+	double *dx = x + s.channels * s.steps, *w = dx + s.channels * s.steps, *g = w + s.steps,
+	       mean = 0;
 	const float *dy = op->outputs[0]->grad + n * s.heads * s.d * s.steps + q->q + q->t;
 
 	weigh(x, &s, q, w);
@@ -257,21 +246,21 @@ static void backward_query(const struct mu_op *op, size_t n, const struct query 
 
 static void backward(struct mu_op *op)
 {
-	const struct sizes s = sizes_of(op);
-	double *x = op->scratch, *dx = x + s.rows * s.steps;
+	const struct mu_attention_sizes s = sizes_of(op);
+	double *x = op->scratch, *dx = x + s.channels * s.steps;
 
 	for (size_t n = 0; n < s.n && op->inputs[0]->needs_grad; n++) {
 		load(op, n, x);
 		rotate(op, x, 1, 0);
-		memset(dx, 0, s.rows * s.steps * sizeof *dx);
+		memset(dx, 0, s.channels * s.steps * sizeof *dx);
 		for (size_t ht = 0; ht < s.heads * s.steps; ht++) {
 			const struct query q = query(op, &s, ht / s.steps, ht % s.steps);
 
 			backward_query(op, n, &q, x);
 		}
 		rotate(op, dx, -1, 0);
-		for (size_t k = 0; k < s.rows * s.steps; k++)
-			op->inputs[0]->grad[n * s.rows * s.steps + k] = (float)dx[k];
+		for (size_t k = 0; k < s.channels * s.steps; k++)
+			op->inputs[0]->grad[n * s.channels * s.steps + k] = (float)dx[k];
 	}
 }
 

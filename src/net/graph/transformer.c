@@ -69,8 +69,8 @@ int mu_net_attention(struct mu_net *net, int in, const struct mu_attention *attr
 {
 	const char *layer = name ? name : "attention", *fault;
 	const struct mu_shape *s = input_of(net, in, layer, 4, attr);
+	struct mu_attention_sizes sizes;
 	struct mu_shape out;
-	size_t kv;
 	char text[96];
 
 	if (!s)
@@ -80,9 +80,9 @@ int mu_net_attention(struct mu_net *net, int in, const struct mu_attention *attr
 		return mu_net_fail(net, "%s: %d heads, %d kv_heads, an input of %s: %s", layer,
 				   attr->heads, attr->kv_heads, mu_shape_text(s, text, sizeof text),
 				   fault);
-	kv = (size_t)(attr->kv_heads ? attr->kv_heads : attr->heads);
+	sizes = mu_attention_sizes(attr, s);
 	out = *s;
-	out.dims[1] = s->dims[1] / ((size_t)attr->heads + 2 * kv) * (size_t)attr->heads;
+	out.dims[1] = sizes.heads * sizes.d;
 	return mu_net_add(net, &(struct net_spec){MU_OP_ATTENTION, name, attr, sizeof *attr, 1, &in,
 						  out});
 }

@@ -23,11 +23,9 @@ out:
 
 static size_t rows_of(const struct mu_op *op, size_t most)
 {
-	const struct mu_attention *a = op->attr;
-	const size_t heads = (size_t)a->heads, kv = a->kv_heads ? (size_t)a->kv_heads : heads;
-	const struct mu_shape *in = &op->inputs[0]->shape;
+	const struct mu_attention_sizes s = mu_attention_sizes(op->attr, &op->inputs[0]->shape);
 
-	return most * (in->dims[0] * 2 * kv * (in->dims[1] / (heads + 2 * kv)) + 2);
+	return most * (s.n * 2 * s.kv * s.d + 2);
 }
 
 enum mu_status mu_plan_remember(struct mu_plan *plan, size_t most)

@@ -40,17 +40,16 @@ static size_t least(size_t a, size_t b)
 
 static struct sizes sizes_of(const struct mu_op *op)
 {
-	const struct mu_attention *a = op->attr;
-	const struct mu_shape *in = &op->inputs[0]->shape;
-	struct sizes s = {.n = in->dims[0],
-			  .steps = in->dims[2],
-			  .heads = (size_t)a->heads,
-			  .kv = (size_t)(a->kv_heads ? a->kv_heads : a->heads),
-			  .channels = in->dims[1],
+	const struct mu_attention_sizes a = mu_attention_sizes(op->attr, &op->inputs[0]->shape);
+	struct sizes s = {.n = a.n,
+			  .steps = a.steps,
+			  .heads = a.heads,
+			  .kv = a.kv,
+			  .d = a.d,
+			  .channels = a.channels,
 			  .type = mu_cuda_type(op->inputs[0])};
 	size_t of_sample;
 
-	s.d = s.channels / (s.heads + 2 * s.kv);
 	s.rows = s.heads / s.kv * s.steps;
 	s.block_rows = least(s.rows, BLOCK_ROWS);
 	of_sample = s.kv * s.block_rows * s.steps * sizeof(float);
