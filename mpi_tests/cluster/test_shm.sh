@@ -37,7 +37,7 @@ expect '^ranks of a node send messages$'
 [ -n "$expected" ] && [ "$(value Train-cross-entropy)" = "$expected" ] ||
 	fail "cross-entropy is $(value Train-cross-entropy), with shared memory $expected"
 
-if [ "$(mpi_kind)" = mpich ]; then
+if in_tier full && [ "$(mpi_kind)" = mpich ]; then
 	part "no room on two nodes: messages, and one sum of gradients to the other node"
 	export MPIR_CVAR_NUM_CLIQUES=2
 	several=${net/dist_sync --num-servers 1/dist_allreduce}

@@ -89,9 +89,10 @@ int=INT term=TERM
 [ "$(mpi_kind)" != openmpi ] || int=USR1 term=USR1
 
 part "the same bits"
-same $int all 1 --kv-store device --optimizer adam --lr 0.001
-same USR1 0 2 --kv-store dist_sync --mom 0.9
+same $int all 2 --kv-store dist_sync --mom 0.9
 if in_tier full; then
+	same $int all 1 --kv-store device --optimizer adam --lr 0.001
+	same USR1 0 2 --kv-store dist_sync --mom 0.9
 	same TERM 4 5 --kv-store dist_sync --num-servers 2 --mom 0.9
 	same INT 2 3 --kv-store dist_sharded --node-reduce none
 	same TERM 1 3 --kv-store dist_allreduce --update-period 4

@@ -14,7 +14,7 @@ set -u
 . "$SRCDIR/mpi_tests/pretend/pretend.sh"
 
 part "stores of GPUs: exact sums, updates, checkpoints"
-for np in 1 2 3; do
+for np in $(in_tier full && echo 1 3) 2; do
 	# with three ranks, arrays of the host that cannot be registered
 	[ $np = 3 ] && export PRETEND_NO_REGISTER=1
 	PRETEND_GPUS=3 PRETEND_SEED=$np $MPIRUN -n $np "$BUILDDIR/mpi_tests/gpu/test_nccl" >out 2>&1 ||
@@ -26,8 +26,8 @@ for np in 1 2 3; do
 done
 
 part "all operations"
-for t in test_gpu test_versions test_recorded test_fused test_ops test_dtype test_blocks \
-	$(in_tier long && echo test_net); do
+for t in test_gpu test_versions test_recorded test_fused test_ops test_blocks \
+	$(in_tier full && echo test_dtype) $(in_tier long && echo test_net); do
 	MU_TEST_DEVICES=gpu PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
 	grep -q '^skipped.* gpu' out && fail "$t: $(grep '^skipped' out)"
 	case $t in

@@ -127,7 +127,9 @@ if has_files; then
 fi
 
 part "several workers"
-for job in "2 dist_allreduce" "3 dist_sync" "3 dist_async" "5 dist_sync --num-servers 2" "3 dist_sharded"; do
+jobs=("2 dist_allreduce" "3 dist_sync")
+! in_tier full || jobs+=("3 dist_async" "5 dist_sync --num-servers 2" "3 dist_sharded")
+for job in "${jobs[@]}"; do
 	set -- $job
 	np=$1 store=$2
 	shift 2

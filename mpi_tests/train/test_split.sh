@@ -42,8 +42,10 @@ expect '^stage 2 on cpu:1: bn1 to softmax, '
 same R T 1 "resnet, three stages on two devices"
 train 1 $lstm --model-prefix L --save-period 2
 losses >L.losses
-train 1 $lstm --model-prefix M --save-period 2 --model-parallel 3
-same L M 2 "lstm, three devices"
+if in_tier full; then
+	train 1 $lstm --model-prefix M --save-period 2 --model-parallel 3
+	same L M 2 "lstm, three devices"
+fi
 train 1 $lstm --model-prefix N --save-period 2 --group2dev $ends --devices cpu:1,cpu:0
 expect '^note: --group2dev .* is now --model-parallel embed='
 expect '^note: --save-period 2 is now --save-every 2$'
@@ -55,8 +57,10 @@ losses >A.losses
 train 1 $lstm --model-prefix B --save-period 2 --micro-batches 4 --model-parallel 2
 expect '^a batch passes through them as 4 micro-batches of 2 samples$'
 same A B 2 "lstm, micro-batches on two devices"
-train 1 $lstm --model-prefix C --save-period 2 --micro-batches 4 --model-parallel $ends
-same A C 2 "lstm, micro-batches, three stages on two devices"
+if in_tier full; then
+	train 1 $lstm --model-prefix C --save-period 2 --micro-batches 4 --model-parallel $ends
+	same A C 2 "lstm, micro-batches, three stages on two devices"
+fi
 awk -v a="$(value Validation-perplexity)" -v b="$(sed -n 's/.*Validation-cross-entropy=//p' L.losses | tail -n 1)" \
 	'BEGIN { d = log(a) - b; exit !(a > 1 && d < 1e-3 && -d < 1e-3) }' ||
 	fail "micro-batches train another model: $(value Validation-perplexity)"
@@ -80,17 +84,19 @@ for steps in $(in_tier full && echo 1 4 8) 3; do
 done
 train 1 $lstm --model-prefix W --save-period 2 --time-block 3
 losses >W.losses
-train 1 $lstm --model-prefix X --save-period 2 --time-block 3 --model-parallel 2
-expect '^a batch passes through them as blocks of 3 steps, 3 at most$'
-same W X 2 "blocks on two devices"
 train 1 $lstm --model-prefix Y --save-period 2 --time-block 3 --model-parallel $ends
+expect '^a batch passes through them as blocks of 3 steps, 3 at most$'
 same W Y 2 "blocks, three stages on two devices"
-train 1 $lstm --num-layers 8 --model-prefix AB --save-period 2 --time-block 3
-losses >AB.losses
-train 1 $lstm --num-layers 8 --model-prefix AC --save-period 2 --time-block 3 --model-parallel 2
-expect '^stage 2 on cpu:0: '
-expect '^stage 3 on cpu:1: [a-z0-9]+ to softmax, '
-same AB AC 2 "blocks, two stages on each of two devices"
+if in_tier full; then
+	train 1 $lstm --model-prefix X --save-period 2 --time-block 3 --model-parallel 2
+	same W X 2 "blocks on two devices"
+	train 1 $lstm --num-layers 8 --model-prefix AB --save-period 2 --time-block 3
+	losses >AB.losses
+	train 1 $lstm --num-layers 8 --model-prefix AC --save-period 2 --time-block 3 --model-parallel 2
+	expect '^stage 2 on cpu:0: '
+	expect '^stage 3 on cpu:1: [a-z0-9]+ to softmax, '
+	same AB AC 2 "blocks, two stages on each of two devices"
+fi
 train 1 $lstm --model-prefix Z --num-epochs 1 --time-block 3 --model-parallel 2
 train 1 $lstm --model-prefix Z --save-period 2 --load-epoch 1 --time-block 3
 same_model W-0002.h5 Z-0002.h5 || fail "blocks go on otherwise with a checkpoint"

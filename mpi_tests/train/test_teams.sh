@@ -41,18 +41,24 @@ expect '^stage 1 on cpu:0 of rank 1: [a-z0-9]+ to softmax, '
 expect '^1 team of 2 workers each, '
 expect '^kv-store dist_sharded: '
 same one two "lstm, two ranks"
-run micro 1 $lstm $two --micro-batches 4
-run micro2 2 $lstm $two --micro-batches 4 --model-parallel-ranks $ends
-same micro micro2 "lstm, three stages on two ranks"
+if in_tier full; then
+	run micro 1 $lstm $two --micro-batches 4
+	run micro2 2 $lstm $two --micro-batches 4 --model-parallel-ranks $ends
+	same micro micro2 "lstm, three stages on two ranks"
+fi
 run block 1 $lstm $two --time-block 3
-run block2 2 $lstm $two --time-block 3 --model-parallel-ranks 2
-same block block2 "lstm in blocks of steps, two ranks"
+if in_tier full; then
+	run block2 2 $lstm $two --time-block 3 --model-parallel-ranks 2
+	same block block2 "lstm in blocks of steps, two ranks"
+fi
 run block3 2 $lstm $two --time-block 3 --model-parallel-ranks $ends
 same block block3 "lstm in blocks of steps, three stages on two ranks"
 # a part of a micro-batch is left at the end of the epoch: 10 is 8 and 2
 run net 1 $resnet --micro-batches 5 --batch-size 40
-run net2 2 $resnet --micro-batches 5 --batch-size 40 --model-parallel-ranks 2
-same net net2 "resnet in two halves"
+if in_tier full; then
+	run net2 2 $resnet --micro-batches 5 --batch-size 40 --model-parallel-ranks 2
+	same net net2 "resnet in two halves"
+fi
 run net4 2 $resnet --micro-batches 5 --batch-size 40 --model-parallel-ranks 2 --model-parallel 2
 expect '^stage 3 on cpu:1 of rank 1: '
 same net net4 "resnet on two devices of two ranks"
@@ -64,11 +70,13 @@ run servers2 5 $resnet --batch-size 10 --kv-store dist_sync --num-servers 1 --mo
 expect '^batch size 10 per device, 10 per team, 20 global; 90 samples in 5 steps an epoch$'
 expect '^2 teams of 2 workers each, '
 same servers servers2 "two teams and a server"
-run all2 4 $resnet --batch-size 10 --kv-store dist_allreduce --node-reduce none --model-parallel-ranks 2
-same servers all2 "two teams without a server"
-run twice 1 $resnet --update-period 2 --loss-scale 512
-run twice2 2 $resnet --update-period 2 --loss-scale 512 --model-parallel-ranks 2
-same twice twice2 "two batches in an update, and a loss scale"
+if in_tier full; then
+	run all2 4 $resnet --batch-size 10 --kv-store dist_allreduce --node-reduce none --model-parallel-ranks 2
+	same servers all2 "two teams without a server"
+	run twice 1 $resnet --update-period 2 --loss-scale 512
+	run twice2 2 $resnet --update-period 2 --loss-scale 512 --model-parallel-ranks 2
+	same twice twice2 "two batches in an update, and a loss scale"
+fi
 
 part "checkpoints across"
 run there 2 $lstm --num-epochs 1 --model-parallel-ranks 2 --progress 1
