@@ -75,6 +75,15 @@
  * Norms are those of the worker's own gradients and weights. All keys of a step are pushed before
  * the first pull. Period 1 is no local SGD: gradients of every step are summed.
  *
+ * ---- shards of gradients (dist_sharded) ----
+ *
+ * Stage 2 of ZeRO: Rajbhandari et al., ZeRO: memory optimizations toward training trillion
+ * parameter models, SC 2020. A worker has memory for a few buckets of gradients, which later
+ * buckets of the same step use again, and sums of its own part, if norms need them. With
+ * mu_kv_config.lives the gradients of a key are at mu_kv_gradient_places; mu_kv_gradients_begin
+ * comes before they are written, and waits until the earlier gradients there are summed. All
+ * workers write and push keys in the order of their lives. The bits are the same.
+ *
  * ---- compression ----
  *
  * Of messages between ranks: see compress.h.
@@ -115,6 +124,12 @@ enum mu_kv_node {
 }; /* "auto", "shm", ...; another name is MU_ERR_USAGE with the list: */
 enum mu_status mu_kv_node_find(enum mu_kv_node *node, const char *name);
 
+/* When the gradients of a key are written first, and when it is pushed, in the order of backward:
+ * 0, 1, ..., steps of the caller's. Keys with equal numbers are written together. */
+struct mu_kv_life {
+	size_t from, to;
+};
+
 struct mu_kv_config {
 	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
@@ -144,6 +159,8 @@ struct mu_kv_config {
 	enum mu_kv_node node_reduce;
 	struct mu_share share;   /* of a worker: for updates of the whole model */
 	bool on_gpus;            /* arrays are on GPUs; needs type.takes_gpus: see gpus.h */
+	/* dist_sharded: see "shards of gradients"; by key, equal on all workers. NULL: none. */
+	const struct mu_kv_life *lives;
 	size_t message_bytes;    /* largest message; 0 = 1 GiB */
 	enum mu_verbose verbose; /* of rank 0 */
 	/* Store of keys: what mu_kv_set_updater may name; the same on all ranks. Not copied. */
@@ -159,6 +176,7 @@ struct mu_kv_type {
 	bool sums_on_devices; /* the gradients of a rank's devices; else on the CPU */
 	bool on_gpus;         /* between GPUs of one node: see gpus.h */
 	bool takes_gpus;      /* its arrays may be on GPUs: mu_kv_config.on_gpus */
+	bool takes_lives;     /* shards of gradients: mu_kv_config.lives */
 };
 
 /*
@@ -188,6 +206,9 @@ void mu_kv_free(struct mu_kv *kv);
 float *mu_kv_weights(struct mu_kv *kv);
 float *mu_kv_gradients(struct mu_kv *kv);
 size_t mu_kv_n(const struct mu_kv *kv);
+/* With shards of gradients: the first element of each key in mu_kv_gradients, which then has fewer
+ * elements; else NULL, and keys are at their slices. */
+const size_t *mu_kv_gradient_places(const struct mu_kv *kv);
 
 /* Version of each key. Weights read after mu_kv_weights_init or the key's mu_kv_pull_end are
  * current while the version is unchanged. Not collective. */
@@ -197,6 +218,9 @@ const uint64_t *mu_kv_versions(const struct mu_kv *kv);
 enum mu_status mu_kv_weights_init(struct mu_kv *kv);
 
 enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count);
+/* In a step with shards of gradients, before the key's are written; its padding is then 0. Without
+ * shards, and if they may be written already, it does nothing. */
+enum mu_status mu_kv_gradients_begin(struct mu_kv *kv, size_t key);
 enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key);
 enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key);
 /* Progresses messages in flight, for long work between steps. mu_kv_push_ready does the same. */
@@ -304,10 +328,19 @@ struct mu_kv_layout {
 	size_t bytes_copies;
 	/* Of a step of a worker, both ways, as messages. */
 	size_t bytes_pushed, bytes_pulled;
+	size_t bytes_gradients; /* of a worker: its own, those that arrive, and sums of its part */
 	bool shares_memory; /* with the other ranks of this node */
 	bool sums_on_node;  /* its workers send one sum of their gradients to other nodes */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
+
+/*
+ * The same bytes_gradients of a store with lives before it exists, at most: of config's slices,
+ * lives, optim, bucket_bytes and message_bytes. n_sources: workers of other nodes, or nodes that
+ * send one sum.
+ */
+enum mu_status mu_kv_gradient_bytes(const struct mu_kv_config *config, int n_workers,
+				    int n_sources, size_t *nbytes);
 
 /*
  * Lower bound of the seconds of a step, by links of this many bytes/s in both directions at once. M

@@ -355,6 +355,9 @@ const char *mu_plan_layer_group(const struct mu_plan *plan, size_t l);
 
 /* Set the flat arrays (gradients NULL for MU_PHASE_INFER). Once, before execution. */
 enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients);
+/* Before mu_plan_bind, on devices that work in host memory: key k's gradients begin at element
+ * places[k], kept by the caller, and not at its slice. NULL: at the slice. */
+void mu_plan_set_places(struct mu_plan *plan, const size_t *places);
 /*
  * The same, but layers whose kernels can add (mu_plan_adds; none with a loss scale) add their
  * gradients to `sum` in backward. Other layers write theirs to `own`, an array of the same size,
@@ -405,6 +408,9 @@ struct mu_plan_convolutions {
 void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolutions *counts);
 const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l);
 size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **keys);
+/* The keys whose gradients the layer's backward writes: also one that an earlier layer completes
+ * (mu_net_tie). */
+size_t mu_plan_layer_writes(const struct mu_plan *plan, size_t l, const size_t **keys);
 /* Write "convolution + relu" into text; returns text. */
 const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text, size_t nbytes);
 /* "winograd", "direct+sums" with sums for the batch-norm behind; for backward "direct/winograd",

@@ -141,6 +141,8 @@ struct conf_facts {
 	bool one_by_one;      /* servers, and an update per push */
 	bool scaled_lockstep; /* synchronous with a loss scale */
 	bool team;	      /* ranks share the layers of a network */
+	bool sharded;	      /* dist_sharded */
+	bool scaled;	      /* a loss scale */
 	bool sums_elsewhere;  /* neither servers nor dist_sharded */
 	bool peers;	      /* several workers without servers, not a store of GPUs alone */
 };
@@ -170,6 +172,7 @@ struct conf {
 	const char *image_shape;
 	enum conf_placement server_placement;
 	enum mu_kv_node node_reduce;
+	long shard_gradients;
 	enum conf_inter_node inter_node;
 	const char *interface; /* NULL: not set */
 	const char *optimizer;

@@ -48,6 +48,8 @@ static const struct mu_option_fact facts[] = {
 	FACT(lockstep, "kv-store"),
 	FACT(one_by_one, "kv-store"),
 	FACT(scaled_lockstep, "kv-store"),
+	FACT(sharded, "kv-store"),
+	FACT(scaled, "loss-scale"),
 	FACT(sums_elsewhere, "kv-store"),
 	FACT(peers, "kv-store"),
 	FACT(team, "group2rank|model-parallel-ranks"),
@@ -287,6 +289,24 @@ static const struct mu_option_rule job_rules[] = {
 	 .why = "it is for dist_allreduce and dist_sharded"},
 	{.option = "node-reduce", IS("nccl"), EXCLUDES = "inter-node", BEING("nccl"),
 	 .why = "that sums over all nodes at once: use one of them"},
+
+	{.option = "shard-gradients", IS("1"), NEEDS = "sharded",
+	 .why = "only the workers of dist_sharded sum and update a part of the model each"},
+	{.option = "shard-gradients", IS("1"), EXCLUDES = "split",
+	 .why = "the gradients of a micro-batch are added to the gradients of earlier ones, which "
+		"must all be there"},
+	{.option = "shard-gradients", IS("1"), EXCLUDES = "update-period", BEING(">1"),
+	 .why = "it adds whole arrays of gradients"},
+	{.option = "shard-gradients", IS("1"), EXCLUDES = "sync-period", BEING(">1"),
+	 .why = "a worker updates all of its weights there, by its own gradients"},
+	{.option = "shard-gradients", IS("1"), EXCLUDES = "gc-type", BEING("!none"),
+	 .why = "a worker keeps the residuals of all gradients"},
+	{.option = "shard-gradients", IS("1"), EXCLUDES = "on-nan", BEING("skip|rollback"),
+	 .why = "all gradients of a batch are looked at before one is pushed; --on-nan stop does "
+		"not need them"},
+	{.option = "shard-gradients", IS("1"), EXCLUDES = "scaled",
+	 .why = "all gradients of a batch must be finite before one is pushed; bfloat16 needs no "
+		"loss scale"},
 
 	/* teams */
 	{.option = "team", NEEDS = "synchronous",

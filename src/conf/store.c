@@ -43,7 +43,9 @@ static void find_facts(struct conf *v)
 	f->one_by_one = s->has_servers && !s->synchronous;
 	f->scaled_lockstep = s->synchronous && (v->scale.dynamic || v->scale.start > 0);
 	f->team = makes_teams(v);
-	f->sums_elsewhere = !s->has_servers && strcmp(v->kv_store, "dist_sharded") != 0;
+	f->sharded = s->takes_lives;
+	f->scaled = v->scale.dynamic || v->scale.start > 0;
+	f->sums_elsewhere = !s->has_servers && !f->sharded;
 	f->peers = s->distributed && !s->has_servers && !s->on_gpus;
 }
 

@@ -356,6 +356,11 @@ enum mu_status mu_engine_device_list_check(const struct engine_device_list *list
 	enum mu_status st = MU_OK;
 	char name[WORD_BYTES];
 
+	if (v->shard_gradients && (list->n > 1 || list->kind->memory))
+		MU_FAIL(MU_ERR_USAGE,
+			"--shard-gradients 1 is for workers with one device, a CPU: %s",
+			list->kind->memory ? "a GPU keeps all gradients of its own"
+					   : "each further device has an array of all gradients");
 	if (list->split) {
 		if (batch % (size_t)v->micro_batches != 0)
 			MU_FAIL(MU_ERR_USAGE,

@@ -6,6 +6,8 @@
 
 #include <muster/base.h>
 
+#include "lives.h"
+
 /* Memory of larger batches is first estimated from a plan of this size. */
 enum { SMALL_BATCH = 64 };
 
@@ -29,7 +31,7 @@ static const char *by_limit(void)
  * do not. A device with its own memory checks its activations itself.
  */
 static enum mu_status check_memory(const struct mu_engine *e, const struct mu_input_config *data,
-				   double activations, size_t n)
+				   double activations, const struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 	double have = mu_memory_bytes() / e->topology->node_num_workers;
@@ -37,11 +39,17 @@ static enum mu_status check_memory(const struct mu_engine *e, const struct mu_in
 	const bool split = e->devices.list.split;
 	double gradients = split ? 1 + (e->conf->micro_batches > 1 || e->block_net)
 				 : (double)e->devices.list.n;
-	double models = 1 + gradients + mu_optim_states(&e->conf->optim, states) +
+	const size_t n = mu_plan_n(plan);
+	double shards = 0; /* bytes */
+	double models = 1 + (e->conf->shard_gradients ? 0 : gradients) +
+			mu_optim_states(&e->conf->optim, states) +
 			(e->conf->update_period > 1);
 	double fixed = models * (double)n * sizeof(float);
 	double growing = e->devices.list.kind->memory ? 0 : activations, fits;
 
+	if (e->conf->shard_gradients)
+		MU_TRY(mu_engine_shard_bytes(e->conf, plan, e->topology, &shards));
+	fixed += shards;
 	growing += (double)mu_input_prefetch_bytes(e->train) +
 		   (double)(e->validate ? mu_input_prefetch_bytes(e->validate) : 0);
 	if (e->conf->benchmark)
@@ -81,7 +89,7 @@ static enum mu_status check_large_batch(struct mu_engine *e, const struct mu_inp
 			       MU_PHASE_TRAIN, NULL));
 	MU_TRY(check_memory(e, data,
 			    (double)mu_plan_arena_bytes(small) * (double)held / SMALL_BATCH,
-			    mu_plan_n(small)));
+			    small));
 out:
 	mu_plan_free(small);
 	return st;
@@ -161,7 +169,7 @@ enum mu_status mu_engine_model_new(struct mu_engine *e, const struct mu_net_conf
 	MU_TRY(mu_engine_conv_check(e, model->shape));
 	if (e->ops->open_others)
 		MU_TRY(e->ops->open_others(e));
-	MU_TRY(check_memory(e, data, e->ops->arena(e), mu_plan_n(e->plan)));
+	MU_TRY(check_memory(e, data, e->ops->arena(e), e->plan));
 out:
 	return st;
 }
@@ -180,7 +188,7 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 			e->conf->data_dir ? e->conf->data_dir : e->conf->data_train,
 			data->label_width);
 	MU_TRY(e->ops->plan(e));
-	MU_TRY(check_memory(e, data, e->ops->arena(e), mu_plan_n(e->plan)));
+	MU_TRY(check_memory(e, data, e->ops->arena(e), e->plan));
 	MU_TRY(e->ops->allocate(e));
 	if (e->devices.list.n > 1 || e->devices.list.split)
 		MU_TRY(MU_ALLOC(e->devices.samples, batch * shape[0] * shape[1] * shape[2],

@@ -161,6 +161,7 @@ static enum mu_status bind_plan(const struct mu_engine *e, struct mu_plan *plan,
 
 	if (!plan)
 		goto out;
+	mu_plan_set_places(plan, mu_kv_gradient_places(e->kv));
 	MU_TRY(mu_plan_bind(plan, mu_kv_weights(e->kv), gradients));
 	mu_plan_set_versions(plan, mu_kv_versions(e->kv));
 out:

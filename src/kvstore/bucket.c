@@ -122,6 +122,7 @@ static size_t cut_parts(struct mu_kv_plan *plan, const struct grid *g, struct lo
 				if (plan->parts)
 					plan->parts[n_parts] = (struct mu_kv_part){
 						.at = plan->buckets[b].at + at,
+						.gradient = plan->buckets[b].at + at,
 						.n = n,
 						.local = loads[s].n,
 						.number = loads[s].n_parts,

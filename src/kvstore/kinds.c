@@ -122,6 +122,7 @@ enum mu_status mu_kv_type_check(const char *type, struct mu_kv_type *is)
 		.sums_on_devices = kind->sums_on_devices,
 		.on_gpus = kind->on_gpus,
 		.takes_gpus = nccl && kind->gpus,
+		.takes_lives = kind->hosted && !kind->workers_update,
 	};
 out:
 	return st;

@@ -25,7 +25,9 @@ struct mu_kv_bucket {
 struct mu_kv_part {
 	size_t at, n;
 	size_t local;  /* first element in the server's own arrays */
+	size_t gradient; /* first element in a worker's gradients: at, without shards */
 	size_t number; /* among the parts of its server */
+	size_t inbox;	 /* on its server: first element in the inbox of a source */
 	int server;
 };
 
@@ -55,13 +57,39 @@ size_t mu_kv_plan_bucket(const struct mu_kv_plan *plan, size_t at);
 /* Elements that server s holds. */
 size_t mu_kv_plan_load(const struct mu_kv_plan *plan, int server);
 
+/* ---- slots (slots.c) ---- */
+
+#define MU_KV_NO_BUCKET SIZE_MAX
+
+/* Memory that buckets have one after the other. */
+struct mu_kv_slots {
+	size_t n;	/* elements of all slots */
+	size_t *at;	/* by bucket: its first element */
+	size_t *before; /* by bucket: the earlier one of its slot in a step, or NO_BUCKET */
+	size_t *next;	/* by bucket: the later one; of the last in a step the first */
+};
+
+/* The memory of n buckets with these lives and sizes. *slots is all 0. */
+enum mu_status mu_kv_slots_init(struct mu_kv_slots *slots, const struct mu_kv_life *lives,
+				const size_t *sizes, size_t n);
+void mu_kv_slots_release(struct mu_kv_slots *slots);
+
+/* ---- shards of gradients (gradients.c) ---- */
+
+/* lives: by key, or NULL. After kv->plan, before the arrays. */
+enum mu_status mu_kv_gradients_open(struct mu_kv *kv, const struct mu_kv_life *lives);
+void mu_kv_gradients_close(struct mu_kv *kv);
+/* Where a source's gradients arrive at a server end. lives: by bucket. */
+enum mu_status mu_kv_slots_of_inbox(struct mu_kv_slots *slots, const struct mu_kv_plan *plan,
+				    const struct mu_kv_life *lives, int server);
+
 /* ---- the model (slice_table.c) ---- */
 
 /*
- * Copies worker 0's slices to every rank, after a check that all workers have the same. Collective
- * over kv->comm.
+ * Copies worker 0's slices to every rank, after a check that all workers have the same, lives
+ * included. Collective over kv->comm.
  */
-enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices);
+enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_kv_config *config);
 
 /* ---- settings (settings.c) ---- */
 
@@ -125,6 +153,8 @@ struct mu_kv_ops {
 	enum mu_status (*push)(struct mu_kv *kv, size_t bucket);
 	enum mu_status (*poll)(struct mu_kv *kv); /* progress messages in flight */
 	enum mu_status (*pull)(struct mu_kv *kv, size_t bucket);
+	/* Shards: wait until the bucket's gradients, which are pushed, may be overwritten. */
+	enum mu_status (*taken)(struct mu_kv *kv, size_t bucket);
 	enum mu_status (*step_end)(struct mu_kv *kv);
 	enum mu_status (*fetch)(struct mu_kv *kv);
 	enum mu_status (*meet)(struct mu_kv *kv); /* NULL: a barrier */
@@ -254,6 +284,12 @@ struct mu_kv {
 	struct mu_kv_nodes nodes;
 	float *owned[3]; /* arrays that are not in the window */
 	size_t n_owned;
+	/* Shards of gradients: all NULL without. */
+	size_t n_gradients; /* elements of the array of gradients */
+	struct mu_kv_slots slots;
+	struct mu_kv_life *lives; /* by bucket */
+	size_t *places;		  /* by key: see mu_kv_gradient_places */
+	uint64_t *claimed;	  /* by bucket: the last step that writes its gradients */
 
 	/* The step of a worker. */
 	bool has_weights; /* mu_kv_weights_init is done */

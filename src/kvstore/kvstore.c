@@ -47,6 +47,7 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 
 	warn_of_bound(kv);
 	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
+	MU_TRY(mu_kv_gradients_open(kv, config->lives));
 	kv->replaces = config->local_sgd.period <= 1 && !kv->pull_coder.codec &&
 		       mu_optim_replaces(&config->optim, kv->slices, kv->n_slices);
 	MU_TRY(mu_kv_nodes_open(kv, config->node_reduce));
@@ -107,7 +108,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 			  : kv->whole_steps            ? "an optimizer that needs norms"
 			  : kv->kind.on_gpus           ? "buckets in one order on all GPUs"
 						       : NULL;
-	MU_TRY(mu_kv_model_share(kv, config->slices, config->n_slices));
+	MU_TRY(mu_kv_model_share(kv, config));
 	MU_TRY(mu_kv_config_agree(kv, config));
 	if (kv->n_slices == 0 &&
 	    (kv->bounded || config->local_sgd.period > 1 || mu_kv_is_coded(kv)))
@@ -142,6 +143,7 @@ void mu_kv_free(struct mu_kv *kv)
 	mu_kv_server_close(kv->server);
 	mu_kv_nodes_close(&kv->nodes);
 	mu_kv_arrays_close(kv);
+	mu_kv_gradients_close(kv);
 	mu_free(kv->ready);
 	mu_free(kv->keys_left);
 	mu_free(kv->pulled);
@@ -294,6 +296,10 @@ enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
 	if (kv->ready[key])
 		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu on rank %d",
 			key, kv->slices[key].name, (unsigned long long)kv->begun,
+			kv->topology->rank);
+	if (kv->places && kv->claimed[kv->plan.bucket_of[key]] != kv->begun)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"push of key %zu on rank %d without mu_kv_gradients_begin", key,
 			kv->topology->rank);
 	mu_clock_start(kv->push_clock);
 	st = push_ready(kv, key);

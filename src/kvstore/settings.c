@@ -79,6 +79,26 @@ out:
 	return st;
 }
 
+/* Elsewhere something needs gradients that were pushed, or there is nobody to take them early. */
+static enum mu_status check_lives(const struct mu_kv_config *config, const struct mu_kv_type *is)
+{
+	enum mu_status st = MU_OK;
+
+	if (!config->lives)
+		goto out;
+	if (!is->takes_lives || is->on_gpus)
+		MU_FAIL(MU_ERR_USAGE,
+			"shards of gradients with kv-store '%s'%s: they are for dist_sharded, with "
+			"arrays on the CPU",
+			config->type, is->on_gpus ? " on GPUs" : "");
+	if (config->local_sgd.period > 1 || mu_compress_is_on(&config->compression))
+		MU_FAIL(MU_ERR_USAGE,
+			"shards of gradients with local SGD or compression, which keep whole "
+			"arrays");
+out:
+	return st;
+}
+
 /* The same on every rank, so all of them fail or none. */
 enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 {
@@ -111,6 +131,7 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 	is.on_gpus |= config->on_gpus;
 	MU_TRY(check_compression(config, &is));
 	MU_TRY(check_node_reduce(config, &is));
+	MU_TRY(check_lives(config, &is));
 	MU_TRY(mu_kv_local_sgd_check(config, &is));
 	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
 		MU_FAIL(MU_ERR_USAGE,

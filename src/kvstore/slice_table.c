@@ -27,9 +27,10 @@ static uint64_t hash_bytes(uint64_t h, const void *data, size_t nbytes)
 	return h;
 }
 
-static struct summary summarise(const struct mu_kv *kv, const struct mu_slice *slices,
-				size_t n_slices)
+static struct summary summarise(const struct mu_kv *kv, const struct mu_kv_config *config)
 {
+	const struct mu_slice *slices = config->slices;
+	const size_t n_slices = config->n_slices;
 	struct summary s = {0};
 	uint64_t h = 14695981039346656037u;
 
@@ -50,6 +51,8 @@ static struct summary summarise(const struct mu_kv *kv, const struct mu_slice *s
 			h = hash_bytes(h, &slice->wd_mult, sizeof slice->wd_mult);
 		s.n += slice->n;
 	}
+	if (config->lives)
+		h = hash_bytes(h, config->lives, n_slices * sizeof *config->lives);
 	s.is_worker = 1;
 	s.hash = h;
 	s.n_slices = n_slices;
@@ -128,11 +131,13 @@ static void unpack(struct mu_kv *kv, const struct wire_slice *table)
 		};
 }
 
-enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_slice *slices, size_t n_slices)
+enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_slice *slices = config->slices;
+	const size_t n_slices = config->n_slices;
 	const int root = kv->topology->worker_ranks[0];
-	struct summary mine = summarise(kv, slices, n_slices);
+	struct summary mine = summarise(kv, config);
 	uint64_t sizes[2] = {n_slices, 0};
 	struct wire_slice *table = NULL;
 

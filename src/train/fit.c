@@ -5,14 +5,13 @@
  */
 #include "fit.h"
 
-#include <string.h>
-
 #include <muster/base.h>
 #include <muster/notice.h>
 
 #include "best.h"
 #include "engine/comm_thread.h"
 #include "engine/gpus.h"
+#include "engine/lives.h"
 #include "engine/metrics.h"
 #include "evaluate.h"
 
@@ -51,13 +50,15 @@ out:
 	return st;
 }
 
-/* All gradients of the update are ready. */
-static enum mu_status push_all(struct train_fit *f)
+/* All gradients of the update are ready; or, with `clear`, there are none. */
+static enum mu_status push_all(struct train_fit *f, bool clear)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t l = mu_plan_layers(f->engine->plan); l-- > 0;)
+	for (size_t l = mu_plan_layers(f->engine->plan); l-- > 0;) {
+		MU_TRY(clear ? mu_engine_gradients_clear(f->engine, l) : MU_OK);
 		MU_TRY(push_layer(f, l));
+	}
 	mu_engine_sum_clear(f->sum);
 out:
 	return st;
@@ -110,6 +111,7 @@ static enum mu_status backward_layers(struct train_fit *f, bool push)
 	MU_TRY(mu_engine_gpus_clear(e, false));
 	for (size_t ready = mu_plan_layers(e->plan), l = ready; ready > 0;) {
 		mu_clock_mark((int)ready - 1);
+		MU_TRY(mu_engine_gradients_begin(e, ready - 1));
 		mu_clock_start(MU_CLOCK_BACKWARD);
 		st = mu_engine_backward(e, &ready);
 		mu_clock_stop(MU_CLOCK_BACKWARD);
@@ -146,9 +148,8 @@ static enum mu_status push_nothing(struct train_fit *f)
 		return MU_OK;
 	MU_TRY(mu_kv_step_end(kv));
 	MU_TRY(mu_kv_step_begin(kv, f->sum->count));
-	memset(mu_kv_gradients(kv), 0, mu_kv_n(kv) * sizeof(float));
 	MU_TRY(mu_engine_gpus_clear(f->engine, true));
-	MU_TRY(push_all(f));
+	MU_TRY(push_all(f, true));
 out:
 	return st;
 }
@@ -174,7 +175,7 @@ static enum mu_status held_backward(struct train_fit *f, size_t n_samples)
 		goto out;
 	}
 	MU_TRY(mu_kv_step_begin(e->kv, f->sum->count + n_samples));
-	MU_TRY(push_all(f));
+	MU_TRY(push_all(f, false));
 out:
 	return st;
 }

@@ -21,6 +21,7 @@
 #include "engine/comm_thread.h"
 #include "engine/conv_table.h"
 #include "engine/gpus.h"
+#include "engine/lives.h"
 #include "multipliers.h"
 #include "train/modes/modes.h"
 
@@ -266,6 +267,7 @@ static enum mu_status make_store(struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct conf *v = run->conf;
 	double examples = (double)run->examples;
+	struct mu_kv_life *lives = NULL;
 	struct mu_kv_config config = {
 		.type = v->kv_store,
 		.topology = &run->topology,
@@ -290,12 +292,15 @@ static enum mu_status make_store(struct train_run *run)
 	if (run->topology.role == MU_ROLE_WORKER) {
 		mu_plan_slices(run->engine.plan, &config.n_slices);
 		mu_engine_devices_share(&run->engine, &config.share);
+		MU_TRY(mu_agree(mu_engine_lives(v, run->engine.plan, &lives), run->topology.peers));
 	}
+	config.lives = lives;
 	config.slices = run->slices;
 	MU_TRY(mu_kv_new(&run->kv, &config));
 	run->halt.kv = run->kv;
 	mu_kv_say(run->kv, mu_train_halt_say, &run->halt);
 out:
+	mu_free(lives);
 	return st;
 }
 

@@ -76,6 +76,28 @@ static void add_leader(const struct mu_kv *kv, size_t bucket, size_t part, struc
 		mu_awaited_add(a, kv->worker->routes[part].rank);
 }
 
+/* Ranks that have not taken this worker's gradients of a bucket. */
+static void add_takers(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	size_t sent = w->first[bucket], led = w->first_sum[bucket];
+
+	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
+		const struct mu_kv_route *route = &w->routes[p];
+		const bool leads = route->kind == MU_KV_ROUTE_LEADER;
+		const bool summed = mu_kv_part_is_taken(kv, bucket, p);
+		bool left = true; /* this rank, if it is sent */
+
+		if (leads || route->kind == MU_KV_ROUTE_SEND)
+			left = mu_request_is_complete(w->pushes[leads ? led++ : sent++]);
+		if ((leads || route->kind == MU_KV_ROUTE_MEMBER) && !summed)
+			add_leader(kv, bucket, p, a);
+		else if (route->kind != MU_KV_ROUTE_OWN && !(summed && left))
+			mu_awaited_add(a, route->rank);
+	}
+}
+
 /* Ranks that are late with parts of a bucket. The requests are those of the parts that this worker
  * sends, in the order of parts. */
 static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
@@ -126,7 +148,10 @@ void mu_kv_awaited_servers(const void *context, struct mu_awaited *a)
 	const struct mu_kv_wait *wait = servers->wait;
 
 	for (size_t b = wait->bucket; b < wait->bucket + wait->n_buckets; b++)
-		add_bucket(kv, b, a);
+		if (wait->for_gradients)
+			add_takers(kv, b, a);
+		else
+			add_bucket(kv, b, a);
 	if (wait->n_buckets == 0)
 		add_answers(kv, a);
 	if (kv->server)

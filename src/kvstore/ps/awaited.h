@@ -16,6 +16,7 @@ struct mu_kv_wait {
 	size_t n;
 	MPI_Request *requests;
 	bool for_answers;         /* for the answers to its order */
+	bool for_gradients;       /* until the gradients of these buckets are summed */
 	size_t bucket, n_buckets; /* for the results of these buckets */
 	const char *what;
 	const struct mu_meeting *meeting; /* a collective of workers; NULL: a wait for servers */

@@ -92,6 +92,15 @@ struct mu_kv_peer {
 	bool finished;
 };
 
+/* Shards of gradients (shards.c): all NULL without. */
+struct mu_kv_shards {
+	struct mu_kv_slots slots; /* of the inbox of a source */
+	size_t *first;		  /* by bucket: its first part; then their number */
+	size_t *left;		  /* by bucket: parts that are not summed in this round */
+	uint64_t *taken;	  /* by part: times that its gradients were summed */
+	float *sums;		  /* for norms: n elements */
+};
+
 /*
  * The server end of a rank. A worker that hosts one calls it, without messages. It shares memory
  * with the workers of its node (shared_memory.h) and uses their gradients in place. Remote workers
@@ -112,9 +121,11 @@ struct mu_kv_server {
 	struct mu_kv_norms norms;     /* among the servers of a synchronous store */
 	float *flat;                  /* the results that the workers of its node share, or NULL */
 	float *weights;               /* else n of its own */
-	float *inbox;                 /* n per remote source: gradients */
+	float *inbox;                 /* n_inbox per remote source: gradients */
+	size_t n_inbox;               /* n, or with shards less */
 	float *outbox;                /* n per remote source: weights in flight, dist_async only */
 	struct mu_kv_sum sum;
+	struct mu_kv_shards shards;
 	struct mu_kv_coded_server coded;
 	struct mu_kv_peer *peers;
 
@@ -203,6 +214,21 @@ void mu_kv_server_set_weights(struct mu_kv_server *s, const float *weights);
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order);
 enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
 
+/* ---- shards of gradients (shards.c) ---- */
+
+/* s->n_inbox, and s->shards. After s->parts, before the memory. */
+enum mu_status mu_kv_server_shards_open(struct mu_kv_server *s);
+void mu_kv_server_shards_close(struct mu_kv_shards *shards);
+/* Starts the first receives. */
+enum mu_status mu_kv_server_shards_start(struct mu_kv_server *s);
+/* Part p of all sources is summed: receive what comes next. */
+enum mu_status mu_kv_server_shards_taken(struct mu_kv_server *s, size_t p);
+/* Has the server end, or this node's leader, summed this worker's gradients of a part of the plan?
+ * Of parts that it sends the requests show it. */
+bool mu_kv_part_is_taken(const struct mu_kv *kv, size_t bucket, size_t p);
+/* worker.c */
+enum mu_status mu_kv_worker_taken(struct mu_kv *kv, size_t bucket);
+
 /* ---- states, for checkpoints (states.c) ---- */
 
 /* Messages of kv->states with all servers, in the order in which the servers send or receive. */
@@ -273,8 +299,8 @@ static inline size_t mu_kv_request(const struct mu_kv_server *s, size_t p, size_
 static inline float *mu_kv_inbox(const struct mu_kv_server *s, size_t p, size_t w)
 {
 	if (!mu_kv_is_remote(s, w))
-		return s->peers[w].shm.gradients + s->parts[p].at;
-	return s->inbox + s->peers[w].inbox * s->n + s->parts[p].local;
+		return s->peers[w].shm.gradients + s->parts[p].gradient;
+	return s->inbox + s->peers[w].inbox * s->n_inbox + s->parts[p].inbox;
 }
 
 /* dist_async: the weights of part p that worker w has, or receives next. */

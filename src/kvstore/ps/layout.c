@@ -16,6 +16,17 @@ static size_t copies(const struct mu_kv *kv)
 	return n * sizeof(float);
 }
 
+/* Bytes of a worker's gradients, of those that arrive on it, and of sums. */
+static size_t gradients(const struct mu_kv *kv)
+{
+	const struct mu_kv_server *s = kv->server;
+	size_t n = kv->n_gradients;
+
+	if (s)
+		n += s->n_inboxes * s->n_inbox + (s->shards.sums ? s->n : 0);
+	return n * sizeof(float);
+}
+
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 {
 	if (kv->keys) {
@@ -27,6 +38,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.n_buckets = kv->plan.n_buckets,
 		.bytes = kv->plan.n * sizeof(float),
 		.bytes_copies = copies(kv),
+		.bytes_gradients = gradients(kv),
 		.shares_memory = kv->window != NULL,
 		.sums_on_node = kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]],
 		.bytes_pushed = mu_kv_message_bytes(kv, &kv->push_coder),

@@ -47,7 +47,7 @@ static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_leader_messages
 	MU_TRY(mu_requests_new(&r->gathers, r->n_pairs));
 	MU_TRY(mu_requests_new(&r->forwards, r->n_pairs));
 	MU_TRY(MU_ALLOC(r->forwarded, plan->n_buckets, "buckets that are forwarded"));
-	MU_TRY(mu_alloc(&counters, 2 * plan->n_buckets * sizeof *r->counters,
+	MU_TRY(mu_alloc(&counters, 3 * plan->n_buckets * sizeof *r->counters,
 			"buckets pushed and back"));
 	r->counters = counters;
 out:
@@ -95,6 +95,7 @@ enum mu_status mu_kv_leader_messages_open(struct mu_kv *kv)
 		.gradients = kv->gradients,
 		.pushed = r->counters,
 		.back = r->counters + kv->plan.n_buckets,
+		.summed = r->counters + 2 * kv->plan.n_buckets,
 	};
 out:
 	return st;

@@ -95,6 +95,14 @@ bool mu_kv_leader_is_back(const struct mu_kv *kv, size_t bucket, size_t part)
 	       w->rounds;
 }
 
+bool mu_kv_leader_has_summed(const struct mu_kv *kv, size_t bucket, size_t part)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_neighbour *leader = &w->leader.all[w->routes[part].leader];
+
+	return atomic_load_explicit(&leader->summed[bucket], memory_order_acquire) >= w->rounds;
+}
+
 void mu_kv_leader_wake(const struct mu_kv *kv)
 {
 	const struct mu_kv_leader *l = &kv->worker->leader;
@@ -112,7 +120,7 @@ static const float *gradients_of(const struct mu_kv *kv, const struct mu_kv_part
 
 	if (l->messages && i != l->me)
 		return mu_kv_leader_inbox(l, k, i);
-	return l->all[i].gradients + part->at;
+	return l->all[i].gradients + part->gradient;
 }
 
 /* Sums into this worker's own gradients, which nobody else reads, and which are free until the
@@ -127,7 +135,7 @@ static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part, size_t k)
 		for (size_t i = 0; i < l->n; i++)
 			l->sources[i] = gradients_of(kv, part, k, i) + from;
 		mu_optim_sum(l->block, l->sources, l->n, n);
-		memcpy(kv->gradients + part->at + from, l->block, n * sizeof *l->block);
+		memcpy(kv->gradients + part->gradient + from, l->block, n * sizeof *l->block);
 	}
 }
 
@@ -149,6 +157,10 @@ static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
 		w->last = request++;
 	}
 	w->leader.sent[bucket] = w->rounds;
+	atomic_store_explicit(&w->leader.all[w->leader.me].summed[bucket], w->rounds,
+			      memory_order_release);
+	if (kv->lives) /* others may wait to write their gradients */
+		mu_kv_leader_wake(kv);
 	w->leader.n_unsent--;
 	w->leader.n_in_flight++;
 out:

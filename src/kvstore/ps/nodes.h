@@ -12,10 +12,11 @@
  * answers.
  *
  * With shared memory the leader reads the other workers' gradients in place, and receives the
- * result into the array of results that the node's workers share. A worker has two counters per
+ * result into the array of results that the node's workers share. A worker has counters per
  * bucket there: rounds in which it has pushed the bucket, and rounds in which it has received the
  * parts that it leads. The last worker to push wakes the leaders; a leader wakes the others when it
- * has received its parts.
+ * has received its parts. A third counter, for shards of gradients, is of rounds in which it has
+ * summed them.
  *
  * Without shared memory (leader_messages.c) a worker sends its gradients of a part to the leader
  * with the tag of a message to the server end, and receives the result from the leader likewise.
@@ -90,7 +91,7 @@ enum mu_status mu_kv_routes_requests(struct mu_kv *kv);
  * bucket. */
 struct mu_kv_neighbour {
 	const float *gradients; /* flat array */
-	_Atomic uint64_t *pushed, *back;
+	_Atomic uint64_t *pushed, *back, *summed;
 };
 
 /* The messages of a leader. A pair is a part that it leads and another worker of the node. */
@@ -101,7 +102,7 @@ struct mu_kv_leader_messages {
 	float **inboxes;                 /* by pair: gradients */
 	MPI_Request *gathers, *forwards; /* by pair: receives of gradients, sends of results */
 	uint64_t *forwarded;             /* by bucket: rounds in which sends of its results began */
-	_Atomic uint64_t *counters;      /* of this worker: pushed and back, by bucket */
+	_Atomic uint64_t *counters;      /* of this worker: pushed, back and summed, by bucket */
 };
 
 /* A worker as a leader of its node. n = 0: the node does not reduce. */
@@ -128,6 +129,8 @@ enum mu_status mu_kv_leader_push(struct mu_kv *kv, size_t bucket);
 enum mu_status mu_kv_leader_poll(struct mu_kv *kv, int *n);
 /* Has the leader of this part of the plan received the result? */
 bool mu_kv_leader_is_back(const struct mu_kv *kv, size_t bucket, size_t part);
+/* Shards: has the leader of this part of the plan summed the node's gradients? */
+bool mu_kv_leader_has_summed(const struct mu_kv *kv, size_t bucket, size_t part);
 /* Has the i-th worker of the node pushed the bucket in this round? */
 bool mu_kv_leader_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket);
 

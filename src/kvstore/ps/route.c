@@ -70,8 +70,8 @@ static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *
 				     mu_kv_codes_count(&c->pushes, p), MPI_BYTE, rank, tag,
 				     kv->comm, &w->pushes[i]));
 	else
-		MU_MPI(MPI_Send_init(kv->gradients + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
-				     &w->pushes[i]));
+		MU_MPI(MPI_Send_init(kv->gradients + part->gradient, n, MPI_FLOAT, rank, tag,
+				     kv->comm, &w->pushes[i]));
 	if (c->pulls.data)
 		MU_MPI(MPI_Recv_init(mu_kv_codes_part(&c->pulls, p, 0),
 				     mu_kv_codes_count(&c->pulls, p), MPI_BYTE, rank, tag, kv->comm,

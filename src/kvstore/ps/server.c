@@ -14,8 +14,13 @@ enum mu_status mu_kv_server_receive_next(struct mu_kv_server *s, size_t p, size_
 
 	s->arrived[p * s->n_workers + w] = false;
 	s->n_arrived[p]--;
-	if (mu_kv_is_remote(s, w))
+	if (mu_kv_is_remote(s, w) && !s->shards.taken)
 		MU_MPI(MPI_Start(&s->pushes[mu_kv_request(s, p, w)]));
+	if (s->peers[w].shm.pipe && s->shards.taken) {
+		mu_kv_shm_take(&s->peers[w].shm, p);
+		if (s->kv->whole_steps) /* else the result follows, and wakes it */
+			mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+	}
 out:
 	return st;
 }
@@ -267,7 +272,8 @@ static enum mu_status stop(struct mu_kv_server *s)
 	size_t n_all = s->n_inboxes * s->n_parts;
 
 	for (size_t i = 0; i < n_all; i++)
-		MU_MPI(MPI_Cancel(&s->pushes[i]));
+		if (!mu_request_is_complete(s->pushes[i])) /* shards: not all have started */
+			MU_MPI(MPI_Cancel(&s->pushes[i]));
 	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(n_all), s->pushes,
 			     "receives to be cancelled"));
 	for (size_t w = 0; w < s->n_workers; w++)
@@ -282,7 +288,9 @@ enum mu_status mu_kv_server_start(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
 
-	if (!s->started)
+	if (!s->started && s->shards.taken)
+		MU_TRY(mu_kv_server_shards_start(s));
+	else if (!s->started)
 		MU_MPI(MPI_Startall(mu_count(mu_kv_server_requests(s)), s->orders));
 	s->started = true;
 out:

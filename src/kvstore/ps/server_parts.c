@@ -36,7 +36,7 @@ static enum mu_status make_memory(struct mu_kv_server *s)
 
 	if (!s->flat)
 		MU_TRY(MU_ALLOC(s->weights, s->n + 1, "weights of a server"));
-	MU_TRY(MU_ALLOC(s->inbox, s->n_inboxes * s->n + 1, "gradients on a server"));
+	MU_TRY(MU_ALLOC(s->inbox, s->n_inboxes * s->n_inbox + 1, "gradients on a server"));
 	if (s->policy->needs_outbox)
 		MU_TRY(MU_ALLOC(s->outbox, s->n_inboxes * s->n + 1, "answers of a server"));
 	MU_TRY(mu_kv_sum_init(&s->sum, s->kv));
@@ -171,6 +171,7 @@ enum mu_status mu_kv_server_parts_open(struct mu_kv_server *s, const struct mu_k
 				    s->n_parts));
 		MU_TRY(mu_kv_norms_init(&s->norms, s->optim, kv->topology->peers, kv->n_servers));
 	}
+	MU_TRY(mu_kv_server_shards_open(s));
 	MU_TRY(make_memory(s));
 	MU_TRY(mu_kv_coded_server_open(s));
 	MU_TRY(make_requests(s));
@@ -186,6 +187,7 @@ void mu_kv_server_parts_close(struct mu_kv_server *s)
 	mu_kv_norms_release(&s->norms);
 	mu_optim_free(s->optim);
 	mu_kv_coded_server_close(&s->coded);
+	mu_kv_server_shards_close(&s->shards);
 	mu_free(s->weights);
 	mu_free(s->inbox);
 	mu_free(s->outbox);

@@ -3,7 +3,7 @@
  * Memory that ranks of a node share, and the notes in it. See shared_memory.h.
  *
  * A worker's memory: results, if it holds them; gradients; a pipe to every other rank's server end
- * on the node; two counters per bucket (nodes.h). If all workers have equal results, the node's
+ * on the node; three counters per bucket (nodes.h). If all workers have equal results, the node's
  * first worker holds them.
  */
 #include <errno.h>
@@ -56,11 +56,11 @@ static int first_worker(const struct mu_kv *kv)
 
 static struct segment lay_out(const struct mu_kv *kv, int w)
 {
-	const size_t array = round_up(kv->plan.n * sizeof(float));
 	struct segment s = {0};
 
-	s.gradients = kv->own_weights || w == first_worker(kv) ? array : 0;
-	s.pipes = s.gradients + array;
+	if (kv->own_weights || w == first_worker(kv))
+		s.gradients = round_up(kv->plan.n * sizeof(float));
+	s.pipes = s.gradients + round_up(kv->n_gradients * sizeof(float));
 	return s;
 }
 
@@ -80,7 +80,7 @@ static size_t align(size_t nbytes)
 
 static size_t pipe_bytes(size_t n_parts)
 {
-	return align(sizeof(struct mu_kv_pipe) + n_parts * sizeof(uint64_t) +
+	return align(sizeof(struct mu_kv_pipe) + 2 * n_parts * sizeof(uint64_t) +
 		     (n_parts + 1) * sizeof(uint32_t));
 }
 
@@ -125,11 +125,11 @@ static float *gradients_of(const struct mu_kv *kv, int w)
 	return at;
 }
 
-static enum mu_status add_array(struct mu_kv *kv, float **out, const char *what)
+static enum mu_status add_array(struct mu_kv *kv, float **out, size_t n, const char *what)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(MU_ALLOC(*out, kv->plan.n, what));
+	MU_TRY(MU_ALLOC(*out, n, what));
 	kv->owned[kv->n_owned++] = *out;
 out:
 	return st;
@@ -141,12 +141,12 @@ static enum mu_status add_missing_arrays(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	if (!kv->gradients)
-		MU_TRY(add_array(kv, &kv->gradients, "gradients"));
+		MU_TRY(add_array(kv, &kv->gradients, kv->n_gradients, "gradients"));
 	if (!kv->results)
-		MU_TRY(add_array(kv, &kv->results, "weights, or sums of gradients"));
+		MU_TRY(add_array(kv, &kv->results, kv->plan.n, "weights, or sums of gradients"));
 	kv->weights = kv->results;
 	if (kv->kind.workers_update && !kv->kind.on_gpus && !kv->replaces)
-		MU_TRY(add_array(kv, &kv->weights, "weights"));
+		MU_TRY(add_array(kv, &kv->weights, kv->plan.n, "weights"));
 out:
 	return st;
 }
@@ -186,7 +186,7 @@ static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 		goto out;
 	if (worker)
 		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers) +
-			 2 * counter_bytes(kv);
+			 3 * counter_bytes(kv);
 	MU_TRY(mu_window_open(&kv->window, t, nbytes));
 	if (!kv->window) {
 		MU_TRY(report_no_room(kv, node, lay_out(kv, first).pipes));
@@ -234,6 +234,8 @@ void mu_kv_shm_find(const struct mu_kv *kv, int w, int s, struct mu_kv_shm *shm)
 	at += sizeof *shm->pipe;
 	shm->returned = (void *)at;
 	at += shm->n_parts * sizeof *shm->returned;
+	shm->taken = (void *)at;
+	at += shm->n_parts * sizeof *shm->taken;
 	shm->ring = (void *)at;
 }
 
@@ -244,6 +246,7 @@ void mu_kv_shm_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *
 	n->gradients = gradients_of(kv, w);
 	n->pushed = (void *)at;
 	n->back = (void *)(at + counter_bytes(kv));
+	n->summed = (void *)(at + 2 * counter_bytes(kv));
 }
 
 /* ---- notes ---- */
@@ -286,12 +289,22 @@ bool mu_kv_shm_is_returned(const struct mu_kv_shm *shm, size_t part, uint64_t n)
 	return atomic_load_explicit(&shm->returned[part], memory_order_acquire) >= n;
 }
 
+bool mu_kv_shm_is_taken(const struct mu_kv_shm *shm, size_t part, uint64_t n)
+{
+	return atomic_load_explicit(&shm->taken[part], memory_order_acquire) >= n;
+}
+
 bool mu_kv_shm_next_note(struct mu_kv_shm *shm, uint32_t *note)
 {
 	if (atomic_load_explicit(&shm->pipe->n_notes, memory_order_acquire) == shm->notes)
 		return false;
 	*note = shm->ring[shm->notes++ % (shm->n_parts + 1)];
 	return true;
+}
+
+void mu_kv_shm_take(struct mu_kv_shm *shm, size_t part)
+{
+	atomic_fetch_add_explicit(&shm->taken[part], 1, memory_order_release);
 }
 
 void mu_kv_shm_return(struct mu_kv_shm *shm, size_t part)

@@ -36,6 +36,7 @@ struct mu_kv_pipe {
 struct mu_kv_shm {
 	struct mu_kv_pipe *pipe;
 	_Atomic uint64_t *returned; /* by part of the server: times that its result was ready */
+	_Atomic uint64_t *taken;    /* shards: times that its gradients were summed */
 	uint32_t *ring;
 	size_t n_parts;
 	uint64_t notes, answers; /* so far */
@@ -72,11 +73,14 @@ bool mu_kv_shm_is_last(const struct mu_kv_shm *shm);
 bool mu_kv_shm_is_answered(const struct mu_kv_shm *shm);
 /* Has the part's result been ready n times? */
 bool mu_kv_shm_is_returned(const struct mu_kv_shm *shm, size_t part, uint64_t n);
+/* Were the part's gradients summed n times? */
+bool mu_kv_shm_is_taken(const struct mu_kv_shm *shm, size_t part, uint64_t n);
 
 /* ---- server ---- */
 
 /* The next note, if there is one. */
 bool mu_kv_shm_next_note(struct mu_kv_shm *shm, uint32_t *note);
+void mu_kv_shm_take(struct mu_kv_shm *shm, size_t part);
 void mu_kv_shm_return(struct mu_kv_shm *shm, size_t part);
 void mu_kv_shm_answer(struct mu_kv_shm *shm, const struct wire_answer *answer);
 

@@ -7,7 +7,8 @@
  *
  * With a rule that needs norms a complete part is only summed, into an inbox. After the last part
  * of the round the servers exchange their sums of squares and update all parts. Every server then
- * has all gradients, so none of them waits for a worker that waits for another server.
+ * has all gradients, so none of them waits for a worker that waits for another server. With shards
+ * of gradients (shards.c) the sums are in an array of their own, and the inbox is free at once.
  */
 #include "dist.h"
 
@@ -32,13 +33,26 @@ static void sum_and_update(struct mu_kv_server *s, size_t p)
 	mu_clock_stop(MU_CLOCK_UPDATE);
 }
 
-/* Part p is updated: sends it to the workers. */
-static enum mu_status answer_part(struct mu_kv_server *s, size_t p)
+/* Part p is summed: its inboxes are free. */
+static enum mu_status take(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
 	for (size_t i = 0; i < s->n_sources; i++)
 		MU_TRY(mu_kv_server_receive_next(s, p, mu_kv_source(s, p, i)));
+	if (s->shards.taken)
+		MU_TRY(mu_kv_server_shards_taken(s, p));
+out:
+	return st;
+}
+
+/* Part p is updated: sends it to the workers. */
+static enum mu_status answer_part(struct mu_kv_server *s, size_t p)
+{
+	enum mu_status st = MU_OK;
+
+	if (!s->shards.sums)
+		MU_TRY(take(s, p));
 	s->updates[p]++;
 	if (s->kv->pull_coder.codec)
 		mu_kv_coded_answer(s, p, s->n_workers);
@@ -58,9 +72,11 @@ out:
 	return st;
 }
 
-/* Where the sum of a part is kept: the first inbox. */
+/* Where the sum of a part is kept: the first inbox, which shards need for other parts. */
 static float *sum_of(const struct mu_kv_server *s, size_t p)
 {
+	if (s->shards.sums)
+		return s->shards.sums + s->parts[p].local;
 	return mu_kv_inbox(s, p, s->sum.workers[0]);
 }
 
@@ -134,6 +150,8 @@ static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 	s->round_left--;
 	if (s->optim && s->kv->whole_steps) {
 		mu_kv_sum_part(s, p, sum_of(s, p));
+		if (s->shards.sums)
+			MU_TRY(take(s, p));
 		if (s->round_left == 0)
 			MU_TRY(whole_due(s));
 		goto out;
@@ -264,6 +282,7 @@ const struct mu_kv_ops mu_kv_sync = {
 	.push = mu_kv_worker_push,
 	.poll = mu_kv_worker_poll,
 	.pull = mu_kv_worker_pull,
+	.taken = mu_kv_worker_taken,
 	.step_end = mu_kv_worker_step_end,
 	.finish = mu_kv_worker_finish,
 	.serve = mu_kv_server_serve,

@@ -202,6 +202,21 @@ out:
 	return st;
 }
 
+enum mu_status mu_kv_worker_taken(struct mu_kv *kv, size_t bucket)
+{
+	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_wait wait = {
+		.n = w->first[bucket + 1] - w->first[bucket],
+		.requests = w->pushes + w->first[bucket],
+		.for_gradients = true,
+		.bucket = bucket,
+		.n_buckets = 1,
+		.what = kv->plan.buckets[bucket].what,
+	};
+
+	return mu_kv_worker_wait(kv, &wait);
+}
+
 enum mu_status mu_kv_worker_step_end(struct mu_kv *kv)
 {
 	double count;

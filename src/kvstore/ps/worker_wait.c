@@ -18,8 +18,8 @@ out:
 }
 
 /*
- * A hosted server end finishes the round only when this worker has sent its node's sums: that is
- * collective over the server ends, and others may need the sums to get there.
+ * A hosted server end finishes the round only when this worker has pushed all, and has sent its
+ * node's sums: that is collective over the server ends, and others may need them to get there.
  */
 static enum mu_status serve_others(struct mu_kv *kv, int *n)
 {
@@ -29,7 +29,7 @@ static enum mu_status serve_others(struct mu_kv *kv, int *n)
 	if (kv->server)
 		MU_TRY(mu_kv_server_poll(kv->server, n));
 	MU_TRY(mu_kv_leader_poll(kv, n));
-	if (kv->server && kv->worker->leader.n_unsent == 0)
+	if (kv->server && kv->worker->leader.n_unsent == 0 && kv->buckets_left == 0)
 		MU_TRY(kv->server->policy->finish_round(kv->server));
 out:
 	return st;
@@ -52,12 +52,13 @@ static bool part_here(const struct mu_kv *kv, size_t bucket, size_t p)
 	return true;
 }
 
-static bool bucket_here(const struct mu_kv *kv, size_t bucket)
+static bool bucket_here(const struct mu_kv *kv, const struct mu_kv_wait *wait, size_t bucket)
 {
 	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
 
 	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++)
-		if (!part_here(kv, bucket, i))
+		if (wait->for_gradients ? !mu_kv_part_is_taken(kv, bucket, i)
+					: !part_here(kv, bucket, i))
 			return false;
 	return true;
 }
@@ -79,7 +80,7 @@ static bool is_here(const struct mu_kv *kv, const struct mu_kv_wait *wait)
 	if (wait->for_answers)
 		return answers_here(kv);
 	for (size_t b = wait->bucket; b < wait->bucket + wait->n_buckets; b++)
-		if (!bucket_here(kv, b))
+		if (!bucket_here(kv, wait, b))
 			return false;
 	return true;
 }

@@ -317,15 +317,21 @@ static enum mu_status bind(struct mu_plan *plan, struct plan_arrays arrays)
 		mu_plan_tie_adds(plan, i, arrays.sum && !(plan->batch.loss_scale > 0));
 		for (int p = 0; p < op->n_params + op->n_aux; p++) {
 			float *gradients = plan->ties[i].sums ? arrays.sum : arrays.gradients;
-			const size_t at = plan->slices[plan->op_keys[i][p]].at;
+			const size_t key = plan->op_keys[i][p], at = plan->slices[key].at;
+			const size_t place = plan->places ? plan->places[key] : at;
 
 			op_param(op, p)->data = arrays.weights + at;
-			op_param(op, p)->grad = train ? gradients + at : NULL;
+			op_param(op, p)->grad = train ? gradients + place : NULL;
 		}
 		MU_TRY(plan->device->ops->bind(plan->device, op));
 	}
 out:
 	return st;
+}
+
+void mu_plan_set_places(struct mu_plan *plan, const size_t *places)
+{
+	plan->places = places;
 }
 
 enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients)

@@ -100,6 +100,7 @@ struct mu_plan {
 	size_t n_slices, n;
 	size_t **op_keys;          /* per operation: its n_params + n_aux keys */
 	struct plan_tie *ties;     /* per operation */
+	const size_t *places;      /* see mu_plan_set_places */
 	struct plan_arrays host;   /* as passed by the caller */
 	struct plan_arrays mirror; /* the device's, if it has its own memory */
 	struct plan_mirror mirrors[PLAN_MIRRORS]; /* these, and others bound before */

@@ -109,6 +109,12 @@ size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **k
 	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux - first);
 }
 
+size_t mu_plan_layer_writes(const struct mu_plan *plan, size_t l, const size_t **keys)
+{
+	*keys = plan->op_keys[l];
+	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux);
+}
+
 enum mu_status mu_plan_key_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
 				      float *laid)
 {

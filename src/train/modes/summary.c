@@ -4,6 +4,7 @@
 #include <muster/comm.h>
 
 #include "engine/engine.h"
+#include "engine/lives.h"
 #include "modes.h"
 #include "train/data.h"
 
@@ -27,14 +28,15 @@ static void print_rank(const char *role, int n, const struct memory *m)
  * optimizer, and the gradients of every other node. Where workers update they have all states, and
  * the sums.
  */
-static void print_memory(const struct conf *v, const struct mu_topology *roles,
-			 const struct mu_plan *plan, size_t n_devices)
+static enum mu_status print_memory(const struct conf *v, const struct mu_topology *roles,
+				   const struct mu_plan *plan, size_t n_devices)
 {
+	enum mu_status st = MU_OK;
 	const char *names[MU_MAX_STATES];
 	const double all = (double)mu_plan_n(plan) * sizeof(float);
 	const double n_states = mu_optim_states(&v->optim, names);
 	const int n_ends = roles->num_servers > 0 ? roles->num_servers : roles->num_workers;
-	const double share = all / n_ends, arrived = (roles->num_nodes - 1) * share;
+	const double share = all / n_ends, arrived = mu_engine_sources(v, roles) * share;
 	const struct memory server = {share, arrived, n_states * share, 0};
 	struct memory worker = {all, all * (double)n_devices, 0,
 				(double)mu_plan_arena_bytes(plan) * (double)n_devices};
@@ -44,6 +46,8 @@ static void print_memory(const struct conf *v, const struct mu_topology *roles,
 
 		worker.gradients += arrived + (updates && v->store.distributed ? all : 0);
 		worker.optimizer = n_states * (updates ? all : share);
+		if (v->shard_gradients)
+			MU_TRY(mu_engine_shard_bytes(v, plan, roles, &worker.gradients));
 	}
 	printf("\n%-15s %10s %10s %10s %12s %10s\n", "MB of each of", "weights", "gradients",
 	       "optimizer", "activations", "total");
@@ -54,6 +58,8 @@ static void print_memory(const struct conf *v, const struct mu_topology *roles,
 	if (roles->num_nodes < roles->size && v->store.synchronous)
 		printf("ranks of a node share one copy of the weights, and read each other's "
 		       "gradients in place\n");
+out:
+	return st;
 }
 
 /* ---- the mode ---- */
@@ -97,7 +103,7 @@ enum mu_status mu_train_summary(const struct conf *v, const struct engine_device
 	if (ops->print) /* each rank has its stages alone */
 		MU_TRY(ops->print(devices, v, plan, stdout));
 	else if (v->store.synchronous || v->store.distributed) /* settled: mu_conf_sums_up_job */
-		print_memory(v, roles, plan, devices->n);
+		MU_TRY(print_memory(v, roles, plan, devices->n));
 out:
 	mu_plan_free(plan);
 	mu_net_free(net);
