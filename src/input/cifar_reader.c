@@ -209,7 +209,7 @@ static enum mu_status count_cifar(const char *dir, size_t *n)
 	enum mu_status st = MU_OK;
 	struct cifar c = {0};
 	char path[2 * PATH_BYTES];
-	size_t nbytes;
+	size_t nbytes = 0; /* gcc 14 for AArch64 does not see that MU_TRY sets it */
 
 	*n = 0;
 	if (find_sets(dir, &c, path, sizeof path) != 1)

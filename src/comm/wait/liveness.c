@@ -54,7 +54,7 @@ unsigned long long mu_process_started(long pid)
 void mu_alive_begin(struct mu_note *mine)
 {
 	mine->pid = (int32_t)getpid();
-	mine->started = mu_process_started(mine->pid);
+	atomic_store_explicit(&mine->started, mu_process_started(mine->pid), memory_order_release);
 }
 
 enum mu_alive mu_alive_check(const struct mu_note *note, struct mu_sight *sight, double now,
@@ -62,11 +62,12 @@ enum mu_alive mu_alive_check(const struct mu_note *note, struct mu_sight *sight,
 {
 	const struct mu_sight before = *sight;
 	const bool polls = now - (double)atomic_load(&note->polled) * 1e-9 < POLL_SECONDS;
+	const uint64_t started = atomic_load_explicit(&note->started, memory_order_acquire);
 	struct process p;
 
 	/* In another pid namespace the number may belong to another process: compare the start
 	 * time. */
-	if (!read_process(note->pid, &p) || p.started != note->started)
+	if (started == 0 || !read_process(note->pid, &p) || p.started != started)
 		return MU_ALIVE_UNKNOWN;
 	sight->waits = atomic_load(&note->waits);
 	sight->ticks = p.ticks;

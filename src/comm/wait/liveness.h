@@ -16,7 +16,9 @@ struct mu_note {
 	_Atomic uint32_t waits;               /* waits begun so far */
 	_Atomic uint32_t entered[MU_GROUP_N]; /* collectives begun so far */
 	_Atomic uint64_t polled;              /* last poll in a wait, nanoseconds of mu_now */
-	uint64_t started;                     /* start time of the process, in the kernel's units */
+	/* Start time of the process, in the kernel's units. Written after pid (release), and read
+	 * before it (acquire); 0: not written yet. */
+	_Atomic uint64_t started;
 	int32_t pid;
 	/* Of node rank 0, for the whole node: nanoseconds of the last warning, and of the end of a
 	 * wait. */
