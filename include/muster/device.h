@@ -389,10 +389,17 @@ struct mu_op {
 	 * shared_grads of a sum, and of a batch-norm with an addend: bit i is set if the gradient
 	 * of input i may use the memory of the output's gradient, which saves a copy. plan clears
 	 * bits that the device does not support.
+	 *
+	 * branches of a batch-norm with an addend and a ReLU that a split undoes: the two outputs
+	 * of that split. Backward of the batch-norm then sets the output's gradient to the sum of
+	 * theirs, before the ReLU; it may lie where the first one does. plan clears it where the
+	 * device does not do so. `joined`, of that split, set after plan: its backward does
+	 * nothing.
 	 */
-	bool in_place, undone;
+	bool in_place, undone, joined;
 	const struct mu_activation *fused_activation, *undoes;
 	unsigned shared_grads;
+	struct mu_tensor **branches;
 	/* A batch-norm alone reads the output: a device may write sums for it (sums_at). */
 	bool feeds_norm;
 	/* Batch-norm and sum: between forward and backward the memory of the output is reused, and

@@ -4,7 +4,8 @@
  * Batch-norms that get the sums of their input from the convolution before them (float16 on a GPU):
  * mean and variance against those of the exact output, where the mean is up to 200 deviations; and
  * the gradients of a step against ref's in float32, which up to 8 deviations are as near as with
- * sums of a pass of their own.
+ * sums of a pass of their own. Residual blocks, whose batch-norms also add the gradients of the
+ * block after them: the same gradients.
  */
 #include <string.h>
 
@@ -41,6 +42,38 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 static const struct mu_network network = {
 	.name = "fused", .shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES, .build = build};
 
+/* Blocks whose second addend is the block's input, and every third time a convolution of it. */
+static enum mu_status build_blocks(struct mu_net *net, const struct mu_net_config *config)
+{
+	const struct mu_convolution attr = {
+		.filters = FILTERS, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = true};
+	const struct mu_batch_norm norm = {.eps = 1e-2f, .momentum = 0.9f};
+	const struct mu_fully_connected scores = {.units = (int)config->classes};
+	int x = mu_net_convolution(net, mu_net_input(net), &attr, NULL);
+
+	for (int block = 0; block < 5; block++) {
+		int y = mu_net_convolution(net, x, &attr, NULL), sum[2] = {0, x};
+
+		y = mu_net_batch_norm(net, y, &norm, NULL);
+		y = mu_net_activation(net, y, MU_ACTIVATION_RELU, NULL);
+		if (block % 3 == 1)
+			sum[1] = mu_net_batch_norm(net, mu_net_convolution(net, x, &attr, NULL),
+						   &norm, NULL);
+		y = mu_net_convolution(net, y, &attr, NULL);
+		sum[0] = mu_net_batch_norm(net, y, &norm, NULL);
+		x = mu_net_sum(net, 2, sum, NULL);
+		x = mu_net_activation(net, x, MU_ACTIVATION_RELU, NULL);
+	}
+	x = mu_net_flatten(net, x, NULL);
+	mu_net_softmax(net, mu_net_fully_connected(net, x, &scores, NULL), "softmax");
+	return MU_OK;
+}
+
+static const struct mu_network blocks = {.name = "blocks",
+					 .shape = {CHANNELS, SIDE, SIDE},
+					 .classes = CLASSES,
+					 .build = build_blocks};
+
 /* What float16 holds exactly. */
 static float sample_at(size_t i, float offset)
 {
@@ -53,6 +86,7 @@ static float weight_at(size_t i)
 }
 
 struct step {
+	const struct mu_network *network;
 	const char *device;
 	enum mu_dtype dtype;
 	enum mu_convolution_algorithm algorithm;
@@ -87,14 +121,15 @@ static bool run(struct result *r, const struct step *s)
 	    mu_device_set_dtype(&r->device, s->dtype) != MU_OK)
 		return false;
 	r->device.algorithm = s->algorithm;
-	if (mu_net_new_from(&r->net, &network, &config) != MU_OK ||
+	if (mu_net_new_from(&r->net, s->network, &config) != MU_OK ||
 	    mu_plan_new(&r->plan, r->net, &r->device, BATCH, MU_PHASE_TRAIN, NULL) != MU_OK ||
 	    MU_ALLOC(r->weights, mu_plan_n(r->plan), "weights") != MU_OK ||
 	    MU_ALLOC(r->gradients, mu_plan_n(r->plan), "gradients") != MU_OK ||
 	    mu_plan_init_weights(r->plan, "default", 3, r->weights) != MU_OK)
 		return false;
 	r->slices = mu_plan_slices(r->plan, &r->n_slices);
-	set_weights(r);
+	if (s->network == &network)
+		set_weights(r);
 	if (mu_plan_bind(r->plan, r->weights, r->gradients) != MU_OK)
 		return false;
 	batch = mu_plan_batch(r->plan);
@@ -177,9 +212,9 @@ static double distance(const struct result *a, const struct result *b, const str
 static void compare(float offset, bool gradients)
 {
 	const struct step steps[] = {
-		{"ref", MU_FLOAT32, MU_CONVOLUTION_AUTO, offset},
-		{"gpu:0", MU_FLOAT16, MU_CONVOLUTION_AUTO, offset},
-		{"gpu:0", MU_FLOAT16, MU_CONVOLUTION_DIRECT, offset},
+		{&network, "ref", MU_FLOAT32, MU_CONVOLUTION_AUTO, offset},
+		{&network, "gpu:0", MU_FLOAT16, MU_CONVOLUTION_AUTO, offset},
+		{&network, "gpu:0", MU_FLOAT16, MU_CONVOLUTION_DIRECT, offset},
 	};
 	struct result r[3];
 	bool ran = true;
@@ -204,6 +239,29 @@ static void compare(float offset, bool gradients)
 		release(&r[i]);
 }
 
+/* Weights are those that a net begins with. */
+static void compare_blocks(enum mu_dtype dtype, double allowed)
+{
+	const struct step steps[] = {{&blocks, "ref", MU_FLOAT32, MU_CONVOLUTION_AUTO, 0},
+				     {&blocks, "gpu:0", dtype, MU_CONVOLUTION_AUTO, 0}};
+	struct result r[2];
+	bool ran = true;
+	double most = 0;
+
+	for (int i = 0; i < 2; i++)
+		if (!CHECK(run(&r[i], &steps[i]))) {
+			mu_trace_print(stderr, steps[i].device);
+			mu_trace_clear();
+			ran = false;
+		}
+	for (size_t k = 0; ran && k < r[0].n_slices; k++)
+		most = fmax(most, distance(&r[1], &r[0], &r[0].slices[k]));
+	printf("blocks, %s: gradients up to %.5f from ref\n", mu_dtype_name(dtype), most);
+	CHECK(most <= allowed);
+	for (int i = 0; i < 2; i++)
+		release(&r[i]);
+}
+
 int main(void)
 {
 	const struct mu_device_ops *const *device = mu_device_table;
@@ -220,5 +278,7 @@ int main(void)
 	compare(1, true);
 	compare(2, true);
 	compare(60, false);
+	compare_blocks(MU_FLOAT16, 0.2);
+	compare_blocks(MU_BFLOAT16, 0.7);
 	return check_failures() ? 1 : 0;
 }

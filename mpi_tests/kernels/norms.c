@@ -177,10 +177,13 @@ static void normalize_case(const struct variant *v, int type, int groups, enum k
 		const void *add = way & 2 ? rig_numbers(type, v->n, 42) : NULL;
 		const void *was = add ? rig_copy(add, type, v->n) : NULL;
 		void *y = add && v->odd ? (void *)(uintptr_t)add : rig_numbers(type, v->n, 43);
+		uint8_t *on = groups && way == 2 ? rig_bytes(v->n / 8, 0xee) : NULL;
+		float *bit = rig_floats(1, 0);
 		const struct cuda_normalize a = {.normals = normals,
 						 .x = x,
 						 .add = add,
 						 .y = y,
+						 .on = on,
 						 .type = type,
 						 .relu = v->odd,
 						 .samples = w.samples,
@@ -195,6 +198,10 @@ static void normalize_case(const struct variant *v, int type, int groups, enum k
 				     (was ? rig_at(was, type, i) : 0);
 
 			rig_expect(y, type, i, v->odd ? rig_relu(out) : out);
+			if (!on)
+				continue;
+			*bit = (float)(on[i / 8] >> i % 8 & 1);
+			rig_expect(bit, CUDA_FLOAT32, 0, rig_at(y, type, i) > 0);
 		}
 	}
 }
@@ -367,3 +374,68 @@ WIDE(value_sums_float16, CUDA_FLOAT16, CUDA_OF_VALUES, CUDA_OF_SPREAD)
 WIDE(value_sums_bfloat16, CUDA_BFLOAT16, CUDA_OF_VALUES, CUDA_OF_SPREAD)
 WIDE(gradient_sums_float16, CUDA_FLOAT16, CUDA_OF_GRADIENTS, CUDA_OF_GRADIENTS)
 WIDE(gradient_sums_bfloat16, CUDA_BFLOAT16, CUDA_OF_GRADIENTS, CUDA_OF_GRADIENTS)
+
+/* The sum of two gradients of (rows, channels) where `on` has a bit; in place of one with odd. */
+static void joined_case(const struct variant *v, int type, enum kernel_id kernel)
+{
+	struct variant w = shaped(v, 1);
+	const size_t m = w.channels, together = 256 / (m / 8);
+	const size_t lanes = w.samples < LANES ? 1 : LANES;
+	const struct cuda_normal *normals = normals_of(&w);
+	void *dy = rig_numbers(type, v->n, 62);
+	const void *was = rig_copy(dy, type, v->n);
+	const void *more = rig_numbers(type, v->n, 63), *x = rig_numbers(type, v->n, 61);
+	uint8_t *on = rig_bytes(v->n / 8, 0);
+	struct cuda_partial_sums a = {.of = CUDA_OF_GRADIENTS,
+				      .x = x,
+				      .dy = dy,
+				      .more = more,
+				      .on = on,
+				      .sum = v->odd ? dy : rig_numbers(type, v->n, 64),
+				      .normals = normals,
+				      .type = type,
+				      .samples = w.samples,
+				      .channels = m,
+				      .area = 1,
+				      .lanes = lanes,
+				      .n = lanes};
+
+	for (size_t i = 0; i < v->n; i++)
+		on[i / 8] |= (uint8_t)((i * 7 + i / 5) % 3 > 0) << i % 8;
+	a.first = rig_floats(lanes * m, 65);
+	a.second = rig_floats(lanes * m, 66);
+	rig_run_rows(kernel, v, a.n, &a);
+	for (size_t i = 0; i < v->n; i++) {
+		const double sum = rig_at(was, type, i) + rig_at(more, type, i);
+
+		rig_expect(a.sum, type, i, on[i / 8] >> i % 8 & 1 ? sum : 0);
+	}
+	for (size_t i = 0; i < lanes * m; i++) {
+		const struct cuda_normal *b = &normals[i % m];
+		double first = 0, second = 0;
+
+		for (size_t k = 0; k < w.samples; k++) {
+			const size_t at = k * m + i % m;
+			const double d = rig_at(a.sum, type, at);
+
+			if (k / together % lanes != i / m)
+				continue;
+			first += d;
+			second += d * (rig_at(x, type, at) - (double)b->mean) * (double)b->inverse;
+		}
+		rig_near(a.first, CUDA_FLOAT32, i, first, 100);
+		rig_near(a.second, CUDA_FLOAT32, i, second, 100);
+	}
+}
+
+void test_joined_sums_float16(const struct variant *v)
+{
+	if (v->channels % 8 == 0)
+		joined_case(v, CUDA_FLOAT16, KERNEL_joined_sums_float16);
+}
+
+void test_joined_sums_bfloat16(const struct variant *v)
+{
+	if (v->channels % 8 == 0)
+		joined_case(v, CUDA_BFLOAT16, KERNEL_joined_sums_bfloat16);
+}

@@ -82,7 +82,9 @@ COST(statistics,
      LANES(a->of) + ((a->x ? T : 0) + (a->normals.gamma ? 8 : 4)) * CHANNELS(a->of),
      (16 + (double)sizeof(struct cuda_normal)) * CHANNELS(a->of))
 COST(normals, (16 + (a->gamma ? 4 : 0) + 4) * n, (double)sizeof(struct cuda_normal) * n)
-COST(normalize, (a->add ? 2 : 1) * T * ALL, T *ALL)
+COST(normalize, (a->add ? 2 : 1) * T * ALL, (T + (a->on ? 0.125 : 0)) * ALL)
+COST(joined_sums_float16, (3 * T + 0.125) * ALL,
+     T *ALL + 8.0 * (double)a->lanes * (double)a->channels)
 COST(normal_sums, LANES(a->of) + 16 * CHANNELS(a->of), 16 * CHANNELS(a->of))
 COST(normalize_backward, 2 * T * ALL, T *ALL)
 COST(lrn, 4 * n, (a->scale ? 8 : 4) * n)
@@ -134,6 +136,7 @@ LIKE(value_sums_float16, plane_sums)
 LIKE(value_sums_bfloat16, plane_sums)
 LIKE(gradient_sums_float16, plane_sums)
 LIKE(gradient_sums_bfloat16, plane_sums)
+LIKE(joined_sums_bfloat16, joined_sums_float16)
 
 #define ROW(name) \
 	void __attribute__((weak)) \

@@ -122,8 +122,9 @@ in_all() {
 
 part "kernels of a step: three for a convolution, five to seven for a batch-norm, none for a parameter"
 step_work --dtype float16 --loss-scale 16
-in_all $((3 * 16 + 5 * 16 + 29))
+in_all $((3 * 16 + 5 * 16 + 24))
 at_most 1 value_sums_float16 # of the image's three channels
+at_most 1 add                # behind the pooling: batch-norms add the other branches' gradients
 at_most 2 scale
 at_most 2 lay_weights
 at_most 4 convert

@@ -64,6 +64,8 @@
 	F(value_sums_bfloat16) \
 	F(gradient_sums_float16) \
 	F(gradient_sums_bfloat16) \
+	F(joined_sums_float16) \
+	F(joined_sums_bfloat16) \
 	F(lay_weights) \
 	F(softmax)
 #define CUDA_WARPS(F) \
@@ -215,6 +217,11 @@ struct cuda_partial_sums {
 	const void *x, *dy;
 	const struct cuda_normal *normals;
 	float *first, *second; /* (lanes, channels) */
+	/* joined_sums: dy is the sum of dy and `more` where `on` has a bit, rounded and written
+	 * to `sum`, which may be dy. */
+	const void *more;
+	const uint8_t *on; /* a byte a group of eight channels */
+	void *sum;
 	int type, relu;
 	size_t samples, channels, area, lanes;
 	size_t n;
@@ -224,6 +231,8 @@ struct cuda_partial_sums {
 #define cuda_value_sums_bfloat16 cuda_partial_sums
 #define cuda_gradient_sums_float16 cuda_partial_sums
 #define cuda_gradient_sums_bfloat16 cuda_partial_sums
+#define cuda_joined_sums_float16 cuda_partial_sums
+#define cuda_joined_sums_bfloat16 cuda_partial_sums
 
 /* These partial sums, which the kernels below add, for eight channels in a block of threads. */
 struct cuda_lanes {
@@ -272,11 +281,12 @@ struct cuda_statistics {
 };
 
 /* With `add`: y = f(normalized x + add), which may be y. n elements; n threads for the kernels of a
- * type, which need contiguous channels, a multiple of eight: see normalize_last in norms.h. */
+ * type, which need contiguous channels, a multiple of eight: see norm_groups.h. */
 struct cuda_normalize {
 	const struct cuda_normal *normals;
 	const void *x, *add;
 	void *y;
+	uint8_t *on; /* with `add`, kernels of a type: a bit for each y > 0; NULL: not needed */
 	int type, relu;
 	size_t samples, channels, area;
 	size_t n;

@@ -194,6 +194,7 @@ enum mu_status mu_cuda_plan_view(struct cuda_device *d, struct mu_op *op,
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
 		op->algorithms[phase] = own->view.algorithms[phase];
 	op->can_add = own->view.can_add;
+	op->branches = own->view.branches;
 	op->workspace_nbytes = own->view.workspace_nbytes;
 	op->scratch_nbytes = own->view.scratch_nbytes;
 	op->kept_nbytes = own->view.kept_nbytes;

@@ -8,8 +8,8 @@ enum { GAMMA, BETA };
 enum { MEAN, VARIANCE };
 enum { THREADS_OF_SUMS = 256 }; /* per processor of the GPU */
 
-/* Blocks that a processor of the GPU holds of the kernels that keep channels in registers
- * (norms.h), forward and backward, so that all blocks run at a time: test_sass.sh checks their
+/* Blocks that a processor of the GPU holds of the kernels of norm_groups.h, which keep channels in
+ * registers, forward and backward, so that all blocks run at a time: test_sass.sh checks their
  * registers. And the fewest rows of a block and of a thread for which keeping them pays. */
 enum { BLOCKS = 4, BLOCKS_BACKWARD = 3, BLOCK_ROWS = 32, THREAD_ROWS = 4, EIGHT = 8 };
 
@@ -64,8 +64,9 @@ enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tenso
 	enum cuda_kernel kernel = CUDA_plane_sums;
 
 	if (mu_cuda_in_groups(t))
-		kernel = mu_cuda_of_type(t, gradients ? CUDA_gradient_sums_float16
-					      : CUDA_value_sums_float16);
+		kernel = mu_cuda_of_type(t, args->sum    ? CUDA_joined_sums_float16
+					    : gradients ? CUDA_gradient_sums_float16
+							: CUDA_value_sums_float16);
 	args->type = mu_cuda_type(t);
 	args->samples = e.samples;
 	args->channels = e.channels;
@@ -164,20 +165,30 @@ static size_t threads_of(const struct cuda_device *d, const struct mu_tensor *t,
 	return groups * least(most(threads / groups, 1), rows);
 }
 
-/* Workspace: scale and shift of each channel, then mean and variance. Scratch: the two means for
- * backward, then partial sums; in inference scale and shift. */
+/* Workspace: scale and shift of each channel, then mean and variance; with branches a bit for each
+ * output above 0. Scratch: the two means for backward, then partial sums; in inference scale and
+ * shift. */
 static size_t sums_at(const struct mu_op *op)
 {
 	return mu_cuda_round(op->inputs[0]->shape.dims[1] * 2 * sizeof(float));
 }
 
+static size_t bits_at(const struct mu_op *op)
+{
+	return mu_cuda_round(op->inputs[0]->shape.dims[1] *
+			     (sizeof(struct cuda_normal) + 2 * sizeof(double)));
+}
+
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
-	const size_t channels = op->inputs[0]->shape.dims[1];
+	const struct mu_tensor *in = op->inputs[0];
 
-	op->scratch_nbytes = channels * sizeof(struct cuda_normal);
+	op->scratch_nbytes = in->shape.dims[1] * sizeof(struct cuda_normal);
+	if (op->phase != MU_PHASE_TRAIN || !mu_cuda_in_groups(in))
+		op->branches = NULL;
 	if (op->phase == MU_PHASE_TRAIN) {
-		op->workspace_nbytes = channels * (sizeof(struct cuda_normal) + 2 * sizeof(double));
+		op->workspace_nbytes =
+			bits_at(op) + (op->branches ? mu_shape_n(&in->shape) / EIGHT : 0);
 		op->scratch_nbytes = sums_at(op) + mu_cuda_sums_bytes(d, op->inputs[0]);
 	}
 	return MU_OK;
@@ -225,6 +236,11 @@ static struct cuda_normals find_normals(const struct mu_op *op)
 	return args;
 }
 
+static uint8_t *bits_of(const struct mu_op *op)
+{
+	return (uint8_t *)op->workspace + bits_at(op);
+}
+
 /* From existing normals. */
 static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 {
@@ -235,6 +251,7 @@ static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 		.x = in->data,
 		.add = op->n_inputs > 1 ? op->inputs[1]->data : NULL,
 		.y = op->outputs[0]->data,
+		.on = op->branches ? bits_of(op) : NULL,
 		.type = mu_cuda_type(in),
 		.relu = op->fused_activation != NULL,
 		.samples = e.samples,
@@ -291,14 +308,14 @@ out:
 	return st;
 }
 
-/* With a second input: the gradient before the activation, for both inputs. */
-static enum mu_status part(struct cuda_device *d, struct mu_op *op)
+/* With a second input, which has the same gradient before the activation. */
+static enum mu_status add_gradient(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_tensor *out = op->outputs[0], *added = op->inputs[1];
+	const struct mu_tensor *out = op->outputs[0];
+	const struct mu_tensor *added = op->n_inputs > 1 ? op->inputs[1] : NULL;
 
-	MU_TRY(mu_cuda_undo_activation(d, op));
-	if (added->needs_grad && !(op->shared_grads & 2))
+	if (added && added->needs_grad && !(op->shared_grads & 2))
 		MU_TRY(mu_cuda_copy(d, added->grad, out->grad, mu_cuda_bytes(out)));
 out:
 	return st;
@@ -346,9 +363,16 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.n = threads_of(d, in, BLOCKS_BACKWARD),
 	};
 
-	if (op->n_inputs > 1)
-		MU_TRY(part(d, op));
+	if (op->branches) {
+		parts.dy = op->branches[0]->grad;
+		parts.more = op->branches[1]->grad;
+		parts.on = bits_of(op);
+		parts.sum = out->grad;
+	} else if (op->n_inputs > 1) {
+		MU_TRY(mu_cuda_undo_activation(d, op));
+	}
 	MU_TRY(mu_cuda_partial_sums(d, in, &parts, room_of(op), &sums.of));
+	MU_TRY(add_gradient(d, op));
 	MU_TRY(mu_cuda_rows(d, CUDA_normal_sums, sums.n, &sums));
 	if (!in->needs_grad)
 		goto out;

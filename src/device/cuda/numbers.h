@@ -64,15 +64,19 @@ CUDA_FUNCTION void eight_halves(float *v, int type, const uint16_t *from)
 	two_of(v + 6, type, bits.w);
 }
 
-CUDA_FUNCTION uint32_t bits_of_two(int type, const float *v)
+CUDA_FUNCTION void store_halves(uint16_t *to, const struct cuda_halves *from)
 {
-	return half_of(type, v[0]) | (uint32_t)half_of(type, v[1]) << 16;
+	*(uint4 *)to = make_uint4(from->pairs[0], from->pairs[1], from->pairs[2], from->pairs[3]);
 }
 
-CUDA_FUNCTION void set_eight_halves(uint16_t *to, int type, const float *v)
+CUDA_FUNCTION struct cuda_halves halves_of(int type, const float *v)
 {
-	*(uint4 *)to = make_uint4(bits_of_two(type, v), bits_of_two(type, v + 2),
-				  bits_of_two(type, v + 4), bits_of_two(type, v + 6));
+	struct cuda_halves halves;
+
+	for (int k = 0; k < 4; k++)
+		halves.pairs[k] = half_of(type, v[2 * k]) |
+				  (uint32_t)half_of(type, v[2 * k + 1]) << 16;
+	return halves;
 }
 
 /* For several threads at once. */
@@ -153,9 +157,17 @@ CUDA_FUNCTION void eight_halves(float *v, int type, const uint16_t *from)
 	mu_dtype_to_float((enum mu_dtype)type, v, from, CUDA_EIGHT);
 }
 
-CUDA_FUNCTION void set_eight_halves(uint16_t *to, int type, const float *v)
+CUDA_FUNCTION void store_halves(uint16_t *to, const struct cuda_halves *from)
 {
-	mu_dtype_from_float((enum mu_dtype)type, to, v, CUDA_EIGHT);
+	memcpy(to, from, sizeof *from);
+}
+
+CUDA_FUNCTION struct cuda_halves halves_of(int type, const float *v)
+{
+	struct cuda_halves halves;
+
+	mu_dtype_from_float((enum mu_dtype)type, &halves, v, CUDA_EIGHT);
+	return halves;
 }
 
 CUDA_FUNCTION void set_flag(uint32_t *flag)
@@ -178,6 +190,25 @@ CUDA_FUNCTION void floats_of(float *v, int type, const struct cuda_halves *halve
 {
 	for (int k = 0; k < 4; k++)
 		two_of(v + 2 * k, type, halves->pairs[k]);
+}
+
+CUDA_FUNCTION void set_eight_halves(uint16_t *to, int type, const float *v)
+{
+	const struct cuda_halves halves = halves_of(type, v);
+
+	store_halves(to, &halves);
+}
+
+/* A bit for each number above 0. */
+CUDA_FUNCTION uint32_t positive_bits(const struct cuda_halves *halves)
+{
+	uint32_t bits = 0;
+
+	for (int k = 0; k < 4; k++) {
+		bits |= (uint32_t)((halves->pairs[k] & 0xffffu) - 1 < 0x7fffu) << 2 * k;
+		bits |= (uint32_t)((halves->pairs[k] >> 16) - 1 < 0x7fffu) << (2 * k + 1);
+	}
+	return bits;
 }
 
 CUDA_FUNCTION float number_at(const void *p, int type, size_t i)
@@ -236,9 +267,16 @@ CUDA_FUNCTION struct cuda_halves group_at(const void *p, uint32_t group)
 	return load_halves((const uint16_t *)p + (size_t)group * CUDA_EIGHT);
 }
 
+CUDA_FUNCTION void store_group(void *p, uint32_t group, const struct cuda_halves *halves)
+{
+	store_halves((uint16_t *)p + (size_t)group * CUDA_EIGHT, halves);
+}
+
 CUDA_FUNCTION void set_group(void *p, uint32_t group, int type, const float *v)
 {
-	set_eight_halves((uint16_t *)p + (size_t)group * CUDA_EIGHT, type, v);
+	const struct cuda_halves halves = halves_of(type, v);
+
+	store_group(p, group, &halves);
 }
 
 #endif

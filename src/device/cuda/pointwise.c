@@ -345,7 +345,9 @@ static enum mu_status backward_split(struct cuda_device *d, struct mu_op *op)
 		.n = n_of(in),
 	};
 
-	return in->needs_grad ? add_all(d, op->outputs, op->n_outputs, true, &args) : MU_OK;
+	if (!in->needs_grad || op->joined)
+		return MU_OK;
+	return add_all(d, op->outputs, op->n_outputs, true, &args);
 }
 
 const struct cuda_kind mu_cuda_split = {

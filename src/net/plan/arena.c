@@ -96,7 +96,7 @@ bool mu_plan_reads_input(const struct mu_op *op, int i)
 {
 	const bool added = op->kind == MU_OP_BATCH_NORM && i > 0; /* to the result */
 
-	return op->undoes || (!mu_op_traits(op->kind)->input_unused && !added);
+	return (op->undoes && !op->joined) || (!mu_op_traits(op->kind)->input_unused && !added);
 }
 
 bool mu_plan_has_activation_to_undo(const struct mu_op *op)
@@ -160,6 +160,8 @@ static void assign_buffers(struct layout *m)
 				m->grad[in] = m->data[in];
 		}
 		share_gradients(m, op);
+		if (op->joined)
+			join_buffers(m, m->grad[tensor_number(plan, op->outputs[0])], m->grad[in]);
 		m->workspace[i] = add_buffer(m, op->workspace_nbytes);
 		m->scratch[i] = add_buffer(m, op->scratch_nbytes);
 		m->buffers[m->scratch[i]].gaps = train;
@@ -260,6 +262,8 @@ static void find_lifetimes(struct layout *m)
 			if (plan->tensors[t].needs_grad)
 				use(m, m->grad[t], backward);
 		}
+		for (int k = 0; op->branches && k < 2; k++)
+			use(m, m->grad[tensor_number(plan, op->branches[k])], backward);
 		if (op->restored)
 			m->buffers[m->data[tensor_number(plan, op->outputs[0])]].gaps = true;
 		if (op->weights_later && op->outputs[0]->needs_grad)

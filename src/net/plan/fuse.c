@@ -5,7 +5,7 @@
  * backward of their producer does not read the output. Residual networks need no copies: a sum
  * works in its first input's memory and shares its gradient with its inputs, and the split after it
  * undoes its ReLU while it adds. On devices whose batch-norms add, a sum of two is fused with the
- * batch-norm directly before it.
+ * batch-norm directly before it, whose backward may do the split's.
  */
 #include "plan.h"
 
@@ -107,6 +107,8 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 		    before->fused_activation->kind == MU_ACTIVATION_RELU) {
 			op->undoes = before->fused_activation;
 			before->undone = true;
+			if (before->kind == MU_OP_BATCH_NORM && op->n_outputs == 2)
+				before->branches = op->outputs;
 		}
 	}
 	/* A large vocabulary: neither its predictions nor their gradient take memory of their own.
@@ -164,6 +166,13 @@ static enum mu_status add_to_norm(struct mu_plan *plan, struct mu_op *norm,
 		norm->shared_grads = 2;
 out:
 	return st;
+}
+
+void mu_plan_join_splits(struct mu_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_ops; i++)
+		if (plan->ops[i].branches)
+			producer(plan, plan->ops[i].branches[0])->joined = true;
 }
 
 static void mark_gradients(struct mu_plan *plan)

@@ -56,6 +56,10 @@ static enum mu_status keep_own(struct mu_plan *plan)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"network %s: no part of %zu layers from layer %zu on of %zu",
 			plan->net->config.network, part->n, part->first, plan->n_ops);
+	for (size_t i = part->first; i < part->first + part->n; i++)
+		if (plan->ops[i].branches &&
+		    maker(plan, plan->ops[i].branches[0]) >= part->first + part->n)
+			plan->ops[i].branches = NULL;
 	for (size_t i = 0; i < plan->n_ops; i++)
 		if (i < part->first || i >= part->first + part->n)
 			free(plan->links[i]);

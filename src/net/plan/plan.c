@@ -83,6 +83,7 @@ static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *li
 			plan->of_block && plan->phase == MU_PHASE_TRAIN && device->backward_weights;
 		MU_TRY(device->plan(plan->device, op));
 	}
+	mu_plan_join_splits(plan);
 out:
 	return st;
 }

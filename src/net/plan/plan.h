@@ -143,6 +143,8 @@ struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
 
 /* fuse.c: fill ops and links from the net's layers, fusing activations. */
 enum mu_status mu_plan_operations(struct mu_plan *plan);
+/* After the device's plans: splits whose backward the batch-norm before them does. */
+void mu_plan_join_splits(struct mu_plan *plan);
 
 /* tie.c: find weights that operations share. An error if only one of the two is in the part. */
 enum mu_status mu_plan_find_ties(struct mu_plan *plan);

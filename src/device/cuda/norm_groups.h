@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Continuation of norms.h: batch-norm over contiguous channels, in groups of eight. */
+#ifndef DEVICE_CUDA_NORM_GROUPS_H
+#define DEVICE_CUDA_NORM_GROUPS_H
+
+/*
+ * Design of the kernels over contiguous channels (the types' own; ResNet-50 spends its time here):
+ * - A thread keeps one group of eight channels over many rows. Neighbouring threads have
+ *   neighbouring groups: a warp reads and writes 512 contiguous bytes.
+ * - What it needs to know of its channels is loaded once, by loads of 16 bytes, into registers.
+ * - The loads of several rows are in flight at a time, four of 16 bytes a thread.
+ * - The type is a constant of each kernel; its loop has no branch on it and no other loads.
+ * - At most 64 registers forward and 80 backward (five constants a channel): 1,024 and 768 threads
+ *   a processor, with 64 and 48 KiB in flight; about 25 KiB cover the latency of an H200's memory.
+ * - Sums: float in a thread, double over the threads of a block (in shared memory) and over blocks,
+ *   in an order that depends on the shape and the GPU's number of processors only.
+ * - A block's work is written for any number of threads: tests on the host run it with one, to
+ *   the same bits.
+ * mpi_tests/gpu/test_sass.sh checks the machine code.
+ */
+
+/* What a thread keeps of its eight channels. */
+struct cuda_normal_eight {
+	float mean[CUDA_EIGHT], inverse[CUDA_EIGHT], scale[CUDA_EIGHT], shift[CUDA_EIGHT];
+};
+
+CUDA_FUNCTION void load_normals(struct cuda_normal_eight *b, const struct cuda_normal *from)
+{
+	for (int k = 0; k < CUDA_EIGHT; k++) {
+		float v[4];
+
+		four_floats(v, &from[k].mean);
+		b->mean[k] = v[0];
+		b->inverse[k] = v[1];
+		b->scale[k] = v[2];
+		b->shift[k] = v[3];
+	}
+}
+
+enum { CUDA_AT_ONCE = 4 }; /* loads in flight */
+enum { CUDA_SUMS_OF_VALUES, CUDA_SUMS_OF_GRADIENTS, CUDA_SUMS_OF_BRANCHES };
+
+/* Add `rows` rows from group `at` on, `step` apart. */
+CUDA_FUNCTION void add_values(const struct cuda_partial_sums *a, uint32_t at, uint32_t step,
+			      int type, uint32_t rows, const float *begin, float *first,
+			      float *second)
+{
+	struct cuda_halves loaded[CUDA_AT_ONCE];
+
+	for (uint32_t r = 0; r < rows; r++)
+		loaded[r] = group_at(a->x, at + r * step);
+	for (uint32_t r = 0; r < rows; r++) {
+		float x[CUDA_EIGHT];
+
+		floats_of(x, type, &loaded[r]);
+		for (int k = 0; k < CUDA_EIGHT; k++) {
+			const float d = x[k] - begin[k];
+
+			first[k] += d;
+			second[k] = fmaf(d, d, second[k]);
+		}
+	}
+}
+
+CUDA_FUNCTION void add_gradients(const struct cuda_partial_sums *a, uint32_t at, uint32_t step,
+				 int type, uint32_t rows, const struct cuda_normal_eight *b,
+				 float *first, float *second)
+{
+	struct cuda_halves loaded[CUDA_AT_ONCE / 2], loaded_dy[CUDA_AT_ONCE / 2];
+
+	for (uint32_t r = 0; r < rows; r++) {
+		loaded[r] = group_at(a->x, at + r * step);
+		loaded_dy[r] = group_at(a->dy, at + r * step);
+	}
+	for (uint32_t r = 0; r < rows; r++) {
+		float x[CUDA_EIGHT], dy[CUDA_EIGHT];
+
+		floats_of(x, type, &loaded[r]);
+		floats_of(dy, type, &loaded_dy[r]);
+		for (int k = 0; k < CUDA_EIGHT; k++) {
+			const float d = x[k] - b->mean[k];
+			const bool off = a->relu && !(fmaf(d, b->scale[k], b->shift[k]) > 0);
+			const float v = off ? 0 : dy[k];
+
+			first[k] += v;
+			second[k] = fmaf(v, d, second[k]);
+		}
+	}
+}
+
+/* The gradients of two branches, added where the ReLU let its input pass. */
+CUDA_FUNCTION void add_joined(const struct cuda_partial_sums *a, uint32_t at, uint32_t step,
+			      int type, uint32_t rows, const float *mean, float *first,
+			      float *second)
+{
+	struct cuda_halves loaded[CUDA_AT_ONCE / 2], one[CUDA_AT_ONCE / 2], other[CUDA_AT_ONCE / 2];
+	uint32_t on[CUDA_AT_ONCE / 2];
+
+	for (uint32_t r = 0; r < rows; r++) {
+		loaded[r] = group_at(a->x, at + r * step);
+		one[r] = group_at(a->dy, at + r * step);
+		other[r] = group_at(a->more, at + r * step);
+		on[r] = a->on[at + r * step];
+	}
+	for (uint32_t r = 0; r < rows; r++) {
+		float x[CUDA_EIGHT], v[CUDA_EIGHT], dy[CUDA_EIGHT];
+		struct cuda_halves sum;
+
+		floats_of(x, type, &loaded[r]);
+		floats_of(v, type, &one[r]);
+		floats_of(dy, type, &other[r]);
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			dy[k] = on[r] >> k & 1 ? v[k] + dy[k] : 0;
+		sum = halves_of(type, dy);
+		store_group(a->sum, at + r * step, &sum);
+		floats_of(dy, type, &sum);
+		for (int k = 0; k < CUDA_EIGHT; k++) {
+			first[k] += dy[k];
+			second[k] = fmaf(dy[k], x[k] - mean[k], second[k]);
+		}
+	}
+}
+
+/* A thread's share of a block: of channels c .. c + 7, groups from `at` on, `step` apart. */
+CUDA_FUNCTION void add_share(const struct cuda_partial_sums *a, uint32_t at, uint32_t step,
+			     size_t c, int type, int kind, float *first, float *second)
+{
+	const uint32_t end = (uint32_t)(a->samples * a->channels / CUDA_EIGHT);
+	const uint32_t rows = kind == CUDA_SUMS_OF_VALUES ? CUDA_AT_ONCE : CUDA_AT_ONCE / 2;
+	struct cuda_normal_eight b;
+	float begin[CUDA_EIGHT] = {0};
+
+	if (kind == CUDA_SUMS_OF_BRANCHES) {
+		for (size_t k = 0; k < CUDA_EIGHT; k++)
+			begin[k] = a->normals[c + k].mean;
+		for (; at + (rows - 1) * step < end; at += rows * step)
+			add_joined(a, at, step, type, rows, begin, first, second);
+		for (; at < end; at += step)
+			add_joined(a, at, step, type, 1, begin, first, second);
+		for (size_t k = 0; k < CUDA_EIGHT; k++)
+			second[k] *= a->normals[c + k].inverse;
+	} else if (kind == CUDA_SUMS_OF_GRADIENTS) {
+		load_normals(&b, a->normals + c);
+		for (; at + (rows - 1) * step < end; at += rows * step)
+			add_gradients(a, at, step, type, rows, &b, first, second);
+		for (; at < end; at += step)
+			add_gradients(a, at, step, type, 1, &b, first, second);
+		for (size_t k = 0; k < CUDA_EIGHT; k++)
+			second[k] *= a->normals[c + k].inverse; /* not kept: registers */
+	} else {
+		if (a->of == CUDA_OF_SPREAD)
+			eight_halves(begin, type, (const uint16_t *)a->x + c);
+		for (; at + (rows - 1) * step < end; at += rows * step)
+			add_values(a, at, step, type, rows, begin, first, second);
+		for (; at < end; at += step)
+			add_values(a, at, step, type, 1, begin, first, second);
+	}
+}
+
+/* A block adds `together` rows at a time, of `width` groups of eight channels from `group` on. */
+CUDA_FUNCTION void sums_of_block(const struct cuda_partial_sums *a, size_t block, size_t thread,
+				 size_t threads, int type, int kind)
+{
+	CUDA_SHARED float room[2 * CUDA_EIGHT][CUDA_THREADS];
+	const unsigned groups = (unsigned)(a->channels / CUDA_EIGHT);
+	const unsigned chunks = (groups + CUDA_THREADS - 1) / CUDA_THREADS;
+	const unsigned group = (unsigned)block % chunks * CUDA_THREADS;
+	const unsigned lane = (unsigned)block / chunks, left = groups - group;
+	const unsigned width = left < CUDA_THREADS ? left : (unsigned)CUDA_THREADS;
+	const unsigned together = CUDA_THREADS / width;
+
+	for (unsigned t = (unsigned)thread; t < width * together; t += (unsigned)threads) {
+		const unsigned row = lane * together + t / width, g = group + t % width;
+		float first[CUDA_EIGHT] = {0}, second[CUDA_EIGHT] = {0};
+
+		add_share(a, row * groups + g, (uint32_t)a->lanes * together * groups,
+			  (size_t)g * CUDA_EIGHT, type, kind, first, second);
+		for (int k = 0; k < CUDA_EIGHT; k++) {
+			room[k][t] = first[k];
+			room[CUDA_EIGHT + k][t] = second[k];
+		}
+	}
+	CUDA_BARRIER();
+	for (unsigned i = (unsigned)thread; i < width * 2 * CUDA_EIGHT; i += (unsigned)threads) {
+		const unsigned k = i / width, g = i % width;
+		float *out = k < CUDA_EIGHT ? a->first : a->second;
+		double sum = 0;
+
+		for (unsigned r = 0; r < together; r++)
+			sum += (double)room[k][r * width + g];
+		out[lane * a->channels + (size_t)(group + g) * CUDA_EIGHT + k % CUDA_EIGHT] =
+			(float)sum;
+	}
+	CUDA_BARRIER();
+}
+
+#define CUDA_SUMS(name, type, kind) \
+	CUDA_FUNCTION void name##_row(const struct cuda_partial_sums *a, size_t row, \
+				      size_t thread, size_t threads) \
+	{ \
+		sums_of_block(a, row, thread, threads, type, kind); \
+	}
+CUDA_SUMS(value_sums_float16, CUDA_FLOAT16, CUDA_SUMS_OF_VALUES)
+CUDA_SUMS(value_sums_bfloat16, CUDA_BFLOAT16, CUDA_SUMS_OF_VALUES)
+CUDA_SUMS(gradient_sums_float16, CUDA_FLOAT16, CUDA_SUMS_OF_GRADIENTS)
+CUDA_SUMS(gradient_sums_bfloat16, CUDA_BFLOAT16, CUDA_SUMS_OF_GRADIENTS)
+CUDA_SUMS(joined_sums_float16, CUDA_FLOAT16, CUDA_SUMS_OF_BRANCHES)
+CUDA_SUMS(joined_sums_bfloat16, CUDA_BFLOAT16, CUDA_SUMS_OF_BRANCHES)
+
+enum cuda_adds { CUDA_ADDS_NOTHING, CUDA_ADDS, CUDA_ADDS_AND_MARKS };
+
+/* `rows` rows from group `at` on, `step` apart. Values up to `low` become `low`: 0 is ReLU. */
+CUDA_FUNCTION void normalize_rows(const struct cuda_normalize *a, uint32_t at, uint32_t step,
+				  int type, enum cuda_adds adds, uint32_t rows,
+				  const struct cuda_normal_eight *b, float low)
+{
+	struct cuda_halves loaded[CUDA_AT_ONCE], added[CUDA_AT_ONCE];
+
+	for (uint32_t r = 0; r < rows; r++) {
+		loaded[r] = group_at(a->x, at + r * step);
+		if (adds)
+			added[r] = group_at(a->add, at + r * step);
+	}
+	for (uint32_t r = 0; r < rows; r++) {
+		float v[CUDA_EIGHT], add[CUDA_EIGHT] = {0};
+		struct cuda_halves y;
+
+		floats_of(v, type, &loaded[r]);
+		if (adds)
+			floats_of(add, type, &added[r]);
+		for (int k = 0; k < CUDA_EIGHT; k++) {
+			float sum = fmaf(v[k] - b->mean[k], b->scale[k], b->shift[k]);
+
+			if (adds)
+				sum += add[k];
+			v[k] = sum <= low ? low : sum; /* NaN stays NaN */
+		}
+		y = halves_of(type, v);
+		store_group(a->y, at + r * step, &y);
+		if (adds == CUDA_ADDS_AND_MARKS)
+			a->on[at + r * step] = (uint8_t)positive_bits(&y);
+	}
+}
+
+/* Thread i of n has group i % groups in rows i / groups, + n / groups, ... */
+CUDA_FUNCTION void normalize_last(const struct cuda_normalize *a, size_t i, int type,
+				  enum cuda_adds adds)
+{
+	const uint32_t rows = adds ? CUDA_AT_ONCE / 2 : CUDA_AT_ONCE;
+	const uint32_t groups = (uint32_t)(a->channels / CUDA_EIGHT), step = (uint32_t)a->n;
+	const uint32_t end = (uint32_t)a->samples * groups;
+	const float low = a->relu ? 0 : -INFINITY;
+	struct cuda_normal_eight b;
+	uint32_t at = (uint32_t)i;
+
+	load_normals(&b, a->normals + (size_t)(at % groups) * CUDA_EIGHT);
+	for (; at + (rows - 1) * step < end; at += rows * step)
+		normalize_rows(a, at, step, type, adds, rows, &b, low);
+	for (; at < end; at += step)
+		normalize_rows(a, at, step, type, adds, 1, &b, low);
+}
+
+/* scale (dy - mean of dy - normal (mean of dy normal)); share: inverse (mean of dy normal) */
+CUDA_FUNCTION void gradient_rows(const struct cuda_normalize_backward *a, uint32_t at,
+				 uint32_t step, int type, uint32_t rows,
+				 const struct cuda_normal_eight *b, const float *mean_dy,
+				 const float *share)
+{
+	struct cuda_halves loaded[CUDA_AT_ONCE / 2], loaded_dy[CUDA_AT_ONCE / 2];
+
+	for (uint32_t r = 0; r < rows; r++) {
+		loaded[r] = group_at(a->x, at + r * step);
+		loaded_dy[r] = group_at(a->dy, at + r * step);
+	}
+	for (uint32_t r = 0; r < rows; r++) {
+		float x[CUDA_EIGHT], v[CUDA_EIGHT];
+
+		floats_of(x, type, &loaded[r]);
+		floats_of(v, type, &loaded_dy[r]);
+		for (int k = 0; k < CUDA_EIGHT; k++) {
+			const float d = x[k] - b->mean[k];
+			const bool off = a->relu && !(fmaf(d, b->scale[k], b->shift[k]) > 0);
+			const float dy = off ? 0 : v[k];
+
+			v[k] = b->scale[k] * fmaf(-d, share[k], dy - mean_dy[k]);
+		}
+		set_group(a->dx, at + r * step, type, v);
+	}
+}
+
+CUDA_FUNCTION void normalize_backward_last(const struct cuda_normalize_backward *a, size_t i,
+					   int type)
+{
+	const uint32_t rows = CUDA_AT_ONCE / 2;
+	const uint32_t groups = (uint32_t)(a->channels / CUDA_EIGHT), step = (uint32_t)a->n;
+	const uint32_t end = (uint32_t)a->samples * groups;
+	struct cuda_normal_eight b;
+	float mean_dy[CUDA_EIGHT], share[CUDA_EIGHT];
+	uint32_t at = (uint32_t)i;
+	const size_t c = (size_t)(at % groups) * CUDA_EIGHT;
+
+	load_normals(&b, a->normals + c);
+	for (size_t k = 0; k < CUDA_EIGHT; k += 2) {
+		float v[4];
+
+		four_floats(v, a->means + 2 * (c + k));
+		mean_dy[k] = v[0];
+		share[k] = v[1] * b.inverse[k];
+		mean_dy[k + 1] = v[2];
+		share[k + 1] = v[3] * b.inverse[k + 1];
+	}
+	for (; at + (rows - 1) * step < end; at += rows * step)
+		gradient_rows(a, at, step, type, rows, &b, mean_dy, share);
+	for (; at < end; at += step)
+		gradient_rows(a, at, step, type, 1, &b, mean_dy, share);
+}
+
+#define CUDA_LAST(suffix, type) \
+	CUDA_FUNCTION void normalize_##suffix##_at(const struct cuda_normalize *a, size_t i) \
+	{ \
+		if (a->add && a->on) \
+			normalize_last(a, i, type, CUDA_ADDS_AND_MARKS); \
+		else if (a->add) \
+			normalize_last(a, i, type, CUDA_ADDS); \
+		else \
+			normalize_last(a, i, type, CUDA_ADDS_NOTHING); \
+	} \
+	CUDA_FUNCTION void normalize_backward_##suffix##_at( \
+		const struct cuda_normalize_backward *a, size_t i) \
+	{ \
+		normalize_backward_last(a, i, type); \
+	}
+CUDA_LAST(float16, CUDA_FLOAT16)
+CUDA_LAST(bfloat16, CUDA_BFLOAT16)
+
+#endif
