@@ -211,16 +211,71 @@ void test_normalize(const struct variant *v)
 	normalize_case(v, v->type, 0, KERNEL_normalize);
 }
 
+/* The same with constants of sums, which the kernel makes and keeps. */
+static void normalize_sums_case(const struct variant *v, int type, enum kernel_id kernel)
+{
+	const struct variant w = shaped(v, 1);
+	const double m = (double)w.samples;
+	float *sums = rig_floats(w.channels, 71), *squares = rig_floats(w.channels, 72);
+	double *mean = rig_bytes(w.channels * sizeof *mean, 0);
+	double *variance = rig_bytes(w.channels * sizeof *mean, 0);
+	struct cuda_normal *b = rig_bytes(w.channels * sizeof *b, 0);
+	const struct cuda_normals normals = {.gamma = v->odd ? rig_floats(w.channels, 73) : NULL,
+					     .beta = rig_floats(w.channels, 74),
+					     .eps = 0.125f,
+					     .out = b};
+	const struct cuda_normalize a = {.from = {.of = {sums, squares, 1, w.channels},
+						  .mean = mean,
+						  .variance = variance,
+						  .share = 1 / m,
+						  .normals = normals},
+					 .x = rig_numbers(type, v->n, 75),
+					 .y = rig_numbers(type, v->n, 76),
+					 .type = type,
+					 .samples = w.samples,
+					 .channels = w.channels,
+					 .area = 1,
+					 .n = threads_of(&w)};
+	float *result = rig_floats(2, 0);
+
+	for (size_t c = 0; c < w.channels; c++) {
+		sums[c] *= (float)m;
+		squares[c] = (float)m * (fabsf(squares[c]) + 3);
+	}
+	rig_run(kernel, v, a.n, &a);
+	for (size_t c = 0; c < w.channels; c++) {
+		const double is = (double)sums[c] / m;
+		const double of = fmax((double)squares[c] / m - is * is, 0);
+		const double inverse = 1 / sqrt(of + 0.125);
+
+		result[0] = (float)mean[c];
+		result[1] = (float)variance[c];
+		rig_expect(result, CUDA_FLOAT32, 0, is);
+		rig_expect(result, CUDA_FLOAT32, 1, of);
+		rig_expect(&b[c], CUDA_FLOAT32, 0, is);
+		rig_expect(&b[c], CUDA_FLOAT32, 1, inverse);
+		rig_expect(&b[c], CUDA_FLOAT32, 2,
+			   inverse * (v->odd ? (double)normals.gamma[c] : 1));
+		rig_expect(&b[c], CUDA_FLOAT32, 3, (double)normals.beta[c]);
+	}
+	for (size_t i = 0; i < v->n; i++)
+		rig_expect(a.y, type, i, normalized(&b[i % w.channels], rig_at(a.x, type, i)));
+}
+
 void test_normalize_float16(const struct variant *v)
 {
-	if (v->channels % 8 == 0)
-		normalize_case(v, CUDA_FLOAT16, 1, KERNEL_normalize_float16);
+	if (v->channels % 8 != 0)
+		return;
+	normalize_case(v, CUDA_FLOAT16, 1, KERNEL_normalize_float16);
+	normalize_sums_case(v, CUDA_FLOAT16, KERNEL_normalize_float16);
 }
 
 void test_normalize_bfloat16(const struct variant *v)
 {
-	if (v->channels % 8 == 0)
-		normalize_case(v, CUDA_BFLOAT16, 1, KERNEL_normalize_bfloat16);
+	if (v->channels % 8 != 0)
+		return;
+	normalize_case(v, CUDA_BFLOAT16, 1, KERNEL_normalize_bfloat16);
+	normalize_sums_case(v, CUDA_BFLOAT16, KERNEL_normalize_bfloat16);
 }
 
 void test_normal_sums(const struct variant *v)

@@ -82,7 +82,9 @@ COST(statistics,
      LANES(a->of) + ((a->x ? T : 0) + (a->normals.gamma ? 8 : 4)) * CHANNELS(a->of),
      (16 + (double)sizeof(struct cuda_normal)) * CHANNELS(a->of))
 COST(normals, (16 + (a->gamma ? 4 : 0) + 4) * n, (double)sizeof(struct cuda_normal) * n)
-COST(normalize, (a->add ? 2 : 1) * T * ALL, (T + (a->on ? 0.125 : 0)) * ALL)
+/* constants of sums: (sums, squares, gamma, beta), (constants, mean, variance) */
+COST(normalize, (a->add ? 2 : 1) * T * ALL + (a->from.of.first ? 16 * (double)a->channels : 0),
+     (T + (a->on ? 0.125 : 0)) * ALL + (a->from.of.first ? 32 * (double)a->channels : 0))
 COST(joined_sums_float16, (3 * T + 0.125) * ALL,
      T *ALL + 8.0 * (double)a->lanes * (double)a->channels)
 COST(normal_sums, LANES(a->of) + 16 * CHANNELS(a->of), 16 * CHANNELS(a->of))

@@ -281,9 +281,11 @@ struct cuda_statistics {
 };
 
 /* With `add`: y = f(normalized x + add), which may be y. n elements; n threads for the kernels of a
- * type, which need contiguous channels, a multiple of eight: see norm_groups.h. */
+ * type, which need contiguous channels, a multiple of eight: see norm_groups.h. These may
+ * also make the constants, of one lane of sums of values: then `from` has where they go. */
 struct cuda_normalize {
 	const struct cuda_normal *normals;
+	struct cuda_statistics from; /* of.first NULL: not so */
 	const void *x, *add;
 	void *y;
 	uint8_t *on; /* with `add`, kernels of a type: a bit for each y > 0; NULL: not needed */

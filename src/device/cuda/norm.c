@@ -241,8 +241,9 @@ static uint8_t *bits_of(const struct mu_op *op)
 	return (uint8_t *)op->workspace + bits_at(op);
 }
 
-/* From existing normals. */
-static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
+/* With `from`: of these sums; else from existing normals. */
+static enum mu_status normalize_from(struct cuda_device *d, struct mu_op *op,
+				     const struct cuda_statistics *from)
 {
 	const struct mu_tensor *in = op->inputs[0];
 	const struct cuda_extent e = mu_cuda_extent(in);
@@ -260,9 +261,16 @@ static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
 		.n = threads_of(d, in, BLOCKS),
 	};
 
+	if (from)
+		args.from = *from;
 	if (mu_cuda_in_groups(in))
 		return mu_cuda_each(d, mu_cuda_of_type(in, CUDA_normalize_float16), args.n, &args);
 	return mu_cuda_eights(d, CUDA_normalize, args.n, &args);
+}
+
+static enum mu_status normalize(struct cuda_device *d, struct mu_op *op)
+{
+	return normalize_from(d, op, NULL);
 }
 
 /* The sums that the convolution before has written, or sums of its output's spread. */
@@ -299,6 +307,10 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 	if (op->phase == MU_PHASE_TRAIN) {
 		args.variance = variance_of(op);
 		MU_TRY(find_sums(d, op, &args));
+		if (in->sums_at && mu_cuda_in_groups(in)) {
+			MU_TRY(normalize_from(d, op, &args));
+			goto out;
+		}
 		MU_TRY(mu_cuda_rows(d, CUDA_statistics, args.n, &args));
 	} else {
 		MU_TRY(mu_cuda_each(d, CUDA_normals, args.normals.n, &args.normals));

@@ -242,6 +242,39 @@ CUDA_FUNCTION void normalize_rows(const struct cuda_normalize *a, uint32_t at, u
 	}
 }
 
+/* 1 / sqrt(v) to 2^-45: Newton's step in double, from float. A thread needs eight, which by the
+ * root and quotient of double take as long as a kernel of their own. */
+CUDA_FUNCTION double inverse_root(double v)
+{
+	const double y = (double)(1.0f / sqrtf((float)v));
+
+	return y * (1.5 - 0.5 * v * y * y);
+}
+
+/* The constants of channels c .. c + 7, of a convolution's sums: normals_at's, rounded. */
+CUDA_FUNCTION void make_normals(struct cuda_normal_eight *b, const struct cuda_statistics *a,
+				size_t c, bool keep)
+{
+	for (size_t k = 0; k < CUDA_EIGHT; k++) {
+		const double mean = (double)a->of.first[c + k] * a->share;
+		const double square = (double)a->of.second[c + k] * a->share;
+		const double variance = fmax(square - mean * mean, 0.0);
+		const double inverse = inverse_root(variance + (double)a->normals.eps);
+		const double gamma = a->normals.gamma ? (double)a->normals.gamma[c + k] : 1;
+
+		b->mean[k] = (float)mean;
+		b->inverse[k] = (float)inverse;
+		b->scale[k] = (float)(gamma * inverse);
+		b->shift[k] = a->normals.beta[c + k];
+		if (!keep)
+			continue;
+		a->mean[c + k] = mean;
+		a->variance[c + k] = variance;
+		a->normals.out[c + k] = (struct cuda_normal){b->mean[k], b->inverse[k],
+							     b->scale[k], b->shift[k]};
+	}
+}
+
 /* Thread i of n has group i % groups in rows i / groups, + n / groups, ... */
 CUDA_FUNCTION void normalize_last(const struct cuda_normalize *a, size_t i, int type,
 				  enum cuda_adds adds)
@@ -253,7 +286,10 @@ CUDA_FUNCTION void normalize_last(const struct cuda_normalize *a, size_t i, int 
 	struct cuda_normal_eight b;
 	uint32_t at = (uint32_t)i;
 
-	load_normals(&b, a->normals + (size_t)(at % groups) * CUDA_EIGHT);
+	if (a->from.of.first)
+		make_normals(&b, &a->from, (size_t)(at % groups) * CUDA_EIGHT, at < groups);
+	else
+		load_normals(&b, a->normals + (size_t)(at % groups) * CUDA_EIGHT);
 	for (; at + (rows - 1) * step < end; at += rows * step)
 		normalize_rows(a, at, step, type, adds, rows, &b, low);
 	for (; at < end; at += step)
