@@ -26,6 +26,11 @@ static struct {
 	CUDA_KERNELS(ENTRY)};
 #undef ENTRY
 
+int rig_check(int ok, const char *file, int line, const char *text)
+{
+	return check_true(ok, file, line, text);
+}
+
 static void *arrays[MAX_ARRAYS];
 static size_t n_arrays;
 static uint64_t hash; /* of the results of a case */

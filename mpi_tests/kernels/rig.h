@@ -68,6 +68,11 @@ static inline size_t rig_plain(const struct variant *v, size_t i)
 	return (i / v->channels / v->area * v->channels + c) * v->area + a;
 }
 
+/* check.h counts failures in each file: those of the cases count in rig.c. */
+int rig_check(int ok, const char *file, int line, const char *text);
+#undef CHECK
+#define CHECK(condition) rig_check((condition), __FILE__, __LINE__, #condition)
+
 static inline double rig_relu(double x)
 {
 	return x > 0 ? x : 0;
