@@ -124,7 +124,7 @@ part "kernels of a step: three for a convolution, four to seven for a batch-norm
 step_work --dtype float16 --loss-scale 16
 in_all $((3 * 16 + 4 * 16 + 25))
 at_most 1 value_sums_float16 # of the image's three channels
-at_most 1 add                # behind the pooling: batch-norms add the other branches' gradients
+at_most 1 add                # after the pooling: batch-norms add the other branches' gradients
 at_most 1 statistics         # of the image's three channels: elsewhere normalize makes its constants
 at_most 2 scale
 at_most 2 lay_weights

@@ -41,10 +41,10 @@ static void find_facts(struct conf *v)
 	f->synchronous = s->synchronous;
 	f->lockstep = s->synchronous && s->distributed;
 	f->one_by_one = s->has_servers && !s->synchronous;
-	f->scaled_lockstep = s->synchronous && (v->scale.dynamic || v->scale.start > 0);
+	f->scaled = v->scale.dynamic || v->scale.start > 0;
+	f->scaled_lockstep = s->synchronous && f->scaled;
 	f->team = makes_teams(v);
 	f->sharded = s->takes_lives;
-	f->scaled = v->scale.dynamic || v->scale.start > 0;
 	f->sums_elsewhere = !s->has_servers && !f->sharded;
 	f->peers = s->distributed && !s->has_servers && !s->on_gpus;
 }
