@@ -4,6 +4,7 @@
 #include <muster/base.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
@@ -25,6 +26,9 @@ static struct {
 	size_t n_files;
 	char status[STATUS_BYTES]; /* status line below the log, "" if there is none */
 } state = {.stream.config.level = MU_LOG_DETAIL};
+
+/* Of the status line and of lines' order: threads that read data or open devices log, too. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void configure(struct destination *d, const struct mu_log_config *config)
 {
@@ -164,11 +168,13 @@ log_line(enum mu_log_form form, enum mu_log_level level, const char *format, va_
 
 	if (vsnprintf(text, sizeof text, format, args) < 0)
 		return;
+	pthread_mutex_lock(&lock);
 	if (form != MU_LOG_FILES && has(&state.stream, form, level))
 		put(&state.stream, level, text, state.status);
 	for (size_t i = 0; i < state.n_files; i++)
 		if (has(&state.files[i], form, level))
 			put_in_file(&state.files[i], level, text);
+	pthread_mutex_unlock(&lock);
 }
 
 void mu_log(enum mu_log_level level, const char *format, ...)
@@ -189,7 +195,7 @@ void mu_log_in(enum mu_log_form form, enum mu_log_level level, const char *forma
 	va_end(args);
 }
 
-void mu_log_status(const char *text)
+static void set_status(const char *text)
 {
 	char line[STATUS_BYTES + sizeof ERASE];
 	FILE *stream = state.stream.config.stream ? state.stream.config.stream : stderr;
@@ -205,4 +211,11 @@ void mu_log_status(const char *text)
 	snprintf(state.status, sizeof state.status, "%s", text);
 	snprintf(line, sizeof line, ERASE "%s", state.status);
 	write_line(stream, line, strlen(line));
+}
+
+void mu_log_status(const char *text)
+{
+	pthread_mutex_lock(&lock);
+	set_status(text);
+	pthread_mutex_unlock(&lock);
 }

@@ -98,7 +98,6 @@ static enum mu_status open_device(struct mu_engine *e, struct engine_device *d)
 		MU_TRY(mu_place_group((int)d->number, (int)list->n, e->n_threads, &threads));
 	MU_TRY(mu_device_open(&d->device, name, threads));
 	MU_TRY(mu_engine_device_set(&d->device, e->conf));
-	mu_engine_conv_set(e, &d->device);
 out:
 	return st;
 }
@@ -124,6 +123,8 @@ enum mu_status mu_engine_devices_open(struct mu_engine *e, size_t batch)
 		MU_TRY(mu_engine_threads_new(&s->threads, s->list.n, e->topology));
 	}
 	MU_TRY(mu_engine_devices_run(e, open_device));
+	for (size_t i = 0; i < s->list.n; i++) /* it may drop the table, which all of them share */
+		mu_engine_conv_set(e, &s->of[i].device);
 out:
 	return st;
 }

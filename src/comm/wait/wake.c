@@ -6,6 +6,7 @@
  * (futex), and a sender increments it and wakes the rank. The message itself travels by MPI; a wake
  * only means that a poll is worthwhile. Without the page (no /dev/shm) ranks only nap.
  */
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -15,8 +16,8 @@
 #include "wake.h"
 
 struct mu_wake_slot {
-	_Atomic uint32_t count; /* wakes so far */
-	_Atomic uint32_t asleep;
+	_Atomic uint32_t count;  /* wakes so far */
+	_Atomic uint32_t asleep; /* threads of the rank */
 	struct mu_note note;
 };
 
@@ -51,7 +52,7 @@ void mu_wake(const struct mu_topology *t, int rank)
 	slot = slot_of(t, t->slot_of[rank]);
 	atomic_fetch_add(&slot->count, 1);
 	if (atomic_load(&slot->asleep))
-		syscall(SYS_futex, &slot->count, FUTEX_WAKE, 1, NULL, NULL, 0);
+		syscall(SYS_futex, &slot->count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 uint32_t mu_wake_count(const struct mu_topology *t)
@@ -66,9 +67,9 @@ void mu_wake_sleep(const struct mu_topology *t, uint32_t count, double seconds)
 
 	/* Sequentially consistent on both sides: either the waker sees `asleep`, or the futex sees
 	 * the new count. */
-	atomic_store(&slot->asleep, 1);
+	atomic_fetch_add(&slot->asleep, 1);
 	syscall(SYS_futex, &slot->count, FUTEX_WAIT, count, &timeout, NULL, 0);
-	atomic_store(&slot->asleep, 0);
+	atomic_fetch_sub(&slot->asleep, 1);
 }
 
 struct mu_note *mu_wake_note(const struct mu_topology *t, int node_rank)

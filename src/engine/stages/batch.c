@@ -137,9 +137,8 @@ void mu_engine_staged_keep(struct mu_engine *e, size_t k)
 	const size_t n = mu_shape_n(shape) / shape->dims[0];
 
 	s->losses[k] = mu_plan_batch(plan)->loss;
-	if (s->outputs)
-		s->outputs[k] = mu_plan_probabilities(plan);
+	s->outputs[k] = mu_plan_probabilities(plan);
 	if (s->probabilities)
-		memcpy(s->probabilities + first_of(s, k) * n, mu_plan_probabilities(plan),
+		memcpy(s->probabilities + first_of(s, k) * n, s->outputs[k],
 		       samples_of(s, k) * n * sizeof(float));
 }

@@ -284,10 +284,9 @@ enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 
 	MU_TRY(for_all_slots(e, allocate));
 	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));
-	if (s->steps > 0) {
+	MU_TRY(MU_ALLOC(s->outputs, s->n_micro, "probabilities of micro-batches"));
+	if (s->steps > 0)
 		MU_TRY(MU_ALLOC(s->labels, s->n_micro * s->micro * s->steps, "labels of blocks"));
-		MU_TRY(MU_ALLOC(s->outputs, s->n_micro, "probabilities of blocks"));
-	}
 	if (s->n_micro == 1)
 		goto out;
 	MU_TRY(MU_ALLOC(s->partial, mu_plan_n(s->whole), "gradients of a micro-batch"));

@@ -20,7 +20,7 @@ static const float *probabilities(const struct engine_staged *s, struct mu_shape
 
 	*shape = *mu_plan_probabilities_shape(last);
 	if (!s->probabilities)
-		return mu_plan_probabilities(last);
+		return s->outputs[0];
 	shape->dims[0] = s->n_micro * s->micro;
 	return s->probabilities;
 }

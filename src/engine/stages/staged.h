@@ -68,7 +68,7 @@ struct engine_staged {
 	float *partial;        /* of one micro-batch, before it is added; NULL if there is one */
 	float *probabilities;  /* of the batch; NULL with one micro-batch, and with blocks */
 	float *labels;         /* of blocks: (n_micro, micro, steps) */
-	const float **outputs; /* of blocks: the probabilities of each */
+	const float **outputs; /* the probabilities of each micro-batch or block */
 	double *losses;        /* of the micro-batches */
 
 	/* While plans are made: the function to call for every slot of a stage. */
