@@ -257,7 +257,8 @@ static enum mu_status pack_lists(struct packer *p, const char *prefix)
 		MU_TRY(pack_place(p, &inside, &found));
 	}
 	if (!found)
-		MU_FAIL(MU_ERR_IO, "%s/%s*.lst: no such list; make one with im2rec --list %s ROOT",
+		MU_FAIL(MU_ERR_IO,
+			"%s/%s*.lst: no such list; make one with --list --recursive %s ROOT",
 			place.dir, place.name, prefix);
 out:
 	return st;

@@ -20,7 +20,7 @@ esac
 
 # need N TEXT ARGUMENT...: at least N arguments, which TEXT names
 need() {
-	[ $# -ge $(($1 + 2)) ] && return
+	[ $# -ge $(($1 + 2)) ] && [[ ${3-} != -* ]] && return
 	echo "usage: $0 $2 [trainer option ...]" >&2
 	exit 2
 }

@@ -29,8 +29,13 @@ for i in 1 2 3 4 5 6; do
 	"$JPEG" write set/ant/$i.jpg 32 32 rgb $i
 	"$JPEG" write set/bee/$i.jpg 32 32 grey 1$i
 done
+small_set idx 30 10
 
 part "what the data say"
+train 1 --network lenet --data-train set --summary
+expect '^lenet, input \(1, 32, 32\), batch 12, '
+expect '^fullyconnected1 .* \(2\) .* 1002 '
+refuse 'idx: no images: .*files of MNIST or CIFAR are a data folder' --network lenet --data-train idx
 train 1 --network resnet --data-train set --check $plain
 expect '^image shape 3,32,32, as the images of set; --image-shape C,H,W sets another$'
 expect '^network resnet: 20 layers, its usual depth for 32 x 32 pixels; --num-layers N sets another$'
@@ -68,7 +73,6 @@ refuse '--val-split 0.01: |0.01 held out for validation is 0 of 12 records' $hel
 refuse 'val-split.*data-train' --network mlp --data-dir idx --val-split 0.1
 
 part "few samples"
-small_set idx 30 10
 train 1 --network mlp --data-dir idx --check $plain
 expect '^batch size 30 of each worker, not the usual 64, because there are 30 training samples'
 train 1 --network mlp --data-dir idx --num-examples 20 --check $plain

@@ -58,6 +58,10 @@ if has_files; then
 	PRIME="the cat" example gpt.sh words.txt words.txt --num-epochs 2 --num-layers 1 --num-hidden 16 --seq-len 8
 	rows 2
 	expect '^the cat'
+	example gpt.sh words.txt words.txt --num-epochs 2 --num-layers 1 --num-hidden 16 --seq-len 8 # again
+	"$SRCDIR/jobs/examples/gpt.sh" --help >/dev/null || fail "gpt.sh --help: status $?"
+	"$SRCDIR/jobs/examples/mnist_local.sh" --bath-size 3 2>&1 | grep -q '^usage: .*DATA_DIR' ||
+		fail "no usage of mnist_local.sh"
 fi
 
 part "ImageNet and the benchmark"

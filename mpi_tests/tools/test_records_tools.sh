@@ -283,7 +283,7 @@ tool recinfo l.rec
 expect '^ +2 +5 '
 tool h5rec l.rec l/
 same l/00000/000000001.jpg set/ant/2.jpg
-refused 1 'none\*.lst: no such list' im2rec none set
+refused 1 'none\*.lst: no such list; make one with --list --recursive none ROOT' im2rec none set
 tool im2rec s set --resize 20 --quality 80 --num-thread 3
 mv s.rec three.rec
 tool im2rec s set --resize 20 --quality 80

@@ -34,6 +34,11 @@ answers "unknown option -e; --num-epochs is for that (--help lists it)" -e 3
 answers "unknown option -j; --data-nthreads is for that (--help-all lists it)" -j 4
 answers "unknown option --gpuss; the nearest known one is --gpus, for which there is --devices" --gpuss 0
 answers "unknown option -z (--help lists them)" -z
+answers '--batch-size: "1e9" is not a whole number in digits' --batch-size 1e9
+says 2 "trainer: error: --evaluate needs the file of parameters: --load FILE" "$TRAINER" --evaluate --data-dir set
+first="a checkpoint comes first"
+says 2 "muster: error: muster evaluate FILE.h5 --data-dir DIR: $first" "$muster" evaluate --data-dir set
+says 1 "muster: error: this is the source: make writes muster into the build folder" "$SRCDIR/jobs/muster" train
 answers '"-lr": an option begins with two dashes: --lr' -lr 0.1
 answers "unknown option --lenet: write --network lenet" --lenet
 answers "unknown option --dist-sync: write --kv-store dist_sync" --dist_sync

@@ -68,10 +68,11 @@ part "nothing is left to train"
 train 2 $mlp --num-epochs 1 --kv-store dist_allreduce --model-prefix new/deep/R --resume auto --lr 0.05
 expect_count 1 '^new/deep/R-0001.h5 has 1 epoch: nothing is left to train; --num-epochs N for more$'
 expect_none '^Resumed'
+grep -q '"lr": 0.1,' new/deep/R-run.json || fail "not of the run that trained: $(cat new/deep/R-run.json)"
 expect_count 1 '^warning: not as when new/deep/R-0001.h5 was saved: lr 0.05 \(was 0.1\)$'
 train 2 $mlp --kv-store dist_allreduce --model-prefix new/deep/R --resume auto
 expect_count 1 '^Resumed from "new/deep/R-0001.h5": after epoch 1 of 2, \d+ samples counted$'
-train 2 $mlp --kv-store dist_allreduce --model-prefix new/deep/R --resume auto
+train 2 $mlp --kv-store dist_allreduce --model-prefix new/deep/R --resume latest --quiet
 expect_count 1 '^new/deep/R-0002.h5 has all 2 epochs: nothing is left to train; '
 [ -s new/deep/R-0001.h5 ] || fail "no new/deep/R-0001.h5"
 

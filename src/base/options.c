@@ -48,7 +48,8 @@ static enum mu_status set_int(const struct mu_option *option, const char *text, 
 	errno = 0;
 	number = strtol(text, &end, 10);
 	if (end == text || *end)
-		MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is not a whole number", option->name, text);
+		MU_FAIL(MU_ERR_USAGE, "--%s: \"%s\" is not a whole number in digits", option->name,
+			text);
 	if (errno == ERANGE)
 		MU_FAIL(MU_ERR_USAGE, "--%s: %s is out of range: it must be from %ld to %ld",
 			option->name, text, LONG_MIN, LONG_MAX);

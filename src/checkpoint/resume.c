@@ -77,13 +77,15 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 		goto out;
 	}
 	MU_TRY(check_version(file, path));
+	/* First, for it says more than that the data differ. */
+	if (!mu_checkpoint_identity_overrides(s->e->conf->override, CHECKPOINT_CLASS_NAMES)) {
+		st = mu_checkpoint_classes_check(s->e, file, path,
+						 "; --override class-names resumes anyway");
+		*foreign = st == MU_ERR_USAGE; /* else the file is damaged */
+		MU_TRY(st);
+	}
 	MU_TRY(mu_checkpoint_identity_compare(s->identity, file, path, s->e->conf->override,
 					      foreign, differs, sizeof differs));
-	*foreign = !mu_checkpoint_identity_overrides(s->e->conf->override, CHECKPOINT_CLASS_NAMES);
-	if (*foreign)
-		MU_TRY(mu_checkpoint_classes_check(
-			s->e, file, path, "; --override class-names resumes anyway"));
-	*foreign = false;
 	MU_TRY(mu_checkpoint_position_read(&r->at, file, path));
 	MU_TRY(mu_array_file_verify(file));
 	if (*differs)
@@ -227,8 +229,7 @@ static void report(const struct checkpoint_resume *r, const struct conf *v)
 		snprintf(where, sizeof where, "after step %zu in epoch %zu of %ld", r->at.step,
 			 r->at.epoch + 1, v->num_epochs);
 	else
-		snprintf(where, sizeof where, "after epoch %zu of %ld", r->at.epoch,
-			 v->num_epochs);
+		snprintf(where, sizeof where, "after epoch %zu of %ld", r->at.epoch, v->num_epochs);
 	mu_log_info("Resumed from \"%s\": %s, %.0f sample%s counted", r->path, where,
 		    r->at.progress, r->at.progress == 1 ? "" : "s");
 }
@@ -251,10 +252,10 @@ static enum mu_status find(struct search *s)
 		MU_FAIL(MU_ERR_USAGE, "%s is of epoch %zu, past --num-epochs %ld", r->path,
 			r->at.epoch, v->num_epochs);
 	if (r->at.epoch == (size_t)v->num_epochs && !v->evaluate)
-		mu_log_info("%s has %s%ld epoch%s: nothing is left to train; --num-epochs N for "
-			    "more",
-			    r->path, v->num_epochs > 1 ? "all " : "", v->num_epochs,
-			    v->num_epochs == 1 ? "" : "s");
+		mu_log(MU_LOG_RESULT,
+		       "%s has %s%ld epoch%s: nothing is left to train; --num-epochs N for more",
+		       r->path, v->num_epochs > 1 ? "all " : "", v->num_epochs,
+		       v->num_epochs == 1 ? "" : "s");
 	else if (r->whole && (r->at.step > 0 || v->load_epoch == 0))
 		report(r, v);
 out:

@@ -253,6 +253,15 @@ static bool read_previous(const char *path, struct previous *f)
 	return true;
 }
 
+static bool has_finished(const struct conf *v)
+{
+	char path[CHECKPOINT_PATH];
+	struct previous f;
+
+	path_of(v, path);
+	return read_previous(path, &f) && strcmp(f.exit, "finished") == 0;
+}
+
 /* Rewrites the file with the exit "lost". */
 static enum mu_status mark_lost(const char *path)
 {
@@ -330,13 +339,16 @@ out:
 }
 
 void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu_engine *e,
-				  const char *resumed_from, const struct mu_options *options)
+				  const struct checkpoint_resume *resumed,
+				  const struct mu_options *options)
 {
 	if (!e->conf->model_prefix || e->conf->evaluate || e->topology->role != MU_ROLE_WORKER ||
 	    e->topology->index != 0)
 		return;
+	if (resumed->at.epoch >= (size_t)e->conf->num_epochs && has_finished(e->conf))
+		return; /* nothing is left to train: the file of the run that trained stays */
 	*f = (struct checkpoint_run_file){
-		.e = e, .resumed_from = resumed_from, .options = options, .started = time(NULL)};
+		.e = e, .resumed_from = resumed->path, .options = options, .started = time(NULL)};
 	if (settle_previous(e->conf, e->topology->host) != MU_OK) {
 		mu_log_warn("the file about the run before this one cannot be kept: %s",
 			    mu_trace_message());

@@ -7,26 +7,29 @@
 
 #include <muster/base.h>
 
+struct checkpoint_resume;
 struct mu_engine;
 struct mu_topology;
 
 enum { CHECKPOINT_PLACES = 16 };
 
 struct checkpoint_run_file {
-	const struct mu_engine *e;        /* the devices, the ranks, the settled options */
-	const char *resumed_from;         /* "": nothing */
-	const struct mu_options *options; /* NULL: this rank writes none */
-	time_t started, ended;            /* 0: not yet */
+	const struct mu_engine *e;           /* the devices, the ranks, the settled options */
+	const char *resumed_from;            /* "": nothing */
+	const struct mu_options *options;    /* NULL: this rank writes none */
+	time_t started, ended;               /* 0: not yet */
 	char places[CHECKPOINT_PLACES][256]; /* of the error that ended the run */
 	size_t n_places;
 	double *memory; /* most bytes of RAM that each rank has used; NULL: not known */
 };
 /*
- * The arguments must stay valid until _end. If worker 0 cannot write the file, it warns. Not
- * collective; other ranks do nothing.
+ * The arguments must stay valid until _end. If worker 0 cannot write the file, it warns. A run that
+ * has nothing left to train leaves the file of the run that trained. Not collective; other ranks do
+ * nothing.
  */
 void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu_engine *e,
-				  const char *resumed_from, const struct mu_options *options);
+				  const struct checkpoint_resume *resumed,
+				  const struct mu_options *options);
 /* At the end: learn and log how much memory the ranks have used. Collective over all ranks. */
 enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
 					     const struct mu_topology *t);

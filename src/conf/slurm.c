@@ -43,6 +43,6 @@ void mu_conf_slurm_report(int cores, bool gpus_used, bool anew)
 			    per_task, cores, per_task);
 	if (gpus > 0 && !gpus_used)
 		mu_log_warn("Slurm gives %ld GPU%s on this node (SLURM_GPUS_ON_NODE), and this job "
-			    "trains on CPUs: give --gpus auto",
+			    "trains on CPUs: give --devices gpu:auto",
 			    gpus, gpus == 1 ? "" : "s");
 }

@@ -2,7 +2,8 @@
 /*
  * The log in the plain form: a table with a line an epoch, and a line at the end. A line is written
  * when its epoch is validated and its checkpoint complete. A checkpoint is written while the next
- * epoch trains: where that takes longer than WAIT_SECONDS, the line says "saving".
+ * epoch trains: where that takes longer than WAIT_SECONDS, the line says "saving" in place of its
+ * name.
  */
 #include "observers.h"
 
@@ -67,6 +68,12 @@ static double speed(double samples, double seconds)
 	return seconds > 0 ? samples / seconds : 0;
 }
 
+/* Of a speed: 0.49, 9,198. */
+static int digits(double per_second)
+{
+	return per_second < 10 ? 2 : 0;
+}
+
 /* At most seven columns: 0.9781, 97.81. */
 static void print_value(char text[16], double value)
 {
@@ -116,9 +123,10 @@ static void write_line(const struct report_observer *o)
 	snprintf(epoch, sizeof epoch, "%zu/%ld", w->epoch + 1, l->num_epochs);
 	mu_log_status("");
 	write_heading(l);
-	mu_log_plain("%-7s %7s %7s %8s %9s %7s %7.1f %7.0f  %s%s", epoch, figures[0], figures[1],
-		     figures[2], figures[3], figures[4], w->seconds, speed(w->samples, w->seconds),
-		     is_complete(o) ? "" : "saving ", name ? name + 1 : l->saved);
+	mu_log_plain("%-7s %7s %7s %8s %9s %7s %7.1f %7.*f  %s", epoch, figures[0], figures[1],
+		     figures[2], figures[3], figures[4], w->seconds,
+		     digits(speed(w->samples, w->seconds)), speed(w->samples, w->seconds),
+		     is_complete(o) ? (name ? name + 1 : l->saved) : "saving");
 }
 
 static void close(struct report_observer *o)
@@ -164,9 +172,8 @@ static void validation(struct report_observer *o, size_t epoch, const struct mu_
 	if (l->pending && !*l->saved) /* of the epoch, whose file follows */
 		return;
 	mu_log_status("");
-	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
-		  "validation: loss %.4f, %s %.4f (%.0f samples)", loss(m), l->metric->name,
-		  l->metric->value(m), m->samples);
+	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "validation: loss %.4f, %s %.4f (%.0f samples)",
+		  loss(m), l->metric->name, l->metric->value(m), m->samples);
 }
 
 static void save(const struct report_observer *o, struct checkpoint_position *at)
@@ -197,9 +204,9 @@ static enum mu_status end(struct report_observer *o)
 			 l->metric->value(&l->validated));
 	if (top->epoch > 0)
 		snprintf(best, sizeof best, ", best %.4f after epoch %zu", top->value, top->epoch);
-	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "trained %zu epoch%s in %.1f s, %.0f samples/s%s%s",
-		  l->epochs, l->epochs == 1 ? "" : "s", l->seconds, speed(l->samples, l->seconds),
-		  last, best);
+	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "trained %zu epoch%s in %.1f s, %.*f samples/s%s%s",
+		  l->epochs, l->epochs == 1 ? "" : "s", l->seconds,
+		  digits(speed(l->samples, l->seconds)), speed(l->samples, l->seconds), last, best);
 	return MU_OK;
 }
 

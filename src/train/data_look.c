@@ -143,7 +143,7 @@ enum mu_status mu_train_look(const struct mu_options *o, const struct conf *v, M
 	int rank, size;
 
 	*look = (struct train_look){.n = 0};
-	if (v->benchmark || v->evaluate || v->predict || !mu_conf_has_job(v) || !v->network ||
+	if (v->benchmark || v->evaluate || v->predict || v->text.sample || !v->network ||
 	    mu_conf_reads_text(v))
 		goto out;
 	MU_TRY(mu_comm_rank(comm, &rank, &size));

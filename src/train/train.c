@@ -110,7 +110,7 @@ static enum mu_status check_values(const struct conf *v, struct engine_device_li
 	if (v->dtype == MU_FLOAT16 && !list->kind->memory)
 		MU_FAIL(MU_ERR_USAGE,
 			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
-			"(--gpus)",
+			"(--devices gpu:auto)",
 			list->kind->name);
 	MU_TRY(mu_conf_interface_check(v));
 out:
@@ -159,9 +159,8 @@ out:
 
 bool mu_train_agreed(const struct mu_train_end *end, enum mu_status st)
 {
-	static const bool agreed[] = {[MU_TRAIN_OPTIONS] = true,
-				      [MU_TRAIN_SETUP] = true,
-				      [MU_TRAIN_DONE] = true};
+	static const bool agreed[] = {
+		[MU_TRAIN_OPTIONS] = true, [MU_TRAIN_SETUP] = true, [MU_TRAIN_DONE] = true};
 
 	return agreed[end->phase] && st != MU_ERR_TIMEOUT; /* a rank that hangs cannot agree */
 }
@@ -229,8 +228,7 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 
 	MU_TRY(mu_report_log_open(run->conf, options, &run->topology, run->back->times > 0));
 	for (size_t i = 0; i < options->n; i++)
-		if (is_worker_0(&run->topology) &&
-		    mu_options_note(options, i, line, sizeof line))
+		if (is_worker_0(&run->topology) && mu_options_note(options, i, line, sizeof line))
 			mu_log_info("note: %s", line);
 	mu_options_describe(options, line, sizeof line);
 	if (is_worker_0(&run->topology))
@@ -322,10 +320,9 @@ static enum mu_status find_roles(struct train_run *run, struct conf *conf, MPI_C
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_topology_init(&run->topology, comm,
-				conf->store.has_servers ? (int)conf->num_servers : 0,
-				conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED
-								      : MU_PLACEMENT_SPREAD));
+	MU_TRY(mu_topology_init(
+		&run->topology, comm, conf->store.has_servers ? (int)conf->num_servers : 0,
+		conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED : MU_PLACEMENT_SPREAD));
 	mu_conf_roles_settle(conf, run->topology.num_workers, run->topology.num_servers);
 out:
 	return st;
@@ -350,8 +347,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
 	if (v->summary) {
 		MU_TRY(find_roles(run, conf, comm));
-		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list, &run->topology)
-					  : MU_OK,
+		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list, &run->topology) : MU_OK,
 				comm));
 		goto out;
 	}
@@ -383,7 +379,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? mu_train_halt_check(&run->halt) : MU_OK,
 			     run->topology.world));
 	MU_TRY(mu_report_open(&run->observers, &run->view));
-	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume->path, options);
+	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume, options);
 	end->phase = MU_TRAIN_RUNNING;
 	MU_TRY(work(run));
 	end->halted = run->halt.wanted && !run->halt.goes_back;

@@ -76,8 +76,8 @@ static enum mu_status make_part_requests(struct mu_kv *kv, struct mu_kv_worker *
 		MU_MPI(MPI_Recv_init(mu_kv_codes_part(&c->pulls, p, 0),
 				     mu_kv_codes_count(&c->pulls, p), MPI_BYTE, rank, tag, kv->comm,
 				     &w->pulls[i]));
-	else /* the workers of a node share the results: where each receives them, all receive the same
-	      * bytes, and all have, before one of them pushes the part again */
+	else /* the workers of a node share the results: where each receives them, all receive the
+	      * same bytes, and all have, before one of them pushes the part again */
 		MU_MPI(MPI_Recv_init(kv->results + part->at, n, MPI_FLOAT, rank, tag, kv->comm,
 				     &w->pulls[i]));
 out:

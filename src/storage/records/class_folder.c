@@ -129,7 +129,8 @@ static enum mu_status list_classes(struct class_folder *f)
 	if (f->files.n == 0)
 		MU_FAIL(MU_ERR_IO,
 			"%s: no images: there are %zu folders in it, and none holds .jpg, .jpeg or "
-			".png files; expected a folder of images per class",
+			".png files; expected a folder of images per class (files of MNIST or "
+			"CIFAR are a data folder, a setting of its own)",
 			f->path, f->classes.n);
 out:
 	return st;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --summary: the layers of a network, where it is cut, and what a rank holds of it. */
+#include <string.h>
+
 #include <muster/base.h>
 #include <muster/comm.h>
 
+#include "conf/conf.h"
 #include "engine/engine.h"
 #include "engine/lives.h"
 #include "modes.h"
@@ -64,12 +67,41 @@ out:
 
 /* ---- the mode ---- */
 
+/* Of a sample: as the images that the options name, or as the options say, or the network's. */
+static enum mu_status find_sample(const struct conf *v, const struct mu_network *network,
+				  size_t shape[3], size_t *classes)
+{
+	enum mu_status st = MU_OK;
+	struct mu_input in = {.ops = NULL};
+	struct mu_input_config config = {
+		.part = MU_INPUT_TRAIN,
+		.dir = v->data_dir,
+		.paths = v->data_train,
+		.indexes = v->data_train_idx,
+		.augment = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN),
+		.batch = 1,
+		.num_workers = 1,
+	};
+
+	MU_TRY(mu_train_find_shape(v, network, shape));
+	*classes = v->num_classes ? (size_t)v->num_classes : network->classes;
+	if (v->benchmark || network->reads_sequences || (!v->data_dir && !v->data_train))
+		goto out;
+	MU_TRY(mu_train_choose_reader(v, network, &config));
+	MU_TRY(mu_input_open(&in, &config));
+	memcpy(shape, in.shape, sizeof in.shape);
+	*classes = in.classes;
+	mu_input_close(&in);
+out:
+	return st;
+}
+
 enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices,
 				const struct mu_topology *roles)
 {
 	enum mu_status st = MU_OK;
 	struct mu_net_config model;
-	size_t shape[3], batch; /* of the first device */
+	size_t shape[3], classes, batch; /* of the first device */
 	const struct mu_network *network;
 	const struct mu_engine_ops *ops;
 	struct mu_device device = {.ops = NULL};
@@ -87,9 +119,8 @@ enum mu_status mu_train_summary(const struct conf *v, const struct engine_device
 	MU_TRY(mu_engine_device_list_check(devices, v, batch));
 	batch = mu_engine_device_batch(devices, v, batch);
 	MU_TRY(mu_network_find(&network, v->network));
-	MU_TRY(mu_train_find_shape(v, network, shape));
-	model = mu_train_describe_model(v, shape,
-					v->num_classes ? (size_t)v->num_classes : network->classes);
+	MU_TRY(find_sample(v, network, shape, &classes));
+	model = mu_train_describe_model(v, shape, classes);
 	MU_TRY(mu_device_open(&device, devices->kind->name, 1));
 	MU_TRY(mu_engine_device_set(&device, v));
 	MU_TRY(mu_net_new_from(&net, network, &model));
