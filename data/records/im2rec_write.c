@@ -37,6 +37,11 @@ struct packer {
 	atomic_size_t next;       /* next slot to fill */
 	size_t written, bad;
 	struct data_progress progress;
+	struct class_names {
+		char **name; /* of each label; owned; NULL: not seen */
+		size_t n;
+		bool none; /* labels and folders do not belong together one by one */
+	} names;
 };
 
 struct worker {
@@ -152,6 +157,10 @@ static enum mu_status pack(struct packer *p, const char *list)
 	double start = mu_now();
 
 	p->written = p->bad = 0;
+	if (!p->names.none) {
+		config.source.class_names = (const char *const *)p->names.name;
+		config.source.classes = p->names.n;
+	}
 	MU_TRY(mu_image_list_read(&p->list, list));
 	if (snprintf(path, sizeof path, "%.*s.%s", stem, list, p->v->format) >= PATH_BYTES)
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is too long", list);
@@ -169,6 +178,84 @@ out:
 	data_sink_finish(p->sink, false);
 	p->sink = NULL;
 	mu_image_list_release(&p->list);
+	return st;
+}
+
+/* ---- names of classes ---- */
+
+enum { MOST_NAMES = 1 << 16 };
+
+static bool is_class(float label)
+{
+	return label >= 0 && label < MOST_NAMES && label == (float)(size_t)label;
+}
+
+/* A class is named as the folder of its images. */
+static enum mu_status name_class(struct class_names *c, const struct mu_image_list_line *line)
+{
+	enum mu_status st = MU_OK;
+	const char *end = strrchr(line->path, '/'), *begin = end;
+	char **grown;
+	size_t label, n;
+
+	while (begin && begin > line->path && begin[-1] != '/')
+		begin--;
+	n = (size_t)(end - begin);
+	c->none = c->none || n == 0 || *begin == '.' || line->n_labels != 1 ||
+		  !is_class(line->labels[0]);
+	if (c->none)
+		goto out;
+	label = (size_t)line->labels[0];
+	if (label >= c->n) {
+		grown = realloc(c->name, (label + 1) * sizeof *grown);
+		if (!grown)
+			MU_FAIL(MU_ERR_MEMORY, "no memory for %zu names", label + 1);
+		for (c->name = grown; c->n <= label; c->n++)
+			c->name[c->n] = NULL;
+	}
+	if (!c->name[label])
+		c->name[label] = strndup(begin, n);
+	if (!c->name[label])
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the name of a class");
+	c->none = strncmp(c->name[label], begin, n) != 0 || c->name[label][n] != '\0';
+out:
+	return st;
+}
+
+static enum mu_status name_classes(struct packer *p, const char *list)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_image_list_read(&p->list, list));
+	for (size_t i = 0; i < p->list.n; i++)
+		MU_TRY(name_class(&p->names, &p->list.line[i]));
+out:
+	mu_image_list_release(&p->list);
+	return st;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* All labels have a name, and no two the same. */
+static enum mu_status check_names(struct class_names *c)
+{
+	enum mu_status st = MU_OK;
+	char **sorted = NULL;
+
+	for (size_t i = 0; i < c->n; i++)
+		c->none = c->none || !c->name[i];
+	if (c->none)
+		goto out;
+	MU_TRY(MU_ALLOC(sorted, c->n, "names of classes"));
+	memcpy(sorted, c->name, c->n * sizeof *sorted);
+	qsort(sorted, c->n, sizeof *sorted, compare_names);
+	for (size_t i = 1; i < c->n; i++)
+		c->none = c->none || strcmp(sorted[i - 1], sorted[i]) == 0;
+out:
+	mu_free(sorted);
 	return st;
 }
 
@@ -215,8 +302,10 @@ static int compare_entries(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The lists at a place; *found counts them. */
-static enum mu_status pack_place(struct packer *p, const struct place *place, size_t *found)
+/* Calls a function for each list at a place; *found counts them. */
+static enum mu_status for_lists(struct packer *p, const struct place *place,
+				enum mu_status (*fn)(struct packer *p, const char *list),
+				size_t *found)
 {
 	enum mu_status st = MU_OK;
 	char path[PATH_BYTES];
@@ -232,13 +321,26 @@ static enum mu_status pack_place(struct packer *p, const struct place *place, si
 		if (snprintf(path, sizeof path, "%s/%s", place->dir, entry[i]->d_name) >=
 		    PATH_BYTES)
 			MU_FAIL(MU_ERR_IO, "%.60s...: the path is too long", place->dir);
-		MU_TRY(pack(p, path));
+		MU_TRY(fn(p, path));
 		++*found;
 	}
 out:
 	for (int i = 0; i < n; i++)
 		free(entry[i]);
 	free(entry);
+	return st;
+}
+
+/* All lists first: one alone may lack images of a class. */
+static enum mu_status pack_place(struct packer *p, const struct place *place, size_t *found)
+{
+	enum mu_status st = MU_OK;
+	size_t lists = 0;
+
+	MU_TRY(for_lists(p, place, name_classes, &lists));
+	MU_TRY(check_names(&p->names));
+	MU_TRY(for_lists(p, place, pack, found));
+out:
 	return st;
 }
 
@@ -279,6 +381,9 @@ out:
 		im2rec_maker_release(&p.makers[i]);
 	for (size_t i = 0; p.slots && i < p.n_slots; i++)
 		data_buffer_release(&p.slots[i].bytes);
+	for (size_t i = 0; i < p.names.n; i++)
+		free(p.names.name[i]);
+	free(p.names.name);
 	mu_free(p.makers);
 	mu_free(p.slots);
 	return st;

@@ -2,7 +2,7 @@
 /*
  * Where h5rec and im2rec write records to. The name determines the kind of file:
  *
- *	x.rec                   RecordIO, with x.idx beside it
+ *	x.rec                   RecordIO, with x.idx and x.classes (names) beside it
  *	x.h5                    an HDF5 data file
  *	x.bin                   CIFAR-10's records, 3 x 32 x 32
  *	x-images-idx3-ubyte     IDX, with x-labels-idx1-ubyte beside it; also with .gz

@@ -51,8 +51,12 @@ out:
 static enum mu_status finish_rec(struct data_sink *sink, bool commit)
 {
 	struct rec *rec = sink->impl;
+	const struct mu_records_info *source = &sink->config.source;
 	enum mu_status st = mu_recordio_finish(rec->writer, commit);
 
+	if (commit && st == MU_OK)
+		st = mu_class_names_write(sink->path, source->class_names,
+					  source->class_names ? source->classes : 0);
 	mu_record_buffer_release(&rec->buffer);
 	mu_free(rec);
 	return st;

@@ -170,6 +170,21 @@ struct mu_image_list {
 	float *labels;
 };
 
+/*
+ * Names of the classes of x.rec, in the text file x.classes beside it: a title, then a line per
+ * class.
+ */
+struct mu_class_names {
+	size_t n;          /* 0: there is no such file */
+	const char **name; /* into text; owned */
+	char *text;
+};
+
+enum mu_status mu_class_names_read(struct mu_class_names *names, const char *rec);
+/* n 0, or a name that is no line: removes the file, if it is of this form. */
+enum mu_status mu_class_names_write(const char *rec, const char *const *name, size_t n);
+void mu_class_names_release(struct mu_class_names *names);
+
 /* Errors name the line. An empty list is an error. */
 enum mu_status mu_image_list_read(struct mu_image_list *list, const char *path);
 void mu_image_list_release(struct mu_image_list *list);

@@ -72,6 +72,14 @@ refuse '--data-val: .*val-split|--val-split.*data-val' $held --data-val set
 refuse '--val-split 0.01: |0.01 held out for validation is 0 of 12 records' $held --val-split 0.01
 refuse 'val-split.*data-train' --network mlp --data-dir idx --val-split 0.1
 
+part "names of the classes of a packed folder"
+"$BUILDDIR/im2rec" --list --recursive packed set >/dev/null && "$BUILDDIR/im2rec" packed set >"$log" || fail "im2rec"
+train 1 --network lenet --data-train packed.rec --num-epochs 1 --model-prefix packed $plain
+train 1 --load packed-0001.h5 --data-val set --predict packed.csv $plain
+[ "$(head -n 1 packed.csv)" = id,label,predicted,ant,bee ] || fail "predictions of a packed folder: $(cat packed.csv)"
+mkdir other && cp -r set/ant other/ant && cp -r set/bee other/cow
+refuse 'class 1 is "bee" in packed-0001.h5 and "cow" in other' --load packed-0001.h5 --data-val other --evaluate
+
 part "few samples"
 train 1 --network mlp --data-dir idx --check $plain
 expect '^batch size 30 of each worker, not the usual 64, because there are 30 training samples'

@@ -63,16 +63,36 @@ expect '^h5rec: 12 images of set in a.rec'
 [ "$(wc -l <a.idx)" = 12 ] || fail "lines of a.idx"
 tool recinfo a.rec
 expect '12 records, 1 label each'
-expect '^ +0 +4 \*+$'
-expect '^ +3 +5 \*{40}$'
-expect_none '^ +2 '
+expect '^ +0 +4 \*+ ant$'
+expect '^ +2 +0  cow$'
+expect '^ +3 +5 \*{40} dog$'
 expect '^no errors$'
 tool h5rec a.rec back/
-[ "$(ls back | tr '\n' ' ')" = "00000 00001 00002 00003 " ] || fail "folders: $(ls back)"
-same back/00001/000000005.jpg set/bee/b2.JPG
+[ "$(ls back | tr '\n' ' ')" = "ant bee cow dog " ] || fail "folders: $(ls back)"
+same back/bee/000000005.jpg set/bee/b2.JPG
 tool h5rec back b.rec
 same a.rec b.rec
 same a.idx b.idx
+same a.classes b.classes
+
+part "names of classes"
+cp a.rec unnamed.rec
+tool h5rec unnamed.rec numbered/
+[ "$(ls numbered | tr '\n' ' ')" = "00000 00001 00002 00003 " ] || fail "folders: $(ls numbered)"
+tool h5rec unnamed.rec b.rec
+[ ! -e b.classes ] || fail "b.classes names the classes of records that were there before"
+echo mine >b.classes
+tool h5rec unnamed.rec b.rec
+[ "$(cat b.classes)" = mine ] || fail "b.classes, which Muster has not written, is another"
+tool recinfo b.rec
+expect '^ +0 +4 \*+$'
+head -c 45 a.classes >b.classes
+refused 1 'b.classes: its last line is cut off' recinfo b.rec
+sed 's/bee//' a.classes >b.classes
+refused 1 'b.classes: class 1 has no name' recinfo b.rec
+sed 's/bee/b\x00e/' a.classes >b.classes
+refused 1 'b.classes: is no text: byte 41 is zero' recinfo b.rec
+rm b.classes
 refused 1 'back: cannot be replaced' h5rec a.rec back
 refused 2 'tells no kind of file' h5rec a.rec a.foo
 refused 1 'none.rec: cannot be read' h5rec none.rec b.rec
@@ -141,7 +161,7 @@ if [ $tar = yes ]; then
 	[ "$(cut -f 1 r.idx | sort -n | tr '\n' ' ')" = "0 1 2 3 4 5 6 7 8 9 10 11 " ] || fail "ids of reverse.tar"
 	tar -cf flat.tar -C set/ant .
 	refused 1 'flat.tar: .*lies in no folder' h5rec flat.tar x.rec
-	tar -cf two.tar set/ant back/00000
+	tar -cf two.tar set/ant back/ant
 	refused 1 'do not lie in folders side by side' h5rec two.tar x.rec
 	head -c 3000 t.tar >cut.tar
 	refused 1 'cut.tar' h5rec cut.tar x.rec
@@ -282,7 +302,17 @@ tool im2rec --pass-through l set
 tool recinfo l.rec
 expect '^ +2 +5 '
 tool h5rec l.rec l/
-same l/00000/000000001.jpg set/ant/2.jpg
+same l/ant/000000001.jpg set/ant/2.jpg
+[ "$(tail -n +2 l.classes | tr '\n' ' ')" = "ant bee dog " ] || fail "names of classes: $(cat l.classes)"
+grep bee l.lst >part_val.lst && grep ant l.lst >part_train.lst
+tool im2rec part set
+same part_val.classes part_train.classes
+[ "$(tail -n +2 part_val.classes | tr '\n' ' ')" = "ant bee " ] || fail "names of two lists: $(cat part_val.classes)"
+for lines in '0\t0\tant/1.jpg\n1\t1\tant/2.jpg' '0\t0\tant/1.jpg\n1\t0\tbee/b1.JPG' '0\t1\tant/1.jpg'; do
+	printf "$lines\n" >odd.lst
+	tool im2rec odd set
+	[ ! -e odd.classes ] || fail "names of $lines: $(cat odd.classes)"
+done
 refused 1 'none\*.lst: no such list; make one with --list --recursive none ROOT' im2rec none set
 tool im2rec s set --resize 20 --quality 80 --num-thread 3
 mv s.rec three.rec

@@ -15,6 +15,7 @@ struct part {
 struct record_files {
 	struct mu_path_list paths, indexes;
 	struct part *part; /* paths.n; owned */
+	struct mu_class_names names;
 };
 
 static bool holds(const struct mu_records_probe *probe)
@@ -121,6 +122,9 @@ static enum mu_status open_files(struct mu_records *r, const char *paths)
 	MU_TRY(open_parts(r, f));
 	r->info.kind = MU_RECORD_ENCODED;
 	r->info.format = "RecordIO";
+	MU_TRY(mu_class_names_read(&f->names, f->paths.path[0]));
+	r->info.class_names = f->names.name;
+	r->info.classes = f->names.n;
 	/* The first record shows whether the records are images. */
 	MU_TRY(read_record(r, 0, &buffer, &record));
 	r->info.label_width = record.n_labels;
@@ -137,6 +141,7 @@ static void close_files(struct mu_records *r)
 	for (size_t i = 0; f->part && i < f->paths.n; i++)
 		mu_recordio_close(f->part[i].file);
 	mu_free(f->part);
+	mu_class_names_release(&f->names);
 	mu_path_list_release(&f->paths);
 	mu_path_list_release(&f->indexes);
 	mu_free(f);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * x.classes, beside x.rec: RecordIO has no place for the names of the classes. A title, then a line
+ * per class, from class 0 on. A file without the title is somebody else's, and left alone.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <muster/storage.h>
+
+#include "records.h"
+#include "storage/file.h"
+
+enum { PATH_BYTES = 4096 };
+
+static const char title[] = "# names of the classes, a line each\n";
+
+/* false: not the name of a RecordIO file. */
+static bool find_path(char path[PATH_BYTES], const char *rec)
+{
+	const size_t n = strlen(rec);
+
+	return n > 4 && strcmp(rec + n - 4, ".rec") == 0 &&
+	       snprintf(path, PATH_BYTES, "%.*s.classes", (int)n - 4, rec) < PATH_BYTES;
+}
+
+/* The names are cut out of the text. */
+static enum mu_status cut_names(struct mu_class_names *c, const char *path)
+{
+	enum mu_status st = MU_OK;
+	char *line = c->text + sizeof title - 1, *end;
+	size_t lines = 0;
+
+	for (const char *at = line; (at = strchr(at, '\n')); at++)
+		lines++;
+	if (lines == 0 || c->text[strlen(c->text) - 1] != '\n')
+		MU_FAIL(MU_ERR_FORMAT, "%s: its last line is cut off, or there is none", path);
+	MU_TRY(MU_ALLOC(c->name, lines, path));
+	for (; *line; line = end + 1) {
+		end = strchr(line, '\n');
+		*end = '\0';
+		if (!*line)
+			MU_FAIL(MU_ERR_FORMAT, "%s: class %zu has no name", path, c->n);
+		c->name[c->n++] = line;
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_class_names_read(struct mu_class_names *c, const char *rec)
+{
+	enum mu_status st = MU_OK;
+	struct mu_file file;
+	char path[PATH_BYTES];
+
+	*c = (struct mu_class_names){.n = 0};
+	mu_file_init(&file);
+	if (!find_path(path, rec) || access(path, F_OK) != 0)
+		goto out;
+	MU_TRY(mu_file_open(&file, path));
+	MU_TRY(MU_ALLOC(c->text, file.nbytes + 1, path)); /* a zero at its end */
+	MU_TRY(mu_file_read(&file, 0, c->text, file.nbytes));
+	if (strncmp(c->text, title, sizeof title - 1) != 0)
+		goto out;
+	if (strlen(c->text) != file.nbytes)
+		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path, strlen(c->text));
+	MU_TRY(cut_names(c, path));
+out:
+	mu_file_close(&file);
+	if (st != MU_OK)
+		mu_class_names_release(c);
+	return st;
+}
+
+/* Names of other records, which were there before. */
+static enum mu_status remove_old(const char *rec, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_class_names old;
+
+	MU_TRY(mu_class_names_read(&old, rec));
+	if (old.n > 0 && unlink(path) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+out:
+	mu_class_names_release(&old);
+	return st;
+}
+
+enum mu_status mu_class_names_write(const char *rec, const char *const *name, size_t n)
+{
+	enum mu_status st = MU_OK;
+	struct mu_replace replace = {0};
+	char path[PATH_BYTES];
+
+	if (!find_path(path, rec))
+		goto out;
+	for (size_t i = 0; i < n; i++)
+		if (!*name[i] || strchr(name[i], '\n'))
+			n = 0; /* no name of a line */
+	if (n == 0) {
+		MU_TRY(remove_old(rec, path));
+		goto out;
+	}
+	MU_TRY(mu_replace_open(&replace, path));
+	fputs(title, replace.stream);
+	for (size_t i = 0; i < n; i++)
+		fprintf(replace.stream, "%s\n", name[i]);
+	MU_TRY(mu_replace_commit(&replace));
+out:
+	mu_replace_release(&replace);
+	return st;
+}
+
+void mu_class_names_release(struct mu_class_names *c)
+{
+	mu_free(c->name);
+	mu_free(c->text);
+	*c = (struct mu_class_names){.n = 0};
+}
