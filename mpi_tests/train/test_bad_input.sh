@@ -184,6 +184,11 @@ both refused 'network resnet needs about .* GB for a batch of 1000000; .*a batch
 refused 1 'for a batch of 10000000; .*a batch of about \d+ would fit' $memory --batch-size 10000000
 refused 1 'network mlp needs about .* GB for weights .*: no batch fits' \
 	--network mlp --image-shape 3,90000,90000 --benchmark 1 --batch-size 1 $plain
+# Weights and gradients, of 12441.6 GB each, and adam's two states: on the server, or a third of them on each worker.
+for store in "dist_sync 24883.2" "dist_sharded 33177.6"; do
+	refused 3 "network mlp needs about ${store#* } GB for weights" --kv-store ${store% *} --optimizer adam \
+		--network mlp --image-shape 3,90000,90000 --benchmark 1 --batch-size 1 $plain
+done
 # What a batch system or a container leaves to the job: a control group of our own.
 group=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory:\(.*\)/\1/p' /proc/self/cgroup)/muster-$$
 if [ -w "${group%/*}" ] && mkdir "$group" 2>/dev/null; then

@@ -24,6 +24,32 @@ static const char *by_limit(void)
 							: "";
 }
 
+enum mu_status mu_engine_memory(const struct conf *v, const struct mu_plan *plan,
+				const struct mu_topology *roles, double copies,
+				struct engine_memory *worker, struct engine_memory *server)
+{
+	enum mu_status st = MU_OK;
+	const char *names[MU_MAX_STATES];
+	const double all = (double)mu_plan_n(plan) * sizeof(float);
+	const double n_states = mu_optim_states(&v->optim, names);
+	const int n_ends = roles->num_servers > 0 ? roles->num_servers : roles->num_workers;
+	const double share = all / n_ends, arrived = mu_engine_sources(v, roles) * share;
+	const bool updates = v->facts.sums_elsewhere;
+
+	*worker = (struct engine_memory){all, all * copies, 0};
+	*server = (struct engine_memory){share, arrived, n_states * share};
+	if (v->sync_period > 1)
+		worker->optimizer = n_states * all;
+	if (v->store.has_servers)
+		goto out;
+	worker->gradients += arrived + (updates && v->store.distributed ? all : 0);
+	worker->optimizer = n_states * (updates || v->sync_period > 1 ? all : share);
+	if (v->shard_gradients)
+		MU_TRY(mu_engine_shard_bytes(v, plan, roles, &worker->gradients));
+out:
+	return st;
+}
+
 /*
  * Estimate the memory of the workers of this node. Memory is written when it is allocated, so
  * without this check the system would end the process. Activations, prefetched samples and random
@@ -35,21 +61,15 @@ static enum mu_status check_memory(const struct mu_engine *e, const struct mu_in
 {
 	enum mu_status st = MU_OK;
 	double have = mu_memory_bytes() / e->topology->node_num_workers;
-	const char *states[MU_MAX_STATES];
 	const bool split = e->devices.list.split;
 	double gradients = split ? 1 + (e->conf->micro_batches > 1 || e->block_net)
 				 : (double)e->devices.list.n;
-	const size_t n = mu_plan_n(plan);
-	double shards = 0; /* bytes */
-	double models = 1 + (e->conf->shard_gradients ? 0 : gradients) +
-			mu_optim_states(&e->conf->optim, states) +
-			(e->conf->update_period > 1);
-	double fixed = models * (double)n * sizeof(float);
-	double growing = e->devices.list.kind->memory ? 0 : activations, fits;
+	double fixed, growing = e->devices.list.kind->memory ? 0 : activations, fits;
+	struct engine_memory worker, server;
 
-	if (e->conf->shard_gradients)
-		MU_TRY(mu_engine_shard_bytes(e->conf, plan, e->topology, &shards));
-	fixed += shards;
+	gradients += e->conf->update_period > 1;
+	MU_TRY(mu_engine_memory(e->conf, plan, e->topology, gradients, &worker, &server));
+	fixed = worker.weights + worker.gradients + worker.optimizer;
 	growing += (double)mu_input_prefetch_bytes(e->train) +
 		   (double)(e->validate ? mu_input_prefetch_bytes(e->validate) : 0);
 	if (e->conf->benchmark)
@@ -87,9 +107,8 @@ static enum mu_status check_large_batch(struct mu_engine *e, const struct mu_inp
 		return MU_OK;
 	MU_TRY(mu_plan_new_dry(&small, e->net, &e->devices.of[0].device, SMALL_BATCH,
 			       MU_PHASE_TRAIN, NULL));
-	MU_TRY(check_memory(e, data,
-			    (double)mu_plan_arena_bytes(small) * (double)held / SMALL_BATCH,
-			    small));
+	MU_TRY(check_memory(
+		e, data, (double)mu_plan_arena_bytes(small) * (double)held / SMALL_BATCH, small));
 out:
 	mu_plan_free(small);
 	return st;

@@ -21,6 +21,20 @@ enum mu_status mu_engine_model_new(struct mu_engine *e, const struct mu_net_conf
 				   const struct mu_input_config *data);
 enum mu_status mu_engine_model_plan(struct mu_engine *e);
 
+/* Bytes that a rank holds for the length of a run. */
+struct engine_memory {
+	double weights, gradients, optimizer;
+};
+
+/*
+ * Of a worker with `copies` of the gradients, and of a server (0 without one). A server end, on a
+ * server or in a worker, holds its share of the model: the states of the optimizer, and the
+ * gradients of every other node. Where workers update they have all states, and the sums.
+ */
+enum mu_status mu_engine_memory(const struct conf *v, const struct mu_plan *plan,
+				const struct mu_topology *roles, double copies,
+				struct engine_memory *worker, struct engine_memory *server);
+
 /* MU_ERR_USAGE: --time-block cannot cut the sequences of this network. */
 enum mu_status mu_engine_check_block(const struct conf *v, const struct mu_net *net);
 

@@ -13,49 +13,27 @@
 
 /* ---- memory of a rank ---- */
 
-struct memory {
-	double weights, gradients, optimizer, activations; /* bytes */
-};
-
-static void print_rank(const char *role, int n, const struct memory *m)
+static void print_rank(const char *role, int n, const struct engine_memory *m, double activations)
 {
 	if (n > 0)
 		printf("%d %s%-*s %10.1f %10.1f %10.1f %12.1f %10.1f\n", n, role, n > 1 ? 12 : 13,
 		       n > 1 ? "s" : "", m->weights / 1e6, m->gradients / 1e6, m->optimizer / 1e6,
-		       m->activations / 1e6,
-		       (m->weights + m->gradients + m->optimizer + m->activations) / 1e6);
+		       activations / 1e6,
+		       (m->weights + m->gradients + m->optimizer + activations) / 1e6);
 }
 
-/*
- * A server end, on a server or in a worker, holds its share of the model: the states of the
- * optimizer, and the gradients of every other node. Where workers update they have all states, and
- * the sums.
- */
 static enum mu_status print_memory(const struct conf *v, const struct mu_topology *roles,
 				   const struct mu_plan *plan, size_t n_devices)
 {
 	enum mu_status st = MU_OK;
-	const char *names[MU_MAX_STATES];
-	const double all = (double)mu_plan_n(plan) * sizeof(float);
-	const double n_states = mu_optim_states(&v->optim, names);
-	const int n_ends = roles->num_servers > 0 ? roles->num_servers : roles->num_workers;
-	const double share = all / n_ends, arrived = mu_engine_sources(v, roles) * share;
-	const struct memory server = {share, arrived, n_states * share, 0};
-	struct memory worker = {all, all * (double)n_devices, 0,
-				(double)mu_plan_arena_bytes(plan) * (double)n_devices};
+	const double activations = (double)mu_plan_arena_bytes(plan) * (double)n_devices;
+	struct engine_memory worker, server;
 
-	if (!v->store.has_servers) {
-		const bool updates = v->facts.sums_elsewhere;
-
-		worker.gradients += arrived + (updates && v->store.distributed ? all : 0);
-		worker.optimizer = n_states * (updates ? all : share);
-		if (v->shard_gradients)
-			MU_TRY(mu_engine_shard_bytes(v, plan, roles, &worker.gradients));
-	}
+	MU_TRY(mu_engine_memory(v, plan, roles, (double)n_devices, &worker, &server));
 	printf("\n%-15s %10s %10s %10s %12s %10s\n", "MB of each of", "weights", "gradients",
 	       "optimizer", "activations", "total");
-	print_rank("worker", roles->num_workers, &worker);
-	print_rank("server", roles->num_servers, &server);
+	print_rank("worker", roles->num_workers, &worker, activations);
+	print_rank("server", roles->num_servers, &server, 0);
 	printf("%s with %s; libraries and batches of data take some 50 to 100 MB more\n",
 	       v->kv_store, v->optim.name);
 	if (roles->num_nodes < roles->size && v->store.synchronous)
