@@ -46,7 +46,8 @@ train 3 --network lenet --data-train set --kv-store dist_sync --check $plain
 expect '^image shape 1,32,32, as the images of set'
 expect '^batch size 6 of each worker, not the usual 64, because there are 12 training samples'
 expect '^batch size 6 per device, 6 per worker, 12 global'
-train 1 --network lenet --data-train set --image-shape 1,20,20 --batch-size 4 --check $plain
+train 1 --network lenet --data-train set --image-shape 1,20,20 --batch-size 4 --check --num-classes 7 $plain
+expect '^set has 2 classes, and the network 7 outputs: --num-classes 7$'
 expect_none '^image shape|^batch size .* usual'
 refuse '--batch-size 13: .* 12 training records over 1 worker; the largest possible is 12' --network lenet \
 	--data-train set --batch-size 13

@@ -126,7 +126,8 @@ misused 'random-resized-crop 1 takes the place of --random-crop 1' $net $images 
 misused 'max-random-aspect-ratio 1 without' $net $images --max-random-aspect-ratio 1
 misused 'batch larger than a worker' $net $images --batch-size 28
 misused 'image-shape 2,20,20: images have 1 channel or 3' $net $images --image-shape 2,20,20
-misused '--num-classes is needed' $net --data-train all.rec
+cp all.rec unnamed.rec && cp all.idx unnamed.idx # without all.classes
+misused '--num-classes is needed' $net --data-train unnamed.rec
 
 mkdir -p other/ant other/cow
 cp set/ant/1.jpg other/ant && cp set/cow/1.jpg other/cow

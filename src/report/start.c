@@ -197,6 +197,9 @@ void mu_report_data(const struct mu_engine *e)
 	mu_log_detail("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
 		      in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
 		      in->classes, what);
+	if (in->n_class_names > 0 && in->n_class_names < in->classes)
+		mu_log_info("%s has %zu classes, and the network %zu outputs: --num-classes %zu",
+			    e->conf->data_train, in->n_class_names, in->classes, in->classes);
 	if (in->groups && e->validate) {
 		e->validate->ops->describe(e->validate, what, sizeof what);
 		mu_log_detail("data %s: validation: %s", in->ops->name, what);
