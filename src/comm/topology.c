@@ -159,9 +159,10 @@ static enum mu_status make_roles(struct mu_topology *t, int num_servers,
 	t->num_workers = t->size - t->num_servers;
 	if (t->size == 1 && t->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"%d servers of 1 rank leave no worker: start at least %d ranks, or ask for "
-			"no servers",
-			t->num_servers, t->num_servers + 1);
+			"%d server%s of 1 rank leave%s no worker: start at least %d ranks, or ask "
+			"for no servers",
+			t->num_servers, t->num_servers == 1 ? "" : "s",
+			t->num_servers == 1 ? "s" : "", t->num_servers + 1);
 	if (num_servers < MU_SERVERS_DEFAULT || t->num_workers < 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"%d servers of %d ranks leave no worker: start at least %d ranks, or ask "
