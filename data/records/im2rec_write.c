@@ -247,7 +247,7 @@ static enum mu_status check_names(struct class_names *c)
 
 	for (size_t i = 0; i < c->n; i++)
 		c->none = c->none || !c->name[i];
-	if (c->none)
+	if (c->none || c->n == 0)
 		goto out;
 	MU_TRY(MU_ALLOC(sorted, c->n, "names of classes"));
 	memcpy(sorted, c->name, c->n * sizeof *sorted);
