@@ -74,6 +74,13 @@ tool h5rec back b.rec
 same a.rec b.rec
 same a.idx b.idx
 same a.classes b.classes
+refused 1 'back: cannot be replaced' h5rec a.rec back
+refused 2 'tells no kind of file' h5rec a.rec a.foo
+refused 1 'none.rec: cannot be read' h5rec none.rec b.rec
+refused 2 'expected INPUT OUTPUT' h5rec a.rec
+refused 2 'one word too many' h5rec a.rec b.rec c.rec
+refused 2 'unknown option --cuont' h5rec a.rec b.rec --cuont 3
+same a.rec b.rec
 
 part "names of classes"
 cp a.rec unnamed.rec
@@ -93,13 +100,6 @@ refused 1 'b.classes: class 1 has no name' recinfo b.rec
 sed 's/bee/b\x00e/' a.classes >b.classes
 refused 1 'b.classes: is no text: byte 41 is zero' recinfo b.rec
 rm b.classes
-refused 1 'back: cannot be replaced' h5rec a.rec back
-refused 2 'tells no kind of file' h5rec a.rec a.foo
-refused 1 'none.rec: cannot be read' h5rec none.rec b.rec
-refused 2 'expected INPUT OUTPUT' h5rec a.rec
-refused 2 'one word too many' h5rec a.rec b.rec c.rec
-refused 2 'unknown option --cuont' h5rec a.rec b.rec --cuont 3
-same a.rec b.rec
 
 part "parts, and several files as one"
 tool h5rec a.rec p1.rec --count 5

@@ -229,7 +229,8 @@ static void report(const struct checkpoint_resume *r, const struct conf *v)
 		snprintf(where, sizeof where, "after step %zu in epoch %zu of %ld", r->at.step,
 			 r->at.epoch + 1, v->num_epochs);
 	else
-		snprintf(where, sizeof where, "after epoch %zu of %ld", r->at.epoch, v->num_epochs);
+		snprintf(where, sizeof where, "after epoch %zu of %ld", r->at.epoch,
+			 v->num_epochs);
 	mu_log_info("Resumed from \"%s\": %s, %.0f sample%s counted", r->path, where,
 		    r->at.progress, r->at.progress == 1 ? "" : "s");
 }

@@ -14,10 +14,10 @@ struct mu_topology;
 enum { CHECKPOINT_PLACES = 16 };
 
 struct checkpoint_run_file {
-	const struct mu_engine *e;           /* the devices, the ranks, the settled options */
-	const char *resumed_from;            /* "": nothing */
-	const struct mu_options *options;    /* NULL: this rank writes none */
-	time_t started, ended;               /* 0: not yet */
+	const struct mu_engine *e;        /* the devices, the ranks, the settled options */
+	const char *resumed_from;         /* "": nothing */
+	const struct mu_options *options; /* NULL: this rank writes none */
+	time_t started, ended;            /* 0: not yet */
 	char places[CHECKPOINT_PLACES][256]; /* of the error that ended the run */
 	size_t n_places;
 	double *memory; /* most bytes of RAM that each rank has used; NULL: not known */

@@ -63,7 +63,8 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 		MU_FAIL(MU_ERR_USAGE, "--%s needs the file of parameters: --load FILE",
 			v->predict ? "predict" : "evaluate");
 	if (!v->network)
-		MU_FAIL(MU_ERR_USAGE, "--network NAME is missing (--help lists the options)");
+		MU_FAIL(MU_ERR_USAGE,
+			"--network NAME is missing (--help lists the options)");
 	st = mu_network_find(&network, v->network);
 	if (st != MU_OK)
 		mu_trace_prefix("--"); /* the message begins with "network NAME" */
@@ -109,17 +110,12 @@ out:
 /* "3": the file of epoch 3, as --load-epoch 3. */
 static void settle_resume(struct conf *v)
 {
-	static const char *const newest[] = {"latest", "last",
-					     "newest"}; /* others' words for auto */
 	const size_t digits = strspn(v->resume, "0123456789");
 
 	if (digits > 0 && digits <= 4 && !v->resume[digits] && v->load_epoch == 0) {
 		v->load_epoch = strtol(v->resume, NULL, 10);
 		v->resume = "none";
 	}
-	for (size_t i = 0; i < sizeof newest / sizeof *newest; i++)
-		if (strcmp(v->resume, newest[i]) == 0)
-			v->resume = "auto";
 	v->resume_from = strcmp(v->resume, "none") == 0   ? CONF_RESUME_NONE
 			 : strcmp(v->resume, "auto") == 0 ? CONF_RESUME_AUTO
 							  : CONF_RESUME_FILE;
@@ -256,7 +252,8 @@ static enum mu_status check_data(const struct conf *v)
 	enum mu_status st = MU_OK;
 	float mean[3], std[3];
 
-	if (!v->benchmark && !v->data_dir && !v->data_train && !v->data_val && mu_conf_has_job(v))
+	if (!v->benchmark && !v->data_dir && !v->data_train && !v->data_val &&
+	    mu_conf_has_job(v))
 		MU_FAIL(MU_ERR_USAGE, "no data: use --data-dir DIR with files of MNIST or CIFAR, "
 				      "--data-train FILE with images or a text, or --benchmark 1");
 	MU_TRY(mu_conf_rgb(v, mean, std));

@@ -62,8 +62,7 @@ static enum mu_status check_gpus(const struct conf *v, const struct mu_kv_type *
 		MU_FAIL(MU_ERR_USAGE,
 			"no GPU in this job: --kv-store %s sums between GPUs, and the devices are "
 			"%s; use --devices (gpu:0, or gpu:0,1, or gpu:auto), or the stores "
-			"dist_sync, "
-			"dist_sharded or dist_allreduce",
+			"dist_sync, dist_sharded or dist_allreduce",
 			v->kv_store, v->devices ? v->devices : list->kind->name);
 	why = find_option(v, list);
 	if (why)
@@ -166,7 +165,8 @@ enum mu_status mu_engine_gpus_fall_back(struct mu_engine *e, struct mu_kv_type *
 
 	MU_TRY(mu_kv_type_check(v->kv_store, &is));
 	if (!store->on_gpus || !is.distributed || is.on_gpus ||
-	    (by_nodes ? v->node_reduce != MU_KV_NODE_AUTO : v->inter_node != CONF_INTER_NODE_AUTO))
+	    (by_nodes ? v->node_reduce != MU_KV_NODE_AUTO
+		      : v->inter_node != CONF_INTER_NODE_AUTO))
 		goto out;
 	MU_TRY(find_without(e, &without));
 	store->on_gpus = without == LONG_MAX;
@@ -257,10 +257,10 @@ enum mu_status mu_engine_gpus_record(struct mu_engine *e)
 
 	if (e->topology->role != MU_ROLE_WORKER || !list->kind->memory)
 		goto out;
-	why = !e->conf->cuda_graph    ? "--cuda-graph 0"
-	      : e->conf->profile      ? "--profile times layer by layer"
-	      : !e->ops->shares_batch ? "the network is split over devices"
-				      : NULL;
+	why = !e->conf->cuda_graph	? "--cuda-graph 0"
+	      : e->conf->profile	? "--profile times layer by layer"
+	      : !e->ops->shares_batch	? "the network is split over devices"
+					: NULL;
 	if (!why)
 		MU_TRY(mu_engine_devices_run(e, record_plans));
 	mu_plan_count_pieces(e->plan, &recorded, &alone);

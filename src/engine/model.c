@@ -34,16 +34,14 @@ enum mu_status mu_engine_memory(const struct conf *v, const struct mu_plan *plan
 	const double n_states = mu_optim_states(&v->optim, names);
 	const int n_ends = roles->num_servers > 0 ? roles->num_servers : roles->num_workers;
 	const double share = all / n_ends, arrived = mu_engine_sources(v, roles) * share;
-	const bool updates = v->facts.sums_elsewhere;
+	const bool updates = v->facts.sums_elsewhere, all_states = updates || v->sync_period > 1;
+	const double states = all_states ? all : v->store.has_servers ? 0 : share;
 
-	*worker = (struct engine_memory){all, all * copies, 0};
+	*worker = (struct engine_memory){all, all * copies, n_states * states};
 	*server = (struct engine_memory){share, arrived, n_states * share};
-	if (v->sync_period > 1)
-		worker->optimizer = n_states * all;
 	if (v->store.has_servers)
 		goto out;
 	worker->gradients += arrived + (updates && v->store.distributed ? all : 0);
-	worker->optimizer = n_states * (updates || v->sync_period > 1 ? all : share);
 	if (v->shard_gradients)
 		MU_TRY(mu_engine_shard_bytes(v, plan, roles, &worker->gradients));
 out:
@@ -107,8 +105,9 @@ static enum mu_status check_large_batch(struct mu_engine *e, const struct mu_inp
 		return MU_OK;
 	MU_TRY(mu_plan_new_dry(&small, e->net, &e->devices.of[0].device, SMALL_BATCH,
 			       MU_PHASE_TRAIN, NULL));
-	MU_TRY(check_memory(
-		e, data, (double)mu_plan_arena_bytes(small) * (double)held / SMALL_BATCH, small));
+	MU_TRY(check_memory(e, data,
+			    (double)mu_plan_arena_bytes(small) * (double)held / SMALL_BATCH,
+			    small));
 out:
 	mu_plan_free(small);
 	return st;

@@ -107,6 +107,7 @@ static void write_line(const struct report_observer *o)
 	const struct report_window *w = &l->trained;
 	const struct checkpoint_best *top = o->view->best;
 	const char *name = strrchr(l->saved, '/');
+	const double rate = speed(w->samples, w->seconds);
 	char epoch[48], figures[5][16] = {"", "", "", "", ""};
 
 	if (!l->pending)
@@ -124,8 +125,7 @@ static void write_line(const struct report_observer *o)
 	mu_log_status("");
 	write_heading(l);
 	mu_log_plain("%-7s %7s %7s %8s %9s %7s %7.1f %7.*f  %s", epoch, figures[0], figures[1],
-		     figures[2], figures[3], figures[4], w->seconds,
-		     digits(speed(w->samples, w->seconds)), speed(w->samples, w->seconds),
+		     figures[2], figures[3], figures[4], w->seconds, digits(rate), rate,
 		     is_complete(o) ? (name ? name + 1 : l->saved) : "saving");
 }
 
@@ -172,8 +172,9 @@ static void validation(struct report_observer *o, size_t epoch, const struct mu_
 	if (l->pending && !*l->saved) /* of the epoch, whose file follows */
 		return;
 	mu_log_status("");
-	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "validation: loss %.4f, %s %.4f (%.0f samples)",
-		  loss(m), l->metric->name, l->metric->value(m), m->samples);
+	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
+		  "validation: loss %.4f, %s %.4f (%.0f samples)", loss(m), l->metric->name,
+		  l->metric->value(m), m->samples);
 }
 
 static void save(const struct report_observer *o, struct checkpoint_position *at)
@@ -194,6 +195,7 @@ static enum mu_status end(struct report_observer *o)
 {
 	const struct lines *l = o->state;
 	const struct checkpoint_best *top = o->view->best;
+	const double rate = speed(l->samples, l->seconds);
 	char last[80] = "", best[80] = "";
 
 	write_line(o);
@@ -205,8 +207,7 @@ static enum mu_status end(struct report_observer *o)
 	if (top->epoch > 0)
 		snprintf(best, sizeof best, ", best %.4f after epoch %zu", top->value, top->epoch);
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "trained %zu epoch%s in %.1f s, %.*f samples/s%s%s",
-		  l->epochs, l->epochs == 1 ? "" : "s", l->seconds,
-		  digits(speed(l->samples, l->seconds)), speed(l->samples, l->seconds), last, best);
+		  l->epochs, l->epochs == 1 ? "" : "s", l->seconds, digits(rate), rate, last, best);
 	return MU_OK;
 }
 

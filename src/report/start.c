@@ -137,7 +137,8 @@ static void report_devices(const struct mu_engine *e)
 	e->ops->describe(e);
 	if (s->list.n > (size_t)e->n_threads)
 		mu_log_warn("%zu devices share %d thread%s of a worker: none has a core of its own",
-			    s->list.n, e->n_threads, e->n_threads == 1 ? "" : "s");
+			    s->list.n, e->n_threads,
+			    e->n_threads == 1 ? "" : "s");
 	if (strcmp(s->list.kind->name, "ref") == 0)
 		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "
 			    "device cpu");
@@ -260,8 +261,8 @@ static void report_store(const struct report_view *view)
 			      layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
 	if (*e->without_nccl)
 		mu_log_warn("--%s auto: %s; sums of GPUs are the host's%s",
-			    e->store->has_servers ? "node-reduce" : "inter-node", e->without_nccl,
-			    e->store->has_servers ? "" : ", and MPI's");
+			    e->store->has_servers ? "node-reduce" : "inter-node",
+			    e->without_nccl, e->store->has_servers ? "" : ", and MPI's");
 	if (!e->store->distributed || e->store->on_gpus)
 		return;
 	if (e->topology->node_size > 1)
@@ -406,8 +407,8 @@ void mu_report_start(const struct report_view *view)
 				      : " (inside an epoch the metrics are those of worker 0)");
 	mu_engine_team_report(e);
 	mu_engine_comm_thread_report(e);
-	mu_conf_slurm_report(e->topology->my_cores, strcmp(e->devices.list.kind->name, "gpu") == 0,
-			     v->model_prefix && v->load_epoch == 0 &&
-				     strcmp(v->resume, "none") == 0);
+	mu_conf_slurm_report(
+		e->topology->my_cores, strcmp(e->devices.list.kind->name, "gpu") == 0,
+		v->model_prefix && v->load_epoch == 0 && strcmp(v->resume, "none") == 0);
 	report_batch(view);
 }

@@ -137,6 +137,36 @@ out:
 	return st;
 }
 
+enum mu_status mu_file_read_whole(char **out, size_t *n, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_file file;
+
+	*out = NULL;
+	mu_file_init(&file);
+	MU_TRY(mu_file_open(&file, path));
+	MU_TRY(MU_ALLOC(*out, file.nbytes + 1, path));
+	MU_TRY(mu_file_read(&file, 0, *out, file.nbytes));
+	*n = file.nbytes;
+out:
+	mu_file_close(&file);
+	if (st != MU_OK) {
+		mu_free(*out);
+		*out = NULL;
+	}
+	return st;
+}
+
+enum mu_status mu_file_check_text(const char *text, size_t n, const char *path)
+{
+	enum mu_status st = MU_OK;
+
+	if (memchr(text, '\0', n))
+		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path, strlen(text));
+out:
+	return st;
+}
+
 /* A call may write less than asked: large data, a full disk. */
 enum mu_status mu_file_write_at(int fd, const char *path, const void *data, size_t nbytes,
 				uint64_t offset)

@@ -22,6 +22,10 @@ void mu_file_init(struct mu_file *f);
 void mu_file_close(struct mu_file *f);
 /* Read bytes [at, at + nbytes); all must exist. Any thread. */
 enum mu_status mu_file_read(const struct mu_file *f, size_t at, void *out, size_t nbytes);
+/* The whole file, and a zero after its n bytes; the caller's to free (mu_free), NULL on error. */
+enum mu_status mu_file_read_whole(char **out, size_t *n, const char *path);
+/* MU_ERR_FORMAT: one of the n bytes of a text is zero. */
+enum mu_status mu_file_check_text(const char *text, size_t n, const char *path);
 /* MU_ERR_IO if size or modification time have changed since it was opened. */
 enum mu_status mu_file_unchanged(const struct mu_file *f);
 /* Write all bytes at an offset of a descriptor; path is for messages. Any thread. */

@@ -159,8 +159,9 @@ out:
 
 bool mu_train_agreed(const struct mu_train_end *end, enum mu_status st)
 {
-	static const bool agreed[] = {
-		[MU_TRAIN_OPTIONS] = true, [MU_TRAIN_SETUP] = true, [MU_TRAIN_DONE] = true};
+	static const bool agreed[] = {[MU_TRAIN_OPTIONS] = true,
+				      [MU_TRAIN_SETUP] = true,
+				      [MU_TRAIN_DONE] = true};
 
 	return agreed[end->phase] && st != MU_ERR_TIMEOUT; /* a rank that hangs cannot agree */
 }
@@ -228,7 +229,8 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 
 	MU_TRY(mu_report_log_open(run->conf, options, &run->topology, run->back->times > 0));
 	for (size_t i = 0; i < options->n; i++)
-		if (is_worker_0(&run->topology) && mu_options_note(options, i, line, sizeof line))
+		if (is_worker_0(&run->topology) &&
+		    mu_options_note(options, i, line, sizeof line))
 			mu_log_info("note: %s", line);
 	mu_options_describe(options, line, sizeof line);
 	if (is_worker_0(&run->topology))
@@ -320,9 +322,10 @@ static enum mu_status find_roles(struct train_run *run, struct conf *conf, MPI_C
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_topology_init(
-		&run->topology, comm, conf->store.has_servers ? (int)conf->num_servers : 0,
-		conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED : MU_PLACEMENT_SPREAD));
+	MU_TRY(mu_topology_init(&run->topology, comm,
+				conf->store.has_servers ? (int)conf->num_servers : 0,
+				conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED
+								      : MU_PLACEMENT_SPREAD));
 	mu_conf_roles_settle(conf, run->topology.num_workers, run->topology.num_servers);
 out:
 	return st;
@@ -347,7 +350,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
 	if (v->summary) {
 		MU_TRY(find_roles(run, conf, comm));
-		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list, &run->topology) : MU_OK,
+		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list, &run->topology)
+					  : MU_OK,
 				comm));
 		goto out;
 	}

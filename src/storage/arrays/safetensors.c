@@ -295,13 +295,11 @@ static enum mu_status read_index(struct mu_safetensors *s, const char *path)
 	const int folder = slash ? (int)(slash - path) + 1 : 0;
 	struct mu_json_document json = {0};
 	const struct mu_json_value *map, *v;
-	struct mu_file file;
 	char *text = NULL;
+	size_t n;
 
-	MU_TRY(mu_file_open(&file, path));
-	MU_TRY(MU_ALLOC(text, file.nbytes + 1, "index of safetensors files"));
-	MU_TRY(mu_file_read(&file, 0, text, file.nbytes));
-	MU_TRY(mu_json_read(&json, path, text, file.nbytes));
+	MU_TRY(mu_file_read_whole(&text, &n, path));
+	MU_TRY(mu_json_read(&json, path, text, n));
 	map = mu_json_member(json.values, "weight_map");
 	if (!map || map->type != MU_JSON_OBJECT)
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no weight_map: it is no index of safetensors files",
@@ -313,7 +311,6 @@ static enum mu_status read_index(struct mu_safetensors *s, const char *path)
 		MU_FAIL(MU_ERR_FORMAT, "%s: names %lu arrays, and its files hold %zu", path,
 			(unsigned long)map->n, s->n);
 out:
-	mu_file_close(&file);
 	mu_json_release(&json);
 	mu_free(text);
 	return st;

@@ -51,23 +51,18 @@ out:
 enum mu_status mu_class_names_read(struct mu_class_names *c, const char *rec)
 {
 	enum mu_status st = MU_OK;
-	struct mu_file file;
 	char path[PATH_BYTES];
+	size_t n;
 
 	*c = (struct mu_class_names){.n = 0};
-	mu_file_init(&file);
 	if (!find_path(path, rec) || access(path, F_OK) != 0)
 		goto out;
-	MU_TRY(mu_file_open(&file, path));
-	MU_TRY(MU_ALLOC(c->text, file.nbytes + 1, path)); /* a zero at its end */
-	MU_TRY(mu_file_read(&file, 0, c->text, file.nbytes));
+	MU_TRY(mu_file_read_whole(&c->text, &n, path));
 	if (strncmp(c->text, title, sizeof title - 1) != 0)
 		goto out;
-	if (strlen(c->text) != file.nbytes)
-		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path, strlen(c->text));
+	MU_TRY(mu_file_check_text(c->text, n, path));
 	MU_TRY(cut_names(c, path));
 out:
-	mu_file_close(&file);
 	if (st != MU_OK)
 		mu_class_names_release(c);
 	return st;

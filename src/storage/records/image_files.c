@@ -96,15 +96,10 @@ out:
 static enum mu_status read_list(struct image_files *f, const char *path)
 {
 	enum mu_status st = MU_OK;
-	struct mu_file file;
-	size_t lines = 1;
+	size_t lines = 1, n;
 
-	mu_file_init(&file);
-	MU_TRY(mu_file_open(&file, path));
-	MU_TRY(MU_ALLOC(f->text, file.nbytes + 1, path)); /* a zero at its end */
-	MU_TRY(mu_file_read(&file, 0, f->text, file.nbytes));
-	if (memchr(f->text, '\0', file.nbytes))
-		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path, strlen(f->text));
+	MU_TRY(mu_file_read_whole(&f->text, &n, path));
+	MU_TRY(mu_file_check_text(f->text, n, path));
 	for (const char *p = f->text; *p; p++)
 		lines += *p == '\n';
 	MU_TRY(MU_ALLOC(f->path, lines, path));
@@ -123,7 +118,6 @@ static enum mu_status read_list(struct image_files *f, const char *path)
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no lines; expected a path of an image in each",
 			path);
 out:
-	mu_file_close(&file);
 	return st;
 }
 

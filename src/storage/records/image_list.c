@@ -96,21 +96,15 @@ out:
 enum mu_status mu_image_list_read(struct mu_image_list *list, const char *path)
 {
 	enum mu_status st = MU_OK;
-	struct mu_file file;
+	size_t n;
 
 	*list = (struct mu_image_list){0};
-	mu_file_init(&file);
-	MU_TRY(mu_file_open(&file, path));
-	MU_TRY(MU_ALLOC(list->text, file.nbytes + 1, path)); /* a zero at its end */
-	MU_TRY(mu_file_read(&file, 0, list->text, file.nbytes));
-	if (memchr(list->text, '\0', file.nbytes))
-		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path,
-			strlen(list->text));
+	MU_TRY(mu_file_read_whole(&list->text, &n, path));
+	MU_TRY(mu_file_check_text(list->text, n, path));
 	MU_TRY(MU_ALLOC(list->line, count(list->text, '\n') + 1, path));
 	MU_TRY(MU_ALLOC(list->labels, count(list->text, '\t') + 1, path));
 	MU_TRY(parse(list, path));
 out:
-	mu_file_close(&file);
 	if (st != MU_OK)
 		mu_image_list_release(list);
 	return st;

@@ -252,16 +252,12 @@ enum mu_status mu_recordio_load(struct mu_recordio_places *p, const struct mu_fi
 				const char *index)
 {
 	enum mu_status st = MU_OK;
-	struct mu_file file;
 	char *text = NULL;
+	size_t n;
 
-	mu_file_init(&file);
 	MU_TRY(check_size(f));
-	MU_TRY(mu_file_open(&file, index));
-	MU_TRY(MU_ALLOC(text, file.nbytes + 1, index)); /* a zero at its end */
-	MU_TRY(mu_file_read(&file, 0, text, file.nbytes));
-	if (memchr(text, '\0', file.nbytes))
-		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", index, strlen(text));
+	MU_TRY(mu_file_read_whole(&text, &n, index));
+	MU_TRY(mu_file_check_text(text, n, index));
 	MU_TRY(parse(p, f, index, text));
 	if (p->n)
 		qsort(p->place, p->n, sizeof *p->place, compare_places);
@@ -269,6 +265,5 @@ enum mu_status mu_recordio_load(struct mu_recordio_places *p, const struct mu_fi
 	MU_TRY(append_end(p, f));
 out:
 	mu_free(text);
-	mu_file_close(&file);
 	return st;
 }

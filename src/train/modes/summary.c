@@ -7,7 +7,6 @@
 
 #include "conf/conf.h"
 #include "engine/engine.h"
-#include "engine/lives.h"
 #include "modes.h"
 #include "train/data.h"
 
