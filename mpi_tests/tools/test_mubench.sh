@@ -55,5 +55,7 @@ expect_count 3 '^sum 6$'
 program keys 1
 ends 2
 expect_count 1 'keys: error: 1 server of 1 rank leaves no worker'
+# MPICH's MPI_Abort of a rank alone only ends the process, and mpirun may then return 1.
+expect_none 'MPI_Abort|BAD TERMINATION'
 
 finish

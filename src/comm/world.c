@@ -59,20 +59,44 @@ bool mu_comm_serialized(void)
 	return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
 }
 
-/* MPICH's MPI_Abort waits for a reply of the launcher, for ever on a host that is cut off: the
- * alarm then ends the process. */
+/* Slurm's srun sets PMI_FD, too. PMI_JOBID does not distinguish them: where srun starts Hydra's
+ * proxies (mpirun in a Slurm job), ranks inherit it. */
+static bool is_hydra(void)
+{
+	return getenv("PMI_FD") && getenv("MPI_LOCALNRANKS");
+}
+
+/* Asks the launcher to end the job, and waits until it ends this process or closes the connection.
+ * Returns if it does not. */
+static void ask_for_abort(int exit_status)
+{
+	const char *fd = getenv("PMI_FD");
+	struct pollfd launcher = {.fd = fd ? atoi(fd) : -1, .events = POLLIN};
+
+	if (fd && dprintf(launcher.fd, "cmd=abort exitcode=%d\n", exit_status) > 0)
+		poll(&launcher, 1, ABORT_SECONDS * 1000);
+}
+
+/*
+ * MPICH's MPI_Abort waits for a reply of the launcher, for ever on a host that is cut off: the
+ * alarm then ends the process. Where the world is one rank it only ends the process, and Hydra's
+ * mpirun returns 1, whatever the exit status is, if it notices the end before the closed
+ * connection.
+ */
 void mu_world_abort(int exit_status)
 {
-	int started = 0;
-	int ended = 0;
+	int started = 0, ended = 0, size = 0;
 
 	if (!mu_world_launched()) /* a process that is alone: MPI_Abort would only add a line */
 		_exit(exit_status);
-	signal(SIGALRM, SIG_DFL);
-	alarm(ABORT_SECONDS);
 	if (MPI_Initialized(&started) == MPI_SUCCESS && started &&
-	    MPI_Finalized(&ended) == MPI_SUCCESS && !ended)
+	    MPI_Finalized(&ended) == MPI_SUCCESS && !ended) {
+		if (is_hydra() && MPI_Comm_size(MPI_COMM_WORLD, &size) == MPI_SUCCESS && size == 1)
+			ask_for_abort(exit_status);
+		signal(SIGALRM, SIG_DFL);
+		alarm(ABORT_SECONDS);
 		MPI_Abort(MPI_COMM_WORLD, exit_status);
+	}
 	_exit(exit_status);
 }
 
@@ -168,14 +192,10 @@ bool mu_world_spans_hosts(void)
  */
 void mu_world_refuse(enum mu_status st, const char *program)
 {
-	const char *fd = getenv("PMI_FD");
-	struct pollfd launcher = {.fd = fd ? atoi(fd) : -1, .events = POLLIN};
-
 	if (launched("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", 0) == 0)
 		mu_world_report(st, program, 0, "");
 	rest(5);
-	if (fd && dprintf(launcher.fd, "cmd=abort exitcode=%d\n", mu_world_exit_status(st)) > 0)
-		poll(&launcher, 1, ABORT_SECONDS * 1000);
+	ask_for_abort(mu_world_exit_status(st));
 	_exit(mu_world_exit_status(st));
 }
 
@@ -219,13 +239,6 @@ static enum mu_status count_hosts(MPI_Comm comm, bool *several)
 	*several = ends[0] != -ends[1];
 out:
 	return st;
-}
-
-/* Slurm's srun sets PMI_FD, too. PMI_JOBID does not distinguish them: where srun starts Hydra's
- * proxies (mpirun in a Slurm job), ranks inherit it. */
-static bool is_hydra(void)
-{
-	return getenv("PMI_FD") && getenv("MPI_LOCALNRANKS");
 }
 
 /* Hydra treats a process that ends without notice as a failure, and kills the other processes of
