@@ -32,6 +32,16 @@ static const struct one {
 	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
 	 MU_BFLOAT16,
 	 true},
+	{{.network = "vit-tiny",
+	  .shape = {3, 16, 16},
+	  .classes = CLASSES,
+	  .num_layers = 1,
+	  .hidden = 16,
+	  .heads = 2,
+	  .dropout_given = true,
+	  .dropout = 0.25f},
+	 MU_FLOAT32,
+	 true},
 };
 
 struct model {
@@ -119,6 +129,7 @@ static void rebind(struct model *m)
 static void test_steps(struct pair *p, const struct one *one)
 {
 	float labels[BATCH];
+	uint32_t ids[BATCH];
 	size_t recorded, alone;
 
 	for (size_t s = one->few ? FEW_FROM : 0; s < (one->few ? FEW_TO : STEPS); s++) {
@@ -127,10 +138,15 @@ static void test_steps(struct pair *p, const struct one *one)
 			.count = s < 3 || s > 5 ? BATCH : BATCH - 2,
 			.label_smoothing = s < 9 ? 0 : 0.125f,
 			.loss_scale = s < 12 ? 0 : 48,
+			.seed = 11,
+			.epoch = (uint32_t)s,
+			.ids = ids,
 		};
 
-		for (size_t i = 0; i < BATCH; i++)
+		for (size_t i = 0; i < BATCH; i++) {
 			labels[i] = (float)((i + s) % CLASSES);
+			ids[i] = (uint32_t)(100 * s + i);
+		}
 		for (int i = 0; i < 2; i++) {
 			struct model *m = &p->models[i];
 
