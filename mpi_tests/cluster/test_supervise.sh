@@ -19,7 +19,7 @@ supervised() {
 ended() {
 	local runs
 	runs=$(grep -c . runs)
-	[ $status = "$1" ] || fail "exit status $status, not $1"
+	[ $status = "$1" ] || fail "exit status $status, not $1: $(tail -n 5 "$log")"
 	[ "$runs" = "$2" ] || fail "$runs runs, not $2"
 }
 
