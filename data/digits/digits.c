@@ -64,20 +64,13 @@ static const struct mu_option table[] = {
 	{.name = "help", .type = MU_OPTION_FLAG, AT(help), .group = "Other", .help = "this text"},
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n > m && strcmp(text + n - m, end) == 0;
-}
-
 static enum mu_status check_values(const struct values *v)
 {
 	enum mu_status st = MU_OK;
 
 	if (v->output && !*v->output)
 		MU_FAIL(MU_ERR_USAGE, "--output: the name of the folder is empty");
-	if (v->preview && !ends_with(v->preview, ".pgm"))
+	if (v->preview && !mu_stem(v->preview, ".pgm"))
 		MU_FAIL(MU_ERR_USAGE,
 			"--preview: \"%s\" does not end in .pgm, the format that is "
 			"written",

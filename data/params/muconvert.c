@@ -46,19 +46,12 @@ static bool is_hdf5(const char *path)
 	return is;
 }
 
-static bool ends_in(const char *path, const char *end)
-{
-	const size_t n = strlen(path), m = strlen(end);
-
-	return n > m && strcmp(path + n - m, end) == 0;
-}
-
 /* By its name; a folder holds nothing else. */
 static bool is_safetensors(const char *path)
 {
 	struct stat status;
 
-	return ends_in(path, ".safetensors") || ends_in(path, ".safetensors.index.json") ||
+	return mu_stem(path, ".safetensors") || mu_stem(path, ".safetensors.index.json") ||
 	       (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
@@ -159,7 +152,7 @@ static enum mu_status to_params(const char *from, const char *to, size_t *n)
 	static const char end[] = ".params";
 	struct source s = {.path = from};
 
-	if (!ends_in(to, end))
+	if (!mu_stem(to, end))
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: a name that ends in .params or .safetensors is needed: MXNet's format "
 			"and safetensors are written, no other",

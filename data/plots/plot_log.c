@@ -125,9 +125,9 @@ static void put_name(const struct plot *p, size_t t)
 
 	if (slash && slash[1])
 		name = slash + 1;
-	n = strlen(name);
-	if (n > 4 && strcmp(name + n - 4, ".log") == 0)
-		n -= 4;
+	n = mu_stem(name, ".log");
+	if (n == 0)
+		n = strlen(name);
 	snprintf(text, sizeof text, "%.*s", (int)n, name);
 	gnuplot_text(&p->gnuplot, text);
 }
@@ -331,13 +331,6 @@ out:
 
 /* ---- a page ---- */
 
-static bool is_page(const char *path)
-{
-	const size_t n = strlen(path);
-
-	return n > 5 && strcmp(path + n - 5, ".html") == 0;
-}
-
 static enum mu_status write_page(const struct log_set *set, const struct values *v,
 				 const struct data_command *command)
 {
@@ -379,7 +372,7 @@ int main(int argc, char **argv)
 		goto out;
 	if (!values.output)
 		MU_FAIL(MU_ERR_USAGE, "--output FILE is needed: a .svg, .png or .html file");
-	if (is_page(values.output) && values.scaling)
+	if (mu_stem(values.output, ".html") && values.scaling)
 		MU_FAIL(MU_ERR_USAGE,
 			"--scaling draws a picture: --output must be a .svg or .png file");
 	if (values.scaling && (values.average || values.metric_names))
@@ -392,7 +385,7 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	MU_TRY(read_curves(&plot, &values, command.words, command.n_words));
-	if (is_page(values.output))
+	if (mu_stem(values.output, ".html"))
 		MU_TRY(write_page(&plot.set, &values, &command));
 	else
 		MU_TRY(draw_curves(&plot, values.output));

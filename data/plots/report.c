@@ -25,9 +25,9 @@ static const char *short_name(const char *path, char *text, size_t nbytes)
 
 	if (slash && slash[1])
 		path = slash + 1;
-	n = strlen(path);
-	if (n > 4 && strcmp(path + n - 4, ".log") == 0)
-		n -= 4;
+	n = mu_stem(path, ".log");
+	if (n == 0)
+		n = strlen(path);
 	snprintf(text, nbytes, "%.*s", (int)n, path);
 	return text;
 }

@@ -286,10 +286,7 @@ out:
 
 static bool is_list(const char *file, const char *prefix)
 {
-	size_t n = strlen(file);
-
-	return strncmp(file, prefix, strlen(prefix)) == 0 && n > 4 &&
-	       strcmp(file + n - 4, ".lst") == 0;
+	return strncmp(file, prefix, strlen(prefix)) == 0 && mu_stem(file, ".lst");
 }
 
 static int not_hidden(const struct dirent *entry)

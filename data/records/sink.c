@@ -7,20 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool ends_with(const char *path, const char *end)
-{
-	size_t n = strlen(path), m = strlen(end);
-
-	return n > m && strcmp(path + n - m, end) == 0;
-}
-
 static bool is_tar(const char *path)
 {
 	static const char *const ends[] = {".tar",     ".tar.gz", ".tgz",     ".tar.xz",
 					   ".tar.bz2", ".txz",    ".tar.zst", ".tbz2"};
 
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (ends_with(path, ends[i]))
+		if (mu_stem(path, ends[i]))
 			return true;
 	return false;
 }
@@ -30,17 +23,17 @@ static enum mu_status find_ops(const struct data_sink_ops **out, const char *pat
 	enum mu_status st = MU_OK;
 	struct stat status;
 
-	if (ends_with(path, ".rec"))
+	if (mu_stem(path, ".rec"))
 		*out = &data_sink_rec;
-	else if (ends_with(path, ".h5"))
+	else if (mu_stem(path, ".h5"))
 		*out = raw ? &data_sink_h5_raw : &data_sink_h5;
-	else if (ends_with(path, ".bin"))
+	else if (mu_stem(path, ".bin"))
 		*out = &data_sink_cifar;
 	else if (strstr(path, "images-idx3"))
 		*out = &data_sink_idx;
 	else if (is_tar(path))
 		*out = &data_sink_tar;
-	else if (ends_with(path, "/") || (stat(path, &status) == 0 && S_ISDIR(status.st_mode)))
+	else if (mu_stem(path, "/") || (stat(path, &status) == 0 && S_ISDIR(status.st_mode)))
 		*out = &data_sink_folder;
 	else
 		MU_FAIL(MU_ERR_USAGE,

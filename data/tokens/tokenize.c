@@ -181,11 +181,9 @@ static enum mu_status check_folder(const char *path)
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		const size_t n = strlen(entry->d_name);
-
 		if ((strncmp(entry->d_name, "train", 5) == 0 ||
 		     strncmp(entry->d_name, "val", 3) == 0) &&
-		    n > 4 && strcmp(entry->d_name + n - 4, ".bin") == 0)
+		    mu_stem(entry->d_name, ".bin"))
 			MU_FAIL(MU_ERR_USAGE,
 				"%s: holds token files already, such as %s: remove them, or name "
 				"another folder",

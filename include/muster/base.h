@@ -238,10 +238,12 @@ const char *mu_option_unset(const struct mu_options *o, const struct mu_option *
  * takes to read the value back. */
 const char *mu_option_text(const struct mu_options *o, const struct mu_option *option, int digits,
 			   char *text, size_t nbytes);
-/* number.c: the fewest digits that read back as the value. */
+/* text.c: the fewest digits that read back as the value. */
 const char *mu_real_text(double value, char *text, size_t nbytes);
 /* Each number of 17 characters or more in a text becomes the shortest that reads back the same. */
 void mu_text_shorten(char *text);
+/* Characters before the ending of a name such as "a.log"; 0: it does not end so, or is no more. */
+size_t mu_stem(const char *name, const char *ending);
 /*
  * Write "batch_size=64, lr=0.05, ..." in table order into text of nbytes bytes, always terminated.
  */

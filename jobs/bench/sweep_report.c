@@ -72,9 +72,7 @@ static const struct {
 
 static int is_log(const struct dirent *entry)
 {
-	const size_t n = strlen(entry->d_name);
-
-	return n > 4 && strcmp(entry->d_name + n - 4, ".log") == 0;
+	return mu_stem(entry->d_name, ".log") > 0;
 }
 
 static enum mu_status read_log(const char *path, json_t *logs)

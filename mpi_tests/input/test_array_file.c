@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Files of named arrays: round trip, order of bytes, atomic replacement, every kind of refusal. */
 #include <muster/storage.h>
 

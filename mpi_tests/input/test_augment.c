@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Pictures after decoding: every step of geometry against the formula of a place, sampling against
  * a plain interpolation, draws by their ranges, and the whole way against the single steps.

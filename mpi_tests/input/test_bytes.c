@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Samples that the input leaves as bytes (config.bytes). */
 #include <string.h>
 

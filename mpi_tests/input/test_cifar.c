@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * CIFAR's binary files: which ones are found and read in which order, labels, pixels, the cut of
  * the middle, mean and std, every record once over several workers, and every kind of bad file. The

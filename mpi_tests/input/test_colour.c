@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Colours of pictures: every step against its formula, in double. */
 #include <muster/image.h>
 

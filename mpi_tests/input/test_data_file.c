@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* HDF5 data files that are damaged: each array, each attribute, and every byte of a small file. */
 #include <muster/records.h>
 #include <muster/storage.h>

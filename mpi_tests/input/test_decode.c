@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Decoding: any window of a JPEG has the very pixels of the whole, at every scale and subsampling;
  * what a reduced picture is; grey, CMYK, PNG of all kinds; and every kind of damage is told in one

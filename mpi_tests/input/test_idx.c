@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* IDX files: round trip, plain and gzip, equal bytes, and every kind of bad file. */
 #include <muster/storage.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Input: every record once in an epoch over any number of workers, equal steps, the short last
  * step, shuffling, both readers and their errors. The test is all workers one after another: they

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Our own JPEG decoder beside libjpeg: the very same pixels, of whole pictures and of windows, at
  * every scale, size, quality, subsampling, with restart markers and other Huffman tables; what it

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * The orientation of a JPEG file: all eight, in both orders of bytes, behind other segments and
  * entries; what is damaged, cut short or no JPEG file is 1.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Batches of images from a .rec file and from an .h5 file: every record once per epoch over all
  * workers, the same samples however many threads and workers there are and whether steps are read

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * RecordIO files: bytes that MXNet wrote, round trips with the magic inside payloads, indexes, the
  * header of images, and every kind of bad file.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Labelled images in files of every kind: what is written is read back, by number and by several
  * threads; several files are one; what is wrong is told with file and record.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Texts: vocabularies in memory and in files; sequences, their groups and what fills them up; steps
  * of one group, alike on all workers, in which every sequence has its place once.

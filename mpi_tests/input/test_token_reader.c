@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Windows of token files: each has its place once in an epoch, whatever the number of workers, and
  * its labels are the next tokens; the vocabulary; what can be wrong with the files.

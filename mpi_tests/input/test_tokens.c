@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Tokens of texts. What is expected of `trained_on` and `encoded` is what tokenizers 0.23.3 gives:
  *

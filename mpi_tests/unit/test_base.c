@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Status and trace, log, clocks, memory. */
 #include <muster/base.h>
 
@@ -428,6 +428,8 @@ static void test_numbers(void)
 
 	mu_text_shorten(text);
 	CHECK_TEXT(text, "lr 0.05, at 1e-05 of 0123456789abcdef, 17 0.3333333333333333");
+	CHECK(mu_stem("a.log", ".log") == 1 && mu_stem("a.b.log", ".log") == 3);
+	CHECK(mu_stem(".log", ".log") == 0 && mu_stem("a.lo", ".log") == 0);
 	CHECK_TEXT(mu_real_text(0.1 + 0.2, number, sizeof number), "0.30000000000000004");
 }
 

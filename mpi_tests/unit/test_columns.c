@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Help is as wide as the terminal, from 60 to 120 columns; COLUMNS wins; elsewhere it has 100. */
 #define _GNU_SOURCE /* posix_openpt */
 #include <muster/base.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Codes of gradients: bytes of MXNet, every codec against its formula, element by element, and that
  * nothing is lost: what was decoded and what is left are what was given.

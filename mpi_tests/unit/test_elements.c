@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Updates element by element (muster/update.h), as GPUs do them, against those of the optimiser:
  * every rule that is written so, keys of several rates and decays, running averages, fixed keys,

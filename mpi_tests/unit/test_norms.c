@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Sums of squares: their value, and that cuts and orders change no bit. */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Update rules against figures of MXNet 1.9.1, slices, padding and cuts. */
 #include <stdlib.h>
 

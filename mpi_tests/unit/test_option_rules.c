@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Every rule about several options: a command line made from its row that breaks it, and one that
  * satisfies it. Words of other programs: aliases, and what is suggested for the rest. */
 #include "conf/rules.h"

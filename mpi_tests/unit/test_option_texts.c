@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Values of options as text: words of an enum, reals, and numbers that nobody chose. */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* The options table: values, abbreviations, every kind of error, help and description. */
 #include <muster/base.h>
 

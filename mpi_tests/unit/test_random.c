@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Random numbers: known answers, distributions, independence of keys. */
 #include <muster/base.h>
 

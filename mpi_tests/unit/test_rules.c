@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /*
  * Every rule against the formula of its paper, computed here once more, plainly, in double
  * precision and key by key; with each kind of clipping; and that padding stays zero.

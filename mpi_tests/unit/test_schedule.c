@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Learning-rate schedules against figures of MXNet 1.9.1, warm-up, parsing. */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 0 */
 /* Defaults that train: batch size, learning rate and padding of networks, optimisers and stores. */
 #include <string.h>
 

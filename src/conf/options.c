@@ -47,13 +47,6 @@ out:
 	return st;
 }
 
-bool mu_conf_ends_in(const char *path, const char *end)
-{
-	size_t n = strlen(path), m = strlen(end);
-
-	return n > m && strcmp(path + n - m, end) == 0;
-}
-
 static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
@@ -234,9 +227,9 @@ static void find_facts(struct conf *v)
 static enum mu_status check_predict(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const bool hdf5 = v->predict && mu_conf_ends_in(v->predict, ".h5");
+	const bool hdf5 = v->predict && mu_stem(v->predict, ".h5") > 0;
 
-	if (v->predict && !hdf5 && !mu_conf_ends_in(v->predict, ".csv"))
+	if (v->predict && !hdf5 && !mu_stem(v->predict, ".csv"))
 		MU_FAIL(MU_ERR_USAGE, "--predict %s: a name that ends in .h5 or .csv is needed",
 			v->predict);
 	if (hdf5 && !mu_array_file_supported())

@@ -249,8 +249,6 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 void mu_conf_roles_settle(struct conf *v, int workers, int servers);
 /* Does the run train, or evaluate: neither --summary nor --sample? */
 bool mu_conf_has_job(const struct conf *v);
-/* Does the path end in `end`, after at least one character? */
-bool mu_conf_ends_in(const char *path, const char *end);
 /* Values of --rgb-mean and --rgb-std, or their defaults. */
 enum mu_status mu_conf_rgb(const struct conf *v, float mean[3], float std[3]);
 

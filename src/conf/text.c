@@ -8,25 +8,18 @@
 
 #include <muster/base.h>
 
-static bool ends_in(const char *name, const char *end)
-{
-	const size_t n = strlen(name), m = strlen(end);
-
-	return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 bool mu_conf_reads_text(const struct conf *v)
 {
 	const char *data = v->data_train ? v->data_train : v->data_val; /* to evaluate */
 
-	return data && (v->text.unit || ends_in(data, ".txt"));
+	return data && (v->text.unit || mu_stem(data, ".txt"));
 }
 
 bool mu_conf_reads_tokens(const struct conf *v)
 {
 	const char *data = v->data_train ? v->data_train : v->data_val;
 
-	return data && ends_in(data, ".bin");
+	return data && mu_stem(data, ".bin");
 }
 
 bool mu_conf_text_characters(const struct conf *v)

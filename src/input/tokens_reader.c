@@ -42,10 +42,9 @@ static const char *const prefixes[] = {[MU_INPUT_TRAIN] = "train", [MU_INPUT_VAL
 /* Is this a name of a file of the part? "train.bin" may also be CIFAR-100's. */
 static bool is_name(const char *name, enum mu_input_part part)
 {
-	const size_t n = strlen(name), m = strlen(prefixes[part]);
+	const size_t m = strlen(prefixes[part]);
 
-	return n > m + 3 && memcmp(name, prefixes[part], m) == 0 &&
-	       strcmp(name + n - 4, ".bin") == 0;
+	return strncmp(name, prefixes[part], m) == 0 && mu_stem(name, ".bin") >= m;
 }
 
 static size_t find_tokens(const char *dir, char *found, size_t nbytes)

@@ -3,17 +3,8 @@
  * states. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "object.h"
-
-static bool ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name);
-	size_t m = strlen(end);
-
-	return n >= m && strcmp(name + n - m, end) == 0;
-}
 
 /* MXNet decays only weights and gammas. */
 static float decay_of(const struct mu_optim *o, const struct mu_slice *slice)
@@ -22,7 +13,7 @@ static float decay_of(const struct mu_optim *o, const struct mu_slice *slice)
 
 	if (slice->has_wd_mult)
 		return (float)(o->config.wd * slice->wd_mult);
-	if (ends_in(slice->name, "_weight") || (gammas && ends_in(slice->name, "_gamma")))
+	if (mu_stem(slice->name, "_weight") || (gammas && mu_stem(slice->name, "_gamma")))
 		return (float)o->config.wd;
 	return 0;
 }
@@ -32,8 +23,8 @@ static bool is_trusted(const struct mu_optim *o, const struct mu_slice *slice)
 	if (slice->rule != MU_SLICE_LEARN || slice->fixed || !o->rule->trust)
 		return false;
 	return !o->rule->trusts_weights_only ||
-	       !(ends_in(slice->name, "_bias") || ends_in(slice->name, "_gamma") ||
-		 ends_in(slice->name, "_beta"));
+	       !(mu_stem(slice->name, "_bias") || mu_stem(slice->name, "_gamma") ||
+		 mu_stem(slice->name, "_beta"));
 }
 
 static enum mu_status make_keys(struct mu_optim *o, const struct mu_slice *slices, size_t n_slices)

@@ -19,8 +19,8 @@ enum mu_status mu_report_metrics_file_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
-	if (v->metrics_file && !mu_conf_ends_in(v->metrics_file, ".jsonl") &&
-	    !mu_conf_ends_in(v->metrics_file, ".csv"))
+	if (v->metrics_file && !mu_stem(v->metrics_file, ".jsonl") &&
+	    !mu_stem(v->metrics_file, ".csv"))
 		MU_FAIL(MU_ERR_USAGE,
 			"--metrics-file %s: its name must end in .jsonl (a JSON object in each "
 			"line) or in .csv",
@@ -38,7 +38,7 @@ enum mu_status mu_report_metrics_file_open(struct report_metrics_file **out, con
 	MU_TRY(MU_ALLOC(*out, 1, "file of metrics"));
 	f = *out;
 	f->path = path;
-	f->csv = mu_conf_ends_in(path, ".csv");
+	f->csv = mu_stem(path, ".csv") > 0;
 	st = mu_stream_append(&f->file, path, append);
 	if (st != MU_OK)
 		mu_trace_prefix("--metrics-file ");

@@ -25,13 +25,6 @@ struct source {
 	size_t nbytes;    /* of the file, 0 = unknown */
 };
 
-static bool ends_with_gz(const char *path)
-{
-	size_t n = strlen(path);
-
-	return n > 3 && strcmp(path + n - 3, ".gz") == 0;
-}
-
 /* "60000 x 28 x 28" */
 static const char *dims_text(const struct mu_idx *idx, char text[DIMS_TEXT_BYTES])
 {
@@ -52,7 +45,7 @@ static enum mu_status open_source(struct source *s, const char *path, const char
 	struct stat status;
 
 	s->path = path;
-	if (stat(path, &status) != 0 && errno == ENOENT && !ends_with_gz(path)) {
+	if (stat(path, &status) != 0 && errno == ENOENT && !mu_stem(path, ".gz")) {
 		if (stat(zipped, &status) != 0 && errno == ENOENT)
 			MU_FAIL(MU_ERR_IO, "%s: no such file, and no %s either", path, zipped);
 		s->path = zipped;
@@ -293,7 +286,7 @@ enum mu_status mu_idx_write(const char *path, const struct mu_idx *idx)
 	MU_TRY(mu_replace_begin(&replace, path));
 	errno = 0;
 	/* T: no compression. The gzip header that zlib writes holds no time and no name. */
-	gz = gzopen(replace.temporary, ends_with_gz(path) ? "wbe6" : "wbeT");
+	gz = gzopen(replace.temporary, mu_stem(path, ".gz") ? "wbe6" : "wbeT");
 	if (!gz)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", replace.temporary,
 			errno ? strerror(errno) : "no memory");

@@ -10,9 +10,7 @@
 
 static bool is_file(const char *name)
 {
-	size_t n = strlen(name);
-
-	return strchr(name, '/') || (n > 3 && strcmp(name + n - 3, ".so") == 0);
+	return strchr(name, '/') || mu_stem(name, ".so");
 }
 
 static bool same_name(const char *known, const char *typed)

@@ -177,13 +177,6 @@ static const struct {
 	{"normal-0.02", init_normal_gpt2},
 };
 
-static bool ends_with(const char *name, const char *suffix)
-{
-	size_t n = strlen(name), m = strlen(suffix);
-
-	return n >= m && strcmp(name + n - m, suffix) == 0;
-}
-
 static const struct net_param *param_of(const struct mu_plan *plan, size_t k)
 {
 	const struct plan_key *key = &plan->keys[k];
@@ -195,9 +188,9 @@ static float initial_value(const struct mu_plan *plan, size_t k)
 {
 	const char *name = plan->slices[k].name;
 
-	if (ends_with(name, "_gamma") || ends_with(name, "_moving_var"))
+	if (mu_stem(name, "_gamma") || mu_stem(name, "_moving_var"))
 		return 1;
-	if (ends_with(name, "_bias") || ends_with(name, "_beta"))
+	if (mu_stem(name, "_bias") || mu_stem(name, "_beta"))
 		return 0;
 	return param_of(plan, k)->initial;
 }
@@ -216,7 +209,7 @@ static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct
 	w->columns = plan->slices[k].n / w->rows;
 	w->fan_in = shape->ndims > 1 ? shape->dims[1] * window : 1;
 	w->fan_out = shape->dims[0] * window;
-	if (!ends_with(name, "_weight")) {
+	if (!mu_stem(name, "_weight")) {
 		fill(w, initial_value(plan, k));
 		return;
 	}

@@ -331,10 +331,9 @@ enum mu_status mu_safetensors_open(struct mu_safetensors **out, const char *path
 		if (n < sizeof file && stat(file, &status) == 0 && S_ISREG(status.st_mode))
 			break;
 		snprintf(file, sizeof file, "%.4000s", path); /* whose error is told */
-		n = strlen(file);
 	}
 	MU_TRY(MU_ALLOC(*out, 1, "a safetensors file"));
-	if (n > 5 && strcmp(file + n - 5, ".json") == 0)
+	if (mu_stem(file, ".json"))
 		MU_TRY(read_index(*out, file));
 	else
 		MU_TRY(add_file(*out, file));

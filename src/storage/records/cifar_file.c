@@ -24,17 +24,10 @@ struct cifar {
 	float labels[NUM_LABELS];
 };
 
-static bool ends_with(const char *path, const char *end)
-{
-	size_t n = strlen(path), m = strlen(end);
-
-	return n >= m && strcmp(path + n - m, end) == 0;
-}
-
 /* Decide by the name, because the bytes may be anything. */
 static bool holds(const struct mu_records_probe *probe)
 {
-	return !probe->folder && ends_with(probe->path, ".bin");
+	return !probe->folder && mu_stem(probe->path, ".bin");
 }
 
 /* If the size fits only one kind, the file is of that kind; else compare its name with those in

@@ -19,10 +19,9 @@ static const char title[] = "# names of the classes, a line each\n";
 /* false: not the name of a RecordIO file. */
 static bool find_path(char path[PATH_BYTES], const char *rec)
 {
-	const size_t n = strlen(rec);
+	const size_t n = mu_stem(rec, ".rec");
 
-	return n > 4 && strcmp(rec + n - 4, ".rec") == 0 &&
-	       snprintf(path, PATH_BYTES, "%.*s.classes", (int)n - 4, rec) < PATH_BYTES;
+	return n > 0 && snprintf(path, PATH_BYTES, "%.*s.classes", (int)n, rec) < PATH_BYTES;
 }
 
 /* The names are cut out of the text. */

@@ -182,10 +182,8 @@ out:
 
 static bool holds(const struct mu_records_probe *probe)
 {
-	size_t n = strlen(probe->path);
-
 	return (probe->n >= sizeof magic && memcmp(probe->head, magic, sizeof magic) == 0) ||
-	       (!probe->folder && n > 3 && strcmp(probe->path + n - 3, ".h5") == 0);
+	       (!probe->folder && mu_stem(probe->path, ".h5"));
 }
 
 static enum mu_status read_arrays(struct mu_records *r, struct data_file *d, hid_t file)

@@ -32,13 +32,6 @@ static int is_image(const struct dirent *entry)
 	return entry->d_name[0] != '.' && mu_record_is_image(entry->d_name);
 }
 
-static bool is_list(const char *path)
-{
-	const size_t n = strlen(path);
-
-	return n > 4 && strcmp(path + n - 4, ".lst") == 0;
-}
-
 /* Images, and no folders. */
 static bool is_flat(const char *path)
 {
@@ -64,7 +57,7 @@ static bool is_flat(const char *path)
 
 static bool holds(const struct mu_records_probe *probe)
 {
-	return probe->folder ? is_flat(probe->path) : is_list(probe->path);
+	return probe->folder ? is_flat(probe->path) : mu_stem(probe->path, ".lst") > 0;
 }
 
 static enum mu_status list_folder(struct image_files *f, const char *folder)
@@ -133,7 +126,7 @@ static enum mu_status open_files(struct mu_records *r, const char *path)
 			path);
 	MU_TRY(MU_ALLOC(f, 1, "list of images"));
 	r->impl = f;
-	MU_TRY(is_list(path) ? read_list(f, path) : list_folder(f, path));
+	MU_TRY(mu_stem(path, ".lst") ? read_list(f, path) : list_folder(f, path));
 	r->info.n = f->n;
 	r->info.kind = MU_RECORD_ENCODED;
 	r->info.label_width = 1;

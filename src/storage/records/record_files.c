@@ -20,11 +20,9 @@ struct record_files {
 
 static bool holds(const struct mu_records_probe *probe)
 {
-	size_t n = strlen(probe->path);
-
 	/* A file with a damaged start must be reported as a damaged file. */
 	return (probe->n >= 4 && mu_get_u32(probe->head) == MU_RECORDIO_MAGIC) ||
-	       (!probe->folder && n > 4 && strcmp(probe->path + n - 4, ".rec") == 0);
+	       (!probe->folder && mu_stem(probe->path, ".rec"));
 }
 
 /* The file of record i; *local is its number there. */

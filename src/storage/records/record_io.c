@@ -24,10 +24,10 @@ struct pending {
 /* X.idx beside X.rec, or beside X; false if there is no such file. */
 static bool find_index(char out[PATH_BYTES], const char *path)
 {
-	size_t n = strlen(path);
+	size_t n = mu_stem(path, ".rec");
 
-	if (n > 4 && strcmp(path + n - 4, ".rec") == 0)
-		n -= 4;
+	if (n == 0)
+		n = strlen(path);
 	return snprintf(out, PATH_BYTES, "%.*s.idx", (int)n, path) < PATH_BYTES &&
 	       access(out, F_OK) == 0;
 }

@@ -207,7 +207,7 @@ static enum mu_status open_prediction(struct prediction *p)
 	p->batch = data->config.batch;
 	p->classes = mu_engine_classes(p->run->batches->engine);
 	p->n = data->n;
-	p->csv = mu_conf_ends_in(p->conf->predict, ".csv");
+	p->csv = mu_stem(p->conf->predict, ".csv") > 0;
 	p->nbytes = sizeof(struct message) + p->batch * (sizeof(uint32_t) + sizeof(float)) +
 		    p->batch * p->classes * sizeof(float);
 	p->nbytes = (p->nbytes + 7) / 8 * 8;

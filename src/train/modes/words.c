@@ -163,10 +163,9 @@ static const struct train_words_kind bare_numbers = {read_numbers, print_number}
 
 static bool is_tokenizer(const char *name)
 {
-	const size_t n = strlen(name);
 	struct stat status;
 
-	return (n > 5 && strcmp(name + n - 5, ".json") == 0) ||
+	return mu_stem(name, ".json") ||
 	       (stat(name, &status) == 0 && S_ISDIR(status.st_mode));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as a person reads them. */
+/* Numbers as a person reads them, and endings of names. */
 #include <muster/base.h>
 
 #include <ctype.h>
@@ -48,4 +48,11 @@ void mu_text_shorten(char *text)
 		memmove(p + short_n, p + n, strlen(p + n) + 1);
 		p += short_n - 1;
 	}
+}
+
+size_t mu_stem(const char *name, const char *ending)
+{
+	const size_t n = strlen(name), m = strlen(ending);
+
+	return n > m && strcmp(name + n - m, ending) == 0 ? n - m : 0;
 }
