@@ -359,3 +359,17 @@ enum mu_status log_set_check(const struct log_set *set)
 out:
 	return st;
 }
+
+const char *log_name(const char *path, char *text, size_t nbytes)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n;
+
+	if (slash && slash[1])
+		path = slash + 1;
+	n = mu_stem(path, ".log");
+	if (n == 0)
+		n = strlen(path);
+	snprintf(text, nbytes, "%.*s", (int)n, path);
+	return text;
+}

@@ -56,6 +56,8 @@ struct log_table {
 enum mu_status log_table_read(struct log_table *table, const struct log_metrics *m,
 			      const char *path, bool skip_bad);
 void log_table_release(struct log_table *table);
+/* Of "a/b/lenet.log" into text: "lenet"; returns text. */
+const char *log_name(const char *path, char *text, size_t nbytes);
 /* The mean of a cell; false: it has no line. */
 bool log_table_value(const struct log_row *row, size_t cell, double *value);
 

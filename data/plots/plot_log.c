@@ -116,20 +116,11 @@ static void put_data(const struct plot *p)
 	}
 }
 
-/* "a/b/lenet.log": "lenet" */
 static void put_name(const struct plot *p, size_t t)
 {
-	const char *name = p->set.names[t], *slash = strrchr(name, '/');
 	char text[256];
-	size_t n;
 
-	if (slash && slash[1])
-		name = slash + 1;
-	n = mu_stem(name, ".log");
-	if (n == 0)
-		n = strlen(name);
-	snprintf(text, sizeof text, "%.*s", (int)n, name);
-	gnuplot_text(&p->gnuplot, text);
+	gnuplot_text(&p->gnuplot, log_name(p->set.names[t], text, sizeof text));
 }
 
 /* gnuplot puts ticks between the epochs where there are few of them. */

@@ -17,21 +17,6 @@ struct report {
 	FILE *out;
 };
 
-/* "a/b/lenet.log": "lenet" */
-static const char *short_name(const char *path, char *text, size_t nbytes)
-{
-	const char *slash = strrchr(path, '/');
-	size_t n;
-
-	if (slash && slash[1])
-		path = slash + 1;
-	n = mu_stem(path, ".log");
-	if (n == 0)
-		n = strlen(path);
-	snprintf(text, nbytes, "%.*s", (int)n, path);
-	return text;
-}
-
 /* The last value of a cell, and the best: the highest of accuracies, the lowest of the others. */
 static bool last_and_best(const struct log_table *table, const char *metric, size_t cell,
 			  double *last, double *best)
@@ -176,7 +161,7 @@ static void put_differences(const struct report *r)
 			for (size_t t = 0; t < r->set->n; t++) {
 				fputs("<th>", r->out);
 				page_text(r->out,
-					  short_name(r->set->names[t], text, sizeof text));
+					  log_name(r->set->names[t], text, sizeof text));
 				fputs("</th>", r->out);
 			}
 			fputs("</tr>\n", r->out);
@@ -277,7 +262,7 @@ static enum mu_status put_metric(const struct report *r, size_t metric)
 	for (size_t l = 0; l < 2 * n; l++) {
 		const struct log_table *table = &r->set->tables[l / 2];
 
-		lines[l] = (struct page_line){short_name(r->set->names[l / 2], names[l / 2], 128),
+		lines[l] = (struct page_line){log_name(r->set->names[l / 2], names[l / 2], 128),
 					      at,
 					      at + table->n,
 					      table->n,
@@ -321,7 +306,7 @@ static enum mu_status put_speeds(const struct report *r)
 		const size_t m = notes->n_speeds;
 
 		lines[t] = (struct page_line){
-			short_name(r->set->names[t], names[t], 128), at, at + m, m, (int)t, false};
+			log_name(r->set->names[t], names[t], 128), at, at + m, m, (int)t, false};
 		for (size_t i = 0; i < m; i++) {
 			at[i] = notes->speeds[i].at;
 			at[m + i] = notes->speeds[i].speed;
@@ -344,11 +329,11 @@ static enum mu_status put_page(struct report *r, const char *title)
 
 	page_begin(r->out, title           ? title
 			   : r->set->n > 1 ? "Comparison of runs"
-					   : short_name(r->set->names[0], name, sizeof name));
+					   : log_name(r->set->names[0], name, sizeof name));
 	for (size_t t = 0; t < r->set->n; t++) {
 		if (r->set->n > 1) {
 			fputs("<h2>", r->out);
-			page_text(r->out, short_name(r->set->names[t], name, sizeof name));
+			page_text(r->out, log_name(r->set->names[t], name, sizeof name));
 			fputs("</h2>\n", r->out);
 		}
 		put_tiles(r, t);
@@ -364,7 +349,7 @@ static enum mu_status put_page(struct report *r, const char *title)
 
 		if (r->set->n > 1) {
 			fputs("<h1>", r->out);
-			page_text(r->out, short_name(r->set->names[t], name, sizeof name));
+			page_text(r->out, log_name(r->set->names[t], name, sizeof name));
 			fputs("</h1>\n", r->out);
 		}
 		put_phases(r, notes);
