@@ -2,7 +2,11 @@
 /* Shared by the files that use HDF5: see h5.h. */
 #include "h5.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
 
 /*
  * A file that cannot be closed, for the disk is full, stays in HDF5's tables, and its handler at
@@ -58,6 +62,21 @@ const char *mu_h5_message(char text[MU_H5_MESSAGE])
 	return text;
 }
 
+/* Where a folder vanishes during a call, HDF5 may tell no message of the system: add it. */
+static void add_folder_error(const char *path, char message[MU_H5_MESSAGE])
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_BYTES];
+	const size_t used = strlen(message), n = slash ? (size_t)(slash - path) : 0;
+
+	if (n == 0 || n >= sizeof folder || strchr(message, ':'))
+		return;
+	memcpy(folder, path, n);
+	folder[n] = '\0';
+	if (access(folder, X_OK) != 0)
+		snprintf(message + used, MU_H5_MESSAGE - used, ": %s", strerror(errno));
+}
+
 enum mu_status mu_h5_check(long long answer, const char *path, const char *call)
 {
 	enum mu_status st = MU_OK;
@@ -67,8 +86,10 @@ enum mu_status mu_h5_check(long long answer, const char *path, const char *call)
 		const char *equals = strstr(call, "= H5");
 		const char *name = equals ? equals + 2 : call;
 
+		mu_h5_message(message);
+		add_folder_error(path, message);
 		MU_FAIL(MU_ERR_IO, "%s: %.*s failed: %s", path, (int)strcspn(name, "("), name,
-			mu_h5_message(message));
+			message);
 	}
 out:
 	return st;
