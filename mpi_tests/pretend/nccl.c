@@ -25,6 +25,7 @@ struct seat {
 };
 struct room {
 	struct seat seats[MAX];
+	_Atomic int n_opened; /* the last to open removes the name: none stays of killed ranks */
 	char data[][BYTES];
 };
 struct ncclComm {
@@ -189,6 +190,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
 	memset(id, 0, sizeof *id);
 	snprintf(id->internal, 60, "/pretend-nccl-%d-%d", (int)getpid(), opened++);
+	shm_unlink(id->internal); /* of a killed process that had this number */
 	return 0;
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int rank,
@@ -205,6 +207,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int
 	NEED(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
 	c->room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
+	if (++c->room->n_opened == n)
+		shm_unlink(id.internal);
 	c->rank = rank;
 	c->n = n;
 	c->device = pretend_device();
