@@ -146,6 +146,11 @@ sed 's/^\(device.* \)[0-9]*\.[0-9]*\.[0-9]*/\19.9.9/' good >library
 refused 'library: its table of convolutions was measured on .*9\.9\.9.*, and this is' --conv-table library
 sed 's/^device cpu: \(.*\), .*/device cpu: \1, avx7/' good >instructions
 refused 'instructions: its table of convolutions was measured on .*avx7, and this is' --conv-table instructions
+if grep -qE '^device cpu: oneDNN .*, avx' good; then
+	ONEDNN_MAX_CPU_ISA=SSE41 refused \
+		'good: its table .* measured on cpu: oneDNN \S+, avx[\w .]+, and this is cpu: oneDNN \S+, sse4.1; ' \
+		--conv-table good
+fi
 sed 's/^conv0 /conv99 /' good >layer
 refused 'layer: its table of convolutions has a layer conv99' --conv-table layer
 sed 's/^conv0 auto/conv0 fft/' good >algorithm
