@@ -8,6 +8,8 @@
 
 #include <time.h>
 
+enum { MU_FOLDER_BYTES = 4096 }; /* PATH_MAX of Linux: no file has a longer path */
+
 struct mu_file {
 	int fd;     /* -1: not open */
 	char *path; /* owned */
@@ -33,5 +35,7 @@ enum mu_status mu_file_write_at(int fd, const char *path, const void *data, size
 				uint64_t offset);
 /* " (the file changed after it was opened)" or "", for messages. */
 const char *mu_file_changed_text(const struct mu_file *f);
+/* The folder of the file `path`: "." of "file", "/" of "/file". */
+void mu_folder_of(char folder[MU_FOLDER_BYTES], const char *path);
 
 #endif

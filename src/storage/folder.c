@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders to write to: mu_folder_make of storage.h. */
+/* Folders to write to: mu_folder_make of storage.h, mu_folder_of of file.h. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 #include <muster/storage.h>
 
-enum { PATH_BYTES = 4096 };
+#include "file.h"
 
 static enum mu_status make_one_folder(const char *path)
 {
@@ -29,7 +29,7 @@ out:
 enum mu_status mu_folder_make(const char *path)
 {
 	enum mu_status st = MU_OK;
-	char part[PATH_BYTES];
+	char part[MU_FOLDER_BYTES];
 
 	if (strlen(path) >= sizeof part)
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %zu bytes", path,
@@ -47,4 +47,12 @@ enum mu_status mu_folder_make(const char *path)
 			strerror(errno));
 out:
 	return st;
+}
+
+void mu_folder_of(char folder[MU_FOLDER_BYTES], const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const int n = slash && slash != path ? (int)(slash - path) : 1;
+
+	snprintf(folder, MU_FOLDER_BYTES, "%.*s", n, slash ? path : ".");
 }

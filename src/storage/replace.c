@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
+
 enum { SUFFIX_BYTES = 32 };
 
 /*
@@ -111,30 +113,10 @@ out:
 	return st;
 }
 
-static enum mu_status sync_folder(const char *path)
-{
-	enum mu_status st = MU_OK;
-	const char *slash = strrchr(path, '/');
-	size_t n = slash ? (size_t)(slash - path) : 0;
-	char *folder = NULL;
-
-	if (!slash) {
-		MU_TRY(sync_path(".", O_RDONLY | O_DIRECTORY));
-		goto out;
-	}
-	if (n == 0)
-		n = 1; /* the folder of "/file" is "/" */
-	MU_TRY(MU_ALLOC(folder, n + 1, "folder name"));
-	memcpy(folder, path, n);
-	MU_TRY(sync_path(folder, O_RDONLY | O_DIRECTORY));
-out:
-	mu_free(folder);
-	return st;
-}
-
 enum mu_status mu_replace_commit(struct mu_replace *r)
 {
 	enum mu_status st = MU_OK;
+	char folder[MU_FOLDER_BYTES];
 
 	if (r->stream)
 		MU_TRY(close_stream(r));
@@ -147,7 +129,8 @@ enum mu_status mu_replace_commit(struct mu_replace *r)
 			strerror(errno));
 	mu_free(r->temporary);
 	r->temporary = NULL;
-	MU_TRY(sync_folder(r->path));
+	mu_folder_of(folder, r->path);
+	MU_TRY(sync_path(folder, O_RDONLY | O_DIRECTORY));
 out:
 	return st;
 }

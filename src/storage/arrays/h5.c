@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096 };
+#include "storage/file.h"
 
 /*
  * A file that cannot be closed, for the disk is full, stays in HDF5's tables, and its handler at
@@ -65,15 +65,11 @@ const char *mu_h5_message(char text[MU_H5_MESSAGE])
 /* Where a folder vanishes during a call, HDF5 may tell no message of the system: add it. */
 static void add_folder_error(const char *path, char message[MU_H5_MESSAGE])
 {
-	const char *slash = strrchr(path, '/');
-	char folder[PATH_BYTES];
-	const size_t used = strlen(message), n = slash ? (size_t)(slash - path) : 0;
+	const size_t used = strlen(message);
+	char folder[MU_FOLDER_BYTES];
 
-	if (n == 0 || n >= sizeof folder || strchr(message, ':'))
-		return;
-	memcpy(folder, path, n);
-	folder[n] = '\0';
-	if (access(folder, X_OK) != 0)
+	mu_folder_of(folder, path);
+	if (!strchr(message, ':') && access(folder, X_OK) != 0)
 		snprintf(message + used, MU_H5_MESSAGE - used, ": %s", strerror(errno));
 }
 
