@@ -108,7 +108,7 @@ folder() {
 	done
 	rm -f "$1/build/digits"
 	printf '#!/bin/sh\nexec "%s" --train 2816 --test 256 "$@"\n' "$DIGITS" >"$1/build/digits"
-	printf '#!/bin/sh\nPATH=%q exec %s "$@"\n' "$PATH" "$MPIRUN" >"$1/bin/mpirun" # MPIRUN may be mpirun
+	printf '#!/bin/sh\nPATH="%s" exec %s "$@"\n' "$PATH" "$MPIRUN" >"$1/bin/mpirun" # MPIRUN may be mpirun
 	chmod +x "$1/build/digits" "$1/bin/mpirun"
 	for file in include jobs nets; do ln -s "$SRCDIR/$file" "$1/$file"; done
 }
