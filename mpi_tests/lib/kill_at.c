@@ -3,6 +3,8 @@
  * kill_at RANK N PREFIX COMMAND...: run the command, and on the rank RANK of a job kill it where it
  * enters its Nth system call that changes or opens a file whose name begins with PREFIX, or the
  * folder of such a file, whichever of its threads calls. N = 0: count them, into PREFIX-calls.
+ * kill_at RANK N FOLDER/ COMMAND...: the folder becomes FOLDER-taken where the command enters its
+ * Nth call that changes, opens or looks at the folder or what is in it, and the command goes on.
  * Exit status: the command's; 77 where processes cannot be traced here.
  */
 #ifndef _GNU_SOURCE
@@ -27,10 +29,12 @@
 enum { NOTHING = -1 };
 
 /* Which argument names the file: by a path, or by a file descriptor. */
-static const struct call {
+struct call {
 	long number;
 	int path, fd;
-} calls[] = {
+};
+
+static const struct call changes[] = {
 	{SYS_openat, 1, NOTHING},    {SYS_write, NOTHING, 0},     {SYS_pwrite64, NOTHING, 0},
 	{SYS_writev, NOTHING, 0},    {SYS_pwritev, NOTHING, 0},   {SYS_ftruncate, NOTHING, 0},
 	{SYS_fallocate, NOTHING, 0}, {SYS_fsync, NOTHING, 0},     {SYS_fdatasync, NOTHING, 0},
@@ -40,12 +44,40 @@ static const struct call {
 	{SYS_open, 0, NOTHING},      {SYS_creat, 0, NOTHING},     {SYS_rename, 1, NOTHING},
 	{SYS_unlink, 0, NOTHING},    {SYS_symlink, 1, NOTHING},
 #endif
+	{NOTHING, NOTHING, NOTHING},
 };
+
+static const struct call looks[] = {
+	{SYS_newfstatat, 1, NOTHING}, {SYS_statx, 1, NOTHING},      {SYS_faccessat, 1, NOTHING},
+	{SYS_faccessat2, 1, NOTHING}, {SYS_readlinkat, 1, NOTHING},
+#ifdef SYS_stat
+	{SYS_stat, 0, NOTHING},       {SYS_lstat, 0, NOTHING},      {SYS_access, 0, NOTHING},
+	{SYS_readlink, 0, NOTHING},
+#endif
+	{NOTHING, NOTHING, NOTHING},
+};
+
+static size_t folder_bytes(const char *prefix)
+{
+	const size_t n = strlen(prefix);
+
+	return n > 0 && prefix[n - 1] == '/' ? n - 1 : 0;
+}
+
+/* The folder, or a file in it? */
+static bool is_inside(const char *path, const char *prefix)
+{
+	const size_t n = folder_bytes(prefix);
+
+	return strncmp(path, prefix, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
 
 static bool begins(const char *path, const char *prefix)
 {
 	const char *slash = strrchr(path, '/');
 
+	if (folder_bytes(prefix))
+		return is_inside(path, prefix);
 	return strncmp(slash ? slash + 1 : path, prefix, strlen(prefix)) == 0;
 }
 
@@ -73,35 +105,63 @@ static bool is_file(pid_t pid, uint64_t fd, const char *prefix)
 	if (n < 0)
 		return false;
 	path[n] = '\0';
-	return begins(path, prefix) || (getcwd(here, sizeof here) && strcmp(path, here) == 0);
+	if (!getcwd(here, sizeof here))
+		return begins(path, prefix);
+	if (folder_bytes(prefix)) /* from here, as the paths of calls */
+		return strncmp(path, here, strlen(here)) == 0 && path[strlen(here)] == '/' &&
+		       is_inside(path + strlen(here) + 1, prefix);
+	return begins(path, prefix) || strcmp(path, here) == 0;
+}
+
+static bool is_among(const struct call *c, pid_t pid, const struct ptrace_syscall_info *info,
+		     const char *prefix)
+{
+	char path[PATH_MAX];
+
+	while (c->number != NOTHING && (long)info->entry.nr != c->number)
+		c++;
+	if (c->number == NOTHING)
+		return false;
+	if (c->fd != NOTHING)
+		return is_file(pid, info->entry.args[c->fd], prefix);
+	read_path(pid, info->entry.args[c->path], path);
+	return begins(path, prefix);
 }
 
 /* Does this thread enter one of the calls? */
 static bool is_counted(pid_t pid, const char *prefix)
 {
 	struct ptrace_syscall_info info;
-	char path[PATH_MAX];
 
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof info, &info) <= 0 ||
 	    info.op != PTRACE_SYSCALL_INFO_ENTRY)
 		return false;
-	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-		if ((long)info.entry.nr != calls[i].number)
-			continue;
-		if (calls[i].fd != NOTHING)
-			return is_file(pid, info.entry.args[calls[i].fd], prefix);
-		read_path(pid, info.entry.args[calls[i].path], path);
-		return begins(path, prefix);
+	return is_among(changes, pid, &info, prefix) ||
+	       (folder_bytes(prefix) && is_among(looks, pid, &info, prefix));
+}
+
+static void strike(pid_t child, const char *prefix)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	const int n = (int)folder_bytes(prefix);
+
+	if (n == 0) {
+		kill(child, SIGKILL);
+		return;
 	}
-	return false;
+	snprintf(from, sizeof from, "%.*s", n, prefix);
+	snprintf(to, sizeof to, "%.*s-taken", n, prefix);
+	if (rename(from, to) != 0)
+		perror(from);
 }
 
 static void write_count(const char *prefix, long n)
 {
+	const size_t folder = folder_bytes(prefix);
 	char name[PATH_MAX];
 	FILE *file;
 
-	snprintf(name, sizeof name, "%s-calls", prefix);
+	snprintf(name, sizeof name, "%.*s-calls", (int)(folder ? folder : strlen(prefix)), prefix);
 	file = fopen(name, "w");
 	if (file && fprintf(file, "%ld\n", n) > 0)
 		fclose(file);
@@ -128,7 +188,7 @@ static int trace(pid_t child, long kill_at, const char *prefix)
 		}
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
 			if (is_counted(pid, prefix) && ++n == kill_at)
-				kill(child, SIGKILL);
+				strike(child, prefix);
 		} else if (WSTOPSIG(status) != SIGTRAP && WSTOPSIG(status) != SIGSTOP) {
 			signal = WSTOPSIG(status);
 		}

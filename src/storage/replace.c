@@ -96,17 +96,19 @@ out:
 	return st;
 }
 
-static enum mu_status sync_path(const char *path, int flags)
+/* Of the file's contents, or of its folder. */
+static enum mu_status sync_path(const struct mu_replace *r, const char *path, int flags)
 {
 	enum mu_status st = MU_OK;
 	int fd = open(path, flags | O_CLOEXEC);
 
 	if (fd < 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened to bring it to the disk: %s", path,
-			strerror(errno));
+		MU_FAIL(MU_ERR_IO, "%s: %s cannot be opened to bring it to the disk: %s", r->path,
+			path, strerror(errno));
 	/* EINVAL: the file system cannot sync this kind of file (some cannot sync folders). */
 	if (fsync(fd) != 0 && errno != EINVAL)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be brought to the disk: %s", path, strerror(errno));
+		MU_FAIL(MU_ERR_IO, "%s: %s cannot be brought to the disk: %s", r->path, path,
+			strerror(errno));
 out:
 	if (fd >= 0)
 		close(fd);
@@ -123,14 +125,14 @@ enum mu_status mu_replace_commit(struct mu_replace *r)
 	/*
 	 * Sync the contents first: after a crash the new name must not refer to an incomplete file.
 	 */
-	MU_TRY(sync_path(r->temporary, O_RDONLY));
+	MU_TRY(sync_path(r, r->temporary, O_RDONLY));
 	if (rename(r->temporary, r->path) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", r->temporary, r->path,
 			strerror(errno));
 	mu_free(r->temporary);
 	r->temporary = NULL;
 	mu_folder_of(folder, r->path);
-	MU_TRY(sync_path(folder, O_RDONLY | O_DIRECTORY));
+	MU_TRY(sync_path(r, folder, O_RDONLY | O_DIRECTORY));
 out:
 	return st;
 }

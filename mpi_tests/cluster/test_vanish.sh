@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The folder of the checkpoints is taken away at every system call with which a run of two epochs writes, names and
+# removes them (kill_at.c). The job ends with one error that names a file in the folder and the cause, the files that
+# were taken are whole, and put back a run goes on from them. The tier quick tries some of the calls, long all.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+needs_files
+ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" # leaks cannot be looked for in a process that is traced
+export ASAN_OPTIONS
+small_set set 100 50
+run="--network mlp --data-dir set --batch-size 20 --keep 1 --model-prefix away/P --log-prefix none --log-time 0"
+
+# The trainer, on one rank with a number of calls before the folder goes.
+cat >traced_trainer <<'TEXT'
+#!/bin/sh
+exec "$BUILDDIR/mpi_tests/lib/kill_at" "$KILL_RANK" "$KILL_AT" away/ "$REAL_TRAINER" "$@"
+TEXT
+chmod +x traced_trainer
+export REAL_TRAINER=$TRAINER KILL_RANK KILL_AT
+
+# traced N EPOCHS: the folder goes at the Nth call of $KILL_RANK
+traced() {
+	rm -rf away away-taken
+	mkdir away
+	KILL_AT=$1
+	TRAINER=$PWD/traced_trainer
+	run_limited 100 $np $options --num-epochs $2
+	TRAINER=$REAL_TRAINER
+}
+
+# What a run says that lost its folder at call $1, and what is left.
+check_left() {
+	local files newest
+	[ $status = 1 ] || [ $status = 2 ] || { fail "exit status $status, folder taken at call $1" && show_log; }
+	expect 'error: .*away/P.*: No such file or directory$'
+	expect_count 1 'error: '
+	[ ! -e away ] || { fail "the folder was made again after call $1: $(ls away)" && return; }
+	mv away-taken away || fail "the folder was not taken at call $1"
+	files=$(compgen -G 'away/P-*.h5') || return
+	"$BUILDDIR/mpi_tests/lib/whole_file" $files || fail "a damaged file, folder taken at call $1"
+	[ $(($1 % 4)) = 1 ] || in_tier long || return
+	newest=$(newest $files)
+	train $np $options --num-epochs 2 --resume auto
+	expect "^Resumed from \"$newest\": |^$newest has all 2 epochs: nothing is left to train"
+}
+
+# walk STRIDE RANK NP OPTION...
+walk() {
+	local stride=$1 n calls before=$failures
+	KILL_RANK=$2 np=$3
+	shift 3
+	options="$run $*"
+	! in_tier long || stride=1
+	traced 0 2
+	if grep -q '^skip: ' "$log"; then
+		grep '^skip: ' "$log"
+		exit 77
+	fi
+	calls=$(cat away-calls)
+	[ $status = 0 ] && [ "${calls:-0}" -ge 3 ] || fail "the calls were not counted: status $status, \"$calls\""
+	# A run of four epochs: it has files to write after each of them.
+	for ((n = 1; n <= calls; n += stride)); do
+		traced $n 4
+		check_left $n
+	done
+	echo "rank $KILL_RANK of $np, $*: $calls calls, every ${stride}th, $((failures - before)) failures"
+}
+
+if in_tier full; then
+	walk 1 0 1 --kv-store local
+	walk 7 0 3 --kv-store dist_sync
+	walk 5 1 2 --kv-store dist_sharded
+	walk 15 0 1 --kv-store local --save-async 0 --save-steps 2
+else
+	walk 14 0 1 --kv-store local
+fi
+finish
