@@ -109,18 +109,26 @@ out:
 	return st;
 }
 
+static enum mu_status add_token(struct part *p, uint32_t id)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_token_list_add(&p->tokens, id));
+	if (p->tokens.n == p->shard_tokens)
+		MU_TRY(write_file(p, p->tokens.n));
+out:
+	return st;
+}
+
 static enum mu_status add_tokens(struct part *p, const uint32_t *ids, size_t n,
 				 const uint32_t *start)
 {
 	enum mu_status st = MU_OK;
 
 	if (n > 0 && start)
-		MU_TRY(mu_token_list_add(&p->tokens, *start));
-	for (size_t i = 0; i < n; i++) {
-		MU_TRY(mu_token_list_add(&p->tokens, ids[i]));
-		if (p->tokens.n == p->shard_tokens)
-			MU_TRY(write_file(p, p->tokens.n));
-	}
+		MU_TRY(add_token(p, *start));
+	for (size_t i = 0; i < n; i++)
+		MU_TRY(add_token(p, ids[i]));
 out:
 	return st;
 }

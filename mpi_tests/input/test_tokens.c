@@ -288,7 +288,8 @@ static void test_wrong_files(void)
 /* GPT-2's pair of files. */
 static void test_pair(void)
 {
-	static const char vocab[] = "{\"a\": 0, \"b\": 1, \"ab\": 2, \"<|endoftext|>\": 3}";
+	static const char vocab[] = "{\"a\": 0, \"b\": 1, \"ab\": 2, \"<|endoftext|>\": 3, "
+				    "\"model\": 4}";
 	struct mu_tokenizer *t = NULL;
 	struct mu_token_list list = {0};
 
@@ -307,6 +308,33 @@ static void test_pair(void)
 	CHECK(mu_tokenizer_read(&t, folder) == MU_ERR_FORMAT);
 	CHECK_HAS(mu_trace_message(), "merges.txt: merge 2 needs token \"c\"");
 	mu_trace_clear();
+}
+
+/* An added token in the vocabulary, too, whose name there would be other bytes: it is its text. */
+static void test_added_name(void)
+{
+	const char *at = strstr(small, "<e>");
+	struct mu_tokenizer *t = NULL;
+	struct mu_token_list list = {0};
+	char text[sizeof small + 2];
+	size_t n = 0;
+
+	snprintf(text, sizeof text, "%.*s<\u00e9>%s", (int)(at - small), small, at + 3);
+	write_bytes("tokenizer.json", text, strlen(text));
+	for (int i = 0; i < 2; i++) { /* the second time as we write it */
+		if (!CHECK(mu_tokenizer_read(&t, path_of("tokenizer.json")) == MU_OK))
+			break;
+		CHECK(mu_tokenizer_encode(t, "a<\u00e9>", 5, &list) == MU_OK);
+		CHECK(list.n == 2 && list.ids[1] == 5);
+		CHECK(list.n == 2 && strncmp(mu_tokenizer_bytes(t, 5, &n), "<\u00e9>", 4) == 0);
+		CHECK(n == 4);
+		mu_token_list_release(&list);
+		CHECK(mu_tokenizer_write(t, path_of("tokenizer.json")) == MU_OK);
+		mu_tokenizer_free(t);
+		t = NULL;
+	}
+	mu_tokenizer_free(t);
+	remove(path_of("tokenizer.json"));
 }
 
 /* "a b" is possible first, and no longer when "b c" has been merged. */
@@ -384,6 +412,7 @@ int main(void)
 		return 1;
 	test_training();
 	test_wrong_files();
+	test_added_name();
 	test_pair();
 	test_out_of_date();
 	test_token_files();

@@ -56,6 +56,17 @@ for f in three/train_*; do
 done
 tool 0 --decode three/train_*
 cat a.txt b.txt | cmp - "$log" || fail "another text comes back from shards"
+# <|endoftext|> may be the last token of a shard.
+for size in 1 2 3 "$n"; do
+	rm -rf five
+	tool 0 five a.txt b.txt --tokenizer one --val-split 0 --shard-tokens "$size"
+	[ "$(ls five/train_* | wc -l)" = $(((n + 2 + size - 1) / size)) ] ||
+		fail "$(ls five/train_* | wc -l) shards of $size of $n + 2 tokens"
+done
+printf 'a' >short.txt
+rm -rf five
+tool 0 five short.txt b.txt --tokenizer one --val-split 0 --shard-tokens 3
+[ "$(ls five/train_* | wc -l)" -gt 2 ] || fail "no shards behind one that ends with <|endoftext|>: $(ls five)"
 
 part "what is wrong"
 tool 2 three a.txt --tokenizer one

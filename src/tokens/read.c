@@ -375,11 +375,13 @@ static enum mu_status read_text(struct mu_tokenizer **out, const char *path, cha
 	enum mu_status st = MU_OK;
 	struct mu_json_document json = {0};
 	struct source s = {.path = path};
+	const struct mu_json_value *model;
 
 	*out = NULL;
 	MU_TRY(mu_json_read(&json, path, text, nbytes));
 	MU_TRY(mu_tokenizer_new(&s.t));
-	if (mu_json_member(json.values, "model"))
+	model = mu_json_member(json.values, "model"); /* a number: of that word in a vocab.json */
+	if (model && model->type != MU_JSON_NUMBER)
 		MU_TRY(read_whole(&s, json.values));
 	else
 		MU_TRY(read_pair(&s, json.values));

@@ -185,22 +185,41 @@ out:
 	return st;
 }
 
-/* A token that the model knows, too, must not be the name of other bytes than its text. */
-static enum mu_status check_known(const struct mu_tokenizer *t, const char *path, const char *text,
-				  size_t nbytes, const struct token_added *added)
+/* Is it the token of a byte, or of two others? */
+static bool is_made(const struct mu_tokenizer *t, uint32_t id)
+{
+	for (size_t i = 0; i < t->n_merges; i++)
+		if (t->merges[i].made == id)
+			return true;
+	return t->pieces[id].n == 1;
+}
+
+/*
+ * A token that the vocabulary has, too, is its text, as if it were there alone. If the model makes
+ * the token, its name must be that of these bytes.
+ */
+static enum mu_status add_known(struct mu_tokenizer *t, const char *path, const char *text,
+				size_t nbytes, const struct token_added *added)
 {
 	enum mu_status st = MU_OK;
 	const uint32_t known = mu_tokenizer_find(t, text, nbytes);
-	const struct token_piece *piece = &t->pieces[known];
+	struct token_piece *piece = &t->pieces[known];
 
 	if (known != added->id)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: added token \"%.*s\" has number %lu, and %lu in the vocabulary", path,
 			(int)nbytes, text, (unsigned long)added->id, (unsigned long)known);
-	if (piece->n != nbytes || memcmp(t->bytes + piece->at, text, nbytes) != 0)
+	if (piece->n == nbytes && memcmp(t->bytes + piece->at, text, nbytes) == 0)
+		goto out;
+	if (is_made(t, known))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s: added token \"%.*s\" is the name of other bytes in the vocabulary",
 			path, (int)nbytes, text);
+	MU_TRY(TOKENS_GROW(t->bytes, t->bytes_room, t->n_bytes + nbytes));
+	memcpy(t->bytes + t->n_bytes, text, nbytes);
+	piece->at = t->n_bytes;
+	piece->n = (uint32_t)nbytes;
+	t->n_bytes += nbytes;
 out:
 	return st;
 }
@@ -214,7 +233,7 @@ enum mu_status mu_tokenizer_add_added(struct mu_tokenizer *t, const char *path, 
 	if (mu_tokenizer_find(t, text, nbytes) == TOKENS_NONE)
 		MU_TRY(add_unknown(t, path, text, nbytes, added.id));
 	else
-		MU_TRY(check_known(t, path, text, nbytes, &added));
+		MU_TRY(add_known(t, path, text, nbytes, &added));
 	MU_TRY(TOKENS_GROW(t->added, t->added_room, t->n_added + 1));
 	/* Those that are not normalized first. */
 	place = t->added + t->n_added++;
