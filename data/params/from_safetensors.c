@@ -143,6 +143,40 @@ out:
 	return st;
 }
 
+/* Is array i, a head, the embedding once more? */
+static enum mu_status is_tied(const struct mu_safetensors *in, size_t i,
+			      const struct name_family *family, bool *tied)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_params_array *head = mu_safetensors_array(in, i), *table;
+	const size_t n = mu_params_elements(head);
+	float *data[2] = {NULL, NULL};
+	char name[NAME_BYTES];
+	enum name_how how;
+	size_t part, t = 0;
+
+	*tied = false;
+	while (t < mu_safetensors_n(in) &&
+	       (!name_to_ours(family, mu_safetensors_array(in, t)->name, name, &how, &part) ||
+		strcmp(name, name_of_embedding(family)) != 0))
+		t++;
+	if (t == mu_safetensors_n(in))
+		goto out;
+	table = mu_safetensors_array(in, t);
+	if (head->ndims != table->ndims ||
+	    memcmp(head->dims, table->dims, (size_t)head->ndims * sizeof *head->dims) != 0)
+		goto out;
+	MU_TRY(MU_ALLOC(data[0], n + 1, "an array"));
+	MU_TRY(MU_ALLOC(data[1], n + 1, "an array"));
+	MU_TRY(mu_safetensors_read(in, i, data[0]));
+	MU_TRY(mu_safetensors_read(in, t, data[1]));
+	*tied = memcmp(data[0], data[1], n * sizeof *data[0]) == 0;
+out:
+	mu_free(data[0]);
+	mu_free(data[1]);
+	return st;
+}
+
 static enum mu_status copy_named(const struct mu_safetensors *in, size_t i,
 				 const struct name_family *family, struct whole **list,
 				 struct mu_array_file *out, size_t *n)
@@ -152,7 +186,7 @@ static enum mu_status copy_named(const struct mu_safetensors *in, size_t i,
 	enum name_how how = NAME_KEEP;
 	char name[NAME_BYTES];
 	size_t part = 0;
-	bool twice;
+	bool twice, tied = false;
 
 	snprintf(name, sizeof name, "%s", array->name);
 	if (family && !name_to_ours(family, array->name, name, &how, &part))
@@ -161,7 +195,9 @@ static enum mu_status copy_named(const struct mu_safetensors *in, size_t i,
 			"keeps "
 			"names",
 			array->name, name_family_word(family));
-	if (how == NAME_SKIP)
+	if (how == NAME_HEAD)
+		MU_TRY(is_tied(in, i, family, &tied));
+	if (how == NAME_SKIP || tied)
 		goto out;
 	if (array->ndims == 0 || mu_params_elements(array) == 0)
 		MU_FAIL(MU_ERR_FORMAT, "array \"%s\" %s, which the HDF5 file cannot hold",

@@ -43,7 +43,7 @@ static const struct row gpt2[] = {
 	{"arg/lnf_beta", "ln_f.bias", NAME_KEEP},
 	{NULL, "h.#.attn.bias", NAME_SKIP},
 	{NULL, "h.#.attn.masked_bias", NAME_SKIP},
-	{NULL, "lm_head.weight", NAME_SKIP},
+	{"arg/head_weight", "lm_head.weight", NAME_HEAD},
 	{NULL, NULL, NAME_KEEP},
 };
 
@@ -148,6 +148,11 @@ const struct name_family *name_family_of_theirs(const char *name)
 const char *name_family_word(const struct name_family *family)
 {
 	return family ? family->word : "plain";
+}
+
+const char *name_of_embedding(const struct name_family *family)
+{
+	return family->our_mark;
 }
 
 /* ---- patterns ---- */

@@ -14,6 +14,7 @@ enum name_how {
 	NAME_BATCH,     /* theirs has three dimensions: ones stand before those of ours */
 	NAME_THIRD,     /* ours is three of theirs behind one another, and as NAME_PRODUCT if theirs
 			   is (out, in) */
+	NAME_HEAD,      /* as NAME_PRODUCT, and left out where it equals the embedding */
 	NAME_SKIP,      /* theirs alone, no parameter */
 };
 enum { NAME_THIRDS = 3 };
@@ -30,6 +31,8 @@ const char *name_family_word(const struct name_family *family);
 /* false: the family has no such name. part: which of the thirds; else 0. */
 bool name_to_ours(const struct name_family *family, const char *theirs, char ours[NAME_BYTES],
 		  enum name_how *how, size_t *part);
+/* The embedding of NAME_HEAD. */
+const char *name_of_embedding(const struct name_family *family);
 bool name_to_theirs(const struct name_family *family, const char *ours, size_t part,
 		    char theirs[NAME_BYTES], enum name_how *how);
 

@@ -183,7 +183,7 @@ names() {
 }
 one=$(entry transformer.h.0.attn.c_attn.weight F32 2,1 0 8),$(entry transformer.h.0.ln_1.bias F32 2 8 16)
 one+=,$(entry transformer.wte.weight F32 1,1 21 25)
-st g.safetensors "{$one,$(entry transformer.h.0.attn.bias BOOL 1,1 16 17),$(entry lm_head.weight F32 1 17 21)}" \
+st g.safetensors "{$one,$(entry transformer.h.0.attn.bias BOOL 1,1 16 17),$(entry lm_head.weight F32 1,1 17 21)}" \
 	"$numbers$numbers\\0\\0\\0\\0\\0\\0\\0\\0\\0"
 convert g.safetensors g.h5
 names g.h5 arg:h0_qkv_weight arg:h0_ln1_beta arg:wte_weight
@@ -192,6 +192,15 @@ grep -aq '"h.0.attn.c_attn.weight": {"dtype": "F32", "shape": \[2, 1\]' g2.safet
 	fail "$(head -c 300 g2.safetensors)"
 convert g2.safetensors g2.h5
 same_model g.h5 g2.h5 || fail "gpt2: other weights after two conversions"
+# A head that is not the embedding once more
+st u.safetensors "{$one,$(entry lm_head.weight F32 1,1 16 20)}" "$numbers$numbers\\x01\\0\\0\\0\\0\\0\\0\\0"
+sed -i 's/"data_offsets":\[21,25\]/"data_offsets":[20,24]/' u.safetensors
+convert u.safetensors u.h5
+names u.h5 arg:h0_qkv_weight arg:h0_ln1_beta arg:wte_weight arg:head_weight
+convert u.h5 u2.safetensors
+grep -aq '"lm_head.weight": {"dtype": "F32", "shape": \[1, 1\]' u2.safetensors || fail "$(head -c 400 u2.safetensors)"
+convert u2.safetensors u2.h5
+same_model u.h5 u2.h5 || fail "gpt2 with a head of its own: other weights after two conversions"
 # (3, 2) is transposed
 six=$(for i in 0 1 2 3 4 5; do printf '\\0\\0\\x8%d\\x3f' $i; done)
 st t.safetensors "{$(entry h.0.attn.c_attn.weight F32 3,2 0 24),$(entry wte.weight F32 1,1 24 28)}" "$six\\0\\0\\0\\0"
