@@ -41,6 +41,15 @@ cmp -s first "$log" || fail "the likeliest of one is not the likeliest: $(cat "$
 "$TRAINER" --load good-latest --sample 80 --prime "the cat " --sample-top-p 0 --seed 3 >"$log" 2>&1
 cmp -s first "$log" || fail "the fewest words that have probability 0 are not one: $(cat "$log")"
 
+"$TRAINER" --load good-latest --sample 80 --prime "the cat " --temperature 0.0001 >"$log" 2>&1
+cmp -s first "$log" || fail "the likeliest is not drawn at a low temperature: $(cat "$log")"
+
+part "more steps than the usual positions"
+long="--network gpt2 --num-layers 1 --num-hidden 8 --num-heads 1 --data-train text.txt --text characters $plain"
+train 1 $long --buckets 32,1100 --batch-size 2 --num-epochs 1 --devices ref --model-prefix long
+train 1 --evaluate --load long-0001.h5 --data-train text.txt --data-val text.txt --buckets 32 $plain
+expect '^options from long-0001.h5: .*num-positions 1100'
+
 part "layers on two devices, and on two ranks"
 pieces="--batch-size 8 --num-epochs 1 --tie-weights 0 --micro-batches 4 --update-period 1"
 train 1 $gpt $pieces --model-prefix whole
@@ -107,6 +116,8 @@ train 1 --network vit-tiny --num-layers 2 --num-hidden 32 --num-heads 4 --initia
 at_least Train-accuracy 0.5
 
 part "bad input"
+refuse --predict p.csv --load tok-latest --data-dir tokens
+expect 'error: --predict .*--evaluate gives the loss'
 refuse $gpt --num-heads 3
 expect 'error: network gpt2: attention: 3 heads, .*must be a multiple of heads'
 refuse --network lenet --benchmark 1 --num-heads 3 $plain

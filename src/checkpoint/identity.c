@@ -158,6 +158,8 @@ static void add_optimizer(const struct mu_engine *e, struct checkpoint_identity 
 	    s->step_epochs ? s->step_epochs : "-", s->factor, s->factor_epoch, s->power,
 	    s->final_lr, mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,
 	    s->warmup_begin_lr);
+	if (s->kind == CONF_SCHEDULE_POLY || s->kind == CONF_SCHEDULE_COSINE)
+		add(r, "lr-schedule-epochs", CONF_TOLD, "%ld", v->num_epochs);
 	add(r, "loss-scale", by_row, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
 }
 
@@ -219,6 +221,7 @@ static void add_job(const struct mu_engine *e, struct checkpoint_identity *r)
 	add(r, "network", by_row, "%s", v->network_name);
 	add(r, "num-layers", by_row, "%ld", mu_net_depth(e->net));
 	add(r, "structure", CONF_IDENTITY, "%016" PRIx64, mu_plan_structure_hash(e->plan));
+	add(r, "num-positions", by_row, "%zu", mu_engine_positions(e));
 	add(r, "dropout", by_row, "%g", v->text.dropout_given ? v->text.dropout : -1);
 	if (*e->conv->text)
 		add(r, "conv-table", by_row, "%016" PRIx64, e->conv->hash);

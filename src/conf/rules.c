@@ -203,6 +203,8 @@ static const struct mu_option_rule rules[] = {
 	{.option = "val-split", IS(">0"), NEEDS = "data-train"},
 	{.option = "val-split", IS(">0"), EXCLUDES = "data-val", .why = "use one of them"},
 	{.option = "val-split", IS(">0"), EXCLUDES = "predict", .why = "all records are predicted"},
+	{.option = "predict", EXCLUDES = "reads_sequences",
+	 .why = "it predicts a word at every step; --evaluate gives the loss, --sample writes"},
 	{.option = "val-split", IS(">0"), EXCLUDES = "of_text",
 	 .why = "a text is one piece: give --data-val another"},
 	{.option = "data-train-idx", NEEDS = "data-train"},

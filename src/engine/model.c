@@ -145,23 +145,35 @@ out:
 	return st;
 }
 
+size_t mu_engine_positions(const struct mu_engine *e)
+{
+	const struct mu_input *in = e->train;
+	const size_t given = (size_t)e->conf->text.positions;
+	const size_t longest = in->groups ? in->groups[in->n_groups - 1].length : in->shape[1];
+	const bool has = e->network->has_heads && e->network->reads_sequences;
+
+	return has && given == 0 && longest > e->network->shape[1] ? longest : given;
+}
+
 /* One network for each length of sequences; all have the same parameters. */
 static enum mu_status make_nets(struct mu_engine *e, const struct mu_net_config *model)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input *in = e->train;
+	struct mu_net_config all = *model;
 
+	all.positions = mu_engine_positions(e);
 	e->n_groups = in->groups ? in->n_groups : 1;
 	MU_TRY(MU_ALLOC(e->nets, e->n_groups, "networks"));
 	for (size_t g = 0; g < e->n_groups; g++) {
-		struct mu_net_config config = *model;
+		struct mu_net_config config = all;
 
 		if (in->groups)
 			config.shape[1] = in->groups[g].length;
 		MU_TRY(mu_net_new_from(&e->nets[g], e->network, &config));
 	}
 	e->net = e->nets[e->n_groups - 1];
-	MU_TRY(make_block_net(e, *model));
+	MU_TRY(make_block_net(e, all));
 out:
 	return st;
 }

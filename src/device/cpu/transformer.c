@@ -381,7 +381,7 @@ static void backward_positions(struct mu_op *op, struct cpu_part part)
 	const struct rows *r = rows_of(op);
 	const float *dy = mu_cpu_pointer(op, r->dy);
 	float *dx = r->dx >= 0 ? mu_cpu_pointer(op, r->dx) : NULL;
-	float *token = s.first > 0 && s.from == 0 ? op->params[1].grad : NULL;
+	float *token = s.first > 0 && s.from == 0 && s.to > 0 ? op->params[1].grad : NULL;
 
 	if (part.index == 0 && !op->adds)
 		memset(op->params[0].grad + s.steps * s.c, 0,

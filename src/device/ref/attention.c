@@ -42,7 +42,7 @@ enum mu_status mu_ref_check_attention(const struct mu_op *op)
 	if (!(a->dropout >= 0 && a->dropout < 1))
 		MU_FAIL(MU_ERR_ARGUMENT, "%s (attention): dropout %g; it must be in [0, 1)",
 			op->name, (double)a->dropout);
-	if (a->dropout > 0 && (s.heads * s.steps * s.steps) >> ELEMENT_BITS != 0)
+	if (a->dropout > 0 && s.heads * s.steps * s.steps > (size_t)1 << ELEMENT_BITS)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (attention): dropout of %zu heads of %zu x %zu weights; the random "
 			"numbers reach for %d",

@@ -152,10 +152,11 @@ void mu_net_tie(struct mu_net *net, const char *weight)
 	table = find_table(net, weight);
 	if (!last || !table ||
 	    (last->kind != MU_OP_CONVOLUTION && last->kind != MU_OP_FULLY_CONNECTED) ||
+	    last->params[0].shape.dims[0] != table->shape.dims[0] ||
 	    mu_shape_n(&last->params[0].shape) != mu_shape_n(&table->shape)) {
 		mu_net_fail(net,
 			    "the weight of %s cannot be %s: a convolution or a fully connected "
-			    "layer can have that of an embedding with as many elements",
+			    "layer can have that of an embedding with as many rows and elements",
 			    last ? last->name : "no layer", weight);
 		return;
 	}

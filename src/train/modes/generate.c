@@ -197,14 +197,18 @@ static size_t draw(const struct writer *w, size_t t, size_t i)
 	const struct mu_random key = {.seed = (uint64_t)w->v->seed, .purpose = MU_RANDOM_SYNTHETIC};
 	const double temperature = w->v->text.temperature;
 	const float *p = mu_plan_probabilities(w->plan);
-	double sum = 0, limit;
+	double sum = 0, limit, most = 0;
 	size_t n = 0, k = 0;
 
+	for (size_t word = w->words.first; word < w->n_words; word++)
+		most = fmax(most, (double)p[word * w->width + t]);
 	for (size_t word = w->words.first; word < w->n_words; word++) {
 		const double of = (double)p[word * w->width + t];
+		const bool warm = temperature > 0 && temperature != 1 && most > 0;
 
-		w->choices[n++] = (struct choice){
-			temperature > 0 && temperature != 1 ? pow(of, 1 / temperature) : of, word};
+		/* Of the likeliest 1: a power of small numbers would be 0 for all words. */
+		w->choices[n++] =
+			(struct choice){warm ? pow(of / most, 1 / temperature) : of, word};
 	}
 	n = keep_likeliest(w, n);
 	for (size_t c = 0; c < n; c++)
