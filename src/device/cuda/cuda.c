@@ -267,8 +267,13 @@ out:
 	return st;
 }
 
+/* Libraries unload their code from the current context. */
 static void release(struct mu_device *device, struct mu_op *op)
 {
+	struct cuda_device *d = device->impl;
+
+	if (d->context)
+		(void)d->api.cuCtxSetCurrent(d->context);
 	mu_cuda_release_view(device->impl, op, kinds[op->kind]);
 }
 

@@ -271,6 +271,7 @@ void mu_plan_free(struct mu_plan *plan)
 {
 	if (!plan)
 		return;
+	mu_plan_record_close(plan); /* before what it has recorded goes */
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
 
@@ -286,7 +287,6 @@ void mu_plan_free(struct mu_plan *plan)
 	for (size_t i = 0; i < plan->n_received; i++)
 		plan->device->ops->free_layout(plan->device,
 					       plan->tensors[plan->received[i]].layout);
-	mu_plan_record_close(plan);
 	mu_plan_free_memory(plan);
 	mu_plan_free_states(plan);
 	mu_plan_forget(plan);
