@@ -247,8 +247,9 @@ static enum mu_status check_data(const struct conf *v)
 
 	if (!v->benchmark && !v->data_dir && !v->data_train && !v->data_val &&
 	    mu_conf_has_job(v))
-		MU_FAIL(MU_ERR_USAGE, "no data: use --data-dir DIR with files of MNIST or CIFAR, "
-				      "--data-train FILE with images or a text, or --benchmark 1");
+		MU_FAIL(MU_ERR_USAGE,
+			"no data: use --data-dir DIR with files of MNIST, CIFAR or tokens, "
+			"--data-train FILE with images or a text, or --benchmark 1");
 	MU_TRY(mu_conf_rgb(v, mean, std));
 	MU_TRY(check_predict(v));
 out:
