@@ -63,9 +63,12 @@ static size_t tensor_number(const struct mu_plan *plan, const struct mu_tensor *
 static size_t add_buffer(struct layout *m, size_t nbytes)
 {
 	const struct span none = {LONG_MAX, LONG_MIN};
+	/* A line of a cache; on GPUs as whole allocations, which their libraries are used to. */
+	const size_t line = m->plan->device->ops->memory ? 256 : 64;
 
-	m->buffers[m->n_buffers] = (struct buffer){
-		.nbytes = (nbytes + 63) / 64 * 64, .whole = none, .parts = {none, none, none}};
+	m->buffers[m->n_buffers] = (struct buffer){.nbytes = (nbytes + line - 1) / line * line,
+						   .whole = none,
+						   .parts = {none, none, none}};
 	return m->n_buffers++;
 }
 

@@ -55,7 +55,8 @@ const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
 
-		for (int p = 0; p < op->n_params; p++)
+		/* Where the device has the weights, the host's are those of the last fetch. */
+		for (int p = 0; p < op->n_params && !plan->resident; p++)
 			if (!all_finite(plan->host.weights + plan->slices[plan->op_keys[i][p]].at,
 					op->params[p].n_padded))
 				return op->params[p].name;
