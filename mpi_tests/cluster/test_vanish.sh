@@ -3,6 +3,7 @@
 # The folder of the checkpoints is taken away at every system call with which a run of two epochs writes, names and
 # removes them (kill_at.c). The job ends with one error that names a file in the folder and the cause, the files that
 # were taken are whole, and put back a run goes on from them. The tier quick tries some of the calls, long all.
+# @timeout 1500
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -71,10 +72,10 @@ walk() {
 }
 
 if in_tier full; then
-	walk 1 0 1 --kv-store local
-	walk 7 0 3 --kv-store dist_sync
-	walk 5 1 2 --kv-store dist_sharded
-	walk 15 0 1 --kv-store local --save-async 0 --save-steps 2
+	walk 3 0 1 --kv-store local
+	walk 11 0 3 --kv-store dist_sync
+	walk 7 1 2 --kv-store dist_sharded
+	walk 29 0 1 --kv-store local --save-async 0 --save-steps 2
 else
 	walk 14 0 1 --kv-store local
 fi
