@@ -29,6 +29,12 @@ struct whole {
 	char name[NAME_BYTES];
 };
 
+static bool has_shape_of(const struct mu_params_array *a, const struct mu_params_array *b)
+{
+	return a->ndims == b->ndims &&
+	       memcmp(a->dims, b->dims, (size_t)a->ndims * sizeof *a->dims) == 0;
+}
+
 /* The shape of ours. false: theirs has another number of dimensions. */
 static bool shape_to_ours(struct mu_params_array *array, enum name_how how)
 {
@@ -128,8 +134,7 @@ static enum mu_status copy_third(const struct mu_safetensors *in, size_t i, cons
 	struct whole **at;
 
 	MU_TRY(find_whole(list, name, array, &at));
-	if ((*at)->part.ndims != array->ndims ||
-	    memcmp((*at)->part.dims, array->dims, (size_t)array->ndims * sizeof *array->dims) != 0)
+	if (!has_shape_of(&(*at)->part, array))
 		MU_FAIL(MU_ERR_FORMAT, "arrays \"%s\" and \"%s\" have different shapes",
 			(*at)->part.name, array->name);
 	MU_TRY(mu_safetensors_read(in, i, (*at)->data + part * n));
@@ -148,7 +153,7 @@ static enum mu_status is_tied(const struct mu_safetensors *in, size_t i,
 			      const struct name_family *family, bool *tied)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_params_array *head = mu_safetensors_array(in, i), *table;
+	const struct mu_params_array *head = mu_safetensors_array(in, i);
 	const size_t n = mu_params_elements(head);
 	float *data[2] = {NULL, NULL};
 	char name[NAME_BYTES];
@@ -162,9 +167,7 @@ static enum mu_status is_tied(const struct mu_safetensors *in, size_t i,
 		t++;
 	if (t == mu_safetensors_n(in))
 		goto out;
-	table = mu_safetensors_array(in, t);
-	if (head->ndims != table->ndims ||
-	    memcmp(head->dims, table->dims, (size_t)head->ndims * sizeof *head->dims) != 0)
+	if (!has_shape_of(head, mu_safetensors_array(in, t)))
 		goto out;
 	MU_TRY(MU_ALLOC(data[0], n + 1, "an array"));
 	MU_TRY(MU_ALLOC(data[1], n + 1, "an array"));

@@ -20,9 +20,9 @@ if [ ${#texts[@]} = 0 ]; then
 fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-# The norm is 1 for each of the 64 tokens of a sample.
 rm -f gpt-tokens/{tokenizer.json,train.bin,val.bin} # of an earlier run
 "$muster" tokenize --train --vocab-size 1024 gpt-tokens "${texts[@]}"
+# The norm: 1 for each of the 64 tokens of a sample.
 job dist_sync --network gpt2 --num-layers 4 --num-hidden 128 --num-heads 4 --seq-len 64 --dropout 0.1 \
 	--data-dir gpt-tokens --batch-size 8 --num-epochs 15 \
 	--optimizer adamw --lr 0.003 --wd 0.1 --lr-schedule cosine --warmup-epochs 1 --clip-global-norm 64 \

@@ -8,29 +8,20 @@
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
+# shellcheck source=mpi_tests/lib/traced.sh
+. "$SRCDIR/mpi_tests/lib/traced.sh"
 
 needs_files
-ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" # leaks cannot be looked for in a process that is traced
-export ASAN_OPTIONS
 small_set set 100 50
 run="--network mlp --data-dir set --batch-size 20 --keep 1 --model-prefix away/P --log-prefix none --log-time 0"
 
-# The trainer, on one rank with a number of calls before the folder goes.
-cat >traced_trainer <<'TEXT'
-#!/bin/sh
-exec "$BUILDDIR/mpi_tests/lib/kill_at" "$KILL_RANK" "$KILL_AT" away/ "$REAL_TRAINER" "$@"
-TEXT
-chmod +x traced_trainer
-export REAL_TRAINER=$TRAINER KILL_RANK KILL_AT
+KILL_PREFIX=away/
 
 # traced N EPOCHS: the folder goes at the Nth call of $KILL_RANK
 traced() {
 	rm -rf away away-taken
 	mkdir away
-	KILL_AT=$1
-	TRAINER=$PWD/traced_trainer
-	run_limited 100 $np $options --num-epochs $2
-	TRAINER=$REAL_TRAINER
+	run_traced "$1" $np $options --num-epochs $2
 }
 
 # What a run says that lost its folder at call $1, and what is left.
@@ -57,12 +48,7 @@ walk() {
 	options="$run $*"
 	! in_tier long || stride=1
 	traced 0 2
-	if grep -q '^skip: ' "$log"; then
-		grep '^skip: ' "$log"
-		exit 77
-	fi
-	calls=$(cat away-calls)
-	[ $status = 0 ] && [ "${calls:-0}" -ge 3 ] || fail "the calls were not counted: status $status, \"$calls\""
+	read_calls away-calls
 	# A run of four epochs: it has files to write after each of them.
 	for ((n = 1; n <= calls; n += stride)); do
 		traced $n 4

@@ -80,6 +80,14 @@ size_t mu_conf_window(const struct conf *v, const struct mu_network *network)
 	return t->positions > 0 ? (size_t)t->positions : network->shape[1];
 }
 
+size_t mu_conf_positions(const struct conf *v, const struct mu_network *network, size_t longest)
+{
+	const size_t given = (size_t)v->text.positions;
+	const bool has = network->has_heads && network->reads_sequences;
+
+	return has && given == 0 && longest > network->shape[1] ? longest : given;
+}
+
 void mu_conf_vocabulary_text(const struct mu_vocabulary *v, char *text, size_t nbytes)
 {
 	snprintf(text, nbytes, "%zu %s, %016" PRIx64, mu_vocabulary_n(v) - 1,

@@ -6,6 +6,7 @@
 
 #include <muster/base.h>
 
+#include "conf/text.h"
 #include "lives.h"
 
 /* Memory of larger batches is first estimated from a plan of this size. */
@@ -148,11 +149,9 @@ out:
 size_t mu_engine_positions(const struct mu_engine *e)
 {
 	const struct mu_input *in = e->train;
-	const size_t given = (size_t)e->conf->text.positions;
-	const size_t longest = in->groups ? in->groups[in->n_groups - 1].length : in->shape[1];
-	const bool has = e->network->has_heads && e->network->reads_sequences;
 
-	return has && given == 0 && longest > e->network->shape[1] ? longest : given;
+	return mu_conf_positions(e->conf, e->network,
+				 in->groups ? in->groups[in->n_groups - 1].length : in->shape[1]);
 }
 
 /* One network for each length of sequences; all have the same parameters. */

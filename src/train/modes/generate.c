@@ -133,8 +133,7 @@ static enum mu_status open_network(struct writer *w)
 				       : mu_conf_window(v, network);
 	config = mu_train_describe_model(v, (const size_t[]){1, w->width, 1},
 					 count_classes(w, network));
-	if (w->steps > network->shape[1] && config.positions == 0)
-		config.positions = w->steps; /* as in training, whatever is read at once */
+	config.positions = mu_conf_positions(v, network, w->steps); /* whatever is read at once */
 	MU_TRY(check_words(w, config.classes));
 	if (!network->has_heads || !w->device.ops->remembers)
 		config.shape[1] = w->width = w->steps;
@@ -197,6 +196,7 @@ static size_t draw(const struct writer *w, size_t t, size_t i)
 	const struct mu_random key = {.seed = (uint64_t)w->v->seed, .purpose = MU_RANDOM_SYNTHETIC};
 	const double temperature = w->v->text.temperature;
 	const float *p = mu_plan_probabilities(w->plan);
+	const bool warm = temperature > 0 && temperature != 1;
 	double sum = 0, limit, most = 0;
 	size_t n = 0, k = 0;
 
@@ -204,11 +204,10 @@ static size_t draw(const struct writer *w, size_t t, size_t i)
 		most = fmax(most, (double)p[word * w->width + t]);
 	for (size_t word = w->words.first; word < w->n_words; word++) {
 		const double of = (double)p[word * w->width + t];
-		const bool warm = temperature > 0 && temperature != 1 && most > 0;
 
 		/* Of the likeliest 1: a power of small numbers would be 0 for all words. */
-		w->choices[n++] =
-			(struct choice){warm ? pow(of / most, 1 / temperature) : of, word};
+		w->choices[n++] = (struct choice){
+			warm && most > 0 ? pow(of / most, 1 / temperature) : of, word};
 	}
 	n = keep_likeliest(w, n);
 	for (size_t c = 0; c < n; c++)
