@@ -316,7 +316,7 @@ static void test_added_name(void)
 	const char *at = strstr(small, "<e>");
 	struct mu_tokenizer *t = NULL;
 	struct mu_token_list list = {0};
-	char text[sizeof small + 2];
+	char text[2 * sizeof small];
 	size_t n = 0;
 
 	snprintf(text, sizeof text, "%.*s<\u00e9>%s", (int)(at - small), small, at + 3);
