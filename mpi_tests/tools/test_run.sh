@@ -74,6 +74,12 @@ expect '^FAIL test_left '
 expect '^    left running and killed: \d+$'
 expect '^0 passed, 3 failed, 1 skipped$'
 
+part "input"
+shell unit/test_input '' 'timeout 0.2 cat; [ $? = 124 ]'
+only=test_input.sh
+suite quick test_input
+[ $status = 0 ] || fail "a test's input has an end: mpirun may end by SIGPIPE"
+
 part "a second try"
 shell unit/test_unsteady '' "rm $PWD/first 2>/dev/null && exit 1; exit 0"
 only=test_unsteady.sh
