@@ -316,7 +316,17 @@ enum mu_status mu_kv_serve(struct mu_kv *kv);
 /* Workers: done, no step is open. Collective over workers. Servers then return from mu_kv_serve. */
 enum mu_status mu_kv_finish(struct mu_kv *kv);
 
-/* The layout of the model, or of the keys so far, in the store: for the start log. On workers. */
+/* Bytes that a rank holds of gradients, and of copies of the weights; codes of compression not
+ * counted. */
+struct mu_kv_memory {
+	size_t gradients; /* of a worker: its own */
+	size_t led;       /* of a worker that sums for its node: what the others send it */
+	size_t arrived;   /* of a server end: what workers and nodes send it */
+	size_t sums;      /* of a server end with lives and a rule that needs norms: of its part */
+	size_t copies;    /* of a server end of dist_async: what those workers have pulled */
+};
+
+/* The layout of the model, or of the keys so far, in the store: for the start log. */
 struct mu_kv_layout {
 	size_t n_keys, n_buckets;
 	size_t bytes;                                      /* of the weights */
@@ -328,19 +338,18 @@ struct mu_kv_layout {
 	size_t bytes_copies;
 	/* Of a step of a worker, both ways, as messages. */
 	size_t bytes_pushed, bytes_pulled;
-	size_t bytes_gradients; /* of a worker: its own, those that arrive, and sums of its part */
+	struct mu_kv_memory memory; /* of this rank */
 	bool shares_memory; /* with the other ranks of this node */
 	bool sums_on_node;  /* its workers send one sum of their gradients to other nodes */
 };
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 
 /*
- * The same bytes_gradients of a store with lives before it exists, at most: of config's slices,
- * lives, optim, bucket_bytes and message_bytes. n_sources: workers of other nodes, or nodes that
- * send one sum.
+ * The same memory before there is a store, of the rank that holds most of each kind, if ranks of a
+ * node find room to share memory, for arrays on the CPU. config: as for mu_kv_new, with the model
+ * on every rank; without slices all is 0. Not collective.
  */
-enum mu_status mu_kv_gradient_bytes(const struct mu_kv_config *config, int n_workers,
-				    int n_sources, size_t *nbytes);
+enum mu_status mu_kv_memory(const struct mu_kv_config *config, struct mu_kv_memory *memory);
 
 /*
  * Lower bound of the seconds of a step, by links of this many bytes/s in both directions at once. M

@@ -145,23 +145,18 @@ static void test_memory(size_t i)
 	const size_t layer = (WIDTH + 64) * sizeof(float), part = 16 * layer / (size_t)size + 4096;
 	struct mu_kv_config config = config_of(i);
 	struct mu_kv_layout whole, sharded;
-	size_t nbytes, sources = (size_t)topology.num_nodes - 1;
+	size_t sources = (size_t)topology.num_nodes - 1;
 
 	live(&deep, false);
 	config.bucket_bytes = layer;
 	hash_of(&deep, config, &whole);
 	config.lives = lives;
-	config.slices = deep.slices;
-	config.n_slices = deep.n_keys;
 	hash_of(&deep, config, &sharded);
-	CHECK(whole.bytes_gradients >= 16 * WIDTH * sizeof(float));
-	CHECK(sharded.bytes_gradients <= 4 * layer + sources * (4 * layer / (size_t)size + 4096) +
-						 (cases[i].clip > 0 ? part : 0));
-	if (sharded.shares_memory) {
-		must(mu_kv_gradient_bytes(&config, size, (int)sources, &nbytes));
-		CHECK(nbytes >= sharded.bytes_gradients &&
-		      nbytes <= sharded.bytes_gradients + 65536);
-	}
+	CHECK(whole.memory.gradients >= 16 * WIDTH * sizeof(float));
+	CHECK(sharded.memory.gradients <= 4 * layer);
+	if (sharded.shares_memory)
+		CHECK(sharded.memory.arrived <= sources * (4 * layer / (size_t)size + 4096));
+	CHECK(sharded.memory.sums <= (cases[i].clip > 0 ? part : 0));
 }
 
 /* ---- errors ---- */

@@ -31,32 +31,6 @@ out:
 	return st;
 }
 
-int mu_engine_sources(const struct conf *v, const struct mu_topology *roles)
-{
-	const bool messages = v->node_reduce == MU_KV_NODE_NONE ||
-			      (v->node_reduce == MU_KV_NODE_MPI && roles->num_nodes == 1);
-
-	return (messages && v->store.distributed ? roles->num_workers : roles->num_nodes) - 1;
-}
-
-enum mu_status mu_engine_shard_bytes(const struct conf *v, const struct mu_plan *plan,
-				     const struct mu_topology *roles, double *nbytes)
-{
-	enum mu_status st = MU_OK;
-	struct mu_kv_life *lives = NULL;
-	struct mu_kv_config config = {.optim = v->optim, .bucket_bytes = (size_t)v->bucket_bytes};
-	size_t n = 0;
-
-	MU_TRY(mu_engine_lives(v, plan, &lives));
-	config.slices = mu_plan_slices(plan, &config.n_slices);
-	config.lives = lives;
-	MU_TRY(mu_kv_gradient_bytes(&config, roles->num_workers, mu_engine_sources(v, roles), &n));
-	*nbytes = (double)n;
-out:
-	mu_free(lives);
-	return st;
-}
-
 enum mu_status mu_engine_gradients_begin(const struct mu_engine *e, size_t l)
 {
 	enum mu_status st = MU_OK;

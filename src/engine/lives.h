@@ -13,11 +13,6 @@ struct mu_engine;
 /* By key of the plan, for mu_kv_config; free it by mu_free. NULL without --shard-gradients. */
 enum mu_status mu_engine_lives(const struct conf *v, const struct mu_plan *plan,
 			       struct mu_kv_life **lives);
-/* Bytes of gradients that a worker will hold. */
-enum mu_status mu_engine_shard_bytes(const struct conf *v, const struct mu_plan *plan,
-				     const struct mu_topology *roles, double *nbytes);
-/* How many workers of other nodes, or nodes, send gradients to a server end. */
-int mu_engine_sources(const struct conf *v, const struct mu_topology *roles);
 /* Before backward of layer l: its gradients may be written. _clear: they are set to 0 as well, also
  * without --shard-gradients. */
 enum mu_status mu_engine_gradients_begin(const struct mu_engine *e, size_t l);

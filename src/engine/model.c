@@ -6,6 +6,7 @@
 
 #include <muster/base.h>
 
+#include "conf/conf.h"
 #include "conf/text.h"
 #include "lives.h"
 
@@ -25,6 +26,30 @@ static const char *by_limit(void)
 							: "";
 }
 
+static enum mu_status store_memory(const struct conf *v, const struct mu_plan *plan,
+				   const struct mu_topology *roles, struct mu_kv_memory *memory)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_life *lives = NULL;
+	struct mu_kv_config config = {
+		.type = v->kv_store,
+		.topology = roles,
+		.bucket_bytes = (size_t)v->bucket_bytes,
+		.optim = v->optim,
+		/* Of GPUs only their arrays on the host are counted. */
+		.node_reduce = v->node_reduce == MU_KV_NODE_NCCL ? MU_KV_NODE_AUTO : v->node_reduce,
+	};
+
+	mu_conf_store_config(v, &config);
+	MU_TRY(mu_engine_lives(v, plan, &lives));
+	config.lives = lives;
+	config.slices = mu_plan_slices(plan, &config.n_slices);
+	MU_TRY(mu_kv_memory(&config, memory));
+out:
+	mu_free(lives);
+	return st;
+}
+
 enum mu_status mu_engine_memory(const struct conf *v, const struct mu_plan *plan,
 				const struct mu_topology *roles, double copies,
 				struct engine_memory *worker, struct engine_memory *server)
@@ -34,17 +59,21 @@ enum mu_status mu_engine_memory(const struct conf *v, const struct mu_plan *plan
 	const double all = (double)mu_plan_n(plan) * sizeof(float);
 	const double n_states = mu_optim_states(&v->optim, names);
 	const int n_ends = roles->num_servers > 0 ? roles->num_servers : roles->num_workers;
-	const double share = all / n_ends, arrived = mu_engine_sources(v, roles) * share;
+	const double share = all / n_ends;
 	const bool updates = v->facts.sums_elsewhere, all_states = updates || v->sync_period > 1;
 	const double states = all_states ? all : v->store.has_servers ? 0 : share;
+	struct mu_kv_memory held;
 
-	*worker = (struct engine_memory){all, all * copies, n_states * states};
-	*server = (struct engine_memory){share, arrived, n_states * share};
+	MU_TRY(store_memory(v, plan, roles, &held));
+	*worker = (struct engine_memory){all, (double)held.gradients * copies + (double)held.led,
+					 n_states * states};
+	*server = (struct engine_memory){share + (double)held.copies, (double)held.arrived,
+					 n_states * share};
 	if (v->store.has_servers)
 		goto out;
-	worker->gradients += arrived + (updates && v->store.distributed ? all : 0);
-	if (v->shard_gradients)
-		MU_TRY(mu_engine_shard_bytes(v, plan, roles, &worker->gradients));
+	worker->gradients += (double)(held.arrived + held.sums);
+	if (updates && v->store.distributed)
+		worker->gradients += all;
 out:
 	return st;
 }

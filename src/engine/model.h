@@ -30,8 +30,8 @@ struct engine_memory {
 
 /*
  * Of a worker with `copies` of the gradients, and of a server (0 without one). A server end, on a
- * server or in a worker, holds its share of the model: the states of the optimizer, and the
- * gradients of every other node. Where workers update they have all states, and the sums.
+ * server or in a worker, holds its share of the model, the states of the optimizer, and what
+ * mu_kv_memory says. Where workers update they have all states, and the sums.
  */
 enum mu_status mu_engine_memory(const struct conf *v, const struct mu_plan *plan,
 				const struct mu_topology *roles, double copies,

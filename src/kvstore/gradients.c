@@ -175,36 +175,3 @@ enum mu_status mu_kv_gradients_begin(struct mu_kv *kv, size_t key)
 out:
 	return st;
 }
-
-enum mu_status mu_kv_gradient_bytes(const struct mu_kv_config *config, int n_workers, int n_sources,
-				    size_t *nbytes)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_kv_cut cut = {.bucket_bytes = config->bucket_bytes,
-				      .message_bytes = config->message_bytes,
-				      .n_servers = n_workers};
-	struct mu_kv_plan plan = {.n = 0};
-	struct mu_kv_slots slots = {.n = 0}, inbox = {.n = 0};
-	struct mu_kv_life *lives = NULL;
-	size_t arrive = 0, part = 0;
-
-	MU_TRY(mu_kv_plan_init(&plan, config->slices, config->n_slices, &cut));
-	MU_TRY(find_lives(&plan, config->lives, &lives));
-	MU_TRY(slots_of_worker(&slots, &plan, lives));
-	for (int s = 0; s < n_workers; s++) {
-		part = mu_kv_plan_load(&plan, s) > part ? mu_kv_plan_load(&plan, s) : part;
-		MU_TRY(mu_kv_slots_of_inbox(&inbox, &plan, lives, s));
-		arrive = inbox.n > arrive ? inbox.n : arrive;
-		mu_kv_slots_release(&inbox);
-	}
-	*nbytes = slots.n + arrive * (size_t)n_sources;
-	if (mu_optim_needs_norms(&config->optim))
-		*nbytes += part;
-	*nbytes *= sizeof(float);
-out:
-	mu_kv_slots_release(&slots);
-	mu_kv_slots_release(&inbox);
-	mu_free(lives);
-	mu_kv_plan_release(&plan);
-	return st;
-}

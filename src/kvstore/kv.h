@@ -135,6 +135,11 @@ enum mu_status mu_kv_norms_measure(struct mu_kv_norms *norms, struct mu_optim *o
 
 /* ---- the store (kvstore.c) ---- */
 
+/* What follows from the settings alone: what the store is, and its server ends. Not collective. */
+enum mu_status mu_kv_outline(struct mu_kv *kv, const struct mu_kv_config *config);
+/* Then, from the model in kv->slices: its parts, the nodes, the places of gradients. */
+enum mu_status mu_kv_lay_out(struct mu_kv *kv, const struct mu_kv_config *config);
+
 /* Is this rank a worker of the store of a model? call: of the public function, for the message. */
 enum mu_status mu_kv_check_worker(const struct mu_kv *kv, const char *call);
 

@@ -33,11 +33,32 @@ static void warn_of_bound(const struct mu_kv *kv)
 			    bound);
 }
 
-static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
+static void find_servers(struct mu_kv *kv)
+{
+	const struct mu_topology *t = kv->topology;
+
+	kv->n_servers = kv->kind.hosted ? t->num_workers : t->num_servers;
+	kv->server_ranks = kv->kind.hosted ? t->worker_ranks : t->server_ranks;
+}
+
+enum mu_status mu_kv_outline(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_config inner = *config;
-	struct mu_kv_cut cut = {
+
+	kv->topology = config->topology;
+	kv->kind = mu_kv_kind_of(config);
+	kv->ops = kv->kind.ops;
+	find_servers(kv);
+	MU_TRY(mu_compress_open(&config->compression, &kv->push_coder, &kv->pull_coder));
+	kv->own_weights = kv->kind.own_weights || kv->pull_coder.codec;
+out:
+	return st;
+}
+
+enum mu_status mu_kv_lay_out(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_cut cut = {
 		.bucket_bytes = config->bucket_bytes,
 		.message_bytes = config->message_bytes,
 		.n_servers = kv->n_servers > 0 ? kv->n_servers : 1,
@@ -45,12 +66,22 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 			  mu_compress_has_blocks(&kv->pull_coder),
 	};
 
-	warn_of_bound(kv);
 	MU_TRY(mu_kv_plan_init(&kv->plan, kv->slices, kv->n_slices, &cut));
 	MU_TRY(mu_kv_gradients_open(kv, config->lives));
+	MU_TRY(mu_kv_nodes_open(kv, config->node_reduce));
+out:
+	return st;
+}
+
+static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_config inner = *config;
+
+	warn_of_bound(kv);
+	MU_TRY(mu_kv_lay_out(kv, config));
 	kv->replaces = config->local_sgd.period <= 1 && !kv->pull_coder.codec &&
 		       mu_optim_replaces(&config->optim, kv->slices, kv->n_slices);
-	MU_TRY(mu_kv_nodes_open(kv, config->node_reduce));
 	MU_TRY(mu_kv_arrays_open(kv, config->node_reduce));
 	if (kv->topology->role == MU_ROLE_WORKER) {
 		MU_TRY(MU_ALLOC(kv->ready, kv->n_slices, "keys pushed"));
@@ -69,14 +100,6 @@ out:
 	return st;
 }
 
-static void find_servers(struct mu_kv *kv)
-{
-	const struct mu_topology *t = kv->topology;
-
-	kv->n_servers = kv->kind.hosted ? t->num_workers : t->num_servers;
-	kv->server_ranks = kv->kind.hosted ? t->worker_ranks : t->server_ranks;
-}
-
 enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
@@ -88,12 +111,8 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	kv->comm = MPI_COMM_NULL;
 	MU_TRY(own_comm(kv));
 	MU_TRY(mu_agree(mu_kv_config_check(config), kv->comm));
-	kv->kind = mu_kv_kind_of(config);
-	kv->ops = kv->kind.ops;
+	MU_TRY(mu_kv_outline(kv, config));
 	kv->push_clock = MU_CLOCK_PUSH;
-	find_servers(kv);
-	MU_TRY(mu_compress_open(&config->compression, &kv->push_coder, &kv->pull_coder));
-	kv->own_weights = kv->kind.own_weights || kv->pull_coder.codec;
 	kv->schedule = config->schedule;
 	kv->share = config->share;
 	kv->rate = 1;

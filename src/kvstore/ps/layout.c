@@ -16,15 +16,22 @@ static size_t copies(const struct mu_kv *kv)
 	return n * sizeof(float);
 }
 
-/* Bytes of a worker's gradients, of those that arrive on it, and of sums. */
-static size_t gradients(const struct mu_kv *kv)
+static struct mu_kv_memory memory_of(const struct mu_kv *kv)
 {
 	const struct mu_kv_server *s = kv->server;
-	size_t n = kv->n_gradients;
+	const struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_memory m = {.gradients = 0};
 
-	if (s)
-		n += s->n_inboxes * s->n_inbox + (s->shards.sums ? s->n : 0);
-	return n * sizeof(float);
+	if (kv->topology->role == MU_ROLE_WORKER)
+		m.gradients = kv->n_gradients * sizeof(float);
+	if (w && w->leader.messages)
+		m.led = w->leader.messages->n * sizeof(float);
+	if (s) {
+		m.arrived = s->n_inboxes * s->n_inbox * sizeof(float);
+		m.sums = s->shards.sums ? s->n * sizeof(float) : 0;
+		m.copies = s->outbox ? s->n_inboxes * s->n * sizeof(float) : 0;
+	}
+	return m;
 }
 
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
@@ -38,7 +45,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.n_buckets = kv->plan.n_buckets,
 		.bytes = kv->plan.n * sizeof(float),
 		.bytes_copies = copies(kv),
-		.bytes_gradients = gradients(kv),
+		.memory = memory_of(kv),
 		.shares_memory = kv->window != NULL,
 		.sums_on_node = kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]],
 		.bytes_pushed = mu_kv_message_bytes(kv, &kv->push_coder),
@@ -53,6 +60,124 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 			layout->bytes_per_server_max = nbytes;
 	}
 }
+
+/* ---- before there is a store ---- */
+
+/* How many workers and nodes send messages to a server end. */
+static size_t count_sources(const struct mu_kv *kv, bool shared, int server)
+{
+	const struct mu_kv_nodes *nodes = &kv->nodes;
+	const int home = kv->topology->node_of[kv->server_ranks[server]];
+	size_t n = 0;
+
+	for (int node = 0; node < kv->topology->num_nodes; node++) {
+		const size_t workers = nodes->first[node + 1] - nodes->first[node];
+
+		if (node != home)
+			n += nodes->reduces[node] ? 1 : workers;
+		else if (!shared)
+			n += workers - kv->kind.hosted; /* one is on the same rank */
+	}
+	return n;
+}
+
+/* Gradients of the other workers of a node, which these send to its leaders: of the worker that
+ * leads most. led: 0 for every worker. */
+static enum mu_status count_led(const struct mu_kv *kv, int node, size_t *led, size_t *most)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_kv_nodes *nodes = &kv->nodes;
+	struct mu_kv_group *groups = NULL;
+
+	if (!nodes->reduces[node])
+		goto out;
+	MU_TRY(MU_ALLOC(groups, (size_t)kv->n_servers + 1, "leaders, by server"));
+	for (int s = 0; s < kv->n_servers; s++)
+		groups[s] = mu_kv_group_of(kv, nodes->workers[nodes->first[node]], s);
+	for (size_t p = 0; p < kv->plan.n_parts; p++) {
+		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const struct mu_kv_group *g = &groups[part->server];
+		size_t *n = &led[mu_kv_group_leader(g, part->number)];
+
+		*n += (g->n - 1) * mu_pad(part->n);
+		*most = *n > *most ? *n : *most;
+	}
+out:
+	mu_free(groups);
+	return st;
+}
+
+/* What arrives at a server end, in floats. */
+static enum mu_status count_end(const struct mu_kv *kv, bool shared, int server, size_t *arrived)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv_slots inbox = {.n = 0};
+
+	if (kv->lives)
+		MU_TRY(mu_kv_slots_of_inbox(&inbox, &kv->plan, kv->lives, server));
+	*arrived = (kv->lives ? inbox.n : mu_kv_plan_load(&kv->plan, server)) *
+		   count_sources(kv, shared, server);
+out:
+	mu_kv_slots_release(&inbox);
+	return st;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+static enum mu_status count_memory(const struct mu_kv *kv, const struct mu_kv_config *config,
+				   struct mu_kv_memory *m)
+{
+	enum mu_status st = MU_OK;
+	const bool shared = mu_kv_shares_memory(kv, config->node_reduce);
+	const bool sums = kv->lives && mu_optim_needs_norms(&config->optim);
+	size_t *led = NULL, n = 0;
+
+	MU_TRY(MU_ALLOC(led, (size_t)kv->topology->num_workers, "what workers lead"));
+	m->gradients = kv->n_gradients * sizeof(float);
+	for (int node = 0; !shared && node < kv->topology->num_nodes; node++)
+		MU_TRY(count_led(kv, node, led, &n));
+	m->led = n * sizeof(float);
+	for (int s = 0; s < kv->n_servers; s++) {
+		const size_t part = mu_kv_plan_load(&kv->plan, s) * sizeof(float);
+
+		MU_TRY(count_end(kv, shared, s, &n));
+		m->arrived = larger(m->arrived, n * sizeof(float));
+		m->sums = larger(m->sums, sums ? part : 0);
+		if (!kv->kind.synchronous)
+			m->copies = larger(m->copies, part * count_sources(kv, shared, s));
+	}
+out:
+	mu_free(led);
+	return st;
+}
+
+enum mu_status mu_kv_memory(const struct mu_kv_config *config, struct mu_kv_memory *memory)
+{
+	enum mu_status st = MU_OK;
+	struct mu_kv kv = {.n_slices = config->n_slices};
+
+	*memory = (struct mu_kv_memory){.gradients = 0};
+	MU_TRY(mu_kv_config_check(config));
+	if (config->n_slices == 0)
+		goto out;
+	MU_TRY(MU_ALLOC(kv.slices, kv.n_slices + 1, "slices"));
+	for (size_t i = 0; i < kv.n_slices; i++)
+		kv.slices[i] = config->slices[i];
+	MU_TRY(mu_kv_outline(&kv, config));
+	MU_TRY(mu_kv_lay_out(&kv, config));
+	MU_TRY(count_memory(&kv, config, memory));
+out:
+	mu_kv_nodes_close(&kv.nodes);
+	mu_kv_gradients_close(&kv);
+	mu_kv_plan_release(&kv.plan);
+	mu_free(kv.slices);
+	return st;
+}
+
+/* ---- what links allow ---- */
 
 /* The bytes of the model in the direction with the larger messages. */
 static double model_bytes(const struct mu_kv *kv)

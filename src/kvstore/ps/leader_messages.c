@@ -25,7 +25,7 @@ static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_leader_messages
 {
 	enum mu_status st = MU_OK;
 	const struct mu_kv_plan *plan = &kv->plan;
-	size_t n_parts = 0, n = 0;
+	size_t n_parts = 0;
 	void *counters = NULL;
 
 	MU_TRY(MU_ALLOC(r->first, plan->n_buckets + 1, "parts that a worker leads"));
@@ -37,12 +37,12 @@ static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_leader_messages
 			if (!is_led_here(kv, p))
 				continue;
 			n_parts++;
-			n += mu_pad(plan->parts[p].n);
+			r->n += r->n_others * mu_pad(plan->parts[p].n);
 		}
 	}
 	r->first[plan->n_buckets] = n_parts;
 	r->n_pairs = n_parts * r->n_others;
-	MU_TRY(MU_ALLOC(r->memory, n * r->n_others + 1, "gradients of the node's other workers"));
+	MU_TRY(MU_ALLOC(r->memory, r->n + 1, "gradients of the node's other workers"));
 	MU_TRY(MU_ALLOC(r->inboxes, r->n_pairs + 1, "gradients of the node's other workers"));
 	MU_TRY(mu_requests_new(&r->gathers, r->n_pairs));
 	MU_TRY(mu_requests_new(&r->forwards, r->n_pairs));

@@ -97,6 +97,7 @@ struct mu_kv_neighbour {
 /* The messages of a leader. A pair is a part that it leads and another worker of the node. */
 struct mu_kv_leader_messages {
 	size_t n_others, n_pairs;
+	size_t n; /* elements of memory */
 	size_t *first; /* by bucket: the first part that this worker leads; then their number */
 	float *memory;
 	float **inboxes;                 /* by pair: gradients */

@@ -171,18 +171,25 @@ out:
 	return st;
 }
 
+bool mu_kv_shares_memory(const struct mu_kv *kv, enum mu_kv_node node)
+{
+	const struct mu_topology *t = kv->topology;
+	const bool by_gpus =
+		kv->kind.on_gpus && (!kv->kind.below || kv->nodes.reduces[t->node_of[t->rank]]);
+
+	return node != MU_KV_NODE_MPI && node != MU_KV_NODE_NONE && !kv->kind.one_worker &&
+	       !by_gpus;
+}
+
 static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
 	const int first = first_worker(kv);
 	const bool worker = t->role == MU_ROLE_WORKER;
-	const bool by_gpus =
-		kv->kind.on_gpus && (!kv->kind.below || kv->nodes.reduces[t->node_of[t->rank]]);
 	size_t nbytes = 0;
 
-	if (node == MU_KV_NODE_MPI || node == MU_KV_NODE_NONE || kv->kind.one_worker || by_gpus ||
-	    first < 0 || t->node_size == 1)
+	if (!mu_kv_shares_memory(kv, node) || first < 0 || t->node_size == 1)
 		goto out;
 	if (worker)
 		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers) +

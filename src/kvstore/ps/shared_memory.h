@@ -46,6 +46,8 @@ struct mu_kv_shm {
 	size_t n_others;
 };
 
+/* Do ranks of a node share memory with these settings, where there is room? */
+bool mu_kv_shares_memory(const struct mu_kv *kv, enum mu_kv_node node);
 /*
  * Allocates the flat arrays of this rank: in the node's shared memory if there is room. On a server
  * kv->results is the array that the workers of its node share, or NULL. Collective over
