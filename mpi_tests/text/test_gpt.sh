@@ -84,6 +84,11 @@ writes --prime "the cat" --vocab tokens/tokenizer.json
 cmp -s first "$log" || fail "another tokenizer: $(cat "$log")"
 writes
 expect .
+printf 'the cat sees the dog<|endoftext|>%.0s' {1..60} >ends.txt
+"$BUILDDIR/tokenize" --train --vocab-size 300 ends ends.txt >tokenize.log || fail "no tokens: $(cat tokenize.log)"
+train 1 $small --data-dir ends --seq-len 17 --num-epochs 30 --model-prefix ends
+"$TRAINER" --sample 30 --load ends-latest --temperature 0 --prime "the cat" >"$log" 2>&1
+[ "$(cat "$log")" = "the cat sees the dog" ] || fail "it does not stop at the text's end: $(cat "$log")"
 # The text's first three tokens as numbers, without what begins it
 writes --vocab numbers --prime "$(od -An -tu2 -j1026 -N6 tokens/train.bin)"
 expect '^(\d+ ){33}$'

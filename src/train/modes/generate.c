@@ -2,9 +2,9 @@
 /*
  * --sample: generate text with a trained network. It reads the text so far, at most as much as the
  * longest sequence of its training, and the next word is drawn from its prediction, until there are
- * enough. A transformer reads word by word and remembers the earlier ones (mu_plan_remember); when
- * it has as many as a sequence, it begins again with the latter half. Other networks read all of it
- * for each word.
+ * enough or the text ends. A transformer reads word by word and remembers the earlier ones
+ * (mu_plan_remember); when it has as many as a sequence, it begins again with the latter half.
+ * Other networks read all of it for each word.
  */
 #include "conf/text.h"
 #include "modes.h"
@@ -256,7 +256,7 @@ static enum mu_status read_all(struct writer *w)
 	return forward(w);
 }
 
-static enum mu_status write_next(struct writer *w, size_t i)
+static enum mu_status write_next(struct writer *w, size_t i, bool *ended)
 {
 	enum mu_status st = MU_OK;
 	const size_t n = w->text.n < w->steps ? w->text.n : w->steps;
@@ -265,6 +265,9 @@ static enum mu_status write_next(struct writer *w, size_t i)
 
 	MU_TRY(remembers ? read_on(w) : read_all(w));
 	number = draw(w, remembers ? 0 : n - 1, i);
+	*ended = number == w->words.end;
+	if (*ended)
+		goto out;
 	MU_TRY(mu_token_list_add(&w->text, (uint32_t)number));
 	mu_train_words_print(&w->words, number);
 out:
@@ -274,11 +277,12 @@ out:
 static enum mu_status write_text(struct writer *w, size_t hidden)
 {
 	enum mu_status st = MU_OK;
+	bool ended = false;
 
 	for (size_t i = hidden; i < w->text.n; i++)
 		mu_train_words_print(&w->words, w->text.ids[i]);
-	for (long i = 0; i < w->v->text.sample; i++)
-		MU_TRY(write_next(w, (size_t)i));
+	for (long i = 0; i < w->v->text.sample && !ended; i++)
+		MU_TRY(write_next(w, (size_t)i, &ended));
 	fputc('\n', stdout);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		MU_FAIL(MU_ERR_IO, "--sample: the text could not be written");

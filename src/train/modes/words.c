@@ -172,8 +172,9 @@ static bool is_tokenizer(const char *name)
 enum mu_status mu_train_words_open(struct train_words *w, const char *name)
 {
 	enum mu_status st = MU_OK;
+	uint32_t end;
 
-	*w = (struct train_words){.kind = &bare_numbers};
+	*w = (struct train_words){.kind = &bare_numbers, .end = SIZE_MAX};
 	if (strcmp(name, CONF_NUMBERS) == 0)
 		goto out;
 	if (is_tokenizer(name))
@@ -183,6 +184,8 @@ enum mu_status mu_train_words_open(struct train_words *w, const char *name)
 	if (w->tokenizer) {
 		w->kind = &tokens;
 		w->n = mu_tokenizer_n(w->tokenizer);
+		if (mu_tokenizer_added(w->tokenizer, MU_TOKEN_END_OF_TEXT, &end))
+			w->end = end;
 	} else {
 		w->kind = mu_vocabulary_characters(w->vocabulary) ? &characters : &words;
 		w->n = mu_vocabulary_n(w->vocabulary);

@@ -17,6 +17,7 @@ struct train_words {
 	struct mu_tokenizer *tokenizer;
 	size_t n;     /* numbers are below this; 0: unknown */
 	size_t first; /* 1: number 0 is no word */
+	size_t end;   /* the number that ends a text; SIZE_MAX: none */
 };
 
 /* name: a checkpoint that holds them, a list of words, a tokenizer.json or a folder with one, or
