@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Train in a job of Flux, which warns it and all its processes 120 s before the end, and come back:
 #
-#	flux batch -N 4 -n 20 -t 4h jobs/flux/train.sh build/trainer --network resnet --model-prefix out/resnet
+#	flux batch -N 4 -n 20 -t 4h jobs/flux/train.sh build/trainer --network resnet --data-train train.rec \
+#		--model-prefix out/resnet
 #
 # Submit it in Muster's folder, or have muster in the PATH. MPICH is started by Flux's PMI; for Open MPI set
 # FLUX_OPTIONS="-o pmi=pmix".

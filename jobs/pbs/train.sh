@@ -3,7 +3,7 @@
 # Train on the nodes of a PBS job, and come back before its time limit:
 #
 #	qsub -l select=4:ncpus=8:mpiprocs=5,walltime=4:00:00 \
-#		-v ARGS="build/trainer --network resnet --model-prefix out/resnet" jobs/pbs/train.sh
+#		-v ARGS="build/trainer --network resnet --data-train a.rec --model-prefix out/resnet" jobs/pbs/train.sh
 #
 # ARGS may hold quotes, as in ARGS="build/trainer --prime 'two words'"; nothing else in it is obeyed. To qsub a comma in
 # it ends it.

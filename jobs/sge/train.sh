@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Train in a parallel environment of Grid Engine, and come back before its time limit:
 #
-#	qsub -pe mpi 8 -l h_rt=4:00:00 jobs/sge/train.sh build/trainer --network resnet --model-prefix out/resnet
+#	qsub -pe mpi 8 -l h_rt=4:00:00 jobs/sge/train.sh build/trainer --network resnet --data-train train.rec \
+#		--model-prefix out/resnet
 #
 # The warning, 2 minutes before h_rt is over, is supervise's, which asks qstat for the limit: Grid Engine 8.1.9 was seen
 # to kill a parallel job at its soft limit (s_rt) without the signal that this is for, and the SIGUSR2 of qsub -notify

@@ -208,7 +208,7 @@ fi
 unset OMP_NUM_THREADS
 
 part "real MNIST"
-mnist=${MUSTER_MNIST:-$SRCDIR/../shared/data/mnist}
+mnist=${MUSTER_MNIST-}
 if in_tier full && ls "$mnist"/train-images-idx3-ubyte* >/dev/null 2>&1; then
 	for store in dist_sync dist_async; do
 		train 3 --network mlp --data-dir "$mnist" --kv-store $store --num-epochs 1 --batch-size 64 \
