@@ -90,7 +90,7 @@ for store in forgotten forgotten-servers; do
 	timeout -k 5 $((60 * scale)) $MPIRUN -n 3 "$(test_program test_keys_turns)" $store >"$log" 2>&1 </dev/null
 	status=$?
 	[ $status = 1 ] || fail "exit status $status of a store of keys, $store"
-	expect_count 1 'error: '
+	[ "$(grep -c 'error: ' "$log")" -le 2 ] || fail "more than an error of each of the other two ranks"
 	expect 'warning: worker 1 \(rank 1, [^ ]+\) calls mu_keys_free of a .* store without mu_keys_finish'
 	expect 'error: worker 1 \(rank 1, [^ ]+\) has freed the store of keys without mu_keys_finish'
 done
