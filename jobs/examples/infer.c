@@ -3,7 +3,7 @@
  * Inference from C: the class of every image of an IDX file, and its probability.
  *
  *	mpicc $(pkg-config --cflags muster) infer.c $(pkg-config --libs muster) -o infer
- *	infer P-0010.h5 t10k-images-idx3-ubyte
+ *	./infer P-0010.h5 t10k-images-idx3-ubyte
  *
  * The checkpoint names its network; a file of arrays alone needs the name: infer FILE IMAGES lenet.
  */
