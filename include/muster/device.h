@@ -360,8 +360,9 @@ struct mu_past {
 struct mu_op {
 	enum mu_op_kind kind;
 	const char *name;
-	int index; /* position in the net; part of dropout's random key (element = index << 24 |
-		      element of the sample, block after block) */
+	int index; /* position in the net; part of dropout's random key (element = index << 24 | the
+		      low 24 bits of the element of the sample, block after block; its higher bits
+		      are the sample's from bit 40 on) */
 	const void *attr; /* struct mu_convolution, ... by kind; NULL for kinds without attributes
 			     */
 	enum mu_phase phase;

@@ -73,6 +73,44 @@ static void check_masks(struct mu_device *device)
 	op_values_release(&values);
 }
 
+/* Of weights beyond 2^24, too: with equal scores and values of 1 a query's output is the part of
+ * its weights that are kept, times 1 / (1 - p). */
+static void check_many_weights(struct mu_device *device)
+{
+	enum { STEPS = 2900, INDEX = 5 };
+	static const size_t rows[] = {0, 2885, 2899}; /* the second one has weight 2^24 */
+	const struct op_case c = {
+		"many weights", .kind = MU_OP_ATTENTION, .in = {{4, {1, 4, STEPS, 1}}},
+		.index = INDEX,
+		.attr = &(const struct mu_attention){.heads = 2, .kv_heads = 1, .dropout = 0.5f}};
+	const struct op_rig_config config = {.c = &c, .device = device, .phase = MU_PHASE_TRAIN};
+	struct op_rig rig;
+	struct op_values values;
+
+	CHECK(op_values_init(&values, &c) == MU_OK);
+	for (size_t k = 0; k < (size_t)4 * STEPS; k++)
+		values.in[0][k] = k / STEPS == 3;
+	CHECK(op_rig_init(&rig, &config) == MU_OK);
+	CHECK(op_rig_forward(&rig, &values) == MU_OK);
+	for (size_t i = 0; i < 3; i++) {
+		const size_t t = rows[i];
+		double kept = 0;
+
+		for (size_t s = 0; s < STEPS; s++) {
+			const uint64_t e = ((uint64_t)STEPS + t) * STEPS + s;
+			const struct mu_random key = {rig.batch.seed, MU_RANDOM_DROPOUT,
+						      rig.batch.epoch,
+						      values.ids[0] | (e >> 24) << 40};
+
+			kept += mu_random_uniform(&key, (uint64_t)INDEX << 24 | (e & 0xFFFFFF)) >=
+				0.5f;
+		}
+		CHECK(fabs((double)rig.blocks[0].v[STEPS + t] - 2 * kept / STEPS) < 1e-4);
+	}
+	op_rig_release(&rig);
+	op_values_release(&values);
+}
+
 /* ---- gradients that are added ---- */
 
 /* The gradient of a parameter; a new array. */
@@ -371,6 +409,7 @@ int main(void)
 			continue;
 		CHECK(mu_device_open(&device, mu_device_table[d]->name, 1) == MU_OK);
 		check_masks(&device);
+		check_many_weights(&device);
 		check_sums(&device);
 		if (device.ops->memory) {
 			CHECK(mu_device_set_dtype(&device, MU_FLOAT16) == MU_OK);

@@ -121,10 +121,17 @@ void mu_cpu_draw_mask(const struct mu_op *op, size_t sample, uint64_t element, s
 		      float *mask)
 {
 	const struct mu_batch *b = op->batch;
-	const struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
-				      b->ids ? b->ids[sample] : sample};
+	const uint64_t id = b->ids ? b->ids[sample] : sample, most = UINT64_C(1) << 24;
 
-	mu_random_uniforms(&key, ((uint64_t)op->index << 24) + element, n, mask);
+	for (size_t at = 0; at < n;) { /* draws with the same high bits at a time */
+		const uint64_t high = (element + at) / most, low = (element + at) % most;
+		const size_t m = n - at < most - low ? n - at : (size_t)(most - low);
+		const struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
+					      id | high << 40};
+
+		mu_random_uniforms(&key, (uint64_t)op->index * most + low, m, mask + at);
+		at += m;
+	}
 	mask_from_draws(mask, n, p);
 }
 

@@ -196,7 +196,7 @@ struct cuda_dropout {
 	int type, last;
 	size_t channels, area;
 	const uint32_t *ids, *epochs; /* epochs[0] is the epoch; NULL: `epoch` is */
-	uint64_t seed, first;         /* of the elements of a sample */
+	uint64_t seed, first, from;   /* draws of the operation; elements of a sample before x */
 	uint32_t epoch, purpose;
 	float p;
 	size_t n;

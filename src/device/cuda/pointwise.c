@@ -118,11 +118,13 @@ static enum mu_status forward_dropout(struct cuda_device *d, struct mu_op *op)
 		.last = in->layout != NULL,
 		.channels = in->shape.dims[1],
 		.area = mu_ref_area(&in->shape),
-		.ids = b->device_draws ? b->device_draws + 1 : b->ids ? op->scratch : NULL,
+		.ids = b->device_draws ? b->device_draws + 1
+		       : b->ids        ? op->scratch
+				       : NULL,
 		.epochs = b->device_draws,
 		.seed = b->seed,
-		.first = ((uint64_t)op->index << ELEMENT_BITS) +
-			 op->block * mu_ref_features(&in->shape),
+		.first = (uint64_t)op->index << ELEMENT_BITS,
+		.from = op->block * mu_ref_features(&in->shape),
 		.epoch = b->epoch,
 		.purpose = MU_RANDOM_DROPOUT,
 		.p = ((const struct mu_dropout *)op->attr)->p,

@@ -29,12 +29,15 @@ CUDA_FUNCTION uint32_t philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3
 	return which == 0 ? c0 : which == 1 ? c1 : which == 2 ? c2 : c3;
 }
 
-/* Uniform in [0, 1), of an element of a sample in an epoch. */
+/* Uniform in [0, 1), of an element of a sample in an epoch. first: of the operation. See struct
+ * mu_op's index. */
 CUDA_FUNCTION float uniform_of(uint64_t seed, uint32_t purpose, uint32_t epoch, uint32_t sample,
-			       uint64_t element)
+			       uint64_t first, uint64_t element)
 {
-	const uint32_t bits = philox((uint32_t)(element / 4), epoch, sample, purpose << 24, seed,
-				     (int)(element % 4));
+	const uint64_t draw = first + (element & 0xFFFFFF);
+	const uint32_t high = purpose << 24 | (uint32_t)(element >> 24) << 8;
+	const uint32_t bits =
+		philox((uint32_t)(draw / 4), epoch, sample, high, seed, (int)(draw % 4));
 
 	return (float)(bits >> 8) * (1.0f / 16777216);
 }
@@ -43,10 +46,10 @@ CUDA_FUNCTION void dropout_at(const struct cuda_dropout *a, size_t i)
 {
 	const size_t place = a->last ? plain_place(i, a->channels, a->area) : i;
 	const size_t features = a->channels * a->area, s = place / features;
-	const uint64_t element = a->first + place % features;
 	const uint32_t sample = a->ids ? a->ids[s] : (uint32_t)s;
 	const uint32_t epoch = a->epochs ? a->epochs[0] : a->epoch;
-	const float uniform = uniform_of(a->seed, a->purpose, epoch, sample, element);
+	const float uniform = uniform_of(a->seed, a->purpose, epoch, sample, a->first,
+					 a->from + place % features);
 
 	a->mask[i] = uniform < a->p ? 0 : 1 / (1 - a->p);
 	set_number(a->y, a->type, i, number_at(a->x, a->type, i) * a->mask[i]);

@@ -347,7 +347,7 @@ CUDA_FUNCTION void join_heads_at(const struct cuda_join_heads *a, size_t i)
 
 struct cuda_query {
 	size_t at, sees;  /* its row; keys that it sees */
-	uint64_t element; /* of its first weight */
+	uint64_t weight;  /* its first, of the sample's */
 	uint32_t sample, epoch;
 };
 
@@ -360,7 +360,7 @@ CUDA_FUNCTION struct cuda_query query_of(const struct cuda_attend *a, size_t row
 
 	q.at = row * a->keys;
 	q.sees = a->causal ? t + 1 : a->steps;
-	q.element = a->element + (head * a->steps + t) * a->steps;
+	q.weight = (head * a->steps + t) * a->steps;
 	q.sample = a->ids ? a->ids[sample] : (uint32_t)sample;
 	q.epoch = a->epochs ? a->epochs[0] : a->epoch;
 	return q;
@@ -371,7 +371,8 @@ CUDA_FUNCTION float keep_of(const struct cuda_attend *a, const struct cuda_query
 {
 	if (a->p == 0)
 		return 1;
-	return uniform_of(a->seed, a->purpose, q->epoch, q->sample, q->element + j) < a->p
+	return uniform_of(a->seed, a->purpose, q->epoch, q->sample, a->element, q->weight + j) <
+			       a->p
 		       ? 0
 		       : 1 / (1 - a->p);
 }

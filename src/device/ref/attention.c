@@ -8,7 +8,7 @@
 #include <muster/base.h>
 
 /* Of dropout's random numbers: see pointwise.c. */
-enum { ELEMENT_BITS = 24 };
+enum { DRAW_BITS = 40 };
 
 static struct mu_attention_sizes sizes_of(const struct mu_op *op)
 {
@@ -42,11 +42,11 @@ enum mu_status mu_ref_check_attention(const struct mu_op *op)
 	if (!(a->dropout >= 0 && a->dropout < 1))
 		MU_FAIL(MU_ERR_ARGUMENT, "%s (attention): dropout %g; it must be in [0, 1)",
 			op->name, (double)a->dropout);
-	if (a->dropout > 0 && s.heads * s.steps * s.steps > (size_t)1 << ELEMENT_BITS)
+	if (a->dropout > 0 && s.heads * s.steps * s.steps >> DRAW_BITS != 0)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (attention): dropout of %zu heads of %zu x %zu weights; the random "
-			"numbers reach for %d",
-			op->name, s.heads, s.steps, s.steps, 1 << ELEMENT_BITS);
+			"numbers reach for %zu",
+			op->name, s.heads, s.steps, s.steps, (size_t)1 << DRAW_BITS);
 	out.dims[1] = s.heads * s.d;
 	MU_TRY(mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &out));
 out:
@@ -91,15 +91,10 @@ static void rotate(const struct mu_op *op, double *x, double sign, size_t first)
 static double keeps(const struct mu_op *op, size_t sample, size_t element)
 {
 	const float p = ((const struct mu_attention *)op->attr)->dropout;
-	const struct mu_batch *b = op->batch;
-	const struct mu_random key = {b->seed, MU_RANDOM_DROPOUT, b->epoch,
-				      b->ids ? b->ids[sample] : sample};
 
 	if (p == 0 || op->phase != MU_PHASE_TRAIN)
 		return 1;
-	return mu_random_uniform(&key, ((uint64_t)op->index << ELEMENT_BITS) + element) < p
-		       ? 0
-		       : (double)(1 / (1 - p));
+	return mu_ref_drops(op, sample, element, p) ? 0 : (double)(1 / (1 - p));
 }
 
 /* A query: where it, its head's keys and values begin in x, and how many keys it sees. */

@@ -107,27 +107,29 @@ out:
 }
 
 /* A draw depends on the sample's id and the element's place in the sample, not on the batch. */
+bool mu_ref_drops(const struct mu_op *op, size_t sample, uint64_t element, float p)
+{
+	const struct mu_batch *b = op->batch;
+	const uint64_t high = element >> ELEMENT_BITS, low = element - (high << ELEMENT_BITS);
+	const struct mu_random key = {.seed = b->seed,
+				      .purpose = MU_RANDOM_DROPOUT,
+				      .epoch = b->epoch,
+				      .sample = (b->ids ? b->ids[sample] : sample) | high << 40};
+
+	return mu_random_uniform(&key, (uint64_t)op->index << ELEMENT_BITS | low) < p;
+}
+
 static void draw_mask(struct mu_op *op)
 {
 	const struct mu_dropout *a = op->attr;
-	const struct mu_batch *b = op->batch;
 	size_t n = op->inputs[0]->shape.dims[0], features = mu_ref_features(&op->inputs[0]->shape);
 	float *mask = op->workspace;
 
-	for (size_t s = 0; s < n; s++) {
-		struct mu_random key = {.seed = b->seed,
-					.purpose = MU_RANDOM_DROPOUT,
-					.epoch = b->epoch,
-					.sample = b->ids ? b->ids[s] : s};
-
-		for (size_t k = 0; k < features; k++) {
-			uint64_t element =
-				((uint64_t)op->index << ELEMENT_BITS) + op->block * features + k;
-			bool drop = mu_random_uniform(&key, element) < a->p;
-
-			mask[s * features + k] = drop ? 0 : 1 / (1 - a->p);
-		}
-	}
+	for (size_t s = 0; s < n; s++)
+		for (size_t k = 0; k < features; k++)
+			mask[s * features + k] = mu_ref_drops(op, s, op->block * features + k, a->p)
+							 ? 0
+							 : 1 / (1 - a->p);
 }
 
 static void multiply(const float *x, const float *mask, float *y, size_t n)

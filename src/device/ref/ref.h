@@ -65,6 +65,8 @@ enum mu_status mu_ref_check_labels(const struct mu_op *op);
 
 /* Attention: an error if shapes or settings do not fit. */
 enum mu_status mu_ref_check_attention(const struct mu_op *op);
+/* Is an element of a sample dropped with this probability? See struct mu_op's index. */
+bool mu_ref_drops(const struct mu_op *op, size_t sample, uint64_t element, float p);
 
 /* Elements of one sample. */
 size_t mu_ref_features(const struct mu_shape *shape);
