@@ -186,7 +186,7 @@ static enum mu_status add_text(struct reader *r, char *text)
 
 	if (end == text || strncmp(end, "] ", 2) != 0 || epoch < 0 || epoch >= EPOCH_MAX)
 		goto out;
-	r->n_speed += strncmp(end + 2, "Batch ", 6) == 0;
+	r->n_speed += strncmp(end + 2, "Batch ", 6) == 0 && strstr(end, "Speed: ");
 	if (!find_cell(r, end + 2, &cell, &value))
 		goto out;
 	v = strtod(value, &end);

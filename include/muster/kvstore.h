@@ -232,9 +232,9 @@ enum mu_status mu_kv_step_end(struct mu_kv *kv);
  */
 enum mu_status mu_kv_fetch(struct mu_kv *kv);
 /*
- * Waits for all workers, at the end of an epoch. Workers of dist_async may arrive at very different
- * times: the limits of waits (struct mu_limits) do not run while the servers still count samples of
- * other workers. Collective over workers.
+ * Ends the step and waits for all workers, as at the end of an epoch. Workers of dist_async may
+ * arrive at very different times: the limits of waits (struct mu_limits) do not run while the
+ * servers still count samples of other workers. Collective over workers.
  */
 enum mu_status mu_kv_meet(struct mu_kv *kv);
 /* MU_ERR_NUMERIC, naming workers, if not all hold the same weights. Collective over workers. */

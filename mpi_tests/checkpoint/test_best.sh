@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# P-best, --best-metric, --early-stopping, --validate-every and --max-val-samples; all of them in runs that resume.
+# P-best, --best-metric, --early-stopping, --validate-every, --validate-steps, --max-val-samples;
+# all of them in runs that resume.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -67,6 +68,34 @@ train 1 $mlp --num-epochs 5 --validate-every 2 --max-val-samples 20
 	fail "not validated after 1, 3, 4"
 expect '^data idx: 200 samples for training, 20 for validation'
 
+part "inside an epoch: what the checkpoint of that step gives, and the same training"
+for store in "3 --kv-store dist_sync --num-servers 1" "2 --kv-store dist_sharded --update-period 2"; do
+	ranks=${store%% *} store=${store#* }
+	inside="$mlp --num-epochs 2 $store --overwrite"
+	train "$ranks" $inside --model-prefix I --save-every 2,4steps --validate-steps 4 --metrics-file I.jsonl
+	for step in 4 8; do
+		[ "$(grep -Pc "^Epoch\[[01]\] Batch \[$step\]\tValidation-cross-entropy=" "$log")" = 2 ] ||
+			fail "not validated after step $step of two epochs"
+	done
+	inside_ce=$(sed -n 's/^Epoch\[0\] Batch \[4\]\tValidation-cross-entropy=//p' "$log")
+	[ "$(grep '"validation"' I.jsonl | sed 's/.*"step": \([0-9]*\),.*/\1/' | tr '\n' ' ')" = "4 8 10 14 18 20 " ] ||
+		fail "other steps in the file of metrics: $(cat I.jsonl)"
+	grep -P '^Epoch.*\tValidation-cross' "$log" >saved
+	train "$ranks" $inside --model-prefix J --validate-steps 4 # which ends steps that no save ends
+	grep -P '^Epoch.*\tValidation-cross' "$log" | cmp saved - || fail "other losses where nothing is saved: $store"
+	train "$ranks" $inside --model-prefix K
+	cmp I-0002.h5 K-0002.h5 && cmp J-0002.h5 K-0002.h5 || fail "validation changes training: $store"
+	train "$ranks" --evaluate --load I-0000-000004.h5 --data-dir set --log-prefix none --log-time 0 \
+		${store%% --update*}
+	expect "^I-0000-000004.h5: accuracy .*, cross-entropy $inside_ce;"
+	rm I.jsonl
+done
+train 1 $mlp --num-epochs 1 --validate-steps 20
+expect '^warning: --validate-steps 20: an epoch has 20 steps, so that there is no validation inside it'
+expect_none '^Epoch.*Batch \[\d+\]\tValidation'
+train 1 $mlp --num-epochs 1 --validate-steps 15 --log-format plain
+expect '^epoch 1, step 15 of 20: validation loss \d\.\d{4}, accuracy \d\.\d{4}$'
+
 part "a run that is halted before a validation"
 # An update takes an epoch: a signal comes in one.
 slow="--network lenet --data-dir set --num-examples 40 --batch-size 40 --max-val-samples 10 --lr 0.1 --num-epochs 3
@@ -96,11 +125,18 @@ cmp F-0003.h5 G-0003.h5 || fail "the resumed run has other bits"
 [ "$(readlink F-best | tr F G)" = "$(readlink G-best)" ] || fail "another best epoch: $(readlink G-best)"
 
 part "wrong use"
-for wrong in '--early-stopping 2' '--max-val-samples 2' '--validate-every 2' '--best-metric loss'; do
+for wrong in '--early-stopping 2' '--max-val-samples 2' '--validate-every 2' '--validate-steps 2' \
+	'--best-metric loss'; do
 	run_limited 60 3 --network mlp --benchmark 1 --num-batches 1 $wrong
 	[ $status = 2 ] || fail "exit status $status of $wrong without validation"
 	expect_count 1 "error: $wrong.*it needs validation data"
 done
+run_limited 60 3 $mlp --kv-store dist_async --num-servers 1 --validate-steps 2
+expect 'error: --validate-steps 2 .*its workers are at different steps'
+run_limited 60 1 $mlp --profile --validate-steps 2
+expect 'error: --validate-steps 2 with --profile'
+run_limited 60 2 $mlp --kv-store dist_sharded --sync-period 2 --validate-steps 2
+expect 'error: --validate-steps 2 .*workers have weights of their own'
 run_limited 60 1 $mlp --best-metric top-k
 expect 'error: --best-metric top-k needs --top-k K above 0'
 finish

@@ -191,18 +191,18 @@ PRETEND_PEERS=peers same --gpus 0,1 --kv-store device
 [ "$(sort -u peers | tr '\n' ,)" = "0 1,1 0," ] || fail "access between GPUs: $(tr '\n' , <peers), and not 0 1,1 0"
 PRETEND_NO_PEERS=1 same --gpus 0,1 --kv-store device
 
-part "validation has the epoch's weights"
+part "validation has the weights after its step, and the next step its own samples"
 small_set data 240 60
-# validate FILE OPTIONS: its losses, an epoch a line
+# validate FILE OPTIONS: its losses, three an epoch
 validate() {
 	train 1 --network mlp --data-dir data --num-epochs 3 --lr 0.1 --batch-size 24 --log-prefix none --log-time 0 \
-		"${@:2}"
-	sed -n 's/^Epoch\[.\] Validation-cross-entropy=//p' "$log" >$1
+		--validate-steps 4 "${@:2}"
+	sed -n "s/^Epoch.*[[:blank:]]Validation-cross-entropy=//p" "$log" >$1
 }
 validate wanted.txt --devices cpu:0
-for devices in 0 0,1; do
-	validate got.txt --gpus $devices --kv-store local
-	paste wanted.txt got.txt | awk '$1 - $2 < 1e-4 && $2 - $1 < 1e-4 { n++ } END { exit n != 3 }' ||
+for devices in "0 --kv-store local" "0,1 --kv-store local" "0,1 --kv-store device"; do
+	validate got.txt --gpus $devices
+	paste wanted.txt got.txt | awk '$1 - $2 < 1e-4 && $2 - $1 < 1e-4 { n++ } END { exit n != 9 }' ||
 		fail "--gpus $devices: losses of $(tr '\n' ' ' <got.txt), and $(tr '\n' ' ' <wanted.txt) on the CPU"
 done
 

@@ -221,7 +221,7 @@ struct conf {
 	struct mu_limits limits;
 	double target_accuracy;
 	const char *best_metric; /* NULL: by the network */
-	long early_stopping, validate_every, max_val_samples;
+	long early_stopping, validate_every, validate_steps, max_val_samples;
 	enum conf_summary summary;
 	const char *profile; /* "" or a file; NULL: none */
 	const char *metrics_file, *tensorboard, *timeline; /* NULL: none */

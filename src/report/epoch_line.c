@@ -162,11 +162,20 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 }
 
 /* Without an epoch before it: of --evaluate, or of a run that has nothing left to train. */
-static void validation(struct report_observer *o, size_t epoch, const struct mu_metrics *m)
+static void validation(struct report_observer *o, size_t epoch, size_t done,
+		       const struct mu_metrics *m)
 {
 	struct lines *l = o->state;
 
-	(void)epoch;
+	if (done > 0) {
+		write_line(o); /* of the epoch before */
+		mu_log_status("");
+		mu_log_in(MU_LOG_PLAIN, MU_LOG_INFO,
+			  "epoch %zu, step %zu of %zu: validation loss %.4f, %s %.4f", epoch + 1,
+			  done, o->view->engine->steps, loss(m), l->metric->name,
+			  l->metric->value(m));
+		return;
+	}
 	l->validated = *m;
 	l->has_validation = true;
 	if (l->pending && !*l->saved) /* of the epoch, whose file follows */

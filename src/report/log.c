@@ -70,6 +70,16 @@ static void report_metrics(const struct report_observer *o, const char *what, si
 			     shown->of[i]->value(m));
 }
 
+static void report_inside(const struct report_observer *o, size_t epoch, size_t done,
+			  const struct mu_metrics *m)
+{
+	const struct engine_metrics *shown = o->view->metrics;
+
+	for (size_t i = 0; i < shown->n; i++)
+		mu_log_mxnet("Epoch[%zu] Batch [%zu]\tValidation-%s=%f", epoch, done,
+			     shown->printed[i], shown->of[i]->value(m));
+}
+
 static void epoch(struct report_observer *o, const struct report_window *w)
 {
 	const struct conf *v = o->view->engine->conf;
@@ -88,9 +98,13 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 		mu_log_mxnet("Epoch[%zu] Exposed communication=%.3f", w->epoch, w->comm_seconds);
 }
 
-static void validation(struct report_observer *o, size_t epoch, const struct mu_metrics *m)
+static void validation(struct report_observer *o, size_t epoch, size_t done,
+		       const struct mu_metrics *m)
 {
-	report_metrics(o, "Validation", epoch, m);
+	if (done > 0)
+		report_inside(o, epoch, done, m);
+	else
+		report_metrics(o, "Validation", epoch, m);
 }
 
 /* More than 1: computation hid some of the communication. */

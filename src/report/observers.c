@@ -75,9 +75,10 @@ void mu_report_epoch(struct report_observers *all, const struct report_window *w
 	CALL_EACH(all, epoch, w);
 }
 
-void mu_report_validation(struct report_observers *all, size_t epoch, const struct mu_metrics *m)
+void mu_report_validation(struct report_observers *all, size_t epoch, size_t done,
+			  const struct mu_metrics *m)
 {
-	CALL_EACH(all, validation, epoch, m);
+	CALL_EACH(all, validation, epoch, done, m);
 }
 
 void mu_report_save(const struct report_observers *all, struct checkpoint_position *at)

@@ -52,7 +52,9 @@ struct report_observer_ops {
 	void (*epoch_end)(struct report_observer *o);
 	/* Then: the epoch's metrics are known. */
 	void (*epoch)(struct report_observer *o, const struct report_window *w);
-	void (*validation)(struct report_observer *o, size_t epoch, const struct mu_metrics *m);
+	/* Of an epoch, or inside it after `done` of its steps; done = 0: after all of them. */
+	void (*validation)(struct report_observer *o, size_t epoch, size_t done,
+			   const struct mu_metrics *m);
 	/* Add the observer's state to a checkpoint. */
 	void (*save)(const struct report_observer *o, struct checkpoint_position *at);
 
@@ -78,7 +80,8 @@ void mu_report_validating(struct report_observers *all, size_t done, size_t step
 void mu_report_window(struct report_observers *all, const struct report_window *w);
 void mu_report_epoch_end(struct report_observers *all);
 void mu_report_epoch(struct report_observers *all, const struct report_window *w);
-void mu_report_validation(struct report_observers *all, size_t epoch, const struct mu_metrics *m);
+void mu_report_validation(struct report_observers *all, size_t epoch, size_t done,
+			  const struct mu_metrics *m);
 void mu_report_save(const struct report_observers *all, struct checkpoint_position *at);
 enum mu_status mu_report_end(struct report_observers *all);
 

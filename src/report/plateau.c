@@ -44,13 +44,16 @@ static void close(struct report_observer *o)
 	mu_free(o->state);
 }
 
-static void validation(struct report_observer *o, size_t epoch, const struct mu_metrics *m)
+static void validation(struct report_observer *o, size_t epoch, size_t done,
+		       const struct mu_metrics *m)
 {
 	const struct conf_schedule *s = &o->view->engine->conf->schedule;
 	const double perplexity = exp(m->log_loss / m->predictions);
 	struct plateau *p = o->state;
 
 	(void)epoch;
+	if (done > 0)
+		return;
 	if (p->rate == 0) { /* the first validation */
 		p->rate = 1;
 		p->best = perplexity;

@@ -125,11 +125,13 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 		add(o, &record, &w->metrics, w);
 }
 
-static void validation(struct report_observer *o, size_t epoch, const struct mu_metrics *m)
+static void validation(struct report_observer *o, size_t epoch, size_t done,
+		       const struct mu_metrics *m)
 {
 	struct report_numbers record = {.event = "validation", .epoch = epoch};
+	const size_t steps = o->view->engine->steps;
 
-	record.step = (epoch + 1) * o->view->engine->steps;
+	record.step = epoch * steps + (done > 0 ? done : steps);
 	add(o, &record, m, NULL);
 }
 

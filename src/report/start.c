@@ -298,11 +298,15 @@ static void report_states(const struct mu_engine *e)
 			      e->conf->sync_period > 1 ? " on every worker" : "");
 }
 
-/* Rates that change too late. */
-static void warn_of_steps(const struct conf *v)
+/* Rates that change too late, validations that never come. */
+static void warn_of_steps(const struct conf *v, size_t steps)
 {
 	struct mu_schedule s = {.lr = 1};
 
+	if ((size_t)v->validate_steps >= steps)
+		mu_log_warn("--validate-steps %ld: an epoch has %zu steps, so that there is no "
+			    "validation inside it",
+			    v->validate_steps, steps);
 	if (!v->schedule.step_epochs || mu_schedule_parse(&s, v->schedule.step_epochs, 1) != MU_OK)
 		return;
 	if (s.n_steps > 0 && s.steps[s.n_steps - 1] >= (double)v->num_epochs)
@@ -328,7 +332,7 @@ static void report_optimizer(const struct report_view *view, size_t count)
 			      e->team.size > 1 ? "teams" : "workers");
 	if (has_rate && s->kind != CONF_SCHEDULE_CONSTANT)
 		mu_log_detail("learning rate: schedule %s", mu_conf_schedule_words[s->kind]);
-	warn_of_steps(v);
+	warn_of_steps(v, e->steps);
 	if (s->warmup_epochs > 0)
 		mu_log_detail("learning rate: %s warm-up of %g epochs from %g",
 			      mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,

@@ -19,6 +19,7 @@ struct terminal {
 	size_t columns; /* of the line */
 	double start, shown;
 	double data, comm; /* clocks at the start */
+	double aside;      /* when a validation began */
 	size_t first;      /* steps of the epoch that an earlier run did */
 	struct report_step last;
 };
@@ -120,6 +121,21 @@ static void step(struct report_observer *o, const struct report_step *s)
 		show(o, now);
 }
 
+/* A validation inside an epoch is no time of its steps. */
+static void begin_aside(struct terminal *t, double now)
+{
+	t->aside = t->shown = now;
+	t->data -= mu_clock_seconds(MU_CLOCK_DATA);
+	t->comm -= mu_report_comm_seconds();
+}
+
+static void end_aside(struct terminal *t, double now)
+{
+	t->start += now - t->aside;
+	t->data += mu_clock_seconds(MU_CLOCK_DATA);
+	t->comm += mu_report_comm_seconds();
+}
+
 static void validating(struct report_observer *o, size_t done, size_t steps)
 {
 	struct terminal *t = o->state;
@@ -127,17 +143,19 @@ static void validating(struct report_observer *o, size_t done, size_t steps)
 	char line[LINE_BYTES], eta[32];
 
 	if (done == 1)
-		t->start = t->shown = now;
+		begin_aside(t, now);
 	if (now - t->shown < SHOW_SECONDS && done < steps)
 		return;
 	t->shown = now;
-	put_time(eta, sizeof eta, (now - t->start) * (double)(steps - done) / (double)done);
+	put_time(eta, sizeof eta, (now - t->aside) * (double)(steps - done) / (double)done);
 	snprintf(line, sizeof line, "validation %.0f%% eta %s", 100 * part, eta);
 	if (strlen(line) >= t->columns)
 		line[t->columns - 1] = '\0';
 	mu_log_status(line);
-	if (done == steps)
-		mu_log_status(""); /* the results follow */
+	if (done < steps)
+		return;
+	mu_log_status(""); /* the results follow */
+	end_aside(t, now);
 }
 
 static void epoch_end(struct report_observer *o)

@@ -14,6 +14,7 @@
 #include "engine/lives.h"
 #include "engine/metrics.h"
 #include "evaluate.h"
+#include "validate.h"
 
 /* ---- a step ---- */
 
@@ -299,6 +300,7 @@ static enum mu_status begin_steps(struct train_fit *f)
 	mu_train_batch_forget(f->batches);
 	f->total = f->window = (struct mu_metrics){0};
 	f->before = f->window_before = 0;
+	f->aside = (struct train_seconds){0};
 	f->saved = 0;
 	f->first = f->done = resumes ? f->from->step : 0;
 	f->window_first = resumes ? f->from->window_first : 0;
@@ -326,6 +328,7 @@ static enum mu_status train_steps(struct train_fit *f)
 		MU_TRY(observe_step(f));
 		MU_TRY(checkpoint_due(f));
 		halt = mu_train_halt_is_due(f->halt, f->done);
+		MU_TRY(halt ? MU_OK : mu_train_validate_inside(f));
 	}
 	MU_TRY(mu_checkpoint_saver_finish_shared(f->saver));
 	MU_TRY(mu_kv_meet(f->engine->kv));
@@ -351,10 +354,10 @@ static enum mu_status train_epoch(struct train_fit *f)
 	mu_train_guard_report(f->guard, what);
 	if (!f->early)
 		MU_TRY(mu_kv_fetch(f->engine->kv));
-	epoch.seconds = mu_now() - start;
+	epoch.seconds = mu_now() - start - f->aside.all;
 	mu_report_epoch_end(f->observers);
-	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA);
-	epoch.comm_seconds += mu_report_comm_seconds();
+	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA) - f->aside.data;
+	epoch.comm_seconds += mu_report_comm_seconds() - f->aside.comm;
 	if (!f->early)
 		MU_TRY(mu_train_guard_weights(f->guard));
 	mu_metrics_add(&f->total, &f->window);
@@ -373,79 +376,6 @@ out:
 
 /* ---- all epochs ---- */
 
-/* Does --validate-every say so? */
-static bool validates_epoch(const struct train_fit *f)
-{
-	const struct conf *v = f->engine->conf;
-	const size_t done = f->epoch + 1;
-
-	return f->validate &&
-	       (done % (size_t)v->validate_every == 0 || done == (size_t)v->num_epochs);
-}
-
-/* Saves make progress during validation. */
-static enum mu_status validation_step(void *context, size_t step, size_t count,
-				      const struct mu_metrics *m)
-{
-	const struct train_fit *f = context;
-
-	(void)count, (void)m;
-	mu_report_validating(f->observers, step + 1, f->validate->steps);
-	return mu_checkpoint_saver_poll(f->saver);
-}
-
-/* After epoch f->epoch. *ends: --target-accuracy or --early-stopping ends training. */
-static enum mu_status validate(struct train_fit *f, bool *ends)
-{
-	enum mu_status st = MU_OK;
-	const struct mu_topology *t = f->engine->topology;
-	double target = f->engine->conf->target_accuracy;
-	struct mu_metrics m;
-
-	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
-	MU_TRY(mu_bcast(&m, sizeof m, 0, t->peers)); /* decisions below are the same on all */
-	mu_train_best_update(f->best, f->epoch + 1, &m);
-	f->unvalidated = false;
-	mu_report_validation(f->observers, f->epoch, &m);
-	mu_train_best_report(f->best);
-	*ends = target > 0 && m.correct / m.predictions >= target;
-	if (*ends && t->index == 0)
-		mu_log_info("target accuracy %g reached: training ends", target);
-	*ends = *ends || mu_train_best_stops(f->best);
-out:
-	return st;
-}
-
-/* The run that saved the checkpoint ended before the validation of its last epoch. */
-static enum mu_status validate_pending(struct train_fit *f, bool *ends)
-{
-	enum mu_status st = MU_OK;
-
-	if (!f->validate || f->from->step > 0 || !f->from->best.pending)
-		goto out;
-	f->epoch--;
-	MU_TRY(validate(f, ends));
-	MU_TRY(mu_train_fit_save(f));
-	f->epoch++;
-out:
-	return st;
-}
-
-/* Nothing to train: validate what was loaded. */
-static enum mu_status validate_loaded(struct train_fit *f)
-{
-	enum mu_status st = MU_OK;
-	struct mu_metrics m;
-
-	if (!f->validate)
-		goto out;
-	f->epoch--;
-	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
-	mu_report_validation(f->observers, f->epoch, &m);
-out:
-	return st;
-}
-
 /* An epoch, its validation and its checkpoint. *ends: training ends. */
 static enum mu_status train_and_validate(struct train_fit *f, bool *ends)
 {
@@ -456,14 +386,14 @@ static enum mu_status train_and_validate(struct train_fit *f, bool *ends)
 	*ends = f->early;
 	if (f->early)
 		goto out;
-	f->unvalidated = validates_epoch(f);
+	f->unvalidated = mu_train_validates_epoch(f);
 	*ends = f->halt->wanted;
 	if (f->halt->wanted) {
 		MU_TRY(mu_train_fit_end_between(f, f->epoch + 1));
 		goto out;
 	}
 	if (f->unvalidated)
-		MU_TRY(validate(f, ends));
+		MU_TRY(mu_train_validate(f, ends));
 	MU_TRY(mu_train_fit_save(f)); /* behind the validation, whose results it holds */
 out:
 	return st;
@@ -477,11 +407,11 @@ enum mu_status mu_train_fit(struct train_fit *f)
 
 	f->epoch = f->from->epoch;
 	if (f->epoch == end && !f->from->best.pending) {
-		MU_TRY(validate_loaded(f));
+		MU_TRY(mu_train_validate_loaded(f));
 		goto out;
 	}
 	if (f->from->best.pending)
-		MU_TRY(validate_pending(f, &ends));
+		MU_TRY(mu_train_validate_pending(f, &ends));
 	else
 		ends = mu_train_best_stops(f->best);
 	for (; f->epoch < end && !ends; f->epoch++) {

@@ -11,6 +11,11 @@
 #include "halt.h"
 #include "report/observers.h"
 
+/* Of worker 0's clocks. */
+struct train_seconds {
+	double all, data, comm;
+};
+
 struct train_fit {
 	/* Set by the caller. */
 	struct mu_engine *engine; /* with its options, topology, plan and store */
@@ -34,6 +39,7 @@ struct train_fit {
 	struct mu_metrics total, window; /* of the epoch, since the last line; this worker's */
 	double before, window_before;    /* samples in them from an earlier run */
 	double window_start, window_progress, window_data, window_comm;
+	struct train_seconds aside; /* of the epoch: validation inside it */
 	size_t window_first;
 	size_t saved;        /* steps of the epoch in the last checkpoint inside it */
 	size_t saved_epochs; /* epochs in the last checkpoint after an epoch; 0: none */

@@ -335,7 +335,7 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 	seconds = mu_now() - started;
 	mu_report_epoch_end(run->observers);
 	if (!run->data->unlabelled)
-		mu_report_validation(run->observers, run->epoch, &m);
+		mu_report_validation(run->observers, run->epoch, 0, &m);
 	if (p.topology->index == 0)
 		MU_TRY(show_result(&p, &m, seconds));
 	if (p.conf->predict && p.topology->index == 0)
