@@ -80,12 +80,13 @@ out:
 	return st;
 }
 
-/* The best of several exchanges of the largest size, because this is an upper bound. */
+/* The best of all exchanges, because this is an upper bound: in one that takes long the other rank
+ * may not have run. */
 static enum mu_status measure(const struct link *link, double *rate)
 {
 	enum mu_status st = MU_OK;
 	int nbytes = LINK_LEAST, last = 0, rounds = 0;
-	double seconds, spent = 0, best = INFINITY;
+	double seconds, spent = 0;
 
 	MU_TRY(exchange(link, LINK_LEAST, &seconds));
 	for (;;) {
@@ -95,9 +96,8 @@ static enum mu_status measure(const struct link *link, double *rate)
 		MU_TRY(exchange(link, nbytes, &seconds));
 		spent += seconds;
 		rounds = nbytes == last ? rounds + 1 : 1;
-		best = rounds > 1 ? fmin(best, seconds) : seconds;
 		last = nbytes;
-		*rate = last / best;
+		*rate = fmax(*rate, nbytes / seconds);
 		if (nbytes < LINK_BYTES && spent + LINK_GROWTH * seconds < LINK_SECONDS)
 			nbytes *= LINK_GROWTH;
 		else if (rounds == LINK_ROUNDS || spent + seconds > LINK_SECONDS)
