@@ -98,7 +98,7 @@ expect '^epoch 1, step 15 of 20: validation loss \d\.\d{4}, accuracy \d\.\d{4}$'
 
 part "a run that is halted before a validation"
 # An update takes an epoch: a signal comes in one.
-slow="--network lenet --data-dir set --num-examples 40 --batch-size 40 --max-val-samples 10 --lr 0.1 --num-epochs 3
+slow="--network lenet --data-dir set --num-examples 40 --batch-size 40 --max-val-samples 10 --lr 0.1 --num-epochs 6
 	--devices ref --log-prefix none --log-time 0"
 train 1 $slow --model-prefix F
 new_mark
@@ -121,7 +121,7 @@ if [ "$pending" = 1 ]; then
 else
 	echo "the signal came in a validation"
 fi
-cmp F-0003.h5 G-0003.h5 || fail "the resumed run has other bits"
+cmp F-0006.h5 G-0006.h5 || fail "the resumed run has other bits"
 [ "$(readlink F-best | tr F G)" = "$(readlink G-best)" ] || fail "another best epoch: $(readlink G-best)"
 
 part "wrong use"

@@ -320,8 +320,8 @@ part "a host is silent"
 hosts_silence 2 || fail "cannot silence host 2"
 new_mark
 HOSTS_PATIENCE=1000 MU_TEST_PART=$run_mark refuses 1 \
-	"host $(hosts_name 2) cannot be reached by \S+: it has not answered in 2 s \(--reach\)\$" \
-	-n 4 --reach 2 -H hosts "$TRAINER" $plain
+	"host $(hosts_name 2) cannot be reached by \S+: it has not answered in 6 s \(--reach\)\$" \
+	-n 4 --reach 6 -H hosts "$TRAINER" $plain
 expect_count 1 .
 left=$(leftovers)
 [ -z "$left" ] || fail "left running: ${left//$'\n'/ }"

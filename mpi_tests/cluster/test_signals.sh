@@ -260,7 +260,7 @@ write_squeue "sleep 1000"
 failures=$((failures + $?))
 expect_count 1 'squeue does not say when job 4711 ends: No such file'
 export SLURM_JOB_END_TIME
-SLURM_JOB_END_TIME=$(($(date +%s) + 20))
+SLURM_JOB_END_TIME=$(($(date +%s) + 30))
 run_limited 60 2 $long --num-epochs 5000 --model-prefix R --halt-before 15s
 [ $status = 85 ] || fail "exit status $status of SLURM_JOB_END_TIME"
 expect "nearly over \\(--halt-before 15s\\): training ends after"

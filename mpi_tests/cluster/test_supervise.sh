@@ -302,10 +302,7 @@ if has_files; then
 	started=0
 	for who in "worker 0" "server 0"; do
 		started=$((started + 1))
-		for _ in $(seq $((300 * ${MU_TIMEOUT_SCALE:-1}))); do
-			[ "$(saved_by $started)" -gt 3 ] && break
-			sleep 0.02
-		done
+		until [ "$(saved_by $started)" -gt 3 ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
 		kill -KILL "$(sed -n "s/^node.*$who (rank [0-9]*, pid \([0-9]*\)).*/\1/p" "$log" | tail -n 1)" ||
 			fail "$who cannot be killed"
 	done

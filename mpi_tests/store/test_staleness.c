@@ -44,7 +44,7 @@ static void dawdle(const struct job *j, int s)
 			sched_yield();
 		CHECK(board->begun[v] >= last);
 	}
-	usleep(10000); /* for steps that they may not */
+	usleep(30000); /* for steps that they may not */
 }
 
 static void push(const struct job *j, const struct model *m, int s)
@@ -121,7 +121,7 @@ static void finish_late(const struct job *j)
 	while (board->pushing[0] < 2 + bound + 1 && mu_now() - start < PATIENCE)
 		sched_yield();
 	CHECK(board->pushing[0] >= 2 + bound + 1);
-	usleep(10000);
+	usleep(300000);
 }
 
 static void bound_worker(struct job *j, const struct model *m)

@@ -22,10 +22,7 @@ ended() {
 	number=$(kill -l "$signal")
 	(cd out && exec env --default-signal=INT "$BUILDDIR/$1" "${@:2}") >"$log" 2>&1 </dev/null &
 	pid=$!
-	for _ in $(seq 500); do
-		compgen -G "out/$pattern" >/dev/null && break
-		sleep 0.01
-	done
+	until compgen -G "out/$pattern" >/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
 	compgen -G "out/$pattern" >/dev/null || fail "no out/$pattern of $*"
 	kill -s "$signal" $pid
 	wait $pid

@@ -4,7 +4,7 @@
 # A folder with a configure of our own stands for the sources, and no apt-get is on the PATH. Arguments, and the
 # commands that it names in the end, which run in a folder that looks like the checkout.
 #
-# @timeout 60
+# @timeout 200
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 # configure, as far as quickstart looks: its arguments go to configured.txt, "built" shows that make ran.
@@ -92,7 +92,8 @@ mkdir -p checkout/build/data run
 ln -s "$TRAINER" checkout/build/
 small_set checkout/build/data/digits 256 64
 printf '#!/bin/sh\nexec %s "$@"\n' "$MPIRUN" >run/mpirun && chmod +x run/mpirun
-(cd checkout && PATH=$OLDPWD/run:$PATH OMP_NUM_THREADS=1 timeout 40 bash -eux ../next.sh) >"$log" 2>&1 </dev/null ||
+(cd checkout && export PATH=$OLDPWD/run:$PATH OMP_NUM_THREADS=1 &&
+	timeout $((100 * ${MU_TIMEOUT_SCALE:-1})) bash -eux ../next.sh) >"$log" 2>&1 </dev/null ||
 	{ fail "exit status $? of the commands" && show_log; }
 expect_count 2 'Epoch\[1\] Validation-accuracy='
 finish

@@ -118,8 +118,8 @@ loses() {
 	[ -z "$(leftovers)" ] || fail "processes are left after a $signal"
 }
 loses KILL
-loses STOP --comm-timeout 2
-expect 'error: .*worker 0 has waited \d\.\d s for .*worker 1 \(rank 1, [^ ]+; stopped\)'
+loses STOP --comm-timeout 6
+expect 'error: .*worker 0 has waited \d+\.\d s for .*worker 1 \(rank 1, [^ ]+; stopped\)'
 
 part "the summary"
 train 1 --network resnet --num-layers 20 --image-shape 3,28,28 --num-classes 10 --batch-size 8 --summary \
