@@ -216,8 +216,7 @@ if in_tier full && ls "$mnist"/train-images-idx3-ubyte* >/dev/null 2>&1; then
 		at_least Validation-accuracy 0.85
 	done
 else
-	echo "real MNIST: skipped, it is for check-all, and for a machine with $mnist/train-images-idx3-ubyte.gz" \
-		"(MUSTER_MNIST may name a folder)"
+	echo "real MNIST: skipped, it is for check-all, with the folder of MNIST's files in MUSTER_MNIST"
 fi
 part "placement of servers, on two nodes"
 jobs="packed:1 $(in_tier full && echo spread:2 colocated:0)"

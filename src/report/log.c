@@ -70,16 +70,6 @@ static void report_metrics(const struct report_observer *o, const char *what, si
 			     shown->of[i]->value(m));
 }
 
-static void report_inside(const struct report_observer *o, size_t epoch, size_t done,
-			  const struct mu_metrics *m)
-{
-	const struct engine_metrics *shown = o->view->metrics;
-
-	for (size_t i = 0; i < shown->n; i++)
-		mu_log_mxnet("Epoch[%zu] Batch [%zu]\tValidation-%s=%f", epoch, done,
-			     shown->printed[i], shown->of[i]->value(m));
-}
-
 static void epoch(struct report_observer *o, const struct report_window *w)
 {
 	const struct conf *v = o->view->engine->conf;
@@ -101,10 +91,11 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 static void validation(struct report_observer *o, size_t epoch, size_t done,
 		       const struct mu_metrics *m)
 {
+	char what[48] = "Validation";
+
 	if (done > 0)
-		report_inside(o, epoch, done, m);
-	else
-		report_metrics(o, "Validation", epoch, m);
+		snprintf(what, sizeof what, "Batch [%zu]\tValidation", done);
+	report_metrics(o, what, epoch, m);
 }
 
 /* More than 1: computation hid some of the communication. */

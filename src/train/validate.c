@@ -55,7 +55,7 @@ out:
 	return st;
 }
 
-/* Its time is not that of steps. */
+/* Windows and epochs count no time of it. */
 enum mu_status mu_train_validate_inside(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
