@@ -305,15 +305,19 @@ struct mu_device;
  * fewer multiplications and rounds differently (Lavin and Gray, Fast algorithms for convolutional
  * neural networks, 2016). GEMM is a matrix product over unrolled windows (Chellapilla, Puri and
  * Simard, High performance convolutional neural networks for document processing, 2006), on plain
- * layouts. AUTO: a fixed rule chooses the faster algorithm for each phase.
+ * layouts. AUTO: a fixed rule chooses the faster algorithm for each phase. ENGINE + k, with k below
+ * MU_CONVOLUTION_ENGINES: number k of the kernels that cuDNN lists for this convolution in half
+ * precision, all direct.
  */
 enum mu_convolution_algorithm {
 	MU_CONVOLUTION_AUTO,
 	MU_CONVOLUTION_DIRECT,
 	MU_CONVOLUTION_WINOGRAD,
 	MU_CONVOLUTION_GEMM,
-	MU_CONVOLUTION_ALGORITHMS
+	MU_CONVOLUTION_ALGORITHMS,
+	MU_CONVOLUTION_ENGINE = 16
 };
+enum { MU_CONVOLUTION_ENGINES = 40 };
 enum mu_convolution_phase {
 	MU_CONVOLUTION_FORWARD,
 	MU_CONVOLUTION_DATA,    /* gradient of the input */
@@ -330,7 +334,7 @@ struct mu_convolution_choice {
 };
 
 const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm);
-/* Parse "winograd" and so on; MU_ERR_USAGE with the list for an unknown name. */
+/* Parse "winograd", "engine7" and so on; MU_ERR_USAGE with the list for an unknown name. */
 enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out, const char *name);
 
 /*

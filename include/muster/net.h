@@ -399,11 +399,11 @@ size_t mu_plan_batch_size(const struct mu_plan *plan);
 
 /* Layers in order of execution. `keys` lists the keys of layer l, learnable and auxiliary. */
 size_t mu_plan_layers(const struct mu_plan *plan);
-/* Number of convolutions in the plan, and of those computed by Winograd's algorithm and by matrix
- * products, for each phase. */
+/* Number of convolutions in the plan, and of those computed by Winograd's algorithm, by matrix
+ * products, and by engines that a table names, for each phase. */
 struct mu_plan_convolutions {
 	size_t n[MU_CONVOLUTION_PHASES], winograd[MU_CONVOLUTION_PHASES],
-		gemm[MU_CONVOLUTION_PHASES];
+		gemm[MU_CONVOLUTION_PHASES], engines[MU_CONVOLUTION_PHASES];
 };
 void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolutions *counts);
 const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l);
@@ -418,6 +418,9 @@ const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text,
  * "" for layers other than convolutions, and on devices with one algorithm. */
 const char *mu_plan_layer_algorithm(const struct mu_plan *plan, size_t l, bool backward, char *text,
 				    size_t nbytes);
+/* AUTO: as "" above, or the layer does nothing in that phase. */
+enum mu_convolution_algorithm mu_plan_convolution(const struct mu_plan *plan, size_t l,
+						  enum mu_convolution_phase phase);
 enum mu_status mu_plan_forward(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l);
 /*

@@ -123,6 +123,7 @@ run_parts() {
 	part kernels 90
 	part speeds 130
 	part peer 120
+	part tuned 120
 	record fact seconds "$SECONDS"
 	report
 	echo "gpu-check: $out/gpu-check.json, $out/gpu-check.md"

@@ -106,6 +106,24 @@ speeds() {
 	[ $bad = 0 ]
 }
 
+# The first configuration by the table that --conv-algo tune makes of it, in the time that the other parts have left.
+tuned() {
+	local network dtype batch steps options gmac st table=$out/convolutions.txt
+	needs_gpu || return 77
+	[ "$(left)" -ge $((40 * scale)) ] || { echo "no time is left for it" && return 77; }
+	read -r network dtype batch steps options < <(configurations)
+	# shellcheck disable=SC2086 # words
+	ours limited 100 "$tree/trainer" $options --dtype "$dtype" --batch-size "$batch" --gpus 0 --benchmark 1 \
+		--conv-algo tune --conv-table "$table" >"$out/tune.log" 2>&1
+	st=$?
+	sed -n 's/.*--conv-algo tune: \(by the fixed rule.*\)/\1/p' "$out/tune.log"
+	[ $st = 0 ] || { tail -n 1 "$out/tune.log" && return $st; }
+	# shellcheck disable=SC2086 # words
+	gmac=$(gmac_of $options)
+	# shellcheck disable=SC2086 # words
+	speed device+tuned "$network" "$dtype" "$batch" "$steps" $options --conv-table "$table"
+}
+
 peer() {
 	local st
 	command -v python3 >/dev/null || { echo "no python3" && return 77; }

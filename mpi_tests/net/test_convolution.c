@@ -268,6 +268,7 @@ static void test_threads(void)
 
 static void test_names(void)
 {
+	static const char *const unknown[] = {"fft", "engine", "engine40", "engine01"};
 	enum mu_convolution_algorithm found;
 
 	for (int a = MU_CONVOLUTION_AUTO; a < MU_CONVOLUTION_ALGORITHMS; a++) {
@@ -275,9 +276,19 @@ static void test_names(void)
 
 		CHECK(mu_convolution_algorithm_find(&found, name) == MU_OK && (int)found == a);
 	}
-	CHECK(mu_convolution_algorithm_find(&found, "fft") == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), "auto, direct, winograd, gemm");
-	mu_trace_clear();
+	for (int k = 0; k < MU_CONVOLUTION_ENGINES; k++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "engine%d", k);
+		CHECK(mu_convolution_algorithm_find(&found, name) == MU_OK &&
+		      (int)found == MU_CONVOLUTION_ENGINE + k &&
+		      strcmp(mu_convolution_algorithm_name(found), name) == 0);
+	}
+	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+		CHECK(mu_convolution_algorithm_find(&found, unknown[i]) == MU_ERR_USAGE);
+		CHECK_HAS(mu_trace_message(), "auto, direct, winograd, gemm, engine0 to engine39");
+		mu_trace_clear();
+	}
 }
 
 static int test_all(void)

@@ -2,18 +2,20 @@
 /* @np 1 */
 /*
  * cuDNN plans every convolution of every network for GPUs that are not there: forward and both
- * gradients, alone and, where dnn_graph.h says so (Hopper: exactly there), in one kernel with what
- * stands beside them; and takes the arrays of a call, up to the call. A sixteenth of the
+ * gradients, alone and, where convolution/graph.h says so (Hopper: exactly there), in one kernel
+ * with what stands beside them; and takes the arrays of a call, up to the call. A sixteenth of the
  * convolutions in the tier quick, all in full. No GPU and no driver is needed, cuDNN is.
  */
 #include "config.h"
+
+#include <limits.h>
 
 #include <muster/base.h>
 
 #include "../lib/check.h"
 
 #ifdef HAVE_CUDA
-#include "device/cuda/dnn_graph.h"
+#include "device/cuda/convolution/graph.h"
 #include "net/graph/graph.h"
 #include "zoo_table.h"
 
@@ -34,7 +36,7 @@ enum { BATCH = 64, MAX_SHAPES = 1024, SKIP = 16 };
 
 static const struct gpu {
 	const char *name, *properties;
-	bool fuses_more; /* than dnn_graph.h says */
+	bool fuses_more; /* than graph.h says */
 } gpus[] = {
 	{"H200", PROPERTIES("NVIDIA H200", 900, 132, 232448, 1980000, 3201000, 62914560,
 			    150754820096),
@@ -141,19 +143,38 @@ static bool is_fused(enum dnn_pattern pattern)
 	return pattern != DNN_FORWARD && pattern != DNN_DATA && pattern != DNN_WEIGHTS;
 }
 
+/* For --conv-algo tune there are at least four engines, in half precision, of all that the device
+ * takes: tensors of 2^31 elements are too large. */
+static void plan_fourth(const struct cuda_api *api, const struct dnn_target *target,
+			const struct dnn_convolution *c, struct dnn_request request)
+{
+	struct dnn_plan plan;
+
+	if (c->in[0] * c->in[2] * c->in[3] * c->filters > INT_MAX)
+		return;
+	request.engine = 3;
+	CHECK(mu_dnn_plan(api, target, c, &request, &plan) == MU_OK);
+	CHECK(plan.plan);
+	mu_dnn_release(api, &plan);
+}
+
 static void plan_one(const struct cuda_api *api, const struct dnn_target *target,
 		     const struct gpu *gpu, const char *type, const struct dnn_convolution *c,
 		     enum dnn_pattern pattern, struct totals *totals)
 {
 	const bool fused = is_fused(pattern);
+	const struct dnn_request request = {
+		.pattern = pattern, .engine = DNN_FIRST, .most_bytes = (int64_t)1 << 30};
 	struct dnn_plan plan;
 
 	totals->asked++;
-	if (!CHECK(mu_dnn_plan(api, target, c, pattern, (int64_t)1 << 30, &plan) == MU_OK)) {
+	if (!CHECK(mu_dnn_plan(api, target, c, &request, &plan) == MU_OK)) {
 		mu_trace_print(stderr, "test_plans");
 		mu_trace_clear();
 		return;
 	}
+	if (!fused && c->type != CUDNN_DATA_FLOAT)
+		plan_fourth(api, target, c, request);
 	if (plan.plan) {
 		if (pattern == DNN_FORWARD_STATISTICS && totals->planned == 0)
 			run_nowhere(api, &plan);

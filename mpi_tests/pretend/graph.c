@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The graph API of the pretended cuDNN, for convolutions in one kernel with sums of their output:
- * any other graph has no plan, as where PRETEND_NO_FUSION is set. Each descriptor is a table of
- * attributes. Who sets one that its kind does not have, another type or number of values, or any
- * after it was finished, forgets one, or passes arrays that are not aligned as promised or not on
- * the GPU, is told. Of the engines offered only the last one is deterministic and direct.
+ * The graph API of the pretended cuDNN, for convolutions alone, forward and backward, and forward
+ * in one kernel with sums of the output, but where PRETEND_NO_FUSION is set: any other graph has no
+ * plan. Each descriptor is a table of attributes. Who sets one that its kind does not have, another
+ * type or number of values, or any after it was finished, forgets one, or passes arrays that are
+ * not aligned as promised or not on the GPU, is told. Of the engines offered only the last two are
+ * deterministic and direct.
  */
 #include <string.h>
 
 #include "pretend.h"
 
-enum { MAX_SET = 12, MAX_VALUES = 64, SCRATCH = 640, N_ENGINES = 3, MAX_ARRAYS = 5 };
+enum { MAX_SET = 12, MAX_VALUES = 64, MAX_ARRAYS = 5 };
+/* The first fit one; bytes of its scratch, of the next one's twice as many. */
+enum { N_ENGINES = 4, FIT = 2, SCRATCH = 640 };
 
 struct attribute {
 	cudnnBackendAttributeName_t name;
@@ -31,6 +34,7 @@ struct part {
 	cudnnHandle_t handle;
 	/* Of a plan: what it does, and which number and bytes each of its arrays has. */
 	struct pretend_convolution work;
+	int n_arrays;
 	int64_t numbers[MAX_ARRAYS], nbytes[MAX_ARRAYS], alignment[MAX_ARRAYS];
 };
 
@@ -57,14 +61,21 @@ static const struct rule {
 	RULE(CONVOLUTION, CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, 2),
 	RULE(CONVOLUTION, CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, 2),
 	RULE(CONVOLUTION, CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, 2),
-	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_CONV_DESC, PART, 1, 1),
-	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_X, PART, 1, 1),
-	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_W, PART, 1, 1),
-	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_Y, PART, 1, 1),
-	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT,
-	     1, 1),
-	RULE(OPERATION_CONVOLUTION_FORWARD, OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1,
-	     1),
+#define CONVOLUTION(kind, phase, x, w, y) \
+	RULE(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##phase##_CONV_DESC, PART, 1, 1), \
+		RULE(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##phase##_##x, PART, 1, \
+		     1), \
+		RULE(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##phase##_##w, PART, 1, \
+		     1), \
+		RULE(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##phase##_##y, PART, 1, \
+		     1), \
+		RULE(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##phase##_ALPHA, \
+		     CUDNN_TYPE_FLOAT, 1, 1), \
+		RULE(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##phase##_BETA, \
+		     CUDNN_TYPE_FLOAT, 1, 1)
+	CONVOLUTION(FORWARD, FORWARD, X, W, Y),
+	CONVOLUTION(BACKWARD_DATA, BWD_DATA, DX, W, DY),
+	CONVOLUTION(BACKWARD_FILTER, BWD_FILTER, X, DW, DY),
 	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, 1),
 	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1),
 	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_XDESC, PART, 1, 1),
@@ -196,36 +207,78 @@ static int out_size(const struct pretend_convolution *k, int i)
 	return (k->x.like.n[2 + i] + 2 * s->pad[i] - window) / s->stride[i] + 1;
 }
 
-/* What cuDNN 9.19 plans on Hopper: float16, channels and filters in eights. */
-static int is_supported(const struct pretend_convolution *k)
+/* In one kernel with sums, what cuDNN 9.19 plans on Hopper: float16, channels and filters in
+ * eights. */
+static int sums_are_supported(const struct pretend_convolution *k)
 {
 	return k->x.like.type == CUDNN_DATA_HALF && k->x.like.n[1] % 8 == 0 &&
-	       k->y.like.n[1] % 8 == 0 && k->x.like.n[1] == k->w.like.n[1];
+	       k->y.like.n[1] % 8 == 0 && k->shape.groups == 1 && !getenv("PRETEND_NO_FUSION");
 }
 
-/* A convolution, then sums of its output. */
+/* The three kinds of convolutions. */
+static const struct phase {
+	cudnnBackendDescriptorType_t kind;
+	int out;
+	cudnnBackendAttributeName_t x, w, y, shape, alpha, beta;
+} phases[] = {
+#define PHASE(kind, out, phase, x, w, y) \
+	{CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR, \
+	 out, \
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_##phase##_##x, \
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_##phase##_##w, \
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_##phase##_##y, \
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_##phase##_CONV_DESC, \
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_##phase##_ALPHA, \
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_##phase##_BETA}
+	PHASE(FORWARD, PRETEND_OUT_Y, FORWARD, X, W, Y),
+	PHASE(BACKWARD_DATA, PRETEND_OUT_X, BWD_DATA, DX, W, DY),
+	PHASE(BACKWARD_FILTER, PRETEND_OUT_W, BWD_FILTER, X, DW, DY),
+};
+enum { N_PHASES = sizeof phases / sizeof *phases };
+
+static float factor_of(const struct part *op, cudnnBackendAttributeName_t name)
+{
+	float factor;
+
+	memcpy(&factor, find(op, name)->v.bytes, sizeof factor);
+	return factor;
+}
+
+static void keep_sums(struct part *plan, const struct part *stats, const struct part *y)
+{
+	NEED(part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_XDESC) == y);
+	NEED(word_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_MODE) == CUDNN_GENSTATS_SUM_SQSUM);
+	keep_tensor(plan, 3, part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC), NULL);
+	keep_tensor(plan, 4, part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC), NULL);
+	NEED(plan->nbytes[3] == 4 * plan->work.y.like.n[1] && plan->nbytes[4] == plan->nbytes[3]);
+	plan->n_arrays = 5;
+}
+
+/* A convolution, forward also with sums of its output behind it. */
 static int compile(struct part *plan, const struct part *graph)
 {
 	const struct attribute *ops = find(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
-	const struct part *op = ops->v.pointers[0], *stats = ops->v.pointers[ops->n - 1];
+	const struct part *op = ops->v.pointers[0], *last = ops->v.pointers[ops->n - 1];
 	const struct part *shape, *y;
+	const struct phase *p = phases;
 	struct pretend_convolution *k = &plan->work;
 
-	if (ops->n != 2 || getenv("PRETEND_NO_FUSION") ||
-	    op->kind != CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
-	    stats->kind != CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR)
+	while (p < phases + N_PHASES && p->kind != op->kind)
+		p++;
+	if (p == phases + N_PHASES || ops->n > 2 ||
+	    (ops->n == 2 && (p->out != PRETEND_OUT_Y ||
+			     last->kind != CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR)))
 		return 0;
-	y = part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
-	NEED(part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_XDESC) == y);
-	NEED(word_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_MODE) == CUDNN_GENSTATS_SUM_SQSUM);
-	keep_tensor(plan, 0, part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X), &k->x);
-	keep_tensor(plan, 1, part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W), &k->w);
+	NEED(factor_of(op, p->alpha) == 1 && factor_of(op, p->beta) == 0);
+	y = part_of(op, p->y);
+	plan->n_arrays = 3;
+	keep_tensor(plan, 0, part_of(op, p->x), &k->x);
+	keep_tensor(plan, 1, part_of(op, p->w), &k->w);
 	keep_tensor(plan, 2, y, &k->y);
-	keep_tensor(plan, 3, part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC), NULL);
-	keep_tensor(plan, 4, part_of(stats, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC), NULL);
-	NEED(plan->nbytes[3] == 4 * k->y.like.n[1] && plan->nbytes[4] == plan->nbytes[3]);
-	shape = part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
-	k->shape.groups = 1;
+	if (ops->n == 2)
+		keep_sums(plan, last, y);
+	shape = part_of(op, p->shape);
+	k->shape.groups = k->x.like.n[1] / k->w.like.n[1];
 	for (int i = 0; i < 2; i++) {
 		k->shape.pad[i] = (int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)[i];
 		k->shape.stride[i] =
@@ -234,8 +287,8 @@ static int compile(struct part *plan, const struct part *graph)
 		NEED(k->y.like.n[2 + i] == out_size(k, i));
 	}
 	NEED(k->x.like.n[0] == k->y.like.n[0] && k->w.like.n[0] == k->y.like.n[1]);
-	k->out = PRETEND_OUT_Y;
-	return is_supported(k);
+	k->out = p->out;
+	return ops->n == 1 || sums_are_supported(k);
 }
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d)
@@ -254,7 +307,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d)
 		return 0;
 	case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
 		config = part_of(p, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-		NEED(config->graph && config->engine == N_ENGINES - 1);
+		NEED(config->graph && config->engine >= FIT);
+		p->engine = config->engine;
 		p->handle = find(p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)->v.pointers[0];
 		return compile(p, config->graph) ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
 	case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
@@ -275,7 +329,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const d,
 	static const cudnnBackendNumericalNote_t notes[N_ENGINES][2] = {
 		{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
 		{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_WINOGRAD},
-		{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}};
+		{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP},
+		{CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP, CUDNN_NUMERICAL_NOTE_TENSOR_CORE}};
 	const struct part *p = d;
 	struct part *to;
 
@@ -298,7 +353,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const d,
 		return 0;
 	case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
 		NEED(type == CUDNN_TYPE_INT64 && most == 1);
-		*(int64_t *)v = SCRATCH;
+		*(int64_t *)v = SCRATCH * (p->engine - FIT + 1);
 		return 0;
 	default: NEED(!"an attribute that can be read");
 	}
@@ -336,6 +391,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 				  cudnnBackendDescriptor_t pack_of)
 {
 	const struct part *plan = plan_of, *pack = pack_of;
+	const size_t scratch = (size_t)(SCRATCH * (plan->engine - FIT + 1));
 	struct pretend_convolution k = plan->work;
 	void *room;
 	int device = -1;
@@ -343,12 +399,13 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	NEED(plan->finished && plan->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
 	NEED(pack->finished && pack->kind == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 	NEED(plan->handle == h);
+	NEED(find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS)->n == plan->n_arrays);
 	k.x.data = array_of(plan, pack, 0);
 	k.w.data = array_of(plan, pack, 1);
 	k.y.data = array_of(plan, pack, 2);
-	k.sums[0] = array_of(plan, pack, 3);
-	k.sums[1] = array_of(plan, pack, 4);
+	for (int i = 3; i < plan->n_arrays; i++)
+		k.sums[i - 3] = array_of(plan, pack, i);
 	room = find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE)->v.pointers[0];
-	NEED(pretend_is_on_gpu(room, SCRATCH, &device) && device == pretend_device());
-	return pretend_put_convolution(h, &k, room, SCRATCH);
+	NEED(pretend_is_on_gpu(room, scratch, &device) && device == pretend_device());
+	return pretend_put_convolution(h, &k, room, scratch);
 }

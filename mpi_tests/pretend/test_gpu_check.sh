@@ -31,7 +31,7 @@ whole() {
 		    assert name in report, name
 	END
 }
-all="machine smoke ceilings tests sanitizer kernels speeds peer"
+all="machine smoke ceilings tests sanitizer kernels speeds peer tuned"
 
 part "pack"
 cat >configurations <<'END'
@@ -57,7 +57,7 @@ env -i HOME=/nonexistent PATH="$PWD/plain" CUDA_HOME=/nonexistent SEARCHED="$PWD
 	fail "without a GPU it ends with $?: $(tail -5 out.txt)"
 whole "$all"
 reported '^\| machine \| done \|.*missing: .*nvidia-smi ncu compute-sanitizer python3; no GPU: .*libcuda.so.1'
-for p in smoke ceilings tests sanitizer kernels speeds; do
+for p in smoke ceilings tests sanitizer kernels speeds tuned; do
 	reported "^\| $p \| skipped \| [0-9]+ \| .*libcuda.so.1: cannot open"
 done
 reported '^\| peer \| skipped \| [0-9]+ \| no python3'
@@ -125,7 +125,7 @@ SANITIZED=$PWD/sanitized CONFIGURATIONS=$PWD/configurations TESTS="test_gpu test
 	MU_TIMEOUT_SCALE=4 timeout 500 pack/gpu-check.sh run pack out >out.txt 2>&1
 [ $? = 1 ] || fail "not 1, but another status, where compute-sanitizer finds errors: $(tail -12 out.txt)"
 whole "$all"
-for p in smoke ceilings tests kernels speeds peer; do
+for p in smoke ceilings tests kernels speeds peer tuned; do
 	reported "^\| $p \| done "
 done
 reported '^\| sanitizer \| failed \| [0-9]+ \| 1 of 3 without errors, 2 with'
@@ -147,6 +147,8 @@ awk -F ' [|] ' '/^. lenet [|] float16 [|] 4 [|]/ {
 	n++
 	if (!($4 > 0 && $5 == 20 && $7 == 40 && $8 - $4 / 20 < 0.1 && $4 / 20 - $8 < 0.1 && $12 == 321)) bad++
 } END { exit bad || n != 1 }' $report || fail "the row of lenet: $(grep '^| lenet |' $report)"
+reported '^\| tuned \| done \| [0-9]+ \| by the fixed rule [0-9.]+ s, by the fastest of each layer'
+grep -q '^convolution0 ' out/convolutions.txt || fail "no table of convolutions"
 reported '^\| small \| float32 \| 2 \| [0-9]+ \| - \| 50 \| - \|'
 reported '^\| opened libpretend.so \| .*libpretend.so'
 reported '^\| libcudnn \| .*libpretend.so'

@@ -26,7 +26,7 @@ for np in $(in_tier full && echo 1 3) 2; do
 done
 
 part "all operations"
-for t in test_gpu test_versions test_recorded test_fused test_ops test_blocks \
+for t in test_gpu test_versions test_recorded test_fused test_engines test_ops test_blocks \
 	$(in_tier full && echo test_dtype) $(in_tier long && echo test_net); do
 	MU_TEST_DEVICES=gpu PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
 	grep -q '^skipped.* gpu' out && fail "$t: $(grep '^skipped' out)"
@@ -76,6 +76,21 @@ unlisted=$(PRETEND_NO_LIST=1 small_loss --network resnet --num-layers 8 --gpus 0
 [ -n "$listed" ] && [ "$listed" = "$unlisted" ] || fail "a loss of $unlisted, and $listed by the list"
 unlisted=$(PRETEND_NO_LIST=1 small_loss --network resnet --num-layers 8 --gpus 0 --dtype float16)
 [ -n "$unlisted" ] || fail "float16: no algorithm without a list"
+
+part "--conv-algo tune tries the engines of cuDNN; a table of them trains like the choice"
+resnet="--network resnet --num-layers 8 --gpus 0 --dtype float16"
+train 1 $small $resnet --conv-algo tune --conv-table tuned
+for k in 0 1 2 3; do # two, in each of cuDNN's two lists
+	expect_count 1 "^--conv-algo tune: a step of 4 samples by engine$k but for weights takes"
+	expect_count 1 "^--conv-algo tune: a step of 4 samples by engine$k for weights takes"
+done
+expect_none 'by engine4'
+[ "$(grep -cE '^[a-z_0-9]+( (auto|direct|winograd|engine[0-3])){3}$' tuned)" = 10 ] || fail "the table: $(cat tuned)"
+awk 'NR <= 4 { print; next } { print $1, "engine1 engine0 engine3" }' tuned >engines
+usual=$(small_loss $resnet --conv-algo direct)
+by_table=$(small_loss $resnet --conv-table engines)
+expect '^convolutions auto: winograd does 0 of 10 forward,.*; the table.s engine does 10, 10 and 10, direct the others$'
+[ "$usual" = "$by_table" ] || fail "a loss of $by_table by engines, and $usual without"
 
 part "sums in batch-norms"
 small_losses "--network resnet-v1 --num-layers 14"

@@ -108,9 +108,16 @@ static const char *const algorithm_names[] = {
 	[MU_CONVOLUTION_GEMM] = "gemm",
 };
 
+#define TEN(d) \
+	"engine" #d "0", "engine" #d "1", "engine" #d "2", "engine" #d "3", "engine" #d "4", \
+		"engine" #d "5", "engine" #d "6", "engine" #d "7", "engine" #d "8", "engine" #d "9"
+
+static const char *const engine_names[MU_CONVOLUTION_ENGINES] = {TEN(), TEN(1), TEN(2), TEN(3)};
+
 const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm)
 {
-	return algorithm_names[algorithm];
+	return algorithm < MU_CONVOLUTION_ENGINE ? algorithm_names[algorithm]
+						 : engine_names[algorithm - MU_CONVOLUTION_ENGINE];
 }
 
 enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out, const char *name)
@@ -122,10 +129,15 @@ enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out,
 		if (strcmp(algorithm_names[a], name) == 0)
 			goto out;
 	}
+	for (int k = 0; k < MU_CONVOLUTION_ENGINES; k++) {
+		*out = (enum mu_convolution_algorithm)(MU_CONVOLUTION_ENGINE + k);
+		if (strcmp(engine_names[k], name) == 0)
+			goto out;
+	}
 	MU_FAIL(MU_ERR_USAGE,
 		"unknown algorithm of convolutions \"%s\"; known ones: auto, direct, winograd, "
-		"gemm",
-		name);
+		"gemm, engine0 to engine%d",
+		name, MU_CONVOLUTION_ENGINES - 1);
 out:
 	return st;
 }

@@ -144,24 +144,36 @@ static void report_devices(const struct mu_engine *e)
 			    "device cpu");
 }
 
+/* "gemm does 1, 2 and 3, "; "" for none. */
+static void tell_counts(char *text, size_t nbytes, const char *name,
+			const size_t n[MU_CONVOLUTION_PHASES])
+{
+	const size_t forward = n[MU_CONVOLUTION_FORWARD], data = n[MU_CONVOLUTION_DATA];
+	const size_t weights = n[MU_CONVOLUTION_WEIGHTS];
+
+	*text = '\0';
+	if (forward + data + weights > 0)
+		snprintf(text, nbytes, "%s does %zu, %zu and %zu, ", name, forward, data, weights);
+}
+
 /* Their algorithms on the first device; the others use the same. */
 static void report_convolutions(const struct mu_engine *e)
 {
 	struct mu_plan_convolutions c;
 	enum { FORWARD = MU_CONVOLUTION_FORWARD, DATA = MU_CONVOLUTION_DATA };
 	const int weights = MU_CONVOLUTION_WEIGHTS;
-	char gemm[96] = "";
+	char gemm[96], engines[96];
 
 	mu_plan_convolutions(e->plan, &c);
 	if (c.n[FORWARD] == 0)
 		return;
-	if (c.gemm[FORWARD] + c.gemm[DATA] + c.gemm[weights] > 0)
-		snprintf(gemm, sizeof gemm, "gemm does %zu, %zu and %zu, ", c.gemm[FORWARD],
-			 c.gemm[DATA], c.gemm[weights]);
+	tell_counts(gemm, sizeof gemm, "gemm", c.gemm);
+	tell_counts(engines, sizeof engines, "the table's engine", c.engines);
 	mu_log_detail("convolutions %s: winograd does %zu of %zu forward, %zu of %zu gradients of "
-		      "data and %zu of %zu of weights; %sdirect the others",
+		      "data and %zu of %zu of weights; %s%sdirect the others",
 		      mu_conf_conv_words[e->conf->conv_algo], c.winograd[FORWARD], c.n[FORWARD],
-		      c.winograd[DATA], c.n[DATA], c.winograd[weights], c.n[weights], gemm);
+		      c.winograd[DATA], c.n[DATA], c.winograd[weights], c.n[weights], gemm,
+		      engines);
 	if (*e->conv->text)
 		mu_log_detail("convolutions by the table of %s, hash %016" PRIx64, e->conv->path,
 			      e->conv->hash);

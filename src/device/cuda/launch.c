@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launch kernels and plans of cuDNN's, and set the streams of libraries. See cuda.h. */
-#include "dnn_graph.h"
+#include "device/cuda/convolution/graph.h"
 
 #include <string.h>
 
@@ -74,6 +74,7 @@ static enum mu_status make_pack(struct cuda_device *d, struct dnn_plan *plan,
 {
 	enum mu_status st = MU_OK;
 	int64_t numbers[DNN_N_ARRAYS];
+	const int64_t n = arrays->of[DNN_SUM] ? DNN_N_ARRAYS : DNN_SUM;
 
 	for (int64_t i = 0; i < DNN_N_ARRAYS; i++)
 		numbers[i] = i + 1;
@@ -82,9 +83,9 @@ static enum mu_status make_pack(struct cuda_device *d, struct dnn_plan *plan,
 	plan->pack = NULL;
 	DNN(d, cudnnBackendCreateDescriptor, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &plan->pack);
 	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
-	    CUDNN_TYPE_INT64, DNN_N_ARRAYS, numbers);
+	    CUDNN_TYPE_INT64, n, numbers);
 	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-	    CUDNN_TYPE_VOID_PTR, DNN_N_ARRAYS, arrays->of);
+	    CUDNN_TYPE_VOID_PTR, n, arrays->of);
 	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
 	    CUDNN_TYPE_VOID_PTR, 1, &arrays->scratch);
 	DNN(d, cudnnBackendFinalize, plan->pack);

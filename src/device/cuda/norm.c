@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalisation and LRN: formulas in ref/norm.c and ref/lrn.c. */
-#include "dnn_graph.h"
+#include "cuda.h"
 
 #include <muster/base.h>
 
@@ -77,79 +77,6 @@ enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tenso
 	args->n = args->lanes * blocks_of_lane(t);
 	*lanes = (struct cuda_lanes){args->first, args->second, args->lanes, e.channels};
 	return mu_cuda_rows(d, kernel, args->n, args);
-}
-
-/* ---- sums that a convolution makes, for the batch-norm behind it ---- */
-
-static int64_t one_or(int value)
-{
-	return value ? value : 1;
-}
-
-static struct dnn_convolution describe(const struct mu_op *op)
-{
-	const struct mu_convolution *a = op->attr;
-	const size_t *n = op->inputs[0]->shape.dims;
-
-	return (struct dnn_convolution){
-		.type = mu_cuda_dnn_type(op->inputs[0]->layout),
-		.in = {(int64_t)n[0], (int64_t)n[1], (int64_t)n[2], (int64_t)n[3]},
-		.filters = a->filters,
-		.kernel = {a->kernel[0], a->kernel[1]},
-		.pad = {a->pad[0], a->pad[1]},
-		.stride = {one_or(a->stride[0]), one_or(a->stride[1])},
-		.dilate = {one_or(a->dilate[0]), one_or(a->dilate[1])},
-		.groups = one_or(a->groups),
-	};
-}
-
-static bool wants_sums(const struct cuda_device *d, const struct mu_op *op)
-{
-	const struct mu_convolution *a = op->attr;
-	enum mu_convolution_algorithm asked[MU_CONVOLUTION_PHASES];
-
-	mu_convolution_requested(d->device, op->name, asked);
-	return op->feeds_norm && op->phase == MU_PHASE_TRAIN && a->no_bias &&
-	       !op->fused_activation && asked[MU_CONVOLUTION_FORWARD] == MU_CONVOLUTION_AUTO;
-}
-
-void mu_cuda_plan_sums(struct cuda_device *d, struct mu_op *op, int64_t most_bytes,
-		       struct dnn_plan *plan)
-{
-	const struct dnn_target target = {.handle = d->dnn};
-	const struct dnn_convolution c = describe(op);
-	struct mu_tensor *out = op->outputs[0];
-
-	if (!wants_sums(d, op) || !mu_dnn_fuses(&c))
-		return;
-	mu_cuda_keep_nvrtc(&d->api);
-	if (mu_dnn_plan(&d->api, &target, &c, DNN_FORWARD_STATISTICS, most_bytes, plan) != MU_OK) {
-		mu_log_detail("%s: no sums for the batch-norm: %s", op->name, mu_trace_message());
-		mu_trace_clear();
-	}
-	if (!plan->plan)
-		return;
-	out->sums_at = mu_cuda_round(out->nbytes);
-	out->nbytes = out->sums_at + 2 * out->shape.dims[1] * sizeof(float);
-	op->algorithms[MU_CONVOLUTION_FORWARD] = MU_CONVOLUTION_DIRECT;
-	mu_log_detail("engine of %s, forward: cuDNN's engine %lld, with sums for the batch-norm, "
-		      "%.3f MB of workspace",
-		      op->name, (long long)plan->engine, (double)plan->nbytes / 1e6);
-}
-
-enum mu_status mu_cuda_forward_with_sums(struct cuda_device *d, const struct mu_op *op,
-					 struct dnn_plan *plan, const void *weights, void *scratch)
-{
-	const struct mu_tensor *out = op->outputs[0];
-	const float *sums = (const float *)(const void *)((const char *)out->data + out->sums_at);
-	const struct dnn_arrays arrays = {.of = {[DNN_W] = weights,
-						 [DNN_Y] = out->data,
-						 [DNN_X] = op->inputs[0]->data,
-						 [DNN_SUM] = sums,
-						 [DNN_SQUARES] = sums + out->shape.dims[1]},
-					  .scratch = scratch};
-
-	return mu_dnn_run(d, plan, &arrays);
 }
 
 /* ---- batch-norm ---- */

@@ -77,6 +77,14 @@ void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_co
 		backward->sample_bytes += outputs;
 }
 
+enum mu_convolution_algorithm mu_plan_convolution(const struct mu_plan *plan, size_t l,
+						  enum mu_convolution_phase phase)
+{
+	const struct mu_op *op = &plan->ops[l];
+
+	return op->kind == MU_OP_CONVOLUTION ? op->algorithms[phase] : MU_CONVOLUTION_AUTO;
+}
+
 static const char *name_of(const struct mu_op *op, enum mu_convolution_phase phase)
 {
 	return mu_convolution_algorithm_name(op->algorithms[phase]);

@@ -84,7 +84,7 @@ const char *mu_plan_layer_name(const struct mu_plan *plan, size_t l)
 
 void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolutions *counts)
 {
-	*counts = (struct mu_plan_convolutions){{0}, {0}, {0}};
+	*counts = (struct mu_plan_convolutions){.n = {0}};
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		const struct mu_op *op = &plan->ops[i];
 		bool train = plan->phase == MU_PHASE_TRAIN;
@@ -97,6 +97,7 @@ void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolution
 		for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++) {
 			counts->winograd[phase] += op->algorithms[phase] == MU_CONVOLUTION_WINOGRAD;
 			counts->gemm[phase] += op->algorithms[phase] == MU_CONVOLUTION_GEMM;
+			counts->engines[phase] += op->algorithms[phase] >= MU_CONVOLUTION_ENGINE;
 		}
 	}
 }

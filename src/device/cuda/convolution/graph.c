@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions by cuDNN's graph API: see dnn_graph.h. */
-#include "dnn_graph.h"
+/* Convolutions by cuDNN's graph API: see graph.h. */
+#include "device/cuda/convolution/graph.h"
 
 #include <string.h>
 
@@ -36,6 +36,8 @@ bool mu_dnn_fuses(const struct dnn_convolution *c)
 struct builder {
 	const struct cuda_api *api;
 	struct dnn_plan *plan;
+	const struct dnn_request *request;
+	int fit; /* engines so far */
 	enum mu_status st;
 	int64_t last_tensor; /* numbers count from 1, in the order of enum dnn_array */
 	part ops[MAX_OPS];
@@ -336,11 +338,11 @@ static bool finish(const struct cuda_api *api, const struct dnn_target *target, 
 	return false;
 }
 
-/* The first fit configuration of a list of cuDNN's. An empty list is no error. */
+/* The configuration that is wanted, if it is in this list of cuDNN's. An empty list is no error. */
 static void choose(struct builder *b, const struct dnn_target *target,
-		   const struct dnn_convolution *c, part graph, cudnnBackendHeurMode_t mode,
-		   int64_t most_bytes)
+		   const struct dnn_convolution *c, part graph, cudnnBackendHeurMode_t mode)
 {
+	const int wanted = b->request->engine;
 	part list = begin(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR), configs[MAX_CONFIGS] = {NULL};
 	const struct cuda_api *api = b->api;
 	int64_t n = 0;
@@ -360,8 +362,9 @@ static void choose(struct builder *b, const struct dnn_target *target,
 					  configs) != CUDNN_STATUS_SUCCESS)
 		goto out;
 	for (int64_t i = 0; i < n && !b->plan->plan; i++)
-		if (is_fit(api, c, configs[i], b->plan))
-			finish(api, target, configs[i], most_bytes, b->plan);
+		if (is_fit(api, c, configs[i], b->plan) &&
+		    (wanted == DNN_FIRST || wanted == b->fit++))
+			finish(api, target, configs[i], b->request->most_bytes, b->plan);
 out:
 	for (int i = 0; i < MAX_CONFIGS && configs[i]; i++)
 		api->cudnnBackendDestroyDescriptor(configs[i]);
@@ -382,14 +385,14 @@ enum mu_status mu_dnn_properties(const struct cuda_api *api, const char *json, p
 }
 
 enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *target,
-			   const struct dnn_convolution *c, enum dnn_pattern pattern,
-			   int64_t most_bytes, struct dnn_plan *out)
+			   const struct dnn_convolution *c, const struct dnn_request *request,
+			   struct dnn_plan *out)
 {
-	struct builder b = {.api = api, .plan = out};
+	struct builder b = {.api = api, .plan = out, .request = request};
 	part graph;
 
 	*out = (struct dnn_plan){.plan = NULL};
-	add_pattern(&b, c, pattern);
+	add_pattern(&b, c, request->pattern);
 	graph = begin(&b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
 	set(&b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b.n_ops,
 	    b.ops);
@@ -398,9 +401,9 @@ enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *
 		    &target->handle);
 	/* A graph that cuDNN does not know is none that it can plan. */
 	if (b.st == MU_OK && api->cudnnBackendFinalize(graph) == CUDNN_STATUS_SUCCESS) {
-		choose(&b, target, c, graph, CUDNN_HEUR_MODE_A, most_bytes);
+		choose(&b, target, c, graph, CUDNN_HEUR_MODE_A);
 		if (!out->plan)
-			choose(&b, target, c, graph, CUDNN_HEUR_MODE_FALLBACK, most_bytes);
+			choose(&b, target, c, graph, CUDNN_HEUR_MODE_FALLBACK);
 	}
 	if (b.st != MU_OK)
 		mu_dnn_release(api, out);

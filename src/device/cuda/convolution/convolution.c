@@ -3,15 +3,16 @@
  * Convolution, by cuDNN. For each phase cuDNN's heuristics list algorithms, the fastest first. The
  * first one is used that is deterministic, needs at most MOST_BYTES of scratch, and is direct
  * (Winograd and Fourier transforms round differently); then some that are not listed. If Winograd
- * is requested, its algorithms are tried before. Products are float32: no TF32. Forward may also be
- * a plan that sums the output for a batch-norm: dnn_graph.h, norm.c.
+ * is requested, its algorithms are tried before. Products are float32: no TF32. An engine of the
+ * graph API (engines.c) stands in their place where a table of convolutions names one, or where it
+ * also sums the output for a batch-norm.
  *
  * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which
  * accumulate in float32. Weights are rounded and transposed, and their gradient is converted back:
  * parameters stay plain float32. layout.c does so for many convolutions at once, in memory that
  * each keeps during a step; without that memory each call does it, in the scratch.
  */
-#include "dnn_graph.h"
+#include "device/cuda/convolution/graph.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ struct convolution {
 	cudnnFilterDescriptor_t weight;
 	cudnnConvolutionDescriptor_t shape;
 	struct choice choices[MU_CONVOLUTION_PHASES];
-	struct dnn_plan with_sums; /* forward, where it is planned, in place of the choice */
+	struct dnn_plan engines[MU_CONVOLUTION_PHASES]; /* where planned, in place of the choice */
 	/* Scratch: weights or their gradient in `layout`, 0 and NULL if they are plain; then
 	 * cuDNN's workspace. */
 	const struct cuda_layout *layout;
@@ -209,15 +210,24 @@ static void log_choice(const struct mu_op *op, enum mu_convolution_phase phase)
 	};
 	const struct convolution *c = op->impl;
 	const struct choice *choice = &c->choices[phase];
+	const struct dnn_plan *engine = &c->engines[phase];
 
-	mu_log_detail("engine of %s, %s: cuDNN's algorithm %d, %s, %.3f MB of workspace", op->name,
-		      phases[phase], choice->algorithm,
-		      choice->math == CUDNN_FMA_MATH ? "no tensor cores" : "tensor cores",
-		      (double)choice->nbytes / 1e6);
+	if (engine->plan)
+		mu_log_detail("engine of %s, %s: cuDNN's engine %lld%s, %.3f MB of workspace",
+			      op->name, phases[phase], (long long)engine->engine,
+			      phase == MU_CONVOLUTION_FORWARD && op->outputs[0]->sums_at
+				      ? ", with sums for the batch-norm"
+				      : "",
+			      (double)engine->nbytes / 1e6);
+	else
+		mu_log_detail("engine of %s, %s: cuDNN's algorithm %d, %s, %.3f MB of workspace",
+			      op->name, phases[phase], choice->algorithm,
+			      choice->math == CUDNN_FMA_MATH ? "no tensor cores" : "tensor cores",
+			      (double)choice->nbytes / 1e6);
 }
 
-static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
-			     enum mu_convolution_phase phase)
+static enum mu_status choose_algorithm(struct cuda_device *d, struct mu_op *op,
+				       enum mu_convolution_phase phase)
 {
 	enum mu_status st = MU_OK;
 	struct convolution *c = op->impl;
@@ -238,24 +248,26 @@ static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
 			"%s (convolution): cuDNN has no direct algorithm that gives the same bits "
 			"in every run; another kernel, stride or number of groups is needed",
 			op->name);
-	log_choice(op, phase);
 	op->algorithms[phase] = choice->winograd ? MU_CONVOLUTION_WINOGRAD : MU_CONVOLUTION_DIRECT;
-	if (c->weight_nbytes + choice->nbytes > op->scratch_nbytes)
-		op->scratch_nbytes = c->weight_nbytes + choice->nbytes;
 out:
 	return st;
 }
 
-static enum mu_status choose_forward(struct cuda_device *d, struct mu_op *op)
+static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
+			     enum mu_convolution_phase phase)
 {
 	enum mu_status st = MU_OK;
 	struct convolution *c = op->impl;
+	struct dnn_plan *engine = &c->engines[phase];
+	size_t nbytes;
 
-	mu_cuda_plan_sums(d, op, (int64_t)MOST_BYTES, &c->with_sums);
-	if (!c->with_sums.plan)
-		MU_TRY(choose(d, op, MU_CONVOLUTION_FORWARD));
-	else
-		op->scratch_nbytes = c->weight_nbytes + (size_t)c->with_sums.nbytes;
+	mu_cuda_plan_engine(d, op, phase, (int64_t)MOST_BYTES, engine);
+	if (!engine->plan)
+		MU_TRY(choose_algorithm(d, op, phase));
+	log_choice(op, phase);
+	nbytes = engine->plan ? (size_t)engine->nbytes : c->choices[phase].nbytes;
+	if (c->weight_nbytes + nbytes > op->scratch_nbytes)
+		op->scratch_nbytes = c->weight_nbytes + nbytes;
 out:
 	return st;
 }
@@ -329,7 +341,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	if (mu_shape_n(&op->params[0].shape) <= INT_MAX)
 		op->kept_nbytes = c->weight_nbytes;
 	MU_TRY(describe(d, op, c));
-	MU_TRY(choose_forward(d, op));
+	MU_TRY(choose(d, op, MU_CONVOLUTION_FORWARD));
 	if (op->phase == MU_PHASE_TRAIN)
 		MU_TRY(choose(d, op, MU_CONVOLUTION_WEIGHTS));
 	if (op->phase == MU_PHASE_TRAIN && op->inputs[0]->needs_grad)
@@ -345,7 +357,8 @@ static void release(struct cuda_device *d, struct mu_op *op)
 {
 	struct convolution *c = op->impl;
 
-	mu_dnn_release(&d->api, &c->with_sums);
+	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
+		mu_dnn_release(&d->api, &c->engines[phase]);
 	if (c->shape)
 		d->api.cudnnDestroyConvolutionDescriptor(c->shape);
 	if (c->weight)
@@ -390,17 +403,19 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 	enum mu_status st = MU_OK;
 	struct convolution *c = op->impl;
 	const struct choice *choice = &c->choices[MU_CONVOLUTION_FORWARD];
+	struct dnn_plan *engine = &c->engines[MU_CONVOLUTION_FORWARD];
 	const void *weights;
 
 	MU_TRY(weights_of(d, op, &weights));
-	if (c->with_sums.plan) {
-		MU_TRY(mu_cuda_forward_with_sums(d, op, &c->with_sums, weights, room_of(op)));
-		goto out;
+	if (engine->plan) {
+		MU_TRY(mu_cuda_run_engine(d, op, MU_CONVOLUTION_FORWARD, engine, weights,
+					  room_of(op)));
+	} else {
+		DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
+		DNN(d, cudnnConvolutionForward, d->dnn, &one, c->in, op->inputs[0]->data, c->weight,
+		    weights, c->shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, room_of(op),
+		    choice->nbytes, &zero, c->out, op->outputs[0]->data);
 	}
-	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
-	DNN(d, cudnnConvolutionForward, d->dnn, &one, c->in, op->inputs[0]->data, c->weight,
-	    weights, c->shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, room_of(op),
-	    choice->nbytes, &zero, c->out, op->outputs[0]->data);
 	MU_TRY(mu_cuda_add_bias(d, op));
 out:
 	return st;
@@ -409,16 +424,23 @@ out:
 static enum mu_status backward_weights(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const struct convolution *c = op->impl;
+	struct convolution *c = op->impl;
 	const struct choice *choice = &c->choices[MU_CONVOLUTION_WEIGHTS];
+	struct dnn_plan *engine = &c->engines[MU_CONVOLUTION_WEIGHTS];
 	const struct mu_param *p = &op->params[0];
 	void *gradient = op->kept ? op->kept : c->layout ? op->scratch : p->grad;
 	const float *keep = op->adds && !c->layout ? &one : &zero;
 
-	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
-	DNN(d, cudnnConvolutionBackwardFilter, d->dnn, &one, c->in, op->inputs[0]->data, c->out,
-	    op->outputs[0]->grad, c->shape, (cudnnConvolutionBwdFilterAlgo_t)choice->algorithm,
-	    room_of(op), choice->nbytes, keep, c->weight, gradient);
+	if (engine->plan) {
+		MU_TRY(mu_cuda_run_engine(d, op, MU_CONVOLUTION_WEIGHTS, engine, gradient,
+					  room_of(op)));
+	} else {
+		DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
+		DNN(d, cudnnConvolutionBackwardFilter, d->dnn, &one, c->in, op->inputs[0]->data,
+		    c->out, op->outputs[0]->grad, c->shape,
+		    (cudnnConvolutionBwdFilterAlgo_t)choice->algorithm, room_of(op), choice->nbytes,
+		    keep, c->weight, gradient);
+	}
 	if (c->layout && !op->kept)
 		MU_TRY((op->adds ? mu_cuda_convert_add : mu_cuda_convert)(
 			d, &p->shape, &(struct cuda_array){gradient, c->layout},
@@ -431,14 +453,20 @@ out:
 static enum mu_status backward_data(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const struct convolution *c = op->impl;
+	struct convolution *c = op->impl;
 	const struct choice *choice = &c->choices[MU_CONVOLUTION_DATA];
+	struct dnn_plan *engine = &c->engines[MU_CONVOLUTION_DATA];
 	const struct mu_tensor *in = op->inputs[0];
 	const void *weights;
 
 	if (!in->needs_grad)
 		goto out;
 	MU_TRY(weights_of(d, op, &weights));
+	if (engine->plan) {
+		MU_TRY(mu_cuda_run_engine(d, op, MU_CONVOLUTION_DATA, engine, weights,
+					  room_of(op)));
+		goto out;
+	}
 	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
 	DNN(d, cudnnConvolutionBackwardData, d->dnn, &one, c->weight, weights, c->out,
 	    op->outputs[0]->grad, c->shape, (cudnnConvolutionBwdDataAlgo_t)choice->algorithm,

@@ -23,10 +23,10 @@
  * The gradient of x with batch-norm's behind it is not asked for: to plan that graph for an A100,
  * which has no engine for it, cuDNN 9.19 writes into freed memory.
  */
-#ifndef DEVICE_CUDA_DNN_GRAPH_H
-#define DEVICE_CUDA_DNN_GRAPH_H
+#ifndef DEVICE_CUDA_CONVOLUTION_GRAPH_H
+#define DEVICE_CUDA_CONVOLUTION_GRAPH_H
 
-#include "cuda.h"
+#include "device/cuda/cuda.h"
 
 enum dnn_pattern {
 	DNN_FORWARD,
@@ -63,8 +63,8 @@ struct dnn_target {
 enum mu_status mu_dnn_properties(const struct cuda_api *api, const char *json,
 				 cudnnBackendDescriptor_t *out);
 
-/* Arrays of the tensors of DNN_FORWARD_STATISTICS, in GPU memory, aligned to 16 bytes; sums are
- * float32. */
+/* Arrays of the tensors, y and x or their gradients, in GPU memory, aligned to 16 bytes; sums are
+ * float32, and NULL where there are none. Not for DNN_NORM. */
 enum dnn_array { DNN_W, DNN_Y, DNN_X, DNN_SUM, DNN_SQUARES, DNN_N_ARRAYS };
 struct dnn_arrays {
 	const void *of[DNN_N_ARRAYS];
@@ -81,25 +81,35 @@ struct dnn_plan {
 	int n_parts;
 };
 
+/* engine: of those that are fit, in the order of both of cuDNN's lists, this one or none; or
+ * DNN_FIRST, the first that can be planned. */
+enum { DNN_FIRST = -1 };
+struct dnn_request {
+	enum dnn_pattern pattern;
+	int engine;
+	int64_t most_bytes; /* of scratch */
+};
+
 /* MU_OK without a plan where no engine is fit. An error: cuDNN refused a descriptor. */
 enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *target,
-			   const struct dnn_convolution *c, enum dnn_pattern pattern,
-			   int64_t most_bytes, struct dnn_plan *out);
+			   const struct dnn_convolution *c, const struct dnn_request *request,
+			   struct dnn_plan *out);
 void mu_dnn_release(const struct cuda_api *api, struct dnn_plan *plan);
-/* launch.c: submit the work of a plan of DNN_FORWARD_STATISTICS. A call with the arrays of the call
- * before allocates nothing. */
+/* launch.c: submit the work of a plan. A call with the arrays of the last one allocates nothing. */
 enum mu_status mu_dnn_run(struct cuda_device *d, struct dnn_plan *plan,
 			  const struct dnn_arrays *arrays);
 
 /*
- * norm.c: plan a convolution that also sums its output for the batch-norm behind it, and make room
- * for the sums behind the output. No plan: it feeds no batch-norm in training, has a bias or an
- * activation, is asked for as another algorithm, or cuDNN has no such kernel; then batch-norm reads
- * the output once more.
+ * engines.c: plan a phase of a convolution by an engine of the graph API. That is the one that a
+ * table of convolutions names for it; or, forward, where the rule is asked for, one that also sums
+ * its output for the batch-norm behind it, with room for the sums behind the output. No plan: the
+ * caller takes another algorithm, and without sums batch-norm reads the output once more.
  */
-void mu_cuda_plan_sums(struct cuda_device *d, struct mu_op *op, int64_t most_bytes,
-		       struct dnn_plan *plan);
-enum mu_status mu_cuda_forward_with_sums(struct cuda_device *d, const struct mu_op *op,
-					 struct dnn_plan *plan, const void *weights, void *scratch);
+void mu_cuda_plan_engine(struct cuda_device *d, struct mu_op *op, enum mu_convolution_phase phase,
+			 int64_t most_bytes, struct dnn_plan *plan);
+/* weights: as the convolution reads them, or room for their gradient. */
+enum mu_status mu_cuda_run_engine(struct cuda_device *d, const struct mu_op *op,
+				  enum mu_convolution_phase phase, struct dnn_plan *plan,
+				  const void *weights, void *scratch);
 
 #endif
