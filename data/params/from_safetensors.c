@@ -225,6 +225,7 @@ enum mu_status convert_from_safetensors(const char *from, const char *to, struct
 	struct mu_safetensors *in = NULL;
 	struct mu_array_file *out = NULL;
 	struct whole *list = NULL;
+	bool heads_known = true;
 
 	*n = 0;
 	MU_TRY(mu_safetensors_open(&in, from));
@@ -243,9 +244,18 @@ enum mu_status convert_from_safetensors(const char *from, const char *to, struct
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: array \"%s\" is there, but not all of query, key and value", from,
 			list->part.name);
+	if (names.family)
+		st = convert_settings(in, names.family, out, &heads_known);
+	if (st != MU_OK)
+		mu_trace_prefix("%s: ", from);
+	MU_TRY(st);
 	st = mu_array_file_close(out, true);
 	out = NULL;
 	MU_TRY(st);
+	if (!heads_known)
+		printf("muconvert: no config.json beside %s tells how many heads of attention "
+		       "there are: give trainer --num-heads\n",
+		       from);
 out:
 	while (list)
 		forget(&list);

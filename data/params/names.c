@@ -120,6 +120,16 @@ static const char *without_prefix(const struct name_family *f, const char *their
 	return n > 0 && strncmp(theirs, f->prefix, n) == 0 ? theirs + n : theirs;
 }
 
+void name_add_prefix(const struct name_family *f, char theirs[NAME_BYTES])
+{
+	const size_t n = f->prefix ? strlen(f->prefix) : 0, m = strlen(theirs);
+
+	if (without_prefix(f, theirs) != theirs || n + m >= NAME_BYTES)
+		return;
+	memmove(theirs + n, theirs, m + 1);
+	memcpy(theirs, f->prefix, n);
+}
+
 const struct name_family *name_family_find(const char *word)
 {
 	for (int i = 0; i < N_FAMILIES; i++)

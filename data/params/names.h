@@ -33,6 +33,8 @@ bool name_to_ours(const struct name_family *family, const char *theirs, char our
 		  enum name_how *how, size_t *part);
 /* The embedding of NAME_HEAD. */
 const char *name_of_embedding(const struct name_family *family);
+/* Write the prefix that theirs may lack before a name, unless it is there. */
+void name_add_prefix(const struct name_family *family, char theirs[NAME_BYTES]);
 bool name_to_theirs(const struct name_family *family, const char *ours, size_t part,
 		    char theirs[NAME_BYTES], enum name_how *how);
 
@@ -41,6 +43,10 @@ struct name_choice {
 	bool detect;
 	const struct name_family *family;
 };
+/* settings.c: attributes of the model. The message of an error names no file. *heads_known: false
+ * if the trainer must be told how many heads there are. */
+enum mu_status convert_settings(const struct mu_safetensors *in, const struct name_family *family,
+				struct mu_array_file *out, bool *heads_known);
 enum mu_status convert_from_safetensors(const char *from, const char *to, struct name_choice names,
 					size_t *n);
 enum mu_status convert_to_safetensors(const char *from, const char *to, struct name_choice names,

@@ -23,6 +23,7 @@ struct source {
 	const char *path;
 	const struct name_family *family;
 	bool detect, checkpoint; /* of a checkpoint its parameters alone */
+	bool has_head; /* beside it, transformers expects the prefix in all other names */
 	struct item *items;
 	size_t n;
 	struct mu_params_array *arrays; /* what is written, n_arrays of them, and what of */
@@ -80,6 +81,8 @@ static enum mu_status set_arrays(struct source *s, const struct item *item)
 				"%s: array \"%s\" has no name among those of --names %s; --names "
 				"plain keeps names",
 				s->path, item->name, name_family_word(s->family));
+		if (s->has_head && how != NAME_HEAD)
+			name_add_prefix(s->family, array->name);
 		if (!shape_to_theirs(array, how))
 			MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" has not the shape of its name",
 				s->path, item->name);
@@ -160,6 +163,13 @@ enum mu_status convert_to_safetensors(const char *from, const char *to, struct n
 	MU_TRY(MU_ALLOC(s.origins, NAME_THIRDS * s.n, "table of arrays"));
 	s.n = 0;
 	MU_TRY(mu_array_file_each(s.file, add_item, &s));
+	for (size_t i = 0; s.family && i < s.n; i++) {
+		char theirs[NAME_BYTES];
+		enum name_how how;
+
+		s.has_head |= name_to_theirs(s.family, s.items[i].name, 0, theirs, &how) &&
+			      how == NAME_HEAD;
+	}
 	for (size_t i = 0; i < s.n; i++)
 		MU_TRY(set_arrays(&s, &s.items[i]));
 	MU_TRY(mu_safetensors_write(to, s.n_arrays, s.arrays, read_item, &s));

@@ -172,6 +172,10 @@ size_t mu_safetensors_n(const struct mu_safetensors *s);
 /* Array i; ndims may be 0, of one number. */
 const struct mu_params_array *mu_safetensors_array(const struct mu_safetensors *s, size_t i);
 /* Read array i as float32. MU_ERR_UNSUPPORTED unless it has F32, F16, BF16 or F64. */
+/* A member of the config.json that lies beside them, a number or a text; "": there is none, or no
+ * such file. MU_ERR_FORMAT: the file is no JSON. */
+enum mu_status mu_safetensors_setting(const struct mu_safetensors *s, const char *name, char *text,
+				      size_t nbytes);
 enum mu_status mu_safetensors_read(const struct mu_safetensors *s, size_t i, float *data);
 /* Write float32 arrays as mu_params_write does, with the metadata that PyTorch expects. */
 enum mu_status mu_safetensors_write(const char *path, size_t n,

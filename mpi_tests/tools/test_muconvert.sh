@@ -199,6 +199,9 @@ convert u.safetensors u.h5
 names u.h5 arg:h0_qkv_weight arg:h0_ln1_beta arg:wte_weight arg:head_weight
 convert u.h5 u2.safetensors
 grep -aq '"lm_head.weight": {"dtype": "F32", "shape": \[1, 1\]' u2.safetensors || fail "$(head -c 400 u2.safetensors)"
+# transformers knows the model beside a head by the prefix alone
+grep -aq '"transformer.wte.weight": ' u2.safetensors || fail "$(head -c 400 u2.safetensors)"
+grep -aq '"wte.weight": ' g2.safetensors || fail "$(head -c 400 g2.safetensors)"
 convert u2.safetensors u2.h5
 same_model u.h5 u2.h5 || fail "gpt2 with a head of its own: other weights after two conversions"
 # (3, 2) is transposed
@@ -248,6 +251,40 @@ st v.safetensors "{$(entry vit.embeddings.cls_token F32 2,2 0 16)}" "$numbers$nu
 convert v.safetensors w.h5
 expect 'error: v.safetensors: array "vit.embeddings.cls_token" has 2 dimensions; 3 are needed, the first of 1'
 
+part "what the model is"
+# summary OPTION...: of the network that m.h5 says it is
+summary() {
+	"$TRAINER" --summary --load m.h5 "$@" >"$log" 2>&1
+	expect '^gpt2, input \(1, 5, 1\), '
+	expect '^parameters 1856 in 28 arrays'
+}
+mkdir -p model
+at=0 header=''
+# add NAME SHAPE N
+add() {
+	header+=${header:+,}$(entry "$1" F32 "$2" $at $((at + 4 * $3)))
+	at=$((at + 4 * $3))
+}
+add wte.weight 7,8 56
+add wpe.weight 5,8 40
+for l in 0 1; do add h.$l.attn.c_attn.weight 8,24 192; done
+st model/model.safetensors "{$header}" "$(printf '\\0%.0s' $(seq $at))"
+convert model m.h5
+expect '^muconvert: no config.json beside model tells how many heads of attention'
+summary --num-heads 4
+echo '{"n_head": 4, "activation_function": "gelu_new"}' >model/config.json
+convert model m.h5
+expect_none 'config.json'
+summary
+"$TRAINER" --summary --load m.h5 --num-heads 2 >"$log" 2>&1 && fail "other heads than config.json's"
+echo '{"n_head": 4, "activation_function": "relu"}' >model/config.json
+convert model m.h5
+[ $status = 1 ] || fail "exit status $status of another activation"
+expect 'error: model: its config.json has "activation_function": "relu", and network gpt2 here another'
+echo '{"n_head": ' >model/config.json
+convert model m.h5
+expect 'error: model: model/config.json, byte 12: is no JSON'
+
 part "wrong safetensors"
 # refuse_st REGEX HEADER NUMBERS
 refuse_st() {
@@ -268,6 +305,7 @@ refuse_st 'array "a" leaves the file' "{$(entry a F32 2 -8 0)}" "$numbers"
 refuse_st 'array "a" has 8 bytes, and 4 by its shape and type F32' "{$(entry a F32 1 0 8)}" "$numbers"
 refuse_st 'size 0 of array "a" does not fit' "{$(entry a F32 4294967296,4294967296 0 8)}" "$numbers"
 refuse_st 'size 0 of array "a" does not fit' "{$(entry a F32 1.5 0 8)}" "$numbers"
+refuse_st 'array "a" has numbers that are too large for float32' "{$(entry a F64 1 0 8)}" '\0\0\0\0\0\0\xe0\x7f'
 refuse_st 'numbers of the unknown type "F4"' "{$(entry a F4 2 0 8)}" "$numbers"
 refuse_st 'numbers of type I64; F32, F16, BF16 and F64 can be read' "{$(entry a I64 1 0 8)}" "$numbers"
 refuse_st 'has no two data_offsets' '{"a":{"dtype":"F32","shape":[2]}}' "$numbers"
@@ -286,6 +324,12 @@ convert $index bad.h5
 printf '{"weight_map":{"aux/m":"2.safetensors","x":"2.safetensors"}}' >$index
 convert $index bad.h5
 expect 'names 2 arrays, and its files hold 1'
+printf '{"weight_map":{"aux/n":"2.safetensors"}}' >$index
+convert $index bad.h5
+expect 'array "aux/n" is not in 2.safetensors'
+printf '{"weight_map":{"aux/m":"1.safetensors","arg/a_weight":"2.safetensors"}}' >$index
+convert $index bad.h5
+expect 'array "aux/m" is not in 1.safetensors'
 printf '{"weight_map":{"aux/m":"../x.safetensors"}}' >$index
 convert $index bad.h5
 expect 'array "aux/m" names no file beside it'
@@ -302,4 +346,7 @@ same_model A-0001.h5 B.h5 || fail "other weights after two conversions"
 train 1 --network lenet --data-dir set --batch-size 20 --load B.h5 --evaluate
 run_limited 60 1 --network lenet --data-dir set --batch-size 20 --load A.params --evaluate
 expect "A.params: is not an HDF5 file; it is MXNet's: muconvert makes one of it"
+cp x.safetensors y.safetensors
+run_limited 60 1 --network lenet --data-dir set --batch-size 20 --load y.safetensors --evaluate
+expect "y.safetensors: is not an HDF5 file; muconvert makes one of safetensors"
 finish

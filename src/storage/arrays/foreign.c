@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <muster/base.h>
+
 static const struct {
 	const char *start;
 	size_t n;
@@ -23,6 +25,8 @@ const char *mu_array_file_advice(const char *path)
 
 	if (file)
 		fclose(file);
+	if (mu_stem(path, ".safetensors"))
+		return "; muconvert makes one of safetensors";
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
 		if (n >= table[i].n && memcmp(start, table[i].start, table[i].n) == 0)
 			return table[i].advice;

@@ -6,6 +6,7 @@
  */
 #include <muster/storage.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -288,6 +289,19 @@ out:
 	return st;
 }
 
+static bool holds(const struct mu_safetensors *s, const char *name, const char *file)
+{
+	const size_t n = strlen(file);
+
+	for (size_t i = 0; i < s->n; i++) {
+		const char *path = s->files[s->of[i].file].path;
+
+		if (strcmp(s->of[i].array.name, name) == 0)
+			return strlen(path) >= n && strcmp(path + strlen(path) - n, file) == 0;
+	}
+	return false;
+}
+
 static enum mu_status read_index(struct mu_safetensors *s, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -310,6 +324,11 @@ static enum mu_status read_index(struct mu_safetensors *s, const char *path)
 	if (s->n != map->n)
 		MU_FAIL(MU_ERR_FORMAT, "%s: names %lu arrays, and its files hold %zu", path,
 			(unsigned long)map->n, s->n);
+	v = mu_json_first(map);
+	for (uint32_t i = 0; i < map->n; i++, v = mu_json_next(v))
+		if (!holds(s, v->name, v->as.text))
+			MU_FAIL(MU_ERR_FORMAT, "%s: array \"%.80s\" is not in %s", path, v->name,
+				v->as.text);
 out:
 	mu_json_release(&json);
 	mu_free(text);
@@ -357,6 +376,36 @@ void mu_safetensors_close(struct mu_safetensors *s)
 	mu_free(s);
 }
 
+/* ---- settings ---- */
+
+enum mu_status mu_safetensors_setting(const struct mu_safetensors *s, const char *name, char *text,
+				      size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	const char *first = s->files[0].path, *slash = strrchr(first, '/');
+	struct mu_json_document json = {0};
+	const struct mu_json_value *v;
+	char path[PATH_BYTES], *content = NULL;
+	struct stat status;
+	size_t n;
+
+	*text = '\0';
+	snprintf(path, sizeof path, "%.*sconfig.json", slash ? (int)(slash - first) + 1 : 0, first);
+	if (stat(path, &status) != 0)
+		goto out;
+	MU_TRY(mu_file_read_whole(&content, &n, path));
+	MU_TRY(mu_json_read(&json, path, content, n));
+	v = mu_json_member(json.values, name);
+	if (v && v->type == MU_JSON_TEXT)
+		snprintf(text, nbytes, "%s", v->as.text);
+	else if (v && v->type == MU_JSON_NUMBER)
+		snprintf(text, nbytes, "%.17g", v->as.number);
+out:
+	mu_json_release(&json);
+	mu_free(content);
+	return st;
+}
+
 /* ---- arrays ---- */
 
 size_t mu_safetensors_n(const struct mu_safetensors *s)
@@ -369,8 +418,10 @@ const struct mu_params_array *mu_safetensors_array(const struct mu_safetensors *
 	return &s->of[i].array;
 }
 
-static void to_floats(int dtype, float *out, const char *in, size_t n)
+/* false: a number is too large for float32. */
+static bool to_floats(int dtype, float *out, const char *in, size_t n)
 {
+	bool fits = true;
 	double value;
 
 	if (dtype != F64)
@@ -381,7 +432,9 @@ static void to_floats(int dtype, float *out, const char *in, size_t n)
 	for (size_t i = 0; dtype == F64 && i < n; i++) {
 		memcpy(&value, in + i * sizeof value, sizeof value);
 		out[i] = (float)value;
+		fits = fits && (isfinite(out[i]) || !isfinite(value));
 	}
+	return fits;
 }
 
 enum mu_status mu_safetensors_read(const struct mu_safetensors *s, size_t i, float *data)
@@ -400,7 +453,10 @@ enum mu_status mu_safetensors_read(const struct mu_safetensors *s, size_t i, flo
 		run = n - done < BLOCK ? n - done : BLOCK;
 		MU_TRY(mu_file_read(&s->files[t->file], t->at + done * nbytes, block,
 				    run * nbytes));
-		to_floats(t->dtype, data + done, block, run);
+		if (!to_floats(t->dtype, data + done, block, run))
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s: array \"%s\" has numbers that are too large for float32",
+				s->files[t->file].path, t->array.name);
 	}
 out:
 	return st;
