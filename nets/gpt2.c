@@ -18,6 +18,7 @@ static const struct mu_transformer_preset presets[] = {
 
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
+	enum mu_status st = MU_OK;
 	struct mu_transformer s = {
 		.eps = 1e-5f, .causal = true, .activation = MU_ACTIVATION_GELU_TANH};
 	const int steps = (int)config->shape[1];
@@ -30,7 +31,12 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	struct mu_embedding tokens = {.inputs = (int)config->classes};
 	int x;
 
-	mu_transformer_choose(config, presets, sizeof presets / sizeof *presets, &s);
+	MU_TRY(mu_transformer_choose(config, presets, sizeof presets / sizeof *presets, &s));
+	if (positions.most_steps < steps)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s: sequences of %d tokens (sequence length), and %d positions "
+			"(number of positions)",
+			config->network, steps, positions.most_steps);
 	tokens.units = s.hidden;
 	x = mu_net_input(net);
 	mu_net_group(net, "embed");
@@ -43,7 +49,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	mu_net_softmax(net, x, "softmax");
 	if (config->padded)
 		mu_net_ignore_label(net, 0);
-	return MU_OK;
+out:
+	return st;
 }
 
 #define GPT2(variable, preset, text) \

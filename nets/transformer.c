@@ -5,10 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-void mu_transformer_choose(const struct mu_net_config *config,
-			   const struct mu_transformer_preset *presets, size_t n_presets,
-			   struct mu_transformer *s)
+enum mu_status mu_transformer_choose(const struct mu_net_config *config,
+				     const struct mu_transformer_preset *presets,
+				     size_t n_presets, struct mu_transformer *s)
 {
+	enum mu_status st = MU_OK;
+
 	for (size_t i = 0; i < n_presets; i++)
 		if (strcmp(presets[i].name, config->network) == 0) {
 			s->layers = presets[i].layers;
@@ -23,6 +25,13 @@ void mu_transformer_choose(const struct mu_net_config *config,
 		s->heads = (int)config->heads;
 	if (config->dropout_given)
 		s->dropout = config->dropout;
+	if (s->hidden % s->heads != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s: %d heads do not divide a width of %d (number of heads, units "
+			"of each layer)",
+			config->network, s->heads, s->hidden);
+out:
+	return st;
 }
 
 /* A product at every step. */

@@ -18,10 +18,11 @@ struct mu_transformer_preset {
 	int layers, hidden, heads;
 };
 
-/* The sizes of the network's preset; those that the configuration names replace them. */
-void mu_transformer_choose(const struct mu_net_config *config,
-			   const struct mu_transformer_preset *presets, size_t n_presets,
-			   struct mu_transformer *s);
+/* The sizes of the network's preset; those that the configuration names replace them. MU_ERR_USAGE:
+ * heads that do not divide the width. */
+enum mu_status mu_transformer_choose(const struct mu_net_config *config,
+				     const struct mu_transformer_preset *presets,
+				     size_t n_presets, struct mu_transformer *s);
 /*
  * Groups block0, block1, ...: x + attention(norm(x)), then x + layers(norm(x)) with an inner layer
  * of four times the width; then a last norm, "lnf". Weights before a sum begin smaller by sqrt(2

@@ -14,13 +14,19 @@ static const struct mu_transformer_preset presets[] = {
 
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
+	enum mu_status st = MU_OK;
 	const int patch = config->shape[1] <= MU_SMALL_IMAGE ? 4 : 16;
 	struct mu_transformer s = {.eps = 1e-6f, .activation = MU_ACTIVATION_GELU};
 	struct mu_convolution patches = {.kernel = {patch, patch}, .stride = {patch, patch}};
 	const struct mu_fully_connected head = {.units = (int)config->classes};
 	int x;
 
-	mu_transformer_choose(config, presets, sizeof presets / sizeof *presets, &s);
+	MU_TRY(mu_transformer_choose(config, presets, sizeof presets / sizeof *presets, &s));
+	if (config->shape[1] % (size_t)patch != 0 || config->shape[2] % (size_t)patch != 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s: images of %zu x %zu are no whole patches of %d x %d: another "
+			"image shape is needed",
+			config->network, config->shape[1], config->shape[2], patch, patch);
 	patches.filters = s.hidden;
 	x = mu_net_input(net);
 	mu_net_group(net, "embed");
@@ -30,7 +36,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_step(net, x, 0, "first");
 	x = mu_net_fully_connected(net, x, &head, "head");
 	mu_net_softmax(net, x, "softmax");
-	return MU_OK;
+out:
+	return st;
 }
 
 #define VIT(variable, preset, text) \

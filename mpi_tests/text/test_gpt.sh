@@ -104,7 +104,7 @@ expect 'error: --prime: token 300 is not below 2\d\d'
 refuse --sample 3 --load tok-latest --vocab numbers --prime "1 cat"
 expect 'error: --prime: "cat" is no number of a token'
 refuse $small --seq-len 41
-expect 'error: network gpt2: .*41 steps.*40'
+expect 'error: network gpt2: sequences of 41 tokens \(--seq-len\), and 40 positions \(--num-positions\)'
 refuse $small --seq-len 16 --buckets 8
 expect 'error: --seq-len 16 with --buckets 8: both say how long they are'
 refuse --network vit-tiny --benchmark 1 --num-positions 4 $plain
@@ -113,6 +113,53 @@ refuse --network vit-tiny --benchmark 1 --tie-weights 0 $plain
 expect 'error: --tie-weights 0 .*it is for transformers of text'
 refuse $gpt --vocab tok-latest
 expect 'error: --vocab tok-latest: has a tokenizer, not the words of a text'
+
+part "tokens of another tokenizer"
+tr 'a-z' 'b-za' <text.txt >other.txt
+"$BUILDDIR/tokenize" --train --vocab-size 300 other other.txt >tokenize.log || fail "no tokens: $(cat tokenize.log)"
+refuse --load tok-latest --evaluate --data-dir other $plain
+expect 'error: .*tok-\S+ was trained on the tokens of another tokenizer than those of other'
+refuse --load tok-latest --sample 3 --vocab other/tokenizer.json
+expect 'error: --vocab: tok-\S+ was trained with another tokenizer, which it holds'
+train 1 --load tok-latest --data-dir other --num-epochs 1 --lr 0.001 $plain
+expect 'warning: .*tok-\S+ was trained on the tokens of another tokenizer than those of other'
+mixed=${small/--data-dir tokens/}
+refuse $mixed --data-train tokens/train.bin --data-val other/val.bin
+expect 'error: tokens/train.bin and other/val.bin are tokens of two tokenizers'
+expect_none '^Epoch'
+mkdir bare
+cp tokens/train.bin bare/x_train.bin
+cp tokens/val.bin bare/x_val.bin
+train 1 $small --data-dir bare --num-epochs 1
+expect 'tokens of bare/x_train.bin, windows of '
+
+part "what a checkpoint says of its network"
+refuse --load tok-latest --num-heads 2 --data-dir tokens $plain
+expect 'error: --num-heads 2: .*tok-\S+ was saved with num-heads 4'
+refuse $small --num-heads 2 --load tok-latest
+expect 'error: --num-heads 2: .*tok-\S+ was saved with num-heads 4'
+refuse $small --num-heads 2 --num-epochs 31 --model-prefix tok --resume auto
+expect 'error: tok-\S+ was saved with num-heads 4, and this run has 2; --override num-heads resumes anyway'
+refuse $small --num-classes 400 --load tok-latest
+expect 'wte_weight .*; --num-classes 2\d\d$'
+refuse $small --num-positions 50 --load tok-latest
+expect 'wpe_weight \(40, 32\), not \(50, 32\); --num-positions 40$'
+refuse $small --tie-weights 0 --load tok-latest
+expect 'not in the file: arg/head_weight; --tie-weights 1$'
+tokens=$("$TRAINER" --summary --load tok-latest | grep -o 'parameters.*')
+[ "$("$TRAINER" $small --summary --seq-len 16 | grep -o 'parameters.*')" = "$tokens" ] ||
+	fail "--summary does not look at the tokens"
+python=$(find_h5py)
+if [ -n "$python" ]; then
+	"$BUILDDIR/muconvert" tok-latest bad.params >"$log" && "$BUILDDIR/muconvert" bad.params bad.h5 >"$log"
+	$python -c 'import h5py; h5py.File("bad.h5", "a")["arg/wte_weight"][5, 3] = float("nan")' || fail "no bad.h5"
+	run_limited 60 1 --network gpt2 --num-layers 1 --num-hidden 32 --num-heads 4 --num-positions 40 \
+		--load bad.h5 --vocab tokens/tokenizer.json --sample 3 --prime "the cat"
+	[ $status = 1 ] || fail "exit status $status, not 1, of weights that are not finite"
+	expect 'error: .*the network predicts no numbers'
+else
+	echo "weights that are not finite: skipped, there is no h5py"
+fi
 
 part "images"
 small_set set 400 50
@@ -124,7 +171,17 @@ part "bad input"
 refuse --predict p.csv --load tok-latest --data-dir tokens
 expect 'error: --predict .*--evaluate gives the loss'
 refuse $gpt --num-heads 3
-expect 'error: network gpt2: attention: 3 heads, .*must be a multiple of heads'
+expect 'error: network gpt2: 3 heads do not divide a width of 16 \(--num-heads, --num-hidden\)'
+refuse --network vit-tiny --benchmark 1 --image-shape 3,30,30 $plain
+expect 'error: network vit-tiny: images of 30 x 30 are no whole patches of 4 x 4'
+refuse $gpt --num-embed 8
+expect 'error: --num-embed 8 with --network gpt2: a transformer.s embedding is as wide as its layers'
+refuse --load tok-latest --sample 3 --top-k 2
+expect 'error: --top-k 2 with --sample 3: it is an accuracy; --sample-top-k draws'
+for word in top-p,sample-top-p max-new-tokens,sample prompt,prime; do
+	refuse --load tok-latest --${word%,*} 1
+	expect "error: unknown option --${word%,*}; .*--${word#*,}"
+done
 refuse --network lenet --benchmark 1 --num-heads 3 $plain
 expect 'error: --num-heads 3 with --network lenet: it is for transformers'
 refuse $gpt --temperature 2

@@ -261,6 +261,9 @@ static bool takes(const struct mu_option *option, const char *next)
 
 	if (!next || strncmp(next, "--", 2) == 0)
 		return false;
+	/* Without a value, too, it takes no short option: "--profile -q". */
+	if (takes_nothing(option) && *next == '-' && isalpha((unsigned char)next[1]))
+		return false;
 	return !flag || find_truth(next) || (option->min < 0 && strcmp(next, "-1") == 0);
 }
 

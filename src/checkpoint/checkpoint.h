@@ -159,6 +159,9 @@ struct checkpoint_classes {
 	char *text;
 };
 /* Not collective. Release it afterwards. */
+/* *same: the file has no tokenizer, or this one. */
+enum mu_status mu_checkpoint_tokenizer_compare(const char *path, const struct mu_tokenizer *t,
+					       bool *same);
 enum mu_status mu_checkpoint_classes_read(struct checkpoint_classes *classes, const char *path);
 void mu_checkpoint_classes_release(struct checkpoint_classes *classes);
 

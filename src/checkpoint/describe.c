@@ -124,6 +124,28 @@ out:
 	return st;
 }
 
+enum mu_status mu_checkpoint_tokenizer_compare(const char *path, const struct mu_tokenizer *t,
+					       bool *same)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *file = NULL;
+	struct mu_tokenizer *saved = NULL;
+	char *text = NULL;
+
+	*same = true;
+	MU_TRY(mu_array_file_open_checked(&file, path));
+	MU_TRY(read_long_text(file, TOKENIZER, &text));
+	if (!text)
+		goto out;
+	MU_TRY(mu_tokenizer_from_text(&saved, path, text));
+	MU_TRY(mu_tokenizer_same(saved, t, same));
+out:
+	mu_tokenizer_free(saved);
+	mu_free(text);
+	mu_array_file_close(file, false);
+	return st;
+}
+
 /* ---- which file ---- */
 
 /* Worker 0 is not known yet: rank 0 reads. *file NULL: there is none, or it cannot be read. */
@@ -386,16 +408,20 @@ enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 		v->load && (v->evaluate || v->predict || v->text.sample > 0) && !v->skip_mismatch;
 	const bool fine_tunes = v->load && v->network && !strict;
 
-	if (!*d->path || fine_tunes || (!strict && is_foreign(d, v)))
+	if (!*d->path || (!strict && is_foreign(d, v)))
 		goto out;
 	for (size_t which = 0; which < CHECKPOINT_N_DESCRIBED; which++) {
 		const struct mu_option *option = mu_checkpoint_option(names[which]);
+		/* No array's shape tells how many heads there are. */
+		const bool hidden = which == CHECKPOINT_NUM_HEADS && v->load && !v->skip_mismatch;
 
 		if (mu_options_given(o, names[which])) {
-			if (strict)
+			if (strict || hidden)
 				MU_TRY(check_given(d, v, o, option, which));
 			continue;
 		}
+		if (fine_tunes && !hidden)
+			continue;
 		if (!is_default(option, d->of[which]) && applies(d, v, which))
 			MU_TRY(apply_one(d, o, option, which));
 	}

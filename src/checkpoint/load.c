@@ -22,7 +22,43 @@ struct load {
 	bool *fits; /* by key */
 	bool *seen; /* by key: it is in the file, of any shape */
 	struct names missing, shapes, unknown;
+	bool other; /* what does not fit has another cure than these options */
+	char cures[200];
 };
+
+/* Of a transformer of text: an option by which an array of the file fits. */
+static void note_cure(struct load *l, const char *option, size_t value)
+{
+	const size_t used = strlen(l->cures);
+	char cure[64];
+
+	snprintf(cure, sizeof cure, "--%s %zu", option, value);
+	if (!strstr(l->cures, cure))
+		snprintf(l->cures + used, sizeof l->cures - used, "%s%s", used ? " and " : "",
+			 cure);
+}
+
+static void cure_shape(struct load *l, const char *name, int ndims, const size_t *dims,
+		       const struct mu_shape *shape)
+{
+	const bool rows = ndims > 1 && ndims == shape->ndims && dims[1] == shape->dims[1];
+
+	if (rows && strcmp(name, "arg/wpe_weight") == 0)
+		note_cure(l, "num-positions", dims[0]);
+	else if (rows && (strcmp(name, "arg/wte_weight") == 0 ||
+			  strcmp(name, "arg/head_weight") == 0))
+		note_cure(l, "num-classes", dims[0]);
+	else
+		l->other = true;
+}
+
+static void cure_absence(struct load *l, const char *name, bool in_file)
+{
+	if (strcmp(name, "arg/head_weight") == 0)
+		note_cure(l, "tie-weights", in_file ? 0 : 1);
+	else
+		l->other = true;
+}
 
 static void add_name(struct names *names, const char *name)
 {
@@ -82,9 +118,11 @@ static enum mu_status match(void *context, const char *name, int ndims, const si
 		dims_text(shape->ndims, shape->dims, expected, sizeof expected);
 		snprintf(text, sizeof text, "%s %s, not %s", name, found, expected);
 		add_name(&l->shapes, text);
+		cure_shape(l, name, ndims, dims, shape);
 		return MU_OK;
 	}
 	add_name(&l->unknown, name);
+	cure_absence(l, name, true);
 	return MU_OK;
 }
 
@@ -114,6 +152,7 @@ static enum mu_status check_fit(struct load *l, bool skip_mismatch)
 			continue;
 		key_name(l->plan, k, name);
 		add_name(&l->missing, name);
+		cure_absence(l, name, false);
 	}
 	describe("of another shape", &l->shapes, text, sizeof text);
 	describe("not in the file", &l->missing, text, sizeof text);
@@ -122,8 +161,8 @@ static enum mu_status check_fit(struct load *l, bool skip_mismatch)
 		MU_FAIL(MU_ERR_FORMAT, "%s: none of its arrays fits the network%s", l->path, text);
 	if (*text && !skip_mismatch)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: it does not fit the network%s; --skip-mismatch takes what fits",
-			l->path, text);
+			"%s: it does not fit the network%s; %s", l->path, text,
+			l->other ? "--skip-mismatch takes what fits" : l->cures);
 	if (*text)
 		mu_log_warn("%s: %zu of %zu arrays are taken%s", l->path, fit, n_slices, text);
 out:
@@ -194,6 +233,26 @@ out:
 	return st;
 }
 
+/* Training may go over to another one. */
+static enum mu_status check_tokenizer(const struct mu_engine *e, const char *path)
+{
+	enum mu_status st = MU_OK;
+	const struct conf *v = e->conf;
+	const char *data = v->data_train ? v->data_train : v->data_val ? v->data_val : v->data_dir;
+	bool same;
+
+	MU_TRY(mu_checkpoint_tokenizer_compare(path, e->train->tokenizer, &same));
+	if (!same && v->evaluate)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s was trained on the tokens of another tokenizer than those of %s", path,
+			data);
+	if (!same)
+		mu_log_warn("%s was trained on the tokens of another tokenizer than those of %s",
+			    path, data);
+out:
+	return st;
+}
+
 enum mu_status mu_checkpoint_load_weights(const struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
@@ -201,6 +260,8 @@ enum mu_status mu_checkpoint_load_weights(const struct mu_engine *e)
 
 	if (!v->skip_mismatch)
 		MU_TRY(check_classes(e, v->load));
+	if (e->train->tokenizer)
+		MU_TRY(check_tokenizer(e, v->load));
 	MU_TRY(mu_load_weights(e->plan, v->load, v->skip_mismatch, mu_kv_weights(e->kv)));
 	mu_log_info("Loaded parameters of %s", v->load);
 out:

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <muster/tokens.h>
@@ -39,12 +40,29 @@ static const char *const prefixes[] = {[MU_INPUT_TRAIN] = "train", [MU_INPUT_VAL
 
 /* ---- which files ---- */
 
-/* Is this a name of a file of the part? "train.bin" may also be CIFAR-100's. */
+/* Is this a name of a file of the part: "train*.bin", or llm.c's "*_train*.bin"? "train.bin" may
+ * also be CIFAR-100's. */
 static bool is_name(const char *name, enum mu_input_part part)
 {
-	const size_t m = strlen(prefixes[part]);
+	const char *const word = prefixes[part];
+	const size_t m = strlen(word);
+	const char *last = NULL;
 
-	return strncmp(name, prefixes[part], m) == 0 && mu_stem(name, ".bin") >= m;
+	if (!mu_stem(name, ".bin"))
+		return false;
+	for (const char *p = name; (p = strchr(p, '_')); p++)
+		if (strncmp(p + 1, "train", 5) == 0 || strncmp(p + 1, "val", 3) == 0)
+			last = p + 1;
+	if (strncmp(name, "train", 5) == 0 || strncmp(name, "val", 3) == 0)
+		last = name;
+	return last && strncmp(last, word, m) == 0;
+}
+
+/* Do files of other kinds have such names? */
+static bool is_common(const char *name)
+{
+	return strcmp(name, "train.bin") == 0 ||
+	       (strncmp(name, "train", 5) != 0 && strncmp(name, "val", 3) != 0);
 }
 
 static size_t find_tokens(const char *dir, char *found, size_t nbytes)
@@ -59,7 +77,7 @@ static size_t find_tokens(const char *dir, char *found, size_t nbytes)
 		    !is_name(entry->d_name, MU_INPUT_VALIDATE))
 			continue;
 		snprintf(path, sizeof path, "%.2000s/%s", dir, entry->d_name);
-		if (strcmp(entry->d_name, "train.bin") == 0 && !mu_token_file_is(path))
+		if (is_common(entry->d_name) && !mu_token_file_is(path))
 			continue;
 		snprintf(found, nbytes, "%s", path);
 		n = 1;
@@ -138,11 +156,24 @@ out:
 
 /* ---- windows and vocabulary ---- */
 
+/* All of them stay open: as many descriptors as this process may have. */
+static void allow_files(size_t n)
+{
+	enum { OTHERS = 64 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= n + OTHERS)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static enum mu_status open_files(struct mu_input *in, struct tokens *t)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(MU_ALLOC(t->shards, t->n, "token files"));
+	allow_files(t->n);
 	for (size_t i = 0; i < t->n; i++) {
 		struct shard *s = &t->shards[i];
 
@@ -155,8 +186,9 @@ static enum mu_status open_files(struct mu_input *in, struct tokens *t)
 	}
 	if (in->n == 0)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: has %zu tokens: a window of %zu and the token after it do not fit",
-			t->paths[0], t->n_tokens, t->length);
+			"%s: has %zu tokens%s: a window of %zu and the token after it do not fit",
+			t->paths[0], t->n_tokens, t->n > 1 ? ", with the other files" : "",
+			t->length);
 out:
 	return st;
 }
@@ -197,8 +229,6 @@ static enum mu_status find_classes(struct mu_input *in, struct tokens *t)
 	size_t n;
 
 	in->classes = in->config.classes;
-	if (in->config.part == MU_INPUT_VALIDATE && in->classes > 0)
-		goto out;
 	MU_TRY(find_tokenizer(t));
 	in->tokenizer = t->tokenizer;
 	if (t->tokenizer)
@@ -341,7 +371,7 @@ static void describe_tokens(const struct mu_input *in, char *text, size_t nbytes
 const struct mu_reader mu_reader_tokens = {
 	.name = "tokens",
 	.help = "windows of tokens from files of llm.c",
-	.files = "train*.bin and val*.bin of tokens",
+	.files = "[X_]train*.bin and [X_]val*.bin of tokens",
 	.knows_classes = true,
 	.find = find_tokens,
 	.open = open_tokens,

@@ -4,6 +4,7 @@
 
 #include <muster/storage.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 struct writer {
@@ -179,5 +180,20 @@ enum mu_status mu_tokenizer_to_text(const struct mu_tokenizer *t, char **text)
 	if (fclose(f) != 0 && st == MU_OK)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the text of a tokenizer");
 out:
+	return st;
+}
+
+enum mu_status mu_tokenizer_same(const struct mu_tokenizer *a, const struct mu_tokenizer *b,
+				 bool *same)
+{
+	enum mu_status st = MU_OK;
+	char *texts[2] = {NULL, NULL};
+
+	MU_TRY(mu_tokenizer_to_text(a, &texts[0]));
+	MU_TRY(mu_tokenizer_to_text(b, &texts[1]));
+	*same = strcmp(texts[0], texts[1]) == 0;
+out:
+	free(texts[0]);
+	free(texts[1]);
 	return st;
 }

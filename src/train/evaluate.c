@@ -53,7 +53,9 @@ enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 	MU_TRY(mu_train_check_samples(m, "validation"));
 	if (!isfinite(m->cross_entropy))
 		MU_FAIL(MU_ERR_NUMERIC,
-			"validation: the loss is not finite; a lower --lr may help");
+			"validation: the loss is not finite%s",
+			e->conf->evaluate ? ": the weights, or the data, have numbers that are not"
+					  : "; a lower --lr may help");
 out:
 	return st;
 }

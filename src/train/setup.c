@@ -12,6 +12,7 @@
 
 #include <muster/base.h>
 #include <muster/notice.h>
+#include <muster/tokens.h>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/lock.h"
@@ -95,6 +96,25 @@ out:
 	return st;
 }
 
+/* The numbers of one tokenizer mean nothing to a model of another. */
+static enum mu_status check_tokenizers(const struct train_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct conf *v = run->conf;
+	bool same = true;
+
+	if (run->train.tokenizer && run->validate.tokenizer)
+		MU_TRY(mu_tokenizer_same(run->train.tokenizer, run->validate.tokenizer, &same));
+	if (!same)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s and %s are tokens of two tokenizers: make both files by one "
+			"(tokenize --tokenizer)",
+			v->data_train ? v->data_train : v->data_dir,
+			v->data_val ? v->data_val : v->data_dir);
+out:
+	return st;
+}
+
 static enum mu_status open_validation(struct train_run *run, struct mu_input_config config)
 {
 	enum mu_status st = MU_OK;
@@ -117,6 +137,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 			v->data_val ? v->data_val : v->data_dir, run->validate.shape[1],
 			run->validate.shape[2], run->train.shape[1], run->train.shape[2]);
 	MU_TRY(check_class_names(run));
+	MU_TRY(check_tokenizers(run));
 	run->has_validation = true;
 	run->engine.validate = &run->validate;
 out:

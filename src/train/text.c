@@ -22,8 +22,8 @@ static enum mu_status check_network(const struct conf *v, const struct mu_networ
 			text ? "text" : "tokens", text ? "texts" : "them");
 	if (!text && !tokens && network->reads_sequences && !v->benchmark)
 		MU_FAIL(MU_ERR_USAGE,
-			"network %s reads sequences of words: give --data-train FILE.txt, "
-			"token files, or --benchmark 1",
+			"network %s reads sequences of words: give --data-train FILE.txt or "
+			"FILE.bin of tokens, --data-dir FOLDER of token files, or --benchmark 1",
 			v->network_name);
 out:
 	return st;

@@ -78,8 +78,8 @@ int mu_net_attention(struct mu_net *net, int in, const struct mu_attention *attr
 	fault = attention_fault(attr, s);
 	if (fault)
 		return mu_net_fail(net, "%s: %d heads, %d kv_heads, an input of %s: %s", layer,
-				   attr->heads, attr->kv_heads, mu_shape_text(s, text, sizeof text),
-				   fault);
+				   attr->heads, attr->kv_heads ? attr->kv_heads : attr->heads,
+				   mu_shape_text(s, text, sizeof text), fault);
 	sizes = mu_attention_sizes(attr, s);
 	out = *s;
 	out.dims[1] = sizes.heads * sizes.d;

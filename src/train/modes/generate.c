@@ -72,8 +72,15 @@ static enum mu_status check_vocabulary(const struct writer *w, const char *path)
 	enum mu_status st = MU_OK;
 	struct mu_array_file *file = NULL;
 	char was[192], is[64];
-	bool there;
+	bool there, same = true;
 
+	if (w->words.tokenizer)
+		MU_TRY(mu_checkpoint_tokenizer_compare(path, w->words.tokenizer, &same));
+	if (!same)
+		MU_FAIL(MU_ERR_USAGE,
+			"--vocab: %s was trained with another tokenizer, which it holds: leave "
+			"--vocab out",
+			path);
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_array_file_has_text(file, "vocabulary", &there));
 	if (!there || !w->words.vocabulary)
@@ -191,8 +198,9 @@ static size_t keep_likeliest(const struct writer *w, size_t n)
 }
 
 /* From the predictions of step t. */
-static size_t draw(const struct writer *w, size_t t, size_t i)
+static enum mu_status draw(const struct writer *w, size_t t, size_t i, size_t *number)
 {
+	enum mu_status st = MU_OK;
 	const struct mu_random key = {.seed = (uint64_t)w->v->seed, .purpose = MU_RANDOM_SYNTHETIC};
 	const double temperature = w->v->text.temperature;
 	const float *p = mu_plan_probabilities(w->plan);
@@ -212,10 +220,15 @@ static size_t draw(const struct writer *w, size_t t, size_t i)
 	n = keep_likeliest(w, n);
 	for (size_t c = 0; c < n; c++)
 		sum += w->choices[c].p;
+	if (!(sum > 0 && isfinite(sum)))
+		MU_FAIL(MU_ERR_NUMERIC,
+			"--sample: the network predicts no numbers: its weights are not finite");
 	limit = sum * (double)mu_random_uniform(&key, i);
 	for (sum = w->choices[0].p; sum <= limit && k + 1 < n;)
 		sum += w->choices[++k].p;
-	return w->choices[k].number;
+	*number = w->choices[k].number;
+out:
+	return st;
 }
 
 static enum mu_status forward(struct writer *w)
@@ -261,10 +274,10 @@ static enum mu_status write_next(struct writer *w, size_t i, bool *ended)
 	enum mu_status st = MU_OK;
 	const size_t n = w->text.n < w->steps ? w->text.n : w->steps;
 	const bool remembers = w->width < w->steps;
-	size_t number;
+	size_t number = 0;
 
 	MU_TRY(remembers ? read_on(w) : read_all(w));
-	number = draw(w, remembers ? 0 : n - 1, i);
+	MU_TRY(draw(w, remembers ? 0 : n - 1, i, &number));
 	*ended = number == w->words.end;
 	if (*ended)
 		goto out;

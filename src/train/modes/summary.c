@@ -6,6 +6,7 @@
 #include <muster/comm.h>
 
 #include "conf/conf.h"
+#include "conf/text.h"
 #include "engine/engine.h"
 #include "modes.h"
 #include "train/data.h"
@@ -44,7 +45,8 @@ out:
 
 /* ---- the mode ---- */
 
-/* Of a sample: as the images that the options name, or as the options say, or the network's. */
+/* Of a sample: as the images or tokens that the options name, or as the options say, or the
+ * network's. */
 static enum mu_status find_sample(const struct conf *v, const struct mu_network *network,
 				  size_t shape[3], size_t *classes)
 {
@@ -62,7 +64,7 @@ static enum mu_status find_sample(const struct conf *v, const struct mu_network 
 
 	MU_TRY(mu_train_find_shape(v, network, shape));
 	*classes = v->num_classes ? (size_t)v->num_classes : network->classes;
-	if (v->benchmark || network->reads_sequences || (!v->data_dir && !v->data_train))
+	if (v->benchmark || mu_conf_reads_text(v) || (!v->data_dir && !v->data_train))
 		goto out;
 	MU_TRY(mu_train_choose_reader(v, network, &config));
 	MU_TRY(mu_input_open(&in, &config));
