@@ -172,6 +172,32 @@ wait $job
 status=$?
 ended 1 1
 
+part "a signal before supervise has the number of what it has begun"
+cat >at_start <<'TEXT'
+unset BASH_ENV
+set -T
+trap 'case "${FUNCNAME-} $BASH_COMMAND" in "$at child=\$!") kill -"$early" $$ && : ;; esac' DEBUG
+TEXT
+# early SIGNAL FUNCTION ARGUMENT...: it comes in the moment before the function notes the number
+early() {
+	local left
+	new_mark
+	MU_TEST_PART=$run_mark early=$1 at=$2 BASH_ENV=$PWD/at_start supervised "${@:3}" --resume auto
+	left=$(leftovers)
+	[ -z "$left" ] || fail "left running after an early $1: ${left//$'\n'/ }"
+	[ "$1" = USR1 ] || expect_count 1 "^supervise: SIG$1: not started again"
+}
+printf '#!/bin/sh\nexec sleep 30\n' >asleep
+chmod +x asleep
+for signal in TERM INT USR1; do
+	early $signal run_once --restarts 0 ./asleep
+	[ $status = $((128 + $(kill -l $signal))) ] || fail "exit status $status of an early $signal: $(cat "$log")"
+done
+anew
+acts 1 'exit 1'
+early TERM pause_for --backoff 600 ./mpirun
+ended 1 1
+
 part "in a job of a queue"
 # Tools of queues that note what they are asked for; those that take a job back end it.
 mkdir tools
