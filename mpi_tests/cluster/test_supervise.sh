@@ -229,6 +229,15 @@ in_queue() {
 	status=$?
 	ls -d supervise.* 2>/dev/null && fail "a scratch folder is left"
 }
+# warned_in_queue NAME ARGUMENT...: once more, five times at most, where the warning came before the run: before its
+# trap was set, or, of a run that fails, before it had failed
+warned_in_queue() {
+	for _ in 1 2 3 4 5; do
+		rm -f begun
+		in_queue "$@"
+		[ ! -e begun ] && ! grep -q '; restart 1 of' "$log" || return
+	done
+}
 in_queue slurm
 ended 143 1
 [ "$(cat asked)" = "scontrol requeue 7" ] || fail "of slurm was asked: $(cat asked)"
@@ -243,13 +252,13 @@ ended 85 1
 # Grid Engine has no warning for a parallel job, but one may come all the same, to all processes: one is enough.
 for words in h_rt=2 h_rt=0:0:2,arch=lx; do
 	echo $words >h_rt
-	act="trap 'exit 85' USR1; while :; do sleep 0.1; done" in_queue sge --warn-before 1
+	act="trap 'exit 85' USR1; touch begun; while :; do sleep 0.1; done" warned_in_queue sge --warn-before 1
 	ended 99 1
 	expect_count 1 '^supervise: exit status 85, .*: sge is to start the job again$'
 	[ "$(cat asked)" = "qstat -j 7" ] || fail "of sge was asked: $(cat asked)"
 done
-act="trap 'echo warned' USR1; kill -USR1 \$PPID \$\$; for i in {1..30}; do sleep 0.1; done; exit 85" \
-	in_queue sge --warn-before 1
+act="trap 'echo warned' USR1; touch begun; kill -USR1 \$PPID \$\$; for i in {1..30}; do sleep 0.1; done; exit 85" \
+	warned_in_queue sge --warn-before 1
 ended 99 1
 expect_count 1 '^warned$'
 in_queue sge --warn-before 2
@@ -259,13 +268,13 @@ expect_count 1 '^supervise: error: --warn-before 2: the job may take 2 s only'
 echo slots=2 >h_rt
 # PBS sends no warning: supervise does. A run that fails after it comes back, too.
 for n in 85 1; do
-	act="trap 'exit $n' USR1; while :; do sleep 0.1; done" in_queue pbs --warn-before 1
+	act="trap 'exit $n' USR1; touch begun; while :; do sleep 0.1; done" warned_in_queue pbs --warn-before 1
 	ended 143 1
 	expect_count 1 "^supervise: exit status ${n}[ ,].*: pbs is to start the job again\$"
 	[ "$(tail -n 1 asked)" = "qrerun 7" ] || fail "of pbs was asked: $(cat asked)"
 done
 # The warning comes while nothing runs: before another run that failed.
-act='exit 1' in_queue pbs --warn-before 1
+act='exit 1' warned_in_queue pbs --warn-before 1
 ended 143 1
 expect_count 1 "^supervise: the queue's warning: pbs is to start the job again"
 # The command says that it wants to go on, and its mpirun says 0.
