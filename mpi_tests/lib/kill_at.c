@@ -3,6 +3,7 @@
  * kill_at RANK N PREFIX COMMAND...: run the command, and on the rank RANK of a job kill it where it
  * enters its Nth system call that changes or opens a file whose name begins with PREFIX, or the
  * folder of such a file, whichever of its threads calls. N = 0: count them, into PREFIX-calls.
+ * Calls that read a lock, every few seconds, do not count: how many there are depends on the time.
  * kill_at RANK N FOLDER/ COMMAND...: the folder becomes FOLDER-taken where the command enters its
  * Nth call that changes, opens or looks at the folder or what is in it, and the command goes on.
  * Exit status: the command's; 77 where processes cannot be traced here.
@@ -11,6 +12,7 @@
 #define _GNU_SOURCE /* process_vm_readv */
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -95,13 +97,13 @@ static void read_path(pid_t pid, uint64_t at, char path[PATH_MAX])
 	path[n] = '\0';
 }
 
-static bool is_file(pid_t pid, uint64_t fd, const char *prefix)
+static bool is_file(pid_t pid, uint64_t fd, const char *prefix, char path[PATH_MAX])
 {
-	char link[64], path[PATH_MAX], here[PATH_MAX];
+	char link[64], here[PATH_MAX];
 	ssize_t n;
 
 	snprintf(link, sizeof link, "/proc/%ld/fd/%d", (long)pid, (int)fd);
-	n = readlink(link, path, sizeof path - 1);
+	n = readlink(link, path, PATH_MAX - 1);
 	if (n < 0)
 		return false;
 	path[n] = '\0';
@@ -111,6 +113,17 @@ static bool is_file(pid_t pid, uint64_t fd, const char *prefix)
 		return strncmp(path, here, strlen(here)) == 0 && path[strlen(here)] == '/' &&
 		       is_inside(path + strlen(here) + 1, prefix);
 	return begins(path, prefix) || strcmp(path, here) == 0;
+}
+
+/* Of a lock: opened to be read, or closed. See beat in checkpoint/lock.c. */
+static bool reads_lock(const struct ptrace_syscall_info *info, const char *path)
+{
+	const char *end = strrchr(path, '.');
+
+	if (!end || strcmp(end, ".lock") != 0)
+		return false;
+	return info->entry.nr == SYS_close ||
+	       (info->entry.nr == SYS_openat && (info->entry.args[2] & O_ACCMODE) == O_RDONLY);
 }
 
 static bool is_among(const struct call *c, pid_t pid, const struct ptrace_syscall_info *info,
@@ -123,9 +136,10 @@ static bool is_among(const struct call *c, pid_t pid, const struct ptrace_syscal
 	if (c->number == NOTHING)
 		return false;
 	if (c->fd != NOTHING)
-		return is_file(pid, info->entry.args[c->fd], prefix);
+		return is_file(pid, info->entry.args[c->fd], prefix, path) &&
+		       !reads_lock(info, path);
 	read_path(pid, info->entry.args[c->path], path);
-	return begins(path, prefix);
+	return begins(path, prefix) && !reads_lock(info, path);
 }
 
 /* Does this thread enter one of the calls? */
