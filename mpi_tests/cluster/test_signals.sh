@@ -59,13 +59,26 @@ end_of_job() {
 	[ -z "$left" ] || fail "left running: ${left//$'\n'/ }"
 }
 
+# signalled SIGNAL RANK|all NP ARGUMENT...: a run that gets it when it has got to the line $ready. Once more, three
+# times at most, where it was in its last epoch by then: it may have ended before the signal came.
+signalled() {
+	local signal=$1 to=$2 late=1
+	shift 2
+	for _ in 1 2 3; do
+		rm -f R-*
+		begin "$@"
+		kill -s "$signal" "$(pid_of "$to")"
+		grep -q '^Epoch\[15\]' "$log" || late=
+		end_of_job
+		[ -n "$late" ] || return
+	done
+}
+
 # halt SIGNAL RANK|all NP ARGUMENT...
 halt() {
 	local signal=$1 to=$2
+	signalled "$@"
 	shift 2
-	begin "$@"
-	kill -s "$signal" "$(pid_of "$to")"
-	end_of_job
 	[ $status = 85 ] || { fail "exit status $status, not 85, of $signal to $to, -n $*" && show_log; }
 	if [ "$to" = all ]; then to='\d+'; fi
 	expect "^SIG$signal( \\(Ctrl-C\\))? came to (worker|server) \\d+ \\(rank $to, .*\\): training ends after "
@@ -151,9 +164,7 @@ ready='^Epoch\[1\] Batch'
 
 part "nothing to save in"
 halted_without() {
-	begin "$@" $long
-	kill -s TERM "$(pid_of 0)"
-	end_of_job
+	signalled TERM 0 "$@" $long
 	[ $status = 85 ] || fail "exit status $status without --model-prefix, -n $*"
 	expect 'and nothing is saved, for that needs --model-prefix P; exit status 85'
 }
@@ -171,15 +182,26 @@ kill -s TERM "$(pid_of 0)"
 end_of_job
 [ $status = 85 ] || fail "exit status $status of a signal at the start"
 
+# is_pending PID: has it a signal of its own that it has not taken? No other program is begun, for that takes time.
+is_pending() {
+	local name value
+	while read -r name value; do
+		[ "$name" != ShdPnd: ] || break
+	done <"/proc/$1/status"
+	[ "$name" = ShdPnd: ] && [ "${value//0/}" != '' ]
+} 2>/dev/null
+
 part "two signals"
 # A rank that waits for one that is stopped never ends its step.
 begin 2 --kv-store dist_sharded $long
 pid=$(pid_of 0)
-kill -s STOP "$(pid_of 1)"
-sleep 0.1
+other=$(pid_of 1)
+kill -s STOP "$other"
+until grep -q '^State:.T' /proc/"$other"/status; do sleep 0.01; done
 kill -s TERM "$pid"
-sleep 0.1
+while is_pending "$pid"; do :; done
 kill -s TERM "$pid" # the same one, by another way
+while is_pending "$pid"; do :; done
 sleep 1.3
 kill -0 "$pid" 2>/dev/null || fail "a signal that comes twice at once ends the job"
 kill -s TERM "$pid"
