@@ -5,13 +5,7 @@
  * one: gradients as near to ref's in float32 as by cuDNN's own choice. A number that no engine has
  * is direct. With bias and activation, with stride, with groups, with a batch-norm behind.
  */
-#include <string.h>
-
-#include <muster/base.h>
-#include <muster/device.h>
-#include <muster/net.h>
-
-#include "../lib/check.h"
+#include "one_step.h"
 
 enum { BATCH = 4, CHANNELS = 8, SIDE = 6, CLASSES = 3, LAYERS = 4, NO_ENGINE = 39 };
 
@@ -45,24 +39,16 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 static const struct mu_network network = {
 	.name = "engines", .shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES, .build = build};
 
-struct result {
-	struct mu_device device;
-	struct mu_net *net;
-	struct mu_plan *plan;
-	float *weights, *gradients;
-};
-
 /* A step of training. engines: of the phases; NULL: the device chooses. */
-static bool run(struct result *r, const char *device, enum mu_dtype dtype, const int *engines)
+static bool run(struct one_step *r, const char *device, enum mu_dtype dtype, const int *engines)
 {
 	const struct mu_net_config config = {.shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES};
 	static const float labels[BATCH] = {0, 1, 2, 0};
 	struct mu_convolution_choice choices[LAYERS];
-	struct mu_batch *batch;
+	float samples[BATCH * CHANNELS * SIDE * SIDE];
+	const size_t n = sizeof samples / sizeof *samples;
 
-	*r = (struct result){.net = NULL};
-	if (mu_device_open(&r->device, device, 1) != MU_OK ||
-	    mu_device_set_dtype(&r->device, dtype) != MU_OK)
+	if (!one_step_open(r, device, dtype))
 		return false;
 	for (int i = 0; i < LAYERS; i++) {
 		snprintf(choices[i].layer, sizeof choices[i].layer, "%s", layers[i]);
@@ -73,30 +59,16 @@ static bool run(struct result *r, const char *device, enum mu_dtype dtype, const
 	}
 	r->device.choices = choices;
 	r->device.n_choices = LAYERS;
-	if (mu_net_new_from(&r->net, &network, &config) != MU_OK ||
-	    mu_plan_new(&r->plan, r->net, &r->device, BATCH, MU_PHASE_TRAIN, NULL) != MU_OK ||
-	    MU_ALLOC(r->weights, mu_plan_n(r->plan), "weights") != MU_OK ||
-	    MU_ALLOC(r->gradients, mu_plan_n(r->plan), "gradients") != MU_OK ||
-	    mu_plan_init_weights(r->plan, "default", 3, r->weights) != MU_OK ||
-	    mu_plan_bind(r->plan, r->weights, r->gradients) != MU_OK)
+	if (!one_step_plan(r, &network, &config, BATCH))
 		return false;
 	r->device.choices = NULL;
 	r->device.n_choices = 0;
-	batch = mu_plan_batch(r->plan);
-	batch->count = BATCH;
-	batch->labels = labels;
-	for (size_t i = 0; i < (size_t)BATCH * CHANNELS * SIDE * SIDE; i++)
-		mu_plan_input(r->plan)[i] = (float)((i * 37 + i / 7 * 11) % 9) / 4 - 1;
-	for (size_t l = 0; l < mu_plan_layers(r->plan); l++)
-		if (mu_plan_forward(r->plan, l) != MU_OK)
-			return false;
-	for (size_t l = mu_plan_layers(r->plan); l-- > 0;)
-		if (mu_plan_backward(r->plan, l) != MU_OK)
-			return false;
-	return true;
+	for (size_t i = 0; i < n; i++)
+		samples[i] = (float)((i * 37 + i / 7 * 11) % 9) / 4 - 1;
+	return one_step_run(r, samples, n, labels);
 }
 
-static bool ran(struct result *r, const char *device, enum mu_dtype dtype, const int *engines)
+static bool ran(struct one_step *r, const char *device, enum mu_dtype dtype, const int *engines)
 {
 	if (CHECK(run(r, device, dtype, engines)))
 		return true;
@@ -105,31 +77,8 @@ static bool ran(struct result *r, const char *device, enum mu_dtype dtype, const
 	return false;
 }
 
-static void release(struct result *r)
-{
-	mu_plan_free(r->plan);
-	mu_free(r->weights);
-	mu_free(r->gradients);
-	mu_net_free(r->net);
-	mu_device_close(&r->device);
-}
-
-/* Of all gradients of a slice. */
-static double distance(const struct result *a, const struct result *b, const struct mu_slice *s)
-{
-	double difference = 0, size = 0;
-
-	for (size_t i = s->at; i < s->at + s->n; i++) {
-		const double d = (double)a->gradients[i] - (double)b->gradients[i];
-
-		difference += d * d;
-		size += (double)b->gradients[i] * (double)b->gradients[i];
-	}
-	return sqrt(difference / fmax(size, 1e-4));
-}
-
 /* All four convolutions are done as asked, if `there`, else directly. */
-static void check_engines(const struct result *r, const int *engines, bool there)
+static void check_engines(const struct one_step *r, const int *engines, bool there)
 {
 	size_t found = 0;
 
@@ -152,37 +101,28 @@ static void compare(enum mu_dtype dtype)
 {
 	static const int asked[][MU_CONVOLUTION_PHASES] = {
 		{0, 0, 0}, {1, 0, 1}, {0, 1, 0}, {NO_ENGINE, NO_ENGINE, NO_ENGINE}};
-	struct result ref, usual, r;
-	const struct mu_slice *slices;
-	size_t n;
+	struct one_step ref, usual, r;
 	bool both = ran(&ref, "ref", MU_FLOAT32, NULL);
 
 	both = ran(&usual, "gpu:0", dtype, NULL) && both;
 	for (size_t i = 0; both && i < sizeof asked / sizeof *asked; i++) {
 		if (ran(&r, "gpu:0", dtype, asked[i])) {
 			check_engines(&r, asked[i], asked[i][0] != NO_ENGINE);
-			slices = mu_plan_slices(ref.plan, &n);
-			for (size_t k = 0; k < n; k++)
-				CHECK(distance(&r, &ref, &slices[k]) <=
-				      1.5 * distance(&usual, &ref, &slices[k]) + 0.001);
+			for (size_t k = 0; k < ref.n_slices; k++)
+				CHECK(one_step_distance(&r, &ref, &ref.slices[k]) <=
+				      1.5 * one_step_distance(&usual, &ref, &ref.slices[k]) +
+					      0.001);
 		}
-		release(&r);
+		one_step_release(&r);
 	}
-	release(&usual);
-	release(&ref);
+	one_step_release(&usual);
+	one_step_release(&ref);
 }
 
 int main(void)
 {
-	const struct mu_device_ops *const *device = mu_device_table;
-	char why[256];
-
-	while (*device && strcmp((*device)->name, "gpu") != 0)
-		device++;
-	if (!*device || !mu_device_is_here(*device, why, sizeof why)) {
-		printf("skipped: %s\n", *device ? why : "this build has no device gpu");
+	if (!one_step_has_gpu())
 		return CHECK_SKIPPED;
-	}
 	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_WARN});
 	compare(MU_FLOAT16);
 	compare(MU_BFLOAT16);

@@ -7,13 +7,7 @@
  * sums of a pass of their own. Residual blocks, whose batch-norms also add the gradients of the
  * block after them: the same gradients.
  */
-#include <string.h>
-
-#include <muster/base.h>
-#include <muster/device.h>
-#include <muster/net.h>
-
-#include "../lib/check.h"
+#include "one_step.h"
 
 enum { BATCH = 6, CHANNELS = 16, FILTERS = 24, SIDE = 5, AREA = SIDE * SIDE, CLASSES = 4 };
 
@@ -93,69 +87,34 @@ struct step {
 	float offset; /* of the samples */
 };
 
-struct result {
-	const struct mu_slice *slices;
-	size_t n_slices;
-	float *weights, *gradients;
-	struct mu_plan *plan;
-	struct mu_net *net;
-	struct mu_device device;
-};
-
 /* Parameters of convolutions in float16's numbers, the others as a net begins. */
-static void set_weights(struct result *r)
+static void set_weights(struct one_step *r)
 {
 	for (size_t k = 0; k < r->n_slices; k++)
 		for (size_t i = 0; strstr(r->slices[k].name, "_weight") && i < r->slices[k].n; i++)
 			r->weights[r->slices[k].at + i] = weight_at(i);
 }
 
-static bool run(struct result *r, const struct step *s)
+static bool run(struct one_step *r, const struct step *s)
 {
 	const struct mu_net_config config = {.shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES};
 	static const float labels[BATCH] = {0, 1, 2, 3, 0, 1};
-	struct mu_batch *batch;
+	float samples[BATCH * CHANNELS * AREA];
+	const size_t n = sizeof samples / sizeof *samples;
 
-	*r = (struct result){.n_slices = 0};
-	if (mu_device_open(&r->device, s->device, 1) != MU_OK ||
-	    mu_device_set_dtype(&r->device, s->dtype) != MU_OK)
+	if (!one_step_open(r, s->device, s->dtype))
 		return false;
 	r->device.algorithm = s->algorithm;
-	if (mu_net_new_from(&r->net, s->network, &config) != MU_OK ||
-	    mu_plan_new(&r->plan, r->net, &r->device, BATCH, MU_PHASE_TRAIN, NULL) != MU_OK ||
-	    MU_ALLOC(r->weights, mu_plan_n(r->plan), "weights") != MU_OK ||
-	    MU_ALLOC(r->gradients, mu_plan_n(r->plan), "gradients") != MU_OK ||
-	    mu_plan_init_weights(r->plan, "default", 3, r->weights) != MU_OK)
+	if (!one_step_plan(r, s->network, &config, BATCH))
 		return false;
-	r->slices = mu_plan_slices(r->plan, &r->n_slices);
 	if (s->network == &network)
 		set_weights(r);
-	if (mu_plan_bind(r->plan, r->weights, r->gradients) != MU_OK)
-		return false;
-	batch = mu_plan_batch(r->plan);
-	batch->count = BATCH;
-	batch->labels = labels;
-	for (size_t i = 0; i < (size_t)BATCH * CHANNELS * AREA; i++)
-		mu_plan_input(r->plan)[i] = sample_at(i, s->offset);
-	for (size_t l = 0; l < mu_plan_layers(r->plan); l++)
-		if (mu_plan_forward(r->plan, l) != MU_OK)
-			return false;
-	for (size_t l = mu_plan_layers(r->plan); l-- > 0;)
-		if (mu_plan_backward(r->plan, l) != MU_OK)
-			return false;
-	return true;
+	for (size_t i = 0; i < n; i++)
+		samples[i] = sample_at(i, s->offset);
+	return one_step_run(r, samples, n, labels);
 }
 
-static void release(struct result *r)
-{
-	mu_plan_free(r->plan);
-	mu_free(r->weights);
-	mu_free(r->gradients);
-	mu_net_free(r->net);
-	mu_device_close(&r->device);
-}
-
-static const float *gradient_of(const struct result *r, const char *name)
+static const float *gradient_of(const struct one_step *r, const char *name)
 {
 	for (size_t k = 0; k < r->n_slices; k++)
 		if (strcmp(r->slices[k].name, name) == 0)
@@ -169,7 +128,7 @@ static const float *gradient_of(const struct result *r, const char *name)
  * variance is a difference of float32 sums of 150 numbers, each off by up to 75 half units of the
  * last place.
  */
-static void check_statistics(const struct result *r, float offset)
+static void check_statistics(const struct one_step *r, float offset)
 {
 	const float *mean = gradient_of(r, "norm_moving_mean");
 	const float *variance = gradient_of(r, "norm_moving_var");
@@ -196,19 +155,6 @@ static void check_statistics(const struct result *r, float offset)
 	}
 }
 
-static double distance(const struct result *a, const struct result *b, const struct mu_slice *s)
-{
-	double difference = 0, size = 0;
-
-	for (size_t i = s->at; i < s->at + s->n; i++) {
-		const double d = (double)a->gradients[i] - (double)b->gradients[i];
-
-		difference += d * d;
-		size += (double)b->gradients[i] * (double)b->gradients[i];
-	}
-	return sqrt(difference / fmax(size, 1e-4));
-}
-
 static void compare(float offset, bool gradients)
 {
 	const struct step steps[] = {
@@ -216,7 +162,7 @@ static void compare(float offset, bool gradients)
 		{&network, "gpu:0", MU_FLOAT16, MU_CONVOLUTION_AUTO, offset},
 		{&network, "gpu:0", MU_FLOAT16, MU_CONVOLUTION_DIRECT, offset},
 	};
-	struct result r[3];
+	struct one_step r[3];
 	bool ran = true;
 
 	for (int i = 0; i < 3; i++)
@@ -226,8 +172,8 @@ static void compare(float offset, bool gradients)
 			ran = false;
 		}
 	for (size_t k = 0; ran && gradients && k < r[0].n_slices; k++) {
-		const double with = distance(&r[1], &r[0], &r[0].slices[k]);
-		const double apart = distance(&r[2], &r[0], &r[0].slices[k]);
+		const double with = one_step_distance(&r[1], &r[0], &r[0].slices[k]);
+		const double apart = one_step_distance(&r[2], &r[0], &r[0].slices[k]);
 
 		printf("offset %g, %s: %.5f from ref, %.5f with sums of their own\n",
 		       (double)offset, r[0].slices[k].name, with, apart);
@@ -236,7 +182,7 @@ static void compare(float offset, bool gradients)
 	if (ran)
 		check_statistics(&r[1], offset);
 	for (int i = 0; i < 3; i++)
-		release(&r[i]);
+		one_step_release(&r[i]);
 }
 
 /* Weights are those that a net begins with. */
@@ -244,7 +190,7 @@ static void compare_blocks(enum mu_dtype dtype, double allowed)
 {
 	const struct step steps[] = {{&blocks, "ref", MU_FLOAT32, MU_CONVOLUTION_AUTO, 0},
 				     {&blocks, "gpu:0", dtype, MU_CONVOLUTION_AUTO, 0}};
-	struct result r[2];
+	struct one_step r[2];
 	bool ran = true;
 	double most = 0;
 
@@ -255,24 +201,17 @@ static void compare_blocks(enum mu_dtype dtype, double allowed)
 			ran = false;
 		}
 	for (size_t k = 0; ran && k < r[0].n_slices; k++)
-		most = fmax(most, distance(&r[1], &r[0], &r[0].slices[k]));
+		most = fmax(most, one_step_distance(&r[1], &r[0], &r[0].slices[k]));
 	printf("blocks, %s: gradients up to %.5f from ref\n", mu_dtype_name(dtype), most);
 	CHECK(most <= allowed);
 	for (int i = 0; i < 2; i++)
-		release(&r[i]);
+		one_step_release(&r[i]);
 }
 
 int main(void)
 {
-	const struct mu_device_ops *const *device = mu_device_table;
-	char why[256];
-
-	while (*device && strcmp((*device)->name, "gpu") != 0)
-		device++;
-	if (!*device || !mu_device_is_here(*device, why, sizeof why)) {
-		printf("skipped: %s\n", *device ? why : "this build has no device gpu");
+	if (!one_step_has_gpu())
 		return CHECK_SKIPPED;
-	}
 	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_WARN});
 	compare(0, true);
 	compare(1, true);
