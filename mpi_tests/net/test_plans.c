@@ -66,11 +66,6 @@ static struct dnn_convolution shapes[MAX_SHAPES];
 static bool meets_norms[MAX_SHAPES]; /* in a network that may have batch-norms */
 static size_t n_shapes;
 
-static int64_t one_or(int value)
-{
-	return value ? value : 1;
-}
-
 static void add_shape(const struct mu_net *net, const struct net_layer *layer, bool norms)
 {
 	const struct mu_convolution *a = layer->attr;
@@ -80,9 +75,9 @@ static void add_shape(const struct mu_net *net, const struct net_layer *layer, b
 		.filters = (int64_t)a->filters,
 		.kernel = {(int64_t)a->kernel[0], (int64_t)a->kernel[1]},
 		.pad = {a->pad[0], a->pad[1]},
-		.stride = {one_or(a->stride[0]), one_or(a->stride[1])},
-		.dilate = {one_or(a->dilate[0]), one_or(a->dilate[1])},
-		.groups = one_or(a->groups),
+		.stride = {mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1])},
+		.dilate = {mu_dnn_one_or(a->dilate[0]), mu_dnn_one_or(a->dilate[1])},
+		.groups = mu_dnn_one_or(a->groups),
 	};
 
 	for (size_t i = 0; i < n_shapes; i++)

@@ -40,29 +40,35 @@ static const char *const prefixes[] = {[MU_INPUT_TRAIN] = "train", [MU_INPUT_VAL
 
 /* ---- which files ---- */
 
+/* Does a name begin with that of a part? */
+static bool begins(const char *name)
+{
+	for (size_t part = 0; part < sizeof prefixes / sizeof *prefixes; part++)
+		if (strncmp(name, prefixes[part], strlen(prefixes[part])) == 0)
+			return true;
+	return false;
+}
+
 /* Is this a name of a file of the part: "train*.bin", or llm.c's "*_train*.bin"? "train.bin" may
  * also be CIFAR-100's. */
 static bool is_name(const char *name, enum mu_input_part part)
 {
-	const char *const word = prefixes[part];
-	const size_t m = strlen(word);
-	const char *last = NULL;
+	const char *const word = prefixes[part], *last = NULL;
 
 	if (!mu_stem(name, ".bin"))
 		return false;
 	for (const char *p = name; (p = strchr(p, '_')); p++)
-		if (strncmp(p + 1, "train", 5) == 0 || strncmp(p + 1, "val", 3) == 0)
+		if (begins(p + 1))
 			last = p + 1;
-	if (strncmp(name, "train", 5) == 0 || strncmp(name, "val", 3) == 0)
+	if (begins(name))
 		last = name;
-	return last && strncmp(last, word, m) == 0;
+	return last && strncmp(last, word, strlen(word)) == 0;
 }
 
 /* Do files of other kinds have such names? */
 static bool is_common(const char *name)
 {
-	return strcmp(name, "train.bin") == 0 ||
-	       (strncmp(name, "train", 5) != 0 && strncmp(name, "val", 3) != 0);
+	return strcmp(name, "train.bin") == 0 || !begins(name);
 }
 
 static size_t find_tokens(const char *dir, char *found, size_t nbytes)

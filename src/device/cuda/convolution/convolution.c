@@ -293,11 +293,6 @@ out:
 	return st;
 }
 
-static int one_or(int value)
-{
-	return value ? value : 1;
-}
-
 static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, struct convolution *c)
 {
 	enum mu_status st = MU_OK;
@@ -311,9 +306,9 @@ static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, st
 	    format_of(c->layout), (int)w[0], (int)w[1], (int)w[2], (int)w[3]);
 	DNN(d, cudnnCreateConvolutionDescriptor, &c->shape);
 	DNN(d, cudnnSetConvolution2dDescriptor, c->shape, a->pad[0], a->pad[1],
-	    one_or(a->stride[0]), one_or(a->stride[1]), one_or(a->dilate[0]), one_or(a->dilate[1]),
-	    CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
-	DNN(d, cudnnSetConvolutionGroupCount, c->shape, one_or(a->groups));
+	    mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1]), mu_dnn_one_or(a->dilate[0]),
+	    mu_dnn_one_or(a->dilate[1]), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+	DNN(d, cudnnSetConvolutionGroupCount, c->shape, mu_dnn_one_or(a->groups));
 	DNN(d, cudnnSetConvolutionMathType, c->shape,
 	    c->layout ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
 out:

@@ -4,11 +4,6 @@
 
 #include <muster/base.h>
 
-static int64_t one_or(int value)
-{
-	return value ? value : 1;
-}
-
 static struct dnn_convolution describe(const struct mu_op *op)
 {
 	const struct mu_convolution *a = op->attr;
@@ -20,9 +15,9 @@ static struct dnn_convolution describe(const struct mu_op *op)
 		.filters = a->filters,
 		.kernel = {a->kernel[0], a->kernel[1]},
 		.pad = {a->pad[0], a->pad[1]},
-		.stride = {one_or(a->stride[0]), one_or(a->stride[1])},
-		.dilate = {one_or(a->dilate[0]), one_or(a->dilate[1])},
-		.groups = one_or(a->groups),
+		.stride = {mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1])},
+		.dilate = {mu_dnn_one_or(a->dilate[0]), mu_dnn_one_or(a->dilate[1])},
+		.groups = mu_dnn_one_or(a->groups),
 	};
 }
 

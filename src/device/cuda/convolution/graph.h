@@ -51,6 +51,12 @@ struct dnn_convolution {
 	int64_t filters, kernel[2], pad[2], stride[2], dilate[2], groups;
 };
 
+/* A stride, a dilation or a number of groups of struct mu_convolution, where 0 is 1. */
+static inline int mu_dnn_one_or(int value)
+{
+	return value ? value : 1;
+}
+
 bool mu_dnn_fuses(const struct dnn_convolution *c);
 
 /* The GPU to plan for: the handle's, or one of these properties; the other is NULL. */
