@@ -65,6 +65,8 @@ enum mu_status data_command_parse(struct data_command *command, int argc, char *
 	MU_TRY(mu_options_parse(&options, n, list)); /* first, because an extra word may be the
 							value of an unknown option */
 	*done = answer(command, &options);
+	if (!*done && command->rules)
+		MU_TRY(mu_option_rules_check(&options, command->rules));
 	if (!*done)
 		MU_TRY(check_words(command, n_words));
 	command->n_words = n_words;

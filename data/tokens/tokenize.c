@@ -82,6 +82,24 @@ static const struct mu_option table[] = {
 	{.name = "help", .type = MU_OPTION_FLAG, AT(help), .group = "Other", .help = "this text"},
 };
 
+static const struct mu_option_rule rules_of[] = {
+	{.option = "decode",
+	 .relation = MU_OPTION_EXCLUDES,
+	 .other = "train|val-split|shard-tokens|end-of-text",
+	 .why = "it writes no files"},
+	{.option = "train",
+	 .relation = MU_OPTION_EXCLUDES,
+	 .other = "tokenizer",
+	 .why = "one of them is possible"},
+	{.option = "vocab-size|min-count",
+	 .relation = MU_OPTION_NEEDS,
+	 .other = "train",
+	 .why = "a tokenizer that is read has its own tokens"},
+};
+
+static const struct mu_option_rules rules = {.of = rules_of,
+					     .n = sizeof rules_of / sizeof *rules_of};
+
 /* The files of train, or of val. */
 struct part {
 	const char *name, *folder;
@@ -293,16 +311,12 @@ static enum mu_status check_values(const struct values *v, const struct data_com
 {
 	enum mu_status st = MU_OK;
 
-	if (v->decode && v->train)
-		MU_FAIL(MU_ERR_USAGE, "--decode and --train: one of them is possible");
 	if (v->decode)
 		goto out;
 	if (command->n_words < 2)
 		MU_FAIL(MU_ERR_USAGE, "expected DIR TEXT... (see --help)");
-	if (v->train == (v->tokenizer != NULL))
-		MU_FAIL(MU_ERR_USAGE, v->train ? "--train and --tokenizer: one of them is possible"
-					       : "give --tokenizer PATH, or --train to make one of "
-						 "the texts");
+	if (!v->train && !v->tokenizer)
+		MU_FAIL(MU_ERR_USAGE, "give --tokenizer PATH, or --train to make one of the texts");
 	if (strlen(command->words[0]) > PATH_BYTES - 40)
 		MU_FAIL(MU_ERR_USAGE, "%.80s...: is too long for the name of a folder",
 			command->words[0]);
@@ -318,6 +332,7 @@ int main(int argc, char **argv)
 		.tool = "tokenize",
 		.table = table,
 		.n_options = sizeof table / sizeof *table,
+		.rules = &rules,
 		.values = &values,
 		.usage = "DIR TEXT...\n\n"
 			 "Write the texts as files of tokens, DIR/train.bin and DIR/val.bin, and "

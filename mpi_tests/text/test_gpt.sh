@@ -140,6 +140,10 @@ refuse $small --num-heads 2 --load tok-latest
 expect 'error: --num-heads 2: .*tok-\S+ was saved with num-heads 4'
 refuse $small --num-heads 2 --num-epochs 31 --model-prefix tok --resume auto
 expect 'error: tok-\S+ was saved with num-heads 4, and this run has 2; --override num-heads resumes anyway'
+refuse $small --data-dir ends --seq-len 16 --num-epochs 31 --model-prefix ends --resume auto
+expect 'error: ends-\S+ was saved with seq-len 17, and this run has 16'
+refuse --sample 3 --model-prefix none
+expect 'error: --sample: there is no checkpoint none-\*.h5 to generate from; --load FILE names one$'
 refuse $small --num-classes 400 --load tok-latest
 expect 'wte_weight .*; --num-classes 2\d\d$'
 refuse $small --num-positions 50 --load tok-latest

@@ -75,6 +75,10 @@ tool 2 four a.txt
 expect 'give --tokenizer PATH, or --train'
 tool 2 four a.txt --train --tokenizer one
 expect 'one of them is possible'
+tool 2 four a.txt --tokenizer one --vocab-size 300
+expect 'error: --vocab-size needs --train: a tokenizer that is read has its own tokens$'
+tool 2 --decode one/train.bin --shard-tokens 9
+expect 'error: --decode with --shard-tokens 9: it writes no files$'
 tool 2 four
 expect 'expected DIR TEXT'
 tool 2 four a.txt --train --vocab-size 65537

@@ -58,12 +58,12 @@ out:
 
 /* The order of a file's attributes; options that are not here follow. */
 static const char order[] =
-	"network num-layers vocabulary image-shape num-classes structure dtype seed val-split "
-	"data optimizer mom wd optimizer-settings lr fixed lr-mult wd-mult lr-schedule kv-store "
-	"workers servers nodes batch-size threads devices computed-by update-period micro- "
-	"batches time-block sync-period block-momentum block-lr block-nesterov gc-type gc- "
-	"threshold gc-ratio gc-pull label-smoothing loss-scale conv-algo conv-table shuffle "
-	"num-batches augmentation buckets dropout";
+	"network num-layers vocabulary seq-len image-shape num-classes structure dtype seed "
+	"val-split data optimizer mom wd optimizer-settings lr fixed lr-mult wd-mult "
+	"lr-schedule kv-store workers servers nodes batch-size threads devices computed-by "
+	"update-period micro-batches time-block sync-period block-momentum block-lr "
+	"block-nesterov gc-type gc-threshold gc-ratio gc-pull label-smoothing loss-scale "
+	"conv-algo conv-table shuffle num-batches augmentation buckets dropout";
 
 static size_t place_of(const char *name)
 {
@@ -168,6 +168,7 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	enum mu_status st = MU_OK;
 	const struct mu_input *in = e->train;
 	const struct conf *v = e->conf;
+	const bool tokens = strcmp(in->ops->name, "tokens") == 0;
 	uint64_t hash;
 	char text[1024];
 
@@ -177,14 +178,15 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 		mu_conf_vocabulary_text(in->vocabulary, text, sizeof text);
 		add(r, "vocabulary", CONF_IDENTITY, "%s", text);
 	}
-	add(r, "image-shape", by_row, "%zu,%zu,%zu", in->shape[0], in->shape[1], in->shape[2]);
+	add(r, "image-shape", tokens ? CONF_TOLD : by_row, "%zu,%zu,%zu", in->shape[0],
+	    in->shape[1], in->shape[2]);
 	add(r, "num-classes", by_row, "%zu", in->classes);
 	add(r, "text", by_row, "%s",
-	    !in->vocabulary				 ? "none"
+	    !in->vocabulary                            ? "none"
 	    : mu_vocabulary_characters(in->vocabulary) ? "characters"
 						       : "words");
-	if (strcmp(in->ops->name, "tokens") == 0)
-		add(r, "seq-len", by_row, "%zu", in->config.window);
+	if (tokens)
+		add(r, "seq-len", CONF_IDENTITY, "%zu", in->config.window);
 	add(r, "rgb-mean", by_row, "%s", v->rgb_mean ? v->rgb_mean : TRAIN_RGB_MEAN);
 	add(r, "rgb-std", by_row, "%s", v->rgb_std ? v->rgb_std : TRAIN_RGB_STD);
 	add(r, "batch-size", by_row, "%zu", in->config.batch);
