@@ -222,6 +222,8 @@ void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts);
 size_t mu_net_labels(const struct mu_net *net);
 /* num_layers, or the depth that the network chose; 0: it says none. */
 long mu_net_depth(const struct mu_net *net);
+/* Heads of the first attention layer; 0: there is none. */
+int mu_net_heads(const struct mu_net *net);
 /* The text of mu_net_note, "" if there is none. */
 const char *mu_net_notes(const struct mu_net *net);
 

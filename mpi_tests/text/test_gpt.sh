@@ -140,6 +140,11 @@ refuse $small --num-heads 2 --load tok-latest
 expect 'error: --num-heads 2: .*tok-\S+ was saved with num-heads 4'
 refuse $small --num-heads 2 --num-epochs 31 --model-prefix tok --resume auto
 expect 'error: tok-\S+ was saved with num-heads 4, and this run has 2; --override num-heads resumes anyway'
+own="--network gpt2 --num-layers 1 --num-hidden 48 --num-positions 16 --data-dir tokens --num-batches 2 $plain"
+train 1 $own --num-epochs 1 --model-prefix own
+refuse $own --num-heads 6 --load own-latest
+expect 'error: --num-heads 6: .*own-\S+ was saved with num-heads 12'
+train 1 $own --num-heads 12 --num-epochs 2 --model-prefix own --resume auto
 refuse $small --data-dir ends --seq-len 16 --num-epochs 31 --model-prefix ends --resume auto
 expect 'error: ends-\S+ was saved with seq-len 17, and this run has 16'
 refuse --sample 3 --model-prefix none

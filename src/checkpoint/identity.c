@@ -222,6 +222,8 @@ static void add_job(const struct mu_engine *e, struct checkpoint_identity *r)
 
 	add(r, "network", by_row, "%s", v->network_name);
 	add(r, "num-layers", by_row, "%ld", mu_net_depth(e->net));
+	if (e->network->has_heads)
+		add(r, "num-heads", by_row, "%d", mu_net_heads(e->net));
 	add(r, "structure", CONF_IDENTITY, "%016" PRIx64, mu_plan_structure_hash(e->plan));
 	add(r, "num-positions", by_row, "%zu", mu_engine_positions(e));
 	add(r, "dropout", by_row, "%g", v->text.dropout_given ? v->text.dropout : -1);
@@ -339,10 +341,12 @@ out:
 	return st;
 }
 
-/* Earlier versions recorded 0 for a network's own depth. The structure is compared in any case. */
-static bool says_no_depth(const struct checkpoint_identity_item *item, const char *text)
+/* Earlier versions recorded 0 for a network's own depth and heads. The structure is compared in any
+ * case. */
+static bool is_unknown(const struct checkpoint_identity_item *item, const char *text)
 {
-	return strcmp(item->name, "num-layers") == 0 && strcmp(text, "0") == 0;
+	return (strcmp(item->name, "num-layers") == 0 || strcmp(item->name, "num-heads") == 0) &&
+	       strcmp(text, "0") == 0;
 }
 
 enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *r,
@@ -367,7 +371,7 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		if (!there)
 			continue;
 		MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
-		if (strcmp(text, item->text) == 0 || says_no_depth(item, text))
+		if (strcmp(text, item->text) == 0 || is_unknown(item, text))
 			continue;
 		snprintf(mine, sizeof mine, "%s", item->text);
 		mu_text_shorten(mine);

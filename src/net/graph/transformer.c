@@ -87,6 +87,14 @@ int mu_net_attention(struct mu_net *net, int in, const struct mu_attention *attr
 						  out});
 }
 
+int mu_net_heads(const struct mu_net *net)
+{
+	for (int i = 0; i < net->n_layers; i++)
+		if (net->layers[i].kind == MU_OP_ATTENTION)
+			return ((const struct mu_attention *)net->layers[i].attr)->heads;
+	return 0;
+}
+
 int mu_net_positions(struct mu_net *net, int in, const struct mu_positions *attr, const char *name)
 {
 	const char *layer = name ? name : "positions";
