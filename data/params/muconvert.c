@@ -33,17 +33,19 @@ static const struct mu_option table[] = {
 	 .help = "this text"},
 };
 
-/* HDF5's signature. Not readable: the reader says so. */
-static bool is_hdf5(const char *path)
+/* HDF5's signature. */
+static enum mu_status is_hdf5(const char *path, bool *is)
 {
+	enum mu_status st = MU_OK;
 	char head[8] = {0};
-	FILE *f = fopen(path, "rb");
-	bool is = f && fread(head, 1, sizeof head, f) == sizeof head &&
-		  memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
+	FILE *f = NULL;
 
-	if (f)
-		fclose(f);
-	return is;
+	MU_TRY(mu_stream_open(&f, path));
+	*is = fread(head, 1, sizeof head, f) == sizeof head &&
+	      memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
+	fclose(f);
+out:
+	return st;
 }
 
 /* By its name; a folder holds nothing else. */
@@ -178,8 +180,11 @@ static enum mu_status convert(const struct values *v, const char *from, const ch
 	enum mu_status st = MU_OK;
 	const struct name_choice names = {strcmp(v->names, "auto") == 0,
 					  name_family_find(v->names)};
+	bool hdf5 = false;
 
-	if (is_hdf5(from))
+	if (!is_safetensors(from))
+		MU_TRY(is_hdf5(from, &hdf5));
+	if (hdf5)
 		MU_TRY(is_safetensors(to) ? convert_to_safetensors(from, to, names, n)
 					  : to_params(from, to, n));
 	else if (is_safetensors(to))

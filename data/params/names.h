@@ -43,6 +43,18 @@ struct name_choice {
 	bool detect;
 	const struct name_family *family;
 };
+/* settings.c: sizes that a model's arrays tell; 0: none does. */
+struct model_sizes {
+	size_t layers, hidden, positions, vocabulary, classes, channels, patch;
+	bool head; /* the output's weight is not the embedding's */
+};
+/* array: of theirs. */
+void model_sizes_add(struct model_sizes *s, const struct name_family *family,
+		     const struct mu_params_array *array);
+/* describe.c: write config.json and tokenizer.json beside the file `to`, where there are none yet
+ * and `in` tells enough. */
+enum mu_status convert_describe(struct mu_array_file *in, const char *family,
+				const struct model_sizes *sizes, const char *to);
 /* settings.c: attributes of the model. The message of an error names no file. *heads_known: false
  * if the trainer must be told how many heads there are. */
 enum mu_status convert_settings(const struct mu_safetensors *in, const struct name_family *family,

@@ -9,40 +9,36 @@
 
 enum { TEXT_BYTES = 64 };
 
-struct sizes {
-	size_t layers, hidden, positions, classes;
-};
-
-static void look_at(struct sizes *s, const char *name, const struct mu_params_array *a)
+/* By our name. */
+static void look_at(struct model_sizes *s, const char *name, const struct mu_params_array *a)
 {
 	size_t layer;
 
 	if (sscanf(name, "arg/h%zu_", &layer) == 1 && layer >= s->layers)
 		s->layers = layer + 1;
 	else if (strcmp(name, "arg/wte_weight") == 0 && a->ndims == 2)
-		s->classes = a->dims[0], s->hidden = a->dims[1];
+		s->vocabulary = a->dims[0], s->hidden = a->dims[1];
 	else if (strcmp(name, "arg/wpe_weight") == 0 && a->ndims == 2)
 		s->positions = a->dims[0];
 	else if (strcmp(name, "arg/position_token") == 0 && a->ndims == 3)
 		s->hidden = a->dims[2];
+	else if (strcmp(name, "arg/patch_weight") == 0 && a->ndims == 4)
+		s->channels = a->dims[1], s->patch = a->dims[2];
+	else if (strcmp(name, "arg/head_weight") == 0)
+		s->head = true;
 	else if (strcmp(name, "arg/head_bias") == 0 && a->ndims == 1)
 		s->classes = a->dims[0];
 }
 
-static void find_sizes(const struct mu_safetensors *in, const struct name_family *family,
-		       struct sizes *s)
+void model_sizes_add(struct model_sizes *s, const struct name_family *family,
+		     const struct mu_params_array *array)
 {
 	char name[NAME_BYTES];
 	enum name_how how;
 	size_t part;
 
-	*s = (struct sizes){0};
-	for (size_t i = 0; i < mu_safetensors_n(in); i++) {
-		const struct mu_params_array *a = mu_safetensors_array(in, i);
-
-		if (name_to_ours(family, a->name, name, &how, &part) && how != NAME_SKIP)
-			look_at(s, name, a);
-	}
+	if (name_to_ours(family, array->name, name, &how, &part) && how != NAME_SKIP)
+		look_at(s, name, array);
 }
 
 static enum mu_status set_number(struct mu_array_file *out, const char *name, size_t n)
@@ -77,12 +73,14 @@ enum mu_status convert_settings(const struct mu_safetensors *in, const struct na
 	const bool gpt2 = strcmp(name_family_word(family), "gpt2") == 0;
 	const char *network = gpt2 ? "gpt2" : "vit-base";
 	char heads[TEXT_BYTES];
-	struct sizes s;
+	struct model_sizes s = {0};
+	bool untied;
 
 	*heads_known = true;
 	if (!gpt2 && strcmp(name_family_word(family), "vit") != 0)
 		goto out;
-	find_sizes(in, family, &s);
+	for (size_t i = 0; i < mu_safetensors_n(in); i++)
+		model_sizes_add(&s, family, mu_safetensors_array(in, i));
 	if (s.layers == 0 || s.hidden == 0) /* a part of a model */
 		goto out;
 	if (gpt2)
@@ -96,8 +94,11 @@ enum mu_status convert_settings(const struct mu_safetensors *in, const struct na
 	MU_TRY(set_number(out, "num-layers", s.layers));
 	MU_TRY(set_number(out, "num-hidden", s.hidden));
 	MU_TRY(set_number(out, "num-positions", s.positions));
-	if (s.classes > 1)
-		MU_TRY(set_number(out, "num-classes", s.classes));
+	if (gpt2 || s.classes > 1)
+		MU_TRY(set_number(out, "num-classes", gpt2 ? s.vocabulary : s.classes));
+	MU_TRY(mu_array_file_has(out, "arg/head_weight", &untied));
+	if (gpt2 && untied)
+		MU_TRY(mu_array_file_set_text(out, "tie-weights", "0"));
 	*heads_known = *heads != '\0';
 	if (*heads_known)
 		MU_TRY(mu_array_file_set_text(out, "num-heads", heads));

@@ -23,7 +23,7 @@ struct source {
 	const char *path;
 	const struct name_family *family;
 	bool detect, checkpoint; /* of a checkpoint its parameters alone */
-	bool has_head; /* beside it, transformers expects the prefix in all other names */
+	bool has_head;           /* beside it, transformers expects the prefix in all other names */
 	struct item *items;
 	size_t n;
 	struct mu_params_array *arrays; /* what is written, n_arrays of them, and what of */
@@ -146,6 +146,26 @@ out:
 	return st;
 }
 
+/* By this name transformers looks for a model in a folder. */
+static bool is_model_file(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strcmp(slash ? slash + 1 : path, "model.safetensors") == 0;
+}
+
+static enum mu_status describe(struct source *s, const char *to)
+{
+	struct model_sizes sizes = {0};
+	const char *word = s->family ? name_family_word(s->family) : "";
+
+	if (!is_model_file(to) || (strcmp(word, "gpt2") != 0 && strcmp(word, "vit") != 0))
+		return MU_OK;
+	for (size_t i = 0; i < s->n_arrays; i++)
+		model_sizes_add(&sizes, s->family, &s->arrays[i]);
+	return convert_describe(s->file, word, &sizes, to);
+}
+
 enum mu_status convert_to_safetensors(const char *from, const char *to, struct name_choice names,
 				      size_t *n)
 {
@@ -173,6 +193,7 @@ enum mu_status convert_to_safetensors(const char *from, const char *to, struct n
 	for (size_t i = 0; i < s.n; i++)
 		MU_TRY(set_arrays(&s, &s.items[i]));
 	MU_TRY(mu_safetensors_write(to, s.n_arrays, s.arrays, read_item, &s));
+	MU_TRY(describe(&s, to));
 out:
 	mu_free(s.items);
 	mu_free(s.arrays);

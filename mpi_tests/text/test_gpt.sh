@@ -158,6 +158,28 @@ expect 'not in the file: arg/head_weight; --tie-weights 1$'
 tokens=$("$TRAINER" --summary --load tok-latest | grep -o 'parameters.*')
 [ "$("$TRAINER" $small --summary --seq-len 16 | grep -o 'parameters.*')" = "$tokens" ] ||
 	fail "--summary does not look at the tokens"
+
+part "a folder as transformers has it, and back"
+train 1 $small --seq-len 16 --tie-weights 0 --num-epochs 2 --model-prefix untied
+for model in own untied; do
+	mkdir $model
+	"$BUILDDIR/muconvert" $model-latest $model/model.safetensors >"$log" || fail "$model: $(cat "$log")"
+	cmp $model/tokenizer.json tokens/tokenizer.json || fail "$model: another tokenizer"
+	"$BUILDDIR/muconvert" $model $model.h5 >"$log" || fail "$model: $(cat "$log")"
+	same_model $model-0002.h5 $model.h5 || fail "$model: other weights after two conversions"
+	for file in $model-latest $model.h5; do
+		train 1 --evaluate --load $file --data-dir tokens --seq-len 16 $plain
+		grep '^Epoch' "$log" >loss.${file#"$model"}
+	done
+	cmp loss.-latest loss..h5 || fail "$model: another loss: $(cat "$log")"
+done
+grep -q '"n_head": 12,' own/config.json && grep -q '"tie_word_embeddings": true' own/config.json ||
+	fail "$(cat own/config.json)"
+grep -q '"n_head": 4,' untied/config.json && grep -q '"tie_word_embeddings": false' untied/config.json ||
+	fail "$(cat untied/config.json)"
+echo '{"n_head": 3}' >own/config.json
+"$BUILDDIR/muconvert" own-latest own/model.safetensors >"$log" || fail "$(cat "$log")"
+[ "$(cat own/config.json)" = '{"n_head": 3}' ] || fail "the user's config.json is gone"
 python=$(find_h5py)
 if [ -n "$python" ]; then
 	"$BUILDDIR/muconvert" tok-latest bad.params >"$log" && "$BUILDDIR/muconvert" bad.params bad.h5 >"$log"

@@ -128,7 +128,7 @@ refuse 'two arrays have the name "arg:a"'
 refuse 'the name of array 0 is not a name'
 convert nothing.params bad.h5
 [ $status = 1 ] || fail "exit status $status of a file that is not there"
-expect 'nothing.params: cannot be opened'
+expect 'nothing.params: cannot be read: No such file'
 convert new.params nowhere/x.h5
 [ $status = 1 ] || fail "exit status $status of a folder that is not there"
 convert array.h5 x.onnx

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What transformers reads beside model.safetensors: config.json and tokenizer.json. */
+#include "names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <muster/tokens.h>
+
+enum { PATH_BYTES = 4096, TEXT_BYTES = 64 };
+
+struct model {
+	struct model_sizes sizes;
+	const char *family, *path; /* of its file */
+	long heads;
+	double dropout;
+	size_t height, width; /* of images */
+	struct mu_tokenizer *tokenizer;
+};
+
+/* A text of any length, to be freed by mu_free; NULL: there is none. */
+static enum mu_status read_text(struct mu_array_file *in, const char *attribute, char **text)
+{
+	enum mu_status st = MU_OK;
+	size_t nbytes;
+	bool there;
+
+	*text = NULL;
+	MU_TRY(mu_array_file_has_text(in, attribute, &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_text_bytes(in, attribute, &nbytes));
+	MU_TRY(MU_ALLOC(*text, nbytes + 1, attribute));
+	MU_TRY(mu_array_file_get_text(in, attribute, *text, nbytes + 1));
+out:
+	return st;
+}
+
+static enum mu_status read_number(struct mu_array_file *in, const char *attribute, double *value)
+{
+	enum mu_status st = MU_OK;
+	char text[TEXT_BYTES];
+
+	MU_TRY(mu_array_file_find_text(in, attribute, text, sizeof text));
+	*value = strtod(text, NULL);
+out:
+	return st;
+}
+
+static enum mu_status read_model(struct mu_array_file *in, struct model *m)
+{
+	enum mu_status st = MU_OK;
+	char shape[TEXT_BYTES], *tokens = NULL;
+	double heads;
+
+	MU_TRY(read_number(in, "num-heads", &heads));
+	MU_TRY(read_number(in, "dropout", &m->dropout));
+	MU_TRY(mu_array_file_find_text(in, "image-shape", shape, sizeof shape));
+	MU_TRY(read_text(in, "tokenizer", &tokens));
+	m->heads = heads >= 1 && heads <= (double)m->sizes.hidden ? (long)heads : 0;
+	if (sscanf(shape, "%*u,%zu,%zu", &m->height, &m->width) != 2)
+		m->height = m->width = 0;
+	if (tokens)
+		MU_TRY(mu_tokenizer_from_text(&m->tokenizer, m->path, tokens));
+out:
+	mu_free(tokens);
+	return st;
+}
+
+static void put(struct mu_json *j, const char *name, size_t value)
+{
+	mu_json_number(j, name, (double)value);
+}
+
+static void put_dropout(struct mu_json *j, const struct model *m, const char *const names[])
+{
+	for (; *names; names++)
+		mu_json_number(j, *names, m->dropout > 0 ? m->dropout : 0);
+}
+
+/* GPT2Config of transformers. */
+static void put_gpt2(struct mu_json *j, const struct model *m)
+{
+	static const char *const dropout[] = {"attn_pdrop", "embd_pdrop", "resid_pdrop", NULL};
+	const struct model_sizes *s = &m->sizes;
+	uint32_t end;
+	const bool ends =
+		m->tokenizer && mu_tokenizer_added(m->tokenizer, MU_TOKEN_END_OF_TEXT, &end);
+
+	put(j, "vocab_size", s->vocabulary);
+	put(j, "n_positions", s->positions);
+	put(j, "n_embd", s->hidden);
+	put(j, "n_layer", s->layers);
+	put(j, "n_head", (size_t)m->heads);
+	mu_json_text(j, "activation_function", "gelu_new");
+	mu_json_number(j, "layer_norm_epsilon", 1e-5);
+	put_dropout(j, m, dropout);
+	for (int i = 0; i < 2; i++) {
+		const char *name = i == 0 ? "bos_token_id" : "eos_token_id";
+
+		if (ends)
+			put(j, name, end);
+		else
+			mu_json_text(j, name, NULL);
+	}
+	mu_json_bool(j, "tie_word_embeddings", !s->head);
+}
+
+/* ViTConfig of transformers. */
+static void put_vit(struct mu_json *j, const struct model *m)
+{
+	static const char *const dropout[] = {"attention_probs_dropout_prob", "hidden_dropout_prob",
+					      NULL};
+	const struct model_sizes *s = &m->sizes;
+
+	put(j, "hidden_size", s->hidden);
+	put(j, "num_hidden_layers", s->layers);
+	put(j, "num_attention_heads", (size_t)m->heads);
+	put(j, "intermediate_size", 4 * s->hidden);
+	mu_json_text(j, "hidden_act", "gelu");
+	mu_json_number(j, "layer_norm_eps", 1e-6);
+	put_dropout(j, m, dropout);
+	mu_json_open(j, "image_size", '[');
+	put(j, NULL, m->height);
+	put(j, NULL, m->width);
+	mu_json_close(j, ']');
+	put(j, "patch_size", s->patch);
+	put(j, "num_channels", s->channels);
+	put(j, "num_labels", s->classes);
+}
+
+static enum mu_status write_config(const struct model *m, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_replace file = {0};
+	struct mu_json j = {.flat = 2};
+	const bool gpt2 = strcmp(m->family, "gpt2") == 0;
+
+	MU_TRY(mu_replace_open(&file, path));
+	j.file = file.stream;
+	mu_json_open(&j, NULL, '{');
+	mu_json_open(&j, "architectures", '[');
+	mu_json_text(&j, NULL, gpt2 ? "GPT2LMHeadModel" : "ViTForImageClassification");
+	mu_json_close(&j, ']');
+	mu_json_text(&j, "model_type", m->family);
+	(gpt2 ? put_gpt2 : put_vit)(&j, m);
+	mu_json_close(&j, '}');
+	MU_TRY(mu_replace_commit(&file));
+out:
+	mu_replace_release(&file);
+	return st;
+}
+
+/* path: the name in the folder of the file `to`. */
+static bool is_missing(const char *to, const char *name, char path[PATH_BYTES])
+{
+	const char *slash = strrchr(to, '/');
+
+	snprintf(path, PATH_BYTES, "%.*s%s", slash ? (int)(slash - to + 1) : 0, to, name);
+	return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+/* Is all of the model in the file, and does it say how many heads there are? */
+static bool is_whole(const struct model *m)
+{
+	const struct model_sizes *s = &m->sizes;
+
+	return s->layers > 0 && s->hidden > 0 && m->heads > 0 &&
+	       (strcmp(m->family, "gpt2") == 0 ? s->vocabulary > 0 && s->positions > 0
+					       : s->patch > 0 && s->classes > 0 && m->height > 0);
+}
+
+enum mu_status convert_describe(struct mu_array_file *in, const char *family,
+				const struct model_sizes *sizes, const char *to)
+{
+	enum mu_status st = MU_OK;
+	struct model m = {.sizes = *sizes, .family = family, .path = to};
+	char path[PATH_BYTES];
+
+	MU_TRY(read_model(in, &m));
+	if (is_whole(&m) && is_missing(to, "config.json", path)) {
+		MU_TRY(write_config(&m, path));
+		printf("muconvert: what transformers reads of the model in %s\n", path);
+	}
+	if (m.tokenizer && is_missing(to, "tokenizer.json", path)) {
+		MU_TRY(mu_tokenizer_write(m.tokenizer, path));
+		printf("muconvert: its tokenizer in %s\n", path);
+	}
+out:
+	mu_tokenizer_free(m.tokenizer);
+	return st;
+}
