@@ -80,6 +80,7 @@ STD_CFLAGS=
 WARN_CFLAGS= NVCC_WARN_FLAGS=
 MU_ADD_FLAG([STD_CFLAGS], [-std=gnu11])
 MU_ADD_FLAG([STD_CFLAGS], [-fno-math-errno]) dnl errno of sqrtf keeps loops from becoming vectors
+MU_ADD_FLAG([STD_CFLAGS], [-fno-trapping-math]) dnl so do comparisons, but for AVX-512; values stay
 for mu_flag in -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
 	-Wvla -Wpointer-arith -Wwrite-strings -Wundef -Wformat=2 -Wcast-qual -Wduplicated-cond -Wlogical-op; do
 	MU_ADD_FLAG([WARN_CFLAGS], [$mu_flag])

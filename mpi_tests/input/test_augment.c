@@ -74,7 +74,7 @@ static size_t wrong_values(const struct mu_image *image, const struct mu_geometr
 		double want = expected(image, g, k % n / g->w, k % g->w, (int)c, values.fill);
 
 		want = (want - (double)values.mean[c]) / (double)values.std[c];
-		wrong += !(fabs((double)out[k] - want) < 1e-3);
+		wrong += fabs((double)out[k] - want) < 1e-3 ? 0 : 1;
 	}
 	mu_image_scratch_release(&scratch);
 	return wrong;
@@ -373,7 +373,7 @@ static void test_whole_way(void)
 		for (size_t k = 0; k < shape[0] * N; k++) {
 			float v = i % 2 ? grey[k] : want[k];
 
-			wrong += !(fabsf(out[k] - (v - mean[k / N]) / std[k / N]) < 1e-4f);
+			wrong += fabsf(out[k] - (v - mean[k / N]) / std[k / N]) < 1e-4f ? 0 : 1;
 		}
 		CHECK(wrong == 0);
 	}

@@ -110,7 +110,7 @@ static void test_hsl(void)
 				rgb[c] = (double)in[i + c * PIXELS] / 255;
 			shifted(rgb, (double)s[0], (double)s[1], (double)s[2], want);
 			for (size_t c = 0; c < 3; c++)
-				wrong += !(fabs((double)out[i + c * PIXELS] - want[c]) < 0.02);
+				wrong += fabs((double)out[i + c * PIXELS] - want[c]) < 0.02 ? 0 : 1;
 		}
 		CHECK(wrong == 0);
 	}

@@ -98,7 +98,9 @@ static enum mu_status check_averages(struct worker *w, size_t samples)
 				sum += (double)w->all[p * n + i];
 			expected = momentum * (double)w->before[i] +
 				   (1 - momentum) * sum / (double)samples;
-			wrong += !(fabs((double)after[i] - expected) < 1e-5 * (1 + fabs(expected)));
+			wrong += fabs((double)after[i] - expected) < 1e-5 * (1 + fabs(expected))
+					 ? 0
+					 : 1;
 			changed += after[i] != w->before[i];
 			averages++;
 		}

@@ -103,7 +103,7 @@ static size_t wrong_one(size_t from, size_t n, double t)
 	for (size_t i = from; i < from + n; i++) {
 		const int side = given[i] > t;
 
-		wrong += !(fabs((double)out[i] - sum[side] / count[side]) < 1e-5);
+		wrong += fabs((double)out[i] - sum[side] / count[side]) < 1e-5 ? 0 : 1;
 		wrong += values[i] != given[i] - out[i];
 	}
 	return wrong;
@@ -124,7 +124,7 @@ static size_t wrong_ternary(size_t from, size_t n)
 	for (size_t i = from; i < from + n; i++) {
 		const double size = fabs((double)given[i]) >= limit ? sent / count : 0;
 
-		wrong += !(fabs((double)out[i] - copysign(size, (double)given[i])) < 1e-5);
+		wrong += fabs((double)out[i] - copysign(size, (double)given[i])) < 1e-5 ? 0 : 1;
 		wrong += values[i] != given[i] - out[i];
 	}
 	return wrong;

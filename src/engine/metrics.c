@@ -29,7 +29,7 @@ static uint32_t find_place(const float *restrict p, size_t classes, size_t label
 	uint32_t place = 0;
 
 	for (size_t c = 0; c < label; c++)
-		place += !(p[c] < own);
+		place += p[c] < own ? 0 : 1;
 	for (size_t c = label + 1; c < classes; c++)
 		place += p[c] > own;
 	return place;

@@ -115,13 +115,10 @@ out:
 	return st;
 }
 
-/* scores = w (g - sum of w g) scale, for g in scores. */
-MU_LOOP static void scores_back(const float *restrict w, float *restrict g, size_t n, float scale)
+/* g = w (g - sum) scale */
+MU_LOOP static void scores_back(const float *restrict w, float *restrict g, size_t n, float sum,
+				float scale)
 {
-	float sum = 0;
-
-	for (size_t k = 0; k < n; k++)
-		sum += w[k] * g[k];
 	for (size_t k = 0; k < n; k++)
 		g[k] = w[k] * (g[k] - sum) * scale;
 }
@@ -141,12 +138,16 @@ static enum mu_status backward_block(const struct mu_op *op, const struct head *
 	CPU_DNNL(dnnl_sgemm('N', 'T', n, keys, d, 1, dy, out, h->v, width, 0, h->scores, keys));
 	if (h->masks)
 		mu_cpu_multiply(h->scores, h->masks, b->n * b->keys);
-	for (size_t i = 0; i < b->n; i++)
-		scores_back(h->weights + i * b->keys, h->scores + i * b->keys, b->keys, a->scale);
+	for (size_t i = 0; i < b->n; i++) {
+		const float *w = h->weights + i * b->keys;
+		float *g = h->scores + i * b->keys;
+
+		scores_back(w, g, b->keys, mu_cpu_dot(w, g, b->keys), a->scale);
+	}
 	if (h->masks)
 		mu_cpu_multiply(h->weights, h->masks, b->n * b->keys);
-	CPU_DNNL(dnnl_sgemm('T', 'N', keys, d, n, 1, h->weights, keys, dy, out, beta, h->dv,
-			    width));
+	CPU_DNNL(
+		dnnl_sgemm('T', 'N', keys, d, n, 1, h->weights, keys, dy, out, beta, h->dv, width));
 	CPU_DNNL(dnnl_sgemm('N', 'N', n, d, keys, 1, h->scores, keys, h->k, k_step, 0,
 			    h->dq + b->from * a->width, width));
 	CPU_DNNL(dnnl_sgemm('T', 'N', keys, d, n, 1, h->scores, keys, h->q + b->from * h->q_step,
@@ -182,9 +183,15 @@ static struct head head_of(const struct mu_op *op, size_t sample, size_t number,
 	const float *x = (const float *)mu_cpu_pointer(op, a->x) + sample * a->steps * a->width;
 	const size_t at = sample * a->steps * a->heads * a->d + q;
 	const bool drops = ((const struct mu_attention *)op->attr)->dropout > 0;
-	struct head h = {.q = x + q, .k = x + k, .v = x + v, .q_step = a->width,
-			 .k_step = a->width, .number = number, .sample = sample,
-			 .weights = scratch, .scores = scratch + room,
+	struct head h = {.q = x + q,
+			 .k = x + k,
+			 .v = x + v,
+			 .q_step = a->width,
+			 .k_step = a->width,
+			 .number = number,
+			 .sample = sample,
+			 .weights = scratch,
+			 .scores = scratch + room,
 			 .adds = number % group != 0};
 
 	h.masks = drops && op->phase == MU_PHASE_TRAIN ? scratch + 2 * room : NULL;
@@ -249,17 +256,7 @@ static void rotate_step(const struct mu_op *op, float *x, size_t n, size_t step)
 	}
 }
 
-MU_LOOP static float dot(const float *restrict a, const float *restrict b, size_t n)
-{
-	float sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += a[i] * b[i];
-	return sum;
-}
-
-MU_LOOP static void add_times(float *restrict to, const float *restrict row, float factor,
-			      size_t n)
+MU_LOOP static void add_times(float *restrict to, const float *restrict row, float factor, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] += factor * row[i];
@@ -275,7 +272,7 @@ static void past_head(const struct mu_op *op, const float *q, const float *rows,
 	float *scores = past->rows + a->n * past->most * width, *w = scores + past->most;
 
 	for (size_t j = 0; j < n; j++)
-		scores[j] = a->scale * dot(q + h * a->d, k + j * width, a->d);
+		scores[j] = a->scale * mu_cpu_dot(q + h * a->d, k + j * width, a->d);
 	mu_cpu_softmax(scores, w, n);
 	memset(y + h * a->d, 0, a->d * sizeof *y);
 	for (size_t j = 0; j < n; j++)
@@ -326,8 +323,7 @@ static void fill_angles(struct attention *a, double base)
 
 	for (size_t t = 0; t < a->steps; t++)
 		for (size_t i = 0; i < half; i++) {
-			const double angle =
-				(double)t * pow(base, -2.0 * (double)i / (double)a->d);
+			const double angle = (double)t * pow(base, -2.0 * (double)i / (double)a->d);
 
 			a->angles[2 * (t * half + i)] = (float)cos(angle);
 			a->angles[2 * (t * half + i) + 1] = (float)sin(angle);

@@ -238,6 +238,11 @@ enum mu_status mu_cpu_to_plain(struct mu_device *device, const struct mu_shape *
 /* x = sigmoid(x), in place; y = tanh(x), y may be x. */
 void mu_cpu_sigmoid(float *x, size_t n);
 void mu_cpu_tanh(const float *x, float *y, size_t n);
+/* GELU with tanh: see MU_ACTIVATION_GELU_TANH; y may be x. dx = dy times its slope at x; dx may be
+ * dy. */
+void mu_cpu_gelu(const float *x, float *y, size_t n);
+void mu_cpu_gelu_back(const float *x, const float *dy, float *dx, size_t n);
+float mu_cpu_dot(const float *a, const float *b, size_t n);
 /* p = softmax(x); they do not overlap. p = softmax(p), with the same bits. */
 void mu_cpu_softmax(const float *x, float *p, size_t n);
 void mu_cpu_softmax_in_place(float *p, size_t n);
@@ -270,6 +275,8 @@ enum mu_status mu_cpu_plan_embedding(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_layer_norm(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_smooth(struct cpu_plan *p);
+/* The step y = tanh(x); both memories are float32 and of one layout. */
+enum mu_status mu_cpu_plan_tanh(struct cpu_plan *p, int x, int y);
 enum mu_status mu_cpu_plan_attention(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_positions(struct cpu_plan *p);
 enum mu_status mu_cpu_plan_step(struct cpu_plan *p);

@@ -89,15 +89,21 @@ enum mu_status mu_cpu_plan_activation(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
+	const struct mu_activation *a = op->attr;
 	struct cpu_md md;
+	int x, y;
 
 	mu_cpu_tensor_md(&md, op->inputs[0]);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
-	MU_TRY(plan_forward(p, op->attr, mu_cpu_memory(p, &md, CPU_IN_DATA, 0),
-			    mu_cpu_memory(p, &md, CPU_OUT_DATA, 0)));
+	x = mu_cpu_memory(p, &md, CPU_IN_DATA, 0);
+	y = mu_cpu_memory(p, &md, CPU_OUT_DATA, 0);
+	if (a->kind == MU_ACTIVATION_TANH && md.data_type == dnnl_f32)
+		MU_TRY(mu_cpu_plan_tanh(p, x, y));
+	else
+		MU_TRY(plan_forward(p, a, x, y));
 	p->program = &p->impl->backward;
 	if (op->inputs[0]->needs_grad)
-		MU_TRY(plan_backward(p, op->attr, &md, mu_cpu_memory(p, &md, CPU_IN_GRAD, 0)));
+		MU_TRY(plan_backward(p, a, &md, mu_cpu_memory(p, &md, CPU_IN_GRAD, 0)));
 out:
 	return st;
 }

@@ -291,56 +291,6 @@ out:
 	return st;
 }
 
-/* ---- smooth activations ---- */
-
-static dnnl_alg_kind_t algorithm_of(const struct mu_op *op)
-{
-	switch (((const struct mu_activation *)op->attr)->kind) {
-	case MU_ACTIVATION_GELU: return dnnl_eltwise_gelu_erf;
-	case MU_ACTIVATION_GELU_TANH: return dnnl_eltwise_gelu_tanh;
-	default: return dnnl_eltwise_swish;
-	}
-}
-
-enum mu_status mu_cpu_plan_smooth(struct cpu_plan *p)
-{
-	enum mu_status st = MU_OK;
-	struct mu_op *op = p->op;
-	struct cpu_md md;
-	struct cpu_request request = {
-		.kind = CPU_ELTWISE,
-		.prop = op->phase == MU_PHASE_TRAIN ? dnnl_forward_training
-						    : dnnl_forward_inference,
-		.algorithm = algorithm_of(op),
-		.src = &md,
-		.alpha = 1, /* of swish */
-	};
-	dnnl_primitive_desc_t pd = NULL, hint = NULL;
-	struct cpu_arg args[3];
-	int x;
-
-	mu_cpu_tensor_md(&md, op->inputs[0]);
-	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
-	MU_TRY(mu_cpu_describe(p, &request, &pd));
-	CPU_DNNL(dnnl_primitive_desc_clone(&hint, pd));
-	x = mu_cpu_memory(p, &md, CPU_IN_DATA, 0);
-	args[0] = (struct cpu_arg){DNNL_ARG_SRC, x};
-	args[1] = (struct cpu_arg){DNNL_ARG_DST, mu_cpu_memory(p, &md, CPU_OUT_DATA, 0)};
-	MU_TRY(mu_cpu_step(p, pd, 2, args));
-	if (!op->inputs[0]->needs_grad)
-		goto out;
-	p->program = &p->impl->backward;
-	request.prop = dnnl_backward_data;
-	request.hint = hint;
-	MU_TRY(mu_cpu_describe(p, &request, &pd));
-	args[1] = (struct cpu_arg){DNNL_ARG_DIFF_DST, mu_cpu_memory(p, &md, CPU_OUT_GRAD, 0)};
-	args[2] = (struct cpu_arg){DNNL_ARG_DIFF_SRC, mu_cpu_memory(p, &md, CPU_IN_GRAD, 0)};
-	MU_TRY(mu_cpu_step(p, pd, 3, args));
-out:
-	dnnl_primitive_desc_destroy(hint);
-	return st;
-}
-
 /* ---- positions ---- */
 
 struct steps {
