@@ -132,7 +132,7 @@ MU_INLINE float largest_of(const float *x, size_t n)
 	return largest;
 }
 
-/* What whole lanes leave over is taken with the elements before it, which it gives the same bits. */
+/* What whole lanes leave over is taken with elements before it, which get the same bits again. */
 MU_INLINE void softmax_of(const float *x, float *p, size_t n)
 {
 	const float shift = largest_of(x, n);
