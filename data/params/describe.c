@@ -20,24 +20,6 @@ struct model {
 	struct mu_tokenizer *tokenizer;
 };
 
-/* A text of any length, to be freed by mu_free; NULL: there is none. */
-static enum mu_status read_text(struct mu_array_file *in, const char *attribute, char **text)
-{
-	enum mu_status st = MU_OK;
-	size_t nbytes;
-	bool there;
-
-	*text = NULL;
-	MU_TRY(mu_array_file_has_text(in, attribute, &there));
-	if (!there)
-		goto out;
-	MU_TRY(mu_array_file_text_bytes(in, attribute, &nbytes));
-	MU_TRY(MU_ALLOC(*text, nbytes + 1, attribute));
-	MU_TRY(mu_array_file_get_text(in, attribute, *text, nbytes + 1));
-out:
-	return st;
-}
-
 static enum mu_status read_number(struct mu_array_file *in, const char *attribute, double *value)
 {
 	enum mu_status st = MU_OK;
@@ -58,7 +40,7 @@ static enum mu_status read_model(struct mu_array_file *in, struct model *m)
 	MU_TRY(read_number(in, "num-heads", &heads));
 	MU_TRY(read_number(in, "dropout", &m->dropout));
 	MU_TRY(mu_array_file_find_text(in, "image-shape", shape, sizeof shape));
-	MU_TRY(read_text(in, "tokenizer", &tokens));
+	MU_TRY(mu_array_file_read_text(in, "tokenizer", &tokens));
 	m->heads = heads >= 1 && heads <= (double)m->sizes.hidden ? (long)heads : 0;
 	if (sscanf(shape, "%*u,%zu,%zu", &m->height, &m->width) != 2)
 		m->height = m->width = 0;

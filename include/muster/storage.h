@@ -100,6 +100,8 @@ enum mu_status mu_array_file_get_text(struct mu_array_file *f, const char *attri
 /* The same; "" if the file has no such text, or one that is longer. */
 enum mu_status mu_array_file_find_text(struct mu_array_file *f, const char *attribute, char *text,
 				       size_t nbytes);
+/* The same, of any length, to be freed by mu_free; NULL if there is none. */
+enum mu_status mu_array_file_read_text(struct mu_array_file *f, const char *attribute, char **text);
 /* Room that mu_array_file_get_text needs. */
 enum mu_status mu_array_file_text_bytes(struct mu_array_file *f, const char *attribute,
 					size_t *nbytes);

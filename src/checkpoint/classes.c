@@ -33,15 +33,11 @@ out:
 static enum mu_status read_names(struct mu_array_file *file, struct checkpoint_classes *c)
 {
 	enum mu_status st = MU_OK;
-	size_t nbytes, lines = 0;
-	bool there;
+	size_t lines = 0;
 
-	MU_TRY(mu_array_file_has_text(file, CLASS_NAMES, &there));
-	if (!there)
+	MU_TRY(mu_array_file_read_text(file, CLASS_NAMES, &c->text));
+	if (!c->text)
 		goto out;
-	MU_TRY(mu_array_file_text_bytes(file, CLASS_NAMES, &nbytes));
-	MU_TRY(MU_ALLOC(c->text, nbytes + 1, "names of classes"));
-	MU_TRY(mu_array_file_get_text(file, CLASS_NAMES, c->text, nbytes + 1));
 	for (const char *p = c->text; *p; p++)
 		lines += *p == '\n';
 	MU_TRY(MU_ALLOC(c->name, lines + 1, "names of classes"));

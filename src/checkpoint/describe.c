@@ -77,23 +77,6 @@ out:
 	return st;
 }
 
-/* A text of any length, to be freed by mu_free; NULL: there is none. */
-static enum mu_status read_long_text(struct mu_array_file *file, const char *attribute, char **text)
-{
-	enum mu_status st = MU_OK;
-	size_t nbytes;
-	bool there;
-
-	MU_TRY(mu_array_file_has_text(file, attribute, &there));
-	if (!there)
-		goto out;
-	MU_TRY(mu_array_file_text_bytes(file, attribute, &nbytes));
-	MU_TRY(MU_ALLOC(*text, nbytes + 1, attribute));
-	MU_TRY(mu_array_file_get_text(file, attribute, *text, nbytes + 1));
-out:
-	return st;
-}
-
 enum mu_status mu_checkpoint_words_read(const char *path, struct mu_vocabulary **vocabulary,
 					struct mu_tokenizer **tokenizer)
 {
@@ -108,8 +91,8 @@ enum mu_status mu_checkpoint_words_read(const char *path, struct mu_vocabulary *
 	if (!checkpoint)
 		return mu_vocabulary_read(vocabulary, path);
 	MU_TRY(mu_array_file_open_checked(&file, path));
-	MU_TRY(read_long_text(file, WORDS, &words));
-	MU_TRY(read_long_text(file, TOKENIZER, &tokens));
+	MU_TRY(mu_array_file_read_text(file, WORDS, &words));
+	MU_TRY(mu_array_file_read_text(file, TOKENIZER, &tokens));
 	if (words)
 		MU_TRY(mu_vocabulary_from_text(vocabulary, path, words));
 	else if (tokens)
@@ -134,7 +117,7 @@ enum mu_status mu_checkpoint_tokenizer_compare(const char *path, const struct mu
 
 	*same = true;
 	MU_TRY(mu_array_file_open_checked(&file, path));
-	MU_TRY(read_long_text(file, TOKENIZER, &text));
+	MU_TRY(mu_array_file_read_text(file, TOKENIZER, &text));
 	if (!text)
 		goto out;
 	MU_TRY(mu_tokenizer_from_text(&saved, path, text));

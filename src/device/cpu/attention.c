@@ -146,8 +146,8 @@ static enum mu_status backward_block(const struct mu_op *op, const struct head *
 	}
 	if (h->masks)
 		mu_cpu_multiply(h->weights, h->masks, b->n * b->keys);
-	CPU_DNNL(
-		dnnl_sgemm('T', 'N', keys, d, n, 1, h->weights, keys, dy, out, beta, h->dv, width));
+	CPU_DNNL(dnnl_sgemm('T', 'N', keys, d, n, 1, h->weights, keys, dy, out, beta, h->dv,
+			    width));
 	CPU_DNNL(dnnl_sgemm('N', 'N', n, d, keys, 1, h->scores, keys, h->k, k_step, 0,
 			    h->dq + b->from * a->width, width));
 	CPU_DNNL(dnnl_sgemm('T', 'N', keys, d, n, 1, h->scores, keys, h->q + b->from * h->q_step,
@@ -183,15 +183,9 @@ static struct head head_of(const struct mu_op *op, size_t sample, size_t number,
 	const float *x = (const float *)mu_cpu_pointer(op, a->x) + sample * a->steps * a->width;
 	const size_t at = sample * a->steps * a->heads * a->d + q;
 	const bool drops = ((const struct mu_attention *)op->attr)->dropout > 0;
-	struct head h = {.q = x + q,
-			 .k = x + k,
-			 .v = x + v,
-			 .q_step = a->width,
-			 .k_step = a->width,
-			 .number = number,
-			 .sample = sample,
-			 .weights = scratch,
-			 .scores = scratch + room,
+	struct head h = {.q = x + q, .k = x + k, .v = x + v, .q_step = a->width,
+			 .k_step = a->width, .number = number, .sample = sample,
+			 .weights = scratch, .scores = scratch + room,
 			 .adds = number % group != 0};
 
 	h.masks = drops && op->phase == MU_PHASE_TRAIN ? scratch + 2 * room : NULL;
@@ -256,7 +250,8 @@ static void rotate_step(const struct mu_op *op, float *x, size_t n, size_t step)
 	}
 }
 
-MU_LOOP static void add_times(float *restrict to, const float *restrict row, float factor, size_t n)
+MU_LOOP static void add_times(float *restrict to, const float *restrict row, float factor,
+			      size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] += factor * row[i];
@@ -323,7 +318,8 @@ static void fill_angles(struct attention *a, double base)
 
 	for (size_t t = 0; t < a->steps; t++)
 		for (size_t i = 0; i < half; i++) {
-			const double angle = (double)t * pow(base, -2.0 * (double)i / (double)a->d);
+			const double angle =
+				(double)t * pow(base, -2.0 * (double)i / (double)a->d);
 
 			a->angles[2 * (t * half + i)] = (float)cos(angle);
 			a->angles[2 * (t * half + i) + 1] = (float)sin(angle);

@@ -137,7 +137,7 @@ MU_INLINE void softmax_of(const float *x, float *p, size_t n)
 {
 	const float shift = largest_of(x, n);
 	float lanes[LANES] = {0}, last[LANES], sum = 0;
-	const bool wide = n >= LANES;
+	const bool wide = n > LANES && n % LANES != 0;
 	size_t i = 0;
 
 	for (size_t k = 0; wide && k < LANES; k++)

@@ -11,7 +11,10 @@
 
 /* ---- by our own loops ---- */
 
+typedef void function_of(const float *x, float *y, size_t n);
+
 struct loop {
+	function_of *function;
 	int x, y, dy, dx; /* memories of one layout */
 	size_t n;         /* floats, padding included */
 };
@@ -36,21 +39,12 @@ static const struct loop *loop_of(const struct mu_op *op)
 	return ((const struct cpu_op *)op->impl)->own;
 }
 
-static void forward_tanh(struct mu_op *op, struct cpu_part part)
+static void forward(struct mu_op *op, struct cpu_part part)
 {
 	const struct loop *l = loop_of(op);
 	const struct range r = range_of(l, part);
 
-	mu_cpu_tanh((const float *)mu_cpu_pointer(op, l->x) + r.from,
-		    (float *)mu_cpu_pointer(op, l->y) + r.from, r.n);
-}
-
-static void forward_gelu(struct mu_op *op, struct cpu_part part)
-{
-	const struct loop *l = loop_of(op);
-	const struct range r = range_of(l, part);
-
-	mu_cpu_gelu((const float *)mu_cpu_pointer(op, l->x) + r.from,
+	l->function((const float *)mu_cpu_pointer(op, l->x) + r.from,
 		    (float *)mu_cpu_pointer(op, l->y) + r.from, r.n);
 }
 
@@ -64,28 +58,24 @@ static void backward_gelu(struct mu_op *op, struct cpu_part part)
 			 (float *)mu_cpu_pointer(op, l->dx) + r.from, r.n);
 }
 
-static enum mu_status begin(struct cpu_plan *p, int x, int y, struct loop **out)
+static enum mu_status plan_forward(struct cpu_plan *p, function_of *function, int x, int y)
 {
 	enum mu_status st = MU_OK;
 	struct loop *l = malloc(sizeof *l);
 
-	*out = p->impl->own = l;
+	p->impl->own = l;
 	if (!l)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", p->op->name);
-	*l = (struct loop){x, y, -1, -1, mu_dnnl_nbytes(mu_cpu_md(p, x)) / sizeof(float)};
+	*l = (struct loop){function, x, y, -1, -1,
+			   mu_dnnl_nbytes(mu_cpu_md(p, x)) / sizeof(float)};
+	mu_cpu_share(p, forward, l->n * sizeof(float));
 out:
 	return st;
 }
 
 enum mu_status mu_cpu_plan_tanh(struct cpu_plan *p, int x, int y)
 {
-	enum mu_status st = MU_OK;
-	struct loop *l;
-
-	MU_TRY(begin(p, x, y, &l));
-	mu_cpu_share(p, forward_tanh, l->n * sizeof(float));
-out:
-	return st;
+	return plan_forward(p, mu_cpu_tanh, x, y);
 }
 
 static enum mu_status plan_gelu(struct cpu_plan *p, const struct cpu_md *md)
@@ -94,11 +84,11 @@ static enum mu_status plan_gelu(struct cpu_plan *p, const struct cpu_md *md)
 	struct loop *l;
 	const int x = mu_cpu_memory(p, md, CPU_IN_DATA, 0);
 
-	MU_TRY(begin(p, x, mu_cpu_memory(p, md, CPU_OUT_DATA, 0), &l));
-	mu_cpu_share(p, forward_gelu, l->n * sizeof(float));
+	MU_TRY(plan_forward(p, mu_cpu_gelu, x, mu_cpu_memory(p, md, CPU_OUT_DATA, 0)));
 	if (!p->op->inputs[0]->needs_grad)
 		goto out;
 	p->program = &p->impl->backward;
+	l = p->impl->own;
 	l->dy = mu_cpu_memory(p, md, CPU_OUT_GRAD, 0);
 	l->dx = mu_cpu_memory(p, md, CPU_IN_GRAD, 0);
 	mu_cpu_share(p, backward_gelu, l->n * sizeof(float));

@@ -19,3 +19,20 @@ enum mu_status mu_array_file_find_text(struct mu_array_file *f, const char *attr
 out:
 	return st;
 }
+
+enum mu_status mu_array_file_read_text(struct mu_array_file *f, const char *attribute, char **text)
+{
+	enum mu_status st = MU_OK;
+	size_t nbytes;
+	bool there;
+
+	*text = NULL;
+	MU_TRY(mu_array_file_has_text(f, attribute, &there));
+	if (!there)
+		goto out;
+	MU_TRY(mu_array_file_text_bytes(f, attribute, &nbytes));
+	MU_TRY(MU_ALLOC(*text, nbytes + 1, attribute));
+	MU_TRY(mu_array_file_get_text(f, attribute, *text, nbytes + 1));
+out:
+	return st;
+}
