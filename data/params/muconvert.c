@@ -33,21 +33,6 @@ static const struct mu_option table[] = {
 	 .help = "this text"},
 };
 
-/* HDF5's signature. */
-static enum mu_status is_hdf5(const char *path, bool *is)
-{
-	enum mu_status st = MU_OK;
-	char head[8] = {0};
-	FILE *f = NULL;
-
-	MU_TRY(mu_stream_open(&f, path));
-	*is = fread(head, 1, sizeof head, f) == sizeof head &&
-	      memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
-	fclose(f);
-out:
-	return st;
-}
-
 /* By its name; a folder holds nothing else. */
 static bool is_safetensors(const char *path)
 {
@@ -183,7 +168,7 @@ static enum mu_status convert(const struct values *v, const char *from, const ch
 	bool hdf5 = false;
 
 	if (!is_safetensors(from))
-		MU_TRY(is_hdf5(from, &hdf5));
+		MU_TRY(mu_array_file_is(from, &hdf5));
 	if (hdf5)
 		MU_TRY(is_safetensors(to) ? convert_to_safetensors(from, to, names, n)
 					  : to_params(from, to, n));

@@ -92,6 +92,8 @@ enum mu_status mu_array_file_write(struct mu_array_file *f, const char *name, in
  */
 enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int ndims,
 				  const size_t *dims, float *data);
+/* Has the file, of any name, HDF5's first bytes? MU_ERR_IO: it cannot be read. */
+enum mu_status mu_array_file_is(const char *path, bool *is);
 enum mu_status mu_array_file_set_text(struct mu_array_file *f, const char *attribute,
 				      const char *text);
 enum mu_status mu_array_file_has_text(struct mu_array_file *f, const char *attribute, bool *found);

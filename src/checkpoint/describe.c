@@ -62,21 +62,6 @@ out:
 	return st;
 }
 
-/* By its first bytes: P-best and P-latest do not end in .h5. */
-static enum mu_status is_checkpoint(const char *path, bool *answer)
-{
-	enum mu_status st = MU_OK;
-	char head[8] = "";
-	FILE *file = NULL;
-
-	MU_TRY(mu_stream_open(&file, path));
-	*answer = fread(head, 1, sizeof head, file) == sizeof head &&
-		  memcmp(head, "\x89HDF\r\n\x1a\n", sizeof head) == 0;
-	fclose(file);
-out:
-	return st;
-}
-
 enum mu_status mu_checkpoint_words_read(const char *path, struct mu_vocabulary **vocabulary,
 					struct mu_tokenizer **tokenizer)
 {
@@ -87,7 +72,8 @@ enum mu_status mu_checkpoint_words_read(const char *path, struct mu_vocabulary *
 
 	*vocabulary = NULL;
 	*tokenizer = NULL;
-	MU_TRY(is_checkpoint(path, &checkpoint));
+	/* By its first bytes: P-best and P-latest do not end in .h5. */
+	MU_TRY(mu_array_file_is(path, &checkpoint));
 	if (!checkpoint)
 		return mu_vocabulary_read(vocabulary, path);
 	MU_TRY(mu_array_file_open_checked(&file, path));

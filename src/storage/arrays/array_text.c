@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text of an array file that may be missing. */
+/* What needs no HDF5: the first bytes of an array file, and a text of it that may be missing. */
+#include <string.h>
+
 #include <muster/base.h>
 #include <muster/storage.h>
+
+enum mu_status mu_array_file_is(const char *path, bool *is)
+{
+	enum mu_status st = MU_OK;
+	char head[8] = "";
+	FILE *file = NULL;
+
+	MU_TRY(mu_stream_open(&file, path));
+	*is = fread(head, 1, sizeof head, file) == sizeof head &&
+	      memcmp(head, "\x89HDF\r\n\x1a\n", sizeof head) == 0;
+	fclose(file);
+out:
+	return st;
+}
 
 enum mu_status mu_array_file_find_text(struct mu_array_file *f, const char *attribute, char *text,
 				       size_t nbytes)
