@@ -252,6 +252,13 @@ struct mu_param {
 
 enum mu_phase { MU_PHASE_TRAIN, MU_PHASE_INFER };
 
+/* What a device found out about a prediction; all 0 for one that is not counted. */
+struct mu_prediction {
+	double loss;    /* its part of the batch's */
+	float p;        /* the probability of its label */
+	uint32_t place; /* of the label: 0 is the class with the largest p (muster/metrics.h) */
+};
+
 /*
  * What changes from step to step. The caller fills it before forward.
  *
@@ -292,6 +299,9 @@ struct mu_batch {
 	 * cross-entropy of the labels, -ln(p[label] + 1e-12).
 	 */
 	double loss;
+	/* The same, where the device has its own memory: one for each label. NULL: the results are
+	 * the probabilities alone. */
+	const struct mu_prediction *predictions;
 };
 
 float mu_batch_loss_scale(const struct mu_batch *batch); /* 1 for 0 */
@@ -560,8 +570,8 @@ struct mu_device_ops {
 	 */
 	enum mu_status (*prepare)(struct mu_device *device, struct mu_op *ops, size_t n);
 	enum mu_status (*conclude)(struct mu_device *device, struct mu_op *ops, size_t n);
-	/* For an operation with `loss_later`, when its forward is done: set the batch's loss. NULL:
-	 * not supported. */
+	/* For an operation with `loss_later`, when its forward is done: set the batch's loss and
+	 * predictions. NULL: not supported. */
 	void (*set_loss)(struct mu_device *device, struct mu_op *op);
 	/* For an operation with `weights_later`, after its backward. NULL: not supported. */
 	enum mu_status (*backward_weights)(struct mu_device *device, struct mu_op *op);

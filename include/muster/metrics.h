@@ -34,6 +34,10 @@ void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
 void mu_metrics_measure_rows(struct mu_metrics *m, const float *rows, const struct mu_shape *shape,
 			     const struct mu_batch *batch, size_t k);
 
+/* The same of what a device found out: one for each label, `steps` a sample. */
+void mu_metrics_add_predictions(struct mu_metrics *m, const struct mu_prediction *predictions,
+				size_t steps, const struct mu_batch *batch, size_t k);
+
 /* A number in the log, computed from the sums. MXNet's names and definitions. */
 struct mu_metric {
 	const char *name;                            /* in --loss: "ce" */

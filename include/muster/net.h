@@ -483,7 +483,9 @@ struct mu_layer_cost {
 void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_cost *forward,
 			struct mu_layer_cost *backward);
 
-/* Results of the last forward: probabilities, plain, (batch, classes) or (batch, classes, h, w). */
+/* Results of the last forward: probabilities, plain, (batch, classes) or (batch, classes, h, w).
+ * In training before backward, and NULL for large vocabularies in half precision on a device with
+ * its own memory, where mu_plan_batch's `predictions` are all that there is. */
 const float *mu_plan_probabilities(struct mu_plan *plan);
 /* The same as the device has them, if those are rows, (n h w, c), one for each label; else NULL. */
 const float *mu_plan_rows(const struct mu_plan *plan);

@@ -34,7 +34,7 @@ speed() {
 	ours limited 25 "${launch[@]}" "$tree/trainer" "$@" --dtype "$dtype" --batch-size "$batch" \
 		--kv-store "${store%+*}" --gpus 0 \
 		--benchmark 1 --num-examples $((steps * batch)) --num-epochs $epochs --disp-batches 1000000000 \
-		--lr 0.01 --mom 0.9 --wd 0.0001 >"$log" 2>&1 &
+		--lr 0.00001 --mom 0.9 --wd 0.0001 >"$log" 2>&1 &
 	most_memory $! >"$work/memory"
 	wait $!
 	st=$?

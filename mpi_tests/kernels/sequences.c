@@ -72,12 +72,51 @@ static double wanted(const struct cuda_targets *t, size_t i, size_t c)
 	       (double)t->smoothing / (double)t->classes;
 }
 
+static double score(const struct variant *v, const struct cuda_softmax *a, const void *x, size_t i,
+		    size_t c, size_t *at)
+{
+	*at = a->last ? i * v->channels + c
+		      : (i / v->area * v->channels + c) * v->area + i % v->area;
+	return rig_at(x, v->type, *at);
+}
+
+/* Prediction i of the scores x. */
+static void check_prediction(const struct variant *v, const struct cuda_softmax *a, const void *x,
+			     size_t i)
+{
+	const int counted = wanted(&a->t, i, 0) >= 0;
+	const size_t label = counted ? (size_t)a->t.labels[i] : 0;
+	double largest = -INFINITY, sum = 0, loss = 0, own, p, q;
+	float *result = rig_floats(1, 0);
+	size_t place = 0, at;
+
+	for (size_t c = 0; c < v->channels; c++)
+		largest = fmax(largest, score(v, a, x, i, c, &at));
+	for (size_t c = 0; c < v->channels; c++)
+		sum += exp(score(v, a, x, i, c, &at) - largest);
+	own = score(v, a, x, i, label, &at);
+	for (size_t c = 0; c < v->channels; c++) {
+		const double s = score(v, a, x, i, c, &at);
+
+		p = exp(s - largest) / sum;
+		q = wanted(&a->t, i, c);
+		if (q > 0)
+			loss -= q * log(p);
+		place += s > own || (s == own && c < label);
+		rig_expect(a->y, v->type, at, a->scale == 0 ? p : q < 0 ? 0 : 3 * (p - q));
+	}
+	*result = (float)a->predictions[i].loss;
+	rig_expect(result, CUDA_FLOAT32, 0, loss);
+	*result = a->predictions[i].p;
+	rig_expect(result, CUDA_FLOAT32, 0, counted ? exp(own - largest) / sum : 0);
+	CHECK(a->predictions[i].place == (counted ? place : 0));
+}
+
 void test_softmax(const struct variant *of)
 {
 	struct variant v = *of;
 	struct cuda_softmax a;
-	double largest, sum, loss, p;
-	float *result = rig_floats(1, 0);
+	void *x;
 
 	if (rig_is_long(of))
 		return;
@@ -90,28 +129,19 @@ void test_softmax(const struct variant *of)
 		v.area = MAX_ROWS;
 	if (v.samples * v.area > MAX_ROWS)
 		v.samples = v.area < MAX_ROWS ? MAX_ROWS / v.area : 1;
-	a = (struct cuda_softmax){.t = targets_of(&v, v.samples), .n = v.samples * v.area};
-	a.x = rig_floats(a.n * v.channels, 84);
-	a.p = rig_floats(a.n * v.channels, 85);
-	a.losses = rig_bytes(a.n * sizeof *a.losses, 0);
+	a = (struct cuda_softmax){.t = targets_of(&v, v.samples),
+				  .type = v.type,
+				  .last = v.odd,
+				  .scale = v.odd ? 3 : 0,
+				  .n = v.samples * v.area};
+	x = rig_numbers(v.type, a.n * v.channels, 84);
+	a.y = v.odd ? rig_copy(x, v.type, a.n * v.channels)
+		    : rig_numbers(v.type, a.n * v.channels, 85);
+	a.x = v.odd ? a.y : x;
+	a.predictions = rig_bytes(a.n * sizeof *a.predictions, 0);
 	RUN_ROWS(softmax, &v, &a);
-	for (size_t i = 0; i < a.n; i++) {
-		const size_t at = i / v.area * v.channels * v.area + i % v.area;
-
-		largest = -INFINITY, sum = loss = 0;
-		for (size_t c = 0; c < v.channels; c++)
-			largest = fmax(largest, (double)a.x[at + c * v.area]);
-		for (size_t c = 0; c < v.channels; c++)
-			sum += exp((double)a.x[at + c * v.area] - largest);
-		for (size_t c = 0; c < v.channels; c++) {
-			p = exp((double)a.x[at + c * v.area] - largest) / sum;
-			if (wanted(&a.t, i, c) > 0)
-				loss -= wanted(&a.t, i, c) * log(p);
-			rig_expect(a.p, CUDA_FLOAT32, at + c * v.area, p);
-		}
-		*result = (float)a.losses[i];
-		rig_expect(result, CUDA_FLOAT32, 0, loss);
-	}
+	for (size_t i = 0; i < a.n; i++)
+		check_prediction(&v, &a, x, i);
 }
 
 void test_softmax_backward(const struct variant *v)

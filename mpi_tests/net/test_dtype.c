@@ -21,6 +21,10 @@
  * has 11 bits, of which at most 0.0006 was measured.
  */
 static const double tolerances[] = {[MU_BFLOAT16] = 0.008, [MU_FLOAT16] = 0.001};
+/* cuDNN's LSTM rounds its state and the gradients of its gates at every step. On an H200, of the
+ * sizes of the table, it is up to 0.0112 and 0.0012 away, and PyTorch's, which is cuDNN's too, with
+ * other numbers up to 0.0106 and 0.0009. */
+static const double lstm_tolerances[] = {[MU_BFLOAT16] = 0.016, [MU_FLOAT16] = 0.002};
 static enum mu_dtype dtype = MU_BFLOAT16;
 static double worst;
 
@@ -59,6 +63,8 @@ static void coarsen_all(struct op_values *values, const struct op_rig *ref)
 
 static void compare(const struct op_rig *rig, const struct op_rig *ref)
 {
+	const bool by_steps = rig->op.kind == MU_OP_LSTM && !strcmp(rig->device->ops->name, "gpu");
+
 	for (int b = 0; b < rig->n_blocks; b++) {
 		const float *is = rig->blocks[b].v, *should = ref->blocks[b].v;
 		double difference = 0, size = 0, error;
@@ -77,7 +83,7 @@ static void compare(const struct op_rig *rig, const struct op_rig *ref)
 			worst = error;
 		snprintf(text, sizeof text, "%s: array %d, kind %d, is %g of its size away",
 			 rig->c->name, b, (int)rig->blocks[b].what, error);
-		if (!(error <= tolerances[dtype]))
+		if (!(error <= (by_steps ? lstm_tolerances : tolerances)[dtype]))
 			check_true(false, __FILE__, __LINE__, text);
 	}
 }
@@ -96,9 +102,8 @@ static void match_ref(const struct op_rig_config *config, struct mu_device *ref,
 		if (worked(op_rig_init(&rig, config), c->name) &&
 		    worked(op_rig_forward(&rig, values), c->name) &&
 		    worked(op_rig_forward(&truth, values), c->name) &&
-		    (!rig.out[0].needs_grad ||
-		     (worked(op_rig_backward(&rig, values), c->name) &&
-		      worked(op_rig_backward(&truth, values), c->name))))
+		    (!rig.out[0].needs_grad || (worked(op_rig_backward(&rig, values), c->name) &&
+						worked(op_rig_backward(&truth, values), c->name))))
 			compare(&rig, &truth);
 		infer.phase = MU_PHASE_INFER;
 		infer.like = &rig;

@@ -80,7 +80,7 @@ cat >tools/ncu <<'END'
 #!/bin/sh
 while [ "${1#--}" != "$1" ]; do
 	case $1 in
-	--clock-control | --metrics | --print-units) shift ;;
+	--clock-control | --cache-control | --metrics | --print-units) shift ;;
 	--log-file) log=$2 && shift ;;
 	esac
 	shift

@@ -118,6 +118,15 @@ void mu_metrics_measure_rows(struct mu_metrics *m, const float *rows, const stru
 	m->samples += (double)batch->count;
 }
 
+void mu_metrics_add_predictions(struct mu_metrics *m, const struct mu_prediction *predictions,
+				size_t steps, const struct mu_batch *batch, size_t k)
+{
+	for (size_t i = 0; i < batch->count * steps; i++)
+		if (!batch->use_ignore || batch->labels[i] != batch->ignore_label)
+			add_prediction(m, predictions[i].p, predictions[i].place, k);
+	m->samples += (double)batch->count;
+}
+
 static double mean(const struct mu_metrics *m, double sum)
 {
 	return m->predictions > 0 ? sum / m->predictions : 0;

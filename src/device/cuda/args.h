@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <muster/device.h>
 #include <muster/update.h>
 
 /* Kernels over elements; over groups of eight elements; over rows, with one block of threads per
@@ -381,12 +382,16 @@ struct cuda_targets {
 	float ignored, smoothing;
 };
 
+/* last: x and y are (samples, area, classes), and y may be x. y: the probabilities p; with a scale
+ * the gradient of x, (p - target) * scale. */
 struct cuda_softmax {
 	struct cuda_targets t;
-	const float *x;
-	float *p;
-	double *losses; /* 0 for predictions that are not counted */
-	size_t n;       /* predictions */
+	const void *x;
+	void *y;
+	struct mu_prediction *predictions; /* n */
+	int type, last;
+	float scale; /* of the loss, or 0 */
+	size_t n;    /* predictions */
 };
 
 struct cuda_softmax_backward {

@@ -291,6 +291,7 @@ enum cuda_inputs {
 	CUDA_INPUTS_PLAIN,
 	CUDA_INPUTS_ALIKE,    /* in the layout of the first */
 	CUDA_INPUTS_OF_DTYPE, /* in the layout of the device's dtype */
+	CUDA_INPUTS_OVER,     /* plain, or alike where the output lies over the input */
 };
 
 /*

@@ -138,9 +138,10 @@ out:
 static const struct cuda_layout *wanted(const struct cuda_device *d, const struct mu_op *op,
 					enum cuda_inputs inputs)
 {
-	if (op->inputs[0]->shape.ndims != 4 || inputs == CUDA_INPUTS_PLAIN)
+	if (op->inputs[0]->shape.ndims != 4 || inputs == CUDA_INPUTS_PLAIN ||
+	    (inputs == CUDA_INPUTS_OVER && !op->in_place))
 		return NULL;
-	if (inputs == CUDA_INPUTS_ALIKE)
+	if (inputs == CUDA_INPUTS_ALIKE || inputs == CUDA_INPUTS_OVER)
 		return op->inputs[0]->layout;
 	return mu_cuda_layout(d->device->dtype);
 }

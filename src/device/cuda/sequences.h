@@ -71,31 +71,54 @@ CUDA_FUNCTION double target_of(const struct cuda_targets *t, size_t prediction, 
 	       smoothing / (double)t->classes;
 }
 
+/* exp(x - largest) as ref has it; for 16-bit numbers float32 is enough. */
+CUDA_FUNCTION double raised(const struct cuda_softmax *a, size_t at, double largest)
+{
+	const float x = number_at(a->x, a->type, at);
+
+	return a->type == CUDA_FLOAT32 ? exp((double)x - largest)
+				       : (double)expf(x - (float)largest);
+}
+
 CUDA_FUNCTION void softmax_row(const struct cuda_softmax *a, size_t i, size_t thread,
 			       size_t threads)
 {
 	const struct cuda_targets *t = &a->t;
-	const size_t at = i / t->area * t->classes * t->area + i % t->area;
-	const float *x = a->x + at;
-	double largest = (double)x[0], sum = 0, loss = 0;
+	const size_t step = a->last ? 1 : t->area;
+	const size_t at =
+		a->last ? i * t->classes : i / t->area * t->classes * t->area + i % t->area;
+	const int counted = is_counted(t, i);
+	const size_t label = counted ? (size_t)t->labels[i] : 0;
+	double largest = (double)number_at(a->x, a->type, at), sum = 0, loss = 0, places = 0, own;
+	float p_label;
 
 	for (size_t k = thread; k < t->classes; k += threads)
-		largest = fmax(largest, (double)x[k * t->area]);
+		largest = fmax(largest, (double)number_at(a->x, a->type, at + k * step));
 	largest = most_of(largest);
+	own = raised(a, at + label * step, largest); /* before anything is overwritten */
 	for (size_t k = thread; k < t->classes; k += threads)
-		sum += exp((double)x[k * t->area] - largest);
+		sum += raised(a, at + k * step, largest);
 	sum = sum_of(sum);
+	p_label = (float)(own / sum);
 	for (size_t k = thread; k < t->classes; k += threads) {
-		float p = (float)(exp((double)x[k * t->area] - largest) / sum);
-		double q = is_counted(t, i) ? target_of(t, i, k) : 0;
+		const float p = (float)(raised(a, at + k * step, largest) / sum);
+		const double q = counted ? target_of(t, i, k) : 0;
 
-		a->p[at + k * t->area] = p;
 		if (q > 0)
 			loss -= q * log((double)p + 1e-12);
+		places += p > p_label || (k < label && !(p < p_label)) ? 1 : 0;
+		set_number(a->y, a->type, at + k * step,
+			   a->scale == 0 ? p
+			   : counted     ? (float)((double)a->scale * ((double)p - q))
+					 : 0);
 	}
 	loss = sum_of(loss);
-	if (thread == 0)
-		a->losses[i] = loss;
+	places = sum_of(places);
+	if (thread > 0)
+		return;
+	a->predictions[i].loss = loss;
+	a->predictions[i].p = counted ? p_label : 0;
+	a->predictions[i].place = counted ? (uint32_t)places : 0;
 }
 
 CUDA_FUNCTION void softmax_backward_at(const struct cuda_softmax_backward *a, size_t i)
@@ -167,8 +190,7 @@ CUDA_FUNCTION void from_steps_at(const struct cuda_steps *a, size_t i)
 	const size_t t = a->last ? i / a->c % a->steps : i % a->steps;
 	const size_t k = a->last ? i % a->c : i / a->steps % a->c;
 
-	set_number(a->to, a->type, i,
-		   number_at(a->from, a->type, (t * a->samples + s) * a->c + k));
+	set_number(a->to, a->type, i, number_at(a->from, a->type, (t * a->samples + s) * a->c + k));
 }
 
 /* Element *i of all parameters: find its parameter, and its place in the space. */

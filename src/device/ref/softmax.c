@@ -153,6 +153,7 @@ static void backward(struct mu_op *op)
 const struct mu_ref_kind mu_ref_softmax = {
 	.n_inputs = 1,
 	.n_outputs = 1,
+	.in_place = true,
 	.plan = plan,
 	.forward = forward,
 	.backward = backward,

@@ -232,7 +232,8 @@ enum mu_status mu_plan_allocate(struct mu_plan *plan)
 	MU_TRY(mu_plan_feed_open(plan));
 	if (plan->of_block)
 		MU_TRY(mu_plan_alloc_states(plan));
-	if (!plan->probabilities && mu_plan_has_end(plan) && !mu_plan_rows(plan))
+	if (!plan->probabilities && mu_plan_has_end(plan) && !plan->device->ops->memory &&
+	    !mu_plan_rows(plan))
 		MU_TRY(mu_plan_alloc_probabilities(plan));
 out:
 	return st;

@@ -197,7 +197,7 @@ enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays);
 enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
 
-/* transfer.c: after forward of a layer with loss_later: copy the probabilities to the host. */
+/* transfer.c: after forward of a layer with loss_later: mark where its results are there. */
 enum mu_status mu_plan_results_begin(struct mu_plan *plan);
 /* Memory of the host for the probabilities, from which and to which the device copies fast. */
 enum mu_status mu_plan_alloc_probabilities(struct mu_plan *plan);

@@ -9,14 +9,17 @@
 
 const float *mu_plan_probabilities(struct mu_plan *plan)
 {
-	const struct mu_tensor *out = plan->ops[plan->n_ops - 1].outputs[0];
+	const struct mu_op *last = &plan->ops[plan->n_ops - 1];
+	const struct mu_tensor *out = last->outputs[0];
 
 	if (!out->layout && !plan->device->ops->memory)
 		return out->data;
+	if (last->in_place && plan->phase == MU_PHASE_TRAIN && plan->device->ops->memory)
+		return NULL; /* their gradient is in their place */
 	if (!plan->probabilities && mu_plan_alloc_probabilities(plan) != MU_OK)
 		return NULL;
-	if (plan->ops[plan->n_ops - 1].loss_later)
-		return mu_plan_results_end(plan) == MU_OK ? plan->probabilities : NULL;
+	if (mu_plan_results_end(plan) != MU_OK)
+		return NULL;
 	if (plan->device->ops->to_plain(plan->device, &out->shape, out->layout, out->data,
 					plan->probabilities) != MU_OK)
 		return NULL;

@@ -281,17 +281,13 @@ void mu_plan_set_results_later(struct mu_plan *plan)
 	struct mu_op *last = &plan->ops[plan->n_ops - 1];
 
 	last->loss_later = plan->phase == MU_PHASE_TRAIN && memory_of(plan) &&
-			   plan->device->ops->set_loss && !last->outputs[0]->layout;
+			   plan->device->ops->set_loss;
 }
 
-/* The copy runs beside backward, which leaves the probabilities as they are (arena.c). */
 enum mu_status mu_plan_results_begin(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_tensor *out = plan->ops[plan->n_ops - 1].outputs[0];
 
-	MU_TRY(memory_of(plan)->download(plan->device, plan->probabilities, out->data,
-					 mu_shape_n(&out->shape) * sizeof(float)));
 	MU_TRY(memory_of(plan)->mark(plan->device, &plan->results_mark));
 	plan->results_due = true;
 out:

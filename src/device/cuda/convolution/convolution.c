@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Convolution, by cuDNN. For each phase cuDNN's heuristics list algorithms, the fastest first. The
- * first one is used that is deterministic, needs at most MOST_BYTES of scratch, and is direct
- * (Winograd and Fourier transforms round differently); then some that are not listed. If Winograd
- * is requested, its algorithms are tried before. Products are float32: no TF32. An engine of the
- * graph API (engines.c) stands in their place where a table of convolutions names one, or where it
- * also sums the output for a batch-norm.
+ * first one is used that is deterministic, needs at most MOST_BYTES of scratch, and is direct:
+ * Winograd and Fourier transforms round differently (measured on an H100: cuDNN's Winograd loses
+ * up to 2.6e-4 with 3x3 kernels and 3e-2 with 5x5, direct ones 1e-6); then some that are not
+ * listed. Products are float32: no TF32. An engine of the graph API (engines.c) stands in their
+ * place where a table of convolutions names one, or where it also sums the output for a batch-norm.
  *
  * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which
  * accumulate in float32. Weights are rounded and transposed, and their gradient is converted back:
@@ -31,7 +31,6 @@ struct choice {
 	int algorithm;
 	size_t nbytes;
 	cudnnMathType_t math;
-	bool winograd;
 };
 
 struct convolution {
@@ -57,33 +56,24 @@ struct found {
 	cudnnMathType_t math;
 };
 
-static bool is_winograd(enum mu_convolution_phase phase, int algorithm)
+static bool is_direct(enum mu_convolution_phase phase, int algorithm)
 {
 	switch (phase) {
 	case MU_CONVOLUTION_FORWARD:
-		return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD ||
-		       algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
+		return algorithm != CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD &&
+		       algorithm != CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED &&
+		       algorithm != CUDNN_CONVOLUTION_FWD_ALGO_FFT &&
+		       algorithm != CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING;
 	case MU_CONVOLUTION_DATA:
-		return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD ||
-		       algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED;
+		return algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD &&
+		       algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED &&
+		       algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT &&
+		       algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING;
 	default:
-		return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD ||
-		       algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
-	}
-}
-
-static bool is_fourier(enum mu_convolution_phase phase, int algorithm)
-{
-	switch (phase) {
-	case MU_CONVOLUTION_FORWARD:
-		return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT ||
-		       algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING;
-	case MU_CONVOLUTION_DATA:
-		return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT ||
-		       algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING;
-	default:
-		return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT ||
-		       algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING;
+		return algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD &&
+		       algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED &&
+		       algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT &&
+		       algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING;
 	}
 }
 
@@ -111,9 +101,9 @@ static bool needs(struct cuda_device *d, const struct convolution *c,
 	return result == CUDNN_STATUS_SUCCESS;
 }
 
-/* The first one of the requested kind. */
+/* The first one that can be had. */
 static bool take(struct cuda_device *d, struct mu_op *op, enum mu_convolution_phase phase,
-		 const struct found *found, int n, bool winograd)
+		 const struct found *found, int n)
 {
 	struct convolution *c = op->impl;
 	size_t nbytes;
@@ -121,11 +111,10 @@ static bool take(struct cuda_device *d, struct mu_op *op, enum mu_convolution_ph
 	for (int i = 0; i < n; i++) {
 		const struct found *f = &found[i];
 
-		if (!f->works || is_fourier(phase, f->algorithm) ||
-		    is_winograd(phase, f->algorithm) != winograd ||
+		if (!f->works || !is_direct(phase, f->algorithm) ||
 		    !needs(d, c, phase, f, &nbytes) || nbytes > MOST_BYTES)
 			continue;
-		c->choices[phase] = (struct choice){f->algorithm, nbytes, f->math, winograd};
+		c->choices[phase] = (struct choice){f->algorithm, nbytes, f->math};
 		return true;
 	}
 	return false;
@@ -193,11 +182,11 @@ static bool take_unlisted(struct cuda_device *d, struct mu_op *op, enum mu_convo
 
 	switch (phase) {
 	case MU_CONVOLUTION_FORWARD:
-		return take(d, op, phase, forward, sizeof forward / sizeof *forward, false);
+		return take(d, op, phase, forward, sizeof forward / sizeof *forward);
 	case MU_CONVOLUTION_DATA:
-		return take(d, op, phase, data, 1, false);
+		return take(d, op, phase, data, 1);
 	default:
-		return take(d, op, phase, weights, 1, false);
+		return take(d, op, phase, weights, 1);
 	}
 }
 
@@ -231,24 +220,18 @@ static enum mu_status choose_algorithm(struct cuda_device *d, struct mu_op *op,
 {
 	enum mu_status st = MU_OK;
 	struct convolution *c = op->impl;
-	const struct choice *choice = &c->choices[phase];
-	enum mu_convolution_algorithm asked[MU_CONVOLUTION_PHASES];
 	struct found found[MAX_FOUND];
-	bool winograd;
 	int n;
 
-	mu_convolution_requested(d->device, op->name, asked);
-	winograd = asked[phase] == MU_CONVOLUTION_WINOGRAD;
 	MU_TRY(ask(d, c, phase, found, &n));
 	if (!c->layout)
 		forbid_tensor_cores(found, n);
-	if (!(winograd && take(d, op, phase, found, n, true)) &&
-	    !take(d, op, phase, found, n, false) && !take_unlisted(d, op, phase))
+	if (!take(d, op, phase, found, n) && !take_unlisted(d, op, phase))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (convolution): cuDNN has no direct algorithm that gives the same bits "
 			"in every run; another kernel, stride or number of groups is needed",
 			op->name);
-	op->algorithms[phase] = choice->winograd ? MU_CONVOLUTION_WINOGRAD : MU_CONVOLUTION_DIRECT;
+	op->algorithms[phase] = MU_CONVOLUTION_DIRECT;
 out:
 	return st;
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Softmax cross-entropy: formulas in ref/softmax.c. The host checks the labels, which are copied to
- * the workspace; the losses of the predictions are copied back and summed on the host in order, for
- * which forward waits for the GPU, unless that is left for later.
+ * the workspace; what was found out about each prediction is copied back, and the losses summed on
+ * the host in order, for which forward waits for the GPU, unless that is left for later.
+ *
+ * A large vocabulary in half precision (in_place): scores, probabilities and their gradient are in
+ * one place, rows of the type. Training's forward writes the gradient at once, rounded once;
+ * backward does nothing.
  */
 #include "device/cuda/cuda.h"
 
@@ -15,15 +19,20 @@ static size_t n_predictions(const struct mu_op *op)
 	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
 }
 
-/* Workspace: losses, then labels. */
-static double *losses_of(const struct mu_op *op)
+/* Workspace: predictions, then labels. */
+static struct mu_prediction *predictions_of(const struct mu_op *op)
 {
 	return op->workspace;
 }
 
 static float *labels_of(const struct mu_op *op)
 {
-	return (float *)(losses_of(op) + n_predictions(op));
+	return (float *)(void *)(predictions_of(op) + n_predictions(op));
+}
+
+static bool is_gradient(const struct mu_op *op)
+{
+	return op->in_place && op->phase == MU_PHASE_TRAIN;
 }
 
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
@@ -31,10 +40,11 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	enum mu_status st = MU_OK;
 	const size_t n = n_predictions(op);
 
-	op->workspace_nbytes = n * (sizeof(double) + sizeof(float));
-	/* losses on the host */
-	CU(d, cuMemHostAlloc, &op->impl, n * sizeof(double), CU_MEMHOSTALLOC_PORTABLE);
-	memset(op->impl, 0, n * sizeof(double)); /* simulated GPUs may copy nothing */
+	op->workspace_nbytes = n * (sizeof(struct mu_prediction) + sizeof(float));
+	/* predictions on the host */
+	CU(d, cuMemHostAlloc, &op->impl, n * sizeof(struct mu_prediction),
+	   CU_MEMHOSTALLOC_PORTABLE);
+	memset(op->impl, 0, n * sizeof(struct mu_prediction)); /* simulated GPUs may copy nothing */
 out:
 	return st;
 }
@@ -63,11 +73,12 @@ static struct cuda_targets targets_of(const struct mu_op *op)
 
 static void set_loss(struct mu_op *op)
 {
-	const double *losses = op->impl;
+	const struct mu_prediction *predictions = op->impl;
 
+	op->batch->predictions = predictions;
 	op->batch->loss = 0;
 	for (size_t i = 0; i < n_predictions(op); i++)
-		op->batch->loss += losses[i];
+		op->batch->loss += predictions[i].loss;
 }
 
 void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op)
@@ -84,8 +95,11 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 	struct cuda_softmax args = {
 		.t = targets_of(op),
 		.x = op->inputs[0]->data,
-		.p = op->outputs[0]->data,
-		.losses = losses_of(op),
+		.y = op->outputs[0]->data,
+		.predictions = predictions_of(op),
+		.type = mu_cuda_type(op->inputs[0]),
+		.last = op->inputs[0]->layout != NULL,
+		.scale = is_gradient(op) ? mu_batch_loss_scale(op->batch) : 0,
 		.n = n,
 	};
 
@@ -94,7 +108,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		labels = op->batch->device_labels;
 	MU_TRY(mu_cuda_copy(d, labels_of(op), labels, args.t.count * args.t.area * sizeof(float)));
 	MU_TRY(mu_cuda_rows(d, CUDA_softmax, n, &args));
-	MU_TRY(mu_cuda_copy(d, op->impl, args.losses, n * sizeof *args.losses));
+	MU_TRY(mu_cuda_copy(d, op->impl, args.predictions, n * sizeof *args.predictions));
 	if (op->loss_later)
 		goto out;
 	MU_TRY(mu_cuda_finish(d));
@@ -113,12 +127,14 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.n = mu_shape_n(&op->inputs[0]->shape),
 	};
 
-	return op->inputs[0]->needs_grad ? mu_cuda_each(d, CUDA_softmax_backward, args.n, &args)
-					 : MU_OK;
+	return op->inputs[0]->needs_grad && !is_gradient(op)
+		       ? mu_cuda_each(d, CUDA_softmax_backward, args.n, &args)
+		       : MU_OK;
 }
 
 const struct cuda_kind mu_cuda_softmax = {
 	.like = &mu_ref_softmax,
+	.inputs = CUDA_INPUTS_OVER,
 	.host_forward = true,
 	.plan = plan,
 	.forward = forward,
