@@ -415,8 +415,9 @@ struct mu_op {
 	const struct mu_activation *fused_activation, *undoes;
 	unsigned shared_grads;
 	struct mu_tensor **branches;
-	/* A batch-norm alone reads the output: a device may write sums for it (sums_at). */
-	bool feeds_norm;
+	/* A batch-norm alone reads the output: a device may write sums for it (sums_at). A softmax
+	 * in place does: the layout of the output is the device's own affair. */
+	bool feeds_norm, feeds_softmax;
 	/* Batch-norm and sum: between forward and backward the memory of the output is reused, and
 	 * `restore` computes the output again. */
 	bool restored;

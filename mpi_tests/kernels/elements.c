@@ -38,20 +38,22 @@ void test_convert(const struct variant *v)
 	for (int to_type = 0; to_type < 3; to_type++)
 		for (int last = 0; last < 4; last++) {
 			const int from_last = last & 1, to_last = last >> 1;
-			const void *from = rig_numbers_at(v->type, v->n, 2, 1);
+			const size_t row = v->channels + (from_last && !to_last && v->odd ? 3 : 0);
+			const void *from = rig_numbers_at(v->type, v->n / v->channels * row, 2, 1);
 			void *to = rig_numbers_at(to_type, v->n, 3, 3);
 			const void *was = rig_copy(to, to_type, v->n);
-			const struct cuda_convert a = {from,      to,      v->type, to_type,
-						       from_last, to_last, v->odd,  v->channels,
-						       v->area,   v->n};
+			const struct cuda_convert a = {from,        to,      v->type, to_type,
+						       from_last,   to_last, v->odd,  row,
+						       v->channels, v->area, v->n};
 
 			RUN(convert, v, &a);
 			for (size_t i = 0; i < v->n; i++) { /* plain order; where it lies */
 				size_t c = i / v->area % v->channels, p = i % v->area;
 				size_t s = i / v->area / v->channels;
-				size_t moved = (s * v->area + p) * v->channels + c;
-				size_t at = to_last ? moved : i;
-				double x = rig_at(from, v->type, from_last ? moved : i);
+				size_t position = s * v->area + p;
+				size_t at = to_last ? position * v->channels + c : i;
+				double x =
+					rig_at(from, v->type, from_last ? position * row + c : i);
 
 				rig_expect(to, to_type, at,
 					   x + (v->odd ? rig_at(was, to_type, at) : 0));
@@ -72,8 +74,13 @@ void test_lay_weights(const struct variant *v)
 	for (int k = 0; k < 3; k++) {
 		const uint32_t n = filters[k] * c * area;
 
-		a.of[k] = (struct cuda_weights){rig_floats(n, 50), rig_numbers(v->type, n, 51), n,
-						c, area, (uint32_t)a.n, v->odd};
+		a.of[k] = (struct cuda_weights){rig_floats(n, 50),
+						rig_numbers(v->type, n, 51),
+						n,
+						c,
+						area,
+						(uint32_t)a.n,
+						v->odd};
 		was[k] = rig_copy(a.of[k].plain, CUDA_FLOAT32, n);
 		a.n += (n + CUDA_WEIGHTS_ROW - 1) / CUDA_WEIGHTS_ROW;
 	}
@@ -104,7 +111,7 @@ void test_unpack(const struct variant *v)
 				.area = v->area,
 				.mean = {100, 110.5f, 120},
 				.std = {50, 60, 70.25f},
-				.n = v->n};
+				.n = v->odd ? v->samples * v->area : v->n};
 
 	if (v->channels > 3)
 		return;

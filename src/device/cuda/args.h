@@ -32,7 +32,6 @@
 	F(pool_backward_bfloat16) \
 	F(softmax_backward) \
 	F(embed) \
-	F(embed_backward) \
 	F(to_steps) \
 	F(from_steps) \
 	F(lstm_weights) \
@@ -40,8 +39,6 @@
 	F(layer_norm_sums) \
 	F(positions) \
 	F(positions_backward) \
-	F(split_heads) \
-	F(join_heads) \
 	F(pick_step) \
 	F(pick_step_backward) \
 	F(update)
@@ -55,7 +52,9 @@
 	F(normalize) \
 	F(normalize_backward) \
 	F(smooth) \
-	F(smooth_backward)
+	F(smooth_backward) \
+	F(split_heads) \
+	F(join_heads)
 #define CUDA_ROWS(F) \
 	F(channel_sums) \
 	F(statistics) \
@@ -68,7 +67,8 @@
 	F(joined_sums_float16) \
 	F(joined_sums_bfloat16) \
 	F(lay_weights) \
-	F(softmax)
+	F(softmax) \
+	F(embed_backward)
 #define CUDA_WARPS(F) \
 	F(layer_norm) \
 	F(layer_norm_backward) \
@@ -94,13 +94,13 @@ struct cuda_scale {
 	size_t n;
 };
 
-/* Convert between types and layouts of (samples, channels, area); last: (samples, area, channels).
- * adds: add to the present values. */
+/* Convert between types and layouts of (samples, channels, area); last: (samples, area, channels),
+ * of `from` with rows of `row` elements, where it alone is so. adds: add to the present values. */
 struct cuda_convert {
 	const void *from;
 	void *to;
 	int from_type, to_type, from_last, to_last, adds;
-	size_t channels, area;
+	size_t row, channels, area;
 	size_t n;
 };
 
@@ -131,7 +131,7 @@ struct cuda_unpack {
 	int to_type, to_last;
 	size_t channels, area;
 	float mean[3], std[3];
-	size_t n;
+	size_t n; /* with to_last positions, else elements */
 };
 
 /* y = f(x); x may be y */
@@ -382,14 +382,16 @@ struct cuda_targets {
 	float ignored, smoothing;
 };
 
-/* last: x and y are (samples, area, classes), and y may be x. y: the probabilities p; with a scale
- * the gradient of x, (p - target) * scale. */
+/* y: the probabilities p; y may be x. 16-bit numbers are rows, (n, row), row a multiple of eight:
+ * what is behind the classes becomes 0, and with a scale y is the gradient of x, (p - target)
+ * scale. */
 struct cuda_softmax {
 	struct cuda_targets t;
 	const void *x;
 	void *y;
 	struct mu_prediction *predictions; /* n */
-	int type, last;
+	int type;
+	size_t row;
 	float scale; /* of the loss, or 0 */
 	size_t n;    /* predictions */
 };
@@ -399,7 +401,7 @@ struct cuda_softmax_backward {
 	const float *p;
 	float *dx;
 	float scale; /* of the loss */
-	size_t n; /* of dx */
+	size_t n;    /* of dx */
 };
 
 /* ---- embedding: y (samples, units, area) ---- */
@@ -413,13 +415,12 @@ struct cuda_embed {
 	size_t n;
 };
 
-/* Element (u, k) of n = units parts: unit u of the rows r with r mod parts = k. */
 struct cuda_embed_backward {
 	const float *x, *dy;
-	float *dw; /* 0 before */
-	size_t units, area, count, samples, parts;
+	float *dw; /* is added to */
+	size_t units, area, count;
 	int inputs;
-	size_t n;
+	size_t n; /* positions of all samples */
 };
 
 /* ---- lstm ---- */

@@ -122,7 +122,7 @@ struct cuda_device {
 	size_t taken; /* bytes of its memory in use when it was opened, by other processes and the
 			 driver */
 	struct cuda_mirror *mirrors;
-	struct cuda_device *next; /* of the process's open GPUs: cuda/share.c */
+	struct cuda_device *next;       /* of the process's open GPUs: cuda/share.c */
 	int processors;                 /* of the GPU: streaming multiprocessors */
 	const struct mu_device *device; /* device of the operation being planned, for its settings
 					   */
@@ -143,8 +143,8 @@ struct cuda_device {
 	do { \
 		cublasStatus_t result_ = (d)->api.function(__VA_ARGS__); \
 		if (result_ != CUBLAS_STATUS_SUCCESS) \
-			MU_TRY(mu_cuda_library_failed( \
-				(d), #function, (d)->api.cublasGetStatusString(result_))); \
+			MU_TRY(mu_cuda_library_failed((d), #function, \
+						      (d)->api.cublasGetStatusString(result_))); \
 	} while (0)
 #define DNN(d, function, ...) \
 	do { \
@@ -213,11 +213,17 @@ extern const struct mu_device_memory mu_cuda_memory;
  * plain float32. */
 struct cuda_layout {
 	int type;
+	bool padded; /* the channels of a position take a multiple of eight places */
 };
 
 const struct cuda_layout *mu_cuda_layout(enum mu_dtype dtype);
 int mu_cuda_type(const struct mu_tensor *t);
 size_t mu_cuda_bytes(const struct mu_tensor *t);
+/* Pad a tensor that is not plain; with channels last: places of a position. */
+void mu_cuda_pad(struct mu_tensor *t);
+size_t mu_cuda_row(const struct mu_tensor *t);
+/* Not plain, and each position begins at a multiple of eight numbers. */
+bool mu_cuda_in_rows(const struct mu_tensor *t);
 /* A tensor as (samples, channels, area): with channels last positions count as samples. */
 struct cuda_extent {
 	size_t samples, channels, area;

@@ -46,8 +46,9 @@ CUDA_FUNCTION void convert_at(const struct cuda_convert *a, size_t i)
 
 	if (a->to_last && !a->from_last)
 		from = plain_place(i, a->channels, a->area);
-	else if (a->from_last && !a->to_last) /* the same with channels and area exchanged */
-		from = plain_place(i, a->area, a->channels);
+	else if (a->from_last && !a->to_last)
+		from = (i / a->area / a->channels * a->area + i % a->area) * a->row +
+		       i / a->area % a->channels;
 	v = number_at(a->from, a->from_type, from);
 	set_number(a->to, a->to_type, i, a->adds ? number_at(a->to, a->to_type, i) + v : v);
 }
@@ -94,15 +95,25 @@ CUDA_FUNCTION void lay_weights_row(const struct cuda_lay_weights *a, size_t row,
 	}
 }
 
-CUDA_FUNCTION void unpack_at(const struct cuda_unpack *a, size_t i)
+CUDA_FUNCTION void unpack_one(const struct cuda_unpack *a, size_t from, size_t c, size_t to)
 {
-	const size_t from = a->to_last ? plain_place(i, a->channels, a->area) : i;
-	const size_t c = from / a->area % a->channels;
 	/* not mean[c]: an index that is computed puts the arguments into local memory */
 	const float mean = c == 0 ? a->mean[0] : c == 1 ? a->mean[1] : a->mean[2];
 	const float std = c == 0 ? a->std[0] : c == 1 ? a->std[1] : a->std[2];
 
-	set_number(a->to, a->to_type, i, ((float)a->from[from] - mean) / std);
+	set_number(a->to, a->to_type, to, ((float)a->from[from] - mean) / std);
+}
+
+CUDA_FUNCTION void unpack_at(const struct cuda_unpack *a, size_t i)
+{
+	const size_t of = i / a->area;
+
+	if (!a->to_last)
+		unpack_one(a, i, of % a->channels, i);
+	else
+		for (size_t c = 0; c < a->channels; c++)
+			unpack_one(a, (of * (a->channels - 1) + c) * a->area + i, c,
+				   i * a->channels + c);
 }
 
 CUDA_FUNCTION void copy_rows_at(const struct cuda_copy_rows *a, size_t i)

@@ -17,11 +17,35 @@
 enum { ALIGNMENT = 256, EIGHT = 8 };
 
 /* All layouts except plain. */
-static const struct cuda_layout layouts[] = {{CUDA_FLOAT16}, {CUDA_BFLOAT16}};
+static const struct cuda_layout layouts[] = {{CUDA_FLOAT16, false}, {CUDA_BFLOAT16, false}};
+static const struct cuda_layout padded[] = {{CUDA_FLOAT16, true}, {CUDA_BFLOAT16, true}};
 
 const struct cuda_layout *mu_cuda_layout(enum mu_dtype dtype)
 {
 	return dtype == MU_FLOAT16 ? &layouts[0] : dtype == MU_BFLOAT16 ? &layouts[1] : NULL;
+}
+
+void mu_cuda_pad(struct mu_tensor *t)
+{
+	t->layout = (void *)(uintptr_t)&padded[mu_cuda_type(t) == CUDA_BFLOAT16];
+	t->nbytes = mu_cuda_bytes(t);
+}
+
+static size_t row_of(const struct cuda_layout *layout, size_t channels)
+{
+	return layout && layout->padded ? (channels + EIGHT - 1) / EIGHT * EIGHT : channels;
+}
+
+size_t mu_cuda_row(const struct mu_tensor *t)
+{
+	return row_of(t->layout, t->shape.dims[1]);
+}
+
+static size_t bytes_of(const struct cuda_layout *layout, const struct mu_shape *shape)
+{
+	const size_t n = mu_shape_n(shape), c = shape->dims[1];
+
+	return layout ? 2 * (layout->padded ? n / c * row_of(layout, c) : n) : n * sizeof(float);
 }
 
 int mu_cuda_type(const struct mu_tensor *t)
@@ -40,7 +64,7 @@ cudnnDataType_t mu_cuda_dnn_type(const struct cuda_layout *layout)
 
 size_t mu_cuda_bytes(const struct mu_tensor *t)
 {
-	return mu_shape_n(&t->shape) * mu_dtype_bytes((enum mu_dtype)mu_cuda_type(t));
+	return bytes_of(t->layout, &t->shape);
 }
 
 struct cuda_extent mu_cuda_extent(const struct mu_tensor *t)
@@ -49,6 +73,11 @@ struct cuda_extent mu_cuda_extent(const struct mu_tensor *t)
 
 	return t->layout ? (struct cuda_extent){n[0] * area, n[1], 1}
 			 : (struct cuda_extent){n[0], n[1], area};
+}
+
+bool mu_cuda_in_rows(const struct mu_tensor *t)
+{
+	return t->layout && mu_cuda_row(t) % EIGHT == 0;
 }
 
 bool mu_cuda_in_groups(const struct mu_tensor *t)
@@ -78,6 +107,7 @@ static enum mu_status convert(struct cuda_device *d, const struct mu_shape *shap
 		.from_last = from->layout != NULL,
 		.to_last = to->layout != NULL,
 		.adds = adds,
+		.row = row_of(from->layout, shape->dims[1]),
 		.channels = shape->dims[1],
 		.area = mu_ref_area(shape),
 		.n = mu_shape_n(shape),
@@ -287,9 +317,7 @@ static enum mu_status move(struct mu_device *device, const struct mu_shape *shap
 {
 	enum mu_status st = MU_OK;
 	struct cuda_device *d = device->impl;
-	const size_t n = mu_shape_n(shape);
-	const size_t in = n * (from->layout ? 2 : sizeof(float));
-	const size_t out = n * (to->layout ? 2 : sizeof(float));
+	const size_t in = bytes_of(from->layout, shape), out = bytes_of(to->layout, shape);
 	void *room = NULL;
 	struct cuda_array begin = *from, end = *to;
 
@@ -352,8 +380,10 @@ void mu_cuda_free_layout(struct mu_device *device, void *layout)
 
 uint64_t mu_cuda_hash_layout(struct mu_device *device, const void *layout)
 {
+	const struct cuda_layout *of = layout;
+
 	(void)device;
-	return layout ? (uint64_t)((const struct cuda_layout *)layout)->type : 0;
+	return of ? (uint64_t)of->type * 2 + of->padded : 0;
 }
 
 /* ---- weights of convolutions ---- */

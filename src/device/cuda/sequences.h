@@ -3,6 +3,8 @@
 #ifndef DEVICE_CUDA_SEQUENCES_H
 #define DEVICE_CUDA_SEQUENCES_H
 
+#include <float.h>
+
 #include "elements.h"
 
 /* ---- dropout: the numbers of mu_random_uniform (src/base/random.c) ---- */
@@ -71,54 +73,116 @@ CUDA_FUNCTION double target_of(const struct cuda_targets *t, size_t prediction, 
 	       smoothing / (double)t->classes;
 }
 
-/* exp(x - largest) as ref has it; for 16-bit numbers float32 is enough. */
-CUDA_FUNCTION double raised(const struct cuda_softmax *a, size_t at, double largest)
+CUDA_FUNCTION void set_prediction(const struct cuda_softmax *a, size_t i, double loss, float p,
+				  double place)
 {
-	const float x = number_at(a->x, a->type, at);
+	const int counted = is_counted(&a->t, i);
 
-	return a->type == CUDA_FLOAT32 ? exp((double)x - largest)
-				       : (double)expf(x - (float)largest);
+	a->predictions[i].loss = loss;
+	a->predictions[i].p = counted ? p : 0;
+	a->predictions[i].place = counted ? (uint32_t)place : 0;
+}
+
+/* Class k with probability p comes before the label. */
+CUDA_FUNCTION bool is_before(size_t k, float p, size_t label, float p_label)
+{
+	return p > p_label || (k < label && !(p < p_label));
+}
+
+/* A row of 16-bit scores, eight at a time, in float32. Sums begin again, smaller, when a thread
+ * meets a larger score. */
+CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, size_t thread,
+				     size_t threads)
+{
+	const struct cuda_targets *t = &a->t;
+	const size_t at = i * a->row, step = threads * CUDA_EIGHT;
+	const int counted = is_counted(t, i);
+	const size_t label = counted ? (size_t)t->labels[i] : 0;
+	const float score = number_at(a->x, a->type, at + label); /* before it is overwritten */
+	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest, factor, p_label;
+	double loss = 0, places = 0, total;
+
+	for (size_t k = thread * CUDA_EIGHT; k < t->classes; k += step) {
+		const int m = of_eight(k, t->classes);
+
+		eight_at(v, a->x, a->type, at + k, CUDA_EIGHT);
+		largest = most;
+		for (int j = 0; j < CUDA_EIGHT; j++)
+			largest = j < m ? fmaxf(largest, v[j]) : largest;
+		sum *= expf(most - largest);
+		most = largest;
+		for (int j = 0; j < CUDA_EIGHT; j++)
+			sum += j < m ? expf(v[j] - most) : 0;
+	}
+	largest = (float)most_of((double)most);
+	total = sum_of((double)(sum * expf(most - largest)));
+	factor = (float)(1 / total);
+	p_label = expf(score - largest) * factor;
+	for (size_t k = thread * CUDA_EIGHT; k < a->row; k += step) {
+		const int m = k < t->classes ? of_eight(k, t->classes) : 0;
+
+		eight_at(v, a->x, a->type, at + k, CUDA_EIGHT);
+		for (int j = 0; j < CUDA_EIGHT; j++) {
+			const float p = expf(v[j] - largest) * factor;
+			const float q = counted ? (float)target_of(t, i, k + (size_t)j) : 0;
+
+			if (q > 0 && j < m)
+				loss -= (double)q * log((double)p + 1e-12);
+			places += j < m && is_before(k + (size_t)j, p, label, p_label) ? 1 : 0;
+			v[j] = j >= m || (a->scale > 0 && !counted) ? 0
+			       : a->scale > 0                       ? a->scale * (p - q)
+								    : p;
+		}
+		set_eight(a->y, a->type, at + k, CUDA_EIGHT, v);
+	}
+	loss = sum_of(loss);
+	places = sum_of(places);
+	if (thread == 0)
+		set_prediction(a, i, loss, p_label, places);
+}
+
+/* As ref has it. */
+CUDA_FUNCTION void softmax_of_floats(const struct cuda_softmax *a, size_t i, size_t thread,
+				     size_t threads)
+{
+	const struct cuda_targets *t = &a->t;
+	const size_t at = i / t->area * t->classes * t->area + i % t->area;
+	const float *x = (const float *)a->x + at;
+	float *y = (float *)a->y + at;
+	const int counted = is_counted(t, i);
+	const size_t label = counted ? (size_t)t->labels[i] : 0;
+	double largest = (double)x[0], sum = 0, loss = 0, places = 0;
+	float p_label;
+
+	for (size_t k = thread; k < t->classes; k += threads)
+		largest = fmax(largest, (double)x[k * t->area]);
+	largest = most_of(largest);
+	for (size_t k = thread; k < t->classes; k += threads)
+		sum += exp((double)x[k * t->area] - largest);
+	sum = sum_of(sum);
+	p_label = (float)(exp((double)x[label * t->area] - largest) / sum);
+	for (size_t k = thread; k < t->classes; k += threads) {
+		const float p = (float)(exp((double)x[k * t->area] - largest) / sum);
+		const double q = counted ? target_of(t, i, k) : 0;
+
+		if (q > 0)
+			loss -= q * log((double)p + 1e-12);
+		places += is_before(k, p, label, p_label) ? 1 : 0;
+		y[k * t->area] = p;
+	}
+	loss = sum_of(loss);
+	places = sum_of(places);
+	if (thread == 0)
+		set_prediction(a, i, loss, p_label, places);
 }
 
 CUDA_FUNCTION void softmax_row(const struct cuda_softmax *a, size_t i, size_t thread,
 			       size_t threads)
 {
-	const struct cuda_targets *t = &a->t;
-	const size_t step = a->last ? 1 : t->area;
-	const size_t at =
-		a->last ? i * t->classes : i / t->area * t->classes * t->area + i % t->area;
-	const int counted = is_counted(t, i);
-	const size_t label = counted ? (size_t)t->labels[i] : 0;
-	double largest = (double)number_at(a->x, a->type, at), sum = 0, loss = 0, places = 0, own;
-	float p_label;
-
-	for (size_t k = thread; k < t->classes; k += threads)
-		largest = fmax(largest, (double)number_at(a->x, a->type, at + k * step));
-	largest = most_of(largest);
-	own = raised(a, at + label * step, largest); /* before anything is overwritten */
-	for (size_t k = thread; k < t->classes; k += threads)
-		sum += raised(a, at + k * step, largest);
-	sum = sum_of(sum);
-	p_label = (float)(own / sum);
-	for (size_t k = thread; k < t->classes; k += threads) {
-		const float p = (float)(raised(a, at + k * step, largest) / sum);
-		const double q = counted ? target_of(t, i, k) : 0;
-
-		if (q > 0)
-			loss -= q * log((double)p + 1e-12);
-		places += p > p_label || (k < label && !(p < p_label)) ? 1 : 0;
-		set_number(a->y, a->type, at + k * step,
-			   a->scale == 0 ? p
-			   : counted     ? (float)((double)a->scale * ((double)p - q))
-					 : 0);
-	}
-	loss = sum_of(loss);
-	places = sum_of(places);
-	if (thread > 0)
-		return;
-	a->predictions[i].loss = loss;
-	a->predictions[i].p = counted ? p_label : 0;
-	a->predictions[i].place = counted ? (uint32_t)places : 0;
+	if (a->type == CUDA_FLOAT32)
+		softmax_of_floats(a, i, thread, threads);
+	else
+		softmax_of_halves(a, i, thread, threads);
 }
 
 CUDA_FUNCTION void softmax_backward_at(const struct cuda_softmax_backward *a, size_t i)
@@ -156,16 +220,35 @@ CUDA_FUNCTION void embed_at(const struct cuda_embed *a, size_t i)
 	a->y[i] = row < 0 ? 0 : a->weight[(size_t)row * a->units + u];
 }
 
-CUDA_FUNCTION void embed_backward_at(const struct cuda_embed_backward *a, size_t i)
+/* The block of the first position of a row adds the gradients of all its positions, in order. */
+CUDA_FUNCTION void embed_backward_row(const struct cuda_embed_backward *a, size_t i, size_t thread,
+				      size_t threads)
 {
-	const size_t u = i % a->units, part = i / a->units;
+	const long row = row_at(a->x, i, a->area, a->count, a->inputs);
+	CUDA_SHARED int same[CUDA_THREADS];
+	double before = row < 0;
 
-	for (size_t k = 0; k < a->samples * a->area; k++) {
-		const long row = row_at(a->x, k, a->area, a->count, a->inputs);
+	for (size_t k = thread; k < i; k += threads)
+		before += row_at(a->x, k, a->area, a->count, a->inputs) == row;
+	if (sum_of(before) > 0)
+		return;
+	for (size_t from = i; from < a->n; from += threads) {
+		const size_t m = a->n - from < threads ? a->n - from : threads;
 
-		if (row >= 0 && (size_t)row % a->parts == part)
-			a->dw[(size_t)row * a->units + u] +=
-				a->dy[(k / a->area * a->units + u) * a->area + k % a->area];
+		if (thread < m)
+			same[thread] =
+				row_at(a->x, from + thread, a->area, a->count, a->inputs) == row;
+		CUDA_BARRIER();
+		for (size_t u = thread; u < a->units; u += threads) {
+			float *dw = a->dw + (size_t)row * a->units + u, sum = *dw;
+
+			for (size_t k = from; k < from + m; k++)
+				if (same[k - from])
+					sum += a->dy[(k / a->area * a->units + u) * a->area +
+						     k % a->area];
+			*dw = sum;
+		}
+		CUDA_BARRIER();
 	}
 }
 

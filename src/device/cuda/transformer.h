@@ -283,66 +283,96 @@ struct cuda_head_place {
 	bool rotated, lower; /* lower: the first of the two */
 };
 
+/* In 32 bits: divisions by 64 bits take longer than the memory does. */
 CUDA_FUNCTION struct cuda_head_place head_place(const struct cuda_heads *a, size_t i)
 {
-	const size_t of_head = a->steps * a->d, queries = a->samples * a->heads * of_head;
-	const size_t keys = a->samples * a->kv * of_head, half = a->d / 2;
+	const uint32_t steps = (uint32_t)a->steps, d = (uint32_t)a->d, of_head = steps * d;
+	const uint32_t queries = (uint32_t)(a->samples * a->heads) * of_head;
+	const uint32_t keys = (uint32_t)(a->samples * a->kv) * of_head, half = d / 2;
 	const size_t channels = (a->heads + 2 * a->kv) * a->d;
-	size_t heads = a->heads, first = 0, channel, k, t, s;
+	uint32_t heads = (uint32_t)a->heads, first = 0, at = (uint32_t)i, channel, k, t, head;
 	struct cuda_head_place p;
+	size_t s;
 
 	p.rotated = a->angles != NULL;
-	if (i >= queries) {
-		i -= queries;
-		heads = a->kv;
-		first = a->heads;
-		if (i >= keys) {
-			i -= keys;
-			first += a->kv;
+	if (at >= queries) {
+		at -= queries;
+		first = heads;
+		heads = (uint32_t)a->kv;
+		if (at >= keys) {
+			at -= keys;
+			first += heads;
 			p.rotated = false;
 		}
 	}
-	k = i % a->d;
-	t = i / a->d % a->steps;
-	s = i / of_head / heads;
-	channel = (first + i / of_head % heads) * a->d + k;
+	head = at / of_head;
+	at -= head * of_head;
+	t = at / d;
+	k = at - t * d;
+	s = head / heads;
+	channel = (first + head % heads) * d + k;
 	p.lower = k < half;
 	p.tensor = place_of(a->last, s, channel, t, channels, a->steps);
 	p.other = place_of(a->last, s, p.lower ? channel + half : channel - half, t, channels,
 			   a->steps);
-	p.angle = p.rotated ? 2 * (t * half + k % half) : 0;
+	p.angle = p.rotated ? 2 * ((size_t)t * half + (p.lower ? k : k - half)) : 0;
 	return p;
 }
 
-/* One of two elements, rotated; sign -1: back. */
-CUDA_FUNCTION float rotated(const struct cuda_heads *a, const struct cuda_head_place *p, float one,
-			    float other, float sign)
+/* Eight of them, rotated; sign -1: back. */
+CUDA_FUNCTION void rotate(const struct cuda_heads *a, const struct cuda_head_place *p, float *v,
+			  const float *other, float sign, int m)
 {
-	const float cosine = a->angles[p->angle], sine = a->angles[p->angle + 1] * sign;
+	for (int j = 0; j < CUDA_EIGHT; j++)
+		if (j < m) {
+			const float cosine = a->angles[p->angle + 2 * (size_t)j];
+			const float sine = a->angles[p->angle + 2 * (size_t)j + 1] * sign;
 
-	return p->lower ? one * cosine - other * sine : one * cosine + other * sine;
+			v[j] = p->lower ? v[j] * cosine - other[j] * sine
+					: v[j] * cosine + other[j] * sine;
+		}
 }
 
-CUDA_FUNCTION void split_heads_at(const struct cuda_split_heads *a, size_t i)
+/* How many elements of a head from `at` on, one or eight, are neighbours wherever they are. */
+CUDA_FUNCTION int of_heads(const struct cuda_heads *a)
 {
-	const struct cuda_head_place p = head_place(a, i);
-	float v = number_at(a->from, a->from_type, p.tensor);
-
-	if (p.rotated)
-		v = rotated(a, &p, v, number_at(a->from, a->from_type, p.other), 1);
-	set_number(a->to, a->to_type, i, v);
+	return a->last && a->d % (a->angles ? 2 * CUDA_EIGHT : CUDA_EIGHT) == 0 ? CUDA_EIGHT : 1;
 }
 
-CUDA_FUNCTION void join_heads_at(const struct cuda_join_heads *a, size_t i)
+CUDA_FUNCTION void split_heads_at(const struct cuda_split_heads *a, size_t at)
 {
-	const struct cuda_head_place p = head_place(a, i);
+	const int step = of_heads(a), m = of_eight(at, a->n);
+	float v[CUDA_EIGHT], other[CUDA_EIGHT];
+
+	for (int k = 0; k < m; k += step) {
+		const struct cuda_head_place p = head_place(a, at + (size_t)k);
+
+		eight_at(v, a->from, a->from_type, p.tensor, step);
+		if (p.rotated) {
+			eight_at(other, a->from, a->from_type, p.other, step);
+			rotate(a, &p, v, other, 1, step);
+		}
+		set_eight(a->to, a->to_type, at + (size_t)k, step, v);
+	}
+}
+
+CUDA_FUNCTION void join_heads_at(const struct cuda_join_heads *a, size_t at)
+{
+	const int step = of_heads(a), m = of_eight(at, a->n);
 	const size_t half = a->d / 2;
-	float v = number_at(a->from, a->from_type, i);
+	float v[CUDA_EIGHT], other[CUDA_EIGHT];
 
-	if (p.rotated)
-		v = rotated(a, &p, v,
-			    number_at(a->from, a->from_type, p.lower ? i + half : i - half), -1);
-	set_number(a->to, a->to_type, p.tensor, v);
+	for (int k = 0; k < m; k += step) {
+		const size_t i = at + (size_t)k;
+		const struct cuda_head_place p = head_place(a, i);
+
+		eight_at(v, a->from, a->from_type, i, step);
+		if (p.rotated) {
+			eight_at(other, a->from, a->from_type, p.lower ? i + half : i - half, step);
+			rotate(a, &p, v, other, -1, step);
+		}
+		set_eight(a->to, a->to_type, p.tensor, step, v);
+	}
 }
 
 struct cuda_query {
@@ -377,30 +407,68 @@ CUDA_FUNCTION float keep_of(const struct cuda_attend *a, const struct cuda_query
 		       : 1 / (1 - a->p);
 }
 
+/* Eight numbers of a query's row from key j on; behind its end there are none. */
+CUDA_FUNCTION void eight_of_query(float *v, const struct cuda_attend *a, const float *from,
+				  const struct cuda_query *q, size_t j)
+{
+	const int m = of_eight(j, a->keys);
+
+	if (a->keys % CUDA_EIGHT == 0)
+		eight_floats(v, from + q->at + j);
+	else
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			v[k] = k < m ? from[q->at + j + (size_t)k] : 0;
+}
+
+CUDA_FUNCTION void set_eight_of_query(void *to, const struct cuda_attend *a,
+				      const struct cuda_query *q, size_t j, const float *v)
+{
+	const int m = of_eight(j, a->keys);
+
+	if (a->keys % CUDA_EIGHT == 0)
+		set_eight(to, a->type, q->at + j, CUDA_EIGHT, v);
+	else
+		for (int k = 0; k < m; k++)
+			set_number(to, a->type, q->at + j + (size_t)k, v[k]);
+}
+
 /* Largest score, and 1 / sum of exp(score - largest). */
 struct cuda_share {
 	float most, factor;
 };
 
+/* A thread's sum begins again, smaller, when it meets a larger score. */
 CUDA_FUNCTION struct cuda_share share_of(const struct cuda_attend *a, const struct cuda_query *q,
 					 size_t thread, size_t threads)
 {
 	struct cuda_share s;
-	float most = -INFINITY, sum = 0;
+	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest;
 
-	for (size_t j = thread; j < q->sees; j += threads)
-		most = fmaxf(most, a->scores[q->at + j]);
+	for (size_t j = thread * CUDA_EIGHT; j < q->sees; j += threads * CUDA_EIGHT) {
+		const int m = of_eight(j, q->sees);
+
+		eight_of_query(v, a, a->scores, q, j);
+		largest = most;
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			largest = k < m ? fmaxf(largest, v[k]) : largest;
+		sum *= expf(most - largest);
+		most = largest;
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			sum += k < m ? expf(v[k] - most) : 0;
+	}
 	s.most = warp_most(most);
-	for (size_t j = thread; j < q->sees; j += threads)
-		sum += expf(a->scores[q->at + j] - s.most);
-	s.factor = 1 / warp_sum(sum);
+	s.factor = 1 / warp_sum(sum * expf(most - s.most));
 	return s;
 }
 
-CUDA_FUNCTION float weight_of(const struct cuda_attend *a, const struct cuda_query *q,
-			      const struct cuda_share *s, size_t j)
+/* Eight weights from key j on, without dropout; 0 for keys that the query does not see. */
+CUDA_FUNCTION void eight_weights(float *w, const struct cuda_attend *a, const struct cuda_query *q,
+				 const struct cuda_share *s, size_t j)
 {
-	return j < q->sees ? expf(a->scores[q->at + j] - s->most) * s->factor : 0;
+	if (j < q->sees)
+		eight_of_query(w, a, a->scores, q, j);
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		w[k] = j + (size_t)k < q->sees ? expf(w[k] - s->most) * s->factor : 0;
 }
 
 CUDA_FUNCTION void attend_row(const struct cuda_attend *a, size_t row, size_t thread,
@@ -408,10 +476,14 @@ CUDA_FUNCTION void attend_row(const struct cuda_attend *a, size_t row, size_t th
 {
 	const struct cuda_query q = query_of(a, row);
 	const struct cuda_share s = share_of(a, &q, thread, threads);
+	float w[CUDA_EIGHT];
 
-	for (size_t j = thread; j < a->keys; j += threads)
-		set_number(a->weights, a->type, q.at + j,
-			   weight_of(a, &q, &s, j) * keep_of(a, &q, j));
+	for (size_t j = thread * CUDA_EIGHT; j < a->keys; j += threads * CUDA_EIGHT) {
+		eight_weights(w, a, &q, &s, j);
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			w[k] *= keep_of(a, &q, j + (size_t)k);
+		set_eight_of_query(a->weights, a, &q, j, w);
+	}
 }
 
 /* With g = gradient keep: the slope of a score is w (g - sum of w g). */
@@ -420,17 +492,32 @@ CUDA_FUNCTION void attend_backward_row(const struct cuda_attend_backward *a, siz
 {
 	const struct cuda_query q = query_of(a, row);
 	const struct cuda_share s = share_of(a, &q, thread, threads);
-	float part = 0, mean;
+	float w[CUDA_EIGHT], g[CUDA_EIGHT], keep[CUDA_EIGHT], mean = 0;
 
-	for (size_t j = thread; j < q.sees; j += threads)
-		part += weight_of(a, &q, &s, j) * keep_of(a, &q, j) * a->grads[q.at + j];
-	mean = warp_sum(part);
-	for (size_t j = thread; j < a->keys; j += threads) {
-		const float w = weight_of(a, &q, &s, j), keep = keep_of(a, &q, j);
-		const float slope = w * (keep * a->grads[q.at + j] - mean);
+	for (int round = 0; round < 2; round++) { /* the mean, then slopes */
+		const size_t end = round == 0 ? q.sees : a->keys;
 
-		set_number(a->weights, a->type, q.at + j, w * keep);
-		set_number(a->slopes, a->type, q.at + j, slope);
+		for (size_t j = thread * CUDA_EIGHT; j < end; j += threads * CUDA_EIGHT) {
+			eight_weights(w, a, &q, &s, j);
+			if (j < q.sees)
+				eight_of_query(g, a, a->grads, &q, j);
+			for (int k = 0; k < CUDA_EIGHT; k++) {
+				const bool seen = j + (size_t)k < q.sees;
+
+				keep[k] = seen ? keep_of(a, &q, j + (size_t)k) : 0;
+				g[k] = seen ? keep[k] * g[k] : 0;
+				if (round == 0)
+					mean += w[k] * g[k];
+				g[k] = seen ? w[k] * (g[k] - mean) : 0;
+				w[k] *= keep[k];
+			}
+			if (round == 0)
+				continue;
+			set_eight_of_query(a->weights, a, &q, j, w);
+			set_eight_of_query(a->slopes, a, &q, j, g);
+		}
+		if (round == 0)
+			mean = warp_sum(mean);
 	}
 }
 

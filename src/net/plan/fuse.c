@@ -116,6 +116,8 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 	if (op->kind == MU_OP_SOFTMAX && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
 		op->in_place = !plan->part && before && !before->in_place &&
 			       !mu_plan_reads_output(before);
+	if (op->kind == MU_OP_SOFTMAX && op->in_place)
+		before->feeds_softmax = true;
 	if (op->kind != MU_OP_SUM)
 		return;
 	op->in_place = before && !before->in_place && !mu_plan_reads_output(before);

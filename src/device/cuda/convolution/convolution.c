@@ -43,6 +43,9 @@ struct convolution {
 	 * cuDNN's workspace. */
 	const struct cuda_layout *layout;
 	size_t weight_nbytes;
+	/* Scores of a softmax whose number is odd: filters of zeros behind the others make rows
+	 * aligned, without which cuDNN's kernels take several times as long. */
+	size_t pad_at, pad_nbytes; /* in the weights */
 };
 
 static const float one = 1, zero = 0;
@@ -183,10 +186,8 @@ static bool take_unlisted(struct cuda_device *d, struct mu_op *op, enum mu_convo
 	switch (phase) {
 	case MU_CONVOLUTION_FORWARD:
 		return take(d, op, phase, forward, sizeof forward / sizeof *forward);
-	case MU_CONVOLUTION_DATA:
-		return take(d, op, phase, data, 1);
-	default:
-		return take(d, op, phase, weights, 1);
+	case MU_CONVOLUTION_DATA: return take(d, op, phase, data, 1);
+	default: return take(d, op, phase, weights, 1);
 	}
 }
 
@@ -271,7 +272,7 @@ static enum mu_status describe_tensor(struct cuda_device *d, cudnnTensorDescript
 
 	DNN(d, cudnnCreateTensorDescriptor, out);
 	DNN(d, cudnnSetTensor4dDescriptor, *out, format_of(t->layout), mu_cuda_dnn_type(t->layout),
-	    (int)n[0], (int)n[1], (int)n[2], (int)n[3]);
+	    (int)n[0], (int)mu_cuda_row(t), (int)n[2], (int)n[3]);
 out:
 	return st;
 }
@@ -286,7 +287,8 @@ static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, st
 	MU_TRY(describe_tensor(d, &c->out, op->outputs[0]));
 	DNN(d, cudnnCreateFilterDescriptor, &c->weight);
 	DNN(d, cudnnSetFilter4dDescriptor, c->weight, mu_cuda_dnn_type(c->layout),
-	    format_of(c->layout), (int)w[0], (int)w[1], (int)w[2], (int)w[3]);
+	    format_of(c->layout), (int)mu_cuda_row(op->outputs[0]), (int)w[1], (int)w[2],
+	    (int)w[3]);
 	DNN(d, cudnnCreateConvolutionDescriptor, &c->shape);
 	DNN(d, cudnnSetConvolution2dDescriptor, c->shape, a->pad[0], a->pad[1],
 	    mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1]), mu_dnn_one_or(a->dilate[0]),
@@ -296,6 +298,26 @@ static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, st
 	    c->layout ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
 out:
 	return st;
+}
+
+static bool can_pad(const struct mu_op *op)
+{
+	const struct mu_convolution *a = op->attr;
+
+	return op->feeds_softmax && op->inputs[0]->layout && a->no_bias && a->groups <= 1 &&
+	       !op->fused_activation;
+}
+
+static void size_weights(struct mu_op *op, struct convolution *c)
+{
+	const struct mu_shape *shape = &op->params[0].shape;
+	const size_t filters = shape->dims[0], n = mu_shape_n(shape);
+
+	if (can_pad(op))
+		mu_cuda_pad(op->outputs[0]);
+	c->pad_at = n * HALF_BYTES;
+	c->pad_nbytes = n / filters * (mu_cuda_row(op->outputs[0]) - filters) * HALF_BYTES;
+	c->weight_nbytes = mu_cuda_round(c->pad_at + c->pad_nbytes);
 }
 
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
@@ -315,7 +337,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 			op->name, INT_MAX);
 	c->layout = op->inputs[0]->layout;
 	if (c->layout)
-		c->weight_nbytes = mu_cuda_round(mu_shape_n(&op->params[0].shape) * HALF_BYTES);
+		size_weights(op, c);
 	if (mu_shape_n(&op->params[0].shape) <= INT_MAX)
 		op->kept_nbytes = c->weight_nbytes;
 	MU_TRY(describe(d, op, c));
@@ -368,6 +390,8 @@ static enum mu_status weights_of(struct cuda_device *d, const struct mu_op *op, 
 	if (!c->layout)
 		goto out;
 	*out = op->kept ? op->kept : op->scratch;
+	if (c->pad_nbytes > 0)
+		CU(d, cuMemsetD8Async, cuda_pointer(*out) + c->pad_at, 0, c->pad_nbytes, d->work);
 	if (op->kept)
 		goto out;
 	MU_TRY(mu_cuda_convert(d, &p->shape, &(struct cuda_array){p->data, NULL},

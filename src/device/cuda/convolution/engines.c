@@ -12,7 +12,7 @@ static struct dnn_convolution describe(const struct mu_op *op)
 	return (struct dnn_convolution){
 		.type = mu_cuda_dnn_type(op->inputs[0]->layout),
 		.in = {(int64_t)n[0], (int64_t)n[1], (int64_t)n[2], (int64_t)n[3]},
-		.filters = a->filters,
+		.filters = (int64_t)mu_cuda_row(op->outputs[0]),
 		.kernel = {a->kernel[0], a->kernel[1]},
 		.pad = {a->pad[0], a->pad[1]},
 		.stride = {mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1])},

@@ -191,7 +191,7 @@ static enum mu_status split_input(struct cuda_device *d, const struct mu_op *op,
 
 	args.from = op->inputs[0]->data;
 	args.to = r->x;
-	return mu_cuda_each(d, CUDA_split_heads, args.n, &args);
+	return mu_cuda_eights(d, CUDA_split_heads, args.n, &args);
 }
 
 /* ---- blocks of queries ---- */
@@ -379,7 +379,7 @@ static enum mu_status restore(struct cuda_device *d, struct mu_op *op)
 		MU_TRY(attend_block(d, op, &s, &r, &b));
 	output.from = r.y;
 	output.to = op->outputs[0]->data;
-	MU_TRY(mu_cuda_each(d, CUDA_join_heads, output.n, &output));
+	MU_TRY(mu_cuda_eights(d, CUDA_join_heads, output.n, &output));
 out:
 	return st;
 }
@@ -465,13 +465,13 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 	MU_TRY(split_input(d, op, &s, &r));
 	output.from = op->outputs[0]->grad;
 	output.to = r.y;
-	MU_TRY(mu_cuda_each(d, CUDA_split_heads, output.n, &output));
+	MU_TRY(mu_cuda_eights(d, CUDA_split_heads, output.n, &output));
 	while (next_block(op, &s, &b))
 		MU_TRY(backward_block(d, op, &s, &r, &b));
 	input.from = r.dx;
 	input.from_type = CUDA_FLOAT32;
 	input.to = op->inputs[0]->grad;
-	MU_TRY(mu_cuda_each(d, CUDA_join_heads, input.n, &input));
+	MU_TRY(mu_cuda_eights(d, CUDA_join_heads, input.n, &input));
 out:
 	return st;
 }

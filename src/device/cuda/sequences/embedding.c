@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of a table by number. The gradient of a row is summed over the positions that used it, in
- * their order, so that two runs give the same bits: each thread loops over all positions for one
- * unit and every PARTS-th row.
+ * their order, so that two runs give the same bits.
  */
 #include "device/cuda/cuda.h"
 
 #include <math.h>
 
 #include <muster/base.h>
-
-enum { PARTS = 64 };
 
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
@@ -89,15 +86,13 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.units = out->shape.dims[1],
 		.area = mu_ref_area(&out->shape),
 		.count = op->batch->count,
-		.samples = out->shape.dims[0],
-		.parts = PARTS,
 		.inputs = ((const struct mu_embedding *)op->attr)->inputs,
-		.n = out->shape.dims[1] * PARTS,
+		.n = out->shape.dims[0] * mu_ref_area(&out->shape),
 	};
 
 	if (!op->adds)
 		MU_TRY(zero(d, args.dw, mu_shape_n(&op->params[0].shape) * sizeof *args.dw));
-	MU_TRY(mu_cuda_each(d, CUDA_embed_backward, args.n, &args));
+	MU_TRY(mu_cuda_rows(d, CUDA_embed_backward, args.n, &args));
 	if (in->needs_grad)
 		MU_TRY(zero(d, in->grad, in->nbytes));
 out:

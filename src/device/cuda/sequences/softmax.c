@@ -98,7 +98,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.y = op->outputs[0]->data,
 		.predictions = predictions_of(op),
 		.type = mu_cuda_type(op->inputs[0]),
-		.last = op->inputs[0]->layout != NULL,
+		.row = mu_cuda_row(op->inputs[0]),
 		.scale = is_gradient(op) ? mu_batch_loss_scale(op->batch) : 0,
 		.n = n,
 	};
