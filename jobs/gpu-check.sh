@@ -35,10 +35,10 @@ usage: jobs/gpu-check.sh pack [--build DIR] [--configure OPTION]... PACK
           smoke      25  mlp, and lenet in float16 with and without CUDA graphs; the libraries that were opened
           ceilings   20  copies on the GPU and to it, a product of matrices; ResNet-50 by layers (trainer --profile)
           tests      80  the tests, 30 s each (TESTS="test_gpu test_ops": these alone)
-          sanitizer  30  compute-sanitizer over some of them
-          kernels    90  the kernels of a step of ResNet-50, by ncu
-          speeds    130  training; CONFIGURATIONS=FILE in place of jobs/gpu/configurations
-          peer      120  the same by PyTorch
+          sanitizer  70  compute-sanitizer over some of them
+          kernels    60  the kernels of a step of ResNet-50, by ncu
+          speeds    140  training; CONFIGURATIONS=FILE in place of jobs/gpu/configurations
+          peer      160  the same by PyTorch
 exit status of run: 0 if no part failed (also where there is no GPU), else 1
 TEXT
 }

@@ -9,7 +9,7 @@ kernels() {
 	command -v ncu >/dev/null || { echo "no ncu" && return 77; }
 	read -r network dtype batch _ options < <(configurations)
 	# shellcheck disable=SC2086 # words
-	ours limited 90 ncu --clock-control none --cache-control none --csv --print-units base \
+	ours limited 60 ncu --clock-control none --cache-control none --csv --print-units base \
 		--metrics gpu__time_duration.sum,dram__bytes.sum --log-file "$out/kernels.csv" \
 		"$tree/trainer" $options --gpus 0 --dtype "$dtype" --batch-size "$batch" --benchmark 1 \
 		--num-examples "$batch" --num-epochs 1 --lr 0.01 >"$out/kernels.log" 2>&1

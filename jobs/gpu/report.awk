@@ -13,7 +13,8 @@
 #	                                                   cuBLAS's kernels have names that no model knows
 #	speed  SYSTEM NETWORK DTYPE BATCH V,V,... HOW [GMAC START MIB]
 #	                                                   samples/s of each run; none: HOW says why. SYSTEM: muster;
-#	                                                   of PyTorch eager, ieee (eager without TF32), compiled
+#	                                                   of PyTorch eager, graph (in a CUDA graph), ieee (that
+#	                                                   without TF32), compiled
 
 BEGIN {
 	libraries = "cuDNN and cuBLAS"
@@ -140,13 +141,14 @@ function or_null(format, value)
 }
 
 # Our best beside the best of each way of PyTorch.
-function compare(i, key, f, ours, eager, ieee, compiled, flops, part)
+function compare(i, key, f, ours, eager, graph, ieee, compiled, flops, part)
 {
 	for (i = 1; i <= n_keys; i++) {
 		key = order[i]
 		split(key, f, "\t")
 		ours = best["muster", key] + 0
 		eager = best["eager", key] + 0
+		graph = best["graph", key] + 0
 		ieee = best["ieee", key] + 0
 		compiled = best["compiled", key] + 0
 		flops = ours * gmac[key] * 6 / 1e3
@@ -154,14 +156,17 @@ function compare(i, key, f, ours, eager, ieee, compiled, flops, part)
 		ratios[i] = "{\"network\": " quoted(f[1]) ", \"dtype\": " quoted(f[2]) \
 			", \"batch\": " number_of(f[3]) \
 			", \"muster\": " or_null("%.1f", ours) ", \"eager\": " or_null("%.1f", eager) \
-			", \"eager_ieee\": " or_null("%.1f", ieee) ", \"compiled\": " or_null("%.1f", compiled) \
+			", \"graph\": " or_null("%.1f", graph) ", \"graph_ieee\": " or_null("%.1f", ieee) \
+			", \"compiled\": " or_null("%.1f", compiled) \
 			", \"to_eager\": " or_null("%.3f", eager ? ours / eager : 0) \
+			", \"to_graph\": " or_null("%.3f", graph ? ours / graph : 0) \
 			", \"to_compiled\": " or_null("%.3f", compiled ? ours / compiled : 0) \
 			", \"tflops\": " or_null("%.2f", flops) "}"
 		speed_rows = speed_rows "| " f[1] " | " f[2] " | " f[3] " | " \
-			shown("%.0f", ours) " | " shown("%.0f", eager) " | " \
+			shown("%.0f", ours) " | " shown("%.0f", eager) " | " shown("%.0f", graph) " | " \
 			shown("%.0f", ieee) " | " shown("%.0f", compiled) " | " \
 			shown("%.2f", eager ? ours / eager : 0) " | " \
+			shown("%.2f", graph ? ours / graph : 0) " | " \
 			shown("%.2f", compiled ? ours / compiled : 0) " | " \
 			shown("%.1f", flops) " | " shown("%.0f", part) " | " shown("%.0f", mib[key]) " | " \
 			shown("%.1f", start[key]) " | " cell(ours ? how["muster", key] : problem["muster", key]) "; " \
@@ -250,9 +255,11 @@ END {
 	table("Tests", "test | status | s | what", "--- | --- | --- | ---", test_rows)
 	table("Ceilings, measured", "what | value | unit", "--- | --- | ---", ceiling_rows)
 	table("Speed, samples/s (medians; the best way of each)", \
-	      "network | dtype | batch | Muster | PyTorch eager | without TF32 | compiled | to eager | to compiled |" \
+	      "network | dtype | batch | Muster | PyTorch eager | in a CUDA graph | and without TF32 | compiled |" \
+	      " to eager | to the graph | to compiled |" \
 	      " TFLOP/s | % of ceiling | MiB | start s | how: Muster; PyTorch", \
-	      "--- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | ---", speed_rows)
+	      "--- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | ---", \
+	      speed_rows)
 	table("Kernels of a step", "kernel | count | us | MB | GB/s", "--- | --- | --- | --- | ---", kernel_rows)
 	table("The same step by the model (jobs/gpu/model), at the ceilings measured", \
 	      "kernel | count, model | measured | MB, model | measured | us, model | measured | measured / model", \

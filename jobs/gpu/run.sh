@@ -119,10 +119,10 @@ run_parts() {
 	part smoke 25
 	part ceilings 20
 	part tests 80
-	part sanitizer 30
-	part kernels 90
-	part speeds 130
-	part peer 120
+	part sanitizer 70
+	part kernels 60
+	part speeds 140
+	part peer 160
 	part tuned 120
 	record fact seconds "$SECONDS"
 	report

@@ -128,7 +128,7 @@ peer() {
 	local st
 	command -v python3 >/dev/null || { echo "no python3" && return 77; }
 	configurations >"$work/configurations"
-	limited 120 python3 "$tree/jobs/gpu/peer" 100 <"$work/configurations" >"$work/peer.out" 2>"$out/peer.log"
+	limited 160 python3 "$tree/jobs/gpu/peer" 130 <"$work/configurations" >"$work/peer.out" 2>"$out/peer.log"
 	st=$?
 	grep -E '^(speed|fact)' "$work/peer.out" >>"$records"
 	[ $st != 77 ] || sed -n 's/^skip\t//p' "$work/peer.out"

@@ -67,7 +67,7 @@ sanitize() {
 	path=$(compgen -G "$tree/mpi_tests/*/$2") || return 0
 	mkdir -p "$work/scratch"
 	# Tests ask on purpose for what the driver refuses, such as too much memory.
-	(cd "$work/scratch" && MU_TEST_DEVICES=gpu ours limited 20 compute-sanitizer --tool "$1" --error-exitcode 99 \
+	(cd "$work/scratch" && MU_TEST_DEVICES=gpu ours limited 30 compute-sanitizer --tool "$1" --error-exitcode 99 \
 		--report-api-errors no "$path") >"$log" 2>&1
 	st=$?
 	rm -rf "$work/scratch"
@@ -80,15 +80,16 @@ sanitize() {
 	[ "$word" != FAIL ]
 }
 
-# memcheck of the device's own test and of all operations, racecheck of the kernels that share memory.
+# memcheck of the device's own test and of operations that are kernels of our own, racecheck of those that share memory.
 sanitizer() {
 	local bad=0 ran=0
 	needs_gpu || return 77
 	command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer" && return 77; }
 	export SRCDIR=$tree BUILDDIR=$tree
 	sanitize memcheck test_gpu || bad=$((bad + 1))
-	MU_TEST_CASES="norm softmax" sanitize racecheck test_ops || bad=$((bad + 1))
-	sanitize memcheck test_ops || bad=$((bad + 1))
+	MU_TEST_CASES="softmax norm embed" sanitize racecheck test_ops || bad=$((bad + 1))
+	MU_TEST_CASES="softmax norm embed attention max average concat lrn dropout" sanitize memcheck test_ops ||
+		bad=$((bad + 1))
 	echo "$ran of 3 without errors, $bad with"
 	[ $bad = 0 ]
 }

@@ -183,13 +183,16 @@ CUDA_FUNCTION size_t channel_of(size_t at, int k, size_t channels, size_t area)
 CUDA_FUNCTION void add_bias_at(const struct cuda_add_bias *a, size_t at)
 {
 	const int m = of_eight(at, a->n);
-	float v[CUDA_EIGHT];
+	float v[CUDA_EIGHT], bias[CUDA_EIGHT] = {0};
 
 	eight_at(v, a->y, a->type, at, m);
+	if (a->bias && a->area == 1 && a->channels % CUDA_EIGHT == 0)
+		eight_floats(bias, a->bias + (uint32_t)at % (uint32_t)a->channels);
+	else
+		for (int k = 0; a->bias && k < CUDA_EIGHT; k++)
+			bias[k] = a->bias[channel_of(at, k, a->channels, a->area)];
 	for (int k = 0; k < CUDA_EIGHT; k++)
-		v[k] = value_of(
-			a->kind,
-			v[k] + (a->bias ? a->bias[channel_of(at, k, a->channels, a->area)] : 0));
+		v[k] = value_of(a->kind, v[k] + bias[k]);
 	set_eight(a->y, a->type, at, m, v);
 }
 

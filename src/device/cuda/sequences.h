@@ -220,26 +220,45 @@ CUDA_FUNCTION void embed_at(const struct cuda_embed *a, size_t i)
 	a->y[i] = row < 0 ? 0 : a->weight[(size_t)row * a->units + u];
 }
 
-/* The block of the first position of a row adds the gradients of all its positions, in order. */
+/* The number at a position; samples that do not count have row 0. */
+CUDA_FUNCTION float number_of(const struct cuda_embed_backward *a, size_t k)
+{
+	return k < a->count * a->area ? a->x[k] : 0;
+}
+
+/* The block of the first position of a row adds the gradients of all its positions, in order. Most
+ * rows have one. */
 CUDA_FUNCTION void embed_backward_row(const struct cuda_embed_backward *a, size_t i, size_t thread,
 				      size_t threads)
 {
-	const long row = row_at(a->x, i, a->area, a->count, a->inputs);
 	CUDA_SHARED int same[CUDA_THREADS];
-	double before = row < 0;
+	CUDA_SHARED uint32_t any;
+	const float x = number_of(a, i);
+	const long row = row_at(a->x, i, a->area, a->count, a->inputs);
+	double before = row < 0, after = 0;
+	size_t end;
 
-	for (size_t k = thread; k < i; k += threads)
-		before += row_at(a->x, k, a->area, a->count, a->inputs) == row;
+	for (size_t k = thread; k < a->n; k += threads)
+		if (number_of(a, k) == x) {
+			before += k < i;
+			after += k > i;
+		}
 	if (sum_of(before) > 0)
 		return;
-	for (size_t from = i; from < a->n; from += threads) {
-		const size_t m = a->n - from < threads ? a->n - from : threads;
+	end = sum_of(after) > 0 ? a->n : i + 1;
+	for (size_t from = i; from < end; from += threads) {
+		const size_t m = end - from < threads ? end - from : threads;
 
-		if (thread < m)
-			same[thread] =
-				row_at(a->x, from + thread, a->area, a->count, a->inputs) == row;
+		if (thread == 0)
+			any = 0;
 		CUDA_BARRIER();
-		for (size_t u = thread; u < a->units; u += threads) {
+		if (thread < m) {
+			same[thread] = number_of(a, from + thread) == x;
+			if (same[thread])
+				set_flag(&any);
+		}
+		CUDA_BARRIER();
+		for (size_t u = thread; u < a->units && any; u += threads) {
 			float *dw = a->dw + (size_t)row * a->units + u, sum = *dw;
 
 			for (size_t k = from; k < from + m; k++)

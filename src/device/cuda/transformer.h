@@ -407,17 +407,24 @@ CUDA_FUNCTION float keep_of(const struct cuda_attend *a, const struct cuda_query
 		       : 1 / (1 - a->p);
 }
 
-/* Eight numbers of a query's row from key j on; behind its end there are none. */
+/* How many of eight numbers from j on are before the end: 0 to 8. */
+CUDA_FUNCTION int of_those(size_t j, size_t end)
+{
+	return j < end ? of_eight(j, end) : 0;
+}
+
+/* Eight numbers of a query's row from key j on. Behind the row's end there are none. */
 CUDA_FUNCTION void eight_of_query(float *v, const struct cuda_attend *a, const float *from,
 				  const struct cuda_query *q, size_t j)
 {
 	const int m = of_eight(j, a->keys);
 
+	from += q->at + j;
 	if (a->keys % CUDA_EIGHT == 0)
-		eight_floats(v, from + q->at + j);
+		eight_floats(v, from);
 	else
 		for (int k = 0; k < CUDA_EIGHT; k++)
-			v[k] = k < m ? from[q->at + j + (size_t)k] : 0;
+			v[k] = k < m ? from[k] : 0;
 }
 
 CUDA_FUNCTION void set_eight_of_query(void *to, const struct cuda_attend *a,
@@ -432,32 +439,52 @@ CUDA_FUNCTION void set_eight_of_query(void *to, const struct cuda_attend *a,
 			set_number(to, a->type, q->at + j + (size_t)k, v[k]);
 }
 
-/* Largest score, and 1 / sum of exp(score - largest). */
+/* Dropout's factors of eight weights, v times them; of a seen key alone. */
+CUDA_FUNCTION void drop_eight(float *v, const struct cuda_attend *a, const struct cuda_query *q,
+			      size_t j)
+{
+	for (int k = 0; a->p > 0 && k < of_those(j, q->sees); k++)
+		v[k] *= keep_of(a, q, j + (size_t)k);
+}
+
+/* Largest score, 1 / sum of exp(score - largest), and the mean of `grads` with these weights. */
 struct cuda_share {
-	float most, factor;
+	float most, factor, mean;
 };
 
-/* A thread's sum begins again, smaller, when it meets a larger score. */
+/* A thread's sums begin again, smaller, when it meets a larger score. */
 CUDA_FUNCTION struct cuda_share share_of(const struct cuda_attend *a, const struct cuda_query *q,
-					 size_t thread, size_t threads)
+					 size_t thread, size_t threads, bool with_mean)
 {
 	struct cuda_share s;
-	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest;
+	float v[CUDA_EIGHT], g[CUDA_EIGHT], most = -FLT_MAX, sum = 0, mixed = 0, largest, less;
 
 	for (size_t j = thread * CUDA_EIGHT; j < q->sees; j += threads * CUDA_EIGHT) {
-		const int m = of_eight(j, q->sees);
+		const int m = of_those(j, q->sees);
 
 		eight_of_query(v, a, a->scores, q, j);
+		if (with_mean) {
+			eight_of_query(g, a, a->grads, q, j);
+			drop_eight(g, a, q, j);
+		}
 		largest = most;
 		for (int k = 0; k < CUDA_EIGHT; k++)
 			largest = k < m ? fmaxf(largest, v[k]) : largest;
-		sum *= expf(most - largest);
+		less = expf(most - largest);
+		sum *= less;
+		mixed *= less;
 		most = largest;
-		for (int k = 0; k < CUDA_EIGHT; k++)
-			sum += k < m ? expf(v[k] - most) : 0;
+		for (int k = 0; k < CUDA_EIGHT; k++) {
+			const float e = k < m ? expf(v[k] - most) : 0;
+
+			sum += e;
+			mixed += with_mean && k < m ? e * g[k] : 0;
+		}
 	}
 	s.most = warp_most(most);
-	s.factor = 1 / warp_sum(sum * expf(most - s.most));
+	less = expf(most - s.most);
+	s.factor = 1 / warp_sum(sum * less);
+	s.mean = with_mean ? warp_sum(mixed * less) * s.factor : 0;
 	return s;
 }
 
@@ -465,23 +492,24 @@ CUDA_FUNCTION struct cuda_share share_of(const struct cuda_attend *a, const stru
 CUDA_FUNCTION void eight_weights(float *w, const struct cuda_attend *a, const struct cuda_query *q,
 				 const struct cuda_share *s, size_t j)
 {
-	if (j < q->sees)
+	const int m = of_those(j, q->sees);
+
+	if (m > 0)
 		eight_of_query(w, a, a->scores, q, j);
 	for (int k = 0; k < CUDA_EIGHT; k++)
-		w[k] = j + (size_t)k < q->sees ? expf(w[k] - s->most) * s->factor : 0;
+		w[k] = k < m ? expf(w[k] - s->most) * s->factor : 0;
 }
 
 CUDA_FUNCTION void attend_row(const struct cuda_attend *a, size_t row, size_t thread,
 			      size_t threads)
 {
 	const struct cuda_query q = query_of(a, row);
-	const struct cuda_share s = share_of(a, &q, thread, threads);
+	const struct cuda_share s = share_of(a, &q, thread, threads, false);
 	float w[CUDA_EIGHT];
 
 	for (size_t j = thread * CUDA_EIGHT; j < a->keys; j += threads * CUDA_EIGHT) {
 		eight_weights(w, a, &q, &s, j);
-		for (int k = 0; k < CUDA_EIGHT; k++)
-			w[k] *= keep_of(a, &q, j + (size_t)k);
+		drop_eight(w, a, &q, j);
 		set_eight_of_query(a->weights, a, &q, j, w);
 	}
 }
@@ -491,33 +519,21 @@ CUDA_FUNCTION void attend_backward_row(const struct cuda_attend_backward *a, siz
 				       size_t thread, size_t threads)
 {
 	const struct cuda_query q = query_of(a, row);
-	const struct cuda_share s = share_of(a, &q, thread, threads);
-	float w[CUDA_EIGHT], g[CUDA_EIGHT], keep[CUDA_EIGHT], mean = 0;
+	const struct cuda_share s = share_of(a, &q, thread, threads, true);
+	float w[CUDA_EIGHT], g[CUDA_EIGHT];
 
-	for (int round = 0; round < 2; round++) { /* the mean, then slopes */
-		const size_t end = round == 0 ? q.sees : a->keys;
+	for (size_t j = thread * CUDA_EIGHT; j < a->keys; j += threads * CUDA_EIGHT) {
+		const int m = of_those(j, q.sees);
 
-		for (size_t j = thread * CUDA_EIGHT; j < end; j += threads * CUDA_EIGHT) {
-			eight_weights(w, a, &q, &s, j);
-			if (j < q.sees)
-				eight_of_query(g, a, a->grads, &q, j);
-			for (int k = 0; k < CUDA_EIGHT; k++) {
-				const bool seen = j + (size_t)k < q.sees;
-
-				keep[k] = seen ? keep_of(a, &q, j + (size_t)k) : 0;
-				g[k] = seen ? keep[k] * g[k] : 0;
-				if (round == 0)
-					mean += w[k] * g[k];
-				g[k] = seen ? w[k] * (g[k] - mean) : 0;
-				w[k] *= keep[k];
-			}
-			if (round == 0)
-				continue;
-			set_eight_of_query(a->weights, a, &q, j, w);
-			set_eight_of_query(a->slopes, a, &q, j, g);
-		}
-		if (round == 0)
-			mean = warp_sum(mean);
+		eight_weights(w, a, &q, &s, j);
+		if (m > 0)
+			eight_of_query(g, a, a->grads, &q, j);
+		drop_eight(g, a, &q, j);
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			g[k] = k < m ? w[k] * (g[k] - s.mean) : 0;
+		drop_eight(w, a, &q, j);
+		set_eight_of_query(a->weights, a, &q, j, w);
+		set_eight_of_query(a->slopes, a, &q, j, g);
 	}
 }
 
