@@ -114,7 +114,7 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 7
+#define MU_ABI 8
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */

@@ -393,7 +393,7 @@ static void test_abi(void)
 		{"mu_layer_norm", sizeof(struct mu_layer_norm), 8},
 		{"mu_attention", sizeof(struct mu_attention), 20},
 		{"mu_positions", sizeof(struct mu_positions), 8},
-		{"mu_batch", sizeof(struct mu_batch), 88},
+		{"mu_batch", sizeof(struct mu_batch), 96},
 		{"mu_layer_array", sizeof(struct mu_layer_array), 72},
 		{"mu_layer", sizeof(struct mu_layer), 704},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},
@@ -403,7 +403,7 @@ static void test_abi(void)
 		{"mu_network_export", sizeof(struct mu_network_export), 16},
 	};
 
-	CHECK(MU_ABI == 7);
+	CHECK(MU_ABI == 8);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (!CHECK(sizeof(void *) != 8 || sizes[i].found == sizes[i].expected))
 			fprintf(stderr, "    struct %s has %zu bytes\n", sizes[i].name,

@@ -232,7 +232,6 @@ CUDA_FUNCTION void embed_backward_row(const struct cuda_embed_backward *a, size_
 				      size_t threads)
 {
 	CUDA_SHARED int same[CUDA_THREADS];
-	CUDA_SHARED uint32_t any;
 	const float x = number_of(a, i);
 	const long row = row_at(a->x, i, a->area, a->count, a->inputs);
 	double before = row < 0, after = 0;
@@ -249,16 +248,10 @@ CUDA_FUNCTION void embed_backward_row(const struct cuda_embed_backward *a, size_
 	for (size_t from = i; from < end; from += threads) {
 		const size_t m = end - from < threads ? end - from : threads;
 
-		if (thread == 0)
-			any = 0;
-		CUDA_BARRIER();
-		if (thread < m) {
-			same[thread] = number_of(a, from + thread) == x;
-			if (same[thread])
-				set_flag(&any);
-		}
-		CUDA_BARRIER();
-		for (size_t u = thread; u < a->units && any; u += threads) {
+		same[thread] = thread < m && number_of(a, from + thread) == x;
+		if (sum_of(same[thread]) == 0)
+			continue;
+		for (size_t u = thread; u < a->units; u += threads) {
 			float *dw = a->dw + (size_t)row * a->units + u, sum = *dw;
 
 			for (size_t k = from; k < from + m; k++)
