@@ -57,16 +57,19 @@ export OMP_NUM_THREADS=1 # enough, and ranks do not get in each other's way
 plain="--data-dir set --batch-size 25 --log-prefix none --log-time 0"
 
 part "a model of ready layers trains"
-# The ref device is slow: there it is only to begin to learn.
-epochs=2 goal=0.18
-if "$TRAINER" --info | grep -q '^device: *cpu'; then epochs=6 goal=0.5; fi
+# Of training: behind a batch-norm, validation of so few samples goes up and down between 0.3 and 0.9 in these epochs,
+# while five seeds of one and of two workers had 0.905 to 0.975, and 0.396 to 0.671 after two. The ref device is slow.
+epochs=2 goal=0.3
+if "$TRAINER" --info | grep -q '^device: *cpu'; then epochs=6 goal=0.8; fi
 train 1 --network ./mynet.so $plain --lr 0.1 --num-epochs $epochs
 expect '^network mynet: 7514 parameters in 11 arrays, 128 auxiliary values'
-at_least Validation-accuracy $goal
+at_least Train-accuracy $goal
+at_least Validation-accuracy 0.15
 train 3 --network mynet.so --kv-store dist_sync --num-servers 1 $plain --lr 0.1 --num-epochs $epochs
 expect '^kv-store dist_sync: 17 keys'
 expect '^2 workers, 1 server'
-at_least Validation-accuracy $goal
+at_least Train-accuracy $goal
+at_least Validation-accuracy 0.15
 
 part "a layer of the user's own, on every device"
 for device in cpu ref; do
