@@ -435,16 +435,21 @@ CUDA_FUNCTION void set_eight_of_query(void *to, const struct cuda_attend *a,
 	if (a->keys % CUDA_EIGHT == 0)
 		set_eight(to, a->type, q->at + j, CUDA_EIGHT, v);
 	else
-		for (int k = 0; k < m; k++)
-			set_number(to, a->type, q->at + j + (size_t)k, v[k]);
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			if (k < m)
+				set_number(to, a->type, q->at + j + (size_t)k, v[k]);
 }
 
 /* Dropout's factors of eight weights, v times them; of a seen key alone. */
 CUDA_FUNCTION void drop_eight(float *v, const struct cuda_attend *a, const struct cuda_query *q,
 			      size_t j)
 {
-	for (int k = 0; a->p > 0 && k < of_those(j, q->sees); k++)
-		v[k] *= keep_of(a, q, j + (size_t)k);
+	const int m = of_those(j, q->sees);
+
+	if (a->p > 0)
+		for (int k = 0; k < CUDA_EIGHT; k++)
+			if (k < m)
+				v[k] *= keep_of(a, q, j + (size_t)k);
 }
 
 /* Largest score, 1 / sum of exp(score - largest), and the mean of `grads` with these weights. */
