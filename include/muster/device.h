@@ -299,8 +299,8 @@ struct mu_batch {
 	 * cross-entropy of the labels, -ln(p[label] + 1e-12).
 	 */
 	double loss;
-	/* The same, where the device has its own memory: one for each label. NULL: the results are
-	 * the probabilities alone. */
+	/* Where the device has its own memory: what forward found out about each label's
+	 * prediction, valid until the next forward. NULL: the probabilities are all there is. */
 	const struct mu_prediction *predictions;
 };
 
@@ -416,7 +416,7 @@ struct mu_op {
 	unsigned shared_grads;
 	struct mu_tensor **branches;
 	/* A batch-norm alone reads the output: a device may write sums for it (sums_at). A softmax
-	 * in place does: the layout of the output is the device's own affair. */
+	 * in place alone reads it: the device may choose its layout. */
 	bool feeds_norm, feeds_softmax;
 	/* Batch-norm and sum: between forward and backward the memory of the output is reused, and
 	 * `restore` computes the output again. */

@@ -435,8 +435,8 @@ enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *le
 /*
  * For a device with its own memory, in training: from now on forward of the last layer does not
  * wait for the device, so that backward can be submitted before the loss is known. Then
- * mu_plan_results_end waits for forward alone; the loss of the batch is set after it, and not
- * before. Other plans ignore both calls.
+ * mu_plan_results_end waits for forward alone; loss and predictions of the batch are set after it,
+ * and not before. Other plans ignore both calls.
  */
 void mu_plan_set_results_later(struct mu_plan *plan);
 enum mu_status mu_plan_results_end(struct mu_plan *plan);
@@ -484,8 +484,8 @@ void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_co
 			struct mu_layer_cost *backward);
 
 /* Results of the last forward: probabilities, plain, (batch, classes) or (batch, classes, h, w).
- * In training before backward, and NULL for large vocabularies in half precision on a device with
- * its own memory, where mu_plan_batch's `predictions` are all that there is. */
+ * In training read them before backward. NULL after an error, and in training of large vocabularies
+ * in half precision on a device with its own memory: read mu_plan_batch's `predictions`. */
 const float *mu_plan_probabilities(struct mu_plan *plan);
 /* The same as the device has them, if those are rows, (n h w, c), one for each label; else NULL. */
 const float *mu_plan_rows(const struct mu_plan *plan);

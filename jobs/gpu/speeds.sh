@@ -125,10 +125,11 @@ tuned() {
 }
 
 peer() {
-	local st
+	local st seconds=$(($(left) - 30))
 	command -v python3 >/dev/null || { echo "no python3" && return 77; }
 	configurations >"$work/configurations"
-	limited 160 python3 "$tree/jobs/gpu/peer" 130 <"$work/configurations" >"$work/peer.out" 2>"$out/peer.log"
+	limited 160 python3 "$tree/jobs/gpu/peer" $((seconds < 130 ? seconds : 130)) <"$work/configurations" \
+		>"$work/peer.out" 2>"$out/peer.log"
 	st=$?
 	grep -E '^(speed|fact)' "$work/peer.out" >>"$records"
 	[ $st != 77 ] || sed -n 's/^skip\t//p' "$work/peer.out"

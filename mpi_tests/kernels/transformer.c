@@ -329,7 +329,9 @@ static struct cuda_heads heads_of(const struct variant *v)
 			       .steps = v->area > 9 ? 9 : v->area,
 			       .heads = v->odd ? 4 : 3,
 			       .kv = v->odd ? 2 : 0,
-			       .d = v->channels % 8 == 0 ? 16 : 2 * (1 + v->channels % 5)};
+			       .d = v->channels == 8   ? 8
+				    : v->channels == 24 ? 16
+							: 2 * (1 + v->channels % 5)};
 	float *angles = rig_floats(a.steps * a.d, 127);
 
 	a.n = a.samples * (a.heads + 2 * a.kv) * a.steps * a.d;
@@ -337,7 +339,7 @@ static struct cuda_heads heads_of(const struct variant *v)
 		angles[2 * i] = cosf((float)(i % 100) / 3);
 		angles[2 * i + 1] = sinf((float)(i % 100) / 3);
 	}
-	a.angles = v->odd && v->channels != 24 ? angles : NULL;
+	a.angles = v->odd && v->area != 1 ? angles : NULL;
 	return a;
 }
 
@@ -414,7 +416,8 @@ void test_join_heads(const struct variant *v)
  * way: causal, all of a query's heads in one, dropout, results in place where types allow. */
 static struct cuda_attend scores_of(const struct variant *v)
 {
-	const size_t steps = v->area > 70 ? 70 : v->area;
+	/* 300: a second group for some lanes of a warp, 520: a third */
+	const size_t steps = v->area == 183 ? 520 : v->area > 70 ? 300 : v->area;
 	struct cuda_attend a = {.type = v->type,
 				.causal = v->odd,
 				.keys = steps,

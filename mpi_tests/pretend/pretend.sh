@@ -13,7 +13,7 @@ fi
 flags="-std=gnu11 -O2 -fPIC -I$SRCDIR/include -I$SRCDIR/src -iquote $SRCDIR/src/device/cuda"
 flags="$flags $(sed -n 's/^\(CUDA\|NCCL\)_CPPFLAGS = //p' "$BUILDDIR/Makefile" | tr '\n' ' ')"
 kernels="-include math.h -include string.h"
-for f in elements norms sequences transformer; do
+for f in elements norms sequences transformer attention; do
 	kernels="$kernels -include $SRCDIR/src/device/cuda/$f.h"
 done
 for f in gpu memory faults costs share fatbin math convolution graph rnn nccl missing; do

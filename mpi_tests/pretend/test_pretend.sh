@@ -26,13 +26,14 @@ for np in $(in_tier full && echo 1 3) 2; do
 done
 
 part "all operations"
-for t in test_gpu test_versions test_recorded test_fused test_engines test_ops test_blocks \
+for t in test_gpu test_versions test_recorded test_fused test_engines test_ops test_blocks test_transformer \
 	$(in_tier full && echo test_dtype) $(in_tier long && echo test_net); do
 	MU_TEST_DEVICES=gpu PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
 	grep -q '^skipped.* gpu' out && fail "$t: $(grep '^skipped' out)"
 	case $t in
 	test_ops) expected='^gpu: .* worst error' ;;
 	test_blocks) expected='^gpu, .*: gradients' ;;
+	test_transformer) expected='^gpu, bfloat16: loss' ;;
 	test_dtype) expected='^gpu, \(float16\|bfloat16\): worst distance' ;;
 	*) expected= ;;
 	esac
@@ -157,6 +158,26 @@ got=$(gpt_losses --gpus 0 --recompute all) # behind the draws of the next batch
 near "$of_gpt" "$got" 0.00001 || fail "gpt2, recomputed: losses of $got, and $of_gpt by ref"
 got=$(gpt_losses --gpus 0 --micro-batches 2)
 near "$of_gpt" "$got" 0.00001 || fail "gpt2 in micro-batches: losses of $got, and $of_gpt by ref"
+
+part "a large vocabulary: in half precision the gradient is where the scores were; also in micro-batches"
+many="--network gpt2 --num-layers 1 --num-hidden 16 --num-heads 2 --num-classes 4101 --seq-len 8 --batch-size 4
+	--benchmark 1 --num-batches 3 --num-epochs 1 --optimizer adamw --lr 0.001 --log-prefix none --log-time 0"
+# many_loss OPTIONS: with the top-k accuracy, which the same predictions give
+many_loss() {
+	train 1 $many --top-k 2000 "$@"
+	sed -n 's/^Epoch\[0\] Train-\(cross-entropy\|top_k_accuracy_2000\)=//p' "$log" | tr '\n' ' '
+}
+wanted_many=$(many_loss --devices ref)
+for options in "" "--micro-batches 2" "--dtype bfloat16" "--dtype bfloat16 --micro-batches 2"; do
+	got=$(many_loss --gpus 0 $options)
+	awk -v a="$wanted_many" -v b="$got" 'BEGIN {
+		n = split(a, x)
+		split(b, y)
+		for (i = 1; i <= n; i++) # rank 2000 of one of 96 labels may change
+			bad += !(y[i] > 0 && x[i] - y[i] < (e = x[i] > 1 ? 0.0005 : 0.011) && y[i] - x[i] < e)
+		exit bad || n != 2
+	}' || fail "a vocabulary of 4101, $options: $got, and $wanted_many by ref"
+done
 
 part "LSTM: layers on two GPUs, in blocks of steps and micro-batches: the bits of one GPU"
 for cut in "--time-block 3" "--micro-batches 4" "--time-block 3 --dtype float16"; do

@@ -60,7 +60,7 @@ struct mu_engine_ops {
 	double (*loss)(const struct mu_engine *e);
 	void (*measure)(const struct mu_engine *e, struct mu_metrics *m);
 	/* Of the samples of the batch, in order: (samples, classes). */
-	void (*probabilities)(const struct mu_engine *e, float *out);
+	enum mu_status (*probabilities)(const struct mu_engine *e, float *out);
 	/* After backward of a batch with a loss scale: as mu_plan_overflowed, of all devices. */
 	enum mu_status (*overflowed)(const struct mu_engine *e, bool *overflowed);
 	/* After forward: submit all of backward, then wait for forward's results. NULL: not

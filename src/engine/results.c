@@ -36,17 +36,22 @@ void mu_engine_samples_measure(const struct mu_engine *e, struct mu_metrics *m)
 			measure(e->devices.of[i].now, (size_t)e->conf->top_k, m);
 }
 
-void mu_engine_samples_probabilities(const struct mu_engine *e, float *out)
+enum mu_status mu_engine_samples_probabilities(const struct mu_engine *e, float *out)
 {
+	enum mu_status st = MU_OK;
 	const size_t classes = mu_plan_probabilities_shape(e->plan)->dims[1];
 
 	for (size_t i = 0; i < e->devices.list.n; i++) {
 		const struct engine_device *d = &e->devices.of[i];
+		const float *p;
 
-		if (d->now)
-			memcpy(out + d->first * classes, mu_plan_probabilities(d->now),
-			       d->n * classes * sizeof *out);
+		if (!d->now)
+			continue;
+		MU_TRY((p = mu_plan_probabilities(d->now)) ? MU_OK : MU_ERR_MEMORY);
+		memcpy(out + d->first * classes, p, d->n * classes * sizeof *out);
 	}
+out:
+	return st;
 }
 
 enum mu_status mu_engine_samples_overflowed(const struct mu_engine *e, bool *overflowed)

@@ -94,8 +94,8 @@ struct cuda_scale {
 	size_t n;
 };
 
-/* Convert between types and layouts of (samples, channels, area); last: (samples, area, channels),
- * of `from` with rows of `row` elements, where it alone is so. adds: add to the present values. */
+/* Convert between types and layouts of (samples, channels, area); last: (samples, area, channels).
+ * If only `from` is so, its rows are `row` elements apart. adds: add to the present values. */
 struct cuda_convert {
 	const void *from;
 	void *to;
@@ -382,8 +382,8 @@ struct cuda_targets {
 	float ignored, smoothing;
 };
 
-/* y: the probabilities p; y may be x. 16-bit numbers are rows, (n, row), row a multiple of eight:
- * what is behind the classes becomes 0, and with a scale y is the gradient of x, (p - target)
+/* y: the probabilities p. 16-bit numbers are rows, (n, row), row a multiple of eight, and y may be
+ * x: what is behind the classes becomes 0, and with a scale y is the gradient of x, (p - target)
  * scale. */
 struct cuda_softmax {
 	struct cuda_targets t;

@@ -58,6 +58,7 @@ static __device__ float warp_most(float v)
 #include "norms.h"
 #include "sequences.h"
 #include "transformer.h"
+#include "attention.h"
 
 /* A grid-stride loop over elements. */
 #define EACH(name) \

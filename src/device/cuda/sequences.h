@@ -99,8 +99,10 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 	const int counted = is_counted(t, i);
 	const size_t label = counted ? (size_t)t->labels[i] : 0;
 	const float score = number_at(a->x, a->type, at + label); /* before it is overwritten */
+	const float share = t->smoothing / (float)t->classes; /* of every class in the target */
 	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest, factor, p_label;
-	double loss = 0, places = 0, total;
+	double loss = 0, total;
+	uint32_t places = 0;
 
 	for (size_t k = thread * CUDA_EIGHT; k < t->classes; k += step) {
 		const int m = of_eight(k, t->classes);
@@ -124,11 +126,11 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 		eight_at(v, a->x, a->type, at + k, CUDA_EIGHT);
 		for (int j = 0; j < CUDA_EIGHT; j++) {
 			const float p = expf(v[j] - largest) * factor;
-			const float q = counted ? (float)target_of(t, i, k + (size_t)j) : 0;
+			const float q = share + (k + (size_t)j == label ? 1 - t->smoothing : 0);
 
-			if (q > 0 && j < m)
+			if (q > 0 && j < m && counted)
 				loss -= (double)q * log((double)p + 1e-12);
-			places += j < m && is_before(k + (size_t)j, p, label, p_label) ? 1 : 0;
+			places += j < m && is_before(k + (size_t)j, p, label, p_label);
 			v[j] = j >= m || (a->scale > 0 && !counted) ? 0
 			       : a->scale > 0                       ? a->scale * (p - q)
 								    : p;
@@ -136,9 +138,9 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 		set_eight(a->y, a->type, at + k, CUDA_EIGHT, v);
 	}
 	loss = sum_of(loss);
-	places = sum_of(places);
+	total = sum_of(places);
 	if (thread == 0)
-		set_prediction(a, i, loss, p_label, places);
+		set_prediction(a, i, loss, p_label, total);
 }
 
 /* As ref has it. */

@@ -54,6 +54,14 @@ void mu_engine_staged_measure(const struct mu_engine *e, struct mu_metrics *m)
 	if (!mu_engine_staged_is_here(e, s->stages.n - 1))
 		return;
 	last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
+	if (!s->outputs[0]) {
+		const double samples = m->samples + (double)batch.count;
+
+		for (size_t k = 0; k < s->n_now; k++)
+			mu_metrics_add(m, &s->measured[k]);
+		m->samples = samples;
+		return;
+	}
 	batch.use_ignore = mu_plan_batch(last)->use_ignore;
 	batch.ignore_label = mu_plan_batch(last)->ignore_label;
 	if (s->steps > 0) {
@@ -64,12 +72,13 @@ void mu_engine_staged_measure(const struct mu_engine *e, struct mu_metrics *m)
 	mu_metrics_measure(m, p, &shape, &batch, top_k);
 }
 
-void mu_engine_staged_probabilities(const struct mu_engine *e, float *out)
+enum mu_status mu_engine_staged_probabilities(const struct mu_engine *e, float *out)
 {
 	struct mu_shape shape;
 	const float *p = probabilities(e->split, &shape);
 
 	memcpy(out, p, e->split->total * shape.dims[1] * sizeof *out);
+	return MU_OK;
 }
 
 enum mu_status mu_engine_staged_overflowed(const struct mu_engine *e, bool *overflowed)

@@ -103,7 +103,7 @@ static enum mu_status end_forward(struct mu_engine *e, size_t member, size_t sta
 	enum mu_status st = MU_OK;
 
 	if (stage + 1 == e->split->stages.n)
-		mu_engine_staged_keep(e, k);
+		MU_TRY(mu_engine_staged_keep(e, k));
 	MU_TRY(mu_engine_borders_send(e, stage, k, ENGINE_VALUES));
 	MU_TRY(mu_plan_finish(mu_engine_staged_plan_of(e->split, stage, k)));
 	mu_engine_threads_increment(e->devices.threads, member,

@@ -68,8 +68,9 @@ struct engine_staged {
 	float *partial;        /* of one micro-batch, before it is added; NULL if there is one */
 	float *probabilities;  /* of the batch; NULL with one micro-batch, and with blocks */
 	float *labels;         /* of blocks: (n_micro, micro, steps) */
-	const float **outputs; /* the probabilities of each micro-batch or block */
+	const float **outputs; /* the probabilities of each micro-batch or block; NULL: measured */
 	double *losses;        /* of the micro-batches */
+	struct mu_metrics *measured; /* of each, where a device makes predictions */
 
 	/* While plans are made: the function to call for every slot of a stage. */
 	struct engine_stage_work {
@@ -132,7 +133,7 @@ struct mu_plan *mu_engine_staged_plan_of(const struct engine_staged *s, size_t s
 size_t mu_engine_staged_micro(const struct engine_staged *s, size_t i);
 enum mu_status mu_engine_staged_begin_forward(struct mu_engine *e, size_t stage, size_t k);
 /* Keep the results of a micro-batch, on the last stage. */
-void mu_engine_staged_keep(struct mu_engine *e, size_t k);
+enum mu_status mu_engine_staged_keep(struct mu_engine *e, size_t k);
 
 /* staged.c */
 
@@ -143,7 +144,7 @@ size_t mu_engine_staged_counter(size_t stage, int which);
 
 double mu_engine_staged_loss(const struct mu_engine *e);
 void mu_engine_staged_measure(const struct mu_engine *e, struct mu_metrics *m);
-void mu_engine_staged_probabilities(const struct mu_engine *e, float *out);
+enum mu_status mu_engine_staged_probabilities(const struct mu_engine *e, float *out);
 enum mu_status mu_engine_staged_overflowed(const struct mu_engine *e, bool *overflowed);
 const char *mu_engine_staged_find_nonfinite(struct mu_engine *e);
 

@@ -133,6 +133,12 @@ static void share_gradients(struct layout *m, const struct mu_op *op)
 				     m->grad[tensor_number(m->plan, op->outputs[0])]);
 }
 
+/* Of an output. Nobody has a gradient of the predictions. */
+static size_t gradient_bytes(const struct mu_op *op, int o)
+{
+	return op->kind == MU_OP_SOFTMAX ? 0 : op->outputs[o]->nbytes;
+}
+
 static void assign_buffers(struct layout *m)
 {
 	struct mu_plan *plan = m->plan;
@@ -158,7 +164,7 @@ static void assign_buffers(struct layout *m)
 				op->in_place ? m->data[in] : add_buffer(m, op->outputs[o]->nbytes);
 			if (op->outputs[o]->needs_grad)
 				m->grad[t] = alias_grad ? m->grad[in]
-							: add_buffer(m, op->outputs[o]->nbytes);
+							: add_buffer(m, gradient_bytes(op, o));
 			if (over && op->inputs[0]->needs_grad)
 				m->grad[in] = m->data[in];
 		}

@@ -115,7 +115,7 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 	 * Another part of the net may want them at any time. */
 	if (op->kind == MU_OP_SOFTMAX && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
 		op->in_place = !plan->part && before && !before->in_place &&
-			       !mu_plan_reads_output(before);
+			       !before->shared_grads && !mu_plan_reads_output(before);
 	if (op->kind == MU_OP_SOFTMAX && op->in_place)
 		before->feeds_softmax = true;
 	if (op->kind != MU_OP_SUM)

@@ -130,7 +130,8 @@ struct mu_plan {
 	 * memory, if the device has its own. */
 	bool overflowed;
 	uint32_t *overflow;
-	/* Plain copy, if the device's layout is not plain; of rows, made when it is asked for. */
+	/* Plain copy, if the device's layout is not plain; of rows, and of a device with its own
+	 * memory, made when it is asked for. */
 	float *probabilities;
 	bool has_probabilities; /* of its own */
 	/* mu_plan_set_results_later: the last forward's have not been waited for; their mark. */

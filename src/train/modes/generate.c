@@ -208,6 +208,7 @@ static enum mu_status draw(const struct writer *w, size_t t, size_t i, size_t *n
 	double sum = 0, limit, most = 0;
 	size_t n = 0, k = 0;
 
+	MU_TRY(p ? MU_OK : MU_ERR_MEMORY);
 	for (size_t word = w->words.first; word < w->n_words; word++)
 		most = fmax(most, (double)p[word * w->width + t]);
 	for (size_t word = w->words.first; word < w->n_words; word++) {

@@ -264,7 +264,7 @@ static enum mu_status gather_step(struct prediction *p, size_t count)
 	if (count > 0) {
 		memcpy(ids, b->ids, count * sizeof *ids);
 		memcpy(labels, b->labels, count * sizeof *labels);
-		b->engine->ops->probabilities(b->engine, labels + p->batch);
+		MU_TRY(b->engine->ops->probabilities(b->engine, labels + p->batch));
 	}
 	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, p->topology->peers));
 	if (p->topology->index == 0)

@@ -184,7 +184,7 @@ static enum mu_status try_phases(struct tuner *t, enum mu_convolution_algorithm 
 	*some = false;
 	for (size_t i = 0; i < t->n_choices; i++)
 		*some |= does(plan, t->layers[i], algorithm, phases);
-	if (algorithm >= MU_CONVOLUTION_ENGINE && !*some)
+	if (algorithm != MU_CONVOLUTION_AUTO && algorithm != MU_CONVOLUTION_DIRECT && !*some)
 		goto out;
 	MU_TRY(measure(t, plan));
 	for (size_t i = 0; i < t->n_choices; i++)

@@ -44,7 +44,7 @@ struct convolution {
 	const struct cuda_layout *layout;
 	size_t weight_nbytes;
 	/* Scores of a softmax whose number is odd: filters of zeros behind the others make rows
-	 * aligned, without which cuDNN's kernels take several times as long. */
+	 * aligned, without which cuDNN's kernels take some three times as long. */
 	size_t pad_at, pad_nbytes; /* in the weights */
 };
 
@@ -304,8 +304,8 @@ static bool can_pad(const struct mu_op *op)
 {
 	const struct mu_convolution *a = op->attr;
 
-	return op->feeds_softmax && op->inputs[0]->layout && a->no_bias && a->groups <= 1 &&
-	       !op->fused_activation;
+	return op->feeds_softmax && op->phase == MU_PHASE_TRAIN && op->inputs[0]->layout &&
+	       a->no_bias && a->groups <= 1 && !op->fused_activation;
 }
 
 static void size_weights(struct mu_op *op, struct convolution *c)
@@ -325,19 +325,20 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	enum mu_status st = MU_OK;
 	struct convolution *c = calloc(1, sizeof *c);
 	const size_t sums = mu_cuda_sums_bytes(d, op->outputs[0]);
+	const size_t n = mu_shape_n(&op->outputs[0]->shape);
 
 	op->impl = c;
 	if (!c)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
+	c->layout = op->inputs[0]->layout;
+	if (c->layout)
+		size_weights(op, c);
 	if (mu_shape_n(&op->inputs[0]->shape) > INT_MAX ||
-	    mu_shape_n(&op->outputs[0]->shape) > INT_MAX)
+	    n / op->outputs[0]->shape.dims[1] * mu_cuda_row(op->outputs[0]) > INT_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (convolution): cuDNN takes tensors of at most %d elements; a smaller "
 			"batch size is needed",
 			op->name, INT_MAX);
-	c->layout = op->inputs[0]->layout;
-	if (c->layout)
-		size_weights(op, c);
 	if (mu_shape_n(&op->params[0].shape) <= INT_MAX)
 		op->kept_nbytes = c->weight_nbytes;
 	MU_TRY(describe(d, op, c));

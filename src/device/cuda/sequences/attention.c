@@ -139,6 +139,11 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	op->scratch_nbytes = room_of(op, &s, NULL).nbytes;
 	if (drops(op))
 		op->workspace_nbytes = (s.n + 1) * sizeof(uint32_t);
+	if (s.queries + 2 * s.keys > UINT32_MAX)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s (attention): %zu numbers, and a GPU counts up to %u; a smaller batch "
+			"size is needed",
+			op->name, s.queries + 2 * s.keys, UINT32_MAX);
 	op->impl = calloc(1, sizeof(struct attention));
 	if (!op->impl)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);

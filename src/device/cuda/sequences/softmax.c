@@ -4,9 +4,9 @@
  * the workspace; what was found out about each prediction is copied back, and the losses summed on
  * the host in order, for which forward waits for the GPU, unless that is left for later.
  *
- * A large vocabulary in half precision (in_place): scores, probabilities and their gradient are in
- * one place, rows of the type. Training's forward writes the gradient at once, rounded once;
- * backward does nothing.
+ * Training with a large vocabulary in half precision (in_place): scores and their gradient are in
+ * one place, rows of the type. Forward writes the gradient at once, rounded once; backward does
+ * nothing.
  */
 #include "device/cuda/cuda.h"
 
@@ -28,11 +28,6 @@ static struct mu_prediction *predictions_of(const struct mu_op *op)
 static float *labels_of(const struct mu_op *op)
 {
 	return (float *)(void *)(predictions_of(op) + n_predictions(op));
-}
-
-static bool is_gradient(const struct mu_op *op)
-{
-	return op->in_place && op->phase == MU_PHASE_TRAIN;
 }
 
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
@@ -99,7 +94,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.predictions = predictions_of(op),
 		.type = mu_cuda_type(op->inputs[0]),
 		.row = mu_cuda_row(op->inputs[0]),
-		.scale = is_gradient(op) ? mu_batch_loss_scale(op->batch) : 0,
+		.scale = op->in_place ? mu_batch_loss_scale(op->batch) : 0,
 		.n = n,
 	};
 
@@ -127,7 +122,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.n = mu_shape_n(&op->inputs[0]->shape),
 	};
 
-	return op->inputs[0]->needs_grad && !is_gradient(op)
+	return op->inputs[0]->needs_grad && !op->in_place
 		       ? mu_cuda_each(d, CUDA_softmax_backward, args.n, &args)
 		       : MU_OK;
 }
