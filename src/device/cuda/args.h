@@ -383,7 +383,7 @@ struct cuda_targets {
 };
 
 /* y: the probabilities p. 16-bit numbers are rows, (n, row), row a multiple of eight, and y may be
- * x: what is behind the classes becomes 0, and with a scale y is the gradient of x, (p - target)
+ * x: what follows the classes becomes 0, and with a scale y is the gradient of x, (p - target)
  * scale. */
 struct cuda_softmax {
 	struct cuda_targets t;

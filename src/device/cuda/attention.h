@@ -76,28 +76,8 @@ CUDA_FUNCTION size_t head_element(const struct cuda_heads *a, size_t at, int k, 
 	return step > 1 ? at : at / CUDA_EIGHT + (size_t)k * ((a->n + CUDA_EIGHT - 1) / CUDA_EIGHT);
 }
 
-CUDA_FUNCTION void split_heads_at(const struct cuda_split_heads *a, size_t at)
-{
-	const int step = of_heads(a);
-	float v[CUDA_EIGHT], other[CUDA_EIGHT];
-
-	for (int k = 0; k < CUDA_EIGHT; k += step) {
-		const size_t i = head_element(a, at, k, step);
-		struct cuda_head_place p;
-
-		if (i >= a->n)
-			return;
-		p = head_place(a, i);
-		eight_at(v, a->from, a->from_type, p.tensor, step);
-		if (p.rotated) {
-			eight_at(other, a->from, a->from_type, p.other, step);
-			rotate(a, &p, v, other, 1, step);
-		}
-		set_eight(a->to, a->to_type, i, step, v);
-	}
-}
-
-CUDA_FUNCTION void join_heads_at(const struct cuda_join_heads *a, size_t at)
+/* joins: from the heads to the tensor. */
+CUDA_FUNCTION void move_heads(const struct cuda_heads *a, size_t at, bool joins)
 {
 	const int step = of_heads(a);
 	const size_t half = a->d / 2;
@@ -110,13 +90,25 @@ CUDA_FUNCTION void join_heads_at(const struct cuda_join_heads *a, size_t at)
 		if (i >= a->n)
 			return;
 		p = head_place(a, i);
-		eight_at(v, a->from, a->from_type, i, step);
+		eight_at(v, a->from, a->from_type, joins ? i : p.tensor, step);
 		if (p.rotated) {
-			eight_at(other, a->from, a->from_type, p.lower ? i + half : i - half, step);
-			rotate(a, &p, v, other, -1, step);
+			const size_t pair = p.lower ? i + half : i - half;
+
+			eight_at(other, a->from, a->from_type, joins ? pair : p.other, step);
+			rotate(a, &p, v, other, joins ? -1 : 1, step);
 		}
-		set_eight(a->to, a->to_type, p.tensor, step, v);
+		set_eight(a->to, a->to_type, joins ? p.tensor : i, step, v);
 	}
+}
+
+CUDA_FUNCTION void split_heads_at(const struct cuda_split_heads *a, size_t at)
+{
+	move_heads(a, at, false);
+}
+
+CUDA_FUNCTION void join_heads_at(const struct cuda_join_heads *a, size_t at)
+{
+	move_heads(a, at, true);
 }
 
 /* ---- weights ---- */
