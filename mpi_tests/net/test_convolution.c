@@ -27,6 +27,8 @@ static const double winograd_tolerance = 1e-4;
  * own Winograd under auto; this one has enough. */
 static const char *const winograd_case = "conv 64 to 64";
 static const char *const auto_case = "conv 16 to 48, batch 5";
+/* Of our own products of matrices: several images at a time, and not all the same number. */
+static const char *const columns_case = "conv 20 to 50, batch 9";
 
 static bool worked(enum mu_status st, const char *name)
 {
@@ -136,6 +138,25 @@ static void check_asked(const struct op_rig *rig)
 		CHECK(rig->op.algorithms[phase] == asked);
 }
 
+/* Of our own products of matrices: gradients alone. */
+static void check_columns(const struct op_rig *rig)
+{
+	enum mu_convolution_algorithm asked = rig->device->algorithm;
+	bool few = strcmp(rig->c->name, "conv rgb to 10") == 0;
+
+	if (strcmp(rig->device->ops->name, "cpu") != 0 || !does_winograd(rig->device) ||
+	    (!few && strcmp(rig->c->name, columns_case) != 0))
+		return;
+	for (int phase = MU_CONVOLUTION_DATA; phase <= MU_CONVOLUTION_WEIGHTS; phase++) {
+		bool gemm = rig->op.algorithms[phase] == MU_CONVOLUTION_GEMM;
+
+		if (asked == MU_CONVOLUTION_GEMM)
+			CHECK(gemm);
+		if (asked == MU_CONVOLUTION_AUTO)
+			CHECK(gemm != few);
+	}
+}
+
 /* The fixed rule of our own Winograd. */
 static void check_rule(const struct op_rig *rig)
 {
@@ -184,6 +205,7 @@ static void test_case(const struct op_case *c, struct mu_device *device, struct 
 		check_choice(&rig);
 		check_asked(&rig);
 		check_rule(&rig);
+		check_columns(&rig);
 		if (worked(op_rig_forward(&rig, &values), c->name) &&
 		    worked(op_rig_backward(&rig, &values), c->name) &&
 		    worked(op_rig_forward(&truth, &values), c->name) &&
@@ -216,7 +238,24 @@ static void test_device(const char *name, int n_threads, struct mu_device *ref)
 	mu_device_close(&device);
 }
 
-/* ---- bits of our own Winograd ---- */
+/* ---- bits of our own kernels ---- */
+
+/* Forward, and where channels are sixteens or those of images, gemm is oneDNN's, as is tanh, which
+ * rounds by the place in a thread's share. */
+static bool is_own(const struct op_rig *rig, enum mu_convolution_phase phase)
+{
+	const struct mu_convolution *a = rig->op.attr;
+	const struct mu_activation *activation = rig->op.fused_activation;
+	size_t channels = rig->op.inputs[0]->shape.dims[1];
+	bool sixteens = a->filters % 16 == 0 && (channels % 16 == 0 || channels <= 3);
+
+	if (rig->op.algorithms[phase] == MU_CONVOLUTION_GEMM)
+		return phase != MU_CONVOLUTION_FORWARD && !sixteens && a->groups <= 1 &&
+		       a->dilate[0] <= 1 && a->dilate[1] <= 1 &&
+		       !(activation && activation->kind == MU_ACTIVATION_TANH);
+	return rig->op.algorithms[phase] == MU_CONVOLUTION_WINOGRAD &&
+	       has_own_winograd(rig->device);
+}
 
 static bool run(struct op_rig *rig, const struct op_values *values)
 {
@@ -224,47 +263,53 @@ static bool run(struct op_rig *rig, const struct op_values *values)
 	       worked(op_rig_backward(rig, values), rig->c->name);
 }
 
-static void compare_bits(const struct op_case *c, struct mu_device *one, struct mu_device *many)
+/* A device's number of threads is its process's as long as it is the last one opened. */
+static bool run_on(struct mu_device *device, int n_threads, const struct op_case *c,
+		   const struct op_values *values, struct op_rig *rig)
 {
-	struct op_rig_config config = {.c = c, .device = one, .phase = MU_PHASE_TRAIN};
-	struct op_rig_config many_config = {.c = c, .device = many, .phase = MU_PHASE_TRAIN};
+	enum mu_convolution_algorithm algorithm = device->algorithm;
+	struct op_rig_config config = {.c = c, .device = device, .phase = MU_PHASE_TRAIN};
+
+	if (!worked(mu_device_open(device, "cpu", n_threads), "cpu"))
+		return false;
+	device->algorithm = algorithm;
+	return worked(op_rig_init(rig, &config), c->name) && run(rig, values);
+}
+
+/* Bits do not depend on the number of threads. */
+static void compare_bits(const struct op_case *c, enum mu_convolution_algorithm algorithm,
+			 int n_threads)
+{
+	struct mu_device one = {.algorithm = algorithm}, many = one;
 	struct op_values values;
 	struct op_rig a, b;
 
 	if (!worked(op_values_init(&values, c), c->name))
 		return;
-	if (worked(op_rig_init(&a, &config), c->name) &&
-	    worked(op_rig_init(&b, &many_config), c->name)) {
-		if (run(&a, &values) && run(&b, &values))
-			for (int i = 0; i < a.n_blocks; i++)
-				if (a.op.algorithms[phase_of(&a.blocks[i])] ==
-				    MU_CONVOLUTION_WINOGRAD)
-					CHECK(memcmp(a.blocks[i].v, b.blocks[i].v,
-						     a.blocks[i].n * sizeof(float)) == 0);
+	if (run_on(&one, 1, c, &values, &a) && run_on(&many, n_threads, c, &values, &b)) {
+		for (int i = 0; i < a.n_blocks; i++)
+			if (is_own(&a, phase_of(&a.blocks[i])) &&
+			    memcmp(a.blocks[i].v, b.blocks[i].v, a.blocks[i].n * sizeof(float)) !=
+				    0)
+				check_true(false, __FILE__, __LINE__, c->name);
 		op_rig_release(&b);
+		op_rig_release(&a);
+		mu_device_close(&many);
+		mu_device_close(&one);
 	}
-	op_rig_release(&a);
 	op_values_release(&values);
 }
 
-/* They do not depend on the number of threads. */
 static void test_threads(void)
 {
-	struct mu_device one, many;
+	static const enum mu_convolution_algorithm algorithms[] = {MU_CONVOLUTION_WINOGRAD,
+								   MU_CONVOLUTION_GEMM};
 
-	if (!worked(mu_device_open(&one, "cpu", 1), "cpu"))
-		return;
-	one.algorithm = MU_CONVOLUTION_WINOGRAD;
-	for (int n_threads = 2; n_threads <= 3 && has_own_winograd(&one); n_threads++) {
-		if (!worked(mu_device_open(&many, "cpu", n_threads), "cpu"))
-			break;
-		many.algorithm = MU_CONVOLUTION_WINOGRAD;
-		for (size_t i = 0; i < op_n_cases; i++)
-			if (op_cases[i].kind == MU_OP_CONVOLUTION && !op_cases[i].ref_only)
-				compare_bits(&op_cases[i], &one, &many);
-		mu_device_close(&many);
-	}
-	mu_device_close(&one);
+	for (size_t i = 0; i < op_n_cases; i++)
+		for (int n = 2; n <= 3; n++)
+			for (int a = 0; a < 2; a++)
+				if (op_cases[i].kind == MU_OP_CONVOLUTION && !op_cases[i].ref_only)
+					compare_bits(&op_cases[i], algorithms[a], n);
 }
 
 static void test_names(void)

@@ -9,13 +9,16 @@
 /* In the names of oneDNN's kernels that multiply matrices; they are among its direct ones. */
 static const char *const matrices = "gemm:";
 
+static const struct cpu_own_convolution *const own[] = {&mu_cpu_winograd, &mu_cpu_columns};
+
 struct shape {
 	struct cpu_md src, weights, bias,
 		dst;                /* as asked for: src and dst fixed or any, weights any */
 	struct cpu_request request; /* what all phases have in common */
 	bool has_bias;
-	bool winograd[MU_CONVOLUTION_PHASES]; /* by our own kernels, where the layouts fit */
-	int ndims;                            /* of the weights: 4, or 5 with groups */
+	/* By our own kernels, where the layouts fit, or NULL. */
+	const struct cpu_own_convolution *own[MU_CONVOLUTION_PHASES];
+	int ndims; /* of the weights: 4, or 5 with groups */
 	dnnl_dims_t weight_dims;
 };
 
@@ -30,7 +33,7 @@ static bool prefers_nhwc(const struct mu_op *op, const struct mu_convolution *a)
 }
 
 /*
- * The fixed rule of MU_CONVOLUTION_AUTO where our own Winograd does not apply (winograd.c):
+ * The fixed rule of MU_CONVOLUTION_AUTO where none of our own applies (their files' `pays`):
  * oneDNN's own choice, which depends on shape, phase, threads and instruction set, and direct for
  * fewer than 32 channels. Its Winograd pads fewer than 16: for RGB images at batch 128 that took
  * 4.6 GB of scratch, and ran at a quarter of direct's speed; with 16 channels it took 1.3 times
@@ -92,6 +95,15 @@ out:
 	return st;
 }
 
+static const struct cpu_own_convolution *find_own(const struct cpu_plan *p,
+						  enum mu_convolution_phase phase)
+{
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (own[i]->does(p, phase))
+			return own[i];
+	return NULL;
+}
+
 static void describe_shape(const struct cpu_plan *p, struct shape *s)
 {
 	const struct mu_op *op = p->op;
@@ -121,8 +133,7 @@ static void describe_shape(const struct cpu_plan *p, struct shape *s)
 				  (dnnl_dim_t)in[2 + i] - a->pad[i];
 	}
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
-		s->winograd[phase] =
-			mu_cpu_winograd_does(p, (enum mu_convolution_phase)phase);
+		s->own[phase] = find_own(p, (enum mu_convolution_phase)phase);
 	mu_cpu_tag(&s->src, &op->inputs[0]->shape, tag);
 	mu_cpu_tag(&s->dst, &op->outputs[0]->shape, tag);
 	s->src.data_type = s->dst.data_type = p->dtype;
@@ -146,16 +157,18 @@ static enum mu_status input_as(struct cpu_plan *p, const struct cpu_md *md, int 
 			 p->op->phase == MU_PHASE_TRAIN, out);
 }
 
-/* ---- Winograd's algorithm of our own ---- */
+/* ---- our own kernels ---- */
 
 /* Layouts of forward: those that oneDNN has chosen if they fit, so that the layers around keep
  * theirs, else channels last. */
 static bool choose_layouts(const struct cpu_plan *p, const struct shape *s, struct cpu_md *in,
 			   struct cpu_md *out)
 {
-	if (!s->winograd[MU_CONVOLUTION_FORWARD])
+	const struct cpu_own_convolution *o = s->own[MU_CONVOLUTION_FORWARD];
+
+	if (!o)
 		return false;
-	if (!mu_cpu_winograd_fits(in, out)) {
+	if (!o->fits(in, out)) {
 		mu_cpu_tag(in, &p->op->inputs[0]->shape, dnnl_nhwc);
 		mu_cpu_tag(out, &p->op->outputs[0]->shape, dnnl_nhwc);
 	}
@@ -166,48 +179,54 @@ static bool choose_layouts(const struct cpu_plan *p, const struct shape *s, stru
 static bool choose_input(const struct cpu_plan *p, const struct shape *s,
 			 enum mu_convolution_phase phase, struct cpu_md *in)
 {
+	const struct cpu_own_convolution *o = s->own[phase];
 	struct cpu_md out;
 
+	if (!o)
+		return false;
 	mu_cpu_tensor_md(&out, p->op->outputs[0]);
-	if (!mu_cpu_winograd_fits(in, &out))
+	if (!o->fits(in, &out))
 		mu_cpu_tag(in, &p->op->inputs[0]->shape, dnnl_nhwc);
-	return s->winograd[phase] && mu_cpu_winograd_fits(in, &out);
+	return o->fits(in, &out);
 }
 
-static enum mu_status plain_weights(struct cpu_plan *p, const struct shape *s, int *memory)
+static enum mu_status own_weights(struct cpu_plan *p, const struct shape *s,
+				  const struct cpu_own_convolution *o, int *memory)
 {
-	struct cpu_md plain;
+	struct cpu_md md;
 
-	mu_dnnl_plain(&plain, s->ndims, s->weight_dims);
-	return mu_cpu_weights_as(p, s->ndims, s->weight_dims, &plain, memory);
+	mu_dnnl_tag(&md, s->ndims, s->weight_dims, o->weights);
+	return mu_cpu_weights_as(p, s->ndims, s->weight_dims, &md, memory);
 }
 
-static enum mu_status winograd_forward(struct cpu_plan *p, const struct shape *s, int src,
-				       const struct cpu_md *out)
+static enum mu_status own_forward(struct cpu_plan *p, const struct shape *s, int src,
+				  const struct cpu_md *out)
 {
 	enum mu_status st = MU_OK;
+	const struct cpu_own_convolution *o = s->own[MU_CONVOLUTION_FORWARD];
 	struct mu_op *op = p->op;
 	struct cpu_convolution c = {.x = src, .bias = -1};
-	struct cpu_md plain;
+	struct cpu_md md;
 
-	mu_dnnl_plain(&plain, s->ndims, s->weight_dims);
-	MU_TRY(mu_cpu_set_param(&op->params[0], &plain));
-	MU_TRY(plain_weights(p, s, &c.weight));
+	mu_dnnl_tag(&md, s->ndims, s->weight_dims, o->weights);
+	MU_TRY(mu_cpu_set_param(&op->params[0], &md));
+	MU_TRY(own_weights(p, s, o, &c.weight));
 	if (s->has_bias) {
 		MU_TRY(mu_cpu_set_param(&op->params[1], &s->bias));
 		c.bias = mu_cpu_memory(p, &s->bias, CPU_PARAM_DATA, 1);
 	}
 	c.y = mu_cpu_memory(p, out, CPU_OUT_DATA, 0);
-	MU_TRY(mu_cpu_plan_winograd(p, MU_CONVOLUTION_FORWARD, &c));
-	op->algorithms[MU_CONVOLUTION_FORWARD] = MU_CONVOLUTION_WINOGRAD;
+	MU_TRY(o->plan(p, MU_CONVOLUTION_FORWARD, &c));
+	op->algorithms[MU_CONVOLUTION_FORWARD] = o->algorithm;
 out:
 	return st;
 }
 
-static enum mu_status winograd_data(struct cpu_plan *p, const struct shape *s,
-				    const struct cpu_md *in, int diff_dst)
+static enum mu_status own_data(struct cpu_plan *p, const struct shape *s, const struct cpu_md *in,
+			       int diff_dst)
 {
 	enum mu_status st = MU_OK;
+	const struct cpu_own_convolution *o = s->own[MU_CONVOLUTION_DATA];
 	struct cpu_convolution c = {.y = diff_dst, .bias = -1};
 	struct cpu_md have;
 	int to;
@@ -215,33 +234,34 @@ static enum mu_status winograd_data(struct cpu_plan *p, const struct shape *s,
 	mu_cpu_tensor_md(&have, p->op->inputs[0]);
 	to = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
 	c.x = mu_dnnl_equal(in, &have) ? to : mu_cpu_temporary(p, in);
-	MU_TRY(plain_weights(p, s, &c.weight));
-	MU_TRY(mu_cpu_plan_winograd(p, MU_CONVOLUTION_DATA, &c));
+	MU_TRY(own_weights(p, s, o, &c.weight));
+	MU_TRY(o->plan(p, MU_CONVOLUTION_DATA, &c));
 	if (c.x != to)
 		MU_TRY(mu_cpu_reorder(p, c.x, to));
-	p->op->algorithms[MU_CONVOLUTION_DATA] = MU_CONVOLUTION_WINOGRAD;
+	p->op->algorithms[MU_CONVOLUTION_DATA] = o->algorithm;
 out:
 	return st;
 }
 
-static enum mu_status winograd_weights(struct cpu_plan *p, const struct shape *s, int src,
-				       int diff_dst)
+static enum mu_status own_weight_grad(struct cpu_plan *p, const struct shape *s, int src,
+				      int diff_dst)
 {
 	enum mu_status st = MU_OK;
+	const struct cpu_own_convolution *o = s->own[MU_CONVOLUTION_WEIGHTS];
 	struct cpu_convolution c = {.x = src, .y = diff_dst, .bias = -1};
-	struct cpu_md have, plain;
+	struct cpu_md have, md;
 	int to;
 
 	mu_cpu_param_md(&have, &p->op->params[0], s->ndims, s->weight_dims);
-	mu_dnnl_plain(&plain, s->ndims, s->weight_dims);
+	mu_dnnl_tag(&md, s->ndims, s->weight_dims, o->weights);
 	to = mu_cpu_memory(p, &have, CPU_PARAM_GRAD, 0);
-	c.weight = mu_dnnl_equal(&plain, &have) ? to : mu_cpu_temporary(p, &plain);
+	c.weight = mu_dnnl_equal(&md, &have) ? to : mu_cpu_temporary(p, &md);
 	if (s->has_bias)
 		c.bias = mu_cpu_memory(p, &s->bias, CPU_PARAM_GRAD, 1);
-	MU_TRY(mu_cpu_plan_winograd(p, MU_CONVOLUTION_WEIGHTS, &c));
+	MU_TRY(o->plan(p, MU_CONVOLUTION_WEIGHTS, &c));
 	if (c.weight != to)
 		MU_TRY(mu_cpu_reorder(p, c.weight, to));
-	p->op->algorithms[MU_CONVOLUTION_WEIGHTS] = MU_CONVOLUTION_WINOGRAD;
+	p->op->algorithms[MU_CONVOLUTION_WEIGHTS] = o->algorithm;
 out:
 	return st;
 }
@@ -255,18 +275,18 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 	struct mu_op *op = p->op;
 	struct cpu_md in, weights, out_md;
 	struct cpu_arg args[4];
-	bool winograd;
+	bool is_own;
 	int n = 3;
 
 	MU_TRY(choose(p, s, MU_CONVOLUTION_FORWARD, NULL, pd));
 	MU_TRY(mu_dnnl_query(*pd, dnnl_query_src_md, &in));
 	MU_TRY(mu_dnnl_query(*pd, dnnl_query_weights_md, &weights));
 	MU_TRY(mu_dnnl_query(*pd, dnnl_query_dst_md, &out_md));
-	winograd = choose_layouts(p, s, &in, &out_md);
+	is_own = choose_layouts(p, s, &in, &out_md);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &out_md));
 	MU_TRY(input_as(p, &in, src));
-	if (winograd) {
-		MU_TRY(winograd_forward(p, s, *src, &out_md));
+	if (is_own) {
+		MU_TRY(own_forward(p, s, *src, &out_md));
 		goto out;
 	}
 	MU_TRY(mu_cpu_set_param(&op->params[0], &weights));
@@ -301,7 +321,7 @@ static enum mu_status plan_weights(struct cpu_plan *p, const struct shape *s,
 	src_md = *mu_cpu_md(p, src);
 	if (choose_input(p, s, MU_CONVOLUTION_WEIGHTS, &src_md)) {
 		MU_TRY(mu_cpu_as(p, src, &src_md, false, &src));
-		return winograd_weights(p, s, src, diff_dst);
+		return own_weight_grad(p, s, src, diff_dst);
 	}
 	MU_TRY(choose(p, s, MU_CONVOLUTION_WEIGHTS, hint, &pd));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_src_md, &src_md));
@@ -332,7 +352,7 @@ static enum mu_status plan_data(struct cpu_plan *p, const struct shape *s,
 	mu_cpu_tensor_md(&have, p->op->inputs[0]);
 	src_md = have;
 	if (choose_input(p, s, MU_CONVOLUTION_DATA, &src_md))
-		return winograd_data(p, s, &src_md, diff_dst);
+		return own_data(p, s, &src_md, diff_dst);
 	MU_TRY(choose(p, s, MU_CONVOLUTION_DATA, hint, &pd));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_diff_src_md, &src_md));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_weights_md, &weights));
@@ -344,122 +364,7 @@ out:
 	return st;
 }
 
-/* ---- over steps ---- */
-
-/* Of sequences (n, c, steps, 1), of 1 x 1: a product of all steps' rows with the weight, which is
- * faster than oneDNN's convolutions, the more so the fewer rows there are. */
-static bool is_of_rows(const struct cpu_plan *p, const struct mu_convolution *a)
-{
-	const struct mu_op *op = p->op;
-	const struct mu_shape *in = &op->inputs[0]->shape;
-	const int phases = op->phase == MU_PHASE_TRAIN ? MU_CONVOLUTION_PHASES : 1;
-	/* A single step too if the weight is another layer's, whose layout is plain; bfloat16 only
-	 * then: otherwise oneDNN's convolutions are as fast. */
-	const bool tied = op->params[0].n_padded > 0;
-	bool one = (tied || (in->dims[2] > 1 && p->dtype == dnnl_f32)) && in->dims[3] == 1 &&
-		   a->groups <= 1;
-
-	for (int i = 0; i < 2; i++)
-		one = one && a->kernel[i] == 1 && a->stride[i] <= 1 && a->pad[i] == 0;
-	for (int i = 0; i < phases; i++)
-		one = one && (p->algorithms[i] == MU_CONVOLUTION_AUTO ||
-			      p->algorithms[i] == MU_CONVOLUTION_GEMM);
-	return one && !op->fused_activation && !op->params[0].layout;
-}
-
-static enum mu_status forward_of_rows(struct cpu_plan *p, struct cpu_rows *m)
-{
-	enum mu_status st = MU_OK;
-	struct mu_op *op = p->op;
-	struct cpu_md last, plain;
-	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[4] = {
-		{DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DST, 0}, {DNNL_ARG_BIAS, 0}};
-
-	mu_cpu_plain(&plain, &op->params[0].shape);
-	MU_TRY(mu_cpu_set_param(&op->params[0], &plain));
-	mu_cpu_tag(&last, &op->outputs[0]->shape, dnnl_acdb);
-	last.data_type = p->dtype;
-	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &last));
-	MU_TRY(mu_cpu_rows_forward(p, m, &m->hint));
-	MU_TRY(mu_cpu_rows_input(p, m, &args[0].memory));
-	MU_TRY(mu_cpu_rows_weight(p, m, m->hint, &args[1].memory));
-	args[2].memory = mu_cpu_memory(p, &m->y, CPU_OUT_DATA, 0);
-	if (m->has_bias) {
-		MU_TRY(mu_cpu_set_param(&op->params[1], &m->bias));
-		args[3].memory = mu_cpu_memory(p, &m->bias, CPU_PARAM_DATA, 1);
-	}
-	CPU_DNNL(dnnl_primitive_desc_clone(&pd, m->hint));
-	MU_TRY(mu_cpu_step(p, pd, m->has_bias ? 4 : 3, args));
-	op->algorithms[MU_CONVOLUTION_FORWARD] = MU_CONVOLUTION_GEMM;
-out:
-	return st;
-}
-
-static enum mu_status weight_grad_of_rows(struct mu_op *op)
-{
-	return mu_cpu_rows_weight_grad(op, ((struct cpu_op *)op->impl)->own);
-}
-
-/* In float32 oneDNN's sgemm can add to the gradient, and needs no copy of it. */
-static enum mu_status weights_of_rows(struct cpu_plan *p, const struct cpu_rows *m, int dy)
-{
-	enum mu_status st = MU_OK;
-	struct mu_op *op = p->op;
-	struct cpu_rows_grad *g;
-	int x;
-
-	MU_TRY(mu_cpu_rows_input(p, m, &x));
-	op->algorithms[MU_CONVOLUTION_WEIGHTS] = MU_CONVOLUTION_GEMM;
-	if (p->dtype != dnnl_f32)
-		return mu_cpu_rows_weight_step(p, m, x, dy);
-	g = calloc(1, sizeof *g);
-	p->impl->own = g;
-	if (!g)
-		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
-	*g = (struct cpu_rows_grad){
-		.x = x, .dy = dy, .rows = (size_t)m->x.dims[0], .has_bias = m->has_bias};
-	mu_cpu_try_call(p, weight_grad_of_rows);
-	op->can_add = true;
-out:
-	return st;
-}
-
-static enum mu_status backward_of_rows(struct cpu_plan *p, const struct cpu_rows *m)
-{
-	enum mu_status st = MU_OK;
-	struct mu_op *op = p->op;
-	const int dy = mu_cpu_memory(p, &m->y, CPU_OUT_GRAD, 0);
-
-	p->program = &p->impl->backward;
-	if (op->inputs[0]->needs_grad) {
-		MU_TRY(mu_cpu_rows_input_grad(p, m, dy));
-		op->algorithms[MU_CONVOLUTION_DATA] = MU_CONVOLUTION_GEMM;
-	}
-	p->program = &p->impl->weights;
-	MU_TRY(weights_of_rows(p, m, dy));
-out:
-	return st;
-}
-
-static enum mu_status plan_of_rows(struct cpu_plan *p)
-{
-	enum mu_status st = MU_OK;
-	struct mu_op *op = p->op;
-	const struct mu_shape *in = &op->inputs[0]->shape;
-	struct cpu_rows m;
-
-	mu_cpu_rows_describe(&m, op, 0, in->dims[0] * in->dims[2],
-			     p->dtype == dnnl_f32 ? dnnl_ab : dnnl_format_tag_any);
-	m.x.data_type = m.y.data_type = m.weight.data_type = p->dtype;
-	m.has_bias = !((const struct mu_convolution *)op->attr)->no_bias;
-	MU_TRY(forward_of_rows(p, &m));
-	if (op->phase == MU_PHASE_TRAIN)
-		MU_TRY(backward_of_rows(p, &m));
-out:
-	dnnl_primitive_desc_destroy(m.hint);
-	return st;
-}
+/* ---- plans ---- */
 
 enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p)
 {
@@ -470,8 +375,8 @@ enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p)
 	struct shape s;
 	int src, diff_dst;
 
-	if (is_of_rows(p, op->attr))
-		return plan_of_rows(p);
+	if (mu_cpu_convolves_rows(p))
+		return mu_cpu_plan_convolution_rows(p);
 	describe_shape(p, &s);
 	MU_TRY(plan_forward(p, &s, &forward, &src));
 	if (op->phase != MU_PHASE_TRAIN)

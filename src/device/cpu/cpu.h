@@ -108,6 +108,8 @@ int mu_cpu_memory(struct cpu_plan *p, const struct cpu_md *md, enum cpu_place pl
 /* New memory kept from forward to backward, or for the present program only. */
 int mu_cpu_keep(struct cpu_plan *p, const struct cpu_md *md);
 int mu_cpu_temporary(struct cpu_plan *p, const struct cpu_md *md);
+/* The latter, of n floats. */
+int mu_cpu_floats(struct cpu_plan *p, size_t n);
 const struct cpu_md *mu_cpu_md(const struct cpu_plan *p, int memory);
 /* Make the primitive of pd the next step, add its scratchpad, and destroy pd. */
 struct cpu_arg {
@@ -196,21 +198,33 @@ enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_
 /* The same as a step of oneDNN's, of any type of products; x, dy: memories of rows. Never added. */
 enum mu_status mu_cpu_rows_weight_step(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy);
 
-/* ---- cpu/winograd.c ---- */
+/* ---- cpu/winograd.c, cpu/columns.c: convolutions of our own ---- */
 
-/* Memories of a convolution's phase, data or gradients: the input, the output, plain weights, the
+/* Memories of a convolution's phase, data or gradients: the input, the output, the weights, the
  * bias (-1: none). */
 struct cpu_convolution {
 	int x, y, weight, bias;
 };
 
-/* Is this phase done by our own kernels of Winograd's algorithm, if they fit the layouts of input
- * and output? Never where oneDNN has its own. */
-bool mu_cpu_winograd_does(const struct cpu_plan *p, enum mu_convolution_phase phase);
-bool mu_cpu_winograd_fits(const struct cpu_md *x, const struct cpu_md *y);
-/* The steps of a phase, fused activation included. */
-enum mu_status mu_cpu_plan_winograd(struct cpu_plan *p, enum mu_convolution_phase phase,
-				    const struct cpu_convolution *c);
+struct cpu_own_convolution {
+	enum mu_convolution_algorithm algorithm;
+	dnnl_format_tag_t weights; /* their layout */
+	/* Is this phase done so, by what is asked for and the rule of `auto`? Where the layouts of
+	 * input and output fit. */
+	bool (*does)(const struct cpu_plan *p, enum mu_convolution_phase phase);
+	bool (*fits)(const struct cpu_md *x, const struct cpu_md *y);
+	/* The steps of a phase, fused activation included. */
+	enum mu_status (*plan)(struct cpu_plan *p, enum mu_convolution_phase phase,
+			       const struct cpu_convolution *c);
+};
+
+/* Of one operation they never do different phases. */
+extern const struct cpu_own_convolution mu_cpu_winograd, mu_cpu_columns;
+
+/* ---- cpu/convolution_rows.c: of 1 x 1, of sequences ---- */
+
+bool mu_cpu_convolves_rows(const struct cpu_plan *p);
+enum mu_status mu_cpu_plan_convolution_rows(struct cpu_plan *p);
 
 /* ---- cpu/layout.c ---- */
 

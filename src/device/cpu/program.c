@@ -48,6 +48,15 @@ int mu_cpu_temporary(struct cpu_plan *p, const struct cpu_md *md)
 	return mu_cpu_memory(p, md, CPU_SCRATCH, at);
 }
 
+int mu_cpu_floats(struct cpu_plan *p, size_t n)
+{
+	const dnnl_dim_t dims[1] = {(dnnl_dim_t)n};
+	struct cpu_md md;
+
+	mu_dnnl_plain(&md, 1, dims);
+	return mu_cpu_temporary(p, &md);
+}
+
 const struct cpu_md *mu_cpu_md(const struct cpu_plan *p, int memory)
 {
 	return &p->impl->memories[memory].md;

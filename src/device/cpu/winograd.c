@@ -100,7 +100,7 @@ static bool pays(const struct cpu_plan *p, enum mu_convolution_phase phase)
 	       (phase == MU_CONVOLUTION_FORWARD || in->dims[1] + out->dims[1] >= 64);
 }
 
-bool mu_cpu_winograd_does(const struct cpu_plan *p, enum mu_convolution_phase phase)
+static bool does(const struct cpu_plan *p, enum mu_convolution_phase phase)
 {
 	switch (p->algorithms[phase]) {
 	case MU_CONVOLUTION_WINOGRAD: return has_kernel(p);
@@ -114,8 +114,8 @@ bool mu_cpu_winograd_does(const struct cpu_plan *p, enum mu_convolution_phase ph
 /* An image in this layout, for vectors of n floats; false if it does not fit. */
 static bool find_image(struct winograd_image *image, const struct cpu_md *md, size_t lanes)
 {
-	bool blocked = md->n_blocks == 1 && md->blocked[0] == 1 &&
-		       md->blocks[0] == (dnnl_dim_t)lanes;
+	bool blocked =
+		md->n_blocks == 1 && md->blocked[0] == 1 && md->blocks[0] == (dnnl_dim_t)lanes;
 
 	*image = (struct winograd_image){
 		.image = (size_t)md->strides[0],
@@ -139,7 +139,7 @@ static const struct winograd_kernels *find_images(const struct cpu_md *x, const 
 	return NULL;
 }
 
-bool mu_cpu_winograd_fits(const struct cpu_md *x, const struct cpu_md *y)
+static bool fits(const struct cpu_md *x, const struct cpu_md *y)
 {
 	struct winograd_image images[2];
 
@@ -157,15 +157,6 @@ static struct winograd_points points_of(size_t rows, size_t columns)
 static size_t points_n(const struct winograd_points *points)
 {
 	return WINOGRAD_POINTS * points->step;
-}
-
-static int temporary(struct cpu_plan *p, size_t n)
-{
-	const dnnl_dim_t dims[1] = {(dnnl_dim_t)n};
-	struct cpu_md md;
-
-	mu_dnnl_plain(&md, 1, dims);
-	return mu_cpu_temporary(p, &md);
 }
 
 /* ---- forward, and the data gradient ---- */
@@ -246,8 +237,8 @@ static void plan_pass(struct cpu_plan *p, struct pass *s, bool is_data)
 	v = points_of(n, channels);
 	m = points_of(n, filters);
 	s->scratch_each = points_n(&v) + points_n(&m);
-	s->prepared = temporary(p, points_n(&s->points));
-	s->scratch = temporary(p, n_threads * s->scratch_each);
+	s->prepared = mu_cpu_floats(p, points_n(&s->points));
+	s->scratch = mu_cpu_floats(p, n_threads * s->scratch_each);
 	p->program->scratch_nbytes = before;
 	mu_cpu_share(p, is_data ? prepare_data : prepare_forward,
 		     points_n(&s->points) * sizeof(float));
@@ -332,8 +323,8 @@ static void weight_gradient(struct mu_op *op, struct cpu_part part)
 		each.tiles.n = (range + 1) * w->tiles.n / w->n_parts - each.tiles.first;
 		each.n = column_start(w, columns + 1) - each.first;
 		each.sums = (float *)mu_cpu_pointer(op, w->sums) + range * sums_n(w);
-		each.scratch = (float *)mu_cpu_pointer(op, w->scratch) +
-			       part.index * w->scratch_each;
+		each.scratch =
+			(float *)mu_cpu_pointer(op, w->scratch) + part.index * w->scratch_each;
 		run_part(w, &in, &out, &each);
 	}
 }
@@ -391,8 +382,8 @@ static void plan_weights(struct cpu_plan *p, struct weight_pass *w)
 	m = points_of(WINOGRAD_TILES, widest);
 	u = points_of(WINOGRAD_CHUNK, widest);
 	w->scratch_each = points_n(&v) + points_n(&m) + points_n(&u);
-	w->sums = temporary(p, w->n_parts * sums_n(w));
-	w->scratch = temporary(p, n_threads * w->scratch_each);
+	w->sums = mu_cpu_floats(p, w->n_parts * sums_n(w));
+	w->scratch = mu_cpu_floats(p, n_threads * w->scratch_each);
 	p->program->scratch_nbytes = before;
 	mu_cpu_share(p, weight_gradient,
 		     w->tiles.n * WINOGRAD_POINTS * w->channels * sizeof(float));
@@ -420,8 +411,8 @@ out:
 	return st;
 }
 
-enum mu_status mu_cpu_plan_winograd(struct cpu_plan *p, enum mu_convolution_phase phase,
-				    const struct cpu_convolution *c)
+static enum mu_status plan(struct cpu_plan *p, enum mu_convolution_phase phase,
+			   const struct cpu_convolution *c)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_op *op = p->op;
@@ -440,9 +431,10 @@ enum mu_status mu_cpu_plan_winograd(struct cpu_plan *p, enum mu_convolution_phas
 	for (int i = 0; i < 2; i++)
 		tiles.pad[i] = is_data ? 2 - a->pad[i] : a->pad[i];
 	if (phase == MU_CONVOLUTION_WEIGHTS) {
-		w->weights = (struct weight_pass){
-			kernels, images[0], images[1], tiles, channels, filters,
-			.x = c->x, .y = c->y, .weight = c->weight, .bias = c->bias};
+		w->weights = (struct weight_pass){kernels,        images[0], images[1],
+						  tiles,          channels,  filters,
+						  .x = c->x,      .y = c->y, .weight = c->weight,
+						  .bias = c->bias};
 		plan_weights(p, &w->weights);
 		goto out;
 	}
@@ -465,3 +457,11 @@ enum mu_status mu_cpu_plan_winograd(struct cpu_plan *p, enum mu_convolution_phas
 out:
 	return st;
 }
+
+const struct cpu_own_convolution mu_cpu_winograd = {
+	.algorithm = MU_CONVOLUTION_WINOGRAD,
+	.weights = dnnl_abcd,
+	.does = does,
+	.fits = fits,
+	.plan = plan,
+};
