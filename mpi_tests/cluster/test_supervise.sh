@@ -70,6 +70,14 @@ expect_count 1 '^supervise: exit status 1: P-0001.h5: No space left \(input/outp
 expect_count 1 '^supervise: exit status 3; not started again after 2 restarts \(--restarts\)$'
 expect_count 1 '^trainer: rank 1, worker 1' # what the command says is passed on
 
+part "an end with 0 that is none"
+anew
+acts 1 'echo "Saved checkpoint to \"P-0001.h5\""'
+acts 2 'echo "Saved checkpoint to \"P-0002.h5\""; echo "trained 200 samples in 0.1 s: 2000 samples/sec"'
+supervised --backoff 0 ./mpirun -np 2 ./trainer --resume auto
+ended 0 2
+expect_count 1 '^supervise: exit status 1; restart 1 of 10 in 0 s$'
+
 part "waits"
 anew
 # So many runs fail, and then one that has saved: 3 s of waits, or 8.
