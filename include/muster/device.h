@@ -314,8 +314,8 @@ struct mu_device;
  * Algorithm of a convolution. Winograd's F(4x4, 3x3) computes 3x3 convolutions of stride 1 with
  * fewer multiplications and rounds differently (Lavin and Gray, Fast algorithms for convolutional
  * neural networks, 2016). GEMM is a matrix product over unrolled windows (Chellapilla, Puri and
- * Simard, High performance convolutional neural networks for document processing, 2006), on plain
- * layouts. AUTO: a fixed rule chooses the faster algorithm for each phase. ENGINE + k, with k below
+ * Simard, High performance convolutional neural networks for document processing, 2006). AUTO: a
+ * fixed rule chooses the faster algorithm for each phase. ENGINE + k, with k below
  * MU_CONVOLUTION_ENGINES: number k of the kernels that cuDNN lists for this convolution in half
  * precision, all direct.
  */

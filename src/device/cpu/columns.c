@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients of convolutions as products of matrices, where channels lie last and are no multiples
- * of 16. The input pixels below each output pixel are a row of `columns`, (pixels, k), k = kernel
- * height x width x channels, and the weights are (filters, k):
+ * Gradients of convolutions as products of matrices, where channels lie last: where the number of
+ * channels or of filters is not a multiple of 16. The input pixels below each output pixel are a
+ * row of `columns`, (pixels, k), k = kernel height x width x channels, and the weights are
+ * (filters, k):
  *
  *	data gradient    columns = dy (pixels, filters) weights, then added to their pixels
  *	weight gradient  dy' (filters, pixels) columns (pixels, k)
@@ -17,6 +18,7 @@
  */
 #include "cpu.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +28,8 @@
 #define BLOCK_FLOATS ((size_t)64 << 10) /* of columns in a block */
 #define MAX_PARTS ((size_t)8)           /* sums of weight gradients */
 #define MIN_PART_PIXELS ((size_t)128)
-/* Bytes that pay for every thread: a sgemm that runs alone would share its own work among them, and
- * round by their number. */
+/* Bytes that pay for every thread: with one part, sgemm would run outside a parallel region, share
+ * its work among the threads, and round by their number. */
 #define FOR_ALL_THREADS SIZE_MAX
 
 struct size {
@@ -44,6 +46,7 @@ struct columns {
 	size_t images, channels, filters, k;
 	size_t block; /* rows of output in a block: of one image, or all of several */
 	struct pass data, weights;
+	atomic_bool failed; /* sgemm had no memory */
 };
 
 /* Rows of output of one image, or all rows of some. */
@@ -51,9 +54,9 @@ struct block {
 	size_t image, row, n_rows;
 };
 
-static const struct columns *plan_of(const struct mu_op *op)
+static struct columns *plan_of(const struct mu_op *op)
 {
-	return ((const struct cpu_op *)op->impl)->own;
+	return ((struct cpu_op *)op->impl)->own;
 }
 
 /* ---- columns and pixels ---- */
@@ -137,10 +140,10 @@ static size_t n_groups(const struct columns *c)
 	return (c->images + group_images(c) - 1) / group_images(c);
 }
 
-typedef void block_fn(const struct columns *c, const struct block *b, void *of);
+typedef void block_fn(struct columns *c, const struct block *b, void *of);
 
 /* All blocks of the groups first to end. */
-static void each_block(const struct columns *c, size_t first, size_t end, block_fn *work, void *of)
+static void each_block(struct columns *c, size_t first, size_t end, block_fn *work, void *of)
 {
 	const size_t images = group_images(c);
 
@@ -169,21 +172,21 @@ struct data_work {
 	const float *weight;
 };
 
-/* sgemm cannot fail with these arguments. */
-static void block_data(const struct columns *c, const struct block *b, void *of)
+static void block_data(struct columns *c, const struct block *b, void *of)
 {
 	const struct data_work *w = of;
 	const dnnl_dim_t n = (dnnl_dim_t)(b->n_rows * c->out.width), k = (dnnl_dim_t)c->k,
 			 filters = (dnnl_dim_t)c->filters;
 
-	(void)dnnl_sgemm('N', 'N', n, k, filters, 1, output_of(c, b, w->y), filters, w->weight, k,
-			 0, w->columns, k);
+	if (dnnl_sgemm('N', 'N', n, k, filters, 1, output_of(c, b, w->y), filters, w->weight, k, 0,
+		       w->columns, k) != dnnl_success)
+		c->failed = true;
 	each_pixel(c, b, w->columns, w->x, false);
 }
 
 static void data_gradient(struct mu_op *op, struct cpu_part part)
 {
-	const struct columns *c = plan_of(op);
+	struct columns *c = plan_of(op);
 	const size_t groups = n_groups(c), image = c->in.height * c->in.width * c->channels;
 	const size_t first = part.index * groups / part.n, end = (part.index + 1) * groups / part.n;
 	const size_t from = first * group_images(c), to = end * group_images(c);
@@ -206,7 +209,7 @@ struct weight_work {
 	float *x, *y, *columns, *sums; /* sums: weights, then the bias */
 };
 
-static void block_weights(const struct columns *c, const struct block *b, void *of)
+static void block_weights(struct columns *c, const struct block *b, void *of)
 {
 	const struct weight_work *w = of;
 	const dnnl_dim_t n = (dnnl_dim_t)(b->n_rows * c->out.width), k = (dnnl_dim_t)c->k,
@@ -214,7 +217,9 @@ static void block_weights(const struct columns *c, const struct block *b, void *
 	float *y = output_of(c, b, w->y);
 
 	each_pixel(c, b, w->columns, w->x, true);
-	(void)dnnl_sgemm('T', 'N', filters, k, n, 1, y, filters, w->columns, k, 1, w->sums, k);
+	if (dnnl_sgemm('T', 'N', filters, k, n, 1, y, filters, w->columns, k, 1, w->sums, k) !=
+	    dnnl_success)
+		c->failed = true;
 	for (dnnl_dim_t i = 0; i < n; i++)
 		mu_cpu_add(w->sums + filters * k, y + i * filters, c->filters);
 }
@@ -226,7 +231,7 @@ static size_t sums_n(const struct columns *c)
 
 static void weight_gradient(struct mu_op *op, struct cpu_part part)
 {
-	const struct columns *c = plan_of(op);
+	struct columns *c = plan_of(op);
 	const struct pass *p = &c->weights;
 	const size_t groups = n_groups(c), end = (part.index + 1) * p->n_parts / part.n;
 	struct weight_work w = {
@@ -267,6 +272,17 @@ static void write_weights(struct mu_op *op, struct cpu_part part)
 			  (float *)mu_cpu_pointer(op, p->bias) + first, end - first);
 }
 
+/* Behind each of the two. */
+static enum mu_status check(struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	if (plan_of(op)->failed)
+		MU_FAIL(MU_ERR_MEMORY, "no memory for the products of %s's gradients", op->name);
+out:
+	return st;
+}
+
 /* ---- plans ---- */
 
 /* On x86: that of AArch64 was not timed, and rounds by the number of threads. */
@@ -277,41 +293,6 @@ static bool has_kernel(const struct cpu_plan *p)
 	return mu_dnnl_has_avx2() && a->groups <= 1 && a->dilate[0] <= 1 && a->dilate[1] <= 1 &&
 	       p->dtype == dnnl_f32 &&
 	       (p->op->inputs[0]->shape.dims[1] % 16 != 0 || a->filters % 16 != 0);
-}
-
-/*
- * The fixed rule of MU_CONVOLUTION_AUTO. Measured of LeNet's second convolution, 20 to 50 channels,
- * times the speed of oneDNN 2.6.3's direct kernels for both gradients: 1.5 with AVX2, 1.26 with
- * AVX-512.
- */
-static bool pays(const struct cpu_plan *p)
-{
-	const struct mu_convolution *a = p->op->attr;
-	const size_t channels = p->op->inputs[0]->shape.dims[1];
-	const size_t k = channels * (size_t)(a->kernel[0] * a->kernel[1]);
-
-	return channels >= 8 && k >= 128;
-}
-
-static bool does(const struct cpu_plan *p, enum mu_convolution_phase phase)
-{
-	if (phase == MU_CONVOLUTION_FORWARD || !has_kernel(p))
-		return false;
-	return p->algorithms[phase] == MU_CONVOLUTION_GEMM ||
-	       (p->algorithms[phase] == MU_CONVOLUTION_AUTO && pays(p));
-}
-
-static bool is_dense(const struct cpu_md *md)
-{
-	const dnnl_dim_t pixel = md->dims[1], row = md->dims[3] * pixel;
-
-	return mu_dnnl_channels_last(md) && md->strides[3] == pixel && md->strides[2] == row &&
-	       md->strides[0] == md->dims[2] * row;
-}
-
-static bool fits(const struct cpu_md *x, const struct cpu_md *y)
-{
-	return is_dense(x) && is_dense(y);
 }
 
 static struct size size_of(const size_t *dims)
@@ -345,6 +326,41 @@ static void describe(const struct mu_op *op, struct columns *c)
 		c->block = c->images * c->out.height;
 }
 
+/*
+ * The fixed rule of MU_CONVOLUTION_AUTO, with groups enough for some threads. Measured of LeNet's
+ * second convolution, 20 to 50 channels, times the speed of oneDNN 2.6.3's direct kernels for both
+ * gradients: 1.5 with AVX2, 1.26 with AVX-512.
+ */
+static bool pays(const struct cpu_plan *p)
+{
+	struct columns c;
+
+	describe(p->op, &c);
+	return c.channels >= 8 && c.filters >= 8 && c.k > c.channels && c.k >= 128 &&
+	       c.out.width * c.k <= BLOCK_FLOATS && n_groups(&c) >= MAX_PARTS;
+}
+
+static bool does(const struct cpu_plan *p, enum mu_convolution_phase phase)
+{
+	if (phase == MU_CONVOLUTION_FORWARD || !has_kernel(p))
+		return false;
+	return p->algorithms[phase] == MU_CONVOLUTION_GEMM ||
+	       (p->algorithms[phase] == MU_CONVOLUTION_AUTO && pays(p));
+}
+
+static bool is_dense(const struct cpu_md *md)
+{
+	struct cpu_md last;
+
+	mu_dnnl_tag(&last, 4, md->dims, dnnl_acdb);
+	return mu_dnnl_equal(md, &last);
+}
+
+static bool fits(const struct cpu_md *x, const struct cpu_md *y)
+{
+	return is_dense(x) && is_dense(y);
+}
+
 static void plan_weights(struct cpu_plan *p, struct columns *c)
 {
 	const size_t pixels = c->images * c->out.height * c->out.width;
@@ -356,6 +372,7 @@ static void plan_weights(struct cpu_plan *p, struct columns *c)
 	c->weights.columns = mu_cpu_floats(p, p->cpu->n_threads * c->block * c->out.width * c->k);
 	p->program->scratch_nbytes = before;
 	mu_cpu_share(p, weight_gradient, FOR_ALL_THREADS);
+	mu_cpu_try_call(p, check);
 	mu_cpu_share(p, write_weights, c->weights.n_parts * sums_n(c) * sizeof(float));
 }
 
@@ -366,6 +383,7 @@ static void plan_data(struct cpu_plan *p, struct columns *c)
 	c->data.columns = mu_cpu_floats(p, p->cpu->n_threads * c->block * c->out.width * c->k);
 	p->program->scratch_nbytes = before;
 	mu_cpu_share(p, data_gradient, FOR_ALL_THREADS);
+	mu_cpu_try_call(p, check);
 }
 
 /* Both phases' plan, made with the first. */

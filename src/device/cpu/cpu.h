@@ -209,16 +209,16 @@ struct cpu_convolution {
 struct cpu_own_convolution {
 	enum mu_convolution_algorithm algorithm;
 	dnnl_format_tag_t weights; /* their layout */
-	/* Is this phase done so, by what is asked for and the rule of `auto`? Where the layouts of
-	 * input and output fit. */
+	/* Is this phase done so, by what is asked for and the rule of `auto`? */
 	bool (*does)(const struct cpu_plan *p, enum mu_convolution_phase phase);
+	/* Can it work on these layouts of input and output? */
 	bool (*fits)(const struct cpu_md *x, const struct cpu_md *y);
-	/* The steps of a phase, fused activation included. */
+	/* The steps of a phase; forward with the fused activation. */
 	enum mu_status (*plan)(struct cpu_plan *p, enum mu_convolution_phase phase,
 			       const struct cpu_convolution *c);
 };
 
-/* Of one operation they never do different phases. */
+/* One operation uses at most one of them: both keep their plan in cpu_op's `own`. */
 extern const struct cpu_own_convolution mu_cpu_winograd, mu_cpu_columns;
 
 /* ---- cpu/convolution_rows.c: of 1 x 1, of sequences ---- */
