@@ -147,14 +147,9 @@ static void check_columns(const struct op_rig *rig)
 	if (strcmp(rig->device->ops->name, "cpu") != 0 || !does_winograd(rig->device) ||
 	    (!few && strcmp(rig->c->name, columns_case) != 0))
 		return;
-	for (int phase = MU_CONVOLUTION_DATA; phase <= MU_CONVOLUTION_WEIGHTS; phase++) {
-		bool gemm = rig->op.algorithms[phase] == MU_CONVOLUTION_GEMM;
-
-		if (asked == MU_CONVOLUTION_GEMM)
-			CHECK(gemm);
-		if (asked == MU_CONVOLUTION_AUTO && !few)
-			CHECK(gemm);
-	}
+	for (int phase = MU_CONVOLUTION_DATA; phase <= MU_CONVOLUTION_WEIGHTS; phase++)
+		if (asked == MU_CONVOLUTION_GEMM || (asked == MU_CONVOLUTION_AUTO && !few))
+			CHECK(rig->op.algorithms[phase] == MU_CONVOLUTION_GEMM);
 }
 
 /* The fixed rule of our own Winograd. */

@@ -140,10 +140,32 @@ static size_t n_groups(const struct columns *c)
 	return (c->images + group_images(c) - 1) / group_images(c);
 }
 
-typedef void block_fn(struct columns *c, const struct block *b, void *of);
+/* What a thread works with. sums: of its part's weights, then of the bias. */
+struct work {
+	float *x, *y, *weight, *columns, *sums;
+};
+
+typedef void block_fn(struct columns *c, const struct block *b, const struct work *w);
+
+static size_t block_floats(const struct columns *c)
+{
+	return c->block * c->out.width * c->k;
+}
+
+static struct work work_of(const struct mu_op *op, const struct pass *p, size_t thread)
+{
+	return (struct work){
+		.x = mu_cpu_pointer(op, p->x),
+		.y = mu_cpu_pointer(op, p->y),
+		.weight = mu_cpu_pointer(op, p->weight),
+		.columns = (float *)mu_cpu_pointer(op, p->columns) +
+			   thread * block_floats(plan_of(op)),
+	};
+}
 
 /* All blocks of the groups first to end. */
-static void each_block(struct columns *c, size_t first, size_t end, block_fn *work, void *of)
+static void each_block(struct columns *c, size_t first, size_t end, block_fn *do_block,
+		       const struct work *w)
 {
 	const size_t images = group_images(c);
 
@@ -155,7 +177,7 @@ static void each_block(struct columns *c, size_t first, size_t end, block_fn *wo
 			size_t n = rows - row < c->block ? rows - row : c->block;
 			const struct block b = {g * images, row, n};
 
-			work(c, &b, of);
+			do_block(c, &b, w);
 		}
 	}
 }
@@ -167,14 +189,8 @@ static float *output_of(const struct columns *c, const struct block *b, float *y
 
 /* ---- the data gradient ---- */
 
-struct data_work {
-	float *x, *y, *columns;
-	const float *weight;
-};
-
-static void block_data(struct columns *c, const struct block *b, void *of)
+static void block_data(struct columns *c, const struct block *b, const struct work *w)
 {
-	const struct data_work *w = of;
 	const dnnl_dim_t n = (dnnl_dim_t)(b->n_rows * c->out.width), k = (dnnl_dim_t)c->k,
 			 filters = (dnnl_dim_t)c->filters;
 
@@ -190,13 +206,7 @@ static void data_gradient(struct mu_op *op, struct cpu_part part)
 	const size_t groups = n_groups(c), image = c->in.height * c->in.width * c->channels;
 	const size_t first = part.index * groups / part.n, end = (part.index + 1) * groups / part.n;
 	const size_t from = first * group_images(c), to = end * group_images(c);
-	struct data_work w = {
-		.x = mu_cpu_pointer(op, c->data.x),
-		.y = mu_cpu_pointer(op, c->data.y),
-		.columns = (float *)mu_cpu_pointer(op, c->data.columns) +
-			   part.index * c->block * c->out.width * c->k,
-		.weight = mu_cpu_pointer(op, c->data.weight),
-	};
+	const struct work w = work_of(op, &c->data, part.index);
 
 	memset(w.x + from * image, 0,
 	       ((to < c->images ? to : c->images) - from) * image * sizeof(float));
@@ -205,13 +215,8 @@ static void data_gradient(struct mu_op *op, struct cpu_part part)
 
 /* ---- the weight gradient ---- */
 
-struct weight_work {
-	float *x, *y, *columns, *sums; /* sums: weights, then the bias */
-};
-
-static void block_weights(struct columns *c, const struct block *b, void *of)
+static void block_weights(struct columns *c, const struct block *b, const struct work *w)
 {
-	const struct weight_work *w = of;
 	const dnnl_dim_t n = (dnnl_dim_t)(b->n_rows * c->out.width), k = (dnnl_dim_t)c->k,
 			 filters = (dnnl_dim_t)c->filters;
 	float *y = output_of(c, b, w->y);
@@ -234,12 +239,7 @@ static void weight_gradient(struct mu_op *op, struct cpu_part part)
 	struct columns *c = plan_of(op);
 	const struct pass *p = &c->weights;
 	const size_t groups = n_groups(c), end = (part.index + 1) * p->n_parts / part.n;
-	struct weight_work w = {
-		.x = mu_cpu_pointer(op, p->x),
-		.y = mu_cpu_pointer(op, p->y),
-		.columns = (float *)mu_cpu_pointer(op, p->columns) +
-			   part.index * c->block * c->out.width * c->k,
-	};
+	struct work w = work_of(op, p, part.index);
 
 	for (size_t i = part.index * p->n_parts / part.n; i < end; i++) {
 		w.sums = (float *)mu_cpu_pointer(op, p->sums) + i * sums_n(c);
@@ -369,7 +369,7 @@ static void plan_weights(struct cpu_plan *p, struct columns *c)
 	n = n < n_groups(c) ? n : n_groups(c);
 	c->weights.n_parts = n < 1 ? 1 : n < MAX_PARTS ? n : MAX_PARTS;
 	c->weights.sums = mu_cpu_floats(p, c->weights.n_parts * sums_n(c));
-	c->weights.columns = mu_cpu_floats(p, p->cpu->n_threads * c->block * c->out.width * c->k);
+	c->weights.columns = mu_cpu_floats(p, p->cpu->n_threads * block_floats(c));
 	p->program->scratch_nbytes = before;
 	mu_cpu_share(p, weight_gradient, FOR_ALL_THREADS);
 	mu_cpu_try_call(p, check);
@@ -380,7 +380,7 @@ static void plan_data(struct cpu_plan *p, struct columns *c)
 {
 	size_t before = p->program->scratch_nbytes;
 
-	c->data.columns = mu_cpu_floats(p, p->cpu->n_threads * c->block * c->out.width * c->k);
+	c->data.columns = mu_cpu_floats(p, p->cpu->n_threads * block_floats(c));
 	p->program->scratch_nbytes = before;
 	mu_cpu_share(p, data_gradient, FOR_ALL_THREADS);
 	mu_cpu_try_call(p, check);

@@ -190,15 +190,6 @@ static bool choose_input(const struct cpu_plan *p, const struct shape *s,
 	return o->fits(in, &out);
 }
 
-static enum mu_status own_weights(struct cpu_plan *p, const struct shape *s,
-				  const struct cpu_own_convolution *o, int *memory)
-{
-	struct cpu_md md;
-
-	mu_dnnl_tag(&md, s->ndims, s->weight_dims, o->weights);
-	return mu_cpu_weights_as(p, s->ndims, s->weight_dims, &md, memory);
-}
-
 static enum mu_status own_forward(struct cpu_plan *p, const struct shape *s, int src,
 				  const struct cpu_md *out)
 {
@@ -210,7 +201,7 @@ static enum mu_status own_forward(struct cpu_plan *p, const struct shape *s, int
 
 	mu_dnnl_tag(&md, s->ndims, s->weight_dims, o->weights);
 	MU_TRY(mu_cpu_set_param(&op->params[0], &md));
-	MU_TRY(own_weights(p, s, o, &c.weight));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims, &md, &c.weight));
 	if (s->has_bias) {
 		MU_TRY(mu_cpu_set_param(&op->params[1], &s->bias));
 		c.bias = mu_cpu_memory(p, &s->bias, CPU_PARAM_DATA, 1);
@@ -228,13 +219,14 @@ static enum mu_status own_data(struct cpu_plan *p, const struct shape *s, const 
 	enum mu_status st = MU_OK;
 	const struct cpu_own_convolution *o = s->own[MU_CONVOLUTION_DATA];
 	struct cpu_convolution c = {.y = diff_dst, .bias = -1};
-	struct cpu_md have;
+	struct cpu_md have, md;
 	int to;
 
+	mu_dnnl_tag(&md, s->ndims, s->weight_dims, o->weights);
 	mu_cpu_tensor_md(&have, p->op->inputs[0]);
 	to = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
 	c.x = mu_dnnl_equal(in, &have) ? to : mu_cpu_temporary(p, in);
-	MU_TRY(own_weights(p, s, o, &c.weight));
+	MU_TRY(mu_cpu_weights_as(p, s->ndims, s->weight_dims, &md, &c.weight));
 	MU_TRY(o->plan(p, MU_CONVOLUTION_DATA, &c));
 	if (c.x != to)
 		MU_TRY(mu_cpu_reorder(p, c.x, to));
