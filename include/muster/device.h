@@ -618,6 +618,9 @@ struct mu_device {
 	/* Choices for single convolutions; they override `algorithm`. Owned by the caller. */
 	const struct mu_convolution_choice *choices;
 	size_t n_choices;
+	/* Attention by one kernel each way, which never writes scores to memory, where the device
+	 * has it; false when opened. Other bits, in the same bounds. */
+	bool fused_attention;
 	/*
 	 * Number type of the operands of convolutions and fully connected layers and of tensors
 	 * between operations: float32 when opened, or as set by mu_device_set_dtype. Always

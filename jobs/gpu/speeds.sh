@@ -54,11 +54,13 @@ speed() {
 	return 1
 }
 
-# The first also with the users' benchmark, one with a server, and batch-norms that make their sums themselves; of those
-# that calls of the driver bound also without CUDA graphs. These come after all configurations.
+# The first also with the users' benchmark, one with a server, and batch-norms that make their sums themselves; GPT-2
+# with fused attention; of those that calls of the driver bound also without CUDA graphs. These come after all
+# configurations.
 also() {
 	case $* in
 	'resnet-50 float16 256') echo nccl_allreduce dist_sync device+calls device+apart ;;
+	'gpt2 bfloat16 8') echo device+fused ;;
 	'lenet float32 64') echo device+calls ;;
 	esac
 }
@@ -69,6 +71,7 @@ options_of() {
 	dist_sync) echo --node-reduce nccl ;;
 	*+calls) echo --cuda-graph 0 ;;
 	*+apart) echo --conv-algo direct ;;
+	*+fused) echo --attention-algo fused ;;
 	esac
 }
 

@@ -141,6 +141,68 @@ static bool has_layout(enum mu_op_kind kind, int layouts)
 	return kind != MU_OP_EMBEDDING || layouts == OP_LAYOUT_PLAIN;
 }
 
+/* ---- fused attention: the same cases, and the same bits in every run ---- */
+
+static void check_again(struct op_rig *rig, const struct op_values *values)
+{
+	float *first[OP_MAX_BLOCKS] = {NULL};
+
+	for (int b = 0; b < rig->n_blocks; b++)
+		if (CHECK(MU_ALLOC(first[b], rig->blocks[b].n, "results") == MU_OK))
+			memcpy(first[b], rig->blocks[b].v, rig->blocks[b].n * sizeof(float));
+	if (worked(op_rig_forward(rig, values), rig->c->name) &&
+	    worked(op_rig_backward(rig, values), rig->c->name))
+		for (int b = 0; b < rig->n_blocks; b++)
+			CHECK(memcmp(first[b], rig->blocks[b].v,
+				     rig->blocks[b].n * sizeof(float)) == 0);
+	for (int b = 0; b < rig->n_blocks; b++)
+		mu_free(first[b]);
+}
+
+/* Only then attention without dropout keeps something from forward to backward. */
+static bool is_fused(const struct op_case *c, struct mu_device *device)
+{
+	const struct op_rig_config config = {
+		.c = c, .device = device, .phase = MU_PHASE_TRAIN, .layouts = OP_LAYOUT_ALL};
+	const struct mu_attention *a = c->attr;
+	struct op_values values;
+	struct op_rig rig;
+	bool fused = false;
+
+	if (worked(op_values_init(&values, c), c->name) &&
+	    worked(op_rig_init(&rig, &config), c->name)) {
+		fused = a->dropout == 0 && rig.op.workspace_nbytes > 0;
+		if (fused && worked(op_rig_forward(&rig, &values), c->name) &&
+		    worked(op_rig_backward(&rig, &values), c->name))
+			check_again(&rig, &values);
+		op_rig_release(&rig);
+	}
+	op_values_release(&values);
+	return fused;
+}
+
+static void test_fused(struct mu_device *device, struct mu_device *ref)
+{
+	size_t n = 0, n_fused = 0;
+
+	device->fused_attention = true;
+	worst = 0;
+	for (size_t i = 0; i < op_n_cases; i++) {
+		const struct op_case *c = &op_cases[i];
+
+		if (c->kind != MU_OP_ATTENTION || !op_case_is_for(c, device))
+			continue;
+		n++;
+		n_fused += is_fused(c, device);
+		for (int l = OP_LAYOUT_PLAIN; l < OP_LAYOUT_N; l++)
+			if (op_layouts_differ(c, (enum op_layouts)l))
+				test_case(c, (enum op_layouts)l, device, ref);
+	}
+	device->fused_attention = false;
+	printf("%s, %s: fused attention, %zu of %zu cases, worst distance %.4f\n",
+	       device->ops->name, mu_dtype_name(dtype), n_fused, n, worst);
+}
+
 static void test_device(struct mu_device *device, struct mu_device *ref)
 {
 	dtype = device->dtype;
@@ -152,6 +214,12 @@ static void test_device(struct mu_device *device, struct mu_device *ref)
 			    op_layouts_differ(&op_cases[i], (enum op_layouts)l))
 				test_case(&op_cases[i], (enum op_layouts)l, device, ref);
 	printf("%s, %s: worst distance %.4f\n", device->ops->name, mu_dtype_name(dtype), worst);
+}
+
+static void test_halves(struct mu_device *gpu, struct mu_device *ref)
+{
+	test_device(gpu, ref);
+	test_fused(gpu, ref);
 }
 
 /* Both types, on one GPU. False: there is none; says why. */
@@ -171,7 +239,7 @@ static bool test_gpu(struct mu_device *ref)
 		if (!worked(mu_device_open(&gpu, "gpu", 1), "gpu"))
 			return true;
 		if (worked(mu_device_set_dtype(&gpu, types[t]), "gpu"))
-			test_device(&gpu, ref);
+			test_halves(&gpu, ref);
 		mu_device_close(&gpu);
 	}
 	return true;

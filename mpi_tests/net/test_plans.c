@@ -16,40 +16,11 @@
 
 #ifdef HAVE_CUDA
 #include "device/cuda/convolution/graph.h"
+#include "../lib/gpus.h"
 #include "net/graph/graph.h"
 #include "zoo_table.h"
 
 enum { BATCH = 64, MAX_SHAPES = 1024, SKIP = 16 };
-
-/* Properties as cuDNN wants them; figures of NVIDIA's data sheets and programming guide (compute
- * capabilities 8.0 and 9.0). */
-#define PROPERTIES(name, version, processors, shared, core, memory, l2, bytes) \
-	"{\"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64], " \
-	"\"regsPerBlock\": 65536, \"multiProcessorCount\": " #processors ", \"warpSize\": 32, " \
-	"\"maxSharedMemoryPerBlock\": 49152, \"maxSharedMemoryPerBlockOptin\": " #shared ", " \
-	"\"reservedSharedMemoryPerBlock\": 1024, \"maxRegistersPerSM\": 65536, " \
-	"\"maxCtasPerSM\": 32, \"maxThreadsPerBlock\": 1024, \"maxThreadsPerSM\": 2048, " \
-	"\"pciDeviceId\": 0, \"isTccDriver\": 0, \"supportCoopLaunch\": 1, " \
-	"\"smClockRateKHz\": " #core ", \"memClockRateKHz\": " #memory ", \"l2CacheSize\": " #l2 \
-	", \"deviceName\": \"" name "\", \"deviceVer\": " #version ", \"driverVer\": 13000, " \
-	"\"cudaDeviceId\": 0, \"totalGlobalMem\": " #bytes "}"
-
-static const struct gpu {
-	const char *name, *properties;
-	bool fuses_more; /* than graph.h says */
-} gpus[] = {
-	{"H200", PROPERTIES("NVIDIA H200", 900, 132, 232448, 1980000, 3201000, 62914560,
-			    150754820096),
-	 false},
-	{"H100", PROPERTIES("NVIDIA H100 80GB HBM3", 900, 132, 232448, 1980000, 2619000, 52428800,
-			    85029158912),
-	 false},
-	{"A100", PROPERTIES("NVIDIA A100-SXM4-80GB", 800, 108, 166912, 1410000, 1593000, 41943040,
-			    85174714368),
-	 true},
-};
-
-enum { N_GPUS = sizeof gpus / sizeof *gpus };
 
 static const struct {
 	const char *name;
@@ -125,7 +96,7 @@ static void run_nowhere(const struct cuda_api *api, struct dnn_plan *plan)
 	struct cuda_device d = {.api = *api};
 	struct dnn_arrays arrays = {.scratch = (void *)(uintptr_t)4096};
 
-	for (uintptr_t i = 0; i < DNN_N_ARRAYS; i++)
+	for (uintptr_t i = 0; i <= DNN_SQUARES; i++)
 		arrays.of[i] = (void *)(8192 + 16 * i);
 	CHECK(mu_dnn_run(&d, plan, &arrays) != MU_OK);
 	CHECK_HAS(mu_trace_message(), "cudnnBackendExecute");

@@ -1,42 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The graph API of the pretended cuDNN, for convolutions alone, forward and backward, and forward
- * in one kernel with sums of the output, but where PRETEND_NO_FUSION is set: any other graph has no
- * plan. Each descriptor is a table of attributes. Who sets one that its kind does not have, another
- * type or number of values, or any after it was finished, forgets one, or passes arrays that are
- * not aligned as promised or not on the GPU, is told. Of the engines offered only the last two are
- * deterministic and direct.
+ * in one kernel with sums of the output, but where PRETEND_NO_FUSION is set; and for products,
+ * reductions and pointwise operations in half precision (program.c), of at most
+ * PRETEND_MOST_SAMPLES samples: any other graph has no plan. Each descriptor is a table of
+ * attributes. Who sets one that its kind does not have, another type or number of values, or any
+ * after it was finished, forgets one, or passes arrays that are not aligned as promised or not on
+ * the GPU, is told. Of the engines offered only the last two are deterministic and direct.
  */
-#include <string.h>
+#include "parts.h"
 
-#include "pretend.h"
-
-enum { MAX_SET = 12, MAX_VALUES = 64, MAX_ARRAYS = 5 };
 /* The first fit one; bytes of its scratch, of the next one's twice as many. */
 enum { N_ENGINES = 4, FIT = 2, SCRATCH = 640 };
-
-struct attribute {
-	cudnnBackendAttributeName_t name;
-	int64_t n;
-	union {
-		int64_t numbers[4];
-		void *pointers[8];
-		char bytes[MAX_VALUES];
-	} v;
-};
-
-struct part {
-	cudnnBackendDescriptorType_t kind;
-	int finished, n_set;
-	struct attribute set[MAX_SET];
-	struct part *graph; /* of a list of configurations, a configuration, an engine, a plan */
-	int engine;
-	cudnnHandle_t handle;
-	/* Of a plan: what it does, and which number and bytes each of its arrays has. */
-	struct pretend_convolution work;
-	int n_arrays;
-	int64_t numbers[MAX_ARRAYS], nbytes[MAX_ARRAYS], alignment[MAX_ARRAYS];
-};
 
 /* Attributes that may be set: how many values; fewest 0: not needed. */
 static const struct rule {
@@ -54,6 +29,27 @@ static const struct rule {
 	RULE(TENSOR, TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, 1),
 	RULE(TENSOR, TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, 1),
 	RULE(TENSOR, TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 0, 1),
+	RULE(TENSOR, TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 0, 1),
+	RULE(MATMUL, MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1),
+	RULE(OPERATION_MATMUL, OPERATION_MATMUL_DESC, PART, 1, 1),
+	RULE(OPERATION_MATMUL, OPERATION_MATMUL_ADESC, PART, 1, 1),
+	RULE(OPERATION_MATMUL, OPERATION_MATMUL_BDESC, PART, 1, 1),
+	RULE(OPERATION_MATMUL, OPERATION_MATMUL_CDESC, PART, 1, 1),
+	RULE(REDUCTION, REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, 1),
+	RULE(REDUCTION, REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1),
+	RULE(OPERATION_REDUCTION, OPERATION_REDUCTION_DESC, PART, 1, 1),
+	RULE(OPERATION_REDUCTION, OPERATION_REDUCTION_XDESC, PART, 1, 1),
+	RULE(OPERATION_REDUCTION, OPERATION_REDUCTION_YDESC, PART, 1, 1),
+	RULE(OPERATION_RESHAPE, OPERATION_RESHAPE_XDESC, PART, 1, 1),
+	RULE(OPERATION_RESHAPE, OPERATION_RESHAPE_YDESC, PART, 1, 1),
+	RULE(POINTWISE, POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, 1),
+	RULE(POINTWISE, POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1),
+	RULE(POINTWISE, POINTWISE_AXIS, CUDNN_TYPE_INT64, 0, 1),
+	RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_PW_DESCRIPTOR, PART, 1, 1),
+	RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_XDESC, PART, 1, 1),
+	RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_BDESC, PART, 0, 1),
+	RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_TDESC, PART, 0, 1),
+	RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_YDESC, PART, 1, 1),
 	RULE(CONVOLUTION, CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1),
 	RULE(CONVOLUTION, CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, 1),
 	RULE(CONVOLUTION, CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, 1),
@@ -81,7 +77,7 @@ static const struct rule {
 	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_XDESC, PART, 1, 1),
 	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_SUMDESC, PART, 1, 1),
 	RULE(OPERATION_GEN_STATS, OPERATION_GENSTATS_SQSUMDESC, PART, 1, 1),
-	RULE(OPERATIONGRAPH, OPERATIONGRAPH_OPS, PART, 1, 8),
+	RULE(OPERATIONGRAPH, OPERATIONGRAPH_OPS, PART, 1, PRETEND_STEPS),
 	RULE(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, 1),
 	RULE(ENGINEHEUR, ENGINEHEUR_OPERATION_GRAPH, PART, 1, 1),
 	RULE(ENGINEHEUR, ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, 1),
@@ -108,32 +104,6 @@ static size_t bytes_of(cudnnBackendAttributeType_t type)
 	}
 }
 
-static const struct attribute *find(const struct part *p, cudnnBackendAttributeName_t name)
-{
-	for (int i = 0; i < p->n_set; i++)
-		if (p->set[i].name == name)
-			return &p->set[i];
-	return NULL;
-}
-
-static struct part *part_of(const struct part *p, cudnnBackendAttributeName_t name)
-{
-	return find(p, name)->v.pointers[0];
-}
-
-static int word_of(const struct part *p, cudnnBackendAttributeName_t name)
-{
-	int word;
-
-	memcpy(&word, find(p, name)->v.bytes, sizeof word);
-	return word;
-}
-
-static const int64_t *numbers_of(const struct part *p, cudnnBackendAttributeName_t name)
-{
-	return find(p, name)->v.numbers;
-}
-
 /* Kinds without rules: of other graphs, and those that cuDNN fills in. */
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
 					   cudnnBackendDescriptor_t *out)
@@ -147,6 +117,7 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d)
 {
 	NEED(d);
+	free(((struct part *)d)->program);
 	free(d);
 	return 0;
 }
@@ -254,7 +225,7 @@ static void keep_sums(struct part *plan, const struct part *stats, const struct 
 	plan->n_arrays = 5;
 }
 
-/* A convolution, forward also with sums of its output behind it. */
+/* A convolution, forward also with sums of its output behind it, or a program. */
 static int compile(struct part *plan, const struct part *graph)
 {
 	const struct attribute *ops = find(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
@@ -265,7 +236,9 @@ static int compile(struct part *plan, const struct part *graph)
 
 	while (p < phases + N_PHASES && p->kind != op->kind)
 		p++;
-	if (p == phases + N_PHASES || ops->n > 2 ||
+	if (p == phases + N_PHASES)
+		return pretend_compile_program(plan, ops);
+	if (ops->n > 2 ||
 	    (ops->n == 2 && (p->out != PRETEND_OUT_Y ||
 			     last->kind != CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR)))
 		return 0;
@@ -294,6 +267,7 @@ static int compile(struct part *plan, const struct part *graph)
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d)
 {
 	struct part *p = d, *config, room = {0};
+	int known;
 
 	NEED(!p->finished);
 	for (int i = 0; i < N_RULES; i++)
@@ -301,7 +275,9 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d)
 	p->finished = 1;
 	switch (p->kind) {
 	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-		return compile(&room, p) ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
+		known = compile(&room, p);
+		free(room.program);
+		return known ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
 	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
 		p->graph = part_of(p, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
 		return 0;
@@ -371,8 +347,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const d,
 
 /* ---- work ---- */
 
-/* The array with this number, which is on the GPU and aligned. */
-static void *array_of(const struct part *plan, const struct part *pack, int i)
+/* Array i of the plan, which is on the GPU and aligned, or on the host. */
+static void *array_of(const struct part *plan, const struct part *pack, int i, int on_host)
 {
 	const struct attribute *numbers = find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
 	const struct attribute *arrays = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
@@ -381,10 +357,25 @@ static void *array_of(const struct part *plan, const struct part *pack, int i)
 	while (k < numbers->n && ((const int64_t *)numbers->v.bytes)[k] != plan->numbers[i])
 		k++;
 	NEED(k < numbers->n);
+	if (on_host)
+		return arrays->v.pointers[k];
 	NEED((uintptr_t)arrays->v.pointers[k] % (uintptr_t)plan->alignment[i] == 0);
 	NEED(pretend_is_on_gpu(arrays->v.pointers[k], (size_t)plan->nbytes[i], &device));
 	NEED(device == pretend_device());
 	return arrays->v.pointers[k];
+}
+
+static cudnnStatus_t execute_program(cudnnHandle_t h, const struct part *plan,
+				     const struct part *pack, void *room, size_t nbytes)
+{
+	const struct pretend_program *p = plan->program;
+	void *arrays[PRETEND_TENSORS] = {NULL};
+	int i = 0;
+
+	for (int v = 0; v < p->n_values; v++)
+		if (!p->values[v].computed)
+			arrays[v] = array_of(plan, pack, i++, p->values[v].by_value);
+	return pretend_put_program(h, p, arrays, room, nbytes);
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan_of,
@@ -400,12 +391,14 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	NEED(pack->finished && pack->kind == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 	NEED(plan->handle == h);
 	NEED(find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS)->n == plan->n_arrays);
-	k.x.data = array_of(plan, pack, 0);
-	k.w.data = array_of(plan, pack, 1);
-	k.y.data = array_of(plan, pack, 2);
-	for (int i = 3; i < plan->n_arrays; i++)
-		k.sums[i - 3] = array_of(plan, pack, i);
 	room = find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE)->v.pointers[0];
 	NEED(pretend_is_on_gpu(room, scratch, &device) && device == pretend_device());
+	if (plan->program)
+		return execute_program(h, plan, pack, room, scratch);
+	k.x.data = array_of(plan, pack, 0, 0);
+	k.w.data = array_of(plan, pack, 1, 0);
+	k.y.data = array_of(plan, pack, 2, 0);
+	for (int i = 3; i < plan->n_arrays; i++)
+		k.sums[i - 3] = array_of(plan, pack, i, 0);
 	return pretend_put_convolution(h, &k, room, scratch);
 }

@@ -77,6 +77,32 @@ size_t pretend_count_of(const struct pretend_tensor *t);
 cudnnStatus_t pretend_put_convolution(cudnnHandle_t h, const struct pretend_convolution *k,
 				      void *room, size_t nbytes);
 
+/*
+ * A graph of cuDNN's without convolutions: steps that make each tensor of others. sizes are those
+ * of samples, heads, rows, columns; where a factor has fewer, an index i of n is its i m / n of m.
+ * number: of its array; a tensor that is computed has none.
+ */
+enum { PRETEND_TENSORS = 48, PRETEND_STEPS = 32, PRETEND_ARRAYS = 14 };
+struct pretend_program {
+	struct pretend_value {
+		const void *part;
+		cudnnDataType_t type;
+		int computed, by_value;
+		int64_t number, alignment, sizes[4], strides[4];
+	} values[PRETEND_TENSORS];
+	struct pretend_step {
+		cudnnBackendDescriptorType_t kind;
+		int how, axis;  /* mode of a pointwise operation, or of a reduction */
+		int x, b, t, y; /* values; -1: none */
+	} steps[PRETEND_STEPS];
+	int n_values, n_steps;
+};
+int64_t pretend_numbers_in(const struct pretend_value *v);
+size_t pretend_nbytes(const struct pretend_value *v); /* from the first to behind the last */
+/* arrays: by values. The program lives as long as the work. */
+cudnnStatus_t pretend_put_program(cudnnHandle_t h, const struct pretend_program *p,
+				  void *const *arrays, void *room, size_t nbytes);
+
 /* Does all work of all streams that can be done. */
 void pretend_drain(void);
 /* Nothing of the stream's recording can run; returns why. */

@@ -16,7 +16,7 @@ kernels="-include math.h -include string.h"
 for f in elements norms sequences transformer attention; do
 	kernels="$kernels -include $SRCDIR/src/device/cuda/$f.h"
 done
-for f in gpu memory faults costs share fatbin math convolution graph rnn nccl missing; do
+for f in gpu memory faults costs share fatbin math convolution graph program rnn nccl missing; do
 	${CC:-cc} $flags -D_GNU_SOURCE -include muster/device.h \
 		-include "$SRCDIR/src/device/cuda/cuda.h" -include nccl.h \
 		-D 'CUDA_FUNCTION=static inline' -D CUDA_SHARED= -D 'CUDA_BARRIER()=' \
@@ -25,7 +25,7 @@ for f in gpu memory faults costs share fatbin math convolution graph rnn nccl mi
 done
 ${CC:-cc} $flags -c "$SRCDIR/src/base/dtype.c" -o dtype.o || fail "dtype.c does not compile"
 ${CC:-cc} -shared -o libpretend.so gpu.o memory.o faults.o costs.o share.o fatbin.o math.o convolution.o graph.o \
-	rnn.o nccl.o missing.o dtype.o -lm -lpthread -lrt ||
+	program.o rnn.o nccl.o missing.o dtype.o -lm -lpthread -lrt ||
 	fail "no libpretend.so"
 ${CC:-cc} -shared -o libold.so dtype.o || fail "no libold.so"
 for l in cuda.so.1 cublas.so.12 cublas.so.13 cudnn.so.9 nccl.so.2; do

@@ -159,6 +159,29 @@ near "$of_gpt" "$got" 0.00001 || fail "gpt2, recomputed: losses of $got, and $of
 got=$(gpt_losses --gpus 0 --micro-batches 2)
 near "$of_gpt" "$got" 0.00001 || fail "gpt2 in micro-batches: losses of $got, and $of_gpt by ref"
 
+part "fused attention: whole and in parts, as CUDA graphs, recomputed; none with dropout or an older cuDNN"
+fused="--num-heads 2 --dropout 0 --gpus 0 --loss-scale 128 --dtype float16"
+by_products=$(gpt_losses $fused)
+fused="$fused --attention-algo fused"
+got=$(gpt_losses $fused --verbose 1)
+expect_count 2 "attention of .*: cuDNN's engine 2 forward, 2 backward, 4 samples at a time"
+near "$by_products" "$got" 0.0004 || fail "losses of $got, and $by_products by products"
+for options in "--cuda-graph 0" "--recompute attention"; do
+	again=$(gpt_losses $fused $options)
+	[ "$got" = "$again" ] || fail "$options: losses of $again, not $got"
+done
+again=$(PRETEND_MOST_SAMPLES=2 gpt_losses $fused --verbose 1)
+expect_count 0 "attention of .*, 4 samples at a time"
+expect_count 6 "attention of .*: cuDNN's engine 2 forward(, 2 backward)?, 2 samples at a time"
+[ "$got" = "$again" ] || fail "in parts: losses of $again, not $got"
+again=$(PRETEND_CUDNN=91500 gpt_losses $fused --verbose 1)
+expect_count 0 "attention of .*: cuDNN's engine"
+[ "$by_products" = "$again" ] || fail "an older cuDNN: losses of $again, not $by_products"
+by_products=$(gpt_losses --gpus 0 --dtype float16)
+got=$(gpt_losses --gpus 0 --dtype float16 --attention-algo fused --verbose 1)
+expect_count 0 "attention of .*: cuDNN's engine"
+[ "$got" = "$by_products" ] || fail "with dropout: losses of $got, not $by_products"
+
 part "a large vocabulary: in half precision the gradient is where the scores were; also in micro-batches"
 many="--network gpt2 --num-layers 1 --num-hidden 16 --num-heads 2 --num-classes 4101 --seq-len 8 --batch-size 4
 	--benchmark 1 --num-batches 3 --num-epochs 1 --optimizer adamw --lr 0.001 --log-prefix none --log-time 0"

@@ -126,7 +126,8 @@ function check_private_include(header, dir, parts)
 		return
 	else if (FILENAME_NOW ~ /^mpi_tests\/unit\// && header == "conf/rules.h") # a test of each row
 		return
-	else if (FILENAME_NOW == "mpi_tests/net/test_plans.c" && header ~ /^(device\/cuda|net\/graph)\//) # no GPU
+	else if (FILENAME_NOW ~ /^mpi_tests\/(net\/test_plans|gpu\/attention_plans)\.c$/ &&
+		 header ~ /^(device\/cuda|net\/graph)\//) # no GPU
 		return
 	else if (header ~ /\.def$/ && exists(dir header)) # rows of a table
 		return

@@ -19,6 +19,7 @@ enum conf_conv {
 	CONF_CONV_TUNE = MU_CONVOLUTION_ALGORITHMS,
 	CONF_CONV_N
 };
+enum conf_attention { CONF_ATTENTION_PRODUCTS, CONF_ATTENTION_FUSED, CONF_ATTENTION_N };
 enum conf_placement { CONF_SPREAD, CONF_PACKED, CONF_COLOCATED, CONF_PLACEMENT_N };
 enum conf_inter_node {
 	CONF_INTER_NODE_AUTO,
@@ -50,6 +51,7 @@ enum conf_summary { CONF_SUMMARY_NONE, CONF_SUMMARY_LAYERS, CONF_SUMMARY_DOT, CO
 
 extern const char *const mu_conf_dtype_words[MU_DTYPE_N];
 extern const char *const mu_conf_conv_words[CONF_CONV_N];
+extern const char *const mu_conf_attention_words[CONF_ATTENTION_N];
 extern const char *const mu_conf_placement_words[CONF_PLACEMENT_N];
 extern const char *const mu_conf_node_words[MU_KV_NODE_NCCL + 1];
 extern const char *const mu_conf_inter_node_words[CONF_INTER_NODE_N];
@@ -158,6 +160,7 @@ struct conf {
 	enum mu_recompute recompute;
 	enum mu_dtype dtype;
 	enum conf_conv conv_algo;
+	enum conf_attention attention_algo;
 	const char *conv_table; /* NULL: not set */
 	const char *group2dev, *group2rank; /* NULL: not set */
 	struct {

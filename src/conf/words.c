@@ -16,6 +16,11 @@ const char *const mu_conf_conv_words[CONF_CONV_N] = {
 	[CONF_CONV_TUNE] = "tune",
 };
 
+const char *const mu_conf_attention_words[CONF_ATTENTION_N] = {
+	[CONF_ATTENTION_PRODUCTS] = "products",
+	[CONF_ATTENTION_FUSED] = "fused",
+};
+
 const char *const mu_conf_placement_words[CONF_PLACEMENT_N] = {
 	[CONF_SPREAD] = "spread",
 	[CONF_PACKED] = "packed",

@@ -74,7 +74,7 @@ const struct mu_op_traits *mu_op_traits(enum mu_op_kind kind)
 		[MU_OP_LSTM] = {.name = "lstm"},
 		[MU_OP_LAYER_NORM] = {.name = "layernorm", .output_unused = true, .stepwise = true},
 		[MU_OP_SMOOTH] = {.name = "smooth", .output_unused = true, .stepwise = true},
-		[MU_OP_ATTENTION] = {.name = "attention", .output_unused = true},
+		[MU_OP_ATTENTION] = {.name = "attention"}, /* a fused one reads its output */
 		[MU_OP_POSITIONS] = {.name = "positions",
 				     .input_unused = true,
 				     .output_unused = true},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launch kernels and plans of cuDNN's, and set the streams of libraries. See cuda.h. */
-#include "device/cuda/convolution/graph.h"
+#include "device/cuda/dnn_graph.h"
 
 #include <string.h>
 
@@ -73,11 +73,14 @@ static enum mu_status make_pack(struct cuda_device *d, struct dnn_plan *plan,
 				const struct dnn_arrays *arrays)
 {
 	enum mu_status st = MU_OK;
-	int64_t numbers[DNN_N_ARRAYS];
-	const int64_t n = arrays->of[DNN_SUM] ? DNN_N_ARRAYS : DNN_SUM;
+	int64_t numbers[DNN_MOST_ARRAYS], n = 0;
+	const void *used[DNN_MOST_ARRAYS];
 
-	for (int64_t i = 0; i < DNN_N_ARRAYS; i++)
-		numbers[i] = i + 1;
+	for (int64_t i = 0; i < DNN_MOST_ARRAYS; i++)
+		if (arrays->of[i]) {
+			numbers[n] = i + 1;
+			used[n++] = arrays->of[i];
+		}
 	if (plan->pack)
 		d->api.cudnnBackendDestroyDescriptor(plan->pack);
 	plan->pack = NULL;
@@ -85,7 +88,7 @@ static enum mu_status make_pack(struct cuda_device *d, struct dnn_plan *plan,
 	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
 	    CUDNN_TYPE_INT64, n, numbers);
 	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-	    CUDNN_TYPE_VOID_PTR, n, arrays->of);
+	    CUDNN_TYPE_VOID_PTR, n, used);
 	DNN(d, cudnnBackendSetAttribute, plan->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
 	    CUDNN_TYPE_VOID_PTR, 1, &arrays->scratch);
 	DNN(d, cudnnBackendFinalize, plan->pack);

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolutions by cuDNN's graph API: alone, or in one kernel with what stands beside them. cuDNN
- * plans a graph for a handle's GPU, or for a GPU that is not there, from its properties in JSON
- * ("without a device", cuDNN 9.8 and later), which is how the test shows what every network gets on
- * which GPU. Of a batch-norm's neighbours the device uses DNN_FORWARD_STATISTICS (norm.c):
- * the convolution writes its sums behind its output (sums_at of struct mu_tensor), and batch-norm's
- * forward, which then reads the output once less, starts from them.
+ * Convolutions by cuDNN's graph API: alone, or in one kernel with what stands beside them. Of a
+ * batch-norm's neighbours the device uses DNN_FORWARD_STATISTICS (norm.c): the convolution writes
+ * its sums behind its output (sums_at of struct mu_tensor), and batch-norm's forward, which then
+ * reads the output once less, starts from them. dnn_graph.h says which engines are taken.
  *
- * Tensors have channels last. Products of float16 and bfloat16 are summed in float32; those of
- * float32 are never rounded to TF32. An engine is taken if it gives the same bits in every run, is
- * direct (no Winograd or Fourier transform), and keeps to the limit of scratch: the first of
- * cuDNN's heuristics (fastest first), else of its list of engines that always work.
+ * Tensors have channels last. Products of float16 and bfloat16 are summed in float32.
  *
  * Formulas, with u = relu(x a + b), a and b per channel of x (a batch-norm and its ReLU before the
  * convolution), sums per channel:
@@ -26,7 +21,7 @@
 #ifndef DEVICE_CUDA_CONVOLUTION_GRAPH_H
 #define DEVICE_CUDA_CONVOLUTION_GRAPH_H
 
-#include "device/cuda/cuda.h"
+#include "device/cuda/dnn_graph.h"
 
 enum dnn_pattern {
 	DNN_FORWARD,
@@ -59,37 +54,11 @@ static inline int mu_dnn_one_or(int value)
 
 bool mu_dnn_fuses(const struct dnn_convolution *c);
 
-/* The GPU to plan for: the handle's, or one of these properties; the other is NULL. */
-struct dnn_target {
-	cudnnHandle_t handle;
-	cudnnBackendDescriptor_t properties;
-};
+/* Numbers of the tensors' arrays: y and x or their gradients; sums are float32, and NULL where
+ * there are none. */
+enum dnn_array { DNN_W, DNN_Y, DNN_X, DNN_SUM, DNN_SQUARES, DNN_NORM_A, DNN_NORM_B };
 
-/* From JSON as cuDNN prints it. Freed by cudnnBackendDestroyDescriptor. */
-enum mu_status mu_dnn_properties(const struct cuda_api *api, const char *json,
-				 cudnnBackendDescriptor_t *out);
-
-/* Arrays of the tensors, y and x or their gradients, in GPU memory, aligned to 16 bytes; sums are
- * float32, and NULL where there are none. Not for DNN_NORM. */
-enum dnn_array { DNN_W, DNN_Y, DNN_X, DNN_SUM, DNN_SQUARES, DNN_N_ARRAYS };
-struct dnn_arrays {
-	const void *of[DNN_N_ARRAYS];
-	void *scratch;
-};
-
-struct dnn_plan {
-	cudnnBackendDescriptor_t plan; /* NULL: no engine does it */
-	cudnnBackendDescriptor_t pack; /* these arrays, for cuDNN; NULL: none yet */
-	struct dnn_arrays arrays;
-	int64_t engine, nbytes;        /* number of the engine; scratch */
-	bool tensor_cores;
-	cudnnBackendDescriptor_t parts[64]; /* of the graph */
-	int n_parts;
-};
-
-/* engine: of those that are fit, in the order of both of cuDNN's lists, this one or none; or
- * DNN_FIRST, the first that can be planned. */
-enum { DNN_FIRST = -1 };
+/* As of struct dnn_wish. */
 struct dnn_request {
 	enum dnn_pattern pattern;
 	int engine;
@@ -100,10 +69,6 @@ struct dnn_request {
 enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *target,
 			   const struct dnn_convolution *c, const struct dnn_request *request,
 			   struct dnn_plan *out);
-void mu_dnn_release(const struct cuda_api *api, struct dnn_plan *plan);
-/* launch.c: submit the work of a plan. A call with the arrays of the last one allocates nothing. */
-enum mu_status mu_dnn_run(struct cuda_device *d, struct dnn_plan *plan,
-			  const struct dnn_arrays *arrays);
 
 /*
  * engines.c: plan a phase of a convolution by an engine of the graph API. That is the one that a

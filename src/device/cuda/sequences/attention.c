@@ -10,58 +10,20 @@
  *
  * In half precision factors are of the device's type, scores and sums of gradients are float32.
  *
- * A fused kernel of cuDNN's could replace attend_block and backward_block.
+ * Where it is asked for and can be had, a kernel of cuDNN's does it all: fused.c.
  */
-#include "device/cuda/cuda.h"
+#include "device/cuda/sequences/attention.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include <muster/base.h>
 
-enum { BLOCK_ROWS = 128, ROOM = 64 << 20, ELEMENT_BITS = 24 };
-
-struct attention {
-	CUdeviceptr angles; /* see struct cuda_heads; 0: none */
-};
-
-struct sizes {
-	size_t n, steps, heads, kv, d, channels; /* of the input */
-	size_t rows;                             /* of queries that share keys */
-	size_t block_rows, block_samples;
-	size_t queries, keys; /* elements of each of the heads' arrays */
-	int type;
-};
+enum { ELEMENT_BITS = 24 };
 
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
-}
-
-static struct sizes sizes_of(const struct mu_op *op)
-{
-	const struct mu_attention_sizes a = mu_attention_sizes(op->attr, &op->inputs[0]->shape);
-	struct sizes s = {.n = a.n,
-			  .steps = a.steps,
-			  .heads = a.heads,
-			  .kv = a.kv,
-			  .d = a.d,
-			  .channels = a.channels,
-			  .type = mu_cuda_type(op->inputs[0])};
-	size_t of_sample;
-
-	s.rows = s.heads / s.kv * s.steps;
-	s.block_rows = least(s.rows, BLOCK_ROWS);
-	of_sample = s.kv * s.block_rows * s.steps * sizeof(float);
-	s.block_samples = least(s.n, of_sample < ROOM ? ROOM / of_sample : 1);
-	s.queries = s.n * s.heads * s.steps * s.d;
-	s.keys = s.n * s.kv * s.steps * s.d;
-	return s;
-}
-
-static bool drops(const struct mu_op *op)
-{
-	return op->phase == MU_PHASE_TRAIN && ((const struct mu_attention *)op->attr)->dropout > 0;
 }
 
 /* ---- memory ---- */
@@ -69,23 +31,15 @@ static bool drops(const struct mu_op *op)
 /* In the scratch. Arrays of scores are of one block; `weights` and `slopes`, gradients of the
  * scores, are of the tensor's type, and in float32 the scores themselves, and `grads`. */
 struct room {
-	char *x;      /* heads of the input: queries, keys, values */
-	char *y;      /* of the output, in backward of its gradient */
-	float *dx;    /* backward: gradients of x's */
+	char *x;   /* heads of the input: queries, keys, values */
+	char *y;   /* of the output, in backward of its gradient */
+	float *dx; /* backward: gradients of x's */
 	float *scores, *grads;
 	void *weights, *slopes;
 	size_t nbytes;
 };
 
-static void *reserve(char *scratch, size_t *nbytes, size_t n)
-{
-	void *p = scratch ? scratch + *nbytes : NULL;
-
-	*nbytes += mu_cuda_round(n);
-	return p;
-}
-
-static struct room room_of(const struct mu_op *op, const struct sizes *s, char *scratch)
+static struct room room_of(const struct mu_op *op, const struct attention_sizes *s, char *scratch)
 {
 	const size_t width = mu_dtype_bytes((enum mu_dtype)s->type);
 	const size_t n_scores = s->block_samples * s->kv * s->block_rows * s->steps;
@@ -93,51 +47,25 @@ static struct room room_of(const struct mu_op *op, const struct sizes *s, char *
 	const size_t n_x = s->queries + 2 * s->keys;
 	struct room r = {.nbytes = 0};
 
-	r.x = reserve(scratch, &r.nbytes, n_x * width);
-	r.y = reserve(scratch, &r.nbytes, s->queries * width);
-	r.scores = reserve(scratch, &r.nbytes, n_scores * sizeof(float));
-	r.weights = half ? reserve(scratch, &r.nbytes, n_scores * width) : r.scores;
+	r.x = mu_cuda_room(scratch, &r.nbytes, n_x * width);
+	r.y = mu_cuda_room(scratch, &r.nbytes, s->queries * width);
+	r.scores = mu_cuda_room(scratch, &r.nbytes, n_scores * sizeof(float));
+	r.weights = half ? mu_cuda_room(scratch, &r.nbytes, n_scores * width) : r.scores;
 	if (!train)
 		return r;
-	r.dx = reserve(scratch, &r.nbytes, n_x * sizeof(float));
-	r.grads = reserve(scratch, &r.nbytes, n_scores * sizeof(float));
-	r.slopes = half ? reserve(scratch, &r.nbytes, n_scores * width) : r.grads;
+	r.dx = mu_cuda_room(scratch, &r.nbytes, n_x * sizeof(float));
+	r.grads = mu_cuda_room(scratch, &r.nbytes, n_scores * sizeof(float));
+	r.slopes = half ? mu_cuda_room(scratch, &r.nbytes, n_scores * width) : r.grads;
 	return r;
-}
-
-/* Cosines and sines, which do not change. */
-static enum mu_status upload_angles(struct cuda_device *d, struct mu_op *op)
-{
-	enum mu_status st = MU_OK;
-	const struct sizes s = sizes_of(op);
-	const double base = (double)((const struct mu_attention *)op->attr)->rotary;
-	struct attention *own = op->impl;
-	const size_t half = s.d / 2, n = 2 * s.steps * half;
-	float *angles = NULL;
-
-	MU_TRY(MU_ALLOC(angles, n, "angles of steps"));
-	for (size_t i = 0; i < s.steps * half; i++) {
-		const double angle = (double)(i / half) *
-				     pow(base, -2.0 * (double)(i % half) / (double)s.d);
-
-		angles[2 * i] = (float)cos(angle);
-		angles[2 * i + 1] = (float)sin(angle);
-	}
-	MU_TRY(mu_cuda_reserve(d, &own->angles, n * sizeof *angles, "angles of steps"));
-	MU_TRY(mu_cuda_copy(d, (void *)(uintptr_t)own->angles, angles, n * sizeof *angles));
-	MU_TRY(mu_cuda_finish(d));
-out:
-	mu_free(angles);
-	return st;
 }
 
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const struct sizes s = sizes_of(op);
+	const struct attention_sizes s = mu_cuda_attention_sizes(op);
 
 	op->scratch_nbytes = room_of(op, &s, NULL).nbytes;
-	if (drops(op))
+	if (mu_cuda_attention_drops(op))
 		op->workspace_nbytes = (s.n + 1) * sizeof(uint32_t);
 	if (s.queries + 2 * s.keys > UINT32_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
@@ -148,7 +76,8 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	if (!op->impl)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
 	if (((const struct mu_attention *)op->attr)->rotary > 0)
-		MU_TRY(upload_angles(d, op));
+		MU_TRY(mu_cuda_upload_angles(d, op));
+	MU_TRY(mu_cuda_plan_fused(d, op));
 out:
 	return st;
 }
@@ -157,46 +86,10 @@ static void release(struct cuda_device *d, struct mu_op *op)
 {
 	const struct attention *own = op->impl;
 
+	mu_cuda_release_fused(d, own->fused);
 	if (own->angles && d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
 		d->api.cuMemFree(own->angles);
 	free(op->impl);
-}
-
-/* ---- heads ---- */
-
-static struct cuda_heads heads_of(const struct mu_op *op, const struct sizes *s)
-{
-	return (struct cuda_heads){
-		.from_type = s->type,
-		.to_type = s->type,
-		.last = op->inputs[0]->layout != NULL,
-		.samples = s->n,
-		.steps = s->steps,
-		.heads = s->heads,
-		.d = s->d,
-		.n = s->queries,
-	};
-}
-
-/* Of the input, which has keys and values, too. */
-static struct cuda_heads input_heads_of(const struct mu_op *op, const struct sizes *s)
-{
-	struct cuda_heads h = heads_of(op, s);
-
-	h.kv = s->kv;
-	h.n = s->queries + 2 * s->keys;
-	h.angles = (const float *)(uintptr_t)((const struct attention *)op->impl)->angles;
-	return h;
-}
-
-static enum mu_status split_input(struct cuda_device *d, const struct mu_op *op,
-				  const struct sizes *s, const struct room *r)
-{
-	struct cuda_heads args = input_heads_of(op, s);
-
-	args.from = op->inputs[0]->data;
-	args.to = r->x;
-	return mu_cuda_eights(d, CUDA_split_heads, args.n, &args);
 }
 
 /* ---- blocks of queries ---- */
@@ -208,7 +101,7 @@ struct block {
 };
 
 /* The last rows come first: they see all keys, whose gradients they set and the others add to. */
-static bool next_block(const struct mu_op *op, const struct sizes *s, struct block *b)
+static bool next_block(const struct mu_op *op, const struct attention_sizes *s, struct block *b)
 {
 	size_t last;
 
@@ -232,17 +125,17 @@ static bool next_block(const struct mu_op *op, const struct sizes *s, struct blo
 
 /* Matrices of a block: of its queries, which begin at `queries` of all samples, or of their keys
  * or values; and of scores. */
-static struct cuda_matrices rows_at(void *queries, size_t width, const struct sizes *s,
+static struct cuda_matrices rows_at(void *queries, size_t width, const struct attention_sizes *s,
 				    const struct block *b)
 {
 	const size_t step = s->rows * s->d;
 
-	return (struct cuda_matrices){
-		(char *)queries + (b->sample * s->kv * step + b->row * s->d) * width, s->d, step,
-		false};
+	return (struct cuda_matrices){(char *)queries +
+					      (b->sample * s->kv * step + b->row * s->d) * width,
+				      s->d, step, false};
 }
 
-static struct cuda_matrices keys_at(void *keys, size_t width, const struct sizes *s,
+static struct cuda_matrices keys_at(void *keys, size_t width, const struct attention_sizes *s,
 				    const struct block *b)
 {
 	const size_t step = s->steps * s->d;
@@ -262,15 +155,16 @@ static struct cuda_matrices transposed(struct cuda_matrices m)
 	return m;
 }
 
-static struct cuda_products products_of(const struct sizes *s, const struct block *b, int c_type)
+static struct cuda_products products_of(const struct attention_sizes *s, const struct block *b,
+					int c_type)
 {
 	return (struct cuda_products){
 		.count = b->n * s->kv, .type = s->type, .c_type = c_type, .factor = 1};
 }
 
 /* a (rows, d) times b (keys, d) transposed, into scores. */
-static enum mu_status score(struct cuda_device *d, const struct sizes *s, const struct block *b,
-			    struct cuda_products p)
+static enum mu_status score(struct cuda_device *d, const struct attention_sizes *s,
+			    const struct block *b, struct cuda_products p)
 {
 	p.b = transposed(p.b);
 	p.rows = b->rows;
@@ -279,7 +173,7 @@ static enum mu_status score(struct cuda_device *d, const struct sizes *s, const 
 	return mu_cuda_multiply_many(d, &p);
 }
 
-static float scale_of(const struct sizes *s)
+static float scale_of(const struct attention_sizes *s)
 {
 	return (float)(1 / sqrt((double)s->d));
 }
@@ -290,14 +184,14 @@ struct parts {
 	struct cuda_attend args;
 };
 
-static struct parts parts_of(const struct mu_op *op, const struct sizes *s, const struct room *r,
-			     const struct block *b)
+static struct parts parts_of(const struct mu_op *op, const struct attention_sizes *s,
+			     const struct room *r, const struct block *b)
 {
 	const size_t width = mu_dtype_bytes((enum mu_dtype)s->type);
 	const struct mu_attention *a = op->attr;
 	const struct mu_batch *batch = op->batch;
 	const uint32_t *draws = op->workspace;
-	const bool has_ids = drops(op) && (batch->device_draws || batch->ids);
+	const bool has_ids = mu_cuda_attention_drops(op) && (batch->device_draws || batch->ids);
 
 	return (struct parts){
 		.q = rows_at(r->x, width, s, b),
@@ -323,7 +217,7 @@ static struct parts parts_of(const struct mu_op *op, const struct sizes *s, cons
 			 .element = (uint64_t)op->index << ELEMENT_BITS,
 			 .epoch = batch->epoch,
 			 .purpose = MU_RANDOM_DROPOUT,
-			 .p = drops(op) ? a->dropout : 0,
+			 .p = mu_cuda_attention_drops(op) ? a->dropout : 0,
 			 .n = b->n * b->rows * s->kv},
 	};
 }
@@ -337,7 +231,7 @@ static enum mu_status keep_draws(struct cuda_device *d, const struct mu_op *op)
 	const struct mu_batch *b = op->batch;
 	uint32_t *draws = op->workspace;
 
-	if (!drops(op) || (!b->ids && !b->device_draws))
+	if (!mu_cuda_attention_drops(op) || (!b->ids && !b->device_draws))
 		return MU_OK;
 	if (b->device_draws)
 		return mu_cuda_copy(d, draws, b->device_draws,
@@ -346,7 +240,7 @@ static enum mu_status keep_draws(struct cuda_device *d, const struct mu_op *op)
 }
 
 static enum mu_status attend_block(struct cuda_device *d, const struct mu_op *op,
-				   const struct sizes *s, const struct room *r,
+				   const struct attention_sizes *s, const struct room *r,
 				   const struct block *b)
 {
 	enum mu_status st = MU_OK;
@@ -374,17 +268,16 @@ out:
 static enum mu_status restore(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const struct sizes s = sizes_of(op);
+	const struct attention_sizes s = mu_cuda_attention_sizes(op);
 	const struct room r = room_of(op, &s, op->scratch);
-	struct cuda_heads output = heads_of(op, &s);
 	struct block b = {.n = 0};
 
-	MU_TRY(split_input(d, op, &s, &r));
+	if (((const struct attention *)op->impl)->fused)
+		return mu_cuda_fused_forward(d, op);
+	MU_TRY(mu_cuda_split_input(d, op, r.x));
 	while (next_block(op, &s, &b))
 		MU_TRY(attend_block(d, op, &s, &r, &b));
-	output.from = r.y;
-	output.to = op->outputs[0]->data;
-	MU_TRY(mu_cuda_eights(d, CUDA_join_heads, output.n, &output));
+	MU_TRY(mu_cuda_join_output(d, op, r.y));
 out:
 	return st;
 }
@@ -402,7 +295,7 @@ out:
 /* ---- backward ---- */
 
 /* Gradients of a block's queries, and its part of those of keys and values. */
-static enum mu_status backward_products(struct cuda_device *d, const struct sizes *s,
+static enum mu_status backward_products(struct cuda_device *d, const struct attention_sizes *s,
 					const struct room *r, const struct block *b,
 					const struct parts *of)
 {
@@ -435,7 +328,7 @@ out:
 }
 
 static enum mu_status backward_block(struct cuda_device *d, const struct mu_op *op,
-				     const struct sizes *s, const struct room *r,
+				     const struct attention_sizes *s, const struct room *r,
 				     const struct block *b)
 {
 	enum mu_status st = MU_OK;
@@ -460,23 +353,19 @@ out:
 static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const struct sizes s = sizes_of(op);
+	const struct attention_sizes s = mu_cuda_attention_sizes(op);
 	const struct room r = room_of(op, &s, op->scratch);
-	struct cuda_heads output = heads_of(op, &s), input = input_heads_of(op, &s);
 	struct block b = {.n = 0};
 
 	if (!op->inputs[0]->needs_grad)
 		goto out;
-	MU_TRY(split_input(d, op, &s, &r));
-	output.from = op->outputs[0]->grad;
-	output.to = r.y;
-	MU_TRY(mu_cuda_eights(d, CUDA_split_heads, output.n, &output));
+	if (((const struct attention *)op->impl)->fused)
+		return mu_cuda_fused_backward(d, op);
+	MU_TRY(mu_cuda_split_input(d, op, r.x));
+	MU_TRY(mu_cuda_split_output(d, op, r.y));
 	while (next_block(op, &s, &b))
 		MU_TRY(backward_block(d, op, &s, &r, &b));
-	input.from = r.dx;
-	input.from_type = CUDA_FLOAT32;
-	input.to = op->inputs[0]->grad;
-	MU_TRY(mu_cuda_eights(d, CUDA_join_heads, input.n, &input));
+	MU_TRY(mu_cuda_join_input(d, op, r.dx, CUDA_FLOAT32));
 out:
 	return st;
 }
