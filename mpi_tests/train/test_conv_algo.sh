@@ -75,6 +75,7 @@ train 1 $resnet --conv-algo gemm
 gemm=$(grep -oP '^convolutions gemm: .*; gemm does \K.*(?=, direct)' "$log")
 [ -n "$gemm" ] || ! grep -q '^device cpu:' "$log" || fail "gemm does nothing"
 train 1 $resnet --conv-algo tune --conv-table tuned
+expect '^--conv-algo tune: a step of 16 samples by auto takes'
 expect '^--conv-algo tune: a step of 16 samples by winograd takes'
 expect '^--conv-algo tune: wrote tuned: 22 convolutions'
 expect_none '^Epoch'

@@ -4,9 +4,9 @@
  * fastest of each layer are written to --conv-table. Gradients of data and of weights are measured
  * together, so engines of cuDNN's do one of them at a time, beside the best so far of the other.
  * Matrix products are not tried: their plain layouts would cost their neighbours more than they
- * save. Where convolutions sum their output for batch-norms, by the fixed rule only, the rule is
- * tried, too, and a convolution's forward counts with that of the batch-norm behind it. A table
- * that makes the whole step no faster than the fixed rule is not worth another rounding: then the
+ * save. The fixed rule is tried first, for some algorithms are only its own: a device's own
+ * gradients, or convolutions that sum their output for batch-norms, where a convolution's forward
+ * counts with that of the batch-norm behind it. A table that makes the whole step no faster than the fixed rule is not worth another rounding: then the
  * rule is written.
  */
 #include "engine/engine.h"
@@ -24,8 +24,8 @@ struct tuner {
 	/* The best so far, and what is tried, of the same layers. */
 	struct mu_convolution_choice *choices, *tried;
 	size_t n_choices, *layers;
-	float *labels;
-	bool sums; /* by the fixed rule convolutions make those of batch-norms */
+	float *labels, *samples; /* random; labels are of the first class */
+	bool sums;               /* by the fixed rule convolutions make those of batch-norms */
 };
 
 static enum mu_status run_steps(struct tuner *t, struct mu_plan *plan)
@@ -56,12 +56,27 @@ static enum mu_status plan_choices(struct tuner *t, struct mu_convolution_choice
 			       NULL);
 }
 
-/* Random samples of the first class, in the memory of the run's own plan where that is enough. */
-static enum mu_status measure(struct tuner *t, struct mu_plan *plan)
+/* Once for all plans, which takes longer than their steps. */
+static enum mu_status draw_samples(struct tuner *t)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_engine *e = t->engine;
 	const struct mu_random key = {.purpose = MU_RANDOM_SYNTHETIC};
+	const size_t n = e->devices.of[0].batch * mu_input_sample(e->train, 0);
+
+	if (e->network->reads_sequences)
+		return MU_OK;
+	MU_TRY(MU_ALLOC(t->samples, n, "samples"));
+	mu_random_normals(&key, 0, n, t->samples);
+out:
+	return st;
+}
+
+/* In the memory of the run's own plan where that is enough. */
+static enum mu_status measure(struct tuner *t, struct mu_plan *plan)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_engine *e = t->engine;
 	size_t batch = e->devices.of[0].batch;
 	float *weights = NULL, *gradients = NULL;
 	struct mu_batch *b;
@@ -69,14 +84,14 @@ static enum mu_status measure(struct tuner *t, struct mu_plan *plan)
 	MU_TRY(mu_plan_allocate_in(plan, e->plan));
 	MU_TRY(MU_ALLOC(weights, mu_plan_n(plan), "weights"));
 	MU_TRY(MU_ALLOC(gradients, mu_plan_n(plan), "gradients"));
-	MU_TRY(mu_plan_init_weights(plan, "default", 0, weights));
+	MU_TRY(mu_plan_init_weights(plan, "uniform", 0, weights));
 	MU_TRY(mu_plan_bind(plan, weights, gradients));
 	b = mu_plan_batch(plan);
 	b->count = batch;
 	b->labels = t->labels;
-	if (!e->network->reads_sequences)
-		mu_random_normals(&key, 0, batch * mu_input_sample(e->train, 0),
-				  mu_plan_input(plan));
+	if (t->samples)
+		memcpy(mu_plan_input(plan), t->samples,
+		       batch * mu_input_sample(e->train, 0) * sizeof *t->samples);
 	MU_TRY(run_steps(t, plan));
 out:
 	mu_free(weights);
@@ -191,7 +206,9 @@ static enum mu_status try_phases(struct tuner *t, enum mu_convolution_algorithm 
 		keep_best(t, plan, i, algorithm, phases);
 	mu_log_info("--conv-algo tune: a step of %zu samples by %s%s takes %.4f s",
 		    t->engine->devices.of[0].batch, mu_convolution_algorithm_name(algorithm),
-		    phases == ALL ? "" : phases == WEIGHTS ? " for weights" : " but for weights",
+		    phases == ALL       ? ""
+		    : phases == WEIGHTS ? " for weights"
+					: " but for weights",
 		    seconds_of(t));
 out:
 	mu_plan_free(plan);
@@ -276,9 +293,8 @@ enum mu_status mu_train_tune(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = e->conf;
-	struct tuner t = {.engine = e,
-			  .device = &e->devices.of[0].device,
-			  .n = mu_plan_layers(e->plan)};
+	struct tuner t = {
+		.engine = e, .device = &e->devices.of[0].device, .n = mu_plan_layers(e->plan)};
 	const struct engine_conv_net net = {
 		.name = v->network_name, .shape = e->train->shape, .path = v->conv_table};
 
@@ -288,8 +304,7 @@ enum mu_status mu_train_tune(struct mu_engine *e)
 				      "--time-block and --model-parallel-ranks");
 	MU_TRY(MU_ALLOC(t.times, t.n, "times of the layers"));
 	MU_TRY(MU_ALLOC(t.best, t.n, "times of the layers"));
-	MU_TRY(MU_ALLOC(t.labels, e->devices.of[0].batch * mu_net_labels(e->net),
-			"labels"));
+	MU_TRY(MU_ALLOC(t.labels, e->devices.of[0].batch * mu_net_labels(e->net), "labels"));
 	MU_TRY(list_layers(&t));
 	if (t.n_choices == 0)
 		MU_FAIL(MU_ERR_USAGE,
@@ -297,8 +312,8 @@ enum mu_status mu_train_tune(struct mu_engine *e)
 			"are several algorithms for",
 			v->network_name, t.device->ops->name);
 	t.sums = makes_sums(e->plan);
-	if (t.sums)
-		MU_TRY(try_algorithm(&t, MU_CONVOLUTION_AUTO));
+	MU_TRY(draw_samples(&t));
+	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_AUTO));
 	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_DIRECT));
 	MU_TRY(try_algorithm(&t, MU_CONVOLUTION_WINOGRAD));
 	MU_TRY(try_engines(&t));
@@ -315,5 +330,6 @@ out:
 	mu_free(t.tried);
 	mu_free(t.layers);
 	mu_free(t.labels);
+	mu_free(t.samples);
 	return st;
 }
