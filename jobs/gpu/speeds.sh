@@ -109,22 +109,35 @@ speeds() {
 	[ $bad = 0 ]
 }
 
-# The first configuration by the table that --conv-algo tune makes of it, in the time that the other parts have left.
-tuned() {
-	local network dtype batch steps options gmac st table=$out/convolutions.txt
-	needs_gpu || return 77
-	[ "$(left)" -ge $((40 * scale)) ] || { echo "no time is left for it" && return 77; }
-	read -r network dtype batch steps options < <(configurations)
-	# shellcheck disable=SC2086 # words
-	ours limited 100 "$tree/trainer" $options --dtype "$dtype" --batch-size "$batch" --gpus 0 --benchmark 1 \
-		--conv-algo tune --conv-table "$table" >"$out/tune.log" 2>&1
+# tune NETWORK DTYPE BATCH STEPS OPTION...: a configuration by the table that --conv-algo tune makes of it.
+tune() {
+	local network=$1 dtype=$2 batch=$3 steps=$4 gmac st table=$out/convolutions-$1.txt
+	shift 4
+	ours limited 70 "$tree/trainer" "$@" --dtype "$dtype" --batch-size "$batch" --gpus 0 --benchmark 1 \
+		--conv-algo tune --conv-table "$table" >"$work/tune.log" 2>&1
 	st=$?
-	sed -n 's/.*--conv-algo tune: \(by the fixed rule.*\)/\1/p' "$out/tune.log"
-	[ $st = 0 ] || { tail -n 1 "$out/tune.log" && return $st; }
-	# shellcheck disable=SC2086 # words
-	gmac=$(gmac_of $options)
-	# shellcheck disable=SC2086 # words
-	speed device+tuned "$network" "$dtype" "$batch" "$steps" $options --conv-table "$table"
+	cat "$work/tune.log" >>"$out/tune.log"
+	echo "$network: $(sed -n 's/.*--conv-algo tune: \(by the fixed rule.*\)/\1/p' "$work/tune.log")"
+	[ $st = 0 ] || { tail -n 1 "$work/tune.log" && return $st; }
+	gmac=$(gmac_of "$@")
+	speed device+tuned "$network" "$dtype" "$batch" "$steps" "$@" --conv-table "$table"
+}
+
+# Each network in float16, in the time that the other parts have left.
+tuned() {
+	local network dtype batch steps options done='' st=0
+	needs_gpu || return 77
+	while read -r network dtype batch steps options; do
+		case $dtype,$done in
+		float16,*" $network "*) continue ;;
+		float16,*) done="$done $network " ;;
+		*) continue ;;
+		esac
+		[ "$(left)" -ge $((30 * scale)) ] || { echo "$network: no time is left for it;" && continue; }
+		# shellcheck disable=SC2086 # words
+		tune "$network" "$dtype" "$batch" "$steps" $options || st=$?
+	done < <(configurations)
+	return $st
 }
 
 peer() {
