@@ -4,7 +4,7 @@
  * Steps that are recorded and given again (mu_plan_set_recorded) are those that are given operation
  * by operation: with samples, labels and weights that change, and with what a recording holds:
  * counted samples, smoothing, the loss scale; and after mu_plan_bind. With networks whose
- * convolutions, norms and dropout are captured, too, in all types.
+ * convolutions, norms, LSTMs and dropout are captured, too, in all types.
  */
 #include <string.h>
 
@@ -14,24 +14,34 @@
 
 #include "../lib/check.h"
 
-enum { BATCH = 5, CLASSES = 10, STEPS = 18, FEW_FROM = 9, FEW_TO = 15 };
+enum { BATCH = 5, CLASSES = 10, STEPS = 18, FEW_FROM = 9, FEW_TO = 15, WORDS = 6 };
 
-/* few: the steps FEW_FROM to FEW_TO alone, where smoothing and the loss scale change. */
+#define LSTM \
+	{ \
+		.network = "lstm", .shape = {1, WORDS, 1}, .classes = CLASSES, .num_layers = 2, \
+		.hidden = 8, .embed = 8, .dropout_given = true, .dropout = 0.25f \
+	}
+
+/* few: the steps FEW_FROM to FEW_TO alone, where smoothing and the loss scale change. words: the
+ * input is numbers of words, and each has a label. */
 static const struct one {
 	struct mu_net_config config;
 	enum mu_dtype dtype;
-	bool few;
+	bool few, words;
 } nets[] = {
-	{{.network = "mlp", .shape = {1, 6, 6}, .classes = CLASSES}, MU_FLOAT32, false},
+	{{.network = "mlp", .shape = {1, 6, 6}, .classes = CLASSES}, MU_FLOAT32, false, false},
 	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
 	 MU_FLOAT32,
-	 true},
+	 true,
+	 false},
 	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
 	 MU_FLOAT16,
-	 true},
+	 true,
+	 false},
 	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
 	 MU_BFLOAT16,
-	 true},
+	 true,
+	 false},
 	{{.network = "vit-tiny",
 	  .shape = {3, 16, 16},
 	  .classes = CLASSES,
@@ -41,7 +51,10 @@ static const struct one {
 	  .dropout_given = true,
 	  .dropout = 0.25f},
 	 MU_FLOAT32,
-	 true},
+	 true,
+	 false},
+	{LSTM, MU_FLOAT32, true, true},
+	{LSTM, MU_FLOAT16, true, true},
 };
 
 struct model {
@@ -53,7 +66,7 @@ struct pair {
 	struct mu_device device;
 	struct mu_net *net;
 	struct model models[2]; /* the first as it is, the second recorded */
-	size_t n, sample; /* elements of all weights, of an image */
+	size_t n, sample;       /* elements of all weights, of an image */
 };
 
 static bool start(struct pair *p, const struct one *one)
@@ -83,7 +96,8 @@ static bool start(struct pair *p, const struct one *one)
 	if (mu_plan_set_recorded(p->models[1].plan, 1) != MU_OK)
 		return false;
 	mu_plan_count_pieces(p->models[1].plan, &recorded, &alone);
-	return CHECK(recorded > 2 && alone == 1); /* the softmax's forward */
+	/* the forward of the softmax, and of an embedding */
+	return CHECK(recorded > 2 && alone == (one->words ? 2 : 1));
 }
 
 static void stop(struct pair *p)
@@ -98,13 +112,15 @@ static void stop(struct pair *p)
 	mu_device_close(&p->device);
 }
 
-static void step(struct model *m, const struct mu_batch *batch, size_t number, size_t sample)
+static void step(struct model *m, const struct mu_batch *batch, size_t number, size_t sample,
+		 bool words)
 {
 	struct mu_plan *plan = m->plan;
 	size_t layer = mu_plan_layers(plan), left = layer;
 
 	for (size_t i = 0; i < BATCH * sample; i++)
-		mu_plan_input(plan)[i] = (float)((i * 7 + number * 3) % 11) / 11;
+		mu_plan_input(plan)[i] = words ? (float)((i * 7 + number * 3) % CLASSES)
+					       : (float)((i * 7 + number * 3) % 11) / 11;
 	*mu_plan_batch(plan) = *batch;
 	for (size_t l = 0; l < mu_plan_layers(plan); l++)
 		CHECK(mu_plan_forward(plan, l) == MU_OK);
@@ -128,7 +144,7 @@ static void rebind(struct model *m)
 /* What changes stays so for some steps, of which the later ones are recorded. */
 static void test_steps(struct pair *p, const struct one *one)
 {
-	float labels[BATCH];
+	float labels[BATCH * WORDS];
 	uint32_t ids[BATCH];
 	size_t recorded, alone;
 
@@ -143,10 +159,10 @@ static void test_steps(struct pair *p, const struct one *one)
 			.ids = ids,
 		};
 
-		for (size_t i = 0; i < BATCH; i++) {
+		for (size_t i = 0; i < BATCH * WORDS; i++)
 			labels[i] = (float)((i + s) % CLASSES);
+		for (size_t i = 0; i < BATCH; i++)
 			ids[i] = (uint32_t)(100 * s + i);
-		}
 		for (int i = 0; i < 2; i++) {
 			struct model *m = &p->models[i];
 
@@ -154,7 +170,7 @@ static void test_steps(struct pair *p, const struct one *one)
 				m->weights[k] -= (one->few ? 1e-4f : 0.125f) * m->gradients[k];
 			if (s == 15)
 				rebind(m);
-			step(m, &batch, s, p->sample);
+			step(m, &batch, s, p->sample, one->words);
 		}
 		if (!CHECK(mu_plan_batch(p->models[0].plan)->loss ==
 			   mu_plan_batch(p->models[1].plan)->loss) ||
@@ -165,7 +181,8 @@ static void test_steps(struct pair *p, const struct one *one)
 		}
 	}
 	mu_plan_count_pieces(p->models[1].plan, &recorded, &alone);
-	CHECK(alone == 1); /* what cannot be captured is run directly from then on */
+	/* what cannot be captured is run directly from then on */
+	CHECK(alone == (one->words ? 2 : 1));
 }
 
 int main(void)

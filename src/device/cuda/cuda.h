@@ -304,8 +304,7 @@ enum cuda_inputs {
  * A kind of operation. It works on a view of the net's operation whose inputs have the layout that
  * it needs. ref's plan checks its shapes; workspace_nbytes and scratch_nbytes are 0 when plan is
  * called. restore: only if it is less work than forward. release frees op->impl. host_forward,
- * host_backward: the host does part of the work, or a library whose calls cannot be captured in a
- * CUDA graph.
+ * host_backward: the host does part of the work.
  */
 struct cuda_kind {
 	const struct mu_ref_kind *like;

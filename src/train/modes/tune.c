@@ -6,8 +6,8 @@
  * Matrix products are not tried: their plain layouts would cost their neighbours more than they
  * save. The fixed rule is tried first, for some algorithms are only its own: a device's own
  * gradients, or convolutions that sum their output for batch-norms, where a convolution's forward
- * counts with that of the batch-norm behind it. A table that makes the whole step no faster than the fixed rule is not worth another rounding: then the
- * rule is written.
+ * counts with that of the batch-norm behind it. A table that makes the whole step no faster than
+ * the fixed rule is not worth another rounding: then the rule is written.
  */
 #include "engine/engine.h"
 #include "modes.h"

@@ -396,8 +396,6 @@ out:
 
 const struct cuda_kind mu_cuda_lstm = {
 	.like = &mu_ref_lstm,
-	.host_forward = true,
-	.host_backward = true,
 	.inputs = CUDA_INPUTS_OF_DTYPE,
 	.plan = plan,
 	.forward = forward,
