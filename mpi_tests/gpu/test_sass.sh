@@ -8,7 +8,7 @@ set -u
 
 # Kernel, most registers (blocks of 256 threads on a processor: 4 with 64, 3 with 80; norm.c counts on them), wide loads
 # in flight at least, narrow loads in its loops at most: none, or the
-# eight bits of a ReLU, a byte for each 48 bytes.
+# eight bits of a ReLU, a byte for each 48 bytes; wide loads in flight at least where the last block adds lanes.
 hot="
 normalize_float16 64 4
 normalize_bfloat16 64 4
@@ -16,10 +16,10 @@ normalize_backward_float16 80 4
 normalize_backward_bfloat16 80 4
 value_sums_float16 64 4
 value_sums_bfloat16 64 4
-gradient_sums_float16 80 4
-gradient_sums_bfloat16 80 4
-joined_sums_float16 80 6 3
-joined_sums_bfloat16 80 6 3
+gradient_sums_float16 80 4 0 8
+gradient_sums_bfloat16 80 4 0 8
+joined_sums_float16 80 6 3 8
+joined_sums_bfloat16 80 6 3 8
 pool_float16 64 1
 pool_bfloat16 64 1
 pool_backward_float16 64 1
@@ -49,7 +49,7 @@ cuobjdump -res-usage -arch sm_90 "$fatbin" >usage 2>&1 || fail "cuobjdump -res-u
 awk '$1 == "Function" { name = $2; sub(":", "", name) }
 	$1 ~ /^REG:/ { split($1, r, ":"); split($2, s, ":"); print name, r[2], s[2] }' usage | sort >registers
 LC_ALL=C awk -f "$SRCDIR/mpi_tests/gpu/sass.awk" sass | sort | join registers - >counts
-echo "kernel registers stack loads wide narrow at-once local"
+echo "kernel registers stack loads wide narrow at-once local past"
 cat counts
 [ "$(wc -l <counts)" -gt 20 ] || fail "only $(wc -l <counts) kernels"
 
@@ -58,14 +58,15 @@ awk '$3 + $8 > 0' counts >stacks
 [ ! -s stacks ] || fail "local memory in $(cut -d' ' -f1 stacks | tr '\n' ' ')"
 
 part "hot kernels"
-while read -r kernel most least bytes; do
+while read -r kernel most least bytes lanes; do
 	[ -n "$kernel" ] || continue
-	if ! read -r _ registers _ _ _ narrow at_once _ < <(grep "^$kernel " counts); then
+	if ! read -r _ registers _ _ _ narrow at_once _ past < <(grep "^$kernel " counts); then
 		fail "no kernel $kernel"
 		continue
 	fi
 	[ "$registers" -le "$most" ] || fail "$kernel: $registers registers, more than $most"
 	[ "$at_once" -ge "$least" ] || fail "$kernel: $at_once wide loads at once, fewer than $least"
 	[ "$narrow" -le "${bytes:-0}" ] || fail "$kernel: $narrow loads of less than 16 bytes in its loop"
+	[ "$past" -ge "${lanes:-0}" ] || fail "$kernel: $past wide loads of lanes at once, fewer than $lanes"
 done <<<"$hot"
 finish

@@ -202,6 +202,17 @@ void block_barrier(const char *file, int line)
 	wait_at(0, file, line);
 }
 
+void block_fence(void)
+{
+	static char fence;
+
+	if (__tsan_acquire)
+		__tsan_acquire(&fence);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__tsan_release)
+		__tsan_release(&fence);
+}
+
 unsigned long long block_exchange(unsigned lanes, unsigned long long value, unsigned from,
 				  const char *file, int line)
 {
@@ -359,12 +370,16 @@ static void *run_job(void *p)
 
 void block_launch(void (*kernel)(const void *), const void *args, unsigned blocks, unsigned threads)
 {
+	static unsigned launches;
+	const bool backwards = launches++ % 2;
 	struct job *jobs = calloc(blocks, sizeof *jobs);
 
 	if (!jobs || (__tsan_create_fiber && blocks > BLOCK_MAX_RACING))
 		abort();
 	for (unsigned b = 0; b < blocks; b++) {
-		jobs[b] = (struct job){kernel, args, b, blocks, threads, 0};
+		const unsigned number = backwards ? blocks - 1 - b : b;
+
+		jobs[b] = (struct job){kernel, args, number, blocks, threads, 0};
 		if (!__tsan_create_fiber)
 			run_job(&jobs[b]);
 		else if (pthread_create(&jobs[b].thread, NULL, run_job, &jobs[b]) != 0)

@@ -35,7 +35,7 @@ using std::min;
 #define gridDim block_grid()
 #define __syncthreads() block_barrier(__FILE__, __LINE__)
 #define __syncwarp(...) ((void)block_exchange(~0u, 0, 0, __FILE__, __LINE__))
-#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define __threadfence() block_fence()
 
 /* ---- vectors, aligned as CUDA's ---- */
 
@@ -167,6 +167,15 @@ template <typename T, typename U> static inline T atomicOr(T *p, U v)
 template <typename T, typename U> static inline T atomicExch(T *p, U v)
 {
 	return __atomic_exchange_n(p, (T)v, __ATOMIC_RELAXED);
+}
+static inline unsigned atomicInc(unsigned *p, unsigned most)
+{
+	unsigned before = __atomic_load_n(p, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(p, &before, before >= most ? 0 : before + 1, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return before;
 }
 template <typename T, typename U> static inline T atomicMax(T *p, U v)
 {

@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of batch-norm's kernels and of sums over channels: see rig.h. */
+/* Cases of batch-norm's kernels and of partial sums over channels: see rig.h. */
 #include "rig.h"
 
 enum { LANES = 5 };
-
-/* The sum of a channel's partial sums. */
-static double lanes_of(const float *sums, const struct variant *v, size_t c)
-{
-	double sum = 0;
-
-	for (size_t l = 0; l < LANES; l++)
-		sum += (double)sums[l * v->channels + c];
-	return sum;
-}
 
 /* Element k of channel c of (samples, channels, area). */
 static size_t place(const struct variant *v, size_t c, size_t k)
@@ -50,105 +40,6 @@ static void keep_off_zero(const struct variant *v, void *x, const struct cuda_no
 
 		if (fabs(normalized(&b[c], at)) < 1e-4)
 			rig_set(x, v->type, i, at + 0.25);
-	}
-}
-
-/* Groups of eight channels. */
-static size_t groups_of(const struct variant *v)
-{
-	return (v->channels + 7) / 8;
-}
-
-static struct cuda_lanes lanes_for(const struct variant *v, unsigned seed)
-{
-	return (struct cuda_lanes){rig_floats(LANES * v->channels, seed),
-				   rig_floats(LANES * v->channels, seed + 1), LANES, v->channels};
-}
-
-void test_channel_sums(const struct variant *v)
-{
-	struct cuda_channel_sums a = {.adds = v->odd, .n = groups_of(v)};
-	const float *was;
-
-	if (rig_is_long(v))
-		return;
-	a.out = rig_floats(v->channels, 31);
-	was = rig_copy(a.out, CUDA_FLOAT32, v->channels);
-	a.of = lanes_for(v, 32);
-	RUN_ROWS(channel_sums, v, &a);
-	for (size_t c = 0; c < v->channels; c++)
-		rig_expect(a.out, CUDA_FLOAT32, c,
-			   (v->odd ? (double)was[c] : 0) + lanes_of(a.of.first, v, c));
-}
-
-/* Lanes are sums of differences from a channel's first value, or of values, and of squares. */
-void test_statistics(const struct variant *v)
-{
-	const double m = (double)(v->samples * v->area);
-	struct cuda_statistics a = {
-		.type = v->type, .share = 1 / m, .area = v->odd ? 1 : v->area, .n = groups_of(v)};
-	float *result = rig_floats(2, 0);
-	struct cuda_normals *b = &a.normals;
-
-	if (rig_is_long(v))
-		return;
-	a.x = v->type == CUDA_FLOAT16 ? NULL : rig_numbers(a.type, v->n, 34);
-	a.mean = rig_bytes(v->channels * sizeof(double), 0);
-	a.variance = rig_bytes(v->channels * sizeof(double), 0);
-	a.of = lanes_for(v, 35);
-	*b = (struct cuda_normals){.mean = a.mean,
-				   .variance = a.variance,
-				   .beta = rig_floats(v->channels, 40),
-				   .eps = 0.125f,
-				   .out = rig_bytes(v->channels * sizeof *b->out, 0)};
-	RUN_ROWS(statistics, v, &a);
-	for (size_t c = 0; c < v->channels; c++) {
-		const double d = lanes_of(a.of.first, v, c) / m;
-
-		result[0] = (float)a.mean[c];
-		result[1] = (float)a.variance[c];
-		rig_expect(result, CUDA_FLOAT32, 0,
-			   (a.x ? rig_at(a.x, a.type, c * a.area) : 0) + d);
-		rig_expect(result, CUDA_FLOAT32, 1,
-			   fmax(lanes_of(a.of.second, v, c) / m - d * d, 0));
-		rig_expect(&b->out[c].mean, CUDA_FLOAT32, 0, a.mean[c]);
-		rig_expect(&b->out[c].scale, CUDA_FLOAT32, 0, 1 / sqrt(a.variance[c] + 0.125));
-		rig_expect(&b->out[c].shift, CUDA_FLOAT32, 0, (double)b->beta[c]);
-	}
-}
-
-void test_normals(const struct variant *v)
-{
-	const size_t n = v->channels;
-	double *mean = rig_bytes(n * sizeof *mean, 0), *variance = rig_bytes(n * sizeof *mean, 0);
-	float *running_mean = rig_floats(n, 37), *running_variance = rig_floats(n, 38);
-	const float *gamma = rig_floats(n, 39), *beta = rig_floats(n, 40);
-	struct cuda_normal *out = rig_bytes(n * sizeof *out, 0);
-	struct cuda_normals a = {.gamma = v->type == CUDA_BFLOAT16 ? NULL : gamma,
-				 .beta = beta,
-				 .eps = 0.125f,
-				 .out = out,
-				 .n = n};
-
-	for (size_t c = 0; c < n; c++) {
-		running_variance[c] += 3;
-		mean[c] = 2 * (double)running_mean[c];
-		variance[c] = (double)running_variance[c] / 2;
-	}
-	if (v->odd)
-		a.running_mean = running_mean, a.running_variance = running_variance;
-	else
-		a.mean = mean, a.variance = variance;
-	RUN(normals, v, &a);
-	for (size_t c = 0; c < n; c++) {
-		const double m = v->odd ? (double)running_mean[c] : mean[c];
-		const double s = v->odd ? (double)running_variance[c] : variance[c];
-		const double inverse = 1 / sqrt(s + 0.125);
-
-		rig_expect(&out[c], CUDA_FLOAT32, 0, m);
-		rig_expect(&out[c], CUDA_FLOAT32, 1, inverse);
-		rig_expect(&out[c], CUDA_FLOAT32, 2, inverse * (a.gamma ? (double)gamma[c] : 1));
-		rig_expect(&out[c], CUDA_FLOAT32, 3, (double)beta[c]);
 	}
 }
 
@@ -278,38 +169,6 @@ void test_normalize_bfloat16(const struct variant *v)
 	normalize_sums_case(v, CUDA_BFLOAT16, KERNEL_normalize_bfloat16);
 }
 
-void test_normal_sums(const struct variant *v)
-{
-	const double m = (double)(v->samples * v->area);
-	struct cuda_normal_sums a = {
-		.fixed = v->type == CUDA_FLOAT16, .share = 1 / m, .count = 3, .n = groups_of(v)};
-	float **out[] = {&a.d_gamma, &a.d_beta, &a.d_mean, &a.d_variance};
-	double *mean, *variance;
-
-	if (rig_is_long(v))
-		return;
-	a.mean = mean = rig_bytes(v->channels * sizeof *mean, 0);
-	a.variance = variance = rig_bytes(v->channels * sizeof *mean, 0);
-	for (size_t c = 0; c < v->channels; c++)
-		mean[c] = (double)c, variance[c] = 2.5 * (double)c;
-	for (int k = 0; k < 4; k++)
-		*out[k] = rig_floats(v->channels, 46);
-	a.means = rig_floats(2 * v->channels, 47);
-	a.of = lanes_for(v, 48);
-	RUN_ROWS(normal_sums, v, &a);
-	for (size_t c = 0; c < v->channels; c++) {
-		const double sum = lanes_of(a.of.first, v, c);
-		const double product = lanes_of(a.of.second, v, c);
-
-		rig_expect(a.means, CUDA_FLOAT32, 2 * c, sum / m);
-		rig_expect(a.means, CUDA_FLOAT32, 2 * c + 1, product / m);
-		rig_expect(a.d_gamma, CUDA_FLOAT32, c, a.fixed ? 0 : product);
-		rig_expect(a.d_beta, CUDA_FLOAT32, c, sum);
-		rig_expect(a.d_mean, CUDA_FLOAT32, c, 3 * mean[c]);
-		rig_expect(a.d_variance, CUDA_FLOAT32, c, 3 * variance[c]);
-	}
-}
-
 static void backward_case(const struct variant *v, int type, int groups, enum kernel_id kernel)
 {
 	for (int last = groups; last < 2; last++) {
@@ -365,11 +224,67 @@ void test_normalize_backward_bfloat16(const struct variant *v)
 		backward_case(v, CUDA_BFLOAT16, 1, KERNEL_normalize_backward_bfloat16);
 }
 
+/* Groups of a block of a kernel of contiguous channels, of which the last chunk may have fewer;
+ * chunks of a row; and rows that the block of channel c adds at a time. */
+static size_t width_of(const struct variant *v)
+{
+	const size_t groups = v->channels / 8;
+
+	if (v->odd)
+		return groups < 4 ? 1 : groups < 32 ? groups / 2 : 16;
+	return groups < 32 ? groups : 32;
+}
+
+static size_t chunks_of(size_t channels, size_t width)
+{
+	return (channels / 8 + width - 1) / width;
+}
+
+static size_t together(size_t channels, size_t width, size_t c)
+{
+	const size_t left = width > 0 ? channels / 8 - c / 8 / width * width : 0;
+
+	return width == 0 ? 1 : 256 / (left < width ? left : width);
+}
+
+/* The last block of each chunk makes totals of its lanes: the same bits when the blocks run in the
+ * other order, with the counters that the first launch left. w: v of contiguous channels. */
+static void run_totals(enum kernel_id kernel, const struct variant *v, const struct variant *w,
+		       struct cuda_partial_sums *a)
+{
+	const size_t chunks = chunks_of(a->channels, a->width);
+	void *dy = (void *)(uintptr_t)a->dy; /* joined_sums may write there */
+	const void *was = rig_copy(dy, w->type, v->n);
+	const float *before = NULL;
+
+	a->ended = rig_bytes(chunks * sizeof *a->ended, 0);
+	for (int launch = 0; launch < 2; launch++) {
+		memcpy(dy, was, 2 * v->n);
+		a->totals = rig_totals(w);
+		rig_run_rows(kernel, v, a->n, a);
+		for (size_t k = 0; k < chunks; k++)
+			CHECK(a->ended[k] == 0);
+		if (before)
+			CHECK(memcmp(a->totals.means, before, 2 * a->channels * sizeof *before) ==
+			      0);
+		before = a->totals.means;
+		for (size_t c = 0; c < a->channels; c++) {
+			double first = 0, second = 0;
+
+			for (size_t l = 0; l < a->lanes; l++) {
+				first += (double)a->first[l * a->channels + c];
+				second += (double)a->second[l * a->channels + c];
+			}
+			rig_expect_totals(&a->totals, c, first, second);
+		}
+	}
+}
+
 /* A lane's sums over its samples: wide, of contiguous channels. */
 static void sums_case(const struct variant *v, int type, int of, int wide, enum kernel_id kernel)
 {
 	struct variant w = shaped(v, wide);
-	const size_t m = w.channels, together = wide ? 256 / (m / 8 < 256 ? m / 8 : 256) : 1;
+	const size_t m = w.channels, width = wide ? width_of(v) : 0;
 	const size_t lanes = w.samples < LANES || !v->odd ? 1 : LANES; /* 1: longer loops */
 	struct cuda_partial_sums a = {.of = of,
 				      .type = type,
@@ -377,18 +292,22 @@ static void sums_case(const struct variant *v, int type, int of, int wide, enum 
 				      .samples = w.samples,
 				      .channels = m,
 				      .area = w.area,
-				      .lanes = lanes};
+				      .lanes = lanes,
+				      .width = width};
 	void *x = rig_numbers(type, v->n, 54);
 
 	w.type = type;
-	a.n = lanes * (wide ? (m / 8 + 255) / 256 : m);
+	a.n = lanes * (wide ? chunks_of(m, width) : m);
 	a.x = x;
 	a.dy = rig_numbers(type, v->n, 55);
 	a.normals = normals_of(&w);
 	keep_off_zero(&w, x, a.normals, wide);
 	a.first = rig_floats(lanes * m, 56);
 	a.second = rig_floats(lanes * m, 57);
-	rig_run_rows(kernel, v, a.n, &a);
+	if (wide && of == CUDA_OF_GRADIENTS)
+		run_totals(kernel, v, &w, &a);
+	else
+		rig_run_rows(kernel, v, a.n, &a);
 	for (size_t i = 0; i < lanes * m; i++) {
 		const struct cuda_normal *b = &a.normals[i % m];
 		double first = 0, second = 0;
@@ -397,7 +316,7 @@ static void sums_case(const struct variant *v, int type, int of, int wide, enum 
 			const size_t at = place(&w, i % m, k), sample = k / w.area;
 			double d = rig_at(x, type, at), other = d;
 
-			if (sample / together % lanes != i / m)
+			if (sample / together(m, width, i % m) % lanes != i / m)
 				continue;
 			if (of == CUDA_OF_SPREAD)
 				other = d -= rig_at(x, type, place(&w, i % m, 0));
@@ -434,7 +353,7 @@ WIDE(gradient_sums_bfloat16, CUDA_BFLOAT16, CUDA_OF_GRADIENTS, CUDA_OF_GRADIENTS
 static void joined_case(const struct variant *v, int type, enum kernel_id kernel)
 {
 	struct variant w = shaped(v, 1);
-	const size_t m = w.channels, together = 256 / (m / 8);
+	const size_t m = w.channels, width = width_of(v);
 	const size_t lanes = w.samples < LANES ? 1 : LANES;
 	const struct cuda_normal *normals = normals_of(&w);
 	void *dy = rig_numbers(type, v->n, 62);
@@ -453,13 +372,15 @@ static void joined_case(const struct variant *v, int type, enum kernel_id kernel
 				      .channels = m,
 				      .area = 1,
 				      .lanes = lanes,
-				      .n = lanes};
+				      .width = width,
+				      .n = lanes * chunks_of(m, width)};
 
+	w.type = type;
 	for (size_t i = 0; i < v->n; i++)
 		on[i / 8] |= (uint8_t)((i * 7 + i / 5) % 3 > 0) << i % 8;
 	a.first = rig_floats(lanes * m, 65);
 	a.second = rig_floats(lanes * m, 66);
-	rig_run_rows(kernel, v, a.n, &a);
+	run_totals(kernel, v, &w, &a);
 	for (size_t i = 0; i < v->n; i++) {
 		const double sum = rig_at(was, type, i) + rig_at(more, type, i);
 
@@ -473,7 +394,7 @@ static void joined_case(const struct variant *v, int type, enum kernel_id kernel
 			const size_t at = k * m + i % m;
 			const double d = rig_at(a.sum, type, at);
 
-			if (k / together % lanes != i / m)
+			if (k / together(m, width, i % m) % lanes != i / m)
 				continue;
 			first += d;
 			second += d * (rig_at(x, type, at) - (double)b->mean) * (double)b->inverse;

@@ -164,7 +164,8 @@ static const struct variant shapes[] = {
 	{.samples = 2, .channels = 4, .area = 1},    {.samples = 3, .channels = 3, .area = 1},
 	{.samples = 1, .channels = 3, .area = 21},   {.samples = 2, .channels = 8, .area = 16},
 	{.samples = 257, .channels = 1, .area = 1},  {.samples = 5, .channels = 3, .area = 49},
-	{.samples = 1, .channels = 2, .area = 3075},
+	{.samples = 1, .channels = 2, .area = 3075}, {.samples = 301, .channels = 72, .area = 1},
+	{.samples = 9, .channels = 264, .area = 1},  {.samples = 3, .channels = 2048, .area = 1},
 };
 
 int main(int argc, char **argv)

@@ -36,7 +36,7 @@ void rig_run(enum kernel_id kernel, const struct variant *v, size_t n, const voi
 void rig_run_rows(enum kernel_id kernel, const struct variant *v, size_t rows, const void *args);
 #define RUN(name, v, args) rig_run(KERNEL_##name, v, (args)->n, args)
 #define RUN_EIGHTS(name, v, args) rig_run(KERNEL_##name, v, ((args)->n + 7) / 8, args)
-#define RUN_WARPS(name, v, args) rig_run(KERNEL_##name, v, (args)->n * CUDA_WARP, args)
+#define RUN_WARPS(name, v, args) rig_run(KERNEL_##name, v, (args)->n *CUDA_WARP, args)
 #define RUN_ROWS(name, v, args) rig_run_rows(KERNEL_##name, v, (args)->n, args)
 
 /* Arrays live until the case ends. Random numbers of magnitude up to 2, rounded to the type. */
@@ -53,6 +53,10 @@ void rig_set(void *p, int type, size_t i, double v);
 void rig_expect(const void *p, int type, size_t i, double want);
 /* The same with an error of `tolerance` times the type's. */
 void rig_near(const void *p, int type, size_t i, double want, double tolerance);
+
+/* lanes.c: room for what becomes of the sums of each channel, and what it is. */
+struct cuda_normal_totals rig_totals(const struct variant *v);
+void rig_expect_totals(const struct cuda_normal_totals *a, size_t c, double sum, double product);
 
 /* Barriers of blocks take long: rows that read float32 alone are tested once a shape. */
 static inline bool rig_is_long(const struct variant *v)

@@ -86,9 +86,13 @@ COST(normals, (16 + (a->gamma ? 4 : 0) + 4) * n, (double)sizeof(struct cuda_norm
 /* constants of sums: (sums, squares, gamma, beta), (constants, mean, variance) */
 COST(normalize, (a->add ? 2 : 1) * T * ALL + (a->from.of.first ? 16 * (double)a->channels : 0),
      (T + (a->on ? 0.125 : 0)) * ALL + (a->from.of.first ? 32 * (double)a->channels : 0))
-COST(joined_sums_float16, (3 * T + 0.125) * ALL,
-     T *ALL + 8.0 * (double)a->lanes * (double)a->channels)
-COST(normal_sums, LANES(a->of) + 16 * CHANNELS(a->of), 16 * CHANNELS(a->of))
+/* The last blocks add the lanes of dy's sums: (lanes, statistics), (means, gradients). */
+#define SUMS_OF_LANES (8.0 * (double)a->lanes * (double)a->channels)
+COST(gradient_sums_float16, 2 * T *ALL + SUMS_OF_LANES + 16.0 * (double)a->channels,
+     SUMS_OF_LANES + 24.0 * (double)a->channels)
+COST(joined_sums_float16, (3 * T + 0.125) * ALL + SUMS_OF_LANES + 16.0 * (double)a->channels,
+     T *ALL + SUMS_OF_LANES + 24.0 * (double)a->channels)
+COST(normal_sums, LANES(a->of) + 16 * CHANNELS(a->of), 24 * CHANNELS(a->of))
 COST(normalize_backward, 2 * T * ALL, T *ALL)
 COST(lrn, 4 * n, (a->scale ? 8 : 4) * n)
 COST(lrn_backward, 12 * n, 4 * n)
@@ -138,8 +142,7 @@ LIKE(normalize_backward_float16, normalize_backward)
 LIKE(normalize_backward_bfloat16, normalize_backward)
 LIKE(value_sums_float16, plane_sums)
 LIKE(value_sums_bfloat16, plane_sums)
-LIKE(gradient_sums_float16, plane_sums)
-LIKE(gradient_sums_bfloat16, plane_sums)
+LIKE(gradient_sums_bfloat16, gradient_sums_float16)
 LIKE(joined_sums_bfloat16, joined_sums_float16)
 
 #define ROW(name) \

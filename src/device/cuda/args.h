@@ -203,16 +203,27 @@ struct cuda_dropout {
 	size_t n;
 };
 
+/* What becomes of the sums of dy and of dy normal of batch-norm's channels. means[2 c], [2 c + 1]:
+ * their means over 1 / share values; and the gradients, which are the sums: d_gamma is 0 if fixed,
+ * and those of the statistics are `count` times these. */
+struct cuda_normal_totals {
+	const double *mean, *variance;
+	float *means, *d_gamma, *d_beta, *d_mean, *d_variance;
+	int fixed;
+	double share, count;
+};
+
 /*
  * Partial sums of each channel of (samples, channels, area): of x, or of x - the first x of the
  * channel, and its square; or of dy, and dy normal. Lane l adds samples l, l + lanes, ...
  * plane_sums: one block of threads per lane and channel, n = lanes * channels. The others are for
  * tensors of their type with contiguous channels (area 1, channels a multiple of eight): a block
- * adds several samples at a time, of up to CUDA_THREADS groups of eight channels, its chunk;
- * n = lanes * chunks.
+ * adds several samples at a time, of `width` groups of eight channels, its chunk; n = lanes *
+ * chunks. With `ended` the block of a chunk that ends last adds its lanes and makes `totals`.
  */
 enum { CUDA_OF_VALUES, CUDA_OF_SPREAD, CUDA_OF_GRADIENTS };
 enum { CUDA_THREADS = 256, CUDA_WARP = 32 }; /* of a block; of a warp */
+enum { CUDA_MOST_WIDTH = 32 };
 struct cuda_partial_sums {
 	int of;
 	const void *x, *dy;
@@ -224,7 +235,9 @@ struct cuda_partial_sums {
 	const uint8_t *on; /* a byte a group of eight channels */
 	void *sum;
 	int type, relu;
-	size_t samples, channels, area, lanes;
+	size_t samples, channels, area, lanes, width;
+	uint32_t *ended; /* blocks of each chunk, 0 before and after; not used with one lane */
+	struct cuda_normal_totals totals;
 	size_t n;
 };
 #define cuda_plane_sums cuda_partial_sums
@@ -297,14 +310,10 @@ struct cuda_normalize {
 #define cuda_normalize_float16 cuda_normalize
 #define cuda_normalize_bfloat16 cuda_normalize
 
-/* means[2 c], [2 c + 1]: means over 1 / share values of dy and of dy normal, for each channel; and
- * the gradients, which are their sums. d_gamma is 0 if fixed. n groups of eight channels. */
+/* Totals of the lanes that plane_sums wrote. n groups of eight channels. */
 struct cuda_normal_sums {
 	struct cuda_lanes of;
-	const double *mean, *variance;
-	float *means, *d_gamma, *d_beta, *d_mean, *d_variance;
-	int fixed;
-	double share, count;
+	struct cuda_normal_totals totals;
 	size_t n;
 };
 

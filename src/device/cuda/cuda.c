@@ -112,6 +112,7 @@ static enum mu_status open_libraries(struct cuda_device *d)
 	for (size_t i = 0; i < CUDA_N_KERNELS; i++)
 		CU(d, cuModuleGetFunction, &d->kernels[i], d->module, kernel_names[i]);
 	MU_TRY(mu_cuda_reserve(d, &d->blas_workspace, CUDA_BLAS_BYTES, "cuBLAS"));
+	MU_TRY(mu_cuda_reserve(d, &d->ended, mu_cuda_ended_bytes(d), "batch-norms"));
 	BLAS(d, cublasCreate, &d->blas);
 	BLAS(d, cublasSetMathMode, d->blas, CUBLAS_PEDANTIC_MATH);
 	DNN(d, cudnnCreate, &d->dnn);
@@ -158,6 +159,8 @@ static void close_cuda(struct mu_device *device)
 			d->api.cublasDestroy(d->blas);
 		if (d->blas_workspace)
 			d->api.cuMemFree(d->blas_workspace);
+		if (d->ended)
+			d->api.cuMemFree(d->ended);
 		if (d->module)
 			d->api.cuModuleUnload(d->module);
 		for (size_t i = 0; i < CUDA_MARKS && d->marks[i]; i++)

@@ -118,6 +118,7 @@ struct cuda_device {
 	CUfunction kernels[CUDA_N_KERNELS];
 	cublasHandle_t blas;
 	CUdeviceptr blas_workspace;
+	CUdeviceptr ended; /* counters for batch-norms: kernels of `work` run one by one */
 	cudnnHandle_t dnn;
 	size_t taken; /* bytes of its memory in use when it was opened, by other processes and the
 			 driver */
@@ -392,6 +393,8 @@ enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op);
 
 /* ---- sums over channels: cuda/norm.c ---- */
 
+/* Bytes of the device's counters of blocks that have ended. */
+size_t mu_cuda_ended_bytes(const struct cuda_device *d);
 /* Bytes for partial sums. */
 size_t mu_cuda_sums_bytes(const struct cuda_device *d, const struct mu_tensor *t);
 /* Compute the partial sums of what args describes. */

@@ -10,8 +10,12 @@ enum { THREADS_OF_SUMS = 256 }; /* per processor of the GPU */
 
 /* Blocks that a processor of the GPU holds of the kernels of norm_groups.h, which keep channels in
  * registers, forward and backward, so that all blocks run at a time: test_sass.sh checks their
- * registers. And the fewest rows of a block and of a thread for which keeping them pays. */
-enum { BLOCKS = 4, BLOCKS_BACKWARD = 3, BLOCK_ROWS = 32, THREAD_ROWS = 4, EIGHT = 8 };
+ * registers. And the fewest rows of a thread for which keeping them pays. */
+enum { BLOCKS = 4, BLOCKS_BACKWARD = 3, THREAD_ROWS = 4, EIGHT = 8 };
+
+/* Groups of channels of a block that sums: 64 contiguous bytes at least; and the most that one
+ * block reads to add the lanes of its channels, if it need not have fewer groups for that. */
+enum { LEAST_WIDTH = 4, LANES_BYTES = 64 << 10 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -30,24 +34,47 @@ static size_t ceiling(size_t a, size_t b)
 
 /* ---- sums over channels ---- */
 
+/* Groups of a block: with half as many, twice as many blocks share the lanes, of which there are
+ * half as many, so that the last block of each chunk has a quarter to add. */
+static size_t width_of(const struct cuda_device *d, const struct mu_tensor *t)
+{
+	const size_t groups = t->shape.dims[1] / EIGHT;
+	const size_t blocks = (size_t)d->processors * BLOCKS_BACKWARD;
+	const size_t nbytes = 2 * EIGHT * sizeof(float); /* of a group in a lane */
+	size_t width = CUDA_MOST_WIDTH;
+
+	while (width > LEAST_WIDTH && blocks * width * width * nbytes > LANES_BYTES * groups)
+		width /= 2;
+	return ceiling(groups, ceiling(groups, width));
+}
+
 /* Blocks of threads that add one lane. */
-static size_t blocks_of_lane(const struct mu_tensor *t)
+static size_t blocks_of_lane(const struct cuda_device *d, const struct mu_tensor *t)
 {
 	const size_t channels = t->shape.dims[1];
 
-	return mu_cuda_in_groups(t) ? ceiling(channels / EIGHT, CUDA_THREADS) : channels;
+	return mu_cuda_in_groups(t) ? ceiling(channels / EIGHT, width_of(d, t)) : channels;
 }
 
-/* Enough lanes to occupy the GPU, each with several samples where there are that many. */
+/* Enough lanes to occupy the GPU, each with several samples where there are that many; of groups
+ * not more than all blocks that run at a time. */
 static size_t lanes_of(const struct cuda_device *d, const struct mu_tensor *t, size_t blocks)
 {
 	const struct cuda_extent e = mu_cuda_extent(t);
-	const size_t lanes = ceiling((size_t)d->processors * blocks, blocks_of_lane(t));
+	const size_t in_all = (size_t)d->processors * blocks;
 	const size_t values = (size_t)CUDA_THREADS * THREAD_ROWS; /* of a block */
-	const size_t samples = mu_cuda_in_groups(t) ? most(values * EIGHT / e.channels, BLOCK_ROWS)
-					    : ceiling(values, e.area);
 
-	return least(lanes, ceiling(e.samples, samples));
+	if (mu_cuda_in_groups(t))
+		return least(most(in_all / blocks_of_lane(d, t), 1),
+			     ceiling(e.samples, values / width_of(d, t)));
+	return least(ceiling(in_all, blocks_of_lane(d, t)),
+		     ceiling(e.samples, ceiling(values, e.area)));
+}
+
+/* A counter for each chunk: with several lanes there are fewer chunks than blocks. */
+size_t mu_cuda_ended_bytes(const struct cuda_device *d)
+{
+	return (size_t)d->processors * BLOCKS_BACKWARD * sizeof(uint32_t);
 }
 
 size_t mu_cuda_sums_bytes(const struct cuda_device *d, const struct mu_tensor *t)
@@ -74,7 +101,8 @@ enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tenso
 	args->lanes = lanes_of(d, t, gradients ? BLOCKS_BACKWARD : BLOCKS);
 	args->first = room;
 	args->second = args->first + args->lanes * e.channels;
-	args->n = args->lanes * blocks_of_lane(t);
+	args->width = mu_cuda_in_groups(t) ? width_of(d, t) : 0;
+	args->n = args->lanes * blocks_of_lane(d, t);
 	*lanes = (struct cuda_lanes){args->first, args->second, args->lanes, e.channels};
 	return mu_cuda_rows(d, kernel, args->n, args);
 }
@@ -260,18 +288,22 @@ out:
 	return st;
 }
 
-static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
+/* ReLU of normalized values: not of their sum with another input. */
+static int has_relu(const struct mu_op *op)
+{
+	return op->fused_activation && op->n_inputs == 1;
+}
+
+/* The parameters' gradients, and what the input's needs: by the kernel that sums, for groups. */
+static enum mu_status sum_gradients(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
 	const struct cuda_extent e = mu_cuda_extent(in);
-	const struct cuda_normal *normals = normals_of(op);
-	float *means = op->scratch;
-	const int relu = op->fused_activation && op->n_inputs == 1;
-	struct cuda_normal_sums sums = {
+	const struct cuda_normal_totals totals = {
 		.mean = mean_of(op),
 		.variance = variance_of(op),
-		.means = means,
+		.means = op->scratch,
 		.d_gamma = op->params[GAMMA].grad,
 		.d_beta = op->params[BETA].grad,
 		.d_mean = op->aux[MEAN].grad,
@@ -279,27 +311,16 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.fixed = ((const struct mu_batch_norm *)op->attr)->fix_gamma,
 		.share = 1 / (double)(e.samples * e.area),
 		.count = (double)op->batch->count,
-		.n = mu_cuda_eights_of(e.channels),
 	};
+	struct cuda_normal_sums sums = {.totals = totals, .n = mu_cuda_eights_of(e.channels)};
 	struct cuda_partial_sums parts = {
 		.of = CUDA_OF_GRADIENTS,
 		.x = in->data,
 		.dy = out->grad,
-		.normals = normals,
-		.relu = relu,
-	};
-	struct cuda_normalize_backward args = {
-		.normals = normals,
-		.x = in->data,
-		.dy = out->grad,
-		.means = means,
-		.dx = in->grad,
-		.type = mu_cuda_type(in),
-		.relu = relu,
-		.samples = e.samples,
-		.channels = e.channels,
-		.area = e.area,
-		.n = threads_of(d, in, BLOCKS_BACKWARD),
+		.normals = normals_of(op),
+		.relu = has_relu(op),
+		.ended = mu_cuda_in_groups(in) ? (uint32_t *)(uintptr_t)d->ended : NULL,
+		.totals = totals,
 	};
 
 	if (op->branches) {
@@ -307,12 +328,37 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		parts.more = op->branches[1]->grad;
 		parts.on = bits_of(op);
 		parts.sum = out->grad;
-	} else if (op->n_inputs > 1) {
-		MU_TRY(mu_cuda_undo_activation(d, op));
 	}
 	MU_TRY(mu_cuda_partial_sums(d, in, &parts, room_of(op), &sums.of));
+	if (!parts.ended)
+		MU_TRY(mu_cuda_rows(d, CUDA_normal_sums, sums.n, &sums));
+out:
+	return st;
+}
+
+static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_tensor *in = op->inputs[0];
+	const struct cuda_extent e = mu_cuda_extent(in);
+	struct cuda_normalize_backward args = {
+		.normals = normals_of(op),
+		.x = in->data,
+		.dy = op->outputs[0]->grad,
+		.means = op->scratch,
+		.dx = in->grad,
+		.type = mu_cuda_type(in),
+		.relu = has_relu(op),
+		.samples = e.samples,
+		.channels = e.channels,
+		.area = e.area,
+		.n = threads_of(d, in, BLOCKS_BACKWARD),
+	};
+
+	if (!op->branches && op->n_inputs > 1)
+		MU_TRY(mu_cuda_undo_activation(d, op));
+	MU_TRY(sum_gradients(d, op));
 	MU_TRY(add_gradient(d, op));
-	MU_TRY(mu_cuda_rows(d, CUDA_normal_sums, sums.n, &sums));
 	if (!in->needs_grad)
 		goto out;
 	if (mu_cuda_in_groups(in))

@@ -6,7 +6,7 @@
 /*
  * Design of the kernels over contiguous channels (the types' own; ResNet-50 spends its time here):
  * - A thread keeps one group of eight channels over many rows. Neighbouring threads have
- *   neighbouring groups: a warp reads and writes 512 contiguous bytes.
+ *   neighbouring groups: a warp reads and writes 512 contiguous bytes, for sums 64 at least.
  * - What it needs to know of its channels is loaded once, by loads of 16 bytes, into registers.
  * - The loads of several rows are in flight at a time, four of 16 bytes a thread.
  * - The type is a constant of each kernel; its loop has no branch on it and no other loads.
@@ -14,6 +14,9 @@
  *   a processor, with 64 and 48 KiB in flight; about 25 KiB cover the latency of an H200's memory.
  * - Sums: float in a thread, double over the threads of a block (in shared memory) and over blocks,
  *   in an order that depends on the shape and the GPU's number of processors only.
+ * - Backward, the block that ends last of those with the same channels adds what they wrote, whose
+ *   order does not depend on which block that is: no kernel of its own. One processor reads it, so
+ *   it must be little: blocks have few groups (width_of in norm.c).
  * - A block's work is written for any number of threads: tests on the host run it with one, to
  *   the same bits.
  * mpi_tests/gpu/test_sass.sh checks the machine code.
@@ -157,40 +160,132 @@ CUDA_FUNCTION void add_share(const struct cuda_partial_sums *a, uint32_t at, uin
 	}
 }
 
-/* A block adds `together` rows at a time, of `width` groups of eight channels from `group` on. */
-CUDA_FUNCTION void sums_of_block(const struct cuda_partial_sums *a, size_t block, size_t thread,
-				 size_t threads, int type, int kind)
+/* What a block adds: `together` rows at a time, of `width` groups of eight from `group` on. */
+struct cuda_part {
+	unsigned lane, group, width, together;
+};
+
+CUDA_FUNCTION struct cuda_part find_part(const struct cuda_partial_sums *a, size_t block)
 {
-	CUDA_SHARED float room[2 * CUDA_EIGHT][CUDA_THREADS];
-	const unsigned groups = (unsigned)(a->channels / CUDA_EIGHT);
-	const unsigned chunks = (groups + CUDA_THREADS - 1) / CUDA_THREADS;
-	const unsigned group = (unsigned)block % chunks * CUDA_THREADS;
-	const unsigned lane = (unsigned)block / chunks, left = groups - group;
-	const unsigned width = left < CUDA_THREADS ? left : (unsigned)CUDA_THREADS;
-	const unsigned together = CUDA_THREADS / width;
+	const unsigned groups = (unsigned)(a->channels / CUDA_EIGHT), most = (unsigned)a->width;
+	const unsigned chunks = (groups + most - 1) / most, chunk = (unsigned)block % chunks;
+	const unsigned left = groups - chunk * most, width = left < most ? left : most;
+	const struct cuda_part s = {(unsigned)block / chunks, chunk * most, width,
+				    CUDA_THREADS / width};
 
-	for (unsigned t = (unsigned)thread; t < width * together; t += (unsigned)threads) {
-		const unsigned row = lane * together + t / width, g = group + t % width;
-		float first[CUDA_EIGHT] = {0}, second[CUDA_EIGHT] = {0};
+	return s;
+}
 
-		add_share(a, row * groups + g, (uint32_t)a->lanes * together * groups,
-			  (size_t)g * CUDA_EIGHT, type, kind, first, second);
-		for (int k = 0; k < CUDA_EIGHT; k++) {
-			room[k][t] = first[k];
-			room[CUDA_EIGHT + k][t] = second[k];
-		}
-	}
-	CUDA_BARRIER();
-	for (unsigned i = (unsigned)thread; i < width * 2 * CUDA_EIGHT; i += (unsigned)threads) {
-		const unsigned k = i / width, g = i % width;
+enum { CUDA_QUAD = 4, CUDA_LANES_AT_ONCE = 8 };
+
+/* What a block's threads tell each other: a row of `rows` for each of their sums, which is `width`
+ * longer than the threads, so that those who add columns of it use different banks; then sums of
+ * quads of channels. */
+union cuda_sums_room {
+	float rows[2 * CUDA_EIGHT * (CUDA_THREADS + CUDA_MOST_WIDTH)];
+	double quads[CUDA_QUAD][CUDA_THREADS];
+};
+
+/* The sums of the block's threads become a lane. */
+CUDA_FUNCTION void write_lane(const struct cuda_partial_sums *a, const struct cuda_part *s,
+			      const union cuda_sums_room *room, unsigned thread, unsigned threads)
+{
+	for (unsigned i = thread; i < s->width * 2 * CUDA_EIGHT; i += threads) {
+		const unsigned k = i / s->width, g = i % s->width;
+		const float *row = room->rows + k * (CUDA_THREADS + s->width) + g;
 		float *out = k < CUDA_EIGHT ? a->first : a->second;
 		double sum = 0;
 
-		for (unsigned r = 0; r < together; r++)
-			sum += (double)room[k][r * width + g];
-		out[lane * a->channels + (size_t)(group + g) * CUDA_EIGHT + k % CUDA_EIGHT] =
+		for (unsigned r = 0; r < s->together; r++)
+			sum += (double)row[r * s->width];
+		out[s->lane * a->channels + (size_t)(s->group + g) * CUDA_EIGHT + k % CUDA_EIGHT] =
 			(float)sum;
 	}
+}
+
+/* Four channels' sums over lanes l, l + step, ... */
+CUDA_FUNCTION void add_quad(const struct cuda_partial_sums *a, const float *from, unsigned l,
+			    unsigned step, double *sums)
+{
+	const unsigned lanes = (unsigned)a->lanes;
+
+	for (; l < lanes; l += CUDA_LANES_AT_ONCE * step) {
+		float v[CUDA_LANES_AT_ONCE][CUDA_QUAD];
+
+		for (unsigned r = 0; r < CUDA_LANES_AT_ONCE; r++)
+			four_of_others(v[r], from + (l + r * step < lanes ? l + r * step : l) *
+							     a->channels);
+		for (unsigned r = 0; r < CUDA_LANES_AT_ONCE; r++)
+			for (int k = 0; k < CUDA_QUAD; k++)
+				sums[k] += l + r * step < lanes ? (double)v[r][k] : 0;
+	}
+}
+
+/* All lanes of the block's channels. Thread t adds quad t % quads, of `first` or of `second`, of
+ * every slices-th lane. */
+CUDA_FUNCTION void add_lanes_of(const struct cuda_partial_sums *a, const struct cuda_part *s,
+				union cuda_sums_room *room, unsigned thread, unsigned threads)
+{
+	const unsigned half = s->width * CUDA_EIGHT / CUDA_QUAD, quads = 2 * half;
+	const unsigned slices = CUDA_THREADS / quads;
+	const size_t begin = (size_t)s->group * CUDA_EIGHT;
+
+	for (unsigned t = thread; t < quads * slices; t += threads) {
+		const unsigned quad = t % quads;
+		const float *from = (quad < half ? a->first : a->second) + begin;
+		double sums[CUDA_QUAD] = {0};
+
+		add_quad(a, from + quad % half * CUDA_QUAD, t / quads, slices, sums);
+		for (int k = 0; k < CUDA_QUAD; k++)
+			room->quads[k][t] = sums[k];
+	}
+	CUDA_BARRIER();
+	for (unsigned c = thread; c < s->width * CUDA_EIGHT; c += threads) {
+		const double *of = room->quads[c % CUDA_QUAD] + c / CUDA_QUAD;
+		double sum = 0, product = 0;
+
+		for (unsigned i = 0; i < slices; i++) {
+			sum += of[i * quads];
+			product += of[i * quads + half];
+		}
+		set_totals(&a->totals, begin + c, sum, product);
+	}
+}
+
+CUDA_FUNCTION void sums_of_block(const struct cuda_partial_sums *a, size_t block, size_t thread,
+				 size_t threads, int type, int kind)
+{
+	CUDA_SHARED union cuda_sums_room room;
+	CUDA_SHARED bool last;
+	CUDA_SHARED struct cuda_part s; /* the loop below has no registers for it */
+	const unsigned groups = (unsigned)(a->channels / CUDA_EIGHT);
+
+	if (thread == 0)
+		s = find_part(a, block);
+	CUDA_BARRIER();
+	for (unsigned t = (unsigned)thread; t < s.width * s.together; t += (unsigned)threads) {
+		const unsigned row = s.lane * s.together + t / s.width, g = s.group + t % s.width;
+		float first[CUDA_EIGHT] = {0}, second[CUDA_EIGHT] = {0};
+
+		add_share(a, row * groups + g, (uint32_t)a->lanes * s.together * groups,
+			  (size_t)g * CUDA_EIGHT, type, kind, first, second);
+		for (unsigned k = 0; k < CUDA_EIGHT; k++) {
+			room.rows[k * (CUDA_THREADS + s.width) + t] = first[k];
+			room.rows[(CUDA_EIGHT + k) * (CUDA_THREADS + s.width) + t] = second[k];
+		}
+	}
+	CUDA_BARRIER();
+	write_lane(a, &s, &room, (unsigned)thread, (unsigned)threads);
+	CUDA_BARRIER();
+	if (kind == CUDA_SUMS_OF_VALUES || !a->ended)
+		return;
+	if (thread == 0)
+		last = a->lanes == 1 ||
+		       last_to_end(a->ended + s.group / a->width, (uint32_t)a->lanes);
+	CUDA_BARRIER();
+	if (!last)
+		return;
+	add_lanes_of(a, &s, &room, (unsigned)thread, (unsigned)threads);
 	CUDA_BARRIER();
 }
 
@@ -270,8 +365,8 @@ CUDA_FUNCTION void make_normals(struct cuda_normal_eight *b, const struct cuda_s
 			continue;
 		a->mean[c + k] = mean;
 		a->variance[c + k] = variance;
-		a->normals.out[c + k] = (struct cuda_normal){b->mean[k], b->inverse[k],
-							     b->scale[k], b->shift[k]};
+		a->normals.out[c + k] =
+			(struct cuda_normal){b->mean[k], b->inverse[k], b->scale[k], b->shift[k]};
 	}
 }
 

@@ -125,6 +125,17 @@ CUDA_FUNCTION float normal_dy(const struct cuda_normal *b, int relu, float x, fl
 	return relu && !(normalized(b, x) > 0) ? 0 : dy;
 }
 
+CUDA_FUNCTION void set_totals(const struct cuda_normal_totals *a, size_t c, double sum,
+			      double product)
+{
+	a->means[2 * c] = (float)(sum * a->share);
+	a->means[2 * c + 1] = (float)(product * a->share);
+	a->d_gamma[c] = a->fixed ? 0 : (float)product;
+	a->d_beta[c] = (float)sum;
+	a->d_mean[c] = (float)(a->count * a->mean[c]);
+	a->d_variance[c] = (float)(a->count * a->variance[c]);
+}
+
 CUDA_FUNCTION void normal_sums_row(const struct cuda_normal_sums *a, size_t row, size_t thread,
 				   size_t threads)
 {
@@ -132,17 +143,8 @@ CUDA_FUNCTION void normal_sums_row(const struct cuda_normal_sums *a, size_t row,
 	const size_t first = row * CUDA_EIGHT;
 
 	add_lanes(room, &a->of, first, thread, threads);
-	for (size_t k = thread; k < CUDA_EIGHT && first + k < a->of.channels; k += threads) {
-		const double sum = room[0][k], product = room[1][k];
-		const size_t c = first + k;
-
-		a->means[2 * c] = (float)(sum * a->share);
-		a->means[2 * c + 1] = (float)(product * a->share);
-		a->d_gamma[c] = a->fixed ? 0 : (float)product;
-		a->d_beta[c] = (float)sum;
-		a->d_mean[c] = (float)(a->count * a->mean[c]);
-		a->d_variance[c] = (float)(a->count * a->variance[c]);
-	}
+	for (size_t k = thread; k < CUDA_EIGHT && first + k < a->of.channels; k += threads)
+		set_totals(&a->totals, first + k, room[0][k], room[1][k]);
 }
 
 CUDA_FUNCTION void normalize_backward_at(const struct cuda_normalize_backward *a, size_t at)

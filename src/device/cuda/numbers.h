@@ -85,6 +85,27 @@ CUDA_FUNCTION void set_flag(uint32_t *flag)
 	__stcg(flag, 1u);
 }
 
+/* What other blocks wrote before they ended (last_to_end): not from this processor's cache. */
+CUDA_FUNCTION void four_of_others(float *v, const float *from)
+{
+	const float4 four = __ldcg((const float4 *)from);
+
+	v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+}
+
+/* For one thread of each of `blocks` blocks, behind a barrier: is its block the last to come here?
+ * Then it sees what all threads of all of them wrote before, and so do, behind another barrier, the
+ * others of the block. *ended is 0 at first, and again behind the last block. */
+CUDA_FUNCTION bool last_to_end(uint32_t *ended, uint32_t blocks)
+{
+	bool last;
+
+	__threadfence();
+	last = atomicInc(ended, blocks - 1) == blocks - 1;
+	__threadfence();
+	return last;
+}
+
 CUDA_FUNCTION void eight_floats(float *v, const float *from)
 {
 	const float4 low = *(const float4 *)from, high = *(const float4 *)(from + 4);
@@ -173,6 +194,19 @@ CUDA_FUNCTION struct cuda_halves halves_of(int type, const float *v)
 CUDA_FUNCTION void set_flag(uint32_t *flag)
 {
 	*flag = 1;
+}
+
+CUDA_FUNCTION void four_of_others(float *v, const float *from)
+{
+	four_floats(v, from);
+}
+
+CUDA_FUNCTION bool last_to_end(uint32_t *ended, uint32_t blocks)
+{
+	const bool last = *ended == blocks - 1;
+
+	*ended = last ? 0 : *ended + 1;
+	return last;
 }
 
 CUDA_FUNCTION void eight_floats(float *v, const float *from)
