@@ -7,8 +7,8 @@ set -u
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 # Kernel, most registers (blocks of 256 threads on a processor: 4 with 64, 3 with 80; norm.c counts on them), wide loads
-# in flight at least, narrow loads in its loops at most: none, or the
-# eight bits of a ReLU, a byte for each 48 bytes; wide loads in flight at least where the last block adds lanes.
+# in flight at least, narrow loads in its loops at most: none, the eight bits of a ReLU, a byte for each 48 bytes, or
+# eight places of maxima for each 16; wide loads in flight at least where the last block adds lanes.
 hot="
 normalize_float16 64 4
 normalize_bfloat16 64 4
@@ -22,8 +22,8 @@ joined_sums_float16 80 6 3 8
 joined_sums_bfloat16 80 6 3 8
 pool_float16 64 1
 pool_bfloat16 64 1
-pool_backward_float16 64 1
-pool_backward_bfloat16 64 1
+pool_backward_float16 64 4 4
+pool_backward_bfloat16 64 4 4
 "
 
 fatbin=$BUILDDIR/cuda_kernels.fatbin

@@ -115,6 +115,28 @@ static int divisor(const struct cuda_windows *w, int y, int x)
 	return area;
 }
 
+/* Where a maximum is: in the plane, or for groups in the window, of which padding is a part. */
+static int winner_at(const void *winners, const struct pool *p, int groups, size_t i, int o)
+{
+	const struct cuda_windows *w = p->w;
+	const int place = groups ? ((const uint8_t *)winners)[i] : 0;
+
+	if (!groups)
+		return ((const int *)winners)[i];
+	return (o / w->out[1] * w->stride[0] - w->pad[0] + place / w->kernel[1]) * WIDTH +
+	       o % w->out[1] * w->stride[1] - w->pad[1] + place % w->kernel[1];
+}
+
+static void set_winner(void *winners, const struct pool *p, int groups, size_t i, int o, int at)
+{
+	for (int k = 0; groups && k < p->w->kernel[0] * p->w->kernel[1]; k++) {
+		((uint8_t *)winners)[i] = (uint8_t)k;
+		if (winner_at(winners, p, groups, i, o) == at)
+			return;
+	}
+	((int *)winners)[i] = at;
+}
+
 static void pool_case(const struct variant *v, int type, int groups, enum kernel_id kernel)
 {
 	int at[HEIGHT * WIDTH];
@@ -124,7 +146,8 @@ static void pool_case(const struct variant *v, int type, int groups, enum kernel
 		const size_t out_area = (size_t)(p.w->out[0] * p.w->out[1]);
 		const void *x = rig_numbers(type, p.n_in, 67);
 		void *y = rig_numbers(type, p.n_out, 68);
-		int *winners = p.w->average ? NULL : rig_bytes(p.n_out * sizeof *winners, 0);
+		void *winners =
+			p.w->average ? NULL : rig_bytes(p.n_out * (groups ? 1 : sizeof(int)), 0);
 		const struct cuda_pool a = {*p.w, x, y, type, p.step, winners,
 					    groups ? p.n_out / 8 : p.n_out};
 
@@ -150,7 +173,7 @@ static void pool_case(const struct variant *v, int type, int groups, enum kernel
 					   ? sum / divisor(p.w, o / p.w->out[1], o % p.w->out[1])
 					   : most);
 			if (winners)
-				CHECK(winners[to] == winner);
+				CHECK(winner_at(winners, &p, groups, to, o) == winner);
 		}
 	}
 }
@@ -164,7 +187,7 @@ static void backward_case(const struct variant *v, int type, int groups, enum ke
 		const size_t out_area = (size_t)(p.w->out[0] * p.w->out[1]);
 		const void *dy = rig_numbers(type, p.n_out, 69);
 		void *dx = rig_numbers(type, p.n_in, 70);
-		int *winners = rig_bytes(p.n_out * sizeof *winners, 0);
+		void *winners = rig_bytes(p.n_out * (groups ? 1 : sizeof(int)), 0);
 		double *want = rig_bytes(p.n_in * sizeof *want, 0);
 		const struct cuda_pool_backward a = {
 			*p.w, dy,     p.w->average ? NULL : winners,      dx,
@@ -176,9 +199,9 @@ static void backward_case(const struct variant *v, int type, int groups, enum ke
 			const size_t from = in_plane(&p, i / out_area, out_area, o);
 			const double d = rig_at(dy, type, from);
 
-			winners[from] = at[i % (size_t)n];
+			set_winner(winners, &p, groups, from, o, at[i % (size_t)n]);
 			for (int e = 0; e < n; e++)
-				if (p.w->average || at[e] == winners[from])
+				if (p.w->average || at[e] == at[i % (size_t)n])
 					want[in_plane(&p, i / out_area, HEIGHT * WIDTH, at[e])] +=
 						p.w->average ? d / divisor(p.w, y, o % p.w->out[1])
 							     : d;

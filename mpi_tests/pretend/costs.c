@@ -96,13 +96,14 @@ COST(normal_sums, LANES(a->of) + 16 * CHANNELS(a->of), 24 * CHANNELS(a->of))
 COST(normalize_backward, 2 * T * ALL, T *ALL)
 COST(lrn, 4 * n, (a->scale ? 8 : 4) * n)
 COST(lrn_backward, 12 * n, 4 * n)
-/* by elements of y, in groups of `group` */
+/* by elements of y, in groups of `group`, whose maxima have a byte each, others an int */
+#define PLACE(a, group) ((a)->winners ? (group) == 1 ? 4 : 1 : 0)
 #define POOL(name, group) \
 	COST(name, T *(group)*n / AREA(a->w, out) * AREA(a->w, in), \
-	     (T + (a->winners ? 4 : 0)) * (group)*n)
+	     (T + PLACE(a, group)) * (group)*n)
 #define POOL_BACKWARD(name, group) \
 	COST(name, \
-	     (T + (a->winners ? 4 : 0)) * (group)*n / AREA(a->w, in) * AREA(a->w, out), \
+	     (T + PLACE(a, group)) * (group)*n / AREA(a->w, in) * AREA(a->w, out), \
 	     T *(group)*n)
 POOL(pool, 1)
 POOL_BACKWARD(pool_backward, 1)

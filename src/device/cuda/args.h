@@ -357,15 +357,17 @@ struct cuda_windows {
 	int average;
 };
 
-/* planes: number of planes interleaved element by element; 1: consecutive planes */
+/* planes: number of planes interleaved element by element; 1: consecutive planes. winners: where
+ * maxima are, as ints, in the plane; for the kernels of a type as bytes, in the window, of which
+ * padding is a part. */
 struct cuda_pool {
 	struct cuda_windows w;
 	const void *x;
 	void *y;
 	int type;
 	size_t planes;
-	int *winners; /* position in the plane; NULL: not needed */
-	size_t n;     /* of y; groups of eight planes for the kernels of a type */
+	void *winners; /* of each y, see above; NULL: not needed */
+	size_t n;      /* of y; groups of eight planes for the kernels of a type */
 };
 #define cuda_pool_float16 cuda_pool
 #define cuda_pool_bfloat16 cuda_pool
@@ -373,7 +375,7 @@ struct cuda_pool {
 struct cuda_pool_backward {
 	struct cuda_windows w;
 	const void *dy;
-	const int *winners; /* of maxima */
+	const void *winners; /* of maxima */
 	void *dx;
 	int type;
 	size_t planes;

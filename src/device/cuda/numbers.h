@@ -120,29 +120,32 @@ CUDA_FUNCTION void set_eight_floats(float *to, const float *v)
 	*(float4 *)(to + 4) = make_float4(v[4], v[5], v[6], v[7]);
 }
 
-CUDA_FUNCTION void eight_numbers(int *v, const int *from)
+CUDA_FUNCTION uint64_t load_bytes(const uint8_t *from)
 {
-	const int4 low = *(const int4 *)from, high = *(const int4 *)(from + 4);
+	const uint2 two = *(const uint2 *)from;
 
-	v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
-	v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+	return (uint64_t)two.y << 32 | two.x;
 }
 
-CUDA_FUNCTION void set_eight_numbers(int *to, const int *v)
+CUDA_FUNCTION void store_bytes(uint8_t *to, uint64_t bytes)
 {
-	*(int4 *)to = make_int4(v[0], v[1], v[2], v[3]);
-	*(int4 *)(to + 4) = make_int4(v[4], v[5], v[6], v[7]);
+	*(uint2 *)to = make_uint2((uint32_t)bytes, (uint32_t)(bytes >> 32));
 }
 #else
 /* For the host: see mpi_tests/pretend/gpu.c. */
-CUDA_FUNCTION void eight_numbers(int *v, const int *from)
+CUDA_FUNCTION uint64_t load_bytes(const uint8_t *from)
 {
-	memcpy(v, from, CUDA_EIGHT * sizeof *v);
+	uint64_t bytes = 0;
+
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		bytes |= (uint64_t)from[k] << 8 * k;
+	return bytes;
 }
 
-CUDA_FUNCTION void set_eight_numbers(int *to, const int *v)
+CUDA_FUNCTION void store_bytes(uint8_t *to, uint64_t bytes)
 {
-	memcpy(to, v, CUDA_EIGHT * sizeof *v);
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		to[k] = (uint8_t)(bytes >> 8 * k);
 }
 
 CUDA_FUNCTION struct cuda_halves load_halves(const uint16_t *from)
@@ -219,6 +222,15 @@ CUDA_FUNCTION void set_eight_floats(float *to, const float *v)
 	memcpy(to, v, CUDA_EIGHT * sizeof *v);
 }
 #endif
+
+CUDA_FUNCTION void set_eight_bytes(uint8_t *to, const int *v)
+{
+	uint64_t bytes = 0;
+
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		bytes |= (uint64_t)v[k] << 8 * k;
+	store_bytes(to, bytes);
+}
 
 CUDA_FUNCTION void floats_of(float *v, int type, const struct cuda_halves *halves)
 {

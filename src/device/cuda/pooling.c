@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling, with the formulas of ref/pooling.c. The workspace keeps the positions of the maxima. */
+/* Pooling, with the formulas of ref/pooling.c. The workspace keeps where the maxima are. */
 #include "cuda.h"
 
 #include <limits.h>
@@ -28,6 +28,16 @@ static size_t planes_of(const struct mu_op *op)
 	return op->inputs[0]->layout ? op->inputs[0]->shape.dims[1] : 1;
 }
 
+/* By the kernels of a type, which keep the place of a maximum in its window as a byte: larger
+ * windows, such as whole images, are left to the others. */
+static bool in_groups(const struct mu_op *op)
+{
+	const struct cuda_windows w = windows_of(op);
+
+	return mu_cuda_in_groups(op->inputs[0]) &&
+	       (w.average || (size_t)w.kernel[0] * (size_t)w.kernel[1] <= 256);
+}
+
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -38,7 +48,8 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (pooling): its planes are too large for a GPU",
 			op->name);
 	if (!a->average && op->phase == MU_PHASE_TRAIN)
-		op->workspace_nbytes = mu_shape_n(&op->outputs[0]->shape) * sizeof(int);
+		op->workspace_nbytes = mu_shape_n(&op->outputs[0]->shape) *
+				       (in_groups(op) ? sizeof(uint8_t) : sizeof(int));
 out:
 	return st;
 }
@@ -55,7 +66,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.n = mu_shape_n(&op->outputs[0]->shape),
 	};
 
-	if (!mu_cuda_in_groups(op->outputs[0]))
+	if (!in_groups(op))
 		return mu_cuda_each(d, CUDA_pool, args.n, &args);
 	args.n = mu_cuda_eights_of(args.n);
 	return mu_cuda_each(d, mu_cuda_of_type(op->outputs[0], CUDA_pool_float16), args.n, &args);
@@ -75,7 +86,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 
 	if (!op->inputs[0]->needs_grad)
 		return MU_OK;
-	if (!mu_cuda_in_groups(op->inputs[0]))
+	if (!in_groups(op))
 		return mu_cuda_each(d, CUDA_pool_backward, args.n, &args);
 	args.n = mu_cuda_eights_of(args.n);
 	return mu_cuda_each(d, mu_cuda_of_type(op->inputs[0], CUDA_pool_backward_float16), args.n,
