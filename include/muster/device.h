@@ -550,6 +550,7 @@ struct mu_device_ops {
 	/* Nets fuse a sum of two with the batch-norm before it: see struct mu_batch_norm. */
 	bool norms_add;
 	bool remembers; /* has struct mu_past */
+	bool has_tf32;  /* see struct mu_device */
 	enum mu_status (*open)(struct mu_device *device);
 	void (*close)(struct mu_device *device);
 	/*
@@ -628,6 +629,13 @@ struct mu_device {
 	 * the softmax, all that callers read, and the accumulation of products.
 	 */
 	enum mu_dtype dtype;
+	/*
+	 * Products of float32, also in convolutions and LSTM, may have their factors rounded to
+	 * TF32: float32's range, 10 bits of mantissa. Sums stay float32. False when opened. The
+	 * caller may change it before the first plan, on devices whose kind has_tf32; the others
+	 * ignore it.
+	 */
+	bool allow_tf32;
 	void *impl;
 };
 

@@ -27,8 +27,10 @@ gmac_of() {
 # speed STORE NETWORK DTYPE BATCH STEPS OPTION...: one configuration; what was done in time counts. Recorded: speeds,
 # GMAC of a sample, the seconds before the first step, MiB.
 speed() {
-	local store=$1 network=$2 dtype=$3 batch=$4 steps=$5 st values launch=() begin memory log=$work/speed.log
+	local store=$1 network=$2 dtype=$3 batch=$4 steps=$5 st values launch=() begin memory log=$work/speed.log kind
 	shift 5
+	kind=$dtype
+	[[ $store != *+tf32 ]] || kind="$dtype, TF32"
 	[ "$store" != dist_sync ] || launch=("$tree/bin/mpirun" -n 2) # and a server
 	begin=${EPOCHREALTIME/[.,]/}
 	ours limited 25 "${launch[@]}" "$tree/trainer" "$@" --dtype "$dtype" --batch-size "$batch" \
@@ -44,24 +46,25 @@ speed() {
 	values=$(sed -n 's/.*Epoch\[[0-9]*\] Time cost=\([0-9.]*\).*/\1/p' "$log" | tail -n +2 |
 		awk -v n=$((steps * batch)) '$1 > 0 { printf "%s%.1f", (k++ ? "," : ""), n / $1 }')
 	if [ "$(tr , '\n' <<<"$values" | grep -c .)" -ge $least_runs ]; then
-		record speed muster "$network" "$dtype" "$batch" "$values" "$store" "$gmac" \
+		record speed muster "$network" "$kind" "$batch" "$values" "$store" "$gmac" \
 			"$(sed -n 's/.*Epoch\[[0-9]*\] Time cost=\([0-9.]*\).*/\1/p' "$log" |
 				awk -v all=$begin '{ s += $1 } END { printf "%.1f", all / 1e6 - s }')" "$memory"
 		return 0
 	fi
-	record speed muster "$network" "$dtype" "$batch" "" \
+	record speed muster "$network" "$kind" "$batch" "" \
 		"$store: exit status $st: $(grep -m 1 'error: ' "$log" || tail -n 1 "$log")"
 	return 1
 }
 
 # The first also with the users' benchmark, one with a server, and batch-norms that make their sums themselves; GPT-2
-# with fused attention; of those that calls of the driver bound also without CUDA graphs. These come after all
-# configurations.
+# with fused attention; of those that calls of the driver bound also without CUDA graphs; two of float32 also with
+# TF32, as PyTorch's. These come after all configurations.
 also() {
 	case $* in
 	'resnet-50 float16 256') echo nccl_allreduce dist_sync device+calls device+apart ;;
 	'gpt2 bfloat16 8') echo device+fused ;;
-	'lenet float32 64') echo device+calls ;;
+	'lenet float32 64') echo device+tf32 device+calls ;;
+	'resnet-50 float32 128') echo device+tf32 ;;
 	esac
 }
 
@@ -72,6 +75,7 @@ options_of() {
 	*+calls) echo --cuda-graph 0 ;;
 	*+apart) echo --conv-algo direct ;;
 	*+fused) echo --attention-algo fused ;;
+	*+tf32) echo --allow-tf32 1 ;;
 	esac
 }
 

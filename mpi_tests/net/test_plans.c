@@ -4,7 +4,8 @@
  * cuDNN plans every convolution of every network for GPUs that are not there: forward and both
  * gradients, alone and, where convolution/graph.h says so (Hopper: exactly there), in one kernel
  * with what stands beside them; and takes the arrays of a call, up to the call. A sixteenth of the
- * convolutions in the tier quick, all in full. No GPU and no driver is needed, cuDNN is.
+ * convolutions in the tier quick, all in full. float32 is on tensor cores, for most, exactly where
+ * TF32 is allowed. No GPU and no driver is needed, cuDNN is.
  */
 #include "config.h"
 
@@ -25,10 +26,12 @@ enum { BATCH = 64, MAX_SHAPES = 1024, SKIP = 16 };
 static const struct {
 	const char *name;
 	cudnnDataType_t type;
+	bool allow_tf32;
 } types[] = {
-	{"float16", CUDNN_DATA_HALF},
-	{"bfloat16", CUDNN_DATA_BFLOAT16},
-	{"float32", CUDNN_DATA_FLOAT},
+	{"float16", CUDNN_DATA_HALF, false},
+	{"bfloat16", CUDNN_DATA_BFLOAT16, false},
+	{"float32", CUDNN_DATA_FLOAT, false},
+	{"float32 with TF32", CUDNN_DATA_FLOAT, true},
 };
 
 /* ---- shapes ---- */
@@ -125,12 +128,14 @@ static void plan_fourth(const struct cuda_api *api, const struct dnn_target *tar
 }
 
 static void plan_one(const struct cuda_api *api, const struct dnn_target *target,
-		     const struct gpu *gpu, const char *type, const struct dnn_convolution *c,
+		     const struct gpu *gpu, size_t t, const struct dnn_convolution *c,
 		     enum dnn_pattern pattern, struct totals *totals)
 {
 	const bool fused = is_fused(pattern);
-	const struct dnn_request request = {
-		.pattern = pattern, .engine = DNN_FIRST, .most_bytes = (int64_t)1 << 30};
+	const struct dnn_request request = {.pattern = pattern,
+					    .engine = DNN_FIRST,
+					    .most_bytes = (int64_t)1 << 30,
+					    .allow_tf32 = types[t].allow_tf32};
 	struct dnn_plan plan;
 
 	totals->asked++;
@@ -154,7 +159,7 @@ static void plan_one(const struct cuda_api *api, const struct dnn_target *target
 		fprintf(stderr,
 			"%s %s, %s: %d channels of %dx%d, %d filters of %dx%d, stride %d, pad "
 			"%d,%d, groups %d\n",
-			gpu->name, type, mu_dnn_pattern_name(pattern), (int)c->in[1],
+			gpu->name, types[t].name, mu_dnn_pattern_name(pattern), (int)c->in[1],
 			(int)c->in[2], (int)c->in[3], (int)c->filters, (int)c->kernel[0],
 			(int)c->kernel[1], (int)c->stride[0], (int)c->pad[0], (int)c->pad[1],
 			(int)c->groups);
@@ -180,12 +185,15 @@ static void plan_all(const struct cuda_api *api, const struct gpu *gpu, size_t t
 			if (is_fused(p) && !meets_norms[s])
 				continue;
 			c.type = types[t].type;
-			plan_one(api, &target, gpu, types[t].name, &c, p, &totals);
+			plan_one(api, &target, gpu, t, &c, p, &totals);
 		}
 		printf("%s %s, %s: %zu of %zu planned, %zu on tensor cores, scratch of at most "
 		       "%.1f MB\n",
 		       gpu->name, types[t].name, mu_dnn_pattern_name(p), totals.planned,
 		       totals.asked, totals.tensor_cores, (double)totals.most_bytes / 1e6);
+		if (types[t].type == CUDNN_DATA_FLOAT && !is_fused(p))
+			CHECK(types[t].allow_tf32 ? totals.tensor_cores > totals.asked * 3 / 4
+						  : totals.tensor_cores == 0);
 	}
 	api->cudnnBackendDestroyDescriptor(target.properties);
 }

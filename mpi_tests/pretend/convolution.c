@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The convolutions of the pretended cuDNN, by their plain formula, in double precision. */
+#include <stdint.h>
 #include <string.h>
 
 #include "pretend.h"
@@ -18,6 +19,31 @@ static size_t place(const struct pretend_tensor *t, int n, int c, int h, int w)
 	if (t->like.format == CUDNN_TENSOR_NHWC)
 		return (((size_t)n * of[2] + h) * of[3] + w) * of[1] + c;
 	return (((size_t)n * of[1] + c) * of[2] + h) * of[3] + w;
+}
+
+double pretend_tf32(float v)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &v, sizeof bits);
+	if ((~bits & 0x7f800000u) != 0) /* finite */
+		bits = (bits + 0x1000u) & ~0x1fffu;
+	memcpy(&v, &bits, sizeof v);
+	return (double)v;
+}
+
+/* Does cuDNN multiply these as TF32? */
+static int is_tf32(const struct pretend_convolution *k)
+{
+	return k->x.like.type == CUDNN_DATA_FLOAT && k->shape.math == CUDNN_DEFAULT_MATH;
+}
+
+static double factor_at(const struct pretend_convolution *k, const struct pretend_tensor *t,
+			size_t i)
+{
+	const float v = number_at(t->data, type_of(t), i);
+
+	return is_tf32(k) ? pretend_tf32(v) : (double)v;
 }
 
 size_t pretend_count_of(const struct pretend_tensor *t)
@@ -85,7 +111,7 @@ static int run_convolution(struct pretend_work *work)
 	for (int t = 0; t < 3; t++) {
 		values[t] = calloc(pretend_count_of(tensors[t]), sizeof *values[t]);
 		for (size_t i = 0; tensors[t] != out && i < pretend_count_of(tensors[t]); i++)
-			values[t][i] = (double)number_at(tensors[t]->data, type_of(tensors[t]), i);
+			values[t][i] = factor_at(&k, tensors[t], i);
 	}
 	for (int n = 0; n < of[0]; n++)
 		for (int c = 0; c < of[1]; c++)
@@ -106,12 +132,14 @@ static int run_convolution(struct pretend_work *work)
 
 static struct pretend_cost cost_of_convolution(const struct pretend_convolution *k)
 {
-	static const char *const names[] = {[PRETEND_OUT_X] = "cuDNN, data",
-					    [PRETEND_OUT_W] = "cuDNN, weights",
-					    [PRETEND_OUT_Y] = "cuDNN, forward"};
+	static const char *const names[][2] = {
+		[PRETEND_OUT_X] = {"cuDNN, data", "cuDNN, data, TF32"},
+		[PRETEND_OUT_W] = {"cuDNN, weights", "cuDNN, weights, TF32"},
+		[PRETEND_OUT_Y] = {"cuDNN, forward", "cuDNN, forward, TF32"}};
 	const struct pretend_tensor *tensors[3] = {
 		[PRETEND_OUT_X] = &k->x, [PRETEND_OUT_W] = &k->w, [PRETEND_OUT_Y] = &k->y};
-	struct pretend_cost c = {.name = names[k->out], .half = type_of(&k->x) != 0, .known = 1};
+	struct pretend_cost c = {
+		.name = names[k->out][is_tf32(k)], .half = type_of(&k->x) != 0, .known = 1};
 
 	for (int t = 0; t < 3; t++) {
 		const double n = (double)pretend_count_of(tensors[t]) * (c.half ? 2 : 4);

@@ -13,6 +13,7 @@
 /* The stream of a handle of either library; handles are numbers of devices from 1 on. */
 enum { MAX_HANDLES = 8 };
 static CUstream streams[MAX_HANDLES];
+static cublasMath_t modes[MAX_HANDLES];
 
 CUstream pretend_stream(const void *handle)
 {
@@ -51,8 +52,7 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *p, size_t n)
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t m)
 {
-	(void)h;
-	(void)m;
+	modes[(uintptr_t)h - 1] = m;
 	return 0;
 }
 const char *cublasGetStatusString(cublasStatus_t s)
@@ -67,18 +67,21 @@ struct gemm {
 	float alpha, beta;
 	int ta, tb, m, n, k, lda, ldb, ldc;
 	int type;     /* that factors are rounded to */
+	int tf32;     /* or to this one */
 	int stored;   /* in memory */
 	int stored_c; /* the result */
 	int count;    /* products, these many elements apart: */
 	long long step_a, step_b, step_c;
 };
 
-static double rounded(int type, float v)
+static double rounded(const struct gemm *g, float v)
 {
 	float one;
 
-	set_number(&one, type, 0, v);
-	return (double)number_at(&one, type, 0);
+	if (g->tf32)
+		return pretend_tf32(v);
+	set_number(&one, g->type, 0, v);
+	return (double)number_at(&one, g->type, 0);
 }
 
 static double product_at(const struct gemm *g, int batch, int i, int j)
@@ -87,12 +90,12 @@ static double product_at(const struct gemm *g, int batch, int i, int j)
 	double sum = 0;
 
 	for (int l = 0; l < g->k; l++)
-		sum += rounded(g->type, number_at(g->a, g->stored,
-						  a + (g->ta ? (size_t)i * g->lda + l
-							     : (size_t)l * g->lda + i))) *
-		       rounded(g->type, number_at(g->b, g->stored,
-						  b + (g->tb ? (size_t)l * g->ldb + j
-							     : (size_t)j * g->ldb + l)));
+		sum += rounded(g, number_at(g->a, g->stored,
+					    a + (g->ta ? (size_t)i * g->lda + l
+						       : (size_t)l * g->lda + i))) *
+		       rounded(g, number_at(g->b, g->stored,
+					    b + (g->tb ? (size_t)l * g->ldb + j
+						       : (size_t)j * g->ldb + l)));
 	return sum;
 }
 
@@ -124,7 +127,7 @@ static struct pretend_cost cost_of_gemm(const struct gemm *g)
 	const double m = g->m, n = g->n, k = g->k, size = g->stored == CUDA_FLOAT32 ? 4 : 2;
 	const double result = m * n * (g->stored_c == CUDA_FLOAT32 ? 4 : 2);
 
-	return (struct pretend_cost){.name = "cuBLAS",
+	return (struct pretend_cost){.name = g->tf32 ? "cuBLAS, TF32" : "cuBLAS",
 				     .read = g->count * ((m * k + k * n) * size +
 							 (g->beta != 0 ? result : 0)),
 				     .written = g->count * result,
@@ -138,6 +141,16 @@ static int type_of(cudaDataType type)
 	return type == CUDA_R_16F    ? CUDA_FLOAT16
 	       : type == CUDA_R_16BF ? CUDA_BFLOAT16
 				     : CUDA_FLOAT32;
+}
+
+/* Also by the handle's mode, where the call leaves it open. */
+static int is_tf32(cublasHandle_t h, cudaDataType type, cublasComputeType_t compute)
+{
+	const int allowed = modes[(uintptr_t)h - 1] == CUBLAS_TF32_TENSOR_OP_MATH;
+
+	NEED(compute != CUBLAS_COMPUTE_32F_FAST_TF32 || allowed);
+	return type == CUDA_R_32F && (compute == CUBLAS_COMPUTE_32F_FAST_TF32 ||
+				      (compute == CUBLAS_COMPUTE_32F && allowed));
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta,
@@ -164,6 +177,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta
 			 .type = compute == CUBLAS_COMPUTE_32F_FAST_16F    ? CUDA_FLOAT16
 				 : compute == CUBLAS_COMPUTE_32F_FAST_16BF ? CUDA_BFLOAT16
 									   : CUDA_FLOAT32,
+			 .tf32 = is_tf32(h, at, compute),
 			 .stored = type_of(at),
 			 .stored_c = type_of(ct),
 			 .count = count,
@@ -354,7 +368,10 @@ static cudnnStatus_t put(cudnnHandle_t h, const struct pretend_convolution *k, v
 	NEED(*(const float *)alpha == 1 && nbytes == ROOM);
 	NEED(x->format == f->format && x->format == y->format);
 	NEED(x->type == f->type && x->type == y->type);
-	NEED(x->type == CUDNN_DATA_FLOAT || k->shape.math == CUDNN_TENSOR_OP_MATH);
+	if (x->type == CUDNN_DATA_FLOAT)
+		NEED(k->shape.math == CUDNN_FMA_MATH || k->shape.math == CUDNN_DEFAULT_MATH);
+	else
+		NEED(k->shape.math == CUDNN_TENSOR_OP_MATH);
 	NEED(x->n[1] == f->n[1] * k->shape.groups && y->n[1] == f->n[0] && x->n[0] == y->n[0]);
 	NEED(*(const float *)beta == 0 || *(const float *)beta == 1);
 	own.adds = *(const float *)beta == 1;

@@ -73,6 +73,8 @@ struct pretend_convolution {
 	int out, adds;
 	float *sums[2];
 };
+/* Rounded to TF32: 10 bits of mantissa, to the nearest, ties away from zero (cvt.rna of PTX). */
+double pretend_tf32(float v);
 size_t pretend_count_of(const struct pretend_tensor *t);
 cudnnStatus_t pretend_put_convolution(cudnnHandle_t h, const struct pretend_convolution *k,
 				      void *room, size_t nbytes);

@@ -19,6 +19,7 @@ enum { EMPTY, FORWARD_DONE, DATA_DONE }; /* the first number of a reserve */
 struct cudnnRNNStruct {
 	cudnnDataType_t type;
 	int inputs, units;
+	int tf32; /* factors of products are rounded to it */
 };
 struct cudnnRNNDataStruct {
 	cudnnDataType_t type;
@@ -56,10 +57,14 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
 	NEED(algorithm == CUDNN_RNN_ALGO_STANDARD && cell == CUDNN_LSTM);
 	NEED(bias == CUDNN_RNN_DOUBLE_BIAS && direction == CUDNN_UNIDIRECTIONAL);
 	NEED(input == CUDNN_LINEAR_INPUT && precision == CUDNN_DATA_FLOAT && layers == 1);
-	NEED(math == (type == CUDNN_DATA_FLOAT ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH));
+	if (type == CUDNN_DATA_FLOAT)
+		NEED(math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH);
+	else
+		NEED(math == CUDNN_TENSOR_OP_MATH);
 	NEED(inputs > 0 && units > 0 && projected == units && !dropout);
 	NEED(flags == CUDNN_RNN_PADDED_IO_DISABLED); /* for packed sequences */
-	*d = (struct cudnnRNNStruct){type, inputs, units};
+	*d = (struct cudnnRNNStruct){type, inputs, units,
+				     type == CUDNN_DATA_FLOAT && math == CUDNN_DEFAULT_MATH};
 	return 0;
 }
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d, cudnnDataType_t type,
@@ -182,11 +187,15 @@ static void put_at(const struct rnn *k, void *p, size_t i, double v)
 	if (p)
 		set_number(p, number_type(k->r.type), i, (float)v);
 }
+static double factor(const struct rnn *k, double v)
+{
+	return k->r.tf32 ? pretend_tf32((float)v) : v;
+}
 static double weight(const struct rnn *k, int id, int row, int column)
 {
-	return at(k, k->space,
-		  weight_at(&k->r, id) + (size_t)row * (id < GATES ? k->r.inputs : k->r.units) +
-			  column);
+	const size_t columns = (size_t)(id < GATES ? k->r.inputs : k->r.units);
+
+	return factor(k, at(k, k->space, weight_at(&k->r, id) + (size_t)row * columns + column));
 }
 
 /* h and c in front of step t. */
@@ -208,9 +217,9 @@ static double sum_of_gate(const struct rnn *k, int t, int s, int g, int u)
 
 	for (int i = 0; i < k->r.inputs; i++)
 		sum += weight(k, g, u, i) *
-		       at(k, k->x, ((size_t)t * k->samples + s) * k->r.inputs + i);
+		       factor(k, at(k, k->x, ((size_t)t * k->samples + s) * k->r.inputs + i));
 	for (int i = 0; i < k->r.units; i++)
-		sum += weight(k, GATES + g, u, i) * h_before(k, t, s, i);
+		sum += weight(k, GATES + g, u, i) * factor(k, h_before(k, t, s, i));
 	return sum;
 }
 
@@ -264,7 +273,7 @@ static void data_step(const struct rnn *k, int t, int s, double *dh, double *dc)
 
 		for (int g = 0; g < GATES; g++)
 			for (int u = 0; u < units; u++)
-				sum += (double)v[g * units + u] *
+				sum += factor(k, (double)v[g * units + u]) *
 				       (i < k->r.inputs ? weight(k, g, u, i)
 							: weight(k, GATES + g, u, i - k->r.inputs));
 		if (i < k->r.inputs)
@@ -310,9 +319,13 @@ static void weight_gradients(const struct rnn *k, int g, int u)
 				double da = (double)gates_at(k, t, s)[g * units + u];
 				size_t row = (size_t)t * k->samples + s;
 
-				sum += da * (i < 0        ? 1
-					     : i < inputs ? at(k, k->x, row * inputs + i)
-							  : h_before(k, t, s, i - inputs));
+				if (i < 0)
+					sum += da;
+				else
+					sum += factor(k, da) *
+					       factor(k, i < inputs
+								 ? at(k, k->x, row * inputs + i)
+								 : h_before(k, t, s, i - inputs));
 			}
 		if (i < 0) {
 			add_to_space(k, bias_at(&k->r, g) + u, sum);
@@ -372,7 +385,7 @@ static cudnnStatus_t put(cudnnHandle_t h, const struct rnn *k, const struct cudn
 	NEED(memcmp(hd->n, cd->n, sizeof hd->n) == 0 && hd->strides[1] == k->r.units);
 	NEED(!k->training == !k->reserve);
 	memcpy(w.args, k, sizeof *k);
-	w.cost.name = "cuDNN, LSTM";
+	w.cost.name = k->r.tf32 ? "cuDNN, LSTM, TF32" : "cuDNN, LSTM";
 	pretend_put(pretend_stream(h), w);
 	return 0;
 }

@@ -40,6 +40,7 @@ lenet float16  4 1 --network lenet --image-shape 1,20,20
 small float32  2 2 --network resnet --num-layers 8 --image-shape 3,16,16 --num-classes 10
 other float16  2 1 --network resnet-v1 --num-layers 8 --image-shape 3,16,16 --num-classes 10
 lenet float16  2 1 --network lenet --image-shape 1,20,20
+lenet float32 64 1 --network mlp --image-shape 1,4,4
 END
 export CONFIGURATIONS=$PWD/configurations
 env -u LD_LIBRARY_PATH "$SRCDIR/jobs/gpu-check.sh" pack --build "$BUILDDIR" pack >out.txt 2>&1 ||
@@ -116,6 +117,8 @@ case $* in
 	printf 'speed\teager\tlenet\tfloat16\t4\t10.0,30.0,20.0\tchannels last\n'
 	printf 'speed\tcompiled\tlenet\tfloat16\t4\t40.0\tcompile\n'
 	printf 'speed\tieee\tsmall\tfloat32\t2\t50.0\tno TF32\n'
+	printf 'speed\teager\tlenet\tfloat32\t64\t8.0\tTF32\n'
+	printf 'speed\tieee\tlenet\tfloat32\t64\t4.0\tno TF32\n'
 	;;
 *cudnn_device*) echo '{"deviceName": "pretended"}' ;;
 *) exit 1 ;;
@@ -153,6 +156,8 @@ rule='by the fixed rule [0-9.]+ s, by the fastest of each layer [0-9.]+ s[^|;]*'
 reported "^\| tuned \| done \| [0-9]+ \| lenet: $rule other: $rule\|"
 grep -q '^convolution0 ' out/convolutions-lenet.txt || fail "no table of convolutions"
 reported '^\| small \| float32 \| 2 \| [0-9]+ \| - \| - \| 50 \| - \|'
+reported '^\| lenet \| float32 \| 64 \| [0-9]+ \| 8 \| - \| 4 \| - \|.*\| device(\+calls)?;'
+reported '^\| lenet \| float32, TF32 \| 64 \| [0-9]+ \| 8 \| - \| - \| - \| [0-9.]+ \|.*\| device\+tf32; TF32 \|'
 reported '^\| opened libpretend.so \| .*libpretend.so'
 reported '^\| libcudnn \| .*libpretend.so'
 reported '^\| bytes of lenet float16 4 \| 0.002 GB of memory a step; [0-9]+ GB/s at the speed measured'

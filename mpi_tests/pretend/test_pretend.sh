@@ -53,6 +53,9 @@ small_loss() {
 	train 1 $small "$@"
 	sed -n 's/^Epoch\[0\] Train-cross-entropy=//p' "$log"
 }
+resnet_loss() {
+	small_loss --network resnet --num-layers 8 "$@"
+}
 # small_losses NETWORK: as ref's
 small_losses() {
 	local type error wanted got
@@ -201,6 +204,41 @@ for options in "" "--micro-batches 2" "--dtype bfloat16" "--dtype bfloat16 --mic
 		exit bad || n != 2
 	}' || fail "a vocabulary of 4101, $options: $got, and $wanted_many by ref"
 done
+
+part "--allow-tf32: all products of float32 are TF32's, and without it none is"
+# products FILE: kinds of products of a run's costs
+products() {
+	sed -n 's/^\(cu[BD][^\t]*\)\t.*/\1/p' $1 | sort -u | tr '\n' ';'
+}
+while read -r learner expected; do
+	exact=$(PRETEND_COSTS=$PWD/exact.costs $learner --gpus 0 --allow-tf32 0)
+	usual=$($learner --gpus 0)
+	got=$(PRETEND_COSTS=$PWD/tf32.costs $learner --gpus 0 --allow-tf32 1)
+	[ -n "$exact" ] && [ "$exact" = "$usual" ] || fail "$learner: losses of $exact, and $usual without the option"
+	[ "$got" != "$exact" ] || fail "$learner: TF32 changes nothing: losses of $got"
+	awk -v a="$exact" -v b="$got" 'BEGIN {
+		split(b, y)
+		for (i = n = split(a, x); i > 0; i--)
+			bad += !(y[i] > 0 && x[i] - y[i] < 0.001 && y[i] - x[i] < 0.001)
+		exit bad || n < 1
+	}' || fail "$learner: losses of $got with TF32, and $exact without"
+	[ "$(products exact.costs)" = "${expected//, TF32;/;}" ] || fail "$learner: $(products exact.costs)"
+	[ "$(products tf32.costs)" = "$expected" ] || fail "$learner, TF32: $(products tf32.costs), not $expected"
+done <<-END
+	resnet_loss cuBLAS, TF32;cuDNN, data, TF32;cuDNN, forward, TF32;cuDNN, weights, TF32;
+	lstm_losses cuDNN, LSTM, TF32;cuDNN, data, TF32;cuDNN, forward, TF32;cuDNN, weights, TF32;
+	gpt_losses cuBLAS, TF32;cuDNN, data, TF32;cuDNN, forward, TF32;cuDNN, weights, TF32;
+END
+train 1 $small --network resnet --num-layers 8 --gpus 0 --allow-tf32 1
+expect '^device gpu:.*, float32 with TF32$'
+PRETEND_NO_LIST=1 train 1 $small --network resnet --num-layers 8 --gpus 0 --allow-tf32 1 --verbose 1
+expect_count 1 'engine of stage2_unit1_sc, weights: cuDNN.s algorithm 1, tensor cores, '
+train 1 $small --network resnet --num-layers 8 --gpus 0 --allow-tf32 1 --conv-algo tune --conv-table of_tf32
+grep -q '^measured batch 4, float32 with TF32, ' of_tf32 || fail "the table: $(head -4 of_tf32)"
+train 1 $small --network resnet --num-layers 8 --gpus 0 --conv-table of_tf32
+expect_count 1 'warning: of_tf32: .* measured with batch 4, float32 with TF32, .*this run has batch 4, float32,'
+train 1 $small --network resnet --num-layers 8 --devices ref --num-batches 1 --allow-tf32 1
+expect_count 1 'warning: --allow-tf32 1 has no effect on device ref: TF32 is of GPUs'
 
 part "LSTM: layers on two GPUs, in blocks of steps and micro-batches: the bits of one GPU"
 for cut in "--time-block 3" "--micro-batches 4" "--time-block 3 --dtype float16"; do

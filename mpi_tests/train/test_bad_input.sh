@@ -266,6 +266,10 @@ misused 1 'target-accuracy.*benchmark' --network mlp --benchmark 1 --target-accu
 both misused 'load-epoch 1.*model-prefix' $mlp --load-epoch 1
 misused 1 'load-epoch 3.*num-epochs 2' $mlp --model-prefix P --load-epoch 3 --num-epochs 2
 
+misused 1 '"2" belongs to no option' $mlp --allow-tf32 2
+misused 1 'allow-tf32: 2 is out of range: it must be from 0 to 1' $mlp --allow-tf32=2
+both misused 'allow-tf32 1 with --dtype bfloat16: it is for products of float32' $mlp --allow-tf32 1 --dtype bfloat16
+
 part "options that would have no effect"
 misused 1 'shuffle-chunk 64 needs --shuffle chunk' $mlp --shuffle-chunk 64
 misused 1 'save-period needs --model-prefix' $mlp --save-period 2

@@ -63,7 +63,8 @@ static const char order[] =
 	"lr-schedule kv-store workers servers nodes batch-size threads devices computed-by "
 	"update-period micro-batches time-block sync-period block-momentum block-lr "
 	"block-nesterov gc-type gc-threshold gc-ratio gc-pull label-smoothing loss-scale "
-	"conv-algo conv-table attention-algo shuffle num-batches augmentation buckets dropout";
+	"conv-algo conv-table attention-algo allow-tf32 shuffle num-batches augmentation buckets "
+	"dropout";
 
 static size_t place_of(const char *name)
 {

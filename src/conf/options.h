@@ -168,7 +168,7 @@ struct conf {
 	} cut;
 	long model_parallel, model_parallel_ranks; /* settled from these: 0 and 1 without */
 	long micro_batches, time_block;
-	long dtype_fallback;
+	long dtype_fallback, allow_tf32;
 	struct conf_text text;
 	long num_layers, num_classes, num_servers, num_epochs, batch_size, global_batch_size,
 		batch_per_device;

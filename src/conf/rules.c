@@ -185,6 +185,8 @@ static const struct mu_option_rule rules[] = {
 	{.option = "top-k", IS("1"),
 	 .why = "it is the accuracy, which is always reported: K must be at least 2"},
 	{.option = "dtype-fallback", IS("1"), NEEDS = "dtype", BEING("bfloat16|float16")},
+	{.option = "allow-tf32", IS("1"), EXCLUDES = "dtype", BEING("bfloat16|float16"),
+	 .why = "it is for products of float32"},
 	{.option = "conv-algo", IS("tune"), NEEDS = "conv-table", .why = "the file to write"},
 	{.option = "conv-table", EXCLUDES = "conv-algo", BEING("direct|winograd|gemm"),
 	 .why = "the table names an algorithm for each convolution"},

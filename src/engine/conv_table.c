@@ -43,9 +43,9 @@ static void describe_device(const struct mu_device *device, char text[TRAIN_CONV
 static void describe_run(const struct mu_plan *plan, const struct mu_device *device,
 			 char text[TRAIN_CONV_TEXT])
 {
-	snprintf(text, TRAIN_CONV_TEXT, "batch %zu, %s, %d thread%s", mu_plan_batch_size(plan),
-		 mu_dtype_name(device->dtype), device->n_threads,
-		 device->n_threads == 1 ? "" : "s");
+	snprintf(text, TRAIN_CONV_TEXT, "batch %zu, %s%s, %d thread%s", mu_plan_batch_size(plan),
+		 mu_dtype_name(device->dtype), device->allow_tf32 ? " with TF32" : "",
+		 device->n_threads, device->n_threads == 1 ? "" : "s");
 }
 
 /* ---- writing ---- */

@@ -410,6 +410,7 @@ enum mu_status mu_engine_device_set(struct mu_device *device, const struct conf 
 	if (v->conv_algo != CONF_CONV_TUNE)
 		device->algorithm = (enum mu_convolution_algorithm)v->conv_algo;
 	device->fused_attention = v->attention_algo == CONF_ATTENTION_FUSED;
+	device->allow_tf32 = v->allow_tf32 && device->ops->has_tf32;
 	if (v->dtype != MU_FLOAT32)
 		MU_TRY(set_dtype(device, v));
 out:

@@ -83,6 +83,8 @@ const char *mu_engine_device_text(const struct mu_device *device, char *text, si
 	if (device->dtype != MU_FLOAT32)
 		snprintf(text + strlen(text), nbytes - strlen(text), ", %s",
 			 mu_dtype_name(device->dtype));
+	else if (device->allow_tf32)
+		snprintf(text + strlen(text), nbytes - strlen(text), ", float32 with TF32");
 	return text;
 }
 

@@ -295,6 +295,7 @@ const struct mu_device_ops mu_device_cuda = {
 	.count = count,
 	.memory = &mu_cuda_memory,
 	.norms_add = true,
+	.has_tf32 = true,
 	.open = open_cuda,
 	.close = close_cuda,
 	.plan = plan,

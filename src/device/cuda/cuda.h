@@ -236,6 +236,9 @@ bool mu_cuda_in_groups(const struct mu_tensor *t);
 enum cuda_kernel mu_cuda_of_type(const struct mu_tensor *t, enum cuda_kernel float16);
 /* Their type for cuDNN. */
 cudnnDataType_t mu_cuda_dnn_type(const struct cuda_layout *layout);
+/* How cuDNN may multiply them: half types on tensor cores, float32 there only as TF32, where the
+ * device allows it. */
+cudnnMathType_t mu_cuda_dnn_math(const struct cuda_device *d, const struct cuda_layout *layout);
 /* Round up to the alignment of arrays. */
 size_t mu_cuda_round(size_t nbytes);
 
@@ -353,6 +356,9 @@ extern const struct cuda_kind mu_cuda_custom;
 
 /* ---- shared by several kinds: cuda/dense.c ---- */
 
+/* How cuBLAS may multiply arrays of float32, or of half types. */
+cublasMath_t mu_cuda_blas_math(const struct mu_device *device, bool is_float32);
+
 /* c (rows, columns) = keep c + a b, all in row-major order: a (rows, inner), or (inner, rows) if
  * transposed; b (inner, columns), or (columns, inner). */
 struct cuda_product {
@@ -373,7 +379,7 @@ struct cuda_matrices {
 };
 
 /* c = keep c + factor a b, as above. c is of c_type, a and b are of `type`, in tensor cores if that
- * is not float32. c is not transposed. */
+ * is not float32, or if TF32 is allowed. c is not transposed. */
 struct cuda_products {
 	struct cuda_matrices a, b, c;
 	size_t count, rows, columns, inner;

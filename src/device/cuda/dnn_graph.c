@@ -148,7 +148,7 @@ static bool is_fit(const struct cuda_api *api, const struct dnn_wish *wish, dnn_
 		switch (notes[i]) {
 		case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
 			out->tensor_cores = true;
-			fit = fit && wish->type != CUDNN_DATA_FLOAT;
+			fit = fit && (wish->type != CUDNN_DATA_FLOAT || wish->allow_tf32);
 			break;
 		case CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP: break;
 		default: fit = false;

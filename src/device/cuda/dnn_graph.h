@@ -8,7 +8,7 @@
  * An engine is taken if cuDNN says that it gives the same bits in every run, and if it is direct
  * (no Winograd or Fourier transform) and keeps to the limit of scratch: the first of cuDNN's
  * heuristics (fastest first), else of its list of engines that always work. Numbers of float32 are
- * never rounded to TF32.
+ * rounded to TF32 only where the wish allows it.
  */
 #ifndef DEVICE_CUDA_DNN_GRAPH_H
 #define DEVICE_CUDA_DNN_GRAPH_H
@@ -100,6 +100,7 @@ struct dnn_wish {
 	cudnnDataType_t type;
 	int engine;
 	int64_t most_bytes; /* of scratch */
+	bool allow_tf32;    /* for float32 */
 };
 
 /* MU_OK without a plan where no engine is fit. An error: cuDNN refused a descriptor. */

@@ -62,6 +62,13 @@ cudnnDataType_t mu_cuda_dnn_type(const struct cuda_layout *layout)
 	return layout->type == CUDA_FLOAT16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
+cudnnMathType_t mu_cuda_dnn_math(const struct cuda_device *d, const struct cuda_layout *layout)
+{
+	if (layout)
+		return CUDNN_TENSOR_OP_MATH;
+	return d->device->allow_tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+}
+
 size_t mu_cuda_bytes(const struct mu_tensor *t)
 {
 	return bytes_of(t->layout, &t->shape);

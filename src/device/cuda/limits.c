@@ -30,8 +30,7 @@ static enum mu_status multiply(const struct work *w)
 				  : dtype == MU_BFLOAT16 ? CUDA_R_16BF
 							 : CUDA_R_32F;
 
-	BLAS(d, cublasSetMathMode, d->blas,
-	     dtype == MU_FLOAT32 ? CUBLAS_PEDANTIC_MATH : CUBLAS_DEFAULT_MATH);
+	BLAS(d, cublasSetMathMode, d->blas, mu_cuda_blas_math(w->device, dtype == MU_FLOAT32));
 	BLAS(d, cublasGemmEx, d->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, w->from, type, n,
 	     w->from, type, n, &zero, w->to, type, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 out:

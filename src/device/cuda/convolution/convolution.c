@@ -4,8 +4,9 @@
  * first one is used that is deterministic, needs at most MOST_BYTES of scratch, and is direct:
  * Winograd and Fourier transforms round differently (measured on an H100: cuDNN's Winograd loses
  * up to 2.6e-4 with 3x3 kernels and 3e-2 with 5x5, direct ones 1e-6); then some that are not
- * listed. Products are float32: no TF32. An engine of the graph API (engines.c) stands in their
- * place where a table of convolutions names one, or where it also sums the output for a batch-norm.
+ * listed. Products are float32, or TF32 where the device allows it. An engine of the graph API
+ * (engines.c) stands in their place where a table of convolutions names one, or where it also sums
+ * the output for a batch-norm.
  *
  * In float16 and bfloat16 tensors and weights have channels last, for tensor cores, which
  * accumulate in float32. Weights are rounded and transposed, and their gradient is converted back:
@@ -59,24 +60,19 @@ struct found {
 	cudnnMathType_t math;
 };
 
+/* No Winograd, no Fourier transform. */
+#define IS_DIRECT(phase, algorithm) \
+	((algorithm) != CUDNN_CONVOLUTION_##phase##_ALGO_WINOGRAD && \
+	 (algorithm) != CUDNN_CONVOLUTION_##phase##_ALGO_WINOGRAD_NONFUSED && \
+	 (algorithm) != CUDNN_CONVOLUTION_##phase##_ALGO_FFT && \
+	 (algorithm) != CUDNN_CONVOLUTION_##phase##_ALGO_FFT_TILING)
+
 static bool is_direct(enum mu_convolution_phase phase, int algorithm)
 {
 	switch (phase) {
-	case MU_CONVOLUTION_FORWARD:
-		return algorithm != CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD &&
-		       algorithm != CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED &&
-		       algorithm != CUDNN_CONVOLUTION_FWD_ALGO_FFT &&
-		       algorithm != CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING;
-	case MU_CONVOLUTION_DATA:
-		return algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD &&
-		       algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED &&
-		       algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT &&
-		       algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING;
-	default:
-		return algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD &&
-		       algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED &&
-		       algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT &&
-		       algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING;
+	case MU_CONVOLUTION_FORWARD: return IS_DIRECT(FWD, algorithm);
+	case MU_CONVOLUTION_DATA: return IS_DIRECT(BWD_DATA, algorithm);
+	default: return IS_DIRECT(BWD_FILTER, algorithm);
 	}
 }
 
@@ -162,11 +158,12 @@ out:
 	return st;
 }
 
-/* float32 is never multiplied on tensor cores, whatever the list says. */
-static void forbid_tensor_cores(struct found *found, int n)
+/* float32 is never rounded to float16, and to TF32 only where `most` is not FMA, whatever the list
+ * says. */
+static void limit_math(struct found *found, int n, cudnnMathType_t most)
 {
 	for (int i = 0; i < n; i++)
-		found[i].math = CUDNN_FMA_MATH;
+		found[i].math = found[i].math == CUDNN_FMA_MATH ? CUDNN_FMA_MATH : most;
 }
 
 /* For convolutions whose list has no deterministic algorithm: cuDNN's heuristics leave some out
@@ -175,7 +172,7 @@ static void forbid_tensor_cores(struct found *found, int n)
 static bool take_unlisted(struct cuda_device *d, struct mu_op *op, enum mu_convolution_phase phase)
 {
 	const struct convolution *c = op->impl;
-	const cudnnMathType_t math = c->layout ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
+	const cudnnMathType_t math = mu_cuda_dnn_math(d, c->layout);
 	const struct found forward[] = {
 		{true, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, math},
 		{true, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, math},
@@ -226,7 +223,7 @@ static enum mu_status choose_algorithm(struct cuda_device *d, struct mu_op *op,
 
 	MU_TRY(ask(d, c, phase, found, &n));
 	if (!c->layout)
-		forbid_tensor_cores(found, n);
+		limit_math(found, n, mu_cuda_dnn_math(d, NULL));
 	if (!take(d, op, phase, found, n) && !take_unlisted(d, op, phase))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (convolution): cuDNN has no direct algorithm that gives the same bits "
@@ -294,8 +291,7 @@ static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, st
 	    mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1]), mu_dnn_one_or(a->dilate[0]),
 	    mu_dnn_one_or(a->dilate[1]), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
 	DNN(d, cudnnSetConvolutionGroupCount, c->shape, mu_dnn_one_or(a->groups));
-	DNN(d, cudnnSetConvolutionMathType, c->shape,
-	    c->layout ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
+	DNN(d, cudnnSetConvolutionMathType, c->shape, mu_cuda_dnn_math(d, c->layout));
 out:
 	return st;
 }

@@ -46,8 +46,10 @@ void mu_cuda_plan_engine(struct cuda_device *d, struct mu_op *op, enum mu_convol
 	};
 	const struct dnn_target target = {.handle = d->dnn};
 	const struct dnn_convolution c = describe(op);
-	struct dnn_request request = {
-		.pattern = patterns[phase], .engine = DNN_FIRST, .most_bytes = most_bytes};
+	struct dnn_request request = {.pattern = patterns[phase],
+				      .engine = DNN_FIRST,
+				      .most_bytes = most_bytes,
+				      .allow_tf32 = d->device->allow_tf32};
 	enum mu_convolution_algorithm all[MU_CONVOLUTION_PHASES], asked;
 
 	mu_convolution_requested(d->device, op->name, all);

@@ -182,8 +182,10 @@ enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *
 			   const struct dnn_convolution *c, const struct dnn_request *request,
 			   struct dnn_plan *out)
 {
-	const struct dnn_wish wish = {
-		.type = c->type, .engine = request->engine, .most_bytes = request->most_bytes};
+	const struct dnn_wish wish = {.type = c->type,
+				      .engine = request->engine,
+				      .most_bytes = request->most_bytes,
+				      .allow_tf32 = request->allow_tf32};
 	struct dnn_graph g;
 
 	mu_dnn_graph(&g, api, out);

@@ -63,6 +63,7 @@ struct dnn_request {
 	enum dnn_pattern pattern;
 	int engine;
 	int64_t most_bytes; /* of scratch */
+	bool allow_tf32;    /* for float32 */
 };
 
 /* MU_OK without a plan where no engine is fit. An error: cuDNN refused a descriptor. */

@@ -99,8 +99,7 @@ static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, st
 	/* One layer has no dropout between layers, so there is no dropout descriptor. */
 	DNN(d, cudnnSetRNNDescriptor_v8, l->shape, CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM,
 	    CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, type, CUDNN_DATA_FLOAT,
-	    l->layout ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH, c, units, units, 1, NULL,
-	    CUDNN_RNN_PADDED_IO_DISABLED);
+	    mu_cuda_dnn_math(d, l->layout), c, units, units, 1, NULL, CUDNN_RNN_PADDED_IO_DISABLED);
 	DNN(d, cudnnCreateRNNDataDescriptor, &l->in);
 	DNN(d, cudnnSetRNNDataDescriptor, l->in, type, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
 	    steps, n, c, lengths, NULL);
