@@ -150,14 +150,19 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
 
 /* ---- plans ---- */
 
-/* A tensor of a plan, with channels last. */
+/* A tensor of a plan, float32 plain, the others and sums with channels last. */
 static void keep_tensor(struct part *plan, int i, const struct part *t, struct pretend_tensor *to)
 {
 	const int64_t *n = numbers_of(t, CUDNN_ATTR_TENSOR_DIMENSIONS);
 	const int64_t *strides = numbers_of(t, CUDNN_ATTR_TENSOR_STRIDES);
 	const cudnnDataType_t type = word_of(t, CUDNN_ATTR_TENSOR_DATA_TYPE);
 
-	NEED(strides[1] == 1 && strides[3] == n[1] && strides[2] == n[1] * n[3]);
+	const int plain = to && type == CUDNN_DATA_FLOAT;
+
+	if (plain)
+		NEED(strides[3] == 1 && strides[2] == n[3] && strides[1] == n[2] * n[3]);
+	else
+		NEED(strides[1] == 1 && strides[3] == n[1] && strides[2] == n[1] * n[3]);
 	NEED(strides[0] == n[1] * n[2] * n[3]);
 	plan->numbers[i] = *numbers_of(t, CUDNN_ATTR_TENSOR_UNIQUE_ID);
 	plan->alignment[i] = *numbers_of(t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
@@ -166,7 +171,9 @@ static void keep_tensor(struct part *plan, int i, const struct part *t, struct p
 		NEED(plan->numbers[k] != plan->numbers[i]);
 	if (to)
 		to->like = (struct cudnnTensorStruct){
-			CUDNN_TENSOR_NHWC, type, {(int)n[0], (int)n[1], (int)n[2], (int)n[3]},
+			plain ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC,
+			type,
+			{(int)n[0], (int)n[1], (int)n[2], (int)n[3]},
 			.n_dims = 4};
 }
 

@@ -233,9 +233,21 @@ train 1 $small --network resnet --num-layers 8 --gpus 0 --allow-tf32 1
 expect '^device gpu:.*, float32 with TF32$'
 PRETEND_NO_LIST=1 train 1 $small --network resnet --num-layers 8 --gpus 0 --allow-tf32 1 --verbose 1
 expect_count 1 'engine of stage2_unit1_sc, weights: cuDNN.s algorithm 1, tensor cores, '
-train 1 $small --network resnet --num-layers 8 --gpus 0 --allow-tf32 1 --conv-algo tune --conv-table of_tf32
+resnet="--network resnet --num-layers 8 --gpus 0 --allow-tf32 1"
+train 1 $small $resnet --conv-algo tune --conv-table of_tf32
+for k in 0 1 2 3; do
+	expect_count 1 "^--conv-algo tune: a step of 4 samples by engine$k but for weights takes"
+done
 grep -q '^measured batch 4, float32 with TF32, ' of_tf32 || fail "the table: $(head -4 of_tf32)"
+awk 'NR <= 4 { print; next } { print $1, "engine1 engine0 engine3" }' of_tf32 >engines
+for cut in "" "--micro-batches 2"; do # which adds gradients
+	usual=$(small_loss $resnet $cut)
+	by_table=$(small_loss $resnet $cut --conv-table engines)
+	expect '^convolutions auto: .*; the table.s engine does 10, 10 and 10, direct the others$'
+	[ "$usual" = "$by_table" ] || fail "TF32, $cut: a loss of $by_table by engines, and $usual without"
+done
 train 1 $small --network resnet --num-layers 8 --gpus 0 --conv-table of_tf32
+expect '^convolutions auto: .*; direct the others$'
 expect_count 1 'warning: of_tf32: .* measured with batch 4, float32 with TF32, .*this run has batch 4, float32,'
 train 1 $small --network resnet --num-layers 8 --devices ref --num-batches 1 --allow-tf32 1
 expect_count 1 'warning: --allow-tf32 1 has no effect on device ref: TF32 is of GPUs'

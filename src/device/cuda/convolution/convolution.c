@@ -229,7 +229,8 @@ static enum mu_status choose_algorithm(struct cuda_device *d, struct mu_op *op,
 			"%s (convolution): cuDNN has no direct algorithm that gives the same bits "
 			"in every run; another kernel, stride or number of groups is needed",
 			op->name);
-	op->algorithms[phase] = MU_CONVOLUTION_DIRECT;
+	if (!c->engines[phase].plan)
+		op->algorithms[phase] = MU_CONVOLUTION_DIRECT;
 out:
 	return st;
 }
@@ -243,10 +244,13 @@ static enum mu_status choose(struct cuda_device *d, struct mu_op *op,
 	size_t nbytes;
 
 	mu_cuda_plan_engine(d, op, phase, (int64_t)MOST_BYTES, engine);
-	if (!engine->plan)
+	/* Engines set a gradient, and cannot add to it in place as micro-batches do. */
+	if (!engine->plan || (phase == MU_CONVOLUTION_WEIGHTS && !c->layout))
 		MU_TRY(choose_algorithm(d, op, phase));
 	log_choice(op, phase);
-	nbytes = engine->plan ? (size_t)engine->nbytes : c->choices[phase].nbytes;
+	nbytes = c->choices[phase].nbytes;
+	if (engine->plan && nbytes < (size_t)engine->nbytes)
+		nbytes = (size_t)engine->nbytes;
 	if (c->weight_nbytes + nbytes > op->scratch_nbytes)
 		op->scratch_nbytes = c->weight_nbytes + nbytes;
 out:
@@ -430,7 +434,7 @@ static enum mu_status backward_weights(struct cuda_device *d, struct mu_op *op)
 	void *gradient = op->kept ? op->kept : c->layout ? op->scratch : p->grad;
 	const float *keep = op->adds && !c->layout ? &one : &zero;
 
-	if (engine->plan) {
+	if (engine->plan && keep == &zero) {
 		MU_TRY(mu_cuda_run_engine(d, op, MU_CONVOLUTION_WEIGHTS, engine, gradient,
 					  room_of(op)));
 	} else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions by engines of cuDNN's graph API, in half precision: see graph.h. */
+/* Convolutions by engines of cuDNN's graph API, in half precision and TF32: see graph.h. */
 #include "device/cuda/convolution/graph.h"
 
 #include <muster/base.h>
@@ -11,6 +11,7 @@ static struct dnn_convolution describe(const struct mu_op *op)
 
 	return (struct dnn_convolution){
 		.type = mu_cuda_dnn_type(op->inputs[0]->layout),
+		.plain = !op->inputs[0]->layout,
 		.in = {(int64_t)n[0], (int64_t)n[1], (int64_t)n[2], (int64_t)n[3]},
 		.filters = (int64_t)mu_cuda_row(op->outputs[0]),
 		.kernel = {a->kernel[0], a->kernel[1]},
@@ -54,7 +55,7 @@ void mu_cuda_plan_engine(struct cuda_device *d, struct mu_op *op, enum mu_convol
 
 	mu_convolution_requested(d->device, op->name, all);
 	asked = all[phase];
-	if (asked >= MU_CONVOLUTION_ENGINE && op->inputs[0]->layout)
+	if (asked >= MU_CONVOLUTION_ENGINE && (op->inputs[0]->layout || request.allow_tf32))
 		request.engine = (int)asked - MU_CONVOLUTION_ENGINE;
 	else if (asked == MU_CONVOLUTION_AUTO && phase == MU_CONVOLUTION_FORWARD &&
 		 wants_sums(op, &c))

@@ -26,22 +26,26 @@ bool mu_dnn_fuses(const struct dnn_convolution *c)
 
 /* ---- tensors ---- */
 
-/* (n, c, h, w), channels last. */
-static dnn_part tensor(struct dnn_graph *g, cudnnDataType_t type, const int64_t *n, int number)
+/* Of sizes (n, c, h, w), in the order of the convolution's in memory. */
+static dnn_part tensor(struct dnn_graph *g, const struct dnn_convolution *c, cudnnDataType_t type,
+		       const int64_t *n, int number)
 {
+	const bool plain = c->plain;
 	const struct dnn_tensor t = {
 		.type = type,
 		.number = number,
 		.sizes = {n[0], n[1], n[2], n[3]},
-		.strides = {n[1] * n[2] * n[3], 1, n[1] * n[3], n[1]},
+		.strides = {n[1] * n[2] * n[3], plain ? n[2] * n[3] : 1, plain ? n[3] : n[1] * n[3],
+			    plain ? 1 : n[1]},
 	};
 
 	return mu_dnn_tensor(g, &t);
 }
 
-static dnn_part per_channel(struct dnn_graph *g, cudnnDataType_t type, int64_t channels, int number)
+static dnn_part per_channel(struct dnn_graph *g, const struct dnn_convolution *c,
+			    cudnnDataType_t type, int64_t channels, int number)
 {
-	return tensor(g, type, (const int64_t[]){1, channels, 1, 1}, number);
+	return tensor(g, c, type, (const int64_t[]){1, channels, 1, 1}, number);
 }
 
 /* ---- operations ---- */
@@ -110,12 +114,12 @@ static void add_convolution(struct dnn_graph *g, const struct dnn_convolution *c
 	mu_dnn_add_op(g, op, "a convolution's operation");
 }
 
-static void add_statistics(struct dnn_graph *g, dnn_part y, int64_t channels)
+static void add_statistics(struct dnn_graph *g, const struct dnn_convolution *c, dnn_part y)
 {
 	const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
 	const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
-	dnn_part sum = per_channel(g, CUDNN_DATA_FLOAT, channels, DNN_SUM);
-	dnn_part squares = per_channel(g, CUDNN_DATA_FLOAT, channels, DNN_SQUARES);
+	dnn_part sum = per_channel(g, c, CUDNN_DATA_FLOAT, c->filters, DNN_SUM);
+	dnn_part squares = per_channel(g, c, CUDNN_DATA_FLOAT, c->filters, DNN_SQUARES);
 	dnn_part op = mu_dnn_begin(g, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
 
 	mu_dnn_set(g, op, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
@@ -130,11 +134,11 @@ static void add_statistics(struct dnn_graph *g, dnn_part y, int64_t channels)
 /* relu(x a + b), inside the kernel. */
 static dnn_part add_norm(struct dnn_graph *g, const struct dnn_convolution *c, dnn_part x)
 {
-	dnn_part a = per_channel(g, c->type, c->in[1], DNN_NORM_A);
-	dnn_part b = per_channel(g, c->type, c->in[1], DNN_NORM_B);
-	dnn_part scaled = tensor(g, CUDNN_DATA_FLOAT, c->in, DNN_COMPUTED);
-	dnn_part shifted = tensor(g, CUDNN_DATA_FLOAT, c->in, DNN_COMPUTED);
-	dnn_part out = tensor(g, c->type, c->in, DNN_COMPUTED);
+	dnn_part a = per_channel(g, c, c->type, c->in[1], DNN_NORM_A);
+	dnn_part b = per_channel(g, c, c->type, c->in[1], DNN_NORM_B);
+	dnn_part scaled = tensor(g, c, CUDNN_DATA_FLOAT, c->in, DNN_COMPUTED);
+	dnn_part shifted = tensor(g, c, CUDNN_DATA_FLOAT, c->in, DNN_COMPUTED);
+	dnn_part out = tensor(g, c, c->type, c->in, DNN_COMPUTED);
 
 	mu_dnn_pointwise(g, &(struct dnn_pointwise){
 				    .mode = CUDNN_POINTWISE_MUL, .x = x, .b = a, .y = scaled});
@@ -158,8 +162,8 @@ static void add_pattern(struct dnn_graph *g, const struct dnn_convolution *c,
 {
 	const int64_t weight[] = {c->filters, c->in[1] / c->groups, c->kernel[0], c->kernel[1]};
 	const int64_t out[] = {c->in[0], c->filters, out_size(c, 0), out_size(c, 1)};
-	dnn_part w = tensor(g, c->type, weight, DNN_W), y = tensor(g, c->type, out, DNN_Y);
-	dnn_part x = tensor(g, c->type, c->in, DNN_X);
+	dnn_part w = tensor(g, c, c->type, weight, DNN_W), y = tensor(g, c, c->type, out, DNN_Y);
+	dnn_part x = tensor(g, c, c->type, c->in, DNN_X);
 
 	switch (pattern) {
 	case DNN_DATA: add_convolution(g, c, MU_CONVOLUTION_DATA, x, w, y); return;
@@ -174,7 +178,7 @@ static void add_pattern(struct dnn_graph *g, const struct dnn_convolution *c,
 			x = add_norm(g, c, x);
 		add_convolution(g, c, MU_CONVOLUTION_FORWARD, x, w, y);
 		if (pattern != DNN_FORWARD)
-			add_statistics(g, y, c->filters);
+			add_statistics(g, c, y);
 	}
 }
 

@@ -5,7 +5,7 @@
  * its sums behind its output (sums_at of struct mu_tensor), and batch-norm's forward, which then
  * reads the output once less, starts from them. dnn_graph.h says which engines are taken.
  *
- * Tensors have channels last. Products of float16 and bfloat16 are summed in float32.
+ * Products of float16 and bfloat16 are summed in float32.
  *
  * Formulas, with u = relu(x a + b), a and b per channel of x (a batch-norm and its ReLU before the
  * convolution), sums per channel:
@@ -42,6 +42,7 @@ const char *mu_dnn_pattern_name(enum dnn_pattern pattern); /* "conv + statistics
  */
 struct dnn_convolution {
 	cudnnDataType_t type; /* of x, w, y and their gradients */
+	bool plain;           /* (n, c, h, w) in memory; else channels are last */
 	int64_t in[4];        /* x: samples, channels, height, width */
 	int64_t filters, kernel[2], pad[2], stride[2], dilate[2], groups;
 };
@@ -73,9 +74,10 @@ enum mu_status mu_dnn_plan(const struct cuda_api *api, const struct dnn_target *
 
 /*
  * engines.c: plan a phase of a convolution by an engine of the graph API. That is the one that a
- * table of convolutions names for it; or, forward, where the rule is asked for, one that also sums
- * its output for the batch-norm behind it, with room for the sums behind the output. No plan: the
- * caller takes another algorithm, and without sums batch-norm reads the output once more.
+ * table of convolutions names for it, in half precision and where TF32 is allowed; or, forward,
+ * where the rule is asked for, one that also sums its output for the batch-norm behind it, with
+ * room for the sums behind the output. No plan: the caller takes another algorithm, and without
+ * sums batch-norm reads the output once more.
  */
 void mu_cuda_plan_engine(struct cuda_device *d, struct mu_op *op, enum mu_convolution_phase phase,
 			 int64_t most_bytes, struct dnn_plan *plan);
