@@ -25,7 +25,6 @@ struct op_case {
 	bool in_place, restored;
 	bool no_differences; /* near a kink, or a gradient of something else: see op_literals.c */
 	bool ref_only;    /* a use that nets do not make at present */
-	bool gpu_only;    /* oneDNN 2.6 loses bfloat16's gradients of windows of 256 places */
 	unsigned frozen;  /* bit i: nobody reads the gradient of input i */
 	size_t count;     /* softmax: rows that count; 0 = all, OP_NO_ROWS = none */
 	float smoothing;  /* softmax */

@@ -70,6 +70,14 @@ static int plan_scale(struct cpu_plan *p, const struct cpu_request *w)
 	return mu_cpu_keep(p, &md);
 }
 
+/* In bfloat16 oneDNN 2.6.3 loses the gradients of the maximum of 256 and more values: float32. */
+static bool loses_gradients(const struct mu_op *op, const struct cpu_request *w)
+{
+	return op->phase == MU_PHASE_TRAIN && !((const struct mu_pooling *)op->attr)->average &&
+	       w->kernel[0] * w->kernel[1] >= 256;
+}
+
+/* src, dst: as w has them, which differ from the tensors' in the type at most. */
 static enum mu_status plan_backward(struct cpu_plan *p, const struct cpu_request *w,
 				    dnnl_primitive_desc_t hint, int workspace, int scale)
 {
@@ -78,7 +86,7 @@ static enum mu_status plan_backward(struct cpu_plan *p, const struct cpu_request
 	struct cpu_request request = *w;
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_arg args[3];
-	int n = 2, grad;
+	int n = 1, grad;
 
 	mu_cpu_tensor_md(&src, p->op->inputs[0]);
 	mu_cpu_tensor_md(&dst, p->op->outputs[0]);
@@ -86,16 +94,15 @@ static enum mu_status plan_backward(struct cpu_plan *p, const struct cpu_request
 	if (scale >= 0)
 		MU_TRY(mu_cpu_binary(p, dnnl_binary_mul,
 				     (struct cpu_pair){grad, scale, grad, NULL}));
+	MU_TRY(mu_cpu_as(p, grad, w->dst, false, &grad));
 	request.prop = dnnl_backward_data;
-	request.src = &src;
-	request.dst = &dst;
 	request.hint = hint;
 	MU_TRY(mu_cpu_describe(p, &request, &pd));
-	args[0] = (struct cpu_arg){DNNL_ARG_DIFF_SRC, mu_cpu_memory(p, &src, CPU_IN_GRAD, 0)};
-	args[1] = (struct cpu_arg){DNNL_ARG_DIFF_DST, grad};
+	args[0] = (struct cpu_arg){DNNL_ARG_DIFF_DST, grad};
 	if (workspace >= 0)
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
-	MU_TRY(mu_cpu_step(p, pd, n, args));
+	args[n++].arg = DNNL_ARG_DIFF_SRC;
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, w->src, mu_cpu_memory(p, &src, CPU_IN_GRAD, 0)));
 out:
 	return st;
 }
@@ -105,17 +112,20 @@ enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	bool train = op->phase == MU_PHASE_TRAIN;
-	struct cpu_md src, dst, kept;
+	struct cpu_md have, src, dst, out_md, kept;
 	dnnl_primitive_desc_t pd = NULL, hint = NULL;
 	struct cpu_request w;
 	struct cpu_arg args[3];
-	int n = 2, workspace = -1, scale, out;
+	int n = 1, workspace = -1, scale, out;
 
-	mu_cpu_tensor_md(&src, op->inputs[0]);
-	if (mu_cpu_plan_max_pooling(p, &src, &st))
+	mu_cpu_tensor_md(&have, op->inputs[0]);
+	if (mu_cpu_plan_max_pooling(p, &have, &st))
 		return st;
 	describe_window(op, &w);
 	scale = plan_scale(p, &w);
+	src = have;
+	if (loses_gradients(op, &w))
+		src.data_type = dnnl_f32;
 	mu_cpu_tag(&dst, &op->outputs[0]->shape, dnnl_format_tag_any);
 	dst.data_type = src.data_type;
 	w.prop = train ? dnnl_forward_training : dnnl_forward_inference;
@@ -125,15 +135,18 @@ enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p)
 	CPU_DNNL(dnnl_primitive_desc_clone(&hint, pd));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_dst_md, &dst));
 	MU_TRY(mu_dnnl_query(pd, dnnl_query_workspace_md, &kept));
-	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &dst));
-	out = mu_cpu_memory(p, &dst, CPU_OUT_DATA, 0);
-	args[0] = (struct cpu_arg){DNNL_ARG_SRC, mu_cpu_memory(p, &src, CPU_IN_DATA, 0)};
-	args[1] = (struct cpu_arg){DNNL_ARG_DST, out};
+	out_md = dst;
+	out_md.data_type = have.data_type;
+	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &out_md));
+	out = mu_cpu_memory(p, &out_md, CPU_OUT_DATA, 0);
+	args[0].arg = DNNL_ARG_SRC;
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &src, false, &args[0].memory));
 	if (mu_dnnl_nbytes(&kept) > 0) {
 		workspace = mu_cpu_keep(p, &kept);
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, workspace};
 	}
-	MU_TRY(mu_cpu_step(p, pd, n, args));
+	args[n++].arg = DNNL_ARG_DST;
+	MU_TRY(mu_cpu_step_to(p, pd, n, args, &dst, out));
 	if (scale >= 0) {
 		mu_cpu_call(p, fill_scale);
 		MU_TRY(mu_cpu_binary(p, dnnl_binary_mul, (struct cpu_pair){out, scale, out, NULL}));
