@@ -49,8 +49,8 @@ size_t mu_engine_device_batch(const struct engine_device_list *list, const struc
  * device. */
 enum mu_status mu_engine_device_stages(const struct engine_device_list *list, const struct conf *v,
 				       const struct mu_plan *plan, struct mu_stages *stages);
-/* Apply --conv-algo, --attention-algo, --allow-tf32, --dtype and --dtype-fallback to an open device.
- */
+/* Apply --conv-algo, --attention-algo, --allow-tf32, --dtype and --dtype-fallback to an open
+ * device. */
 enum mu_status mu_engine_device_set(struct mu_device *device, const struct conf *v);
 /* "cpu:1" into text; returns text. */
 const char *mu_engine_device_name(const struct engine_device_list *list, size_t i, char *text,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launch kernels and plans of cuDNN's, and set the streams of libraries. See cuda.h. */
-#include "device/cuda/dnn_graph.h"
+#include "device/cuda/dnn/graph.h"
 
 #include <string.h>
 

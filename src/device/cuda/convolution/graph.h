@@ -3,7 +3,7 @@
  * Convolutions by cuDNN's graph API: alone, or in one kernel with what stands beside them. Of a
  * batch-norm's neighbours the device uses DNN_FORWARD_STATISTICS (norm.c): the convolution writes
  * its sums behind its output (sums_at of struct mu_tensor), and batch-norm's forward, which then
- * reads the output once less, starts from them. dnn_graph.h says which engines are taken.
+ * reads the output once less, starts from them. dnn/graph.h says which engines are taken.
  *
  * Products of float16 and bfloat16 are summed in float32.
  *
@@ -21,7 +21,7 @@
 #ifndef DEVICE_CUDA_CONVOLUTION_GRAPH_H
 #define DEVICE_CUDA_CONVOLUTION_GRAPH_H
 
-#include "device/cuda/dnn_graph.h"
+#include "device/cuda/dnn/graph.h"
 
 enum dnn_pattern {
 	DNN_FORWARD,

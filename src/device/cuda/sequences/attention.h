@@ -6,7 +6,7 @@
 #ifndef DEVICE_CUDA_SEQUENCES_ATTENTION_H
 #define DEVICE_CUDA_SEQUENCES_ATTENTION_H
 
-#include "device/cuda/dnn_graph.h"
+#include "device/cuda/dnn/graph.h"
 
 /* impl of the operation */
 struct attention {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of cuDNN's graph API: see dnn_graph.h. */
-#include "device/cuda/dnn_graph.h"
+/* Graphs of cuDNN's graph API: see dnn/graph.h. */
+#include "device/cuda/dnn/graph.h"
 
 #include <string.h>
 
