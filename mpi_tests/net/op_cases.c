@@ -345,6 +345,10 @@ const struct op_case op_cases[] = {
 	 IN(IMAGE(4, 96, 6, 1)), .no_differences = true},
 	{"attention, long heads", ATTEND(2, .causal = true), IN(IMAGE(2, 384, 70, 1)),
 	 .no_differences = true},
+	{"attention, long heads, all", ATTEND(2, 0), IN(IMAGE(1, 384, 197, 1)),
+	 .no_differences = true},
+	{"attention, long heads, grouped keys", ATTEND(4, .kv_heads = 2),
+	 IN(IMAGE(1, 512, 130, 1)), .no_differences = true},
 	{"attention, frozen", ATTEND(2, 0), IN(IMAGE(1, 24, 3, 1)), .frozen = 1},
 
 	{"positions", POSITIONS(.most_steps = 0), IN(IMAGE(2, 5, 7, 1))},

@@ -34,7 +34,7 @@ for t in test_gpu test_versions test_recorded test_fused test_engines test_ops t
 	test_ops) expected='^gpu: .* worst error' ;;
 	test_blocks) expected='^gpu, .*: gradients' ;;
 	test_transformer) expected='^gpu, bfloat16: loss' ;;
-	test_dtype) expected='^gpu, \(float16\|bfloat16\): worst distance' ;;
+	test_dtype) expected='^gpu, \(float16\|bfloat16\): fused attention, [1-9]' ;;
 	*) expected= ;;
 	esac
 	[ -z "$expected" ] || grep -q "$expected" out || fail "$t: no GPU"
@@ -179,11 +179,15 @@ expect_count 6 "attention of .*: cuDNN's engine 2 forward(, 2 backward)?, 2 samp
 [ "$got" = "$again" ] || fail "in parts: losses of $again, not $got"
 again=$(PRETEND_CUDNN=91500 gpt_losses $fused --verbose 1)
 expect_count 0 "attention of .*: cuDNN's engine"
+expect_count 1 'warning: fused attention was asked for, and h0_attention is by products: cuDNN is older than 9.16$'
 [ "$by_products" = "$again" ] || fail "an older cuDNN: losses of $again, not $by_products"
 by_products=$(gpt_losses --gpus 0 --dtype float16)
 got=$(gpt_losses --gpus 0 --dtype float16 --attention-algo fused --verbose 1)
 expect_count 0 "attention of .*: cuDNN's engine"
+expect_count 1 'warning: fused attention was asked for, and h0_attention is by products: dropout$'
 [ "$got" = "$by_products" ] || fail "with dropout: losses of $got, not $by_products"
+got=$(gpt_losses --devices ref --attention-algo fused)
+expect 'warning: --attention-algo fused has no effect on device ref: it is of GPUs$'
 
 part "a large vocabulary: in half precision the gradient is where the scores were; also in micro-batches"
 many="--network gpt2 --num-layers 1 --num-hidden 16 --num-heads 2 --num-classes 4101 --seq-len 8 --batch-size 4

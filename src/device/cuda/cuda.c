@@ -153,6 +153,7 @@ static void close_cuda(struct mu_device *device)
 	if (d->context && d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS) {
 		if (d->work)
 			d->api.cuStreamSynchronize(d->work);
+		mu_cuda_free_fused_plans(d);
 		if (d->dnn)
 			d->api.cudnnDestroy(d->dnn);
 		if (d->blas)

@@ -120,6 +120,8 @@ struct cuda_device {
 	CUdeviceptr blas_workspace;
 	CUdeviceptr ended; /* counters for batch-norms: kernels of `work` run one by one */
 	cudnnHandle_t dnn;
+	struct fused_plan *fused_plans; /* of attention: sequences/attention.h */
+	bool tells_products;            /* a warning said why attention is not fused */
 	size_t taken; /* bytes of its memory in use when it was opened, by other processes and the
 			 driver */
 	struct cuda_mirror *mirrors;
@@ -407,6 +409,8 @@ size_t mu_cuda_sums_bytes(const struct cuda_device *d, const struct mu_tensor *t
 enum mu_status mu_cuda_partial_sums(struct cuda_device *d, const struct mu_tensor *t,
 				    struct cuda_partial_sums *args, void *room,
 				    struct cuda_lanes *lanes);
+
+void mu_cuda_free_fused_plans(struct cuda_device *d);
 
 /* kernels.cu, compiled; embedded by the makefile. */
 extern const unsigned char mu_cuda_kernels[];

@@ -235,6 +235,10 @@ enum mu_status mu_dnn_properties(const struct cuda_api *api, const char *json, d
 	mu_dnn_set(&g, *out, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
 		   (int64_t)strlen(json) + 1, json);
 	mu_dnn_end(&g, *out, "properties of a GPU");
+	if (g.st != MU_OK) {
+		mu_dnn_release(api, &none);
+		*out = NULL;
+	}
 	return g.st;
 }
 
@@ -260,11 +264,20 @@ enum mu_status mu_dnn_finish(struct dnn_graph *g, const struct dnn_target *targe
 	return g->st;
 }
 
+struct dnn_plan mu_dnn_lend(const struct dnn_plan *from)
+{
+	return (struct dnn_plan){.plan = from->plan,
+				 .engine = from->engine,
+				 .nbytes = from->nbytes,
+				 .tensor_cores = from->tensor_cores,
+				 .lent = true};
+}
+
 void mu_dnn_release(const struct cuda_api *api, struct dnn_plan *plan)
 {
 	if (plan->pack)
 		api->cudnnBackendDestroyDescriptor(plan->pack);
-	if (plan->plan)
+	if (plan->plan && !plan->lent)
 		api->cudnnBackendDestroyDescriptor(plan->plan);
 	while (plan->n_parts > 0)
 		api->cudnnBackendDestroyDescriptor(plan->parts[--plan->n_parts]);

@@ -2,8 +2,8 @@
 /*
  * cuDNN's graph API: a graph of operations, which cuDNN makes one kernel, or a few, of. A graph is
  * built tensor by tensor and operation by operation, then planned: for a handle's GPU, or for a GPU
- * that is not there, from its properties in JSON ("without a device", cuDNN 9.8 and later), which
- * is how tests show what every network gets on which GPU.
+ * that this machine lacks, from its properties in JSON ("without a device", cuDNN 9.8 and later),
+ * which is how tests show what every network gets on which GPU.
  *
  * An engine is taken if cuDNN says that it gives the same bits in every run, and if it is direct
  * (no Winograd or Fourier transform) and keeps to the limit of scratch: the first of cuDNN's
@@ -40,10 +40,13 @@ struct dnn_plan {
 	struct dnn_arrays arrays;
 	int64_t engine, nbytes; /* number of the engine; scratch */
 	bool tensor_cores;
+	bool lent;           /* `plan` is another's */
 	dnn_part parts[112]; /* of the graph */
 	int n_parts;
 };
 
+/* The same plan, for arrays of its own; released before `from`. */
+struct dnn_plan mu_dnn_lend(const struct dnn_plan *from);
 void mu_dnn_release(const struct cuda_api *api, struct dnn_plan *plan);
 /* launch.c: submit the work of a plan. A call with the arrays of the last one allocates nothing. */
 enum mu_status mu_dnn_run(struct cuda_device *d, struct dnn_plan *plan,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention on a GPU, shared by its files: attention.c, by products of cuBLAS; heads.c, what both
- * do with the heads of a tensor; fused.c, by kernels of cuDNN that keep scores to themselves.
+ * do with the heads of a tensor; fused.c, by kernels of cuDNN's that do not write scores to memory;
+ * fused_graph.c, their graphs and plans.
  */
 #ifndef DEVICE_CUDA_SEQUENCES_ATTENTION_H
 #define DEVICE_CUDA_SEQUENCES_ATTENTION_H
@@ -41,10 +42,18 @@ enum mu_status mu_cuda_join_output(struct cuda_device *d, const struct mu_op *op
 
 /* ---- fused.c ---- */
 
+/* cuDNN 9.10 has bugs, and up to 9.15 backward reads behind the last key where the number of keys
+ * is no multiple of 128, as cuDNN's own frontend says. */
+enum { FUSED_LEAST_CUDNN = 91600 };
+
 /*
- * Where the device is asked for it (fused_attention), cuDNN has kernels for the operation, and its
- * version is known to be right: struct attention gets `fused`, and the operation its workspace and
- * scratch. Half precision, channels of a head in eights, no dropout: cuDNN's draws are not ours.
+ * Where the device is asked for it (fused_attention) and cuDNN's kernels are known to be right:
+ * struct attention gets `fused`, and the operation its workspace and scratch; elsewhere a warning
+ * says why not. Half precision, channels of a head in eights, no dropout: cuDNN's draws are not
+ * ours. In training not one step; and not 64 steps more than a multiple of 128 with all keys: on
+ * Hopper cuDNN's backward then counts keys behind the last with a score of 0 (reported for 9.20 to
+ * 9.30, pytorch issue 196678), which shows where all scores are near -100. GPUs of compute
+ * capability 8 and 9: later ones want settings of an engine for the same bits in every run.
  *
  * cuDNN takes queries, keys and values where the tensor has them, but for rotary ones, which
  * heads.c rotates. Forward keeps of each query the logarithm of its sum, ln(sum exp(score)), (n,
@@ -63,8 +72,26 @@ enum mu_status mu_cuda_fused_forward(struct cuda_device *d, const struct mu_op *
 enum mu_status mu_cuda_fused_backward(struct cuda_device *d, const struct mu_op *op);
 void mu_cuda_release_fused(struct cuda_device *d, struct fused *fused);
 
-/* The plans alone, for tests: of this type, for samples of an input whose heads are interleaved, or
- * split. */
+/* ---- fused_graph.c ---- */
+
+/* Arrays of a graph; the last three are numbers of the host's. */
+enum {
+	QUERIES,
+	KEYS,
+	VALUES,
+	OUTPUT,
+	LOGARITHMS, /* of sums, of each query */
+	OUTPUT_GRAD,
+	QUERIES_GRAD,
+	KEYS_GRAD,
+	VALUES_GRAD,
+	ROW_SUMS, /* D, of each query */
+	SCALE,
+	MASKED, /* -infinity */
+	ONE,
+};
+
+/* Of this type, for samples of an input whose heads are interleaved, or split. */
 struct fused_shape {
 	cudnnDataType_t type;
 	int64_t n, steps, heads, kv, d;
@@ -74,5 +101,10 @@ enum fused_way { FUSED_FORWARD, FUSED_BACKWARD, FUSED_WAYS };
 enum mu_status mu_cuda_fused_plan(const struct cuda_api *api, const struct dnn_target *target,
 				  const struct fused_shape *shape, enum fused_way way,
 				  int64_t most_bytes, struct dnn_plan *out);
+/* The same for the device's GPU, lent: the device keeps all until it is closed, for cuDNN compiles
+ * each for 0.3 s. */
+enum mu_status mu_cuda_keep_fused_plan(struct cuda_device *d, const struct fused_shape *shape,
+				       enum fused_way way, int64_t most_bytes,
+				       struct dnn_plan *out);
 
 #endif
