@@ -221,6 +221,7 @@ static enum mu_status choose_algorithm(struct cuda_device *d, struct mu_op *op,
 	struct found found[MAX_FOUND];
 	int n;
 
+	DNN(d, cudnnSetConvolutionMathType, c->shape, mu_cuda_dnn_math(d, c->layout));
 	MU_TRY(ask(d, c, phase, found, &n));
 	if (!c->layout)
 		limit_math(found, n, mu_cuda_dnn_math(d, NULL));
@@ -295,7 +296,6 @@ static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, st
 	    mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1]), mu_dnn_one_or(a->dilate[0]),
 	    mu_dnn_one_or(a->dilate[1]), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
 	DNN(d, cudnnSetConvolutionGroupCount, c->shape, mu_dnn_one_or(a->groups));
-	DNN(d, cudnnSetConvolutionMathType, c->shape, mu_cuda_dnn_math(d, c->layout));
 out:
 	return st;
 }
