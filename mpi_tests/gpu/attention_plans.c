@@ -43,7 +43,7 @@ static void plan_one(const struct cuda_api *api, const struct dnn_target *target
 
 	totals->asked++;
 	if (!CHECK(mu_cuda_fused_plan(api, target, s, way, (int64_t)4 << 30, &plan) == MU_OK)) {
-		mu_trace_print(stderr, "test_attention_plans");
+		mu_trace_print(stderr, "attention_plans");
 		mu_trace_clear();
 		return;
 	}
@@ -93,12 +93,12 @@ int main(int argc, char **argv)
 	struct cuda_api api = {.handles = {NULL}};
 
 	if (argc != 2 || !dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL)) {
-		fprintf(stderr, "usage: test_attention_plans DRIVER, a file\n");
+		fprintf(stderr, "usage: attention_plans DRIVER, a file\n");
 		return 1;
 	}
 	if (mu_cuda_load_libraries(&api) != MU_OK) {
 		printf("skipped: cuDNN cannot be opened\n");
-		mu_trace_print(stdout, "test_attention_plans");
+		mu_trace_print(stdout, "attention_plans");
 		return CHECK_SKIPPED;
 	}
 	if (api.cudnnGetVersion() < FUSED_LEAST_CUDNN) {

@@ -75,69 +75,62 @@ out:
 
 /* ---- heads ---- */
 
-static struct cuda_heads heads_of(const struct mu_op *op, const struct attention_sizes *s)
+static struct cuda_heads heads_of(const struct mu_op *op)
 {
+	const struct attention_sizes s = mu_cuda_attention_sizes(op);
+
 	return (struct cuda_heads){
-		.from_type = s->type,
-		.to_type = s->type,
+		.from_type = s.type,
+		.to_type = s.type,
 		.last = op->inputs[0]->layout != NULL,
-		.samples = s->n,
-		.steps = s->steps,
-		.heads = s->heads,
-		.d = s->d,
-		.n = s->queries,
+		.samples = s.n,
+		.steps = s.steps,
+		.heads = s.heads,
+		.d = s.d,
+		.n = s.queries,
 	};
 }
 
 /* Of the input, which has keys and values, too. */
-static struct cuda_heads input_heads_of(const struct mu_op *op, const struct attention_sizes *s)
+static struct cuda_heads input_heads_of(const struct mu_op *op)
 {
-	struct cuda_heads h = heads_of(op, s);
+	const struct attention_sizes s = mu_cuda_attention_sizes(op);
+	struct cuda_heads h = heads_of(op);
 
-	h.kv = s->kv;
-	h.n = s->queries + 2 * s->keys;
+	h.kv = s.kv;
+	h.n = s.queries + 2 * s.keys;
 	h.angles = (const float *)(uintptr_t)((const struct attention *)op->impl)->angles;
 	return h;
 }
 
+static enum mu_status move(struct cuda_device *d, enum cuda_kernel kernel, struct cuda_heads h,
+			   const void *from, void *to)
+{
+	h.from = from;
+	h.to = to;
+	return mu_cuda_eights(d, kernel, h.n, &h);
+}
+
 enum mu_status mu_cuda_split_input(struct cuda_device *d, const struct mu_op *op, void *x)
 {
-	const struct attention_sizes s = mu_cuda_attention_sizes(op);
-	struct cuda_heads args = input_heads_of(op, &s);
-
-	args.from = op->inputs[0]->data;
-	args.to = x;
-	return mu_cuda_eights(d, CUDA_split_heads, args.n, &args);
+	return move(d, CUDA_split_heads, input_heads_of(op), op->inputs[0]->data, x);
 }
 
 enum mu_status mu_cuda_join_input(struct cuda_device *d, const struct mu_op *op, const void *dx,
 				  int type)
 {
-	const struct attention_sizes s = mu_cuda_attention_sizes(op);
-	struct cuda_heads args = input_heads_of(op, &s);
+	struct cuda_heads h = input_heads_of(op);
 
-	args.from = dx;
-	args.from_type = type;
-	args.to = op->inputs[0]->grad;
-	return mu_cuda_eights(d, CUDA_join_heads, args.n, &args);
+	h.from_type = type;
+	return move(d, CUDA_join_heads, h, dx, op->inputs[0]->grad);
 }
 
 enum mu_status mu_cuda_split_output(struct cuda_device *d, const struct mu_op *op, void *dy)
 {
-	const struct attention_sizes s = mu_cuda_attention_sizes(op);
-	struct cuda_heads args = heads_of(op, &s);
-
-	args.from = op->outputs[0]->grad;
-	args.to = dy;
-	return mu_cuda_eights(d, CUDA_split_heads, args.n, &args);
+	return move(d, CUDA_split_heads, heads_of(op), op->outputs[0]->grad, dy);
 }
 
 enum mu_status mu_cuda_join_output(struct cuda_device *d, const struct mu_op *op, const void *y)
 {
-	const struct attention_sizes s = mu_cuda_attention_sizes(op);
-	struct cuda_heads args = heads_of(op, &s);
-
-	args.from = y;
-	args.to = op->outputs[0]->data;
-	return mu_cuda_eights(d, CUDA_join_heads, args.n, &args);
+	return move(d, CUDA_join_heads, heads_of(op), y, op->outputs[0]->data);
 }
