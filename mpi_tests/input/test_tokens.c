@@ -9,7 +9,7 @@
  *		special_tokens=["<|endoftext|>"],
  *		initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
  *
- * and then its merges, and t.encode(text).ids. mpi_tests/tools/test_tokenizers.sh compares more.
+ * and then its merges, and t.encode(text).ids. mpi_tests/text/test_tokenizers.sh compares more.
  */
 #include <muster/tokens.h>
 

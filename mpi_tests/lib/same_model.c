@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * same_model A.h5 B.h5 [PATTERN]: do two files hold the same parameters and running statistics, bit
- * for bit? PATTERN: only those whose names match, such as "arg/fc1_*". What else is in them is not
- * looked at. Exit status 0: yes; 1: no, or an error.
+ * for bit? PATTERN: only those whose names match, such as "arg/fc1_*"; or the word all: every array
+ * in a group, states of the optimiser included. What else is in them is not looked at. Exit status
+ * 0: yes; 1: no, or an error.
  */
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ static const char *pattern = "*";
 
 static bool is_model(const char *name)
 {
+	if (strcmp(pattern, "all") == 0)
+		return strchr(name, '/') != NULL;
 	return (strncmp(name, "arg/", 4) == 0 || strncmp(name, "aux/", 4) == 0) &&
 	       fnmatch(pattern, name, 0) == 0;
 }
