@@ -252,11 +252,16 @@ struct mu_param {
 
 enum mu_phase { MU_PHASE_TRAIN, MU_PHASE_INFER };
 
-/* What a device found out about a prediction; all 0 for one that is not counted. */
+/*
+ * What forward of softmax found out about a prediction; all 0 for one that is not counted. Losses
+ * are computed from the inputs x, -ln p[k] = ln(sum of exp(x)) - x[k], so that they are right where
+ * p is rounded to 0 or 1.
+ */
 struct mu_prediction {
-	double loss;    /* its part of the batch's */
-	float p;        /* the probability of its label */
-	uint32_t place; /* of the label: 0 is the class with the largest p (muster/metrics.h) */
+	double loss;         /* its part of the batch's */
+	float cross_entropy; /* -ln p[label], also where the loss has smoothed targets */
+	uint32_t place;      /* of the label: 0 is the class with the largest p; among classes of
+				equal p the lowest comes first */
 };
 
 /*
@@ -295,12 +300,11 @@ struct mu_batch {
 	const uint32_t *device_draws;
 	/*
 	 * Output of softmax's forward: what training minimises, the sum over the counted
-	 * predictions of -sum over k of target[k] ln(p[k] + 1e-12). Without smoothing this is the
-	 * cross-entropy of the labels, -ln(p[label] + 1e-12).
+	 * predictions of -sum over k of target[k] ln p[k]. Without smoothing this is the
+	 * cross-entropy of the labels, -ln p[label].
 	 */
 	double loss;
-	/* Where the device has its own memory: what forward found out about each label's
-	 * prediction, valid until the next forward. NULL: the probabilities are all there is. */
+	/* The same of each label, in order; valid until backward or the next forward. */
 	const struct mu_prediction *predictions;
 };
 

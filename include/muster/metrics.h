@@ -13,30 +13,18 @@ MU_BEGIN_C
 
 /*
  * Sums over the counted predictions (see struct mu_batch), zero at first; the sums of several
- * workers are added. p is the probability of a prediction's label, also if training smooths the
- * targets: then batch->loss differs.
+ * workers are added. Of the labels, also if training smooths the targets: then batch->loss differs.
  */
 struct mu_metrics {
 	double samples;        /* with any labels: for speeds */
 	double predictions;    /* one per sample or per position, without ignored ones */
 	double correct, top_k; /* the label has the largest p, one of the k largest p */
-	double cross_entropy;  /* -ln(p + 1e-12) */
-	double log_loss;       /* -ln max(p, 1e-10) */
+	double cross_entropy;  /* -ln p */
 };
 
 void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more);
-/* Add the counted predictions of a batch. probabilities: plain, with this shape, (n, c) or (n, c,
- * h, w). Among classes of equal probability the lowest ranks first. k = 0: no top-k. */
-void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
-			const struct mu_shape *shape, const struct mu_batch *batch, size_t k);
-
-/* The same of predictions with this shape that lie as rows, (n h w, c). */
-void mu_metrics_measure_rows(struct mu_metrics *m, const float *rows, const struct mu_shape *shape,
-			     const struct mu_batch *batch, size_t k);
-
-/* The same of what a device found out: one for each label, `steps` a sample. */
-void mu_metrics_add_predictions(struct mu_metrics *m, const struct mu_prediction *predictions,
-				size_t steps, const struct mu_batch *batch, size_t k);
+/* Add the counted predictions of a batch after forward, `steps` a sample. k = 0: no top-k. */
+void mu_metrics_measure(struct mu_metrics *m, const struct mu_batch *batch, size_t steps, size_t k);
 
 /* A number in the log, computed from the sums. MXNet's names and definitions. */
 struct mu_metric {

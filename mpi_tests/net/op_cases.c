@@ -455,6 +455,10 @@ const struct op_case op_cases[] = {
 	 .smoothing = 0.1f, .use_ignore = true},
 	{"softmax steps, 32", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 3, 3)), .smoothing = 0.9f},
 	{"softmax one step", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 3, 1, 1)), .use_ignore = true},
+	{"softmax far", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 40)), .count = 4, .far = true},
+	{"softmax steps, far", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 7, 10)), .far = true},
+	{"softmax far and smooth", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 3, 3)), .far = true,
+	 .smoothing = 0.1f},
 	{"softmax steps frozen", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 2, 2)), .frozen = 1},
 };
 /* clang-format on */

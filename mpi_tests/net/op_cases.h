@@ -29,6 +29,7 @@ struct op_case {
 	size_t count;     /* softmax: rows that count; 0 = all, OP_NO_ROWS = none */
 	float smoothing;  /* softmax */
 	bool use_ignore;  /* softmax: predictions with label 1 are ignored */
+	bool far;         /* softmax: scores of which the largest alone has a probability */
 	int index;        /* position in the net */
 	unsigned states;  /* of an LSTM on a block: OP_BEFORE, OP_AFTER */
 	double tolerance; /* against ref; 0 = OP_TOLERANCE */

@@ -195,6 +195,12 @@ const struct op_literal op_literals[] = {
 		.in_grad = {-0.75f, 0.75f, 0, 0}, .loss = 1.38629436112, /* ln 4 */
 	},
 	{
+		/* e^-200 : 1, and 1 : e^-200, with label 0: the loss is not that of a rounded p */
+		.c = {"softmax far by hand", .kind = MU_OP_SOFTMAX, IN(VECTOR(2, 2))},
+		.in = {-100, 100, 200, 0}, .out = {0, 1, 1, 0}, .in_grad = {-1, 1, 0, 0},
+		.loss = 200,
+	},
+	{
 		/*
 		 * Three positions: 1 : 3 and 1 : 1, both with label 0, and one that is ignored.
 		 * Targets are 3/4 for the label, 1/4 for the other class.

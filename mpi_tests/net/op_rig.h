@@ -89,5 +89,7 @@ void op_rig_release(struct op_rig *rig);
 /* Fill the outputs' blocks, then (after forward, when training) those of the gradients. */
 enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values);
 enum mu_status op_rig_backward(struct op_rig *rig, const struct op_values *values);
+/* op_values.c: after forward of softmax: the predictions of `batch`, against scores and output. */
+void op_check_predictions(const struct op_rig *rig, const struct op_values *values);
 
 #endif

@@ -2,7 +2,11 @@
 /* Shapes and input values of a case. */
 #include "op_rig.h"
 
+#include <math.h>
+
 #include <muster/base.h>
+
+#include "../lib/check.h"
 
 static size_t one_or(int value)
 {
@@ -159,6 +163,7 @@ enum kind_of_values {
 	QUARTERS, /* multiples of 1/4 in [-1, 1] */
 	ODD,      /* 1/32 + a multiple of 1/16, near [-1, 1] */
 	NUMBERS,  /* 0 to 4 */
+	FAR,      /* multiples of 16 in [-96, 96] */
 };
 
 static float draw(const struct mu_random *key, enum kind_of_values kind, size_t k)
@@ -170,6 +175,7 @@ static float draw(const struct mu_random *key, enum kind_of_values kind, size_t 
 	case NOT_ZERO: return u < 0.5f ? -0.1f - 2 * u : 2 * u - 0.9f;
 	case QUARTERS: return 0.25f * (float)((int)(9 * u) - 4);
 	case NUMBERS: return (float)(int)(5 * u);
+	case FAR: return 16 * (float)((int)(13 * u) - 6);
 	case ODD: return 0.03125f + 0.0625f * (float)((int)(32 * u) - 16);
 	default: return 2 * u - 1;
 	}
@@ -211,7 +217,7 @@ static enum kind_of_values input_kind(const struct op_case *c)
 		return NOT_ZERO;
 	if (c->kind == MU_OP_EMBEDDING)
 		return NUMBERS;
-	return UNIFORM;
+	return c->far ? FAR : UNIFORM;
 }
 
 static enum mu_status fill_params(struct op_values *values, const struct op_case *c)
@@ -285,4 +291,51 @@ void op_values_release(struct op_values *values)
 	mu_free(values->state_grad);
 	mu_free(values->labels);
 	mu_free(values->ids);
+}
+
+/* What softmax found out about row p of its output, of the scores x, which lie `step` apart. */
+static void check_prediction(const struct op_case *c, const struct mu_prediction *found,
+			     const float *x, const float *p, size_t step, size_t label)
+{
+	const size_t classes = c->in[0].dims[1];
+	const double smoothing = (double)c->smoothing;
+	double largest = -INFINITY, sum = 0, mean = 0, log_sum, own = (double)x[label * step];
+	uint32_t place = 0;
+
+	for (size_t k = 0; k < classes; k++)
+		largest = fmax(largest, (double)x[k * step]);
+	for (size_t k = 0; k < classes; k++) {
+		sum += exp((double)x[k * step] - largest);
+		mean += (double)x[k * step] / (double)classes;
+		place += p[k * step] > p[label * step] ||
+			 (k < label && !(p[k * step] < p[label * step]));
+	}
+	log_sum = largest + log(sum);
+	CHECK_NEAR(found->cross_entropy, log_sum - own, 1e-6 * (1 + fabs(largest)));
+	CHECK_NEAR(found->loss, log_sum - (1 - smoothing) * own - smoothing * mean,
+		   1e-6 * (1 + fabs(largest)));
+	if (!CHECK(found->place == place))
+		fprintf(stderr, "    %s: place %u, not %u\n", c->name, found->place, place);
+}
+
+void op_check_predictions(const struct op_rig *rig, const struct op_values *values)
+{
+	const struct op_case *c = rig->c;
+	const struct mu_shape *shape = &c->in[0];
+	const size_t steps = features(shape) / shape->dims[1];
+	const struct mu_batch *b = &rig->batch;
+	double loss = 0;
+
+	for (size_t i = 0; c->kind == MU_OP_SOFTMAX && i < shape->dims[0] * steps; i++) {
+		const struct mu_prediction *found = &b->predictions[i];
+		const size_t at = i / steps * shape->dims[1] * steps + i % steps;
+
+		loss += found->loss;
+		if (i < b->count * steps && !(b->use_ignore && b->labels[i] == b->ignore_label))
+			check_prediction(c, found, values->in[0] + at, rig->blocks[0].v + at, steps,
+					 (size_t)b->labels[i]);
+		else
+			CHECK(found->loss == 0 && found->cross_entropy == 0 && found->place == 0);
+	}
+	CHECK(c->kind != MU_OP_SOFTMAX || b->loss == loss);
 }

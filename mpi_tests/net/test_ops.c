@@ -118,6 +118,7 @@ static enum mu_status run(struct op_rig *rig, const struct op_values *values)
 		if (rig->out[0].needs_grad)
 			MU_TRY(op_rig_backward(rig, values));
 	}
+	op_check_predictions(rig, values);
 out:
 	return st;
 }
@@ -454,8 +455,6 @@ static void test_labels(struct mu_device *ref)
 	}
 	op_values_release(&values);
 }
-
-/* ---- all ---- */
 
 static void test_all_cases(const struct mu_device_ops *ops, int n_threads, struct mu_device *ref)
 {

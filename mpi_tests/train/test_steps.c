@@ -139,7 +139,7 @@ static void check_loss(struct model *m, bool ignore)
 			counted++;
 		}
 	CHECK_NEAR(mu_plan_batch(m->plan)->loss, loss, 1e-6 * loss);
-	mu_metrics_measure(&metrics, p, shape, mu_plan_batch(m->plan), 0);
+	mu_metrics_measure(&metrics, mu_plan_batch(m->plan), AREA, 0);
 	CHECK(metrics.predictions == counted && metrics.samples == BATCH - 1);
 	CHECK_NEAR(metrics.cross_entropy, loss, 1e-6 * loss);
 }

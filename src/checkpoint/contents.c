@@ -75,21 +75,22 @@ void mu_checkpoint_array_name(const struct mu_engine *e, const struct checkpoint
 
 /* ---- positions ---- */
 
+/* log_loss: once another sum, which older programs read. */
 static void print_metrics(const struct mu_metrics *m, char *text, size_t nbytes)
 {
 	snprintf(text, nbytes,
 		 "samples %.17g predictions %.17g correct %.17g top_k %.17g cross_entropy %.17g "
 		 "log_loss %.17g",
-		 m->samples, m->predictions, m->correct, m->top_k, m->cross_entropy, m->log_loss);
+		 m->samples, m->predictions, m->correct, m->top_k, m->cross_entropy,
+		 m->cross_entropy);
 }
 
 static bool scan_metrics(struct mu_metrics *m, const char *text)
 {
 	return sscanf(text,
 		      "samples %lf predictions %lf correct %lf top_k %lf cross_entropy %lf "
-		      "log_loss %lf",
-		      &m->samples, &m->predictions, &m->correct, &m->top_k, &m->cross_entropy,
-		      &m->log_loss) == 6;
+		      "log_loss %*f",
+		      &m->samples, &m->predictions, &m->correct, &m->top_k, &m->cross_entropy) == 5;
 }
 
 enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at,

@@ -15,115 +15,20 @@ void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
 	m->correct += more->correct;
 	m->top_k += more->top_k;
 	m->cross_entropy += more->cross_entropy;
-	m->log_loss += more->log_loss;
 }
 
-/*
- * The rank of a label: the number of classes with a higher probability, plus those with the same
- * probability and a lower number. NaN is equal to everything.
- */
-MU_LOOP
-static uint32_t find_place(const float *restrict p, size_t classes, size_t label)
+void mu_metrics_measure(struct mu_metrics *m, const struct mu_batch *batch, size_t steps, size_t k)
 {
-	const float own = p[label];
-	uint32_t place = 0;
+	for (size_t i = 0; i < batch->count * steps; i++) {
+		const struct mu_prediction *p = &batch->predictions[i];
 
-	for (size_t c = 0; c < label; c++)
-		place += p[c] < own ? 0 : 1;
-	for (size_t c = label + 1; c < classes; c++)
-		place += p[c] > own;
-	return place;
-}
-
-enum { TOGETHER = 64 };
-
-/* The same for n <= TOGETHER steps of a sequence, in one pass over the classes. p[c * steps + i] is
- * the probability of class c at step i. */
-MU_LOOP
-static void find_places(const float *restrict p, size_t steps, size_t classes,
-			const uint32_t *restrict labels, size_t n, uint32_t *restrict places)
-{
-	float own[TOGETHER];
-
-	for (size_t i = 0; i < n; i++) {
-		own[i] = p[labels[i] * steps + i];
-		places[i] = 0;
+		if (batch->use_ignore && batch->labels[i] == batch->ignore_label)
+			continue;
+		m->predictions++;
+		m->correct += p->place == 0;
+		m->top_k += p->place < k;
+		m->cross_entropy += (double)p->cross_entropy;
 	}
-	for (uint32_t c = 0; c < classes; c++)
-		for (size_t i = 0; i < n; i++) {
-			const float other = p[c * steps + i];
-
-			places[i] += (uint32_t)((other > own[i]) |
-						((c < labels[i]) & !(other < own[i])));
-		}
-}
-
-static size_t steps_of(const struct mu_shape *shape)
-{
-	return shape->ndims == 4 ? shape->dims[2] * shape->dims[3] : 1;
-}
-
-static void add_prediction(struct mu_metrics *m, float probability, size_t place, size_t k)
-{
-	const double p = (double)probability;
-
-	m->predictions++;
-	m->correct += place == 0;
-	m->top_k += place < k;
-	m->cross_entropy -= log(p + 1e-12);
-	m->log_loss -= log(p < 1e-10 ? 1e-10 : p); /* NaN stays NaN */
-}
-
-/* Steps [at, at + n) of a sample. */
-static void measure_steps(struct mu_metrics *m, const float *p, const struct mu_shape *shape,
-			  const struct mu_batch *batch, const float *given, size_t n, size_t k)
-{
-	const size_t classes = shape->dims[1], steps = steps_of(shape);
-	uint32_t labels[TOGETHER], places[TOGETHER];
-
-	for (size_t i = 0; i < n; i++)
-		labels[i] = batch->use_ignore && given[i] == batch->ignore_label
-				    ? 0
-				    : (uint32_t)given[i];
-	if (steps == 1)
-		places[0] = find_place(p, classes, labels[0]);
-	else
-		find_places(p, steps, classes, labels, n, places);
-	for (size_t i = 0; i < n; i++)
-		if (!batch->use_ignore || given[i] != batch->ignore_label)
-			add_prediction(m, p[labels[i] * steps + i], places[i], k);
-}
-
-void mu_metrics_measure(struct mu_metrics *m, const float *probabilities,
-			const struct mu_shape *shape, const struct mu_batch *batch, size_t k)
-{
-	const size_t steps = steps_of(shape);
-
-	for (size_t s = 0; s < batch->count; s++)
-		for (size_t at = 0; at < steps; at += TOGETHER)
-			measure_steps(m, probabilities + s * shape->dims[1] * steps + at, shape,
-				      batch, batch->labels + s * steps + at,
-				      steps - at < TOGETHER ? steps - at : TOGETHER, k);
-	m->samples += (double)batch->count;
-}
-
-void mu_metrics_measure_rows(struct mu_metrics *m, const float *rows, const struct mu_shape *shape,
-			     const struct mu_batch *batch, size_t k)
-{
-	const size_t n = batch->count * steps_of(shape), classes = shape->dims[1];
-	const struct mu_shape row = {2, {1, classes}};
-
-	for (size_t i = 0; i < n; i++)
-		measure_steps(m, rows + i * classes, &row, batch, batch->labels + i, 1, k);
-	m->samples += (double)batch->count;
-}
-
-void mu_metrics_add_predictions(struct mu_metrics *m, const struct mu_prediction *predictions,
-				size_t steps, const struct mu_batch *batch, size_t k)
-{
-	for (size_t i = 0; i < batch->count * steps; i++)
-		if (!batch->use_ignore || batch->labels[i] != batch->ignore_label)
-			add_prediction(m, predictions[i].p, predictions[i].place, k);
 	m->samples += (double)batch->count;
 }
 
@@ -149,13 +54,13 @@ static double cross_entropy(const struct mu_metrics *m)
 
 static double perplexity(const struct mu_metrics *m)
 {
-	return exp(mean(m, m->log_loss));
+	return exp(cross_entropy(m));
 }
 
 /* NLL in MXNet's examples of language models: of whole sequences, not of words. */
 static double sentence_nll(const struct mu_metrics *m)
 {
-	return m->samples > 0 ? m->log_loss / m->samples : 0;
+	return m->samples > 0 ? m->cross_entropy / m->samples : 0;
 }
 
 const struct mu_metric mu_metric_table[] = {
@@ -255,11 +160,10 @@ out:
 enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
-	double sums[6] = {m->samples, m->predictions,   m->correct,
-			  m->top_k,   m->cross_entropy, m->log_loss};
+	double sums[5] = {m->samples, m->predictions, m->correct, m->top_k, m->cross_entropy};
 
-	MU_TRY(mu_allreduce_double(sums, 6, MPI_SUM, comm));
-	*m = (struct mu_metrics){sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]};
+	MU_TRY(mu_allreduce_double(sums, 5, MPI_SUM, comm));
+	*m = (struct mu_metrics){sums[0], sums[1], sums[2], sums[3], sums[4]};
 out:
 	return st;
 }

@@ -17,16 +17,9 @@ double mu_engine_samples_loss(const struct mu_engine *e)
 static void measure(struct mu_plan *plan, size_t k, struct mu_metrics *m)
 {
 	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
-	const struct mu_batch *batch = mu_plan_batch(plan);
-	const size_t steps = mu_shape_n(shape) / shape->dims[0] / shape->dims[1];
-	const float *rows = mu_plan_rows(plan);
 
-	if (batch->predictions)
-		mu_metrics_add_predictions(m, batch->predictions, steps, batch, k);
-	else if (rows)
-		mu_metrics_measure_rows(m, rows, shape, batch, k);
-	else
-		mu_metrics_measure(m, mu_plan_probabilities(plan), shape, batch, k);
+	mu_metrics_measure(m, mu_plan_batch(plan),
+			   mu_shape_n(shape) / shape->dims[0] / shape->dims[1], k);
 }
 
 void mu_engine_samples_measure(const struct mu_engine *e, struct mu_metrics *m)

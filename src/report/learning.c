@@ -55,7 +55,7 @@ static double mean_loss(const struct mu_metrics *from, const struct mu_metrics *
 {
 	const double n = to->predictions - from->predictions;
 
-	return n > 0 ? (to->log_loss - from->log_loss) / n : -1;
+	return n > 0 ? (to->cross_entropy - from->cross_entropy) / n : -1;
 }
 
 static void step(struct report_observer *o, const struct report_step *s)

@@ -48,7 +48,7 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		       const struct mu_metrics *m)
 {
 	const struct conf_schedule *s = &o->view->engine->conf->schedule;
-	const double perplexity = exp(m->log_loss / m->predictions);
+	const double perplexity = exp(m->cross_entropy / m->predictions);
 	struct plateau *p = o->state;
 
 	(void)epoch;

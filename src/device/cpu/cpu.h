@@ -257,9 +257,11 @@ void mu_cpu_tanh(const float *x, float *y, size_t n);
 void mu_cpu_gelu(const float *x, float *y, size_t n);
 void mu_cpu_gelu_back(const float *x, const float *dy, float *dx, size_t n);
 float mu_cpu_dot(const float *a, const float *b, size_t n);
-/* p = softmax(x); they do not overlap. p = softmax(p), with the same bits. */
-void mu_cpu_softmax(const float *x, float *p, size_t n);
-void mu_cpu_softmax_in_place(float *p, size_t n);
+/* p = softmax(x); p may be x. ln(sum of exp(x)) is shift + ln(sum). */
+struct cpu_exponentials {
+	float shift, sum; /* the largest x, the sum of exp(x - shift) */
+};
+struct cpu_exponentials mu_cpu_softmax(const float *x, float *p, size_t n);
 /* to += from; to *= by; to = a + b. They do not overlap. */
 void mu_cpu_add(float *to, const float *from, size_t n);
 void mu_cpu_multiply(float *to, const float *by, size_t n);

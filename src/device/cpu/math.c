@@ -133,7 +133,7 @@ MU_INLINE float largest_of(const float *x, size_t n)
 }
 
 /* What whole lanes leave over is taken with elements before it, which get the same bits again. */
-MU_INLINE void softmax_of(const float *x, float *p, size_t n)
+MU_INLINE struct cpu_exponentials softmax_of(const float *x, float *p, size_t n)
 {
 	const float shift = largest_of(x, n);
 	float lanes[LANES] = {0}, last[LANES], sum = 0;
@@ -157,6 +157,7 @@ MU_INLINE void softmax_of(const float *x, float *p, size_t n)
 		sum += lanes[k];
 	for (i = 0; i < n; i++)
 		p[i] /= sum;
+	return (struct cpu_exponentials){shift, sum};
 }
 
 MU_LOOP static float dot(const float *restrict a, const float *restrict b, size_t n)
@@ -174,14 +175,14 @@ MU_LOOP static float dot(const float *restrict a, const float *restrict b, size_
 	return sum;
 }
 
-MU_LOOP static void softmax(const float *restrict x, float *restrict p, size_t n)
+MU_LOOP static struct cpu_exponentials softmax(const float *restrict x, float *restrict p, size_t n)
 {
-	softmax_of(x, p, n);
+	return softmax_of(x, p, n);
 }
 
-MU_LOOP static void softmax_in_place(float *p, size_t n)
+MU_LOOP static struct cpu_exponentials softmax_in_place(float *p, size_t n)
 {
-	softmax_of(p, p, n);
+	return softmax_of(p, p, n);
 }
 
 MU_LOOP static void add_all(float *restrict to, const float *restrict from, size_t n)
@@ -242,14 +243,9 @@ float mu_cpu_dot(const float *a, const float *b, size_t n)
 	return dot(a, b, n);
 }
 
-void mu_cpu_softmax(const float *x, float *p, size_t n)
+struct cpu_exponentials mu_cpu_softmax(const float *x, float *p, size_t n)
 {
-	softmax(x, p, n);
-}
-
-void mu_cpu_softmax_in_place(float *p, size_t n)
-{
-	softmax_in_place(p, n);
+	return x == p ? softmax_in_place(p, n) : softmax(x, p, n);
 }
 
 void mu_cpu_add(float *to, const float *from, size_t n)

@@ -32,8 +32,51 @@ static bool counts(const struct mu_batch *b, const struct size *s, size_t i)
 	return i < b->count * s->area && !(b->use_ignore && b->labels[i] == b->ignore_label);
 }
 
-/* p = softmax(x), of classes that lie area elements apart; p may be x. */
-static void softmax(const float *x, float *p, const struct size *s)
+/* Of the target q: the sum over k of q[k] x[k], and x of its label. */
+struct scores {
+	double target, label;
+};
+
+/* Before softmax, which may overwrite x. */
+static struct scores scores_of(const float *x, const struct size *s, size_t label, float smoothing)
+{
+	const double own = (double)x[label * s->area];
+	double all = 0;
+
+	if (smoothing == 0)
+		return (struct scores){own, own};
+	for (size_t k = 0; k < s->classes; k++)
+		all += (double)x[k * s->area];
+	return (struct scores){
+		(1 - (double)smoothing) * own + (double)smoothing / (double)s->classes * all, own};
+}
+
+static struct mu_prediction found(const struct scores *x, const struct cpu_exponentials *e,
+				  uint32_t place)
+{
+	const double log_sum = (double)e->shift + log((double)e->sum);
+
+	return (struct mu_prediction){.loss = log_sum - x->target,
+				      .cross_entropy = (float)(log_sum - x->label),
+				      .place = place};
+}
+
+/* In order, whoever computed them. */
+static void add_losses(struct mu_op *op)
+{
+	const struct size s = size_of(op);
+	const struct mu_prediction *predictions = op->workspace;
+
+	op->batch->predictions = predictions;
+	op->batch->loss = 0;
+	for (size_t i = 0; i < s.n * s.area; i++)
+		op->batch->loss += predictions[i].loss;
+}
+
+/* ---- plain: classes of a prediction lie area elements apart ---- */
+
+/* p = softmax(x); p may be x. */
+static struct cpu_exponentials softmax(const float *x, float *p, const struct size *s)
 {
 	float largest = x[0], sum = 0;
 
@@ -45,33 +88,64 @@ static void softmax(const float *x, float *p, const struct size *s)
 	}
 	for (size_t k = 0; k < s->classes; k++)
 		p[k * s->area] /= sum;
+	return (struct cpu_exponentials){largest, sum};
 }
 
-static double loss_of(const float *p, const struct size *s, size_t label, float smoothing)
+enum { TOGETHER = 64 };
+
+/* Places of the labels of n <= TOGETHER positions, in one pass over the classes. NaN is equal to
+ * everything. */
+MU_LOOP
+static void find_places(const float *restrict p, size_t area, size_t classes,
+			const uint32_t *restrict labels, size_t n, uint32_t *restrict places)
 {
-	double all = 0, one = -log((double)p[label * s->area] + 1e-12);
+	float own[TOGETHER];
 
-	if (smoothing == 0)
-		return one;
-	for (size_t k = 0; k < s->classes; k++)
-		all -= log((double)p[k * s->area] + 1e-12);
-	return (1 - (double)smoothing) * one + (double)smoothing / (double)s->classes * all;
-}
-
-static void forward(const struct mu_op *op, const float *in)
-{
-	struct mu_batch *b = op->batch;
-	struct size s = size_of(op);
-
-	b->loss = 0;
-	for (size_t i = 0; i < s.n * s.area; i++) {
-		size_t at = i / s.area * s.classes * s.area + i % s.area;
-		float *p = op->outputs[0]->data + at;
-
-		softmax(in + at, p, &s);
-		if (counts(b, &s, i))
-			b->loss += loss_of(p, &s, (size_t)b->labels[i], b->label_smoothing);
+	for (size_t i = 0; i < n; i++) {
+		own[i] = p[labels[i] * area + i];
+		places[i] = 0;
 	}
+	for (uint32_t c = 0; c < classes; c++)
+		for (size_t i = 0; i < n; i++) {
+			const float other = p[c * area + i];
+
+			places[i] += (uint32_t)((other > own[i]) |
+						((c < labels[i]) & !(other < own[i])));
+		}
+}
+
+/* n positions of a sample, from number i of all samples. */
+static void forward_some(struct mu_op *op, const float *in, size_t i, size_t n)
+{
+	const struct mu_batch *b = op->batch;
+	const struct size s = size_of(op);
+	const size_t at = i / s.area * s.classes * s.area + i % s.area;
+	float *p = op->outputs[0]->data + at;
+	struct mu_prediction *predictions = (struct mu_prediction *)op->workspace + i;
+	uint32_t labels[TOGETHER], places[TOGETHER];
+	struct cpu_exponentials sums[TOGETHER];
+	struct scores scores[TOGETHER];
+
+	for (size_t k = 0; k < n; k++) {
+		labels[k] = counts(b, &s, i + k) ? (uint32_t)b->labels[i + k] : 0;
+		scores[k] = scores_of(in + at + k, &s, labels[k], b->label_smoothing);
+		sums[k] = softmax(in + at + k, p + k, &s);
+	}
+	find_places(p, s.area, s.classes, labels, n, places);
+	for (size_t k = 0; k < n; k++)
+		predictions[k] = counts(b, &s, i + k) ? found(&scores[k], &sums[k], places[k])
+						      : (struct mu_prediction){.loss = 0};
+}
+
+static void forward(struct mu_op *op, const float *in)
+{
+	const struct size s = size_of(op);
+
+	for (size_t i = 0; i < s.n * s.area; i += s.area)
+		for (size_t at = 0; at < s.area; at += TOGETHER)
+			forward_some(op, in, i + at,
+				     s.area - at < TOGETHER ? s.area - at : TOGETHER);
+	add_losses(op);
 }
 
 static void forward_plain(struct mu_op *op)
@@ -138,14 +212,41 @@ static struct rows rows_of(const struct size *s, struct cpu_part part)
 	return (struct rows){part.index * n / part.n, (part.index + 1) * n / part.n};
 }
 
+MU_LOOP
+static uint32_t place_of(const float *restrict p, size_t classes, size_t label)
+{
+	const float own = p[label];
+	uint32_t place = 0;
+
+	for (size_t c = 0; c < label; c++)
+		place += p[c] < own ? 0 : 1;
+	for (size_t c = label + 1; c < classes; c++)
+		place += p[c] > own;
+	return place;
+}
+
+static void forward_row(struct mu_op *op, const float *x, size_t i)
+{
+	const struct mu_batch *b = op->batch;
+	const struct size s = size_of(op), row = {1, s.classes, 1};
+	const bool counted = counts(b, &s, i);
+	const size_t label = counted ? (size_t)b->labels[i] : 0;
+	float *p = op->outputs[0]->data + i * s.classes;
+	const struct scores scores = scores_of(x, &row, label, b->label_smoothing);
+	const struct cpu_exponentials sums = mu_cpu_softmax(x, p, s.classes);
+
+	((struct mu_prediction *)op->workspace)[i] =
+		counted ? found(&scores, &sums, place_of(p, s.classes, label))
+			: (struct mu_prediction){.loss = 0};
+}
+
 static void forward_rows(struct mu_op *op, struct cpu_part part)
 {
 	const struct size s = size_of(op);
 	const struct rows rows = rows_of(&s, part);
 
 	for (size_t i = rows.begin; i < rows.end; i++)
-		mu_cpu_softmax(op->inputs[0]->data + i * s.classes,
-			       op->outputs[0]->data + i * s.classes, s.classes);
+		forward_row(op, op->inputs[0]->data + i * s.classes, i);
 }
 
 /* The values are where the predictions will be. */
@@ -155,20 +256,7 @@ static void forward_rows_in_place(struct mu_op *op, struct cpu_part part)
 	const struct rows rows = rows_of(&s, part);
 
 	for (size_t i = rows.begin; i < rows.end; i++)
-		mu_cpu_softmax_in_place(op->outputs[0]->data + i * s.classes, s.classes);
-}
-
-/* In the order of the rows, whoever computed them. */
-static void loss_of_rows(struct mu_op *op)
-{
-	struct mu_batch *b = op->batch;
-	const struct size s = size_of(op), row = {1, s.classes, 1};
-
-	b->loss = 0;
-	for (size_t i = 0; i < s.n * s.area; i++)
-		if (counts(b, &s, i))
-			b->loss += loss_of(op->outputs[0]->data + i * s.classes, &row,
-					   (size_t)b->labels[i], b->label_smoothing);
+		forward_row(op, op->outputs[0]->data + i * s.classes, i);
 }
 
 MU_LOOP static void subtract(const float *restrict p, float *restrict dx, size_t n, float share)
@@ -234,7 +322,7 @@ static enum mu_status plan_rows(struct cpu_plan *p, const struct cpu_md *have)
 	if (converts)
 		MU_TRY(mu_cpu_reorder(p, from, mu_cpu_memory(p, &rows, CPU_OUT_DATA, 0)));
 	mu_cpu_share(p, op->in_place || converts ? forward_rows_in_place : forward_rows, nbytes);
-	mu_cpu_call(p, loss_of_rows);
+	mu_cpu_call(p, add_losses);
 	p->program = &p->impl->backward;
 	if (!op->inputs[0]->needs_grad)
 		goto out;
@@ -256,8 +344,10 @@ enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
 	struct cpu_md have, plain;
+	const struct size size = size_of(op);
 	bool is_plain = !op->inputs[0]->layout;
 
+	op->workspace_nbytes = size.n * size.area * sizeof(struct mu_prediction);
 	mu_cpu_tensor_md(&have, op->inputs[0]);
 	if (!is_plain) {
 		mu_cpu_tag(&plain, &op->inputs[0]->shape, dnnl_acdb);

@@ -73,13 +73,15 @@ CUDA_FUNCTION double target_of(const struct cuda_targets *t, size_t prediction, 
 	       smoothing / (double)t->classes;
 }
 
-CUDA_FUNCTION void set_prediction(const struct cuda_softmax *a, size_t i, double loss, float p,
-				  double place)
+/* log_sum: ln(sum exp(x)); target, label: the sum over k of q[k] x[k], with the target q or the
+ * label's. */
+CUDA_FUNCTION void set_prediction(const struct cuda_softmax *a, size_t i, double log_sum,
+				  double target, double label, double place)
 {
 	const int counted = is_counted(&a->t, i);
 
-	a->predictions[i].loss = loss;
-	a->predictions[i].p = counted ? p : 0;
+	a->predictions[i].loss = counted ? log_sum - target : 0;
+	a->predictions[i].cross_entropy = counted ? (float)(log_sum - label) : 0;
 	a->predictions[i].place = counted ? (uint32_t)place : 0;
 }
 
@@ -101,7 +103,7 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 	const float score = number_at(a->x, a->type, at + label); /* before it is overwritten */
 	const float share = t->smoothing / (float)t->classes; /* of every class in the target */
 	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest, factor, p_label;
-	double loss = 0, total;
+	double target = 0, total, place;
 	uint32_t places = 0;
 
 	for (size_t k = thread * CUDA_EIGHT; k < t->classes; k += step) {
@@ -128,8 +130,8 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 			const float p = expf(v[j] - largest) * factor;
 			const float q = share + (k + (size_t)j == label ? 1 - t->smoothing : 0);
 
-			if (q > 0 && j < m && counted)
-				loss -= (double)q * log((double)p + 1e-12);
+			if (q > 0 && j < m)
+				target += (double)q * (double)v[j];
 			places += j < m && is_before(k + (size_t)j, p, label, p_label);
 			v[j] = j >= m || (a->scale > 0 && !counted) ? 0
 			       : a->scale > 0                       ? a->scale * (p - q)
@@ -137,10 +139,10 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 		}
 		set_eight(a->y, a->type, at + k, CUDA_EIGHT, v);
 	}
-	loss = sum_of(loss);
-	total = sum_of(places);
+	target = sum_of(target);
+	place = sum_of(places);
 	if (thread == 0)
-		set_prediction(a, i, loss, p_label, total);
+		set_prediction(a, i, (double)largest + log(total), target, (double)score, place);
 }
 
 /* As ref has it. */
@@ -153,7 +155,8 @@ CUDA_FUNCTION void softmax_of_floats(const struct cuda_softmax *a, size_t i, siz
 	float *y = (float *)a->y + at;
 	const int counted = is_counted(t, i);
 	const size_t label = counted ? (size_t)t->labels[i] : 0;
-	double largest = (double)x[0], sum = 0, loss = 0, places = 0;
+	const float score = x[label * t->area];
+	double largest = (double)x[0], sum = 0, target = 0, places = 0;
 	float p_label;
 
 	for (size_t k = thread; k < t->classes; k += threads)
@@ -162,20 +165,20 @@ CUDA_FUNCTION void softmax_of_floats(const struct cuda_softmax *a, size_t i, siz
 	for (size_t k = thread; k < t->classes; k += threads)
 		sum += exp((double)x[k * t->area] - largest);
 	sum = sum_of(sum);
-	p_label = (float)(exp((double)x[label * t->area] - largest) / sum);
+	p_label = (float)(exp((double)score - largest) / sum);
 	for (size_t k = thread; k < t->classes; k += threads) {
 		const float p = (float)(exp((double)x[k * t->area] - largest) / sum);
 		const double q = counted ? target_of(t, i, k) : 0;
 
 		if (q > 0)
-			loss -= q * log((double)p + 1e-12);
+			target += q * (double)x[k * t->area];
 		places += is_before(k, p, label, p_label) ? 1 : 0;
 		y[k * t->area] = p;
 	}
-	loss = sum_of(loss);
+	target = sum_of(target);
 	places = sum_of(places);
 	if (thread == 0)
-		set_prediction(a, i, loss, p_label, places);
+		set_prediction(a, i, largest + log(sum), target, (double)score, places);
 }
 
 CUDA_FUNCTION void softmax_row(const struct cuda_softmax *a, size_t i, size_t thread,

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Softmax cross-entropy along c, at every position of (n, c, h, w) or once per sample of (n, c). p
- * = exp(x) / sum exp(x); loss = -sum over k of q[k] ln(p[k] + 1e-12); dx = p - q, with the target q
- * = (1 - E) onehot(label) + E / c. Both are sums over the counted predictions; dx of other
- * predictions is 0. (struct mu_batch; MXNet's SoftmaxOutput without normalisation.)
+ * = exp(x) / sum exp(x); loss = -sum over k of q[k] ln p[k], with ln p[k] = x[k] - ln(sum exp(x));
+ * dx = p - q, with the target q = (1 - E) onehot(label) + E / c. Both are sums over the counted
+ * predictions; dx of other predictions is 0. (struct mu_batch; MXNet's SoftmaxOutput without
+ * normalisation.)
  */
 #include "ref.h"
 
 #include <math.h>
 
 #include <muster/base.h>
+
+static size_t count_predictions(const struct mu_op *op)
+{
+	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
+}
 
 static enum mu_status plan(struct mu_op *op)
 {
@@ -18,6 +24,7 @@ static enum mu_status plan(struct mu_op *op)
 	if (op->inputs[0]->shape.ndims != 4)
 		MU_TRY(mu_ref_need_ndims(op, 2, "(n, classes) or (n, classes, h, w)"));
 	MU_TRY(mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &op->inputs[0]->shape));
+	op->workspace_nbytes = count_predictions(op) * sizeof(struct mu_prediction);
 out:
 	return st;
 }
@@ -43,11 +50,6 @@ static struct prediction prediction(const struct mu_op *op, size_t i)
 	};
 }
 
-static size_t count_predictions(const struct mu_op *op)
-{
-	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
-}
-
 static bool counts(const struct mu_batch *b, const struct prediction *r)
 {
 	return r->sample < b->count && !(b->use_ignore && r->label == b->ignore_label);
@@ -60,8 +62,8 @@ static double target(const struct mu_batch *b, const struct prediction *r, size_
 	return (k == (size_t)r->label ? 1 - smoothing : 0) + smoothing / (double)r->classes;
 }
 
-/* Subtract the largest x first, so that no exponential overflows. */
-static void softmax(const float *x, float *p, const struct prediction *r)
+/* Subtract the largest x first, so that no exponential overflows. Returns ln(sum exp(x)). */
+static double softmax(const float *x, float *p, const struct prediction *r)
 {
 	double largest = (double)x[r->at], sum = 0;
 
@@ -73,6 +75,7 @@ static void softmax(const float *x, float *p, const struct prediction *r)
 	for (size_t k = 0; k < r->classes; k++)
 		p[r->at + k * r->stride] =
 			(float)(exp((double)x[r->at + k * r->stride] - largest) / sum);
+	return largest + log(sum);
 }
 
 enum mu_status mu_ref_check_labels(const struct mu_op *op)
@@ -100,30 +103,53 @@ out:
 	return st;
 }
 
-static double loss(const struct mu_batch *b, const float *p, const struct prediction *r)
+/* NaN is equal to everything. */
+static uint32_t place_of_label(const float *p, const struct prediction *r)
 {
-	double sum = 0;
+	const size_t label = (size_t)r->label;
+	const float own = p[r->at + label * r->stride];
+	uint32_t place = 0;
+
+	for (size_t k = 0; k < r->classes; k++) {
+		const float other = p[r->at + k * r->stride];
+
+		place += other > own || (k < label && !(other < own));
+	}
+	return place;
+}
+
+/* log_sum: ln(sum exp(x)). */
+static struct mu_prediction found(const struct mu_op *op, const struct prediction *r,
+				  double log_sum)
+{
+	const float *x = op->inputs[0]->data;
+	const double own = (double)x[r->at + (size_t)r->label * r->stride];
+	struct mu_prediction out = {.cross_entropy = (float)(log_sum - own),
+				    .place = place_of_label(op->outputs[0]->data, r)};
 
 	for (size_t k = 0; k < r->classes; k++)
-		if (target(b, r, k) > 0)
-			sum -= target(b, r, k) * log((double)p[r->at + k * r->stride] + 1e-12);
-	return sum;
+		if (target(op->batch, r, k) > 0)
+			out.loss += target(op->batch, r, k) *
+				    (log_sum - (double)x[r->at + k * r->stride]);
+	return out;
 }
 
 static enum mu_status forward(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	struct mu_batch *b = op->batch;
-	float *p = op->outputs[0]->data;
+	struct mu_prediction *predictions = op->workspace;
 
 	b->loss = 0;
+	b->predictions = predictions;
 	MU_TRY(mu_ref_check_labels(op));
 	for (size_t i = 0; i < count_predictions(op); i++) {
 		struct prediction r = prediction(op, i);
+		double log_sum = softmax(op->inputs[0]->data, op->outputs[0]->data, &r);
 
-		softmax(op->inputs[0]->data, p, &r);
-		if (counts(b, &r))
-			b->loss += loss(b, p, &r);
+		predictions[i] =
+			counts(b, &r) ? found(op, &r, log_sum) : (struct mu_prediction){.loss = 0};
+		b->loss += predictions[i].loss;
 	}
 out:
 	return st;

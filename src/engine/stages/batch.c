@@ -137,19 +137,15 @@ enum mu_status mu_engine_staged_keep(struct mu_engine *e, size_t k)
 	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
 	const struct mu_batch *batch = mu_plan_batch(plan);
 	const size_t n = mu_shape_n(shape) / shape->dims[0];
+	const float *p;
 
 	s->losses[k] = batch->loss;
-	s->outputs[k] = NULL;
-	if (s->phase == MU_PHASE_TRAIN && batch->predictions) {
-		s->measured[k] = (struct mu_metrics){.samples = 0};
-		mu_metrics_add_predictions(&s->measured[k], batch->predictions, n / shape->dims[1],
-					   batch, (size_t)e->conf->top_k);
+	s->measured[k] = (struct mu_metrics){.samples = 0};
+	mu_metrics_measure(&s->measured[k], batch, n / shape->dims[1], (size_t)e->conf->top_k);
+	if (s->phase == MU_PHASE_TRAIN || !s->probabilities)
 		goto out;
-	}
-	MU_TRY((s->outputs[k] = mu_plan_probabilities(plan)) ? MU_OK : MU_ERR_MEMORY);
-	if (s->probabilities)
-		memcpy(s->probabilities + first_of(s, k) * n, s->outputs[k],
-		       samples_of(s, k) * n * sizeof(float));
+	MU_TRY((p = mu_plan_probabilities(plan)) ? MU_OK : MU_ERR_MEMORY);
+	memcpy(s->probabilities + first_of(s, k) * n, p, samples_of(s, k) * n * sizeof(float));
 out:
 	return st;
 }

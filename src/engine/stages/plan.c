@@ -210,7 +210,6 @@ void mu_engine_staged_close(struct mu_engine *e)
 	mu_free(s->partial);
 	mu_free(s->probabilities);
 	mu_free(s->labels);
-	mu_free(s->outputs);
 	mu_free(s->losses);
 	mu_free(s->measured);
 	mu_free(s);
@@ -286,7 +285,6 @@ enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 	MU_TRY(for_all_slots(e, allocate));
 	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));
 	MU_TRY(MU_ALLOC(s->measured, s->n_micro, "metrics"));
-	MU_TRY(MU_ALLOC(s->outputs, s->n_micro, "probabilities of micro-batches"));
 	if (s->steps > 0)
 		MU_TRY(MU_ALLOC(s->labels, s->n_micro * s->micro * s->steps, "labels of blocks"));
 	if (s->n_micro == 1)

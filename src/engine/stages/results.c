@@ -13,72 +13,31 @@ double mu_engine_staged_loss(const struct mu_engine *e)
 	return loss;
 }
 
-/* Of all samples, in order. */
-static const float *probabilities(const struct engine_staged *s, struct mu_shape *shape)
-{
-	struct mu_plan *last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
-
-	*shape = *mu_plan_probabilities_shape(last);
-	if (!s->probabilities)
-		return s->outputs[0];
-	shape->dims[0] = s->n_micro * s->micro;
-	return s->probabilities;
-}
-
-/* Each sample counts once. */
-static void measure_blocks(const struct engine_staged *s, struct mu_metrics *m,
-			   struct mu_batch *batch, size_t top_k)
-{
-	const size_t last = s->stages.n - 1;
-	const double samples = m->samples + (double)batch->count;
-
-	for (size_t k = 0; k < s->n_now; k++) {
-		batch->labels = s->labels + k * s->micro * s->steps;
-		mu_metrics_measure(
-			m, s->outputs[k],
-			mu_plan_probabilities_shape(mu_engine_staged_plan_of(s, last, k)), batch,
-			top_k);
-	}
-	m->samples = samples;
-}
-
+/* Each sample counts once, also where its blocks are measured one by one. */
 void mu_engine_staged_measure(const struct mu_engine *e, struct mu_metrics *m)
 {
 	const struct engine_staged *s = e->split;
-	const size_t top_k = (size_t)e->conf->top_k;
-	struct mu_plan *last;
-	struct mu_batch batch = s->batch;
-	struct mu_shape shape;
-	const float *p;
+	const double samples = m->samples + (double)s->batch.count;
 
 	if (!mu_engine_staged_is_here(e, s->stages.n - 1))
 		return;
-	last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
-	if (!s->outputs[0]) {
-		const double samples = m->samples + (double)batch.count;
-
-		for (size_t k = 0; k < s->n_now; k++)
-			mu_metrics_add(m, &s->measured[k]);
-		m->samples = samples;
-		return;
-	}
-	batch.use_ignore = mu_plan_batch(last)->use_ignore;
-	batch.ignore_label = mu_plan_batch(last)->ignore_label;
-	if (s->steps > 0) {
-		measure_blocks(s, m, &batch, top_k);
-		return;
-	}
-	p = probabilities(s, &shape);
-	mu_metrics_measure(m, p, &shape, &batch, top_k);
+	for (size_t k = 0; k < s->n_now; k++)
+		mu_metrics_add(m, &s->measured[k]);
+	m->samples = samples;
 }
 
 enum mu_status mu_engine_staged_probabilities(const struct mu_engine *e, float *out)
 {
-	struct mu_shape shape;
-	const float *p = probabilities(e->split, &shape);
+	enum mu_status st = MU_OK;
+	const struct engine_staged *s = e->split;
+	struct mu_plan *last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
+	const float *p = s->probabilities;
 
-	memcpy(out, p, e->split->total * shape.dims[1] * sizeof *out);
-	return MU_OK;
+	if (!p)
+		MU_TRY((p = mu_plan_probabilities(last)) ? MU_OK : MU_ERR_MEMORY);
+	memcpy(out, p, s->total * mu_plan_probabilities_shape(last)->dims[1] * sizeof *out);
+out:
+	return st;
 }
 
 enum mu_status mu_engine_staged_overflowed(const struct mu_engine *e, bool *overflowed)

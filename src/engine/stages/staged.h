@@ -64,13 +64,12 @@ struct engine_staged {
 	struct mu_plan *whole; /* all layers of a micro-batch, without memory: layers and keys */
 	struct engine_stage *of;
 	struct mu_stage_order *train, *infer;
-	float *gradients;      /* the store's */
-	float *partial;        /* of one micro-batch, before it is added; NULL if there is one */
-	float *probabilities;  /* of the batch; NULL with one micro-batch, and with blocks */
-	float *labels;         /* of blocks: (n_micro, micro, steps) */
-	const float **outputs; /* the probabilities of each micro-batch or block; NULL: measured */
-	double *losses;        /* of the micro-batches */
-	struct mu_metrics *measured; /* of each, where a device makes predictions */
+	float *gradients;     /* the store's */
+	float *partial;       /* of one micro-batch, before it is added; NULL if there is one */
+	float *probabilities; /* of the batch, in inference; NULL: of one plan, or blocks */
+	float *labels;        /* of blocks: (n_micro, micro, steps) */
+	double *losses;       /* of the micro-batches */
+	struct mu_metrics *measured; /* the same */
 
 	/* While plans are made: the function to call for every slot of a stage. */
 	struct engine_stage_work {
