@@ -23,6 +23,8 @@ enum mu_status mu_transformer_choose(const struct mu_net_config *config,
 		s->hidden = (int)config->hidden;
 	if (config->heads)
 		s->heads = (int)config->heads;
+	if (config->norm_eps > 0)
+		s->eps = config->norm_eps;
 	if (config->dropout_given)
 		s->dropout = config->dropout;
 	if (s->hidden % s->heads != 0)

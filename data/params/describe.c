@@ -15,7 +15,8 @@ struct model {
 	struct model_sizes sizes;
 	const char *family, *path; /* of its file */
 	long heads;
-	double dropout;
+	double dropout, eps;
+	bool ours; /* the network that was trained is one of the family */
 	size_t height, width; /* of images */
 	struct mu_tokenizer *tokenizer;
 };
@@ -34,11 +35,17 @@ out:
 static enum mu_status read_model(struct mu_array_file *in, struct model *m)
 {
 	enum mu_status st = MU_OK;
-	char shape[TEXT_BYTES], *tokens = NULL;
+	char shape[TEXT_BYTES], network[TEXT_BYTES], *tokens = NULL;
+	const size_t n = strlen(m->family);
 	double heads;
 
 	MU_TRY(read_number(in, "num-heads", &heads));
 	MU_TRY(read_number(in, "dropout", &m->dropout));
+	MU_TRY(read_number(in, "layer-norm-eps", &m->eps));
+	if (!(m->eps > 0))
+		m->eps = strcmp(m->family, "gpt2") == 0 ? 1e-5 : 1e-6;
+	MU_TRY(mu_array_file_find_text(in, "network", network, sizeof network));
+	m->ours = strncmp(network, m->family, n) == 0 && (!network[n] || network[n] == '-');
 	MU_TRY(mu_array_file_find_text(in, "image-shape", shape, sizeof shape));
 	MU_TRY(mu_array_file_read_text(in, "tokenizer", &tokens));
 	m->heads = heads >= 1 && heads <= (double)m->sizes.hidden ? (long)heads : 0;
@@ -77,7 +84,7 @@ static void put_gpt2(struct mu_json *j, const struct model *m)
 	put(j, "n_layer", s->layers);
 	put(j, "n_head", (size_t)m->heads);
 	mu_json_text(j, "activation_function", "gelu_new");
-	mu_json_number(j, "layer_norm_epsilon", 1e-5);
+	mu_json_number(j, "layer_norm_epsilon", m->eps);
 	put_dropout(j, m, dropout);
 	for (int i = 0; i < 2; i++) {
 		const char *name = i == 0 ? "bos_token_id" : "eos_token_id";
@@ -102,7 +109,7 @@ static void put_vit(struct mu_json *j, const struct model *m)
 	put(j, "num_attention_heads", (size_t)m->heads);
 	put(j, "intermediate_size", 4 * s->hidden);
 	mu_json_text(j, "hidden_act", "gelu");
-	mu_json_number(j, "layer_norm_eps", 1e-6);
+	mu_json_number(j, "layer_norm_eps", m->eps);
 	put_dropout(j, m, dropout);
 	mu_json_open(j, "image_size", '[');
 	put(j, NULL, m->height);
@@ -149,26 +156,88 @@ static bool is_whole(const struct model *m)
 {
 	const struct model_sizes *s = &m->sizes;
 
-	return s->layers > 0 && s->hidden > 0 && m->heads > 0 &&
+	return m->ours && s->layers > 0 && s->hidden > 0 && m->heads > 0 &&
 	       (strcmp(m->family, "gpt2") == 0 ? s->vocabulary > 0 && s->positions > 0
 					       : s->patch > 0 && s->classes > 0 && m->height > 0);
 }
 
+/* A config.json that is there already must be of the model. */
+static enum mu_status check_config(const struct model *m, const char *to, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct model_config c;
+	const bool gpt2 = strcmp(m->family, "gpt2") == 0;
+	struct model_sizes sizes = m->sizes;
+
+	sizes.inner = 4 * sizes.hidden;
+	st = model_config_read(&c, to, name_family_find(m->family), &sizes);
+	if (st != MU_OK)
+		goto out;
+	if (c.heads != (double)m->heads)
+		MU_FAIL(MU_ERR_FORMAT, "its config.json has %g heads of attention, and the model %ld",
+			c.heads, m->heads);
+	if ((float)c.eps != (float)m->eps)
+		MU_FAIL(MU_ERR_FORMAT,
+			"its config.json has %g for the epsilon of layer norms, and the model %g",
+			c.eps, m->eps);
+	if (!gpt2 && (c.height != m->height || c.width != m->width))
+		MU_FAIL(MU_ERR_FORMAT,
+			"its config.json has images of %zu x %zu, and the model %zu x %zu", c.height,
+			c.width, m->height, m->width);
+out:
+	if (st != MU_OK)
+		mu_trace_prefix("%s is there already, of another model; remove it, and muconvert "
+				"writes the right one: ",
+				path);
+	return st;
+}
+
+static enum mu_status check_tokenizer(const struct model *m, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_tokenizer *found = NULL;
+	bool same = false;
+
+	if (mu_tokenizer_read(&found, path) == MU_OK)
+		MU_TRY(mu_tokenizer_same(found, m->tokenizer, &same));
+	else
+		mu_trace_clear();
+	if (!same)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s is there already, of another tokenizer; remove it, and muconvert writes "
+			"the right one",
+			path);
+out:
+	mu_tokenizer_free(found);
+	return st;
+}
+
 enum mu_status convert_describe(struct mu_array_file *in, const char *family,
-				const struct model_sizes *sizes, const char *to)
+				const struct model_sizes *sizes, const char *to, bool write)
 {
 	enum mu_status st = MU_OK;
 	struct model m = {.sizes = *sizes, .family = family, .path = to};
-	char path[PATH_BYTES];
+	char config[PATH_BYTES], tokenizer[PATH_BYTES];
+	bool lacks_config, lacks_tokenizer;
 
 	MU_TRY(read_model(in, &m));
-	if (is_whole(&m) && is_missing(to, "config.json", path)) {
-		MU_TRY(write_config(&m, path));
-		printf("muconvert: what transformers reads of the model in %s\n", path);
+	lacks_config = is_missing(to, "config.json", config);
+	lacks_tokenizer = is_missing(to, "tokenizer.json", tokenizer);
+	if (!write && is_whole(&m) && !lacks_config)
+		MU_TRY(check_config(&m, to, config));
+	if (!write && m.tokenizer && !lacks_tokenizer)
+		MU_TRY(check_tokenizer(&m, tokenizer));
+	if (!write)
+		goto out;
+	if (is_whole(&m) && lacks_config) {
+		MU_TRY(write_config(&m, config));
+		printf("muconvert: what transformers reads of the model in %s\n", config);
 	}
-	if (m.tokenizer && is_missing(to, "tokenizer.json", path)) {
-		MU_TRY(mu_tokenizer_write(m.tokenizer, path));
-		printf("muconvert: its tokenizer in %s\n", path);
+	if (is_whole(&m) && strcmp(family, "vit") == 0)
+		MU_TRY(model_images_write(in, to, m.height, m.width));
+	if (m.tokenizer && lacks_tokenizer) {
+		MU_TRY(mu_tokenizer_write(m.tokenizer, tokenizer));
+		printf("muconvert: its tokenizer in %s\n", tokenizer);
 	}
 out:
 	mu_tokenizer_free(m.tokenizer);

@@ -180,40 +180,117 @@ out:
 	return st;
 }
 
-static enum mu_status copy_named(const struct mu_safetensors *in, size_t i,
-				 const struct name_family *family, struct whole **list,
-				 struct mu_array_file *out, size_t *n)
+/* ---- all arrays ---- */
+
+struct copying {
+	const char *from;
+	struct mu_safetensors *in;
+	struct mu_array_file *out;
+	const struct name_family *family;
+	struct model_sizes sizes;
+	struct model_config config;
+	struct whole *list;
+	size_t n;
+};
+
+static enum mu_status find_sizes(struct copying *c)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_params_array *array = mu_safetensors_array(in, i);
+	char name[NAME_BYTES];
+	enum name_how how;
+	size_t part;
+
+	for (size_t i = 0; i < mu_safetensors_n(c->in); i++) {
+		const struct mu_params_array *array = mu_safetensors_array(c->in, i);
+
+		model_sizes_add(&c->sizes, c->family, array);
+		if (name_to_ours(c->family, array->name, name, &how, &part) && how == NAME_HEAD)
+			MU_TRY(is_tied(c->in, i, c->family, &c->sizes.head_tied));
+	}
+out:
+	return st;
+}
+
+static enum mu_status copy_named(struct copying *c, size_t i)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_params_array *array = mu_safetensors_array(c->in, i);
 	enum name_how how = NAME_KEEP;
 	char name[NAME_BYTES];
 	size_t part = 0;
-	bool twice, tied = false;
+	bool twice;
 
 	snprintf(name, sizeof name, "%s", array->name);
-	if (family && !name_to_ours(family, array->name, name, &how, &part))
+	if (c->family && !name_to_ours(c->family, array->name, name, &how, &part))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"array \"%s\" has no place in the networks of --names %s; --names plain "
 			"keeps "
 			"names",
-			array->name, name_family_word(family));
-	if (how == NAME_HEAD)
-		MU_TRY(is_tied(in, i, family, &tied));
-	if (how == NAME_SKIP || tied)
+			array->name, name_family_word(c->family));
+	if (how == NAME_SKIP || (how == NAME_HEAD && c->sizes.head_tied && c->config.tied != 0))
 		goto out;
 	if (array->ndims == 0 || mu_params_elements(array) == 0)
 		MU_FAIL(MU_ERR_FORMAT, "array \"%s\" %s, which the HDF5 file cannot hold",
 			array->name, array->ndims == 0 ? "has no dimensions" : "is empty");
-	MU_TRY(mu_array_file_has(out, name, &twice));
-	if (twice)
-		MU_FAIL(MU_ERR_FORMAT, "two arrays become \"%s\"; \"%s\" is one", name,
-			array->name);
+	if (c->family) {
+		MU_TRY(mu_array_file_has(c->out, name, &twice));
+		if (twice)
+			MU_FAIL(MU_ERR_FORMAT, "two arrays become \"%s\"; \"%s\" is one", name,
+				array->name);
+	}
 	if (how == NAME_THIRD)
-		MU_TRY(copy_third(in, i, name, part, list, out));
+		MU_TRY(copy_third(c->in, i, name, part, &c->list, c->out));
 	else
-		MU_TRY(copy_array(in, i, name, how, out));
-	++*n;
+		MU_TRY(copy_array(c->in, i, name, how, c->out));
+	c->n++;
+out:
+	return st;
+}
+
+/* No network knows the model. */
+static void note_plain(struct copying *c, const char *to)
+{
+	const size_t n = mu_safetensors_n(c->in);
+	size_t i = 0;
+
+	while (i < n && strncmp(mu_safetensors_array(c->in, i)->name, "arg/", 4) != 0 &&
+	       strncmp(mu_safetensors_array(c->in, i)->name, "aux/", 4) != 0)
+		i++;
+	if (*c->config.type)
+		model_note(&c->config,
+			   "config.json has model type %s: no network of Muster's computes it, and "
+			   "%s holds plain arrays",
+			   c->config.type, to);
+	else if (i == n)
+		model_note(&c->config,
+			   "no network of Muster's has arrays of these names: %s holds plain arrays",
+			   to);
+}
+
+/* The message of an error names no file. */
+static enum mu_status copy_all(struct copying *c, const char *to)
+{
+	enum mu_status st = MU_OK;
+	const char *word = c->family ? name_family_word(c->family) : "";
+
+	if (c->family)
+		MU_TRY(find_sizes(c));
+	MU_TRY(model_config_read(&c->config, c->from, c->family, &c->sizes));
+	if (c->family && strcmp(word, "gpt2") != 0)
+		MU_TRY(model_images_read(&c->config, c->from));
+	MU_TRY(mu_array_file_create(&c->out, to));
+	for (size_t i = 0; i < mu_safetensors_n(c->in); i++)
+		MU_TRY(copy_named(c, i));
+	if (c->n == 0)
+		MU_FAIL(MU_ERR_FORMAT, "holds no parameters");
+	if (c->list)
+		MU_FAIL(MU_ERR_FORMAT,
+			"array \"%s\" is there, but not all of query, key and value",
+			c->list->part.name);
+	if (c->family)
+		MU_TRY(convert_settings(&c->config, c->family, &c->sizes, c->out));
+	else
+		note_plain(c, to);
 out:
 	return st;
 }
@@ -222,44 +299,25 @@ enum mu_status convert_from_safetensors(const char *from, const char *to, struct
 					size_t *n)
 {
 	enum mu_status st = MU_OK;
-	struct mu_safetensors *in = NULL;
-	struct mu_array_file *out = NULL;
-	struct whole *list = NULL;
-	bool heads_known = true;
+	struct copying c = {.from = from, .family = names.family};
 
-	*n = 0;
-	MU_TRY(mu_safetensors_open(&in, from));
-	for (size_t i = 0; names.detect && !names.family && i < mu_safetensors_n(in); i++)
-		names.family = name_family_of_theirs(mu_safetensors_array(in, i)->name);
-	MU_TRY(mu_array_file_create(&out, to));
-	for (size_t i = 0; i < mu_safetensors_n(in); i++) {
-		st = copy_named(in, i, names.family, &list, out, n);
-		if (st != MU_OK)
-			mu_trace_prefix("%s: ", from);
-		MU_TRY(st);
-	}
-	if (*n == 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: holds no parameters", from);
-	if (list)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: array \"%s\" is there, but not all of query, key and value", from,
-			list->part.name);
-	if (names.family)
-		st = convert_settings(in, names.family, out, &heads_known);
+	MU_TRY(mu_safetensors_open(&c.in, from));
+	for (size_t i = 0; names.detect && !c.family && i < mu_safetensors_n(c.in); i++)
+		c.family = name_family_of_theirs(mu_safetensors_array(c.in, i)->name);
+	st = copy_all(&c, to);
 	if (st != MU_OK)
 		mu_trace_prefix("%s: ", from);
 	MU_TRY(st);
-	st = mu_array_file_close(out, true);
-	out = NULL;
+	st = mu_array_file_close(c.out, true);
+	c.out = NULL;
 	MU_TRY(st);
-	if (!heads_known)
-		printf("muconvert: no config.json beside %s tells how many heads of attention "
-		       "there are: give trainer --num-heads\n",
-		       from);
+	for (char *p = c.config.notes, *end; (end = strchr(p, '\n')); p = end + 1)
+		printf("muconvert: %s: %.*s\n", from, (int)(end - p), p);
+	*n = c.n;
 out:
-	while (list)
-		forget(&list);
-	mu_array_file_close(out, false);
-	mu_safetensors_close(in);
+	while (c.list)
+		forget(&c.list);
+	mu_array_file_close(c.out, false);
+	mu_safetensors_close(c.in);
 	return st;
 }

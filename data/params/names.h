@@ -46,19 +46,52 @@ struct name_choice {
 /* settings.c: sizes that a model's arrays tell; 0: none does. */
 struct model_sizes {
 	size_t layers, hidden, positions, vocabulary, classes, channels, patch;
-	bool head; /* the output's weight is not the embedding's */
+	size_t inner;   /* units within a block */
+	size_t patches; /* positions of a ViT: of its patches and its token */
+	bool head;      /* there is a weight of the output */
+	bool head_tied; /* and it is the embedding's once more */
 };
 /* array: of theirs. */
 void model_sizes_add(struct model_sizes *s, const struct name_family *family,
 		     const struct mu_params_array *array);
-/* describe.c: write config.json and tokenizer.json beside the file `to`, where there are none yet
- * and `in` tells enough. */
+
+enum { MODEL_PATH = 4096, MODEL_NOTES = 2048 };
+/* config.c: what the config.json beside a model tells. 0, or tied -1: nothing. */
+struct model_config {
+	bool there; /* the file */
+	char type[64];
+	double heads, eps;
+	size_t height, width; /* of images */
+	int tied;
+	/* images.c: of pixels from 0 to 255. */
+	bool pixels;
+	double mean[3], std[3];
+	double resize;             /* of the shorter side; 0: no */
+	char notes[MODEL_NOTES]; /* lines for the user */
+};
+/* The name in the folder `place`, or in that of the file `place`. */
+void model_path(const char *place, const char *name, char path[MODEL_PATH]);
+__attribute__((format(printf, 2, 3))) void model_note(struct model_config *c, const char *format,
+						      ...);
+/* Is text one of "|word|word|"? "word.*" stands for all members of an object. */
+bool model_is_one_of(const char *words, const char *text);
+/* Reads the config.json of the folder. family NULL: its type alone. MU_ERR_UNSUPPORTED: it has a
+ * member by which the network here computes something else, or that is not known. */
+enum mu_status model_config_read(struct model_config *c, const char *place,
+				 const struct name_family *family, const struct model_sizes *sizes);
+/* images.c: preprocessor_config.json, after config.json. */
+enum mu_status model_images_read(struct model_config *c, const char *place);
+enum mu_status model_images_write(struct mu_array_file *in, const char *to, size_t height,
+				  size_t width);
+
+/* describe.c: write config.json, preprocessor_config.json and tokenizer.json beside the file `to`,
+ * where `in` tells enough. Where there is one, it must be of the same model. write: false: only
+ * check. */
 enum mu_status convert_describe(struct mu_array_file *in, const char *family,
-				const struct model_sizes *sizes, const char *to);
-/* settings.c: attributes of the model. The message of an error names no file. *heads_known: false
- * if the trainer must be told how many heads there are. */
-enum mu_status convert_settings(const struct mu_safetensors *in, const struct name_family *family,
-				struct mu_array_file *out, bool *heads_known);
+				const struct model_sizes *sizes, const char *to, bool write);
+/* settings.c: attributes of the model. The message of an error names no file. */
+enum mu_status convert_settings(struct model_config *c, const struct name_family *family,
+				const struct model_sizes *sizes, struct mu_array_file *out);
 enum mu_status convert_from_safetensors(const char *from, const char *to, struct name_choice names,
 					size_t *n);
 enum mu_status convert_to_safetensors(const char *from, const char *to, struct name_choice names,

@@ -10,7 +10,8 @@
 enum { TEXT_BYTES = 64 };
 
 /* By our name. */
-static void look_at(struct model_sizes *s, const char *name, const struct mu_params_array *a)
+static void look_at(struct model_sizes *s, const char *name, enum name_how how,
+		    const struct mu_params_array *a)
 {
 	size_t layer;
 
@@ -20,6 +21,10 @@ static void look_at(struct model_sizes *s, const char *name, const struct mu_par
 		s->vocabulary = a->dims[0], s->hidden = a->dims[1];
 	else if (strcmp(name, "arg/wpe_weight") == 0 && a->ndims == 2)
 		s->positions = a->dims[0];
+	else if (strcmp(name, "arg/position_weight") == 0 && a->ndims == 3)
+		s->patches = a->dims[1];
+	else if (strstr(name, "_fc_weight") && a->ndims == 2)
+		s->inner = a->dims[how == NAME_TRANSPOSE];
 	else if (strcmp(name, "arg/position_token") == 0 && a->ndims == 3)
 		s->hidden = a->dims[2];
 	else if (strcmp(name, "arg/patch_weight") == 0 && a->ndims == 4)
@@ -38,7 +43,7 @@ void model_sizes_add(struct model_sizes *s, const struct name_family *family,
 	size_t part;
 
 	if (name_to_ours(family, array->name, name, &how, &part) && how != NAME_SKIP)
-		look_at(s, name, array);
+		look_at(s, name, how, array);
 }
 
 static enum mu_status set_number(struct mu_array_file *out, const char *name, size_t n)
@@ -49,59 +54,84 @@ static enum mu_status set_number(struct mu_array_file *out, const char *name, si
 	return n > 0 ? mu_array_file_set_text(out, name, text) : MU_OK;
 }
 
-/* What the networks here compute and no array tells. */
-static enum mu_status check_activation(const struct mu_safetensors *in, const char *setting,
-				       const char *words, const char *network)
+static enum mu_status set_three(struct mu_array_file *out, const char *name, const double v[3])
+{
+	char text[TEXT_BYTES];
+
+	snprintf(text, sizeof text, "%.9g,%.9g,%.9g", v[0], v[1], v[2]);
+	return mu_array_file_set_text(out, name, text);
+}
+
+/* Which images the model reads. */
+static enum mu_status set_images(const struct model_config *c, const struct model_sizes *s,
+				 struct mu_array_file *out)
 {
 	enum mu_status st = MU_OK;
-	char text[TEXT_BYTES], word[TEXT_BYTES + 2];
+	char shape[TEXT_BYTES];
 
-	MU_TRY(mu_safetensors_setting(in, setting, text, sizeof text));
-	snprintf(word, sizeof word, "|%s|", text);
-	if (*text && !strstr(words, word))
-		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"its config.json has \"%s\": \"%s\", and network %s here another", setting,
-			text, network);
+	MU_TRY(mu_array_file_set_text(out, "input", "images"));
+	if (c->height > 0 && s->channels > 0) {
+		snprintf(shape, sizeof shape, "%zu,%zu,%zu", s->channels, c->height, c->width);
+		MU_TRY(mu_array_file_set_text(out, "image-shape", shape));
+	}
+	if (!c->pixels)
+		goto out;
+	MU_TRY(set_three(out, "rgb-mean", c->mean));
+	MU_TRY(set_three(out, "rgb-std", c->std));
+	MU_TRY(set_number(out, "resize", (size_t)c->resize));
 out:
 	return st;
 }
 
-enum mu_status convert_settings(const struct mu_safetensors *in, const struct name_family *family,
-				struct mu_array_file *out, bool *heads_known)
+static enum mu_status set_transformer(const struct model_config *c, const struct model_sizes *s,
+				      bool gpt2, struct mu_array_file *out)
 {
 	enum mu_status st = MU_OK;
-	const bool gpt2 = strcmp(name_family_word(family), "gpt2") == 0;
-	const char *network = gpt2 ? "gpt2" : "vit-base";
-	char heads[TEXT_BYTES];
-	struct model_sizes s = {0};
+	char text[TEXT_BYTES];
 	bool untied;
 
-	*heads_known = true;
-	if (!gpt2 && strcmp(name_family_word(family), "vit") != 0)
-		goto out;
-	for (size_t i = 0; i < mu_safetensors_n(in); i++)
-		model_sizes_add(&s, family, mu_safetensors_array(in, i));
-	if (s.layers == 0 || s.hidden == 0) /* a part of a model */
-		goto out;
-	if (gpt2)
-		MU_TRY(check_activation(in, "activation_function",
-					"|gelu_new|gelu_pytorch_tanh|gelu_fast|", network));
-	else
-		MU_TRY(check_activation(in, "hidden_act", "|gelu|", network));
-	MU_TRY(mu_safetensors_setting(in, gpt2 ? "n_head" : "num_attention_heads", heads,
-				      sizeof heads));
-	MU_TRY(mu_array_file_set_text(out, "network", network));
-	MU_TRY(set_number(out, "num-layers", s.layers));
-	MU_TRY(set_number(out, "num-hidden", s.hidden));
-	MU_TRY(set_number(out, "num-positions", s.positions));
-	if (gpt2 || s.classes > 1)
-		MU_TRY(set_number(out, "num-classes", gpt2 ? s.vocabulary : s.classes));
+	MU_TRY(mu_array_file_set_text(out, "network", gpt2 ? "gpt2" : "vit-base"));
+	MU_TRY(set_number(out, "num-layers", s->layers));
+	MU_TRY(set_number(out, "num-hidden", s->hidden));
+	MU_TRY(set_number(out, "num-positions", s->positions));
+	if (gpt2 || s->classes > 1)
+		MU_TRY(set_number(out, "num-classes", gpt2 ? s->vocabulary : s->classes));
 	MU_TRY(mu_array_file_has(out, "arg/head_weight", &untied));
 	if (gpt2 && untied)
 		MU_TRY(mu_array_file_set_text(out, "tie-weights", "0"));
-	*heads_known = *heads != '\0';
-	if (*heads_known)
-		MU_TRY(mu_array_file_set_text(out, "num-heads", heads));
+	MU_TRY(set_number(out, "num-heads", (size_t)c->heads));
+	if (c->eps > 0 && (float)c->eps != (gpt2 ? 1e-5f : 1e-6f)) { /* else the network's own */
+		snprintf(text, sizeof text, "%.9g", c->eps);
+		MU_TRY(mu_array_file_set_text(out, "layer-norm-eps", text));
+	}
+out:
+	return st;
+}
+
+enum mu_status convert_settings(struct model_config *c, const struct name_family *family,
+				const struct model_sizes *s, struct mu_array_file *out)
+{
+	enum mu_status st = MU_OK;
+	const char *word = name_family_word(family);
+	const bool gpt2 = strcmp(word, "gpt2") == 0, vit = strcmp(word, "vit") == 0;
+
+	if ((gpt2 || vit) && s->layers > 0 && s->hidden > 0) { /* else a part of a model */
+		MU_TRY(set_transformer(c, s, gpt2, out));
+		if (c->heads == 0)
+			model_note(c, "no config.json beside it tells how many heads of attention "
+				      "there are: give trainer --num-heads");
+	}
+	if (gpt2)
+		goto out;
+	MU_TRY(set_images(c, s, out));
+	if (c->pixels)
+		model_note(c,
+			   "its images: rgb-mean %.9g,%.9g,%.9g and rgb-std %.9g,%.9g,%.9g, which "
+			   "trainer --load takes",
+			   c->mean[0], c->mean[1], c->mean[2], c->std[0], c->std[1], c->std[2]);
+	else
+		model_note(c, "no preprocessor_config.json beside it tells the mean and the "
+			      "deviation of its images: give trainer --rgb-mean and --rgb-std");
 out:
 	return st;
 }

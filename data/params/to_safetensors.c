@@ -154,7 +154,7 @@ static bool is_model_file(const char *path)
 	return strcmp(slash ? slash + 1 : path, "model.safetensors") == 0;
 }
 
-static enum mu_status describe(struct source *s, const char *to)
+static enum mu_status describe(struct source *s, const char *to, bool write)
 {
 	struct model_sizes sizes = {0};
 	const char *word = s->family ? name_family_word(s->family) : "";
@@ -163,7 +163,7 @@ static enum mu_status describe(struct source *s, const char *to)
 		return MU_OK;
 	for (size_t i = 0; i < s->n_arrays; i++)
 		model_sizes_add(&sizes, s->family, &s->arrays[i]);
-	return convert_describe(s->file, word, &sizes, to);
+	return convert_describe(s->file, word, &sizes, to, write);
 }
 
 enum mu_status convert_to_safetensors(const char *from, const char *to, struct name_choice names,
@@ -192,8 +192,9 @@ enum mu_status convert_to_safetensors(const char *from, const char *to, struct n
 	}
 	for (size_t i = 0; i < s.n; i++)
 		MU_TRY(set_arrays(&s, &s.items[i]));
+	MU_TRY(describe(&s, to, false));
 	MU_TRY(mu_safetensors_write(to, s.n_arrays, s.arrays, read_item, &s));
-	MU_TRY(describe(&s, to));
+	MU_TRY(describe(&s, to, true));
 out:
 	mu_free(s.items);
 	mu_free(s.arrays);

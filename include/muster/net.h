@@ -58,6 +58,7 @@ struct mu_net_config {
 	bool dropout_given;
 	bool untied; /* the output of a transformer of text has weights of its own */
 	float dropout;
+	float norm_eps; /* of layer norms; 0: the network's own */
 };
 
 /* Images of at most this height are small: MNIST's and CIFAR's. */

@@ -176,15 +176,21 @@ size_t mu_safetensors_n(const struct mu_safetensors *s);
 /* Array i; ndims may be 0, of one number. */
 const struct mu_params_array *mu_safetensors_array(const struct mu_safetensors *s, size_t i);
 /* Read array i as float32. MU_ERR_UNSUPPORTED unless it has F32, F16, BF16 or F64. */
-/* A member of the config.json that lies beside them, a number or a text; "": there is none, or no
- * such file. MU_ERR_FORMAT: the file is no JSON. */
-enum mu_status mu_safetensors_setting(const struct mu_safetensors *s, const char *name, char *text,
-				      size_t nbytes);
 enum mu_status mu_safetensors_read(const struct mu_safetensors *s, size_t i, float *data);
 /* Write float32 arrays as mu_params_write does, with the metadata that PyTorch expects. */
 enum mu_status mu_safetensors_write(const char *path, size_t n,
 				    const struct mu_params_array *arrays, mu_params_fn *fn,
 				    void *context);
+
+/*
+ * ---- settings in a JSON file, such as a model's config.json. Members of objects inside have names
+ * such as "size.height"; values are a number, true, false, null, {} (an object without members), a
+ * text in quotes, or an array such as [16,16]; at most 255 letters of each. ----
+ */
+typedef enum mu_status mu_setting_fn(void *context, const char *name, const char *value);
+/* Call fn for every member; its error ends that. *there: false: no such file. MU_ERR_FORMAT: no
+ * JSON object, or one with two members of a name. */
+enum mu_status mu_settings_each(const char *path, mu_setting_fn *fn, void *context, bool *there);
 
 MU_END_C
 

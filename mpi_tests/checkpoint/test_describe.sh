@@ -86,7 +86,7 @@ if [ -x "$JPEG" ]; then
 	expect ': network mlp, num-classes 2, image-shape 3,8,8, rgb-mean 90,80,70, rgb-std 50,60,70, resize 12$'
 	validation | cmp - trained || fail "other results than in training"
 	train 1 --evaluate --load out/i-0001.h5 --data-val images --resize 9 $plain
-	expect '^out/i-0001.h5 was saved with resize 12: the options given here are used$'
+	expect '^out/i-0001.h5 was saved with resize 12: the options of this run are used$'
 	validation | cmp -s - trained && fail "--resize of the command line has no effect"
 	train 1 --summary --load out/i-0001.h5
 	expect '\(3, 8, 8\)'

@@ -111,6 +111,7 @@ enum checkpoint_described {
 	CHECKPOINT_NUM_HIDDEN,
 	CHECKPOINT_NUM_EMBED,
 	CHECKPOINT_NUM_HEADS,
+	CHECKPOINT_NORM_EPS,
 	CHECKPOINT_NUM_POSITIONS,
 	CHECKPOINT_TIE_WEIGHTS,
 	CHECKPOINT_NUM_CLASSES,
@@ -129,6 +130,7 @@ enum checkpoint_described {
 struct checkpoint_description {
 	char path[CHECKPOINT_PATH]; /* "": no file, or one that says nothing */
 	char network[64], input[16];
+	bool parameters; /* the file is no checkpoint of a run: it holds parameters alone */
 	char of[CHECKPOINT_N_DESCRIBED][CHECKPOINT_PATH]; /* "": not in the file */
 	char argument[CHECKPOINT_N_DESCRIBED][CHECKPOINT_PATH + 32];
 	char taken[1024], differs[1024]; /* "name value, ...": for the log */

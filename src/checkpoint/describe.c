@@ -174,7 +174,8 @@ static void find_vocabulary_file(const char *checkpoint, char *place, size_t nby
 static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_NUM_LAYERS] = "num-layers",
 	[CHECKPOINT_NUM_HIDDEN] = "num-hidden",	  [CHECKPOINT_NUM_EMBED] = "num-embed",
-	[CHECKPOINT_NUM_HEADS] = "num-heads",	  [CHECKPOINT_NUM_POSITIONS] = "num-positions",
+	[CHECKPOINT_NUM_HEADS] = "num-heads",	  [CHECKPOINT_NORM_EPS] = "layer-norm-eps",
+	[CHECKPOINT_NUM_POSITIONS] = "num-positions",
 	[CHECKPOINT_TIE_WEIGHTS] = "tie-weights",
 	[CHECKPOINT_NUM_CLASSES] = "num-classes", [CHECKPOINT_IMAGE_SHAPE] = "image-shape",
 	[CHECKPOINT_DROPOUT] = "dropout",	  [CHECKPOINT_TEXT] = "text",
@@ -202,8 +203,10 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 {
 	enum mu_status st = MU_OK;
 	char place[CHECKPOINT_PATH];
-	bool words, tokenizer;
+	bool words, tokenizer, whole;
 
+	MU_TRY(mu_array_file_has_text(file, "format", &whole));
+	d->parameters = !whole;
 	for (size_t i = 0; i < CHECKPOINT_N_DESCRIBED; i++)
 		MU_TRY(mu_array_file_find_text(file, names[i], d->of[i], sizeof d->of[i]));
 	if (!*d->of[CHECKPOINT_NUM_LAYERS]) /* files of parameters alone */
@@ -301,7 +304,13 @@ static void add(char *list, size_t nbytes, const char *name, const char *value)
 	mu_text_shorten(list + n);
 }
 
-/* --load FILE with --evaluate, --predict or --sample: must the option be as in the file? */
+/* --load FILE with --evaluate, --predict or --sample. */
+static bool is_strict(const struct conf *v)
+{
+	return v->load && (v->evaluate || v->predict || v->text.sample > 0) && !v->skip_mismatch;
+}
+
+/* Must the option then be as in the file? */
 static bool is_fixed(size_t which)
 {
 	return which <= CHECKPOINT_NUM_CLASSES;
@@ -323,7 +332,8 @@ static enum mu_status check_given(struct checkpoint_description *d, const struct
 		MU_TRY(mu_network_find(&network, v->network));
 		is = network->name;
 	}
-	if (strcmp(recorded, is) == 0 || !*recorded)
+	if (strcmp(recorded, is) == 0 || !*recorded ||
+	    (option->type == MU_OPTION_REAL && strtod(recorded, NULL) == strtod(is, NULL)))
 		goto out;
 	if (!is_fixed(which)) {
 		if (which != CHECKPOINT_VOCAB && applies(d, v, which))
@@ -332,6 +342,10 @@ static enum mu_status check_given(struct checkpoint_description *d, const struct
 	}
 	if (is_default(option, recorded) || strcmp(is, "0") == 0)
 		goto out;
+	if (v->skip_mismatch) {
+		add(d->differs, sizeof d->differs, option->name, recorded);
+		goto out;
+	}
 	MU_FAIL(MU_ERR_USAGE,
 		"--%s %s: %s was saved with %s %s; leave the option out, or load another file",
 		option->name, is, d->path, option->name, recorded);
@@ -369,31 +383,76 @@ static bool is_foreign(const struct checkpoint_description *d, const struct conf
 	return foreign;
 }
 
+/* Has the run's network, or else the file's, heads of attention? */
+static bool attends(const struct checkpoint_description *d, const struct conf *v)
+{
+	const char *name = v->network ? v->network : d->network;
+	const struct mu_network *network = NULL;
+
+	if (*name && mu_network_find(&network, name) != MU_OK)
+		mu_trace_clear();
+	return network && network->has_heads;
+}
+
+/* Of files by other programs. */
+static enum mu_status check_heads(const struct checkpoint_description *d,
+				  const struct mu_options *o)
+{
+	enum mu_status st = MU_OK;
+	const char *recorded = d->of[CHECKPOINT_NUM_HEADS];
+
+	if (d->parameters && (!*recorded || strcmp(recorded, "0") == 0) &&
+	    !mu_options_given(o, "num-heads"))
+		MU_FAIL(MU_ERR_USAGE,
+			"%s does not say how many heads of attention its model has, and no array "
+			"does: --num-heads N is needed",
+			d->path);
+out:
+	return st;
+}
+
+/* hidden: no array's shape tells the setting, and the arrays mean nothing without it. */
+static enum mu_status take(struct checkpoint_description *d, struct mu_options *o,
+			   const struct conf *v, size_t which, bool hidden)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_option *option = mu_checkpoint_option(names[which]);
+	const bool strict = is_strict(v), fine_tunes = v->load && v->network && !strict;
+
+	if (mu_options_given(o, names[which])) {
+		if (strict || hidden)
+			MU_TRY(check_given(d, v, o, option, which));
+		goto out;
+	}
+	if (is_default(option, d->of[which]) || !applies(d, v, which))
+		goto out;
+	if (!fine_tunes || hidden)
+		MU_TRY(apply_one(d, o, option, which));
+	else if (which == CHECKPOINT_RGB_MEAN || which == CHECKPOINT_RGB_STD)
+		add(d->differs, sizeof d->differs, option->name, d->of[which]);
+out:
+	return st;
+}
+
 enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 					       struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const bool strict =
-		v->load && (v->evaluate || v->predict || v->text.sample > 0) && !v->skip_mismatch;
-	const bool fine_tunes = v->load && v->network && !strict;
+	bool heads, foreign;
 
-	if (!*d->path || (!strict && is_foreign(d, v)))
+	if (!*d->path)
 		goto out;
+	foreign = !is_strict(v) && is_foreign(d, v);
+	heads = attends(d, v);
 	for (size_t which = 0; which < CHECKPOINT_N_DESCRIBED; which++) {
-		const struct mu_option *option = mu_checkpoint_option(names[which]);
-		/* No array's shape tells how many heads there are. */
-		const bool hidden = which == CHECKPOINT_NUM_HEADS && v->load && !v->skip_mismatch;
+		const bool hidden = heads && v->load &&
+				    (which == CHECKPOINT_NUM_HEADS || which == CHECKPOINT_NORM_EPS);
 
-		if (mu_options_given(o, names[which])) {
-			if (strict || hidden)
-				MU_TRY(check_given(d, v, o, option, which));
-			continue;
-		}
-		if (fine_tunes && !hidden)
-			continue;
-		if (!is_default(option, d->of[which]) && applies(d, v, which))
-			MU_TRY(apply_one(d, o, option, which));
+		if (!foreign || hidden)
+			MU_TRY(take(d, o, v, which, hidden));
 	}
+	if (heads)
+		MU_TRY(check_heads(d, o));
 out:
 	return st;
 }

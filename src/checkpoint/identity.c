@@ -15,6 +15,9 @@
 
 enum { SAMPLES = 64 };
 
+/* Earlier versions had the networks' own, 0, alone. */
+#define NORM_EPS "layer-norm-eps"
+
 /* The labels of some records distinguish data sets of equal size. A bad record counts as zeros. */
 static uint64_t hash_labels(const struct mu_engine *e, uint64_t h, float *data, float *labels)
 {
@@ -367,11 +370,14 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		bool there = true;
 
 		/* The file may be of a version without the setting. */
-		if (!identity)
+		if (!identity || strcmp(item->name, NORM_EPS) == 0)
 			MU_TRY(mu_array_file_has_text(file, item->name, &there));
-		if (!there)
+		if (!there && (!identity || strcmp(item->text, "0") == 0))
 			continue;
-		MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
+		if (!there)
+			snprintf(text, sizeof text, "0");
+		else
+			MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
 		if (strcmp(text, item->text) == 0 || is_unknown(item, text))
 			continue;
 		snprintf(mine, sizeof mine, "%s", item->text);

@@ -105,6 +105,7 @@ enum { TRAIN_MAX_LENGTHS = 64, TRAIN_LONGEST = 65536 };
 struct conf_text {
 	long hidden, embed, heads, positions; /* 0: the network's default */
 	long tied;
+	double norm_eps;    /* of layer norms; 0: the network's own */
 	double dropout;     /* if dropout_given */
 	bool dropout_given;
 	enum conf_unit unit;

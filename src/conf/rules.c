@@ -104,6 +104,7 @@ static const struct mu_option_rule rules[] = {
 	{.option = "num-embed", IS(">0"), EXCLUDES = "has_heads",
 	 .why = "a transformer's embedding is as wide as its layers: --num-hidden"},
 	{.option = "num-heads", IS(">0"), NEEDS = "has_heads", .why = "it is for transformers"},
+	{.option = "layer-norm-eps", IS(">0"), NEEDS = "has_heads", .why = "it is for transformers"},
 	{.option = "num-positions", IS(">0"), NEEDS = "has_heads",
 	 .why = "it is for transformers of text"},
 	{.option = "num-positions", IS(">0"), NEEDS = "reads_sequences",

@@ -63,7 +63,8 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t 
 				      .padded = v->facts.of_text,
 				      .dropout_given = v->text.dropout_given,
 				      .untied = !v->text.tied,
-				      .dropout = (float)v->text.dropout};
+				      .dropout = (float)v->text.dropout,
+				      .norm_eps = (float)v->text.norm_eps};
 }
 
 /* Threads that decode: --data-nthreads, else 4, at most the cores of this worker. */

@@ -238,7 +238,7 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 	if (is_worker_0(&run->topology) && *d->taken)
 		mu_log_detail("options from %s: %s", d->path, d->taken);
 	if (is_worker_0(&run->topology) && *d->differs)
-		mu_log_info("%s was saved with %s: the options given here are used", d->path,
+		mu_log_info("%s was saved with %s: the options of this run are used", d->path,
 			    d->differs);
 	if (is_worker_0(&run->topology))
 		note_data(run->conf, &run->look);

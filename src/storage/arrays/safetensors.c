@@ -376,36 +376,6 @@ void mu_safetensors_close(struct mu_safetensors *s)
 	mu_free(s);
 }
 
-/* ---- settings ---- */
-
-enum mu_status mu_safetensors_setting(const struct mu_safetensors *s, const char *name, char *text,
-				      size_t nbytes)
-{
-	enum mu_status st = MU_OK;
-	const char *first = s->files[0].path, *slash = strrchr(first, '/');
-	struct mu_json_document json = {0};
-	const struct mu_json_value *v;
-	char path[PATH_BYTES], *content = NULL;
-	struct stat status;
-	size_t n;
-
-	*text = '\0';
-	snprintf(path, sizeof path, "%.*sconfig.json", slash ? (int)(slash - first) + 1 : 0, first);
-	if (stat(path, &status) != 0)
-		goto out;
-	MU_TRY(mu_file_read_whole(&content, &n, path));
-	MU_TRY(mu_json_read(&json, path, content, n));
-	v = mu_json_member(json.values, name);
-	if (v && v->type == MU_JSON_TEXT)
-		snprintf(text, nbytes, "%s", v->as.text);
-	else if (v && v->type == MU_JSON_NUMBER)
-		snprintf(text, nbytes, "%.17g", v->as.number);
-out:
-	mu_json_release(&json);
-	mu_free(content);
-	return st;
-}
-
 /* ---- arrays ---- */
 
 size_t mu_safetensors_n(const struct mu_safetensors *s)
