@@ -83,7 +83,7 @@ out:
 	return st;
 }
 
-static enum mu_status set_transformer(const struct model_config *c, const struct model_sizes *s,
+static enum mu_status set_transformer(struct model_config *c, const struct model_sizes *s,
 				      bool gpt2, struct mu_array_file *out)
 {
 	enum mu_status st = MU_OK;
@@ -103,6 +103,7 @@ static enum mu_status set_transformer(const struct model_config *c, const struct
 	if (c->eps > 0 && (float)c->eps != (gpt2 ? 1e-5f : 1e-6f)) { /* else the network's own */
 		snprintf(text, sizeof text, "%.9g", c->eps);
 		MU_TRY(mu_array_file_set_text(out, "layer-norm-eps", text));
+		model_note(c, "config.json: layer-norm-eps %s, which trainer --load takes", text);
 	}
 out:
 	return st;

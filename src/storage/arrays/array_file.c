@@ -198,7 +198,8 @@ enum mu_status mu_array_file_open_checked(struct mu_array_file **out, const char
 			mu_array_file_advice(path));
 	if (head[8] < 2)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: is in HDF5's old file format (superblock %u), which has no checksums",
+			"%s: is in HDF5's old file format (superblock %u), which has no checksums; "
+			"h5repack -j 1 makes a new one",
 			path, head[8]);
 	MU_TRY(mu_array_file_open(out, path));
 out:
@@ -294,15 +295,63 @@ out:
 	return st;
 }
 
+/* HDF5 takes "a//b" and "a/./b" for "a/b". */
+static bool is_path(const char *name)
+{
+	for (const char *p = name;; p++) {
+		const size_t n = strcspn(p, "/");
+
+		if (n == 0 || (n == 1 && *p == '.'))
+			return false;
+		p += n;
+		if (!*p)
+			return true;
+	}
+}
+
+/* *found: the link of the name is a group. */
+static enum mu_status is_group(struct mu_array_file *f, const char *name, bool *found)
+{
+	enum mu_status st = MU_OK;
+	hid_t object = -1;
+
+	MU_H5(object = H5Oopen(f->file, name, H5P_DEFAULT));
+	*found = H5Iget_type(object) == H5I_GROUP;
+out:
+	if (object >= 0)
+		H5Oclose(object);
+	return st;
+}
+
+static enum mu_status refuse_both(const struct mu_array_file *f, const char *name, const char *more)
+{
+	enum mu_status st = MU_OK;
+
+	MU_FAIL(MU_ERR_ARGUMENT,
+		"%s: arrays \"%s\" and \"%s/%s\" cannot both be in an HDF5 file, where \"%s\" would "
+		"be a group: give one another name",
+		f->path, name, name, more, name);
+out:
+	return st;
+}
+
 /* The groups: "arg" for "arg/convolution0_weight". */
 enum mu_status mu_array_make_groups(struct mu_array_file *f, const char *name)
 {
 	enum mu_status st = MU_OK;
 	char part[MU_ARRAY_NAME_BYTES];
 	hid_t list = -1, group;
-	bool found;
+	bool found, group_found = false;
 
+	if (!is_path(name))
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s: array name \"%s\" has an empty part or \".\", which HDF5 leaves out",
+			f->path, name);
 	MU_TRY(find_link(f, name, &found));
+	if (found)
+		MU_TRY(is_group(f, name, &group_found));
+	if (group_found)
+		MU_TRY(refuse_both(f, name, "..."));
 	if (found)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s: array \"%s\" is written twice", f->path, name);
 	MU_H5(list = H5Pcreate(H5P_GROUP_CREATE));
@@ -311,6 +360,10 @@ enum mu_status mu_array_make_groups(struct mu_array_file *f, const char *name)
 	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
 		snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
 		MU_TRY(find_link(f, part, &found));
+		if (found)
+			MU_TRY(is_group(f, part, &group_found));
+		if (found && !group_found)
+			MU_TRY(refuse_both(f, part, slash + 1));
 		if (found)
 			continue;
 		MU_H5(group = H5Gcreate2(f->file, part, H5P_DEFAULT, list, H5P_DEFAULT));
@@ -386,6 +439,7 @@ enum mu_status mu_array_file_read(struct mu_array_file *f, const char *name, int
 	if (!found)
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no array \"%s\"", f->path, name);
 	MU_H5(set = H5Dopen2(f->file, name, H5P_DEFAULT));
+	MU_TRY(mu_h5_check_own(f->file, set, f->path, name));
 	MU_TRY(check_array(f, set, name, ndims, extent));
 	MU_H5(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
 	MU_TRY(mu_array_verify(f, set, name, data));

@@ -33,5 +33,9 @@ enum mu_status mu_array_make_groups(struct mu_array_file *f, const char *name);
 /* If the array has a checksum, it must match data: else MU_ERR_FORMAT. */
 enum mu_status mu_array_verify(struct mu_array_file *f, hid_t set, const char *name,
 			       const float *data);
+/* Attribute of an array: the number of its checksum. */
+#define MU_ARRAY_INDEX "checksum_index"
+/* Into f->checksums. */
+enum mu_status mu_array_read_checksums(struct mu_array_file *f);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <zlib.h>
 
-static const char checksums_name[] = "checksums", index_name[] = "checksum_index";
+static const char checksums_name[] = "checksums", index_name[] = MU_ARRAY_INDEX;
 
 uint32_t mu_checksum(uint32_t before, const void *data, size_t nbytes)
 {
@@ -129,13 +129,14 @@ out:
 
 /* ---- reading ---- */
 
-static enum mu_status read_checksums(struct mu_array_file *f)
+enum mu_status mu_array_read_checksums(struct mu_array_file *f)
 {
 	enum mu_status st = MU_OK;
 	hid_t set = -1, space = -1, type = -1;
 	hssize_t n;
 
 	MU_H5(set = H5Dopen2(f->file, checksums_name, H5P_DEFAULT));
+	MU_TRY(mu_h5_check_own(f->file, set, f->path, checksums_name));
 	MU_H5(type = H5Dget_type(set));
 	MU_H5(space = H5Dget_space(set));
 	MU_H5(n = H5Sget_simple_extent_npoints(space));
@@ -188,7 +189,7 @@ enum mu_status mu_array_verify(struct mu_array_file *f, hid_t set, const char *n
 	if (!has)
 		goto out;
 	if (!f->checksums)
-		MU_TRY(read_checksums(f));
+		MU_TRY(mu_array_read_checksums(f));
 	MU_TRY(get_index(f, set, name, &index));
 	MU_H5(space = H5Dget_space(set));
 	MU_H5(n = H5Sget_simple_extent_npoints(space));
@@ -199,147 +200,5 @@ enum mu_status mu_array_verify(struct mu_array_file *f, hid_t set, const char *n
 			f->path, name, found, f->checksums[index]);
 out:
 	mu_h5_close_space(space);
-	return st;
-}
-
-/* ---- all arrays of a file ---- */
-
-enum { DEPTH_MAX = 8 };
-
-struct visit {
-	struct mu_array_file *f;
-	mu_array_fn *fn; /* NULL: verify */
-	void *context;
-	int depth;
-	char name[MU_ARRAY_NAME_BYTES]; /* name of the current group, with a slash; "" */
-	size_t n;                       /* arrays with checksums so far */
-	enum mu_status st;
-};
-
-static enum mu_status verify_array(struct visit *v, hid_t set, const char *name)
-{
-	enum mu_status st = MU_OK;
-	struct mu_array_file *f = v->f;
-	hid_t space = -1, type = -1;
-	float *data = NULL;
-	hssize_t n;
-	htri_t has;
-
-	MU_H5(has = H5Aexists(set, index_name));
-	if (!has)
-		goto out;
-	MU_H5(type = H5Dget_type(set));
-	MU_H5(space = H5Dget_space(set));
-	MU_H5(n = H5Sget_simple_extent_npoints(space));
-	if (H5Tget_class(type) != H5T_FLOAT || H5Tget_size(type) != sizeof *data ||
-	    H5Dget_storage_size(set) != (hsize_t)n * sizeof *data)
-		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" is not of type float32, or not all there",
-			f->path, name);
-	MU_TRY(MU_ALLOC(data, (size_t)n + 1, "an array to be checked"));
-	MU_H5(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
-	MU_TRY(mu_array_verify(f, set, name, data));
-	v->n++;
-out:
-	mu_free(data);
-	mu_h5_close_space(space);
-	mu_h5_close_type(type);
-	return st;
-}
-
-static enum mu_status list_array(struct visit *v, hid_t set, const char *name)
-{
-	enum mu_status st = MU_OK;
-	struct mu_array_file *f = v->f;
-	char whole[2 * MU_ARRAY_NAME_BYTES];
-	hid_t space = -1, type = -1;
-	hsize_t found[H5S_MAX_RANK];
-	size_t dims[MU_ARRAY_NDIMS];
-	int n;
-
-	MU_H5(type = H5Dget_type(set));
-	MU_H5(space = H5Dget_space(set));
-	MU_H5(n = H5Sget_simple_extent_dims(space, found, NULL));
-	if (H5Tget_class(type) != H5T_FLOAT || H5Tget_size(type) != sizeof(float) ||
-	    n > MU_ARRAY_NDIMS)
-		goto out;
-	for (int i = 0; i < n; i++)
-		dims[i] = found[i];
-	snprintf(whole, sizeof whole, "%s%s", v->name, name);
-	MU_TRY(v->fn(v->context, whole, n, dims));
-out:
-	mu_h5_close_space(space);
-	mu_h5_close_type(type);
-	return st;
-}
-
-static void visit_group(struct visit *v, hid_t group, const char *name);
-
-static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *info, void *context)
-{
-	struct visit *v = context;
-	hid_t object;
-
-	if (info->type != H5L_TYPE_HARD || v->depth >= DEPTH_MAX)
-		return 0;
-	object = H5Oopen(group, name, H5P_DEFAULT);
-	if (object < 0) {
-		v->st = mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__,
-				       "%s: \"%s\" cannot be opened", v->f->path, name);
-		return -1;
-	}
-	if (H5Iget_type(object) == H5I_GROUP)
-		visit_group(v, object, name);
-	else if (H5Iget_type(object) == H5I_DATASET)
-		v->st = v->fn ? list_array(v, object, name) : verify_array(v, object, name);
-	H5Oclose(object);
-	return v->st == MU_OK ? 0 : -1;
-}
-
-static void visit_group(struct visit *v, hid_t group, const char *name)
-{
-	const size_t before = strlen(v->name), room = sizeof v->name - before;
-
-	if ((size_t)snprintf(v->name + before, room, "%s/", name) < room) {
-		v->depth++;
-		H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_link, v);
-		v->depth--;
-	}
-	v->name[before] = '\0';
-}
-
-enum mu_status mu_array_file_each(struct mu_array_file *f, mu_array_fn *fn, void *context)
-{
-	enum mu_status st = MU_OK;
-	struct mu_h5_quiet quiet;
-	struct visit v = {.f = f, .fn = fn, .context = context};
-	herr_t answer;
-
-	mu_h5_quiet_begin(&quiet);
-	answer = H5Literate(f->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_link, &v);
-	MU_TRY(v.st);
-	MU_H5(answer);
-out:
-	mu_h5_quiet_end(&quiet);
-	return st;
-}
-
-enum mu_status mu_array_file_verify(struct mu_array_file *f)
-{
-	enum mu_status st = MU_OK;
-	struct mu_h5_quiet quiet;
-	struct visit v = {.f = f};
-	herr_t answer;
-
-	mu_h5_quiet_begin(&quiet);
-	answer = H5Literate(f->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_link, &v);
-	MU_TRY(v.st);
-	MU_H5(answer);
-	if (!f->checksums)
-		MU_TRY(read_checksums(f));
-	if (v.n != f->n_checksums)
-		MU_FAIL(MU_ERR_FORMAT, "%s: holds %zu arrays with checksums, and %zu were saved",
-			f->path, v.n, f->n_checksums);
-out:
-	mu_h5_quiet_end(&quiet);
 	return st;
 }

@@ -59,6 +59,7 @@ const char *mu_h5_message(char text[MU_H5_MESSAGE])
 {
 	snprintf(text, MU_H5_MESSAGE, "no message from HDF5");
 	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, copy_first, text);
+	mu_h5_add_advice(text);
 	return text;
 }
 

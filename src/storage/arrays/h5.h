@@ -24,6 +24,11 @@ void mu_h5_quiet_end(const struct mu_h5_quiet *q);
 
 /* HDF5's innermost message; the outer ones only say that an inner one failed. */
 const char *mu_h5_message(char text[MU_H5_MESSAGE]);
+/* h5_own.c: what to do about a format that the library here does not know, after the message. */
+void mu_h5_add_advice(char message[MU_H5_MESSAGE]);
+/* h5_own.c: MU_ERR_FORMAT unless the numbers of the array are in this file: links to other files,
+ * external storage and virtual arrays have them elsewhere. */
+enum mu_status mu_h5_check_own(hid_t file, hid_t set, const char *path, const char *name);
 /* MU_ERR_IO for a negative result. */
 enum mu_status mu_h5_check(long long answer, const char *path, const char *call);
 /* MU_TRY for an HDF5 call on the file `path`. */

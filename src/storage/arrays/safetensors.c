@@ -189,6 +189,20 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*x)->array.name, (*y)->array.name);
 }
 
+/* *sorted: to be freed. */
+static enum mu_status sort_names(const struct mu_safetensors *s, const struct tensor ***sorted)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(*sorted, s->n + 1, "names of arrays"));
+	for (size_t i = 0; i < s->n; i++)
+		(*sorted)[i] = &s->of[i];
+	if (s->n > 0)
+		qsort(*sorted, s->n, sizeof **sorted, by_name);
+out:
+	return st;
+}
+
 static enum mu_status check_names(const struct mu_safetensors *s, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -196,10 +210,7 @@ static enum mu_status check_names(const struct mu_safetensors *s, const char *pa
 
 	if (s->n == 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no arrays", path);
-	MU_TRY(MU_ALLOC(sorted, s->n, "names of arrays"));
-	for (size_t i = 0; i < s->n; i++)
-		sorted[i] = &s->of[i];
-	qsort(sorted, s->n, sizeof *sorted, by_name);
+	MU_TRY(sort_names(s, &sorted));
 	for (size_t i = 1; i < s->n; i++)
 		if (strcmp(sorted[i]->array.name, sorted[i - 1]->array.name) == 0)
 			MU_FAIL(MU_ERR_FORMAT, "%s: two arrays have the name \"%s\"", path,
@@ -289,17 +300,34 @@ out:
 	return st;
 }
 
-static bool holds(const struct mu_safetensors *s, const char *name, const char *file)
+static bool ends_with(const char *path, const char *file)
 {
-	const size_t n = strlen(file);
+	const size_t n = strlen(file), m = strlen(path);
 
-	for (size_t i = 0; i < s->n; i++) {
-		const char *path = s->files[s->of[i].file].path;
+	return m >= n && strcmp(path + m - n, file) == 0;
+}
 
-		if (strcmp(s->of[i].array.name, name) == 0)
-			return strlen(path) >= n && strcmp(path + strlen(path) - n, file) == 0;
+/* sorted: the arrays, by name. */
+static enum mu_status check_map(const struct mu_safetensors *s, const char *path,
+				const struct mu_json_value *map, const struct tensor **sorted)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_json_value *v = mu_json_first(map);
+
+	for (uint32_t i = 0; i < map->n; i++, v = mu_json_next(v)) {
+		struct tensor key = {.dtype = 0};
+		const struct tensor *wanted = &key, **found = NULL;
+
+		if (v->name_bytes < sizeof key.array.name) {
+			snprintf(key.array.name, sizeof key.array.name, "%s", v->name);
+			found = bsearch(&wanted, sorted, s->n, sizeof *sorted, by_name);
+		}
+		if (!found || !ends_with(s->files[(*found)->file].path, v->as.text))
+			MU_FAIL(MU_ERR_FORMAT, "%s: array \"%.80s\" is not in %s", path, v->name,
+				v->as.text);
 	}
-	return false;
+out:
+	return st;
 }
 
 static enum mu_status read_index(struct mu_safetensors *s, const char *path)
@@ -309,6 +337,7 @@ static enum mu_status read_index(struct mu_safetensors *s, const char *path)
 	const int folder = slash ? (int)(slash - path) + 1 : 0;
 	struct mu_json_document json = {0};
 	const struct mu_json_value *map, *v;
+	const struct tensor **sorted = NULL;
 	char *text = NULL;
 	size_t n;
 
@@ -324,12 +353,10 @@ static enum mu_status read_index(struct mu_safetensors *s, const char *path)
 	if (s->n != map->n)
 		MU_FAIL(MU_ERR_FORMAT, "%s: names %lu arrays, and its files hold %zu", path,
 			(unsigned long)map->n, s->n);
-	v = mu_json_first(map);
-	for (uint32_t i = 0; i < map->n; i++, v = mu_json_next(v))
-		if (!holds(s, v->name, v->as.text))
-			MU_FAIL(MU_ERR_FORMAT, "%s: array \"%.80s\" is not in %s", path, v->name,
-				v->as.text);
+	MU_TRY(sort_names(s, &sorted));
+	MU_TRY(check_map(s, path, map, sorted));
 out:
+	mu_free(sorted);
 	mu_json_release(&json);
 	mu_free(text);
 	return st;

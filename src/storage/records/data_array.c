@@ -112,6 +112,7 @@ enum mu_status mu_data_array_open(const struct mu_file *f, hid_t file, struct mu
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no array \"%s\"; expected %s", path, want->name,
 			want->text);
 	MU_H5_TRY(path, a->set = H5Dopen2(file, want->name, H5P_DEFAULT));
+	MU_TRY(mu_h5_check_own(file, a->set, path, want->name));
 	MU_H5_TRY(path, a->type = H5Dget_type(a->set));
 	MU_H5_TRY(path, space = H5Dget_space(a->set));
 	MU_H5_TRY(path, a->ndims = H5Sget_simple_extent_dims(space, a->dims, NULL));
