@@ -255,6 +255,39 @@ static void make_arrays(void)
 	need(mu_array_file_close(f, true) == MU_OK, "arrays/plain");
 }
 
+/* A group with more arrays than fit its header, and the same with a damaged heap of their names. */
+static void make_dense(void)
+{
+	static const size_t dims[] = {1};
+	static const float data[1] = {1};
+	struct mu_array_file *f;
+	char name[32], bytes[1 << 16];
+	size_t n = 0;
+	FILE *in;
+
+	need(mu_array_file_create(&f, path_of("arrays/dense")) == MU_OK, "arrays/dense");
+	for (int i = 0; f && i < 12; i++) {
+		snprintf(name, sizeof name, "arg/layer%d_weight", i);
+		need(mu_array_file_write(f, name, 1, dims, data) == MU_OK, "an array");
+	}
+	need(mu_array_file_close(f, true) == MU_OK, "arrays/dense");
+	in = fopen(path_of("arrays/dense"), "rb");
+	if (in) {
+		n = fread(bytes, 1, sizeof bytes, in);
+		fclose(in);
+	}
+	for (size_t i = 0; i + 200 < n; i++)
+		if (memcmp(bytes + i, "FRHP", 4) == 0) {
+			bytes[i + 6] ^= 0x05;
+			put("arrays/dense-heap", bytes, n);
+			bytes[i + 6] ^= 0x05;
+		} else if (memcmp(bytes + i, "FHDB", 4) == 0) {
+			bytes[i + 25] ^= 0x04;
+			put("arrays/dense-block", bytes, n);
+			bytes[i + 25] ^= 0x04;
+		}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -274,6 +307,7 @@ int main(int argc, char **argv)
 	make_params();
 	make_safetensors();
 	make_arrays();
+	make_dense();
 	make_h5("data_file/encoded", false, 1);
 	make_h5("data_file/free", false, 1);
 	forget_checksums("data_file/free");

@@ -115,40 +115,6 @@ out:
 	return st;
 }
 
-/* ---- which file ---- */
-
-/* Worker 0 is not known yet: rank 0 reads. *file NULL: there is none, or it cannot be read. */
-static enum mu_status open_file(const struct conf *v, char *path, struct mu_array_file **file)
-{
-	enum mu_status st = MU_OK;
-	struct checkpoint_files files = {.n = 0};
-
-	*file = NULL;
-	path[0] = '\0';
-	if (v->load)
-		snprintf(path, CHECKPOINT_PATH, "%s", v->load);
-	else if (v->load_epoch > 0 && v->model_prefix)
-		mu_checkpoint_path(v->model_prefix, (size_t)v->load_epoch, 0, path,
-				   CHECKPOINT_PATH);
-	else if (strcmp(v->resume, "auto") != 0 && strcmp(v->resume, "none") != 0)
-		snprintf(path, CHECKPOINT_PATH, "%s", v->resume);
-	if (*path) {
-		MU_TRY(mu_array_file_open_checked(file, path));
-		goto out;
-	}
-	if (!v->model_prefix || (strcmp(v->resume, "auto") != 0 && v->text.sample == 0))
-		goto out;
-	MU_TRY(mu_checkpoint_files_find(v->model_prefix, &files));
-	for (size_t i = 0; i < files.n && !*file; i++) {
-		snprintf(path, CHECKPOINT_PATH, "%s", files.of[i].path);
-		if (mu_array_file_open_checked(file, path) != MU_OK)
-			mu_trace_clear(); /* reported when the run resumes */
-	}
-out:
-	mu_checkpoint_files_release(&files);
-	return st;
-}
-
 /* ---- reading ---- */
 
 /* "P-0003.h5" of an earlier version: the vocabulary is in P-vocab.txt. */
@@ -236,24 +202,68 @@ out:
 	return st;
 }
 
-/* Rank 0. A file that cannot be read is reported here if the network is not known without it. */
-static enum mu_status read_description(const struct mu_options *o, const struct conf *v,
-				       struct checkpoint_description *d)
+/* ---- which file ---- */
+
+static enum mu_status read_path(const char *path, struct checkpoint_description *d,
+				const struct mu_options *o)
 {
 	enum mu_status st = MU_OK;
 	struct mu_array_file *file = NULL;
 
-	st = open_file(v, d->path, &file);
-	if (st == MU_OK && file)
-		st = read_file(file, d, o);
+	*d = (struct checkpoint_description){.path = ""};
+	snprintf(d->path, sizeof d->path, "%s", path);
+	MU_TRY(mu_array_file_open_checked(&file, path));
+	MU_TRY(read_file(file, d, o));
+out:
+	mu_array_file_close(file, false);
+	return st;
+}
+
+/* The newest file that can be read. Damaged ones are reported when the run resumes. */
+static enum mu_status read_newest(const char *prefix, struct checkpoint_description *d,
+				  const struct mu_options *o)
+{
+	enum mu_status st = MU_OK;
+	struct checkpoint_files files = {.n = 0};
+
+	MU_TRY(mu_checkpoint_files_find(prefix, &files));
+	for (size_t i = 0; i < files.n; i++) {
+		st = read_path(files.of[i].path, d, o);
+		if (st == MU_OK || st == MU_ERR_USAGE)
+			goto out;
+		mu_trace_clear();
+		st = MU_OK;
+	}
+	*d = (struct checkpoint_description){.path = ""};
+out:
+	mu_checkpoint_files_release(&files);
+	return st;
+}
+
+/* Worker 0 is not known yet: rank 0 reads. A file that cannot be read is reported here if the
+ * network is not known without it. */
+static enum mu_status read_description(const struct mu_options *o, const struct conf *v,
+				       struct checkpoint_description *d)
+{
+	enum mu_status st = MU_OK;
+	const bool resumes_auto = strcmp(v->resume, "auto") == 0;
+	char path[CHECKPOINT_PATH] = "";
+
+	if (v->load)
+		snprintf(path, sizeof path, "%s", v->load);
+	else if (v->load_epoch > 0 && v->model_prefix)
+		mu_checkpoint_path(v->model_prefix, (size_t)v->load_epoch, 0, path, sizeof path);
+	else if (!resumes_auto && strcmp(v->resume, "none") != 0)
+		snprintf(path, sizeof path, "%s", v->resume);
+	if (*path)
+		st = read_path(path, d, o);
+	else if (v->model_prefix && (resumes_auto || v->text.sample > 0))
+		st = read_newest(v->model_prefix, d, o);
 	if (st != MU_OK && v->network) {
 		mu_trace_clear();
 		st = MU_OK;
 		*d = (struct checkpoint_description){.path = ""};
 	}
-	mu_array_file_close(file, false);
-	if (!file)
-		d->path[0] = '\0';
 	return st;
 }
 

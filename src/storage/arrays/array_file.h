@@ -28,7 +28,10 @@ void mu_array_file_free(struct mu_array_file *f);
 /* Check a number of dimensions, and convert. */
 enum mu_status mu_array_dims(const char *name, int ndims, const size_t *dims,
 			     hsize_t out[MU_ARRAY_NDIMS]);
-/* Create the groups of a new array's path; MU_ERR_ARGUMENT if the array exists. */
+/* Does a link of this name exist? HDF5 needs all groups of the path to exist: each is checked. */
+enum mu_status mu_array_find_link(struct mu_array_file *f, const char *name, bool *found);
+/* Create the groups of a new array's path. MU_ERR_ARGUMENT if the array exists, MU_ERR_FORMAT for a
+ * name that HDF5 cannot hold beside those that are there. */
 enum mu_status mu_array_make_groups(struct mu_array_file *f, const char *name);
 /* If the array has a checksum, it must match data: else MU_ERR_FORMAT. */
 enum mu_status mu_array_verify(struct mu_array_file *f, hid_t set, const char *name,

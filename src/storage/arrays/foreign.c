@@ -7,14 +7,23 @@
 
 #include <muster/base.h>
 
+#define SAVE "save the model as safetensors (save_pretrained, or safetensors.torch.save_file), and " \
+	     "convert that by muconvert"
+#define PICKLE "; it is Python's pickle, as of an early PyTorch, which is not read: " SAVE
+
 static const struct {
 	const char *start;
 	size_t n;
 	const char *advice;
 } table[] = {
 	{"\x12\x01\0\0\0\0\0\0", 8, "; it is MXNet's: muconvert makes one of it"},
-	{"PK\3\4", 4, "; it is a zip file, as PyTorch and NumPy write them, which is not read"},
-	{"\x80\2\x8a\x0a", 4, "; it is a file of an early PyTorch, which is not read"},
+	{"PK\3\4", 4,
+	 "; it is a zip file, as PyTorch and NumPy write them, which is not read: " SAVE},
+	{"\x80\2", 2, PICKLE},
+	{"\x80\3", 2, PICKLE},
+	{"\x80\4", 2, PICKLE},
+	{"\x80\5", 2, PICKLE},
+	{"\x93NUMPY", 6, "; it is NumPy's, which is not read: " SAVE},
 };
 
 const char *mu_array_file_advice(const char *path)

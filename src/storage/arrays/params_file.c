@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "foreign.h"
 #include "storage/file.h"
 
 enum {
@@ -198,8 +199,9 @@ static enum mu_status read_arrays(struct mu_params *p, struct cursor *c)
 	MU_TRY(take(c, 8, &magic));
 	if (magic != LIST_MAGIC)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: begins with %#llx, not with %#x: it is no .params file of MXNet",
-			p->file.path, (unsigned long long)magic, LIST_MAGIC);
+			"%s: begins with %#llx, not with %#x: it is no .params file of MXNet%s",
+			p->file.path, (unsigned long long)magic, LIST_MAGIC,
+			mu_array_file_advice(p->file.path));
 	MU_TRY(take(c, 8, &reserved));
 	MU_TRY(take(c, 8, &n));
 	for (uint64_t i = 0; i < n; i++) {

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/json_read.h"
+#include "foreign.h"
 #include "storage/file.h"
 
 enum { PATH_BYTES = 4096, BLOCK = 4096, HEADER_MAX = 100000000 /* as their own reader has it */ };
@@ -362,6 +363,19 @@ out:
 	return st;
 }
 
+static enum mu_status refuse_folder(const char *path)
+{
+	enum mu_status st = MU_OK;
+	char other[PATH_BYTES];
+
+	snprintf(other, sizeof other, "%.4000s/pytorch_model.bin", path);
+	MU_FAIL(MU_ERR_FORMAT,
+		"%s: has neither model.safetensors nor model.safetensors.index.json%s", path,
+		mu_array_file_advice(other));
+out:
+	return st;
+}
+
 enum mu_status mu_safetensors_open(struct mu_safetensors **out, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -378,6 +392,8 @@ enum mu_status mu_safetensors_open(struct mu_safetensors **out, const char *path
 			break;
 		snprintf(file, sizeof file, "%.4000s", path); /* whose error is told */
 	}
+	if (stat(file, &status) == 0 && S_ISDIR(status.st_mode))
+		MU_TRY(refuse_folder(file));
 	MU_TRY(MU_ALLOC(*out, 1, "a safetensors file"));
 	if (mu_stem(file, ".json"))
 		MU_TRY(read_index(*out, file));
