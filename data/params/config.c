@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TEXT_PLACE(c) (c)->notes + strlen((c)->notes), sizeof (c)->notes - strlen((c)->notes)
+#define TEXT_PLACE(c) (c)->notes + strlen((c)->notes), sizeof(c)->notes - strlen((c)->notes)
 
 enum how {
 	HARMLESS, /* nothing follows from it */
@@ -89,7 +89,8 @@ static const struct member vit[] = {
 static const struct member resnet[] = {
 	{"|architecture|", ONE_OF,
 	 "|\"resnet50\"|\"resnet101\"|\"resnet152\"|\"tv_resnet50\"|\"tv_resnet101\"|"
-	 "\"tv_resnet152\"|", 0},
+	 "\"tv_resnet152\"|",
+	 0},
 	{"|global_pool|", ONE_OF, "|\"avg\"|", 0},
 	{"|pretrained_cfg.mean|", MEAN, NULL, 0},
 	{"|pretrained_cfg.std|", STD, NULL, 0},
@@ -221,8 +222,7 @@ static enum mu_status check_inner(const struct reading *r, const char *name, con
 	const size_t has = 4 * r->sizes->hidden;
 	char *end;
 
-	if (strcmp(value, "null") != 0 && has > 0 &&
-	    (strtod(value, &end) != (double)has || *end))
+	if (strcmp(value, "null") != 0 && has > 0 && (strtod(value, &end) != (double)has || *end))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"its config.json has \"%s\": %s, and network %s here computes with four "
 			"times the width, %zu, alone",
@@ -307,8 +307,8 @@ static enum mu_status read_value(struct reading *r, const struct member *m, cons
 	case STD: is = three_numbers(value, c->std); break;
 	}
 	if (!is)
-		MU_FAIL(MU_ERR_FORMAT, "its config.json has \"%s\": %s, which cannot be read",
-			name, value);
+		MU_FAIL(MU_ERR_FORMAT, "its config.json has \"%s\": %s, which cannot be read", name,
+			value);
 out:
 	return st;
 }
@@ -396,7 +396,8 @@ static enum mu_status check_whole(const struct reading *r)
 			c->heads, s->hidden);
 	if (s->head && !s->head_tied && c->there && c->tied != 0 && r->rows == gpt2)
 		MU_FAIL(MU_ERR_FORMAT,
-			"its output has weights of its own, \"lm_head.weight\", and its config.json "
+			"its output has weights of its own, \"lm_head.weight\", and its "
+			"config.json "
 			"does not say \"tie_word_embeddings\": false: other programs leave them "
 			"out");
 	if (!s->head && c->tied == 0 && r->rows == gpt2 && s->vocabulary > 0)

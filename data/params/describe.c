@@ -16,7 +16,7 @@ struct model {
 	const char *family, *path; /* of its file */
 	long heads;
 	double dropout, eps;
-	bool ours; /* the network that was trained is one of the family */
+	bool ours;            /* the network that was trained is one of the family */
 	size_t height, width; /* of images */
 	struct mu_tokenizer *tokenizer;
 };
@@ -174,16 +174,17 @@ static enum mu_status check_config(const struct model *m, const char *to, const 
 	if (st != MU_OK)
 		goto out;
 	if (c.heads != (double)m->heads)
-		MU_FAIL(MU_ERR_FORMAT, "its config.json has %g heads of attention, and the model %ld",
-			c.heads, m->heads);
+		MU_FAIL(MU_ERR_FORMAT,
+			"its config.json has %g heads of attention, and the model %ld", c.heads,
+			m->heads);
 	if ((float)c.eps != (float)m->eps)
 		MU_FAIL(MU_ERR_FORMAT,
 			"its config.json has %g for the epsilon of layer norms, and the model %g",
 			c.eps, m->eps);
 	if (!gpt2 && (c.height != m->height || c.width != m->width))
 		MU_FAIL(MU_ERR_FORMAT,
-			"its config.json has images of %zu x %zu, and the model %zu x %zu", c.height,
-			c.width, m->height, m->width);
+			"its config.json has images of %zu x %zu, and the model %zu x %zu",
+			c.height, c.width, m->height, m->width);
 out:
 	if (st != MU_OK)
 		mu_trace_prefix("%s is there already, of another model; remove it, and muconvert "
@@ -204,7 +205,8 @@ static enum mu_status check_tokenizer(const struct model *m, const char *path)
 		mu_trace_clear();
 	if (!same)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s is there already, of another tokenizer; remove it, and muconvert writes "
+			"%s is there already, of another tokenizer; remove it, and muconvert "
+			"writes "
 			"the right one",
 			path);
 out:

@@ -262,9 +262,10 @@ static void note_plain(struct copying *c, const char *to)
 			   "%s holds plain arrays",
 			   c->config.type, to);
 	else if (i == n)
-		model_note(&c->config,
-			   "no network of Muster's has arrays of these names: %s holds plain arrays",
-			   to);
+		model_note(
+			&c->config,
+			"no network of Muster's has arrays of these names: %s holds plain arrays",
+			to);
 }
 
 /* The message of an error names no file. */
@@ -284,8 +285,7 @@ static enum mu_status copy_all(struct copying *c, const char *to)
 	if (c->n == 0)
 		MU_FAIL(MU_ERR_FORMAT, "holds no parameters");
 	if (c->list)
-		MU_FAIL(MU_ERR_FORMAT,
-			"array \"%s\" is there, but not all of query, key and value",
+		MU_FAIL(MU_ERR_FORMAT, "array \"%s\" is there, but not all of query, key and value",
 			c->list->part.name);
 	if (c->family)
 		MU_TRY(convert_settings(&c->config, c->family, &c->sizes, c->out));

@@ -100,7 +100,8 @@ static enum mu_status read_member(void *context, const char *name, const char *v
 		m++;
 	if (m == end)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"its preprocessor_config.json has \"%s\": %.60s, which is not known: it may "
+			"its preprocessor_config.json has \"%s\": %.60s, which is not known: it "
+			"may "
 			"change what the model reads; take it out of the file if it does not",
 			name, value);
 	if (!read_value(p, m, value) || (m->how == ONE_OF && !model_is_one_of(m->words, value)))
@@ -124,7 +125,7 @@ static void set_geometry(struct model_config *c, const struct pixels *p)
 	const double height = (double)c->height, width = (double)c->width;
 
 	if (p->resize)
-		c->resize = p->shorter > 0	      ? p->shorter
+		c->resize = p->shorter > 0            ? p->shorter
 			    : p->size[0] < p->size[1] ? p->size[0]
 						      : p->size[1];
 	if (crop[0] > 0 && c->height > 0 && (crop[0] != height || crop[1] != width)) {

@@ -270,7 +270,9 @@ add wpe.weight 5,8 40
 for l in 0 1; do add h.$l.attn.c_attn.weight 8,24 192; done
 st model/model.safetensors "{$header}" "$(printf '\\0%.0s' $(seq $at))"
 convert model m.h5
-expect '^muconvert: no config.json beside model tells how many heads of attention'
+expect '^muconvert: model: no config.json beside it tells how many heads of attention'
+"$TRAINER" --summary --load m.h5 >"$log" 2>&1 && fail "heads are guessed"
+expect 'error: m.h5 does not say how many heads of attention its model has, .*: --num-heads N is needed$'
 summary --num-heads 4
 echo '{"n_head": 4, "activation_function": "gelu_new"}' >model/config.json
 convert model m.h5
@@ -280,10 +282,110 @@ summary
 echo '{"n_head": 4, "activation_function": "relu"}' >model/config.json
 convert model m.h5
 [ $status = 1 ] || fail "exit status $status of another activation"
-expect 'error: model: its config.json has "activation_function": "relu", and network gpt2 here another'
+expect 'error: model: its config.json has "activation_function": "relu", and network gpt2 here .* "gelu_new",.* alone$'
 echo '{"n_head": ' >model/config.json
 convert model m.h5
 expect 'error: model: model/config.json, byte 12: is no JSON'
+
+# config MEMBERS: converts the model with them beside its heads
+config() {
+	echo "{\"n_head\": 4, \"layer_norm_epsilon\": 1e-5${1:+, $1}}" >model/config.json
+	convert model m.h5
+}
+config '"vocab_size": 7, "n_embd": 8, "n_positions": 5, "n_layer": 2, "n_inner": null, "scale_attn_weights": true,
+	"task_specific_params": {"a": {"b": 1}}, "architectures": ["GPT2LMHeadModel"], "resid_pdrop": 0.3,
+	"model_type": "gpt2"'
+[ $status = 0 ] || fail "a usual configuration: $(cat "$log")"
+[ "$(wc -l <"$log")" = 1 ] || fail "more than one line: $(cat "$log")"
+for wrong in '"scale_attn_weights": false' '"scale_attn_by_inverse_layer_idx": true' '"model_type": "llama"' \
+	'"n_inner": 30' '"n_embd": 16' '"vocab_size": 8' '"n_positions": 6' '"n_layer": 3' \
+	'"add_cross_attention": true' \
+	'"architectures": ["GPT2LMHeadCustomModel"]' '"auto_map": {"AutoModel": "x.Y"}' '"pruned_heads": {"1": [0]}' \
+	'"num_attention_heads": 2' '"rotary": true' '"tie_word_embeddings": false' '"is_encoder_decoder": true'; do
+	config "$wrong"
+	[ $status = 1 ] || fail "exit status $status with $wrong"
+	name=${wrong#\"}
+	expect "^muconvert: error: model: .*${name%%\"*}"
+	[ ! -e m.h5 ] || fail "a file is left of $wrong"
+done
+config '"n_layer": 2, "n_layer": 2'
+expect 'error: model: model/config.json: has two members "n_layer"'
+config '"reorder_and_upcast_attn": true'
+expect '"reorder_and_upcast_attn": true, which changes the rounding alone'
+echo '{"num_attention_heads": 2, "layer_norm_epsilon": 0.25}' >model/config.json
+convert model m.h5
+expect '^muconvert: model: config.json: layer-norm-eps 0.25, which trainer --load takes$'
+"$TRAINER" --evaluate --load m.h5 --benchmark 1 --num-batches 1 --batch-size 2 --seq-len 5 --log-prefix none --log-time 0 \
+	>"$log" 2>&1
+expect '^options from m.h5: .*num-heads 2, layer-norm-eps 0.25, '
+echo '{"n_head": 0}' >model/config.json
+convert model m.h5
+expect 'no config.json beside it tells how many heads'
+mkdir -p other
+st other/model.safetensors "{$(entry model.layers.0.q.weight F32 2 0 8)}" "$numbers"
+convert other m.h5
+expect '^muconvert: other: no network of .* has arrays of these names: m.h5 holds plain arrays$'
+echo '{"model_type": "llama"}' >other/config.json
+convert other m.h5
+expect '^muconvert: other: config.json has model type "llama": no network .* computes it, and m.h5 holds plain arrays$'
+
+part "a model of images"
+log=trainer.log
+small="--benchmark 1 --num-batches 1 --batch-size 2 --log-prefix none --log-time 0"
+vit="--network vit-tiny --num-layers 1 --num-hidden 8 --num-heads 2 --num-classes 3"
+# shellcheck disable=SC2086 # words
+train 1 $vit --image-shape 3,32,32 $small --num-epochs 1 --layer-norm-eps 1e-12 --model-prefix V
+log=tool.log
+mkdir -p vit
+convert V-0001.h5 vit/model.safetensors
+for member in '"layer_norm_eps": 1e-12' '"patch_size": 4' '"num_attention_heads": 2' '"intermediate_size": 32'; do
+	grep -q "$member" vit/config.json || fail "no $member: $(cat vit/config.json)"
+done
+cp vit/config.json vit.json
+# images MEMBERS: with a preprocessor_config.json of these
+images() {
+	echo "{$1}" >vit/preprocessor_config.json
+	convert vit v.h5
+}
+images '"image_processor_type": "ViTImageProcessor", "image_mean": [0.5, 0.5, 0.5], "image_std": [0.25, 0.5, 0.5],
+	"rescale_factor": 0.00392156862745098, "size": {"height": 32, "width": 32}, "resample": 3'
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+expect '"resample": 3; here images are resized by bilinear'
+expect 'rgb-mean 127.5,127.5,127.5 and rgb-std 63.75,127.5,127.5, which trainer --load takes'
+"$BUILDDIR/recinfo" v.h5 >"$log" 2>&1
+convert v.h5 vit/model.safetensors # config.json is of the model
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+rm vit/*.json
+convert v.h5 vit/model.safetensors
+grep -q '"image_mean": \[0.5, 0.5, 0.5\]' vit/preprocessor_config.json || fail "$(cat vit/preprocessor_config.json)"
+grep -q '"shortest_edge": 32' vit/preprocessor_config.json || fail "$(cat vit/preprocessor_config.json)"
+convert vit w.h5
+expect 'rgb-mean 127.5,127.5,127.5 and rgb-std 63.75,127.5,127.5'
+same_model v.h5 w.h5 || fail "other weights after two conversions"
+for wrong in '"do_flip": true' '"do_pad": true' '"image_mean": [0.5]' '"image_std": [0, 1, 1]' \
+	'"image_processor_type": "LevitImageProcessor"'; do
+	images "$wrong"
+	[ $status = 1 ] || fail "exit status $status with $wrong"
+	name=${wrong#\"}
+	expect "error: vit: its preprocessor_config.json .*${name%%\"*}"
+done
+images '"do_normalize": false, "do_rescale": false'
+expect 'rgb-mean 0,0,0 and rgb-std 1,1,1'
+rm vit/preprocessor_config.json
+convert vit w.h5
+expect 'no preprocessor_config.json beside it tells the mean'
+for wrong in '"layer_norm_eps"/"layer_norm_foo"' '"patch_size": 4/"patch_size": 8' '"num_labels": 3/"num_labels": 4' \
+	'"image_size": \[32, 32\]/"image_size": 64' '"vit"/"deit"' '"gelu"/"relu"' \
+	'"num_labels"/"qkv_bias": false, "num_labels"'; do
+	sed "s/$wrong/" vit.json >vit/config.json
+	convert vit w.h5
+	[ $status = 1 ] || fail "exit status $status with $wrong"
+	expect 'error: vit: its config.json has '
+done
+sed 's/"num_attention_heads": 2/"num_attention_heads": 4/' vit.json >vit/config.json
+convert V-0001.h5 vit/model.safetensors
+[ $status = 1 ] || fail "a config.json of another model stays beside the model"
+expect 'error: vit/config.json is there already, of another model; remove it'
 
 part "wrong safetensors"
 # refuse_st REGEX HEADER NUMBERS
@@ -312,6 +414,17 @@ refuse_st 'has no two data_offsets' '{"a":{"dtype":"F32","shape":[2]}}' "$number
 refuse_st 'is no JSON: a comma or } is missing' "{$(entry a F32 2 0 8)" "$numbers"
 refuse_st 'two arrays have the name "a"' "{$(entry a F32 1 0 4),$(entry a F32 1 4 8)}" "$numbers"
 refuse_st 'holds no arrays' '{}'
+refuse_st 'arrays "a" and "a/.*" cannot both be in an HDF5 file' \
+	"{$(entry a F32 1 0 4),$(entry a/b F32 1 4 8)}" "$numbers"
+refuse_st 'arrays "a" and "a/.*" cannot both be in an HDF5 file' \
+	"{$(entry a/b F32 1 0 4),$(entry a F32 1 4 8)}" "$numbers"
+refuse_st 'array name "a//b" has an empty part' "{$(entry a//b F32 2 0 8)}" "$numbers"
+mkdir -p torch
+printf 'PK\3\4 and more' >torch/pytorch_model.bin
+for from in torch torch/pytorch_model.bin; do
+	convert $from bad.h5
+	expect 'it is a zip file, as PyTorch and NumPy write them, .*: save the model as safetensors'
+done
 refuse_st 'array "h.0.x" has no place in the networks of --names gpt2' \
 	"{$(entry h.0.attn.c_attn.weight F32 1,2 0 8),$(entry h.0.x F32 2 8 16)}" "$numbers$numbers"
 { le 8 -1; printf '{}      '; } >bad.params

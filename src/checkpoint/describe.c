@@ -421,22 +421,31 @@ out:
 	return st;
 }
 
+/* Which settings are taken; found before the first is, which may be the network. */
+struct choice {
+	bool strict, fine_tunes, foreign;
+	bool heads; /* the network has heads of attention */
+};
+
 /* hidden: no array's shape tells the setting, and the arrays mean nothing without it. */
 static enum mu_status take(struct checkpoint_description *d, struct mu_options *o,
-			   const struct conf *v, size_t which, bool hidden)
+			   const struct conf *v, const struct choice *c, size_t which)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_option *option = mu_checkpoint_option(names[which]);
-	const bool strict = is_strict(v), fine_tunes = v->load && v->network && !strict;
+	const bool hidden = c->heads && v->load &&
+			    (which == CHECKPOINT_NUM_HEADS || which == CHECKPOINT_NORM_EPS);
 
+	if (c->foreign && !hidden)
+		goto out;
 	if (mu_options_given(o, names[which])) {
-		if (strict || hidden)
+		if (c->strict || hidden)
 			MU_TRY(check_given(d, v, o, option, which));
 		goto out;
 	}
 	if (is_default(option, d->of[which]) || !applies(d, v, which))
 		goto out;
-	if (!fine_tunes || hidden)
+	if (!c->fine_tunes || hidden)
 		MU_TRY(apply_one(d, o, option, which));
 	else if (which == CHECKPOINT_RGB_MEAN || which == CHECKPOINT_RGB_STD)
 		add(d->differs, sizeof d->differs, option->name, d->of[which]);
@@ -448,20 +457,16 @@ enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 					       struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	bool heads, foreign;
+	struct choice c = {.strict = is_strict(v)};
 
 	if (!*d->path)
 		goto out;
-	foreign = !is_strict(v) && is_foreign(d, v);
-	heads = attends(d, v);
-	for (size_t which = 0; which < CHECKPOINT_N_DESCRIBED; which++) {
-		const bool hidden = heads && v->load &&
-				    (which == CHECKPOINT_NUM_HEADS || which == CHECKPOINT_NORM_EPS);
-
-		if (!foreign || hidden)
-			MU_TRY(take(d, o, v, which, hidden));
-	}
-	if (heads)
+	c.fine_tunes = v->load && v->network && !c.strict;
+	c.foreign = !c.strict && is_foreign(d, v);
+	c.heads = attends(d, v);
+	for (size_t which = 0; which < CHECKPOINT_N_DESCRIBED; which++)
+		MU_TRY(take(d, o, v, &c, which));
+	if (c.heads)
 		MU_TRY(check_heads(d, o));
 out:
 	return st;

@@ -69,7 +69,8 @@ static enum mu_status refuse_both(const struct mu_array_file *f, const char *nam
 	enum mu_status st = MU_OK;
 
 	MU_FAIL(MU_ERR_FORMAT,
-		"%s: arrays \"%s\" and \"%s/%s\" cannot both be in an HDF5 file, where \"%s\" would "
+		"%s: arrays \"%s\" and \"%s/%s\" cannot both be in an HDF5 file, where \"%s\" "
+		"would "
 		"be a group: give one another name",
 		f->path, name, name, more, name);
 out:
@@ -83,7 +84,7 @@ enum mu_status mu_array_make_groups(struct mu_array_file *f, const char *name)
 	hid_t list = -1, group;
 	bool found, group_found = false;
 
-	if (!is_path(name))
+	if (*name && !is_path(name))
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: array name \"%s\" has an empty part or \".\", which HDF5 leaves out",
 			f->path, name);

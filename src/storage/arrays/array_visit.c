@@ -68,7 +68,8 @@ static enum mu_status list_array(struct visit *v, hid_t set, const char *name)
 		goto out; /* no weights */
 	if (H5Tget_size(type) != sizeof(float) || n > MU_ARRAY_NDIMS)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: array \"%s\" has %d dimensions of numbers of %zu bits; at most %d, and "
+			"%s: array \"%s\" has %d dimensions of numbers of %zu bits; at most %d, "
+			"and "
 			"32 bits (float32), can be read",
 			f->path, name, n, 8 * H5Tget_size(type), MU_ARRAY_NDIMS);
 	for (int i = 0; i < n; i++)
@@ -140,8 +141,8 @@ static enum mu_status read_links(struct visit *v, hid_t group, struct links *l)
 	MU_TRY(l->st);
 	MU_H5(answer);
 	if (l->n != info.nlinks)
-		MU_FAIL(MU_ERR_FORMAT, "%s: group \"%s\" has %zu arrays and groups, not %llu", f->path,
-			v->name, l->n, (unsigned long long)info.nlinks);
+		MU_FAIL(MU_ERR_FORMAT, "%s: group \"%s\" has %zu arrays and groups, not %llu",
+			f->path, v->name, l->n, (unsigned long long)info.nlinks);
 	if (l->n > 0)
 		qsort(l->of, l->n, sizeof *l->of, by_name);
 out:
@@ -187,7 +188,8 @@ static enum mu_status visit_link(struct visit *v, hid_t group, const struct link
 		MU_FAIL(MU_ERR_FORMAT, "%s: the name \"%s...\" is too long", v->f->path, v->name);
 	if (!link->hard)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: \"%s\" is a link, which is not followed; copy what it names in its place "
+			"%s: \"%s\" is a link, which is not followed; copy what it names in its "
+			"place "
 			"(h5copy -f soft,ext)",
 			v->f->path, v->name);
 	object = H5Oopen(group, link->name, H5P_DEFAULT);

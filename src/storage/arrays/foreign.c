@@ -7,8 +7,9 @@
 
 #include <muster/base.h>
 
-#define SAVE "save the model as safetensors (save_pretrained, or safetensors.torch.save_file), and " \
-	     "convert that by muconvert"
+#define SAVE \
+	"save the model as safetensors (save_pretrained, or safetensors.torch.save_file), and " \
+	"convert that by muconvert"
 #define PICKLE "; it is Python's pickle, as of an early PyTorch, which is not read: " SAVE
 
 static const struct {

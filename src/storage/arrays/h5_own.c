@@ -11,8 +11,8 @@ void mu_h5_add_advice(char message[MU_H5_MESSAGE])
 	if (strstr(message, "version"))
 		snprintf(message + n, MU_H5_MESSAGE - n,
 			 ": the file is damaged, or of a newer HDF5 than %d.%d here; write it with "
-			 "h5py's libver=('v110', 'v110'), or convert it by a newer h5repack "
-			 "--low=2 --high=2",
+			 "h5py's libver=('v110', 'v110'), or convert it by the newer h5repack -j 2 "
+			 "-k 2",
 			 H5_VERS_MAJOR, H5_VERS_MINOR);
 }
 
@@ -39,7 +39,8 @@ enum mu_status mu_h5_check_own(hid_t file, hid_t set, const char *path, const ch
 	MU_TRY(file_of(set, path, &found));
 	if (strcmp(ours, found) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: array \"%s\" is a link to another file, %s, which is not followed; copy "
+			"%s: array \"%s\" is a link to another file, %s, which is not followed; "
+			"copy "
 			"it into this file (h5copy -f ext)",
 			path, name, found);
 	MU_H5_TRY(path, list = H5Dget_create_plist(set));
