@@ -9,7 +9,7 @@ set -u
 
 seed=${MUSTER_SEED:-$RANDOM}
 echo "seed $seed"
-for name in kills hosts options disks clocks; do
+for name in kills hosts options disks clocks flips; do
 	part $name
 	TMPDIR=$PWD "$SRCDIR/jobs/bench/campaign/$name" --build "$BUILDDIR" --seed $seed --cases 10000 --seconds 60
 	status=$?

@@ -199,6 +199,32 @@ static void test_checksums(void)
 		    "expected crc32:");
 }
 
+/* An array of another file is not read, and no bytes of this one in its place. */
+static void test_links(void)
+{
+	static const char *const arrays[] = {"images", "offsets", "labels", "ids"};
+	hid_t file;
+
+	data_put("other.h5", good, nbytes);
+	for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+		char message[40];
+
+		file = change();
+		CHECK(H5Ldelete(file, arrays[i], H5P_DEFAULT) >= 0);
+		CHECK(H5Lcreate_external("other.h5", arrays[i], file, arrays[i], H5P_DEFAULT,
+					 H5P_DEFAULT) >= 0);
+		H5Fclose(file);
+		snprintf(message, sizeof message, "array \"%s\" is a link to another", arrays[i]);
+		CHECK_FAILS(try_file(), MU_ERR_FORMAT, message, "other.h5, which is not followed");
+	}
+	file = change();
+	CHECK(H5Lmove(file, "images", file, "moved", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+	CHECK(H5Lcreate_soft("/moved", file, "images", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+	H5Fclose(file);
+	CHECK(try_file() == MU_OK); /* of the same file */
+	unlink(data_path("other.h5"));
+}
+
 static void test_missing_arrays(void)
 {
 	static const char *const arrays[] = {"images", "offsets", "labels", "ids"};
@@ -329,6 +355,111 @@ static void test_every_byte(void)
 	CHECK(errors > 100);
 }
 
+/* ---- links of files of named arrays ---- */
+
+static const size_t dims[] = {5};
+
+static void write_arrays(const char *name)
+{
+	static const float numbers[5] = {1, 2, 3, 4, 5};
+	struct mu_array_file *f;
+
+	if (!CHECK(mu_array_file_create(&f, data_path(name)) == MU_OK))
+		return;
+	CHECK(mu_array_file_write(f, "arg/weight", 1, dims, numbers) == MU_OK);
+	CHECK(mu_array_file_write(f, "aux/mean", 1, dims, numbers) == MU_OK);
+	CHECK(mu_array_file_close(f, true) == MU_OK);
+}
+
+static enum mu_status ignore(void *context, const char *name, int ndims, const size_t *sizes)
+{
+	(void)name;
+	(void)ndims;
+	(void)sizes;
+	++*(size_t *)context;
+	return MU_OK;
+}
+
+/* l.h5, of which HDF5 itself has made something: is refused with these words, listed and read. */
+static void refused(hid_t file, const char *words)
+{
+	struct mu_array_file *f;
+	float mean[5];
+	size_t n = 0;
+
+	H5Fclose(file);
+	if (!CHECK(mu_array_file_open_checked(&f, data_path("l.h5")) == MU_OK))
+		return;
+	CHECK(mu_array_file_each(f, ignore, &n) == MU_ERR_FORMAT);
+	CHECK_HAS(mu_trace_message(), words);
+	mu_trace_clear();
+	if (!strstr(words, "a link, which")) { /* a link within the file can be read */
+		CHECK(mu_array_file_read(f, "aux/mean", 1, dims, mean) == MU_ERR_FORMAT);
+		CHECK_HAS(mu_trace_message(), words);
+		mu_trace_clear();
+	}
+	CHECK(mu_array_file_close(f, false) == MU_OK);
+}
+
+static hid_t without_mean(void)
+{
+	hid_t file;
+
+	write_arrays("l.h5");
+	file = H5Fopen(data_path("l.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+	CHECK(file >= 0 &&
+	      H5Lmove(file, "aux/mean", file, "aux/moved", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+	return file;
+}
+
+/* Arrays that are elsewhere. */
+static void test_array_links(void)
+{
+	const hsize_t n = 5;
+	hid_t file, list, space = H5Screate_simple(1, &n, NULL), set;
+	struct mu_array_file *f;
+	float mean[5];
+
+	write_arrays("other.h5");
+	file = without_mean();
+	H5Lcreate_soft("/aux/moved", file, "aux/mean", H5P_DEFAULT, H5P_DEFAULT);
+	refused(file, "\"aux/mean\" is a link, which is not followed");
+	file = without_mean();
+	H5Ldelete(file, "aux", H5P_DEFAULT);
+	H5Lcreate_external("other.h5", "/aux", file, "aux", H5P_DEFAULT, H5P_DEFAULT);
+	H5Fclose(file);
+	CHECK(mu_array_file_open_checked(&f, data_path("l.h5")) == MU_OK);
+	CHECK(mu_array_file_read(f, "aux/mean", 1, dims, mean) == MU_ERR_FORMAT);
+	CHECK_HAS(mu_trace_message(), "array \"aux/mean\" is a link to another file");
+	mu_trace_clear();
+	CHECK(mu_array_file_close(f, false) == MU_OK);
+	file = without_mean();
+	list = H5Pcreate(H5P_DATASET_CREATE);
+	H5Pset_external(list, "numbers", 0, 5 * sizeof(float));
+	set = H5Dcreate2(file, "aux/mean", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+	CHECK(set >= 0);
+	H5Dclose(set);
+	H5Pclose(list);
+	refused(file, "the numbers of array \"aux/mean\" are in other files");
+	file = without_mean();
+	list = H5Pcreate(H5P_DATASET_CREATE);
+	H5Pset_virtual(list, space, "other.h5", "/aux/mean", space);
+	set = H5Dcreate2(file, "aux/mean", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+	CHECK(set >= 0);
+	H5Dclose(set);
+	H5Pclose(list);
+	refused(file, "the numbers of array \"aux/mean\" are in other files");
+	file = without_mean();
+	set = H5Dcreate2(file, "aux/mean", H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT,
+			 H5P_DEFAULT);
+	CHECK(set >= 0);
+	H5Dclose(set);
+	refused(file, "float32");
+	H5Sclose(space);
+	unlink(data_path("other.h5"));
+	unlink(data_path("l.h5"));
+}
+
 int main(void)
 {
 	if (!scratch_make(data_folder))
@@ -338,6 +469,8 @@ int main(void)
 	test_attributes();
 	test_many_texts();
 	test_checksums();
+	test_links();
+	test_array_links();
 	test_missing_arrays();
 	test_types();
 	test_offsets();

@@ -315,8 +315,8 @@ expect '"reorder_and_upcast_attn": true, which changes the rounding alone'
 echo '{"num_attention_heads": 2, "layer_norm_epsilon": 0.25}' >model/config.json
 convert model m.h5
 expect '^muconvert: model: config.json: layer-norm-eps 0.25, which trainer --load takes$'
-"$TRAINER" --evaluate --load m.h5 --benchmark 1 --num-batches 1 --batch-size 2 --seq-len 5 --log-prefix none --log-time 0 \
-	>"$log" 2>&1
+"$TRAINER" --evaluate --load m.h5 --benchmark 1 --num-batches 1 --batch-size 2 --seq-len 5 \
+	--log-prefix none --log-time 0 >"$log" 2>&1
 expect '^options from m.h5: .*num-heads 2, layer-norm-eps 0.25, '
 echo '{"n_head": 0}' >model/config.json
 convert model m.h5
