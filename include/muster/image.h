@@ -37,8 +37,10 @@ struct mu_image {
 	size_t capacity; /* allocated pixels */
 };
 
-/* Largest picture that is decoded, in pixels: 64 Mi, 8192 x 8192. */
+/* Largest picture that is decoded, in pixels: 64 Mi, 8192 x 8192. A JPEG file may have four times as
+ * many if a part or a reduced picture of it is decoded. */
 #define MU_IMAGE_MAX_PIXELS ((size_t)1 << 26)
+#define MU_IMAGE_MAX_STORED ((size_t)1 << 28)
 
 /* Set the size to (h, w), a whole picture; the pixels are undefined. */
 enum mu_status mu_image_resize(struct mu_image *image, size_t h, size_t w);
@@ -51,10 +53,11 @@ enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
 
 /*
  * Decoder of one thread, reused for every picture. Reads JPEG (8 bits; grey is converted to colour,
- * CMYK as if printed on white) and PNG (all kinds; of 16 bits the lower 8 are dropped, transparency
- * is dropped). JPEG is turned upright according to mu_image_orientation, as by MXNet 1.9's
+ * CMYK as if printed on white, its inks inverted as Adobe stores them, with or without Adobe's
+ * marker) and PNG (all kinds; of 16 bits the lower 8 are dropped, transparency is dropped): see
+ * mu_image_traits. JPEG is turned upright according to mu_image_orientation, as by MXNet 1.9's
  * packages, which decode by OpenCV. Errors: MU_ERR_FORMAT: neither JPEG nor PNG, no pixels, more
- * than MU_IMAGE_MAX_PIXELS, damaged or truncated in the region that is decoded; MU_ERR_UNSUPPORTED:
+ * than MU_IMAGE_MAX_PIXELS, or in a JPEG file MU_IMAGE_MAX_STORED, damaged or truncated in the region that is decoded; MU_ERR_UNSUPPORTED:
  * this build lacks libjpeg-turbo or libpng. Messages do not name the file; the caller adds that.
  */
 struct mu_image_decoder;
@@ -83,7 +86,17 @@ struct mu_image_window {
 /* Parse the header. data must not change until mu_image_decode has returned. */
 enum mu_status mu_image_begin(struct mu_image_decoder *decoder, const uint8_t *data, size_t n,
 			      size_t *h, size_t *w);
-/* Decode a region that contains the window, which must lie in the picture. Pixels inside the window
+/* What the picture of the last begin has that three channels of 8 bits have not. */
+enum mu_image_trait {
+	MU_IMAGE_GREY = 1 << 0,  /* one channel of colour */
+	MU_IMAGE_INK = 1 << 1,   /* CMYK */
+	MU_IMAGE_DEEP = 1 << 2,  /* 16 bits */
+	MU_IMAGE_ALPHA = 1 << 3, /* transparency */
+};
+
+unsigned mu_image_traits(const struct mu_image_decoder *decoder);
+/* Decode a region that contains the window, which must lie in the picture, and have at most
+ * MU_IMAGE_MAX_PIXELS. Pixels inside the window
  * do not depend on the window. */
 enum mu_status mu_image_decode(struct mu_image_decoder *decoder,
 			       const struct mu_image_window *window, struct mu_image *image);

@@ -213,6 +213,22 @@ static int worst(const struct image_file *f, const struct mu_image *image)
 	return most;
 }
 
+/* Cut a segment out. */
+static bool cut_marker(uint8_t *data, size_t *n, uint8_t marker)
+{
+	for (size_t at = 2; at + 4 <= *n && data[at] == 0xff;) {
+		const size_t length = 2 + ((size_t)data[at + 2] << 8 | data[at + 3]);
+
+		if (data[at + 1] == marker) {
+			memmove(data + at, data + at + length, *n - at - length);
+			*n -= length;
+			return true;
+		}
+		at += length;
+	}
+	return false;
+}
+
 static void test_colours(void)
 {
 	struct image_file f = {.h = 40, .w = 50, .across = 1, .down = 1, .smooth = true};
@@ -223,7 +239,15 @@ static void test_colours(void)
 		size_t n;
 		uint8_t *data = image_file_jpeg(&f, &n);
 
-		if (CHECK(data) && decode(data, n, &all, &image))
+		if (CHECK(data) && decode(data, n, &all, &image)) {
+			CHECK(worst(&f, &image) <= 12);
+			CHECK(mu_image_traits(decoder) == (f.ink == IMAGE_GREY   ? MU_IMAGE_GREY
+							   : f.ink == IMAGE_CMYK ? MU_IMAGE_INK
+										 : 0));
+		}
+		/* Without Adobe's marker the inks are the same. */
+		if (data && f.ink == IMAGE_CMYK && CHECK(cut_marker(data, &n, 0xee)) &&
+		    decode(data, n, &all, &image))
 			CHECK(worst(&f, &image) <= 12);
 		free(data);
 	}
@@ -337,8 +361,10 @@ static void test_damage(void)
 		check_refused(data, cut, "JPEG image of ");
 	for (size_t cut = 8; cut + 12 < n_png; cut += n_png / 17)
 		check_refused(png, cut, "PNG image of ");
-	claim(data, n, 16384, 16384);
-	check_refused(data, n, "16384 x 16384 pixels (height x width); from 1 to 67108864");
+	claim(data, n, 16385, 16384);
+	check_refused(data, n, "16385 x 16384 pixels (height x width); from 1 to 268435456");
+	claim(data, n, 8193, 8192);
+	check_refused(data, n, "8193 x 8192 are needed at once; at most 67108864 are possible");
 	claim(data, n, 480, 64); /* more rows than there are */
 	check_refused(data, n, "JPEG image of 480 x 64 pixels");
 	claim(data, n, 0, 64);

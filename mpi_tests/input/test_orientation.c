@@ -11,7 +11,7 @@
 
 #include "../lib/check.h"
 
-enum { BYTES_MAX = 256, TAG = 274, SHORT = 3 };
+enum { BYTES_MAX = 256, TAG = 274, SHORT = 3, LONG = 4 };
 
 struct file {
 	uint8_t bytes[BYTES_MAX];
@@ -40,6 +40,9 @@ struct file_case {
 	size_t gap;       /* bytes between the block's head and its directory */
 	size_t others;    /* entries in front */
 	size_t orientation;
+	size_t twice;     /* more heads of the block */
+	bool long_number; /* of 4 bytes, else 2 */
+	bool swapped;     /* 42 has the other order of bytes */
 };
 
 static void make(struct file *f, const struct file_case *c, bool big_endian)
@@ -52,18 +55,19 @@ static void make(struct file *f, const struct file_case *c, bool big_endian)
 	put(f, "\xff\xe1", 2);
 	at = f->n;
 	put(f, "\0\0", 2);
-	put(f, c->head ? c->head : "Exif\0\0", 6);
+	for (size_t i = 0; i <= c->twice; i++)
+		put(f, c->head ? c->head : "Exif\0\0", 6);
 	put(f, big_endian ? "MM" : "II", 2);
-	put_number(f, 42, 2);
+	put_number(f, c->swapped ? 42 << 8 : 42, 2);
 	put_number(f, 8 + c->gap, 4);
 	put_number(f, 0, c->gap);
 	put_number(f, c->others + 1, 2);
 	for (size_t i = 0; i <= c->others; i++) {
 		put_number(f, i < c->others ? 256 + i : TAG, 2);
-		put_number(f, SHORT, 2);
+		put_number(f, c->long_number ? LONG : SHORT, 2);
 		put_number(f, 1, 4);
-		put_number(f, i < c->others ? 7 : c->orientation, 2);
-		put_number(f, 0, 2);
+		put_number(f, i < c->others ? 7 : c->orientation, c->long_number ? 4 : 2);
+		put_number(f, 0, c->long_number ? 0 : 2);
 	}
 	put_number(f, 0, 4);
 	f->bytes[at] = (uint8_t)((f->n - at) >> 8);
@@ -91,7 +95,11 @@ static void test_all(void)
 		{.head = NULL},
 		{BYTES("\xff\xe0\0\4ab"), .others = 3},
 		{BYTES("\xff\xff\xff\x01\xff\xd0\xff\xfe\0\2stray"),
-		 .gap = 5},                                        /* fill bytes, TEM, RST0 */
+		 .gap = 5}, /* fill bytes, TEM, RST0 */
+		{.twice = 1},
+		{.twice = 2, .others = 1},
+		{.long_number = true},
+		{.swapped = true},
 		{BYTES("\xff\xe1\0\x10http://ns.adob"), .gap = 2}, /* XMP */
 	};
 	struct file f;

@@ -16,6 +16,7 @@ struct mu_image_decoder {
 	bool as_stored;
 	/* Of the current picture: format, orientation, and size as stored. */
 	int format, orientation;
+	unsigned traits;
 	size_t h, w;
 	struct mu_image stored; /* a picture before it is turned */
 };
@@ -102,15 +103,18 @@ enum mu_status mu_image_begin(struct mu_image_decoder *decoder, const uint8_t *d
 {
 	enum mu_status st = MU_OK;
 	const struct mu_image_format *format;
+	size_t most;
 
 	MU_TRY(find_format(data, n, &decoder->format));
 	format = formats[decoder->format];
 	MU_TRY(format->begin(decoder->states[decoder->format], data, n, h, w));
-	if (*h == 0 || *w == 0 || *h > MU_IMAGE_MAX_PIXELS / *w)
+	most = format->max_shrink > 1 ? MU_IMAGE_MAX_STORED : MU_IMAGE_MAX_PIXELS;
+	if (*h == 0 || *w == 0 || *h > most / *w)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s image of %zu x %zu pixels (height x width); from 1 to %zu pixels are "
-			"read",
-			format->name, *h, *w, MU_IMAGE_MAX_PIXELS);
+			"read: make it smaller",
+			format->name, *h, *w, most);
+	decoder->traits = format->traits(decoder->states[decoder->format]);
 	decoder->h = *h;
 	decoder->w = *w;
 	decoder->orientation = decoder->as_stored ? 1 : mu_image_orientation(data, n);
@@ -120,6 +124,11 @@ enum mu_status mu_image_begin(struct mu_image_decoder *decoder, const uint8_t *d
 	}
 out:
 	return st;
+}
+
+unsigned mu_image_traits(const struct mu_image_decoder *decoder)
+{
+	return decoder->traits;
 }
 
 static size_t shrunk(size_t n, size_t shrink)
@@ -191,6 +200,11 @@ enum mu_status mu_image_decode(struct mu_image_decoder *decoder,
 			"window of %zu x %zu pixels at (%zu, %zu), shrunk by %zu, of an image of "
 			"%zu x %zu",
 			window->h, window->w, window->top, window->left, s, upright_h, upright_w);
+	if (window->h > MU_IMAGE_MAX_PIXELS / window->w)
+		MU_FAIL(MU_ERR_FORMAT,
+			"image of %zu x %zu pixels (height x width), of which %zu x %zu are needed "
+			"at once; at most %zu are possible: resize makes them fewer",
+			upright_h, upright_w, window->h, window->w, MU_IMAGE_MAX_PIXELS);
 	if (orientation == 1) {
 		MU_TRY(decode(decoder, window, image));
 		goto out;

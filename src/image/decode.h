@@ -17,6 +17,7 @@ struct mu_image_format {
 	void (*close)(void *state);
 	void (*choose)(void *state, enum mu_jpeg_choice choice); /* NULL: no choice */
 	enum mu_status (*begin)(void *state, const uint8_t *data, size_t n, size_t *h, size_t *w);
+	unsigned (*traits)(void *state); /* after begin: mu_image_trait */
 	/* Set all members of image; its region may be any that contains the window. */
 	enum mu_status (*decode)(void *state, const struct mu_image_window *window,
 				 struct mu_image *image);

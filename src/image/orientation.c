@@ -36,13 +36,30 @@ static size_t number(const struct block *b, size_t at, size_t nbytes)
 	return value;
 }
 
-/* As OpenCV: an incomplete directory is ignored, the type of the entry is not checked. */
+/* The first value of an entry of a directory: of a long number 4 bytes, else 2. */
+static size_t entry_value(const struct block *b, size_t entry)
+{
+	enum { LONG = 4, SIGNED_LONG = 9 };
+	const size_t type = number(b, entry + 2, 2);
+
+	return number(b, entry + 8, type == LONG || type == SIGNED_LONG ? 4 : 2);
+}
+
+/* 42 in either order of bytes: some programs write it in the wrong one. */
+static bool is_tiff(const struct block *b)
+{
+	const size_t magic = number(b, 2, 2);
+
+	return magic == 42 || magic == 42 << 8;
+}
+
+/* As OpenCV: an incomplete directory is ignored. */
 static int read_tiff(const uint8_t *bytes, size_t n)
 {
 	struct block b = {bytes, n, n >= 2 && memcmp(bytes, "MM", 2) == 0};
 	size_t directory, entries, value = 1;
 
-	if (n < 2 || (!b.big_endian && memcmp(bytes, "II", 2) != 0) || number(&b, 2, 2) != 42)
+	if (n < 2 || (!b.big_endian && memcmp(bytes, "II", 2) != 0) || !is_tiff(&b))
 		return 1;
 	directory = number(&b, 4, 4);
 	entries = number(&b, directory, 2);
@@ -53,10 +70,20 @@ static int read_tiff(const uint8_t *bytes, size_t n)
 
 		if (number(&b, entry, 2) != TAG)
 			continue;
-		value = number(&b, entry + 8, 2);
+		value = entry_value(&b, entry);
 		break;
 	}
 	return value >= 1 && value <= 8 ? (int)value : 1;
+}
+
+/* Some cameras write "Exif" twice before the block. */
+static int read_exif(const uint8_t *bytes, size_t n)
+{
+	while (n >= HEAD && memcmp(bytes, "Exif", 5) == 0) {
+		bytes += HEAD;
+		n -= HEAD;
+	}
+	return read_tiff(bytes, n);
 }
 
 /* Skips bytes between segments, as libjpeg does. */
@@ -84,7 +111,7 @@ int mu_image_orientation(const uint8_t *data, size_t n)
 			break;
 		if (marker == MARKER_APP1 && length >= 2 + HEAD &&
 		    memcmp(data + at + 4, "Exif", 5) == 0)
-			return read_tiff(data + at + 4 + HEAD, length - 2 - HEAD);
+			return read_exif(data + at + 4, length - 2);
 		at += 2 + length;
 	}
 	return 1;

@@ -112,6 +112,21 @@ out:
 	return st;
 }
 
+static unsigned traits_of_png(void *state)
+{
+	const struct png *p = state;
+	const int colour = png_get_color_type(p->png, p->info);
+	unsigned traits = 0;
+
+	if (!(colour & PNG_COLOR_MASK_COLOR))
+		traits |= MU_IMAGE_GREY;
+	if (png_get_bit_depth(p->png, p->info) == 16)
+		traits |= MU_IMAGE_DEEP;
+	if (colour & PNG_COLOR_MASK_ALPHA || png_get_valid(p->png, p->info, PNG_INFO_tRNS))
+		traits |= MU_IMAGE_ALPHA;
+	return traits;
+}
+
 /* Convert every kind to red, green, blue and one more byte, 8 bits each. */
 static void read_picture(struct png *p)
 {
@@ -161,5 +176,6 @@ const struct mu_image_format mu_image_format_png = {
 	.open = open_png,
 	.close = close_png,
 	.begin = begin_png,
+	.traits = traits_of_png,
 	.decode = decode_png,
 };

@@ -157,14 +157,13 @@ static void read_head(struct jpeg *j)
 }
 
 /* Colours that the file calls cyan, magenta, yellow, black. Adobe's programs store 255 minus the
- * amounts. */
+ * amounts; files that lost Adobe's marker are read likewise, as by OpenCV and Pillow. */
 static void colour_of_ink(struct jpeg *j)
 {
-	uint32_t flip = j->d.saw_Adobe_marker ? 0 : UINT32_MAX;
 	uint32_t *pixels = j->image->pixels;
 
 	for (size_t i = 0; i < j->image->h * j->image->w; i++) {
-		uint32_t light = pixels[i] ^ flip, black = light >> 24, pixel = 0;
+		uint32_t light = pixels[i], black = light >> 24, pixel = 0;
 
 		for (int c = 0; c < 24; c += 8)
 			pixel |= ((light >> c & 255) * black + 127) / 255 << c;
@@ -345,6 +344,15 @@ out:
 	return st;
 }
 
+static unsigned traits_of_jpeg(void *state)
+{
+	const struct jpeg *j = state;
+
+	return j->d.num_components == 1   ? MU_IMAGE_GREY
+	       : j->d.num_components == 4 ? MU_IMAGE_INK
+					  : 0;
+}
+
 /* Decode by libjpeg. */
 static enum mu_status decode_safely(struct jpeg *j, const struct mu_image_window *window,
 				    struct mu_image *image)
@@ -400,5 +408,6 @@ const struct mu_image_format mu_image_format_jpeg = {
 	.close = close_jpeg,
 	.choose = choose,
 	.begin = begin_jpeg,
+	.traits = traits_of_jpeg,
 	.decode = decode_jpeg,
 };
