@@ -10,8 +10,15 @@ static bool wants(void *context, const char *name, bool folder)
 	if (folder)
 		return false;
 	if (!pack_is_image(name))
-		job->n_others++;
+		mu_left_out_add(&job->left_out, MU_LEFT_OTHER, name);
 	return pack_is_image(name);
+}
+
+static void hide(void *context, const char *name)
+{
+	struct pack_job *job = context;
+
+	mu_left_out_add(&job->left_out, MU_LEFT_HIDDEN, name);
 }
 
 static enum mu_status take(void *context, const char *name, const uint8_t *bytes, size_t nbytes,
@@ -22,5 +29,10 @@ static enum mu_status take(void *context, const char *name, const uint8_t *bytes
 
 enum mu_status pack_read_tar(struct pack_job *job, const char *path)
 {
-	return data_tar_read(path, &(struct data_tar_visitor){job, wants, take});
+	return data_tar_read(path, &(struct data_tar_visitor){
+					   .context = job,
+					   .wants = wants,
+					   .hidden = hide,
+					   .take = take,
+				   });
 }

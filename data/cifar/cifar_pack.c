@@ -157,6 +157,7 @@ static enum mu_status pack(const struct values *v)
 	struct pack_job job = {.size = (size_t)v->size, .resize = v->resize};
 	const struct pack_set *set = &job.set;
 	size_t n_files;
+	char text[MU_LEFT_OUT_BYTES];
 	double start = mu_now();
 
 	job.set.sample = 3 * job.size * job.size;
@@ -165,10 +166,10 @@ static enum mu_status pack(const struct values *v)
 	MU_TRY(read_input(&job, v->input));
 	MU_TRY(pack_set_write(set, v->output, (size_t)v->per_file, v->shuffle, &n_files));
 	print_counts(set);
-	if (job.n_others)
-		printf("cifar_pack: %zu other files were left out: their names do not end in .jpg "
-		       "or .jpeg\n",
-		       job.n_others);
+	if (*mu_left_out_text(&job.left_out, text, sizeof text))
+		printf("cifar_pack: left out: %s; images are files whose names end in .jpg or "
+		       ".jpeg\n",
+		       text);
 	if (set->n_classes > 10)
 		printf("cifar_pack: more than 10 classes: train with --num-classes %zu\n",
 		       set->n_classes);

@@ -11,6 +11,8 @@
 
 #include <muster/base.h>
 
+#include <muster/records.h>
+
 #include "../lib/image.h"
 #include "../lib/progress.h"
 
@@ -68,7 +70,7 @@ struct pack_job {
 	struct data_progress progress;
 	size_t size;
 	bool resize;
-	size_t n_others; /* files that are no JPEG files by their names */
+	struct mu_left_out left_out;
 };
 
 /* Does the name end like a JPEG file's? */

@@ -66,7 +66,7 @@ static enum mu_status list_entry(struct pack_job *job, struct list *list, const 
 	} else if (pack_is_image(path)) {
 		MU_TRY(append(list, path));
 	} else {
-		job->n_others++;
+		mu_left_out_add(&job->left_out, MU_LEFT_OTHER, path);
 	}
 out:
 	return st;
@@ -82,12 +82,15 @@ static enum mu_status list_folder(struct pack_job *job, struct list *list, const
 	if (!stream)
 		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", path, strerror(errno));
 	for (struct dirent *entry = readdir(stream); entry; entry = readdir(stream)) {
-		if (entry->d_name[0] == '.')
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name) >= PATH_BYTES)
 			MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", path,
 				PATH_BYTES - 1);
-		MU_TRY(list_entry(job, list, inside, levels));
+		if (entry->d_name[0] == '.')
+			mu_left_out_add(&job->left_out, MU_LEFT_HIDDEN, inside);
+		else
+			MU_TRY(list_entry(job, list, inside, levels));
 	}
 out:
 	if (stream)

@@ -24,7 +24,7 @@ void data_buffer_release(struct data_buffer *b);
 
 /* ---- pixels ---- */
 
-enum { DATA_SIDE_MAX = 16384 };
+enum { DATA_SIDE_MAX = 16384, DATA_TRAITS = 4 };
 
 struct data_pixels {
 	const uint8_t *rgb; /* (h, w, 3) */
@@ -63,10 +63,21 @@ enum mu_status data_png_encode(const struct data_pixels *in, const struct data_e
 
 /* ---- both ---- */
 
+/* Images with a trait (mu_image_trait): their number, and the least of their paths. */
+struct data_traits {
+	size_t n[DATA_TRAITS];
+	char first[DATA_TRAITS][64];
+};
+
 struct data_codec {
 	struct mu_image_decoder *decoder; /* created for the first image */
 	struct mu_image image;
 	struct data_buffer pixels;
+	struct data_traits traits; /* of all images so far */
+	/* An image above MU_IMAGE_MAX_PIXELS is decoded at 1/2, 1/4 or 1/8 if its shorter edge then
+	 * has at least this many pixels; 0: it is an error. */
+	size_t edge;
+	size_t h, w; /* of the last image, whole */
 };
 
 /* {0} is a codec without images. Uses the trainer's decoder, muster/image.h, so it reads the same
@@ -76,6 +87,10 @@ enum mu_status data_decode(struct data_codec *codec, const char *path, const uin
 enum mu_status data_encode(const struct data_pixels *in, const struct data_encoding *how,
 			   struct data_buffer *out, size_t *nbytes);
 void data_codec_release(struct data_codec *codec);
+void data_traits_add(struct data_traits *to, const struct data_traits *from);
+/* Print a line for each of the traits of `which` that an image has: what became of it in pixels of
+ * three channels of 8 bits. */
+void data_traits_tell(const struct data_traits *traits, unsigned which, const char *tool);
 
 /* ---- scaling ---- */
 

@@ -51,12 +51,15 @@ out:
 	return st;
 }
 
-/* As in a folder: of a Mac's tar files, "._0001.jpg" beside each image. */
+/* As in a folder: tar files of a Mac have "._0001.jpg" beside each image. */
 static bool is_hidden(const char *name)
 {
-	const char *slash = strrchr(name, '/');
-
-	return *(slash ? slash + 1 : name) == '.';
+	for (size_t n; *name; name += n + (name[n] == '/')) {
+		n = strcspn(name, "/");
+		if (*name == '.' && n > 1 && !(n == 2 && name[1] == '.'))
+			return true;
+	}
+	return false;
 }
 
 static enum mu_status add_entry(struct tar *tar, struct archive_entry *entry)
@@ -73,7 +76,12 @@ static enum mu_status add_entry(struct tar *tar, struct archive_entry *entry)
 	if (!name)
 		MU_FAIL(MU_ERR_FORMAT, "%s: the name of an entry cannot be read: %s", tar->path,
 			reason(tar->archive));
-	if (is_hidden(name) || !v->wants(v->context, name, folder) || folder)
+	if (is_hidden(name)) {
+		if (v->hidden)
+			v->hidden(v->context, name);
+		goto out;
+	}
+	if (!v->wants(v->context, name, folder) || folder)
 		goto out;
 	if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry))
 		MU_FAIL(MU_ERR_FORMAT, "%s: %s is a link or a device, not a file", tar->path, name);

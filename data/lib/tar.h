@@ -10,12 +10,14 @@ struct data_tar_visitor {
 	void *context;
 	/* Shall take get the contents of this file? folder: it is one, and has none. */
 	bool (*wants)(void *context, const char *name, bool folder);
+	/* NULL, or called for each name that begins with a dot: these are not wanted. */
+	void (*hidden)(void *context, const char *name);
 	/* done: the share of the tar file that has been read, from 0 to 1. */
 	enum mu_status (*take)(void *context, const char *name, const uint8_t *bytes, size_t nbytes,
 			       double done);
 };
 
-/* Packed (.gz, .xz, ...) or not. Names that begin with a dot are left out. A link or a device that
+/* Packed (.gz, .xz, ...) or not. A link or a device that
  * is wanted is an error. MU_ERR_UNSUPPORTED in a build without libarchive. */
 enum mu_status data_tar_read(const char *path, const struct data_tar_visitor *visitor);
 

@@ -22,6 +22,7 @@ struct names {
 struct data_tar_source {
 	char *path; /* owned */
 	struct names images, folders;
+	struct mu_left_out left_out;
 	const char **classes; /* sorted; owned, with their texts */
 	size_t n_classes;
 	enum mu_status st; /* of a visit */
@@ -128,7 +129,16 @@ static bool list_entry(void *context, const char *name, bool folder)
 		s->st = append(&s->folders, name, true);
 	else if (s->st == MU_OK && is_image(name))
 		s->st = append(&s->images, name, false);
+	else
+		mu_left_out_add(&s->left_out, MU_LEFT_OTHER, name);
 	return false;
+}
+
+static void hide(void *context, const char *name)
+{
+	struct data_tar_source *s = context;
+
+	mu_left_out_add(&s->left_out, MU_LEFT_HIDDEN, name);
 }
 
 static enum mu_status check_images(struct data_tar_source *s)
@@ -170,6 +180,23 @@ out:
 	return st;
 }
 
+static int compare_class(const void *key, const void *element)
+{
+	return strcmp(key, *(const char *const *)element);
+}
+
+static void count_empty(struct data_tar_source *s)
+{
+	size_t image = 0; /* sorted, as the classes are */
+
+	for (size_t i = 0; i < s->n_classes; i++) {
+		if (image == s->images.n || !same_class(&s->images.name[image], s->classes[i]))
+			mu_left_out_add(&s->left_out, MU_LEFT_EMPTY, s->classes[i]);
+		while (image < s->images.n && same_class(&s->images.name[image], s->classes[i]))
+			image++;
+	}
+}
+
 /* The classes of images, and folders beside them, which are classes without images. */
 static enum mu_status list_classes(struct data_tar_source *s)
 {
@@ -192,6 +219,7 @@ static enum mu_status list_classes(struct data_tar_source *s)
 	MU_TRY(mu_alloc((void **)&s->classes, all.n * sizeof *s->classes, "class names"));
 	for (size_t i = 0; i < all.n; i++)
 		MU_TRY(add_class(s, &all.name[i]));
+	count_empty(s);
 out:
 	mu_free(all.name);
 	return st;
@@ -206,11 +234,15 @@ enum mu_status data_tar_source_open(struct data_tar_source **out, const char *pa
 	s->path = strdup(path);
 	if (!s->path)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for a path");
-	MU_TRY(data_tar_read(path, &(struct data_tar_visitor){s, list_entry, NULL}));
+	MU_TRY(data_tar_read(path, &(struct data_tar_visitor){
+					   .context = s,
+					   .wants = list_entry,
+					   .hidden = hide,
+				   }));
 	MU_TRY(s->st);
 	MU_TRY(check_images(s));
-	MU_TRY(list_classes(s));
 	qsort(s->images.name, s->images.n, sizeof *s->images.name, compare_names);
+	MU_TRY(list_classes(s));
 out:
 	if (st != MU_OK) {
 		data_tar_source_close(s);
@@ -246,6 +278,7 @@ void data_tar_source_info(const struct data_tar_source *s, struct mu_records_inf
 		.label_width = 1,
 		.format = "tar file",
 		.class_names = s->classes,
+		.left_out = s->left_out,
 	};
 }
 
@@ -257,13 +290,8 @@ static bool wants_image(void *context, const char *name, bool folder)
 	return !folder && is_image(name);
 }
 
-static int compare_class(const void *key, const void *element)
-{
-	return strcmp(key, *(const char *const *)element);
-}
-
 static enum mu_status add_image(void *context, const char *path, const uint8_t *bytes,
-				 size_t nbytes, double done)
+				size_t nbytes, double done)
 {
 	enum mu_status st = MU_OK;
 	struct data_tar_source *s = context;
@@ -304,5 +332,9 @@ enum mu_status data_tar_source_read(struct data_tar_source *s,
 {
 	s->take = take;
 	s->context = context;
-	return data_tar_read(s->path, &(struct data_tar_visitor){s, wants_image, add_image});
+	return data_tar_read(s->path, &(struct data_tar_visitor){
+					      .context = s,
+					      .wants = wants_image,
+					      .take = add_image,
+				      });
 }

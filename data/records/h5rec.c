@@ -106,6 +106,7 @@ static bool is_wanted(const struct job *job, size_t i)
 static enum mu_status open_sink(struct job *job, const struct mu_records_info *info)
 {
 	const struct values *v = job->values;
+	char text[MU_LEFT_OUT_BYTES];
 	struct data_sink_config config = {
 		.creator = "h5rec",
 		.source = *info,
@@ -113,6 +114,11 @@ static enum mu_status open_sink(struct job *job, const struct mu_records_info *i
 		.encoding = {.png = strcmp(v->encoding, ".png") == 0, .quality = (int)v->quality},
 	};
 
+	if (*mu_left_out_text(&info->left_out, text, sizeof text))
+		fprintf(stderr,
+			"h5rec: left out: %s; images are .jpg, .jpeg and .png files in "
+			"folders of classes\n",
+			text);
 	return data_sink_open(&job->sink, job->output, &config);
 }
 

@@ -25,6 +25,19 @@ enum mu_status im2rec_make_lists(const struct im2rec_values *v, const char *pref
 enum mu_status im2rec_pack_lists(const struct im2rec_values *v, const char *prefix,
 				 const char *root);
 
+/* Names of the classes of lists (im2rec_names.c). {0} is empty. */
+struct im2rec_names {
+	char **name; /* of each label; owned; NULL: not seen */
+	size_t n;
+	bool none;     /* labels and folders do not belong together one by one */
+	char why[200]; /* if names are lost by that */
+};
+
+enum mu_status im2rec_names_add(struct im2rec_names *names, const char *list);
+/* After the last list: sets none, and why. */
+enum mu_status im2rec_names_check(struct im2rec_names *names);
+void im2rec_names_release(struct im2rec_names *names);
+
 /* What one thread needs. {0} is empty. */
 struct im2rec_maker {
 	struct data_codec codec;

@@ -40,12 +40,15 @@ enum mu_status im2rec_make_image(struct im2rec_maker *maker, const struct im2rec
 		MU_TRY(data_buffer_read(out, path, nbytes));
 		goto out;
 	}
+	maker->codec.edge = (size_t)v->resize;
 	MU_TRY(data_buffer_read(&maker->file, path, nbytes));
 	MU_TRY(data_decode(&maker->codec, path, maker->file.bytes, *nbytes, &image));
 	MU_TRY(shape(maker, v, &image));
 	how.grey = v->color == 0 || (v->color == -1 && data_is_grey(&image));
 	MU_TRY(data_encode(&image, &how, out, nbytes));
 out:
+	if (st != MU_OK && !strstr(mu_trace_message(), path))
+		mu_trace_prefix("%s: ", path);
 	return st;
 }
 

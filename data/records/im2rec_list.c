@@ -24,6 +24,7 @@ struct images {
 	struct image *image; /* owned */
 	size_t n, capacity;
 	size_t labels; /* folders with images so far */
+	struct mu_left_out left_out;
 };
 
 /* ---- finding images ---- */
@@ -80,9 +81,9 @@ out:
 	return st;
 }
 
-static int not_hidden(const struct dirent *entry)
+static int is_entry(const struct dirent *entry)
 {
-	return entry->d_name[0] != '.';
+	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
 /* By bytes, whatever the language of the user. */
@@ -92,6 +93,17 @@ static int compare_entries(const struct dirent **a, const struct dirent **b)
 }
 
 static enum mu_status find(struct images *all, const char *below, int depth);
+
+/* An entry that is no image and is not looked into, if it is one. */
+static void count_left_out(struct images *all, const char *path, const char *name, bool folder)
+{
+	if (*name == '.')
+		mu_left_out_add(&all->left_out, MU_LEFT_HIDDEN, path);
+	else if (folder && !all->v->recursive)
+		mu_left_out_add(&all->left_out, MU_LEFT_FOLDER, path);
+	else if (!folder && !has_end(name, all->v->exts))
+		mu_left_out_add(&all->left_out, MU_LEFT_OTHER, path);
+}
 
 /* The images of a folder, then what its folders hold; entries are sorted. */
 static enum mu_status find_in(struct images *all, const char *below, int depth,
@@ -104,8 +116,15 @@ static enum mu_status find_in(struct images *all, const char *below, int depth,
 
 	for (int folders = 0; folders < 2; folders++) {
 		for (int i = 0; i < n; i++) {
-			MU_TRY(join(path, below, entry[i]->d_name));
+			const char *name = entry[i]->d_name;
+
+			MU_TRY(join(path, below, name));
 			MU_TRY(join(whole, all->root, path));
+			if (*name == '.') {
+				if (!folders)
+					count_left_out(all, path, name, false);
+				continue;
+			}
 			if (stat(whole, &status) != 0)
 				MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", whole,
 					strerror(errno));
@@ -113,6 +132,8 @@ static enum mu_status find_in(struct images *all, const char *below, int depth,
 				MU_TRY(find(all, path, depth + 1));
 			if (!S_ISDIR(status.st_mode) && !folders && has_end(path, all->v->exts))
 				MU_TRY(append(all, path));
+			if (!folders)
+				count_left_out(all, path, name, S_ISDIR(status.st_mode));
 		}
 		if (!folders && all->n > before && all->v->recursive)
 			all->labels++;
@@ -131,10 +152,12 @@ static enum mu_status find(struct images *all, const char *below, int depth)
 	MU_TRY(join(whole, all->root, below));
 	if (depth > DEPTH_MAX)
 		MU_FAIL(MU_ERR_FORMAT, "%s: more than %d folders in one another", whole, DEPTH_MAX);
-	n = scandir(whole, &entry, not_hidden, compare_entries);
+	n = scandir(whole, &entry, is_entry, compare_entries);
 	if (n < 0)
 		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", whole, strerror(errno));
 	MU_TRY(find_in(all, below, depth, entry, n));
+	if (n == 0 && depth > 0)
+		mu_left_out_add(&all->left_out, MU_LEFT_EMPTY, below);
 out:
 	for (int i = 0; i < n; i++)
 		free(entry[i]);
@@ -235,6 +258,7 @@ enum mu_status im2rec_make_lists(const struct im2rec_values *v, const char *pref
 {
 	enum mu_status st = MU_OK;
 	struct images all = {.v = v, .root = root};
+	char text[MU_LEFT_OUT_BYTES];
 
 	MU_TRY(find(&all, "", 0));
 	if (all.n == 0)
@@ -243,6 +267,9 @@ enum mu_status im2rec_make_lists(const struct im2rec_values *v, const char *pref
 	if (all.n > UINT32_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: %zu images are too many", root, all.n);
 	MU_TRY(write_lists(&all, prefix));
+	if (*mu_left_out_text(&all.left_out, text, sizeof text))
+		fprintf(stderr, "im2rec: left out: %s; images are files whose names end in %s\n",
+			text, v->exts);
 out:
 	for (size_t i = 0; i < all.n; i++)
 		free(all.image[i].path);

@@ -36,12 +36,10 @@ struct packer {
 	size_t n_slots, first, n; /* slot i holds line first + i, i < n */
 	atomic_size_t next;       /* next slot to fill */
 	size_t written, bad;
+	size_t packed; /* lists */
 	struct data_progress progress;
-	struct class_names {
-		char **name; /* of each label; owned; NULL: not seen */
-		size_t n;
-		bool none; /* labels and folders do not belong together one by one */
-	} names;
+	struct im2rec_names names;
+	char base[PATH_BYTES]; /* of the names of lists that are parts of one set */
 };
 
 struct worker {
@@ -146,6 +144,26 @@ out:
 	return st;
 }
 
+/* What the images and lines of a list had and the file has not. */
+static void tell_losses(struct packer *p, const char *list)
+{
+	struct data_traits traits = {.n = {0}};
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->threads; i++) {
+		data_traits_add(&traits, &p->makers[i].codec.traits);
+		p->makers[i].codec.traits = (struct data_traits){.n = {0}};
+	}
+	data_traits_tell(&traits, p->v->color == 1 ? ~0u : ~(unsigned)MU_IMAGE_GREY, "im2rec");
+	for (size_t i = 0; i < p->list.n && !p->v->pack_label; i++)
+		n += p->list.line[i].n_labels > 1;
+	if (n > 0)
+		fprintf(stderr,
+			"im2rec: %s: %zu line%s several labels, of which the first is packed; "
+			"--pack-label packs all\n",
+			list, n, n == 1 ? " has" : "s have");
+}
+
 /* The images of one list to a file beside it. */
 static enum mu_status pack(struct packer *p, const char *list)
 {
@@ -162,6 +180,10 @@ static enum mu_status pack(struct packer *p, const char *list)
 		config.source.classes = p->names.n;
 	}
 	MU_TRY(mu_image_list_read(&p->list, list));
+	if (p->list.n == 0) {
+		printf("im2rec: %s is empty: nothing is packed\n", list);
+		goto out;
+	}
 	if (snprintf(path, sizeof path, "%.*s.%s", stem, list, p->v->format) >= PATH_BYTES)
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is too long", list);
 	MU_TRY(data_sink_open(&p->sink, path, &config));
@@ -171,6 +193,8 @@ static enum mu_status pack(struct packer *p, const char *list)
 	p->sink = NULL;
 	MU_TRY(st);
 	data_progress_end(&p->progress);
+	p->packed++;
+	tell_losses(p, list);
 	printf("im2rec: %zu image%s of %s in %s, %.1f s", p->written, p->written == 1 ? "" : "s",
 	       list, path, mu_now() - start);
 	printf(p->bad ? ", %zu left out\n" : "\n", p->bad);
@@ -178,84 +202,6 @@ out:
 	data_sink_finish(p->sink, false);
 	p->sink = NULL;
 	mu_image_list_release(&p->list);
-	return st;
-}
-
-/* ---- names of classes ---- */
-
-enum { MOST_NAMES = 1 << 16 };
-
-static bool is_class(float label)
-{
-	return label >= 0 && label < MOST_NAMES && label == (float)(size_t)label;
-}
-
-/* A class is named as the folder of its images. */
-static enum mu_status name_class(struct class_names *c, const struct mu_image_list_line *line)
-{
-	enum mu_status st = MU_OK;
-	const char *end = strrchr(line->path, '/'), *begin = end;
-	char **grown;
-	size_t label, n;
-
-	while (begin && begin > line->path && begin[-1] != '/')
-		begin--;
-	n = (size_t)(end - begin);
-	c->none = c->none || n == 0 || *begin == '.' || line->n_labels != 1 ||
-		  !is_class(line->labels[0]);
-	if (c->none)
-		goto out;
-	label = (size_t)line->labels[0];
-	if (label >= c->n) {
-		grown = realloc(c->name, (label + 1) * sizeof *grown);
-		if (!grown)
-			MU_FAIL(MU_ERR_MEMORY, "no memory for %zu names", label + 1);
-		for (c->name = grown; c->n <= label; c->n++)
-			c->name[c->n] = NULL;
-	}
-	if (!c->name[label])
-		c->name[label] = strndup(begin, n);
-	if (!c->name[label])
-		MU_FAIL(MU_ERR_MEMORY, "no memory for the name of a class");
-	c->none = strncmp(c->name[label], begin, n) != 0 || c->name[label][n] != '\0';
-out:
-	return st;
-}
-
-static enum mu_status name_classes(struct packer *p, const char *list)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_image_list_read(&p->list, list));
-	for (size_t i = 0; i < p->list.n; i++)
-		MU_TRY(name_class(&p->names, &p->list.line[i]));
-out:
-	mu_image_list_release(&p->list);
-	return st;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* All labels have a name, and no two the same. */
-static enum mu_status check_names(struct class_names *c)
-{
-	enum mu_status st = MU_OK;
-	char **sorted = NULL;
-
-	for (size_t i = 0; i < c->n; i++)
-		c->none = c->none || !c->name[i];
-	if (c->none || c->n == 0)
-		goto out;
-	MU_TRY(MU_ALLOC(sorted, c->n, "names of classes"));
-	memcpy(sorted, c->name, c->n * sizeof *sorted);
-	qsort(sorted, c->n, sizeof *sorted, compare_names);
-	for (size_t i = 1; i < c->n; i++)
-		c->none = c->none || strcmp(sorted[i - 1], sorted[i]) == 0;
-out:
-	mu_free(sorted);
 	return st;
 }
 
@@ -328,14 +274,74 @@ out:
 	return st;
 }
 
-/* All lists first: one alone may lack images of a class. */
+static enum mu_status name_classes(struct packer *p, const char *list)
+{
+	return im2rec_names_add(&p->names, list);
+}
+
+/* Bytes of text without one of the endings that --list gives to a part of a set. */
+static size_t cut_part(const char *text, size_t n)
+{
+	static const char *const parts[] = {"_train", "_val", "_test"};
+	size_t digits = 0;
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		const size_t m = strlen(parts[i]);
+
+		if (n > m && memcmp(text + n - m, parts[i], m) == 0) {
+			n -= m;
+			break;
+		}
+	}
+	while (digits < n && text[n - 1 - digits] >= '0' && text[n - 1 - digits] <= '9')
+		digits++;
+	return digits > 0 && n > digits + 1 && text[n - 1 - digits] == '_' ? n - digits - 1 : n;
+}
+
+/* The same if the list is a part of the set of p->base. */
+static enum mu_status name_part(struct packer *p, const char *list)
+{
+	const char *slash = strrchr(list, '/'), *file = slash ? slash + 1 : list;
+	const size_t n = cut_part(file, mu_stem(file, ".lst"));
+
+	if (n != strlen(p->base) || memcmp(file, p->base, n) != 0)
+		return MU_OK;
+	return name_classes(p, list);
+}
+
+/* One list may lack images of a class: look at all lists of its set, then at those alone that are
+ * packed. */
+static enum mu_status find_names(struct packer *p, const struct place *place)
+{
+	enum mu_status st = MU_OK;
+	const size_t stem = mu_stem(place->name, ".lst");
+	const size_t n = stem ? stem : strlen(place->name), base = cut_part(place->name, n);
+	struct place set = {.name = p->base};
+	size_t lists = 0;
+
+	snprintf(p->base, sizeof p->base, "%.*s", (int)base, place->name);
+	memcpy(set.dir, place->dir, sizeof set.dir);
+	im2rec_names_release(&p->names);
+	if (base < n) {
+		MU_TRY(for_lists(p, &set, name_part, &lists));
+		MU_TRY(im2rec_names_check(&p->names));
+	}
+	if (base == n || p->names.none) {
+		im2rec_names_release(&p->names);
+		MU_TRY(for_lists(p, place, name_classes, &lists));
+		MU_TRY(im2rec_names_check(&p->names));
+	}
+	if (*p->names.why)
+		fprintf(stderr, "im2rec: the names of classes are not kept: %s\n", p->names.why);
+out:
+	return st;
+}
+
 static enum mu_status pack_place(struct packer *p, const struct place *place, size_t *found)
 {
 	enum mu_status st = MU_OK;
-	size_t lists = 0;
 
-	MU_TRY(for_lists(p, place, name_classes, &lists));
-	MU_TRY(check_names(&p->names));
+	MU_TRY(find_names(p, place));
 	MU_TRY(for_lists(p, place, pack, found));
 out:
 	return st;
@@ -359,6 +365,9 @@ static enum mu_status pack_lists(struct packer *p, const char *prefix)
 		MU_FAIL(MU_ERR_IO,
 			"%s/%s*.lst: no such list; make one with --list --recursive %s ROOT",
 			place.dir, place.name, prefix);
+	if (p->packed == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s/%s*.lst: no list holds a line; expected one per image",
+			place.dir, place.name);
 out:
 	return st;
 }
@@ -378,9 +387,7 @@ out:
 		im2rec_maker_release(&p.makers[i]);
 	for (size_t i = 0; p.slots && i < p.n_slots; i++)
 		data_buffer_release(&p.slots[i].bytes);
-	for (size_t i = 0; i < p.names.n; i++)
-		free(p.names.name[i]);
-	free(p.names.name);
+	im2rec_names_release(&p.names);
 	mu_free(p.makers);
 	mu_free(p.slots);
 	return st;

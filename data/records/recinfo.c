@@ -81,7 +81,9 @@ struct job {
 	uint32_t crc;
 	uint64_t *ids;             /* info.n; owned */
 	size_t labels[LABELS_MAX]; /* records of each class */
-	size_t other_labels;       /* that are not whole numbers from 0 on */
+	size_t other_labels;       /* of records that are in none of these */
+	size_t no_class;           /* records whose only label is no whole number from 0 on */
+	char first[WHERE_BYTES];   /* of these */
 };
 
 static void add(struct range *r, double value)
@@ -122,25 +124,55 @@ static enum mu_status check_image(struct job *job, size_t i, const struct mu_rec
 		goto out;
 	MU_TRY(data_decode(&job->codec, mu_records_where(job->records, i, where, sizeof where),
 			   record->data, record->n, &pixels));
-	add(&job->widths, (double)pixels.w);
-	add(&job->heights, (double)pixels.h);
+	add(&job->widths, (double)job->codec.w);
+	add(&job->heights, (double)job->codec.h);
 out:
 	return st;
 }
 
-static void count_label(struct job *job, const struct mu_record *record)
+/* No network learns from a label that is no finite number. */
+static enum mu_status check_labels(const struct mu_record *record, const char *where)
 {
-	float label = record->labels[0];
+	enum mu_status st = MU_OK;
 
-	if (label >= 0 && label < LABELS_MAX && label == floorf(label))
+	for (size_t j = 0; j < record->n_labels; j++)
+		if (!isfinite(record->labels[j]))
+			MU_FAIL(MU_ERR_FORMAT, "%s: has label %g, which is no number", where,
+				(double)record->labels[j]);
+out:
+	return st;
+}
+
+static void count_label(struct job *job, const struct mu_record *record, const char *where)
+{
+	const float label = record->labels[0];
+	const bool is_class = label >= 0 && label == floorf(label);
+
+	if (is_class && label < LABELS_MAX)
 		job->labels[(size_t)label]++;
 	else
 		job->other_labels++;
+	/* Several labels of a record may be anything. */
+	if (!is_class && record->n_labels == 1 && job->no_class++ == 0)
+		snprintf(job->first, sizeof job->first, "%g of %.500s", (double)label, where);
+}
+
+static void print_end(const struct job *job)
+{
+	const size_t n = job->no_class;
+
+	if (n == 0)
+		printf("no errors\n");
+	else
+		printf("nothing is damaged; %zu label%s no number of a class, the first is %s: "
+		       "training refuses such\n",
+		       n, n == 1 ? " is" : "s are", job->first);
 }
 
 static void check_record(struct job *job, size_t i, struct mu_record_buffer *buffer)
 {
 	struct mu_record record;
+	char where[WHERE_BYTES];
 
 	job->ids[i] = UINT64_MAX;
 	if (mu_records_read(job->records, i, buffer, &record) != MU_OK) {
@@ -150,7 +182,10 @@ static void check_record(struct job *job, size_t i, struct mu_record_buffer *buf
 	job->ids[i] = record.id;
 	job->crc = (uint32_t)crc32_z(job->crc, record.data, record.n);
 	add(&job->sizes, (double)record.n);
-	count_label(job, &record);
+	mu_records_where(job->records, i, where, sizeof where);
+	count_label(job, &record, where);
+	if (check_labels(&record, where) != MU_OK)
+		report_error(job);
 	if (check_image(job, i, &record) != MU_OK)
 		report_error(job);
 }
@@ -211,9 +246,26 @@ static void print_labels(const struct job *job)
 		printf("%7s %9zu\n", "others", job->other_labels);
 }
 
+static void print_traits(const struct data_traits *traits)
+{
+	static const char *const names[DATA_TRAITS] = {"grey", "CMYK", "of 16 bits",
+						       "with transparency"};
+	bool any = false;
+
+	for (int t = 0; t < DATA_TRAITS; t++) {
+		if (traits->n[t] == 0)
+			continue;
+		printf("%s%zu %s", any ? ", " : "of these   ", traits->n[t], names[t]);
+		any = true;
+	}
+	if (any)
+		printf("\n");
+}
+
 static void print_info(const struct job *job, const char *path)
 {
 	const struct mu_records_info *info = &job->info;
+	char text[MU_LEFT_OUT_BYTES];
 
 	printf("%s: %s, %zu record%s, %zu label%s each\n", path, info->format, info->n,
 	       info->n == 1 ? "" : "s", info->label_width, info->label_width == 1 ? "" : "s");
@@ -223,6 +275,7 @@ static void print_info(const struct job *job, const char *path)
 	else
 		printf("images     %zu JPEG, %zu PNG, %zu others\n", job->jpeg, job->png,
 		       info->n - job->jpeg - job->png);
+	print_traits(&job->codec.traits);
 	print_range("bytes      ", &job->sizes);
 	print_range("width      ", &job->widths);
 	print_range("height     ", &job->heights);
@@ -231,6 +284,8 @@ static void print_info(const struct job *job, const char *path)
 	       : job->crc == info->checksum ? ", right"
 					    : ", wrong");
 	print_labels(job);
+	if (*mu_left_out_text(&info->left_out, text, sizeof text))
+		printf("left out   %s\n", text);
 }
 
 /* ---- RecordIO files whose records have no headers of images ---- */
@@ -339,6 +394,7 @@ static enum mu_status look(const struct values *v, const char *path)
 	MU_TRY(mu_records_open(&records, path, &config));
 	job->values = v;
 	job->records = records;
+	job->codec.edge = 1;
 	mu_records_info(records, &job->info);
 	MU_TRY(MU_ALLOC(job->ids, job->info.n, "ids"));
 	data_progress_begin(&job->progress, "recinfo");
@@ -354,7 +410,7 @@ static enum mu_status look(const struct values *v, const char *path)
 	if (job->errors)
 		MU_FAIL(MU_ERR_FORMAT, "%s: %zu errors in %zu records", path, job->errors,
 			job->info.n);
-	printf("no errors\n");
+	print_end(job);
 out:
 	if (job) {
 		data_codec_release(&job->codec);

@@ -172,7 +172,27 @@ enum mu_status data_sink_add(struct data_sink *sink, const struct mu_record *rec
 	MU_TRY(sink->ops->add(sink, &s));
 	sink->n++;
 out:
+	if (st != MU_OK && !strstr(mu_trace_message(), where))
+		mu_trace_prefix("%s: ", where);
 	return st;
+}
+
+/* What the records had and the output has not. */
+static void tell_losses(const struct data_sink *sink)
+{
+	const struct data_sink_ops *ops = sink->ops;
+	const char *tool = sink->config.creator;
+
+	if (sink->config.source.class_names &&
+	    (ops->names == DATA_NAMES_NONE || (ops->names == DATA_NAMES_SORTED && !sink->names)))
+		fprintf(stderr, "%s: %s has the classes by number, not by name: %s\n", tool,
+			sink->path,
+			ops->names == DATA_NAMES_NONE
+				? "files of this kind hold no names"
+				: "as folders are read in the order of names, theirs would get "
+				  "other numbers");
+	data_traits_tell(&sink->codec.traits, ops->grey ? ~(unsigned)MU_IMAGE_GREY : ~(unsigned)0,
+			 tool);
 }
 
 enum mu_status data_sink_finish(struct data_sink *sink, bool commit)
@@ -185,6 +205,8 @@ enum mu_status data_sink_finish(struct data_sink *sink, bool commit)
 	if (commit && sink->n == 0)
 		MU_FAIL(MU_ERR_USAGE, "%s: there are no records to write", sink->path);
 out:
+	if (commit && st == MU_OK)
+		tell_losses(sink);
 	if (sink->impl && st == MU_OK)
 		st = sink->ops->finish(sink, commit);
 	else if (sink->impl)

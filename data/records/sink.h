@@ -38,8 +38,13 @@ struct data_sample {
 	long label;     /* for kinds that hold classes */
 };
 
+/* Has a kind of sink the names of classes? SORTED: if they are in the order of their bytes. */
+enum data_sink_names { DATA_NAMES_NONE, DATA_NAMES_ANY, DATA_NAMES_SORTED };
+
 /* What a kind of sink needs: one const table each. */
 struct data_sink_ops {
+	enum data_sink_names names;
+	bool grey;    /* has grey pixels */
 	bool pixels;  /* wants pixels, else encoded images */
 	bool classes; /* needs one label that is a whole number from 0 on */
 	enum mu_status (*open)(struct data_sink *sink, const char *path);

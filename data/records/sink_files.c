@@ -63,6 +63,7 @@ static enum mu_status finish_rec(struct data_sink *sink, bool commit)
 }
 
 const struct data_sink_ops data_sink_rec = {
+	.names = DATA_NAMES_ANY,
 	.open = open_rec,
 	.add = add_rec,
 	.finish = finish_rec,
@@ -131,12 +132,14 @@ static enum mu_status finish_h5(struct data_sink *sink, bool commit)
 }
 
 const struct data_sink_ops data_sink_h5 = {
+	.names = DATA_NAMES_ANY,
 	.open = open_h5,
 	.add = add_h5,
 	.finish = finish_h5,
 };
 
 const struct data_sink_ops data_sink_h5_raw = {
+	.names = DATA_NAMES_ANY,
 	.pixels = true,
 	.open = open_h5,
 	.add = add_h5,
@@ -289,6 +292,7 @@ out:
 }
 
 const struct data_sink_ops data_sink_idx = {
+	.grey = true,
 	.pixels = true,
 	.classes = true,
 	.open = open_idx,

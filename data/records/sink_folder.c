@@ -174,6 +174,7 @@ out:
 }
 
 const struct data_sink_ops data_sink_folder = {
+	.names = DATA_NAMES_SORTED,
 	.classes = true,
 	.open = open_folder,
 	.add = add,
@@ -253,6 +254,7 @@ out:
 }
 
 const struct data_sink_ops data_sink_tar = {
+	.names = DATA_NAMES_SORTED,
 	.classes = true,
 	.open = open_tar,
 	.add = add_tar,

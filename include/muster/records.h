@@ -47,6 +47,30 @@ enum mu_record_encoding {
 
 enum mu_record_encoding mu_record_encoding(const uint8_t *data, size_t n);
 
+/* ---- what a listing of folders leaves out: counted, for one line ---- */
+
+enum mu_left_kind {
+	MU_LEFT_OTHER,   /* a file of another kind, by its name */
+	MU_LEFT_HIDDEN,  /* a name that begins with a dot */
+	MU_LEFT_OUTSIDE, /* an image beside the folders of classes */
+	MU_LEFT_FOLDER,  /* a folder that is not looked into */
+	MU_LEFT_EMPTY,   /* a class without images: it keeps its label */
+	MU_LEFT_KINDS,
+};
+
+/* {0}: nothing. */
+struct mu_left_out {
+	size_t n[MU_LEFT_KINDS];
+	char first[MU_LEFT_KINDS][64];
+};
+
+void mu_left_out_add(struct mu_left_out *left, enum mu_left_kind kind, const char *name);
+/* "3 files of other kinds (the first is ant/x.webp), 1 hidden file or folder (.x.jpg)"; "": nothing.
+ * Returns text. */
+const char *mu_left_out_text(const struct mu_left_out *left, char *text, size_t nbytes);
+
+enum { MU_LEFT_OUT_BYTES = 1024 }; /* of a text */
+
 /* ---- records of any kind of file ---- */
 
 enum mu_record_kind { MU_RECORD_ENCODED, MU_RECORD_RAW };
@@ -60,7 +84,8 @@ struct mu_records_info {
 			       mixed widths */
 	const char *format; /* "RecordIO", "HDF5", "folder", "CIFAR-10", "CIFAR-100", "IDX" */
 	const char *const *class_names; /* `classes` names, or NULL */
-	bool unlabelled; /* labels are 0 and mean nothing */
+	bool unlabelled;                /* labels are 0 and mean nothing */
+	struct mu_left_out left_out;    /* of folders */
 	bool has_checksum;
 	uint32_t checksum; /* CRC-32 of the data of all records in order, if has_checksum */
 };
@@ -70,15 +95,15 @@ struct mu_records_config {
 	size_t label_width;  /* required labels per record; 0: any number */
 	const char *indexes; /* .idx files of the .rec files, "a.idx;b.idx"; NULL: X.idx beside
 				X.rec if it exists; "": none, scan for record headers */
-	bool unlabelled; /* images without labels are no error */
+	bool unlabelled;     /* images without labels are no error */
 };
 
 struct mu_records;
 
 /*
  * paths: "a.rec;b.rec" (several files as one); "x.h5"; a folder with one folder of .jpg, .jpeg and
- * .png files per class (labels number the sorted folders; records are sorted by class, then by
- * file); "data_batch_1.bin;data_batch_2.bin" (CIFAR); or an IDX file of images, with its labels in
+ * .png files per class, also in folders below (labels number the sorted folders; records are sorted
+ * by class, folder and file, as by torchvision's ImageFolder); "data_batch_1.bin;data_batch_2.bin" (CIFAR); or an IDX file of images, with its labels in
  * the file whose name has "labels-idx1" instead of "images-idx3". With config->unlabelled also a
  * folder of images without folders, and "x.lst", paths of images, one a line. The contents
  * determine the format. config may be NULL. Records of .rec files are in file order, with or
@@ -185,7 +210,8 @@ enum mu_status mu_class_names_read(struct mu_class_names *names, const char *rec
 enum mu_status mu_class_names_write(const char *rec, const char *const *name, size_t n);
 void mu_class_names_release(struct mu_class_names *names);
 
-/* Errors name the line. An empty list is an error. */
+/* Errors name the line: also a label above 2^24 that float32 does not hold. n 0: the list is
+ * empty. */
 enum mu_status mu_image_list_read(struct mu_image_list *list, const char *path);
 void mu_image_list_release(struct mu_image_list *list);
 

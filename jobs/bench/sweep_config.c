@@ -294,11 +294,28 @@ out:
 	return st;
 }
 
+/* Without the byte order mark that the text may begin with. */
+static json_t *load(const char *path, json_error_t *error)
+{
+	FILE *file = fopen(path, "rb");
+	char mark[3];
+	json_t *root;
+
+	if (!file)
+		return json_load_file(path, JSON_REJECT_DUPLICATES, error); /* which says why */
+	if (fread(mark, 1, sizeof mark, file) != sizeof mark ||
+	    memcmp(mark, "\xef\xbb\xbf", 3) != 0)
+		rewind(file);
+	root = json_loadf(file, JSON_REJECT_DUPLICATES, error);
+	fclose(file);
+	return root;
+}
+
 enum mu_status sweep_config_read(const char *path, json_t **experiments)
 {
 	enum mu_status st = MU_OK;
 	json_error_t error;
-	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+	json_t *root = load(path, &error);
 	json_t *parameters = json_object(), *variables = json_object();
 
 	*experiments = json_array();

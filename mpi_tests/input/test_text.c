@@ -153,8 +153,8 @@ static struct mu_input_config config_of(const char *name)
 					.num_workers = 1};
 }
 
-static void check_sample(const struct mu_input *in, size_t record, size_t length,
-			 const float *data, const float *labels)
+static void check_sample(const struct mu_input *in, size_t record, size_t length, const float *data,
+			 const float *labels)
 {
 	float found[LONGEST], next[LONGEST];
 
@@ -177,8 +177,8 @@ static void test_sentences(void)
 	CHECK(in.classes == 16 && in.n == 4 && in.n_groups == 3);
 	CHECK(in.shape[0] == 1 && in.shape[1] == LONGEST && in.shape[2] == 1);
 	CHECK(in.groups[0].n == 2 && in.groups[1].n == 1 && in.groups[2].n == 1);
-	check_sample(&in, 0, 2, (float[]){1, 4}, (float[]){4, 1});          /* c */
-	check_sample(&in, 1, 2, (float[]){1, 3}, (float[]){3, 1});          /* b */
+	check_sample(&in, 0, 2, (float[]){1, 4}, (float[]){4, 1});             /* c */
+	check_sample(&in, 1, 2, (float[]){1, 3}, (float[]){3, 1});             /* b */
 	check_sample(&in, 2, 4, (float[]){1, 2, 3, 0}, (float[]){2, 3, 1, 0}); /* a b */
 	check_sample(&in, 3, 8, (float[]){1, 2, 3, 4, 5, 6, 0, 0},
 		     (float[]){2, 3, 4, 5, 6, 1, 0, 0});
@@ -237,7 +237,15 @@ static void test_bad_texts(void)
 	write_text("long.txt", "a b c d e f g h i\n");
 	check_refused(config_of("long.txt"), "none of its 1 sentences is of 8 words or less");
 	check_refused(config_of("nowhere.txt"), "cannot be read");
-	write_text("good.txt", "a b\nc d\n");
+	write_text("wide.txt", "\xff\xfe"
+			       "a");
+	check_refused(config_of("wide.txt"), "is a text in UTF-16, and UTF-8 is needed");
+	write_text("packed.txt", "\x1f\x8b\x08");
+	check_refused(config_of("packed.txt"), "is packed by gzip, no plain text: unpack it");
+	write_text("lines.jsonl", "{\"text\": \"a b\"}\n");
+	check_refused(config_of("lines.jsonl"), "is JSON lines, no plain text: take the texts out");
+	write_text("good.txt", "\xef\xbb\xbf"
+			       "a b\nc d\n");
 	CHECK(mu_vocabulary_new(&v, true) == MU_OK);
 	config = config_of("good.txt");
 	config.vocabulary = v;

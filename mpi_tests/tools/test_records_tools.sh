@@ -397,6 +397,43 @@ for option in '--resize 3' --center-crop '--color 0' '--encoding .png' '--qualit
 	refused 2 'leave --resize, --center-crop, --color, --encoding and --quality out' \
 		im2rec l set --pass-through $option
 done
+
+part "what a list lacks"
+tool im2rec --list --recursive --train-ratio 0.95 --test-ratio 0.05 part set
+tool im2rec part set
+expect 'part_test.lst is empty: nothing is packed'
+[ -s part_train.rec ] && [ ! -e part_test.rec ] || fail "parts: $(ls part*)"
+: >none.lst
+refused 1 'none\*.lst: no list holds a line' im2rec none set
+# A list of its own has classes that its images lack.
+printf '0\t0\tant/1.jpg\n1\t2\tdog/1.jpeg\n' >split_train.lst
+printf '2\t1\tbee/b1.JPG\n' >split_val.lst
+for p in train val; do
+	tool im2rec split_$p set
+	[ "$(tail -n +2 split_$p.classes | tr '\n' ' ')" = "ant bee dog " ] || fail "names of $p"
+done
+rm split_val.lst
+tool im2rec split_train set
+expect 'the names of classes are not kept: no list has an image of class 1'
+printf '0\t16777217\tant/1.jpg\n' >large.lst
+refused 1 'large.lst: line 1 has label 16777217' im2rec large set
+mkdir thin && "$JPEG" write thin/thin.jpg 1 300 rgb 1
+printf '0\t0\tthin.jpg\n' >thin.lst
+refused 1 'thin/thin.jpg: .*65500' im2rec thin thin --resize 256
+
+part "labels that are none"
+# A label stands at byte 12 of a record; these are NaN and -1.
+for label in '\000\000\300\177' '\000\000\200\277'; do
+	cp a.rec label.rec
+	# shellcheck disable=SC2059 # the label is a format
+	printf "$label" | dd of=label.rec bs=1 seek=12 conv=notrunc status=none
+	case $label in
+	*177) refused 1 'label.rec, record 0 .*has label (-)?nan' recinfo label.rec ;;
+	*) tool recinfo label.rec && expect '1 label is no number of a class, the first is -1 of label.rec, record 0' ;;
+	esac
+	expect_none '^no errors'
+done
+
 mkdir lists && cp l.lst lists/inside.lst
 tool im2rec lists set --pass-through
 same lists/inside.rec l.rec

@@ -300,12 +300,14 @@ enum mu_status mu_json_read(struct mu_json_document *d, const char *path, char *
 {
 	enum mu_status st = MU_OK;
 	struct reader r = {d, path, text, text, text + nbytes, 0};
-	size_t index;
+	size_t index, mark;
 
 	*d = (struct mu_json_document){0};
 	if (nbytes >= UINT32_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: JSON of %zu bytes: less than 4 GiB can be read",
 			path, nbytes);
+	MU_TRY(mu_text_begin(path, text, nbytes, &mark));
+	r.at += mark;
 	MU_TRY(read_value(&r, &index));
 	skip_blanks(&r);
 	if (r.at != r.end)

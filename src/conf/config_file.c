@@ -5,6 +5,7 @@
  * options that were given to that run, with the values that it had.
  */
 #include "conf.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -123,8 +124,9 @@ static enum mu_status read_line(struct reader *r, char *line)
 		goto out;
 	n = strcspn(line, " \t=");
 	if (n == 0 || n >= sizeof name)
-		MU_FAIL(MU_ERR_USAGE, "%s:%zu: \"%.60s\": write an option as \"name value\" or "
-				      "\"name = value\"",
+		MU_FAIL(MU_ERR_USAGE,
+			"%s:%zu: \"%.60s\": write an option as \"name value\" or "
+			"\"name = value\"",
 			r->path, r->line, line);
 	snprintf(name, sizeof name, "%.*s", (int)n, line);
 	line += n;
@@ -316,7 +318,7 @@ out:
 static bool is_of_one_run(const char *name)
 {
 	static const char *const names[] = {"config", "overwrite", "resume", "load-epoch",
-					    "log",    "check",	   NULL};
+					    "log",    "check",     NULL};
 
 	for (size_t i = 0; names[i]; i++)
 		if (strcmp(names[i], name) == 0)
@@ -369,18 +371,20 @@ static enum mu_status read_config(struct reader *r)
 {
 	enum mu_status st = MU_OK;
 	FILE *f = NULL;
-	char *text = NULL;
-	size_t n;
+	char *text = NULL, *begin;
+	size_t n, mark;
 
 	MU_TRY(mu_stream_open(&f, r->path));
 	MU_TRY(MU_ALLOC(text, MOST_BYTES + 1, "options of a file"));
 	n = fread(text, 1, MOST_BYTES + 1, f);
 	if (ferror(f))
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
+	MU_TRY(mu_text_begin(r->path, text, n, &mark));
 	if (n > MOST_BYTES || memchr(text, '\0', n))
 		MU_FAIL(MU_ERR_FORMAT, "%s: not a file of options", r->path);
 	text[n] = '\0';
-	MU_TRY(text[strspn(text, " \t\r\n")] == '{' ? read_run(r, text) : read_lines(r, text));
+	begin = text + mark;
+	MU_TRY(begin[strspn(begin, " \t\r\n")] == '{' ? read_run(r, begin) : read_lines(r, begin));
 out:
 	mu_free(text);
 	if (f)

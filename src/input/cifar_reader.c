@@ -86,11 +86,23 @@ static void name_file(char path[PATH_BYTES], const struct kind *kind, const char
 		*path = '\0';
 }
 
+/* Files of tokens may have the same name, and then val.bin beside them in place of test.bin. */
+static bool is_tokens(const char *path, const char *dir)
+{
+	char val[PATH_BYTES], test[PATH_BYTES];
+
+	if (mu_token_file_is(path))
+		return true;
+	return snprintf(val, sizeof val, "%s/val.bin", dir) < PATH_BYTES &&
+	       snprintf(test, sizeof test, "%s/test.bin", dir) < PATH_BYTES &&
+	       !strstr(path, "data_batch") && access(val, F_OK) == 0 && access(test, F_OK) != 0;
+}
+
 /* Path of a file of this kind in the folder; false if there is none. */
 static bool find_file(char path[PATH_BYTES], const struct kind *kind, const char *dir)
 {
 	name_file(path, kind, dir, MU_INPUT_TRAIN, kind->train ? 1 : last_batch(dir));
-	if (access(path, F_OK) == 0 && !mu_token_file_is(path)) /* of tokens, with the same name */
+	if (access(path, F_OK) == 0 && !is_tokens(path, dir))
 		return true;
 	name_file(path, kind, dir, MU_INPUT_VALIDATE, 1);
 	return access(path, F_OK) == 0;

@@ -14,6 +14,7 @@ struct records {
 	struct mu_records_info info;
 	struct mu_cache *cache; /* NULL: read the files */
 	atomic_flag enlarges;   /* it was reported that images are */
+	atomic_uint changes;    /* reported ones */
 };
 
 /* Once, by worker 0: a small image is enlarged to the crop, for which nobody has asked. */
@@ -32,13 +33,67 @@ static void report_enlarged(const struct mu_input *in, const struct mu_image_wor
 		    in->shape[0], image->h, image->w);
 }
 
+/* What becomes of images in the network's channels of 8 bits. */
+static const struct change {
+	unsigned traits; /* one of them, */
+	bool lacks;      /* or none of them */
+	size_t channels; /* 0: any */
+	const char *text;
+} changes[] = {
+	{MU_IMAGE_GREY, false, 3,
+	 "grey images have three equal channels here, as the image shape "
+	 "has three"},
+	{MU_IMAGE_GREY, true, 1,
+	 "colour images become grey, 0.299 red + 0.587 green + 0.114 blue, "
+	 "as the image shape has one channel"},
+	{MU_IMAGE_DEEP, false, 0, "images of 16 bits are cut to the upper 8"},
+	{MU_IMAGE_ALPHA, false, 0,
+	 "the transparency of images is dropped, and the colours below "
+	 "it are used"},
+};
+
+/* Each once, by worker 0. */
+static void report_changes(const struct mu_input *in, const struct mu_image_worker *image, size_t i)
+{
+	struct records *r = in->impl;
+	const unsigned traits = r->info.kind == MU_RECORD_ENCODED ? mu_image_traits(image->decoder)
+				: r->info.shape[0] == 1           ? MU_IMAGE_GREY
+								  : 0;
+	char where[TEXT_BYTES];
+
+	for (size_t k = 0; in->config.worker == 0 && k < sizeof changes / sizeof *changes; k++) {
+		const struct change *c = &changes[k];
+
+		if (!(traits & c->traits) != c->lacks ||
+		    (c->channels > 0 && c->channels != in->shape[0]) ||
+		    atomic_load_explicit(&r->changes, memory_order_relaxed) >> k & 1 ||
+		    atomic_fetch_or(&r->changes, 1u << k) >> k & 1)
+			continue;
+		mu_log_warn("%s: %s; the first is %s", in->config.paths, c->text,
+			    mu_records_where(r->records, i, where, sizeof where));
+	}
+}
+
+/* By worker 0: the files of a folder that are no samples. */
+static void report_left_out(const struct mu_input *in)
+{
+	const struct records *r = in->impl;
+	char text[MU_LEFT_OUT_BYTES];
+
+	if (in->config.worker == 0 && *mu_left_out_text(&r->info.left_out, text, sizeof text))
+		mu_log_warn("%s: left out: %s; samples are .jpg, .jpeg and .png files in folders "
+			    "of classes",
+			    in->config.paths, text);
+}
+
 static enum mu_status open_records(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
-	struct mu_records_config config = {
-		.classes = c->classes, .label_width = c->label_width, .indexes = c->indexes,
-		.unlabelled = c->unlabelled};
+	struct mu_records_config config = {.classes = c->classes,
+					   .label_width = c->label_width,
+					   .indexes = c->indexes,
+					   .unlabelled = c->unlabelled};
 	const size_t *shape = c->shape;
 	struct records *r;
 
@@ -63,6 +118,7 @@ static enum mu_status open_records(struct mu_input *in)
 	memcpy(in->shape, shape, sizeof in->shape);
 	memcpy(in->stored, r->info.shape, sizeof in->stored);
 	MU_TRY(mu_input_check_images(in));
+	report_left_out(in);
 out:
 	return st;
 }
@@ -115,6 +171,7 @@ static enum mu_status read_record(const struct mu_input *in, struct mu_input_thr
 	st = make_sample(in, thread, i, &record, data);
 	if (st == MU_OK) {
 		report_enlarged(in, &thread->image);
+		report_changes(in, &thread->image, i);
 		goto out;
 	}
 	snprintf(what, sizeof what, "%s", mu_trace_message());
@@ -143,11 +200,19 @@ static void describe_records(const struct mu_input *in, char *text, size_t nbyte
 	const struct records *r = in->impl;
 	const float *mean = in->config.mean, *std = in->config.std;
 
-	snprintf(text, nbytes,
-		 "%s images of %s; a value is (pixel - mean) / std, mean %g,%g,%g, std %g,%g,%g",
-		 r->info.kind == MU_RECORD_RAW ? "raw" : "encoded", in->config.paths,
-		 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0], (double)std[1],
-		 (double)std[2]);
+	if (in->shape[0] == 1)
+		snprintf(text, nbytes,
+			 "%s images of %s; a value is (pixel - mean) / std, of one channel: mean "
+			 "%g, std %g, the first of three each",
+			 r->info.kind == MU_RECORD_RAW ? "raw" : "encoded", in->config.paths,
+			 (double)mean[0], (double)std[0]);
+	else
+		snprintf(text, nbytes,
+			 "%s images of %s; a value is (pixel - mean) / std, mean %g,%g,%g, std "
+			 "%g,%g,%g",
+			 r->info.kind == MU_RECORD_RAW ? "raw" : "encoded", in->config.paths,
+			 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0],
+			 (double)std[1], (double)std[2]);
 }
 
 const struct mu_reader mu_reader_records = {

@@ -14,6 +14,7 @@
 
 #include <muster/storage.h>
 
+#include "base/utf8.h"
 #include "reader.h"
 
 struct sequence {
@@ -38,6 +39,7 @@ static enum mu_status read_stream(struct text *t, const char *path, FILE *f)
 {
 	enum mu_status st = MU_OK;
 	long end = -1;
+	size_t mark;
 
 	if (fseek(f, 0, SEEK_END) == 0)
 		end = ftell(f);
@@ -50,6 +52,9 @@ static enum mu_status read_stream(struct text *t, const char *path, FILE *f)
 	if (fread(t->bytes, 1, t->n_bytes, f) != t->n_bytes)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path,
 			ferror(f) ? strerror(errno) : "it became shorter");
+	MU_TRY(mu_text_plain(path, t->bytes, t->n_bytes, &mark));
+	t->n_bytes -= mark;
+	memmove(t->bytes, t->bytes + mark, t->n_bytes);
 out:
 	return st;
 }
@@ -131,7 +136,7 @@ out:
 
 /* Append the word's number. Unknown words become "<unk>", and are counted. */
 static enum mu_status add_word(struct text *t, const struct mu_input *in, const char *word,
-				size_t nbytes)
+			       size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_vocabulary *v = in->vocabulary;

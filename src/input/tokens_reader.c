@@ -24,6 +24,7 @@ enum { PATH_BYTES = 4096, HEADER = 1024 };
 struct shard {
 	struct mu_file file;
 	size_t n;     /* tokens */
+	size_t width; /* bytes of each */
 	size_t first; /* window of the set */
 };
 
@@ -32,7 +33,7 @@ struct tokens {
 	size_t n, room;
 	struct shard *shards; /* n_open of them are open */
 	size_t n_open;
-	size_t n_tokens, length; /* of a window, T */
+	size_t n_tokens, length;        /* of a window, T */
 	struct mu_tokenizer *tokenizer; /* NULL: not there */
 };
 
@@ -183,7 +184,7 @@ static enum mu_status open_files(struct mu_input *in, struct tokens *t)
 	for (size_t i = 0; i < t->n; i++) {
 		struct shard *s = &t->shards[i];
 
-		MU_TRY(mu_token_file_count(t->paths[i], &s->n));
+		MU_TRY(mu_token_file_count(t->paths[i], &s->n, &s->width));
 		t->n_open++;
 		MU_TRY(mu_file_open(&s->file, t->paths[i]));
 		s->first = in->n;
@@ -241,6 +242,11 @@ static enum mu_status find_classes(struct mu_input *in, struct tokens *t)
 		n = mu_tokenizer_n(t->tokenizer);
 	else
 		MU_TRY(scan(t, &n));
+	if (n > MU_TOKENS_MAX)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s: has token %zu; a vocabulary of at most %d is possible (is it a file "
+			"of uint16?)",
+			t->paths[0], n - 1, MU_TOKENS_MAX);
 	if (in->classes == 0)
 		in->classes = n > 2 ? n : 2;
 	if (in->classes < n)
@@ -328,16 +334,17 @@ static enum mu_status read_tokens(const struct mu_input *in, struct mu_input_thr
 	const struct tokens *t = in->impl;
 	const struct shard *s = find_shard(t, record);
 	const size_t at = (record - s->first) * t->length;
-	unsigned char piece[2 * 512];
+	unsigned char piece[4 * 512];
 
 	(void)thread;
 	for (size_t done = 0; done <= t->length;) {
 		const size_t left = t->length + 1 - done;
-		const size_t n = left < sizeof piece / 2 ? left : sizeof piece / 2;
+		const size_t n = left < sizeof piece / 4 ? left : sizeof piece / 4;
 
-		MU_TRY(mu_file_read(&s->file, HEADER + 2 * (at + done), piece, 2 * n));
+		MU_TRY(mu_file_read(&s->file, HEADER + s->width * (at + done), piece,
+				    s->width * n));
 		for (size_t i = 0; i < n; i++, done++) {
-			const unsigned token = piece[2 * i] | (unsigned)piece[2 * i + 1] << 8;
+			const unsigned token = mu_token_get(piece, i, s->width);
 
 			if (token >= in->classes)
 				MU_FAIL(MU_ERR_FORMAT,

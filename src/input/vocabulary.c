@@ -8,6 +8,8 @@
 
 #include <muster/storage.h>
 
+#include "base/utf8.h"
+
 enum { FIRST_ROOM = 1024 };
 
 struct word {
@@ -249,19 +251,24 @@ out:
 static enum mu_status read_lines(struct mu_vocabulary *v, const char *path, FILE *f)
 {
 	enum mu_status st = MU_OK;
-	char line[LINE_BYTES];
-	size_t number = 0;
+	char line[LINE_BYTES], *begin;
+	size_t number = 0, mark;
 
 	while (fgets(line, sizeof line, f)) {
 		size_t n = strlen(line);
 
-		number++;
-		if (n + 1 == sizeof line && line[n - 1] != '\n')
+		begin = line;
+		if (number++ == 0) {
+			MU_TRY(mu_text_begin(path, line, n, &mark));
+			begin += mark;
+			n -= mark;
+		}
+		if (n + 1 == sizeof line && begin[n - 1] != '\n')
 			MU_FAIL(MU_ERR_FORMAT, "%s, line %zu has more than %d bytes", path, number,
 				LINE_BYTES - 2);
-		if (n > 0 && line[n - 1] == '\n')
-			n--;
-		MU_TRY(read_line(v, path, number, line, n));
+		n -= n > 0 && begin[n - 1] == '\n';
+		n -= n > 0 && begin[n - 1] == '\r'; /* a word's own is written as \x0d */
+		MU_TRY(read_line(v, path, number, begin, n));
 	}
 	if (ferror(f))
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));

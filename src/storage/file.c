@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 enum { PIECE_BYTES = 1 << 30 }; /* Linux reads at most 2 GiB - 4 KiB at once */
 
 void mu_file_init(struct mu_file *f)
@@ -157,13 +159,22 @@ out:
 	return st;
 }
 
-enum mu_status mu_file_check_text(const char *text, size_t n, const char *path)
+enum mu_status mu_file_read_text(char **out, size_t *n, const char *path)
 {
 	enum mu_status st = MU_OK;
+	size_t mark;
 
-	if (memchr(text, '\0', n))
-		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path, strlen(text));
+	MU_TRY(mu_file_read_whole(out, n, path));
+	MU_TRY(mu_text_begin(path, *out, *n, &mark));
+	if (memchr(*out, '\0', *n))
+		MU_FAIL(MU_ERR_FORMAT, "%s: is no text: byte %zu is zero", path, strlen(*out));
+	*n -= mark;
+	memmove(*out, *out + mark, *n + 1);
 out:
+	if (st != MU_OK) {
+		mu_free(*out);
+		*out = NULL;
+	}
 	return st;
 }
 

@@ -26,8 +26,9 @@ void mu_file_close(struct mu_file *f);
 enum mu_status mu_file_read(const struct mu_file *f, size_t at, void *out, size_t nbytes);
 /* The whole file, and a zero after its n bytes; the caller's to free (mu_free), NULL on error. */
 enum mu_status mu_file_read_whole(char **out, size_t *n, const char *path);
-/* MU_ERR_FORMAT: one of the n bytes of a text is zero. */
-enum mu_status mu_file_check_text(const char *text, size_t n, const char *path);
+/* The same of a text, without the byte order mark that it may begin with. MU_ERR_FORMAT: it is
+ * UTF-16, or one of its bytes is zero. */
+enum mu_status mu_file_read_text(char **out, size_t *n, const char *path);
 /* MU_ERR_IO if size or modification time have changed since it was opened. */
 enum mu_status mu_file_unchanged(const struct mu_file *f);
 /* Write all bytes at an offset of a descriptor; path is for messages. Any thread. */

@@ -251,7 +251,7 @@ enum mu_status mu_tokenizer_encode_file(struct mu_tokenizer *t, const char *path
 	char *text = NULL;
 	size_t n;
 
-	MU_TRY(mu_token_text_read(path, &text, &n));
+	MU_TRY(mu_token_text_read(path, true, &text, &n));
 	st = mu_tokenizer_encode(t, text, n, list);
 	if (st != MU_OK)
 		mu_trace_prefix("%s: ", path);

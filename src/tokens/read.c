@@ -310,7 +310,7 @@ static enum mu_status read_merges(struct source *s)
 	char *text = NULL;
 	size_t nbytes, number = 0;
 
-	MU_TRY(mu_token_text_read(s->path, &text, &nbytes));
+	MU_TRY(mu_token_text_read(s->path, false, &text, &nbytes));
 	for (const char *p = text, *end = text + nbytes; p < end;) {
 		const char *line_end = memchr(p, '\n', (size_t)(end - p));
 		size_t n = (size_t)((line_end ? line_end : end) - p);
@@ -402,7 +402,7 @@ enum mu_status mu_tokenizer_read(struct mu_tokenizer **out, const char *path)
 
 	*out = NULL;
 	MU_TRY(find_file(path, file));
-	MU_TRY(mu_token_text_read(file, &text, &nbytes));
+	MU_TRY(mu_token_text_read(file, false, &text, &nbytes));
 	MU_TRY(read_text(out, file, text, nbytes));
 out:
 	mu_free(text);

@@ -84,7 +84,8 @@ int mu_token_byte_of(uint32_t code);
 
 /* ---- token_file.c ---- */
 
-/* Read a file, with a zero byte behind its end; to be freed by mu_free. */
-enum mu_status mu_token_text_read(const char *path, char **text, size_t *nbytes);
+/* Read a text without its byte order mark, and a zero byte after it; to be freed by mu_free. plain:
+ * it is to be learnt from (mu_text_plain). */
+enum mu_status mu_token_text_read(const char *path, bool plain, char **text, size_t *nbytes);
 
 #endif

@@ -86,7 +86,7 @@ enum mu_status mu_token_counts_add_file(struct mu_token_counts *c, const char *p
 	char *text;
 	size_t n;
 
-	MU_TRY(mu_token_text_read(path, &text, &n));
+	MU_TRY(mu_token_text_read(path, true, &text, &n));
 	MU_TRY(mu_token_counts_add(c, text, n));
 out:
 	mu_free(text);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A folder with one folder of images per class. Labels number the sorted names of the folders;
- * records are sorted by class and file name, and their ids are their numbers. Names are sorted by
- * their bytes.
+ * A folder with one folder of images per class, which may have folders of its own, as torchvision's
+ * ImageFolder reads it. Labels number the sorted names of the folders; records are sorted by class,
+ * folder and file, and their ids are their numbers. Names are sorted by their bytes. What is left
+ * out, classes without images among it, is counted.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,9 +26,10 @@ struct names {
 struct class_folder {
 	char *path; /* owned */
 	struct names classes;
-	struct names files;
+	struct names files; /* "1.jpg", "day/1.jpg" */
 	size_t *first; /* number of the first file of each class, and the number of files; owned */
 	float *labels; /* of each class; owned */
+	struct mu_left_out left_out;
 };
 
 /* ---- names ---- */
@@ -65,10 +67,24 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void sort_from(struct names *names, size_t first)
+/* By folder, then by file, each as a text: as torchvision. */
+static int compare_files(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	const char *x_end = strrchr(x, '/'), *y_end = strrchr(y, '/');
+	const size_t n = x_end ? (size_t)(x_end - x) : 0, m = y_end ? (size_t)(y_end - y) : 0;
+	int order = memcmp(x, y, n < m ? n : m);
+
+	if (order == 0)
+		order = (n > m) - (n < m);
+	return order ? order : strcmp(x + n, y + m);
+}
+
+static void sort_from(struct names *names, size_t first,
+		      int (*compare)(const void *a, const void *b))
 {
 	if (names->n > first)
-		qsort(names->name + first, names->n - first, sizeof *names->name, compare_names);
+		qsort(names->name + first, names->n - first, sizeof *names->name, compare);
 }
 
 /* ---- listing ---- */
@@ -77,61 +93,148 @@ static enum mu_status join(char out[PATH_BYTES], const char *a, const char *b)
 {
 	enum mu_status st = MU_OK;
 
-	if (snprintf(out, PATH_BYTES, "%s/%s", a, b) >= PATH_BYTES)
+	if (snprintf(out, PATH_BYTES, "%s%s%s", a, *a && *b ? "/" : "", b) >= PATH_BYTES)
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", a, PATH_BYTES - 1);
 out:
 	return st;
 }
 
-/* The folders or the images in a folder, sorted. Names that begin with a dot are omitted. */
-static enum mu_status list(struct names *names, const char *path, bool folders)
+/* Without a call of stat where the file system tells the type. */
+static bool is_folder(DIR *stream, const struct dirent *entry)
+{
+	struct stat status;
+
+	if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
+		return entry->d_type == DT_DIR;
+	return fstatat(dirfd(stream), entry->d_name, &status, 0) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* A folder, and those that it lies in. */
+struct level {
+	const struct level *above; /* NULL: the set */
+	const char *class, *below; /* its class, and its path below that; "": itself */
+	dev_t device;
+	ino_t inode;
+};
+
+static enum mu_status check_loop(struct level *level, DIR *stream, const char *path)
 {
 	enum mu_status st = MU_OK;
-	size_t first = names->n;
-	char inside[PATH_BYTES];
 	struct stat status;
-	DIR *stream = opendir(path);
 
+	if (fstat(dirfd(stream), &status) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", path, strerror(errno));
+	level->device = status.st_dev;
+	level->inode = status.st_ino;
+	for (const struct level *a = level->above; a; a = a->above)
+		if (a->device == level->device && a->inode == level->inode)
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s: is a link to a folder above it, which has no end: remove the "
+				"link",
+				path);
+out:
+	return st;
+}
+
+/* An entry of a folder: an image, a folder, or left out. */
+static enum mu_status take(struct class_folder *f, const struct level *level, DIR *stream,
+			   const struct dirent *entry, struct names *folders)
+{
+	enum mu_status st = MU_OK;
+	const char *name = entry->d_name;
+	char below[PATH_BYTES], path[PATH_BYTES];
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		goto out;
+	MU_TRY(join(below, level->below, name)); /* of the class */
+	MU_TRY(join(path, level->class, below));
+	if (*name == '.')
+		mu_left_out_add(&f->left_out, MU_LEFT_HIDDEN, path);
+	else if (is_folder(stream, entry))
+		MU_TRY(append(folders, below));
+	else if (!mu_record_is_image(name))
+		mu_left_out_add(&f->left_out, MU_LEFT_OTHER, path);
+	else if (!level->above)
+		mu_left_out_add(&f->left_out, MU_LEFT_OUTSIDE, path);
+	else
+		MU_TRY(append(&f->files, below));
+out:
+	return st;
+}
+
+/* The images of a class in a folder, and the folders in it. */
+static enum mu_status list(struct class_folder *f, struct level *level, struct names *folders)
+{
+	enum mu_status st = MU_OK;
+	char class[PATH_BYTES], path[PATH_BYTES];
+	DIR *stream = NULL;
+
+	MU_TRY(join(class, f->path, level->class));
+	MU_TRY(join(path, class, level->below));
+	stream = opendir(path);
 	if (!stream)
 		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be read: %s", path, strerror(errno));
-	for (struct dirent *entry = readdir(stream); entry; entry = readdir(stream)) {
-		if (entry->d_name[0] == '.' || (!folders && !mu_record_is_image(entry->d_name)))
-			continue;
-		if (folders) {
-			MU_TRY(join(inside, path, entry->d_name));
-			if (stat(inside, &status) != 0 || !S_ISDIR(status.st_mode))
-				continue;
-		}
-		MU_TRY(append(names, entry->d_name));
-	}
-	sort_from(names, first);
+	MU_TRY(check_loop(level, stream, path));
+	for (struct dirent *entry = readdir(stream); entry; entry = readdir(stream))
+		MU_TRY(take(f, level, stream, entry, folders));
 out:
 	if (stream)
 		closedir(stream);
 	return st;
 }
 
+/* The same for all folders below. */
+static enum mu_status walk(struct class_folder *f, struct level *level)
+{
+	enum mu_status st = MU_OK;
+	struct names folders = {0};
+
+	MU_TRY(list(f, level, &folders));
+	for (size_t i = 0; i < folders.n; i++)
+		MU_TRY(walk(f, &(struct level){.above = level,
+					       .class = level->class,
+					       .below = folders.name[i]}));
+out:
+	release(&folders);
+	return st;
+}
+
 static enum mu_status list_classes(struct class_folder *f)
 {
 	enum mu_status st = MU_OK;
-	char path[PATH_BYTES];
+	struct level top = {.class = "", .below = ""};
 
-	MU_TRY(list(&f->classes, f->path, true));
+	MU_TRY(list(f, &top, &f->classes));
+	sort_from(&f->classes, 0, compare_names);
 	MU_TRY(MU_ALLOC(f->first, f->classes.n + 1, "classes"));
 	MU_TRY(MU_ALLOC(f->labels, f->classes.n, "classes"));
 	for (size_t i = 0; i < f->classes.n; i++) {
+		struct level class = {.above = &top, .class = f->classes.name[i], .below = ""};
+
 		f->first[i] = f->files.n;
 		f->labels[i] = (float)i;
-		MU_TRY(join(path, f->path, f->classes.name[i]));
-		MU_TRY(list(&f->files, path, false));
+		MU_TRY(walk(f, &class));
+		sort_from(&f->files, f->first[i], compare_files);
+		if (f->files.n == f->first[i])
+			mu_left_out_add(&f->left_out, MU_LEFT_EMPTY, f->classes.name[i]);
 	}
 	f->first[f->classes.n] = f->files.n;
+out:
+	return st;
+}
+
+static enum mu_status check_images(const struct class_folder *f)
+{
+	enum mu_status st = MU_OK;
+	char text[MU_LEFT_OUT_BYTES];
+
 	if (f->files.n == 0)
 		MU_FAIL(MU_ERR_IO,
 			"%s: no images: there are %zu folders in it, and none holds .jpg, .jpeg or "
 			".png files; expected a folder of images per class (files of MNIST or "
-			"CIFAR are a data folder, a setting of its own)",
-			f->path, f->classes.n);
+			"CIFAR are a data folder, a setting of its own); left out: %s",
+			f->path, f->classes.n,
+			*mu_left_out_text(&f->left_out, text, sizeof text) ? text : "nothing");
 out:
 	return st;
 }
@@ -178,6 +281,8 @@ static enum mu_status open_folder(struct mu_records *r, const char *path)
 	MU_TRY(MU_ALLOC(f->path, nbytes, "path"));
 	memcpy(f->path, path, nbytes);
 	MU_TRY(list_classes(f));
+	MU_TRY(check_images(f));
+	r->info.left_out = f->left_out;
 	r->info.n = f->files.n;
 	r->info.kind = MU_RECORD_ENCODED;
 	r->info.classes = f->classes.n;

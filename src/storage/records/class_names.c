@@ -24,6 +24,27 @@ static bool find_path(char path[PATH_BYTES], const char *rec)
 	return n > 0 && snprintf(path, PATH_BYTES, "%.*s.classes", (int)n, rec) < PATH_BYTES;
 }
 
+/* Has the text the title, maybe as an editor of another system saves it? */
+static bool is_names(const char *text, size_t n)
+{
+	const size_t words = sizeof title - 2;
+
+	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		text += 3;
+	return strncmp(text, title, words) == 0 && text[words + (text[words] == '\r')] == '\n';
+}
+
+/* Lines end in \n alone. */
+static void drop_returns(char *text)
+{
+	char *to = text;
+
+	for (const char *c = text; *c; c++)
+		if (*c != '\r' || c[1] != '\n')
+			*to++ = *c;
+	*to = '\0';
+}
+
 /* The names are cut out of the text. */
 static enum mu_status cut_names(struct mu_class_names *c, const char *path)
 {
@@ -52,14 +73,19 @@ enum mu_status mu_class_names_read(struct mu_class_names *c, const char *rec)
 	enum mu_status st = MU_OK;
 	char path[PATH_BYTES];
 	size_t n;
+	bool is;
 
 	*c = (struct mu_class_names){.n = 0};
 	if (!find_path(path, rec) || access(path, F_OK) != 0)
 		goto out;
 	MU_TRY(mu_file_read_whole(&c->text, &n, path));
-	if (strncmp(c->text, title, sizeof title - 1) != 0)
+	is = is_names(c->text, n);
+	mu_free(c->text);
+	c->text = NULL;
+	if (!is)
 		goto out;
-	MU_TRY(mu_file_check_text(c->text, n, path));
+	MU_TRY(mu_file_read_text(&c->text, &n, path));
+	drop_returns(c->text);
 	MU_TRY(cut_names(c, path));
 out:
 	if (st != MU_OK)
@@ -90,8 +116,12 @@ enum mu_status mu_class_names_write(const char *rec, const char *const *name, si
 	if (!find_path(path, rec))
 		goto out;
 	for (size_t i = 0; i < n; i++)
-		if (!*name[i] || strchr(name[i], '\n'))
-			n = 0; /* no name of a line */
+		if (!*name[i] || strchr(name[i], '\n')) {
+			mu_log_warn("%s: is not written: the name of class %zu is empty or has "
+				    "several lines",
+				    path, i);
+			n = 0;
+		}
 	if (n == 0) {
 		MU_TRY(remove_old(rec, path));
 		goto out;

@@ -165,10 +165,14 @@ enum mu_status mu_data_array_read(const struct mu_file *f, struct mu_data_array 
 				  void **out)
 {
 	enum mu_status st = MU_OK;
-	bool found;
+	bool found, is_signed;
 	uint32_t want, crc;
 
 	MU_TRY(mu_alloc(out, a->n * a->item, a->name));
+	/* HDF5 makes 0 of what is below it. */
+	is_signed = H5Tequal(type, H5T_NATIVE_UINT64) > 0 && H5Tget_sign(a->type) == H5T_SGN_2;
+	if (is_signed)
+		type = H5T_NATIVE_INT64;
 	if (a->n)
 		MU_H5_TRY(f->path, H5Dread(a->set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out));
 	MU_TRY(mu_data_array_checksum(f, a, &found, &want));
@@ -177,6 +181,12 @@ enum mu_status mu_data_array_read(const struct mu_file *f, struct mu_data_array 
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: array \"%s\" is damaged: its checksum is %08x; expected %08x", f->path,
 			a->name, crc, want);
+	for (size_t i = 0; is_signed && i < a->n; i++)
+		if (((const int64_t *)*out)[i] < 0)
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s: array \"%s\" has %lld at place %zu; numbers "
+				"from 0 on are needed",
+				f->path, a->name, (long long)((const int64_t *)*out)[i], i);
 out:
 	return st;
 }

@@ -60,11 +60,17 @@ static bool holds(const struct mu_records_probe *probe)
 	return probe->folder ? is_flat(probe->path) : mu_stem(probe->path, ".lst") > 0;
 }
 
-static enum mu_status list_folder(struct image_files *f, const char *folder)
+static int is_entry(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+static enum mu_status list_folder(struct image_files *f, const char *folder,
+				  struct mu_left_out *left)
 {
 	enum mu_status st = MU_OK;
 	struct dirent **entry = NULL;
-	const int n = scandir(folder, &entry, is_image, compare);
+	const int n = scandir(folder, &entry, is_entry, compare);
 	size_t nbytes = 1;
 	char *at;
 
@@ -75,9 +81,15 @@ static enum mu_status list_folder(struct image_files *f, const char *folder)
 	MU_TRY(MU_ALLOC(f->text, nbytes, "names of images"));
 	MU_TRY(MU_ALLOC(f->path, (size_t)n + 1, "names of images"));
 	at = f->text;
-	for (; f->n < (size_t)n; f->n++) {
-		f->path[f->n] = at;
-		at += sprintf(at, "%s/%s", folder, entry[f->n]->d_name) + 1;
+	for (int i = 0; i < n; i++) {
+		const char *name = entry[i]->d_name;
+
+		if (!is_image(entry[i])) {
+			mu_left_out_add(left, *name == '.' ? MU_LEFT_HIDDEN : MU_LEFT_OTHER, name);
+			continue;
+		}
+		f->path[f->n++] = at;
+		at += sprintf(at, "%s/%s", folder, name) + 1;
 	}
 out:
 	for (int i = 0; i < n; i++)
@@ -91,8 +103,7 @@ static enum mu_status read_list(struct image_files *f, const char *path)
 	enum mu_status st = MU_OK;
 	size_t lines = 1, n;
 
-	MU_TRY(mu_file_read_whole(&f->text, &n, path));
-	MU_TRY(mu_file_check_text(f->text, n, path));
+	MU_TRY(mu_file_read_text(&f->text, &n, path));
 	for (const char *p = f->text; *p; p++)
 		lines += *p == '\n';
 	MU_TRY(MU_ALLOC(f->path, lines, path));
@@ -126,7 +137,8 @@ static enum mu_status open_files(struct mu_records *r, const char *path)
 			path);
 	MU_TRY(MU_ALLOC(f, 1, "list of images"));
 	r->impl = f;
-	MU_TRY(mu_stem(path, ".lst") ? read_list(f, path) : list_folder(f, path));
+	MU_TRY(mu_stem(path, ".lst") ? read_list(f, path)
+				     : list_folder(f, path, &r->info.left_out));
 	r->info.n = f->n;
 	r->info.kind = MU_RECORD_ENCODED;
 	r->info.label_width = 1;

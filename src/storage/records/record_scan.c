@@ -256,8 +256,7 @@ enum mu_status mu_recordio_load(struct mu_recordio_places *p, const struct mu_fi
 	size_t n;
 
 	MU_TRY(check_size(f));
-	MU_TRY(mu_file_read_whole(&text, &n, index));
-	MU_TRY(mu_file_check_text(text, n, index));
+	MU_TRY(mu_file_read_text(&text, &n, index));
 	MU_TRY(parse(p, f, index, text));
 	if (p->n)
 		qsort(p->place, p->n, sizeof *p->place, compare_places);
