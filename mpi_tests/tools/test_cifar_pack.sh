@@ -98,7 +98,7 @@ printf 'ant\nant-2\nbee\ncow\n' | cmp - new/sorted/batches.meta.txt || fail "bat
 expect '^ +0  ant +6 +1$'
 expect '^ +3  cow +1 +0$'
 expect '^ +all +17 +3$'
-expect '2 other files were left out'
+expect 'left out: 2 files of other kinds'
 expect '17 images for training in 1 file and 3 for testing in new/sorted'
 
 part "order"
@@ -153,7 +153,7 @@ else
 		for file in mixed/*; do
 			same "out/${file#mixed/}" "$file"
 		done
-		expect '2 other files were left out'
+		expect 'left out: 2 files of other kinds'
 	done
 fi
 

@@ -105,10 +105,10 @@ static enum mu_status read_header(const struct mu_file *file, size_t *n, size_t 
 			"%s: has no header of a token file: it begins with %lu, not with %d. If it "
 			"holds tokens alone, as nanoGPT writes them, put 256 int32 before them, "
 			"%d, %d (%d for uint32), their number and zeros: python3 -c \"import numpy "
-			"as n; a=n.fromfile('%s',n.uint16); h=n.zeros(256,n.int32); "
+			"as n; a=n.fromfile('old.bin',n.uint16); h=n.zeros(256,n.int32); "
 			"h[:3]=%d,%d,len(a); open('new.bin','wb').write(h.tobytes()+a.tobytes())\"",
-			file->path, (unsigned long)get_int(header), MAGIC, MAGIC, VERSION, 2,
-			file->path, MAGIC, VERSION);
+			file->path, (unsigned long)get_int(header), MAGIC, MAGIC, VERSION, 2, MAGIC,
+			VERSION);
 	if (file->nbytes < HEADER)
 		MU_FAIL(MU_ERR_FORMAT, "%s: has %zu bytes: a token file begins with a header of %d",
 			file->path, file->nbytes, HEADER);
