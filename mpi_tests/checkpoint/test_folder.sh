@@ -98,7 +98,7 @@ has_files || finish
 part "names of classes"
 train 1 --network mlp --data-train set --data-val set --image-shape 3,8,8 --num-epochs 1 --model-prefix P $plain
 train 1 --evaluate --load P-0001.h5 --data-val set $plain
-cp -r set other && mv other/bee other/cow
+rm -rf other && cp -r set other && mv other/bee other/cow
 mkdir fewer && cp -r set/ant fewer
 wrong='class 1 is "bee" in P-0001.h5 and "cow" in other: the same classes are needed, .* folders\)'
 refuse "$wrong" --evaluate --load P-0001.h5 --data-val other
