@@ -73,6 +73,12 @@ void mu_trace_clear(void);
 void mu_trace_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Replace every occurrence of a text in the message. */
 void mu_trace_replace(const char *from, const char *to);
+/* While held, the trace of this thread stays as it is: what is tried after an error does not
+ * replace its cause. */
+void mu_trace_hold(bool held);
+/* Number of ranks that know of the error: set by mu_agree. 0: a new trace, or none. */
+void mu_trace_set_known(int ranks);
+int mu_trace_known(void);
 /*
  * Each thread has its own trace. _detach removes the trace of the calling thread, so that another
  * thread can use it; it returns NULL if there is no trace or no memory. _attach makes a detached
@@ -133,6 +139,15 @@ enum mu_log_level mu_log_level(void);
  */
 enum mu_status mu_log_add_file(const struct mu_log_config *config);
 void mu_log_close_files(void);
+/*
+ * Write a text to a stream that other processes may read, without waiting for a reader that does
+ * not read: what does not fit for some seconds is dropped, and so is what follows until there is
+ * room. false: it is not written.
+ */
+bool mu_log_write(FILE *stream, const char *text, size_t nbytes);
+/* Has the log's reader ended (EPIPE)? The log goes on at the terminal of the process, if it has
+ * one, and in files. */
+bool mu_log_is_cut(void);
 
 /* Write one line, by one write call, so that lines of several ranks do not mix. The format has no
  * newline. */
@@ -386,6 +401,12 @@ static inline size_t mu_pad(size_t n)
 enum mu_status mu_alloc(void **out, size_t nbytes, const char *what);
 #define MU_ALLOC(pointer, n, what) mu_alloc((void **)&(pointer), (n) * sizeof *(pointer), (what))
 void mu_free(void *p);
+/*
+ * From now on mu_free frees nothing: messages are in flight that nobody waits for any more, and MPI
+ * or another rank may still use their memory. The process ends soon.
+ */
+void mu_memory_keep(void);
+bool mu_memory_is_kept(void);
 /* Bytes of memory that the processes of this job may use on this machine: all of its memory, or the
  * limit of a control group if that is lower. 0: unknown. */
 double mu_memory_bytes(void);

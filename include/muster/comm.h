@@ -29,6 +29,8 @@ enum mu_status mu_from_mpi(int mpi_error, const char *call, const char *file, in
 #define MU_MESSAGE_MAX ((size_t)1 << 28) /* floats: 1 GiB */
 int mu_count(size_t n);
 
+struct mu_topology;
+
 /* ---- the world: for programs that own MPI, such as trainer and tests ---- */
 
 /*
@@ -45,6 +47,12 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
 bool mu_world_launched(void);
 bool mu_world_spans_hosts(void);
 void mu_world_refuse(enum mu_status st, const char *program) __attribute__((noreturn));
+/*
+ * Where Hydra started this process, SIGTERM comes to it when Hydra's process on this host ends: the
+ * ranks would go on without a launcher, and nobody would read their output. _lost: it has ended.
+ */
+void mu_world_follow_launcher(void);
+bool mu_world_lost_launcher(void);
 /* End a program: wait for all ranks, finalize MPI, return exit_status. Where this MPI cannot be
  * finalized safely (world.c), the process exits at once with that status. */
 int mu_world_close(MPI_Comm *world, int exit_status);
@@ -60,6 +68,20 @@ void mu_world_report(enum mu_status st, const char *program, int rank, const cha
 /* End the job by an error that the other ranks may not know of: report it, then abort. */
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 	__attribute__((noreturn));
+/*
+ * Training has failed, and other ranks cannot know of it. own: by an error of this rank, which
+ * tells all others; their waits return MU_ERR_PEER. Before a rank ends, it completes what it has to
+ * save: _busy asks the others to wait for that. mu_world_tell then says that it is done, and waits
+ * for the others, some seconds at most. Memory of messages stays from now on (mu_memory_keep).
+ */
+void mu_alarm_raise(const struct mu_topology *t, bool own);
+void mu_alarm_busy(void);
+/* Of mu_world_tell: _told_elsewhere: does another rank report its error? */
+void mu_alarm_done(void);
+bool mu_alarm_is_told_elsewhere(void);
+void mu_alarm_wait(void);
+/* The report of mu_world_fail: when the other ranks that know more have had their turn. */
+void mu_world_tell(enum mu_status st, const char *program, int rank, const char *role);
 
 /* May any thread call MPI, one at a time? */
 bool mu_comm_serialized(void);
@@ -264,11 +286,19 @@ enum mu_status mu_allreduce_float(const float *in, float *out, size_t n, MPI_Com
 enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI_Comm comm);
 /* all: on the root nbytes_each bytes of every rank in rank order; NULL elsewhere. */
 enum mu_status mu_gather(const void *mine, void *all, size_t nbytes_each, int root, MPI_Comm comm);
-/* Agree on a status: MU_OK if all ranks passed MU_OK. Otherwise a rank that failed keeps its own
- * status and trace, and the others get MU_ERR_PEER with the lowest rank that failed. */
+/*
+ * Agree on a status: MU_OK if all ranks passed MU_OK. Otherwise a rank that failed keeps its own
+ * status and trace, and the others get MU_ERR_PEER with the lowest rank that failed;
+ * mu_trace_known is then the size of comm. A rank that failed waits a moment only: where others do
+ * not come, because they wait for it elsewhere, mu_trace_known stays 0, and the rank must end the
+ * job.
+ */
 enum mu_status mu_agree(enum mu_status st, MPI_Comm comm);
 /* mu_agree after work that only some ranks have, however long it takes. */
 enum mu_status mu_agree_late(enum mu_status st, MPI_Comm comm);
+/* All ranks have an error, of their own or MU_ERR_PEER: *reporter is the lowest with one of its
+ * own, or the number of ranks. false: not all come. */
+bool mu_agree_reporter(enum mu_status st, MPI_Comm comm, int *reporter);
 
 /*
  * Minimum of one value per rank without waiting: every rank calls _begin when it has its value,

@@ -24,17 +24,18 @@ MU_BEGIN_C
 /* How far a job came. */
 enum mu_train_phase {
 	MU_TRAIN_STARTING, /* ranks share the arguments */
-	MU_TRAIN_OPTIONS,  /* options are read and checked; agreed */
+	MU_TRAIN_OPTIONS,  /* options are read and checked */
 	MU_TRAIN_ROLES,    /* ranks become workers and servers */
-	MU_TRAIN_SETUP,    /* data, network and store are opened; agreed */
+	MU_TRAIN_SETUP,    /* data, network and store are opened */
 	MU_TRAIN_RUNNING,  /* workers train, servers serve */
-	MU_TRAIN_DONE      /* agreed */
+	MU_TRAIN_DONE
 };
 
 /* How a job ended. who: role of this rank, such as "worker 2", or "" if it was not known yet. */
 struct mu_train_end {
 	enum mu_train_phase phase;
 	char who[32];
+	bool agreed; /* see mu_train_agreed */
 	bool final; /* an error before the first step that the same command would meet again: exit
 		       with MU_TRAIN_EXIT_FINAL */
 	bool halted; /* with MU_OK: training was ended early; exit with MU_TRAIN_EXIT_HALTED */
@@ -49,7 +50,7 @@ enum { MU_TRAIN_EXIT_FINAL = 2, MU_TRAIN_EXIT_HALTED = 85 };
  * finalize MPI, and only the rank that reports the error has a trace. Otherwise other ranks may be
  * waiting for this one, and the job must be aborted.
  */
-bool mu_train_agreed(const struct mu_train_end *end, enum mu_status st);
+bool mu_train_agreed(const struct mu_train_end *end);
 
 /* --help, --help-all, --version and --info without a job: true if argv contains one of them and its
  * text was printed. mu_train reports errors of argv. Needs no MPI_Init. */

@@ -80,29 +80,6 @@ static size_t put_time(char *text, size_t nbytes)
 	return rest > 0 ? n + (size_t)rest : n;
 }
 
-/* false: it could not be written. */
-static bool write_line(FILE *stream, const char *line, size_t nbytes)
-{
-	int fd = fileno(stream);
-
-	fflush(stream);
-	if (fd < 0) { /* a memory stream */
-		fwrite(line, 1, nbytes, stream);
-		return fflush(stream) == 0;
-	}
-	while (nbytes > 0) {
-		ssize_t n = write(fd, line, nbytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false; /* a failing log must not end the training */
-		line += n;
-		nbytes -= (size_t)n;
-	}
-	return true;
-}
-
 static const char *mark(enum mu_log_level level, bool colour)
 {
 	switch (level) {
@@ -138,7 +115,7 @@ static bool put(const struct destination *d, enum mu_log_level level, const char
 	}
 	line[used++] = '\n';
 	used += (size_t)snprintf(line + used, sizeof line - used, "%s", status);
-	return write_line(d->config.stream ? d->config.stream : stderr, line, used);
+	return mu_log_write(d->config.stream ? d->config.stream : stderr, line, used);
 }
 
 /* A line that was not written is told once, where the log goes otherwise. */
@@ -202,7 +179,7 @@ static void set_status(const char *text)
 
 	if (!text) {
 		if (*state.status)
-			write_line(stream, "\n", 1);
+			mu_log_write(stream, "\n", 1);
 		*state.status = '\0';
 		return;
 	}
@@ -210,7 +187,7 @@ static void set_status(const char *text)
 		return;
 	snprintf(state.status, sizeof state.status, "%s", text);
 	snprintf(line, sizeof line, ERASE "%s", state.status);
-	write_line(stream, line, strlen(line));
+	mu_log_write(stream, line, strlen(line));
 }
 
 void mu_log_status(const char *text)

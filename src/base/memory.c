@@ -2,6 +2,7 @@
 /* Aligned, zeroed memory. */
 #include <muster/base.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,9 +30,22 @@ out:
 	return st;
 }
 
+static atomic_bool kept;
+
 void mu_free(void *p)
 {
-	free(p);
+	if (!mu_memory_is_kept())
+		free(p);
+}
+
+void mu_memory_keep(void)
+{
+	atomic_store_explicit(&kept, true, memory_order_relaxed);
+}
+
+bool mu_memory_is_kept(void)
+{
+	return atomic_load_explicit(&kept, memory_order_relaxed);
 }
 
 double mu_memory_bytes(void)

@@ -19,12 +19,14 @@ struct place {
 struct mu_trace {
 	enum mu_status st; /* MU_OK: there is no trace */
 	int number;        /* errno where the error was detected */
+	int known;         /* ranks that know of the error */
 	char message[MESSAGE_BYTES];
 	int n; /* places passed; the first PLACES_MAX are stored */
 	struct place places[PLACES_MAX];
 };
 
 static _Thread_local struct mu_trace trace;
+static _Thread_local bool held; /* see mu_trace_hold */
 
 /* See mu_trace_configure. */
 static bool always_whole, colours;
@@ -71,12 +73,15 @@ enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, con
 
 	/* Format into a buffer first: an argument may be the message of the trace that this one
 	 * replaces. */
+	if (held)
+		return st;
 	va_start(args, format);
 	vsnprintf(message, sizeof message, format, args);
 	va_end(args);
 	memcpy(trace.message, message, sizeof message);
 	trace.st = st;
 	trace.number = number;
+	trace.known = 0;
 	trace.n = 0;
 	add_place(file, line, NULL);
 	return st;
@@ -84,9 +89,12 @@ enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, con
 
 void mu_trace_add(enum mu_status st, const char *file, int line, const char *call)
 {
+	if (held)
+		return;
 	if (trace.st == MU_OK) {
 		trace.st = st;
 		trace.number = 0;
+		trace.known = 0;
 		snprintf(trace.message, sizeof trace.message, "%s", mu_status_name(st));
 	}
 	add_place(file, line, call);
@@ -189,9 +197,7 @@ void mu_trace_print(FILE *stream, const char *who)
 		used = append(text, sizeof text, used, "    and %d more places\n",
 			      trace.n - PLACES_MAX);
 	/* One write, so that the traces of several ranks do not mix. */
-	fflush(stream);
-	fwrite(text, 1, used, stream);
-	fflush(stream);
+	mu_log_write(stream, text, used);
 }
 
 void mu_trace_configure(bool whole, bool colour)
@@ -235,9 +241,7 @@ void mu_trace_report(FILE *stream, const char *who)
 		return;
 	append(text, sizeof text, 0, "%s%s%serror:%s %s\n", who ? who : "", who && *who ? ": " : "",
 	       colours ? "\033[1;31m" : "", colours ? "\033[0m" : "", trace.message);
-	fflush(stream);
-	fwrite(text, 1, strlen(text), stream); /* one write, so that ranks do not mix */
-	fflush(stream);
+	mu_log_write(stream, text, strlen(text)); /* one write, so that ranks do not mix */
 }
 
 bool mu_trace_place(size_t i, char *text, size_t nbytes)
@@ -253,8 +257,26 @@ bool mu_trace_place(size_t i, char *text, size_t nbytes)
 
 void mu_trace_clear(void)
 {
+	if (held)
+		return;
 	trace.st = MU_OK;
+	trace.known = 0;
 	trace.n = 0;
+}
+
+void mu_trace_hold(bool hold)
+{
+	held = hold;
+}
+
+void mu_trace_set_known(int ranks)
+{
+	trace.known = ranks;
+}
+
+int mu_trace_known(void)
+{
+	return trace.st == MU_OK ? 0 : trace.known;
 }
 
 struct mu_trace *mu_trace_detach(void)
@@ -269,7 +291,7 @@ struct mu_trace *mu_trace_detach(void)
 
 void mu_trace_attach(struct mu_trace *detached)
 {
-	if (detached)
+	if (detached && !held)
 		trace = *detached;
 	free(detached);
 }

@@ -14,8 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Its process may run on another host, where a running save changes its file all the time. */
-enum { ABANDONED_SECONDS = 3600, FUTURE_SECONDS = 60 };
+enum { FUTURE_SECONDS = 60 };
 
 /* ---- names ---- */
 
@@ -85,17 +84,31 @@ static bool is_ending(const char *text)
 	return after && !*after;
 }
 
-/* Is the text after the prefix a temporary name (mu_replace_open) of a process that has ended? */
-static bool is_abandoned(const char *text, const struct stat *status)
+/* Length of the name without ".tmp-PID", if it is the temporary name (mu_replace_begin) of a
+ * process that has ended; else 0. */
+static size_t abandoned(const char *text)
 {
-	const char *after = after_ending(text);
-	long pid;
+	const char *mark = strstr(text, ".tmp-");
+	long pid = 0;
+	int n = 0;
 
-	if (!after || sscanf(after, ".tmp-%ld", &pid) != 1 || pid <= 0 || pid > INT_MAX)
-		return false;
-	return S_ISREG(status->st_mode) &&
-	       time(NULL) - status->st_mtim.tv_sec > ABANDONED_SECONDS &&
-	       kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+	if (!mark || sscanf(mark, ".tmp-%ld%n", &pid, &n) != 1 || mark[n] || pid <= 0 ||
+	    pid > INT_MAX || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+		return 0;
+	return (size_t)(mark - text);
+}
+
+/* Is the text after the prefix a temporary name of one of the files that a run writes there? */
+static bool is_abandoned(const char *text)
+{
+	static const char *const names[] = {"-latest", "-best", "-run.json", "-vocab.txt"};
+	const size_t n = abandoned(text);
+	const char *after = after_ending(text);
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (n > 0 && strlen(names[i]) == n && strncmp(text, names[i], n) == 0)
+			return true;
+	return n > 0 && after && after == text + n;
 }
 
 void mu_checkpoint_files_sweep(const char *prefix)
@@ -110,8 +123,8 @@ void mu_checkpoint_files_sweep(const char *prefix)
 		if (strncmp(e->d_name, base, strlen(base)) != 0)
 			continue;
 		snprintf(path, sizeof path, "%.*s%.255s", (int)(base - prefix), prefix, e->d_name);
-		if (stat(path, &status) == 0 && is_abandoned(e->d_name + strlen(base), &status) &&
-		    unlink(path) == 0)
+		if (is_abandoned(e->d_name + strlen(base)) && lstat(path, &status) == 0 &&
+		    !S_ISDIR(status.st_mode) && unlink(path) == 0)
 			mu_log_info("removed %s, which a run that was stopped has left", path);
 	}
 	if (d)

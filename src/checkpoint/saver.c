@@ -216,8 +216,8 @@ static enum mu_status end_vote(struct checkpoint_saver *s)
 	}
 	if (t->index != 0)
 		goto out;
-	s->stage = COMMIT;
 	MU_TRY(mu_checkpoint_writer_begin(&s->writer, commit, s));
+	s->stage = COMMIT;
 out:
 	return st;
 }
@@ -305,6 +305,22 @@ enum mu_status mu_checkpoint_saver_finish(struct checkpoint_saver *s)
 	}
 out:
 	return st;
+}
+
+bool mu_checkpoint_saver_is_busy(const struct checkpoint_saver *s)
+{
+	return s && s->stage != NONE && s->stage != FAILED;
+}
+
+void mu_checkpoint_saver_rescue(struct checkpoint_saver *s, double seconds)
+{
+	const double end = mu_now() + seconds;
+	struct mu_waiter waiter;
+
+	mu_waiter_init(&waiter, NULL);
+	while (mu_checkpoint_saver_is_busy(s) && mu_now() < end &&
+	       mu_checkpoint_saver_poll(s) == MU_OK)
+		mu_waiter_nap(&waiter);
 }
 
 enum mu_status mu_checkpoint_saver_finish_shared(struct checkpoint_saver *s)

@@ -114,30 +114,139 @@ out:
 	return st;
 }
 
-enum mu_status mu_agree(enum mu_status mine, MPI_Comm comm)
+/* ---- agreement ---- */
+
+/*
+ * Agreement on a status.
+ *
+ * A rank that has failed cannot know where the others are: in the same agreement, in one inside or
+ * after it, or in a collective that waits for this rank. Hence two rules. Agreements are messages
+ * with a tag of their own, which no other collective can receive. And a rank that has failed waits
+ * a moment only: if the others do not come, nobody else knows of its error (mu_trace_known), it
+ * reports the cause, and ends the job.
+ *
+ * The minimum travels by dissemination: in round k a rank sends what it knows to the rank 2^k after
+ * it, and receives from the one before it at that distance.
+ */
+enum { AGREE_TAG = 0, ROUNDS = 31 }; /* all other tags are positive */
+#define FAILED_SECONDS 1.0
+
+/* Not on the stack: messages of an agreement that was abandoned use it until the process ends. */
+static _Thread_local struct {
+	int out[ROUNDS], in[ROUNDS];
+	bool abandoned;
+} messages;
+
+/* limit: time at which to abandon the wait; 0: none. */
+static enum mu_status await(const struct mu_meeting *meeting, MPI_Request *requests, double limit)
 {
 	enum mu_status st = MU_OK;
-	long failed = LONG_MAX; /* the lowest rank that failed */
-	int rank = 0;
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	struct mu_watch *watch = mu_watch_of(meeting->comm);
+	struct mu_waiter waiter;
+	int done = 0;
 
-	MU_MPI(MPI_Comm_rank(comm, &rank));
-	if (mine != MU_OK)
-		failed = rank;
-	MU_TRY(mu_allreduce_long(&failed, 1, MPI_MIN, comm));
-	if (mine == MU_OK && failed != LONG_MAX)
-		MU_FAIL(MU_ERR_PEER, "rank %ld reported an error", failed);
+	mu_waiter_init(&waiter, NULL);
+	waiter.watch = watch;
+	for (;;) {
+		MU_MPI(MPI_Testall(2, requests, &done, ignore));
+		if (done)
+			break;
+		mu_waiter_nap(&waiter);
+		if (limit == 0)
+			MU_TRY(mu_waiter_check(&waiter, mu_awaited_meeting, meeting));
+		else if (mu_now() >= limit)
+			MU_FAIL(MU_ERR_PEER, "the other ranks do not come to agree on an error");
+	}
 out:
-	return mine != MU_OK ? mine : st;
+	return st;
+}
+
+/* *lowest: the minimum over all ranks. */
+static enum mu_status find_lowest(const struct mu_meeting *meeting, double limit, int *lowest)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request requests[2];
+	struct mu_waiter entered;
+	int rank, size, i = 0;
+
+	MU_TRY(mu_comm_rank(meeting->comm, &rank, &size));
+	mu_meeting_enter(meeting, &entered);
+	for (long far = 1; far < size; far *= 2, i++) {
+		const int to = (int)((rank + far) % size), from = (int)((rank - far + size) % size);
+
+		messages.out[i] = *lowest;
+		MU_MPI(MPI_Irecv(&messages.in[i], 1, MPI_INT, from, AGREE_TAG, meeting->comm,
+				 &requests[0]));
+		MU_MPI(MPI_Isend(&messages.out[i], 1, MPI_INT, to, AGREE_TAG, meeting->comm,
+				 &requests[1]));
+		MU_TRY(await(meeting, requests, limit));
+		if (messages.in[i] < *lowest)
+			*lowest = messages.in[i];
+	}
+out:
+	return st;
+}
+
+/* This rank has failed, and keeps its status and trace. */
+static void share_failure(const struct mu_meeting *meeting)
+{
+	int rank = 0, size = 0;
+
+	if (messages.abandoned || mu_memory_is_kept())
+		return; /* nobody can agree with a rank whose messages do not arrive */
+	mu_trace_hold(true);
+	messages.abandoned = mu_comm_rank(meeting->comm, &rank, &size) != MU_OK ||
+			     find_lowest(meeting, mu_now() + FAILED_SECONDS, &rank) != MU_OK;
+	mu_trace_hold(false);
+	if (!messages.abandoned)
+		mu_trace_set_known(size);
+}
+
+static enum mu_status agree(enum mu_status mine, const struct mu_meeting *meeting)
+{
+	enum mu_status st = MU_OK;
+	int lowest = INT_MAX, rank, size; /* the lowest rank that failed */
+
+	if (mine != MU_OK) {
+		share_failure(meeting);
+		return mine;
+	}
+	MU_TRY(mu_comm_rank(meeting->comm, &rank, &size));
+	MU_TRY(find_lowest(meeting, 0, &lowest));
+	if (lowest == INT_MAX)
+		goto out;
+	st = mu_trace_start(MU_ERR_PEER, __FILE__, __LINE__, "rank %d reported an error", lowest);
+	mu_trace_set_known(size);
+out:
+	return st;
+}
+
+enum mu_status mu_agree(enum mu_status mine, MPI_Comm comm)
+{
+	return agree(mine, &(struct mu_meeting){.comm = comm, .what = "all ranks to agree"});
+}
+
+bool mu_agree_reporter(enum mu_status mine, MPI_Comm comm, int *reporter)
+{
+	const struct mu_meeting meeting = {.comm = comm, .what = "all ranks to end"};
+	const bool own = mine != MU_ERR_PEER;
+	enum mu_status st = MU_OK;
+	int rank;
+
+	mu_trace_hold(true);
+	MU_TRY(mu_comm_rank(comm, &rank, reporter));
+	*reporter = own ? rank : *reporter;
+	MU_TRY(find_lowest(&meeting, own ? mu_now() + FAILED_SECONDS : 0, reporter));
+out:
+	mu_trace_hold(false);
+	return st == MU_OK;
 }
 
 enum mu_status mu_agree_late(enum mu_status mine, MPI_Comm comm)
 {
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_meet(comm));
-	MU_TRY(mu_agree(mine, comm));
-out:
-	return mine != MU_OK ? mine : st;
+	return agree(mine, &(struct mu_meeting){
+				   .comm = comm, .what = "all to come", .setup = true});
 }
 
 /* The maximum over (value, -value) shows whether all values are equal. */

@@ -19,6 +19,7 @@ enum mu_status mu_from_mpi(int mpi_error, const char *call, const char *file, in
 		return MU_OK;
 	if (MPI_Error_string(mpi_error, text, &n) != MPI_SUCCESS)
 		n = 0;
+	mu_memory_keep(); /* of messages that this error leaves in flight */
 	return mu_trace_start(MU_ERR_MPI, file, line, "%s: %s", call,
 			      n > 0 ? text : "an error that MPI has no text for");
 }

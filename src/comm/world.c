@@ -5,12 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "launcher.h"
 
 enum { ABORT_SECONDS = 5, MOST_FDS = 4096 };
+
+/* The launcher's process that started this one; 0: it is not Hydra's, whose end is a signal. */
+static pid_t starter;
 
 static enum mu_status check_launcher(void)
 {
@@ -59,6 +63,36 @@ bool mu_comm_serialized(void)
 	return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
 }
 
+static bool is_proxy(pid_t pid)
+{
+	char path[64], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%31s", name) != 1)
+		*name = '\0';
+	if (file)
+		fclose(file);
+	return strcmp(name, "hydra_pmi_proxy") == 0;
+}
+
+void mu_world_follow_launcher(void)
+{
+	const pid_t parent = getppid();
+
+	if (!is_proxy(parent) || prctl(PR_SET_PDEATHSIG, SIGTERM) != 0)
+		return;
+	starter = parent;
+	if (getppid() != parent) /* it has ended before */
+		raise(SIGTERM);
+}
+
+bool mu_world_lost_launcher(void)
+{
+	return starter > 0 && getppid() != starter;
+}
+
 /* Slurm's srun sets PMI_FD, too. PMI_JOBID does not distinguish them: where srun starts Hydra's
  * proxies (mpirun in a Slurm job), ranks inherit it. */
 static bool is_hydra(void)
@@ -87,7 +121,9 @@ void mu_world_abort(int exit_status)
 {
 	int started = 0, ended = 0, size = 0;
 
-	if (!mu_world_launched()) /* a process that is alone: MPI_Abort would only add a line */
+	/* Of a process that is alone, MPI_Abort would only add a line; without a launcher it would
+	 * wait. */
+	if (!mu_world_launched() || mu_world_lost_launcher())
 		_exit(exit_status);
 	if (MPI_Initialized(&started) == MPI_SUCCESS && started &&
 	    MPI_Finalized(&ended) == MPI_SUCCESS && !ended) {
@@ -132,7 +168,7 @@ void mu_world_report(enum mu_status st, const char *program, int rank, const cha
 			 role, host);
 	mu_log_status("");
 	if (st != MU_ERR_USAGE && rank >= 0 && mu_comm_on_terminal()) /* worker 0's progress */
-		fputs("\r\033[K", stderr);
+		mu_log_write(stderr, "\r\033[K", 4);
 	mu_trace_report(stderr, who);
 	log_error(who);
 }
@@ -159,15 +195,24 @@ static int tenths_before_telling(enum mu_status st, int rank, const char *role)
 		return 50;
 	if (st == MU_ERR_TIMEOUT)
 		return *role ? 0 : 10 * turn;
-	return rank <= 0 ? 0 : 20 + turn;
+	return rank <= 0 ? 0 : 15 + turn;
 }
 
 /* An immediate abort can end the launcher before it has passed on the output. */
+void mu_world_tell(enum mu_status st, const char *program, int rank, const char *role)
+{
+	mu_alarm_done();
+	if (!mu_alarm_is_told_elsewhere())
+		rest(tenths_before_telling(st, rank, role));
+	if (!mu_alarm_is_told_elsewhere())
+		mu_world_report(st, program, rank, role);
+	mu_alarm_wait();
+	rest(5);
+}
+
 void mu_world_fail(enum mu_status st, const char *program, int rank, const char *role)
 {
-	rest(tenths_before_telling(st, rank, role));
-	mu_world_report(st, program, rank, role);
-	rest(5);
+	mu_world_tell(st, program, rank, role);
 	mu_world_abort(mu_world_exit_status(st));
 }
 
@@ -306,6 +351,10 @@ static bool end_mpi(MPI_Comm *world)
 		}
 		mu_trace_clear();
 		MPI_Comm_free(world);
+	}
+	if (mu_world_lost_launcher()) { /* MPI_Finalize would wait for it */
+		fflush(NULL);
+		return true;
 	}
 	if ((several || avoids_memory()) && may_hang()) {
 		fflush(NULL);

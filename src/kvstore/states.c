@@ -204,16 +204,19 @@ static enum mu_status exchange(struct mu_kv_server *s, size_t w)
 	const struct wire_order order = s->peers[w].order;
 	const bool load = order.kind == WIRE_LOAD;
 	struct link link = {.comm = s->kv->comm, .sends = !load};
-	struct wire_counts counts = get_counts(s);
+	struct wire_counts *counts = &s->peers[w].counts;
 
+	*counts = get_counts(s);
 	link.rank = s->kv->topology->worker_ranks[w];
 	MU_TRY(mu_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->n_parts));
-	MU_TRY(move_all(s, &order, &link, &counts));
+	MU_TRY(move_all(s, &order, &link, counts));
 	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(link.n), link.requests,
 			     "states of the optimizer"));
 	if (load)
-		set_counts(s, &counts);
+		set_counts(s, counts);
 out:
+	if (st != MU_OK)
+		mu_memory_keep(); /* the worker has posted its side */
 	mu_free(link.requests);
 	return st;
 }

@@ -111,10 +111,9 @@ enum mu_status mu_report_ranks(const struct mu_engine *e)
 		.node_workers = t->node_num_workers,
 		.node_cores = t->node_cores,
 	};
-	struct card *cards = calloc((size_t)t->size, sizeof *cards);
+	struct card *cards = NULL;
 
-	if (!cards)
-		MU_FAIL(MU_ERR_MEMORY, "no memory");
+	MU_TRY(MU_ALLOC(cards, (size_t)t->size, "hosts of the ranks"));
 	snprintf(mine.host, sizeof mine.host, "%s", t->host);
 	mu_conf_interface_address(e->conf, mine.address, sizeof mine.address);
 	if (t->rank == t->worker_ranks[0])
@@ -125,7 +124,7 @@ enum mu_status mu_report_ranks(const struct mu_engine *e)
 		warn_crowd(e, cards, node);
 	}
 out:
-	free(cards);
+	mu_free(cards);
 	return st;
 }
 

@@ -45,8 +45,10 @@ uint64_t mu_train_halt_say(void *context)
 {
 	const struct train_halt *h = context;
 	const uint64_t me = (uint64_t)(h->topology->rank + 1) << RANK_SHIFT;
-	const int number = h->signal ? atomic_load_explicit(h->signal, memory_order_relaxed) : 0;
+	int number = h->signal ? atomic_load_explicit(h->signal, memory_order_relaxed) : 0;
 
+	if (number == 0 && mu_log_is_cut())
+		number = SIGPIPE;
 	if (number > 0)
 		return JOB_ENDS | me | (uint64_t)number;
 	if (h->job && mu_comm_queue_ends(h->job))
@@ -85,6 +87,11 @@ static void describe(struct train_halt *h, uint64_t notice)
 	h->goes_back = cause == CAUSE_NOT_FINITE;
 	if (h->goes_back)
 		snprintf(h->cause, sizeof h->cause, "a batch of %s was not finite", who);
+	else if (cause == SIGPIPE)
+		snprintf(h->cause, sizeof h->cause, "the program that read the log of %s has ended",
+			 who);
+	else if (cause == SIGTERM && mu_world_lost_launcher())
+		snprintf(h->cause, sizeof h->cause, "the launcher of %s has ended", who);
 	else
 		snprintf(h->cause, sizeof h->cause, "%s came to %s", signal_name(cause), who);
 }

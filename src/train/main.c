@@ -122,6 +122,8 @@ int main(int argc, char **argv)
 	limit_spinning(argv);
 	fix_bits_of_gpus();
 	take_signals();
+	signal(SIGPIPE, SIG_IGN); /* halt.c ends training where the log has no reader */
+	mu_world_follow_launcher();
 	mu_trace_configure(false, mu_comm_colours());
 	st = mu_conf_choose_interface(argc, argv);
 	if (st != MU_OK && mu_world_spans_hosts())
@@ -134,13 +136,15 @@ int main(int argc, char **argv)
 	if (st == MU_OK)
 		st = mu_train(world, argc, argv, &end);
 	rank = size > 1 ? rank : -1; /* in messages */
-	if (st != MU_OK && !mu_train_agreed(&end, st))
-		mu_world_fail(st, "trainer", rank, end.who);
-	if (st != MU_OK)
-		mu_world_report(st, "trainer", rank, end.who);
 	exit_status = st != MU_OK && end.final ? MU_TRAIN_EXIT_FINAL
 		      : st == MU_OK && end.halted ? MU_TRAIN_EXIT_HALTED
 						  : mu_world_exit_status(st);
+	if (st != MU_OK && !mu_train_agreed(&end)) {
+		mu_world_tell(st, "trainer", rank, end.who);
+		mu_world_abort(exit_status);
+	}
+	if (st != MU_OK)
+		mu_world_report(st, "trainer", rank, end.who);
 	mu_log_close_files();
 	return atomic_load(&came) ? mu_world_close_signalled(&world, exit_status)
 				  : mu_world_close(&world, exit_status);

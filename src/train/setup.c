@@ -267,10 +267,9 @@ static enum mu_status check_layouts(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	size_t n = (size_t)run->topology.num_workers;
-	uint64_t mine = mu_engine_hash(&run->engine), *all = calloc(n, sizeof *all);
+	uint64_t mine = mu_engine_hash(&run->engine), *all = NULL;
 
-	if (!all)
-		MU_FAIL(MU_ERR_MEMORY, "no memory");
+	MU_TRY(MU_ALLOC(all, n, "layouts of the workers"));
 	MU_TRY(mu_allgather(&mine, all, sizeof mine, run->topology.peers));
 	for (size_t w = 0; w < n; w++)
 		if (all[w] != all[0])
@@ -280,7 +279,7 @@ static enum mu_status check_layouts(const struct train_run *run)
 				"run on CPUs of one kind, or with --devices ref",
 				w, run->topology.worker_ranks[w]);
 out:
-	free(all);
+	mu_free(all);
 	return st;
 }
 
@@ -309,7 +308,8 @@ static enum mu_status make_store(struct train_run *run)
 	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
 			run->topology.world));
 	config.progress = run->resume->at.progress;
-	MU_TRY(mu_conf_schedule(v, run->view.lr, examples, &config.schedule));
+	MU_TRY(mu_agree(mu_conf_schedule(v, run->view.lr, examples, &config.schedule),
+			run->topology.world));
 	mu_conf_store_config(v, &config);
 	if (run->topology.role == MU_ROLE_WORKER) {
 		mu_plan_slices(run->engine.plan, &config.n_slices);
@@ -417,8 +417,8 @@ enum mu_status mu_train_setup(struct train_run *run)
 	run->halt.guard = &run->guard;
 	run->view.engine = &run->engine;
 	run->view.metrics = &run->metrics;
-	MU_TRY(mu_engine_team_open(&run->engine));
-	MU_TRY(mu_engine_metrics_choose(&run->metrics, run->conf));
+	MU_TRY(mu_agree(mu_engine_team_open(&run->engine), t->world));
+	MU_TRY(mu_agree(mu_engine_metrics_choose(&run->metrics, run->conf), t->world));
 	MU_TRY(mu_agree(place(run), t->world));
 	MU_TRY(open_conv_table(run));
 	MU_TRY(mu_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
@@ -450,7 +450,8 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_comm_link(t->world, &run->view.link));
 	MU_TRY(mu_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
 	run->view.slices = run->slices;
-	MU_TRY(mu_train_best_open(&run->best, &run->engine, &run->resume->at.best));
+	MU_TRY(mu_agree(mu_train_best_open(&run->best, &run->engine, &run->resume->at.best),
+			t->world));
 	run->view.from = &run->resume->at;
 	run->view.best = &run->best.state;
 	run->view.saved = run->back->path;
@@ -462,6 +463,14 @@ enum mu_status mu_train_setup(struct train_run *run)
 	}
 out:
 	return st;
+}
+
+void mu_train_leave(struct train_run *run)
+{
+	mu_memory_keep();
+	mu_report_close(run->observers);
+	mu_checkpoint_unlock(run->lock);
+	mu_train_halt_close(&run->halt);
 }
 
 void mu_train_release(struct train_run *run)

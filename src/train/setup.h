@@ -43,6 +43,7 @@ struct train_run {
 	struct checkpoint_resume *resume; /* what the run resumes from */
 	struct mu_checkpoint_lock *lock;  /* of worker 0's prefix; NULL: none */
 	struct train_halt halt;
+	bool failed; /* training has, and the saves are complete */
 	struct checkpoint_rollback *back; /* --on-nan rollback: passed on to the next run */
 	struct checkpoint_run_file run_file;
 };
@@ -53,5 +54,8 @@ struct train_run {
  */
 enum mu_status mu_train_setup(struct train_run *run);
 void mu_train_release(struct train_run *run);
+/* Instead of _release, after an error that other ranks do not know of: leaves the files of this
+ * process in order, and calls no MPI. */
+void mu_train_leave(struct train_run *run);
 
 #endif

@@ -22,6 +22,8 @@
 #include "report/scalars.h"
 #include "train/modes/modes.h"
 
+#define SAVE_SECONDS 25.0
+
 /* Rank 0's arguments on every rank: argv of pointers into text. */
 struct arguments {
 	char *text;
@@ -74,24 +76,29 @@ out:
 }
 
 /*
- * All ranks know of an error: the lowest rank with an error of its own keeps its trace and reports
- * it, and all return its status, so that the launcher sees one. Collective.
+ * If all ranks know of an error, the lowest rank with an error of its own keeps its trace and
+ * reports it, and all return its status, so that the launcher sees one. Before and after training
+ * every step of all ranks ends with an agreement, so that errors of the user's are told once. What
+ * fails in between, such as an allocation, only its rank knows.
  */
 static enum mu_status settle(enum mu_status mine, MPI_Comm comm, struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
-	long reporter, told[2] = {mine, mu_trace_is_final()};
-	int rank, size;
+	const bool starting = end->phase < MU_TRAIN_RUNNING;
+	long told[2] = {mine, mu_trace_is_final()};
+	int reporter = 0, rank = 0, size = 0;
 
+	end->final = told[1] && starting;
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	reporter = mine == MU_OK || mine == MU_ERR_PEER ? size : rank;
-	MU_TRY(mu_allreduce_long(&reporter, 1, MPI_MIN, comm));
-	if (reporter == size)
+	end->agreed = end->phase != MU_TRAIN_RUNNING && mine != MU_ERR_TIMEOUT &&
+		      (size == 1 || (mu_trace_known() == size &&
+				     mu_agree_reporter(mine, comm, &reporter)));
+	if (!end->agreed || reporter == size)
 		goto out;
-	MU_TRY(mu_bcast(told, sizeof told, (int)reporter, comm));
+	MU_TRY(mu_bcast(told, sizeof told, reporter, comm));
 	if (reporter != rank)
 		mu_trace_clear();
-	end->final = told[1] && end->phase < MU_TRAIN_RUNNING;
+	end->final = told[1] && starting;
 out:
 	return st == MU_OK ? (enum mu_status)told[0] : mine;
 }
@@ -157,13 +164,9 @@ out:
 	return st;
 }
 
-bool mu_train_agreed(const struct mu_train_end *end, enum mu_status st)
+bool mu_train_agreed(const struct mu_train_end *end)
 {
-	static const bool agreed[] = {[MU_TRAIN_OPTIONS] = true,
-				      [MU_TRAIN_SETUP] = true,
-				      [MU_TRAIN_DONE] = true};
-
-	return agreed[end->phase] && st != MU_ERR_TIMEOUT; /* a rank that hangs cannot agree */
+	return end->agreed;
 }
 
 static const char usage[] =
@@ -270,6 +273,23 @@ static enum mu_status predict(struct train_run *run)
 	});
 }
 
+/*
+ * Training has failed: here, or on a rank that has raised the alarm. All ranks complete what was
+ * handed over to be saved before the job ends.
+ */
+static void end_badly(struct train_run *run, struct checkpoint_saver *saver, enum mu_status st)
+{
+	run->failed = true;
+	mu_trace_hold(true);
+	mu_engine_comm_thread_close(&run->engine);
+	mu_alarm_raise(&run->topology, st != MU_ERR_PEER);
+	if (mu_checkpoint_saver_is_busy(saver)) {
+		mu_alarm_busy();
+		mu_checkpoint_saver_rescue(saver, SAVE_SECONDS);
+	}
+	mu_trace_hold(false);
+}
+
 static enum mu_status fit(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -292,6 +312,8 @@ static enum mu_status fit(struct train_run *run)
 	MU_TRY(mu_train_fit(&f));
 	MU_TRY(mu_checkpoint_saver_finish(f.saver));
 out:
+	if (st != MU_OK)
+		end_badly(run, f.saver, st);
 	mu_checkpoint_saver_close(f.saver);
 	return st;
 }
@@ -314,6 +336,8 @@ static enum mu_status work(struct train_run *run)
 	MU_TRY(mu_report_end(run->observers));
 	MU_TRY(mu_checkpoint_run_file_memory(&run->run_file, &run->topology));
 out:
+	if (st != MU_OK && !run->failed)
+		end_badly(run, NULL, st);
 	return st;
 }
 
@@ -360,7 +384,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		goto out;
 	}
 	mu_trace_configure(v->verbose > 0, mu_comm_colours());
-	MU_TRY(check_job(run));
+	MU_TRY(mu_agree(check_job(run), comm));
 	end->phase = MU_TRAIN_ROLES;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
 	MU_TRY(find_roles(run, conf, comm));
@@ -413,12 +437,17 @@ out:
 	if (run)
 		mu_checkpoint_run_file_end(&run->run_file, st,
 					   run->halt.wanted ? run->halt.cause : NULL);
-	if (st != MU_OK && mu_train_agreed(end, st))
+	if (st != MU_OK)
 		st = settle(st, comm, end);
-	if (run) {
+	if (run)
 		mu_engine_gpus_leave(&run->engine);
-		mu_train_release(run);
+	if (run && st != MU_OK && !end->agreed) {
+		/* Messages may be in flight, so all memory stays until the process ends. */
+		mu_train_leave(run);
+		return st;
 	}
+	if (run)
+		mu_train_release(run);
 	mu_free(run);
 	mu_options_release(&options);
 	return st;
@@ -439,7 +468,11 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 		goto out;
 	}
 	*end = (struct mu_train_end){.signal = end->signal};
-	MU_TRY(share_arguments(&arguments, comm, own.argc, own.argv));
+	st = share_arguments(&arguments, comm, own.argc, own.argv);
+	if (st != MU_OK) /* agreed where a process is alone */
+		st = settle(st, comm, end);
+	if (st != MU_OK)
+		goto out;
 	do { /* a rank without a trace does not report the error: none is added here */
 		st = run_once(&back, &arguments, comm, end, &again);
 		back.times += again;

@@ -298,7 +298,10 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
 	struct verdict v;
 	double seconds, limit, left;
 	char text[1280];
+	int failed = 0;
 
+	if (mu_alarm_came(w->watch, now, &failed))
+		MU_FAIL(MU_ERR_PEER, "rank %d reported an error", failed);
 	if ((l.warn == 0 && l.timeout == 0 && l.setup == 0) || !is_due(w, &l, now))
 		goto out;
 	(fn ? fn : await_somebody)(context, &a);
@@ -307,6 +310,7 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
 	left = limit + delay_of(w, &v) - v.seconds;
 	if (limit > 0 && v.seconds > 0 && left <= 0 && may_end(w->watch, now)) {
 		put_text(text, sizeof text, w->watch, &a, &v);
+		mu_memory_keep(); /* of the messages that did not come */
 		MU_FAIL(MU_ERR_TIMEOUT, "%s; the limit is %g s (%s timeout)", text, limit,
 			limit == l.timeout ? "communication" : "set-up");
 	}

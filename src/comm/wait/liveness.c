@@ -68,7 +68,7 @@ enum mu_alive mu_alive_check(const struct mu_note *note, struct mu_sight *sight,
 	/* In another pid namespace the number may belong to another process: compare the start
 	 * time. */
 	if (started == 0 || !read_process(note->pid, &p) || p.started != started)
-		return MU_ALIVE_UNKNOWN;
+		return before.looked > 0 ? MU_ALIVE_STILL : MU_ALIVE_UNKNOWN;
 	sight->waits = atomic_load(&note->waits);
 	sight->ticks = p.ticks;
 	sight->looked = now;

@@ -29,7 +29,7 @@ enum mu_alive {
 	MU_ALIVE_UNKNOWN, /* on another node, or without information */
 	MU_ALIVE_MOVES,   /* computes, or went from one wait to another */
 	MU_ALIVE_WAITS,   /* in one wait all the time */
-	MU_ALIVE_STILL,   /* none of these */
+	MU_ALIVE_STILL,   /* none of these, or it has ended */
 	MU_ALIVE_STOPPED, /* by a signal */
 };
 

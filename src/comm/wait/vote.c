@@ -7,11 +7,10 @@ enum mu_status mu_vote_open(struct mu_vote *v, MPI_Comm comm)
 	enum mu_status st = MU_OK;
 	const struct mu_meeting meeting = {.comm = comm,
 					   .what = "the other ranks to make a communicator"};
-	MPI_Request request = MPI_REQUEST_NULL;
 
 	*v = (struct mu_vote){.comm = MPI_COMM_NULL, .request = MPI_REQUEST_NULL};
-	MU_MPI(MPI_Comm_idup(comm, &v->comm, &request));
-	MU_TRY(mu_watch_collective(&meeting, &request));
+	MU_MPI(MPI_Comm_idup(comm, &v->comm, &v->request));
+	MU_TRY(mu_watch_collective(&meeting, &v->request));
 	MU_MPI(MPI_Comm_set_errhandler(v->comm, MPI_ERRORS_RETURN));
 out:
 	return st;
@@ -19,8 +18,8 @@ out:
 
 void mu_vote_close(struct mu_vote *v)
 {
-	/* A vote in progress when a run fails never ends: its communicator is not freed. */
-	if (v->comm != MPI_COMM_NULL && v->request == MPI_REQUEST_NULL)
+	/* What is in progress when a run fails never ends: the communicator is not freed. */
+	if (!mu_memory_is_kept() && v->comm != MPI_COMM_NULL && v->request == MPI_REQUEST_NULL)
 		MPI_Comm_free(&v->comm);
 }
 

@@ -22,8 +22,13 @@ struct mu_watch {
 	struct mu_note *mine;               /* NULL: no shared page */
 	struct mu_sight *sights;            /* one per rank of the node */
 	enum mu_alive *states;
+	bool *raised;                       /* by rank of world: it has raised the alarm */
+	double probed;                      /* time of the last look for an alarm */
 	struct mu_group groups[MU_GROUP_N + 1];
 };
+
+/* Has another rank raised the alarm? *rank: the lowest that did. */
+bool mu_alarm_came(struct mu_watch *watch, double now, int *rank);
 
 /* Uses the limits of the communicator that the topology was made from. After mu_wake_open. */
 enum mu_status mu_watch_open(struct mu_topology *t);

@@ -76,6 +76,7 @@ struct mu_kv_sum {
 struct mu_kv_peer {
 	struct wire_order order;   /* buffer of the receive */
 	struct wire_answer answer; /* buffer of the send */
+	struct wire_counts counts; /* buffer of either, with the states */
 	enum wire_kind doing;
 	size_t parts_left;    /* of this order; 0 = it is done */
 	struct mu_kv_shm shm; /* on this node; self has shm.gradients, too */

@@ -116,6 +116,8 @@ static enum mu_status receive_weights(struct mu_kv_server *s)
 			mu_kv_log_first(s->kv, &s->parts[p], MU_TRAFFIC_IN);
 	}
 out:
+	if (st != MU_OK)
+		mu_memory_keep();
 	mu_free(requests);
 	return st;
 }

@@ -273,6 +273,8 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool b
 	wait.meeting = &meeting;
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
 out:
+	if (st != MU_OK)
+		mu_memory_keep(); /* the servers use it until the end of the process */
 	mu_kv_transfer_release(&transfer);
 	return st;
 }
@@ -304,6 +306,8 @@ static enum mu_status send_weights(struct mu_kv *kv)
 			     "the servers to receive the first weights"));
 	MU_TRY(wait_answers(kv));
 out:
+	if (st != MU_OK)
+		mu_memory_keep();
 	mu_free(requests);
 	return st;
 }
