@@ -47,7 +47,7 @@ stops() {
 
 part "a process is stopped for ever"
 # Most likely in the exchange of a bucket.
-wait='(bucket \d+|the servers|an all-reduce|a barrier|all workers)'
+wait='(bucket \d+|the servers|an all-reduce|all ranks to agree|a barrier|all workers)'
 stops "worker 1" 3 1 'worker 1 \(rank 1, [^ ]+; stopped\)' $endless
 stops "server 0" 2 1 "worker 0 has waited \d\.\d s for $wait.*: nothing from server 0 \(.*; stopped\)" $endless \
 	--kv-store dist_sync

@@ -233,11 +233,11 @@ expect_none 'Resumed'
 part "files of runs that were stopped"
 rm -f T-*
 # No process has a number so large.
-touch -d '2 hours ago' T-0009.h5.tmp-9999999 "T-0009.h5.tmp-$$" T-x-0009.h5.tmp-9999999
-touch T-0009-000001.h5.tmp-9999999
+touch T-0009.h5.tmp-9999999 "T-0009.h5.tmp-$$" T-x-0009.h5.tmp-9999999 T-0009-000001.h5.tmp-9999999x
+ln -s nowhere T-latest.tmp-9999999
 train 1 $mlp --model-prefix T --num-epochs 1
 expect '^removed T-0009.h5.tmp-9999999, which a run that was stopped has left$'
-[ "$(echo *.tmp-*)" = "T-0009-000001.h5.tmp-9999999 T-0009.h5.tmp-$$ T-x-0009.h5.tmp-9999999" ] ||
+[ "$(echo *.tmp-*)" = "T-0009-000001.h5.tmp-9999999x T-0009.h5.tmp-$$ T-x-0009.h5.tmp-9999999" ] ||
 	fail "temporary files: $(ls ./*.tmp-*)"
 rm -f ./*.tmp-*
 
