@@ -366,8 +366,8 @@ struct mu_state {
 };
 
 /*
- * Steps of a sequence before the only one of an operation in inference, for attention (causal) and
- * positions. Attention keeps their keys and values here, and adds those of its own step. Rows are
+ * Steps of a sequence before those of an operation in inference, for attention (causal) and
+ * positions. Attention keeps their keys and values here, and adds those of its own steps. Rows are
  * (n, most, 2 kv_heads d), keys first; behind them is room for (2, most).
  */
 struct mu_past {

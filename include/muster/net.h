@@ -260,12 +260,14 @@ uint64_t mu_plan_structure_hash(const struct mu_plan *plan);
 size_t mu_plan_arena_bytes(const struct mu_plan *plan);
 
 /*
- * For a plan for inference of one step of a sequence, of a network whose layers need other steps
- * for causal attention and positions only: remember up to `most` steps. Forward works on step
- * number `steps`, from 0, and reads what it remembers of the steps before. MU_ERR_UNSUPPORTED: the
- * device or a layer cannot. The memory goes with the plan.
+ * For a plan for inference of one step of a sequence, or some, of a network whose layers need other
+ * steps for causal attention and positions only: remember up to `most` steps. Forward works on the
+ * steps from number `steps`, from 0, and reads what it remembers of the steps before.
+ * MU_ERR_UNSUPPORTED: the device or a layer cannot. The memory goes with the plan; `share` lets
+ * another plan of the same network, of more steps at once, use that of `of`, which must outlive it.
  */
 enum mu_status mu_plan_remember(struct mu_plan *plan, size_t most);
+enum mu_status mu_plan_share_past(struct mu_plan *plan, const struct mu_plan *of);
 void mu_plan_set_past(struct mu_plan *plan, size_t steps);
 
 /* ---- parts of a plan: a net on several devices ---- */

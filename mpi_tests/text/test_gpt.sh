@@ -84,6 +84,14 @@ writes --prime "the cat" --vocab tokens/tokenizer.json
 cmp -s first "$log" || fail "another tokenizer: $(cat "$log")"
 writes
 expect .
+# All positions of the model are read, whatever was read in training; with fewer a warning says so.
+writes --prime "the cat" --seq-len 40
+cmp -s first "$log" || fail "--seq-len 40, as many as there are positions, reads other tokens: $(cat "$log")"
+writes --prime "the cat" --seq-len 8
+expect 'WARNING.*longer than the 8 tokens that the network reads at once'
+# A prompt of more tokens than are read together
+writes --vocab numbers --prime "$(seq -s ' ' 1 37)" --sample 1
+expect '^(\d+ ){38}$'
 printf 'the cat sees the dog<|endoftext|>%.0s' {1..60} >ends.txt
 "$BUILDDIR/tokenize" --train --vocab-size 300 ends ends.txt >tokenize.log || fail "no tokens: $(cat tokenize.log)"
 train 1 $small --data-dir ends --seq-len 17 --num-epochs 30 --model-prefix ends

@@ -280,6 +280,13 @@ static bool is_default(const struct mu_option *option, const char *text)
 	       (strcmp(option->name, "rgb-std") == 0 && strcmp(text, TRAIN_RGB_STD) == 0);
 }
 
+/* Does the file say how many positions the model has? */
+static bool has_positions(const struct checkpoint_description *d)
+{
+	return !is_default(mu_checkpoint_option(names[CHECKPOINT_NUM_POSITIONS]),
+			   d->of[CHECKPOINT_NUM_POSITIONS]);
+}
+
 /* Is the setting about this run? Some are refused where they have no meaning. */
 static bool applies(const struct checkpoint_description *d, const struct conf *v, size_t which)
 {
@@ -297,7 +304,10 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 	case CHECKPOINT_EXIF: return images && reads;
 	case CHECKPOINT_TEXT:
 	case CHECKPOINT_BUCKETS: return text && reads;
-	case CHECKPOINT_SEQ_LEN: return (text || tokens) && reads;
+	/* A text is written with all positions that the model has, whatever it read in training. */
+	case CHECKPOINT_SEQ_LEN:
+		return (text || tokens) && reads &&
+		       !(tokens && v->text.sample > 0 && has_positions(d));
 	/* A run that resumes makes it of its text, and compares. Those of tokens need none. */
 	case CHECKPOINT_VOCAB:
 		return tokens ? v->text.sample > 0 : text && reads && (!trains || v->load);

@@ -231,7 +231,7 @@ static void each_head(struct mu_op *op, struct cpu_part part,
 	}
 }
 
-/* ---- the only step, behind others: see struct mu_past ---- */
+/* ---- steps after others: see struct mu_past ---- */
 
 static void rotate_step(const struct mu_op *op, float *x, size_t n, size_t step)
 {
@@ -257,21 +257,24 @@ MU_LOOP static void add_times(float *restrict to, const float *restrict row, flo
 		to[i] += factor * row[i];
 }
 
-/* The head's scores, then its weights, are behind the rows. */
-static void past_head(const struct mu_op *op, const float *q, const float *rows, size_t h, float *y)
+/* A query of n keys. The head's scores, then its weights, lie after the rows. */
+static void past_head(const struct mu_op *op, const float *q, const float *rows, size_t n, float *y)
 {
 	const struct attention *a = of(op);
 	const struct mu_past *past = op->past;
-	const size_t width = 2 * a->kv * a->d, n = past->steps + 1;
-	const float *k = rows + h * a->kv / a->heads * a->d, *v = k + a->kv * a->d;
+	const size_t width = 2 * a->kv * a->d;
 	float *scores = past->rows + a->n * past->most * width, *w = scores + past->most;
 
-	for (size_t j = 0; j < n; j++)
-		scores[j] = a->scale * mu_cpu_dot(q + h * a->d, k + j * width, a->d);
-	mu_cpu_softmax(scores, w, n);
-	memset(y + h * a->d, 0, a->d * sizeof *y);
-	for (size_t j = 0; j < n; j++)
-		add_times(y + h * a->d, v + j * width, w[j], a->d);
+	for (size_t h = 0; h < a->heads; h++) {
+		const float *k = rows + h * a->kv / a->heads * a->d, *v = k + a->kv * a->d;
+
+		for (size_t j = 0; j < n; j++)
+			scores[j] = a->scale * mu_cpu_dot(q + h * a->d, k + j * width, a->d);
+		mu_cpu_softmax(scores, w, n);
+		memset(y + h * a->d, 0, a->d * sizeof *y);
+		for (size_t j = 0; j < n; j++)
+			add_times(y + h * a->d, v + j * width, w[j], a->d);
+	}
 }
 
 static void forward_past(struct mu_op *op)
@@ -281,17 +284,17 @@ static void forward_past(struct mu_op *op)
 	const size_t width = 2 * a->kv * a->d, from = a->heads * a->d;
 	float *q = mu_cpu_pointer(op, a->scratch);
 
-	for (size_t n = 0; n < a->n; n++) {
-		const float *x = (const float *)mu_cpu_pointer(op, a->x) + n * a->width;
-		float *rows = past->rows + n * past->most * width;
-		float *own = rows + past->steps * width;
+	for (size_t i = 0; i < a->n * a->steps; i++) {
+		const float *x = (const float *)mu_cpu_pointer(op, a->x) + i * a->width;
+		const size_t step = past->steps + i % a->steps;
+		float *rows = past->rows + i / a->steps * past->most * width;
+		float *own = rows + step * width;
 
 		memcpy(q, x, from * sizeof *q);
 		memcpy(own, x + from, width * sizeof *own);
-		rotate_step(op, q, a->heads, past->steps);
-		rotate_step(op, own, a->kv, past->steps);
-		for (size_t h = 0; h < a->heads; h++)
-			past_head(op, q, rows, h, (float *)mu_cpu_pointer(op, a->y) + n * from);
+		rotate_step(op, q, a->heads, step);
+		rotate_step(op, own, a->kv, step);
+		past_head(op, q, rows, step + 1, (float *)mu_cpu_pointer(op, a->y) + i * from);
 	}
 }
 

@@ -144,39 +144,51 @@ static void load(const struct mu_op *op, size_t sample, double *x)
 		x[k] = (double)op->inputs[0]->data[sample * s.channels * s.steps + k];
 }
 
-/* The only step, behind others: see struct mu_past. x: the sample's input, rotated. */
-static void forward_past(struct mu_op *op, size_t n, double *x)
+/* Head h of step t of the operation's, with the keys and values of all steps up to it. */
+static void past_head(const struct mu_op *op, const double *x, const float *rows, size_t h,
+		      size_t t, float *y)
 {
 	const struct mu_attention_sizes s = sizes_of(op);
 	const struct mu_past *past = op->past;
-	const size_t width = 2 * s.kv * s.d, t = past->steps;
-	float *rows = past->rows + n * past->most * width, *y = op->outputs[0]->data;
+	const size_t width = 2 * s.kv * s.d, n = past->steps + t + 1;
+	const float *k = rows + h * s.kv / s.heads * s.d, *v = k + s.kv * s.d;
 	float *w = past->rows + s.n * past->most * width;
+	double largest = -INFINITY, sum = 0;
 
-	rotate(op, x, 1, t);
-	for (size_t i = 0; i < width; i++)
-		rows[t * width + i] = (float)x[s.heads * s.d + i];
-	for (size_t h = 0; h < s.heads; h++) {
-		const float *k = rows + h * s.kv / s.heads * s.d, *v = k + s.kv * s.d;
-		double largest = -INFINITY, sum = 0;
+	for (size_t j = 0; j < n; j++) {
+		double dot = 0;
 
-		for (size_t j = 0; j <= t; j++) {
-			double dot = 0;
+		for (size_t i = 0; i < s.d; i++)
+			dot += x[(h * s.d + i) * s.steps + t] * (double)k[j * width + i];
+		w[j] = (float)(dot / sqrt((double)s.d));
+		largest = fmax(largest, (double)w[j]);
+	}
+	for (size_t j = 0; j < n; j++)
+		sum += exp((double)w[j] - largest);
+	for (size_t i = 0; i < s.d; i++) {
+		double out = 0;
 
-			for (size_t i = 0; i < s.d; i++)
-				dot += x[h * s.d + i] * (double)k[j * width + i];
-			w[j] = (float)(dot / sqrt((double)s.d));
-			largest = fmax(largest, (double)w[j]);
-		}
-		for (size_t j = 0; j <= t; j++)
-			sum += exp((double)w[j] - largest);
-		for (size_t i = 0; i < s.d; i++) {
-			double out = 0;
+		for (size_t j = 0; j < n; j++)
+			out += exp((double)w[j] - largest) / sum * (double)v[j * width + i];
+		y[(h * s.d + i) * s.steps + t] = (float)out;
+	}
+}
 
-			for (size_t j = 0; j <= t; j++)
-				out += exp((double)w[j] - largest) / sum * (double)v[j * width + i];
-			y[(n * s.heads + h) * s.d + i] = (float)out;
-		}
+/* Steps after others: see struct mu_past. x, y: the sample's input and output. */
+static void forward_past(struct mu_op *op, size_t n, double *x, float *y)
+{
+	const struct mu_attention_sizes s = sizes_of(op);
+	const struct mu_past *past = op->past;
+	const size_t width = 2 * s.kv * s.d;
+	float *rows = past->rows + n * past->most * width;
+
+	rotate(op, x, 1, past->steps);
+	for (size_t t = 0; t < s.steps; t++) {
+		for (size_t i = 0; i < width; i++)
+			rows[(past->steps + t) * width + i] =
+				(float)x[(s.heads * s.d + i) * s.steps + t];
+		for (size_t h = 0; h < s.heads; h++)
+			past_head(op, x, rows, h, t, y);
 	}
 }
 
@@ -190,7 +202,7 @@ static enum mu_status forward(struct mu_op *op)
 
 		load(op, n, x);
 		if (op->past) {
-			forward_past(op, n, x);
+			forward_past(op, n, x, y);
 			continue;
 		}
 		rotate(op, x, 1, 0);

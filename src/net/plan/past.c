@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of a sequence one by one, in inference: see struct mu_past. */
+/* Steps of a sequence one by one, or some at a time, in inference: see struct mu_past. */
 #include "plan.h"
 
 #include <muster/base.h>
@@ -8,12 +8,12 @@ static enum mu_status check(const struct mu_plan *plan, const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_attention *a = op->attr;
-	const bool of_step = op->outputs[0]->shape.ndims == 4 && op->outputs[0]->shape.dims[2] == 1;
+	const bool of_steps = op->outputs[0]->shape.ndims == 4;
 	const bool usual = mu_op_traits(op->kind)->stepwise || op->kind == MU_OP_CONVOLUTION ||
 			   (op->kind == MU_OP_POSITIONS && op->n_params == 1) ||
 			   (op->kind == MU_OP_ATTENTION && a->causal);
 
-	if (!usual || !of_step || plan->phase != MU_PHASE_INFER || !plan->device->ops->remembers)
+	if (!usual || !of_steps || plan->phase != MU_PHASE_INFER || !plan->device->ops->remembers)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (%s) on device %s cannot work on one step after another", op->name,
 			mu_op_kind_name(op->kind), plan->device->ops->name);
@@ -28,23 +28,49 @@ static size_t rows_of(const struct mu_op *op, size_t most)
 	return most * (s.n * 2 * s.kv * s.d + 2);
 }
 
-enum mu_status mu_plan_remember(struct mu_plan *plan, size_t most)
+/* rows: of the attentions, in order; NULL: new ones. */
+static enum mu_status remember(struct mu_plan *plan, size_t most, float *const *rows)
 {
 	enum mu_status st = MU_OK;
 
 	for (size_t i = 0; i < plan->n_ops; i++)
 		MU_TRY(check(plan, &plan->ops[i]));
 	MU_TRY(MU_ALLOC(plan->pasts, plan->n_ops, "past steps"));
-	for (size_t i = 0; i < plan->n_ops; i++) {
+	plan->shares_past = rows != NULL;
+	for (size_t i = 0, n = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
+		struct mu_past *past = &plan->pasts[i];
 
-		plan->pasts[i] = (struct mu_past){.most = most};
-		if (op->kind == MU_OP_ATTENTION)
-			MU_TRY(MU_ALLOC(plan->pasts[i].rows, rows_of(op, most), "past steps"));
+		past->most = most;
+		if (op->kind == MU_OP_ATTENTION && rows)
+			past->rows = rows[n++];
+		else if (op->kind == MU_OP_ATTENTION)
+			MU_TRY(MU_ALLOC(past->rows, rows_of(op, most), "past steps"));
 		if (op->kind == MU_OP_ATTENTION || op->kind == MU_OP_POSITIONS)
-			op->past = &plan->pasts[i];
+			op->past = past;
 	}
 out:
+	return st;
+}
+
+enum mu_status mu_plan_remember(struct mu_plan *plan, size_t most)
+{
+	return remember(plan, most, NULL);
+}
+
+enum mu_status mu_plan_share_past(struct mu_plan *plan, const struct mu_plan *of)
+{
+	enum mu_status st = MU_OK;
+	float **rows = NULL;
+	size_t n = 0;
+
+	MU_TRY(MU_ALLOC(rows, of->n_ops, "past steps"));
+	for (size_t i = 0; i < of->n_ops; i++)
+		if (of->pasts[i].rows)
+			rows[n++] = of->pasts[i].rows;
+	MU_TRY(remember(plan, of->pasts[0].most, rows));
+out:
+	mu_free(rows);
 	return st;
 }
 
@@ -56,7 +82,7 @@ void mu_plan_set_past(struct mu_plan *plan, size_t steps)
 
 void mu_plan_forget(struct mu_plan *plan)
 {
-	for (size_t i = 0; plan->pasts && i < plan->n_ops; i++)
+	for (size_t i = 0; plan->pasts && !plan->shares_past && i < plan->n_ops; i++)
 		mu_free(plan->pasts[i].rows);
 	mu_free(plan->pasts);
 }

@@ -126,6 +126,7 @@ struct mu_plan {
 	const struct mu_plan *first_block; /* see struct mu_plan_part */
 	struct plan_state *states;
 	struct mu_past *pasts; /* per operation, with mu_plan_remember; else NULL */
+	bool shares_past;      /* their rows are another plan's */
 	/* Loss scaling: was a gradient not finite since the last query? The word is in device
 	 * memory, if the device has its own. */
 	bool overflowed;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --sample: generate text with a trained network. It reads the text so far, at most as much as the
- * longest sequence of its training, and the next word is drawn from its prediction, until there are
- * enough or the text ends. A transformer reads word by word and remembers the earlier ones
- * (mu_plan_remember); when it has as many as a sequence, it begins again with the latter half.
- * Other networks read all of it for each word.
+ * --sample: generate text with a trained network. It reads the text so far, at most as much as it
+ * has positions for (or as the longest sequence of its training), and the next word is drawn from
+ * its prediction, until there are enough or the text ends. A transformer reads word by word and
+ * remembers the earlier ones (mu_plan_remember), and reads TOGETHER at once of what is given; when
+ * it has as many as it can read, it begins again with the latter half. Other networks read all of
+ * it for each word.
  */
 #include "conf/text.h"
 #include "modes.h"
@@ -18,6 +19,8 @@
 
 #include "checkpoint/checkpoint.h"
 
+enum { TOGETHER = 32 };
+
 /* A word that may be next. */
 struct choice {
 	double p;
@@ -30,12 +33,16 @@ struct writer {
 	struct train_words words;
 	size_t n_words; /* numbers below this may be drawn */
 	struct mu_device device;
-	struct mu_net *net;
+	const struct mu_network *network;
+	struct mu_net_config config;
+	struct mu_net *net, *wide_net;
 	struct mu_plan *plan; /* of one sequence of `steps` */
+	struct mu_plan *wide; /* of TOGETHER steps, with the memory of `plan`; NULL before */
 	float *weights, *labels;
-	uint64_t *versions; /* all 0: the weights do not change */
-	size_t steps; /* the longest sequence */
-	size_t width; /* steps that the plan reads at once */
+	uint64_t *versions;        /* all 0: the weights do not change */
+	size_t steps;              /* the longest sequence */
+	bool told;                 /* that the text is longer */
+	size_t width;              /* steps that the plan reads at once */
 	struct mu_token_list text; /* so far */
 	size_t first, read; /* with memory: the first word that is remembered; how many were read */
 	struct choice *choices; /* of all words */
@@ -127,38 +134,39 @@ static enum mu_status open_network(struct writer *w)
 	enum mu_status st = MU_OK;
 	const struct conf *v = w->v;
 	const struct mu_network *network;
-	struct mu_net_config config;
 	char path[CHECKPOINT_PATH];
 	size_t n_keys;
 
 	MU_TRY(mu_device_open(&w->device, w->device_kind, 1));
-	MU_TRY(mu_network_find(&network, v->network));
+	MU_TRY(mu_network_find(&w->network, v->network));
+	network = w->network;
 	if (!network->reads_sequences)
 		MU_FAIL(MU_ERR_USAGE, "--sample with network %s, which reads no texts",
 			network->name);
 	w->steps = w->words.vocabulary ? v->text.lengths[v->text.n_lengths - 1]
 				       : mu_conf_window(v, network);
-	config = mu_train_describe_model(v, (const size_t[]){1, w->width, 1},
-					 count_classes(w, network));
-	config.positions = mu_conf_positions(v, network, w->steps); /* whatever is read at once */
-	MU_TRY(check_words(w, config.classes));
+	w->config = mu_train_describe_model(v, (const size_t[]){1, w->width, 1},
+					    count_classes(w, network));
+	w->config.positions =
+		mu_conf_positions(v, network, w->steps); /* whatever is read at once */
+	MU_TRY(check_words(w, w->config.classes));
 	if (!network->has_heads || !w->device.ops->remembers)
-		config.shape[1] = w->width = w->steps;
+		w->config.shape[1] = w->width = w->steps;
 	MU_TRY(find_file(v, path, sizeof path));
 	MU_TRY(check_vocabulary(w, path));
 	MU_TRY(mu_engine_device_set(&w->device, v));
-	MU_TRY(mu_net_new_from(&w->net, network, &config));
+	MU_TRY(mu_net_new_from(&w->net, network, &w->config));
 	MU_TRY(mu_plan_new(&w->plan, w->net, &w->device, 1, MU_PHASE_INFER, NULL));
 	MU_TRY(MU_ALLOC(w->weights, mu_plan_n(w->plan), "weights"));
 	MU_TRY(mu_load_weights(w->plan, path, false, w->weights));
 	MU_TRY(mu_plan_bind(w->plan, w->weights, NULL));
 	if (w->width < w->steps)
 		MU_TRY(mu_plan_remember(w->plan, w->steps));
-	MU_TRY(MU_ALLOC(w->choices, config.classes, "choices"));
+	MU_TRY(MU_ALLOC(w->choices, w->config.classes, "choices"));
 	mu_plan_slices(w->plan, &n_keys);
 	MU_TRY(MU_ALLOC(w->versions, n_keys, "versions of weights"));
 	mu_plan_set_versions(w->plan, w->versions);
-	MU_TRY(MU_ALLOC(w->labels, w->width, "labels"));
+	MU_TRY(MU_ALLOC(w->labels, w->width + TOGETHER, "labels"));
 	mu_plan_batch(w->plan)->labels = w->labels; /* all 0: there are no labels */
 	mu_plan_batch(w->plan)->count = 1;
 out:
@@ -232,30 +240,74 @@ out:
 	return st;
 }
 
-static enum mu_status forward(struct writer *w)
+static enum mu_status forward(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t l = 0; l < mu_plan_layers(w->plan); l++)
-		MU_TRY(mu_plan_forward(w->plan, l));
+	for (size_t l = 0; l < mu_plan_layers(plan); l++)
+		MU_TRY(mu_plan_forward(plan, l));
 out:
 	return st;
 }
 
-/* Read the words that were not read yet, one by one. */
+static enum mu_status open_wide(struct writer *w)
+{
+	enum mu_status st = MU_OK;
+	struct mu_net_config config = w->config;
+
+	config.shape[1] = TOGETHER;
+	MU_TRY(mu_net_new_from(&w->wide_net, w->network, &config));
+	MU_TRY(mu_plan_new(&w->wide, w->wide_net, &w->device, 1, MU_PHASE_INFER, w->plan));
+	MU_TRY(mu_plan_bind(w->wide, w->weights, NULL));
+	MU_TRY(mu_plan_share_past(w->wide, w->plan));
+	mu_plan_set_versions(w->wide, w->versions);
+	mu_plan_batch(w->wide)->labels = w->labels;
+	mu_plan_batch(w->wide)->count = 1;
+out:
+	return st;
+}
+
+static enum mu_status read_some(struct writer *w, struct mu_plan *plan, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	mu_plan_set_past(plan, w->read - w->first);
+	for (size_t i = 0; i < n; i++)
+		mu_plan_input(plan)[i] = (float)w->text.ids[w->read + i];
+	MU_TRY(forward(plan));
+	w->read += n;
+out:
+	return st;
+}
+
+/* Once: from here on the network does not see the whole text. */
+static void tell_limit(struct writer *w)
+{
+	if (w->told || w->text.n <= w->steps)
+		return;
+	w->told = true;
+	mu_log_warn(
+		"--sample: the text is longer than the %zu %s that the network reads at once; what "
+		"is before them is forgotten (--seq-len N, up to what it has positions for)",
+		w->steps, w->words.vocabulary ? "words" : "tokens");
+}
+
+/* Read the words that were not read yet. The last one is read alone: it predicts the next. */
 static enum mu_status read_on(struct writer *w)
 {
 	enum mu_status st = MU_OK;
 
+	tell_limit(w);
 	if (w->text.n - w->first > w->steps) {
 		w->first = w->text.n - (w->steps + 1) / 2;
 		w->read = w->first;
 	}
-	for (; w->read < w->text.n; w->read++) {
-		mu_plan_set_past(w->plan, w->read - w->first);
-		mu_plan_input(w->plan)[0] = (float)w->text.ids[w->read];
-		MU_TRY(forward(w));
-	}
+	if (!w->wide && w->text.n - w->read > TOGETHER)
+		MU_TRY(open_wide(w));
+	while (w->text.n - w->read > TOGETHER)
+		MU_TRY(read_some(w, w->wide, TOGETHER));
+	while (w->read < w->text.n)
+		MU_TRY(read_some(w, w->plan, 1));
 out:
 	return st;
 }
@@ -267,7 +319,8 @@ static enum mu_status read_all(struct writer *w)
 
 	for (size_t t = 0; t < w->steps; t++)
 		mu_plan_input(w->plan)[t] = t < n ? (float)w->text.ids[w->text.n - n + t] : 0;
-	return forward(w);
+	tell_limit(w);
+	return forward(w->plan);
 }
 
 static enum mu_status write_next(struct writer *w, size_t i, bool *ended)
@@ -320,7 +373,9 @@ enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_
 	MU_TRY(open_network(&w));
 	MU_TRY(write_text(&w, hidden));
 out:
+	mu_plan_free(w.wide);
 	mu_plan_free(w.plan);
+	mu_net_free(w.wide_net);
 	mu_net_free(w.net);
 	mu_device_close(&w.device);
 	mu_free(w.weights);
