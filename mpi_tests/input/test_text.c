@@ -202,6 +202,7 @@ static void test_runs_of_characters(void)
 {
 	struct mu_input_config config;
 	struct mu_input in;
+	char text[200];
 
 	write_text("c.txt", "abcdefgh\nab");
 	config = config_of("c.txt");
@@ -213,6 +214,13 @@ static void test_runs_of_characters(void)
 	check_sample(&in, 0, 2, (float[]){9, 1}, (float[]){1, 2});
 	check_sample(&in, 1, 8, (float[]){1, 2, 3, 4, 5, 6, 7, 8},
 		     (float[]){2, 3, 4, 5, 6, 7, 8, 9});
+	in.ops->describe(&in, text, sizeof text);
+	CHECK_HAS(text, "11 characters");
+	mu_input_close(&in);
+	write_text("c.txt", "abcdefgh\nab\xc3\xa9");
+	if (CHECK(mu_input_open(&in, &config) == MU_OK))
+		in.ops->describe(&in, text, sizeof text);
+	CHECK_HAS(text, "13 bytes");
 	mu_input_close(&in);
 }
 

@@ -215,7 +215,6 @@ static const struct {
 	const char *from, *to, *error;
 } wrong[] = {
 	{"\"version\"", "\"versions\"", "versions is not known here"},
-	{"\"truncation\": null", "\"truncation\": {}", "truncation is an object"},
 	{"\"single_word\": false", "\"single_word\": true", "added_tokens[].single_word is true"},
 	{"\"lstrip\": false", "\"lstrip\": true", "added_tokens[].lstrip is true"},
 	{"\"id\": 5", "\"id\": 3", "two tokens have number 3"},
@@ -223,18 +222,17 @@ static const struct {
 	{"\"<e>\"", "\"ab\"", "added token \"ab\" has number 5, and 3"},
 	{"\"id\": 5, \"content\": \"<e>\"", "\"id\": 4, \"content\": \"\\u0120ab\"",
 	 "is the name of other bytes in the vocabulary"},
-	{"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}",
-	 "normalizer is of type \"NFC\""},
+	{"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFKC\"}",
+	 "normalizer.type is \"NFKC\""},
 	{"\"type\": \"ByteLevel\", \"add", "\"type\": \"Whitespace\", \"add",
 	 "pre_tokenizer.type is \"Whitespace\""},
-	{"\"add_prefix_space\": false", "\"add_prefix_space\": true",
-	 "pre_tokenizer.add_prefix_space is true"},
+	{"\"type\": \"ByteLevel\", \"add", "\"type\": \"Sequence\", \"pretokenizers\": [], \"add",
+	 "pre_tokenizer is a Sequence, and not one of Split or Digits, and ByteLevel"},
 	{"\"trim_offsets\": true", "\"use_regex\": false", "pre_tokenizer.use_regex is false"},
 	{"{\"type\": \"ByteLevel\"}", "{\"type\": \"Metaspace\"}", "decoder.type is \"Metaspace\""},
 	{"\"BPE\"", "\"WordPiece\"", "model.type is \"WordPiece\""},
 	{"\"dropout\": null", "\"dropout\": 0.5", "model.dropout is 0.5"},
 	{"\"unk_token\": null", "\"unk_token\": \"<u>\"", "model.unk_token is \"<u>\""},
-	{"\"fuse_unk\": false", "\"ignore_merges\": true", "model.ignore_merges is true"},
 	{"\"b\": 1", "\"b\": 0", "two tokens have number 0"},
 	{"\"b\": 1", "\"a\": 1", "\"a\" is there twice"},
 	{"\"b\": 1", "\"b\": 16777216", "has number 16777216; at most"},
@@ -283,6 +281,85 @@ static void test_wrong_files(void)
 	CHECK(mu_tokenizer_read(&t, path_of("x.json")) == MU_ERR_FORMAT);
 	CHECK_HAS(mu_trace_message(), "nested more than 64 deep");
 	mu_trace_clear();
+}
+
+/* ---- rules: ids are those of PyPI's tokenizers; padding and the like change none ---- */
+
+#define LEVEL(prefix, regex)                                                                       \
+	"{\"type\":\"ByteLevel\",\"add_prefix_space\":" prefix ",\"use_regex\":" regex "}"
+#define SEQUENCE(first, regex)                                                                     \
+	"{\"type\":\"Sequence\",\"pretokenizers\":[" first "," LEVEL("false", regex) "]}"
+#define SPLIT(pattern)                                                                             \
+	SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" pattern                           \
+		 "\"},\"behavior\":\"Isolated\",\"invert\":false}",                                \
+		 "false")
+#define REST "\\\\s+(?!\\\\S)|\\\\s+"
+#define NARROW "'s|'t|'re|'ve|'m|'ll|'d| ?\\\\p{L}+| ?\\\\p{N}+| ?[^\\\\s\\\\p{L}\\\\p{N}]+|" REST
+#define WIDE(number)                                                                               \
+	"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|" number             \
+	"| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|" REST
+
+#define TEXT " 1111 a.a.\n\n1a  ab \n\n  1'Sa's. .ab"
+#define NARROW_IDS "2 11 14 4 0 4 5 5 3 0 2 23 2 12 2 13 6 8 0 19 4 15 22 "
+
+static const struct {
+	const char *pre_tokenizer, *text, *ids, *whole; /* with ignore_merges and no merges */
+} rules[] = {
+	{LEVEL("false", "true"), TEXT, NARROW_IDS, NULL},
+	{LEVEL("true", "true"), "ab 1", "23 13 ", "23 13 "},
+	{SPLIT(NARROW), TEXT, NARROW_IDS, NULL},
+	{SPLIT(WIDE("\\\\p{N}{1,3}")), TEXT,
+	 "2 10 3 14 16 4 12 3 0 2 23 2 12 2 2 3 20 0 19 4 15 22 ",
+	 "2 10 3 14 16 4 5 5 3 0 2 23 2 5 5 2 2 3 20 0 19 4 15 22 "},
+	{SPLIT(WIDE("\\\\p{N}")), TEXT,
+	 "2 3 3 3 3 14 16 4 12 3 0 2 23 2 12 2 2 3 20 0 19 4 15 22 ", NULL},
+	{SEQUENCE("{\"type\":\"Digits\",\"individual_digits\":true}", "true"), TEXT,
+	 "2 3 3 3 3 14 4 0 4 12 3 0 2 23 2 12 18 3 6 8 0 19 4 15 22 ", NULL},
+};
+
+static void check_ids(struct mu_tokenizer *t, const char *text, const char *wanted)
+{
+	struct mu_token_list list = {0};
+	char ids[256] = "";
+
+	CHECK(mu_tokenizer_encode(t, text, strlen(text), &list) == MU_OK);
+	for (size_t i = 0; i < list.n; i++)
+		snprintf(ids + strlen(ids), sizeof ids - strlen(ids), "%u ", list.ids[i]);
+	CHECK_TEXT(ids, wanted);
+	mu_token_list_release(&list);
+}
+
+static void test_rule(size_t i, bool whole)
+{
+	const char *wanted = whole ? rules[i].whole : rules[i].ids;
+	struct mu_tokenizer *t = NULL, *again = NULL;
+	char text[3000], *written = NULL;
+
+	snprintf(text, sizeof text,
+		 "{\"truncation\":{\"max_length\":4},\"padding\":{},\"normalizer\":{\"type\":"
+		 "\"NFC\"},\"pre_tokenizer\":%s,\"post_processor\":{\"type\":\"Sequence\","
+		 "\"processors\":[" LEVEL("true", "true") ",{\"type\":\"TemplateProcessing\"}]},"
+		 "\"model\":{\"ignore_merges\":%s,\"vocab\":{\"a\":0,\"b\":1,\"\\u0120\":2,\"1\":3,"
+		 "\".\":4,\"\\u010a\":5,\"'\":6,\"s\":7,\"S\":8,\"11\":9,\"111\":10,\"1111\":11,"
+		 "\"\\u010a\\u010a\":12,\"\\u01201\":13,\"\\u0120a\":14,\"\\u0120.\":15,\".a\":16,"
+		 "\".\\u010a\":17,\"\\u0120\\u0120\":18,\"'s\":19,\"'S\":20,\"\\u0120\\u010a\":21,"
+		 "\"ab\":22,\"\\u0120ab\":23},\"merges\":[%s]}}",
+		 rules[i].pre_tokenizer, whole ? "true" : "false",
+		 whole ? "" : "\"1 1\",\"11 1\",\"11 11\",\"\\u010a \\u010a\",\"\\u0120 1\","
+			      "\"a b\",\"\\u0120 ab\",\"\\u0120 a\",\"\\u0120 .\",\". a\","
+		"\". \\u010a\",\"\\u0120 \\u0120\",\"' s\",\"' S\",\"\\u0120 \\u010a\"");
+	if (CHECK(mu_tokenizer_from_text(&t, "rule", text) == MU_OK) &&
+	    CHECK(mu_tokenizer_to_text(t, &written) == MU_OK) &&
+	    CHECK(mu_tokenizer_from_text(&again, "again", written) == MU_OK)) {
+		check_ids(t, rules[i].text, wanted);
+		check_ids(again, rules[i].text, wanted);
+		CHECK(mu_tokenizer_encode(t, "ab e\xcc\x81", 6, NULL) == MU_ERR_UNSUPPORTED);
+		CHECK_HAS(mu_trace_message(), "U+0301 at byte 4, which the tokenizer's normalizer");
+	}
+	mu_trace_clear();
+	free(written);
+	mu_tokenizer_free(t);
+	mu_tokenizer_free(again);
 }
 
 /* GPT-2's pair of files. */
@@ -435,6 +512,8 @@ int main(void)
 		return 1;
 	test_training();
 	test_wrong_files();
+	for (size_t i = 0; i < 2 * sizeof rules / sizeof *rules; i++)
+		test_rule(i / 2, i % 2 && rules[i / 2].whole);
 	test_added_name();
 	test_pair();
 	test_out_of_date();

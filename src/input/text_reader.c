@@ -31,6 +31,7 @@ struct text {
 	struct sequence *sequences; /* by group; within a group in file order */
 	struct mu_input_group *groups;
 	size_t n_lines, n_long, n_unknown;
+	bool wide; /* has bytes above ASCII, of which several are a letter */
 };
 
 /* ---- the file ---- */
@@ -295,6 +296,8 @@ static enum mu_status open_text(struct mu_input *in)
 	MU_TRY(read_file(t, c->paths));
 	if (!c->vocabulary)
 		MU_TRY(make_vocabulary(t, c->characters));
+	for (size_t i = 0; i < t->n_bytes && !t->wide; i++)
+		t->wide = (unsigned char)t->bytes[i] >= 0x80;
 	in->vocabulary = c->vocabulary ? c->vocabulary : t->own;
 	MU_TRY(number_words(t, in));
 	mu_free(t->bytes);
@@ -345,7 +348,7 @@ static enum mu_status read_text(const struct mu_input *in, struct mu_input_threa
 static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
 {
 	const struct text *t = in->impl;
-	const char *of = in->config.characters ? "characters" : "words";
+	const char *of = !in->config.characters ? "words" : t->wide ? "bytes" : "characters";
 	size_t used;
 
 	used = (size_t)snprintf(text, nbytes, "%s, %zu %s", in->config.paths, t->n_numbers, of);

@@ -10,6 +10,7 @@
 
 enum {
 	REMEMBERED_BYTES = 48,     /* longer words are rare */
+	LONGEST_TOKEN = 2048,      /* bytes; no vocabulary has longer ones */
 	REMEMBERED_WORDS = 1 << 18 /* then all are forgotten */
 };
 
@@ -108,12 +109,26 @@ out:
 	return st;
 }
 
+/* The word's own token, if it has one. */
+static uint32_t whole_word(const struct mu_tokenizer *t, const char *word, size_t n)
+{
+	char name[2 * LONGEST_TOKEN];
+	size_t at = 0;
+
+	for (size_t i = 0; i < n && n <= LONGEST_TOKEN; i++)
+		at += mu_token_byte_name((unsigned char)word[i], name + at);
+	return n <= LONGEST_TOKEN ? mu_tokenizer_find(t, name, at) : TOKENS_NONE;
+}
+
 static enum mu_status encode_word(struct mu_tokenizer *t, const char *word, size_t n,
 				  struct mu_token_list *list)
 {
 	enum mu_status st = MU_OK;
 	struct token_scratch *s = &t->scratch;
+	uint32_t id;
 
+	if (t->ignore_merges && (id = whole_word(t, word, n)) != TOKENS_NONE)
+		return mu_token_list_add(list, id);
 	MU_TRY(begin_word(t, word, n));
 	for (size_t i = 0; i < n; i++)
 		note_merge(t, (uint32_t)i);
@@ -171,20 +186,37 @@ out:
 
 /* ---- a text ---- */
 
-/* A text without added tokens. */
-static enum mu_status add_words(struct mu_tokenizer *t, const char *text, size_t nbytes,
+static enum mu_status cut_words(struct mu_tokenizer *t, const char *text, size_t nbytes,
 				struct mu_token_list *list)
 {
 	enum mu_status st = MU_OK;
 
 	while (nbytes > 0) {
-		const size_t n = mu_token_word(text, nbytes);
+		const size_t n = mu_token_word(t->rule, text, nbytes);
 
 		MU_TRY(add_word(t, text, n, list));
 		text += n;
 		nbytes -= n;
 	}
 out:
+	return st;
+}
+
+/* A text without added tokens. */
+static enum mu_status add_words(struct mu_tokenizer *t, const char *text, size_t nbytes,
+				struct mu_token_list *list)
+{
+	enum mu_status st = MU_OK;
+	char *copy = NULL;
+
+	if (!t->prefix_space || nbytes == 0 || *text == ' ')
+		return cut_words(t, text, nbytes, list);
+	MU_TRY(MU_ALLOC(copy, nbytes + 1, "a text"));
+	copy[0] = ' ';
+	memcpy(copy + 1, text, nbytes);
+	MU_TRY(cut_words(t, copy, nbytes + 1, list));
+out:
+	mu_free(copy);
 	return st;
 }
 
@@ -241,7 +273,13 @@ out:
 enum mu_status mu_tokenizer_encode(struct mu_tokenizer *t, const char *text, size_t nbytes,
 				   struct mu_token_list *list)
 {
-	return add_text(t, 0, text, nbytes, list);
+	enum mu_status st = MU_OK;
+
+	if (t->nfc)
+		MU_TRY(mu_token_check_nfc(text, nbytes));
+	MU_TRY(add_text(t, 0, text, nbytes, list));
+out:
+	return st;
 }
 
 enum mu_status mu_tokenizer_encode_file(struct mu_tokenizer *t, const char *path,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokenizers from files: Hugging Face's tokenizer.json, or GPT-2's vocab.json and merges.txt. What
- * a tokenizer.json says beyond the vocabulary is a table of members with the values that change no
- * token; any other value, and any other member, is refused.
+ * Tokenizers from files: Hugging Face's tokenizer.json, or GPT-2's vocab.json and merges.txt.
  */
 #include "tokens.h"
 
@@ -21,37 +19,14 @@ struct source {
 	size_t name_room;
 };
 
-/* ---- members that must not change tokens ---- */
+/* ---- members that change no token ---- */
 
-/* Values that are allowed, "|" between them: null, false, true, zero, "" and texts in quotation
- * marks; "*": any. */
-struct member {
-	const char *name, *values;
+static const struct token_member top_members[] = {
+	{"version", "*"},        {"truncation", "*"}, /* of a model's input: texts stay whole */
+	{"padding", "*"},        {"added_tokens", "*"}, {"normalizer", "*"}, {"pre_tokenizer", "*"},
+	{"post_processor", "*"}, {"decoder", "*"},      {"model", "*"},      {NULL, NULL},
 };
-
-static const struct member top_members[] = {
-	{"version", "*"},        {"truncation", "null"},
-	{"padding", "null"},     {"added_tokens", "*"},
-	{"normalizer", "null"},  {"pre_tokenizer", "*"},
-	{"post_processor", "*"}, {"decoder", "*"},
-	{"model", "*"},          {NULL, NULL},
-};
-static const struct member level_members[] = {
-	{"type", "\"ByteLevel\""},
-	{"add_prefix_space", "false"},
-	{"trim_offsets", "*"},
-	{"use_regex", "true"},
-	{NULL, NULL},
-};
-/* Of the post-processor and the decoder only the type counts. */
-static const struct member later_members[] = {
-	{"type", "\"ByteLevel\""},
-	{"add_prefix_space", "*"},
-	{"trim_offsets", "*"},
-	{"use_regex", "*"},
-	{NULL, NULL},
-};
-static const struct member model_members[] = {
+static const struct token_member model_members[] = {
 	{"type", "\"BPE\""},
 	{"dropout", "null|zero"},
 	{"unk_token", "null"},
@@ -59,105 +34,15 @@ static const struct member model_members[] = {
 	{"end_of_word_suffix", "null|\"\""},
 	{"fuse_unk", "*"},
 	{"byte_fallback", "false"},
-	{"ignore_merges", "false"},
+	{"ignore_merges", "false|true"},
 	{"vocab", "*"},
 	{"merges", "*"},
 	{NULL, NULL},
 };
-static const struct member added_members[] = {
+static const struct token_member added_members[] = {
 	{"id", "*"},         {"content", "*"},    {"single_word", "false"}, {"lstrip", "false"},
 	{"rstrip", "false"}, {"normalized", "*"}, {"special", "*"},         {NULL, NULL},
 };
-
-/* The value as a table writes it; of texts and numbers the beginning. */
-static void describe(const struct mu_json_value *v, char *text, size_t nbytes)
-{
-	static const char *const names[] = {[MU_JSON_NULL] = "null",
-					    [MU_JSON_FALSE] = "false",
-					    [MU_JSON_TRUE] = "true",
-					    [MU_JSON_ARRAY] = "a list",
-					    [MU_JSON_OBJECT] = "an object"};
-	const struct mu_json_value *type = mu_json_member(v, "type");
-
-	if (type && type->type == MU_JSON_TEXT)
-		snprintf(text, nbytes, "of type \"%.40s\"", type->as.text);
-	else if (v->type == MU_JSON_TEXT)
-		snprintf(text, nbytes, "\"%.40s\"", v->as.text);
-	else if (v->type == MU_JSON_NUMBER && v->as.number == 0)
-		snprintf(text, nbytes, "zero");
-	else if (v->type == MU_JSON_NUMBER)
-		snprintf(text, nbytes, "%g", v->as.number);
-	else
-		snprintf(text, nbytes, "%s", names[v->type]);
-}
-
-static bool is_among(const char *word, const char *values)
-{
-	const size_t n = strlen(word);
-
-	for (const char *p = values; *p; p += strcspn(p, "|"), p += *p == '|')
-		if (strcspn(p, "|") == n && memcmp(p, word, n) == 0)
-			return true;
-	return strcmp(values, "*") == 0;
-}
-
-/* where: "model", or "" at the top. */
-static enum mu_status check_members(const struct source *s, const struct mu_json_value *object,
-				    const char *where, const struct member *table)
-{
-	enum mu_status st = MU_OK;
-	const char *dot = *where ? "." : "";
-	const struct mu_json_value *v;
-	char value[80];
-
-	if (!object || object->type != MU_JSON_OBJECT)
-		MU_FAIL(MU_ERR_FORMAT, "%s: %s is missing, or is no object", s->path,
-			*where ? where : "the tokenizer");
-	v = mu_json_first(object);
-	for (uint32_t i = 0; i < object->n; i++, v = mu_json_next(v)) {
-		const struct member *m = table;
-
-		while (m->name && strcmp(m->name, v->name) != 0)
-			m++;
-		if (!m->name)
-			MU_FAIL(MU_ERR_UNSUPPORTED,
-				"%s: %s%s%.60s is not known here, and may change tokens", s->path,
-				where, dot, v->name);
-		describe(v, value, sizeof value);
-		if (!is_among(value, m->values))
-			MU_FAIL(MU_ERR_UNSUPPORTED,
-				"%s: %s%s%s is %s: only byte-level BPE by GPT-2's rule is "
-				"supported, which has %s there",
-				s->path, where, dot, v->name, value, m->values);
-	}
-out:
-	return st;
-}
-
-/* A part of the pipeline that may be absent. */
-static enum mu_status check_part(const struct source *s, const struct mu_json_value *top,
-				 const char *name)
-{
-	const struct mu_json_value *part = mu_json_member(top, name);
-
-	if (!part || part->type == MU_JSON_NULL)
-		return MU_OK;
-	return check_members(s, part, name, later_members);
-}
-
-/* The default of this member is true. */
-static enum mu_status check_pre_tokenizer(const struct source *s, const struct mu_json_value *part)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(check_members(s, part, "pre_tokenizer", level_members));
-	if (!mu_json_member(part, "type") || !mu_json_member(part, "add_prefix_space"))
-		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"%s: pre_tokenizer has no %s: ByteLevel without a prefix space is needed",
-			s->path, mu_json_member(part, "type") ? "add_prefix_space" : "type");
-out:
-	return st;
-}
 
 /* ---- vocabulary and merges ---- */
 
@@ -266,7 +151,7 @@ static enum mu_status add_added(struct source *s, const struct mu_json_value *li
 		MU_FAIL(MU_ERR_FORMAT, "%s: added_tokens is no list", s->path);
 	v = mu_json_first(list);
 	for (uint32_t i = 0; i < list->n; i++, v = mu_json_next(v)) {
-		MU_TRY(check_members(s, v, "added_tokens[]", added_members));
+		MU_TRY(mu_token_check_members(s->path, v, "added_tokens[]", added_members));
 		content = mu_json_member(v, "content");
 		if (!content || content->type != MU_JSON_TEXT || content->text_bytes == 0 ||
 		    !mu_json_integer(mu_json_member(v, "id"), MU_TOKENS_MAX - 1, &id))
@@ -289,11 +174,9 @@ static enum mu_status read_whole(struct source *s, const struct mu_json_value *t
 	enum mu_status st = MU_OK;
 	const struct mu_json_value *model = mu_json_member(top, "model");
 
-	MU_TRY(check_members(s, top, "", top_members));
-	MU_TRY(check_members(s, model, "model", model_members));
-	MU_TRY(check_pre_tokenizer(s, mu_json_member(top, "pre_tokenizer")));
-	MU_TRY(check_part(s, top, "post_processor"));
-	MU_TRY(check_part(s, top, "decoder"));
+	MU_TRY(mu_token_check_members(s->path, top, "", top_members));
+	MU_TRY(mu_token_check_members(s->path, model, "model", model_members));
+	MU_TRY(mu_token_read_pipeline(s->t, s->path, top));
 	MU_TRY(add_vocabulary(s, mu_json_member(model, "vocab")));
 	MU_TRY(add_merges(s, mu_json_member(model, "merges")));
 	MU_TRY(add_added(s, mu_json_member(top, "added_tokens")));

@@ -53,6 +53,7 @@ enum mu_status mu_tokenizer_new(struct mu_tokenizer **out)
 	MU_TRY(MU_ALLOC(*out, 1, "a tokenizer"));
 	for (int i = 0; i < 256; i++)
 		(*out)->byte_ids[i] = TOKENS_NONE;
+	(*out)->rule = mu_token_rules;
 out:
 	return st;
 }

@@ -5,6 +5,7 @@
 
 #include <muster/tokens.h>
 
+#include "base/json_read.h"
 #include "map.h"
 
 /* ---- classes.c, split.c: the words of a text ---- */
@@ -12,8 +13,39 @@
 enum mu_token_class { MU_TOKEN_OTHER, MU_TOKEN_LETTER, MU_TOKEN_NUMBER, MU_TOKEN_SPACE };
 
 enum mu_token_class mu_token_class(uint32_t code);
+
+/* How a text is cut into words. */
+struct token_rule {
+	const char *name;    /* whose it is */
+	const char *pattern; /* of a Split before ByteLevel; NULL: ByteLevel has its own */
+	bool wide;           /* any one character before letters; line breaks end words */
+	size_t digits;       /* of a word; 0: any number */
+	bool digits_alone;   /* Digits(individual_digits) before ByteLevel */
+};
+
+/* The first is GPT-2's; ends with a NULL name. */
+extern const struct token_rule mu_token_rules[];
+
 /* Bytes of the first word of a text that is not empty. */
-size_t mu_token_word(const char *text, size_t nbytes);
+size_t mu_token_word(const struct token_rule *rule, const char *text, size_t nbytes);
+
+/* ---- pipeline.c ---- */
+
+/* Values that are allowed, "|" between them: null, false, true, zero, "" and texts in quotation
+ * marks; "*": any. */
+struct token_member {
+	const char *name, *values;
+};
+
+/* where: "model", or "" at the top; for messages. */
+enum mu_status mu_token_check_members(const char *path, const struct mu_json_value *object,
+				      const char *where, const struct token_member *table);
+/* All but model, but with its ignore_merges. */
+enum mu_status mu_token_read_pipeline(struct mu_tokenizer *t, const char *path,
+				      const struct mu_json_value *top);
+
+/* normal.c: an error with the place of a character that the normal form NFC may change. */
+enum mu_status mu_token_check_nfc(const char *text, size_t nbytes);
 
 /* ---- tokenizer.c ---- */
 
@@ -63,6 +95,10 @@ struct mu_tokenizer {
 	struct token_added *added;
 	size_t n_added, added_room;
 	bool starts_added[256]; /* bytes that an added token begins with */
+	const struct token_rule *rule;
+	bool prefix_space;  /* a text gets a blank before it, unless it begins with one */
+	bool nfc;           /* texts are in this normal form, or refused */
+	bool ignore_merges; /* a word that is a token stays whole */
 	struct token_scratch scratch;
 };
 

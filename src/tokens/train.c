@@ -66,7 +66,8 @@ enum mu_status mu_token_counts_add(struct mu_token_counts *c, const char *text, 
 	uint32_t number;
 
 	while (nbytes > 0) {
-		const size_t n = mu_token_word(text, nbytes), before = c->words.n;
+		const size_t n = mu_token_word(&mu_token_rules[0], text, nbytes),
+			     before = c->words.n;
 
 		MU_TRY(mu_token_words_add(&c->words, text, n, &number));
 		MU_TRY(TOKENS_GROW(c->counts, c->room, c->words.n));

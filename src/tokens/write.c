@@ -66,13 +66,58 @@ out:
 	return st;
 }
 
-static void put_byte_level(struct mu_json *j, const char *name)
+static void put_byte_level(struct mu_json *j, const char *name, bool prefix_space, bool use_regex)
 {
 	mu_json_open(j, name, '{');
 	mu_json_text(j, "type", "ByteLevel");
-	mu_json_bool(j, "add_prefix_space", false);
+	mu_json_bool(j, "add_prefix_space", prefix_space);
 	mu_json_bool(j, "trim_offsets", true);
-	mu_json_bool(j, "use_regex", true);
+	mu_json_bool(j, "use_regex", use_regex);
+	mu_json_close(j, '}');
+}
+
+static void put_split(struct mu_json *j, const char *pattern)
+{
+	mu_json_open(j, NULL, '{');
+	mu_json_text(j, "type", "Split");
+	mu_json_open(j, "pattern", '{');
+	mu_json_text(j, "Regex", pattern);
+	mu_json_close(j, '}');
+	mu_json_text(j, "behavior", "Isolated");
+	mu_json_bool(j, "invert", false);
+	mu_json_close(j, '}');
+}
+
+static void put_pre_tokenizer(struct mu_json *j, const struct mu_tokenizer *t)
+{
+	if (t->rule == mu_token_rules) {
+		put_byte_level(j, "pre_tokenizer", t->prefix_space, true);
+		return;
+	}
+	mu_json_open(j, "pre_tokenizer", '{');
+	mu_json_text(j, "type", "Sequence");
+	mu_json_open(j, "pretokenizers", '[');
+	if (t->rule->pattern) {
+		put_split(j, t->rule->pattern);
+	} else {
+		mu_json_open(j, NULL, '{');
+		mu_json_text(j, "type", "Digits");
+		mu_json_bool(j, "individual_digits", true);
+		mu_json_close(j, '}');
+	}
+	put_byte_level(j, NULL, false, !t->rule->pattern);
+	mu_json_close(j, ']');
+	mu_json_close(j, '}');
+}
+
+static void put_normalizer(struct mu_json *j, const struct mu_tokenizer *t)
+{
+	if (!t->nfc) {
+		mu_json_text(j, "normalizer", NULL);
+		return;
+	}
+	mu_json_open(j, "normalizer", '{');
+	mu_json_text(j, "type", "NFC");
 	mu_json_close(j, '}');
 }
 
@@ -122,17 +167,17 @@ static enum mu_status put_all(struct writer *w)
 	mu_json_text(j, "truncation", NULL);
 	mu_json_text(j, "padding", NULL);
 	MU_TRY(put_added(w));
-	mu_json_text(j, "normalizer", NULL);
-	put_byte_level(j, "pre_tokenizer");
-	put_byte_level(j, "post_processor");
-	put_byte_level(j, "decoder");
+	put_normalizer(j, w->t);
+	put_pre_tokenizer(j, w->t);
+	put_byte_level(j, "post_processor", false, true);
+	put_byte_level(j, "decoder", false, true);
 	mu_json_open(j, "model", '{');
 	mu_json_text(j, "type", "BPE");
 	for (size_t i = 0; i < sizeof unset / sizeof *unset; i++)
 		mu_json_text(j, unset[i], NULL);
 	mu_json_bool(j, "fuse_unk", false);
 	mu_json_bool(j, "byte_fallback", false);
-	mu_json_bool(j, "ignore_merges", false);
+	mu_json_bool(j, "ignore_merges", w->t->ignore_merges);
 	MU_TRY(put_vocabulary(w));
 	MU_TRY(put_merges(w));
 	mu_json_close(j, '}');
