@@ -52,6 +52,13 @@ static enum mu_status describe(const char *parameters, struct mu_net_config *con
 	config->num_layers = strtol(number, NULL, 10);
 	MU_TRY(mu_array_file_get_text(file, "num-classes", number, sizeof number));
 	config->classes = strtoul(number, NULL, 10);
+	/* Of transformers: no array tells them. "": the network's own. */
+	MU_TRY(mu_array_file_find_text(file, "num-heads", number, sizeof number));
+	config->heads = strtoul(number, NULL, 10);
+	MU_TRY(mu_array_file_find_text(file, "num-hidden", number, sizeof number));
+	config->hidden = strtoul(number, NULL, 10);
+	MU_TRY(mu_array_file_find_text(file, "layer-norm-eps", number, sizeof number));
+	config->norm_eps = strtof(number, NULL);
 	config->network = name;
 out:
 	mu_array_file_close(file, false);

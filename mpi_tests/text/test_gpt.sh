@@ -186,7 +186,8 @@ grep -q '"n_head": 12,' own/config.json && grep -q '"tie_word_embeddings": true'
 grep -q '"n_head": 4,' untied/config.json && grep -q '"tie_word_embeddings": false' untied/config.json ||
 	fail "$(cat untied/config.json)"
 echo '{"n_head": 3}' >own/config.json
-"$BUILDDIR/muconvert" own-latest own/model.safetensors >"$log" || fail "$(cat "$log")"
+"$BUILDDIR/muconvert" own-latest own/model.safetensors >"$log" 2>&1 && fail "a config.json of another model is left"
+expect 'error: own/config.json is there already, of another model; remove it'
 [ "$(cat own/config.json)" = '{"n_head": 3}' ] || fail "the user's config.json is gone"
 python=$(find_h5py)
 if [ -n "$python" ]; then
