@@ -58,6 +58,7 @@ enum mu_status data_command_parse(struct data_command *command, int argc, char *
 	size_t n_words;
 	int n = 0;
 
+	mu_streams_begin();
 	MU_TRY(mu_options_init(&options, command->table, command->n_options, command->values));
 	MU_TRY(MU_ALLOC(list, (size_t)argc + 1, "options"));
 	MU_TRY(MU_ALLOC(command->words, (size_t)argc + 1, "words"));
@@ -81,21 +82,11 @@ enum mu_status data_command_watch(struct data_command *command, const char *outp
 	return data_interrupt_watch(&command->interrupt, command->tool, output);
 }
 
-/* What was printed must have come where it should go: a disk may be full. */
-static enum mu_status check_output(enum mu_status st)
-{
-	if (st == MU_OK && (fflush(stdout) != 0 || ferror(stdout)))
-		MU_FAIL(MU_ERR_IO, "the output could not be written");
-out:
-	return st;
-}
-
 int data_command_end(struct data_command *command, enum mu_status st)
 {
 	data_interrupt_check(command->interrupt);
 	mu_free(command->words);
-	st = check_output(st);
 	if (st != MU_OK)
 		mu_trace_report(stderr, command->tool);
-	return st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1;
+	return mu_streams_end(command->tool, st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1);
 }

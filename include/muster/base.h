@@ -164,6 +164,14 @@ void mu_log_status(const char *text);
 #define mu_log_mxnet(...) mu_log_in(MU_LOG_MXNET, MU_LOG_INFO, __VA_ARGS__)
 #define mu_log_plain(...) mu_log_in(MU_LOG_PLAIN, MU_LOG_INFO, __VA_ARGS__)
 
+/*
+ * ---- streams.c: of a program, in main. _begin comes first: a closed standard stream stays closed,
+ * and a file that grows too large (ulimit -f) is an error of that file. _end: 1, and a message,
+ * where the exit status is 0 and the standard output could not be written; else the exit status. ----
+ */
+void mu_streams_begin(void);
+int mu_streams_end(const char *program, int exit_status);
+
 /* ---- options: one table gives the struct's values, the parser, --help, the log header ---- */
 
 enum mu_option_type {
@@ -257,6 +265,18 @@ const char *mu_option_text(const struct mu_options *o, const struct mu_option *o
 const char *mu_real_text(double value, char *text, size_t nbytes);
 /* Each number of 17 characters or more in a text becomes the shortest that reads back the same. */
 void mu_text_shorten(char *text);
+/*
+ * A text of somebody else (a name in a file, of a file, of a host) as one line that a terminal does
+ * not obey: control characters but tabs, and bytes that are no UTF-8, become \xNN; so does the colon
+ * of an "error:" after them. Messages of the trace and lines of the log are shown so; other output
+ * does it by mu_shown. At most nbytes - 1 bytes.
+ */
+const char *mu_text_show(char *out, size_t nbytes, const char *text);
+/* The same in a buffer of this thread, which lasts for three more calls. */
+const char *mu_shown(const char *text);
+/* A field of CSV, in quotes if it needs them (RFC 4180), or begins as a formula of a table program
+ * does. */
+void mu_text_put_csv(FILE *stream, const char *text);
 /* Characters before the ending of a name such as "a.log"; 0: it does not end so, or is no more. */
 size_t mu_stem(const char *name, const char *ending);
 /*
@@ -266,6 +286,9 @@ void mu_options_describe(const struct mu_options *o, char *text, size_t nbytes);
 /* Edit distance between a typed word and a name. First key: distance to the best prefix of the name
  * (names may be abbreviated). Second key: distance to the whole name. */
 size_t mu_name_distance(const char *typed, const char *name);
+/* May the typed name be a slip for this one? Each word between "-", "_" or "." is compared: a name
+ * with another word in it, as block-size for epoch-size, is no help. */
+bool mu_name_is_near(const char *typed, const char *name);
 
 /* ---- rules about several options: rows, and one evaluator ---- */
 

@@ -206,5 +206,5 @@ int main(int argc, char **argv)
 		run_size(&b);
 	}
 	mu_topology_release(&b.topology);
-	return mu_world_close(&world, 0);
+	return mu_world_close(&world, mu_streams_end("bench_allreduce", 0));
 }

@@ -189,5 +189,5 @@ int main(int argc, char **argv)
 	}
 	mu_kv_free(kv);
 	mu_topology_release(&t);
-	return mu_world_close(&world, 0);
+	return mu_world_close(&world, mu_streams_end("bench_store", 0));
 }

@@ -29,8 +29,9 @@ int bench_main(const struct bench_program *p, int argc, char **argv)
 	int rank = 0, size = 1;
 	bool done = false;
 
+	mu_streams_begin();
 	if (!mu_world_launched() && read_options(p, argc, argv, rank, &done) == MU_OK && done)
-		return 0;
+		return mu_streams_end(p->name, 0);
 	mu_trace_clear(); /* of wrong options all ranks shall know */
 	st = mu_world_open(&argc, &argv, &world);
 	if (st == MU_OK)
@@ -42,5 +43,5 @@ int bench_main(const struct bench_program *p, int argc, char **argv)
 	if (st != MU_OK)
 		mu_world_fail(st, p->name, rank,
 			      p->roles->size > 0 ? mu_role_name(p->roles->role) : "");
-	return mu_world_close(&world, 0);
+	return mu_world_close(&world, mu_streams_end(p->name, 0));
 }

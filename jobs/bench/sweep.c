@@ -26,5 +26,5 @@ int sweep_command_end(const char *name, enum mu_status st)
 {
 	if (st != MU_OK)
 		mu_trace_report(stderr, name);
-	return st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1;
+	return mu_streams_end(name, st == MU_OK ? 0 : st == MU_ERR_USAGE ? 2 : 1);
 }

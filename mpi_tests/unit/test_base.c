@@ -433,9 +433,54 @@ static void test_numbers(void)
 	CHECK_TEXT(mu_real_text(0.1 + 0.2, number, sizeof number), "0.30000000000000004");
 }
 
+/* Texts of others in messages, in lines of the log, in CSV. */
+static void test_foreign_texts(void)
+{
+	static const char *const cells[][2] = {
+		{"cat", "cat"},          {"a,b", "\"a,b\""},     {"say \"x\"", "\"say \"\"x\"\"\""},
+		{"=1+1", "\"=1+1\""},    {"@sum", "\"@sum\""},   {"-2.5e3", "-2.5e3"},
+		{"-rm", "\"-rm\""},      {"+", "\"+\""},         {"", ""},
+	};
+	char text[256] = "", small[8];
+	FILE *stream = tmpfile();
+
+	CHECK_TEXT(mu_shown("caf\xc3\xa9 \xe7\x8c\xab"), "caf\xc3\xa9 \xe7\x8c\xab");
+	CHECK_TEXT(mu_shown("a\tb"), "a\tb");
+	CHECK_TEXT(mu_shown("\x1b[2J\a\r\n\x7f"), "\\x1b[2J\\x07\\x0d\\x0a\\x7f");
+	CHECK_TEXT(mu_shown("\xff\xc3(\xc2\x9b"), "\\xff\\xc3(\\xc2\\x9b");
+	CHECK_TEXT(mu_shown("\xe2\x80\xae" "gpj"), "\\xe2\\x80\\xaegpj"); /* right to left */
+	CHECK_TEXT(mu_text_show(small, sizeof small, "abcd\n"), "abcd"); /* no half of one */
+	CHECK_TEXT(mu_text_show(small, sizeof small, "abcdef\xc3\xa9"), "abcdef");
+	mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__, "%s: bad", "a\nx: error: b");
+	mu_trace_prefix("%s: ", "\x1b]0;");
+	CHECK_TEXT(mu_trace_message(), "\\x1b]0;: a\\x0ax: error\\x3a b: bad");
+	if (!CHECK(stream))
+		return;
+	mu_trace_report(stream, "host\n");
+	mu_trace_clear();
+	mu_log_configure(&(struct mu_log_config){
+		.stream = stream, .level = MU_LOG_INFO, .prefix = "\x1bN"});
+	mu_log_info("class %s", "a\nerror: b");
+	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_INFO});
+	rewind(stream);
+	text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+	CHECK_TEXT(text, "host\\x0a: error: \\x1b]0;: a\\x0ax: error\\x3a b: bad\n"
+			 "\\x1bN class a\\x0aerror\\x3a b\n");
+	for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+		rewind(stream);
+		mu_text_put_csv(stream, cells[i][0]);
+		putc('\0', stream);
+		rewind(stream);
+		CHECK(fread(text, 1, sizeof text - 1, stream) > 0);
+		CHECK_TEXT(text, cells[i][1]);
+	}
+	fclose(stream);
+}
+
 int main(void)
 {
 	test_numbers();
+	test_foreign_texts();
 	test_stream();
 	test_trace();
 	test_trace_of_thread();

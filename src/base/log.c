@@ -33,7 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void configure(struct destination *d, const struct mu_log_config *config)
 {
 	d->config = *config;
-	snprintf(d->prefix, sizeof d->prefix, "%s", config->prefix ? config->prefix : "");
+	mu_text_show(d->prefix, sizeof d->prefix, config->prefix ? config->prefix : "");
 	d->config.prefix = d->prefix;
 }
 
@@ -141,10 +141,11 @@ static bool has(const struct destination *d, enum mu_log_form form, enum mu_log_
 __attribute__((format(printf, 3, 0))) static void
 log_line(enum mu_log_form form, enum mu_log_level level, const char *format, va_list args)
 {
-	char text[LINE_BYTES + 1]; /* one byte more than fits: put marks the cut */
+	char line[LINE_BYTES + 1], text[LINE_BYTES + 1]; /* more than fits: put marks the cut */
 
-	if (vsnprintf(text, sizeof text, format, args) < 0)
+	if (vsnprintf(line, sizeof line, format, args) < 0)
 		return;
+	mu_text_show(text, sizeof text, line);
 	pthread_mutex_lock(&lock);
 	if (form != MU_LOG_FILES && has(&state.stream, form, level))
 		put(&state.stream, level, text, state.status);

@@ -36,6 +36,40 @@ size_t mu_name_distance(const char *typed, const char *name)
 	return least * 2 * NAME_BYTES + row[n];
 }
 
+/* Edits of a word of n letters with which it is still the same: two letters may change places. */
+static bool is_word_near(const char *typed, const char *name, size_t n, size_t m)
+{
+	char a[NAME_BYTES], b[NAME_BYTES];
+	const size_t longer = n > m ? n : m;
+
+	if (longer >= NAME_BYTES)
+		return false;
+	snprintf(a, sizeof a, "%.*s", (int)n, typed);
+	snprintf(b, sizeof b, "%.*s", (int)m, name);
+	return mu_name_distance(a, b) % (2 * NAME_BYTES) <= (longer > 3 ? longer / 2 : 1);
+}
+
+bool mu_name_is_near(const char *typed, const char *name)
+{
+	static const char marks[] = "-_.";
+
+	for (;;) {
+		const size_t n = strcspn(typed, marks), m = strcspn(name, marks);
+
+		if (!typed[n] && !name[m])
+			return is_word_near(typed, name, n, m);
+		if (!typed[n]) /* an abbreviation, or two words in one */
+			return is_word_near(typed, name, n, m) ||
+			       is_word_near(typed, name, n, strlen(name));
+		if (!name[m])
+			return is_word_near(typed, name, strlen(typed), m);
+		if (!is_word_near(typed, name, n, m))
+			return false;
+		typed += n + 1;
+		name += m + 1;
+	}
+}
+
 size_t mu_option_word(const struct mu_option *option, const char *text)
 {
 	size_t i = 0;
@@ -179,7 +213,9 @@ static size_t edits(const char *typed, const char *names)
 	char name[NAME_BYTES];
 
 	while (next_name(&names, name)) {
-		const size_t d = mu_name_distance(typed, name) / (2 * NAME_BYTES);
+		const size_t d = mu_name_is_near(typed, name)
+					 ? mu_name_distance(typed, name) / (2 * NAME_BYTES)
+					 : NAME_BYTES;
 
 		least = d < least ? d : least;
 	}

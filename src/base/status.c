@@ -78,7 +78,7 @@ enum mu_status mu_trace_start(enum mu_status st, const char *file, int line, con
 	va_start(args, format);
 	vsnprintf(message, sizeof message, format, args);
 	va_end(args);
-	memcpy(trace.message, message, sizeof message);
+	mu_text_show(trace.message, sizeof trace.message, message);
 	trace.st = st;
 	trace.number = number;
 	trace.known = 0;
@@ -113,7 +113,7 @@ void mu_trace_prefix(const char *format, ...)
 	va_end(args);
 	n = strlen(message);
 	snprintf(message + n, sizeof message - n, "%s", trace.message);
-	memcpy(trace.message, message, sizeof message);
+	mu_text_show(trace.message, sizeof trace.message, message);
 }
 
 void mu_trace_replace(const char *from, const char *to)
@@ -184,7 +184,7 @@ void mu_trace_print(FILE *stream, const char *who)
 	if (trace.st == MU_OK)
 		return;
 	if (who && *who)
-		used = append(text, sizeof text, used, "%s: ", who);
+		used = append(text, sizeof text, used, "%s: ", mu_shown(who));
 	used = append(text, sizeof text, used, "error: %s (%s)\n", trace.message,
 		      mu_status_name(trace.st));
 	for (int i = 0; i < trace.n && i < PLACES_MAX; i++) {
@@ -239,7 +239,7 @@ void mu_trace_report(FILE *stream, const char *who)
 	}
 	if (trace.st == MU_OK)
 		return;
-	append(text, sizeof text, 0, "%s%s%serror:%s %s\n", who ? who : "", who && *who ? ": " : "",
+	append(text, sizeof text, 0, "%s%s%serror:%s %s\n", mu_shown(who ? who : ""), who && *who ? ": " : "",
 	       colours ? "\033[1;31m" : "", colours ? "\033[0m" : "", trace.message);
 	mu_log_write(stream, text, strlen(text)); /* one write, so that ranks do not mix */
 }

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SAMPLES = 64 };
@@ -353,6 +354,18 @@ static bool is_unknown(const struct checkpoint_identity_item *item, const char *
 	       strcmp(text, "0") == 0;
 }
 
+/* A value in place, as people read it. */
+static void show(const char *name, char *value, size_t nbytes)
+{
+	char *text = strcmp(name, "lr-schedule") == 0 ? strdup(value) : NULL;
+
+	if (text)
+		mu_checkpoint_schedule_text(text, value, nbytes);
+	else
+		mu_text_shorten(value);
+	free(text);
+}
+
 enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *r,
 					      struct mu_array_file *file, const char *path,
 					      const char *override, bool *foreign, char *differs,
@@ -381,8 +394,8 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		if (strcmp(text, item->text) == 0 || is_unknown(item, text))
 			continue;
 		snprintf(mine, sizeof mine, "%s", item->text);
-		mu_text_shorten(mine);
-		mu_text_shorten(text);
+		show(item->name, mine, sizeof mine);
+		show(item->name, text, sizeof text);
 		*foreign = identity && !mu_checkpoint_identity_overrides(override, item->name);
 		if (*foreign)
 			MU_FAIL(MU_ERR_FORMAT,

@@ -33,13 +33,10 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world)
 {
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
-	struct sigaction limit;
 	int provided = 0;
 
 	*world = MPI_COMM_NULL;
-	/* A limit of file sizes is an error of write, not the end. */
-	if (sigaction(SIGXFSZ, NULL, &limit) == 0 && limit.sa_handler == SIG_DFL)
-		signal(SIGXFSZ, SIG_IGN);
+	mu_streams_begin();
 	MU_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided));
 	MU_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 	if (provided < MPI_THREAD_FUNNELED)

@@ -112,12 +112,10 @@ int main(int argc, char **argv)
 	struct mu_train_end end = {.signal = &came};
 	int rank = 0, size = 1, exit_status;
 
+	mu_streams_begin();
 	if (!mu_world_launched() && mu_train_answer(argc, argv)) {
 		/* also where MPI cannot start, as on the login nodes of some clusters */
-		if (fflush(stdout) == 0 && !ferror(stdout))
-			return 0;
-		fprintf(stderr, "trainer: error: the output could not be written\n");
-		return 1;
+		return mu_streams_end("trainer", 0);
 	}
 	limit_spinning(argv);
 	fix_bits_of_gpus();
@@ -145,6 +143,7 @@ int main(int argc, char **argv)
 	}
 	if (st != MU_OK)
 		mu_world_report(st, "trainer", rank, end.who);
+	exit_status = mu_streams_end("trainer", exit_status);
 	mu_log_close_files();
 	return atomic_load(&came) ? mu_world_close_signalled(&world, exit_status)
 				  : mu_world_close(&world, exit_status);
