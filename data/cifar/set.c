@@ -193,9 +193,9 @@ static enum mu_status create(struct writer *w, const char *name, FILE **f)
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", w->folder,
 			PATH_BYTES - 1);
 	MU_TRY(mu_replace_begin(replace, path));
-	*f = fopen(replace->temporary, "wbe");
+	*f = fopen(replace->written, "wbe");
 	if (!*f)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", replace->temporary,
+		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", path,
 			strerror(errno));
 out:
 	return st;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sheet of images for people to look at, as PGM (netpbm's grey format "P5"): see digits.h. */
+#include <muster/storage.h>
+
 #include "digits.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum {
@@ -25,19 +26,14 @@ static void draw_cell(const struct digits_set *set, size_t i, int column, uint8_
 static enum mu_status write_sheet(const uint8_t *sheet, const char *path)
 {
 	enum mu_status st = MU_OK;
-	FILE *file = fopen(path, "wb");
-	bool complete;
+	struct mu_replace replace = {0};
 
-	if (!file)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
-	fprintf(file, "P5\n%d %d\n255\n", WIDTH, HEIGHT);
-	fwrite(sheet, 1, WIDTH * HEIGHT, file);
-	complete = !ferror(file);
-	/* What was still in the buffer is written here. */
-	complete = fclose(file) == 0 && complete;
-	if (!complete)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	MU_TRY(mu_replace_open(&replace, path));
+	fprintf(replace.stream, "P5\n%d %d\n255\n", WIDTH, HEIGHT);
+	fwrite(sheet, 1, WIDTH * HEIGHT, replace.stream);
+	MU_TRY(mu_replace_commit(&replace));
 out:
+	mu_replace_release(&replace);
 	return st;
 }
 

@@ -161,7 +161,7 @@ enum mu_status data_tar_create(struct data_tar_writer **out, const char *path)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: libarchive cannot write it: %s", path,
 			reason(w->archive));
 	archive_write_set_filter_option(w->archive, "gzip", "timestamp", NULL);
-	if (archive_write_open_filename(w->archive, w->replace.temporary) != ARCHIVE_OK)
+	if (archive_write_open_filename(w->archive, w->replace.written) != ARCHIVE_OK)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", path, reason(w->archive));
 out:
 	if (st != MU_OK) {

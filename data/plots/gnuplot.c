@@ -28,6 +28,7 @@ static enum mu_status start(struct gnuplot *g)
 		MU_FAIL(MU_ERR_IO, "no pipe to gnuplot: %s", strerror(errno));
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, g->replace.fd, STDOUT_FILENO);
 	error = posix_spawnp(&pid, name, &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	if (error == ENOENT)
@@ -80,9 +81,6 @@ enum mu_status gnuplot_begin(struct gnuplot *g, const char *path, int width, int
 	else
 		fprintf(g->in, "set terminal pngcairo size %d, %d noenhanced font 'sans,11'\n",
 			width, height);
-	fputs("set output ", g->in);
-	gnuplot_text(g, g->replace.temporary);
-	fputc('\n', g->in);
 out:
 	return st;
 }
@@ -107,9 +105,8 @@ enum mu_status gnuplot_end(struct gnuplot *g)
 	struct stat file;
 	int status;
 
-	fputs("unset output\n", g->in);
 	status = wait_for(g);
-	if (status != 0 || stat(g->replace.temporary, &file) != 0 || file.st_size == 0)
+	if (status != 0 || fstat(g->replace.fd, &file) != 0 || file.st_size == 0)
 		MU_FAIL(MU_ERR_IO, "%s: gnuplot could not make it; what it says stands above",
 			g->replace.path);
 	MU_TRY(mu_replace_commit(&g->replace));

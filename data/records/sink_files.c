@@ -163,7 +163,7 @@ static enum mu_status open_cifar(struct data_sink *sink, const char *path)
 	MU_TRY(MU_ALLOC(cifar, 1, "CIFAR output"));
 	sink->impl = cifar;
 	MU_TRY(mu_replace_begin(&cifar->replace, path));
-	cifar->stream = fopen(cifar->replace.temporary, "wbe");
+	cifar->stream = fopen(cifar->replace.written, "wbe");
 	if (!cifar->stream)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
 out:

@@ -21,17 +21,24 @@ MU_BEGIN_C
 
 struct mu_replace {
 	char *path;      /* owned */
-	char *temporary; /* file to write; owned; NULL if there is nothing to remove */
-	FILE *stream;    /* the temporary file, open for writing; owned; NULL without _open */
+	char *temporary; /* name of the new file; owned; NULL if there is nothing to remove */
+	char *written;   /* what to open for writing; owned */
+	FILE *stream;    /* the new file, open for writing; owned; NULL without _open */
+	int fd;          /* of the new file, while temporary is not NULL; -1: closed */
 };
 
-/* Choose the temporary name and create an empty file of it, never through a link. MU_ERR_IO: path
- * is a device or a pipe, or the name is taken. Other errors show when the caller opens the file. */
+/*
+ * Create an empty file of a temporary name. In a folder where others may write, its name can become
+ * a link to any file before it is opened again. So the descriptor is kept until the rename: callers
+ * open `written`, which leads to the descriptor's file (this process only), and _commit fails
+ * if the name is another file's by then. MU_ERR_IO: path is a device or a pipe, the temporary name
+ * is taken, or the file cannot be created.
+ */
 enum mu_status mu_replace_begin(struct mu_replace *r, const char *path);
 /* The same, and create the file, to be written through r->stream. MU_ERR_IO on failure. */
 enum mu_status mu_replace_open(struct mu_replace *r, const char *path);
-/* Sync the complete temporary file and rename it. Closes r->stream; MU_ERR_IO if buffered data
- * could not be written. */
+/* Sync the complete temporary file and rename it. Closes r->stream; MU_ERR_IO if data could not be
+ * written, which some file systems tell when the file is closed. */
 enum mu_status mu_replace_commit(struct mu_replace *r);
 /* Free; without a commit, close and remove the temporary file. */
 void mu_replace_release(struct mu_replace *r);

@@ -267,6 +267,31 @@ static void test_replaced_stream(void)
 	unlink(path_of("text"));
 }
 
+/* Somebody else puts a link in place of a file that is being written. */
+static void test_laid_link(void)
+{
+	struct mu_replace replace;
+	char text[16], target[SCRATCH_BYTES * 2];
+	FILE *f;
+
+	snprintf(target, sizeof target, "%s", path_of("precious"));
+	put_file("precious", "precious", 8);
+	CHECK(mu_replace_begin(&replace, path_of("new")) == MU_OK);
+	CHECK(unlink(replace.temporary) == 0 && symlink(target, replace.temporary) == 0);
+	f = fopen(replace.written, "w");
+	if (CHECK(f)) {
+		fputs("written", f);
+		CHECK(fclose(f) == 0);
+	}
+	CHECK(mu_replace_commit(&replace) == MU_ERR_IO);
+	CHECK_HAS(mu_trace_message(), "new: cannot be written: somebody put another file in place");
+	mu_trace_clear();
+	mu_replace_release(&replace);
+	CHECK(get_file("precious", text, sizeof text) == 8 && memcmp(text, "precious", 8) == 0);
+	CHECK(scratch_count(folder) == 1);
+	unlink(path_of("precious"));
+}
+
 int main(void)
 {
 	if (!scratch_make(folder))
@@ -280,6 +305,7 @@ int main(void)
 	test_bad_places();
 	test_failed_replacement();
 	test_replaced_stream();
+	test_laid_link();
 	scratch_remove(folder);
 	return check_failures() ? 1 : 0;
 }

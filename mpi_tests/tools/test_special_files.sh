@@ -66,7 +66,29 @@ if [ -w /dev/full ]; then
 		"$BUILDDIR/recinfo" set/train-images-idx3-ubyte.gz >/dev/full 2>"$log" && fail "recinfo that nobody got"
 		expect_count 1 'error: the output could not be written'
 	}
+	for command in "measure --network mlp" "mubench --max-bytes 1024 --rounds 1" "tokenize --help"; do
+		[ -x "$BUILDDIR/${command%% *}" ] || continue
+		"$BUILDDIR/"$command >/dev/full 2>"$log" && fail "$command that nobody got"
+		expect_count 1 'error: the output could not be written: No space left on device'
+		"$BUILDDIR/"$command >&- 2>"$log" && fail "$command without a standard output"
+		expect_count 1 'error: the output could not be written: Bad file descriptor'
+	done
 fi
+# Without a standard output the first file that is opened does not take its place.
+[ ! -x "$BUILDDIR/rec2idx" ] || {
+	printf '\n\043\327\316\004\0\0\0abcd' >one.rec
+	"$BUILDDIR/rec2idx" one.rec one.idx >&- 2>"$log" && fail "rec2idx without a standard output"
+	printf '0\t0\n' | cmp - one.idx || fail "one.idx: $(cat one.idx)"
+}
+
+part "a limit of file sizes"
+for i in 1 2 3; do seq -s ' ' 3000; done >numbers.txt
+[ ! -x "$BUILDDIR/tokenize" ] || {
+	(ulimit -f 4 && exec "$BUILDDIR/tokenize" --train --vocab-size 300 tokens numbers.txt) >"$log" 2>&1 &&
+		fail "tokenize beyond the limit"
+	expect_count 1 'error: tokens/.*: cannot be written: File too large'
+	[ -z "$(ls -A tokens)" ] || fail "left: $(ls -A tokens)"
+}
 
 part "names"
 refused 2 "--model-prefix '': a name is needed" "$TRAINER" $run --model-prefix ''

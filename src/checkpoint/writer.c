@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "storage/file.h"
@@ -24,14 +25,32 @@ struct checkpoint_writer {
 	char message[CHECKPOINT_PATH + 256];
 };
 
+/* Worker 0 has created the file. What has its name now and is a link, or has a second name, was put
+ * there by somebody: it may be any file. */
+static enum mu_status open_new_file(int *fd, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+
+	*fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (*fd < 0 || fstat(*fd, &status) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode) || status.st_nlink > 1)
+		MU_FAIL(MU_ERR_IO,
+			"%s: cannot be written: somebody put another file in its place; write to "
+			"a folder that only you may write to",
+			path);
+out:
+	return st;
+}
+
 enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpoint_piece *pieces,
 					  size_t n)
 {
 	enum mu_status st = MU_OK;
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = -1;
 
-	if (fd < 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	MU_TRY(open_new_file(&fd, path));
 	for (size_t i = 0; i < n; i++) {
 		const struct checkpoint_piece *p = &pieces[i];
 		uint32_t sum = mu_checksum(0, p->data, p->nbytes);

@@ -64,7 +64,7 @@ enum mu_status mu_engine_conv_write(const struct mu_plan *plan, const struct mu_
 	describe_device(device, machine);
 	describe_run(plan, device, run);
 	MU_TRY(mu_replace_begin(&replace, net->path));
-	f = fopen(replace.temporary, "w");
+	f = fopen(replace.written, "we");
 	if (!f)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", net->path, strerror(errno));
 	fprintf(f, "%snetwork %s\ndevice %s\nmeasured %s\n", title, network, machine, run);

@@ -9,6 +9,7 @@
  * KEY is a number, or a name in which '/', '%' and a dot at its start are written as %2F, %25, %2E.
  * Arrays have checksums, as in checkpoints (storage.h).
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -215,9 +216,9 @@ static enum mu_status save(struct keys_file *f)
 			f->path);
 	MU_TRY(list(f, &f->keys->rule));
 	MU_TRY(create(f, &replace, &checksums));
-	fd = open(replace.temporary, O_WRONLY | O_CLOEXEC);
+	fd = open(replace.written, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", f->path, replace.temporary);
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", f->path, strerror(errno));
 	MU_TRY(write_all(f, fd, checksums));
 	MU_TRY(mu_replace_commit(&replace));
 out:

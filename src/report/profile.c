@@ -67,7 +67,7 @@ static enum mu_status begin_file(struct profile *p, const char *path)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_replace_begin(&p->replace, path));
-	p->file = fopen(p->replace.temporary, "w");
+	p->file = fopen(p->replace.written, "we");
 	if (!p->file)
 		MU_FAIL(MU_ERR_IO, "--profile %s: cannot be written: %s", path, strerror(errno));
 out:
@@ -215,15 +215,6 @@ static double of_limit(const struct profile *p, const struct row *r)
 
 /* ---- CSV ---- */
 
-/* A name of a user's layer may hold anything. */
-static void put_quoted(FILE *file, const char *text)
-{
-	fputc('"', file);
-	for (; *text; text++)
-		fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
-	fputc('"', file);
-}
-
 static enum mu_status write_csv(struct profile *p, const struct row *rows, size_t n)
 {
 	enum mu_status st = MU_OK;
@@ -235,9 +226,9 @@ static enum mu_status write_csv(struct profile *p, const struct row *rows, size_
 	for (size_t i = 0; i < n; i++) {
 		const struct row *r = &rows[i];
 
-		put_quoted(p->file, r->layer);
+		mu_text_put_csv(p->file, r->layer);
 		fputc(',', p->file);
-		put_quoted(p->file, r->kind);
+		mu_text_put_csv(p->file, r->kind);
 		fprintf(p->file, ",%s,%s,%zu,%zu,%.9f,%.6f,%.0f,%.0f,%.3f,%.3f,%.4f,%.9f\n",
 			r->algorithm, r->phase, r->time.calls, r->time.samples, r->time.seconds,
 			share(p, r->time.seconds), r->flops, r->bytes,

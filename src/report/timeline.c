@@ -40,7 +40,7 @@ static enum mu_status begin_file(struct timeline *t)
 	const char *path = t->engine->conf->timeline;
 
 	MU_TRY(mu_replace_begin(&t->replace, path));
-	t->file = fopen(t->replace.temporary, "we");
+	t->file = fopen(t->replace.written, "we");
 	if (!t->file)
 		MU_FAIL(MU_ERR_IO, "--timeline %s: cannot be written: %s", path, strerror(errno));
 out:

@@ -286,9 +286,9 @@ enum mu_status mu_idx_write(const char *path, const struct mu_idx *idx)
 	MU_TRY(mu_replace_begin(&replace, path));
 	errno = 0;
 	/* T: no compression. The gzip header that zlib writes holds no time and no name. */
-	gz = gzopen(replace.temporary, mu_stem(path, ".gz") ? "wbe6" : "wbeT");
+	gz = gzopen(replace.written, mu_stem(path, ".gz") ? "wbe6" : "wbeT");
 	if (!gz)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", replace.temporary,
+		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", path,
 			errno ? strerror(errno) : "no memory");
 	gzbuffer(gz, BUFFER_BYTES);
 	MU_TRY(write_idx(gz, idx, path));

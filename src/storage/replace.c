@@ -14,12 +14,12 @@ enum { SUFFIX_BYTES = 32 };
 
 /*
  * Create the temporary file, which must be ours: what has its name already is an earlier process's
- * of the same number, or a link that somebody has laid. The caller's open shows another error.
+ * of the same number, or a link that somebody has laid.
  */
-static enum mu_status create(const struct mu_replace *r)
+static enum mu_status create(struct mu_replace *r)
 {
 	enum mu_status st = MU_OK;
-	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 	int fd = open(r->temporary, flags, 0666);
 
 	if (fd < 0 && errno == EEXIST && unlink(r->temporary) == 0)
@@ -27,9 +27,31 @@ static enum mu_status create(const struct mu_replace *r)
 	if (fd < 0 && errno == EEXIST)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s is in the way", r->path,
 			r->temporary);
+	if (fd < 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", r->path, strerror(errno));
+	r->fd = fd;
 out:
-	if (fd >= 0)
-		close(fd);
+	return st;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* A name that opens the file itself, whatever has its temporary name meanwhile. Without a /proc of
+ * ours there is none. */
+static enum mu_status name_file(struct mu_replace *r)
+{
+	enum mu_status st = MU_OK;
+	const size_t nbytes = strlen(r->temporary) + SUFFIX_BYTES;
+	struct stat ours, named;
+
+	MU_TRY(MU_ALLOC(r->written, nbytes, "name of an open file"));
+	snprintf(r->written, nbytes, "/proc/self/fd/%d", r->fd);
+	if (fstat(r->fd, &ours) != 0 || stat(r->written, &named) != 0 || !is_same(&ours, &named))
+		snprintf(r->written, nbytes, "%s", r->temporary);
+out:
 	return st;
 }
 
@@ -64,6 +86,7 @@ enum mu_status mu_replace_begin(struct mu_replace *r, const char *path)
 		r->temporary = NULL;
 	}
 	MU_TRY(st);
+	MU_TRY(name_file(r));
 out:
 	return st;
 }
@@ -73,7 +96,7 @@ enum mu_status mu_replace_open(struct mu_replace *r, const char *path)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_replace_begin(r, path));
-	r->stream = fopen(r->temporary, "we");
+	r->stream = fopen(r->written, "we");
 	if (!r->stream)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
 out:
@@ -96,18 +119,20 @@ out:
 	return st;
 }
 
-/* Of the file's contents, or of its folder. */
-static enum mu_status sync_path(const struct mu_replace *r, const char *path, int flags)
+static enum mu_status sync_folder(const struct mu_replace *r)
 {
 	enum mu_status st = MU_OK;
-	int fd = open(path, flags | O_CLOEXEC);
+	char folder[MU_FOLDER_BYTES];
+	int fd;
 
+	mu_folder_of(folder, r->path);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		MU_FAIL(MU_ERR_IO, "%s: %s cannot be opened to bring it to the disk: %s", r->path,
-			path, strerror(errno));
-	/* EINVAL: the file system cannot sync this kind of file (some cannot sync folders). */
+			folder, strerror(errno));
+	/* EINVAL: the file system cannot sync folders. */
 	if (fsync(fd) != 0 && errno != EINVAL)
-		MU_FAIL(MU_ERR_IO, "%s: %s cannot be brought to the disk: %s", r->path, path,
+		MU_FAIL(MU_ERR_IO, "%s: %s cannot be brought to the disk: %s", r->path, folder,
 			strerror(errno));
 out:
 	if (fd >= 0)
@@ -115,24 +140,58 @@ out:
 	return st;
 }
 
+/* Has the temporary name become another file's? */
+static enum mu_status check_name(const struct mu_replace *r)
+{
+	enum mu_status st = MU_OK;
+	struct stat ours, named;
+
+	if (fstat(r->fd, &ours) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", r->path, strerror(errno));
+	if (lstat(r->temporary, &named) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", r->temporary, r->path,
+			strerror(errno));
+	if (!is_same(&ours, &named))
+		MU_FAIL(MU_ERR_IO,
+			"%s: cannot be written: somebody put another file in place of %s; write "
+			"to a folder that only you may write to",
+			r->path, r->temporary);
+out:
+	return st;
+}
+
+/* Network file systems and quotas tell some errors here only. */
+static enum mu_status close_file(struct mu_replace *r)
+{
+	enum mu_status st = MU_OK;
+	const int fd = r->fd;
+
+	r->fd = -1;
+	if (close(fd) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", r->path, strerror(errno));
+out:
+	return st;
+}
+
 enum mu_status mu_replace_commit(struct mu_replace *r)
 {
 	enum mu_status st = MU_OK;
-	char folder[MU_FOLDER_BYTES];
 
 	if (r->stream)
 		MU_TRY(close_stream(r));
-	/*
-	 * Sync the contents first: after a crash the new name must not refer to an incomplete file.
-	 */
-	MU_TRY(sync_path(r, r->temporary, O_RDONLY));
+	/* Sync the contents first: after a crash the new name must not refer to an incomplete file.
+	 * EINVAL: the file system cannot. */
+	if (fsync(r->fd) != 0 && errno != EINVAL)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be brought to the disk: %s", r->path,
+			strerror(errno));
+	MU_TRY(check_name(r));
+	MU_TRY(close_file(r));
 	if (rename(r->temporary, r->path) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", r->temporary, r->path,
 			strerror(errno));
 	mu_free(r->temporary);
 	r->temporary = NULL;
-	mu_folder_of(folder, r->path);
-	MU_TRY(sync_path(r, folder, O_RDONLY | O_DIRECTORY));
+	MU_TRY(sync_folder(r));
 out:
 	return st;
 }
@@ -141,9 +200,12 @@ void mu_replace_release(struct mu_replace *r)
 {
 	if (r->stream)
 		fclose(r->stream);
+	if (r->temporary && r->fd >= 0)
+		close(r->fd);
 	if (r->temporary)
 		unlink(r->temporary);
 	mu_free(r->temporary);
+	mu_free(r->written);
 	mu_free(r->path);
 	*r = (struct mu_replace){0};
 }

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
-#endif
 /*
  * Files of named float32 arrays in HDF5, used by one rank. Equal contents give equal bytes: no
  * times are stored. HDF5's own error output is off inside these functions; its innermost message
@@ -12,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "foreign.h"
@@ -66,27 +62,7 @@ out:
 	return st;
 }
 
-/*
- * HDF5 1.10 does not survive a full disk: where H5Fcreate, H5Fflush or H5Fclose cannot write, the
- * file stays in its tables, and its handler in MPI_Finalize crashes or loops. So there is room for
- * the first blocks before a file is created, for the whole file before it is flushed; and what
- * HDF5 writes to a file that is given up goes to memory.
- */
-static enum mu_status check_room(const struct mu_array_file *f)
-{
-	enum mu_status st = MU_OK;
-	const char zeros[1 << 14] = {0};
-	int fd = open(f->replace.temporary, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		goto out; /* HDF5 says why */
-	MU_TRY(mu_file_write_at(fd, f->path, zeros, sizeof zeros, 0));
-out:
-	if (fd >= 0)
-		close(fd);
-	return st;
-}
-
+/* Room for the whole file: errors of the disk are found before the arrays are written. */
 enum mu_status mu_array_flush(struct mu_array_file *f)
 {
 	enum mu_status st = MU_OK;
@@ -104,28 +80,14 @@ out:
 	return st;
 }
 
-static void divert(hid_t file)
-{
-	void *handle = NULL;
-	int fd;
-
-	if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || !handle)
-		return;
-	fd = memfd_create("muster: a file given up", MFD_CLOEXEC);
-	if (fd < 0)
-		return;
-	dup2(fd, *(const int *)handle);
-	close(fd);
-}
-
 void mu_array_file_free(struct mu_array_file *f)
 {
 	if (!f)
 		return;
-	if (f->file >= 0 && f->writing)
-		divert(f->file);
-	if (f->file >= 0)
-		H5Fclose(f->file);
+	if (f->writing)
+		mu_h5_give_up(f->file);
+	else
+		mu_h5_close_read(f->path, f->file);
 	mu_replace_release(&f->replace);
 	mu_free(f->checksums);
 	mu_free(f->path);
@@ -162,7 +124,6 @@ enum mu_status mu_array_file_create(struct mu_array_file **out, const char *path
 	MU_TRY(new_file(&f, path));
 	f->writing = true;
 	MU_TRY(mu_replace_begin(&f->replace, path));
-	MU_TRY(check_room(f));
 	MU_TRY(mu_h5_access_list(f->path, &access));
 	/* From this format on HDF5's metadata have checksums, which its reader checks first. */
 	MU_H5(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST));
@@ -170,7 +131,7 @@ enum mu_status mu_array_file_create(struct mu_array_file **out, const char *path
 	MU_H5(create = H5Pcreate(H5P_FILE_CREATE));
 	MU_H5(H5Pset_obj_track_times(create, false));
 	MU_H5(H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
-	MU_H5(f->file = H5Fcreate(f->replace.temporary, H5F_ACC_TRUNC, create, access));
+	MU_H5(f->file = H5Fcreate(f->replace.written, H5F_ACC_TRUNC, create, access));
 out:
 	mu_h5_close_list(create);
 	mu_h5_close_list(access);
@@ -214,18 +175,22 @@ enum mu_status mu_array_file_open(struct mu_array_file **out, const char *path)
 	struct mu_array_file *f = NULL;
 	char message[MU_H5_MESSAGE];
 	hid_t list = -1;
+	bool is;
 
 	mu_h5_quiet_begin(&quiet);
 	MU_TRY(new_file(&f, path));
 	if (access(path, R_OK) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-	if (H5Fis_hdf5(path) <= 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file%s", path,
-			mu_array_file_advice(path));
 	MU_TRY(mu_h5_access_list(f->path, &list));
 	f->file = H5Fopen(path, H5F_ACC_RDONLY, list);
-	if (f->file < 0)
-		MU_FAIL(MU_ERR_FORMAT, "%s: damaged HDF5 file: %s", path, mu_h5_message(message));
+	if (f->file >= 0)
+		goto out;
+	mu_h5_message(message);
+	MU_TRY(mu_array_file_is(path, &is));
+	if (!is)
+		MU_FAIL(MU_ERR_FORMAT, "%s: is not an HDF5 file%s", path,
+			mu_array_file_advice(path));
+	MU_FAIL(MU_ERR_FORMAT, "%s: damaged HDF5 file: %s", path, message);
 out:
 	mu_h5_close_list(list);
 	if (st != MU_OK) {
@@ -251,7 +216,7 @@ enum mu_status mu_array_file_close(struct mu_array_file *f, bool commit)
 	MU_TRY(mu_array_flush(f));
 	file = f->file;
 	f->file = -1; /* closed, whatever the result */
-	MU_H5(H5Fclose(file));
+	MU_TRY(mu_h5_close_written(f->path, file));
 	MU_TRY(mu_replace_commit(&f->replace));
 out:
 	mu_array_file_free(f);

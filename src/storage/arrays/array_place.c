@@ -118,7 +118,7 @@ enum mu_status mu_array_file_detach(struct mu_array_file *f, struct mu_replace *
 	MU_TRY(mu_array_flush(f));
 	file = f->file;
 	f->file = -1; /* closed, whatever the result */
-	MU_H5(H5Fclose(file));
+	MU_TRY(mu_h5_close_written(f->path, file));
 	*replace = f->replace;
 	f->replace = (struct mu_replace){0};
 out:

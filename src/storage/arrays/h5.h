@@ -41,7 +41,15 @@ void mu_h5_close_list(hid_t list);
 void mu_h5_close_set(hid_t set);
 void mu_h5_close_attribute(hid_t attribute);
 
-/* File access properties. Locks are off where HDF5 allows that: a file is written under its own
+/* Close a file that was written with the list below; only one is written at a time. MU_ERR_IO: a
+ * write, which HDF5 took for done, or the close failed. */
+enum mu_status mu_h5_close_written(const char *path, hid_t file);
+/* Close a file that was read: an error is a warning, because nothing is lost. Of a file that is not
+ * to be kept: no error. No effect on negative ids. */
+void mu_h5_close_read(const char *path, hid_t file);
+void mu_h5_give_up(hid_t file);
+
+/* File access properties, for every file. Locks are off where HDF5 allows that: a file is written under its own
  * temporary name and never changed afterwards, and parallel file systems often refuse locks. */
 enum mu_status mu_h5_access_list(const char *path, hid_t *list);
 

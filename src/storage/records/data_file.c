@@ -241,8 +241,7 @@ static enum mu_status open_file(struct mu_records *r, const char *path)
 		MU_FAIL(MU_ERR_FORMAT, "%s: damaged HDF5 file: %s", path, mu_h5_message(message));
 	MU_TRY(read_arrays(r, d, file));
 out:
-	if (file >= 0)
-		H5Fclose(file);
+	mu_h5_close_read(path, file);
 	mu_h5_close_list(list);
 	mu_h5_quiet_end(&quiet);
 	return st;

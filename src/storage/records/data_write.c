@@ -52,17 +52,17 @@ out:
 	return st;
 }
 
-static enum mu_status open_images(struct mu_data_writer *w)
+static enum mu_status open_images(struct mu_data_writer *w, const char *path)
 {
 	enum mu_status st = MU_OK;
-	const char *path = w->replace.temporary;
+	struct mu_replace unnamed = {0};
 
-	w->images = fopen(path, "w+be");
+	MU_TRY(mu_replace_begin(&unnamed, path));
+	w->images = fopen(unnamed.written, "w+be");
 	if (!w->images)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
-	if (unlink(path) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
 out:
+	mu_replace_release(&unnamed); /* removes its name */
 	return st;
 }
 
@@ -81,9 +81,9 @@ enum mu_status mu_data_file_create(struct mu_data_writer **out, const char *path
 		MU_FAIL(MU_ERR_ARGUMENT, "%s: raw images of shape %zu, %zu, %zu cannot be", path,
 			shape[0], shape[1], shape[2]);
 	MU_TRY(copy_names(w));
+	MU_TRY(open_images(w, path));
 	MU_TRY(mu_replace_begin(&w->replace, path));
 	w->path = w->replace.path;
-	MU_TRY(open_images(w));
 out:
 	if (st != MU_OK) {
 		mu_data_file_finish(w, false);
@@ -349,7 +349,7 @@ static enum mu_status put_arrays(struct mu_data_writer *w, haddr_t *at)
 	MU_H5_TRY(w->path, H5Pset_alignment(list, ALIGN_FROM, MU_DATA_ALIGN));
 	MU_H5_TRY(w->path, create = H5Pcreate(H5P_FILE_CREATE));
 	MU_H5_TRY(w->path, H5Pset_obj_track_times(create, false));
-	MU_H5_TRY(w->path, file = H5Fcreate(w->replace.temporary, H5F_ACC_TRUNC, create, list));
+	MU_H5_TRY(w->path, file = H5Fcreate(w->replace.written, H5F_ACC_TRUNC, create, list));
 	MU_TRY(set_file_attributes(w, file));
 	if (!w->sample)
 		MU_TRY(put_offsets(w, file));
@@ -360,10 +360,9 @@ static enum mu_status put_arrays(struct mu_data_writer *w, haddr_t *at)
 		MU_FAIL(MU_ERR_IO, "%s: HDF5 gave the images no place", w->path);
 	done = file;
 	file = -1; /* closed, whatever the result */
-	MU_H5_TRY(w->path, H5Fclose(done));
+	MU_TRY(mu_h5_close_written(w->path, done));
 out:
-	if (file >= 0)
-		H5Fclose(file);
+	mu_h5_give_up(file);
 	mu_h5_close_list(create);
 	mu_h5_close_list(list);
 	return st;
@@ -374,11 +373,11 @@ static enum mu_status copy_images(struct mu_data_writer *w, size_t at)
 {
 	enum mu_status st = MU_OK;
 	uint8_t *piece = NULL;
-	FILE *file = fopen(w->replace.temporary, "r+be");
+	FILE *file = fopen(w->replace.written, "r+be");
 	size_t n;
 
 	if (!file || fseeko(file, (off_t)at, SEEK_SET) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", w->replace.temporary,
+		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", w->path,
 			strerror(errno));
 	MU_TRY(MU_ALLOC(piece, PIECE_BYTES, "images"));
 	if (fflush(w->images) != 0 || fseeko(w->images, 0, SEEK_SET) != 0)

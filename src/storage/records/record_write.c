@@ -25,9 +25,9 @@ static enum mu_status begin(struct output *o, const char *path)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_replace_begin(&o->replace, path));
-	o->stream = fopen(o->replace.temporary, "wbe");
+	o->stream = fopen(o->replace.written, "wbe");
 	if (!o->stream)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", o->replace.temporary,
+		MU_FAIL(MU_ERR_IO, "%s: cannot be created: %s", path,
 			strerror(errno));
 out:
 	return st;

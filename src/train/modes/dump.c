@@ -175,7 +175,7 @@ enum mu_status mu_train_dump_batch(const struct mu_engine *e, struct mu_input *i
 	if (batch.count == 0)
 		MU_FAIL(MU_ERR_FORMAT, "--dump-batch: no record of the first batch can be read");
 	MU_TRY(draw(&sheet, in, &batch));
-	MU_TRY(write_png(&sheet, replace.temporary));
+	MU_TRY(write_png(&sheet, replace.written));
 	MU_TRY(mu_replace_commit(&replace));
 	mu_log_info("%s: the first %zu sample%s of epoch %ld, %zu x %zu pixels", path, batch.count,
 		    batch.count == 1 ? "" : "s", e->conf->load_epoch + 1, sheet.h, sheet.w);

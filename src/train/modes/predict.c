@@ -83,7 +83,7 @@ static enum mu_status make_arrays(struct prediction *p)
 	MU_TRY(MU_ALLOC(p->left_out, p->classes, "a prediction"));
 	for (size_t c = 0; c < p->classes; c++)
 		p->left_out[c] = NAN;
-	p->stream = fopen(p->replace.temporary, "r+b");
+	p->stream = fopen(p->replace.written, "r+be");
 	MU_TRY(check_stream(
 		p, p->stream && fseeko(p->stream, (off_t)p->at_probabilities, SEEK_SET) == 0));
 out:
@@ -97,7 +97,7 @@ static enum mu_status make_table(struct prediction *p)
 	const size_t top_k = p->conf->top_k > 0 ? (size_t)p->conf->top_k : 1;
 
 	MU_TRY(mu_replace_begin(&p->replace, p->conf->predict));
-	p->stream = fopen(p->replace.temporary, "w");
+	p->stream = fopen(p->replace.written, "we");
 	MU_TRY(check_stream(p, p->stream != NULL));
 	p->table = (struct prediction_table){.stream = p->stream,
 					     .data = p->run->data,
@@ -190,7 +190,8 @@ static enum mu_status finish_file(struct prediction *p)
 	p->stream = NULL;
 	MU_TRY(check_stream(p, fclose(stream) == 0));
 	MU_TRY(mu_replace_commit(&p->replace));
-	mu_log_info("predictions of %zu records are in %s", p->n, p->conf->predict);
+	mu_log_info("predictions of %zu record%s are in %s", p->n, p->n == 1 ? "" : "s",
+		    p->conf->predict);
 out:
 	return st;
 }

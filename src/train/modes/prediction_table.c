@@ -6,8 +6,6 @@
  */
 #include "prediction_table.h"
 
-#include <string.h>
-
 static const char *class_name(const struct prediction_table *t, size_t class)
 {
 	return t->saved.n == t->classes		       ? t->saved.name[class]
@@ -15,28 +13,12 @@ static const char *class_name(const struct prediction_table *t, size_t class)
 						       : NULL;
 }
 
-/* A field; in quotes if it needs them (RFC 4180). */
-static void put_text(FILE *stream, const char *text)
-{
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		fputs(text, stream);
-		return;
-	}
-	fputc('"', stream);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', stream);
-		fputc(*text, stream);
-	}
-	fputc('"', stream);
-}
-
 static void put_class(const struct prediction_table *t, size_t class, const char *before)
 {
 	const char *name = class_name(t, class);
 
 	if (name)
-		put_text(t->stream, name);
+		mu_text_put_csv(t->stream, name);
 	else
 		fprintf(t->stream, "%s%zu", before, class);
 }
@@ -78,7 +60,7 @@ static void put_best(const struct prediction_table *t, size_t id, const float *r
 	size_t class = t->classes;
 
 	t->data->ops->name_record(t->data, id, file, sizeof file);
-	put_text(t->stream, file);
+	mu_text_put_csv(t->stream, file);
 	for (size_t k = 0; k < t->top_k; k++) {
 		class = find_next(row, t->classes, class);
 		fputc(',', t->stream);
