@@ -13,6 +13,7 @@
 #include <muster/storage.h>
 
 #include "../lib/arguments.h"
+#include "../lib/folder.h"
 
 struct values {
 	const char *input, *output;
@@ -163,6 +164,7 @@ static enum mu_status pack(const struct values *v)
 	job.set.sample = 3 * job.size * job.size;
 	MU_TRY(data_jpeg_new(&job.jpeg));
 	MU_TRY(mu_folder_make(v->output));
+	MU_TRY(data_folder_claim(v->output));
 	MU_TRY(read_input(&job, v->input));
 	MU_TRY(pack_set_write(set, v->output, (size_t)v->per_file, v->shuffle, &n_files));
 	print_counts(set);
@@ -176,7 +178,7 @@ static enum mu_status pack(const struct values *v)
 	printf("cifar_pack: %zu images for training in %zu file%s and %zu for testing in %s, %.1f "
 	       "s\n",
 	       set->counts[PACK_TRAIN], n_files, n_files == 1 ? "" : "s", set->counts[PACK_TEST],
-	       v->output, mu_now() - start);
+	       mu_shown(v->output), mu_now() - start);
 out:
 	pack_set_release(&job.set);
 	data_jpeg_free(job.jpeg);

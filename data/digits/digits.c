@@ -13,6 +13,7 @@
 #include <muster/storage.h>
 
 #include "../lib/arguments.h"
+#include "../lib/folder.h"
 
 #define IMAGES_MAX 10e6 /* a set is held in memory: 8 GB */
 
@@ -102,8 +103,10 @@ static enum mu_status make_data(const struct values *v)
 
 	train.n = (size_t)v->train;
 	test.n = (size_t)v->test;
-	if (v->output)
+	if (v->output) {
 		MU_TRY(mu_folder_make(v->output));
+		MU_TRY(data_folder_claim(v->output));
+	}
 	MU_TRY(digits_set_init(&train));
 	if (v->preview)
 		MU_TRY(digits_set_preview(&train, v->preview));
@@ -114,7 +117,7 @@ static enum mu_status make_data(const struct values *v)
 	MU_TRY(digits_set_init(&test));
 	MU_TRY(write_set(&test, v->output));
 	printf("digits: %ld images for training and %ld for testing in %s, seed %ld, %.1f s\n",
-	       v->train, v->test, v->output, v->seed, mu_now() - start);
+	       v->train, v->test, mu_shown(v->output), v->seed, mu_now() - start);
 out:
 	digits_set_release(&train);
 	digits_set_release(&test);

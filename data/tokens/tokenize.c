@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../lib/arguments.h"
+#include "../lib/folder.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -248,6 +249,8 @@ static enum mu_status make_files(const struct values *v, const struct data_comma
 			"%s: has %zu tokens; a token file holds 16 bits, enough for %d",
 			v->tokenizer, mu_tokenizer_n(t), MU_TOKEN_FILE_MAX);
 	MU_TRY(mu_folder_make(folder));
+	MU_TRY(data_folder_claim(folder));
+	MU_TRY(check_folder(folder)); /* another process may have filled it meanwhile */
 	for (int i = 0; i < 2; i++) {
 		parts[i].folder = folder;
 		parts[i].shard_tokens = (size_t)v->shard_tokens;
@@ -255,10 +258,11 @@ static enum mu_status make_files(const struct values *v, const struct data_comma
 	MU_TRY(encode_texts(v, t, command, parts));
 	snprintf(path, sizeof path, "%s/tokenizer.json", folder);
 	MU_TRY(mu_tokenizer_write(t, path));
-	printf("tokenize: %zu tokens", parts[0].n_tokens + parts[1].n_tokens);
+	printf("tokenize: %zu token%s", parts[0].n_tokens + parts[1].n_tokens,
+	       parts[0].n_tokens + parts[1].n_tokens == 1 ? "" : "s");
 	print_part(&parts[0]);
 	print_part(&parts[1]);
-	printf(", of a vocabulary of %zu: %s\n", mu_tokenizer_n(t), folder);
+	printf(", of a vocabulary of %zu: %s\n", mu_tokenizer_n(t), mu_shown(folder));
 out:
 	mu_token_list_release(&parts[0].tokens);
 	mu_token_list_release(&parts[1].tokens);

@@ -47,6 +47,16 @@ tool 0 long long.txt --train --val-split 0
 tool 0 --decode long/train.bin
 sed 's/<|endoftext|>//' "$log" | cmp - long.txt || fail "another text comes back of one long word"
 
+part "one process to a folder"
+mkdir taken
+(
+	flock -n 9 || fail "taken: no lock"
+	tool 1 taken a.txt --tokenizer one
+	expect 'error: taken: another process writes its files to this folder'
+) 9<taken
+[ -z "$(ls taken)" ] || fail "files in a folder of another process"
+tool 0 taken a.txt --tokenizer one
+
 part "shards"
 tool 0 three a.txt b.txt --tokenizer one --val-split 0 --no-end-of-text --shard-tokens 100
 expect "in $(((n + 99) / 100)) files train_\*.bin, of a vocabulary"
