@@ -269,7 +269,8 @@ static enum mu_status read_lines(struct reader *r, FILE *file, char *block)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
 	if (have > 0)
 		MU_TRY(parse_end(r, block, have));
-	if (r->line == 0 && have == 0)
+	r->table->incomplete = r->line == 0 && have == 0;
+	if (r->table->incomplete)
 		MU_FAIL(MU_ERR_FORMAT, "%s is empty: the log of a training is needed", r->path);
 out:
 	return st;
@@ -291,6 +292,7 @@ enum mu_status log_table_read(struct log_table *table, const struct log_metrics 
 		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
 	MU_TRY(MU_ALLOC(block, BLOCK_BYTES, "a part of the log"));
 	MU_TRY(read_lines(&r, file, block));
+	table->incomplete = r.n_values == 0;
 	if (r.n_values == 0 && r.n_speed > 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: no epoch is complete in it: %zu lines of speed, and none with the "
@@ -314,13 +316,26 @@ enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n, b
 			    bool skip_bad)
 {
 	enum mu_status st = MU_OK;
+	size_t good = 0;
 
 	MU_TRY(MU_ALLOC(set->tables, n, "tables"));
 	set->names = paths;
-	set->n = average ? 1 : n;
-	for (size_t i = 0; i < n; i++)
-		MU_TRY(log_table_read(&set->tables[average ? 0 : i], &set->metrics, paths[i],
-				      skip_bad));
+	for (size_t i = 0; i < n; i++) {
+		struct log_table *table = &set->tables[average ? 0 : good];
+
+		set->n = average ? 1 : good + 1;
+		st = log_table_read(table, &set->metrics, paths[i], skip_bad);
+		if (st == MU_ERR_FORMAT && table->incomplete && (good > 0 || i + 1 < n)) {
+			mu_log_warn("%s; it is left out", mu_trace_message());
+			mu_trace_clear();
+			table->incomplete = false;
+			continue;
+		}
+		MU_TRY(st);
+		paths[good++] = paths[i];
+	}
+	set->n = average ? 1 : good;
+	st = MU_OK;
 out:
 	return st;
 }

@@ -44,6 +44,7 @@ struct log_row {
 struct log_table {
 	struct log_row *rows; /* n of them, by epoch; owned */
 	size_t n, room;
+	bool incomplete;  /* the last log that was added has no complete epoch */
 	char others[256]; /* names of metrics that were not asked for: "a, b" */
 };
 
@@ -69,7 +70,8 @@ struct log_set {
 	size_t n;
 };
 
-/* The n logs at paths; with average they are those of one job's workers and make one table. */
+/* The n logs at paths; with average they are those of one job's workers and make one table. Of
+ * several logs those without a complete epoch are left out, with a warning; paths lacks them then. */
 enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n, bool average,
 			    bool skip_bad);
 void log_set_release(struct log_set *set);

@@ -56,14 +56,14 @@ void page_begin(FILE *out, const char *title)
 	      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
 	      out);
 	page_text(out, title);
-	fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", style);
+	fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n<h1>", style);
 	page_text(out, title);
 	fputs("</h1>\n", out);
 }
 
 void page_end(FILE *out)
 {
-	fputs("</body>\n</html>\n", out);
+	fputs("</main>\n</body>\n</html>\n", out);
 }
 
 void page_tile(FILE *out, const char *name, const char *value)

@@ -59,21 +59,21 @@ struct format {
 
 static void put_escaped(const char *name)
 {
-	for (; *name; name++)
+	for (name = mu_shown(name); *name; name++)
 		printf(*name == '|' || *name == '\\' ? "\\%c" : "%c", *name);
 }
 
 static void put_quoted(const char *name)
 {
 	putchar('"');
-	for (; *name; name++)
+	for (name = mu_shown(name); *name; name++)
 		printf(*name == '"' ? "\"\"" : "%c", *name);
 	putchar('"');
 }
 
 static void put_plain(const char *name)
 {
-	fputs(name, stdout);
+	fputs(mu_shown(name), stdout);
 }
 
 static const struct format formats[] = {
@@ -90,7 +90,7 @@ static void put_head(const struct log_set *set, const struct format *f)
 	printf("%s%s%sepoch", f->before, set->n > 1 ? "log" : "", set->n > 1 ? f->between : "");
 	for (size_t c = 0; c < n; c++)
 		printf("%s%s", f->between,
-		       log_metrics_cell_name(&set->metrics, c, text, sizeof text));
+		       mu_shown(log_metrics_cell_name(&set->metrics, c, text, sizeof text)));
 	printf("%s\n", f->after);
 	if (!f->rule)
 		return;

@@ -157,9 +157,9 @@ static void put_differences(const struct report *r)
 		if (name[len] != '=' || !differs(r, name, len))
 			continue;
 		if (!any) {
-			fputs("<h2>Settings that differ</h2>\n<table>\n<tr><th></th>", r->out);
+			fputs("<h2>Settings that differ</h2>\n<table>\n<tr><th scope=\"col\">Setting</th>", r->out);
 			for (size_t t = 0; t < r->set->n; t++) {
-				fputs("<th>", r->out);
+				fputs("<th scope=\"col\">", r->out);
 				page_text(r->out,
 					  log_name(r->set->names[t], text, sizeof text));
 				fputs("</th>", r->out);
@@ -193,7 +193,9 @@ static void put_phases(const struct report *r, const struct notes *notes)
 		fprintf(r->out,
 			"<span style=\"flex:%.4f;background:var(--c%zu)\" title=\"%s\"></span>",
 			notes->phases[i].seconds / sum, i % 6, notes->phases[i].name);
-	fputs("</div>\n<table>\n", r->out);
+	fputs("</div>\n<table>\n<tr><th scope=\"col\">Part</th><th scope=\"col\">Time</th>"
+	      "<th scope=\"col\">Share</th></tr>\n",
+	      r->out);
 	for (size_t i = 0; i < notes->n_phases; i++) {
 		fprintf(r->out,
 			"<tr><td class=\"legend\"><i style=\"display:inline-block;width:.8rem;"

@@ -102,6 +102,8 @@ enum mu_status sweep_log_read(const char *path, json_t **values);
 bool sweep_log_is_ok(const json_t *values);
 /* Hosts of a job, by the start of its log; 0: unknown. */
 long sweep_log_hosts(const char *path);
+/* Of the last epoch's validation, or of its training where there was none; below 0: unknown. */
+double sweep_log_accuracy(const char *path);
 /* Milliseconds a batch, of each line of speed that counts: a new array. Empty: the job did not get
  * there. */
 enum mu_status sweep_log_times(const char *path, const json_t *experiment, json_t **times);

@@ -111,6 +111,28 @@ long sweep_log_hosts(const char *path)
 	return n;
 }
 
+double sweep_log_accuracy(const char *path)
+{
+	static const char *const names[] = {"Validation-accuracy=", "Train-accuracy="};
+	double found[2] = {-1, -1};
+	FILE *file = fopen(path, "r");
+	char *line = NULL;
+	size_t nbytes = 0;
+
+	while (file && getline(&line, &nbytes, file) >= 0)
+		for (int i = 0; i < 2; i++) {
+			const char *at = strstr(line, "] ");
+
+			at = strstr(line, "Epoch[") && at ? strstr(at, names[i]) : NULL;
+			if (at)
+				found[i] = strtod(at + strlen(names[i]), NULL);
+		}
+	free(line);
+	if (file)
+		fclose(file);
+	return found[0] >= 0 ? found[0] : found[1];
+}
+
 enum mu_status sweep_log_times(const char *path, const json_t *experiment, json_t **times)
 {
 	enum mu_status st = MU_OK;

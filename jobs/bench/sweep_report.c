@@ -135,21 +135,59 @@ out:
 
 /* ---- rows ---- */
 
-/* The columns, of a good log with its results. */
-static json_t *make_row(const json_t *log)
+static void put_cell(json_t *row, const json_t *log, const char *title, const char *name)
 {
-	const bool good = sweep_log_is_ok(log);
+	json_t *value = json_object_get(log, name);
+	const bool result = strncmp(name, "results.", 8) == 0;
+
+	if (value && (sweep_log_is_ok(log) || !result))
+		json_object_set(row, title, value);
+	else
+		json_object_set_new(row, title, json_null());
+}
+
+static bool is_column(const char *name)
+{
+	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+		if (strcmp(columns[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Have these logs more than one value of it? */
+static bool differs(const json_t *logs, const char *name)
+{
+	const json_t *first = json_object_get(json_array_get(logs, 0), name), *log;
+	size_t i;
+
+	json_array_foreach(logs, i, log) if (!json_equal(json_object_get(log, name), first)) return true;
+	return false;
+}
+
+static bool any_has(const json_t *logs, const char *name)
+{
+	const json_t *log;
+	size_t i;
+
+	json_array_foreach(logs, i, log) if (json_object_get(log, name)) return true;
+	return false;
+}
+
+/* The columns, and what else tells these logs apart; of a good log its results. */
+static json_t *make_row(const json_t *log, const json_t *logs)
+{
 	json_t *row = json_object();
 
-	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-		json_t *value = json_object_get(log, columns[i].name);
-		const bool result = strncmp(columns[i].name, "results.", 8) == 0;
+	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+		put_cell(row, log, columns[i].title, columns[i].name);
+	for (size_t i = 0; i < sweep_parameter_count; i++) {
+		const char *name = sweep_parameters[i].name;
 
-		if (value && (good || !result))
-			json_object_set(row, columns[i].title, value);
-		else
-			json_object_set_new(row, columns[i].title, json_null());
+		if (sweep_parameters[i].identity && !is_column(name) && differs(logs, name))
+			put_cell(row, log, name, name);
 	}
+	if (any_has(logs, "results.accuracy"))
+		put_cell(row, log, "accuracy", "results.accuracy");
 	return row;
 }
 
@@ -270,7 +308,7 @@ static enum mu_status explore(const json_t *logs, json_t **rows)
 	*rows = json_array();
 	MU_TRY(make_list(logs, true, &list));
 	for (size_t i = 0; i < n; i++) {
-		json_t *row = make_row(list[i].log);
+		json_t *row = make_row(list[i].log, logs);
 
 		json_object_set(row, "status", json_object_get(list[i].log, "exp.status"));
 		json_array_append_new(*rows, row);
@@ -290,7 +328,7 @@ static enum mu_status scale(const json_t *logs, bool weak, json_t **rows)
 	*rows = json_array();
 	MU_TRY(make_list(logs, weak, &list));
 	for (size_t i = 0; i < n; i++) {
-		json_t *row = make_row(list[i].log);
+		json_t *row = make_row(list[i].log, logs);
 
 		if (i == 0 || strcmp(list[i].group, list[i - 1].group) != 0)
 			base = NULL;
@@ -316,14 +354,10 @@ static void print_cell(FILE *file, const json_t *value, bool csv)
 		fprintf(file, csv ? "%.9g" : "%.5g", json_real_value(value));
 	else if (!text)
 		fputs(csv ? "" : "-", file);
-	else if (!csv || !strpbrk(text, ",\"\n"))
-		fputs(text, file);
-	else {
-		fputc('"', file);
-		for (; *text; text++)
-			fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
-		fputc('"', file);
-	}
+	else if (csv)
+		mu_text_put_csv(file, text);
+	else
+		fputs(mu_shown(text), file);
 }
 
 static void print_table(FILE *file, const json_t *rows, bool csv)

@@ -278,7 +278,7 @@ static enum mu_status put_results(FILE *log, const json_t *experiment, double *r
 	const long batch = sweep_whole(experiment, "exp.effective_batch");
 	struct sweep_batches b;
 	json_t *times = NULL, *time, *value;
-	double sum = 0;
+	double sum = 0, accuracy;
 	size_t i, n;
 
 	sweep_job_batches(experiment, &b);
@@ -300,6 +300,12 @@ static enum mu_status put_results(FILE *log, const json_t *experiment, double *r
 	sweep_log_put(log, "results.time_data", times);
 	value = json_integer(sweep_log_hosts(path));
 	sweep_log_put(log, "results.hosts", value);
+	json_decref(value);
+	accuracy = sweep_log_accuracy(path);
+	if (accuracy < 0)
+		goto out;
+	value = json_real(accuracy);
+	sweep_log_put(log, "results.accuracy", value);
 	json_decref(value);
 out:
 	json_decref(times);

@@ -74,7 +74,7 @@ enum mu_status sweep_parameter_find(const struct sweep_parameter **out, const ch
 				    const char *where)
 {
 	enum mu_status st = MU_OK;
-	const struct sweep_parameter *best = sweep_parameters;
+	const struct sweep_parameter *best = NULL;
 
 	for (size_t i = 0; i < sweep_parameter_count; i++) {
 		const struct sweep_parameter *p = &sweep_parameters[i];
@@ -83,9 +83,13 @@ enum mu_status sweep_parameter_find(const struct sweep_parameter **out, const ch
 			*out = p;
 			goto out;
 		}
-		if (mu_name_distance(name, p->name) < mu_name_distance(name, best->name))
+		if (mu_name_is_near(name, p->name) &&
+		    (!best || mu_name_distance(name, p->name) < mu_name_distance(name, best->name)))
 			best = p;
 	}
+	if (!best)
+		MU_FAIL(MU_ERR_USAGE, "%s: \"%s\" is no parameter (mubench run --help lists them)",
+			where, name);
 	MU_FAIL(MU_ERR_USAGE,
 		"%s: \"%s\" is no parameter; the nearest one is \"%s\" (mubench run --help "
 		"lists them)",

@@ -109,6 +109,26 @@ ends 0 report logs --format json --output all.json
 ends 1 report logs --output nowhere/all.json
 expect 'nowhere/all.json'
 
+part "what tells experiments apart, and their accuracy"
+cp mpirun plain-mpirun
+# The rate of learning is the accuracy.
+# shellcheck disable=SC2016 # the script's own
+cat >>mpirun <<'SCRIPT'
+printf 'x Node[0] Epoch[0] Train-accuracy=0.5\nx Node[0] Epoch[0] Validation-accuracy=%s\n' "${lr:-0.25}"
+SCRIPT
+sed -i 's/^\t--disp-batches)/\t--lr) lr=$2 ;;\n&/' mpirun
+# shellcheck disable=SC2016 # mubench's
+config "$common, \"exp.model\": \"mlp\", \"mxnet.kv_store\": \"dist_sync\", \"exp.replica_batch\": 10,
+	\"exp.log_file\": \"rates/\${exp.id}.log\"" '"muster.options": ["--lr 0.3", "--lr 0.7"]'
+ends 0 run config.json
+mv plain-mpirun mpirun
+ends 0 report rates --format csv
+expect_count 1 '^model,.*,samples/s,muster.options,accuracy,status$'
+expect_count 1 ',"--lr 0.3",0.3,ok$'
+expect_count 1 ',"--lr 0.7",0.7,ok$'
+ends 0 report rates/*.log --type weak-scaling
+expect_count 1 '\| --lr 0.7 \| 0.7 \|'
+
 part "a job"
 config '"exp.model": "mlp", "exp.num_nodes": 1, "exp.num_batches": 10, "mxnet.kv_store": "dist_sync",
 	"exp.log_file": "real.log", "muster.threads": 1, "muster.options": "--devices ref"'
