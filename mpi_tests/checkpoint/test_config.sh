@@ -53,7 +53,21 @@ expect ' lr=0.4, '
 train 1 --lr 0.5 --config a.conf --config b.conf
 expect ' lr=0.5, '
 
+cat >quoted.conf <<'END'
+network "mlp"	# one
+--data-dir='set'
+metrics-file = "my # file.jsonl"
+log it's.log
+END
+train 1 --config quoted.conf --check
+expect 'network=mlp, .*data_dir=set, .*metrics_file=my # file\.jsonl, '
+expect "log=it's\\.log"
+
 part "what is wrong"
+echo 'model-prefix "out/my run' >c.conf
+refuse 2 'c.conf:1: model-prefix: "out/my run: a quotation mark \("\) begins the value, so another one' c.conf
+echo "fixed 'fc1*','fc2*'" >c.conf
+refuse 2 "c.conf:1: fixed: 'fc1\*','fc2\*': a quotation mark \('\) begins the value" c.conf
 printf 'seed 1\n\nbatch-seize 4\n' >c.conf
 refuse 2 'c.conf:3: unknown option --batch-seize; the nearest known one is --batch-size' c.conf
 echo 'lr = much' >c.conf

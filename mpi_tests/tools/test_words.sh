@@ -43,6 +43,12 @@ answers '"-lr": an option begins with two dashes: --lr' -lr 0.1
 answers "unknown option --lenet: write --network lenet" --lenet
 answers "unknown option --dist-sync: write --kv-store dist_sync" --dist_sync
 answers "unknown option --cosine: write --lr-schedule cosine" --cosine
+answers "unknown option --resnet18: write --network resnet --num-layers 18" --resnet18
+answers "unknown option --epoch-size; --num-batches is for that" --epoch-size 3
+answers "unknown option --num-parts: each rank reads its part of the records by itself" --num-parts 2
+answers "unknown option --batch-siez; the nearest known one is --batch-size" --batch-siez 2
+answers 'unknown option --block-parts \(--help lists them\)' --block-parts 2
+answers "network resent: unknown; the nearest is resnet; known networks are: mlp" --network resent
 answers "unknown option --rmsprop: write --optimizer rmsprop" --rmsprop
 answers "unknown option --step-size; --lr-factor-epoch is for that (--help-all lists it)" --step-size 30
 answers "unknown option --no-log-prefix: write --log-prefix none" --no-log-prefix

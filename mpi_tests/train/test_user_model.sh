@@ -188,6 +188,16 @@ model hidden.so "$small" -fvisibility=hidden -DNAME='"hidden"' -DSHAPE=1,28,28 -
 train 1 --network hidden.so $plain --num-epochs 1 --num-batches 2
 expect '^network hidden: 7850 parameters'
 
+part "a model that crashes"
+model crash.so "#include <string.h>
+static char *volatile nowhere;
+int fill(int n);
+int fill(int n) { memset(nowhere, n, 100); return n; }
+$small" -DNAME='"crash"' -DSHAPE=1,28,28 -DBODY='x = fill(x);'
+run_limited 60 2 --network ./crash.so $plain --num-epochs 1
+[ $status != 0 ] || fail "status 0 of a model that crashes"
+expect 'error: network ./crash.so: its code crashed \(Segmentation fault\), in fill or what that calls'
+
 part "a model that is not right"
 model nameless.so "$small" -DNAME=0 -DSHAPE=1,28,28 -DBODY=
 refused 2 'nameless.so: .*needs a name and a build function' nameless.so

@@ -98,16 +98,39 @@ out:
 
 /* ---- lines ---- */
 
-/* The line without a comment and the blanks at its end. "#" begins one at the start of a word. */
-static void cut(char *line)
+static bool is_blank_or_comment(const char *text)
+{
+	text += strspn(text, " \t\r");
+	return *text == '\0' || *text == '#';
+}
+
+/* The value without a comment and the blanks at its end. "#" begins one at the start of a word. */
+static void cut(char *value)
 {
 	size_t n;
 
-	for (char *c = line; *c; c++)
-		if (*c == '#' && (c == line || strchr(" \t", c[-1])))
+	for (char *c = value; *c; c++)
+		if (*c == '#' && (c == value || strchr(" \t", c[-1])))
 			*c = '\0';
-	for (n = strlen(line); n > 0 && strchr(" \t\r\n", line[n - 1]);)
-		line[--n] = '\0';
+	for (n = strlen(value); n > 0 && strchr(" \t\r\n", value[n - 1]);)
+		value[--n] = '\0';
+}
+
+/* A value between quotation marks may hold blanks and "#"; the marks are not a part of it. */
+static enum mu_status unquote(const struct reader *r, const char *name, char **value)
+{
+	enum mu_status st = MU_OK;
+	char *end = strchr(*value + 1, **value);
+
+	if (!end || !is_blank_or_comment(end + 1))
+		MU_FAIL(MU_ERR_USAGE,
+			"%s:%zu: %s: %s: a quotation mark (%c) begins the value, so another one "
+			"must end it",
+			r->path, r->line, name, *value, **value);
+	*end = '\0';
+	(*value)++;
+out:
+	return st;
 }
 
 static enum mu_status read_line(struct reader *r, char *line)
@@ -116,13 +139,12 @@ static enum mu_status read_line(struct reader *r, char *line)
 	char name[NAME_BYTES];
 	size_t n;
 
-	cut(line);
 	line += strspn(line, " \t");
 	if (strncmp(line, "--", 2) == 0)
 		line += 2;
-	if (!*line)
+	if (is_blank_or_comment(line))
 		goto out;
-	n = strcspn(line, " \t=");
+	n = strcspn(line, " \t=\r");
 	if (n == 0 || n >= sizeof name)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s:%zu: \"%.60s\": write an option as \"name value\" or "
@@ -133,6 +155,10 @@ static enum mu_status read_line(struct reader *r, char *line)
 	line += strspn(line, " \t");
 	line += *line == '=';
 	line += strspn(line, " \t");
+	if (*line == '"' || *line == '\'')
+		MU_TRY(unquote(r, name, &line));
+	else
+		cut(line);
 	MU_TRY(take(r, name, line));
 out:
 	return st;

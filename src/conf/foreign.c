@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <muster/base.h>
+#include <muster/net.h>
 
 enum { NAME_BYTES = 64 };
 
@@ -42,9 +43,25 @@ static const struct {
 	{"|log-level|loglevel|", "write --quiet, or --verbose 1"},
 	{"|ema|model-ema|mixup|cutmix|sync-bn|syncbn|sync-batchnorm|",
 	 "there is no such thing here: leave it out"},
+	{"|num-parts|part-index|num-part|part-idx|num-shards|shard|shard-id|shard-index|",
+	 "each rank reads its part of the records by itself: leave it out"},
 	{"|data|", "write --data-dir DIR (files of MNIST or CIFAR) or --data-train PATH (records, "
 		   "a text, or a folder of images)"},
 };
+
+/* "--resnet18" */
+static enum mu_status check_network(const char *name)
+{
+	enum mu_status st = MU_OK;
+	long depth;
+	const struct mu_network *meant = mu_network_guess(name, &depth);
+
+	if (meant && depth > 0)
+		MU_FAIL(MU_ERR_USAGE, "unknown option --%s: write --network %s --num-layers %ld", name,
+			meant->name, depth);
+out:
+	return st;
+}
 
 enum mu_status mu_conf_check_foreign(int argc, char *const argv[])
 {
@@ -56,6 +73,8 @@ enum mu_status mu_conf_check_foreign(int argc, char *const argv[])
 
 		if (strncmp(argv[i], "--", 2) != 0 || n < 3 || n >= NAME_BYTES)
 			continue;
+		snprintf(name, sizeof name, "%.*s", (int)n - 2, argv[i] + 2);
+		MU_TRY(check_network(name));
 		snprintf(name, sizeof name, "|%.*s|", (int)n - 2, argv[i] + 2);
 		for (char *p = name; *p; p++)
 			*p = *p == '_' ? '-' : *p;

@@ -60,9 +60,10 @@ static enum mu_status check_ranks(const struct conf *v, int ranks)
 			v->kv_store);
 	if (v->store.has_servers && v->num_servers >= ranks)
 		MU_FAIL(MU_ERR_USAGE,
-			"--num-servers %ld leaves no worker of %d ranks: at most %d servers, or at "
-			"least mpirun -np %ld",
-			v->num_servers, ranks, ranks - 1, v->num_servers + 1);
+			"--num-servers %ld leaves no worker of %d rank%s: at most %d server%s, or "
+			"at least mpirun -np %ld",
+			v->num_servers, ranks, ranks == 1 ? "" : "s", ranks - 1,
+			ranks == 2 ? "" : "s", v->num_servers + 1);
 	if (!v->store.distributed && ranks > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"--kv-store %s is for one rank, not %d; use dist_sync or another dist_ "

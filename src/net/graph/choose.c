@@ -43,9 +43,7 @@ static const struct mu_network *find_letters(const char *name)
 	return NULL;
 }
 
-/* "inceptionv3"; a name with the depth in it, as in other programs: "resnet50", "vgg16_bn",
- * "ResNet-18", "resnext50_32x4d". NULL: none is meant; *depth 0: it says none. */
-static const struct mu_network *guess(const char *name, long *depth)
+const struct mu_network *mu_network_guess(const char *name, long *depth)
 {
 	const size_t before = strcspn(name, "0123456789");
 	const struct mu_network *found = find_letters(name);
@@ -67,11 +65,27 @@ static const struct mu_network *guess(const char *name, long *depth)
 	return found;
 }
 
+/* "", or "; the nearest is lenet". */
+static const char *nearest(const char *name, char *text, size_t nbytes)
+{
+	const struct mu_network *best = NULL;
+
+	for (size_t i = 0; mu_network_table[i]; i++) {
+		const char *known = mu_network_table[i]->name;
+
+		if (tolower((unsigned char)*name) == *known && mu_name_is_near(name, known) &&
+		    (!best || mu_name_distance(name, known) < mu_name_distance(name, best->name)))
+			best = mu_network_table[i];
+	}
+	snprintf(text, nbytes, "%s%s", best ? "; the nearest is " : "", best ? best->name : "");
+	return text;
+}
+
 enum mu_status mu_network_find(const struct mu_network **out, const char *name)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *meant;
-	char list[1024] = "";
+	char list[1024] = "", near[128];
 	long depth;
 
 	if (is_file(name))
@@ -84,13 +98,14 @@ enum mu_status mu_network_find(const struct mu_network **out, const char *name)
 		snprintf(list + strlen(list), sizeof list - strlen(list), " %s",
 			 mu_network_table[i]->name);
 	}
-	meant = guess(name, &depth);
+	meant = mu_network_guess(name, &depth);
 	if (meant && depth > 0)
 		MU_FAIL(MU_ERR_USAGE, "network %s: unknown; take network %s with num_layers %ld",
 			name, meant->name, depth);
 	if (meant)
 		MU_FAIL(MU_ERR_USAGE, "network %s: unknown; take network %s", name, meant->name);
-	MU_FAIL(MU_ERR_USAGE, "network %s: unknown; known networks are:%s", name, list);
+	MU_FAIL(MU_ERR_USAGE, "network %s: unknown%s; known networks are:%s", name,
+		nearest(name, near, sizeof near), list);
 out:
 	return st;
 }

@@ -10,6 +10,8 @@
 
 #include <muster/base.h>
 
+#include "crash.h"
+
 enum { NAME_BYTES = 64 }; /* of a network's name in files */
 
 #define COMPILE_AGAIN \
@@ -98,6 +100,7 @@ enum mu_status mu_network_load(const struct mu_network **out, const char *path)
 			"network %s: compiled for binary interface %d of Muster, and this is "
 			"%d: " COMPILE_AGAIN,
 			path, model->abi, MU_ABI);
+	mu_network_name_crashes(path, model);
 	MU_TRY(check_network(model->network, path));
 	*out = model->network;
 out:

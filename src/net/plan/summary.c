@@ -126,7 +126,7 @@ enum mu_status mu_plan_summary(const struct mu_plan *plan, FILE *stream)
 	char device[128], shape[96];
 
 	plan->device->ops->describe(plan->device, device, sizeof device);
-	fprintf(stream, "%s, input %s, batch %zu, %s, %s\n", plan->net->config.network,
+	fprintf(stream, "%s, input %s, batch %zu, %s, %s\n", mu_shown(plan->net->config.network),
 		sample_shape(&plan->tensors[0], shape, sizeof shape), plan->batch_size,
 		plan->phase == MU_PHASE_TRAIN ? "training" : "inference", device);
 	if (*plan->net->note)
