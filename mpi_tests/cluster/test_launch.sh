@@ -258,6 +258,22 @@ expect_count 1 '2 workers, 1 server,'
 launch_it -n 2 "$TRAINER" --network lenat --kv-store dist_sync
 [ $status = 2 ] || fail "exit status $status, not 2, of a wrong network"
 
+part "a job of an array has a prefix of its own"
+# In place of mpirun, a program that prints its words.
+mkdir array
+printf '#!/bin/sh\nprintf "<%%s>" "$@"\n' >array/mpirun
+chmod +x array/mpirun
+# in_array OPTION...: the third task's
+in_array() {
+	PATH=$PWD/array:$PATH SLURM_ARRAY_TASK_ID=2 "$SRCDIR/jobs/slurm/array.sbatch" "$TRAINER" "$@" >"$log" 2>&1
+}
+in_array --model-prefix out/x --log='run-%a.log' --profile --check
+expect '^<.*><--model-prefix><out/x-2><--log=run-2\.log><--profile><--check><--lr><0\.05>$'
+in_array --model_prefix='%a/x'
+expect '><--model_prefix=2/x><'
+in_array --log run.log && fail "tasks that write one log"
+expect_count 1 'array.sbatch: error: --log run.log: every task of the array would write it; put %a'
+
 part "what the log says of cores, and of Slurm"
 if command -v taskset >/dev/null && [ "$(nproc)" -gt 1 ]; then
 	# shellcheck disable=SC2086 # words
