@@ -7,7 +7,7 @@
 
 /*
  * Files of two processes that write a set of the same names to one folder would make one set, with
- * files of both. This process fills the folder until it ends. MU_ERR_IO: another one does. Processes
+ * files of both. This process fills the folder until it ends. MU_ERR_IO: another one does. Those
  * of other hosts are not noticed where the file system locks for one host only.
  */
 enum mu_status data_folder_claim(const char *path);

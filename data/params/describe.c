@@ -233,13 +233,13 @@ enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 		goto out;
 	if (is_whole(&m) && lacks_config) {
 		MU_TRY(write_config(&m, config));
-		printf("muconvert: what transformers reads of the model in %s\n", config);
+		printf("muconvert: what transformers reads of the model in %s\n", mu_shown(config));
 	}
 	if (is_whole(&m) && strcmp(family, "vit") == 0)
 		MU_TRY(model_images_write(in, to, m.height, m.width));
 	if (m.tokenizer && lacks_tokenizer) {
 		MU_TRY(mu_tokenizer_write(m.tokenizer, tokenizer));
-		printf("muconvert: its tokenizer in %s\n", tokenizer);
+		printf("muconvert: its tokenizer in %s\n", mu_shown(tokenizer));
 	}
 out:
 	mu_tokenizer_free(m.tokenizer);

@@ -312,7 +312,7 @@ enum mu_status convert_from_safetensors(const char *from, const char *to, struct
 	c.out = NULL;
 	MU_TRY(st);
 	for (char *p = c.config.notes, *end; (end = strchr(p, '\n')); p = end + 1)
-		printf("muconvert: %s: %.*s\n", from, (int)(end - p), p);
+		printf("muconvert: %s: %.*s\n", mu_shown(from), (int)(end - p), p);
 	*n = c.n;
 out:
 	while (c.list)

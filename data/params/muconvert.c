@@ -209,8 +209,8 @@ int main(int argc, char **argv)
 		goto out;
 	MU_TRY(data_command_watch(&command, command.words[1]));
 	MU_TRY(convert(&values, command.words[0], command.words[1], &n));
-	printf("muconvert: %zu array%s of %s in %s\n", n, n == 1 ? "" : "s", command.words[0],
-	       command.words[1]);
+	printf("muconvert: %zu array%s of %s in %s\n", n, n == 1 ? "" : "s",
+	       mu_shown(command.words[0]), mu_shown(command.words[1]));
 out:
 	return data_command_end(&command, st);
 }

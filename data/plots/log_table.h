@@ -71,7 +71,7 @@ struct log_set {
 };
 
 /* The n logs at paths; with average they are those of one job's workers and make one table. Of
- * several logs those without a complete epoch are left out, with a warning; paths lacks them then. */
+ * several logs those without a complete epoch are left out, with a warning, of paths too. */
 enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n, bool average,
 			    bool skip_bad);
 void log_set_release(struct log_set *set);

@@ -157,7 +157,9 @@ static void put_differences(const struct report *r)
 		if (name[len] != '=' || !differs(r, name, len))
 			continue;
 		if (!any) {
-			fputs("<h2>Settings that differ</h2>\n<table>\n<tr><th scope=\"col\">Setting</th>", r->out);
+			fputs("<h2>Settings that differ</h2>\n<table>\n<tr>"
+			      "<th scope=\"col\">Setting</th>",
+			      r->out);
 			for (size_t t = 0; t < r->set->n; t++) {
 				fputs("<th scope=\"col\">", r->out);
 				page_text(r->out,

@@ -34,7 +34,7 @@ static void put(const char *name, const char *text)
 			       (strcmp(name, "dropout") == 0 && *text == '-');
 
 	if (*text && strcmp(text, "none") != 0 && !automatic)
-		printf("%-19s %s\n", name, text);
+		printf("%-19s %s\n", name, mu_shown(text));
 }
 
 struct counts {
@@ -69,7 +69,8 @@ static void put_counts(const char *position)
 		printf("%-19s %.0f sample%s in %llu update%s, %zu a step of %zu worker%s; last lr "
 		       "%s\n",
 		       "trained", samples, samples == 1 ? "" : "s", updates,
-		       updates == 1 ? "" : "s", batch, workers, workers == 1 ? "" : "s", rate);
+		       updates == 1 ? "" : "s", batch, workers, workers == 1 ? "" : "s",
+		       mu_shown(rate));
 }
 
 /* "epoch 3", or "epoch 3, step 20 of the next one". */
@@ -106,7 +107,8 @@ static enum mu_status put_metrics(struct mu_array_file *file)
 		       correct / predictions);
 	MU_TRY(get(file, "best", text));
 	if (sscanf(text, "%15s %lf, epoch %zu", metric, &value, &epoch) == 3 && epoch > 0)
-		printf("%-19s %s %.4f after epoch %zu\n", "best validation", metric, value, epoch);
+		printf("%-19s %s %.4f after epoch %zu\n", "best validation",
+		       mu_shown(metric), value, epoch);
 out:
 	return st;
 }
@@ -120,7 +122,8 @@ static enum mu_status print(struct mu_array_file *file, const char *path)
 
 	stat(path, &status);
 	MU_TRY(mu_array_file_each(file, count, &counts));
-	printf("%s: checkpoint of a training, %lld bytes\n", path, (long long)status.st_size);
+	printf("%s: checkpoint of a training, %lld bytes\n", mu_shown(path),
+	       (long long)status.st_size);
 	MU_TRY(put_position(file));
 	MU_TRY(put_metrics(file));
 	printf("%-19s %zu, in a file of %zu arrays\n", "parameters", counts.parameters,

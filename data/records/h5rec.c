@@ -223,7 +223,7 @@ out:
 	data_progress_end(&job.progress);
 	if (st == MU_OK)
 		printf("h5rec: %zu image%s of %s in %s, %.1f s\n", job.n, job.n == 1 ? "" : "s",
-		       input, output, mu_now() - start);
+		       mu_shown(input), mu_shown(output), mu_now() - start);
 	return st;
 }
 

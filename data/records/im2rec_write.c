@@ -196,7 +196,7 @@ static enum mu_status pack(struct packer *p, const char *list)
 	p->packed++;
 	tell_losses(p, list);
 	printf("im2rec: %zu image%s of %s in %s, %.1f s", p->written, p->written == 1 ? "" : "s",
-	       list, path, mu_now() - start);
+	       mu_shown(list), mu_shown(path), mu_now() - start);
 	printf(p->bad ? ", %zu left out\n" : "\n", p->bad);
 out:
 	data_sink_finish(p->sink, false);

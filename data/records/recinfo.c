@@ -240,7 +240,7 @@ static void print_labels(const struct job *job)
 			continue;
 		printf("%7zu %9zu %.*s%s%.*s\n", i, job->labels[i], bar,
 		       "****************************************", named ? " " : "", NAME_BYTES,
-		       named ? job->info.class_names[i] : "");
+		       named ? mu_shown(job->info.class_names[i]) : "");
 	}
 	if (job->other_labels)
 		printf("%7s %9zu\n", "others", job->other_labels);
@@ -267,7 +267,7 @@ static void print_info(const struct job *job, const char *path)
 	const struct mu_records_info *info = &job->info;
 	char text[MU_LEFT_OUT_BYTES];
 
-	printf("%s: %s, %zu record%s, %zu label%s each\n", path, info->format, info->n,
+	printf("%s: %s, %zu record%s, %zu label%s each\n", mu_shown(path), info->format, info->n,
 	       info->n == 1 ? "" : "s", info->label_width, info->label_width == 1 ? "" : "s");
 	if (info->kind == MU_RECORD_RAW)
 		printf("images     raw, %zu x %zu pixels of %zu channels\n", info->shape[2],
@@ -368,12 +368,13 @@ static enum mu_status look_plain_list(const struct values *v, const char *paths,
 	}
 	if (!*plain)
 		goto out;
-	printf("%s: RecordIO, %zu records without headers of images\n", paths, job->info.n);
+	printf("%s: RecordIO, %zu record%s without headers of images\n", mu_shown(paths),
+	       job->info.n, job->info.n == 1 ? "" : "s");
 	print_range("bytes      ", &job->sizes);
 	printf("checksum   %08x (CRC-32 of all records; the file has none)\n", job->crc);
 	if (job->errors)
-		MU_FAIL(MU_ERR_FORMAT, "%s: %zu errors in %zu records", paths, job->errors,
-			job->info.n);
+		MU_FAIL(MU_ERR_FORMAT, "%s: %zu error%s in %zu record%s", paths, job->errors,
+			job->errors == 1 ? "" : "s", job->info.n, job->info.n == 1 ? "" : "s");
 	printf("no errors\n");
 out:
 	mu_free(job);
@@ -408,8 +409,8 @@ static enum mu_status look(const struct values *v, const char *path)
 	print_info(job, path);
 	MU_TRY(mu_records_unchanged(records));
 	if (job->errors)
-		MU_FAIL(MU_ERR_FORMAT, "%s: %zu errors in %zu records", path, job->errors,
-			job->info.n);
+		MU_FAIL(MU_ERR_FORMAT, "%s: %zu error%s in %zu record%s", path, job->errors,
+			job->errors == 1 ? "" : "s", job->info.n, job->info.n == 1 ? "" : "s");
 	print_end(job);
 out:
 	if (job) {

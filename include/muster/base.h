@@ -167,7 +167,7 @@ void mu_log_status(const char *text);
 /*
  * ---- streams.c: of a program, in main. _begin comes first: a closed standard stream stays closed,
  * and a file that grows too large (ulimit -f) is an error of that file. _end: 1, and a message,
- * where the exit status is 0 and the standard output could not be written; else the exit status. ----
+ * where the exit status is 0 and the standard output could not be written; else the status. ----
  */
 void mu_streams_begin(void);
 int mu_streams_end(const char *program, int exit_status);
@@ -267,7 +267,7 @@ const char *mu_real_text(double value, char *text, size_t nbytes);
 void mu_text_shorten(char *text);
 /*
  * A text of somebody else (a name in a file, of a file, of a host) as one line that a terminal does
- * not obey: control characters but tabs, and bytes that are no UTF-8, become \xNN; so does the colon
+ * not obey: control characters but tabs, and bytes that are no UTF-8, become \xNN; so does a colon
  * of an "error:" after them. Messages of the trace and lines of the log are shown so; other output
  * does it by mu_shown. At most nbytes - 1 bytes.
  */

@@ -93,8 +93,8 @@ extern const struct mu_network *const mu_network_table[]; /* NULL-terminated; ne
  * and depth that are meant ("resnet50"), else with the list. A name that contains '/' or ends in
  * ".so" is a file: see mu_network_load. */
 enum mu_status mu_network_find(const struct mu_network **out, const char *name);
-/* What is meant by "inceptionv3", or by a name with the depth in it, as in other programs: "resnet50",
- * "vgg16_bn", "ResNet-18", "resnext50_32x4d". NULL: no network; *depth 0: the name says none. */
+/* What is meant by "inceptionv3", or by a name with the depth in it, as other programs have them:
+ * "resnet50", "vgg16_bn", "resnext50_32x4d". NULL: no network; *depth 0: the name says none. */
 const struct mu_network *mu_network_guess(const char *name, long *depth);
 
 /* ---- a network in its own file ---- */

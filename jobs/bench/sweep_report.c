@@ -160,7 +160,11 @@ static bool differs(const json_t *logs, const char *name)
 	const json_t *first = json_object_get(json_array_get(logs, 0), name), *log;
 	size_t i;
 
-	json_array_foreach(logs, i, log) if (!json_equal(json_object_get(log, name), first)) return true;
+	json_array_foreach(logs, i, log)
+	{
+		if (!json_equal(json_object_get(log, name), first))
+			return true;
+	}
 	return false;
 }
 
@@ -169,7 +173,11 @@ static bool any_has(const json_t *logs, const char *name)
 	const json_t *log;
 	size_t i;
 
-	json_array_foreach(logs, i, log) if (json_object_get(log, name)) return true;
+	json_array_foreach(logs, i, log)
+	{
+		if (json_object_get(log, name))
+			return true;
+	}
 	return false;
 }
 

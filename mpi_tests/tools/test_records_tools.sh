@@ -252,7 +252,7 @@ refused 1 "bad.rec, record 3 .key 3. at byte $at: neither a JPEG nor a PNG" reci
 cp a.idx bad.idx # without it the file cannot be opened
 printf 'xxxx' | dd of=bad.rec bs=1 seek="$at" conv=notrunc 2>/dev/null
 refused 1 "no record at byte $at: found 78 78 78 78" recinfo bad.rec
-expect '1 errors in 12 records' # the others are looked at
+expect '1 error in 12 records' # the others are looked at
 cat a.rec a.rec >twice.rec
 refused 1 '12 records have the id of another one' recinfo twice.rec
 cp a.idx twice.idx

@@ -69,9 +69,9 @@ if [ -w /dev/full ]; then
 	for command in "measure --network mlp" "mubench --max-bytes 1024 --rounds 1" "tokenize --help"; do
 		[ -x "$BUILDDIR/${command%% *}" ] || continue
 		"$BUILDDIR/"$command >/dev/full 2>"$log" && fail "$command that nobody got"
-		expect_count 1 'error: the output could not be written: No space left on device'
+		expect_count 1 'error: the output could not be written'
 		"$BUILDDIR/"$command >&- 2>"$log" && fail "$command without a standard output"
-		expect_count 1 'error: the output could not be written: Bad file descriptor'
+		expect_count 1 'error: the output could not be written'
 	done
 fi
 # Without a standard output the first file that is opened does not take its place.
@@ -86,7 +86,7 @@ for i in 1 2 3; do seq -s ' ' 3000; done >numbers.txt
 [ ! -x "$BUILDDIR/tokenize" ] || {
 	(ulimit -f 4 && exec "$BUILDDIR/tokenize" --train --vocab-size 300 tokens numbers.txt) >"$log" 2>&1 &&
 		fail "tokenize beyond the limit"
-	expect_count 1 'error: tokens/.*: cannot be written: File too large'
+	expect_count 1 'error: tokens/.*: cannot be written: '
 	[ -z "$(ls -A tokens)" ] || fail "left: $(ls -A tokens)"
 }
 

@@ -44,11 +44,12 @@ answers "unknown option --lenet: write --network lenet" --lenet
 answers "unknown option --dist-sync: write --kv-store dist_sync" --dist_sync
 answers "unknown option --cosine: write --lr-schedule cosine" --cosine
 answers "unknown option --resnet18: write --network resnet --num-layers 18" --resnet18
-answers "unknown option --epoch-size; --num-batches is for that" --epoch-size 3
-answers "unknown option --num-parts: each rank reads its part of the records by itself" --num-parts 2
-answers "unknown option --batch-siez; the nearest known one is --batch-size" --batch-siez 2
-answers 'unknown option --block-parts \(--help lists them\)' --block-parts 2
-answers "network resent: unknown; the nearest is resnet; known networks are: mlp" --network resent
+answers "unknown option --epoch-size; --num-batches is for that (--help-all lists it)" --epoch-size 3
+answers "unknown option --num-parts: each rank reads its part of the records by itself: leave it out" --num-parts 2
+answers "unknown option --batch-siez; the nearest known one is --batch-size (--help lists it)" --batch-siez 2
+answers "unknown option --block-parts (--help lists them)" --block-parts 2
+"$TRAINER" --network resent --benchmark 1 >"$log" 2>&1
+expect 'error: --network resent: unknown; the nearest is resnet; known networks are: mlp '
 answers "unknown option --rmsprop: write --optimizer rmsprop" --rmsprop
 answers "unknown option --step-size; --lr-factor-epoch is for that (--help-all lists it)" --step-size 30
 answers "unknown option --no-log-prefix: write --log-prefix none" --no-log-prefix

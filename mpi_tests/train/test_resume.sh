@@ -70,7 +70,8 @@ train 2 $mlp --num-epochs 1 --kv-store dist_allreduce --model-prefix new/deep/R 
 expect_count 1 '^new/deep/R-0001.h5 has 1 epoch: nothing is left to train; --num-epochs N for more$'
 expect_none '^Resumed'
 grep -q '"lr": 0.1,' new/deep/R-run.json || fail "not of the run that trained: $(cat new/deep/R-run.json)"
-expect_count 1 '^warning: not as when new/deep/R-0001.h5 was saved: lr 0.05 \(was 0.1\), lr-schedule cosine down to 0 after a linear warm-up of 0.5 epochs from 0 \(was constant\)$'
+expect_count 1 '^warning: not as when new/deep/R-0001.h5 was saved: lr 0.05 \(was 0.1\), lr-schedule cosine '\
+'down to 0 after a linear warm-up of 0.5 epochs from 0 \(was constant\)$'
 train 2 $mlp --kv-store dist_allreduce --model-prefix new/deep/R --resume auto
 expect_count 1 '^Resumed from "new/deep/R-0001.h5": after epoch 1 of 2, \d+ samples counted$'
 train 2 $mlp --kv-store dist_allreduce --model-prefix new/deep/R --resume latest --quiet

@@ -239,8 +239,9 @@ void mu_trace_report(FILE *stream, const char *who)
 	}
 	if (trace.st == MU_OK)
 		return;
-	append(text, sizeof text, 0, "%s%s%serror:%s %s\n", mu_shown(who ? who : ""), who && *who ? ": " : "",
-	       colours ? "\033[1;31m" : "", colours ? "\033[0m" : "", trace.message);
+	append(text, sizeof text, 0, "%s%s%serror:%s %s\n", mu_shown(who ? who : ""),
+	       who && *who ? ": " : "", colours ? "\033[1;31m" : "", colours ? "\033[0m" : "",
+	       trace.message);
 	mu_log_write(stream, text, strlen(text)); /* one write, so that ranks do not mix */
 }
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * Where the caller has closed a standard stream, the next file that is opened would have its number,
- * and what is printed would go to that file. So the number is taken, by a descriptor that
+ * Where the caller has closed a standard stream, the next file that is opened would have its
+ * number, and what is printed would go to that file. So the number is taken, by a descriptor that
  * cannot be used in the stream's direction.
  */
 void mu_streams_begin(void)

@@ -31,7 +31,7 @@ bool mu_checkpoint_identity_overrides(const char *override, const char *name);
 /* override: names separated by commas, or "all". MU_ERR_USAGE for a name that is not here. */
 enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_identity *identity,
 						     const char *override);
-/* schedule_text.c: the item lr-schedule in words of the options; as it is, if it has another form. */
+/* schedule_text.c: the item lr-schedule in words; as it is, if it has another form. */
 void mu_checkpoint_schedule_text(const char *item, char *text, size_t nbytes);
 /*
  * Compare with a file's. MU_ERR_FORMAT, with *foreign set, for a difference that needs --override;

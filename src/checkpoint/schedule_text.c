@@ -11,8 +11,8 @@ static void add_warmup(char *text, size_t nbytes, const char *how, double epochs
 	const size_t n = strlen(text);
 
 	if (epochs > 0)
-		snprintf(text + n, nbytes - n, " after a %s warm-up of %g epoch%s from %g", how, epochs,
-			 epochs == 1 ? "" : "s", begin);
+		snprintf(text + n, nbytes - n, " after a %s warm-up of %g epoch%s from %g", how,
+			 epochs, epochs == 1 ? "" : "s", begin);
 }
 
 void mu_checkpoint_schedule_text(const char *item, char *text, size_t nbytes)

@@ -57,8 +57,8 @@ static enum mu_status check_network(const char *name)
 	const struct mu_network *meant = mu_network_guess(name, &depth);
 
 	if (meant && depth > 0)
-		MU_FAIL(MU_ERR_USAGE, "unknown option --%s: write --network %s --num-layers %ld", name,
-			meant->name, depth);
+		MU_FAIL(MU_ERR_USAGE, "unknown option --%s: write --network %s --num-layers %ld",
+			name, meant->name, depth);
 out:
 	return st;
 }

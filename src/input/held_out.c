@@ -31,9 +31,9 @@ enum mu_status mu_input_hold_out(struct mu_input *in)
 			in->ops->name);
 	if (held == 0 || held >= in->n)
 		MU_FAIL(MU_ERR_USAGE,
-			"a share of %g held out for validation is %zu of %zu records; both parts "
+			"a share of %g held out for validation is %zu of %zu record%s; both parts "
 			"need some",
-			in->config.held_out, held, in->n);
+			in->config.held_out, held, in->n, in->n == 1 ? "" : "s");
 	MU_TRY(MU_ALLOC(shuffled, in->n, "records"));
 	MU_TRY(MU_ALLOC(marks, in->n, "records"));
 	MU_TRY(MU_ALLOC(in->records, in->n, "records"));

@@ -157,12 +157,13 @@ static enum mu_status check_records(const struct mu_input *in)
 	if (c->part == MU_INPUT_VALIDATE || c->any_size || c->batch <= in->n / workers)
 		goto out;
 	if (in->n < workers)
-		MU_FAIL(MU_ERR_USAGE, "%zu training records are too few for %zu workers", in->n,
-			workers);
+		MU_FAIL(MU_ERR_USAGE, "%zu training record%s too few for %zu workers", in->n,
+			in->n == 1 ? " is" : "s are", workers);
 	MU_FAIL(MU_ERR_USAGE,
-		"batch size %zu: batch larger than a worker's part of %zu training records over "
-		"%zu worker%s; the largest possible is %zu",
-		c->batch, in->n, workers, workers == 1 ? "" : "s", in->n / workers);
+		"batch size %zu: batch larger than a worker's part of %zu training record%s "
+		"over %zu worker%s; the largest possible is %zu",
+		c->batch, in->n, in->n == 1 ? "" : "s", workers, workers == 1 ? "" : "s",
+		in->n / workers);
 out:
 	return st;
 }

@@ -182,8 +182,8 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		return;
 	mu_log_status("");
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
-		  "validation: loss %.4f, %s %.4f (%.0f samples)", loss(m), l->metric->name,
-		  l->metric->value(m), m->samples);
+		  "validation: loss %.4f, %s %.4f (%.0f sample%s)", loss(m),
+		  l->metric->name, l->metric->value(m), m->samples, m->samples == 1 ? "" : "s");
 }
 
 static void save(const struct report_observer *o, struct checkpoint_position *at)

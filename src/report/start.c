@@ -212,9 +212,10 @@ void mu_report_data(const struct mu_engine *e)
 	in->ops->describe(in, what, sizeof what);
 	if (e->validate)
 		snprintf(more, sizeof more, ", %zu for validation", e->validate->n);
-	mu_log_detail("data %s: %zu samples for training%s, shape (%zu, %zu, %zu), %zu classes: %s",
-		      in->ops->name, in->n, more, in->shape[0], in->shape[1], in->shape[2],
-		      in->classes, what);
+	mu_log_detail("data %s: %zu sample%s for training%s, shape (%zu, %zu, %zu), %zu class%s: "
+		      "%s",
+		      in->ops->name, in->n, in->n == 1 ? "" : "s", more, in->shape[0],
+		      in->shape[1], in->shape[2], in->classes, in->classes == 1 ? "" : "es", what);
 	if (in->n_class_names > 0 && in->n_class_names < in->classes)
 		mu_log_info("%s has %zu classes, and the network %zu outputs: --num-classes %zu",
 			    e->conf->data_train, in->n_class_names, in->classes, in->classes);
@@ -266,16 +267,19 @@ static void report_store(const struct report_view *view)
 
 	mu_kv_layout(e->kv, &layout);
 	if (e->store->has_servers)
-		mu_log_detail("kv-store %s: %zu keys, %.3f MB in %zu buckets, %d server%s with "
-			      "%.3f to %.3f MB",
-			      e->conf->kv_store, layout.n_keys, (double)layout.bytes / 1e6,
-			      layout.n_buckets, e->topology->num_servers,
+		mu_log_detail("kv-store %s: %zu key%s, %.3f MB in %zu bucket%s, %d server%s "
+			      "with %.3f to %.3f MB",
+			      e->conf->kv_store, layout.n_keys, layout.n_keys == 1 ? "" : "s",
+			      (double)layout.bytes / 1e6, layout.n_buckets,
+			      layout.n_buckets == 1 ? "" : "s", e->topology->num_servers,
 			      e->topology->num_servers == 1 ? "" : "s",
 			      (double)layout.bytes_per_server_min / 1e6,
 			      (double)layout.bytes_per_server_max / 1e6);
 	else
-		mu_log_detail("kv-store %s: %zu keys, %.3f MB in %zu buckets", e->conf->kv_store,
-			      layout.n_keys, (double)layout.bytes / 1e6, layout.n_buckets);
+		mu_log_detail("kv-store %s: %zu key%s, %.3f MB in %zu bucket%s", e->conf->kv_store,
+			      layout.n_keys, layout.n_keys == 1 ? "" : "s",
+			      (double)layout.bytes / 1e6, layout.n_buckets,
+			      layout.n_buckets == 1 ? "" : "s");
 	if (*e->without_nccl)
 		mu_log_warn("--%s auto: %s; sums of GPUs are the host's%s",
 			    e->store->has_servers ? "node-reduce" : "inter-node",
@@ -321,9 +325,9 @@ static void warn_of_steps(const struct conf *v, size_t steps)
 	struct mu_schedule s = {.lr = 1};
 
 	if ((size_t)v->validate_steps >= steps)
-		mu_log_warn("--validate-steps %ld: an epoch has %zu steps, so that there is no "
+		mu_log_warn("--validate-steps %ld: an epoch has %zu step%s, so that there is no "
 			    "validation inside it",
-			    v->validate_steps, steps);
+			    v->validate_steps, steps, steps == 1 ? "" : "s");
 	if (!v->schedule.step_epochs || mu_schedule_parse(&s, v->schedule.step_epochs, 1) != MU_OK)
 		return;
 	if (s.n_steps > 0 && s.steps[s.n_steps - 1] >= (double)v->num_epochs)
@@ -369,19 +373,21 @@ static void report_batch(const struct report_view *view)
 	size_t batch = e->train->config.batch, asked = (size_t)v->update_period;
 	size_t period = asked < e->steps ? asked : e->steps; /* an epoch ends an update */
 	size_t mine = batch * period, all = mine * e->team.n;
-	char updates[96] = "", steps[64] = "steps", device[256];
+	char updates[96] = "", steps[64], device[256];
+
+	snprintf(steps, sizeof steps, "step%s", e->steps == 1 ? "" : "s");
 
 	if (period > 1) {
 		snprintf(updates, sizeof updates, " (%zu batches of each worker make an update)",
 			 period);
-		snprintf(steps, sizeof steps, "batches and %zu updates",
-			 (e->steps + period - 1) / period);
+		snprintf(steps, sizeof steps, "batches and %zu update%s",
+			 (e->steps + period - 1) / period, e->steps <= period ? "" : "s");
 	}
-	mu_log_detail("batch size %s per device, %zu per %s, %zu global%s; %zu samples in %zu "
+	mu_log_detail("batch size %s per device, %zu per %s, %zu global%s; %zu sample%s in %zu "
 		      "%s an epoch",
 		      mu_engine_device_batches(&e->devices.list, batch, device, sizeof device),
 		      batch, e->team.size > 1 ? "team" : "worker", all, updates, view->examples,
-		      e->steps, steps);
+		      view->examples == 1 ? "" : "s", e->steps, steps);
 	if (!v->evaluate)
 		report_optimizer(view, e->store->synchronous && v->sync_period == 1 ? all : mine);
 	mu_report_store(e);

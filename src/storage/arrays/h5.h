@@ -49,8 +49,9 @@ enum mu_status mu_h5_close_written(const char *path, hid_t file);
 void mu_h5_close_read(const char *path, hid_t file);
 void mu_h5_give_up(hid_t file);
 
-/* File access properties, for every file. Locks are off where HDF5 allows that: a file is written under its own
- * temporary name and never changed afterwards, and parallel file systems often refuse locks. */
+/* File access properties, for every file. Locks are off where HDF5 allows that: a file is
+ * written under a temporary name and never changed afterwards, and parallel file systems often
+ * refuse locks. */
 enum mu_status mu_h5_access_list(const char *path, hid_t *list);
 
 #endif
