@@ -37,8 +37,8 @@ struct mu_image {
 	size_t capacity; /* allocated pixels */
 };
 
-/* Largest picture that is decoded, in pixels: 64 Mi, 8192 x 8192. A JPEG file may have four times as
- * many if a part or a reduced picture of it is decoded. */
+/* Largest picture that is decoded, in pixels: 64 Mi, 8192 x 8192. A JPEG file may have four times
+ * as many if a part or a reduced picture of it is decoded. */
 #define MU_IMAGE_MAX_PIXELS ((size_t)1 << 26)
 #define MU_IMAGE_MAX_STORED ((size_t)1 << 28)
 
@@ -57,7 +57,8 @@ enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
  * marker) and PNG (all kinds; of 16 bits the lower 8 are dropped, transparency is dropped): see
  * mu_image_traits. JPEG is turned upright according to mu_image_orientation, as by MXNet 1.9's
  * packages, which decode by OpenCV. Errors: MU_ERR_FORMAT: neither JPEG nor PNG, no pixels, more
- * than MU_IMAGE_MAX_PIXELS, or in a JPEG file MU_IMAGE_MAX_STORED, damaged or truncated in the region that is decoded; MU_ERR_UNSUPPORTED:
+ * than MU_IMAGE_MAX_PIXELS, or in a JPEG file MU_IMAGE_MAX_STORED, damaged or
+ * truncated in the region that is decoded; MU_ERR_UNSUPPORTED:
  * this build lacks libjpeg-turbo or libpng. Messages do not name the file; the caller adds that.
  */
 struct mu_image_decoder;

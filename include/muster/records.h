@@ -65,8 +65,8 @@ struct mu_left_out {
 };
 
 void mu_left_out_add(struct mu_left_out *left, enum mu_left_kind kind, const char *name);
-/* "3 files of other kinds (the first is ant/x.webp), 1 hidden file or folder (.x.jpg)"; "": nothing.
- * Returns text. */
+/* "3 files of other kinds (the first is ant/x.webp), 1 hidden file or folder (.x.jpg)"; "":
+ * nothing. Returns text. */
 const char *mu_left_out_text(const struct mu_left_out *left, char *text, size_t nbytes);
 
 enum { MU_LEFT_OUT_BYTES = 1024 }; /* of a text */
@@ -103,7 +103,8 @@ struct mu_records;
 /*
  * paths: "a.rec;b.rec" (several files as one); "x.h5"; a folder with one folder of .jpg, .jpeg and
  * .png files per class, also in folders below (labels number the sorted folders; records are sorted
- * by class, folder and file, as by torchvision's ImageFolder); "data_batch_1.bin;data_batch_2.bin" (CIFAR); or an IDX file of images, with its labels in
+ * by class, folder and file, as by torchvision's ImageFolder);
+ * "data_batch_1.bin;data_batch_2.bin" (CIFAR); or an IDX file of images, with its labels in
  * the file whose name has "labels-idx1" instead of "images-idx3". With config->unlabelled also a
  * folder of images without folders, and "x.lst", paths of images, one a line. The contents
  * determine the format. config may be NULL. Records of .rec files are in file order, with or

@@ -87,8 +87,8 @@ enum mu_status mu_token_counts_train(struct mu_token_counts *c, size_t n, size_t
 
 /*
  * ---- files of tokens, as llm.c writes them: 256 int32 (20240520, 1, number of tokens, zeros),
- * then a uint16 for each token; all little-endian. Version 2 has uint32, and so have files of 20240801,
- * 7 (Llama 3); both are read. ----
+ * then a uint16 for each token; all little-endian. Version 2 has uint32, and so have files of
+ * 20240801, 7 (Llama 3); both are read. ----
  */
 
 enum { MU_TOKEN_FILE_MAX = 1 << 16 };
@@ -98,8 +98,7 @@ enum { MU_TOKEN_FILE_MAX = 1 << 16 };
 enum mu_status mu_token_file_write(const char *path, const uint32_t *ids, size_t n);
 /* Append the tokens of a file. MU_ERR_FORMAT: magic, version or size are wrong. */
 enum mu_status mu_token_file_read(const char *path, struct mu_token_list *list);
-/* Number of tokens by the header, which must fit the size of the file; width: bytes of each, 2 or 4.
- */
+/* Number of tokens by the header, which must fit the size of the file; width: bytes of each. */
 enum mu_status mu_token_file_count(const char *path, size_t *n, size_t *width);
 /* Token i of the bytes of a file's tokens. */
 uint32_t mu_token_get(const unsigned char *bytes, size_t i, size_t width);

@@ -166,7 +166,8 @@ static void test_wrong_files(void)
 		fputc('x', f);
 		fclose(f);
 	}
-	check_wrong(&config, "train_1.bin: has no header of a token file: it begins with ", "If it holds tokens alone, as nanoGPT writes them");
+	check_wrong(&config, "train_1.bin: has no header of a token file: it begins with ",
+		    "If it holds tokens alone, as nanoGPT writes them");
 	remove(path_of("train_1.bin"));
 	remove(path_of("train_2.bin"));
 	/* "train.bin" is CIFAR-100's, or one of tokens. */
