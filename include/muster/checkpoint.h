@@ -4,7 +4,7 @@
 #define MUSTER_CHECKPOINT_H
 
 #include <muster/base.h>
-#include <muster/net.h>
+#include <muster/plan.h>
 
 MU_BEGIN_C
 

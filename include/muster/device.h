@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device: what computes. A device is one exported const table (mu_device_ref, mu_device_cpu). It
- * runs operations (struct mu_op) on tensors. `ref` is plain loops and defines the results; every
- * other device must match it, operation by operation.
- *
- * Life of an operation: plan once (choose kernels and layouts, compute memory sizes), bind once
- * (set pointers), then forward and backward many times. forward and backward neither allocate nor
- * plan. src/net owns the graph and all memory.
+ * device: what computes; the attributes of layers; and layers that users define. How a device runs
+ * operations is private to the library: src/device/op.h.
  *
  * Shapes are (n, c, h, w) or (n, c); n is the batch. Weights of a convolution are (filters, c /
  * groups, kh, kw), of a fully connected layer (units, features): y = x W' + b. "Plain" means this
- * order, dense, float32. A device may use its own layouts for tensors and parameters, with padding;
- * padding is zero and stays zero.
+ * order, dense, float32.
  *
- * Gradients are gradients of the sum of the samples' losses, not of the mean. backward overwrites
- * the gradients of inputs and parameters (except with `adds` of struct mu_op).
+ * Gradients are gradients of the sum of the samples' losses, not of the mean.
  */
 #ifndef MUSTER_DEVICE_H
 #define MUSTER_DEVICE_H
 
 #include <muster/base.h>
-#include <muster/device_memory.h>
 
 MU_BEGIN_C
 
@@ -37,43 +29,7 @@ size_t mu_shape_n(const struct mu_shape *shape);
 const char *mu_shape_text(const struct mu_shape *shape, char *text, size_t nbytes);
 bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b);
 
-/* ---- operations ---- */
-
-enum mu_op_kind {
-	MU_OP_CONVOLUTION,
-	MU_OP_FULLY_CONNECTED,
-	MU_OP_ACTIVATION,
-	MU_OP_POOLING,
-	MU_OP_FLATTEN,
-	MU_OP_DROPOUT,
-	MU_OP_BATCH_NORM,
-	MU_OP_LRN,
-	MU_OP_SUM,       /* element-wise, two or more inputs */
-	MU_OP_CONCAT,    /* along c */
-	MU_OP_SPLIT,     /* one input, several outputs of the same values; gradients are summed in
-			    order */
-	MU_OP_SOFTMAX,   /* softmax cross-entropy along c of (n, c) or (n, c, h, w) with integer
-			    labels, see struct mu_batch; the last operation of a net */
-	MU_OP_EMBEDDING, /* rows of a table, selected by number */
-	MU_OP_LSTM,      /* over all steps of a sequence */
-	MU_OP_LAYER_NORM, /* along c, at every position */
-	MU_OP_SMOOTH,     /* activations whose gradient needs the input: GELU, SiLU */
-	MU_OP_ATTENTION,  /* between the steps of a sequence */
-	MU_OP_POSITIONS,  /* a learned vector for each step, perhaps a first step of its own */
-	MU_OP_STEP,       /* one step of a sequence */
-	MU_OP_CUSTOM,     /* a user's layer: struct mu_layer_ops */
-	MU_OP_N,
-};
-
-/* A kind of operation, as plans see it. A member that is not set is right, but costs memory. */
-struct mu_op_traits {
-	const char *name;   /* "convolution"; without separators, as in array names: "batchnorm" */
-	bool input_unused;  /* backward does not read the input's values */
-	bool output_unused; /* backward does not read the output's values */
-	bool stepwise;      /* computes each step of a sequence from that step alone */
-};
-const struct mu_op_traits *mu_op_traits(enum mu_op_kind kind);
-const char *mu_op_kind_name(enum mu_op_kind kind);
+/* ---- attributes of layers: the settings of each kind ---- */
 
 /* Pairs are (height, width). Output size: floor((size + 2 pad - dilate (kernel - 1) - 1) / stride)
  * + 1. */
@@ -92,8 +48,7 @@ struct mu_fully_connected {
 /*
  * GELU(x) = x / 2 (1 + erf(x / sqrt 2)); GELU_TANH approximates it by x / 2 (1 + tanh(sqrt(2 / pi)
  * (x + 0.044715 x^3))), as GPT-2 does (Hendrycks and Gimpel, Gaussian error linear units, 2016).
- * SiLU(x) = x sigmoid(x). The first three are operations of kind MU_OP_ACTIVATION, these of kind
- * MU_OP_SMOOTH.
+ * SiLU(x) = x sigmoid(x).
  */
 enum mu_activation_kind {
 	MU_ACTIVATION_RELU,
@@ -204,13 +159,6 @@ struct mu_attention {
 	float dropout;
 };
 
-/* Of an input: kv, heads of keys and values; d, channels of a head; channels = (heads + 2 kv) d. */
-struct mu_attention_sizes {
-	size_t n, steps, heads, kv, d, channels;
-};
-struct mu_attention_sizes mu_attention_sizes(const struct mu_attention *a,
-					     const struct mu_shape *in);
-
 /*
  * x (n, c, h, w) becomes (n, c, steps, 1), steps = h w, in that order: y(t) = x(t) + weight[t].
  * token: one step more, before the others: y(0) = token + weight[0], y(t + 1) = x(t) + weight[t +
@@ -227,28 +175,7 @@ struct mu_step {
 	int step;
 };
 
-/* ---- tensors and parameters ---- */
-
-struct mu_tensor {
-	struct mu_shape shape;
-	bool needs_grad; /* an operation reads its gradient */
-	size_t nbytes;   /* of data, and of grad, in this layout; set by plan of the operation that
-			    writes the tensor */
-	void *layout;    /* private to the device, NULL = plain */
-	size_t sums_at;  /* bytes from data to sums of each channel, which the device writes with
-			    the tensor for a batch-norm; part of nbytes. 0: none */
-	float *data;     /* set before bind */
-	float *grad;     /* set before bind; NULL if !needs_grad */
-};
-
-struct mu_param {
-	const char *name;      /* owned by the net */
-	struct mu_shape shape; /* plain */
-	size_t n_padded;       /* set by plan */
-	void *layout;          /* set by plan, private to the device, NULL = plain */
-	float *data;           /* in the flat array of weights, set before bind */
-	float *grad; /* in the flat array of gradients, set before bind; NULL when not training */
-};
+/* ---- a batch ---- */
 
 enum mu_phase { MU_PHASE_TRAIN, MU_PHASE_INFER };
 
@@ -308,154 +235,7 @@ struct mu_batch {
 	const struct mu_prediction *predictions;
 };
 
-float mu_batch_loss_scale(const struct mu_batch *batch); /* 1 for 0 */
-
 #define MU_MAX_PARAMS 4 /* of one layer; auxiliary arrays are counted separately */
-
-struct mu_device;
-
-/*
- * Algorithm of a convolution. Winograd's F(4x4, 3x3) computes 3x3 convolutions of stride 1 with
- * fewer multiplications and rounds differently (Lavin and Gray, Fast algorithms for convolutional
- * neural networks, 2016). GEMM is a matrix product over unrolled windows (Chellapilla, Puri and
- * Simard, High performance convolutional neural networks for document processing, 2006). AUTO: a
- * fixed rule chooses the faster algorithm for each phase. ENGINE + k, with k below
- * MU_CONVOLUTION_ENGINES: number k of the kernels that cuDNN lists for this convolution in half
- * precision, all direct.
- */
-enum mu_convolution_algorithm {
-	MU_CONVOLUTION_AUTO,
-	MU_CONVOLUTION_DIRECT,
-	MU_CONVOLUTION_WINOGRAD,
-	MU_CONVOLUTION_GEMM,
-	MU_CONVOLUTION_ALGORITHMS,
-	MU_CONVOLUTION_ENGINE = 16
-};
-enum { MU_CONVOLUTION_ENGINES = 40 };
-enum mu_convolution_phase {
-	MU_CONVOLUTION_FORWARD,
-	MU_CONVOLUTION_DATA,    /* gradient of the input */
-	MU_CONVOLUTION_WEIGHTS, /* gradient of weights and bias */
-	MU_CONVOLUTION_PHASES
-};
-
-#define MU_CONVOLUTION_NAME 64 /* bytes of a layer's name in a choice */
-
-/* Algorithms of the convolution of this name. */
-struct mu_convolution_choice {
-	char layer[MU_CONVOLUTION_NAME];
-	enum mu_convolution_algorithm algorithms[MU_CONVOLUTION_PHASES];
-};
-
-const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm);
-/* Parse "winograd", "engine7" and so on; MU_ERR_USAGE with the list for an unknown name. */
-enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out, const char *name);
-
-/*
- * State of an LSTM that processes one block of the steps of a sequence: h then c, each plain (n,
- * units) in the device's memory, passed between neighbouring blocks. NULL before the first block
- * (zero) and after the last (unused). The net sets all members before forward.
- */
-struct mu_state {
-	const float *before, *after_grad; /* read by forward and backward; by backward */
-	float *after, *before_grad;       /* written by forward; by backward */
-	/* Memory of shared_nbytes that all blocks share, for weights as backward prepares them;
-	 * has_shared: another block has filled it. */
-	void *shared;
-	bool has_shared;
-};
-
-/*
- * Steps of a sequence before those of an operation in inference, for attention (causal) and
- * positions. Attention keeps their keys and values here, and adds those of its own steps. Rows are
- * (n, most, 2 kv_heads d), keys first; behind them is room for (2, most).
- */
-struct mu_past {
-	size_t steps, most;
-	float *rows;
-};
-
-struct mu_op {
-	enum mu_op_kind kind;
-	const char *name;
-	int index; /* position in the net; part of dropout's random key (element = index << 24 | the
-		      low 24 bits of the element of the sample, block after block; its higher bits
-		      are the sample's from bit 40 on) */
-	const void *attr; /* struct mu_convolution, ... by kind; NULL for kinds without attributes
-			     */
-	enum mu_phase phase;
-	int n_inputs, n_outputs;
-	struct mu_tensor **inputs, **outputs;
-	int n_params, n_aux;
-	struct mu_param params[MU_MAX_PARAMS]; /* weight, bias | gamma, beta */
-	struct mu_param aux[MU_MAX_PARAMS];    /* moving_mean, moving_var */
-	struct mu_batch *batch;                /* shared by all operations of a plan */
-
-	/*
-	 * Set by the net before plan, where allowed.
-	 *
-	 * in_place: the output shares the input's memory (data and grad; of a split and a sum only
-	 * data, of a sum the first input's; of a softmax, whose plan may clear it, also the
-	 * gradient of the input).
-	 *
-	 * fused_activation: forward applies it to the output; backward receives the gradient after
-	 * the activation and first undoes the activation. Allowed for convolution, fully connected,
-	 * sum, and batch-norm (ReLU only; with one input its backward does not read the output).
-	 * NULL: none. `undone`: the reader of the output has undone the activation already. That
-	 * reader is a split whose `undoes` is that activation, a ReLU: the split's input gradient
-	 * is the gradient before the activation.
-	 *
-	 * shared_grads of a sum, and of a batch-norm with an addend: bit i is set if the gradient
-	 * of input i may use the memory of the output's gradient, which saves a copy. plan clears
-	 * bits that the device does not support.
-	 *
-	 * branches of a batch-norm with an addend and a ReLU that a split undoes: the two outputs
-	 * of that split. Backward of the batch-norm then sets the output's gradient to the sum of
-	 * theirs, before the ReLU; it may lie where the first one does. plan clears it where the
-	 * device does not do so. `joined`, of that split, set after plan: its backward does
-	 * nothing.
-	 */
-	bool in_place, undone, joined;
-	const struct mu_activation *fused_activation, *undoes;
-	unsigned shared_grads;
-	struct mu_tensor **branches;
-	/* A batch-norm alone reads the output: a device may write sums for it (sums_at). A softmax
-	 * in place alone reads it: the device may choose its layout. */
-	bool feeds_norm, feeds_softmax;
-	/* Batch-norm and sum: between forward and backward the memory of the output is reused, and
-	 * `restore` computes the output again. */
-	bool restored;
-	/* Softmax, set by the net before forward: forward does not wait for the device; set_loss
-	 * (struct mu_device_ops) sets the batch's loss. */
-	bool loss_later;
-	/* Time blocks. LSTM: its state, NULL for whole sequences. Dropout: the number of the block,
-	 * from 0; each block has its own masks. */
-	const struct mu_state *state;
-	size_t block;
-	/* NULL: the operation has the whole sequence. */
-	struct mu_past *past;
-	/* With can_add, at any time: backward adds the gradients of parameters to the present
-	 * values. */
-	bool adds;
-	/* backward leaves the gradients of parameters to backward_weights. Set by the net before
-	 * plan; plan clears it if backward computes all gradients. */
-	bool weights_later;
-
-	/* Set by plan. */
-	size_t workspace_nbytes;   /* own memory, kept from forward to backward */
-	size_t scratch_nbytes;     /* memory used during one call */
-	void *workspace, *scratch; /* set before bind, aligned to 64 bytes */
-	/* Memory for prepare and conclude (struct mu_device_ops), kept from the begin of a step to
-	 * its end. NULL: neither is called. */
-	size_t kept_nbytes;
-	void *kept;
-	void *impl;                /* private to the device */
-	size_t shared_nbytes;      /* see struct mu_state */
-	bool can_add;              /* see adds; set in training */
-	/* Convolution: the algorithm of each phase. AUTO: the device has one algorithm only, or has
-	 * no such phase. */
-	enum mu_convolution_algorithm algorithms[MU_CONVOLUTION_PHASES];
-};
 
 /* ---- layers defined by users ---- */
 
@@ -525,93 +305,53 @@ struct mu_layer_ops {
 	enum mu_status (*backward)(struct mu_layer *layer);
 };
 
-/* The attributes of MU_OP_CUSTOM. */
+/* The attributes of such a layer. */
 struct mu_custom {
 	const struct mu_layer_ops *ops; /* must outlive the net */
 	const void *attr;               /* settings of this layer, or NULL */
 	size_t attr_nbytes;
 };
 
-/* Call ops->shape and check the result. MU_ERR_ARGUMENT with the reason. */
-enum mu_status mu_layer_shape(struct mu_layer *layer, const struct mu_layer_ops *ops);
-
 /* ---- devices ---- */
 
-/* Peak rates of a device with all its threads, per second. */
-struct mu_device_limits {
-	double flops; /* in its dtype, in a large matrix product */
-	double bytes; /* read and written, in a copy larger than all caches */
-	double host_bytes; /* to a device with memory of its own, from the host's; 0: has none */
+/*
+ * Algorithm of a convolution. Winograd's F(4x4, 3x3) computes 3x3 convolutions of stride 1 with
+ * fewer multiplications and rounds differently (Lavin and Gray, Fast algorithms for convolutional
+ * neural networks, 2016). GEMM is a matrix product over unrolled windows (Chellapilla, Puri and
+ * Simard, High performance convolutional neural networks for document processing, 2006). AUTO: a
+ * fixed rule chooses the faster algorithm for each phase. ENGINE + k, with k below
+ * MU_CONVOLUTION_ENGINES: number k of the kernels that cuDNN lists for this convolution in half
+ * precision, all direct.
+ */
+enum mu_convolution_algorithm {
+	MU_CONVOLUTION_AUTO,
+	MU_CONVOLUTION_DIRECT,
+	MU_CONVOLUTION_WINOGRAD,
+	MU_CONVOLUTION_GEMM,
+	MU_CONVOLUTION_ALGORITHMS,
+	MU_CONVOLUTION_ENGINE = 16
+};
+enum { MU_CONVOLUTION_ENGINES = 40 };
+enum mu_convolution_phase {
+	MU_CONVOLUTION_FORWARD,
+	MU_CONVOLUTION_DATA,    /* gradient of the input */
+	MU_CONVOLUTION_WEIGHTS, /* gradient of weights and bias */
+	MU_CONVOLUTION_PHASES
 };
 
-struct mu_device_ops {
-	const char *name; /* "ref" */
-	const char *help; /* one line */
-	/* Number of devices of this kind; if 0, `why` holds the reason. NULL: any index can be
-	 * opened. */
-	int (*count)(char *why, size_t nbytes);
-	const struct mu_device_memory *memory; /* NULL: the device works in host memory */
-	/* Nets fuse a sum of two with the batch-norm before it: see struct mu_batch_norm. */
-	bool norms_add;
-	bool remembers; /* has struct mu_past */
-	bool has_tf32;  /* see struct mu_device */
-	enum mu_status (*open)(struct mu_device *device);
-	void (*close)(struct mu_device *device);
-	/*
-	 * Choose kernels; set outputs' layout and nbytes, params' n_padded and layout,
-	 * workspace_nbytes, scratch_nbytes. Layouts of the inputs are set. A parameter whose layout
-	 * is set already (n_padded != 0) keeps it.
-	 */
-	enum mu_status (*plan)(struct mu_device *device, struct mu_op *op);
-	/* Before that, for an operation that alone reads the net's input: set layout and nbytes of
-	 * the input. NULL: it is plain. */
-	void (*lay_input)(struct mu_device *device, const struct mu_op *op);
-	enum mu_status (*bind)(struct mu_device *device, struct mu_op *op);
-	enum mu_status (*forward)(struct mu_device *device, struct mu_op *op);
-	enum mu_status (*backward)(struct mu_device *device, struct mu_op *op);
-	/*
-	 * What is less work for n neighbouring operations together than for each: before their
-	 * forward, and after their backward, which leaves gradients of parameters to `conclude`,
-	 * where `kept` is set. NULL: nothing.
-	 */
-	enum mu_status (*prepare)(struct mu_device *device, struct mu_op *ops, size_t n);
-	enum mu_status (*conclude)(struct mu_device *device, struct mu_op *ops, size_t n);
-	/* For an operation with `loss_later`, when its forward is done: set the batch's loss and
-	 * predictions. NULL: not supported. */
-	void (*set_loss)(struct mu_device *device, struct mu_op *op);
-	/* For an operation with `weights_later`, after its backward. NULL: not supported. */
-	enum mu_status (*backward_weights)(struct mu_device *device, struct mu_op *op);
-	/* For an operation with `restored`, between forward and backward: recompute the output, bit
-	 * for bit, from inputs and workspace. */
-	enum mu_status (*restore)(struct mu_device *device, struct mu_op *op);
-	void (*release)(struct mu_device *device, struct mu_op *op);
-	/*
-	 * Convert between plain order and the layout of a tensor or a parameter; layout NULL is
-	 * plain, then both copy. to_plain drops padding, from_plain zeroes it. n_padded is the
-	 * number of elements in the layout.
-	 */
-	enum mu_status (*from_plain)(struct mu_device *device, const struct mu_shape *shape,
-				     const void *layout, const float *plain, float *out);
-	enum mu_status (*to_plain)(struct mu_device *device, const struct mu_shape *shape,
-				   const void *layout, const float *in, float *plain);
-	enum mu_status (*copy_layout)(struct mu_device *device, const void *layout, void **out);
-	void (*free_layout)(struct mu_device *device, void *layout);
-	/* Are these rows: float32, the c numbers of a position together, positions in order of n,
-	 * h, w, no padding? NULL: never. */
-	bool (*is_rows)(const struct mu_shape *shape, const void *layout);
-	/* Equal hashes = equal layouts; 0 for plain. */
-	uint64_t (*hash_layout)(struct mu_device *device, const void *layout);
-	/*
-	 * An error with the reason if the device cannot compute in this type. NULL: float32 only.
-	 */
-	enum mu_status (*check_dtype)(const struct mu_device *device, enum mu_dtype dtype);
-	/* Like run of struct mu_share, on the threads that run the operations. NULL: one thread. */
-	void (*share)(size_t n, mu_part_fn *part, void *of);
-	/* "oneDNN 2.6.3, avx512_core_bf16, 2 threads" */
-	void (*describe)(const struct mu_device *device, char *text, size_t nbytes);
-	/* Measure the limits, in a third of a second. NULL: unknown. */
-	enum mu_status (*measure)(struct mu_device *device, struct mu_device_limits *limits);
+#define MU_CONVOLUTION_NAME 64 /* bytes of a layer's name in a choice */
+
+/* Algorithms of the convolution of this name. */
+struct mu_convolution_choice {
+	char layer[MU_CONVOLUTION_NAME];
+	enum mu_convolution_algorithm algorithms[MU_CONVOLUTION_PHASES];
 };
+
+const char *mu_convolution_algorithm_name(enum mu_convolution_algorithm algorithm);
+/* Parse "winograd", "engine7" and so on; MU_ERR_USAGE with the list for an unknown name. */
+enum mu_status mu_convolution_algorithm_find(enum mu_convolution_algorithm *out, const char *name);
+
+struct mu_device_ops; /* src/device/op.h */
 
 struct mu_device {
 	const struct mu_device_ops *ops;
@@ -643,26 +383,15 @@ struct mu_device {
 	void *impl;
 };
 
-/* NULL-terminated list of the devices in this build, in order of preference. */
-extern const struct mu_device_ops *const mu_device_table[];
-
 /* name: "cpu", "cpu:0", "ref"; NULL = the first of the table. Unknown: MU_ERR_USAGE with the list.
  * Not collective. */
 enum mu_status mu_device_open(struct mu_device *device, const char *name, int n_threads);
 void mu_device_close(struct mu_device *device);
-/*
- * Algorithms requested for the convolution of this name: its choice, else the device's algorithm.
- */
-void mu_convolution_requested(const struct mu_device *device, const char *layer,
-			enum mu_convolution_algorithm out[MU_CONVOLUTION_PHASES]);
 /* Call before the first plan. MU_ERR_UNSUPPORTED: the device or this machine cannot use the type;
  * the message says why. */
 enum mu_status mu_device_set_dtype(struct mu_device *device, enum mu_dtype dtype);
 /* Set only ops and index from a name. Same errors as mu_device_open. */
 enum mu_status mu_device_find(struct mu_device *device, const char *name);
-/* Can a device of this kind be opened on this machine? If not, `why` holds the reason. */
-bool mu_device_is_here(const struct mu_device_ops *ops, char *why, size_t nbytes);
-
 MU_END_C
 
 #endif

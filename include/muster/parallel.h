@@ -31,7 +31,7 @@
 
 #include <muster/base.h>
 #include <muster/comm.h>
-#include <muster/net.h>
+#include <muster/plan.h>
 
 MU_BEGIN_C
 

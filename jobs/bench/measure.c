@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include <muster/kvstore.h>
-#include <muster/net.h>
+#include <muster/plan.h>
 
 #include "program.h"
 

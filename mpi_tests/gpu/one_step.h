@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
-#include <muster/net.h>
 
+#include "net/plan.h"
 #include "../lib/check.h"
 
 struct one_step {

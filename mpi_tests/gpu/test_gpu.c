@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <muster/device.h>
-
 #include "../lib/check.h"
+#include "device/op.h"
 
 enum { N = 1000003 };
 

@@ -8,6 +8,7 @@
  */
 #include <muster/gpus.h>
 
+#include "device/op.h"
 #include "../lib/store_job.h"
 
 static const char *const types[] = {"nccl_allreduce", "nccl", "dist_allreduce", "dist_sharded",

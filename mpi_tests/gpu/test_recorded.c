@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
-#include <muster/net.h>
 
 #include "../lib/check.h"
+#include "net/plan.h"
 
 enum { BATCH = 5, CLASSES = 10, STEPS = 18, FEW_FROM = 9, FEW_TO = 15, WORDS = 6 };
 

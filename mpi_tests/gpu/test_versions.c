@@ -8,10 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include <muster/device.h>
-#include <muster/net.h>
-
 #include "../lib/check.h"
+#include "net/plan.h"
 
 enum { BATCH = 4, SIDE = 6, CLASSES = 10, MAX_KEYS = 32 };
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <muster/device.h>
+#include "device/op.h"
 
 #define OP_MAX_TENSORS 4
 #define OP_NO_ROWS ((size_t)-1)

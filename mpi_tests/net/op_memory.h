@@ -3,7 +3,7 @@
 #ifndef MUSTER_OP_MEMORY_H
 #define MUSTER_OP_MEMORY_H
 
-#include <muster/device.h>
+#include "device/op.h"
 
 enum mu_status op_memory_new(struct mu_device *device, void **out, size_t nbytes);
 void op_memory_free(struct mu_device *device, void *p);

@@ -4,8 +4,8 @@
 #define MUSTER_RANDOM_DRAW_H
 
 #include <muster/base.h>
-#include <muster/device.h>
 
+#include "device/op.h"
 #include "op_cases.h"
 
 /* A stream of draws. */

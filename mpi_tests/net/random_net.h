@@ -3,7 +3,7 @@
 #ifndef MUSTER_RANDOM_NET_H
 #define MUSTER_RANDOM_NET_H
 
-#include <muster/net.h>
+#include "net/plan.h"
 
 /* config->num_layers = seed << 32 | number of the case; seed < 2^31. */
 extern const struct mu_network random_network;

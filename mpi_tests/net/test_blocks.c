@@ -8,11 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-#include <muster/net.h>
-
 #include "../lib/check.h"
 #include "op_memory.h"
 #include "op_rig.h"
+#include "net/plan.h"
 
 /* ---- nets ---- */
 

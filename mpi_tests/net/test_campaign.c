@@ -12,13 +12,12 @@
 #include <unistd.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
-#include <muster/net.h>
 
 #include "../lib/check.h"
 #include "op_rig.h"
 #include "random_draw.h"
 #include "random_net.h"
+#include "net/plan.h"
 
 /* The case that runs, for the message of a crash inside a kernel. */
 static char running[400];

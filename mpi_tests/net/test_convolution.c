@@ -11,10 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <muster/device.h>
-
 #include "../lib/check.h"
 #include "op_rig.h"
+#include "device/op.h"
 
 /*
  * A value v that Winograd made may differ from ref's w by this much times (1 + |w|). F(4x4, 3x3)

@@ -8,11 +8,10 @@
 #include <stdlib.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
-#include <muster/net.h>
 
 #include "../lib/check.h"
 #include "custom_gate.h"
+#include "net/plan.h"
 
 /* As that file's MU_NETWORK_EXPORT defines it. */
 extern const struct mu_network_export mu_network_export;

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
 
 #include "../lib/check.h"
 #include "op_rig.h"
+#include "device/op.h"
 
 /*
  * |is - should| / |should| of an array may be this much. A bfloat16 has 8 bits, so rounding once

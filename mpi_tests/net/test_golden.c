@@ -10,11 +10,10 @@
 
 #include <muster/base.h>
 #include <muster/comm.h>
-#include <muster/device.h>
 #include <muster/kvstore.h>
-#include <muster/net.h>
 
 #include "../lib/check.h"
+#include "net/plan.h"
 
 /* ---- the file: one flat object, as make_golden writes it ---- */
 

@@ -5,9 +5,9 @@
  * needs, on every device, since the net says so and not the device.
  */
 #include <muster/base.h>
-#include <muster/net.h>
 
 #include "../lib/check.h"
+#include "net/plan.h"
 
 static int pool(struct mu_net *net, int x, const struct mu_pooling *attr)
 {

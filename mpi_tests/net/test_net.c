@@ -10,10 +10,9 @@
 #include <string.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
-#include <muster/net.h>
 
 #include "../lib/check.h"
+#include "net/plan.h"
 
 struct count {
 	const char *network;

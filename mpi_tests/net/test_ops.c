@@ -9,11 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-#include <muster/device.h>
-
 #include "../lib/check.h"
 #include "op_literals.h"
 #include "op_rig.h"
+#include "device/op.h"
 
 /*
  * A finite difference and a gradient g may differ by this much times (1 + |g|): rounding of float

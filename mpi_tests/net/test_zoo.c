@@ -8,11 +8,10 @@
 #include <stdlib.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
-#include <muster/net.h>
 
 #include "../lib/check.h"
 #include "zoo_table.h"
+#include "net/plan.h"
 
 /* ---- figures ---- */
 

@@ -10,7 +10,7 @@
 #include <muster/comm.h>
 #include <muster/device.h>
 #include <muster/kvstore.h>
-#include <muster/net.h>
+#include <muster/plan.h>
 
 #include "../lib/check.h"
 

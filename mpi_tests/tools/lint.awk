@@ -31,7 +31,7 @@ function arrows_init(base)
 	arrows["checkpoint"] = base " conf engine checkpoint"
 	arrows["report"] = base " conf engine checkpoint report"
 	arrows["train"] = base " conf engine checkpoint report train"
-	part_of["device_memory"] = "device" # a second public header of a folder
+	part_of["plan"] = "net" # a second public header of a folder
 	part_of["records"] = "storage"
 	part_of["text"] = "input"
 	part_of["gpus"] = "kvstore"
@@ -128,6 +128,8 @@ function check_private_include(header, dir, parts)
 		return
 	else if (FILENAME_NOW ~ /^mpi_tests\/(net\/test_plans|gpu\/attention_plans)\.c$/ &&
 		 header ~ /^(device\/cuda|net\/graph)\//) # no GPU
+		return
+	else if (FILENAME_NOW ~ /^mpi_tests\/(net|gpu|kernels|train)\// && header ~ /^(device\/op|net\/plan)\.h$/)
 		return
 	else if (header ~ /\.def$/ && exists(dir header)) # rows of a table
 		return

@@ -8,7 +8,7 @@
 #include <muster/base.h>
 #include <muster/comm.h>
 #include <muster/device.h>
-#include <muster/net.h>
+#include <muster/plan.h>
 
 #include "../lib/check.h"
 #include "../lib/fit_data.h"

@@ -6,12 +6,11 @@
  */
 #include <muster/base.h>
 #include <muster/comm.h>
-#include <muster/device.h>
 #include <muster/input.h>
-#include <muster/net.h>
 
 #include "../lib/check.h"
 #include "../lib/fit_data.h"
+#include "net/plan.h"
 
 enum { CLASSES = 4, HEIGHT = 3, WIDTH = 5, AREA = HEIGHT * WIDTH, BATCH = 6 };
 

@@ -25,9 +25,9 @@
 
 #include <muster/kvstore.h>
 #include <muster/metrics.h>
-#include <muster/net.h>
 #include <muster/storage.h>
 
+#include "net/plan.h"
 #include "conf/conf.h"
 #include "engine/engine.h"
 

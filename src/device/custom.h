@@ -3,8 +3,10 @@
 #ifndef DEVICE_CUSTOM_H
 #define DEVICE_CUSTOM_H
 
-#include <muster/device.h>
+#include "device/op.h"
 
+/* Call ops->shape and check the result. MU_ERR_ARGUMENT with the reason. */
+enum mu_status mu_layer_shape(struct mu_layer *layer, const struct mu_layer_ops *ops);
 /* Call the layer's shape for this batch, check the result against the operation's shapes, and set
  * workspace_nbytes. */
 enum mu_status mu_custom_plan(struct mu_op *op);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find a device by its name, open and close it. */
-#include <muster/device.h>
+#include "device/op.h"
 
 #include <limits.h>
 #include <stdlib.h>

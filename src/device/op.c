@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes, and names of operations and algorithms. */
-#include <muster/device.h>
+#include "device/op.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,43 +51,32 @@ bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b)
 	return true;
 }
 
-const struct mu_op_traits *mu_op_traits(enum mu_op_kind kind)
-{
-	static const struct mu_op_traits unknown = {.name = "unknown"}, kinds[MU_OP_N] = {
-		[MU_OP_CONVOLUTION] = {.name = "convolution", .output_unused = true},
-		[MU_OP_FULLY_CONNECTED] = {.name = "fullyconnected", .output_unused = true},
-		[MU_OP_ACTIVATION] = {.name = "activation", .input_unused = true, .stepwise = true},
-		[MU_OP_POOLING] = {.name = "pooling", .input_unused = true, .output_unused = true},
-		[MU_OP_FLATTEN] = {.name = "flatten", .input_unused = true, .output_unused = true},
-		[MU_OP_DROPOUT] = {.name = "dropout", .input_unused = true, .output_unused = true,
-				   .stepwise = true},
-		[MU_OP_BATCH_NORM] = {.name = "batchnorm", .output_unused = true},
-		[MU_OP_SUM] = {.name = "sum", .input_unused = true, .output_unused = true,
-			       .stepwise = true},
-		[MU_OP_CONCAT] = {.name = "concat", .input_unused = true, .output_unused = true,
-				  .stepwise = true},
-		[MU_OP_SPLIT] = {.name = "split", .input_unused = true, .output_unused = true,
-				 .stepwise = true},
-		[MU_OP_SOFTMAX] = {.name = "softmax", .input_unused = true, .stepwise = true},
-		[MU_OP_LRN] = {.name = "lrn", .output_unused = true, .stepwise = true},
-		[MU_OP_EMBEDDING] = {.name = "embedding", .output_unused = true, .stepwise = true},
-		[MU_OP_LSTM] = {.name = "lstm"},
-		[MU_OP_LAYER_NORM] = {.name = "layernorm", .output_unused = true, .stepwise = true},
-		[MU_OP_SMOOTH] = {.name = "smooth", .output_unused = true, .stepwise = true},
-		[MU_OP_ATTENTION] = {.name = "attention"}, /* a fused one reads its output */
-		[MU_OP_POSITIONS] = {.name = "positions",
-				     .input_unused = true,
-				     .output_unused = true},
-		[MU_OP_STEP] = {.name = "step", .input_unused = true, .output_unused = true},
-		[MU_OP_CUSTOM] = {.name = "custom"},
-	};
-
-	return (unsigned)kind < MU_OP_N ? &kinds[kind] : &unknown;
-}
-
 const char *mu_op_kind_name(enum mu_op_kind kind)
 {
-	return mu_op_traits(kind)->name;
+	static const char *const names[MU_OP_N] = {
+		[MU_OP_CONVOLUTION] = "convolution",
+		[MU_OP_FULLY_CONNECTED] = "fullyconnected",
+		[MU_OP_ACTIVATION] = "activation",
+		[MU_OP_POOLING] = "pooling",
+		[MU_OP_FLATTEN] = "flatten",
+		[MU_OP_DROPOUT] = "dropout",
+		[MU_OP_BATCH_NORM] = "batchnorm",
+		[MU_OP_SUM] = "sum",
+		[MU_OP_CONCAT] = "concat",
+		[MU_OP_SPLIT] = "split",
+		[MU_OP_SOFTMAX] = "softmax",
+		[MU_OP_LRN] = "lrn",
+		[MU_OP_EMBEDDING] = "embedding",
+		[MU_OP_LSTM] = "lstm",
+		[MU_OP_LAYER_NORM] = "layernorm",
+		[MU_OP_SMOOTH] = "smooth",
+		[MU_OP_ATTENTION] = "attention",
+		[MU_OP_POSITIONS] = "positions",
+		[MU_OP_STEP] = "step",
+		[MU_OP_CUSTOM] = "custom",
+	};
+
+	return (unsigned)kind < MU_OP_N ? names[kind] : "unknown";
 }
 
 bool mu_activation_is_smooth(enum mu_activation_kind kind)

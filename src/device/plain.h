@@ -3,7 +3,7 @@
 #ifndef DEVICE_PLAIN_H
 #define DEVICE_PLAIN_H
 
-#include <muster/device.h>
+#include "device/op.h"
 
 enum mu_status mu_plain_copy_layout(struct mu_device *device, const void *layout, void **out);
 void mu_plain_free_layout(struct mu_device *device, void *layout);

@@ -2,7 +2,7 @@
 /* The devices of this build in order of preference. A new device is one line in each list here. */
 #include "config.h"
 
-#include <muster/device.h>
+#include "device/op.h"
 
 #ifdef HAVE_CUDA
 extern const struct mu_device_ops mu_device_cuda;

@@ -3,9 +3,7 @@
 #ifndef ENGINE_CONV_TABLE_H
 #define ENGINE_CONV_TABLE_H
 
-#include <muster/device.h>
-#include <muster/net.h>
-
+#include "net/plan.h"
 #include "conf/options.h"
 
 struct mu_engine;

@@ -3,9 +3,9 @@
 #ifndef ENGINE_DEVICE_LIST_H
 #define ENGINE_DEVICE_LIST_H
 
-#include <muster/device.h>
 #include <muster/parallel.h>
 
+#include "device/op.h"
 #include "conf/options.h"
 
 /* ---- device_list.c: --devices, --gpus and --work-load-list ---- */

@@ -6,8 +6,8 @@
 #include <muster/comm.h>
 #include <muster/input.h>
 #include <muster/metrics.h>
-#include <muster/net.h>
 
+#include "net/plan.h"
 #include "device_list.h"
 
 struct mu_engine;

@@ -7,11 +7,10 @@
 #define ENGINE_ENGINE_H
 
 #include <muster/comm.h>
-#include <muster/device.h>
 #include <muster/input.h>
 #include <muster/kvstore.h>
-#include <muster/net.h>
 
+#include "net/plan.h"
 #include "comm_thread.h"
 #include "conv_table.h"
 #include "devices.h"

@@ -4,8 +4,8 @@
 #define ENGINE_LIVES_H
 
 #include <muster/kvstore.h>
-#include <muster/net.h>
 
+#include "net/plan.h"
 #include "conf/options.h"
 
 struct mu_engine;

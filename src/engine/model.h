@@ -4,8 +4,8 @@
 #define ENGINE_MODEL_H
 
 #include <muster/input.h>
-#include <muster/net.h>
 
+#include "net/plan.h"
 #include "conf/options.h"
 
 struct mu_engine;

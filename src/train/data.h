@@ -5,8 +5,8 @@
 
 #include <muster/comm.h>
 #include <muster/input.h>
-#include <muster/net.h>
 
+#include "net/plan.h"
 #include "conf/options.h"
 
 /* ---- text.c ---- */

@@ -3,8 +3,7 @@
 #ifndef TRAIN_MULTIPLIERS_H
 #define TRAIN_MULTIPLIERS_H
 
-#include <muster/net.h>
-
+#include "net/plan.h"
 #include "conf/options.h"
 
 /* ---- multipliers.c: --fixed, --lr-mult, --wd-mult ---- */

@@ -21,8 +21,7 @@
 #ifndef DEVICE_CPU_H
 #define DEVICE_CPU_H
 
-#include <muster/device.h>
-
+#include "device/op.h"
 #include "device/cpu/onednn/onednn.h"
 
 struct cpu {

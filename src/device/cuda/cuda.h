@@ -17,8 +17,7 @@
 #include <cuda.h>
 #include <cudnn.h>
 
-#include <muster/device.h>
-
+#include "device/op.h"
 #include "args.h"
 #include "device/ref/ref.h"
 

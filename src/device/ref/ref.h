@@ -12,7 +12,7 @@
 #ifndef DEVICE_REF_H
 #define DEVICE_REF_H
 
-#include <muster/device.h>
+#include "device/op.h"
 
 struct mu_ref_kind {
 	int n_inputs, n_outputs; /* -k: k or more */

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "net/plan.h"
+
 /* Weight of parameters in a layer's size; the rest is its multiply-adds. */
 #define PARAMETERS 0.25
 

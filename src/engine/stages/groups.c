@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/plan.h"
+
 enum { MOST_IN_RANGE = 10000 };
 
 /* ---- the list ---- */

@@ -22,6 +22,7 @@
 
 #include <muster/gpus.h>
 
+#include "device/op.h"
 #include "kvstore/kv.h"
 
 /* ---- libraries: gpu/load.c ---- */

@@ -8,6 +8,8 @@
 
 #include <muster/base.h>
 
+#include "device/custom.h"
+
 static bool is_whole(const struct mu_custom *custom)
 {
 	const struct mu_layer_ops *ops = custom->ops;

@@ -6,6 +6,16 @@
 
 #include <muster/net.h>
 
+#include "device/op.h"
+
+/* A kind of layer, as plans see it. A member that is not set is right, but costs memory. */
+struct net_traits {
+	bool input_unused;  /* backward does not read the input's values */
+	bool output_unused; /* backward does not read the output's values */
+	bool stepwise;      /* computes each step of a sequence from that step alone */
+};
+const struct net_traits *mu_net_traits(enum mu_op_kind kind); /* traits.c */
+
 enum { NET_GROUP = 32 }; /* bytes of a group's name, terminator included */
 
 #define NET_MAX_PARAMS (2 * MU_MAX_PARAMS)

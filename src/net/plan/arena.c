@@ -99,7 +99,7 @@ bool mu_plan_reads_input(const struct mu_op *op, int i)
 {
 	const bool added = op->kind == MU_OP_BATCH_NORM && i > 0; /* to the result */
 
-	return (op->undoes && !op->joined) || (!mu_op_traits(op->kind)->input_unused && !added);
+	return (op->undoes && !op->joined) || (!mu_net_traits(op->kind)->input_unused && !added);
 }
 
 bool mu_plan_has_activation_to_undo(const struct mu_op *op)
@@ -111,7 +111,7 @@ bool mu_plan_reads_output(const struct mu_op *op)
 {
 	bool undoes = mu_plan_has_activation_to_undo(op) && !op->undone;
 
-	return undoes || !mu_op_traits(op->kind)->output_unused;
+	return undoes || !mu_net_traits(op->kind)->output_unused;
 }
 
 /* Buffers merge: users of gradient buffer `from` use `to`. */

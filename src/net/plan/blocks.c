@@ -13,7 +13,7 @@ static bool is_stepwise(const struct net_layer *layer)
 	if (layer->kind == MU_OP_CONVOLUTION)
 		return a->kernel[0] == 1 && a->stride[0] <= 1 && a->pad[0] == 0 &&
 		       a->kernel[1] == 1 && a->pad[1] == 0;
-	return mu_op_traits(layer->kind)->stepwise;
+	return mu_net_traits(layer->kind)->stepwise;
 }
 
 enum mu_status mu_net_check_blocks(const struct mu_net *net)

@@ -3,7 +3,6 @@
 #include "plan.h"
 
 #include <muster/base.h>
-#include <muster/device.h>
 
 void mu_plan_measure(struct mu_plan *plan, struct mu_layer_times *times)
 {

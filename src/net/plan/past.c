@@ -9,7 +9,7 @@ static enum mu_status check(const struct mu_plan *plan, const struct mu_op *op)
 	enum mu_status st = MU_OK;
 	const struct mu_attention *a = op->attr;
 	const bool of_steps = op->outputs[0]->shape.ndims == 4;
-	const bool usual = mu_op_traits(op->kind)->stepwise || op->kind == MU_OP_CONVOLUTION ||
+	const bool usual = mu_net_traits(op->kind)->stepwise || op->kind == MU_OP_CONVOLUTION ||
 			   (op->kind == MU_OP_POSITIONS && op->n_params == 1) ||
 			   (op->kind == MU_OP_ATTENTION && a->causal);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
 
 static struct mu_param *op_param(struct mu_op *op, int param)
 {

@@ -4,6 +4,7 @@
 #define NET_PLAN_H
 
 #include "net/graph/graph.h"
+#include "net/plan.h"
 
 /* Slice k of the flat arrays is parameter `param` (as net_layer counts) of operation `op`. */
 struct plan_key {

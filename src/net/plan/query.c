@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
 
 const struct mu_slice *mu_plan_slices(const struct mu_plan *plan, size_t *n_slices)
 {

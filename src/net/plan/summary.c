@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include <muster/base.h>
-#include <muster/device.h>
 
 /* One sample's shape: "(64, 56, 56)" */
 static const char *sample_shape(const struct mu_tensor *t, char *text, size_t nbytes)

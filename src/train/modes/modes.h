@@ -5,8 +5,8 @@
 
 #include <muster/input.h>
 #include <muster/metrics.h>
-#include <muster/net.h>
 
+#include "net/plan.h"
 #include "conf/options.h"
 
 struct engine_device_list;

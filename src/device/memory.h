@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_memory: the interface of devices with memory of their own; part of device.h. */
-#ifndef MUSTER_DEVICE_MEMORY_H
-#define MUSTER_DEVICE_MEMORY_H
+/* memory: the interface of devices with memory of their own; part of op.h. */
+#ifndef DEVICE_MEMORY_H
+#define DEVICE_MEMORY_H
 
 #include <muster/base.h>
 #include <muster/update.h>
-
-MU_BEGIN_C
 
 struct mu_device;
 
@@ -123,7 +121,5 @@ struct mu_device_memory {
 	enum mu_status (*sum)(struct mu_device *device, void *stream,
 			      const struct mu_device_sum *sum);
 };
-
-MU_END_C
 
 #endif
