@@ -519,6 +519,8 @@ struct mu_slice {
 /* FNV-1a of more bytes; h: the hash of the bytes before them, at first MU_HASH_START. */
 #define MU_HASH_START 14695981039346656037u
 uint64_t mu_hash(uint64_t h, const void *data, size_t nbytes);
+/* Another hash, of gigabytes in a second. Bytes in other pieces give another one. */
+uint64_t mu_hash_block(uint64_t h, const void *data, size_t nbytes);
 
 /* ---- random numbers: a counter generator, so a draw depends on its key and nothing else ---- */
 

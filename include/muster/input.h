@@ -65,6 +65,27 @@ struct mu_reader {
 	/* Read one sample, float32, plain (c, h, w), and its label_width labels. Any thread. */
 	enum mu_status (*read)(const struct mu_input *in, struct mu_input_thread *thread,
 			       size_t record, float *data, float *labels);
+
+	/* See mu_input_look. hash: adds the bytes of a sample and its labels, as they are stored.
+	 * NULL: random data. */
+	enum mu_status (*hash)(const struct mu_input *in, struct mu_input_thread *thread,
+			       size_t record, uint64_t *h);
+	/* Bytes to read for a record, at most; NULL: the data is in memory. */
+	size_t (*bound)(const struct mu_input *in, size_t record);
+	/* Adds labels, names and sizes of files, and when they changed; NULL: nothing is known
+	 * but the records. */
+	void (*hash_files)(const struct mu_input *in, uint64_t *listing, uint64_t *times);
+};
+
+/*
+ * What the data are, as hashes: to compare them with those of another rank, or of an earlier run.
+ * Of large data some records are hashed, at equal distances; of smaller ones all.
+ */
+struct mu_input_contents {
+	uint64_t records; /* samples and labels, in order */
+	uint64_t listing; /* labels, names and sizes of files, as far as no record must be read */
+	uint64_t times;   /* of changes of the files */
+	size_t n, hashed; /* records; those that were hashed. n 0: no mu_input_look yet */
 };
 
 enum mu_input_part { MU_INPUT_TRAIN, MU_INPUT_VALIDATE };
@@ -130,8 +151,10 @@ struct mu_input {
 	const struct mu_vocabulary *vocabulary; /* text */
 	const struct mu_tokenizer *tokenizer;	/* tokens of training; NULL: not there */
 	bool unlabelled; /* labels are 0 and mean nothing */
+	bool separate;   /* records are files of their own */
 	const char *const *class_names; /* n_class_names of them; NULL: unknown */
 	size_t n_class_names;
+	struct mu_input_contents contents; /* after mu_input_look */
 	size_t steps;    /* T */
 	uint32_t *records; /* n numbers in the files; NULL: those from 0 on */
 	uint32_t *order; /* permutation of the current epoch */
@@ -176,6 +199,9 @@ size_t mu_input_prefetch_bytes(const struct mu_input *in);
  * the first epoch. Collective over t->node.
  */
 enum mu_status mu_input_cache(struct mu_input *in, const struct mu_topology *t, size_t *bytes);
+/* Set in->contents, by reading 256 MiB of files at most (random data: no effect). Not with a
+ * pipeline at work: before the first epoch. */
+enum mu_status mu_input_look(struct mu_input *in);
 /* Compute the permutation of the epoch, and start to prefetch. MU_ERR_IO: the files have changed
  * since they were opened. */
 enum mu_status mu_input_epoch(struct mu_input *in, uint32_t epoch);

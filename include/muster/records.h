@@ -86,6 +86,7 @@ struct mu_records_info {
 	const char *const *class_names; /* `classes` names, or NULL */
 	bool unlabelled;                /* labels are 0 and mean nothing */
 	struct mu_left_out left_out;    /* of folders */
+	bool separate;                  /* each record is a file of its own */
 	bool has_checksum;
 	uint32_t checksum; /* CRC-32 of the data of all records in order, if has_checksum */
 };
@@ -120,6 +121,9 @@ enum mu_status mu_records_read(const struct mu_records *r, size_t i,
 			       struct mu_record_buffer *buffer, struct mu_record *out);
 /* An upper bound of the bytes of record i. Reads no data; 0 if a file is gone. */
 size_t mu_records_bound(const struct mu_records *r, size_t i);
+/* Add to a hash what is known without reading records: labels, names and sizes, where they are
+ * stored apart; and when the files changed. Reads no data. */
+void mu_records_hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times);
 /* Write "train.rec, record 17 (key 93) at byte 52344" into text, for messages; returns text. Reads
  * nothing. */
 const char *mu_records_where(const struct mu_records *r, size_t i, char *text, size_t nbytes);

@@ -416,6 +416,16 @@ static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
 		 (double)std[2]);
 }
 
+static enum mu_status hash_cifar(const struct mu_input *in, struct mu_input_thread *thread,
+				 size_t record, uint64_t *h)
+{
+	const struct cifar *c = in->impl;
+
+	(void)thread;
+	*h = mu_hash_block(*h, c->bytes + record * c->record, c->record);
+	return MU_OK;
+}
+
 const struct mu_reader mu_reader_cifar = {
 	.name = "cifar",
 	.help = "colour images of 32 x 32 pixels in CIFAR-10's or CIFAR-100's binary files",
@@ -430,4 +440,5 @@ const struct mu_reader mu_reader_cifar = {
 	.close = close_cifar,
 	.describe = describe_cifar,
 	.read = read_cifar,
+	.hash = hash_cifar,
 };

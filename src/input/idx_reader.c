@@ -170,6 +170,18 @@ static void describe_idx(const struct mu_input *in, char *text, size_t nbytes)
 	snprintf(text, nbytes, "IDX files in %s; a value is pixel / 255", in->config.dir);
 }
 
+static enum mu_status hash_idx(const struct mu_input *in, struct mu_input_thread *thread,
+			       size_t record, uint64_t *h)
+{
+	const struct idx_pair *pair = in->impl;
+	const size_t n = in->shape[1] * in->shape[2];
+
+	(void)thread;
+	*h = mu_hash_block(*h, pair->images.data + record * n, n);
+	*h = mu_hash_block(*h, pair->labels.data + record, 1);
+	return MU_OK;
+}
+
 const struct mu_reader mu_reader_idx = {
 	.name = "idx",
 	.help = "images and labels in IDX files (the MNIST format), plain or gzip",
@@ -182,4 +194,5 @@ const struct mu_reader mu_reader_idx = {
 	.close = close_idx,
 	.describe = describe_idx,
 	.read = read_idx,
+	.hash = hash_idx,
 };

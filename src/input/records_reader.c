@@ -107,6 +107,7 @@ static enum mu_status open_records(struct mu_input *in)
 	in->n = r->info.n;
 	in->classes = c->classes ? c->classes : r->info.classes;
 	in->unlabelled = r->info.unlabelled;
+	in->separate = r->info.separate;
 	in->class_names = r->info.class_names;
 	in->n_class_names = r->info.class_names ? r->info.classes : 0;
 	if (in->classes == 0)
@@ -215,6 +216,34 @@ static void describe_records(const struct mu_input *in, char *text, size_t nbyte
 			 (double)std[1], (double)std[2]);
 }
 
+static enum mu_status hash_record(const struct mu_input *in, struct mu_input_thread *thread,
+				  size_t record, uint64_t *h)
+{
+	enum mu_status st = MU_OK;
+	const struct records *r = in->impl;
+	struct mu_record content;
+
+	MU_TRY(mu_records_read(r->records, record, &thread->record, &content));
+	*h = mu_hash_block(*h, content.data, content.n);
+	*h = mu_hash_block(*h, content.labels, content.n_labels * sizeof *content.labels);
+out:
+	return st;
+}
+
+static size_t bound(const struct mu_input *in, size_t record)
+{
+	const struct records *r = in->impl;
+
+	return mu_records_bound(r->records, record);
+}
+
+static void hash_files(const struct mu_input *in, uint64_t *listing, uint64_t *times)
+{
+	const struct records *r = in->impl;
+
+	mu_records_hash_files(r->records, listing, times);
+}
+
 const struct mu_reader mu_reader_records = {
 	.name = "records",
 	.help = "images in RecordIO or HDF5 files or in folders",
@@ -229,4 +258,7 @@ const struct mu_reader mu_reader_records = {
 	.describe = describe_records,
 	.name_record = name_record,
 	.read = read_record,
+	.hash = hash_record,
+	.bound = bound,
+	.hash_files = hash_files,
 };

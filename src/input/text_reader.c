@@ -365,6 +365,17 @@ static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
 			 t->n_unknown, of);
 }
 
+static enum mu_status hash_text(const struct mu_input *in, struct mu_input_thread *thread,
+				size_t record, uint64_t *h)
+{
+	const struct text *t = in->impl;
+	const struct sequence *s = &t->sequences[record];
+
+	(void)thread;
+	*h = mu_hash_block(*h, t->numbers + s->start, (s->length + (size_t)1) * sizeof *t->numbers);
+	return MU_OK;
+}
+
 const struct mu_reader mu_reader_text = {
 	.name = "text",
 	.help = "sequences of words or characters from a text file",
@@ -373,4 +384,5 @@ const struct mu_reader mu_reader_text = {
 	.close = close_text,
 	.describe = describe_text,
 	.read = read_text,
+	.hash = hash_text,
 };

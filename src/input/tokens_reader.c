@@ -381,6 +381,44 @@ static void describe_tokens(const struct mu_input *in, char *text, size_t nbytes
 		 t->length);
 }
 
+static enum mu_status hash_window(const struct mu_input *in, struct mu_input_thread *thread,
+				  size_t record, uint64_t *h)
+{
+	enum mu_status st = MU_OK;
+	const struct tokens *t = in->impl;
+	const struct shard *s = find_shard(t, record);
+	const size_t at = HEADER + 2 * (record - s->first) * t->length;
+	const size_t nbytes = 2 * (t->length + 1);
+	unsigned char piece[4096];
+
+	(void)thread;
+	for (size_t done = 0, n; done < nbytes; done += n) {
+		n = nbytes - done < sizeof piece ? nbytes - done : sizeof piece;
+		MU_TRY(mu_file_read(&s->file, at + done, piece, n));
+		*h = mu_hash_block(*h, piece, n);
+	}
+out:
+	return st;
+}
+
+static size_t bound(const struct mu_input *in, size_t record)
+{
+	const struct tokens *t = in->impl;
+
+	(void)record;
+	return 2 * (t->length + 1);
+}
+
+static void hash_files(const struct mu_input *in, uint64_t *listing, uint64_t *times)
+{
+	const struct tokens *t = in->impl;
+
+	for (size_t i = 0; i < t->n; i++) {
+		*listing = mu_hash_block(*listing, &t->shards[i].n, sizeof t->shards[i].n);
+		mu_file_hash_time(&t->shards[i].file, times);
+	}
+}
+
 const struct mu_reader mu_reader_tokens = {
 	.name = "tokens",
 	.help = "windows of tokens from files of llm.c",
@@ -393,4 +431,7 @@ const struct mu_reader mu_reader_tokens = {
 	.describe = describe_tokens,
 	.name_record = name_window,
 	.read = read_tokens,
+	.hash = hash_window,
+	.bound = bound,
+	.hash_files = hash_files,
 };

@@ -117,6 +117,13 @@ out:
 	return st;
 }
 
+void mu_file_hash_time(const struct mu_file *f, uint64_t *h)
+{
+	const int64_t time[2] = {f->changed.tv_sec, f->changed.tv_nsec};
+
+	*h = mu_hash_block(*h, time, sizeof time);
+}
+
 enum mu_status mu_file_read(const struct mu_file *f, size_t at, void *out, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -156,6 +163,28 @@ out:
 		mu_free(*out);
 		*out = NULL;
 	}
+	return st;
+}
+
+enum mu_status mu_file_hash(const char *path, uint64_t *h)
+{
+	enum mu_status st = MU_OK;
+	const size_t room = 1 << 20;
+	struct mu_file file;
+	unsigned char *piece = NULL;
+
+	*h = MU_HASH_START;
+	mu_file_init(&file);
+	MU_TRY(mu_file_open(&file, path));
+	MU_TRY(MU_ALLOC(piece, room, path));
+	for (size_t at = 0, n; at < file.nbytes; at += n) {
+		n = file.nbytes - at < room ? file.nbytes - at : room;
+		MU_TRY(mu_file_read(&file, at, piece, n));
+		*h = mu_hash_block(*h, piece, n);
+	}
+out:
+	mu_free(piece);
+	mu_file_close(&file);
 	return st;
 }
 

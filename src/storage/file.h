@@ -31,6 +31,10 @@ enum mu_status mu_file_read_whole(char **out, size_t *n, const char *path);
 enum mu_status mu_file_read_text(char **out, size_t *n, const char *path);
 /* MU_ERR_IO if size or modification time have changed since it was opened. */
 enum mu_status mu_file_unchanged(const struct mu_file *f);
+/* A hash of its bytes. */
+enum mu_status mu_file_hash(const char *path, uint64_t *h);
+/* Adds the modification time that it had when it was opened. */
+void mu_file_hash_time(const struct mu_file *f, uint64_t *h);
 /* Write all bytes at an offset of a descriptor; path is for messages. Any thread. */
 enum mu_status mu_file_write_at(int fd, const char *path, const void *data, size_t nbytes,
 				uint64_t offset);

@@ -174,6 +174,15 @@ out:
 	return st;
 }
 
+static void hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times)
+{
+	const struct cifar *c = r->impl;
+
+	(void)listing;
+	for (size_t i = 0; i < c->paths.n; i++)
+		mu_file_hash_time(&c->part[i].file, times);
+}
+
 const struct mu_records_ops mu_records_cifar = {
 	.files = "CIFAR's binary files (.bin)",
 	.several = true,
@@ -183,4 +192,5 @@ const struct mu_records_ops mu_records_cifar = {
 	.read = read_record,
 	.where = where,
 	.unchanged = unchanged,
+	.hash_files = hash_files,
 };

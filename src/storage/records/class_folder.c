@@ -288,6 +288,7 @@ static enum mu_status open_folder(struct mu_records *r, const char *path)
 	r->info.classes = f->classes.n;
 	r->info.class_names = (const char *const *)f->classes.name;
 	r->info.label_width = 1;
+	r->info.separate = true;
 	r->info.format = "folder";
 	for (size_t i = 0; i < f->classes.n; i++)
 		if (f->first[i + 1] > f->first[i])
@@ -346,6 +347,22 @@ static enum mu_status unchanged(const struct mu_records *r)
 	return MU_OK;
 }
 
+static void hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times)
+{
+	const struct class_folder *f = r->impl;
+	const size_t n = f->files.n, step = n / MU_RECORD_MOST_STATS + 1;
+	char path[PATH_BYTES];
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = f->files.name[i];
+
+		*listing = mu_hash_block(*listing, name, strlen(name));
+		if (i % step == 0 && path_of(f, i, path))
+			mu_record_hash_file(path, listing, times);
+	}
+	*listing = mu_hash_block(*listing, f->first, (f->classes.n + 1) * sizeof *f->first);
+}
+
 const struct mu_records_ops mu_records_folder = {
 	.files = "a folder of images per class",
 	.holds = holds,
@@ -355,4 +372,5 @@ const struct mu_records_ops mu_records_folder = {
 	.bound = bound,
 	.where = where,
 	.unchanged = unchanged,
+	.hash_files = hash_files,
 };

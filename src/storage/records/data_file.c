@@ -304,6 +304,16 @@ static enum mu_status unchanged(const struct mu_records *r)
 	return mu_file_unchanged(&d->file);
 }
 
+static void hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times)
+{
+	const struct data_file *d = r->impl;
+
+	*listing = mu_hash_block(*listing, d->labels, d->n * d->label_width * sizeof *d->labels);
+	if (d->offsets)
+		*listing = mu_hash_block(*listing, d->offsets, d->n * sizeof *d->offsets);
+	mu_file_hash_time(&d->file, times);
+}
+
 const struct mu_records_ops mu_records_data_file = {
 	.files = "HDF5 data files (.h5)",
 	.holds = holds,
@@ -313,4 +323,5 @@ const struct mu_records_ops mu_records_data_file = {
 	.bound = bound,
 	.where = where,
 	.unchanged = unchanged,
+	.hash_files = hash_files,
 };

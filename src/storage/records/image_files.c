@@ -142,6 +142,7 @@ static enum mu_status open_files(struct mu_records *r, const char *path)
 	r->info.n = f->n;
 	r->info.kind = MU_RECORD_ENCODED;
 	r->info.label_width = 1;
+	r->info.separate = true;
 	r->info.format = "images without labels";
 	r->info.unlabelled = true;
 out:
@@ -188,6 +189,20 @@ static enum mu_status unchanged(const struct mu_records *r)
 	return MU_OK;
 }
 
+static void hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times)
+{
+	const struct image_files *f = r->impl;
+	const size_t step = f->n / MU_RECORD_MOST_STATS + 1;
+
+	for (size_t i = 0; i < f->n; i++) {
+		const char *slash = strrchr(f->path[i], '/'), *name = slash ? slash : f->path[i];
+
+		*listing = mu_hash_block(*listing, name, strlen(name));
+		if (i % step == 0)
+			mu_record_hash_file(f->path[i], listing, times);
+	}
+}
+
 const struct mu_records_ops mu_records_image_files = {
 	.files = "images without labels: a folder of them, or a list of their paths (.lst)",
 	.holds = holds,
@@ -197,4 +212,5 @@ const struct mu_records_ops mu_records_image_files = {
 	.bound = bound,
 	.where = where,
 	.unchanged = unchanged,
+	.hash_files = hash_files,
 };

@@ -156,6 +156,14 @@ out:
 	return st;
 }
 
+static void hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times)
+{
+	const struct record_files *f = r->impl;
+
+	for (size_t i = 0; i < f->paths.n; i++)
+		mu_recordio_hash_files(f->part[i].file, listing, times);
+}
+
 const struct mu_records_ops mu_records_recordio = {
 	.files = ".rec files (RecordIO)",
 	.several = true,
@@ -166,4 +174,5 @@ const struct mu_records_ops mu_records_recordio = {
 	.bound = bound,
 	.where = where,
 	.unchanged = unchanged,
+	.hash_files = hash_files,
 };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 enum { HEADER = 24 }; /* flag, label, id, id2 */
 
@@ -187,4 +188,18 @@ enum mu_status mu_record_read_image(const char *path, struct mu_record_buffer *b
 out:
 	mu_file_close(&file);
 	return st;
+}
+
+void mu_record_hash_file(const char *path, uint64_t *listing, uint64_t *times)
+{
+	struct stat status = {0};
+	int64_t size, time[2];
+
+	if (stat(path, &status) != 0)
+		status.st_size = -1;
+	size = status.st_size;
+	time[0] = status.st_mtim.tv_sec;
+	time[1] = status.st_mtim.tv_nsec;
+	*listing = mu_hash_block(*listing, &size, sizeof size);
+	*times = mu_hash_block(*times, time, sizeof time);
 }

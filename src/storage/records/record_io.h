@@ -28,6 +28,9 @@ struct mu_recordio_places {
 	size_t n, capacity;
 };
 
+/* As mu_records_hash_files. */
+void mu_recordio_hash_files(const struct mu_recordio *r, uint64_t *listing, uint64_t *times);
+
 /* Little-endian words. */
 uint32_t mu_get_u32(const uint8_t *bytes);
 uint64_t mu_get_u64(const uint8_t *bytes);
@@ -36,6 +39,9 @@ void mu_put_u64(uint8_t *bytes, uint64_t value);
 
 /* Files of images. Does the name end as theirs do? Sets out->data and out->n. */
 bool mu_record_is_image(const char *name);
+/* Adds the size of a file of an image, and the time of its last change. */
+void mu_record_hash_file(const char *path, uint64_t *listing, uint64_t *times);
+enum { MU_RECORD_MOST_STATS = 1 << 16 }; /* files that are looked at so; more take seconds */
 enum mu_status mu_record_read_image(const char *path, struct mu_record_buffer *buffer,
 				    struct mu_record *out);
 

@@ -189,6 +189,12 @@ out:
 	return st;
 }
 
+void mu_records_hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times)
+{
+	if (r->ops->hash_files)
+		r->ops->hash_files(r, listing, times);
+}
+
 size_t mu_records_bound(const struct mu_records *r, size_t i)
 {
 	const size_t *shape = r->info.shape;
