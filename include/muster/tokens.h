@@ -49,6 +49,8 @@ enum mu_status mu_tokenizer_write(const struct mu_tokenizer *t, const char *path
 enum mu_status mu_tokenizer_to_text(const struct mu_tokenizer *t, char **text);
 enum mu_status mu_tokenizer_from_text(struct mu_tokenizer **out, const char *name, char *text);
 void mu_tokenizer_free(struct mu_tokenizer *t);
+/* A hash of the text above. */
+enum mu_status mu_tokenizer_hash(const struct mu_tokenizer *t, uint64_t *h);
 /* Do both give the same tokens, by the text above? */
 enum mu_status mu_tokenizer_same(const struct mu_tokenizer *a, const struct mu_tokenizer *b,
 				 bool *same);

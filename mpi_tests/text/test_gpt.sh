@@ -131,6 +131,13 @@ refuse --load tok-latest --sample 3 --vocab other/tokenizer.json
 expect 'error: --vocab: tok-\S+ was trained with another tokenizer, which it holds'
 train 1 --load tok-latest --data-dir other --num-epochs 1 --lr 0.001 $plain
 expect 'warning: .*tok-\S+ was trained on the tokens of another tokenizer than those of other'
+mkdir again
+cp tokens/*.bin other/tokenizer.json again
+again="$small --data-dir again --buckets 8,16 --num-epochs 31 --model-prefix again --resume tok-0030.h5"
+refuse $again
+expect 'error: tok-0030.h5 was saved with another tokenizer than the tokenizer.json of again.*--override tokenizer'
+expect_none '^Epoch'
+train 1 $again --override tokenizer
 mixed=${small/--data-dir tokens/}
 refuse $mixed --data-train tokens/train.bin --data-val other/val.bin
 expect 'error: tokens/train.bin and other/val.bin are tokens of two tokenizers'

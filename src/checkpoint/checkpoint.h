@@ -177,6 +177,11 @@ void mu_checkpoint_classes_release(struct checkpoint_classes *classes);
 enum mu_status mu_checkpoint_conv_find(const struct conf *v, const struct checkpoint_rollback *back,
 				       struct engine_conv *c);
 
+/* ---- identity.c ---- */
+
+/* "cpu: oneDNN 2.6.3, avx2": what the first device computes by, without its threads. */
+void mu_checkpoint_computed_by(const struct mu_engine *e, char *text, size_t nbytes);
+
 /* ---- resume.c ---- */
 
 /* What a run resumes from. */

@@ -5,9 +5,9 @@
 
 #include "checkpoint.h"
 
-/* ---- identity.c: what the results of a run depend on, as texts ---- */
+/* ---- identity.c, compare.c: what the results of a run depend on, as texts ---- */
 
-#define CHECKPOINT_IDENTITY_MAX 64
+#define CHECKPOINT_IDENTITY_MAX 96
 
 struct checkpoint_identity {
 	size_t n;
@@ -26,6 +26,12 @@ enum mu_status mu_checkpoint_identity_make(const struct mu_engine *e,
 enum mu_status mu_checkpoint_identity_write(const struct checkpoint_identity *identity,
 					    struct mu_array_file *file);
 #define CHECKPOINT_CLASS_NAMES "class-names" /* compared by classes.c */
+#define CHECKPOINT_TOKENIZER "tokenizer"     /* compared by describe.c */
+/* mu_input_contents: records for training, for validation; and the rest of it, of both. */
+#define CHECKPOINT_DATA_CONTENTS "data-contents"
+#define CHECKPOINT_DATA_VALIDATION "data-validation"
+#define CHECKPOINT_DATA_FILES "data-files"
+#define CHECKPOINT_PLACEMENT "placement" /* of the ranks on nodes */
 /* Is the name in the list of --override? */
 bool mu_checkpoint_identity_overrides(const char *override, const char *name);
 /* override: names separated by commas, or "all". MU_ERR_USAGE for a name that is not here. */
@@ -33,14 +39,33 @@ enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_ide
 						     const char *override);
 /* schedule_text.c: the item lr-schedule in words; as it is, if it has another form. */
 void mu_checkpoint_schedule_text(const char *item, char *text, size_t nbytes);
-/*
- * Compare with a file's. MU_ERR_FORMAT, with *foreign set, for a difference that needs --override;
- * otherwise a list of the differences, "" if there are none.
- */
+struct checkpoint_comparison {
+	struct mu_array_file *file;
+	const char *path, *override;
+};
+struct checkpoint_difference {
+	bool foreign;    /* what needs --override */
+	bool compared;   /* the file has the contents of its data */
+	bool validation; /* the validation data are others, or the file's are not known */
+	bool files;      /* the files of the data have other times, names, sizes or labels */
+	bool counts;     /* of ranks or nodes */
+	char text[1024]; /* a list of the differences but `files`; "": there are none */
+};
+/* Compare with a file's. MU_ERR_FORMAT, with foreign set, for what needs --override. */
 enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *identity,
-					      struct mu_array_file *file, const char *path,
-					      const char *override, bool *foreign, char *differs,
-					      size_t nbytes);
+					      const struct checkpoint_comparison *with,
+					      struct checkpoint_difference *difference);
+
+/*
+ * What numbers of the data stand for: class names and tokenizer. To be compared before the
+ * identity, for it says more than that the data differ. *foreign: as above.
+ */
+enum mu_status mu_checkpoint_words_check(const struct mu_engine *e, struct mu_array_file *file,
+					 const char *path, bool *foreign);
+/* A line about files of other times. The hashes of their records are equal, or were reported. */
+void mu_checkpoint_files_report(const struct mu_engine *e, const char *path);
+/* The best value of other validation data says nothing about those of this run. */
+void mu_checkpoint_best_forget(struct checkpoint_position *at);
 
 /* The row of an option; NULL: there is none. */
 const struct mu_option *mu_checkpoint_option(const char *name);
@@ -50,6 +75,11 @@ const struct mu_option *mu_checkpoint_option(const char *name);
 /* What the identity lacks for a description of the model. */
 enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
 					       struct mu_array_file *file);
+
+/* MU_ERR_USAGE if both the file and the data have a tokenizer, and they differ; a warning if one of
+ * them has none. */
+enum mu_status mu_checkpoint_tokenizer_check(const struct mu_engine *e, struct mu_array_file *file,
+					     const char *path);
 
 /* ---- classes.c ---- */
 

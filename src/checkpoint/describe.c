@@ -19,7 +19,7 @@
 #define NETWORK_FILE "network-file"
 #define INPUT "input"
 #define WORDS "vocabulary-words"
-#define TOKENIZER "tokenizer"
+#define TOKENIZER CHECKPOINT_TOKENIZER
 
 /* ---- writing ---- */
 
@@ -93,25 +93,63 @@ out:
 	return st;
 }
 
-enum mu_status mu_checkpoint_tokenizer_compare(const char *path, const struct mu_tokenizer *t,
-					       bool *same)
+/* *there: the file has a tokenizer. */
+static enum mu_status compare_tokenizers(struct mu_array_file *file, const char *path,
+					 const struct mu_tokenizer *t, bool *there, bool *same)
 {
 	enum mu_status st = MU_OK;
-	struct mu_array_file *file = NULL;
 	struct mu_tokenizer *saved = NULL;
 	char *text = NULL;
 
 	*same = true;
-	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_array_file_read_text(file, TOKENIZER, &text));
-	if (!text)
+	*there = text != NULL;
+	if (!text || !t)
 		goto out;
 	MU_TRY(mu_tokenizer_from_text(&saved, path, text));
 	MU_TRY(mu_tokenizer_same(saved, t, same));
 out:
 	mu_tokenizer_free(saved);
 	mu_free(text);
+	return st;
+}
+
+enum mu_status mu_checkpoint_tokenizer_compare(const char *path, const struct mu_tokenizer *t,
+					       bool *same)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_file *file = NULL;
+	bool there;
+
+	MU_TRY(mu_array_file_open_checked(&file, path));
+	MU_TRY(compare_tokenizers(file, path, t, &there, same));
+out:
 	mu_array_file_close(file, false);
+	return st;
+}
+
+enum mu_status mu_checkpoint_tokenizer_check(const struct mu_engine *e, struct mu_array_file *file,
+					     const char *path)
+{
+	enum mu_status st = MU_OK;
+	const struct conf *v = e->conf;
+	const char *data = v->data_train ? v->data_train : v->data_dir;
+	bool there, same;
+
+	if (strcmp(e->train->ops->name, "tokens") != 0)
+		goto out;
+	MU_TRY(compare_tokenizers(file, path, e->train->tokenizer, &there, &same));
+	if (!same)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s was saved with another tokenizer than the tokenizer.json of %s: its "
+			"tokens stand for other texts; --override " CHECKPOINT_TOKENIZER
+			" resumes anyway",
+			path, data);
+	if (there != (e->train->tokenizer != NULL))
+		mu_log_warn("%s has %s tokenizer and %s %s: it is not known whether their tokens "
+			    "are the same",
+			    path, there ? "a" : "no", data, there ? "none" : "one");
+out:
 	return st;
 }
 
@@ -454,6 +492,8 @@ static enum mu_status take(struct checkpoint_description *d, struct mu_options *
 		goto out;
 	}
 	if (is_default(option, d->of[which]) || !applies(d, v, which))
+		goto out;
+	if (which == CHECKPOINT_SEQ_LEN && mu_options_given(o, "buckets")) /* another word for it */
 		goto out;
 	if (!c->fine_tunes || hidden)
 		MU_TRY(apply_one(d, o, option, which));

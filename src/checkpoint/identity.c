@@ -16,9 +16,6 @@
 
 enum { SAMPLES = 64 };
 
-/* Earlier versions had the networks' own, 0, alone. */
-#define NORM_EPS "layer-norm-eps"
-
 /* The labels of some records distinguish data sets of equal size. A bad record counts as zeros. */
 static uint64_t hash_labels(const struct mu_engine *e, uint64_t h, float *data, float *labels)
 {
@@ -62,9 +59,10 @@ out:
 
 /* The order of a file's attributes; options that are not here follow. */
 static const char order[] =
-	"network num-layers vocabulary seq-len image-shape num-classes structure dtype seed "
-	"val-split data optimizer mom wd optimizer-settings lr fixed lr-mult wd-mult "
-	"lr-schedule kv-store workers servers nodes batch-size threads devices computed-by "
+	"network network-code num-layers vocabulary seq-len image-shape num-classes structure dtype "
+	"seed val-split data data-contents data-validation data-files optimizer mom wd "
+	"optimizer-settings lr fixed lr-mult wd-mult lr-schedule kv-store workers servers nodes "
+	"placement batch-size threads devices computed-by "
 	"update-period micro-batches time-block sync-period block-momentum block-lr "
 	"block-nesterov gc-type gc-threshold gc-ratio gc-pull label-smoothing loss-scale "
 	"conv-algo conv-table attention-algo allow-tf32 shuffle num-batches augmentation buckets "
@@ -168,6 +166,29 @@ static void add_optimizer(const struct mu_engine *e, struct checkpoint_identity 
 	add(r, "loss-scale", by_row, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
 }
 
+/* Nothing without a look: the run neither saves nor resumes, or its data are random. */
+static void add_contents(struct checkpoint_identity *r, const char *name, enum conf_record kind,
+			 const struct mu_input *in)
+{
+	const struct mu_input_contents *c = &in->contents;
+
+	if (c->n > 0)
+		add(r, name, kind, "%016" PRIx64 " (%zu of %zu records)", c->records, c->hashed,
+		    c->n);
+}
+
+static void add_files(struct checkpoint_identity *r, const struct mu_input *train,
+		      const struct mu_input *validate)
+{
+	const struct mu_input_contents *t = &train->contents, *v = &validate->contents;
+	const uint64_t all[4] = {t->listing, t->times, validate ? v->listing : 0,
+				 validate ? v->times : 0};
+
+	if (t->n > 0)
+		add(r, CHECKPOINT_DATA_FILES, CONF_TOLD, "%016" PRIx64,
+		    mu_hash_block(MU_HASH_START, all, sizeof all));
+}
+
 static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_identity *r)
 {
 	enum mu_status st = MU_OK;
@@ -179,6 +200,10 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 
 	MU_TRY(hash_data(e, &hash));
 	add(r, "data", CONF_TRAINING, "%016" PRIx64, hash);
+	add_contents(r, CHECKPOINT_DATA_CONTENTS, CONF_TRAINING, in);
+	if (e->validate)
+		add_contents(r, CHECKPOINT_DATA_VALIDATION, CONF_TOLD, e->validate);
+	add_files(r, in, e->validate);
 	if (in->vocabulary) {
 		mu_conf_vocabulary_text(in->vocabulary, text, sizeof text);
 		add(r, "vocabulary", CONF_IDENTITY, "%s", text);
@@ -207,25 +232,49 @@ out:
 
 /* "cpu: oneDNN 2.6.3, avx2": other versions and instruction sets give other bits. Threads are an
  * item of their own. */
-static void add_library(const struct mu_engine *e, struct checkpoint_identity *r)
+void mu_checkpoint_computed_by(const struct mu_engine *e, char *text, size_t nbytes)
 {
-	char text[sizeof r->of->text], *threads;
+	char *threads;
 
-	mu_engine_device_text(&e->devices.of[0].device, text, sizeof text);
+	mu_engine_device_text(&e->devices.of[0].device, text, nbytes);
 	threads = strstr(text, " thread");
 	while (threads && threads > text && *threads != ',')
 		threads--;
 	if (threads)
 		*threads = '\0';
-	add(r, "computed-by", CONF_TOLD, "%s", text);
 }
 
-static void add_job(const struct mu_engine *e, struct checkpoint_identity *r)
+/* "2 on node 0, 1 on node 1": runs of ranks, in their order. Sums are taken node by node. */
+static enum mu_status add_placement(const struct mu_topology *t, struct checkpoint_identity *r)
 {
+	enum mu_status st = MU_OK;
+	const size_t room = 40 * (size_t)t->size + 1;
+	char *text = NULL;
+	size_t n = 0;
+
+	MU_TRY(MU_ALLOC(text, room, "placement of the ranks"));
+	for (int first = 0, end; first < t->size; first = end) {
+		for (end = first + 1; end < t->size && t->node_of[end] == t->node_of[first]; end++)
+			;
+		n += (size_t)snprintf(text + n, room - n, "%s%d on node %d", n ? ", " : "",
+				      end - first, t->node_of[first]);
+	}
+	add_list(r, CHECKPOINT_PLACEMENT, CONF_TOLD, text);
+out:
+	mu_free(text);
+	return st;
+}
+
+static enum mu_status add_job(const struct mu_engine *e, struct checkpoint_identity *r)
+{
+	enum mu_status st = MU_OK;
 	const struct conf *v = e->conf;
 	const struct mu_topology *t = e->topology;
+	char library[sizeof r->of->text];
 
 	add(r, "network", by_row, "%s", v->network_name);
+	if (e->network_bytes)
+		add(r, "network-code", CONF_TOLD, "%016" PRIx64, e->network_bytes);
 	add(r, "num-layers", by_row, "%ld", mu_net_depth(e->net));
 	if (e->network->has_heads)
 		add(r, "num-heads", by_row, "%d", mu_net_heads(e->net));
@@ -239,12 +288,16 @@ static void add_job(const struct mu_engine *e, struct checkpoint_identity *r)
 	add(r, "workers", CONF_TOLD, "%d", t->num_workers);
 	add(r, "servers", CONF_TOLD, "%d", t->num_servers);
 	add(r, "nodes", CONF_TOLD, "%d", t->num_nodes);
+	MU_TRY(add_placement(t, r));
 	add(r, "threads", CONF_TOLD, "%d", e->n_threads);
 	if (v->gpus && *v->gpus)
 		add(r, "devices", by_row, "gpu:%s", v->gpus);
 	else
 		add(r, "devices", by_row, "%s", v->devices ? v->devices : "cpu");
-	add_library(e, r);
+	mu_checkpoint_computed_by(e, library, sizeof library);
+	add(r, "computed-by", CONF_TOLD, "%s", library);
+out:
+	return st;
 }
 
 static bool has(const struct checkpoint_identity *r, const char *name)
@@ -282,7 +335,7 @@ enum mu_status mu_checkpoint_identity_make(const struct mu_engine *e, struct che
 	r->n = 0;
 	r->full = false;
 	r->trains = !e->conf->evaluate;
-	add_job(e, r);
+	MU_TRY(add_job(e, r));
 	MU_TRY(add_data(e, r));
 	add_optimizer(e, r);
 	add_options(e, r);
@@ -300,112 +353,6 @@ enum mu_status mu_checkpoint_identity_write(const struct checkpoint_identity *r,
 
 	for (size_t i = 0; i < r->n; i++)
 		MU_TRY(mu_array_file_set_text(file, r->of[i].name, r->of[i].text));
-out:
-	return st;
-}
-
-/* Is the name in the list "a,b,c", or the list "all"? */
-bool mu_checkpoint_identity_overrides(const char *list, const char *name)
-{
-	const size_t n = strlen(name);
-
-	if (!list)
-		return false;
-	if (strcmp(list, "all") == 0)
-		return true;
-	for (const char *p = list; p; p = strchr(p, ',')) {
-		p += *p == ',';
-		if (strncmp(p, name, n) == 0 && (p[n] == ',' || p[n] == '\0'))
-			return true;
-	}
-	return false;
-}
-
-enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_identity *r,
-						     const char *override)
-{
-	enum mu_status st = MU_OK;
-	char known[512] = "all," CHECKPOINT_CLASS_NAMES;
-	size_t n = strlen(known);
-
-	if (!override || strcmp(override, "all") == 0)
-		goto out;
-	for (size_t i = 0; i < r->n && n < sizeof known; i++)
-		if (r->of[i].kind != CONF_TOLD)
-			n += (size_t)snprintf(known + n, sizeof known - n, ",%s", r->of[i].name);
-	for (const char *p = override; p; p = strchr(p, ',')) {
-		char name[64];
-
-		p += *p == ',';
-		snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
-		if (!mu_checkpoint_identity_overrides(known, name) || strcmp(name, "all") == 0)
-			MU_FAIL(MU_ERR_USAGE, "--override %s: \"%s\" is not one of %s", override,
-				name, known);
-	}
-out:
-	return st;
-}
-
-/* Earlier versions recorded 0 for a network's own depth and heads. The structure is compared in any
- * case. */
-static bool is_unknown(const struct checkpoint_identity_item *item, const char *text)
-{
-	return (strcmp(item->name, "num-layers") == 0 || strcmp(item->name, "num-heads") == 0) &&
-	       strcmp(text, "0") == 0;
-}
-
-/* A value in place, as people read it. */
-static void show(const char *name, char *value, size_t nbytes)
-{
-	char *text = strcmp(name, "lr-schedule") == 0 ? strdup(value) : NULL;
-
-	if (text)
-		mu_checkpoint_schedule_text(text, value, nbytes);
-	else
-		mu_text_shorten(value);
-	free(text);
-}
-
-enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *r,
-					      struct mu_array_file *file, const char *path,
-					      const char *override, bool *foreign, char *differs,
-					      size_t nbytes)
-{
-	enum mu_status st = MU_OK;
-	char text[sizeof r->of->text], mine[sizeof r->of->text];
-	size_t n = 0;
-
-	differs[0] = '\0';
-	for (size_t i = 0; i < r->n; i++) {
-		const struct checkpoint_identity_item *item = &r->of[i];
-		const bool identity =
-			item->kind == CONF_IDENTITY || (item->kind == CONF_TRAINING && r->trains);
-		bool there = true;
-
-		/* The file may be of a version without the setting. */
-		if (!identity || strcmp(item->name, NORM_EPS) == 0)
-			MU_TRY(mu_array_file_has_text(file, item->name, &there));
-		if (!there && (!identity || strcmp(item->text, "0") == 0))
-			continue;
-		if (!there)
-			snprintf(text, sizeof text, "0");
-		else
-			MU_TRY(mu_array_file_get_text(file, item->name, text, sizeof text));
-		if (strcmp(text, item->text) == 0 || is_unknown(item, text))
-			continue;
-		snprintf(mine, sizeof mine, "%s", item->text);
-		show(item->name, mine, sizeof mine);
-		show(item->name, text, sizeof text);
-		*foreign = identity && !mu_checkpoint_identity_overrides(override, item->name);
-		if (*foreign)
-			MU_FAIL(MU_ERR_FORMAT,
-				"%s was saved with %s %s, and this run has %s; --override %s "
-				"resumes anyway",
-				path, item->name, text, mine, item->name);
-		if (n < nbytes)
-			n += (size_t)snprintf(differs + n, nbytes - n, "%s%s %s (was %s)",
-					      n ? ", " : "", item->name, mine, text);
-	}
 out:
 	return st;
 }

@@ -64,11 +64,13 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 	enum mu_status st = MU_OK;
 	struct checkpoint_resume *r = s->found;
 	struct mu_array_file *file = NULL;
-	char differs[1024];
+	struct checkpoint_comparison with = {.path = path, .override = s->e->conf->override};
+	struct checkpoint_difference d;
 
 	*foreign = false;
 	*r = (struct checkpoint_resume){.path = ""}; /* drop what a damaged file has set */
 	MU_TRY(mu_array_file_open_checked(&file, path));
+	with.file = file;
 	MU_TRY(mu_array_file_has_text(file, "format", &r->whole));
 	snprintf(r->path, sizeof r->path, "%s", path);
 	if (!r->whole) {
@@ -77,19 +79,18 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 		goto out;
 	}
 	MU_TRY(check_version(file, path));
-	/* First, for it says more than that the data differ. */
-	if (!mu_checkpoint_identity_overrides(s->e->conf->override, CHECKPOINT_CLASS_NAMES)) {
-		st = mu_checkpoint_classes_check(s->e, file, path,
-						 "; --override class-names resumes anyway");
-		*foreign = st == MU_ERR_USAGE; /* else the file is damaged */
-		MU_TRY(st);
-	}
-	MU_TRY(mu_checkpoint_identity_compare(s->identity, file, path, s->e->conf->override,
-					      foreign, differs, sizeof differs));
+	MU_TRY(mu_checkpoint_words_check(s->e, file, path, foreign));
+	st = mu_checkpoint_identity_compare(s->identity, &with, &d);
+	*foreign = d.foreign;
+	MU_TRY(st);
 	MU_TRY(mu_checkpoint_position_read(&r->at, file, path));
 	MU_TRY(mu_array_file_verify(file));
-	if (*differs)
-		mu_log_warn("not as when %s was saved: %s", path, differs);
+	if (*d.text)
+		mu_log_warn("not as when %s was saved: %s", path, d.text);
+	if (d.files)
+		mu_checkpoint_files_report(s->e, path);
+	if (d.validation && !s->e->conf->evaluate)
+		mu_checkpoint_best_forget(&r->at);
 out:
 	mu_array_file_close(file, false);
 	return st;

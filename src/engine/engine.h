@@ -88,6 +88,7 @@ struct mu_engine {
 	const struct mu_topology *topology;
 	const struct mu_kv_type *store;
 	const struct mu_network *network;
+	uint64_t network_bytes;          /* hash of a user's network's file; 0: one of the table */
 	const struct mu_input *train;    /* number and shape of the samples of a step */
 	const struct mu_input *validate; /* NULL: no validation */
 	size_t steps;                    /* batches of a worker per epoch */

@@ -228,6 +228,19 @@ out:
 	return st;
 }
 
+enum mu_status mu_tokenizer_hash(const struct mu_tokenizer *t, uint64_t *h)
+{
+	enum mu_status st = MU_OK;
+	char *text = NULL;
+
+	*h = 0;
+	MU_TRY(mu_tokenizer_to_text(t, &text));
+	*h = mu_hash_block(MU_HASH_START, text, strlen(text));
+out:
+	free(text);
+	return st;
+}
+
 enum mu_status mu_tokenizer_same(const struct mu_tokenizer *a, const struct mu_tokenizer *b,
 				 bool *same)
 {

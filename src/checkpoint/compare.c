@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Comparison of a run with the checkpoint that it resumes from: the identity (identity.c), what the
+ * numbers of its data stand for, and what follows from differences. */
+#include "contents.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/text.h"
+
+/* Earlier versions had the networks' own, 0, alone. */
+#define NORM_EPS "layer-norm-eps"
+
+/* Is the name in the list "a,b,c", or the list "all"? */
+bool mu_checkpoint_identity_overrides(const char *list, const char *name)
+{
+	const size_t n = strlen(name);
+
+	if (!list)
+		return false;
+	if (strcmp(list, "all") == 0)
+		return true;
+	for (const char *p = list; p; p = strchr(p, ',')) {
+		p += *p == ',';
+		if (strncmp(p, name, n) == 0 && (p[n] == ',' || p[n] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_identity *r,
+						     const char *override)
+{
+	enum mu_status st = MU_OK;
+	char known[1024] = "all," CHECKPOINT_CLASS_NAMES;
+	size_t n = strlen(known);
+
+	if (!override || strcmp(override, "all") == 0)
+		goto out;
+	for (size_t i = 0; i < r->n && n < sizeof known; i++)
+		if (r->of[i].kind != CONF_TOLD)
+			n += (size_t)snprintf(known + n, sizeof known - n, ",%s", r->of[i].name);
+	if (n < sizeof known)
+		snprintf(known + n, sizeof known - n, "," CHECKPOINT_TOKENIZER);
+	for (const char *p = override; p; p = strchr(p, ',')) {
+		char name[64];
+
+		p += *p == ',';
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
+		if (!mu_checkpoint_identity_overrides(known, name) || strcmp(name, "all") == 0)
+			MU_FAIL(MU_ERR_USAGE, "--override %s: \"%s\" is not one of %s", override,
+				name, known);
+	}
+out:
+	return st;
+}
+
+/* Earlier versions recorded 0 for a network's own depth and heads. The structure is compared in any
+ * case. */
+static bool is_unknown(const struct checkpoint_identity_item *item, const char *text)
+{
+	return (strcmp(item->name, "num-layers") == 0 || strcmp(item->name, "num-heads") == 0) &&
+	       strcmp(text, "0") == 0;
+}
+
+static bool is(const struct checkpoint_identity_item *item, const char *name)
+{
+	return strcmp(item->name, name) == 0;
+}
+
+/* Must this run have the file's value, unless it is overridden? */
+static bool is_identity(const struct checkpoint_identity *r,
+			const struct checkpoint_identity_item *item)
+{
+	return item->kind == CONF_IDENTITY || (item->kind == CONF_TRAINING && r->trains);
+}
+
+static bool is_overridden(const struct checkpoint_identity_item *item, const char *override)
+{
+	return mu_checkpoint_identity_overrides(override, item->name) ||
+	       (is(item, CHECKPOINT_DATA_CONTENTS) &&
+		mu_checkpoint_identity_overrides(override, "data"));
+}
+
+/* A value in place, as people read it. */
+static void show(const char *name, char *value, size_t nbytes)
+{
+	char *text = strcmp(name, "lr-schedule") == 0 ? strdup(value) : NULL;
+
+	if (text)
+		mu_checkpoint_schedule_text(text, value, nbytes);
+	else
+		mu_text_shorten(value);
+	free(text);
+}
+
+/* A value that differs. */
+static enum mu_status note(const struct checkpoint_identity *r,
+			   const struct checkpoint_identity_item *item, char *text,
+			   const struct checkpoint_comparison *c, struct checkpoint_difference *d)
+{
+	enum mu_status st = MU_OK;
+	char mine[sizeof item->text];
+	const size_t n = strlen(d->text);
+
+	d->files |= is(item, CHECKPOINT_DATA_FILES);
+	d->validation |= is(item, CHECKPOINT_DATA_VALIDATION);
+	/* Another number of nodes says more than the places of the ranks. */
+	if (is(item, CHECKPOINT_DATA_FILES) || (is(item, CHECKPOINT_PLACEMENT) && d->counts))
+		goto out;
+	d->counts |= is(item, "workers") || is(item, "servers") || is(item, "nodes");
+	snprintf(mine, sizeof mine, "%s", item->text);
+	show(item->name, mine, sizeof mine);
+	show(item->name, text, sizeof item->text);
+	d->foreign = is_identity(r, item) && !is_overridden(item, c->override);
+	if (d->foreign && is(item, CHECKPOINT_DATA_CONTENTS))
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s was saved with other training data: their contents were %s and are "
+			"%s; --override data resumes anyway",
+			c->path, text, mine);
+	if (d->foreign)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s was saved with %s %s, and this run has %s; --override %s resumes "
+			"anyway",
+			c->path, item->name, text, mine, item->name);
+	snprintf(d->text + n, sizeof d->text - n, "%s%s %s (was %s)", n ? ", " : "", item->name,
+		 mine, text);
+out:
+	return st;
+}
+
+enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *r,
+					      const struct checkpoint_comparison *c,
+					      struct checkpoint_difference *d)
+{
+	enum mu_status st = MU_OK;
+	char text[sizeof r->of->text];
+
+	*d = (struct checkpoint_difference){.foreign = false};
+	for (size_t i = 0; i < r->n; i++) {
+		const struct checkpoint_identity_item *item = &r->of[i];
+		bool there = true;
+
+		/* The file may be of a version without the setting. */
+		if (!is_identity(r, item) || is(item, CHECKPOINT_DATA_CONTENTS) ||
+		    is(item, NORM_EPS))
+			MU_TRY(mu_array_file_has_text(c->file, item->name, &there));
+		d->validation |= !there && is(item, CHECKPOINT_DATA_VALIDATION) && d->compared;
+		d->compared |= there && is(item, CHECKPOINT_DATA_CONTENTS);
+		if (!there && !(is_identity(r, item) && is(item, NORM_EPS)))
+			continue;
+		if (there)
+			MU_TRY(mu_array_file_get_text(c->file, item->name, text, sizeof text));
+		else
+			snprintf(text, sizeof text, "0");
+		if (strcmp(text, item->text) != 0 && !is_unknown(item, text))
+			MU_TRY(note(r, item, text, c, d));
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_checkpoint_words_check(const struct mu_engine *e, struct mu_array_file *file,
+					 const char *path, bool *foreign)
+{
+	enum mu_status st = MU_OK;
+	const char *override = e->conf->override;
+
+	if (!mu_checkpoint_identity_overrides(override, CHECKPOINT_CLASS_NAMES))
+		st = mu_checkpoint_classes_check(e, file, path,
+						 "; --override class-names resumes anyway");
+	if (st == MU_OK && !mu_checkpoint_identity_overrides(override, CHECKPOINT_TOKENIZER))
+		st = mu_checkpoint_tokenizer_check(e, file, path);
+	*foreign = st == MU_ERR_USAGE; /* else the file is damaged */
+	return st;
+}
+
+void mu_checkpoint_files_report(const struct mu_engine *e, const char *path)
+{
+	const struct mu_input_contents *t = &e->train->contents,
+				       none = {.n = 0},
+				       *v = e->validate ? &e->validate->contents : &none;
+
+	if (t->hashed == t->n && v->hashed == v->n)
+		mu_log_info("the files of the data are not as old as when %s was saved: all of "
+			    "their %zu records were compared",
+			    path, t->n + v->n);
+	else
+		mu_log_warn("the files of the data have other times, names, sizes or labels than "
+			    "when %s was saved: %zu of their %zu records were compared",
+			    path, t->hashed + v->hashed, t->n + v->n);
+}
+
+void mu_checkpoint_best_forget(struct checkpoint_position *at)
+{
+	if (at->best.epoch > 0)
+		mu_log_warn("the validation data are others: the best epoch so far, %zu, is "
+			    "forgotten",
+			    at->best.epoch);
+	at->best = (struct checkpoint_best){.pending = at->best.pending};
+	at->plateau.best = INFINITY;
+}
