@@ -30,6 +30,7 @@ part "wrong use"
 run_limited 60 1 $resnet --dtype float16
 [ $status = 2 ] || fail "exit status $status for float16"
 expect_count 1 'dtype float16: device cpu has float32 and bfloat16; float16 is for GPUs'
+expect 'dtype-fallback 1 trains in float32 here'
 run_limited 60 1 $resnet --dtype-fallback 1
 [ $status = 2 ] || fail "exit status $status for a fallback of nothing"
 expect_count 1 'dtype-fallback 1 needs --dtype bfloat16'
@@ -40,6 +41,13 @@ expect_count 1 'device ref has no bfloat16'
 part "training"
 train 1 $resnet
 exact=$(losses)
+for words in "float16" "float16 --kv-store device" "bfloat16 --devices ref"; do
+	train 1 $resnet --dtype $words --dtype-fallback 1 --num-batches 1
+	expect_count 1 '^warning: --dtype b?float16: .*works in float32 \(--dtype-fallback 1\)$'
+	expect_none 'loss scale'
+done
+train 1 $resnet --dtype float16 --dtype-fallback 1
+[ "$(losses)" = "$exact" ] || fail "float16 that falls back: losses $(losses), not float32's, $exact"
 run_limited 60 1 $resnet --dtype bfloat16
 if grep -q 'no instructions for bfloat16' "$log"; then
 	echo "this processor has no bfloat16"

@@ -308,4 +308,27 @@ for lacking in 0 1 2; do
 	told 2 "mynet.so: No such file"
 	expect "^trainer: rank $lacking on .*error: "
 done
+
+part "another file of the network, on a rank or when a run resumes"
+mkdir there/set && cp set/* there/set && ln -s ../set here/set
+cp mynet.so there
+# in_both: a rank in each folder
+in_both() {
+	set -- "$TRAINER" --network ./mynet.so $plain --num-epochs 1 --num-batches 2
+	timeout -k 5 $((60 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN -n 1 sh -c 'cd here && exec "$0" "$@"' "$@" \
+		: -n 1 sh -c 'cd there && exec "$0" "$@"' "$@" >"$log" 2>&1 </dev/null
+	status=$?
+}
+in_both
+[ $status = 0 ] || { fail "exit status $status of equal files" && show_log; }
+echo >>there/mynet.so
+in_both
+told 2 './mynet.so: worker 1 \(rank 1, \S+\) has another file of the network than worker 0'
+if has_files; then
+	train 1 --network ./mynet.so $plain --num-epochs 1 --num-batches 2 --model-prefix M
+	train 1 --network ./mynet.so $plain --num-epochs 2 --num-batches 2 --model-prefix M --resume auto
+	expect_none 'not as when'
+	train 1 --network there/mynet.so $plain --num-epochs 3 --num-batches 2 --model-prefix M --resume auto
+	expect 'warning: not as when M-0002.h5 was saved: network-code \w{16} \(was \w{16}\)$'
+fi
 finish

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <muster/base.h>
 #include <muster/notice.h>
@@ -24,6 +25,8 @@
 #include "engine/gpus.h"
 #include "engine/lives.h"
 #include "multipliers.h"
+#include "same.h"
+#include "storage/file.h"
 #include "train/modes/modes.h"
 
 static enum mu_status find_batch(const struct train_run *run, size_t *batch)
@@ -179,6 +182,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 
 	MU_TRY(mu_network_find(&network, v->network));
 	run->engine.network = network;
+	if (strcmp(v->network, v->network_name) != 0 && access(v->network, F_OK) == 0)
+		MU_TRY(mu_file_hash(v->network, &run->engine.network_bytes));
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(mu_train_choose_reader(v, network, &config));
 	MU_TRY(mu_train_text_open(v, network, &run->vocabulary, &config));
@@ -243,43 +248,18 @@ out:
 	return st;
 }
 
-/* Workers may read different disks. With data of different sizes they would wait for ever. */
-static enum mu_status check_sizes(const struct train_run *run)
+/* Data that are compared: with those of other workers, and with those of a checkpoint. */
+static enum mu_status look_at_data(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	long n = (long)run->train.n, m = run->has_validation ? (long)run->validate.n : 0;
-	long least[4] = {n, -n, m, -m};
+	const struct conf *v = run->conf;
 
-	MU_TRY(mu_allreduce_long(least, 4, MPI_MIN, run->topology.peers));
-	if (least[0] != -least[1] || least[2] != -least[3])
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: workers find %ld to %ld records for training, %ld to %ld for "
-			"validation; there must be the same files on every node",
-			run->conf->data_dir ? run->conf->data_dir : run->conf->data_train,
-			least[0], -least[1], least[2], -least[3]);
+	if (run->topology.num_workers == 1 && !v->model_prefix && !v->facts.goes_on)
+		goto out;
+	MU_TRY(mu_input_look(&run->train));
+	if (run->has_validation)
+		MU_TRY(mu_input_look(&run->validate));
 out:
-	return st;
-}
-
-/* The store's arrays and the messages of a team have the device's layout, so it must be the same on
- * every worker. */
-static enum mu_status check_layouts(const struct train_run *run)
-{
-	enum mu_status st = MU_OK;
-	size_t n = (size_t)run->topology.num_workers;
-	uint64_t mine = mu_engine_hash(&run->engine), *all = NULL;
-
-	MU_TRY(MU_ALLOC(all, n, "layouts of the workers"));
-	MU_TRY(mu_allgather(&mine, all, sizeof mine, run->topology.peers));
-	for (size_t w = 0; w < n; w++)
-		if (all[w] != all[0])
-			MU_FAIL(MU_ERR_UNSUPPORTED,
-				"worker %zu (rank %d) has another layout of parameters than "
-				"worker 0: "
-				"run on CPUs of one kind, or with --devices ref",
-				w, run->topology.worker_ranks[w]);
-out:
-	mu_free(all);
 	return st;
 }
 
@@ -422,7 +402,9 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_agree(place(run), t->world));
 	MU_TRY(open_conv_table(run));
 	MU_TRY(mu_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
-	MU_TRY(mu_agree(worker ? check_sizes(run) : MU_OK, t->world));
+	MU_TRY(mu_agree(worker ? mu_train_same_sizes(&run->engine) : MU_OK, t->world));
+	MU_TRY(mu_agree_late(worker ? look_at_data(run) : MU_OK, t->world));
+	MU_TRY(mu_agree(worker ? mu_train_same_data(&run->engine) : MU_OK, t->world));
 	if (run->conf->data_cache == CONF_CACHE_NODE)
 		MU_TRY(mu_agree_late(cache_data(run), t->world));
 	if (run->conf->dump_batch && !run->conf->check)
@@ -441,7 +423,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 		goto out;
 	}
 	MU_TRY(mu_agree(worker ? mu_engine_link(&run->engine) : MU_OK, t->world));
-	MU_TRY(mu_agree(worker ? check_layouts(run) : MU_OK, t->world));
+	MU_TRY(mu_agree(worker ? mu_train_same_layouts(&run->engine) : MU_OK, t->world));
 	run->view.lr = mu_conf_base_lr(run->conf, run->engine.team.n);
 	MU_TRY(mu_checkpoint_resume_find(&run->engine, run->examples, run->back, &run->resume));
 	mu_train_guard_open(&run->guard, &run->engine, &run->resume->at.loss_scale);

@@ -24,6 +24,7 @@ struct train_run {
 	struct checkpoint_description description; /* of the file that the options name */
 	struct train_look look; /* at the training data */
 	struct engine_device_list list;
+	bool falls_back; /* --dtype-fallback: to float32 from float16 */
 	struct mu_topology topology;
 	struct mu_kv_type store;
 	struct mu_engine engine;

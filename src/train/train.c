@@ -20,6 +20,7 @@
 #include "fit.h"
 #include "multipliers.h"
 #include "report/scalars.h"
+#include "same.h"
 #include "train/modes/modes.h"
 
 #define SAVE_SECONDS 25.0
@@ -31,13 +32,14 @@ struct arguments {
 	long argc;
 };
 
-/* Rank 0: with the options of its --config files. */
+/* Rank 0: with the options of its --config files. Collective. */
 static enum mu_status read_arguments(struct conf_arguments *own, MPI_Comm comm, int argc,
 				     char *const argv[])
 {
 	enum mu_status st = MU_OK;
 	int rank, size;
 
+	MU_TRY(mu_train_same_program(comm, argc, argv));
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	if (rank == 0)
 		MU_TRY(mu_conf_arguments_read(own, argc, argv));
@@ -114,10 +116,10 @@ static enum mu_status check_values(const struct conf *v, struct engine_device_li
 	MU_TRY(mu_report_metrics_file_check(v));
 	MU_TRY(mu_report_events_check(v));
 	MU_TRY(mu_engine_device_list_read(list, v));
-	if (v->dtype == MU_FLOAT16 && !list->kind->memory)
+	if (v->dtype == MU_FLOAT16 && !list->kind->memory && !v->dtype_fallback)
 		MU_FAIL(MU_ERR_USAGE,
 			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
-			"(--devices gpu:auto)",
+			"(--devices gpu:auto); --dtype-fallback 1 trains in float32 here",
 			list->kind->name);
 	MU_TRY(mu_conf_interface_check(v));
 out:
@@ -151,6 +153,18 @@ out:
 	return st;
 }
 
+/* No CPU has float16: with --dtype-fallback, float32 from here on, and no loss scale that only
+ * float16 needs. */
+static void fall_back(struct conf *v, struct train_run *run)
+{
+	run->falls_back = v->dtype == MU_FLOAT16 && !run->list.kind->memory;
+	if (!run->falls_back)
+		return;
+	v->dtype = MU_FLOAT32;
+	if (!v->loss_scale)
+		v->scale.dynamic = false;
+}
+
 /* Sets v, which nothing but mu_conf_roles_settle changes afterwards. */
 static enum mu_status settle_options(const struct mu_options *o, struct conf *v,
 				     struct train_run *run, int ranks)
@@ -159,6 +173,7 @@ static enum mu_status settle_options(const struct mu_options *o, struct conf *v,
 
 	MU_TRY(mu_conf_settle(o, ranks, v));
 	MU_TRY(check_values(v, &run->list));
+	fall_back(v, run);
 	run->store = v->store;
 out:
 	return st;
@@ -245,6 +260,10 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 			    d->differs);
 	if (is_worker_0(&run->topology))
 		note_data(run->conf, &run->look);
+	if (is_worker_0(&run->topology) && run->falls_back)
+		mu_log_warn("--dtype float16: device %s has none: this job works in float32 "
+			    "(--dtype-fallback 1)",
+			    run->list.kind->name);
 out:
 	return st;
 }
